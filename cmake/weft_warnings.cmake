@@ -1,0 +1,6 @@
+# Warnings that every target of ours is built with; -DWEFT_WERROR=ON makes them errors.
+option(WEFT_WERROR "treat warnings as errors" OFF)
+function(weft_warnings target)
+  target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow=local -Wnon-virtual-dtor
+    $<$<BOOL:${WEFT_WERROR}>:-Werror>)
+endfunction()

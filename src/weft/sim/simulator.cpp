@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/sim/simulator.h"
+
+#include <chrono>
+
+namespace weft::sim {
+
+namespace {
+class SimExecutable final : public runtime::Executable {
+ public:
+  SimExecutable(Ref<runtime::Device> device, runtime::Binary binary, Simulator& simulator, std::size_t program)
+      : Executable(std::move(device), std::move(binary)), simulator_(simulator), program_(program) {}
+  ~SimExecutable() override { simulator_.unload(program_); }
+  std::size_t program() const { return program_; }
+
+ private:
+  Simulator& simulator_;
+  std::size_t program_;
+};
+}  // namespace
+
+void Simulator::begin(std::size_t, const Launch&) {
+  throw Error(ErrorKind::value, "sim.step.unsupported", cat("\"", memory().name(), "\" cannot be single-stepped"));
+}
+
+bool Simulator::step() {
+  throw Error(ErrorKind::value, "sim.step.unsupported", cat("\"", memory().name(), "\" cannot be single-stepped"));
+}
+
+SimDevice::SimDevice(std::unique_ptr<Simulator> simulator, runtime::DeviceInfo info, std::string binary_format)
+    : simulator_(std::move(simulator)), info_(std::move(info)), format_(std::move(binary_format)) {
+  info_.kind = runtime::DeviceKind::simulator;
+  info_.memory_bytes = simulator_->memory().size();
+}
+
+Ref<runtime::Storage> SimDevice::allocate(runtime::Bytes bytes, runtime::Bytes align, std::string_view space) {
+  std::uint64_t address = simulator_->memory().allocate(bytes, align);
+  return make_ref<runtime::Storage>(Ref<runtime::Device>(this), address, bytes, space);
+}
+
+void SimDevice::free_storage(std::uint64_t address, runtime::Bytes, std::string_view) {
+  simulator_->memory().release(address);
+}
+
+void SimDevice::upload(runtime::Storage& dst, runtime::Bytes offset, const void* src, runtime::Bytes bytes) {
+  runtime::check_range(dst, offset, bytes);
+  if (bytes) std::memcpy(simulator_->memory().at(dst.address() + offset, bytes), src, bytes);
+}
+
+void SimDevice::download(void* dst, const runtime::Storage& src, runtime::Bytes offset, runtime::Bytes bytes) {
+  runtime::check_range(src, offset, bytes);
+  if (bytes) std::memcpy(dst, simulator_->memory().at(src.address() + offset, bytes), bytes);
+}
+
+Ref<runtime::Executable> SimDevice::load(runtime::Binary binary) {
+  if (binary.format != format_) {
+    throw Error(ErrorKind::emit, "device.binary.format",
+                cat(info_.name, " runs binaries of format \"", format_, "\", not \"", binary.format, "\""))
+        .note(cat("the binary was built for target \"", binary.target, "\""));
+  }
+  std::size_t program = simulator_->load(binary);
+  return make_ref<SimExecutable>(Ref<runtime::Device>(this), std::move(binary), *simulator_, program);
+}
+
+runtime::Event SimDevice::launch(runtime::Executable& executable, std::size_t kernel,
+                                 std::span<const runtime::KernelArg> args,
+                                 std::span<const std::int64_t> extents) {
+  Launch launch;
+  launch.kernel = kernel;
+  for (const runtime::KernelArg& arg : args) {
+    if (arg.storage) {
+      launch.pointers.push_back(arg.storage->address() + arg.offset);
+    } else {
+      launch.scalars.push_back(arg.scalar);
+    }
+  }
+  launch.extents.assign(extents.begin(), extents.end());
+  cycles_ += simulator_->run(static_cast<SimExecutable&>(executable).program(), launch, limits).cycles;
+  return {};
+}
+
+runtime::Span SimDevice::measure(const std::function<void()>& work) {
+  auto start = std::chrono::steady_clock::now();
+  std::int64_t before = cycles_;
+  work();
+  runtime::Span span;
+  span.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  span.cycles = cycles_ - before;
+  span.seconds = info_.clock_hz > 0 ? static_cast<double>(span.cycles) / info_.clock_hz : span.wall;
+  return span;
+}
+
+}  // namespace weft::sim

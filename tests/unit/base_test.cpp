@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "weft/base/dtype.h"
+#include "weft/base/error.h"
+#include "weft/base/json.h"
+
+namespace weft {
+
+TEST(DType, every_name_reads_back) {
+  for (const char* name : {"bool", "int8", "uint64", "float16", "bfloat16", "float32x4", "complex128"}) {
+    EXPECT_EQ(to_string(parse_dtype(name)), name);
+  }
+  try {
+    parse_dtype("flaot32");
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), "dtype.unknown");
+    EXPECT_NE(std::string(error.what()).find("did you mean \"float32\"?"), std::string::npos);
+  }
+}
+
+TEST(DType, half_and_bfloat_round_to_nearest_even) {
+  for (unsigned bits = 0; bits < 65536; ++bits) {
+    auto half = static_cast<std::uint16_t>(bits);
+    float value = half_to_float(half);
+    if (std::isnan(value)) {
+      EXPECT_TRUE(std::isnan(half_to_float(float_to_half(value))));
+    } else {
+      EXPECT_EQ(float_to_half(value), half);
+    }
+    float wide = bfloat_to_float(half);
+    if (!std::isnan(wide)) {
+      EXPECT_EQ(float_to_bfloat(wide), half);
+    }
+  }
+  EXPECT_EQ(float_to_half(65519.0f), 0x7bff);
+  EXPECT_EQ(float_to_half(65520.0f), 0x7c00);
+  EXPECT_EQ(float_to_half(2049.0f), float_to_half(2048.0f));
+  EXPECT_EQ(float_to_half(2051.0f), float_to_half(2052.0f));
+  EXPECT_EQ(double_to_half(2049.0000001), float_to_half(2050.0f));
+}
+
+TEST(Json, reads_what_it_writes) {
+  std::string text = R"({"a": [1, 2.5, -3, true, null, "x\n\"é"], "b": {"c": 9007199254740993}})";
+  Json value = Json::parse(text);
+  EXPECT_EQ(value.at("b").at("c").as_int(), 9007199254740993);
+  EXPECT_EQ(Json::parse(value.dump()), value);
+  EXPECT_EQ(Json::parse(value.dump(2)), value);
+}
+
+TEST(Json, errors_show_the_place) {
+  try {
+    Json::parse("{\"a\": 1,\n  \"b\" 2}");
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), "json.parse");
+    EXPECT_NE(error.message().find(":2:7:"), std::string::npos) << error.message();
+  }
+  std::string deep(1000, '[');
+  EXPECT_THROW(Json::parse(deep), Error);
+  EXPECT_THROW(Json::parse("[1] x"), Error);
+  EXPECT_THROW(Json::parse("\"\\q\""), Error);
+}
+
+TEST(Json, random_bytes_never_crash) {
+  std::mt19937 rng(7);
+  const std::string alphabet = "{}[]\",:0123456789.eE-+ tfn\\u\"aul";
+  int accepted = 0;
+  for (int i = 0; i < 20000; ++i) {
+    std::string text;
+    for (unsigned n = rng() % 24; n--;) text += alphabet[rng() % alphabet.size()];
+    try {
+      Json value = Json::parse(text);
+      EXPECT_EQ(Json::parse(value.dump()), value) << text;
+      ++accepted;
+    } catch (const Error&) {
+    }
+  }
+  EXPECT_GT(accepted, 10);
+}
+
+TEST(Error, renders_places_notes_and_help) {
+  Error error(ErrorKind::shape, "array.matmul.inner", "matmul needs equal inner extents, but they are 64 and 10");
+  error.at("left", "float32[32, 64]").note("rule: [m, k] by [k, n]").help("transpose the right one");
+  std::string text = error.what();
+  EXPECT_TRUE(text.starts_with("error[array.matmul.inner]: matmul needs")) << text;
+  EXPECT_NE(text.find("left   float32[32, 64]"), std::string::npos) << text;
+  EXPECT_NE(text.find(" = help: transpose"), std::string::npos) << text;
+}
+
+TEST(Error, checks_of_ours_say_so) {
+  try {
+    WEFT_CHECK(1 == 2, "one is ", 1);
+    FAIL() << "no error";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::internal);
+    EXPECT_NE(error.message().find("1 == 2: one is 1"), std::string::npos);
+  }
+}
+
+}  // namespace weft
