@@ -19,6 +19,8 @@ struct Analyzer::Impl {
   std::vector<Sum> at_most_zero;                 // known facts: sum <= 0
   std::vector<ir::Expr> facts;                   // known true conditions of other forms
 
+  mutable int fact_depth = 0;                    // facts may mention what they bound: limit the nesting
+
   Bounds sum_bounds(const Sum& sum) const;       // interval of each term, added
   Bounds atom_bounds(const ir::Expr& e, int depth = 0) const;
   Bounds bounds(const ir::Expr& e) const;

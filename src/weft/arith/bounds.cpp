@@ -153,7 +153,8 @@ Bounds Analyzer::Impl::bounds(const Expr& e) const {
   if (!is_index_type(e->dtype)) return atom_bounds(e);
   Sum sum = to_sum(e);
   Bounds out = sum_bounds(sum);
-  if (sum.terms.empty() || at_most_zero.empty()) return out;
+  if (sum.terms.empty() || at_most_zero.empty() || fact_depth >= 2) return out;
+  ++fact_depth;
   // One known fact f <= 0 added to the sum, times the factor that cancels a shared variable.
   for (const Sum& fact : at_most_zero) {
     for (const Monomial& m : sum.terms) {
@@ -168,6 +169,7 @@ Bounds Analyzer::Impl::bounds(const Expr& e) const {
       }
     }
   }
+  --fact_depth;
   return out;
 }
 

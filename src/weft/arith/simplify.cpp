@@ -279,7 +279,7 @@ Expr Analyzer::Impl::compare(ExprKind kind, const Expr& a, const Expr& b) const 
   std::int64_t best = 0;
   for (const Monomial& m : target.terms) {
     std::int64_t g = m.coeff < 0 ? -m.coeff : m.coeff;
-    if (g > 1 && (best == 0 || g < best)) {
+    if (g > best && g > 1) {
       Sum upper, lower;
       Sum t = target;
       t.constant -= 1;                     // target <= 0  is  t < 0
