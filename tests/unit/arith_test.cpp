@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
+#include <functional>
 #include <random>
+#include <set>
 
 #include "weft/arith/analyzer.h"
+#include "weft/arith/iter_map.h"
 #include "weft/arith/sum.h"
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
@@ -238,6 +242,164 @@ TEST(Linear, coefficients) {
   EXPECT_TRUE(same_expr(linear->base, Expr(n) * 5 + 7));
   EXPECT_FALSE(detect_linear(floordiv(i, make_int(2)), {i}));
   EXPECT_FALSE(detect_linear(i * Expr(j), {i, j}));
+}
+
+}  // namespace
+}  // namespace weft::arith
+
+namespace weft::arith {
+namespace {
+
+struct Loops {
+  std::vector<IterVar> list;
+  Var add(const char* name, std::int64_t extent) {
+    Var v = make_var(name);
+    list.push_back({v, Range{make_int(0), make_int(extent)}, IterKind::spatial});
+    return v;
+  }
+  Domain domain() const {
+    Domain d;
+    for (const IterVar& l : list) {
+      std::int64_t n = 0;
+      is_const_int(l.dom.extent, &n);
+      d.vars.push_back(l.var), d.lows.push_back(0), d.extents.push_back(n);
+    }
+    return d;
+  }
+};
+
+TEST(IterMap, accepts_and_refuses_the_classic_cases) {
+  Analyzer a;
+  auto level = MapLevel::surjective;
+  Expr yes = make_bool(true);
+  {
+    Loops l;
+    Var i = l.add("i", 4), j = l.add("j", 16);
+    EXPECT_TRUE(detect_iter_map({i * 16 + Expr(j)}, l.list, yes, MapLevel::bijective, a).ok());
+    EXPECT_TRUE(detect_iter_map({i, j}, l.list, yes, MapLevel::bijective, a).ok());
+    EXPECT_FALSE(detect_iter_map({i + Expr(j)}, l.list, yes, level, a).ok());        // overlap
+    EXPECT_FALSE(detect_iter_map({i, i}, l.list, yes, level, a).ok());               // the same digit twice
+    EXPECT_FALSE(detect_iter_map({i * 2}, l.list, yes, level, a).ok());              // gaps
+    EXPECT_FALSE(detect_iter_map({i * Expr(i)}, l.list, yes, level, a).ok());
+    EXPECT_FALSE(detect_iter_map({i}, l.list, yes, MapLevel::bijective, a).ok());    // j is not used
+    EXPECT_TRUE(detect_iter_map({i}, l.list, yes, level, a).ok());
+    EXPECT_TRUE(detect_iter_map({floordiv(j, make_int(4)), floormod(j, make_int(4)), i}, l.list, yes, MapLevel::bijective, a).ok());
+  }
+  {
+    Loops l;
+    Var f = l.add("f", 512);
+    EXPECT_TRUE(detect_iter_map({floordiv(f, make_int(128)), floordiv(floormod(f, make_int(128)), make_int(4)), floormod(f, make_int(4))}, l.list, yes, MapLevel::bijective, a).ok());
+    EXPECT_FALSE(detect_iter_map({floordiv(f, make_int(128)), floormod(f, make_int(256))}, l.list, yes, level, a).ok());
+  }
+  {
+    Loops l;   // a split that does not divide: 10 = 2 * 8 under i*8 + j < 10
+    Var i = l.add("i", 2), j = l.add("j", 8);
+    Expr v = i * 8 + Expr(j);
+    auto map = detect_iter_map({v}, l.list, lt(v, make_int(10)), level, a);
+    ASSERT_TRUE(map.ok()) << map.error;
+    EXPECT_TRUE(is_const_int_value(map.indices[0].splits[0].extent, 10));
+  }
+}
+
+TEST(IterMap, inverse_gives_back_every_loop) {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed + 77);
+    Loops l;
+    // Random digits in a random order, fused and cut again.
+    std::vector<Var> vars;
+    for (int i = 0; i < 3; ++i) vars.push_back(l.add(std::array<const char*, 3>{"a", "b", "c"}[static_cast<std::size_t>(i)], random.number(1, 6)));
+    std::int64_t ea = 1, eb = 1, ec = 1;
+    is_const_int(l.list[0].dom.extent, &ea), is_const_int(l.list[1].dom.extent, &eb), is_const_int(l.list[2].dom.extent, &ec);
+    Expr fused = (vars[0] * eb + Expr(vars[1])) * ec + Expr(vars[2]);
+    std::vector<Expr> indices;
+    switch (random.number(0, 3)) {
+      case 0: indices = {fused}; break;
+      case 1: indices = {vars[2], vars[0] * eb + Expr(vars[1])}; break;
+      case 2: indices = {floordiv(fused, make_int(ec)), floormod(fused, make_int(ec))}; break;
+      default: {
+        std::int64_t total = ea * eb * ec, cut = 1;
+        for (std::int64_t k = 2; k <= total; ++k) {
+          if (total % k == 0 && random.number(0, 2) == 0) cut = k;
+        }
+        indices = {floordiv(fused, make_int(cut)), floormod(fused, make_int(cut))};
+      }
+    }
+    Analyzer a;
+    auto map = detect_iter_map(indices, l.list, make_bool(true), MapLevel::bijective, a);
+    ASSERT_TRUE(map.ok()) << map.error;
+    std::vector<Expr> outputs;
+    std::vector<Var> out_vars;
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      out_vars.push_back(make_var("o"));
+      outputs.push_back(out_vars.back());
+    }
+    auto inverse = inverse_iter_map(map.indices, outputs);
+    l.domain().each([&](const Point& p) {
+      Point q = p;
+      for (std::size_t i = 0; i < indices.size(); ++i) {
+        q[out_vars[i].get()] = value_of(indices[i], p);
+        EXPECT_EQ(value_of(to_expr(map.indices[i]), p), value_of(indices[i], p));
+      }
+      for (const auto& [v, e] : inverse) EXPECT_EQ(value_of(e, q), p.at(v.get()));
+    });
+    if (HasFailure()) return;
+  }
+}
+
+TEST(IterMap, claims_hold_by_counting) {
+  int accepted = 0, refused = 0;
+  for (unsigned seed = 0; seed < 3000; ++seed) {
+    Random random(seed + 900000);
+    Loops l;
+    l.add("i", random.number(1, 6)), l.add("j", random.number(1, 6)), l.add("k", random.number(1, 4));
+    Domain d = l.domain();
+    std::vector<Expr> indices;
+    for (std::int64_t n = random.number(1, 2); n--;) indices.push_back(random.index(d, 2));
+    Analyzer a;
+    auto map = detect_iter_map(indices, l.list, make_bool(true), MapLevel::bijective, a);
+    if (!map.ok()) {
+      ++refused;
+      continue;
+    }
+    ++accepted;
+    std::set<std::vector<std::int64_t>> images;
+    std::size_t points = 0;
+    d.each([&](const Point& p) {
+      std::vector<std::int64_t> image;
+      for (const Expr& e : indices) image.push_back(value_of(e, p));
+      images.insert(image);
+      ++points;
+    });
+    ASSERT_EQ(images.size(), points) << "seed " << seed;   // injective
+    std::size_t box = 1;
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      std::set<std::int64_t> values;
+      for (const auto& image : images) values.insert(image[i]);
+      ASSERT_EQ(static_cast<std::int64_t>(values.size()), *values.rbegin() - *values.begin() + 1) << "seed " << seed;
+      box *= values.size();
+    }
+    ASSERT_EQ(box, points) << "seed " << seed;             // onto a box
+  }
+  EXPECT_GT(accepted, 50);
+  EXPECT_GT(refused, 500);
+}
+
+TEST(IterMap, subspace_division_recombines) {
+  Analyzer a;
+  Loops l;
+  Var i0 = l.add("i0", 4), i1 = l.add("i1", 16), j0 = l.add("j0", 2), j1 = l.add("j1", 8);
+  std::vector<Expr> bindings{i0 * 16 + Expr(i1), j0 * 8 + Expr(j1)};
+  auto parts = subspace_divide(bindings, l.list, {i1, j1}, make_bool(true), a);
+  ASSERT_TRUE(parts);
+  l.domain().each([&](const Point& p) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      const SubspacePart& s = (*parts)[i];
+      EXPECT_EQ(value_of(s.outer, p) * value_of(s.inner_extent, p) + value_of(s.inner, p), value_of(bindings[i], p));
+    }
+  });
+  EXPECT_TRUE(is_const_int_value((*parts)[0].inner_extent, 16));
+  EXPECT_FALSE(subspace_divide(bindings, l.list, {i0}, make_bool(true), a));   // the inner part must be the low digits
 }
 
 }  // namespace

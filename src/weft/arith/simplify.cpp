@@ -237,7 +237,7 @@ Expr Analyzer::Impl::remainder(const Sum& a, const Sum& b, const Expr& ea, const
     out.add(to_sum(remainder(upper, divisor, to_expr(upper, type), make_int(c / g, type), type)), g);
     return to_expr(out, type);
   }
-  for (Monomial& m : rest.terms) m.coeff = floor_mod(m.coeff, c) > c / 2 && m.coeff < 0 ? m.coeff : m.coeff % c;
+  // Coefficients are not reduced modulo c: that would hide that the operand is a mixed-radix number.
   return floormod(to_expr(rest, type), make_int(c, type));
 }
 
