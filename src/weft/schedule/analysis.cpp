@@ -6,6 +6,7 @@
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
+#include "weft/schedule/rebind.h"
 
 namespace weft::schedule {
 namespace {
@@ -45,21 +46,29 @@ std::string other_writer(const std::vector<Leaf>& scope, const BlockNode* block)
   return {};
 }
 
-/// The inclusive span of one detected index, as a range.
-Range span_of(const arith::IterSum& sum, const Expr& extent) {
-  Expr width = extent;
-  for (const arith::IterSplit& split : sum.splits) width = width + (split.extent - 1) * split.scale;
-  return {sum.base, width};
+/// How many values a split takes. A mark narrowed by a predicate has an extent that may exceed its loops'.
+enum class Width : std::uint8_t { exact, upper };
+Expr width_of(const arith::IterSplit& split, Width width, const arith::Analyzer& analyzer) {
+  if (split.mark->var) return split.extent;
+  Expr full = make_const(1, split.extent->dtype);
+  for (const arith::IterSplit& part : split.mark->source->splits) full = full * part.extent;
+  full = analyzer.simplify(full);
+  if (analyzer.prove_equal(full, split.mark->extent)) return split.extent;
+  const bool whole = is_const_int_value(split.lower_factor, 1) && same_expr(split.extent, split.mark->extent);
+  if (width == Width::exact) return whole ? analyzer.simplify(min(split.extent, full)) : nullptr;
+  return whole && is_const_int(split.extent) ? split.extent : full;
 }
 
-bool constant_positive_scales(const arith::IterSum& sum) {
+/// Marks among the splits that a predicate has narrowed.
+void count_narrowed(const arith::IterSum& sum, const arith::Analyzer& analyzer, std::unordered_set<const void*>& out) {
   for (const arith::IterSplit& split : sum.splits) {
-    std::int64_t scale = 0;
-    if (!is_const_int(split.scale, &scale) || scale <= 0) return false;
+    if (split.mark->var) continue;
+    Expr full = make_const(1, split.extent->dtype);
+    for (const arith::IterSplit& part : split.mark->source->splits) full = full * part.extent;
+    if (!analyzer.prove_equal(full, split.mark->extent)) out.insert(split.mark.get());
+    count_narrowed(*split.mark->source, analyzer, out);
   }
-  return true;
 }
-
 
 bool is_true(const Expr& e) { return is_const_int_value(e, 1); }
 
@@ -84,9 +93,8 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
   bind_loops(analyzer, written);
   auto have = relax_exact(bound_region(write, writer.realize), written, writer.realize->predicate, analyzer);
   if (!have) return false;
-  auto want = clip(relax(bound_region(read, reader.realize), needed, reader.realize->predicate, analyzer), read.buffer,
-                   analyzer);
-  return arith::covers(*have, want, analyzer);
+  const auto want = relax(bound_region(read, reader.realize), needed, reader.realize->predicate, analyzer);
+  return arith::covers(*have, want, analyzer) || arith::covers(*have, clip(want, read.buffer, analyzer), analyzer);
 }
 
 }  // namespace
@@ -118,13 +126,6 @@ std::string why_not_affine(const Leaf& leaf, const arith::Analyzer& analyzer) {
   auto map = arith::detect_iter_map(leaf.realize->iter_values, as_iters(leaf.loops), leaf.realize->predicate,
                                     arith::MapLevel::surjective, analyzer);
   if (!map.ok()) return map.error;
-  for (std::size_t i = 0; i < map.indices.size(); ++i) {
-    const auto& splits = map.indices[i].splits;
-    if (splits.empty()) continue;
-    if (splits.size() > 1 || !is_const_int_value(splits[0].scale, 1)) {
-      return cat("the binding of \"", leaf.block()->iters[i].var->name, "\" skips values");
-    }
-  }
   return {};
 }
 
@@ -217,12 +218,18 @@ std::vector<Range> relax(const std::vector<Range>& region, const std::vector<con
   if (loops.empty()) return region;
   if (predicate && !is_true(predicate)) {
     auto map = detect(region, loops, predicate, arith::MapLevel::none, analyzer);
-    if (map.ok() && map.indices.size() == region.size() &&
-        std::all_of(map.indices.begin(), map.indices.end(), constant_positive_scales)) {
-      std::vector<Range> out;
-      for (std::size_t i = 0; i < region.size(); ++i) out.push_back(span_of(map.indices[i], region[i].extent));
-      return out;
+    std::vector<Range> out;
+    for (std::size_t i = 0; i < map.indices.size(); ++i) {
+      Expr width = region[i].extent;
+      for (const arith::IterSplit& split : map.indices[i].splits) {
+        std::int64_t scale = 0;
+        if (!is_const_int(split.scale, &scale) || scale <= 0) break;
+        width = width + (width_of(split, Width::upper, analyzer) - 1) * scale;
+        if (&split == &map.indices[i].splits.back()) out.push_back({map.indices[i].base, analyzer.simplify(width)});
+      }
+      if (map.indices[i].splits.empty()) out.push_back({map.indices[i].base, region[i].extent});
     }
+    if (map.ok() && out.size() == region.size()) return out;
   }
   arith::DomainMap domain;
   for (const ForNode* loop : loops) domain[loop->var.get()] = Range{loop->min, loop->extent};
@@ -231,25 +238,31 @@ std::vector<Range> relax(const std::vector<Range>& region, const std::vector<con
 
 std::optional<std::vector<Range>> relax_exact(const std::vector<Range>& region, const std::vector<const ForNode*>& loops,
                                               const Expr& predicate, const arith::Analyzer& analyzer) {
-  const bool always = !predicate || is_true(predicate);
-  if (loops.empty()) {
-    if (!always && !analyzer.prove(predicate)) return std::nullopt;
-    return region;
+  std::size_t conditions = 0;
+  if (predicate) {
+    for (const Expr& part : conjuncts(predicate)) conditions += analyzer.prove(part) ? 0 : 1;
   }
-  auto map = detect(region, loops, always ? make_bool(true) : predicate, arith::MapLevel::surjective, analyzer);
+  auto map = detect(region, loops, conditions > 0 ? predicate : make_bool(true), arith::MapLevel::none, analyzer);
   if (!map.ok()) return std::nullopt;
   std::vector<Range> out;
+  std::unordered_set<const void*> narrowed;
   for (std::size_t i = 0; i < region.size(); ++i) {
     const auto& sum = map.indices[i];
-    if (sum.splits.empty()) {
-      out.push_back({sum.base, region[i].extent});
-      continue;
+    count_narrowed(sum, analyzer, narrowed);
+    // From the finest digit upward: no step may leap over what is covered so far.
+    Expr width = region[i].extent;
+    for (std::size_t k = sum.splits.size(); k-- > 0;) {
+      const arith::IterSplit& split = sum.splits[k];
+      const Expr extent = width_of(split, Width::exact, analyzer);
+      if (!extent || !analyzer.prove(ge(split.scale, make_const(1, split.scale->dtype))) || !analyzer.prove(le(split.scale, width))) {
+        return std::nullopt;
+      }
+      width = analyzer.simplify(width + (extent - 1) * split.scale);
     }
-    if (sum.splits.size() > 1) return std::nullopt;
-    const Expr& scale = sum.splits[0].scale;
-    if (!is_const_int_value(scale, 1) && !analyzer.prove(le(scale, region[i].extent))) return std::nullopt;
-    out.push_back(span_of(sum, region[i].extent));
+    out.push_back({sum.base, width});
   }
+  // Every condition must have shown up as a narrowed index; otherwise it hides instances we cannot place.
+  if (narrowed.size() < conditions) return std::nullopt;
   return out;
 }
 

@@ -241,6 +241,13 @@ std::vector<Leaf> leaves(const Stmt& s) {
   return out;
 }
 
+std::vector<Leaf> leaves_under(const Path& path) {
+  std::vector<Leaf> out;
+  std::vector<const ForNode*> loops = path.loops();
+  collect(path.target(), loops, out);
+  return out;
+}
+
 Stmt ScopeRewriter::rewrite_block_realize(const Stmt& s) {
   const auto* n = static_cast<const BlockRealizeNode*>(s.get());
   bool changed = false;

@@ -63,6 +63,8 @@ struct Leaf {
 };
 /// All of them, in program order; `s` is any statement of the scope.
 std::vector<Leaf> leaves(const ir::Stmt& s);
+/// Those under the path's target, with all loops of the scope around each.
+std::vector<Leaf> leaves_under(const Path& path);
 
 /// Rewrites loops and block realizes of one scope without entering blocks: variables through `map`.
 class ScopeRewriter : public ir::Rewriter {

@@ -135,7 +135,7 @@ Verdict check_independent(const State& s, const Kind& kind, const Path& path) {
     }
   }
   if (under.size() > 1) {
-    if (auto why = why_not_pipeline(under); !why.empty()) {
+    if (auto why = why_not_pipeline(leaves_under(path)); !why.empty()) {
       Refusal r = refuse(s, cat("schedule.", kind.step, ".not_covered"),
                          cat(kind.step, " of ", name_of(loop), " needs independent iterations, but ", why), loop);
       r.note("legal: nests in which every read was written in the same iteration or before the loop");

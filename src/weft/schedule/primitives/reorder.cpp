@@ -14,9 +14,8 @@ using namespace ir;
 /// Every block under the chain must allow any order of its instances, and hand its results over within one
 /// iteration of the whole chain.
 Verdict check_blocks(const State& s, const Path& top) {
-  const auto above = top.loops();
-  auto under = leaves(top.target());
-  for (Leaf& leaf : under) {
+  const auto under = leaves(top.target());
+  for (const Leaf& leaf : under) {
     for (const IterVar& iter : leaf.block()->iters) {
       if (iter.kind == IterKind::spatial || iter.kind == IterKind::reduce) continue;
       Refusal r = refuse(s, "schedule.reorder.iterator", cat("reorder cannot change the order of block ", name_of(leaf.block()),
@@ -37,7 +36,7 @@ Verdict check_blocks(const State& s, const Path& top) {
     }
   }
   if (under.size() < 2) return std::nullopt;
-  if (auto why = why_not_pipeline(under); !why.empty()) {
+  if (auto why = why_not_pipeline(leaves_under(top)); !why.empty()) {
     Refusal r = refuse(s, "schedule.reorder.not_covered",
                        cat("reorder would change what blocks hand over between iterations: ", why), top.loop());
     r.note("legal: nests in which every read was written in the same iteration or before the nest");
