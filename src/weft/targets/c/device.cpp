@@ -139,17 +139,12 @@ CDevice::Ready CDevice::make_ready(const runtime::Binary& binary) {
     throw Error(ErrorKind::device, "c.absent", cat("the C compiler \"", compiler_, "\" cannot be run")).help("install one, or name it: c:cc=PATH");
   }
   static const std::string native = processor();
-  auto key = runtime::CacheKey::of(cat("c 1\n", binary.bytes, "\n", compiler_, "\n", version, "\n", flags_, "\n", native));
-  runtime::FileCache& cache = runtime::FileCache::shared();
-  std::string object;
-  try {
-    if (auto held = cache.load(key)) object = std::move(*held);
-  } catch (const Error&) {
-    cache.discard(key);   // damaged or of another version: made again below
-  }
+  std::string key = cat("c 1\n", binary.bytes, "\n", compiler_, "\n", version, "\n", flags_, "\n", native);
+  const runtime::KernelCache& cache = runtime::kernel_cache();
+  std::string object = cache.get("so", key).value_or("");
   if (object.empty()) {
     object = compile(binary.bytes, compiler_, flags_);
-    cache.store(key, object);
+    cache.put("so", key, object);
   }
   Ref<Library> library = make_ref<Library>(object);
   Ready ready;
