@@ -236,7 +236,7 @@ NDArray to_array(PyObject* o, std::optional<Elem> dtype, Ref<Device> device, Cop
   };
   if (is_ndarray(o)) return finish(unwrap(o), false);
   if (!device) device = default_device();
-  if (is_number(o)) {
+  if (is_number(o) && !PyObject_CheckBuffer(o)) {   // NumPy's scalars keep their own type
     Scalar s = scalar_of(o);
     return full(device, dtype ? *dtype : s.large ? Elem::uint64 : elem_of(s), Dims{}, s);
   }

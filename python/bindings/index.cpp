@@ -16,7 +16,7 @@ namespace {
 }
 
 bool is_index_array(PyObject* o) {
-  return is_ndarray(o) || PyList_Check(o) || (PyObject_CheckBuffer(o) && !PyIndex_Check(o));
+  return is_ndarray(o) || PyList_Check(o) || (PyObject_CheckBuffer(o) && !PyLong_Check(o) && !PyBytes_Check(o));
 }
 
 NDArray slice_axis(const NDArray& a, int axis, PyObject* o) {
