@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <filesystem>
 #include <thread>
@@ -22,65 +23,74 @@ struct Scratch {
   ~Scratch() { std::filesystem::remove_all(path); }
 };
 
-TEST(KernelCache, gives_back_what_was_put) {
+CacheKey key() { return CacheKey::of("key"); }
+
+TEST(FileCache, gives_back_what_was_stored) {
   Scratch scratch;
-  KernelCache cache(scratch.path + "/a/b");
-  EXPECT_FALSE(cache.get("elf", "key"));
+  FileCache cache(scratch.path + "/a/b");
+  EXPECT_FALSE(cache.load(key()));
   std::string value("bytes\0with zero", 15);
-  cache.put("elf", "key", value);
-  EXPECT_EQ(cache.get("elf", "key"), value);
-  EXPECT_FALSE(cache.get("elf", "other"));
-  EXPECT_FALSE(cache.get("cubin", "key"));
+  cache.store(key(), value);
+  EXPECT_EQ(cache.load(key()), value);
+  EXPECT_FALSE(cache.load(CacheKey::of("other")));
+  EXPECT_EQ(cache.get(CacheKey::of("made"), [] { return std::string("new"); }), "new");
+  EXPECT_EQ(cache.get(CacheKey::of("made"), []() -> std::string { throw Error(ErrorKind::internal, "test", "made twice"); }), "new");
 }
 
-TEST(KernelCache, damage_is_a_miss) {
+std::string refusal(const FileCache& cache) {
+  try {
+    cache.load(key());
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::io);
+    return error.code();
+  }
+  return "";
+}
+
+TEST(FileCache, a_damaged_entry_is_a_typed_error_and_is_made_again) {
   Scratch scratch;
-  KernelCache cache(scratch.path + "/c");
-  cache.put("elf", "key", "the value");
-  std::string file = cache.path("elf", "key"), content = read_file(file);
+  FileCache cache(scratch.path + "/c");
+  cache.store(key(), "the value");
+  std::string file = cache.path(key()), content = read_file(file);
   for (std::size_t cut = 0; cut < content.size(); ++cut) {
     write_file_atomic(file, content.substr(0, cut));
-    EXPECT_FALSE(cache.get("elf", "key")) << cut;
+    EXPECT_EQ(refusal(cache), cut < 8 ? "cache.file.foreign" : "cache.file.truncated") << cut;
   }
   for (std::size_t i = 0; i < content.size(); ++i) {
     std::string changed = content;
     changed[i] = static_cast<char>(changed[i] ^ 1);
     write_file_atomic(file, changed);
-    EXPECT_FALSE(cache.get("elf", "key")) << i;
+    EXPECT_EQ(refusal(cache), i < 8 ? "cache.file.foreign" : i < 12 ? "cache.file.version" : i < 20 ? "cache.file.truncated" : "cache.file.checksum") << i;
   }
-  write_file_atomic(file, content);
-  EXPECT_EQ(cache.get("elf", "key"), "the value");
+  EXPECT_EQ(cache.get(key(), [] { return std::string("made again"); }), "made again");
+  EXPECT_EQ(cache.load(key()), "made again");
 }
 
-TEST(KernelCache, a_directory_of_others_is_refused) {
+TEST(FileCache, a_directory_open_to_others_is_refused) {
   Scratch scratch;
   std::string open = scratch.path + "/open";
   ASSERT_EQ(::mkdir(open.c_str(), 0700), 0);
-  KernelCache cache(open);
-  cache.put("elf", "key", "v");
   ASSERT_EQ(::chmod(open.c_str(), 0755), 0);
-  EXPECT_FALSE(cache.get("elf", "key"));
   try {
-    cache.put("elf", "key", "v");
+    FileCache cache(open);
     FAIL() << "no error";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), "cache.directory");
     EXPECT_NE(std::string(error.what()).find("chmod 700"), std::string::npos);
   }
-  EXPECT_NO_THROW(KernelCache("").put("elf", "key", "v"));
 }
 
-TEST(KernelCache, concurrent_writers_leave_whole_files) {
+TEST(FileCache, concurrent_writers_leave_whole_files) {
   Scratch scratch;
-  KernelCache cache(scratch.path + "/d");
+  FileCache cache(scratch.path + "/d");
   std::string big(100000, 'x');
   std::vector<std::thread> threads;
   std::atomic<int> torn{0};
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&] {
       for (int i = 0; i < 50; ++i) {
-        cache.put("elf", "key", big);
-        auto value = cache.get("elf", "key");
+        cache.store(key(), big);
+        auto value = cache.load(key());
         if (!value || *value != big) ++torn;
       }
     });

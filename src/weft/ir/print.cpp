@@ -15,7 +15,7 @@ namespace {
 
 bool reserved(std::string_view name) {
   static constexpr std::string_view words[] = {
-      "T", "I", "tir", "tvm", "weft", "script", "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class",
+      "T", "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class",
       "continue", "def", "del", "elif", "else", "except", "finally", "float", "for", "from", "global", "if", "import", "in", "is",
       "lambda", "nonlocal", "not", "or", "pass", "raise", "range", "return", "try", "while", "with", "yield"};
   return std::find(std::begin(words), std::end(words), name) != std::end(words);
@@ -24,8 +24,8 @@ bool reserved(std::string_view name) {
 /// `hint` made a Python identifier.
 std::string identifier(const std::string& hint) {
   std::string out;
-  for (char c : hint) out += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ? c : '_';
-  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) out = cat("v", out);
+  for (char c : hint) out += std::isalnum(static_cast<unsigned char>(c)) || c == '_' || (static_cast<unsigned char>(c) & 0x80) ? c : '_';
+  if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) return cat("v", out);
   if (reserved(out)) out += "_";
   return out;
 }
@@ -453,7 +453,9 @@ void Printer::block_iters(const BlockRealizeNode* r) {
   static constexpr char letters[] = {'S', 'R', 'C', 'O'};
   static constexpr std::string_view calls[] = {"spatial", "reduce", "scan", "opaque"};
   const auto& iters = r->block->iters;
+  const Exprs& values_of = r->iter_values;   // an ill-formed block may have too few
   auto simple = [&](std::size_t i) {   // bound to a loop over exactly the iterator's domain
+    if (i >= values_of.size()) return false;
     const auto* v = as<VarNode>(r->iter_values[i]);
     auto found = v ? loops_.find(v) : loops_.end();
     return found != loops_.end() && v->dtype == iters[i].var->dtype && same_expr(found->second.min, iters[i].dom.min) &&
@@ -484,7 +486,7 @@ void Printer::block_iters(const BlockRealizeNode* r) {
           put(")");
         }
         put(", ");
-        expr(r->iter_values[i], kTernary, iters[i].var->dtype);
+        expr(i < values_of.size() ? values_of[i] : nullptr, kTernary, iters[i].var->dtype);
         put(")");
       });
       put(cat(define(iters[i].var.get(), iters[i].var->name), " = "));
@@ -566,7 +568,8 @@ void Printer::func(const PrimFunc& f, const std::string& key) {
   bool rooted = root && root->block->iters.empty() && root->block->name == "root" && is_const_int_value(root->predicate, 1);
   std::vector<std::string> options;
   std::string name = identifier(key);
-  if (name != f->name) options.push_back(cat("symbol=", json_quote(f->name)));
+  if (name != key) options.push_back(cat("key=", json_quote(key)));
+  if (key != f->name) options.push_back(cat("symbol=", json_quote(f->name)));
   if (!rooted) options.push_back("lowered=True");
   put(cat("@T.prim_func", options.empty() ? "" : cat("(", join(options), ")")));
   end_line();
@@ -588,7 +591,7 @@ void Printer::func(const PrimFunc& f, const std::string& key) {
       put(")");
       end_mark(p.buffer.get());
     } else {
-      put(cat(define(p.var.get(), p.buffer ? cat(p.var->name, "_handle") : p.var->name), ": ", script_type(p.var->dtype)));
+      put(cat(define(p.var.get(), p.buffer && p.var->name == p.buffer->name ? cat(p.var->name, "_handle") : p.var->name), ": ", script_type(p.var->dtype)));
     }
   }
   put("):");

@@ -274,6 +274,14 @@ void Printer::reduce(const ReduceNode* e) {
   close(mark);
 }
 
+/// min + extent when it has a shorter form than that: "vi + 4" for min "vi + 1", extent 3. Null otherwise.
+static Expr short_end(const Expr& lo, const Expr& extent) {
+  std::int64_t c, n;
+  const auto* b = as<BinaryNode>(lo);
+  if (!b || (b->kind != ExprKind::add && b->kind != ExprKind::sub) || !is_const_int(b->b, &c) || !is_const_int(extent, &n) || lo->dtype != extent->dtype) return nullptr;
+  return b->a + (b->kind == ExprKind::add ? c + n : n - c);
+}
+
 /// "lo, hi" so that the parser finds the same extent again: hi is a constant or "lo + extent".
 void Printer::bounds(const Expr& lo, const Expr& extent) {
   std::int64_t a, b;
@@ -286,6 +294,7 @@ void Printer::bounds(const Expr& lo, const Expr& extent) {
   expr(lo, kTernary);
   put(", ");
   if (is_const_int(lo, &a) && a == 0) return expr(extent, kTernary);
+  if (Expr end = short_end(lo, extent)) return expr(end, kTernary);
   expr(lo, kAdd);
   put(" + ");
   expr(extent, kMul, lo->kind == ExprKind::int_imm ? dtypes::int64 : lo->dtype);
@@ -299,6 +308,7 @@ void Printer::range(const Range& r, bool point) {
   put(":");
   if (is_const_int(r.min, &a) && is_const_int(r.extent, &b) && r.min->dtype == r.extent->dtype) return expr(make_int(a + b, r.min->dtype), kTernary);
   if (zero) return expr(r.extent, kTernary);
+  if (Expr end = short_end(r.min, r.extent)) return expr(end, kTernary);
   expr(r.min, kAdd);
   put(" + ");
   expr(r.extent, kMul, r.min->kind == ExprKind::int_imm ? dtypes::int64 : r.min->dtype);

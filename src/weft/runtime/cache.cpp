@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/runtime/cache.h"
 
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <cstring>
-#include <memory>
-#include <mutex>
 
 #include "weft/base/error.h"
 #include "weft/base/file.h"
@@ -19,105 +17,102 @@ namespace weft::runtime {
 
 namespace {
 
-constexpr std::string_view kMagic = "weft-kernel-1\n";   // the version of this file's layout
+// Entry: magic, version u32, length u64, content, checksum u64 of everything before.
+constexpr char kMagic[8] = {'W', 'E', 'F', 'T', 'C', 'O', 'D', '\n'};
+constexpr std::uint32_t kVersion = 1;
+constexpr std::size_t kHead = 8 + 4 + 8;
 
-std::string number(std::uint64_t v) { return std::string(reinterpret_cast<const char*>(&v), 8); }
-
-/// Makes the directory (parents too) or checks that it is the user's alone.
-void secure(const std::string& directory) {
-  for (std::size_t at = 1; at <= directory.size(); ++at) {
-    if (at == directory.size() || directory[at] == '/') ::mkdir(directory.substr(0, at).c_str(), 0700);
-  }
-  struct stat info {};
-  if (::lstat(directory.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
-    throw Error(ErrorKind::io, "cache.directory", cat("the kernel cache \"", directory, "\" is no directory: ", std::strerror(errno)))
-        .help("set WEFT_CACHE_DIR to a directory of your own, or to nothing to turn the cache off");
-  }
-  if (info.st_uid != ::getuid() || (info.st_mode & 077) != 0) {
-    throw Error(ErrorKind::io, "cache.directory", cat("the kernel cache \"", directory, "\" is not private to this user"))
-        .note(cat("owner ", info.st_uid, ", mode ", (info.st_mode >> 6) & 7, (info.st_mode >> 3) & 7, info.st_mode & 7, "; wanted: owner ", ::getuid(), ", mode 700"))
-        .help(cat("chmod 700 ", directory));
-  }
-}
-
-bool is_private(const std::string& directory) {
-  struct stat info {};
-  return ::lstat(directory.c_str(), &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == ::getuid() && (info.st_mode & 077) == 0;
-}
-
-struct Process {
-  std::mutex mutex;
-  std::unique_ptr<KernelCache> cache;
-};
-
-Process& process() {
-  static Process& p = *new Process;
-  return p;
+template <typename T>
+T read(std::string_view in, std::size_t at) {
+  T value;
+  std::memcpy(&value, in.data() + at, sizeof(T));
+  return value;
 }
 
 }  // namespace
 
-std::string KernelCache::path(std::string_view kind, std::string_view key) const {
-  return cat(directory_, "/", hex(hash_text(key, 1), 16).substr(2), hex(hash_text(key, 2), 16).substr(2), ".", kind);
+CacheKey CacheKey::of(std::string_view content) { return {hash_text(content, 1), hash_text(content, 2)}; }
+
+std::string CacheKey::text() const {
+  std::string a = hex(high, 16), b = hex(low, 16);
+  return a.substr(2) + b.substr(2);
 }
 
-std::optional<std::string> KernelCache::get(std::string_view kind, std::string_view key) const {
-  if (directory_.empty() || !is_private(directory_)) return std::nullopt;
-  std::string file = path(kind, key), content;
-  if (::access(file.c_str(), R_OK) != 0) return std::nullopt;
-  try {
-    content = read_file(file);
-  } catch (const Error&) {
-    return std::nullopt;      // removed meanwhile
-  }
-  // magic, key length, key, value length, value, checksum
-  std::string_view rest = content;
-  auto take = [&](std::size_t n) {
-    std::string_view out = rest.substr(0, n);
-    rest.remove_prefix(std::min(n, rest.size()));
-    return out;
+FileCache::FileCache(std::string directory) : directory_(std::move(directory)) {
+  auto refuse = [&](std::string why) {
+    return Error(ErrorKind::io, "cache.directory", cat("the cache directory \"", directory_, "\" ", why))
+        .help("remove it, or make it yours alone: chmod 700");
   };
-  auto length = [&]() -> std::size_t {
-    std::string_view bytes = take(8);
-    std::uint64_t v = ~0ull;
-    if (bytes.size() == 8) std::memcpy(&v, bytes.data(), 8);
-    return v;
-  };
-  if (take(kMagic.size()) != kMagic) return std::nullopt;
-  std::size_t key_size = length();
-  if (key_size != key.size() || take(key_size) != key) return std::nullopt;
-  std::size_t value_size = length();
-  if (value_size > rest.size()) return std::nullopt;
-  std::string_view value = take(value_size);
-  if (rest != number(hash_text(value, 3))) return std::nullopt;
-  return std::string(value);
+  std::error_code error;
+  std::filesystem::path parent = std::filesystem::path(directory_).parent_path();
+  if (!parent.empty()) std::filesystem::create_directories(parent, error);
+  if (mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST) throw refuse(cat("cannot be made: ", std::strerror(errno)));
+  struct stat info {};
+  if (lstat(directory_.c_str(), &info) != 0) throw refuse(cat("cannot be inspected: ", std::strerror(errno)));
+  if (!S_ISDIR(info.st_mode)) throw refuse("is not a directory");
+  if (info.st_uid != geteuid()) throw refuse(cat("belongs to user ", info.st_uid, ", not to ", geteuid()));
+  if ((info.st_mode & 077) != 0) throw refuse(cat("is open to others: mode ", (info.st_mode & 0777) / 64, (info.st_mode & 077) / 8, info.st_mode & 07));
 }
 
-void KernelCache::put(std::string_view kind, std::string_view key, std::string_view value) const {
-  if (directory_.empty()) return;
-  secure(directory_);
-  std::string content = cat(kMagic, number(key.size()), key, number(value.size()), value, number(hash_text(value, 3)));
+namespace {
+std::string& shared_directory() {
+  static std::string& directory = *new std::string;
+  return directory;
+}
+}  // namespace
+
+void FileCache::set_shared_directory(std::string directory) { shared_directory() = std::move(directory); }
+
+FileCache& FileCache::shared() {
+  static FileCache cache([] {
+    if (!shared_directory().empty()) return shared_directory();
+    const passwd* user = getpwuid(geteuid());
+    return cat(user && user->pw_dir && *user->pw_dir ? user->pw_dir : "/tmp", "/.cache/weft");
+  }());
+  return cache;
+}
+
+std::string FileCache::get(const CacheKey& key, const std::function<std::string()>& make) const {
   try {
-    write_file_atomic(path(kind, key), content);
+    if (auto held = load(key)) return std::move(*held);
   } catch (const Error&) {
-    // Full or read-only: the value is simply not kept.
+    discard(key);   // damaged or of another version: made again
   }
+  std::string made = make();
+  store(key, made);
+  return made;
 }
 
-const KernelCache& kernel_cache() {
-  Process& p = process();
-  std::lock_guard lock(p.mutex);
-  if (!p.cache) {
-    const passwd* user = ::getpwuid(::getuid());
-    p.cache = std::make_unique<KernelCache>(user && user->pw_dir ? cat(user->pw_dir, "/.cache/weft") : std::string());
-  }
-  return *p.cache;
+std::string FileCache::path(const CacheKey& key) const { return cat(directory_, "/", key.text()); }
+
+std::optional<std::string> FileCache::load(const CacheKey& key) const {
+  std::string file = path(key);
+  if (access(file.c_str(), F_OK) != 0) return std::nullopt;
+  std::string all = read_file(file);
+  auto refuse = [&](std::string_view reason, std::string why) {
+    return Error(ErrorKind::io, cat("cache.file.", reason), cat("the cached code \"", file, "\" ", why)).help("it is made again when removed");
+  };
+  if (all.size() < 8 || std::memcmp(all.data(), kMagic, 8) != 0) throw refuse("foreign", cat("is none of weft's (", all.size(), " bytes)"));
+  if (all.size() < kHead + 8) throw refuse("truncated", cat("ends after ", all.size(), " bytes"));
+  auto version = read<std::uint32_t>(all, 8);
+  if (version != kVersion) throw refuse("version", cat("is of version ", version, "; this build reads ", kVersion));
+  auto length = read<std::uint64_t>(all, 12);
+  if (length != all.size() - kHead - 8) throw refuse("truncated", cat("announces ", length, " bytes and has ", all.size() - kHead - 8));
+  if (hash_bytes(all.data(), all.size() - 8) != read<std::uint64_t>(all, all.size() - 8)) throw refuse("checksum", cat("is damaged (", length, " bytes)"));
+  return all.substr(kHead, length);
 }
 
-void set_kernel_cache_directory(std::string directory) {
-  Process& p = process();
-  std::lock_guard lock(p.mutex);
-  p.cache = std::make_unique<KernelCache>(std::move(directory));
+void FileCache::store(const CacheKey& key, std::string_view content) const {
+  std::string all(kMagic, 8);
+  std::uint64_t length = content.size();
+  all.append(reinterpret_cast<const char*>(&kVersion), 4);
+  all.append(reinterpret_cast<const char*>(&length), 8);
+  all += content;
+  std::uint64_t sum = hash_bytes(all.data(), all.size());
+  all.append(reinterpret_cast<const char*>(&sum), 8);
+  write_file_atomic(path(key), all);
 }
+
+void FileCache::discard(const CacheKey& key) const { unlink(path(key).c_str()); }
 
 }  // namespace weft::runtime

@@ -1,36 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The on-disk kernel cache: content-addressed files in a directory that belongs to the user alone (mode 0700,
-// owner checked; anything else is refused, not used). A file carries its whole key and a checksum, so a
-// truncated file, one of another version or a hash collision is a miss, never a wrong kernel. Writing is an
-// atomic rename: concurrent processes see nothing or the whole file.
+// Compiled code on disk, shared by processes: content-addressed entries with a checksum, written whole by
+// rename. The directory belongs to the user alone (mode 0700, owner checked); anything else is refused.
 
+#include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
 
 namespace weft::runtime {
 
-class KernelCache {
+/// 128 bits of content address.
+struct CacheKey {
+  std::uint64_t high = 0, low = 0;
+  static CacheKey of(std::string_view content);
+  std::string text() const;   // 32 hexadecimal digits
+};
+
+class FileCache {
  public:
-  /// The directory is made at the first put. Empty: caching is off.
-  explicit KernelCache(std::string directory) : directory_(std::move(directory)) {}
+  /// Creates the directory. Throws Error(io, "cache.directory") when it is not the user's alone.
+  explicit FileCache(std::string directory);
+  /// The process's cache: ~/.cache/weft of the user who owns the process, unless set otherwise.
+  static FileCache& shared();
+  /// Only before the first use of shared().
+  static void set_shared_directory(std::string directory);
+
   const std::string& directory() const { return directory_; }
-  /// `kind` names the format ("elf", "cubin"); `key` is everything the value depends on.
-  std::optional<std::string> get(std::string_view kind, std::string_view key) const;
-  /// Throws Error(io, "cache.directory") when the directory is not the user's alone. A full disk is ignored:
-  /// a cache that cannot write is a slow cache.
-  void put(std::string_view kind, std::string_view key, std::string_view value) const;
-  /// The file a key lives in.
-  std::string path(std::string_view kind, std::string_view key) const;
+  std::string path(const CacheKey& key) const;
+  /// Absent: nothing stored. Throws Error(io, "cache.file.truncated" | ".version" | ".checksum" | ".foreign").
+  std::optional<std::string> load(const CacheKey& key) const;
+  void store(const CacheKey& key, std::string_view content) const;
+  void discard(const CacheKey& key) const;
+  /// The entry of `key`; when there is none, or a damaged one, what `make` gives, stored.
+  std::string get(const CacheKey& key, const std::function<std::string()>& make) const;
 
  private:
   std::string directory_;
 };
-
-/// The process's cache: ".cache/weft" in the user's home as the user database knows it.
-const KernelCache& kernel_cache();
-/// Before the first use: another directory, or "" for none.
-void set_kernel_cache_directory(std::string directory);
 
 }  // namespace weft::runtime

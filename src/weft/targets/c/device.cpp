@@ -139,13 +139,8 @@ CDevice::Ready CDevice::make_ready(const runtime::Binary& binary) {
     throw Error(ErrorKind::device, "c.absent", cat("the C compiler \"", compiler_, "\" cannot be run")).help("install one, or name it: c:cc=PATH");
   }
   static const std::string native = processor();
-  std::string key = cat("c 1\n", binary.bytes, "\n", compiler_, "\n", version, "\n", flags_, "\n", native);
-  const runtime::KernelCache& cache = runtime::kernel_cache();
-  std::string object = cache.get("so", key).value_or("");
-  if (object.empty()) {
-    object = compile(binary.bytes, compiler_, flags_);
-    cache.put("so", key, object);
-  }
+  auto key = runtime::CacheKey::of(cat("c 1\n", binary.bytes, "\n", compiler_, "\n", version, "\n", flags_, "\n", native));
+  std::string object = runtime::FileCache::shared().get(key, [&] { return compile(binary.bytes, compiler_, flags_); });
   Ref<Library> library = make_ref<Library>(object);
   Ready ready;
   for (const runtime::KernelSignature& k : binary.kernels) {

@@ -90,12 +90,7 @@ class CpuBackend final : public Backend {
     out.format = "elf";
     out.source = llvm.text;
     std::string key = cat("cpu ", kEmitterVersion, " ", jit::host_fingerprint(), " ", options.cpu, " ", options.passes, "\n", llvm.text);
-    if (auto cached = runtime::kernel_cache().get("elf", key)) {
-      out.bytes = std::move(*cached);
-    } else {
-      out.bytes = jit::compile_to_object(llvm.text, options);
-      runtime::kernel_cache().put("elf", key, out.bytes);
-    }
+    out.bytes = runtime::FileCache::shared().get(runtime::CacheKey::of(key), [&] { return jit::compile_to_object(llvm.text, options); });
     Json assertions = Json::object();
     for (const auto& [kernel, texts] : llvm.assertions) {
       Json list = Json::array();
