@@ -145,17 +145,23 @@ def gemm_4(n=1024, block_x=8, block_y=8, thread_x=8, thread_y=8, tile_k=8, decom
     return sch
 
 
-def gemm_cpu(n=1024, rows=6, columns=64, kc=512, nc=256):
-    """Register tiles of 6 x 64, B packed into panels that stay in the second-level cache."""
+def gemm_host(n=512, rows=4, columns=64):
+    """For the host: register tiles of rows x columns, vectors along j."""
     sch = weft.Schedule(matmul(n, n, n))
     block = sch.get_block("C")
-    kc, nc = min(kc, n), min(nc, n)
-    packed = sch.cache_read(block, 1, "global")
-    sch.transform_layout(block, ("read", 1), lambda k, j: (j // columns, k, j % columns))
+    local = sch.cache_write(block, 0, "local")
     i, j, k = sch.get_loops(block)
-    jc, j0, j1 = sch.split(j, [None, nc // columns, columns])
-    k0, k1 = sch.split(k, [None, kc])
     i0, i1 = sch.split(i, [None, rows])
-    sch.reorder(jc, k0, i0, j0, k1, i1, j1)
-    sch.compute_at(packed, k0)
+    j0, j1 = sch.split(j, [None, columns])
+    sch.reorder(i0, j0, k, i1, j1)
+    sch.reverse_compute_at(local, j0)
+    sch.unroll(i1)
+    sch.vectorize(j1)
+    ci, cj = sch.get_loops(local)[-2:]
+    sch.unroll(ci)
+    sch.vectorize(cj)
+    init = sch.decompose_reduction(block, k)
+    ii, ij = sch.get_loops(init)[-2:]
+    sch.unroll(ii)
+    sch.vectorize(ij)
     return sch
