@@ -12,4 +12,5 @@ NB_MODULE(_core, m) {
   weft::py::bind_array_ops(m);
   weft::py::bind_dlpack(m);
   weft::py::bind_operations(m);
+  weft::py::bind_tensor(m);
 }
