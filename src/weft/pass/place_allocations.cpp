@@ -10,6 +10,13 @@ using namespace ir;
 
 namespace {
 
+bool writes(const Block& block, const BufferNode* buffer) {
+  for (const BufferRegion& r : block->writes) {
+    if (r.buffer.get() == buffer) return true;
+  }
+  return false;
+}
+
 bool lists(const Block& block, const BufferNode* buffer) {
   for (const BufferRegion& r : block->reads) {
     if (r.buffer.get() == buffer) return true;
@@ -43,7 +50,7 @@ bool uses(const Expr& e, const BufferNode* buffer) {
 }
 
 /// Whether iterations of a loop over `var` may hand values of `buffer` to each other: some access stands
-/// outside every block, or in a block one of whose non-spatial iterators depends on the loop.
+/// outside every block, or a block writes it one of whose non-spatial iterators depends on the loop.
 bool carries(const Stmt& body, const VarNode* var, const BufferNode* buffer) {
   class Finder final : public Visitor {
    public:
@@ -61,7 +68,8 @@ bool carries(const Stmt& body, const VarNode* var, const BufferNode* buffer) {
         tainted.insert(s->block->iters[i].var.get());
         serial |= s->block->iters[i].kind != IterKind::spatial;
       }
-      if (serial && lists(s->block, buffer)) found = true;
+      // A reduction that only reads the buffer takes what this iteration produced.
+      if (serial && writes(s->block, buffer)) found = true;
       ++depth;
       Visitor::visit(s->block->init);
       Visitor::visit(s->block->body);
