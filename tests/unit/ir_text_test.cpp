@@ -265,6 +265,7 @@ TEST(IrText, BadTextIsRefusedWithPlaceAndReason) {
   expect_error(in_func("X = T.alloc_buffer((4,), \"flot32\")"), "dtype", "\"flot32\" is no type", "\"flot32\"");
   expect_error(in_func("X = T.alloc_buffer((-4,), \"float32\")"), "shape", "an extent cannot be -4", "-4");
   expect_error(in_func("X = T.match_buffer(n, (4,), \"float32\")"), "value", "needs one of its parameters of type T.handle", "n, (4");
+  expect_error(in_func("X = T.alloc_buffer((4,), \"float32\", data=A)"), "argument", "\"X\" cannot have data=", "A)");
   expect_error(in_func("if n:\n    pass"), "types", "expected a condition, found a value of type int64", "n:");
   expect_error(in_func("A[0, 0] = A"), "value", "\"A\" is used without indices", "A");
   expect_error(in_func("A[0, 0] = (1"), "bracket", "\"(\" is never closed", "(1");
