@@ -503,6 +503,34 @@ TEST(IrInterpret, FaultsNameBufferIndicesAndStatement) {
   expect_fault(func("T.call_extern(\"puts\", n)"), {a.arg(), number(0)}, ErrorKind::lower, "interpret.unsupported", "no function \"puts\"");
 }
 
+TEST(IrInterpret, IllFormedProgramsAreFaultsToo) {
+  Buffer a = make_buffer("A", dtypes::float32, {make_int(4)}), lost = make_buffer("Lost", dtypes::float32, {make_int(4)});
+  Array<float> data({4});
+  auto func = [&](Stmt body) { return make_func("f", {buffer_param(a)}, std::move(body)); };
+  expect_fault(func(store(lost, make_float(1), {make_int(0)})), {data.arg()}, ErrorKind::fault, "interpret.uninitialized", "\"Lost\" has no storage here");
+  auto reducer = make_ref<ReducerNode>();
+  Expr reduce = make_ref<const ReduceNode>(Reducer(reducer), Exprs{make_float(1)}, std::vector<IterVar>{}, nullptr, 0);
+  expect_fault(func(evaluate(reduce)), {data.arg()}, ErrorKind::verify, "interpret.reduce", "a reduction of the front end");
+  Var token = make_var("tok");
+  expect_fault(func(make_ref<const WaitNode>(token, make_int(-1), "")), {data.arg()}, ErrorKind::fault, "interpret.wait", "at most -1 outstanding");
+  IRModule m = parse_module("@T.prim_func\ndef g(x: T.Buffer((4,), \"int32\")):\n    x[0] = 1\n@T.prim_func\ndef f(A: T.Buffer((4,), \"float32\")):\n    g(A)\n");
+  std::vector<InterpretArg> args{data.arg()};
+  try {
+    interpret(m, "f", args);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "interpret.dtype");
+    EXPECT_NE(e.message().find("is int32, but float32 is passed"), std::string::npos) << e.what();
+  }
+  try {
+    interpret(m, "gg", args);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "interpret.function");
+    EXPECT_NE(std::string_view(e.what()).find("did you mean \"g\"?"), std::string_view::npos) << e.what();
+  }
+}
+
 TEST(IrInterpret, FreshStorageIsNeverZero) {
   PrimFunc f = parse_func(R"(@T.prim_func
 def f(A: T.Buffer((2,), "float32"), B: T.Buffer((2,), "int32")):
