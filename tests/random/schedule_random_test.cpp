@@ -175,7 +175,7 @@ class Driver {
 };
 
 TEST(schedule_random, random_schedules_keep_results) {
-  constexpr std::uint32_t kFirst = 1, kCount = 1500;
+  constexpr std::uint32_t kFirst = 1, kCount = 3000;
   std::map<std::string, int> accepted, refused;
   for (std::uint32_t seed = kFirst; seed < kFirst + kCount && !HasFailure(); ++seed) {
     Random random(seed);

@@ -291,6 +291,11 @@ bool is_update(const BlockNode* block) {
   return reduce_iter_in_output(block) == nullptr;
 }
 
+std::string why_repeated(const Leaf& leaf, const ForNode* top, const arith::Analyzer& analyzer) {
+  const std::vector<const ForNode*> loops(std::find(leaf.loops.begin(), leaf.loops.end(), top), leaf.loops.end());
+  return arith::detect_iter_map(leaf.realize->iter_values, as_iters(loops), leaf.realize->predicate, arith::MapLevel::bijective, analyzer).error;
+}
+
 std::unordered_set<const VarNode*> iters_of(const BlockNode* block, IterKind kind) {
   std::unordered_set<const VarNode*> out;
   for (const IterVar& iter : block->iters) {

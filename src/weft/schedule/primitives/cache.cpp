@@ -218,7 +218,9 @@ Verdict CacheRead::transform(const State& s, Outcome<Result>& out) const {
   } else {
     const BufferRegion* declared = region_of(path.scope()->block->reads, buffer.get());
     const auto region = declared && !path.scope()->iter_values.empty() ? declared->region : full_region(buffer).region;
-    changed = seq({copy_nest(buffer, cache, region, cache->name, id), body});
+    arith::Analyzer analyzer;
+    bind_path(analyzer, path.prefix(path.scope_index()));
+    changed = seq({copy_nest(buffer, cache, clip(region, buffer, analyzer), cache->name, id), body});
   }
   changed = UseCache(std::move(chosen), {{buffer.get(), cache}}).rewrite(changed);
   out.mod = finish(s, path, cache, std::move(changed));
