@@ -80,8 +80,6 @@ void Access::out_of_bounds(Frame& fr, std::size_t dim, std::int64_t value) const
 
 namespace {
 
-std::size_t at(int i) { return static_cast<std::size_t>(i); }
-
 void run_int_binary(Frame& fr, ExprKind kind, DType t, std::int64_t a, std::int64_t b, std::int64_t* out) {
   if (!eval_int_binary(kind, t, a, b, out)) fault(fr, "divide", cat(a, kind == ExprKind::floormod || kind == ExprKind::mod ? " modulo 0" : " divided by 0"));
 }

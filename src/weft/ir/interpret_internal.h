@@ -205,6 +205,15 @@ class Compiler {
   bool in_launch_ = false, in_bound_ = false;
 };
 
+inline std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+template <typename T>
+std::unique_ptr<T> make(const StmtNode* node) {
+  auto p = std::make_unique<T>();
+  p->node = static_cast<decltype(p->node)>(node);
+  return p;
+}
+
 /// True when `s` holds a barrier or a collective: its threads must wait for each other.
 bool waits(const Stmt& s);
 
