@@ -215,6 +215,11 @@ TEST(schedule_refusal, the_first_step_of_a_reduction_stays_first) {
   expect_sound(sch, matmul(3, 2, 8));
 }
 
+TEST(schedule_refusal, a_cache_of_what_is_written_in_no_box) {
+  Schedule sch = make(nest("    for i, j in T.grid(3, 3):\n", "vi = T.axis.spatial(64, i * 2 + j)\n            T.where(i * 2 + j < 5 and j < 2)", "B[vi] = A[vi]"));
+  expect_refused(sch, [](Schedule& s) { s.cache_write(s.get_block("B"), 0, "local"); }, "schedule.cache_write.inexact", {"not provably a box"});
+}
+
 TEST(schedule_refusal, compute_at) {
   Schedule sch = make(two_stages(4, 4));
   const BlockRef b = sch.get_block("B"), c = sch.get_block("C");

@@ -183,7 +183,8 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
   if (!have) return false;
   const auto region = bound_region(read, reader.realize);
   const auto want = relax(region, needed, reader.realize->predicate, analyzer);
-  const auto tight = exact_spans(region, needed, reader.realize->predicate, analyzer);
+  std::optional<std::vector<Span>> tight;
+  if (!is_true(reader.realize->predicate)) tight = exact_spans(region, needed, reader.realize->predicate, analyzer);
   for (std::size_t d = 0; d < want.size(); ++d) {
     const Expr& base = (*have)[d].base;
     if (!want[d].min || !want[d].extent) return false;
