@@ -16,4 +16,5 @@ NB_MODULE(_core, m) {
   weft::py::bind_program(m);
   weft::py::bind_schedule(m);
   weft::py::bind_build(m);
+  weft::py::bind_tensor(m);
 }

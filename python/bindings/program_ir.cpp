@@ -203,23 +203,23 @@ void bind_program(nb::module_& m) {
         for (auto [name, f] : functions) list.emplace_back(nb::cast<std::string>(name), nb::cast<PyFunc&>(f).func);
         new (self) PyModule{make_module(std::move(list))};
       })
-      .def("__getitem__", [](const PyModule& m, const std::string& name) {
-        PrimFunc f = m.mod->find(name);
+      .def("__getitem__", [](const PyModule& self, const std::string& name) {
+        PrimFunc f = self.mod->find(name);
         if (!f) {
           std::vector<std::string> known;
-          for (const auto& [key, value] : m.mod->functions) known.push_back(key);
+          for (const auto& [key, value] : self.mod->functions) known.push_back(key);
           throw Error(ErrorKind::value, "module.function.unknown", cat("there is no function \"", name, "\"")).note(cat("functions: ", join(known))).help(did_you_mean(name, known));
         }
         return PyFunc{f};
       })
-      .def_prop_ro("functions", [](const PyModule& m) {
+      .def_prop_ro("functions", [](const PyModule& self) {
         nb::dict out;
-        for (const auto& [name, f] : m.mod->functions) out[nb::str(name.c_str())] = PyFunc{f};
+        for (const auto& [name, f] : self.mod->functions) out[nb::str(name.c_str())] = PyFunc{f};
         return out;
       })
-      .def("script", [](const PyModule& m) { return print(m.mod); }, "The module as T-script text.")
-      .def("__repr__", [](const PyModule& m) { return print(m.mod); })
-      .def("__hash__", [](const PyModule& m) { return static_cast<std::size_t>(structural_hash(m.mod)); })
+      .def("script", [](const PyModule& self) { return print(self.mod); }, "The module as T-script text.")
+      .def("__repr__", [](const PyModule& self) { return print(self.mod); })
+      .def("__hash__", [](const PyModule& self) { return static_cast<std::size_t>(structural_hash(self.mod)); })
       .def("__eq__", [](const PyModule& a, nb::handle b) {
         PyModule* other = nullptr;
         return nb::try_cast<PyModule*>(b, other) && other && structural_equal(a.mod, other->mod);

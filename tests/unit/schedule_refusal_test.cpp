@@ -177,6 +177,13 @@ TEST(schedule_refusal, caches) {
   expect_refused(two, [&](Schedule& s) { s.cache_write(m, 0, "local"); }, "schedule.cache_write.writers", {"\"C_init\", \"C_update\""});
 }
 
+TEST(schedule_refusal, a_cache_of_an_accumulator_that_starts_outside) {
+  Schedule sch = make(matmul(8, 8, 8));
+  const BlockRef c = sch.get_block("C");
+  sch.blockize(sch.get_loops(c)[0]);
+  expect_refused(sch, [&](Schedule& s) { s.cache_write(c, 0, "local"); }, "schedule.cache_write.accumulates", {"\"C\" held before"});
+}
+
 TEST(schedule_refusal, compute_at) {
   Schedule sch = make(two_stages(4, 4));
   const BlockRef b = sch.get_block("B"), c = sch.get_block("C");

@@ -111,7 +111,7 @@ WEFT_INLINE T expm1_(T x) {
     using R = typename T::value_type;
     if (x.imag() == 0 || !(std::fabs(x.real()) < std::numeric_limits<R>::infinity()) ||
         !(std::fabs(x.imag()) < std::numeric_limits<R>::infinity())) {
-      if (x.imag() == 0) return T(std::expm1(x.real()), x.imag());
+      if (x.imag() == 0) return T(x.real() == 0 ? R(0) : std::expm1(x.real()), x.imag());
       T z = std::exp(x);
       return T(z.real() - 1, z.imag());
     }

@@ -62,16 +62,9 @@ std::string nvrtc_searched() { return join(Nvrtc::names()); }
 
 bool nvrtc_available() { return nvrtc().library != nullptr; }
 
-Compiled compile(const std::string& text, const std::string& arch) {
-  const Nvrtc& lib = nvrtc();
-  if (!lib.library) {
-    throw Error(ErrorKind::device, "cuda.nvrtc.absent", cat("NVIDIA's run-time compiler is needed to build for ", arch, " and was not found"))
-        .note(cat("searched: ", nvrtc_searched()))
-        .help("pip install nvidia-cuda-nvrtc, or install the CUDA toolkit");
-  }
-  std::string key = cat("cuda 1\n", lib.major, ".", lib.minor, "\n", arch, "\n", text);
-  const runtime::KernelCache& cache = runtime::kernel_cache();
-  if (auto held = cache.get("cubin", key)) return {std::move(*held), ""};
+namespace {
+
+std::string compile_fresh(const Nvrtc& lib, const std::string& text, const std::string& arch, std::string& log) {
   Program program = nullptr;
   auto check = [&](int code, const char* what) {
     if (code != 0) throw Error(ErrorKind::emit, "cuda.nvrtc.failed", cat(what, " failed: ", lib.error(code)));
@@ -85,22 +78,35 @@ Compiled compile(const std::string& text, const std::string& arch) {
   std::string gpu = "--gpu-architecture=" + arch;
   const char* options[] = {gpu.c_str(), "--std=c++17", "-default-device"};
   int code = lib.compile(program, 3, options);
-  Compiled out;
   std::size_t size = 0;
   lib.log_size(program, &size);
-  out.log.resize(size);
-  if (size > 0) lib.log(program, out.log.data());
-  while (!out.log.empty() && (out.log.back() == '\0' || out.log.back() == '\n')) out.log.pop_back();
+  log.resize(size);
+  if (size > 0) lib.log(program, log.data());
+  while (!log.empty() && (log.back() == '\0' || log.back() == '\n')) log.pop_back();
   if (code != 0) {
-    throw Error(ErrorKind::emit, "cuda.nvrtc.refused", cat("NVRTC refused the generated CUDA C for ", arch, ": ", lib.error(code))).note(out.log.substr(0, 4000));
+    throw Error(ErrorKind::emit, "cuda.nvrtc.refused", cat("NVRTC refused the generated CUDA C for ", arch, ": ", lib.error(code))).note(log.substr(0, 4000));
   }
   check(lib.cubin_size(program, &size), "nvrtcGetCUBINSize");
   if (size == 0) {
     throw Error(ErrorKind::emit, "cuda.nvrtc.arch", cat("\"", arch, "\" names no real architecture")).help("use sm_90, not compute_90");
   }
-  out.cubin.resize(size);
-  check(lib.cubin(program, out.cubin.data()), "nvrtcGetCUBIN");
-  cache.put("cubin", key, out.cubin);
+  std::string cubin(size, '\0');
+  check(lib.cubin(program, cubin.data()), "nvrtcGetCUBIN");
+  return cubin;
+}
+
+}  // namespace
+
+Compiled compile(const std::string& text, const std::string& arch) {
+  const Nvrtc& lib = nvrtc();
+  if (!lib.library) {
+    throw Error(ErrorKind::device, "cuda.nvrtc.absent", cat("NVIDIA's run-time compiler is needed to build for ", arch, " and was not found"))
+        .note(cat("searched: ", nvrtc_searched()))
+        .help("pip install nvidia-cuda-nvrtc, or install the CUDA toolkit");
+  }
+  auto key = runtime::CacheKey::of(cat("cuda 1\n", lib.major, ".", lib.minor, "\n", arch, "\n", text));
+  Compiled out;
+  out.cubin = runtime::FileCache::shared().get(key, [&] { return compile_fresh(lib, text, arch, out.log); });
   return out;
 }
 
