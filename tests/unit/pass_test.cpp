@@ -8,6 +8,7 @@
 #include "weft/ir/interpret.h"
 #include "weft/ir/text.h"
 #include "weft/ir/verify.h"
+#include "weft/ir/visit.h"
 #include "weft/pass/check_races.h"
 #include "weft/pass/compact_buffers.h"
 #include "weft/pass/convert_blocks.h"
