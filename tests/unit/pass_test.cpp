@@ -69,10 +69,14 @@ void keeps_meaning(const PrimFunc& f, const LoweringOptions& options, bool grid_
   TargetInfo info = generic_target_info();
   if (!grid_axes) info.axes.clear();
   PrimFunc now = f;
+  bool open = false;
   for (const pass::Pass& p : standard_pipeline(info, "grid", options)) {
     now = p.run(now);
     Verdict bad = verify(now);
     ASSERT_FALSE(bad) << p.name << ": " << render(*bad) << "\n" << print(now);
+    // Between launches and barriers the points would have to run in step: only the form is checked there.
+    open = p.name == "insert_barriers" ? false : open || p.name == "unify_thread_binding";
+    if (open) continue;
     try {
       std::vector<float> got = interpret_random(now);
       ASSERT_EQ(got.size(), want.size());

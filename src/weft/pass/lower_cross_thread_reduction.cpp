@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/pass/lower_cross_thread_reduction.h"
 
+#include <algorithm>
 #include <bit>
 
 #include "weft/base/error.h"
@@ -129,12 +130,18 @@ class LowerCrossThread final : public Rewriter {
       if (l != across) accumulate = make_for(l->var, l->min, l->extent, accumulate, l->for_kind, l->axis, l->annotations);
     }
     if (!is_const_int_value(everywhere, 1)) accumulate = if_then(everywhere, accumulate);
-    std::vector<Stmt> steps{store(share, substitute(start->value, map), {make_int(0)}), accumulate,
-                            store(tree, load(share, {make_int(0)}), at(point))};
+    // Each phase is a loop over the points of its own, so that the program also means the same point by point.
+    auto phase = [&](Stmt body) {
+      Var var = make_var(across->var->name, across->var->dtype);
+      return make_for(var, across->min, across->extent, deep_copy(substitute(body, {{across->var.get(), var}})), ForKind::bound, across->axis, across->annotations);
+    };
+    std::vector<Stmt> steps{phase(allocate(share, seq({store(share, substitute(start->value, map), {make_int(0)}), accumulate,
+                                                       store(tree, load(share, {make_int(0)}), at(point))})))};
     for (auto half = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)) / 2); half >= 1; half /= 2) {
-      Expr active = lt(point, make_int(half));
-      if (2 * half > n) active = lt(point, make_int(n - half));
-      steps.push_back(if_then(active, store(tree, make_binary(kind, load(tree, at(point)), load(tree, at(point + half))), at(point))));
+      std::int64_t active = std::min(half, n - half);
+      steps.push_back(phase(if_then(lt(point, make_int(active)),
+                                    store(tree, make_binary(kind, load(tree, at(point)), load(tree, at(point + half))), at(point)))));
+      n = half;   // what is left to join
     }
     Exprs target;
     for (const Expr& i : update->indices) target.push_back(substitute(i, map));
@@ -143,9 +150,8 @@ class LowerCrossThread final : public Rewriter {
     Expr guard = everywhere;
     if (!row || !row->is_private_to(across->axis)) guard = logical_and(guard, eq(point, make_int(0)));
     if (!is_const_int_value(guard, 1)) result = if_then(guard, result);
-    steps.push_back(result);
-    Stmt body = make_for(across->var, across->min, across->extent, seq(std::move(steps)), ForKind::bound, across->axis, across->annotations);
-    return allocate(tree, allocate(share, body));
+    steps.push_back(phase(result));
+    return allocate(tree, seq(std::move(steps)));
   }
 
   static void split_predicate(const Expr& e, const std::unordered_set<const VarNode*>& reducing, Expr& outside, Expr& inside) {

@@ -47,7 +47,7 @@ TEST(Cuda, runs_the_tour_on_the_card) {
     if (s.name != "cuda:0") continue;
     if (!s.available) GTEST_SKIP() << s.reason;
     auto device = open_device("cuda:0");
-    EXPECT_EQ(run_and_compare(vector_add_program(1024, 128), build(vector_add_program(1024, 128).scheduled, "cuda"), device, 1), 0);
+    EXPECT_LE(run_and_compare(vector_add_program(1024, 128), build(vector_add_program(1024, 128).scheduled, "cuda"), device, 1), 1e-6);
     for (int step : {1, 2, 3, 4, 5}) {
       Program p = matmul_program(1024, 1024, 1024, step);
       EXPECT_LE(run_and_compare(p, build(p.scheduled, "cuda"), device, 2), 1e-3) << p.name;
