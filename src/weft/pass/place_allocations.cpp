@@ -10,17 +10,20 @@ using namespace ir;
 
 namespace {
 
-bool writes(const Block& block, const BufferNode* buffer) {
-  for (const BufferRegion& r : block->writes) {
-    if (r.buffer.get() == buffer) return true;
-  }
-  return false;
-}
-
 bool lists(const Block& block, const BufferNode* buffer) {
   for (const BufferRegion& r : block->reads) {
     if (r.buffer.get() == buffer) return true;
   }
+  for (const BufferRegion& r : block->writes) {
+    if (r.buffer.get() == buffer) return true;
+  }
+  for (const MatchBuffer& m : block->match_buffers) {
+    if (m.source.buffer.get() == buffer) return true;
+  }
+  return false;
+}
+
+bool updates(const Block& block, const BufferNode* buffer) {
   for (const BufferRegion& r : block->writes) {
     if (r.buffer.get() == buffer) return true;
   }
@@ -50,7 +53,7 @@ bool uses(const Expr& e, const BufferNode* buffer) {
 }
 
 /// Whether iterations of a loop over `var` may hand values of `buffer` to each other: some access stands
-/// outside every block, or a block writes it one of whose non-spatial iterators depends on the loop.
+/// outside every block, or a block that writes it has a non-spatial iterator that depends on the loop.
 bool carries(const Stmt& body, const VarNode* var, const BufferNode* buffer) {
   class Finder final : public Visitor {
    public:
@@ -68,8 +71,7 @@ bool carries(const Stmt& body, const VarNode* var, const BufferNode* buffer) {
         tainted.insert(s->block->iters[i].var.get());
         serial |= s->block->iters[i].kind != IterKind::spatial;
       }
-      // A reduction that only reads the buffer takes what this iteration produced.
-      if (serial && writes(s->block, buffer)) found = true;
+      if (serial && updates(s->block, buffer)) found = true;
       ++depth;
       Visitor::visit(s->block->init);
       Visitor::visit(s->block->body);
