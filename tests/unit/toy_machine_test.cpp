@@ -260,6 +260,21 @@ TEST(Isa, words_wider_than_64_bits) {
   EXPECT_EQ(word.bits(100, 28), 0xfffffffu);
 }
 
+TEST(Memory, guards_keep_allocations_apart) {
+  sim::Memory memory("guarded", 4096, 1024);
+  memory.set_guard(64);
+  std::uint64_t a = memory.allocate(100, 4), b = memory.allocate(100, 4), c = memory.allocate(100, 4);
+  EXPECT_GE(b, a + 164);
+  EXPECT_GE(c, b + 164);
+  std::uint64_t begin = 0, end = 0;
+  EXPECT_FALSE(memory.block_of(a + 100, &begin, &end));
+  ASSERT_TRUE(memory.block_of(b + 99, &begin, &end));
+  EXPECT_EQ(begin, b);
+  EXPECT_EQ(end, b + 100);
+  memory.release(b);
+  EXPECT_EQ(memory.allocate(100, 4), b);   // the gap is taken again, guards kept
+}
+
 TEST(Stats, unbalanced_books_are_found) {
   runtime::StatReport report;
   report.add("cycles", "cycles", "", 10);
