@@ -27,6 +27,8 @@ const Case kCases[] = {
     {"end_access", "nop; nop; thrend\nnop\nmov rb14, r0\n", nullptr, "rb14"},
     {"end_access", "nop; nop; thrend\nmov vpm, r0\nnop\n", nullptr, "VPM"},
     {"branch_distance", "bra.anyz rel, 0\nnop\nbra.anyc rel, 0\nnop\nnop\nnop\n", "bra.anyz rel, 0\nnop\nnop\nnop\nbra.anyc rel, 0\nnop\nnop\nnop\n", "a branch 2"},
+    {"branch_distance", "bra.anyz rel, 0\nnop\nnop\nbra.anyc rel, 0\nnop\nnop\nnop\n", nullptr, "a branch 3"},
+    {"idle_write", "nop.always r1, r0\n", "nop.never r1, r0\n", "idle ADD"},
     {"branch_register", "bra.always ra3, 0\nnop\nnop\nnop\n", "bra.always ra2, 0\nnop\nnop\nnop\n", "ra3 is odd"},
     {"branch_target", "bra.always rel, 800\nnop\nnop\nnop\n", "bra.always rel, 0\nnop\nnop\nnop\n", "goes to byte"},
     {"unit_conflict", "mov tmu0_s, r0; mov recip, r1\n", "mov tmu0_s, r0\nmov recip, r1\n", "2 of TMU write"},

@@ -115,13 +115,21 @@ std::string reserved_pack(const Instr& i) {
   }
   return "";
 }
+std::string idle_write(const Instr& i) {
+  if (!is_alu(i)) return "";
+  if (!i.op_add && i.cond_add != kNever && i.waddr_add != kNull) return cat("the idle ADD ALU writes ", write_name(add_file_b(i), i.waddr_add));
+  if (!i.op_mul && i.cond_mul != kNever && i.waddr_mul != kNull) return cat("the idle MUL ALU writes ", write_name(mul_file_b(i), i.waddr_mul));
+  return "";
+}
 constexpr WordRule kWordRules[] = {
+    {"idle_write", idle_write},
     {"unit_conflict", together}, {"conditional_peripheral", conditional_peripheral}, {"same_destination", same_destination},
     {"vpm_conflict", vpm_together}, {"uniform_ports", uniform_both_ports}, {"branch_register", odd_branch_register},
     {"pack", reserved_pack},
 };
 
-/// Rules between an instruction and one `distance` before it on some path (1 = directly before).
+}  // namespace
+
 std::string path_rule(const Instr& before, const Instr& after, unsigned distance, const char** slug) {
   if (distance == 1) {
     for (unsigned b = 0; b < 2; ++b) {
@@ -154,12 +162,12 @@ std::string path_rule(const Instr& before, const Instr& after, unsigned distance
       *slug = "uniform_address";
       return cat("a uniform is read ", distance, " instructions after the uniforms' address was written; 2 must lie between");
     }
+  }
+  if (distance <= 3) {
     if (before.kind == kBranch && after.kind == kBranch) {
       *slug = "branch_distance";
       return cat("a branch ", distance, " instructions after another");
     }
-  }
-  if (distance <= 3) {
     if (writes_peripheral(before, kWNoswap) && tmu_write(after)) {
       *slug = "tmu_noswap";
       return cat("a TMU write ", distance, " instructions after tmu_noswap; 3 must lie between");
@@ -171,7 +179,6 @@ std::string path_rule(const Instr& before, const Instr& after, unsigned distance
   }
   return "";
 }
-}  // namespace
 
 bool need_differs(unsigned address) { return write_name(false, address) != write_name(true, address); }
 
@@ -185,7 +192,7 @@ const std::vector<Rule>& rules() {
       {"H4", "rotate_acc", path, "a rotation must not follow a write of the accumulator that it rotates directly", "put one instruction between"},
       {"H5", "uniform_address", path, "two instructions without uniforms follow a write of the uniforms' address", "put two instructions between"},
       {"H6", "end_access", path, "program end and its two slots access no uniform, varying or VPM, nor ra14 and rb14; program end writes no register file", "finish with three plain instructions"},
-      {"H7", "branch_distance", path, "branches are at least three instructions apart", "put two instructions between"},
+      {"H7", "branch_distance", path, "no branch lies in the three slots of another", "put three instructions between"},
       {"H7b", "branch_register", word, "a register branch uses an even register", "move the target into an even register"},
       {"H7c", "branch_target", path, "a branch stays inside the program", "branch to an instruction of the program"},
       {"H8", "unit_conflict", word, "one of TMU write, TMU load, TLB access, SFU write, mutex, semaphore per instruction", "use two instructions"},
@@ -201,6 +208,7 @@ const std::vector<Rule>& rules() {
       {"H18", "scoreboard", path, "no scoreboard wait in the first two instructions", "put it later"},
       {"H19", "pack", word, "packing acts on file A (pm = 0) or on the MUL result (pm = 1: 3 to 7)", "write a register of file A"},
       {"H20", "uniform_ports", word, "a uniform is read through one register file", "use the same file twice"},
+      {"H22", "idle_write", word, "an idle ALU has no destination: it would deliver a stale value", "write condition never, or destination null"},
       {"H21", "no_end", path, "a program ends with a program end signal and two slots", "append thrend and two nops"},
   };
   return rows;

@@ -42,6 +42,9 @@ bool has_register_branch(const std::vector<Instr>& program);
 /// Error(emit, "qpu.hazard.<slug>") of a violation, with both instructions.
 Error violation_error(const Violation& violation, const std::vector<Instr>& program);
 
+/// The rule broken by `after` when `before` was executed `distance` (1 to 3) instructions earlier; sets *slug.
+std::string path_rule(const Instr& before, const Instr& after, unsigned distance, const char** slug);
+
 /// A use of the program flow: predecessors of each instruction over all paths (after delay slots).
 std::vector<std::vector<std::uint32_t>> predecessors(const std::vector<Instr>& program);
 
