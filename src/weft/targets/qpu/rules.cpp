@@ -130,6 +130,16 @@ constexpr WordRule kWordRules[] = {
 
 }  // namespace
 
+std::string word_rule(const Instr& i, const char** slug) {
+  for (const WordRule& w : kWordRules) {
+    if (std::string detail = w.check(i); !detail.empty()) {
+      *slug = w.slug;
+      return detail;
+    }
+  }
+  return "";
+}
+
 std::string path_rule(const Instr& before, const Instr& after, unsigned distance, const char** slug) {
   if (distance == 1) {
     for (unsigned b = 0; b < 2; ++b) {

@@ -45,6 +45,9 @@ Error violation_error(const Violation& violation, const std::vector<Instr>& prog
 /// The rule broken by `after` when `before` was executed `distance` (1 to 3) instructions earlier; sets *slug.
 std::string path_rule(const Instr& before, const Instr& after, unsigned distance, const char** slug);
 
+/// The rule that a word breaks by itself; empty: none.
+std::string word_rule(const Instr& i, const char** slug);
+
 /// A use of the program flow: predecessors of each instruction over all paths (after delay slots).
 std::vector<std::vector<std::uint32_t>> predecessors(const std::vector<Instr>& program);
 
