@@ -66,11 +66,9 @@ Facts collect(const Function& f) {
   return x;
 }
 
-}  // namespace
-
-std::vector<std::int16_t> allocate(Function& f) {
-  Facts x = collect(f);
-  std::vector<std::int16_t> home(f.vregs, -1);
+/// Colours what fits; returns what does not.
+std::vector<std::uint32_t> colour(const Function& f, const Facts& x, std::vector<std::int16_t>& home) {
+  home.assign(f.vregs, -1);
   std::vector<std::uint32_t> order;
   for (std::uint32_t v = 0; v < f.vregs; ++v) if (x.used[v]) order.push_back(v);
   auto urgency = [&](std::uint32_t v) { return (f.needs_acc[v] ? 1e12 : 0) + x.weight[v] / (x.length[v] + 1.0); };
@@ -84,7 +82,6 @@ std::vector<std::int16_t> allocate(Function& f) {
   for (std::uint32_t v : order) {
     bool taken[67] = {};
     if (keep_ra0) taken[0] = true;
-    taken[14] = taken[46] = true;   // ra14 and rb14 must rest at program end
     std::size_t words = x.conflicts[v].size();
     for (std::size_t q = 0; q < words; ++q) {
       for (std::uint64_t m = x.conflicts[v][q]; m; m &= m - 1) {
@@ -121,11 +118,104 @@ std::vector<std::int16_t> allocate(Function& f) {
     }
     if (best < 0) homeless.push_back(v); else home[v] = best;
   }
-  if (!homeless.empty()) {
-    throw Error(ErrorKind::emit, "qpu.compile.registers", cat("the kernel keeps more values at once than the QPU has registers: ", homeless.size(), " do not fit"))
-        .help("split the kernel, or keep fewer variables alive");
-  }
+  return homeless;
+}
 
+/// Rewrites v to live in memory: every definition stores, every use loads, through the VPM (the TMU would not
+/// see the stores).
+void spill(Function& f, std::uint32_t v) {
+  std::uint32_t offset = static_cast<std::uint32_t>(f.spill_slots++) * 64;
+  for (Block& block : f.blocks) {
+    std::vector<Ins> out;
+    ast::Place place;
+    auto temp = [&](bool acc = false) { f.needs_acc.push_back(acc); return f.vregs++; };
+    auto move = [&](Dst d, Src a) {
+      Ins i;
+      i.unit = Unit::move, i.d = d, i.a = a, i.place = place;
+      out.push_back(i);
+    };
+    auto wait = [&](std::uint8_t store) {
+      Ins i;
+      i.unit = Unit::wait, i.op = store, i.place = place;
+      out.push_back(i);
+    };
+    auto address = [&] {
+      if (offset == 0) return Src::of(f.spill.base);
+      std::uint32_t o = temp(), a = temp();
+      Ins ldi;
+      ldi.unit = Unit::ldi, ldi.d = Dst::of(o), ldi.imm = offset, ldi.place = place;
+      out.push_back(ldi);
+      Ins add;
+      add.unit = Unit::add, add.op = hw::kAdd, add.d = Dst::of(a), add.a = Src::of(o), add.b = Src::of(f.spill.base), add.place = place;
+      out.push_back(add);
+      return Src::of(a);
+    };
+    auto load = [&](std::uint32_t t) {
+      Src a = address();
+      move(Dst::write(hw::kWVpmSetup, 0), Src::of(f.spill.load_setup));
+      move(Dst::write(hw::kWDmaAddr, 0), a);
+      wait(0);
+      move(Dst::write(hw::kWVpmSetup, 0), Src::of(f.spill.read_setup));
+      move(Dst::of(t), Src::read(hw::kRVpm));
+    };
+    auto store = [&](std::uint32_t t) {
+      Src a = address();
+      wait(1);
+      move(Dst::write(hw::kWVpmSetup, 1), Src::of(f.spill.write_setup));
+      move(Dst::write(hw::kWVpm), Src::of(t));
+      move(Dst::write(hw::kWVpmSetup, 1), Src::of(f.spill.store_setup));
+      move(Dst::write(hw::kWDmaAddr, 1), a);
+      wait(1);
+    };
+    for (Ins i : block.code) {
+      place = i.place;
+      bool reads = false, writes = i.d.kind == Dst::vreg && i.d.value == v;
+      each_use(i, [&](std::uint32_t u) { reads |= u == v; });
+      if (!reads && !writes) {
+        out.push_back(i);
+        continue;
+      }
+      std::uint32_t t = temp(f.needs_acc[v]);
+      if (reads || i.cond != hw::kAlways) load(t);
+      if (i.a.kind == Src::vreg && i.a.value == v) i.a = Src::of(t);
+      if (i.b.kind == Src::vreg && i.b.value == v) i.b = Src::of(t);
+      if (writes) i.d = Dst::of(t);
+      out.push_back(i);
+      if (writes) store(t);
+    }
+    block.code = std::move(out);
+  }
+}
+}  // namespace
+
+bool allocate(Function& f, std::vector<std::int16_t>& home) {
+  for (int round = 0;; ++round) {
+    Facts x = collect(f);
+    std::vector<std::uint32_t> homeless = colour(f, x, home);
+    if (homeless.empty()) break;
+    if (!f.may_spill) return false;
+    WEFT_CHECK(round < 60, "spilling does not end: ", homeless.size(), " values left");
+    // Evict long-lived, little used values: those without a register, or neighbours of one that must have it.
+    std::uint32_t from = homeless.front();
+    std::uint32_t victim = from;
+    double best = -1;
+    int evicted = 0;
+    for (std::uint32_t one : homeless) {
+      if (evicted >= 4) break;
+      victim = one, best = -1;
+      auto consider = [&](std::uint32_t v) {
+        if ((v >= f.spill_first && v < f.spill_last) || x.length[v] < 16 || (f.needs_acc[one] && home[v] < 64 && v != one)) return;
+        double score = x.length[v] / (x.weight[v] + 1.0);
+        if (score > best) best = score, victim = v;
+      };
+      consider(one);
+      for (std::uint32_t v = 0; v < x.used.size(); ++v) if (x.used[v] && (x.conflicts[one][v / 64] >> (v % 64) & 1)) consider(v);
+      WEFT_CHECK(best >= 0, "no value can be spilled for v", one);
+      spill(f, victim);
+      x.length[victim] = 0;
+      ++evicted;
+    }
+  }
   // Operands that share a file: one goes through r3.
   for (Block& block : f.blocks) {
     std::vector<Ins> out;
@@ -151,7 +241,7 @@ std::vector<std::int16_t> allocate(Function& f) {
     }
     block.code = std::move(out);
   }
-  return home;
+  return true;
 }
 
 }  // namespace weft::qpu::mir

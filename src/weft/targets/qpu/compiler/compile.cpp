@@ -6,9 +6,15 @@
 namespace weft::qpu {
 
 Compiled compile_program(const ast::Program& program) {
-  mir::Function f = mir::lower(program);
+  mir::Function f = mir::lower(program, false);
   mir::optimise(f);
-  std::vector<std::int16_t> home = mir::allocate(f);
+  std::vector<std::int16_t> home;
+  if (!mir::allocate(f, home)) {
+    f = mir::lower(program, true);
+    mir::optimise(f);
+    bool fits = mir::allocate(f, home);
+    WEFT_CHECK(fits, "spilling left kernel \"", program.name, "\" without registers");
+  }
   mir::Emitted e = mir::schedule(f, home);
   Compiled out;
   out.instructions = e.code.size();

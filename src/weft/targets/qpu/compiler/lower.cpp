@@ -27,7 +27,7 @@ using Pattern = std::optional<std::int32_t>;
 
 class Lowerer {
  public:
-  explicit Lowerer(const ast::Program& p) : p_(p) {}
+  Lowerer(const ast::Program& p, bool may_spill) : p_(p) { f_.may_spill = may_spill; }
 
   Function run() {
     f_.vregs = p_.vars;
@@ -41,21 +41,15 @@ class Lowerer {
       if (param.kind == ast::Param::Kind::pointer) f_.uniforms.push_back(cat("p", pointers++));
       else f_.uniforms.push_back(cat(param.kind == ast::Param::Kind::real ? "f" : "s", scalars++));
     }
-    for (std::size_t u = 0; u < f_.uniforms.size(); ++u) {
+    if (f_.may_spill) spill_setup();
+    for (std::size_t u = f_.may_spill ? 1 : 0; u < f_.uniforms.size(); ++u) {
       uniform_.push_back(temp());
       move(Dst::of(uniform_.back()), Src::read(kRUniform));
     }
     scan(p_.body);
     if (uses_store_ || uses_load_) {
-      std::uint32_t number = temp(), row = temp();
-      move(Dst::of(number), Src::read(kRQpuB, 1));
-      mul(kMul24, Dst::of(row), Src::of(number), Src::constant(kRowsPerQpu));
-      auto plus = [&](std::uint32_t base, unsigned shift, unsigned extra) {
-        Src r = Src::of(row);
-        if (extra) r = add(kAdd, r, Src::constant(extra));
-        if (shift) r = add(kShl, r, Src::constant(shift));
-        return add(kAdd, r, big(base));
-      };
+      Src first = first_row();
+      auto plus = [&](std::uint32_t base, unsigned shift, unsigned extra) { return row_setup(first, base, shift, extra); };
       if (uses_store_) {
         vpm_write_setup_ = plus(0x00001a00, 0, 0);
         store_setup_ = plus(write_strided_ ? 0x88010000 : 0x80904000, 7, 0);
@@ -78,6 +72,36 @@ class Lowerer {
   }
 
  private:
+  // ---- set-up words of this QPU's rows of the VPM
+  Src first_row() {
+    std::uint32_t number = temp(), row = temp();
+    move(Dst::of(number), Src::read(kRQpuB, 1));
+    mul(kMul24, Dst::of(row), Src::of(number), Src::constant(kRowsPerQpu));
+    return Src::of(row);
+  }
+  Src row_setup(Src row, std::uint32_t base, unsigned shift, unsigned extra) {
+    if (extra) row = add(kAdd, row, Src::constant(extra));
+    if (shift) row = add(kShl, row, Src::constant(shift));
+    return add(kAdd, row, big(base));
+  }
+  /// Before all else: whatever is defined later may be spilled.
+  void spill_setup() {
+    f_.uniforms.insert(f_.uniforms.begin(), "spill");
+    f_.spill_first = f_.vregs;
+    std::uint32_t base = temp();
+    move(Dst::of(base), Src::read(kRUniform));
+    Src row = first_row();
+    // Variables with two definitions: the optimiser leaves them where they are.
+    auto keep = [&](Src s) {
+      std::uint32_t v = temp();
+      move(Dst::of(v), Src::constant(0));
+      move(Dst::of(v), s);
+      return v;
+    };
+    f_.spill = {base, keep(row_setup(row, 0x00001a00, 0, 2)), keep(row_setup(row, 0x80904000, 7, 2)), keep(row_setup(row, 0x83010000, 4, 3)), keep(row_setup(row, 0x00101a00, 0, 3))};
+    f_.spill_last = f_.vregs;
+  }
+
   // ---- emission
   Block& block() { return f_.blocks.back(); }
   void start_block() {
@@ -329,12 +353,14 @@ class Lowerer {
     if (amount && (*amount & 15) == 0) return lower_to(e->a, d, cond);
     Ins i;
     i.unit = Unit::mul, i.op = kV8min, i.d = d, i.cond = cond;
+    // Few registers can be rotated: they are taken last and left at once.
+    Src by = amount ? Src() : lower(e->b);
     std::uint32_t source = temp(true);
     lower_to(e->a, Dst::of(source), kAlways);
     if (amount) {
       i.rotate = static_cast<std::uint8_t>(*amount & 15);
     } else {
-      move(Dst::write(kWR5, 1), lower(e->b));
+      move(Dst::write(kWR5, 1), by);
       i.rotate = 16;
     }
     i.a = i.b = Src::of(source);
@@ -571,8 +597,11 @@ class Lowerer {
     bool late = clobbers(s.value) || s.value->op == Op::deref || s.value->op == Op::vload || s.value->op == Op::fetch;
     if (late) v = lower(s.value);
     wait_store();
-    move(Dst::write(kWVpmSetup, 1), vpm_write_setup_);
     if (late) move(Dst::write(kWVpm), v); else lower_to(s.value, Dst::write(kWVpm), kAlways);
+    // Directly before the write, so that nothing can come between.
+    Ins set;
+    set.unit = Unit::move, set.d = Dst::write(kWVpmSetup, 1), set.a = vpm_write_setup_, set.place = place_;
+    block().code.insert(block().code.end() - 1, set);
     move(Dst::write(kWVpmSetup, 1), setup);
     move(Dst::write(kWDmaAddr, 1), a);
   }
@@ -706,6 +735,6 @@ class Lowerer {
 };
 }  // namespace
 
-Function lower(const ast::Program& program) { return Lowerer(program).run(); }
+Function lower(const ast::Program& program, bool may_spill) { return Lowerer(program, may_spill).run(); }
 
 }  // namespace weft::qpu::mir

@@ -76,14 +76,21 @@ struct Function {
   std::vector<PrintPoint> prints;
   std::vector<std::string> uniforms;            // as in the binary's metadata
   std::int64_t spill_slots = 0;
+  // Registers with what spilling needs; present when lowered with `may_spill`.
+  struct Spill { std::uint32_t base, write_setup, store_setup, load_setup, read_setup; };
+  bool may_spill = false;
+  Spill spill{};
+  std::uint32_t spill_first = 0, spill_last = 0;   // registers defined while spilling is set up: never spilled
 };
 
-Function lower(const ast::Program& program);
+/// `may_spill` costs five registers; asked for when a kernel does not fit without.
+Function lower(const ast::Program& program, bool may_spill);
 void optimise(Function& f);
 
 /// Where each virtual register lives: 0..31 file A, 32..63 file B, 64..66 r0..r2; -1: nowhere (unused).
 /// Spills what does not fit; inserts moves where two operands share a file. r3 is the scratch register.
-std::vector<std::int16_t> allocate(Function& f);
+/// False: it does not fit and `f` may not spill.
+bool allocate(Function& f, std::vector<std::int16_t>& home);
 
 struct Emitted {
   std::vector<hw::Instr> code;

@@ -89,7 +89,7 @@ void local_values(Function& f) {
       if (i.cond != hw::kAlways) continue;
       if (i.unit == Unit::move && !i.sf && (i.a.kind == Src::vreg || i.a.kind == Src::imm) && !(i.a.kind == Src::vreg && i.a.value == d)) {
         copies[d] = {i.a, i.a.kind == Src::vreg ? version[i.a.value] : 0};
-      } else if (candidate && i.unit != Unit::move && defs[d] == 1) {
+      } else if (candidate && i.unit != Unit::move && defs[d] == 1 && !f.needs_acc[d]) {
         values[key] = {d, version[d]};
       }
     }
@@ -175,7 +175,8 @@ void remove_dead(Function& f) {
       for (std::size_t n = code.size(); n-- > 0;) {
         const Ins& i = code[n];
         if (i.d.kind == Dst::vreg) {
-          bool wanted = now[i.d.value / 64] >> (i.d.value % 64) & 1;
+          bool kept = f.may_spill && (i.d.value == f.spill.base || i.d.value == f.spill.write_setup || i.d.value == f.spill.store_setup || i.d.value == f.spill.load_setup || i.d.value == f.spill.read_setup);
+          bool wanted = kept || now[i.d.value / 64] >> (i.d.value % 64) & 1;
           bool reads_only = i.unit == Unit::add || i.unit == Unit::mul || i.unit == Unit::move || i.unit == Unit::ldi;
           bool stream = i.a.kind == Src::special && i.a.value != hw::kRElementA && i.a.value != hw::kRQpuB;
           bool self = i.unit == Unit::move && i.a.kind == Src::vreg && i.a.value == i.d.value && !i.sf;
