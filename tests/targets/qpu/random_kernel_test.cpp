@@ -82,7 +82,7 @@ class Generator {
     static constexpr Op kOne[] = {Op::bit_not, Op::itof, Op::ftoi, Op::clz, Op::recip, Op::rsqrt, Op::exp2, Op::log2};
     switch (pick(12)) {
       case 0: return b_->expr(kOne[pick(8)], expr(depth - 1));
-      case 1: return select(depth);
+      case 1: return pick(3) ? select(depth) : b_->expr(Op::broadcast, expr(depth - 1), nullptr, pick(16));
       case 2: return pick(3) ? expr(depth - 1) : b_->expr(Op::fetch, lanes());
       case 3: return pick(3) ? expr(depth - 1) : b_->expr(Op::deref, row(in_, pick(3)));
       case 4: return pick(6) ? expr(depth - 1) : b_->expr(Op::vload, row(in_, pick(3)));

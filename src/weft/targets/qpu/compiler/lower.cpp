@@ -203,6 +203,7 @@ class Lowerer {
       }
       case Op::deref: case Op::fetch: case Op::vload: case Op::number: return {};
       case Op::rotate: return pattern(e->a) == Pattern(0) ? Pattern(0) : Pattern();
+      case Op::broadcast: return 0;
       case Op::select: return {};
       default: {
         bool uniform = pattern(e->a) == Pattern(0) && (!e->b || pattern(e->b) == Pattern(0));
@@ -251,7 +252,7 @@ class Lowerer {
     if (!e->a || e->op == Op::deref || e->op == Op::fetch || e->op == Op::vload || e->op == Op::select) return {};
     auto x = known(e->a);
     if (!x) return {};
-    if (e->op == Op::rotate) return x;
+    if (e->op == Op::rotate || e->op == Op::broadcast) return x;
     auto y = e->b ? known(e->b) : std::optional<std::uint32_t>(0);
     if (!y) return {};
     switch (e->op) {
@@ -405,6 +406,19 @@ class Lowerer {
       case Op::mul24: return mul(kMul24, d, lower(e->a), lower(e->b), cond);
       case Op::mul: return multiply(e->a, e->b, d, cond);
       case Op::rotate: return rotate(e, d, cond);
+      case Op::broadcast: {
+        if (e->value == 0) {
+          move(Dst::write(kWR5, 1), lower(e->a));
+        } else {   // one operation: the rotated result's lane 0 goes to all lanes of r5
+          Ins i;
+          i.unit = Unit::mul, i.op = kV8min, i.d = Dst::write(kWR5, 1), i.rotate = static_cast<std::uint8_t>(16 - e->value);
+          std::uint32_t source = temp(true);
+          lower_to(e->a, Dst::of(source), kAlways);
+          i.a = i.b = Src::of(source);
+          emit(i);
+        }
+        return move(d, Src{Src::r5, 0, kFileAny}, cond);
+      }
       case Op::deref: {
         Src a = address_of_row(e->a);
         move(Dst::write(kWTmu1S), a);

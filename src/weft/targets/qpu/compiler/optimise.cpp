@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Copies and common values within blocks, r4 used in place, loop-invariant code moved out, dead code removed.
+// Copies and common values within blocks, r4 and r5 used in place, loop-invariant code moved out, dead code removed.
 
 #include <algorithm>
 #include <map>
@@ -96,17 +96,20 @@ void local_values(Function& f) {
   }
 }
 
-/// "mov v, r4" disappears when v lives only until the next load of r4 in the same block.
-void use_r4_in_place(Function& f) {
+/// "mov v, r4" (or r5) disappears when v lives only until the next write of r4 (r5) in the same block.
+void use_in_place(Function& f, Src::Kind which) {
   std::vector<std::uint32_t> defs = definitions(f), uses(f.vregs);
   for (const Block& b : f.blocks) for (const Ins& i : b.code) each_use(i, [&](std::uint32_t v) { ++uses[v]; });
-  auto loads_r4 = [](const Ins& i) { return i.unit == Unit::tmu_load || (i.d.kind == Dst::special && i.d.value >= hw::kWRecip && i.d.value <= hw::kWLog2); };
+  auto overwrites = [&](const Ins& i) {
+    if (which == Src::r5) return i.d.kind == Dst::special && i.d.value == hw::kWR5;
+    return i.unit == Unit::tmu_load || (i.d.kind == Dst::special && i.d.value >= hw::kWRecip && i.d.value <= hw::kWLog2);
+  };
   auto live = live_out(f);
   for (std::size_t b = 0; b < f.blocks.size(); ++b) {
     auto& code = f.blocks[b].code;
     for (std::size_t n = 0; n < code.size(); ++n) {
       Ins& i = code[n];
-      if (i.unit != Unit::move || i.a.kind != Src::r4 || i.d.kind != Dst::vreg || i.cond != hw::kAlways || i.sf) continue;
+      if (i.unit != Unit::move || i.a.kind != which || i.d.kind != Dst::vreg || i.cond != hw::kAlways || i.sf) continue;
       std::uint32_t v = i.d.value;
       if (defs[v] != 1 || (live[b][v / 64] >> (v % 64) & 1)) continue;
       std::vector<Ins*> users;
@@ -116,12 +119,12 @@ void use_r4_in_place(Function& f) {
         bool here = false;
         each_use(code[k], [&](std::uint32_t u) { if (u == v) ++seen, here = true; });
         if (here) users.push_back(&code[k]), rotates |= code[k].rotate != 0;
-        if (loads_r4(code[k])) break;
+        if (overwrites(code[k])) break;
       }
       if (seen != uses[v] || rotates) continue;
       for (Ins* u : users) {
-        if (u->a.kind == Src::vreg && u->a.value == v) u->a = Src{Src::r4, 0, kFileAny};
-        if (u->b.kind == Src::vreg && u->b.value == v) u->b = Src{Src::r4, 0, kFileAny};
+        if (u->a.kind == Src::vreg && u->a.value == v) u->a = Src{which, 0, kFileAny};
+        if (u->b.kind == Src::vreg && u->b.value == v) u->b = Src{which, 0, kFileAny};
       }
       code.erase(code.begin() + static_cast<std::ptrdiff_t>(n));
       --n;
@@ -237,7 +240,8 @@ void optimise(Function& f) {
   move_invariants(f);
   local_values(f);
   write_through(f);
-  use_r4_in_place(f);
+  use_in_place(f, Src::r4);
+  use_in_place(f, Src::r5);
   remove_dead(f);
 }
 

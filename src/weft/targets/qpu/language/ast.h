@@ -17,6 +17,7 @@ enum class Op : std::uint8_t {
   add, sub, mul, mul24, fadd, fsub, fmul, fmin, fmax, min, max, umin, umax,
   shl, shr, asr, ror, bit_and, bit_or, bit_xor,
   rotate,                                                         // b: amount, lane 0
+  broadcast,  // value: the lane of a that all lanes get
   deref,      // 16 words from lane 0's address on, through the TMU, with the read stride
   fetch,      // per lane, through the TMU
   vload,      // 16 words from lane 0's address on, through the VPM: sees stores of this launch

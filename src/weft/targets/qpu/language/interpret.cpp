@@ -106,6 +106,7 @@ class Interpreter {
       case Op::bit_or: alu(hw::kOr); break;
       case Op::bit_xor: alu(hw::kXor); break;
       case Op::rotate: each([&](unsigned l) { return a[(l - b[0]) & 15]; }); break;
+      case Op::broadcast: each([&](unsigned) { return a[e->value]; }); break;
       case Op::deref: each([&](unsigned l) { return load(a[0] + l * 4 * (1 + w.read_stride)); }); break;
       case Op::fetch: each([&](unsigned l) { return load(a[l]); }); break;
       case Op::vload: each([&](unsigned l) { return load(a[0] + l * 4); }); break;

@@ -195,6 +195,22 @@ inline FloatExpr max(FloatExpr x, FloatExpr y) { return FloatExpr::of(detail::op
 inline IntExpr rotate(IntExpr x, IntExpr n) { return IntExpr::of(detail::op(ast::Op::rotate, x.expr, n.expr)); }
 inline UintExpr rotate(UintExpr x, IntExpr n) { return UintExpr::of(detail::op(ast::Op::rotate, x.expr, n.expr)); }
 inline FloatExpr rotate(FloatExpr x, IntExpr n) { return FloatExpr::of(detail::op(ast::Op::rotate, x.expr, n.expr)); }
+/// Lane `lane` of x in all lanes.
+inline IntExpr broadcast(IntExpr x, unsigned lane) { return IntExpr::of(detail::b("broadcast").expr(ast::Op::broadcast, x.expr, nullptr, lane & 15)); }
+inline FloatExpr broadcast(FloatExpr x, unsigned lane) { return FloatExpr::of(detail::b("broadcast").expr(ast::Op::broadcast, x.expr, nullptr, lane & 15)); }
+/// The sum of all lanes, in all lanes.
+inline FloatExpr sumLanes(FloatExpr x) {
+  for (int n : {8, 4, 2, 1}) x = x + rotate(x, n);
+  return x;
+}
+inline IntExpr sumLanes(IntExpr x) {
+  for (int n : {8, 4, 2, 1}) x = x + rotate(x, n);
+  return x;
+}
+inline FloatExpr maxLanes(FloatExpr x) {
+  for (int n : {8, 4, 2, 1}) x = max(x, rotate(x, n));
+  return x;
+}
 inline IntExpr shr(IntExpr x, IntExpr n) { return IntExpr::of(detail::op(ast::Op::shr, x.expr, n.expr)); }
 inline IntExpr ror(IntExpr x, IntExpr n) { return IntExpr::of(detail::op(ast::Op::ror, x.expr, n.expr)); }
 inline UintExpr ror(UintExpr x, IntExpr n) { return UintExpr::of(detail::op(ast::Op::ror, x.expr, n.expr)); }
@@ -306,10 +322,3 @@ void Else_(Here here = Here::current());
 void End_(Here here = Here::current());
 
 }  // namespace weft::qpu
-
-#define If(c) ::weft::qpu::If_(c); {
-#define Else } ::weft::qpu::Else_(); {
-#define End } ::weft::qpu::End_();
-#define While(c) ::weft::qpu::While_(c); {
-#define Where(b) ::weft::qpu::Where_(b); {
-#define For(init, cond, inc) { init; ::weft::qpu::For_(cond); inc; ::weft::qpu::ForBody_();
