@@ -249,6 +249,7 @@ void Machine::tmu_request(Qpu& q, unsigned unit, const Vec& address) {
   std::uint64_t first = address.lane[0] & ~3u;
   if (contiguous(address) && inside(q, first, 64)) {
     std::memcpy(&data, memory.raw(first), 64);
+    __builtin_prefetch(memory.raw(first) + 64);
     if (check_races) {
       Shadow::Conflict c = shadow_.read16(q.id, (first - memory.base()) / 4, 0xffff, false);
       if (c.other >= 0) [[unlikely]] conflict(q, c, memory.base(), false, true);

@@ -22,17 +22,15 @@ std::uint16_t* map_words(std::uint64_t words) {
 }
 }  // namespace
 
-Shadow::Shadow(std::uint64_t words) : words_(words), readers_(map_words(words)), writers_(map_words(words)) {}
+Shadow::Shadow(std::uint64_t words) : words_((words + 15) / 16 * 16), words16_(map_words(words_ * 2)) {}
 
 Shadow::~Shadow() {
-  ::munmap(readers_, words_ * 2 + 64);
-  ::munmap(writers_, words_ * 2 + 64);
+  ::munmap(words16_, words_ * 4 + 64);
 }
 
 void Shadow::begin_launch() {
   if (tag_ == 0xf000u) {
-    ::madvise(readers_, words_ * 2 + 64, MADV_DONTNEED);
-    ::madvise(writers_, words_ * 2 + 64, MADV_DONTNEED);
+    ::madvise(words16_, words_ * 4 + 64, MADV_DONTNEED);
     tag_ = 0;
   }
   tag_ = static_cast<std::uint16_t>(tag_ + 0x1000u);
@@ -47,13 +45,15 @@ void Shadow::begin_launch() {
 
 WEFT_QPU_CLONES Shadow::Conflict Shadow::read16(int qpu, std::uint64_t word, std::uint32_t mask, bool uncached) {
   auto mine = static_cast<std::uint16_t>(tag_ | (1u << qpu));
-  if (mask == 0xffffu) {
+  if (mask == 0xffffu && (word & 15) == 0) {
+    std::uint16_t* line = words16_ + (word >> 4) * 32;
+    __builtin_prefetch(line + 32, 1);   // streams go on
     U16x16 r, w;
-    std::memcpy(&r, readers_ + word, 32);
-    std::memcpy(&w, writers_ + word, 32);
+    std::memcpy(&r, line, 32);
+    std::memcpy(&w, line + 16, 32);
     U16x16 stale = (r & 0xf000) != tag_;
     r = (r & ~stale) | mine;
-    std::memcpy(readers_ + word, &r, 32);
+    std::memcpy(line, &r, 32);
     U16x16 written = ((w & 0xf000) == tag_) & (uncached ? w & static_cast<std::uint16_t>(0xfffu & ~(1u << qpu)) : w & 0xfff);
     std::uint64_t part[4];
     std::memcpy(part, &written, 32);
@@ -66,9 +66,9 @@ WEFT_QPU_CLONES Shadow::Conflict Shadow::read16(int qpu, std::uint64_t word, std
   bool clash = false;
   for (std::uint32_t m = mask; m; m &= m - 1) {
     std::uint64_t at = word + static_cast<unsigned>(std::countr_zero(m));
-    std::uint16_t& r = readers_[at];
+    std::uint16_t& r = readers(at);
     r = static_cast<std::uint16_t>((r & 0xf000u) == tag_ ? r | mine : mine);
-    clash |= (writers_[at] & 0xf000u) == tag_ && (writers_[at] & 0xfffu & (uncached ? ~(1u << qpu) : ~0u));
+    clash |= (writers(at) & 0xf000u) == tag_ && (writers(at) & 0xfffu & (uncached ? ~(1u << qpu) : ~0u));
   }
   if (clash) return slow(qpu, word, mask, false, uncached);
   if (advanced_ >> qpu & 1) record(qpu, word, mask, false);
@@ -81,8 +81,8 @@ WEFT_QPU_CLONES Shadow::Conflict Shadow::write16(int qpu, std::uint64_t word, st
   bool clash = false;
   for (std::uint32_t m = mask; m; m &= m - 1) {
     std::uint64_t at = word + static_cast<unsigned>(std::countr_zero(m));
-    std::uint16_t& w = writers_[at];
-    clash |= ((w & 0xf000u) == tag_ && (w & others)) || ((readers_[at] & 0xf000u) == tag_ && (readers_[at] & others));
+    std::uint16_t& w = writers(at);
+    clash |= ((w & 0xf000u) == tag_ && (w & others)) || ((readers(at) & 0xf000u) == tag_ && (readers(at) & others));
     w = static_cast<std::uint16_t>((w & 0xf000u) == tag_ ? w | mine : mine);
   }
   if (clash) return slow(qpu, word, mask, true, false);
@@ -105,7 +105,7 @@ Shadow::Conflict Shadow::slow(int qpu, std::uint64_t word, std::uint32_t mask, b
     std::uint64_t at = word + static_cast<unsigned>(std::countr_zero(m));
     auto line = lines_.find(at >> 4);
     for (int kind = 0; kind < (write ? 2 : 1) && !found.race; ++kind) {   // earlier writes, then earlier reads
-      std::uint16_t who = kind == 0 ? writers_[at] : readers_[at];
+      std::uint16_t who = kind == 0 ? writers(at) : readers(at);
       if ((who & 0xf000u) != tag_) continue;
       for (int other = 0; other < kMaxQpus; ++other) {
         if (!(who >> other & 1)) continue;

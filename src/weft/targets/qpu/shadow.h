@@ -46,8 +46,10 @@ class Shadow {
   void record(int qpu, std::uint64_t word, std::uint32_t mask, bool write);
 
   std::uint64_t words_;
-  std::uint16_t* readers_ = nullptr;   // bits 0..11: QPUs, 12..15: launch
-  std::uint16_t* writers_ = nullptr;
+  // Masks of 16 words side by side: 16 of readers, 16 of writers. Bits 0..11: QPUs, 12..15: launch.
+  std::uint16_t* words16_ = nullptr;
+  std::uint16_t& readers(std::uint64_t word) { return words16_[(word >> 4) * 32 + (word & 15)]; }
+  std::uint16_t& writers(std::uint64_t word) { return words16_[(word >> 4) * 32 + 16 + (word & 15)]; }
   std::uint16_t tag_ = 0;
   std::array<Clocks, kMaxQpus> clock_{};
   std::array<Clocks, 17> published_{};

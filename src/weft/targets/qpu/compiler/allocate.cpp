@@ -97,7 +97,11 @@ std::vector<std::uint32_t> colour(const Function& f, const Facts& x, std::vector
     }
     std::int16_t best = -1;
     if (f.needs_acc[v] || x.length[v] <= 12) {
-      for (std::int16_t r = 64; r < 67 && best < 0; ++r) if (!taken[r]) best = r;
+      // In turn as well: the next value of a kind should not have to wait for this one's register.
+      for (unsigned k = 0; k < 3 && best < 0; ++k) {
+        auto r = static_cast<std::int16_t>(64 + (v + k) % 3);
+        if (!taken[r]) best = r;
+      }
     }
     if (best < 0 && !f.needs_acc[v]) {
       double best_cost = 0;

@@ -2,6 +2,7 @@
 // Copies and common values within blocks, r4 and r5 used in place, loop-invariant code moved out, dead code removed.
 
 #include <algorithm>
+#include <bit>
 #include <map>
 #include <tuple>
 #include <unordered_map>
@@ -132,23 +133,50 @@ void use_in_place(Function& f, Src::Kind which) {
   }
 }
 
+/// The most values alive at once within a loop.
+int pressure(const Function& f, const Loop& loop) {
+  auto live = live_out(f);
+  int most = 0;
+  for (std::size_t b = loop.first; b <= loop.last; ++b) {
+    std::vector<std::uint64_t> now = live[b];
+    int count = 0;
+    for (std::uint64_t w : now) count += std::popcount(w);
+    most = std::max(most, count);
+    const auto& code = f.blocks[b].code;
+    auto set = [&](std::uint32_t v, bool on) {
+      std::uint64_t bit = 1ull << (v % 64);
+      if (((now[v / 64] & bit) != 0) == on) return;
+      now[v / 64] ^= bit;
+      count += on ? 1 : -1;
+    };
+    for (std::size_t n = code.size(); n-- > 0;) {
+      const Ins& i = code[n];
+      if (i.d.kind == Dst::vreg) set(i.d.value, i.cond != hw::kAlways);
+      each_use(i, [&](std::uint32_t v) { set(v, true); });
+      most = std::max(most, count);
+    }
+  }
+  return most;
+}
+
 void move_invariants(Function& f) {
-  constexpr int kMost = 28;   // per loop: registers are finite
+  constexpr int kRoom = 48;   // values at once that registers surely hold, with some left for scheduling
   for (const Loop& loop : f.loops) {
+    int most = kRoom - pressure(f, loop);
     std::vector<std::uint32_t> all = definitions(f), inside(f.vregs);
     for (std::size_t b = loop.first; b <= loop.last; ++b) {
       for (const Ins& i : f.blocks[b].code) if (i.d.kind == Dst::vreg) ++inside[i.d.value];
     }
     auto& target = f.blocks[loop.first - 1].code;
     int moved = 0;
-    for (bool changed = true; changed && moved < kMost;) {
+    for (bool changed = true; changed && moved < most;) {
       changed = false;
       for (std::size_t b = loop.first; b <= loop.last; ++b) {
         auto& code = f.blocks[b].code;
         std::size_t keep = 0;
         for (std::size_t n = 0; n < code.size(); ++n) {
           Ins& i = code[n];
-          bool invariant = moved < kMost && i.pure() && i.cond == hw::kAlways && all[i.d.value] == 1 && !i.rotate && !f.needs_acc[i.d.value] &&
+          bool invariant = moved < most && i.pure() && i.cond == hw::kAlways && all[i.d.value] == 1 && !i.rotate && !f.needs_acc[i.d.value] &&
                            !(i.unit == Unit::move && i.a.kind == Src::imm);
           each_use(i, [&](std::uint32_t v) { invariant = invariant && inside[v] == 0; });
           if (invariant) {
