@@ -30,11 +30,4 @@ std::int64_t softmax(const Floats& x, const Floats& out, int rows, int cols, int
 std::int64_t conv3x3_relu(const Floats& x, const Floats& weights, const Floats& out, int height, int width, int qpus = 12);
 /// Iterations until |z| > 2, at most `most`, over [x0, x0 + dx * width) x [y0, y0 + dy * height).
 std::int64_t mandelbrot(const Ints& out, int width, int height, float x0, float y0, float dx, float dy, int most, int qpus = 12);
-/// In place, n a power of two; scratch arrays as long as the data; twiddles: n / 2 values of cos and of -sin.
-std::int64_t fft(const Floats& re, const Floats& im, const Floats& scratch_re, const Floats& scratch_im, const Floats& cosine, const Floats& sine, int n, int qpus = 12);
-/// One 64-byte block (16 big-endian words) per message, already padded; digests: 8 words per message.
-std::int64_t sha256(const Words& blocks, const Words& digests, int messages, int qpus = 12);
-/// Ascending, in place; n a multiple of 16 after padding by the caller with the largest int.
-std::int64_t sort(const Ints& x, int n, int qpus = 12);
-
 }  // namespace weft::qpu::kernels

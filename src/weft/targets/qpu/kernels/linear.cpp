@@ -84,10 +84,11 @@ constexpr int kTile = 8;
 void gemm_kernel(Ptr<Float> a, Ptr<Float> b, Ptr<Float> c, Int m, Int n, Int k) {
   Int lane = index();
   Int a_pitch = k << 2, b_pitch = n << 2;
-  Int across = (n + 15) >> 4, tiles = ((m + kTile - 1) >> 3) * across;
+  // Down the columns of tiles: QPUs at work at the same time share the lines of B.
+  Int down = (m + kTile - 1) >> 3, tiles = ((n + 15) >> 4) * down;
   For (Int t = me(), t < tiles, t = t + numQPUs())
-    Int ty = t / across;
-    Int row = ty << 3, col = (t - ty * across) << 4;
+    Int tx = t / down;
+    Int row = (t - tx * down) << 3, col = tx << 4;
     Int column = min(col + lane, n - 1);
     Float acc[kTile];
     for (int r = 0; r < kTile; r++) acc[r] = 0;
