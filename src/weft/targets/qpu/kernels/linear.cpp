@@ -96,24 +96,35 @@ void gemm_kernel(Ptr<Float> a, Ptr<Float> b, Ptr<Float> c, Int m, Int n, Int k) 
     for (int r = 0; r < kTile; r++) pa[r] = PtrExpr<Float>::of((IntExpr::of(a.expr) + min(row + r, m - 1) * a_pitch).expr) + lane;
     Ptr<Float> pb = b + column;
     Int left = k;
-    While (any(left >= 16))
-      Float av[kTile];
+    Float av[kTile], next[kTile];
+    If (any(left >= 16))
       for (int r = 0; r < kTile; r++) av[r] = fetch(pa[r]);
-      for (int s = 0; s < 4; s++) {
-        gather(pb);
-        pb = PtrExpr<Float>::of((IntExpr::of(pb.expr) + b_pitch).expr);
-      }
-      for (int s = 0; s < 16; s++) {
-        Float bv;
-        receive(bv);
-        if (s < 12) {
+    End
+    While (any(left >= 16))
+      // Per 16 steps of k: 16 rows of B and, after every second, the next vector of a row of A; four in flight.
+      Int hop = select(left >= 32, Int(64), Int(0));
+      auto request = [&](int e) {
+        if (e % 3 == 2) {
+          pa[e / 3] = PtrExpr<Float>::of((IntExpr::of(pa[e / 3].expr) + hop).expr);
+          gather(pa[e / 3]);
+        } else {
           gather(pb);
           pb = PtrExpr<Float>::of((IntExpr::of(pb.expr) + b_pitch).expr);
         }
-        for (int r = 0; r < kTile; r++) acc[r] = acc[r] + bv * broadcast(av[r], static_cast<unsigned>(s));
+      };
+      for (int e = 0; e < 4; e++) request(e);
+      for (int e = 0; e < 24; e++) {
+        Float bv;
+        if (e % 3 == 2) receive(next[e / 3]); else receive(bv);
+        if (e + 4 < 24) request(e + 4);
+        if (e % 3 == 2) continue;
+        for (int r = 0; r < kTile; r++) acc[r] = acc[r] + bv * broadcast(av[r], static_cast<unsigned>(e / 3 * 2 + e % 3));
       }
-      for (int r = 0; r < kTile; r++) pa[r] = pa[r] + 16;
+      for (int r = 0; r < kTile; r++) av[r] = next[r];
       left = left - 16;
+    End
+    If (any(k >= 16))
+      for (int r = 0; r < kTile; r++) pa[r] = pa[r] + 16;   // the last block did not move on
     End
     // What is left of k, one step at a time: every lane reads the same element of A.
     For (Int s = 0, s < left, s++)
