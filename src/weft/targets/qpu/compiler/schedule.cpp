@@ -187,7 +187,7 @@ class BlockScheduler {
  public:
   BlockScheduler(const Block& block, const std::vector<std::int16_t>& home) : block_(block), home_(home), nodes_(block.code.size()) {}
 
-  struct Word { Instr instr; ast::Place place; std::int32_t print = -1; };
+  struct Word { Instr instr; ast::Place place; std::int32_t print = -1; std::uint32_t skip = 0; };   // skip: words of the target done in the slots
 
   std::vector<Word> run() {
     build();
@@ -383,6 +383,67 @@ void place_branch(const Block& block, Words& words) {
   words.insert(words.begin() + static_cast<std::ptrdiff_t>(at), branch);
   while (words.size() < at + 4) words.push_back({});
 }
+/// Physical registers (0..67) that hold something when block `b` is entered.
+std::vector<bool> live_registers(const Function& f, const std::vector<std::int16_t>& home, std::size_t b, const std::vector<std::vector<std::uint64_t>>& out) {
+  std::vector<std::uint64_t> now = out[b];
+  const auto& code = f.blocks[b].code;
+  for (std::size_t n = code.size(); n-- > 0;) {
+    const Ins& i = code[n];
+    if (i.d.kind == Dst::vreg && i.cond == kAlways) now[i.d.value / 64] &= ~(1ull << (i.d.value % 64));
+    else if (i.d.kind == Dst::vreg) now[i.d.value / 64] |= 1ull << (i.d.value % 64);
+    each_use(i, [&](std::uint32_t v) { now[v / 64] |= 1ull << (v % 64); });
+  }
+  std::vector<bool> used(68);
+  for (std::uint32_t v = 0; v < f.vregs; ++v) if ((now[v / 64] >> (v % 64) & 1) && v < home.size() && home[v] >= 0) used[static_cast<std::size_t>(home[v])] = true;
+  return used;
+}
+
+/// Whether a word may be executed although its block is not entered: it only computes into dead registers.
+bool harmless(const Instr& i, const std::vector<bool>& live) {
+  if ((i.kind != kAlu && i.kind != kAluImm) || (i.kind == kAlu && i.sig != kSigNone)) return false;
+  if (i.raddr_a >= 32 && i.raddr_a != kNull && i.raddr_a != kRElementA) return false;
+  if (i.kind == kAlu && i.raddr_b >= 32 && i.raddr_b != kNull && i.raddr_b != kRQpuB) return false;
+  auto dead = [&](unsigned address, bool file_b, bool active) {
+    if (!active || address == kNull) return true;
+    if (address < 32) return !live[address + (file_b ? 32 : 0)];
+    return address < 35 && !live[address - 32 + 64];
+  };
+  return dead(i.waddr_add, add_file_b(i), i.op_add) && dead(i.waddr_mul, mul_file_b(i), i.op_mul);
+}
+
+/// Empty slots of a branch take the first words of its target, which the branch then skips.
+void fill_slots(const Function& f, const std::vector<std::int16_t>& home, std::vector<Words>& blocks) {
+  auto out = live_out(f);
+  for (std::size_t b = 0; b < blocks.size(); ++b) {
+    const Block& block = f.blocks[b];
+    if (block.jump < 0) continue;
+    Words& words = blocks[b];
+    auto t = static_cast<std::size_t>(block.jump);
+    std::size_t at = words.size() - 4;   // the branch; its slots end the block
+    std::size_t first_empty = words.size();
+    while (first_empty > at + 1 && words[first_empty - 1].instr == Instr{} && words[first_empty - 1].print < 0) --first_empty;
+    std::vector<bool> live(68);
+    if (block.cond != kBranchAlways && b + 1 < blocks.size()) live = live_registers(f, home, b + 1, out);
+    std::size_t limit = blocks[t].size();
+    for (std::size_t n = 0; n < blocks[t].size(); ++n) if (blocks[t][n].instr.kind == kBranch || blocks[t][n].instr.sig == kSigEnd) limit = std::min(limit, n);
+    Words source(blocks[t].begin(), blocks[t].begin() + static_cast<std::ptrdiff_t>(limit));
+    std::uint32_t done = 0;
+    for (std::size_t slot = first_empty; slot < words.size() && done < source.size(); ++slot) {
+      const auto& w = source[done];
+      if (w.print >= 0 || !harmless(w.instr, live)) break;
+      bool good = true;
+      for (unsigned d = 1; d <= 3 && d <= slot; ++d) {
+        const char* slug = nullptr;
+        path_rule(words[slot - d].instr, w.instr, d, &slug);
+        good = good && !slug;
+      }
+      if (!good) break;
+      words[slot] = w;
+      ++done;
+    }
+    words[at].skip = done;
+  }
+}
 }  // namespace
 
 Emitted schedule(const Function& f, const std::vector<std::int16_t>& home) {
@@ -398,6 +459,8 @@ Emitted schedule(const Function& f, const std::vector<std::int16_t>& home) {
       blocks.back().push_back({});
     }
   }
+  fill_slots(f, home, blocks);
+  std::vector<std::size_t> pad(blocks.size());   // nops put before a block
   for (int round = 0;; ++round) {
     Emitted out;
     std::vector<std::size_t> start;
@@ -413,7 +476,9 @@ Emitted schedule(const Function& f, const std::vector<std::int16_t>& home) {
     }
     for (std::size_t n = 0; n < out.code.size(); ++n) {
       if (out.code[n].kind != kBranch) continue;
-      auto to = static_cast<std::int64_t>(start[static_cast<std::size_t>(f.blocks[block_of[n]].jump)]);
+      auto target = static_cast<std::size_t>(f.blocks[block_of[n]].jump);
+      std::uint32_t skip = blocks[block_of[n]][n - start[block_of[n]]].skip;
+      auto to = static_cast<std::int64_t>(start[target] + (skip ? pad[target] + skip : 0));
       out.code[n].imm = static_cast<std::uint32_t>((to - static_cast<std::int64_t>(n) - 4) * 8);
     }
     std::vector<Violation> found = validate(out.code);
@@ -424,7 +489,7 @@ Emitted schedule(const Function& f, const std::vector<std::int16_t>& home) {
       std::size_t b = block_of[v.at];
       bool from_outside = block_of[v.because] != b || v.because >= v.at;
       WEFT_CHECK(from_outside, "the scheduler broke a rule: ", violation_error(v, out.code).what());
-      if (!padded[b]) blocks[b].insert(blocks[b].begin(), BlockScheduler::Word{});
+      if (!padded[b]) blocks[b].insert(blocks[b].begin(), BlockScheduler::Word{}), ++pad[b];
       padded[b] = true;
     }
   }
