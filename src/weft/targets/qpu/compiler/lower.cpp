@@ -728,11 +728,10 @@ class Lowerer {
     std::size_t done = f_.blocks.size() - 1;
     f_.blocks[guard].jump = static_cast<std::int32_t>(done);
     move(Dst::write(kWHostInt), Src::constant(1));
-    block().jump = static_cast<std::int32_t>(done + 2);
+    block().ends = true;
     start_block();
     f_.blocks[from].jump = static_cast<std::int32_t>(f_.blocks.size() - 1);
     semaphore(15, false);
-    start_block();
     block().ends = true;
   }
 

@@ -17,7 +17,7 @@ using namespace hw;
 enum Resource : int { kResAcc = 64, kResR4 = 68, kResR5 = 69, kResFlags = 70, kResUniform, kResVpm, kResTmu0, kResPrint, kResources };
 
 // What the critical path is measured with, in instructions; guesses that cost nothing when wrong.
-constexpr int kTmuSoft = 24, kDmaSoft = 16;
+constexpr int kTmuSoft = 24, kDmaSoft = 1;
 
 struct Edge { int to, hard, soft; };
 
