@@ -61,6 +61,13 @@ bool Memory::allocated(std::uint64_t address, std::uint64_t bytes) const {
   return address - start <= size && bytes <= size - (address - start);
 }
 
+std::pair<std::uint64_t, std::uint64_t> Memory::allocation(std::uint64_t address) const {
+  auto next = blocks_.upper_bound(address);
+  if (next == blocks_.begin()) return {0, 0};
+  auto [start, size] = *std::prev(next);
+  return address - start < size ? std::pair{start, size} : std::pair<std::uint64_t, std::uint64_t>{0, 0};
+}
+
 std::string Memory::describe(std::uint64_t address, std::uint64_t bytes) const {
   if (!contains(address, bytes)) {
     return cat("outside \"", name_, "\", which spans ", hex(base_), " to ", hex(base_ + size_));

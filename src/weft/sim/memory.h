@@ -37,6 +37,8 @@ class Memory {
   }
   /// Whether [address, address + bytes) lies inside one allocation.
   bool allocated(std::uint64_t address, std::uint64_t bytes) const;
+  /// Start and size of the allocation that holds `address`; size 0: none does.
+  std::pair<std::uint64_t, std::uint64_t> allocation(std::uint64_t address) const;
   /// "inside"/"3 bytes past the end of the 64-byte allocation at 0x40" ...: for fault texts.
   std::string describe(std::uint64_t address, std::uint64_t bytes) const;
 
