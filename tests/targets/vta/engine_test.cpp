@@ -219,10 +219,10 @@ TEST(VtaEngine, every_kernel_of_every_set_at_odd_sizes) {
       std::vector<std::int32_t> sums(8), acc(8 * bb, 7);
       set->pack_inp(px.data(), sums.data(), x.data(), 8, block);
       set->pack_wgt(pw.data(), w.data(), block);
-      GemmRow rows[8];
-      for (std::size_t r = 0; r < 8; ++r) rows[r] = {acc.data() + r * bb, px.data() + r * bb * static_cast<std::size_t>(set->inp_scale), sums.data() + r};
+      std::vector<GemmRow> rows;
+      for (std::uint32_t r = 0; r < 8; ++r) rows.push_back({r * static_cast<std::uint32_t>(block), r * static_cast<std::uint32_t>(block * set->inp_scale), r});
       GemmStep step{0, 0};
-      for (int r = 0; r < 8; r += set->rows) set->gemm(rows + r, std::min(set->rows, 8 - r), &step, 1, pw.data(), block);
+      set->gemm({acc.data(), px.data(), sums.data(), pw.data(), rows.data(), 8, &step, 1, block});
       for (std::size_t o = 0; o < bb; ++o) {
         std::int32_t want = 7;
         for (std::size_t k = 0; k < bb; ++k) want += -128 * w[o * bb + k];

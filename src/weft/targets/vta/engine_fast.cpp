@@ -111,7 +111,7 @@ class FastEngine final : public Engine {
     if (src >= depth_inp_) fault_sram(n, "inp", src, src, depth_inp_);
     if (wgt >= depth_wgt_) fault_sram(n, "wgt", wgt, wgt, depth_wgt_);
     const Loop out{n.iter_out, n.dst_out, n.src_out, n.wgt_out}, in{n.iter_in, n.dst_in, n.src_in, n.wgt_in};
-    for (const Cluster& cluster : plan.clusters) run(cluster, out, in);
+    run(plan, out, in);
   }
 
   void alu(const Insn& n) override {
@@ -304,70 +304,105 @@ class FastEngine final : public Engine {
     }
   }
 
-  /// One cluster under the two loops. Loops that keep the destination lengthen the sums, loops that keep the
-  /// weights add rows, the others are run around.
-  void run(const Cluster& cluster, const Loop& out, const Loop& in) {
-    steps_.clear();
-    for (const Cluster::Row& s : cluster.steps) steps_.push_back({s.src * batch_ * inp_row_, s.dst * wgt_elem_});
-    rows_.assign(cluster.rows.begin(), cluster.rows.end());
+  /// A plan under the two loops. Loops that keep the destination lengthen the sums, loops that keep the weights add
+  /// rows, the others are run around. Rows and steps are relative, so clusters of one row share them.
+  void run(const Plan& plan, const Loop& out, const Loop& in) {
+    const std::uint32_t element = batch_ * inp_row_;
     const Loop* around[2];
     int arounds = 0;
+    sum_loops_.assign(1, {0, 0});
+    row_loops_.assign(1, {0, 0});
     for (const Loop* loop : {&in, &out}) {
       if (loop->extent == 1) continue;
       if (loop->dst == 0) {
-        std::size_t n = steps_.size();
-        steps_.reserve(n * loop->extent);
+        std::size_t n = sum_loops_.size();
         for (std::uint32_t i = 1; i < loop->extent; ++i) {
-          for (std::size_t j = 0; j < n; ++j) steps_.push_back({steps_[j].inp + i * loop->src * batch_ * inp_row_, steps_[j].wgt + i * loop->wgt * wgt_elem_});
+          for (std::size_t j = 0; j < n; ++j) sum_loops_.push_back({sum_loops_[j].inp + i * loop->src * element, sum_loops_[j].wgt + i * loop->wgt * wgt_elem_});
         }
       } else if (loop->wgt == 0) {
-        std::size_t n = rows_.size();
-        rows_.reserve(n * loop->extent);
+        std::size_t n = row_loops_.size();
         for (std::uint32_t i = 1; i < loop->extent; ++i) {
-          for (std::size_t j = 0; j < n; ++j) rows_.push_back({rows_[j].dst + i * loop->dst, rows_[j].src + i * loop->src});
+          for (std::size_t j = 0; j < n; ++j) row_loops_.push_back({row_loops_[j].dst + i * loop->dst, row_loops_[j].src + i * loop->src});
         }
       } else {
         around[arounds++] = loop;
       }
     }
     std::uint32_t extent0 = arounds > 0 ? around[0]->extent : 1, extent1 = arounds > 1 ? around[1]->extent : 1;
-    for (std::uint32_t b = 0; b < extent1; ++b) {
-      for (std::uint32_t a = 0; a < extent0; ++a) {
-        std::uint32_t dst = 0, src = 0, wgt = 0;
-        if (arounds > 0) dst += a * around[0]->dst, src += a * around[0]->src, wgt += a * around[0]->wgt;
-        if (arounds > 1) dst += b * around[1]->dst, src += b * around[1]->src, wgt += b * around[1]->wgt;
-        rows(dst, src, wgt);
+    bool rows_ready = false;
+    for (const Cluster& cluster : plan.clusters) {
+      std::uint32_t dst = 0, src = 0, wgt = 0;
+      if (cluster.rows.size() == 1) {
+        dst = cluster.rows[0].dst, src = cluster.rows[0].src;
+        if (!rows_ready) make_rows(kOneRow);
+        rows_ready = true;
+      } else {
+        make_rows(cluster.rows);
+        rows_ready = false;
+      }
+      const std::vector<GemmStep>* steps = &sum_loops_;
+      if (cluster.steps.size() == 1) {
+        wgt = cluster.steps[0].dst, src += cluster.steps[0].src;
+      } else {
+        steps_.clear();
+        for (const GemmStep& loop : sum_loops_) {
+          for (const Cluster::Row& s : cluster.steps) steps_.push_back({loop.inp + s.src * element, loop.wgt + s.dst * wgt_elem_});
+        }
+        steps = &steps_;
+      }
+      for (std::uint32_t b = 0; b < extent1; ++b) {
+        for (std::uint32_t a = 0; a < extent0; ++a) {
+          std::uint32_t d = dst, s = src, w = wgt;
+          if (arounds > 0) d += a * around[0]->dst, s += a * around[0]->src, w += a * around[0]->wgt;
+          if (arounds > 1) d += b * around[1]->dst, s += b * around[1]->src, w += b * around[1]->wgt;
+          multiply(d, s, w, *steps);
+        }
       }
     }
   }
 
-  void rows(std::uint32_t dst, std::uint32_t src, std::uint32_t wgt) {
-    GemmRow block[8];
-    int count = 0;
-    const std::byte* weights = wgt_.data() + std::size_t{wgt} * wgt_elem_;
-    auto flush = [&] {
-      if (count) k_.gemm(block, count, steps_.data(), steps_.size(), weights, block_);
-      count = 0;
-    };
-    std::uint32_t block_dst[8];
-    int elements = 0;
-    for (const Cluster::Row& row : rows_) {
-      std::uint32_t d = row.dst + dst, s = row.src + src;
-      for (int e = 0; e < elements; ++e) {
-        if (block_dst[e] == d) {   // two rows of one accumulator cannot both sit in registers
-          flush();
-          elements = 0;
-          break;
+  /// rows_ = (cluster rows x row loops) x batch, in pieces within which `KernelSet::rows` neighbours are distinct.
+  void make_rows(const std::vector<Cluster::Row>& cluster_rows) {
+    rows_.clear();
+    pieces_.clear();
+    const std::size_t window = static_cast<std::size_t>(k_.rows);
+    next_stamp();
+    std::size_t piece = 0;
+    group_of_.resize(static_cast<std::size_t>(depth_acc_));
+    for (const Cluster::Row& r : cluster_rows) {
+      for (const Cluster::Row& loop : row_loops_) {
+        std::uint32_t d = r.dst + loop.dst, s = r.src + loop.src;
+        // Seen before: a new piece begins unless the two can never be summed together.
+        if (stamp_[d] == epoch_ && group_of_[d] >= piece && rows_.size() - group_of_[d] < window) {
+          pieces_.push_back(rows_.size());
+          piece = rows_.size();
+        }
+        stamp_[d] = epoch_;
+        group_of_[d] = static_cast<std::uint32_t>(rows_.size());
+        for (std::uint32_t b = 0; b < batch_; ++b) {
+          rows_.push_back({(d * batch_ + b) * static_cast<std::uint32_t>(block_), (s * batch_ + b) * inp_row_, s * batch_ + b});
         }
       }
-      for (std::uint32_t b = 0; b < batch_; ++b) {
-        if (count == k_.rows) flush(), elements = 0;
-        std::size_t inp_row = std::size_t{s} * batch_ + b;
-        block[count++] = {acc_.data() + (std::size_t{d} * batch_ + b) * static_cast<std::size_t>(block_), inp_.data() + inp_row * inp_row_, sums_.data() + inp_row};
-      }
-      if (count) block_dst[elements++] = d;
     }
-    flush();
+    pieces_.push_back(rows_.size());
+  }
+
+  void multiply(std::uint32_t dst, std::uint32_t src, std::uint32_t wgt, const std::vector<GemmStep>& steps) {
+    GemmCall call;
+    call.acc = acc_.data() + std::size_t{dst} * static_cast<std::size_t>(lanes_);
+    call.inp = inp_.data() + std::size_t{src} * batch_ * inp_row_;
+    call.sums = sums_.data() + std::size_t{src} * batch_;
+    call.wgt = wgt_.data() + std::size_t{wgt} * wgt_elem_;
+    call.steps = steps.data();
+    call.step_count = steps.size();
+    call.block = block_;
+    std::size_t begin = 0;
+    for (std::size_t end : pieces_) {
+      call.rows = rows_.data() + begin;
+      call.row_count = end - begin;
+      k_.gemm(call);
+      begin = end;
+    }
   }
 
   void single(const Insn& n) {
@@ -376,9 +411,11 @@ class FastEngine final : public Engine {
     if (u.src >= depth_inp_) fault_sram(n, "inp", u.src, u.src, depth_inp_);
     if (u.wgt >= depth_wgt_) fault_sram(n, "wgt", u.wgt, u.wgt, depth_wgt_);
     high_[2] = std::max(high_[2], std::size_t{u.dst} + 1);
-    steps_.assign(1, {0, 0});
-    rows_.assign(1, {u.dst, u.src});
-    rows(0, 0, u.wgt);
+    GemmRow rows[64];
+    for (std::uint32_t b = 0; b < batch_; ++b) rows[b] = {b * static_cast<std::uint32_t>(block_), b * inp_row_, b};
+    const GemmStep step{0, 0};
+    k_.gemm({acc_.data() + std::size_t{u.dst} * static_cast<std::size_t>(lanes_), inp_.data() + std::size_t{u.src} * batch_ * inp_row_,
+             sums_.data() + std::size_t{u.src} * batch_, wgt_.data() + std::size_t{u.wgt} * wgt_elem_, rows, batch_, &step, 1, block_});
   }
 
   struct Group {
@@ -406,8 +443,11 @@ class FastEngine final : public Engine {
   std::uint32_t epoch_ = 0;
   std::vector<Group> groups_;
   std::vector<std::uint64_t> cluster_hash_;
-  std::vector<GemmStep> steps_;
-  std::vector<Cluster::Row> rows_;
+  inline static const std::vector<Cluster::Row> kOneRow{{0, 0}};
+  std::vector<GemmStep> steps_, sum_loops_;      // scratch of run()
+  std::vector<Cluster::Row> row_loops_;
+  std::vector<GemmRow> rows_;
+  std::vector<std::size_t> pieces_;
 };
 
 }  // namespace

@@ -15,21 +15,30 @@ namespace weft::vta {
 /// One term of a row's sum: byte offsets of an input row (from the row's base) and of a packed weight tile.
 struct GemmStep { std::uint32_t inp, wgt; };
 
-struct GemmRow {
-  std::int32_t* acc;            // block_out accumulators
-  const std::byte* inp;         // packed input row that step offsets are added to
-  const std::int32_t* sum;      // sum of the input row's values (kernel sets that bias weights); steps add inp / inp_row
+/// A row of the product, relative to the bases of GemmCall: accumulators, bytes of packed input, its sum.
+struct GemmRow { std::uint32_t acc, inp, sum; };
+
+struct GemmCall {
+  std::int32_t* acc;
+  const std::byte* inp;         // packed inputs
+  const std::int32_t* sums;     // sums of input rows' values, for kernel sets that bias weights; advances with inp
+  const std::byte* wgt;         // packed weights
+  const GemmRow* rows;
+  std::size_t row_count;
+  const GemmStep* steps;
+  std::size_t step_count;
+  int block;
 };
 
 struct KernelSet {
   std::string_view name;
-  int rows;                                       // rows that gemm() takes at most
+  int rows;                                       // rows that are summed together: those must be distinct
   int inp_scale, wgt_scale;                       // packed bytes per byte
   /// n rows of block_in bytes: packs them, and writes their sums.
   void (*pack_inp)(std::byte* packed, std::int32_t* sums, const std::int8_t* raw, std::size_t rows, int block);
   void (*pack_wgt)(std::byte* packed, const std::int8_t* raw, int block);
-  /// acc[r] += sum over steps of inp[r][step] . wgt[step]; rows are distinct. inp_row: bytes of a packed input row.
-  void (*gemm)(const GemmRow* rows, int count, const GemmStep* steps, std::size_t n, const std::byte* wgt, int block);
+  /// acc[row] += sum over steps of inp[row + step] . wgt[step], `rows` rows at a time from the first.
+  void (*gemm)(const GemmCall& call);
   /// lanes is a multiple of 4. Elements in order: acc[dst + i * dst_step] op= acc[src + i * src_step] or imm.
   /// op: AluOp. Returns false when a shift amount of a lane lies outside -31 .. 31.
   bool (*alu)(int op, bool use_imm, std::int32_t imm, std::int32_t* acc, int lanes, std::uint32_t dst, std::uint32_t dst_step,

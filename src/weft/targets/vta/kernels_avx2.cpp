@@ -9,6 +9,8 @@ namespace weft::vta {
 namespace {
 #include "weft/targets/vta/kernels_common.inl"
 
+constexpr int kRowsAtOnce = 6;   // 12 accumulators, 2 weights, 1 input, 1 product: all 16 registers
+
 void narrow(std::int8_t* dst, const std::int32_t* src, std::size_t n) {
   const __m256i mask = _mm256_set1_epi32(0xff);
   const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
@@ -77,69 +79,93 @@ void pack_wgt(std::byte* packed, const std::int8_t* raw, int block) {
   }
 }
 
+/// acc += pair products. Written out because compilers otherwise gather the products of a whole tile before adding
+/// them, and run out of registers.
+inline void multiply_add(__m256i& acc, __m256i x, __m256i v) {
+  __m256i product;
+  __asm__ volatile("vpmaddwd %[v], %[x], %[p]\n\tvpaddd %[p], %[a], %[a]" : [a] "+x"(acc), [p] "=&x"(product) : [x] "x"(x), [v] "x"(v));
+}
+
 /// kColumns vectors of 8 accumulators per row.
 template <int kRows, int kColumns, int kBlock>
-void gemm_rows(const GemmRow* rows, const GemmStep* steps, std::size_t n, const std::byte* wgt, int first) {
+inline void gemm_rows(const GemmCall& call, const GemmRow* rows, int first) {
   __m256i acc[kRows][kColumns];
   const std::byte* inp[kRows];
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    inp[r] = rows[r].inp;
-    for (int c = 0; c < kColumns; ++c) acc[r][c] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[r].acc + first + 8 * c));
+    inp[r] = call.inp + rows[r].inp;
+#pragma GCC unroll 4
+    for (int c = 0; c < kColumns; ++c) acc[r][c] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(call.acc + rows[r].acc + first + 8 * c));
   }
-  for (std::size_t s = 0; s < n; ++s) {
-    const std::byte* w = wgt + steps[s].wgt + first * 4;
-    const std::uint32_t at = steps[s].inp;
+  const GemmStep* step = call.steps;
+  const GemmStep* end = step + call.step_count;
+  const std::byte* wgt = call.wgt + first * 4;
+  for (; step != end; ++step) {
+    const std::byte* w = wgt + step->wgt;
+    const std::uint32_t at = step->inp;
 #pragma GCC unroll 8
     for (int k = 0; k < kBlock / 2; ++k) {
       __m256i v[kColumns];
+#pragma GCC unroll 4
       for (int c = 0; c < kColumns; ++c) v[c] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w + (k * kBlock + 8 * c) * 4));
+#pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
         int pair;
         __builtin_memcpy(&pair, inp[r] + at + 4 * k, 4);
         __m256i x = _mm256_set1_epi32(pair);
-        for (int c = 0; c < kColumns; ++c) acc[r][c] = _mm256_add_epi32(acc[r][c], _mm256_madd_epi16(x, v[c]));
+#pragma GCC unroll 4
+        for (int c = 0; c < kColumns; ++c) multiply_add(acc[r][c], x, v[c]);
       }
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    for (int c = 0; c < kColumns; ++c) _mm256_storeu_si256(reinterpret_cast<__m256i*>(rows[r].acc + first + 8 * c), acc[r][c]);
+#pragma GCC unroll 4
+    for (int c = 0; c < kColumns; ++c) _mm256_storeu_si256(reinterpret_cast<__m256i*>(call.acc + rows[r].acc + first + 8 * c), acc[r][c]);
   }
 }
 
 template <int kColumns, int kBlock>
-void gemm_count(const GemmRow* rows, int count, const GemmStep* steps, std::size_t n, const std::byte* wgt) {
+void gemm_count(const GemmCall& call) {
   for (int first = 0; first < kBlock; first += 8 * kColumns) {
-    switch (count) {
-      case 1: gemm_rows<1, kColumns, kBlock>(rows, steps, n, wgt, first); break;
-      case 2: gemm_rows<2, kColumns, kBlock>(rows, steps, n, wgt, first); break;
-      case 3: gemm_rows<3, kColumns, kBlock>(rows, steps, n, wgt, first); break;
-      default: gemm_rows<4, kColumns, kBlock>(rows, steps, n, wgt, first); break;
+    const GemmRow* row = call.rows;
+    std::size_t left = call.row_count;
+    for (; left >= kRowsAtOnce; left -= kRowsAtOnce, row += kRowsAtOnce) gemm_rows<kRowsAtOnce, kColumns, kBlock>(call, row, first);
+    switch (left) {
+      case 1: gemm_rows<1, kColumns, kBlock>(call, row, first); break;
+      case 2: gemm_rows<2, kColumns, kBlock>(call, row, first); break;
+      case 3: gemm_rows<3, kColumns, kBlock>(call, row, first); break;
+      case 4: gemm_rows<4, kColumns, kBlock>(call, row, first); break;
+      case 5: gemm_rows<5, kColumns, kBlock>(call, row, first); break;
+      default: break;
     }
   }
 }
 
-void gemm(const GemmRow* rows, int count, const GemmStep* steps, std::size_t n, const std::byte* wgt, int block) {
-  switch (block) {
-    case 8: return gemm_count<1, 8>(rows, count, steps, n, wgt);
-    case 16: return gemm_count<2, 16>(rows, count, steps, n, wgt);
-    case 32: return gemm_count<2, 32>(rows, count, steps, n, wgt);
-    case 64: return gemm_count<2, 64>(rows, count, steps, n, wgt);
+void gemm(const GemmCall& call) {
+  switch (call.block) {
+    case 8: return gemm_count<1, 8>(call);
+    case 16: return gemm_count<2, 16>(call);
+    case 32: return gemm_count<2, 32>(call);
+    case 64: return gemm_count<2, 64>(call);
     default: break;
   }
-  for (int r = 0; r < count; ++r) {   // blocks of 4
-    for (std::size_t s = 0; s < n; ++s) {
-      const std::int16_t* x = reinterpret_cast<const std::int16_t*>(rows[r].inp + steps[s].inp);
-      const std::int16_t* w = reinterpret_cast<const std::int16_t*>(wgt + steps[s].wgt);
+  const int block = call.block;   // 4
+  for (std::size_t r = 0; r < call.row_count; ++r) {
+    std::int32_t* acc = call.acc + call.rows[r].acc;
+    for (std::size_t s = 0; s < call.step_count; ++s) {
+      const std::int16_t* x = reinterpret_cast<const std::int16_t*>(call.inp + call.rows[r].inp + call.steps[s].inp);
+      const std::int16_t* w = reinterpret_cast<const std::int16_t*>(call.wgt + call.steps[s].wgt);
       for (int k = 0; k < block; ++k) {
         for (int o = 0; o < block; ++o) {
           std::uint32_t product = static_cast<std::uint32_t>(x[k] * w[(k / 2 * block + o) * 2 + k % 2]);
-          rows[r].acc[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(rows[r].acc[o]) + product);
+          acc[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(acc[o]) + product);
         }
       }
     }
   }
 }
-constexpr KernelSet kSet{"avx2", 4, 2, 2, pack_inp, pack_wgt, gemm, alu, narrow, widen};
+constexpr KernelSet kSet{"avx2", kRowsAtOnce, 2, 2, pack_inp, pack_wgt, gemm, alu, narrow, widen};
 }  // namespace
 
 const KernelSet* avx2_kernels() { return __builtin_cpu_supports("avx2") ? &kSet : nullptr; }

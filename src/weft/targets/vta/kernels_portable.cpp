@@ -23,27 +23,28 @@ void pack_wgt(std::byte* packed, const std::int8_t* raw, int block) {
 }
 
 template <int kBlock>
-void gemm_block(const GemmRow* rows, int count, const GemmStep* steps, std::size_t n, const std::byte* wgt, int block_given) {
-  const int block = kBlock ? kBlock : block_given;
-  for (int r = 0; r < count; ++r) {
+void gemm_block(const GemmCall& call) {
+  const int block = kBlock ? kBlock : call.block;
+  for (std::size_t r = 0; r < call.row_count; ++r) {
     std::uint32_t sum[64] = {};
-    for (std::size_t s = 0; s < n; ++s) {
-      const std::int8_t* x = reinterpret_cast<const std::int8_t*>(rows[r].inp + steps[s].inp);
-      const std::int8_t* w = reinterpret_cast<const std::int8_t*>(wgt + steps[s].wgt);
+    for (std::size_t s = 0; s < call.step_count; ++s) {
+      const std::int8_t* x = reinterpret_cast<const std::int8_t*>(call.inp + call.rows[r].inp + call.steps[s].inp);
+      const std::int8_t* w = reinterpret_cast<const std::int8_t*>(call.wgt + call.steps[s].wgt);
       for (int k = 0; k < block; ++k, w += block) {
         for (int o = 0; o < block; ++o) sum[o] += static_cast<std::uint32_t>(x[k] * w[o]);
       }
     }
-    for (int o = 0; o < block; ++o) rows[r].acc[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(rows[r].acc[o]) + sum[o]);
+    std::int32_t* acc = call.acc + call.rows[r].acc;
+    for (int o = 0; o < block; ++o) acc[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(acc[o]) + sum[o]);
   }
 }
 
-void gemm(const GemmRow* rows, int count, const GemmStep* steps, std::size_t n, const std::byte* wgt, int block) {
-  switch (block) {
-    case 8: return gemm_block<8>(rows, count, steps, n, wgt, block);
-    case 16: return gemm_block<16>(rows, count, steps, n, wgt, block);
-    case 32: return gemm_block<32>(rows, count, steps, n, wgt, block);
-    default: return gemm_block<0>(rows, count, steps, n, wgt, block);
+void gemm(const GemmCall& call) {
+  switch (call.block) {
+    case 8: return gemm_block<8>(call);
+    case 16: return gemm_block<16>(call);
+    case 32: return gemm_block<32>(call);
+    default: return gemm_block<0>(call);
   }
 }
 }  // namespace

@@ -61,94 +61,116 @@ void pack_wgt(std::byte* packed, const std::int8_t* raw, int block) {
 }
 
 template <int kRows, int kColumns, int kBlock>
-void gemm_rows(const GemmRow* rows, const GemmStep* steps, std::size_t n, const std::byte* wgt, int first) {
+inline void gemm_rows(const GemmCall& call, const GemmRow* rows, int first) {
   __m512i acc[kRows][kColumns];
   const std::byte* inp[kRows];
+  const std::int32_t* sums[kRows];
   std::int32_t sum[kRows] = {};
-  for (int r = 0; r < kRows; ++r) {
-    inp[r] = rows[r].inp;
-    for (int c = 0; c < kColumns; ++c) acc[r][c] = _mm512_loadu_si512(rows[r].acc + first + 16 * c);
-  }
-  for (std::size_t s = 0; s < n; ++s) {
-    const std::byte* w = wgt + steps[s].wgt + first * 4;
-    const std::uint32_t at = steps[s].inp;
-    for (int r = 0; r < kRows; ++r) sum[r] += rows[r].sum[at / kBlock];
 #pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) {
+    inp[r] = call.inp + rows[r].inp;
+    sums[r] = call.sums + rows[r].sum;
+#pragma GCC unroll 4
+    for (int c = 0; c < kColumns; ++c) acc[r][c] = _mm512_loadu_si512(call.acc + rows[r].acc + first + 16 * c);
+  }
+  const GemmStep* step = call.steps;
+  const GemmStep* end = step + call.step_count;
+  const std::byte* wgt = call.wgt + first * 4;
+  for (; step != end; ++step) {
+    const std::byte* w = wgt + step->wgt;
+    const std::uint32_t at = step->inp;
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) sum[r] += sums[r][at / kBlock];
+#pragma GCC unroll 4
     for (int k = 0; k < kBlock / 4; ++k) {
       __m512i v[kColumns];
+#pragma GCC unroll 4
       for (int c = 0; c < kColumns; ++c) v[c] = _mm512_loadu_si512(w + (k * kBlock + 16 * c) * 4);
+#pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
         int four;
         __builtin_memcpy(&four, inp[r] + at + 4 * k, 4);
         __m512i x = _mm512_set1_epi32(four);
+#pragma GCC unroll 4
         for (int c = 0; c < kColumns; ++c) acc[r][c] = _mm512_dpbusd_epi32(acc[r][c], v[c], x);
       }
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     __m512i extra = _mm512_set1_epi32(static_cast<std::int32_t>(static_cast<std::uint32_t>(sum[r]) * 128u));
-    for (int c = 0; c < kColumns; ++c) _mm512_storeu_si512(rows[r].acc + first + 16 * c, _mm512_sub_epi32(acc[r][c], extra));
+#pragma GCC unroll 4
+    for (int c = 0; c < kColumns; ++c) _mm512_storeu_si512(call.acc + rows[r].acc + first + 16 * c, _mm512_sub_epi32(acc[r][c], extra));
   }
 }
 
 template <int kRows>
-void gemm_rows_8(const GemmRow* rows, const GemmStep* steps, std::size_t n, const std::byte* wgt) {
+inline void gemm_rows_8(const GemmCall& call, const GemmRow* rows) {
   __m256i acc[kRows];
   std::int32_t sum[kRows] = {};
-  for (int r = 0; r < kRows; ++r) acc[r] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(rows[r].acc));
-  for (std::size_t s = 0; s < n; ++s) {
-    const std::byte* w = wgt + steps[s].wgt;
-    const std::uint32_t at = steps[s].inp;
-    for (int r = 0; r < kRows; ++r) sum[r] += rows[r].sum[at / 8];
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) acc[r] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(call.acc + rows[r].acc));
+  for (std::size_t s = 0; s < call.step_count; ++s) {
+    const std::byte* w = call.wgt + call.steps[s].wgt;
+    const std::uint32_t at = call.steps[s].inp;
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) sum[r] += call.sums[rows[r].sum + at / 8];
+#pragma GCC unroll 2
     for (int k = 0; k < 2; ++k) {
       __m256i v = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w + k * 32));
+#pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
         int four;
-        __builtin_memcpy(&four, rows[r].inp + at + 4 * k, 4);
+        __builtin_memcpy(&four, call.inp + rows[r].inp + at + 4 * k, 4);
         acc[r] = _mm256_dpbusd_epi32(acc[r], v, _mm256_set1_epi32(four));
       }
     }
   }
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     __m256i extra = _mm256_set1_epi32(static_cast<std::int32_t>(static_cast<std::uint32_t>(sum[r]) * 128u));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(rows[r].acc), _mm256_sub_epi32(acc[r], extra));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(call.acc + rows[r].acc), _mm256_sub_epi32(acc[r], extra));
   }
 }
 
 template <int kColumns, int kBlock>
-void gemm_count(const GemmRow* rows, int count, const GemmStep* steps, std::size_t n, const std::byte* wgt) {
+void gemm_count(const GemmCall& call) {
   for (int first = 0; first < kBlock; first += 16 * kColumns) {
-    int r = 0;
-    for (; r + 8 <= count; r += 8) gemm_rows<8, kColumns, kBlock>(rows + r, steps, n, wgt, first);
-    if (count - r >= 4) gemm_rows<4, kColumns, kBlock>(rows + r, steps, n, wgt, first), r += 4;
-    if (count - r >= 2) gemm_rows<2, kColumns, kBlock>(rows + r, steps, n, wgt, first), r += 2;
-    if (count - r >= 1) gemm_rows<1, kColumns, kBlock>(rows + r, steps, n, wgt, first);
+    const GemmRow* row = call.rows;
+    std::size_t left = call.row_count;
+    for (; left >= 8; left -= 8, row += 8) gemm_rows<8, kColumns, kBlock>(call, row, first);
+    if (left & 4) gemm_rows<4, kColumns, kBlock>(call, row, first), row += 4;
+    if (left & 2) gemm_rows<2, kColumns, kBlock>(call, row, first), row += 2;
+    if (left & 1) gemm_rows<1, kColumns, kBlock>(call, row, first);
   }
 }
 
-void gemm(const GemmRow* rows, int count, const GemmStep* steps, std::size_t n, const std::byte* wgt, int block) {
-  switch (block) {
-    case 16: return gemm_count<1, 16>(rows, count, steps, n, wgt);
-    case 32: return gemm_count<2, 32>(rows, count, steps, n, wgt);
-    case 64: return gemm_count<2, 64>(rows, count, steps, n, wgt);
+void gemm(const GemmCall& call) {
+  switch (call.block) {
+    case 16: return gemm_count<1, 16>(call);
+    case 32: return gemm_count<2, 32>(call);
+    case 64: return gemm_count<2, 64>(call);
     case 8: {
-      int r = 0;
-      for (; r + 8 <= count; r += 8) gemm_rows_8<8>(rows + r, steps, n, wgt);
-      if (count - r >= 4) gemm_rows_8<4>(rows + r, steps, n, wgt), r += 4;
-      if (count - r >= 2) gemm_rows_8<2>(rows + r, steps, n, wgt), r += 2;
-      if (count - r >= 1) gemm_rows_8<1>(rows + r, steps, n, wgt);
+      const GemmRow* row = call.rows;
+      std::size_t left = call.row_count;
+      for (; left >= 8; left -= 8, row += 8) gemm_rows_8<8>(call, row);
+      if (left & 4) gemm_rows_8<4>(call, row), row += 4;
+      if (left & 2) gemm_rows_8<2>(call, row), row += 2;
+      if (left & 1) gemm_rows_8<1>(call, row);
       return;
     }
     default: break;
   }
-  for (int r = 0; r < count; ++r) {   // blocks of 4
-    for (std::size_t s = 0; s < n; ++s) {
-      const std::int8_t* x = reinterpret_cast<const std::int8_t*>(rows[r].inp + steps[s].inp);
-      const std::uint8_t* w = reinterpret_cast<const std::uint8_t*>(wgt + steps[s].wgt);
+  const int block = call.block;   // 4
+  for (std::size_t r = 0; r < call.row_count; ++r) {
+    std::int32_t* acc = call.acc + call.rows[r].acc;
+    for (std::size_t s = 0; s < call.step_count; ++s) {
+      const std::int8_t* x = reinterpret_cast<const std::int8_t*>(call.inp + call.rows[r].inp + call.steps[s].inp);
+      const std::uint8_t* w = reinterpret_cast<const std::uint8_t*>(call.wgt + call.steps[s].wgt);
       for (int k = 0; k < block; ++k) {
         for (int o = 0; o < block; ++o) {
           std::uint32_t product = static_cast<std::uint32_t>(x[k] * (w[(k / 4 * block + o) * 4 + k % 4] - 128));
-          rows[r].acc[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(rows[r].acc[o]) + product);
+          acc[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(acc[o]) + product);
         }
       }
     }
