@@ -20,8 +20,11 @@ int token_of(Stage from, Stage to) {
 }
 constexpr std::int64_t kMaxExtent = (1 << 14) - 1, kMaxSize = 65535, kMaxPad = 15;
 
-std::uint32_t narrow(std::int64_t v, const char* what) {
-  if (v < 0 || v > 0xffffffffll) throw Error(ErrorKind::value, "vta.build.range", cat(what, " is ", v)).note("legal: 0 to 4294967295");
+[[noreturn, gnu::noinline, gnu::cold]] void out_of_range(std::int64_t v, const char* what) {
+  throw Error(ErrorKind::value, "vta.build.range", cat(what, " is ", v)).note("legal: 0 to 4294967295");
+}
+inline std::uint32_t narrow(std::int64_t v, const char* what) {
+  if (static_cast<std::uint64_t>(v) > 0xffffffffull) [[unlikely]] out_of_range(v, what);
   return static_cast<std::uint32_t>(v);
 }
 }  // namespace
@@ -92,36 +95,41 @@ UopKernel UopKernel::compress(std::vector<Loop> dims, Uop first) {
   return out;
 }
 
-Builder::Builder(const Config& config, std::string kernel_name) : isa_(config), name_(std::move(kernel_name)) {}
+Builder::Builder(const Config& config, std::string kernel_name) : isa_(config), name_(std::move(kernel_name)) {
+  stream_.insns.reserve(4096);
+  stream_.base.reserve(4096);
+}
 
 int Builder::param(std::string name, DType dtype) {
   params_.push_back({std::move(name), runtime::ParamKind::pointer, dtype, "global"});
   return static_cast<int>(params_.size()) - 1;
 }
 
-Insn& Builder::emit(Insn insn, std::uint16_t base) {
-  Stage stage = insn.stage();
-  bool any = false;
-  for (int t = 0; t < 4; ++t) {
-    Stage to = t == kLoadToCompute || t == kStoreToCompute ? Stage::compute : t == kComputeToLoad ? Stage::load : Stage::store;
-    if (!pending_[t] || to != stage) continue;
-    (t == kLoadToCompute || t == kComputeToStore ? insn.pop_prev : insn.pop_next) = true;
-    pending_[t] = false;
-    any = true;
+Insn& Builder::begin() { return stream_.insns.emplace_back(); }
+
+void Builder::seal(std::uint16_t base) {
+  static constexpr int kTo[4] = {1, 0, 2, 1};   // the stage that pops a token of each kind
+  Insn& n = stream_.insns.back();
+  if (!isa_.fits(n)) {
+    Insn bad = n;
+    stream_.insns.pop_back();
+    isa_.encode(bad);   // throws
   }
-  static_cast<void>(any);
-  isa_.encode(insn);   // refuses what does not fit
-  last_[static_cast<int>(stage)] = static_cast<std::int64_t>(stream_.insns.size());
-  stream_.insns.push_back(insn);
+  int stage = static_cast<int>(n.stage());
+  last_[stage] = static_cast<std::int64_t>(stream_.base.size());
   stream_.base.push_back(base);
-  return stream_.insns.back();
+  for (int t = 0; t < 4; ++t) {
+    if (!pending_[t] || kTo[t] != stage) continue;
+    (t == kLoadToCompute || t == kComputeToStore ? n.pop_prev : n.pop_next) = true;
+    pending_[t] = false;
+  }
 }
 
 void Builder::emit_nop(Stage stage) {
-  Insn n;
+  Insn& n = begin();
   n.op = stage == Stage::store ? Opcode::store : Opcode::load;
   n.mem = stage == Stage::load ? MemType::inp : stage == Stage::store ? MemType::out : MemType::uop;
-  emit(n, kAbsolute);
+  seal(kAbsolute);
 }
 
 void Builder::push(Stage from, Stage to) {
@@ -129,11 +137,9 @@ void Builder::push(Stage from, Stage to) {
   auto flag = [&](Insn& n) -> bool& { return t == kLoadToCompute || t == kComputeToStore ? n.push_next : n.push_prev; };
   std::int64_t at = last_[static_cast<int>(from)];
   // A pop that waits for an instruction of `from` must come before this push.
-  bool waiting = false;
-  for (int p = 0; p < 4; ++p) {
-    Stage pop_to = p == kLoadToCompute || p == kStoreToCompute ? Stage::compute : p == kComputeToLoad ? Stage::load : Stage::store;
-    waiting |= pending_[p] && pop_to == from;
-  }
+  bool waiting = from == Stage::compute ? pending_[kLoadToCompute] || pending_[kStoreToCompute]
+                 : from == Stage::load  ? pending_[kComputeToLoad]
+                                        : pending_[kComputeToStore];
   if (at < 0 || waiting || flag(stream_.insns[static_cast<std::size_t>(at)])) {
     emit_nop(from);
     at = last_[static_cast<int>(from)];
@@ -161,14 +167,14 @@ void Builder::load(MemType mem, std::int64_t sram, int param, std::int64_t dram,
     return load(mem, sram, param, dram, {1, r.x * r.y});   // contiguous: one row
   }
   for (std::int64_t y = 0; y < r.y || (y == 0 && r.y == 0); y += kMaxSize) {
-    Insn n;
-    n.op = Opcode::load, n.mem = mem;
-    n.sram = narrow(sram, "sram"), n.dram = narrow(dram + y * stride, "dram");
-    n.y_size = narrow(std::min(r.y - y, kMaxSize), "y"), n.x_size = narrow(r.x, "x"), n.x_stride = narrow(stride, "stride");
-    n.y_pad_0 = narrow(y == 0 ? r.pad_top : 0, "pad"), n.y_pad_1 = narrow(y + kMaxSize >= r.y ? r.pad_bottom : 0, "pad");
-    n.x_pad_0 = narrow(r.pad_left, "pad"), n.x_pad_1 = narrow(r.pad_right, "pad");
-    emit(n, static_cast<std::uint16_t>(param));
-    sram += n.sram_elements();
+    std::uint32_t sram_at = narrow(sram, "sram"), dram_at = narrow(dram + y * stride, "dram"), rows = narrow(std::min(r.y - y, kMaxSize), "y");
+    std::uint32_t x = narrow(r.x, "x"), pitch = narrow(stride, "stride"), top = narrow(y == 0 ? r.pad_top : 0, "pad");
+    std::uint32_t bottom = narrow(y + kMaxSize >= r.y ? r.pad_bottom : 0, "pad"), left = narrow(r.pad_left, "pad"), right = narrow(r.pad_right, "pad");
+    Insn& n = begin();
+    n.op = Opcode::load, n.mem = mem, n.sram = sram_at, n.dram = dram_at, n.y_size = rows, n.x_size = x, n.x_stride = pitch;
+    n.y_pad_0 = top, n.y_pad_1 = bottom, n.x_pad_0 = left, n.x_pad_1 = right;
+    seal(static_cast<std::uint16_t>(param));
+    sram += stream_.insns.back().sram_elements();
     if (r.y == 0) break;
   }
 }
@@ -180,11 +186,12 @@ void Builder::store(std::int64_t sram, int param, std::int64_t dram, const Rect&
   if (sram < 0 || sram + r.x * r.y > depth) {
     throw Error(ErrorKind::lower, "vta.build.capacity", cat("elements ", sram, " to ", sram + r.x * r.y - 1, " lie outside acc")).note(cat("acc has ", depth, " elements"));
   }
-  Insn n;
-  n.op = Opcode::store, n.mem = MemType::out;
-  n.sram = narrow(sram, "sram"), n.dram = narrow(dram, "dram"), n.y_size = narrow(r.y, "y"), n.x_size = narrow(r.x, "x"), n.x_stride = narrow(stride, "stride");
-  if (r.x == stride && r.y > 1 && r.x * r.y <= kMaxSize) n.x_size = n.x_stride = narrow(r.x * r.y, "x"), n.y_size = 1;
-  emit(n, static_cast<std::uint16_t>(param));
+  std::uint32_t sram_at = narrow(sram, "sram"), dram_at = narrow(dram, "dram"), rows = narrow(r.y, "y"), x = narrow(r.x, "x"), pitch = narrow(stride, "stride");
+  bool contiguous = r.x == stride && r.y > 1 && r.x * r.y <= kMaxSize;
+  Insn& n = begin();
+  n.op = Opcode::store, n.mem = MemType::out, n.sram = sram_at, n.dram = dram_at;
+  n.y_size = contiguous ? 1 : rows, n.x_size = contiguous ? x * rows : x, n.x_stride = contiguous ? x * rows : pitch;
+  seal(static_cast<std::uint16_t>(param));
 }
 
 std::uint32_t Builder::make_resident(const std::vector<Uop>& uops) {
@@ -194,6 +201,7 @@ std::uint32_t Builder::make_resident(const std::vector<Uop>& uops) {
         .note(cat("legal: 1 to ", depth, ", the micro-operation memory"))
         .help("fold more of the kernel into its two loops");
   }
+  if (recent_ < places_.size() && places_[recent_].sram >= 0 && uops == recent_uops_) return static_cast<std::uint32_t>(places_[recent_].sram);
   std::vector<std::uint32_t> words;
   words.reserve(uops.size());
   for (const Uop& u : uops) words.push_back(isa_.encode(u));
@@ -205,6 +213,8 @@ std::uint32_t Builder::make_resident(const std::vector<Uop>& uops) {
     arena_.insert(arena_.end(), entry->first.begin(), entry->first.end());
   }
   Place& place = places_[entry->second];
+  recent_ = entry->second;
+  recent_uops_ = uops;
   if (place.sram >= 0) return static_cast<std::uint32_t>(place.sram);
   if (next_uop_ + count > depth) next_uop_ = 0;
   std::uint32_t at = next_uop_;
@@ -217,53 +227,43 @@ std::uint32_t Builder::make_resident(const std::vector<Uop>& uops) {
       ++it;
     }
   }
-  Insn n;
+  Insn& n = begin();
   n.op = Opcode::load, n.mem = MemType::uop, n.sram = at, n.dram = place.arena, n.y_size = 1, n.x_size = count, n.x_stride = count;
-  emit(n, kUopArena);
+  seal(kUopArena);
   place.sram = at;
   resident_[at] = entry->second;
   next_uop_ = at + count;
   return at;
 }
 
-void Builder::run_kernel(Insn n, const UopKernel& kernel) {
-  n.uop_begin = make_resident(kernel.uops);
-  n.uop_end = n.uop_begin + static_cast<std::uint32_t>(kernel.uops.size());
-  n.iter_out = narrow(kernel.loops[0].extent, "extent"), n.iter_in = narrow(kernel.loops[1].extent, "extent");
-  n.dst_out = narrow(kernel.loops[0].dst, "dst"), n.dst_in = narrow(kernel.loops[1].dst, "dst");
-  if (!(n.op == Opcode::gemm && n.reset) && !n.use_imm) {
-    n.src_out = narrow(kernel.loops[0].src, "src"), n.src_in = narrow(kernel.loops[1].src, "src");
-    if (n.op == Opcode::gemm) n.wgt_out = narrow(kernel.loops[0].wgt, "wgt"), n.wgt_in = narrow(kernel.loops[1].wgt, "wgt");
-  }
-  emit(n, kAbsolute);
+void Builder::run_kernel(Opcode op, bool reset, AluOp alu, bool use_imm, std::int32_t imm, const UopKernel& kernel) {
+  std::uint32_t first = make_resident(kernel.uops);
+  const auto& [out, in] = kernel.loops;
+  Insn loops;   // checked before anything is recorded
+  loops.iter_out = narrow(out.extent, "extent"), loops.iter_in = narrow(in.extent, "extent");
+  loops.dst_out = narrow(out.dst, "dst"), loops.dst_in = narrow(in.dst, "dst");
+  bool reads = !reset && !use_imm;
+  if (reads) loops.src_out = narrow(out.src, "src"), loops.src_in = narrow(in.src, "src");
+  if (reads && op == Opcode::gemm) loops.wgt_out = narrow(out.wgt, "wgt"), loops.wgt_in = narrow(in.wgt, "wgt");
+  Insn& n = begin();
+  n.op = op, n.reset = reset, n.alu = alu, n.use_imm = use_imm, n.imm = imm;
+  n.uop_begin = first, n.uop_end = first + static_cast<std::uint32_t>(kernel.uops.size());
+  n.iter_out = loops.iter_out, n.iter_in = loops.iter_in, n.dst_out = loops.dst_out, n.dst_in = loops.dst_in;
+  n.src_out = loops.src_out, n.src_in = loops.src_in, n.wgt_out = loops.wgt_out, n.wgt_in = loops.wgt_in;
+  seal(kAbsolute);
 }
 
-void Builder::gemm(const UopKernel& kernel) {
-  Insn n;
-  n.op = Opcode::gemm;
-  run_kernel(n, kernel);
-}
-void Builder::reset(const UopKernel& kernel) {
-  Insn n;
-  n.op = Opcode::gemm, n.reset = true;
-  run_kernel(n, kernel);
-}
-void Builder::alu(AluOp op, const UopKernel& kernel) {
-  Insn n;
-  n.op = Opcode::alu, n.alu = op;
-  run_kernel(n, kernel);
-}
+void Builder::gemm(const UopKernel& kernel) { run_kernel(Opcode::gemm, false, AluOp::min, false, 0, kernel); }
+void Builder::reset(const UopKernel& kernel) { run_kernel(Opcode::gemm, true, AluOp::min, false, 0, kernel); }
+void Builder::alu(AluOp op, const UopKernel& kernel) { run_kernel(Opcode::alu, false, op, false, 0, kernel); }
 void Builder::alu_imm(AluOp op, const UopKernel& kernel, std::int64_t imm) {
-  Insn n;
-  n.op = Opcode::alu, n.alu = op, n.use_imm = true;
   if (op == AluOp::shr && (imm < -31 || imm > 31)) {
     throw Error(ErrorKind::lower, "vta.build.shift", cat("a shift by ", imm, " cannot be lowered")).note("legal: 0 to 31 to the right, -31 to -1 to the left");
   }
   if (imm < -32768 || imm > 32767) {
     throw Error(ErrorKind::lower, "vta.build.constant", cat("the constant ", imm, " does not fit into ALU's 16 bits")).note("legal: -32768 to 32767").help("load it into the accumulator as data");
   }
-  n.imm = static_cast<std::int32_t>(imm);
-  run_kernel(n, kernel);
+  run_kernel(Opcode::alu, false, op, true, static_cast<std::int32_t>(imm), kernel);
 }
 
 void Builder::finish_into(Program& program, Checked checked) {
@@ -274,9 +274,8 @@ void Builder::finish_into(Program& program, Checked checked) {
   if (last_[0] >= 0) push(Stage::load, Stage::compute), pop(Stage::load, Stage::compute);
   if (last_[2] >= 0) push(Stage::store, Stage::compute), pop(Stage::store, Stage::compute);
   if (pending_[kLoadToCompute] || pending_[kStoreToCompute]) emit_nop(Stage::compute);
-  Insn n;
-  n.op = Opcode::finish;
-  emit(n, kAbsolute);
+  begin().op = Opcode::finish;
+  seal(kAbsolute);
   auto shift = static_cast<std::uint32_t>(program.uops.size());
   for (std::size_t i = 0; i < stream_.insns.size(); ++i) {
     if (stream_.base[i] == kUopArena) stream_.insns[i].dram += shift;

@@ -60,9 +60,11 @@ class Builder {
   void finish_into(Program& program, Checked checked = Checked::yes);
 
  private:
-  Insn& emit(Insn insn, std::uint16_t base);
+  /// Instructions are filled in where they stay; seal() checks the last one and puts waiting pops on it.
+  Insn& begin();
+  void seal(std::uint16_t base);
   void emit_nop(Stage stage);
-  void run_kernel(Insn insn, const UopKernel& kernel);
+  void run_kernel(Opcode op, bool reset, AluOp alu, bool use_imm, std::int32_t imm, const UopKernel& kernel);
   std::uint32_t make_resident(const std::vector<Uop>& uops);
 
   Isa isa_;
@@ -75,6 +77,8 @@ class Builder {
   std::vector<Place> places_;
   std::map<std::uint32_t, std::size_t> resident_;                    // by first address in the micro-operation memory
   std::uint32_t next_uop_ = 0;
+  std::vector<Uop> recent_uops_;                                     // of the last kernel: often the next one's too
+  std::size_t recent_ = ~std::size_t{0};
   bool pending_[4] = {};
   std::int64_t last_[3] = {-1, -1, -1};
 };

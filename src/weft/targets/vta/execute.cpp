@@ -163,13 +163,8 @@ class Executor {
     }
   }
 
-  bool ready(const Insn& n) const {
-    unsigned pops = token_use(n).pops;
-    for (int t = 0; pops; ++t, pops >>= 1) {
-      if ((pops & 1) && tokens_[t] == 0) return false;
-    }
-    return true;
-  }
+  /// Sets have four bits: one for each counter that must not be, or is, empty.
+  bool ready(const Insn& n) const { return (token_use(n).pops & empty_) == 0; }
 
   void one(std::uint32_t at) {
     const Insn& n = program_.stream.insns[at];
@@ -178,11 +173,15 @@ class Executor {
       if (use.illegal) {
         throw Error(ErrorKind::fault, "vta.token.stage", cat("the ", to_string(n.stage()), " stage has no ", to_string(n.stage()) == "load" ? "previous" : "next", " stage to exchange tokens with"));
       }
-      for (int t = 0; t < 4; ++t) tokens_[t] -= use.pops >> t & 1;
+      for (unsigned set = use.pops, t = 0; set; ++t, set >>= 1) {
+        if ((set & 1) && --tokens_[t] == 0) empty_ |= 1u << t;
+      }
       if (options_.strict) strict_.check(n);
       act(n, program_.stream.base[at]);
-      for (int t = 0; t < 4; ++t) {
-        tokens_[t] += use.pushes >> t & 1;
+      for (unsigned set = use.pushes, t = 0; set; ++t, set >>= 1) {
+        if (!(set & 1)) continue;
+        ++tokens_[t];
+        empty_ &= ~(1u << t);
         if (options_.token_limit && tokens_[t] > options_.token_limit) {
           throw Error(ErrorKind::fault, "vta.token.overflow", cat(tokens_[t], " tokens ", kTokenNames[t], " are outstanding"))
               .note(cat("legal: at most ", options_.token_limit, "; the hardware's counter loses the rest"));
@@ -282,6 +281,7 @@ class Executor {
   const ExecuteOptions& options_;
   Work& work_;
   std::int64_t tokens_[4] = {};
+  unsigned empty_ = 15;                  // counters that are zero
   std::vector<std::pair<std::uint64_t, std::uint64_t>> known_;   // last allocation seen per parameter
   std::uint64_t elem_[6];
   std::int64_t lanes_macs_ = 0;

@@ -65,6 +65,8 @@ class Isa {
   const isa::InstructionSet& instructions() const { return instructions_; }
   const isa::InstructionSet& uops() const { return uops_; }
 
+  /// Whether every field holds its value.
+  bool fits(const Insn& insn) const;
   /// Throws Error(value, "vta.encode.range") naming field, value and legal range.
   isa::Word encode(const Insn& insn) const;
   /// Throws Error(value, "vta.decode.unknown").
@@ -81,7 +83,6 @@ class Isa {
 
  private:
   isa::Instruction row(const Insn& insn) const;
-  bool fits(const Insn& insn) const;
 
   Config config_;
   unsigned u_, i_, w_, a_;
