@@ -156,11 +156,15 @@ class Checker {
 
   std::int64_t known(Stage s) const { return (*clock_)[static_cast<std::size_t>(s)]; }
 
-  Verdict hazard(std::string_view memory, std::int64_t element, std::string_view what, Stage other, std::int64_t position) const {
-    Refusal r = refuse("hazard", cat(what, " ", memory, " element ", element, " is not ordered by tokens"), at_);
-    std::uint32_t before = prepared_.queue[static_cast<int>(other)][static_cast<std::size_t>(position - 1)];
-    r.at(cat(to_string(other), "  instruction ", before), isa_.print(kernel_.stream.insns[before]));
-    r.note(cat("the ", to_string(other), " stage may still be at it; needed: a token ", to_string(other), "->", to_string(kernel_.stream.insns[at_].stage()), " in between"));
+  /// Two accesses, one of them a write, that may happen in either order. Shown in program order.
+  Verdict hazard(std::string_view memory, std::int64_t element, Stage other, std::int64_t position) const {
+    std::uint32_t first = prepared_.queue[static_cast<int>(other)][static_cast<std::size_t>(position - 1)], second = at_;
+    if (second < first) std::swap(first, second);
+    const Insn& a = kernel_.stream.insns[first];
+    const Insn& b = kernel_.stream.insns[second];
+    Refusal r = refuse("hazard", cat(to_string(a.stage()), " and ", to_string(b.stage()), " both use ", memory, " element ", element, ", one of them writes, and no token orders them"), first);
+    r.at(cat(to_string(b.stage()), "  instruction ", second), isa_.print(b));
+    r.note(cat("needed: a token ", to_string(a.stage()), "->", to_string(b.stage()), " between the two"));
     return r;
   }
 
@@ -182,7 +186,7 @@ class Checker {
             if (Verdict v = write_acc(i)) return v;
           } else {
             Touch& touch = (mem == MemType::inp ? inp_ : wgt_)[static_cast<std::size_t>(i)];
-            if (touch.read > known(Stage::compute)) return hazard(to_string(mem), i, "overwriting", Stage::compute, touch.read);
+            if (touch.read > known(Stage::compute)) return hazard(to_string(mem), i, Stage::compute, touch.read);
             touch.written = position_;
           }
         }
@@ -193,7 +197,7 @@ class Checker {
         if (last > config_.depth(MemType::acc)) return refuse("sram", cat("STORE reads elements ", first, " to ", last - 1, " of acc, which has ", config_.depth(MemType::acc)), at_);
         for (std::int64_t i = first; i < last; ++i) {
           Touch& touch = acc_[static_cast<std::size_t>(i)];
-          if (touch.written > known(Stage::compute)) return hazard("acc", i, "reading", Stage::compute, touch.written);
+          if (touch.written > known(Stage::compute)) return hazard("acc", i, Stage::compute, touch.written);
           touch.read = position_;
         }
         return dram(n, true);
@@ -207,7 +211,7 @@ class Checker {
 
   Verdict write_acc(std::int64_t i) {
     Touch& touch = acc_[static_cast<std::size_t>(i)];
-    if (touch.read > known(Stage::store)) return hazard("acc", i, "overwriting", Stage::store, touch.read);
+    if (touch.read > known(Stage::store)) return hazard("acc", i, Stage::store, touch.read);
     touch.written = position_;
     return std::nullopt;
   }
@@ -233,10 +237,10 @@ class Checker {
           if (src >= config_.depth(MemType::inp)) return refuse("sram", cat("reads inp element ", src, " of ", config_.depth(MemType::inp)), at_);
           if (wgt >= config_.depth(MemType::wgt)) return refuse("sram", cat("reads wgt element ", wgt, " of ", config_.depth(MemType::wgt)), at_);
           Touch& inp = inp_[static_cast<std::size_t>(src)];
-          if (inp.written > known(Stage::load)) return hazard("inp", src, "reading", Stage::load, inp.written);
+          if (inp.written > known(Stage::load)) return hazard("inp", src, Stage::load, inp.written);
           inp.read = position_;
           Touch& w = wgt_[static_cast<std::size_t>(wgt)];
-          if (w.written > known(Stage::load)) return hazard("wgt", wgt, "reading", Stage::load, w.written);
+          if (w.written > known(Stage::load)) return hazard("wgt", wgt, Stage::load, w.written);
           w.read = position_;
         }
       }
@@ -257,7 +261,7 @@ class Checker {
         auto& known_intervals = intervals_[base][static_cast<std::size_t>(s)];
         for (auto it = known_intervals.begin(); it != known_intervals.end() && it->first < end; ++it) {
           if (it->second.end > first && it->second.position > known(static_cast<Stage>(s))) {
-            return hazard(kernel_.signature.params[base].name, std::max(first, it->first) / bytes, write ? "storing to" : "loading from", static_cast<Stage>(s), it->second.position);
+            return hazard(kernel_.signature.params[base].name, std::max(first, it->first) / bytes, static_cast<Stage>(s), it->second.position);
           }
         }
       }
