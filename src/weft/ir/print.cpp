@@ -453,7 +453,9 @@ void Printer::block_iters(const BlockRealizeNode* r) {
   static constexpr char letters[] = {'S', 'R', 'C', 'O'};
   static constexpr std::string_view calls[] = {"spatial", "reduce", "scan", "opaque"};
   const auto& iters = r->block->iters;
+  const Exprs& values_of = r->iter_values;   // an ill-formed block may have too few
   auto simple = [&](std::size_t i) {   // bound to a loop over exactly the iterator's domain
+    if (i >= values_of.size()) return false;
     const auto* v = as<VarNode>(r->iter_values[i]);
     auto found = v ? loops_.find(v) : loops_.end();
     return found != loops_.end() && v->dtype == iters[i].var->dtype && same_expr(found->second.min, iters[i].dom.min) &&
@@ -484,7 +486,7 @@ void Printer::block_iters(const BlockRealizeNode* r) {
           put(")");
         }
         put(", ");
-        expr(r->iter_values[i], kTernary, iters[i].var->dtype);
+        expr(i < values_of.size() ? values_of[i] : nullptr, kTernary, iters[i].var->dtype);
         put(")");
       });
       put(cat(define(iters[i].var.get(), iters[i].var->name), " = "));

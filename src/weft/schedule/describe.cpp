@@ -138,6 +138,10 @@ bool from_value(const Value& v, BufferChoice& out) {
     out = {"name", 0, *name};
     return true;
   }
+  if (const auto* index = v.get<std::int64_t>()) {
+    out = {"write", *index, ""};
+    return true;
+  }
   const auto* list = v.get<Value::List>();
   if (!list || list->size() != 2) return false;
   return from_value((*list)[0], out.kind) && (out.kind == "read" || out.kind == "write") &&

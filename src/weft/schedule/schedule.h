@@ -77,6 +77,30 @@ class Schedule {
     apply(ReverseComputeAt{block, loop, preserve_unit_loops, index});
   }
   BlockRef decompose_reduction(BlockRef block, const LoopRef& loop) { return apply(DecomposeReduction{block, loop}); }
+  BlockRef rfactor(const LoopRef& loop, std::int64_t factor_axis) { return apply(RFactor{loop, factor_axis}); }
+  void compute_inline(BlockRef block) { apply(ComputeInline{block}); }
+  void reverse_compute_inline(BlockRef block) { apply(ReverseComputeInline{block}); }
+  void annotate(BlockOrLoop at, std::string ann_key, Json ann_val) { apply(Annotate{std::move(at), std::move(ann_key), std::move(ann_val)}); }
+  void unannotate(BlockOrLoop at, std::string ann_key) { apply(Unannotate{std::move(at), std::move(ann_key)}); }
+  void storage_align(BlockRef block, std::int64_t buffer_index, std::int64_t axis, std::int64_t factor, std::int64_t offset) {
+    apply(StorageAlign{block, buffer_index, axis, factor, offset});
+  }
+  void set_scope(BlockRef block, std::int64_t buffer_index, std::string storage_scope) {
+    apply(SetScope{block, {"write", buffer_index, ""}, std::move(storage_scope)});
+  }
+  void transform_layout(BlockRef block, BufferChoice buffer, IndexMap index_map, Json pad_value = nullptr, bool assume_injective_transform = false) {
+    apply(TransformLayout{block, std::move(buffer), std::move(index_map), std::move(pad_value), assume_injective_transform});
+  }
+  BlockRef blockize(const LoopRef& target, bool preserve_unit_iters = true) { return apply(Blockize{target, preserve_unit_iters}); }
+  void tensorize(BlockOrLoop at, std::string tensor_intrin, bool preserve_unit_iters = true) {
+    apply(Tensorize{std::move(at), std::move(tensor_intrin), preserve_unit_iters});
+  }
+  IntRef sample_categorical(std::vector<std::int64_t> candidates, std::vector<double> probs, Factor decision = std::nullopt) {
+    return apply(SampleCategorical{std::move(candidates), std::move(probs), decision});
+  }
+  std::vector<IntRef> sample_perfect_tile(const LoopRef& loop, std::int64_t n, std::int64_t max_innermost_factor = 16, std::vector<std::int64_t> decision = {}) {
+    return apply(SamplePerfectTile{loop, n, max_innermost_factor, std::move(decision)});
+  }
 
  private:
   [[noreturn]] void refuse_step(const PrimitiveInfo& primitive, const Value::List& arguments, Refusal refusal) const;

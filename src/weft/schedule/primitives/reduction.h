@@ -21,4 +21,19 @@ struct DecomposeReduction {
   Verdict transform(const State&, Outcome<Result>&) const;
 };
 
+struct RFactor {
+  static constexpr std::string_view kName = "rfactor";
+  static constexpr std::string_view kDoc =
+      "Makes a reduction loop spatial: a new block \"X_rf\" reduces the rest into a buffer with one more axis, and the "
+      "block itself then reduces that axis. Returns the new block.";
+  using Result = BlockRef;
+  LoopRef loop;
+  std::int64_t factor_axis = 0;
+  static void fields(auto&& f) {
+    f("loop", &RFactor::loop, "a loop of the reduction");
+    f("factor_axis", &RFactor::factor_axis, "where the new axis goes; negative counts from the end");
+  }
+  Verdict transform(const State&, Outcome<Result>&) const;
+};
+
 }  // namespace weft::schedule
