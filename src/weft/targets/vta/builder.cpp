@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "weft/targets/vta/checker.h"
+#include "weft/targets/vta/synchronise.h"
 #include "weft/targets/vta/tokens.h"
 
 namespace weft::vta {
@@ -288,6 +289,19 @@ void Builder::finish_into(Program& program, Checked checked) {
       throw Error(ErrorKind::lower, std::move(*refusal));
     }
   }
+}
+
+void Builder::finish_in_order(Program& program) {
+  begin().op = Opcode::finish;
+  seal(kAbsolute);
+  stream_ = synchronise(stream_, arena_, isa_);
+  auto shift = static_cast<std::uint32_t>(program.uops.size());
+  for (std::size_t i = 0; i < stream_.insns.size(); ++i) {
+    if (stream_.base[i] == kUopArena) stream_.insns[i].dram += shift;
+  }
+  program.uops.insert(program.uops.end(), arena_.begin(), arena_.end());
+  program.kernels.push_back({{name_, params_, {}, 0}, std::move(stream_)});
+  if (Verdict refusal = check(program, program.kernels.size() - 1)) throw Error(ErrorKind::lower, std::move(*refusal));
 }
 
 Program Builder::finish(Checked checked) {

@@ -56,6 +56,8 @@ class Builder {
 
   /// Waits for all stages, ends the kernel. With Checked::yes the static checker runs: Error(lower, "vta.check.*").
   Program finish(Checked checked = Checked::yes);
+  /// For streams recorded in order without tokens: they are put in (synchronise.h), then checked.
+  void finish_in_order(Program& program);
   /// Adds this kernel to a program of several.
   void finish_into(Program& program, Checked checked = Checked::yes);
 

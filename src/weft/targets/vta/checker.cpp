@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <array>
 #include <deque>
-#include <map>
 
 #include "weft/targets/vta/execute.h"
 #include "weft/targets/vta/tokens.h"
@@ -21,7 +20,7 @@ using Clock = std::array<std::int64_t, 3>;      // instructions of each stage kn
 /// Last writer and last readers of the elements of one on-chip memory, as positions in their stage plus one.
 struct Touch { std::int64_t written = 0, read = 0; };
 
-struct Interval { std::int64_t end; std::int64_t position; };
+struct Interval { std::int64_t first, end, position; };
 
 class Checker {
  public:
@@ -258,16 +257,13 @@ class Checker {
       for (int s = 0; s < 3; ++s) {
         bool other_writes = s == static_cast<int>(Stage::store);
         if (s == static_cast<int>(n.stage()) || (!write && !other_writes)) continue;
-        auto& known_intervals = intervals_[base][static_cast<std::size_t>(s)];
-        for (auto it = known_intervals.begin(); it != known_intervals.end() && it->first < end; ++it) {
-          if (it->second.end > first && it->second.position > known(static_cast<Stage>(s))) {
-            return hazard(kernel_.signature.params[base].name, std::max(first, it->first) / bytes, static_cast<Stage>(s), it->second.position);
+        for (const Interval& i : intervals_[base][static_cast<std::size_t>(s)]) {
+          if (i.first < end && first < i.end && i.position > known(static_cast<Stage>(s))) {
+            return hazard(kernel_.signature.params[base].name, std::max(first, i.first) / bytes, static_cast<Stage>(s), i.position);
           }
         }
       }
-      auto& mine = intervals_[base][static_cast<std::size_t>(n.stage())];
-      Interval& slot = mine[first];
-      slot = {std::max(slot.end, end), position_};
+      intervals_[base][static_cast<std::size_t>(n.stage())].push_back({first, end, position_});
     }
     return std::nullopt;
   }
@@ -280,7 +276,7 @@ class Checker {
   std::vector<Touch> inp_, wgt_, acc_;
   std::vector<std::uint32_t> uop_;
   std::vector<bool> uop_known_, read_, written_;
-  std::vector<std::array<std::map<std::int64_t, Interval>, 3>> intervals_;
+  std::vector<std::array<std::vector<Interval>, 3>> intervals_;
   const Clock* clock_ = nullptr;
   std::int64_t position_ = 0;
   std::uint32_t at_ = 0;
