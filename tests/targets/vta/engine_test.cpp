@@ -7,7 +7,17 @@
 #include "support.h"
 
 namespace weft::vta {
+
+const KernelSet* emulated_vnni_kernels();
+
 namespace {
+
+/// What this host can run, and the VNNI kernels over emulated operations.
+std::vector<const KernelSet*> tested_kernels() {
+  std::vector<const KernelSet*> out = usable_kernels();
+  out.push_back(emulated_vnni_kernels());
+  return out;
+}
 
 /// Random instructions whose accesses all stay inside the memories.
 class StreamMaker {
@@ -158,7 +168,7 @@ TEST(VtaEngine, random_streams_give_the_oracles_bits_on_every_kernel_set) {
       oracle.engine = EngineKind::oracle;
       Outcome want = outcome(program, config, oracle, seed);
       macs += want.macs;
-      for (const KernelSet* kernels : usable_kernels()) {
+      for (const KernelSet* kernels : tested_kernels()) {
         SimOptions fast;
         fast.kernels = kernels;
         Outcome got = outcome(program, config, fast, seed);
@@ -184,7 +194,7 @@ TEST(VtaEngine, odd_blocks_too) {
       SimOptions oracle;
       oracle.engine = EngineKind::oracle;
       Outcome want = outcome(program, config, oracle, seed);
-      for (const KernelSet* kernels : usable_kernels()) {
+      for (const KernelSet* kernels : tested_kernels()) {
         SimOptions fast;
         fast.kernels = kernels;
         Outcome got = outcome(program, config, fast, seed);
@@ -198,7 +208,7 @@ TEST(VtaEngine, odd_blocks_too) {
 TEST(VtaEngine, every_kernel_of_every_set_at_odd_sizes) {
   std::mt19937_64 rng(3);
   const KernelSet& plain = portable_kernels();
-  for (const KernelSet* set : usable_kernels()) {
+  for (const KernelSet* set : tested_kernels()) {
     for (std::size_t n : {4u, 12u, 16u, 28u, 48u, 100u}) {
       auto wide = random_values<std::int32_t>(rng, n, INT32_MIN, INT32_MAX);
       Bytes8 a(n), b(n);
