@@ -266,11 +266,8 @@ TEST(Memory, guards_keep_allocations_apart) {
   std::uint64_t a = memory.allocate(100, 4), b = memory.allocate(100, 4), c = memory.allocate(100, 4);
   EXPECT_GE(b, a + 164);
   EXPECT_GE(c, b + 164);
-  std::uint64_t begin = 0, end = 0;
-  EXPECT_FALSE(memory.block_of(a + 100, &begin, &end));
-  ASSERT_TRUE(memory.block_of(b + 99, &begin, &end));
-  EXPECT_EQ(begin, b);
-  EXPECT_EQ(end, b + 100);
+  EXPECT_EQ(memory.allocation(a + 100).second, 0u);
+  EXPECT_EQ(memory.allocation(b + 99), std::make_pair(b, std::uint64_t{100}));
   memory.release(b);
   EXPECT_EQ(memory.allocate(100, 4), b);   // the gap is taken again, guards kept
 }

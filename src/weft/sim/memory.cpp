@@ -61,14 +61,11 @@ bool Memory::allocated(std::uint64_t address, std::uint64_t bytes) const {
   return address - start <= size && bytes <= size - (address - start);
 }
 
-bool Memory::block_of(std::uint64_t address, std::uint64_t* begin, std::uint64_t* end) const {
+std::pair<std::uint64_t, std::uint64_t> Memory::allocation(std::uint64_t address) const {
   auto next = blocks_.upper_bound(address);
-  if (next == blocks_.begin()) return false;
+  if (next == blocks_.begin()) return {0, 0};
   auto [start, size] = *std::prev(next);
-  if (address - start >= size) return false;
-  *begin = start;
-  *end = start + size;
-  return true;
+  return address - start < size ? std::pair{start, size} : std::pair<std::uint64_t, std::uint64_t>{0, 0};
 }
 
 std::string Memory::describe(std::uint64_t address, std::uint64_t bytes) const {

@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "weft/base/error.h"
 
@@ -40,8 +41,8 @@ class Memory {
   }
   /// Whether [address, address + bytes) lies inside one allocation.
   bool allocated(std::uint64_t address, std::uint64_t bytes) const;
-  /// The allocation that holds `address`, as [begin, end); false: none.
-  bool block_of(std::uint64_t address, std::uint64_t* begin, std::uint64_t* end) const;
+  /// Start and size of the allocation that holds `address`; size 0: none does.
+  std::pair<std::uint64_t, std::uint64_t> allocation(std::uint64_t address) const;
   /// "inside"/"3 bytes past the end of the 64-byte allocation at 0x40" ...: for fault texts.
   std::string describe(std::uint64_t address, std::uint64_t bytes) const;
 

@@ -178,9 +178,9 @@ bool Machine::inside(Qpu& q, std::uint64_t address, std::uint64_t bytes) {
   for (const Qpu::Range& r : q.range) {
     if (address >= r.begin && address + bytes <= r.end) return true;
   }
-  std::uint64_t begin, end;
-  if (!memory.block_of(address, &begin, &end) || address + bytes > end) return false;
-  q.range[q.range_next++ & 3] = {begin, end};
+  auto [begin, size] = memory.allocation(address);
+  if (size == 0 || address + bytes > begin + size) return false;
+  q.range[q.range_next++ & 3] = {begin, begin + size};
   return true;
 }
 
@@ -347,9 +347,9 @@ void Machine::write(Qpu& q, bool file_b, unsigned address, const Vec& value) {
       return;
     case kNull: return;
     case kWUniformsAddr: {
-      std::uint64_t begin, end;
-      if (!memory.block_of(value[0], &begin, &end)) fail(q, "qpu.uniform.address", cat("the uniforms' address ", hex(value[0]), " is ", memory.describe(value[0], 4)));
-      set_uniforms(q, value[0], static_cast<std::uint32_t>(end));
+      auto [begin, size] = memory.allocation(value[0]);
+      if (size == 0) fail(q, "qpu.uniform.address", cat("the uniforms' address ", hex(value[0]), " is ", memory.describe(value[0], 4)));
+      set_uniforms(q, value[0], static_cast<std::uint32_t>(begin + size));
       return;
     }
     case kWVpm: vpm_write(q, value); return;

@@ -1,0 +1,103 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <grpcpp/grpcpp.h>
+
+#include <condition_variable>
+#include <mutex>
+
+#include "weft/runtime/rpc/connection.h"
+
+namespace weft::rpc {
+
+struct Server::Impl final : Weft::Service {
+  Impl(ServerOptions o, OpenDevice d) : options(std::move(o)), open(std::move(d)) {}
+
+  grpc::Status Session(grpc::ServerContext* context, Stream* stream) override {
+    if (alive.fetch_add(1) >= options.sessions) {
+      --alive;
+      if (options.log) options.log(cat(context->peer(), ": refused: rpc.busy: ", options.sessions, " connections are open"));
+      return {grpc::StatusCode::RESOURCE_EXHAUSTED, cat("rpc.busy: ", options.sessions, " connections are open")};
+    }
+    Connection(options, open, *stream, context->peer(), held).serve();
+    --alive;
+    return grpc::Status::OK;
+  }
+
+  ServerOptions options;
+  OpenDevice open;
+  std::atomic<int> alive{0};
+  std::atomic<std::uint64_t> held{0};
+  std::unique_ptr<grpc::Server> server;
+  int port = 0;
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool stopped = false;
+};
+
+Server::Server(ServerOptions options, OpenDevice open) : impl_(std::make_unique<Impl>(std::move(options), std::move(open))) {
+  const ServerOptions& o = impl_->options;
+  if (o.tls_cert.empty() != o.tls_key.empty()) {
+    throw Error(ErrorKind::value, "rpc.tls.pair", cat("a TLS ", o.tls_cert.empty() ? "key was given without a certificate" : "certificate was given without a key"));
+  }
+  bool here = o.host == "localhost" || o.host == "127.0.0.1" || o.host == "::1" || o.host == "[::1]";
+  if (!here && (o.key.empty() || o.tls_cert.empty())) {
+    throw Error(ErrorKind::value, "rpc.bind.open", cat("\"", o.host, "\" can be reached from other hosts, but ", o.key.empty() ? "there is no key" : "there is no TLS"))
+        .note("a server that others can reach needs a key and a TLS certificate")
+        .help("bind to 127.0.0.1, or give both");
+  }
+  if (o.port < 0 || o.port > 65535) throw Error(ErrorKind::value, "rpc.bind.port", cat("port ", o.port)).note("legal: 0 to 65535");
+  std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
+  if (!o.tls_cert.empty()) {
+    grpc::SslServerCredentialsOptions tls;
+    tls.pem_key_cert_pairs.push_back({o.tls_key, o.tls_cert});
+    credentials = grpc::SslServerCredentials(tls);
+  }
+  silence_transport();
+  grpc::ServerBuilder builder;
+  builder.AddListeningPort(cat(o.host, ":", o.port), credentials, &impl_->port);
+  builder.RegisterService(impl_.get());
+  builder.SetMaxReceiveMessageSize(kMaxMessage);
+  builder.AddChannelArgument(GRPC_ARG_ALLOW_REUSEPORT, 0);
+  // A client whose host vanished is noticed within seconds.
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIME_MS, 10000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 5000);
+  builder.AddChannelArgument(GRPC_ARG_HTTP2_MIN_RECV_PING_INTERVAL_WITHOUT_DATA_MS, 1000);
+  builder.AddChannelArgument(GRPC_ARG_KEEPALIVE_PERMIT_WITHOUT_CALLS, 1);
+  impl_->server = builder.BuildAndStart();
+  if (!impl_->server || impl_->port == 0) {
+    throw Error(ErrorKind::io, "rpc.bind.failed", cat("cannot listen on ", o.host, ":", o.port))
+        .note("the port is taken, the address is not this host's, or the certificate cannot be read");
+  }
+}
+
+Server::~Server() { stop(); }
+
+int Server::port() const { return impl_->port; }
+int Server::sessions() const { return impl_->alive; }
+std::uint64_t Server::held_bytes() const { return impl_->held; }
+
+void Server::wait() {
+  std::unique_lock lock(impl_->mutex);
+  impl_->changed.wait(lock, [&] { return impl_->stopped; });
+}
+
+void Server::stop() {
+  {
+    std::lock_guard lock(impl_->mutex);
+    if (impl_->stopped) return;
+    impl_->stopped = true;
+  }
+  impl_->server->Shutdown(std::chrono::system_clock::now());
+  impl_->server->Wait();
+  impl_->changed.notify_all();
+}
+
+Local local(OpenDevice open, std::string device_name) {
+  ServerOptions options;
+  options.port = 0;
+  options.device_name = std::move(device_name);
+  auto server = std::make_shared<Server>(std::move(options), std::move(open));
+  Ref<Session> session = Session::connect("127.0.0.1", server->port());
+  return {std::move(server), std::move(session)};
+}
+
+}  // namespace weft::rpc

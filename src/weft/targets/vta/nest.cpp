@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/targets/vta/nest.h"
+
+#include <algorithm>
+
+#include "weft/arith/analyzer.h"
+#include "weft/ir/build.h"
+
+namespace weft::vta {
+
+using namespace ir;
+
+bool Affine::constant() const {
+  return std::all_of(coeff.begin(), coeff.end(), [](std::int64_t c) { return c == 0; });
+}
+
+namespace {
+
+std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0); }
+
+class Evaluator {
+ public:
+  Evaluator(const std::vector<NestLoop>& loops, const Environment& env) : loops_(loops), env_(env) {}
+
+  std::optional<Affine> run(const Expr& e) const {
+    if (const auto* imm = as<IntImmNode>(e)) return make(imm->value);
+    if (const auto* var = as<VarNode>(e)) {
+      for (std::size_t i = 0; i < loops_.size(); ++i) {
+        if (loops_[i].var != var) continue;
+        Affine out = make(loops_[i].min);
+        out.coeff[i] = 1;
+        return out;
+      }
+      auto found = env_.find(var);
+      if (found == env_.end()) return std::nullopt;
+      return make(found->second);
+    }
+    if (const auto* c = as<CastNode>(e)) return c->dtype.is_float() ? std::nullopt : run(c->value);
+    const auto* b = as<BinaryNode>(e);
+    if (!b) return std::nullopt;
+    std::optional<Affine> x = run(b->a), y = run(b->b);
+    if (!x || !y) return std::nullopt;
+    switch (e->kind) {
+      case ExprKind::add: return combine(*x, *y, 1);
+      case ExprKind::sub: return combine(*x, *y, -1);
+      case ExprKind::mul:
+        if (y->constant()) return scale(*x, y->base);
+        if (x->constant()) return scale(*y, x->base);
+        return std::nullopt;
+      case ExprKind::min:
+      case ExprKind::max:
+        if (!x->constant() || !y->constant()) return std::nullopt;
+        return make(e->kind == ExprKind::min ? std::min(x->base, y->base) : std::max(x->base, y->base));
+      case ExprKind::floordiv:
+      case ExprKind::floormod: return divide(*x, *y, e->kind == ExprKind::floordiv);
+      default: break;
+    }
+    if (!x->constant() || !y->constant()) return std::nullopt;
+    std::int64_t p = x->base, q = y->base;
+    switch (e->kind) {
+      case ExprKind::eq: return make(p == q);
+      case ExprKind::ne: return make(p != q);
+      case ExprKind::lt: return make(p < q);
+      case ExprKind::le: return make(p <= q);
+      case ExprKind::gt: return make(p > q);
+      case ExprKind::ge: return make(p >= q);
+      case ExprKind::and_: return make(p && q);
+      case ExprKind::or_: return make(p || q);
+      default: return std::nullopt;
+    }
+  }
+
+ private:
+  Affine make(std::int64_t base) const { return {base, std::vector<std::int64_t>(loops_.size(), 0)}; }
+  Affine combine(Affine a, const Affine& b, std::int64_t sign) const {
+    a.base += sign * b.base;
+    for (std::size_t i = 0; i < a.coeff.size(); ++i) a.coeff[i] += sign * b.coeff[i];
+    return a;
+  }
+  Affine scale(Affine a, std::int64_t by) const {
+    a.base *= by;
+    for (std::int64_t& c : a.coeff) c *= by;
+    return a;
+  }
+  /// Exact when what does not divide stays below the divisor.
+  std::optional<Affine> divide(const Affine& a, const Affine& by, bool quotient) const {
+    if (!by.constant() || by.base <= 0) return std::nullopt;
+    std::int64_t d = by.base;
+    Affine whole = make(floor_div(a.base, d)), rest = make(a.base - floor_div(a.base, d) * d);
+    std::int64_t low = rest.base, high = rest.base;
+    for (std::size_t i = 0; i < a.coeff.size(); ++i) {
+      if (a.coeff[i] % d == 0) {
+        whole.coeff[i] = a.coeff[i] / d;
+      } else {
+        rest.coeff[i] = a.coeff[i];
+        (a.coeff[i] > 0 ? high : low) += a.coeff[i] * (loops_[i].extent - 1);
+      }
+    }
+    if (low < 0 || high >= d) return std::nullopt;
+    return quotient ? whole : rest;
+  }
+
+  const std::vector<NestLoop>& loops_;
+  const Environment& env_;
+};
+
+}  // namespace
+
+std::optional<Affine> affine(const Expr& e, const std::vector<NestLoop>& loops, const Environment& env) { return Evaluator(loops, env).run(e); }
+
+std::optional<std::int64_t> constant(const Expr& e, const Environment& env) {
+  static const std::vector<NestLoop> none;
+  std::optional<Affine> a = Evaluator(none, env).run(e);
+  return a ? std::optional<std::int64_t>(a->base) : std::nullopt;
+}
+
+std::optional<Nest> nest_of(const Stmt& s, const Environment& env) {
+  Nest out;
+  Stmt at = s;
+  while (const auto* loop = as<ForNode>(at)) {
+    std::optional<std::int64_t> min = constant(loop->min, env), extent = constant(loop->extent, env);
+    if (!min || !extent) return std::nullopt;
+    out.loops.push_back({loop->var.get(), *min, *extent});
+    at = loop->body;
+  }
+  if (const auto* seq = as<SeqNode>(at)) {
+    if (seq->stmts.size() != 2) return std::nullopt;
+    Stmt first = seq->stmts[0];
+    if (const auto* guard = as<IfNode>(first); guard && !guard->else_case) {
+      out.init_guard = guard->condition;
+      first = guard->then_case;
+    }
+    out.init = as<StoreNode>(first);
+    if (!out.init) return std::nullopt;
+    at = seq->stmts[1];
+  }
+  if (const auto* guard = as<IfNode>(at); guard && !guard->else_case) {
+    out.guard = guard->condition;
+    at = guard->then_case;
+  }
+  out.update = as<StoreNode>(at);
+  if (!out.update) return std::nullopt;
+  if (out.init && out.init->buffer.get() != out.update->buffer.get()) return std::nullopt;
+  return out;
+}
+
+}  // namespace weft::vta
