@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What a target folder exports: one Backend. The list of back ends is joined at the final link
+// (targets/registry.cpp), so nothing here names a target.
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/pass/pass.h"
+#include "weft/runtime/device.h"
+#include "weft/runtime/module.h"
+#include "weft/target/target.h"
+
+namespace weft {
+
+struct DeviceStatus {
+  std::string name;              // "cuda:0"
+  runtime::DeviceKind kind = runtime::DeviceKind::hardware;
+  bool available = false;
+  std::string reason;            // what was searched, when not available
+  std::string description;
+};
+
+class Backend {
+ public:
+  virtual ~Backend() = default;
+  virtual std::string_view name() const = 0;
+  /// Limits, memories, instructions under these options. Throws Error(value, "<target>.option.*").
+  virtual TargetInfo info(const Target& target) const = 0;
+  /// Can this be done here? Cheap and exact; before any lowering.
+  virtual Verdict accepts(const ir::PrimFunc& f, const Target& target) const = 0;
+  /// A default schedule for a function without one (unbound loops); default: f itself.
+  virtual ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target&) const { return f; }
+  /// Which passes, in which order, ending with a function whose Launch statements are device kernels.
+  virtual pass::Pipeline pipeline(const Target& target) const = 0;
+  /// Kernels (params: flat buffers, then scalars; body without blocks) to bytes.
+  virtual runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const = 0;
+  /// Devices of this back end, present or not.
+  virtual std::vector<DeviceStatus> devices() const = 0;
+  /// Throws Error(device, "<target>.absent") with what was searched. Same options give the same device.
+  virtual Ref<runtime::Device> open(const Target& target) const = 0;
+};
+
+/// All back ends of this build, in the order of targets.list.
+const std::vector<Backend*>& backends();
+/// Throws Error(value, "target.unknown") listing the known ones.
+Backend& find_backend(std::string_view name);
+
+/// The device of a string ("cpu", "cuda:0", "qpu:qpus=12"); opened once per canonical text.
+Ref<runtime::Device> open_device(std::string_view text);
+std::vector<DeviceStatus> all_devices();
+
+struct BuildOptions {
+  pass::PassObserver observer;
+  bool cache = true;             // use the on-disk kernel cache
+};
+
+/// Schedule-free or scheduled module -> compiled module: accepts, default schedule, pipeline, host plan,
+/// emit. Throws Error with "while building ..." context.
+Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target, const BuildOptions& options = {});
+
+}  // namespace weft
