@@ -101,6 +101,7 @@ enum class DsdField : std::uint8_t {
   length,    // extent[3]
   stride,    // stride[3] in bytes
   color, queue, extent0, extent1, extent2, stride0, stride1, stride2,
+  element_stride,   // stride[3] = value * max(1, elem_bytes)
 };
 
 enum class DsrFile : std::uint8_t { dest, src0, src1 };

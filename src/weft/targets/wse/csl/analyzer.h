@@ -15,7 +15,7 @@
 namespace weft::wse::csl {
 
 struct Global {
-  Symbol name = 0;
+  Symbol name = 0, link_name = 0;
   TypeRef type = nullptr;
   Value init;                 // undefined: zero
   bool is_const = false, exported = false;
@@ -159,6 +159,7 @@ struct ProgramState {
   std::map<std::string, std::set<std::string>> exported;
   std::vector<Global*> used;              // with an address
   std::map<const void*, int> file_index;
+  std::vector<std::function<void()>> deferred;   // run when all tasks are bound
   std::set<int> pointed;                  // functions whose address is taken
   bool broken = false;                    // an error was reported: no code is kept
 };
@@ -350,14 +351,15 @@ class Analyzer {
   struct AccessInfo;
   Operand dsd_from_fields(T kind, const Operand& fields, Pos pos);
   void parse_settings(const Operand& config, OpSettings& settings, std::uint16_t* index_reg, Pos pos);
+  Priority priority_from(const Value& v, Pos pos);
   Completion completion(const Operand& what, Completion::Kind kind, Pos pos);
   wse::Operand bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos pos, std::string_view what);
   Operand bulk(Node* node, TypeRef hint, Bulk code);
   void need_runtime(Pos pos, std::string_view what);
   void need_program(Pos pos, std::string_view what);
   void need_layout(Pos pos, std::string_view what);
-  Operand math_call(Node* node, bool two);
-  Dsd& as_dsd(Value& v);
+  int fp16_kind() const;
+
 
   // -- layout and finishing (layout.cpp, finish.cpp)
   void run_layout();

@@ -298,6 +298,11 @@ void Analyzer::resolve(Decl* d, Pos use) {
             }
             g->align = static_cast<std::uint32_t>(align);
           }
+          if (node->d) {
+            Value link = eval_known(node->d);
+            if (link.type->kind != T::comptime_string) fail(node->d->pos, "wse.csl.var.linkname", cat("linkname takes a string, found ", text(link.type)));
+            g->link_name = static_cast<Symbol>(link.i);
+          }
           d->global = g;
         }
         break;
