@@ -361,6 +361,9 @@ class SdkRuntime:
     def symbols(self, x, y) -> list[str]:
         return self._call("symbols", {"x": int(x), "y": int(y)})
 
+    def program_string(self, x, y, index) -> str:
+        return self._call("string", {"x": int(x), "y": int(y), "index": int(index)})
+
     def coord_logical_to_physical(self, coord):
         return (coord[0] + self._layout["offset_x"], coord[1] + self._layout["offset_y"])
 

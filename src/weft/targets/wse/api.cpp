@@ -97,6 +97,16 @@ Json call_runtime(SdkRuntime& rt, const std::string& method, const Json& a, void
     for (const Symbol& s : l.programs[p].symbols) out.push_back(s.name);
     return out;
   }
+  if (method == "string") {
+    const Layout& l = rt.layout();
+    std::int64_t x = small(a, "x") - l.offset_x, y = small(a, "y") - l.offset_y;
+    std::uint32_t p = x < 0 || y < 0 || x >= l.width || y >= l.height ? kNoProgram : l.tiles[static_cast<std::size_t>(y * l.width + x)].program;
+    std::int64_t i = integer(a, "index", -1);
+    if (p == kNoProgram || i < 0 || i >= static_cast<std::int64_t>(l.programs[p].strings.size())) {
+      throw Error(ErrorKind::index, "wse.api.string", cat("the program of PE (", x, ", ", y, ") has no string ", i));
+    }
+    return l.programs[p].strings[static_cast<std::size_t>(i)];
+  }
   if (method == "signature") {
     const auto& exports = rt.layout().exports;
     std::int64_t id = integer(a, "id", -1);

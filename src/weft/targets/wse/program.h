@@ -326,6 +326,9 @@ struct PortStream {
   std::uint8_t port = kRamp;            // router port at which wavelets enter or leave
 };
 
+/// Initial data of one PE beyond its program's image (SdkLayout's set_symbol).
+struct Preset { std::int32_t x = 0, y = 0; std::string symbol, bytes; };
+
 struct Layout {
   Arch arch = Arch::wse2;
   std::int32_t width = 0, height = 0;             // program rectangle
@@ -339,6 +342,7 @@ struct Layout {
   std::vector<Export> exports;                    // index = symbol id
   std::vector<HostStream> streams;
   std::vector<PortStream> ports;
+  std::vector<Preset> presets;
   std::vector<std::pair<std::string, std::string>> params;   // for out.json
 };
 

@@ -85,9 +85,10 @@ template <typename A> void fields(A& a, Export& v) {
 }
 template <typename A> void fields(A& a, HostStream& v) { all(a, v.color, v.to_device); }
 template <typename A> void fields(A& a, PortStream& v) { all(a, v.name, v.color, v.to_device, v.x, v.y, v.port); }
+template <typename A> void fields(A& a, Preset& v) { all(a, v.x, v.y, v.symbol, v.bytes); }
 template <typename A> void fields(A& a, Layout& v) {   // programs are files of their own
   all(a, v.arch, v.width, v.height, v.fabric_width, v.fabric_height, v.offset_x, v.offset_y, v.channels, v.memcpy,
-      v.route_sets, v.tiles, v.exports, v.streams, v.ports, v.params);
+      v.route_sets, v.tiles, v.exports, v.streams, v.ports, v.presets, v.params);
 }
 
 template <typename T> struct IsVector : std::false_type {};

@@ -68,7 +68,18 @@ SdkRuntime::SdkRuntime(Layout layout, RuntimeOptions options) : layout_(std::mov
 
 SdkRuntime::~SdkRuntime() = default;
 
-void SdkRuntime::load() { loaded_ = true; }
+void SdkRuntime::load() {
+  if (loaded_) return;
+  loaded_ = true;
+  for (const Preset& p : layout_.presets) {
+    const Symbol& s = symbol(p.x + layout_.offset_x, p.y + layout_.offset_y, p.symbol);
+    if (p.bytes.size() != s.bytes) {
+      throw Error(ErrorKind::shape, "wse.symbol.size", cat("\"", p.symbol, "\" has ", s.bytes, " bytes at PE (", p.x, ", ", p.y, "), the given block ",
+                                                           p.bytes.size()));
+    }
+    fabric_->write_memory(p.x, p.y, s.address, p.bytes.data(), s.bytes);
+  }
+}
 
 void SdkRuntime::run() {
   if (!loaded_) load();
