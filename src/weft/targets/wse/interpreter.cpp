@@ -185,6 +185,11 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
       int entry = static_cast<int>(head.data >> 16 & 63u);
       if (pe.control_blocked >> entry & 1u) return true;
       if (t.control[static_cast<std::size_t>(entry)] == kNone16) {
+        if (entry == 31) {   // the payload names no task
+          pop_queue(w, pe, static_cast<std::size_t>(q), now, now);
+          next = std::min(next, now + 1);
+          return true;
+        }
         throw pe_fault(pe, "wse.task.control_unbound",
                        cat("a control wavelet of colour ", static_cast<int>(in.color), " names control task ", entry, ", which is not bound"))
             .help("bind it with @bind_control_task, or let the wavelet ignore the CE");
