@@ -69,6 +69,7 @@ std::uint8_t Fabric::bind_queue(Pe& pe, std::uint8_t queue, std::uint8_t color) 
     if (pe.color_queue[q.color] == queue) pe.color_queue[q.color] = kNone8;
   }
   q.color = color;
+  q.channel = nullptr;
   q.depth = static_cast<std::uint8_t>(std::clamp(timing_.in_depth[queue & 7u], 1, 8));
   pe.color_queue[color] = queue;
   pe.freed = true;
@@ -175,7 +176,21 @@ bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
   return true;
 }
 
-std::uint32_t Fabric::read_cursor(Pe& pe, Cursor& c, std::uint16_t) {
+void Fabric::pop_queue(Worker& w, Pe& pe, std::size_t queue, Cycle at, Cycle now) {
+  InQueue& q = pe.in[queue];
+  if (q.count) {
+    q.pop();
+    if (q.count == 0) pe.busy_in &= ~(1u << queue);
+    pe.freed = true;
+    return;
+  }
+  q.channel->pop(at, now);
+  if (q.channel->starved.load(std::memory_order_seq_cst) && q.channel->starved.exchange(false)) {
+    notify(w, *q.channel->from, now + 1, -1);
+  }
+}
+
+std::uint32_t Fabric::read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now) {
   switch (c.kind) {
     case Cursor::none: return 0;
     case Cursor::value: return c.value_bits;
@@ -191,7 +206,9 @@ std::uint32_t Fabric::read_cursor(Pe& pe, Cursor& c, std::uint16_t) {
     }
     case Cursor::fabin: {
       InQueue& q = pe.in[c.queue];
-      std::uint32_t data = q.front().data;
+      Wavelet head;
+      peek_queue(pe, q, now, head);
+      std::uint32_t data = head.data;
       if (c.bytes == 2) {
         if (c.flags & Dsd::kSimd32) {
           if (!q.half) {
@@ -203,9 +220,7 @@ std::uint32_t Fabric::read_cursor(Pe& pe, Cursor& c, std::uint16_t) {
         }
         data &= 0xffffu;
       }
-      q.pop();
-      if (q.count == 0) pe.busy_in &= ~(1u << c.queue);
-      pe.freed = true;
+      pop_queue(w, pe, c.queue, pe.op_time, now);
       return data;
     }
     case Cursor::fifo: {
@@ -238,6 +253,17 @@ void Fabric::write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t,
     case Cursor::fabout: {
       OutQueue& q = pe.out[c.queue];
       if (c.flags & Dsd::kIndexOffset) value = (value & 0xffffu) | index_high << 16;
+      if (Express* e = express_of(pe, q, c.color)) {
+        bool is_control = (c.flags & Dsd::kControl) != 0;
+        if (is_control && (value >> 22 & 3u) == 3u) {
+          throw pe_fault(pe, "wse.task.teardown_unbound", cat("colour ", static_cast<int>(c.color), " enters teardown and has no handler"));
+        }
+        ++e->sent;
+        if (is_control && (value >> 24 & 1u)) return;   // no CE wants it
+        for (auto& ch : e->to) ch->push(value, is_control ? 1u : 0u, pe.op_time, now);
+        if (e->first_ready < 0) e->first_ready = pe.op_time;
+        return;
+      }
       std::uint32_t at = (q.head + q.count) % 8u;
       q.slot[at] = {value, (c.flags & Dsd::kControl) ? 1u : 0u, now + 1};
       q.slot_color[at] = c.color;
@@ -266,39 +292,42 @@ void Fabric::complete(Pe& pe, const Completion& c, Cycle) {
   task_bit(pe, c.kind == Completion::activate ? Op::activate : Op::unblock, c.space, c.id);
 }
 
-// Whether one more element can be read from or written to `c` now.
-bool Fabric::cursor_ready(Pe& pe, Cursor& c, bool output, Cycle now, Cycle& next) {
+Cycle Fabric::cursor_time(Pe& pe, Cursor& c, bool output, Cycle now) {
   switch (c.kind) {
     case Cursor::fabin: {
-      InQueue& q = pe.in[c.queue];
-      if (q.count == 0) return false;
-      if (q.front().ready > now) {
-        next = std::min(next, q.front().ready);
-        return false;
-      }
-      return true;
+      Wavelet head;
+      return peek_queue(pe, pe.in[c.queue], now, head) ? head.ready : -1;
     }
     case Cursor::fabout: {
       OutQueue& q = pe.out[c.queue];
-      return q.count < q.depth;
+      if (Express* e = express_of(pe, q, c.color)) {
+        Cycle t = 0;
+        for (auto& ch : e->to) {
+          Cycle room = ch->room(now, pe.again);
+          if (room < 0) return -1;
+          t = std::max(t, room);
+        }
+        return t;
+      }
+      return q.count < q.depth ? 0 : -1;
     }
     case Cursor::fifo: {
       FifoState& f = pe.core->fifos[c.queue];
       if (output) {
-        if (f.count < f.capacity) return true;
+        if (f.count < f.capacity) return 0;
         f.hit_full = true;
-        return false;
+        return -1;
       }
-      if (f.count > 0) return true;
+      if (f.count > 0) return 0;
       f.hit_empty = true;
-      return false;
+      return -1;
     }
-    default: return true;
+    default: return 0;
   }
 }
 
 // The whole of an operation without fabric operands; returns elements done.
-std::uint32_t Fabric::run_memory(Pe& pe, Running& run, Cycle& cost) {
+std::uint32_t Fabric::run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost) {
   const BulkInfo& info = bulk_info(run.op->code);
   Ty half = half_type(*pe.program, *run.op);
   std::uint32_t n = run.left;
@@ -335,7 +364,7 @@ std::uint32_t Fabric::run_memory(Pe& pe, Running& run, Cycle& cost) {
     for (; done < n; ++done) {
       if (!cursor_ready(pe, run.a, false, now_, ignored) || !cursor_ready(pe, run.b, false, now_, ignored) ||
           !cursor_ready(pe, run.dst, true, now_, ignored)) break;
-      std::uint32_t a = read_cursor(pe, run.a, run.index), b = read_cursor(pe, run.b, run.index);
+      std::uint32_t a = read_cursor(w, pe, run.a, now_), b = read_cursor(w, pe, run.b, now_);
       std::uint32_t v = bulk_element(run.op->code, half, a, b, run.scalar);
       if (run.op->code == Bulk::addc16) {
         std::uint32_t sum = (a & 0xffffu) + (b & 0xffffu) + run.carry;
@@ -400,7 +429,7 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
       throw pe_fault(pe, "wse.bulk.async", cat("@", info.name, " is asynchronous but has no fabric operand"));
     }
     std::uint32_t want = run.left;
-    std::uint32_t done = run_memory(pe, run, cost);
+    std::uint32_t done = run_memory(w, pe, run, cost);
     save(op.dst, run.dst);
     save(op.src0, run.a);
     save(op.src1, run.b);
@@ -441,7 +470,7 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
   return true;
 }
 
-void Fabric::finish(Worker&, Pe& pe, Running& run, Cycle now, bool) {
+void Fabric::finish(Worker& w, Pe& pe, Running& run, Cycle now, bool) {
   Core& k = *pe.core;
   auto save = [&](const Operand& o, const Cursor& c) {
     if (o.kind != Operand::dsr) return;
@@ -457,6 +486,7 @@ void Fabric::finish(Worker&, Pe& pe, Running& run, Cycle now, bool) {
   if (run.dst.kind == Cursor::fabout) {
     if (pe.out[run.dst.queue].writer == run.slot) pe.out[run.dst.queue].writer = kNone8;
   }
+  if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express) announce(w, *pe.out[run.dst.queue].express, now);
   run.live = false;
   pe.live_ops &= ~(1u << run.slot);
   complete(pe, run.settings.done, now);
@@ -473,21 +503,28 @@ void Fabric::finish(Worker&, Pe& pe, Running& run, Cycle now, bool) {
   }
 }
 
-// One element if possible: 0 nothing now, 1 an element, 2 finished.
-int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next) {
-  if (run.ready > now) {
-    next = std::min(next, run.ready);
-    return 0;
+// One element if possible: 0 nothing now, 1 an element, 2 finished or about to be. `ahead`: elements may be
+// done before their cycle has come.
+int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, bool ahead) {
+  if (run.finishing) {
+    if (run.ready > now && options_.timed) {
+      next = std::min(next, run.ready);
+      return 0;
+    }
+    finish(w, pe, run, now, false);
+    return 2;
   }
   // A control wavelet at the head of an input ends or pauses the stream.
   for (Cursor* c : {&run.a, &run.b}) {
     if (c->kind != Cursor::fabin) continue;
-    InQueue& q = pe.in[c->queue];
-    if (q.count == 0 || q.front().ready > now || !q.front().control) continue;
+    Wavelet head;
+    if (!peek_queue(pe, pe.in[c->queue], now, head) || !head.control) continue;
+    if (head.ready > now && options_.timed) {
+      next = std::min(next, head.ready);
+      return 0;
+    }
     if (run.settings.terminate_on_control || run.settings.on_control.kind != Completion::none) {
-      q.pop();
-      if (q.count == 0) pe.busy_in &= ~(1u << c->queue);
-      pe.freed = true;
+      pop_queue(w, pe, c->queue, now, now);
       complete(pe, run.settings.on_control, now);
       if (run.settings.terminate_on_control) {
         finish(w, pe, run, now, true);
@@ -497,18 +534,27 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next)
     }
     return 0;   // a control task takes it
   }
-  if (!cursor_ready(pe, run.a, false, now, next) || !cursor_ready(pe, run.b, false, now, next) ||
-      !cursor_ready(pe, run.dst, true, now, next)) {
-    run.stalled = true;
+  Cycle at = ahead ? run.ready : std::max(run.ready, now);
+  for (Cycle t : {cursor_time(pe, run.a, false, now), cursor_time(pe, run.b, false, now), cursor_time(pe, run.dst, true, now)}) {
+    if (t < 0) {
+      run.stalled = true;
+      return 0;
+    }
+    at = std::max(at, t);
+  }
+  if (!options_.timed) at = now;
+  if (at > now && !ahead) {
+    next = std::min(next, at);
     return 0;
   }
   run.stalled = false;
+  pe.op_time = at;
   const BulkOp& op = *run.op;
   int times = 1;
   if (run.dst.bytes == 2 && ((run.dst.flags | run.a.flags | run.b.flags) & Dsd::kSimd32)) times = 2;
   for (int t = 0; t < times && run.left; ++t) {
-    if (t > 0 && ((run.a.kind == Cursor::fabin && !pe.in[run.a.queue].half && pe.in[run.a.queue].count == 0))) break;
-    std::uint32_t a = read_cursor(pe, run.a, run.index), b = read_cursor(pe, run.b, run.index);
+    if (t > 0 && (cursor_time(pe, run.a, false, now) < 0 || cursor_time(pe, run.b, false, now) < 0 || cursor_time(pe, run.dst, true, now) < 0)) break;
+    std::uint32_t a = read_cursor(w, pe, run.a, now), b = read_cursor(w, pe, run.b, now);
     std::uint32_t v;
     switch (op.code) {   // the commonest, without the call
       case Bulk::mov32: case Bulk::fmovs: v = a; break;
@@ -538,23 +584,30 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next)
     ++run.done;
     if (!run.endless) --run.left;
   }
-  if (run.dst.kind == Cursor::fabout) next = std::min(next, now + 1);   // the ramp takes it
+  bool express = run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express;
+  if (run.dst.kind == Cursor::fabout && !express) next = std::min(next, now + 1);   // the ramp takes it
   if (run.left == 0) {
-    if (run.dst.kind == Cursor::fabout && (run.dst.flags & Dsd::kAdvanceSwitch)) {
+    if (run.dst.kind == Cursor::fabout && (run.dst.flags & Dsd::kAdvanceSwitch) && !express) {
       OutQueue& q = pe.out[run.dst.queue];
       // The advance rides behind the last element: a control wavelet that the CE ignores.
       if (q.count < 8) {
-        std::uint32_t at = (q.head + q.count) % 8u;
-        q.slot[at] = {1u << 22 | 1u << 24 | 31u << 16, 1u, now + 1};
-        q.slot_color[at] = run.dst.color;
+        std::uint32_t last = (q.head + q.count) % 8u;
+        q.slot[last] = {1u << 22 | 1u << 24 | 31u << 16, 1u, now + 1};
+        q.slot_color[last] = run.dst.color;
         ++q.count;
         pe.busy_out |= 1u << run.dst.queue;
       }
     }
+    if (at > now) {   // done ahead of time: the end comes when it is due
+      run.finishing = true;
+      run.ready = at;
+      next = std::min(next, at);
+      return 2;
+    }
     finish(w, pe, run, now, false);
     return 2;
   }
-  if ((op.code == Bulk::fmacs || op.code == Bulk::fmuls) && options_.timed) run.ready = now + timing_.fmacs_den;
+  if (options_.timed) run.ready = at + (op.code == Bulk::fmacs || op.code == Bulk::fmuls ? timing_.fmacs_den : 1);
   return 1;
 }
 
@@ -572,9 +625,29 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
           next = std::min(next, now + 1);
           continue;
         }
-        int r = try_element(w, pe, run, now, next);
-        if (r == 0) continue;
-        while (r == 1 && !options_.timed) r = try_element(w, pe, run, now, next);
+        // Alone and with channels or memory at every end, an operation may work ahead.
+        auto free_end = [&](const Cursor& c) {
+          if (c.kind == Cursor::fifo || c.kind == Cursor::mem4) return c.kind == Cursor::mem4;
+          if (c.kind == Cursor::fabin) return channel_of(pe, pe.in[c.queue]) != nullptr && pe.in[c.queue].count == 0;
+          if (c.kind == Cursor::fabout) return express_of(pe, pe.out[c.queue], c.color) != nullptr;
+          return true;
+        };
+        bool ahead = options_.timed && std::has_single_bit(pe.live_ops) && (run.main || pe.main == MainState::idle) &&
+                     free_end(run.a) && free_end(run.b) && free_end(run.dst);
+        int r = try_element(w, pe, run, now, next, ahead);
+        int done = r;
+        if (ahead) {
+          while (r == 1) r = try_element(w, pe, run, now, next, true);
+          if (done == 0) continue;
+          if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express) announce(w, *pe.out[run.dst.queue].express, now);
+          if (r == 0 && run.live && run.ready > now) pe.ahead_until = std::max(pe.ahead_until, run.ready);
+          issued = true;
+          if (!run.live) next = std::min(next, now + 1);
+          continue;
+        }
+        while (r == 1 && !options_.timed) r = try_element(w, pe, run, now, next, false);
+        if (done == 0) continue;
+        if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express) announce(w, *pe.out[run.dst.queue].express, now);
         issued = true;
         pe.rr_op = static_cast<std::uint8_t>((s + 1) % 16);
         if (pe.main_ready > now && !run.main && pe.main == MainState::running) ++pe.main_ready;   // took its turn

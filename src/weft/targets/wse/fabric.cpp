@@ -43,6 +43,16 @@ Fabric::Fabric(const Layout& layout, FabricOptions options)
     }
     tables_.push_back(t);
   }
+  express_allowed_ = options_.express;
+  for (const Program& p : layout.programs) {   // run-time changes of routes: every router must be visited
+    if (!p.teardown_handlers.empty()) express_allowed_ = false;
+    for (const Function& f : p.functions) {
+      for (const Insn& i : f.code) {
+        auto fn = static_cast<ConfigFn>(i.c);
+        if (i.op == Op::config && fn != ConfigFn::set_task_priority && fn != ConfigFn::set_main_priority) express_allowed_ = false;
+      }
+    }
+  }
   for (const HostStream& s : layout.streams) (s.to_device ? stream_in_ : stream_out_) |= 1u << s.color;
 }
 
@@ -218,7 +228,8 @@ void Fabric::schedule(Pe& pe, Cycle t) {
 // As schedule, from any worker; color >= 0: a wavelet has been put into one of that colour's rings.
 void Fabric::notify(Worker& w, Pe& pe, Cycle t, int color) {
   if (pe.worker == w.id) {
-    if (color >= 0) pe.busy_colors |= 1u << color;
+    if (color >= kExpressLetter) pe.express_in |= 1u << (color - kExpressLetter);
+    else if (color >= 0) pe.busy_colors |= 1u << color;
     schedule(pe, t);
     return;
   }
@@ -258,7 +269,12 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
     pe.freed = false;
     if (pe.busy_colors) next = std::min(next, now + 1);
   }
-  bool busy = pe.main_ready > now || pe.count.elements != before;
+  if (next != kNever || pe.count.elements != before) w.last_work = std::max({w.last_work, now, std::min(pe.ahead_until, now + 4096)});
+  if (pe.again) {
+    pe.again = false;
+    next = std::min(next, now + 1);
+  }
+  bool busy = pe.main_ready > now || pe.count.elements != before || pe.ahead_until > now;
   pe.mode = busy ? 0 : (pe.live_ops || pe.main != MainState::idle) ? 1 : 2;
   return next;
 }
@@ -368,7 +384,8 @@ Stop Fabric::run_threads(Cycle until) {
         auto& box = from->letters[static_cast<std::size_t>(parity ^ 1)][static_cast<std::size_t>(id)];
         for (const Worker::Letter& l : box) {
           Pe& pe = *pes_[l.pe].load(std::memory_order_acquire);
-          if (l.color >= 0) pe.busy_colors |= 1u << l.color;
+          if (l.color >= kExpressLetter) pe.express_in |= 1u << (l.color - kExpressLetter);
+          else if (l.color >= 0) pe.busy_colors |= 1u << l.color;
           schedule(pe, l.at);
         }
         box.clear();

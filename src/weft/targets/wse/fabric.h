@@ -21,6 +21,7 @@ struct FabricOptions {
   int threads = 1;
   std::int64_t cycle_limit = std::int64_t{1} << 40;   // reached: fault wse.limit.cycles
   bool two_inputs_fault = true;
+  bool express = true;     // false: every wavelet visits every router
 };
 
 enum class Stop : std::uint8_t { quiet, host, limit };
@@ -64,7 +65,9 @@ class Fabric {
   std::int64_t commands_open() const { return commands_open_.load(); }
 
   std::vector<LogLine> take_log();
-  runtime::StatReport stats() const;
+  runtime::StatReport stats();
+  /// Books what express channels have carried; stats() and pictures call it.
+  void settle();
   /// Where everything that waits waits: one line per PE and reason, at most `limit` lines.
   std::vector<std::string> waiting(std::size_t limit = 64) const;
   /// A fault that says the fabric is stuck, with all waiting PEs.
@@ -73,7 +76,7 @@ class Fabric {
   std::size_t bytes_in_use() const;
   Pe* find(std::int32_t x, std::int32_t y) const;
   std::int64_t pe_steps() const;
-  std::int64_t hops() const;
+  std::int64_t hops();
 
  private:
   struct Worker;
@@ -103,6 +106,37 @@ class Fabric {
   void account(Pe& pe, Cycle now);
   int neighbor_index(const Pe& pe, int port) const;
 
+  // express.cpp
+  const Route* static_route(std::uint32_t index, int color) const;
+  bool link_alone(std::uint32_t index, int color, int port) const;
+  Express* make_express(Pe& pe, ColorState& cs);
+  void announce(Worker& w, Express& express, Cycle now);
+  Channel* channel_of(Pe& pe, InQueue& q) {
+    if (q.channel) return q.channel;
+    ColorState* cs = q.color == kNone8 ? nullptr : color_state(pe, q.color);
+    return cs ? q.channel = cs->arriving.load(std::memory_order_acquire) : nullptr;
+  }
+  /// The wavelet at the head of a queue as this visit sees it; false when there is none.
+  bool peek_queue(Pe& pe, InQueue& q, Cycle now, Wavelet& out) {
+    if (q.count) {
+      out = q.front();
+      return true;
+    }
+    Channel* c = channel_of(pe, q);
+    Channel::Entry* e = c ? c->front(now, pe.again) : nullptr;
+    if (!e) return false;
+    out = {e->data, e->control, e->ready};
+    return true;
+  }
+  void pop_queue(Worker& w, Pe& pe, std::size_t queue, Cycle at, Cycle now);
+  Express* express_of(Pe& pe, OutQueue& q, std::uint8_t color) {
+    if (q.express_color == color) return q.express;
+    q.express_color = color;
+    ColorState* cs = color_state(pe, color);
+    q.express = !cs ? nullptr : cs->express_known ? cs->express.get() : make_express(pe, *cs);
+    return q.express;
+  }
+
   // router.cpp
   void route(Worker& w, Pe& pe, Cycle now, Cycle& next);
   bool route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& next, std::uint8_t& links);
@@ -117,17 +151,24 @@ class Fabric {
   bool make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out, OpSettings& settings, std::uint32_t& length,
                    bool is_dst, Ty value_ty);
   bool start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& cost, bool& sync_wait);
-  std::uint32_t run_memory(Pe& pe, Running& run, Cycle& cost);
+  std::uint32_t run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost);
   void finish(Worker& w, Pe& pe, Running& run, Cycle now, bool terminated);
   void run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next);
-  int try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next);
-  std::uint32_t read_cursor(Pe& pe, Cursor& c, std::uint16_t index);
+  int try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, bool ahead);
+  std::uint32_t read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now);
   void write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t index, std::uint32_t index_high, Cycle now);
   void complete(Pe& pe, const Completion& completion, Cycle now);
   void start_map(Pe& pe, const Insn& insn);
   /// Feeds the next element to the mapped function; false: waits or has ended (pe.main says which).
-  bool continue_map(Pe& pe, Cycle now, Cycle& next);
-  bool cursor_ready(Pe& pe, Cursor& c, bool output, Cycle now, Cycle& next);
+  bool continue_map(Worker& w, Pe& pe, Cycle now, Cycle& next);
+  /// From when on one more element can pass `c`; negative when something else must happen first.
+  Cycle cursor_time(Pe& pe, Cursor& c, bool output, Cycle now);
+  bool cursor_ready(Pe& pe, Cursor& c, bool output, Cycle now, Cycle& next) {
+    Cycle t = cursor_time(pe, c, output, now);
+    if (t >= 0 && (t <= now || !options_.timed)) return true;
+    if (t > now) next = std::min(next, t);
+    return false;
+  }
   void load_dsr(Pe& pe, const DsrLoad& load, const Dsd& dsd);
   std::uint8_t bind_queue(Pe& pe, std::uint8_t queue, std::uint8_t color);
 
@@ -153,7 +194,7 @@ class Fabric {
   const Layout& layout_;
   FabricOptions options_;
   Timing timing_;
-  bool wse3_ = false;
+  bool wse3_ = false, express_allowed_ = true;
   std::int32_t width_ = 0, height_ = 0;
   std::vector<std::atomic<Pe*>> pes_;
   std::vector<std::unique_ptr<Worker>> workers_;

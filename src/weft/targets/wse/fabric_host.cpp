@@ -112,7 +112,8 @@ std::int64_t Fabric::pe_steps() const {
   return n;
 }
 
-std::int64_t Fabric::hops() const {
+std::int64_t Fabric::hops() {
+  settle();
   std::int64_t n = 0;
   for (auto& w : workers_) n += w->hops;
   return n;
@@ -136,7 +137,8 @@ std::size_t Fabric::bytes_in_use() const {
   return bytes;
 }
 
-runtime::StatReport Fabric::stats() const {
+runtime::StatReport Fabric::stats() {
+  settle();
   runtime::StatReport report;
   PeCounters sum;
   std::int64_t touched = 0;
@@ -180,8 +182,8 @@ std::vector<std::string> Fabric::waiting(std::size_t limit) const {
     if (out.size() < limit) out.push_back(cat("pe (", pe.x, ", ", pe.y, "): ", text));
   };
   auto side = [&](const Pe& pe, const Running& run, const Cursor& c, bool output) -> std::string {
-    if (c.kind == Cursor::fabin && pe.in[c.queue].count == 0) return cat("no wavelet of colour ", static_cast<int>(c.color), " in input queue ", static_cast<int>(c.queue));
-    if (c.kind == Cursor::fabout && pe.out[c.queue].count >= pe.out[c.queue].depth) return cat("output queue ", static_cast<int>(c.queue), " of colour ", static_cast<int>(c.color), " is full");
+    if (c.kind == Cursor::fabin && pe.in[c.queue].count == 0 && !(pe.in[c.queue].channel && pe.in[c.queue].channel->held())) return cat("no wavelet of colour ", static_cast<int>(c.color), " in input queue ", static_cast<int>(c.queue));
+    if (c.kind == Cursor::fabout && (pe.out[c.queue].express || pe.out[c.queue].count >= pe.out[c.queue].depth)) return cat("output queue ", static_cast<int>(c.queue), " of colour ", static_cast<int>(c.color), " is full");
     if (c.kind == Cursor::fifo) {
       const FifoState& f = pe.core->fifos[c.queue];
       if (output && f.count >= f.capacity) return cat("fifo ", static_cast<int>(c.queue), " is full");
@@ -217,13 +219,18 @@ std::vector<std::string> Fabric::waiting(std::size_t limit) const {
     }
     for (std::size_t q = 0; q < pe->in.size(); ++q) {
       const InQueue& in = pe->in[q];
-      if (in.count == 0 || in.reader != kNone8) continue;
+      std::uint32_t held = in.count + (in.channel ? in.channel->held() : 0);
+      if (held == 0 || in.reader != kNone8) continue;
       int id = wse3_ ? static_cast<int>(q) : in.color;
       bool blocked = pe->color_blocked >> id & 1u;
-      say(*pe, cat("input queue ", q, " holds ", static_cast<int>(in.count), " wavelets of colour ", static_cast<int>(in.color),
+      say(*pe, cat("input queue ", q, " holds ", held, " wavelets of colour ", static_cast<int>(in.color),
                    blocked ? ", whose task is blocked" : ", which nothing consumes"));
     }
     for (const auto& cs : pe->colors) {
+      Channel* ch = cs->arriving.load();
+      if (ch && ch->held() && pe->color_queue[cs->color] == kNone8) {
+        say(*pe, cat(ch->held(), " wavelets of colour ", static_cast<int>(cs->color), " wait at the ramp: no input queue takes the colour"));
+      }
       for (int p = 0; p < kAllPorts; ++p) {
         const Ring* r = cs->in[static_cast<std::size_t>(p)].load();
         if (!r || r->empty()) continue;

@@ -149,7 +149,7 @@ void Fabric::end_task(Worker&, Pe& pe) {
 }
 
 // Chooses what an idle main thread does next; lowest id first, high priority before low.
-bool Fabric::pick_task(Worker&, Pe& pe, Cycle now, Cycle& next) {
+bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
   const TaskTable& t = table(pe);
   int best = 1 << 20;
   TaskSpace space = TaskSpace::local;
@@ -165,23 +165,25 @@ bool Fabric::pick_task(Worker&, Pe& pe, Cycle now, Cycle& next) {
     best = id;
     break;
   }
-  for (std::uint32_t mask = pe.busy_in; mask; mask &= mask - 1) {
-    int q = std::countr_zero(mask);
+  Wavelet chosen;
+  auto consider = [&](int q) {
     InQueue& in = pe.in[static_cast<std::size_t>(q)];
-    if (in.count == 0 || (in.reader != kNone8 && !in.front().control)) continue;
+    Wavelet head;
+    if (!peek_queue(pe, in, now, head)) return false;
+    if (in.reader != kNone8 && !head.control) return true;
     int id = wse3_ ? q : in.color;
-    if (pe.color_blocked >> id & 1u) continue;
-    if (in.front().control) {
+    if (pe.color_blocked >> id & 1u) return true;
+    if (head.ready > now && options_.timed) {
+      next = std::min(next, head.ready);
+      return true;
+    }
+    if (head.control) {
       if (in.reader != kNone8) {
         const Running& reader = pe.core->ops[in.reader];
-        if (reader.settings.terminate_on_control || reader.settings.on_control.kind != Completion::none) continue;
+        if (reader.settings.terminate_on_control || reader.settings.on_control.kind != Completion::none) return true;
       }
-      int entry = static_cast<int>(in.front().data >> 16 & 63u);
-      if (pe.control_blocked >> entry & 1u) continue;
-      if (in.front().ready > now) {
-        next = std::min(next, in.front().ready);
-        continue;
-      }
+      int entry = static_cast<int>(head.data >> 16 & 63u);
+      if (pe.control_blocked >> entry & 1u) return true;
       if (t.control[static_cast<std::size_t>(entry)] == kNone16) {
         throw pe_fault(pe, "wse.task.control_unbound",
                        cat("a control wavelet of colour ", static_cast<int>(in.color), " names control task ", entry, ", which is not bound"))
@@ -191,31 +193,38 @@ bool Fabric::pick_task(Worker&, Pe& pe, Cycle now, Cycle& next) {
         best = id;
         space = TaskSpace::control;
         queue = q;
+        chosen = head;
       }
-      continue;
+      return true;
     }
-    if (t.data[static_cast<std::size_t>(id)] == kNone16) continue;
-    if (in.front().ready > now) {
-      next = std::min(next, in.front().ready);
-      continue;
-    }
+    if (t.data[static_cast<std::size_t>(id)] == kNone16) return true;
     if (id < best) {
       best = id;
       space = TaskSpace::queue;
       queue = q;
+      chosen = head;
+    }
+    return true;
+  };
+  for (std::uint32_t mask = pe.busy_in; mask; mask &= mask - 1) consider(std::countr_zero(mask));
+  for (std::uint32_t mask = pe.express_in; mask; mask &= mask - 1) {
+    int c = std::countr_zero(mask);
+    std::uint8_t q = pe.color_queue[static_cast<std::size_t>(c)];
+    if (q == kNone8) continue;
+    if (!consider(q)) {
+      Channel* ch = channel_of(pe, pe.in[q]);
+      if (!ch || ch->held() == 0) pe.express_in &= ~(1u << c);   // the next letter sets it again
+      else next = std::min(next, now + 1);
     }
   }
   std::vector<std::uint64_t> args;
   std::uint16_t function = kNone16;
   if (best < 1 << 20) {
     if (queue >= 0) {
-      InQueue& in = pe.in[static_cast<std::size_t>(queue)];
-      std::uint32_t data = in.front().data;
+      std::uint32_t data = chosen.data;
       bool is_control = space == TaskSpace::control;
       const TaskBinding& b = pe.program->tasks[is_control ? t.control[data >> 16 & 63u] : t.data[static_cast<std::size_t>(best)]];
-      in.pop();
-      if (in.count == 0) pe.busy_in &= ~(1u << queue);
-      pe.freed = true;
+      pop_queue(w, pe, static_cast<std::size_t>(queue), now, now);
       function = b.function;
       if (b.args.size() == 1) args.push_back(canonical(b.args[0], size_of(b.args[0]) == 4 ? data : data & 0xffffu));
       if (b.args.size() >= 2) {
@@ -280,7 +289,7 @@ void Fabric::run_main(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         break;
       case MainState::in_bulk: return;   // its operation advances in run_ops
       case MainState::in_map:
-        if (!continue_map(pe, now, next)) {
+        if (!continue_map(w, pe, now, next)) {
           if (pe.main == MainState::in_map) return;
         }
         break;
@@ -328,7 +337,7 @@ void Fabric::start_map(Pe& pe, const Insn& insn) {
   pe.main = MainState::in_map;
 }
 
-bool Fabric::continue_map(Pe& pe, Cycle now, Cycle& next) {
+bool Fabric::continue_map(Worker& w, Pe& pe, Cycle now, Cycle& next) {
   Core& k = *pe.core;
   MapRun& m = *k.map;
   const MapOp& op = *m.op;
@@ -337,8 +346,12 @@ bool Fabric::continue_map(Pe& pe, Cycle now, Cycle& next) {
     if (m.out.kind != Cursor::none) {
       if (!cursor_ready(pe, m.out, true, now, next)) return false;
       std::uint64_t v = k.regs[f.reg + op.window];
+      pe.op_time = now;
       write_cursor(pe, m.out, static_cast<std::uint32_t>(v), 0, 0, now);
-      if (m.out.kind == Cursor::fabout) next = std::min(next, now + 1);
+      if (m.out.kind == Cursor::fabout) {
+        if (Express* e = pe.out[m.out.queue].express) announce(w, *e, now);
+        else next = std::min(next, now + 1);
+      }
     }
     m.in_call = false;
     ++pe.count.elements;
@@ -357,7 +370,7 @@ bool Fabric::continue_map(Pe& pe, Cycle now, Cycle& next) {
   std::uint32_t base = f.reg + op.window;
   if (k.regs.size() < base + fn.regs + 8u) k.regs.resize(base + fn.regs + 64u);
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-    std::uint32_t bits = m.in[i].kind == Cursor::value ? m.in[i].value_bits : read_cursor(pe, m.in[i], 0);
+    std::uint32_t bits = m.in[i].kind == Cursor::value ? m.in[i].value_bits : (pe.op_time = now, read_cursor(w, pe, m.in[i], now));
     k.regs[base + i] = canonical(op.inputs[i].ty, bits);
   }
   m.in_call = true;
@@ -683,7 +696,7 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
           pe.main = MainState::in_map;
           pe.main_ready = now + (timed ? acc : 0);
           if (!timed || acc == 0) {
-            if (!continue_map(pe, now, next)) return;
+            if (!continue_map(w, pe, now, next)) return;
             reload();
             continue;
           }
@@ -791,7 +804,7 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         if (timed && acc > 0) return sleep();
         f->pc = pc;
         start_map(pe, i);
-        if (!continue_map(pe, now, next)) return;
+        if (!continue_map(w, pe, now, next)) return;
         reload();
         continue;
       case Op::fiforead: {

@@ -79,7 +79,7 @@ std::string png_bytes(int width, int height, const std::vector<std::uint8_t>& rg
   return out;
 }
 
-std::vector<std::int64_t> heat_values(const Fabric& fabric, const std::string& what) {
+std::vector<std::int64_t> heat_values(Fabric& fabric, const std::string& what) {
   static const std::vector<std::string> kNames = {"busy", "stall", "idle", "traffic", "east", "west",
                                                   "north", "south", "ramp", "elements", "instructions"};
   auto it = std::find(kNames.begin(), kNames.end(), what);
@@ -87,6 +87,7 @@ std::vector<std::int64_t> heat_values(const Fabric& fabric, const std::string& w
     throw Error(ErrorKind::value, "wse.picture.what", cat("there is no figure \"", what, "\" per PE")).note(cat("there are ", join(kNames)));
   }
   auto which = it - kNames.begin();
+  fabric.settle();
   std::vector<std::int64_t> out;
   const Layout& l = fabric.layout();
   for (std::int32_t y = 0; y < l.height; ++y) {
@@ -111,7 +112,7 @@ std::vector<std::int64_t> heat_values(const Fabric& fabric, const std::string& w
   return out;
 }
 
-void write_heat_map(const Fabric& fabric, const std::string& what, const std::string& path) {
+void write_heat_map(Fabric& fabric, const std::string& what, const std::string& path) {
   std::vector<std::int64_t> values = heat_values(fabric, what);
   const Layout& l = fabric.layout();
   std::int64_t top = std::max<std::int64_t>(1, *std::max_element(values.begin(), values.end()));

@@ -13,16 +13,17 @@
 #include <memory>
 #include <vector>
 
+#include "weft/targets/wse/express.h"
 #include "weft/targets/wse/program.h"
 #include "weft/targets/wse/timing.h"
 
 namespace weft::wse {
 
-using Cycle = std::int64_t;
 inline constexpr Cycle kNever = INT64_MAX;
 inline constexpr int kHostPort = 5;   // a sixth router port: the host's streams
 inline constexpr int kAllPorts = 6;
 inline constexpr int kRing = 16;      // slots of a ring: at least every configurable depth
+inline constexpr int kExpressLetter = 32;   // added to the colour of a letter about an express channel
 
 struct Wavelet {
   std::uint32_t data = 0;
@@ -68,6 +69,9 @@ struct ColorState {
   std::uint8_t used = 0;            // input ports that ever held something
   std::uint16_t counter = 0, limit = 0;
   Route route;
+  bool express_known = false;
+  std::unique_ptr<Express> express;           // what this ramp sends goes there directly
+  std::atomic<Channel*> arriving{nullptr};    // what comes to this ramp comes from there
   std::array<std::atomic<Ring*>, kAllPorts> in{};   // owned; made once, by whoever needs it first
   ColorState() = default;
   ColorState(const ColorState&) = delete;
@@ -101,6 +105,7 @@ struct InQueue {
   Priority priority = Priority::unset;
   std::uint8_t head = 0, count = 0, depth = 4;
   std::uint8_t reader = kNone8;     // operation slot that consumes it
+  Channel* channel = nullptr;       // instead of the slots
   bool half = false;                // the second element of a two-element wavelet is still to be read
   std::array<Wavelet, 8> slot;
   Wavelet& front() { return slot[head % 8]; }
@@ -108,6 +113,8 @@ struct InQueue {
 };
 
 struct OutQueue {
+  Express* express = nullptr;       // of express_color
+  std::uint8_t express_color = kNone8;
   std::uint8_t color = kNone8;
   std::uint8_t head = 0, count = 0, depth = 4;
   std::uint8_t writer = kNone8;
@@ -149,7 +156,7 @@ struct Running {
   Priority priority = Priority::unset;
   OpSettings settings;
   std::uint32_t carry = 0, packed = 0;   // packed: first half of a two-element output wavelet
-  bool half_out = false;
+  bool half_out = false, finishing = false;
   std::uint16_t function = 0;
   std::uint32_t pc = 0;             // of the instruction that started it
   Cycle ready = 0, since = 0;
@@ -221,6 +228,9 @@ struct Pe {
   std::uint64_t control_blocked = 0;
   std::uint32_t busy_colors = 0;      // colours with wavelets in some input ring
   std::uint32_t live_ops = 0;         // bits of ops slots
+  Cycle ahead_until = 0;              // elements have been done up to here
+  Cycle op_time = 0;                  // cycle of the element in progress
+  std::uint32_t express_in = 0;       // colours whose channel has been announced
   std::uint32_t busy_in = 0, busy_out = 0;   // queues holding something
   std::uint32_t teardown_pending = 0;
   std::uint8_t rr_color = 0, rr_op = 0, rr_out = 0;
@@ -235,6 +245,7 @@ struct Pe {
   std::unique_ptr<Core> core;
   std::unique_ptr<HostIo> io;
   bool any_swap = false;
+  bool again = false;                 // something came too late in this cycle to be seen: look in the next
   bool freed = false;                 // an input queue has got room in this step
 
   // The next launch.

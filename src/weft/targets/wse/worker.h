@@ -32,7 +32,7 @@ struct Fabric::Worker {
   std::exception_ptr error;
   std::uint32_t error_pe = 0;
   Cycle error_at = kNever;
-  Cycle next_event = kNever;
+  Cycle last_work = 0;   // of anything that was done, ahead of time included
 
   void put(Cycle t, std::uint32_t pe) {
     if (t < base + kWheel) {
