@@ -308,50 +308,52 @@ Expr call(const std::string& op, Exprs args) {
   auto need = [&](bool good, std::string_view what) {
     if (!good) throw Error(ErrorKind::dtype, "ir.call.types", cat("\"", op, "\" needs ", what, ", not ", to_string(args[0]->dtype)));
   };
+  // The type comes by value, so it is read before the arguments move away.
+  auto result = [&](DType type) { return call_typed(type, op, std::move(args)); };
   switch (row->type) {
     case IntrinsicType::float_unary:
       need(args[0]->dtype.is_float(), "a float");
-      return call_typed(args[0]->dtype, op, std::move(args));
+      return result(args[0]->dtype);
     case IntrinsicType::float_binary:
       match(ExprKind::add, args[0], args[1]);
       need(args[0]->dtype.is_float(), "floats");
-      return call_typed(args[0]->dtype, op, std::move(args));
+      return result(args[0]->dtype);
     case IntrinsicType::number_unary: {
       need(!args[0]->dtype.is_handle(), "a number");
-      return call_typed(args[0]->dtype, op, std::move(args));
+      return result(args[0]->dtype);
     }
     case IntrinsicType::int_binary:
       match(ExprKind::add, args[0], args[1]);
       need(args[0]->dtype.is_integral() || args[0]->dtype.is_bool(), "integers");
-      return call_typed(args[0]->dtype, op, std::move(args));
+      return result(args[0]->dtype);
     case IntrinsicType::int_unary:
       need(args[0]->dtype.is_integral() || args[0]->dtype.is_bool(), "an integer");
-      return call_typed(args[0]->dtype, op, std::move(args));
+      return result(args[0]->dtype);
     case IntrinsicType::predicate:
       need(args[0]->dtype.is_float(), "a float");
-      return call_typed(dtypes::boolean.with_lanes(args[0]->dtype.lanes), op, std::move(args));
+      return result(dtypes::boolean.with_lanes(args[0]->dtype.lanes));
     case IntrinsicType::special: break;
   }
   if (op == "if_then_else") return if_then_else(args[0], args[1], args[2]);
-  if (op == "likely") return call_typed(args[0]->dtype, op, std::move(args));
+  if (op == "likely") return result(args[0]->dtype);
   if (op == "fma") {
     match(ExprKind::add, args[0], args[1]);
     match(ExprKind::add, args[0], args[2]);
     match(ExprKind::add, args[1], args[2]);
     need(args[0]->dtype.is_float(), "floats");
-    return call_typed(args[0]->dtype, op, std::move(args));
+    return result(args[0]->dtype);
   }
-  if (op == "vector_extract" || op.starts_with("vector_reduce")) return call_typed(args[0]->dtype.element(), op, std::move(args));
+  if (op == "vector_extract" || op.starts_with("vector_reduce")) return result(args[0]->dtype.element());
   if (op == "vector_concat") {
     int lanes = 0;
     for (const Expr& e : args) lanes += e->dtype.lanes;
     need(!args.empty(), "at least one vector");
-    return call_typed(args[0]->dtype.with_lanes(lanes), op, std::move(args));
+    return result(args[0]->dtype.with_lanes(lanes));
   }
   if (op == "masked_load") {
     const auto* at = as<LoadNode>(args[0]);
     need(at != nullptr, "a load as first argument");
-    return call_typed(args[0]->dtype, op, std::move(args));
+    return result(args[0]->dtype);
   }
   if (op == "address_of") return call_typed(dtypes::handle, op, std::move(args));
   if (op == "reinterpret") {

@@ -25,7 +25,17 @@ const KernelSignature& Binary::kernel(std::string_view name) const {
 Storage::Storage(Ref<Device> device, std::uint64_t address, Bytes bytes, std::string_view space)
     : device_(std::move(device)), address_(address), bytes_(bytes), space_(space) {}
 
-Storage::~Storage() { device_->free_storage(address_, bytes_, space_); }
+Storage::Storage(Ref<Device> device, std::uint64_t address, Bytes bytes, std::string_view space,
+                 std::function<void()> release)
+    : device_(std::move(device)), address_(address), bytes_(bytes), space_(space), release_(std::move(release)) {}
+
+Storage::~Storage() {
+  if (release_) {
+    release_();
+  } else {
+    device_->free_storage(address_, bytes_, space_);
+  }
+}
 
 KernelArg KernelArg::real(double value) { return {nullptr, 0, std::bit_cast<std::int64_t>(value)}; }
 

@@ -38,6 +38,9 @@ struct DeviceInfo {
 class Storage : public RefCounted {
  public:
   Storage(Ref<Device> device, std::uint64_t address, Bytes bytes, std::string_view space);
+  /// Memory that belongs to someone else (an imported tensor): `release` runs instead of the device's free.
+  Storage(Ref<Device> device, std::uint64_t address, Bytes bytes, std::string_view space,
+          std::function<void()> release);
   ~Storage() override;
   const Ref<Device>& device() const { return device_; }
   std::uint64_t address() const { return address_; }
@@ -50,6 +53,7 @@ class Storage : public RefCounted {
   std::uint64_t address_;
   Bytes bytes_;
   std::string space_;
+  std::function<void()> release_;
 };
 
 /// Time taken by work on a device. On hardware seconds == wall; on simulators seconds = cycles / clock.

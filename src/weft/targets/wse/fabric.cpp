@@ -112,6 +112,17 @@ Pe& Fabric::make(std::uint32_t index) {
         bind_queue(*pe, q, static_cast<std::uint8_t>(t.id));
       }
     }
+    if (!wse3_ && std::any_of(program->tasks.begin(), program->tasks.end(), [](const TaskBinding& t) { return t.space == TaskSpace::control; })) {
+      // WSE-2: a control task may be the only taker of a colour; the hardware finds it a queue as well.
+      for (std::size_t i = 0; i < pe->colors.size(); ++i) {
+        const Route& r = pe->colors[i]->route;
+        std::uint8_t tx = r.tx, c = pe->colors[i]->color;
+        for (const SwitchPosition& p : r.positions) tx |= p.tx;
+        if ((tx & port_bit(kRamp)) && pe->color_queue[c] == kNone8) {
+          bind_queue(*pe, static_cast<std::uint8_t>(std::max<std::size_t>(pe->in.size(), 8)), c);
+        }
+      }
+    }
     for (const TaskState& s : program->states) {
       if (s.active) task_bit(*pe, Op::activate, s.space, s.id);
       if (s.blocked) task_bit(*pe, Op::block, s.space, s.id);

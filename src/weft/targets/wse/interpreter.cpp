@@ -828,8 +828,8 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         break;
       }
       case Op::random16: {
-        std::uint32_t x = pe.prng;   // 23-bit LFSR, x^23 + x^18 + 1, 128 steps a call
-        for (int s = 0; s < 128; ++s) x = (x << 1 | ((x >> 22 ^ x >> 17) & 1u)) & 0x7fffffu;
+        std::uint32_t x = pe.prng & 0x7fffffu;   // 23-bit LFSR, x^23 + x^18 + 1, Galois form, 128 steps a call
+        for (int s = 0; s < 128; ++s) x = x >> 1 ^ (x & 1u ? 0x420000u : 0u);
         pe.prng = x ? x : 1u;
         r[i.a] = pe.prng & 0xffffu;
         acc += timing_.alu;

@@ -227,12 +227,12 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
       Cycle ready = now + timing_.hop;
       r->push({payload, wavelet.control, ready});
       notify(w, *target_pe[static_cast<std::size_t>(o)], ready, target_color[static_cast<std::size_t>(o)]);
-    } else if (HostSink* sink = sink_of(pe, cs.color, o)) {
+    } else if (HostSink* sink = sink_of(pe, cs.color, o); sink && !wavelet.control) {   // the host takes data only
       sink->got.push_back(payload);
       if (sink->wanted && --sink->wanted == 0 && sink->left->fetch_sub(1) == 1) host_event_ = true;
     }
   }
-  if (tx >> kHostPort & 1u) {
+  if ((tx >> kHostPort & 1u) && !wavelet.control) {
     HostSink& sink = make_sink(pe, cs.color, kHostPort);
     ++pe.count.sent[kHostPort];
     sink.got.push_back(payload);

@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Python objects to arrays: numbers, nested sequences, buffers, DLPack, __array__.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+
+#include "array_type.h"
+
+namespace weft::py {
+
+bool is_number(PyObject* o) {
+  return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o);   // bool is a long
+}
+
+Scalar scalar_of(PyObject* o) {
+  if (PyBool_Check(o)) return Scalar(o == Py_True);
+  if (PyFloat_Check(o)) return Scalar(PyFloat_AS_DOUBLE(o));
+  if (PyLong_Check(o)) {
+    int overflow = 0;
+    long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
+    if (overflow == 0) return Scalar(static_cast<std::int64_t>(value));
+    if (overflow > 0) {
+      unsigned long long big = PyLong_AsUnsignedLongLong(o);
+      if (!PyErr_Occurred()) {
+        Scalar s(static_cast<std::int64_t>(big));
+        s.large = true;
+        s.z = static_cast<double>(big);
+        return s;
+      }
+      PyErr_Clear();
+    }
+    throw Error(ErrorKind::value, "array.scalar.range",
+                cat("the integer ", nb::cast<std::string>(nb::str(nb::handle(o))), " does not fit in 64 bits"));
+  }
+  if (PyComplex_Check(o)) return Scalar(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
+  throw Error(ErrorKind::dtype, "array.scalar.type",
+              cat("not a number: ", nb::cast<std::string>(nb::repr(nb::handle(o)))));
+}
+
+Dims dims_of(nb::handle o, const char* what) {
+  if (PyLong_Check(o.ptr())) return Dims{nb::cast<std::int64_t>(o)};
+  if (!PySequence_Check(o.ptr()) || PyUnicode_Check(o.ptr())) {
+    if (PyIndex_Check(o.ptr())) {
+      nb::object index = nb::steal(PyNumber_Index(o.ptr()));
+      if (!index.is_valid()) throw nb::python_error();
+      return Dims{nb::cast<std::int64_t>(index)};
+    }
+    throw Error(ErrorKind::dtype, "array.dims.type",
+                cat(what, " must be an integer or a tuple of them, got ", nb::cast<std::string>(nb::repr(o))));
+  }
+  Dims out;
+  for (nb::handle item : o) {
+    nb::object index = nb::steal(PyNumber_Index(item.ptr()));
+    if (!index.is_valid()) throw nb::python_error();
+    int overflow = 0;
+    long long value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
+    if (overflow) {
+      throw Error(ErrorKind::value, "array.size.overflow",
+                  cat(what, " has the extent ", nb::cast<std::string>(nb::str(index)), ", beyond 64 bits"));
+    }
+    out.push_back(value);
+  }
+  return out;
+}
+
+namespace {
+
+bool elem_of_format(const char* format, std::int64_t itemsize, Elem& out) {
+  if (!format) {
+    out = Elem::uint8;
+    return itemsize == 1;
+  }
+  if (*format == '@' || *format == '=' || *format == '<') ++format;
+  auto sized = [&](bool is_signed) {
+    switch (itemsize) {
+      case 1: out = is_signed ? Elem::int8 : Elem::uint8; return true;
+      case 2: out = is_signed ? Elem::int16 : Elem::uint16; return true;
+      case 4: out = is_signed ? Elem::int32 : Elem::uint32; return true;
+      case 8: out = is_signed ? Elem::int64 : Elem::uint64; return true;
+      default: return false;
+    }
+  };
+  if (format[0] == 'Z') {
+    out = format[1] == 'f' ? Elem::complex64 : Elem::complex128;
+    return format[1] == 'f' || format[1] == 'd';
+  }
+  if (format[0] && format[1]) return false;
+  switch (*format) {
+    case '?': out = Elem::boolean; return true;
+    case 'b': case 'h': case 'i': case 'l': case 'q': return sized(true);
+    case 'B': case 'H': case 'I': case 'L': case 'Q': return sized(false);
+    case 'e': out = Elem::float16; return true;
+    case 'f': out = Elem::float32; return true;
+    case 'd': out = Elem::float64; return true;
+    default: return false;
+  }
+}
+
+void flatten(PyObject* o, int depth, Dims& shape, std::vector<nb::object>& leaves, bool& found_depth) {
+  bool sequence = (PyList_Check(o) || PyTuple_Check(o));
+  if (!sequence && !is_ndarray(o) && !is_number(o) && PySequence_Check(o) && !PyUnicode_Check(o) && !PyObject_CheckBuffer(o)) sequence = true;
+  if (!sequence) {
+    if (!found_depth) {
+      found_depth = true;
+    } else if (depth != shape.size()) {
+      throw Error(ErrorKind::shape, "array.asarray.ragged",
+                  cat("the nested sequence is ragged: a number at depth ", depth, " where ", shape.size(), " levels were found before"));
+    }
+    leaves.push_back(nb::borrow(o));
+    return;
+  }
+  std::int64_t n = static_cast<std::int64_t>(PySequence_Size(o));
+  if (n < 0) throw nb::python_error();
+  if (depth == shape.size() && !found_depth) {
+    shape.push_back(n);
+  } else if (depth >= shape.size() || shape[depth] != n) {
+    throw Error(ErrorKind::shape, "array.asarray.ragged",
+                cat("the nested sequence is ragged: ", n, " entries at depth ", depth, " where ",
+                    depth < shape.size() ? shape[depth] : 0, " were found before"));
+  }
+  if (n == 0) found_depth = true;
+  nb::object fast = nb::steal(PySequence_Fast(o, "not a sequence"));
+  if (!fast.is_valid()) throw nb::python_error();
+  for (std::int64_t i = 0; i < n; ++i) {
+    flatten(PySequence_Fast_GET_ITEM(fast.ptr(), i), depth + 1, shape, leaves, found_depth);
+  }
+}
+
+NDArray from_sequence(PyObject* o, std::optional<Elem> dtype, const Ref<Device>& device) {
+  Dims shape;
+  std::vector<nb::object> leaves;
+  bool found = false;
+  flatten(o, 0, shape, leaves, found);
+  bool arrays = false;
+  for (nb::object& leaf : leaves) arrays |= !is_number(leaf.ptr());
+  if (arrays) {   // arrays inside a sequence are stacked
+    std::vector<NDArray> parts;
+    for (nb::object& leaf : leaves) {
+      NDArray part = to_array(leaf.ptr(), std::nullopt, device, Copy::when_needed);
+      if (!parts.empty() && !(part.shape() == parts[0].shape())) {
+        throw Error(ErrorKind::shape, "array.asarray.ragged",
+                    cat("arrays of shapes ", to_string(parts[0].shape()), " and ", to_string(part.shape()), " in one sequence"));
+      }
+      parts.push_back(std::move(part));
+    }
+    Elem e = parts[0].elem();
+    for (const NDArray& part : parts) e = promote(e, part.elem());
+    if (dtype) e = *dtype;
+    Dims full = shape;
+    for (std::int64_t extent : parts[0].shape()) full.push_back(extent);
+    NDArray out = NDArray::empty(device, e, full);
+    Dims flat{static_cast<std::int64_t>(parts.size())};
+    for (std::int64_t extent : parts[0].shape()) flat.push_back(extent);
+    NDArray rows = out.reshape(flat);
+    for (std::size_t i = 0; i < parts.size(); ++i) assign(rows.select(0, static_cast<std::int64_t>(i)), parts[i]);
+    return out;
+  }
+  Kind kind = leaves.empty() ? Kind::real : Kind::boolean;
+  bool large = false;
+  std::vector<Scalar> values;
+  values.reserve(leaves.size());
+  for (nb::object& leaf : leaves) {
+    values.push_back(scalar_of(leaf.ptr()));
+    kind = std::max(kind, values.back().kind);
+    large |= values.back().large;
+  }
+  Elem e = dtype ? *dtype
+           : kind == Kind::boolean ? Elem::boolean
+           : kind == Kind::integer ? (large ? Elem::uint64 : kDefaultInt)
+           : kind == Kind::real ? kDefaultReal : kDefaultComplex;
+  NDArray out = NDArray::empty(device, e, shape);
+  std::string bytes(static_cast<std::size_t>(out.nbytes()), '\0');
+  const auto width = static_cast<std::size_t>(elem_bytes(e));
+  for (std::size_t i = 0; i < values.size(); ++i) write_scalar(values[i], e, &bytes[i * width]);
+  if (!bytes.empty()) device->upload(*out.handle(), 0, bytes.data(), bytes.size());
+  return out;
+}
+
+}  // namespace
+
+NDArray array_from_buffer(PyObject* o, Copy copy, bool& ok) {
+  ok = false;
+  if (!PyObject_CheckBuffer(o)) return {};
+  auto* view = new Py_buffer;
+  bool writable = true;
+  if (PyObject_GetBuffer(o, view, PyBUF_RECORDS) != 0) {
+    PyErr_Clear();
+    writable = false;
+    if (PyObject_GetBuffer(o, view, PyBUF_RECORDS_RO) != 0) {
+      PyErr_Clear();
+      delete view;
+      return {};
+    }
+  }
+  auto release = [view] {
+    if (Py_IsInitialized()) {
+      nb::gil_scoped_acquire gil;
+      PyBuffer_Release(view);
+    }
+    delete view;
+  };
+  Elem e = Elem::uint8;
+  bool legal = elem_of_format(view->format, view->itemsize, e);
+  Dims shape(view->ndim), strides(view->ndim);
+  std::int64_t span = view->itemsize;
+  for (int i = 0; legal && i < view->ndim; ++i) {
+    shape[i] = view->shape[i];
+    legal = view->strides[i] % view->itemsize == 0;
+    strides[i] = view->strides[i] / view->itemsize;
+    if (shape[i] > 0) span += std::abs(view->strides[i]) * (shape[i] - 1);
+  }
+  bool aligned = reinterpret_cast<std::uintptr_t>(view->buf) % static_cast<std::uintptr_t>(view->itemsize) == 0;
+  if (!legal || !aligned) {
+    release();
+    return {};
+  }
+  ok = true;
+  NDArray shared = from_external(device_from_python(nb::str("cpu")), view->buf, span, e, shape, strides, release);
+  if (copy == Copy::always || (!writable && copy != Copy::never)) return shared.copy();
+  return shared;
+}
+
+NDArray to_array(PyObject* o, std::optional<Elem> dtype, Ref<Device> device, Copy copy) {
+  auto finish = [&](NDArray array, bool fresh) {
+    if (copy == Copy::never && ((dtype && *dtype != array.elem()) || (device && device != array.device()))) {
+      throw Error(ErrorKind::value, "array.asarray.copy", cat("copy=False, but ", describe(array), " must be copied"));
+    }
+    if (device && device != array.device()) {
+      array = array.to(device);
+      fresh = true;
+    }
+    if (dtype && *dtype != array.elem()) return array.astype(*dtype);
+    return copy == Copy::always && !fresh ? array.copy() : array;
+  };
+  if (is_ndarray(o)) return finish(unwrap(o), false);
+  if (!device) device = default_device();
+  if (is_number(o) && !PyObject_CheckBuffer(o)) {   // NumPy's scalars keep their own type
+    Scalar s = scalar_of(o);
+    return full(device, dtype ? *dtype : s.large ? Elem::uint64 : elem_of(s), Dims{}, s);
+  }
+  if (PyList_Check(o) || PyTuple_Check(o)) return from_sequence(o, dtype, device);
+  bool ok = false;
+  NDArray array = array_from_buffer(o, copy == Copy::always ? Copy::when_needed : copy, ok);
+  if (ok) return finish(std::move(array), false);
+  if (PyObject_HasAttrString(o, "__weft_array__")) {
+    nb::object a = nb::handle(o).attr("__weft_array__")();
+    if (is_ndarray(a.ptr())) return finish(unwrap(a.ptr()), false);
+  }
+  if (PyObject_HasAttrString(o, "__dlpack__")) return finish(from_dlpack(o, nb::none(), Copy::when_needed), false);
+  if (PyObject_HasAttrString(o, "__array__")) {
+    nb::object a = nb::handle(o).attr("__array__")();
+    array = array_from_buffer(a.ptr(), Copy::when_needed, ok);
+    if (ok) return finish(std::move(array), false);
+  }
+  if (PySequence_Check(o) && !PyUnicode_Check(o)) return from_sequence(o, dtype, device);
+  throw Error(ErrorKind::dtype, "array.asarray.type",
+              cat("cannot make an array of ", nb::cast<std::string>(nb::handle(o).type().attr("__name__")), " ",
+                  nb::cast<std::string>(nb::repr(nb::handle(o))).substr(0, 60)))
+      .note("accepted: numbers, nested sequences, buffers, DLPack tensors, objects with __array__");
+}
+
+bool to_operand(PyObject* o, const NDArray* other, NDArray& holder, Arg& out) {
+  if (is_ndarray(o)) {
+    out = Arg(unwrap(o));
+    return true;
+  }
+  if (is_number(o)) {
+    out = Arg(scalar_of(o));
+    return true;
+  }
+  if (PyObject_CheckBuffer(o) && !PyBytes_Check(o) && !PyByteArray_Check(o)) {
+    bool ok = false;
+    holder = array_from_buffer(o, Copy::when_needed, ok);
+    if (!ok) return false;
+    if (other && holder.ndim() == 0) holder = holder.to(other->device());
+    out = Arg(holder);
+    return true;
+  }
+  return false;
+}
+
+}  // namespace weft::py

@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft.device, weft.use and the element types as Python objects.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/operators.h>
+#include <nanobind/stl/string.h>
+
+#include <array>
+
+#include "array_type.h"
+
+namespace weft::py {
+
+namespace {
+
+struct DeviceHandle { Ref<Device> device; };
+struct DTypeHandle { Elem elem; };
+
+std::array<PyObject*, kElems> g_dtypes{};
+Ref<Device>& host_device() {
+  static Ref<Device> device = make_host_device("cpu");
+  return device;
+}
+Ref<Device>& current() {
+  static Ref<Device> device = host_device();
+  return device;
+}
+
+bool try_elem(PyObject* o, Elem& out) {
+  DTypeHandle* handle = nullptr;
+  if (nb::try_cast<DTypeHandle*>(nb::handle(o), handle) && handle) {
+    out = handle->elem;
+    return true;
+  }
+  std::string name;
+  if (PyUnicode_Check(o)) {
+    name = nb::cast<std::string>(nb::handle(o));
+  } else if (o == reinterpret_cast<PyObject*>(&PyBool_Type)) {
+    name = "bool";
+  } else if (o == reinterpret_cast<PyObject*>(&PyLong_Type)) {
+    name = name_of(kDefaultInt);
+  } else if (o == reinterpret_cast<PyObject*>(&PyFloat_Type)) {
+    name = name_of(kDefaultReal);
+  } else if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) {
+    name = name_of(kDefaultComplex);
+  } else if (PyType_Check(o)) {
+    name = nb::cast<std::string>(nb::handle(o).attr("__name__"));   // numpy.float32
+    if (name == "bool_") name = "bool";
+  } else if (PyObject_HasAttrString(o, "name")) {
+    nb::object n = nb::handle(o).attr("name");                      // numpy.dtype("float32")
+    if (PyUnicode_Check(n.ptr())) name = nb::cast<std::string>(n);
+  } else {
+    std::string text = nb::cast<std::string>(nb::str(nb::handle(o)));   // torch.float32
+    if (text.rfind("torch.", 0) == 0) name = text.substr(6);
+  }
+  DType type;
+  if (name.empty() || !try_parse_dtype(name, type)) return false;
+  try {
+    out = elem_of(type);
+  } catch (const Error&) {
+    return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+PyObject* dtype_object(Elem e) { return g_dtypes[static_cast<std::size_t>(e)]; }
+
+Elem elem_from_python(PyObject* o) {
+  Elem e;
+  if (try_elem(o, e)) return e;
+  if (PyUnicode_Check(o)) return elem_of(parse_dtype(nb::cast<std::string>(nb::handle(o))));
+  throw Error(ErrorKind::dtype, "array.dtype.unknown",
+              cat("not an element type: ", nb::cast<std::string>(nb::repr(nb::handle(o)))));
+}
+
+std::optional<Elem> optional_elem(nb::handle o) {
+  if (!o.is_valid() || o.is_none()) return std::nullopt;
+  return elem_from_python(o.ptr());
+}
+
+nb::object device_object(const Ref<Device>& device) { return nb::cast(DeviceHandle{device}); }
+
+const Ref<Device>& default_device() { return current(); }
+
+Ref<Device> device_from_python(nb::handle o) {
+  if (!o.is_valid() || o.is_none()) return current();
+  DeviceHandle* handle = nullptr;
+  if (nb::try_cast<DeviceHandle*>(o, handle) && handle) return handle->device;
+  if (PyUnicode_Check(o.ptr())) {
+    std::string name = nb::cast<std::string>(o);
+    if (name == "cpu") return host_device();
+    throw Error(ErrorKind::value, "device.unknown", cat("no device \"", name, "\"")).note("known: cpu");
+  }
+  throw Error(ErrorKind::dtype, "device.type", cat("not a device: ", nb::cast<std::string>(nb::repr(o))));
+}
+
+void bind_device(nb::module_& m) {
+  nb::class_<DeviceHandle>(m, "Device", "Where arrays live and programs run.")
+      .def_prop_ro("name", [](const DeviceHandle& d) { return d.device->info().name; })
+      .def_prop_ro("description", [](const DeviceHandle& d) { return d.device->info().description; })
+      .def_prop_ro("kind", [](const DeviceHandle& d) { return std::string(to_string(d.device->info().kind)); })
+      .def_prop_ro("host_accessible", [](const DeviceHandle& d) { return d.device->info().host_accessible; })
+      .def("synchronize", [](const DeviceHandle& d) { d.device->synchronize(); }, "Waits for all work.")
+      .def("stats", [](const DeviceHandle& d) {
+        nb::dict out;
+        for (const auto& row : d.device->stats().rows()) out[row.name.c_str()] = row.value;
+        return out;
+      })
+      .def("__eq__", [](const DeviceHandle& d, nb::handle other) {
+        DeviceHandle* o = nullptr;
+        if (nb::try_cast<DeviceHandle*>(other, o) && o) return o->device == d.device;
+        return PyUnicode_Check(other.ptr()) && nb::cast<std::string>(other) == d.device->info().name;
+      }, nb::arg().none())
+      .def("__hash__", [](const DeviceHandle& d) { return std::hash<std::string>()(d.device->info().name); })
+      .def("__str__", [](const DeviceHandle& d) { return d.device->info().name; })
+      .def("__repr__", [](const DeviceHandle& d) { return "device(\"" + d.device->info().name + "\")"; });
+  m.def("open_device", [](nb::handle o) { return DeviceHandle{device_from_python(o)}; }, nb::arg("device").none());
+  m.def("set_default_device", [](nb::handle o) { current() = device_from_python(o); });
+
+  nb::class_<DTypeHandle>(m, "dtype", "An element type.")
+      .def("__init__", [](DTypeHandle* self, nb::handle o) { new (self) DTypeHandle{elem_from_python(o.ptr())}; })
+      .def_prop_ro("name", [](const DTypeHandle& d) { return std::string(name_of(d.elem)); })
+      .def_prop_ro("itemsize", [](const DTypeHandle& d) { return elem_bytes(d.elem); })
+      .def_prop_ro("kind", [](const DTypeHandle& d) {
+        return is_complex(d.elem) ? "c" : is_inexact(d.elem) ? "f" : is_signed_int(d.elem) ? "i" : is_integer(d.elem) ? "u" : "b";
+      })
+      .def("__eq__", [](const DTypeHandle& d, nb::handle other) {
+        Elem e;
+        bool same = !other.is_none() && try_elem(other.ptr(), e) && e == d.elem;
+        PyErr_Clear();
+        return same;
+      }, nb::arg().none())
+      .def("__hash__", [](const DTypeHandle& d) { return nb::hash(nb::str(std::string(name_of(d.elem)).c_str())); })
+      .def("__str__", [](const DTypeHandle& d) { return std::string(name_of(d.elem)); })
+      .def("__repr__", [](const DTypeHandle& d) { return "weft." + std::string(name_of(d.elem)); })
+      .def("__reduce__", [](const DTypeHandle& d) {
+        return nb::make_tuple(nb::type<DTypeHandle>(), nb::make_tuple(std::string(name_of(d.elem))));
+      });
+  for (int i = 0; i < kElems; ++i) {
+    nb::object o = nb::cast(DTypeHandle{static_cast<Elem>(i)});
+    m.attr(i == 0 ? "bool" : std::string(name_of(static_cast<Elem>(i))).c_str()) = o;
+    g_dtypes[static_cast<std::size_t>(i)] = o.release().ptr();
+  }
+  m.def("promote_types", [](Elem a, Elem b) { return promote(a, b); });
+  m.def("can_cast_types", [](Elem a, Elem b) { return can_cast(a, b); });
+}
+
+}  // namespace weft::py

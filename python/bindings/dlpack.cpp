@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+// DLPack in both directions, legacy and versioned (1.x), and __array__. The structures are those of the
+// public specification; they are declared here because no header of it is needed for anything else.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+
+#include <cstring>
+
+#include "array_type.h"
+
+namespace weft::py {
+
+namespace {
+
+struct DLDevice { std::int32_t type, id; };
+struct DLDataType { std::uint8_t code, bits; std::uint16_t lanes; };
+struct DLTensor {
+  void* data;
+  DLDevice device;
+  std::int32_t ndim;
+  DLDataType dtype;
+  std::int64_t* shape;
+  std::int64_t* strides;
+  std::uint64_t byte_offset;
+};
+struct DLManagedTensor {
+  DLTensor tensor;
+  void* context;
+  void (*deleter)(DLManagedTensor*);
+};
+struct DLManagedTensorVersioned {
+  struct { std::uint32_t major, minor; } version;
+  void* context;
+  void (*deleter)(DLManagedTensorVersioned*);
+  std::uint64_t flags;
+  DLTensor tensor;
+};
+constexpr std::uint64_t kReadOnly = 1, kCopied = 2;
+
+/// What an exported tensor needs to live: the array itself, its shape and strides.
+template <typename Managed>
+struct Export {
+  Managed managed;
+  NDArray array;
+  Dims shape, strides;
+};
+
+template <typename Managed>
+Managed* export_array(NDArray array, std::uint64_t flags) {
+  auto* box = new Export<Managed>{};
+  box->array = std::move(array);
+  box->shape = box->array.shape();
+  box->strides = box->array.strides();
+  const auto& info = box->array.device()->info();
+  DType type = box->array.dtype();
+  DLTensor& t = box->managed.tensor;
+  t.data = nullptr;
+  if (box->array.size() > 0) {
+    t.data = reinterpret_cast<void*>(box->array.handle()->address() +
+                                     static_cast<std::uint64_t>(box->array.offset() * elem_bytes(box->array.elem())));
+  }
+  t.device = {info.dl_type, info.dl_id};
+  t.ndim = box->array.ndim();
+  t.dtype = {static_cast<std::uint8_t>(type.code), type.bits, 1};
+  t.shape = box->shape.data();
+  t.strides = box->strides.data();
+  t.byte_offset = 0;
+  box->managed.context = box;
+  box->managed.deleter = [](Managed* self) { delete static_cast<Export<Managed>*>(self->context); };
+  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
+    box->managed.version = {1, 0};
+    box->managed.flags = flags;
+  }
+  return &box->managed;
+}
+
+template <typename Managed>
+constexpr const char* kName = std::is_same_v<Managed, DLManagedTensor> ? "dltensor" : "dltensor_versioned";
+template <typename Managed>
+constexpr const char* kUsed = std::is_same_v<Managed, DLManagedTensor> ? "used_dltensor" : "used_dltensor_versioned";
+
+template <typename Managed>
+nb::object capsule_of(NDArray array, std::uint64_t flags) {
+  Managed* managed = export_array<Managed>(std::move(array), flags);
+  PyObject* capsule = PyCapsule_New(managed, kName<Managed>, [](PyObject* self) {
+    if (!PyCapsule_IsValid(self, kName<Managed>)) return;   // consumed: the consumer deletes
+    auto* m = static_cast<Managed*>(PyCapsule_GetPointer(self, kName<Managed>));
+    if (m->deleter) m->deleter(m);
+  });
+  return nb::steal(capsule);
+}
+
+[[noreturn]] void buffer_error(const std::string& text) {
+  PyErr_SetString(PyExc_BufferError, text.c_str());
+  throw nb::python_error();
+}
+
+nb::object dlpack(const NDArray& self, nb::handle stream, nb::handle max_version, nb::handle dl_device, nb::handle copy) {
+  NDArray array = self;
+  std::uint64_t flags = 0;
+  bool must_copy = !copy.is_none() && nb::cast<bool>(copy);
+  bool may_copy = copy.is_none() || must_copy;
+  const auto& info = array.device()->info();
+  if (!stream.is_none() && info.dl_type == 1) {
+    buffer_error("a host array takes no stream");
+  }
+  if (!dl_device.is_none()) {
+    auto wanted = nb::cast<nb::tuple>(dl_device);
+    int type = nb::cast<int>(nb::object(wanted[0]));
+    if (type != info.dl_type) {
+      if (type != 1) buffer_error("weft exports to the array's own device and to the host only");
+      if (!may_copy) buffer_error("copy=False, but another device was asked for");
+      array = array.to(device_from_python(nb::str("cpu")));
+      flags = kCopied;
+    }
+  }
+  bool negative = false;
+  for (int i = 0; i < array.ndim(); ++i) negative |= array.strides()[i] < 0 && array.shape()[i] > 1;
+  if ((must_copy || negative) && !(flags & kCopied)) {
+    if (!may_copy) buffer_error("copy=False, but negative strides cannot be exported");
+    array = array.copy();
+    flags = kCopied;
+  }
+  if (!max_version.is_none()) {
+    auto version = nb::cast<nb::tuple>(max_version);
+    if (nb::cast<int>(nb::object(version[0])) >= 1) return capsule_of<DLManagedTensorVersioned>(std::move(array), flags);
+  }
+  return capsule_of<DLManagedTensor>(std::move(array), flags);
+}
+
+template <typename Managed>
+NDArray import_capsule(PyObject* capsule, Copy copy) {
+  auto* managed = static_cast<Managed*>(PyCapsule_GetPointer(capsule, kName<Managed>));
+  if (!managed) throw nb::python_error();
+  bool read_only = false;
+  if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
+    if (managed->version.major != 1) buffer_error(cat("DLPack version ", managed->version.major, " is not known"));
+    read_only = managed->flags & kReadOnly;
+  }
+  const DLTensor& t = managed->tensor;
+  if (t.device.type != 1 && t.device.type != 3) {
+    buffer_error(cat("DLPack device type ", t.device.type, " cannot be adopted here"));
+  }
+  if (t.dtype.lanes != 1) buffer_error("vector element types cannot be adopted");
+  Elem e = elem_of(DType{static_cast<TypeCode>(t.dtype.code), t.dtype.bits, 1});
+  Dims shape(t.shape, t.ndim);
+  Dims strides = t.strides ? Dims(t.strides, t.ndim) : NDArray::compact_strides(shape);
+  PyCapsule_SetName(capsule, kUsed<Managed>);
+  std::int64_t span = 1;
+  for (int i = 0; i < t.ndim; ++i) span += shape[i] > 0 ? std::abs(strides[i]) * (shape[i] - 1) : 0;
+  auto release = [managed] {
+    if (!managed->deleter || !Py_IsInitialized()) return;
+    nb::gil_scoped_acquire gil;
+    managed->deleter(managed);
+  };
+  NDArray array = from_external(device_from_python(nb::str("cpu")), static_cast<char*>(t.data) + t.byte_offset,
+                                span * elem_bytes(e), e, shape, strides, release);
+  return copy == Copy::always || (read_only && copy != Copy::never) ? array.copy() : array;
+}
+
+nb::object numpy(const NDArray& self, nb::handle dtype, nb::handle copy) {
+  NDArray array = self;
+  bool never = !copy.is_none() && !nb::cast<bool>(copy);
+  if (!array.on_host()) {
+    if (never) throw Error(ErrorKind::value, "array.numpy.copy", cat("copy=False, but ", describe(self), " is on ", self.device()->info().name));
+    array = array.to(device_from_python(nb::str("cpu")));
+  }
+  if (array.elem() == Elem::bfloat16) array = array.astype(Elem::float32);   // NumPy has no such type
+  nb::module_ np = nb::module_::import_("numpy");
+  nb::object view = np.attr("asarray")(nb::steal(wrap(array)).attr("_buffer")());
+  if (!dtype.is_none()) return view.attr("astype")(dtype, nb::arg("copy") = !never);
+  if (!copy.is_none() && nb::cast<bool>(copy)) return view.attr("copy")();
+  return view;
+}
+
+}  // namespace
+
+NDArray from_dlpack(PyObject* o, nb::handle device, Copy copy) {
+  if (PyCapsule_CheckExact(o)) {
+    return PyCapsule_IsValid(o, kName<DLManagedTensorVersioned>) ? import_capsule<DLManagedTensorVersioned>(o, copy)
+                                                                 : import_capsule<DLManagedTensor>(o, copy);
+  }
+  nb::object exporter = nb::handle(o).attr("__dlpack__");
+  nb::object capsule;
+  try {
+    nb::dict kwargs;
+    kwargs["max_version"] = nb::make_tuple(1, 1);
+    if (copy != Copy::when_needed) kwargs["copy"] = nb::bool_(copy == Copy::always);
+    if (!device.is_none()) kwargs["dl_device"] = nb::make_tuple(1, 0);
+    capsule = exporter(**kwargs);
+  } catch (nb::python_error& error) {
+    if (!error.matches(PyExc_TypeError)) throw;
+    capsule = exporter();
+  }
+  return from_dlpack(capsule.ptr(), nb::none(), copy);
+}
+
+void bind_dlpack(nb::module_& m) {
+  nb::handle type(reinterpret_cast<PyObject*>(ndarray_type()));
+  auto method = [&](const char* name, auto f, auto... extra) {
+    type.attr(name) = nb::cpp_function(f, nb::scope(type), nb::name(name), nb::is_method(), extra...);
+  };
+  method("__dlpack__", [](const NDArray& self, nb::handle stream, nb::handle max_version, nb::handle dl_device, nb::handle copy) {
+    return dlpack(self, stream, max_version, dl_device, copy);
+  }, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
+         nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none());
+  method("__dlpack_device__", [](const NDArray& self) {
+    return nb::make_tuple(self.device()->info().dl_type, self.device()->info().dl_id);
+  });
+  method("_buffer", [](nb::handle self) { return nb::steal(PyMemoryView_FromObject(self.ptr())); });
+  method("__array__", [](const NDArray& self, nb::handle dtype, nb::handle copy) { return numpy(self, dtype, copy); },
+         nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none());
+  method("numpy", [](const NDArray& self) { return numpy(self, nb::none(), nb::bool_(true)); },
+         "A NumPy array with a copy of the elements.");
+  m.def("_from_dlpack", [](nb::handle o, nb::handle device, std::optional<bool> copy) {
+    Ref<Device> target = device.is_none() ? Ref<Device>() : device_from_python(device);
+    NDArray array = from_dlpack(o.ptr(), device, copy ? (*copy ? Copy::always : Copy::never) : Copy::when_needed);
+    return target ? array.to(target) : array;
+  }, nb::arg("x"), nb::arg("device").none(), nb::arg("copy").none());
+}
+
+}  // namespace weft::py

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "errors.h"
+
+#include <nanobind/stl/string.h>
+
+#include <array>
+#include <new>
+
+namespace weft::py {
+
+namespace {
+
+constexpr int kKinds = static_cast<int>(ErrorKind::internal) + 1;
+std::array<PyObject*, kKinds> g_classes{};   // borrowed from the module, which lives as long as the interpreter
+
+PyObject* class_of(ErrorKind kind) { return g_classes[static_cast<std::size_t>(kind)]; }
+
+void raise(const Error& error) {
+  nb::object type = nb::borrow(class_of(error.kind()));
+  nb::object instance = type(nb::str(error.what()));
+  instance.attr("code") = nb::str(error.code().c_str());
+  instance.attr("message") = nb::str(error.message().c_str());
+  std::string_view kind = to_string(error.kind());
+  instance.attr("kind") = nb::str(kind.data(), kind.size());
+  instance.attr("help") = nb::str(error.refusal().help.c_str());
+  nb::list places, notes;
+  for (const Place& place : error.refusal().places) {
+    places.append(nb::make_tuple(place.label, place.text, place.line, place.column));
+  }
+  for (const std::string& note : error.refusal().notes) notes.append(nb::str(note.c_str()));
+  instance.attr("places") = places;
+  instance.attr("notes") = notes;
+  PyErr_SetObject(type.ptr(), instance.ptr());
+}
+
+}  // namespace
+
+void set_python_error() noexcept {
+  try {
+    throw;
+  } catch (const Error& error) {
+    try {
+      raise(error);
+    } catch (nb::python_error& inner) {
+      inner.restore();
+    }
+  } catch (nb::python_error& error) {
+    error.restore();
+  } catch (const std::bad_alloc&) {
+    PyErr_SetString(PyExc_MemoryError, "out of host memory");
+  } catch (const std::exception& error) {
+    PyErr_SetString(PyExc_RuntimeError, error.what());
+  } catch (...) {
+    PyErr_SetString(PyExc_RuntimeError, "unknown C++ exception");
+  }
+}
+
+void bind_errors(nb::module_& m) {
+  auto add = [&](const char* name, const char* doc, PyObject* base, PyObject* second) {
+    std::string full = std::string("weft.") + name;
+    nb::object bases = second ? nb::object(nb::make_tuple(nb::borrow(base), nb::borrow(second))) : nb::borrow(base);
+    PyObject* type = PyErr_NewExceptionWithDoc(full.c_str(), doc, bases.ptr(), nullptr);
+    if (!type) throw nb::python_error();
+    m.attr(name) = nb::borrow(type);
+    return type;
+  };
+  PyObject* error = add("Error", "What weft refuses: .code .message .kind .places .notes .help", PyExc_Exception, nullptr);
+  nb::handle(error).attr("code") = "";
+  nb::handle(error).attr("help") = "";
+  nb::handle(error).attr("message") = "";
+  g_classes.fill(error);
+  auto set = [](ErrorKind kind, PyObject* type) { g_classes[static_cast<std::size_t>(kind)] = type; };
+  set(ErrorKind::value, add("ArgumentError", "An argument outside its domain.", error, PyExc_ValueError));
+  set(ErrorKind::shape, add("ShapeError", "Extents do not fit.", error, PyExc_ValueError));
+  set(ErrorKind::dtype, add("DTypeError", "An element type does not fit.", error, PyExc_TypeError));
+  set(ErrorKind::index, add("IndexError", "An index outside its extent.", error, PyExc_IndexError));
+  set(ErrorKind::memory, add("OutOfMemoryError", "A device has no room.", error, PyExc_MemoryError));
+  set(ErrorKind::schedule, add("ScheduleError", "A schedule step is illegal.", error, PyExc_ValueError));
+  PyObject* device = add("DeviceError", "A device is absent, lost or of the wrong kind.", error, PyExc_RuntimeError);
+  set(ErrorKind::device, device);
+  set(ErrorKind::fault, add("Fault", "A simulated machine's own error.", error, PyExc_RuntimeError));
+  set(ErrorKind::parse, add("ParseError", "Text that is not of the language.", error, PyExc_ValueError));
+  set(ErrorKind::io, add("IOError", "File or network.", error, PyExc_OSError));
+  nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
+    try {
+      std::rethrow_exception(pointer);
+    } catch (const Error& e) {
+      raise(e);
+    }
+  });
+}
+
+}  // namespace weft::py

@@ -1,0 +1,223 @@
+// SPDX-License-Identifier: Apache-2.0
+// x[key] and x[key] = value: integers, slices, None, ..., integer and boolean arrays, as NumPy has them.
+
+#include <algorithm>
+
+#include "array_type.h"
+
+namespace weft::py {
+
+namespace {
+
+[[noreturn]] void out_of_range(std::int64_t i, int axis, const NDArray& a) {
+  throw Error(ErrorKind::index, "array.index.range",
+              cat("index ", i, " is outside axis ", axis, " of ", describe(a)))
+      .note(cat("legal: ", -a.shape()[axis], " to ", a.shape()[axis] - 1));
+}
+
+bool is_index_array(PyObject* o) {
+  return is_ndarray(o) || PyList_Check(o) || (PyObject_CheckBuffer(o) && !PyLong_Check(o) && !PyBytes_Check(o));
+}
+
+NDArray slice_axis(const NDArray& a, int axis, PyObject* o) {
+  Py_ssize_t start, stop, step;
+  if (PySlice_Unpack(o, &start, &stop, &step) < 0) throw nb::python_error();
+  Py_ssize_t count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(a.shape()[axis]), &start, &stop, step);
+  return a.slice(axis, start, count, step);
+}
+
+std::int64_t to_position(PyObject* o, const NDArray& a, int axis, std::int64_t shown_axis) {
+  Py_ssize_t i = PyNumber_AsSsize_t(o, PyExc_IndexError);
+  if (i == -1 && PyErr_Occurred()) throw nb::python_error();
+  std::int64_t n = a.shape()[axis];
+  if (i < -n || i >= n) out_of_range(i, static_cast<int>(shown_axis), a);
+  return i < 0 ? i + n : i;
+}
+
+struct Parsed {
+  NDArray view;                  // after the basic parts; indexed axes stand at `position`...
+  std::vector<NDArray> arrays;   // one for each indexed axis, which were moved to the front of view
+  int position = 0;              // where the broadcast index axes go in the result
+  bool mask_only = false;
+};
+
+Parsed parse(const NDArray& array, PyObject* key) {
+  std::vector<PyObject*> items;
+  if (PyTuple_Check(key)) {
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) items.push_back(PyTuple_GET_ITEM(key, i));
+  } else {
+    items.push_back(key);
+  }
+  // Convert index arrays first: how many axes does each use?
+  std::vector<NDArray> converted(items.size());
+  bool any_array = false;
+  int used = 0, ellipses = 0;
+  for (std::size_t k = 0; k < items.size(); ++k) {
+    PyObject* o = items[k];
+    if (o == Py_Ellipsis) {
+      ++ellipses;
+    } else if (o == Py_None) {
+    } else if (PyBool_Check(o) || is_index_array(o)) {
+      converted[k] = to_array(o, std::nullopt, array.device(), Copy::when_needed);
+      NDArray& index = converted[k];
+      if (PyList_Check(o) && index.size() == 0) index = index.astype(Elem::int64);
+      if (index.elem() == Elem::boolean) {
+        used += index.ndim();
+        any_array = true;
+      } else if (is_integer(index.elem())) {
+        ++used;
+        any_array |= index.ndim() > 0;
+      } else {
+        throw Error(ErrorKind::index, "array.index.dtype",
+                    cat("an array index must be of integers or bool, not ", name_of(index.elem())));
+      }
+    } else if (PySlice_Check(o) || PyIndex_Check(o)) {
+      ++used;
+    } else {
+      throw Error(ErrorKind::index, "array.index.type",
+                  cat("an index cannot be ", nb::cast<const char*>(nb::handle(o).type().attr("__name__"))))
+          .note("legal: integers, slices, None, ..., arrays of integers or bool");
+    }
+  }
+  if (ellipses > 1) throw Error(ErrorKind::index, "array.index.ellipsis", cat("an index has ", ellipses, " ellipses, at most one is legal"));
+  if (used > array.ndim()) {
+    throw Error(ErrorKind::index, "array.index.count", cat(used, " indices for ", array.ndim(), " dimensions of ", describe(array)));
+  }
+  Parsed out;
+  out.view = array;
+  int axis = 0;                       // in view
+  std::vector<int> axes;              // of view, that arrays index
+  bool separated = false;             // something stands between two index arrays
+  bool open = false, closed = false;
+  auto between = [&] { if (open) closed = true; };
+  auto add = [&](NDArray index, int at) {
+    if (closed) separated = true;
+    open = true;
+    axes.push_back(at);
+    out.arrays.push_back(std::move(index));
+  };
+  for (std::size_t k = 0; k < items.size(); ++k) {
+    PyObject* o = items[k];
+    if (o == Py_Ellipsis) {
+      axis += array.ndim() - used;
+      between();
+    } else if (o == Py_None) {
+      out.view = out.view.expand_dims(axis++);
+      between();
+    } else if (PySlice_Check(o)) {
+      out.view = slice_axis(out.view, axis++, o);
+      between();
+    } else if (converted[k].defined() && converted[k].elem() == Elem::boolean) {
+      const NDArray& mask = converted[k];
+      for (int i = 0; i < mask.ndim(); ++i) {
+        if (mask.shape()[i] != out.view.shape()[axis + i]) {
+          throw Error(ErrorKind::index, "array.index.mask",
+                      cat("a mask of shape ", to_string(mask.shape()), " does not fit axes ", axis, "... of ", describe(out.view)));
+        }
+      }
+      if (mask.ndim() == 0) {   // adds an axis of length 0 or 1
+        bool on = *mask.to(default_device()).host() != 0;
+        out.view = out.view.expand_dims(axis).slice(axis, 0, on ? 1 : 0, 1);
+        ++axis;
+        between();
+        continue;
+      }
+      for (NDArray& index : nonzero(mask)) add(std::move(index), axis++);
+    } else if (converted[k].defined() && (any_array || converted[k].ndim() > 0)) {
+      add(converted[k], axis++);
+    } else {
+      std::int64_t i = to_position(o, out.view, axis, axis);
+      if (any_array) {
+        add(full(array.device(), Elem::int64, Dims{}, Scalar(i)), axis++);
+      } else {
+        out.view = out.view.select(axis, i);
+      }
+    }
+  }
+  if (!out.arrays.empty()) {
+    std::vector<int> order = axes;
+    for (int i = 0; i < out.view.ndim(); ++i) {
+      if (std::find(axes.begin(), axes.end(), i) == axes.end()) order.push_back(i);
+    }
+    out.position = separated ? 0 : axes[0];
+    out.view = out.view.permute(order);
+  }
+  return out;
+}
+
+/// The axes [0, n) moved to `position`.
+NDArray move_front(const NDArray& a, int n, int position) {
+  if (position == 0) return a;
+  std::vector<int> order;
+  for (int i = 0; i < position; ++i) order.push_back(n + i);
+  for (int i = 0; i < n; ++i) order.push_back(i);
+  for (int i = n + position; i < a.ndim(); ++i) order.push_back(i);
+  return a.permute(order);
+}
+int index_ndim(const std::vector<NDArray>& arrays) {
+  int n = 0;
+  for (const NDArray& a : arrays) n = std::max(n, a.ndim());
+  return n;
+}
+
+}  // namespace
+
+std::vector<NDArray> index_arrays(const NDArray& array, PyObject* key, NDArray& view, int& position) {
+  Parsed p = parse(array, key);
+  view = p.view;
+  position = p.position;
+  return p.arrays;
+}
+
+PyObject* get_item(const NDArray& array, PyObject* key) {
+  if (PyLong_CheckExact(key) && array.ndim() > 0) return wrap(array.select(0, to_position(key, array, 0, 0)));
+  if (PySlice_Check(key) && array.ndim() > 0) return wrap(slice_axis(array, 0, key));
+  Parsed p = parse(array, key);
+  if (p.arrays.empty()) return wrap(std::move(p.view));
+  NDArray out = gather(p.view, p.arrays);
+  return wrap(move_front(out, index_ndim(p.arrays), p.position).contiguous());
+}
+
+void set_item(const NDArray& array, PyObject* key, PyObject* value) {
+  Parsed p = parse(array, key);
+  NDArray source;
+  if (is_number(value)) {
+    Scalar s = scalar_of(value);
+    if (s.kind == Kind::complex && !is_complex(array.elem())) {
+      throw Error(ErrorKind::dtype, "array.assign.dtype", cat("a complex number cannot be stored in ", describe(array)));
+    }
+    source = full(array.device(), array.elem(), Dims{}, s);
+  } else {
+    source = to_array(value, std::nullopt, Ref<Device>(), Copy::when_needed);
+    if (is_complex(source.elem()) && !is_complex(array.elem())) {
+      throw Error(ErrorKind::dtype, "array.assign.dtype", cat("complex numbers cannot be stored in ", describe(array)));
+    }
+    if (source.device() != array.device()) source = source.to(array.device());
+  }
+  if (p.arrays.empty()) {
+    while (source.ndim() > p.view.ndim() && source.shape()[0] == 1) source = source.select(0, 0);
+    assign(p.view, source);
+    return;
+  }
+  int n = index_ndim(p.arrays);
+  if (p.position > 0) {
+    // The value's axes are in result order; scatter wants the index axes in front.
+    std::vector<const Dims*> shapes;
+    for (const NDArray& a : p.arrays) shapes.push_back(&a.shape());
+    Dims front = broadcast_shapes(shapes, "index");
+    Dims full_shape;
+    int rest = p.view.ndim() - static_cast<int>(p.arrays.size());
+    for (int i = 0; i < p.position; ++i) full_shape.push_back(p.view.shape()[static_cast<int>(p.arrays.size()) + i]);
+    for (std::int64_t extent : front) full_shape.push_back(extent);
+    for (int i = p.position; i < rest; ++i) full_shape.push_back(p.view.shape()[static_cast<int>(p.arrays.size()) + i]);
+    source = source.broadcast_to(full_shape);
+    std::vector<int> order;
+    for (int i = 0; i < n; ++i) order.push_back(p.position + i);
+    for (int i = 0; i < p.position; ++i) order.push_back(i);
+    for (int i = p.position + n; i < source.ndim(); ++i) order.push_back(i);
+    source = source.permute(order);
+  }
+  scatter(p.view, p.arrays, source, false);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,162 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft.Operation: the callable of one table row. One C type instead of a Python function for each row, so that
+// a call costs the same as an operator; __signature__ and __doc__ come from the row.
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/string.h>
+
+#include <structmember.h>
+
+#include "array_type.h"
+
+namespace weft::py {
+
+// Defined in tensor.cpp: false when no argument is a Tensor.
+bool tensor_operation(Op op, PyObject* const* args, PyObject** out);
+
+namespace {
+
+struct PyOperation {
+  PyObject_HEAD
+  vectorcallfunc vectorcall;
+  Op op;
+};
+PyTypeObject* g_type = nullptr;
+
+NDArray operand_array(PyObject* o, Op op) {
+  NDArray holder;
+  Arg arg{Scalar(0)};
+  if (to_operand(o, nullptr, holder, arg)) return arg.array ? *arg.array : full(default_device(), elem_of(arg.scalar), Dims{}, arg.scalar);
+  throw Error(ErrorKind::dtype, cat("array.", info(op).name, ".array"),
+              cat(info(op).name, " needs arrays, got ", nb::cast<std::string>(nb::handle(o).type().attr("__name__"))));
+}
+
+PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObject* names) noexcept {
+  return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    Op op = reinterpret_cast<PyOperation*>(self)->op;
+    const OpInfo& row = info(op);
+    Py_ssize_t count = PyVectorcall_NARGS(flags);
+    if (count != row.arity || (names && PyTuple_GET_SIZE(names) > 0)) {
+      PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s", std::string(row.name).c_str(), row.arity, row.arity == 1 ? "" : "s");
+      return nullptr;
+    }
+    if (row.arity == 1) {
+      if (is_ndarray(args[0])) return wrap(apply(op, unwrap(args[0])));
+      PyObject* out = nullptr;
+      if (tensor_operation(op, args, &out)) return out;
+      return wrap(apply(op, operand_array(args[0], op)));
+    }
+    if (is_ndarray(args[0]) && is_ndarray(args[1])) return wrap(apply(op, unwrap(args[0]), unwrap(args[1])));
+    PyObject* out = nullptr;
+    if (tensor_operation(op, args, &out)) return out;
+    NDArray held[2];
+    Arg operands[2] = {Scalar(0), Scalar(0)};
+    for (int k = 0; k < 2; ++k) {
+      if (!to_operand(args[k], nullptr, held[k], operands[k])) held[k] = operand_array(args[k], op), operands[k] = Arg(held[k]);
+    }
+    if (!operands[0].array && !operands[1].array) held[0] = operand_array(args[0], op), operands[0] = Arg(held[0]);
+    return wrap(apply(op, operands[0], operands[1]));
+  });
+}
+
+PyObject* get_name(PyObject* self, void*) {
+  std::string_view name = info(reinterpret_cast<PyOperation*>(self)->op).name;
+  return PyUnicode_FromStringAndSize(name.data(), static_cast<Py_ssize_t>(name.size()));
+}
+PyObject* get_doc(PyObject* self, void*) {
+  const OpInfo& row = info(reinterpret_cast<PyOperation*>(self)->op);
+  std::string text = cat(row.name, row.arity == 1 ? "(x, /)\n\n" : "(x1, x2, /)\n\n", row.sentence);
+  return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+}
+PyObject* get_signature(PyObject* self, void*) {
+  return guarded(static_cast<PyObject*>(nullptr), [&] {
+    nb::module_ inspect = nb::module_::import_("inspect");
+    nb::object parameter = inspect.attr("Parameter");
+    nb::object kind = parameter.attr("POSITIONAL_ONLY");
+    nb::list list;
+    if (info(reinterpret_cast<PyOperation*>(self)->op).arity == 1) {
+      list.append(parameter("x", kind));
+    } else {
+      list.append(parameter("x1", kind));
+      list.append(parameter("x2", kind));
+    }
+    return inspect.attr("Signature")(list).release().ptr();
+  });
+}
+PyObject* get_module(PyObject*, void*) { return PyUnicode_FromString("weft"); }
+PyObject* representation(PyObject* self) {
+  return PyUnicode_FromFormat("<weft operation %s>", std::string(info(reinterpret_cast<PyOperation*>(self)->op).name).c_str());
+}
+
+PyGetSetDef g_getset[] = {
+    {"__name__", get_name, nullptr, nullptr, nullptr},
+    {"__qualname__", get_name, nullptr, nullptr, nullptr},
+    {"__doc__", get_doc, nullptr, nullptr, nullptr},
+    {"__signature__", get_signature, nullptr, nullptr, nullptr},
+    {"__module__", get_module, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+PyMemberDef g_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(PyOperation, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+void type_dealloc(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  type->tp_free(self);
+  Py_DECREF(type);
+}
+
+std::string_view rule_name(Rule rule) {
+  static constexpr std::string_view names[] = {"same", "boolean", "real", "widen"};
+  return names[static_cast<int>(rule)];
+}
+
+}  // namespace
+
+void bind_operations(nb::module_& m) {
+  PyType_Slot slots[] = {
+      {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)}, {Py_tp_getset, g_getset}, {Py_tp_members, g_members},
+      {Py_tp_repr, reinterpret_cast<void*>(representation)}, {Py_tp_dealloc, reinterpret_cast<void*>(type_dealloc)},
+      {0, nullptr},
+  };
+  PyType_Spec spec = {"weft.Operation", sizeof(PyOperation), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+  g_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  if (!g_type) throw nb::python_error();
+  nb::dict operations;
+  nb::list rows;
+  for (int i = 0; i < kOps; ++i) {
+    Op op = static_cast<Op>(i);
+    const OpInfo& row = info(op);
+    PyObject* self = g_type->tp_alloc(g_type, 0);
+    reinterpret_cast<PyOperation*>(self)->vectorcall = call;
+    reinterpret_cast<PyOperation*>(self)->op = op;
+    operations[std::string(row.name).c_str()] = nb::steal(self);
+    nb::dict d;
+    d["name"] = std::string(row.name);
+    d["arity"] = row.arity;
+    d["rule"] = std::string(rule_name(row.rule));
+    d["types"] = static_cast<int>(row.types);
+    d["differentiable"] = row.differentiable;
+    d["domain"] = std::string(row.domain);
+    d["value"] = std::string(row.value);
+    d["gradient"] = std::string(row.gradient);
+    d["sentence"] = std::string(row.sentence);
+    rows.append(d);
+  }
+  m.attr("operations") = operations;
+  m.attr("elementwise_rows") = rows;
+  nb::list reductions;
+  for (int i = 0; i < kReduceOps; ++i) {
+    const ReduceInfo& row = info(static_cast<ReduceOp>(i));
+    nb::dict d;
+    d["name"] = std::string(row.name);
+    d["rule"] = std::string(rule_name(row.rule));
+    d["types"] = static_cast<int>(row.types);
+    d["has_identity"] = row.has_identity;
+    d["sentence"] = std::string(row.sentence);
+    reductions.append(d);
+  }
+  m.attr("reduce_rows") = reductions;
+}
+
+}  // namespace weft::py

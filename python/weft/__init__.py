@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weft: one tensor program, woven onto every accelerator.
+
+The array functions of this namespace follow the Python array API standard 2024.12.
+"""
+
+from ._core import (
+    ArgumentError,
+    Device,
+    DeviceError,
+    DTypeError,
+    Error,
+    Fault,
+    IndexError,
+    IOError,
+    NDArray,
+    OutOfMemoryError,
+    ParseError,
+    ScheduleError,
+    ShapeError,
+    dtype,
+    get_threads,
+    set_threads,
+)
+from ._core import (
+    bfloat16,
+    bool,
+    complex64,
+    complex128,
+    float16,
+    float32,
+    float64,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from ._devices import device, devices, use
+from ._namespace import *  # noqa: F401,F403
+from ._namespace import __all__ as _namespace_all
+from . import _namespace, linalg, fft, random
+from .io import load_arrays, load_safetensors, save, save_safetensors, savez
+
+__version__ = "0.1.0"
+__array_api_version__ = "2024.12"
+
+_dtypes = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
+           "bfloat16", "float32", "float64", "complex64", "complex128"]
+__all__ = [
+    *_namespace_all, *_dtypes, "NDArray", "Device", "dtype", "device", "devices", "use", "set_threads", "get_threads",
+    "linalg", "fft", "random", "save", "savez", "load_arrays", "save_safetensors", "load_safetensors",
+    "Error", "ArgumentError", "ShapeError", "DTypeError", "IndexError", "OutOfMemoryError", "ScheduleError",
+    "DeviceError", "Fault", "ParseError", "IOError",
+]
+
+
+def __getattr__(name):
+    # Loaded on first use: importing weft stays quick.
+    if name in ("nn", "optim", "init", "data", "torch", "rpc", "te", "script", "wse", "vta", "ir"):
+        import importlib
+
+        try:
+            return importlib.import_module(f"weft.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"weft.{name}":
+                raise
+    raise AttributeError(f"module 'weft' has no attribute {name!r}")

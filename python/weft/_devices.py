@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Devices by name, and the default device."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+
+from . import _core
+
+
+def device(name) -> _core.Device:
+    """The device of a name such as "cpu"."""
+    return _core.open_device(name)
+
+
+def devices() -> list[_core.Device]:
+    """Every device known to this process."""
+    return [_core.open_device("cpu")]
+
+
+@contextlib.contextmanager
+def use(name):
+    """Makes a device the default inside a with statement."""
+    before = _core.open_device(None)
+    _core.set_default_device(name)
+    try:
+        yield _core.open_device(None)
+    finally:
+        _core.set_default_device(before)
+
+
+if os.environ.get("WEFT_DEVICE"):
+    _core.set_default_device(os.environ["WEFT_DEVICE"])

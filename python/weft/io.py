@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays in files: .npy, .npz and .safetensors, read with every size checked against the file."""
+
+from __future__ import annotations
+
+import ast
+import json
+import math
+import os
+import struct
+import tempfile
+import zipfile
+
+from . import _core
+
+_NPY = {"bool": "|b1", "int8": "|i1", "uint8": "|u1", "int16": "<i2", "uint16": "<u2", "int32": "<i4", "uint32": "<u4",
+        "int64": "<i8", "uint64": "<u8", "float16": "<f2", "float32": "<f4", "float64": "<f8", "complex64": "<c8",
+        "complex128": "<c16"}
+_FROM_NPY = {v: k for k, v in _NPY.items()}
+_ST = {"bool": "BOOL", "int8": "I8", "uint8": "U8", "int16": "I16", "uint16": "U16", "int32": "I32", "uint32": "U32",
+       "int64": "I64", "uint64": "U64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",
+       "complex64": "C64"}
+_FROM_ST = {v: k for k, v in _ST.items()}
+_HEADER_LIMIT = 100 << 20
+
+
+def _refuse(code, text):
+    error = _core.IOError(f"error[io.{code}]: {text}")
+    error.code, error.message, error.kind = f"io.{code}", text, "io"
+    raise error
+
+
+def _write(path, parts):
+    """Writes beside the file and renames: a reader sees the old file or the whole new one."""
+    path = os.fspath(path)
+    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".weft-")
+    try:
+        with os.fdopen(handle, "wb") as f:
+            for part in parts:
+                f.write(part)
+        os.replace(temporary, path)
+    except BaseException:
+        os.unlink(temporary)
+        raise
+
+
+def _npy_bytes(x):
+    name = x.dtype.name
+    if name not in _NPY:
+        _refuse("npy.dtype", f"the npy format has no {name}; convert the array or use safetensors")
+    header = repr({"descr": _NPY[name], "fortran_order": False, "shape": tuple(x.shape)})
+    header += " " * (-(10 + len(header) + 1) % 64) + "\n"
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode("latin1"), _core._to_bytes(x)
+
+
+def save(path, x):
+    """One array as .npy."""
+    _write(path, _npy_bytes(x))
+
+
+def savez(path, **arrays):
+    """Named arrays as .npz."""
+    import io
+
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_STORED) as archive:
+        for name, x in arrays.items():
+            archive.writestr(f"{name}.npy", b"".join(_npy_bytes(x)))
+    _write(path, [buffer.getvalue()])
+
+
+def _parse_npy(raw, where):
+    if raw[:6] != b"\x93NUMPY" or len(raw) < 10:
+        _refuse("npy.magic", f"{where} does not begin like an npy file")
+    major = raw[6]
+    if major == 1:
+        start, length = 10, struct.unpack("<H", raw[8:10])[0]
+    elif major in (2, 3):
+        if len(raw) < 12:
+            _refuse("npy.truncated", f"{where} ends inside its header")
+        start, length = 12, struct.unpack("<I", raw[8:12])[0]
+    else:
+        _refuse("npy.version", f"{where} is of npy version {major}, known are 1 to 3")
+    if start + length > len(raw):
+        _refuse("npy.truncated", f"{where} announces a header of {length} bytes and has {len(raw) - start}")
+    try:
+        header = ast.literal_eval(raw[start:start + length].decode("latin1"))
+        descr, fortran, shape = header["descr"], header["fortran_order"], tuple(header["shape"])
+    except (ValueError, SyntaxError, KeyError, TypeError):
+        _refuse("npy.header", f"{where} has an unreadable header")
+    if descr not in _FROM_NPY:
+        _refuse("npy.dtype", f"{where} holds elements of type {descr!r}; known: {', '.join(_FROM_NPY)}")
+    if not all(isinstance(n, int) and n >= 0 for n in shape):
+        _refuse("npy.shape", f"{where} has the shape {shape}")
+    dtype = _core.dtype(_FROM_NPY[descr])
+    need = math.prod(shape) * dtype.itemsize
+    body = raw[start + length:]
+    if len(body) < need:
+        _refuse("npy.truncated", f"{where} needs {need} bytes of elements and has {len(body)}")
+    if fortran:
+        return _core._from_bytes(body[:need], tuple(reversed(shape)), dtype).permute(tuple(reversed(range(len(shape)))))
+    return _core._from_bytes(body[:need], shape, dtype)
+
+
+def load_arrays(path):
+    """The array of a .npy file, a dict of arrays of a .npz or .safetensors file."""
+    path = os.fspath(path)
+    with open(path, "rb") as f:
+        magic = f.read(6)
+    if magic == b"\x93NUMPY":
+        with open(path, "rb") as f:
+            return _parse_npy(f.read(), path)
+    if magic[:2] == b"PK":
+        try:
+            with zipfile.ZipFile(path) as archive:
+                out = {}
+                for name in archive.namelist():
+                    out[name[:-4] if name.endswith(".npy") else name] = _parse_npy(archive.read(name), f"{path}:{name}")
+                return out
+        except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+            _refuse("npz.damaged", f"{path} is a damaged archive ({error})")
+    return load_safetensors(path)
+
+
+def save_safetensors(path, arrays, metadata=None):
+    """Named arrays as .safetensors."""
+    header, parts, at = {}, [], 0
+    if metadata:
+        header["__metadata__"] = {str(k): str(v) for k, v in metadata.items()}
+    for name, x in arrays.items():
+        if x.dtype.name not in _ST:
+            _refuse("safetensors.dtype", f"safetensors has no {x.dtype.name}")
+        raw = _core._to_bytes(x)
+        header[name] = {"dtype": _ST[x.dtype.name], "shape": list(x.shape), "data_offsets": [at, at + len(raw)]}
+        parts.append(raw)
+        at += len(raw)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    _write(path, [struct.pack("<Q", len(text)), text, *parts])
+
+
+def load_safetensors(path):
+    """A dict of the arrays of a .safetensors file."""
+    path = os.fspath(path)
+    size = os.path.getsize(path)
+    with open(path, "rb") as f:
+        head = f.read(8)
+        if len(head) < 8:
+            _refuse("safetensors.truncated", f"{path} has {len(head)} bytes, too few for a header")
+        length = struct.unpack("<Q", head)[0]
+        if length > min(size - 8, _HEADER_LIMIT):
+            _refuse("safetensors.header", f"{path} announces a header of {length} bytes in a file of {size}")
+        try:
+            header = json.loads(f.read(length))
+            if not isinstance(header, dict):
+                raise ValueError("not an object")
+        except (ValueError, UnicodeDecodeError) as error:
+            _refuse("safetensors.header", f"{path} has an unreadable header ({error})")
+        body = f.read()
+    out = {}
+    for name, entry in header.items():
+        if name == "__metadata__":
+            continue
+        try:
+            kind, shape, (begin, end) = entry["dtype"], tuple(entry["shape"]), entry["data_offsets"]
+            legal = all(isinstance(n, int) and n >= 0 for n in (*shape, begin, end))
+        except (KeyError, TypeError, ValueError):
+            legal = False
+        if not legal:
+            _refuse("safetensors.entry", f"{path} describes tensor {name!r} wrongly")
+        if kind not in _FROM_ST:
+            _refuse("safetensors.dtype", f"{path} holds {name!r} of type {kind!r}")
+        dtype = _core.dtype(_FROM_ST[kind])
+        if begin > end or end > len(body) or end - begin != math.prod(shape) * dtype.itemsize:
+            _refuse("safetensors.range", f"{path} places {name!r} at bytes {begin} to {end} of {len(body)}, shape {shape}")
+        out[name] = _core._from_bytes(body[begin:end], shape, dtype)
+    return out

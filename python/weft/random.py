@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Random numbers from Philox 4x32-10: counter-based, the same stream on every device.
+
+`key(seed)` makes an explicit key; every function takes `key=` and then depends on it alone. Without a key the
+module's default generator, set by `seed(n)`, is used and advanced.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import threading
+
+from . import _core
+
+_lock = threading.Lock()
+_state = {"key": int.from_bytes(os.urandom(8), "little"), "offset": 0}
+
+
+class Key:
+    """A position in the stream of one seed."""
+
+    __slots__ = ("seed", "offset")
+
+    def __init__(self, seed: int, offset: int = 0):
+        self.seed, self.offset = seed & (2**64 - 1), offset & (2**64 - 1)
+
+    def __repr__(self):
+        return f"weft.random.Key({self.seed}, {self.offset})"
+
+    def split(self, n: int = 2) -> list[Key]:
+        """n keys whose streams are unrelated to each other's and to this one's."""
+        words = _core._random_bits(self.seed, (self.offset ^ (1 << 63)) & (2**64 - 1), 2 * n).tolist()
+        return [Key(words[2 * i] | (words[2 * i + 1] << 32)) for i in range(n)]
+
+
+def key(seed: int) -> Key:
+    """A key for explicit use."""
+    return Key(seed)
+
+
+def split(key: Key, n: int = 2) -> list[Key]:
+    """n independent keys."""
+    return key.split(n)
+
+
+def seed(value: int) -> None:
+    """Restarts the default generator."""
+    with _lock:
+        _state["key"], _state["offset"] = value & (2**64 - 1), 0
+
+
+def _take(count, key):
+    """(seed, first counter) for `count` 32-bit words, four to a counter."""
+    if key is not None:
+        return key.seed, key.offset
+    with _lock:
+        offset = _state["offset"]
+        _state["offset"] += (count + 3) // 4
+        return _state["key"], offset
+
+
+def _size(shape):
+    shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    return shape, math.prod(shape)
+
+
+def uniform(shape=(), low=0.0, high=1.0, *, dtype=None, device=None, key=None):
+    """Uniform in [low, high)."""
+    shape, n = _size(shape)
+    dtype = _core.dtype("float32" if dtype is None else dtype)
+    wide = dtype.name == "float64"
+    s, offset = _take(2 * n if wide else n, key)
+    x = _core._random_uniform(s, offset, n, wide).reshape(shape)
+    if high != 1.0 or low != 0.0:
+        x = x * (high - low) + low
+    return _place(x, dtype, device)
+
+
+def normal(shape=(), mean=0.0, std=1.0, *, dtype=None, device=None, key=None):
+    """Normal (Gaussian)."""
+    shape, n = _size(shape)
+    dtype = _core.dtype("float32" if dtype is None else dtype)
+    wide = dtype.name == "float64"
+    s, offset = _take(4 * ((n + 1) // 2) if wide else 2 * ((n + 1) // 2), key)
+    x = _core._random_normal(s, offset, n, wide).reshape(shape)
+    if std != 1.0:
+        x = x * std
+    return _place(x + mean if mean != 0.0 else x, dtype, device)
+
+
+def integers(low, high, shape=(), *, dtype=None, device=None, key=None):
+    """Integers in [low, high)."""
+    shape, n = _size(shape)
+    if high <= low:
+        raise _core.ArgumentError(f"error[random.integers.range]: no integers in [{low}, {high})")
+    s, offset = _take(2 * n, key)
+    words = _core._random_bits(s, offset, 2 * n).astype("uint64")
+    words = words[0::2] | (words[1::2] << 32)
+    x = (words % (high - low)).astype("int64") + low
+    return _place(x.reshape(shape), _core.dtype("int64" if dtype is None else dtype), device)
+
+
+def bernoulli(p, shape=(), *, device=None, key=None):
+    """True with probability p."""
+    return uniform(shape, device=device, key=key) < p
+
+
+def permutation(n, *, device=None, key=None):
+    """The numbers 0..n-1 in random order."""
+    import weft
+
+    s, offset = _take(2 * n, key)
+    words = _core._random_bits(s, offset, 2 * n).astype("uint64")
+    return weft.argsort(words[0::2] | (words[1::2] << 32))
+
+
+def choice(x, shape=(), *, key=None):
+    """Entries of x (an array or a number of choices), with replacement."""
+    import weft
+
+    n = x if isinstance(x, int) else x.shape[0]
+    at = integers(0, n, shape, key=key)
+    return at if isinstance(x, int) else weft.take(x, at, axis=0)
+
+
+def _place(x, dtype, device):
+    x = x.astype(dtype, copy=False)
+    return x if device is None else x.to(device)

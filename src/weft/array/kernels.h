@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The tables of compiled kernels: operation x element type -> function over contiguous runs. Filled once,
+// from the best set that the processor can run. Everything about layout happens outside (nest.h).
+
+#include <cstdint>
+
+#include "weft/array/elem.h"
+
+namespace weft {
+
+enum class Op : std::uint16_t {
+#define UNARY(name, ...) name,
+#define BINARY(name, ...) name,
+#include "weft/array/ops/elementwise.def"
+#undef UNARY
+#undef BINARY
+  count_,
+};
+inline constexpr int kOps = static_cast<int>(Op::count_);
+
+enum class ReduceOp : std::uint16_t {
+#define REDUCE(name, ...) name,
+#include "weft/array/ops/reduce.def"
+#undef REDUCE
+  count_,
+};
+inline constexpr int kReduceOps = static_cast<int>(ReduceOp::count_);
+
+/// out[i] = f(in[0][i], in[1][i]); `out` may be the same memory as an input.
+using ElementwiseFn = void (*)(std::int64_t n, const void* const* in, void* out);
+/// *acc = combine(*acc, in[0], ..., in[n-1]) in a fixed order that depends on n alone.
+using ReduceFn = void (*)(std::int64_t n, const void* in, void* acc);
+/// acc[i] = combine(acc[i], in[i]).
+using AccumulateFn = void (*)(std::int64_t n, const void* in, void* acc);
+/// Running combination, inclusive; `acc` carries over between calls.
+using ScanFn = void (*)(std::int64_t n, const void* in, void* out, void* acc);
+using CastFn = void (*)(std::int64_t n, const void* in, void* out);
+using SelectFn = void (*)(std::int64_t n, const bool* condition, const void* a, const void* b, void* out);
+
+struct KernelTable {
+  ElementwiseFn elementwise[kOps][kElems] = {};
+  ReduceFn reduce[kReduceOps][kElems] = {};
+  AccumulateFn accumulate[kReduceOps][kElems] = {};
+  ScanFn scan[kReduceOps][kElems] = {};
+  CastFn cast[kElems][kElems] = {};
+  SelectFn select[kElems] = {};
+};
+
+/// The table for this processor.
+const KernelTable& kernels();
+
+}  // namespace weft

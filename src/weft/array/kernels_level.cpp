@@ -1,0 +1,308 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernels of one group of element types for one processor level. Compiled once for each pair
+// (WEFT_GROUP: 0 integers, 1 reals, 2 bool and complex, 3 casts; WEFT_LEVEL: a name).
+
+#include <cstring>
+
+#include "weft/array/kernels.h"
+#include "weft/array/ops/value.h"
+
+#define WEFT_JOIN2(a, b) a##_##b
+#define WEFT_JOIN(a, b) WEFT_JOIN2(a, b)
+#define WEFT_FILL(group) WEFT_JOIN(WEFT_JOIN(fill, group), WEFT_LEVEL)
+
+namespace weft {
+namespace {
+
+constexpr int B = 1, I = 2, U = 4, F = 8, C = 16;
+
+template <typename T>
+constexpr int category() {
+  if constexpr (std::is_same_v<T, bool>) return B;
+  else if constexpr (is_cx<T>) return C;
+  else if constexpr (is_fl<T>) return F;
+  else if constexpr (std::is_signed_v<T>) return I;
+  else return U;
+}
+
+#define UNARY(name, rule, types, value, grad, domain, sentence) \
+  struct Row_##name {                                           \
+    static constexpr int kTypes = types, kArity = 1;            \
+    template <typename T>                                       \
+    WEFT_INLINE auto f(T x) { return value; }                   \
+  };
+#define BINARY(name, rule, types, value, gx, gy, domain, sentence) \
+  struct Row_##name {                                              \
+    static constexpr int kTypes = types, kArity = 2;               \
+    template <typename T>                                          \
+    WEFT_INLINE auto f(T x, T y) { return value; }                 \
+  };
+#include "weft/array/ops/elementwise.def"
+#undef UNARY
+#undef BINARY
+#define REDUCE(name, rule, types, value, identity, sentence) \
+  struct Reduce_##name {                                     \
+    static constexpr int kTypes = types;                     \
+    template <typename T>                                    \
+    WEFT_INLINE T f(T a, T x) { return value; }              \
+  };
+#include "weft/array/ops/reduce.def"
+#undef REDUCE
+
+// Tails run through the same loop on a padded copy, so that an element's result does not depend on where in
+// the array it stands (vector mathematics and scalar mathematics may differ in the last bit).
+constexpr std::int64_t kPad = 64;
+
+template <typename Row, typename T>
+void unary(std::int64_t n, const void* const* in, void* out_) {
+  using R = decltype(Row::template f<T>(T{}));
+  const T* x = static_cast<const T*>(in[0]);
+  R* out = static_cast<R*>(out_);
+  if constexpr (!is_fl<T>) {
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < n; ++i) out[i] = Row::template f<T>(x[i]);
+    return;
+  } else {
+    std::int64_t whole = n / kPad * kPad;
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < whole; ++i) out[i] = Row::template f<T>(x[i]);
+    std::int64_t rest = n - whole;
+    if (rest == 0) return;
+    // Rounded up to 16, the widest vector of float32: a short array pays one or two vectors, not kPad.
+    std::int64_t padded = (rest + 15) & ~std::int64_t{15};
+    alignas(64) T buffer[kPad];
+    alignas(64) R result[kPad];
+    for (std::int64_t i = 0; i < rest; ++i) buffer[i] = x[whole + i];
+    for (std::int64_t i = rest; i < padded; ++i) buffer[i] = T(1);
+    for (std::int64_t j = 0; j < padded; j += 16) {
+#pragma GCC ivdep
+      for (std::int64_t i = 0; i < 16; ++i) result[j + i] = Row::template f<T>(buffer[j + i]);
+    }
+    for (std::int64_t i = 0; i < rest; ++i) out[whole + i] = result[i];
+  }
+}
+
+template <typename Row, typename T>
+void binary(std::int64_t n, const void* const* in, void* out_) {
+  using R = decltype(Row::template f<T>(T{}, T{}));
+  const T* x = static_cast<const T*>(in[0]);
+  const T* y = static_cast<const T*>(in[1]);
+  R* out = static_cast<R*>(out_);
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < n; ++i) out[i] = Row::template f<T>(x[i], y[i]);
+}
+
+template <typename Row, typename T>
+void reduce(std::int64_t n, const void* in, void* acc_) {
+  const T* x = static_cast<const T*>(in);
+  T* acc = static_cast<T*>(acc_);
+  constexpr int kLanes = 128 / static_cast<int>(sizeof(T)) < 16 ? 16 : 128 / static_cast<int>(sizeof(T));
+  std::int64_t i = 0;
+  if (n >= 2 * kLanes) {
+    T lanes[kLanes];
+    for (int l = 0; l < kLanes; ++l) lanes[l] = x[l];
+    for (i = kLanes; i + kLanes <= n; i += kLanes) {
+      for (int l = 0; l < kLanes; ++l) lanes[l] = Row::template f<T>(lanes[l], x[i + l]);
+    }
+    for (int width = kLanes / 2; width; width /= 2) {
+      for (int l = 0; l < width; ++l) lanes[l] = Row::template f<T>(lanes[l], lanes[l + width]);
+    }
+    *acc = Row::template f<T>(*acc, lanes[0]);
+  }
+  T value = *acc;
+  for (; i < n; ++i) value = Row::template f<T>(value, x[i]);
+  *acc = value;
+}
+
+template <typename Row, typename T>
+void accumulate(std::int64_t n, const void* in, void* acc_) {
+  const T* x = static_cast<const T*>(in);
+  T* acc = static_cast<T*>(acc_);
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < n; ++i) acc[i] = Row::template f<T>(acc[i], x[i]);
+}
+
+template <typename Row, typename T>
+void scan(std::int64_t n, const void* in, void* out_, void* acc_) {
+  const T* x = static_cast<const T*>(in);
+  T* out = static_cast<T*>(out_);
+  T acc = *static_cast<T*>(acc_);
+  for (std::int64_t i = 0; i < n; ++i) out[i] = acc = Row::template f<T>(acc, x[i]);
+  *static_cast<T*>(acc_) = acc;
+}
+
+template <typename T>
+void select(std::int64_t n, const bool* condition, const void* a_, const void* b_, void* out_) {
+  const T* a = static_cast<const T*>(a_);
+  const T* b = static_cast<const T*>(b_);
+  T* out = static_cast<T*>(out_);
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < n; ++i) out[i] = condition[i] ? a[i] : b[i];
+}
+
+template <typename T>
+void fill(KernelTable& table, Elem elem) {
+  const int e = static_cast<int>(elem);
+#define UNARY(name, ...)                                                   \
+  if constexpr ((Row_##name::kTypes & category<T>()) != 0)                 \
+    table.elementwise[static_cast<int>(Op::name)][e] = unary<Row_##name, T>;
+#define BINARY(name, ...)                                                  \
+  if constexpr ((Row_##name::kTypes & category<T>()) != 0)                 \
+    table.elementwise[static_cast<int>(Op::name)][e] = binary<Row_##name, T>;
+#include "weft/array/ops/elementwise.def"
+#undef UNARY
+#undef BINARY
+#define REDUCE(name, ...)                                                             \
+  if constexpr ((Reduce_##name::kTypes & category<T>()) != 0) {                       \
+    table.reduce[static_cast<int>(ReduceOp::name)][e] = reduce<Reduce_##name, T>;     \
+    table.accumulate[static_cast<int>(ReduceOp::name)][e] = accumulate<Reduce_##name, T>; \
+    table.scan[static_cast<int>(ReduceOp::name)][e] = scan<Reduce_##name, T>;         \
+  }
+#include "weft/array/ops/reduce.def"
+#undef REDUCE
+  table.select[e] = select<T>;
+}
+
+#if WEFT_GROUP == 3
+// ---- casts
+struct Half { _Float16 v; };
+struct Brain { std::uint16_t bits; };
+
+WEFT_INLINE float widen(Half x) { return static_cast<float>(x.v); }
+WEFT_INLINE float widen(Brain x) {
+  std::uint32_t bits = static_cast<std::uint32_t>(x.bits) << 16;
+  float f;
+  std::memcpy(&f, &bits, 4);
+  return f;
+}
+WEFT_INLINE Brain to_brain(float x) {
+  std::uint32_t bits;
+  std::memcpy(&bits, &x, 4);
+  std::uint32_t rounded = (bits + 0x7fffu + ((bits >> 16) & 1)) >> 16;
+  std::uint32_t quiet = (bits >> 16) | 0x40u;
+  return {static_cast<std::uint16_t>(x != x ? quiet : rounded)};
+}
+
+template <typename To, typename From>
+WEFT_INLINE To convert(From x) {
+  if constexpr (std::is_same_v<To, From>) {
+    return x;
+  } else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, Brain>) {
+    return convert<To>(widen(x));
+  } else if constexpr (is_cx<From>) {
+    if constexpr (is_cx<To>) return To(static_cast<typename To::value_type>(x.real()), static_cast<typename To::value_type>(x.imag()));
+    else if constexpr (std::is_same_v<To, bool>) return x.real() != 0 || x.imag() != 0;
+    else return convert<To>(x.real());
+  } else if constexpr (is_cx<To>) {
+    return To(static_cast<typename To::value_type>(x), 0);
+  } else if constexpr (std::is_same_v<To, bool>) {
+    return x != From(0);
+  } else if constexpr (std::is_same_v<To, Half>) {
+    return {static_cast<_Float16>(x)};
+  } else if constexpr (std::is_same_v<To, Brain>) {
+    if constexpr (std::is_same_v<From, double> || (is_int<From> && sizeof(From) >= 4)) {
+      // Round to odd at 24 bits first: rounding twice would be wrong for halves.
+      double d = static_cast<double>(x);
+      float f = static_cast<float>(d);
+      if (static_cast<double>(f) != d && f == f && std::fabs(f) < std::numeric_limits<float>::infinity()) {
+        std::uint32_t bits;
+        std::memcpy(&bits, &f, 4);
+        if ((std::fabs(static_cast<double>(f)) > std::fabs(d))) bits -= 1;
+        bits |= 1;
+        std::memcpy(&f, &bits, 4);
+      }
+      return to_brain(f);
+    } else {
+      return to_brain(static_cast<float>(x));
+    }
+  } else if constexpr (is_fl<From> && is_int<To>) {
+    if constexpr (sizeof(To) < 4) return static_cast<To>(static_cast<std::int32_t>(x));
+    else if constexpr (std::is_same_v<To, std::uint64_t>)
+      return x < From(9223372036854775808.0) ? static_cast<To>(static_cast<std::int64_t>(x))
+                                             : static_cast<To>(static_cast<std::int64_t>(x - From(9223372036854775808.0))) ^ (To{1} << 63);
+    else if constexpr (std::is_same_v<To, std::uint32_t>) return static_cast<To>(static_cast<std::int64_t>(x));
+    else return static_cast<To>(x);
+  } else {
+    return static_cast<To>(x);
+  }
+}
+
+template <typename From, typename To>
+void cast(std::int64_t n, const void* in, void* out_) {
+  if constexpr (std::is_same_v<From, To>) {
+    std::memcpy(out_, in, static_cast<std::size_t>(n) * sizeof(To));
+  } else {
+    const From* x = static_cast<const From*>(in);
+    To* out = static_cast<To*>(out_);
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < n; ++i) out[i] = convert<To>(x[i]);
+  }
+}
+
+template <typename From>
+void fill_casts(KernelTable& table, Elem from) {
+  CastFn* row = table.cast[static_cast<int>(from)];
+  int e = 0;
+  row[e++] = cast<From, bool>;
+  row[e++] = cast<From, std::int8_t>;
+  row[e++] = cast<From, std::int16_t>;
+  row[e++] = cast<From, std::int32_t>;
+  row[e++] = cast<From, std::int64_t>;
+  row[e++] = cast<From, std::uint8_t>;
+  row[e++] = cast<From, std::uint16_t>;
+  row[e++] = cast<From, std::uint32_t>;
+  row[e++] = cast<From, std::uint64_t>;
+  row[e++] = cast<From, Half>;
+  row[e++] = cast<From, Brain>;
+  row[e++] = cast<From, float>;
+  row[e++] = cast<From, double>;
+  row[e++] = cast<From, cfloat>;
+  row[e++] = cast<From, cdouble>;
+}
+#endif
+
+}  // namespace
+
+#if WEFT_GROUP == 0
+void WEFT_FILL(integers)(KernelTable& table) {
+  fill<std::int8_t>(table, Elem::int8);
+  fill<std::int16_t>(table, Elem::int16);
+  fill<std::int32_t>(table, Elem::int32);
+  fill<std::int64_t>(table, Elem::int64);
+  fill<std::uint8_t>(table, Elem::uint8);
+  fill<std::uint16_t>(table, Elem::uint16);
+  fill<std::uint32_t>(table, Elem::uint32);
+  fill<std::uint64_t>(table, Elem::uint64);
+}
+#elif WEFT_GROUP == 1
+void WEFT_FILL(reals)(KernelTable& table) {
+  fill<float>(table, Elem::float32);
+  fill<double>(table, Elem::float64);
+}
+#elif WEFT_GROUP == 2
+void WEFT_FILL(others)(KernelTable& table) {
+  fill<bool>(table, Elem::boolean);
+  fill<cfloat>(table, Elem::complex64);
+  fill<cdouble>(table, Elem::complex128);
+}
+#else
+void WEFT_FILL(casts)(KernelTable& table) {
+  fill_casts<bool>(table, Elem::boolean);
+  fill_casts<std::int8_t>(table, Elem::int8);
+  fill_casts<std::int16_t>(table, Elem::int16);
+  fill_casts<std::int32_t>(table, Elem::int32);
+  fill_casts<std::int64_t>(table, Elem::int64);
+  fill_casts<std::uint8_t>(table, Elem::uint8);
+  fill_casts<std::uint16_t>(table, Elem::uint16);
+  fill_casts<std::uint32_t>(table, Elem::uint32);
+  fill_casts<std::uint64_t>(table, Elem::uint64);
+  fill_casts<Half>(table, Elem::float16);
+  fill_casts<Brain>(table, Elem::bfloat16);
+  fill_casts<float>(table, Elem::float32);
+  fill_casts<double>(table, Elem::float64);
+  fill_casts<cfloat>(table, Elem::complex64);
+  fill_casts<cdouble>(table, Elem::complex128);
+}
+#endif
+
+}  // namespace weft

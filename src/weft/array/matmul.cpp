@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <complex>
+#include <cstring>
+
+#include "weft/array/gemm.h"
+#include "weft/array/ops.h"
+#include "weft/runtime/pool.h"
+
+namespace weft {
+
+#if defined(WEFT_X86_LEVELS)
+#define WEFT_LEVELS(X) X(base) X(avx2) X(avx512)
+#else
+#define WEFT_LEVELS(X) X(base)
+#endif
+#define WEFT_DECLARE(level) void fill_gemm_##level(GemmTable& table);
+WEFT_LEVELS(WEFT_DECLARE)
+#undef WEFT_DECLARE
+
+const GemmTable& gemm_table() {
+  static const GemmTable table = [] {
+    GemmTable t;
+#if defined(WEFT_X86_LEVELS)
+    __builtin_cpu_init();
+    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
+      fill_gemm_avx512(t);
+      return t;
+    }
+    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
+      fill_gemm_avx2(t);
+      return t;
+    }
+#endif
+    fill_gemm_base(t);
+    return t;
+  }();
+  return table;
+}
+
+namespace {
+
+/// Types without a blocked kernel: rows of B are added up, which vectorizes.
+template <typename T>
+void plain(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row, std::int64_t a_col, const T* b,
+           std::int64_t b_row, std::int64_t b_col, T* c, std::int64_t ldc) {
+  runtime::Pool::shared().parallel_for(m, std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, n * k)), [&](std::int64_t i, std::int64_t end) {
+    for (; i < end; ++i) {
+      T* row = c + i * ldc;
+      std::fill(row, row + n, T(0));
+      for (std::int64_t p = 0; p < k; ++p) {
+        const T x = a[i * a_row + p * a_col];
+        const T* in = b + p * b_row;
+        if constexpr (std::is_same_v<T, bool>) {
+          for (std::int64_t j = 0; j < n; ++j) row[j] = row[j] | (x & in[j * b_col]);
+        } else if (b_col == 1) {
+          for (std::int64_t j = 0; j < n; ++j) row[j] = static_cast<T>(row[j] + x * in[j]);
+        } else {
+          for (std::int64_t j = 0; j < n; ++j) row[j] = static_cast<T>(row[j] + x * in[j * b_col]);
+        }
+      }
+    }
+  });
+}
+
+struct Matrix { std::int64_t rows, cols, row, col; };
+
+template <typename T, typename F>
+void batches(F fn, const NDArray& a, const NDArray& b, const NDArray& out, std::int64_t m, std::int64_t n, std::int64_t k) {
+  const int nd = out.ndim();
+  Dims batch(out.shape().data(), nd - 2);
+  std::int64_t count = 1;
+  for (std::int64_t extent : batch) count *= extent;
+  auto run = [&](std::int64_t begin, std::int64_t end) {
+    for (; begin < end; ++begin) {
+      std::int64_t at_a = 0, at_b = 0, rest = begin;
+      for (int i = nd - 3; i >= 0; --i) {
+        std::int64_t x = rest % batch[i];
+        rest /= batch[i];
+        at_a += x * a.strides()[i];
+        at_b += x * b.strides()[i];
+      }
+      fn(m, n, k, reinterpret_cast<const T*>(a.host()) + at_a, a.strides()[nd - 2], a.strides()[nd - 1],
+         reinterpret_cast<const T*>(b.host()) + at_b, b.strides()[nd - 2], b.strides()[nd - 1],
+         reinterpret_cast<T*>(out.host()) + begin * m * n, n);
+    }
+  };
+  // Many small products are shared out whole; a few large ones are parallel inside.
+  if (count >= 4 && m * n * k <= 64 * 64 * 64) {
+    runtime::Pool::shared().parallel_for(count, std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(1, m * n * k)), run);
+  } else {
+    run(0, count);
+  }
+}
+
+}  // namespace
+
+NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
+  check_same_device(a_in, b_in, "matmul");
+  auto refuse_rank = [&](const NDArray& x, const char* side) {
+    if (x.ndim() > 0) return;
+    throw Error(ErrorKind::shape, "array.matmul.rank", cat("matmul needs at least one dimension on either side, but the ", side, " is 0-d"))
+        .help("multiply by a number with *");
+  };
+  refuse_rank(a_in, "left");
+  refuse_rank(b_in, "right");
+  Elem e = promote(a_in.elem(), b_in.elem());
+  Elem kernel = e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e;
+  NDArray a = a_in.ndim() == 1 ? a_in.expand_dims(0) : a_in;
+  NDArray b = b_in.ndim() == 1 ? b_in.expand_dims(1) : b_in;
+  std::int64_t m = a.shape()[a.ndim() - 2], k = a.shape()[a.ndim() - 1], n = b.shape()[b.ndim() - 1];
+  if (b.shape()[b.ndim() - 2] != k) {
+    throw Error(ErrorKind::shape, "array.matmul.inner_extent",
+                cat("matmul needs equal inner extents, but they are ", k, " and ", b.shape()[b.ndim() - 2]))
+        .at("left", describe(a_in))
+        .at("right", describe(b_in))
+        .note("rule: [.., m, k] by [.., k, n] gives [.., m, n]");
+  }
+  Dims batch_a(a.shape().data(), a.ndim() - 2), batch_b(b.shape().data(), b.ndim() - 2);
+  const Dims* shapes[2] = {&batch_a, &batch_b};
+  Dims batch = broadcast_shapes(shapes, "matmul");
+  Dims shape = batch, shape_a = batch, shape_b = batch;
+  shape.push_back(m), shape.push_back(n);
+  shape_a.push_back(m), shape_a.push_back(k);
+  shape_b.push_back(k), shape_b.push_back(n);
+  NDArray out = NDArray::empty(a.device(), kernel, shape);
+  if (!out.on_host()) {
+    throw Error(ErrorKind::device, "array.matmul.kernel", cat("no kernel of matmul for arrays on ", a.device()->info().name));
+  }
+  if (out.size() > 0 && k == 0) {
+    std::memset(out.host(), 0, static_cast<std::size_t>(out.nbytes()));
+  } else if (out.size() > 0) {
+    if (a.elem() != kernel) a = a.astype(kernel);
+    if (b.elem() != kernel) b = b.astype(kernel);
+    a = a.broadcast_to(shape_a);
+    b = b.broadcast_to(shape_b);
+    switch (kernel) {
+      case Elem::float32: batches<float>(gemm_table().f32, a, b, out, m, n, k); break;
+      case Elem::float64: batches<double>(gemm_table().f64, a, b, out, m, n, k); break;
+      case Elem::complex64: batches<std::complex<float>>(plain<std::complex<float>>, a, b, out, m, n, k); break;
+      case Elem::complex128: batches<std::complex<double>>(plain<std::complex<double>>, a, b, out, m, n, k); break;
+      case Elem::boolean: batches<bool>(plain<bool>, a, b, out, m, n, k); break;
+      case Elem::int8: case Elem::uint8: batches<std::uint8_t>(plain<std::uint8_t>, a, b, out, m, n, k); break;
+      case Elem::int16: case Elem::uint16: batches<std::uint16_t>(plain<std::uint16_t>, a, b, out, m, n, k); break;
+      case Elem::int32: case Elem::uint32: batches<std::uint32_t>(plain<std::uint32_t>, a, b, out, m, n, k); break;
+      default: batches<std::uint64_t>(plain<std::uint64_t>, a, b, out, m, n, k); break;
+    }
+  }
+  Dims final_shape = batch;
+  if (a_in.ndim() > 1) final_shape.push_back(m);
+  if (b_in.ndim() > 1) final_shape.push_back(n);
+  if (final_shape.size() != shape.size()) out = out.reshape(final_shape);
+  return kernel == e ? out : out.astype(e);
+}
+
+}  // namespace weft

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Operations on arrays: the rows of ops/*.def applied to strided operands, and the small structured ones.
+// Each function allocates its result (compact, row-major) unless it says "into".
+
+#include <complex>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "weft/array/kernels.h"
+#include "weft/array/ndarray.h"
+
+namespace weft {
+
+enum class Rule : std::uint8_t { same, boolean, real, widen };
+
+struct OpInfo {
+  std::string_view name;
+  int arity = 1;
+  Rule rule = Rule::same;
+  std::uint8_t types = 0;       // bit 0 bool, 1 signed, 2 unsigned, 3 real, 4 complex
+  bool differentiable = false;
+  std::string_view value, gradient, domain, sentence;   // the row's own text
+};
+const OpInfo& info(Op op);
+struct ReduceInfo {
+  std::string_view name;
+  Rule rule = Rule::same;
+  std::uint8_t types = 0;
+  bool has_identity = false;
+  std::string_view sentence;
+};
+const ReduceInfo& info(ReduceOp op);
+
+/// A number of Python's or C++'s: takes the array's type unless its kind is higher.
+struct Scalar {
+  Kind kind = Kind::integer;
+  std::int64_t i = 0;              // boolean, integer
+  bool large = false;              // integer: i holds the bits of an unsigned above INT64_MAX
+  std::complex<double> z = 0;      // real, complex
+  Scalar(bool v) : kind(Kind::boolean), i(v), z(v) {}
+  Scalar(int v) : i(v), z(v) {}
+  Scalar(std::int64_t v) : i(v), z(static_cast<double>(v)) {}
+  Scalar(double v) : kind(Kind::real), i(0), z(v) {}
+  Scalar(std::complex<double> v) : kind(Kind::complex), z(v) {}
+};
+/// Writes the scalar as one element. Throws Error(value, "array.scalar.range") when an integer does not fit.
+void write_scalar(const Scalar& value, Elem elem, void* out);
+Elem elem_of(const Scalar& value);   // on its own: the defaults
+
+/// An argument of an operation: an array or a scalar.
+struct Arg {
+  const NDArray* array = nullptr;
+  Scalar scalar{0};
+  Arg(const NDArray& a) : array(&a) {}
+  Arg(Scalar s) : scalar(s) {}
+  Arg(double v) : scalar(v) {}
+};
+
+NDArray apply(Op op, const Arg& x);
+NDArray apply(Op op, const Arg& x, const Arg& y);
+/// Writes to `out` (cast within its kind at most; Error(dtype, "array.<op>.inplace") else).
+void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y);
+/// The element type that the operation computes in for these operand types, and of its result.
+struct Types { Elem compute, result; };
+Types resolve(Op op, std::span<const Arg> args);
+
+/// axes empty with all = true: over everything. dtype: of accumulation and result.
+struct Axes {
+  bool all = true;
+  Dims axes;
+};
+NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes = {}, bool keepdims = false,
+               std::optional<Elem> dtype = std::nullopt);
+/// Inclusive running sum or product along an axis.
+NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype = std::nullopt);
+/// argmax / argmin; first of equals; NaN wins. all: over the flattened array.
+NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool keepdims);
+
+/// condition ? a : b, broadcast.
+NDArray where(const NDArray& condition, const Arg& a, const Arg& b);
+
+NDArray full(const Ref<Device>& device, Elem elem, Dims shape, const Scalar& value);
+NDArray arange(const Ref<Device>& device, Elem elem, double start, double step, std::int64_t count);
+NDArray concat(std::span<const NDArray> arrays, int axis);
+
+// ---- indexing by arrays (index.cpp)
+/// x at positions `indices` of one axis. Out-of-range raises Error(index, "array.index.range").
+NDArray take(const NDArray& x, const NDArray& indices, int axis);
+NDArray take_along_axis(const NDArray& x, const NDArray& indices, int axis);
+/// x[i0, i1, ...]: index arrays for the leading axes, broadcast together.
+NDArray gather(const NDArray& x, std::span<const NDArray> indices);
+/// x[i0, i1, ...] = value, or += when accumulate.
+void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value, bool accumulate);
+/// One int64 array for each axis: where x is not zero.
+std::vector<NDArray> nonzero(const NDArray& x);
+
+// ---- sorting (sort.cpp): stable, NaN last
+NDArray sort(const NDArray& x, int axis, bool descending);
+NDArray argsort(const NDArray& x, int axis, bool descending);
+/// Positions of `values` in the sorted 1-d `x`.
+NDArray searchsorted(const NDArray& x, const NDArray& values, bool right);
+
+// ---- products (matmul.cpp)
+/// The last two axes multiply, the others broadcast; 1-d operands as vectors.
+NDArray matmul(const NDArray& a, const NDArray& b);
+
+#define UNARY(name, ...) inline NDArray name(const NDArray& x) { return apply(Op::name, x); }
+#define BINARY(name, ...) inline NDArray name(const NDArray& x, const Arg& y) { return apply(Op::name, x, y); }
+namespace arrays {
+#include "weft/array/ops/elementwise.def"
+}
+#undef UNARY
+#undef BINARY
+
+}  // namespace weft

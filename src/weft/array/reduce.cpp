@@ -1,0 +1,393 @@
+// SPDX-License-Identifier: Apache-2.0
+// Reductions and scans. The order of combination depends on shape and layout alone, never on the number of
+// threads: long runs are cut at fixed places and the parts joined in order, pairwise.
+
+#include <algorithm>
+#include <cstring>
+
+#include "weft/array/nest.h"
+#include "weft/array/ops.h"
+#include "weft/runtime/pool.h"
+
+namespace weft {
+
+namespace {
+
+constexpr int B = 1, I = 2, U = 4, F = 8, C = 16;
+constexpr ReduceInfo kInfo[] = {
+#define REDUCE(name, rule, types, value, identity, sentence) \
+  {#name, Rule::rule, types, std::string_view(#identity) != "none", sentence},
+#include "weft/array/ops/reduce.def"
+#undef REDUCE
+};
+constexpr std::string_view kIdentity[] = {
+#define REDUCE(name, rule, types, value, identity, sentence) #identity,
+#include "weft/array/ops/reduce.def"
+#undef REDUCE
+};
+
+Elem kernel_elem(Elem e) { return e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e; }
+
+Elem accumulate_elem(ReduceOp op, Elem e, std::optional<Elem> dtype) {
+  const ReduceInfo& row = info(op);
+  if (row.rule == Rule::boolean) return Elem::boolean;
+  if (dtype) return *dtype;
+  if (row.rule == Rule::widen) {
+    if (e == Elem::boolean || is_signed_int(e)) return Elem::int64;
+    if (is_unsigned_int(e)) return Elem::uint64;
+  }
+  return e;
+}
+
+void need_type(const ReduceInfo& row, Elem e) {
+  int bit = e == Elem::boolean ? B : is_signed_int(e) ? I : is_unsigned_int(e) ? U : is_complex(e) ? C : F;
+  if (row.types & bit) return;
+  throw Error(ErrorKind::dtype, cat("array.", row.name, ".dtype"), cat(row.name, " is not defined for ", name_of(e)));
+}
+
+void need_host(const NDArray& x, std::string_view operation) {
+  if (x.on_host()) return;
+  throw Error(ErrorKind::device, cat("array.", operation, ".kernel"),
+              cat("no kernel of ", operation, " for arrays on ", x.device()->info().name))
+      .help("move the array to the host's device with to(...)");
+}
+
+struct Slot { alignas(64) char data[kChunk * 16]; };
+
+/// Elements of a nest as a stream of kernel-typed chunks.
+class Stream {
+ public:
+  Stream(const Nest& nest, Elem elem, Elem kernel, std::int64_t begin)
+      : walker_(nest), base_(nest.base), direct_(nest.contiguous()), bytes_(elem_bytes(elem)), at_(begin) {
+    if (elem != kernel) cast_ = kernels().cast[static_cast<int>(elem)][static_cast<int>(kernel)];
+    if (!direct_) walker_.seek(begin);
+  }
+  const void* next(std::int64_t n) {
+    const char* in = base_ + at_ * bytes_;
+    at_ += n;
+    if (!direct_) {
+      walker_.gather(n, raw_.data);
+      in = raw_.data;
+    }
+    if (!cast_) return in;
+    cast_(n, in, cooked_.data);
+    return cooked_.data;
+  }
+  bool free() const { return direct_ && !cast_; }
+
+ private:
+  Walker walker_;
+  const char* base_;
+  bool direct_;
+  int bytes_;
+  std::int64_t at_;
+  CastFn cast_ = nullptr;
+  Slot raw_, cooked_;
+};
+
+struct Split { Dims kept_shape, kept_strides, gone_shape, gone_strides; };
+
+Split split_axes(const NDArray& x, std::uint64_t mask) {
+  Split s;
+  for (int i = 0; i < x.ndim(); ++i) {
+    bool gone = mask >> i & 1;
+    (gone ? s.gone_shape : s.kept_shape).push_back(x.shape()[i]);
+    (gone ? s.gone_strides : s.kept_strides).push_back(x.strides()[i]);
+  }
+  return s;
+}
+
+std::int64_t product(const Dims& dims) {
+  std::int64_t p = 1;
+  for (std::int64_t d : dims) p *= d;
+  return p;
+}
+
+/// Combines n > 0 elements of `nest` from `begin` on; `acc` is written. Cut at kPart, joined pairwise.
+constexpr std::int64_t kPart = 4096;
+void reduce_run(const Nest& nest, Elem elem, Elem kernel, ReduceFn fn, std::int64_t begin, std::int64_t n, void* acc) {
+  const auto bytes = static_cast<std::size_t>(elem_bytes(kernel));
+  Stream stream(nest, elem, kernel, begin);
+  // A binary counter of partial results: level l holds a sum of 2^l parts.
+  alignas(16) char levels[48][16];
+  std::int64_t parts = 0;
+  for (std::int64_t at = 0; at < n; at += kPart, ++parts) {
+    std::int64_t m = std::min(kPart, n - at);
+    alignas(16) char part[16];
+    bool first = true;
+    for (std::int64_t done = 0; done < m;) {
+      std::int64_t c = stream.free() ? m : std::min(kChunk, m - done);
+      const char* in = static_cast<const char*>(stream.next(c));
+      if (first) {
+        std::memcpy(part, in, bytes);
+        if (c > 1) fn(c - 1, in + bytes, part);
+        first = false;
+      } else {
+        fn(c, in, part);
+      }
+      done += c;
+    }
+    int level = 0;
+    for (std::int64_t p = parts; p & 1; p >>= 1, ++level) {
+      alignas(16) char joined[16];
+      std::memcpy(joined, levels[level], bytes);
+      fn(1, part, joined);
+      std::memcpy(part, joined, bytes);
+    }
+    std::memcpy(levels[level], part, bytes);
+  }
+  bool first = true;
+  for (int level = 47; level >= 0; --level) {
+    if (!(parts >> level & 1)) continue;
+    if (first) {
+      std::memcpy(acc, levels[level], bytes);
+      first = false;
+    } else {
+      fn(1, levels[level], acc);
+    }
+  }
+}
+
+void write_identity(ReduceOp op, Elem kernel, void* out) {
+  write_scalar(Scalar(kIdentity[static_cast<int>(op)] == "one" ? 1 : 0), kernel, out);
+}
+
+/// Kept axes innermost: whole rows are accumulated.
+void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn, char* out) {
+  const std::int64_t kept = product(s.kept_shape), gone = product(s.gone_shape);
+  const int bytes = elem_bytes(kernel), in_bytes = elem_bytes(x.elem());
+  const std::int64_t grain = std::max<std::int64_t>(kChunk, kParallelGrain / std::max<std::int64_t>(gone, 1) / kChunk * kChunk);
+  Nest steps = make_nest(x.host(), s.gone_shape, s.gone_strides, in_bytes);
+  runtime::Pool::shared().parallel_for(kept, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (std::int64_t at = begin; at < end; at += kChunk) {
+      std::int64_t n = std::min(kChunk, end - at);
+      char* acc = out + at * bytes;
+      std::int64_t count[kMaxDims] = {};
+      char* base = steps.base;
+      for (std::int64_t r = 0; r < gone; ++r) {
+        Nest row = make_nest(base, s.kept_shape, s.kept_strides, in_bytes);
+        Stream stream(row, x.elem(), kernel, at);
+        const void* in = stream.next(n);
+        if (r == 0) {
+          std::memcpy(acc, in, static_cast<std::size_t>(n * bytes));
+        } else {
+          fn(n, in, acc);
+        }
+        for (int i = steps.ndim - 1; i >= 0; --i) {
+          base += steps.stride[i];
+          if (++count[i] < steps.shape[i]) break;
+          base -= steps.stride[i] * steps.shape[i];
+          count[i] = 0;
+        }
+      }
+    }
+  });
+}
+
+}  // namespace
+
+const ReduceInfo& info(ReduceOp op) { return kInfo[static_cast<int>(op)]; }
+
+NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims, std::optional<Elem> dtype) {
+  const ReduceInfo& row = info(op);
+  need_host(x, row.name);
+  std::uint64_t mask = 0;
+  if (axes.all) {
+    mask = x.ndim() == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << x.ndim()) - 1;
+  } else {
+    for (std::int64_t axis : axes.axes) {
+      int a = normalize_axis(static_cast<int>(axis), x.ndim(), row.name);
+      if (mask >> a & 1) {
+        throw Error(ErrorKind::value, cat("array.", row.name, ".repeated"), cat(row.name, " names axis ", a, " twice"));
+      }
+      mask |= std::uint64_t{1} << a;
+    }
+  }
+  Elem acc = accumulate_elem(op, x.elem(), dtype);
+  need_type(row, acc);
+  Elem kernel = kernel_elem(acc);
+  Dims shape;
+  for (int i = 0; i < x.ndim(); ++i) {
+    bool gone = mask >> i & 1;
+    if (!gone) shape.push_back(x.shape()[i]);
+    else if (keepdims) shape.push_back(1);
+  }
+  NDArray out = NDArray::empty(x.device(), kernel, shape);
+  const int e = static_cast<int>(kernel);
+  ReduceFn fn = kernels().reduce[static_cast<int>(op)][e];
+  if (out.size() == 1 && x.size() > 0 && x.size() <= kPart && x.elem() == kernel && x.is_contiguous()) {
+    auto bytes = static_cast<std::size_t>(elem_bytes(kernel));
+    std::memcpy(out.host(), x.host(), bytes);
+    if (x.size() > 1) fn(x.size() - 1, x.host() + bytes, out.host());
+    return acc == kernel ? out : out.astype(acc);
+  }
+  Split s = split_axes(x, mask);
+  const std::int64_t gone = product(s.gone_shape), kept = out.size();
+  const int bytes = elem_bytes(kernel);
+  if (kept == 0) return acc == kernel ? out : out.astype(acc);
+  if (gone == 0) {
+    if (!row.has_identity) {
+      throw Error(ErrorKind::value, cat("array.", row.name, ".empty"),
+                  cat(row.name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
+    }
+    alignas(16) char one[16];
+    write_identity(op, kernel, one);
+    for (std::int64_t i = 0; i < kept; ++i) std::memcpy(out.host() + i * bytes, one, static_cast<std::size_t>(bytes));
+    return acc == kernel ? out : out.astype(acc);
+  }
+  // Which axis has the smallest step? Runs along a reduced axis are reduced, along a kept one accumulated.
+  std::int64_t kept_step = INT64_MAX, gone_step = INT64_MAX;
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (x.shape()[i] == 1) continue;
+    std::int64_t step = std::abs(x.strides()[i]);
+    std::int64_t& least = mask >> i & 1 ? gone_step : kept_step;
+    least = std::min(least, step);
+  }
+  if (kept_step < gone_step && kept >= 8) {
+    reduce_rows(s, x, kernel, kernels().accumulate[static_cast<int>(op)][e], out.host());
+    return acc == kernel ? out : out.astype(acc);
+  }
+  Nest kept_nest = make_nest(x.host(), s.kept_shape, s.kept_strides, elem_bytes(x.elem()));
+  auto origin = [&](std::int64_t k) {
+    char* at = kept_nest.base;
+    for (int i = kept_nest.ndim - 1; i >= 0; --i) {
+      at += k % kept_nest.shape[i] * kept_nest.stride[i];
+      k /= kept_nest.shape[i];
+    }
+    return at;
+  };
+  constexpr std::int64_t kBlock = kPart * 64;   // fixed cut of one long reduction among threads
+  if (kept <= 4 && gone > 2 * kBlock) {
+    const std::int64_t blocks = (gone + kBlock - 1) / kBlock;
+    std::string partial(static_cast<std::size_t>(blocks * bytes), '\0');
+    for (std::int64_t k = 0; k < kept; ++k) {
+      Nest nest = make_nest(origin(k), s.gone_shape, s.gone_strides, elem_bytes(x.elem()));
+      runtime::Pool::shared().parallel_for(blocks, 1, [&](std::int64_t b, std::int64_t b_end) {
+        for (; b < b_end; ++b) {
+          reduce_run(nest, x.elem(), kernel, fn, b * kBlock, std::min(kBlock, gone - b * kBlock), &partial[static_cast<std::size_t>(b * bytes)]);
+        }
+      });
+      Nest joined;
+      joined.base = partial.data();
+      joined.ndim = 1;
+      joined.bytes = bytes;
+      joined.shape[0] = blocks;
+      joined.stride[0] = bytes;
+      reduce_run(joined, kernel, kernel, fn, 0, blocks, out.host() + k * bytes);
+    }
+  } else {
+    std::int64_t grain = std::max<std::int64_t>(1, kParallelGrain / gone);
+    runtime::Pool::shared().parallel_for(kept, grain, [&](std::int64_t begin, std::int64_t end) {
+      for (std::int64_t k = begin; k < end; ++k) {
+        Nest nest = make_nest(origin(k), s.gone_shape, s.gone_strides, elem_bytes(x.elem()));
+        reduce_run(nest, x.elem(), kernel, fn, 0, gone, out.host() + k * bytes);
+      }
+    });
+  }
+  return acc == kernel ? out : out.astype(acc);
+}
+
+NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype) {
+  need_host(x, "cumulative");
+  axis = normalize_axis(axis, x.ndim(), "cumulative");
+  Elem acc = accumulate_elem(op, x.elem(), dtype);
+  need_type(info(op), acc);
+  Elem kernel = kernel_elem(acc);
+  // Scanned axis last, so that runs are contiguous; the result is seen through the inverse permutation.
+  std::vector<int> order;
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (i != axis) order.push_back(i);
+  }
+  order.push_back(axis);
+  NDArray moved = x.permute(order);
+  NDArray out = NDArray::empty(x.device(), kernel, moved.shape());
+  assign(out, moved);
+  ScanFn fn = kernels().scan[static_cast<int>(op)][static_cast<int>(kernel)];
+  std::int64_t n = out.shape()[x.ndim() - 1];
+  const int bytes = elem_bytes(kernel);
+  if (out.size() > 0) {
+    runtime::Pool::shared().parallel_for(out.size() / n, std::max<std::int64_t>(1, kParallelGrain / n), [&](std::int64_t b, std::int64_t e) {
+      for (; b < e; ++b) {
+        alignas(16) char state[16];
+        char* row = out.host() + b * n * bytes;
+        std::memcpy(state, row, static_cast<std::size_t>(bytes));
+        if (n > 1) fn(n - 1, row + bytes, row + bytes, state);
+      }
+    });
+  }
+  std::vector<int> back(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i) back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  NDArray result = out.permute(back);
+  return acc == kernel ? result.contiguous() : result.astype(acc);
+}
+
+namespace {
+
+template <typename T>
+std::int64_t best_index(const T* x, std::int64_t n, bool largest) {
+  std::int64_t best = 0;
+  for (std::int64_t i = 1; i < n; ++i) {
+    if constexpr (std::is_floating_point_v<T>) {
+      if (x[best] != x[best]) break;
+      if (x[i] != x[i]) return i;
+    }
+    if (largest ? x[i] > x[best] : x[i] < x[best]) best = i;
+  }
+  return best;
+}
+
+std::int64_t best_of(const void* x, Elem e, std::int64_t n, bool largest) {
+  switch (e) {
+    case Elem::boolean:
+    case Elem::uint8: return best_index(static_cast<const std::uint8_t*>(x), n, largest);
+    case Elem::int8: return best_index(static_cast<const std::int8_t*>(x), n, largest);
+    case Elem::int16: return best_index(static_cast<const std::int16_t*>(x), n, largest);
+    case Elem::int32: return best_index(static_cast<const std::int32_t*>(x), n, largest);
+    case Elem::int64: return best_index(static_cast<const std::int64_t*>(x), n, largest);
+    case Elem::uint16: return best_index(static_cast<const std::uint16_t*>(x), n, largest);
+    case Elem::uint32: return best_index(static_cast<const std::uint32_t*>(x), n, largest);
+    case Elem::uint64: return best_index(static_cast<const std::uint64_t*>(x), n, largest);
+    case Elem::float64: return best_index(static_cast<const double*>(x), n, largest);
+    default: return best_index(static_cast<const float*>(x), n, largest);
+  }
+}
+
+}  // namespace
+
+NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool keepdims) {
+  std::string_view name = largest ? "argmax" : "argmin";
+  need_host(x, name);
+  if (is_complex(x.elem())) {
+    throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"), cat(name, " is not defined for ", name_of(x.elem())));
+  }
+  int a = axis ? normalize_axis(*axis, x.ndim(), name) : -1;
+  NDArray moved = axis ? x : x.reshape(Dims{x.size()});
+  Dims shape;
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (axis && i != a) shape.push_back(x.shape()[i]);
+    else if (keepdims) shape.push_back(1);
+  }
+  std::vector<int> order;
+  for (int i = 0; i < moved.ndim(); ++i) {
+    if (i != (axis ? a : 0)) order.push_back(i);
+  }
+  order.push_back(axis ? a : 0);
+  moved = moved.permute(order);
+  Elem kernel = kernel_elem(x.elem());
+  moved = moved.elem() == kernel ? moved.contiguous() : moved.astype(kernel);
+  std::int64_t n = moved.shape()[moved.ndim() - 1];
+  NDArray out = NDArray::empty(x.device(), Elem::int64, shape);
+  if (out.size() == 0) return out;
+  if (n == 0) {
+    throw Error(ErrorKind::value, cat("array.", name, ".empty"),
+                cat(name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
+  }
+  auto* result = reinterpret_cast<std::int64_t*>(out.host());
+  const int bytes = elem_bytes(kernel);
+  runtime::Pool::shared().parallel_for(out.size(), std::max<std::int64_t>(1, kParallelGrain / n), [&](std::int64_t b, std::int64_t e) {
+    for (; b < e; ++b) result[b] = best_of(moved.host() + b * n * bytes, kernel, n, largest);
+  });
+  return out;
+}
+
+}  // namespace weft
