@@ -110,7 +110,7 @@ TEST_P(BulkOps, MatchesReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Csl, BulkOps, ::testing::Range<std::size_t>(0, 30), [](const auto& info) { return ops()[info.param].name; });
+INSTANTIATE_TEST_SUITE_P(Csl, BulkOps, ::testing::Range<std::size_t>(0, 30), [](const auto& param_info) { return ops()[param_info.param].name; });
 
 struct Case {
   const char* name;
@@ -128,7 +128,7 @@ const std::vector<Case>& cases() {
       {"transpose by mem4d", a6, "@mov32(o, @get_dsd(mem4d_dsd, .{ .tensor_access = |j, i|{3, 2} -> m[i, j] }));", {1, 4, 2, 5, 3, 6}},
       {"mem4d by deltas", a6, "@mov32(o, @get_dsd(mem4d_dsd, .{ .base_address = &a, .extent = .{ 2, 3 }, .stride = .{ 1, -1 } }));", {1, 2, 3, 2, 3, 4}},
       {"run-time length and base", a6 + "var n: u16 = 2; var p: [*]u32 = &a;\n", "var d = @set_dsd_length(o, n); @mov32(d, @set_dsd_length(all, n)); d = @increment_dsd_offset(d, 3, u32);"
-       "var i: i16 = 4; @mov32(d, @increment_dsd_offset(all, i, u32), .{}); n = 1; @mov32(@get_dsd(mem1d_dsd, .{ .base_address = &out, .extent = n, .offset = 2 }), @set_dsd_base_addr(@set_dsd_length(all, n), p));", {1, 2, 1, 5, 6, 0}},
+       "var i: i16 = 4; @mov32(d, @increment_dsd_offset(@set_dsd_length(all, n), i, u32), .{}); n = 1; @mov32(@get_dsd(mem1d_dsd, .{ .base_address = &out, .extent = n, .offset = 2 }), @set_dsd_base_addr(@set_dsd_length(all, n), p));", {1, 2, 1, 5, 6, 0}},
       {"run-time stride", a6 + "var s: i8 = 2;\n", "@mov32(@set_dsd_length(o, 3), @set_dsd_stride(@set_dsd_length(all, 3), s)); @mov32(@increment_dsd_offset(@set_dsd_length(o, 3), 3, u32), @set_dsd_stride(@set_dsd_length(all, 3), 1));", {1, 3, 5, 1, 2, 3}},
       {"scalar source fills", a6, "@mov32(o, 7);", {7, 7, 7, 7, 7, 7}},
       {"pointer destination reduces", "export var out = @zeros([2]f32);\nvar a = [4]f32 { 1.0, 2.0, 3.0, 4.5 };\nvar acc: f32 = 0.5;\nconst d = @get_dsd(mem1d_dsd, .{ .base_address = &a, .extent = 4 });\n",
@@ -191,9 +191,9 @@ TEST_P(Builtins, Program) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Csl, Builtins, ::testing::Range<std::size_t>(0, 22), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Csl, Builtins, ::testing::Range<std::size_t>(0, 22), [](const auto& param_info) {
   std::string name;
-  for (char c : std::string(cases()[info.param].name)) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  for (char c : std::string(cases()[param_info.param].name)) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return name;
 });
 

@@ -111,9 +111,9 @@ TEST_P(Language, Program) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Csl, Language, ::testing::ValuesIn(kCases), [](const auto& info) {
+INSTANTIATE_TEST_SUITE_P(Csl, Language, ::testing::ValuesIn(kCases), [](const auto& param_info) {
   std::string name;
-  for (char c : std::string(info.param.name)) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  for (char c : std::string(param_info.param.name)) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return name;
 });
 

@@ -205,7 +205,7 @@ task advance() void {
     1 => {
       x.init();
       y.init();
-      if (x.pe_id == root) { for (@range(u16, 10)) |k| { parts[k] = 100 + k; } for (@range(u16, 4)) |k| { same[k] = 7 + k; } }
+      if (x.pe_id == root) { for (@range(u16, 10)) |k| { parts[k] = 100 + @as(u32, k); } for (@range(u16, 4)) |k| { same[k] = 7 + @as(u32, k); } }
       mine[0] = @as(f32, x.pe_id) + 0.5;
       mine[1] = 1.0;
       high[0] = @as(u32, place.get_y_coord()) + 50;
