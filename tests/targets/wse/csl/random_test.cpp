@@ -301,16 +301,16 @@ void text(const Generator& g, const Stmt& s, std::string& out) {
       out += "\n";
       break;
     case Stmt::loop:
-      out += cat("var i", s.target, ": u16 = 0;\nwhile (i", s.target, " < ", s.count, ") : (i", s.target, " += 1) {\n");
+      out += cat("var n", s.target, ": u16 = 0;\nwhile (n", s.target, " < ", s.count, ") : (n", s.target, " += 1) {\n");
       block(s.body);
       if (s.a) out += cat("if (", text(g, *s.a), ") break;\n");
       out += "}\n";
       break;
     case Stmt::range:
-      out += cat("for (@range(i16, ", s.count, ")) |i", s.target, "| {\n");
+      out += cat("for (@range(i16, ", s.count, ")) |n", s.target, "| {\n");
       if (s.a) out += cat("if (", text(g, *s.a), ") continue;\n");
       block(s.body);
-      out += cat("g2 += i", s.target, ";\n}\n");
+      out += cat("g2 += n", s.target, ";\n}\n");
       break;
   }
 }
