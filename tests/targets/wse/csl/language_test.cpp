@@ -129,6 +129,29 @@ TEST(Modules, InstancesHaveTheirOwnStateAndParams) {
   EXPECT_EQ(counters, 2);
 }
 
+TEST(Modules, FunctionsTasksPointersAndDescriptorsTravelAsParams) {
+  auto o = single(as_task("export var out = @zeros([8]u32);\nconst m = @import_module(\"worker.csl\", .{ .f = helper, .done = finish, .buf = &out, .id = @get_local_task_id(11), .d = dsd });\n"
+                          "const dsd = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{8} -> out[i] });\nfn helper(x: u32) u32 { return x * 3; }\ntask finish() void { out[7] = 9; }",
+                          "m.go(5);"));
+  o.files["worker.csl"] = R"(
+param f: fn (u32) u32;
+param done: task () void;
+param buf: [*]u32;
+param id: local_task_id;
+param d: mem1d_dsd;
+fn go(n: u32) void {
+  @mov32(d, 2);
+  buf[1] = f(n);
+  const e = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{2} -> buf[i + 2] });
+  @mov32(e, 77);
+  @activate(done);
+}
+comptime { @bind_local_task(done, id); }
+)";
+  Ran ran(o);
+  EXPECT_EQ(ran.read<std::uint32_t>("out"), (std::vector<std::uint32_t>{2, 15, 77, 77, 2, 2, 2, 9}));
+}
+
 TEST(Modules, UnreferencedVariablesTakeNoMemory) {
   Ran ran(single(as_task("export var out = @zeros([1]u32);\nvar big = @zeros([20000]f32);\nvar fifo_buffer = @zeros([9000]u32);\n"
                          "const fifo = @allocate_fifo(fifo_buffer);", "out[0] = 3;")));
