@@ -634,8 +634,9 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         };
         bool ahead = options_.timed && std::has_single_bit(pe.live_ops) && (run.main || pe.main == MainState::idle) &&
                      free_end(run.a) && free_end(run.b) && free_end(run.dst);
+        std::uint32_t many = ahead && !run.finishing && options_.fast ? run_ahead(w, pe, run, now) : 0;
         int r = try_element(w, pe, run, now, next, ahead);
-        int done = r;
+        int done = many ? 1 : r;
         if (ahead) {
           while (r == 1) r = try_element(w, pe, run, now, next, true);
           if (done == 0) continue;

@@ -134,7 +134,9 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
       d.at = d.own.data();
     }
   }
-  SdkRuntime rt(c.layout, {.threads = threads_});
+  RuntimeOptions options;
+  options.threads = threads_;
+  SdkRuntime rt(c.layout, options);
   rt.fabric().trace_to(trace_);
   rt.load();
   rt.run();
