@@ -178,31 +178,64 @@ std::string Analyzer::show(const Value& v, int depth) const {
   return text(t);
 }
 
-/// A text that is equal exactly for equal values; identifies programs and function instances.
+/// Bytes that are equal exactly for equal values; they identify programs and function instances.
 std::string Analyzer::key_of(const Value& v) const {
-  if (!v.defined()) return "-";
-  std::string out = hex(reinterpret_cast<std::uintptr_t>(v.type));
+  std::string out;
+  append_key(out, v);
+  return out;
+}
+
+void Analyzer::append_key(std::string& out, const Value& v) const {
+  auto raw = [&](const auto& x) { out.append(reinterpret_cast<const char*>(&x), sizeof x); };
+  raw(v.type);
+  if (!v.defined()) return;
   TypeRef t = v.type;
   if (t->is_aggregate() && v.obj) {
     const Aggregate& a = aggregate(v);
-    if (a.splat) return cat(out, "*", a.count, a.items.empty() ? std::string() : key_of(a.items[0]));
-    out += '{';
-    for (const Value& item : a.items) out += key_of(item) + ",";
-    return out + '}';
+    raw(a.count);
+    // A splat equals the same array written out.
+    bool splat = a.splat;
+    if (!splat && t->kind == T::array && a.count > 64) {
+      std::string first;
+      append_key(first, a.at(0));
+      splat = true;
+      for (std::int64_t k = 1; k < a.count && splat; ++k) splat = key_of(a.at(k)) == first;
+    }
+    out += splat && a.count > 64 ? '*' : '{';
+    if (splat && a.count > 64) {
+      append_key(out, a.at(0));
+    } else {
+      for (std::int64_t k = 0; k < a.count; ++k) append_key(out, a.at(k));
+    }
+    return;
   }
   if (t->is_dsd() && v.obj) {
     auto* d = static_cast<DsdValue*>(v.obj.get());
-    return cat(out, hex(hash_bytes(&d->dsd, sizeof d->dsd)), hex(reinterpret_cast<std::uintptr_t>(d->global)));
+    raw(d->dsd);
+    raw(d->global);
+    return;
+  }
+  if (t->kind == T::range && v.obj) {
+    auto* r = static_cast<RangeValue*>(v.obj.get());
+    raw(r->element);
+    raw(r->start);
+    raw(r->stop);
+    raw(r->step);
+    return;
   }
   if (v.obj && t->kind == T::pointer) {
     auto* c = static_cast<CellPointer*>(v.obj.get());
-    out += hex(reinterpret_cast<std::uintptr_t>(c->cell.get()));
-    for (std::int64_t k : c->path) out += cat("/", k);
-    return out;
+    raw(c->cell.get());
+    raw(c->path.size());
+    for (std::int64_t k : c->path) raw(k);
+    return;
   }
-  if (v.p) out += cat("@", hex(reinterpret_cast<std::uintptr_t>(v.p)));
-  if (t->is_float() || t->kind == T::comptime_float) return out + cat("f", hash_bytes(&v.f, sizeof v.f));
-  return out + to_text(v.i);
+  raw(v.p);
+  if (t->is_any_float()) {
+    raw(v.f);
+  } else {
+    raw(v.i);
+  }
 }
 
 Value Analyzer::need_known(const Operand& op, Pos pos, std::string_view what) {

@@ -187,6 +187,7 @@ class Analyzer {
   const std::string& name(Symbol s) const { return names_.text(s); }
   std::string show(const Value& v, int depth = 0) const;
   std::string key_of(const Value& v) const;
+  void append_key(std::string& out, const Value& v) const;
   void spend(Pos pos);                       // one step of compile-time work
   struct DepthGuard;
 

@@ -406,6 +406,12 @@ Operand Analyzer::bi_import_module(Node* node, TypeRef) {
       fail(node->list[1]->pos, "wse.csl.type.mismatch", cat("the params of a module are a struct, found ", text(params.type)));
     }
   }
+  struct Nesting {
+    explicit Nesting(int& n) : count(n) { ++count; }
+    ~Nesting() { --count; }
+    int& count;
+  } nesting(module_nesting_);
+  if (module_nesting_ > 40) fail(node->pos, "wse.csl.module.recursion", "modules import each other without end");
   const Source* source = load(resolve_import(spec, node->pos), node->pos, true);
   Module* m = instantiate(source, params.defined() ? &params : nullptr, node->pos, false);
   run_module(m, !program_);

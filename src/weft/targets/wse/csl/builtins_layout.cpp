@@ -196,7 +196,7 @@ Operand Analyzer::bi_export_symbol(Node* node, TypeRef) {
   }
   if (e.kind == Export::func) {
     Value f = need_known(load(p, pos), pos, "an exported function");
-    if (f.type->kind != T::function) fail(pos, "wse.csl.export.type", cat("\"", n, "\" is exported as ", e.type, ", but this is ", text(f.type)));
+    if ((f.type->kind != T::function && f.type->kind != T::fn) || !f.p) fail(pos, "wse.csl.export.type", cat("\"", n, "\" is exported as ", e.type, ", but this is ", text(f.type)));
     Decl* d = static_cast<Decl*>(const_cast<void*>(f.p));
     FunctionInstance* fn = plain_instance(d, pos);
     if (fn->type != wanted) fail(pos, "wse.csl.export.type", cat("\"", n, "\" is exported as ", e.type, ", but \"", name(d->name), "\" has type ", text(fn->type)));

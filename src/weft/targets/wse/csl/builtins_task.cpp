@@ -57,7 +57,8 @@ Operand Analyzer::bind_task(Node* node, T kind) {
   if (!known()) fail(node->pos, "wse.csl.builtin.context", "tasks are bound in a comptime block");
   Value task = known_arg(node, 0), id = known_arg(node, 1);
   Pos pos = node->pos;
-  if (task.type->kind != T::function || !static_cast<const Decl*>(task.p)->node->has(kTask)) {
+  bool callable = (task.type->kind == T::function || task.type->kind == T::fn) && task.p;
+  if (!callable || !static_cast<const Decl*>(task.p)->node->has(kTask)) {
     fail(node->list[0]->pos, "wse.csl.task.expected", cat("expected a task, found ", task.type->kind == T::function ? "a function" : text(task.type)));
   }
   if (kind == T::data_task_id && id.type->kind == T::color && options_.arch == Arch::wse2) id.type = types_.get(T::data_task_id);
@@ -107,7 +108,7 @@ Operand Analyzer::bi_bind_control_task(Node* node, TypeRef) { return bind_task(n
 Analyzer::TaskRef Analyzer::task_ref(const Operand& op, Pos pos, bool) {
   TaskRef out;
   TypeRef t = op.type;
-  if (op.is_known() && t->kind == T::function) {
+  if (op.is_known() && t && (t->kind == T::function || t->kind == T::fn) && op.value.p) {
     const Decl* d = static_cast<const Decl*>(op.value.p);
     for (const BoundTask& b : program_->tasks) {
       if (b.decl == d) {
@@ -140,7 +141,7 @@ Operand Analyzer::task_control(Node* node, Op known_op, Op reg_op) {
   need_program(node->pos, "activating and blocking");
   Operand v = arg(node, 0);
   Pos pos = node->pos;
-  if (known_op == Op::activate && v.type && v.type->kind != T::local_task_id && v.type->kind != T::function) {
+  if (known_op == Op::activate && v.type && v.type->kind != T::local_task_id && v.type->kind != T::function && v.type->kind != T::fn) {
     fail(node->list[0]->pos, "wse.csl.task.activate", cat("@activate takes a local task, found ", text(v.type)));
   }
   if (known()) {
@@ -247,7 +248,7 @@ Operand Analyzer::bi_queue_flush(Node* node, TypeRef) {
 Operand Analyzer::bi_set_teardown_handler(Node* node, TypeRef) {
   need_program(node->pos, "@set_teardown_handler");
   Value fn = known_arg(node, 0), c = known_arg(node, 1);
-  if (fn.type->kind != T::function) fail(node->list[0]->pos, "wse.csl.type.mismatch", cat("expected a function, found ", text(fn.type)));
+  if ((fn.type->kind != T::function && fn.type->kind != T::fn) || !fn.p) fail(node->list[0]->pos, "wse.csl.type.mismatch", cat("expected a function, found ", text(fn.type)));
   FunctionInstance* f = plain_instance(static_cast<Decl*>(const_cast<void*>(fn.p)), node->pos);
   auto color = static_cast<std::uint8_t>(color_of(c, node->list[1]->pos));
   for (auto& [old, handler] : program_->out.teardown_handlers) {

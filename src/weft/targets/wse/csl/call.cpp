@@ -71,12 +71,10 @@ Analyzer::Signature Analyzer::bind(Decl* d, const std::vector<Node*>* nodes, std
       if (!v.is_known()) v = known_operand(need_known(v, at, cat("argument \"", name(p->name), "\"")));
       at_compile_time = true;
     }
-    if (v.is_known()) {
-      Place local = place_of_operand(v);
-      frame_ = &types;
-      declare(p->name, std::move(local), at);
-      frame_ = caller;
-    }
+    // Later types may name this argument: its value when known, else its type.
+    frame_ = &types;
+    declare(p->name, place_of_operand(v), at);
+    frame_ = caller;
     sig.known.push_back(at_compile_time);
     sig.types.push_back(type);
     sig.args.push_back(std::move(v));

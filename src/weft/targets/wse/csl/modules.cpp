@@ -110,12 +110,6 @@ bool Analyzer::mentions_import(const Node* node) const {
 
 Module* Analyzer::instantiate(const Source* source, const Value* params, Pos pos, bool is_root) {
   DepthGuard guard(*this, pos);
-  struct Nesting {
-    explicit Nesting(int& n) : count(n) { ++count; }
-    ~Nesting() { --count; }
-    int& count;
-  } nesting(module_nesting_);
-  if (module_nesting_ > 40) fail(pos, "wse.csl.module.recursion", "modules import each other without end");
   Node* root = parse_file(source);
   auto& modules = program_ ? program_->modules : layout_->modules;
   auto& decls = program_ ? program_->decls : layout_->decls;
@@ -190,7 +184,7 @@ void Analyzer::run_module(Module* m, bool layout) {
     if (item->kind == Kind::param_decl && m->decls[item->name]->bound) {
       guarded([&] { resolve(m->decls[item->name], item->pos); });
     }
-    if (item->kind == Kind::comptime_block && (program_ || !layout)) {
+    if (item->kind == Kind::comptime_block && (program_ || !m->is_root)) {
       guarded([&] { exec(item->a); frame.locals.clear(); frame.loops.clear(); });
     }
     if (item->kind == Kind::layout_block && layout && m->is_root) {

@@ -117,7 +117,7 @@ Value Analyzer::fold(Pos pos, Tok op, const Value& a, const Value& b) {
     }
     default: fail(pos, "wse.csl.type.operator", cat("operator not defined for ", text(t)));
   }
-  if (overflow) fail(pos, "wse.csl.comptime.overflow", "the result exceeds the 128 bits of compile-time integers");
+  if (overflow && t->kind == T::comptime_int) fail(pos, "wse.csl.comptime.overflow", "the result exceeds the 128 bits of compile-time integers");
   return make_int(t, wrap_to(t, r));
 }
 

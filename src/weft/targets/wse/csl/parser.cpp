@@ -655,6 +655,14 @@ class Parser {
     const Token& t = token();
     switch (t.kind) {
       case Tok::identifier: {
+        if (kind(1) == Tok::colon && kind(2) == Tok::l_brace) {
+          Symbol label = t.name;
+          advance();
+          advance();
+          Node* n = block();
+          n->name = label;
+          return n;
+        }
         Node* n = make(Kind::ident);
         n->name = t.name;
         advance();

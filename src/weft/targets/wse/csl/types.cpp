@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/wse/csl/types.h"
 
+#include "weft/base/hash.h"
 #include "weft/base/text.h"
 
 namespace weft::wse::csl {
@@ -122,6 +123,20 @@ namespace {
 std::string id_of(TypeRef t) { return hex(reinterpret_cast<std::uintptr_t>(t)); }
 }  // namespace
 
+std::size_t Types::FieldsHash::operator()(const std::vector<FieldType>& fields) const {
+  std::uint64_t h = fields.size();
+  for (const FieldType& f : fields) h = hash_combine(h, f.name ^ reinterpret_cast<std::uintptr_t>(f.type));
+  return h;
+}
+
+bool Types::FieldsEqual::operator()(const std::vector<FieldType>& a, const std::vector<FieldType>& b) const {
+  if (a.size() != b.size()) return false;
+  for (std::size_t k = 0; k < a.size(); ++k) {
+    if (a[k].name != b[k].name || a[k].type != b[k].type) return false;
+  }
+  return true;
+}
+
 TypeRef Types::array(TypeRef elem, std::vector<std::int64_t> dims) {
   std::string key = cat("a", id_of(elem));
   for (std::int64_t d : dims) key += cat(",", d);
@@ -142,12 +157,14 @@ TypeRef Types::pointer(TypeRef elem, bool is_const, bool many) {
 }
 
 TypeRef Types::structure(std::vector<FieldType> fields) {
-  std::string key = "s";
-  for (const FieldType& f : fields) key += cat(f.name, ":", id_of(f.type), ",");
+  auto found = structures_.find(fields);
+  if (found != structures_.end()) return found->second;
   Type t;
   t.kind = T::struct_;
-  t.fields = std::move(fields);
-  return intern(std::move(t), std::move(key));
+  t.fields = fields;
+  lay_out(t);
+  storage_.push_back(std::move(t));
+  return structures_[std::move(fields)] = &storage_.back();
 }
 
 TypeRef Types::named_structure(std::string name, std::vector<FieldType> fields) {

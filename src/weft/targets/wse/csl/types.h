@@ -88,6 +88,9 @@ class Types {
   std::deque<Type> storage_;
   std::vector<TypeRef> basic_;
   std::unordered_map<std::string, TypeRef> interned_;
+  struct FieldsHash { std::size_t operator()(const std::vector<FieldType>& fields) const; };
+  struct FieldsEqual { bool operator()(const std::vector<FieldType>& a, const std::vector<FieldType>& b) const; };
+  std::unordered_map<std::vector<FieldType>, TypeRef, FieldsHash, FieldsEqual> structures_;
 };
 
 std::string_view basic_name(T kind);
