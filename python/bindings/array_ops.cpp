@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
+#include "weft/array/linalg.h"
 #include "weft/array/random.h"
 #include "weft/runtime/pool.h"
 
@@ -171,6 +172,25 @@ void bind_array_ops(nb::module_& m) {
   m.def("_random_normal", [](std::uint64_t seed, std::uint64_t first, std::int64_t n, bool wide) {
     return unlocked([&] { return random_normal(default_device(), seed, first, n, wide ? Elem::float64 : Elem::float32); });
   });
+  m.def("_solve", [](const NDArray& a, const NDArray& b) { return unlocked([&] { return linalg::solve(a, b); }); });
+  m.def("_slogdet", [](const NDArray& a) {
+    linalg::SignedLog r = linalg::slogdet(a);
+    return nb::make_tuple(r.sign, r.log, r.determinant);
+  });
+  m.def("_cholesky", [](const NDArray& a, bool upper) { return linalg::cholesky(a, upper); });
+  m.def("_eigh", [](const NDArray& a) {
+    linalg::Eigen r = linalg::eigh(a);
+    return nb::make_tuple(r.values, r.vectors);
+  });
+  m.def("_svd", [](const NDArray& a, bool full) {
+    linalg::Svd r = linalg::svd(a, full);
+    return nb::make_tuple(r.u, r.s, r.vh);
+  });
+  m.def("_qr", [](const NDArray& a, bool complete) {
+    linalg::Qr r = linalg::qr(a, complete);
+    return nb::make_tuple(r.q, r.r);
+  });
+  m.def("_fft", [](const NDArray& x, std::int64_t n, bool inverse) { return unlocked([&] { return fft_last(x, n, inverse); }); });
   m.def("_to_bytes", [](const NDArray& x) {
     std::string bytes(static_cast<std::size_t>(x.nbytes()), '\0');
     x.read(bytes.data());

@@ -18,6 +18,7 @@ from ._core import (
     ParseError,
     ScheduleError,
     ShapeError,
+    Tensor,
     dtype,
     get_threads,
     set_threads,
@@ -40,9 +41,13 @@ from ._core import (
     uint64,
 )
 from ._devices import device, devices, use
+from .build import Function, Module, TimeResult, build, load
+from .ir import IRModule, PrimFunc
+from .schedule import BlockRef, LoopRef, Schedule
 from ._namespace import *  # noqa: F401,F403
 from ._namespace import __all__ as _namespace_all
-from . import _namespace, linalg, fft, random
+from . import _namespace, fft, linalg, random
+from .autograd import grad, value_and_grad
 from .io import load_arrays, load_safetensors, save, save_safetensors, savez
 
 __version__ = "0.1.0"
@@ -51,8 +56,9 @@ __array_api_version__ = "2024.12"
 _dtypes = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16",
            "bfloat16", "float32", "float64", "complex64", "complex128"]
 __all__ = [
-    *_namespace_all, *_dtypes, "NDArray", "Device", "dtype", "device", "devices", "use", "set_threads", "get_threads",
+    *_namespace_all, *_dtypes, "NDArray", "Tensor", "grad", "value_and_grad", "Device", "dtype", "device", "devices", "use", "set_threads", "get_threads",
     "linalg", "fft", "random", "save", "savez", "load_arrays", "save_safetensors", "load_safetensors",
+    "Schedule", "BlockRef", "LoopRef", "PrimFunc", "IRModule", "build", "load", "Module", "Function", "TimeResult",
     "Error", "ArgumentError", "ShapeError", "DTypeError", "IndexError", "OutOfMemoryError", "ScheduleError",
     "DeviceError", "Fault", "ParseError", "IOError",
 ]

@@ -345,7 +345,7 @@ def unstack(x, /, *, axis=0):
     return tuple(x[i, ...] for i in range(x.shape[0]))
 
 
-def expand_dims(x, /, *, axis=0):
+def expand_dims(x, /, axis):
     """A view with an extra axis of extent 1."""
     if _is_tensor(x):
         axis = axis % (x.ndim + 1)

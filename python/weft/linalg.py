@@ -1,0 +1,198 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Linear algebra: the linalg extension of the array API standard, over LAPACK."""
+
+from __future__ import annotations
+
+import math as _math
+from collections import namedtuple as _namedtuple
+
+from . import _core
+from . import _namespace as _ns
+from ._namespace import matmul, matrix_transpose, tensordot, vecdot
+
+__all__ = [
+    "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",
+    "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
+    "trace", "vecdot", "vector_norm",
+]
+
+EighResult = _namedtuple("EighResult", "eigenvalues eigenvectors")
+QRResult = _namedtuple("QRResult", "Q R")
+SlogdetResult = _namedtuple("SlogdetResult", "sign logabsdet")
+SVDResult = _namedtuple("SVDResult", "U S Vh")
+
+
+def cholesky(x, /, *, upper=False):
+    """The triangular factor of symmetric (Hermitian) positive definite matrices."""
+    return _core._cholesky(x, upper)
+
+
+def cross(x1, x2, /, *, axis=-1):
+    """The product of three-vectors."""
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise _core.ShapeError(f"error[array.cross.extent]: cross needs extents of 3, got {x1.shape[axis]} and {x2.shape[axis]}")
+    a = _ns.unstack(_ns.moveaxis(x1, axis, -1), axis=-1)
+    b = _ns.unstack(_ns.moveaxis(x2, axis, -1), axis=-1)
+    parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+    return _ns.stack(parts, axis=axis)
+
+
+def det(x, /):
+    """Determinants."""
+    return _core._slogdet(x)[2]
+
+
+def slogdet(x, /):
+    """Signs and logarithms of the magnitudes of determinants."""
+    sign, log, _ = _core._slogdet(x)
+    return SlogdetResult(sign, log)
+
+
+def diagonal(x, /, *, offset=0):
+    """Diagonals of matrices; a copy."""
+    rows, cols = x.shape[-2:]
+    first_row, first_col = max(0, -offset), max(0, offset)
+    count = max(0, min(rows - first_row, cols - first_col))
+    i = _ns.arange(count, device=x.device)
+    flat = _ns.reshape(x, (*x.shape[:-2], rows * cols))
+    return _ns.take(flat, (i + first_row) * cols + i + first_col, axis=-1)
+
+
+def trace(x, /, *, offset=0, dtype=None):
+    """Sums of diagonals."""
+    return _ns.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+def eigh(x, /):
+    """Eigenvalues, ascending, and eigenvectors of symmetric (Hermitian) matrices."""
+    return EighResult(*_core._eigh(x))
+
+
+def eigvalsh(x, /):
+    """Eigenvalues, ascending, of symmetric (Hermitian) matrices."""
+    return _core._eigh(x)[0]
+
+
+def inv(x, /):
+    """Inverse matrices."""
+    return _core._solve(x, _ns.eye(x.shape[-1], dtype=x.dtype, device=x.device))
+
+
+def solve(x1, x2, /):
+    """x with x1 x = x2."""
+    return _core._solve(x1, x2)
+
+
+def qr(x, /, *, mode="reduced"):
+    """Orthogonal and triangular factors."""
+    if mode not in ("reduced", "complete"):
+        raise _core.ArgumentError(f"error[array.qr.mode]: mode is {mode!r}, legal: 'reduced', 'complete'")
+    return QRResult(*_core._qr(x, mode == "complete"))
+
+
+def svd(x, /, *, full_matrices=True):
+    """Singular value decomposition."""
+    return SVDResult(*_core._svd(x, full_matrices))
+
+
+def svdvals(x, /):
+    """Singular values, descending."""
+    return _core._svd(x, False)[1]
+
+
+def _eps(x):
+    return _ns.finfo(x.dtype).eps
+
+
+def matrix_rank(x, /, *, rtol=None):
+    """How many singular values exceed rtol times the largest."""
+    s = svdvals(x)
+    if rtol is None:
+        rtol = max(x.shape[-2:]) * _eps(x)
+    elif isinstance(rtol, _core.NDArray):
+        rtol = _ns.expand_dims(rtol, axis=-1)
+    if s.shape[-1] == 0:
+        return _ns.zeros(s.shape[:-1], dtype=_core.int64, device=x.device)
+    return _ns.count_nonzero(s > _ns.max(s, axis=-1, keepdims=True) * rtol, axis=-1)
+
+
+def pinv(x, /, *, rtol=None):
+    """Generalised inverse by singular values."""
+    u, s, vh = svd(x, full_matrices=False)
+    if rtol is None:
+        rtol = max(x.shape[-2:]) * _eps(x)
+    elif isinstance(rtol, _core.NDArray):
+        rtol = _ns.expand_dims(rtol, axis=-1)
+    if s.shape[-1] == 0:
+        return _ns.zeros((*x.shape[:-2], x.shape[-1], x.shape[-2]), dtype=x.dtype, device=x.device)
+    keep = s > _ns.max(s, axis=-1, keepdims=True) * rtol
+    inverse = _ns.where(keep, 1.0 / _ns.where(keep, s, 1.0), 0.0 * s)
+    conj = _core.operations["conj"]
+    scaled = conj(vh).mT * _ns.expand_dims(inverse, axis=-2)
+    return matmul(scaled.astype(x.dtype), conj(u).mT)
+
+
+def matrix_power(x, n, /):
+    """Matrices to an integer power."""
+    if n < 0:
+        return matrix_power(inv(x), -n)
+    out = _ns.broadcast_to(_ns.eye(x.shape[-1], dtype=x.dtype, device=x.device), x.shape)
+    if n == 0:
+        return out.copy()
+    out = None
+    while n:
+        if n & 1:
+            out = x if out is None else matmul(out, x)
+        n >>= 1
+        if n:
+            x = matmul(x, x)
+    return out.copy()
+
+
+def outer(x1, x2, /):
+    """Products of all pairs of two vectors."""
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise _core.ShapeError(f"error[array.outer.rank]: outer needs two vectors, got shapes {x1.shape} and {x2.shape}")
+    return x1[:, None] * x2[None, :]
+
+
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    """p-norms of vectors."""
+    magnitude = _core.operations["abs"](x)
+    if ord == _math.inf:
+        return _ns.max(magnitude, axis=axis, keepdims=keepdims) if x.size else _ns.sum(magnitude, axis=axis, keepdims=keepdims)
+    if ord == -_math.inf:
+        return _ns.min(magnitude, axis=axis, keepdims=keepdims)
+    if ord == 0:
+        return _ns.sum((magnitude != 0).astype(magnitude.dtype), axis=axis, keepdims=keepdims)
+    if ord == 1:
+        return _ns.sum(magnitude, axis=axis, keepdims=keepdims)
+    if ord == 2:
+        return _core.operations["sqrt"](_ns.sum(magnitude * magnitude, axis=axis, keepdims=keepdims))
+    return _ns.sum(magnitude**ord, axis=axis, keepdims=keepdims) ** (1.0 / ord)
+
+
+def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    """Norms of matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf."""
+    magnitude = _core.operations["abs"](x)
+    if ord == "fro":
+        return _core.operations["sqrt"](_ns.sum(magnitude * magnitude, axis=(-2, -1), keepdims=keepdims))
+    if ord in (1, -1, _math.inf, -_math.inf):
+        lines = _ns.sum(magnitude, axis=-2 if ord in (1, -1) else -1, keepdims=True)
+        axis = -1 if ord in (1, -1) else -2
+        if lines.shape[axis] == 0 and ord > 0:
+            out = _ns.sum(lines, axis=(-2, -1), keepdims=True)
+        else:
+            out = (_ns.max if ord > 0 else _ns.min)(lines, axis=axis, keepdims=True)
+    elif ord in ("nuc", 2, -2):
+        s = svdvals(x)
+        if ord == "nuc":
+            out = _ns.sum(s, axis=-1)
+        elif s.shape[-1] == 0:
+            out = _ns.sum(s, axis=-1)
+        else:
+            out = (_ns.max if ord == 2 else _ns.min)(s, axis=-1)
+        out = _ns.reshape(out, (*out.shape, 1, 1))
+    else:
+        raise _core.ArgumentError(f"error[array.matrix_norm.ord]: ord is {ord!r}; legal: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf")
+    return out if keepdims else _ns.squeeze(out, (-2, -1))

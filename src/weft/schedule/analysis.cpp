@@ -46,26 +46,33 @@ std::string other_writer(const std::vector<Leaf>& scope, const BlockNode* block)
   return {};
 }
 
-/// How many values a split takes. A mark narrowed by a predicate has an extent that may exceed its loops'.
-enum class Width : std::uint8_t { exact, upper };
-Expr width_of(const arith::IterSplit& split, Width width, const arith::Analyzer& analyzer) {
-  if (split.mark->var) return split.extent;
-  Expr full = make_const(1, split.extent->dtype);
-  for (const arith::IterSplit& part : split.mark->source->splits) full = full * part.extent;
-  full = analyzer.simplify(full);
-  if (analyzer.prove_equal(full, split.mark->extent)) return split.extent;
-  const bool whole = is_const_int_value(split.lower_factor, 1) && same_expr(split.extent, split.mark->extent);
-  if (width == Width::exact) return whole ? analyzer.simplify(min(split.extent, full)) : nullptr;
-  return whole && is_const_int(split.extent) ? split.extent : full;
+/// The product of a fused mark's digits; a predicate may have narrowed the mark's own extent, or given it one
+/// that exceeds this.
+Expr full_extent(const arith::IterMark& mark, const arith::Analyzer& analyzer) {
+  Expr full = make_const(1, mark.extent->dtype);
+  for (const arith::IterSplit& part : mark.source->splits) full = full * part.extent;
+  return analyzer.simplify(full);
+}
+
+bool is_narrowed(const arith::IterMark& mark, const arith::Analyzer& analyzer) {
+  return !mark.var && !analyzer.prove_equal(full_extent(mark, analyzer), mark.extent);
+}
+
+bool is_whole(const arith::IterSplit& split) {
+  return is_const_int_value(split.lower_factor, 1) && same_expr(split.extent, split.mark->extent);
+}
+
+/// At least as many values as a split takes; constant where that is possible.
+Expr upper_width(const arith::IterSplit& split, const arith::Analyzer& analyzer) {
+  if (!is_narrowed(*split.mark, analyzer)) return split.extent;
+  return is_whole(split) && is_const_int(split.extent) ? split.extent : full_extent(*split.mark, analyzer);
 }
 
 /// Marks among the splits that a predicate has narrowed.
 void count_narrowed(const arith::IterSum& sum, const arith::Analyzer& analyzer, std::unordered_set<const void*>& out) {
   for (const arith::IterSplit& split : sum.splits) {
     if (split.mark->var) continue;
-    Expr full = make_const(1, split.extent->dtype);
-    for (const arith::IterSplit& part : split.mark->source->splits) full = full * part.extent;
-    if (!analyzer.prove_equal(full, split.mark->extent)) out.insert(split.mark.get());
+    if (is_narrowed(*split.mark, analyzer)) out.insert(split.mark.get());
     count_narrowed(*split.mark->source, analyzer, out);
   }
 }
@@ -79,6 +86,85 @@ arith::IterMapResult detect(const std::vector<Range>& region, const std::vector<
   return arith::detect_iter_map(mins, as_iters(loops), predicate, level, analyzer);
 }
 
+/// [base, base + the smallest of widths).
+struct Span {
+  Expr base;
+  std::vector<Expr> widths;
+};
+
+/// The terms of a predicate that matter to a region: those on loops that do not occur in it only have to be
+/// satisfiable. False when that is not provable.
+bool relevant_conditions(const std::vector<Range>& region, const std::vector<const ForNode*>& loops, const Expr& predicate,
+                         const arith::Analyzer& analyzer, std::vector<Expr>& out) {
+  if (!predicate) return true;
+  for (const Expr& part : conjuncts(predicate)) {
+    if (analyzer.prove(part)) continue;
+    bool shared = false;
+    VarMap first;
+    for (const ForNode* loop : loops) {
+      if (!uses_var(part, loop->var.get())) continue;
+      first[loop->var.get()] = loop->min;
+      for (const Range& r : region) shared |= uses_var(r.min, loop->var.get());
+    }
+    if (shared || first.empty()) {
+      out.push_back(part);
+    } else if (!analyzer.prove(substitute(part, first))) {
+      return false;
+    }
+  }
+  return true;
+}
+
+std::optional<std::vector<Span>> exact_spans(const std::vector<Range>& region, const std::vector<const ForNode*>& loops,
+                                             const Expr& predicate, const arith::Analyzer& analyzer) {
+  std::vector<Expr> conditions;
+  if (!relevant_conditions(region, loops, predicate, analyzer, conditions)) return std::nullopt;
+  Expr condition = make_bool(true);
+  for (const Expr& part : conditions) condition = both(condition, part);
+  auto map = detect(region, loops, condition, arith::MapLevel::none, analyzer);
+  if (!map.ok()) return std::nullopt;
+  std::vector<Span> out;
+  std::unordered_set<const void*> narrowed;
+  for (std::size_t i = 0; i < region.size(); ++i) {
+    const auto& sum = map.indices[i];
+    count_narrowed(sum, analyzer, narrowed);
+    Span span{sum.base, {region[i].extent}};
+    // From the finest digit upward: no step may leap over what is covered so far.
+    for (std::size_t k = sum.splits.size(); k-- > 0;) {
+      const arith::IterSplit& split = sum.splits[k];
+      if (!analyzer.prove(ge(split.scale, make_const(1, split.scale->dtype)))) return std::nullopt;
+      for (const Expr& width : span.widths) {
+        if (!analyzer.prove(le(split.scale, width))) return std::nullopt;
+      }
+      std::vector<Expr> extents = {split.extent};
+      if (is_narrowed(*split.mark, analyzer)) {
+        if (!is_whole(split)) return std::nullopt;
+        extents.push_back(full_extent(*split.mark, analyzer));
+      }
+      std::vector<Expr> widths;
+      for (const Expr& width : span.widths) {
+        for (const Expr& extent : extents) widths.push_back(analyzer.simplify(width + (extent - 1) * split.scale));
+      }
+      span.widths = std::move(widths);
+    }
+    out.push_back(std::move(span));
+  }
+  // Every condition must have shown up as a narrowed index; otherwise it hides instances we cannot place.
+  if (narrowed.size() < conditions.size()) return std::nullopt;
+  return out;
+}
+
+/// A reduction is not finished inside its own loops.
+bool is_finished_under(const Leaf& writer, const std::vector<const ForNode*>& loops) {
+  for (std::size_t i = 0; i < writer.block()->iters.size(); ++i) {
+    if (writer.block()->iters[i].kind != IterKind::reduce) continue;
+    for (const ForNode* loop : loops) {
+      if (uses_var(writer.realize->iter_values[i], loop->var.get())) return false;
+    }
+  }
+  return true;
+}
+
 /// Whether, wherever the loops around both stand, `write` of `writer` covers `read` of `reader`.
 bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reader, const BufferRegion& read) {
   std::size_t common = 0;
@@ -86,15 +172,34 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
     ++common;
   }
   const auto offset = static_cast<std::ptrdiff_t>(common);
+  const std::vector<const ForNode*> shared(reader.loops.begin(), reader.loops.begin() + offset);
+  if (!is_finished_under(writer, shared)) return false;
   const std::vector<const ForNode*> written(writer.loops.begin() + offset, writer.loops.end());
   const std::vector<const ForNode*> needed(reader.loops.begin() + offset, reader.loops.end());
   arith::Analyzer analyzer;
   bind_loops(analyzer, reader.loops);
   bind_loops(analyzer, written);
-  auto have = relax_exact(bound_region(write, writer.realize), written, writer.realize->predicate, analyzer);
+  const auto have = exact_spans(bound_region(write, writer.realize), written, writer.realize->predicate, analyzer);
   if (!have) return false;
-  const auto want = relax(bound_region(read, reader.realize), needed, reader.realize->predicate, analyzer);
-  return arith::covers(*have, want, analyzer) || arith::covers(*have, clip(want, read.buffer, analyzer), analyzer);
+  const auto region = bound_region(read, reader.realize);
+  const auto want = relax(region, needed, reader.realize->predicate, analyzer);
+  const auto tight = exact_spans(region, needed, reader.realize->predicate, analyzer);
+  for (std::size_t d = 0; d < want.size(); ++d) {
+    const Expr& base = (*have)[d].base;
+    if (!want[d].min || !want[d].extent) return false;
+    if (!analyzer.prove(le(base, want[d].min)) && !analyzer.prove(le(base, make_zero(base->dtype)))) return false;
+    // What is read ends at the smallest of these; what is written, at the smallest of its own.
+    std::vector<Expr> ends = {want[d].min + want[d].extent, read.buffer->shape[d]};
+    if (tight) {
+      for (const Expr& width : (*tight)[d].widths) ends.push_back((*tight)[d].base + width);
+    }
+    for (const Expr& width : (*have)[d].widths) {
+      const Expr end = base + width;
+      const bool reached = std::any_of(ends.begin(), ends.end(), [&](const Expr& e) { return analyzer.prove(ge(end, e)); });
+      if (!reached) return false;
+    }
+  }
+  return true;
 }
 
 }  // namespace
@@ -224,7 +329,7 @@ std::vector<Range> relax(const std::vector<Range>& region, const std::vector<con
       for (const arith::IterSplit& split : map.indices[i].splits) {
         std::int64_t scale = 0;
         if (!is_const_int(split.scale, &scale) || scale <= 0) break;
-        width = width + (width_of(split, Width::upper, analyzer) - 1) * scale;
+        width = width + (upper_width(split, analyzer) - 1) * scale;
         if (&split == &map.indices[i].splits.back()) out.push_back({map.indices[i].base, analyzer.simplify(width)});
       }
       if (map.indices[i].splits.empty()) out.push_back({map.indices[i].base, region[i].extent});
@@ -238,31 +343,14 @@ std::vector<Range> relax(const std::vector<Range>& region, const std::vector<con
 
 std::optional<std::vector<Range>> relax_exact(const std::vector<Range>& region, const std::vector<const ForNode*>& loops,
                                               const Expr& predicate, const arith::Analyzer& analyzer) {
-  std::size_t conditions = 0;
-  if (predicate) {
-    for (const Expr& part : conjuncts(predicate)) conditions += analyzer.prove(part) ? 0 : 1;
-  }
-  auto map = detect(region, loops, conditions > 0 ? predicate : make_bool(true), arith::MapLevel::none, analyzer);
-  if (!map.ok()) return std::nullopt;
+  auto spans = exact_spans(region, loops, predicate, analyzer);
+  if (!spans) return std::nullopt;
   std::vector<Range> out;
-  std::unordered_set<const void*> narrowed;
-  for (std::size_t i = 0; i < region.size(); ++i) {
-    const auto& sum = map.indices[i];
-    count_narrowed(sum, analyzer, narrowed);
-    // From the finest digit upward: no step may leap over what is covered so far.
-    Expr width = region[i].extent;
-    for (std::size_t k = sum.splits.size(); k-- > 0;) {
-      const arith::IterSplit& split = sum.splits[k];
-      const Expr extent = width_of(split, Width::exact, analyzer);
-      if (!extent || !analyzer.prove(ge(split.scale, make_const(1, split.scale->dtype))) || !analyzer.prove(le(split.scale, width))) {
-        return std::nullopt;
-      }
-      width = analyzer.simplify(width + (extent - 1) * split.scale);
-    }
-    out.push_back({sum.base, width});
+  for (Span& span : *spans) {
+    Expr width = span.widths[0];
+    for (std::size_t i = 1; i < span.widths.size(); ++i) width = min(width, span.widths[i]);
+    out.push_back({span.base, analyzer.simplify(width)});
   }
-  // Every condition must have shown up as a narrowed index; otherwise it hides instances we cannot place.
-  if (narrowed.size() < conditions) return std::nullopt;
   return out;
 }
 
@@ -302,7 +390,7 @@ std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer
     }
     if (!covered) {
       return cat(name_of(reader.block()), " reads more of \"", read.buffer->name, "\" than \"", culprit,
-                 "\" provably writes before it");
+                 "\" provably finishes before it");
     }
   }
   return {};

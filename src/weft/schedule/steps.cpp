@@ -39,7 +39,7 @@ Value named_block(Schedule& sch, Value v) {
 
 template <typename S>
 typename S::Result Schedule::apply(const S& step) {
-  if constexpr (requires(std::uint64_t& random) { step.decide(state_, random); }) {
+  if constexpr (requires(S& s, std::uint64_t& random) { s.decide(state_, random); }) {
     S decided = step;
     if (Verdict v = decided.decide(state_, random_)) refuse_step(info_of<S>(), values_of(step), std::move(*v));
     Outcome<typename S::Result> out;

@@ -60,7 +60,8 @@ class KernelText {
         if (found == spelling_.axes.end()) {
           throw Error(ErrorKind::emit, "emit.axis", cat("axis ", axis.axis, " cannot be spelled on ", spelling_.target));
         }
-        expr_.define(axis.var.get(), found->second);
+        bool wide = axis.var->dtype.bits == 64;
+        expr_.define(axis.var.get(), wide ? cat("((", expr_.type(axis.var->dtype), ")", found->second, ")") : found->second);
         analyzer_.bind(axis.var, {make_int(0), axis.extent});
       }
     }
@@ -69,7 +70,8 @@ class KernelText {
     if (spelling_.host_entry) return host_text(params);
     std::string bounds;
     if (launch && !spelling_.launch_bounds.empty()) bounds = launch_bounds(launch);
-    std::string out = cat(spelling_.kernel_prefix, bounds, f_->name, "(", join(params), spelling_.parameters_in_struct ? struct_tail() : "", ") {\n");
+    std::string out = cat(spelling_.kernel_prefix, bounds, f_->name, "(", join(params), spelling_.extra_parameters.empty() ? "" : extra_tail(), ") {\n");
+    out += offsets_;
     out += shared_declarations();
     return out + text_ + "}\n";
   }
@@ -83,23 +85,29 @@ class KernelText {
       std::string id = expr_.name(p.buffer.get(), p.buffer->name);
       std::string constant = written_.count(p.buffer.get()) ? "" : "const ";
       std::string text = cat(spelling_.global, constant, expr_.storage_type(p.buffer->dtype), "* ", alone ? spelling_.restrict_word : "", id);
+      if (spelling_.pointer_offsets) {
+        std::string base = expr_.fresh(id + "_base"), offset = expr_.fresh(id + "_offset");
+        offsets_ += cat("  ", text, " = ", base, " + ", offset, ";\n");
+        text = cat(spelling_.global, constant, expr_.storage_type(p.buffer->dtype), "* ", alone ? spelling_.restrict_word : "", base, ", ",
+                   spelling_.types.at("int64"), " ", offset);
+      }
       pointers_.push_back({cat(spelling_.global, constant, expr_.storage_type(p.buffer->dtype), "*"), id});
-      if (spelling_.parameters_in_struct) text += cat(" [[buffer(", pointers_.size() - 1, ")]]");
+      if (spelling_.indexed_parameters) text += cat(" [[buffer(", pointers_.size() - 1, ")]]");
       return text;
     }
     signature.params.push_back({p.var->name, runtime::ParamKind::scalar, p.var->dtype, "global"});
     std::string id = expr_.name(p.var.get(), p.var->name);
     std::string type = p.var->dtype.is_bool() ? spelling_.types.at("int32") : expr_.type(p.var->dtype);
     scalars_.push_back({type, id, p.var->dtype});
-    if (spelling_.parameters_in_struct) {
+    if (spelling_.indexed_parameters) {
       return cat("constant ", type, "& ", id, " [[buffer(", pointers_.size() + scalars_.size() - 1, ")]]");
     }
     return cat(type, " ", id);
   }
 
-  std::string struct_tail() const {
+  std::string extra_tail() const {
     std::string tail = pointers_.empty() && scalars_.empty() ? "" : ", ";
-    return tail + "uint3 blockIdx [[threadgroup_position_in_grid]], uint3 threadIdx [[thread_position_in_threadgroup]]";
+    return tail + spelling_.extra_parameters;
   }
 
   std::string launch_bounds(const LaunchNode* launch) const {
@@ -358,7 +366,8 @@ class KernelText {
       throw Error(ErrorKind::emit, "emit.allocate", cat("the size of \"", b->name, "\" in scope \"", b->scope, "\" is not constant"));
     }
     if (gpu && shared) {
-      shared_.push_back({type, id, count, count * width, 16, width});
+      bool moved = has_vector_access(t->body, b.get());
+      shared_.push_back({type, id, count, count * width, moved ? 16 : width, width});
     } else if (gpu) {
       if (b->scope == "global") {
         throw Error(ErrorKind::emit, "emit.allocate", cat("\"", b->name, "\" of scope \"global\" is allocated inside kernel ", f_->name))
@@ -572,7 +581,7 @@ class KernelText {
   emit::Expressions expr_;
   PrimFunc f_;
   arith::Analyzer analyzer_;
-  std::string text_;
+  std::string text_, offsets_;
   int indent_ = 0;
   bool in_parallel_ = false, uses_ctx_ = false;
   std::vector<Pointer> pointers_;
@@ -587,6 +596,15 @@ class KernelText {
 };
 
 }  // namespace
+
+void check_shared_bytes(const EmittedSource& source, std::int64_t limit, const std::string& target) {
+  for (const auto& [name, bytes] : source.metadata.at("shared_bytes").as_object()) {
+    if (bytes.as_int() <= limit) continue;
+    throw Error(ErrorKind::lower, "lower.shared.limit",
+                cat("kernel \"", name, "\" needs ", bytes.as_int(), " bytes of shared memory but ", target, " has ", limit, " for one group"))
+        .help("cache smaller tiles");
+  }
+}
 
 EmittedSource emit_c(const std::vector<PrimFunc>& kernels, const CSpelling& spelling) {
   emit::Helpers helpers(spelling);

@@ -45,7 +45,9 @@ struct CSpelling {
   std::map<std::string, std::pair<std::string, std::string>> functions;
   std::string half_helpers;                 // definitions of weft_half_to_float and weft_float_to_half
   std::string infinity = "INFINITY", nan = "NAN";
-  bool parameters_in_struct = false;        // scalars arrive in one constant struct (see the emitter)
+  bool indexed_parameters = false;          // "[[buffer(i)]]" after each parameter, scalars by constant reference
+  std::string extra_parameters;             // after the kernel's own
+  bool pointer_offsets = false;             // each pointer comes with an offset in elements
   bool host_entry = false;                  // also an entry of the host kernel ABI, and parallel loops
   std::string trap;                         // statement that stops a kernel whose assertion failed; "": refuse
 };
@@ -58,6 +60,9 @@ struct EmittedSource {
 };
 
 EmittedSource emit_c(const std::vector<ir::PrimFunc>& kernels, const CSpelling& spelling);
+
+/// Refuses ("lower.shared.limit") kernels that need more shared memory than a group has.
+void check_shared_bytes(const EmittedSource& source, std::int64_t limit, const std::string& target);
 
 /// The name as an identifier that no C-like language reserves.
 std::string c_identifier(std::string_view name);

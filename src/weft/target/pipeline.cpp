@@ -5,7 +5,9 @@
 #include "weft/pass/convert_blocks.h"
 #include "weft/pass/flatten_buffers.h"
 #include "weft/pass/inject_virtual_threads.h"
+#include "weft/pass/insert_barriers.h"
 #include "weft/pass/lower_init.h"
+#include "weft/pass/narrow_indices.h"
 #include "weft/pass/place_allocations.h"
 #include "weft/pass/simplify.h"
 #include "weft/pass/unify_thread_binding.h"
@@ -45,6 +47,8 @@ pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& targ
     add("keep_vector_loops", pass::keep_vector_loops);
   }
   add("simplify", pass::simplify);
+  add("insert_barriers", [machine](const PrimFunc& f) { return pass::insert_barriers(f, machine); });
+  if (options.narrow) add("narrow_indices", pass::narrow_indices);
   add("lower_division", pass::lower_division);
   return p;
 }

@@ -4,6 +4,7 @@
 #include <charconv>
 
 #include "weft/base/error.h"
+#include "weft/target/gpu_rows.h"
 
 namespace weft {
 
@@ -137,6 +138,24 @@ const TargetInfo& generic_target_info() {
     return out;
   }();
   return info;
+}
+
+TargetInfo grid_target_info(const GroupLimits& limits) {
+  TargetInfo out = generic_target_info();
+  for (AxisInfo& axis : out.axes) {
+    std::size_t d = axis.name.back() == 'y' ? 1 : axis.name.back() == 'z' ? 2 : 0;
+    if (axis.group == "blockIdx") axis.limit = limits.block_extent[d];
+    if (axis.group == "threadIdx") {
+      axis.limit = limits.thread_extent[d];
+      axis.group_limit = limits.threads;
+    }
+  }
+  for (MemoryInfo& memory : out.memories) {
+    if (memory.scope == "shared") memory.bytes = limits.shared_bytes;
+  }
+  out.limits["max_threads_per_block"] = limits.threads;
+  out.limits["max_shared_memory_per_block"] = limits.shared_bytes;
+  return out;
 }
 
 }  // namespace weft

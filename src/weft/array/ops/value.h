@@ -73,8 +73,17 @@ WEFT_MATH(log10)
 WEFT_MATH(sin)
 WEFT_MATH(sinh)
 WEFT_MATH(tan)
-WEFT_MATH(tanh)
 WEFT_MATH(sqrt)
+template <typename T>
+WEFT_INLINE T tanh_(T x) {
+  if constexpr (std::is_same_v<T, float>) return ::tanhf(x);
+  else if constexpr (std::is_same_v<T, double>) return ::tanh(x);
+  else {
+    using R = typename T::value_type;
+    if (std::isinf(x.real()) && std::isfinite(x.imag())) return T(std::copysign(R(1), x.real()), std::copysign(R(0), x.imag()));
+    return std::tanh(x);
+  }
+}
 #define WEFT_MATH_REAL(name)                                      \
   template <typename T>                                           \
   WEFT_INLINE T name##_(T x) {                                    \
@@ -100,6 +109,12 @@ WEFT_INLINE T expm1_(T x) {
   else if constexpr (std::is_same_v<T, double>) return ::expm1(x);
   else {
     using R = typename T::value_type;
+    if (x.imag() == 0 || !(std::fabs(x.real()) < std::numeric_limits<R>::infinity()) ||
+        !(std::fabs(x.imag()) < std::numeric_limits<R>::infinity())) {
+      if (x.imag() == 0) return T(x.real() == 0 ? R(0) : std::expm1(x.real()), x.imag());
+      T z = std::exp(x);
+      return T(z.real() - 1, z.imag());
+    }
     R s = std::sin(x.imag() / 2);
     return T(std::expm1(x.real()) * std::cos(x.imag()) - 2 * s * s, std::exp(x.real()) * std::sin(x.imag()));
   }

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/regions.h"
@@ -50,6 +52,32 @@ Verdict Blockize::transform(const State& s, Outcome<Result>& out) const {
     r.note("legal: bindings of the form outer * extent + inner, inner made of the loops inside only");
     return r;
   }
+  // Terms of the predicate on outer loops stay outside, those on inner loops go inside; a term on both has
+  // become a bound on whole tiles.
+  Expr outer_predicate = make_bool(true), inner_predicate = make_bool(true);
+  bool divided = false;
+  for (const Expr& part : conjuncts(realize->predicate)) {
+    bool inside = false, outside = false;
+    for (const ForNode* loop : loops) {
+      if (!uses_var(part, loop->var.get())) continue;
+      const bool in = std::find(under[0].loops.begin(), under[0].loops.end(), loop) != under[0].loops.end();
+      (in ? inside : outside) = true;
+    }
+    if (inside && outside) {
+      divided = true;
+    } else {
+      Expr& side = inside ? inner_predicate : outer_predicate;
+      side = both(side, part);
+    }
+  }
+  if (divided) {
+    if (is_const_int_value(parts->back().outer, 1)) {
+      Refusal r = refuse(s, "schedule.blockize.predicate", cat("blockize of ", name_of(top.loop()), ": the predicate of ", name_of(old), " cuts through tiles"), realize);
+      r.note("legal: predicates that keep or drop whole tiles");
+      return r;
+    }
+    outer_predicate = both(outer_predicate, parts->back().outer);
+  }
   auto outer = make_ref<BlockNode>();
   outer->id = fresh_block_id();
   outer->name = cat(old->name, "_o");
@@ -62,15 +90,20 @@ Verdict Blockize::transform(const State& s, Outcome<Result>& out) const {
     const DType type = iter.var->dtype;
     const auto& part = (*parts)[i];
     const Expr origin = iter.dom.min;
+    // A nest that covers part of the domain (at an offset) counts tiles of the whole domain.
+    Expr tiles = part.outer_extent;
+    if (!analyzer.prove(logical_and(ge(part.outer, make_zero(type)), lt(part.outer, tiles)))) {
+      tiles = analyzer.simplify(floordiv(iter.dom.extent + part.inner_extent - 1, part.inner_extent));
+    }
     Expr tile;
-    if (!preserve_unit_iters && is_const_int_value(part.outer_extent, 1)) {
+    if (!preserve_unit_iters && is_const_int_value(tiles, 1)) {
       tile = make_zero(type);
     } else {
       const Var var = make_var(cat(iter.var->name, "_o"), type);
-      outer->iters.push_back({var, {make_zero(type), part.outer_extent}, iter.kind});
+      outer->iters.push_back({var, {make_zero(type), tiles}, iter.kind});
       outer_values.push_back(is_const_int_value(origin, 0) ? part.outer : analyzer.simplify(part.outer - floordiv(origin, part.inner_extent)));
       tile = var;
-      analyzer.bind(var, Range{make_zero(type), part.outer_extent});
+      analyzer.bind(var, Range{make_zero(type), tiles});
     }
     Expr element;
     if (!preserve_unit_iters && is_const_int_value(part.inner_extent, 1)) {
@@ -108,21 +141,30 @@ Verdict Blockize::transform(const State& s, Outcome<Result>& out) const {
     start->body = substitute(substitute(deep_copy(old->init), map), iters);
     std::vector<std::pair<const ForNode*, Var>> nest;
     for (const ForNode* loop : under[0].loops) {
-      bool used = false;
+      bool used = false, reduces = false;
       for (const Expr& v : values) used |= uses_var(v, loop->var.get());
-      if (!used) continue;
+      for (std::size_t i = 0; i < inner->iters.size(); ++i) {
+        reduces |= inner->iters[i].kind == IterKind::reduce && uses_var(inner_values[i], loop->var.get());
+      }
+      if (!used && (reduces || !uses_var(inner_predicate, loop->var.get()))) continue;
       nest.push_back({loop, make_var(loop->var->name, loop->var->dtype)});
       copies[loop->var.get()] = nest.back().second;
     }
     for (Expr& v : values) v = substitute(v, copies);
-    Stmt body = block_realize(std::move(values), make_bool(true), start);
+    Expr init_predicate = make_bool(true);
+    for (const Expr& part : conjuncts(inner_predicate)) {
+      const Expr kept = substitute(part, copies);
+      bool reduces = false;
+      for (const ForNode* loop : under[0].loops) reduces |= uses_var(kept, loop->var.get());
+      if (!reduces) init_predicate = both(init_predicate, kept);
+    }
+    Stmt body = block_realize(std::move(values), init_predicate, start);
     for (std::size_t i = nest.size(); i-- > 0;) body = make_for(nest[i].second, nest[i].first->min, nest[i].first->extent, std::move(body));
     outer->init = std::move(body);
     inner->init = nullptr;
     inner->reads.insert(inner->reads.begin(), inner->writes.begin(), inner->writes.end());
   }
-  Stmt body = block_realize(std::move(inner_values), parts->back().inner ? parts->back().inner : make_bool(true), inner);
-  const Expr outer_predicate = parts->back().outer ? parts->back().outer : make_bool(true);
+  Stmt body = block_realize(std::move(inner_values), inner_predicate, inner);
   for (std::size_t i = under[0].loops.size(); i-- > 0;) body = with_body(under[0].loops[i], std::move(body));
   outer->body = std::move(body);
   const std::uint64_t id = outer->id;

@@ -244,6 +244,12 @@ Verdict CacheWrite::transform(const State& s, Outcome<Result>& out) const {
   }
   if (writers.size() > 1) return several_writers(s, kName, buffer, writers, realize);
 
+  if (reads(writer, buffer.get())) {
+    Refusal r = refuse(s, "schedule.cache_write.accumulates", cat("cache_write: block ", name_of(writer), " adds to what \"", buffer->name, "\" held before, which a fresh copy would not hold"), realize);
+    r.note("legal: blocks that do not read what they write; cache_write before decompose_reduction or blockize");
+    return r;
+  }
+
   std::unordered_set<std::uint64_t> chosen = {writer->id};
   std::vector<const BlockNode*> rest;
   for (std::size_t i = 0; i < scope.size(); ++i) {

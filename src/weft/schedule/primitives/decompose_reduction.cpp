@@ -75,7 +75,11 @@ Verdict DecomposeReduction::transform(const State& s, Outcome<Result>& out) cons
   const BlockNode* old = realize->block.get();
 
   // The initialisation: spatial iterators only, over copies of the loops they use.
-  const auto spatial = loops_of(leaf, IterKind::spatial);
+  auto spatial = loops_of(leaf, IterKind::spatial);
+  const auto reduce = loops_of(leaf, IterKind::reduce);
+  for (const ForNode* l : leaf.loops) {   // loops that only the predicate mentions stay around the initialisation
+    if (!contains(spatial, l) && !contains(reduce, l) && uses_var(realize->predicate, l->var.get())) spatial.push_back(l);
+  }
   const auto below_from = std::find(leaf.loops.begin(), leaf.loops.end(), target.loop());
   const std::vector<const ForNode*> below(below_from, leaf.loops.end());
   VarMap loop_map, iter_map;

@@ -41,7 +41,10 @@ bool only_used_under(const Path& path, const BufferNode* buffer) {
   return false;
 }
 
-Verdict check_iters(const State& s, const Kind& kind, const ForNode* loop, const Leaf& leaf, bool& uses_loop) {
+Verdict check_iters(const State& s, const Kind& kind, const Path& path, const Leaf& leaf, bool& uses_loop) {
+  const ForNode* loop = path.loop();
+  auto around = path.loops();
+  around.insert(around.end(), leaf.loops.begin(), leaf.loops.end());
   for (std::size_t i = 0; i < leaf.block()->iters.size(); ++i) {
     if (!uses_var(leaf.realize->iter_values[i], loop->var.get())) continue;
     uses_loop = true;
@@ -53,7 +56,7 @@ Verdict check_iters(const State& s, const Kind& kind, const ForNode* loop, const
                            iter.var->name, "\" of block ", name_of(leaf.block()), " in parallel"),
                        leaf.realize);
     std::vector<std::string> legal;
-    for (const ForNode* other : leaf.loops) {
+    for (const ForNode* other : around) {
       bool fine = false;
       for (std::size_t k = 0; k < leaf.block()->iters.size(); ++k) {
         if (!uses_var(leaf.realize->iter_values[k], other->var.get())) continue;
@@ -106,7 +109,7 @@ Verdict check_independent(const State& s, const Kind& kind, const Path& path) {
   std::vector<bool> uses(under.size(), false);
   for (std::size_t i = 0; i < under.size(); ++i) {
     bool uses_loop = false;
-    WEFT_TRY(check_iters(s, kind, loop, under[i], uses_loop));
+    WEFT_TRY(check_iters(s, kind, path, under[i], uses_loop));
     uses[i] = uses_loop;
   }
   for (std::size_t i = 0; i < under.size(); ++i) {

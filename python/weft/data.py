@@ -1,0 +1,100 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data sets from memory and local files, and loaders."""
+
+from __future__ import annotations
+
+import gzip
+import struct
+
+import weft
+
+from ._core import Tensor
+
+
+class Dataset:
+    """Indexable samples; transforms apply to the first part of each."""
+
+    def __init__(self, transforms=None):
+        self.transforms = transforms or []
+
+    def __len__(self):
+        raise NotImplementedError
+
+    def __getitem__(self, index):
+        raise NotImplementedError
+
+    def transform(self, x):
+        for f in self.transforms:
+            x = f(x)
+        return x
+
+
+class ArrayDataset(Dataset):
+    """Samples along the first axis of arrays of equal length."""
+
+    def __init__(self, *arrays, transforms=None):
+        super().__init__(transforms)
+        self.arrays = [weft.asarray(a) for a in arrays]
+
+    def __len__(self):
+        return self.arrays[0].shape[0]
+
+    def __getitem__(self, index):
+        first, *rest = (a[index] for a in self.arrays)
+        return (self.transform(first), *rest)
+
+
+class IdxDataset(ArrayDataset):
+    """Images and labels from local files in the IDX format of MNIST, plain or gzipped."""
+
+    def __init__(self, images, labels, transforms=None):
+        x = _read_idx(images).astype(weft.float32) * (1.0 / 255.0)
+        super().__init__(x, _read_idx(labels), transforms=transforms)
+
+
+def _read_idx(path):
+    opener = gzip.open if str(path).endswith(".gz") else open
+    with opener(path, "rb") as f:
+        raw = f.read()
+    if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] != 8 or len(raw) < 4 + 4 * raw[3]:
+        raise weft.IOError(f"error[data.idx.header]: {path} does not begin like an IDX file of bytes")
+    shape = struct.unpack(f">{raw[3]}I", raw[4:4 + 4 * raw[3]])
+    body = raw[4 + 4 * raw[3]:]
+    need = 1
+    for n in shape:
+        need *= n
+    if len(body) != need:
+        raise weft.IOError(f"error[data.idx.size]: {path} announces {need} bytes and has {len(body)}")
+    return weft._core._from_bytes(body, shape, weft.uint8)
+
+
+def synthetic_images(n, classes=10, shape=(3, 32, 32), noise=0.5, seed=0):
+    """Images of `classes` random patterns with noise, and their labels: something that can be learnt."""
+    patterns = weft.random.normal((classes, *shape), key=weft.random.Key(seed))
+    labels = weft.random.integers(0, classes, (n,), key=weft.random.Key(seed + 1))
+    x = weft.take(patterns, labels, axis=0) + noise * weft.random.normal((n, *shape), key=weft.random.Key(seed + 2))
+    return ArrayDataset(x, labels)
+
+
+class DataLoader:
+    """Batches of a data set, shuffled anew in every pass when asked."""
+
+    def __init__(self, dataset, batch_size=1, shuffle=False, key=None):
+        self.dataset, self.batch_size, self.shuffle, self.key = dataset, batch_size, shuffle, key
+
+    def __len__(self):
+        return -(-len(self.dataset) // self.batch_size)
+
+    def __iter__(self):
+        n = len(self.dataset)
+        order = weft.random.permutation(n, key=self.key) if self.shuffle else weft.arange(n)
+        for at in range(0, n, self.batch_size):
+            index = order[at:at + self.batch_size]
+            if isinstance(self.dataset, ArrayDataset):
+                parts = [weft.take(a, index, axis=0) for a in self.dataset.arrays]
+                if self.dataset.transforms:
+                    parts[0] = weft.stack([self.dataset.transform(x) for x in parts[0]])
+            else:
+                samples = [self.dataset[i] for i in index.tolist()]
+                parts = [weft.stack([weft.asarray(s[k]) for s in samples]) for k in range(len(samples[0]))]
+            yield tuple(Tensor(p, requires_grad=False) for p in parts)

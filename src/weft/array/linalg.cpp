@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/array/linalg.h"
+
+#include <dlfcn.h>
+
+#include <algorithm>
+#include <cmath>
+#include <complex>
+#include <cstring>
+
+#include "weft/array/ops.h"
+
+namespace weft::linalg {
+
+namespace {
+
+using Z = std::complex<double>;
+constexpr const char* kLibraries[] = {"libopenblas.so.0", "liblapack.so.3", "libopenblas.so", "liblapack.so",
+                                      "libmkl_rt.so.2", "libflexiblas.so.3"};
+
+void* library() {
+  static void* handle = [] {
+    for (const char* name : kLibraries) {
+      if (void* h = dlopen(name, RTLD_NOW | RTLD_LOCAL)) return h;
+    }
+    return static_cast<void*>(nullptr);
+  }();
+  return handle;
+}
+
+template <typename F>
+F* routine(const char* name) {
+  void* symbol = library() ? dlsym(library(), name) : nullptr;
+  if (symbol) return reinterpret_cast<F*>(symbol);
+  std::vector<std::string> searched(std::begin(kLibraries), std::end(kLibraries));
+  throw Error(ErrorKind::device, "array.lapack.absent", cat("no LAPACK library offers ", name))
+      .note("searched: " + join(searched))
+      .help("install liblapack3 or libopenblas0");
+}
+
+template <typename T>
+constexpr bool kComplex = std::is_same_v<T, Z>;
+template <typename T>
+std::string spelled(const char* stem, const char* complex_stem = nullptr) {
+  return kComplex<T> ? cat("z", complex_stem ? complex_stem : stem, "_") : cat("d", stem, "_");
+}
+
+void need_matrix(const NDArray& a, std::string_view name, bool square) {
+  if (a.ndim() < 2 || (square && a.shape()[a.ndim() - 1] != a.shape()[a.ndim() - 2])) {
+    throw Error(ErrorKind::shape, cat("array.", name, ".shape"),
+                cat(name, " needs ", square ? "square matrices" : "matrices", " in the last two axes, got ", describe(a)));
+  }
+  if (!is_inexact(a.elem())) {
+    throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"), cat(name, " is not defined for ", name_of(a.elem())));
+  }
+}
+
+Elem wide_of(Elem e) { return is_complex(e) ? Elem::complex128 : Elem::float64; }
+
+/// Matrices one after the other, each column by column, on the host.
+NDArray columns(const NDArray& a) {
+  NDArray t = a.transpose(-2, -1);
+  return t.astype(wide_of(a.elem()));
+}
+
+std::int64_t batch_of(const NDArray& a) {
+  std::int64_t n = 1;
+  for (int i = 0; i + 2 < a.ndim(); ++i) n *= a.shape()[i];
+  return n;
+}
+Dims batch_shape(const NDArray& a, std::initializer_list<std::int64_t> tail) {
+  Dims out(a.shape().data(), a.ndim() - 2);
+  for (std::int64_t n : tail) out.push_back(n);
+  return out;
+}
+template <typename T>
+T* data(const NDArray& a) { return reinterpret_cast<T*>(a.host()); }
+
+template <typename F>
+auto by_type(Elem e, F&& f) { return is_complex(e) ? f(Z{}) : f(double{}); }
+
+using Int = int;
+
+[[noreturn]] void failed(std::string_view name, std::string_view reason, const NDArray& a, std::int64_t which) {
+  throw Error(ErrorKind::value, cat("array.", name, ".", reason), cat(name, ": matrix ", which, " of ", describe(a), " is ", reason));
+}
+
+}  // namespace
+
+bool available() { return library() != nullptr; }
+
+NDArray solve(const NDArray& a_in, const NDArray& b_in) {
+  need_matrix(a_in, "solve", true);
+  check_same_device(a_in, b_in, "solve");
+  Elem e = promote(a_in.elem(), b_in.elem());
+  const bool vector = b_in.ndim() == 1;
+  NDArray b = vector ? b_in.expand_dims(1) : b_in;
+  std::int64_t n = a_in.shape()[a_in.ndim() - 1], k = b.shape()[b.ndim() - 1];
+  if (b.shape()[b.ndim() - 2] != n) {
+    throw Error(ErrorKind::shape, "array.solve.extent", cat("solve with ", describe(a_in), " and ", describe(b_in), ": ", n, " rows are needed"));
+  }
+  Dims ba(a_in.shape().data(), a_in.ndim() - 2), bb(b.shape().data(), b.ndim() - 2);
+  const Dims* shapes[2] = {&ba, &bb};
+  Dims batch = broadcast_shapes(shapes, "solve"), sa = batch, sb = batch;
+  sa.push_back(n), sa.push_back(n), sb.push_back(n), sb.push_back(k);
+  Elem wide = wide_of(e);
+  NDArray A = columns(a_in.broadcast_to(sa).astype(wide)), X = columns(b.broadcast_to(sb).astype(wide));
+  by_type(wide, [&]<typename T>(T) {
+    auto* gesv = routine<void(const Int*, const Int*, T*, const Int*, Int*, T*, const Int*, Int*)>(spelled<T>("gesv").c_str());
+    std::vector<Int> pivots(static_cast<std::size_t>(n) + 1);
+    Int in = static_cast<Int>(n), ik = static_cast<Int>(k), info = 0, ld = std::max<Int>(1, in);
+    for (std::int64_t m = 0, count = batch_of(A); m < count && n > 0 && k > 0; ++m) {
+      gesv(&in, &ik, data<T>(A) + m * n * n, &ld, pivots.data(), data<T>(X) + m * n * k, &ld, &info);
+      if (info > 0) failed("solve", "singular", a_in, m);
+    }
+  });
+  NDArray out = X.transpose(-2, -1).astype(e);
+  if (vector) {
+    const int axis[1] = {-1};
+    out = out.squeeze(axis);
+  }
+  return out;
+}
+
+SignedLog slogdet(const NDArray& a) {
+  need_matrix(a, "slogdet", true);
+  Elem e = a.elem(), wide = wide_of(e);
+  std::int64_t n = a.shape()[a.ndim() - 1];
+  NDArray A = columns(a);
+  SignedLog out{NDArray::empty(A.device(), wide, batch_shape(a, {})), NDArray::empty(A.device(), Elem::float64, batch_shape(a, {})),
+                NDArray::empty(A.device(), wide, batch_shape(a, {}))};
+  by_type(wide, [&]<typename T>(T) {
+    auto* getrf = routine<void(const Int*, const Int*, T*, const Int*, Int*, Int*)>(spelled<T>("getrf").c_str());
+    std::vector<Int> pivots(static_cast<std::size_t>(n) + 1);
+    Int in = static_cast<Int>(n), info = 0, ld = std::max<Int>(1, in);
+    for (std::int64_t m = 0, count = out.sign.size(); m < count; ++m) {
+      T* lu = data<T>(A) + m * n * n;
+      T sign = 1, det = 1;
+      double log = 0;
+      if (n > 0) getrf(&in, &in, lu, &ld, pivots.data(), &info);
+      for (std::int64_t i = 0; i < n; ++i) {
+        T d = lu[i * n + i];
+        double magnitude = std::abs(d);
+        if (pivots[static_cast<std::size_t>(i)] != i + 1) sign = -sign, det = -det;
+        det *= d;
+        sign = magnitude == 0 ? T(0) : sign * (d / magnitude);
+        log += std::log(magnitude);
+      }
+      data<T>(out.sign)[m] = sign;
+      data<double>(out.log)[m] = log;
+      data<T>(out.determinant)[m] = det;
+    }
+  });
+  return {out.sign.astype(e), out.log.astype(real_of(e)), out.determinant.astype(e)};
+}
+
+NDArray cholesky(const NDArray& a, bool upper) {
+  need_matrix(a, "cholesky", true);
+  std::int64_t n = a.shape()[a.ndim() - 1];
+  NDArray A = columns(a);
+  by_type(wide_of(a.elem()), [&]<typename T>(T) {
+    auto* potrf = routine<void(const char*, const Int*, T*, const Int*, Int*)>(spelled<T>("potrf").c_str());
+    Int in = static_cast<Int>(n), info = 0, ld = std::max<Int>(1, in);
+    for (std::int64_t m = 0, count = batch_of(A); m < count && n > 0; ++m) {
+      T* c = data<T>(A) + m * n * n;
+      potrf(upper ? "U" : "L", &in, c, &ld, &info);
+      if (info > 0) failed("cholesky", "indefinite", a, m);
+      for (std::int64_t col = 0; col < n; ++col) {
+        for (std::int64_t row = 0; row < n; ++row) {
+          if (upper ? row > col : row < col) c[col * n + row] = T(0);
+        }
+      }
+    }
+  });
+  return A.transpose(-2, -1).astype(a.elem());
+}
+
+Eigen eigh(const NDArray& a) {
+  need_matrix(a, "eigh", true);
+  std::int64_t n = a.shape()[a.ndim() - 1];
+  NDArray A = columns(a);
+  NDArray W = NDArray::empty(A.device(), Elem::float64, batch_shape(a, {n}));
+  by_type(wide_of(a.elem()), [&]<typename T>(T) {
+    Int in = static_cast<Int>(n), info = 0, ld = std::max<Int>(1, in), query = -1;
+    for (std::int64_t m = 0, count = batch_of(A); m < count && n > 0; ++m) {
+      T* v = data<T>(A) + m * n * n;
+      double* w = data<double>(W) + m * n;
+      T work0;
+      double rwork0 = 0;
+      Int iwork0 = 0;
+      if constexpr (kComplex<T>) {
+        auto* f = routine<void(const char*, const char*, const Int*, T*, const Int*, double*, T*, const Int*, double*, const Int*, Int*, const Int*, Int*)>("zheevd_");
+        f("V", "L", &in, v, &ld, w, &work0, &query, &rwork0, &query, &iwork0, &query, &info);
+        Int lw = static_cast<Int>(work0.real()), lr = static_cast<Int>(rwork0), li = iwork0;
+        std::vector<T> work(static_cast<std::size_t>(lw));
+        std::vector<double> rwork(static_cast<std::size_t>(lr));
+        std::vector<Int> iwork(static_cast<std::size_t>(li));
+        f("V", "L", &in, v, &ld, w, work.data(), &lw, rwork.data(), &lr, iwork.data(), &li, &info);
+      } else {
+        auto* f = routine<void(const char*, const char*, const Int*, T*, const Int*, double*, T*, const Int*, Int*, const Int*, Int*)>("dsyevd_");
+        f("V", "L", &in, v, &ld, w, &work0, &query, &iwork0, &query, &info);
+        Int lw = static_cast<Int>(work0), li = iwork0;
+        std::vector<T> work(static_cast<std::size_t>(lw));
+        std::vector<Int> iwork(static_cast<std::size_t>(li));
+        f("V", "L", &in, v, &ld, w, work.data(), &lw, iwork.data(), &li, &info);
+      }
+      if (info > 0) failed("eigh", "divergent", a, m);
+    }
+  });
+  return {W.astype(real_of(a.elem())), A.transpose(-2, -1).astype(a.elem())};
+}
+
+Svd svd(const NDArray& a, bool full) {
+  need_matrix(a, "svd", false);
+  std::int64_t rows = a.shape()[a.ndim() - 2], cols = a.shape()[a.ndim() - 1], k = std::min(rows, cols);
+  std::int64_t uc = full ? rows : k, vr = full ? cols : k;
+  Elem wide = wide_of(a.elem());
+  NDArray A = columns(a);
+  NDArray U = NDArray::empty(A.device(), wide, batch_shape(a, {uc, rows}));
+  NDArray S = NDArray::empty(A.device(), Elem::float64, batch_shape(a, {k}));
+  NDArray V = NDArray::empty(A.device(), wide, batch_shape(a, {cols, vr}));
+  by_type(wide, [&]<typename T>(T) {
+    Int m = static_cast<Int>(rows), n = static_cast<Int>(cols), info = 0, query = -1;
+    Int lda = std::max<Int>(1, m), ldv = std::max<Int>(1, static_cast<Int>(vr));
+    std::vector<Int> iwork(static_cast<std::size_t>(8 * k + 1));
+    std::vector<double> rwork(static_cast<std::size_t>(k * std::max(5 * k + 7, 2 * std::max(rows, cols) + 2 * k + 1) + 1));
+    for (std::int64_t b = 0, count = batch_of(A); b < count && k > 0; ++b) {
+      T* x = data<T>(A) + b * rows * cols;
+      T* u = data<T>(U) + b * uc * rows;
+      T* v = data<T>(V) + b * cols * vr;
+      double* s = data<double>(S) + b * k;
+      auto run = [&](T* work, Int* lwork) {
+        if constexpr (kComplex<T>) {
+          auto* f = routine<void(const char*, const Int*, const Int*, T*, const Int*, double*, T*, const Int*, T*, const Int*, T*, const Int*, double*, Int*, Int*)>("zgesdd_");
+          f(full ? "A" : "S", &m, &n, x, &lda, s, u, &lda, v, &ldv, work, lwork, rwork.data(), iwork.data(), &info);
+        } else {
+          auto* f = routine<void(const char*, const Int*, const Int*, T*, const Int*, double*, T*, const Int*, T*, const Int*, T*, const Int*, Int*, Int*)>("dgesdd_");
+          f(full ? "A" : "S", &m, &n, x, &lda, s, u, &lda, v, &ldv, work, lwork, iwork.data(), &info);
+        }
+      };
+      T size;
+      run(&size, &query);
+      Int lwork = static_cast<Int>(std::abs(size));
+      std::vector<T> work(static_cast<std::size_t>(lwork));
+      run(work.data(), &lwork);
+      if (info > 0) failed("svd", "divergent", a, b);
+    }
+    if (k == 0 && full) {   // orthogonal matrices of the non-empty side
+      for (NDArray* q : {&U, &V}) {
+        std::int64_t side = q->shape()[q->ndim() - 1];
+        T* p = data<T>(*q);
+        std::fill(p, p + q->size(), T(0));
+        for (std::int64_t i = 0; i < q->size() && side > 0; i += side + 1) {
+          p[i] = T(1);
+          if ((i + 1) % (side * side) == 0) i -= side;
+        }
+      }
+    }
+  });
+  return {U.transpose(-2, -1).astype(a.elem()), S.astype(real_of(a.elem())), V.transpose(-2, -1).astype(a.elem())};
+}
+
+Qr qr(const NDArray& a, bool complete) {
+  need_matrix(a, "qr", false);
+  std::int64_t rows = a.shape()[a.ndim() - 2], cols = a.shape()[a.ndim() - 1], k = std::min(rows, cols);
+  std::int64_t qc = complete ? rows : k;
+  Elem wide = wide_of(a.elem());
+  NDArray A = columns(a);
+  NDArray Q = NDArray::empty(A.device(), wide, batch_shape(a, {qc, rows}));
+  NDArray R = NDArray::empty(A.device(), wide, batch_shape(a, {qc, cols}));
+  by_type(wide, [&]<typename T>(T) {
+    auto* geqrf = routine<void(const Int*, const Int*, T*, const Int*, T*, T*, const Int*, Int*)>(spelled<T>("geqrf").c_str());
+    auto* orgqr = routine<void(const Int*, const Int*, const Int*, T*, const Int*, const T*, T*, const Int*, Int*)>(spelled<T>("orgqr", "ungqr").c_str());
+    Int m = static_cast<Int>(rows), n = static_cast<Int>(cols), ik = static_cast<Int>(k), iq = static_cast<Int>(qc), info = 0;
+    Int ld = std::max<Int>(1, m), lwork = std::max<Int>(1, 64 * std::max({m, n, iq}));
+    std::vector<T> work(static_cast<std::size_t>(lwork)), tau(static_cast<std::size_t>(k) + 1);
+    for (std::int64_t b = 0, count = batch_of(A); b < count; ++b) {
+      T* x = data<T>(A) + b * rows * cols;
+      T* q = data<T>(Q) + b * qc * rows;
+      T* r = data<T>(R) + b * qc * cols;
+      if (k > 0) geqrf(&m, &n, x, &ld, tau.data(), work.data(), &lwork, &info);
+      for (std::int64_t i = 0; i < qc; ++i) {
+        for (std::int64_t j = 0; j < cols; ++j) r[i * cols + j] = i <= j ? x[j * rows + i] : T(0);
+      }
+      std::fill(q, q + qc * rows, T(0));
+      if (k == 0) {
+        for (std::int64_t i = 0; i < std::min(qc, rows); ++i) q[i * rows + i] = T(1);
+        continue;
+      }
+      std::memcpy(static_cast<void*>(q), x, sizeof(T) * static_cast<std::size_t>(rows * k));
+      orgqr(&m, &iq, &ik, q, &ld, tau.data(), work.data(), &lwork, &info);
+    }
+  });
+  return {Q.transpose(-2, -1).astype(a.elem()), R.astype(a.elem())};
+}
+
+}  // namespace weft::linalg

@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Factorisations of stacks of matrices (the last two axes) through LAPACK, which is opened at run time by its
+// Fortran names; nothing is linked. Work is done in double precision and rounded to the argument's type.
+
+#include <string>
+#include <vector>
+
+#include "weft/array/ndarray.h"
+
+namespace weft::linalg {
+
+/// Is a LAPACK library there? Functions below throw Error(device, "array.lapack.absent") when not.
+bool available();
+/// x with a x = b. Throws Error(value, "array.solve.singular").
+NDArray solve(const NDArray& a, const NDArray& b);
+struct SignedLog { NDArray sign, log, determinant; };
+SignedLog slogdet(const NDArray& a);
+NDArray cholesky(const NDArray& a, bool upper);
+struct Eigen { NDArray values, vectors; };
+Eigen eigh(const NDArray& a);
+struct Svd { NDArray u, s, vh; };
+Svd svd(const NDArray& a, bool full);
+struct Qr { NDArray q, r; };
+Qr qr(const NDArray& a, bool complete);
+
+}  // namespace weft::linalg
+
+namespace weft {
+
+/// Discrete Fourier transform of n points along the last axis (zero-padded or cut); no scaling.
+/// Mixed radix, Bluestein's method for large prime factors; double precision inside.
+NDArray fft_last(const NDArray& x, std::int64_t n, bool inverse);
+
+}  // namespace weft

@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/array/tensor.h"
+
+#include <unordered_map>
+#include <unordered_set>
+
+namespace weft {
+
+namespace {
+const std::vector<Tensor> kNoInputs;
+}
+
+Tensor::Tensor(NDArray data, bool requires_grad) : node_(make_ref<TensorNode>()) {
+  node_->data = std::move(data);
+  node_->requires_grad = requires_grad;
+}
+
+const NDArray& Tensor::data() const { return node_->data; }
+void Tensor::set_data(NDArray data) { node_->data = std::move(data); }
+bool Tensor::requires_grad() const { return node_->requires_grad; }
+void Tensor::set_requires_grad(bool value) { node_->requires_grad = value; }
+const char* Tensor::op() const { return node_->op; }
+const std::vector<Tensor>& Tensor::inputs() const { return node_ ? node_->inputs : kNoInputs; }
+Tensor Tensor::grad() const { return node_->grad; }
+void Tensor::set_grad(Tensor grad) { node_->grad = std::move(grad); }
+Tensor Tensor::detach() const { return Tensor(node_->data, false); }
+
+void TensorNode::dispose() {
+  std::vector<Tensor> pending = std::move(inputs);
+  pending.push_back(std::move(grad));
+  gradient = nullptr;
+  while (!pending.empty()) {
+    Tensor t = std::move(pending.back());
+    pending.pop_back();
+    if (t.defined() && t.node()->ref_count() == 1) {
+      TensorNode& last = *t.node();
+      for (Tensor& input : last.inputs) pending.push_back(std::move(input));
+      last.inputs.clear();
+      if (last.grad.defined()) pending.push_back(std::move(last.grad));
+      last.gradient = nullptr;
+    }
+  }
+  delete this;
+}
+
+Tensor make_tensor(const char* op, NDArray data, std::vector<Tensor> inputs, GradientFn gradient) {
+  Tensor out(std::move(data), false);
+  bool wanted = false;
+  for (const Tensor& input : inputs) wanted |= input.requires_grad();
+  if (wanted && is_inexact(out.elem())) {
+    out.node()->requires_grad = true;
+    out.node()->op = op;
+    out.node()->inputs = std::move(inputs);
+    out.node()->gradient = std::move(gradient);
+  }
+  return out;
+}
+
+std::vector<Tensor> topological(std::span<const Tensor> outputs) {
+  std::vector<Tensor> order;
+  std::unordered_set<const TensorNode*> seen;
+  struct Frame { Tensor tensor; std::size_t next; };
+  std::vector<Frame> stack;
+  for (const Tensor& output : outputs) {
+    if (!seen.insert(output.node().get()).second) continue;
+    stack.push_back({output, 0});
+    while (!stack.empty()) {
+      Frame& frame = stack.back();
+      if (frame.next < frame.tensor.inputs().size()) {
+        Tensor input = frame.tensor.inputs()[frame.next++];
+        if (seen.insert(input.node().get()).second) stack.push_back({std::move(input), 0});
+      } else {
+        order.push_back(frame.tensor);
+        stack.pop_back();
+      }
+    }
+  }
+  return order;
+}
+
+namespace {
+
+/// Runs the chain rule; `take(tensor, gradient)` gets every finished gradient in reverse order.
+template <typename F>
+void run(std::span<const Tensor> outputs, std::span<const Tensor> seeds, Graph graph, F&& take) {
+  std::unordered_map<const TensorNode*, Tensor> incoming;
+  auto add = [&](const Tensor& t, const Tensor& g) {
+    Tensor& slot = incoming[t.node().get()];
+    slot = slot.defined() ? slot + g : g;
+  };
+  for (std::size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& output = outputs[i];
+    if (!output.requires_grad()) {
+      throw Error(ErrorKind::value, "array.backward.constant",
+                  cat("no gradient reaches ", describe(output.data()), ": it was made without tensors that require one"));
+    }
+    Tensor seed = i < seeds.size() ? seeds[i] : Tensor();
+    if (!seed.defined()) {
+      seed = ones_like(output);
+    } else if (!(seed.shape() == output.shape())) {
+      throw Error(ErrorKind::shape, "array.backward.seed",
+                  cat("backward of shape ", to_string(output.shape()), " got a gradient of shape ", to_string(seed.shape())));
+    }
+    add(output, graph == Graph::create ? seed : seed.detach());
+  }
+  std::vector<Tensor> order = topological(outputs);
+  for (auto it = order.rbegin(); it != order.rend(); ++it) {
+    auto found = incoming.find(it->node().get());
+    if (found == incoming.end()) continue;
+    Tensor g = std::move(found->second);
+    incoming.erase(found);
+    take(*it, g);
+    const TensorNode& node = *it->node();
+    if (!node.gradient) continue;
+    GradientCall call;
+    call.g = g;
+    call.out = graph == Graph::create ? *it : it->detach();
+    call.x.reserve(node.inputs.size());
+    for (const Tensor& input : node.inputs) call.x.push_back(graph == Graph::create ? input : input.detach());
+    std::vector<Tensor> gs = node.gradient(call);
+    for (std::size_t i = 0; i < node.inputs.size(); ++i) {
+      const Tensor& input = node.inputs[i];
+      if (!input.requires_grad() || i >= gs.size() || !gs[i].defined()) continue;
+      Tensor part = gs[i].shape() == input.shape() ? gs[i] : sum_to(gs[i], input.shape());
+      if (part.elem() != input.elem()) part = astype(part, input.elem());
+      add(input, part);
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Tensor> gradients(std::span<const Tensor> outputs, std::span<const Tensor> seeds,
+                              std::span<const Tensor> wanted, Graph graph) {
+  std::vector<Tensor> result(wanted.size());
+  std::unordered_map<const TensorNode*, std::size_t> place;
+  for (std::size_t i = 0; i < wanted.size(); ++i) place[wanted[i].node().get()] = i;
+  run(outputs, seeds, graph, [&](const Tensor& t, const Tensor& g) {
+    auto it = place.find(t.node().get());
+    if (it != place.end()) result[it->second] = g;
+  });
+  return result;
+}
+
+void backward(const Tensor& output, const Tensor& seed, Graph graph) {
+  const Tensor outputs[1] = {output}, seeds[1] = {seed};
+  run(outputs, seeds, graph, [&](const Tensor& t, const Tensor& g) {
+    if (t.node()->gradient || !t.requires_grad()) return;
+    Tensor kept = t.grad();
+    t.node()->grad = kept.defined() ? kept + g : g;
+  });
+}
+
+}  // namespace weft

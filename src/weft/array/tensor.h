@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Tensor: an array that remembers how it was made. Operations on tensors that require gradients link nodes
+// into a graph, which stays visible (op, inputs) and is walked in topological order without recursion.
+// Gradients are computed with the same operations, so with Graph::create they can be differentiated again.
+
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "weft/array/ops.h"
+
+namespace weft {
+
+class Tensor;
+struct TensorNode;
+/// The gradients for inputs, given the node's own tensors: inputs `x`, result `out`, incoming `g`.
+struct GradientCall;
+using GradientFn = std::function<std::vector<Tensor>(const GradientCall&)>;
+
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(NDArray data, bool requires_grad = false);
+  explicit Tensor(Ref<TensorNode> node) : node_(std::move(node)) {}
+
+  bool defined() const { return static_cast<bool>(node_); }
+  const Ref<TensorNode>& node() const { return node_; }
+  const NDArray& data() const;
+  void set_data(NDArray data);
+  bool requires_grad() const;
+  void set_requires_grad(bool value);
+  const char* op() const;                       // "" for leaves
+  const std::vector<Tensor>& inputs() const;
+  Tensor grad() const;                          // undefined before backward
+  void set_grad(Tensor grad);
+  Tensor detach() const;
+
+  const Dims& shape() const { return data().shape(); }
+  int ndim() const { return data().ndim(); }
+  std::int64_t size() const { return data().size(); }
+  Elem elem() const { return data().elem(); }
+  bool operator==(const Tensor& other) const { return node_ == other.node_; }
+
+ private:
+  Ref<TensorNode> node_;
+};
+
+struct TensorNode final : RefCounted {
+  NDArray data;
+  bool requires_grad = false;
+  const char* op = "";
+  std::vector<Tensor> inputs;
+  GradientFn gradient;
+  Tensor grad;
+  TensorNode() = default;
+
+ protected:
+  void dispose() override;   // long chains are released in a loop, not by recursion
+};
+
+struct GradientCall {
+  std::vector<Tensor> x;
+  Tensor out, g;
+};
+
+enum class Graph : std::uint8_t { discard, create };
+
+/// Gradients of `outputs` (weighted by `seeds`, ones when undefined) with respect to `wanted`; undefined
+/// entries for tensors that do not matter. Throws Error(value, "array.backward.*").
+std::vector<Tensor> gradients(std::span<const Tensor> outputs, std::span<const Tensor> seeds,
+                              std::span<const Tensor> wanted, Graph graph);
+/// Adds to .grad of every leaf that requires it.
+void backward(const Tensor& output, const Tensor& seed = {}, Graph graph = Graph::discard);
+/// Inputs before users, in the order of first need.
+std::vector<Tensor> topological(std::span<const Tensor> outputs);
+
+/// A tensor made by an operation; linked only when an input requires gradients.
+Tensor make_tensor(const char* op, NDArray data, std::vector<Tensor> inputs, GradientFn gradient);
+
+// ---- operations; the elementwise rows are declared below
+Tensor apply(Op op, const Tensor& x);
+Tensor apply(Op op, const Tensor& x, const Tensor& y);
+Tensor apply(Op op, const Tensor& x, const Scalar& y);
+Tensor apply(Op op, const Scalar& x, const Tensor& y);
+Tensor sum(const Tensor& x, const Axes& axes = {}, bool keepdims = false);
+Tensor mean(const Tensor& x, const Axes& axes = {}, bool keepdims = false);
+Tensor max(const Tensor& x, const Axes& axes = {}, bool keepdims = false);
+Tensor reshape(const Tensor& x, const Dims& shape);
+Tensor permute(const Tensor& x, std::span<const int> axes);
+Tensor transpose(const Tensor& x, int a, int b);
+Tensor broadcast_to(const Tensor& x, const Dims& shape);
+Tensor sum_to(const Tensor& x, const Dims& shape);     // inverse of broadcasting
+Tensor flip(const Tensor& x, std::span<const int> axes);
+Tensor matmul(const Tensor& a, const Tensor& b);
+Tensor astype(const Tensor& x, Elem elem);
+inline Tensor astype(const Tensor& x, const Tensor& like) { return astype(x, like.elem()); }
+Tensor ones_like(const Tensor& x);
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
+Tensor concat(std::span<const Tensor> xs, int axis);
+Tensor pad(const Tensor& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths);
+/// `view` shows part of x's storage; its gradient is written into zeros of x's shape by `same_view`.
+Tensor slice_view(const Tensor& x, NDArray view, std::function<NDArray(const NDArray&)> same_view);
+Tensor gather(const Tensor& x, std::vector<NDArray> indices);
+/// (n, c, h, w) -> (n, c, oh, ow, kh, kw), windows of kh x kw at every stride.
+Tensor windows(const Tensor& x, std::int64_t kh, std::int64_t kw, std::int64_t stride);
+Tensor softmax(const Tensor& x, int axis);
+Tensor log_softmax(const Tensor& x, int axis);
+/// x (n, c, h, w), weight (o, c, kh, kw).
+Tensor conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride, std::int64_t padding);
+
+#define UNARY(name, ...) inline Tensor name(const Tensor& x) { return apply(Op::name, x); }
+#define BINARY(name, ...)                                                                       \
+  inline Tensor name(const Tensor& x, const Tensor& y) { return apply(Op::name, x, y); }        \
+  inline Tensor name(const Tensor& x, double y) { return apply(Op::name, x, Scalar(y)); }
+#include "weft/array/ops/elementwise.def"
+#undef UNARY
+#undef BINARY
+
+inline Tensor operator+(const Tensor& a, const Tensor& b) { return apply(Op::add, a, b); }
+inline Tensor operator-(const Tensor& a, const Tensor& b) { return apply(Op::subtract, a, b); }
+inline Tensor operator*(const Tensor& a, const Tensor& b) { return apply(Op::multiply, a, b); }
+inline Tensor operator/(const Tensor& a, const Tensor& b) { return apply(Op::divide, a, b); }
+inline Tensor operator+(const Tensor& a, double b) { return apply(Op::add, a, Scalar(b)); }
+inline Tensor operator-(const Tensor& a, double b) { return apply(Op::subtract, a, Scalar(b)); }
+inline Tensor operator*(const Tensor& a, double b) { return apply(Op::multiply, a, Scalar(b)); }
+inline Tensor operator/(const Tensor& a, double b) { return apply(Op::divide, a, Scalar(b)); }
+inline Tensor operator+(double a, const Tensor& b) { return apply(Op::add, Scalar(a), b); }
+inline Tensor operator-(double a, const Tensor& b) { return apply(Op::subtract, Scalar(a), b); }
+inline Tensor operator*(double a, const Tensor& b) { return apply(Op::multiply, Scalar(a), b); }
+inline Tensor operator/(double a, const Tensor& b) { return apply(Op::divide, Scalar(a), b); }
+inline Tensor operator-(const Tensor& a) { return apply(Op::negative, a); }
+
+}  // namespace weft

@@ -1,0 +1,325 @@
+// SPDX-License-Identifier: Apache-2.0
+// Operations on tensors and their gradients. Elementwise gradients are the cells of ops/elementwise.def.
+
+#include <algorithm>
+
+#include "weft/array/tensor.h"
+
+namespace weft {
+
+namespace {
+
+const Tensor none;   // a gradient that is zero almost everywhere
+
+#define UNARY(name, rule, types, value, grad, domain, sentence)                          \
+  Tensor grad_##name([[maybe_unused]] const Tensor& g, [[maybe_unused]] const Tensor& x, \
+                     [[maybe_unused]] const Tensor& out) {                               \
+    return grad;                                                                         \
+  }
+#define BINARY(name, rule, types, value, gx, gy, domain, sentence)                                   \
+  void grad_##name([[maybe_unused]] const Tensor& g, [[maybe_unused]] const Tensor& x,               \
+                   [[maybe_unused]] const Tensor& y, [[maybe_unused]] const Tensor& out, bool want_x, \
+                   bool want_y, Tensor& dx, Tensor& dy) {                                            \
+    if (want_x) dx = gx;                                                                             \
+    if (want_y) dy = gy;                                                                             \
+  }
+#include "weft/array/ops/elementwise.def"
+#undef UNARY
+#undef BINARY
+
+using UnaryGradient = Tensor (*)(const Tensor&, const Tensor&, const Tensor&);
+using BinaryGradient = void (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool, bool, Tensor&, Tensor&);
+struct Gradients { UnaryGradient unary; BinaryGradient binary; };
+constexpr Gradients kGradients[] = {
+#define UNARY(name, ...) {grad_##name, nullptr},
+#define BINARY(name, ...) {nullptr, grad_##name},
+#include "weft/array/ops/elementwise.def"
+#undef UNARY
+#undef BINARY
+};
+
+/// The scalar as a 0-d tensor, for gradients that multiply by it.
+Tensor constant(const Scalar& s, const Tensor& like) {
+  return Tensor(full(like.data().device(), promote_weak(like.elem(), s.kind), Dims{}, s));
+}
+
+std::vector<int> all_axes(const Axes& axes, int ndim) {
+  std::vector<int> out;
+  if (axes.all) {
+    for (int i = 0; i < ndim; ++i) out.push_back(i);
+  } else {
+    for (std::int64_t axis : axes.axes) out.push_back(normalize_axis(static_cast<int>(axis), ndim, "reduce"));
+  }
+  return out;
+}
+Dims kept_shape(const Dims& shape, const std::vector<int>& axes) {
+  Dims out = shape;
+  for (int axis : axes) out[axis] = 1;
+  return out;
+}
+
+}  // namespace
+
+Tensor apply(Op op, const Tensor& x) {
+  return make_tensor(info(op).name.data(), apply(op, Arg(x.data())), {x}, [op](const GradientCall& c) {
+    return std::vector<Tensor>{kGradients[static_cast<int>(op)].unary(c.g, c.x[0], c.out)};
+  });
+}
+
+Tensor apply(Op op, const Tensor& x, const Tensor& y) {
+  bool want_x = x.requires_grad(), want_y = y.requires_grad();
+  return make_tensor(info(op).name.data(), apply(op, Arg(x.data()), Arg(y.data())), {x, y}, [op, want_x, want_y](const GradientCall& c) {
+    std::vector<Tensor> out(2);
+    kGradients[static_cast<int>(op)].binary(c.g, c.x[0], c.x[1], c.out, want_x, want_y, out[0], out[1]);
+    return out;
+  });
+}
+
+Tensor apply(Op op, const Tensor& x, const Scalar& y) {
+  return make_tensor(info(op).name.data(), apply(op, Arg(x.data()), Arg(y)), {x}, [op, y](const GradientCall& c) {
+    std::vector<Tensor> out(1);
+    Tensor unused;
+    kGradients[static_cast<int>(op)].binary(c.g, c.x[0], constant(y, c.x[0]), c.out, true, false, out[0], unused);
+    return out;
+  });
+}
+
+Tensor apply(Op op, const Scalar& x, const Tensor& y) {
+  return make_tensor(info(op).name.data(), apply(op, Arg(x), Arg(y.data())), {y}, [op, x](const GradientCall& c) {
+    std::vector<Tensor> out(1);
+    Tensor unused;
+    kGradients[static_cast<int>(op)].binary(c.g, constant(x, c.x[0]), c.x[0], c.out, false, true, unused, out[0]);
+    return out;
+  });
+}
+
+Tensor ones_like(const Tensor& x) { return Tensor(full(x.data().device(), x.elem(), x.shape(), Scalar(1))); }
+
+Tensor astype(const Tensor& x, Elem elem) {
+  if (x.elem() == elem) return x;
+  return make_tensor("astype", x.data().astype(elem), {x}, [](const GradientCall& c) {
+    return std::vector<Tensor>{astype(c.g, c.x[0].elem())};
+  });
+}
+
+Tensor sum(const Tensor& x, const Axes& axes, bool keepdims) {
+  Dims kept = kept_shape(x.shape(), all_axes(axes, x.ndim()));
+  return make_tensor("sum", reduce(ReduceOp::sum, x.data(), axes, keepdims), {x}, [kept](const GradientCall& c) {
+    return std::vector<Tensor>{broadcast_to(reshape(c.g, kept), c.x[0].shape())};
+  });
+}
+
+Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) {
+  Tensor s = sum(x, axes, keepdims);
+  return s * (static_cast<double>(std::max<std::int64_t>(s.size(), 1)) / static_cast<double>(std::max<std::int64_t>(x.size(), 1)));
+}
+
+Tensor max(const Tensor& x, const Axes& axes, bool keepdims) {
+  Dims kept = kept_shape(x.shape(), all_axes(axes, x.ndim()));
+  Axes same = axes;
+  return make_tensor("max", reduce(ReduceOp::max, x.data(), axes, keepdims), {x}, [kept, same](const GradientCall& c) {
+    // Equal maxima share the gradient.
+    Tensor hit = astype(equal(c.x[0].detach(), reshape(c.out.detach(), kept)), c.g.elem());
+    Tensor share = hit / sum(hit, same, true);
+    return std::vector<Tensor>{reshape(c.g, kept) * share};
+  });
+}
+
+Tensor reshape(const Tensor& x, const Dims& shape) {
+  return make_tensor("reshape", x.data().reshape(shape), {x}, [](const GradientCall& c) {
+    return std::vector<Tensor>{reshape(c.g, c.x[0].shape())};
+  });
+}
+
+Tensor permute(const Tensor& x, std::span<const int> axes) {
+  std::vector<int> back(axes.size());
+  NDArray data = x.data().permute(axes);
+  for (std::size_t i = 0; i < axes.size(); ++i) {
+    back[static_cast<std::size_t>(normalize_axis(axes[i], x.ndim(), "permute"))] = static_cast<int>(i);
+  }
+  return make_tensor("permute", std::move(data), {x}, [back](const GradientCall& c) { return std::vector<Tensor>{permute(c.g, back)}; });
+}
+
+Tensor transpose(const Tensor& x, int a, int b) {
+  return make_tensor("transpose", x.data().transpose(a, b), {x}, [a, b](const GradientCall& c) {
+    return std::vector<Tensor>{transpose(c.g, a, b)};
+  });
+}
+
+Tensor broadcast_to(const Tensor& x, const Dims& shape) {
+  return make_tensor("broadcast_to", x.data().broadcast_to(shape), {x}, [](const GradientCall& c) {
+    return std::vector<Tensor>{sum_to(c.g, c.x[0].shape())};
+  });
+}
+
+Tensor sum_to(const Tensor& x, const Dims& shape) {
+  Axes axes;
+  axes.all = false;
+  int shift = x.ndim() - shape.size();
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (i < shift || (shape[i - shift] == 1 && x.shape()[i] != 1)) axes.axes.push_back(i);
+  }
+  return axes.axes.empty() ? x : reshape(sum(x, axes, true), shape);
+}
+
+Tensor flip(const Tensor& x, std::span<const int> axes) {
+  std::vector<int> kept(axes.begin(), axes.end());
+  return make_tensor("flip", x.data().flip(axes), {x}, [kept](const GradientCall& c) { return std::vector<Tensor>{flip(c.g, kept)}; });
+}
+
+Tensor matmul(const Tensor& a, const Tensor& b) {
+  if (a.ndim() == 1) {
+    Dims row{1, a.size()};
+    Tensor out = matmul(reshape(a, row), b);
+    Dims shape(out.shape().data(), out.ndim());
+    Dims slim;
+    for (int i = 0; i < shape.size(); ++i) {
+      if (i != shape.size() - (b.ndim() == 1 ? 1 : 2)) slim.push_back(shape[i]);
+    }
+    return reshape(out, slim);
+  }
+  if (b.ndim() == 1) {
+    Tensor out = matmul(a, reshape(b, Dims{b.size(), 1}));
+    return reshape(out, Dims(out.shape().data(), out.ndim() - 1));
+  }
+  return make_tensor("matmul", matmul(a.data(), b.data()), {a, b}, [](const GradientCall& c) {
+    std::vector<Tensor> out(2);
+    out[0] = matmul(c.g, transpose(c.x[1], -2, -1));
+    out[1] = matmul(transpose(c.x[0], -2, -1), c.g);
+    return out;
+  });
+}
+
+Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
+  return make_tensor("where", where(condition.data(), Arg(a.data()), Arg(b.data())), {a, b}, [condition](const GradientCall& c) {
+    Tensor zero(full(c.g.data().device(), c.g.elem(), Dims{}, Scalar(0)));
+    return std::vector<Tensor>{where(condition, c.g, zero), where(condition, zero, c.g)};
+  });
+}
+
+Tensor slice_view(const Tensor& x, NDArray view, std::function<NDArray(const NDArray&)> same_view) {
+  return make_tensor("getitem", std::move(view), {x}, [same_view](const GradientCall& c) {
+    const Tensor& g = c.g;
+    NDArray grown = full(g.data().device(), g.elem(), c.x[0].shape(), Scalar(0));
+    assign(same_view(grown), g.data());
+    return std::vector<Tensor>{make_tensor("getitem_gradient", std::move(grown), {g}, [same_view](const GradientCall& d) {
+      return std::vector<Tensor>{slice_view(d.g, same_view(d.g.data()), same_view)};
+    })};
+  });
+}
+
+Tensor concat(std::span<const Tensor> xs, int axis) {
+  std::vector<NDArray> arrays;
+  for (const Tensor& x : xs) arrays.push_back(x.data());
+  NDArray joined = concat(arrays, axis);
+  int a = normalize_axis(axis, joined.ndim(), "concat");
+  return make_tensor("concat", std::move(joined), {xs.begin(), xs.end()}, [a](const GradientCall& c) {
+    std::vector<Tensor> out;
+    std::int64_t at = 0;
+    for (const Tensor& x : c.x) {
+      std::int64_t n = x.shape()[a];
+      auto part = [a, at, n](const NDArray& whole) { return whole.slice(a, at, n, 1); };
+      out.push_back(slice_view(c.g, part(c.g.data()), part));
+      at += n;
+    }
+    return out;
+  });
+}
+
+Tensor pad(const Tensor& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths) {
+  if (static_cast<int>(widths.size()) != x.ndim()) {
+    throw Error(ErrorKind::shape, "array.pad.rank", cat("pad of ", describe(x.data()), " got ", widths.size(), " widths"));
+  }
+  Dims shape = x.shape(), inner = x.shape();
+  for (int i = 0; i < x.ndim(); ++i) shape[i] += widths[static_cast<std::size_t>(i)].first + widths[static_cast<std::size_t>(i)].second;
+  auto middle = [widths, inner](const NDArray& whole) {
+    NDArray part = whole;
+    for (int i = 0; i < inner.size(); ++i) part = part.slice(i, widths[static_cast<std::size_t>(i)].first, inner[i], 1);
+    return part;
+  };
+  NDArray out = full(x.data().device(), x.elem(), shape, Scalar(0));
+  assign(middle(out), x.data());
+  return make_tensor("pad", std::move(out), {x}, [middle](const GradientCall& c) {
+    return std::vector<Tensor>{slice_view(c.g, middle(c.g.data()), middle)};
+  });
+}
+
+Tensor gather(const Tensor& x, std::vector<NDArray> indices) {
+  NDArray data = gather(x.data(), indices);
+  return make_tensor("gather", std::move(data), {x}, [indices](const GradientCall& c) {
+    NDArray grown = full(c.g.data().device(), c.g.elem(), c.x[0].shape(), Scalar(0));
+    scatter(grown, indices, c.g.data(), true);
+    return std::vector<Tensor>{make_tensor("scatter", std::move(grown), {c.g}, [indices](const GradientCall& d) {
+      return std::vector<Tensor>{gather(d.g, indices)};
+    })};
+  });
+}
+
+namespace {
+
+NDArray window_view(const NDArray& x, std::int64_t kh, std::int64_t kw, std::int64_t stride) {
+  std::int64_t oh = (x.shape()[2] - kh) / stride + 1, ow = (x.shape()[3] - kw) / stride + 1;
+  const Dims& s = x.strides();
+  return x.as_strided(Dims{x.shape()[0], x.shape()[1], oh, ow, kh, kw}, Dims{s[0], s[1], s[2] * stride, s[3] * stride, s[2], s[3]},
+                      x.offset());
+}
+
+/// Inverse of windows: overlapping windows add up.
+Tensor fold(const Tensor& g, const Dims& shape, std::int64_t stride) {
+  const Dims& w = g.shape();   // n c oh ow kh kw
+  NDArray out = full(g.data().device(), g.elem(), shape, Scalar(0));
+  for (std::int64_t i = 0; i < w[4]; ++i) {
+    for (std::int64_t j = 0; j < w[5]; ++j) {
+      NDArray part = g.data().select(5, j).select(4, i);
+      NDArray target = out.slice(2, i, w[2], stride).slice(3, j, w[3], stride);
+      apply_into(Op::add, target, target, part);
+    }
+  }
+  std::int64_t kh = w[4], kw = w[5];
+  return make_tensor("fold", std::move(out), {g}, [kh, kw, stride](const GradientCall& c) {
+    return std::vector<Tensor>{windows(c.g, kh, kw, stride)};
+  });
+}
+
+}  // namespace
+
+Tensor windows(const Tensor& x, std::int64_t kh, std::int64_t kw, std::int64_t stride) {
+  if (x.ndim() != 4 || kh < 1 || kw < 1 || stride < 1 || x.shape()[2] < kh || x.shape()[3] < kw) {
+    throw Error(ErrorKind::shape, "array.windows.shape",
+                cat("windows of ", kh, " x ", kw, " with stride ", stride, " do not fit ", describe(x.data())))
+        .note("rule: four dimensions (n, c, h, w) with h and w at least the window's");
+  }
+  return make_tensor("windows", window_view(x.data(), kh, kw, stride), {x}, [stride](const GradientCall& c) {
+    return std::vector<Tensor>{fold(c.g, c.x[0].shape(), stride)};
+  });
+}
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride, std::int64_t padding) {
+  if (x.ndim() != 4 || weight.ndim() != 4 || x.shape()[1] != weight.shape()[1]) {
+    throw Error(ErrorKind::shape, "array.conv2d.shape",
+                cat("conv2d of ", describe(x.data()), " with weights ", describe(weight.data())))
+        .note("rule: (n, c, h, w) with (o, c, kh, kw)");
+  }
+  Tensor in = padding ? pad(x, {{0, 0}, {0, 0}, {padding, padding}, {padding, padding}}) : x;
+  std::int64_t o = weight.shape()[0], c = weight.shape()[1], kh = weight.shape()[2], kw = weight.shape()[3];
+  Tensor win = windows(in, kh, kw, stride);
+  std::int64_t n = win.shape()[0], oh = win.shape()[2], ow = win.shape()[3];
+  const int order[] = {0, 2, 3, 1, 4, 5}, back[] = {0, 3, 1, 2};
+  Tensor rows = reshape(permute(win, order), Dims{n * oh * ow, c * kh * kw});
+  Tensor out = matmul(rows, transpose(reshape(weight, Dims{o, c * kh * kw}), 0, 1));
+  return permute(reshape(out, Dims{n, oh, ow, o}), back);
+}
+
+Tensor softmax(const Tensor& x, int axis) {
+  Axes axes{false, Dims{axis}};
+  Tensor e = exp(x - Tensor(reduce(ReduceOp::max, x.data(), axes, true)));
+  return e / sum(e, axes, true);
+}
+
+Tensor log_softmax(const Tensor& x, int axis) {
+  Axes axes{false, Dims{axis}};
+  Tensor shifted = x - Tensor(reduce(ReduceOp::max, x.data(), axes, true));
+  return shifted - log(sum(exp(shifted), axes, true));
+}
+
+}  // namespace weft

@@ -1,0 +1,235 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients by finite differences, over the operation table and the structured operations."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import weft
+from weft import _core, nn
+from weft._core import Tensor
+
+ROWS = [r for r in _core.elementwise_rows if r["differentiable"]]
+
+
+def draw(rng, domain, shape):
+    x = rng.standard_normal(shape)
+    if domain == "nonzero":
+        x = np.sign(x) * (np.abs(x) + 0.5)
+    elif domain == "positive":
+        x = np.abs(x) + 0.5
+    elif domain == "unit":
+        x = np.tanh(x) * 0.8
+    elif domain == "ge1":
+        x = np.abs(x) + 1.5
+    return x
+
+
+def numeric(f, xs, k, eps=1e-6):
+    g = np.zeros_like(xs[k])
+    for i in np.ndindex(xs[k].shape):
+        plus, minus = [x.copy() for x in xs], [x.copy() for x in xs]
+        plus[k][i] += eps
+        minus[k][i] -= eps
+        g[i] = (f(*plus) - f(*minus)) / (2 * eps)
+    return g
+
+
+def check(f, *xs, rtol=2e-5, atol=2e-6):
+    """Every gradient of sum(w * f(xs)), w fixed, and the gradient of a gradient."""
+    w = None
+
+    def value(*arrays):
+        nonlocal w
+        out = f(*[Tensor(a) for a in arrays])
+        if w is None:
+            w = np.cos(np.arange(out.size)).reshape(out.shape)
+        return float((out.numpy() * w).sum())
+
+    value(*xs)
+    tensors = [Tensor(x) for x in xs]
+    (f(*tensors) * weft.asarray(w)).sum().backward()
+    for k in range(len(xs)):
+        expected = numeric(value, list(xs), k)
+        got = np.zeros_like(expected) if tensors[k].grad is None else tensors[k].grad.numpy()
+        np.testing.assert_allclose(got, expected, rtol=rtol, atol=atol, err_msg=f"argument {k}")
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r["name"])
+def test_every_gradient_of_the_table(rng, row):
+    op = _core.operations[row["name"]]
+    shapes = [(3, 4)] if row["arity"] == 1 else [(3, 4), (4,)]
+    xs = [draw(rng, row["domain"], s) for s in shapes]
+    check(op, *xs)
+    if row["arity"] == 2:
+        check(lambda x: op(x, 2.0), xs[0])
+        check(lambda x: op(2.0, x), np.abs(xs[0]) + 0.3)
+
+
+STRUCTURED = {
+    "matmul": (lambda a, b: a @ b, (3, 4), (4, 2)),
+    "batched matmul": (lambda a, b: a @ b, (2, 1, 3, 4), (5, 4, 2)),
+    "vector matmul": (lambda a, b: a @ b, (4,), (4, 3)),
+    "matmul vector": (lambda a, b: a @ b, (2, 3, 4), (4,)),
+    "sum": (lambda a: a.sum((0, 2)), (2, 3, 4)),
+    "mean": (lambda a: a.mean(1, True), (2, 3, 4)),
+    "max": (lambda a: a.max(1), (2, 3, 4)),
+    "reshape": (lambda a: a.reshape(4, 6) * a.reshape(4, 6), (2, 3, 4)),
+    "permute": (lambda a: a.permute(2, 0, 1), (2, 3, 4)),
+    "broadcast_to": (lambda a: a.broadcast_to((5, 3, 4)), (3, 1)),
+    "flip": (lambda a: a.flip(0), (3, 4)),
+    "getitem": (lambda a: a[1:, ::-2], (3, 4)),
+    "gather": (lambda a: a[weft.asarray([0, 2, 2])], (3, 4)),
+    "concat": (lambda a, b: weft.concat([a, b * b], axis=1), (3, 2), (3, 3)),
+    "stack": (lambda a, b: weft.stack([a, b], axis=1), (3, 2), (3, 2)),
+    "where": (lambda a, b: weft.where(weft.asarray([True, False]), a, b), (3, 2), (3, 2)),
+    "pad": (lambda a: a.pad([(1, 0), (2, 1)]), (3, 2)),
+    "softmax": (lambda a: a.softmax(-1), (3, 4)),
+    "log_softmax": (lambda a: a.log_softmax(0), (3, 4)),
+    "windows": (lambda a: a.windows(2, 3, 2), (1, 2, 5, 6)),
+    "conv2d": (lambda x, w: _core.conv2d(x, w, 2, 1), (2, 3, 5, 4), (2, 3, 3, 3)),
+    "max_pool2d": (lambda x: nn.functional.max_pool2d(x, 2), (1, 2, 4, 4)),
+    "attention": (lambda q, k, v: nn.functional.attention(q, k, v, causal=True), (2, 3, 4), (2, 3, 4), (2, 3, 5)),
+    "cross_entropy": (lambda x: nn.functional.cross_entropy(x, weft.asarray([0, 2, 1])), (3, 4)),
+    "gelu": (nn.functional.gelu, (3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", STRUCTURED)
+def test_structured_gradients(rng, name):
+    f, *shapes = STRUCTURED[name]
+    check(f, *[rng.standard_normal(s) for s in shapes])
+
+
+def test_gradients_of_gradients(rng):
+    x = rng.standard_normal((3, 3))
+
+    def first(t):   # gradient of sum(tanh(t @ t) * exp(t)) as a function of t
+        return weft.grad(lambda u: (weft.tanh(u @ u) * weft.exp(u)).sum())(t)
+
+    check(first, x)
+    second = weft.grad(weft.grad(lambda t: t * t * t))(Tensor(2.0))
+    assert second.item() == 12.0
+    conv = lambda t: weft.grad(lambda u: (_core.conv2d(u, u[:, :, :2, :2], 1, 0) ** 2).sum())(t)  # noqa: E731
+    check(conv, rng.standard_normal((1, 1, 4, 4)))
+
+
+def test_graph_is_visible_and_topological():
+    a, b = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
+    c = a * b
+    d = weft.exp(c) + a
+    assert d.op == "add" and [t.op for t in d.inputs] == ["exp", ""] and c.inputs == [a, b]
+    order = _core.topological(d)
+    place = {t: i for i, t in enumerate(order)}
+    assert all(place[i] < place[t] for t in order for i in t.inputs) and order[-1] == d
+    assert d.detach().op == "" and not d.detach().requires_grad
+
+
+def test_long_chains_need_no_stack():
+    x = Tensor(1.0)
+    y = x
+    for _ in range(100_000):
+        y = y + 1.0
+    y.backward()
+    assert x.grad.item() == 1.0
+    del y
+    gc.collect()
+
+
+def test_gradients_accumulate_and_reset():
+    x = Tensor([1.0, 2.0])
+    for _ in range(2):
+        (x * x).sum().backward()
+    assert x.grad.tolist() == [4.0, 8.0]
+    x.grad = None
+    assert x.grad is None
+    with pytest.raises(weft.ArgumentError) as info:
+        Tensor([1.0], requires_grad=False).backward()
+    assert info.value.code == "array.backward.constant"
+    with pytest.raises(weft.ShapeError, match="backward") as info:
+        (x * 2.0).backward(weft.ones((3,)))
+    assert info.value.code == "array.backward.seed"
+
+
+def torch_close(a, b, tolerance=1e-5):
+    np.testing.assert_allclose(a.numpy(), b.detach().numpy(), rtol=tolerance, atol=tolerance)
+
+
+def test_layers_against_torch(rng):
+    torch = pytest.importorskip("torch")
+    x = rng.standard_normal((6, 3, 8, 8)).astype("float32")
+    t = torch.tensor(x)
+    ours, theirs = nn.Conv2d(3, 5, 3, stride=2), torch.nn.Conv2d(3, 5, 3, stride=2, padding=1)
+    ours.weight.data, ours.bias.data = theirs.weight.detach().numpy(), theirs.bias.detach().numpy()
+    torch_close(ours(Tensor(x)), theirs(t))
+    bn, tbn = nn.BatchNorm2d(3), torch.nn.BatchNorm2d(3)
+    torch_close(bn(Tensor(x)), tbn(t))
+    torch_close(bn.running_var, tbn.running_var)
+    torch_close(bn.eval()(Tensor(x)), tbn.eval()(t))
+    torch_close(nn.LayerNorm(8)(Tensor(x)), torch.nn.LayerNorm(8)(t))
+    torch_close(nn.functional.max_pool2d(Tensor(x), 2), torch.nn.functional.max_pool2d(t, 2))
+    torch_close(nn.GELU()(Tensor(x)), torch.nn.GELU()(t))
+    s = rng.standard_normal((7, 4, 5)).astype("float32")
+    lstm, tl = nn.LSTM(5, 6, num_layers=2), torch.nn.LSTM(5, 6, num_layers=2)
+    for k, cell in enumerate(lstm.cells):
+        cell.weight_ih.data = getattr(tl, f"weight_ih_l{k}").detach().numpy().T
+        cell.weight_hh.data = getattr(tl, f"weight_hh_l{k}").detach().numpy().T
+        cell.bias_ih.data = getattr(tl, f"bias_ih_l{k}").detach().numpy()
+        cell.bias_hh.data = getattr(tl, f"bias_hh_l{k}").detach().numpy()
+    torch_close(lstm(Tensor(s))[0], tl(torch.tensor(s))[0])
+
+
+@pytest.mark.parametrize("make", [
+    lambda p: weft.optim.SGD(p, 0.1), lambda p: weft.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.01),
+    lambda p: weft.optim.Adam(p, 0.01, weight_decay=0.1), lambda p: weft.optim.AdamW(p, 0.01, weight_decay=0.1),
+])
+def test_optimizers_against_torch(rng, make):
+    torch = pytest.importorskip("torch")
+    x = rng.standard_normal((4, 3))
+    p, t = nn.Parameter(x), torch.nn.Parameter(torch.tensor(x))
+    ours = make([p])
+    theirs = {
+        "SGD": lambda: torch.optim.SGD([t], 0.1, momentum=getattr(ours, "momentum", 0), weight_decay=ours.weight_decay),
+        "Adam": lambda: torch.optim.Adam([t], 0.01, weight_decay=0.1),
+        "AdamW": lambda: torch.optim.AdamW([t], 0.01, weight_decay=0.1),
+    }[type(ours).__name__]()
+    for _ in range(5):
+        ours.zero_grad()
+        theirs.zero_grad()
+        (p * p * p).sum().backward()
+        (t**3).sum().backward()
+        ours.step()
+        theirs.step()
+    torch_close(p, t, 1e-10)
+
+
+def test_a_transformer_and_an_mlp_learn():
+    weft.random.seed(1)
+    data = weft.data.synthetic_images(256, classes=4, shape=(8, 8), noise=0.3, seed=3)
+    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Residual(nn.Linear(32, 32)), nn.LayerNorm(32), nn.Linear(32, 4))
+    opt = weft.optim.Adam(model.parameters(), 0.01)
+    losses = []
+    for epoch in range(4):
+        for x, y in weft.data.DataLoader(data, 32, shuffle=True):
+            opt.zero_grad()
+            loss = nn.functional.cross_entropy(model(x), y)
+            loss.backward()
+            opt.step()
+            losses.append(loss.item())
+    assert losses[-1] < 0.2 < losses[0]
+    layer = nn.TransformerLayer(16, 4, causal=True)
+    opt = weft.optim.AdamW(layer.parameters(), 0.01)
+    x = Tensor(weft.random.normal((2, 5, 16), key=weft.random.Key(5)), requires_grad=False)
+    first = last = None
+    for _ in range(30):
+        opt.zero_grad()
+        loss = nn.functional.mse(layer(x), x * 0.5)
+        loss.backward()
+        opt.step()
+        first, last = (loss.item() if first is None else first), loss.item()
+    assert last < first * 0.2
+    # Causal: what comes later does not change what came before.
+    y = x.data.copy()
+    y[:, 4] = 9.0
+    np.testing.assert_array_equal(layer(x).numpy()[:, :4], layer(Tensor(y)).numpy()[:, :4])
