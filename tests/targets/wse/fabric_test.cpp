@@ -83,5 +83,20 @@ TEST(Fabric, ThreadsGiveTheSame) {
   }
 }
 
+TEST(Fabric, EveryWayOfCarryingWaveletsGivesTheSame) {
+  // Hop by hop, through channels, and in batches: the same bits; without congestion also the same cycles.
+  for (auto [pes, n] : {std::pair{3, 5}, {9, 64}, {20, 333}}) {
+    std::vector<float> a, b, c;
+    Cycle ca, cb, cc;
+    run_chain(pes, n, {.express = false}, &a, &ca);
+    run_chain(pes, n, {.fast = false}, &b, &cb);
+    run_chain(pes, n, {}, &c, &cc);
+    EXPECT_EQ(a, b);
+    EXPECT_EQ(a, c);
+    EXPECT_EQ(ca, cb) << pes << " " << n;
+    EXPECT_EQ(ca, cc) << pes << " " << n;
+  }
+}
+
 }  // namespace
 }  // namespace weft::wse::testing

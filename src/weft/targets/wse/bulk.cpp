@@ -334,10 +334,10 @@ std::uint32_t Fabric::run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost) {
   bool fifo = run.dst.kind == Cursor::fifo || run.a.kind == Cursor::fifo || run.b.kind == Cursor::fifo;
   bool running_sum = run.op->dst.kind == Operand::pointer && run.a.kind == Cursor::value && info.sources == 2;
   std::uint32_t done = 0;
-  auto strided = [](const Cursor& c) { return c.kind == Cursor::mem || c.kind == Cursor::value || c.kind == Cursor::none; };
+  auto linear = [](const Cursor& c) { return c.kind == Cursor::mem || c.kind == Cursor::value || c.kind == Cursor::none; };
   if (n == 0) {
     done = 0;
-  } else if (!fifo && strided(run.dst) && strided(run.a) && strided(run.b) && run.op->code != Bulk::addc16) {
+  } else if (!fifo && linear(run.dst) && linear(run.a) && linear(run.b) && run.op->code != Bulk::addc16) {
     // Check the outermost addresses once, then run on host pointers.
     auto host = [&](const Cursor& c) -> std::uint8_t* {
       if (c.kind != Cursor::mem) return nullptr;
@@ -380,11 +380,10 @@ std::uint32_t Fabric::run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost) {
   if (run.op->code == Bulk::fmacs || run.op->code == Bulk::fmuls) {
     body = (static_cast<Cycle>(done) * timing_.fmacs_den + timing_.fmacs_num - 1) / timing_.fmacs_num;
   }
-  if (timing_.bank_conflicts && run.a.kind == Cursor::mem && run.b.kind == Cursor::mem &&
-      ((run.a.stride % 16 == 0 && run.a.stride != 0) || (run.b.stride % 16 == 0 && run.b.stride != 0) ||
-       ((run.a.address - run.b.address) % 16 == 0))) {
-    body *= 2;
-  }
+  // Word strides of 0 mod 8 hit one bank group; unit strides collide when they start in the same bank.
+  auto strided = [](const Cursor& c) { return c.kind == Cursor::mem && c.stride != 0 && c.stride % 16 == 0; };
+  bool collide = run.a.kind == Cursor::mem && run.b.kind == Cursor::mem && run.a.stride == run.b.stride && (run.a.address - run.b.address) % 8 == 0;
+  if ((timing_.stride_conflicts && (strided(run.a) || strided(run.b))) || (timing_.bank_conflicts && collide)) body *= 2;
   cost += timing_.bulk_setup + body;
   pe.count.elements += done;
   if (info.sources == 2) pe.count.flops += done * (info.scalar ? 2 : 1);
@@ -634,8 +633,9 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         };
         bool ahead = options_.timed && std::has_single_bit(pe.live_ops) && (run.main || pe.main == MainState::idle) &&
                      free_end(run.a) && free_end(run.b) && free_end(run.dst);
+        std::uint32_t many = ahead && !run.finishing && options_.fast ? run_ahead(w, pe, run, now) : 0;
         int r = try_element(w, pe, run, now, next, ahead);
-        int done = r;
+        int done = many ? 1 : r;
         if (ahead) {
           while (r == 1) r = try_element(w, pe, run, now, next, true);
           if (done == 0) continue;

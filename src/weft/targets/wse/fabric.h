@@ -21,6 +21,7 @@ struct FabricOptions {
   int threads = 1;
   std::int64_t cycle_limit = std::int64_t{1} << 40;   // reached: fault wse.limit.cycles
   bool two_inputs_fault = true;
+  bool fast = true;        // the batched loop of operations that work ahead
   bool express = true;     // false: every wavelet visits every router
 };
 
@@ -155,6 +156,7 @@ class Fabric {
   void finish(Worker& w, Pe& pe, Running& run, Cycle now, bool terminated);
   void run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next);
   int try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, bool ahead);
+  std::uint32_t run_ahead(Worker& w, Pe& pe, Running& run, Cycle now);
   std::uint32_t read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now);
   void write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t index, std::uint32_t index_high, Cycle now);
   void complete(Pe& pe, const Completion& completion, Cycle now);

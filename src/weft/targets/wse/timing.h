@@ -17,13 +17,14 @@ struct Timing {
   int ramp_out = 2;                   // P: output queue to router (T_R)
   int task_start = 6;                 // F: from runnable to the first instruction
   int completion = 3;                 // P: last element to the completion's effect
-  int bulk_setup = 5;                 // F: start of a synchronous memory operation
+  int bulk_setup = 6;                 // F: start of a synchronous memory operation
   int fabric_setup = 7;               // P: dispatch to the first wavelet (ramp included)
   int main_async = 4;                 // main thread time to issue an asynchronous operation
   int dsr_load = 14;                  // F: two loads cost about 28
   int branch_taken = 6, branch_not = 3;   // P (WSE-3)
-  int alu = 1, mem = 2, call = 6, div = 50, math = 60, task_op = 2;   // D/E; math is a choice
+  int alu = 1, mem = 1, call = 6, div = 50, math = 60, task_op = 2;   // D/E; math is a choice
   int fp_dependent = 2;               // P: dependent floating point
+  bool stride_conflicts = true;       // D: word strides of 0 mod 8 read one operand at a time
   bool bank_conflicts = false;        // option: bulk operands in the same bank group take turns
   int router_depth = 4;               // wavelets per colour and input port
   int stream_latency = 100;           // host stream to the first wavelet
@@ -40,6 +41,7 @@ struct Timing {
       t.in_depth = {8, 8, 4, 4, 4, 4, 4, 4};
       t.out_depth = {8, 8, 8, 8, 8, 8, 8, 8};
       t.fmacs_den = 2;
+      t.stride_conflicts = false;   // the public simulator does not show them there
     }
     return t;
   }
