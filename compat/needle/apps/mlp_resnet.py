@@ -14,8 +14,11 @@ def ResidualBlock(dim, hidden_dim, norm=nn.BatchNorm1d, drop_prob=0.1):
 
 
 def MLPResNet(dim, hidden_dim=100, num_blocks=3, num_classes=10, norm=nn.BatchNorm1d, drop_prob=0.1):
-    blocks = [ResidualBlock(hidden_dim, hidden_dim // 2, norm, drop_prob) for _ in range(num_blocks)]
-    return nn.Sequential(nn.Linear(dim, hidden_dim), nn.ReLU(), *blocks, nn.Linear(hidden_dim, num_classes))
+    # Parameters are drawn from front to back: golden values depend on it.
+    layers = [nn.Linear(dim, hidden_dim), nn.ReLU()]
+    for _ in range(num_blocks):
+        layers.append(ResidualBlock(hidden_dim, hidden_dim // 2, norm, drop_prob))
+    return nn.Sequential(*layers, nn.Linear(hidden_dim, num_classes))
 
 
 def epoch(dataloader, model, opt=None):
