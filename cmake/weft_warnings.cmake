@@ -2,5 +2,6 @@
 option(WEFT_WERROR "treat warnings as errors" OFF)
 function(weft_warnings target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow=local -Wnon-virtual-dtor
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
     $<$<BOOL:${WEFT_WERROR}>:-Werror>)
 endfunction()

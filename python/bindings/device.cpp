@@ -8,17 +8,32 @@
 #include <array>
 
 #include "array_type.h"
+#include "weft/target/backend.h"
 
 namespace weft::py {
 
 namespace {
 
-struct DeviceHandle { Ref<Device> device; };
+/// A device that is there, or the name of one that is not and why.
+struct DeviceHandle {
+  Ref<Device> device;
+  std::string name, kind, reason;
+
+  explicit DeviceHandle(Ref<Device> d)
+      : device(std::move(d)), name(device->info().name), kind(to_string(device->info().kind)) {}
+  DeviceHandle(std::string n, std::string why) : name(std::move(n)), kind("hardware"), reason(std::move(why)) {}
+  /// Throws Error(device, ...) with what was searched when the device is absent.
+  const Ref<Device>& get() const {
+    if (!device) open_device(name);
+    if (!device) throw Error(ErrorKind::device, "device.absent", cat("\"", name, "\" was not available when it was asked for")).note(reason);
+    return device;
+  }
+};
 struct DTypeHandle { Elem elem; };
 
 std::array<PyObject*, kElems> g_dtypes{};
 Ref<Device>& host_device() {
-  static Ref<Device> device = make_host_device("cpu");
+  static Ref<Device> device = open_device("cpu");
   return device;
 }
 Ref<Device>& current() {
@@ -80,43 +95,63 @@ std::optional<Elem> optional_elem(nb::handle o) {
   return elem_from_python(o.ptr());
 }
 
-nb::object device_object(const Ref<Device>& device) { return nb::cast(DeviceHandle{device}); }
+nb::object device_object(const Ref<Device>& device) { return nb::cast(DeviceHandle(device)); }
 
 const Ref<Device>& default_device() { return current(); }
 
 Ref<Device> device_from_python(nb::handle o) {
   if (!o.is_valid() || o.is_none()) return current();
   DeviceHandle* handle = nullptr;
-  if (nb::try_cast<DeviceHandle*>(o, handle) && handle) return handle->device;
+  if (nb::try_cast<DeviceHandle*>(o, handle) && handle) return handle->get();
   if (PyUnicode_Check(o.ptr())) {
-    std::string name = nb::cast<std::string>(o);
-    if (name == "cpu") return host_device();
-    throw Error(ErrorKind::value, "device.unknown", cat("no device \"", name, "\"")).note("known: cpu");
+    return open_device(nb::cast<std::string>(o));
   }
   throw Error(ErrorKind::dtype, "device.type", cat("not a device: ", nb::cast<std::string>(nb::repr(o))));
 }
 
 void bind_device(nb::module_& m) {
   nb::class_<DeviceHandle>(m, "Device", "Where arrays live and programs run.")
-      .def_prop_ro("name", [](const DeviceHandle& d) { return d.device->info().name; })
-      .def_prop_ro("description", [](const DeviceHandle& d) { return d.device->info().description; })
-      .def_prop_ro("kind", [](const DeviceHandle& d) { return std::string(to_string(d.device->info().kind)); })
-      .def_prop_ro("host_accessible", [](const DeviceHandle& d) { return d.device->info().host_accessible; })
-      .def("synchronize", [](const DeviceHandle& d) { d.device->synchronize(); }, "Waits for all work.")
-      .def("stats", [](const DeviceHandle& d) {
+      .def_prop_ro("name", [](const DeviceHandle& d) { return d.name; })
+      .def_prop_ro("description", [](const DeviceHandle& d) { return d.device ? d.device->info().description : d.reason; })
+      .def_prop_ro("kind", [](const DeviceHandle& d) { return d.kind; }, "\"hardware\", \"simulator\" or \"interpreter\".")
+      .def_prop_ro("available", [](const DeviceHandle& d) { return static_cast<bool>(d.device); })
+      .def_prop_ro("reason", [](const DeviceHandle& d) { return d.reason; }, "Why it is not available; what was searched.")
+      .def_prop_ro("host_accessible", [](const DeviceHandle& d) { return d.get()->info().host_accessible; })
+      .def_prop_ro("clock_hz", [](const DeviceHandle& d) { return d.get()->info().clock_hz; })
+      .def_prop_ro("limits", [](const DeviceHandle& d) {
         nb::dict out;
-        for (const auto& row : d.device->stats().rows()) out[row.name.c_str()] = row.value;
+        for (const auto& [key, value] : d.get()->info().limits) out[key.c_str()] = value;
         return out;
       })
+      .def("synchronize", [](const DeviceHandle& d) { d.get()->synchronize(); }, "Waits for all work.")
+      .def("clear_stats", [](const DeviceHandle& d) { d.get()->clear_stats(); })
+      .def("stats", [](const DeviceHandle& d) {
+        nb::dict out;
+        runtime::StatReport report = d.get()->stats();
+        for (const auto& row : report.rows()) out[row.name.c_str()] = row.value;
+        return out;
+      }, "Statistics by name: cycles, instructions, busy.*, stall.*, bytes.* on simulators.")
       .def("__eq__", [](const DeviceHandle& d, nb::handle other) {
         DeviceHandle* o = nullptr;
-        if (nb::try_cast<DeviceHandle*>(other, o) && o) return o->device == d.device;
-        return PyUnicode_Check(other.ptr()) && nb::cast<std::string>(other) == d.device->info().name;
+        if (nb::try_cast<DeviceHandle*>(other, o) && o) return o->name == d.name;
+        return PyUnicode_Check(other.ptr()) && nb::cast<std::string>(other) == d.name;
       }, nb::arg().none())
-      .def("__hash__", [](const DeviceHandle& d) { return std::hash<std::string>()(d.device->info().name); })
-      .def("__str__", [](const DeviceHandle& d) { return d.device->info().name; })
-      .def("__repr__", [](const DeviceHandle& d) { return "device(\"" + d.device->info().name + "\")"; });
-  m.def("open_device", [](nb::handle o) { return DeviceHandle{device_from_python(o)}; }, nb::arg("device").none());
+      .def("__hash__", [](const DeviceHandle& d) { return std::hash<std::string>()(d.name); })
+      .def("__str__", [](const DeviceHandle& d) { return d.name; })
+      .def("__repr__", [](const DeviceHandle& d) { return "device(\"" + d.name + (d.device ? "\")" : "\", absent)"); });
+  m.def("open_device", [](nb::handle o) {
+    if (PyUnicode_Check(o.ptr())) {
+      try {
+        return DeviceHandle(device_from_python(o));
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::device) throw;
+        return DeviceHandle(nb::cast<std::string>(o), error.what());
+      }
+    }
+    DeviceHandle* handle = nullptr;
+    if (nb::try_cast<DeviceHandle*>(o, handle) && handle) return *handle;
+    return DeviceHandle(device_from_python(o));
+  }, nb::arg("device").none());
   m.def("set_default_device", [](nb::handle o) { current() = device_from_python(o); });
 
   nb::class_<DTypeHandle>(m, "dtype", "An element type.")

@@ -2,6 +2,7 @@
 // weft._core: one function for each component.
 
 #include "array_type.h"
+#include "program.h"
 
 NB_MODULE(_core, m) {
   // Types and element types live as long as the process on purpose.
@@ -12,5 +13,8 @@ NB_MODULE(_core, m) {
   weft::py::bind_array_ops(m);
   weft::py::bind_dlpack(m);
   weft::py::bind_operations(m);
+  weft::py::bind_program(m);
+  weft::py::bind_schedule(m);
+  weft::py::bind_build(m);
   weft::py::bind_tensor(m);
 }

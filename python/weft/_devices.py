@@ -10,13 +10,17 @@ from . import _core
 
 
 def device(name) -> _core.Device:
-    """The device of a name such as "cpu"."""
+    """The device of a name: "cpu", "cuda:0", "qpu:qpus=12", "vta", "wse:8x8", "ref".
+
+    An absent device is returned too, with ``.available`` False and the ``.reason``; using it raises
+    weft.DeviceError. Raises weft.Error for a name that no target has.
+    """
     return _core.open_device(name)
 
 
 def devices() -> list[_core.Device]:
-    """Every device known to this process."""
-    return [_core.open_device("cpu")]
+    """Every device known, whether present or not."""
+    return [_core.open_device(row[0]) for row in _core.device_statuses()]
 
 
 @contextlib.contextmanager

@@ -30,6 +30,8 @@ struct Bounds {
 struct Modular { std::int64_t coeff = 1, base = 0; };
 
 class Analyzer {
+  struct Impl;
+
  public:
   Analyzer();
   ~Analyzer();
@@ -48,7 +50,7 @@ class Analyzer {
 
    private:
     Analyzer& analyzer_;
-    std::size_t mark_;
+    std::unique_ptr<Impl> saved_;
   };
 
   Bounds bounds(const ir::Expr& e) const;
@@ -64,14 +66,13 @@ class Analyzer {
 
  private:
   friend class Constraint;
-  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 
 /// simplify with a throw-away analyzer.
 ir::Expr simplify(const ir::Expr& e);
-/// Simplifies every expression of a statement, using loop ranges, iter domains and guards on the way; drops
-/// loops of extent 1 only if `drop_unit_loops`.
+/// Simplifies every expression of a statement, using loop ranges, iter domains and guards on the way. Guards
+/// that are decided go; loops that run zero times go; loops of one trip stay.
 ir::Stmt simplify(const ir::Stmt& s);
 
 /// base + sum of coeff * var, constant coefficients; absent when e is not linear over `vars`

@@ -140,7 +140,7 @@ struct LetNode final : ExprNode {
 // ---- buffers and regions
 
 /// A symbolic tensor. Never real storage. Identity is the node.
-struct BufferNode final : RefCounted {
+struct BufferNode : RefCounted {   // the te front end derives from it
   std::string name;
   DType dtype;
   Exprs shape;

@@ -39,6 +39,7 @@ struct PlanParam { bool is_tensor = true; PlanTensor tensor; PlanScalar scalar; 
 
 enum class StepKind : std::uint8_t { set, allocate, release, launch, loop, branch, assert_ };
 
+/// A pointer with its byte offset, or a scalar. `is_float`: the slot holds the bits of a double.
 struct PlanArg { bool is_pointer = true; std::int32_t buffer = 0; PlanExpr offset_bytes; PlanExpr scalar; bool is_float = false; };
 
 struct PlanStep {
@@ -56,6 +57,7 @@ struct PlanStep {
 struct HostPlan {
   std::string name;
   std::vector<PlanParam> params;
+  bool no_overlap = false;            // a written tensor may not share bytes with any other argument
   std::int32_t slots = 0, buffers = 0;
   std::vector<PlanStep> steps;
 };

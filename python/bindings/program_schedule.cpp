@@ -1,0 +1,130 @@
+// SPDX-License-Identifier: Apache-2.0
+// Schedule: steps by name with dynamic arguments. The Python methods are made from the table of primitives
+// in python/weft/schedule.py.
+
+#include "program.h"
+
+#include "weft/ir/build.h"
+#include "weft/ir/text.h"
+#include "weft/schedule/schedule.h"
+#include "weft/target/rules.h"
+
+namespace weft::py {
+
+using namespace schedule;
+
+namespace {
+
+struct PyInt { IntRef value; };   // the result of a sampling step
+
+Value value_from_python(nb::handle o) {
+  PyObject* p = o.ptr();
+  if (o.is_none()) return nullptr;
+  if (PyBool_Check(p)) return Value(p == Py_True);
+  if (PyLong_Check(p)) return Value(nb::cast<std::int64_t>(o));
+  if (PyFloat_Check(p)) return Value(nb::cast<double>(o));
+  if (PyUnicode_Check(p)) return Value(nb::cast<std::string>(o));
+  BlockRef* block = nullptr;
+  if (nb::try_cast<BlockRef*>(o, block) && block) return Value(*block);
+  LoopRef* loop = nullptr;
+  if (nb::try_cast<LoopRef*>(o, loop) && loop) return Value(*loop);
+  PyInt* integer = nullptr;
+  if (nb::try_cast<PyInt*>(o, integer) && integer) return Value(integer->value);
+  if (PyList_Check(p) || PyTuple_Check(p)) {
+    Value::List list;
+    for (nb::handle item : o) list.push_back(value_from_python(item));
+    return Value(std::move(list));
+  }
+  if (PyDict_Check(p)) return Value(json_from_python(o));
+  if (PyObject_HasAttrString(p, "__code__")) {   // lambda i, j: (i // 16, j, i % 16)
+    IndexMap map;
+    nb::object code = o.attr("__code__");
+    int count = nb::cast<int>(code.attr("co_argcount"));
+    nb::object names = code.attr("co_varnames");
+    nb::list arguments;
+    for (int i = 0; i < count; ++i) {
+      map.inputs.push_back(ir::make_var(nb::cast<std::string>(names[static_cast<std::size_t>(i)])));
+      arguments.append(PyExpr{map.inputs.back()});
+    }
+    nb::object result = nb::borrow<nb::object>(o)(*nb::tuple(arguments));
+    if (PyTuple_Check(result.ptr()) || PyList_Check(result.ptr())) {
+      for (nb::handle item : result) map.outputs.push_back(expr_from_python(item));
+    } else {
+      map.outputs.push_back(expr_from_python(result));
+    }
+    return Value(std::move(map));
+  }
+  throw Error(ErrorKind::value, "schedule.argument.type", cat("no schedule step takes ", nb::cast<std::string>(nb::repr(o))));
+}
+
+nb::object value_to_python(const Value& v) {
+  if (const auto* x = v.get<bool>()) return nb::bool_(*x);
+  if (const auto* x = v.get<std::int64_t>()) return nb::int_(*x);
+  if (const auto* x = v.get<double>()) return nb::float_(*x);
+  if (const auto* x = v.get<std::string>()) return nb::str(x->c_str());
+  if (const auto* x = v.get<BlockRef>()) return nb::cast(*x);
+  if (const auto* x = v.get<LoopRef>()) return nb::cast(*x);
+  if (const auto* x = v.get<IntRef>()) return nb::cast(PyInt{*x});
+  if (const auto* x = v.get<Json>()) return json_to_python(*x);
+  if (const auto* x = v.get<Value::List>()) {
+    nb::list out;
+    for (const Value& item : *x) out.append(value_to_python(item));
+    return out;
+  }
+  return nb::none();
+}
+
+}  // namespace
+
+void bind_schedule(nb::module_& m) {
+  nb::class_<BlockRef>(m, "BlockRef", "A block of a scheduled program; stays valid while the block exists.")
+      .def("__eq__", [](const BlockRef& a, nb::handle b) { BlockRef* o = nullptr; return nb::try_cast<BlockRef*>(b, o) && o && *o == a; })
+      .def("__hash__", [](const BlockRef& a) { return static_cast<std::size_t>(a.id); });
+  nb::class_<LoopRef>(m, "LoopRef", "A loop of a scheduled program; stays valid while the loop exists.")
+      .def_prop_ro("name", [](const LoopRef& l) { return l.var->name; })
+      .def("__eq__", [](const LoopRef& a, nb::handle b) { LoopRef* o = nullptr; return nb::try_cast<LoopRef*>(b, o) && o && *o == a; })
+      .def("__hash__", [](const LoopRef& a) { return reinterpret_cast<std::size_t>(a.var.get()); });
+  nb::class_<PyInt>(m, "SampledInt", "The integer that a sampling step chose.")
+      .def("__int__", [](const PyInt& v) { return v.value.value; })
+      .def("__index__", [](const PyInt& v) { return v.value.value; })
+      .def("__repr__", [](const PyInt& v) { return std::to_string(v.value.value); });
+  nb::class_<Trace>(m, "Trace", "The steps of a schedule, in order.")
+      .def("as_python", &Trace::as_python, "One Python statement a step, on a schedule called `sch`.")
+      .def("as_json", &Trace::json)
+      .def("__len__", [](const Trace& t) { return t.entries().size(); })
+      .def("__repr__", &Trace::as_python);
+  nb::class_<Schedule>(m, "Schedule")
+      .def("__init__", [](Schedule* self, nb::handle program, std::int64_t seed) {
+        new (self) Schedule(module_from_python(program), all_rules(), seed);
+      }, nb::arg("program"), nb::arg("seed") = 0)
+      .def("call", [](Schedule& s, const std::string& name, nb::args args, nb::kwargs kwargs) {
+        Value::List positional;
+        for (nb::handle a : args) positional.push_back(value_from_python(a));
+        std::vector<std::pair<std::string, Value>> keywords;
+        for (auto [key, value] : kwargs) keywords.emplace_back(nb::cast<std::string>(key), value_from_python(value));
+        return value_to_python(s.call(name, positional, keywords));
+      })
+      .def_prop_ro("mod", [](const Schedule& s) { return PyModule{s.mod()}; })
+      .def_prop_ro("func", [](const Schedule& s) { return PyFunc{s.func()}; })
+      .def_prop_ro("trace", [](const Schedule& s) { return s.trace(); })
+      .def("script", &Schedule::show)
+      .def("copy", [](const Schedule& s) { return Schedule(s); })
+      .def("work_on", &Schedule::work_on, nb::arg("func_name"))
+      .def_static("replay", [](nb::handle program, nb::handle trace) {
+        Json json = PyUnicode_Check(trace.ptr()) ? Json::parse(nb::cast<std::string>(trace), "<trace>") : json_from_python(trace);
+        return Schedule::replay(module_from_python(program), json, all_rules());
+      }, nb::arg("program"), nb::arg("trace"));
+  m.def("schedule_primitives", [] {
+    nb::list out;
+    for (const PrimitiveInfo& p : primitives()) {
+      nb::list fields;
+      for (const FieldInfo& f : *p.fields) {
+        fields.append(nb::make_tuple(std::string(f.name), std::string(f.type), std::string(f.doc), static_cast<int>(f.mode), value_to_python(f.otherwise)));
+      }
+      out.append(nb::make_tuple(std::string(p.name), std::string(p.doc), std::string(p.result), fields));
+    }
+    return out;
+  }, "(name, doc, result, [(field, type, doc, mode, default)]) of every step.");
+}
+
+}  // namespace weft::py

@@ -1,0 +1,102 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Building and running: build, load, compiled modules."""
+
+from . import _core
+
+
+class TimeResult:
+    """Seconds per call: mean, median, min, max, stddev, results; on simulators simulated, with cycles and wall."""
+
+    __slots__ = ("mean", "median", "min", "max", "stddev", "results", "cycles", "wall")
+
+    def __init__(self, values):
+        for name in self.__slots__:
+            setattr(self, name, values[name])
+
+    def __repr__(self):
+        cycles = f", cycles={self.cycles:.0f}" if self.cycles else ""
+        return f"TimeResult(median={self.median:.6g} s, min={self.min:.6g} s, n={len(self.results)}{cycles})"
+
+
+class Function:
+    """A compiled function. Outputs are arguments; arguments are checked (dtype, shape, device, alignment)."""
+
+    def __init__(self, module, name):
+        self._module, self._name, self._ready = module, name, {}
+
+    def _on(self, args):
+        for a in args:
+            if isinstance(a, _core.NDArray):
+                key = a.device.name
+                break
+        else:
+            key = None
+        ready = self._ready.get(key)
+        if ready is None:
+            ready = self._ready[key] = self._module.function(self._name, *args)
+        return ready
+
+    def __call__(self, *args):
+        self._on(args)(*args)
+
+    def time(self, *args, number=10, repeat=3, min_seconds=0.0):
+        return TimeResult(self._on(args).time(*args, number=number, repeat=repeat, min_seconds=min_seconds))
+
+
+class Module:
+    """Kernels for one target and the host plans of their functions. ``m["main"](a, b, c)`` runs."""
+
+    def __init__(self, core):
+        self._core = core
+        self._functions = {}
+
+    def __getitem__(self, name):
+        if name not in self._functions:
+            self._core.plan(name)    # raises when unknown, listing the functions
+            self._functions[name] = Function(self._core, name)
+        return self._functions[name]
+
+    @property
+    def target(self):
+        return self._core.target
+
+    @property
+    def functions(self):
+        return self._core.functions
+
+    def source(self):
+        """C, CUDA, OpenCL, Metal or CSL text, LLVM text for cpu, assembly for qpu and vta."""
+        return self._core.source()
+
+    def bytes(self):
+        """The compiled binary."""
+        return self._core.bytes()
+
+    def save(self, path):
+        """Writes the module to a file, atomically. weft.load reads it back."""
+        self._core.save(str(path))
+
+    def time_evaluator(self, name="main", dev=None, number=10, repeat=3, min_repeat_ms=0):
+        """A function that times calls: ``m.time_evaluator("main", number=100)(a, b, c).median`` in seconds."""
+        function = self[name]
+
+        def evaluate(*args):
+            return function.time(*args, number=number, repeat=repeat, min_seconds=min_repeat_ms / 1000)
+
+        return evaluate
+
+    def __repr__(self):
+        return f"weft.Module(target={self.target!r}, functions={self.functions})"
+
+
+def build(program, target="cpu", after=None):
+    """Compiles a PrimFunc, IRModule or Schedule. `after(pass_name, function, seconds)` sees every pass.
+
+    Raises weft.Error: target.unknown, a refusal of the target, or a lowering error with its context.
+    """
+    return Module(_core.build(program, target, after))
+
+
+def load(path):
+    """A saved module. Raises weft.IOError when the file is damaged, foreign or of another version."""
+    return Module(_core.load_module(str(path)))

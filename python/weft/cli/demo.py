@@ -1,0 +1,108 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The tour: the demo of every folder under examples/ on every device present, a table, a report, a trace."""
+
+import html
+import importlib.util
+import pathlib
+import sys
+import time
+
+import weft
+
+
+class Row:
+    """One line of the table. error is the largest difference from the reference, limit what is allowed."""
+
+    def __init__(self, program, device, seconds, rate, unit, error, limit, note=""):
+        self.program, self.device, self.seconds, self.rate, self.unit = program, device, seconds, rate, unit
+        self.error, self.limit, self.note = error, limit, note
+
+    @property
+    def good(self):
+        return self.error <= self.limit
+
+    def cells(self):
+        rate = f"{self.rate:,.1f} {self.unit}" if self.rate else ""
+        return [self.program, self.device, f"{self.seconds * 1e3:,.3f} ms", rate, f"{self.error:.2g}",
+                "ok" if self.good else "WRONG", self.note]
+
+
+HEAD = ["program", "device", "time", "rate", "error", "", ""]
+
+
+def _examples():
+    roots = [pathlib.Path.cwd(), *pathlib.Path(weft.__file__).resolve().parents]
+    for root in roots:
+        folder = root / "examples"
+        if folder.is_dir() and list(folder.glob("*/demo.py")):
+            return sorted(folder.glob("*/demo.py"))
+    raise weft.IOError("the examples are not part of this installation; run weft demo in a source tree")
+
+
+def _load(path):
+    sys.path.insert(0, str(path.parent))
+    try:
+        spec = importlib.util.spec_from_file_location(f"weft_demo_{path.parent.name}", path)
+        module = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+        return module
+    finally:
+        sys.path.pop(0)
+
+
+def _print(rows):
+    cells = [HEAD, *(r.cells() for r in rows)]
+    widths = [max(len(c[i]) for c in cells) for i in range(len(HEAD))]
+    for line in cells:
+        print("  ".join(c.rjust(w) if i in (2, 3, 4) else c.ljust(w) for i, (c, w) in enumerate(zip(line, widths))).rstrip())
+
+
+def _report(path, rows, pictures):
+    body = "".join("<tr class='%s'>%s</tr>" % ("ok" if r.good else "bad", "".join(f"<td>{html.escape(c)}</td>" for c in r.cells()))
+                   for r in rows)
+    images = "".join(f"<figure>{svg}<figcaption>{html.escape(title)}</figcaption></figure>" for title, svg in pictures)
+    path.write_text(
+        "<!doctype html><meta charset=utf-8><title>weft</title><style>body{font:15px system-ui;margin:2em;max-width:70em}"
+        "table{border-collapse:collapse}td,th{padding:.3em .8em;border-bottom:1px solid #ddd;text-align:left}"
+        ".bad{background:#fdd}figure{display:inline-block;margin:1em}</style>"
+        f"<h1>weft {weft.__version__}</h1><p>Each program on every device present, checked against its reference.</p>"
+        f"<table><tr>{''.join(f'<th>{h}</th>' for h in HEAD)}</tr>{body}</table>{images}")
+
+
+def run(args):
+    started = time.time()
+    output = pathlib.Path(args.output)
+    output.mkdir(parents=True, exist_ok=True)
+    rows, pictures, events, failures = [], [], [], []
+    live = sys.stderr.isatty()
+
+    def progress(text):
+        if live:
+            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+
+    for path in _examples():
+        name = path.parent.name
+        progress(f"{name} ...")
+        try:
+            for item in _load(path).demo(quick=args.quick, progress=lambda t, n=name: progress(f"{n}: {t}")):
+                if isinstance(item, tuple):
+                    pictures.append(item)
+                    continue
+                row = Row(**item)
+                events.append({"ph": "X", "pid": 1, "tid": 1, "name": f"{row.program} on {row.device}",
+                               "ts": (time.time() - started - row.seconds) * 1e6, "dur": row.seconds * 1e6})
+                rows.append(row)
+        except (weft.Error, ImportError, OSError) as error:
+            failures.append((name, error))
+    progress("")
+    _print(rows)
+    for name, error in failures:
+        print(f"\n{name} failed:\n{error}")
+    _report(output / "report.html", rows, pictures)
+    import json
+
+    (output / "trace.json").write_text(json.dumps({"traceEvents": events}))
+    wrong = [r for r in rows if not r.good]
+    print(f"\n{len(rows)} runs, {len(wrong)} wrong, {len(failures)} programs failed, {time.time() - started:.1f} s. "
+          f"Report: {output / 'report.html'}, trace: {output / 'trace.json'}")
+    return 1 if wrong or failures or not rows else 0

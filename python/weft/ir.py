@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs: PrimFunc, IRModule, structural equality."""
+
+from . import _core
+
+
+class _Program:
+    __slots__ = ("_core",)
+
+    def __init__(self, core):
+        self._core = core
+
+    def script(self):
+        """The T-script text, which the parser reads back to an equal program."""
+        return self._core.script()
+
+    def show(self, *_ignored, **_also):
+        """Prints the program as T-script."""
+        print(self.script())
+
+    def __repr__(self):
+        return self.script()
+
+    def __hash__(self):
+        return hash(self._core)
+
+    def __eq__(self, other):
+        return type(other) is type(self) and self._core == other._core
+
+
+class PrimFunc(_Program):
+    """One tensor function: parameters, body, attributes."""
+
+    @property
+    def name(self):
+        return self._core.name
+
+    @property
+    def params(self):
+        return self._core.params
+
+    @property
+    def attrs(self):
+        return self._core.attrs
+
+    def with_attr(self, key, value):
+        return PrimFunc(self._core.with_attr(key, value))
+
+
+class IRModule(_Program):
+    """Named functions: ``IRModule({"main": f})``."""
+
+    def __init__(self, functions):
+        if isinstance(functions, dict):
+            functions = _core.IRModule({name: f._core for name, f in functions.items()})
+        super().__init__(functions)
+
+    def __getitem__(self, name):
+        return PrimFunc(self._core[name])
+
+    @property
+    def functions(self):
+        return {name: PrimFunc(f) for name, f in self._core.functions.items()}
+
+    def __call__(self):
+        return self    # a decorated class may be "instantiated"
+
+
+def _adopt(core):
+    return PrimFunc(core) if isinstance(core, _core.PrimFunc) else IRModule(core)
+
+
+def structural_equal(a, b):
+    """Whether two programs are equal up to the names of variables and buffers."""
+    return _core.structural_equal(a, b)
+
+
+def structural_hash(program):
+    """A hash that equal programs share."""
+    return _core.structural_hash(program)
+
+
+def verify(program):
+    """Raises weft.Error when the program is ill-formed."""
+    _core.verify(program)

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules. The methods come from the one table of primitives in C++."""
+
+import inspect as _inspect
+
+from . import _core
+from .ir import IRModule, PrimFunc
+
+BlockRef = _core.BlockRef
+LoopRef = _core.LoopRef
+
+
+class Schedule:
+    """A program and its history of steps.
+
+    Every step is checked, then applied; a refused step raises weft.ScheduleError with ``.code``, ``.places``
+    and ``.help`` and leaves the program unchanged.
+    """
+
+    def __init__(self, program, seed=0):
+        self._core = program if isinstance(program, _core.Schedule) else _core.Schedule(program, seed)
+
+    @property
+    def mod(self):
+        """The program now, an IRModule."""
+        return IRModule(self._core.mod)
+
+    @property
+    def func(self):
+        return PrimFunc(self._core.func)
+
+    @property
+    def trace(self):
+        """The steps so far: ``.as_python()``, ``.as_json()``."""
+        return self._core.trace
+
+    def script(self):
+        return self._core.script()
+
+    def show(self, *_ignored, **_also):
+        """Prints the program as T-script."""
+        print(self.script())
+
+    def copy(self):
+        return Schedule(self._core.copy())
+
+    def work_on(self, func_name):
+        """The function that get_block looks in by default."""
+        self._core.work_on(func_name)
+
+    @staticmethod
+    def replay(program, trace):
+        """Repeats a recorded trace (JSON text, or what it holds) on another program."""
+        if isinstance(trace, _core.Trace):
+            trace = trace.as_json()
+        return Schedule(_core.Schedule.replay(program, trace))
+
+    def __repr__(self):
+        return f"weft.Schedule({len(self.trace)} steps)\n{self.script()}"
+
+
+def _make(name, doc, result, fields):
+    def step(self, *args, **kwargs):
+        return self._core.call(name, *args, **kwargs)
+
+    parameters = [_inspect.Parameter("self", _inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+    text = [doc, ""]
+    for field, kind, about, mode, default in fields:
+        if mode == 2:
+            parameters.append(_inspect.Parameter(field, _inspect.Parameter.VAR_POSITIONAL))
+        else:
+            parameters.append(_inspect.Parameter(field, _inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                                                 default=_inspect.Parameter.empty if mode == 0 else default))
+        text.append(f"{field} ({kind}): {about}")
+    seen_default = False
+    for parameter in parameters:    # a required field after an optional one: keyword only in the signature
+        seen_default = seen_default or parameter.default is not _inspect.Parameter.empty
+    try:
+        step.__signature__ = _inspect.Signature(parameters)
+    except ValueError:
+        pass
+    text += ["", f"Returns {result}. Raises weft.ScheduleError when the step is illegal."]
+    step.__name__ = name
+    step.__qualname__ = f"Schedule.{name}"
+    step.__doc__ = "\n".join(text)
+    return step
+
+
+for _row in _core.schedule_primitives():
+    setattr(Schedule, _row[0], _make(*_row))

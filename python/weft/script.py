@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The text form of programs: ``from weft import script as T``.
+
+``@T.prim_func`` and ``@T.ir_module`` hand the source of what they decorate, and the names it captures from
+around it, to the one parser in C++; the Python body never runs. Everything else that T-script mentions
+(``T.Buffer``, ``T.grid``, ``T.block`` ...) exists here only so that annotations can be evaluated.
+"""
+
+import inspect as _inspect
+import textwrap as _textwrap
+
+from . import _core
+from .ir import IRModule, PrimFunc, _adopt
+
+
+class _Word:
+    """Any word of T-script, as a value that does nothing."""
+
+    def __init__(self, name):
+        self._name = name
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return _Word(f"{self._name}.{name}")
+
+    def __call__(self, *args, **kwargs):
+        return self
+
+    def __getitem__(self, item):
+        return self
+
+    def __repr__(self):
+        return self._name
+
+
+def __getattr__(name):
+    if name.startswith("__"):
+        raise AttributeError(name)
+    return _Word(f"T.{name}")
+
+
+def _source(thing):
+    try:
+        lines, first = _inspect.getsourcelines(thing)
+        file = _inspect.getsourcefile(thing) or "<python>"
+    except (OSError, TypeError) as error:
+        raise _core.ParseError(f"the source of {thing!r} is not available: {error}") from None
+    return _textwrap.dedent("".join(lines)), file, first
+
+
+def _lookup(function, frame):
+    names = {}
+    if frame is not None:
+        names.update(frame.f_globals)
+        names.update(frame.f_locals)
+    if function is not None:
+        names.update(function.__globals__)
+        if frame is not None:
+            names.update(frame.f_locals)
+        for cell, value in zip(function.__code__.co_freevars, function.__closure__ or ()):
+            names[cell] = value.cell_contents
+
+    def find(name):
+        first, *rest = name.split(".")
+        if first not in names:
+            return None
+        value = names[first]
+        for part in rest:
+            value = getattr(value, part, None)
+        if isinstance(value, PrimFunc):
+            return value._core
+        import numbers
+
+        if isinstance(value, bool) or isinstance(value, (str, float, _core.Expr)):
+            return value
+        if isinstance(value, numbers.Integral):
+            return int(value)
+        if isinstance(value, numbers.Real):
+            return float(value)
+        return None
+
+    return find
+
+
+def prim_func(function=None, **_options):
+    """Parses a Python function as a tensor program. Raises weft.ParseError with line, column and caret."""
+    if function is None:
+        return prim_func
+    frame = _inspect.currentframe().f_back
+    if frame is not None and "__qualname__" in frame.f_locals and "__module__" in frame.f_locals:
+        return function    # inside an ir_module class: the class is parsed whole
+    text, file, line = _source(function)
+    return PrimFunc(_core.parse_func(text, file, _lookup(function, frame), line))
+
+
+def ir_module(cls):
+    """Parses a class of tensor functions as a module."""
+    frame = _inspect.currentframe().f_back
+    text, file, line = _source(cls)
+    return IRModule(_core.parse_module(text, file, _lookup(None, frame), line))
+
+
+def from_source(text, file="<text>", lookup=None):
+    """Programs in T-script text: a PrimFunc when there is one bare function, else an IRModule."""
+    module = _core.parse_module(text, file, lookup, 1)
+    functions = module.functions
+    if len(functions) == 1 and "class " not in text:
+        return _adopt(next(iter(functions.values())))
+    return IRModule(module)

@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The interpreter's inside: a function is compiled once into a tree of small objects with virtual `run`, `i`,
+// `f`, `v`; variables are slots, buffers are views. A Frame is one thread's state.
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/ir/eval.h"
+#include "weft/ir/fiber.h"
+#include "weft/ir/interpret.h"
+
+namespace weft::ir::interp {
+
+inline constexpr int kMaxRank = 16;
+
+/// A buffer's storage as a thread sees it now.
+struct View {
+  char* data = nullptr;
+  std::int64_t shape[kMaxRank] = {};
+  std::int64_t strides[kMaxRank] = {};   // in elements
+};
+
+class Machine;
+struct Group;
+struct Code;
+
+struct Frame {
+  Machine* machine = nullptr;
+  Group* group = nullptr;              // inside a launch whose threads wait for each other
+  std::size_t thread = 0;              // which of the group
+  const StmtNode* current = nullptr;   // the statement being run
+  const std::uint8_t* mask = nullptr;  // active lanes of a guarded vector expression; null: all
+  std::vector<Lane> slots;
+  std::vector<View> views;
+  std::vector<std::vector<char>> storage;          // per allocation site
+  std::vector<std::vector<char>>* shared = nullptr;   // of the group, per site
+  std::vector<std::vector<char>>* global = nullptr;   // of the launch, per site
+};
+
+/// The threads of one group of a launch that wait for each other.
+struct Group {
+  std::vector<Frame> frames;
+  std::vector<std::unique_ptr<Fiber>> fibers;
+  std::vector<const Code*> waiting;    // where each thread stands
+  std::vector<std::int64_t> extents;   // of the group's axes, outermost first
+  std::vector<std::string> axes;
+  bool cancelled = false;
+  /// Called by a thread: stops until all have come here.
+  void arrive(Frame& fr, const Code* where);
+};
+struct Cancelled {};   // thrown inside the threads of a group of which one has failed
+
+/// Small buffer of lanes on the stack, large on the heap.
+class Lanes {
+ public:
+  explicit Lanes(int n) {
+    if (n > kSmall) heap_.resize(static_cast<std::size_t>(n));
+  }
+  operator Lane*() { return heap_.empty() ? small_ : heap_.data(); }
+
+ private:
+  static constexpr int kSmall = 32;
+  Lane small_[kSmall];
+  std::vector<Lane> heap_;
+};
+
+/// A compiled expression. Scalars answer i (integers, bools) or f (floats); vectors answer v.
+struct Exp {
+  DType type;
+  int slot = -1;   // a plain variable
+  virtual ~Exp() = default;
+  virtual std::int64_t i(Frame&) const { return 0; }
+  virtual double f(Frame&) const { return 0; }
+  virtual void v(Frame& fr, Lane* out) const { *out = scalar(fr); }
+  Lane scalar(Frame& fr) const {
+    Lane l;
+    if (type.is_float()) l.f = f(fr);
+    else l.i = i(fr);
+    return l;
+  }
+};
+using ExpPtr = std::unique_ptr<Exp>;
+
+/// A compiled statement.
+struct Code {
+  virtual ~Code() = default;
+  virtual void run(Frame&) const = 0;
+  /// When all threads of a group have arrived here.
+  virtual void meet(Group&) const {}
+};
+using CodePtr = std::unique_ptr<Code>;
+
+/// An access of one buffer: view and indices.
+struct Access {
+  int view = 0;
+  BufferNode const* buffer = nullptr;
+  std::vector<ExpPtr> index;
+  bool vector = false;
+
+  /// Element offset of scalar indices; throws out of bounds.
+  std::int64_t offset(Frame& fr) const;
+  [[noreturn]] void out_of_bounds(Frame& fr, std::size_t dim, std::int64_t value) const;
+};
+
+/// Writes the active lanes of a vector access.
+void store_lanes(Frame& fr, const Access& access, const Lane* values);
+/// Reads and writes one element of a type.
+Lane read_element(const char* at, DType t);
+void write_element(char* at, DType t, Lane v);
+
+/// One actual argument, from outside or from a calling function.
+struct Actual {
+  Lane scalar{};
+  bool tensor = false;
+  bool inner = false;            // from a caller: a part of `view`, whose owner has `rank` dimensions
+  View view;
+  std::size_t rank = 0;
+  std::int64_t offset = 0;       // elements into the view
+  const BufferNode* source = nullptr;
+};
+
+struct Param {
+  DType type;
+  int slot = -1;                  // a scalar
+  int view = -1;                  // a tensor
+  BufferNode const* buffer = nullptr;
+  std::vector<int> shape_slots, stride_slots;   // plain variables that the argument defines, -1: an expression
+  int offset_slot = -1;
+  std::vector<ExpPtr> shape, strides;
+  std::string name;
+};
+
+struct Function {
+  std::string name;
+  std::vector<Param> params;
+  CodePtr body;
+  std::size_t slots = 0, views = 0, sites = 0;
+};
+
+/// One run: the module's compiled functions and the budget of steps.
+class Machine {
+ public:
+  Machine(const IRModuleNode* module, std::int64_t step_limit) : module_(module), steps(step_limit < 0 ? INT64_MAX : step_limit) {}
+  const Function& compiled(const PrimFunc& f);
+  /// Null when the module has no such function.
+  PrimFunc find(const std::string& name) const { return module_ ? module_->find(name) : nullptr; }
+  void call(const PrimFunc& f, std::span<const InterpretArg> args);
+  void call(const PrimFunc& f, std::vector<Actual>& args);
+  void tick(const StmtNode* at) {
+    if (--steps < 0) exhausted(at);
+  }
+  [[noreturn]] static void exhausted(const StmtNode* at);
+
+ private:
+  const IRModuleNode* module_;
+  std::unordered_map<const PrimFuncNode*, std::unique_ptr<Function>> functions_;
+
+ public:
+  std::int64_t steps;
+  int depth = 0;
+};
+
+/// A fault at the frame's statement.
+[[noreturn]] void fault(const Frame& fr, std::string_view slug, std::string message);
+
+// ---- compiling
+
+class Compiler {
+ public:
+  explicit Compiler(Machine& machine) : machine_(machine) {}
+  std::unique_ptr<Function> function(const PrimFunc& f);
+
+ private:
+  // interpret_expr.cpp
+  ExpPtr expr(const Expr& e);
+  ExpPtr scalar_binary(const BinaryNode* e);
+  ExpPtr vector(const Expr& e);
+  ExpPtr call(const CallNode* e);
+  ExpPtr load(const LoadNode* e);
+  Access access(const Buffer& b, const Exprs& indices);
+  // interpret_stmt.cpp
+  CodePtr stmt(const Stmt& s);
+  CodePtr store(const StoreNode* s);
+  CodePtr block(const BlockRealizeNode* s);
+  CodePtr launch(const LaunchNode* s);
+  CodePtr collective(const CollectiveNode* s);
+  CodePtr allocation(const Buffer& b, CodePtr body);
+  CodePtr evaluate(const EvaluateNode* s);
+
+  int slot(const VarNode* v);
+  int fresh_slot() { return static_cast<int>(slots_++); }
+  int view(const BufferNode* b);
+
+  Machine& machine_;
+  std::unordered_map<const VarNode*, int> slot_of_;
+  std::unordered_map<const BufferNode*, int> view_of_;
+  std::unordered_map<const VarNode*, Range> ranges_;
+  std::size_t slots_ = 0, views_ = 0, sites_ = 0;
+  bool in_launch_ = false, in_bound_ = false;
+};
+
+inline std::size_t at(int i) { return static_cast<std::size_t>(i); }
+
+template <typename T>
+std::unique_ptr<T> make(const StmtNode* node) {
+  auto p = std::make_unique<T>();
+  p->node = static_cast<decltype(p->node)>(node);
+  return p;
+}
+
+/// True when `s` holds a barrier or a collective: its threads must wait for each other.
+bool waits(const Stmt& s);
+
+}  // namespace weft::ir::interp

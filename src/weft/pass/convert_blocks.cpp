@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/pass/convert_blocks.h"
+
+#include "weft/base/error.h"
+#include "weft/ir/build.h"
+#include "weft/ir/visit.h"
+
+namespace weft::pass {
+
+using namespace ir;
+
+namespace {
+
+bool hides_addresses(const Block& block) {
+  bool found = !block->match_buffers.empty();
+  for_each_expr(block->body, [&](const Expr& e) {
+    if (const auto* c = as<CallNode>(e)) found = found || c->op == "address_of";
+  });
+  return found;
+}
+
+class ConvertBlocks final : public Rewriter {
+ protected:
+  Stmt rewrite_block_realize(const Stmt& s) override {
+    const auto* realize = as<BlockRealizeNode>(s);
+    const Block& block = realize->block;
+    WEFT_CHECK(!block->init, "block ", block->name, " still has an init");
+    WEFT_CHECK(block->alloc_buffers.empty(), "block ", block->name, " still allocates");
+    if (!block->execution.axis.empty()) {
+      throw Error(ErrorKind::lower, "lower.execution",
+                  cat("block \"", block->name, "\" asks for points ", block->execution.begin, " to ", block->execution.end,
+                      " of axis ", block->execution.axis, ", which is not lowered yet"));
+    }
+    VarMap map;
+    for (std::size_t i = 0; i < block->iters.size(); ++i) {
+      map[block->iters[i].var.get()] = cast(block->iters[i].var->dtype, realize->iter_values[i]);
+    }
+    bool leaf = true;   // only the innermost block keeps its regions
+    for_each_stmt(block->body, [&](const Stmt& t) { leaf = leaf && t->kind != StmtKind::block_realize; });
+    Stmt out;
+    if (!block->match_buffers.empty() || (leaf && hides_addresses(block))) {
+      auto copy = edit(block);
+      copy->iters.clear();
+      for (BufferRegion& r : copy->reads) r = substitute(r, map);
+      for (BufferRegion& r : copy->writes) r = substitute(r, map);
+      for (MatchBuffer& m : copy->match_buffers) m.source = substitute(m.source, map);
+      copy->body = rewrite(substitute(block->body, map));
+      out = block_realize({}, nullptr, copy);
+    } else {
+      out = rewrite(substitute(block->body, map));
+    }
+    return is_const_int_value(realize->predicate, 1) ? out : if_then(realize->predicate, out);
+  }
+};
+
+class LowerMatchBuffers final : public Rewriter {
+ protected:
+  Stmt rewrite_block_realize(const Stmt& s) override {
+    const auto* realize = as<BlockRealizeNode>(s);
+    const Block& block = realize->block;
+    auto saved = matches_;
+    VarMap vars;
+    for (const MatchBuffer& m : block->match_buffers) bind(m, vars);
+    Stmt body = rewrite(vars.empty() ? block->body : substitute(block->body, vars));
+    matches_ = std::move(saved);
+    return is_const_int_value(realize->predicate, 1) ? body : if_then(rewrite(realize->predicate), body);
+  }
+
+  Expr rewrite_load(const Expr& e) override {
+    const auto* l = as<LoadNode>(e);
+    bool changed = false;
+    Exprs indices = rewrite_all(l->indices, &changed);
+    Buffer buffer = l->buffer;
+    changed |= redirect(&buffer, &indices);
+    return changed ? load(std::move(buffer), std::move(indices)) : e;
+  }
+
+  Stmt rewrite_store(const Stmt& s) override {
+    const auto* t = as<StoreNode>(s);
+    bool changed = false;
+    Exprs indices = rewrite_all(t->indices, &changed);
+    Expr value = rewrite(t->value);
+    Buffer buffer = t->buffer;
+    changed |= redirect(&buffer, &indices);
+    return changed || !(value == t->value) ? store(std::move(buffer), value, std::move(indices)) : s;
+  }
+
+  BufferRegion rewrite_region(const BufferRegion& region) override {
+    BufferRegion out{region.buffer, {}};
+    Exprs mins, extents;
+    for (const Range& r : region.region) {
+      mins.push_back(rewrite(r.min));
+      extents.push_back(rewrite(r.extent));
+    }
+    redirect(&out.buffer, &mins);
+    while (extents.size() < mins.size()) extents.insert(extents.begin(), make_int(1));
+    for (std::size_t i = 0; i < mins.size(); ++i) out.region.push_back({mins[i], extents[i]});
+    return out;
+  }
+
+ private:
+  struct Match { Buffer source; Exprs mins; };
+
+  void bind(const MatchBuffer& m, VarMap& vars) {
+    BufferRegion source = rewrite_region(m.source);   // a source may itself be a match of an outer block
+    std::size_t skip = source.region.size() - m.buffer->ndim();
+    if (m.buffer->ndim() > source.region.size()) {
+      throw Error(ErrorKind::lower, "lower.match_buffer.rank",
+                  cat("\"", m.buffer->name, "\" has ", m.buffer->ndim(), " dimensions but matches a region of ",
+                      source.region.size(), " of \"", source.buffer->name, "\""));
+    }
+    for (std::size_t i = 0; i < skip; ++i) {
+      if (!is_const_int_value(source.region[i].extent, 1)) {
+        throw Error(ErrorKind::lower, "lower.match_buffer.rank",
+                    cat("\"", m.buffer->name, "\" drops dimension ", i, " of \"", source.buffer->name, "\", whose extent is not 1"));
+      }
+    }
+    Match match{source.buffer, {}};
+    for (const Range& r : source.region) match.mins.push_back(r.min);
+    auto define = [&](const Expr& symbol, const Expr& value) {
+      if (const auto* v = as<VarNode>(symbol)) vars.emplace(v, cast(v->dtype, value));
+    };
+    Exprs strides = strides_of(source.buffer);
+    for (std::size_t i = 0; i < m.buffer->ndim(); ++i) {
+      define(m.buffer->shape[i], source.region[skip + i].extent);
+      if (!m.buffer->strides.empty()) define(m.buffer->strides[i], strides[skip + i]);
+    }
+    if (m.buffer->elem_offset) {
+      Expr offset = make_int(0);
+      for (std::size_t i = 0; i < strides.size(); ++i) offset = offset + match.mins[i] * strides[i];
+      define(m.buffer->elem_offset, offset);
+    }
+    matches_[m.buffer.get()] = std::move(match);
+  }
+
+  bool redirect(Buffer* buffer, Exprs* indices) const {
+    auto found = matches_.find(buffer->get());
+    if (found == matches_.end()) return false;
+    const Match& match = found->second;
+    Exprs out = match.mins;
+    std::size_t skip = out.size() - indices->size();
+    for (std::size_t i = 0; i < indices->size(); ++i) out[skip + i] = out[skip + i] + (*indices)[i];
+    *indices = std::move(out);
+    *buffer = match.source;
+    return true;
+  }
+
+  std::unordered_map<const BufferNode*, Match> matches_;
+};
+
+PrimFunc with_body(const PrimFunc& f, Stmt body) {
+  if (body == f->body) return f;
+  auto out = edit(f);
+  out->body = std::move(body);
+  return out;
+}
+
+}  // namespace
+
+PrimFunc convert_blocks(const PrimFunc& f) { return with_body(f, ConvertBlocks().rewrite(f->body)); }
+
+PrimFunc lower_match_buffers(const PrimFunc& f) { return with_body(f, LowerMatchBuffers().rewrite(f->body)); }
+
+}  // namespace weft::pass

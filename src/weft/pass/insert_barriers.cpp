@@ -1,0 +1,421 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/pass/insert_barriers.h"
+
+#include <algorithm>
+#include <optional>
+
+#include "weft/arith/analyzer.h"
+#include "weft/base/error.h"
+#include "weft/ir/build.h"
+#include "weft/ir/visit.h"
+
+namespace weft::pass {
+
+using namespace ir;
+using arith::Analyzer;
+
+namespace {
+
+struct Loop { Var var; Range range; };
+
+struct Access {
+  Buffer buffer;
+  Expr index;                 // scalar; lanes are in `lanes`
+  int lanes = 1;
+  bool write = false;
+  const StmtNode* stmt = nullptr;
+  std::vector<Loop> loops;    // serial loops around it inside the kernel
+};
+
+bool is_sync(const Stmt& s) {
+  const auto* t = as<EvaluateNode>(s);
+  const auto* c = t ? as<CallNode>(t->value) : nullptr;
+  return c && c->op == "sync";
+}
+
+bool has_sync(const Stmt& s) {
+  bool found = false;
+  for_each_stmt(s, [&](const Stmt& t) { found = found || is_sync(t); });
+  return found;
+}
+
+/// The points of the kernel that one barrier joins, and the tests of one kernel.
+class Group {
+ public:
+  Group(const LaunchNode* launch, const Machine& machine) : machine_(machine) {
+    for (const LaunchAxis& axis : launch->axes) {
+      analyzer.bind(axis.var, {make_int(0), axis.extent});
+      const AxisRow* row = machine.axis(axis.axis);
+      if (!row || !row->barrier) continue;
+      std::int64_t n = 0;
+      if (is_const_int(axis.extent, &n) && n <= 1) continue;
+      axes_.push_back(axis);
+      vars_.insert(axis.var.get());
+    }
+  }
+
+  Analyzer analyzer;
+  bool trivial() const { return axes_.empty(); }
+
+  /// Whether points of the group see each other's writes to this memory.
+  bool shares(const Buffer& b) const {
+    const MemoryRow* row = machine_.memory(b->scope);
+    for (const LaunchAxis& axis : axes_) {
+      if (!row || !row->is_private_to(axis.axis)) return true;
+    }
+    return false;
+  }
+
+  bool uniform(const Expr& e) const {
+    bool loads = false;
+    for_each_expr(e, [&](const Expr& x) { loads = loads || x->kind == ExprKind::load || x->kind == ExprKind::call; });
+    bool pure_call = true;
+    for_each_expr(e, [&](const Expr& x) {
+      const auto* c = as<CallNode>(x);
+      if (c && c->op != "shift_right" && c->op != "bitwise_and" && c->op != "likely") pure_call = false;
+      if (x->kind == ExprKind::load) pure_call = false;
+    });
+    return (!loads || pure_call) && !uses_any(e, vars_) && !uses_any(e, tainted);
+  }
+
+  std::unordered_set<const VarNode*> tainted;   // variables that differ between points
+
+  /// May x (earlier) and y (later) touch one element from different points? Loops in `open` have one value for
+  /// both; all other loops run independently.
+  bool conflict(const Access& x, const Access& y, const std::unordered_set<const VarNode*>& open) const {
+    if (!(x.buffer == y.buffer) || (!x.write && !y.write)) return false;
+    if (x.write && y.write && x.stmt == y.stmt) return false;   // each point ends with its own last write
+    auto fx = form(x, open), fy = form(y, open);
+    if (!fx || !fy) return true;
+    Expr shift = analyzer.simplify(fy->base - fx->base);
+    std::int64_t delta = 0;
+    if (!is_const_int(shift, &delta)) return true;
+    std::int64_t lx = fx->low, hx = fx->high, ly = fy->low + delta, hy = fy->high + delta;
+    if (fx->points_max + hx < fy->points_min + ly || fy->points_max + hy < fx->points_min + lx) return false;
+    if (fx->coeffs != fy->coeffs) return true;
+    // Mixed radix: distinct points are further apart than the window of offsets.
+    std::int64_t window = std::max(hx, hy) - std::min(lx, ly) + 1;
+    std::vector<std::pair<std::int64_t, std::int64_t>> digits;   // |coefficient|, extent
+    for (std::size_t i = 0; i < axes_.size(); ++i) {
+      std::int64_t n = 0;
+      if (!is_const_int(axes_[i].extent, &n)) return true;
+      digits.emplace_back(std::abs(fx->coeffs[i]), n);
+    }
+    std::sort(digits.begin(), digits.end());
+    std::int64_t reach = window;   // everything below the next digit stays under this
+    for (const auto& [c, n] : digits) {
+      if (c < reach) return true;
+      reach = c * (n - 1) + reach;
+    }
+    return false;
+  }
+
+ private:
+  struct Form {
+    Expr base;
+    std::vector<std::int64_t> coeffs;               // of the group's axes
+    std::int64_t low = 0, high = 0;                 // offsets from loops and lanes
+    std::int64_t points_min = 0, points_max = 0;    // sum over the axes
+  };
+
+  std::optional<Form> form(const Access& a, const std::unordered_set<const VarNode*>& open) const {
+    std::vector<Var> vars;
+    for (const LaunchAxis& axis : axes_) vars.push_back(axis.var);
+    std::vector<const Loop*> free;
+    for (const Loop& l : a.loops) {
+      if (open.count(l.var.get())) continue;
+      free.push_back(&l);
+      vars.push_back(l.var);
+    }
+    auto linear = arith::detect_linear(a.index, vars);
+    if (!linear) return std::nullopt;
+    std::unordered_set<const VarNode*> set;
+    for (const Var& v : vars) set.insert(v.get());
+    if (uses_any(linear->base, set) || uses_any(linear->base, tainted)) return std::nullopt;
+    bool loads = false;
+    for_each_expr(linear->base, [&](const Expr& x) { loads = loads || x->kind == ExprKind::load; });
+    if (loads) return std::nullopt;
+    Form out;
+    out.base = linear->base;
+    for (std::size_t i = 0; i < vars.size(); ++i) {
+      std::int64_t c = linear->coeffs[i], n = 0, low = 0;
+      bool axis = i < axes_.size();
+      const Expr& extent = axis ? axes_[i].extent : free[i - axes_.size()]->range.extent;
+      if (axis) out.coeffs.push_back(c);
+      if (c == 0) continue;
+      arith::Bounds size = analyzer.bounds(extent);
+      if (size.max == arith::Bounds::kMax || size.max > (std::int64_t{1} << 40)) return std::nullopt;
+      n = size.max;
+      if (!axis && !is_const_int(free[i - axes_.size()]->range.min, &low)) return std::nullopt;
+      std::int64_t first = c * low, last = c * (low + std::max<std::int64_t>(n, 1) - 1);
+      (axis ? out.points_min : out.low) += std::min(first, last);
+      (axis ? out.points_max : out.high) += std::max(first, last);
+    }
+    out.high += a.lanes - 1;
+    return out;
+  }
+
+  const Machine& machine_;
+  std::vector<LaunchAxis> axes_;
+  std::unordered_set<const VarNode*> vars_;
+};
+
+class Inserter {
+ public:
+  explicit Inserter(Group& group) : group_(group) {}
+
+  using Pending = std::vector<Access>;
+
+  Stmt process(const Stmt& s, Pending& pending) {
+    if (!s) return s;
+    if (is_sync(s)) {
+      pending.clear();
+      return s;
+    }
+    if (s->kind == StmtKind::seq) {
+      std::vector<Stmt> out;
+      for (const Stmt& child : as<SeqNode>(s)->stmts) out.push_back(process(child, pending));
+      return seq(std::move(out));
+    }
+    if (s->kind == StmtKind::allocate) {   // no barrier between a declaration and its body
+      const auto* t = as<AllocateNode>(s);
+      return allocate(t->buffer, process(t->body, pending), t->annotations);
+    }
+    if (const auto* t = as<LetStmtNode>(s)) {
+      if (!group_.uniform(t->value)) group_.tainted.insert(t->var.get());
+      if (t->value->dtype.is_integral() && t->value->dtype.is_scalar()) lets_[t->var.get()] = substitute(t->value, lets_);
+      bool stop = false;
+      Pending mine;
+      collect_expr(t->value, s.get(), mine);
+      (void)stop;
+      Stmt sync = clashes(pending, mine);
+      if (sync) pending.clear();
+      append(pending, mine);
+      return seq({sync, let_stmt(t->var, t->value, process(t->body, pending))});
+    }
+    Pending mine;
+    bool stop = false;
+    collect(s, mine, stop);
+    Stmt sync = clashes(pending, mine);
+    if (sync) pending.clear();
+    Stmt body;
+    switch (s->kind) {
+      case StmtKind::for_: body = loop(as<ForNode>(s), pending); break;
+      case StmtKind::if_: body = branch(as<IfNode>(s), pending); break;
+      case StmtKind::while_: {
+        const auto* t = as<WhileNode>(s);
+        Stmt inner = again(t->body, pending);
+        if (has_sync(inner) && !group_.uniform(t->condition)) divergent("a while loop");
+        body = while_loop(t->condition, inner);
+        break;
+      }
+      default:
+        append(pending, mine);
+        body = s;
+    }
+    return sync ? seq({sync, body}) : body;
+  }
+
+ private:
+  [[noreturn]] static void divergent(std::string_view what) {
+    throw Error(ErrorKind::lower, "lower.barrier.divergent",
+                cat("a barrier is needed inside ", what, " whose course differs between the points of the group"));
+  }
+
+  static void append(Pending& to, const Pending& from) { to.insert(to.end(), from.begin(), from.end()); }
+
+  Stmt loop(const ForNode* t, Pending& pending) {
+    bool same_range = group_.uniform(t->min) && group_.uniform(t->extent);
+    group_.analyzer.bind(t->var, {t->min, t->extent});
+    if (!same_range) group_.tainted.insert(t->var.get());
+    loops_.push_back({t->var, {t->min, t->extent}});
+    Pending before = pending;
+    open_.insert(t->var.get());
+    Stmt body = process(t->body, pending);
+    open_.erase(t->var.get());
+    body = process(body, pending);   // carried: the iterations of both sides differ
+    loops_.pop_back();
+    if (has_sync(body) && !same_range) divergent(cat("loop \"", t->var->name, "\""));
+    std::int64_t n = 0;
+    bool runs = is_const_int(t->extent, &n) && n > 0;
+    if (!runs) append(pending, before);
+    return make_for(t->var, t->min, t->extent, body, t->for_kind, t->axis, t->annotations);
+  }
+
+  Stmt again(const Stmt& body, Pending& pending) {
+    Pending before = pending;
+    Stmt out = process(process(body, pending), pending);
+    append(pending, before);
+    return out;
+  }
+
+  Stmt branch(const IfNode* t, Pending& pending) {
+    Pending other = pending;
+    collect_expr(t->condition, t, pending);
+    Stmt a = process(t->then_case, pending), b = process(t->else_case, other);
+    append(pending, other);
+    bool inside = has_sync(a) || (b && has_sync(b));
+    if (!inside || group_.uniform(t->condition)) return if_then(t->condition, a, b);
+    bool reads_memory = false;
+    for_each_expr(t->condition, [&](const Expr& e) { reads_memory = reads_memory || e->kind == ExprKind::load; });
+    if (reads_memory) divergent("a condition on memory");
+    // The guard moves down to the parts between barriers.
+    return b ? seq({guard(t->condition, a), guard(logical_not(t->condition), b)}) : guard(t->condition, a);
+  }
+
+  Stmt guard(const Expr& condition, const Stmt& s) {
+    if (!has_sync(s)) return if_then(condition, s);
+    if (is_sync(s)) return s;
+    if (const auto* q = as<SeqNode>(s)) {
+      std::vector<Stmt> out, run;
+      auto flush = [&] {
+        if (!run.empty()) out.push_back(if_then(condition, seq(std::exchange(run, {}))));
+      };
+      for (const Stmt& child : q->stmts) {
+        if (has_sync(child)) {
+          flush();
+          out.push_back(guard(condition, child));
+        } else {
+          run.push_back(child);
+        }
+      }
+      flush();
+      return seq(std::move(out));
+    }
+    if (const auto* t = as<ForNode>(s)) return make_for(t->var, t->min, t->extent, guard(condition, t->body), t->for_kind, t->axis, t->annotations);
+    if (const auto* t = as<AllocateNode>(s)) return allocate(t->buffer, guard(condition, t->body), t->annotations);
+    if (const auto* t = as<IfNode>(s)) return if_then(t->condition, guard(condition, t->then_case), t->else_case ? guard(condition, t->else_case) : nullptr);
+    if (const auto* t = as<LetStmtNode>(s); t && group_.uniform(t->value)) return let_stmt(t->var, t->value, guard(condition, t->body));
+    divergent("a statement under a guard");
+  }
+
+  /// A barrier when anything pending clashes with the coming accesses; null otherwise.
+  Stmt clashes(const Pending& pending, const Pending& coming) const {
+    const Access* found = nullptr;
+    bool global = false;
+    for (const Access& x : pending) {
+      for (const Access& y : coming) {
+        if (!group_.conflict(x, y, open_)) continue;
+        found = &x;
+        global = global || !x.buffer->scope.starts_with("shared");
+      }
+    }
+    if (!found) return nullptr;
+    return evaluate(call("sync", {make_string(global ? "global" : found->buffer->scope)}));
+  }
+
+  /// Accesses of a statement up to its first own barrier.
+  void collect(const Stmt& s, Pending& out, bool& stop) {
+    if (!s || stop) return;
+    switch (s->kind) {
+      case StmtKind::seq:
+        for (const Stmt& child : as<SeqNode>(s)->stmts) collect(child, out, stop);
+        return;
+      case StmtKind::for_: {
+        const auto* t = as<ForNode>(s);
+        collect_expr(t->min, s.get(), out);
+        collect_expr(t->extent, s.get(), out);
+        loops_.push_back({t->var, {t->min, t->extent}});
+        collect(t->body, out, stop);
+        loops_.pop_back();
+        return;
+      }
+      case StmtKind::if_: {
+        const auto* t = as<IfNode>(s);
+        collect_expr(t->condition, s.get(), out);
+        bool a = stop, b = stop;
+        collect(t->then_case, out, a);
+        collect(t->else_case, out, b);
+        stop = a && b && t->else_case;
+        return;
+      }
+      case StmtKind::while_:
+        collect_expr(as<WhileNode>(s)->condition, s.get(), out);
+        collect(as<WhileNode>(s)->body, out, stop);
+        stop = false;
+        return;
+      case StmtKind::let: {
+        const auto* t = as<LetStmtNode>(s);
+        collect_expr(t->value, s.get(), out);
+        if (t->value->dtype.is_integral() && t->value->dtype.is_scalar()) lets_[t->var.get()] = substitute(t->value, lets_);
+        return collect(t->body, out, stop);
+      }
+      case StmtKind::allocate: return collect(as<AllocateNode>(s)->body, out, stop);
+      case StmtKind::store: {
+        const auto* t = as<StoreNode>(s);
+        collect_expr(t->value, s.get(), out);
+        for (const Expr& i : t->indices) collect_expr(i, s.get(), out);
+        add(t->buffer, t->indices, true, s.get(), out);
+        return;
+      }
+      case StmtKind::evaluate:
+        if (is_sync(s)) stop = true;
+        else collect_expr(as<EvaluateNode>(s)->value, s.get(), out);
+        return;
+      case StmtKind::assert_: return collect_expr(as<AssertNode>(s)->condition, s.get(), out);
+      case StmtKind::async: return collect(as<AsyncNode>(s)->body, out, stop);
+      default: return;
+    }
+  }
+
+  void collect_expr(const Expr& e, const StmtNode* stmt, Pending& out) {
+    for_each_expr(e, [&](const Expr& x) {
+      if (const auto* l = as<LoadNode>(x)) add(l->buffer, l->indices, false, stmt, out);
+      const auto* c = as<CallNode>(x);
+      if (!c || c->op != "address_of") return;
+      if (const auto* l = as<LoadNode>(c->args[0])) add(l->buffer, {}, true, stmt, out);   // may be written, anywhere
+    });
+  }
+
+  void add(const Buffer& b, const Exprs& indices, bool write, const StmtNode* stmt, Pending& out) {
+    if (!group_.shares(b)) return;
+    Access a;
+    a.buffer = b;
+    a.write = write;
+    a.stmt = stmt;
+    a.loops = loops_;
+    Expr at = indices.size() == 1 ? indices[0] : nullptr;
+    if (const auto* r = as<RampNode>(at)) {
+      a.lanes = is_const_int_value(r->stride, 1) ? r->dtype.lanes : 0;
+      at = a.lanes ? r->base : nullptr;
+    }
+    if (at && !at->dtype.is_scalar()) at = nullptr;
+    // An index that is not understood: a load makes it unknown, hence in conflict with everything.
+    a.index = at ? substitute(at, lets_) : load(b, {make_int(0)});
+    out.push_back(std::move(a));
+  }
+
+  Group& group_;
+  std::vector<Loop> loops_;
+  std::unordered_set<const VarNode*> open_;
+  VarMap lets_;
+};
+
+class InsertBarriers final : public Rewriter {
+ public:
+  explicit InsertBarriers(const Machine& machine) : machine_(machine) {}
+
+ protected:
+  Stmt rewrite_default(const Stmt& s) override {
+    const auto* launch = as<LaunchNode>(s);
+    if (!launch) return Rewriter::rewrite_default(s);
+    Group group(launch, machine_);
+    if (group.trivial()) return s;
+    Inserter::Pending pending;
+    Stmt body = Inserter(group).process(launch->body, pending);
+    return make_ref<const LaunchNode>(launch->name, launch->axes, body);
+  }
+
+ private:
+  const Machine& machine_;
+};
+
+}  // namespace
+
+PrimFunc insert_barriers(const PrimFunc& f, const Machine& machine) {
+  auto out = edit(f);
+  out->body = InsertBarriers(machine).rewrite(f->body);
+  return out;
+}
+
+}  // namespace weft::pass

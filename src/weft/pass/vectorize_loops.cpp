@@ -1,0 +1,287 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/pass/vectorize_loops.h"
+
+#include <optional>
+
+#include "weft/arith/analyzer.h"
+#include "weft/base/error.h"
+#include "weft/ir/build.h"
+#include "weft/ir/intrinsics.h"
+#include "weft/ir/visit.h"
+
+namespace weft::pass {
+
+using namespace ir;
+using arith::Analyzer;
+
+namespace {
+
+/// Why a loop cannot become vectors; private to this pass and always caught in it.
+struct Obstacle { std::string reason; };
+
+Expr widen(const Expr& e, int lanes) { return e->dtype.is_scalar() ? broadcast(e, lanes) : e; }
+
+/// Expressions with the loop variable replaced by lanes. Scalars stay scalars where lanes agree.
+class Lanes {
+ public:
+  Lanes(const Var& var, int lanes, const Analyzer& analyzer) : var_(var), lanes_(lanes), analyzer_(analyzer) {}
+
+  Expr expr(const Expr& e) {
+    if (!varies(e)) return e;
+    switch (e->kind) {
+      case ExprKind::var: {
+        if (e.get() == var_.get()) return ramp(make_int(0, e->dtype), make_int(1, e->dtype), lanes_);
+        return lets_.at(as<VarNode>(e));
+      }
+      case ExprKind::cast: {
+        Expr v = expr(as<CastNode>(e)->value);
+        if (const auto* r = as<RampNode>(v); r && e->dtype.is_int()) {
+          return ramp(cast(e->dtype, r->base), cast(e->dtype, r->stride), lanes_);
+        }
+        return cast(e->dtype.with_lanes(v->dtype.lanes), v);
+      }
+      case ExprKind::not_: return logical_not(expr(as<NotNode>(e)->a));
+      case ExprKind::select: {
+        const auto* s = as<SelectNode>(e);
+        Expr c = expr(s->condition), a = expr(s->a), b = expr(s->b);
+        if (c->dtype.is_scalar() && a->dtype.is_scalar() && b->dtype.is_scalar()) return select(c, a, b);
+        return select(c->dtype.is_scalar() ? c : c, widen(a, lanes_), widen(b, lanes_));
+      }
+      case ExprKind::call: return call_expr(as<CallNode>(e));
+      case ExprKind::load: {
+        const auto* l = as<LoadNode>(e);
+        if (l->dtype.lanes != 1) throw Obstacle{cat("\"", l->buffer->name, "\" is already accessed as vectors")};
+        Exprs at;
+        for (const Expr& i : l->indices) at.push_back(expr(i));
+        if (at.size() > 1) throw Obstacle{cat("\"", l->buffer->name, "\" is not flat")};
+        return load(l->buffer, at);
+      }
+      case ExprKind::let: {
+        const auto* l = as<LetNode>(e);
+        return expr(substitute(l->body, {{l->var.get(), l->value}}));
+      }
+      default: {
+        if (is_binary(e->kind)) return binary(as<BinaryNode>(e));
+        throw Obstacle{"an expression is already a vector"};
+      }
+    }
+  }
+
+  Stmt stmt(const Stmt& s) {
+    switch (s->kind) {
+      case StmtKind::store: {
+        const auto* t = as<StoreNode>(s);
+        Expr value = expr(t->value);
+        if (t->indices.size() != 1) throw Obstacle{cat("\"", t->buffer->name, "\" is not flat")};
+        Expr at = expr(t->indices[0]);
+        if (at->dtype.is_scalar()) {
+          if (value->dtype.is_scalar() && !reads(t->value, t->buffer)) return store(t->buffer, value, {at});
+          throw Obstacle{cat("all lanes write one element of \"", t->buffer->name, "\"")};
+        }
+        return store(t->buffer, widen(value, lanes_), {at});
+      }
+      case StmtKind::seq: {
+        std::vector<Stmt> out;
+        for (const Stmt& child : as<SeqNode>(s)->stmts) out.push_back(stmt(child));
+        return seq(std::move(out));
+      }
+      case StmtKind::for_: {
+        const auto* t = as<ForNode>(s);
+        if (varies(t->min) || varies(t->extent)) throw Obstacle{cat("the range of loop \"", t->var->name, "\" differs between lanes")};
+        return make_for(t->var, t->min, t->extent, stmt(t->body), t->for_kind, t->axis, t->annotations);
+      }
+      case StmtKind::if_: {
+        const auto* t = as<IfNode>(s);
+        Expr c = expr(t->condition);
+        if (!c->dtype.is_scalar()) throw Obstacle{"a condition differs between lanes"};
+        return if_then(c, stmt(t->then_case), t->else_case ? stmt(t->else_case) : nullptr);
+      }
+      case StmtKind::let: {
+        const auto* t = as<LetStmtNode>(s);
+        Expr value = expr(t->value);
+        if (value->dtype.is_scalar()) return let_stmt(t->var, value, stmt(t->body));
+        Var wide = make_var(t->var->name, value->dtype);
+        lets_[t->var.get()] = wide;
+        return let_stmt(wide, value, stmt(t->body));
+      }
+      case StmtKind::evaluate:
+        if (!varies(as<EvaluateNode>(s)->value)) return s;
+        throw Obstacle{"a call differs between lanes"};
+      case StmtKind::allocate: throw Obstacle{cat("\"", as<AllocateNode>(s)->buffer->name, "\" is allocated inside")};
+      default: throw Obstacle{"it holds a statement that has no vector form"};
+    }
+  }
+
+ private:
+  bool varies(const Expr& e) const {
+    bool found = false;
+    for_each_expr(e, [&](const Expr& x) {
+      const auto* v = as<VarNode>(x);
+      found = found || (v && (v == var_.get() || lets_.count(v)));
+    });
+    return found;
+  }
+  static bool reads(const Expr& e, const Buffer& b) {
+    bool found = false;
+    for_each_expr(e, [&](const Expr& x) {
+      if (const auto* l = as<LoadNode>(x)) found = found || l->buffer == b;
+    });
+    return found;
+  }
+
+  Expr call_expr(const CallNode* c) {
+    const Intrinsic* row = find_intrinsic(c->op);
+    if (c->op == "if_then_else") {
+      Expr condition = expr(c->args[0]);
+      Expr a = expr(c->args[1]), b = expr(c->args[2]);
+      if (condition->dtype.is_scalar()) {
+        if (a->dtype.is_scalar() && b->dtype.is_scalar()) return if_then_else(condition, a, b);
+        return if_then_else(condition, widen(a, lanes_), widen(b, lanes_));
+      }
+      if (is_pure(c->args[1]) && is_pure(c->args[2])) return select(condition, widen(a, lanes_), widen(b, lanes_));
+      throw Obstacle{"a lazy condition differs between lanes"};
+    }
+    bool simple = row && row->effect == IntrinsicEffect::pure &&
+                  (row->type != IntrinsicType::special || c->op == "fma" || c->op == "likely" || c->op == "reinterpret");
+    if (!simple) throw Obstacle{cat("\"", c->op, "\" has no vector form")};
+    Exprs args;
+    for (const Expr& a : c->args) args.push_back(widen(expr(a), lanes_));
+    if (c->op == "likely") return args[0];
+    return call_typed(c->dtype.with_lanes(lanes_), c->op, std::move(args));
+  }
+
+  Expr binary(const BinaryNode* e) {
+    Expr a = expr(e->a), b = expr(e->b);
+    const auto* ra = as<RampNode>(a);
+    const auto* rb = as<RampNode>(b);
+    bool sa = a->dtype.is_scalar(), sb = b->dtype.is_scalar();
+    if (sa && sb) return make_binary(e->kind, a, b);
+    switch (e->kind) {
+      case ExprKind::add:
+        if (ra && sb) return ramp(ra->base + b, ra->stride, lanes_);
+        if (rb && sa) return ramp(a + rb->base, rb->stride, lanes_);
+        if (ra && rb) return ramp(ra->base + rb->base, ra->stride + rb->stride, lanes_);
+        break;
+      case ExprKind::sub:
+        if (ra && sb) return ramp(ra->base - b, ra->stride, lanes_);
+        if (rb && sa) return ramp(a - rb->base, make_int(0, rb->stride->dtype) - rb->stride, lanes_);
+        break;
+      case ExprKind::mul:
+        if (ra && sb) return ramp(ra->base * b, ra->stride * b, lanes_);
+        if (rb && sa) return ramp(a * rb->base, a * rb->stride, lanes_);
+        break;
+      case ExprKind::floordiv: case ExprKind::floormod: case ExprKind::div: case ExprKind::mod:
+        if (ra && sb) {   // all lanes in one block of the divisor?
+          ExprKind divide = e->kind == ExprKind::floordiv || e->kind == ExprKind::floormod ? ExprKind::floordiv : ExprKind::div;
+          Expr first = make_binary(divide, ra->base, b);
+          Expr last = make_binary(divide, ra->base + ra->stride * (lanes_ - 1), b);
+          if (analyzer_.prove_equal(first, last)) {
+            if (e->kind == divide) return first;
+            return ramp(make_binary(e->kind, ra->base, b), ra->stride, lanes_);
+          }
+        }
+        break;
+      case ExprKind::lt: case ExprKind::le: case ExprKind::gt: case ExprKind::ge:
+        if ((ra && sb) || (rb && sa)) {   // same answer in every lane?
+          const RampNode* r = ra ? ra : rb;
+          Expr low = r->base, high = r->base + r->stride * (lanes_ - 1);
+          Expr first = ra ? make_binary(e->kind, low, b) : make_binary(e->kind, a, low);
+          Expr last = ra ? make_binary(e->kind, high, b) : make_binary(e->kind, a, high);
+          if (agree(r, ra ? b : a, e->kind, ra != nullptr)) return first;
+          (void)last;
+        }
+        break;
+      default: break;
+    }
+    return make_binary(e->kind, widen(a, lanes_), widen(b, lanes_));
+  }
+
+  /// For base + stride*lane (stride 1) against x: both in units of the lane count, so no block is cut.
+  bool agree(const RampNode* r, const Expr& x, ExprKind kind, bool ramp_left) const {
+    if (!is_const_int_value(r->stride, 1)) return false;
+    bool strict = ramp_left ? (kind == ExprKind::lt || kind == ExprKind::ge) : (kind == ExprKind::gt || kind == ExprKind::le);
+    if (!strict) return false;   // r < x  <=>  r's block < x's block only for < and >=
+    arith::Modular m = analyzer_.modular(r->base - x);
+    return (m.coeff == 0 || m.coeff % lanes_ == 0) && m.base % lanes_ == 0;
+  }
+
+  const Var& var_;
+  int lanes_;
+  const Analyzer& analyzer_;
+  std::unordered_map<const VarNode*, Expr> lets_;
+};
+
+class Vectorize final : public Rewriter {
+ public:
+  explicit Vectorize(int max_lanes) : max_lanes_(max_lanes) {}
+
+ protected:
+  Stmt rewrite_for(const Stmt& s) override {
+    const auto* t = as<ForNode>(s);
+    analyzer_.bind(t->var, {t->min, t->extent});
+    Stmt inner = Rewriter::rewrite_for(s);
+    t = as<ForNode>(inner);
+    if (t->for_kind != ForKind::vectorized) return inner;
+    std::int64_t n = 0;
+    try {
+      if (!is_const_int(t->extent, &n)) throw Obstacle{"its extent is not constant"};
+      if (n == 1) return substitute(t->body, {{t->var.get(), t->min}});
+      if (n <= 0) return inner;
+      if (n > max_lanes_) {
+        if (n % max_lanes_ != 0) throw Obstacle{cat("its extent ", n, " is above ", max_lanes_, " lanes and does not divide")};
+        Var outer = make_var(t->var->name + "_o", t->var->dtype);
+        analyzer_.bind(outer, {make_int(0), make_int(n / max_lanes_)});
+        Stmt body = lanes(t->var, t->min + Expr(outer) * max_lanes_, max_lanes_, t->body);
+        return make_for(outer, make_int(0), make_int(n / max_lanes_), body);
+      }
+      return lanes(t->var, t->min, static_cast<int>(n), t->body);
+    } catch (const Obstacle& why) {
+      return make_for(t->var, t->min, t->extent, t->body, ForKind::serial, "",
+                      with_annotation(t->annotations, "scalarised", why.reason));
+    }
+  }
+
+  Stmt rewrite_default(const Stmt& s) override {
+    if (const auto* launch = as<LaunchNode>(s)) {
+      for (const LaunchAxis& axis : launch->axes) analyzer_.bind(axis.var, {make_int(0), axis.extent});
+    }
+    return Rewriter::rewrite_default(s);
+  }
+
+ private:
+  Stmt lanes(const Var& var, const Expr& base, int n, const Stmt& body) {
+    Stmt shifted = is_const_int_value(base, 0) ? body : substitute(body, {{var.get(), base + Expr(var)}});
+    return Lanes(var, n, analyzer_).stmt(shifted);
+  }
+
+  int max_lanes_;
+  Analyzer analyzer_;
+};
+
+class KeepLoops final : public Rewriter {
+ protected:
+  Stmt rewrite_for(const Stmt& s) override {
+    Stmt inner = Rewriter::rewrite_for(s);
+    const auto* t = as<ForNode>(inner);
+    if (t->for_kind != ForKind::vectorized) return inner;
+    return make_for(t->var, t->min, t->extent, t->body, ForKind::serial, "", with_annotation(t->annotations, "vectorize", true));
+  }
+};
+
+PrimFunc with_body(const PrimFunc& f, Stmt body) {
+  if (body == f->body) return f;
+  auto out = edit(f);
+  out->body = std::move(body);
+  return out;
+}
+
+}  // namespace
+
+PrimFunc vectorize_loops(const PrimFunc& f, int max_lanes) {
+  WEFT_CHECK(max_lanes >= 1, "at least one lane, got ", max_lanes);
+  return with_body(f, Vectorize(max_lanes).rewrite(f->body));
+}
+
+PrimFunc keep_vector_loops(const PrimFunc& f) { return with_body(f, KeepLoops().rewrite(f->body)); }
+
+}  // namespace weft::pass

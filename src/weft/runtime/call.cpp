@@ -1,0 +1,313 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <bit>
+#include <chrono>
+#include <cmath>
+#include <limits>
+
+#include "weft/base/error.h"
+#include "weft/runtime/module.h"
+
+namespace weft::runtime {
+
+namespace {
+
+std::string list(const std::vector<std::int64_t>& values) {
+  std::string out = "(";
+  for (std::size_t i = 0; i < values.size(); ++i) out += cat(i ? ", " : "", values[i]);
+  return out + (values.size() == 1 ? ",)" : ")");
+}
+
+/// Bytes [low, high) that a view touches, relative to the start of its storage.
+struct Extent { std::int64_t low = 0, high = 0; };
+
+struct Checker {
+  const HostPlan& plan;
+  const Device* device;
+  std::span<const CallArg> args;
+  std::vector<std::int64_t>& slots;
+  std::vector<Extent> extents;     // one per tensor parameter
+
+  std::string who(std::size_t i) const {
+    const PlanParam& p = plan.params[i];
+    return cat("argument ", i + 1, " (\"", p.is_tensor ? p.tensor.name : p.scalar.name, "\") of ", plan.name);
+  }
+
+  void run() {
+    if (args.size() != plan.params.size()) {
+      std::vector<std::string> names;
+      for (const PlanParam& p : plan.params) names.push_back(p.is_tensor ? p.tensor.name : p.scalar.name);
+      throw Error(ErrorKind::value, "call.count",
+                  cat(plan.name, " takes ", plan.params.size(), " arguments and got ", args.size()))
+          .note(cat("parameters: ", join(names)));
+    }
+    for (std::size_t i = 0; i < args.size(); ++i) bind(i);
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      if (plan.params[i].is_tensor) check(i);
+    }
+    if (plan.no_overlap) check_overlap();
+  }
+
+  void bind(std::size_t i) {
+    const PlanParam& p = plan.params[i];
+    const CallArg& a = args[i];
+    if (p.is_tensor != (a.storage != nullptr)) {
+      throw Error(ErrorKind::value, "call.kind",
+                  cat(who(i), " is a ", p.is_tensor ? "tensor" : "scalar", " and got a ", a.storage ? "tensor" : "scalar"))
+          .note(cat("expected ", to_string(p.is_tensor ? p.tensor.dtype : p.scalar.dtype),
+                    p.is_tensor ? cat(" of ", p.tensor.shape.size(), " dimensions") : std::string()));
+    }
+    if (!p.is_tensor) {
+      const PlanScalar& s = p.scalar;
+      auto& slot = slots[static_cast<std::size_t>(s.slot)];
+      if (s.dtype.is_float()) {
+        slot = std::bit_cast<std::int64_t>(a.dtype.is_float() ? a.float_value : static_cast<double>(a.int_value));
+        return;
+      }
+      if (a.dtype.is_float()) {
+        throw Error(ErrorKind::dtype, "call.dtype", cat(who(i), " is ", to_string(s.dtype), " and got the float ", a.float_value))
+            .help("pass an integer");
+      }
+      if (s.dtype.bits < 64) {
+        std::int64_t high = s.dtype.is_bool() ? 1 : (std::int64_t{1} << (s.dtype.bits - (s.dtype.is_int() ? 1 : 0))) - 1;
+        std::int64_t low = s.dtype.is_int() ? -high - 1 : 0;
+        if (a.int_value < low || a.int_value > high) {
+          throw Error(ErrorKind::value, "call.scalar", cat(who(i), " is ", to_string(s.dtype), " and got ", a.int_value))
+              .note(cat("legal: ", low, " to ", high));
+        }
+      }
+      slot = a.int_value;
+      return;
+    }
+    const PlanTensor& t = p.tensor;
+    if (a.dtype != t.dtype) {
+      throw Error(ErrorKind::dtype, "call.dtype", cat(who(i), " is ", to_string(t.dtype), " and got ", to_string(a.dtype)))
+          .help(cat("convert it to ", to_string(t.dtype)));
+    }
+    if (a.shape.size() != t.shape.size()) {
+      throw Error(ErrorKind::shape, "call.rank",
+                  cat(who(i), " has ", t.shape.size(), " dimensions and got ", a.shape.size(), ": ", list(a.shape)));
+    }
+    if (!a.strides.empty() && a.strides.size() != a.shape.size()) {
+      throw Error(ErrorKind::shape, "call.strides",
+                  cat(who(i), " got ", a.strides.size(), " strides for ", a.shape.size(), " dimensions"));
+    }
+    std::int64_t compact = 1;
+    for (std::size_t d = a.shape.size(); d-- > 0;) {
+      if (t.binds[d] >= 0) slots[static_cast<std::size_t>(t.binds[d])] = a.shape[d];
+      if (t.strided) slots[static_cast<std::size_t>(t.stride_slots[d])] = a.strides.empty() ? compact : a.strides[d];
+      compact *= a.shape[d];
+    }
+  }
+
+  void check(std::size_t i) {
+    const PlanTensor& t = plan.params[i].tensor;
+    const CallArg& a = args[i];
+    std::vector<std::int64_t> expected;
+    for (std::size_t d = 0; d < a.shape.size(); ++d) {
+      expected.push_back(t.binds[d] >= 0 ? a.shape[d] : evaluate(t.shape[d], slots.data()));
+    }
+    if (expected != a.shape) {
+      throw Error(ErrorKind::shape, "call.shape", cat(who(i), " has shape ", list(expected), " and got ", list(a.shape)));
+    }
+    if (a.storage->device().get() != device) {
+      throw Error(ErrorKind::device, "call.device",
+                  cat(who(i), " lies on ", a.storage->device()->info().name, " but ", plan.name, " runs on ", device->info().name))
+          .help(cat("copy it to ", device->info().name, " first"));
+    }
+    if (a.storage->space() != t.space) {
+      throw Error(ErrorKind::device, "call.space",
+                  cat(who(i), " must lie in memory \"", t.space, "\" and lies in \"", a.storage->space(), "\""));
+    }
+    std::int64_t compact = 1, low = 0, high = 0;
+    bool empty = false;
+    for (std::size_t d = a.shape.size(); d-- > 0;) {
+      std::int64_t stride = a.strides.empty() ? compact : a.strides[d];
+      if (!t.strided && stride != compact && a.shape[d] > 1) {
+        throw Error(ErrorKind::shape, "call.strides",
+                    cat(who(i), " must be compact row-major and got strides ", list(a.strides), " for shape ", list(a.shape)))
+            .help("pass a compact copy, or declare the buffer with symbolic strides");
+      }
+      empty |= a.shape[d] == 0;
+      if (a.shape[d] > 0) (stride < 0 ? low : high) += stride * (a.shape[d] - 1);
+      compact *= a.shape[d];
+    }
+    int width = t.dtype.total_bytes();
+    auto offset = static_cast<std::int64_t>(a.byte_offset);
+    Extent extent{offset + low * width, offset + (high + 1) * width};
+    if (empty) extent = {offset, offset};
+    auto bytes = static_cast<std::int64_t>(a.storage->bytes());
+    if (extent.low < 0 || extent.high > bytes) {
+      throw Error(ErrorKind::index, "call.bounds",
+                  cat(who(i), " reaches bytes ", extent.low, " to ", extent.high, " of a storage of ", bytes, " bytes"));
+    }
+    if (!empty && (a.storage->address() + a.byte_offset) % static_cast<std::uint64_t>(t.align) != 0) {
+      throw Error(ErrorKind::value, "call.alignment",
+                  cat(who(i), " must be aligned to ", t.align, " bytes and lies at byte offset ", a.byte_offset,
+                      " (address ", hex(a.storage->address() + a.byte_offset), ")"))
+          .help("pass a copy; fresh arrays are aligned");
+    }
+    extents.push_back(extent);
+  }
+
+  void check_overlap() const {
+    std::vector<std::size_t> tensors;
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      if (plan.params[i].is_tensor) tensors.push_back(i);
+    }
+    for (std::size_t x = 0; x < tensors.size(); ++x) {
+      if (!plan.params[tensors[x]].tensor.written) continue;
+      for (std::size_t y = 0; y < tensors.size(); ++y) {
+        if (x == y || args[tensors[x]].storage->address() != args[tensors[y]].storage->address()) continue;
+        if (extents[x].low < extents[y].high && extents[y].low < extents[x].high) {
+          throw Error(ErrorKind::value, "call.overlap",
+                      cat(who(tensors[x]), " is written and shares bytes with ", who(tensors[y])))
+              .help("pass separate arrays, or build the function without the attribute \"noalias\"");
+        }
+      }
+    }
+  }
+};
+
+struct Runner {
+  const HostPlan& plan;
+  Device& device;
+  Executable& executable;
+  std::span<const CallArg> args;
+  std::vector<std::int64_t>& slots;
+  std::vector<Ref<Storage>> own;          // by buffer number
+  std::vector<Ref<Storage>> kept;         // released while work may still use them
+  std::vector<std::size_t> tensor_args;   // parameter of a buffer number
+  Event last;
+
+  void run(const std::vector<PlanStep>& steps) {
+    for (const PlanStep& s : steps) step(s);
+  }
+
+  void step(const PlanStep& s) {
+    auto target = static_cast<std::size_t>(s.target);
+    switch (s.kind) {
+      case StepKind::set: slots[target] = evaluate(s.value, slots.data()); break;
+      case StepKind::allocate: {
+        std::int64_t bytes = evaluate(s.value, slots.data());
+        own[target] = device.allocate(static_cast<Bytes>(std::max<std::int64_t>(bytes, 0)), 64, s.text.empty() ? "global" : s.text);
+        break;
+      }
+      case StepKind::release:
+        if (own[target]) kept.push_back(std::move(own[target]));
+        own[target] = nullptr;
+        break;
+      case StepKind::launch: launch(s); break;
+      case StepKind::loop: {
+        std::int64_t low = s.min.empty() ? 0 : evaluate(s.min, slots.data());
+        std::int64_t extent = evaluate(s.value, slots.data());
+        for (std::int64_t i = 0; i < extent; ++i) {
+          slots[target] = low + i;
+          run(s.body);
+        }
+        break;
+      }
+      case StepKind::branch: run(evaluate(s.value, slots.data()) ? s.body : s.otherwise); break;
+      case StepKind::assert_:
+        if (!evaluate(s.value, slots.data())) {
+          throw Error(ErrorKind::value, "call.assert", cat("an assertion of ", plan.name, " failed: ", s.text));
+        }
+        break;
+    }
+  }
+
+  void launch(const PlanStep& s) {
+    const Binary& binary = executable.binary();
+    std::size_t kernel = 0;
+    while (kernel < binary.kernels.size() && binary.kernels[kernel].name != s.text) ++kernel;
+    if (kernel == binary.kernels.size()) binary.kernel(s.text);
+    std::vector<std::int64_t> extents;
+    for (const PlanExpr& e : s.extents) {
+      extents.push_back(evaluate(e, slots.data()));
+      if (extents.back() <= 0) return;
+    }
+    std::vector<KernelArg> actual;
+    for (const PlanArg& a : s.args) {
+      if (!a.is_pointer) {
+        actual.push_back(KernelArg::integer(evaluate(a.scalar, slots.data())));
+        continue;
+      }
+      auto buffer = static_cast<std::size_t>(a.buffer);
+      Bytes extra = a.offset_bytes.empty() ? 0 : static_cast<Bytes>(evaluate(a.offset_bytes, slots.data()));
+      if (buffer < tensor_args.size()) {
+        const CallArg& arg = args[tensor_args[buffer]];
+        actual.push_back(KernelArg::pointer(arg.storage, arg.byte_offset + extra));
+      } else {
+        WEFT_CHECK(own[buffer], "buffer ", a.buffer, " is used before it is allocated");
+        actual.push_back(KernelArg::pointer(own[buffer].get(), extra));
+      }
+    }
+    last = device.launch(executable, kernel, actual, extents);
+  }
+};
+
+}  // namespace
+
+Function::Function(Ref<Module> module, std::string_view name, Ref<Device> device, Ref<Executable> executable)
+    : module_(std::move(module)), plan_(&module_->plan(name)), device_(std::move(device)), executable_(std::move(executable)) {
+  if (!executable_) executable_ = device_->load(module_->binary());
+}
+
+Event Function::call(std::span<const CallArg> args) {
+  std::vector<std::int64_t> slots(static_cast<std::size_t>(plan_->slots), 0);
+  Checker{*plan_, device_.get(), args, slots, {}}.run();
+  Runner runner{*plan_, *device_, *executable_, args, slots, {}, {}, {}, {}};
+  runner.own.resize(static_cast<std::size_t>(plan_->buffers));
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (plan_->params[i].is_tensor) runner.tensor_args.push_back(i);
+  }
+  runner.run(plan_->steps);
+  if (runner.last.complete()) return {};
+  for (Ref<Storage>& storage : runner.own) {
+    if (storage) runner.kept.push_back(std::move(storage));
+  }
+  if (runner.kept.empty()) return std::move(runner.last);
+  return Event([last = std::move(runner.last), kept = std::move(runner.kept)]() mutable { last.wait(); });
+}
+
+TimeResult Function::time(std::span<const CallArg> args, int number, int repeat, double min_seconds) {
+  if (number < 1 || repeat < 1) {
+    throw Error(ErrorKind::value, "call.time", cat("number and repeat must be at least 1, got ", number, " and ", repeat));
+  }
+  call(args).wait();
+  TimeResult out;
+  auto sample = [&] {
+    return device_->measure([&] {
+      Event last;
+      for (int i = 0; i < number; ++i) last = call(args);
+      last.wait();
+    });
+  };
+  Span span = sample();
+  while (span.seconds < min_seconds && number < (1 << 30)) {
+    double factor = span.seconds > 0 ? std::clamp(1.2 * min_seconds / span.seconds, 1.5, 10.0) : 10.0;
+    number = static_cast<int>(std::min<double>(std::ceil(number * factor), 1 << 30));
+    span = sample();
+  }
+  double cycles = 0, wall = 0;
+  for (int r = 0; r < repeat; ++r) {
+    if (r > 0) span = sample();
+    out.results.push_back(span.seconds / number);
+    cycles += static_cast<double>(span.cycles) / number;
+    wall += span.wall / number;
+  }
+  std::vector<double> sorted = out.results;
+  std::sort(sorted.begin(), sorted.end());
+  for (double r : sorted) out.mean += r / repeat;
+  for (double r : sorted) out.stddev += (r - out.mean) * (r - out.mean);
+  out.stddev = repeat > 1 ? std::sqrt(out.stddev / (repeat - 1)) : 0;
+  out.min = sorted.front();
+  out.max = sorted.back();
+  std::size_t mid = sorted.size() / 2;
+  out.median = sorted.size() % 2 ? sorted[mid] : (sorted[mid - 1] + sorted[mid]) / 2;
+  out.cycles = cycles / repeat;
+  out.wall = wall / repeat;
+  return out;
+}
+
+}  // namespace weft::runtime

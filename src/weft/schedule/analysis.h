@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Facts about blocks that legality rests on: affine bindings, complete and reduction blocks, region cover,
+// stage pipelines. Computed from the tree on demand; the judge of index facts is weft/arith.
+
+#include <string>
+#include <unordered_set>
+#include <vector>
+
+#include "weft/arith/analyzer.h"
+#include "weft/arith/iter_map.h"
+#include "weft/schedule/state.h"
+
+namespace weft::schedule {
+
+/// Tells the analyzer the ranges of every loop and iterator on the path (target included).
+void bind_path(arith::Analyzer& analyzer, const Path& path);
+void bind_loops(arith::Analyzer& analyzer, const std::vector<const ir::ForNode*>& loops);
+void bind_iters(arith::Analyzer& analyzer, const ir::BlockNode* block);
+
+/// Loops as iterators starting at 0 (a loop with another minimum is refused by the empty answer).
+std::vector<ir::IterVar> as_iters(const std::vector<const ir::ForNode*>& loops);
+
+/// Empty when the bindings of the leaf are affine in its loops, each a digit of its own; else why not.
+std::string why_not_affine(const Leaf& leaf, const arith::Analyzer& analyzer);
+/// Whether the instances that run are exactly the iterators' domains (so the predicate hides nothing).
+bool covers_domain(const Leaf& leaf, const arith::Analyzer& analyzer);
+
+/// Empty when the block is complete (reduction) among `scope`, the blocks of its scope or subtree.
+std::string why_not_complete(const std::vector<Leaf>& scope, const ir::BlockNode* block);
+std::string why_not_reduction(const std::vector<Leaf>& scope, const Leaf& leaf, const arith::Analyzer& analyzer);
+/// A decomposed reduction: no init, reads back exactly what it writes, R iterators not in the output.
+bool is_update(const ir::BlockNode* block);
+
+/// Iterators of a kind.
+std::unordered_set<const ir::VarNode*> iters_of(const ir::BlockNode* block, ir::IterKind kind);
+
+bool reads(const ir::BlockNode* block, const ir::BufferNode* buffer);
+bool writes(const ir::BlockNode* block, const ir::BufferNode* buffer);
+
+/// A block's region with its iterators replaced by the bindings.
+std::vector<ir::Range> bound_region(const ir::BufferRegion& region, const ir::BlockRealizeNode* realize);
+/// The box that the region covers while `loops` run; predicate-aware; clipped to the buffer.
+std::vector<ir::Range> relax(const std::vector<ir::Range>& region, const std::vector<const ir::ForNode*>& loops,
+                             const ir::Expr& predicate, const arith::Analyzer& analyzer);
+/// Exactly the region that is covered, or absent when that is not a provable box.
+std::optional<std::vector<ir::Range>> relax_exact(const std::vector<ir::Range>& region,
+                                                  const std::vector<const ir::ForNode*>& loops,
+                                                  const ir::Expr& predicate, const arith::Analyzer& analyzer);
+std::vector<ir::Range> clip(std::vector<ir::Range> region, const ir::Buffer& buffer, const arith::Analyzer& analyzer);
+
+/// Empty when what `consumer` reads was produced before; else which buffer is not covered, and by whom.
+std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer);
+/// Empty when every consumer of the scope is covered and nothing is overwritten after being read.
+std::string why_not_pipeline(const std::vector<Leaf>& scope);
+
+/// Index of the leaf with this block; npos if absent.
+std::size_t index_of(const std::vector<Leaf>& scope, const ir::BlockNode* block);
+/// Indices of the blocks that write what leaf i reads (earlier) / read what it writes (later).
+std::vector<std::size_t> producers_of(const std::vector<Leaf>& scope, std::size_t i);
+std::vector<std::size_t> consumers_of(const std::vector<Leaf>& scope, std::size_t i);
+
+/// Loops of `leaf` strictly below `loop` (all of them when null).
+std::vector<const ir::ForNode*> loops_below(const Leaf& leaf, const ir::ForNode* loop);
+
+}  // namespace weft::schedule

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/target/backend.h"
+
+#include <map>
+#include <mutex>
+
+#include "weft/ir/build.h"
+#include "weft/ir/verify.h"
+#include "weft/target/host_plan.h"
+
+namespace weft {
+
+Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text, const BuildOptions& options) {
+  Target target = Target::parse(target_text);
+  Backend& backend = find_backend(target.name);
+  try {
+    TargetInfo info = backend.info(target);
+    SplitOptions split;
+    if (auto found = info.limits.find("vector_align"); found != info.limits.end()) split.vector_align = static_cast<int>(found->second);
+    pass::Pipeline pipeline = backend.pipeline(target);
+    std::vector<runtime::HostPlan> plans;
+    std::vector<ir::PrimFunc> kernels;
+    if (m->functions.empty()) throw Error(ErrorKind::value, "build.empty", cat("the module for ", target.text(), " has no functions"));
+    for (const auto& [name, function] : m->functions) {
+      ir::PrimFunc f = function;
+      if (f->name != name) {
+        auto renamed = ir::edit(f);
+        renamed->name = name;
+        f = renamed;
+      }
+      try {
+        if (Verdict bad = ir::verify(f)) throw Error(ErrorKind::verify, std::move(*bad));
+        if (Verdict no = backend.accepts(f, target)) throw Error(ErrorKind::lower, std::move(*no));
+        f = backend.default_schedule(f, target);
+        ir::PrimFunc lowered = pass::run_pipeline(pipeline, f, options.observer);
+        SplitFunction parts = split_host_device(f, lowered, split);
+        plans.push_back(std::move(parts.plan));
+        kernels.insert(kernels.end(), parts.kernels.begin(), parts.kernels.end());
+      } catch (Error& e) {
+        throw e.context(cat("while building function ", name, " for ", target.text()));
+      }
+    }
+    return make_ref<runtime::Module>(backend.emit(kernels, target), std::move(plans));
+  } catch (Error& e) {
+    throw e.context(cat("while building for ", target.text()));
+  }
+}
+
+Backend& find_backend(std::string_view name) {
+  std::vector<std::string> known;
+  for (Backend* backend : backends()) {
+    if (backend->name() == name) return *backend;
+    known.emplace_back(backend->name());
+  }
+  throw Error(ErrorKind::value, "target.unknown", cat("there is no target \"", name, "\""))
+      .note(cat("targets: ", join(known)))
+      .help(did_you_mean(name, known));
+}
+
+Ref<runtime::Device> open_device(std::string_view text) {
+  // Devices stay open: memory on them outlives any one user.
+  static std::mutex mutex;
+  static auto& open = *new std::map<std::string, Ref<runtime::Device>>;
+  Target target = Target::parse(text);
+  Backend& backend = find_backend(target.name);
+  std::lock_guard lock(mutex);
+  Ref<runtime::Device>& device = open[target.text()];
+  if (!device) device = backend.open(target);
+  return device;
+}
+
+std::vector<DeviceStatus> all_devices() {
+  std::vector<DeviceStatus> out;
+  for (Backend* backend : backends()) {
+    for (DeviceStatus& status : backend->devices()) out.push_back(std::move(status));
+  }
+  return out;
+}
+
+}  // namespace weft

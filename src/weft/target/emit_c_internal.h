@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What the two halves of the C-like emitter share: names, helper functions, expression printing.
+
+#include <functional>
+#include <map>
+#include <set>
+#include <string>
+#include <unordered_map>
+
+#include "weft/ir/build.h"
+#include "weft/ir/visit.h"
+#include "weft/target/emit_c.h"
+
+namespace weft::emit {
+
+/// Helper functions used by the text, in the order of first use.
+class Helpers {
+ public:
+  explicit Helpers(const CSpelling& spelling) : spelling_(spelling) {}
+  /// "weft_floordiv_i64" etc.; `type` is the C type of operands. Returns the name.
+  std::string integer(const std::string& what, DType type);
+  std::string minmax(bool is_min, DType type);
+  std::string floating(const std::string& what, DType type);
+  void need_half();
+  void need_bfloat();
+  std::string text() const { return text_; }
+
+ private:
+  bool first(const std::string& name) { return known_.insert(name).second; }
+  const CSpelling& spelling_;
+  std::set<std::string> known_;
+  std::string text_;
+};
+
+/// Which lane of a vector expression is printed: a constant, or the name of a loop variable.
+struct Lane {
+  bool constant = true;
+  int index = 0;
+  std::string name;
+};
+
+class Expressions {
+ public:
+  Expressions(const CSpelling& spelling, Helpers& helpers) : spelling_(spelling), helpers_(helpers) {}
+
+  /// C text of a scalar expression, or of one lane of a vector.
+  std::string text(const ir::Expr& e, const Lane* lane = nullptr);
+  /// As text, without the outer parentheses.
+  std::string bare(const ir::Expr& e, const Lane* lane = nullptr);
+
+  std::string type(DType t) const;           // of a value
+  std::string storage_type(DType t) const;   // of an element in memory
+  std::string load_value(DType t, const std::string& element);    // element text -> value text
+  std::string store_value(DType t, const std::string& value);     // value text -> element text
+  /// Unique identifier for a variable or buffer.
+  std::string name(const void* node, const std::string& hint);
+  std::string fresh(const std::string& hint);
+  void define(const void* node, std::string text) { names_[node] = std::move(text); }
+  std::string address_space(const std::string& scope) const;
+
+  /// Loads of whole vectors that the current statement holds in temporaries: node -> name.
+  std::unordered_map<const ir::ExprNode*, std::string> vectors;
+  /// Vector variables: one scalar per lane, `name_lane`.
+  std::set<const ir::VarNode*> vector_vars;
+  std::string member(const std::string& vector, int lane, int lanes) const;
+
+ private:
+  std::string binary(const ir::BinaryNode* e, const Lane* lane);
+  std::string call(const ir::CallNode* e, const Lane* lane);
+  std::string cast(DType to, DType from, const std::string& value);
+  std::string literal(const ir::IntImmNode* e) const;
+  std::string literal(double value, DType t) const;
+  std::string rounded(DType t, const std::string& value);
+  std::string reduce_lanes(const std::string& op, const ir::Expr& vector, int begin, int count);
+
+  const CSpelling& spelling_;
+  Helpers& helpers_;
+  std::unordered_map<const void*, std::string> names_;
+  std::set<std::string> taken_;
+};
+
+}  // namespace weft::emit

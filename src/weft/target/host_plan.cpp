@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/target/host_plan.h"
+
+#include <algorithm>
+#include <bit>
+#include <unordered_map>
+
+#include "weft/arith/analyzer.h"
+#include "weft/base/error.h"
+#include "weft/ir/build.h"
+#include "weft/ir/intrinsics.h"
+#include "weft/ir/visit.h"
+
+namespace weft {
+
+using namespace ir;
+using runtime::HostPlan;
+using runtime::PlanArg;
+using runtime::PlanCode;
+using runtime::PlanExpr;
+using runtime::PlanOp;
+using runtime::PlanStep;
+using runtime::StepKind;
+
+namespace {
+
+bool flag(const PrimFunc& f, std::string_view key) {
+  const Json* v = find_annotation(f->attrs, key);
+  return v && ((v->is_bool() && v->as_bool()) || (v->is_int() && v->as_int() != 0));
+}
+
+class Splitter {
+ public:
+  Splitter(const PrimFunc& original, const PrimFunc& lowered, const SplitOptions& options)
+      : original_(original), lowered_(lowered), options_(options) {}
+
+  SplitFunction run() {
+    out_.plan.name = original_->name;
+    for_each_stmt(lowered_->body, [&](const Stmt& s) {
+      if (const auto* t = as<StoreNode>(s)) written_.insert(t->buffer.get());
+    });
+    find_opaque_writes();
+    for (std::size_t i = 0; i < original_->params.size(); ++i) param(original_->params[i], lowered_->params[i]);
+    check_strides();
+    bool launches = false;
+    for_each_stmt(lowered_->body, [&](const Stmt& s) { launches |= s->kind == StmtKind::launch; });
+    alone_ = flag(original_, "noalias") || flag(original_, "tir.noalias");
+    bool any_written = false;
+    for (const auto& p : out_.plan.params) any_written |= p.is_tensor && p.tensor.written;
+    out_.plan.no_overlap = alone_ && any_written;
+    if (launches) {
+      steps(lowered_->body, out_.plan.steps);
+    } else {
+      kernel(cat(original_->name, "_kernel0"), {}, lowered_->body, out_.plan.steps);
+    }
+    out_.plan.slots = slots_;
+    out_.plan.buffers = static_cast<std::int32_t>(std::max(buffers_, tensors_));
+    return std::move(out_);
+  }
+
+ private:
+  // ---- arguments
+
+  std::int32_t slot(const VarNode* v) {
+    auto [it, fresh] = slot_of_.try_emplace(v, slots_);
+    if (fresh) ++slots_;
+    return it->second;
+  }
+
+  void find_opaque_writes() {
+    for_each_expr(lowered_->body, [&](const Expr& e) {
+      const auto* c = as<CallNode>(e);
+      if (!c || c->op != "address_of") return;
+      if (const auto* l = as<LoadNode>(c->args[0])) written_.insert(l->buffer.get());
+    });
+    for_each_stmt(lowered_->body, [&](const Stmt& s) {
+      if (const auto* c = as<CollectiveNode>(s)) written_.insert(c->dst.buffer.get());
+    });
+  }
+
+  int alignment(const BufferNode* flat, const Buffer& declared) const {
+    int align = flat->dtype.element().bytes();
+    if (options_.vector_align <= 1) return std::max(1, std::min(align, 16));
+    auto consider = [&](const Expr& index) {
+      const auto* r = as<RampNode>(index);
+      if (!r || !is_const_int_value(r->stride, 1)) return;
+      auto bytes = std::bit_floor(static_cast<unsigned>(r->dtype.lanes * flat->dtype.bytes()));
+      align = std::max(align, std::min(static_cast<int>(bytes), options_.vector_align));
+    };
+    for_each_expr(lowered_->body, [&](const Expr& e) {
+      if (const auto* l = as<LoadNode>(e); l && l->buffer.get() == flat) consider(l->indices[0]);
+    });
+    for_each_stmt(lowered_->body, [&](const Stmt& s) {
+      if (const auto* t = as<StoreNode>(s); t && t->buffer.get() == flat) consider(t->indices[0]);
+    });
+    (void)declared;
+    return align;
+  }
+
+  void param(const Param& p, const Param& flat) {
+    runtime::PlanParam out;
+    if (!p.buffer) {
+      out.is_tensor = false;
+      out.scalar = {p.var->name, p.var->dtype, slot(p.var.get())};
+      if (p.var->dtype.is_float()) floats_.insert(p.var.get());
+      bound_.insert(p.var.get());
+      out_.plan.params.push_back(std::move(out));
+      return;
+    }
+    runtime::PlanTensor& t = out.tensor;
+    t.name = p.buffer->name;
+    t.dtype = p.buffer->dtype;
+    t.space = p.buffer->scope;
+    t.written = written_.count(flat.buffer.get()) > 0;
+    t.align = alignment(flat.buffer.get(), p.buffer);
+    for (const Expr& e : p.buffer->shape) {
+      const auto* v = as<VarNode>(e);
+      bool binds = v && bound_.insert(v).second;
+      t.binds.push_back(binds ? slot(v) : -1);
+      t.shape.push_back(expr(e));
+    }
+    if (!p.buffer->strides.empty()) {
+      t.strided = true;
+      for (std::size_t d = 0; d < p.buffer->strides.size(); ++d) {
+        const Expr& e = p.buffer->strides[d];
+        const auto* v = as<VarNode>(e);
+        if (v && bound_.insert(v).second) {
+          t.stride_slots.push_back(slot(v));
+        } else {   // a stated stride: received in a slot of its own and compared
+          t.stride_slots.push_back(slots_++);
+          stated_.push_back({t.stride_slots.back(), e, cat("stride ", d, " of \"", t.name, "\" is the declared one")});
+        }
+      }
+    }
+    if (const auto* v = as<VarNode>(p.buffer->elem_offset)) {
+      if (bound_.insert(v).second) {   // the offset is folded into the pointer
+        PlanStep set;
+        set.kind = StepKind::set;
+        set.target = slot(v);
+        set.value = {{PlanOp::constant, 0}};
+        out_.plan.steps.push_back(std::move(set));
+      }
+    } else if (p.buffer->elem_offset && !is_const_int_value(p.buffer->elem_offset, 0)) {
+      offsets_[flat.buffer.get()] = expr(p.buffer->elem_offset * p.buffer->dtype.total_bytes());
+    }
+    buffer_of_[flat.buffer.get()] = tensors_++;
+    buffers_ = tensors_;
+    out_.plan.params.push_back(std::move(out));
+  }
+
+  void check_strides() {
+    for (const auto& s : stated_) {
+      PlanStep check;
+      check.kind = StepKind::assert_;
+      check.value = {{PlanOp::slot, s.slot}};
+      PlanExpr wanted = expr(s.value);
+      check.value.insert(check.value.end(), wanted.begin(), wanted.end());
+      check.value.push_back({PlanOp::eq, 0});
+      check.text = s.text;
+      out_.plan.steps.push_back(std::move(check));
+    }
+  }
+
+  // ---- expressions
+
+  PlanExpr expr(const Expr& e) {
+    PlanExpr out;
+    push(e, out);
+    return out;
+  }
+
+  void push(const Expr& e, PlanExpr& out) {
+    switch (e->kind) {
+      case ExprKind::int_imm: out.push_back({PlanOp::constant, as<IntImmNode>(e)->value}); return;
+      case ExprKind::var: out.push_back({PlanOp::slot, slot(as<VarNode>(e))}); return;
+      case ExprKind::cast:
+        if (e->dtype.is_integral() && as<CastNode>(e)->value->dtype.is_integral()) return push(as<CastNode>(e)->value, out);
+        break;
+      case ExprKind::not_:
+        push(as<NotNode>(e)->a, out);
+        out.push_back({PlanOp::not_, 0});
+        return;
+      case ExprKind::call:
+        if (as<CallNode>(e)->op == "likely") return push(as<CallNode>(e)->args[0], out);
+        if (as<CallNode>(e)->op == "shift_right") {   // a power of two: the simplifier's spelling of floordiv
+          std::int64_t n = 0;
+          if (is_const_int(as<CallNode>(e)->args[1], &n) && n >= 0 && n < 63) {
+            push(as<CallNode>(e)->args[0], out);
+            out.push_back({PlanOp::constant, std::int64_t{1} << n});
+            out.push_back({PlanOp::floordiv, 0});
+            return;
+          }
+        }
+        if (as<CallNode>(e)->op == "bitwise_and") {
+          std::int64_t n = 0;
+          if (is_const_int(as<CallNode>(e)->args[1], &n) && n > 0 && std::has_single_bit(static_cast<std::uint64_t>(n + 1))) {
+            push(as<CallNode>(e)->args[0], out);
+            out.push_back({PlanOp::constant, n + 1});
+            out.push_back({PlanOp::floormod, 0});
+            return;
+          }
+        }
+        break;
+      default:
+        if (is_binary(e->kind) && !as<BinaryNode>(e)->a->dtype.is_float()) {
+          push(as<BinaryNode>(e)->a, out);
+          push(as<BinaryNode>(e)->b, out);
+          out.push_back({op_of(e->kind), 0});
+          return;
+        }
+    }
+    throw Error(ErrorKind::lower, "lower.host.expression",
+                cat("function ", original_->name, " needs a value on the host that only the device can compute (expression kind ",
+                    static_cast<int>(e->kind), ")"))
+        .help("move the statement into a kernel by binding a loop around it");
+  }
+
+  static PlanOp op_of(ExprKind kind) {
+    switch (kind) {
+      case ExprKind::add: return PlanOp::add;
+      case ExprKind::sub: return PlanOp::sub;
+      case ExprKind::mul: return PlanOp::mul;
+      case ExprKind::div: case ExprKind::floordiv: return PlanOp::floordiv;
+      case ExprKind::mod: case ExprKind::floormod: return PlanOp::floormod;
+      case ExprKind::min: return PlanOp::min;
+      case ExprKind::max: return PlanOp::max;
+      case ExprKind::eq: return PlanOp::eq;
+      case ExprKind::ne: return PlanOp::ne;
+      case ExprKind::lt: return PlanOp::lt;
+      case ExprKind::le: return PlanOp::le;
+      case ExprKind::gt: return PlanOp::gt;
+      case ExprKind::ge: return PlanOp::ge;
+      case ExprKind::and_: return PlanOp::and_;
+      default: return PlanOp::or_;
+    }
+  }
+
+  // ---- statements
+
+  void steps(const Stmt& s, std::vector<PlanStep>& out) {
+    if (!s) return;
+    PlanStep step;
+    switch (s->kind) {
+      case StmtKind::seq:
+        for (const Stmt& child : as<SeqNode>(s)->stmts) steps(child, out);
+        return;
+      case StmtKind::for_: {
+        const auto* t = as<ForNode>(s);
+        step.kind = StepKind::loop;
+        step.min = expr(t->min);
+        step.value = expr(t->extent);
+        step.target = slot(t->var.get());
+        steps(t->body, step.body);
+        break;
+      }
+      case StmtKind::if_: {
+        const auto* t = as<IfNode>(s);
+        step.kind = StepKind::branch;
+        step.value = expr(t->condition);
+        steps(t->then_case, step.body);
+        steps(t->else_case, step.otherwise);
+        break;
+      }
+      case StmtKind::let: {
+        const auto* t = as<LetStmtNode>(s);
+        step.kind = StepKind::set;
+        step.value = expr(t->value);
+        step.target = slot(t->var.get());
+        out.push_back(std::move(step));
+        return steps(t->body, out);
+      }
+      case StmtKind::assert_:
+        step.kind = StepKind::assert_;
+        step.value = expr(as<AssertNode>(s)->condition);
+        step.text = as<AssertNode>(s)->message;
+        break;
+      case StmtKind::evaluate:
+        if (is_pure(as<EvaluateNode>(s)->value)) return;
+        refuse(s);
+      case StmtKind::allocate: {
+        const auto* t = as<AllocateNode>(s);
+        step.kind = StepKind::allocate;
+        step.target = buffers_++;
+        step.text = t->buffer->scope;
+        Expr count = t->buffer->shape.empty() ? make_int(1) : t->buffer->shape[0];
+        step.value = expr(count * t->buffer->dtype.total_bytes());
+        buffer_of_[t->buffer.get()] = step.target;
+        PlanStep release;
+        release.kind = StepKind::release;
+        release.target = step.target;
+        out.push_back(std::move(step));
+        steps(t->body, out);
+        out.push_back(std::move(release));
+        return;
+      }
+      case StmtKind::launch: {
+        const auto* t = as<LaunchNode>(s);
+        kernel(t->name, t->axes, s, out);
+        return;
+      }
+      default: refuse(s);
+    }
+    out.push_back(std::move(step));
+  }
+
+  [[noreturn]] void refuse(const Stmt& s) {
+    throw Error(ErrorKind::lower, "lower.host.statement",
+                cat("function ", original_->name, " has a statement of kind ", static_cast<int>(s->kind), " outside every kernel"));
+  }
+
+  void kernel(const std::string& name, const std::vector<LaunchAxis>& axes, const Stmt& body, std::vector<PlanStep>& out) {
+    PlanStep launch;
+    launch.kind = StepKind::launch;
+    launch.text = name;
+    std::vector<Param> params;
+    std::unordered_set<const BufferNode*> used = used_buffers(body);
+    std::unordered_set<const VarNode*> vars = free_vars(body);
+    auto pointer = [&](const Buffer& flat) {
+      if (!used.count(flat.get())) return;
+      PlanArg arg;
+      arg.buffer = buffer_of_.at(flat.get());
+      if (auto found = offsets_.find(flat.get()); found != offsets_.end()) arg.offset_bytes = found->second;
+      launch.args.push_back(std::move(arg));
+      params.push_back(buffer_param(flat));
+      for (const VarNode* v : used_vars(flat->shape[0])) vars.insert(v);
+    };
+    for (std::size_t i = 0; i < original_->params.size(); ++i) {
+      if (lowered_->params[i].buffer) pointer(lowered_->params[i].buffer);
+    }
+    for_each_stmt(lowered_->body, [&](const Stmt& s) {   // intermediate buffers of the host
+      const auto* t = as<AllocateNode>(s);
+      if (t && buffer_of_.count(t->buffer.get())) pointer(t->buffer);
+    });
+    for (const LaunchAxis& axis : axes) {
+      launch.extents.push_back(expr(axis.extent));
+      for (const VarNode* v : used_vars(axis.extent)) vars.insert(v);
+    }
+    std::vector<const VarNode*> scalars(vars.begin(), vars.end());
+    std::sort(scalars.begin(), scalars.end(), [&](const VarNode* a, const VarNode* b) { return slot(a) < slot(b); });
+    for (const VarNode* v : scalars) {
+      if (v->dtype.is_handle()) continue;
+      if (!slot_of_.count(v)) throw Error(ErrorKind::internal, "lower.host.free", cat("variable ", v->name, " of ", name, " has no value"));
+      PlanArg arg;
+      arg.is_pointer = false;
+      arg.scalar = {{PlanOp::slot, slot(v)}};
+      arg.is_float = v->dtype.is_float();
+      launch.args.push_back(std::move(arg));
+      params.push_back({Var(v), nullptr});
+    }
+    Annotations attrs;
+    if (alone_) attrs.emplace_back("noalias", true);
+    out_.kernels.push_back(make_func(name, std::move(params), body, std::move(attrs)));
+    out.push_back(std::move(launch));
+  }
+
+  struct Stated { std::int32_t slot; Expr value; std::string text; };
+
+  const PrimFunc& original_;
+  const PrimFunc& lowered_;
+  SplitOptions options_;
+  SplitFunction out_;
+  bool alone_ = false;
+  std::int32_t slots_ = 0, tensors_ = 0, buffers_ = 0;
+  std::unordered_map<const VarNode*, std::int32_t> slot_of_;
+  std::unordered_map<const BufferNode*, std::int32_t> buffer_of_;
+  std::unordered_map<const BufferNode*, PlanExpr> offsets_;
+  std::unordered_set<const VarNode*> bound_, floats_;
+  std::unordered_set<const BufferNode*> written_;
+  std::vector<Stated> stated_;
+};
+
+}  // namespace
+
+SplitFunction split_host_device(const PrimFunc& original, const PrimFunc& lowered, const SplitOptions& options) {
+  return Splitter(original, lowered, options).run();
+}
+
+}  // namespace weft

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Splits a lowered function: what stands outside its Launch statements becomes a host plan, each Launch a
+// kernel function whose parameters are flat buffers, then scalars. Without a Launch the whole body is one kernel.
+
+#include "weft/ir/node.h"
+#include "weft/runtime/plan.h"
+
+namespace weft {
+
+struct SplitOptions {
+  /// Alignment in bytes that whole-vector accesses of parameters may rely on, and calls then check; 1: none.
+  int vector_align = 1;
+};
+
+struct SplitFunction {
+  runtime::HostPlan plan;
+  std::vector<ir::PrimFunc> kernels;
+};
+
+/// `original` declares the arguments (shapes, strides); `lowered` is its flat form (pass/flatten_buffers.h).
+SplitFunction split_host_device(const ir::PrimFunc& original, const ir::PrimFunc& lowered, const SplitOptions& options = {});
+
+}  // namespace weft

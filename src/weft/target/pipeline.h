@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The list of passes that C-like targets share, with the switches in which they differ.
+
+#include <cstdint>
+
+#include "weft/pass/machine.h"
+#include "weft/pass/pass.h"
+#include "weft/pass/unroll_loops.h"
+#include "weft/target/target.h"
+
+namespace weft {
+
+/// The rows of the target's table that passes ask.
+pass::Machine machine_of(const TargetInfo& info, std::string name);
+
+struct LoweringOptions {
+  int vector_lanes = 0;         // 0: vectorized loops stay loops for the compiler behind
+  bool narrow = true;           // int32 indices where proven
+  pass::UnrollOptions unroll;
+};
+
+/// Blocks -> loops -> launches -> flat memory -> vectors -> barriers.
+pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& target, const LoweringOptions& options = {});
+
+}  // namespace weft

@@ -1,0 +1,77 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/targets/c/spelling.h"
+
+namespace weft::c {
+
+const CSpelling& spelling() {
+  static const CSpelling table = [] {
+    CSpelling s;
+    s.target = "c";
+    s.prelude = R"(#include <math.h>
+#include <stdint.h>
+
+/* Services of the host to a kernel (the kernel ABI). */
+struct weft_context;
+typedef int32_t (*weft_parallel_body)(int64_t begin, int64_t end, void* closure);
+typedef struct weft_context {
+  uint64_t size;
+  int32_t (*parallel_for)(const struct weft_context* ctx, int64_t n, weft_parallel_body body, void* closure);
+  void* (*workspace_alloc)(const struct weft_context* ctx, uint64_t bytes, uint64_t align);
+  void (*workspace_free)(const struct weft_context* ctx, void* pointer);
+  void* const* math;
+  void* user;
+} weft_context;
+)";
+    s.function_prefix = "static inline ";
+    s.kernel_prefix = "int32_t ";
+    s.types = {{"bool", "int32_t"},    {"int8", "int8_t"},     {"int16", "int16_t"},   {"int32", "int32_t"},
+               {"int64", "int64_t"},   {"uint8", "uint8_t"},   {"uint16", "uint16_t"}, {"uint32", "uint32_t"},
+               {"uint64", "uint64_t"}, {"float32", "float"},   {"float64", "double"}};
+    s.restrict_word = "restrict ";
+    s.shared_at_top = false;
+    s.vectors = VectorStyle::loops;
+    s.unroll = "#pragma GCC unroll %";
+    for (const char* name : {"exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos",
+                             "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "floor", "ceil", "trunc", "pow",
+                             "atan2", "fmod", "hypot", "copysign", "nextafter", "fma"}) {
+      s.functions[name] = {std::string(name) + "f", name};
+    }
+    s.functions["round"] = {"rintf", "rint"};
+    s.functions["abs"] = {"fabsf", "fabs"};
+    s.half_helpers = R"(static inline float weft_half_to_float(uint16_t h) {
+  union { uint32_t u; float f; } x, magic;
+  magic.u = 113u << 23;
+  x.u = ((uint32_t)h & 0x7fffu) << 13;
+  uint32_t exponent = x.u & (0x7c00u << 13);
+  x.u += (127u - 15u) << 23;
+  if (exponent == (0x7c00u << 13)) x.u += (128u - 16u) << 23;
+  else if (exponent == 0) { x.u += 1u << 23; x.f -= magic.f; }
+  x.u |= ((uint32_t)h & 0x8000u) << 16;
+  return x.f;
+}
+static inline uint16_t weft_float_to_half(float v) {
+  union { uint32_t u; float f; } x, denormal;
+  x.f = v;
+  uint32_t sign = x.u & 0x80000000u;
+  uint16_t h;
+  x.u ^= sign;
+  if (x.u >= (127u + 16u) << 23) h = x.u > 0x7f800000u ? 0x7e00u : 0x7c00u;
+  else if (x.u < 113u << 23) {
+    denormal.u = ((127u - 15u) + (23u - 10u) + 1u) << 23;
+    x.f += denormal.f;
+    h = (uint16_t)(x.u - denormal.u);
+  } else {
+    uint32_t odd = (x.u >> 13) & 1u;
+    x.u += ((uint32_t)(15 - 127) << 23) + 0xfffu + odd;
+    h = (uint16_t)(x.u >> 13);
+  }
+  return (uint16_t)(h | (sign >> 16));
+}
+)";
+    s.host_entry = true;
+    return s;
+  }();
+  return table;
+}
+
+}  // namespace weft::c

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/target/accepts.h"
+#include "weft/target/backend.h"
+#include "weft/target/gpu_rows.h"
+#include "weft/target/pipeline.h"
+#include "weft/targets/cuda/device.h"
+#include "weft/targets/cuda/nvrtc.h"
+#include "weft/targets/cuda/spelling.h"
+
+namespace weft::cuda {
+
+namespace {
+
+class CudaBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "cuda"; }
+
+  TargetInfo info(const Target& target) const override {
+    for (const auto& [key, value] : target.options) {
+      if (key != "" && key != "arch" && key != "max_threads_per_block" && key != "max_shared_memory_per_block") {
+        throw Error(ErrorKind::value, "cuda.option.unknown", cat("target cuda has no option \"", key, "\" (given: ", value, ")"))
+            .note("options: a card's number, arch, max_threads_per_block, max_shared_memory_per_block");
+      }
+    }
+    GroupLimits limits;
+    limits.threads = target.integer("max_threads_per_block", 1024);
+    limits.shared_bytes = target.integer("max_shared_memory_per_block", shared_of(arch(target)));
+    TargetInfo out = grid_target_info(limits);
+    out.limits["vector_bytes"] = 16;
+    out.limits["vector_align"] = 16;
+    return out;
+  }
+
+  Verdict accepts(const ir::PrimFunc& f, const Target& target) const override { return accepts_rows(f, info(target), "cuda"); }
+
+  pass::Pipeline pipeline(const Target& target) const override {
+    LoweringOptions options;
+    options.vector_lanes = 16;
+    return standard_pipeline(info(target), "cuda", options);
+  }
+
+  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const override {
+    EmittedSource out = emit_c(kernels, spelling());
+    check_shared_bytes(out, info(target).limits.at("max_shared_memory_per_block"), target.text());
+    Compiled compiled = compile(out.text, arch(target));
+    runtime::Binary binary;
+    binary.target = target.text();
+    binary.format = "cubin";
+    binary.bytes = std::move(compiled.cubin);
+    binary.source = std::move(out.text);
+    binary.kernels = std::move(out.kernels);
+    binary.metadata = std::move(out.metadata);
+    binary.metadata["arch"] = arch(target);
+    if (!compiled.log.empty()) binary.metadata["log"] = compiled.log;
+    return binary;
+  }
+
+  std::vector<DeviceStatus> devices() const override {
+    std::string reason;
+    std::vector<DeviceStatus> out;
+    int i = 0;
+    for (const Card& card : cards(&reason)) {
+      DeviceStatus status;
+      status.name = cat("cuda:", i++);
+      status.available = nvrtc_available();
+      if (!status.available) status.reason = cat("the compiler NVRTC was not found; searched ", nvrtc_searched());
+      status.description = cat(card.name, " (", card.arch, ", ", human_bytes(card.memory), ")");
+      out.push_back(std::move(status));
+    }
+    if (out.empty()) {
+      DeviceStatus status;
+      status.name = "cuda:0";
+      status.reason = reason;
+      out.push_back(std::move(status));
+    }
+    return out;
+  }
+
+  Ref<runtime::Device> open(const Target& target) const override { return open_card(index(target)); }
+
+ private:
+  static int index(const Target& target) { return static_cast<int>(target.integer("", 0)); }
+
+  static std::string arch(const Target& target) {
+    std::string stated = target.option("arch", "");
+    if (!stated.empty()) {
+      if (!stated.starts_with("sm_")) {
+        throw Error(ErrorKind::value, "cuda.option.arch", cat("\"", stated, "\" is no architecture of cuda")).note("for example sm_80, sm_90, sm_90a");
+      }
+      return stated;
+    }
+    std::string reason;
+    std::vector<Card> all = cards(&reason);
+    auto i = static_cast<std::size_t>(index(target));
+    return i < all.size() ? all[i].arch : "sm_90";
+  }
+
+  /// Shared memory that one block may ask for, from the vendor's table of compute capabilities.
+  static std::int64_t shared_of(const std::string& arch) {
+    if (arch.starts_with("sm_9") || arch.starts_with("sm_10")) return 232448;
+    if (arch == "sm_80" || arch == "sm_87") return 166912;
+    if (arch.starts_with("sm_8") || arch.starts_with("sm_12")) return 101376;
+    return arch.starts_with("sm_7") ? 65536 : 49152;
+  }
+};
+
+}  // namespace
+
+Backend& backend() {
+  static CudaBackend instance;
+  return instance;
+}
+
+}  // namespace weft::cuda

@@ -1,0 +1,379 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/targets/cuda/device.h"
+
+#include <bit>
+#include <chrono>
+#include <map>
+#include <mutex>
+
+#include <dlfcn.h>
+
+#include "weft/base/error.h"
+
+namespace weft::cuda {
+
+using runtime::Bytes;
+using runtime::Event;
+using runtime::KernelArg;
+using runtime::KernelSignature;
+using runtime::Storage;
+
+namespace {
+
+using Pointer = unsigned long long;   // CUdeviceptr
+using Handle = void*;
+
+// Attribute numbers of the driver's interface.
+constexpr int kMaxThreads = 1, kSharedPerBlock = 8, kMajor = 75, kMinor = 76, kSharedOptin = 97;
+constexpr int kFuncDynamicShared = 8;
+
+struct Driver {
+  void* library = nullptr;
+  std::string reason;
+  int (*init)(unsigned) = nullptr;
+  int (*count)(int*) = nullptr;
+  int (*get)(int*, int) = nullptr;
+  int (*name)(char*, int, int) = nullptr;
+  int (*attribute)(int*, int, int) = nullptr;
+  int (*memory)(std::size_t*, int) = nullptr;
+  int (*retain)(Handle*, int) = nullptr;
+  int (*set_current)(Handle) = nullptr;
+  int (*synchronize)() = nullptr;
+  int (*alloc)(Pointer*, std::size_t) = nullptr;
+  int (*free)(Pointer) = nullptr;
+  int (*to_device)(Pointer, const void*, std::size_t) = nullptr;
+  int (*to_host)(void*, Pointer, std::size_t) = nullptr;
+  int (*within)(Pointer, Pointer, std::size_t, Handle) = nullptr;
+  int (*load)(Handle*, const void*) = nullptr;
+  int (*unload)(Handle) = nullptr;
+  int (*function)(Handle*, Handle, const char*) = nullptr;
+  int (*set_attribute)(Handle, int, int) = nullptr;
+  int (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**, void**) = nullptr;
+  int (*event_create)(Handle*, unsigned) = nullptr;
+  int (*event_destroy)(Handle) = nullptr;
+  int (*event_record)(Handle, Handle) = nullptr;
+  int (*event_wait)(Handle) = nullptr;
+  int (*event_elapsed)(float*, Handle, Handle) = nullptr;
+  int (*error_name)(int, const char**) = nullptr;
+  int (*error_text)(int, const char**) = nullptr;
+
+  Driver() {
+    library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (!library) {
+      reason = "searched libcuda.so.1 on the loader's path: the NVIDIA driver is not installed";
+      return;
+    }
+    bool good = find("cuInit", init) && find("cuDeviceGetCount", count) && find("cuDeviceGet", get) && find("cuDeviceGetName", name) &&
+                find("cuDeviceGetAttribute", attribute) && find("cuDeviceTotalMem_v2", memory) && find("cuDevicePrimaryCtxRetain", retain) &&
+                find("cuCtxSetCurrent", set_current) && find("cuCtxSynchronize", synchronize) && find("cuMemAlloc_v2", alloc) &&
+                find("cuMemFree_v2", free) && find("cuMemcpyHtoD_v2", to_device) && find("cuMemcpyDtoH_v2", to_host) &&
+                find("cuMemcpyDtoDAsync_v2", within) && find("cuModuleLoadData", load) && find("cuModuleUnload", unload) &&
+                find("cuModuleGetFunction", function) && find("cuFuncSetAttribute", set_attribute) && find("cuLaunchKernel", launch) &&
+                find("cuEventCreate", event_create) && find("cuEventDestroy_v2", event_destroy) && find("cuEventRecord", event_record) &&
+                find("cuEventSynchronize", event_wait) && find("cuEventElapsedTime", event_elapsed) && find("cuGetErrorName", error_name) &&
+                find("cuGetErrorString", error_text);
+    if (!good) {
+      reason = "libcuda.so.1 lacks a function that is needed";
+      library = nullptr;
+      return;
+    }
+    if (int code = init(0); code != 0) {
+      reason = cat("libcuda.so.1 is present but cuInit says ", text(code));
+      library = nullptr;
+    }
+  }
+  template <typename F>
+  bool find(const char* symbol, F& f) {
+    f = reinterpret_cast<F>(dlsym(library, symbol));
+    return f != nullptr;
+  }
+  std::string text(int code) const {
+    const char *n = nullptr, *t = nullptr;
+    error_name(code, &n);
+    error_text(code, &t);
+    return cat(n ? n : "error", " (", code, "): ", t ? t : "");
+  }
+  void check(int code, std::string_view what) const {
+    if (code == 0) return;
+    if (code == 2) throw Error(ErrorKind::memory, "device.memory.exhausted", cat(what, ": ", text(code)));
+    throw Error(ErrorKind::device, "cuda.driver", cat(what, " failed: ", text(code)));
+  }
+};
+
+const Driver& driver() {
+  static const Driver instance;
+  return instance;
+}
+
+class CudaDevice final : public runtime::Device {
+ public:
+  CudaDevice(int index, const Card& card) : card_(card) {
+    const Driver& d = driver();
+    int ordinal = 0;
+    d.check(d.get(&ordinal, index), "cuDeviceGet");
+    d.check(d.retain(&context_, ordinal), "cuDevicePrimaryCtxRetain");
+    info_.name = cat("cuda:", index);
+    info_.description = card.name;
+    info_.dl_type = 2;
+    info_.dl_id = index;
+    info_.memory_bytes = card.memory;
+    info_.limits = {{"threads_per_block", card.threads}, {"shared_bytes", card.shared_optin}};
+  }
+
+  const runtime::DeviceInfo& info() const override { return info_; }
+
+  Ref<Storage> allocate(Bytes bytes, Bytes, std::string_view space) override {
+    use();
+    Bytes size = rounded(bytes);
+    Pointer p = 0;
+    {
+      std::lock_guard lock(mutex_);
+      auto& list = free_[size];
+      if (!list.empty()) {
+        p = list.back();
+        list.pop_back();
+        cached_ -= size;
+      }
+    }
+    if (p == 0) {
+      int code = driver().alloc(&p, size);
+      if (code == 2) {   // give the pool back and try once more
+        trim();
+        code = driver().alloc(&p, size);
+      }
+      if (code == 2) {
+        throw Error(ErrorKind::memory, "device.memory.exhausted",
+                    cat(info_.name, " cannot allocate ", human_bytes(bytes), ": ", human_bytes(live_), " are in use of ", human_bytes(card_.memory)));
+      }
+      driver().check(code, "cuMemAlloc");
+    }
+    std::lock_guard lock(mutex_);
+    live_ += size;
+    peak_ = std::max(peak_, live_);
+    ++allocations_;
+    return make_ref<Storage>(Ref<runtime::Device>(this), p, bytes, space);
+  }
+
+  void upload(Storage& dst, Bytes offset, const void* src, Bytes bytes) override {
+    check_range(dst, offset, bytes);
+    use();
+    if (bytes) driver().check(driver().to_device(dst.address() + offset, src, bytes), "copy to the card");
+  }
+  void download(void* dst, const Storage& src, Bytes offset, Bytes bytes) override {
+    check_range(src, offset, bytes);
+    use();
+    if (bytes) driver().check(driver().to_host(dst, src.address() + offset, bytes), "copy from the card");
+  }
+  void copy(Storage& dst, Bytes to, const Storage& src, Bytes from, Bytes bytes) override {
+    check_range(dst, to, bytes);
+    check_range(src, from, bytes);
+    use();
+    if (bytes) driver().check(driver().within(dst.address() + to, src.address() + from, bytes, nullptr), "copy on the card");
+  }
+
+  Ref<runtime::Executable> load(runtime::Binary binary) override;
+  Event launch(runtime::Executable& executable, std::size_t kernel, std::span<const KernelArg> args,
+               std::span<const std::int64_t> extents) override;
+
+  void synchronize() override {
+    use();
+    driver().check(driver().synchronize(), "synchronise");
+  }
+
+  runtime::Span measure(const std::function<void()>& work) override {
+    use();
+    const Driver& d = driver();
+    Handle start = nullptr, stop = nullptr;
+    d.check(d.event_create(&start, 0), "cuEventCreate");
+    d.check(d.event_create(&stop, 0), "cuEventCreate");
+    auto wall = std::chrono::steady_clock::now();
+    d.check(d.event_record(start, nullptr), "cuEventRecord");
+    work();
+    d.check(d.event_record(stop, nullptr), "cuEventRecord");
+    d.check(d.event_wait(stop), "a kernel");
+    float ms = 0;
+    d.check(d.event_elapsed(&ms, start, stop), "cuEventElapsedTime");
+    double host = std::chrono::duration<double>(std::chrono::steady_clock::now() - wall).count();
+    d.event_destroy(start);
+    d.event_destroy(stop);
+    return {ms / 1e3, host, 0};
+  }
+
+  runtime::StatReport stats() const override {
+    std::lock_guard lock(mutex_);
+    runtime::StatReport out;
+    out.add("bytes.live", "bytes", "in use by storages", static_cast<std::int64_t>(live_));
+    out.add("bytes.peak", "bytes", "most in use at once", static_cast<std::int64_t>(peak_));
+    out.add("bytes.cached", "bytes", "kept for reuse", static_cast<std::int64_t>(cached_));
+    out.add("allocations", "1", "storages made", allocations_);
+    return out;
+  }
+  void clear_stats() override {
+    std::lock_guard lock(mutex_);
+    peak_ = live_;
+    allocations_ = 0;
+  }
+
+  void use() const { driver().check(driver().set_current(context_), "cuCtxSetCurrent"); }
+
+ protected:
+  void free_storage(std::uint64_t address, Bytes bytes, std::string_view) override {
+    // Work is ordered on one stream, so a block may be used again at once.
+    Bytes size = rounded(bytes);
+    std::lock_guard lock(mutex_);
+    free_[size].push_back(address);
+    live_ -= size;
+    cached_ += size;
+  }
+
+ private:
+  /// Four classes to each doubling.
+  static Bytes rounded(Bytes bytes) {
+    Bytes step = std::max<Bytes>(512, std::bit_floor(std::max<Bytes>(bytes, 1)) / 4);
+    return (std::max<Bytes>(bytes, 1) + step - 1) / step * step;
+  }
+  void trim() {
+    driver().synchronize();
+    std::lock_guard lock(mutex_);
+    for (auto& [size, list] : free_) {
+      for (Pointer p : list) driver().free(p);
+    }
+    free_.clear();
+    cached_ = 0;
+  }
+
+  runtime::DeviceInfo info_;
+  Card card_;
+  Handle context_ = nullptr;
+  mutable std::mutex mutex_;
+  std::map<Bytes, std::vector<Pointer>> free_;
+  Bytes live_ = 0, peak_ = 0, cached_ = 0;
+  std::int64_t allocations_ = 0;
+};
+
+class CudaExecutable final : public runtime::Executable {
+ public:
+  CudaExecutable(Ref<CudaDevice> device, runtime::Binary binary, Handle module, std::vector<Handle> functions)
+      : Executable(device, std::move(binary)), functions(std::move(functions)), cuda_(std::move(device)), module_(module) {}
+  ~CudaExecutable() override {
+    if (driver().set_current && module_) driver().unload(module_);
+  }
+  std::vector<Handle> functions;
+
+ private:
+  Ref<CudaDevice> cuda_;
+  Handle module_;
+};
+
+Ref<runtime::Executable> CudaDevice::load(runtime::Binary binary) {
+  if (binary.format != "cubin") {
+    throw Error(ErrorKind::emit, "device.binary.format", cat(info_.name, " loads \"cubin\", not \"", binary.format, "\" (built for ", binary.target, ")"));
+  }
+  use();
+  const Driver& d = driver();
+  Handle module = nullptr;
+  if (int code = d.load(&module, binary.bytes.data()); code != 0) {
+    throw Error(ErrorKind::device, "cuda.load", cat("the module built for ", binary.target, " cannot be loaded on ", card_.name, " (", card_.arch, "): ", d.text(code)))
+        .help(cat("build it for cuda:arch=", card_.arch));
+  }
+  std::vector<Handle> functions;
+  for (const KernelSignature& k : binary.kernels) {
+    Handle f = nullptr;
+    d.check(d.function(&f, module, k.name.c_str()), cat("finding kernel ", k.name));
+    if (k.scratch_bytes > 0) {
+      if (k.scratch_bytes > card_.shared_optin) {
+        throw Error(ErrorKind::device, "cuda.launch.shared", cat("kernel \"", k.name, "\" needs ", k.scratch_bytes, " bytes of shared memory; ", card_.name, " has ", card_.shared_optin));
+      }
+      d.check(d.set_attribute(f, kFuncDynamicShared, static_cast<int>(k.scratch_bytes)), "asking for shared memory");
+    }
+    functions.push_back(f);
+  }
+  return make_ref<CudaExecutable>(Ref<CudaDevice>(this), std::move(binary), module, std::move(functions));
+}
+
+Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel, std::span<const KernelArg> args,
+                         std::span<const std::int64_t> extents) {
+  auto& cuda = static_cast<CudaExecutable&>(executable);
+  const KernelSignature& k = executable.binary().kernels.at(kernel);
+  std::int64_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
+  for (std::size_t i = 0; i < k.axes.size(); ++i) {
+    std::size_t dim = static_cast<std::size_t>(k.axes[i].back() - 'x');
+    (k.axes[i].starts_with("block") ? grid : block)[dim] = extents[i];
+  }
+  if (block[0] * block[1] * block[2] > card_.threads) {
+    throw Error(ErrorKind::device, "cuda.launch.threads",
+                cat("kernel \"", k.name, "\" asks for ", block[0] * block[1] * block[2], " threads in a block; ", card_.name, " has ", card_.threads));
+  }
+  if (grid[0] > 2147483647 || grid[1] > 65535 || grid[2] > 65535) {
+    throw Error(ErrorKind::device, "cuda.launch.blocks",
+                cat("kernel \"", k.name, "\" asks for ", grid[0], " x ", grid[1], " x ", grid[2], " blocks; legal: 2147483647 x 65535 x 65535"));
+  }
+  std::vector<std::uint64_t> values(args.size());
+  std::vector<void*> pointers(args.size());
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    if (args[i].storage) {
+      values[i] = args[i].storage->address() + args[i].offset;
+    } else {
+      DType t = k.params[i].dtype;
+      double real = std::bit_cast<double>(args[i].scalar);
+      if (t.is_float() && t.bits <= 32) values[i] = std::bit_cast<std::uint32_t>(static_cast<float>(real));
+      else values[i] = static_cast<std::uint64_t>(args[i].scalar);   // little-endian: narrow integers are the low bytes
+    }
+    pointers[i] = &values[i];
+  }
+  use();
+  driver().check(driver().launch(cuda.functions[kernel], static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),
+                                 static_cast<unsigned>(block[0]), static_cast<unsigned>(block[1]), static_cast<unsigned>(block[2]),
+                                 static_cast<unsigned>(k.scratch_bytes), nullptr, pointers.data(), nullptr),
+                 cat("launching ", k.name));
+  Ref<CudaDevice> self(this);
+  return Event([self] { self->synchronize(); });
+}
+
+}  // namespace
+
+std::vector<Card> cards(std::string* reason) {
+  const Driver& d = driver();
+  std::vector<Card> out;
+  int n = 0;
+  if (!d.library) {
+    *reason = d.reason;
+    return out;
+  }
+  if (int code = d.count(&n); code != 0 || n == 0) {
+    *reason = code ? d.text(code) : "the NVIDIA driver is installed but reports no card";
+    return out;
+  }
+  for (int i = 0; i < n; ++i) {
+    int ordinal = 0, major = 0, minor = 0, threads = 1024, shared = 49152, optin = 49152;
+    char name[256] = {};
+    std::size_t memory = 0;
+    if (d.get(&ordinal, i) != 0) continue;
+    d.name(name, sizeof(name) - 1, ordinal);
+    d.attribute(&major, kMajor, ordinal);
+    d.attribute(&minor, kMinor, ordinal);
+    d.attribute(&threads, kMaxThreads, ordinal);
+    d.attribute(&shared, kSharedPerBlock, ordinal);
+    d.attribute(&optin, kSharedOptin, ordinal);
+    d.memory(&memory, ordinal);
+    out.push_back({name, cat("sm_", major, minor), threads, shared, std::max(shared, optin), memory});
+  }
+  return out;
+}
+
+Ref<runtime::Device> open_card(int index) {
+  static std::mutex mutex;
+  static auto& open = *new std::map<int, Ref<runtime::Device>>;   // outlives every storage
+  std::string reason;
+  std::vector<Card> all = cards(&reason);
+  if (index < 0 || index >= static_cast<int>(all.size())) {
+    if (all.empty()) throw Error(ErrorKind::device, "cuda.absent", cat("device cuda:", index, " is absent: ", reason));
+    throw Error(ErrorKind::device, "cuda.absent", cat("device cuda:", index, " is absent: ", all.size(), " cards are present, cuda:0 to cuda:", all.size() - 1));
+  }
+  std::lock_guard lock(mutex);
+  Ref<runtime::Device>& device = open[index];
+  if (!device) device = make_ref<CudaDevice>(index, all[static_cast<std::size_t>(index)]);
+  return device;
+}
+
+}  // namespace weft::cuda

@@ -1,0 +1,24 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// An NVIDIA card through the driver's library, opened at run time: nothing of it is linked.
+
+#include <string>
+#include <vector>
+
+#include "weft/base/ref.h"
+#include "weft/runtime/device.h"
+
+namespace weft::cuda {
+
+struct Card {
+  std::string name, arch;             // "NVIDIA H200", "sm_90"
+  std::int64_t threads = 1024, shared_bytes = 49152, shared_optin = 49152;
+  runtime::Bytes memory = 0;
+};
+
+/// Cards present; empty with the reason when the driver or a card is absent.
+std::vector<Card> cards(std::string* reason);
+/// Throws Error(device, "cuda.absent").
+Ref<runtime::Device> open_card(int index);
+
+}  // namespace weft::cuda

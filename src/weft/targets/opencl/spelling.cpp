@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/targets/opencl/spelling.h"
+
+namespace weft::opencl {
+
+const CSpelling& spelling() {
+  static const CSpelling table = [] {
+    CSpelling s;
+    s.target = "opencl";
+    s.prelude = "#ifdef cl_khr_fp64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n";
+    s.function_prefix = "inline ";
+    s.kernel_prefix = "__kernel void ";
+    s.types = {{"bool", "int"},      {"int8", "char"},   {"int16", "short"},   {"int32", "int"},    {"int64", "long"},   {"uint8", "uchar"},
+               {"uint16", "ushort"}, {"uint32", "uint"}, {"uint64", "ulong"}, {"float32", "float"}, {"float64", "double"}};
+    s.global = "__global ";
+    s.shared = "__local ";
+    s.restrict_word = "restrict ";
+    s.pointer_offsets = true;
+    for (int d = 0; d < 3; ++d) {
+      std::string axis(1, static_cast<char>('x' + d)), n = std::to_string(d);
+      s.axes["blockIdx." + axis] = "((int)get_group_id(" + n + "))";
+      s.axes["threadIdx." + axis] = "((int)get_local_id(" + n + "))";
+    }
+    s.barrier_shared = "barrier(CLK_LOCAL_MEM_FENCE)";
+    s.barrier_global = "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)";
+    s.vectors = VectorStyle::load_store;
+    s.int64_suffix = "L";
+    s.unroll = "#pragma unroll";
+    for (const char* name : {"exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin",
+                             "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "floor", "ceil", "trunc",
+                             "pow", "atan2", "fmod", "hypot", "copysign", "nextafter", "fma"}) {
+      s.functions[name] = {name, name};
+    }
+    s.functions["round"] = {"rint", "rint"};
+    s.functions["abs"] = {"fabs", "fabs"};
+    s.half_helpers = R"(inline float weft_half_to_float(ushort h) {
+  uint x = ((uint)h & 0x7fffu) << 13, exponent = x & (0x7c00u << 13);
+  x += (127u - 15u) << 23;
+  if (exponent == (0x7c00u << 13)) x += (128u - 16u) << 23;
+  else if (exponent == 0) x = as_uint(as_float(x + (1u << 23)) - as_float(113u << 23));
+  return as_float(x | (((uint)h & 0x8000u) << 16));
+}
+inline ushort weft_float_to_half(float v) {
+  uint x = as_uint(v), sign = x & 0x80000000u;
+  ushort h;
+  x ^= sign;
+  if (x >= (127u + 16u) << 23) h = x > 0x7f800000u ? 0x7e00u : 0x7c00u;
+  else if (x < 113u << 23) h = (ushort)(as_uint(as_float(x) + as_float(((127u - 15u) + (23u - 10u) + 1u) << 23)) - (((127u - 15u) + (23u - 10u) + 1u) << 23));
+  else h = (ushort)((x + ((uint)(15 - 127) << 23) + 0xfffu + ((x >> 13) & 1u)) >> 13);
+  return (ushort)(h | (sign >> 16));
+}
+)";
+    return s;
+  }();
+  return table;
+}
+
+}  // namespace weft::opencl

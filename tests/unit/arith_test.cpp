@@ -1,0 +1,406 @@
+// SPDX-License-Identifier: Apache-2.0
+// The affine engine against brute force: every answer is checked on every point of small domains.
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <functional>
+#include <random>
+#include <set>
+
+#include "weft/arith/analyzer.h"
+#include "weft/arith/iter_map.h"
+#include "weft/arith/sum.h"
+#include "weft/base/error.h"
+#include "weft/ir/build.h"
+#include "weft/ir/compare.h"
+
+namespace weft::arith {
+namespace {
+
+using namespace ir;
+
+using Point = std::unordered_map<const VarNode*, std::int64_t>;
+
+/// An evaluator of its own: shares nothing with folding or the simplifier.
+std::int64_t value_of(const Expr& e, const Point& p) {
+  if (const auto* i = as<IntImmNode>(e)) return i->value;
+  if (const auto* v = as<VarNode>(e)) return p.at(v);
+  if (const auto* n = as<NotNode>(e)) return !value_of(n->a, p);
+  if (const auto* s = as<SelectNode>(e)) return value_of(s->condition, p) ? value_of(s->a, p) : value_of(s->b, p);
+  const auto* b = as<BinaryNode>(e);
+  if (!b) throw Error(ErrorKind::internal, "test", "unexpected expression");
+  std::int64_t x = value_of(b->a, p), y = value_of(b->b, p);
+  auto fd = [](std::int64_t n, std::int64_t d) { std::int64_t q = n / d; return n % d && (n % d < 0) != (d < 0) ? q - 1 : q; };
+  switch (e->kind) {
+    case ExprKind::add: return x + y;
+    case ExprKind::sub: return x - y;
+    case ExprKind::mul: return x * y;
+    case ExprKind::div: return x / y;
+    case ExprKind::mod: return x % y;
+    case ExprKind::floordiv: return fd(x, y);
+    case ExprKind::floormod: return x - fd(x, y) * y;
+    case ExprKind::min: return std::min(x, y);
+    case ExprKind::max: return std::max(x, y);
+    case ExprKind::eq: return x == y;
+    case ExprKind::ne: return x != y;
+    case ExprKind::lt: return x < y;
+    case ExprKind::le: return x <= y;
+    case ExprKind::gt: return x > y;
+    case ExprKind::ge: return x >= y;
+    case ExprKind::and_: return x && y;
+    case ExprKind::or_: return x || y;
+    default: throw Error(ErrorKind::internal, "test", "unexpected kind");
+  }
+}
+
+struct Domain {
+  std::vector<Var> vars;
+  std::vector<std::int64_t> lows, extents;
+  template <typename F>
+  void each(const F& f) const {
+    Point p;
+    std::function<void(std::size_t)> go = [&](std::size_t i) {
+      if (i == vars.size()) return f(p);
+      for (std::int64_t v = lows[i]; v < lows[i] + extents[i]; ++v) {
+        p[vars[i].get()] = v;
+        go(i + 1);
+      }
+    };
+    go(0);
+  }
+};
+
+class Random {
+ public:
+  explicit Random(unsigned seed) : rng_(seed) {}
+  std::int64_t number(std::int64_t low, std::int64_t high) { return low + static_cast<std::int64_t>(rng_() % static_cast<std::uint64_t>(high - low + 1)); }
+  Domain domain() {
+    Domain d;
+    for (const char* name : {"i", "j", "k"}) {
+      d.vars.push_back(make_var(name));
+      d.lows.push_back(number(0, 3) == 0 ? number(-3, 3) : 0);
+      d.extents.push_back(number(1, 9));
+    }
+    return d;
+  }
+  Expr index(const Domain& d, int depth) {
+    std::int64_t kind = depth <= 0 ? number(0, 2) : number(0, 11);
+    auto sub = [&] { return index(d, depth - 1); };
+    switch (kind) {
+      case 0: return make_int(number(-5, 20));
+      case 1: case 2: return d.vars[static_cast<std::size_t>(number(0, 2))];
+      case 3: case 4: return sub() + sub();
+      case 5: return sub() - sub();
+      case 6: return sub() * number(-3, 9);
+      case 7: case 8: return floordiv(sub(), make_int(number(1, 12)));
+      case 9: case 10: return floormod(sub(), make_int(number(1, 12)));
+      default: return number(0, 1) ? min(sub(), sub()) : max(sub(), sub());
+    }
+  }
+  Expr condition(const Domain& d, int depth) {
+    std::int64_t kind = depth <= 0 ? number(0, 5) : number(0, 8);
+    Expr a = index(d, 2), b = index(d, 1);
+    switch (kind) {
+      case 0: return lt(a, b);
+      case 1: return le(a, b);
+      case 2: return gt(a, b);
+      case 3: return ge(a, b);
+      case 4: return eq(a, b);
+      case 5: return ne(a, b);
+      case 6: return logical_and(condition(d, depth - 1), condition(d, depth - 1));
+      case 7: return logical_or(condition(d, depth - 1), condition(d, depth - 1));
+      default: return logical_not(condition(d, depth - 1));
+    }
+  }
+
+ private:
+  std::mt19937_64 rng_;
+};
+
+void bind(Analyzer& a, const Domain& d) {
+  for (std::size_t i = 0; i < d.vars.size(); ++i) a.bind(d.vars[i], Range{make_int(d.lows[i]), make_int(d.extents[i])});
+}
+
+TEST(Analyzer, answers_hold_on_every_point_of_random_domains) {
+  int decided = 0, shorter = 0;
+  for (unsigned seed = 0; seed < 1500; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed);
+    Domain d = random.domain();
+    Analyzer analyzer;
+    bind(analyzer, d);
+    Expr e = random.index(d, 4), c = random.condition(d, 2), assumed = random.condition(d, 1);
+    Expr simple = analyzer.simplify(e), simple_c = analyzer.simplify(c);
+    Bounds bounds = analyzer.bounds(e);
+    Modular modular = analyzer.modular(e);
+    bool proved = analyzer.prove(c);
+    Expr under, under_c;
+    Bounds under_bounds;
+    {
+      Analyzer::Constraint scope(analyzer, assumed);
+      under = analyzer.simplify(e);
+      under_c = analyzer.simplify(c);
+      under_bounds = analyzer.bounds(e);
+    }
+    EXPECT_TRUE(same_expr(analyzer.simplify(e), simple));   // the constraint is gone
+    decided += simple_c->kind == ExprKind::int_imm;
+    shorter += !same_expr(simple, e);
+    bool good = true;
+    d.each([&](const Point& p) {
+      if (!good) return;
+      std::int64_t v = value_of(e, p);
+      good = value_of(simple, p) == v && v >= bounds.min && v <= bounds.max && value_of(simple_c, p) == value_of(c, p) &&
+             (!proved || value_of(c, p)) &&
+             (modular.coeff == 0 ? v == modular.base : floor_mod(v - modular.base, modular.coeff) == 0);
+      if (good && value_of(assumed, p)) {
+        good = value_of(under, p) == v && value_of(under_c, p) == value_of(c, p) && v >= under_bounds.min && v <= under_bounds.max;
+      }
+    });
+    ASSERT_TRUE(good) << "seed " << seed;
+  }
+  EXPECT_GT(decided, 200);
+  EXPECT_GT(shorter, 500);
+}
+
+TEST(Analyzer, split_and_fuse_indices_come_back_to_the_loop) {
+  Analyzer a;
+  Var i0 = make_var("i0"), i1 = make_var("i1"), i2 = make_var("i2"), f = make_var("f");
+  a.bind(i0, Range{make_int(0), make_int(16)});
+  a.bind(i1, Range{make_int(0), make_int(8)});
+  a.bind(i2, Range{make_int(0), make_int(4)});
+  a.bind(f, Range{make_int(0), make_int(512)});
+  Expr i = i0 * 32 + i1 * 4 + i2;
+  auto is = [&](const Expr& e, const Expr& want) { return same_expr(a.simplify(e), want); };
+  EXPECT_TRUE(is(floordiv(i, make_int(32)), i0));
+  EXPECT_TRUE(is(floormod(i, make_int(4)), i2));
+  EXPECT_TRUE(is(floormod(floordiv(i, make_int(4)), make_int(8)), i1));
+  EXPECT_TRUE(is(floordiv(i, make_int(64)), floordiv(i0, make_int(2))));
+  EXPECT_TRUE(is(floordiv(f, make_int(8)) * 8 + floormod(f, make_int(8)), f));
+  EXPECT_TRUE(is(floordiv(f, make_int(32)) * 32 + floormod(floordiv(f, make_int(4)), make_int(8)) * 4 + floormod(f, make_int(4)), f));
+  EXPECT_TRUE(is(lt(i, make_int(512)), make_bool(true)));
+  EXPECT_TRUE(is(lt(i, make_int(256)), lt(i0, make_int(8))));
+  EXPECT_TRUE(is(i - i0 * 32 - i2, i1 * 4));
+}
+
+TEST(Analyzer, symbolic_extents) {
+  Analyzer a;
+  Var n = make_var("n"), m = make_var("m"), i = make_var("i"), j = make_var("j");
+  a.bind(n, Range{make_int(1), make_int(1 << 20)});
+  a.bind(m, Range{make_int(1), make_int(1 << 20)});
+  a.bind(i, Range{make_int(0), n});
+  a.bind(j, Range{make_int(0), m});
+  EXPECT_TRUE(a.prove(lt(i, n)));
+  EXPECT_TRUE(a.prove(le(i + 1, n)));
+  EXPECT_FALSE(a.prove(lt(i + 1, n)));
+  EXPECT_TRUE(a.prove(ge(n - i, make_int(1))));
+  EXPECT_TRUE(same_expr(a.simplify(floordiv(i * Expr(m) + Expr(j), m)), i));
+  EXPECT_TRUE(same_expr(a.simplify(floormod(i * Expr(m) + Expr(j), m)), j));
+  Var o = make_var("o"), q = make_var("q");
+  a.bind(o, Range{make_int(0), floordiv(Expr(n) + 7, make_int(8))});
+  a.bind(q, Range{make_int(0), make_int(8)});
+  Analyzer::Constraint scope(a, lt(o * 8 + Expr(q), n));
+  EXPECT_TRUE(a.prove(lt(o * 8 + Expr(q), n)));
+  EXPECT_TRUE(a.prove(le(o * 8 + Expr(q) + 1, n)));
+}
+
+TEST(Region, relaxation_covers_exactly) {
+  for (unsigned seed = 0; seed < 600; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed + 5000);
+    Domain d = random.domain();
+    Analyzer analyzer;
+    bind(analyzer, d);
+    Expr e = random.index(d, 3);
+    DomainMap inner{{d.vars[1].get(), {make_int(d.lows[1]), make_int(d.extents[1])}}, {d.vars[2].get(), {make_int(d.lows[2]), make_int(d.extents[2])}}};
+    SymbolicInterval range = symbolic_interval(e, inner, analyzer);
+    bool good = true;
+    d.each([&](const Point& p) {
+      std::int64_t v = value_of(e, p);
+      if (range.min && v < value_of(range.min, p)) good = false;
+      if (range.max && v > value_of(range.max, p)) good = false;
+    });
+    ASSERT_TRUE(good) << "seed " << seed;
+  }
+  // The window sum: 128 threads read i0*128 + i1 + {0, 1, 2}.
+  Analyzer a;
+  Var i0 = make_var("i0"), i1 = make_var("i1"), w = make_var("w");
+  a.bind(i0, Range{make_int(0), make_int(8)});
+  a.bind(i1, Range{make_int(0), make_int(128)});
+  a.bind(w, Range{make_int(0), make_int(3)});
+  DomainMap inner{{i1.get(), {make_int(0), make_int(128)}}, {w.get(), {make_int(0), make_int(3)}}};
+  auto box = relax_region({{i0 * 128 + Expr(i1) + Expr(w), make_int(1)}}, inner, a);
+  EXPECT_TRUE(same_expr(box[0].min, i0 * 128));
+  EXPECT_TRUE(is_const_int_value(box[0].extent, 130));
+}
+
+TEST(Linear, coefficients) {
+  Var i = make_var("i"), j = make_var("j"), n = make_var("n");
+  auto linear = detect_linear(i * 3 + (Expr(j) - i) * 2 + Expr(n) * 5 + 7, {i, j});
+  ASSERT_TRUE(linear);
+  EXPECT_EQ(linear->coeffs, (std::vector<std::int64_t>{1, 2}));
+  EXPECT_TRUE(same_expr(linear->base, Expr(n) * 5 + 7));
+  EXPECT_FALSE(detect_linear(floordiv(i, make_int(2)), {i}));
+  EXPECT_FALSE(detect_linear(i * Expr(j), {i, j}));
+}
+
+}  // namespace
+}  // namespace weft::arith
+
+namespace weft::arith {
+namespace {
+
+struct Loops {
+  std::vector<IterVar> list;
+  Var add(const char* name, std::int64_t extent) {
+    Var v = make_var(name);
+    list.push_back({v, Range{make_int(0), make_int(extent)}, IterKind::spatial});
+    return v;
+  }
+  Domain domain() const {
+    Domain d;
+    for (const IterVar& l : list) {
+      std::int64_t n = 0;
+      is_const_int(l.dom.extent, &n);
+      d.vars.push_back(l.var), d.lows.push_back(0), d.extents.push_back(n);
+    }
+    return d;
+  }
+};
+
+TEST(IterMap, accepts_and_refuses_the_classic_cases) {
+  Analyzer a;
+  auto level = MapLevel::surjective;
+  Expr yes = make_bool(true);
+  {
+    Loops l;
+    Var i = l.add("i", 4), j = l.add("j", 16);
+    EXPECT_TRUE(detect_iter_map({i * 16 + Expr(j)}, l.list, yes, MapLevel::bijective, a).ok());
+    EXPECT_TRUE(detect_iter_map({i, j}, l.list, yes, MapLevel::bijective, a).ok());
+    EXPECT_FALSE(detect_iter_map({i + Expr(j)}, l.list, yes, level, a).ok());        // overlap
+    EXPECT_FALSE(detect_iter_map({i, i}, l.list, yes, level, a).ok());               // the same digit twice
+    EXPECT_FALSE(detect_iter_map({i * 2}, l.list, yes, level, a).ok());              // gaps
+    EXPECT_FALSE(detect_iter_map({i * Expr(i)}, l.list, yes, level, a).ok());
+    EXPECT_FALSE(detect_iter_map({i}, l.list, yes, MapLevel::bijective, a).ok());    // j is not used
+    EXPECT_TRUE(detect_iter_map({i}, l.list, yes, level, a).ok());
+    EXPECT_TRUE(detect_iter_map({floordiv(j, make_int(4)), floormod(j, make_int(4)), i}, l.list, yes, MapLevel::bijective, a).ok());
+  }
+  {
+    Loops l;
+    Var f = l.add("f", 512);
+    EXPECT_TRUE(detect_iter_map({floordiv(f, make_int(128)), floordiv(floormod(f, make_int(128)), make_int(4)), floormod(f, make_int(4))}, l.list, yes, MapLevel::bijective, a).ok());
+    EXPECT_FALSE(detect_iter_map({floordiv(f, make_int(128)), floormod(f, make_int(256))}, l.list, yes, level, a).ok());
+  }
+  {
+    Loops l;   // a split that does not divide: 10 = 2 * 8 under i*8 + j < 10
+    Var i = l.add("i", 2), j = l.add("j", 8);
+    Expr v = i * 8 + Expr(j);
+    auto map = detect_iter_map({v}, l.list, lt(v, make_int(10)), level, a);
+    ASSERT_TRUE(map.ok()) << map.error;
+    EXPECT_TRUE(is_const_int_value(map.indices[0].splits[0].extent, 10));
+  }
+}
+
+TEST(IterMap, inverse_gives_back_every_loop) {
+  for (unsigned seed = 0; seed < 400; ++seed) {
+    SCOPED_TRACE(seed);
+    Random random(seed + 77);
+    Loops l;
+    // Random digits in a random order, fused and cut again.
+    std::vector<Var> vars;
+    for (int i = 0; i < 3; ++i) vars.push_back(l.add(std::array<const char*, 3>{"a", "b", "c"}[static_cast<std::size_t>(i)], random.number(1, 6)));
+    std::int64_t ea = 1, eb = 1, ec = 1;
+    is_const_int(l.list[0].dom.extent, &ea), is_const_int(l.list[1].dom.extent, &eb), is_const_int(l.list[2].dom.extent, &ec);
+    Expr fused = (vars[0] * eb + Expr(vars[1])) * ec + Expr(vars[2]);
+    std::vector<Expr> indices;
+    switch (random.number(0, 3)) {
+      case 0: indices = {fused}; break;
+      case 1: indices = {vars[2], vars[0] * eb + Expr(vars[1])}; break;
+      case 2: indices = {floordiv(fused, make_int(ec)), floormod(fused, make_int(ec))}; break;
+      default: {
+        std::int64_t total = ea * eb * ec, cut = 1;
+        for (std::int64_t k = 2; k <= total; ++k) {
+          if (total % k == 0 && random.number(0, 2) == 0) cut = k;
+        }
+        indices = {floordiv(fused, make_int(cut)), floormod(fused, make_int(cut))};
+      }
+    }
+    Analyzer a;
+    auto map = detect_iter_map(indices, l.list, make_bool(true), MapLevel::bijective, a);
+    ASSERT_TRUE(map.ok()) << map.error;
+    std::vector<Expr> outputs;
+    std::vector<Var> out_vars;
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      out_vars.push_back(make_var("o"));
+      outputs.push_back(out_vars.back());
+    }
+    auto inverse = inverse_iter_map(map.indices, outputs);
+    l.domain().each([&](const Point& p) {
+      Point q = p;
+      for (std::size_t i = 0; i < indices.size(); ++i) {
+        q[out_vars[i].get()] = value_of(indices[i], p);
+        EXPECT_EQ(value_of(to_expr(map.indices[i]), p), value_of(indices[i], p));
+      }
+      for (const auto& [v, e] : inverse) EXPECT_EQ(value_of(e, q), p.at(v.get()));
+    });
+    if (HasFailure()) return;
+  }
+}
+
+TEST(IterMap, claims_hold_by_counting) {
+  int accepted = 0, refused = 0;
+  for (unsigned seed = 0; seed < 3000; ++seed) {
+    Random random(seed + 900000);
+    Loops l;
+    l.add("i", random.number(1, 6)), l.add("j", random.number(1, 6)), l.add("k", random.number(1, 4));
+    Domain d = l.domain();
+    std::vector<Expr> indices;
+    for (std::int64_t n = random.number(1, 2); n--;) indices.push_back(random.index(d, 2));
+    Analyzer a;
+    auto map = detect_iter_map(indices, l.list, make_bool(true), MapLevel::bijective, a);
+    if (!map.ok()) {
+      ++refused;
+      continue;
+    }
+    ++accepted;
+    std::set<std::vector<std::int64_t>> images;
+    std::size_t points = 0;
+    d.each([&](const Point& p) {
+      std::vector<std::int64_t> image;
+      for (const Expr& e : indices) image.push_back(value_of(e, p));
+      images.insert(image);
+      ++points;
+    });
+    ASSERT_EQ(images.size(), points) << "seed " << seed;   // injective
+    std::size_t box = 1;
+    for (std::size_t i = 0; i < indices.size(); ++i) {
+      std::set<std::int64_t> values;
+      for (const auto& image : images) values.insert(image[i]);
+      ASSERT_EQ(static_cast<std::int64_t>(values.size()), *values.rbegin() - *values.begin() + 1) << "seed " << seed;
+      box *= values.size();
+    }
+    ASSERT_EQ(box, points) << "seed " << seed;             // onto a box
+  }
+  EXPECT_GT(accepted, 50);
+  EXPECT_GT(refused, 500);
+}
+
+TEST(IterMap, subspace_division_recombines) {
+  Analyzer a;
+  Loops l;
+  Var i0 = l.add("i0", 4), i1 = l.add("i1", 16), j0 = l.add("j0", 2), j1 = l.add("j1", 8);
+  std::vector<Expr> bindings{i0 * 16 + Expr(i1), j0 * 8 + Expr(j1)};
+  auto parts = subspace_divide(bindings, l.list, {i1, j1}, make_bool(true), a);
+  ASSERT_TRUE(parts);
+  l.domain().each([&](const Point& p) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      const SubspacePart& s = (*parts)[i];
+      EXPECT_EQ(value_of(s.outer, p) * value_of(s.inner_extent, p) + value_of(s.inner, p), value_of(bindings[i], p));
+    }
+  });
+  EXPECT_TRUE(is_const_int_value((*parts)[0].inner_extent, 16));
+  EXPECT_FALSE(subspace_divide(bindings, l.list, {i0}, make_bool(true), a));   // the inner part must be the low digits
+}
+
+}  // namespace
+}  // namespace weft::arith
