@@ -30,8 +30,8 @@ std::uint64_t Memory::allocate(std::uint64_t bytes, std::uint64_t align) {
     return start <= limit && want <= limit - start;
   };
   for (const auto& [address, size] : blocks_) {
-    if (fits(address)) break;
-    cursor = address + size;
+    if (fits(address - std::min(guard_, address - base_))) break;
+    cursor = address + size + guard_;
   }
   if (!fits(base_ + size_) || !(aligned(cursor) + want <= base_ + size_)) {
     throw Error(ErrorKind::memory, "sim.memory.exhausted",
@@ -59,6 +59,16 @@ bool Memory::allocated(std::uint64_t address, std::uint64_t bytes) const {
   if (next == blocks_.begin()) return false;
   auto [start, size] = *std::prev(next);
   return address - start <= size && bytes <= size - (address - start);
+}
+
+bool Memory::block_of(std::uint64_t address, std::uint64_t* begin, std::uint64_t* end) const {
+  auto next = blocks_.upper_bound(address);
+  if (next == blocks_.begin()) return false;
+  auto [start, size] = *std::prev(next);
+  if (address - start >= size) return false;
+  *begin = start;
+  *end = start + size;
+  return true;
 }
 
 std::string Memory::describe(std::uint64_t address, std::uint64_t bytes) const {
