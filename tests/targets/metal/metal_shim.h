@@ -11,7 +11,7 @@ using uchar = unsigned char;
 using ushort = unsigned short;
 using uint = unsigned int;
 using ulong = unsigned long;
-using half = _Float16;
+using half = __fp16;
 struct uint3 { uint x, y, z; };
 template <typename T> struct vec2 { T x, y; vec2(T a, T b) : x(a), y(b) {} };
 template <typename T> struct vec4 { T x, y, z, w; vec4(T a, T b, T c, T d) : x(a), y(b), z(c), w(d) {} };

@@ -3,6 +3,7 @@
 
 #include "../run_program.h"
 #include "weft/base/error.h"
+#include "weft/ir/build.h"
 
 namespace weft {
 namespace {
