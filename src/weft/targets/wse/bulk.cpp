@@ -309,7 +309,8 @@ Cycle Fabric::cursor_time(Pe& pe, Cursor& c, bool output, Cycle now) {
         }
         return t;
       }
-      return q.count < q.depth ? 0 : -1;
+      int depth = (c.flags & Dsd::kAdvanceSwitch) ? std::min<int>(q.depth, 7) : q.depth;   // the advance needs a place, too
+      return q.count < depth ? 0 : -1;
     }
     case Cursor::fifo: {
       FifoState& f = pe.core->fifos[c.queue];
