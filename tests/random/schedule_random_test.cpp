@@ -199,7 +199,7 @@ class Driver {
 };
 
 TEST(schedule_random, random_schedules_keep_results) {
-  constexpr std::uint32_t kFirst = 1, kCount = 6000;
+  constexpr std::uint32_t kFirst = 1, kCount = 4000;
   std::map<std::string, int> accepted, refused;
   int turned = 0;
   for (std::uint32_t seed = kFirst; seed < kFirst + kCount && !HasFailure(); ++seed) {
