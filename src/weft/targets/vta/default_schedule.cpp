@@ -112,7 +112,9 @@ PrimFunc default_schedule(const PrimFunc& f, const Config& c) {
   std::string why;
   if (is_scheduled(f) || !recognise(f, c, m, why)) return f;
   MatmulTiles t = default_tiles(c, m.shape);
-  schedule::Schedule sch(f);
+  auto rules = std::make_shared<schedule::ScheduleRules>(*schedule::ScheduleRules::generic());
+  for (const char* scope : {"vta.inp", "vta.wgt", "vta.acc"}) rules->scopes.push_back({scope, {}});
+  schedule::Schedule sch(f, rules);
   BlockRef sum = sch.get_block(m.sum->name);
   sch.set_scope(sum, 0, "vta.acc");
   for (std::size_t i = 0; i + 1 < m.after.size(); ++i) sch.set_scope(sch.get_block(m.after[i]->name), 0, "vta.acc");
