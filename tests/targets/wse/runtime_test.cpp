@@ -152,7 +152,7 @@ TEST_P(Archs, StreamsRunBesideEachOther) {
     std::iota(in.begin(), in.end(), 1);
     // The answer is asked for first: nothing may run to its end before the other begins.
     TaskHandle back = h.rt.memcpy_d2h(out.data(), 300, 5, {0, 0, 3, 2, 50}, true, k32, kRow, true);
-    EXPECT_FALSE(h.rt.is_task_done(back) && out[0] == 0);
+    EXPECT_FALSE(h.rt.is_task_done(back));   // nothing has been sent yet
     h.rt.memcpy_h2d(4, in.data(), 300, {0, 0, 3, 2, 50}, true, k32, kRow, true);
     h.rt.task_wait(back);
     EXPECT_TRUE(h.rt.is_task_done(back));
@@ -203,6 +203,13 @@ TEST(Runtime, RefusesWrongKinds) {
   o.cmaddr = "10.1.2.3:9000";
   EXPECT_EQ(code_of([&] { SdkRuntime rt("nowhere", o); }, &text), "wse.runtime.hardware");
   EXPECT_NE(text.find("10.1.2.3:9000"), std::string::npos);
+}
+
+TEST(Runtime, AskingForEverEnds) {
+  Host h;
+  std::vector<std::uint32_t> out(6);
+  TaskHandle back = h.rt.memcpy_d2h(out.data(), 6, 5, {0, 0, 3, 2, 1}, true, k32, kRow, true);
+  EXPECT_EQ(code_of([&] { while (!h.rt.is_task_done(back)) {} }), "wse.command.stalled");
 }
 
 TEST(Runtime, SilentProgramsAreNamedByTheNextCommand) {

@@ -13,6 +13,7 @@ namespace weft::wse {
 namespace {
 constexpr Cycle kSettle = 20000;   // cycles a copy to the host lets running work settle
 constexpr Cycle kPoll = 10000;     // cycles that one is_task_done may run
+constexpr int kQuietPolls = 1000;  // questions in a row that a stuck program may be asked
 }  // namespace
 
 struct SdkRuntime::Task {
@@ -259,6 +260,7 @@ TaskHandle SdkRuntime::receive(std::string_view name, std::uint32_t* data, std::
 
 TaskHandle SdkRuntime::add(std::unique_ptr<Task> task, bool nonblock) {
   task->handle = ++last_;
+  quiet_polls_ = 0;
   const Task* raw = task.get();
   TaskHandle handle = task->handle;
   queue_.push_back(std::move(task));
@@ -473,7 +475,8 @@ bool SdkRuntime::is_task_done(TaskHandle task) {
   Stop s = fabric_->run(fabric_->now() + kPoll);
   bool changed = pump();
   if (!open()) return true;
-  if (s == Stop::quiet && !changed) task_wait(task);   // nothing will change: say so
+  // Nothing moves: the host may still issue what is missing, but one that only asks will ask for ever.
+  if (s == Stop::quiet && !changed && ++quiet_polls_ > kQuietPolls) task_wait(task);
   return !open();
 }
 

@@ -92,6 +92,7 @@ class SdkRuntime {
   std::deque<std::unique_ptr<Task>> queue_;              // issued, not started
   std::vector<std::unique_ptr<Task>> active_;            // started, not finished
   TaskHandle last_ = 0;
+  int quiet_polls_ = 0;
   bool loaded_ = false, running_ = false, stopped_ = false;
   std::string log_;
 };
