@@ -86,7 +86,8 @@ _modules = {}
 def _device(name, weft_name):
     if name not in _modules:
         try:
-            _modules[name] = (backend_module(name, weft.device(weft_name)), None)
+            device = weft.device(weft_name)
+            _modules[name] = (backend_module(name, device), None) if device.available else (None, device.reason)
         except weft.Error as error:
             _modules[name] = (None, error.message or str(error))
     return BackendDevice(name, *_modules[name])
