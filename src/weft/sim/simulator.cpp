@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/sim/simulator.h"
 
+#include <algorithm>
 #include <chrono>
 
 namespace weft::sim {
@@ -34,6 +35,9 @@ SimDevice::SimDevice(std::unique_ptr<Simulator> simulator, runtime::DeviceInfo i
 }
 
 Ref<runtime::Storage> SimDevice::allocate(runtime::Bytes bytes, runtime::Bytes align, std::string_view space) {
+  if (auto least = info_.limits.find("allocation_align"); least != info_.limits.end()) {
+    align = std::max(align, static_cast<runtime::Bytes>(least->second));
+  }
   std::uint64_t address = simulator_->memory().allocate(bytes, align);
   return make_ref<runtime::Storage>(Ref<runtime::Device>(this), address, bytes, space);
 }

@@ -167,7 +167,8 @@ Ref<runtime::Device> open_simulator(const Config& config, SimOptions options, st
   info.dl_type = 12;   // kDLExtDev
   info.limits = {{"batch", config.batch()}, {"block_in", config.block_in()}, {"block_out", config.block_out()},
                  {"uop_depth", config.depth(MemType::uop)}, {"inp_depth", config.depth(MemType::inp)},
-                 {"wgt_depth", config.depth(MemType::wgt)}, {"acc_depth", config.depth(MemType::acc)}};
+                 {"wgt_depth", config.depth(MemType::wgt)}, {"acc_depth", config.depth(MemType::acc)},
+                 {"allocation_align", 4096}};   // pages: DRAM addresses count whole elements of any memory
   return make_ref<sim::SimDevice>(std::make_unique<VtaSimulator>(config, std::move(options)), std::move(info), "vta");
 }
 
