@@ -176,5 +176,62 @@ TEST(QpuKernels, wrong_sizes_are_refused) {
   EXPECT_EQ(code([&] { add(x, y, out, 9); }), "accepted");
 }
 
+TEST(QpuKernels, fft) {
+  for (int n : {16, 32, 256, 1024}) {
+    auto size = static_cast<std::size_t>(n);
+    Floats re = random_floats(size, 13), im = random_floats(size, 14), sr(size), si(size), c(size / 2), s(size / 2);
+    std::vector<double> xr(re.data(), re.data() + n), xi(im.data(), im.data() + n);
+    const double tau = 2 * std::acos(-1.0);
+    for (std::size_t k = 0; k < size / 2; ++k) c[k] = static_cast<float>(std::cos(tau * static_cast<double>(k) / n)), s[k] = static_cast<float>(-std::sin(tau * static_cast<double>(k) / n));
+    fft(re, im, sr, si, c, s, n, 5);
+    for (int k = 0; k < n; ++k) {
+      double wr = 0, wi = 0;
+      for (int t = 0; t < n; ++t) {
+        double angle = -tau * k * t / n, cr = std::cos(angle), ci = std::sin(angle);
+        wr += xr[static_cast<std::size_t>(t)] * cr - xi[static_cast<std::size_t>(t)] * ci;
+        wi += xr[static_cast<std::size_t>(t)] * ci + xi[static_cast<std::size_t>(t)] * cr;
+      }
+      ASSERT_NEAR(re[static_cast<std::size_t>(k)], wr, 2e-5 * std::sqrt(n) * 4) << n << " " << k;
+      ASSERT_NEAR(im[static_cast<std::size_t>(k)], wi, 2e-5 * std::sqrt(n) * 4) << n << " " << k;
+    }
+    expect_clean();
+  }
+}
+
+TEST(QpuKernels, sha256_of_known_messages) {
+  // "abc" and the empty message, padded; digests of FIPS 180-4.
+  for (int messages : {1, 2, 17, 40}) {
+    auto count = static_cast<std::size_t>(messages);
+    Words blocks(count * 16), digests(count * 8 + 16);
+    for (std::size_t i = 0; i < digests.size(); ++i) digests[i] = 0xdeadbeef;
+    for (std::size_t m = 0; m < count; ++m) {
+      blocks[m * 16] = m % 2 ? 0x80000000u : 0x61626380u;
+      blocks[m * 16 + 15] = m % 2 ? 0 : 24;
+    }
+    sha256(blocks, digests, messages, 3);
+    const unsigned abc[8] = {0xba7816bf, 0x8f01cfea, 0x414140de, 0x5dae2223, 0xb00361a3, 0x96177a9c, 0xb410ff61, 0xf20015ad};
+    const unsigned empty[8] = {0xe3b0c442, 0x98fc1c14, 0x9afbf4c8, 0x996fb924, 0x27ae41e4, 0x649b934c, 0xa495991b, 0x7852b855};
+    for (std::size_t m = 0; m < count; ++m) for (std::size_t i = 0; i < 8; ++i) ASSERT_EQ(digests[m * 8 + i], (m % 2 ? empty : abc)[i]) << m << " " << i;
+    for (std::size_t i = count * 8; i < digests.size(); ++i) ASSERT_EQ(digests[i], 0xdeadbeef);
+    expect_clean();
+  }
+}
+
+TEST(QpuKernels, sort) {
+  std::mt19937 rng(15);
+  for (int n : {0, 1, 15, 17, 100, 512}) {
+    auto count = static_cast<std::size_t>(n);
+    std::size_t size = 16;
+    while (size < count) size *= 2;
+    Ints x(count), a(size), b(size);
+    for (std::size_t i = 0; i < count; ++i) x[i] = static_cast<int>(rng());
+    std::vector<int> want(x.data(), x.data() + n);
+    std::sort(want.begin(), want.end());
+    sort(x, a, b, n, 7);
+    for (std::size_t i = 0; i < count; ++i) ASSERT_EQ(x[i], want[i]) << n;
+    expect_clean();
+  }
+}
+
 }  // namespace
 }  // namespace weft::qpu::kernels

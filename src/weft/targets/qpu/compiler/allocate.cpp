@@ -96,7 +96,7 @@ std::vector<std::uint32_t> colour(const Function& f, const Facts& x, std::vector
       if (h >= 32 && h < 64) cost_b += p.weight;
     }
     std::int16_t best = -1;
-    {
+    if (f.needs_acc[v] || x.length[v] <= 16) {
       // In turn as well: the next value of a kind should not have to wait for this one's register.
       for (unsigned k = 0; k < 3 && best < 0; ++k) {
         auto r = static_cast<std::int16_t>(64 + (v + k) % 3);

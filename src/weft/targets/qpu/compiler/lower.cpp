@@ -53,7 +53,7 @@ class Lowerer {
       if (uses_store_) {
         vpm_write_setup_ = plus(0x00001a00, 0, 0);
         store_setup_ = plus(write_strided_ ? 0x88010000 : 0x80904000, 7, 0);
-        if (uses_count_) count_setup_ = plus(0x80804000, 7, 0);
+        if (uses_count_) count_setup_ = plus(write_strided_ ? 0x80010000 : 0x80804000, 7, 0);   // plus depth or units
         emit_ldi(Dst::write(kWVpmSetup, 1), 0xc0000000);
       }
       if (uses_load_) {
@@ -588,7 +588,6 @@ class Lowerer {
   void store(const Stmt& s) {
     if (!s.count) return store_now(s, store_setup_);
     // Nothing for n <= 0; at most 16.
-    if (write_strided_) throw Error(ErrorKind::value, "qpu.language.stride", cat("line ", s.place.line, ": a store of n elements cannot be strided"));
     std::uint32_t n = temp();
     add_to(kMin, Dst::of(n), lower(s.count), [&] { return big(16); }());
     move(Dst::write(kWR5, 1), Src::of(n));   // lane 0 decides
@@ -599,7 +598,7 @@ class Lowerer {
     std::size_t from = f_.blocks.size() - 1;
     f_.blocks[from].cond = kAllCc;
     start_block();
-    Src setup = add(kAdd, count_setup_, add(kShl, Src::of(m), shift(16)));
+    Src setup = add(kAdd, count_setup_, add(kShl, Src::of(m), shift(write_strided_ ? 23 : 16)));
     store_now(s, setup);
     start_block();
     f_.blocks[from].jump = static_cast<std::int32_t>(f_.blocks.size() - 1);

@@ -30,4 +30,12 @@ std::int64_t softmax(const Floats& x, const Floats& out, int rows, int cols, int
 std::int64_t conv3x3_relu(const Floats& x, const Floats& weights, const Floats& out, int height, int width, int qpus = 12);
 /// Iterations until |z| > 2, at most `most`, over [x0, x0 + dx * width) x [y0, y0 + dy * height).
 std::int64_t mandelbrot(const Ints& out, int width, int height, float x0, float y0, float dx, float dy, int most, int qpus = 12);
+/// Discrete Fourier transform in place, n a power of two, at least 16; one launch per stage. Scratch arrays as
+/// long as the data; cosine and sine hold cos and -sin of 2 pi k / n for k < n / 2.
+std::int64_t fft(const Floats& re, const Floats& im, const Floats& scratch_re, const Floats& scratch_im, const Floats& cosine, const Floats& sine, int n, int qpus = 12);
+/// SHA-256 of messages of one block each, padded by the caller: 16 big-endian words in, 8 words out.
+std::int64_t sha256(const Words& blocks, const Words& digests, int messages, int qpus = 12);
+/// Ascending, in place, any length; scratch: two arrays of the next power of two, at least 16.
+std::int64_t sort(const Ints& x, const Ints& scratch_a, const Ints& scratch_b, int n, int qpus = 12);
+
 }  // namespace weft::qpu::kernels
