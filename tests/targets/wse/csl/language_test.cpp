@@ -77,6 +77,17 @@ const Case kCases[] = {
     {"64-bit integers", "export var out = @zeros([4]u32);\nvar a: u64 = 0x1_0000_0001; var s: i64 = -5;",
      "const p = a * a; out[0] = @as(u32, p); out[1] = @as(u32, p >> 32); out[2] = @as(u32, @bitcast(u64, s) >> 60); out[3] = @as(u32, @bitcast(u64, s / 2));",
      {1, 2, 15, 0xfffffffe}},
+    {"arrays of structs and arrays in structs", "export var out = @zeros([6]u32);\nconst point = struct { x: u16, v: [3]u32, d: mem1d_dsd };\nvar data = [4]u32 { 1, 2, 3, 4 };\n"
+     "const d4 = @get_dsd(mem1d_dsd, .{ .base_address = &data, .extent = 4 });\nvar ps = [3]u16 { 0, 1, 2 };\nvar one = point { .x = 5, .v = [3]u32 { 7, 8, 9 }, .d = d4 };\n"
+     "var table = [2]mem1d_dsd { d4, d4 }; const fixed = [2]mem1d_dsd { d4, d4 };\n",
+     "var i: u16 = 1; one.v[i] += 10; out[0] = one.v[1]; one.x += 1; out[1] = @as(u32, one.x); var p = &one; p.v[i + 1] = 3; out[2] = one.v[2]; const q: *point = &one; q.*.x = 40; out[3] = @as(u32, one.x);"
+     "table[i] = @increment_dsd_offset(table[i], 2, u32); @mov32(&out[4], @set_dsd_length(table[i], 1)); var copy = one; copy.v[0] = 100; one.d = @set_dsd_length(fixed[i], 1); @mov32(&out[5], one.d); out[0] += one.v[0];",
+     {25, 6, 3, 40, 3, 1}},
+    {"tables of functions and nested calls", "export var out = @zeros([5]u32);\nfn a(x: u32, y: u32) u32 { return x * 10 + y; }\nfn b(x: u32, y: u32) u32 { return x + y * 10; }\n"
+     "const fns = [2]*const fn(u32, u32)u32 { &a, &b }; var k: u16 = 1;\nfn swap(x: *u32, y: *u32) void { const t = x.*; x.* = y.*; y.* = t; }\nfn fill(p: [*]u32, n: u16) [*]u32 { for (@range(u16, n)) |i| { p[i] = @as(u32, i) + 1; } return p; }",
+     "out[0] = fns[k](1, 2); out[1] = a(b(1, a(2, 3)), fns[0](4, b(5, 6))); var x: u32 = 1; var y: u32 = 2; swap(&x, &y); out[2] = x * 10 + y; var buf = @zeros([4]u32); out[3] = fill(&buf, 4)[2] + buf[3];"
+     "const s = blk: { var sum: u32 = 0; for (buf) |e| { sum += e; } break :blk sum; }; out[4] = s;",
+     {21, 2415, 21, 7, 10}},
     {"strings at compile time", "export var out = @zeros([3]u32);\nconst s = @strcat(\"ab\", \"cd\\n\"); const bytes = @get_array(s);",
      "out[0] = @strlen(s); out[1] = bytes[2]; if (comptime s == \"abcd\\n\") out[2] = 1;", {5, 'c', 1}},
 };
@@ -127,6 +138,29 @@ TEST(Modules, InstancesHaveTheirOwnStateAndParams) {
   int counters = 0;
   for (const Symbol& s : ran.layout().programs[0].symbols) counters += s.name == "counter.total";
   EXPECT_EQ(counters, 2);
+}
+
+TEST(Modules, FunctionsTasksPointersAndDescriptorsTravelAsParams) {
+  auto o = single(as_task("export var out = @zeros([8]u32);\nconst m = @import_module(\"worker.csl\", .{ .f = helper, .done = finish, .buf = &out, .id = @get_local_task_id(11), .d = dsd });\n"
+                          "const dsd = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{8} -> out[i] });\nfn helper(x: u32) u32 { return x * 3; }\ntask finish() void { out[7] = 9; }",
+                          "m.go(5);"));
+  o.files["worker.csl"] = R"(
+param f: fn (u32) u32;
+param done: task () void;
+param buf: [*]u32;
+param id: local_task_id;
+param d: mem1d_dsd;
+fn go(n: u32) void {
+  @mov32(d, 2);
+  buf[1] = f(n);
+  const e = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{2} -> buf[i + 2] });
+  @mov32(e, 77);
+  @activate(done);
+}
+comptime { @bind_local_task(done, id); }
+)";
+  Ran ran(o);
+  EXPECT_EQ(ran.read<std::uint32_t>("out"), (std::vector<std::uint32_t>{2, 15, 77, 77, 2, 2, 2, 9}));
 }
 
 TEST(Modules, UnreferencedVariablesTakeNoMemory) {

@@ -14,6 +14,10 @@ int main(int argc, char** argv) {
   long compiled = 0, refused = 0;
   for (long k = 0; k < count; ++k) {
     std::string text = wse::testing::mutate(rng);
+    if (k > 0 && k % 5000 == 0) {
+      std::printf("%ld inputs, %ld compiled, %ld refused\n", k, compiled, refused);
+      std::fflush(stdout);
+    }
     if (std::FILE* f = std::fopen("csl_mutate.last", "wb")) {
       std::fwrite(text.data(), 1, text.size(), f);
       std::fclose(f);

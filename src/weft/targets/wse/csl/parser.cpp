@@ -2,6 +2,7 @@
 #include "weft/targets/wse/csl/parser.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/base/text.h"
 
@@ -65,6 +66,14 @@ class Parser {
     }
     ~Depth() { --parser.depth_; }
     Parser& parser;
+  };
+
+  /// Whether `T{` begins an initialiser here.
+  struct Braces {
+    Braces(Parser& p, bool allowed) : parser(p), saved(std::exchange(p.braces_allowed_, allowed)) {}
+    ~Braces() { parser.braces_allowed_ = saved; }
+    Parser& parser;
+    bool saved;
   };
 
   Tok kind(std::size_t k = 0) const { return at_ + k < tokens_.size() ? tokens_[at_ + k].kind : Tok::end; }
@@ -166,15 +175,9 @@ class Parser {
         return n;
       }
       case Tok::k_fn: case Tok::k_task: return function(flags);
-      case Tok::k_layout: {
+      case Tok::k_layout: case Tok::k_comptime: {
+        Node* n = make_at(kind() == Tok::k_layout ? Kind::layout_block : Kind::comptime_block, start);
         advance();
-        Node* n = make_at(Kind::layout_block, start);
-        n->a = block();
-        return n;
-      }
-      case Tok::k_comptime: {
-        advance();
-        Node* n = make_at(Kind::comptime_block, start);
         n->a = block();
         return n;
       }
@@ -469,32 +472,14 @@ class Parser {
 
   Node* type() {
     Depth depth(*this);
-    bool saved = braces_allowed_;
-    braces_allowed_ = false;
-    Node* n = nullptr;
-    try {
-      n = prefix();
-    } catch (...) {
-      braces_allowed_ = saved;
-      throw;
-    }
-    braces_allowed_ = saved;
-    return n;
+    Braces braces(*this, false);
+    return prefix();
   }
 
   /// An expression in which `T{` begins an initialiser.
   Node* expression() {
-    bool saved = braces_allowed_;
-    braces_allowed_ = true;
-    Node* n = nullptr;
-    try {
-      n = binary(1);
-    } catch (...) {
-      braces_allowed_ = saved;
-      throw;
-    }
-    braces_allowed_ = saved;
-    return n;
+    Braces braces(*this, true);
+    return binary(1);
   }
 
   Node* binary(int lowest) {
@@ -520,17 +505,11 @@ class Parser {
     Depth depth(*this);
     Pos start = pos();
     switch (kind()) {
-      case Tok::minus: case Tok::bang: case Tok::tilde: {
+      case Tok::minus: case Tok::bang: case Tok::tilde: case Tok::amp: {
         Tok op = kind();
         advance();
-        Node* n = make_at(Kind::unary, start);
+        Node* n = make_at(op == Tok::amp ? Kind::address_of : Kind::unary, start);
         n->op = op;
-        n->a = prefix();
-        return n;
-      }
-      case Tok::amp: {
-        advance();
-        Node* n = make_at(Kind::address_of, start);
         n->a = prefix();
         return n;
       }
@@ -538,7 +517,7 @@ class Parser {
         advance();
         Node* n = make_at(Kind::pointer_type, start);
         if (accept(Tok::k_const)) n->flags |= kConst;
-        n->a = type_operand();
+        n->a = type();
         return n;
       }
       case Tok::k_comptime: {
@@ -550,8 +529,6 @@ class Parser {
       default: return postfix();
     }
   }
-
-  Node* type_operand() { return type(); }
 
   Node* postfix() {
     Node* n = primary();
@@ -668,27 +645,12 @@ class Parser {
         advance();
         return n;
       }
-      case Tok::integer: {
-        Node* n = make(Kind::integer);
-        n->integer = t.integer;
-        advance();
-        return n;
-      }
-      case Tok::floating: {
-        Node* n = make(Kind::floating);
+      case Tok::integer: case Tok::floating: case Tok::string: case Tok::k_true: case Tok::k_false: {
+        Node* n = make(t.kind == Tok::integer ? Kind::integer : t.kind == Tok::floating ? Kind::floating
+                       : t.kind == Tok::string ? Kind::string : Kind::boolean);
+        n->integer = t.kind == Tok::k_true ? 1 : t.integer;
         n->floating = t.floating;
-        advance();
-        return n;
-      }
-      case Tok::string: {
-        Node* n = make(Kind::string);
         n->name = t.name;
-        advance();
-        return n;
-      }
-      case Tok::k_true: case Tok::k_false: {
-        Node* n = make(Kind::boolean);
-        n->integer = t.kind == Tok::k_true;
         advance();
         return n;
       }
@@ -723,7 +685,7 @@ class Parser {
           Node* n = make_at(Kind::pointer_type, start);
           n->flags |= kMany;
           if (accept(Tok::k_const)) n->flags |= kConst;
-          n->a = type_operand();
+          n->a = type();
           return n;
         }
         Node* n = make_at(Kind::array_type, start);
@@ -733,7 +695,7 @@ class Parser {
         } while (accept(Tok::comma));
         expect(Tok::r_bracket, "after the extents");
         if (n->list.empty()) fail("wse.csl.parse.array_type", "an array type needs at least one extent: [N]T");
-        n->a = type_operand();
+        n->a = type();
         return n;
       }
       case Tok::k_fn: case Tok::k_task: {
@@ -810,10 +772,8 @@ class Parser {
     } while (accept(Tok::comma));
     expect(Tok::r_brace, "after the extents");
     expect(Tok::arrow, "after the extents");
-    bool saved = braces_allowed_;
-    braces_allowed_ = false;
+    Braces braces(*this, false);
     n->a = postfix();
-    braces_allowed_ = saved;
     return n;
   }
 
