@@ -2,6 +2,8 @@
 // Routers: switches, pop modes, filters, multicast, swaps, teardown, and the faults that name the culprit.
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "fabric_builder.h"
 #include "weft/targets/wse/fabric.h"
 
@@ -361,6 +363,49 @@ TEST_P(Modes, RoutingFaultsNameThePlace) {
     EXPECT_EQ(e.code(), "wse.code.assert");
     EXPECT_NE(e.message().find("x must be positive"), std::string::npos);
   }
+}
+
+TEST_P(Modes, ProgramFaultsNameTheirCause) {
+  struct Case { const char* slug; const char* part; std::function<void(Builder&)> make; };
+  const std::vector<Case> cases = {
+      {"wse.code.trap", "no way on", [](Builder& b) { b.p.strings.push_back("no way on"); b.imm(Op::trap, 0, 0); }},
+      {"wse.code.pointer", "pointer value 99", [](Builder& b) { b.imm(Op::ldi, 3, 99).op(Op::calli, Ty::u16, 8, 0, 3); }},
+      {"wse.code.depth", "nested calls", [](Builder& b) { b.op(Op::call, Ty::u16, 1, 0, 0); }},
+      {"wse.dsd.empty", "never set", [](Builder& b) { b.dsd(1, Builder::mem(64, 4)).bulk(Bulk::fmovs, Builder::d(1), Builder::d(5)); }},
+      {"wse.dsr.empty", "DSR 3", [](Builder& b) {
+         b.p.dsr_loads.push_back({});
+         b.dsd(1, Builder::mem(64, 4)).bulk(Bulk::fmovs, Builder::d(1), {Operand::dsr, DsrFile::src0, 3});
+       }},
+      {"wse.bulk.async", "@fmovs is asynchronous", [](Builder& b) {
+         b.dsd(1, Builder::mem(64, 4)).dsd(2, Builder::mem(96, 4)).bulk(Bulk::fmovs, Builder::d(1), Builder::d(2), {}, {}, Builder::async());
+       }},
+      {"wse.config.color", "colour 24", [](Builder& b) { b.imm(Op::ldi, 1, 24).op(Op::config, Ty::u16, 0, 1, static_cast<int>(ConfigFn::clear_position)); }},
+      {"wse.config.position", "switch position 4", [](Builder& b) {
+         b.imm(Op::ldi, 1, 2).imm(Op::ldi, 2, 4).imm(Op::ldi, 3, 1).op(Op::config, Ty::u16, 0, 1, static_cast<int>(ConfigFn::set_rx_position));
+       }},
+      {"wse.memory.bounds", "leaves the 49152 bytes", [](Builder& b) {
+         b.dsd(1, Builder::mem(49000, 100)).dsd(2, Builder::mem(64, 100)).bulk(Bulk::fmovs, Builder::d(1), Builder::d(2));
+       }},
+      {"wse.limit.cycles", "still runs", [](Builder& b) { b.imm(Op::jmp, 0, 0); }},
+  };
+  for (const Case& c : cases) {
+    LayoutBuilder l(1, 1);
+    Builder b;
+    c.make(b);
+    b.local_task(8, b.end("main"), true);
+    l.tile(0, 0, l.add(b.p));
+    Error e = caught([&] {
+      FabricOptions o = options();
+      o.cycle_limit = 100000;
+      Fabric f(l.l, o);
+      f.start();
+      f.run();
+    });
+    EXPECT_EQ(e.code(), c.slug);
+    EXPECT_NE(std::string(e.what()).find(c.part), std::string::npos) << e.what();
+  }
+  Layout empty;
+  EXPECT_EQ(caught([&] { Fabric f(empty, {}); }).code(), "wse.layout.size");
 }
 
 TEST_P(Modes, StuckProgramsSayWhoWaits) {

@@ -1,0 +1,208 @@
+// SPDX-License-Identifier: Apache-2.0
+// What a running task asks of its PE beyond arithmetic: @map, printing, run-time tile configuration.
+#include <algorithm>
+#include <bit>
+#include <cstdio>
+
+#include "weft/base/error.h"
+#include "weft/targets/wse/arith.h"
+#include "weft/targets/wse/fabric.h"
+#include "weft/targets/wse/worker.h"
+
+namespace weft::wse {
+
+namespace {
+
+std::string real_text(double v) {
+  char buffer[40];
+  std::snprintf(buffer, sizeof buffer, "%.6g", v);
+  return buffer;
+}
+
+}  // namespace
+
+void Fabric::start_map(Pe& pe, const Insn& insn) {
+  Core& k = *pe.core;
+  const MapOp& op = pe.program->maps[static_cast<std::size_t>(insn.imm())];
+  k.map = std::make_unique<MapRun>();
+  MapRun& m = *k.map;
+  m.op = &op;
+  if (op.inputs.size() > m.in.size()) throw pe_fault(pe, "wse.map.operands", cat("@map with ", op.inputs.size(), " inputs; at most 8"));
+  OpSettings ignored;
+  std::uint32_t left = ~0u, len = 0;
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    bool shaped = make_cursor(pe, op.inputs[i].operand, size_of(op.inputs[i].ty), m.in[i], ignored, len, false, op.inputs[i].ty);
+    if (shaped) left = std::min(left, len);
+  }
+  bool shaped = make_cursor(pe, op.out, size_of(op.out_ty), m.out, ignored, len, true, op.out_ty);
+  if (left == ~0u) left = shaped ? len : 1;
+  m.left = left;
+  m.depth = k.frames.size();
+  pe.main = MainState::in_map;
+}
+
+bool Fabric::continue_map(Worker& w, Pe& pe, Cycle now, Cycle& next) {
+  Core& k = *pe.core;
+  MapRun& m = *k.map;
+  const MapOp& op = *m.op;
+  Frame& f = k.frames.back();
+  if (m.in_call) {   // an element has come back
+    if (m.out.kind != Cursor::none) {
+      if (!cursor_ready(pe, m.out, true, now, next)) return false;
+      std::uint64_t v = k.regs[f.reg + op.window];
+      pe.op_time = now;
+      write_cursor(pe, m.out, static_cast<std::uint32_t>(v), 0, 0, now);
+      if (m.out.kind == Cursor::fabout) {
+        if (Express* e = pe.out[m.out.queue].express) announce(w, *e, now);
+        else next = std::min(next, now + 1);
+      }
+    }
+    m.in_call = false;
+    ++pe.count.elements;
+  }
+  if (m.left == 0) {
+    k.map.reset();
+    pe.main = MainState::running;
+    ++f.pc;
+    return true;
+  }
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    if (!cursor_ready(pe, m.in[i], false, now, next)) return false;
+  }
+  if (m.left != kUnboundedLength) --m.left;
+  const Function& fn = pe.program->functions[op.function];
+  std::uint32_t base = f.reg + op.window;
+  if (k.regs.size() < base + fn.regs + 8u) k.regs.resize(base + fn.regs + 64u);
+  for (std::size_t i = 0; i < op.inputs.size(); ++i) {
+    std::uint32_t bits = m.in[i].kind == Cursor::value ? m.in[i].value_bits : (pe.op_time = now, read_cursor(w, pe, m.in[i], now));
+    k.regs[base + i] = canonical(op.inputs[i].ty, bits);
+  }
+  m.in_call = true;
+  Frame g;
+  g.function = op.function;
+  g.reg = base;
+  g.dsd = f.dsd + pe.program->functions[f.function].dsds;
+  g.sp = pe.sp;
+  pe.sp = static_cast<std::uint16_t>(pe.sp - fn.frame_bytes);
+  if (k.dsds.size() < g.dsd + fn.dsds + 2u) k.dsds.resize(g.dsd + fn.dsds + 8u);
+  k.frames.push_back(g);
+  pe.main = MainState::running;
+  return true;
+}
+
+void Fabric::print(Worker& w, Pe& pe, const Insn& insn, std::uint64_t value, Cycle now) {
+  std::string& line = pe.core->line;
+  auto flush = [&] {
+    w.log.push_back({now, pe.x, pe.y, line});
+    line.clear();
+  };
+  Ty ty = static_cast<Ty>(insn.ty);
+  switch (static_cast<PrintKind>(insn.b)) {
+    case PrintKind::text:
+      for (char c : pe.program->strings[insn.c]) {
+        if (c == '\n') flush();
+        else line.push_back(c);
+      }
+      break;
+    case PrintKind::character:
+      if (value == '\n') flush();
+      else line.push_back(static_cast<char>(value));
+      break;
+    case PrintKind::decimal:
+      line += is_float(ty) ? real_text(to_double(ty, value))
+              : is_signed(ty) ? cat(static_cast<std::int64_t>(value)) : cat(value);
+      break;
+    case PrintKind::hex: line += hex(value & (size_of(ty) == 8 ? ~0ull : (1ull << bits_of_type(ty)) - 1)); break;
+    case PrintKind::real: line += real_text(to_double(ty, value)); break;
+    case PrintKind::line: flush(); break;
+  }
+}
+
+std::uint64_t Fabric::configure(Pe& pe, ConfigFn fn, const std::uint64_t* a) {
+  auto color_of = [&]() -> ColorState& {
+    if (a[0] >= kColors) throw pe_fault(pe, "wse.config.color", cat("colour ", a[0], " does not exist; there are ", kColors));
+    return add_color(pe, static_cast<std::uint8_t>(a[0]));
+  };
+  auto wake = [&] { pe.freed = true; };
+  switch (fn) {
+    case ConfigFn::reset_routes: {
+      ColorState& cs = color_of();
+      cs.route.rx = static_cast<std::uint8_t>(a[1]);
+      cs.route.tx = static_cast<std::uint8_t>(a[2]);
+      cs.configured = true;
+      enforce(cs);
+      wake();
+      return 0;
+    }
+    case ConfigFn::clear_position: {
+      ColorState& cs = color_of();
+      cs.position = 0;
+      enforce(cs);
+      wake();
+      return 0;
+    }
+    case ConfigFn::invalidate_positions: {
+      ColorState& cs = color_of();
+      for (SwitchPosition& p : cs.route.positions) p = {};
+      cs.position = 0;
+      enforce(cs);
+      wake();
+      return 0;
+    }
+    case ConfigFn::set_rx_position:
+    case ConfigFn::set_tx_position: {
+      ColorState& cs = color_of();
+      if (a[1] < 1 || a[1] > 3) throw pe_fault(pe, "wse.config.position", cat("switch position ", a[1], "; legal are 1 to 3"));
+      SwitchPosition& p = cs.route.positions[a[1] - 1];
+      p.valid = true;
+      (fn == ConfigFn::set_rx_position ? p.rx : p.tx) = static_cast<std::uint8_t>(a[2]);
+      enforce(cs);
+      wake();
+      return 0;
+    }
+    case ConfigFn::set_ring: color_of().route.ring = a[1] != 0; return 0;
+    case ConfigFn::set_pop: color_of().route.pop = static_cast<PopMode>(a[1]); return 0;
+    case ConfigFn::teardown_pending: {
+      std::uint32_t bits = 0;
+      for (auto& cs : pe.colors) bits |= cs->pending_teardown ? 1u << cs->color : 0u;
+      return bits;
+    }
+    case ConfigFn::teardown_is_pending: return color_of().pending_teardown;
+    case ConfigFn::teardown_exit: {
+      ColorState& cs = color_of();
+      cs.down = cs.pending_teardown = false;
+      pe.teardown_pending &= ~(1u << cs.color);
+      pe.busy_colors |= 1u << cs.color;
+      wake();
+      return 0;
+    }
+    case ConfigFn::teardown_enter: {
+      ColorState& cs = color_of();
+      cs.down = cs.pending_teardown = true;
+      pe.teardown_pending |= 1u << cs.color;
+      pe.local_pending |= 1u << 29;
+      return 0;
+    }
+    case ConfigFn::set_task_priority:
+      if (static_cast<TaskSpace>(a[0]) == TaskSpace::local && a[1] < 32) {
+        if (a[2]) pe.high_tasks |= 1u << a[1];
+        else pe.high_tasks &= ~(1u << a[1]);
+      }
+      return 0;
+    case ConfigFn::set_main_priority: pe.cluster_high_main = a[0] >= 2; return 0;
+    case ConfigFn::set_queue_color:
+      if (a[0] == 0) {
+        bind_queue(pe, static_cast<std::uint8_t>(a[1]), static_cast<std::uint8_t>(a[2]));
+      } else {
+        if (pe.out.size() <= a[1]) pe.out.resize(a[1] + 1);
+        pe.out[a[1]].color = static_cast<std::uint8_t>(a[2]);
+      }
+      wake();
+      return 0;
+    case ConfigFn::set_counter: color_of().counter = static_cast<std::uint16_t>(a[1]); return 0;
+    case ConfigFn::queue_empty: return a[0] >= pe.in.size() || pe.in[a[0]].count == 0;
+  }
+  return 0;
+}
+
+}  // namespace weft::wse
