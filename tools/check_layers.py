@@ -12,7 +12,8 @@ for line in (root / "layers.txt").read_text().splitlines():
     if line and not line.startswith("#"):
         name, deps = line.split(":")
         allowed[name] = set(deps.split()) | {name}
-targets = [t for t in (src / "targets/targets.list").read_text().split() if t not in ("ref", "null", "c")]
+rows = (src / "targets/targets.list").read_text().splitlines()
+targets = [t for t in rows if t and not t.startswith("#") and t not in ("ref", "null", "c")]
 names = re.compile(r"(?<![\w.\"/-])(%s)(?![\w-])" % "|".join(map(re.escape, targets))) if targets else None
 problems = []
 for path in sorted(src.rglob("*")):

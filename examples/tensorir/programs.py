@@ -78,10 +78,10 @@ def gemm_1(n=1024):
     i0, i1 = sch.split(i, [None, 16])
     j0, j1 = sch.split(j, [None, 16])
     sch.reorder(i0, j0, i1, j1)
-    sch.bind(i0, "blockIdx.y")
-    sch.bind(j0, "blockIdx.x")
-    sch.bind(i1, "threadIdx.y")
-    sch.bind(j1, "threadIdx.x")
+    sch.bind(i0, "blockIdx.x")
+    sch.bind(j0, "blockIdx.y")
+    sch.bind(i1, "threadIdx.x")
+    sch.bind(j1, "threadIdx.y")
     return sch
 
 

@@ -15,6 +15,7 @@ NB_MODULE(_core, m) {
   weft::py::bind_operations(m);
   weft::py::bind_program(m);
   weft::py::bind_schedule(m);
+  weft::py::bind_te(m);
   weft::py::bind_build(m);
   weft::py::bind_tensor(m);
 }

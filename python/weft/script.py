@@ -7,6 +7,7 @@ around it, to the one parser in C++; the Python body never runs. Everything else
 """
 
 import inspect as _inspect
+import linecache as _linecache
 import textwrap as _textwrap
 
 from . import _core
@@ -40,10 +41,18 @@ def __getattr__(name):
     return _Word(f"T.{name}")
 
 
-def _source(thing):
+def _source(thing, frame=None):
     try:
-        lines, first = _inspect.getsourcelines(thing)
-        file = _inspect.getsourcefile(thing) or "<python>"
+        if isinstance(thing, type) and frame is not None:
+            # inspect finds classes only in registered modules; the frame that decorates knows its file and line.
+            file, first = frame.f_code.co_filename, frame.f_lineno
+            lines = _linecache.getlines(file, frame.f_globals)[first - 1:]
+            if not lines:
+                raise OSError(f"{file} cannot be read")
+            lines = _inspect.getblock(lines)
+        else:
+            lines, first = _inspect.getsourcelines(thing)
+            file = _inspect.getsourcefile(thing) or "<python>"
     except (OSError, TypeError) as error:
         raise _core.ParseError(f"the source of {thing!r} is not available: {error}") from None
     return _textwrap.dedent("".join(lines)), file, first
@@ -97,7 +106,7 @@ def prim_func(function=None, **_options):
 def ir_module(cls):
     """Parses a class of tensor functions as a module."""
     frame = _inspect.currentframe().f_back
-    text, file, line = _source(cls)
+    text, file, line = _source(cls, frame)
     return IRModule(_core.parse_module(text, file, _lookup(None, frame), line))
 
 

@@ -265,6 +265,7 @@ TEST(IrText, BadTextIsRefusedWithPlaceAndReason) {
   expect_error(in_func("X = T.alloc_buffer((4,), \"flot32\")"), "dtype", "\"flot32\" is no type", "\"flot32\"");
   expect_error(in_func("X = T.alloc_buffer((-4,), \"float32\")"), "shape", "an extent cannot be -4", "-4");
   expect_error(in_func("X = T.match_buffer(n, (4,), \"float32\")"), "value", "needs one of its parameters of type T.handle", "n, (4");
+  expect_error(in_func("X = T.alloc_buffer((4,), \"float32\", data=A)"), "argument", "\"X\" cannot have data=", "A)");
   expect_error(in_func("if n:\n    pass"), "types", "expected a condition, found a value of type int64", "n:");
   expect_error(in_func("A[0, 0] = A"), "value", "\"A\" is used without indices", "A");
   expect_error(in_func("A[0, 0] = (1"), "bracket", "\"(\" is never closed", "(1");
@@ -284,6 +285,9 @@ TEST(IrText, BadTextIsRefusedWithPlaceAndReason) {
   expect_error(in_func("T.collective(\"reduce\", (\"threadIdx.x\",), A, A, reducer=\"summ\")"), "reducer", "\"summ\" is no reducer", "\"summ\"");
   expect_error(in_func("with T.launch(\"k\", {\"blockIdx.x\": 4}) as (a, b):\n    pass"), "arity", "1 axes for 2 variables", "T.launch");
   expect_error(in_func("T.wait(A, 0)"), "token", "\"A\" is no token", "A, 0");
+  expect_error(in_func("1 = A[0, 0]"), "target", "expected a name or an element of a buffer on the left", "1 =");
+  expect_error(in_func("T.evaluate(A.shape[5])"), "index", "index 5 is outside a tuple of 2", "A.shape[5]");
+  expect_error(in_func("with n:\n    pass"), "with", "\"with\" opens T.block", "n:");
   expect_error(in_func("return 1"), "syntax", "expected an expression, found the word \"return\"", "return");
   expect_error(in_func("def g():\n    pass"), "place", "\"g\" is defined inside a function", "def g");
   expect_error(in_func("T.func_attr({\"a\": n})"), "annotation", "an annotation holds constants", "n}");
@@ -311,6 +315,16 @@ TEST(IrText, BadTextIsRefusedWithPlaceAndReason) {
   std::string deep;
   for (int i = 0; i < 400; ++i) deep += std::string(static_cast<std::size_t>(i), ' ') + "if n > 0:\n";
   expect_error(cat("@T.prim_func\ndef f(n: T.int64):\n ", deep), "indent", "", "");
+}
+
+TEST(IrText, OneFunctionIsExpectedWhereOneIsAskedFor) {
+  try {
+    parse_func(programs::kTwoFunctions);
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "parse.count");
+    EXPECT_NE(e.message().find("expected one function, found 2"), std::string::npos) << e.what();
+  }
 }
 
 TEST(IrText, NearMissesAreOffered) {

@@ -86,6 +86,19 @@ TEST(IrVerify, RefusesBuffersThatAreNotVisible) {
   expect_refused(verify(make_func("f", {buffer_param(Buffer(strided))}, seq({}))), "verify.buffer.shape", "1 dimensions and 2 strides");
 }
 
+TEST(IrVerify, RefusesHoles) {
+  Parts p;
+  expect_refused(verify(p.func(p.put(nullptr, make_int(0)))), "verify.expr", "an expression is missing", "in");
+  expect_refused(verify(p.func(make_for(p.i, make_int(0), make_int(8), nullptr))), "verify.stmt", "a statement is missing", "in");
+  expect_refused(verify(p.func(make_ref<const StoreNode>(nullptr, p.one, Exprs{}))), "verify.buffer", "a buffer is missing here", "f");
+  expect_refused(verify(make_func("f", {Param{}}, seq({}))), "verify.param", "a parameter of \"f\" has no variable", "f");
+  Buffer handles = make_buffer("H", dtypes::handle, {make_int(4)});
+  expect_refused(verify(make_func("f", {buffer_param(handles)}, seq({}))), "verify.buffer.dtype", "\"H\" holds handles");
+  auto spread = edit(p.a);
+  spread->spatial_axes = {"pe.x"};
+  expect_refused(verify(make_func("f", {buffer_param(Buffer(spread))}, seq({}))), "verify.buffer.layout", "1 spatial axes, but its layout gives 0");
+}
+
 TEST(IrVerify, RefusesBlocksThatReachOutside) {
   Parts p;
   auto b = p.block(p.put(p.i, p.v));

@@ -398,6 +398,8 @@ TEST(Rpc, a_server_that_dies_or_stops_is_an_error_not_a_hang) {
     Ref<runtime::Device> device = session->device();
     Ref<runtime::Storage> s = device->allocate(100);
     ASSERT_EQ(kill(process.pid, signal), 0);
+    siginfo_t info{};      // the signal takes effect a little later: an answer could still come
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED | WSTOPPED | WNOWAIT), 0);
     auto start = std::chrono::steady_clock::now();
     Refused r = refused([&] { device->upload(*s, 0, std::string(100, 'x').data(), 100); });
     EXPECT_EQ(r.code, signal == SIGKILL ? "rpc.lost" : "rpc.deadline") << r.text;

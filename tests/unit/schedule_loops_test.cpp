@@ -2,6 +2,7 @@
 // split, fuse, reorder, add_unit_loop and the loop kinds: expected programs, and the same results before and after.
 
 #include "schedule_kit.h"
+#include "weft/base/file.h"
 
 namespace weft::schedule::testing {
 namespace {
@@ -171,6 +172,11 @@ TEST(schedule_loops, sampled_factors_are_kept_in_the_trace) {
   EXPECT_NE(sch.trace().as_python().find("sch.split(loop=l0, factors=[v0, v1, v2])"), std::string::npos) << sch.trace().as_python();
   EXPECT_NE(sch.trace().as_python().find("decision=["), std::string::npos) << sch.trace().as_python();
   expect_sound(sch, vector_add(96));
+}
+
+TEST(schedule_manual, the_reference_page_is_the_table) {
+  const std::string page = read_file(cat(WEFT_SOURCE_DIR, "/docs/reference/primitives.md"));
+  EXPECT_NE(page.find(primitives_manual()), std::string::npos) << primitives_manual();
 }
 
 TEST(schedule_loops, a_decision_for_another_extent_is_repaired) {

@@ -184,6 +184,42 @@ TEST(schedule_refusal, a_cache_of_an_accumulator_that_starts_outside) {
   expect_refused(sch, [&](Schedule& s) { s.cache_write(c, 0, "local"); }, "schedule.cache_write.accumulates", {"\"C\" held before"});
 }
 
+TEST(schedule_refusal, a_reduction_that_runs_twice_keeps_its_order) {
+  const std::string text = R"(
+@T.prim_func
+def main(A: T.Buffer((4, 5), "float32"), B: T.Buffer((4,), "float32")):
+    for t, i, k in T.grid(2, 4, 5):
+        with T.block("B"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                B[vi] = T.float32(0)
+            B[vi] = B[vi] + A[vi, vk]
+)";
+  Schedule sch = make(text);
+  const BlockRef b = sch.get_block("B");
+  const auto l = sch.get_loops(b);
+  expect_refused(sch, [&](Schedule& s) { s.reorder({l[2], l[0]}); }, "schedule.reorder.repeated", {"\"t\" is not used"});
+  expect_refused(sch, [&](Schedule& s) { s.decompose_reduction(b, l[0]); }, "schedule.decompose_reduction.repeated", {"several runs"});
+  expect_refused(sch, [&](Schedule& s) { s.blockize(l[0]); }, "schedule.blockize.repeated", {"several runs"});
+  sch.decompose_reduction(b, l[1]);
+  expect_sound(sch, text);
+}
+
+TEST(schedule_refusal, the_first_step_of_a_reduction_stays_first) {
+  Schedule sch = make(matmul(3, 2, 8));
+  const auto l = sch.get_loops(sch.get_block("C"));
+  sch.reorder({l[2], l[0], l[1]});
+  const auto f = sch.split(sch.fuse({l[2], l[0]}), {None, 4});
+  expect_refused(sch, [&](Schedule& s) { s.reorder({f[1], f[0]}); }, "schedule.reorder.first_step", {"\"C\" comes first", "\"k_i_fused_0\", \"k_i_fused_1\""});
+  sch.reorder({l[1], f[0], f[1]});
+  expect_sound(sch, matmul(3, 2, 8));
+}
+
+TEST(schedule_refusal, a_cache_of_what_is_written_in_no_box) {
+  Schedule sch = make(nest("    for i, j in T.grid(3, 3):\n", "vi = T.axis.spatial(64, i * 2 + j)\n            T.where(i * 2 + j < 5 and j < 2)", "B[vi] = A[vi]"));
+  expect_refused(sch, [](Schedule& s) { s.cache_write(s.get_block("B"), 0, "local"); }, "schedule.cache_write.inexact", {"not provably a box"});
+}
+
 TEST(schedule_refusal, compute_at) {
   Schedule sch = make(two_stages(4, 4));
   const BlockRef b = sch.get_block("B"), c = sch.get_block("C");

@@ -240,6 +240,16 @@ TEST(Isa, refuses_what_does_not_fit) {
   EXPECT_NE(toy().manual().find("rd = ra + rb"), std::string::npos);
 }
 
+TEST(Isa, a_named_field_without_the_code_tells_two_formats_apart) {
+  isa::Field signal{"signal", 4, 4, FieldKind::named, {{"none", 1}, {"end", 3}}, "signal"};
+  InstructionSet set("split", 8, {{"alu", {{0, 4, 0}}, {signal}, "{signal}", "a row with a signal"},
+                                  {"imm", {{0, 4, 0}, {4, 4, 13}}, {}, "", "the same bits, signal 13"}});
+  EXPECT_EQ(set.decode({0xd0, 0}).format, 1u);
+  EXPECT_EQ(set.decode({0x30, 0}).format, 0u);
+  signal.names.push_back({"imm", 13});
+  EXPECT_THROW(InstructionSet("same", 8, {{"alu", {{0, 4, 0}}, {signal}, "", ""}, {"imm", {{0, 4, 0}, {4, 4, 13}}, {}, "", ""}}), Error);
+}
+
 TEST(Isa, words_wider_than_64_bits) {
   Word word;
   word.set_bits(60, 10, 0x2a5);
@@ -248,6 +258,18 @@ TEST(Isa, words_wider_than_64_bits) {
   EXPECT_EQ(word.hi, 0x2au);
   word.set_bits(100, 28, 0xfffffff);
   EXPECT_EQ(word.bits(100, 28), 0xfffffffu);
+}
+
+TEST(Memory, guards_keep_allocations_apart) {
+  sim::Memory memory("guarded", 4096, 1024);
+  memory.set_guard(64);
+  std::uint64_t a = memory.allocate(100, 4), b = memory.allocate(100, 4), c = memory.allocate(100, 4);
+  EXPECT_GE(b, a + 164);
+  EXPECT_GE(c, b + 164);
+  EXPECT_EQ(memory.allocation(a + 100).second, 0u);
+  EXPECT_EQ(memory.allocation(b + 99), std::make_pair(b, std::uint64_t{100}));
+  memory.release(b);
+  EXPECT_EQ(memory.allocate(100, 4), b);   // the gap is taken again, guards kept
 }
 
 TEST(Stats, unbalanced_books_are_found) {

@@ -3,6 +3,7 @@
 #include <complex>
 #include <cstring>
 
+#include "weft/array/device_ops.h"
 #include "weft/array/gemm.h"
 #include "weft/array/ops.h"
 #include "weft/runtime/pool.h"
@@ -125,9 +126,9 @@ NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
   shape_b.push_back(k), shape_b.push_back(n);
   NDArray out = NDArray::empty(a.device(), kernel, shape);
   if (!out.on_host()) {
-    throw Error(ErrorKind::device, "array.matmul.kernel", cat("no kernel of matmul for arrays on ", a.device()->info().name));
-  }
-  if (out.size() > 0 && k == 0) {
+    if (k == 0) out = full(out.device(), kernel, shape, Scalar(0));
+    else if (out.size() > 0) device_matmul(out, a.broadcast_to(shape_a), b.broadcast_to(shape_b));
+  } else if (out.size() > 0 && k == 0) {
     std::memset(out.host(), 0, static_cast<std::size_t>(out.nbytes()));
   } else if (out.size() > 0) {
     if (a.elem() != kernel) a = a.astype(kernel);

@@ -108,9 +108,6 @@ bool may_overlap(const NDArray& a, const NDArray& b);
 NDArray from_external(const Ref<Device>& device, void* data, std::int64_t bytes, Elem elem, Dims shape,
                       Dims strides, std::function<void()> release);
 
-/// A minimal device over host memory: pooled blocks, no kernels of its own.
-Ref<Device> make_host_device(std::string name);
-
 /// The truncating text: nested brackets, as `repr` shows it, without the frame.
 std::string format(const NDArray& array);
 std::string describe(const NDArray& array);   // "float32[2, 3]"

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <limits>
 
+#include "weft/array/device_ops.h"
 #include "weft/array/nest.h"
 #include "weft/runtime/pool.h"
 
@@ -307,7 +308,11 @@ NDArray apply(Op op, const Arg& x) {
   }
   Types types = resolve_types(row, &x, 1);
   const NDArray& a = *x.array;
-  need_host(a, row.name);
+  if (!a.on_host()) {
+    NDArray result = NDArray::empty(a.device(), types.result, a.shape());
+    device_elementwise(op, types.compute, result, {&x, 1});
+    return result;
+  }
   Elem kernel = kernel_elem(types.compute);
   ElementwiseFn fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)];
   NDArray out = NDArray::empty(a.device(), types.result, a.shape());
@@ -351,12 +356,18 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
     check_same_device(*x.array, *y.array, row.name);
     const Dims* shapes[2] = {&x.array->shape(), &y.array->shape()};
     NDArray out = NDArray::empty(array->device(), types.result, broadcast_shapes(shapes, row.name));
-    need_host(out, row.name);
+    if (!out.on_host()) {
+      device_elementwise(op, types.compute, out, args);
+      return out;
+    }
     run_binary(op, fn, types.compute, row.rule, out, x, y);
     return out;
   }
   NDArray out = NDArray::empty(array->device(), types.result, array->shape());
-  need_host(out, row.name);
+  if (!out.on_host()) {
+    device_elementwise(op, types.compute, out, args);
+    return out;
+  }
   if (array->elem() == kernel && types.result == result_of(row.rule, kernel) && out.size() <= 64 && array->is_contiguous()) {
     // A short array with a number: no chunk machinery.
     alignas(64) char spread[64 * 16];
@@ -374,7 +385,6 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
 
 void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y) {
   const OpInfo& row = info(op);
-  need_host(out, row.name);
   Arg args[2] = {x, y};
   Types types = resolve_types(row, args, 2);
   if (kind_of(types.result) > kind_of(out.elem())) {
@@ -401,6 +411,7 @@ void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y) {
       args[k] = Arg(copies[k]);
     }
   }
+  if (!out.on_host()) return device_elementwise(op, types.compute, out, args);
   Elem kernel = kernel_elem(types.compute);
   run_binary(op, kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)], types.compute, row.rule, out,
              args[0], args[1]);
@@ -425,7 +436,6 @@ void assign(const NDArray& dst, const NDArray& src) {
                    static_cast<runtime::Bytes>(src.offset()) * bytes, static_cast<runtime::Bytes>(dst.nbytes()));
       return;
     }
-    need_host(dst, "strided copy");
   }
   if (may_overlap(dst, src)) {
     bool same_view = src.offset() == dst.offset() && src.shape() == dst.shape() && src.strides() == dst.strides() &&
@@ -435,6 +445,7 @@ void assign(const NDArray& dst, const NDArray& src) {
     assign(copied, src);
     return assign(dst, copied);
   }
+  if (!dst.on_host()) return device_copy(dst, src);
   Feed feeds[1];
   prepare(feeds[0], src, dst.shape(), dst.elem());
   auto bytes = static_cast<std::size_t>(elem_bytes(dst.elem()));

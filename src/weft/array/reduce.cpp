@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "weft/array/device_ops.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
 #include "weft/runtime/pool.h"
@@ -190,7 +191,6 @@ const ReduceInfo& info(ReduceOp op) { return kInfo[static_cast<int>(op)]; }
 
 NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims, std::optional<Elem> dtype) {
   const ReduceInfo& row = info(op);
-  need_host(x, row.name);
   std::uint64_t mask = 0;
   if (axes.all) {
     mask = x.ndim() == 64 ? ~std::uint64_t{0} : (std::uint64_t{1} << x.ndim()) - 1;
@@ -214,6 +214,17 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims, s
   }
   NDArray out = NDArray::empty(x.device(), kernel, shape);
   const int e = static_cast<int>(kernel);
+  if (!x.on_host()) {
+    if (x.size() == 0 && out.size() > 0) {
+      if (!row.has_identity) {
+        throw Error(ErrorKind::value, cat("array.", row.name, ".empty"),
+                    cat(row.name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
+      }
+      return full(x.device(), acc, shape, Scalar(kIdentity[static_cast<int>(op)] == "one" ? 1 : 0));
+    }
+    if (out.size() > 0) device_reduce(op, kernel, out, x, mask);
+    return acc == kernel ? out : out.astype(acc);
+  }
   ReduceFn fn = kernels().reduce[static_cast<int>(op)][e];
   if (out.size() == 1 && x.size() > 0 && x.size() <= kPart && x.elem() == kernel && x.is_contiguous()) {
     auto bytes = static_cast<std::size_t>(elem_bytes(kernel));

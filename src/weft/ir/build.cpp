@@ -7,6 +7,7 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/ir/eval.h"
 #include "weft/ir/intrinsics.h"
 
 namespace weft::ir {
@@ -25,80 +26,11 @@ std::string_view op_name(ExprKind kind) {
   return names[static_cast<int>(kind) - static_cast<int>(ExprKind::add)];
 }
 
-/// Wraps an int64 result to the type's width.
-std::int64_t wrap(std::int64_t v, DType t) {
-  if (t.is_bool()) return v != 0;
-  if (t.bits >= 64) return v;
-  std::uint64_t u = static_cast<std::uint64_t>(v) & ((1ull << t.bits) - 1);
-  if (t.is_int() && (u >> (t.bits - 1))) u |= ~0ull << t.bits;
-  return static_cast<std::int64_t>(u);
-}
-
-/// Rounds a double to the type's precision.
-double round_float(double v, DType t) {
-  if (t.bits == 64) return v;
-  if (t.bits == 32) return static_cast<float>(v);
-  return t.is_bfloat() ? bfloat_to_float(double_to_bfloat(v)) : half_to_float(double_to_half(v));
-}
-
-std::int64_t floor_div(std::int64_t a, std::int64_t b) {
-  std::int64_t q = a / b;
-  return (a % b != 0 && (a % b < 0) != (b < 0)) ? q - 1 : q;
-}
-
-bool fold_int(ExprKind kind, DType t, std::int64_t x, std::int64_t y, std::int64_t* out) {
-  bool is_unsigned = t.is_uint();
-  auto ux = static_cast<std::uint64_t>(x), uy = static_cast<std::uint64_t>(y);
-  if (y == -1 && x == std::numeric_limits<std::int64_t>::min() && kind >= ExprKind::div && kind <= ExprKind::floormod) return false;
-  switch (kind) {
-    case ExprKind::add: *out = static_cast<std::int64_t>(ux + uy); return true;
-    case ExprKind::sub: *out = static_cast<std::int64_t>(ux - uy); return true;
-    case ExprKind::mul: *out = static_cast<std::int64_t>(ux * uy); return true;
-    case ExprKind::div:
-      if (!y) return false;
-      *out = is_unsigned ? static_cast<std::int64_t>(ux / uy) : x / y;
-      return true;
-    case ExprKind::mod:
-      if (!y) return false;
-      *out = is_unsigned ? static_cast<std::int64_t>(ux % uy) : x % y;
-      return true;
-    case ExprKind::floordiv:
-      if (!y) return false;
-      *out = is_unsigned ? static_cast<std::int64_t>(ux / uy) : floor_div(x, y);
-      return true;
-    case ExprKind::floormod:
-      if (!y) return false;
-      *out = is_unsigned ? static_cast<std::int64_t>(ux % uy) : x - floor_div(x, y) * y;
-      return true;
-    case ExprKind::min: *out = (is_unsigned ? ux < uy : x < y) ? x : y; return true;
-    case ExprKind::max: *out = (is_unsigned ? ux > uy : x > y) ? x : y; return true;
-    case ExprKind::eq: *out = x == y; return true;
-    case ExprKind::ne: *out = x != y; return true;
-    case ExprKind::lt: *out = is_unsigned ? ux < uy : x < y; return true;
-    case ExprKind::le: *out = is_unsigned ? ux <= uy : x <= y; return true;
-    case ExprKind::gt: *out = is_unsigned ? ux > uy : x > y; return true;
-    case ExprKind::ge: *out = is_unsigned ? ux >= uy : x >= y; return true;
-    case ExprKind::and_: *out = x && y; return true;
-    case ExprKind::or_: *out = x || y; return true;
-    default: return false;
-  }
-}
-
-bool fold_float(ExprKind kind, double x, double y, double* out, bool* is_bool) {
-  *is_bool = is_compare(kind);
-  switch (kind) {
-    case ExprKind::add: *out = x + y; return true;
-    case ExprKind::sub: *out = x - y; return true;
-    case ExprKind::mul: *out = x * y; return true;
-    case ExprKind::div: *out = x / y; return true;
-    case ExprKind::eq: *out = x == y; return true;
-    case ExprKind::ne: *out = x != y; return true;
-    case ExprKind::lt: *out = x < y; return true;
-    case ExprKind::le: *out = x <= y; return true;
-    case ExprKind::gt: *out = x > y; return true;
-    case ExprKind::ge: *out = x >= y; return true;
-    default: return false;   // min, max: NaN rules are the interpreter's
-  }
+bool fold_float(ExprKind kind, DType t, double x, double y, double* out) {
+  if (is_compare(kind)) *out = eval_float_compare(kind, x, y);
+  else if (kind == ExprKind::add || kind == ExprKind::sub || kind == ExprKind::mul || kind == ExprKind::div) *out = eval_float_binary(kind, t, x, y);
+  else return false;   // min, max stay: NaN rules are the machine's
+  return true;
 }
 
 /// Brings two operands to one type, or throws.
@@ -120,7 +52,7 @@ void match(ExprKind kind, Expr& a, Expr& b) {
   auto adapt = [](Expr& constant, DType to) {
     const auto* i = as<IntImmNode>(constant);
     if (!i || i->dtype.is_bool()) return false;
-    if (to.is_float() || wrap(i->value, to) == i->value) {
+    if (to.is_float() || wrap_int(i->value, to) == i->value) {
       constant = to.is_float() ? make_float(static_cast<double>(i->value), to) : make_int(i->value, to);
       return true;
     }
@@ -141,7 +73,7 @@ Var make_var(std::string name, DType type) { return make_ref<const VarNode>(std:
 
 Expr make_int(std::int64_t value, DType type) {
   if (type.lanes != 1) return broadcast(make_int(value, type.element()), type.lanes);
-  return make_ref<const IntImmNode>(type, wrap(value, type));
+  return make_ref<const IntImmNode>(type, wrap_int(value, type));
 }
 
 Expr make_float(double value, DType type) {
@@ -187,14 +119,13 @@ Expr make_binary(ExprKind kind, Expr a, Expr b) {
   const auto* ib = as<IntImmNode>(b);
   if (ia && ib) {
     std::int64_t v;
-    if (fold_int(kind, t, ia->value, ib->value, &v)) return make_int(v, result);
+    if (eval_int_binary(kind, t, ia->value, ib->value, &v)) return make_int(v, result);
   }
   const auto* fa = as<FloatImmNode>(a);
   const auto* fb = as<FloatImmNode>(b);
   if (fa && fb) {
     double v;
-    bool is_bool;
-    if (fold_float(kind, fa->value, fb->value, &v, &is_bool)) return is_bool ? make_bool(v != 0) : make_float(v, result);
+    if (fold_float(kind, t, fa->value, fb->value, &v)) return is_compare(kind) ? make_bool(v != 0) : make_float(v, result);
   }
   if (t.is_scalar() && (t.is_integral() || t.is_bool())) {   // neutral and absorbing elements, integers only
     auto is = [](const IntImmNode* i, std::int64_t v) { return i && i->value == v; };

@@ -59,7 +59,7 @@ weft_ir_fiber_begin:
 namespace weft::ir {
 
 namespace {
-constexpr std::size_t kStackBytes = 256 * 1024;   // reserved; pages are touched on demand
+constexpr std::size_t kStackBytes = 1024 * 1024;   // reserved; pages are touched on demand
 constexpr std::size_t kGuardBytes = 4096;
 }  // namespace
 

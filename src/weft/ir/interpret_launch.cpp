@@ -12,6 +12,8 @@ namespace weft::ir::interp {
 
 namespace {
 
+constexpr std::int64_t kMaxThreads = 16384;   // each has a stack of its own
+
 struct LaunchCode final : Code {
   const LaunchNode* node = nullptr;
   struct Axis { int slot; ExpPtr extent; bool grid; };
@@ -31,7 +33,7 @@ struct LaunchCode final : Code {
       if (__builtin_mul_overflow(axes[k].grid ? groups : size, extent[k], axes[k].grid ? &groups : &size)) fault(fr, "launch", cat("the kernel \"", node->name, "\" has too many threads"));
     }
     if (groups == 0 || size == 0) return;
-    if (joint && size > 65536) fault(fr, "launch", cat("the kernel \"", node->name, "\" has ", size, " threads that wait for each other; at most 65536 are run"));
+    if (joint && size > kMaxThreads) fault(fr, "launch", cat("the kernel \"", node->name, "\" has ", size, " threads that wait for each other; at most ", kMaxThreads, " are run"));
     std::vector<std::vector<char>> shared(sites), global(sites);
     auto* outer_shared = std::exchange(fr.shared, &shared);
     auto* outer_global = std::exchange(fr.global, &global);

@@ -72,7 +72,12 @@ Buffer Builder::buffer(const Node& at, const std::string& name, const Args& a, s
     if (v > 1 << 30) fail(*align, "value", cat("an alignment of ", v, " bytes"));
     b->align = v <= 0 ? 64 : static_cast<int>(v);
   }
-  if (const Node* factor = named("offset_factor")) constant(*factor, "offset_factor");
+  if (const Node* factor = named("offset_factor")) constant(*factor, "offset_factor");   // a promise nobody needs
+  for (std::string_view key : {"data", "buffer_type", "axis_separators"}) {   // only their defaults have a meaning here
+    const Node* n = named(key);
+    bool plain = n && ((n->kind == Kind::string && (n->text.empty() || n->text == "default")) || ((n->kind == Kind::list || n->kind == Kind::tuple) && n->kids.empty()));
+    if (n && !plain) fail(*n, "argument", cat("the buffer \"", name, "\" cannot have ", key, "="), key == "data" ? "write T.match_buffer in a block for a view of another buffer" : "");
+  }
   if (const Node* axes = named("spatial_axes")) {
     if (axes->kind != Kind::tuple && axes->kind != Kind::list) fail(*axes, "value", "spatial_axes must be a tuple of names");
     for (const auto& kid : axes->kids) b->spatial_axes.push_back(text(*kid, "an axis"));
@@ -125,7 +130,6 @@ bool Builder::block_assignment(const Statement& s, const std::string& name) {
     return true;
   }
   Args a = args(*s.value, {"shape", "dtype", "scope", "strides", "elem_offset", "align", "spatial_axes", "layout", "data", "offset_factor", "buffer_type", "axis_separators"}, 1);
-  if (a.positional.size() > 2) a.positional.resize(2);   // (shape, dtype, data, …) of old
   Buffer b = buffer(*s.value, s.target->text, a, 0);
   block_->block->alloc_buffers.push_back(b);
   define(s.target->text, Value::of(b));

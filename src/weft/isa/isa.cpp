@@ -15,6 +15,16 @@ std::uint64_t high_of(const Field& f) {
   return f.kind == FieldKind::signed_ ? mask(f.width - 1) : mask(f.width);
 }
 
+/// Whether a named field of `format` has no legal value where another format's bits are fixed.
+bool excludes(const Format& format, const Word& known, const Word& value) {
+  for (const Field& f : format.fields) {
+    if (f.kind != FieldKind::named || known.bits(f.at, f.width) != mask(f.width)) continue;
+    std::uint64_t there = value.bits(f.at, f.width);
+    if (std::none_of(f.names.begin(), f.names.end(), [&](const NamedCode& n) { return n.code == there; })) return true;
+  }
+  return false;
+}
+
 std::string legal_text(const Field& f) {
   if (f.kind != FieldKind::named) return cat(low_of(f), " to ", high_of(f));
   std::vector<std::string> names;
@@ -62,7 +72,8 @@ InstructionSet::InstructionSet(std::string name, unsigned bits, std::vector<Form
       Word known_a, known_b, value_a, value_b;
       for (const Fixed& f : formats_[a].fixed) known_a.set_bits(f.at, f.width, ~0ull), value_a.set_bits(f.at, f.width, f.value);
       for (const Fixed& f : formats_[b].fixed) known_b.set_bits(f.at, f.width, ~0ull), value_b.set_bits(f.at, f.width, f.value);
-      bool differ = ((value_a.lo ^ value_b.lo) & known_a.lo & known_b.lo) || ((value_a.hi ^ value_b.hi) & known_a.hi & known_b.hi);
+      bool differ = ((value_a.lo ^ value_b.lo) & known_a.lo & known_b.lo) || ((value_a.hi ^ value_b.hi) & known_a.hi & known_b.hi) ||
+                    excludes(formats_[a], known_b, value_b) || excludes(formats_[b], known_a, value_a);
       WEFT_CHECK(differ, name_, ": ", formats_[a].name, " and ", formats_[b].name, " cannot be told apart");
     }
   }

@@ -65,6 +65,7 @@ class Narrow final : public Rewriter {
       for (LaunchAxis& axis : axes) {
         analyzer_.bind(axis.var, {make_int(0), axis.extent});
         axis.var = define(axis.var);   // no machine has 2^31 points on an axis
+        axis.extent = cast(dtypes::int32, rewrite(axis.extent));
       }
       return make_ref<const LaunchNode>(t->name, std::move(axes), rewrite(t->body));
     }

@@ -23,6 +23,16 @@ bool lists(const Block& block, const BufferNode* buffer) {
   return false;
 }
 
+bool updates(const Block& block, const BufferNode* buffer) {
+  for (const BufferRegion& r : block->writes) {
+    if (r.buffer.get() == buffer) return true;
+  }
+  for (const MatchBuffer& m : block->match_buffers) {
+    if (m.source.buffer.get() == buffer) return true;
+  }
+  return false;
+}
+
 bool uses(const Stmt& s, const BufferNode* buffer) {
   if (!s) return false;
   bool found = used_buffers(s).count(buffer) > 0;
@@ -43,7 +53,7 @@ bool uses(const Expr& e, const BufferNode* buffer) {
 }
 
 /// Whether iterations of a loop over `var` may hand values of `buffer` to each other: some access stands
-/// outside every block, or in a block one of whose non-spatial iterators depends on the loop.
+/// outside every block, or a block that writes it has a non-spatial iterator that depends on the loop.
 bool carries(const Stmt& body, const VarNode* var, const BufferNode* buffer) {
   class Finder final : public Visitor {
    public:
@@ -61,7 +71,7 @@ bool carries(const Stmt& body, const VarNode* var, const BufferNode* buffer) {
         tainted.insert(s->block->iters[i].var.get());
         serial |= s->block->iters[i].kind != IterKind::spatial;
       }
-      if (serial && lists(s->block, buffer)) found = true;
+      if (serial && updates(s->block, buffer)) found = true;
       ++depth;
       Visitor::visit(s->block->init);
       Visitor::visit(s->block->body);

@@ -183,7 +183,8 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
   if (!have) return false;
   const auto region = bound_region(read, reader.realize);
   const auto want = relax(region, needed, reader.realize->predicate, analyzer);
-  const auto tight = exact_spans(region, needed, reader.realize->predicate, analyzer);
+  std::optional<std::vector<Span>> tight;
+  if (!is_true(reader.realize->predicate)) tight = exact_spans(region, needed, reader.realize->predicate, analyzer);
   for (std::size_t d = 0; d < want.size(); ++d) {
     const Expr& base = (*have)[d].base;
     if (!want[d].min || !want[d].extent) return false;
@@ -289,6 +290,11 @@ bool is_update(const BlockNode* block) {
     }
   }
   return reduce_iter_in_output(block) == nullptr;
+}
+
+std::string why_repeated(const Leaf& leaf, const ForNode* top, const arith::Analyzer& analyzer) {
+  const std::vector<const ForNode*> loops(std::find(leaf.loops.begin(), leaf.loops.end(), top), leaf.loops.end());
+  return arith::detect_iter_map(leaf.realize->iter_values, as_iters(loops), leaf.realize->predicate, arith::MapLevel::bijective, analyzer).error;
 }
 
 std::unordered_set<const VarNode*> iters_of(const BlockNode* block, IterKind kind) {

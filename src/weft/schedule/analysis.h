@@ -32,6 +32,10 @@ std::string why_not_reduction(const std::vector<Leaf>& scope, const Leaf& leaf, 
 /// A decomposed reduction: no init, reads back exactly what it writes, R iterators not in the output.
 bool is_update(const ir::BlockNode* block);
 
+/// Empty when no iteration of the leaf's loops from `top` on repeats an instance of the block: a reduction whose
+/// init moves or whose loops change places must not be run through twice.
+std::string why_repeated(const Leaf& leaf, const ir::ForNode* top, const arith::Analyzer& analyzer);
+
 /// Iterators of a kind.
 std::unordered_set<const ir::VarNode*> iters_of(const ir::BlockNode* block, ir::IterKind kind);
 

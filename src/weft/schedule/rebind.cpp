@@ -31,7 +31,9 @@ Stmt Rebinder::rewrite_block_realize(const Stmt& s) {
   if (predicate != realize->predicate) predicate = analyzer_.simplify(predicate);
   if (condition_) predicate = both(predicate, condition_);
   if (!changed && predicate == realize->predicate) return s;
-  values = simplify_bindings(values, loops_, predicate, analyzer_);
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (values[i] != realize->iter_values[i]) values[i] = simplify_bindings({values[i]}, loops_, predicate, analyzer_)[0];
+  }
   auto out = make_ref<BlockRealizeNode>(std::move(values), std::move(predicate), realize->block);
   out->line = realize->line;
   return out;

@@ -30,8 +30,8 @@ std::uint64_t Memory::allocate(std::uint64_t bytes, std::uint64_t align) {
     return start <= limit && want <= limit - start;
   };
   for (const auto& [address, size] : blocks_) {
-    if (fits(address)) break;
-    cursor = address + size;
+    if (fits(address - std::min(guard_, address - base_))) break;
+    cursor = address + size + guard_;
   }
   if (!fits(base_ + size_) || !(aligned(cursor) + want <= base_ + size_)) {
     throw Error(ErrorKind::memory, "sim.memory.exhausted",

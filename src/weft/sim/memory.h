@@ -9,6 +9,7 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "weft/base/error.h"
 
@@ -26,6 +27,9 @@ class Memory {
   std::uint64_t base() const { return base_; }
   std::uint64_t size() const { return size_; }
 
+  /// Keeps at least so many bytes free after every later allocation, so that an access past its end is
+  /// outside all allocations and not inside the neighbour.
+  void set_guard(std::uint64_t bytes) { guard_ = bytes; }
   /// First fit. Throws Error(memory, "sim.memory.exhausted") with size, free and largest free block.
   std::uint64_t allocate(std::uint64_t bytes, std::uint64_t align = 64);
   /// Throws Error(value, "sim.memory.free") when nothing was allocated at `address`.
@@ -55,7 +59,7 @@ class Memory {
 
  private:
   std::string name_;
-  std::uint64_t size_, base_, used_ = 0;
+  std::uint64_t size_, base_, used_ = 0, guard_ = 0;
   std::byte* data_ = nullptr;
   std::map<std::uint64_t, std::uint64_t> blocks_;   // address -> bytes of live allocations
 };

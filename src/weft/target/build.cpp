@@ -6,9 +6,24 @@
 
 #include "weft/ir/build.h"
 #include "weft/ir/verify.h"
+#include "weft/pass/check_races.h"
 #include "weft/target/host_plan.h"
+#include "weft/target/pipeline.h"
 
 namespace weft {
+
+namespace {
+
+/// Enough for every kernel of the tour; a bigger one is examined in part.
+constexpr std::int64_t kRaceBudget = 4'000'000;
+
+void prove_race_free(const ir::PrimFunc& lowered, const TargetInfo& info, const std::string& target) {
+  pass::RaceReport report = pass::check_races(lowered, machine_of(info, target), kRaceBudget);
+  if (report.clean()) return;
+  throw Error(ErrorKind::verify, "verify.race", cat("the kernels of ", lowered->name, " race on shared memory")).note(report.text());
+}
+
+}  // namespace
 
 Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text, const BuildOptions& options) {
   Target target = Target::parse(target_text);
@@ -17,6 +32,7 @@ Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text, 
     TargetInfo info = backend.info(target);
     SplitOptions split;
     if (auto found = info.limits.find("vector_align"); found != info.limits.end()) split.vector_align = static_cast<int>(found->second);
+    split.whole = info.limits.count("whole_functions") > 0;
     pass::Pipeline pipeline = backend.pipeline(target);
     std::vector<runtime::HostPlan> plans;
     std::vector<ir::PrimFunc> kernels;
@@ -33,6 +49,7 @@ Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text, 
         if (Verdict no = backend.accepts(f, target)) throw Error(ErrorKind::lower, std::move(*no));
         f = backend.default_schedule(f, target);
         ir::PrimFunc lowered = pass::run_pipeline(pipeline, f, options.observer);
+        if (options.observer.verify) prove_race_free(lowered, info, target.name);
         SplitFunction parts = split_host_device(f, lowered, split);
         plans.push_back(std::move(parts.plan));
         kernels.insert(kernels.end(), parts.kernels.begin(), parts.kernels.end());

@@ -48,7 +48,9 @@ class Splitter {
     bool any_written = false;
     for (const auto& p : out_.plan.params) any_written |= p.is_tensor && p.tensor.written;
     out_.plan.no_overlap = alone_ && any_written;
-    if (launches) {
+    if (options_.whole) {
+      whole_kernel();
+    } else if (launches) {
       steps(lowered_->body, out_.plan.steps);
     } else {
       kernel(cat(original_->name, "_kernel0"), {}, lowered_->body, out_.plan.steps);
@@ -322,7 +324,9 @@ class Splitter {
       if (auto found = offsets_.find(flat.get()); found != offsets_.end()) arg.offset_bytes = found->second;
       launch.args.push_back(std::move(arg));
       params.push_back(buffer_param(flat));
-      for (const VarNode* v : used_vars(flat->shape[0])) vars.insert(v);
+      for (const Expr& e : flat->shape) {
+        for (const VarNode* v : used_vars(e)) vars.insert(v);
+      }
     };
     for (std::size_t i = 0; i < original_->params.size(); ++i) {
       if (lowered_->params[i].buffer) pointer(lowered_->params[i].buffer);
@@ -351,6 +355,40 @@ class Splitter {
     if (alone_) attrs.emplace_back("noalias", true);
     out_.kernels.push_back(make_func(name, std::move(params), body, std::move(attrs)));
     out.push_back(std::move(launch));
+  }
+
+  void whole_kernel() {
+    PlanStep launch;
+    launch.kind = StepKind::launch;
+    launch.text = cat(original_->name, "_kernel0");
+    auto scalar = [&](PlanExpr value, bool is_float) {
+      PlanArg arg;
+      arg.is_pointer = false;
+      arg.scalar = std::move(value);
+      arg.is_float = is_float;
+      launch.args.push_back(std::move(arg));
+    };
+    std::int32_t buffer = 0;
+    for (const auto& p : out_.plan.params) {
+      if (!p.is_tensor) continue;
+      PlanArg arg;
+      arg.buffer = buffer++;
+      launch.args.push_back(std::move(arg));
+    }
+    for (const auto& p : out_.plan.params) {
+      if (!p.is_tensor) scalar({{PlanOp::slot, p.scalar.slot}}, p.scalar.dtype.is_float());
+    }
+    for (const auto& p : out_.plan.params) {
+      if (!p.is_tensor) continue;
+      for (std::size_t d = 0; d < p.tensor.shape.size(); ++d) {
+        scalar(p.tensor.binds[d] >= 0 ? PlanExpr{{PlanOp::slot, p.tensor.binds[d]}} : p.tensor.shape[d], false);
+      }
+      for (std::int32_t s : p.tensor.stride_slots) scalar({{PlanOp::slot, s}}, false);
+    }
+    auto f = edit(lowered_);
+    f->name = launch.text;
+    out_.kernels.push_back(f);
+    out_.plan.steps.push_back(std::move(launch));
   }
 
   struct Stated { std::int32_t slot; Expr value; std::string text; };

@@ -11,6 +11,9 @@ namespace weft {
 struct SplitOptions {
   /// Alignment in bytes that whole-vector accesses of parameters may rely on, and calls then check; 1: none.
   int vector_align = 1;
+  /// The function as it is becomes the one kernel: pointers of all tensors, then the scalar parameters, then
+  /// for each tensor its extents and, if it has strides, those.
+  bool whole = false;
 };
 
 struct SplitFunction {

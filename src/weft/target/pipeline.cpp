@@ -6,6 +6,7 @@
 #include "weft/pass/flatten_buffers.h"
 #include "weft/pass/inject_virtual_threads.h"
 #include "weft/pass/insert_barriers.h"
+#include "weft/pass/lower_cross_thread_reduction.h"
 #include "weft/pass/lower_init.h"
 #include "weft/pass/narrow_indices.h"
 #include "weft/pass/place_allocations.h"
@@ -31,6 +32,7 @@ pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& targ
   pass::Machine machine = machine_of(info, target);
   pass::Pipeline p;
   auto add = [&](std::string name, std::function<PrimFunc(const PrimFunc&)> run) { p.push_back({std::move(name), std::move(run)}); };
+  add("lower_cross_thread_reduction", [machine](const PrimFunc& f) { return pass::lower_cross_thread_reduction(f, machine); });
   add("lower_init", pass::lower_init);
   add("place_allocations", [machine](const PrimFunc& f) { return pass::place_allocations(f, machine); });
   add("convert_blocks", pass::convert_blocks);

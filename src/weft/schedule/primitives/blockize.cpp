@@ -52,6 +52,16 @@ Verdict Blockize::transform(const State& s, Outcome<Result>& out) const {
     r.note("legal: bindings of the form outer * extent + inner, inner made of the loops inside only");
     return r;
   }
+  if (old->init) {
+    arith::Analyzer facts;
+    bind_path(facts, path);
+    Leaf leaf = under[0];
+    if (auto why = why_repeated(leaf, top.loop(), facts); !why.empty()) {
+      Refusal r = refuse(s, "schedule.blockize.repeated", cat("blockize of ", name_of(top.loop()), " would initialise once for several runs of the reduction ", name_of(old), ", or not provably for one: ", why), realize);
+      r.note("legal: nests every loop of which is used completely by the block's iterators");
+      return r;
+    }
+  }
   // Terms of the predicate on outer loops stay outside, those on inner loops go inside; a term on both has
   // become a bound on whole tiles.
   Expr outer_predicate = make_bool(true), inner_predicate = make_bool(true);

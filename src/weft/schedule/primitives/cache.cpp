@@ -218,7 +218,9 @@ Verdict CacheRead::transform(const State& s, Outcome<Result>& out) const {
   } else {
     const BufferRegion* declared = region_of(path.scope()->block->reads, buffer.get());
     const auto region = declared && !path.scope()->iter_values.empty() ? declared->region : full_region(buffer).region;
-    changed = seq({copy_nest(buffer, cache, region, cache->name, id), body});
+    arith::Analyzer analyzer;
+    bind_path(analyzer, path.prefix(path.scope_index()));
+    changed = seq({copy_nest(buffer, cache, clip(region, buffer, analyzer), cache->name, id), body});
   }
   changed = UseCache(std::move(chosen), {{buffer.get(), cache}}).rewrite(changed);
   out.mod = finish(s, path, cache, std::move(changed));
@@ -274,7 +276,14 @@ Verdict CacheWrite::transform(const State& s, Outcome<Result>& out) const {
   if (!rest.empty()) depth = lowest_common(body, *inner, rest);
   arith::Analyzer analyzer;
   bind_path(analyzer, path);
-  const auto region = clip(relax(bound_region(written, realize), loops_from(*inner, depth), realize->predicate, analyzer), buffer, analyzer);
+  // What was not written must not be copied out: other iterations may own it.
+  const auto exact = relax_exact(bound_region(written, realize), loops_from(*inner, depth), realize->predicate, analyzer);
+  if (!exact) {
+    Refusal r = refuse(s, "schedule.cache_write.inexact", cat("cache_write: the part of \"", buffer->name, "\" that block ", name_of(writer), " writes is not provably a box"), realize);
+    r.note("legal: affine bindings whose predicates bound one index each; cache_write before the loops are reshaped");
+    return r;
+  }
+  const auto region = clip(*exact, buffer, analyzer);
   const Stmt copy = copy_nest(cache, buffer, region, cache->name, id);
   Stmt changed = replace(*inner, insert_after(inner->nodes[depth], copy), depth);
   changed = UseCache(std::move(chosen), {{buffer.get(), cache}}).rewrite(changed);

@@ -59,6 +59,12 @@ Verdict check(const State& s, const Path& path, const Path& target, const Leaf& 
     r.note(cat("legal: ", quoted(loop_names(legal))));
     return r;
   }
+  if (auto why = why_repeated(leaf, loop, analyzer); !why.empty()) {
+    Refusal r = refuse(s, "schedule.decompose_reduction.repeated", cat("decompose_reduction of ", name_of(leaf.block()), " at ", name_of(loop),
+                                                                       " would initialise once for several runs of the reduction, or not provably for one: ", why), loop);
+    r.note("legal: loops below which every loop is used completely by the block's iterators");
+    return r;
+  }
   return std::nullopt;
 }
 

@@ -35,11 +35,51 @@ Verdict check_blocks(const State& s, const Path& top) {
       return r;
     }
   }
+  for (const Leaf& leaf : under) {
+    if (!leaf.block()->init || iters_of(leaf.block(), IterKind::reduce).empty()) continue;
+    arith::Analyzer analyzer;
+    bind_path(analyzer, top);
+    bind_loops(analyzer, leaf.loops);
+    if (auto why = why_repeated(leaf, top.loop(), analyzer); !why.empty()) {
+      Refusal r = refuse(s, "schedule.reorder.repeated", cat("reorder: the loops run through the reduction ", name_of(leaf.block()), " more than once, or not provably once: ", why), leaf.realize);
+      r.note("legal: reductions every loop around which is used completely by the iterators; decompose_reduction first");
+      return r;
+    }
+  }
   if (under.size() < 2) return std::nullopt;
   if (auto why = why_not_pipeline(leaves_under(top)); !why.empty()) {
     Refusal r = refuse(s, "schedule.reorder.not_covered",
                        cat("reorder would change what blocks hand over between iterations: ", why), top.loop());
     r.note("legal: nests in which every read was written in the same iteration or before the nest");
+    return r;
+  }
+  return std::nullopt;
+}
+
+/// A reduction's init belongs to its first step. Where several loops together make up both spatial and
+/// reduction digits, another order of these loops would make another step the first.
+Verdict check_first_step(const State& s, const Path& top, const std::vector<const ForNode*>& chain) {
+  for (const Leaf& leaf : leaves(top.target())) {
+    if (!leaf.block()->init) continue;
+    const auto is_mixed = [&](const ForNode* loop) {
+      bool spatial = false, reduce = false;
+      for (std::size_t i = 0; i < leaf.block()->iters.size(); ++i) {
+        if (!uses_var(leaf.realize->iter_values[i], loop->var.get())) continue;
+        (leaf.block()->iters[i].kind == IterKind::reduce ? reduce : spatial) = true;
+      }
+      return spatial && reduce;
+    };
+    std::vector<const ForNode*> before, after;
+    for (const ForNode* loop : leaf.loops) {
+      if (is_mixed(loop) && std::find(chain.begin(), chain.end(), loop) != chain.end()) before.push_back(loop);
+    }
+    for (const ForNode* loop : chain) {
+      if (is_mixed(loop)) after.push_back(loop);
+    }
+    if (before == after) continue;
+    Refusal r = refuse(s, "schedule.reorder.first_step", cat("reorder would change which step of the reduction ", name_of(leaf.block()), " comes first"), leaf.realize);
+    r.note(cat("loops that feed spatial and reduction iterators together: ", quoted(loop_names(before))));
+    r.note("legal: orders that keep these loops as they are; decompose_reduction first");
     return r;
   }
   return std::nullopt;
@@ -103,6 +143,7 @@ Verdict Reorder::transform(const State& s, Outcome<Result>& out) const {
     }
   }
   WEFT_TRY(check_blocks(s, paths[highest]));
+  WEFT_TRY(check_first_step(s, paths[highest], chain));
   Stmt body = bottom.loop()->body;
   for (std::size_t i = chain.size(); i-- > 0;) body = with_body(chain[i], std::move(body));
   out.mod = with_body(s.mod, bottom.func, replace(bottom, std::move(body), first));

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: Apache-2.0
+// Speed and size of the fabric: `wse_bench [threads]` prints one JSON object per case.
+#include <sys/resource.h>
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <ctime>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "weft/targets/wse/csl/compile.h"
+#include "weft/targets/wse/sdk_runtime.h"
+
+namespace {
+
+using namespace weft;
+using namespace weft::wse;
+
+double seconds_since(std::chrono::steady_clock::time_point t) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - t).count();
+}
+
+// Processor time of the whole program: on a busy machine the honest figure.
+double cpu_now() {
+  timespec t;
+  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
+}
+
+long resident_mib() {
+  std::FILE* f = std::fopen("/proc/self/statm", "r");
+  long total = 0, pages = 0;
+  if (f) {
+    if (std::fscanf(f, "%ld %ld", &total, &pages) != 2) pages = 0;
+    std::fclose(f);
+  }
+  return pages / 256;
+}
+
+Layout compile_text(const std::string& layout, const std::string& pe, const std::vector<std::pair<std::string, std::int64_t>>& params) {
+  csl::CompileOptions o;
+  o.root = "layout.csl";
+  o.memcpy = true;
+  o.read_disk = false;
+  o.files = {{"layout.csl", layout}, {"pe.csl", pe}};
+  o.params = params;
+  o.offset_x = 4;
+  o.offset_y = 1;
+  return csl::compile(o);
+}
+
+// A row of PEs: each adds its vector to the sum that comes from the east.
+const char* kChainLayout = R"(
+param w: u16; param n: u16;
+const memcpy = @import_module("<memcpy/get_params>", .{ .width = w, .height = 1 });
+const c = [2]color{ @get_color(0), @get_color(1) };
+layout {
+  @set_rectangle(w, 1);
+  for (@range(u16, w)) |x| {
+    @set_tile_code(x, 0, "pe.csl", .{ .memcpy_params = memcpy.get_params(x), .n = n, .first = x == 0, .last = x == w - 1,
+                                      .to = c[x % 2], .from = c[(x + 1) % 2] });
+    if (x > 0) @set_color_config(x, 0, c[x % 2], .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ WEST } } });
+    if (x < w - 1) @set_color_config(x, 0, c[(x + 1) % 2], .{ .routes = .{ .rx = .{ EAST }, .tx = .{ RAMP } } });
+  }
+  @export_name("v", [*]f32, true);
+  @export_name("go", fn()void);
+}
+)";
+const char* kChainPe = R"(
+param memcpy_params: comptime_struct; param n: u16; param first: bool; param last: bool; param to: color; param from: color;
+const sys_mod = @import_module("<memcpy/memcpy>", memcpy_params);
+var v = @zeros([n]f32);
+var v_ptr: [*]f32 = &v;
+const v_dsd = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{n} -> v[i] });
+const in_dsd = @get_dsd(fabin_dsd, .{ .extent = n, .fabric_color = from, .input_queue = @get_input_queue(2) });
+const out_dsd = @get_dsd(fabout_dsd, .{ .extent = n, .fabric_color = to, .output_queue = @get_output_queue(3) });
+fn go() void {
+  if (last) { @fmovs(out_dsd, v_dsd); }
+  else if (first) { @fadds(v_dsd, in_dsd, v_dsd); }
+  else { @fadds(out_dsd, in_dsd, v_dsd); }
+  sys_mod.unblock_cmd_stream();
+}
+comptime { @export_symbol(v_ptr, "v"); @export_symbol(go); }
+)";
+
+void chain(int threads) {
+  const int w = 512, n = 4096;
+  Layout l = compile_text(kChainLayout, kChainPe, {{"w", w}, {"n", n}});
+  SdkRuntime rt(std::move(l), [&] { RuntimeOptions o; o.threads = threads; return o; }());
+  rt.load();
+  rt.run();
+  std::vector<std::uint32_t> ones(static_cast<std::size_t>(w) * n, 0x3f800000u);
+  rt.memcpy_h2d(rt.get_id("v"), ones.data(), static_cast<std::int64_t>(ones.size()), {0, 0, w, 1, n}, false, MemcpyDataType::MEMCPY_32BIT, MemcpyOrder::ROW_MAJOR, false);
+  double best = 1e9, cpu = 1e9;
+  Cycle cycles = 0;
+  std::int64_t hops = 0;
+  for (int k = 0; k < 5; ++k) {
+    Cycle from = rt.fabric().now();
+    std::int64_t before = rt.fabric().hops();
+    auto t = std::chrono::steady_clock::now();
+    double c = cpu_now();
+    rt.launch(rt.get_id("go"), {}, {}, false);
+    double s = seconds_since(t);
+    cpu = std::min(cpu, cpu_now() - c);
+    cycles = rt.fabric().now() - from;
+    hops = rt.fabric().hops() - before;
+    best = std::min(best, s);
+  }
+  std::printf("{\"case\": \"chain 512x1, 4096 f32\", \"threads\": %d, \"cycles\": %lld, \"seconds\": %.4f, \"cpu_s\": %.4f, \"tile_cycles_per_s\": %.1fe6, \"hops_per_s\": %.1fe6}\n",
+              threads, static_cast<long long>(cycles), best, cpu, w * static_cast<double>(cycles) / best / 1e6, static_cast<double>(hops) / best / 1e6);
+}
+
+// A torus-free systolic product: every PE holds blocks of A, B and C; A is broadcast along the row by its
+// owner in turn, B along the column.
+const char* kGemmLayout = R"(
+param p: u16; param m: u16;
+const memcpy = @import_module("<memcpy/get_params>", .{ .width = p, .height = p });
+const a_color = [2]color{ @get_color(0), @get_color(1) };
+const b_color = [2]color{ @get_color(2), @get_color(3) };
+layout {
+  @set_rectangle(p, p);
+  for (@range(u16, p)) |x| { for (@range(u16, p)) |y| {
+    @set_tile_code(x, y, "pe.csl", .{ .memcpy_params = memcpy.get_params(x), .m = m, .p = p, .x_last = x == p - 1, .y_last = y == p - 1,
+      .x_first = x == 0, .y_first = y == 0, .a_to = a_color[x % 2], .a_from = a_color[(x + 1) % 2], .b_to = b_color[y % 2], .b_from = b_color[(y + 1) % 2] });
+    if (x < p - 1) @set_color_config(x, y, a_color[x % 2], .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ EAST } } });
+    if (x > 0) @set_color_config(x, y, a_color[(x + 1) % 2], .{ .routes = .{ .rx = .{ WEST }, .tx = .{ RAMP } } });
+    if (y < p - 1) @set_color_config(x, y, b_color[y % 2], .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ SOUTH } } });
+    if (y > 0) @set_color_config(x, y, b_color[(y + 1) % 2], .{ .routes = .{ .rx = .{ NORTH }, .tx = .{ RAMP } } });
+  } }
+  @export_name("a", [*]f32, true); @export_name("b", [*]f32, true); @export_name("c", [*]f32, true);
+  @export_name("go", fn()void);
+}
+)";
+const char* kGemmPe = R"(
+param memcpy_params: comptime_struct; param m: u16; param p: u16; param x_first: bool; param x_last: bool; param y_first: bool; param y_last: bool;
+param a_to: color; param a_from: color; param b_to: color; param b_from: color;
+const sys_mod = @import_module("<memcpy/memcpy>", memcpy_params);
+const size = m * m;
+var a = @zeros([size]f32); var b = @zeros([size]f32); var c = @zeros([size]f32);
+var a_ptr: [*]f32 = &a; var b_ptr: [*]f32 = &b; var c_ptr: [*]f32 = &c;
+const a_all = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{size} -> a[i] });
+const b_all = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{size} -> b[i] });
+const b_row = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{m} -> b[i] });
+const c_row = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{m} -> c[i] });
+const a_in = @get_dsd(fabin_dsd, .{ .extent = size, .fabric_color = a_from, .input_queue = @get_input_queue(2) });
+const a_out = @get_dsd(fabout_dsd, .{ .extent = size, .fabric_color = a_to, .output_queue = @get_output_queue(3) });
+const b_in = @get_dsd(fabin_dsd, .{ .extent = size, .fabric_color = b_from, .input_queue = @get_input_queue(4) });
+const b_out = @get_dsd(fabout_dsd, .{ .extent = size, .fabric_color = b_to, .output_queue = @get_output_queue(5) });
+fn multiply() void {
+  for (@range(i16, @as(i16, m))) |i| {
+    const acc = @increment_dsd_offset(c_row, i * @as(i16, m), f32);
+    for (@range(i16, @as(i16, m))) |k| {
+      @fmacs(acc, acc, @increment_dsd_offset(b_row, k * @as(i16, m), f32), a[i * @as(i16, m) + k]);
+    }
+  }
+}
+// p steps: multiply what is here, then pass A east and B south.
+fn go() void {
+  for (@range(u16, p)) |step| {
+    multiply();
+    if (!x_last) @fmovs(a_out, a_all);
+    if (!x_first) @fmovs(a_all, a_in);
+    if (!y_last) @fmovs(b_out, b_all);
+    if (!y_first) @fmovs(b_all, b_in);
+  }
+  sys_mod.unblock_cmd_stream();
+}
+comptime {
+  @export_symbol(a_ptr, "a"); @export_symbol(b_ptr, "b"); @export_symbol(c_ptr, "c"); @export_symbol(go);
+}
+)";
+
+void gemm(int threads) {
+  const int p = 16, m = 14;
+  Layout l = compile_text(kGemmLayout, kGemmPe, {{"p", p}, {"m", m}});
+  SdkRuntime rt(std::move(l), [&] { RuntimeOptions o; o.threads = threads; return o; }());
+  rt.load();
+  rt.run();
+  Cycle from = rt.fabric().now();
+  auto t = std::chrono::steady_clock::now();
+  double c = cpu_now();
+  rt.launch(rt.get_id("go"), {}, {}, false);
+  double s = seconds_since(t), cpu = cpu_now() - c;
+  Cycle cycles = rt.fabric().now() - from;
+  std::printf("{\"case\": \"GEMM %dx%d PEs, 14x14 blocks passed on\", \"threads\": %d, \"cycles\": %lld, \"seconds\": %.3f, \"cpu_s\": %.3f, \"tile_cycles_per_s\": %.1fe6, \"hops_per_s\": %.1fe6, \"steps\": %lld}\n",
+              p, p, threads, static_cast<long long>(cycles), s, cpu, p * p * static_cast<double>(cycles) / s / 1e6, static_cast<double>(rt.fabric().hops()) / s / 1e6,
+              static_cast<long long>(rt.fabric().pe_steps()));
+}
+
+// y = A x over the whole wafer: x comes in along the top, partial sums go west in a chain.
+const char* kGemvLayout = R"(
+param w: u16; param h: u16; param rows: u16; param cols: u16;
+const memcpy = @import_module("<memcpy/get_params>", .{ .width = w, .height = h });
+const c = [2]color{ @get_color(0), @get_color(1) };
+layout {
+  @set_rectangle(w, h);
+  for (@range(u16, w)) |x| { for (@range(u16, h)) |y| {
+    @set_tile_code(x, y, "pe.csl", .{ .memcpy_params = memcpy.get_params(x), .rows = rows, .cols = cols, .first = x == 0, .last = x == w - 1,
+                                      .to = c[x % 2], .from = c[(x + 1) % 2] });
+    if (x > 0) @set_color_config(x, y, c[x % 2], .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ WEST } } });
+    if (x < w - 1) @set_color_config(x, y, c[(x + 1) % 2], .{ .routes = .{ .rx = .{ EAST }, .tx = .{ RAMP } } });
+  } }
+  @export_name("A", [*]f32, true); @export_name("x", [*]f32, true); @export_name("y", [*]f32, true);
+  @export_name("go", fn()void);
+}
+)";
+const char* kGemvPe = R"(
+param memcpy_params: comptime_struct; param rows: u16; param cols: u16; param first: bool; param last: bool; param to: color; param from: color;
+const sys_mod = @import_module("<memcpy/memcpy>", memcpy_params);
+const size = rows * cols;
+var A = @zeros([size]f32); var x = @zeros([cols]f32); var y = @zeros([rows]f32);
+var A_ptr: [*]f32 = &A; var x_ptr: [*]f32 = &x; var y_ptr: [*]f32 = &y;
+const A_dsd = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{rows} -> A[i * cols] });
+const y_dsd = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{rows} -> y[i] });
+const in_dsd = @get_dsd(fabin_dsd, .{ .extent = rows, .fabric_color = from, .input_queue = @get_input_queue(2) });
+const out_dsd = @get_dsd(fabout_dsd, .{ .extent = rows, .fabric_color = to, .output_queue = @get_output_queue(3) });
+fn go() void {
+  for (@range(i16, @as(i16, cols))) |k| { @fmacs(y_dsd, y_dsd, @increment_dsd_offset(A_dsd, k, f32), x[k]); }
+  if (last) { @fmovs(out_dsd, y_dsd); }
+  else if (first) { @fadds(y_dsd, in_dsd, y_dsd); }
+  else { @fadds(out_dsd, in_dsd, y_dsd); }
+  sys_mod.unblock_cmd_stream();
+}
+comptime { @export_symbol(A_ptr, "A"); @export_symbol(x_ptr, "x"); @export_symbol(y_ptr, "y"); @export_symbol(go); }
+)";
+
+void wafer(int threads, int w, int h) {
+  const int rows = 25, cols = 33;   // 990 * 25 = 24,750 by 750 * 33 = 24,750
+  auto t = std::chrono::steady_clock::now();
+  Layout l = compile_text(kGemvLayout, kGemvPe, {{"w", w}, {"h", h}, {"rows", rows}, {"cols", cols}});
+  double compile = seconds_since(t);
+  t = std::chrono::steady_clock::now();
+  SdkRuntime rt(std::move(l), [&] { RuntimeOptions o; o.threads = threads; return o; }());
+  rt.load();
+  rt.run();
+  double open = seconds_since(t);
+  long opened = resident_mib();
+  std::printf("{\"case\": \"open %dx%d\", \"compile_s\": %.2f, \"open_s\": %.3f, \"resident_mib\": %ld}\n", w, h, compile, open, opened);
+  std::fflush(stdout);
+  t = std::chrono::steady_clock::now();
+  // A in rows of the rectangle, so that the host never holds all of it. Small integers: sums are exact.
+  auto element = [](std::int64_t i, std::int64_t j) { return static_cast<float>((i * 7 + j * 3) % 5 - 2); };
+  std::vector<float> line(static_cast<std::size_t>(w) * rows * cols), x(static_cast<std::size_t>(w) * cols);
+  std::vector<double> want(static_cast<std::size_t>(h) * rows);
+  for (std::size_t j = 0; j < x.size(); ++j) x[j] = static_cast<float>(static_cast<std::int64_t>(j % 3) - 1);
+  auto words = [](const std::vector<float>& v) { return reinterpret_cast<const std::uint32_t*>(v.data()); };
+  for (int y = 0; y < h; ++y) {
+    std::size_t at = 0;
+    for (int px = 0; px < w; ++px) {
+      for (int i = 0; i < rows; ++i) {
+        double sum = 0;
+        for (int j = 0; j < cols; ++j) {
+          float e = element(y * rows + i, px * cols + j);
+          line[at++] = e;
+          sum += static_cast<double>(e) * static_cast<double>(x[static_cast<std::size_t>(px * cols + j)]);
+        }
+        want[static_cast<std::size_t>(y * rows + i)] += sum;
+      }
+    }
+    rt.memcpy_h2d(rt.get_id("A"), words(line), static_cast<std::int64_t>(line.size()), {0, y, w, 1, rows * cols}, false, MemcpyDataType::MEMCPY_32BIT, MemcpyOrder::ROW_MAJOR, false);
+  }
+  rt.memcpy_h2d(rt.get_id("x"), words(x), static_cast<std::int64_t>(x.size()), {0, 0, w, h, cols}, false, MemcpyDataType::MEMCPY_32BIT, MemcpyOrder::ROW_MAJOR, false, Broadcast::column);
+  double scatter = seconds_since(t);
+  t = std::chrono::steady_clock::now();
+  Cycle from = rt.fabric().now();
+  double c = cpu_now();
+  rt.launch(rt.get_id("go"), {}, {}, false);
+  double run = seconds_since(t), run_cpu = cpu_now() - c;
+  Cycle cycles = rt.fabric().now() - from;
+  std::vector<std::uint32_t> y(static_cast<std::size_t>(h) * rows);
+  rt.memcpy_d2h(y.data(), static_cast<std::int64_t>(y.size()), rt.get_id("y"), {0, 0, 1, h, rows}, false, MemcpyDataType::MEMCPY_32BIT, MemcpyOrder::ROW_MAJOR, false);
+  std::size_t wrong = 0;
+  for (std::size_t i = 0; i < y.size(); ++i) {
+    float got;
+    std::memcpy(&got, &y[i], 4);
+    wrong += static_cast<double>(got) != want[i];
+  }
+  std::printf("{\"case\": \"GEMV %d x %d f32 on %dx%d PEs\", \"threads\": %d, \"scatter_s\": %.1f, \"run_s\": %.1f, \"run_cpu_s\": %.1f, \"cycles\": %lld, \"tile_cycles_per_s\": %.1fe6, \"wrong\": %zu, \"resident_mib\": %ld}\n",
+              h * rows, w * cols, w, h, threads, scatter, run, run_cpu, static_cast<long long>(cycles), static_cast<double>(w) * h * static_cast<double>(cycles) / run / 1e6, wrong, resident_mib());
+  if (wrong) std::exit(1);
+}
+
+// One percent of a whole wafer works; the rest is never touched.
+void idle(int threads) {
+  std::string layout = kChainLayout;
+  auto t = std::chrono::steady_clock::now();
+  Layout l = compile_text(kChainLayout, kChainPe, {{"w", 512}, {"n", 4096}});
+  // The same chain in the middle of an otherwise empty 750 x 990 rectangle.
+  Layout big = l;
+  big.width = 750;
+  big.height = 990;
+  big.tiles.assign(750u * 990u, Tile{kNoProgram, 0});
+  for (std::size_t x = 0; x < 512; ++x) {
+    for (std::size_t y = 0; y < 14; ++y) big.tiles[(480 + y) * 750 + 100 + x] = l.tiles[x];
+  }
+  SdkRuntime rt(std::move(big), [&] { RuntimeOptions o; o.threads = threads; return o; }());
+  rt.load();
+  rt.run();
+  double open = seconds_since(t);
+  t = std::chrono::steady_clock::now();
+  Cycle from = rt.fabric().now();
+  double c = cpu_now();
+  rt.launch(rt.get_id("go"), {}, {}, false);
+  double s = seconds_since(t), cpu = cpu_now() - c;
+  Cycle cycles = rt.fabric().now() - from;
+  std::printf("{\"case\": \"idle: 14 chains of 512 in 750x990\", \"threads\": %d, \"open_s\": %.2f, \"cycles\": %lld, \"seconds\": %.3f, \"cpu_s\": %.3f, \"tile_cycles_per_s_of_active\": %.1fe6}\n", threads, open,
+              static_cast<long long>(cycles), s, cpu, 14.0 * 512 * static_cast<double>(cycles) / s / 1e6);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  int threads = argc > 1 ? std::atoi(argv[1]) : 2;
+  std::string which = argc > 2 ? argv[2] : "";
+  try {
+    if (which.empty() || which == "chain") {
+      chain(1);
+      chain(threads);
+    }
+    if (which.empty() || which == "gemm") {
+      gemm(1);
+      gemm(threads);
+    }
+    if (which.empty() || which == "idle") idle(threads);
+    if (which.empty() || which == "wafer") wafer(threads, 750, 990);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+  return 0;
+}

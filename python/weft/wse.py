@@ -1,0 +1,399 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wafer-scale target: compile CSL programs, run them on the fabric simulator, with the Cerebras SDK's names.
+
+`SdkRuntime`, `SdkLayout` and their helpers are the classes that `cerebras.sdk.runtime.sdkruntimepybind` offers;
+`compile_csl` is what the `cslc` command calls.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import enum
+import json
+import os
+import pathlib
+from collections.abc import Sequence
+
+import numpy as np
+
+__all__ = [
+    "Color", "Edge", "IntRectangle", "IntVector", "MemcpyDataType", "MemcpyOrder", "Route", "RoutingPosition",
+    "SdkLayout", "SdkRuntime", "SdkTarget", "SimfabConfig", "Task", "WseError", "compile_csl", "get_edge_routing",
+    "get_platform", "get_simulator", "get_system",
+]
+
+
+class WseError(RuntimeError):
+    """An error of the compiler, the runtime or the simulated machine; `.code` is its stable slug."""
+
+    def __init__(self, code: str, message: str, text: str, kind: str):
+        super().__init__(text)
+        self.code, self.message, self.kind = code, message, kind
+
+
+class WseValueError(WseError, ValueError):
+    """An argument outside its domain."""
+
+
+class WseDeviceError(WseError):
+    """There is no such machine here."""
+
+
+def _core_error(kind: str):
+    """The class of `weft` itself for this kind of error, if the core is there."""
+    try:
+        import weft
+    except ImportError:
+        return None
+    names = {"device": "DeviceError", "fault": "Fault", "value": "ValueError_", "shape": "ShapeError", "index": "IndexError"}
+    return getattr(weft, names.get(kind, "Error"), None)
+
+
+def _raise(text: str):
+    e = json.loads(text)
+    kinds = {"value": WseValueError, "shape": WseValueError, "dtype": WseValueError, "index": WseValueError,
+             "parse": WseValueError, "device": WseDeviceError}
+    cls = kinds.get(e["kind"], WseError)
+    core = _core_error(e["kind"])
+    if isinstance(core, type) and issubclass(core, Exception) and not issubclass(cls, core):
+        try:
+            cls = type(cls.__name__, (cls, core), {})
+        except TypeError:   # incompatible layouts: the plain class must do
+            pass
+    try:
+        err = cls(e["code"], e["message"], e["text"], e["kind"])
+    except TypeError:
+        err = kinds.get(e["kind"], WseError)(e["code"], e["message"], e["text"], e["kind"])
+    raise err
+
+
+class _Library:
+    """libweft_wse, opened at first use."""
+
+    def __init__(self):
+        self._lib = None
+
+    def get(self):
+        if self._lib is None:
+            here = pathlib.Path(__file__).resolve().parent
+            roots = [here, here.parent.parent / "build" / "python" / "weft"]
+            if named := os.environ.get("WEFT_WSE_LIBRARY"):
+                roots.insert(0, pathlib.Path(named).parent)
+            tried = [r / "libweft_wse.so" for r in roots]
+            found = next((p for p in tried if p.exists()), None)
+            if found is None:
+                raise ImportError("libweft_wse.so was not found; searched " + ", ".join(map(str, tried)))
+            lib = ctypes.CDLL(str(found))
+            p, s = ctypes.c_void_p, ctypes.c_char_p
+            lib.weft_wse_open.restype, lib.weft_wse_open.argtypes = p, [s, s, ctypes.POINTER(p)]
+            lib.weft_wse_close.restype, lib.weft_wse_close.argtypes = None, [p]
+            lib.weft_wse_call.restype = p
+            lib.weft_wse_call.argtypes = [p, s, s, p, ctypes.c_int64, ctypes.POINTER(p)]
+            lib.weft_wse_tool.restype, lib.weft_wse_tool.argtypes = p, [s, s, ctypes.POINTER(p)]
+            lib.weft_wse_free.restype, lib.weft_wse_free.argtypes = None, [p]
+            self._lib = lib
+        return self._lib
+
+    def take(self, pointer) -> str:
+        text = ctypes.string_at(pointer).decode()
+        self.get().weft_wse_free(pointer)
+        return text
+
+    def finish(self, result, error):
+        if error.value:
+            _raise(self.take(error))
+        return json.loads(self.take(result))
+
+
+_library = _Library()
+
+
+def _tool(method: str, args: dict):
+    error = ctypes.c_void_p()
+    result = _library.get().weft_wse_tool(method.encode(), json.dumps(args).encode(), ctypes.byref(error))
+    return _library.finish(result, error)
+
+
+def compile_csl(root: str, out: str, *, arch: str = "wse2", fabric_dims=(0, 0), fabric_offsets=(0, 0), params=None,
+                colors=None, memcpy: bool = False, channels: int = 1, import_paths: Sequence[str] = (),
+                fp16_format: str = "f16", warnings_as_errors: bool = False) -> dict:
+    """Compiles a layout file and writes the artifact directory `out`; returns {"warnings", "printed"}."""
+    return _tool("compile", {
+        "root": os.fspath(root), "out": os.fspath(out), "arch": arch, "fabric_dims": list(fabric_dims),
+        "fabric_offsets": list(fabric_offsets), "params": dict(params or {}), "colors": dict(colors or {}),
+        "memcpy": memcpy, "channels": channels, "import_paths": [os.fspath(p) for p in import_paths],
+        "fp16_format": fp16_format, "warnings_as_errors": warnings_as_errors})
+
+
+class MemcpyDataType(enum.IntEnum):
+    MEMCPY_16BIT = 0
+    MEMCPY_32BIT = 1
+
+
+class MemcpyOrder(enum.IntEnum):
+    ROW_MAJOR = 0
+    COL_MAJOR = 1
+
+
+class SdkTarget(enum.IntEnum):
+    WSE2 = 2
+    WSE3 = 3
+
+
+class Task:
+    """Handle of a non-blocking operation; keeps its array alive."""
+
+    def __init__(self, handle: int, array=None):
+        self.handle, self._array = handle, array
+
+    def __index__(self):
+        return self.handle
+
+
+def _words(array, what: str, writable: bool):
+    """The array as 32-bit words without a copy."""
+    if not isinstance(array, np.ndarray):
+        raise WseValueError("wse.memcpy.array", f"{what} needs a NumPy array, not {type(array).__name__}",
+                            f"error[wse.memcpy.array]: {what} needs a NumPy array, not {type(array).__name__}", "value")
+    problem = None
+    if array.ndim != 1:
+        problem = ("wse.memcpy.ndim", f"{what}: the array has {array.ndim} dimensions, it must have 1 (use .ravel())")
+    elif array.dtype.itemsize != 4:
+        problem = ("wse.memcpy.dtype", f"{what}: elements of {array.dtype} have {array.dtype.itemsize} bytes; "
+                   "they must be 32-bit words (16-bit values go into the low halves of uint32)")
+    elif not array.flags.c_contiguous:
+        problem = ("wse.memcpy.strides", f"{what}: the array is not contiguous, strides {array.strides}")
+    elif writable and not array.flags.writeable:
+        problem = ("wse.memcpy.readonly", f"{what}: the array of {array.size} elements is read-only")
+    if problem:
+        raise WseValueError(problem[0], problem[1], f"error[{problem[0]}]: {problem[1]}", "value")
+    return array
+
+
+class SimfabConfig:
+    """How to simulate: threads, whether to keep traces and memory."""
+
+    def __init__(self, num_threads: int = 1, suppress_trace: bool = True, dump_core: bool = False,
+                 core_path: str | None = None, **_):
+        self.num_threads, self.suppress_trace = num_threads, suppress_trace
+        self.dump_core, self.core_path = dump_core, core_path
+
+
+class Platform:
+    """Where a program runs; only simulators exist."""
+
+    def __init__(self, config: SimfabConfig | None, target: SdkTarget, cmaddr: str | None = None):
+        self.config, self.target, self.cmaddr = config or SimfabConfig(), SdkTarget(target), cmaddr
+
+
+def get_platform(cmaddr=None, config=None, target=SdkTarget.WSE3) -> Platform:
+    """A simulated platform; a non-empty `cmaddr` raises DeviceError when a runtime opens."""
+    return Platform(config, target, cmaddr)
+
+
+def get_simulator(config=None, target=SdkTarget.WSE3) -> Platform:
+    return Platform(config, target)
+
+
+def get_system(cmaddr) -> Platform:
+    return Platform(None, SdkTarget.WSE3, cmaddr or "(unnamed system)")
+
+
+_TYPES = {"i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64",
+          "f2": "f16", "f4": "f32", "b1": "bool"}
+_finished: dict[str, "SdkRuntime"] = {}   # by artifact directory: what debug_util reads
+
+
+class SdkRuntime:
+    """Loads a compiled program on the fabric simulator and talks to it."""
+
+    def __init__(self, bindir, platform: Platform | None = None, *, cmaddr: str | None = None,
+                 suppress_simfab_trace: bool = True, simfab_numthreads: int | None = None, msg_level: str = "WARNING",
+                 memcpy_required: bool = True, timed: bool = True, **_):
+        directory = getattr(bindir, "directory", bindir)
+        address = cmaddr or (platform.cmaddr if platform else None) or ""
+        threads = platform.config.num_threads if platform else 1
+        options = {"cmaddr": address, "timed": timed, "threads": max(1, min(threads, os.cpu_count() or 1))}
+        if simfab_numthreads is not None and not 1 <= simfab_numthreads <= 64:
+            raise WseValueError("wse.runtime.threads", f"simfab_numthreads is {simfab_numthreads}; legal are 1 to 64",
+                                f"error[wse.runtime.threads]: simfab_numthreads is {simfab_numthreads}; legal are 1 to 64", "value")
+        self._directory = os.fspath(directory)
+        self._platform = platform
+        self._handle = None
+        error = ctypes.c_void_p()
+        self._handle = _library.get().weft_wse_open(self._directory.encode(), json.dumps(options).encode(), ctypes.byref(error))
+        if error.value:
+            _raise(_library.take(error))
+        self._keep: dict[int, object] = {}
+        self._layout = self._call("layout")
+        self._port_ids = {i: name for i, name in enumerate(self._layout["ports"])}
+
+    def __del__(self):
+        if getattr(self, "_handle", None):
+            _library.get().weft_wse_close(self._handle)
+            self._handle = None
+
+    def _call(self, method: str, args: dict | None = None, array=None):
+        error = ctypes.c_void_p()
+        data = array.ctypes.data if array is not None else None
+        result = _library.get().weft_wse_call(self._handle, method.encode(), json.dumps(args or {}).encode(), data,
+                                              array.size if array is not None else 0, ctypes.byref(error))
+        return _library.finish(result, error)
+
+    def _issue(self, method: str, args: dict, array, nonblock: bool) -> Task:
+        handle = self._call(method, args, array)
+        if nonblock and array is not None:
+            self._keep[handle] = array
+        return Task(handle, array)
+
+    def load(self):
+        self._call("load")
+
+    def run(self):
+        self._call("run")
+
+    def stop(self):
+        """Finishes everything issued; writes sim.log where the program printed something."""
+        self._call("stop")
+        self._keep.clear()
+        _finished[os.path.realpath(self._directory)] = self
+        if log := self._call("log"):
+            with open("sim.log", "w", encoding="utf-8") as f:
+                f.write(log)
+        config = self._platform.config if self._platform else None
+        if config and config.dump_core and config.core_path:
+            self.dump_core(config.core_path)
+
+    def get_id(self, name: str) -> int:
+        return self._call("get_id", {"name": name})
+
+    def memcpy_h2d(self, dest, src, px, py, w, h, l, *, streaming=False, data_type=MemcpyDataType.MEMCPY_32BIT,
+                   order=MemcpyOrder.ROW_MAJOR, nonblock=False):
+        return self._h2d(0, dest, src, px, py, w, h, l, streaming, data_type, order, nonblock)
+
+    def memcpy_h2d_rowbcast(self, dest, src, px, py, w, h, l, *, streaming=False,
+                            data_type=MemcpyDataType.MEMCPY_32BIT, order=MemcpyOrder.ROW_MAJOR, nonblock=False):
+        """One column of data, `src` of shape [h][l], goes to every PE of its row."""
+        return self._h2d(1, dest, src, px, py, w, h, l, streaming, data_type, order, nonblock)
+
+    def memcpy_h2d_colbcast(self, dest, src, px, py, w, h, l, *, streaming=False,
+                            data_type=MemcpyDataType.MEMCPY_32BIT, order=MemcpyOrder.ROW_MAJOR, nonblock=False):
+        """One row of data, `src` of shape [w][l], goes to every PE of its column."""
+        return self._h2d(2, dest, src, px, py, w, h, l, streaming, data_type, order, nonblock)
+
+    def _h2d(self, broadcast, dest, src, px, py, w, h, l, streaming, data_type, order, nonblock):
+        array = _words(src, "memcpy_h2d", False)
+        args = {"id": int(dest), "px": int(px), "py": int(py), "w": int(w), "h": int(h), "l": int(l), "streaming": bool(streaming),
+                "data_type": int(data_type), "order": int(order), "nonblock": bool(nonblock), "broadcast": broadcast}
+        return self._issue("memcpy_h2d", args, array, nonblock)
+
+    def memcpy_d2h(self, dest, src, px, py, w, h, l, *, streaming=False, data_type=MemcpyDataType.MEMCPY_32BIT,
+                   order=MemcpyOrder.ROW_MAJOR, nonblock=False):
+        array = _words(dest, "memcpy_d2h", True)
+        args = {"id": int(src), "px": int(px), "py": int(py), "w": int(w), "h": int(h), "l": int(l), "streaming": bool(streaming),
+                "data_type": int(data_type), "order": int(order), "nonblock": bool(nonblock)}
+        return self._issue("memcpy_d2h", args, array, nonblock)
+
+    def launch(self, name, *args, nonblock=False):
+        """Runs an exported function on every PE; arguments are NumPy scalars of the declared types."""
+        number = self.get_id(name) if isinstance(name, str) else int(name)
+        wanted = self._call("signature", {"id": number})
+        bits, types = [], []
+        for i, a in enumerate(args):
+            if not isinstance(a, np.generic):   # plain numbers take the declared type
+                kind = wanted[i] if i < len(wanted) else "i32"
+                a = np.dtype({"bool": "b1", **{v: k for k, v in _TYPES.items()}}.get(kind, "i4")).type(a)
+            code = _TYPES.get(a.dtype.str[1:])
+            if code is None:
+                raise WseValueError("wse.launch.type", f"argument {i} has type {a.dtype}, which no PE has",
+                                    f"error[wse.launch.type]: argument {i} has type {a.dtype}, which no PE has", "dtype")
+            raw = np.array(a).view({1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[a.dtype.itemsize]).item()
+            if code.startswith("i"):
+                raw = int(a)
+            bits.append(raw)
+            types.append(code)
+        return self._issue("launch", {"id": number, "args": bits, "types": types, "nonblock": bool(nonblock)}, None, nonblock)
+
+    def call(self, name, args=(), nonblock=False):
+        """The older form of launch: a list of arguments."""
+        return self.launch(name, *args, nonblock=nonblock)
+
+    def is_task_done(self, task) -> bool:
+        return self._call("is_task_done", {"task": task.__index__()})
+
+    def task_wait(self, task) -> None:
+        self._call("task_wait", {"task": task.__index__()})
+
+    # Streams of SdkLayout programs.
+    def get_port_id(self, name) -> int:
+        return next(i for i, n in self._port_ids.items() if n == str(name))
+
+    def report_port_infos(self) -> None:
+        for i, name in self._port_ids.items():
+            print(f"port {i}: {name}")
+
+    def _port(self, port) -> str:
+        return self._port_ids[port] if isinstance(port, int) else str(port)
+
+    def send(self, port, data, size=None, *, nonblock=False):
+        array = _words(np.ascontiguousarray(data), "send", False)
+        if size is not None:
+            array = array[:size]
+        return self._issue("send", {"port": self._port(port), "nonblock": bool(nonblock)}, array, nonblock)
+
+    def receive(self, port, data, size=None, *, nonblock=False):
+        array = _words(data, "receive", True)
+        if size is not None:
+            array = array[:size]
+        return self._issue("receive", {"port": self._port(port), "nonblock": bool(nonblock)}, array, nonblock)
+
+    def receive_tofile(self, port, path, size):
+        array = np.zeros(size, np.uint32)
+        self.receive(port, array, size)
+        array.tofile(path)
+
+    # Looking inside.
+    def read_symbol(self, x, y, name, dtype="uint8"):
+        """Memory of a symbol at fabric coordinates (offsets included), as a NumPy array."""
+        found = self._call("read_symbol", {"x": int(x), "y": int(y), "name": name})
+        return np.frombuffer(bytes.fromhex(found["bytes"]), dtype=np.uint8).view(np.dtype(dtype)).copy()
+
+    def symbols(self, x, y) -> list[str]:
+        return self._call("symbols", {"x": int(x), "y": int(y)})
+
+    def program_string(self, x, y, index) -> str:
+        return self._call("string", {"x": int(x), "y": int(y), "index": int(index)})
+
+    def coord_logical_to_physical(self, coord):
+        return (coord[0] + self._layout["offset_x"], coord[1] + self._layout["offset_y"])
+
+    def dump_core(self, path: str) -> None:
+        """Writes statistics and the state of waiting PEs as JSON."""
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump({"stats": self.stats(), "waiting": self.waiting(), "cycles": self.cycles()}, f, indent=1)
+
+    def stats(self) -> dict:
+        return self._call("stats")
+
+    def stats_table(self) -> str:
+        return self._call("stats_table")
+
+    def cycles(self) -> int:
+        return self._call("cycles")
+
+    def clock_hz(self) -> float:
+        return self._call("clock")
+
+    def waiting(self) -> list[str]:
+        return self._call("waiting")
+
+    def sim_log(self) -> str:
+        return self._call("log")
+
+    def heat_map(self, path, what: str = "busy") -> None:
+        """Draws the fabric, one cell per PE, as .svg or .png."""
+        self._call("heat_map", {"path": os.fspath(path), "what": what})
+
+
+from weft.wse_layout import (  # noqa: E402  (needs the names above)
+    Color, Edge, IntRectangle, IntVector, Route, RoutingPosition, SdkLayout, get_edge_routing)

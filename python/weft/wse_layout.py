@@ -1,0 +1,242 @@
+# SPDX-License-Identifier: Apache-2.0
+"""SdkLayout: programs put together from code regions, ports and streams. The work (colours, routes, compilation)
+is done by the core; these classes only collect what was said."""
+
+from __future__ import annotations
+
+import dataclasses
+import enum
+import os
+import tempfile
+
+import numpy as np
+
+
+class Edge(enum.IntEnum):
+    TOP = 0
+    BOTTOM = 1
+    LEFT = 2
+    RIGHT = 3
+
+
+class Route(enum.IntEnum):
+    EAST = 0
+    WEST = 1
+    NORTH = 2
+    SOUTH = 3
+    RAMP = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class IntVector:
+    x: int
+    y: int
+
+
+@dataclasses.dataclass(frozen=True)
+class IntRectangle:
+    """From the upper left corner, inclusive, to the lower right one, exclusive."""
+    ul: IntVector
+    lr: IntVector
+
+
+class RoutingPosition:
+    """One switch position: inputs and outputs of a colour."""
+
+    def __init__(self):
+        self._input: list[int] = []
+        self._output: list[int] = []
+
+    def set_input(self, routes):
+        self._input = [int(r) for r in routes]
+        return self
+
+    def set_output(self, routes):
+        self._output = [int(r) for r in routes]
+        return self
+
+    def _data(self):
+        return {"rx": self._input, "tx": self._output}
+
+
+class Color:
+    """A colour by name; its number is chosen when the layout is compiled, unless given."""
+
+    _count = 0
+
+    def __init__(self, name: str, value: int | None = None):
+        Color._count += 1
+        self.name, self.value, self.key = name, value, f"{name}#{Color._count}"
+
+
+@dataclasses.dataclass(frozen=True)
+class EdgeRoute:
+    edge: int
+    positions: tuple
+
+
+def get_edge_routing(edge: Edge, positions) -> EdgeRoute:
+    """Positions that the PEs along one edge have instead of the region's."""
+    return EdgeRoute(int(edge), tuple(positions))
+
+
+class Port:
+    def __init__(self, region, index):
+        self.region, self.index = region, index
+
+
+class Stream:
+    def __init__(self, name):
+        self.name = name
+
+    def __str__(self):
+        return self.name
+
+
+class CodeRegion:
+    def __init__(self, layout, file, name, width, height):
+        self._layout = layout
+        self._colors: dict[str, Color] = {}
+        self._data = {"file": os.path.abspath(file), "name": name, "width": width, "height": height, "x": 0, "y": 0,
+                      "params": [], "paints": [], "ports": [], "symbols": []}
+
+    def color(self, name: str) -> Color:
+        """A colour that belongs to this region."""
+        if name not in self._colors:
+            self._colors[name] = Color(name)
+        return self._colors[name]
+
+    def _use(self, color: Color) -> str:
+        self._layout._colors[color.key] = {"name": color.name, "value": color.value}
+        return color.key
+
+    def _param(self, rect, name, value):
+        if isinstance(name, Color):
+            name, value = name.name, name
+        entry = {"rect": rect, "name": name}
+        if isinstance(value, Color):
+            entry["color"] = self._use(value)
+        else:
+            entry["value"] = int(value)
+        self._data["params"].append(entry)
+
+    def _all(self):
+        return [0, 0, self._data["width"], self._data["height"]]
+
+    @staticmethod
+    def _rect(r: IntRectangle):
+        return [r.ul.x, r.ul.y, r.lr.x, r.lr.y]
+
+    def set_param_all(self, name, value=None):
+        self._param(self._all(), name, value)
+
+    def set_param(self, coords: IntVector, name, value=None):
+        self._param([coords.x, coords.y, coords.x + 1, coords.y + 1], name, value)
+
+    def set_param_range(self, rect: IntRectangle, name, value=None):
+        self._param(self._rect(rect), name, value)
+
+    def set_symbol_all(self, name: str, array, x_size: int, y_size: int):
+        """Distributes a matrix of y_size rows and x_size columns over the PEs in blocks; `name` is an array there."""
+        a = np.ascontiguousarray(array).reshape(y_size, x_size)
+        w, h = self._data["width"], self._data["height"]
+        if y_size % h or x_size % w:
+            raise ValueError(f"set_symbol_all: {y_size} x {x_size} elements do not divide over {h} x {w} PEs")
+        bh, bw = y_size // h, x_size // w
+        for y in range(h):
+            for x in range(w):
+                block = np.ascontiguousarray(a[y * bh:(y + 1) * bh, x * bw:(x + 1) * bw])
+                self._data["symbols"].append({"x": x, "y": y, "name": name, "bytes": block.tobytes().hex()})
+
+    def _paint(self, rect, color, positions, edges=()):
+        self._data["paints"].append({
+            "rect": rect, "color": self._use(color), "positions": [p._data() for p in positions],
+            "edges": [{"edge": e.edge, "positions": [p._data() for p in e.positions]} for e in edges]})
+
+    def paint(self, coords: IntVector, color: Color, positions):
+        self._paint([coords.x, coords.y, coords.x + 1, coords.y + 1], color, positions)
+
+    def paint_all(self, color: Color, positions, edge_routes=()):
+        self._paint(self._all(), color, positions, edge_routes)
+
+    def paint_range(self, rect: IntRectangle, color: Color, positions):
+        self._paint(self._rect(rect), color, positions)
+
+    def _port(self, color, edge, positions, size, prefix, is_input):
+        self._data["ports"].append({"color": self._use(color), "edge": int(edge), "size": int(size), "input": is_input,
+                                    "positions": [p._data() for p in positions],
+                                    "name": f"{self._data['name']}_{prefix}{color.name}"})
+        return Port(self, len(self._data["ports"]) - 1)
+
+    def create_input_port(self, color, edge, positions, size, prefix=""):
+        return self._port(color, edge, positions, size, prefix, True)
+
+    def create_output_port(self, color, edge, positions, size, prefix=""):
+        return self._port(color, edge, positions, size, prefix, False)
+
+    def place(self, x: int, y: int):
+        self._data["x"], self._data["y"] = int(x), int(y)
+
+
+class Artifacts:
+    """What compile() produced; SdkRuntime takes it."""
+
+    def __init__(self, directory):
+        self.directory = directory
+
+    def __fspath__(self):
+        return self.directory
+
+
+class SdkLayout:
+    def __init__(self, platform):
+        self._platform = platform
+        self._colors: dict[str, dict] = {}
+        self._regions: list[CodeRegion] = []
+        self._connections: list[dict] = []
+        self._streams: list[dict] = []
+
+    def create_code_region(self, file, name, width, height) -> CodeRegion:
+        region = CodeRegion(self, file, name, width, height)
+        self._regions.append(region)
+        return region
+
+    def _ref(self, port: Port):
+        return [self._regions.index(port.region), port.index]
+
+    def connect(self, tx: Port, rx: Port):
+        self._connections.append({"from": self._ref(tx), "to": self._ref(rx)})
+
+    def _stream(self, port: Port, is_input: bool) -> Stream:
+        name = port.region._data["ports"][port.index]["name"]
+        self._streams.append({"port": self._ref(port), "input": is_input, "name": name})
+        return Stream(name)
+
+    def create_input_stream(self, port: Port, **_) -> Stream:
+        return self._stream(port, True)
+
+    def create_output_stream(self, port: Port, **_) -> Stream:
+        return self._stream(port, False)
+
+    create_input_stream_from_loc = create_input_stream
+    create_output_stream_from_loc = create_output_stream
+
+    def hstack(self, *regions, gap: int = 0):
+        x = 0
+        for r in regions:
+            r.place(x, r._data["y"])
+            x += r._data["width"] + gap
+
+    def vstack(self, *regions, gap: int = 0):
+        y = 0
+        for r in regions:
+            r.place(r._data["x"], y)
+            y += r._data["height"] + gap
+
+    def compile(self, out_prefix: str | None = None, **_) -> Artifacts:
+        from weft.wse import SdkTarget, _tool
+        out = out_prefix or tempfile.mkdtemp(prefix="weft-wse-")
+        _tool("compile_layout", {
+            "out": out, "arch": "wse3" if self._platform.target == SdkTarget.WSE3 else "wse2", "colors": self._colors,
+            "regions": [r._data for r in self._regions], "connections": self._connections, "streams": self._streams})
+        return Artifacts(out)

@@ -1,0 +1,116 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The commands `cslc` and `cs_python`, with the Cerebras SDK's options."""
+
+from __future__ import annotations
+
+import argparse
+import pathlib
+import runpy
+import sys
+
+
+def _pair(text: str, what: str) -> tuple[int, int]:
+    try:
+        a, b = text.split(",")
+        return int(a), int(b)
+    except ValueError:
+        raise SystemExit(f"cslc: {what} wants two numbers such as 8,3, not {text!r}") from None
+
+
+def _names(items: list[str], what: str) -> dict[str, int]:
+    out: dict[str, int] = {}
+    for item in items:
+        for part in filter(None, item.split(",")):
+            name, colon, value = part.partition(":")
+            try:
+                if not colon:
+                    raise ValueError
+                out[name.strip()] = int(value, 0)
+            except ValueError:
+                raise SystemExit(f"cslc: {what} wants name:integer pairs, not {part!r}") from None
+    return out
+
+
+def cslc_main(argv: list[str] | None = None) -> int:
+    """Compiles a CSL layout: `cslc layout.csl --fabric-dims=8,3 --fabric-offsets=4,1 --memcpy --channels=1 -o out`."""
+    p = argparse.ArgumentParser(prog="cslc", description="Compiles a CSL program for the fabric simulator.")
+    p.add_argument("file", help="the layout file")
+    p.add_argument("-o", dest="out", default="out", help="artifact directory")
+    p.add_argument("--arch", default="wse2", choices=["wse2", "wse3"])
+    p.add_argument("--fabric-dims", default="")
+    p.add_argument("--fabric-offsets", default="0,0")
+    p.add_argument("--params", action="append", default=[])
+    p.add_argument("--colors", action="append", default=[])
+    p.add_argument("--memcpy", action="store_true")
+    p.add_argument("--channels", type=int, default=1)
+    p.add_argument("--width-west-buf", type=int, default=0)
+    p.add_argument("--width-east-buf", type=int, default=0)
+    p.add_argument("--import-path", action="append", default=[])
+    p.add_argument("--fp16-format", default="f16", choices=["f16", "bf16", "cb16"])
+    p.add_argument("--output-json", default=None)
+    p.add_argument("--max-inlined-iterations", type=int, default=None)
+    p.add_argument("--max-parallelism", type=int, default=None)
+    p.add_argument("--warnings-as-errors", action="store_true")
+    p.add_argument("--verbose", action="store_true")
+    p.add_argument("--out-routes", action="store_true")
+    p.add_argument("-g0", action="store_true", dest="no_debug")
+    p.add_argument("--version", action="version", version="cslc (weft), language of SDK 1.4")
+    # "-o=out" and "--channels=1" are both in use.
+    args = [a.replace("-o=", "-o", 1) if a.startswith("-o=") else a for a in (sys.argv[1:] if argv is None else argv)]
+    a = p.parse_args(args)
+    if not pathlib.Path(a.file).is_file():
+        print(f"cslc: there is no file {a.file!r}", file=sys.stderr)
+        return 2
+    from weft import wse
+    try:
+        result = wse.compile_csl(
+            a.file, a.out, arch=a.arch, fabric_dims=_pair(a.fabric_dims, "--fabric-dims") if a.fabric_dims else (0, 0),
+            fabric_offsets=_pair(a.fabric_offsets, "--fabric-offsets"), params=_names(a.params, "--params"),
+            colors=_names(a.colors, "--colors"), memcpy=a.memcpy, channels=a.channels, import_paths=a.import_path,
+            fp16_format=a.fp16_format, warnings_as_errors=a.warnings_as_errors)
+    except wse.WseError as e:
+        print(e, file=sys.stderr)
+        return 1
+    for line in result.get("printed", []):
+        print(line)
+    if result.get("warnings"):
+        print(result["warnings"], file=sys.stderr)
+    if a.verbose:
+        print(f"wrote {a.out}")
+    return 0
+
+
+def _compat_root() -> pathlib.Path | None:
+    here = pathlib.Path(__file__).resolve().parent
+    for root in (here / "compat", here.parent.parent / "compat" / "cerebras", here.parent.parent.parent / "compat" / "cerebras"):
+        if (root / "cerebras").is_dir():
+            return root
+    return None
+
+
+def cs_python_main(argv: list[str] | None = None) -> int:
+    """Runs a Python script with the SDK's modules on the path: `cs_python run.py --name out`."""
+    args = sys.argv[1:] if argv is None else list(argv)
+    if (root := _compat_root()) is not None:
+        sys.path.insert(0, str(root))
+    if not args:
+        print("usage: cs_python script.py [arguments]", file=sys.stderr)
+        return 2
+    if args[0] == "-c" and len(args) > 1:
+        sys.argv = ["-c", *args[2:]]
+        sys.path.insert(0, "")
+        exec(compile(args[1], "<string>", "exec"), {"__name__": "__main__"})
+        return 0
+    if args[0] == "-m" and len(args) > 1:
+        sys.argv = args[1:]
+        sys.path.insert(0, "")
+        runpy.run_module(args[1], run_name="__main__", alter_sys=True)
+        return 0
+    script = pathlib.Path(args[0])
+    if not script.is_file():
+        print(f"cs_python: there is no file {args[0]!r}", file=sys.stderr)
+        return 2
+    sys.argv = args
+    sys.path.insert(0, str(script.resolve().parent))
+    runpy.run_path(str(script), run_name="__main__")
+    return 0

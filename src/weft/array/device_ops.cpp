@@ -1,0 +1,351 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/array/device_ops.h"
+
+#include <functional>
+#include <map>
+#include <mutex>
+
+#include "weft/array/nest.h"
+#include "weft/array/ops/value_ir.h"
+#include "weft/target/backend.h"
+
+namespace weft {
+
+namespace {
+
+using ir::Expr;
+using ir::Var;
+using value_ir::Unsupported;
+
+/// A program over flat storages: extents, then for each array an offset and strides, are run-time scalars.
+class Program {
+ public:
+  explicit Program(int rank, int reduced = 0) : reduced_(reduced) {
+    for (int i = 0; i < rank + reduced; ++i) extents_.push_back(ir::make_var(cat("d", i)));
+  }
+
+  struct Array { ir::Buffer buffer; Expr index; };
+  /// An array whose position depends on the axes [0, dims).
+  Array array(const std::string& name, Elem elem, int dims) {
+    auto buffer = ir::edit(ir::make_buffer(name, dtype_of(elem), {ir::make_var("n_" + name)}));
+    buffer->align = elem_bytes(elem);
+    Var offset = ir::make_var("o_" + name);
+    scalars_.push_back(offset);
+    ir::Expr index = offset;
+    for (int i = 0; i < dims; ++i) {
+      Var stride = ir::make_var(cat("s_", name, "_", i));
+      scalars_.push_back(stride);
+      index = index + Expr(iter(i)) * Expr(stride);
+    }
+    buffers_.push_back(buffer);
+    return {buffer, index};
+  }
+  Expr scalar(const std::string& name, Elem elem) {
+    Var v = ir::make_var(name, dtype_of(elem));
+    numbers_.push_back(v);
+    return v;
+  }
+  Var iter(int i) {
+    while (static_cast<int>(iters_.size()) <= i) iters_.push_back(ir::make_var(cat("v", iters_.size())));
+    return iters_[static_cast<std::size_t>(i)];
+  }
+
+  ir::PrimFunc finish(const Array& out, const Expr& value, const Expr& init, const std::vector<Array>& reads) {
+    auto block = make_ref<ir::BlockNode>();
+    block->id = ir::fresh_block_id();
+    block->name = "element";
+    std::vector<Var> loops;
+    ir::Exprs values;
+    for (std::size_t i = 0; i < extents_.size(); ++i) {
+      bool spatial = i + static_cast<std::size_t>(reduced_) < extents_.size();
+      block->iters.push_back({iter(static_cast<int>(i)), {ir::make_int(0), extents_[i]}, spatial ? ir::IterKind::spatial : ir::IterKind::reduce});
+      loops.push_back(ir::make_var(cat("i", i)));
+      values.push_back(loops.back());
+    }
+    for (const Array& a : reads) block->reads.push_back(ir::point_region(a.buffer, {a.index}));
+    block->writes.push_back(ir::point_region(out.buffer, {out.index}));
+    block->body = ir::store(out.buffer, value, {out.index});
+    if (init) block->init = ir::store(out.buffer, init, {out.index});
+    ir::Stmt body = ir::block_realize(values, ir::make_bool(true), block);
+    for (std::size_t i = extents_.size(); i-- > 0;) body = ir::make_for(loops[i], ir::make_int(0), extents_[i], body);
+    std::vector<ir::Param> params;
+    for (const ir::Buffer& b : buffers_) params.push_back(ir::buffer_param(b));
+    for (const Var& v : extents_) params.push_back({v, nullptr});
+    for (const Var& v : scalars_) params.push_back({v, nullptr});
+    for (const Var& v : numbers_) params.push_back({v, nullptr});
+    return ir::make_func("main", std::move(params), ir::root_block(body));
+  }
+
+ private:
+  int reduced_;
+  std::vector<Var> extents_, scalars_, numbers_, iters_;
+  std::vector<ir::Buffer> buffers_;
+};
+
+runtime::CallArg pointer(const NDArray& a) {
+  runtime::CallArg arg;
+  arg.storage = a.handle().get();
+  arg.dtype = a.dtype();
+  arg.shape = {static_cast<std::int64_t>(a.handle()->bytes()) / elem_bytes(a.elem())};
+  return arg;
+}
+runtime::CallArg integer(std::int64_t v) {
+  runtime::CallArg arg;
+  arg.dtype = dtypes::int64;
+  arg.int_value = v;
+  return arg;
+}
+runtime::CallArg number(const Scalar& s, Elem e) {
+  runtime::CallArg arg;
+  arg.dtype = dtype_of(e);
+  arg.int_value = s.kind <= Kind::integer ? s.i : static_cast<std::int64_t>(s.z.real());
+  arg.float_value = s.kind <= Kind::integer ? static_cast<double>(s.i) : s.z.real();
+  return arg;
+}
+
+/// Builds once for each key and device, then calls.
+void run(const Ref<Device>& device, std::string_view name, const std::string& key, const std::function<ir::PrimFunc()>& make,
+         const std::vector<runtime::CallArg>& args) {
+  static std::mutex mutex;
+  static auto& built = *new std::map<std::string, Ref<runtime::Function>>;
+  const std::string full = cat(device->info().name, " ", key);
+  Ref<runtime::Function> function;
+  {
+    std::lock_guard lock(mutex);
+    function = built[full];
+  }
+  if (!function) {
+    try {
+      Ref<runtime::Module> module = build(ir::make_module(make()), device->info().name);
+      function = make_ref<runtime::Function>(module, "main", device);
+    } catch (const Unsupported&) {
+      throw Error(ErrorKind::device, cat("array.", name, ".kernel"), cat("no kernel of ", name, " for arrays on ", device->info().name))
+          .help("move the array to the host's device with to(...)");
+    } catch (Error& error) {
+      throw error.context(cat("building ", name, " for arrays on ", device->info().name));
+    }
+    std::lock_guard lock(mutex);
+    built[full] = function;
+  }
+  function->call(args).wait();
+}
+
+void add_view(std::vector<runtime::CallArg>& scalars, const NDArray& a, const Dims& strides) {
+  scalars.push_back(integer(a.offset()));
+  for (std::int64_t s : strides) scalars.push_back(integer(s));
+}
+
+/// Axes of all operands merged where all of them allow it.
+void collapse(Dims& shape, std::vector<Dims>& strides) {
+  Dims merged;
+  std::vector<Dims> steps(strides.size());
+  for (int i = 0; i < shape.size(); ++i) {
+    if (shape[i] == 1) continue;
+    bool joins = merged.size() > 0;
+    for (std::size_t k = 0; joins && k < strides.size(); ++k) joins = steps[k][merged.size() - 1] == strides[k][i] * shape[i];
+    if (joins) {
+      merged[merged.size() - 1] *= shape[i];
+      for (std::size_t k = 0; k < strides.size(); ++k) steps[k][merged.size() - 1] = strides[k][i];
+    } else {
+      merged.push_back(shape[i]);
+      for (std::size_t k = 0; k < strides.size(); ++k) steps[k].push_back(strides[k][i]);
+    }
+  }
+  if (merged.empty()) {
+    merged.push_back(1);
+    for (Dims& s : steps) s.push_back(0);
+  }
+  shape = merged;
+  strides = steps;
+}
+
+Expr to(const Expr& x, Elem e) {
+  DType type = dtype_of(e);
+  if (x->dtype == type) return x;
+  if (type.is_bool()) return ir::ne(x, ir::make_const(0, x->dtype));
+  return ir::cast(type, x);
+}
+
+Expr row_value(Op op, const std::vector<Expr>& in) {
+  using namespace value_ir;
+  switch (op) {
+#define UNARY(name, rule, types, value, ...) \
+  case Op::name: {                           \
+    const Expr& x = in[0];                   \
+    return value;                            \
+  }
+#define BINARY(name, rule, types, value, ...) \
+  case Op::name: {                            \
+    const Expr &x = in[0], &y = in[1];        \
+    return value;                             \
+  }
+#include "weft/array/ops/elementwise.def"
+#undef UNARY
+#undef BINARY
+    default: throw Unsupported{};
+  }
+}
+Expr reduce_value(ReduceOp op, const Expr& a, const Expr& x) {
+  using namespace value_ir;
+  switch (op) {
+#define REDUCE(name, rule, types, value, ...) \
+  case ReduceOp::name: return value;
+#include "weft/array/ops/reduce.def"
+#undef REDUCE
+    default: throw Unsupported{};
+  }
+}
+Expr identity(ReduceOp op, Elem e) {
+  DType t = dtype_of(e);
+  switch (op) {
+    case ReduceOp::prod:
+    case ReduceOp::all: return ir::make_const(1, t);
+    case ReduceOp::max: return t.is_bool() ? ir::make_bool(false) : ir::min_value(t);
+    case ReduceOp::min: return t.is_bool() ? ir::make_bool(true) : ir::max_value(t);
+    default: return ir::make_const(0, t);
+  }
+}
+
+void no_complex(Elem e, std::string_view name, const NDArray& on) {
+  if (!is_complex(e)) return;
+  throw Error(ErrorKind::device, cat("array.", name, ".kernel"),
+              cat("no kernel of ", name, " for ", name_of(e), " arrays on ", on.device()->info().name))
+      .help("move the array to the host's device with to(...)");
+}
+
+}  // namespace
+
+void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const Arg> args) {
+  if (out.size() == 0) return;
+  std::string key = cat(info(op).name, " ", name_of(compute), " ", name_of(out.elem()));
+  Dims shape = out.shape();
+  std::vector<Dims> strides = {out.strides()};
+  for (const Arg& arg : args) {
+    if (arg.array) {
+      no_complex(arg.array->elem(), info(op).name, out);
+      strides.push_back(broadcast_strides(*arg.array, out.shape()));
+      key += cat(" ", name_of(arg.array->elem()));
+    } else {
+      key += " number";
+    }
+  }
+  no_complex(compute, info(op).name, out);
+  collapse(shape, strides);
+  const int rank = shape.size();
+  key += cat(" ", rank);
+  auto make = [&] {
+    Program p(rank);
+    Program::Array o = p.array("out", out.elem(), rank);
+    std::vector<Program::Array> reads;
+    std::vector<Expr> in;
+    for (std::size_t k = 0; k < args.size(); ++k) {
+      if (args[k].array) {
+        reads.push_back(p.array(cat("a", k), args[k].array->elem(), rank));
+        in.push_back(to(ir::load(reads.back().buffer, {reads.back().index}), compute));
+      } else {
+        in.push_back(p.scalar(cat("c", k), compute));
+      }
+    }
+    return p.finish(o, to(row_value(op, in), out.elem()), nullptr, reads);
+  };
+  std::vector<runtime::CallArg> call = {pointer(out)}, views, numbers;
+  add_view(views, out, strides[0]);
+  std::size_t at = 1;
+  for (const Arg& arg : args) {
+    if (arg.array) {
+      call.push_back(pointer(*arg.array));
+      add_view(views, *arg.array, strides[at++]);
+    } else {
+      numbers.push_back(number(arg.scalar, compute));
+    }
+  }
+  for (std::int64_t extent : shape) call.push_back(integer(extent));
+  call.insert(call.end(), views.begin(), views.end());
+  call.insert(call.end(), numbers.begin(), numbers.end());
+  run(out.device(), info(op).name, key, make, call);
+}
+
+void device_copy(const NDArray& dst, const NDArray& src) {
+  if (dst.size() == 0) return;
+  no_complex(src.elem(), "copy", src);
+  no_complex(dst.elem(), "copy", dst);
+  Dims shape = dst.shape();
+  std::vector<Dims> strides = {dst.strides(), broadcast_strides(src, dst.shape())};
+  collapse(shape, strides);
+  const int rank = shape.size();
+  auto make = [&] {
+    Program p(rank);
+    Program::Array o = p.array("out", dst.elem(), rank), a = p.array("a0", src.elem(), rank);
+    return p.finish(o, to(ir::load(a.buffer, {a.index}), dst.elem()), nullptr, {a});
+  };
+  std::vector<runtime::CallArg> call = {pointer(dst), pointer(src)};
+  for (std::int64_t extent : shape) call.push_back(integer(extent));
+  add_view(call, dst, strides[0]);
+  add_view(call, src, strides[1]);
+  run(dst.device(), "copy", cat("copy ", name_of(dst.elem()), " ", name_of(src.elem()), " ", rank), make, call);
+}
+
+void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x, std::uint64_t mask) {
+  no_complex(kernel, info(op).name, x);
+  Dims kept, gone;
+  std::vector<Dims> kept_strides(2), gone_strides(1);
+  Dims compact = NDArray::compact_strides(out.shape());
+  std::int64_t step = 1;
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (mask >> i & 1) {
+      gone.push_back(x.shape()[i]);
+      gone_strides[0].push_back(x.strides()[i]);
+    } else {
+      kept.push_back(x.shape()[i]);
+      kept_strides[1].push_back(x.strides()[i]);
+    }
+  }
+  kept_strides[0] = NDArray::compact_strides(kept);
+  (void)compact;
+  (void)step;
+  collapse(kept, kept_strides);
+  collapse(gone, gone_strides);
+  const int rank = kept.size(), reduced = gone.size();
+  auto make = [&] {
+    Program p(rank, reduced);
+    Program::Array o = p.array("out", kernel, rank), a = p.array("a0", x.elem(), rank + reduced);
+    Expr acc = ir::load(o.buffer, {o.index});
+    Expr value = reduce_value(op, acc, to(ir::load(a.buffer, {a.index}), kernel));
+    return p.finish(o, value, identity(op, kernel), {o, a});
+  };
+  std::vector<runtime::CallArg> call = {pointer(out), pointer(x)};
+  for (std::int64_t extent : kept) call.push_back(integer(extent));
+  for (std::int64_t extent : gone) call.push_back(integer(extent));
+  add_view(call, out, kept_strides[0]);
+  Dims all = kept_strides[1];
+  for (std::int64_t s : gone_strides[0]) all.push_back(s);
+  add_view(call, x, all);
+  run(out.device(), info(op).name, cat(info(op).name, " ", name_of(kernel), " ", name_of(x.elem()), " ", rank, " ", reduced), make, call);
+}
+
+void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
+  no_complex(out.elem(), "matmul", out);
+  // Batch axes, rows and columns are kept; a does not move along columns, b not along rows.
+  const int nd = out.ndim();
+  auto make = [&] {
+    Program p(nd, 1);
+    Program::Array o = p.array("out", out.elem(), nd), x = p.array("a0", a.elem(), nd + 1), y = p.array("a1", b.elem(), nd + 1);
+    Expr product = to(ir::load(x.buffer, {x.index}), out.elem()) * to(ir::load(y.buffer, {y.index}), out.elem());
+    return p.finish(o, ir::load(o.buffer, {o.index}) + product, ir::make_const(0, dtype_of(out.elem())), {o, x, y});
+  };
+  std::vector<runtime::CallArg> call = {pointer(out), pointer(a), pointer(b)};
+  for (std::int64_t extent : out.shape()) call.push_back(integer(extent));
+  call.push_back(integer(a.shape()[nd - 1]));
+  add_view(call, out, out.strides());
+  Dims sa = a.strides(), sb = b.strides();
+  std::int64_t ka = sa[nd - 1], kb = sb[nd - 2];
+  sa[nd - 1] = 0;
+  sb[nd - 2] = 0;
+  sa.push_back(ka);
+  sb.push_back(kb);
+  add_view(call, a, sa);
+  add_view(call, b, sb);
+  run(out.device(), "matmul", cat("matmul ", name_of(out.elem()), " ", name_of(a.elem()), " ", name_of(b.elem()), " ", nd), make, call);
+}
+
+}  // namespace weft

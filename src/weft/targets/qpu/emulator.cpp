@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/targets/qpu/emulator.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstdio>
+
+#include "weft/sim/fault.h"
+#include "weft/targets/qpu/isa_names.h"
+
+namespace weft::qpu::hw {
+
+namespace {
+enum class UniformKind : std::uint8_t { me, count, pointer, integer, real, spill, constant };
+struct Uniform { UniformKind kind; std::uint32_t value = 0; };
+
+unsigned number(std::string_view text, std::string_view all) {
+  unsigned value = 0;
+  auto r = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (r.ec != std::errc() || r.ptr != text.data() + text.size()) {
+    throw Error(ErrorKind::emit, "qpu.binary.uniform", cat("\"", all, "\" describes no uniform"))
+        .note("legal: me, count, spill, p<i>, s<i>, f<i> and numbers");
+  }
+  return value;
+}
+
+Uniform parse_uniform(std::string_view text) {
+  if (text == "me") return {UniformKind::me};
+  if (text == "count") return {UniformKind::count};
+  if (text == "spill") return {UniformKind::spill};
+  if (text.starts_with("p")) return {UniformKind::pointer, number(text.substr(1), text)};
+  if (text.starts_with("s")) return {UniformKind::integer, number(text.substr(1), text)};
+  if (text.starts_with("f")) return {UniformKind::real, number(text.substr(1), text)};
+  return {UniformKind::constant, number(text, text)};
+}
+}  // namespace
+
+struct Emulator::Loaded {
+  Program program;
+  std::unique_ptr<FastProgram> fast;
+  std::vector<Uniform> uniforms;
+  std::vector<runtime::KernelSignature> kernels;
+  std::uint64_t spill_bytes = 0;       // per QPU
+  struct Print { std::uint32_t pc; std::string kind, text; };
+  std::vector<Print> prints;
+};
+
+Emulator::Emulator(EmulatorOptions options)
+    : options_(options), machine_(options.qpus, options.memory_bytes),
+      qpu_instructions_(static_cast<std::size_t>(options.qpus)), qpu_idle_(static_cast<std::size_t>(options.qpus)),
+      qpu_stall_(static_cast<std::size_t>(options.qpus)) {}
+
+Emulator::~Emulator() = default;
+
+std::size_t Emulator::load(const runtime::Binary& binary) {
+  if (binary.bytes.size() % 8) {
+    throw Error(ErrorKind::emit, "qpu.binary.size", cat("the binary has ", binary.bytes.size(), " bytes, which is no multiple of 8"));
+  }
+  std::vector<Code> words(binary.bytes.size() / 8);
+  if (!words.empty()) std::memcpy(words.data(), binary.bytes.data(), binary.bytes.size());
+  auto loaded = std::make_unique<Loaded>();
+  loaded->program = make_program(std::move(words), binary.debug);
+  loaded->kernels = binary.kernels;
+  if (binary.metadata.is_object()) {
+    if (const Json* list = binary.metadata.find("uniforms")) {
+      for (const Json& item : list->as_array()) loaded->uniforms.push_back(parse_uniform(item.as_string()));
+    }
+    if (const Json* spill = binary.metadata.find("spill_bytes")) loaded->spill_bytes = static_cast<std::uint64_t>(spill->as_int());
+    if (const Json* prints = binary.metadata.find("prints")) {
+      for (const Json& p : prints->as_array()) {
+        loaded->prints.push_back({static_cast<std::uint32_t>(p.at("pc").as_int()), p.at("kind").as_string(), p.at("text").as_string()});
+      }
+    }
+  }
+  if (loaded->program.clean) loaded->fast = make_fast(loaded->program, options_.count_instructions);
+  for (std::size_t i = 0; i < programs_.size(); ++i) {
+    if (!programs_[i]) {
+      programs_[i] = std::move(loaded);
+      return i;
+    }
+  }
+  programs_.push_back(std::move(loaded));
+  return programs_.size() - 1;
+}
+
+void Emulator::unload(std::size_t program) { programs_.at(program).reset(); }
+
+void Emulator::prepare(const Loaded& loaded, const sim::Launch& launch) {
+  active_ = launch.extents.empty() ? 1 : static_cast<int>(launch.extents[0]);
+  if (active_ < 1 || active_ > options_.qpus) {
+    throw Error(ErrorKind::value, "qpu.launch.qpus", cat("a launch on ", launch.extents[0], " QPUs"))
+        .note(cat("legal: 1 to ", options_.qpus));
+  }
+  std::vector<std::uint32_t> words;
+  for (int q = 0; q < active_; ++q) {
+    for (const Uniform& u : loaded.uniforms) {
+      std::uint32_t value = u.value;
+      switch (u.kind) {
+        case UniformKind::me: value = static_cast<std::uint32_t>(q); break;
+        case UniformKind::count: value = static_cast<std::uint32_t>(active_); break;
+        case UniformKind::spill: value = 0; break;   // patched below
+        case UniformKind::constant: break;
+        case UniformKind::pointer: {
+          if (u.value >= launch.pointers.size()) throw Error(ErrorKind::value, "qpu.launch.unbound", cat("pointer parameter ", u.value, " of the kernel is not bound"));
+          std::uint64_t p = launch.pointers[u.value];
+          if (p == 0) throw Error(ErrorKind::value, "qpu.launch.null", cat("pointer argument ", u.value, " is null"));
+          if (p & 3) throw Error(ErrorKind::value, "qpu.launch.align", cat("pointer argument ", u.value, ", ", hex(p), ", is no multiple of 4"));
+          value = static_cast<std::uint32_t>(p);
+          break;
+        }
+        case UniformKind::integer:
+        case UniformKind::real: {
+          if (u.value >= launch.scalars.size()) throw Error(ErrorKind::value, "qpu.launch.unbound", cat("scalar parameter ", u.value, " of the kernel is not bound"));
+          std::int64_t s = launch.scalars[u.value];
+          if (u.kind == UniformKind::real) {
+            value = std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(s)));
+          } else {
+            if (s < -(1ll << 31) || s > 0xffffffffll) throw Error(ErrorKind::value, "qpu.launch.range", cat("scalar argument ", u.value, ", ", s, ", does not fit 32 bits"));
+            value = static_cast<std::uint32_t>(s);
+          }
+          break;
+        }
+      }
+      words.push_back(value);
+    }
+  }
+  std::size_t per = loaded.uniforms.size();
+  spill_ = loaded.spill_bytes ? machine_.memory.allocate(loaded.spill_bytes * static_cast<std::uint64_t>(active_), 64) : 0;
+  uniforms_ = words.empty() ? 0 : machine_.memory.allocate(words.size() * 4, 64);
+  machine_.outside_reads = options_.outside_reads;
+  machine_.check_races = options_.check_races;
+  machine_.begin_launch(loaded.program, active_);
+  for (int q = 0; q < active_; ++q) {
+    for (std::size_t u = 0; u < per; ++u) {
+      std::uint32_t value = words[static_cast<std::size_t>(q) * per + u];
+      if (loaded.uniforms[u].kind == UniformKind::spill) value = static_cast<std::uint32_t>(spill_ + loaded.spill_bytes * static_cast<std::uint64_t>(q));
+      machine_.memory.store<std::uint32_t>(uniforms_ + (static_cast<std::size_t>(q) * per + u) * 4, value);
+    }
+    if (per) {
+      auto begin = static_cast<std::uint32_t>(uniforms_ + static_cast<std::size_t>(q) * per * 4);
+      machine_.set_uniforms(machine_.qpus[static_cast<std::size_t>(q)], begin, begin + static_cast<std::uint32_t>(per * 4));
+    }
+  }
+}
+
+void Emulator::print(const Loaded& loaded, const Qpu& q) {
+  for (const Loaded::Print& p : loaded.prints) {
+    if (p.pc != q.pc) continue;
+    if (!on_print) return;
+    if (p.kind == "text") {
+      on_print(p.text);
+      return;
+    }
+    std::string out = "<";
+    char buffer[64];
+    for (unsigned i = 0; i < 16; ++i) {
+      std::uint32_t lane = q.slot[kSlotRa][i];   // the compiler puts what is printed into ra0
+      if (p.kind == "float") std::snprintf(buffer, sizeof buffer, "%f", static_cast<double>(std::bit_cast<float>(lane)));
+      else if (p.kind == "uint") std::snprintf(buffer, sizeof buffer, "%u", lane);
+      else std::snprintf(buffer, sizeof buffer, "%i", static_cast<int>(lane));
+      out += cat(i ? "," : "", static_cast<const char*>(buffer));
+    }
+    on_print(out + ">");
+    return;
+  }
+  machine_.fail(q, "qpu.breakpoint", cat("software breakpoint at instruction ", q.pc), "remove it");
+}
+
+void Emulator::account(bool clean) {
+  std::int64_t end = 0;
+  for (int i = 0; i < active_; ++i) end = std::max(end, machine_.qpus[static_cast<std::size_t>(i)].time);
+  cycles_ += end;
+  ++launches_;
+  for (std::size_t i = 0; i < machine_.qpus.size(); ++i) {
+    Qpu& q = machine_.qpus[i];
+    qpu_instructions_[i] += q.instructions;
+    instructions_ += q.instructions;
+    std::int64_t used = q.instructions * timing::kIssue;
+    for (std::size_t s = 0; s < kStallReasons; ++s) qpu_stall_[i][s] += q.stall[s], used += q.stall[s];
+    qpu_idle_[i] += end - used;
+    if (machine_.trace && q.instructions) {
+      machine_.trace->span(machine_.trace->track("qpu", cat("qpu ", i)), "run", 0, static_cast<double>(q.time) / timing::kClockHz * 1e6);
+    }
+  }
+  for (std::size_t u = 0; u < 6; ++u) tmu_busy_[u] += machine_.tmu_unit[u].busy();
+  vdr_busy_ += machine_.vdr.busy();
+  vdw_busy_ += machine_.vdw.busy();
+  sdram_busy_ += machine_.sdram.busy();
+  machine_.end_launch(clean);
+  if (uniforms_) machine_.memory.release(uniforms_);
+  if (spill_) machine_.memory.release(spill_);
+  uniforms_ = spill_ = 0;
+}
+
+sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch, const sim::RunLimits& limits) {
+  Loaded& loaded = *programs_.at(handle);
+  prepare(loaded, launch);
+  machine_.on_breakpoint = [this, &loaded](const Qpu& q) { print(loaded, q); };
+  bool fast = loaded.fast && options_.engine == Engine::interpreted;
+  std::int64_t finish = 0;
+  try {
+    std::int64_t window = 0;
+    while (true) {
+      window += timing::kQuantum;
+      std::int64_t stop = limits.cycles < window ? limits.cycles + 1 : window, earliest = std::numeric_limits<std::int64_t>::max();
+      bool running = false, moved = false;
+      for (int i = 0; i < active_; ++i) {
+        Qpu& q = machine_.qpus[static_cast<std::size_t>(i)];
+        if (q.finished) continue;
+        running = true;
+        if (q.wait != Wait::none && !machine_.wake(q)) continue;
+        if (q.time < stop) {
+          if (fast) loaded.fast->run(machine_, q, stop); else run_oracle(machine_, q, stop);
+        }
+        moved = true;   // it ran, or will once the window reaches it
+        if (q.time > limits.cycles) {
+          q.now = q.time;
+          machine_.fail(q, "qpu.limit.cycles", cat("the launch ran longer than ", limits.cycles, " cycles"), "raise the limit, or look for a loop without end");
+        }
+        if (!q.finished && q.wait == Wait::none) earliest = std::min(earliest, q.time);
+      }
+      if (!running) break;
+      if (!moved) {
+        std::string who;
+        const Qpu* first = nullptr;
+        for (int i = 0; i < active_; ++i) {
+          const Qpu& q = machine_.qpus[static_cast<std::size_t>(i)];
+          if (q.finished) continue;
+          if (!first) first = &q;
+          who += cat(who.empty() ? "" : ", ", "qpu ", i, q.wait == Wait::mutex ? std::string(" for the mutex") : cat(" for semaphore ", q.wait_semaphore));
+        }
+        machine_.fail(*first, "qpu.deadlock", cat("nothing can go on: waiting are ", who), "match every acquire with a release");
+      }
+      if (earliest != std::numeric_limits<std::int64_t>::max()) {
+        window = std::max(window, earliest / timing::kQuantum * timing::kQuantum);
+        machine_.advance(std::min(earliest, window));
+      }
+    }
+    for (int i = 0; i < active_; ++i) finish = std::max(finish, machine_.qpus[static_cast<std::size_t>(i)].time);
+  } catch (...) {
+    account(false);
+    throw;
+  }
+  account(true);
+  return {finish, sim::StopReason::finished};
+}
+
+void Emulator::begin(std::size_t program, const sim::Launch& launch) {
+  if (running_) account(true);
+  running_ = programs_.at(program).get();
+  prepare(*running_, launch);
+  machine_.on_breakpoint = [this](const Qpu& q) { print(*running_, q); };
+}
+
+bool Emulator::step() {
+  bool any = false;
+  for (int i = 0; i < active_; ++i) {
+    Qpu& q = machine_.qpus[static_cast<std::size_t>(i)];
+    if (q.finished || (q.wait != Wait::none && !machine_.wake(q))) continue;
+    any = true;
+    if (!q.finished) step_oracle(machine_, q);
+  }
+  if (any) return true;
+  account(true);
+  running_ = nullptr;
+  return false;
+}
+
+std::vector<sim::NamedValue> Emulator::state() const {
+  std::vector<sim::NamedValue> out;
+  for (const Qpu& q : machine_.qpus) {
+    if (q.finished) continue;
+    auto vector = [&](std::string name, const Vec& v) {
+      std::string text;
+      for (std::uint32_t lane : v.lane) text += cat(text.empty() ? "" : " ", hex(lane, 8));
+      out.push_back({cat("qpu", q.id, ".", name), text});
+    };
+    out.push_back({cat("qpu", q.id, ".pc"), hex(static_cast<std::uint64_t>(q.pc) * 8)});
+    for (std::size_t r = 0; r < 32; ++r) vector(cat("ra", r), q.slot[kSlotRa + r]);
+    for (std::size_t r = 0; r < 32; ++r) vector(cat("rb", r), q.slot[kSlotRb + r]);
+    for (std::size_t r = 0; r < 6; ++r) vector(cat("r", r), q.slot[kSlotAcc + r]);
+  }
+  return out;
+}
+
+std::vector<Finding> Emulator::take_findings() { return std::exchange(machine_.findings, {}); }
+
+runtime::StatReport Emulator::stats() const {
+  runtime::StatReport r;
+  const Machine::Counters& c = machine_.counters;
+  r.add("cycles", "cycles", "simulated V3D clocks, all launches", cycles_);
+  r.add("launches", "1", "kernel launches", launches_);
+  r.add("instructions", "1", "QPU instructions executed", instructions_);
+  static constexpr const char* kStall[] = {"tmu", "dma_load", "dma_store", "semaphore", "mutex"};
+  for (std::size_t i = 0; i < machine_.qpus.size(); ++i) {
+    std::string unit = cat("qpu", i);
+    r.add(cat("instructions.", unit), "1", "instructions of this QPU", qpu_instructions_[i]);
+    r.add(cat("busy.", unit), "cycles", "issuing instructions", qpu_instructions_[i] * timing::kIssue);
+    for (std::size_t s = 0; s < kStallReasons; ++s) r.add(cat("stall.", unit, ".", kStall[s]), "cycles", "waiting", qpu_stall_[i][s]);
+    r.add(cat("idle.", unit), "cycles", "not started or finished", qpu_idle_[i]);
+  }
+  auto unit = [&](std::string name, std::string meaning, std::int64_t busy) {
+    r.add(cat("busy.", name), "cycles", std::move(meaning), busy);
+    r.add(cat("idle.", name), "cycles", "nothing to do", cycles_ - busy);
+  };
+  for (std::size_t u = 0; u < 6; ++u) unit(cat("tmu", u), "serving requests", tmu_busy_[u]);
+  unit("vdr", "DMA loads", vdr_busy_);
+  unit("vdw", "DMA stores", vdw_busy_);
+  unit("sdram", "transferring", sdram_busy_);
+  r.add("tmu.requests", "1", "vectors asked of the TMUs", c.tmu_requests);
+  r.add("tmu.hits", "1", "lines found in a TMU cache", c.tmu_hits);
+  r.add("l2.hits", "1", "lines found in the L2 cache", c.l2_hits);
+  r.add("l2.misses", "1", "lines fetched from memory", c.memory_lines);
+  r.add("bytes.memory.read", "bytes", "from memory by TMU lines and DMA loads", c.memory_lines * timing::kLine + c.dma_bytes_read);
+  r.add("bytes.memory.written", "bytes", "to memory by DMA stores", c.dma_bytes_written);
+  r.add("dma.loads", "1", "DMA loads", c.dma_loads);
+  r.add("dma.stores", "1", "DMA stores", c.dma_stores);
+  r.add("vpm.reads", "1", "vectors read from the VPM", c.vpm_reads);
+  r.add("vpm.writes", "1", "vectors written to the VPM", c.vpm_writes);
+  r.add("uniforms", "1", "uniforms read", c.uniforms);
+  r.add("sfu", "1", "SFU operations", c.sfu);
+  // Instruction mix, from executions per instruction.
+  std::int64_t add = 0, mul = 0, both = 0, idle = 0, branches = 0;
+  bool counted = false;
+  for (const auto& p : programs_) {
+    if (!p || !p->fast || !options_.count_instructions) continue;
+    counted = true;
+    const std::vector<std::int64_t>& counts = p->fast->counts();
+    for (std::size_t i = 0; i < p->program.instrs.size(); ++i) {
+      const Instr& x = p->program.instrs[i];
+      bool alu = x.kind == kAlu || x.kind == kAluImm, a = alu && x.op_add, m = alu && x.op_mul;
+      (a && m ? both : a ? add : m ? mul : alu ? idle : x.kind == kBranch ? branches : add) += counts[i];
+    }
+  }
+  if (counted) {
+    r.add("mix.add", "1", "instructions with an ADD operation or a load alone", add);
+    r.add("mix.mul", "1", "instructions with a MUL operation alone", mul);
+    r.add("mix.both", "1", "instructions with both", both);
+    r.add("mix.idle", "1", "instructions without an operation", idle);
+    r.add("mix.branch", "1", "branches", branches);
+  }
+  return r;
+}
+
+void Emulator::clear_stats() {
+  cycles_ = instructions_ = launches_ = vdr_busy_ = vdw_busy_ = sdram_busy_ = 0;
+  std::fill(std::begin(tmu_busy_), std::end(tmu_busy_), 0);
+  std::fill(qpu_instructions_.begin(), qpu_instructions_.end(), 0);
+  std::fill(qpu_idle_.begin(), qpu_idle_.end(), 0);
+  for (auto& s : qpu_stall_) s.fill(0);
+  machine_.counters = {};
+  for (const auto& p : programs_) if (p && p->fast) p->fast->clear_counts();
+}
+
+EmulatorOptions parse_options(std::string_view name) {
+  EmulatorOptions out;
+  std::size_t colon = name.find(':');
+  if (colon == name.npos) return out;
+  for (const std::string& item : split(name.substr(colon + 1), ',')) {
+    std::size_t equals = item.find('=');
+    std::string key = item.substr(0, equals), value = equals == item.npos ? "" : item.substr(equals + 1);
+    auto bad = [&](std::string_view legal) {
+      throw Error(ErrorKind::value, "qpu.device.option", cat("device option \"", item, "\" is not understood"))
+          .note(cat("legal: ", legal))
+          .help(did_you_mean(key, {"qpus", "races", "reads", "memory", "engine"}));
+    };
+    int n = 0;
+    bool numeric = std::from_chars(value.data(), value.data() + value.size(), n).ptr == value.data() + value.size() && !value.empty();
+    if (key == "qpus") {
+      if (!numeric || n < 1 || n > kMaxQpus) bad("qpus=1 to qpus=12");
+      out.qpus = n;
+    } else if (key == "memory") {
+      if (!numeric || n < 1 || n > 1024) bad("memory=1 to memory=1024 (MiB)");
+      out.memory_bytes = static_cast<std::uint64_t>(n) << 20;
+    } else if (key == "races" && (value == "on" || value == "off")) {
+      out.check_races = value == "on";
+    } else if (key == "reads" && (value == "fault" || value == "report")) {
+      out.outside_reads = value == "fault" ? OutsideReads::fault : OutsideReads::report;
+    } else if (key == "engine" && (value == "oracle" || value == "interpreted")) {
+      out.engine = value == "oracle" ? Engine::oracle : Engine::interpreted;
+    } else {
+      bad("qpus=1..12, memory=MiB, races=on|off, reads=fault|report, engine=oracle|interpreted");
+    }
+  }
+  return out;
+}
+
+Ref<runtime::Device> make_device(std::string_view name) {
+  EmulatorOptions options = parse_options(name);
+  runtime::DeviceInfo info;
+  info.name = std::string(name);
+  info.description = cat(options.qpus, " emulated VideoCore IV QPUs");
+  info.clock_hz = timing::kClockHz;
+  info.dl_type = 14;   // an extension device: not addressable by the host
+  info.limits = {{"qpus", options.qpus}, {"lanes", 16}, {"vpm_rows", 64}, {"semaphores", 16}};
+  return make_ref<sim::SimDevice>(std::make_unique<Emulator>(options), info, "qpu");
+}
+
+}  // namespace weft::qpu::hw

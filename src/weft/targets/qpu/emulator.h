@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The emulated chip as a sim::Simulator and as a runtime::Device. A binary of format "qpu" holds 64-bit words,
+// low byte first; its metadata says what each uniform is ("uniforms": a list of "me", "count", "p<i>" for
+// pointer i, "s<i>" for integer scalar i, "f<i>" for float scalar i, "spill", or a number).
+
+#include <memory>
+
+#include "weft/sim/simulator.h"
+#include "weft/targets/qpu/engine.h"
+
+namespace weft::qpu::hw {
+
+enum class Engine : std::uint8_t { oracle, interpreted };
+
+struct EmulatorOptions {
+  int qpus = 12;
+  std::uint64_t memory_bytes = 256ull << 20;
+  Engine engine = Engine::interpreted;
+  OutsideReads outside_reads = OutsideReads::fault;
+  bool check_races = true;
+  bool count_instructions = true;    // statistics per instruction
+};
+
+class Emulator final : public sim::Simulator {
+ public:
+  explicit Emulator(EmulatorOptions options = {});
+  ~Emulator() override;
+  sim::Memory& memory() override { return machine_.memory; }
+  std::size_t load(const runtime::Binary& binary) override;
+  void unload(std::size_t program) override;
+  sim::RunResult run(std::size_t program, const sim::Launch& launch, const sim::RunLimits& limits) override;
+  runtime::StatReport stats() const override;
+  void clear_stats() override;
+  void trace_to(runtime::TraceSink* sink) override { machine_.trace = sink; }
+  void begin(std::size_t program, const sim::Launch& launch) override;
+  bool step() override;
+  std::vector<sim::NamedValue> state() const override;
+
+  Machine& machine() { return machine_; }
+  EmulatorOptions& options() { return options_; }
+  /// What a lenient machine noted since the last clear.
+  std::vector<Finding> take_findings();
+  /// Text that Print statements of the running kernel produce goes here; absent: prints are dropped.
+  std::function<void(std::string_view)> on_print;
+
+ private:
+  struct Loaded;
+  void prepare(const Loaded& loaded, const sim::Launch& launch);
+  void account(bool clean);
+  void print(const Loaded& loaded, const Qpu& q);
+
+  EmulatorOptions options_;
+  Machine machine_;
+  std::vector<std::unique_ptr<Loaded>> programs_;
+  Loaded* running_ = nullptr;
+  std::uint64_t uniforms_ = 0, spill_ = 0;
+  int active_ = 0;
+  // Sums over launches since clear.
+  std::int64_t cycles_ = 0, instructions_ = 0, launches_ = 0;
+  std::vector<std::int64_t> qpu_instructions_, qpu_idle_;
+  std::vector<std::array<std::int64_t, kStallReasons>> qpu_stall_;
+  std::int64_t tmu_busy_[6] = {}, vdr_busy_ = 0, vdw_busy_ = 0, sdram_busy_ = 0;
+};
+
+/// "qpu", or "qpu:qpus=4,races=off,reads=report,memory=64" (MiB), as a device.
+Ref<runtime::Device> make_device(std::string_view name = "qpu");
+EmulatorOptions parse_options(std::string_view name);
+
+}  // namespace weft::qpu::hw

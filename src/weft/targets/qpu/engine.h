@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Engines that run clean programs (no rule can be broken on any path, no register branches) fast. They share
+// all peripherals with the oracle through Machine and yield at the same points, so results, faults and
+// cycles are the same.
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "weft/targets/qpu/machine.h"
+
+namespace weft::qpu::hw {
+
+/// A program made ready for the interpreted engine.
+class FastProgram {
+ public:
+  virtual ~FastProgram() = default;
+  /// Runs q until its time reaches `limit` (checked at taken branches), it waits, or it finishes.
+  virtual void run(Machine& m, Qpu& q, std::int64_t limit) = 0;
+  /// Executions per instruction when counting was asked for.
+  virtual const std::vector<std::int64_t>& counts() const = 0;
+  virtual void clear_counts() = 0;
+};
+
+/// Picks the variant for the processor. `count`: keep executions per instruction (statistics).
+std::unique_ptr<FastProgram> make_fast(const Program& program, bool count);
+std::unique_ptr<FastProgram> make_fast_base(const Program& program, bool count);
+#if defined(__x86_64__)
+std::unique_ptr<FastProgram> make_fast_avx2(const Program& program, bool count);
+#endif
+/// "avx2" or "base".
+const char* fast_variant();
+
+}  // namespace weft::qpu::hw

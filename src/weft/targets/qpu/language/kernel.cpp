@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/targets/qpu/language/kernel.h"
+
+#include <cstdio>
+#include <map>
+#include <mutex>
+
+#include "weft/sim/simulator.h"
+#include "weft/targets/qpu/compiler/compile.h"
+#include "weft/targets/qpu/emulator.h"
+#include "weft/targets/qpu/language/interpret.h"
+
+namespace weft::qpu {
+
+namespace {
+struct Opened {
+  Ref<runtime::Device> device;
+  hw::Emulator* emulator = nullptr;
+  std::function<void(std::string_view)> print;
+};
+
+void to_standard_output(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }   // what Print means
+
+Opened& open(std::string_view name) {
+  // Programs in QPULib's style name no device: the ones opened so far are kept here.
+  static std::mutex mutex;
+  static std::map<std::string, Opened, std::less<>> opened;
+  std::lock_guard lock(mutex);
+  auto found = opened.find(name);
+  if (found == opened.end()) {
+    if (name != "qpu" && !name.starts_with("qpu:")) {
+      throw Error(ErrorKind::device, "qpu.device.unknown", cat("\"", name, "\" is no QPU device")).note("legal: \"qpu\", \"qpu:<options>\"");
+    }
+    Opened o;
+    o.device = hw::make_device(name == "qpu" ? "qpu:reads=report" : name);
+    o.emulator = static_cast<hw::Emulator*>(&static_cast<sim::SimDevice&>(*o.device).simulator());
+    o.emulator->on_print = to_standard_output;
+    found = opened.emplace(std::string(name), std::move(o)).first;
+  }
+  return found->second;
+}
+}  // namespace
+
+Ref<runtime::Device> device(std::string_view name) { return open(name).device; }
+
+std::vector<Note> takeNotes(std::string_view name) {
+  std::vector<Note> out;
+  for (hw::Finding& f : open(name).emulator->take_findings()) {
+    out.push_back({f.code, cat("qpu ", f.qpu, "  pc ", hex(static_cast<std::uint64_t>(f.pc) * 8), ": ", f.message), f.source, f.count});
+  }
+  return out;
+}
+
+void setPrint(std::function<void(std::string_view)> print, std::string_view name) {
+  open(name).emulator->on_print = print ? std::move(print) : std::function<void(std::string_view)>(to_standard_output);
+}
+
+namespace detail {
+Memory::Memory(std::size_t bytes, std::string_view name) {
+  Opened& o = open(name);
+  storage = o.device->allocate(bytes, 64);
+  host = o.emulator->memory().raw(storage->address());
+  std::memset(host, 0, bytes);
+}
+}  // namespace detail
+
+struct AnyKernel::State {
+  std::unique_ptr<ast::Program> program;
+  Compiled compiled;
+  std::string device;
+  Ref<runtime::Executable> executable;   // on `device`
+  int qpus = 1;
+  std::int64_t limit = std::numeric_limits<std::int64_t>::max(), cycles = 0;
+};
+
+AnyKernel::AnyKernel(std::unique_ptr<ast::Program> program, std::string_view device) : state_(std::make_shared<State>()) {
+  state_->program = std::move(program);
+  state_->compiled = compile_program(*state_->program);
+  state_->device = device;
+}
+
+void AnyKernel::setNumQPUs(int n) {
+  if (n < 1 || n > hw::kMaxQpus) throw Error(ErrorKind::value, "qpu.launch.qpus", cat("a launch on ", n, " QPUs")).note(cat("legal: 1 to ", hw::kMaxQpus));
+  state_->qpus = n;
+}
+
+void AnyKernel::setDevice(std::string_view name) {
+  open(name);
+  if (name != state_->device) state_->executable = nullptr;
+  state_->device = name;
+}
+
+const std::string& AnyKernel::asm_() const { return state_->compiled.binary.source; }
+std::size_t AnyKernel::instructions() const { return state_->compiled.instructions; }
+void AnyKernel::setCycleLimit(std::int64_t cycles) { state_->limit = cycles; }
+std::int64_t AnyKernel::cycles() const { return state_->cycles; }
+const ast::Program& AnyKernel::program() const { return *state_->program; }
+const runtime::Binary& AnyKernel::binary() const { return state_->compiled.binary; }
+
+std::vector<std::uint64_t> AnyKernel::words() const {
+  const std::string& bytes = state_->compiled.binary.bytes;
+  std::vector<std::uint64_t> out(bytes.size() / 8);
+  std::memcpy(out.data(), bytes.data(), bytes.size());
+  return out;
+}
+
+void AnyKernel::launch(const std::vector<KernelArgument>& arguments) {
+  State& s = *state_;
+  Opened& o = open(s.device);
+  if (!s.executable) s.executable = o.device->load(s.compiled.binary);
+  std::vector<runtime::KernelArg> args;
+  for (const KernelArgument& a : arguments) if (a.pointer) args.push_back(runtime::KernelArg::pointer(a.storage));
+  for (const KernelArgument& a : arguments) if (!a.pointer) args.push_back(runtime::KernelArg::integer(a.scalar));
+  std::int64_t extents[] = {s.qpus};
+  auto& sim_device = static_cast<sim::SimDevice&>(*o.device);
+  sim::RunLimits before = sim_device.limits;
+  sim_device.limits.cycles = std::min(before.cycles, s.limit);
+  try {
+    s.cycles = o.device->measure([&] { o.device->launch(*s.executable, 0, args, extents).wait(); }).cycles;
+  } catch (...) {
+    sim_device.limits = before;
+    throw;
+  }
+  sim_device.limits = before;
+}
+
+void AnyKernel::interpret_with(const std::vector<KernelArgument>& arguments) {
+  State& s = *state_;
+  Opened& o = open(s.device);
+  std::vector<std::uint32_t> params;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const KernelArgument& a = arguments[i];
+    if (a.pointer) params.push_back(static_cast<std::uint32_t>(a.storage->address()));
+    else if (s.program->params[i].kind == ast::Param::Kind::real) params.push_back(std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(a.scalar))));
+    else params.push_back(static_cast<std::uint32_t>(a.scalar));
+  }
+  InterpretOptions options;
+  options.qpus = s.qpus;
+  options.print = o.emulator->on_print;
+  interpret(*s.program, params, o.emulator->memory(), options);
+}
+
+}  // namespace weft::qpu

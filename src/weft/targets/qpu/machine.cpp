@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/targets/qpu/machine.h"
+
+#include <algorithm>
+
+#include "weft/sim/fault.h"
+#include "weft/targets/qpu/float.h"
+
+namespace weft::qpu::hw {
+
+namespace {
+constexpr std::uint64_t kMemoryBase = 0x10000;   // so that small integers are no pointers
+constexpr std::uint64_t kGuard = 4096;           // between allocations: prefetch past an end meets no neighbour
+}  // namespace
+
+Machine::Machine(int count, std::uint64_t memory_bytes)
+    : memory("QPU memory", memory_bytes, kMemoryBase), qpus(static_cast<std::size_t>(count)),
+      shadow_(memory_bytes / 4 + 64), vpm_shadow_(64 * 16 + 64) {
+  memory.set_guard(kGuard);
+  for (std::size_t i = 0; i < qpus.size(); ++i) qpus[i].id = static_cast<int>(i);
+}
+
+void Machine::begin_launch(const Program& p, int active) {
+  program = &p;
+  for (Qpu& q : qpus) {
+    int id = q.id;
+    q = Qpu{};
+    q.id = id;
+    q.finished = id >= active;
+    for (unsigned i = 0; i < 16; ++i) {
+      q.slot[kSlotElement][i] = i;
+      q.slot[kSlotNumber][i] = static_cast<std::uint32_t>(id);
+      for (unsigned c = 0; c < 8; ++c) q.mask[c][i] = c == kAlways || c == kZc || c == kNc || c == kCc ? ~0u : 0;
+    }
+    for (unsigned code = 0; code < 64; ++code) {
+      for (unsigned i = 0; i < 16; ++i) q.slot[kSlotImm + code][i] = small_immediate(code);
+    }
+  }
+  for (Calendar* c : {&sdram, &vdr, &vdw}) c->reset();
+  for (Calendar& c : tmu_unit) c.reset();
+  std::fill(&tmu_tag_[0][0], &tmu_tag_[0][0] + 6 * timing::kTmuLines, 0);
+  std::fill(&l2_tag_[0][0], &l2_tag_[0][0] + timing::kL2Sets * timing::kL2Ways, 0);
+  std::fill(std::begin(semaphore_time), std::end(semaphore_time), 0);
+  std::fill(&increments_[0][0], &increments_[0][0] + 16 * 16, 0);
+  mutex_owner = -1;
+  mutex_time = 0;
+  host_interrupts = 0;
+  shadow_.begin_launch();
+  vpm_shadow_.begin_launch();
+}
+
+void Machine::end_launch(bool clean) {
+  if (!clean) std::fill(std::begin(semaphores), std::end(semaphores), 0);
+  for (Qpu& q : qpus) q.finished = true;
+  program = nullptr;
+}
+
+void Machine::set_uniforms(Qpu& q, std::uint32_t begin, std::uint32_t end) {
+  q.uniform = begin;
+  q.uniform_end = end;
+}
+
+std::string Machine::source_of(std::uint32_t pc) const {
+  if (!program || program->debug.empty()) return "";
+  std::uint64_t at = static_cast<std::uint64_t>(pc) * 8;
+  const runtime::DebugEntry* best = nullptr;
+  for (const runtime::DebugEntry& e : program->debug) {
+    if (e.pc <= at) best = &e;
+  }
+  if (!best) return "";
+  if (best->file.empty()) return best->block;
+  return cat(best->block.empty() ? "" : cat("\"", best->block, "\", "), best->file, ":", best->line);
+}
+
+void Machine::fail(const Qpu& q, std::string_view code, std::string message, std::string_view help) {
+  sim::FaultPlace place;
+  place.unit = cat("qpu ", q.id);
+  place.pc = static_cast<std::int64_t>(q.pc) * 8;
+  place.cycle = q.now;
+  if (program && q.pc < program->instrs.size()) place.instruction = print(program->instrs[q.pc]);
+  place.source = source_of(q.pc);
+  Error error = sim::fault(code, std::move(message), place);
+  if (!help.empty()) error.help(std::string(help));
+  throw error;
+}
+
+void Machine::fail_rule(const Qpu& q, std::string_view slug, std::string message) {
+  const Rule& r = rule(slug);
+  sim::FaultPlace place;
+  place.unit = cat("qpu ", q.id);
+  place.pc = static_cast<std::int64_t>(q.pc) * 8;
+  place.cycle = q.now;
+  if (program && q.pc < program->instrs.size()) place.instruction = print(program->instrs[q.pc]);
+  place.source = source_of(q.pc);
+  Error error = sim::fault(cat("qpu.hazard.", slug), std::move(message), place);
+  error.note(cat("rule ", r.name, ": ", r.text));
+  error.help(r.help);
+  throw error;
+}
+
+void Machine::stall(Qpu& q, std::int64_t until, StallReason why) {
+  if (until <= q.now) return;
+  std::int64_t clocks = until - q.now;
+  if (trace) {
+    static constexpr const char* kNames[] = {"wait tmu", "wait dma load", "wait dma store", "wait semaphore", "wait mutex"};
+    double us = static_cast<double>(q.now) / timing::kClockHz * 1e6;
+    trace->span(trace->track("qpu", cat("qpu ", q.id)), kNames[why], us, static_cast<double>(clocks) / timing::kClockHz * 1e6);
+  }
+  q.stall[why] += clocks;
+  q.time += clocks;
+  q.now = until;
+}
+
+bool Machine::semaphore(Qpu& q, unsigned number, bool acquire) {
+  std::uint8_t& value = semaphores[number];
+  if (acquire ? value == 0 : value == 15) {
+    q.wait = Wait::semaphore;
+    q.wait_semaphore = number;
+    return false;
+  }
+  // Times of the increments in order: an acquire takes the oldest, and cannot end before it.
+  std::int64_t* times = increments_[number];
+  if (acquire) {
+    stall(q, times[0], kStallSemaphore);
+    std::copy(times + 1, times + value, times);
+    semaphore_time[number] = q.now;
+  } else {
+    times[value] = q.now;
+    std::sort(times, times + value + 1);
+  }
+  value = static_cast<std::uint8_t>(acquire ? value - 1 : value + 1);
+  if (acquire) {
+    shadow_.acquire(q.id, number), vpm_shadow_.acquire(q.id, number);
+  } else {
+    shadow_.release(q.id, number), vpm_shadow_.release(q.id, number);
+  }
+  return true;
+}
+
+bool Machine::wake(Qpu& q) {
+  if (q.wait == Wait::semaphore) {
+    const Instr& i = program->instrs[q.pc];
+    std::uint8_t value = semaphores[q.wait_semaphore];
+    if (i.acquire ? value == 0 : value == 15) return false;
+    q.now = q.time;
+    if (!i.acquire) stall(q, semaphore_time[q.wait_semaphore], kStallSemaphore);
+  } else if (q.wait == Wait::mutex) {
+    if (mutex_owner >= 0) return false;
+    q.now = q.time;
+    stall(q, mutex_time, kStallMutex);
+  }
+  q.wait = Wait::none;
+  return true;
+}
+
+void Machine::advance(std::int64_t now) {
+  for (Calendar* c : {&sdram, &vdr, &vdw}) c->advance(now);
+  for (Calendar& c : tmu_unit) c.advance(now);
+}
+
+void Machine::breakpoint(Qpu& q) {
+  if (!on_breakpoint) fail(q, "qpu.breakpoint", cat("software breakpoint at instruction ", q.pc), "remove it, or run where prints are shown");
+  on_breakpoint(q);
+}
+
+void Machine::finish(Qpu& q) {
+  for (unsigned unit = 0; unit < 2; ++unit) {
+    if (q.fifo[unit].count) fail_rule(q, "tmu_unread", cat(q.fifo[unit].count, " requests of TMU ", unit, " were never received"));
+  }
+  if (q.vpm_reads) fail_rule(q, "vpm_read_count", cat(q.vpm_read[0].left, " vectors set up for reading were left in the VPM"));
+  if (q.load_pending) fail(q, "qpu.dma.not_waited", cat("qpu ", q.id, " ended with a DMA load that nobody waited for"), "read vr_wait before the end");
+  if (q.store_pending) fail(q, "qpu.dma.not_waited", cat("qpu ", q.id, " ended with a DMA store that nobody waited for"), "read vw_wait before the end");
+  if (mutex_owner == q.id) fail(q, "qpu.mutex.held", cat("qpu ", q.id, " ended while holding the mutex"), "write mutex before the end");
+  q.finished = true;
+}
+
+bool Machine::inside(Qpu& q, std::uint64_t address, std::uint64_t bytes) {
+  for (const Qpu::Range& r : q.range) {
+    if (address >= r.begin && address + bytes <= r.end) return true;
+  }
+  auto [begin, size] = memory.allocation(address);
+  if (size == 0 || address + bytes > begin + size) return false;
+  q.range[q.range_next++ & 3] = {begin, begin + size};
+  return true;
+}
+
+void Machine::outside_read(Qpu& q, std::uint64_t address, std::uint64_t bytes, std::string_view what) {
+  std::string message = cat(what, " reads ", bytes, " bytes at ", hex(address), ", ", memory.describe(address, bytes));
+  if (outside_reads == OutsideReads::fault) fail(q, "qpu.memory.read_outside", std::move(message), "keep every lane's address inside an array");
+  for (Finding& f : findings) {
+    if (f.pc == q.pc && f.qpu == q.id && f.code == "qpu.memory.read_outside") {
+      ++f.count;
+      return;
+    }
+  }
+  findings.push_back({"qpu.memory.read_outside", q.id, q.pc, std::move(message), source_of(q.pc), 1});
+}
+
+void Machine::conflict(Qpu& q, const Shadow::Conflict& c, std::uint64_t base, bool write, bool tmu) {
+  std::uint64_t address = base + c.word * 4;
+  if (c.race) {
+    fail(q, "qpu.race", cat("qpu ", q.id, write ? " stores to" : " reads", " the word at ", hex(address), ", which qpu ", c.other,
+                            " also uses without synchronisation"),
+         "let one release a semaphore after its access and the other acquire it before");
+  }
+  if (tmu) {
+    fail(q, "qpu.tmu.stale", cat("the word at ", hex(address), " was stored by qpu ", c.other,
+                                 " earlier in this launch; the TMU's caches may still hold its old value"),
+         "read it through the VPM, or in the next launch");
+  }
+}
+
+std::int64_t Machine::line_ready(unsigned unit, std::uint64_t line, std::int64_t start) {
+  std::uint64_t& tag = tmu_tag_[unit][line % timing::kTmuLines];
+  if (tag == line) {
+    ++counters.tmu_hits;
+    return start + timing::kTmuHit;
+  }
+  tag = line;
+  std::size_t set = line % timing::kL2Sets;
+  for (std::uint64_t way : l2_tag_[set]) {
+    if (way == line) {
+      ++counters.l2_hits;
+      return start + timing::kL2Hit;
+    }
+  }
+  l2_tag_[set][l2_next_[set]++ & (timing::kL2Ways - 1)] = line;
+  ++counters.memory_lines;
+  return sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock) + timing::kMemory;
+}
+
+WEFT_QPU_CLONES static bool contiguous(const Vec& a) {
+  std::uint32_t bad = 0, first = a.lane[0];
+  for (unsigned i = 0; i < 16; ++i) bad |= a.lane[i] ^ (first + 4 * i);
+  return bad == 0;
+}
+
+void Machine::tmu_request(Qpu& q, unsigned unit, const Vec& address) {
+  TmuFifo& fifo = q.fifo[unit];
+  if (fifo.count >= assume::kTmuFifoDepth) {
+    fail_rule(q, "tmu_overflow", cat("TMU ", unit, " of qpu ", q.id, " has ", fifo.count, " requests outstanding already"));
+  }
+  unsigned slice = static_cast<unsigned>(q.id) / 4, which = slice * 2 + (unit ^ (!q.noswap && (q.id & 2) ? 1 : 0));
+  unsigned at = (fifo.head + fifo.count) & 7;
+  Vec& data = fifo.data[at];
+  std::int64_t start = tmu_unit[which].reserve(q.now, timing::kTmuVector), ready = 0;
+  ++counters.tmu_requests;
+  counters.tmu_words += 16;
+  std::uint64_t first = address.lane[0] & ~3u;
+  if (contiguous(address) && inside(q, first, 64)) {
+    std::memcpy(&data, memory.raw(first), 64);
+    __builtin_prefetch(memory.raw(first) + 64);
+    if (check_races) {
+      Shadow::Conflict c = shadow_.read16(q.id, (first - memory.base()) / 4, 0xffff, false);
+      if (c.other >= 0) [[unlikely]] conflict(q, c, memory.base(), false, true);
+    }
+    std::uint64_t line = first / timing::kLine;
+    ready = line_ready(which, line, start);
+    if (first % timing::kLine) ready = std::max(ready, line_ready(which, line + 1, start));
+  } else {
+    std::uint64_t previous = ~0ull;
+    for (unsigned i = 0; i < 16; ++i) {
+      std::uint64_t a = address.lane[i] & ~3u;
+      if (!inside(q, a, 4)) {
+        outside_read(q, a, 4, cat("lane ", i, " of a TMU request"));
+        data[i] = memory.contains(a, 4) ? memory.load<std::uint32_t>(a) : 0;
+      } else {
+        std::memcpy(&data[i], memory.raw(a), 4);
+        if (check_races) {
+          Shadow::Conflict c = shadow_.read16(q.id, (a - memory.base()) / 4, 1, false);
+          if (c.other >= 0) [[unlikely]] conflict(q, c, memory.base(), false, true);
+        }
+      }
+      if (a / timing::kLine != previous) {
+        previous = a / timing::kLine;
+        ready = std::max(ready, line_ready(which, previous, start));
+      }
+    }
+  }
+  fifo.ready[at] = ready;
+  ++fifo.count;
+}
+
+void Machine::tmu_receive(Qpu& q, unsigned unit) {
+  TmuFifo& fifo = q.fifo[unit];
+  if (fifo.count == 0) {
+    fail(q, "qpu.tmu.empty", cat("qpu ", q.id, " waits for TMU ", unit, " without a request outstanding; it would wait for ever"),
+         "request before receiving");
+  }
+  stall(q, fifo.ready[fifo.head], kStallTmu);
+  std::memcpy(&q.slot[kSlotAcc + 4], &fifo.data[fifo.head], 64);
+  fifo.head = (fifo.head + 1) & 7;
+  --fifo.count;
+}
+
+bool Machine::read(Qpu& q, bool file_b, unsigned address, Vec& out) {
+  switch (address) {
+    case kRUniform: {
+      if (q.uniform == 0 || q.uniform + 4 > q.uniform_end) {
+        fail(q, "qpu.uniform.exhausted", cat("qpu ", q.id, " reads past the end of its uniforms"), "bind every parameter");
+      }
+      std::uint32_t value = memory.load<std::uint32_t>(q.uniform);
+      q.uniform += 4;
+      ++counters.uniforms;
+      for (std::uint32_t& lane : out.lane) lane = value;
+      return true;
+    }
+    case 38: out = q.slot[file_b ? kSlotNumber : kSlotElement]; return true;
+    case kNull: out = q.slot[kSlotZero]; return true;
+    case kRVpm: vpm_read(q, out); return true;
+    case 49: {
+      bool busy = file_b ? q.store_pending && q.store_done > q.now : q.load_pending && q.load_done > q.now;
+      for (std::uint32_t& lane : out.lane) lane = busy;
+      return true;
+    }
+    case 50:
+      if (file_b) {
+        if (q.store_pending) stall(q, q.store_done, kStallDmaStore);
+        q.store_pending = false, q.store_rows = 0;
+      } else {
+        if (q.load_pending) stall(q, q.load_done, kStallDmaLoad);
+        q.load_pending = false, q.load_rows = 0;
+      }
+      out = q.slot[kSlotZero];
+      return true;
+    case kRMutex:
+      if (mutex_owner == q.id) fail(q, "qpu.mutex.twice", cat("qpu ", q.id, " acquires the mutex that it holds"), "release it first");
+      if (mutex_owner >= 0) {
+        q.wait = Wait::mutex;
+        return false;
+      }
+      stall(q, mutex_time, kStallMutex);
+      mutex_owner = q.id;
+      shadow_.acquire(q.id, Shadow::kMutex), vpm_shadow_.acquire(q.id, Shadow::kMutex);
+      out = q.slot[file_b ? kSlotNumber : kSlotElement];
+      return true;
+    default:
+      fail(q, "qpu.unsupported", cat("reading ", read_name(file_b, address), " (address ", address, ") is for fragment programs or undefined"));
+  }
+}
+
+void Machine::write(Qpu& q, bool file_b, unsigned address, const Vec& value) {
+  switch (address) {
+    case kWNoswap: q.noswap = value[0] != 0; return;
+    case kWHostInt:
+      if (value[0]) ++host_interrupts;
+      return;
+    case kNull: return;
+    case kWUniformsAddr: {
+      auto [begin, size] = memory.allocation(value[0]);
+      if (size == 0) fail(q, "qpu.uniform.address", cat("the uniforms' address ", hex(value[0]), " is ", memory.describe(value[0], 4)));
+      set_uniforms(q, value[0], static_cast<std::uint32_t>(begin + size));
+      return;
+    }
+    case kWVpm: vpm_write(q, value); return;
+    case kWVpmSetup: setup(q, file_b, value[0]); return;
+    case kWDmaAddr:
+      if (file_b) dma_store(q, value[0]); else dma_load(q, value[0]);
+      return;
+    case kWMutex:
+      if (mutex_owner != q.id) fail(q, "qpu.mutex.release", cat("qpu ", q.id, " releases a mutex held by ", mutex_owner < 0 ? std::string("nobody") : cat("qpu ", mutex_owner)));
+      mutex_owner = -1;
+      mutex_time = q.now;
+      shadow_.release(q.id, Shadow::kMutex), vpm_shadow_.release(q.id, Shadow::kMutex);
+      return;
+    case kWRecip: case kWRsqrt: case kWExp2: case kWLog2:
+      ++counters.sfu;
+      for (unsigned i = 0; i < 16; ++i) q.sfu_result[i] = sfu(address, value[i]);
+      q.sfu_countdown = 3;
+      return;
+    case kWTmu0S: tmu_request(q, 0, value); return;
+    case kWTmu1S: tmu_request(q, 1, value); return;
+    default:
+      fail(q, "qpu.unsupported", cat("writing ", write_name(file_b, address), " (address ", address, ") is for fragment programs or textures"));
+  }
+}
+
+}  // namespace weft::qpu::hw

@@ -1,0 +1,179 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The state of up to twelve QPUs and of what they share: memory, TMUs and their caches, VPM, DMA, semaphores,
+// mutex, uniforms, host interrupt. Engines execute the ALUs; everything with an effect beyond one QPU's
+// registers goes through here, so engines cannot differ in it. Invariant: q.pc and q.now are those of the
+// instruction at hand whenever a peripheral function is called.
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "weft/runtime/binary.h"
+#include "weft/runtime/trace.h"
+#include "weft/sim/memory.h"
+#include "weft/targets/qpu/calendar.h"
+#include "weft/targets/qpu/isa.h"
+#include "weft/targets/qpu/rules.h"
+#include "weft/targets/qpu/shadow.h"
+#include "weft/targets/qpu/timing.h"
+#include "weft/targets/qpu/vector.h"
+
+namespace weft::qpu::hw {
+
+/// Places of a QPU's vectors in Qpu::slot.
+enum Slot : std::uint8_t {
+  kSlotRa = 0, kSlotRb = 32, kSlotAcc = 64, kSlotPerA = 70, kSlotPerB, kSlotElement, kSlotNumber, kSlotZero, kSlotTrash,
+  kSlotOutAdd, kSlotOutMul, kSlotImm, kSlots = kSlotImm + 64
+};
+
+enum class Wait : std::uint8_t { none, semaphore, mutex };
+enum StallReason : std::uint8_t { kStallTmu, kStallDmaLoad, kStallDmaStore, kStallSemaphore, kStallMutex, kStallReasons };
+
+struct TmuFifo {
+  Vec data[8];
+  std::int64_t ready[8] = {};
+  unsigned head = 0, count = 0;
+};
+
+struct VpmAccess { std::uint32_t addr = 0, stride = 0, left = 0; bool horizontal = false, laned = false; unsigned size = 2; };
+
+struct Qpu {
+  Vec slot[kSlots];
+  Vec mask[8];                      // lanes by Cond: never, always, zs, zc, ns, nc, cs, cc; all ones or zero
+  int id = 0;
+  std::uint32_t pc = 0;             // instruction index
+  std::int64_t time = 0, now = 0;   // clocks since launch
+  std::int64_t instructions = 0;
+  const void* block = nullptr;      // interpreted engine: where the block at hand began
+  bool finished = true, taken = false;
+  int slots_left = 0, end_left = -1;   // delay slots to go of a branch; instructions to go after program end
+  std::uint32_t target = 0;
+  Wait wait = Wait::none;
+  unsigned wait_semaphore = 0;
+  std::uint32_t uniform = 0, uniform_end = 0;
+  TmuFifo fifo[2];
+  bool noswap = false;
+  VpmAccess vpm_write, vpm_read[2];
+  unsigned vpm_reads = 0;
+  bool vpm_write_set = false;
+  std::uint32_t vdr_setup = 0, vdr_pitch = 0, vdw_setup = 0, vdw_stride = 0;
+  bool vdr_set = false, vdw_set = false, load_pending = false, store_pending = false;
+  std::int64_t load_done = 0, store_done = 0;
+  std::uint64_t load_rows = 0, store_rows = 0;   // VPM rows of a DMA not yet waited for
+  int sfu_countdown = 0;            // oracle only: r4 changes when it reaches zero
+  Vec sfu_result;
+  std::int64_t stall[kStallReasons] = {};
+  struct Range { std::uint64_t begin = 1, end = 0; } range[4];   // allocations seen lately
+  unsigned range_next = 0;
+  const Instr* history[3] = {};     // the three instructions before, newest first
+  std::uint32_t history_pc[3] = {};
+};
+
+enum class OutsideReads : std::uint8_t { fault, report };
+
+/// Something a lenient machine notes instead of stopping.
+struct Finding {
+  std::string code;
+  int qpu = 0;
+  std::uint32_t pc = 0;
+  std::string message, source;
+  std::int64_t count = 1;
+};
+
+/// A loaded program.
+struct Program {
+  std::vector<Code> words;
+  std::vector<Instr> instrs;
+  std::vector<Violation> violations;
+  std::vector<std::uint8_t> flagged;        // per instruction: breaks a rule by itself
+  bool clean = false;                       // no violation possible on any path
+  std::vector<runtime::DebugEntry> debug;   // sorted by pc
+};
+
+class Machine {
+ public:
+  Machine(int qpus, std::uint64_t memory_bytes);
+
+  // Configuration.
+  OutsideReads outside_reads = OutsideReads::fault;
+  bool check_races = true;
+  /// Called for the software breakpoint signal; absent: a fault.
+  std::function<void(const Qpu&)> on_breakpoint;
+  runtime::TraceSink* trace = nullptr;
+
+  sim::Memory memory;
+  std::vector<Qpu> qpus;
+  const Program* program = nullptr;
+
+  void begin_launch(const Program& program, int active);
+  void end_launch(bool clean);
+
+  /// [address of uniforms, end) of a QPU.
+  void set_uniforms(Qpu& q, std::uint32_t begin, std::uint32_t end);
+
+  // Peripherals. `read` returns false when the QPU must wait (nothing has happened then).
+  bool read(Qpu& q, bool file_b, unsigned address, Vec& out);
+  void write(Qpu& q, bool file_b, unsigned address, const Vec& value);
+  void tmu_request(Qpu& q, unsigned unit, const Vec& address);
+  void tmu_receive(Qpu& q, unsigned unit);     // into r4
+  bool semaphore(Qpu& q, unsigned number, bool acquire);
+  void breakpoint(Qpu& q);
+  /// After the last slot of program end.
+  void finish(Qpu& q);
+
+  /// Readiness of a waiting QPU; moves its time to when the cause happened.
+  bool wake(Qpu& q);
+  void advance(std::int64_t now);              // of all calendars
+
+  [[noreturn]] void fail(const Qpu& q, std::string_view code, std::string message, std::string_view help = {});
+  [[noreturn]] void fail_rule(const Qpu& q, std::string_view slug, std::string message);
+  sim::Memory& mem() { return memory; }
+  std::string source_of(std::uint32_t pc) const;
+
+  std::vector<Finding> findings;
+  std::uint32_t vpm[64][16] = {};
+  std::uint8_t semaphores[16] = {};
+  std::int64_t semaphore_time[16] = {};   // of the last decrement
+  int mutex_owner = -1;
+  std::int64_t mutex_time = 0;
+  int host_interrupts = 0;
+
+  // Statistics since clear.
+  struct Counters {
+    std::int64_t tmu_requests = 0, tmu_hits = 0, l2_hits = 0, memory_lines = 0, tmu_words = 0;
+    std::int64_t dma_loads = 0, dma_stores = 0, dma_bytes_read = 0, dma_bytes_written = 0, vpm_reads = 0, vpm_writes = 0;
+    std::int64_t uniforms = 0, sfu = 0;
+  } counters;
+  Calendar tmu_unit[6], sdram, vdr, vdw;
+
+ private:
+  bool inside(Qpu& q, std::uint64_t address, std::uint64_t bytes);
+  void outside_read(Qpu& q, std::uint64_t address, std::uint64_t bytes, std::string_view what);
+  void conflict(Qpu& q, const Shadow::Conflict& c, std::uint64_t base, bool write, bool tmu);
+  std::int64_t line_ready(unsigned unit, std::uint64_t line, std::int64_t start);
+  void stall(Qpu& q, std::int64_t until, StallReason why);
+  void vpm_read(Qpu& q, Vec& out);
+  void vpm_write(Qpu& q, const Vec& value);
+  void setup(Qpu& q, bool write, std::uint32_t word);
+  void dma_load(Qpu& q, std::uint32_t address);
+  void dma_store(Qpu& q, std::uint32_t address);
+  void vpm_shadow(Qpu& q, unsigned row, unsigned column, bool write);
+
+  Shadow shadow_, vpm_shadow_;
+  std::int64_t increments_[16][16] = {};
+  std::uint64_t tmu_tag_[6][timing::kTmuLines] = {};
+  std::uint64_t l2_tag_[timing::kL2Sets][timing::kL2Ways] = {};
+  std::uint8_t l2_next_[timing::kL2Sets] = {};
+};
+
+/// Decodes, validates and indexes. Throws Error(emit, "qpu.binary.*") on what is no program.
+Program make_program(std::vector<Code> words, std::vector<runtime::DebugEntry> debug);
+
+/// Runs q until its time reaches `limit` (checked at taken branches), it waits, or it finishes.
+void run_oracle(Machine& m, Qpu& q, std::int64_t limit);
+/// Executes exactly one instruction; false: it must wait.
+bool step_oracle(Machine& m, Qpu& q);
+
+}  // namespace weft::qpu::hw

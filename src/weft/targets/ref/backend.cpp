@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+// The oracle: the IR's interpreter as a device. Its binary is the program's text; nothing is lowered.
+
+#include <bit>
+
+#include "weft/ir/build.h"
+#include "weft/ir/interpret.h"
+#include "weft/ir/text.h"
+#include "weft/runtime/host_device.h"
+#include "weft/target/backend.h"
+#include "weft/target/whole_function.h"
+
+namespace weft::ref {
+
+namespace {
+
+using runtime::KernelArg;
+
+class RefExecutable final : public runtime::Executable {
+ public:
+  RefExecutable(Ref<runtime::Device> device, runtime::Binary binary, ir::IRModule module)
+      : Executable(std::move(device), std::move(binary)), module(std::move(module)) {}
+  ir::IRModule module;
+};
+
+class RefDevice final : public runtime::HostDevice {
+ public:
+  RefDevice() : HostDevice("ref", "interpreter of the tensor program language", "ir") {
+    info_ = HostDevice::info();
+    info_.kind = runtime::DeviceKind::interpreter;
+  }
+  const runtime::DeviceInfo& info() const override { return info_; }
+
+  Ref<runtime::Executable> load(runtime::Binary binary) override {
+    if (binary.format != "ir") {
+      throw Error(ErrorKind::emit, "device.binary.format", cat("ref loads \"ir\", not \"", binary.format, "\" (built for ", binary.target, ")"));
+    }
+    ir::IRModule module = ir::parse_module(binary.bytes, "<module for ref>");
+    return make_ref<RefExecutable>(Ref<runtime::Device>(this), std::move(binary), std::move(module));
+  }
+
+  runtime::Event launch(runtime::Executable& executable, std::size_t kernel, std::span<const KernelArg> args,
+                        std::span<const std::int64_t>) override {
+    auto& ready = static_cast<RefExecutable&>(executable);
+    ir::PrimFunc f = ready.module->find(executable.binary().kernels.at(kernel).name);
+    WEFT_CHECK(f, "the module lacks ", executable.binary().kernels[kernel].name);
+    std::size_t tensors = 0, scalars = 0;
+    for (const ir::Param& p : f->params) ++(p.buffer ? tensors : scalars);
+    std::vector<ir::InterpretArg> actual;
+    std::size_t pointer = 0, scalar = tensors, extent = tensors + scalars;
+    for (const ir::Param& p : f->params) {
+      ir::InterpretArg arg;
+      if (p.buffer) {
+        const KernelArg& a = args[pointer++];
+        arg.data = static_cast<char*>(a.storage->host()) + a.offset;
+        for (std::size_t d = 0; d < p.buffer->ndim(); ++d) arg.shape.push_back(args[extent++].scalar);
+        for (std::size_t d = 0; d < p.buffer->strides.size(); ++d) arg.strides.push_back(args[extent++].scalar);
+      } else {
+        arg.int_value = args[scalar].scalar;
+        arg.float_value = std::bit_cast<double>(args[scalar].scalar);
+        ++scalar;
+      }
+      actual.push_back(std::move(arg));
+    }
+    ir::interpret(f, actual);
+    return {};
+  }
+
+ private:
+  runtime::DeviceInfo info_;
+};
+
+class RefBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "ref"; }
+  TargetInfo info(const Target& target) const override {
+    for (const auto& [key, value] : target.options) {
+      throw Error(ErrorKind::value, "ref.option.unknown", cat("target ref takes no options, not \"", key.empty() ? value : key, "\""));
+    }
+    TargetInfo out = generic_target_info();
+    out.limits["whole_functions"] = 1;
+    return out;
+  }
+  Verdict accepts(const ir::PrimFunc&, const Target&) const override { return {}; }
+  pass::Pipeline pipeline(const Target&) const override { return {}; }
+  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const override {
+    std::vector<std::pair<std::string, ir::PrimFunc>> functions;
+    runtime::Binary binary;
+    for (const ir::PrimFunc& f : kernels) {
+      functions.emplace_back(f->name, f);
+      binary.kernels.push_back(whole_signature(f));
+    }
+    binary.target = target.text();
+    binary.format = "ir";
+    binary.bytes = ir::print(ir::make_module(std::move(functions)));
+    binary.source = binary.bytes;
+    return binary;
+  }
+  std::vector<DeviceStatus> devices() const override {
+    return {{"ref", runtime::DeviceKind::interpreter, true, "", "interpreter of the tensor program language"}};
+  }
+  Ref<runtime::Device> open(const Target& target) const override {
+    info(target);
+    return make_ref<RefDevice>();
+  }
+};
+
+}  // namespace
+
+Backend& backend() {
+  static RefBackend instance;
+  return instance;
+}
+
+}  // namespace weft::ref

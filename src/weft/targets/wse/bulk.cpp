@@ -1,0 +1,662 @@
+// SPDX-License-Identifier: Apache-2.0
+// DSD operations: operands become cursors; operations on memory alone run at once and cost time, operations
+// with a fabric operand advance by elements as wavelets come and go.
+#include <algorithm>
+#include <bit>
+
+#include "weft/base/error.h"
+#include "weft/targets/wse/arith.h"
+#include "weft/targets/wse/bulk_loops.h"
+#include "weft/targets/wse/fabric.h"
+#include "weft/targets/wse/worker.h"
+
+namespace weft::wse {
+
+namespace {
+constexpr std::uint8_t kMainSlot = 15;
+
+Ty half_type(const Program& program, const BulkOp& op) {
+  if (op.fp_bf16) return Ty::bf16;
+  if (op.fp_cb16) return Ty::cb16;
+  return static_cast<Ty>(program.fp16);
+}
+
+int source_bytes(Bulk code, int which) {
+  const BulkInfo& info = bulk_info(code);
+  if (which == 0 && (code == Bulk::faddhs || code == Bulk::fmachs)) return 4;
+  if (which == 1 && (code == Bulk::fscales)) return 2;
+  return info.src_bytes;
+}
+
+bool is_fabric(const Cursor& c) { return c.kind == Cursor::fabin || c.kind == Cursor::fabout; }
+}  // namespace
+
+Core& Fabric::core(Pe& pe) {
+  if (!pe.core) {
+    pe.core = std::make_unique<Core>();
+    Core& k = *pe.core;
+    const Program& p = *pe.program;
+    k.fifos.resize(p.fifos.size());
+    for (std::size_t i = 0; i < k.fifos.size(); ++i) {
+      k.fifos[i].capacity = static_cast<std::uint16_t>(p.fifos[i].bytes / std::max<int>(1, p.fifos[i].elem_bytes));
+    }
+    if (!p.dsr_loads.empty() || !p.initial_dsrs.empty()) k.dsrs.resize(96);
+    k.ops.resize(16);
+    k.regs.resize(32);
+    k.dsds.resize(4);
+    for (const DsrLoad& load : p.initial_dsrs) load_dsr(pe, load, p.dsds[load.dsd]);
+  }
+  return *pe.core;
+}
+
+void Fabric::load_dsr(Pe& pe, const DsrLoad& load, const Dsd& dsd) {
+  Dsr& r = core(pe).dsrs[static_cast<std::size_t>(load.file) * 32u + (load.index & 31u)];
+  r.dsd = dsd;
+  r.settings = load.settings;
+  r.loaded = true;
+}
+
+std::uint8_t Fabric::bind_queue(Pe& pe, std::uint8_t queue, std::uint8_t color) {
+  if (pe.in.size() <= queue) pe.in.resize(queue + 1u);
+  InQueue& q = pe.in[queue];
+  if (q.color == color) return queue;
+  if (q.color != kNone8) {
+    if (q.count > 0) {
+      throw pe_fault(pe, "wse.queue.rebound",
+                     cat("input queue ", static_cast<int>(queue), " still holds ", static_cast<int>(q.count), " wavelets of colour ",
+                         static_cast<int>(q.color), " and cannot take colour ", static_cast<int>(color)));
+    }
+    if (pe.color_queue[q.color] == queue) pe.color_queue[q.color] = kNone8;
+  }
+  q.color = color;
+  q.channel = nullptr;
+  q.depth = static_cast<std::uint8_t>(std::clamp(timing_.in_depth[queue & 7u], 1, 8));
+  pe.color_queue[color] = queue;
+  pe.freed = true;
+  return queue;
+}
+
+bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out, OpSettings& settings,
+                         std::uint32_t& length, bool is_dst, Ty) {
+  Core& k = *pe.core;
+  const Frame& f = k.frames.back();
+  length = 0;
+  out = Cursor{};
+  out.bytes = static_cast<std::uint8_t>(bytes);
+  const Dsd* d = nullptr;
+  switch (operand.kind) {
+    case Operand::none: return false;
+    case Operand::value:
+      out.kind = Cursor::value;
+      out.value_bits = static_cast<std::uint32_t>(k.regs[f.reg + operand.index]);
+      return false;
+    case Operand::pointer:
+      out.kind = Cursor::mem;
+      out.address = static_cast<std::uint16_t>(k.regs[f.reg + operand.index]);
+      return false;
+    case Operand::fifo:
+      out.kind = Cursor::fifo;
+      out.queue = static_cast<std::uint8_t>(operand.index);
+      return false;
+    case Operand::dsd: d = &k.dsds[f.dsd + operand.index]; break;
+    case Operand::dsr: {
+      Dsr& r = k.dsrs[static_cast<std::size_t>(operand.file) * 32u + (operand.index & 31u)];
+      if (!r.loaded) {
+        throw pe_fault(pe, "wse.dsr.empty", cat("DSR ", static_cast<int>(operand.index), " of file ", static_cast<int>(operand.file),
+                                                " is used before @load_to_dsr"));
+      }
+      d = &r.dsd;
+      settings.async |= r.settings.async;
+      settings.terminate_on_control |= r.settings.terminate_on_control;
+      if (r.settings.done.kind != Completion::none) settings.done = r.settings.done;
+      if (r.settings.on_control.kind != Completion::none) settings.on_control = r.settings.on_control;
+      if (r.settings.ut_id != kNone8) settings.ut_id = r.settings.ut_id;
+      if (r.settings.priority != Priority::unset) settings.priority = r.settings.priority;
+      break;
+    }
+  }
+  out.flags = d->flags;
+  switch (d->kind) {
+    case DsdKind::none:
+      throw pe_fault(pe, "wse.dsd.empty", cat("operand ", static_cast<int>(operand.index), " is a descriptor that was never set"));
+    case DsdKind::mem1d:
+      out.kind = Cursor::mem;
+      out.address = d->base;
+      out.stride = d->stride[3];
+      length = d->extent[3];
+      break;
+    case DsdKind::mem4d:
+      out.kind = Cursor::mem4;
+      out.address = d->base;
+      out.extent = d->extent;
+      out.strides = d->stride;
+      length = 1;
+      for (std::uint16_t e : d->extent) length *= e;
+      break;
+    case DsdKind::fabin:
+      out.kind = Cursor::fabin;
+      out.color = d->color;
+      length = d->extent[3];
+      out.queue = d->queue;
+      if (out.queue == kNone8) {
+        out.queue = d->color < kColors ? pe.color_queue[d->color] : kNone8;
+        if (out.queue == kNone8) throw pe_fault(pe, "wse.queue.none", cat("no input queue takes colour ", static_cast<int>(d->color)));
+      } else if (out.color == kNone8) {
+        out.color = pe.in.size() > out.queue ? pe.in[out.queue].color : kNone8;
+      }
+      if (out.color != kNone8) {
+        if (pe.color_queue[out.color] != kNone8 && pe.color_queue[out.color] >= 8) {   // a data task's own queue
+          out.queue = pe.color_queue[out.color];
+        } else if (!wse3_ || pe.in.size() <= out.queue || pe.in[out.queue].color != out.color) {
+          if (wse3_) {
+            throw pe_fault(pe, "wse.queue.color", cat("input queue ", static_cast<int>(out.queue), " is not initialised with colour ",
+                                                      static_cast<int>(out.color)))
+                .help("call @initialize_queue on it");
+          }
+          bind_queue(pe, out.queue, out.color);
+        }
+      }
+      break;
+    case DsdKind::fabout:
+      out.kind = Cursor::fabout;
+      out.color = d->color;
+      out.queue = d->queue == kNone8 ? 0 : d->queue;
+      if (pe.out.size() <= out.queue) pe.out.resize(out.queue + 1u);
+      if (out.color == kNone8) out.color = pe.out[out.queue].color;
+      if (pe.out[out.queue].color == kNone8) pe.out[out.queue].depth = static_cast<std::uint8_t>(timing_.out_depth[out.queue & 7u]);
+      pe.out[out.queue].color = out.color;
+      length = d->extent[3];
+      break;
+    case DsdKind::fifo:
+      out.kind = Cursor::fifo;
+      out.queue = d->queue;
+      return false;
+  }
+  (void)is_dst;
+  return true;
+}
+
+void Fabric::pop_queue(Worker& w, Pe& pe, std::size_t queue, Cycle at, Cycle now) {
+  InQueue& q = pe.in[queue];
+  if (q.count) {
+    q.pop();
+    if (q.count == 0) pe.busy_in &= ~(1u << queue);
+    pe.freed = true;
+    return;
+  }
+  q.channel->pop(at, now);
+  if (q.channel->starved.load(std::memory_order_seq_cst) && q.channel->starved.exchange(false)) {
+    notify(w, *q.channel->from, now + 1, -1);
+  }
+}
+
+std::uint32_t Fabric::read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now) {
+  switch (c.kind) {
+    case Cursor::none: return 0;
+    case Cursor::value: return c.value_bits;
+    case Cursor::mem: {
+      std::uint32_t v = load_bits(span(pe, c.address, c.bytes), c.bytes);
+      c.address = static_cast<std::uint16_t>(c.address + c.stride);
+      return v;
+    }
+    case Cursor::mem4: {
+      std::uint32_t v = load_bits(span(pe, mem4_address(c), c.bytes), c.bytes);
+      mem4_step(c);
+      return v;
+    }
+    case Cursor::fabin: {
+      InQueue& q = pe.in[c.queue];
+      Wavelet head;
+      peek_queue(pe, q, now, head);
+      std::uint32_t data = head.data;
+      if (c.bytes == 2) {
+        if (c.flags & Dsd::kSimd32) {
+          if (!q.half) {
+            q.half = true;
+            return data & 0xffffu;
+          }
+          q.half = false;
+          data >>= 16;
+        }
+        data &= 0xffffu;
+      }
+      pop_queue(w, pe, c.queue, pe.op_time, now);
+      return data;
+    }
+    case Cursor::fifo: {
+      FifoState& f = pe.core->fifos[c.queue];
+      const Fifo& info = pe.program->fifos[c.queue];
+      std::uint32_t v = load_bits(span(pe, info.base + std::uint32_t{f.read} * info.elem_bytes, c.bytes), c.bytes);
+      f.read = static_cast<std::uint16_t>(f.read + 1 == f.capacity ? 0 : f.read + 1);
+      --f.count;
+      if (f.hit_full) {
+        f.hit_full = false;
+        complete(pe, info.on_pop, now_);
+      }
+      return v;
+    }
+    case Cursor::fabout: return 0;
+  }
+  return 0;
+}
+
+void Fabric::write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t, std::uint32_t index_high, Cycle now) {
+  switch (c.kind) {
+    case Cursor::mem:
+      store_bits(span(pe, c.address, c.bytes), c.bytes, value);
+      c.address = static_cast<std::uint16_t>(c.address + c.stride);
+      return;
+    case Cursor::mem4:
+      store_bits(span(pe, mem4_address(c), c.bytes), c.bytes, value);
+      mem4_step(c);
+      return;
+    case Cursor::fabout: {
+      OutQueue& q = pe.out[c.queue];
+      if (c.flags & Dsd::kIndexOffset) value = (value & 0xffffu) | index_high << 16;
+      if (Express* e = express_of(pe, q, c.color)) {
+        bool is_control = (c.flags & Dsd::kControl) != 0;
+        if (is_control && (value >> 22 & 3u) == 3u) {
+          throw pe_fault(pe, "wse.task.teardown_unbound", cat("colour ", static_cast<int>(c.color), " enters teardown and has no handler"));
+        }
+        ++e->sent;
+        if (is_control && (value >> 24 & 1u)) return;   // no CE wants it
+        for (auto& ch : e->to) ch->push(value, is_control ? 1u : 0u, pe.op_time, now);
+        if (e->first_ready < 0) e->first_ready = pe.op_time;
+        return;
+      }
+      std::uint32_t at = (q.head + q.count) % 8u;
+      q.slot[at] = {value, (c.flags & Dsd::kControl) ? 1u : 0u, now + 1};
+      q.slot_color[at] = c.color;
+      ++q.count;
+      pe.busy_out |= 1u << c.queue;
+      return;
+    }
+    case Cursor::fifo: {
+      FifoState& f = pe.core->fifos[c.queue];
+      const Fifo& info = pe.program->fifos[c.queue];
+      store_bits(span(pe, info.base + std::uint32_t{f.write} * info.elem_bytes, info.elem_bytes), info.elem_bytes, value);
+      f.write = static_cast<std::uint16_t>(f.write + 1 == f.capacity ? 0 : f.write + 1);
+      ++f.count;
+      if (f.hit_empty) {
+        f.hit_empty = false;
+        complete(pe, info.on_push, now);
+      }
+      return;
+    }
+    default: return;
+  }
+}
+
+void Fabric::complete(Pe& pe, const Completion& c, Cycle) {
+  if (c.kind == Completion::none) return;
+  task_bit(pe, c.kind == Completion::activate ? Op::activate : Op::unblock, c.space, c.id);
+}
+
+Cycle Fabric::cursor_time(Pe& pe, Cursor& c, bool output, Cycle now) {
+  switch (c.kind) {
+    case Cursor::fabin: {
+      Wavelet head;
+      return peek_queue(pe, pe.in[c.queue], now, head) ? head.ready : -1;
+    }
+    case Cursor::fabout: {
+      OutQueue& q = pe.out[c.queue];
+      if (Express* e = express_of(pe, q, c.color)) {
+        Cycle t = 0;
+        for (auto& ch : e->to) {
+          Cycle room = ch->room(now, pe.again);
+          if (room < 0) return -1;
+          t = std::max(t, room);
+        }
+        return t;
+      }
+      int depth = (c.flags & Dsd::kAdvanceSwitch) ? std::min<int>(q.depth, 7) : q.depth;   // the advance needs a place, too
+      return q.count < depth ? 0 : -1;
+    }
+    case Cursor::fifo: {
+      FifoState& f = pe.core->fifos[c.queue];
+      if (output) {
+        if (f.count < f.capacity) return 0;
+        f.hit_full = true;
+        return -1;
+      }
+      if (f.count > 0) return 0;
+      f.hit_empty = true;
+      return -1;
+    }
+    default: return 0;
+  }
+}
+
+// The whole of an operation without fabric operands; returns elements done.
+std::uint32_t Fabric::run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost) {
+  const BulkInfo& info = bulk_info(run.op->code);
+  Ty half = half_type(*pe.program, *run.op);
+  std::uint32_t n = run.left;
+  bool fifo = run.dst.kind == Cursor::fifo || run.a.kind == Cursor::fifo || run.b.kind == Cursor::fifo;
+  bool running_sum = run.op->dst.kind == Operand::pointer && run.a.kind == Cursor::value && info.sources == 2;
+  std::uint32_t done = 0;
+  auto linear = [](const Cursor& c) { return c.kind == Cursor::mem || c.kind == Cursor::value || c.kind == Cursor::none; };
+  if (n == 0) {
+    done = 0;
+  } else if (!fifo && linear(run.dst) && linear(run.a) && linear(run.b) && run.op->code != Bulk::addc16) {
+    // Check the outermost addresses once, then run on host pointers.
+    auto host = [&](const Cursor& c) -> std::uint8_t* {
+      if (c.kind != Cursor::mem) return nullptr;
+      std::int32_t last = c.address + static_cast<std::int32_t>(n - 1) * c.stride;
+      std::int32_t lo = std::min<std::int32_t>(c.address, last), hi = std::max<std::int32_t>(c.address, last) + c.bytes;
+      if (lo < 0 || hi > kMemoryBytes) {
+        throw pe_fault(pe, "wse.memory.bounds", cat("a descriptor of ", n, " elements from address ", static_cast<int>(c.address), " in steps of ",
+                                                    static_cast<int>(c.stride), " bytes leaves the ", kMemoryBytes, " bytes of the PE's memory"));
+      }
+      span(pe, static_cast<std::uint32_t>(lo), static_cast<std::uint32_t>(hi - lo));
+      return nullptr;
+    };
+    host(run.dst);
+    host(run.a);
+    host(run.b);
+    auto side = [&](const Cursor& c) { return LoopSide{c.kind == Cursor::mem ? pe.memory + c.address : nullptr, c.stride, c.value_bits}; };
+    bulk_loop(run.op->code, half, side(run.dst), side(run.a), side(run.b), run.scalar, n, running_sum);
+    run.dst.address = static_cast<std::uint16_t>(run.dst.address + static_cast<std::int32_t>(n) * run.dst.stride);
+    run.a.address = static_cast<std::uint16_t>(run.a.address + static_cast<std::int32_t>(n) * run.a.stride);
+    run.b.address = static_cast<std::uint16_t>(run.b.address + static_cast<std::int32_t>(n) * run.b.stride);
+    done = n;
+  } else {
+    Cycle ignored = kNever;
+    for (; done < n; ++done) {
+      if (!cursor_ready(pe, run.a, false, now_, ignored) || !cursor_ready(pe, run.b, false, now_, ignored) ||
+          !cursor_ready(pe, run.dst, true, now_, ignored)) break;
+      std::uint32_t a = read_cursor(w, pe, run.a, now_), b = read_cursor(w, pe, run.b, now_);
+      std::uint32_t v = bulk_element(run.op->code, half, a, b, run.scalar);
+      if (run.op->code == Bulk::addc16) {
+        std::uint32_t sum = (a & 0xffffu) + (b & 0xffffu) + run.carry;
+        run.carry = sum >> 16;
+        v = sum & 0xffffu;
+      }
+      write_cursor(pe, run.dst, v, run.index, run.index, now_);
+      if (running_sum) run.a.value_bits = v;
+    }
+  }
+  int simd = wse3_ ? info.simd3 : info.simd2;
+  Cycle body = (done + static_cast<std::uint32_t>(simd) - 1) / static_cast<std::uint32_t>(simd);
+  if (run.op->code == Bulk::fmacs || run.op->code == Bulk::fmuls) {
+    body = (static_cast<Cycle>(done) * timing_.fmacs_den + timing_.fmacs_num - 1) / timing_.fmacs_num;
+  }
+  // Word strides of 0 mod 8 hit one bank group; unit strides collide when they start in the same bank.
+  auto strided = [](const Cursor& c) { return c.kind == Cursor::mem && c.stride != 0 && c.stride % 16 == 0; };
+  bool collide = run.a.kind == Cursor::mem && run.b.kind == Cursor::mem && run.a.stride == run.b.stride && (run.a.address - run.b.address) % 8 == 0;
+  if ((timing_.stride_conflicts && (strided(run.a) || strided(run.b))) || (timing_.bank_conflicts && collide)) body *= 2;
+  cost += timing_.bulk_setup + body;
+  pe.count.elements += done;
+  if (info.sources == 2) pe.count.flops += done * (info.scalar ? 2 : 1);
+  return done;
+}
+
+// Returns false when the instruction must wait for a microthread (sync_wait) and be tried again.
+bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& cost, bool& sync_wait) {
+  Core& k = *pe.core;
+  const BulkOp& op = pe.program->bulks[static_cast<std::size_t>(insn.imm())];
+  const BulkInfo& info = bulk_info(op.code);
+  const Frame& f = k.frames.back();
+  Running run;
+  run.op = &op;
+  run.settings = op.settings;
+  run.function = f.function;
+  run.pc = f.pc;
+  std::uint32_t len[3];
+  bool shaped = false;
+  shaped |= make_cursor(pe, op.src0, source_bytes(op.code, 0), run.a, run.settings, len[0], false, Ty::u32);
+  shaped |= make_cursor(pe, op.src1, source_bytes(op.code, 1), run.b, run.settings, len[1], false, Ty::u32);
+  shaped |= make_cursor(pe, op.dst, info.dst_bytes, run.dst, run.settings, len[2], true, Ty::u32);
+  run.left = len[0] ? len[0] : len[1] ? len[1] : len[2] ? len[2] : shaped ? 0u : 1u;
+  run.endless = run.left == kUnboundedLength;
+  if (op.scalar.kind == Operand::value) run.scalar = static_cast<std::uint32_t>(k.regs[f.reg + op.scalar.index]);
+  else if (op.scalar.kind == Operand::pointer)
+    run.scalar = load_bits(span(pe, static_cast<std::uint16_t>(k.regs[f.reg + op.scalar.index]), info.src_bytes), info.src_bytes);
+  if (op.index_reg != kNone16) run.index = static_cast<std::uint16_t>(k.regs[f.reg + op.index_reg]);
+  for (Cursor* c : {&run.dst, &run.a, &run.b}) {
+    if ((c->kind == Cursor::mem || c->kind == Cursor::mem4) && (c->flags & Dsd::kIndexOffset)) {
+      c->address = static_cast<std::uint16_t>(c->address + 2 * run.index);
+    }
+  }
+  bool fabric = is_fabric(run.dst) || is_fabric(run.a) || is_fabric(run.b);
+  auto save = [&](const Operand& o, const Cursor& c) {
+    if (o.kind != Operand::dsr) return;
+    Dsr& r = k.dsrs[static_cast<std::size_t>(o.file) * 32u + (o.index & 31u)];
+    if (r.settings.save_address && c.kind == Cursor::mem) r.dsd.base = c.address;
+  };
+  if (!fabric) {
+    if (run.settings.async && run.dst.kind != Cursor::fifo && run.a.kind != Cursor::fifo && run.b.kind != Cursor::fifo && op.settings.async) {
+      throw pe_fault(pe, "wse.bulk.async", cat("@", info.name, " is asynchronous but has no fabric operand"));
+    }
+    std::uint32_t want = run.left;
+    std::uint32_t done = run_memory(w, pe, run, cost);
+    save(op.dst, run.dst);
+    save(op.src0, run.a);
+    save(op.src1, run.b);
+    if (insn.a != kNone16) k.regs[f.reg + insn.a] = done == want;
+    complete(pe, run.settings.done, now);
+    return true;
+  }
+  // Where it runs: a microthread, or the main thread itself.
+  std::uint8_t slot = kMainSlot;
+  if (run.settings.async) {
+    slot = run.settings.ut_id;
+    if (slot == kNone8) {
+      slot = run.dst.kind == Cursor::fabout ? run.dst.queue : run.a.kind == Cursor::fabin ? run.a.queue : run.b.queue;
+      slot &= 7u;
+    }
+  }
+  if (k.ops[slot].live) {
+    sync_wait = true;
+    return false;
+  }
+  if (insn.a != kNone16) k.regs[f.reg + insn.a] = 1;
+  run.live = true;
+  run.main = !run.settings.async;
+  run.slot = slot;
+  run.priority = run.settings.priority;
+  run.since = now;
+  run.ready = now + std::max(0, timing_.fabric_setup - 1 - timing_.ramp_out);
+  if (!options_.timed) run.ready = now;
+  for (Cursor* c : {&run.a, &run.b}) {
+    if (c->kind == Cursor::fabin) pe.in[c->queue].reader = slot;
+  }
+  if (run.dst.kind == Cursor::fabout) pe.out[run.dst.queue].writer = slot;
+  k.ops[slot] = run;
+  pe.live_ops |= 1u << slot;
+  if (run.main) pe.main = MainState::in_bulk;
+  else cost += timing_.main_async;
+  if (run.left == 0) finish(w, pe, k.ops[slot], now, false);
+  return true;
+}
+
+void Fabric::finish(Worker& w, Pe& pe, Running& run, Cycle now, bool) {
+  Core& k = *pe.core;
+  auto save = [&](const Operand& o, const Cursor& c) {
+    if (o.kind != Operand::dsr) return;
+    Dsr& r = k.dsrs[static_cast<std::size_t>(o.file) * 32u + (o.index & 31u)];
+    if (r.settings.save_address && c.kind == Cursor::mem) r.dsd.base = c.address;
+  };
+  save(run.op->dst, run.dst);
+  save(run.op->src0, run.a);
+  save(run.op->src1, run.b);
+  for (const Cursor* c : {&run.a, &run.b}) {
+    if (c->kind == Cursor::fabin && pe.in[c->queue].reader == run.slot) pe.in[c->queue].reader = kNone8;
+  }
+  if (run.dst.kind == Cursor::fabout) {
+    if (pe.out[run.dst.queue].writer == run.slot) pe.out[run.dst.queue].writer = kNone8;
+  }
+  if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express) announce(w, *pe.out[run.dst.queue].express, now);
+  run.live = false;
+  pe.live_ops &= ~(1u << run.slot);
+  complete(pe, run.settings.done, now);
+  if (run.main) {
+    pe.main = MainState::running;
+    pe.main_ready = now + (options_.timed ? 1 : 0);
+  } else if (pe.main == MainState::idle && run.settings.done.kind != Completion::none && options_.timed) {
+    pe.main_ready = std::max(pe.main_ready, now + timing_.completion);
+  }
+  if (trace_) {
+    int track = trace_->track(cat("pe ", pe.x, ",", pe.y), run.main ? "main" : cat("microthread ", static_cast<int>(run.slot)));
+    double us = 1e6 / timing_.clock_hz;
+    trace_->span(track, cat("@", to_string(run.op->code)), static_cast<double>(run.since) * us, static_cast<double>(now - run.since) * us);
+  }
+}
+
+// One element if possible: 0 nothing now, 1 an element, 2 finished or about to be. `ahead`: elements may be
+// done before their cycle has come.
+int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, bool ahead) {
+  if (run.finishing) {
+    if (run.ready > now && options_.timed) {
+      next = std::min(next, run.ready);
+      return 0;
+    }
+    finish(w, pe, run, now, false);
+    return 2;
+  }
+  // A control wavelet at the head of an input ends or pauses the stream.
+  for (Cursor* c : {&run.a, &run.b}) {
+    if (c->kind != Cursor::fabin) continue;
+    Wavelet head;
+    if (!peek_queue(pe, pe.in[c->queue], now, head) || !head.control) continue;
+    if (head.ready > now && options_.timed) {
+      next = std::min(next, head.ready);
+      return 0;
+    }
+    if (run.settings.terminate_on_control || run.settings.on_control.kind != Completion::none) {
+      pop_queue(w, pe, c->queue, now, now);
+      complete(pe, run.settings.on_control, now);
+      if (run.settings.terminate_on_control) {
+        finish(w, pe, run, now, true);
+        return 2;
+      }
+      next = std::min(next, now + 1);
+    }
+    return 0;   // a control task takes it
+  }
+  Cycle at = ahead ? run.ready : std::max(run.ready, now);
+  for (Cycle t : {cursor_time(pe, run.a, false, now), cursor_time(pe, run.b, false, now), cursor_time(pe, run.dst, true, now)}) {
+    if (t < 0) {
+      run.stalled = true;
+      return 0;
+    }
+    at = std::max(at, t);
+  }
+  if (!options_.timed) at = now;
+  if (at > now && !ahead) {
+    next = std::min(next, at);
+    return 0;
+  }
+  run.stalled = false;
+  pe.op_time = at;
+  const BulkOp& op = *run.op;
+  int times = 1;
+  if (run.dst.bytes == 2 && ((run.dst.flags | run.a.flags | run.b.flags) & Dsd::kSimd32)) times = 2;
+  for (int t = 0; t < times && run.left; ++t) {
+    if (t > 0 && (cursor_time(pe, run.a, false, now) < 0 || cursor_time(pe, run.b, false, now) < 0 || cursor_time(pe, run.dst, true, now) < 0)) break;
+    std::uint32_t a = read_cursor(w, pe, run.a, now), b = read_cursor(w, pe, run.b, now);
+    std::uint32_t v;
+    switch (op.code) {   // the commonest, without the call
+      case Bulk::mov32: case Bulk::fmovs: v = a; break;
+      case Bulk::fadds: v = static_cast<std::uint32_t>(bits_of(f32_of(a) + f32_of(b))); break;
+      case Bulk::addc16: {
+        std::uint32_t sum = (a & 0xffffu) + (b & 0xffffu) + run.carry;
+        run.carry = sum >> 16;
+        v = sum & 0xffffu;
+        break;
+      }
+      default: v = bulk_element(op.code, half_type(*pe.program, op), a, b, run.scalar);
+    }
+    if (run.a.kind == Cursor::value && op.dst.kind == Operand::pointer && op.src1.kind != Operand::none) run.a.value_bits = v;
+    if (run.dst.kind == Cursor::fabout && times == 2 && (run.dst.flags & Dsd::kSimd32)) {
+      if (!run.half_out && run.left > 1) {
+        run.packed = v & 0xffffu;
+        run.half_out = true;
+      } else {
+        write_cursor(pe, run.dst, run.half_out ? run.packed | v << 16 : v & 0xffffu, run.index, run.index, now);
+        run.half_out = false;
+      }
+    } else {
+      write_cursor(pe, run.dst, v, run.index, run.index, now);
+    }
+    ++pe.count.elements;
+    if (op.src1.kind != Operand::none) pe.count.flops += bulk_info(op.code).scalar ? 2 : 1;
+    ++run.done;
+    if (!run.endless) --run.left;
+  }
+  bool express = run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express;
+  if (run.dst.kind == Cursor::fabout && !express) next = std::min(next, now + 1);   // the ramp takes it
+  if (run.left == 0) {
+    if (run.dst.kind == Cursor::fabout && (run.dst.flags & Dsd::kAdvanceSwitch) && !express) {
+      OutQueue& q = pe.out[run.dst.queue];
+      // The advance rides behind the last element: a control wavelet that the CE ignores.
+      if (q.count < 8) {
+        std::uint32_t last = (q.head + q.count) % 8u;
+        q.slot[last] = {1u << 22 | 1u << 24 | 31u << 16, 1u, now + 1};
+        q.slot_color[last] = run.dst.color;
+        ++q.count;
+        pe.busy_out |= 1u << run.dst.queue;
+      }
+    }
+    if (at > now) {   // done ahead of time: the end comes when it is due
+      run.finishing = true;
+      run.ready = at;
+      next = std::min(next, at);
+      return 2;
+    }
+    finish(w, pe, run, now, false);
+    return 2;
+  }
+  if (options_.timed) run.ready = at + (op.code == Bulk::fmacs || op.code == Bulk::fmuls ? timing_.fmacs_den : 1);
+  return 1;
+}
+
+void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
+  Core& k = *pe.core;
+  bool issued = false;
+  const std::uint32_t above = ~0u << pe.rr_op;
+  for (int level = 3; level >= 0; --level) {   // high, medium, low, unset
+    for (std::uint32_t part : {above, ~above}) {
+      for (std::uint32_t mask = pe.live_ops & part & 0xffffu; mask; mask &= mask - 1) {
+        int s = std::countr_zero(mask);
+        Running& run = k.ops[static_cast<std::size_t>(s)];
+        if (!run.live || static_cast<int>(run.priority) != level || (pe.ut_blocked >> s & 1u)) continue;
+        if (issued && options_.timed) {
+          next = std::min(next, now + 1);
+          continue;
+        }
+        // Alone and with channels or memory at every end, an operation may work ahead.
+        auto free_end = [&](const Cursor& c) {
+          if (c.kind == Cursor::fifo || c.kind == Cursor::mem4) return c.kind == Cursor::mem4;
+          if (c.kind == Cursor::fabin) return channel_of(pe, pe.in[c.queue]) != nullptr && pe.in[c.queue].count == 0;
+          if (c.kind == Cursor::fabout) return express_of(pe, pe.out[c.queue], c.color) != nullptr;
+          return true;
+        };
+        bool ahead = options_.timed && std::has_single_bit(pe.live_ops) && (run.main || pe.main == MainState::idle) &&
+                     free_end(run.a) && free_end(run.b) && free_end(run.dst);
+        std::uint32_t many = ahead && !run.finishing && options_.fast ? run_ahead(w, pe, run, now) : 0;
+        int r = try_element(w, pe, run, now, next, ahead);
+        int done = many ? 1 : r;
+        if (ahead) {
+          while (r == 1) r = try_element(w, pe, run, now, next, true);
+          if (done == 0) continue;
+          if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express) announce(w, *pe.out[run.dst.queue].express, now);
+          if (r == 0 && run.live && run.ready > now) pe.ahead_until = std::max(pe.ahead_until, run.ready);
+          issued = true;
+          if (!run.live) next = std::min(next, now + 1);
+          continue;
+        }
+        while (r == 1 && !options_.timed) r = try_element(w, pe, run, now, next, false);
+        if (done == 0) continue;
+        if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express) announce(w, *pe.out[run.dst.queue].express, now);
+        issued = true;
+        pe.rr_op = static_cast<std::uint8_t>((s + 1) % 16);
+        if (pe.main_ready > now && !run.main && pe.main == MainState::running) ++pe.main_ready;   // took its turn
+        next = std::min(next, now + 1);
+      }
+    }
+    if (pe.live_ops == 0) break;
+  }
+}
+
+}  // namespace weft::wse

@@ -1,0 +1,282 @@
+// SPDX-License-Identifier: Apache-2.0
+// Diagnostics, values and the run of one compilation.
+#include "weft/targets/wse/csl/analyzer.h"
+
+#include "weft/base/hash.h"
+
+#include "weft/base/text.h"
+#include "weft/targets/wse/csl/depth.h"
+
+namespace weft::wse::csl {
+
+Analyzer::Analyzer(const CompileOptions& options, CompileResult& result)
+    : options_(options), result_(result), types_(names_), diagnostics_(sources_) {
+  diagnostics_.limit = std::max(1, options.max_errors);
+  sym_tensor_access_ = names_.intern("tensor_access");
+  const char* directions[] = {"EAST", "WEST", "NORTH", "SOUTH", "RAMP"};
+  for (int k = 0; k < 5; ++k) builtin_names_[names_.intern(directions[k])] = make_int(types_.direction, k);
+}
+
+Analyzer::~Analyzer() = default;
+
+void Analyzer::fail(Pos pos, std::string_view code, std::string message) {
+  report(pos, code, std::move(message));
+  throw Abandon{};
+}
+
+void Analyzer::fail(Pos pos, std::string_view code, std::string message, std::string note) {
+  Diagnostic& d = diagnostics_.add(Diagnostic::Level::error, pos, code, std::move(message));
+  if (!note.empty()) d.notes.push_back({std::move(note), Pos{0xffffffffu, 0, 1}});
+  throw Abandon{};
+}
+
+void Analyzer::report(Pos pos, std::string_view code, std::string message) {
+  Diagnostic& d = diagnostics_.add(Diagnostic::Level::error, pos, code, std::move(message));
+  // Where compile-time and inlined calls came from.
+  int notes = 0;
+  for (Frame* f = frame_; f && notes < 4; f = f->parent) {
+    if (f->call_pos.offset != 0xffffffffu && f->parent) {
+      d.notes.push_back({"called from here", f->call_pos});
+      ++notes;
+    }
+  }
+}
+
+void Analyzer::warn(Pos pos, std::string_view code, std::string message) {
+  diagnostics_.add(options_.warnings_as_errors ? Diagnostic::Level::error : Diagnostic::Level::warning, pos, code,
+                   std::move(message));
+}
+
+void Analyzer::spend(Pos pos) {
+  if (++steps_ > options_.comptime_steps) {
+    steps_ = 0;
+    report(pos, "wse.csl.comptime.limit",
+           cat("compile-time evaluation takes more than ", options_.comptime_steps, " steps; is there a loop without end?"));
+    throw TooManyErrors{};
+  }
+}
+
+Value Analyzer::make_int(TypeRef type, Int128 v) const {
+  Value out;
+  out.type = type;
+  out.i = v;
+  return out;
+}
+
+Value Analyzer::make_float(TypeRef type, double v) const {
+  Value out;
+  out.type = type;
+  out.f = round_to(type, v);
+  return out;
+}
+
+Value Analyzer::make_type(TypeRef t) const {
+  Value out;
+  out.type = types_.type;
+  out.p = t;
+  return out;
+}
+
+Value Analyzer::make_string(std::string_view s) {
+  Value out;
+  out.type = types_.comptime_string;
+  out.i = names_.intern(s);
+  return out;
+}
+
+Value Analyzer::make_struct(std::vector<FieldType> fields, std::vector<Value> items) {
+  Value out;
+  out.type = types_.structure(std::move(fields));
+  Ref<Aggregate> a(new Aggregate);
+  a->count = static_cast<std::int64_t>(items.size());
+  a->items = std::move(items);
+  out.obj = a;
+  return out;
+}
+
+Value Analyzer::void_value() const {
+  Value out;
+  out.type = types_.void_;
+  return out;
+}
+
+Value Analyzer::zero_of(TypeRef type, Pos pos) {
+  Value out;
+  out.type = type;
+  if (type->kind == T::array) {
+    Ref<Aggregate> a(new Aggregate);
+    a->count = type->count();
+    a->splat = true;
+    a->items.push_back(zero_of(type->elem, pos));
+    out.obj = a;
+  } else if (type->kind == T::struct_) {
+    Ref<Aggregate> a(new Aggregate);
+    a->count = static_cast<std::int64_t>(type->fields.size());
+    for (const FieldType& f : type->fields) a->items.push_back(zero_of(f.type, pos));
+    out.obj = a;
+  } else if (type->is_dsd()) {
+    out.obj = Ref<DsdValue>(new DsdValue);
+  } else if (!type->is_scalar() && type->kind != T::comptime_int && type->kind != T::comptime_float &&
+             type->kind != T::void_ && type->kind != T::comptime_string) {
+    fail(pos, "wse.csl.type.zero", cat("a value of type ", text(type), " has no zero"));
+  }
+  return out;
+}
+
+Operand Analyzer::known_operand(Value v) const {
+  Operand op;
+  op.where = Operand::known;
+  op.type = v.type;
+  op.value = std::move(v);
+  return op;
+}
+
+const Value* Analyzer::field_of(const Value& v, std::string_view field) const {
+  if (!v.defined() || v.type->kind != T::struct_ || !v.obj) return nullptr;
+  for (std::size_t k = 0; k < v.type->fields.size(); ++k) {
+    if (v.type->fields[k].name && name(v.type->fields[k].name) == field) return &aggregate(v).at(static_cast<std::int64_t>(k));
+  }
+  return nullptr;
+}
+
+std::string Analyzer::show(const Value& v, int depth) const {
+  if (!v.defined()) return "undefined";
+  TypeRef t = v.type;
+  switch (t->kind) {
+    case T::void_: return "{}";
+    case T::bool_: return v.i ? "true" : "false";
+    case T::type: return text(static_cast<TypeRef>(v.p));
+    case T::comptime_string: return name(static_cast<Symbol>(v.i));
+    case T::direction: {
+      constexpr const char* names[] = {"EAST", "WEST", "NORTH", "SOUTH", "RAMP"};
+      return v.i >= 0 && v.i < 5 ? names[static_cast<int>(v.i)] : "?";
+    }
+    case T::enum_:
+      for (auto& [symbol, value] : t->members) {
+        if (value == v.i) return cat(text(t), ".", name(symbol));
+      }
+      return cat(text(t), "(", to_text(v.i), ")");
+    case T::function: return name(static_cast<const Decl*>(v.p)->name);
+    case T::imported_module: return cat("module ", static_cast<const Module*>(v.p)->label);
+    case T::struct_: case T::array: {
+      if (depth > 3 || !v.obj) return "...";
+      std::string out = t->kind == T::array ? cat(text(t), " {") : ".{";
+      const Aggregate& a = aggregate(v);
+      for (std::int64_t k = 0; k < a.count && k < 16; ++k) {
+        out += k ? ", " : " ";
+        if (t->kind == T::struct_ && t->fields[static_cast<std::size_t>(k)].name) {
+          out += cat(".", name(t->fields[static_cast<std::size_t>(k)].name), " = ");
+        }
+        out += show(a.at(k), depth + 1);
+      }
+      return out + (a.count > 16 ? ", ... }" : " }");
+    }
+    default: break;
+  }
+  if (t->kind == T::comptime_float || t->is_float()) return shortest(v.f);
+  if (t->is_any_int() || t->is_id()) return to_text(v.i);
+  return text(t);
+}
+
+/// Bytes that are equal exactly for equal values; they identify programs and function instances.
+std::string Analyzer::key_of(const Value& v) const {
+  std::string out;
+  append_key(out, v);
+  return out;
+}
+
+void Analyzer::append_key(std::string& out, const Value& v) const {
+  auto raw = [&](const auto& x) { out.append(reinterpret_cast<const char*>(&x), sizeof x); };
+  raw(v.type);
+  if (!v.defined()) return;
+  TypeRef t = v.type;
+  if (t->is_aggregate() && v.obj) {
+    const Aggregate& a = aggregate(v);
+    raw(a.count);
+    // A splat equals the same array written out.
+    bool splat = a.splat;
+    if (!splat && t->kind == T::array && a.count > 64) {
+      std::string first;
+      append_key(first, a.at(0));
+      splat = true;
+      for (std::int64_t k = 1; k < a.count && splat; ++k) splat = key_of(a.at(k)) == first;
+    }
+    out += splat && a.count > 64 ? '*' : '{';
+    if (splat && a.count > 64) {
+      append_key(out, a.at(0));
+    } else {
+      for (std::int64_t k = 0; k < a.count; ++k) append_key(out, a.at(k));
+    }
+    return;
+  }
+  if (t->is_dsd() && v.obj) {
+    auto* d = static_cast<DsdValue*>(v.obj.get());
+    raw(d->dsd);
+    raw(d->global);
+    return;
+  }
+  if (t->kind == T::range && v.obj) {
+    auto* r = static_cast<RangeValue*>(v.obj.get());
+    raw(r->element);
+    raw(r->start);
+    raw(r->stop);
+    raw(r->step);
+    return;
+  }
+  if (v.obj && t->kind == T::pointer) {
+    auto* c = static_cast<CellPointer*>(v.obj.get());
+    raw(c->cell.get());
+    raw(c->path.size());
+    for (std::int64_t k : c->path) raw(k);
+    return;
+  }
+  raw(v.p);
+  if (t->is_any_float()) {
+    raw(v.f);
+  } else {
+    raw(v.i);
+  }
+}
+
+Value Analyzer::need_known(const Operand& op, Pos pos, std::string_view what) {
+  if (op.is_known()) return op.value;
+  if (op.where == Operand::nothing) return void_value();
+  if (op.where == Operand::parts) {
+    Value out;
+    out.type = op.type;
+    Ref<Aggregate> a(new Aggregate);
+    for (const Operand& f : *op.fields) a->items.push_back(need_known(f, pos, what));
+    a->count = static_cast<std::int64_t>(a->items.size());
+    out.obj = a;
+    return out;
+  }
+  fail(pos, "wse.csl.comptime.runtime_value", cat(what, " must be known at compile time, but this value of type ", text(op.type),
+                                                  " is computed at run time"));
+}
+
+void Analyzer::run() {
+  try {
+    if (options_.tiles.empty() && options_.root.empty()) {
+      fail({0, 0xffff, 1}, "wse.csl.file.none", "no layout file was given");
+    }
+    run_layout();
+  } catch (const Abandon&) {
+  } catch (const TooManyErrors&) {
+    Diagnostic& d = const_cast<Diagnostic&>(diagnostics_.list().back());
+    d.notes.push_back({"compilation stopped here", Pos{0xffffffffu, 0, 1}});
+  }
+  for (const Diagnostic& d : diagnostics_.list()) {
+    if (d.level == Diagnostic::Level::warning) result_.warnings += diagnostics_.render(d);
+  }
+  diagnostics_.throw_if_errors();
+}
+
+CompileResult compile_program(const CompileOptions& options) {
+  CompileResult result;
+  Analyzer(options, result).run();
+  return result;
+}
+
+Layout compile(const CompileOptions& options) { return compile_program(options).layout; }
+
+}  // namespace weft::wse::csl

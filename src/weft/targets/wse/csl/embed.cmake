@@ -1,0 +1,11 @@
+# cmake -DROOT=dir -DOUT=file.cpp -P embed.cmake: the library modules under ROOT as C++ strings.
+file(GLOB_RECURSE FILES RELATIVE "${ROOT}" "${ROOT}/*.csl")
+list(SORT FILES)
+set(text "// Generated from lib/*.csl.\n#include \"weft/targets/wse/csl/library.h\"\n\nnamespace weft::wse::csl {\nnamespace {\nstruct Row { std::string_view name, text; };\nconstexpr Row kRows[] = {\n")
+foreach(file IN LISTS FILES)
+  file(READ "${ROOT}/${file}" content)
+  string(REGEX REPLACE "\\.csl$" "" name "${file}")
+  string(APPEND text "    {\"${name}\", R\"csl(${content})csl\"},\n")
+endforeach()
+string(APPEND text "};\n}  // namespace\n\nconst std::string_view* library_text(std::string_view name) {\n  for (const Row& row : kRows) {\n    if (row.name == name) return &row.text;\n  }\n  return nullptr;\n}\n\nstd::vector<std::string> library_names() {\n  std::vector<std::string> out;\n  for (const Row& row : kRows) out.push_back(\"<\" + std::string(row.name) + \">\");\n  return out;\n}\n\n}  // namespace weft::wse::csl\n")
+file(WRITE "${OUT}" "${text}")

@@ -1,0 +1,159 @@
+// SPDX-License-Identifier: Apache-2.0
+// One distinct PE program: instantiation, code, frame sizes, memory image and symbols.
+#include <algorithm>
+
+#include "weft/targets/wse/csl/depth.h"
+
+namespace weft::wse::csl {
+
+void Analyzer::compile_program(std::size_t index) {
+  program_ = std::make_unique<ProgramState>();
+  const TileProgram& tile = layout_->programs[index];
+  frame_ = nullptr;
+  depth_ = 0;
+  program_->out.fp16 = static_cast<std::uint8_t>(options_.fp16);
+  std::string label = tile.source->path;
+  std::size_t slash = label.rfind('/');
+  if (slash != std::string::npos) label = label.substr(slash + 1);
+  program_->out.name = cat(label, " (", index, ")");
+  int errors = diagnostics_.error_count();
+  try {
+    Module* m = instantiate(tile.source, tile.params.defined() ? &tile.params : nullptr, tile.pos, true);
+    run_module(m, false);
+    frame_ = nullptr;
+    Frame frame;
+    frame.module = m;
+    frame_ = &frame;
+    for (std::size_t k = 0; k < program_->deferred.size(); ++k) {
+      try {
+        program_->deferred[k]();
+      } catch (const Abandon&) {
+        program_->broken = true;
+      }
+    }
+    frame_ = nullptr;
+    compile_pending();
+    if (diagnostics_.error_count() > errors || program_->broken) {
+      program_->broken = true;
+      return;
+    }
+    finish_program();
+  } catch (const Abandon&) {
+    program_->broken = true;
+  }
+}
+
+void Analyzer::finish_program() {
+  // Writing initial data can name further objects and functions.
+  std::vector<std::string> images;
+  std::size_t done = 0;
+  Frame frame;
+  Module none;
+  frame.module = &none;
+  for (;;) {
+    compile_pending();
+    if (program_->broken) return;
+    frame_ = &frame;
+    if (done == program_->used.size()) break;
+    while (done < program_->used.size()) {
+      Global* g = program_->used[done++];
+      std::string bytes(std::min<std::uint32_t>(g->type->size, 1u << 17), '\0');
+      if (g->init.defined() && g->type->size <= (1u << 17)) write_bytes(bytes, 0, g->init, g->pos);
+      images.push_back(std::move(bytes));
+    }
+  }
+  finish_functions();
+  Program& out = program_->out;
+  std::uint32_t instructions = 0;
+  for (const Function& f : out.functions) instructions += static_cast<std::uint32_t>(f.code.size());
+  out.code_bytes = instructions * 4 + static_cast<std::uint32_t>(out.bulks.size() + out.maps.size()) * 8;
+  out.data_bytes = (program_->data_end + 1) / 2 * 2;
+  if (out.data_bytes + out.code_bytes > static_cast<std::uint32_t>(kMemoryBytes)) {
+    std::vector<Global*> largest = program_->used;
+    std::sort(largest.begin(), largest.end(), [](Global* a, Global* b) { return a->type->size > b->type->size; });
+    std::string note = "the largest objects are ";
+    for (std::size_t k = 0; k < std::min<std::size_t>(4, largest.size()); ++k) {
+      note += cat(k ? ", " : "", largest[k]->name ? name(largest[k]->name) : std::string("a constant"), " (", largest[k]->type->size, " bytes)");
+    }
+    Pos pos = largest.empty() ? Pos{0, 0xffff, 1} : largest[0]->pos;
+    fail(pos, "wse.csl.memory.overflow",
+         cat("program \"", out.name, "\" needs ", out.data_bytes, " bytes of data and about ", out.code_bytes,
+             " bytes of code; a PE has ", kMemoryBytes, " bytes"),
+         note);
+  }
+  for (std::size_t k = 0; k < program_->used.size(); ++k) {
+    Global* g = program_->used[k];
+    const std::string& bytes = images[k];
+    if (bytes.find_first_not_of('\0') != std::string::npos) {
+      out.image.push_back({static_cast<std::uint16_t>(g->address), bytes});
+    }
+    if (g->name) {
+      Symbol s0 = g->name;
+      wse::Symbol s;
+      s.name = name(s0);
+      if (g->link_name) s.name = name(g->link_name);
+      else if (g->module && !g->module->is_root) s.name = cat(g->module->label, ".", s.name);
+      s.address = static_cast<std::uint16_t>(g->address);
+      s.bytes = g->type->size;
+      TypeRef elem = g->type->kind == T::array ? g->type->elem : g->type;
+      s.elem = elem->is_scalar() ? bytecode_type(elem) : Ty::u8;
+      out.symbols.push_back(std::move(s));
+    }
+  }
+  frame_ = nullptr;
+}
+
+/// Register windows of callees lie above their caller's: sizes of frames add up along calls.
+void Analyzer::finish_functions() {
+  std::size_t n = program_->builders.size();
+  std::vector<std::pair<int, int>> total(n, {-1, -1});
+  std::vector<int> state(n, 0);
+  struct Step { std::size_t fn, next; };
+  for (std::size_t root = 0; root < n; ++root) {
+    if (state[root]) continue;
+    std::vector<Step> stack{{root, 0}};
+    state[root] = 1;
+    while (!stack.empty()) {
+      Step& s = stack.back();
+      Builder& f = program_->builders[s.fn];
+      std::vector<int> callees;
+      if (s.next < f.calls.size()) {
+        auto& call = f.calls[s.next++];
+        if (call.first >= 0) callees.push_back(call.first);
+        else callees.assign(program_->pointed.begin(), program_->pointed.end());
+        for (int c : callees) {
+          if (state[static_cast<std::size_t>(c)] == 0) {
+            state[static_cast<std::size_t>(c)] = 1;
+            stack.push_back({static_cast<std::size_t>(c), 0});
+          }
+        }
+        continue;
+      }
+      int regs = std::max<int>(1, f.out.regs), dsds = f.out.dsds;
+      for (auto& call : f.calls) {
+        std::vector<int> targets;
+        if (call.first >= 0) targets.push_back(call.first);
+        else targets.assign(program_->pointed.begin(), program_->pointed.end());
+        for (int c : targets) {
+          auto [r, d] = total[static_cast<std::size_t>(c)];
+          if (r < 0) {   // recursion: the engine grows the window at the call
+            r = std::max<int>(1, program_->builders[static_cast<std::size_t>(c)].out.regs);
+            d = program_->builders[static_cast<std::size_t>(c)].out.dsds;
+          }
+          regs = std::max(regs, call.second.first + r);
+          dsds = std::max(dsds, call.second.second + d);
+        }
+      }
+      total[s.fn] = {std::min(regs, 0xffff), std::min(dsds, 0xffff)};
+      state[s.fn] = 2;
+      stack.pop_back();
+    }
+  }
+  for (std::size_t k = 0; k < n; ++k) {
+    program_->builders[k].out.regs = static_cast<std::uint16_t>(total[k].first);
+    program_->builders[k].out.dsds = static_cast<std::uint16_t>(total[k].second);
+    program_->out.functions.push_back(std::move(program_->builders[k].out));
+  }
+}
+
+}  // namespace weft::wse::csl

@@ -1,0 +1,658 @@
+// SPDX-License-Identifier: Apache-2.0
+// Statements, executed at compile time or emitted.
+#include "weft/targets/wse/csl/depth.h"
+
+namespace weft::wse::csl {
+
+void Analyzer::declare(Symbol symbol, Place place, Pos pos) {
+  if (frame_->locals.size() > 100000) fail(pos, "wse.csl.locals", "more than 100,000 local variables are alive");
+  place.operand.temp = false;
+  Local l;
+  l.name = symbol;
+  l.place = std::move(place);
+  frame_->locals.push_back(std::move(l));
+}
+
+Flow Analyzer::exec(Node* node) {
+  DepthGuard guard(*this, node->pos);
+  return exec_inner(node);
+}
+
+Flow Analyzer::exec_inner(Node* node) {
+  switch (node->kind) {
+    case Kind::block: {
+      if (node->name) {
+        eval_block_value(node, nullptr);
+        Flow f = expression_flow_;
+        expression_flow_ = Flow::normal;
+        return f;
+      }
+      return exec_block(node);
+    }
+    case Kind::var_decl: return exec_var(node);
+    case Kind::assign: return exec_assign(node);
+    case Kind::if_: return exec_if(node);
+    case Kind::while_: return exec_while(node);
+    case Kind::for_: return exec_for(node);
+    case Kind::switch_: {
+      Flow flow = Flow::normal;
+      eval_switch(node, nullptr, true, &flow);
+      return flow;
+    }
+    case Kind::return_: return exec_return(node);
+    case Kind::break_: case Kind::continue_: return exec_break(node);
+    case Kind::comptime_block: {
+      ++frame_->known;
+      struct Restore {
+        ~Restore() { --f->known; }
+        Frame* f;
+      } restore{frame_};
+      return exec(node->a);
+    }
+    default: {
+      Operand v = eval(node);
+      if (v.type && v.type->kind == T::noreturn) {
+        Flow f = expression_flow_;
+        expression_flow_ = Flow::normal;
+        return f == Flow::normal ? Flow::ended : f;
+      }
+      return Flow::normal;
+    }
+  }
+}
+
+/// A body that is no declaration scope of its own: single statement or block.
+Flow Analyzer::exec_body(Node* node) {
+  std::size_t mark = frame_->locals.size();
+  Flow f = exec(node);
+  frame_->locals.resize(std::min(mark, frame_->locals.size()));
+  return f;
+}
+
+Flow Analyzer::exec_block(Node* node) {
+  std::size_t mark = frame_->locals.size();
+  bool code = !known();
+  std::uint16_t next = code ? b().next : 0, dnext = code ? b().dnext : 0;
+  Flow flow = Flow::normal;
+  for (Node* s : node->list) {
+    std::uint16_t r = code ? b().next : 0, d = code ? b().dnext : 0;
+    if (code) {
+      // One run reports the errors of several statements.
+      int loops = static_cast<int>(frame_->loops.size());
+      int branches = frame_->runtime_branches, known_depth = frame_->known, depth = depth_;
+      Frame* frame = frame_;
+      try {
+        flow = exec(s);
+      } catch (const Abandon&) {
+        frame_ = frame;
+        frame_->loops.resize(static_cast<std::size_t>(loops));
+        frame_->runtime_branches = branches;
+        frame_->known = known_depth;
+        depth_ = depth;
+        if (s->kind == Kind::var_decl) throw;   // what follows would complain about the missing name
+        program_->broken = true;
+        flow = Flow::normal;
+      }
+    } else {
+      flow = exec(s);
+    }
+    if (code && s->kind != Kind::var_decl) {
+      b().next = r;
+      b().dnext = d;
+    }
+    if (flow != Flow::normal) break;
+  }
+  frame_->locals.resize(std::min(mark, frame_->locals.size()));
+  if (code) {
+    b().next = next;
+    b().dnext = dnext;
+  }
+  return flow;
+}
+
+Flow Analyzer::exec_var(Node* node) {
+  Pos pos = node->pos;
+  bool is_const = node->has(kConst);
+  bool at_compile_time = known() || node->has(kComptime);
+  TypeRef type = node->a ? eval_type(node->a) : nullptr;
+  for (const Local& l : frame_->locals) {
+    (void)l;
+  }
+  if (at_compile_time) {
+    Value v;
+    if (node->b) {
+      ++frame_->known;
+      struct Restore {
+        ~Restore() { --f->known; }
+        Frame* f;
+      } restore{frame_};
+      Operand op = eval(node->b, type);
+      if (type) op = coerce(op, type, node->b->pos, cat("\"", name(node->name), "\""));
+      v = need_known(op, node->b->pos, "the value of a compile-time variable");
+      if (!type) type = v.type;
+    } else {
+      if (!type || is_const) fail(pos, "wse.csl.var.type", cat("\"", name(node->name), "\" needs a value"));
+      v = zero_of(type, pos);
+    }
+    Place p;
+    p.kind = Place::cell;
+    p.type = type->kind == T::comptime_struct ? v.type : type;
+    p.is_const = is_const;
+    p.cell_ref = Ref<Cell>(new Cell);
+    p.cell_ref->value = std::move(v);
+    declare(node->name, std::move(p), pos);
+    return Flow::normal;
+  }
+  std::uint16_t mark = b().next, dmark = b().dnext;
+  Operand v;
+  if (node->b) {
+    v = eval(node->b, type);
+    if (type) v = coerce(v, type, node->b->pos, cat("\"", name(node->name), "\""));
+    if (v.type && v.type->kind == T::noreturn) {
+      Flow f = expression_flow_;
+      expression_flow_ = Flow::normal;
+      return f == Flow::normal ? Flow::ended : f;
+    }
+    if (!type || type->kind == T::comptime_struct) type = v.type;
+  } else if (!type || is_const) {
+    fail(pos, "wse.csl.var.type", cat("\"", name(node->name), "\" needs a value"));
+  }
+  if (!type) fail(pos, "wse.csl.var.type", cat("\"", name(node->name), "\" has no value"));
+  Place p;
+  p.type = type;
+  p.is_const = is_const;
+  if (is_const && v.is_known()) {
+    p.kind = Place::value;
+    p.operand = v;
+    declare(node->name, std::move(p), pos);
+    return Flow::normal;
+  }
+  bool addressed = b().addressed.contains(node->name);
+  if (!type->runtime) {
+    if (is_const && v.where == Operand::parts) {
+      p.kind = Place::value;
+      p.operand = v;
+      for (Operand& f : *p.operand.fields) {
+        if (f.where == Operand::reg) f = in_reg(f.type, to_new_reg(f, pos));
+      }
+      declare(node->name, std::move(p), pos);
+      return Flow::normal;
+    }
+    fail(pos, "wse.csl.var.type",
+         cat("var \"", name(node->name), "\" needs a run-time type: ", text(type), " exists only at compile time"));
+  }
+  if (type->is_aggregate() || addressed) {
+    if (is_const && v.where == Operand::parts && !addressed && type->kind == T::struct_) {
+      // Fields that are variables must not follow later assignments.
+      p.kind = Place::value;
+      p.operand = v;
+      p.operand.fields = std::make_shared<std::vector<Operand>>(*v.fields);
+      for (Operand& f : *p.operand.fields) {
+        if (f.where == Operand::reg) f = in_reg(f.type, to_new_reg(f, pos));
+        else if (f.where == Operand::dreg) {
+          std::uint16_t d = new_dreg(pos);
+          to_dreg_at(f, d, pos);
+          f = in_dreg(f.type, d);
+        } else if (f.where == Operand::memory) {
+          Operand slot = frame_slot(f.type, pos);
+          store_memory(slot, f, pos);
+          f = slot;
+        }
+      }
+      declare(node->name, std::move(p), pos);
+      return Flow::normal;
+    }
+    Operand slot = frame_slot(type, pos);
+    store_memory(slot, node->b ? v : known_operand(zero_of(type, pos)), pos);
+    b().next = mark;
+    b().dnext = dmark;
+    p.kind = Place::memory;
+    p.operand = slot;
+    p.operand.is_const = is_const;
+    declare(node->name, std::move(p), pos);
+    return Flow::normal;
+  }
+  if (type->is_dsd()) {
+    b().next = mark;
+    std::uint16_t d = dmark;
+    if (!node->b) v = known_operand(zero_of(type, pos));
+    b().dnext = dmark;
+    new_dreg(pos);
+    b().dnext = std::max<std::uint16_t>(b().dnext, dmark + 1);
+    to_dreg_at(v, d, pos);
+    b().dnext = static_cast<std::uint16_t>(dmark + 1);
+    p.kind = Place::dreg;
+    p.operand = in_dreg(type, d);
+    declare(node->name, std::move(p), pos);
+    return Flow::normal;
+  }
+  if (type->kind == T::void_) {
+    p.kind = Place::value;
+    p.operand = void_operand();
+    declare(node->name, std::move(p), pos);
+    return Flow::normal;
+  }
+  if (!node->b) v = known_operand(zero_of(type, pos));
+  b().next = std::max<std::uint16_t>(b().next, mark);
+  std::uint16_t saved = b().next;
+  b().next = mark;
+  new_reg(pos);
+  b().next = std::max<std::uint16_t>(saved, static_cast<std::uint16_t>(mark + 1));
+  to_reg_at(v, mark, pos);
+  b().next = static_cast<std::uint16_t>(mark + 1);
+  p.kind = Place::reg;
+  p.operand = in_reg(type, mark);
+  declare(node->name, std::move(p), pos);
+  return Flow::normal;
+}
+
+Flow Analyzer::exec_assign(Node* node) {
+  Place p = place(node->a);
+  Pos pos = node->pos;
+  if (node->op == Tok::assign) {
+    if (p.kind == Place::memory && !known()) p.operand.temp = false;
+    Operand v = eval(node->b, p.type);
+    if (v.type && v.type->kind == T::noreturn) {
+      Flow f = expression_flow_;
+      expression_flow_ = Flow::normal;
+      return f == Flow::normal ? Flow::ended : f;
+    }
+    store(p, std::move(v), pos);
+    return Flow::normal;
+  }
+  if (p.is_const) fail(pos, "wse.csl.assign.constant", "the left side cannot be assigned to: it is constant");
+  Tok op = Tok::plus;
+  switch (node->op) {
+    case Tok::minus_assign: op = Tok::minus; break;
+    case Tok::star_assign: op = Tok::star; break;
+    case Tok::slash_assign: op = Tok::slash; break;
+    case Tok::percent_assign: op = Tok::percent; break;
+    case Tok::shl_assign: op = Tok::shl; break;
+    case Tok::shr_assign: op = Tok::shr; break;
+    case Tok::amp_assign: op = Tok::amp; break;
+    case Tok::pipe_assign: op = Tok::pipe; break;
+    case Tok::caret_assign: op = Tok::caret; break;
+    default: break;
+  }
+  Operand old = load(p, pos);
+  TypeRef down = p.type->is_number() && op != Tok::shl && op != Tok::shr ? p.type : nullptr;
+  Operand v = arithmetic(pos, op, std::move(old), eval(node->b, down));
+  store(p, std::move(v), pos);
+  return Flow::normal;
+}
+
+Flow Analyzer::exec_if(Node* node) {
+  Operand c = coerce(eval(node->a), types_.bool_, node->a->pos, "a condition");
+  if (c.is_known()) {
+    if (c.value.i) return exec_body(node->b);
+    return node->c ? exec_body(node->c) : Flow::normal;
+  }
+  if (known()) need_known(c, node->a->pos, "a condition");
+  Pos pos = node->pos;
+  std::size_t to_else = emit_jump(Op::jz, to_reg(c, pos), pos);
+  ++frame_->runtime_branches;
+  Flow a = exec_body(node->b);
+  Flow e = Flow::normal;
+  if (node->c) {
+    std::size_t to_end = a == Flow::normal ? emit_jump(Op::jmp, 0, pos) : 0;
+    patch_here(to_else);
+    e = exec_body(node->c);
+    if (a == Flow::normal) patch_here(to_end);
+  } else {
+    patch_here(to_else);
+  }
+  --frame_->runtime_branches;
+  return a != Flow::normal && e != Flow::normal ? Flow::ended : Flow::normal;
+}
+
+/// After one round of a compile-time or unrolled loop: whether to stop, and with what flow.
+bool Analyzer::loop_step(Flow flow, Symbol label, Flow& out, bool& stop) {
+  stop = false;
+  if (flow == Flow::normal) return true;
+  if (flow == Flow::brk || flow == Flow::cont) {
+    bool ours = frame_->pending_label == 0 || frame_->pending_label == label;
+    if (!ours) {
+      out = flow;
+      stop = true;
+      return false;
+    }
+    frame_->pending = Flow::normal;
+    if (flow == Flow::brk) {
+      out = Flow::normal;
+      stop = true;
+      return false;
+    }
+    return true;
+  }
+  if (flow == Flow::ended && frame_->loops.back().unrolled) {
+    // Both ways out of a run-time condition inside an unrolled body were jumps; later rounds may be reached.
+    return true;
+  }
+  out = flow;
+  stop = true;
+  return false;
+}
+
+Flow Analyzer::exec_while(Node* node) {
+  bool unroll = node->has(kInline) || known();
+  Pos pos = node->pos;
+  std::size_t depth = frame_->loops.size();
+  LoopLabel l;
+  l.name = node->name;
+  l.known = known();
+  l.unrolled = unroll && !known();
+  frame_->loops.push_back(l);
+  Flow out = Flow::normal;
+  if (unroll) {
+    std::int64_t rounds = 0;
+    for (;;) {
+      spend(pos);
+      if (l.unrolled && ++rounds > 100000) fail(pos, "wse.csl.comptime.unroll", "an inline loop has more than 100,000 rounds");
+      Operand c = coerce(eval(node->a), types_.bool_, node->a->pos, "a condition");
+      if (!need_known(c, node->a->pos, "the condition of a loop that runs at compile time").i) break;
+      bool stop = false;
+      loop_step(exec_body(node->c), node->name, out, stop);
+      for (std::size_t at : frame_->loops.back().continues) patch_here(at);
+      frame_->loops.back().continues.clear();
+      if (stop) break;
+      if (node->b) exec(node->b);
+    }
+    for (std::size_t at : frame_->loops.back().breaks) patch_here(at);
+    frame_->loops.resize(depth);
+    return out;
+  }
+  Operand c = coerce(eval(node->a), types_.bool_, node->a->pos, "a condition");
+  if (c.is_known() && !c.value.i) {
+    frame_->loops.resize(depth);
+    return Flow::normal;
+  }
+  bool endless = c.is_known();
+  std::size_t exit = 0;
+  std::uint16_t next = b().next, dnext = b().dnext;
+  if (!endless) exit = emit_jump(Op::jz, to_reg(c, pos), pos);
+  b().next = next;
+  std::size_t top = here();
+  jump_lands_here_ = true;
+  ++frame_->runtime_branches;
+  exec_body(node->c);
+  for (std::size_t at : frame_->loops.back().continues) patch_here(at);
+  if (node->b) exec(node->b);
+  if (endless) {
+    patch_to(emit_jump(Op::jmp, 0, pos), top);
+  } else {
+    Operand again = coerce(eval(node->a), types_.bool_, node->a->pos, "a condition");
+    patch_to(emit_jump(Op::jnz, to_reg(again, pos), pos), top);
+    patch_here(exit);
+  }
+  b().next = next;
+  b().dnext = dnext;
+  --frame_->runtime_branches;
+  bool reachable = !endless || !frame_->loops.back().breaks.empty();
+  for (std::size_t at : frame_->loops.back().breaks) patch_here(at);
+  frame_->loops.resize(depth);
+  return reachable ? Flow::normal : Flow::ended;
+}
+
+Flow Analyzer::exec_for(Node* node) {
+  Pos pos = node->pos;
+  Operand it = eval(node->a);
+  if (!it.type) fail(node->a->pos, "wse.csl.for.iterable", "for needs an array, a tuple or @range");
+  if (it.type->kind == T::pointer && it.type->elem->kind == T::array) it = load(deref_place(it, pos), pos);
+  bool is_range = it.type->kind == T::range;
+  bool is_array = it.type->kind == T::array;
+  bool is_tuple = it.type->kind == T::struct_ && (it.type->fields.empty() || it.type->fields[0].name == 0);
+  bool is_string = it.type->kind == T::comptime_string;
+  if (!is_range && !is_array && !is_tuple && !is_string) {
+    fail(node->a->pos, "wse.csl.for.iterable", cat("for needs an array, a tuple or @range, found ", text(it.type)));
+  }
+  bool unroll = known() || node->has(kInline) || is_tuple || is_string ||
+                (is_array && !it.type->elem->runtime);
+  std::size_t depth = frame_->loops.size(), mark = frame_->locals.size();
+  LoopLabel l;
+  l.name = node->name;
+  l.known = known();
+  l.unrolled = unroll && !known();
+  frame_->loops.push_back(l);
+  Flow out = Flow::normal;
+  auto constant = [&](Operand op) {
+    Place p = place_of_operand(std::move(op));
+    p.is_const = true;
+    return p;
+  };
+  if (unroll) {
+    Int128 count = 0;
+    RangeValue* range = nullptr;
+    if (is_range) {
+      if (!it.is_known()) fail(node->a->pos, "wse.csl.comptime.runtime_value", "the bounds of an inline or compile-time loop must be known at compile time");
+      range = static_cast<RangeValue*>(it.value.obj.get());
+      Int128 span = range->step > 0 ? range->stop - range->start : range->start - range->stop;
+      Int128 step = range->step > 0 ? range->step : -range->step;
+      count = span > 0 ? (span + step - 1) / step : 0;
+    } else {
+      count = is_string ? static_cast<Int128>(name(static_cast<Symbol>(it.value.i)).size())
+              : is_array ? it.type->count() : static_cast<Int128>(it.type->fields.size());
+    }
+    if (l.unrolled && count > 100000) fail(pos, "wse.csl.comptime.unroll", "an inline loop has more than 100,000 rounds");
+    for (Int128 k = 0; k < count; ++k) {
+      spend(pos);
+      Operand element;
+      if (range) element = known_operand(make_int(range->element, range->start + k * range->step));
+      else if (is_string) element = known_operand(make_int(types_.u8, static_cast<unsigned char>(name(static_cast<Symbol>(it.value.i))[static_cast<std::size_t>(k)])));
+      else element = load(place_of_operand(part(it, static_cast<std::size_t>(k), pos)), pos);
+      declare(node->name2, constant(element), pos);
+      if (node->name3) declare(node->name3, constant(known_operand(make_int(types_.u16, wrap_to(types_.u16, k)))), pos);
+      bool stop = false;
+      Flow f = exec_body(node->c);
+      frame_->locals.resize(mark);
+      loop_step(f, node->name, out, stop);
+      for (std::size_t at : frame_->loops.back().continues) patch_here(at);
+      frame_->loops.back().continues.clear();
+      if (stop) break;
+    }
+    for (std::size_t at : frame_->loops.back().breaks) patch_here(at);
+    frame_->loops.resize(depth);
+    return out;
+  }
+  // Run time. Counters are computed in 64 bits: no bound wraps.
+  auto i64 = static_cast<std::uint8_t>(Ty::i64);
+  std::uint16_t next = b().next, dnext = b().dnext;
+  std::uint16_t counter = new_reg(pos), stop = new_reg(pos), step = new_reg(pos), test = new_reg(pos);
+  TypeRef element = types_.u16;
+  bool down = false;
+  Operand array;
+  std::uint16_t index = kNoReg;
+  if (is_range) {
+    Operand start_op, stop_op, step_op;
+    if (it.is_known()) {
+      auto* r = static_cast<RangeValue*>(it.value.obj.get());
+      element = r->element;
+      start_op = known_operand(make_int(types_.get(T::i64), r->start));
+      stop_op = known_operand(make_int(types_.get(T::i64), r->stop));
+      step_op = known_operand(make_int(types_.get(T::i64), r->step));
+      down = r->step < 0;
+    } else {
+      element = (*it.fields)[0].type;
+      start_op = (*it.fields)[0];
+      stop_op = (*it.fields)[1];
+      step_op = (*it.fields)[2];
+      if (!step_op.is_known()) fail(node->a->pos, "wse.csl.for.step", "the step of @range must be known at compile time");
+      down = step_op.value.i < 0;
+    }
+    if (element->kind == T::comptime_int) {
+      fail(node->a->pos, "wse.csl.for.range_type", "a loop at run time needs a @range over a run-time integer type");
+    }
+    start_op.temp = stop_op.temp = false;
+    to_reg_at(start_op, counter, pos);
+    to_reg_at(stop_op, stop, pos);
+    to_reg_at(step_op, step, pos);
+  } else {
+    array = collapse(materialize(it, pos), pos);
+    if (array.base == Operand::pointer) array.r = to_new_reg(in_reg(types_.u16, array.r), pos);
+    load_constant(counter, 0, types_.get(T::i64), pos);
+    load_constant(stop, static_cast<std::uint64_t>(it.type->count()), types_.get(T::i64), pos);
+    load_constant(step, 1, types_.get(T::i64), pos);
+  }
+  if (node->name3 && is_range) {
+    index = new_reg(pos);
+    load_constant(index, 0, types_.u16, pos);
+  }
+  Op compare = down ? Op::gt : Op::lt;
+  emit({compare, i64, test, counter, stop}, pos);
+  std::size_t exit = emit_jump(Op::jz, test, pos);
+  std::size_t top = here();
+  jump_lands_here_ = true;
+  ++frame_->runtime_branches;
+  if (is_range) {
+    Place p = constant(in_reg(element, counter));
+    if (b().addressed.contains(node->name2)) {
+      Operand slot = frame_slot(element, pos);
+      store_memory(slot, in_reg(element, counter), pos);
+      slot.is_const = true;
+      p = place_of_operand(slot);
+    }
+    declare(node->name2, p, pos);
+    if (node->name3) declare(node->name3, constant(in_reg(types_.u16, index)), pos);
+  } else {
+    Operand e = array;
+    e.type = it.type->elem;
+    e.index = counter;
+    e.is_const = true;
+    if (!e.type->is_scalar()) e = collapse(e, pos);
+    if (e.type->is_scalar() || e.type->is_dsd()) e = load_memory(e, pos);
+    declare(node->name2, constant(e), pos);
+    if (node->name3) declare(node->name3, constant(in_reg(types_.u16, counter)), pos);
+  }
+  exec_body(node->c);
+  frame_->locals.resize(mark);
+  for (std::size_t at : frame_->loops.back().continues) patch_here(at);
+  emit({Op::add, i64, counter, counter, step}, pos);
+  if (index != kNoReg) {
+    std::uint16_t one = new_reg(pos);
+    load_constant(one, 1, types_.u16, pos);
+    emit({Op::add, static_cast<std::uint8_t>(Ty::u16), index, index, one}, pos);
+  }
+  emit({compare, i64, test, counter, stop}, pos);
+  patch_to(emit_jump(Op::jnz, test, pos), top);
+  patch_here(exit);
+  --frame_->runtime_branches;
+  for (std::size_t at : frame_->loops.back().breaks) patch_here(at);
+  frame_->loops.resize(depth);
+  b().next = next;
+  b().dnext = dnext;
+  return Flow::normal;
+}
+
+Flow Analyzer::exec_return(Node* node) {
+  Frame& f = *frame_;
+  Pos pos = node->pos;
+  if (!f.result_type) fail(pos, "wse.csl.return.outside", "return is legal only inside a function or task");
+  Operand v = node->a ? eval(node->a, f.result_type) : void_operand();
+  if (v.type && v.type->kind == T::noreturn) return Flow::ended;
+  if (!node->a && f.result_type->kind != T::void_) {
+    fail(pos, "wse.csl.return.value", cat("this function returns ", text(f.result_type), ", but return has no value"));
+  }
+  v = coerce(v, f.result_type, pos, "the result");
+  if (!f.builder || f.known > 0) {
+    if (f.builder && !f.inlined) fail(pos, "wse.csl.return.comptime", "a run-time function cannot return from inside comptime");
+    f.result = known_operand(need_known(v, pos, "the result of a compile-time call"));
+    return Flow::ret;
+  }
+  if (f.inlined) {
+    if (f.runtime_branches == f.inline_branches && f.result_jumps.empty()) {
+      f.result = v;
+      return Flow::ret;
+    }
+    if (f.result_type->is_scalar()) {
+      v.temp = false;
+      to_reg_at(v, f.result_reg, pos);
+    } else if (f.result_type->is_dsd()) {
+      to_dreg_at(v, f.result_reg, pos);
+    } else if (f.result_type->kind != T::void_) {
+      fail(pos, "wse.csl.inline.result", cat("an inline function cannot return ", text(f.result_type), " under a run-time condition"));
+    }
+    f.result_jumps.push_back(emit_jump(Op::jmp, 0, pos));
+    return Flow::ret;
+  }
+  if (f.result_type->is_scalar()) {
+    to_reg_at(v, 0, pos);
+  } else if (f.result_type->is_dsd()) {
+    to_dreg_at(v, 0, pos);
+  } else if (f.result_type->is_aggregate()) {
+    Operand mem;
+    mem.where = Operand::memory;
+    mem.base = Operand::pointer;
+    mem.r = f.result_reg;
+    mem.type = f.result_type;
+    store_memory(mem, v, pos);
+  }
+  emit({Op::ret, 0, 0, 0, 0}, pos);
+  return Flow::ret;
+}
+
+Flow Analyzer::exec_break(Node* node) {
+  Frame& f = *frame_;
+  Pos pos = node->pos;
+  bool is_break = node->kind == Kind::break_;
+  int target = -1;
+  for (std::size_t k = f.loops.size(); k-- > 0;) {
+    const LoopLabel& l = f.loops[k];
+    if (node->name ? l.name == node->name : !l.is_block) {
+      target = static_cast<int>(k);
+      break;
+    }
+  }
+  if (target < 0) {
+    fail(pos, "wse.csl.break.target", node->name ? cat("there is no enclosing loop or block labelled \"", name(node->name), "\"")
+                                                 : std::string("there is no enclosing loop"));
+  }
+  if (!is_break && f.loops[static_cast<std::size_t>(target)].is_block) {
+    fail(pos, "wse.csl.break.target", "continue needs a loop; this label names a block");
+  }
+  Operand v;
+  if (node->a) v = eval(node->a);
+  LoopLabel& l = f.loops[static_cast<std::size_t>(target)];
+  if (known() && !l.known && f.builder) {
+    fail(pos, "wse.csl.break.comptime", "a loop at run time cannot be left from inside comptime");
+  }
+  f.pending = is_break ? Flow::brk : Flow::cont;
+  f.pending_label = l.name;
+  f.break_value = v;
+  if (!known()) {
+    if (l.is_block && v.where != Operand::nothing && (l.has_result || f.runtime_branches > l.branches)) {
+      if (!l.has_result) {
+        l.has_result = true;
+        if (!v.type->is_scalar()) fail(pos, "wse.csl.type.runtime", cat("a value of type ", text(v.type), " cannot be chosen at run time"));
+        l.result = in_reg(v.type, new_reg(pos));
+      }
+      v = coerce(v, l.result.type, pos);
+      v.temp = false;
+      to_reg_at(v, l.result.r, pos);
+      f.break_value = Operand();
+    }
+    std::size_t jump = emit_jump(Op::jmp, 0, pos);
+    (is_break ? l.breaks : l.continues).push_back(jump);
+  }
+  return f.pending;
+}
+
+/// Names whose address is taken somewhere in a body: they live in memory.
+void Analyzer::collect_addressed(const Node* node, std::set<Symbol>& out) const {
+  std::vector<const Node*> stack{node};
+  while (!stack.empty()) {
+    const Node* n = stack.back();
+    stack.pop_back();
+    if (!n) continue;
+    if (n->kind == Kind::address_of || n->kind == Kind::tensor_access) {
+      const Node* at = n->a;
+      while (at && (at->kind == Kind::index || at->kind == Kind::field)) at = at->a;
+      if (at && at->kind == Kind::ident) out.insert(at->name);
+    }
+    stack.push_back(n->a);
+    stack.push_back(n->b);
+    stack.push_back(n->c);
+    for (const Node* k : n->list) stack.push_back(k);
+    for (const Node* k : n->list2) stack.push_back(k);
+  }
+}
+
+}  // namespace weft::wse::csl

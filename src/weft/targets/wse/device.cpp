@@ -1,0 +1,245 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/targets/wse/device.h"
+
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+
+#include "weft/base/error.h"
+#include "weft/targets/wse/csl/compile.h"
+#include "weft/targets/wse/sdk_runtime.h"
+
+namespace weft::wse {
+
+namespace {
+
+struct Compiled { Layout layout; Json plan; };
+
+class WseExecutable final : public runtime::Executable {
+ public:
+  WseExecutable(Ref<runtime::Device> device, runtime::Binary binary, std::vector<Compiled> kernels)
+      : Executable(std::move(device), std::move(binary)), kernels(std::move(kernels)) {}
+  std::vector<Compiled> kernels;
+};
+
+std::vector<std::int64_t> numbers(const Json& list) {
+  std::vector<std::int64_t> out;
+  for (const Json& n : list.as_array()) out.push_back(n.as_int());
+  return out;
+}
+
+// The part of one stage's plan that moving data needs.
+struct Iter { std::int64_t extent, chunk; bool reduce; int spread; };
+struct Array {
+  std::string name;
+  std::size_t buffer;
+  std::vector<std::vector<std::int64_t>> coef;
+  std::vector<std::int64_t> base, extent;
+  std::int64_t size = 1;
+  explicit Array(const Json& j) : name(j.at("name").as_string()), buffer(static_cast<std::size_t>(j.at("buffer").as_int())), base(numbers(j.at("base"))), extent(numbers(j.at("extent"))) {
+    for (const Json& c : j.at("coef").as_array()) coef.push_back(numbers(c));
+    for (std::int64_t e : extent) size *= e;
+  }
+  /// Where the array of the PE whose iterators begin at `low` starts in dimension d.
+  std::int64_t origin(std::size_t d, const std::vector<std::int64_t>& low) const {
+    std::int64_t at = base[d];
+    for (std::size_t k = 0; k < low.size(); ++k) at += coef[d][k] * low[k];
+    return at;
+  }
+};
+
+std::vector<std::int64_t> starts(const std::vector<Iter>& iters, std::int64_t x, std::int64_t y, std::int64_t width) {
+  std::vector<std::int64_t> out;
+  for (const Iter& i : iters) out.push_back(i.chunk * (i.spread == 1 ? x : i.spread == 2 ? y : i.spread == 3 ? y * width + x : 0));
+  return out;
+}
+
+}  // namespace
+
+WseDevice::WseDevice(std::string name, std::int32_t width, std::int32_t height, Arch arch, int threads) : threads_(threads) {
+  info_.name = std::move(name);
+  info_.kind = runtime::DeviceKind::simulator;
+  info_.description = cat(width, " x ", height, " simulated PEs of a ", arch == Arch::wse2 ? "WSE-2" : "WSE-3");
+  info_.clock_hz = Timing::of(arch).clock_hz;
+  info_.host_accessible = true;
+  info_.limits = {{"width", width}, {"height", height}, {"pe_bytes", kMemoryBytes}, {"arch", arch == Arch::wse2 ? 2 : 3}};
+}
+
+Ref<runtime::Storage> WseDevice::allocate(runtime::Bytes bytes, runtime::Bytes align, std::string_view space) {
+  void* block = nullptr;
+  if (posix_memalign(&block, std::max<runtime::Bytes>(align, 64), std::max<runtime::Bytes>(bytes, 64)) != 0) {
+    throw Error(ErrorKind::memory, "device.memory.exhausted", cat(info_.name, " cannot give ", bytes, " bytes"));
+  }
+  return make_ref<runtime::Storage>(Ref<runtime::Device>(this), reinterpret_cast<std::uint64_t>(block), bytes, space);
+}
+
+void WseDevice::free_storage(std::uint64_t address, runtime::Bytes, std::string_view) { std::free(reinterpret_cast<void*>(address)); }
+
+void WseDevice::upload(runtime::Storage& dst, runtime::Bytes offset, const void* src, runtime::Bytes bytes) {
+  runtime::check_range(dst, offset, bytes);
+  if (bytes) std::memcpy(static_cast<char*>(dst.host()) + offset, src, bytes);
+}
+
+void WseDevice::download(void* dst, const runtime::Storage& src, runtime::Bytes offset, runtime::Bytes bytes) {
+  runtime::check_range(src, offset, bytes);
+  if (bytes) std::memcpy(dst, static_cast<const char*>(src.host()) + offset, bytes);
+}
+
+Ref<runtime::Executable> WseDevice::load(runtime::Binary binary) {
+  if (binary.format != "csl") {
+    throw Error(ErrorKind::emit, "device.binary.format", cat("device ", info_.name, " loads CSL, not \"", binary.format, "\""));
+  }
+  std::vector<Compiled> kernels;
+  Json all = Json::parse(binary.bytes, "<csl>");
+  for (const Json& k : all.as_array()) {
+    const Json& plan = k.at("plan");
+    if (plan.at("width").as_int() != info_.limits.at("width") || plan.at("height").as_int() != info_.limits.at("height")) {
+      throw Error(ErrorKind::emit, "wse.binary.size", cat("the module was built for ", plan.at("width").as_int(), " x ", plan.at("height").as_int(), " PEs, device ",
+                                                          info_.name, " has others"));
+    }
+    csl::CompileOptions o;
+    o.root = "layout.csl";
+    o.arch = info_.limits.at("arch") == 2 ? Arch::wse2 : Arch::wse3;
+    o.memcpy = true;
+    o.read_disk = false;
+    o.files = {{"layout.csl", k.at("layout").as_string()}, {"pe.csl", k.at("pe").as_string()}};
+    o.fabric_width = static_cast<int>(plan.at("width").as_int()) + 7;
+    o.fabric_height = static_cast<int>(plan.at("height").as_int()) + 2;
+    o.offset_x = 4;
+    o.offset_y = 1;
+    kernels.push_back({csl::compile(o), plan});
+  }
+  return make_ref<WseExecutable>(Ref<runtime::Device>(this), std::move(binary), std::move(kernels));
+}
+
+runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t kernel, std::span<const runtime::KernelArg> args,
+                                 std::span<const std::int64_t>) {
+  const Compiled& c = static_cast<WseExecutable&>(executable).kernels.at(kernel);
+  std::int64_t width = c.plan.at("width").as_int(), height = c.plan.at("height").as_int();
+  const Json::Array& buffers = c.plan.at("buffers").as_array();
+  struct Data { char* at = nullptr; std::int64_t bytes = 4; std::vector<std::int64_t> shape; std::string own; };
+  std::vector<Data> data(buffers.size());
+  std::size_t next = 0;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    Data& d = data[i];
+    d.shape = numbers(buffers[i].at("shape"));
+    d.bytes = parse_dtype(buffers[i].at("dtype").as_string()).bytes();
+    if (buffers[i].at("param").as_bool()) {
+      const runtime::KernelArg& a = args[next++];
+      d.at = static_cast<char*>(a.storage->host()) + a.offset;
+    } else {
+      std::int64_t n = d.bytes;
+      for (std::int64_t e : d.shape) n *= e;
+      d.own.resize(static_cast<std::size_t>(n));
+      d.at = d.own.data();
+    }
+  }
+  RuntimeOptions options;
+  options.threads = threads_;
+  SdkRuntime rt(c.layout, options);
+  rt.fabric().trace_to(trace_);
+  rt.load();
+  rt.run();
+  std::int64_t number = 0;
+  for (const Json& s : c.plan.at("stages").as_array()) {
+    std::vector<Iter> iters;
+    for (const Json& i : s.at("iters").as_array()) {
+      iters.push_back({i.at("extent").as_int(), i.at("chunk").as_int(), i.at("reduce").as_bool(), static_cast<int>(i.at("spread").as_int())});
+    }
+    std::vector<Array> inputs;
+    for (const Json& a : s.at("inputs").as_array()) inputs.emplace_back(a);
+    Array output(s.at("output"));
+    bool keeps = s.at("keeps").as_bool();
+    if (keeps) inputs.push_back(output);
+    auto region = [&](const Array& a) { return Region{0, 0, static_cast<std::int32_t>(width), static_cast<std::int32_t>(height), a.size}; };
+    auto type = [&](const Array& a) { return data[a.buffer].bytes == 2 ? MemcpyDataType::MEMCPY_16BIT : MemcpyDataType::MEMCPY_32BIT; };
+    // Boxes go out; what lies outside a buffer is zero and is never used.
+    for (const Array& a : inputs) {
+      const Data& from = data[a.buffer];
+      std::vector<std::uint32_t> words(static_cast<std::size_t>(width * height * a.size));
+      std::size_t w = 0;
+      std::vector<std::int64_t> at(a.extent.size());
+      for (std::int64_t y = 0; y < height; ++y) {
+        for (std::int64_t x = 0; x < width; ++x) {
+          std::vector<std::int64_t> low = starts(iters, x, y, width), origin;
+          for (std::size_t d = 0; d < a.extent.size(); ++d) origin.push_back(a.origin(d, low));
+          std::fill(at.begin(), at.end(), 0);
+          for (std::int64_t k = 0; k < a.size; ++k, ++w) {
+            std::int64_t linear = 0;
+            bool inside = true;
+            for (std::size_t d = 0; d < at.size(); ++d) {
+              std::int64_t p = origin[d] + at[d];
+              inside = inside && p >= 0 && p < from.shape[d];
+              linear = linear * from.shape[d] + p;
+            }
+            if (inside) std::memcpy(&words[w], from.at + linear * from.bytes, static_cast<std::size_t>(from.bytes));
+            for (std::size_t d = at.size(); d-- > 0;) {
+              if (++at[d] < a.extent[d]) break;
+              at[d] = 0;
+            }
+          }
+        }
+      }
+      rt.memcpy_h2d(rt.get_id(a.name), words.data(), static_cast<std::int64_t>(words.size()), region(a), false, type(a), MemcpyOrder::ROW_MAJOR, false);
+    }
+    rt.launch(rt.get_id(cat("stage", number++)), {}, {}, false);
+    const Data& to = data[output.buffer];
+    std::vector<std::uint32_t> words(static_cast<std::size_t>(width * height * output.size));
+    rt.memcpy_d2h(words.data(), static_cast<std::int64_t>(words.size()), rt.get_id(output.name), region(output), false, type(output), MemcpyOrder::ROW_MAJOR, false);
+    // Every point of the output's iterators comes back from the PE that owns it, reductions from the chain's end.
+    for (std::int64_t y = 0; y < height; ++y) {
+      for (std::int64_t x = 0; x < width; ++x) {
+        std::vector<std::int64_t> low = starts(iters, x, y, width), point(iters.size());
+        bool owner = true, any = true;
+        std::vector<std::int64_t> count;
+        bool x_used = false, y_used = false;
+        for (std::size_t k = 0; k < iters.size(); ++k) {
+          const Iter& i = iters[k];
+          if (i.reduce && i.spread == 1) owner = owner && x == 0;
+          if (i.reduce && i.spread == 3) owner = owner && x == 0 && y == 0;
+          x_used |= i.spread == 1 || i.spread == 3;
+          y_used |= i.spread == 2 || i.spread == 3;
+          count.push_back(i.reduce ? 1 : std::min(i.chunk, i.extent - low[k]));
+          any = any && count.back() > 0;
+        }
+        if ((!x_used && x > 0) || (!y_used && y > 0)) owner = false;   // all PEs of an unused axis have the same
+        if (!owner || !any) continue;
+        while (true) {
+          std::int64_t local = 0, linear = 0;
+          for (std::size_t d = 0; d < output.extent.size(); ++d) {
+            std::int64_t l = 0;
+            for (std::size_t k = 0; k < iters.size(); ++k) {
+              if (iters[k].reduce) continue;
+              l += output.coef[d][k] * point[k];
+              if (output.coef[d][k] < 0) l -= output.coef[d][k] * (iters[k].chunk - 1);
+            }
+            local = local * output.extent[d] + l;
+            linear = linear * to.shape[d] + output.origin(d, low) + l;
+          }
+          std::memcpy(to.at + linear * to.bytes, &words[static_cast<std::size_t>((y * width + x) * output.size + local)], static_cast<std::size_t>(to.bytes));
+          std::size_t k = iters.size();
+          while (k-- > 0) {
+            if (++point[k] < count[k]) break;
+            point[k] = 0;
+          }
+          if (k == ~std::size_t{0}) break;
+        }
+      }
+    }
+  }
+  rt.stop();
+  cycles_ += rt.fabric().now();
+  stats_ = rt.fabric().stats();
+  return {};
+}
+
+runtime::Span WseDevice::measure(const std::function<void()>& work) {
+  std::int64_t before = cycles_;
+  auto start = std::chrono::steady_clock::now();
+  work();
+  double wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  std::int64_t cycles = cycles_ - before;
+  return {static_cast<double>(cycles) / info_.clock_hz, wall, cycles};
+}
+
+}  // namespace weft::wse

@@ -1,0 +1,91 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Express channels: where a colour's way from one ramp to others is fixed (no switches, filters or swaps, no
+// other input on the way, no other colour on its links), wavelets need not visit the routers between. A
+// channel is a bounded queue whose entries carry the cycle in which they may be read, and whose free places
+// carry the cycle in which they became free; so both ends may work ahead of the clock and the outcome depends
+// on these cycles alone. What one end does in a visit is seen by the other from the next cycle on, whatever
+// thread runs it.
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+namespace weft::wse {
+
+using Cycle = std::int64_t;
+struct Pe;
+
+struct Channel {
+  struct Entry {
+    std::uint32_t data = 0, control = 0;
+    Cycle ready = 0;                        // may be read from here on
+    Cycle freed = 0;                        // its place may be used again from here on
+    std::uint32_t pushed = 0, popped = 0;   // visits, by their cycle
+  };
+  Pe* from = nullptr;
+  Pe* to = nullptr;
+  std::uint8_t color = 0;
+  int latency = 0;
+  std::uint32_t capacity = 0, mask = 0;
+  std::vector<Entry> slot;
+  std::atomic<std::uint32_t> tail{0}, head{0};
+  std::atomic<bool> starved{false};         // the writer waits for room
+
+  /// The next entry to read, as seen in a visit at `now`; null when there is none yet. `again`: one has come in
+  /// this very cycle, look in the next.
+  Entry* front(Cycle now, bool& again) {
+    std::uint32_t h = head.load(std::memory_order_relaxed);
+    if (h == tail.load(std::memory_order_acquire)) return nullptr;
+    Entry& e = slot[h & mask];
+    if (e.pushed != static_cast<std::uint32_t>(now)) return &e;
+    again = true;
+    return nullptr;
+  }
+  /// `at`: the cycle in which the entry is read; `now`: the visit.
+  void pop(Cycle at, Cycle now) {
+    std::uint32_t h = head.load(std::memory_order_relaxed);
+    slot[h & mask].freed = at + 1;
+    slot[h & mask].popped = static_cast<std::uint32_t>(now);
+    head.store(h + 1, std::memory_order_seq_cst);
+  }
+  /// From when on there is room for one more; a negative number when that is not known yet.
+  Cycle room(Cycle now, bool& again) {
+    std::uint32_t t = tail.load(std::memory_order_relaxed);
+    if (t < capacity) return 0;
+    std::uint32_t old = t - capacity;
+    auto taken = [&] { return static_cast<std::int32_t>(head.load(std::memory_order_seq_cst) - old) > 0; };
+    if (!taken()) {
+      starved.store(true, std::memory_order_seq_cst);
+      if (taken()) again = true;   // between the two looks
+      return -1;
+    }
+    if (slot[old & mask].popped == static_cast<std::uint32_t>(now)) {
+      again = true;
+      return -1;
+    }
+    return slot[old & mask].freed;
+  }
+  void push(std::uint32_t data, std::uint32_t control, Cycle at, Cycle now) {
+    std::uint32_t t = tail.load(std::memory_order_relaxed);
+    Entry& e = slot[t & mask];
+    e.data = data;
+    e.control = control;
+    e.ready = at + latency;
+    e.pushed = static_cast<std::uint32_t>(now);
+    tail.store(t + 1, std::memory_order_release);
+  }
+  std::uint32_t held() const { return tail.load() - head.load(); }
+};
+
+/// All ends that one colour of one PE leads to.
+struct Express {
+  std::vector<std::unique_ptr<Channel>> to;
+  std::vector<std::pair<std::uint32_t, std::uint8_t>> links;   // router, port: what each wavelet passes
+  std::int64_t sent = 0, booked = 0;
+  Cycle first_ready = -1;    // earliest entry of this visit that readers have not been told of
+};
+
+}  // namespace weft::wse

@@ -1,0 +1,437 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/targets/wse/fabric.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <thread>
+
+#include "weft/sim/fault.h"
+#include "weft/targets/wse/worker.h"
+
+namespace weft::wse {
+
+Pe::~Pe() { std::free(memory); }
+
+Fabric::Fabric(const Layout& layout, FabricOptions options)
+    : layout_(layout), options_(options), timing_(Timing::of(layout.arch)), wse3_(layout.arch == Arch::wse3),
+      width_(layout.width), height_(layout.height),
+      pes_(static_cast<std::size_t>(layout.width) * static_cast<std::size_t>(layout.height)) {
+  if (pes_.empty() || layout.tiles.size() != pes_.size()) {
+    throw Error(ErrorKind::value, "wse.layout.size",
+                cat("the layout has a rectangle of ", layout.width, " x ", layout.height, " PEs and ",
+                    layout.tiles.size(), " tiles"));
+  }
+  int threads = std::clamp(options_.threads, 1, 64);
+  threads = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(threads), pes_.size()));
+  for (int i = 0; i < threads; ++i) {
+    auto w = std::make_unique<Worker>();
+    w->id = i;
+    for (auto& l : w->letters) l.resize(static_cast<std::size_t>(threads));
+    workers_.push_back(std::move(w));
+  }
+  for (const Program& p : layout.programs) {
+    TaskTable t;
+    t.local.fill(kNone16);
+    t.data.fill(kNone16);
+    t.control.fill(kNone16);
+    for (std::size_t i = 0; i < p.tasks.size(); ++i) {
+      const TaskBinding& b = p.tasks[i];
+      auto n = static_cast<std::uint16_t>(i);
+      if (b.space == TaskSpace::local) t.local.at(b.id) = n;
+      else if (b.space == TaskSpace::control) t.control.at(b.id) = n;
+      else t.data.at(b.id) = n;
+    }
+    tables_.push_back(t);
+  }
+  express_allowed_ = options_.express;
+  for (const Program& p : layout.programs) {   // run-time changes of routes: every router must be visited
+    if (!p.teardown_handlers.empty()) express_allowed_ = false;
+    for (const Function& f : p.functions) {
+      for (const Insn& i : f.code) {
+        auto fn = static_cast<ConfigFn>(i.c);
+        if (i.op == Op::config && fn != ConfigFn::set_task_priority && fn != ConfigFn::set_main_priority) express_allowed_ = false;
+      }
+    }
+  }
+  for (const HostStream& s : layout.streams) (s.to_device ? stream_in_ : stream_out_) |= 1u << s.color;
+}
+
+Fabric::~Fabric() {
+  for (auto& p : pes_) delete p.load();
+}
+
+Pe* Fabric::find(std::int32_t x, std::int32_t y) const {
+  return pes_[static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x)].load();
+}
+
+bool Fabric::touched(std::int32_t x, std::int32_t y) const { return find(x, y) != nullptr; }
+
+Pe& Fabric::touch(std::int32_t x, std::int32_t y) {
+  if (x < 0 || y < 0 || x >= width_ || y >= height_) {
+    throw Error(ErrorKind::index, "wse.pe.outside",
+                cat("PE (", x, ", ", y, ") lies outside the program rectangle of ", width_, " x ", height_));
+  }
+  return make(static_cast<std::uint32_t>(y * width_ + x));
+}
+
+Pe& Fabric::make(std::uint32_t index) {
+  if (Pe* p = pes_[index].load(std::memory_order_acquire)) return *p;
+  std::lock_guard lock(make_mutex_);
+  if (Pe* p = pes_[index].load(std::memory_order_acquire)) return *p;
+  auto pe = std::make_unique<Pe>();
+  pe->index = index;
+  pe->x = static_cast<std::int32_t>(index) % width_;
+  pe->y = static_cast<std::int32_t>(index) / width_;
+  pe->worker = static_cast<std::uint16_t>(static_cast<std::uint64_t>(index) * workers_.size() / pes_.size());
+  pe->color_slot.fill(kNone8);
+  pe->color_queue.fill(kNone8);
+  pe->accounted = 0;
+  const Tile& tile = layout_.tiles[index];
+  pe->program = tile.program == kNoProgram ? nullptr : &layout_.programs[tile.program];
+  setup_colors(*pe);
+  if (const Program* program = pe->program) {
+    std::uint32_t bytes = std::min<std::uint32_t>(std::max<std::uint32_t>(program->data_bytes, 16), kMemoryBytes);
+    pe->memory = static_cast<std::uint8_t*>(std::calloc(1, bytes));
+    pe->memory_bytes = bytes;
+    for (const Segment& s : program->image) {
+      std::memcpy(span(*pe, s.address, static_cast<std::uint32_t>(s.bytes.size())), s.bytes.data(), s.bytes.size());
+    }
+    for (const QueueInit& q : program->queues) {
+      if (q.output) {
+        if (pe->out.size() <= q.queue) pe->out.resize(q.queue + 1u);
+        pe->out[q.queue].depth = static_cast<std::uint8_t>(timing_.out_depth[q.queue & 7]);
+        pe->out[q.queue].color = q.color;
+      } else if (q.color != kNone8) {
+        bind_queue(*pe, q.queue, q.color);
+        pe->in[q.queue].priority = q.priority;
+      }
+    }
+    for (const TaskBinding& t : program->tasks) {
+      if (t.space == TaskSpace::color && pe->color_queue[t.id] == kNone8) {   // WSE-2: a hardware queue is found
+        std::uint8_t q = static_cast<std::uint8_t>(std::max<std::size_t>(pe->in.size(), 8));
+        bind_queue(*pe, q, static_cast<std::uint8_t>(t.id));
+      }
+    }
+    if (!wse3_ && std::any_of(program->tasks.begin(), program->tasks.end(), [](const TaskBinding& t) { return t.space == TaskSpace::control; })) {
+      // WSE-2: a control task may be the only taker of a colour; the hardware finds it a queue as well.
+      for (std::size_t i = 0; i < pe->colors.size(); ++i) {
+        const Route& r = pe->colors[i]->route;
+        std::uint8_t tx = r.tx, c = pe->colors[i]->color;
+        for (const SwitchPosition& p : r.positions) tx |= p.tx;
+        if ((tx & port_bit(kRamp)) && pe->color_queue[c] == kNone8) {
+          bind_queue(*pe, static_cast<std::uint8_t>(std::max<std::size_t>(pe->in.size(), 8)), c);
+        }
+      }
+    }
+    for (const TaskState& s : program->states) {
+      if (s.active) task_bit(*pe, Op::activate, s.space, s.id);
+      if (s.blocked) task_bit(*pe, Op::block, s.space, s.id);
+      if (s.unblocked) task_bit(*pe, Op::unblock, s.space, s.id);
+    }
+  }
+  created_.fetch_add(1, std::memory_order_relaxed);
+  Pe* raw = pe.release();
+  raw->wake_at = kNever;
+  pes_[index].store(raw, std::memory_order_release);
+  return *raw;
+}
+
+ColorState& Fabric::add_color(Pe& pe, std::uint8_t color) {
+  if (ColorState* cs = color_state(pe, color)) return *cs;
+  pe.color_slot[color] = static_cast<std::uint8_t>(pe.colors.size());
+  pe.colors.push_back(std::make_unique<ColorState>());
+  pe.colors.back()->color = color;
+  return *pe.colors.back();
+}
+
+// Puts the current switch position in force.
+void Fabric::enforce(ColorState& cs) {
+  cs.rx = cs.route.rx;
+  cs.tx = cs.route.tx;
+  if (cs.position > 0) {
+    const SwitchPosition& p = cs.route.positions[cs.position - 1u];
+    if (p.rx) cs.rx = p.rx;
+    if (p.tx) cs.tx = p.tx;
+  }
+}
+
+void Fabric::setup_colors(Pe& pe) {
+  auto apply = [&](const ColorRoute& r) {
+    ColorState& cs = add_color(pe, r.color);
+    cs.route = r.route;
+    cs.configured = true;
+    cs.position = r.route.current;
+    cs.down = r.route.teardown;
+    cs.counter = r.route.filter.init_counter;
+    cs.limit = r.route.filter.limit1;
+    enforce(cs);
+    std::uint8_t all = r.route.rx;
+    for (const SwitchPosition& p : r.route.positions) all |= p.rx;
+    for (int port = 0; port < kPorts; ++port) {
+      if (all & port_bit(port)) ring(cs, port);
+    }
+    pe.any_swap |= r.route.swap_x || r.route.swap_y;
+  };
+  const Tile& tile = layout_.tiles[pe.index];
+  if (tile.routes < layout_.route_sets.size()) {
+    for (const ColorRoute& r : layout_.route_sets[tile.routes]) apply(r);
+  }
+  if (pe.program) {
+    for (const ColorRoute& r : pe.program->routes) apply(r);
+  }
+}
+
+Ring& Fabric::ring(ColorState& cs, int port) {
+  auto& slot = cs.in[static_cast<std::size_t>(port)];
+  if (Ring* r = slot.load(std::memory_order_acquire)) return *r;
+  Ring* fresh = new Ring;
+  Ring* expected = nullptr;
+  if (!slot.compare_exchange_strong(expected, fresh)) {
+    delete fresh;
+    return *expected;
+  }
+  return *fresh;
+}
+
+ColorState* Fabric::ramp_color(Pe& pe, int color) {
+  ColorState* cs = color_state(pe, color);
+  if (cs) return cs;
+  if (!(stream_out_ >> color & 1u)) return nullptr;
+  cs = &add_color(pe, static_cast<std::uint8_t>(color));
+  cs->rx = cs->route.rx = port_bit(kRamp);
+  cs->tx = cs->route.tx = port_bit(kHostPort);
+  return cs;
+}
+
+std::uint8_t* Fabric::grow(Pe& pe, std::uint32_t address, std::uint32_t bytes) {
+  if (address + bytes > static_cast<std::uint32_t>(kMemoryBytes)) {
+    throw pe_fault(pe, "wse.memory.bounds",
+                   cat("access of ", bytes, " bytes at address ", address, " leaves the ", kMemoryBytes,
+                       " bytes of the PE's memory"));
+  }
+  std::uint32_t want = std::min<std::uint32_t>(kMemoryBytes, std::max(address + bytes, pe.memory_bytes + pe.memory_bytes / 4));
+  auto* p = static_cast<std::uint8_t*>(std::realloc(pe.memory, want));
+  if (p == nullptr) throw Error(ErrorKind::memory, "wse.memory.host", cat("the host has no ", want, " bytes left for a PE"));
+  std::memset(p + pe.memory_bytes, 0, want - pe.memory_bytes);
+  pe.memory = p;
+  pe.memory_bytes = want;
+  return p + address;
+}
+
+int Fabric::neighbor_index(const Pe& pe, int port) const {
+  switch (port) {
+    case kEast: return pe.x + 1 < width_ ? static_cast<int>(pe.index) + 1 : -1;
+    case kWest: return pe.x > 0 ? static_cast<int>(pe.index) - 1 : -1;
+    case kNorth: return pe.y > 0 ? static_cast<int>(pe.index) - width_ : -1;
+    case kSouth: return pe.y + 1 < height_ ? static_cast<int>(pe.index) + width_ : -1;
+    default: return -1;
+  }
+}
+
+// Only by the thread that owns the PE, or while nothing runs.
+void Fabric::schedule(Pe& pe, Cycle t) {
+  if (t < pe.wake_at) {
+    pe.wake_at = t;
+    workers_[pe.worker]->put(t, pe.index);
+  }
+}
+
+// As schedule, from any worker; color >= 0: a wavelet has been put into one of that colour's rings.
+void Fabric::notify(Worker& w, Pe& pe, Cycle t, int color) {
+  if (pe.worker == w.id) {
+    if (color >= kExpressLetter) pe.express_in |= 1u << (color - kExpressLetter);
+    else if (color >= 0) pe.busy_colors |= 1u << color;
+    schedule(pe, t);
+    return;
+  }
+  w.letters[static_cast<std::size_t>(w.parity)][pe.worker].push_back({pe.index, color, t});
+  w.letter_min = std::min(w.letter_min, t);
+}
+
+void Fabric::start() {
+  // Programs that begin by themselves: an activated task, or registers to be loaded.
+  std::vector<bool> active(layout_.programs.size());
+  for (std::size_t i = 0; i < active.size(); ++i) {
+    for (const TaskState& s : layout_.programs[i].states) active[i] = active[i] || s.active;
+  }
+  for (std::uint32_t i = 0; i < pes_.size(); ++i) {
+    std::uint32_t p = layout_.tiles[i].program;
+    if (p != kNoProgram && active[p]) schedule(make(i), now_);
+  }
+}
+
+void Fabric::account(Pe& pe, Cycle now) {
+  if (now <= pe.accounted) return;
+  Cycle d = now - pe.accounted;
+  (pe.mode == 0 ? pe.count.busy : pe.mode == 1 ? pe.count.stall : pe.count.idle) += d;
+  pe.accounted = now;
+}
+
+Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
+  account(pe, now);
+  Cycle next = kNever;
+  if (pe.io && !pe.io->sources.empty()) inject(pe, now, next);
+  if (pe.busy_colors) route(w, pe, now, next);
+  std::int64_t before = pe.count.elements;
+  if (pe.live_ops) run_ops(w, pe, now, next);
+  if (pe.program) run_main(w, pe, now, next);
+  if (pe.busy_out) drain_out(w, pe, now, next);
+  if (pe.freed) {
+    pe.freed = false;
+    if (pe.busy_colors) next = std::min(next, now + 1);
+  }
+  if (next != kNever || pe.count.elements != before) w.last_work = std::max({w.last_work, now, std::min(pe.ahead_until, now + 4096)});
+  if (pe.again) {
+    pe.again = false;
+    next = std::min(next, now + 1);
+  }
+  bool busy = pe.main_ready > now || pe.count.elements != before || pe.ahead_until > now;
+  pe.mode = busy ? 0 : (pe.live_ops || pe.main != MainState::idle) ? 1 : 2;
+  return next;
+}
+
+void Fabric::run_cycle(Worker& w, Cycle now, int) {
+  w.take(now);
+  for (std::uint32_t index : w.batch) {
+    Pe& pe = *pes_[index].load(std::memory_order_relaxed);
+    if (pe.wake_at != now) continue;   // came earlier, or was moved
+    pe.wake_at = kNever;
+    ++w.steps;
+    try {
+      Cycle next = step(w, pe, now);
+      if (next != kNever) schedule(pe, next <= now ? now + 1 : next);
+    } catch (...) {
+      if (!w.error || index < w.error_pe) {
+        w.error = std::current_exception();
+        w.error_pe = index;
+      }
+    }
+  }
+}
+
+void Fabric::rethrow_first() {
+  Worker* first = nullptr;
+  for (auto& w : workers_) {
+    if (w->error && (!first || w->error_pe < first->error_pe)) first = w.get();
+  }
+  if (!first) return;
+  std::exception_ptr e = first->error;
+  for (auto& w : workers_) w->error = nullptr;
+  std::rethrow_exception(e);
+}
+
+Stop Fabric::run(Cycle until) {
+  host_event_ = false;
+  if (workers_.size() > 1) return run_threads(until);
+  Worker& w = *workers_[0];
+  while (true) {
+    Cycle t = w.first();
+    if (t == kNever) return Stop::quiet;
+    if (t > until) {
+      now_ = std::max(now_, until);
+      return Stop::limit;
+    }
+    if (t > options_.cycle_limit) {
+      throw deadlock("wse.limit.cycles", cat("the program still runs after ", options_.cycle_limit, " cycles"));
+    }
+    now_ = std::max(now_, t);
+    run_cycle(w, t, 0);
+    if (w.error) rethrow_first();
+    if (host_event_.load(std::memory_order_relaxed)) return Stop::host;
+  }
+}
+
+namespace {
+
+// All threads meet; the last one to come opens the gate. Spins briefly, then yields.
+class Gate {
+ public:
+  explicit Gate(int n) : n_(n) {}
+  void pass() {
+    int turn = turn_.load(std::memory_order_acquire);
+    if (here_.fetch_add(1, std::memory_order_acq_rel) + 1 == n_) {
+      here_.store(0, std::memory_order_relaxed);
+      turn_.store(turn + 1, std::memory_order_release);
+      return;
+    }
+    for (int spin = 0; turn_.load(std::memory_order_acquire) == turn; ++spin) {
+      if (spin > 2000) std::this_thread::yield();
+    }
+  }
+
+ private:
+  int n_;
+  std::atomic<int> here_{0}, turn_{0};
+};
+
+}  // namespace
+
+Stop Fabric::run_threads(Cycle until) {
+  int n = static_cast<int>(workers_.size());
+  Gate gate(n);
+  struct Say { std::atomic<Cycle> next{kNever}; std::atomic<bool> stop{false}; };
+  std::vector<std::array<Say, 2>> say(static_cast<std::size_t>(n));
+  Stop result = Stop::quiet;
+  Cycle last = now_;
+  // One gate per cycle: each thread says when its next event is, letters included; letters of a cycle are
+  // read after the gate while the next cycle's go into the other half of the mailbox.
+  auto body = [&](int id) {
+    Worker& w = *workers_[static_cast<std::size_t>(id)];
+    int parity = 0;
+    bool stop = false;
+    w.letter_min = kNever;
+    while (true) {
+      Say& mine = say[static_cast<std::size_t>(id)][static_cast<std::size_t>(parity)];
+      mine.next.store(std::min(w.first(), w.letter_min), std::memory_order_relaxed);
+      mine.stop.store(stop, std::memory_order_relaxed);
+      gate.pass();
+      Cycle t = kNever;
+      bool halt = false;
+      for (auto& s : say) {
+        t = std::min(t, s[static_cast<std::size_t>(parity)].next.load(std::memory_order_relaxed));
+        halt |= s[static_cast<std::size_t>(parity)].stop.load(std::memory_order_relaxed);
+      }
+      for (auto& from : workers_) {   // letters written in the cycle before
+        auto& box = from->letters[static_cast<std::size_t>(parity ^ 1)][static_cast<std::size_t>(id)];
+        for (const Worker::Letter& l : box) {
+          Pe& pe = *pes_[l.pe].load(std::memory_order_acquire);
+          if (l.color >= kExpressLetter) pe.express_in |= 1u << (l.color - kExpressLetter);
+          else if (l.color >= 0) pe.busy_colors |= 1u << l.color;
+          schedule(pe, l.at);
+        }
+        box.clear();
+      }
+      if (halt || t == kNever || t > until || t > options_.cycle_limit) {
+        if (id == 0) {
+          result = halt ? Stop::host : t == kNever ? Stop::quiet : Stop::limit;
+          last = halt || t == kNever ? last : t;
+        }
+        return;
+      }
+      if (id == 0) last = t;
+      w.letter_min = kNever;
+      w.parity = parity;
+      run_cycle(w, t, parity);
+      stop = w.error != nullptr || host_event_.load(std::memory_order_relaxed);
+      parity ^= 1;
+    }
+  };
+  std::vector<std::thread> threads;
+  for (int i = 1; i < n; ++i) threads.emplace_back(body, i);
+  body(0);
+  for (auto& t : threads) t.join();
+  rethrow_first();
+  if (result == Stop::limit) {
+    if (last > options_.cycle_limit && until > options_.cycle_limit) {
+      throw deadlock("wse.limit.cycles", cat("the program still runs after ", options_.cycle_limit, " cycles"));
+    }
+    now_ = std::max(now_, until);
+  } else if (result == Stop::host) {
+    now_ = std::max(now_, last);
+  } else {
+    now_ = std::max(now_, last);
+  }
+  return result;
+}
+
+}  // namespace weft::wse

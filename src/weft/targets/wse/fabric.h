@@ -1,0 +1,220 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The fabric: a rectangle of PEs and routers that runs a compiled layout. Event-driven: only PEs in which
+// something can happen are visited. Function and time are separate: the untimed mode does the same work
+// without waiting for cycles. The result does not depend on the number of host threads.
+
+#include <functional>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "weft/base/error.h"
+#include "weft/runtime/stats.h"
+#include "weft/runtime/trace.h"
+#include "weft/targets/wse/state.h"
+
+namespace weft::wse {
+
+struct FabricOptions {
+  bool timed = true;
+  int threads = 1;
+  std::int64_t cycle_limit = std::int64_t{1} << 40;   // reached: fault wse.limit.cycles
+  bool two_inputs_fault = true;
+  bool fast = true;        // the batched loop of operations that work ahead
+  bool express = true;     // false: every wavelet visits every router
+};
+
+enum class Stop : std::uint8_t { quiet, host, limit };
+
+/// One line that a PE printed with <simprint>.
+struct LogLine { Cycle cycle = 0; std::int32_t x = 0, y = 0; std::string text; };
+
+class Fabric {
+ public:
+  Fabric(const Layout& layout, FabricOptions options);
+  ~Fabric();
+  Fabric(const Fabric&) = delete;
+
+  /// Makes PEs whose programs begin by themselves runnable. Called once.
+  void start();
+  /// Runs until nothing moves (quiet), the host has something to look at (host) or `until` is reached.
+  Stop run(Cycle until = kNever);
+  Cycle now() const { return now_; }
+  const Layout& layout() const { return layout_; }
+  const Timing& timing() const { return timing_; }
+  Timing& timing() { return timing_; }
+  /// Lets time pass without events (modelled latencies of the host).
+  void skip_to(Cycle cycle) { if (cycle > now_) now_ = cycle; }
+
+  // Host side. Coordinates are relative to the program rectangle.
+  Pe& touch(std::int32_t x, std::int32_t y);
+  bool touched(std::int32_t x, std::int32_t y) const;
+  void read_memory(std::int32_t x, std::int32_t y, std::uint32_t address, void* out, std::uint32_t bytes);
+  void write_memory(std::int32_t x, std::int32_t y, std::uint32_t address, const void* in, std::uint32_t bytes);
+  /// Memory without creating the PE: what its image says.
+  void peek(std::int32_t x, std::int32_t y, std::uint32_t address, void* out, std::uint32_t bytes) const;
+  void send(std::int32_t x, std::int32_t y, HostSource source);
+  /// Takes up to `n` arrived wavelets; returns how many.
+  std::size_t receive(std::int32_t x, std::int32_t y, std::uint8_t color, std::uint8_t port, std::uint32_t* out, std::size_t n);
+  /// Counts `left` down once `n` wavelets are there (at once when they already are); zero is a `host` stop.
+  void expect(std::int32_t x, std::int32_t y, std::uint8_t color, std::uint8_t port, std::size_t n,
+              std::atomic<std::int64_t>* left);
+  /// Runs function `function` of the PE's program as a command.
+  void command(std::int32_t x, std::int32_t y, std::uint16_t function, std::vector<std::uint64_t> args, Cycle from);
+  /// PEs that still run a command.
+  std::int64_t commands_open() const { return commands_open_.load(); }
+
+  std::vector<LogLine> take_log();
+  runtime::StatReport stats();
+  /// Books what express channels have carried; stats() and pictures call it.
+  void settle();
+  /// Where everything that waits waits: one line per PE and reason, at most `limit` lines.
+  std::vector<std::string> waiting(std::size_t limit = 64) const;
+  /// A fault that says the fabric is stuck, with all waiting PEs.
+  Error deadlock(std::string_view code, std::string message) const;
+  void trace_to(runtime::TraceSink* sink) { trace_ = sink; }
+  std::size_t bytes_in_use() const;
+  Pe* find(std::int32_t x, std::int32_t y) const;
+  std::int64_t pe_steps() const;
+  std::int64_t hops();
+
+ private:
+  struct Worker;
+  friend struct Worker;
+  struct CommandBinding;
+
+  // fabric.cpp
+  Pe& make(std::uint32_t index);
+  void setup_colors(Pe& pe);
+  Ring& ring(ColorState& cs, int port);
+  ColorState* color_state(Pe& pe, int color) {
+    std::uint8_t s = pe.color_slot[static_cast<std::size_t>(color)];
+    return s == kNone8 ? nullptr : pe.colors[s].get();
+  }
+  ColorState& add_color(Pe& pe, std::uint8_t color);
+  /// The state of a colour that the PE sends from its ramp; makes the host's streams on demand.
+  ColorState* ramp_color(Pe& pe, int color);
+  HostSink* sink_of(Pe& pe, int color, int port);
+  HostSink& make_sink(Pe& pe, std::uint8_t color, std::uint8_t port);
+  void enforce(ColorState& cs);
+  void schedule(Pe& pe, Cycle t);
+  void notify(Worker& w, Pe& pe, Cycle t, int color);
+  Cycle step(Worker& w, Pe& pe, Cycle now);
+  void run_cycle(Worker& w, Cycle now, int parity);
+  Stop run_threads(Cycle until);
+  void rethrow_first();
+  void account(Pe& pe, Cycle now);
+  int neighbor_index(const Pe& pe, int port) const;
+
+  // express.cpp
+  const Route* static_route(std::uint32_t index, int color) const;
+  bool link_alone(std::uint32_t index, int color, int port) const;
+  Express* make_express(Pe& pe, ColorState& cs);
+  void announce(Worker& w, Express& express, Cycle now);
+  Channel* channel_of(Pe& pe, InQueue& q) {
+    if (q.channel) return q.channel;
+    ColorState* cs = q.color == kNone8 ? nullptr : color_state(pe, q.color);
+    return cs ? q.channel = cs->arriving.load(std::memory_order_acquire) : nullptr;
+  }
+  /// The wavelet at the head of a queue as this visit sees it; false when there is none.
+  bool peek_queue(Pe& pe, InQueue& q, Cycle now, Wavelet& out) {
+    if (q.count) {
+      out = q.front();
+      return true;
+    }
+    Channel* c = channel_of(pe, q);
+    Channel::Entry* e = c ? c->front(now, pe.again) : nullptr;
+    if (!e) return false;
+    out = {e->data, e->control, e->ready};
+    return true;
+  }
+  void pop_queue(Worker& w, Pe& pe, std::size_t queue, Cycle at, Cycle now);
+  Express* express_of(Pe& pe, OutQueue& q, std::uint8_t color) {
+    if (q.express_color == color) return q.express;
+    q.express_color = color;
+    ColorState* cs = color_state(pe, color);
+    q.express = !cs ? nullptr : cs->express_known ? cs->express.get() : make_express(pe, *cs);
+    return q.express;
+  }
+
+  // router.cpp
+  void route(Worker& w, Pe& pe, Cycle now, Cycle& next);
+  bool route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& next, std::uint8_t& links);
+  bool pass_filter(ColorState& cs, const Wavelet& wavelet);
+  void control(Pe& pe, ColorState& cs, std::uint32_t& payload, Cycle now);
+  void inject(Pe& pe, Cycle now, Cycle& next);
+  void drain_out(Worker& w, Pe& pe, Cycle now, Cycle& next);
+  InQueue* queue_for(Pe& pe, int color);
+
+  // bulk.cpp
+  Core& core(Pe& pe);
+  bool make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out, OpSettings& settings, std::uint32_t& length,
+                   bool is_dst, Ty value_ty);
+  bool start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& cost, bool& sync_wait);
+  std::uint32_t run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost);
+  void finish(Worker& w, Pe& pe, Running& run, Cycle now, bool terminated);
+  void run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next);
+  int try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, bool ahead);
+  std::uint32_t run_ahead(Worker& w, Pe& pe, Running& run, Cycle now);
+  std::uint32_t read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now);
+  void write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t index, std::uint32_t index_high, Cycle now);
+  void complete(Pe& pe, const Completion& completion, Cycle now);
+  void start_map(Pe& pe, const Insn& insn);
+  /// Feeds the next element to the mapped function; false: waits or has ended (pe.main says which).
+  bool continue_map(Worker& w, Pe& pe, Cycle now, Cycle& next);
+  /// From when on one more element can pass `c`; negative when something else must happen first.
+  Cycle cursor_time(Pe& pe, Cursor& c, bool output, Cycle now);
+  bool cursor_ready(Pe& pe, Cursor& c, bool output, Cycle now, Cycle& next) {
+    Cycle t = cursor_time(pe, c, output, now);
+    if (t >= 0 && (t <= now || !options_.timed)) return true;
+    if (t > now) next = std::min(next, t);
+    return false;
+  }
+  void load_dsr(Pe& pe, const DsrLoad& load, const Dsd& dsd);
+  std::uint8_t bind_queue(Pe& pe, std::uint8_t queue, std::uint8_t color);
+
+  // interpreter.cpp
+  void run_main(Worker& w, Pe& pe, Cycle now, Cycle& next);
+  bool pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next);
+  void enter(Pe& pe, std::uint16_t function, const std::vector<std::uint64_t>& args);
+  /// Runs the main thread until it ends, waits, or has spent cycles that must pass first.
+  void execute(Worker& w, Pe& pe, Cycle now, Cycle& next);
+  bool touches_fabric(Pe& pe, const BulkOp& op) const;
+  void end_task(Worker& w, Pe& pe);
+  void task_bit(Pe& pe, Op op, TaskSpace space, int id);
+  std::uint64_t configure(Pe& pe, ConfigFn fn, const std::uint64_t* args);
+  void print(Worker& w, Pe& pe, const Insn& insn, std::uint64_t value, Cycle now);
+
+  std::uint8_t* span(Pe& pe, std::uint32_t address, std::uint32_t bytes) {
+    if (address + bytes <= pe.memory_bytes) [[likely]] return pe.memory + address;
+    return grow(pe, address, bytes);
+  }
+  std::uint8_t* grow(Pe& pe, std::uint32_t address, std::uint32_t bytes);
+  Error pe_fault(const Pe& pe, std::string_view code, std::string message) const;
+
+  const Layout& layout_;
+  FabricOptions options_;
+  Timing timing_;
+  bool wse3_ = false, express_allowed_ = true;
+  std::int32_t width_ = 0, height_ = 0;
+  std::vector<std::atomic<Pe*>> pes_;
+  std::vector<std::unique_ptr<Worker>> workers_;
+  std::mutex make_mutex_;
+  Cycle now_ = 0;
+  std::atomic<std::int64_t> commands_open_{0};
+  std::atomic<bool> host_event_{false};
+  std::atomic<std::int64_t> created_{0};
+  runtime::TraceSink* trace_ = nullptr;
+  /// Bound functions by task id, kNone16 where none; one table per program.
+  struct TaskTable {
+    std::array<std::uint16_t, 32> local;
+    std::array<std::uint16_t, 32> data;      // by colour (WSE-2) or input queue (WSE-3)
+    std::array<std::uint16_t, 64> control;
+  };
+  std::vector<TaskTable> tables_;
+  const TaskTable& table(const Pe& pe) const { return tables_[static_cast<std::size_t>(pe.program - layout_.programs.data())]; }
+  std::uint32_t stream_in_ = 0, stream_out_ = 0;   // bits of the host's streaming colours
+};
+
+}  // namespace weft::wse

@@ -1,0 +1,342 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/targets/wse/lower.h"
+
+#include <algorithm>
+#include <functional>
+
+#include "weft/arith/analyzer.h"
+#include "weft/ir/build.h"
+#include "weft/ir/visit.h"
+
+namespace weft::wse {
+
+namespace {
+
+using namespace ir;
+
+[[noreturn]] void refuse(std::string_view slug, std::string message, std::string help = {}) {
+  Error e(ErrorKind::lower, cat("wse.lower.", slug), std::move(message));
+  if (!help.empty()) e.help(std::move(help));
+  throw e;
+}
+
+std::int64_t constant(const Expr& e, std::string_view what) {
+  if (const auto* i = as<IntImmNode>(arith::simplify(e))) return i->value;
+  refuse("symbolic", cat(what, " is not a constant; the wafer needs constant extents"));
+}
+
+// Leaf blocks in program order; a loop may hold one of them only.
+void collect(const Stmt& s, std::vector<Block>& out, std::vector<Buffer>& temporaries) {
+  switch (s->kind) {
+    case StmtKind::seq:
+      for (const Stmt& c : as<SeqNode>(s)->stmts) collect(c, out, temporaries);
+      return;
+    case StmtKind::for_: {
+      std::size_t before = out.size();
+      collect(as<ForNode>(s)->body, out, temporaries);
+      if (out.size() - before > 1) {
+        refuse("fused", cat("loop ", as<ForNode>(s)->var->name, " holds ", out.size() - before, " blocks (", out[before]->name, ", ",
+                            out[before + 1]->name, " ...); each block needs loops of its own"),
+               "leave out compute_at; the target places blocks itself");
+      }
+      return;
+    }
+    case StmtKind::block_realize: {
+      const auto* r = as<BlockRealizeNode>(s);
+      for (const Buffer& b : r->block->alloc_buffers) temporaries.push_back(b);
+      bool leaf = true;
+      for_each_stmt(r->block->body, [&](const Stmt& c) { leaf = leaf && c->kind != StmtKind::block_realize; });
+      if (!leaf) return collect(r->block->body, out, temporaries);
+      out.push_back(r->block);
+      return;
+    }
+    default: refuse("statement", cat("a statement of kind ", static_cast<int>(s->kind), " outside blocks"));
+  }
+}
+
+class Lowering {
+ public:
+  Lowering(const PrimFunc& f, std::int32_t w, std::int32_t h) : f_(f) {
+    out_.name = f->name;
+    out_.width = w;
+    out_.height = h;
+  }
+
+  StageProgram run() {
+    for (const Param& p : f_->params) {
+      if (!p.buffer) refuse("scalar", cat("parameter ", p.var->name, " is a scalar; only tensors are accepted"));
+      add_buffer(p.buffer, true);
+    }
+    std::vector<Block> blocks;
+    std::vector<Buffer> temporaries;
+    collect(f_->body, blocks, temporaries);
+    for (const Buffer& b : temporaries) add_buffer(b, false);
+    for (const Block& b : blocks) stage(b);
+    std::int64_t bytes = 0;
+    for (const Stage& s : out_.stages) {
+      auto count = [&](const LocalArray& a) { bytes += a.size() * out_.buffers[a.buffer].dtype.bytes(); };
+      for (const LocalArray& a : s.inputs) count(a);
+      count(s.output);
+    }
+    if (bytes > 44 * 1024) {
+      refuse("capacity", cat("every PE would need ", bytes, " bytes for its parts of the buffers; ", 44 * 1024, " of its 49152 are free"),
+             cat("use more PEs than ", out_.width, " x ", out_.height));
+    }
+    return std::move(out_);
+  }
+
+ private:
+  void add_buffer(const Buffer& b, bool param) {
+    if (!(b->dtype.is_scalar() && (b->dtype == dtypes::float32 || b->dtype == dtypes::float16 || b->dtype == dtypes::int32 ||
+                                   b->dtype == dtypes::int16 || b->dtype == dtypes::uint32 || b->dtype == dtypes::uint16))) {
+      refuse("dtype", cat("buffer ", b->name, " has elements of ", to_string(b->dtype), "; a PE's arrays hold 16- and 32-bit numbers"),
+             "use float32, float16, int32, int16, uint32 or uint16");
+    }
+    if (!b->strides.empty()) refuse("strides", cat("buffer ", b->name, " states strides; only compact buffers are accepted"));
+    StageBuffer s;
+    s.name = b->name;
+    s.buffer = b;
+    s.dtype = b->dtype;
+    s.param = param;
+    for (const Expr& e : b->shape) s.shape.push_back(constant(e, cat("an extent of ", b->name)));
+    out_.buffers.push_back(std::move(s));
+  }
+
+  std::size_t buffer_index(const Buffer& b) const {
+    for (std::size_t i = 0; i < out_.buffers.size(); ++i) {
+      if (out_.buffers[i].buffer.get() == b.get()) return i;
+    }
+    refuse("buffer", cat("buffer ", b->name, " is neither a parameter nor allocated by the function"));
+  }
+
+  void place(Stage& s) {
+    std::vector<StageIter*> spatial, reduce;
+    for (StageIter& i : s.iters) {
+      if (i.extent > 1) (i.reduce ? reduce : spatial).push_back(&i);
+    }
+    auto spread = [&](StageIter& i, Spread how) {
+      std::int64_t parts = how == Spread::x ? out_.width : how == Spread::y ? out_.height : static_cast<std::int64_t>(out_.width) * out_.height;
+      i.spread = how;
+      i.chunk = (i.extent + parts - 1) / parts;
+    };
+    auto largest = [](std::vector<StageIter*>& v) { return *std::max_element(v.begin(), v.end(), [](auto* a, auto* b) { return a->extent < b->extent; }); };
+    bool chain = s.combine != Combine::none && !s.keeps;   // a reduction may end in a chain
+    if (spatial.size() >= 2) {
+      spread(*spatial[0], Spread::y);
+      spread(*spatial[1], Spread::x);
+    } else if (spatial.size() == 1 && chain && !reduce.empty() && out_.width > 1) {
+      spread(*spatial[0], Spread::y);
+      spread(*largest(reduce), Spread::x);
+      s.reduced = Spread::x;
+    } else if (spatial.size() == 1) {
+      spread(*spatial[0], Spread::xy);
+    } else if (chain && !reduce.empty()) {
+      spread(*largest(reduce), Spread::xy);
+      s.reduced = Spread::xy;
+    }
+  }
+
+  // The local array of an access, merged with an earlier one of the same slopes.
+  void access(Stage& s, const Buffer& b, const Exprs& indices, const std::string& name, LocalArray* fixed) {
+    std::vector<Var> vars;
+    for (const StageIter& i : s.iters) vars.push_back(i.var);
+    LocalArray a;
+    a.buffer = buffer_index(b);
+    const auto& shape = out_.buffers[a.buffer].shape;
+    for (std::size_t d = 0; d < indices.size(); ++d) {
+      auto linear = arith::detect_linear(indices[d], vars);
+      const IntImmNode* base = nullptr;
+      Expr simple;
+      if (linear) {
+        simple = arith::simplify(linear->base);
+        base = as<IntImmNode>(simple);
+      }
+      if (!linear || !base) {
+        refuse("index", cat("block ", s.name, " reaches ", b->name, " in dimension ", d, " through an index that is not linear in its iterators"),
+               "split the block so that each index is a sum of iterators times constants");
+      }
+      a.coef.push_back(linear->coeffs);
+      std::int64_t low = base->value, n = 1;
+      for (std::size_t k = 0; k < vars.size(); ++k) {
+        std::int64_t c = linear->coeffs[k];
+        if (c < 0) low += c * (s.iters[k].chunk - 1);
+        n += std::abs(c) * (s.iters[k].chunk - 1);
+      }
+      a.base.push_back(low);
+      a.extent.push_back(n);
+    }
+    if (indices.empty()) (void)shape;
+    if (fixed) {
+      a.name = name;
+      *fixed = std::move(a);
+      return;
+    }
+    for (LocalArray& old : s.inputs) {
+      if (old.buffer != a.buffer || old.coef != a.coef) continue;
+      for (std::size_t d = 0; d < a.base.size(); ++d) {
+        std::int64_t lo = std::min(old.base[d], a.base[d]), hi = std::max(old.base[d] + old.extent[d], a.base[d] + a.extent[d]);
+        old.base[d] = lo;
+        old.extent[d] = hi - lo;
+      }
+      return;
+    }
+    a.name = cat(name, s.inputs.size());
+    s.inputs.push_back(std::move(a));
+  }
+
+  static bool same_place(const StoreNode& t, const Expr& e) {
+    const auto* l = as<LoadNode>(e);
+    if (!l || l->buffer.get() != t.buffer.get()) return false;
+    for (std::size_t d = 0; d < t.indices.size(); ++d) {
+      arith::Analyzer a;
+      if (!a.prove_equal(l->indices[d], t.indices[d])) return false;
+    }
+    return true;
+  }
+
+  void stage(const Block& block) {
+    Stage s;
+    s.name = block->name;
+    std::string prefix = cat("s", out_.stages.size(), "_");
+    for (const IterVar& i : block->iters) {
+      StageIter it;
+      it.var = i.var;
+      it.name = cat("i", s.iters.size());
+      it.min = constant(i.dom.min, cat("the start of iterator ", i.var->name));
+      it.extent = it.chunk = constant(i.dom.extent, cat("the extent of iterator ", i.var->name));
+      it.reduce = i.kind == IterKind::reduce;
+      if (i.kind != IterKind::spatial && !it.reduce) refuse("iterator", cat("iterator ", i.var->name, " of block ", block->name, " is neither spatial nor a reduction"));
+      if (it.min != 0) refuse("iterator", cat("iterator ", i.var->name, " begins at ", it.min, "; it must begin at 0"));
+      s.iters.push_back(std::move(it));
+    }
+    const auto* store = as<StoreNode>(block->body);
+    if (!store) refuse("body", cat("block ", block->name, " has a body of several statements; one store is accepted"));
+    if (block->init) {
+      const auto* init = as<StoreNode>(block->init);
+      if (!init || init->buffer.get() != store->buffer.get()) refuse("init", cat("the init of block ", block->name, " is not a store to ", store->buffer->name));
+      s.init = init->value;
+    }
+    s.value = store->value;
+    bool reduces = std::any_of(s.iters.begin(), s.iters.end(), [](const StageIter& i) { return i.reduce; });
+    if (const auto* b = as<BinaryNode>(s.value); b && (reduces || s.init)) {
+      Combine c = b->kind == ExprKind::add ? Combine::add : b->kind == ExprKind::mul ? Combine::mul : b->kind == ExprKind::min ? Combine::min
+                : b->kind == ExprKind::max ? Combine::max : Combine::none;
+      if (c != Combine::none && same_place(*store, b->a)) {
+        s.combine = c;
+        s.value = b->b;
+      } else if (c != Combine::none && same_place(*store, b->b)) {
+        s.combine = c;
+        s.value = b->a;
+      }
+    }
+    if (reduces && s.combine == Combine::none) {
+      refuse("reduction", cat("block ", block->name, " reduces, but its store is not ", store->buffer->name, "[...] = ", store->buffer->name, "[...] op value"),
+             "op may be +, *, min or max");
+    }
+    s.keeps = s.combine != Combine::none && !s.init;
+    place(s);
+    access(s, store->buffer, store->indices, cat(prefix, "out"), &s.output);
+    for (std::size_t d = 0; d < store->indices.size(); ++d) {
+      for (std::size_t k = 0; k < s.iters.size(); ++k) {
+        if (s.iters[k].reduce && s.output.coef[d][k]) refuse("reduction", cat("block ", block->name, " writes to a place that depends on its reduction iterator ", s.iters[k].var->name));
+      }
+    }
+    auto reads = [&](const Expr& e) {
+      for_each_expr(e, [&](const Expr& x) {
+        if (const auto* l = as<LoadNode>(x)) access(s, l->buffer, l->indices, cat(prefix, "in"), nullptr);
+      });
+    };
+    reads(s.value);
+    if (s.init) reads(s.init);
+    out_.stages.push_back(std::move(s));
+  }
+
+  const PrimFunc& f_;
+  StageProgram out_;
+};
+
+}  // namespace
+
+StageProgram lower_stages(const PrimFunc& f, std::int32_t width, std::int32_t height) { return Lowering(f, width, height).run(); }
+
+const LocalArray* find_local(const StageProgram& program, const Stage& stage, const LoadNode& load, std::vector<std::int64_t>* offset) {
+  std::vector<Var> vars;
+  for (const StageIter& i : stage.iters) vars.push_back(i.var);
+  for (const LocalArray& a : stage.inputs) {
+    if (program.buffers[a.buffer].buffer.get() != load.buffer.get()) continue;
+    bool same = true;
+    std::vector<std::int64_t> at;
+    for (std::size_t d = 0; d < load.indices.size() && same; ++d) {
+      auto linear = arith::detect_linear(load.indices[d], vars);
+      same = linear && linear->coeffs == a.coef[d];
+      if (!same) break;
+      Expr simple = arith::simplify(linear->base);
+      at.push_back(as<IntImmNode>(simple)->value - a.base[d]);
+    }
+    if (same) {
+      *offset = std::move(at);
+      return &a;
+    }
+  }
+  return nullptr;
+}
+
+Json describe(const StageProgram& p) {
+  Json out = Json::object();
+  out["name"] = p.name;
+  out["width"] = p.width;
+  out["height"] = p.height;
+  Json buffers = Json::array();
+  for (const StageBuffer& b : p.buffers) {
+    Json row = Json::object();
+    row["dtype"] = to_string(b.dtype);
+    row["param"] = b.param;
+    Json shape = Json::array();
+    for (std::int64_t e : b.shape) shape.push_back(e);
+    row["shape"] = shape;
+    buffers.push_back(row);
+  }
+  out["buffers"] = buffers;
+  auto numbers = [](const std::vector<std::int64_t>& v) {
+    Json list = Json::array();
+    for (std::int64_t n : v) list.push_back(n);
+    return list;
+  };
+  auto array = [&](const LocalArray& a) {
+    Json row = Json::object();
+    row["name"] = a.name;
+    row["buffer"] = static_cast<std::int64_t>(a.buffer);
+    Json coef = Json::array();
+    for (const auto& c : a.coef) coef.push_back(numbers(c));
+    row["coef"] = coef;
+    row["base"] = numbers(a.base);
+    row["extent"] = numbers(a.extent);
+    return row;
+  };
+  Json stages = Json::array();
+  for (const Stage& s : p.stages) {
+    Json row = Json::object();
+    row["name"] = s.name;
+    row["keeps"] = s.keeps;
+    row["reduced"] = static_cast<int>(s.reduced);
+    Json iters = Json::array();
+    for (const StageIter& i : s.iters) {
+      Json it = Json::object();
+      it["extent"] = i.extent;
+      it["chunk"] = i.chunk;
+      it["reduce"] = i.reduce;
+      it["spread"] = static_cast<int>(i.spread);
+      iters.push_back(it);
+    }
+    row["iters"] = iters;
+    Json inputs = Json::array();
+    for (const LocalArray& a : s.inputs) inputs.push_back(array(a));
+    row["inputs"] = inputs;
+    row["output"] = array(s.output);
+    stages.push_back(row);
+  }
+  out["stages"] = stages;
+  return out;
+}
+
+}  // namespace weft::wse

@@ -1,0 +1,375 @@
+// SPDX-License-Identifier: Apache-2.0
+// The router of one PE for one cycle: each colour moves at most one wavelet, each outgoing link carries at
+// most one. A multicast wavelet leaves when all of its outputs can take it.
+#include <bit>
+
+#include "weft/base/error.h"
+#include "weft/targets/wse/fabric.h"
+#include "weft/targets/wse/worker.h"
+
+namespace weft::wse {
+
+namespace {
+constexpr int opposite(int port) {
+  constexpr int table[kAllPorts] = {kWest, kEast, kSouth, kNorth, kRamp, kHostPort};
+  return table[port];
+}
+
+// Control payload: command 0 in bits 22..23 with its no-CE bit 24, command 1 in 25..26 and 27, command 2 in
+// 28..29 and 0, then 1..2 and 3, 4..5 and 6, ... 13..14 and 15. Bits 16..21 name a control task.
+constexpr int kCommand0 = 22;
+
+// Removes command 0: each following command moves up by one place, NOP comes in at the end.
+std::uint32_t pop_command(std::uint32_t payload) {
+  std::uint32_t entry = payload & 0x003f0000u;
+  // The list as 24 bits, command 0 lowest: bits 22..31 hold 10 bits (the top two unused), 0..15 the rest,
+  // where bit 0 continues bit 29.
+  std::uint32_t list = (payload >> kCommand0 & 0xffu) | (payload & 0xffffu) << 8;
+  list >>= 3;
+  return entry | (list & 0xffu) << kCommand0 | (list >> 8 & 0xffffu);
+}
+}  // namespace
+
+InQueue* Fabric::queue_for(Pe& pe, int color) {
+  std::uint8_t q = pe.color_queue[static_cast<std::size_t>(color)];
+  return q == kNone8 ? nullptr : &pe.in[q];
+}
+
+bool Fabric::pass_filter(ColorState& cs, const Wavelet& wavelet) {
+  const Filter& f = cs.route.filter;
+  bool is_control = wavelet.control != 0;
+  switch (f.kind) {
+    case Filter::none: return true;
+    case Filter::range: {
+      if (is_control) return true;
+      std::uint32_t index = wavelet.data >> 16;
+      return index >= f.min_index && index <= f.max_index;
+    }
+    case Filter::counter:
+    case Filter::sparse_counter: {
+      if (cs.filter_off) return true;
+      bool counted = is_control ? f.count_control : f.count_data;
+      bool filtered = is_control ? f.filter_control : true;
+      bool pass = !filtered || cs.counter <= f.max_counter;
+      if (counted) {
+        if (cs.counter >= cs.limit) {
+          cs.counter = 0;
+          if (f.kind == Filter::sparse_counter) {
+            if (cs.limit == f.limit2) cs.filter_off = true;
+            cs.limit = f.limit2;
+          }
+        } else {
+          ++cs.counter;
+        }
+      }
+      return pass;
+    }
+  }
+  return true;
+}
+
+// What a control wavelet that has just been routed does to this router; may rewrite the payload.
+void Fabric::control(Pe& pe, ColorState& cs, std::uint32_t& payload, Cycle) {
+  std::uint32_t command = payload >> kCommand0 & 3u;
+  bool pop = cs.route.pop == PopMode::always;
+  int last = 0;
+  while (last < 3 && cs.route.positions[static_cast<std::size_t>(last)].valid) ++last;
+  switch (command) {
+    case 1:   // advance
+      if (cs.route.pop == PopMode::on_advance || cs.route.pop == PopMode::on_advance_nop) pop = true;
+      if (last > 0) {
+        if (cs.position < last) ++cs.position;
+        else if (cs.route.ring) cs.position = 0;
+        enforce(cs);
+      }
+      break;
+    case 2:   // reset
+      cs.position = 0;
+      enforce(cs);
+      break;
+    case 3:   // teardown
+      cs.down = true;
+      cs.pending_teardown = true;
+      pe.teardown_pending |= 1u << cs.color;
+      pe.local_pending |= 1u << 29;
+      break;
+    default:
+      if (cs.route.pop == PopMode::on_advance_nop) pop = true;
+      break;
+  }
+  if (pop) payload = pop_command(payload);
+}
+
+bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& next, std::uint8_t& links) {
+  int from = -1;
+  bool any = false;
+  std::uint8_t enabled = static_cast<std::uint8_t>(cs.rx | 1u << kHostPort);
+  for (int p = 0; p < kAllPorts; ++p) {
+    Ring* r = cs.in[static_cast<std::size_t>(p)].load(std::memory_order_relaxed);
+    if (!r || r->empty()) continue;
+    any = true;
+    if (!(enabled >> p & 1u)) continue;   // waits for a switch
+    Cycle ready = r->front().ready;
+    if (ready > now) {
+      next = std::min(next, ready);
+      continue;
+    }
+    if (from >= 0) {
+      if (options_.two_inputs_fault) {
+        throw pe_fault(pe, "wse.route.two_inputs",
+                       cat("wavelets of colour ", static_cast<int>(cs.color), " arrive from ", from < kPorts ? port_name(from) : "host", " and ",
+                           p < kPorts ? port_name(p) : "host", " at the same time"))
+            .help("give each stream a colour of its own, or let a switch admit one input at a time");
+      }
+      next = std::min(next, now + 1);
+      continue;
+    }
+    from = p;
+  }
+  if (!any) pe.busy_colors &= ~(1u << cs.color);
+  if (from < 0 || cs.down) return false;
+  Ring& source = *cs.in[static_cast<std::size_t>(from)].load(std::memory_order_relaxed);
+  Wavelet wavelet = source.front();
+  std::uint8_t tx = from == kHostPort ? port_bit(kRamp) : cs.tx;
+  if (from == kHostPort && cs.configured && (cs.tx & ~port_bit(kRamp))) tx = cs.tx;
+  if (tx == 0) {
+    throw pe_fault(pe, "wse.route.none",
+                   cat("a wavelet of colour ", static_cast<int>(cs.color), " arrived from ", from < kPorts ? port_name(from) : "host",
+                       " but the colour has no output here"));
+  }
+
+  // Filters and the no-CE bit decide about the ramp only.
+  std::uint8_t out = tx;
+  bool to_ramp = (tx & port_bit(kRamp)) != 0;
+  bool ramp_refused = false;
+  if (to_ramp) {
+    if (wavelet.control && (wavelet.data >> (kCommand0 + 2) & 1u)) ramp_refused = true;
+    else if (cs.route.filter.kind != Filter::none) {
+      std::uint16_t counter = cs.counter, limit = cs.limit;   // undone when the wavelet cannot leave yet
+      bool off = cs.filter_off;
+      ramp_refused = !pass_filter(cs, wavelet);
+      std::swap(counter, cs.counter);
+      std::swap(limit, cs.limit);
+      std::swap(off, cs.filter_off);
+    }
+    if (ramp_refused) out = static_cast<std::uint8_t>(out & ~port_bit(kRamp));
+  }
+
+  InQueue* queue = nullptr;
+  std::array<Ring*, kPorts> target{};
+  std::array<Pe*, kPorts> target_pe{};
+  std::array<std::uint8_t, kPorts> target_color{};
+  for (int o = 0; o < kPorts; ++o) {
+    if (!(out >> o & 1u)) continue;
+    if (options_.timed && (links >> o & 1u)) {
+      next = std::min(next, now + 1);
+      return false;
+    }
+    if (o == kRamp) {
+      queue = queue_for(pe, cs.color);
+      if (!queue || queue->count >= queue->depth) return false;   // the consumer wakes us
+      continue;
+    }
+    int n = neighbor_index(pe, o);
+    HostSink* sink = pe.io ? sink_of(pe, cs.color, o) : nullptr;
+    if (sink) continue;
+    if (n < 0) {
+      throw pe_fault(pe, "wse.route.edge",
+                     cat("colour ", static_cast<int>(cs.color), " sends a wavelet ", port_name(o), " off the edge of the ", width_, " x ",
+                         height_, " rectangle"));
+    }
+    Pe& nb = make(static_cast<std::uint32_t>(n));
+    std::uint8_t color = cs.color;
+    if (nb.any_swap) {
+      ColorState* other = color_state(nb, color ^ 1);
+      bool horizontal = o == kEast || o == kWest;
+      if (other && (horizontal ? other->route.swap_x : other->route.swap_y)) color ^= 1;
+    }
+    ColorState* ncs = color_state(nb, color);
+    if (!ncs) {
+      throw pe_fault(pe, "wse.route.none",
+                     cat("colour ", static_cast<int>(color), " is sent ", port_name(o), " to PE (", nb.x, ", ", nb.y,
+                         "), which has no route for it"))
+          .help("configure the colour there with @set_color_config");
+    }
+    Ring& r = ring(*ncs, opposite(o));
+    if (r.held(now) >= timing_.router_depth) {
+      if (static_cast<std::uint32_t>(r.pop.load(std::memory_order_relaxed) >> 32) == static_cast<std::uint32_t>(now)) {
+        next = std::min(next, now + 1);   // room from the next cycle on
+      }
+      return false;
+    }
+    target[static_cast<std::size_t>(o)] = &r;
+    target_pe[static_cast<std::size_t>(o)] = &nb;
+    target_color[static_cast<std::size_t>(o)] = color;
+  }
+
+  // Everything can go.
+  bool was_full = source.held(now) >= timing_.router_depth;
+  source.take(now);
+  if (to_ramp && !(wavelet.control && (wavelet.data >> (kCommand0 + 2) & 1u))) {
+    if (cs.route.filter.kind != Filter::none) pass_filter(cs, wavelet);
+  }
+  std::uint32_t payload = wavelet.data;
+  if (wavelet.control) control(pe, cs, payload, now);
+  for (int o = 0; o < kPorts; ++o) {
+    if (!(out >> o & 1u)) continue;
+    links |= port_bit(o);
+    ++pe.count.sent[static_cast<std::size_t>(o)];
+    ++w.hops;
+    if (o == kRamp) {
+      Cycle ready = now + timing_.ramp_in;
+      queue->slot[(queue->head + queue->count) % 8u] = {payload, wavelet.control, ready};
+      ++queue->count;
+      next = std::min(next, ready);
+      pe.busy_in |= 1u << (queue - pe.in.data());
+    } else if (Ring* r = target[static_cast<std::size_t>(o)]) {
+      Cycle ready = now + timing_.hop;
+      r->push({payload, wavelet.control, ready});
+      notify(w, *target_pe[static_cast<std::size_t>(o)], ready, target_color[static_cast<std::size_t>(o)]);
+    } else if (HostSink* sink = sink_of(pe, cs.color, o); sink && !wavelet.control) {   // the host takes data only
+      sink->got.push_back(payload);
+      if (sink->wanted && --sink->wanted == 0 && sink->left->fetch_sub(1) == 1) host_event_ = true;
+    }
+  }
+  if ((tx >> kHostPort & 1u) && !wavelet.control) {
+    HostSink& sink = make_sink(pe, cs.color, kHostPort);
+    ++pe.count.sent[kHostPort];
+    sink.got.push_back(payload);
+    if (sink.wanted && --sink.wanted == 0 && sink.left->fetch_sub(1) == 1) host_event_ = true;
+  }
+  if (was_full && from < kRamp) {
+    int n = neighbor_index(pe, from);
+    if (n >= 0) {
+      if (Pe* up = pes_[static_cast<std::size_t>(n)].load(std::memory_order_acquire)) notify(w, *up, now + 1, -1);
+    }
+  }
+  // Another wavelet may follow here in the next cycle; the ramp and the host find their room themselves.
+  if (!source.empty()) next = std::min(next, std::max(now + 1, source.front().ready));
+  else if (from >= kRamp) next = std::min(next, now + 1);
+  for (int p = 0; wavelet.control && p < kAllPorts; ++p) {   // the switch may have admitted another input
+    Ring* r = cs.in[static_cast<std::size_t>(p)].load(std::memory_order_relaxed);
+    if (r && !r->empty()) next = std::min(next, std::max(now + 1, r->front().ready));
+  }
+  return true;
+}
+
+void Fabric::route(Worker& w, Pe& pe, Cycle now, Cycle& next) {
+  std::uint8_t links = 0;
+  // Round robin: colours from rr_color upwards, then the rest.
+  const std::uint32_t above = ~0u << pe.rr_color;
+  bool first = true;
+  for (std::uint32_t part : {above, ~above}) {
+    for (std::uint32_t mask = pe.busy_colors & part; mask; mask &= mask - 1) {
+      int c = std::countr_zero(mask);
+      ColorState& cs = *color_state(pe, c);
+      bool moved = route_color(w, pe, cs, now, next, links);
+      if (moved && first) {
+        pe.rr_color = static_cast<std::uint8_t>((c + 1) % kColors);
+        first = false;
+      }
+      while (moved && !options_.timed) moved = route_color(w, pe, cs, now, next, links);
+    }
+  }
+}
+
+void Fabric::inject(Pe& pe, Cycle now, Cycle& next) {
+  auto& sources = pe.io->sources;
+  std::uint64_t seen = 0;   // colours and ports whose turn an earlier source has
+  for (std::size_t i = 0; i < sources.size();) {
+    HostSource& s = sources[i];
+    std::uint64_t key = 1ull << (s.color + (s.port == kHostPort ? 0 : 32)) ;
+    if (seen & key) {
+      ++i;
+      continue;
+    }
+    seen |= key;
+    if (s.from > now) {
+      next = std::min(next, s.from);
+      ++i;
+      continue;
+    }
+    ColorState* cs = color_state(pe, s.color);
+    if (!cs) cs = &add_color(pe, s.color);
+    Ring& r = ring(*cs, s.port);
+    int room = timing_.router_depth - r.held(now);
+    if (options_.timed && room > 1) room = 1;
+    while (room > 0 && s.next < s.data.size()) {
+      r.push({s.data[s.next++], 0, now});
+      --room;
+    }
+    pe.busy_colors |= 1u << s.color;
+    if (s.next < s.data.size()) {
+      // Wakes with this PE's own pops; a full ring is looked at again when something moved.
+      if (r.held(now) < timing_.router_depth) next = std::min(next, now + 1);
+      ++i;
+      continue;
+    }
+    if (s.left && s.left->fetch_sub(1) == 1) host_event_ = true;
+    sources.erase(sources.begin() + static_cast<std::ptrdiff_t>(i));
+  }
+}
+
+void Fabric::drain_out(Worker&, Pe& pe, Cycle now, Cycle& next) {
+  // One wavelet per cycle climbs the ramp; queues take turns.
+  std::uint32_t mask = pe.busy_out;
+  bool moved = false;
+  for (std::uint32_t k = 0; k < 8 && mask; ++k) {
+    std::uint32_t q = (pe.rr_out + k) % 8u;
+    if (!(mask >> q & 1u)) continue;
+    OutQueue& out = pe.out[q];
+    while (out.count) {
+      Wavelet& front = out.slot[out.head % 8u];
+      if (front.ready > now) {
+        next = std::min(next, front.ready);
+        break;
+      }
+      if (moved && options_.timed) {
+        next = std::min(next, now + 1);
+        break;
+      }
+      int color = out.slot_color[out.head % 8u];
+      if (pe.any_swap) {
+        ColorState* other = color_state(pe, color ^ 1);
+        if (other && other->route.swap_x && other->route.swap_y) color ^= 1;
+      }
+      ColorState* cs = ramp_color(pe, color);
+      if (!cs) {
+        throw pe_fault(pe, "wse.route.none", cat("output queue ", q, " sends on colour ", color, ", which has no route at this PE"))
+            .help("configure the colour with @set_color_config or @set_local_color_config");
+      }
+      Ring& r = ring(*cs, kRamp);
+      if (r.held(now) >= timing_.router_depth) break;   // looked at again when the router has moved
+      r.push({front.data, front.control, now + timing_.ramp_out});
+      pe.busy_colors |= 1u << color;
+      next = std::min(next, now + timing_.ramp_out);
+      ++out.head;
+      if (--out.count == 0) pe.busy_out &= ~(1u << q);
+      else next = std::min(next, now + 1);
+      moved = true;
+      pe.rr_out = static_cast<std::uint8_t>((q + 1) % 8u);
+    }
+  }
+  if (moved && pe.live_ops) next = std::min(next, now + 1);   // room for whoever waits for it
+  if (moved && pe.main != MainState::idle) next = std::min(next, now + 1);
+}
+
+HostSink* Fabric::sink_of(Pe& pe, int color, int port) {
+  if (!pe.io) return nullptr;
+  for (HostSink& s : pe.io->sinks) {
+    if (s.color == color && s.port == port) return &s;
+  }
+  return nullptr;
+}
+
+HostSink& Fabric::make_sink(Pe& pe, std::uint8_t color, std::uint8_t port) {
+  if (HostSink* s = sink_of(pe, color, port)) return *s;
+  if (!pe.io) pe.io = std::make_unique<HostIo>();
+  HostSink s;
+  s.color = color;
+  s.port = port;
+  pe.io->sinks.push_back(std::move(s));
+  return pe.io->sinks.back();
+}
+
+}  // namespace weft::wse

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What one host thread owns while the fabric runs: a calendar of PEs to visit and letters to the other
+// threads, delivered between cycles. Internal to the fabric.
+
+#include <algorithm>
+#include <exception>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "weft/targets/wse/fabric.h"
+
+namespace weft::wse {
+
+struct Fabric::Worker {
+  static constexpr Cycle kWheel = 1024;
+  int id = 0;
+  std::array<std::vector<std::uint32_t>, static_cast<std::size_t>(kWheel)> wheel;
+  std::array<std::uint64_t, static_cast<std::size_t>(kWheel / 64)> filled{};   // slots that hold something
+  using Far = std::pair<Cycle, std::uint32_t>;
+  std::priority_queue<Far, std::vector<Far>, std::greater<>> far;
+  Cycle base = 0;   // wheel holds [base, base + kWheel)
+
+  struct Letter { std::uint32_t pe; std::int32_t color; Cycle at; };
+  std::array<std::vector<std::vector<Letter>>, 2> letters;   // [parity of the cycle][receiving worker]
+  Cycle letter_min = kNever;
+  int parity = 0;
+  std::vector<LogLine> log;
+  std::vector<std::uint32_t> batch;
+  std::int64_t steps = 0, hops = 0;
+  std::exception_ptr error;
+  std::uint32_t error_pe = 0;
+  Cycle error_at = kNever;
+  Cycle last_work = 0;   // of anything that was done, ahead of time included
+
+  void put(Cycle t, std::uint32_t pe) {
+    if (t < base + kWheel) {
+      auto s = static_cast<std::size_t>(t % kWheel);
+      wheel[s].push_back(pe);
+      filled[s / 64] |= 1ull << (s % 64);
+    } else {
+      far.emplace(t, pe);
+    }
+  }
+  /// First cycle >= base with an entry, kNever if none.
+  Cycle first() const {
+    auto start = static_cast<std::size_t>(base % kWheel);
+    std::size_t words = filled.size();
+    std::uint64_t word = filled[start / 64] & (~0ull << (start % 64));
+    for (std::size_t k = 0; k <= words; ++k) {
+      std::size_t i = (start / 64 + k) % words;
+      if (k == words) word = filled[i] & ~(~0ull << (start % 64));
+      if (word) {
+        std::size_t s = i * 64 + static_cast<std::size_t>(std::countr_zero(word));
+        Cycle ahead = static_cast<Cycle>((s + static_cast<std::size_t>(kWheel) - start) % static_cast<std::size_t>(kWheel));
+        Cycle t = base + ahead;
+        return far.empty() ? t : std::min(t, far.top().first);
+      }
+      word = filled[(start / 64 + k + 1) % words];
+    }
+    return far.empty() ? kNever : far.top().first;
+  }
+  /// Moves the wheel to `now` and takes the PEs due then into `batch`.
+  void take(Cycle now) {
+    base = now;
+    while (!far.empty() && far.top().first < base + kWheel) {
+      auto [t, pe] = far.top();
+      far.pop();
+      put(t, pe);
+    }
+    auto s = static_cast<std::size_t>(now % kWheel);
+    batch.clear();
+    batch.swap(wheel[s]);
+    filled[s / 64] &= ~(1ull << (s % 64));
+  }
+};
+
+}  // namespace weft::wse

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays on devices that the host cannot address: rows become programs for the device."""
+
+import numpy as np
+import pytest
+
+import weft
+from weft import _core
+
+from test_ops import draw, reference
+
+DEVICES = [d.name for d in weft.devices() if d.available and not d.host_accessible and d.name.split(":")[0] in ("opencl", "cuda")]
+pytestmark = pytest.mark.skipif(not DEVICES, reason="no device beside the host has the array operations")
+
+
+@pytest.fixture(params=DEVICES or ["none"])
+def device(request):
+    return weft.device(request.param)
+
+
+# One row of every kind of expression; the others are compositions of the same functions.
+ROWS = [r for r in _core.elementwise_rows if r["name"] in (
+    "add", "divide", "maximum", "exp", "tanh", "sigmoid", "floor_divide", "remainder", "greater", "bitwise_xor", "sign", "isnan", "logical_and")]
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda r: r["name"])
+def test_rows(rng, device, row):
+    op, ref = _core.operations[row["name"]], reference(row["name"])
+    dtype = "float32" if row["types"] & 8 else "int32" if row["types"] & 2 else "bool"
+    shapes = [(6, 8)] if row["arity"] == 1 else [(6, 8), (8,)]
+    xs = [draw(rng, s, dtype, row["domain"]) for s in shapes]
+    on = [weft.asarray(x).to(device) for x in xs]
+    out = op(*on)
+    assert out.device == device
+    got, want = out.numpy(), np.asarray(ref(*xs))
+    if want.dtype.kind == "f":
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)
+    else:
+        np.testing.assert_array_equal(got, want)
+
+
+def test_views_reductions_products_and_assignment(rng, device):
+    x = rng.standard_normal((6, 9)).astype("float32")
+    a = weft.asarray(x).to(device)
+    np.testing.assert_allclose((a[::2, ::-1].T * 2.0 - 1).numpy(), x[::2, ::-1].T * 2 - 1, rtol=1e-6)
+    np.testing.assert_allclose((a + a[0]).numpy(), x + x[0], rtol=1e-6)
+    for axis in (None, 0, 1):
+        np.testing.assert_allclose(a.sum(axis=axis).numpy(), x.sum(axis), rtol=1e-5, atol=1e-5)
+        np.testing.assert_array_equal(a.max(axis=axis).numpy(), x.max(axis))
+    np.testing.assert_allclose((a @ a.T).numpy(), x @ x.T, rtol=1e-4, atol=1e-5)
+    b, y = a.copy(), x.copy()
+    b[1:3, ::2] = 7
+    y[1:3, ::2] = 7
+    b += 1
+    y += 1
+    np.testing.assert_allclose(b.numpy(), y, rtol=1e-6)
+    np.testing.assert_array_equal(a.astype("int32").numpy(), x.astype("int32"))
+    assert weft.sum(weft.zeros((0, 3), device=device)).item() == 0
+
+
+def test_refusals(device):
+    a = weft.asarray([1 + 2j]).to(device)
+    with pytest.raises(weft.DeviceError, match="no kernel of add for complex64") as info:
+        a + a
+    assert info.value.code == "array.add.kernel"
+    with pytest.raises(weft.DeviceError, match="two devices") as info:
+        weft.ones((2,), device=device) + weft.ones((2,), device="cpu")
+    assert info.value.code == "array.add.device"
+    with pytest.raises(weft.DeviceError) as info:
+        weft.sort(weft.ones((3,), device=device))
+    assert info.value.code == "array.sort.kernel"
+
+

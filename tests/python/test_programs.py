@@ -1,0 +1,199 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs, schedules and compiled modules from Python: the tour of the GPU chapter, te, errors."""
+
+import importlib.util
+import pathlib
+
+import numpy as np
+import pytest
+import weft
+from weft import script as T
+from weft import te
+
+_path = pathlib.Path(__file__).resolve().parents[2] / "examples/tensorir/programs.py"
+_spec = importlib.util.spec_from_file_location("tour_programs", _path)
+programs = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(programs)
+
+RNG = np.random.default_rng(7)
+LADDER = {
+    "GEMM-1": lambda n: programs.gemm_1(n),
+    "GEMM-2": lambda n: programs.gemm_2(n),
+    "GEMM-3": lambda n: programs.gemm_3(n),
+    "GEMM-4": lambda n: programs.gemm_4(n),
+    "GEMM-4 decomposed": lambda n: programs.gemm_4(n, decompose=True),
+}
+
+
+def run(program, target, *inputs, shape, dtype="float32", device=None):
+    device = weft.device(device or target)
+    arrays = [weft.asarray(x, device=device) for x in inputs]
+    out = weft.zeros(shape, dtype=dtype, device=device)
+    weft.build(program, target=target)["main"](*arrays, out)
+    return out.numpy()
+
+
+def gpu_targets():
+    return [t for t in ("opencl", "cuda") if weft.device(t).available]
+
+
+def test_the_printed_text_reads_back():
+    for program in (programs.VectorAdd, programs.WindowSum, programs.matmul(5, 6, 7), programs.gemm_4(64).mod):
+        again = T.from_source(program.script())
+        assert weft.ir.structural_equal(program, again)
+
+
+@pytest.mark.parametrize("target", ["c", "cpu", "ref"])
+@pytest.mark.parametrize("shape", [(1, 1, 1), (5, 7, 3), (16, 16, 16), (33, 65, 17)])
+def test_matmul_without_a_schedule(target, shape):
+    m, n, k = shape
+    a, b = RNG.random((m, k), np.float32), RNG.random((k, n), np.float32)
+    assert np.allclose(run(programs.matmul(m, n, k), target, a, b, shape=(m, n)), a @ b, rtol=1e-5)
+
+
+@pytest.mark.parametrize("target", ["c", "cpu", "ref"])
+@pytest.mark.parametrize("n", [64, 70])
+def test_matmul_tiled_for_the_host(target, n):
+    if n % 4:
+        n = 68
+    a, b = RNG.random((n, n), np.float32), RNG.random((n, n), np.float32)
+    sch = programs.gemm_host(n, rows=4, columns=n // 2 if n == 68 else 64)
+    assert np.allclose(run(sch, target, a, b, shape=(n, n)), a @ b, rtol=1e-5)
+
+
+@pytest.mark.parametrize("name", LADDER)
+def test_the_ladder_runs_where_barriers_run(name):
+    targets = gpu_targets()
+    assert targets, "no OpenCL or CUDA device: PoCL is part of tools/packages.txt"
+    n = 128
+    a, b = RNG.random((n, n), np.float32), RNG.random((n, n), np.float32)
+    for target in targets:
+        assert np.allclose(run(LADDER[name](n), target, a, b, shape=(n, n), device=f"{target}:0"), a @ b, rtol=1e-4)
+
+
+@pytest.mark.parametrize("name", LADDER)
+def test_the_ladder_compiles_to_a_cubin_without_a_card(name):
+    module = weft.build(LADDER[name](1024), target="cuda:arch=sm_90")
+    assert module.bytes()[:4] == b"\x7fELF"
+    assert "__launch_bounds__" in module.source()
+
+
+def test_the_window_sum_keeps_130_floats():
+    for target, word in (("cuda:arch=sm_90", "__shared__ float A_shared[130]"), ("metal", "threadgroup float A_shared[130]")):
+        source = weft.build(programs.window_sum(True, True), target=target).source()
+        assert word in source, source
+    w = RNG.random(1026, np.float32)
+    for target in gpu_targets():
+        for variant in (programs.window_sum(), programs.window_sum(True), programs.window_sum(True, True)):
+            assert np.allclose(run(variant, target, w, shape=(1024,), device=f"{target}:0"), w[:-2] + w[1:-1] + w[2:], rtol=1e-6)
+
+
+def test_the_trace_replays():
+    sch = programs.gemm_4(64)
+    again = weft.Schedule.replay(programs.matmul(64, 64, 64), sch.trace)
+    assert weft.ir.structural_equal(sch.mod, again.mod)
+    scope = {"sch": weft.Schedule(programs.matmul(64, 64, 64)), "T": T}
+    exec(sch.trace.as_python(), scope)
+    assert weft.ir.structural_equal(sch.mod, scope["sch"].mod)
+
+
+def test_a_refused_step_changes_nothing_and_says_why():
+    sch = weft.Schedule(programs.matmul(8, 8, 8))
+    before = weft.ir.structural_hash(sch.mod)
+    block = sch.get_block("C")
+    i, j, k = sch.get_loops(block)
+    with pytest.raises(weft.ScheduleError) as caught:
+        sch.vectorize(k)
+    assert isinstance(caught.value, ValueError)
+    assert caught.value.code.startswith("schedule.vectorize") and "unchanged" in str(caught.value)
+    with pytest.raises(weft.ScheduleError, match="did you mean|legal|blocks"):
+        sch.get_block("D")
+    assert weft.ir.structural_hash(sch.mod) == before
+
+
+def test_calls_check_their_arguments():
+    m = weft.build(programs.VectorAdd, target="c")["main"]
+    good = weft.zeros((1024,), dtype="float32", device="c")
+    for bad, kind in ((weft.zeros((1000,), dtype="float32", device="c"), weft.ShapeError),
+                      (weft.zeros((1024,), dtype="float64", device="c"), weft.DTypeError),
+                      (weft.zeros((1024,), dtype="float32", device="cpu"), weft.DeviceError),
+                      (3, weft.Error)):
+        with pytest.raises(kind, match="argument 2"):
+            m(good, bad, good)
+    with pytest.raises(weft.Error, match="takes 3 arguments"):
+        m(good, good)
+
+
+def test_modules_save_and_load(tmp_path):
+    path = tmp_path / "add.weft-mod"
+    weft.build(programs.VectorAdd, target="c").save(path)
+    a, b = RNG.random(1024, np.float32), RNG.random(1024, np.float32)
+    c = weft.zeros((1024,), dtype="float32", device="c")
+    weft.load(path)["main"](weft.asarray(a, device="c"), weft.asarray(b, device="c"), c)
+    assert np.array_equal(c.numpy(), a + b)
+    data = path.read_bytes()
+    for cut in (0, 10, len(data) // 2, len(data) - 1):
+        path.write_bytes(data[:cut])
+        with pytest.raises(weft.Error, match="module|file"):
+            weft.load(path)
+
+
+def test_unknown_targets_and_absent_devices():
+    with pytest.raises(weft.Error, match='did you mean "cuda"'):
+        weft.build(programs.VectorAdd, target="cudda")
+    for d in weft.devices():
+        assert d.available or d.reason
+    absent = weft.device("cuda:99")
+    assert not absent.available
+    with pytest.raises(weft.DeviceError):
+        weft.zeros((2,), device=absent)
+
+
+def test_unparsable_text_shows_the_place():
+    with pytest.raises(weft.ParseError) as caught:
+        T.from_source("@T.prim_func\ndef main(A: T.Buffer((4,), \"float32\")):\n    A[0] = A[1] +\n")
+    assert ":3:" in str(caught.value) and "^" in str(caught.value)
+
+
+def _te(program, inputs, shape, dtype="float32"):
+    return run(program, "cpu", *inputs, shape=shape, dtype=dtype)
+
+
+def test_te_elementwise_and_reductions():
+    n, m = 13, 7
+    x = RNG.random((n, m), np.float32)
+    A = te.placeholder((n, m), "float32", name="A")
+    k = te.reduce_axis(m, name="k")
+    for reduce, reference in ((te.sum, np.sum), (te.max, np.max), (te.min, np.min), (te.prod, np.prod)):
+        R = te.compute((n,), lambda i: reduce(A[i, k], axis=k), name="R")
+        assert np.allclose(_te(te.create_prim_func([A, R]), (x,), (n,)), reference(x, axis=1), rtol=1e-5)
+    B = te.compute((n, m), lambda i, j: te.exp(A[i, j]) * 2.0 + te.if_then_else(j < 3, A[i, j], 0.0), name="B")
+    D = te.compute((n, m), lambda i, j: B[i, j] - A[i, j], name="D")
+    expected = np.exp(x) * 2 + np.where(np.arange(m) < 3, x, 0) - x
+    assert np.allclose(_te(te.create_prim_func([A, D]), (x,), (n, m)), expected, rtol=1e-5)
+
+
+def test_te_symbolic_extents_and_own_reducers():
+    n = te.var("n")
+    A = te.placeholder((n,), "float32", name="A")
+    C = te.compute((n,), lambda i: A[i] * A[i], name="C")
+    f = weft.build(te.create_prim_func([A, C]), target="cpu")["main"]
+    for size in (1, 5, 64, 1000):
+        x = RNG.random(size, np.float32)
+        out = weft.zeros((size,), dtype="float32")
+        f(weft.asarray(x), out)
+        assert np.allclose(out.numpy(), x * x)
+    largest = te.comm_reducer(lambda x, y: te.if_then_else(x > y, x, y), lambda t: te.const(-1e30, t), name="largest")
+    B = te.placeholder((4, 9), "float32", name="B")
+    k = te.reduce_axis(9, name="k")
+    R = te.compute((4,), lambda i: largest(B[i, k], axis=k), name="R")
+    y = RNG.random((4, 9), np.float32)
+    assert np.allclose(_te(te.create_prim_func([B, R]), (y,), (4,)), y.max(axis=1))
+
+
+def test_passes_can_be_watched():
+    seen = []
+    weft.build(programs.window_sum(True, True), target="cuda:arch=sm_90", after=lambda name, function, seconds: seen.append((name, function.script())))
+    names = [name for name, _ in seen]
+    assert "compact_buffers" in names and "unify_thread_binding" in names
+    assert any("130" in text for _, text in seen)

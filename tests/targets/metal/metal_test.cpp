@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <cstdio>
+#include <cstdlib>
+
+#include "../run_program.h"
+#include "weft/base/error.h"
+#include "weft/base/file.h"
+
+namespace weft {
+namespace {
+
+using namespace testing;
+
+/// Clang's messages about the text as C++ under the shim; "" when it is well-formed.
+std::string clang_says(std::string text) {
+  for (std::string_view include : {"#include <metal_stdlib>\n"}) {
+    if (std::size_t at = text.find(include); at != std::string::npos) text.replace(at, include.size(), "#include \"metal_shim.h\"\n");
+  }
+  std::string file = ::testing::TempDir() + "weft_metal_kernel.cpp";
+  write_file_atomic(file, text);
+  std::string command = cat("clang -std=c++20 -fsyntax-only -Wno-unknown-attributes -I", WEFT_METAL_SHIM, " ", file, " 2>&1");
+  FILE* pipe = popen(command.c_str(), "r");
+  std::string out;
+  char room[512];
+  while (pipe && fgets(room, sizeof(room), pipe)) out += room;
+  int status = pipe ? pclose(pipe) : -1;
+  return status == 0 ? "" : out + " (status " + std::to_string(status) + ")";
+}
+
+TEST(Metal, writes_kernels_that_clang_accepts) {
+  std::vector<Program> all{vector_add_program(1000, 64)};
+  for (int cache : {0, 1, 2}) all.push_back(window_sum_program(1024, 128, cache));
+  for (int step : {1, 2, 3, 4, 5}) all.push_back(matmul_program(256, 256, 256, step));
+  for (const Program& p : all) {
+    std::string text = build(p.scheduled, "metal")->source();
+    EXPECT_EQ(clang_says(text), "") << p.name << "\n" << text;
+  }
+}
+
+TEST(Metal, the_check_can_fail) {
+  std::string text = build(window_sum_program(1024, 128, 2).scheduled, "metal")->source();
+  EXPECT_NE(text.find("threadgroup float A_shared[130];"), std::string::npos) << text;
+  EXPECT_NE(text.find("threadgroup_barrier(mem_flags::mem_threadgroup);"), std::string::npos) << text;
+  text.replace(text.find("A_shared[130]"), 13, "A_sharde[130]");
+  EXPECT_NE(clang_says(text), "");
+}
+
+TEST(Metal, has_no_device_and_says_so) {
+  try {
+    open_device("metal:0");
+    FAIL() << "a Metal device was opened";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "metal.absent");
+    EXPECT_NE(std::string(e.what()).find("metal:0"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace weft

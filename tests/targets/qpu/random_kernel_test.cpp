@@ -1,0 +1,256 @@
+// SPDX-License-Identifier: Apache-2.0
+// Random kernels: the source interpreter, the emulated machine code on the interpreted engine, and for part of
+// them the oracle engine, must leave the same memory. Programs are built through the builder, so every
+// operation and statement of the language takes part.
+
+#include "weft/targets/qpu/compiler/compile.h"
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cstring>
+#include <random>
+
+#include "weft/targets/qpu/emulator.h"
+#include "weft/targets/qpu/language/builder.h"
+#include "weft/targets/qpu/language/interpret.h"
+
+namespace weft::qpu {
+namespace {
+
+using ast::Bool;
+using ast::Expr;
+using ast::Op;
+using ast::Stmt;
+
+constexpr unsigned kVars = 8, kIn = 64, kOut = 16 * 24;
+
+class Generator {
+ public:
+  explicit Generator(std::uint64_t seed) : rng_(seed) {}
+
+  std::unique_ptr<ast::Program> program() {
+    Builder b;
+    b_ = &b;
+    std::uint32_t in = b.parameter(ast::Param::Kind::pointer), out = b.parameter(ast::Param::Kind::pointer), n = b.parameter(ast::Param::Kind::integer);
+    in_ = b.expr(Op::uniform, nullptr, nullptr, in);
+    n_ = b.expr(Op::uniform, nullptr, nullptr, n);
+    const Expr* base = b.expr(Op::uniform, nullptr, nullptr, out);
+    // Every QPU writes rows of its own.
+    out_ = b.expr(Op::add, base, b.expr(Op::mul24, b.expr(Op::uniform, nullptr, nullptr, 0), b.constant(kOut / 3 * 4)));
+    for (unsigned v = 0; v < kVars; ++v) vars_[v] = b.fresh(), assign(vars_[v], v & 1 ? b.expr(Op::deref, row(in_, rng_() % 3)) : b.constant(value()));
+    rows_ = 0;
+    pending_ = 0;
+    budget_ = 30 + static_cast<int>(rng_() % 50);
+    statements(0, false);
+    while (pending_ > 0) receive();
+    for (unsigned v = 0; v < kVars && rows_ < 8; ++v) put(var(v));
+    return b.finish("random");
+  }
+
+ private:
+  unsigned pick(unsigned n) { return static_cast<unsigned>(rng_() % n); }
+  std::uint32_t value() {
+    switch (pick(5)) {
+      case 0: return static_cast<std::uint32_t>(rng_());
+      case 1: return pick(40) - 20u;
+      case 2: return std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(pick(400)) - 200) / 8.0f);
+      case 3: return 1u << pick(32);
+      default: return 0x3f800000u + (pick(8) << 23);
+    }
+  }
+  const Expr* row(const Expr* p, std::uint64_t r) { return b_->expr(Op::add, p, b_->constant(static_cast<std::uint32_t>(r) * 64)); }
+  const Expr* var(unsigned v) { return b_->expr(Op::var, nullptr, nullptr, vars_[v]); }
+  void assign(std::uint32_t v, const Expr* e) {
+    Stmt& s = b_->append(Stmt::Op::assign);
+    s.var = v, s.value = e;
+  }
+  /// An address per lane that stays within the input.
+  const Expr* lanes() { return b_->expr(Op::add, in_, b_->expr(Op::shl, b_->expr(Op::bit_and, expr(1), b_->constant(15)), b_->constant(2))); }
+
+  const Expr* expr(int depth) {
+    if (depth <= 0 || pick(6) == 0) {
+      switch (pick(6)) {
+        case 0: return b_->constant(value());
+        case 1: return b_->expr(Op::element);
+        case 2: return pick(2) ? n_ : b_->expr(Op::uniform, nullptr, nullptr, pick(2));
+        default: return var(pick(kVars));
+      }
+    }
+    static constexpr Op kTwo[] = {Op::add, Op::sub, Op::mul, Op::mul24, Op::fadd, Op::fsub, Op::fmul, Op::fmin, Op::fmax, Op::min, Op::max, Op::umin, Op::umax,
+                                  Op::shl, Op::shr, Op::asr, Op::ror, Op::bit_and, Op::bit_or, Op::bit_xor, Op::rotate};
+    static constexpr Op kOne[] = {Op::bit_not, Op::itof, Op::ftoi, Op::clz, Op::recip, Op::rsqrt, Op::exp2, Op::log2};
+    switch (pick(12)) {
+      case 0: return b_->expr(kOne[pick(8)], expr(depth - 1));
+      case 1: return pick(3) ? select(depth) : b_->expr(Op::broadcast, expr(depth - 1), nullptr, pick(16));
+      case 2: return pick(3) ? expr(depth - 1) : b_->expr(Op::fetch, lanes());
+      case 3: return pick(3) ? expr(depth - 1) : b_->expr(Op::deref, row(in_, pick(3)));
+      case 4: return pick(6) ? expr(depth - 1) : b_->expr(Op::vload, row(in_, pick(3)));
+      default: {
+        const Expr* x = expr(depth - 1);
+        const Expr* y = pick(3) ? expr(depth - 1) : b_->constant(value());
+        return b_->expr(kTwo[pick(21)], x, y);
+      }
+    }
+  }
+  const Expr* select(int depth) {
+    const Bool* c = boolean(depth - 1);
+    const Expr* x = expr(depth - 1);
+    return b_->select(c, x, expr(depth - 1));
+  }
+  const Bool* boolean(int depth) {
+    if (depth > 0 && pick(3) == 0) {
+      const Bool* x = boolean(depth - 1);
+      if (pick(3) == 0) return b_->boolean({Bool::Op::negate, {}, {}, nullptr, nullptr, x, nullptr});
+      return b_->boolean({pick(2) ? Bool::Op::both : Bool::Op::either, {}, {}, nullptr, nullptr, x, boolean(depth - 1)});
+    }
+    const Expr* x = expr(1);
+    return b_->boolean({Bool::Op::compare, static_cast<ast::Compare>(pick(6)), static_cast<ast::Kind>(pick(3)), x, pick(3) ? expr(1) : b_->constant(pick(2) ? 0 : value()), nullptr, nullptr});
+  }
+  /// A condition with the same outcome whichever lane is asked is not needed: any and all both occur.
+  void receive() {
+    b_->append(Stmt::Op::receive).var = vars_[pick(kVars)];
+    --pending_;
+  }
+  void put(const Expr* e) {
+    Stmt& s = b_->append(Stmt::Op::store);
+    s.address = row(out_, rows_++ % 8);
+    s.value = e;
+    if (pick(4) == 0) s.count = pick(2) ? b_->constant(pick(20)) : b_->expr(Op::bit_and, var(pick(kVars)), b_->constant(15));
+  }
+
+  void statements(int depth, bool masked) {
+    int n = 1 + static_cast<int>(pick(6));
+    for (int i = 0; i < n && budget_-- > 0; ++i) {
+      unsigned kind = masked ? (pick(4) ? 0 : 1) : pick(9);
+      switch (kind) {
+        case 1:
+          if (depth > 2) break;
+          b_->open(Stmt::Op::where, boolean(2), false);
+          statements(depth + 1, true);
+          if (pick(2)) b_->otherwise(), statements(depth + 1, true);
+          b_->close();
+          break;
+        case 2:
+          if (depth > 2) break;
+          drain();
+          b_->open(Stmt::Op::if_, boolean(1), pick(2));
+          statements(depth + 1, false);
+          drain();
+          if (pick(2)) b_->otherwise(), statements(depth + 1, false), drain();
+          b_->close();
+          break;
+        case 3: {
+          if (depth > 1) break;
+          drain();
+          std::uint32_t i_var = b_->fresh();
+          assign(i_var, b_->constant(0));
+          const Expr* iv = b_->expr(Op::var, nullptr, nullptr, i_var);
+          b_->open(Stmt::Op::while_, b_->boolean({Bool::Op::compare, ast::Compare::lt, ast::Kind::integer, iv, b_->constant(1 + pick(4)), nullptr, nullptr}), pick(2));
+          statements(depth + 1, false);
+          drain();
+          assign(i_var, b_->expr(Op::add, iv, b_->constant(1)));
+          b_->close();
+          break;
+        }
+        case 4:
+          if (pending_ < 4) b_->append(Stmt::Op::gather).address = lanes(), ++pending_;
+          break;
+        case 5:
+          if (pending_ > 0) receive();
+          break;
+        case 6: put(expr(2)); break;
+        default: {
+          const Expr* e = expr(3);
+          assign(vars_[pick(kVars)], e);
+        }
+      }
+    }
+  }
+  void drain() { while (pending_ > 0) receive(); }
+
+  std::mt19937_64 rng_;
+  Builder* b_ = nullptr;
+  const Expr *in_ = nullptr, *out_ = nullptr, *n_ = nullptr;
+  std::uint32_t vars_[kVars] = {};
+  unsigned rows_ = 0;
+  int pending_ = 0, budget_ = 0;
+};
+
+struct World {
+  explicit World(hw::Engine engine) : emulator(options(engine)) {
+    in = emulator.memory().allocate(kIn * 4, 64);
+    out = emulator.memory().allocate(kOut * 4, 64);
+    std::mt19937 rng(3);
+    for (unsigned i = 0; i < kIn; ++i) {
+      std::uint32_t v = rng() % 2 ? std::bit_cast<std::uint32_t>(static_cast<float>(rng() % 1000) / 7.0f) : static_cast<std::uint32_t>(rng());
+      std::memcpy(emulator.memory().raw(in + 4 * i), &v, 4);
+    }
+  }
+  static hw::EmulatorOptions options(hw::Engine engine) {
+    hw::EmulatorOptions o;
+    o.engine = engine;
+    o.memory_bytes = 1 << 20;
+    o.count_instructions = false;
+    return o;
+  }
+  void clear() { std::memset(emulator.memory().raw(out), 0x5a, kOut * 4); }
+  sim::RunResult run(const runtime::Binary& binary, int qpus) {
+    std::size_t p = emulator.load(binary);
+    sim::Launch launch;
+    launch.pointers = {in, out};
+    launch.scalars = {5};
+    launch.extents = {qpus};
+    sim::RunLimits limits;
+    limits.cycles = 50'000'000;
+    auto r = emulator.run(p, launch, limits);
+    emulator.unload(p);
+    return r;
+  }
+  hw::Emulator emulator;
+  std::uint64_t in = 0, out = 0;
+};
+
+TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
+  World source(hw::Engine::interpreted), machine(hw::Engine::interpreted), oracle(hw::Engine::oracle);
+  ASSERT_EQ(source.out, machine.out);
+  std::int64_t instructions = 0;
+  for (std::uint64_t seed = 1; seed <= 10000; ++seed) {
+    std::unique_ptr<ast::Program> program = Generator(seed).program();
+    Compiled compiled;
+    try {
+      compiled = compile_program(*program);
+    } catch (const Error& e) {
+      FAIL() << "seed " << seed << ": " << e.what();
+    }
+    int qpus = 1 + static_cast<int>(seed % 3);
+    source.clear(), machine.clear();
+    std::uint32_t params[] = {static_cast<std::uint32_t>(source.in), static_cast<std::uint32_t>(source.out), 5};
+    InterpretOptions options;
+    options.qpus = qpus;
+    try {
+      interpret(*program, params, source.emulator.memory(), options);
+      auto r = machine.run(compiled.binary, qpus);
+      if (seed % 10 == 0) {
+        oracle.clear();
+        auto o = oracle.run(compiled.binary, qpus);
+        ASSERT_EQ(o.cycles, r.cycles) << "seed " << seed;
+        ASSERT_EQ(std::memcmp(oracle.emulator.memory().raw(oracle.out), machine.emulator.memory().raw(machine.out), kOut * 4), 0) << "engines differ, seed " << seed;
+      }
+    } catch (const Error& e) {
+      FAIL() << "seed " << seed << ": " << e.what() << "\n" << compiled.binary.source;
+    }
+    for (unsigned i = 0; i < kOut; ++i) {
+      std::uint32_t a, b;
+      std::memcpy(&a, source.emulator.memory().raw(source.out + 4 * i), 4);
+      std::memcpy(&b, machine.emulator.memory().raw(machine.out + 4 * i), 4);
+      ASSERT_EQ(hex(a), hex(b)) << "seed " << seed << " word " << i << " row " << i / 16 % 8 << " lane " << i % 16;
+    }
+    instructions += static_cast<std::int64_t>(compiled.instructions);
+  }
+  EXPECT_GT(instructions, 10000 * 50);
+  EXPECT_FALSE(machine.emulator.stats().check_books());
+}
+
+}  // namespace
+}  // namespace weft::qpu

@@ -1,0 +1,15 @@
+weft_test(wse_csl_test
+  SOURCES csl/language_test.cpp csl/errors_test.cpp csl/builtins_test.cpp csl/layout_test.cpp csl/random_test.cpp csl/mutation_test.cpp
+  COMPONENTS target_wse LABELS sim TIMEOUT 300)
+if(WEFT_TESTS)
+  # The long mutation run (a command, not a test) and, with clang, the libFuzzer harness.
+  add_executable(wse_csl_mutate EXCLUDE_FROM_ALL fuzz/csl_mutate.cpp)
+  target_link_libraries(wse_csl_mutate PRIVATE weft_target_wse)
+  option(WEFT_FUZZ "build the libFuzzer harnesses (clang)" OFF)
+  if(WEFT_FUZZ)
+    add_executable(wse_csl_fuzz fuzz/csl_fuzz.cpp)
+    target_link_libraries(wse_csl_fuzz PRIVATE weft_target_wse)
+    target_compile_options(wse_csl_fuzz PRIVATE -fsanitize=fuzzer)
+    target_link_options(wse_csl_fuzz PRIVATE -fsanitize=fuzzer)
+  endif()
+endif()

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <gtest/gtest.h>
+
+#include <random>
+
+#include "lower_kit.h"
+#include "weft/base/error.h"
+#include "weft/ir/interpret.h"
+#include "weft/ir/text.h"
+#include "weft/ir/verify.h"
+#include "weft/ir/visit.h"
+#include "weft/pass/check_races.h"
+#include "weft/pass/compact_buffers.h"
+#include "weft/pass/convert_blocks.h"
+#include "weft/pass/flatten_buffers.h"
+#include "weft/pass/insert_barriers.h"
+#include "weft/pass/lower_init.h"
+#include "weft/pass/place_allocations.h"
+#include "weft/pass/unify_thread_binding.h"
+#include "weft/target/pipeline.h"
+
+namespace weft {
+namespace {
+
+using namespace testing;
+
+pass::Machine grid() { return machine_of(generic_target_info(), "grid"); }
+
+std::vector<float> random_floats(std::int64_t n, unsigned seed) {
+  std::mt19937 rng(seed);
+  std::uniform_real_distribution<float> d(-1, 1);
+  std::vector<float> out(static_cast<std::size_t>(n));
+  for (float& x : out) x = d(rng);
+  return out;
+}
+
+/// Runs f on random data of its constant shapes; the last argument is the output.
+std::vector<float> interpret_random(const PrimFunc& f) {
+  std::vector<std::vector<float>> data;
+  std::vector<InterpretArg> args;
+  for (const Param& p : f->params) {
+    std::vector<std::int64_t> shape;
+    std::int64_t count = 1;
+    for (const Expr& e : p.buffer->shape) {
+      std::int64_t n = 0;
+      EXPECT_TRUE(is_const_int(e, &n));
+      shape.push_back(n);
+      count *= n;
+    }
+    data.push_back(random_floats(count, static_cast<unsigned>(data.size()) + 1));
+  }
+  for (std::size_t i = 0; i < data.size(); ++i) {
+    InterpretArg arg;
+    arg.data = data[i].data();
+    for (const Expr& e : f->params[i].buffer->shape) {
+      std::int64_t n = 0;
+      is_const_int(e, &n);
+      arg.shape.push_back(n);
+    }
+    args.push_back(std::move(arg));
+  }
+  interpret(f, args);
+  return data.back();
+}
+
+/// Every pass of the pipeline keeps the meaning and the form.
+void keeps_meaning(const PrimFunc& f, const LoweringOptions& options, bool grid_axes = true) {
+  std::vector<float> want = interpret_random(f);
+  TargetInfo info = generic_target_info();
+  if (!grid_axes) info.axes.clear();
+  PrimFunc now = f;
+  bool open = false;
+  for (const pass::Pass& p : standard_pipeline(info, "grid", options)) {
+    now = p.run(now);
+    Verdict bad = verify(now);
+    ASSERT_FALSE(bad) << p.name << ": " << render(*bad) << "\n" << print(now);
+    // Between launches and barriers the points would have to run in step: only the form is checked there.
+    open = p.name == "insert_barriers" ? false : open || p.name == "unify_thread_binding";
+    if (open) continue;
+    try {
+      std::vector<float> got = interpret_random(now);
+      ASSERT_EQ(got.size(), want.size());
+      for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-5) << p.name << " element " << i << "\n" << print(now);
+    } catch (const Error& e) {
+      FAIL() << p.name << ": " << e.what() << "\n" << print(now);
+    }
+  }
+}
+
+TEST(Pipeline, keeps_the_meaning_after_every_pass) {
+  LoweringOptions vectors;
+  vectors.vector_lanes = 4;
+  keeps_meaning(vector_add(100, 8, ForKind::bound, "blockIdx.x", ForKind::bound, "threadIdx.x"), vectors);
+  keeps_meaning(vector_add(96, 4, ForKind::bound, "blockIdx.x", ForKind::vectorized), vectors);
+  keeps_meaning(vector_add(97, 4, ForKind::serial, "", ForKind::vectorized), vectors, false);
+  keeps_meaning(vector_add(97, 8, ForKind::serial, "", ForKind::unrolled), vectors, false);
+  keeps_meaning(matmul(make_int(7), make_int(5), make_int(9), false), vectors, false);
+  keeps_meaning(matmul(make_int(7), make_int(8), make_int(9), true), vectors, false);
+  keeps_meaning(window_sum_shared(false), vectors);
+  keeps_meaning(window_sum_shared(true), vectors);
+}
+
+Buffer allocated(const PrimFunc& f, const std::string& name) {
+  Buffer out;
+  for_each_stmt(f->body, [&](const Stmt& s) {
+    if (const auto* a = as<AllocateNode>(s); a && a->buffer->name == name) out = a->buffer;
+  });
+  return out;
+}
+
+PrimFunc until_compact(const PrimFunc& f) {
+  pass::Machine m = grid();
+  return pass::compact_buffers(pass::convert_blocks(pass::place_allocations(pass::lower_init(f), m)), m);
+}
+
+TEST(CompactBuffers, window_sum_needs_exactly_130_floats) {
+  for (bool cooperative : {false, true}) {
+    Buffer b = allocated(until_compact(window_sum_shared(cooperative)), "A_shared");
+    ASSERT_TRUE(b);
+    EXPECT_TRUE(is_const_int_value(b->shape[0], 130)) << print(b->shape[0]);
+  }
+}
+
+/// T[i] = A[i * step] for a row of `count`, used by one loop nest under a serial loop of `rows`.
+PrimFunc strided_copy(std::int64_t rows, std::int64_t count, std::int64_t step, std::int64_t limit) {
+  std::int64_t n = rows * count * step + 1;
+  Buffer A = make_buffer("A", dtypes::float32, {make_int(n)}), B = make_buffer("B", dtypes::float32, {make_int(rows * count)});
+  Buffer T = make_buffer("T", dtypes::float32, {make_int(n)});
+  Var r = make_var("r"), i = make_var("i"), j = make_var("j");
+  IterVar v = iter("v", make_int(n)), w = iter("w", make_int(rows * count));
+  Expr at = Expr(r) * (count * step) + Expr(i) * step;
+  Stmt fill = make_for(i, make_int(0), make_int(count),
+                       block("T", {v}, {at}, {point_region(A, {v.var})}, {point_region(T, {v.var})}, store(T, load(A, {v.var}), {v.var}), nullptr,
+                             limit < count ? lt(i, make_int(limit)) : nullptr));
+  Expr from = Expr(w.var) * step;
+  Stmt use = make_for(j, make_int(0), make_int(count),
+                      block("B", {w}, {Expr(r) * count + j}, {point_region(T, {from})}, {point_region(B, {w.var})}, store(B, load(T, {from}), {w.var}), nullptr,
+                            limit < count ? lt(j, make_int(limit)) : nullptr));
+  return make_func("main", {buffer_param(A), buffer_param(B)}, root_block(make_for(r, make_int(0), make_int(rows), seq({fill, use})), {T}));
+}
+
+TEST(CompactBuffers, strided_and_guarded_accesses_keep_only_what_they_touch) {
+  Buffer b = allocated(until_compact(strided_copy(3, 5, 4, 5)), "T");
+  ASSERT_TRUE(b);
+  EXPECT_TRUE(is_const_int_value(b->shape[0], 17)) << print(b->shape[0]);   // 4 * 4 + 1
+  b = allocated(until_compact(strided_copy(3, 5, 4, 3)), "T");
+  EXPECT_TRUE(is_const_int_value(b->shape[0], 9)) << print(b->shape[0]);    // 2 * 4 + 1
+  LoweringOptions none;
+  keeps_meaning(strided_copy(3, 5, 4, 5), none, false);
+}
+
+PrimFunc lowered(const PrimFunc& f, bool barriers) {
+  PrimFunc now = f;
+  for (const pass::Pass& p : standard_pipeline(generic_target_info(), "grid", {})) {
+    if (!barriers && p.name == "insert_barriers") continue;
+    now = p.run(now);
+  }
+  return now;
+}
+
+TEST(CheckRaces, finds_the_missing_barrier_and_accepts_the_inserted_one) {
+  pass::RaceReport good = pass::check_races(lowered(window_sum_shared(true), true), grid());
+  EXPECT_TRUE(good.clean()) << good.text();
+  EXPECT_TRUE(good.unchecked.empty()) << good.text();
+  EXPECT_GT(good.accesses, 128 * 3);
+  pass::RaceReport bad = pass::check_races(lowered(window_sum_shared(true), false), grid());
+  ASSERT_FALSE(bad.clean());
+  EXPECT_EQ(bad.races[0].buffer, "A_shared");
+  EXPECT_EQ(bad.races[0].what, "write/read");
+}
+
+TEST(CheckRaces, several_writers_of_one_value_are_legal_and_counted) {
+  pass::RaceReport report = pass::check_races(lowered(window_sum_shared(false), true), grid());
+  EXPECT_TRUE(report.clean()) << report.text();
+  EXPECT_GT(report.same_value_writes, 130 * 100);
+}
+
+/// out[i] = sum over k of A[i, k], the reduction over the points of threadIdx.x.
+PrimFunc row_sums(std::int64_t rows, std::int64_t columns, std::int64_t threads) {
+  Buffer A = make_buffer("A", dtypes::float32, {make_int(rows), make_int(columns)}), B = make_buffer("B", dtypes::float32, {make_int(rows)});
+  IterVar vi = iter("vi", make_int(rows)), vk = iter("vk", make_int(columns), IterKind::reduce);
+  Var i = make_var("i"), o = make_var("k_0"), t = make_var("k_1");
+  Expr k = Expr(o) * threads + t;
+  Stmt body = store(B, load(B, {vi.var}) + load(A, {vi.var, vk.var}), {vi.var});
+  Stmt realize = block("B", {vi, vk}, {i, k}, {point_region(A, {vi.var, vk.var})}, {point_region(B, {vi.var})}, body, store(B, make_float(0), {vi.var}),
+                       columns % threads ? lt(k, make_int(columns)) : nullptr);
+  Stmt inner = make_for(o, make_int(0), make_int((columns + threads - 1) / threads), make_for(t, make_int(0), make_int(threads), realize, ForKind::bound, "threadIdx.x"));
+  return make_func("main", {buffer_param(A), buffer_param(B)}, root_block(make_for(i, make_int(0), make_int(rows), inner, ForKind::bound, "blockIdx.x")));
+}
+
+TEST(LowerCrossThreadReduction, sums_rows_over_the_points) {
+  for (std::int64_t threads : {8, 6}) {
+    keeps_meaning(row_sums(3, 29, threads), {});
+    pass::RaceReport report = pass::check_races(lowered(row_sums(3, 29, threads), true), grid());
+    EXPECT_TRUE(report.clean()) << report.text();
+  }
+}
+
+TEST(UnifyThreadBinding, refuses_unequal_extents_and_unknown_axes) {
+  PrimFunc f = vector_add(100, 8, ForKind::bound, "warp.x", ForKind::serial);
+  try {
+    pass::unify_thread_binding(pass::convert_blocks(pass::lower_init(pass::place_allocations(f, grid()))), grid());
+    FAIL() << "axis warp.x was accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "lower.axis.unknown");
+    EXPECT_NE(std::string(e.what()).find("warp.x"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace weft
