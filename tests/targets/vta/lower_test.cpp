@@ -172,5 +172,17 @@ TEST(VtaLower, refusals_name_the_statement_and_the_rule) {
   EXPECT_EQ(chain(step("T.max(X[v], 100000)")).code, "vta.build.constant");
 }
 
+TEST(VtaBackend, options_are_checked) {
+  auto open = [](std::string_view text) { return refused([&] { backend().open(Target::parse(text)); }).code; };
+  EXPECT_EQ(open("vta"), "nothing was refused");
+  EXPECT_EQ(open("vta:4x8x8"), "nothing was refused");
+  EXPECT_EQ(open("vta:hw"), "vta.absent");
+  EXPECT_EQ(open("vta:pink"), "vta.config.sample");
+  EXPECT_EQ(open("vta:engine=slow"), "vta.option.engine");
+  EXPECT_EQ(open("vta:mode=none"), "vta.option.mode");
+  EXPECT_EQ(open("vta:memory=1"), "vta.option.memory");
+  EXPECT_EQ(open("vta:colour=red"), "vta.option.unknown");
+}
+
 }  // namespace
 }  // namespace weft::vta

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "wire.grpc.pb.h"
+#include <wire.grpc.pb.h>
 
 #include "weft/base/error.h"
 
