@@ -9,6 +9,9 @@ import timeit
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "python"))
 
+if "--threads" not in sys.argv:   # one thread for everybody unless asked otherwise
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 import numpy as np  # noqa: E402
 
 import weft  # noqa: E402

@@ -46,7 +46,7 @@ from .ir import IRModule, PrimFunc
 from .schedule import BlockRef, LoopRef, Schedule
 from ._namespace import *  # noqa: F401,F403
 from ._namespace import __all__ as _namespace_all
-from . import _namespace, fft, linalg, random
+from . import _methods, _namespace, fft, linalg, random
 from .autograd import grad, value_and_grad
 from .io import load_arrays, load_safetensors, save, save_safetensors, savez
 

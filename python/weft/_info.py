@@ -28,10 +28,10 @@ class __array_namespace_info__:  # noqa: N801 (the standard's name)
         return _core.open_device(None)
 
     def devices(self):
-        """The devices that arrays can live on."""
+        """The devices here that arrays of every type can live on."""
         from ._devices import devices
 
-        return devices()
+        return [d for d in devices() if d.available and d.kind == "hardware"]
 
     def default_dtypes(self, *, device=None):
         """What Python's numbers become."""

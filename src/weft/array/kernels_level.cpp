@@ -49,9 +49,16 @@ constexpr int category() {
 #include "weft/array/ops/reduce.def"
 #undef REDUCE
 
-// Tails run through the same loop on a padded copy, so that an element's result does not depend on where in
-// the array it stands (vector mathematics and scalar mathematics may differ in the last bit).
-constexpr std::int64_t kPad = 64;
+// Reals go through one function of 16 elements, tails as a padded copy, so that an element's result does not
+// depend on where in the array it stands (vector and scalar mathematics may differ in the last bit, and so may
+// two widths of vector).
+constexpr std::int64_t kBlock = 16;
+
+template <typename Row, typename T, typename R>
+__attribute__((noinline)) void block(const T* x, R* out) {
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < kBlock; ++i) out[i] = Row::template f<T>(x[i]);
+}
 
 template <typename Row, typename T>
 void unary(std::int64_t n, const void* const* in, void* out_) {
@@ -61,23 +68,15 @@ void unary(std::int64_t n, const void* const* in, void* out_) {
   if constexpr (!is_fl<T>) {
 #pragma GCC ivdep
     for (std::int64_t i = 0; i < n; ++i) out[i] = Row::template f<T>(x[i]);
-    return;
   } else {
-    std::int64_t whole = n / kPad * kPad;
-#pragma GCC ivdep
-    for (std::int64_t i = 0; i < whole; ++i) out[i] = Row::template f<T>(x[i]);
+    std::int64_t whole = n / kBlock * kBlock;
+    for (std::int64_t i = 0; i < whole; i += kBlock) block<Row, T, R>(x + i, out + i);
     std::int64_t rest = n - whole;
     if (rest == 0) return;
-    // Rounded up to 16, the widest vector of float32: a short array pays one or two vectors, not kPad.
-    std::int64_t padded = (rest + 15) & ~std::int64_t{15};
-    alignas(64) T buffer[kPad];
-    alignas(64) R result[kPad];
-    for (std::int64_t i = 0; i < rest; ++i) buffer[i] = x[whole + i];
-    for (std::int64_t i = rest; i < padded; ++i) buffer[i] = T(1);
-    for (std::int64_t j = 0; j < padded; j += 16) {
-#pragma GCC ivdep
-      for (std::int64_t i = 0; i < 16; ++i) result[j + i] = Row::template f<T>(buffer[j + i]);
-    }
+    alignas(64) T buffer[kBlock];
+    alignas(64) R result[kBlock];
+    for (std::int64_t i = 0; i < kBlock; ++i) buffer[i] = i < rest ? x[whole + i] : T(1);
+    block<Row, T, R>(buffer, result);
     for (std::int64_t i = 0; i < rest; ++i) out[whole + i] = result[i];
   }
 }

@@ -12,9 +12,9 @@
 
 #if defined(__x86_64__) && defined(__GLIBC__) && !defined(__FAST_MATH__)
 // glibc's vector mathematics: declaring the variants lets the compiler use them in loops.
-#define WEFT_SIMD1(f)                                                        \
-  extern "C" __attribute__((simd("notinbranch"), const)) double f(double) noexcept; \
-  extern "C" __attribute__((simd("notinbranch"), const)) float f##f(float) noexcept;
+#define WEFT_SIMD1(name)                                                              \
+  extern "C" __attribute__((simd("notinbranch"), const)) double name(double) noexcept; \
+  extern "C" __attribute__((simd("notinbranch"), const)) float name##f(float) noexcept;
 WEFT_SIMD1(exp)
 WEFT_SIMD1(log)
 WEFT_SIMD1(sin)
