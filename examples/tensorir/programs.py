@@ -165,3 +165,30 @@ def gemm_host(n=512, rows=4, columns=64):
     sch.unroll(ii)
     sch.vectorize(ij)
     return sch
+
+
+def gemm_host_packed(n=1024, rows=None, columns=None, panel=64):
+    """For the host: B packed into panels of `columns` that stay in the second-level cache, accumulators of rows x columns in
+    registers, A read in place. n is a multiple of rows, columns and panel. The tile follows the registers: rows * vectors
+    accumulators, a row of B and a broadcast must fit."""
+    wide = weft.target_limits("cpu")["registers"] >= 32
+    rows, columns = rows or (8 if wide else 4), columns or (32 if wide else 16)
+    sch = weft.Schedule(matmul(n, n, n))
+    block = sch.get_block("C")
+    packed = sch.cache_read(block, 1, "global")
+    sch.transform_layout(block, ("read", 1), lambda k, j: (j // columns, k, j % columns))
+    local = sch.cache_write(block, 0, "local")
+    i, j, k = sch.get_loops(block)
+    jc, j0, j1 = sch.split(j, [None, panel // columns, columns])
+    i0, i1 = sch.split(i, [None, rows])
+    sch.reorder(jc, i0, j0, k, i1, j1)
+    sch.compute_at(packed, jc)
+    sch.vectorize(sch.get_loops(packed)[-1])
+    sch.reverse_compute_at(local, j0)
+    ci, cj = sch.get_loops(local)[-2:]
+    init = sch.decompose_reduction(block, k)
+    ii, ij = sch.get_loops(init)[-2:]
+    for outer, inner in ((i1, j1), (ci, cj), (ii, ij)):
+        sch.unroll(outer)
+        sch.vectorize(inner)
+    return sch

@@ -116,6 +116,10 @@ void bind_build(nb::module_& m) {
     }
     return out;
   });
+  m.def("target_limits", [](const std::string& text) {
+    Target target = Target::parse(text);
+    return find_backend(target.name).info(target).limits;
+  }, nb::arg("target"), "Limits of a target by name: vector_bytes, registers, max_threads ...");
   m.def("targets", [] {
     nb::list out;
     for (Backend* b : backends()) out.append(std::string(b->name()));

@@ -97,6 +97,11 @@ def build(program, target="cpu", after=None):
     return Module(_core.build(program, target, after))
 
 
+def target_limits(target):
+    """What a schedule may want to know of a target: {"vector_bytes": 64, "registers": 32, ...}."""
+    return _core.target_limits(target)
+
+
 def load(path):
     """A saved module. Raises weft.IOError when the file is damaged, foreign or of another version."""
     return Module(_core.load_module(str(path)))

@@ -61,6 +61,14 @@ def test_matmul_tiled_for_the_host(target, n):
     assert np.allclose(run(sch, target, a, b, shape=(n, n)), a @ b, rtol=1e-5)
 
 
+@pytest.mark.parametrize("target", ["c", "cpu", "ref"])
+def test_matmul_with_packed_panels(target):
+    n = 64
+    a, b = RNG.random((n, n), np.float32), RNG.random((n, n), np.float32)
+    for rows, columns in ((4, 16), (8, 32), (2, 8)):
+        assert np.allclose(run(programs.gemm_host_packed(n, rows, columns, 64), target, a, b, shape=(n, n)), a @ b, rtol=1e-5)
+
+
 @pytest.mark.parametrize("name", LADDER)
 def test_the_ladder_runs_where_barriers_run(name):
     targets = gpu_targets()

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""GEMM n^3 float32 on one thread beside oneDNN, interleaved, medians; every result checked.
+
+    OMP_NUM_THREADS=1 PYTHONPATH=python:examples/tensorir python bench/cpu/gemm.py [N ...]
+"""
+
+import ctypes
+import statistics
+import sys
+import time
+
+import numpy as np
+import programs
+import weft
+
+lib = ctypes.CDLL("libdnnl.so.2")
+POINTER = ctypes.c_void_p
+
+
+def onednn(a, b, c):
+    m, k = a.shape
+    n = b.shape[1]
+    i64 = ctypes.c_int64
+    status = lib.dnnl_sgemm(ctypes.c_char(b"N"), ctypes.c_char(b"N"), i64(m), i64(n), i64(k), ctypes.c_float(1), a.ctypes.data_as(POINTER), i64(k),
+                            b.ctypes.data_as(POINTER), i64(n), ctypes.c_float(0), c.ctypes.data_as(POINTER), i64(n))
+    assert status == 0
+
+
+def main():
+    weft.set_threads(1)
+    for n in [int(x) for x in sys.argv[1:]] or [512, 1024]:
+        rng = np.random.default_rng(0)
+        x, y = rng.random((n, n), np.float32), rng.random((n, n), np.float32)
+        z = np.empty((n, n), np.float32)
+        A, B, C = weft.asarray(x), weft.asarray(y), weft.zeros((n, n), dtype="float32")
+        f = weft.build(programs.gemm_host_packed(n), target="cpu")["main"]
+        f(A, B, C)
+        onednn(x, y, z)
+        error = float(np.max(np.abs(C.numpy() - z) / z))
+        ours, rival = [], []
+        for _ in range(25):
+            ours.append(f.time(A, B, C, number=1, repeat=1).min)
+            start = time.perf_counter()
+            onednn(x, y, z)
+            rival.append(time.perf_counter() - start)
+        a, b = statistics.median(ours), statistics.median(rival)
+        print(f"{n}^3: weft {2 * n**3 / a / 1e9:.1f} GFLOP/s (best {2 * n**3 / min(ours) / 1e9:.1f}), oneDNN {2 * n**3 / b / 1e9:.1f} "
+              f"(best {2 * n**3 / min(rival) / 1e9:.1f}), ratio {b / a:.3f}, of bests {min(rival) / min(ours):.3f}, error {error:.1e}")
+
+
+if __name__ == "__main__":
+    main()
