@@ -43,6 +43,7 @@ from ._core import (
 from ._devices import device, devices, use
 from .build import Function, Module, TimeResult, build, load, target_limits
 from .ir import IRModule, PrimFunc
+from .profiler import profile
 from .schedule import BlockRef, LoopRef, Schedule
 from ._namespace import *  # noqa: F401,F403
 from ._namespace import __all__ as _namespace_all
@@ -58,7 +59,7 @@ _dtypes = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32
 __all__ = [
     *_namespace_all, *_dtypes, "NDArray", "Tensor", "grad", "value_and_grad", "Device", "dtype", "device", "devices", "use", "set_threads", "get_threads",
     "linalg", "fft", "random", "save", "savez", "load_arrays", "save_safetensors", "load_safetensors",
-    "Schedule", "BlockRef", "LoopRef", "PrimFunc", "IRModule", "build", "load", "target_limits", "Module", "Function", "TimeResult",
+    "Schedule", "BlockRef", "LoopRef", "PrimFunc", "IRModule", "build", "load", "target_limits", "profile", "Module", "Function", "TimeResult",
     "Error", "ArgumentError", "ShapeError", "DTypeError", "IndexError", "OutOfMemoryError", "ScheduleError",
     "DeviceError", "Fault", "ParseError", "IOError",
 ]

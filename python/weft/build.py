@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Building and running: build, load, compiled modules."""
 
+import time
+
 from . import _core
+from . import profiler as _profiler
 
 
 class TimeResult:
@@ -37,7 +40,15 @@ class Function:
         return ready
 
     def __call__(self, *args):
-        self._on(args)(*args)
+        ready = self._on(args)
+        if not _profiler.active():
+            ready(*args)
+            return
+        ready.device.synchronize()
+        start = time.perf_counter()
+        ready(*args)
+        ready.device.synchronize()
+        _profiler.note(ready.device.name, "calls", self._name, start, time.perf_counter() - start)
 
     def time(self, *args, number=10, repeat=3, min_seconds=0.0):
         return TimeResult(self._on(args).time(*args, number=number, repeat=repeat, min_seconds=min_seconds))
@@ -94,7 +105,18 @@ def build(program, target="cpu", after=None):
 
     Raises weft.Error: target.unknown, a refusal of the target, or a lowering error with its context.
     """
-    return Module(_core.build(program, target, after))
+    if not _profiler.active():
+        return Module(_core.build(program, target, after))
+
+    def watch(name, function, seconds):
+        _profiler.note("compiler", "passes", name, time.perf_counter() - seconds, seconds)
+        if after is not None:
+            after(name, function, seconds)
+
+    start = time.perf_counter()
+    module = Module(_core.build(program, target, watch))
+    _profiler.note("compiler", "build", f"build {target}", start, time.perf_counter() - start)
+    return module
 
 
 def target_limits(target):

@@ -205,3 +205,22 @@ def test_passes_can_be_watched():
     names = [name for name, _ in seen]
     assert "compact_buffers" in names and "unify_thread_binding" in names
     assert any("130" in text for _, text in seen)
+
+
+def test_a_profile_shows_passes_and_calls(tmp_path):
+    import json
+
+    a = weft.zeros((1024,), dtype="float32", device="c")
+    with weft.profile() as p:
+        f = weft.build(programs.VectorAdd, target="c")["main"]
+        for _ in range(3):
+            f(a, a, weft.zeros((1024,), dtype="float32", device="c"))
+    names = [span[2] for span in p.spans]
+    assert names.count("main") == 3 and "flatten_buffers" in names and "build c" in names
+    assert "flatten_buffers" in p.table()
+    p.save(tmp_path / "trace.json")
+    events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
+    assert sum(e["ph"] == "X" for e in events) == len(p.spans) and all(e["dur"] >= 0 for e in events if e["ph"] == "X")
+    assert [x.name for x in tmp_path.iterdir()] == ["trace.json"]
+    f(a, a, weft.zeros((1024,), dtype="float32", device="c"))
+    assert len(p.spans) == len(names)
