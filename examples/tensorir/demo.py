@@ -46,7 +46,7 @@ def _kind(target):
     """What to run where: bound loops on machines with blocks and threads, loops on the host."""
     if target in ("cpu", "c"):
         return dict(add=_plain(programs.VectorAdd), window=lambda: [("window sum", weft.Schedule(programs.WindowSum))], n=512,
-                    gemm=[("GEMM packed", programs.gemm_host_packed)], number=2)
+                    gemm=[("GEMM packed", programs.gemm_host_packed) if target == "cpu" else ("GEMM tiled", programs.gemm_host)], number=2)
     if target in ("cuda", "opencl"):
         gemms = [("GEMM-1", programs.gemm_1), ("GEMM-2", programs.gemm_2), ("GEMM-3", programs.gemm_3), ("GEMM-4", programs.gemm_4)]
         return dict(add=programs.vector_add,

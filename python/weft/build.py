@@ -51,7 +51,10 @@ class Function:
         _profiler.note(ready.device.name, "calls", self._name, start, time.perf_counter() - start)
 
     def time(self, *args, number=10, repeat=3, min_seconds=0.0):
-        return TimeResult(self._on(args).time(*args, number=number, repeat=repeat, min_seconds=min_seconds))
+        ready, start = self._on(args), time.perf_counter()
+        result = TimeResult(ready.time(*args, number=number, repeat=repeat, min_seconds=min_seconds))
+        _profiler.note(ready.device.name, "timed", self._name, start, time.perf_counter() - start)
+        return result
 
 
 class Module:

@@ -73,13 +73,15 @@ def run(args):
     started = time.time()
     output = pathlib.Path(args.output)
     output.mkdir(parents=True, exist_ok=True)
-    rows, pictures, events, failures = [], [], [], []
+    rows, pictures, failures = [], [], []
     live = sys.stderr.isatty()
 
     def progress(text):
         if live:
             print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
 
+    profile = weft.profile()
+    profile.__enter__()
     for path in _examples():
         name = path.parent.name
         progress(f"{name} ...")
@@ -88,20 +90,16 @@ def run(args):
                 if isinstance(item, tuple):
                     pictures.append(item)
                     continue
-                row = Row(**item)
-                events.append({"ph": "X", "pid": 1, "tid": 1, "name": f"{row.program} on {row.device}",
-                               "ts": (time.time() - started - row.seconds) * 1e6, "dur": row.seconds * 1e6})
-                rows.append(row)
+                rows.append(Row(**item))
         except (weft.Error, ImportError, OSError) as error:
             failures.append((name, error))
+    profile.__exit__()
     progress("")
     _print(rows)
     for name, error in failures:
         print(f"\n{name} failed:\n{error}")
     _report(output / "report.html", rows, pictures)
-    import json
-
-    (output / "trace.json").write_text(json.dumps({"traceEvents": events}))
+    profile.save(output / "trace.json")
     wrong = [r for r in rows if not r.good]
     print(f"\n{len(rows)} runs, {len(wrong)} wrong, {len(failures)} programs failed, {time.time() - started:.1f} s. "
           f"Report: {output / 'report.html'}, trace: {output / 'trace.json'}")
