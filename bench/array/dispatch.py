@@ -9,7 +9,7 @@ import timeit
 
 sys.path.insert(0, os.path.join(os.path.dirname(__file__), "..", "..", "python"))
 
-if "--threads" not in sys.argv:   # one thread for everybody unless asked otherwise
+if "--threads" not in sys.argv:  # one thread for everybody unless asked otherwise
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 import numpy as np  # noqa: E402
@@ -57,9 +57,15 @@ def main():
     case("a+2.0, n=4", lambda: a + 2.0, lambda: n4 + 2.0, lambda: ta + 2.0)
     case("sum, n=4", lambda: a.sum(), lambda: n4.sum(), lambda: ta.sum())
     case("slice, n=4", lambda: a[1:3], lambda: n4[1:3], lambda: ta[1:3])
-    case("reshape, n=4", lambda: a.reshape(2, 2), lambda: n4.reshape(2, 2), lambda: ta.reshape(2, 2))
+    case(
+        "reshape, n=4", lambda: a.reshape(2, 2), lambda: n4.reshape(2, 2), lambda: ta.reshape(2, 2)
+    )
     p, q = weft.Tensor(n4), weft.Tensor(m4)
-    tp, tq = (torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True)) if torch else (None, None)
+    tp, tq = (
+        (torch.ones(4, requires_grad=True), torch.ones(4, requires_grad=True))
+        if torch
+        else (None, None)
+    )
     case("autograd add, n=4", lambda: p + q, lambda: n4 + m4, lambda: tp + tq)
 
     size = options.size
@@ -74,12 +80,18 @@ def main():
     case("tanh 1e7", lambda: weft.tanh(wx), lambda: np.tanh(x), lambda: torch.tanh(tx), **big)
     case("sum 1e7", lambda: wx.sum(), lambda: x.sum(), lambda: tx.sum(), **big)
     rows_ = size // 1000
-    x2 = x[:rows_ * 1000].reshape(rows_, 1000)
+    x2 = x[: rows_ * 1000].reshape(rows_, 1000)
     w2, t2 = weft.asarray(x2), (torch.from_numpy(x2) if torch else None)
     case("sum axis 0", lambda: w2.sum(axis=0), lambda: x2.sum(0), lambda: t2.sum(0), **big)
     case("sum axis 1", lambda: w2.sum(axis=1), lambda: x2.sum(1), lambda: t2.sum(1), **big)
     case("row broadcast add", lambda: w2 + w2[0], lambda: x2 + x2[0], lambda: t2 + t2[0], **big)
-    case("transpose copy", lambda: w2.T.copy(), lambda: np.ascontiguousarray(x2.T), lambda: t2.t().contiguous(), **big)
+    case(
+        "transpose copy",
+        lambda: w2.T.copy(),
+        lambda: np.ascontiguousarray(x2.T),
+        lambda: t2.t().contiguous(),
+        **big,
+    )
 
     def np_softmax():
         e = np.exp(x2 - x2.max(1, keepdims=True))
@@ -89,7 +101,13 @@ def main():
     for n in (8, 64, 128, 512, 1024, 2048):
         m = rng.random((n, n), dtype="float32")
         wm, tm = weft.asarray(m), (torch.from_numpy(m) if torch else None)
-        case(f"matmul float32 {n}", lambda: wm @ wm, lambda: m @ m, lambda: tm @ tm, seconds=0.2 if n > 256 else 0.05)
+        case(
+            f"matmul float32 {n}",
+            lambda: wm @ wm,
+            lambda: m @ m,
+            lambda: tm @ tm,
+            seconds=0.2 if n > 256 else 0.05,
+        )
     m = rng.random((1024, 1024))
     wm, tm = weft.asarray(m), (torch.from_numpy(m) if torch else None)
     case("matmul float64 1024", lambda: wm @ wm, lambda: m @ m, lambda: tm @ tm, **big)

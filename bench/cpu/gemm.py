@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """GEMM n^3 float32 on one thread beside oneDNN, interleaved, medians; every result checked.
 
-    OMP_NUM_THREADS=1 PYTHONPATH=python:examples/tensorir python bench/cpu/gemm.py [N ...]
+OMP_NUM_THREADS=1 PYTHONPATH=python:examples/tensorir python bench/cpu/gemm.py [N ...]
 """
 
 import ctypes
@@ -21,8 +21,21 @@ def onednn(a, b, c):
     m, k = a.shape
     n = b.shape[1]
     i64 = ctypes.c_int64
-    status = lib.dnnl_sgemm(ctypes.c_char(b"N"), ctypes.c_char(b"N"), i64(m), i64(n), i64(k), ctypes.c_float(1), a.ctypes.data_as(POINTER), i64(k),
-                            b.ctypes.data_as(POINTER), i64(n), ctypes.c_float(0), c.ctypes.data_as(POINTER), i64(n))
+    status = lib.dnnl_sgemm(
+        ctypes.c_char(b"N"),
+        ctypes.c_char(b"N"),
+        i64(m),
+        i64(n),
+        i64(k),
+        ctypes.c_float(1),
+        a.ctypes.data_as(POINTER),
+        i64(k),
+        b.ctypes.data_as(POINTER),
+        i64(n),
+        ctypes.c_float(0),
+        c.ctypes.data_as(POINTER),
+        i64(n),
+    )
     assert status == 0
 
 
@@ -44,8 +57,10 @@ def main():
             onednn(x, y, z)
             rival.append(time.perf_counter() - start)
         a, b = statistics.median(ours), statistics.median(rival)
-        print(f"{n}^3: weft {2 * n**3 / a / 1e9:.1f} GFLOP/s (best {2 * n**3 / min(ours) / 1e9:.1f}), oneDNN {2 * n**3 / b / 1e9:.1f} "
-              f"(best {2 * n**3 / min(rival) / 1e9:.1f}), ratio {b / a:.3f}, of bests {min(rival) / min(ours):.3f}, error {error:.1e}")
+        print(
+            f"{n}^3: weft {2 * n**3 / a / 1e9:.1f} GFLOP/s (best {2 * n**3 / min(ours) / 1e9:.1f}), oneDNN {2 * n**3 / b / 1e9:.1f} "
+            f"(best {2 * n**3 / min(rival) / 1e9:.1f}), ratio {b / a:.3f}, of bests {min(rival) / min(ours):.3f}, error {error:.1e}"
+        )
 
 
 if __name__ == "__main__":

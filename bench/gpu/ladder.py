@@ -36,7 +36,9 @@ def interleave(ours, rival, rounds=9, number=20):
 
 def elementwise(n):
     @T.prim_func
-    def main(A: T.Buffer((n,), "float32"), B: T.Buffer((n,), "float32"), C: T.Buffer((n,), "float32")):
+    def main(
+        A: T.Buffer((n,), "float32"), B: T.Buffer((n,), "float32"), C: T.Buffer((n,), "float32")
+    ):
         T.func_attr({"tir.noalias": True})
         for i in range(n):
             with T.block("C"):
@@ -44,7 +46,7 @@ def elementwise(n):
                 C[vi] = A[vi] + B[vi]
 
     sch = weft.Schedule(main)
-    i, = sch.get_loops(sch.get_block("C"))
+    (i,) = sch.get_loops(sch.get_block("C"))
     block, thread, vector = sch.split(i, [None, 256, 4])
     sch.bind(block, "blockIdx.x")
     sch.bind(thread, "threadIdx.x")
@@ -63,8 +65,21 @@ def main():
     rows = []
 
     def report(name, ours, rival, rate, unit, error):
-        rows.append(dict(name=name, seconds=ours, rival=rival, rate=rate, unit=unit, ratio=rival / ours, error=error))
-        print(f"{name:<44} {ours * 1e6:10.1f} us  {rate:9.2f} {unit}  rival {rival * 1e6:9.1f} us  ratio {rival / ours:5.3f}  error {error:.1e}", flush=True)
+        rows.append(
+            dict(
+                name=name,
+                seconds=ours,
+                rival=rival,
+                rate=rate,
+                unit=unit,
+                ratio=rival / ours,
+                error=error,
+            )
+        )
+        print(
+            f"{name:<44} {ours * 1e6:10.1f} us  {rate:9.2f} {unit}  rival {rival * 1e6:9.1f} us  ratio {rival / ours:5.3f}  error {error:.1e}",
+            flush=True,
+        )
 
     n = 1024
     rng = np.random.default_rng(0)
@@ -74,19 +89,43 @@ def main():
     A, B = weft.asarray(x, device=device), weft.asarray(y, device=device)
     C = weft.zeros((n, n), dtype="float32", device=device)
     out = torch.empty(n, n, device="cuda")
-    ladder = [("GEMM-1", lambda: programs.gemm_1(n)), ("GEMM-2", lambda: programs.gemm_2(n)), ("GEMM-3", lambda: programs.gemm_3(n)),
-              ("GEMM-4", lambda: programs.gemm_4(n)), ("GEMM-4 decomposed", lambda: programs.gemm_4(n, decompose=True))]
-    for bx, by, tx, ty, tk in [(8, 16, 8, 4, 32), (16, 8, 4, 8, 32), (8, 16, 8, 4, 16), (16, 8, 4, 4, 32), (16, 16, 4, 4, 32), (8, 8, 8, 8, 16), (16, 16, 4, 4, 16), (16, 8, 4, 4, 64)]:
+    ladder = [
+        ("GEMM-1", lambda: programs.gemm_1(n)),
+        ("GEMM-2", lambda: programs.gemm_2(n)),
+        ("GEMM-3", lambda: programs.gemm_3(n)),
+        ("GEMM-4", lambda: programs.gemm_4(n)),
+        ("GEMM-4 decomposed", lambda: programs.gemm_4(n, decompose=True)),
+    ]
+    for bx, by, tx, ty, tk in [
+        (8, 16, 8, 4, 32),
+        (16, 8, 4, 8, 32),
+        (8, 16, 8, 4, 16),
+        (16, 8, 4, 4, 32),
+        (16, 16, 4, 4, 32),
+        (8, 8, 8, 8, 16),
+        (16, 16, 4, 4, 16),
+        (16, 8, 4, 4, 64),
+    ]:
         for unroll in (False, True):
-            ladder.append((f"tiles {bx * tx}x{by * ty}x{tk}, {tx}x{ty} a thread{', unrolled' if unroll else ''}",
-                           lambda bx=bx, by=by, tx=tx, ty=ty, tk=tk, unroll=unroll: programs.gemm_4(n, bx, by, tx, ty, tk, decompose=True, unroll=unroll)))
+            ladder.append(
+                (
+                    f"tiles {bx * tx}x{by * ty}x{tk}, {tx}x{ty} a thread{', unrolled' if unroll else ''}",
+                    lambda bx=bx, by=by, tx=tx, ty=ty, tk=tk, unroll=unroll: programs.gemm_4(
+                        n, bx, by, tx, ty, tk, decompose=True, unroll=unroll
+                    ),
+                )
+            )
     for name, make in ladder:
         try:
             f = weft.build(make(), target="cuda")["main"]
             f(A, B, C)
             error = float(np.max(np.abs(C.numpy() - expected) / expected))
             number = 2 if name == "GEMM-1" else 20
-            ours, rival = interleave(lambda k: f.time(A, B, C, number=k, repeat=1).median, lambda: torch.matmul(a, b, out=out), number=number)
+            ours, rival = interleave(
+                lambda k: f.time(A, B, C, number=k, repeat=1).median,
+                lambda: torch.matmul(a, b, out=out),
+                number=number,
+            )
             report(name, ours, rival, 2 * n**3 / ours / 1e12, "TFLOP/s", error)
         except weft.Error as error:
             print(f"{name}: {error}")
@@ -101,7 +140,9 @@ def main():
         f = weft.build(elementwise(m), target="cuda")["main"]
         f(U, V, W)
         error = float(np.max(np.abs(W.numpy() - (host_u + host_v))))
-        ours, rival = interleave(lambda k: f.time(U, V, W, number=k, repeat=1).median, lambda: torch.add(u, v, out=w))
+        ours, rival = interleave(
+            lambda k: f.time(U, V, W, number=k, repeat=1).median, lambda: torch.add(u, v, out=w)
+        )
         report(f"a + b, 2^{log}", ours, rival, 12 * m / ours / 1e12, "TB/s", error)
     if args.json:
         with open(args.json, "w") as file:

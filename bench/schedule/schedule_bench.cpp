@@ -37,7 +37,8 @@ std::size_t run(const weft::ir::PrimFunc& f) {
   const auto c = sch.get_block("C");
   const auto out = sch.cache_write(c, 0, "local");
   const auto l = sch.get_loops(c);
-  const auto i = sch.split(l[0], {std::nullopt, 8, 8}), j = sch.split(l[1], {std::nullopt, 8, 8}), k = sch.split(l[2], {std::nullopt, 8});
+  const auto i = sch.split(l[0], {std::nullopt, 8, 8}), j = sch.split(l[1], {std::nullopt, 8, 8}),
+             k = sch.split(l[2], {std::nullopt, 8});
   sch.reorder({i[0], j[0], i[1], j[1], k[0], k[1], i[2], j[2]});
   const auto tx = sch.fuse({i[1], j[1]});
   sch.reverse_compute_at(out, tx);
@@ -60,10 +61,13 @@ int main(int argc, char** argv) {
   const std::clock_t cpu = std::clock();
   const auto start = std::chrono::steady_clock::now();
   for (int r = 0; r < repeats; ++r) steps += run(f);
-  const double seconds = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  const double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   const double busy = static_cast<double>(std::clock() - cpu) / CLOCKS_PER_SEC;
   const auto n = static_cast<double>(steps);
-  std::printf("{\"benchmark\": \"schedule.gemm\", \"steps\": %zu, \"us_per_step\": %.2f, \"cpu_us_per_step\": %.2f}\n", steps, seconds * 1e6 / n,
-              busy * 1e6 / n);
+  std::printf(
+      "{\"benchmark\": \"schedule.gemm\", \"steps\": %zu, \"us_per_step\": %.2f, "
+      "\"cpu_us_per_step\": %.2f}\n",
+      steps, seconds * 1e6 / n, busy * 1e6 / n);
   return 0;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Remote devices on loopback: a small call, and 16 MiB up and down, in plain text; with TLS when a certificate and its
-// key are given as PEM files: `rpc_bench [cert.pem key.pem]`.
+// Remote devices on loopback: a small call, and 16 MiB up and down, in plain text; with TLS when a
+// certificate and its key are given as PEM files: `rpc_bench [cert.pem key.pem]`.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,7 +18,8 @@ double seconds(const std::function<void()>& work, int rounds) {
   for (int i = 0; i < rounds; ++i) {
     auto start = std::chrono::steady_clock::now();
     work();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    best = std::min(
+        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   return best;
 }
@@ -32,15 +33,19 @@ void run(const char* name, const std::string& cert, const std::string& key) {
   connect.tls_ca = cert;
   Ref<rpc::Session> session = rpc::Session::connect("localhost", server.port(), connect);
   Ref<runtime::Device> device = session->device();
-  double call = seconds([&] {
-    for (int i = 0; i < 500; ++i) device->synchronize();
-  }, 5) / 500;
+  double call = seconds(
+                    [&] {
+                      for (int i = 0; i < 500; ++i) device->synchronize();
+                    },
+                    5) /
+                500;
   std::printf("%s: small call %.1f us (asked: 200)\n", name, call * 1e6);
   std::string data(16 << 20, 'x');
   Ref<runtime::Storage> s = device->allocate(data.size());
   double up = seconds([&] { device->upload(*s, 0, data.data(), data.size()); }, 5);
   double down = seconds([&] { device->download(data.data(), *s, 0, data.size()); }, 5);
-  std::printf("%s: 16 MiB up %.0f MB/s (asked: 250 in plain text), down %.0f MB/s\n", name, 16.777216 / up, 16.777216 / down);
+  std::printf("%s: 16 MiB up %.0f MB/s (asked: 250 in plain text), down %.0f MB/s\n", name,
+              16.777216 / up, 16.777216 / down);
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed of the simulated VTA and of its command queue, and the cycle model on ResNet-18. Each figure is the best
-// of several rounds on one core. `vta_bench [--json] [case ...]`.
+// Speed of the simulated VTA and of its command queue, and the cycle model on ResNet-18. Each
+// figure is the best of several rounds on one core. `vta_bench [--json] [case ...]`.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -21,7 +21,9 @@ bool as_json = false;
 
 void report(const std::string& name, double value, const char* unit, double floor = 0) {
   results[name] = value;
-  if (!as_json) std::printf("%-44s %12.2f %-14s%s\n", name.c_str(), value, unit, floor > 0 ? cat("asked: ", floor).c_str() : "");
+  if (!as_json)
+    std::printf("%-44s %12.2f %-14s%s\n", name.c_str(), value, unit,
+                floor > 0 ? cat("asked: ", floor).c_str() : "");
 }
 
 double seconds(const std::function<void()>& work, int rounds = 7) {
@@ -29,23 +31,27 @@ double seconds(const std::function<void()>& work, int rounds = 7) {
   for (int i = 0; i < rounds; ++i) {
     auto start = std::chrono::steady_clock::now();
     work();
-    best = std::min(best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+    best = std::min(
+        best, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
   }
   return best;
 }
 
 /// The last argument after one run: for comparing engines.
-std::vector<std::uint8_t> output(const Config& config, const Program& program, const std::vector<std::int64_t>& bytes, SimOptions options) {
+std::vector<std::uint8_t> output(const Config& config, const Program& program,
+                                 const std::vector<std::int64_t>& bytes, SimOptions options) {
   VtaSimulator sim(config, std::move(options));
   sim::Launch launch;
   std::mt19937_64 rng(1);
   for (std::int64_t n : bytes) {
     std::uint64_t at = sim.memory().allocate(static_cast<std::uint64_t>(n), 4096);
-    for (std::int64_t i = 0; i + 8 <= n; i += 8) sim.memory().store<std::uint64_t>(at + static_cast<std::uint64_t>(i), rng());
+    for (std::int64_t i = 0; i + 8 <= n; i += 8)
+      sim.memory().store<std::uint64_t>(at + static_cast<std::uint64_t>(i), rng());
     launch.pointers.push_back(at);
   }
   sim.run(sim.load(program), launch, {});
-  const auto* data = reinterpret_cast<const std::uint8_t*>(sim.memory().raw(launch.pointers.back()));
+  const auto* data =
+      reinterpret_cast<const std::uint8_t*>(sim.memory().raw(launch.pointers.back()));
   return {data, data + bytes.back()};
 }
 
@@ -58,8 +64,11 @@ bool verify() {
     for (int round = 0; round < 12; ++round) {
       auto pick = [&](std::uint64_t n) { return static_cast<std::int64_t>(1 + rng() % n); };
       MatmulShape s{pick(40), pick(6), pick(6)};
-      Program p = matmul(c, s, {pick(30), pick(6), pick(6), static_cast<int>(pick(2))}, {static_cast<int>(rng() % 9), rng() % 2 == 0, rng() % 2 == 0, -100, 100});
-      std::vector<std::int64_t> bytes{s.o * s.n * c.elem_bytes(MemType::inp), s.m * s.n * c.elem_bytes(MemType::wgt), s.m * c.elem_bytes(MemType::acc), s.o * s.m * c.elem_bytes(MemType::out)};
+      Program p = matmul(c, s, {pick(30), pick(6), pick(6), static_cast<int>(pick(2))},
+                         {static_cast<int>(rng() % 9), rng() % 2 == 0, rng() % 2 == 0, -100, 100});
+      std::vector<std::int64_t> bytes{
+          s.o * s.n * c.elem_bytes(MemType::inp), s.m * s.n * c.elem_bytes(MemType::wgt),
+          s.m * c.elem_bytes(MemType::acc), s.o * s.m * c.elem_bytes(MemType::out)};
       if (p.kernels[0].signature.params.size() == 3) bytes.erase(bytes.begin() + 2);
       SimOptions oracle;
       oracle.engine = EngineKind::oracle;
@@ -69,7 +78,8 @@ bool verify() {
         fast.kernels = kernels;
         if (output(c, p, bytes, fast) == want) continue;
         good = false;
-        std::printf("%s differs from the oracle on %s, round %d\n", std::string(kernels->name).c_str(), name, round);
+        std::printf("%s differs from the oracle on %s, round %d\n",
+                    std::string(kernels->name).c_str(), name, round);
       }
     }
   }
@@ -80,11 +90,14 @@ bool verify() {
 /// A program's kernel with buffers of random bytes, ready to run again and again.
 class Ready {
  public:
-  Ready(const Config& config, const Program& program, const std::vector<std::int64_t>& bytes, const KernelSet* kernels = nullptr) : sim_(config, options(kernels)) {
+  Ready(const Config& config, const Program& program, const std::vector<std::int64_t>& bytes,
+        const KernelSet* kernels = nullptr)
+      : sim_(config, options(kernels)) {
     std::mt19937_64 rng(1);
     for (std::int64_t n : bytes) {
       std::uint64_t at = sim_.memory().allocate(static_cast<std::uint64_t>(n), 4096);
-      for (std::int64_t i = 0; i + 8 <= n; i += 8) sim_.memory().store<std::uint64_t>(at + static_cast<std::uint64_t>(i), rng());
+      for (std::int64_t i = 0; i + 8 <= n; i += 8)
+        sim_.memory().store<std::uint64_t>(at + static_cast<std::uint64_t>(i), rng());
       launch_.pointers.push_back(at);
     }
     handle_ = sim_.load(program);
@@ -106,7 +119,10 @@ class Ready {
 const Epilogue kEpilogue{8, true, true, 0, 127};
 
 void gemm() {
-  struct Case { const char* config; std::int64_t size; };
+  struct Case {
+    const char* config;
+    std::int64_t size;
+  };
   for (Case c : {Case{"sim", 512}, Case{"sim", 1024}, Case{"4x8x8", 512}, Case{"1x32x32", 512}}) {
     Config config = Config::sample(c.config);
     MatmulShape s{c.size / config.batch(), c.size / config.block_out(), c.size / config.block_in()};
@@ -116,8 +132,10 @@ void gemm() {
     for (const KernelSet* kernels : usable_kernels()) {
       Ready run(config, program, {c.size * c.size, c.size * c.size, c.size * c.size}, kernels);
       double t = seconds([&] { run(); }, kernels->name == "portable" ? 3 : 9);
-      double ops = 2.0 * static_cast<double>(c.size) * static_cast<double>(c.size) * static_cast<double>(c.size);
-      report(cat("gemm ", c.size, "^3 ", c.config, " ", kernels->name), ops / t * 1e-9, "GOP/s", std::strcmp(c.config, "sim") == 0 && c.size == 512 ? 300 : 0);
+      double ops = 2.0 * static_cast<double>(c.size) * static_cast<double>(c.size) *
+                   static_cast<double>(c.size);
+      report(cat("gemm ", c.size, "^3 ", c.config, " ", kernels->name), ops / t * 1e-9, "GOP/s",
+             std::strcmp(c.config, "sim") == 0 && c.size == 512 ? 300 : 0);
     }
   }
 }
@@ -128,9 +146,12 @@ void resnet() {
   for (const ResnetLayer& layer : resnet18_layers()) {
     ConvShape s = shape_of(layer, config);
     Program program = conv2d(config, s, default_tiles(config, s, kEpilogue), kEpilogue);
-    Ready run(config, program, {s.ci * s.h * s.w * 16, s.co * s.ci * s.kernel * s.kernel * 256, s.co * 64, s.co * s.out_h() * s.out_w() * 16});
+    Ready run(config, program,
+              {s.ci * s.h * s.w * 16, s.co * s.ci * s.kernel * s.kernel * 256, s.co * 64,
+               s.co * s.out_h() * s.out_w() * 16});
     double t = seconds([&] { run(); });
-    double ops = 2.0 * 256 * static_cast<double>(s.ci * s.co * s.kernel * s.kernel * s.out_h() * s.out_w());
+    double ops =
+        2.0 * 256 * static_cast<double>(s.ci * s.co * s.kernel * s.kernel * s.out_h() * s.out_w());
     report(cat("resnet ", layer.name), ops / t * 1e-9, "GOP/s");
     total_ops += ops * layer.repeats, total_time += t * layer.repeats;
   }
@@ -139,14 +160,18 @@ void resnet() {
 
 void cycles() {
   Config config;
-  auto total = [&](const char* name, int threads, const TimingParams& params, bool layers, const Epilogue& e) {
+  auto total = [&](const char* name, int threads, const TimingParams& params, bool layers,
+                   const Epilogue& e) {
     double ideal = 0, cycles = 0;
     for (const ResnetLayer& layer : resnet18_layers()) {
       ConvShape s = shape_of(layer, config);
       ConvTiles tiles = default_tiles(config, s, e, threads, params);
       Timing t = estimate(Prepared(conv2d(config, s, tiles, e).kernels[0].stream), config, params);
       double macs = static_cast<double>(s.ci * s.co * s.kernel * s.kernel * s.out_h() * s.out_w());
-      if (layers) report(cat("utilisation ", layer.name, " ", name, " (tile ", tiles.co, "x", tiles.h, "x", tiles.w, ", ci ", tiles.ci, ")"), 100 * macs / static_cast<double>(t.cycles), "%");
+      if (layers)
+        report(cat("utilisation ", layer.name, " ", name, " (tile ", tiles.co, "x", tiles.h, "x",
+                   tiles.w, ", ci ", tiles.ci, ")"),
+               100 * macs / static_cast<double>(t.cycles), "%");
       ideal += macs * layer.repeats, cycles += static_cast<double>(t.cycles) * layer.repeats;
     }
     report(cat("utilisation C2-C11 ", name), 100 * ideal / cycles, "%", threads == 2 ? 90 : 0);
@@ -158,7 +183,8 @@ void cycles() {
   total("double", 2, p, true, kEpilogue);
   total("single, no bias", 1, p, false, plain);
   total("double, no bias", 2, p, false, plain);
-  for (auto [name, edit] : {std::pair<const char*, void (*)(TimingParams&)>{"double, ALU II 2", [](TimingParams& q) { q.alu_imm_uop = 2; }},
+  for (auto [name, edit] : {std::pair<const char*, void (*)(TimingParams&)>{
+                                "double, ALU II 2", [](TimingParams& q) { q.alu_imm_uop = 2; }},
                             {"double, bus 16 B", [](TimingParams& q) { q.bus_bytes = 16; }},
                             {"double, bus 4 B", [](TimingParams& q) { q.bus_bytes = 4; }},
                             {"double, latency 100", [](TimingParams& q) { q.latency = 100; }}}) {
@@ -173,22 +199,27 @@ void alu_and_store() {
   Builder b(config, "alu");
   int x = b.param("x", dtypes::int32), y = b.param("y", dtypes::int8);
   b.load(MemType::acc, 0, x, 0, {1, 2048});
-  UopKernel all = UopKernel::compress({{2048, 1, 1, 0}}), halves = UopKernel::compress({{1024, 1, 1, 0}}, {0, 1024, 0});
-  for (int i = 0; i < 100; ++i) b.alu_imm(AluOp::add, all, 3), b.alu_imm(AluOp::max, all, 0), b.alu_imm(AluOp::shr, all, 1);
+  UopKernel all = UopKernel::compress({{2048, 1, 1, 0}}),
+            halves = UopKernel::compress({{1024, 1, 1, 0}}, {0, 1024, 0});
+  for (int i = 0; i < 100; ++i)
+    b.alu_imm(AluOp::add, all, 3), b.alu_imm(AluOp::max, all, 0), b.alu_imm(AluOp::shr, all, 1);
   b.push(Stage::compute, Stage::store);
   b.pop(Stage::compute, Stage::store);
   b.store(0, y, 0, {1, 1});
   Ready imm(config, b.finish(), {2048 * 64, 4096});
-  report("alu with a constant", 300 * 2048 * 16 / seconds([&] { imm(); }) * 1e-9, "Glane-ops/s", 10);
+  report("alu with a constant", 300 * 2048 * 16 / seconds([&] { imm(); }) * 1e-9, "Glane-ops/s",
+         10);
   Builder b2(config, "alu2");
   x = b2.param("x", dtypes::int32), y = b2.param("y", dtypes::int8);
   b2.load(MemType::acc, 0, x, 0, {1, 2048});
-  for (int i = 0; i < 100; ++i) b2.alu(AluOp::add, halves), b2.alu(AluOp::max, halves), b2.alu(AluOp::min, halves);
+  for (int i = 0; i < 100; ++i)
+    b2.alu(AluOp::add, halves), b2.alu(AluOp::max, halves), b2.alu(AluOp::min, halves);
   b2.push(Stage::compute, Stage::store);
   b2.pop(Stage::compute, Stage::store);
   b2.store(0, y, 0, {1, 1});
   Ready tensor(config, b2.finish(), {2048 * 64, 4096});
-  report("alu with a second operand", 300 * 1024 * 16 / seconds([&] { tensor(); }) * 1e-9, "Glane-ops/s", 10);
+  report("alu with a second operand", 300 * 1024 * 16 / seconds([&] { tensor(); }) * 1e-9,
+         "Glane-ops/s", 10);
   Builder b3(config, "store");
   x = b3.param("x", dtypes::int32), y = b3.param("y", dtypes::int8);
   b3.load(MemType::acc, 0, x, 0, {1, 2048});
@@ -203,7 +234,8 @@ void alu_and_store() {
   for (int i = 0; i < 200; ++i) b4.load(MemType::inp, 0, x, 0, {1, 2048});
   for (int i = 0; i < 20; ++i) b4.load(MemType::wgt, 0, w, 0, {1, 1024});
   Ready load(config, b4.finish(), {2048 * 16, 1024 * 256});
-  report("load inp x10 and wgt, packed", (200.0 * 2048 * 16 + 20.0 * 1024 * 256) / seconds([&] { load(); }) * 1e-9, "GB/s");
+  report("load inp x10 and wgt, packed",
+         (200.0 * 2048 * 16 + 20.0 * 1024 * 256) / seconds([&] { load(); }) * 1e-9, "GB/s");
 }
 
 void small() {
@@ -232,10 +264,15 @@ void small() {
   report("run one small instruction", running / n * 1e9, "ns");
   report("record and run one small instruction", (recording + running) / n * 1e9, "ns", 40);
   Prepared prepared(program.kernels[0].stream);
-  report("cycle model of one small instruction", seconds([&] { estimate(prepared, config, {}); }) / n * 1e9, "ns", 50);
+  report("cycle model of one small instruction",
+         seconds([&] { estimate(prepared, config, {}); }) / n * 1e9, "ns", 50);
   ConvShape s = shape_of(resnet18_layers()[3], config);
-  Prepared conv(conv2d(config, s, default_tiles(config, s, kEpilogue), kEpilogue).kernels[0].stream);
-  report("cycle model of one instruction of C5", seconds([&] { estimate(conv, config, {}); }, 50) / static_cast<double>(conv.stream.insns.size()) * 1e9, "ns", 50);
+  Prepared conv(
+      conv2d(config, s, default_tiles(config, s, kEpilogue), kEpilogue).kernels[0].stream);
+  report("cycle model of one instruction of C5",
+         seconds([&] { estimate(conv, config, {}); }, 50) /
+             static_cast<double>(conv.stream.insns.size()) * 1e9,
+         "ns", 50);
 }
 
 }  // namespace
@@ -250,7 +287,11 @@ int main(int argc, char** argv) {
     }
   }
   if (!verify()) return 1;
-  for (auto [name, run] : {std::pair<const char*, void (*)()>{"gemm", gemm}, {"resnet", resnet}, {"cycles", cycles}, {"alu", alu_and_store}, {"small", small}}) {
+  for (auto [name, run] : {std::pair<const char*, void (*)()>{"gemm", gemm},
+                           {"resnet", resnet},
+                           {"cycles", cycles},
+                           {"alu", alu_and_store},
+                           {"small", small}}) {
     if (wanted.empty() || std::find(wanted.begin(), wanted.end(), name) != wanted.end()) run();
   }
   if (as_json) std::printf("%s\n", results.dump(2).c_str());

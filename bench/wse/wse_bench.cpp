@@ -5,8 +5,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <ctime>
 #include <cstring>
+#include <ctime>
 #include <string>
 #include <vector>
 
@@ -39,7 +39,8 @@ long resident_mib() {
   return pages / 256;
 }
 
-Layout compile_text(const std::string& layout, const std::string& pe, const std::vector<std::pair<std::string, std::int64_t>>& params) {
+Layout compile_text(const std::string& layout, const std::string& pe,
+                    const std::vector<std::pair<std::string, std::int64_t>>& params) {
   csl::CompileOptions o;
   o.root = "layout.csl";
   o.memcpy = true;
@@ -88,11 +89,17 @@ comptime { @export_symbol(v_ptr, "v"); @export_symbol(go); }
 void chain(int threads) {
   const int w = 512, n = 4096;
   Layout l = compile_text(kChainLayout, kChainPe, {{"w", w}, {"n", n}});
-  SdkRuntime rt(std::move(l), [&] { RuntimeOptions o; o.threads = threads; return o; }());
+  SdkRuntime rt(std::move(l), [&] {
+    RuntimeOptions o;
+    o.threads = threads;
+    return o;
+  }());
   rt.load();
   rt.run();
   std::vector<std::uint32_t> ones(static_cast<std::size_t>(w) * n, 0x3f800000u);
-  rt.memcpy_h2d(rt.get_id("v"), ones.data(), static_cast<std::int64_t>(ones.size()), {0, 0, w, 1, n}, false, MemcpyDataType::MEMCPY_32BIT, MemcpyOrder::ROW_MAJOR, false);
+  rt.memcpy_h2d(rt.get_id("v"), ones.data(), static_cast<std::int64_t>(ones.size()),
+                {0, 0, w, 1, n}, false, MemcpyDataType::MEMCPY_32BIT, MemcpyOrder::ROW_MAJOR,
+                false);
   double best = 1e9, cpu = 1e9;
   Cycle cycles = 0;
   std::int64_t hops = 0;
@@ -108,12 +115,15 @@ void chain(int threads) {
     hops = rt.fabric().hops() - before;
     best = std::min(best, s);
   }
-  std::printf("{\"case\": \"chain 512x1, 4096 f32\", \"threads\": %d, \"cycles\": %lld, \"seconds\": %.4f, \"cpu_s\": %.4f, \"tile_cycles_per_s\": %.1fe6, \"hops_per_s\": %.1fe6}\n",
-              threads, static_cast<long long>(cycles), best, cpu, w * static_cast<double>(cycles) / best / 1e6, static_cast<double>(hops) / best / 1e6);
+  std::printf(
+      "{\"case\": \"chain 512x1, 4096 f32\", \"threads\": %d, \"cycles\": %lld, \"seconds\": %.4f, "
+      "\"cpu_s\": %.4f, \"tile_cycles_per_s\": %.1fe6, \"hops_per_s\": %.1fe6}\n",
+      threads, static_cast<long long>(cycles), best, cpu,
+      w * static_cast<double>(cycles) / best / 1e6, static_cast<double>(hops) / best / 1e6);
 }
 
-// A torus-free systolic product: every PE holds blocks of A, B and C; A is broadcast along the row by its
-// owner in turn, B along the column.
+// A torus-free systolic product: every PE holds blocks of A, B and C; A is broadcast along the row
+// by its owner in turn, B along the column.
 const char* kGemmLayout = R"(
 param p: u16; param m: u16;
 const memcpy = @import_module("<memcpy/get_params>", .{ .width = p, .height = p });
@@ -175,7 +185,11 @@ comptime {
 void gemm(int threads) {
   const int p = 16, m = 14;
   Layout l = compile_text(kGemmLayout, kGemmPe, {{"p", p}, {"m", m}});
-  SdkRuntime rt(std::move(l), [&] { RuntimeOptions o; o.threads = threads; return o; }());
+  SdkRuntime rt(std::move(l), [&] {
+    RuntimeOptions o;
+    o.threads = threads;
+    return o;
+  }());
   rt.load();
   rt.run();
   Cycle from = rt.fabric().now();
@@ -184,9 +198,14 @@ void gemm(int threads) {
   rt.launch(rt.get_id("go"), {}, {}, false);
   double s = seconds_since(t), cpu = cpu_now() - c;
   Cycle cycles = rt.fabric().now() - from;
-  std::printf("{\"case\": \"GEMM %dx%d PEs, 14x14 blocks passed on\", \"threads\": %d, \"cycles\": %lld, \"seconds\": %.3f, \"cpu_s\": %.3f, \"tile_cycles_per_s\": %.1fe6, \"hops_per_s\": %.1fe6, \"steps\": %lld}\n",
-              p, p, threads, static_cast<long long>(cycles), s, cpu, p * p * static_cast<double>(cycles) / s / 1e6, static_cast<double>(rt.fabric().hops()) / s / 1e6,
-              static_cast<long long>(rt.fabric().pe_steps()));
+  std::printf(
+      "{\"case\": \"GEMM %dx%d PEs, 14x14 blocks passed on\", \"threads\": %d, \"cycles\": %lld, "
+      "\"seconds\": %.3f, \"cpu_s\": %.3f, \"tile_cycles_per_s\": %.1fe6, \"hops_per_s\": %.1fe6, "
+      "\"steps\": %lld}\n",
+      p, p, threads, static_cast<long long>(cycles), s, cpu,
+      p * p * static_cast<double>(cycles) / s / 1e6,
+      static_cast<double>(rt.fabric().hops()) / s / 1e6,
+      static_cast<long long>(rt.fabric().pe_steps()));
 }
 
 // y = A x over the whole wafer: x comes in along the top, partial sums go west in a chain.
@@ -227,25 +246,39 @@ comptime { @export_symbol(A_ptr, "A"); @export_symbol(x_ptr, "x"); @export_symbo
 )";
 
 void wafer(int threads, int w, int h) {
-  const int rows = 25, cols = 33;   // 990 * 25 = 24,750 by 750 * 33 = 24,750
+  const int rows = 25, cols = 33;  // 990 * 25 = 24,750 by 750 * 33 = 24,750
   auto t = std::chrono::steady_clock::now();
-  Layout l = compile_text(kGemvLayout, kGemvPe, {{"w", w}, {"h", h}, {"rows", rows}, {"cols", cols}});
+  Layout l =
+      compile_text(kGemvLayout, kGemvPe, {{"w", w}, {"h", h}, {"rows", rows}, {"cols", cols}});
   double compile = seconds_since(t);
   t = std::chrono::steady_clock::now();
-  SdkRuntime rt(std::move(l), [&] { RuntimeOptions o; o.threads = threads; return o; }());
+  SdkRuntime rt(std::move(l), [&] {
+    RuntimeOptions o;
+    o.threads = threads;
+    return o;
+  }());
   rt.load();
   rt.run();
   double open = seconds_since(t);
   long opened = resident_mib();
-  std::printf("{\"case\": \"open %dx%d\", \"compile_s\": %.2f, \"open_s\": %.3f, \"resident_mib\": %ld}\n", w, h, compile, open, opened);
+  std::printf(
+      "{\"case\": \"open %dx%d\", \"compile_s\": %.2f, \"open_s\": %.3f, \"resident_mib\": %ld}\n",
+      w, h, compile, open, opened);
   std::fflush(stdout);
   t = std::chrono::steady_clock::now();
-  // A in rows of the rectangle, so that the host never holds all of it. Small integers: sums are exact.
-  auto element = [](std::int64_t i, std::int64_t j) { return static_cast<float>((i * 7 + j * 3) % 5 - 2); };
-  std::vector<float> line(static_cast<std::size_t>(w) * rows * cols), x(static_cast<std::size_t>(w) * cols);
+  // A in rows of the rectangle, so that the host never holds all of it. Small integers: sums are
+  // exact.
+  auto element = [](std::int64_t i, std::int64_t j) {
+    return static_cast<float>((i * 7 + j * 3) % 5 - 2);
+  };
+  std::vector<float> line(static_cast<std::size_t>(w) * rows * cols),
+      x(static_cast<std::size_t>(w) * cols);
   std::vector<double> want(static_cast<std::size_t>(h) * rows);
-  for (std::size_t j = 0; j < x.size(); ++j) x[j] = static_cast<float>(static_cast<std::int64_t>(j % 3) - 1);
-  auto words = [](const std::vector<float>& v) { return reinterpret_cast<const std::uint32_t*>(v.data()); };
+  for (std::size_t j = 0; j < x.size(); ++j)
+    x[j] = static_cast<float>(static_cast<std::int64_t>(j % 3) - 1);
+  auto words = [](const std::vector<float>& v) {
+    return reinterpret_cast<const std::uint32_t*>(v.data());
+  };
   for (int y = 0; y < h; ++y) {
     std::size_t at = 0;
     for (int px = 0; px < w; ++px) {
@@ -254,14 +287,19 @@ void wafer(int threads, int w, int h) {
         for (int j = 0; j < cols; ++j) {
           float e = element(y * rows + i, px * cols + j);
           line[at++] = e;
-          sum += static_cast<double>(e) * static_cast<double>(x[static_cast<std::size_t>(px * cols + j)]);
+          sum += static_cast<double>(e) *
+                 static_cast<double>(x[static_cast<std::size_t>(px * cols + j)]);
         }
         want[static_cast<std::size_t>(y * rows + i)] += sum;
       }
     }
-    rt.memcpy_h2d(rt.get_id("A"), words(line), static_cast<std::int64_t>(line.size()), {0, y, w, 1, rows * cols}, false, MemcpyDataType::MEMCPY_32BIT, MemcpyOrder::ROW_MAJOR, false);
+    rt.memcpy_h2d(rt.get_id("A"), words(line), static_cast<std::int64_t>(line.size()),
+                  {0, y, w, 1, rows * cols}, false, MemcpyDataType::MEMCPY_32BIT,
+                  MemcpyOrder::ROW_MAJOR, false);
   }
-  rt.memcpy_h2d(rt.get_id("x"), words(x), static_cast<std::int64_t>(x.size()), {0, 0, w, h, cols}, false, MemcpyDataType::MEMCPY_32BIT, MemcpyOrder::ROW_MAJOR, false, Broadcast::column);
+  rt.memcpy_h2d(rt.get_id("x"), words(x), static_cast<std::int64_t>(x.size()), {0, 0, w, h, cols},
+                false, MemcpyDataType::MEMCPY_32BIT, MemcpyOrder::ROW_MAJOR, false,
+                Broadcast::column);
   double scatter = seconds_since(t);
   t = std::chrono::steady_clock::now();
   Cycle from = rt.fabric().now();
@@ -270,15 +308,20 @@ void wafer(int threads, int w, int h) {
   double run = seconds_since(t), run_cpu = cpu_now() - c;
   Cycle cycles = rt.fabric().now() - from;
   std::vector<std::uint32_t> y(static_cast<std::size_t>(h) * rows);
-  rt.memcpy_d2h(y.data(), static_cast<std::int64_t>(y.size()), rt.get_id("y"), {0, 0, 1, h, rows}, false, MemcpyDataType::MEMCPY_32BIT, MemcpyOrder::ROW_MAJOR, false);
+  rt.memcpy_d2h(y.data(), static_cast<std::int64_t>(y.size()), rt.get_id("y"), {0, 0, 1, h, rows},
+                false, MemcpyDataType::MEMCPY_32BIT, MemcpyOrder::ROW_MAJOR, false);
   std::size_t wrong = 0;
   for (std::size_t i = 0; i < y.size(); ++i) {
     float got;
     std::memcpy(&got, &y[i], 4);
     wrong += static_cast<double>(got) != want[i];
   }
-  std::printf("{\"case\": \"GEMV %d x %d f32 on %dx%d PEs\", \"threads\": %d, \"scatter_s\": %.1f, \"run_s\": %.1f, \"run_cpu_s\": %.1f, \"cycles\": %lld, \"tile_cycles_per_s\": %.1fe6, \"wrong\": %zu, \"resident_mib\": %ld}\n",
-              h * rows, w * cols, w, h, threads, scatter, run, run_cpu, static_cast<long long>(cycles), static_cast<double>(w) * h * static_cast<double>(cycles) / run / 1e6, wrong, resident_mib());
+  std::printf(
+      "{\"case\": \"GEMV %d x %d f32 on %dx%d PEs\", \"threads\": %d, \"scatter_s\": %.1f, "
+      "\"run_s\": %.1f, \"run_cpu_s\": %.1f, \"cycles\": %lld, \"tile_cycles_per_s\": %.1fe6, "
+      "\"wrong\": %zu, \"resident_mib\": %ld}\n",
+      h * rows, w * cols, w, h, threads, scatter, run, run_cpu, static_cast<long long>(cycles),
+      static_cast<double>(w) * h * static_cast<double>(cycles) / run / 1e6, wrong, resident_mib());
   if (wrong) std::exit(1);
 }
 
@@ -295,7 +338,11 @@ void idle(int threads) {
   for (std::size_t x = 0; x < 512; ++x) {
     for (std::size_t y = 0; y < 14; ++y) big.tiles[(480 + y) * 750 + 100 + x] = l.tiles[x];
   }
-  SdkRuntime rt(std::move(big), [&] { RuntimeOptions o; o.threads = threads; return o; }());
+  SdkRuntime rt(std::move(big), [&] {
+    RuntimeOptions o;
+    o.threads = threads;
+    return o;
+  }());
   rt.load();
   rt.run();
   double open = seconds_since(t);
@@ -305,8 +352,12 @@ void idle(int threads) {
   rt.launch(rt.get_id("go"), {}, {}, false);
   double s = seconds_since(t), cpu = cpu_now() - c;
   Cycle cycles = rt.fabric().now() - from;
-  std::printf("{\"case\": \"idle: 14 chains of 512 in 750x990\", \"threads\": %d, \"open_s\": %.2f, \"cycles\": %lld, \"seconds\": %.3f, \"cpu_s\": %.3f, \"tile_cycles_per_s_of_active\": %.1fe6}\n", threads, open,
-              static_cast<long long>(cycles), s, cpu, 14.0 * 512 * static_cast<double>(cycles) / s / 1e6);
+  std::printf(
+      "{\"case\": \"idle: 14 chains of 512 in 750x990\", \"threads\": %d, \"open_s\": %.2f, "
+      "\"cycles\": %lld, \"seconds\": %.3f, \"cpu_s\": %.3f, \"tile_cycles_per_s_of_active\": "
+      "%.1fe6}\n",
+      threads, open, static_cast<long long>(cycles), s, cpu,
+      14.0 * 512 * static_cast<double>(cycles) / s / 1e6);
 }
 
 }  // namespace

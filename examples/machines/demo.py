@@ -11,9 +11,16 @@ def packed_matmul(o, m, n, block=16):
     A = te.placeholder((o, n, 1, block), "int8", name="A")
     B = te.placeholder((m, n, block, block), "int8", name="B")
     ko, ki = te.reduce_axis(n, name="ko"), te.reduce_axis(block, name="ki")
-    full = te.compute((o, m, 1, block), lambda bo, co, bi, ci: te.sum(
-        A[bo, ko, bi, ki].astype("int32") * B[co, ko, ci, ki].astype("int32"), axis=[ko, ki]), name="C_buf")
-    C = te.compute((o, m, 1, block), lambda bo, co, bi, ci: full[bo, co, bi, ci].astype("int8"), name="C")
+    full = te.compute(
+        (o, m, 1, block),
+        lambda bo, co, bi, ci: te.sum(
+            A[bo, ko, bi, ki].astype("int32") * B[co, ko, ci, ki].astype("int32"), axis=[ko, ki]
+        ),
+        name="C_buf",
+    )
+    C = te.compute(
+        (o, m, 1, block), lambda bo, co, bi, ci: full[bo, co, bi, ci].astype("int8"), name="C"
+    )
     return te.create_prim_func([A, B, C])
 
 
@@ -32,8 +39,16 @@ def _measure(program, function, target, inputs, expected, operations, limit):
     out = weft.zeros(expected.shape, dtype=str(expected.dtype), device=device)
     result = module.time_evaluator("main", number=1, repeat=1)(*arrays, out)
     error = float(np.max(np.abs(out.numpy().astype("float64") - expected)))
-    return dict(program=program, device=target, seconds=result.median, rate=operations / result.median / 1e9, unit="Gop/s",
-                error=error, limit=limit, note=f"{result.cycles:,.0f} simulated cycles")
+    return dict(
+        program=program,
+        device=target,
+        seconds=result.median,
+        rate=operations / result.median / 1e9,
+        unit="Gop/s",
+        error=error,
+        limit=limit,
+        note=f"{result.cycles:,.0f} simulated cycles",
+    )
 
 
 def demo(quick=False, progress=lambda text: None):
@@ -43,8 +58,24 @@ def demo(quick=False, progress=lambda text: None):
         a = rng.integers(-128, 128, (o, n, 1, 16)).astype("int8")
         b = rng.integers(-128, 128, (m, n, 16, 16)).astype("int8")
         want = np.einsum("onbk,mnck->ombc", a.astype("int32"), b.astype("int32")).astype("int8")
-        yield _measure(f"int8 product {m * 16}x{n * 16}", packed_matmul(o, m, n), "vta", (a, b), want, 2 * o * m * n * 256, 0)
+        yield _measure(
+            f"int8 product {m * 16}x{n * 16}",
+            packed_matmul(o, m, n),
+            "vta",
+            (a, b),
+            want,
+            2 * o * m * n * 256,
+            0,
+        )
     for size, target in ((32, "wse:4x4"), (128, "wse:8x8")):
         progress(f"matrix-vector {size} on {target}")
         a, x = rng.random((size, size), np.float32), rng.random(size, np.float32)
-        yield _measure(f"matrix-vector {size}", matvec(size, size), target, (a, x), a @ x, 2 * size * size, 1e-4)
+        yield _measure(
+            f"matrix-vector {size}",
+            matvec(size, size),
+            target,
+            (a, x),
+            a @ x,
+            2 * size * size,
+            1e-4,
+        )

@@ -12,12 +12,24 @@ def _check(name, sch, device, inputs, expected, flop, number, target=None):
     out = weft.zeros(expected.shape, dtype="float32", device=device)
     seconds = module.time_evaluator("main", number=number, repeat=3)(*arrays, out).median
     error = float(np.max(np.abs(out.numpy() - expected) / np.maximum(np.abs(expected), 1)))
-    return dict(program=name, device=device.name, seconds=seconds, rate=flop / seconds / 1e9, unit="GFLOP/s", error=error, limit=1e-4)
+    return dict(
+        program=name,
+        device=device.name,
+        seconds=seconds,
+        rate=flop / seconds / 1e9,
+        unit="GFLOP/s",
+        error=error,
+        limit=1e-4,
+    )
 
 
 def demo(quick=False, progress=lambda text: None):
     rng = np.random.default_rng(1)
-    a, b, w = rng.random(1024, np.float32), rng.random(1024, np.float32), rng.random(1026, np.float32)
+    a, b, w = (
+        rng.random(1024, np.float32),
+        rng.random(1024, np.float32),
+        rng.random(1026, np.float32),
+    )
     for device in weft.devices():
         if not device.available:
             continue
@@ -45,12 +57,33 @@ def _plain(program):
 def _kind(target):
     """What to run where: bound loops on machines with blocks and threads, loops on the host."""
     if target in ("cpu", "c"):
-        return dict(add=_plain(programs.VectorAdd), window=lambda: [("window sum", weft.Schedule(programs.WindowSum))], n=512,
-                    gemm=[("GEMM packed", programs.gemm_host_packed) if target == "cpu" else ("GEMM tiled", programs.gemm_host)], number=2)
+        return dict(
+            add=_plain(programs.VectorAdd),
+            window=lambda: [("window sum", weft.Schedule(programs.WindowSum))],
+            n=512,
+            gemm=[
+                ("GEMM packed", programs.gemm_host_packed)
+                if target == "cpu"
+                else ("GEMM tiled", programs.gemm_host)
+            ],
+            number=2,
+        )
     if target in ("cuda", "opencl"):
-        gemms = [("GEMM-1", programs.gemm_1), ("GEMM-2", programs.gemm_2), ("GEMM-3", programs.gemm_3), ("GEMM-4", programs.gemm_4)]
-        return dict(add=programs.vector_add,
-                    window=lambda: [("window sum", programs.window_sum()), ("window sum, shared", programs.window_sum(True)),
-                                    ("window sum, cooperative", programs.window_sum(True, True))],
-                    n=1024 if target == "cuda" else 128, gemm=gemms, number=100 if target == "cuda" else 2)
+        gemms = [
+            ("GEMM-1", programs.gemm_1),
+            ("GEMM-2", programs.gemm_2),
+            ("GEMM-3", programs.gemm_3),
+            ("GEMM-4", programs.gemm_4),
+        ]
+        return dict(
+            add=programs.vector_add,
+            window=lambda: [
+                ("window sum", programs.window_sum()),
+                ("window sum, shared", programs.window_sum(True)),
+                ("window sum, cooperative", programs.window_sum(True, True)),
+            ],
+            n=1024 if target == "cuda" else 128,
+            gemm=gemms,
+            number=100 if target == "cuda" else 2,
+        )
     return None

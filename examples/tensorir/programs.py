@@ -8,7 +8,11 @@ from weft import script as T
 @T.ir_module
 class VectorAdd:
     @T.prim_func
-    def main(A: T.Buffer[(1024,), "float32"], B: T.Buffer[(1024,), "float32"], C: T.Buffer[(1024,), "float32"]):
+    def main(
+        A: T.Buffer[(1024,), "float32"],
+        B: T.Buffer[(1024,), "float32"],
+        C: T.Buffer[(1024,), "float32"],
+    ):
         T.func_attr({"global_symbol": "main", "tir.noalias": True})
         for i in T.grid(1024):
             with T.block("C"):
@@ -31,7 +35,11 @@ def matmul(m, n, k):
     """C[m, n] = A[m, k] @ B[k, n], float32."""
 
     @T.prim_func
-    def main(A: T.Buffer((m, k), "float32"), B: T.Buffer((k, n), "float32"), C: T.Buffer((m, n), "float32")):
+    def main(
+        A: T.Buffer((m, k), "float32"),
+        B: T.Buffer((k, n), "float32"),
+        C: T.Buffer((m, n), "float32"),
+    ):
         T.func_attr({"global_symbol": "main", "tir.noalias": True})
         for i, j, r in T.grid(m, n, k):
             with T.block("C"):
@@ -46,7 +54,7 @@ def matmul(m, n, k):
 def vector_add():
     """Blocks of 128 threads."""
     sch = weft.Schedule(VectorAdd)
-    i, = sch.get_loops(sch.get_block("C", "main"))
+    (i,) = sch.get_loops(sch.get_block("C", "main"))
     i0, i1 = sch.split(i, [None, 128])
     sch.bind(i0, "blockIdx.x")
     sch.bind(i1, "threadIdx.x")
@@ -57,7 +65,7 @@ def window_sum(shared=False, cooperative=False):
     """Without and with the input's 130 floats in shared memory; with cooperative fetch each thread brings its part."""
     sch = weft.Schedule(WindowSum)
     block = sch.get_block("B", "main")
-    i, = sch.get_loops(block)
+    (i,) = sch.get_loops(block)
     i0, i1 = sch.split(i, [None, 128])
     sch.bind(i0, "blockIdx.x")
     sch.bind(i1, "threadIdx.x")
@@ -121,7 +129,9 @@ def cooperative_fetch(sch, block, index, at, threads, vector):
     sch.vectorize(vec)
 
 
-def gemm_4(n=1024, block_x=8, block_y=8, thread_x=8, thread_y=8, tile_k=8, decompose=False, unroll=False):
+def gemm_4(
+    n=1024, block_x=8, block_y=8, thread_x=8, thread_y=8, tile_k=8, decompose=False, unroll=False
+):
     """Tiles of both operands in shared memory, fetched together as float4."""
     sch = weft.Schedule(matmul(n, n, n))
     block = sch.get_block("C")

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Methods of NDArray and the array functions of the core under their plain names; python/weft gives them
-// the signatures of the array API standard.
+// Methods of NDArray and the array functions of the core under their plain names; python/weft gives
+// them the signatures of the array API standard.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -51,41 +51,64 @@ NDArray unlocked(F&& f) {
 void bind_array_ops(nb::module_& m) {
   nb::handle type(reinterpret_cast<PyObject*>(ndarray_type()));
   auto method = [&](const char* name, auto f, auto... extra) {
-    type.attr(name) = nb::cpp_function(f, nb::scope(type), nb::name(name), nb::is_method(), extra...);
+    type.attr(name) =
+        nb::cpp_function(f, nb::scope(type), nb::name(name), nb::is_method(), extra...);
   };
   // Handles are shared by count: Python holds one through a capsule-like owner.
-  struct HandleOwner { Ref<Storage> storage; };
+  struct HandleOwner {
+    Ref<Storage> storage;
+  };
   nb::class_<HandleOwner>(m, "StorageHandle", "Memory on a device, shared by the views over it.")
       .def_prop_ro("nbytes", [](const HandleOwner& h) { return h.storage->bytes(); })
-      .def_prop_ro("device", [](const HandleOwner& h) { return device_object(h.storage->device()); })
-      .def("ptr", [](const HandleOwner& h) { return h.storage->address(); }, "The address, as the device means it.")
-      .def("__eq__", [](const HandleOwner& a, const HandleOwner& b) { return a.storage == b.storage; })
+      .def_prop_ro("device",
+                   [](const HandleOwner& h) { return device_object(h.storage->device()); })
+      .def(
+          "ptr", [](const HandleOwner& h) { return h.storage->address(); },
+          "The address, as the device means it.")
+      .def("__eq__",
+           [](const HandleOwner& a, const HandleOwner& b) { return a.storage == b.storage; })
       .def("__hash__", [](const HandleOwner& a) { return std::hash<void*>()(a.storage.get()); });
   m.def("_handle", [](const NDArray& a) { return HandleOwner{a.handle()}; });
-  m.def("_make", [](nb::handle shape, nb::handle strides, nb::handle device, nb::handle handle, std::int64_t offset, nb::handle dtype) {
-    Elem e = optional_elem(dtype).value_or(kDefaultReal);
-    Dims extents = dims_of(shape, "shape");
-    Ref<Storage> storage;
-    if (!handle.is_none()) {
-      if (is_ndarray(handle.ptr())) storage = unwrap(handle.ptr()).handle();
-      else storage = nb::cast<HandleOwner&>(handle).storage;
-    } else {
-      storage = device_from_python(device)->allocate(static_cast<runtime::Bytes>(checked_size(extents, elem_bytes(e)) * elem_bytes(e)));
-    }
-    if (strides.is_none()) return NDArray::make(storage, e, extents, nullptr, offset);
-    Dims steps = dims_of(strides, "strides");
-    return NDArray::make(storage, e, extents, &steps, offset);
-  }, nb::arg("shape"), nb::arg("strides").none(), nb::arg("device").none(), nb::arg("handle").none(), nb::arg("offset"), nb::arg("dtype").none());
+  m.def(
+      "_make",
+      [](nb::handle shape, nb::handle strides, nb::handle device, nb::handle handle,
+         std::int64_t offset, nb::handle dtype) {
+        Elem e = optional_elem(dtype).value_or(kDefaultReal);
+        Dims extents = dims_of(shape, "shape");
+        Ref<Storage> storage;
+        if (!handle.is_none()) {
+          if (is_ndarray(handle.ptr())) storage = unwrap(handle.ptr()).handle();
+          else storage = nb::cast<HandleOwner&>(handle).storage;
+        } else {
+          storage = device_from_python(device)->allocate(
+              static_cast<runtime::Bytes>(checked_size(extents, elem_bytes(e)) * elem_bytes(e)));
+        }
+        if (strides.is_none()) return NDArray::make(storage, e, extents, nullptr, offset);
+        Dims steps = dims_of(strides, "strides");
+        return NDArray::make(storage, e, extents, &steps, offset);
+      },
+      nb::arg("shape"), nb::arg("strides").none(), nb::arg("device").none(),
+      nb::arg("handle").none(), nb::arg("offset"), nb::arg("dtype").none());
 
-  method("is_compact", [](const NDArray& a) { return a.is_compact(); }, "Row-major without gaps, over the whole handle?");
-  method("is_contiguous", [](const NDArray& a) { return a.is_contiguous(); }, "Row-major without gaps?");
-  method("compact", [](const NDArray& a) { return a.is_compact() ? a : a.copy(); }, "Itself when compact, else a compact copy.");
+  method(
+      "is_compact", [](const NDArray& a) { return a.is_compact(); },
+      "Row-major without gaps, over the whole handle?");
+  method(
+      "is_contiguous", [](const NDArray& a) { return a.is_contiguous(); },
+      "Row-major without gaps?");
+  method(
+      "compact", [](const NDArray& a) { return a.is_compact() ? a : a.copy(); },
+      "Itself when compact, else a compact copy.");
   method("copy", [](const NDArray& a) { return a.copy(); });
-  method("astype", [](const NDArray& a, nb::handle dtype, bool copy) {
-    Elem e = elem_from_python(dtype.ptr());
-    return !copy && e == a.elem() ? a : a.astype(e);
-  }, nb::arg("dtype"), nb::arg("copy") = true);
-  method("to", [](const NDArray& a, nb::handle device) { return a.to(device_from_python(device)); });
+  method(
+      "astype",
+      [](const NDArray& a, nb::handle dtype, bool copy) {
+        Elem e = elem_from_python(dtype.ptr());
+        return !copy && e == a.elem() ? a : a.astype(e);
+      },
+      nb::arg("dtype"), nb::arg("copy") = true);
+  method("to",
+         [](const NDArray& a, nb::handle device) { return a.to(device_from_python(device)); });
   method("fill", [](const NDArray& a, nb::handle value) {
     assign(a, full(a.device(), a.elem(), Dims{}, scalar_of(value.ptr())));
   });
@@ -93,68 +116,117 @@ void bind_array_ops(nb::module_& m) {
   method("as_strided", [](const NDArray& a, nb::handle shape, nb::handle strides) {
     return a.as_strided(dims_of(shape, "shape"), dims_of(strides, "strides"), a.offset());
   });
-  method("broadcast_to", [](const NDArray& a, nb::handle shape) { return a.broadcast_to(dims_of(shape, "shape")); });
+  method("broadcast_to", [](const NDArray& a, nb::handle shape) {
+    return a.broadcast_to(dims_of(shape, "shape"));
+  });
   method("flip", [](const NDArray& a, nb::handle axes) { return a.flip(ints(axes)); });
   method("tolist", [](nb::handle self) -> nb::object {
     const NDArray& a = unwrap(self.ptr());
     if (a.ndim() == 0) return self.attr("item")();
     nb::list out;
-    for (std::int64_t i = 0; i < a.shape()[0]; ++i) out.append(nb::steal(wrap(a.select(0, i))).attr("tolist")());
+    for (std::int64_t i = 0; i < a.shape()[0]; ++i)
+      out.append(nb::steal(wrap(a.select(0, i))).attr("tolist")());
     return out;
   });
 
-  m.def("_asarray", [](nb::handle o, nb::handle dtype, nb::handle device, nb::handle copy) {
-    Copy how = copy.is_none() ? Copy::when_needed : nb::cast<bool>(copy) ? Copy::always : Copy::never;
-    Ref<Device> d = device.is_none() ? Ref<Device>() : device_from_python(device);
-    return to_array(o.ptr(), optional_elem(dtype), d, how);
-  }, nb::arg("obj").none(), nb::arg("dtype").none(), nb::arg("device").none(), nb::arg("copy").none());
-  m.def("_empty", [](nb::handle shape, nb::handle dtype, nb::handle device) {
-    return NDArray::empty(device_from_python(device), optional_elem(dtype).value_or(kDefaultReal), dims_of(shape, "shape"));
-  }, nb::arg("shape"), nb::arg("dtype").none(), nb::arg("device").none());
-  m.def("_full", [](nb::handle shape, nb::handle value, nb::handle dtype, nb::handle device) {
-    Scalar s = scalar_of(value.ptr());
-    std::optional<Elem> e = optional_elem(dtype);
-    return full(device_from_python(device), e ? *e : s.large ? Elem::uint64 : elem_of(s), dims_of(shape, "shape"), s);
-  }, nb::arg("shape"), nb::arg("value"), nb::arg("dtype").none(), nb::arg("device").none());
-  m.def("_arange", [](double start, double step, std::int64_t count, Elem e, nb::handle device) {
-    return arange(device_from_python(device), e, start, step, count);
-  }, nb::arg("start"), nb::arg("step"), nb::arg("count"), nb::arg("dtype"), nb::arg("device").none());
-  m.def("_reduce", [](const std::string& name, const NDArray& x, nb::handle axis, bool keepdims, nb::handle dtype) {
-    ReduceOp op = reduce_op(name);
-    Axes axes = axes_of(axis);
-    std::optional<Elem> e = optional_elem(dtype);
-    return unlocked([&] { return reduce(op, x, axes, keepdims, e); });
-  }, nb::arg("name"), nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"), nb::arg("dtype").none());
-  m.def("_scan", [](const std::string& name, const NDArray& x, int axis, nb::handle dtype) {
-    return scan(reduce_op(name), x, axis, optional_elem(dtype));
-  }, nb::arg("name"), nb::arg("x"), nb::arg("axis"), nb::arg("dtype").none());
-  m.def("_arg_reduce", [](bool largest, const NDArray& x, std::optional<int> axis, bool keepdims) {
-    return arg_reduce(largest, x, axis, keepdims);
-  }, nb::arg("largest"), nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"));
+  m.def(
+      "_asarray",
+      [](nb::handle o, nb::handle dtype, nb::handle device, nb::handle copy) {
+        Copy how = copy.is_none()         ? Copy::when_needed
+                   : nb::cast<bool>(copy) ? Copy::always
+                                          : Copy::never;
+        Ref<Device> d = device.is_none() ? Ref<Device>() : device_from_python(device);
+        return to_array(o.ptr(), optional_elem(dtype), d, how);
+      },
+      nb::arg("obj").none(), nb::arg("dtype").none(), nb::arg("device").none(),
+      nb::arg("copy").none());
+  m.def(
+      "_empty",
+      [](nb::handle shape, nb::handle dtype, nb::handle device) {
+        return NDArray::empty(device_from_python(device),
+                              optional_elem(dtype).value_or(kDefaultReal), dims_of(shape, "shape"));
+      },
+      nb::arg("shape"), nb::arg("dtype").none(), nb::arg("device").none());
+  m.def(
+      "_full",
+      [](nb::handle shape, nb::handle value, nb::handle dtype, nb::handle device) {
+        Scalar s = scalar_of(value.ptr());
+        std::optional<Elem> e = optional_elem(dtype);
+        return full(device_from_python(device),
+                    e         ? *e
+                    : s.large ? Elem::uint64
+                              : elem_of(s),
+                    dims_of(shape, "shape"), s);
+      },
+      nb::arg("shape"), nb::arg("value"), nb::arg("dtype").none(), nb::arg("device").none());
+  m.def(
+      "_arange",
+      [](double start, double step, std::int64_t count, Elem e, nb::handle device) {
+        return arange(device_from_python(device), e, start, step, count);
+      },
+      nb::arg("start"), nb::arg("step"), nb::arg("count"), nb::arg("dtype"),
+      nb::arg("device").none());
+  m.def(
+      "_reduce",
+      [](const std::string& name, const NDArray& x, nb::handle axis, bool keepdims,
+         nb::handle dtype) {
+        ReduceOp op = reduce_op(name);
+        Axes axes = axes_of(axis);
+        std::optional<Elem> e = optional_elem(dtype);
+        return unlocked([&] { return reduce(op, x, axes, keepdims, e); });
+      },
+      nb::arg("name"), nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"),
+      nb::arg("dtype").none());
+  m.def(
+      "_scan",
+      [](const std::string& name, const NDArray& x, int axis, nb::handle dtype) {
+        return scan(reduce_op(name), x, axis, optional_elem(dtype));
+      },
+      nb::arg("name"), nb::arg("x"), nb::arg("axis"), nb::arg("dtype").none());
+  m.def(
+      "_arg_reduce",
+      [](bool largest, const NDArray& x, std::optional<int> axis, bool keepdims) {
+        return arg_reduce(largest, x, axis, keepdims);
+      },
+      nb::arg("largest"), nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"));
   m.def("_where", [](const NDArray& condition, nb::handle a, nb::handle b) {
     NDArray held[2];
     Arg x = argument(a, held[0]), y = argument(b, held[1]);
     return where(condition, x, y);
   });
-  m.def("_concat", [](const std::vector<NDArray>& arrays, int axis) { return concat(arrays, axis); });
-  m.def("_matmul", [](const NDArray& a, const NDArray& b) { return unlocked([&] { return matmul(a, b); }); });
-  m.def("_sort", [](const NDArray& x, int axis, bool descending) { return unlocked([&] { return sort(x, axis, descending); }); });
-  m.def("_argsort", [](const NDArray& x, int axis, bool descending) { return unlocked([&] { return argsort(x, axis, descending); }); });
-  m.def("_searchsorted", [](const NDArray& x, const NDArray& v, bool right) { return searchsorted(x, v, right); });
+  m.def("_concat",
+        [](const std::vector<NDArray>& arrays, int axis) { return concat(arrays, axis); });
+  m.def("_matmul",
+        [](const NDArray& a, const NDArray& b) { return unlocked([&] { return matmul(a, b); }); });
+  m.def("_sort", [](const NDArray& x, int axis, bool descending) {
+    return unlocked([&] { return sort(x, axis, descending); });
+  });
+  m.def("_argsort", [](const NDArray& x, int axis, bool descending) {
+    return unlocked([&] { return argsort(x, axis, descending); });
+  });
+  m.def("_searchsorted",
+        [](const NDArray& x, const NDArray& v, bool right) { return searchsorted(x, v, right); });
   m.def("_take", [](const NDArray& x, const NDArray& i, int axis) { return take(x, i, axis); });
-  m.def("_take_along_axis", [](const NDArray& x, const NDArray& i, int axis) { return take_along_axis(x, i, axis); });
+  m.def("_take_along_axis",
+        [](const NDArray& x, const NDArray& i, int axis) { return take_along_axis(x, i, axis); });
   m.def("_gather", [](const NDArray& x, const std::vector<NDArray>& i) { return gather(x, i); });
-  m.def("_scatter", [](const NDArray& x, const std::vector<NDArray>& i, const NDArray& v, bool accumulate) { scatter(x, i, v, accumulate); });
+  m.def("_scatter", [](const NDArray& x, const std::vector<NDArray>& i, const NDArray& v,
+                       bool accumulate) { scatter(x, i, v, accumulate); });
   m.def("_nonzero", [](const NDArray& x) { return nonzero(x); });
-  m.def("_reshape", [](const NDArray& x, nb::handle shape, std::optional<bool> copy) {
-    Dims extents = dims_of(shape, "shape");
-    if (copy && *copy) return x.copy().reshape(extents);
-    NDArray out = x.reshape(extents);
-    if (copy && out.handle() != x.handle()) {
-      throw Error(ErrorKind::value, "array.reshape.copy", cat("copy=False, but reshape of ", describe(x), " to ", to_string(extents), " must copy"));
-    }
-    return out;
-  }, nb::arg("x"), nb::arg("shape"), nb::arg("copy").none());
+  m.def(
+      "_reshape",
+      [](const NDArray& x, nb::handle shape, std::optional<bool> copy) {
+        Dims extents = dims_of(shape, "shape");
+        if (copy && *copy) return x.copy().reshape(extents);
+        NDArray out = x.reshape(extents);
+        if (copy && out.handle() != x.handle()) {
+          throw Error(ErrorKind::value, "array.reshape.copy",
+                      cat("copy=False, but reshape of ", describe(x), " to ", to_string(extents),
+                          " must copy"));
+        }
+        return out;
+      },
+      nb::arg("x"), nb::arg("shape"), nb::arg("copy").none());
   m.def("_expand_dims", [](const NDArray& x, int axis) { return x.expand_dims(axis); });
   m.def("_squeeze", [](const NDArray& x, nb::handle axis) { return x.squeeze(ints(axis)); });
   m.def("_assign", [](const NDArray& dst, const NDArray& src) { assign(dst, src); });
@@ -167,12 +239,18 @@ void bind_array_ops(nb::module_& m) {
     return random_bits(default_device(), seed, first, n);
   });
   m.def("_random_uniform", [](std::uint64_t seed, std::uint64_t first, std::int64_t n, bool wide) {
-    return unlocked([&] { return random_uniform(default_device(), seed, first, n, wide ? Elem::float64 : Elem::float32); });
+    return unlocked([&] {
+      return random_uniform(default_device(), seed, first, n, wide ? Elem::float64 : Elem::float32);
+    });
   });
   m.def("_random_normal", [](std::uint64_t seed, std::uint64_t first, std::int64_t n, bool wide) {
-    return unlocked([&] { return random_normal(default_device(), seed, first, n, wide ? Elem::float64 : Elem::float32); });
+    return unlocked([&] {
+      return random_normal(default_device(), seed, first, n, wide ? Elem::float64 : Elem::float32);
+    });
   });
-  m.def("_solve", [](const NDArray& a, const NDArray& b) { return unlocked([&] { return linalg::solve(a, b); }); });
+  m.def("_solve", [](const NDArray& a, const NDArray& b) {
+    return unlocked([&] { return linalg::solve(a, b); });
+  });
   m.def("_slogdet", [](const NDArray& a) {
     linalg::SignedLog r = linalg::slogdet(a);
     return nb::make_tuple(r.sign, r.log, r.determinant);
@@ -190,7 +268,9 @@ void bind_array_ops(nb::module_& m) {
     linalg::Qr r = linalg::qr(a, complete);
     return nb::make_tuple(r.q, r.r);
   });
-  m.def("_fft", [](const NDArray& x, std::int64_t n, bool inverse) { return unlocked([&] { return fft_last(x, n, inverse); }); });
+  m.def("_fft", [](const NDArray& x, std::int64_t n, bool inverse) {
+    return unlocked([&] { return fft_last(x, n, inverse); });
+  });
   m.def("_to_bytes", [](const NDArray& x) {
     std::string bytes(static_cast<std::size_t>(x.nbytes()), '\0');
     x.read(bytes.data());
@@ -199,12 +279,15 @@ void bind_array_ops(nb::module_& m) {
   m.def("_from_bytes", [](nb::bytes bytes, nb::handle shape, Elem e) {
     NDArray out = NDArray::empty(default_device(), e, dims_of(shape, "shape"));
     if (static_cast<std::size_t>(out.nbytes()) != bytes.size()) {
-      throw Error(ErrorKind::io, "array.bytes.size", cat(describe(out), " needs ", out.nbytes(), " bytes, got ", bytes.size()));
+      throw Error(ErrorKind::io, "array.bytes.size",
+                  cat(describe(out), " needs ", out.nbytes(), " bytes, got ", bytes.size()));
     }
     if (bytes.size()) out.device()->upload(*out.handle(), 0, bytes.c_str(), bytes.size());
     return out;
   });
-  m.def("set_threads", [](int n) { runtime::Pool::shared().limit(n); }, "At most n host threads compute.");
+  m.def(
+      "set_threads", [](int n) { runtime::Pool::shared().limit(n); },
+      "At most n host threads compute.");
   m.def("get_threads", [] { return runtime::Pool::shared().threads(); });
 }
 

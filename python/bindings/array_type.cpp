@@ -27,7 +27,9 @@ void type_dealloc(PyObject* self) {
 int type_init(PyObject* self, PyObject* args, PyObject* kwargs) {
   static const char* names[] = {"data", "device", "dtype", nullptr};
   PyObject *data = nullptr, *device = Py_None, *dtype = Py_None;
-  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO", const_cast<char**>(names), &data, &device, &dtype)) return -1;
+  if (!PyArg_ParseTupleAndKeywords(args, kwargs, "O|OO", const_cast<char**>(names), &data, &device,
+                                   &dtype))
+    return -1;
   return guarded(-1, [&] {
     Ref<Device> d = device == Py_None ? Ref<Device>() : device_from_python(device);
     unwrap(self) = to_array(data, optional_elem(dtype), d, Copy::always);
@@ -68,7 +70,9 @@ PyObject* unary(PyObject* a) noexcept {
 }
 
 PyObject* power(PyObject* a, PyObject* b, PyObject*) noexcept { return binary<Op::pow>(a, b); }
-PyObject* inplace_power(PyObject* a, PyObject* b, PyObject*) noexcept { return inplace<Op::pow>(a, b); }
+PyObject* inplace_power(PyObject* a, PyObject* b, PyObject*) noexcept {
+  return inplace<Op::pow>(a, b);
+}
 
 // Bitwise operators are logical on bool through the same kernels.
 PyObject* matrix_multiply(PyObject* a, PyObject* b) noexcept {
@@ -80,7 +84,8 @@ PyObject* matrix_multiply(PyObject* a, PyObject* b) noexcept {
         held[k] = unwrap(objects[k]);
       } else {
         Arg arg{Scalar(0)};
-        if (is_number(objects[k]) || !to_operand(objects[k], nullptr, held[k], arg)) Py_RETURN_NOTIMPLEMENTED;
+        if (is_number(objects[k]) || !to_operand(objects[k], nullptr, held[k], arg))
+          Py_RETURN_NOTIMPLEMENTED;
       }
     }
     NDArray out;
@@ -156,7 +161,9 @@ nb::object single(PyObject* self, const char* what) {
   if (a.size() != 1) {
     throw Error(ErrorKind::dtype, "array.item.size",
                 cat(what, " needs an array of one element, ", describe(a), " has ", a.size()))
-        .help(a.size() > 1 && std::string_view(what) == "a truth value" ? "use weft.any(x) or weft.all(x)" : "");
+        .help(a.size() > 1 && std::string_view(what) == "a truth value"
+                  ? "use weft.any(x) or weft.all(x)"
+                  : "");
   }
   return nb::steal(item(a, 0));
 }
@@ -165,16 +172,19 @@ int truth(PyObject* self) noexcept {
   return guarded(-1, [&] { return PyObject_IsTrue(single(self, "a truth value").ptr()); });
 }
 PyObject* to_int(PyObject* self) noexcept {
-  return guarded(static_cast<PyObject*>(nullptr), [&] { return PyNumber_Long(single(self, "int()").ptr()); });
+  return guarded(static_cast<PyObject*>(nullptr),
+                 [&] { return PyNumber_Long(single(self, "int()").ptr()); });
 }
 PyObject* to_float(PyObject* self) noexcept {
-  return guarded(static_cast<PyObject*>(nullptr), [&] { return PyNumber_Float(single(self, "float()").ptr()); });
+  return guarded(static_cast<PyObject*>(nullptr),
+                 [&] { return PyNumber_Float(single(self, "float()").ptr()); });
 }
 PyObject* to_index(PyObject* self) noexcept {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     const NDArray& a = unwrap(self);
     if (!is_integer(a.elem()) || a.ndim() != 0) {
-      PyErr_Format(PyExc_TypeError, "only a 0-d integer array can be an index, not %s", describe(a).c_str());
+      PyErr_Format(PyExc_TypeError, "only a 0-d integer array can be an index, not %s",
+                   describe(a).c_str());
       return nullptr;
     }
     return item(a, 0);
@@ -229,7 +239,8 @@ PyObject* sequence_item(PyObject* self, Py_ssize_t i) noexcept {
 // ---- buffer protocol
 
 const char* format_of(Elem e) {
-  static const char* formats[] = {"?", "b", "h", "i", "q", "B", "H", "I", "Q", "e", nullptr, "f", "d", "Zf", "Zd"};
+  static const char* formats[] = {"?", "b", "h",     "i", "q", "B",  "H", "I",
+                                  "Q", "e", nullptr, "f", "d", "Zf", "Zd"};
   return formats[static_cast<int>(e)];
 }
 
@@ -238,7 +249,8 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   view->obj = nullptr;
   const char* format = format_of(a.elem());
   if (!a.on_host() || !format) {
-    PyErr_Format(PyExc_BufferError, "%s on %s has no buffer", describe(a).c_str(), a.device()->info().name.c_str());
+    PyErr_Format(PyExc_BufferError, "%s on %s has no buffer", describe(a).c_str(),
+                 a.device()->info().name.c_str());
     return -1;
   }
   if ((flags & PyBUF_STRIDES) != PyBUF_STRIDES && !a.is_contiguous()) {
@@ -264,7 +276,9 @@ int get_buffer(PyObject* self, Py_buffer* view, int flags) noexcept {
   view->internal = sizes;
   return 0;
 }
-void release_buffer(PyObject*, Py_buffer* view) noexcept { delete[] static_cast<Py_ssize_t*>(view->internal); }
+void release_buffer(PyObject*, Py_buffer* view) noexcept {
+  delete[] static_cast<Py_ssize_t*>(view->internal);
+}
 
 // ---- attributes and the hottest methods
 
@@ -285,13 +299,15 @@ PyObject* get_dtype(PyObject* self, void*) {
   return o;
 }
 PyObject* get_device(PyObject* self, void*) {
-  return guarded(static_cast<PyObject*>(nullptr), [&] { return device_object(unwrap(self).device()).release().ptr(); });
+  return guarded(static_cast<PyObject*>(nullptr),
+                 [&] { return device_object(unwrap(self).device()).release().ptr(); });
 }
 PyObject* get_t(PyObject* self, void*) {
   return guarded(static_cast<PyObject*>(nullptr), [&] {
     const NDArray& a = unwrap(self);
     if (a.ndim() != 2) {
-      throw Error(ErrorKind::shape, "array.T.rank", cat(".T needs two dimensions, ", describe(a), " has ", a.ndim()))
+      throw Error(ErrorKind::shape, "array.T.rank",
+                  cat(".T needs two dimensions, ", describe(a), " has ", a.ndim()))
           .help("use .mT for stacks of matrices, or permute_dims");
     }
     return wrap(a.transpose(0, 1));
@@ -301,7 +317,8 @@ PyObject* get_mt(PyObject* self, void*) {
   return guarded(static_cast<PyObject*>(nullptr), [&] {
     const NDArray& a = unwrap(self);
     if (a.ndim() < 2) {
-      throw Error(ErrorKind::shape, "array.mT.rank", cat(".mT needs at least two dimensions, ", describe(a), " has ", a.ndim()));
+      throw Error(ErrorKind::shape, "array.mT.rank",
+                  cat(".mT needs at least two dimensions, ", describe(a), " has ", a.ndim()));
     }
     return wrap(a.transpose(-2, -1));
   });
@@ -310,7 +327,8 @@ PyObject* get_mt(PyObject* self, void*) {
 PyGetSetDef g_getset[] = {
     {"shape", get_shape, nullptr, "Extents.", nullptr},
     {"strides", get_strides, nullptr, "Steps in elements.", nullptr},
-    {"offset", get_offset, nullptr, "Position of the first element in the handle, in elements.", nullptr},
+    {"offset", get_offset, nullptr, "Position of the first element in the handle, in elements.",
+     nullptr},
     {"size", get_size, nullptr, "Number of elements.", nullptr},
     {"ndim", get_ndim, nullptr, "Number of dimensions.", nullptr},
     {"nbytes", get_nbytes, nullptr, "Bytes of the elements.", nullptr},
@@ -323,7 +341,8 @@ PyGetSetDef g_getset[] = {
 
 PyObject* reshape(PyObject* self, PyObject* const* args, Py_ssize_t count) noexcept {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
-    if (count == 1 && !PyLong_CheckExact(args[0])) return wrap(unwrap(self).reshape(dims_of(args[0], "shape")));
+    if (count == 1 && !PyLong_CheckExact(args[0]))
+      return wrap(unwrap(self).reshape(dims_of(args[0], "shape")));
     Dims shape(static_cast<int>(count));
     for (Py_ssize_t i = 0; i < count; ++i) {
       if (PyLong_CheckExact(args[i])) {
@@ -351,7 +370,8 @@ PyObject* item_method(PyObject* self, PyObject* const* args, Py_ssize_t count) n
 }
 
 template <ReduceOp kOp>
-PyObject* reduce_method(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* names) noexcept {
+PyObject* reduce_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
+                        PyObject* names) noexcept {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     Axes axes;
     bool keepdims = false;
@@ -367,7 +387,8 @@ PyObject* reduce_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
     for (Py_ssize_t i = 0; i < named; ++i) {
       PyObject* name = PyTuple_GET_ITEM(names, i);
       PyObject* value = args[count + i];
-      if (PyUnicode_CompareWithASCIIString(name, "axis") == 0 || PyUnicode_CompareWithASCIIString(name, "axes") == 0) {
+      if (PyUnicode_CompareWithASCIIString(name, "axis") == 0 ||
+          PyUnicode_CompareWithASCIIString(name, "axes") == 0) {
         set_axis(value);
       } else if (PyUnicode_CompareWithASCIIString(name, "keepdims") == 0) {
         keepdims = PyObject_IsTrue(value) == 1;
@@ -382,14 +403,20 @@ PyObject* reduce_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
   });
 }
 
-#define WEFT_REDUCE_METHOD(name, text) \
-  {#name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(reduce_method<ReduceOp::name>)), METH_FASTCALL | METH_KEYWORDS, text}
+#define WEFT_REDUCE_METHOD(name, text)                                       \
+  {                                                                          \
+#name,                                                                   \
+        reinterpret_cast < PyCFunction>                                      \
+            (reinterpret_cast <void (*)()>(reduce_method <ReduceOp::name>)), \
+        METH_FASTCALL | METH_KEYWORDS, text                                  \
+  }
 
 PyMethodDef g_methods[] = {
     {"reshape", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(reshape)), METH_FASTCALL,
-     "reshape(*shape): the elements in another shape; one extent may be -1. A view where the layout allows it."},
-    {"item", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(item_method)), METH_FASTCALL,
-     "item(*index): one element as a Python number."},
+     "reshape(*shape): the elements in another shape; one extent may be -1. A view where the "
+     "layout allows it."},
+    {"item", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(item_method)),
+     METH_FASTCALL, "item(*index): one element as a Python number."},
     {"__complex__", to_complex, METH_NOARGS, nullptr},
     WEFT_REDUCE_METHOD(sum, "sum(axis=None, keepdims=False, *, dtype=None)"),
     WEFT_REDUCE_METHOD(prod, "prod(axis=None, keepdims=False, *, dtype=None)"),
@@ -403,7 +430,8 @@ PyMethodDef g_methods[] = {
 PyObject* representation(PyObject* self) noexcept {
   return guarded(static_cast<PyObject*>(nullptr), [&] {
     const NDArray& a = unwrap(self);
-    std::string text = cat("weft.NDArray(", format(a), ", dtype=", name_of(a.elem()), ", device=", a.device()->info().name);
+    std::string text = cat("weft.NDArray(", format(a), ", dtype=", name_of(a.elem()),
+                           ", device=", a.device()->info().name);
     if (a.size() == 0 && a.ndim() != 1) text += cat(", shape=", to_string(a.shape()));
     text += ")";
     return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
@@ -417,7 +445,9 @@ PyObject* text(PyObject* self) noexcept {
 }
 
 template <typename F>
-void* slot(F* f) { return reinterpret_cast<void*>(f); }
+void* slot(F* f) {
+  return reinterpret_cast<void*>(f);
+}
 
 }  // namespace
 
@@ -432,34 +462,62 @@ PyObject* wrap(NDArray array) {
 
 void bind_array_type(nb::module_& m) {
   PyType_Slot slots[] = {
-      {Py_tp_doc, const_cast<char*>("A strided array on a device: NDArray(data, device=None, dtype=None).")},
-      {Py_tp_new, slot(type_new)}, {Py_tp_init, slot(type_init)}, {Py_tp_dealloc, slot(type_dealloc)},
-      {Py_tp_repr, slot(representation)}, {Py_tp_str, slot(text)}, {Py_tp_richcompare, slot(compare)},
+      {Py_tp_doc,
+       const_cast<char*>("A strided array on a device: NDArray(data, device=None, dtype=None).")},
+      {Py_tp_new, slot(type_new)},
+      {Py_tp_init, slot(type_init)},
+      {Py_tp_dealloc, slot(type_dealloc)},
+      {Py_tp_repr, slot(representation)},
+      {Py_tp_str, slot(text)},
+      {Py_tp_richcompare, slot(compare)},
       {Py_tp_hash, slot(PyObject_HashNotImplemented)},
-      {Py_tp_getset, g_getset}, {Py_tp_methods, g_methods},
-      {Py_nb_add, slot(binary<Op::add>)}, {Py_nb_subtract, slot(binary<Op::subtract>)},
-      {Py_nb_multiply, slot(binary<Op::multiply>)}, {Py_nb_true_divide, slot(binary<Op::divide>)},
-      {Py_nb_floor_divide, slot(binary<Op::floor_divide>)}, {Py_nb_remainder, slot(binary<Op::remainder>)},
-      {Py_nb_power, slot(power)}, {Py_nb_negative, slot(unary<Op::negative>)}, {Py_nb_positive, slot(unary<Op::positive>)},
-      {Py_nb_absolute, slot(unary<Op::abs>)}, {Py_nb_invert, slot(unary<Op::bitwise_invert>)},
-      {Py_nb_and, slot(binary<Op::bitwise_and>)}, {Py_nb_or, slot(binary<Op::bitwise_or>)},
-      {Py_nb_xor, slot(binary<Op::bitwise_xor>)}, {Py_nb_lshift, slot(binary<Op::bitwise_left_shift>)},
-      {Py_nb_rshift, slot(binary<Op::bitwise_right_shift>)}, {Py_nb_matrix_multiply, slot(matrix_multiply)},
-      {Py_nb_inplace_add, slot(inplace<Op::add>)}, {Py_nb_inplace_subtract, slot(inplace<Op::subtract>)},
-      {Py_nb_inplace_multiply, slot(inplace<Op::multiply>)}, {Py_nb_inplace_true_divide, slot(inplace<Op::divide>)},
-      {Py_nb_inplace_floor_divide, slot(inplace<Op::floor_divide>)}, {Py_nb_inplace_remainder, slot(inplace<Op::remainder>)},
-      {Py_nb_inplace_power, slot(inplace_power)}, {Py_nb_inplace_and, slot(inplace<Op::bitwise_and>)},
-      {Py_nb_inplace_or, slot(inplace<Op::bitwise_or>)}, {Py_nb_inplace_xor, slot(inplace<Op::bitwise_xor>)},
+      {Py_tp_getset, g_getset},
+      {Py_tp_methods, g_methods},
+      {Py_nb_add, slot(binary<Op::add>)},
+      {Py_nb_subtract, slot(binary<Op::subtract>)},
+      {Py_nb_multiply, slot(binary<Op::multiply>)},
+      {Py_nb_true_divide, slot(binary<Op::divide>)},
+      {Py_nb_floor_divide, slot(binary<Op::floor_divide>)},
+      {Py_nb_remainder, slot(binary<Op::remainder>)},
+      {Py_nb_power, slot(power)},
+      {Py_nb_negative, slot(unary<Op::negative>)},
+      {Py_nb_positive, slot(unary<Op::positive>)},
+      {Py_nb_absolute, slot(unary<Op::abs>)},
+      {Py_nb_invert, slot(unary<Op::bitwise_invert>)},
+      {Py_nb_and, slot(binary<Op::bitwise_and>)},
+      {Py_nb_or, slot(binary<Op::bitwise_or>)},
+      {Py_nb_xor, slot(binary<Op::bitwise_xor>)},
+      {Py_nb_lshift, slot(binary<Op::bitwise_left_shift>)},
+      {Py_nb_rshift, slot(binary<Op::bitwise_right_shift>)},
+      {Py_nb_matrix_multiply, slot(matrix_multiply)},
+      {Py_nb_inplace_add, slot(inplace<Op::add>)},
+      {Py_nb_inplace_subtract, slot(inplace<Op::subtract>)},
+      {Py_nb_inplace_multiply, slot(inplace<Op::multiply>)},
+      {Py_nb_inplace_true_divide, slot(inplace<Op::divide>)},
+      {Py_nb_inplace_floor_divide, slot(inplace<Op::floor_divide>)},
+      {Py_nb_inplace_remainder, slot(inplace<Op::remainder>)},
+      {Py_nb_inplace_power, slot(inplace_power)},
+      {Py_nb_inplace_and, slot(inplace<Op::bitwise_and>)},
+      {Py_nb_inplace_or, slot(inplace<Op::bitwise_or>)},
+      {Py_nb_inplace_xor, slot(inplace<Op::bitwise_xor>)},
       {Py_nb_inplace_lshift, slot(inplace<Op::bitwise_left_shift>)},
       {Py_nb_inplace_rshift, slot(inplace<Op::bitwise_right_shift>)},
       {Py_nb_inplace_matrix_multiply, slot(inplace_matrix_multiply)},
-      {Py_nb_bool, slot(truth)}, {Py_nb_int, slot(to_int)}, {Py_nb_float, slot(to_float)}, {Py_nb_index, slot(to_index)},
-      {Py_mp_subscript, slot(subscript)}, {Py_mp_ass_subscript, slot(assign_subscript)}, {Py_mp_length, slot(length)},
-      {Py_sq_item, slot(sequence_item)}, {Py_sq_length, slot(length)},
-      {Py_bf_getbuffer, slot(get_buffer)}, {Py_bf_releasebuffer, slot(release_buffer)},
+      {Py_nb_bool, slot(truth)},
+      {Py_nb_int, slot(to_int)},
+      {Py_nb_float, slot(to_float)},
+      {Py_nb_index, slot(to_index)},
+      {Py_mp_subscript, slot(subscript)},
+      {Py_mp_ass_subscript, slot(assign_subscript)},
+      {Py_mp_length, slot(length)},
+      {Py_sq_item, slot(sequence_item)},
+      {Py_sq_length, slot(length)},
+      {Py_bf_getbuffer, slot(get_buffer)},
+      {Py_bf_releasebuffer, slot(release_buffer)},
       {0, nullptr},
   };
-  PyType_Spec spec = {"weft.NDArray", sizeof(PyNDArray), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
+  PyType_Spec spec = {"weft.NDArray", sizeof(PyNDArray), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE, slots};
   PyObject* type = PyType_FromSpec(&spec);
   if (!type) throw nb::python_error();
   g_type = reinterpret_cast<PyTypeObject*>(type);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The Python type of arrays: a plain CPython type around weft::NDArray, because operators, indexing and
-// reshape must cost no more than a few dozen nanoseconds. Other bindings take and return NDArray by value
-// through the type caster below.
+// The Python type of arrays: a plain CPython type around weft::NDArray, because operators, indexing
+// and reshape must cost no more than a few dozen nanoseconds. Other bindings take and return
+// NDArray by value through the type caster below.
 
 #include <nanobind/nanobind.h>
 
@@ -12,8 +12,7 @@
 namespace weft::py {
 
 struct PyNDArray {
-  PyObject_HEAD
-  NDArray array;
+  PyObject_HEAD NDArray array;
 };
 
 /// weft.NDArray; set by bind_array_type.
@@ -26,7 +25,7 @@ inline NDArray& unwrap(PyObject* o) { return reinterpret_cast<PyNDArray*>(o)->ar
 PyObject* wrap(NDArray array);
 
 // ---- element types
-PyObject* dtype_object(Elem e);                 // borrowed
+PyObject* dtype_object(Elem e);  // borrowed
 /// Our dtype, a name, a NumPy dtype or scalar type, Python's bool, int, float, complex.
 Elem elem_from_python(PyObject* o);
 /// None gives `otherwise`.
@@ -54,7 +53,8 @@ NDArray from_dlpack(PyObject* o, nb::handle device, Copy copy);
 PyObject* get_item(const NDArray& array, PyObject* key);
 void set_item(const NDArray& array, PyObject* key, PyObject* value);
 /// Index arrays and the view that they apply to, for gradients.
-std::vector<NDArray> index_arrays(const NDArray& array, PyObject* key, NDArray& view, int& position);
+std::vector<NDArray> index_arrays(const NDArray& array, PyObject* key, NDArray& view,
+                                  int& position);
 
 void bind_device(nb::module_& m);
 void bind_array_type(nb::module_& m);

@@ -11,7 +11,7 @@
 namespace weft::py {
 
 bool is_number(PyObject* o) {
-  return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o);   // bool is a long
+  return PyFloat_Check(o) || PyLong_Check(o) || PyComplex_Check(o);  // bool is a long
 }
 
 Scalar scalar_of(PyObject* o) {
@@ -32,9 +32,11 @@ Scalar scalar_of(PyObject* o) {
       PyErr_Clear();
     }
     throw Error(ErrorKind::value, "array.scalar.range",
-                cat("the integer ", nb::cast<std::string>(nb::str(nb::handle(o))), " does not fit in 64 bits"));
+                cat("the integer ", nb::cast<std::string>(nb::str(nb::handle(o))),
+                    " does not fit in 64 bits"));
   }
-  if (PyComplex_Check(o)) return Scalar(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
+  if (PyComplex_Check(o))
+    return Scalar(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));
   throw Error(ErrorKind::dtype, "array.scalar.type",
               cat("not a number: ", nb::cast<std::string>(nb::repr(nb::handle(o)))));
 }
@@ -48,7 +50,8 @@ Dims dims_of(nb::handle o, const char* what) {
       return Dims{nb::cast<std::int64_t>(index)};
     }
     throw Error(ErrorKind::dtype, "array.dims.type",
-                cat(what, " must be an integer or a tuple of them, got ", nb::cast<std::string>(nb::repr(o))));
+                cat(what, " must be an integer or a tuple of them, got ",
+                    nb::cast<std::string>(nb::repr(o))));
   }
   Dims out;
   for (nb::handle item : o) {
@@ -57,8 +60,9 @@ Dims dims_of(nb::handle o, const char* what) {
     int overflow = 0;
     long long value = PyLong_AsLongLongAndOverflow(index.ptr(), &overflow);
     if (overflow) {
-      throw Error(ErrorKind::value, "array.size.overflow",
-                  cat(what, " has the extent ", nb::cast<std::string>(nb::str(index)), ", beyond 64 bits"));
+      throw Error(
+          ErrorKind::value, "array.size.overflow",
+          cat(what, " has the extent ", nb::cast<std::string>(nb::str(index)), ", beyond 64 bits"));
     }
     out.push_back(value);
   }
@@ -89,8 +93,16 @@ bool elem_of_format(const char* format, std::int64_t itemsize, Elem& out) {
   if (format[0] && format[1]) return false;
   switch (*format) {
     case '?': out = Elem::boolean; return true;
-    case 'b': case 'h': case 'i': case 'l': case 'q': return sized(true);
-    case 'B': case 'H': case 'I': case 'L': case 'Q': return sized(false);
+    case 'b':
+    case 'h':
+    case 'i':
+    case 'l':
+    case 'q': return sized(true);
+    case 'B':
+    case 'H':
+    case 'I':
+    case 'L':
+    case 'Q': return sized(false);
     case 'e': out = Elem::float16; return true;
     case 'f': out = Elem::float32; return true;
     case 'd': out = Elem::float64; return true;
@@ -98,15 +110,19 @@ bool elem_of_format(const char* format, std::int64_t itemsize, Elem& out) {
   }
 }
 
-void flatten(PyObject* o, int depth, Dims& shape, std::vector<nb::object>& leaves, bool& found_depth) {
+void flatten(PyObject* o, int depth, Dims& shape, std::vector<nb::object>& leaves,
+             bool& found_depth) {
   bool sequence = (PyList_Check(o) || PyTuple_Check(o));
-  if (!sequence && !is_ndarray(o) && !is_number(o) && PySequence_Check(o) && !PyUnicode_Check(o) && !PyObject_CheckBuffer(o)) sequence = true;
+  if (!sequence && !is_ndarray(o) && !is_number(o) && PySequence_Check(o) && !PyUnicode_Check(o) &&
+      !PyObject_CheckBuffer(o))
+    sequence = true;
   if (!sequence) {
     if (!found_depth) {
       found_depth = true;
     } else if (depth != shape.size()) {
       throw Error(ErrorKind::shape, "array.asarray.ragged",
-                  cat("the nested sequence is ragged: a number at depth ", depth, " where ", shape.size(), " levels were found before"));
+                  cat("the nested sequence is ragged: a number at depth ", depth, " where ",
+                      shape.size(), " levels were found before"));
     }
     leaves.push_back(nb::borrow(o));
     return;
@@ -135,13 +151,14 @@ NDArray from_sequence(PyObject* o, std::optional<Elem> dtype, const Ref<Device>&
   flatten(o, 0, shape, leaves, found);
   bool arrays = false;
   for (nb::object& leaf : leaves) arrays |= !is_number(leaf.ptr());
-  if (arrays) {   // arrays inside a sequence are stacked
+  if (arrays) {  // arrays inside a sequence are stacked
     std::vector<NDArray> parts;
     for (nb::object& leaf : leaves) {
       NDArray part = to_array(leaf.ptr(), std::nullopt, device, Copy::when_needed);
       if (!parts.empty() && !(part.shape() == parts[0].shape())) {
         throw Error(ErrorKind::shape, "array.asarray.ragged",
-                    cat("arrays of shapes ", to_string(parts[0].shape()), " and ", to_string(part.shape()), " in one sequence"));
+                    cat("arrays of shapes ", to_string(parts[0].shape()), " and ",
+                        to_string(part.shape()), " in one sequence"));
       }
       parts.push_back(std::move(part));
     }
@@ -154,7 +171,8 @@ NDArray from_sequence(PyObject* o, std::optional<Elem> dtype, const Ref<Device>&
     Dims flat{static_cast<std::int64_t>(parts.size())};
     for (std::int64_t extent : parts[0].shape()) flat.push_back(extent);
     NDArray rows = out.reshape(flat);
-    for (std::size_t i = 0; i < parts.size(); ++i) assign(rows.select(0, static_cast<std::int64_t>(i)), parts[i]);
+    for (std::size_t i = 0; i < parts.size(); ++i)
+      assign(rows.select(0, static_cast<std::int64_t>(i)), parts[i]);
     return out;
   }
   Kind kind = leaves.empty() ? Kind::real : Kind::boolean;
@@ -166,10 +184,11 @@ NDArray from_sequence(PyObject* o, std::optional<Elem> dtype, const Ref<Device>&
     kind = std::max(kind, values.back().kind);
     large |= values.back().large;
   }
-  Elem e = dtype ? *dtype
+  Elem e = dtype                   ? *dtype
            : kind == Kind::boolean ? Elem::boolean
            : kind == Kind::integer ? (large ? Elem::uint64 : kDefaultInt)
-           : kind == Kind::real ? kDefaultReal : kDefaultComplex;
+           : kind == Kind::real    ? kDefaultReal
+                                   : kDefaultComplex;
   NDArray out = NDArray::empty(device, e, shape);
   std::string bytes(static_cast<std::size_t>(out.nbytes()), '\0');
   const auto width = static_cast<std::size_t>(elem_bytes(e));
@@ -211,21 +230,26 @@ NDArray array_from_buffer(PyObject* o, Copy copy, bool& ok) {
     strides[i] = view->strides[i] / view->itemsize;
     if (shape[i] > 0) span += std::abs(view->strides[i]) * (shape[i] - 1);
   }
-  bool aligned = reinterpret_cast<std::uintptr_t>(view->buf) % static_cast<std::uintptr_t>(view->itemsize) == 0;
+  bool aligned =
+      reinterpret_cast<std::uintptr_t>(view->buf) % static_cast<std::uintptr_t>(view->itemsize) ==
+      0;
   if (!legal || !aligned) {
     release();
     return {};
   }
   ok = true;
-  NDArray shared = from_external(device_from_python(nb::str("cpu")), view->buf, span, e, shape, strides, release);
+  NDArray shared = from_external(device_from_python(nb::str("cpu")), view->buf, span, e, shape,
+                                 strides, release);
   if (copy == Copy::always || (!writable && copy != Copy::never)) return shared.copy();
   return shared;
 }
 
 NDArray to_array(PyObject* o, std::optional<Elem> dtype, Ref<Device> device, Copy copy) {
   auto finish = [&](NDArray array, bool fresh) {
-    if (copy == Copy::never && ((dtype && *dtype != array.elem()) || (device && device != array.device()))) {
-      throw Error(ErrorKind::value, "array.asarray.copy", cat("copy=False, but ", describe(array), " must be copied"));
+    if (copy == Copy::never &&
+        ((dtype && *dtype != array.elem()) || (device && device != array.device()))) {
+      throw Error(ErrorKind::value, "array.asarray.copy",
+                  cat("copy=False, but ", describe(array), " must be copied"));
     }
     if (device && device != array.device()) {
       array = array.to(device);
@@ -236,7 +260,7 @@ NDArray to_array(PyObject* o, std::optional<Elem> dtype, Ref<Device> device, Cop
   };
   if (is_ndarray(o)) return finish(unwrap(o), false);
   if (!device) device = default_device();
-  if (is_number(o) && !PyObject_CheckBuffer(o)) {   // NumPy's scalars keep their own type
+  if (is_number(o) && !PyObject_CheckBuffer(o)) {  // NumPy's scalars keep their own type
     Scalar s = scalar_of(o);
     return full(device, dtype ? *dtype : s.large ? Elem::uint64 : elem_of(s), Dims{}, s);
   }
@@ -248,16 +272,18 @@ NDArray to_array(PyObject* o, std::optional<Elem> dtype, Ref<Device> device, Cop
     nb::object a = nb::handle(o).attr("__weft_array__")();
     if (is_ndarray(a.ptr())) return finish(unwrap(a.ptr()), false);
   }
-  if (PyObject_HasAttrString(o, "__dlpack__")) return finish(from_dlpack(o, nb::none(), Copy::when_needed), false);
+  if (PyObject_HasAttrString(o, "__dlpack__"))
+    return finish(from_dlpack(o, nb::none(), Copy::when_needed), false);
   if (PyObject_HasAttrString(o, "__array__")) {
     nb::object a = nb::handle(o).attr("__array__")();
     array = array_from_buffer(a.ptr(), Copy::when_needed, ok);
     if (ok) return finish(std::move(array), false);
   }
   if (PySequence_Check(o) && !PyUnicode_Check(o)) return from_sequence(o, dtype, device);
-  throw Error(ErrorKind::dtype, "array.asarray.type",
-              cat("cannot make an array of ", nb::cast<std::string>(nb::handle(o).type().attr("__name__")), " ",
-                  nb::cast<std::string>(nb::repr(nb::handle(o))).substr(0, 60)))
+  throw Error(
+      ErrorKind::dtype, "array.asarray.type",
+      cat("cannot make an array of ", nb::cast<std::string>(nb::handle(o).type().attr("__name__")),
+          " ", nb::cast<std::string>(nb::repr(nb::handle(o))).substr(0, 60)))
       .note("accepted: numbers, nested sequences, buffers, DLPack tensors, objects with __array__");
 }
 

@@ -21,15 +21,21 @@ struct DeviceHandle {
 
   explicit DeviceHandle(Ref<Device> d)
       : device(std::move(d)), name(device->info().name), kind(to_string(device->info().kind)) {}
-  DeviceHandle(std::string n, std::string why) : name(std::move(n)), kind("hardware"), reason(std::move(why)) {}
+  DeviceHandle(std::string n, std::string why)
+      : name(std::move(n)), kind("hardware"), reason(std::move(why)) {}
   /// Throws Error(device, ...) with what was searched when the device is absent.
   const Ref<Device>& get() const {
     if (!device) open_device(name);
-    if (!device) throw Error(ErrorKind::device, "device.absent", cat("\"", name, "\" was not available when it was asked for")).note(reason);
+    if (!device)
+      throw Error(ErrorKind::device, "device.absent",
+                  cat("\"", name, "\" was not available when it was asked for"))
+          .note(reason);
     return device;
   }
 };
-struct DTypeHandle { Elem elem; };
+struct DTypeHandle {
+  Elem elem;
+};
 
 std::array<PyObject*, kElems> g_dtypes{};
 Ref<Device>& host_device() {
@@ -59,13 +65,13 @@ bool try_elem(PyObject* o, Elem& out) {
   } else if (o == reinterpret_cast<PyObject*>(&PyComplex_Type)) {
     name = name_of(kDefaultComplex);
   } else if (PyType_Check(o)) {
-    name = nb::cast<std::string>(nb::handle(o).attr("__name__"));   // numpy.float32
+    name = nb::cast<std::string>(nb::handle(o).attr("__name__"));  // numpy.float32
     if (name == "bool_") name = "bool";
   } else if (PyObject_HasAttrString(o, "name")) {
-    nb::object n = nb::handle(o).attr("name");                      // numpy.dtype("float32")
+    nb::object n = nb::handle(o).attr("name");  // numpy.dtype("float32")
     if (PyUnicode_Check(n.ptr())) name = nb::cast<std::string>(n);
   } else {
-    std::string text = nb::cast<std::string>(nb::str(nb::handle(o)));   // torch.float32
+    std::string text = nb::cast<std::string>(nb::str(nb::handle(o)));  // torch.float32
     if (text.rfind("torch.", 0) == 0) name = text.substr(6);
   }
   DType type;
@@ -106,72 +112,108 @@ Ref<Device> device_from_python(nb::handle o) {
   if (PyUnicode_Check(o.ptr())) {
     return open_device(nb::cast<std::string>(o));
   }
-  throw Error(ErrorKind::dtype, "device.type", cat("not a device: ", nb::cast<std::string>(nb::repr(o))));
+  throw Error(ErrorKind::dtype, "device.type",
+              cat("not a device: ", nb::cast<std::string>(nb::repr(o))));
 }
 
 void bind_device(nb::module_& m) {
   nb::class_<DeviceHandle>(m, "Device", "Where arrays live and programs run.")
       .def_prop_ro("name", [](const DeviceHandle& d) { return d.name; })
-      .def_prop_ro("description", [](const DeviceHandle& d) { return d.device ? d.device->info().description : d.reason; })
-      .def_prop_ro("kind", [](const DeviceHandle& d) { return d.kind; }, "\"hardware\", \"simulator\" or \"interpreter\".")
+      .def_prop_ro(
+          "description",
+          [](const DeviceHandle& d) { return d.device ? d.device->info().description : d.reason; })
+      .def_prop_ro(
+          "kind", [](const DeviceHandle& d) { return d.kind; },
+          "\"hardware\", \"simulator\" or \"interpreter\".")
       .def_prop_ro("available", [](const DeviceHandle& d) { return static_cast<bool>(d.device); })
-      .def_prop_ro("reason", [](const DeviceHandle& d) { return d.reason; }, "Why it is not available; what was searched.")
-      .def_prop_ro("host_accessible", [](const DeviceHandle& d) { return d.get()->info().host_accessible; })
+      .def_prop_ro(
+          "reason", [](const DeviceHandle& d) { return d.reason; },
+          "Why it is not available; what was searched.")
+      .def_prop_ro("host_accessible",
+                   [](const DeviceHandle& d) { return d.get()->info().host_accessible; })
       .def_prop_ro("clock_hz", [](const DeviceHandle& d) { return d.get()->info().clock_hz; })
-      .def_prop_ro("limits", [](const DeviceHandle& d) {
-        nb::dict out;
-        for (const auto& [key, value] : d.get()->info().limits) out[key.c_str()] = value;
-        return out;
-      })
-      .def("synchronize", [](const DeviceHandle& d) { d.get()->synchronize(); }, "Waits for all work.")
+      .def_prop_ro("limits",
+                   [](const DeviceHandle& d) {
+                     nb::dict out;
+                     for (const auto& [key, value] : d.get()->info().limits)
+                       out[key.c_str()] = value;
+                     return out;
+                   })
+      .def(
+          "synchronize", [](const DeviceHandle& d) { d.get()->synchronize(); },
+          "Waits for all work.")
       .def("clear_stats", [](const DeviceHandle& d) { d.get()->clear_stats(); })
-      .def("stats", [](const DeviceHandle& d) {
-        nb::dict out;
-        runtime::StatReport report = d.get()->stats();
-        for (const auto& row : report.rows()) out[row.name.c_str()] = row.value;
-        return out;
-      }, "Statistics by name: cycles, instructions, busy.*, stall.*, bytes.* on simulators.")
-      .def("__eq__", [](const DeviceHandle& d, nb::handle other) {
-        DeviceHandle* o = nullptr;
-        if (nb::try_cast<DeviceHandle*>(other, o) && o) return o->name == d.name;
-        return PyUnicode_Check(other.ptr()) && nb::cast<std::string>(other) == d.name;
-      }, nb::arg().none())
+      .def(
+          "stats",
+          [](const DeviceHandle& d) {
+            nb::dict out;
+            runtime::StatReport report = d.get()->stats();
+            for (const auto& row : report.rows()) out[row.name.c_str()] = row.value;
+            return out;
+          },
+          "Statistics by name: cycles, instructions, busy.*, stall.*, bytes.* on simulators.")
+      .def(
+          "__eq__",
+          [](const DeviceHandle& d, nb::handle other) {
+            DeviceHandle* o = nullptr;
+            if (nb::try_cast<DeviceHandle*>(other, o) && o) return o->name == d.name;
+            return PyUnicode_Check(other.ptr()) && nb::cast<std::string>(other) == d.name;
+          },
+          nb::arg().none())
       .def("__hash__", [](const DeviceHandle& d) { return std::hash<std::string>()(d.name); })
       .def("__str__", [](const DeviceHandle& d) { return d.name; })
-      .def("__repr__", [](const DeviceHandle& d) { return "device(\"" + d.name + (d.device ? "\")" : "\", absent)"); });
-  m.def("open_device", [](nb::handle o) {
-    if (PyUnicode_Check(o.ptr())) {
-      try {
+      .def("__repr__", [](const DeviceHandle& d) {
+        return "device(\"" + d.name + (d.device ? "\")" : "\", absent)");
+      });
+  m.def(
+      "open_device",
+      [](nb::handle o) {
+        if (PyUnicode_Check(o.ptr())) {
+          try {
+            return DeviceHandle(device_from_python(o));
+          } catch (const Error& error) {
+            if (error.kind() != ErrorKind::device) throw;
+            return DeviceHandle(nb::cast<std::string>(o), error.what());
+          }
+        }
+        DeviceHandle* handle = nullptr;
+        if (nb::try_cast<DeviceHandle*>(o, handle) && handle) return *handle;
         return DeviceHandle(device_from_python(o));
-      } catch (const Error& error) {
-        if (error.kind() != ErrorKind::device) throw;
-        return DeviceHandle(nb::cast<std::string>(o), error.what());
-      }
-    }
-    DeviceHandle* handle = nullptr;
-    if (nb::try_cast<DeviceHandle*>(o, handle) && handle) return *handle;
-    return DeviceHandle(device_from_python(o));
-  }, nb::arg("device").none());
+      },
+      nb::arg("device").none());
   m.def("set_default_device", [](nb::handle o) { current() = device_from_python(o); });
 
   nb::class_<DTypeHandle>(m, "dtype", "An element type.")
-      .def("__init__", [](DTypeHandle* self, nb::handle o) { new (self) DTypeHandle{elem_from_python(o.ptr())}; })
+      .def("__init__", [](DTypeHandle* self,
+                          nb::handle o) { new (self) DTypeHandle{elem_from_python(o.ptr())}; })
       .def_prop_ro("name", [](const DTypeHandle& d) { return std::string(name_of(d.elem)); })
       .def_prop_ro("itemsize", [](const DTypeHandle& d) { return elem_bytes(d.elem); })
-      .def_prop_ro("kind", [](const DTypeHandle& d) {
-        return is_complex(d.elem) ? "c" : is_inexact(d.elem) ? "f" : is_signed_int(d.elem) ? "i" : is_integer(d.elem) ? "u" : "b";
-      })
-      .def("__eq__", [](const DTypeHandle& d, nb::handle other) {
-        Elem e;
-        bool same = !other.is_none() && try_elem(other.ptr(), e) && e == d.elem;
-        PyErr_Clear();
-        return same;
-      }, nb::arg().none())
-      .def("__hash__", [](const DTypeHandle& d) { return nb::hash(nb::str(std::string(name_of(d.elem)).c_str())); })
+      .def_prop_ro("kind",
+                   [](const DTypeHandle& d) {
+                     return is_complex(d.elem)      ? "c"
+                            : is_inexact(d.elem)    ? "f"
+                            : is_signed_int(d.elem) ? "i"
+                            : is_integer(d.elem)    ? "u"
+                                                    : "b";
+                   })
+      .def(
+          "__eq__",
+          [](const DTypeHandle& d, nb::handle other) {
+            Elem e;
+            bool same = !other.is_none() && try_elem(other.ptr(), e) && e == d.elem;
+            PyErr_Clear();
+            return same;
+          },
+          nb::arg().none())
+      .def("__hash__",
+           [](const DTypeHandle& d) {
+             return nb::hash(nb::str(std::string(name_of(d.elem)).c_str()));
+           })
       .def("__str__", [](const DTypeHandle& d) { return std::string(name_of(d.elem)); })
       .def("__repr__", [](const DTypeHandle& d) { return "weft." + std::string(name_of(d.elem)); })
       .def("__reduce__", [](const DTypeHandle& d) {
-        return nb::make_tuple(nb::type<DTypeHandle>(), nb::make_tuple(std::string(name_of(d.elem))));
+        return nb::make_tuple(nb::type<DTypeHandle>(),
+                              nb::make_tuple(std::string(name_of(d.elem))));
       });
   for (int i = 0; i < kElems; ++i) {
     nb::object o = nb::cast(DTypeHandle{static_cast<Elem>(i)});

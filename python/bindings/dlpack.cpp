@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// DLPack in both directions, legacy and versioned (1.x), and __array__. The structures are those of the
-// public specification; they are declared here because no header of it is needed for anything else.
+// DLPack in both directions, legacy and versioned (1.x), and __array__. The structures are those of
+// the public specification; they are declared here because no header of it is needed for anything
+// else.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -14,8 +15,13 @@ namespace weft::py {
 
 namespace {
 
-struct DLDevice { std::int32_t type, id; };
-struct DLDataType { std::uint8_t code, bits; std::uint16_t lanes; };
+struct DLDevice {
+  std::int32_t type, id;
+};
+struct DLDataType {
+  std::uint8_t code, bits;
+  std::uint16_t lanes;
+};
 struct DLTensor {
   void* data;
   DLDevice device;
@@ -31,7 +37,9 @@ struct DLManagedTensor {
   void (*deleter)(DLManagedTensor*);
 };
 struct DLManagedTensorVersioned {
-  struct { std::uint32_t major, minor; } version;
+  struct {
+    std::uint32_t major, minor;
+  } version;
   void* context;
   void (*deleter)(DLManagedTensorVersioned*);
   std::uint64_t flags;
@@ -58,8 +66,9 @@ Managed* export_array(NDArray array, std::uint64_t flags) {
   DLTensor& t = box->managed.tensor;
   t.data = nullptr;
   if (box->array.size() > 0) {
-    t.data = reinterpret_cast<void*>(box->array.handle()->address() +
-                                     static_cast<std::uint64_t>(box->array.offset() * elem_bytes(box->array.elem())));
+    t.data = reinterpret_cast<void*>(
+        box->array.handle()->address() +
+        static_cast<std::uint64_t>(box->array.offset() * elem_bytes(box->array.elem())));
   }
   t.device = {info.dl_type, info.dl_id};
   t.ndim = box->array.ndim();
@@ -77,15 +86,17 @@ Managed* export_array(NDArray array, std::uint64_t flags) {
 }
 
 template <typename Managed>
-constexpr const char* kName = std::is_same_v<Managed, DLManagedTensor> ? "dltensor" : "dltensor_versioned";
+constexpr const char* kName =
+    std::is_same_v<Managed, DLManagedTensor> ? "dltensor" : "dltensor_versioned";
 template <typename Managed>
-constexpr const char* kUsed = std::is_same_v<Managed, DLManagedTensor> ? "used_dltensor" : "used_dltensor_versioned";
+constexpr const char* kUsed =
+    std::is_same_v<Managed, DLManagedTensor> ? "used_dltensor" : "used_dltensor_versioned";
 
 template <typename Managed>
 nb::object capsule_of(NDArray array, std::uint64_t flags) {
   Managed* managed = export_array<Managed>(std::move(array), flags);
   PyObject* capsule = PyCapsule_New(managed, kName<Managed>, [](PyObject* self) {
-    if (!PyCapsule_IsValid(self, kName<Managed>)) return;   // consumed: the consumer deletes
+    if (!PyCapsule_IsValid(self, kName<Managed>)) return;  // consumed: the consumer deletes
     auto* m = static_cast<Managed*>(PyCapsule_GetPointer(self, kName<Managed>));
     if (m->deleter) m->deleter(m);
   });
@@ -97,7 +108,8 @@ nb::object capsule_of(NDArray array, std::uint64_t flags) {
   throw nb::python_error();
 }
 
-nb::object dlpack(const NDArray& self, nb::handle stream, nb::handle max_version, nb::handle dl_device, nb::handle copy) {
+nb::object dlpack(const NDArray& self, nb::handle stream, nb::handle max_version,
+                  nb::handle dl_device, nb::handle copy) {
   NDArray array = self;
   std::uint64_t flags = 0;
   bool must_copy = !copy.is_none() && nb::cast<bool>(copy);
@@ -125,7 +137,8 @@ nb::object dlpack(const NDArray& self, nb::handle stream, nb::handle max_version
   }
   if (!max_version.is_none()) {
     auto version = nb::cast<nb::tuple>(max_version);
-    if (nb::cast<int>(nb::object(version[0])) >= 1) return capsule_of<DLManagedTensorVersioned>(std::move(array), flags);
+    if (nb::cast<int>(nb::object(version[0])) >= 1)
+      return capsule_of<DLManagedTensorVersioned>(std::move(array), flags);
   }
   return capsule_of<DLManagedTensor>(std::move(array), flags);
 }
@@ -136,7 +149,8 @@ NDArray import_capsule(PyObject* capsule, Copy copy) {
   if (!managed) throw nb::python_error();
   bool read_only = false;
   if constexpr (std::is_same_v<Managed, DLManagedTensorVersioned>) {
-    if (managed->version.major != 1) buffer_error(cat("DLPack version ", managed->version.major, " is not known"));
+    if (managed->version.major != 1)
+      buffer_error(cat("DLPack version ", managed->version.major, " is not known"));
     read_only = managed->flags & kReadOnly;
   }
   const DLTensor& t = managed->tensor;
@@ -155,8 +169,9 @@ NDArray import_capsule(PyObject* capsule, Copy copy) {
     nb::gil_scoped_acquire gil;
     managed->deleter(managed);
   };
-  NDArray array = from_external(device_from_python(nb::str("cpu")), static_cast<char*>(t.data) + t.byte_offset,
-                                span * elem_bytes(e), e, shape, strides, release);
+  NDArray array =
+      from_external(device_from_python(nb::str("cpu")), static_cast<char*>(t.data) + t.byte_offset,
+                    span * elem_bytes(e), e, shape, strides, release);
   return copy == Copy::always || (read_only && copy != Copy::never) ? array.copy() : array;
 }
 
@@ -164,10 +179,13 @@ nb::object numpy(const NDArray& self, nb::handle dtype, nb::handle copy) {
   NDArray array = self;
   bool never = !copy.is_none() && !nb::cast<bool>(copy);
   if (!array.on_host()) {
-    if (never) throw Error(ErrorKind::value, "array.numpy.copy", cat("copy=False, but ", describe(self), " is on ", self.device()->info().name));
+    if (never)
+      throw Error(ErrorKind::value, "array.numpy.copy",
+                  cat("copy=False, but ", describe(self), " is on ", self.device()->info().name));
     array = array.to(device_from_python(nb::str("cpu")));
   }
-  if (array.elem() == Elem::bfloat16) array = array.astype(Elem::float32);   // NumPy has no such type
+  if (array.elem() == Elem::bfloat16)
+    array = array.astype(Elem::float32);  // NumPy has no such type
   nb::module_ np = nb::module_::import_("numpy");
   nb::object view = np.attr("asarray")(nb::steal(wrap(array)).attr("_buffer")());
   if (!dtype.is_none()) return view.attr("astype")(dtype, nb::arg("copy") = !never);
@@ -179,8 +197,9 @@ nb::object numpy(const NDArray& self, nb::handle dtype, nb::handle copy) {
 
 NDArray from_dlpack(PyObject* o, nb::handle device, Copy copy) {
   if (PyCapsule_CheckExact(o)) {
-    return PyCapsule_IsValid(o, kName<DLManagedTensorVersioned>) ? import_capsule<DLManagedTensorVersioned>(o, copy)
-                                                                 : import_capsule<DLManagedTensor>(o, copy);
+    return PyCapsule_IsValid(o, kName<DLManagedTensorVersioned>)
+               ? import_capsule<DLManagedTensorVersioned>(o, copy)
+               : import_capsule<DLManagedTensor>(o, copy);
   }
   nb::object exporter = nb::handle(o).attr("__dlpack__");
   nb::object capsule;
@@ -200,25 +219,37 @@ NDArray from_dlpack(PyObject* o, nb::handle device, Copy copy) {
 void bind_dlpack(nb::module_& m) {
   nb::handle type(reinterpret_cast<PyObject*>(ndarray_type()));
   auto method = [&](const char* name, auto f, auto... extra) {
-    type.attr(name) = nb::cpp_function(f, nb::scope(type), nb::name(name), nb::is_method(), extra...);
+    type.attr(name) =
+        nb::cpp_function(f, nb::scope(type), nb::name(name), nb::is_method(), extra...);
   };
-  method("__dlpack__", [](const NDArray& self, nb::handle stream, nb::handle max_version, nb::handle dl_device, nb::handle copy) {
-    return dlpack(self, stream, max_version, dl_device, copy);
-  }, nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
-         nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none());
+  method(
+      "__dlpack__",
+      [](const NDArray& self, nb::handle stream, nb::handle max_version, nb::handle dl_device,
+         nb::handle copy) { return dlpack(self, stream, max_version, dl_device, copy); },
+      nb::kw_only(), nb::arg("stream") = nb::none(), nb::arg("max_version") = nb::none(),
+      nb::arg("dl_device") = nb::none(), nb::arg("copy") = nb::none());
   method("__dlpack_device__", [](const NDArray& self) {
     return nb::make_tuple(self.device()->info().dl_type, self.device()->info().dl_id);
   });
   method("_buffer", [](nb::handle self) { return nb::steal(PyMemoryView_FromObject(self.ptr())); });
-  method("__array__", [](const NDArray& self, nb::handle dtype, nb::handle copy) { return numpy(self, dtype, copy); },
-         nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none());
-  method("numpy", [](const NDArray& self) { return numpy(self, nb::none(), nb::bool_(true)); },
-         "A NumPy array with a copy of the elements.");
-  m.def("_from_dlpack", [](nb::handle o, nb::handle device, std::optional<bool> copy) {
-    Ref<Device> target = device.is_none() ? Ref<Device>() : device_from_python(device);
-    NDArray array = from_dlpack(o.ptr(), device, copy ? (*copy ? Copy::always : Copy::never) : Copy::when_needed);
-    return target ? array.to(target) : array;
-  }, nb::arg("x"), nb::arg("device").none(), nb::arg("copy").none());
+  method(
+      "__array__",
+      [](const NDArray& self, nb::handle dtype, nb::handle copy) {
+        return numpy(self, dtype, copy);
+      },
+      nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none());
+  method(
+      "numpy", [](const NDArray& self) { return numpy(self, nb::none(), nb::bool_(true)); },
+      "A NumPy array with a copy of the elements.");
+  m.def(
+      "_from_dlpack",
+      [](nb::handle o, nb::handle device, std::optional<bool> copy) {
+        Ref<Device> target = device.is_none() ? Ref<Device>() : device_from_python(device);
+        NDArray array = from_dlpack(
+            o.ptr(), device, copy ? (*copy ? Copy::always : Copy::never) : Copy::when_needed);
+        return target ? array.to(target) : array;
+      },
+      nb::arg("x"), nb::arg("device").none(), nb::arg("copy").none());
 }
 
 }  // namespace weft::py

@@ -11,7 +11,8 @@ namespace weft::py {
 namespace {
 
 constexpr int kKinds = static_cast<int>(ErrorKind::internal) + 1;
-std::array<PyObject*, kKinds> g_classes{};   // borrowed from the module, which lives as long as the interpreter
+std::array<PyObject*, kKinds>
+    g_classes{};  // borrowed from the module, which lives as long as the interpreter
 
 PyObject* class_of(ErrorKind kind) { return g_classes[static_cast<std::size_t>(kind)]; }
 
@@ -58,28 +59,38 @@ void set_python_error() noexcept {
 void bind_errors(nb::module_& m) {
   auto add = [&](const char* name, const char* doc, PyObject* base, PyObject* second) {
     std::string full = std::string("weft.") + name;
-    nb::object bases = second ? nb::object(nb::make_tuple(nb::borrow(base), nb::borrow(second))) : nb::borrow(base);
+    nb::object bases = second ? nb::object(nb::make_tuple(nb::borrow(base), nb::borrow(second)))
+                              : nb::borrow(base);
     PyObject* type = PyErr_NewExceptionWithDoc(full.c_str(), doc, bases.ptr(), nullptr);
     if (!type) throw nb::python_error();
     m.attr(name) = nb::borrow(type);
     return type;
   };
-  PyObject* error = add("Error", "What weft refuses: .code .message .kind .places .notes .help", PyExc_Exception, nullptr);
+  PyObject* error = add("Error", "What weft refuses: .code .message .kind .places .notes .help",
+                        PyExc_Exception, nullptr);
   nb::handle(error).attr("code") = "";
   nb::handle(error).attr("help") = "";
   nb::handle(error).attr("message") = "";
   g_classes.fill(error);
-  auto set = [](ErrorKind kind, PyObject* type) { g_classes[static_cast<std::size_t>(kind)] = type; };
-  set(ErrorKind::value, add("ArgumentError", "An argument outside its domain.", error, PyExc_ValueError));
+  auto set = [](ErrorKind kind, PyObject* type) {
+    g_classes[static_cast<std::size_t>(kind)] = type;
+  };
+  set(ErrorKind::value,
+      add("ArgumentError", "An argument outside its domain.", error, PyExc_ValueError));
   set(ErrorKind::shape, add("ShapeError", "Extents do not fit.", error, PyExc_ValueError));
   set(ErrorKind::dtype, add("DTypeError", "An element type does not fit.", error, PyExc_TypeError));
   set(ErrorKind::index, add("IndexError", "An index outside its extent.", error, PyExc_IndexError));
-  set(ErrorKind::memory, add("OutOfMemoryError", "A device has no room.", error, PyExc_MemoryError));
-  set(ErrorKind::schedule, add("ScheduleError", "A schedule step is illegal.", error, PyExc_ValueError));
-  PyObject* device = add("DeviceError", "A device is absent, lost or of the wrong kind.", error, PyExc_RuntimeError);
+  set(ErrorKind::memory,
+      add("OutOfMemoryError", "A device has no room.", error, PyExc_MemoryError));
+  set(ErrorKind::schedule,
+      add("ScheduleError", "A schedule step is illegal.", error, PyExc_ValueError));
+  PyObject* device = add("DeviceError", "A device is absent, lost or of the wrong kind.", error,
+                         PyExc_RuntimeError);
   set(ErrorKind::device, device);
-  set(ErrorKind::fault, add("Fault", "A simulated machine's own error.", error, PyExc_RuntimeError));
-  set(ErrorKind::parse, add("ParseError", "Text that is not of the language.", error, PyExc_ValueError));
+  set(ErrorKind::fault,
+      add("Fault", "A simulated machine's own error.", error, PyExc_RuntimeError));
+  set(ErrorKind::parse,
+      add("ParseError", "Text that is not of the language.", error, PyExc_ValueError));
   set(ErrorKind::io, add("IOError", "File or network.", error, PyExc_OSError));
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
     try {

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// x[key] and x[key] = value: integers, slices, None, ..., integer and boolean arrays, as NumPy has them.
+// x[key] and x[key] = value: integers, slices, None, ..., integer and boolean arrays, as NumPy has
+// them.
 
 #include <algorithm>
 
@@ -16,13 +17,15 @@ namespace {
 }
 
 bool is_index_array(PyObject* o) {
-  return is_ndarray(o) || PyList_Check(o) || (PyObject_CheckBuffer(o) && !PyLong_Check(o) && !PyBytes_Check(o));
+  return is_ndarray(o) || PyList_Check(o) ||
+         (PyObject_CheckBuffer(o) && !PyLong_Check(o) && !PyBytes_Check(o));
 }
 
 NDArray slice_axis(const NDArray& a, int axis, PyObject* o) {
   Py_ssize_t start, stop, step;
   if (PySlice_Unpack(o, &start, &stop, &step) < 0) throw nb::python_error();
-  Py_ssize_t count = PySlice_AdjustIndices(static_cast<Py_ssize_t>(a.shape()[axis]), &start, &stop, step);
+  Py_ssize_t count =
+      PySlice_AdjustIndices(static_cast<Py_ssize_t>(a.shape()[axis]), &start, &stop, step);
   return a.slice(axis, start, count, step);
 }
 
@@ -35,16 +38,17 @@ std::int64_t to_position(PyObject* o, const NDArray& a, int axis, std::int64_t s
 }
 
 struct Parsed {
-  NDArray view;                  // after the basic parts; indexed axes stand at `position`...
-  std::vector<NDArray> arrays;   // one for each indexed axis, which were moved to the front of view
-  int position = 0;              // where the broadcast index axes go in the result
+  NDArray view;                 // after the basic parts; indexed axes stand at `position`...
+  std::vector<NDArray> arrays;  // one for each indexed axis, which were moved to the front of view
+  int position = 0;             // where the broadcast index axes go in the result
   bool mask_only = false;
 };
 
 Parsed parse(const NDArray& array, PyObject* key) {
   std::vector<PyObject*> items;
   if (PyTuple_Check(key)) {
-    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i) items.push_back(PyTuple_GET_ITEM(key, i));
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(key); ++i)
+      items.push_back(PyTuple_GET_ITEM(key, i));
   } else {
     items.push_back(key);
   }
@@ -74,22 +78,28 @@ Parsed parse(const NDArray& array, PyObject* key) {
     } else if (PySlice_Check(o) || PyIndex_Check(o)) {
       ++used;
     } else {
-      throw Error(ErrorKind::index, "array.index.type",
-                  cat("an index cannot be ", nb::cast<const char*>(nb::handle(o).type().attr("__name__"))))
+      throw Error(
+          ErrorKind::index, "array.index.type",
+          cat("an index cannot be ", nb::cast<const char*>(nb::handle(o).type().attr("__name__"))))
           .note("legal: integers, slices, None, ..., arrays of integers or bool");
     }
   }
-  if (ellipses > 1) throw Error(ErrorKind::index, "array.index.ellipsis", cat("an index has ", ellipses, " ellipses, at most one is legal"));
+  if (ellipses > 1)
+    throw Error(ErrorKind::index, "array.index.ellipsis",
+                cat("an index has ", ellipses, " ellipses, at most one is legal"));
   if (used > array.ndim()) {
-    throw Error(ErrorKind::index, "array.index.count", cat(used, " indices for ", array.ndim(), " dimensions of ", describe(array)));
+    throw Error(ErrorKind::index, "array.index.count",
+                cat(used, " indices for ", array.ndim(), " dimensions of ", describe(array)));
   }
   Parsed out;
   out.view = array;
-  int axis = 0;                       // in view
-  std::vector<int> axes;              // of view, that arrays index
-  bool separated = false;             // something stands between two index arrays
+  int axis = 0;            // in view
+  std::vector<int> axes;   // of view, that arrays index
+  bool separated = false;  // something stands between two index arrays
   bool open = false, closed = false;
-  auto between = [&] { if (open) closed = true; };
+  auto between = [&] {
+    if (open) closed = true;
+  };
   auto add = [&](NDArray index, int at) {
     if (closed) separated = true;
     open = true;
@@ -112,10 +122,11 @@ Parsed parse(const NDArray& array, PyObject* key) {
       for (int i = 0; i < mask.ndim(); ++i) {
         if (mask.shape()[i] != out.view.shape()[axis + i]) {
           throw Error(ErrorKind::index, "array.index.mask",
-                      cat("a mask of shape ", to_string(mask.shape()), " does not fit axes ", axis, "... of ", describe(out.view)));
+                      cat("a mask of shape ", to_string(mask.shape()), " does not fit axes ", axis,
+                          "... of ", describe(out.view)));
         }
       }
-      if (mask.ndim() == 0) {   // adds an axis of length 0 or 1
+      if (mask.ndim() == 0) {  // adds an axis of length 0 or 1
         bool on = *mask.to(default_device()).host() != 0;
         out.view = out.view.expand_dims(axis).slice(axis, 0, on ? 1 : 0, 1);
         ++axis;
@@ -162,7 +173,8 @@ int index_ndim(const std::vector<NDArray>& arrays) {
 
 }  // namespace
 
-std::vector<NDArray> index_arrays(const NDArray& array, PyObject* key, NDArray& view, int& position) {
+std::vector<NDArray> index_arrays(const NDArray& array, PyObject* key, NDArray& view,
+                                  int& position) {
   Parsed p = parse(array, key);
   view = p.view;
   position = p.position;
@@ -170,7 +182,8 @@ std::vector<NDArray> index_arrays(const NDArray& array, PyObject* key, NDArray& 
 }
 
 PyObject* get_item(const NDArray& array, PyObject* key) {
-  if (PyLong_CheckExact(key) && array.ndim() > 0) return wrap(array.select(0, to_position(key, array, 0, 0)));
+  if (PyLong_CheckExact(key) && array.ndim() > 0)
+    return wrap(array.select(0, to_position(key, array, 0, 0)));
   if (PySlice_Check(key) && array.ndim() > 0) return wrap(slice_axis(array, 0, key));
   Parsed p = parse(array, key);
   if (p.arrays.empty()) return wrap(std::move(p.view));
@@ -184,13 +197,15 @@ void set_item(const NDArray& array, PyObject* key, PyObject* value) {
   if (is_number(value)) {
     Scalar s = scalar_of(value);
     if (s.kind == Kind::complex && !is_complex(array.elem())) {
-      throw Error(ErrorKind::dtype, "array.assign.dtype", cat("a complex number cannot be stored in ", describe(array)));
+      throw Error(ErrorKind::dtype, "array.assign.dtype",
+                  cat("a complex number cannot be stored in ", describe(array)));
     }
     source = full(array.device(), array.elem(), Dims{}, s);
   } else {
     source = to_array(value, std::nullopt, Ref<Device>(), Copy::when_needed);
     if (is_complex(source.elem()) && !is_complex(array.elem())) {
-      throw Error(ErrorKind::dtype, "array.assign.dtype", cat("complex numbers cannot be stored in ", describe(array)));
+      throw Error(ErrorKind::dtype, "array.assign.dtype",
+                  cat("complex numbers cannot be stored in ", describe(array)));
     }
     if (source.device() != array.device()) source = source.to(array.device());
   }
@@ -207,9 +222,11 @@ void set_item(const NDArray& array, PyObject* key, PyObject* value) {
     Dims front = broadcast_shapes(shapes, "index");
     Dims full_shape;
     int rest = p.view.ndim() - static_cast<int>(p.arrays.size());
-    for (int i = 0; i < p.position; ++i) full_shape.push_back(p.view.shape()[static_cast<int>(p.arrays.size()) + i]);
+    for (int i = 0; i < p.position; ++i)
+      full_shape.push_back(p.view.shape()[static_cast<int>(p.arrays.size()) + i]);
     for (std::int64_t extent : front) full_shape.push_back(extent);
-    for (int i = p.position; i < rest; ++i) full_shape.push_back(p.view.shape()[static_cast<int>(p.arrays.size()) + i]);
+    for (int i = p.position; i < rest; ++i)
+      full_shape.push_back(p.view.shape()[static_cast<int>(p.arrays.size()) + i]);
     source = source.broadcast_to(full_shape);
     std::vector<int> order;
     for (int i = 0; i < n; ++i) order.push_back(p.position + i);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft.Operation: the callable of one table row. One C type instead of a Python function for each row, so that
-// a call costs the same as an operator; __signature__ and __doc__ come from the row.
+// weft.Operation: the callable of one table row. One C type instead of a Python function for each
+// row, so that a call costs the same as an operator; __signature__ and __doc__ come from the row.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
@@ -17,8 +17,7 @@ bool tensor_operation(Op op, PyObject* const* args, PyObject** out);
 namespace {
 
 struct PyOperation {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   Op op;
 };
 PyTypeObject* g_type = nullptr;
@@ -26,9 +25,11 @@ PyTypeObject* g_type = nullptr;
 NDArray operand_array(PyObject* o, Op op) {
   NDArray holder;
   Arg arg{Scalar(0)};
-  if (to_operand(o, nullptr, holder, arg)) return arg.array ? *arg.array : full(default_device(), elem_of(arg.scalar), Dims{}, arg.scalar);
+  if (to_operand(o, nullptr, holder, arg))
+    return arg.array ? *arg.array : full(default_device(), elem_of(arg.scalar), Dims{}, arg.scalar);
   throw Error(ErrorKind::dtype, cat("array.", info(op).name, ".array"),
-              cat(info(op).name, " needs arrays, got ", nb::cast<std::string>(nb::handle(o).type().attr("__name__"))));
+              cat(info(op).name, " needs arrays, got ",
+                  nb::cast<std::string>(nb::handle(o).type().attr("__name__"))));
 }
 
 PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObject* names) noexcept {
@@ -37,7 +38,8 @@ PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObjec
     const OpInfo& row = info(op);
     Py_ssize_t count = PyVectorcall_NARGS(flags);
     if (count != row.arity || (names && PyTuple_GET_SIZE(names) > 0)) {
-      PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s", std::string(row.name).c_str(), row.arity, row.arity == 1 ? "" : "s");
+      PyErr_Format(PyExc_TypeError, "%s() takes %d positional argument%s",
+                   std::string(row.name).c_str(), row.arity, row.arity == 1 ? "" : "s");
       return nullptr;
     }
     if (row.arity == 1) {
@@ -46,15 +48,18 @@ PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObjec
       if (tensor_operation(op, args, &out)) return out;
       return wrap(apply(op, operand_array(args[0], op)));
     }
-    if (is_ndarray(args[0]) && is_ndarray(args[1])) return wrap(apply(op, unwrap(args[0]), unwrap(args[1])));
+    if (is_ndarray(args[0]) && is_ndarray(args[1]))
+      return wrap(apply(op, unwrap(args[0]), unwrap(args[1])));
     PyObject* out = nullptr;
     if (tensor_operation(op, args, &out)) return out;
     NDArray held[2];
     Arg operands[2] = {Scalar(0), Scalar(0)};
     for (int k = 0; k < 2; ++k) {
-      if (!to_operand(args[k], nullptr, held[k], operands[k])) held[k] = operand_array(args[k], op), operands[k] = Arg(held[k]);
+      if (!to_operand(args[k], nullptr, held[k], operands[k]))
+        held[k] = operand_array(args[k], op), operands[k] = Arg(held[k]);
     }
-    if (!operands[0].array && !operands[1].array) held[0] = operand_array(args[0], op), operands[0] = Arg(held[0]);
+    if (!operands[0].array && !operands[1].array)
+      held[0] = operand_array(args[0], op), operands[0] = Arg(held[0]);
     return wrap(apply(op, operands[0], operands[1]));
   });
 }
@@ -85,7 +90,9 @@ PyObject* get_signature(PyObject* self, void*) {
 }
 PyObject* get_module(PyObject*, void*) { return PyUnicode_FromString("weft"); }
 PyObject* representation(PyObject* self) {
-  return PyUnicode_FromFormat("<weft operation %s>", std::string(info(reinterpret_cast<PyOperation*>(self)->op).name).c_str());
+  return PyUnicode_FromFormat(
+      "<weft operation %s>",
+      std::string(info(reinterpret_cast<PyOperation*>(self)->op).name).c_str());
 }
 
 PyGetSetDef g_getset[] = {
@@ -115,11 +122,15 @@ std::string_view rule_name(Rule rule) {
 
 void bind_operations(nb::module_& m) {
   PyType_Slot slots[] = {
-      {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)}, {Py_tp_getset, g_getset}, {Py_tp_members, g_members},
-      {Py_tp_repr, reinterpret_cast<void*>(representation)}, {Py_tp_dealloc, reinterpret_cast<void*>(type_dealloc)},
+      {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+      {Py_tp_getset, g_getset},
+      {Py_tp_members, g_members},
+      {Py_tp_repr, reinterpret_cast<void*>(representation)},
+      {Py_tp_dealloc, reinterpret_cast<void*>(type_dealloc)},
       {0, nullptr},
   };
-  PyType_Spec spec = {"weft.Operation", sizeof(PyOperation), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
+  PyType_Spec spec = {"weft.Operation", sizeof(PyOperation), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL, slots};
   g_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
   if (!g_type) throw nb::python_error();
   nb::dict operations;

@@ -10,10 +10,18 @@
 
 namespace weft::py {
 
-struct PyExpr { ir::Expr expr; };
-struct PyBuffer { ir::Buffer buffer; };
-struct PyFunc { ir::PrimFunc func; };
-struct PyModule { ir::IRModule mod; };
+struct PyExpr {
+  ir::Expr expr;
+};
+struct PyBuffer {
+  ir::Buffer buffer;
+};
+struct PyFunc {
+  ir::PrimFunc func;
+};
+struct PyModule {
+  ir::IRModule mod;
+};
 
 /// Expr, Buffer element, int, float or bool as an expression; `like` types plain numbers.
 ir::Expr expr_from_python(nb::handle o, DType like = dtypes::int64);
@@ -22,9 +30,9 @@ ir::IRModule module_from_python(nb::handle o);
 Json json_from_python(nb::handle o);
 nb::object json_to_python(const Json& json);
 
-void bind_program(nb::module_& m);     // Expr, PrimFunc, IRModule, parse
-void bind_te(nb::module_& m);          // tensor expressions
-void bind_schedule(nb::module_& m);    // Schedule, BlockRef, LoopRef
-void bind_build(nb::module_& m);       // build, Module, devices
+void bind_program(nb::module_& m);   // Expr, PrimFunc, IRModule, parse
+void bind_te(nb::module_& m);        // tensor expressions
+void bind_schedule(nb::module_& m);  // Schedule, BlockRef, LoopRef
+void bind_build(nb::module_& m);     // build, Module, devices
 
 }  // namespace weft::py

@@ -14,8 +14,12 @@ namespace weft::py {
 
 namespace {
 
-struct PyCompiled { Ref<runtime::Module> module; };
-struct PyFunction { Ref<runtime::Function> function; };
+struct PyCompiled {
+  Ref<runtime::Module> module;
+};
+struct PyFunction {
+  Ref<runtime::Function> function;
+};
 
 /// Arguments of a call; `holders` keeps converted arrays alive.
 std::vector<runtime::CallArg> call_args(const nb::args& args) {
@@ -37,10 +41,14 @@ std::vector<runtime::CallArg> call_args(const nb::args& args) {
     } else if (PyFloat_Check(a.ptr())) {
       arg.dtype = dtypes::float64;
       arg.float_value = nb::cast<double>(a);
-    } else if (PyObject_HasAttrString(a.ptr(), "_array") && is_ndarray(nb::object(a.attr("_array")).ptr())) {
-      throw Error(ErrorKind::value, "call.kind", cat("pass the tensor's array: ", nb::cast<std::string>(nb::repr(a)).substr(0, 80)));
+    } else if (PyObject_HasAttrString(a.ptr(), "_array") &&
+               is_ndarray(nb::object(a.attr("_array")).ptr())) {
+      throw Error(
+          ErrorKind::value, "call.kind",
+          cat("pass the tensor's array: ", nb::cast<std::string>(nb::repr(a)).substr(0, 80)));
     } else {
-      throw Error(ErrorKind::value, "call.kind", cat("no kernel takes ", nb::cast<std::string>(nb::repr(a)).substr(0, 80)))
+      throw Error(ErrorKind::value, "call.kind",
+                  cat("no kernel takes ", nb::cast<std::string>(nb::repr(a)).substr(0, 80)))
           .help("pass weft.NDArray, int or float; weft.asarray(x) converts");
     }
     out.push_back(std::move(arg));
@@ -58,7 +66,8 @@ Ref<Device> device_of(const nb::args& args, const std::string& target) {
 
 nb::dict time_dict(const runtime::TimeResult& r) {
   nb::dict out;
-  out["mean"] = r.mean, out["median"] = r.median, out["min"] = r.min, out["max"] = r.max, out["stddev"] = r.stddev;
+  out["mean"] = r.mean, out["median"] = r.median, out["min"] = r.min, out["max"] = r.max,
+  out["stddev"] = r.stddev;
   out["cycles"] = r.cycles, out["wall"] = r.wall, out["results"] = r.results;
   return out;
 }
@@ -67,59 +76,97 @@ nb::dict time_dict(const runtime::TimeResult& r) {
 
 void bind_build(nb::module_& m) {
   nb::class_<PyFunction>(m, "Function", "A compiled function on one device. Outputs are arguments.")
-      .def("__call__", [](PyFunction& f, nb::args args) {
-        std::vector<runtime::CallArg> list = call_args(args);
-        nb::gil_scoped_release release;
-        f.function->call(list).wait();
-      })
-      .def("time", [](PyFunction& f, nb::args args, int number, int repeat, double min_seconds) {
-        std::vector<runtime::CallArg> list = call_args(args);
-        runtime::TimeResult result;
-        {
-          nb::gil_scoped_release release;
-          result = f.function->time(list, number, repeat, min_seconds);
-        }
-        return time_dict(result);
-      }, nb::arg("args"), nb::kw_only(), nb::arg("number") = 10, nb::arg("repeat") = 3, nb::arg("min_seconds") = 0.0)
+      .def("__call__",
+           [](PyFunction& f, nb::args args) {
+             std::vector<runtime::CallArg> list = call_args(args);
+             nb::gil_scoped_release release;
+             f.function->call(list).wait();
+           })
+      .def(
+          "time",
+          [](PyFunction& f, nb::args args, int number, int repeat, double min_seconds) {
+            std::vector<runtime::CallArg> list = call_args(args);
+            runtime::TimeResult result;
+            {
+              nb::gil_scoped_release release;
+              result = f.function->time(list, number, repeat, min_seconds);
+            }
+            return time_dict(result);
+          },
+          nb::arg("args"), nb::kw_only(), nb::arg("number") = 10, nb::arg("repeat") = 3,
+          nb::arg("min_seconds") = 0.0)
       .def_prop_ro("device", [](PyFunction& f) { return device_object(f.function->device()); });
-  nb::class_<PyCompiled>(m, "CompiledModule", "Kernels for one target and the host plans of their functions.")
+  nb::class_<PyCompiled>(m, "CompiledModule",
+                         "Kernels for one target and the host plans of their functions.")
       .def_prop_ro("target", [](const PyCompiled& c) { return c.module->binary().target; })
       .def_prop_ro("format", [](const PyCompiled& c) { return c.module->binary().format; })
-      .def_prop_ro("functions", [](const PyCompiled& c) {
-        nb::list out;
-        for (const runtime::HostPlan& p : c.module->plans()) out.append(p.name);
-        return out;
-      })
-      .def("source", [](const PyCompiled& c) { return c.module->source(); }, "The text that was compiled.")
-      .def("bytes", [](const PyCompiled& c) { return nb::bytes(c.module->binary().bytes.data(), c.module->binary().bytes.size()); })
-      .def("plan", [](const PyCompiled& c, const std::string& name) { return json_to_python(runtime::to_json(c.module->plan(name))); }, nb::arg("name") = "main")
-      .def("save", [](const PyCompiled& c, const std::string& path) { c.module->save(path); }, nb::arg("path"))
-      .def("serialize", [](const PyCompiled& c) { std::string b = c.module->serialize(); return nb::bytes(b.data(), b.size()); })
-      .def("function", [](const PyCompiled& c, const std::string& name, nb::args args) {
-        return PyFunction{make_ref<runtime::Function>(c.module, name, device_of(args, c.module->binary().target))};
-      })
+      .def_prop_ro("functions",
+                   [](const PyCompiled& c) {
+                     nb::list out;
+                     for (const runtime::HostPlan& p : c.module->plans()) out.append(p.name);
+                     return out;
+                   })
+      .def(
+          "source", [](const PyCompiled& c) { return c.module->source(); },
+          "The text that was compiled.")
+      .def("bytes",
+           [](const PyCompiled& c) {
+             return nb::bytes(c.module->binary().bytes.data(), c.module->binary().bytes.size());
+           })
+      .def(
+          "plan",
+          [](const PyCompiled& c, const std::string& name) {
+            return json_to_python(runtime::to_json(c.module->plan(name)));
+          },
+          nb::arg("name") = "main")
+      .def(
+          "save", [](const PyCompiled& c, const std::string& path) { c.module->save(path); },
+          nb::arg("path"))
+      .def("serialize",
+           [](const PyCompiled& c) {
+             std::string b = c.module->serialize();
+             return nb::bytes(b.data(), b.size());
+           })
+      .def("function",
+           [](const PyCompiled& c, const std::string& name, nb::args args) {
+             return PyFunction{make_ref<runtime::Function>(
+                 c.module, name, device_of(args, c.module->binary().target))};
+           })
       .def("function_on", [](const PyCompiled& c, const std::string& name, nb::handle device) {
         return PyFunction{make_ref<runtime::Function>(c.module, name, device_from_python(device))};
       });
-  m.def("build", [](nb::handle program, const std::string& target, nb::object after) {
-    BuildOptions options;
-    if (!after.is_none()) {
-      options.observer.after = [after](const pass::Pass& pass, const ir::PrimFunc& f, double seconds) { after(pass.name, PyFunc{f}, seconds); };
-    }
-    return PyCompiled{build(module_from_python(program), target, options)};
-  }, nb::arg("program"), nb::arg("target"), nb::arg("after") = nb::none());
-  m.def("load_module", [](const std::string& path) { return PyCompiled{runtime::Module::load(path)}; }, nb::arg("path"));
+  m.def(
+      "build",
+      [](nb::handle program, const std::string& target, nb::object after) {
+        BuildOptions options;
+        if (!after.is_none()) {
+          options.observer.after = [after](const pass::Pass& pass, const ir::PrimFunc& f,
+                                           double seconds) {
+            after(pass.name, PyFunc{f}, seconds);
+          };
+        }
+        return PyCompiled{build(module_from_python(program), target, options)};
+      },
+      nb::arg("program"), nb::arg("target"), nb::arg("after") = nb::none());
+  m.def(
+      "load_module",
+      [](const std::string& path) { return PyCompiled{runtime::Module::load(path)}; },
+      nb::arg("path"));
   m.def("device_statuses", [] {
     nb::list out;
     for (const DeviceStatus& s : all_devices()) {
-      out.append(nb::make_tuple(s.name, std::string(runtime::to_string(s.kind)), s.available, s.reason, s.description));
+      out.append(nb::make_tuple(s.name, std::string(runtime::to_string(s.kind)), s.available,
+                                s.reason, s.description));
     }
     return out;
   });
-  m.def("target_limits", [](const std::string& text) {
-    Target target = Target::parse(text);
-    return find_backend(target.name).info(target).limits;
-  }, nb::arg("target"), "Limits of a target by name: vector_bytes, registers, max_threads ...");
+  m.def(
+      "target_limits",
+      [](const std::string& text) {
+        Target target = Target::parse(text);
+        return find_backend(target.name).info(target).limits;
+      },
+      nb::arg("target"), "Limits of a target by name: vector_bytes, registers, max_threads ...");
   m.def("targets", [] {
     nb::list out;
     for (Backend* b : backends()) out.append(std::string(b->name()));

@@ -23,11 +23,16 @@ Expr expr_from_python(nb::handle o, DType like) {
   if (PyBool_Check(o.ptr())) return make_bool(o.ptr() == Py_True);
   if (PyLong_Check(o.ptr())) {
     auto value = nb::cast<std::int64_t>(o);
-    return like.is_float() ? make_float(static_cast<double>(value), like) : make_int(value, like.is_handle() || like.is_bool() ? dtypes::int64 : like);
+    return like.is_float()
+               ? make_float(static_cast<double>(value), like)
+               : make_int(value, like.is_handle() || like.is_bool() ? dtypes::int64 : like);
   }
-  if (PyFloat_Check(o.ptr())) return make_float(nb::cast<double>(o), like.is_float() ? like : dtypes::float32);
-  if (PyObject_HasAttrString(o.ptr(), "asobject")) return expr_from_python(o.attr("asobject")(), like);
-  throw Error(ErrorKind::dtype, "python.expression", cat("not an expression: ", nb::cast<std::string>(nb::repr(o))))
+  if (PyFloat_Check(o.ptr()))
+    return make_float(nb::cast<double>(o), like.is_float() ? like : dtypes::float32);
+  if (PyObject_HasAttrString(o.ptr(), "asobject"))
+    return expr_from_python(o.attr("asobject")(), like);
+  throw Error(ErrorKind::dtype, "python.expression",
+              cat("not an expression: ", nb::cast<std::string>(nb::repr(o))))
       .help("expressions, tensor elements, ints, floats and bools can be used");
 }
 
@@ -45,10 +50,12 @@ Json json_from_python(nb::handle o) {
   }
   if (PyDict_Check(p)) {
     Json out = Json::object();
-    for (auto [key, value] : nb::cast<nb::dict>(o)) out[nb::cast<std::string>(key)] = json_from_python(value);
+    for (auto [key, value] : nb::cast<nb::dict>(o))
+      out[nb::cast<std::string>(key)] = json_from_python(value);
     return out;
   }
-  throw Error(ErrorKind::value, "python.value", cat("cannot be stored in a program: ", nb::cast<std::string>(nb::repr(o))));
+  throw Error(ErrorKind::value, "python.value",
+              cat("cannot be stored in a program: ", nb::cast<std::string>(nb::repr(o))));
 }
 
 nb::object json_to_python(const Json& json) {
@@ -63,7 +70,8 @@ nb::object json_to_python(const Json& json) {
     return out;
   }
   nb::dict out;
-  for (const auto& [key, value] : json.as_object()) out[nb::str(key.c_str())] = json_to_python(value);
+  for (const auto& [key, value] : json.as_object())
+    out[nb::str(key.c_str())] = json_to_python(value);
   return out;
 }
 
@@ -75,7 +83,8 @@ IRModule module_from_python(nb::handle o) {
   schedule::Schedule* s = nullptr;
   if (nb::try_cast<schedule::Schedule*>(o, s) && s) return s->mod();
   if (PyObject_HasAttrString(o.ptr(), "_core")) return module_from_python(o.attr("_core"));
-  throw Error(ErrorKind::value, "python.program", cat("not a program: ", nb::cast<std::string>(nb::repr(o))))
+  throw Error(ErrorKind::value, "python.program",
+              cat("not a program: ", nb::cast<std::string>(nb::repr(o))))
       .help("pass a PrimFunc, an IRModule or a Schedule");
 }
 
@@ -100,42 +109,90 @@ Capture capture_from(nb::object lookup) {
 }
 
 template <ExprKind kind>
-PyExpr arithmetic(const PyExpr& a, nb::handle b) { return {make_binary(kind, a.expr, expr_from_python(b, a.expr->dtype))}; }
+PyExpr arithmetic(const PyExpr& a, nb::handle b) {
+  return {make_binary(kind, a.expr, expr_from_python(b, a.expr->dtype))};
+}
 template <ExprKind kind>
-PyExpr reflected(const PyExpr& a, nb::handle b) { return {make_binary(kind, expr_from_python(b, a.expr->dtype), a.expr)}; }
+PyExpr reflected(const PyExpr& a, nb::handle b) {
+  return {make_binary(kind, expr_from_python(b, a.expr->dtype), a.expr)};
+}
 
 PyExpr divide(const Expr& a, const Expr& b) {
   if (a->dtype.is_float() || b->dtype.is_float()) return {div(a, b)};
-  throw Error(ErrorKind::dtype, "python.division", cat("\"/\" of ", to_string(a->dtype), " is ambiguous")).help("use // for whole numbers, or cast to a float");
+  throw Error(ErrorKind::dtype, "python.division",
+              cat("\"/\" of ", to_string(a->dtype), " is ambiguous"))
+      .help("use // for whole numbers, or cast to a float");
 }
 
 void bind_expr(nb::module_& m) {
   nb::class_<PyExpr>(m, "Expr", "An expression of the IR. Operators build new ones.")
-      .def("__add__", &arithmetic<ExprKind::add>).def("__radd__", &reflected<ExprKind::add>)
-      .def("__sub__", &arithmetic<ExprKind::sub>).def("__rsub__", &reflected<ExprKind::sub>)
-      .def("__mul__", &arithmetic<ExprKind::mul>).def("__rmul__", &reflected<ExprKind::mul>)
-      .def("__floordiv__", &arithmetic<ExprKind::floordiv>).def("__rfloordiv__", &reflected<ExprKind::floordiv>)
-      .def("__mod__", &arithmetic<ExprKind::floormod>).def("__rmod__", &reflected<ExprKind::floormod>)
-      .def("__lt__", &arithmetic<ExprKind::lt>).def("__le__", &arithmetic<ExprKind::le>)
-      .def("__gt__", &arithmetic<ExprKind::gt>).def("__ge__", &arithmetic<ExprKind::ge>)
-      .def("__eq__", &arithmetic<ExprKind::eq>).def("__ne__", &arithmetic<ExprKind::ne>)
-      .def("__truediv__", [](const PyExpr& a, nb::handle b) { return divide(a.expr, expr_from_python(b, a.expr->dtype)); })
-      .def("__rtruediv__", [](const PyExpr& a, nb::handle b) { return divide(expr_from_python(b, a.expr->dtype), a.expr); })
+      .def("__add__", &arithmetic<ExprKind::add>)
+      .def("__radd__", &reflected<ExprKind::add>)
+      .def("__sub__", &arithmetic<ExprKind::sub>)
+      .def("__rsub__", &reflected<ExprKind::sub>)
+      .def("__mul__", &arithmetic<ExprKind::mul>)
+      .def("__rmul__", &reflected<ExprKind::mul>)
+      .def("__floordiv__", &arithmetic<ExprKind::floordiv>)
+      .def("__rfloordiv__", &reflected<ExprKind::floordiv>)
+      .def("__mod__", &arithmetic<ExprKind::floormod>)
+      .def("__rmod__", &reflected<ExprKind::floormod>)
+      .def("__lt__", &arithmetic<ExprKind::lt>)
+      .def("__le__", &arithmetic<ExprKind::le>)
+      .def("__gt__", &arithmetic<ExprKind::gt>)
+      .def("__ge__", &arithmetic<ExprKind::ge>)
+      .def("__eq__", &arithmetic<ExprKind::eq>)
+      .def("__ne__", &arithmetic<ExprKind::ne>)
+      .def("__truediv__",
+           [](const PyExpr& a, nb::handle b) {
+             return divide(a.expr, expr_from_python(b, a.expr->dtype));
+           })
+      .def("__rtruediv__",
+           [](const PyExpr& a, nb::handle b) {
+             return divide(expr_from_python(b, a.expr->dtype), a.expr);
+           })
       .def("__neg__", [](const PyExpr& a) { return PyExpr{make_zero(a.expr->dtype) - a.expr}; })
-      .def("__lshift__", [](const PyExpr& a, nb::handle b) { return PyExpr{call("shift_left", {a.expr, expr_from_python(b, a.expr->dtype)})}; })
-      .def("__rshift__", [](const PyExpr& a, nb::handle b) { return PyExpr{call("shift_right", {a.expr, expr_from_python(b, a.expr->dtype)})}; })
-      .def("__and__", [](const PyExpr& a, nb::handle b) { return PyExpr{call("bitwise_and", {a.expr, expr_from_python(b, a.expr->dtype)})}; })
-      .def("__or__", [](const PyExpr& a, nb::handle b) { return PyExpr{call("bitwise_or", {a.expr, expr_from_python(b, a.expr->dtype)})}; })
-      .def("__xor__", [](const PyExpr& a, nb::handle b) { return PyExpr{call("bitwise_xor", {a.expr, expr_from_python(b, a.expr->dtype)})}; })
-      .def("__invert__", [](const PyExpr& a) { return PyExpr{a.expr->dtype.is_bool() ? logical_not(a.expr) : call("bitwise_not", {a.expr})}; })
-      .def("__hash__", [](const PyExpr& a) { return reinterpret_cast<std::uintptr_t>(a.expr.get()); })
-      .def("__bool__", [](const PyExpr& a) -> bool {
-        std::int64_t v;
-        if (is_const_int(a.expr, &v)) return v != 0;
-        throw Error(ErrorKind::value, "python.truth", cat("the truth of \"", print(a.expr), "\" is not known when the program is written"))
-            .help("use T.Select, T.if_then_else, T.And or T.Or");
-      })
-      .def("astype", [](const PyExpr& a, const std::string& dtype) { return PyExpr{cast(parse_dtype(dtype), a.expr)}; }, nb::arg("dtype"))
+      .def("__lshift__",
+           [](const PyExpr& a, nb::handle b) {
+             return PyExpr{call("shift_left", {a.expr, expr_from_python(b, a.expr->dtype)})};
+           })
+      .def("__rshift__",
+           [](const PyExpr& a, nb::handle b) {
+             return PyExpr{call("shift_right", {a.expr, expr_from_python(b, a.expr->dtype)})};
+           })
+      .def("__and__",
+           [](const PyExpr& a, nb::handle b) {
+             return PyExpr{call("bitwise_and", {a.expr, expr_from_python(b, a.expr->dtype)})};
+           })
+      .def("__or__",
+           [](const PyExpr& a, nb::handle b) {
+             return PyExpr{call("bitwise_or", {a.expr, expr_from_python(b, a.expr->dtype)})};
+           })
+      .def("__xor__",
+           [](const PyExpr& a, nb::handle b) {
+             return PyExpr{call("bitwise_xor", {a.expr, expr_from_python(b, a.expr->dtype)})};
+           })
+      .def("__invert__",
+           [](const PyExpr& a) {
+             return PyExpr{a.expr->dtype.is_bool() ? logical_not(a.expr)
+                                                   : call("bitwise_not", {a.expr})};
+           })
+      .def("__hash__",
+           [](const PyExpr& a) { return reinterpret_cast<std::uintptr_t>(a.expr.get()); })
+      .def("__bool__",
+           [](const PyExpr& a) -> bool {
+             std::int64_t v;
+             if (is_const_int(a.expr, &v)) return v != 0;
+             throw Error(ErrorKind::value, "python.truth",
+                         cat("the truth of \"", print(a.expr),
+                             "\" is not known when the program is written"))
+                 .help("use T.Select, T.if_then_else, T.And or T.Or");
+           })
+      .def(
+          "astype",
+          [](const PyExpr& a, const std::string& dtype) {
+            return PyExpr{cast(parse_dtype(dtype), a.expr)};
+          },
+          nb::arg("dtype"))
       .def_prop_ro("dtype", [](const PyExpr& a) { return to_string(a.expr->dtype); })
       .def("__repr__", [](const PyExpr& a) { return print(a.expr); });
   m.def("expr_call", [](const std::string& op, nb::args args) {
@@ -143,7 +200,10 @@ void bind_expr(nb::module_& m) {
     DType like = dtypes::float32;
     for (nb::handle a : args) {
       PyExpr* e = nullptr;
-      if (nb::try_cast<PyExpr*>(a, e) && e) { like = e->expr->dtype; break; }
+      if (nb::try_cast<PyExpr*>(a, e) && e) {
+        like = e->expr->dtype;
+        break;
+      }
     }
     for (nb::handle a : args) list.push_back(expr_from_python(a, like));
     return PyExpr{call(op, std::move(list))};
@@ -162,15 +222,20 @@ void bind_expr(nb::module_& m) {
     PyExpr* typed = nullptr;
     DType like = nb::try_cast<PyExpr*>(b, typed) && typed ? typed->expr->dtype : dtypes::int64;
     Expr x = expr_from_python(a, like);
-    return PyExpr{make_binary(is_max ? ExprKind::max : ExprKind::min, x, expr_from_python(b, x->dtype))};
+    return PyExpr{
+        make_binary(is_max ? ExprKind::max : ExprKind::min, x, expr_from_python(b, x->dtype))};
   });
   m.def("expr_logical", [](bool is_and, nb::handle a, nb::handle b) {
-    return PyExpr{make_binary(is_and ? ExprKind::and_ : ExprKind::or_, expr_from_python(a), expr_from_python(b))};
+    return PyExpr{make_binary(is_and ? ExprKind::and_ : ExprKind::or_, expr_from_python(a),
+                              expr_from_python(b))};
   });
-  m.def("expr_const", [](nb::handle value, const std::string& dtype) {
-    DType t = parse_dtype(dtype);
-    return PyExpr{cast(t, expr_from_python(value, t))};
-  }, nb::arg("value"), nb::arg("dtype") = "float32");
+  m.def(
+      "expr_const",
+      [](nb::handle value, const std::string& dtype) {
+        DType t = parse_dtype(dtype);
+        return PyExpr{cast(t, expr_from_python(value, t))};
+      },
+      nb::arg("value"), nb::arg("dtype") = "float32");
 }
 
 }  // namespace
@@ -179,64 +244,100 @@ void bind_program(nb::module_& m) {
   bind_expr(m);
   nb::class_<PyFunc>(m, "PrimFunc", "One tensor function: parameters, body, attributes.")
       .def_prop_ro("name", [](const PyFunc& f) { return f.func->name; })
-      .def_prop_ro("params", [](const PyFunc& f) {
-        nb::list out;
-        for (const Param& p : f.func->params) out.append(p.buffer ? p.buffer->name : p.var->name);
-        return out;
-      })
+      .def_prop_ro("params",
+                   [](const PyFunc& f) {
+                     nb::list out;
+                     for (const Param& p : f.func->params)
+                       out.append(p.buffer ? p.buffer->name : p.var->name);
+                     return out;
+                   })
       .def_prop_ro("attrs", [](const PyFunc& f) { return json_to_python(Json(f.func->attrs)); })
-      .def("with_attr", [](const PyFunc& f, const std::string& key, nb::handle value) {
-        auto copy = edit(f.func);
-        copy->attrs = with_annotation(copy->attrs, key, json_from_python(value));
-        return PyFunc{copy};
-      }, nb::arg("key"), nb::arg("value"), "A copy with one attribute set.")
-      .def("script", [](const PyFunc& f) { return print(f.func); }, "The function as T-script text.")
+      .def(
+          "with_attr",
+          [](const PyFunc& f, const std::string& key, nb::handle value) {
+            auto copy = edit(f.func);
+            copy->attrs = with_annotation(copy->attrs, key, json_from_python(value));
+            return PyFunc{copy};
+          },
+          nb::arg("key"), nb::arg("value"), "A copy with one attribute set.")
+      .def(
+          "script", [](const PyFunc& f) { return print(f.func); }, "The function as T-script text.")
       .def("__repr__", [](const PyFunc& f) { return print(f.func); })
-      .def("__hash__", [](const PyFunc& f) { return static_cast<std::size_t>(structural_hash(f.func)); })
+      .def("__hash__",
+           [](const PyFunc& f) { return static_cast<std::size_t>(structural_hash(f.func)); })
       .def("__eq__", [](const PyFunc& a, nb::handle b) {
         PyFunc* other = nullptr;
         return nb::try_cast<PyFunc*>(b, other) && other && structural_equal(a.func, other->func);
       });
   nb::class_<PyModule>(m, "IRModule", "Named functions.")
-      .def("__init__", [](PyModule* self, nb::dict functions) {
-        std::vector<std::pair<std::string, PrimFunc>> list;
-        for (auto [name, f] : functions) list.emplace_back(nb::cast<std::string>(name), nb::cast<PyFunc&>(f).func);
-        new (self) PyModule{make_module(std::move(list))};
-      })
-      .def("__getitem__", [](const PyModule& self, const std::string& name) {
-        PrimFunc f = self.mod->find(name);
-        if (!f) {
-          std::vector<std::string> known;
-          for (const auto& [key, value] : self.mod->functions) known.push_back(key);
-          throw Error(ErrorKind::value, "module.function.unknown", cat("there is no function \"", name, "\"")).note(cat("functions: ", join(known))).help(did_you_mean(name, known));
-        }
-        return PyFunc{f};
-      })
-      .def_prop_ro("functions", [](const PyModule& self) {
-        nb::dict out;
-        for (const auto& [name, f] : self.mod->functions) out[nb::str(name.c_str())] = PyFunc{f};
-        return out;
-      })
-      .def("script", [](const PyModule& self) { return print(self.mod); }, "The module as T-script text.")
+      .def("__init__",
+           [](PyModule* self, nb::dict functions) {
+             std::vector<std::pair<std::string, PrimFunc>> list;
+             for (auto [name, f] : functions)
+               list.emplace_back(nb::cast<std::string>(name), nb::cast<PyFunc&>(f).func);
+             new (self) PyModule{make_module(std::move(list))};
+           })
+      .def("__getitem__",
+           [](const PyModule& self, const std::string& name) {
+             PrimFunc f = self.mod->find(name);
+             if (!f) {
+               std::vector<std::string> known;
+               for (const auto& [key, value] : self.mod->functions) known.push_back(key);
+               throw Error(ErrorKind::value, "module.function.unknown",
+                           cat("there is no function \"", name, "\""))
+                   .note(cat("functions: ", join(known)))
+                   .help(did_you_mean(name, known));
+             }
+             return PyFunc{f};
+           })
+      .def_prop_ro("functions",
+                   [](const PyModule& self) {
+                     nb::dict out;
+                     for (const auto& [name, f] : self.mod->functions)
+                       out[nb::str(name.c_str())] = PyFunc{f};
+                     return out;
+                   })
+      .def(
+          "script", [](const PyModule& self) { return print(self.mod); },
+          "The module as T-script text.")
       .def("__repr__", [](const PyModule& self) { return print(self.mod); })
-      .def("__hash__", [](const PyModule& self) { return static_cast<std::size_t>(structural_hash(self.mod)); })
+      .def("__hash__",
+           [](const PyModule& self) { return static_cast<std::size_t>(structural_hash(self.mod)); })
       .def("__eq__", [](const PyModule& a, nb::handle b) {
         PyModule* other = nullptr;
         return nb::try_cast<PyModule*>(b, other) && other && structural_equal(a.mod, other->mod);
       });
-  m.def("parse_func", [](const std::string& text, const std::string& file, nb::object lookup, int line) {
-    return PyFunc{parse_func(text, file, capture_from(lookup), line)};
-  }, nb::arg("text"), nb::arg("file") = "<text>", nb::arg("lookup") = nb::none(), nb::arg("first_line") = 1);
-  m.def("parse_module", [](const std::string& text, const std::string& file, nb::object lookup, int line) {
-    return PyModule{parse_module(text, file, capture_from(lookup), line)};
-  }, nb::arg("text"), nb::arg("file") = "<text>", nb::arg("lookup") = nb::none(), nb::arg("first_line") = 1);
-  m.def("structural_equal", [](nb::handle a, nb::handle b) {
-    return structural_equal(module_from_python(a), module_from_python(b));
-  }, nb::arg("a"), nb::arg("b"), "Whether two programs are equal up to names of variables and buffers.");
-  m.def("structural_hash", [](nb::handle a) { return structural_hash(module_from_python(a)); }, nb::arg("program"));
-  m.def("verify", [](nb::handle program) {
-    if (Verdict bad = verify(module_from_python(program))) throw Error(ErrorKind::verify, std::move(*bad));
-  }, nb::arg("program"), "Raises weft.Error when the program is ill-formed.");
+  m.def(
+      "parse_func",
+      [](const std::string& text, const std::string& file, nb::object lookup, int line) {
+        return PyFunc{parse_func(text, file, capture_from(lookup), line)};
+      },
+      nb::arg("text"), nb::arg("file") = "<text>", nb::arg("lookup") = nb::none(),
+      nb::arg("first_line") = 1);
+  m.def(
+      "parse_module",
+      [](const std::string& text, const std::string& file, nb::object lookup, int line) {
+        return PyModule{parse_module(text, file, capture_from(lookup), line)};
+      },
+      nb::arg("text"), nb::arg("file") = "<text>", nb::arg("lookup") = nb::none(),
+      nb::arg("first_line") = 1);
+  m.def(
+      "structural_equal",
+      [](nb::handle a, nb::handle b) {
+        return structural_equal(module_from_python(a), module_from_python(b));
+      },
+      nb::arg("a"), nb::arg("b"),
+      "Whether two programs are equal up to names of variables and buffers.");
+  m.def(
+      "structural_hash", [](nb::handle a) { return structural_hash(module_from_python(a)); },
+      nb::arg("program"));
+  m.def(
+      "verify",
+      [](nb::handle program) {
+        if (Verdict bad = verify(module_from_python(program)))
+          throw Error(ErrorKind::verify, std::move(*bad));
+      },
+      nb::arg("program"), "Raises weft.Error when the program is ill-formed.");
 }
 
 }  // namespace weft::py

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Schedule: steps by name with dynamic arguments. The Python methods are made from the table of primitives
-// in python/weft/schedule.py.
+// Schedule: steps by name with dynamic arguments. The Python methods are made from the table of
+// primitives in python/weft/schedule.py.
 
 #include "program.h"
 
@@ -15,7 +15,9 @@ using namespace schedule;
 
 namespace {
 
-struct PyInt { IntRef value; };   // the result of a sampling step
+struct PyInt {
+  IntRef value;
+};  // the result of a sampling step
 
 Value value_from_python(nb::handle o) {
   PyObject* p = o.ptr();
@@ -36,7 +38,7 @@ Value value_from_python(nb::handle o) {
     return Value(std::move(list));
   }
   if (PyDict_Check(p)) return Value(json_from_python(o));
-  if (PyObject_HasAttrString(p, "__code__")) {   // lambda i, j: (i // 16, j, i % 16)
+  if (PyObject_HasAttrString(p, "__code__")) {  // lambda i, j: (i // 16, j, i % 16)
     IndexMap map;
     nb::object code = o.attr("__code__");
     int count = nb::cast<int>(code.attr("co_argcount"));
@@ -54,7 +56,8 @@ Value value_from_python(nb::handle o) {
     }
     return Value(std::move(map));
   }
-  throw Error(ErrorKind::value, "schedule.argument.type", cat("no schedule step takes ", nb::cast<std::string>(nb::repr(o))));
+  throw Error(ErrorKind::value, "schedule.argument.type",
+              cat("no schedule step takes ", nb::cast<std::string>(nb::repr(o))));
 }
 
 nb::object value_to_python(const Value& v) {
@@ -77,54 +80,81 @@ nb::object value_to_python(const Value& v) {
 }  // namespace
 
 void bind_schedule(nb::module_& m) {
-  nb::class_<BlockRef>(m, "BlockRef", "A block of a scheduled program; stays valid while the block exists.")
-      .def("__eq__", [](const BlockRef& a, nb::handle b) { BlockRef* o = nullptr; return nb::try_cast<BlockRef*>(b, o) && o && *o == a; })
+  nb::class_<BlockRef>(m, "BlockRef",
+                       "A block of a scheduled program; stays valid while the block exists.")
+      .def("__eq__",
+           [](const BlockRef& a, nb::handle b) {
+             BlockRef* o = nullptr;
+             return nb::try_cast<BlockRef*>(b, o) && o && *o == a;
+           })
       .def("__hash__", [](const BlockRef& a) { return static_cast<std::size_t>(a.id); });
-  nb::class_<LoopRef>(m, "LoopRef", "A loop of a scheduled program; stays valid while the loop exists.")
+  nb::class_<LoopRef>(m, "LoopRef",
+                      "A loop of a scheduled program; stays valid while the loop exists.")
       .def_prop_ro("name", [](const LoopRef& l) { return l.var->name; })
-      .def("__eq__", [](const LoopRef& a, nb::handle b) { LoopRef* o = nullptr; return nb::try_cast<LoopRef*>(b, o) && o && *o == a; })
+      .def("__eq__",
+           [](const LoopRef& a, nb::handle b) {
+             LoopRef* o = nullptr;
+             return nb::try_cast<LoopRef*>(b, o) && o && *o == a;
+           })
       .def("__hash__", [](const LoopRef& a) { return reinterpret_cast<std::size_t>(a.var.get()); });
   nb::class_<PyInt>(m, "SampledInt", "The integer that a sampling step chose.")
       .def("__int__", [](const PyInt& v) { return v.value.value; })
       .def("__index__", [](const PyInt& v) { return v.value.value; })
       .def("__repr__", [](const PyInt& v) { return std::to_string(v.value.value); });
   nb::class_<Trace>(m, "Trace", "The steps of a schedule, in order.")
-      .def("as_python", &Trace::as_python, "One Python statement a step, on a schedule called `sch`.")
+      .def("as_python", &Trace::as_python,
+           "One Python statement a step, on a schedule called `sch`.")
       .def("as_json", &Trace::json)
       .def("__len__", [](const Trace& t) { return t.entries().size(); })
       .def("__repr__", &Trace::as_python);
   nb::class_<Schedule>(m, "Schedule")
-      .def("__init__", [](Schedule* self, nb::handle program, std::int64_t seed) {
-        new (self) Schedule(module_from_python(program), all_rules(), seed);
-      }, nb::arg("program"), nb::arg("seed") = 0)
-      .def("call", [](Schedule& s, const std::string& name, nb::args args, nb::kwargs kwargs) {
-        Value::List positional;
-        for (nb::handle a : args) positional.push_back(value_from_python(a));
-        std::vector<std::pair<std::string, Value>> keywords;
-        for (auto [key, value] : kwargs) keywords.emplace_back(nb::cast<std::string>(key), value_from_python(value));
-        return value_to_python(s.call(name, positional, keywords));
-      })
+      .def(
+          "__init__",
+          [](Schedule* self, nb::handle program, std::int64_t seed) {
+            new (self) Schedule(module_from_python(program), all_rules(), seed);
+          },
+          nb::arg("program"), nb::arg("seed") = 0)
+      .def("call",
+           [](Schedule& s, const std::string& name, nb::args args, nb::kwargs kwargs) {
+             Value::List positional;
+             for (nb::handle a : args) positional.push_back(value_from_python(a));
+             std::vector<std::pair<std::string, Value>> keywords;
+             for (auto [key, value] : kwargs)
+               keywords.emplace_back(nb::cast<std::string>(key), value_from_python(value));
+             return value_to_python(s.call(name, positional, keywords));
+           })
       .def_prop_ro("mod", [](const Schedule& s) { return PyModule{s.mod()}; })
       .def_prop_ro("func", [](const Schedule& s) { return PyFunc{s.func()}; })
       .def_prop_ro("trace", [](const Schedule& s) { return s.trace(); })
       .def("script", &Schedule::show)
       .def("copy", [](const Schedule& s) { return Schedule(s); })
       .def("work_on", &Schedule::work_on, nb::arg("func_name"))
-      .def_static("replay", [](nb::handle program, nb::handle trace) {
-        Json json = PyUnicode_Check(trace.ptr()) ? Json::parse(nb::cast<std::string>(trace), "<trace>") : json_from_python(trace);
-        return Schedule::replay(module_from_python(program), json, all_rules());
-      }, nb::arg("program"), nb::arg("trace"));
-  m.def("schedule_primitives", [] {
-    nb::list out;
-    for (const PrimitiveInfo& p : primitives()) {
-      nb::list fields;
-      for (const FieldInfo& f : *p.fields) {
-        fields.append(nb::make_tuple(std::string(f.name), std::string(f.type), std::string(f.doc), static_cast<int>(f.mode), value_to_python(f.otherwise)));
-      }
-      out.append(nb::make_tuple(std::string(p.name), std::string(p.doc), std::string(p.result), fields));
-    }
-    return out;
-  }, "(name, doc, result, [(field, type, doc, mode, default)]) of every step.");
+      .def_static(
+          "replay",
+          [](nb::handle program, nb::handle trace) {
+            Json json = PyUnicode_Check(trace.ptr())
+                            ? Json::parse(nb::cast<std::string>(trace), "<trace>")
+                            : json_from_python(trace);
+            return Schedule::replay(module_from_python(program), json, all_rules());
+          },
+          nb::arg("program"), nb::arg("trace"));
+  m.def(
+      "schedule_primitives",
+      [] {
+        nb::list out;
+        for (const PrimitiveInfo& p : primitives()) {
+          nb::list fields;
+          for (const FieldInfo& f : *p.fields) {
+            fields.append(nb::make_tuple(std::string(f.name), std::string(f.type),
+                                         std::string(f.doc), static_cast<int>(f.mode),
+                                         value_to_python(f.otherwise)));
+          }
+          out.append(nb::make_tuple(std::string(p.name), std::string(p.doc), std::string(p.result),
+                                    fields));
+        }
+        return out;
+      },
+      "(name, doc, result, [(field, type, doc, mode, default)]) of every step.");
 }
 
 }  // namespace weft::py

@@ -10,8 +10,12 @@ namespace weft::py {
 
 namespace {
 
-struct PyTensor { te::Tensor tensor; };
-struct PyAxis { ir::IterVar axis; };
+struct PyTensor {
+  te::Tensor tensor;
+};
+struct PyAxis {
+  ir::IterVar axis;
+};
 
 ir::Expr index_from_python(nb::handle o) {
   PyAxis* axis = nullptr;
@@ -39,9 +43,13 @@ std::vector<ir::IterVar> axes_from(nb::handle o) {
 
 template <typename F>
 void bind_reducer(nb::module_& m, const char* name, F f) {
-  m.def(name, [f](nb::handle source, nb::handle axes, nb::object where) {
-    return PyExpr{f(expr_from_python(source), axes_from(axes), where.is_none() ? ir::Expr() : expr_from_python(where))};
-  }, nb::arg("source"), nb::arg("axis"), nb::arg("where") = nb::none());
+  m.def(
+      name,
+      [f](nb::handle source, nb::handle axes, nb::object where) {
+        return PyExpr{f(expr_from_python(source), axes_from(axes),
+                        where.is_none() ? ir::Expr() : expr_from_python(where))};
+      },
+      nb::arg("source"), nb::arg("axis"), nb::arg("where") = nb::none());
 }
 
 nb::list variables(const std::vector<ir::Var>& vars) {
@@ -54,50 +62,73 @@ nb::list variables(const std::vector<ir::Var>& vars) {
 
 void bind_te(nb::module_& m) {
   nb::class_<PyTensor>(m, "TeTensor", "One result of a computation; index it to read a point.")
-      .def("__getitem__", [](const PyTensor& t, nb::handle key) { return PyExpr{t.tensor.at(exprs_from(key))}; })
-      .def("__call__", [](const PyTensor& t, nb::args key) { return PyExpr{t.tensor.at(exprs_from(key))}; })
-      .def_prop_ro("shape", [](const PyTensor& t) {
-        nb::list out;
-        for (const ir::Expr& e : t.tensor.shape()) {
-          std::int64_t n;
-          if (ir::is_const_int(e, &n)) out.append(nb::int_(n));
-          else out.append(PyExpr{e});
-        }
-        return nb::tuple(out);
-      })
+      .def("__getitem__",
+           [](const PyTensor& t, nb::handle key) { return PyExpr{t.tensor.at(exprs_from(key))}; })
+      .def("__call__",
+           [](const PyTensor& t, nb::args key) { return PyExpr{t.tensor.at(exprs_from(key))}; })
+      .def_prop_ro("shape",
+                   [](const PyTensor& t) {
+                     nb::list out;
+                     for (const ir::Expr& e : t.tensor.shape()) {
+                       std::int64_t n;
+                       if (ir::is_const_int(e, &n)) out.append(nb::int_(n));
+                       else out.append(PyExpr{e});
+                     }
+                     return nb::tuple(out);
+                   })
       .def_prop_ro("dtype", [](const PyTensor& t) { return to_string(t.tensor.dtype()); })
       .def_prop_ro("name", [](const PyTensor& t) { return t.tensor.name(); })
-      .def("__repr__", [](const PyTensor& t) { return cat("te.Tensor(", t.tensor.name(), ", ", to_string(t.tensor.dtype()), ", ", t.tensor.ndim(), " dimensions)"); });
+      .def("__repr__", [](const PyTensor& t) {
+        return cat("te.Tensor(", t.tensor.name(), ", ", to_string(t.tensor.dtype()), ", ",
+                   t.tensor.ndim(), " dimensions)");
+      });
   nb::class_<PyAxis>(m, "TeAxis", "An axis to reduce over; usable as an index.")
       .def("asobject", [](const PyAxis& a) { return PyExpr{a.axis.var}; })
-      .def("__add__", [](const PyAxis& a, nb::handle b) { return nb::cast(PyExpr{a.axis.var}).attr("__add__")(b); })
-      .def("__radd__", [](const PyAxis& a, nb::handle b) { return nb::cast(PyExpr{a.axis.var}).attr("__radd__")(b); })
-      .def("__sub__", [](const PyAxis& a, nb::handle b) { return nb::cast(PyExpr{a.axis.var}).attr("__sub__")(b); })
-      .def("__rsub__", [](const PyAxis& a, nb::handle b) { return nb::cast(PyExpr{a.axis.var}).attr("__rsub__")(b); })
-      .def("__mul__", [](const PyAxis& a, nb::handle b) { return nb::cast(PyExpr{a.axis.var}).attr("__mul__")(b); })
-      .def("__rmul__", [](const PyAxis& a, nb::handle b) { return nb::cast(PyExpr{a.axis.var}).attr("__rmul__")(b); });
-  m.def("te_var", [](const std::string& name, const std::string& dtype) { return PyExpr{te::var(name, parse_dtype(dtype))}; });
+      .def("__add__", [](const PyAxis& a,
+                         nb::handle b) { return nb::cast(PyExpr{a.axis.var}).attr("__add__")(b); })
+      .def("__radd__",
+           [](const PyAxis& a, nb::handle b) {
+             return nb::cast(PyExpr{a.axis.var}).attr("__radd__")(b);
+           })
+      .def("__sub__", [](const PyAxis& a,
+                         nb::handle b) { return nb::cast(PyExpr{a.axis.var}).attr("__sub__")(b); })
+      .def("__rsub__",
+           [](const PyAxis& a, nb::handle b) {
+             return nb::cast(PyExpr{a.axis.var}).attr("__rsub__")(b);
+           })
+      .def("__mul__", [](const PyAxis& a,
+                         nb::handle b) { return nb::cast(PyExpr{a.axis.var}).attr("__mul__")(b); })
+      .def("__rmul__", [](const PyAxis& a, nb::handle b) {
+        return nb::cast(PyExpr{a.axis.var}).attr("__rmul__")(b);
+      });
+  m.def("te_var", [](const std::string& name, const std::string& dtype) {
+    return PyExpr{te::var(name, parse_dtype(dtype))};
+  });
   m.def("te_placeholder", [](nb::handle shape, const std::string& dtype, const std::string& name) {
     return PyTensor{te::placeholder(exprs_from(shape), parse_dtype(dtype), name)};
   });
-  m.def("te_compute", [](nb::handle shape, nb::callable f, const std::string& name, const std::vector<std::string>& axes, nb::dict attrs) -> nb::object {
-    // The body decides by its result whether there is one tensor or a tuple of them.
-    bool many = false;
-    auto body = [&](const std::vector<ir::Var>& vars) {
-      nb::object result = f(*nb::tuple(variables(vars)));
-      many = PyTuple_Check(result.ptr()) || PyList_Check(result.ptr());
-      ir::Exprs out;
-      if (!many) return ir::Exprs{expr_from_python(result, dtypes::float32)};
-      for (nb::handle item : result) out.push_back(expr_from_python(item, dtypes::float32));
-      return out;
-    };
-    Json notes = json_from_python(attrs);
-    std::vector<te::Tensor> made = te::compute_many(exprs_from(shape), body, name, notes.is_object() ? notes.as_object() : ir::Annotations{}, axes);
-    if (!many) return nb::cast(PyTensor{made.at(0)});
-    nb::list out;
-    for (te::Tensor& t : made) out.append(PyTensor{t});
-    return nb::tuple(out);
-  });
+  m.def("te_compute",
+        [](nb::handle shape, nb::callable f, const std::string& name,
+           const std::vector<std::string>& axes, nb::dict attrs) -> nb::object {
+          // The body decides by its result whether there is one tensor or a tuple of them.
+          bool many = false;
+          auto body = [&](const std::vector<ir::Var>& vars) {
+            nb::object result = f(*nb::tuple(variables(vars)));
+            many = PyTuple_Check(result.ptr()) || PyList_Check(result.ptr());
+            ir::Exprs out;
+            if (!many) return ir::Exprs{expr_from_python(result, dtypes::float32)};
+            for (nb::handle item : result) out.push_back(expr_from_python(item, dtypes::float32));
+            return out;
+          };
+          Json notes = json_from_python(attrs);
+          std::vector<te::Tensor> made =
+              te::compute_many(exprs_from(shape), body, name,
+                               notes.is_object() ? notes.as_object() : ir::Annotations{}, axes);
+          if (!many) return nb::cast(PyTensor{made.at(0)});
+          nb::list out;
+          for (te::Tensor& t : made) out.append(PyTensor{t});
+          return nb::tuple(out);
+        });
   m.def("te_reduce_axis", [](nb::handle low, nb::handle extent, const std::string& name) {
     return PyAxis{te::reduce_axis(expr_from_python(low), expr_from_python(extent), name)};
   });
@@ -108,10 +139,12 @@ void bind_te(nb::module_& m) {
   bind_reducer(m, "te_max", static_cast<Reduce>(&te::max));
   m.def("te_arg", [](bool largest, nb::handle index, nb::handle value, nb::handle axes) {
     ir::Expr i = index_from_python(index), v = expr_from_python(value);
-    ir::Exprs made = largest ? te::argmax(i, v, axes_from(axes)) : te::argmin(i, v, axes_from(axes));
+    ir::Exprs made =
+        largest ? te::argmax(i, v, axes_from(axes)) : te::argmin(i, v, axes_from(axes));
     return nb::make_tuple(PyExpr{made[0]}, PyExpr{made[1]});
   });
-  m.def("te_comm_reduce", [](nb::callable combine, nb::callable identity, const std::string& name, nb::handle source, nb::handle axes) {
+  m.def("te_comm_reduce", [](nb::callable combine, nb::callable identity, const std::string& name,
+                             nb::handle source, nb::handle axes) {
     auto listed = [](nb::handle o) {
       ir::Exprs out;
       if (PyTuple_Check(o.ptr()) || PyList_Check(o.ptr())) {
@@ -134,7 +167,9 @@ void bind_te(nb::module_& m) {
           nb::object made = identity(*nb::tuple(names));
           ir::Exprs out = listed(made);
           for (std::size_t k = 0; k < out.size(); ++k) {
-            if (out[k]->dtype != types[k]) out[k] = expr_from_python(one ? nb::handle(made) : nb::handle(nb::object(made[k])), types[k]);
+            if (out[k]->dtype != types[k])
+              out[k] = expr_from_python(one ? nb::handle(made) : nb::handle(nb::object(made[k])),
+                                        types[k]);
           }
           return out;
         },
@@ -155,7 +190,10 @@ void bind_te(nb::module_& m) {
       }
       ir::Expr e = expr_from_python(a);
       const auto* v = ir::as<ir::VarNode>(e);
-      if (!v) throw Error(ErrorKind::value, "te.create_prim_func.argument", cat("a parameter is a tensor or a variable, not ", nb::cast<std::string>(nb::repr(a))));
+      if (!v)
+        throw Error(
+            ErrorKind::value, "te.create_prim_func.argument",
+            cat("a parameter is a tensor or a variable, not ", nb::cast<std::string>(nb::repr(a))));
       list.emplace_back(ir::Var(v));
     }
     return PyFunc{te::create_prim_func(list, name)};

@@ -42,7 +42,8 @@ Axes axes_of(nb::handle o) {
 std::vector<int> ints(nb::args args) {
   Dims dims;
   if (args.size() == 1 && !PyLong_Check(args[0].ptr())) dims = dims_of(args[0], "axes");
-  else for (nb::handle a : args) dims.push_back(nb::cast<std::int64_t>(a));
+  else
+    for (nb::handle a : args) dims.push_back(nb::cast<std::int64_t>(a));
   return {dims.begin(), dims.end()};
 }
 
@@ -61,20 +62,25 @@ nb::object binary(Op op, nb::handle a, nb::handle b) {
     Scalar s = scalar_of(other.ptr());
     return nb::cast(x ? apply(op, *x, s) : apply(op, s, *y));
   }
-  if (!is_ndarray(other.ptr()) && !PyObject_CheckBuffer(other.ptr())) return nb::borrow(Py_NotImplemented);
+  if (!is_ndarray(other.ptr()) && !PyObject_CheckBuffer(other.ptr()))
+    return nb::borrow(Py_NotImplemented);
   Tensor t = operand(other, x ? *x : *y);
   return nb::cast(x ? apply(op, *x, t) : apply(op, t, *y));
 }
 
 template <Op kOp>
 PyObject* binary_slot(PyObject* a, PyObject* b) noexcept {
-  return guarded(static_cast<PyObject*>(nullptr), [&] { return binary(kOp, a, b).release().ptr(); });
+  return guarded(static_cast<PyObject*>(nullptr),
+                 [&] { return binary(kOp, a, b).release().ptr(); });
 }
 template <Op kOp>
 PyObject* unary_slot(PyObject* a) noexcept {
-  return guarded(static_cast<PyObject*>(nullptr), [&] { return nb::cast(apply(kOp, *tensor_of(a))).release().ptr(); });
+  return guarded(static_cast<PyObject*>(nullptr),
+                 [&] { return nb::cast(apply(kOp, *tensor_of(a))).release().ptr(); });
 }
-PyObject* power_slot(PyObject* a, PyObject* b, PyObject*) noexcept { return binary_slot<Op::pow>(a, b); }
+PyObject* power_slot(PyObject* a, PyObject* b, PyObject*) noexcept {
+  return binary_slot<Op::pow>(a, b);
+}
 PyObject* matmul_slot(PyObject* a, PyObject* b) noexcept {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     Tensor *x = tensor_of(a), *y = tensor_of(b);
@@ -122,7 +128,8 @@ Tensor get(const Tensor& self, nb::object key) {
   // Bring the indexed axes to the front as the index code did, then gather.
   if (view.size() != self.size() || view.handle() != self.data().handle()) {
     throw Error(ErrorKind::index, "array.index.mixed",
-                cat("a Tensor of ", describe(self.data()), " cannot mix slices with index arrays in one key"))
+                cat("a Tensor of ", describe(self.data()),
+                    " cannot mix slices with index arrays in one key"))
         .help("index in two steps: x[slices][arrays]");
   }
   if (position != 0) {
@@ -149,31 +156,52 @@ bool tensor_operation(Op op, PyObject* const* args, PyObject** out) {
 }
 
 void bind_tensor(nb::module_& m) {
-  nb::class_<Tensor> cls(m, "Tensor", nb::type_slots(g_slots), "An array that records how it was made, for gradients.");
-  cls.def("__init__", [](Tensor* self, nb::handle data, nb::handle device, nb::handle dtype, bool requires_grad) {
-        Ref<Device> d = device.is_none() ? Ref<Device>() : device_from_python(device);
-        if (Tensor* other = tensor_of(data.ptr())) {
-          NDArray array = other->data();
-          if (d) array = array.to(d);
-          if (std::optional<Elem> e = optional_elem(dtype); e && *e != array.elem()) array = array.astype(*e);
-          new (self) Tensor(array, requires_grad);
-          return;
-        }
-        NDArray array = to_array(data.ptr(), optional_elem(dtype), d, Copy::when_needed);
-        if (dtype.is_none() && !is_inexact(array.elem()) && (PyList_Check(data.ptr()) || is_number(data.ptr()))) array = array.astype(kDefaultReal);
-        new (self) Tensor(array, requires_grad && is_inexact(array.elem()));
-      }, nb::arg("data"), nb::arg("device") = nb::none(), nb::arg("dtype") = nb::none(), nb::arg("requires_grad") = true)
-      .def_prop_rw("data", [](const Tensor& t) { return t.data(); }, [](Tensor& t, nb::handle value) {
-        NDArray next = tensor_of(value.ptr()) ? tensor_of(value.ptr())->data() : to_array(value.ptr(), std::nullopt, Ref<Device>(), Copy::when_needed);
-        if (!(next.shape() == t.shape()) || next.elem() != t.elem()) {
-          throw Error(ErrorKind::shape, "array.tensor.data", cat("data of ", describe(t.data()), " cannot become ", describe(next)));
-        }
-        t.set_data(std::move(next));
-      })
-      .def_prop_rw("grad", [](const Tensor& t) -> nb::object { return t.grad().defined() ? nb::cast(t.grad()) : nb::none(); },
-                   [](Tensor& t, nb::handle g) { t.set_grad(g.is_none() ? Tensor() : operand(g, t)); }, nb::for_setter(nb::arg("grad").none()))
+  nb::class_<Tensor> cls(m, "Tensor", nb::type_slots(g_slots),
+                         "An array that records how it was made, for gradients.");
+  cls.def(
+         "__init__",
+         [](Tensor* self, nb::handle data, nb::handle device, nb::handle dtype,
+            bool requires_grad) {
+           Ref<Device> d = device.is_none() ? Ref<Device>() : device_from_python(device);
+           if (Tensor* other = tensor_of(data.ptr())) {
+             NDArray array = other->data();
+             if (d) array = array.to(d);
+             if (std::optional<Elem> e = optional_elem(dtype); e && *e != array.elem())
+               array = array.astype(*e);
+             new (self) Tensor(array, requires_grad);
+             return;
+           }
+           NDArray array = to_array(data.ptr(), optional_elem(dtype), d, Copy::when_needed);
+           if (dtype.is_none() && !is_inexact(array.elem()) &&
+               (PyList_Check(data.ptr()) || is_number(data.ptr())))
+             array = array.astype(kDefaultReal);
+           new (self) Tensor(array, requires_grad && is_inexact(array.elem()));
+         },
+         nb::arg("data"), nb::arg("device") = nb::none(), nb::arg("dtype") = nb::none(),
+         nb::arg("requires_grad") = true)
+      .def_prop_rw(
+          "data", [](const Tensor& t) { return t.data(); },
+          [](Tensor& t, nb::handle value) {
+            NDArray next = tensor_of(value.ptr()) ? tensor_of(value.ptr())->data()
+                                                  : to_array(value.ptr(), std::nullopt,
+                                                             Ref<Device>(), Copy::when_needed);
+            if (!(next.shape() == t.shape()) || next.elem() != t.elem()) {
+              throw Error(ErrorKind::shape, "array.tensor.data",
+                          cat("data of ", describe(t.data()), " cannot become ", describe(next)));
+            }
+            t.set_data(std::move(next));
+          })
+      .def_prop_rw(
+          "grad",
+          [](const Tensor& t) -> nb::object {
+            return t.grad().defined() ? nb::cast(t.grad()) : nb::none();
+          },
+          [](Tensor& t, nb::handle g) { t.set_grad(g.is_none() ? Tensor() : operand(g, t)); },
+          nb::for_setter(nb::arg("grad").none()))
       .def_prop_rw("requires_grad", &Tensor::requires_grad, &Tensor::set_requires_grad)
-      .def_prop_ro("op", [](const Tensor& t) { return std::string(t.op()); }, "The operation that made it; \"\" for leaves.")
+      .def_prop_ro(
+          "op", [](const Tensor& t) { return std::string(t.op()); },
+          "The operation that made it; \"\" for leaves.")
       .def_prop_ro("inputs", [](const Tensor& t) { return t.inputs(); })
       .def_prop_ro("is_leaf", [](const Tensor& t) { return t.inputs().empty(); })
       .def_prop_ro("shape", [](const Tensor& t) { return t.shape(); })
@@ -186,62 +214,127 @@ void bind_tensor(nb::module_& m) {
       .def("detach", &Tensor::detach, "The same data without history.")
       .def("numpy", [](const Tensor& t) { return nb::steal(wrap(t.data())).attr("numpy")(); })
       .def("__weft_array__", [](const Tensor& t) { return t.data(); })
-      .def("__array__", [](const Tensor& t, nb::handle dtype, nb::handle copy) { return nb::steal(wrap(t.data())).attr("__array__")(dtype, copy); },
-           nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
+      .def(
+          "__array__",
+          [](const Tensor& t, nb::handle dtype, nb::handle copy) {
+            return nb::steal(wrap(t.data())).attr("__array__")(dtype, copy);
+          },
+          nb::arg("dtype") = nb::none(), nb::arg("copy") = nb::none())
       .def("item", [](const Tensor& t) { return nb::steal(wrap(t.data())).attr("item")(); })
       .def("tolist", [](const Tensor& t) { return nb::steal(wrap(t.data())).attr("tolist")(); })
-      .def("backward", [](const Tensor& t, nb::handle grad, bool create_graph) {
-        backward(t, grad.is_none() ? Tensor() : operand(grad, t), create_graph ? Graph::create : Graph::discard);
-      }, nb::arg("grad") = nb::none(), nb::arg("create_graph") = false, "Adds gradients to .grad of all leaves.")
-      .def("sum", [](const Tensor& t, nb::handle axis, bool keepdims) { return sum(t, axes_of(axis), keepdims); }, nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
-      .def("mean", [](const Tensor& t, nb::handle axis, bool keepdims) { return mean(t, axes_of(axis), keepdims); }, nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
-      .def("max", [](const Tensor& t, nb::handle axis, bool keepdims) { return max(t, axes_of(axis), keepdims); }, nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
-      .def("min", [](const Tensor& t, nb::handle axis, bool keepdims) { return -max(-t, axes_of(axis), keepdims); }, nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
+      .def(
+          "backward",
+          [](const Tensor& t, nb::handle grad, bool create_graph) {
+            backward(t, grad.is_none() ? Tensor() : operand(grad, t),
+                     create_graph ? Graph::create : Graph::discard);
+          },
+          nb::arg("grad") = nb::none(), nb::arg("create_graph") = false,
+          "Adds gradients to .grad of all leaves.")
+      .def(
+          "sum",
+          [](const Tensor& t, nb::handle axis, bool keepdims) {
+            return sum(t, axes_of(axis), keepdims);
+          },
+          nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
+      .def(
+          "mean",
+          [](const Tensor& t, nb::handle axis, bool keepdims) {
+            return mean(t, axes_of(axis), keepdims);
+          },
+          nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
+      .def(
+          "max",
+          [](const Tensor& t, nb::handle axis, bool keepdims) {
+            return max(t, axes_of(axis), keepdims);
+          },
+          nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
+      .def(
+          "min",
+          [](const Tensor& t, nb::handle axis, bool keepdims) {
+            return -max(-t, axes_of(axis), keepdims);
+          },
+          nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
       .def("reshape", [](const Tensor& t, nb::args shape) { return reshape(t, shape_args(shape)); })
       .def("permute", [](const Tensor& t, nb::args axes) { return permute(t, ints(axes)); })
-      .def("transpose", [](const Tensor& t, int a, int b) { return transpose(t, a, b); }, nb::arg("a") = -2, nb::arg("b") = -1)
-      .def("broadcast_to", [](const Tensor& t, nb::handle shape) { return broadcast_to(t, dims_of(shape, "shape")); })
+      .def(
+          "transpose", [](const Tensor& t, int a, int b) { return transpose(t, a, b); },
+          nb::arg("a") = -2, nb::arg("b") = -1)
+      .def("broadcast_to",
+           [](const Tensor& t, nb::handle shape) {
+             return broadcast_to(t, dims_of(shape, "shape"));
+           })
       .def("flip", [](const Tensor& t, nb::args axes) { return flip(t, ints(axes)); })
       .def("astype", [](const Tensor& t, Elem e) { return astype(t, e); })
-      .def("pad", [](const Tensor& t, const std::vector<std::pair<std::int64_t, std::int64_t>>& w) { return pad(t, w); })
-      .def("softmax", [](const Tensor& t, int axis) { return softmax(t, axis); }, nb::arg("axis") = -1)
-      .def("log_softmax", [](const Tensor& t, int axis) { return log_softmax(t, axis); }, nb::arg("axis") = -1)
-      .def("concat", [](const Tensor& self, nb::list xs, int axis) {
-        std::vector<Tensor> all;
-        for (nb::handle x : xs) all.push_back(operand(x, self));
-        return concat(all, axis);
-      })
-      .def("where", [](const Tensor& self, nb::handle condition, nb::handle a, nb::handle b) {
-        return where(operand(condition, self), operand(a, self), operand(b, self));
-      })
-      .def("windows", [](const Tensor& t, std::int64_t kh, std::int64_t kw, std::int64_t stride) { return windows(t, kh, kw, stride); })
+      .def("pad",
+           [](const Tensor& t, const std::vector<std::pair<std::int64_t, std::int64_t>>& w) {
+             return pad(t, w);
+           })
+      .def(
+          "softmax", [](const Tensor& t, int axis) { return softmax(t, axis); },
+          nb::arg("axis") = -1)
+      .def(
+          "log_softmax", [](const Tensor& t, int axis) { return log_softmax(t, axis); },
+          nb::arg("axis") = -1)
+      .def("concat",
+           [](const Tensor& self, nb::list xs, int axis) {
+             std::vector<Tensor> all;
+             for (nb::handle x : xs) all.push_back(operand(x, self));
+             return concat(all, axis);
+           })
+      .def("where",
+           [](const Tensor& self, nb::handle condition, nb::handle a, nb::handle b) {
+             return where(operand(condition, self), operand(a, self), operand(b, self));
+           })
+      .def("windows", [](const Tensor& t, std::int64_t kh, std::int64_t kw,
+                         std::int64_t stride) { return windows(t, kh, kw, stride); })
       .def("__getitem__", get)
       .def("__len__", [](const Tensor& t) { return t.ndim() ? t.shape()[0] : 0; })
       .def("__hash__", [](const Tensor& t) { return std::hash<const void*>()(t.node().get()); })
-      .def("__eq__", [](const Tensor& t, nb::handle o) { Tensor* x = tensor_of(o.ptr()); return x && x->node() == t.node(); }, nb::arg().none())
-      .def("__gt__", [](const Tensor& t, nb::handle o) { return binary(Op::greater, nb::cast(t), o); })
+      .def(
+          "__eq__",
+          [](const Tensor& t, nb::handle o) {
+            Tensor* x = tensor_of(o.ptr());
+            return x && x->node() == t.node();
+          },
+          nb::arg().none())
+      .def("__gt__",
+           [](const Tensor& t, nb::handle o) { return binary(Op::greater, nb::cast(t), o); })
       .def("__lt__", [](const Tensor& t, nb::handle o) { return binary(Op::less, nb::cast(t), o); })
       .def("__float__", [](const Tensor& t) { return nb::float_(nb::steal(wrap(t.data()))); })
       .def("__repr__", [](const Tensor& t) {
-        return cat("weft.Tensor(", format(t.data()), ", dtype=", name_of(t.elem()), ", device=", t.data().device()->info().name,
-                   t.requires_grad() ? cat(", requires_grad=True", *t.op() ? cat(", op=", t.op()) : std::string()) : std::string(), ")");
+        return cat("weft.Tensor(", format(t.data()), ", dtype=", name_of(t.elem()),
+                   ", device=", t.data().device()->info().name,
+                   t.requires_grad()
+                       ? cat(", requires_grad=True", *t.op() ? cat(", op=", t.op()) : std::string())
+                       : std::string(),
+                   ")");
       });
   cls.attr("__weft_tensor__") = true;
   cls.attr("__array_ufunc__") = nb::none();
-  m.def("gradients", [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& wanted, bool create_graph) {
-    std::vector<Tensor> gs = gradients(outputs, {}, wanted, create_graph ? Graph::create : Graph::discard);
-    nb::list out;
-    for (std::size_t i = 0; i < gs.size(); ++i) {
-      out.append(gs[i].defined() ? gs[i] : Tensor(full(wanted[i].data().device(), wanted[i].elem(), wanted[i].shape(), Scalar(0))));
-    }
-    return out;
-  }, nb::arg("outputs"), nb::arg("wanted"), nb::arg("create_graph") = false);
+  m.def(
+      "gradients",
+      [](const std::vector<Tensor>& outputs, const std::vector<Tensor>& wanted, bool create_graph) {
+        std::vector<Tensor> gs =
+            gradients(outputs, {}, wanted, create_graph ? Graph::create : Graph::discard);
+        nb::list out;
+        for (std::size_t i = 0; i < gs.size(); ++i) {
+          out.append(gs[i].defined() ? gs[i]
+                                     : Tensor(full(wanted[i].data().device(), wanted[i].elem(),
+                                                   wanted[i].shape(), Scalar(0))));
+        }
+        return out;
+      },
+      nb::arg("outputs"), nb::arg("wanted"), nb::arg("create_graph") = false);
   m.def("topological", [](const Tensor& t) {
     const Tensor one[1] = {t};
     return topological(one);
   });
-  m.def("conv2d", [](const Tensor& x, const Tensor& w, std::int64_t stride, std::int64_t padding) { return conv2d(x, w, stride, padding); },
-        nb::arg("x"), nb::arg("weight"), nb::arg("stride") = 1, nb::arg("padding") = 0);
+  m.def(
+      "conv2d",
+      [](const Tensor& x, const Tensor& w, std::int64_t stride, std::int64_t padding) {
+        return conv2d(x, w, stride, padding);
+      },
+      nb::arg("x"), nb::arg("weight"), nb::arg("stride") = 1, nb::arg("padding") = 0);
   m.def("_gather_tensor", [](const Tensor& x, const NDArray& index) { return gather(x, {index}); });
 }
 

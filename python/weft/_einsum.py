@@ -17,7 +17,9 @@ def _parse(spec, operands):
     left, arrow, right = spec.partition("->")
     terms = left.split(",")
     if len(terms) != len(operands):
-        _refuse("operands", f"einsum {spec!r} names {len(terms)} operands, {len(operands)} were given")
+        _refuse(
+            "operands", f"einsum {spec!r} names {len(terms)} operands, {len(operands)} were given"
+        )
     used = {c for c in spec if c.isalpha()}
     spare = [c for c in map(chr, range(0x3B1, 0x3B1 + 64)) if c not in used]
     wide = 0
@@ -29,15 +31,19 @@ def _parse(spec, operands):
     for term, x in zip(terms, operands):
         if "..." in term:
             n = x.ndim - len(term.replace("...", ""))
-            term = term.replace("...", dots[len(dots) - n:] if n else "")
+            term = term.replace("...", dots[len(dots) - n :] if n else "")
         if len(term) != x.ndim:
-            _refuse("rank", f"einsum term {term!r} names {len(term)} axes, the operand has {x.ndim}")
+            _refuse(
+                "rank", f"einsum term {term!r} names {len(term)} axes, the operand has {x.ndim}"
+            )
         out.append(term)
     if arrow:
         right = right.replace("...", dots)
     else:
         letters = "".join(out)
-        right = dots + "".join(sorted(c for c in set(letters) if letters.count(c) == 1 and c not in dots))
+        right = dots + "".join(
+            sorted(c for c in set(letters) if letters.count(c) == 1 and c not in dots)
+        )
     for c in right:
         if not any(c in term for term in out):
             _refuse("output", f"einsum output letter {c!r} is in no operand of {spec!r}")
@@ -56,7 +62,7 @@ def _diagonal(x, term):
             strides = [s for k, s in enumerate(x.strides) if k != j]
             strides[i] = x.strides[i] + x.strides[j]
             x = x.as_strided(shape, strides)
-            term = term[:j] + term[j + 1:]
+            term = term[:j] + term[j + 1 :]
     return x, term
 
 
@@ -79,7 +85,9 @@ def _contract(a, ta, b, tb, keep):
         x = weft.broadcast_to(x, tuple(size[c] for g in groups for c in g))
         return weft.reshape(x, tuple(math.prod(size[c] for c in g) for g in groups))
 
-    product = weft.matmul(arrange(a, ta, (batch, only_a, gone)), arrange(b, tb, (batch, gone, only_b)))
+    product = weft.matmul(
+        arrange(a, ta, (batch, only_a, gone)), arrange(b, tb, (batch, gone, only_b))
+    )
     letters = "".join(batch + only_a + only_b)
     return weft.reshape(product, tuple(size[c] for c in letters)), letters
 
@@ -92,7 +100,9 @@ def einsum(spec, *operands):
     pairs = [_diagonal(x, t) for x, t in zip(operands, terms)]
 
     def reduce_unused(x, t, others):
-        drop = tuple(i for i, c in enumerate(t) if c not in right and not any(c in o for o in others))
+        drop = tuple(
+            i for i, c in enumerate(t) if c not in right and not any(c in o for o in others)
+        )
         if drop:
             x = weft.sum(x, axis=drop, dtype=x.dtype)
             t = "".join(c for i, c in enumerate(t) if i not in drop)

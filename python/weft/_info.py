@@ -36,7 +36,9 @@ class __array_namespace_info__:  # noqa: N801 (the standard's name)
     def default_dtypes(self, *, device=None):
         """What Python's numbers become."""
         return {
-            "real floating": _core.float32, "complex floating": _core.complex64, "integral": _core.int64,
+            "real floating": _core.float32,
+            "complex floating": _core.complex64,
+            "integral": _core.int64,
             "indexing": _core.int64,
         }
 

@@ -8,10 +8,11 @@ from ._core import NDArray
 from ._namespace import argmax, argmin, mean
 
 
-
 def _namespace(self, /, *, api_version=None):
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-        raise _core.ArgumentError(f"error[array.api.version]: version {api_version!r} is not offered")
+        raise _core.ArgumentError(
+            f"error[array.api.version]: version {api_version!r} is not offered"
+        )
     import weft
 
     return weft
@@ -19,7 +20,9 @@ def _namespace(self, /, *, api_version=None):
 
 def _to_device(self, device, /, *, stream=None):
     if stream is not None:
-        raise _core.ArgumentError(f"error[array.to_device.stream]: {self.device} takes no stream, got {stream!r}")
+        raise _core.ArgumentError(
+            f"error[array.to_device.stream]: {self.device} takes no stream, got {stream!r}"
+        )
     return self.to(device)
 
 

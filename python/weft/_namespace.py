@@ -83,23 +83,39 @@ def full(shape, fill_value, *, dtype=None, device=None):
 
 def empty_like(x, /, *, dtype=None, device=None):
     """As empty, shape, type and device taken from x."""
-    return empty(x.shape, dtype=x.dtype if dtype is None else dtype, device=x.device if device is None else device)
+    return empty(
+        x.shape,
+        dtype=x.dtype if dtype is None else dtype,
+        device=x.device if device is None else device,
+    )
 
 
 def zeros_like(x, /, *, dtype=None, device=None):
     """As zeros, shape, type and device taken from x."""
-    return zeros(x.shape, dtype=x.dtype if dtype is None else dtype, device=x.device if device is None else device)
+    return zeros(
+        x.shape,
+        dtype=x.dtype if dtype is None else dtype,
+        device=x.device if device is None else device,
+    )
 
 
 def ones_like(x, /, *, dtype=None, device=None):
     """As ones, shape, type and device taken from x."""
-    return ones(x.shape, dtype=x.dtype if dtype is None else dtype, device=x.device if device is None else device)
+    return ones(
+        x.shape,
+        dtype=x.dtype if dtype is None else dtype,
+        device=x.device if device is None else device,
+    )
 
 
 def full_like(x, /, fill_value, *, dtype=None, device=None):
     """As full, shape, type and device taken from x."""
-    return full(x.shape, fill_value, dtype=x.dtype if dtype is None else dtype,
-                device=x.device if device is None else device)
+    return full(
+        x.shape,
+        fill_value,
+        dtype=x.dtype if dtype is None else dtype,
+        device=x.device if device is None else device,
+    )
 
 
 def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
@@ -107,15 +123,25 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     if stop is None:
         start, stop = 0, start
     if step == 0:
-        raise _core.ArgumentError(f"error[array.arange.step]: arange from {start} to {stop} with step 0")
+        raise _core.ArgumentError(
+            f"error[array.arange.step]: arange from {start} to {stop} with step 0"
+        )
     if dtype is None:
         dtype = _int64 if all_int(start, stop, step) else _float32
     if all_int(start, stop, step):
         count = _py.max(0, -((start - stop) // step))
     else:
         count = _py.max(0, _math.ceil((stop - start) / step))
-    if all_int(start, step) and _name(dtype) in _INTEGERS and (_py.abs(start) >= 2**52 or _py.abs(step) >= 2**52):
-        return asarray([start + i * step for i in range(count)], dtype=dtype, device=device) if count else empty(0, dtype=dtype)
+    if (
+        all_int(start, step)
+        and _name(dtype) in _INTEGERS
+        and (_py.abs(start) >= 2**52 or _py.abs(step) >= 2**52)
+    ):
+        return (
+            asarray([start + i * step for i in range(count)], dtype=dtype, device=device)
+            if count
+            else empty(0, dtype=dtype)
+        )
     return _core._arange(float(start), float(step), count, _dtype(dtype), device)
 
 
@@ -134,7 +160,9 @@ def _name(d):
 def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
     """num evenly spaced numbers over an interval."""
     if dtype is None:
-        dtype = _core.complex64 if isinstance(start, complex) or isinstance(stop, complex) else _float32
+        dtype = (
+            _core.complex64 if isinstance(start, complex) or isinstance(stop, complex) else _float32
+        )
     wide = _core.complex128 if _name(dtype) in _COMPLEX else _float64
     steps = num - 1 if endpoint else num
     t = arange(0, num, 1, dtype=_float64, device=device)
@@ -156,7 +184,9 @@ def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
     first = _py.max(0, -k)
     count = _py.min((n_rows - first, n_cols - _py.max(0, k)))
     if count > 0:
-        diagonal = out.as_strided((out.size,), (1,))[first * n_cols + _py.max(0, k):: n_cols + 1][:count]
+        diagonal = out.as_strided((out.size,), (1,))[first * n_cols + _py.max(0, k) :: n_cols + 1][
+            :count
+        ]
         diagonal[...] = 1
     return out
 
@@ -173,7 +203,9 @@ def triu(x, /, *, k=0):
 
 def _triangle(x, k):
     if x.ndim < 2:
-        raise _core.ShapeError(f"error[array.tril.rank]: a triangle needs two dimensions, not {x.ndim}")
+        raise _core.ShapeError(
+            f"error[array.tril.rank]: a triangle needs two dimensions, not {x.ndim}"
+        )
     rows = reshape(arange(x.shape[-2], device=x.device), (-1, 1))
     cols = arange(x.shape[-1], device=x.device)
     return cols <= rows + k
@@ -182,7 +214,9 @@ def _triangle(x, k):
 def meshgrid(*arrays, indexing="xy"):
     """Coordinate arrays of a grid."""
     if indexing not in ("xy", "ij"):
-        raise _core.ArgumentError(f"error[array.meshgrid.indexing]: indexing is {indexing!r}, legal: 'xy', 'ij'")
+        raise _core.ArgumentError(
+            f"error[array.meshgrid.indexing]: indexing is {indexing!r}, legal: 'xy', 'ij'"
+        )
     n = len(arrays)
     swap = indexing == "xy" and n > 1
     out = []
@@ -205,13 +239,17 @@ def astype(x, dtype, /, *, copy=True, device=None):
     if device is not None:
         x = x.to(device)
     if _name(x.dtype) in _COMPLEX and _name(dtype) not in _COMPLEX and _name(dtype) != "bool":
-        raise _core.DTypeError(f"error[array.astype.complex]: {x.dtype} does not become {_name(dtype)}: use real() or imag()")
+        raise _core.DTypeError(
+            f"error[array.astype.complex]: {x.dtype} does not become {_name(dtype)}: use real() or imag()"
+        )
     return x.astype(dtype, copy)
 
 
 def can_cast(from_, to, /):
     """May this type be converted to that along the promotion rules?"""
-    return _core.can_cast_types(from_.dtype if isinstance(from_, NDArray) else _dtype(from_), _dtype(to))
+    return _core.can_cast_types(
+        from_.dtype if isinstance(from_, NDArray) else _dtype(from_), _dtype(to)
+    )
 
 
 def result_type(*arrays_and_dtypes):
@@ -225,7 +263,9 @@ def result_type(*arrays_and_dtypes):
         else:
             types.append(_dtype(item))
     if not types:
-        raise _core.ArgumentError(f"error[array.result_type.empty]: result_type of {len(arrays_and_dtypes)} arguments without an array or type")
+        raise _core.ArgumentError(
+            f"error[array.result_type.empty]: result_type of {len(arrays_and_dtypes)} arguments without an array or type"
+        )
     out = types[0]
     for t in types[1:]:
         out = _core.promote_types(out, t)
@@ -242,7 +282,11 @@ def result_type(*arrays_and_dtypes):
             elif want == 2:
                 out = _float32
             else:
-                out = _core.promote_types(out, _core.complex64) if order[out.kind] == 2 else _core.complex64
+                out = (
+                    _core.promote_types(out, _core.complex64)
+                    if order[out.kind] == 2
+                    else _core.complex64
+                )
     return out
 
 
@@ -251,7 +295,10 @@ _pybool = type(True)
 finfo_object = _namedtuple("finfo_object", "bits eps max min smallest_normal dtype")
 iinfo_object = _namedtuple("iinfo_object", "bits max min dtype")
 _FINFO = {  # precision bits, largest exponent, smallest normal exponent
-    "float16": (10, 15, -14), "bfloat16": (7, 127, -126), "float32": (23, 127, -126), "float64": (52, 1023, -1022),
+    "float16": (10, 15, -14),
+    "bfloat16": (7, 127, -126),
+    "float32": (23, 127, -126),
+    "float64": (52, 1023, -1022),
 }
 
 
@@ -263,7 +310,9 @@ def finfo(type, /):
         raise _core.DTypeError(f"error[array.finfo.dtype]: {name} is no floating-point type")
     digits, top, bottom = _FINFO[real]
     largest = (2.0 - 2.0**-digits) * 2.0**top
-    return finfo_object(_dtype(real).itemsize * 8, 2.0**-digits, largest, -largest, 2.0**bottom, _dtype(real))
+    return finfo_object(
+        _dtype(real).itemsize * 8, 2.0**-digits, largest, -largest, 2.0**bottom, _dtype(real)
+    )
 
 
 def iinfo(type, /):
@@ -278,8 +327,13 @@ def iinfo(type, /):
 
 
 _KINDS = {
-    "bool": ("bool",), "signed integer": _SIGNED, "unsigned integer": _UNSIGNED, "integral": _INTEGERS,
-    "real floating": _REALS, "complex floating": _COMPLEX, "numeric": (*_INTEGERS, *_REALS, *_COMPLEX),
+    "bool": ("bool",),
+    "signed integer": _SIGNED,
+    "unsigned integer": _UNSIGNED,
+    "integral": _INTEGERS,
+    "real floating": _REALS,
+    "complex floating": _COMPLEX,
+    "numeric": (*_INTEGERS, *_REALS, *_COMPLEX),
 }
 
 
@@ -292,7 +346,9 @@ def isdtype(dtype, kind):
         return False
     if isinstance(kind, str):
         if kind not in _KINDS:
-            raise _core.ArgumentError(f"error[array.isdtype.kind]: unknown kind {kind!r}, legal: {', '.join(_KINDS)}")
+            raise _core.ArgumentError(
+                f"error[array.isdtype.kind]: unknown kind {kind!r}, legal: {', '.join(_KINDS)}"
+            )
         return _name(dtype) in _KINDS[kind]
     return _name(dtype) == _name(kind)
 
@@ -331,10 +387,14 @@ def stack(arrays, /, *, axis=0):
     arrays = list(arrays)
     for a in arrays[1:]:
         if a.shape != arrays[0].shape:
-            raise _core.ShapeError(f"error[array.stack.shape]: stack of shapes {arrays[0].shape} and {a.shape}; they must be equal")
+            raise _core.ShapeError(
+                f"error[array.stack.shape]: stack of shapes {arrays[0].shape} and {a.shape}; they must be equal"
+            )
     ndim = arrays[0].ndim
     if not -ndim - 1 <= axis <= ndim:
-        raise _core.IndexError(f"error[array.stack.axis]: axis {axis} of stack is outside a result of {ndim + 1} dimensions")
+        raise _core.IndexError(
+            f"error[array.stack.axis]: axis {axis} of stack is outside a result of {ndim + 1} dimensions"
+        )
     axis = axis % (ndim + 1)
     return concat([expand_dims(a, axis=axis) for a in arrays], axis=axis)
 
@@ -394,7 +454,9 @@ def moveaxis(x, source, destination, /):
 
 def _axis(axis, ndim, name):
     if not -ndim <= axis < _py.max(ndim, 1):
-        raise _core.IndexError(f"error[array.{name}.axis]: axis {axis} of {name} is outside an array of {ndim} dimensions")
+        raise _core.IndexError(
+            f"error[array.{name}.axis]: axis {axis} of {name} is outside an array of {ndim} dimensions"
+        )
     return axis + ndim if axis < 0 else axis
 
 
@@ -433,7 +495,11 @@ def repeat(x, repeats, /, *, axis=None):
     axis = _axis(axis, x.ndim, "repeat")
     n = x.shape[axis]
     if isinstance(repeats, int):
-        index = arange(n * repeats, device=x.device) // repeats if repeats else empty(0, dtype=_int64, device=x.device)
+        index = (
+            arange(n * repeats, device=x.device) // repeats
+            if repeats
+            else empty(0, dtype=_int64, device=x.device)
+        )
     else:
         counts = broadcast_to(astype(asarray(repeats), _int64), (n,))
         ends = cumulative_sum(counts) if n else counts
@@ -468,7 +534,9 @@ def take(x, indices, /, *, axis=None):
     """Entries at positions along an axis."""
     if axis is None:
         if x.ndim != 1:
-            raise _core.ArgumentError(f"error[array.take.axis]: take from {x.ndim} dimensions needs an axis")
+            raise _core.ArgumentError(
+                f"error[array.take.axis]: take from {x.ndim} dimensions needs an axis"
+            )
         axis = 0
     return _core._take(x, _array(indices), axis)
 
@@ -510,7 +578,9 @@ def nonzero(x, /):
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
     """Where the elements of x2 would go in the sorted x1."""
     if side not in ("left", "right"):
-        raise _core.ArgumentError(f"error[array.searchsorted.side]: side is {side!r}, legal: 'left', 'right'")
+        raise _core.ArgumentError(
+            f"error[array.searchsorted.side]: side is {side!r}, legal: 'left', 'right'"
+        )
     if sorter is not None:
         x1 = take(x1, sorter, axis=0)
     return _core._searchsorted(x1, _array(x2), side == "right")
@@ -551,7 +621,9 @@ def unique_all(x, /):
     ends = concat([starts[1:], asarray([n], device=x.device)])
     inverse = empty(n, dtype=_int64, device=x.device)
     inverse[order] = cumulative_sum(fresh.astype(_int64)) - 1
-    return unique_all_result(values, take(order, starts, axis=0), inverse.reshape(x.shape), ends - starts)
+    return unique_all_result(
+        values, take(order, starts, axis=0), inverse.reshape(x.shape), ends - starts
+    )
 
 
 def unique_counts(x, /):
@@ -658,15 +730,20 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
 def _cumulative(name, x, axis, dtype, include_initial):
     if axis is None:
         if x.ndim > 1:
-            raise _core.ArgumentError(f"error[array.cumulative_{name}.axis]: {x.ndim} dimensions need an axis")
+            raise _core.ArgumentError(
+                f"error[array.cumulative_{name}.axis]: {x.ndim} dimensions need an axis"
+            )
         axis = 0
     if x.ndim == 0:
         x = reshape(x, (1,))
     out = _core._scan(name, x, axis, dtype)
     if include_initial:
         axis = _axis(axis, x.ndim, f"cumulative_{name}")
-        shape = (*x.shape[:axis], 1, *x.shape[axis + 1:])
-        out = concat([full(shape, 0 if name == "sum" else 1, dtype=out.dtype, device=x.device), out], axis=axis)
+        shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+        out = concat(
+            [full(shape, 0 if name == "sum" else 1, dtype=out.dtype, device=x.device), out],
+            axis=axis,
+        )
     return out
 
 
@@ -695,10 +772,11 @@ def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
 
 def clip(x, /, min=None, max=None):
     """Elements limited to [min, max]."""
+
     def bound(b):
         if isinstance(b, NDArray) or not isinstance(b, (int, float)) or isinstance(b, _pybool):
             return b
-        if _name(x.dtype) in _INTEGERS:   # a limit outside the type does not bind
+        if _name(x.dtype) in _INTEGERS:  # a limit outside the type does not bind
             info = iinfo(x.dtype)
             return int(_py.min(_py.max(b, info.min), info.max))
         return b
@@ -734,7 +812,9 @@ def tensordot(x1, x2, /, *, axes=2):
     a2 = [_axis(a, x2.ndim, "tensordot") for a in a2]
     for i, j in zip(a1, a2):
         if x1.shape[i] != x2.shape[j]:
-            raise _core.ShapeError(f"error[array.tensordot.extent]: tensordot over axes {i} and {j}: {x1.shape[i]} and {x2.shape[j]} differ")
+            raise _core.ShapeError(
+                f"error[array.tensordot.extent]: tensordot over axes {i} and {j}: {x1.shape[i]} and {x2.shape[j]} differ"
+            )
     free1 = [i for i in range(x1.ndim) if i not in a1]
     free2 = [i for i in range(x2.ndim) if i not in a2]
     n = _math.prod(x1.shape[i] for i in a1)
@@ -749,9 +829,13 @@ def vecdot(x1, x2, /, *, axis=-1):
     if _name(x1.dtype) in _COMPLEX:
         x1 = _row("conj")(x1)
     if axis >= 0:
-        raise _core.ArgumentError(f"error[array.vecdot.axis]: axis {axis} must be negative: the arrays broadcast")
+        raise _core.ArgumentError(
+            f"error[array.vecdot.axis]: axis {axis} must be negative: the arrays broadcast"
+        )
     if x1.shape[axis] != x2.shape[axis]:
-        raise _core.ShapeError(f"error[array.vecdot.extent]: vecdot of extents {x1.shape[axis]} and {x2.shape[axis]}")
+        raise _core.ShapeError(
+            f"error[array.vecdot.extent]: vecdot of extents {x1.shape[axis]} and {x2.shape[axis]}"
+        )
     a, b = moveaxis(x1, axis, -1), moveaxis(x2, axis, -1)
     product = matmul(expand_dims(a, axis=-2), expand_dims(b, axis=-1))
     return squeeze(product, (-2, -1))
@@ -778,13 +862,85 @@ def logsumexp(x, /, *, axis=None, keepdims=False):
 
 
 __all__ = [
-    "__array_namespace_info__", "e", "pi", "inf", "nan", "newaxis", *_operations,
-    "asarray", "array", "from_dlpack", "empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like",
-    "full_like", "arange", "linspace", "eye", "tril", "triu", "meshgrid", "astype", "can_cast", "result_type",
-    "finfo", "iinfo", "isdtype", "broadcast_to", "broadcast_shapes", "broadcast_arrays", "concat", "stack", "unstack",
-    "expand_dims", "squeeze", "reshape", "permute_dims", "matrix_transpose", "moveaxis", "flip", "roll", "repeat",
-    "tile", "pad", "take", "take_along_axis", "where", "argmax", "argmin", "count_nonzero", "nonzero", "searchsorted",
-    "sort", "argsort", "unique_all", "unique_counts", "unique_inverse", "unique_values", "isin", "sum", "prod", "max",
-    "min", "all", "any", "mean", "var", "std", "cumulative_sum", "cumulative_prod", "diff", "clip", "matmul",
-    "tensordot", "vecdot", "einsum", "softmax", "logsumexp",
+    "__array_namespace_info__",
+    "e",
+    "pi",
+    "inf",
+    "nan",
+    "newaxis",
+    *_operations,
+    "asarray",
+    "array",
+    "from_dlpack",
+    "empty",
+    "zeros",
+    "ones",
+    "full",
+    "empty_like",
+    "zeros_like",
+    "ones_like",
+    "full_like",
+    "arange",
+    "linspace",
+    "eye",
+    "tril",
+    "triu",
+    "meshgrid",
+    "astype",
+    "can_cast",
+    "result_type",
+    "finfo",
+    "iinfo",
+    "isdtype",
+    "broadcast_to",
+    "broadcast_shapes",
+    "broadcast_arrays",
+    "concat",
+    "stack",
+    "unstack",
+    "expand_dims",
+    "squeeze",
+    "reshape",
+    "permute_dims",
+    "matrix_transpose",
+    "moveaxis",
+    "flip",
+    "roll",
+    "repeat",
+    "tile",
+    "pad",
+    "take",
+    "take_along_axis",
+    "where",
+    "argmax",
+    "argmin",
+    "count_nonzero",
+    "nonzero",
+    "searchsorted",
+    "sort",
+    "argsort",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+    "isin",
+    "sum",
+    "prod",
+    "max",
+    "min",
+    "all",
+    "any",
+    "mean",
+    "var",
+    "std",
+    "cumulative_sum",
+    "cumulative_prod",
+    "diff",
+    "clip",
+    "matmul",
+    "tensordot",
+    "vecdot",
+    "einsum",
+    "softmax",
+    "logsumexp",
 ]

@@ -26,7 +26,9 @@ def value_and_grad(f, argnums=0):
         out = f(*args, **kwargs)
         if not isinstance(out, Tensor) or out.size != 1:
             shape = getattr(out, "shape", None)
-            raise ArgumentError(f"error[array.grad.scalar]: grad needs a function with one number as result, got shape {shape}")
+            raise ArgumentError(
+                f"error[array.grad.scalar]: grad needs a function with one number as result, got shape {shape}"
+            )
         gs = gradients([out], wanted, True)
         return out, (tuple(gs) if several else gs[0])
 

@@ -52,7 +52,9 @@ class Function:
 
     def time(self, *args, number=10, repeat=3, min_seconds=0.0):
         ready, start = self._on(args), time.perf_counter()
-        result = TimeResult(ready.time(*args, number=number, repeat=repeat, min_seconds=min_seconds))
+        result = TimeResult(
+            ready.time(*args, number=number, repeat=repeat, min_seconds=min_seconds)
+        )
         _profiler.note(ready.device.name, "timed", self._name, start, time.perf_counter() - start)
         return result
 
@@ -66,7 +68,7 @@ class Module:
 
     def __getitem__(self, name):
         if name not in self._functions:
-            self._core.plan(name)    # raises when unknown, listing the functions
+            self._core.plan(name)  # raises when unknown, listing the functions
             self._functions[name] = Function(self._core, name)
         return self._functions[name]
 
@@ -95,7 +97,9 @@ class Module:
         function = self[name]
 
         def evaluate(*args):
-            return function.time(*args, number=number, repeat=repeat, min_seconds=min_repeat_ms / 1000)
+            return function.time(
+                *args, number=number, repeat=repeat, min_seconds=min_repeat_ms / 1000
+            )
 
         return evaluate
 

@@ -57,14 +57,18 @@ def _read_idx(path):
     with opener(path, "rb") as f:
         raw = f.read()
     if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] != 8 or len(raw) < 4 + 4 * raw[3]:
-        raise weft.IOError(f"error[data.idx.header]: {path} does not begin like an IDX file of bytes")
-    shape = struct.unpack(f">{raw[3]}I", raw[4:4 + 4 * raw[3]])
-    body = raw[4 + 4 * raw[3]:]
+        raise weft.IOError(
+            f"error[data.idx.header]: {path} does not begin like an IDX file of bytes"
+        )
+    shape = struct.unpack(f">{raw[3]}I", raw[4 : 4 + 4 * raw[3]])
+    body = raw[4 + 4 * raw[3] :]
     need = 1
     for n in shape:
         need *= n
     if len(body) != need:
-        raise weft.IOError(f"error[data.idx.size]: {path} announces {need} bytes and has {len(body)}")
+        raise weft.IOError(
+            f"error[data.idx.size]: {path} announces {need} bytes and has {len(body)}"
+        )
     return weft._core._from_bytes(body, shape, weft.uint8)
 
 
@@ -72,7 +76,9 @@ def synthetic_images(n, classes=10, shape=(3, 32, 32), noise=0.5, seed=0):
     """Images of `classes` random patterns with noise, and their labels: something that can be learnt."""
     patterns = weft.random.normal((classes, *shape), key=weft.random.Key(seed))
     labels = weft.random.integers(0, classes, (n,), key=weft.random.Key(seed + 1))
-    x = weft.take(patterns, labels, axis=0) + noise * weft.random.normal((n, *shape), key=weft.random.Key(seed + 2))
+    x = weft.take(patterns, labels, axis=0) + noise * weft.random.normal(
+        (n, *shape), key=weft.random.Key(seed + 2)
+    )
     return ArrayDataset(x, labels)
 
 
@@ -89,12 +95,15 @@ class DataLoader:
         n = len(self.dataset)
         order = weft.random.permutation(n, key=self.key) if self.shuffle else weft.arange(n)
         for at in range(0, n, self.batch_size):
-            index = order[at:at + self.batch_size]
+            index = order[at : at + self.batch_size]
             if isinstance(self.dataset, ArrayDataset):
                 parts = [weft.take(a, index, axis=0) for a in self.dataset.arrays]
                 if self.dataset.transforms:
                     parts[0] = weft.stack([self.dataset.transform(x) for x in parts[0]])
             else:
                 samples = [self.dataset[i] for i in index.tolist()]
-                parts = [weft.stack([weft.asarray(s[k]) for s in samples]) for k in range(len(samples[0]))]
+                parts = [
+                    weft.stack([weft.asarray(s[k]) for s in samples])
+                    for k in range(len(samples[0]))
+                ]
             yield tuple(Tensor(p, requires_grad=False) for p in parts)

@@ -6,8 +6,22 @@ from __future__ import annotations
 from . import _core
 from . import _namespace as _ns
 
-__all__ = ["fft", "ifft", "fftn", "ifftn", "rfft", "irfft", "rfftn", "irfftn", "hfft", "ihfft", "fftfreq", "rfftfreq",
-           "fftshift", "ifftshift"]
+__all__ = [
+    "fft",
+    "ifft",
+    "fftn",
+    "ifftn",
+    "rfft",
+    "irfft",
+    "rfftn",
+    "irfftn",
+    "hfft",
+    "ihfft",
+    "fftfreq",
+    "rfftfreq",
+    "fftshift",
+    "ifftshift",
+]
 
 _conj = _core.operations["conj"]
 _real = _core.operations["real"]
@@ -15,7 +29,9 @@ _real = _core.operations["real"]
 
 def _scale(x, n, norm, inverse):
     if norm not in ("backward", "ortho", "forward"):
-        raise _core.ArgumentError(f"error[array.fft.norm]: norm is {norm!r}, legal: 'backward', 'ortho', 'forward'")
+        raise _core.ArgumentError(
+            f"error[array.fft.norm]: norm is {norm!r}, legal: 'backward', 'ortho', 'forward'"
+        )
     if norm == "ortho":
         return x * (1.0 / n**0.5)
     return x * (1.0 / n) if inverse == (norm == "backward") else x
@@ -30,12 +46,16 @@ def _along(x, n, axis, norm, inverse):
 
 def _complex_only(x, name):
     if x.dtype.kind != "c":
-        raise _core.DTypeError(f"error[array.{name}.dtype]: {name} needs complex numbers, got {x.dtype}")
+        raise _core.DTypeError(
+            f"error[array.{name}.dtype]: {name} needs complex numbers, got {x.dtype}"
+        )
 
 
 def _real_only(x, name):
     if x.dtype.kind != "f":
-        raise _core.DTypeError(f"error[array.{name}.dtype]: {name} needs real numbers, got {x.dtype}")
+        raise _core.DTypeError(
+            f"error[array.{name}.dtype]: {name} needs real numbers, got {x.dtype}"
+        )
 
 
 def fft(x, /, *, n=None, axis=-1, norm="backward"):
@@ -100,7 +120,9 @@ def irfft(x, /, *, n=None, axis=-1, norm="backward"):
     """Inverse of rfft."""
     n = 2 * (x.shape[axis] - 1) if n is None else n
     if n < 1:
-        raise _core.ArgumentError(f"error[array.irfft.length]: irfft to {n} points; at least 1 is needed")
+        raise _core.ArgumentError(
+            f"error[array.irfft.length]: irfft to {n} points; at least 1 is needed"
+        )
     x = _mirror(x if x.dtype.kind == "c" else x * (1 + 0j), n, axis)
     return _real(_along(x, n, axis, norm, True))
 
@@ -128,7 +150,9 @@ _OPPOSITE = {"backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 def hfft(x, /, *, n=None, axis=-1, norm="backward"):
     """Transform of a Hermitian signal: real numbers."""
-    return irfft(_conj(x) if x.dtype.kind == "c" else x, n=n, axis=axis, norm=_OPPOSITE.get(norm, norm))
+    return irfft(
+        _conj(x) if x.dtype.kind == "c" else x, n=n, axis=axis, norm=_OPPOSITE.get(norm, norm)
+    )
 
 
 def ihfft(x, /, *, n=None, axis=-1, norm="backward"):
@@ -139,7 +163,9 @@ def ihfft(x, /, *, n=None, axis=-1, norm="backward"):
 
 def fftfreq(n, /, *, d=1.0, dtype=None, device=None):
     """Frequencies of the n points of a transform."""
-    k = _ns.concat([_ns.arange((n + 1) // 2, device=device), _ns.arange(-(n // 2), 0, device=device)])
+    k = _ns.concat(
+        [_ns.arange((n + 1) // 2, device=device), _ns.arange(-(n // 2), 0, device=device)]
+    )
     dtype = _core.float32 if dtype is None else dtype
     return (k.astype(_core.float64) / (n * d)).astype(dtype)
 
@@ -151,8 +177,14 @@ def rfftfreq(n, /, *, d=1.0, dtype=None, device=None):
 
 
 def _shift(x, axes, sign):
-    axes = tuple(range(x.ndim)) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
-    return _ns.roll(x, tuple(sign * (x.shape[a] // 2) if sign > 0 else -(x.shape[a] // 2) for a in axes), axis=axes)
+    axes = (
+        tuple(range(x.ndim)) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
+    )
+    return _ns.roll(
+        x,
+        tuple(sign * (x.shape[a] // 2) if sign > 0 else -(x.shape[a] // 2) for a in axes),
+        axis=axes,
+    )
 
 
 def fftshift(x, /, *, axes=None):

@@ -56,7 +56,9 @@ def xavier_uniform(fan_in, fan_out, gain=1.0, shape=None, **kwargs):
 
 def xavier_normal(fan_in, fan_out, gain=1.0, shape=None, **kwargs):
     """Normal, variance kept forward and backward."""
-    return randn(*(shape or (fan_in, fan_out)), std=gain * math.sqrt(2.0 / (fan_in + fan_out)), **kwargs)
+    return randn(
+        *(shape or (fan_in, fan_out)), std=gain * math.sqrt(2.0 / (fan_in + fan_out)), **kwargs
+    )
 
 
 def kaiming_uniform(fan_in, fan_out, shape=None, nonlinearity="relu", **kwargs):
@@ -67,4 +69,6 @@ def kaiming_uniform(fan_in, fan_out, shape=None, nonlinearity="relu", **kwargs):
 
 def kaiming_normal(fan_in, fan_out, shape=None, nonlinearity="relu", **kwargs):
     """Normal, variance kept through a nonlinearity."""
-    return randn(*(shape or (fan_in, fan_out)), std=_GAINS[nonlinearity] / math.sqrt(fan_in), **kwargs)
+    return randn(
+        *(shape or (fan_in, fan_out)), std=_GAINS[nonlinearity] / math.sqrt(fan_in), **kwargs
+    )

@@ -13,13 +13,39 @@ import zipfile
 
 from . import _core
 
-_NPY = {"bool": "|b1", "int8": "|i1", "uint8": "|u1", "int16": "<i2", "uint16": "<u2", "int32": "<i4", "uint32": "<u4",
-        "int64": "<i8", "uint64": "<u8", "float16": "<f2", "float32": "<f4", "float64": "<f8", "complex64": "<c8",
-        "complex128": "<c16"}
+_NPY = {
+    "bool": "|b1",
+    "int8": "|i1",
+    "uint8": "|u1",
+    "int16": "<i2",
+    "uint16": "<u2",
+    "int32": "<i4",
+    "uint32": "<u4",
+    "int64": "<i8",
+    "uint64": "<u8",
+    "float16": "<f2",
+    "float32": "<f4",
+    "float64": "<f8",
+    "complex64": "<c8",
+    "complex128": "<c16",
+}
 _FROM_NPY = {v: k for k, v in _NPY.items()}
-_ST = {"bool": "BOOL", "int8": "I8", "uint8": "U8", "int16": "I16", "uint16": "U16", "int32": "I32", "uint32": "U32",
-       "int64": "I64", "uint64": "U64", "float16": "F16", "bfloat16": "BF16", "float32": "F32", "float64": "F64",
-       "complex64": "C64"}
+_ST = {
+    "bool": "BOOL",
+    "int8": "I8",
+    "uint8": "U8",
+    "int16": "I16",
+    "uint16": "U16",
+    "int32": "I32",
+    "uint32": "U32",
+    "int64": "I64",
+    "uint64": "U64",
+    "float16": "F16",
+    "bfloat16": "BF16",
+    "float32": "F32",
+    "float64": "F64",
+    "complex64": "C64",
+}
 _FROM_ST = {v: k for k, v in _ST.items()}
 _HEADER_LIMIT = 100 << 20
 
@@ -33,7 +59,9 @@ def _refuse(code, text):
 def _write(path, parts):
     """Writes beside the file and renames: a reader sees the old file or the whole new one."""
     path = os.fspath(path)
-    handle, temporary = tempfile.mkstemp(dir=os.path.dirname(os.path.abspath(path)), prefix=".weft-")
+    handle, temporary = tempfile.mkstemp(
+        dir=os.path.dirname(os.path.abspath(path)), prefix=".weft-"
+    )
     try:
         with os.fdopen(handle, "wb") as f:
             for part in parts:
@@ -50,7 +78,9 @@ def _npy_bytes(x):
         _refuse("npy.dtype", f"the npy format has no {name}; convert the array or use safetensors")
     header = repr({"descr": _NPY[name], "fortran_order": False, "shape": tuple(x.shape)})
     header += " " * (-(10 + len(header) + 1) % 64) + "\n"
-    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode("latin1"), _core._to_bytes(x)
+    return b"\x93NUMPY\x01\x00" + struct.pack("<H", len(header)) + header.encode(
+        "latin1"
+    ), _core._to_bytes(x)
 
 
 def save(path, x):
@@ -82,23 +112,30 @@ def _parse_npy(raw, where):
     else:
         _refuse("npy.version", f"{where} is of npy version {major}, known are 1 to 3")
     if start + length > len(raw):
-        _refuse("npy.truncated", f"{where} announces a header of {length} bytes and has {len(raw) - start}")
+        _refuse(
+            "npy.truncated",
+            f"{where} announces a header of {length} bytes and has {len(raw) - start}",
+        )
     try:
-        header = ast.literal_eval(raw[start:start + length].decode("latin1"))
+        header = ast.literal_eval(raw[start : start + length].decode("latin1"))
         descr, fortran, shape = header["descr"], header["fortran_order"], tuple(header["shape"])
     except (ValueError, SyntaxError, KeyError, TypeError):
         _refuse("npy.header", f"{where} has an unreadable header")
     if descr not in _FROM_NPY:
-        _refuse("npy.dtype", f"{where} holds elements of type {descr!r}; known: {', '.join(_FROM_NPY)}")
+        _refuse(
+            "npy.dtype", f"{where} holds elements of type {descr!r}; known: {', '.join(_FROM_NPY)}"
+        )
     if not all(isinstance(n, int) and n >= 0 for n in shape):
         _refuse("npy.shape", f"{where} has the shape {shape}")
     dtype = _core.dtype(_FROM_NPY[descr])
     need = math.prod(shape) * dtype.itemsize
-    body = raw[start + length:]
+    body = raw[start + length :]
     if len(body) < need:
         _refuse("npy.truncated", f"{where} needs {need} bytes of elements and has {len(body)}")
     if fortran:
-        return _core._from_bytes(body[:need], tuple(reversed(shape)), dtype).permute(tuple(reversed(range(len(shape)))))
+        return _core._from_bytes(body[:need], tuple(reversed(shape)), dtype).permute(
+            tuple(reversed(range(len(shape))))
+        )
     return _core._from_bytes(body[:need], shape, dtype)
 
 
@@ -115,7 +152,9 @@ def load_arrays(path):
             with zipfile.ZipFile(path) as archive:
                 out = {}
                 for name in archive.namelist():
-                    out[name[:-4] if name.endswith(".npy") else name] = _parse_npy(archive.read(name), f"{path}:{name}")
+                    out[name[:-4] if name.endswith(".npy") else name] = _parse_npy(
+                        archive.read(name), f"{path}:{name}"
+                    )
                 return out
         except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
             _refuse("npz.damaged", f"{path} is a damaged archive ({error})")
@@ -131,7 +170,11 @@ def save_safetensors(path, arrays, metadata=None):
         if x.dtype.name not in _ST:
             _refuse("safetensors.dtype", f"safetensors has no {x.dtype.name}")
         raw = _core._to_bytes(x)
-        header[name] = {"dtype": _ST[x.dtype.name], "shape": list(x.shape), "data_offsets": [at, at + len(raw)]}
+        header[name] = {
+            "dtype": _ST[x.dtype.name],
+            "shape": list(x.shape),
+            "data_offsets": [at, at + len(raw)],
+        }
         parts.append(raw)
         at += len(raw)
     text = json.dumps(header, separators=(",", ":")).encode()
@@ -149,7 +192,10 @@ def load_safetensors(path):
             _refuse("safetensors.truncated", f"{path} has {len(head)} bytes, too few for a header")
         length = struct.unpack("<Q", head)[0]
         if length > min(size - 8, _HEADER_LIMIT):
-            _refuse("safetensors.header", f"{path} announces a header of {length} bytes in a file of {size}")
+            _refuse(
+                "safetensors.header",
+                f"{path} announces a header of {length} bytes in a file of {size}",
+            )
         try:
             header = json.loads(f.read(length))
             if not isinstance(header, dict):
@@ -172,6 +218,9 @@ def load_safetensors(path):
             _refuse("safetensors.dtype", f"{path} holds {name!r} of type {kind!r}")
         dtype = _core.dtype(_FROM_ST[kind])
         if begin > end or end > len(body) or end - begin != math.prod(shape) * dtype.itemsize:
-            _refuse("safetensors.range", f"{path} places {name!r} at bytes {begin} to {end} of {len(body)}, shape {shape}")
+            _refuse(
+                "safetensors.range",
+                f"{path} places {name!r} at bytes {begin} to {end} of {len(body)}, shape {shape}",
+            )
         out[name] = _core._from_bytes(body[begin:end], shape, dtype)
     return out

@@ -63,7 +63,7 @@ class IRModule(_Program):
         return {name: PrimFunc(f) for name, f in self._core.functions.items()}
 
     def __call__(self):
-        return self    # a decorated class may be "instantiated"
+        return self  # a decorated class may be "instantiated"
 
 
 def _adopt(core):

@@ -11,9 +11,29 @@ from . import _namespace as _ns
 from ._namespace import matmul, matrix_transpose, tensordot, vecdot
 
 __all__ = [
-    "cholesky", "cross", "det", "diagonal", "eigh", "eigvalsh", "inv", "matmul", "matrix_norm", "matrix_power",
-    "matrix_rank", "matrix_transpose", "outer", "pinv", "qr", "slogdet", "solve", "svd", "svdvals", "tensordot",
-    "trace", "vecdot", "vector_norm",
+    "cholesky",
+    "cross",
+    "det",
+    "diagonal",
+    "eigh",
+    "eigvalsh",
+    "inv",
+    "matmul",
+    "matrix_norm",
+    "matrix_power",
+    "matrix_rank",
+    "matrix_transpose",
+    "outer",
+    "pinv",
+    "qr",
+    "slogdet",
+    "solve",
+    "svd",
+    "svdvals",
+    "tensordot",
+    "trace",
+    "vecdot",
+    "vector_norm",
 ]
 
 EighResult = _namedtuple("EighResult", "eigenvalues eigenvectors")
@@ -30,7 +50,9 @@ def cholesky(x, /, *, upper=False):
 def cross(x1, x2, /, *, axis=-1):
     """The product of three-vectors."""
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        raise _core.ShapeError(f"error[array.cross.extent]: cross needs extents of 3, got {x1.shape[axis]} and {x2.shape[axis]}")
+        raise _core.ShapeError(
+            f"error[array.cross.extent]: cross needs extents of 3, got {x1.shape[axis]} and {x2.shape[axis]}"
+        )
     a = _ns.unstack(_ns.moveaxis(x1, axis, -1), axis=-1)
     b = _ns.unstack(_ns.moveaxis(x2, axis, -1), axis=-1)
     parts = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
@@ -86,7 +108,9 @@ def solve(x1, x2, /):
 def qr(x, /, *, mode="reduced"):
     """Orthogonal and triangular factors."""
     if mode not in ("reduced", "complete"):
-        raise _core.ArgumentError(f"error[array.qr.mode]: mode is {mode!r}, legal: 'reduced', 'complete'")
+        raise _core.ArgumentError(
+            f"error[array.qr.mode]: mode is {mode!r}, legal: 'reduced', 'complete'"
+        )
     return QRResult(*_core._qr(x, mode == "complete"))
 
 
@@ -152,7 +176,9 @@ def matrix_power(x, n, /):
 def outer(x1, x2, /):
     """Products of all pairs of two vectors."""
     if x1.ndim != 1 or x2.ndim != 1:
-        raise _core.ShapeError(f"error[array.outer.rank]: outer needs two vectors, got shapes {x1.shape} and {x2.shape}")
+        raise _core.ShapeError(
+            f"error[array.outer.rank]: outer needs two vectors, got shapes {x1.shape} and {x2.shape}"
+        )
     return x1[:, None] * x2[None, :]
 
 
@@ -160,7 +186,11 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     """p-norms of vectors."""
     magnitude = _core.operations["abs"](x)
     if ord == _math.inf:
-        return _ns.max(magnitude, axis=axis, keepdims=keepdims) if x.size else _ns.sum(magnitude, axis=axis, keepdims=keepdims)
+        return (
+            _ns.max(magnitude, axis=axis, keepdims=keepdims)
+            if x.size
+            else _ns.sum(magnitude, axis=axis, keepdims=keepdims)
+        )
     if ord == -_math.inf:
         return _ns.min(magnitude, axis=axis, keepdims=keepdims)
     if ord == 0:
@@ -168,7 +198,9 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     if ord == 1:
         return _ns.sum(magnitude, axis=axis, keepdims=keepdims)
     if ord == 2:
-        return _core.operations["sqrt"](_ns.sum(magnitude * magnitude, axis=axis, keepdims=keepdims))
+        return _core.operations["sqrt"](
+            _ns.sum(magnitude * magnitude, axis=axis, keepdims=keepdims)
+        )
     return _ns.sum(magnitude**ord, axis=axis, keepdims=keepdims) ** (1.0 / ord)
 
 
@@ -176,7 +208,9 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     """Norms of matrices: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf."""
     magnitude = _core.operations["abs"](x)
     if ord == "fro":
-        return _core.operations["sqrt"](_ns.sum(magnitude * magnitude, axis=(-2, -1), keepdims=keepdims))
+        return _core.operations["sqrt"](
+            _ns.sum(magnitude * magnitude, axis=(-2, -1), keepdims=keepdims)
+        )
     if ord in (1, -1, _math.inf, -_math.inf):
         lines = _ns.sum(magnitude, axis=-2 if ord in (1, -1) else -1, keepdims=True)
         axis = -1 if ord in (1, -1) else -2
@@ -194,5 +228,7 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
             out = (_ns.max if ord == 2 else _ns.min)(s, axis=-1)
         out = _ns.reshape(out, (*out.shape, 1, 1))
     else:
-        raise _core.ArgumentError(f"error[array.matrix_norm.ord]: ord is {ord!r}; legal: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf")
+        raise _core.ArgumentError(
+            f"error[array.matrix_norm.ord]: ord is {ord!r}; legal: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf"
+        )
     return out if keepdims else _ns.squeeze(out, (-2, -1))

@@ -59,7 +59,13 @@ class Adam(Optimizer):
 
     def __init__(self, params, lr=0.001, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0):
         super().__init__(params)
-        self.lr, self.beta1, self.beta2, self.eps, self.weight_decay = lr, beta1, beta2, eps, weight_decay
+        self.lr, self.beta1, self.beta2, self.eps, self.weight_decay = (
+            lr,
+            beta1,
+            beta2,
+            eps,
+            weight_decay,
+        )
         self.t, self._m, self._v = 0, {}, {}
 
     def step(self):

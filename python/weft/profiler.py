@@ -16,7 +16,7 @@ class Profile:
 
     def __init__(self):
         self._start = time.perf_counter()
-        self.spans = []    # (process, thread, name, start, seconds)
+        self.spans = []  # (process, thread, name, start, seconds)
 
     def __enter__(self):
         self._start = time.perf_counter()
@@ -35,10 +35,24 @@ class Profile:
         for process, thread, name, start, seconds in self.spans:
             pid = tracks.setdefault(process, (len(tracks) + 1, {}))
             tid = pid[1].setdefault(thread, len(pid[1]) + 1)
-            events.append({"ph": "X", "pid": pid[0], "tid": tid, "name": name, "ts": start * 1e6, "dur": seconds * 1e6})
+            events.append(
+                {
+                    "ph": "X",
+                    "pid": pid[0],
+                    "tid": tid,
+                    "name": name,
+                    "ts": start * 1e6,
+                    "dur": seconds * 1e6,
+                }
+            )
         for process, (pid, threads) in tracks.items():
-            events.append({"ph": "M", "pid": pid, "name": "process_name", "args": {"name": process}})
-            events += [{"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": thread}} for thread, tid in threads.items()]
+            events.append(
+                {"ph": "M", "pid": pid, "name": "process_name", "args": {"name": process}}
+            )
+            events += [
+                {"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": thread}}
+                for thread, tid in threads.items()
+            ]
         import os
 
         beside = f"{path}.tmp{os.getpid()}"
@@ -55,7 +69,9 @@ class Profile:
             entry[1] += seconds
         lines = [f"{'where':<16} {'what':<28} {'calls':>6} {'total ms':>10} {'mean ms':>10}"]
         for (process, name), (calls, total) in sorted(totals.items(), key=lambda item: -item[1][1]):
-            lines.append(f"{process:<16} {name:<28} {calls:>6} {total * 1e3:>10.3f} {total / calls * 1e3:>10.3f}")
+            lines.append(
+                f"{process:<16} {name:<28} {calls:>6} {total * 1e3:>10.3f} {total / calls * 1e3:>10.3f}"
+            )
         return "\n".join(lines)
 
 

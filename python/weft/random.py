@@ -30,7 +30,9 @@ class Key:
 
     def split(self, n: int = 2) -> list[Key]:
         """n keys whose streams are unrelated to each other's and to this one's."""
-        words = _core._random_bits(self.seed, (self.offset ^ (1 << 63)) & (2**64 - 1), 2 * n).tolist()
+        words = _core._random_bits(
+            self.seed, (self.offset ^ (1 << 63)) & (2**64 - 1), 2 * n
+        ).tolist()
         return [Key(words[2 * i] | (words[2 * i + 1] << 32)) for i in range(n)]
 
 

@@ -18,7 +18,9 @@ class Schedule:
     """
 
     def __init__(self, program, seed=0):
-        self._core = program if isinstance(program, _core.Schedule) else _core.Schedule(program, seed)
+        self._core = (
+            program if isinstance(program, _core.Schedule) else _core.Schedule(program, seed)
+        )
 
     @property
     def mod(self):
@@ -69,11 +71,18 @@ def _make(name, doc, result, fields):
         if mode == 2:
             parameters.append(_inspect.Parameter(field, _inspect.Parameter.VAR_POSITIONAL))
         else:
-            parameters.append(_inspect.Parameter(field, _inspect.Parameter.POSITIONAL_OR_KEYWORD,
-                                                 default=_inspect.Parameter.empty if mode == 0 else default))
+            parameters.append(
+                _inspect.Parameter(
+                    field,
+                    _inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                    default=_inspect.Parameter.empty if mode == 0 else default,
+                )
+            )
         text.append(f"{field} ({kind}): {about}")
     seen_default = False
-    for parameter in parameters:    # a required field after an optional one: keyword only in the signature
+    for (
+        parameter
+    ) in parameters:  # a required field after an optional one: keyword only in the signature
         seen_default = seen_default or parameter.default is not _inspect.Parameter.empty
     try:
         step.__signature__ = _inspect.Signature(parameters)

@@ -46,7 +46,7 @@ def _source(thing, frame=None):
         if isinstance(thing, type) and frame is not None:
             # inspect finds classes only in registered modules; the frame that decorates knows its file and line.
             file, first = frame.f_code.co_filename, frame.f_lineno
-            lines = _linecache.getlines(file, frame.f_globals)[first - 1:]
+            lines = _linecache.getlines(file, frame.f_globals)[first - 1 :]
             if not lines:
                 raise OSError(f"{file} cannot be read")
             lines = _inspect.getblock(lines)
@@ -98,7 +98,7 @@ def prim_func(function=None, **_options):
         return prim_func
     frame = _inspect.currentframe().f_back
     if frame is not None and "__qualname__" in frame.f_locals and "__module__" in frame.f_locals:
-        return function    # inside an ir_module class: the class is parsed whole
+        return function  # inside an ir_module class: the class is parsed whole
     text, file, line = _source(function)
     return PrimFunc(_core.parse_func(text, file, _lookup(function, frame), line))
 

@@ -100,6 +100,30 @@ def _intrinsic(op):
     return call
 
 
-for _op in ("exp", "exp2", "log", "log2", "sqrt", "rsqrt", "sin", "cos", "tan", "tanh", "sigmoid", "erf", "floor", "ceil", "trunc",
-            "round", "abs", "pow", "fmod", "atan2", "fma", "popcount", "isnan", "isinf"):
+for _op in (
+    "exp",
+    "exp2",
+    "log",
+    "log2",
+    "sqrt",
+    "rsqrt",
+    "sin",
+    "cos",
+    "tan",
+    "tanh",
+    "sigmoid",
+    "erf",
+    "floor",
+    "ceil",
+    "trunc",
+    "round",
+    "abs",
+    "pow",
+    "fmod",
+    "atan2",
+    "fma",
+    "popcount",
+    "isnan",
+    "isinf",
+):
     globals()[_op] = _intrinsic(_op)

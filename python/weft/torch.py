@@ -14,7 +14,7 @@ import weft
 
 __all__ = ["add", "mul", "mv", "matmul", "from_torch", "to_torch", "backend"]
 
-_library = _torch.library.Library("weft", "DEF")   # must live as long as the operators
+_library = _torch.library.Library("weft", "DEF")  # must live as long as the operators
 _NAMES = ("add", "mul", "mv", "matmul")
 
 
@@ -25,7 +25,7 @@ def from_torch(t):
         t = t.resolve_conj()
     if t.is_neg():
         t = t.resolve_neg()
-    if t.dtype == _torch.bool:   # torch 1.13 exports no bool
+    if t.dtype == _torch.bool:  # torch 1.13 exports no bool
         return weft.from_dlpack(t.view(_torch.uint8)).astype("bool")
     return weft.from_dlpack(t)
 
@@ -49,11 +49,21 @@ def _check(name, a, b):
     if a.device != b.device:
         _refuse(f"{name}.device", f"{name} of tensors on {a.device} and {b.device}")
     if name == "mv" and (a.dim() != 2 or b.dim() != 1 or a.shape[1] != b.shape[0]):
-        _refuse("mv.shape", f"mv needs a matrix and a vector of its width, got {tuple(a.shape)} and {tuple(b.shape)}")
-    if name == "matmul" and (a.dim() < 1 or b.dim() < 1 or a.shape[-1] != b.shape[-2 if b.dim() > 1 else 0]):
-        _refuse("matmul.shape", f"matmul needs equal inner extents, got {tuple(a.shape)} and {tuple(b.shape)}")
+        _refuse(
+            "mv.shape",
+            f"mv needs a matrix and a vector of its width, got {tuple(a.shape)} and {tuple(b.shape)}",
+        )
+    if name == "matmul" and (
+        a.dim() < 1 or b.dim() < 1 or a.shape[-1] != b.shape[-2 if b.dim() > 1 else 0]
+    ):
+        _refuse(
+            "matmul.shape",
+            f"matmul needs equal inner extents, got {tuple(a.shape)} and {tuple(b.shape)}",
+        )
     if name in ("mv", "matmul") and a.dtype != b.dtype:
-        raise weft.DTypeError(f"error[torch.{name}.dtype]: {name} of {a.dtype} and {b.dtype}; torch asks for equal types")
+        raise weft.DTypeError(
+            f"error[torch.{name}.dtype]: {name} of {a.dtype} and {b.dtype}; torch asks for equal types"
+        )
 
 
 def _shape(name, a, b):
@@ -62,7 +72,11 @@ def _shape(name, a, b):
     if name == "mv":
         return (a.shape[0],)
     batch = _torch.broadcast_shapes(a.shape[:-2], b.shape[:-2])
-    return (*batch, *(a.shape[-2:-1] if a.dim() > 1 else ()), *(b.shape[-1:] if b.dim() > 1 else ()))
+    return (
+        *batch,
+        *(a.shape[-2:-1] if a.dim() > 1 else ()),
+        *(b.shape[-1:] if b.dim() > 1 else ()),
+    )
 
 
 def _compute(name, a, b, device):
@@ -71,7 +85,7 @@ def _compute(name, a, b, device):
     if a.dtype == _torch.bool and b.dtype == _torch.bool and name in ("add", "mul"):
         f = weft.logical_or if name == "add" else weft.logical_and
         return to_torch(f(from_torch(a), from_torch(b)), a)
-    if name in ("add", "mul"):   # torch's promotion: a 0-d tensor is weak
+    if name in ("add", "mul"):  # torch's promotion: a 0-d tensor is weak
         a, b = a.to(dtype), b.to(dtype)
     x, y = from_torch(a), from_torch(b)
     target = weft.device(device) if device else None
@@ -126,8 +140,12 @@ def _make_function(name):
                 bm = b.unsqueeze(1) if b.dim() == 1 else b
                 gm = g.unsqueeze(-1) if b.dim() == 1 else g
                 gm = gm.unsqueeze(-2) if a.dim() == 1 else gm
-                da = _reduce_to(matmul(gm, bm.conj().transpose(-2, -1), device), am.shape).reshape(a.shape)
-                db = _reduce_to(matmul(am.conj().transpose(-2, -1), gm, device), bm.shape).reshape(b.shape)
+                da = _reduce_to(matmul(gm, bm.conj().transpose(-2, -1), device), am.shape).reshape(
+                    a.shape
+                )
+                db = _reduce_to(matmul(am.conj().transpose(-2, -1), gm, device), bm.shape).reshape(
+                    b.shape
+                )
             if name in ("add", "mul"):
                 da, db = _reduce_to(da, a.shape), _reduce_to(db, b.shape)
             da = da.to(a.dtype) if ctx.needs_input_grad[0] else None
@@ -160,11 +178,26 @@ def backend(graph_module, example_inputs):
     """A torch.compile backend: additions and products run on weft, the rest as torch has it."""
     import operator
 
-    table = {operator.add: add, operator.mul: mul, operator.matmul: matmul, _torch.add: add, _torch.mul: mul,
-             _torch.mv: mv, _torch.matmul: matmul}
+    table = {
+        operator.add: add,
+        operator.mul: mul,
+        operator.matmul: matmul,
+        _torch.add: add,
+        _torch.mul: mul,
+        _torch.mv: mv,
+        _torch.matmul: matmul,
+    }
     for node in graph_module.graph.nodes:
-        if node.op == "call_function" and node.target in table and len(node.args) == 2 and not node.kwargs:
-            if all(getattr(a, "op", None) in ("placeholder", "call_function", "get_attr") for a in node.args):
+        if (
+            node.op == "call_function"
+            and node.target in table
+            and len(node.args) == 2
+            and not node.kwargs
+        ):
+            if all(
+                getattr(a, "op", None) in ("placeholder", "call_function", "get_attr")
+                for a in node.args
+            ):
                 node.target = table[node.target]
     graph_module.recompile()
     return graph_module.forward
@@ -172,5 +205,5 @@ def backend(graph_module, example_inputs):
 
 try:
     _torch._dynamo.register_backend(name="weft")(backend)
-except AttributeError:   # before torch 2.0 there is nothing to register with
+except AttributeError:  # before torch 2.0 there is nothing to register with
     pass

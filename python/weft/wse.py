@@ -17,9 +17,25 @@ from collections.abc import Sequence
 import numpy as np
 
 __all__ = [
-    "Color", "Edge", "IntRectangle", "IntVector", "MemcpyDataType", "MemcpyOrder", "Route", "RoutingPosition",
-    "SdkLayout", "SdkRuntime", "SdkTarget", "SimfabConfig", "Task", "WseError", "compile_csl", "get_edge_routing",
-    "get_platform", "get_simulator", "get_system",
+    "Color",
+    "Edge",
+    "IntRectangle",
+    "IntVector",
+    "MemcpyDataType",
+    "MemcpyOrder",
+    "Route",
+    "RoutingPosition",
+    "SdkLayout",
+    "SdkRuntime",
+    "SdkTarget",
+    "SimfabConfig",
+    "Task",
+    "WseError",
+    "compile_csl",
+    "get_edge_routing",
+    "get_platform",
+    "get_simulator",
+    "get_system",
 ]
 
 
@@ -45,20 +61,32 @@ def _core_error(kind: str):
         import weft
     except ImportError:
         return None
-    names = {"device": "DeviceError", "fault": "Fault", "value": "ValueError_", "shape": "ShapeError", "index": "IndexError"}
+    names = {
+        "device": "DeviceError",
+        "fault": "Fault",
+        "value": "ValueError_",
+        "shape": "ShapeError",
+        "index": "IndexError",
+    }
     return getattr(weft, names.get(kind, "Error"), None)
 
 
 def _raise(text: str):
     e = json.loads(text)
-    kinds = {"value": WseValueError, "shape": WseValueError, "dtype": WseValueError, "index": WseValueError,
-             "parse": WseValueError, "device": WseDeviceError}
+    kinds = {
+        "value": WseValueError,
+        "shape": WseValueError,
+        "dtype": WseValueError,
+        "index": WseValueError,
+        "parse": WseValueError,
+        "device": WseDeviceError,
+    }
     cls = kinds.get(e["kind"], WseError)
     core = _core_error(e["kind"])
     if isinstance(core, type) and issubclass(core, Exception) and not issubclass(cls, core):
         try:
             cls = type(cls.__name__, (cls, core), {})
-        except TypeError:   # incompatible layouts: the plain class must do
+        except TypeError:  # incompatible layouts: the plain class must do
             pass
     try:
         err = cls(e["code"], e["message"], e["text"], e["kind"])
@@ -82,7 +110,9 @@ class _Library:
             tried = [r / "libweft_wse.so" for r in roots]
             found = next((p for p in tried if p.exists()), None)
             if found is None:
-                raise ImportError("libweft_wse.so was not found; searched " + ", ".join(map(str, tried)))
+                raise ImportError(
+                    "libweft_wse.so was not found; searched " + ", ".join(map(str, tried))
+                )
             lib = ctypes.CDLL(str(found))
             p, s = ctypes.c_void_p, ctypes.c_char_p
             lib.weft_wse_open.restype, lib.weft_wse_open.argtypes = p, [s, s, ctypes.POINTER(p)]
@@ -110,19 +140,45 @@ _library = _Library()
 
 def _tool(method: str, args: dict):
     error = ctypes.c_void_p()
-    result = _library.get().weft_wse_tool(method.encode(), json.dumps(args).encode(), ctypes.byref(error))
+    result = _library.get().weft_wse_tool(
+        method.encode(), json.dumps(args).encode(), ctypes.byref(error)
+    )
     return _library.finish(result, error)
 
 
-def compile_csl(root: str, out: str, *, arch: str = "wse2", fabric_dims=(0, 0), fabric_offsets=(0, 0), params=None,
-                colors=None, memcpy: bool = False, channels: int = 1, import_paths: Sequence[str] = (),
-                fp16_format: str = "f16", warnings_as_errors: bool = False) -> dict:
+def compile_csl(
+    root: str,
+    out: str,
+    *,
+    arch: str = "wse2",
+    fabric_dims=(0, 0),
+    fabric_offsets=(0, 0),
+    params=None,
+    colors=None,
+    memcpy: bool = False,
+    channels: int = 1,
+    import_paths: Sequence[str] = (),
+    fp16_format: str = "f16",
+    warnings_as_errors: bool = False,
+) -> dict:
     """Compiles a layout file and writes the artifact directory `out`; returns {"warnings", "printed"}."""
-    return _tool("compile", {
-        "root": os.fspath(root), "out": os.fspath(out), "arch": arch, "fabric_dims": list(fabric_dims),
-        "fabric_offsets": list(fabric_offsets), "params": dict(params or {}), "colors": dict(colors or {}),
-        "memcpy": memcpy, "channels": channels, "import_paths": [os.fspath(p) for p in import_paths],
-        "fp16_format": fp16_format, "warnings_as_errors": warnings_as_errors})
+    return _tool(
+        "compile",
+        {
+            "root": os.fspath(root),
+            "out": os.fspath(out),
+            "arch": arch,
+            "fabric_dims": list(fabric_dims),
+            "fabric_offsets": list(fabric_offsets),
+            "params": dict(params or {}),
+            "colors": dict(colors or {}),
+            "memcpy": memcpy,
+            "channels": channels,
+            "import_paths": [os.fspath(p) for p in import_paths],
+            "fp16_format": fp16_format,
+            "warnings_as_errors": warnings_as_errors,
+        },
+    )
 
 
 class MemcpyDataType(enum.IntEnum):
@@ -153,18 +209,34 @@ class Task:
 def _words(array, what: str, writable: bool):
     """The array as 32-bit words without a copy."""
     if not isinstance(array, np.ndarray):
-        raise WseValueError("wse.memcpy.array", f"{what} needs a NumPy array, not {type(array).__name__}",
-                            f"error[wse.memcpy.array]: {what} needs a NumPy array, not {type(array).__name__}", "value")
+        raise WseValueError(
+            "wse.memcpy.array",
+            f"{what} needs a NumPy array, not {type(array).__name__}",
+            f"error[wse.memcpy.array]: {what} needs a NumPy array, not {type(array).__name__}",
+            "value",
+        )
     problem = None
     if array.ndim != 1:
-        problem = ("wse.memcpy.ndim", f"{what}: the array has {array.ndim} dimensions, it must have 1 (use .ravel())")
+        problem = (
+            "wse.memcpy.ndim",
+            f"{what}: the array has {array.ndim} dimensions, it must have 1 (use .ravel())",
+        )
     elif array.dtype.itemsize != 4:
-        problem = ("wse.memcpy.dtype", f"{what}: elements of {array.dtype} have {array.dtype.itemsize} bytes; "
-                   "they must be 32-bit words (16-bit values go into the low halves of uint32)")
+        problem = (
+            "wse.memcpy.dtype",
+            f"{what}: elements of {array.dtype} have {array.dtype.itemsize} bytes; "
+            "they must be 32-bit words (16-bit values go into the low halves of uint32)",
+        )
     elif not array.flags.c_contiguous:
-        problem = ("wse.memcpy.strides", f"{what}: the array is not contiguous, strides {array.strides}")
+        problem = (
+            "wse.memcpy.strides",
+            f"{what}: the array is not contiguous, strides {array.strides}",
+        )
     elif writable and not array.flags.writeable:
-        problem = ("wse.memcpy.readonly", f"{what}: the array of {array.size} elements is read-only")
+        problem = (
+            "wse.memcpy.readonly",
+            f"{what}: the array of {array.size} elements is read-only",
+        )
     if problem:
         raise WseValueError(problem[0], problem[1], f"error[{problem[0]}]: {problem[1]}", "value")
     return array
@@ -173,8 +245,14 @@ def _words(array, what: str, writable: bool):
 class SimfabConfig:
     """How to simulate: threads, whether to keep traces and memory."""
 
-    def __init__(self, num_threads: int = 1, suppress_trace: bool = True, dump_core: bool = False,
-                 core_path: str | None = None, **_):
+    def __init__(
+        self,
+        num_threads: int = 1,
+        suppress_trace: bool = True,
+        dump_core: bool = False,
+        core_path: str | None = None,
+        **_,
+    ):
         self.num_threads, self.suppress_trace = num_threads, suppress_trace
         self.dump_core, self.core_path = dump_core, core_path
 
@@ -199,29 +277,60 @@ def get_system(cmaddr) -> Platform:
     return Platform(None, SdkTarget.WSE3, cmaddr or "(unnamed system)")
 
 
-_TYPES = {"i1": "i8", "i2": "i16", "i4": "i32", "i8": "i64", "u1": "u8", "u2": "u16", "u4": "u32", "u8": "u64",
-          "f2": "f16", "f4": "f32", "b1": "bool"}
-_finished: dict[str, "SdkRuntime"] = {}   # by artifact directory: what debug_util reads
+_TYPES = {
+    "i1": "i8",
+    "i2": "i16",
+    "i4": "i32",
+    "i8": "i64",
+    "u1": "u8",
+    "u2": "u16",
+    "u4": "u32",
+    "u8": "u64",
+    "f2": "f16",
+    "f4": "f32",
+    "b1": "bool",
+}
+_finished: dict[str, "SdkRuntime"] = {}  # by artifact directory: what debug_util reads
 
 
 class SdkRuntime:
     """Loads a compiled program on the fabric simulator and talks to it."""
 
-    def __init__(self, bindir, platform: Platform | None = None, *, cmaddr: str | None = None,
-                 suppress_simfab_trace: bool = True, simfab_numthreads: int | None = None, msg_level: str = "WARNING",
-                 memcpy_required: bool = True, timed: bool = True, **_):
+    def __init__(
+        self,
+        bindir,
+        platform: Platform | None = None,
+        *,
+        cmaddr: str | None = None,
+        suppress_simfab_trace: bool = True,
+        simfab_numthreads: int | None = None,
+        msg_level: str = "WARNING",
+        memcpy_required: bool = True,
+        timed: bool = True,
+        **_,
+    ):
         directory = getattr(bindir, "directory", bindir)
         address = cmaddr or (platform.cmaddr if platform else None) or ""
         threads = platform.config.num_threads if platform else 1
-        options = {"cmaddr": address, "timed": timed, "threads": max(1, min(threads, os.cpu_count() or 1))}
+        options = {
+            "cmaddr": address,
+            "timed": timed,
+            "threads": max(1, min(threads, os.cpu_count() or 1)),
+        }
         if simfab_numthreads is not None and not 1 <= simfab_numthreads <= 64:
-            raise WseValueError("wse.runtime.threads", f"simfab_numthreads is {simfab_numthreads}; legal are 1 to 64",
-                                f"error[wse.runtime.threads]: simfab_numthreads is {simfab_numthreads}; legal are 1 to 64", "value")
+            raise WseValueError(
+                "wse.runtime.threads",
+                f"simfab_numthreads is {simfab_numthreads}; legal are 1 to 64",
+                f"error[wse.runtime.threads]: simfab_numthreads is {simfab_numthreads}; legal are 1 to 64",
+                "value",
+            )
         self._directory = os.fspath(directory)
         self._platform = platform
         self._handle = None
         error = ctypes.c_void_p()
-        self._handle = _library.get().weft_wse_open(self._directory.encode(), json.dumps(options).encode(), ctypes.byref(error))
+        self._handle = _library.get().weft_wse_open(
+            self._directory.encode(), json.dumps(options).encode(), ctypes.byref(error)
+        )
         if error.value:
             _raise(_library.take(error))
         self._keep: dict[int, object] = {}
@@ -236,8 +345,14 @@ class SdkRuntime:
     def _call(self, method: str, args: dict | None = None, array=None):
         error = ctypes.c_void_p()
         data = array.ctypes.data if array is not None else None
-        result = _library.get().weft_wse_call(self._handle, method.encode(), json.dumps(args or {}).encode(), data,
-                                              array.size if array is not None else 0, ctypes.byref(error))
+        result = _library.get().weft_wse_call(
+            self._handle,
+            method.encode(),
+            json.dumps(args or {}).encode(),
+            data,
+            array.size if array is not None else 0,
+            ctypes.byref(error),
+        )
         return _library.finish(result, error)
 
     def _issue(self, method: str, args: dict, array, nonblock: bool) -> Task:
@@ -267,31 +382,104 @@ class SdkRuntime:
     def get_id(self, name: str) -> int:
         return self._call("get_id", {"name": name})
 
-    def memcpy_h2d(self, dest, src, px, py, w, h, l, *, streaming=False, data_type=MemcpyDataType.MEMCPY_32BIT,
-                   order=MemcpyOrder.ROW_MAJOR, nonblock=False):
+    def memcpy_h2d(
+        self,
+        dest,
+        src,
+        px,
+        py,
+        w,
+        h,
+        l,
+        *,
+        streaming=False,
+        data_type=MemcpyDataType.MEMCPY_32BIT,
+        order=MemcpyOrder.ROW_MAJOR,
+        nonblock=False,
+    ):
         return self._h2d(0, dest, src, px, py, w, h, l, streaming, data_type, order, nonblock)
 
-    def memcpy_h2d_rowbcast(self, dest, src, px, py, w, h, l, *, streaming=False,
-                            data_type=MemcpyDataType.MEMCPY_32BIT, order=MemcpyOrder.ROW_MAJOR, nonblock=False):
+    def memcpy_h2d_rowbcast(
+        self,
+        dest,
+        src,
+        px,
+        py,
+        w,
+        h,
+        l,
+        *,
+        streaming=False,
+        data_type=MemcpyDataType.MEMCPY_32BIT,
+        order=MemcpyOrder.ROW_MAJOR,
+        nonblock=False,
+    ):
         """One column of data, `src` of shape [h][l], goes to every PE of its row."""
         return self._h2d(1, dest, src, px, py, w, h, l, streaming, data_type, order, nonblock)
 
-    def memcpy_h2d_colbcast(self, dest, src, px, py, w, h, l, *, streaming=False,
-                            data_type=MemcpyDataType.MEMCPY_32BIT, order=MemcpyOrder.ROW_MAJOR, nonblock=False):
+    def memcpy_h2d_colbcast(
+        self,
+        dest,
+        src,
+        px,
+        py,
+        w,
+        h,
+        l,
+        *,
+        streaming=False,
+        data_type=MemcpyDataType.MEMCPY_32BIT,
+        order=MemcpyOrder.ROW_MAJOR,
+        nonblock=False,
+    ):
         """One row of data, `src` of shape [w][l], goes to every PE of its column."""
         return self._h2d(2, dest, src, px, py, w, h, l, streaming, data_type, order, nonblock)
 
     def _h2d(self, broadcast, dest, src, px, py, w, h, l, streaming, data_type, order, nonblock):
         array = _words(src, "memcpy_h2d", False)
-        args = {"id": int(dest), "px": int(px), "py": int(py), "w": int(w), "h": int(h), "l": int(l), "streaming": bool(streaming),
-                "data_type": int(data_type), "order": int(order), "nonblock": bool(nonblock), "broadcast": broadcast}
+        args = {
+            "id": int(dest),
+            "px": int(px),
+            "py": int(py),
+            "w": int(w),
+            "h": int(h),
+            "l": int(l),
+            "streaming": bool(streaming),
+            "data_type": int(data_type),
+            "order": int(order),
+            "nonblock": bool(nonblock),
+            "broadcast": broadcast,
+        }
         return self._issue("memcpy_h2d", args, array, nonblock)
 
-    def memcpy_d2h(self, dest, src, px, py, w, h, l, *, streaming=False, data_type=MemcpyDataType.MEMCPY_32BIT,
-                   order=MemcpyOrder.ROW_MAJOR, nonblock=False):
+    def memcpy_d2h(
+        self,
+        dest,
+        src,
+        px,
+        py,
+        w,
+        h,
+        l,
+        *,
+        streaming=False,
+        data_type=MemcpyDataType.MEMCPY_32BIT,
+        order=MemcpyOrder.ROW_MAJOR,
+        nonblock=False,
+    ):
         array = _words(dest, "memcpy_d2h", True)
-        args = {"id": int(src), "px": int(px), "py": int(py), "w": int(w), "h": int(h), "l": int(l), "streaming": bool(streaming),
-                "data_type": int(data_type), "order": int(order), "nonblock": bool(nonblock)}
+        args = {
+            "id": int(src),
+            "px": int(px),
+            "py": int(py),
+            "w": int(w),
+            "h": int(h),
+            "l": int(l),
+            "streaming": bool(streaming),
+            "data_type": int(data_type),
+            "order": int(order),
+            "nonblock": bool(nonblock),
+        }
         return self._issue("memcpy_d2h", args, array, nonblock)
 
     def launch(self, name, *args, nonblock=False):
@@ -300,19 +488,34 @@ class SdkRuntime:
         wanted = self._call("signature", {"id": number})
         bits, types = [], []
         for i, a in enumerate(args):
-            if not isinstance(a, np.generic):   # plain numbers take the declared type
+            if not isinstance(a, np.generic):  # plain numbers take the declared type
                 kind = wanted[i] if i < len(wanted) else "i32"
-                a = np.dtype({"bool": "b1", **{v: k for k, v in _TYPES.items()}}.get(kind, "i4")).type(a)
+                a = np.dtype(
+                    {"bool": "b1", **{v: k for k, v in _TYPES.items()}}.get(kind, "i4")
+                ).type(a)
             code = _TYPES.get(a.dtype.str[1:])
             if code is None:
-                raise WseValueError("wse.launch.type", f"argument {i} has type {a.dtype}, which no PE has",
-                                    f"error[wse.launch.type]: argument {i} has type {a.dtype}, which no PE has", "dtype")
-            raw = np.array(a).view({1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[a.dtype.itemsize]).item()
+                raise WseValueError(
+                    "wse.launch.type",
+                    f"argument {i} has type {a.dtype}, which no PE has",
+                    f"error[wse.launch.type]: argument {i} has type {a.dtype}, which no PE has",
+                    "dtype",
+                )
+            raw = (
+                np.array(a)
+                .view({1: np.uint8, 2: np.uint16, 4: np.uint32, 8: np.uint64}[a.dtype.itemsize])
+                .item()
+            )
             if code.startswith("i"):
                 raw = int(a)
             bits.append(raw)
             types.append(code)
-        return self._issue("launch", {"id": number, "args": bits, "types": types, "nonblock": bool(nonblock)}, None, nonblock)
+        return self._issue(
+            "launch",
+            {"id": number, "args": bits, "types": types, "nonblock": bool(nonblock)},
+            None,
+            nonblock,
+        )
 
     def call(self, name, args=(), nonblock=False):
         """The older form of launch: a list of arguments."""
@@ -339,13 +542,17 @@ class SdkRuntime:
         array = _words(np.ascontiguousarray(data), "send", False)
         if size is not None:
             array = array[:size]
-        return self._issue("send", {"port": self._port(port), "nonblock": bool(nonblock)}, array, nonblock)
+        return self._issue(
+            "send", {"port": self._port(port), "nonblock": bool(nonblock)}, array, nonblock
+        )
 
     def receive(self, port, data, size=None, *, nonblock=False):
         array = _words(data, "receive", True)
         if size is not None:
             array = array[:size]
-        return self._issue("receive", {"port": self._port(port), "nonblock": bool(nonblock)}, array, nonblock)
+        return self._issue(
+            "receive", {"port": self._port(port), "nonblock": bool(nonblock)}, array, nonblock
+        )
 
     def receive_tofile(self, port, path, size):
         array = np.zeros(size, np.uint32)
@@ -356,7 +563,11 @@ class SdkRuntime:
     def read_symbol(self, x, y, name, dtype="uint8"):
         """Memory of a symbol at fabric coordinates (offsets included), as a NumPy array."""
         found = self._call("read_symbol", {"x": int(x), "y": int(y), "name": name})
-        return np.frombuffer(bytes.fromhex(found["bytes"]), dtype=np.uint8).view(np.dtype(dtype)).copy()
+        return (
+            np.frombuffer(bytes.fromhex(found["bytes"]), dtype=np.uint8)
+            .view(np.dtype(dtype))
+            .copy()
+        )
 
     def symbols(self, x, y) -> list[str]:
         return self._call("symbols", {"x": int(x), "y": int(y)})
@@ -370,7 +581,11 @@ class SdkRuntime:
     def dump_core(self, path: str) -> None:
         """Writes statistics and the state of waiting PEs as JSON."""
         with open(path, "w", encoding="utf-8") as f:
-            json.dump({"stats": self.stats(), "waiting": self.waiting(), "cycles": self.cycles()}, f, indent=1)
+            json.dump(
+                {"stats": self.stats(), "waiting": self.waiting(), "cycles": self.cycles()},
+                f,
+                indent=1,
+            )
 
     def stats(self) -> dict:
         return self._call("stats")
@@ -396,4 +611,12 @@ class SdkRuntime:
 
 
 from weft.wse_layout import (  # noqa: E402  (needs the names above)
-    Color, Edge, IntRectangle, IntVector, Route, RoutingPosition, SdkLayout, get_edge_routing)
+    Color,
+    Edge,
+    IntRectangle,
+    IntVector,
+    Route,
+    RoutingPosition,
+    SdkLayout,
+    get_edge_routing,
+)

@@ -36,6 +36,7 @@ class IntVector:
 @dataclasses.dataclass(frozen=True)
 class IntRectangle:
     """From the upper left corner, inclusive, to the lower right one, exclusive."""
+
     ul: IntVector
     lr: IntVector
 
@@ -97,8 +98,18 @@ class CodeRegion:
     def __init__(self, layout, file, name, width, height):
         self._layout = layout
         self._colors: dict[str, Color] = {}
-        self._data = {"file": os.path.abspath(file), "name": name, "width": width, "height": height, "x": 0, "y": 0,
-                      "params": [], "paints": [], "ports": [], "symbols": []}
+        self._data = {
+            "file": os.path.abspath(file),
+            "name": name,
+            "width": width,
+            "height": height,
+            "x": 0,
+            "y": 0,
+            "params": [],
+            "paints": [],
+            "ports": [],
+            "symbols": [],
+        }
 
     def color(self, name: str) -> Color:
         """A colour that belongs to this region."""
@@ -141,17 +152,28 @@ class CodeRegion:
         a = np.ascontiguousarray(array).reshape(y_size, x_size)
         w, h = self._data["width"], self._data["height"]
         if y_size % h or x_size % w:
-            raise ValueError(f"set_symbol_all: {y_size} x {x_size} elements do not divide over {h} x {w} PEs")
+            raise ValueError(
+                f"set_symbol_all: {y_size} x {x_size} elements do not divide over {h} x {w} PEs"
+            )
         bh, bw = y_size // h, x_size // w
         for y in range(h):
             for x in range(w):
-                block = np.ascontiguousarray(a[y * bh:(y + 1) * bh, x * bw:(x + 1) * bw])
-                self._data["symbols"].append({"x": x, "y": y, "name": name, "bytes": block.tobytes().hex()})
+                block = np.ascontiguousarray(a[y * bh : (y + 1) * bh, x * bw : (x + 1) * bw])
+                self._data["symbols"].append(
+                    {"x": x, "y": y, "name": name, "bytes": block.tobytes().hex()}
+                )
 
     def _paint(self, rect, color, positions, edges=()):
-        self._data["paints"].append({
-            "rect": rect, "color": self._use(color), "positions": [p._data() for p in positions],
-            "edges": [{"edge": e.edge, "positions": [p._data() for p in e.positions]} for e in edges]})
+        self._data["paints"].append(
+            {
+                "rect": rect,
+                "color": self._use(color),
+                "positions": [p._data() for p in positions],
+                "edges": [
+                    {"edge": e.edge, "positions": [p._data() for p in e.positions]} for e in edges
+                ],
+            }
+        )
 
     def paint(self, coords: IntVector, color: Color, positions):
         self._paint([coords.x, coords.y, coords.x + 1, coords.y + 1], color, positions)
@@ -163,9 +185,16 @@ class CodeRegion:
         self._paint(self._rect(rect), color, positions)
 
     def _port(self, color, edge, positions, size, prefix, is_input):
-        self._data["ports"].append({"color": self._use(color), "edge": int(edge), "size": int(size), "input": is_input,
-                                    "positions": [p._data() for p in positions],
-                                    "name": f"{self._data['name']}_{prefix}{color.name}"})
+        self._data["ports"].append(
+            {
+                "color": self._use(color),
+                "edge": int(edge),
+                "size": int(size),
+                "input": is_input,
+                "positions": [p._data() for p in positions],
+                "name": f"{self._data['name']}_{prefix}{color.name}",
+            }
+        )
         return Port(self, len(self._data["ports"]) - 1)
 
     def create_input_port(self, color, edge, positions, size, prefix=""):
@@ -235,8 +264,17 @@ class SdkLayout:
 
     def compile(self, out_prefix: str | None = None, **_) -> Artifacts:
         from weft.wse import SdkTarget, _tool
+
         out = out_prefix or tempfile.mkdtemp(prefix="weft-wse-")
-        _tool("compile_layout", {
-            "out": out, "arch": "wse3" if self._platform.target == SdkTarget.WSE3 else "wse2", "colors": self._colors,
-            "regions": [r._data for r in self._regions], "connections": self._connections, "streams": self._streams})
+        _tool(
+            "compile_layout",
+            {
+                "out": out,
+                "arch": "wse3" if self._platform.target == SdkTarget.WSE3 else "wse2",
+                "colors": self._colors,
+                "regions": [r._data for r in self._regions],
+                "connections": self._connections,
+                "streams": self._streams,
+            },
+        )
         return Artifacts(out)

@@ -33,7 +33,9 @@ def _names(items: list[str], what: str) -> dict[str, int]:
 
 def cslc_main(argv: list[str] | None = None) -> int:
     """Compiles a CSL layout: `cslc layout.csl --fabric-dims=8,3 --fabric-offsets=4,1 --memcpy --channels=1 -o out`."""
-    p = argparse.ArgumentParser(prog="cslc", description="Compiles a CSL program for the fabric simulator.")
+    p = argparse.ArgumentParser(
+        prog="cslc", description="Compiles a CSL program for the fabric simulator."
+    )
     p.add_argument("file", help="the layout file")
     p.add_argument("-o", dest="out", default="out", help="artifact directory")
     p.add_argument("--arch", default="wse2", choices=["wse2", "wse3"])
@@ -56,18 +58,31 @@ def cslc_main(argv: list[str] | None = None) -> int:
     p.add_argument("-g0", action="store_true", dest="no_debug")
     p.add_argument("--version", action="version", version="cslc (weft), language of SDK 1.4")
     # "-o=out" and "--channels=1" are both in use.
-    args = [a.replace("-o=", "-o", 1) if a.startswith("-o=") else a for a in (sys.argv[1:] if argv is None else argv)]
+    args = [
+        a.replace("-o=", "-o", 1) if a.startswith("-o=") else a
+        for a in (sys.argv[1:] if argv is None else argv)
+    ]
     a = p.parse_args(args)
     if not pathlib.Path(a.file).is_file():
         print(f"cslc: there is no file {a.file!r}", file=sys.stderr)
         return 2
     from weft import wse
+
     try:
         result = wse.compile_csl(
-            a.file, a.out, arch=a.arch, fabric_dims=_pair(a.fabric_dims, "--fabric-dims") if a.fabric_dims else (0, 0),
-            fabric_offsets=_pair(a.fabric_offsets, "--fabric-offsets"), params=_names(a.params, "--params"),
-            colors=_names(a.colors, "--colors"), memcpy=a.memcpy, channels=a.channels, import_paths=a.import_path,
-            fp16_format=a.fp16_format, warnings_as_errors=a.warnings_as_errors)
+            a.file,
+            a.out,
+            arch=a.arch,
+            fabric_dims=_pair(a.fabric_dims, "--fabric-dims") if a.fabric_dims else (0, 0),
+            fabric_offsets=_pair(a.fabric_offsets, "--fabric-offsets"),
+            params=_names(a.params, "--params"),
+            colors=_names(a.colors, "--colors"),
+            memcpy=a.memcpy,
+            channels=a.channels,
+            import_paths=a.import_path,
+            fp16_format=a.fp16_format,
+            warnings_as_errors=a.warnings_as_errors,
+        )
     except wse.WseError as e:
         print(e, file=sys.stderr)
         return 1
@@ -82,7 +97,11 @@ def cslc_main(argv: list[str] | None = None) -> int:
 
 def _compat_root() -> pathlib.Path | None:
     here = pathlib.Path(__file__).resolve().parent
-    for root in (here / "compat", here.parent.parent / "compat" / "cerebras", here.parent.parent.parent / "compat" / "cerebras"):
+    for root in (
+        here / "compat",
+        here.parent.parent / "compat" / "cerebras",
+        here.parent.parent.parent / "compat" / "cerebras",
+    ):
         if (root / "cerebras").is_dir():
             return root
     return None

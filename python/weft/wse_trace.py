@@ -16,8 +16,8 @@ def decode(runtime, x: int, y: int, key: str) -> list:
         kind = int(words[i])
         size = {1: 3, 2: 1, 3: 1, 4: 1, 5: 2, 6: 2, 7: 1, 8: 2}.get(kind)
         if size is None or i + 1 + size > len(words):
-            break   # the buffer was full
-        body = words[i + 1:i + 1 + size]
+            break  # the buffer was full
+        body = words[i + 1 : i + 1 + size]
         value = sum(int(w) << (16 * k) for k, w in enumerate(body))
         if kind == 2:
             out.append(runtime.program_string(x, y, value))

@@ -90,7 +90,12 @@ STRUCTURED = {
     "windows": (lambda a: a.windows(2, 3, 2), (1, 2, 5, 6)),
     "conv2d": (lambda x, w: _core.conv2d(x, w, 2, 1), (2, 3, 5, 4), (2, 3, 3, 3)),
     "max_pool2d": (lambda x: nn.functional.max_pool2d(x, 2), (1, 2, 4, 4)),
-    "attention": (lambda q, k, v: nn.functional.attention(q, k, v, causal=True), (2, 3, 4), (2, 3, 4), (2, 3, 5)),
+    "attention": (
+        lambda q, k, v: nn.functional.attention(q, k, v, causal=True),
+        (2, 3, 4),
+        (2, 3, 4),
+        (2, 3, 5),
+    ),
     "cross_entropy": (lambda x: nn.functional.cross_entropy(x, weft.asarray([0, 2, 1])), (3, 4)),
     "gelu": (nn.functional.gelu, (3, 4)),
 }
@@ -105,7 +110,7 @@ def test_structured_gradients(rng, name):
 def test_gradients_of_gradients(rng):
     x = rng.standard_normal((3, 3))
 
-    def first(t):   # gradient of sum(tanh(t @ t) * exp(t)) as a function of t
+    def first(t):  # gradient of sum(tanh(t @ t) * exp(t)) as a function of t
         return weft.grad(lambda u: (weft.tanh(u @ u) * weft.exp(u)).sum())(t)
 
     check(first, x)
@@ -180,17 +185,24 @@ def test_layers_against_torch(rng):
     torch_close(lstm(Tensor(s))[0], tl(torch.tensor(s))[0])
 
 
-@pytest.mark.parametrize("make", [
-    lambda p: weft.optim.SGD(p, 0.1), lambda p: weft.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.01),
-    lambda p: weft.optim.Adam(p, 0.01, weight_decay=0.1), lambda p: weft.optim.AdamW(p, 0.01, weight_decay=0.1),
-])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda p: weft.optim.SGD(p, 0.1),
+        lambda p: weft.optim.SGD(p, 0.1, momentum=0.9, weight_decay=0.01),
+        lambda p: weft.optim.Adam(p, 0.01, weight_decay=0.1),
+        lambda p: weft.optim.AdamW(p, 0.01, weight_decay=0.1),
+    ],
+)
 def test_optimizers_against_torch(rng, make):
     torch = pytest.importorskip("torch")
     x = rng.standard_normal((4, 3))
     p, t = nn.Parameter(x), torch.nn.Parameter(torch.tensor(x))
     ours = make([p])
     theirs = {
-        "SGD": lambda: torch.optim.SGD([t], 0.1, momentum=getattr(ours, "momentum", 0), weight_decay=ours.weight_decay),
+        "SGD": lambda: torch.optim.SGD(
+            [t], 0.1, momentum=getattr(ours, "momentum", 0), weight_decay=ours.weight_decay
+        ),
         "Adam": lambda: torch.optim.Adam([t], 0.01, weight_decay=0.1),
         "AdamW": lambda: torch.optim.AdamW([t], 0.01, weight_decay=0.1),
     }[type(ours).__name__]()
@@ -207,7 +219,14 @@ def test_optimizers_against_torch(rng, make):
 def test_a_transformer_and_an_mlp_learn():
     weft.random.seed(1)
     data = weft.data.synthetic_images(256, classes=4, shape=(8, 8), noise=0.3, seed=3)
-    model = nn.Sequential(nn.Flatten(), nn.Linear(64, 32), nn.ReLU(), nn.Residual(nn.Linear(32, 32)), nn.LayerNorm(32), nn.Linear(32, 4))
+    model = nn.Sequential(
+        nn.Flatten(),
+        nn.Linear(64, 32),
+        nn.ReLU(),
+        nn.Residual(nn.Linear(32, 32)),
+        nn.LayerNorm(32),
+        nn.Linear(32, 4),
+    )
     opt = weft.optim.Adam(model.parameters(), 0.01)
     losses = []
     for epoch in range(4):

@@ -9,8 +9,14 @@ from weft import _core
 
 from test_ops import draw, reference
 
-DEVICES = [d.name for d in weft.devices() if d.available and not d.host_accessible and d.name.split(":")[0] in ("opencl", "cuda")]
-pytestmark = pytest.mark.skipif(not DEVICES, reason="no device beside the host has the array operations")
+DEVICES = [
+    d.name
+    for d in weft.devices()
+    if d.available and not d.host_accessible and d.name.split(":")[0] in ("opencl", "cuda")
+]
+pytestmark = pytest.mark.skipif(
+    not DEVICES, reason="no device beside the host has the array operations"
+)
 
 
 @pytest.fixture(params=DEVICES or ["none"])
@@ -19,8 +25,26 @@ def device(request):
 
 
 # One row of every kind of expression; the others are compositions of the same functions.
-ROWS = [r for r in _core.elementwise_rows if r["name"] in (
-    "add", "divide", "maximum", "exp", "tanh", "sigmoid", "floor_divide", "remainder", "greater", "bitwise_xor", "sign", "isnan", "logical_and")]
+ROWS = [
+    r
+    for r in _core.elementwise_rows
+    if r["name"]
+    in (
+        "add",
+        "divide",
+        "maximum",
+        "exp",
+        "tanh",
+        "sigmoid",
+        "floor_divide",
+        "remainder",
+        "greater",
+        "bitwise_xor",
+        "sign",
+        "isnan",
+        "logical_and",
+    )
+]
 
 
 @pytest.mark.parametrize("row", ROWS, ids=lambda r: r["name"])
@@ -42,7 +66,9 @@ def test_rows(rng, device, row):
 def test_views_reductions_products_and_assignment(rng, device):
     x = rng.standard_normal((6, 9)).astype("float32")
     a = weft.asarray(x).to(device)
-    np.testing.assert_allclose((a[::2, ::-1].T * 2.0 - 1).numpy(), x[::2, ::-1].T * 2 - 1, rtol=1e-6)
+    np.testing.assert_allclose(
+        (a[::2, ::-1].T * 2.0 - 1).numpy(), x[::2, ::-1].T * 2 - 1, rtol=1e-6
+    )
     np.testing.assert_allclose((a + a[0]).numpy(), x + x[0], rtol=1e-6)
     for axis in (None, 0, 1):
         np.testing.assert_allclose(a.sum(axis=axis).numpy(), x.sum(axis), rtol=1e-5, atol=1e-5)
@@ -69,5 +95,3 @@ def test_refusals(device):
     with pytest.raises(weft.DeviceError) as info:
         weft.sort(weft.ones((3,), device=device))
     assert info.value.code == "array.sort.kernel"
-
-

@@ -10,8 +10,22 @@ import pytest
 
 import weft
 
-DTYPES = ["bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
-          "float64", "complex64", "complex128"]
+DTYPES = [
+    "bool",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+    "float16",
+    "float32",
+    "float64",
+    "complex64",
+    "complex128",
+]
 
 
 def random_array(rng, shape, dtype):
@@ -20,7 +34,11 @@ def random_array(rng, shape, dtype):
     if dtype.startswith(("int", "uint")):
         return rng.integers(0, 100, shape).astype(dtype)
     x = rng.standard_normal(shape)
-    return (x + 1j * rng.standard_normal(shape)).astype(dtype) if dtype.startswith("complex") else x.astype(dtype)
+    return (
+        (x + 1j * rng.standard_normal(shape)).astype(dtype)
+        if dtype.startswith("complex")
+        else x.astype(dtype)
+    )
 
 
 def same(a, b):
@@ -48,15 +66,39 @@ def test_asarray_shares_and_array_copies():
 
 
 KEYS = [
-    (2,), (-1,), (slice(None),), (slice(1, 5, 2),), (slice(None, None, -1),), (slice(4, 0, -2),), (slice(3, 3),),
-    (None,), (Ellipsis,), (1, 2), (slice(None), 1), (Ellipsis, 1), (None, slice(1, 3), None, 2), (1, Ellipsis, -1),
-    (slice(None, None, -1), slice(None, None, -2), slice(1, None)), (0, 0, 0), (slice(100, 200),), (slice(-100, 2),),
+    (2,),
+    (-1,),
+    (slice(None),),
+    (slice(1, 5, 2),),
+    (slice(None, None, -1),),
+    (slice(4, 0, -2),),
+    (slice(3, 3),),
+    (None,),
+    (Ellipsis,),
+    (1, 2),
+    (slice(None), 1),
+    (Ellipsis, 1),
+    (None, slice(1, 3), None, 2),
+    (1, Ellipsis, -1),
+    (slice(None, None, -1), slice(None, None, -2), slice(1, None)),
+    (0, 0, 0),
+    (slice(100, 200),),
+    (slice(-100, 2),),
 ]
 ARRAY_KEYS = [
-    ([0, 2, 1],), (np.array([[0, 1], [-1, 2]]),), (slice(None), [1, 0]), ([0, 1], [1, 2]), ([0, 1], slice(None), [1, 2]),
-    (1, slice(None), [1, 2]), (slice(None), [[0], [1]], [1, 2, 3]), (np.array([], dtype=int),), (Ellipsis, [0, 0, 3]),
-    (np.array([True, False, True, False, True]),), (slice(None), np.array([True, False, True, True])),
-    (None, [1, 2]), ([1, 2], None, slice(1, 3)),
+    ([0, 2, 1],),
+    (np.array([[0, 1], [-1, 2]]),),
+    (slice(None), [1, 0]),
+    ([0, 1], [1, 2]),
+    ([0, 1], slice(None), [1, 2]),
+    (1, slice(None), [1, 2]),
+    (slice(None), [[0], [1]], [1, 2, 3]),
+    (np.array([], dtype=int),),
+    (Ellipsis, [0, 0, 3]),
+    (np.array([True, False, True, False, True]),),
+    (slice(None), np.array([True, False, True, True])),
+    (None, [1, 2]),
+    ([1, 2], None, slice(1, 3)),
 ]
 
 
@@ -126,14 +168,25 @@ def test_make_refuses_what_reaches_outside():
     x = weft.arange(6, dtype=weft.float32)
     z = weft.NDArray.make((2, 3), strides=(3, 1), handle=x.handle)
     same(z, np.arange(6, dtype="float32").reshape(2, 3))
-    same(weft.NDArray.make((2, 3, 4), strides=(3, 1, 0), handle=x.handle),
-         np.broadcast_to(np.arange(6, dtype="float32").reshape(2, 3, 1), (2, 3, 4)))
-    for args in [dict(shape=(7,)), dict(shape=(2, 3), strides=(4, 1)), dict(shape=(3,), offset=4),
-                 dict(shape=(3,), strides=(-1,)), dict(shape=(2,), offset=-1), dict(shape=(3,), strides=(2**62,))]:
+    same(
+        weft.NDArray.make((2, 3, 4), strides=(3, 1, 0), handle=x.handle),
+        np.broadcast_to(np.arange(6, dtype="float32").reshape(2, 3, 1), (2, 3, 4)),
+    )
+    for args in [
+        dict(shape=(7,)),
+        dict(shape=(2, 3), strides=(4, 1)),
+        dict(shape=(3,), offset=4),
+        dict(shape=(3,), strides=(-1,)),
+        dict(shape=(2,), offset=-1),
+        dict(shape=(3,), strides=(2**62,)),
+    ]:
         with pytest.raises(weft.IndexError, match="handle that holds 6") as info:
             weft.NDArray.make(handle=x.handle, **args)
         assert info.value.code == "array.make.outside"
-    same(weft.NDArray.make((3,), strides=(-1,), handle=x.handle, offset=2), np.array([2, 1, 0], "float32"))
+    same(
+        weft.NDArray.make((3,), strides=(-1,), handle=x.handle, offset=2),
+        np.array([2, 1, 0], "float32"),
+    )
 
 
 def test_strides_are_in_elements_and_compact():
@@ -146,7 +199,11 @@ def test_strides_are_in_elements_and_compact():
 @pytest.mark.parametrize("shape", [(24,), (2, 3, 4), (4, 3, 2), (-1, 6), (24, 1), (1, 2, 1, 12)])
 def test_reshape(rng, shape):
     x = rng.standard_normal((4, 6))
-    for view, expected in [(weft.asarray(x), x), (weft.asarray(x).T, x.T), (weft.asarray(x)[::-1], x[::-1])]:
+    for view, expected in [
+        (weft.asarray(x), x),
+        (weft.asarray(x).T, x.T),
+        (weft.asarray(x)[::-1], x[::-1]),
+    ]:
         same(view.reshape(shape), expected.reshape(shape))
         same(view.reshape(*shape), expected.reshape(shape))
     with pytest.raises(weft.ShapeError, match="24 elements"):
@@ -162,7 +219,12 @@ ERRORS = [
     (lambda x: x[..., ...], weft.IndexError, "array.index.ellipsis", "2 ellipses"),
     (lambda x: x["a"], weft.IndexError, "array.index.type", "str"),
     (lambda x: x[weft.asarray([1.0])], weft.IndexError, "array.index.dtype", "float32"),
-    (lambda x: x[weft.asarray([True, False, True])], weft.IndexError, "array.index.mask", r"\(3,\)"),
+    (
+        lambda x: x[weft.asarray([True, False, True])],
+        weft.IndexError,
+        "array.index.mask",
+        r"\(3,\)",
+    ),
     (lambda x: x[weft.asarray([9])], weft.IndexError, "array.index.range", "index 9"),
     (lambda x: x + weft.ones((3,)), weft.ShapeError, "array.add.broadcast", r"\(2, 2\) and \(3,\)"),
     (lambda x: x.broadcast_to((3, 2)), weft.ShapeError, "array.broadcast_to.shape", r"\(3, 2\)"),
@@ -175,31 +237,76 @@ ERRORS = [
     (lambda x: weft.argmax(weft.zeros((0,))), weft.ArgumentError, "array.argmax.empty", r"\(0,\)"),
     (lambda x: weft.asarray([[1], [1, 2]]), weft.ShapeError, "array.asarray.ragged", "ragged"),
     (lambda x: weft.asarray(object()), weft.DTypeError, "array.asarray.type", "object"),
-    (lambda x: weft.asarray(300, dtype=weft.int8), weft.ArgumentError, "array.scalar.range", "300 does not fit in int8"),
+    (
+        lambda x: weft.asarray(300, dtype=weft.int8),
+        weft.ArgumentError,
+        "array.scalar.range",
+        "300 does not fit in int8",
+    ),
     (lambda x: weft.asarray(2**70), weft.ArgumentError, "array.scalar.range", "64 bits"),
     (lambda x: weft.empty((2**40, 2**40)), weft.ArgumentError, "array.size.overflow", "64 bits"),
     (lambda x: weft.empty((2**100,)), weft.ArgumentError, "array.size.overflow", "beyond 64 bits"),
     (lambda x: weft.empty((-1,)), weft.ArgumentError, "array.shape.negative", "-1"),
     (lambda x: weft.empty((1,) * 65), weft.ArgumentError, "array.ndim.limit", "65"),
-    (lambda x: weft.empty((2**46,)), weft.OutOfMemoryError, "device.memory.exhausted", "256.0 TiB|bytes"),
+    (
+        lambda x: weft.empty((2**46,)),
+        weft.OutOfMemoryError,
+        "device.memory.exhausted",
+        "256.0 TiB|bytes",
+    ),
     (lambda x: x @ weft.ones((3, 2)), weft.ShapeError, "array.matmul.inner_extent", "2 and 3"),
-    (lambda x: weft.matmul(x, weft.asarray(1.0)), weft.ShapeError, "array.matmul.rank", "right is 0-d"),
-    (lambda x: weft.concat([x, weft.ones((1, 3))]), weft.ShapeError, "array.concat.shape", r"\(1, 3\)"),
+    (
+        lambda x: weft.matmul(x, weft.asarray(1.0)),
+        weft.ShapeError,
+        "array.matmul.rank",
+        "right is 0-d",
+    ),
+    (
+        lambda x: weft.concat([x, weft.ones((1, 3))]),
+        weft.ShapeError,
+        "array.concat.shape",
+        r"\(1, 3\)",
+    ),
     (lambda x: weft.bitwise_and(x, x), weft.DTypeError, "array.bitwise_and.dtype", "float32"),
-    (lambda x: weft.asarray([1], dtype="uint64") + weft.asarray([1], dtype="int64"), weft.DTypeError, "array.promote.none", "uint64 and int64"),
+    (
+        lambda x: weft.asarray([1], dtype="uint64") + weft.asarray([1], dtype="int64"),
+        weft.DTypeError,
+        "array.promote.none",
+        "uint64 and int64",
+    ),
     (lambda x: x.__iadd__(1j), weft.DTypeError, "array.add.inplace", "complex64"),
-    (lambda x: x.__iadd__(weft.ones((3, 2, 2))), weft.ShapeError, "array.add.inplace", r"\(3, 2, 2\)"),
-    (lambda x: x.__setitem__(0, weft.ones((3,))), weft.ShapeError, "array.assign.broadcast", r"\(2,\) and \(3,\)"),
+    (
+        lambda x: x.__iadd__(weft.ones((3, 2, 2))),
+        weft.ShapeError,
+        "array.add.inplace",
+        r"\(3, 2, 2\)",
+    ),
+    (
+        lambda x: x.__setitem__(0, weft.ones((3,))),
+        weft.ShapeError,
+        "array.assign.broadcast",
+        r"\(2,\) and \(3,\)",
+    ),
     (lambda x: x.__setitem__(0, 1j), weft.DTypeError, "array.assign.dtype", "complex"),
     (lambda x: bool(x), weft.DTypeError, "array.item.size", "truth value"),
     (lambda x: weft.dtype("flaot32"), weft.DTypeError, "dtype.unknown", "float32"),
     (lambda x: weft.device("warp:0"), weft.ArgumentError, "device.unknown|target.unknown", "warp"),
     (lambda x: x.T.T[0].T, weft.ShapeError, "array.T.rank", "has 1"),
-    (lambda x: weft.asarray(x, dtype="float64", copy=False), weft.ArgumentError, "array.asarray.copy", "copy=False"),
+    (
+        lambda x: weft.asarray(x, dtype="float64", copy=False),
+        weft.ArgumentError,
+        "array.asarray.copy",
+        "copy=False",
+    ),
     (lambda x: weft.sort(x.astype("complex64")), weft.DTypeError, "array.sort.dtype", "complex64"),
     (lambda x: weft.searchsorted(x, x), weft.ShapeError, "array.searchsorted.rank", "1-d"),
     (lambda x: weft.nonzero(weft.asarray(1)), weft.ArgumentError, "array.nonzero.rank", "0-d"),
-    (lambda x: weft.take_along_axis(x, weft.asarray([1])), weft.ShapeError, "array.take_along_axis.rank", "dimensions"),
+    (
+        lambda x: weft.take_along_axis(x, weft.asarray([1])),
+        weft.ShapeError,
+        "array.take_along_axis.rank",
+        "dimensions",
+    ),
 ]
 
 
@@ -218,7 +325,9 @@ def test_errors_name_the_case(case):
 
 def test_error_classes_are_what_python_programmers_catch():
     assert issubclass(weft.ShapeError, ValueError) and issubclass(weft.DTypeError, TypeError)
-    assert issubclass(weft.IndexError, IndexError) and issubclass(weft.OutOfMemoryError, MemoryError)
+    assert issubclass(weft.IndexError, IndexError) and issubclass(
+        weft.OutOfMemoryError, MemoryError
+    )
     assert issubclass(weft.Fault, RuntimeError) and issubclass(weft.DeviceError, RuntimeError)
 
 
@@ -247,7 +356,7 @@ def test_dlpack_both_ways_and_lifetimes(rng):
     with pytest.raises(BufferError):
         weft.asarray(expected).__dlpack__(dl_device=(2, 0))
     unused = weft.asarray(expected).__dlpack__()
-    del unused   # the capsule's destructor frees the export
+    del unused  # the capsule's destructor frees the export
 
 
 def test_numpy_protocols(rng):
@@ -267,9 +376,16 @@ def test_numpy_protocols(rng):
 def test_scalars_and_python_protocols():
     x = weft.asarray([[1, 2], [3, 4]])
     assert len(x) == 2 and [r.tolist() for r in x] == [[1, 2], [3, 4]] and 3 in x.tolist()[1]
-    assert int(weft.asarray(3.7)) == 3 and float(weft.asarray(3)) == 3.0 and complex(weft.asarray(2j)) == 2j
+    assert (
+        int(weft.asarray(3.7)) == 3
+        and float(weft.asarray(3)) == 3.0
+        and complex(weft.asarray(2j)) == 2j
+    )
     assert [10, 20, 30][weft.asarray(1)] == 20 and bool(weft.asarray(0)) is False
-    assert pickle.loads(pickle.dumps(x)).tolist() == x.tolist() and copy.deepcopy(x).tolist() == x.tolist()
+    assert (
+        pickle.loads(pickle.dumps(x)).tolist() == x.tolist()
+        and copy.deepcopy(x).tolist() == x.tolist()
+    )
     with pytest.raises(TypeError):
         hash(x)
 
@@ -289,19 +405,29 @@ def test_promotion_lattice():
             if "uint64" in pair and pair & {"int8", "int16", "int32", "int64"}:
                 continue
             got = weft.result_type(weft.dtype(a), weft.dtype(b)).name
-            same_kind = np.dtype(a).kind == np.dtype(b).kind or {np.dtype(a).kind, np.dtype(b).kind} == {"i", "u"} or pair <= {"float16", "float32", "float64", "complex64", "complex128"}
+            same_kind = (
+                np.dtype(a).kind == np.dtype(b).kind
+                or {np.dtype(a).kind, np.dtype(b).kind} == {"i", "u"}
+                or pair <= {"float16", "float32", "float64", "complex64", "complex128"}
+            )
             if same_kind and pair != {"float16", "complex64"}:
                 assert got == np.result_type(a, b).name, (a, b)
             assert got == weft.result_type(weft.dtype(b), weft.dtype(a)).name
-    assert (weft.asarray([1], dtype="int8") + 1).dtype == "int8" and (weft.ones((1,)) + 1.0).dtype == np.float32
-    assert (weft.asarray([1]) + 1.5).dtype == "float32" and (weft.ones((1,), dtype="float64") * 2j).dtype == "complex128"
+    assert (weft.asarray([1], dtype="int8") + 1).dtype == "int8" and (
+        weft.ones((1,)) + 1.0
+    ).dtype == np.float32
+    assert (weft.asarray([1]) + 1.5).dtype == "float32" and (
+        weft.ones((1,), dtype="float64") * 2j
+    ).dtype == "complex128"
     assert weft.result_type(weft.bfloat16, weft.float16) == "float32"
 
 
 def test_bfloat16_and_float16_round_to_nearest_even(rng):
     x = rng.standard_normal(10000).astype("float32")
     torch = pytest.importorskip("torch")
-    np.testing.assert_array_equal(weft.asarray(x).astype("bfloat16").numpy(), torch.tensor(x).bfloat16().float().numpy())
+    np.testing.assert_array_equal(
+        weft.asarray(x).astype("bfloat16").numpy(), torch.tensor(x).bfloat16().float().numpy()
+    )
     np.testing.assert_array_equal(weft.asarray(x).astype("float16").numpy(), x.astype("float16"))
     y = weft.asarray(x).astype("bfloat16") * weft.asarray(x).astype("bfloat16")
     t = torch.tensor(x).bfloat16()

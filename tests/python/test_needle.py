@@ -37,13 +37,23 @@ def test_views_made_by_hand(device):
     x = nd.NDArray([0, 1, 2, 3, 4, 5], device=device)
     z = nd.NDArray.make(shape=(2, 3), strides=(3, 1), device=x.device, handle=x._handle, offset=0)
     assert z.numpy().tolist() == [[0, 1, 2], [3, 4, 5]]
-    b = nd.NDArray.make(shape=(2, 3, 4), strides=(3, 1, 0), device=z.device, handle=z._handle, offset=0)
-    np.testing.assert_array_equal(b.numpy(), np.broadcast_to(np.arange(6.0).reshape(2, 3, 1), (2, 3, 4)))
-    y = nd.NDArray.make(shape=(3, 2, 2), strides=(2, 1, 0), device=x.device, handle=x._handle, offset=0)
+    b = nd.NDArray.make(
+        shape=(2, 3, 4), strides=(3, 1, 0), device=z.device, handle=z._handle, offset=0
+    )
+    np.testing.assert_array_equal(
+        b.numpy(), np.broadcast_to(np.arange(6.0).reshape(2, 3, 1), (2, 3, 4))
+    )
+    y = nd.NDArray.make(
+        shape=(3, 2, 2), strides=(2, 1, 0), device=x.device, handle=x._handle, offset=0
+    )
     assert y.numpy()[2].tolist() == [[4, 4], [5, 5]]
     w = nd.NDArray([1, 2, 3, 4], device=device)
-    assert nd.NDArray.make(shape=(2, 2), strides=(2, 1), device=w.device, handle=w._handle, offset=0).numpy().tolist() == [[1, 2], [3, 4]]
-    assert nd.NDArray.make(shape=(2, 1), strides=(2, 1), device=w.device, handle=w._handle, offset=1).numpy().tolist() == [[2], [4]]
+    assert nd.NDArray.make(
+        shape=(2, 2), strides=(2, 1), device=w.device, handle=w._handle, offset=0
+    ).numpy().tolist() == [[1, 2], [3, 4]]
+    assert nd.NDArray.make(
+        shape=(2, 1), strides=(2, 1), device=w.device, handle=w._handle, offset=1
+    ).numpy().tolist() == [[2], [4]]
     with pytest.raises(weft.IndexError, match="handle that holds 4") as info:
         nd.NDArray.make(shape=(3, 2), strides=(2, 1), device=w.device, handle=w._handle, offset=0)
     assert info.value.code == "array.make.outside"
@@ -53,7 +63,11 @@ def test_a_tensor_over_the_array(device):
     x = ndl.Tensor([1, 2, 3], device=device, dtype="float32")
     y = ndl.Tensor([2, 3, 5], device=device, dtype="float32")
     z = x + y
-    assert z.numpy().tolist() == [3, 5, 8] and z.device == device and isinstance(z.cached_data, nd.NDArray)
+    assert (
+        z.numpy().tolist() == [3, 5, 8]
+        and z.device == device
+        and isinstance(z.cached_data, nd.NDArray)
+    )
     (z * z).sum().backward()
     assert x.grad.numpy().tolist() == [6, 10, 16]
 
@@ -68,7 +82,9 @@ def test_a_device_that_is_not_here_says_so():
 def test_padding_flipping_and_stacking_give_the_right_numbers(device):
     a = np.arange(24, dtype="float32").reshape(2, 3, 4)
     x = nd.NDArray(a, device=device)
-    np.testing.assert_array_equal(x.pad(((0, 0), (1, 2), (0, 1))).numpy(), np.pad(a, ((0, 0), (1, 2), (0, 1))))
+    np.testing.assert_array_equal(
+        x.pad(((0, 0), (1, 2), (0, 1))).numpy(), np.pad(a, ((0, 0), (1, 2), (0, 1)))
+    )
     np.testing.assert_array_equal(x.flip((0, 2)).numpy(), np.flip(a, (0, 2)))
     t = [ndl.Tensor(a + i, device=device) for i in range(3)]
     np.testing.assert_array_equal(ndl.stack(t, 1).numpy(), np.stack([a, a + 1, a + 2], 1))
@@ -80,13 +96,21 @@ def test_a_residual_network_learns(device):
     labels = np.arange(48) % 3
     images = patterns[labels] + 0.3 * np.random.randn(48, 3, 8, 8)
     nn = ndl.nn
-    model = nn.Sequential(nn.Conv(3, 8, 3, device=device), nn.BatchNorm2d(8, device=device), nn.ReLU(),
-                          nn.Residual(nn.Conv(8, 8, 3, device=device)), nn.Flatten(), nn.Linear(512, 3, device=device))
+    model = nn.Sequential(
+        nn.Conv(3, 8, 3, device=device),
+        nn.BatchNorm2d(8, device=device),
+        nn.ReLU(),
+        nn.Residual(nn.Conv(8, 8, 3, device=device)),
+        nn.Flatten(),
+        nn.Linear(512, 3, device=device),
+    )
     opt = ndl.optim.Adam(model.parameters(), lr=0.01)
     losses = []
     for _ in range(8):
         opt.reset_grad()
-        loss = nn.SoftmaxLoss()(model(ndl.Tensor(images, device=device)), ndl.Tensor(labels, device=device))
+        loss = nn.SoftmaxLoss()(
+            model(ndl.Tensor(images, device=device)), ndl.Tensor(labels, device=device)
+        )
         loss.backward()
         opt.step()
         losses.append(loss.numpy().item())

@@ -38,7 +38,12 @@ def gpu_targets():
 
 
 def test_the_printed_text_reads_back():
-    for program in (programs.VectorAdd, programs.WindowSum, programs.matmul(5, 6, 7), programs.gemm_4(64).mod):
+    for program in (
+        programs.VectorAdd,
+        programs.WindowSum,
+        programs.matmul(5, 6, 7),
+        programs.gemm_4(64).mod,
+    ):
         again = T.from_source(program.script())
         assert weft.ir.structural_equal(program, again)
 
@@ -66,7 +71,11 @@ def test_matmul_with_packed_panels(target):
     n = 64
     a, b = RNG.random((n, n), np.float32), RNG.random((n, n), np.float32)
     for rows, columns in ((4, 16), (8, 32), (2, 8)):
-        assert np.allclose(run(programs.gemm_host_packed(n, rows, columns, 64), target, a, b, shape=(n, n)), a @ b, rtol=1e-5)
+        assert np.allclose(
+            run(programs.gemm_host_packed(n, rows, columns, 64), target, a, b, shape=(n, n)),
+            a @ b,
+            rtol=1e-5,
+        )
 
 
 @pytest.mark.parametrize("name", LADDER)
@@ -76,7 +85,9 @@ def test_the_ladder_runs_where_barriers_run(name):
     n = 128
     a, b = RNG.random((n, n), np.float32), RNG.random((n, n), np.float32)
     for target in targets:
-        assert np.allclose(run(LADDER[name](n), target, a, b, shape=(n, n), device=f"{target}:0"), a @ b, rtol=1e-4)
+        assert np.allclose(
+            run(LADDER[name](n), target, a, b, shape=(n, n), device=f"{target}:0"), a @ b, rtol=1e-4
+        )
 
 
 @pytest.mark.parametrize("name", LADDER)
@@ -87,13 +98,24 @@ def test_the_ladder_compiles_to_a_cubin_without_a_card(name):
 
 
 def test_the_window_sum_keeps_130_floats():
-    for target, word in (("cuda:arch=sm_90", "__shared__ float A_shared[130]"), ("metal", "threadgroup float A_shared[130]")):
+    for target, word in (
+        ("cuda:arch=sm_90", "__shared__ float A_shared[130]"),
+        ("metal", "threadgroup float A_shared[130]"),
+    ):
         source = weft.build(programs.window_sum(True, True), target=target).source()
         assert word in source, source
     w = RNG.random(1026, np.float32)
     for target in gpu_targets():
-        for variant in (programs.window_sum(), programs.window_sum(True), programs.window_sum(True, True)):
-            assert np.allclose(run(variant, target, w, shape=(1024,), device=f"{target}:0"), w[:-2] + w[1:-1] + w[2:], rtol=1e-6)
+        for variant in (
+            programs.window_sum(),
+            programs.window_sum(True),
+            programs.window_sum(True, True),
+        ):
+            assert np.allclose(
+                run(variant, target, w, shape=(1024,), device=f"{target}:0"),
+                w[:-2] + w[1:-1] + w[2:],
+                rtol=1e-6,
+            )
 
 
 def test_the_trace_replays():
@@ -122,10 +144,12 @@ def test_a_refused_step_changes_nothing_and_says_why():
 def test_calls_check_their_arguments():
     m = weft.build(programs.VectorAdd, target="c")["main"]
     good = weft.zeros((1024,), dtype="float32", device="c")
-    for bad, kind in ((weft.zeros((1000,), dtype="float32", device="c"), weft.ShapeError),
-                      (weft.zeros((1024,), dtype="float64", device="c"), weft.DTypeError),
-                      (weft.zeros((1024,), dtype="float32", device="cpu"), weft.DeviceError),
-                      (3, weft.Error)):
+    for bad, kind in (
+        (weft.zeros((1000,), dtype="float32", device="c"), weft.ShapeError),
+        (weft.zeros((1024,), dtype="float64", device="c"), weft.DTypeError),
+        (weft.zeros((1024,), dtype="float32", device="cpu"), weft.DeviceError),
+        (3, weft.Error),
+    ):
         with pytest.raises(kind, match="argument 2"):
             m(good, bad, good)
     with pytest.raises(weft.Error, match="takes 3 arguments"):
@@ -159,7 +183,7 @@ def test_unknown_targets_and_absent_devices():
 
 def test_unparsable_text_shows_the_place():
     with pytest.raises(weft.ParseError) as caught:
-        T.from_source("@T.prim_func\ndef main(A: T.Buffer((4,), \"float32\")):\n    A[0] = A[1] +\n")
+        T.from_source('@T.prim_func\ndef main(A: T.Buffer((4,), "float32")):\n    A[0] = A[1] +\n')
     assert ":3:" in str(caught.value) and "^" in str(caught.value)
 
 
@@ -172,10 +196,19 @@ def test_te_elementwise_and_reductions():
     x = RNG.random((n, m), np.float32)
     A = te.placeholder((n, m), "float32", name="A")
     k = te.reduce_axis(m, name="k")
-    for reduce, reference in ((te.sum, np.sum), (te.max, np.max), (te.min, np.min), (te.prod, np.prod)):
+    for reduce, reference in (
+        (te.sum, np.sum),
+        (te.max, np.max),
+        (te.min, np.min),
+        (te.prod, np.prod),
+    ):
         R = te.compute((n,), lambda i: reduce(A[i, k], axis=k), name="R")
-        assert np.allclose(_te(te.create_prim_func([A, R]), (x,), (n,)), reference(x, axis=1), rtol=1e-5)
-    B = te.compute((n, m), lambda i, j: te.exp(A[i, j]) * 2.0 + te.if_then_else(j < 3, A[i, j], 0.0), name="B")
+        assert np.allclose(
+            _te(te.create_prim_func([A, R]), (x,), (n,)), reference(x, axis=1), rtol=1e-5
+        )
+    B = te.compute(
+        (n, m), lambda i, j: te.exp(A[i, j]) * 2.0 + te.if_then_else(j < 3, A[i, j], 0.0), name="B"
+    )
     D = te.compute((n, m), lambda i, j: B[i, j] - A[i, j], name="D")
     expected = np.exp(x) * 2 + np.where(np.arange(m) < 3, x, 0) - x
     assert np.allclose(_te(te.create_prim_func([A, D]), (x,), (n, m)), expected, rtol=1e-5)
@@ -191,7 +224,9 @@ def test_te_symbolic_extents_and_own_reducers():
         out = weft.zeros((size,), dtype="float32")
         f(weft.asarray(x), out)
         assert np.allclose(out.numpy(), x * x)
-    largest = te.comm_reducer(lambda x, y: te.if_then_else(x > y, x, y), lambda t: te.const(-1e30, t), name="largest")
+    largest = te.comm_reducer(
+        lambda x, y: te.if_then_else(x > y, x, y), lambda t: te.const(-1e30, t), name="largest"
+    )
     B = te.placeholder((4, 9), "float32", name="B")
     k = te.reduce_axis(9, name="k")
     R = te.compute((4,), lambda i: largest(B[i, k], axis=k), name="R")
@@ -201,7 +236,11 @@ def test_te_symbolic_extents_and_own_reducers():
 
 def test_passes_can_be_watched():
     seen = []
-    weft.build(programs.window_sum(True, True), target="cuda:arch=sm_90", after=lambda name, function, seconds: seen.append((name, function.script())))
+    weft.build(
+        programs.window_sum(True, True),
+        target="cuda:arch=sm_90",
+        after=lambda name, function, seconds: seen.append((name, function.script())),
+    )
     names = [name for name, _ in seen]
     assert "compact_buffers" in names and "unify_thread_binding" in names
     assert any("130" in text for _, text in seen)
@@ -220,7 +259,9 @@ def test_a_profile_shows_passes_and_calls(tmp_path):
     assert "flatten_buffers" in p.table()
     p.save(tmp_path / "trace.json")
     events = json.loads((tmp_path / "trace.json").read_text())["traceEvents"]
-    assert sum(e["ph"] == "X" for e in events) == len(p.spans) and all(e["dur"] >= 0 for e in events if e["ph"] == "X")
+    assert sum(e["ph"] == "X" for e in events) == len(p.spans) and all(
+        e["dur"] >= 0 for e in events if e["ph"] == "X"
+    )
     assert [x.name for x in tmp_path.iterdir()] == ["trace.json"]
     f(a, a, weft.zeros((1024,), dtype="float32", device="c"))
     assert len(p.spans) == len(names)

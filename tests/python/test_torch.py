@@ -9,9 +9,19 @@ import weft  # noqa: E402
 import weft.torch as wt  # noqa: E402
 
 CASES = [
-    ("add", (3, 4), (3, 4)), ("add", (3, 1), (4,)), ("add", (), (5,)), ("mul", (2, 3, 4), (3, 1)), ("mul", (0, 3), (3,)),
-    ("mv", (3, 4), (4,)), ("matmul", (3, 4), (4, 5)), ("matmul", (4,), (4, 5)), ("matmul", (2, 3, 4), (4,)),
-    ("matmul", (2, 1, 3, 4), (5, 4, 2)), ("matmul", (4,), (4,)), ("matmul", (32, 512), (512, 512)), ("mul", (1,), (100003,)),
+    ("add", (3, 4), (3, 4)),
+    ("add", (3, 1), (4,)),
+    ("add", (), (5,)),
+    ("mul", (2, 3, 4), (3, 1)),
+    ("mul", (0, 3), (3,)),
+    ("mv", (3, 4), (4,)),
+    ("matmul", (3, 4), (4, 5)),
+    ("matmul", (4,), (4, 5)),
+    ("matmul", (2, 3, 4), (4,)),
+    ("matmul", (2, 1, 3, 4), (5, 4, 2)),
+    ("matmul", (4,), (4,)),
+    ("matmul", (32, 512), (512, 512)),
+    ("mul", (1,), (100003,)),
 ]
 
 
@@ -31,8 +41,10 @@ def test_against_torch(name, sa, sb, dtype):
     got = getattr(wt, name)(a, b, device="cpu")
     assert got.dtype == want.dtype and got.shape == want.shape
     torch.testing.assert_close(got, want, rtol=1e-4, atol=1e-4)
-    torch.testing.assert_close(getattr(torch.ops.weft, name)(a, b, None), want, rtol=1e-4, atol=1e-4)
-    assert torch.equal(a, a0) and torch.equal(b, b0)   # inputs are never written
+    torch.testing.assert_close(
+        getattr(torch.ops.weft, name)(a, b, None), want, rtol=1e-4, atol=1e-4
+    )
+    assert torch.equal(a, a0) and torch.equal(b, b0)  # inputs are never written
 
 
 @pytest.mark.parametrize("name,sa,sb", CASES[:11])
@@ -60,9 +72,13 @@ def test_layouts_that_are_not_contiguous():
 
 
 def test_promotion_is_torch_s():
-    pairs = [(torch.ones(3, dtype=torch.int32), torch.ones(3)), (torch.ones(3, dtype=torch.float16), torch.ones((), dtype=torch.float64)),
-             (torch.ones(3, dtype=torch.uint8), torch.ones(3, dtype=torch.int8)), (torch.tensor([True, False]), torch.tensor([True, True])),
-             (torch.tensor([True]), torch.tensor([3]))]
+    pairs = [
+        (torch.ones(3, dtype=torch.int32), torch.ones(3)),
+        (torch.ones(3, dtype=torch.float16), torch.ones((), dtype=torch.float64)),
+        (torch.ones(3, dtype=torch.uint8), torch.ones(3, dtype=torch.int8)),
+        (torch.tensor([True, False]), torch.tensor([True, True])),
+        (torch.tensor([True]), torch.tensor([3])),
+    ]
     for a, b in pairs:
         for name in ("add", "mul"):
             want, got = getattr(torch, name)(a, b), getattr(wt, name)(a, b)
@@ -73,7 +89,10 @@ def test_meta_kernels():
     for name, sa, sb in CASES:
         a, b = torch.empty(sa, device="meta"), torch.empty(sb, device="meta")
         out = getattr(wt, name)(a, b)
-        assert out.device.type == "meta" and out.shape == getattr(torch, name)(torch.zeros(sa), torch.zeros(sb)).shape
+        assert (
+            out.device.type == "meta"
+            and out.shape == getattr(torch, name)(torch.zeros(sa), torch.zeros(sb)).shape
+        )
 
 
 def test_refusals():

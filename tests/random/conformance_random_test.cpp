@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs under random legal schedules, built for every target whose device is this host, run there
-// and compared bit by bit with the interpreter's result for the program before its schedule. Values are
-// small integers, so sums are exact in any order. A failure prints target, seed, program, steps and source.
+// Random programs under random legal schedules, built for every target whose device is this host,
+// run there and compared bit by bit with the interpreter's result for the program before its
+// schedule. Values are small integers, so sums are exact in any order. A failure prints target,
+// seed, program, steps and source.
 
 #include <algorithm>
 #include <cstdio>
@@ -23,7 +24,8 @@ namespace {
 constexpr std::size_t kGuardBytes = 128;
 constexpr unsigned char kGuard = 0x5a;
 
-/// Inputs in -2..2: four chained matrix products stay below 2^24, so float32 holds every sum exactly.
+/// Inputs in -2..2: four chained matrix products stay below 2^24, so float32 holds every sum
+/// exactly.
 Tensors small_tensors(const ir::PrimFunc& f, std::uint32_t seed) {
   Tensors t = make_tensors(f, seed);
   for (auto& values : t.data) {
@@ -32,9 +34,10 @@ Tensors small_tensors(const ir::PrimFunc& f, std::uint32_t seed) {
   return t;
 }
 
-/// Calls `main` of the module on the device; t is both input and result. The text is empty, or says which
-/// guard was overwritten.
-std::string call_on(const Ref<runtime::Module>& module, const Ref<runtime::Device>& device, Tensors& t) {
+/// Calls `main` of the module on the device; t is both input and result. The text is empty, or says
+/// which guard was overwritten.
+std::string call_on(const Ref<runtime::Module>& module, const Ref<runtime::Device>& device,
+                    Tensors& t) {
   auto function = make_ref<runtime::Function>(module, "main", device);
   std::vector<Ref<runtime::Storage>> storages;
   std::vector<runtime::CallArg> args;
@@ -53,21 +56,23 @@ std::string call_on(const Ref<runtime::Module>& module, const Ref<runtime::Devic
     std::vector<unsigned char> image(bytes + kGuardBytes);
     device->download(image.data(), *storages[i], 0, image.size());
     std::memcpy(t.data[i].data(), image.data(), bytes);
-    const bool kept = std::all_of(image.begin() + static_cast<std::ptrdiff_t>(bytes), image.end(), [](unsigned char c) { return c == kGuard; });
+    const bool kept = std::all_of(image.begin() + static_cast<std::ptrdiff_t>(bytes), image.end(),
+                                  [](unsigned char c) { return c == kGuard; });
     if (!kept) overrun += cat("bytes behind parameter ", i, " were overwritten\n");
   }
   return overrun;
 }
 
 /// Empty when the module computes on the device what `meaning` computes in the interpreter.
-std::string difference(const ir::PrimFunc& meaning, const Ref<runtime::Module>& module, const Ref<runtime::Device>& device, std::uint32_t seed) {
+std::string difference(const ir::PrimFunc& meaning, const Ref<runtime::Module>& module,
+                       const Ref<runtime::Device>& device, std::uint32_t seed) {
   Tensors want = small_tensors(meaning, seed), got = want;
   ir::interpret(meaning, want.args());
   std::string out = call_on(module, device, got);
   for (std::size_t i = 0; i < want.data.size(); ++i) {
     for (std::size_t k = 0; k < want.data[i].size(); ++k) {
       const float x = want.data[i][k], y = got.data[i][k];
-      if (x == y) continue;   // a NaN is a value never written: a difference
+      if (x == y) continue;  // a NaN is a value never written: a difference
       return out + cat("parameter ", i, " element ", k, ": expected ", x, ", got ", y, "\n");
     }
   }
@@ -93,24 +98,29 @@ bool attempt(const std::function<void()>& step) {
   }
 }
 
-/// What passes between kernels is global; a kernel's own scratch is shared where a group has threads and
-/// local where it has one.
+/// What passes between kernels is global; a kernel's own scratch is shared where a group has
+/// threads and local where it has one.
 void scope_buffers(Schedule& sch, bool threads) {
   for (const BlockRef& b : sch.get_child_blocks(sch.get_block("root"))) {
     const ir::Block root = ir::as<ir::BlockRealizeNode>(sch.func()->body)->block;
     const ir::Buffer buffer = find_block(sch.mod(), b)->realize()->block->writes.at(0).buffer;
-    if (std::find(root->alloc_buffers.begin(), root->alloc_buffers.end(), buffer) == root->alloc_buffers.end()) continue;
+    if (std::find(root->alloc_buffers.begin(), root->alloc_buffers.end(), buffer) ==
+        root->alloc_buffers.end())
+      continue;
     int nests = 1;
     if (const auto* seq = ir::as<ir::SeqNode>(root->body)) {
-      nests = static_cast<int>(std::count_if(seq->stmts.begin(), seq->stmts.end(), [&](const ir::Stmt& s) { return ir::used_buffers(s).count(buffer.get()) > 0; }));
+      nests = static_cast<int>(std::count_if(
+          seq->stmts.begin(), seq->stmts.end(),
+          [&](const ir::Stmt& s) { return ir::used_buffers(s).count(buffer.get()) > 0; }));
     }
     const char* scope = nests > 1 ? "global" : threads ? "shared" : "local";
     if (buffer->scope != scope) attempt([&] { sch.set_scope(b, 0, scope); });
   }
 }
 
-/// Every loop nest of a kernel language runs on a grid: the outer loop of each block's nest becomes the
-/// group axis, with threads the next one the thread axis; where neither is legal, a group of one.
+/// Every loop nest of a kernel language runs on a grid: the outer loop of each block's nest becomes
+/// the group axis, with threads the next one the thread axis; where neither is legal, a group of
+/// one.
 void bind_nests(Schedule& sch, bool threads) {
   for (const BlockRef& b : sch.get_child_blocks(sch.get_block("root"))) {
     const auto loops = sch.get_loops(b);
@@ -118,7 +128,9 @@ void bind_nests(Schedule& sch, bool threads) {
       if (threads && loops.size() > 1) attempt([&] { sch.bind(loops[1], "threadIdx.x"); });
       continue;
     }
-    attempt([&] { sch.bind(loops.empty() ? sch.add_unit_loop(b) : sch.add_unit_loop(loops[0]), "blockIdx.x"); });
+    attempt([&] {
+      sch.bind(loops.empty() ? sch.add_unit_loop(b) : sch.add_unit_loop(loops[0]), "blockIdx.x");
+    });
   }
 }
 
@@ -140,7 +152,7 @@ Case make_case(std::uint32_t seed, const Choices& choices, bool grid) {
     try {
       driver.step();
     } catch (const Error& e) {
-      if (e.kind() != ErrorKind::schedule) throw;   // a refused step leaves the program as it was
+      if (e.kind() != ErrorKind::schedule) throw;  // a refused step leaves the program as it was
     }
   }
   if (grid) {
@@ -166,8 +178,8 @@ std::uint32_t scale() {
 
 struct Plan {
   const char* target;
-  std::uint32_t first, count;   // seeds
-  bool grid;                    // loop nests are bound to a grid
+  std::uint32_t first, count;  // seeds
+  bool grid;                   // loop nests are bound to a grid
   std::vector<std::string> scopes;
 };
 
@@ -182,7 +194,8 @@ void conform(const Plan& plan) {
     Case c;
     Ref<runtime::Module> module;
     const auto story = [&] {
-      return cat("target ", plan.target, " seed ", seed, "\n", c.program, c.sch ? steps_of(*c.sch) + c.sch->show() : std::string(),
+      return cat("target ", plan.target, " seed ", seed, "\n", c.program,
+                 c.sch ? steps_of(*c.sch) + c.sch->show() : std::string(),
                  module ? module->source() : std::string());
     };
     try {
@@ -207,7 +220,8 @@ void conform(const Plan& plan) {
   for (const auto& [slug, n] : refusals) reasons += cat(" ", slug, " ", n);
   ::testing::Test::RecordProperty("compared", static_cast<int>(compared));
   ::testing::Test::RecordProperty("refused", static_cast<int>(refused));
-  std::printf("%s: seeds %u to %u, %u compared, %u refused%s\n", plan.target, plan.first, plan.first + count - 1, compared, refused, reasons.c_str());
+  std::printf("%s: seeds %u to %u, %u compared, %u refused%s\n", plan.target, plan.first,
+              plan.first + count - 1, compared, refused, reasons.c_str());
   EXPECT_LT(refused * 5, count) << "refused one in five or more:" << reasons;
 }
 
@@ -215,15 +229,17 @@ void conform(const Plan& plan) {
 TEST(conformance_random, cpu) { conform({"cpu", 100'001, 300, false, {"global", "local"}}); }
 TEST(conformance_random, c) { conform({"c", 200'001, 80, false, {"global", "shared", "local"}}); }
 TEST(conformance_random, opencl) { conform({"opencl", 300'001, 40, true, {"global"}}); }
-TEST(conformance_random, ref) { conform({"ref", 400'001, 60, false, {"global", "shared", "local"}}); }
+TEST(conformance_random, ref) {
+  conform({"ref", 400'001, 60, false, {"global", "shared", "local"}});
+}
 
-/// Plants one fault in a lowered kernel: a stored value off by one, a constant off by one, or a load that
-/// always reads the first element.
+/// Plants one fault in a lowered kernel: a stored value off by one, a constant off by one, or a
+/// load that always reads the first element.
 class Fault final : public ir::Rewriter {
  public:
   enum class Kind { none, store, constant, load };
   Fault(Kind kind, int at) : kind_(kind), at_(at) {}
-  int places = 0;   // where this kind of fault could be
+  int places = 0;  // where this kind of fault could be
 
  protected:
   ir::Stmt rewrite_store(const ir::Stmt& s) override {
@@ -236,13 +252,17 @@ class Fault final : public ir::Rewriter {
     const ir::Expr out = ir::Rewriter::rewrite_load(e);
     const auto* t = ir::as<ir::LoadNode>(out);
     std::int64_t known = 0;
-    if (kind_ != Kind::load || t->indices.size() != 1 || t->indices[0]->dtype.lanes != 1 || ir::is_const_int(t->indices[0], &known)) return out;
+    if (kind_ != Kind::load || t->indices.size() != 1 || t->indices[0]->dtype.lanes != 1 ||
+        ir::is_const_int(t->indices[0], &known))
+      return out;
     if (places++ != at_) return out;
-    return make_ref<const ir::LoadNode>(t->dtype, t->buffer, ir::Exprs{ir::make_const(0, t->indices[0]->dtype)});
+    return make_ref<const ir::LoadNode>(t->dtype, t->buffer,
+                                        ir::Exprs{ir::make_const(0, t->indices[0]->dtype)});
   }
   ir::Expr rewrite_default(const ir::Expr& e) override {
     const auto* t = ir::as<ir::FloatImmNode>(e);
-    if (kind_ != Kind::constant || t == nullptr || places++ != at_) return ir::Rewriter::rewrite_default(e);
+    if (kind_ != Kind::constant || t == nullptr || places++ != at_)
+      return ir::Rewriter::rewrite_default(e);
     return ir::make_const(t->value + 1, e->dtype);
   }
 
@@ -252,14 +272,17 @@ class Fault final : public ir::Rewriter {
 };
 
 /// What build does, with a fault planted between lowering and code generation. Null: no such place.
-Ref<runtime::Module> build_with_fault(const ir::PrimFunc& f, const std::string& target_text, Fault::Kind kind, int at) {
+Ref<runtime::Module> build_with_fault(const ir::PrimFunc& f, const std::string& target_text,
+                                      Fault::Kind kind, int at) {
   const Target target = Target::parse(target_text);
   Backend& backend = find_backend(target.name);
   const TargetInfo info = backend.info(target);
   SplitOptions split;
-  if (auto found = info.limits.find("vector_align"); found != info.limits.end()) split.vector_align = static_cast<int>(found->second);
+  if (auto found = info.limits.find("vector_align"); found != info.limits.end())
+    split.vector_align = static_cast<int>(found->second);
   split.whole = info.limits.count("whole_functions") > 0;
-  SplitFunction parts = split_host_device(f, pass::run_pipeline(backend.pipeline(target), f), split);
+  SplitFunction parts =
+      split_host_device(f, pass::run_pipeline(backend.pipeline(target), f), split);
   Fault fault(kind, at);
   for (ir::PrimFunc& kernel : parts.kernels) {
     auto changed = ir::edit(kernel);
@@ -273,32 +296,38 @@ Ref<runtime::Module> build_with_fault(const ir::PrimFunc& f, const std::string& 
 }
 
 const char* const kPlain =
-    "@T.prim_func\ndef main(A: T.Buffer((7, 9), \"float32\"), B: T.Buffer((7, 9), \"float32\")):\n    for i, j in T.grid(7, 9):\n"
-    "        with T.block(\"B\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n            B[vi, vj] = A[vi, vj] * T.float32(2)\n";
+    "@T.prim_func\ndef main(A: T.Buffer((7, 9), \"float32\"), B: T.Buffer((7, 9), \"float32\")):\n "
+    "   for i, j in T.grid(7, 9):\n"
+    "        with T.block(\"B\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n            "
+    "B[vi, vj] = A[vi, vj] * T.float32(2)\n";
 
 TEST(conformance_random, planted_faults_show) {
   const ir::PrimFunc plain = parse(kPlain);
   for (const char* target : {"cpu", "c"}) {
     const auto device = open_device(target);
-    EXPECT_EQ(difference(plain, build_with_fault(plain, target, Fault::Kind::none, 0), device, 1), "");
+    EXPECT_EQ(difference(plain, build_with_fault(plain, target, Fault::Kind::none, 0), device, 1),
+              "");
     for (Fault::Kind kind : {Fault::Kind::store, Fault::Kind::constant, Fault::Kind::load}) {
       const auto module = build_with_fault(plain, target, kind, 0);
       ASSERT_NE(module, nullptr) << target << " has no place for fault " << static_cast<int>(kind);
-      EXPECT_NE(difference(plain, module, device, 1).find("expected"), std::string::npos) << target << " fault " << static_cast<int>(kind) << "\n" << module->source();
+      EXPECT_NE(difference(plain, module, device, 1).find("expected"), std::string::npos)
+          << target << " fault " << static_cast<int>(kind) << "\n"
+          << module->source();
     }
     EXPECT_EQ(build_with_fault(plain, target, Fault::Kind::store, 1), nullptr);
   }
 }
 
-// On random programs some faults change nothing (the start value of a maximum, a load of the only element),
-// so most of them, not all, must show; without a fault the same path must agree.
+// On random programs some faults change nothing (the start value of a maximum, a load of the only
+// element), so most of them, not all, must show; without a fault the same path must agree.
 TEST(conformance_random, planted_faults_in_random_programs_show) {
   const auto device = open_device("cpu");
   int planted = 0, shown = 0;
   for (std::uint32_t seed = 1; seed <= 60; ++seed) {
     const Case c = make_case(seed, {{}, {"global", "local"}}, false);
     Random random(seed);
-    const auto kind = random.pick(std::vector<Fault::Kind>{Fault::Kind::store, Fault::Kind::constant, Fault::Kind::load});
+    const auto kind = random.pick(
+        std::vector<Fault::Kind>{Fault::Kind::store, Fault::Kind::constant, Fault::Kind::load});
     Ref<runtime::Module> sound, faulty;
     try {
       sound = build_with_fault(c.sch->func(), "cpu", Fault::Kind::none, 0);

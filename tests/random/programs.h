@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Random programs and random schedule steps from one seed, shared by the tests that let chance choose: the
-// schedule test (against the interpreter) and the conformance test (on devices). The steps may be refused;
-// what is accepted must keep the meaning.
+// Random programs and random schedule steps from one seed, shared by the tests that let chance
+// choose: the schedule test (against the interpreter) and the conformance test (on devices). The
+// steps may be refused; what is accepted must keep the meaning.
 
 #include <cstdint>
 #include <random>
@@ -22,7 +22,9 @@ class Random {
   int between(int a, int b) { return std::uniform_int_distribution<int>(a, b)(engine_); }
   bool chance(int percent) { return below(100) < percent; }
   template <typename T>
-  const T& pick(const std::vector<T>& items) { return items[static_cast<std::size_t>(below(static_cast<int>(items.size())))]; }
+  const T& pick(const std::vector<T>& items) {
+    return items[static_cast<std::size_t>(below(static_cast<int>(items.size())))];
+  }
 
  private:
   std::mt19937 engine_;
@@ -41,7 +43,10 @@ inline std::string random_program(Random& random) {
     std::string statement, domain = "SS";
     int third = 0;
     switch (random.below(6)) {
-      case 0: statement = cat(name, "[vi, vj] = ", from, "[vi, vj] * T.float32(", random.between(2, 3), ")"); break;
+      case 0:
+        statement =
+            cat(name, "[vi, vj] = ", from, "[vi, vj] * T.float32(", random.between(2, 3), ")");
+        break;
       case 1:
         columns = n - 1;
         statement = cat(name, "[vi, vj] = ", from, "[vi, vj] + ", from, "[vi, vj + 1]");
@@ -59,14 +64,18 @@ inline std::string random_program(Random& random) {
         columns = random.between(2, 7);
         domain = "SSR";
         params.push_back(cat("W", s, ": T.Buffer((", n, ", ", columns, "), \"float32\")"));
-        statement = cat("with T.init():\n                ", name, "[vi, vj] = T.float32(0)\n            ", name, "[vi, vj] = ", name, "[vi, vj] + ", from, "[vi, vk] * W", s, "[vk, vj]");
+        statement =
+            cat("with T.init():\n                ", name, "[vi, vj] = T.float32(0)\n            ",
+                name, "[vi, vj] = ", name, "[vi, vj] + ", from, "[vi, vk] * W", s, "[vk, vj]");
         break;
       }
       case 4: {
         third = n;
         columns = 1;
         domain = "SSR";
-        statement = cat("with T.init():\n                ", name, "[vi, vj] = T.float32(-100000)\n            ", name, "[vi, vj] = T.max(", name, "[vi, vj], ", from, "[vi, vk])");
+        statement = cat("with T.init():\n                ", name,
+                        "[vi, vj] = T.float32(-100000)\n            ", name, "[vi, vj] = T.max(",
+                        name, "[vi, vj], ", from, "[vi, vk])");
         break;
       }
       default:
@@ -80,8 +89,10 @@ inline std::string random_program(Random& random) {
       allocs += cat("    ", name, " = T.alloc_buffer((", rows, ", ", columns, "), \"float32\")\n");
     }
     const bool reduces = domain == "SSR";
-    body += cat("    for i, j", reduces ? ", k" : "", " in T.grid(", rows, ", ", columns, reduces ? cat(", ", third) : std::string(), "):\n        with T.block(\"", name,
-                "\"):\n            vi, vj", reduces ? ", vk" : "", " = T.axis.remap(\"", domain, "\", [i, j", reduces ? ", k" : "", "])\n            ", statement, "\n");
+    body += cat("    for i, j", reduces ? ", k" : "", " in T.grid(", rows, ", ", columns,
+                reduces ? cat(", ", third) : std::string(), "):\n        with T.block(\"", name,
+                "\"):\n            vi, vj", reduces ? ", vk" : "", " = T.axis.remap(\"", domain,
+                "\", [i, j", reduces ? ", k" : "", "])\n            ", statement, "\n");
     from = name;
     m = rows;
     n = columns;
@@ -98,7 +109,8 @@ struct Choices {
 
 class Driver {
  public:
-  Driver(Schedule& sch, Random& random, Choices choices = {}) : sch_(sch), random_(random), choices_(std::move(choices)) {}
+  Driver(Schedule& sch, Random& random, Choices choices = {})
+      : sch_(sch), random_(random), choices_(std::move(choices)) {}
 
   /// One random step; its name. Throws what the step throws.
   std::string step() {
@@ -109,7 +121,12 @@ class Driver {
     const auto loop = [&]() -> LoopRef { return loops.empty() ? LoopRef{} : random_.pick(loops); };
     switch (random_.below(22)) {
       case 0:
-      case 1: return did("split", [&] { sch_.split(loop(), random_.chance(50) ? Factors{None, random_.between(1, 5)} : Factors{random_.between(1, 3), None, random_.between(1, 3)}); });
+      case 1:
+        return did("split", [&] {
+          sch_.split(loop(), random_.chance(50)
+                                 ? Factors{None, random_.between(1, 5)}
+                                 : Factors{random_.between(1, 3), None, random_.between(1, 3)});
+        });
       case 2:
         if (loops.size() < 2) return "";
         return did("fuse", [&] {
@@ -128,22 +145,32 @@ class Driver {
       case 10: return did("cache_read", [&] { sch_.cache_read(b, random_.below(2), scope()); });
       case 11: return did("cache_write", [&] { sch_.cache_write(b, 0, scope()); });
       case 12:
-      case 13: return did("compute_at", [&] { sch_.compute_at(b, any_loop(), random_.chance(20), random_.chance(20) ? -2 : -1); });
+      case 13:
+        return did("compute_at", [&] {
+          sch_.compute_at(b, any_loop(), random_.chance(20), random_.chance(20) ? -2 : -1);
+        });
       case 14:
-      case 15: return did("reverse_compute_at", [&] { sch_.reverse_compute_at(b, any_loop(), random_.chance(20)); });
+      case 15:
+        return did("reverse_compute_at",
+                   [&] { sch_.reverse_compute_at(b, any_loop(), random_.chance(20)); });
       case 16: return did("compute_inline", [&] { sch_.compute_inline(b); });
       case 17: return did("reverse_compute_inline", [&] { sch_.reverse_compute_inline(b); });
       case 18: return did("decompose_reduction", [&] { sch_.decompose_reduction(b, loop()); });
       case 19: return did("rfactor", [&] { sch_.rfactor(loop(), random_.between(-1, 1)); });
-      case 20: return did("transform_layout", [&] {
-        static const std::vector<std::string> kMaps = {"lambda i, j: (j, i)", "lambda i, j: (i, j // 2, j % 2)", "lambda i, j: (i // 2, j, i % 2)", "lambda i, j: (i * 4 + j,)"};
-        const auto path = find_block(sch_.mod(), b);
-        const auto& scope_block = *path->scope()->block;
-        const ir::Buffer& buffer = path->realize()->block->writes.at(0).buffer;
-        for (const auto& own : scope_block.alloc_buffers) {   // outputs keep their layout: results are compared
-          if (own == buffer) sch_.transform_layout(b, {"write", 0, ""}, IndexMap::parse(random_.pick(kMaps)));
-        }
-      });
+      case 20:
+        return did("transform_layout", [&] {
+          static const std::vector<std::string> kMaps = {
+              "lambda i, j: (j, i)", "lambda i, j: (i, j // 2, j % 2)",
+              "lambda i, j: (i // 2, j, i % 2)", "lambda i, j: (i * 4 + j,)"};
+          const auto path = find_block(sch_.mod(), b);
+          const auto& scope_block = *path->scope()->block;
+          const ir::Buffer& buffer = path->realize()->block->writes.at(0).buffer;
+          for (const auto& own :
+               scope_block.alloc_buffers) {  // outputs keep their layout: results are compared
+            if (own == buffer)
+              sch_.transform_layout(b, {"write", 0, ""}, IndexMap::parse(random_.pick(kMaps)));
+          }
+        });
       default: return did("blockize", [&] { sch_.blockize(loop()); });
     }
   }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs under random steps, against the interpreter: whatever is accepted must keep the results,
-// print and parse faithfully, and replay; whatever is refused must leave the program as it was.
-// One seed per program; a failure prints it together with the trace.
+// Random programs under random steps, against the interpreter: whatever is accepted must keep the
+// results, print and parse faithfully, and replay; whatever is refused must leave the program as it
+// was. One seed per program; a failure prints it together with the trace.
 
 #include <map>
 
@@ -11,8 +11,9 @@
 namespace weft::schedule::testing {
 namespace {
 
-/// The program with every parallel, vectorized or bound loop run backwards: independent iterations do not
-/// notice. Loops that feed a reduction (bound to an axis that reduces) keep their order, which init needs.
+/// The program with every parallel, vectorized or bound loop run backwards: independent iterations
+/// do not notice. Loops that feed a reduction (bound to an axis that reduces) keep their order,
+/// which init needs.
 class Backwards final : public ir::Rewriter {
  public:
   int turned = 0;
@@ -21,10 +22,13 @@ class Backwards final : public ir::Rewriter {
   ir::Stmt rewrite_for(const ir::Stmt& s) override {
     const ir::Stmt changed = ir::Rewriter::rewrite_for(s);
     const auto* loop = ir::as<ir::ForNode>(changed);
-    if (loop->for_kind == ir::ForKind::serial || loop->for_kind == ir::ForKind::unrolled) return changed;
+    if (loop->for_kind == ir::ForKind::serial || loop->for_kind == ir::ForKind::unrolled)
+      return changed;
     for (const Leaf& leaf : leaves(changed)) {
       for (std::size_t i = 0; i < leaf.block()->iters.size(); ++i) {
-        if (leaf.block()->iters[i].kind != ir::IterKind::spatial && ir::uses_var(leaf.realize->iter_values[i], loop->var.get())) return changed;
+        if (leaf.block()->iters[i].kind != ir::IterKind::spatial &&
+            ir::uses_var(leaf.realize->iter_values[i], loop->var.get()))
+          return changed;
       }
     }
     ++turned;
@@ -57,7 +61,9 @@ TEST(schedule_random, random_schedules_keep_results) {
           ASSERT_EQ(ir::structural_hash(sch.mod()), before) << "seed " << seed << " " << e.what();
         }
       }
-      ASSERT_TRUE(ir::structural_equal(ir::parse_func(ir::print(sch.func())), sch.func())) << "seed " << seed << "\n" << sch.show();
+      ASSERT_TRUE(ir::structural_equal(ir::parse_func(ir::print(sch.func())), sch.func()))
+          << "seed " << seed << "\n"
+          << sch.show();
       expect_same_results(start, sch.func(), seed);
       Backwards backwards;
       auto mirrored = ir::edit(sch.func());
@@ -78,8 +84,10 @@ TEST(schedule_random, random_schedules_keep_results) {
     }
   }
   EXPECT_GT(turned, 100);
-  for (const char* name : {"split", "fuse", "reorder", "parallel", "vectorize", "unroll", "bind", "cache_read", "cache_write", "compute_at", "reverse_compute_at",
-                           "compute_inline", "reverse_compute_inline", "decompose_reduction", "rfactor", "transform_layout", "blockize"}) {
+  for (const char* name : {"split", "fuse", "reorder", "parallel", "vectorize", "unroll", "bind",
+                           "cache_read", "cache_write", "compute_at", "reverse_compute_at",
+                           "compute_inline", "reverse_compute_inline", "decompose_reduction",
+                           "rfactor", "transform_layout", "blockize"}) {
     EXPECT_GT(accepted[name], 10) << name;
     EXPECT_GT(refused[name], name == std::string("unroll") ? -1 : 0) << name;
     RecordProperty(std::string(name) + "_accepted", accepted[name]);

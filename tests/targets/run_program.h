@@ -43,12 +43,15 @@ inline std::vector<double> expected(const Program& p, const Arrays& a) {
   if (p.name.starts_with("vector")) {
     for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(x[i]) + a.host[1][i];
   } else if (p.name.starts_with("window")) {
-    for (std::size_t i = 0; i < out.size(); ++i) out[i] = static_cast<double>(x[i]) + x[i + 1] + x[i + 2];
+    for (std::size_t i = 0; i < out.size(); ++i)
+      out[i] = static_cast<double>(x[i]) + x[i + 1] + x[i + 2];
   } else {
-    auto n = static_cast<std::size_t>(p.shapes[2][0]), m = static_cast<std::size_t>(p.shapes[2][1]), k = static_cast<std::size_t>(p.shapes[0][1]);
+    auto n = static_cast<std::size_t>(p.shapes[2][0]), m = static_cast<std::size_t>(p.shapes[2][1]),
+         k = static_cast<std::size_t>(p.shapes[0][1]);
     for (std::size_t i = 0; i < n; ++i) {
       for (std::size_t r = 0; r < k; ++r) {
-        for (std::size_t j = 0; j < m; ++j) out[i * m + j] += static_cast<double>(x[i * k + r]) * a.host[1][r * m + j];
+        for (std::size_t j = 0; j < m; ++j)
+          out[i * m + j] += static_cast<double>(x[i * k + r]) * a.host[1][r * m + j];
       }
     }
   }
@@ -56,7 +59,8 @@ inline std::vector<double> expected(const Program& p, const Arrays& a) {
 }
 
 /// Largest difference from the meaning after one call.
-inline double run_and_compare(const Program& p, const Ref<runtime::Module>& module, const Ref<runtime::Device>& device, unsigned seed) {
+inline double run_and_compare(const Program& p, const Ref<runtime::Module>& module,
+                              const Ref<runtime::Device>& device, unsigned seed) {
   auto function = make_ref<runtime::Function>(module, "main", device);
   Arrays a = random_arrays(p, device, seed);
   function->call(a.args).wait();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The tour's GPU programs: vector add, window sum without and with the shared cache, the ladder of matrix
-// products. Sizes and tiles are parameters so that emulators can run them too.
+// The tour's GPU programs: vector add, window sum without and with the shared cache, the ladder of
+// matrix products. Sizes and tiles are parameters so that emulators can run them too.
 
 #include <string>
 #include <utility>
@@ -14,16 +14,20 @@ namespace weft::testing {
 
 struct Program {
   std::string name;
-  ir::PrimFunc meaning;                 // unscheduled
+  ir::PrimFunc meaning;  // unscheduled
   ir::IRModule scheduled;
-  std::vector<std::vector<std::int64_t>> shapes;   // arguments; the last is the output
+  std::vector<std::vector<std::int64_t>> shapes;  // arguments; the last is the output
 };
 
 inline Program vector_add_program(std::int64_t n, std::int64_t threads) {
   std::string N = std::to_string(n);
-  ir::PrimFunc f = ir::parse_func(cat("@T.prim_func\ndef main(A: T.Buffer((", N, ",), \"float32\"), B: T.Buffer((", N, ",), \"float32\"), C: T.Buffer((", N,
-                                      ",), \"float32\")):\n    T.func_attr({\"global_symbol\": \"main\", \"tir.noalias\": True})\n    for i in T.grid(", N,
-                                      "):\n        with T.block(\"C\"):\n            vi = T.axis.spatial(", N, ", i)\n            C[vi] = A[vi] + B[vi]\n"));
+  ir::PrimFunc f =
+      ir::parse_func(cat("@T.prim_func\ndef main(A: T.Buffer((", N,
+                         ",), \"float32\"), B: T.Buffer((", N, ",), \"float32\"), C: T.Buffer((", N,
+                         ",), \"float32\")):\n    T.func_attr({\"global_symbol\": \"main\", "
+                         "\"tir.noalias\": True})\n    for i in T.grid(",
+                         N, "):\n        with T.block(\"C\"):\n            vi = T.axis.spatial(", N,
+                         ", i)\n            C[vi] = A[vi] + B[vi]\n"));
   Schedule sch(f);
   auto loops = sch.get_loops(sch.get_block("C"));
   auto parts = sch.split(loops[0], {std::nullopt, threads});
@@ -35,10 +39,12 @@ inline Program vector_add_program(std::int64_t n, std::int64_t threads) {
 /// cache: 0 none, 1 each thread fetches all, 2 cooperative.
 inline Program window_sum_program(std::int64_t n, std::int64_t threads, int cache) {
   std::string N = std::to_string(n), M = std::to_string(n + 2);
-  ir::PrimFunc f = ir::parse_func(cat("@T.prim_func\ndef main(A: T.Buffer((", M, ",), \"float32\"), B: T.Buffer((", N,
-                                      ",), \"float32\")):\n    T.func_attr({\"global_symbol\": \"main\", \"tir.noalias\": True})\n    for i in T.grid(", N,
-                                      "):\n        with T.block(\"B\"):\n            vi = T.axis.spatial(", N,
-                                      ", i)\n            B[vi] = A[vi] + A[vi + 1] + A[vi + 2]\n"));
+  ir::PrimFunc f = ir::parse_func(
+      cat("@T.prim_func\ndef main(A: T.Buffer((", M, ",), \"float32\"), B: T.Buffer((", N,
+          ",), \"float32\")):\n    T.func_attr({\"global_symbol\": \"main\", \"tir.noalias\": "
+          "True})\n    for i in T.grid(",
+          N, "):\n        with T.block(\"B\"):\n            vi = T.axis.spatial(", N,
+          ", i)\n            B[vi] = A[vi] + A[vi + 1] + A[vi + 2]\n"));
   Schedule sch(f);
   auto b = sch.get_block("B");
   auto parts = sch.split(sch.get_loops(b)[0], {std::nullopt, threads});
@@ -56,15 +62,23 @@ inline Program window_sum_program(std::int64_t n, std::int64_t threads, int cach
 }
 
 inline ir::PrimFunc matmul_meaning(std::int64_t n, std::int64_t m, std::int64_t k) {
-  return ir::parse_func(cat("@T.prim_func\ndef main(A: T.Buffer((", n, ", ", k, "), \"float32\"), B: T.Buffer((", k, ", ", m, "), \"float32\"), C: T.Buffer((", n,
-                            ", ", m, "), \"float32\")):\n    T.func_attr({\"global_symbol\": \"main\", \"tir.noalias\": True})\n    for i, j, k in T.grid(", n, ", ", m,
-                            ", ", k, "):\n        with T.block(\"C\"):\n            vi, vj, vk = T.axis.remap(\"SSR\", [i, j, k])\n            with T.init():\n"
-                            "                C[vi, vj] = T.float32(0)\n            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]\n"));
+  return ir::parse_func(cat("@T.prim_func\ndef main(A: T.Buffer((", n, ", ", k,
+                            "), \"float32\"), B: T.Buffer((", k, ", ", m,
+                            "), \"float32\"), C: T.Buffer((", n, ", ", m,
+                            "), \"float32\")):\n    T.func_attr({\"global_symbol\": \"main\", "
+                            "\"tir.noalias\": True})\n    for i, j, k in T.grid(",
+                            n, ", ", m, ", ", k,
+                            "):\n        with T.block(\"C\"):\n            vi, vj, vk = "
+                            "T.axis.remap(\"SSR\", [i, j, k])\n            with T.init():\n"
+                            "                C[vi, vj] = T.float32(0)\n            C[vi, vj] = "
+                            "C[vi, vj] + A[vi, vk] * B[vk, vj]\n"));
 }
 
-/// step 1 naive binding, 2 local tiles, 3 with unroll, 4 shared memory with vectors, 5 as 4 with decompose_reduction.
-/// bx x by threads of tx x ty elements each, tk columns of the reduction at once.
-inline Program matmul_program(std::int64_t n, std::int64_t m, std::int64_t k, int step, std::int64_t bx = 8, std::int64_t by = 8, std::int64_t tx = 8,
+/// step 1 naive binding, 2 local tiles, 3 with unroll, 4 shared memory with vectors, 5 as 4 with
+/// decompose_reduction. bx x by threads of tx x ty elements each, tk columns of the reduction at
+/// once.
+inline Program matmul_program(std::int64_t n, std::int64_t m, std::int64_t k, int step,
+                              std::int64_t bx = 8, std::int64_t by = 8, std::int64_t tx = 8,
                               std::int64_t ty = 8, std::int64_t tk = 8) {
   ir::PrimFunc f = matmul_meaning(n, m, k);
   Schedule sch(f);

@@ -27,11 +27,15 @@ std::int64_t value_of(const Expr& e, const Point& p) {
   if (const auto* i = as<IntImmNode>(e)) return i->value;
   if (const auto* v = as<VarNode>(e)) return p.at(v);
   if (const auto* n = as<NotNode>(e)) return !value_of(n->a, p);
-  if (const auto* s = as<SelectNode>(e)) return value_of(s->condition, p) ? value_of(s->a, p) : value_of(s->b, p);
+  if (const auto* s = as<SelectNode>(e))
+    return value_of(s->condition, p) ? value_of(s->a, p) : value_of(s->b, p);
   const auto* b = as<BinaryNode>(e);
   if (!b) throw Error(ErrorKind::internal, "test", "unexpected expression");
   std::int64_t x = value_of(b->a, p), y = value_of(b->b, p);
-  auto fd = [](std::int64_t n, std::int64_t d) { std::int64_t q = n / d; return n % d && (n % d < 0) != (d < 0) ? q - 1 : q; };
+  auto fd = [](std::int64_t n, std::int64_t d) {
+    std::int64_t q = n / d;
+    return n % d && (n % d < 0) != (d < 0) ? q - 1 : q;
+  };
   switch (e->kind) {
     case ExprKind::add: return x + y;
     case ExprKind::sub: return x - y;
@@ -74,7 +78,9 @@ struct Domain {
 class Random {
  public:
   explicit Random(unsigned seed) : rng_(seed) {}
-  std::int64_t number(std::int64_t low, std::int64_t high) { return low + static_cast<std::int64_t>(rng_() % static_cast<std::uint64_t>(high - low + 1)); }
+  std::int64_t number(std::int64_t low, std::int64_t high) {
+    return low + static_cast<std::int64_t>(rng_() % static_cast<std::uint64_t>(high - low + 1));
+  }
   Domain domain() {
     Domain d;
     for (const char* name : {"i", "j", "k"}) {
@@ -89,12 +95,16 @@ class Random {
     auto sub = [&] { return index(d, depth - 1); };
     switch (kind) {
       case 0: return make_int(number(-5, 20));
-      case 1: case 2: return d.vars[static_cast<std::size_t>(number(0, 2))];
-      case 3: case 4: return sub() + sub();
+      case 1:
+      case 2: return d.vars[static_cast<std::size_t>(number(0, 2))];
+      case 3:
+      case 4: return sub() + sub();
       case 5: return sub() - sub();
       case 6: return sub() * number(-3, 9);
-      case 7: case 8: return floordiv(sub(), make_int(number(1, 12)));
-      case 9: case 10: return floormod(sub(), make_int(number(1, 12)));
+      case 7:
+      case 8: return floordiv(sub(), make_int(number(1, 12)));
+      case 9:
+      case 10: return floormod(sub(), make_int(number(1, 12)));
       default: return number(0, 1) ? min(sub(), sub()) : max(sub(), sub());
     }
   }
@@ -119,7 +129,8 @@ class Random {
 };
 
 void bind(Analyzer& a, const Domain& d) {
-  for (std::size_t i = 0; i < d.vars.size(); ++i) a.bind(d.vars[i], Range{make_int(d.lows[i]), make_int(d.extents[i])});
+  for (std::size_t i = 0; i < d.vars.size(); ++i)
+    a.bind(d.vars[i], Range{make_int(d.lows[i]), make_int(d.extents[i])});
 }
 
 TEST(Analyzer, answers_hold_on_every_point_of_random_domains) {
@@ -143,18 +154,20 @@ TEST(Analyzer, answers_hold_on_every_point_of_random_domains) {
       under_c = analyzer.simplify(c);
       under_bounds = analyzer.bounds(e);
     }
-    EXPECT_TRUE(same_expr(analyzer.simplify(e), simple));   // the constraint is gone
+    EXPECT_TRUE(same_expr(analyzer.simplify(e), simple));  // the constraint is gone
     decided += simple_c->kind == ExprKind::int_imm;
     shorter += !same_expr(simple, e);
     bool good = true;
     d.each([&](const Point& p) {
       if (!good) return;
       std::int64_t v = value_of(e, p);
-      good = value_of(simple, p) == v && v >= bounds.min && v <= bounds.max && value_of(simple_c, p) == value_of(c, p) &&
-             (!proved || value_of(c, p)) &&
-             (modular.coeff == 0 ? v == modular.base : floor_mod(v - modular.base, modular.coeff) == 0);
+      good = value_of(simple, p) == v && v >= bounds.min && v <= bounds.max &&
+             value_of(simple_c, p) == value_of(c, p) && (!proved || value_of(c, p)) &&
+             (modular.coeff == 0 ? v == modular.base
+                                 : floor_mod(v - modular.base, modular.coeff) == 0);
       if (good && value_of(assumed, p)) {
-        good = value_of(under, p) == v && value_of(under_c, p) == value_of(c, p) && v >= under_bounds.min && v <= under_bounds.max;
+        good = value_of(under, p) == v && value_of(under_c, p) == value_of(c, p) &&
+               v >= under_bounds.min && v <= under_bounds.max;
       }
     });
     ASSERT_TRUE(good) << "seed " << seed;
@@ -177,7 +190,9 @@ TEST(Analyzer, split_and_fuse_indices_come_back_to_the_loop) {
   EXPECT_TRUE(is(floormod(floordiv(i, make_int(4)), make_int(8)), i1));
   EXPECT_TRUE(is(floordiv(i, make_int(64)), floordiv(i0, make_int(2))));
   EXPECT_TRUE(is(floordiv(f, make_int(8)) * 8 + floormod(f, make_int(8)), f));
-  EXPECT_TRUE(is(floordiv(f, make_int(32)) * 32 + floormod(floordiv(f, make_int(4)), make_int(8)) * 4 + floormod(f, make_int(4)), f));
+  EXPECT_TRUE(is(floordiv(f, make_int(32)) * 32 +
+                     floormod(floordiv(f, make_int(4)), make_int(8)) * 4 + floormod(f, make_int(4)),
+                 f));
   EXPECT_TRUE(is(lt(i, make_int(512)), make_bool(true)));
   EXPECT_TRUE(is(lt(i, make_int(256)), lt(i0, make_int(8))));
   EXPECT_TRUE(is(i - i0 * 32 - i2, i1 * 4));
@@ -212,7 +227,8 @@ TEST(Region, relaxation_covers_exactly) {
     Analyzer analyzer;
     bind(analyzer, d);
     Expr e = random.index(d, 3);
-    DomainMap inner{{d.vars[1].get(), {make_int(d.lows[1]), make_int(d.extents[1])}}, {d.vars[2].get(), {make_int(d.lows[2]), make_int(d.extents[2])}}};
+    DomainMap inner{{d.vars[1].get(), {make_int(d.lows[1]), make_int(d.extents[1])}},
+                    {d.vars[2].get(), {make_int(d.lows[2]), make_int(d.extents[2])}}};
     SymbolicInterval range = symbolic_interval(e, inner, analyzer);
     bool good = true;
     d.each([&](const Point& p) {
@@ -277,22 +293,30 @@ TEST(IterMap, accepts_and_refuses_the_classic_cases) {
     Var i = l.add("i", 4), j = l.add("j", 16);
     EXPECT_TRUE(detect_iter_map({i * 16 + Expr(j)}, l.list, yes, MapLevel::bijective, a).ok());
     EXPECT_TRUE(detect_iter_map({i, j}, l.list, yes, MapLevel::bijective, a).ok());
-    EXPECT_FALSE(detect_iter_map({i + Expr(j)}, l.list, yes, level, a).ok());        // overlap
-    EXPECT_FALSE(detect_iter_map({i, i}, l.list, yes, level, a).ok());               // the same digit twice
-    EXPECT_FALSE(detect_iter_map({i * 2}, l.list, yes, level, a).ok());              // gaps
+    EXPECT_FALSE(detect_iter_map({i + Expr(j)}, l.list, yes, level, a).ok());  // overlap
+    EXPECT_FALSE(detect_iter_map({i, i}, l.list, yes, level, a).ok());   // the same digit twice
+    EXPECT_FALSE(detect_iter_map({i * 2}, l.list, yes, level, a).ok());  // gaps
     EXPECT_FALSE(detect_iter_map({i * Expr(i)}, l.list, yes, level, a).ok());
-    EXPECT_FALSE(detect_iter_map({i}, l.list, yes, MapLevel::bijective, a).ok());    // j is not used
+    EXPECT_FALSE(detect_iter_map({i}, l.list, yes, MapLevel::bijective, a).ok());  // j is not used
     EXPECT_TRUE(detect_iter_map({i}, l.list, yes, level, a).ok());
-    EXPECT_TRUE(detect_iter_map({floordiv(j, make_int(4)), floormod(j, make_int(4)), i}, l.list, yes, MapLevel::bijective, a).ok());
+    EXPECT_TRUE(detect_iter_map({floordiv(j, make_int(4)), floormod(j, make_int(4)), i}, l.list,
+                                yes, MapLevel::bijective, a)
+                    .ok());
   }
   {
     Loops l;
     Var f = l.add("f", 512);
-    EXPECT_TRUE(detect_iter_map({floordiv(f, make_int(128)), floordiv(floormod(f, make_int(128)), make_int(4)), floormod(f, make_int(4))}, l.list, yes, MapLevel::bijective, a).ok());
-    EXPECT_FALSE(detect_iter_map({floordiv(f, make_int(128)), floormod(f, make_int(256))}, l.list, yes, level, a).ok());
+    EXPECT_TRUE(detect_iter_map(
+                    {floordiv(f, make_int(128)), floordiv(floormod(f, make_int(128)), make_int(4)),
+                     floormod(f, make_int(4))},
+                    l.list, yes, MapLevel::bijective, a)
+                    .ok());
+    EXPECT_FALSE(detect_iter_map({floordiv(f, make_int(128)), floormod(f, make_int(256))}, l.list,
+                                 yes, level, a)
+                     .ok());
   }
   {
-    Loops l;   // a split that does not divide: 10 = 2 * 8 under i*8 + j < 10
+    Loops l;  // a split that does not divide: 10 = 2 * 8 under i*8 + j < 10
     Var i = l.add("i", 2), j = l.add("j", 8);
     Expr v = i * 8 + Expr(j);
     auto map = detect_iter_map({v}, l.list, lt(v, make_int(10)), level, a);
@@ -308,9 +332,12 @@ TEST(IterMap, inverse_gives_back_every_loop) {
     Loops l;
     // Random digits in a random order, fused and cut again.
     std::vector<Var> vars;
-    for (int i = 0; i < 3; ++i) vars.push_back(l.add(std::array<const char*, 3>{"a", "b", "c"}[static_cast<std::size_t>(i)], random.number(1, 6)));
+    for (int i = 0; i < 3; ++i)
+      vars.push_back(l.add(std::array<const char*, 3>{"a", "b", "c"}[static_cast<std::size_t>(i)],
+                           random.number(1, 6)));
     std::int64_t ea = 1, eb = 1, ec = 1;
-    is_const_int(l.list[0].dom.extent, &ea), is_const_int(l.list[1].dom.extent, &eb), is_const_int(l.list[2].dom.extent, &ec);
+    is_const_int(l.list[0].dom.extent, &ea), is_const_int(l.list[1].dom.extent, &eb),
+        is_const_int(l.list[2].dom.extent, &ec);
     Expr fused = (vars[0] * eb + Expr(vars[1])) * ec + Expr(vars[2]);
     std::vector<Expr> indices;
     switch (random.number(0, 3)) {
@@ -352,7 +379,8 @@ TEST(IterMap, claims_hold_by_counting) {
   for (unsigned seed = 0; seed < 3000; ++seed) {
     Random random(seed + 900000);
     Loops l;
-    l.add("i", random.number(1, 6)), l.add("j", random.number(1, 6)), l.add("k", random.number(1, 4));
+    l.add("i", random.number(1, 6)), l.add("j", random.number(1, 6)),
+        l.add("k", random.number(1, 4));
     Domain d = l.domain();
     std::vector<Expr> indices;
     for (std::int64_t n = random.number(1, 2); n--;) indices.push_back(random.index(d, 2));
@@ -371,15 +399,16 @@ TEST(IterMap, claims_hold_by_counting) {
       images.insert(image);
       ++points;
     });
-    ASSERT_EQ(images.size(), points) << "seed " << seed;   // injective
+    ASSERT_EQ(images.size(), points) << "seed " << seed;  // injective
     std::size_t box = 1;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       std::set<std::int64_t> values;
       for (const auto& image : images) values.insert(image[i]);
-      ASSERT_EQ(static_cast<std::int64_t>(values.size()), *values.rbegin() - *values.begin() + 1) << "seed " << seed;
+      ASSERT_EQ(static_cast<std::int64_t>(values.size()), *values.rbegin() - *values.begin() + 1)
+          << "seed " << seed;
       box *= values.size();
     }
-    ASSERT_EQ(box, points) << "seed " << seed;             // onto a box
+    ASSERT_EQ(box, points) << "seed " << seed;  // onto a box
   }
   EXPECT_GT(accepted, 50);
   EXPECT_GT(refused, 500);
@@ -395,11 +424,13 @@ TEST(IterMap, subspace_division_recombines) {
   l.domain().each([&](const Point& p) {
     for (std::size_t i = 0; i < 2; ++i) {
       const SubspacePart& s = (*parts)[i];
-      EXPECT_EQ(value_of(s.outer, p) * value_of(s.inner_extent, p) + value_of(s.inner, p), value_of(bindings[i], p));
+      EXPECT_EQ(value_of(s.outer, p) * value_of(s.inner_extent, p) + value_of(s.inner, p),
+                value_of(bindings[i], p));
     }
   });
   EXPECT_TRUE(is_const_int_value((*parts)[0].inner_extent, 16));
-  EXPECT_FALSE(subspace_divide(bindings, l.list, {i0}, make_bool(true), a));   // the inner part must be the low digits
+  EXPECT_FALSE(subspace_divide(bindings, l.list, {i0}, make_bool(true),
+                               a));  // the inner part must be the low digits
 }
 
 }  // namespace

@@ -28,7 +28,7 @@ float at(const NDArray& a, std::int64_t i) {
 
 TEST(Array, views_share_storage_and_stay_inside) {
   NDArray a = arange(host(), Elem::float32, 0, 1, 12).reshape(Dims{3, 4});
-  NDArray t = a.transpose(0, 1).slice(0, 3, 2, -2);   // columns 3 and 1
+  NDArray t = a.transpose(0, 1).slice(0, 3, 2, -2);  // columns 3 and 1
   EXPECT_EQ(at(t, 0), 3);
   EXPECT_EQ(at(t, 3), 1);
   assign(t, full(host(), Elem::float32, Dims{}, Scalar(7)));
@@ -46,12 +46,15 @@ TEST(Array, views_share_storage_and_stay_inside) {
 TEST(Array, a_multilayer_perceptron_learns_exclusive_or) {
   Ref<Device> device = host();
   const float points[] = {0, 0, 0, 1, 1, 0, 1, 1}, targets[] = {0, 1, 1, 0};
-  NDArray x = NDArray::empty(device, Elem::float32, Dims{4, 2}), y = NDArray::empty(device, Elem::float32, Dims{4, 1});
+  NDArray x = NDArray::empty(device, Elem::float32, Dims{4, 2}),
+          y = NDArray::empty(device, Elem::float32, Dims{4, 1});
   device->upload(*x.handle(), 0, points, sizeof points);
   device->upload(*y.handle(), 0, targets, sizeof targets);
   Tensor w1(random_normal(device, 1, 0, 32, Elem::float32).reshape(Dims{2, 16}), true);
   Tensor b1(full(device, Elem::float32, Dims{16}, Scalar(0.0)), true);
-  Tensor w2(arrays::multiply(random_normal(device, 2, 0, 16, Elem::float32), 0.5).reshape(Dims{16, 1}), true);
+  Tensor w2(
+      arrays::multiply(random_normal(device, 2, 0, 16, Elem::float32), 0.5).reshape(Dims{16, 1}),
+      true);
   Tensor b2(full(device, Elem::float32, Dims{1}, Scalar(0.0)), true);
   float first = 0, last = 0;
   for (int step = 0; step < 400; ++step) {

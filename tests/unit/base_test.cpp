@@ -11,7 +11,8 @@
 namespace weft {
 
 TEST(DType, every_name_reads_back) {
-  for (const char* name : {"bool", "int8", "uint64", "float16", "bfloat16", "float32x4", "complex128"}) {
+  for (const char* name :
+       {"bool", "int8", "uint64", "float16", "bfloat16", "float32x4", "complex128"}) {
     EXPECT_EQ(to_string(parse_dtype(name)), name);
   }
   try {
@@ -84,8 +85,11 @@ TEST(Json, random_bytes_never_crash) {
 }
 
 TEST(Error, renders_places_notes_and_help) {
-  Error error(ErrorKind::shape, "array.matmul.inner", "matmul needs equal inner extents, but they are 64 and 10");
-  error.at("left", "float32[32, 64]").note("rule: [m, k] by [k, n]").help("transpose the right one");
+  Error error(ErrorKind::shape, "array.matmul.inner",
+              "matmul needs equal inner extents, but they are 64 and 10");
+  error.at("left", "float32[32, 64]")
+      .note("rule: [m, k] by [k, n]")
+      .help("transpose the right one");
   std::string text = error.what();
   EXPECT_TRUE(text.starts_with("error[array.matmul.inner]: matmul needs")) << text;
   EXPECT_NE(text.find("left   float32[32, 64]"), std::string::npos) << text;

@@ -34,7 +34,10 @@ TEST(FileCache, gives_back_what_was_stored) {
   EXPECT_EQ(cache.load(key()), value);
   EXPECT_FALSE(cache.load(CacheKey::of("other")));
   EXPECT_EQ(cache.get(CacheKey::of("made"), [] { return std::string("new"); }), "new");
-  EXPECT_EQ(cache.get(CacheKey::of("made"), []() -> std::string { throw Error(ErrorKind::internal, "test", "made twice"); }), "new");
+  EXPECT_EQ(
+      cache.get(CacheKey::of("made"),
+                []() -> std::string { throw Error(ErrorKind::internal, "test", "made twice"); }),
+      "new");
 }
 
 std::string refusal(const FileCache& cache) {
@@ -60,7 +63,11 @@ TEST(FileCache, a_damaged_entry_is_a_typed_error_and_is_made_again) {
     std::string changed = content;
     changed[i] = static_cast<char>(changed[i] ^ 1);
     write_file_atomic(file, changed);
-    EXPECT_EQ(refusal(cache), i < 8 ? "cache.file.foreign" : i < 12 ? "cache.file.version" : i < 20 ? "cache.file.truncated" : "cache.file.checksum") << i;
+    EXPECT_EQ(refusal(cache), i < 8    ? "cache.file.foreign"
+                              : i < 12 ? "cache.file.version"
+                              : i < 20 ? "cache.file.truncated"
+                                       : "cache.file.checksum")
+        << i;
   }
   EXPECT_EQ(cache.get(key(), [] { return std::string("made again"); }), "made again");
   EXPECT_EQ(cache.load(key()), "made again");
@@ -98,7 +105,8 @@ TEST(FileCache, concurrent_writers_leave_whole_files) {
   for (std::thread& t : threads) t.join();
   EXPECT_EQ(torn, 0);
   std::size_t files = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(scratch.path + "/d")) files += entry.is_regular_file();
+  for (const auto& entry : std::filesystem::directory_iterator(scratch.path + "/d"))
+    files += entry.is_regular_file();
   EXPECT_EQ(files, 1u);
 }
 

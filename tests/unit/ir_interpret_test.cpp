@@ -52,7 +52,8 @@ Array<T> random_array(std::vector<std::int64_t> shape, unsigned seed) {
   return a;
 }
 
-void expect_fault(const PrimFunc& f, std::vector<InterpretArg> args, ErrorKind kind, std::string_view code, std::string_view message, std::int64_t limit = 1000000) {
+void expect_fault(const PrimFunc& f, std::vector<InterpretArg> args, ErrorKind kind,
+                  std::string_view code, std::string_view message, std::int64_t limit = 1000000) {
   try {
     interpret(f, args, limit);
     ADD_FAILURE() << "ran, expected " << code;
@@ -70,7 +71,7 @@ TEST(IrInterpret, MatmulIsExactlyTheSequentialSum) {
   run(f, a.arg(), b.arg(), c.arg());
   for (std::size_t i = 0; i < 16; ++i) {
     for (std::size_t j = 0; j < 24; ++j) {
-      volatile float sum = 0;   // float after every operation
+      volatile float sum = 0;  // float after every operation
       for (std::size_t k = 0; k < 32; ++k) {
         volatile float product = a[i * 32 + k] * b[k * 24 + j];
         sum = sum + product;
@@ -124,7 +125,11 @@ def f(A: T.Buffer((4, 64), "int32"), B: T.Buffer((64,), "int32")):
   Array<std::int32_t> out({64});
   run(f, in.arg(), out.arg());
   wrong = 0;
-  for (std::size_t i = 0; i < 64; ++i) wrong += out[i] != static_cast<std::int32_t>(0u + static_cast<unsigned>(in[63 - i]) + static_cast<unsigned>(in[127 - i]) + static_cast<unsigned>(in[191 - i]) + static_cast<unsigned>(in[255 - i]));
+  for (std::size_t i = 0; i < 64; ++i)
+    wrong += out[i] != static_cast<std::int32_t>(0u + static_cast<unsigned>(in[63 - i]) +
+                                                 static_cast<unsigned>(in[127 - i]) +
+                                                 static_cast<unsigned>(in[191 - i]) +
+                                                 static_cast<unsigned>(in[255 - i]));
   EXPECT_GT(wrong, 0);
 }
 
@@ -146,7 +151,8 @@ def f(A: T.Buffer((8, 128), "float32"), B: T.Buffer((8,), "float32")):
   Array<float> b({8});
   run(f, a.arg(), b.arg());
   for (std::size_t r = 0; r < 8; ++r) {
-    std::vector<float> s(a.data.begin() + static_cast<std::ptrdiff_t>(r * 128), a.data.begin() + static_cast<std::ptrdiff_t>(r * 128 + 128));
+    std::vector<float> s(a.data.begin() + static_cast<std::ptrdiff_t>(r * 128),
+                         a.data.begin() + static_cast<std::ptrdiff_t>(r * 128 + 128));
     for (std::size_t h = 64; h > 0; h /= 2) {
       for (std::size_t i = 0; i < h; ++i) s[i] = s[i] + s[i + h];
     }
@@ -156,17 +162,26 @@ def f(A: T.Buffer((8, 128), "float32"), B: T.Buffer((8,), "float32")):
 
 TEST(IrInterpret, DivergentBarriersAreFaults) {
   auto kernel = [](std::string_view body) {
-    std::string text = "@T.prim_func(lowered=True)\ndef f(A: T.Buffer((64,), \"int32\")):\n    with T.launch(\"k\", {\"threadIdx.x\": 64}) as tx:\n";
+    std::string text =
+        "@T.prim_func(lowered=True)\ndef f(A: T.Buffer((64,), \"int32\")):\n    with "
+        "T.launch(\"k\", {\"threadIdx.x\": 64}) as tx:\n";
     for (const std::string& line : split(body, '\n')) text += cat("        ", line, "\n");
     return parse_func(text);
   };
   Array<std::int32_t> a({64});
-  expect_fault(kernel("if tx < 3:\n    T.sync(\"shared\")"), {a.arg()}, ErrorKind::fault, "interpret.barrier", "only 3 of 64 threads");
-  expect_fault(kernel("if tx < 3:\n    T.sync(\"shared\")\nelse:\n    T.sync(\"shared\")"), {a.arg()}, ErrorKind::fault, "interpret.barrier", "of 64 threads");
-  expect_fault(kernel("with T.launch(\"inner\", {}):\n    pass"), {a.arg()}, ErrorKind::verify, "interpret.launch", "is launched inside another");
-  PrimFunc many = parse_func("@T.prim_func(lowered=True)\ndef f(A: T.Buffer((64,), \"int32\")):\n    with T.launch(\"k\", {\"pe.x\": 1000, \"pe.y\": 1000}) as (x, y):\n        T.sync(\"shared\")\n");
-  expect_fault(many, {a.arg()}, ErrorKind::fault, "interpret.launch", "has 1000000 threads that wait for each other");
-  expect_fault(kernel("T.sync(\"shared\")\nA[tx * 2] = 1\nT.sync(\"shared\")"), {a.arg()}, ErrorKind::fault, "interpret.bounds", "is outside (64)");
+  expect_fault(kernel("if tx < 3:\n    T.sync(\"shared\")"), {a.arg()}, ErrorKind::fault,
+               "interpret.barrier", "only 3 of 64 threads");
+  expect_fault(kernel("if tx < 3:\n    T.sync(\"shared\")\nelse:\n    T.sync(\"shared\")"),
+               {a.arg()}, ErrorKind::fault, "interpret.barrier", "of 64 threads");
+  expect_fault(kernel("with T.launch(\"inner\", {}):\n    pass"), {a.arg()}, ErrorKind::verify,
+               "interpret.launch", "is launched inside another");
+  PrimFunc many = parse_func(
+      "@T.prim_func(lowered=True)\ndef f(A: T.Buffer((64,), \"int32\")):\n    with T.launch(\"k\", "
+      "{\"pe.x\": 1000, \"pe.y\": 1000}) as (x, y):\n        T.sync(\"shared\")\n");
+  expect_fault(many, {a.arg()}, ErrorKind::fault, "interpret.launch",
+               "has 1000000 threads that wait for each other");
+  expect_fault(kernel("T.sync(\"shared\")\nA[tx * 2] = 1\nT.sync(\"shared\")"), {a.arg()},
+               ErrorKind::fault, "interpret.bounds", "is outside (64)");
 }
 
 TEST(IrInterpret, CollectivesExchangeAmongTheirAxes) {
@@ -210,7 +225,8 @@ def f(A: T.Buffer((4, 8), "int32"), R: T.Buffer((4, 8, 8), "int32"), G: T.Buffer
       EXPECT_EQ(got(4), at(next / 8, next % 8));
       EXPECT_EQ(got(5), poly);
       EXPECT_EQ(got(6), at(y, x));
-      for (int k = 0; k < 8; ++k) EXPECT_EQ(g[static_cast<std::size_t>((y * 8 + x) * 8 + k)], x == 5 ? at(y, k) : -7);
+      for (int k = 0; k < 8; ++k)
+        EXPECT_EQ(g[static_cast<std::size_t>((y * 8 + x) * 8 + k)], x == 5 ? at(y, k) : -7);
     }
   }
 }
@@ -235,22 +251,31 @@ def f(a: T.handle, B: T.Buffer((n + 1,), "float64"), n: T.int64, k: T.float64):
   run(f, view, b.arg(), number(3), real(2));
   EXPECT_EQ(b.data, (std::vector<double>{2, 18, 34, 4}));
   Array<double> small({3});
-  expect_fault(f, {view, small.arg(), number(3), real(2)}, ErrorKind::shape, "interpret.shape", "has extent 3 in dimension 0, but 4 is expected");
-  expect_fault(f, {a.arg(), b.arg(), number(3), real(2)}, ErrorKind::shape, "interpret.rank", "has 1 dimensions, but 2 are expected");
-  expect_fault(f, {view, b.arg(), number(3)}, ErrorKind::value, "interpret.arity", "takes 4 arguments, not 3");
+  expect_fault(f, {view, small.arg(), number(3), real(2)}, ErrorKind::shape, "interpret.shape",
+               "has extent 3 in dimension 0, but 4 is expected");
+  expect_fault(f, {a.arg(), b.arg(), number(3), real(2)}, ErrorKind::shape, "interpret.rank",
+               "has 1 dimensions, but 2 are expected");
+  expect_fault(f, {view, b.arg(), number(3)}, ErrorKind::value, "interpret.arity",
+               "takes 4 arguments, not 3");
   InterpretArg sparse{a.data.data(), {4}, {3}, 0, 0};
-  expect_fault(f, {view, sparse, number(3), real(2)}, ErrorKind::shape, "interpret.strides", "must be compact");
+  expect_fault(f, {view, sparse, number(3), real(2)}, ErrorKind::shape, "interpret.strides",
+               "must be compact");
   InterpretArg null{nullptr, {4}, {}, 0, 0};
-  expect_fault(f, {view, null, number(3), real(2)}, ErrorKind::value, "interpret.argument", "has no data");
+  expect_fault(f, {view, null, number(3), real(2)}, ErrorKind::value, "interpret.argument",
+               "has no data");
   InterpretArg twisted{a.data.data(), {3, 2}, {1, 4}, 0, 0};
-  expect_fault(f, {twisted, b.arg(), number(3), real(2)}, ErrorKind::shape, "interpret.strides", "has stride 4 in dimension 1, but 1 is expected");
+  expect_fault(f, {twisted, b.arg(), number(3), real(2)}, ErrorKind::shape, "interpret.strides",
+               "has stride 4 in dimension 1, but 1 is expected");
 }
 
 TEST(IrInterpret, EveryTypeRoundsAndWrapsAsItShould) {
   auto each = [](const char* type, auto check) {
-    PrimFunc f = parse_func(cat("@T.prim_func\ndef f(A: T.Buffer((64,), \"", type, "\"), B: T.Buffer((64,), \"", type, "\"), C: T.Buffer((6, 64), \"", type,
-                                "\")):\n    for i in range(64):\n        C[0, i] = A[i] + B[i]\n        C[1, i] = A[i] - B[i]\n        C[2, i] = A[i] * B[i]\n        C[3, i] = T.min(A[i], B[i])\n"
-                                "        C[4, i] = T.max(A[i], B[i])\n        C[5, i] = -A[i]\n"));
+    PrimFunc f = parse_func(
+        cat("@T.prim_func\ndef f(A: T.Buffer((64,), \"", type, "\"), B: T.Buffer((64,), \"", type,
+            "\"), C: T.Buffer((6, 64), \"", type,
+            "\")):\n    for i in range(64):\n        C[0, i] = A[i] + B[i]\n        C[1, i] = A[i] "
+            "- B[i]\n        C[2, i] = A[i] * B[i]\n        C[3, i] = T.min(A[i], B[i])\n"
+            "        C[4, i] = T.max(A[i], B[i])\n        C[5, i] = -A[i]\n"));
     check(f);
   };
   auto ints = [&](const char* name, auto zero) {
@@ -271,7 +296,8 @@ TEST(IrInterpret, EveryTypeRoundsAndWrapsAsItShould) {
       }
     });
   };
-  ints("int8", std::int8_t{}), ints("int16", std::int16_t{}), ints("int32", std::int32_t{}), ints("int64", std::int64_t{});
+  ints("int8", std::int8_t{}), ints("int16", std::int16_t{}), ints("int32", std::int32_t{}),
+      ints("int64", std::int64_t{});
   // A literal -1 does not fit unsigned types, so they are negated by subtraction elsewhere.
   each("float32", [&](const PrimFunc& f) {
     auto a = random_array<float>({64}, 5), b = random_array<float>({64}, 6);
@@ -289,7 +315,9 @@ TEST(IrInterpret, EveryTypeRoundsAndWrapsAsItShould) {
       Array<std::uint16_t> a({64}), b({64}), c({6, 64});
       auto to = [&](double x) { return half ? double_to_half(x) : double_to_bfloat(x); };
       auto from = [&](std::uint16_t x) { return half ? half_to_float(x) : bfloat_to_float(x); };
-      for (std::size_t i = 0; i < 64; ++i) a[i] = to(static_cast<double>(random() % 2000) / 7 - 100), b[i] = to(static_cast<double>(random() % 2000) / 13 - 50);
+      for (std::size_t i = 0; i < 64; ++i)
+        a[i] = to(static_cast<double>(random() % 2000) / 7 - 100),
+        b[i] = to(static_cast<double>(random() % 2000) / 13 - 50);
       run(f, a.arg(), b.arg(), c.arg());
       for (std::size_t i = 0; i < 64; ++i) {
         double x = from(a[i]), y = from(b[i]);
@@ -313,7 +341,8 @@ def f(A: T.Buffer((4,), "int32"), x: T.int32, y: T.int32):
     for (int y = -4; y <= 4; ++y) {
       Array<std::int32_t> a({4});
       if (y == 0) {
-        expect_fault(f, {a.arg(), number(x), number(0)}, ErrorKind::fault, "interpret.divide", cat(x, " divided by 0"));
+        expect_fault(f, {a.arg(), number(x), number(0)}, ErrorKind::fault, "interpret.divide",
+                     cat(x, " divided by 0"));
         continue;
       }
       run(f, a.arg(), number(x), number(y));
@@ -408,7 +437,8 @@ def f(A: T.Buffer((4, 10), "int32"), S: T.Buffer((4,), "int32"), W: T.Buffer((4,
     std::uint32_t sum = 5;
     for (std::size_t j = 0; j < 10; ++j) {
       sum += static_cast<std::uint32_t>(a[i * 10 + j]);
-      EXPECT_EQ(w[i * 10 + j], static_cast<std::int64_t>((1 - i % 2) * 100 + j % 5 + (i / 2 * 20 + j / 5 * 5) * 1000 + 10));
+      EXPECT_EQ(w[i * 10 + j], static_cast<std::int64_t>((1 - i % 2) * 100 + j % 5 +
+                                                         (i / 2 * 20 + j / 5 * 5) * 1000 + 10));
     }
     EXPECT_EQ(static_cast<std::uint32_t>(s[i]), sum);
   }
@@ -466,7 +496,8 @@ class M:
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), "interpret.bounds");
-    EXPECT_NE(e.message().find("needs 4 elements, but only 3 follow"), std::string::npos) << e.what();
+    EXPECT_NE(e.message().find("needs 4 elements, but only 3 follow"), std::string::npos)
+        << e.what();
   }
   try {
     interpret(over, "forever", one);
@@ -483,37 +514,61 @@ TEST(IrInterpret, FaultsNameBufferIndicesAndStatement) {
     return parse_func(text);
   };
   Array<float> a({4, 8});
-  auto fails = [&](std::string_view body, std::string_view code, std::string_view message, std::int64_t n = 0) {
+  auto fails = [&](std::string_view body, std::string_view code, std::string_view message,
+                   std::int64_t n = 0) {
     expect_fault(func(body), {a.arg(), number(n)}, ErrorKind::fault, code, message, 10000);
   };
-  fails("for i in range(5):\n    A[i, 2] = T.float32(0)", "interpret.bounds", "\"A\"[4, 2] is outside (4, 8): index 0 is 4");
-  fails("for i in range(5):\n    A[i, 2] = T.float32(0)", "interpret.bounds", "A[i, 2] = T.float32(0)");
-  fails("A[0, 0] = A[n - 1, 7]", "interpret.bounds", "\"A\"[-1, 7] is outside (4, 8): index 0 is -1");
+  fails("for i in range(5):\n    A[i, 2] = T.float32(0)", "interpret.bounds",
+        "\"A\"[4, 2] is outside (4, 8): index 0 is 4");
+  fails("for i in range(5):\n    A[i, 2] = T.float32(0)", "interpret.bounds",
+        "A[i, 2] = T.float32(0)");
+  fails("A[0, 0] = A[n - 1, 7]", "interpret.bounds",
+        "\"A\"[-1, 7] is outside (4, 8): index 0 is -1");
   fails("A[0, 5:9] = T.float32(0)", "interpret.bounds", "index 1 is 8");
   fails("while n == 0:\n    A[0, 0] = T.float32(0)", "interpret.steps", "the limit of steps");
   fails("assert n > 0, \"n is positive\"", "interpret.assert", "assertion failed: n is positive");
-  fails("with T.block(\"b\"):\n    vi = T.axis.spatial(4, n + 4)\n    A[vi - 4, 0] = T.float32(0)", "interpret.domain", "\"vi\" of block \"b\" is 4, outside [0, 4)");
-  fails("X = T.alloc_buffer((n - 1,), \"float32\")\nA[0, 0] = T.float32(0)", "interpret.allocate", "dimension 0 of \"X\" is -1");
-  fails("with T.block(\"b\"):\n    P = T.match_buffer(A[n:n + 2, 0:8], (2, 8), \"float32\")\n    P[0, 0] = T.float32(1)", "interpret.bounds", "\"P\" matches [3, 5) of dimension 0", 3);
-  fails("with T.block(\"b\"):\n    P = T.match_buffer(A[0:2, 0:4], (2, 4), \"float32\", strides=(4, 1))\n    P[0, 0] = T.float32(1)", "interpret.match", "stride 0 of \"P\" is 4, its source has 8");
-  fails("A[0, 0] = T.vector_extract(A[0, 0:4], n)", "interpret.bounds", "lane 9 of a vector of 4", 9);
-  fails("T.collective(\"broadcast\", (\"x\",), A[0, 0:1], A[1, 0:1], root=0)", "interpret.collective", "outside of a launch");
-  fails("for t in T.thread_binding(4, thread=\"threadIdx.x\"):\n    T.sync(\"shared\")", "interpret.sync", "a barrier under a bound loop");
-  fails("X = T.alloc_buffer((n * n * n,), \"float32\")\nA[0, 0] = X[0]", "interpret.memory", "\"X\"", 1000000);
-  expect_fault(func("T.call_extern(\"puts\", n)"), {a.arg(), number(0)}, ErrorKind::lower, "interpret.unsupported", "no function \"puts\"");
+  fails("with T.block(\"b\"):\n    vi = T.axis.spatial(4, n + 4)\n    A[vi - 4, 0] = T.float32(0)",
+        "interpret.domain", "\"vi\" of block \"b\" is 4, outside [0, 4)");
+  fails("X = T.alloc_buffer((n - 1,), \"float32\")\nA[0, 0] = T.float32(0)", "interpret.allocate",
+        "dimension 0 of \"X\" is -1");
+  fails(
+      "with T.block(\"b\"):\n    P = T.match_buffer(A[n:n + 2, 0:8], (2, 8), \"float32\")\n    "
+      "P[0, 0] = T.float32(1)",
+      "interpret.bounds", "\"P\" matches [3, 5) of dimension 0", 3);
+  fails(
+      "with T.block(\"b\"):\n    P = T.match_buffer(A[0:2, 0:4], (2, 4), \"float32\", strides=(4, "
+      "1))\n    P[0, 0] = T.float32(1)",
+      "interpret.match", "stride 0 of \"P\" is 4, its source has 8");
+  fails("A[0, 0] = T.vector_extract(A[0, 0:4], n)", "interpret.bounds", "lane 9 of a vector of 4",
+        9);
+  fails("T.collective(\"broadcast\", (\"x\",), A[0, 0:1], A[1, 0:1], root=0)",
+        "interpret.collective", "outside of a launch");
+  fails("for t in T.thread_binding(4, thread=\"threadIdx.x\"):\n    T.sync(\"shared\")",
+        "interpret.sync", "a barrier under a bound loop");
+  fails("X = T.alloc_buffer((n * n * n,), \"float32\")\nA[0, 0] = X[0]", "interpret.memory",
+        "\"X\"", 1000000);
+  expect_fault(func("T.call_extern(\"puts\", n)"), {a.arg(), number(0)}, ErrorKind::lower,
+               "interpret.unsupported", "no function \"puts\"");
 }
 
 TEST(IrInterpret, IllFormedProgramsAreFaultsToo) {
-  Buffer a = make_buffer("A", dtypes::float32, {make_int(4)}), lost = make_buffer("Lost", dtypes::float32, {make_int(4)});
+  Buffer a = make_buffer("A", dtypes::float32, {make_int(4)}),
+         lost = make_buffer("Lost", dtypes::float32, {make_int(4)});
   Array<float> data({4});
   auto func = [&](Stmt body) { return make_func("f", {buffer_param(a)}, std::move(body)); };
-  expect_fault(func(store(lost, make_float(1), {make_int(0)})), {data.arg()}, ErrorKind::fault, "interpret.uninitialized", "\"Lost\" has no storage here");
+  expect_fault(func(store(lost, make_float(1), {make_int(0)})), {data.arg()}, ErrorKind::fault,
+               "interpret.uninitialized", "\"Lost\" has no storage here");
   auto reducer = make_ref<ReducerNode>();
-  Expr reduce = make_ref<const ReduceNode>(Reducer(reducer), Exprs{make_float(1)}, std::vector<IterVar>{}, nullptr, 0);
-  expect_fault(func(evaluate(reduce)), {data.arg()}, ErrorKind::verify, "interpret.reduce", "a reduction of the front end");
+  Expr reduce = make_ref<const ReduceNode>(Reducer(reducer), Exprs{make_float(1)},
+                                           std::vector<IterVar>{}, nullptr, 0);
+  expect_fault(func(evaluate(reduce)), {data.arg()}, ErrorKind::verify, "interpret.reduce",
+               "a reduction of the front end");
   Var token = make_var("tok");
-  expect_fault(func(make_ref<const WaitNode>(token, make_int(-1), "")), {data.arg()}, ErrorKind::fault, "interpret.wait", "at most -1 outstanding");
-  IRModule m = parse_module("@T.prim_func\ndef g(x: T.Buffer((4,), \"int32\")):\n    x[0] = 1\n@T.prim_func\ndef f(A: T.Buffer((4,), \"float32\")):\n    g(A)\n");
+  expect_fault(func(make_ref<const WaitNode>(token, make_int(-1), "")), {data.arg()},
+               ErrorKind::fault, "interpret.wait", "at most -1 outstanding");
+  IRModule m = parse_module(
+      "@T.prim_func\ndef g(x: T.Buffer((4,), \"int32\")):\n    x[0] = 1\n@T.prim_func\ndef f(A: "
+      "T.Buffer((4,), \"float32\")):\n    g(A)\n");
   std::vector<InterpretArg> args{data.arg()};
   try {
     interpret(m, "f", args);
@@ -527,7 +582,8 @@ TEST(IrInterpret, IllFormedProgramsAreFaultsToo) {
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), "interpret.function");
-    EXPECT_NE(std::string_view(e.what()).find("did you mean \"g\"?"), std::string_view::npos) << e.what();
+    EXPECT_NE(std::string_view(e.what()).find("did you mean \"g\"?"), std::string_view::npos)
+        << e.what();
   }
 }
 
@@ -594,12 +650,15 @@ TEST(IrInterpret, IntrinsicsHaveOneMeaning) {
   EXPECT_EQ(cast_of(std::nan(""), dtypes::int32).i, 0);
   EXPECT_EQ(cast_of(65520, dtypes::float16).f, INFINITY);
   Lane big;
-  big.i = (1ll << 53) + (1ll << 29) + 1;   // rounds once, not through double
+  big.i = (1ll << 53) + (1ll << 29) + 1;  // rounds once, not through double
   EXPECT_EQ(eval_cast(big, dtypes::int64, dtypes::float32).f, static_cast<float>(big.i));
   std::int64_t v;
-  EXPECT_TRUE(try_evaluate_int(make_ref<const BinaryNode>(ExprKind::floormod, dtypes::int64, make_int(-7), make_int(4)), &v));
+  EXPECT_TRUE(try_evaluate_int(
+      make_ref<const BinaryNode>(ExprKind::floormod, dtypes::int64, make_int(-7), make_int(4)),
+      &v));
   EXPECT_EQ(v, 1);
-  EXPECT_FALSE(try_evaluate_int(make_ref<const BinaryNode>(ExprKind::div, dtypes::int64, make_int(1), make_int(0)), &v));
+  EXPECT_FALSE(try_evaluate_int(
+      make_ref<const BinaryNode>(ExprKind::div, dtypes::int64, make_int(1), make_int(0)), &v));
   EXPECT_FALSE(try_evaluate_int(make_var("x"), &v));
 }
 
@@ -613,7 +672,7 @@ def f(A: T.Buffer((256, 256), "float32"), B: T.Buffer((256, 256), "float32"), C:
 )");
   auto a = random_array<float>({256, 256}, 1), b = random_array<float>({256, 256}, 2);
   Array<float> c({256, 256});
-  std::clock_t begin = std::clock();   // the processor's time: others may be busy
+  std::clock_t begin = std::clock();  // the processor's time: others may be busy
   for (int k = 0; k < 20; ++k) run(f, a.arg(), b.arg(), c.arg());
   double seconds = static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC;
   RecordProperty("statements_per_second", std::to_string(20 * 65536 / seconds));

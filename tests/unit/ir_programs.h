@@ -215,7 +215,8 @@ class M:
 
 inline std::vector<const char*> canonical() { return {kMatmul, kWindowScheduled, kWindowLowered}; }
 inline std::vector<const char*> all() {
-  return {kSeedVectorAdd, kSeedWindowSum, kSeedMatmul, kMatmul, kWindowScheduled, kWindowLowered, kEverything, kOldStyle, kTwoFunctions};
+  return {kSeedVectorAdd, kSeedWindowSum, kSeedMatmul, kMatmul,      kWindowScheduled,
+          kWindowLowered, kEverything,    kOldStyle,   kTwoFunctions};
 }
 
 }  // namespace weft::ir::programs

@@ -31,9 +31,13 @@ ir::PrimFunc checked(const std::vector<Arg>& args) {
 }
 
 template <typename T>
-ir::InterpretArg arg(std::vector<T>& data, std::vector<std::int64_t> shape) { return {data.data(), std::move(shape), {}, 0, 0}; }
+ir::InterpretArg arg(std::vector<T>& data, std::vector<std::int64_t> shape) {
+  return {data.data(), std::move(shape), {}, 0, 0};
+}
 
-void run(const ir::PrimFunc& f, std::vector<ir::InterpretArg> args) { ir::interpret(f, args, 10000000); }
+void run(const ir::PrimFunc& f, std::vector<ir::InterpretArg> args) {
+  ir::interpret(f, args, 10000000);
+}
 
 std::vector<float> random_floats(std::size_t n, unsigned seed) {
   std::mt19937 random(seed);
@@ -43,9 +47,12 @@ std::vector<float> random_floats(std::size_t n, unsigned seed) {
 }
 
 TEST(Te, MatmulHasTheExpectedForm) {
-  Tensor a = placeholder({make_int(4), make_int(6)}, dtypes::float32, "A"), b = placeholder({make_int(6), make_int(5)}, dtypes::float32, "B");
+  Tensor a = placeholder({make_int(4), make_int(6)}, dtypes::float32, "A"),
+         b = placeholder({make_int(6), make_int(5)}, dtypes::float32, "B");
   IterVar k = reduce_axis(6, "k");
-  Tensor c = compute({make_int(4), make_int(5)}, [&](const Vars& v) { return sum(a(v[0], k.var) * b(k.var, v[1]), {k}); }, "C", {{"note", Json("x")}}, {"i", "j"});
+  Tensor c = compute({make_int(4), make_int(5)},
+                     [&](const Vars& v) { return sum(a(v[0], k.var) * b(k.var, v[1]), {k}); }, "C",
+                     {{"note", Json("x")}}, {"i", "j"});
   ir::PrimFunc f = checked({a, b, c});
   EXPECT_EQ(ir::print(f), R"(from weft import script as T
 
@@ -67,10 +74,17 @@ def main(A: T.Buffer((4, 6), "float32"), B: T.Buffer((6, 5), "float32"), C: T.Bu
 TEST(Te, StagesBecomeBlocksAndIntermediatesAllocations) {
   Var n = var("n");
   Tensor a = placeholder({n, make_int(3)}, dtypes::float32, "A");
-  Tensor twice = compute({n, make_int(3)}, [&](const Vars& v) { return a(v[0], v[1]) * make_float(2); }, "X");
-  Tensor same_name = compute({n, make_int(3)}, [&](const Vars& v) { return twice(v[0], v[1]) + make_float(1); }, "X");
+  Tensor twice = compute(
+      {n, make_int(3)}, [&](const Vars& v) { return a(v[0], v[1]) * make_float(2); }, "X");
+  Tensor same_name = compute(
+      {n, make_int(3)}, [&](const Vars& v) { return twice(v[0], v[1]) + make_float(1); }, "X");
   IterVar k = reduce_axis(3);
-  Tensor out = compute({n}, [&](const Vars& v) { return max(same_name(v[0], k.var) - twice(v[0], k.var) * a(v[0], k.var), {k}); }, "Y");
+  Tensor out = compute(
+      {n},
+      [&](const Vars& v) {
+        return max(same_name(v[0], k.var) - twice(v[0], k.var) * a(v[0], k.var), {k});
+      },
+      "Y");
   ir::PrimFunc f = checked({a, out});
   std::string text = ir::print(f);
   EXPECT_NE(text.find("X_1 = T.alloc_buffer((n, 3), \"float32\")"), std::string::npos) << text;
@@ -92,18 +106,24 @@ TEST(Te, ReducersAndConditions) {
   Tensor a = placeholder({make_int(5), make_int(7)}, dtypes::float32, "A");
   IterVar k = reduce_axis(7, "k");
   auto of = [&](auto reduction, const char* name) {
-    return compute({make_int(5)}, [&](const Vars& v) { return reduction(a(v[0], k.var), {k}, ir::lt(k.var, v[0] + 1)); }, name);
+    return compute(
+        {make_int(5)},
+        [&](const Vars& v) { return reduction(a(v[0], k.var), {k}, ir::lt(k.var, v[0] + 1)); },
+        name);
   };
   Tensor s = of(sum, "S"), p = of(prod, "P"), lo = of(min, "L"), hi = of(max, "H");
-  std::vector<Tensor> best = compute_many({make_int(5)}, [&](const Vars& v) { return argmax(k.var, a(v[0], k.var), {k}); }, "best");
-  std::vector<Tensor> least = compute_many({make_int(5)}, [&](const Vars& v) { return argmin(k.var, a(v[0], k.var), {k}); }, "least");
+  std::vector<Tensor> best = compute_many(
+      {make_int(5)}, [&](const Vars& v) { return argmax(k.var, a(v[0], k.var), {k}); }, "best");
+  std::vector<Tensor> least = compute_many(
+      {make_int(5)}, [&](const Vars& v) { return argmin(k.var, a(v[0], k.var), {k}); }, "least");
   ASSERT_EQ(best.size(), 2u);
-  ir::PrimFunc f = checked({a, s, p, lo, hi, best[0], best[1], least[0]});   // least[1] stays inside
+  ir::PrimFunc f = checked({a, s, p, lo, hi, best[0], best[1], least[0]});  // least[1] stays inside
   auto x = random_floats(35, 2);
-  for (float& e : x) e = std::round(e * 3);   // ties
+  for (float& e : x) e = std::round(e * 3);  // ties
   std::vector<float> fs(5), fp(5), fl(5), fh(5), bv(5);
   std::vector<std::int64_t> bi(5), li(5);
-  run(f, {arg(x, {5, 7}), arg(fs, {5}), arg(fp, {5}), arg(fl, {5}), arg(fh, {5}), arg(bi, {5}), arg(bv, {5}), arg(li, {5})});
+  run(f, {arg(x, {5, 7}), arg(fs, {5}), arg(fp, {5}), arg(fl, {5}), arg(fh, {5}), arg(bi, {5}),
+          arg(bv, {5}), arg(li, {5})});
   for (std::size_t i = 0; i < 5; ++i) {
     auto row = x.begin() + static_cast<std::ptrdiff_t>(i * 7);
     auto part = row + static_cast<std::ptrdiff_t>(i + 1);
@@ -111,7 +131,7 @@ TEST(Te, ReducersAndConditions) {
     EXPECT_EQ(fp[i], std::accumulate(row, part, 1.0f, std::multiplies<>()));
     EXPECT_EQ(fl[i], *std::min_element(row, part));
     EXPECT_EQ(fh[i], *std::max_element(row, part));
-    EXPECT_EQ(bi[i], std::max_element(row, row + 7) - row);   // the first of equals
+    EXPECT_EQ(bi[i], std::max_element(row, row + 7) - row);  // the first of equals
     EXPECT_EQ(bv[i], *std::max_element(row, row + 7));
     EXPECT_EQ(li[i], std::min_element(row, row + 7) - row);
   }
@@ -120,11 +140,20 @@ TEST(Te, ReducersAndConditions) {
 TEST(Te, UserReducersScalarsAndPoints) {
   Var scale = var("scale", dtypes::float32);
   Tensor a = placeholder({make_int(6)}, dtypes::float32, "A");
-  IterVar k = reduce_axis(make_int(1), make_int(5), "k");   // [1, 6)
-  CommReducer norm = comm_reducer([](const Vars& x, const Vars& y) { return Exprs{x[0] + y[0] * y[0]}; }, [](const std::vector<DType>& t) { return Exprs{ir::make_zero(t[0])}; }, "norm");
-  Tensor n = compute({}, [&](const Vars&) { return norm({a(k.var)}, {k})[0]; }, "N");
-  Tensor r = compute({}, [&](const Vars&) { return ir::call("sqrt", {n()}) * scale; }, "R");
-  std::vector<Tensor> both = compute_many({make_int(6)}, [&](const Vars& v) { return Exprs{a(v[0]) + r(), ir::cast(dtypes::int32, v[0] * 2)}; }, "two");
+  IterVar k = reduce_axis(make_int(1), make_int(5), "k");  // [1, 6)
+  CommReducer norm =
+      comm_reducer([](const Vars& x, const Vars& y) { return Exprs{x[0] + y[0] * y[0]}; },
+                   [](const std::vector<DType>& t) { return Exprs{ir::make_zero(t[0])}; }, "norm");
+  Tensor n = compute(
+      {}, [&](const Vars&) { return norm({a(k.var)}, {k})[0]; }, "N");
+  Tensor r = compute(
+      {}, [&](const Vars&) { return ir::call("sqrt", {n()}) * scale; }, "R");
+  std::vector<Tensor> both = compute_many(
+      {make_int(6)},
+      [&](const Vars& v) {
+        return Exprs{a(v[0]) + r(), ir::cast(dtypes::int32, v[0] * 2)};
+      },
+      "two");
   ir::PrimFunc f = checked({a, scale, r, both[0], both[1]});
   std::vector<float> x = {9, 1, 2, 3, 4, 5}, y(1), z(6);
   std::vector<std::int32_t> w(6);
@@ -149,28 +178,82 @@ TEST(Te, RefusalsSayWhatIsWrong) {
       EXPECT_NE(e.message().find(message), std::string::npos) << e.what();
     }
   };
-  refused([&] { compute({}, [&](const Vars&) { return sum(a(k.var), {k}) + make_float(1); }, "C"); }, "te.compute.reduce", "the body of \"C\" uses a reduction inside an expression");
-  refused([&] { compute({}, [&](const Vars&) { return argmax(k.var, a(k.var), {k})[1]; }, "C"); }, "te.compute.body", "is not component 0");
-  refused([&] { compute({}, [&](const Vars&) { return argmax(k.var, a(k.var), {k})[0]; }, "C"); }, "te.compute.body", "takes 1 of the 2 results");
-  refused([&] { compute_many({}, [&](const Vars&) { return Exprs{}; }, "C"); }, "te.compute.body", "gives no value");
-  refused([&] { placeholder({make_int(-1)}, dtypes::float32, "P"); }, "te.shape", "dimension 0 of \"P\" is -1");
+  refused(
+      [&] {
+        compute(
+            {}, [&](const Vars&) { return sum(a(k.var), {k}) + make_float(1); }, "C");
+      },
+      "te.compute.reduce", "the body of \"C\" uses a reduction inside an expression");
+  refused(
+      [&] {
+        compute(
+            {}, [&](const Vars&) { return argmax(k.var, a(k.var), {k})[1]; }, "C");
+      },
+      "te.compute.body", "is not component 0");
+  refused(
+      [&] {
+        compute(
+            {}, [&](const Vars&) { return argmax(k.var, a(k.var), {k})[0]; }, "C");
+      },
+      "te.compute.body", "takes 1 of the 2 results");
+  refused(
+      [&] {
+        compute_many(
+            {}, [&](const Vars&) { return Exprs{}; }, "C");
+      },
+      "te.compute.body", "gives no value");
+  refused([&] { placeholder({make_int(-1)}, dtypes::float32, "P"); }, "te.shape",
+          "dimension 0 of \"P\" is -1");
   refused([&] { a(make_int(0), make_int(0)); }, "ir.load.rank", "\"A\" has 1 dimensions, but 2");
   refused([&] { sum(a(k.var), {}); }, "te.reduce.axes", "\"sum\" has no axis");
-  refused([&] { sum(a(k.var), {{k.var, k.dom, ir::IterKind::spatial}}); }, "te.reduce.axes", "\"k\" is no reduction axis");
-  refused([&] { argmax(a(k.var), a(k.var), {k}); }, "te.reduce.types", "\"argmax\" does not reduce float32");
-  refused([&] { sum(a(k.var), {k}, make_int(1)); }, "te.reduce.types", "the condition of a reduction is int64");
-  CommReducer bad = comm_reducer([](const Vars& x, const Vars&) { return Exprs{x[0], x[0]}; }, [](const std::vector<DType>& t) { return Exprs{ir::make_zero(t[0])}; }, "bad");
-  refused([&] { bad({a(k.var)}, {k}); }, "te.reduce.arity", "\"bad\" combines to 2 values and has 1 identities for 1 sources");
-  Tensor c = compute({make_int(4)}, [&](const Vars& v) { return a(v[0]); }, "C");
-  refused([&] { create_prim_func({c}); }, "te.create_prim_func.missing", "the placeholder \"A\" is used but is no argument");
-  refused([&] { create_prim_func({a, a, c}); }, "te.create_prim_func.args", "the tensor \"A\" appears twice");
-  refused([&] { create_prim_func({}); }, "te.create_prim_func.args", "has no tensor among 0 arguments");
+  refused(
+      [&] {
+        sum(a(k.var), {{k.var, k.dom, ir::IterKind::spatial}});
+      },
+      "te.reduce.axes", "\"k\" is no reduction axis");
+  refused([&] { argmax(a(k.var), a(k.var), {k}); }, "te.reduce.types",
+          "\"argmax\" does not reduce float32");
+  refused([&] { sum(a(k.var), {k}, make_int(1)); }, "te.reduce.types",
+          "the condition of a reduction is int64");
+  CommReducer bad = comm_reducer(
+      [](const Vars& x, const Vars&) {
+        return Exprs{x[0], x[0]};
+      },
+      [](const std::vector<DType>& t) { return Exprs{ir::make_zero(t[0])}; }, "bad");
+  refused([&] { bad({a(k.var)}, {k}); }, "te.reduce.arity",
+          "\"bad\" combines to 2 values and has 1 identities for 1 sources");
+  Tensor c = compute(
+      {make_int(4)}, [&](const Vars& v) { return a(v[0]); }, "C");
+  refused([&] { create_prim_func({c}); }, "te.create_prim_func.missing",
+          "the placeholder \"A\" is used but is no argument");
+  refused(
+      [&] {
+        create_prim_func({a, a, c});
+      },
+      "te.create_prim_func.args", "the tensor \"A\" appears twice");
+  refused([&] { create_prim_func({}); }, "te.create_prim_func.args",
+          "has no tensor among 0 arguments");
   Var loose = var("loose");
-  Tensor d = compute({make_int(4)}, [&](const Vars& v) { return a(v[0]) + ir::cast(dtypes::float32, loose); }, "D");
-  refused([&] { create_prim_func({a, d}); }, "te.create_prim_func.var", "\"D\" uses the variable \"loose\"");
+  Tensor d = compute(
+      {make_int(4)}, [&](const Vars& v) { return a(v[0]) + ir::cast(dtypes::float32, loose); },
+      "D");
+  refused(
+      [&] {
+        create_prim_func({a, d});
+      },
+      "te.create_prim_func.var", "\"D\" uses the variable \"loose\"");
   EXPECT_NO_THROW(create_prim_func({a, loose, d}));
-  Tensor twice = compute({}, [&](const Vars&) { return sum(a(k.var), {k, k}); }, "E");
-  refused([&] { create_prim_func({a, twice}); }, "te.create_prim_func.axis", "\"E\" reduces over \"k\" twice");
+  Tensor twice = compute(
+      {},
+      [&](const Vars&) {
+        return sum(a(k.var), {k, k});
+      },
+      "E");
+  refused(
+      [&] {
+        create_prim_func({a, twice});
+      },
+      "te.create_prim_func.axis", "\"E\" reduces over \"k\" twice");
 }
 
 }  // namespace

@@ -16,9 +16,13 @@ struct Parts {
   Buffer a = make_buffer("A", dtypes::float32, {make_int(8), make_int(8)});
   Var i = make_var("i"), j = make_var("j"), v = make_var("v");
   Expr one = make_float(1);
-  PrimFunc func(const Stmt& body) const { return make_func("f", {buffer_param(a)}, root_block(body)); }
+  PrimFunc func(const Stmt& body) const {
+    return make_func("f", {buffer_param(a)}, root_block(body));
+  }
   Stmt loop(const Stmt& body) const { return make_for(i, make_int(0), make_int(8), body); }
-  Stmt put(Expr x, Expr y) const { return make_ref<const StoreNode>(a, one, Exprs{std::move(x), std::move(y)}); }
+  Stmt put(Expr x, Expr y) const {
+    return make_ref<const StoreNode>(a, one, Exprs{std::move(x), std::move(y)});
+  }
   Ref<BlockNode> block(const Stmt& body) const {
     auto b = make_ref<BlockNode>();
     b->id = fresh_block_id();
@@ -30,7 +34,8 @@ struct Parts {
   }
 };
 
-void expect_refused(const Verdict& v, std::string_view code, std::string_view message, std::string_view shown = "^") {
+void expect_refused(const Verdict& v, std::string_view code, std::string_view message,
+                    std::string_view shown = "^") {
   ASSERT_TRUE(v.has_value()) << "accepted, expected " << code;
   EXPECT_EQ(v->code, code) << render(*v);
   EXPECT_NE(v->message.find(message), std::string::npos) << render(*v);
@@ -48,30 +53,57 @@ TEST(IrVerify, AcceptsEveryProgramOfTheCollection) {
 
 TEST(IrVerify, RefusesVariablesOutsideTheirScope) {
   Parts p;
-  expect_refused(verify(p.func(p.put(p.j, p.j))), "verify.var.undefined", "\"j\" is used but defined nowhere");
-  expect_refused(verify(p.func(seq({p.loop(p.put(p.i, p.i)), p.put(p.i, p.i)}))), "verify.var.undefined", "\"i\" is used outside its scope");
-  expect_refused(verify(p.func(seq({p.loop(p.put(p.i, p.i)), p.loop(p.put(p.i, p.i))}))), "verify.var.redefined", "\"i\" is defined twice");
+  expect_refused(verify(p.func(p.put(p.j, p.j))), "verify.var.undefined",
+                 "\"j\" is used but defined nowhere");
+  expect_refused(verify(p.func(seq({p.loop(p.put(p.i, p.i)), p.put(p.i, p.i)}))),
+                 "verify.var.undefined", "\"i\" is used outside its scope");
+  expect_refused(verify(p.func(seq({p.loop(p.put(p.i, p.i)), p.loop(p.put(p.i, p.i))}))),
+                 "verify.var.redefined", "\"i\" is defined twice");
 }
 
 TEST(IrVerify, RefusesTypesThatDoNotFit) {
   Parts p;
-  Expr bad = make_ref<const BinaryNode>(ExprKind::add, dtypes::int64, p.i, make_int(1, dtypes::int32));
-  expect_refused(verify(p.func(p.loop(p.put(bad, p.i)))), "verify.types", "operands of int64 and int32", "^^^^^^^");
-  expect_refused(verify(p.func(p.put(make_float(1), make_int(0)))), "verify.types", "index 0 of \"A\" is float32");
-  expect_refused(verify(p.func(make_ref<const StoreNode>(p.a, make_int(1), Exprs{make_int(0), make_int(0)}))), "verify.types", "\"A\" holds float32, but is written with int64");
-  expect_refused(verify(p.func(make_ref<const StoreNode>(p.a, p.one, Exprs{make_int(0)}))), "verify.rank", "\"A\" has 2 dimensions, but 1");
-  expect_refused(verify(p.func(if_then(make_int(1), seq({})))), "verify.types", "a condition is int64");
-  expect_refused(verify(p.func(make_for(p.i, make_int(0), make_int(8, dtypes::int32), seq({})))), "verify.types", "\"i\" is int64, its range int64 and int32");
-  expect_refused(verify(p.func(let_stmt(p.i, make_int(0, dtypes::int32), seq({})))), "verify.types", "\"i\" is int64, its value int32");
-  expect_refused(verify(p.func(evaluate(make_ref<const NotNode>(make_int(0))))), "verify.types", "\"not\" of int64");
-  expect_refused(verify(p.func(evaluate(make_ref<const SelectNode>(make_bool(true), make_int(0), p.one)))), "verify.types", "select between int64 and float32");
-  expect_refused(verify(p.func(evaluate(make_ref<const CastNode>(dtypes::float32.with_lanes(4), make_int(0))))), "verify.types", "changes the lanes");
-  expect_refused(verify(p.func(evaluate(make_ref<const RampNode>(make_int(0), make_int(1, dtypes::int32), 4)))), "verify.types", "ramp of int64 and int32");
-  expect_refused(verify(p.func(evaluate(make_ref<const BroadcastNode>(broadcast(make_int(0), 4), 4)))), "verify.types", "broadcast of int64x4");
-  expect_refused(verify(p.func(evaluate(call_typed(dtypes::int64, "exp", {make_int(1)})))), "verify.types", "\"exp\" does not fit its arguments of int64");
-  expect_refused(verify(p.func(evaluate(call_typed(dtypes::float32, "pow", {p.one})))), "verify.call.arity", "\"pow\" takes 2 arguments, not 1");
-  expect_refused(verify(p.func(evaluate(make_ref<const BinaryNode>(ExprKind::lt, dtypes::int64, make_int(0), make_int(1))))), "verify.types", "a result of int64 where bool follows");
-  expect_refused(verify(p.func(p.put(make_ref<const RampNode>(make_int(0), make_int(1), 4), make_int(0)))), "verify.types", "only the last may be");
+  Expr bad =
+      make_ref<const BinaryNode>(ExprKind::add, dtypes::int64, p.i, make_int(1, dtypes::int32));
+  expect_refused(verify(p.func(p.loop(p.put(bad, p.i)))), "verify.types",
+                 "operands of int64 and int32", "^^^^^^^");
+  expect_refused(verify(p.func(p.put(make_float(1), make_int(0)))), "verify.types",
+                 "index 0 of \"A\" is float32");
+  expect_refused(
+      verify(p.func(make_ref<const StoreNode>(p.a, make_int(1), Exprs{make_int(0), make_int(0)}))),
+      "verify.types", "\"A\" holds float32, but is written with int64");
+  expect_refused(verify(p.func(make_ref<const StoreNode>(p.a, p.one, Exprs{make_int(0)}))),
+                 "verify.rank", "\"A\" has 2 dimensions, but 1");
+  expect_refused(verify(p.func(if_then(make_int(1), seq({})))), "verify.types",
+                 "a condition is int64");
+  expect_refused(verify(p.func(make_for(p.i, make_int(0), make_int(8, dtypes::int32), seq({})))),
+                 "verify.types", "\"i\" is int64, its range int64 and int32");
+  expect_refused(verify(p.func(let_stmt(p.i, make_int(0, dtypes::int32), seq({})))), "verify.types",
+                 "\"i\" is int64, its value int32");
+  expect_refused(verify(p.func(evaluate(make_ref<const NotNode>(make_int(0))))), "verify.types",
+                 "\"not\" of int64");
+  expect_refused(
+      verify(p.func(evaluate(make_ref<const SelectNode>(make_bool(true), make_int(0), p.one)))),
+      "verify.types", "select between int64 and float32");
+  expect_refused(verify(p.func(evaluate(
+                     make_ref<const CastNode>(dtypes::float32.with_lanes(4), make_int(0))))),
+                 "verify.types", "changes the lanes");
+  expect_refused(verify(p.func(evaluate(
+                     make_ref<const RampNode>(make_int(0), make_int(1, dtypes::int32), 4)))),
+                 "verify.types", "ramp of int64 and int32");
+  expect_refused(
+      verify(p.func(evaluate(make_ref<const BroadcastNode>(broadcast(make_int(0), 4), 4)))),
+      "verify.types", "broadcast of int64x4");
+  expect_refused(verify(p.func(evaluate(call_typed(dtypes::int64, "exp", {make_int(1)})))),
+                 "verify.types", "\"exp\" does not fit its arguments of int64");
+  expect_refused(verify(p.func(evaluate(call_typed(dtypes::float32, "pow", {p.one})))),
+                 "verify.call.arity", "\"pow\" takes 2 arguments, not 1");
+  expect_refused(verify(p.func(evaluate(make_ref<const BinaryNode>(ExprKind::lt, dtypes::int64,
+                                                                   make_int(0), make_int(1))))),
+                 "verify.types", "a result of int64 where bool follows");
+  expect_refused(
+      verify(p.func(p.put(make_ref<const RampNode>(make_int(0), make_int(1), 4), make_int(0)))),
+      "verify.types", "only the last may be");
 }
 
 TEST(IrVerify, RefusesBuffersThatAreNotVisible) {
@@ -79,61 +111,85 @@ TEST(IrVerify, RefusesBuffersThatAreNotVisible) {
   Buffer b = make_buffer("B", dtypes::float32, {make_int(4)});
   Stmt use = store(b, p.one, {make_int(0)});
   expect_refused(verify(p.func(use)), "verify.buffer.undefined", "\"B\" is not visible");
-  expect_refused(verify(p.func(seq({allocate(b, use), use}))), "verify.buffer.undefined", "\"B\" is not visible");
-  expect_refused(verify(make_func("f", {}, root_block(use, {b, b}))), "verify.buffer.redefined", "\"B\" is defined twice", "T.alloc_buffer");
+  expect_refused(verify(p.func(seq({allocate(b, use), use}))), "verify.buffer.undefined",
+                 "\"B\" is not visible");
+  expect_refused(verify(make_func("f", {}, root_block(use, {b, b}))), "verify.buffer.redefined",
+                 "\"B\" is defined twice", "T.alloc_buffer");
   auto strided = edit(b);
   strided->strides = {make_int(1), make_int(1)};
-  expect_refused(verify(make_func("f", {buffer_param(Buffer(strided))}, seq({}))), "verify.buffer.shape", "1 dimensions and 2 strides");
+  expect_refused(verify(make_func("f", {buffer_param(Buffer(strided))}, seq({}))),
+                 "verify.buffer.shape", "1 dimensions and 2 strides");
 }
 
 TEST(IrVerify, RefusesHoles) {
   Parts p;
-  expect_refused(verify(p.func(p.put(nullptr, make_int(0)))), "verify.expr", "an expression is missing", "in");
-  expect_refused(verify(p.func(make_for(p.i, make_int(0), make_int(8), nullptr))), "verify.stmt", "a statement is missing", "in");
-  expect_refused(verify(p.func(make_ref<const StoreNode>(nullptr, p.one, Exprs{}))), "verify.buffer", "a buffer is missing here", "f");
-  expect_refused(verify(make_func("f", {Param{}}, seq({}))), "verify.param", "a parameter of \"f\" has no variable", "f");
+  expect_refused(verify(p.func(p.put(nullptr, make_int(0)))), "verify.expr",
+                 "an expression is missing", "in");
+  expect_refused(verify(p.func(make_for(p.i, make_int(0), make_int(8), nullptr))), "verify.stmt",
+                 "a statement is missing", "in");
+  expect_refused(verify(p.func(make_ref<const StoreNode>(nullptr, p.one, Exprs{}))),
+                 "verify.buffer", "a buffer is missing here", "f");
+  expect_refused(verify(make_func("f", {Param{}}, seq({}))), "verify.param",
+                 "a parameter of \"f\" has no variable", "f");
   Buffer handles = make_buffer("H", dtypes::handle, {make_int(4)});
-  expect_refused(verify(make_func("f", {buffer_param(handles)}, seq({}))), "verify.buffer.dtype", "\"H\" holds handles");
+  expect_refused(verify(make_func("f", {buffer_param(handles)}, seq({}))), "verify.buffer.dtype",
+                 "\"H\" holds handles");
   auto spread = edit(p.a);
   spread->spatial_axes = {"pe.x"};
-  expect_refused(verify(make_func("f", {buffer_param(Buffer(spread))}, seq({}))), "verify.buffer.layout", "1 spatial axes, but its layout gives 0");
+  expect_refused(verify(make_func("f", {buffer_param(Buffer(spread))}, seq({}))),
+                 "verify.buffer.layout", "1 spatial axes, but its layout gives 0");
 }
 
 TEST(IrVerify, RefusesBlocksThatReachOutside) {
   Parts p;
   auto b = p.block(p.put(p.i, p.v));
-  expect_refused(verify(p.func(p.loop(block_realize({p.i}, nullptr, b)))), "verify.block.isolation", "the block uses \"i\" of a loop around it");
+  expect_refused(verify(p.func(p.loop(block_realize({p.i}, nullptr, b)))), "verify.block.isolation",
+                 "the block uses \"i\" of a loop around it");
   auto undeclared = p.block(p.put(p.v, p.v));
   undeclared->writes.clear();
-  expect_refused(verify(p.func(p.loop(block_realize({p.i}, nullptr, undeclared)))), "verify.block.region", "\"A\" is written here, but the block's regions do not say so");
+  expect_refused(verify(p.func(p.loop(block_realize({p.i}, nullptr, undeclared)))),
+                 "verify.block.region",
+                 "\"A\" is written here, but the block's regions do not say so");
   auto ok = p.block(p.put(p.v, p.v));
   Stmt realize = block_realize({p.i}, nullptr, ok);
   EXPECT_FALSE(verify(p.func(p.loop(realize))).has_value());
-  expect_refused(verify(p.func(p.loop(seq({realize, realize})))), "verify.block.id", "identity of \"B\"");
+  expect_refused(verify(p.func(p.loop(seq({realize, realize})))), "verify.block.id",
+                 "identity of \"B\"");
   Stmt unbound = make_ref<const BlockRealizeNode>(Exprs{}, make_bool(true), Block(ok));
-  expect_refused(verify(p.func(p.loop(unbound))), "verify.block.bindings", "1 iterators and 0 bindings", "f");
-  expect_refused(verify(p.func(p.loop(block_realize({make_int(0, dtypes::int32)}, nullptr, ok)))), "verify.types", "\"v\" is int64, its binding int32");
+  expect_refused(verify(p.func(p.loop(unbound))), "verify.block.bindings",
+                 "1 iterators and 0 bindings", "f");
+  expect_refused(verify(p.func(p.loop(block_realize({make_int(0, dtypes::int32)}, nullptr, ok)))),
+                 "verify.types", "\"v\" is int64, its binding int32");
   auto rank = p.block(p.put(p.v, p.v));
   rank->reads = {BufferRegion{p.a, {{p.v, make_int(1)}}}};
-  expect_refused(verify(p.func(p.loop(block_realize({p.i}, nullptr, rank)))), "verify.rank", "\"A\" has 2 dimensions, but the region has 1");
+  expect_refused(verify(p.func(p.loop(block_realize({p.i}, nullptr, rank)))), "verify.rank",
+                 "\"A\" has 2 dimensions, but the region has 1");
 }
 
 TEST(IrVerify, RefusesTheRest) {
   Parts p;
   Var token = make_var("tok");
-  expect_refused(verify(p.func(make_ref<const WaitNode>(token, make_int(0), ""))), "verify.token", "nothing signals the token \"tok\"");
-  expect_refused(verify(p.func(make_for(p.i, make_int(0), make_int(8), seq({}), ForKind::bound))), "verify.axis", "is bound to no axis");
+  expect_refused(verify(p.func(make_ref<const WaitNode>(token, make_int(0), ""))), "verify.token",
+                 "nothing signals the token \"tok\"");
+  expect_refused(verify(p.func(make_for(p.i, make_int(0), make_int(8), seq({}), ForKind::bound))),
+                 "verify.axis", "is bound to no axis");
   std::vector<LaunchAxis> axes = {{"x", p.i, make_int(2)}, {"x", p.j, make_int(2)}};
-  expect_refused(verify(p.func(make_ref<const LaunchNode>("k", axes, seq({})))), "verify.axis", "has the axis \"x\" twice");
+  expect_refused(verify(p.func(make_ref<const LaunchNode>("k", axes, seq({})))), "verify.axis",
+                 "has the axis \"x\" twice");
   BufferRegion r = full_region(p.a);
-  expect_refused(verify(p.func(make_ref<const CollectiveNode>(CollectiveKind::reduce, std::vector<std::string>{"x"}, r, r, nullptr, nullptr))), "verify.reducer", "has no reducer");
+  expect_refused(
+      verify(p.func(make_ref<const CollectiveNode>(
+          CollectiveKind::reduce, std::vector<std::string>{"x"}, r, r, nullptr, nullptr))),
+      "verify.reducer", "has no reducer");
   expect_refused(verify(make_func("f", {}, nullptr)), "verify.body", "\"f\" has no body", "f");
   IRModule m = make_module({{"f", p.func(evaluate(call_typed(dtypes::int32, "g", {})))}});
   expect_refused(verify(m), "verify.call.unknown", "\"g\" is neither an intrinsic nor a function");
   IRModule twice = make_module({{"f", p.func(seq({}))}, {"f", p.func(seq({}))}});
   EXPECT_EQ(verify(twice)->code, "verify.function.redefined");
   auto reducer = make_ref<ReducerNode>();
-  expect_refused(verify(p.func(evaluate(make_ref<const ReduceNode>(Reducer(reducer), Exprs{p.one}, std::vector<IterVar>{}, nullptr, 0)))), "verify.reduce", "a reduction of the front end");
+  expect_refused(verify(p.func(evaluate(make_ref<const ReduceNode>(
+                     Reducer(reducer), Exprs{p.one}, std::vector<IterVar>{}, nullptr, 0)))),
+                 "verify.reduce", "a reduction of the front end");
 }
 
 }  // namespace

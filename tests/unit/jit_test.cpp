@@ -44,7 +44,8 @@ TEST(Jit, a_damaged_object_is_refused) {
   for (std::size_t cut : {std::size_t{0}, std::size_t{10}, std::size_t{64}, object.size() / 2}) {
     EXPECT_THROW(load_object(object.substr(0, cut)), Error) << cut;
   }
-  std::string unknown = compile_to_object("declare i32 @nowhere()\ndefine i32 @f() {\n %r = call i32 @nowhere()\n ret i32 %r\n}\n");
+  std::string unknown = compile_to_object(
+      "declare i32 @nowhere()\ndefine i32 @f() {\n %r = call i32 @nowhere()\n ret i32 %r\n}\n");
   try {
     load_object(unknown);
     FAIL() << "no error";

@@ -74,13 +74,15 @@ void keeps_meaning(const PrimFunc& f, const LoweringOptions& options, bool grid_
     now = p.run(now);
     Verdict bad = verify(now);
     ASSERT_FALSE(bad) << p.name << ": " << render(*bad) << "\n" << print(now);
-    // Between launches and barriers the points would have to run in step: only the form is checked there.
+    // Between launches and barriers the points would have to run in step: only the form is checked
+    // there.
     open = p.name == "insert_barriers" ? false : open || p.name == "unify_thread_binding";
     if (open) continue;
     try {
       std::vector<float> got = interpret_random(now);
       ASSERT_EQ(got.size(), want.size());
-      for (std::size_t i = 0; i < want.size(); ++i) ASSERT_NEAR(got[i], want[i], 1e-5) << p.name << " element " << i << "\n" << print(now);
+      for (std::size_t i = 0; i < want.size(); ++i)
+        ASSERT_NEAR(got[i], want[i], 1e-5) << p.name << " element " << i << "\n" << print(now);
     } catch (const Error& e) {
       FAIL() << p.name << ": " << e.what() << "\n" << print(now);
     }
@@ -90,7 +92,8 @@ void keeps_meaning(const PrimFunc& f, const LoweringOptions& options, bool grid_
 TEST(Pipeline, keeps_the_meaning_after_every_pass) {
   LoweringOptions vectors;
   vectors.vector_lanes = 4;
-  keeps_meaning(vector_add(100, 8, ForKind::bound, "blockIdx.x", ForKind::bound, "threadIdx.x"), vectors);
+  keeps_meaning(vector_add(100, 8, ForKind::bound, "blockIdx.x", ForKind::bound, "threadIdx.x"),
+                vectors);
   keeps_meaning(vector_add(96, 4, ForKind::bound, "blockIdx.x", ForKind::vectorized), vectors);
   keeps_meaning(vector_add(97, 4, ForKind::serial, "", ForKind::vectorized), vectors, false);
   keeps_meaning(vector_add(97, 8, ForKind::serial, "", ForKind::unrolled), vectors, false);
@@ -110,7 +113,8 @@ Buffer allocated(const PrimFunc& f, const std::string& name) {
 
 PrimFunc until_compact(const PrimFunc& f) {
   pass::Machine m = grid();
-  return pass::compact_buffers(pass::convert_blocks(pass::place_allocations(pass::lower_init(f), m)), m);
+  return pass::compact_buffers(
+      pass::convert_blocks(pass::place_allocations(pass::lower_init(f), m)), m);
 }
 
 TEST(CompactBuffers, window_sum_needs_exactly_130_floats) {
@@ -122,29 +126,34 @@ TEST(CompactBuffers, window_sum_needs_exactly_130_floats) {
 }
 
 /// T[i] = A[i * step] for a row of `count`, used by one loop nest under a serial loop of `rows`.
-PrimFunc strided_copy(std::int64_t rows, std::int64_t count, std::int64_t step, std::int64_t limit) {
+PrimFunc strided_copy(std::int64_t rows, std::int64_t count, std::int64_t step,
+                      std::int64_t limit) {
   std::int64_t n = rows * count * step + 1;
-  Buffer A = make_buffer("A", dtypes::float32, {make_int(n)}), B = make_buffer("B", dtypes::float32, {make_int(rows * count)});
+  Buffer A = make_buffer("A", dtypes::float32, {make_int(n)}),
+         B = make_buffer("B", dtypes::float32, {make_int(rows * count)});
   Buffer T = make_buffer("T", dtypes::float32, {make_int(n)});
   Var r = make_var("r"), i = make_var("i"), j = make_var("j");
   IterVar v = iter("v", make_int(n)), w = iter("w", make_int(rows * count));
   Expr at = Expr(r) * (count * step) + Expr(i) * step;
   Stmt fill = make_for(i, make_int(0), make_int(count),
-                       block("T", {v}, {at}, {point_region(A, {v.var})}, {point_region(T, {v.var})}, store(T, load(A, {v.var}), {v.var}), nullptr,
+                       block("T", {v}, {at}, {point_region(A, {v.var})}, {point_region(T, {v.var})},
+                             store(T, load(A, {v.var}), {v.var}), nullptr,
                              limit < count ? lt(i, make_int(limit)) : nullptr));
   Expr from = Expr(w.var) * step;
   Stmt use = make_for(j, make_int(0), make_int(count),
-                      block("B", {w}, {Expr(r) * count + j}, {point_region(T, {from})}, {point_region(B, {w.var})}, store(B, load(T, {from}), {w.var}), nullptr,
+                      block("B", {w}, {Expr(r) * count + j}, {point_region(T, {from})},
+                            {point_region(B, {w.var})}, store(B, load(T, {from}), {w.var}), nullptr,
                             limit < count ? lt(j, make_int(limit)) : nullptr));
-  return make_func("main", {buffer_param(A), buffer_param(B)}, root_block(make_for(r, make_int(0), make_int(rows), seq({fill, use})), {T}));
+  return make_func("main", {buffer_param(A), buffer_param(B)},
+                   root_block(make_for(r, make_int(0), make_int(rows), seq({fill, use})), {T}));
 }
 
 TEST(CompactBuffers, strided_and_guarded_accesses_keep_only_what_they_touch) {
   Buffer b = allocated(until_compact(strided_copy(3, 5, 4, 5)), "T");
   ASSERT_TRUE(b);
-  EXPECT_TRUE(is_const_int_value(b->shape[0], 17)) << print(b->shape[0]);   // 4 * 4 + 1
+  EXPECT_TRUE(is_const_int_value(b->shape[0], 17)) << print(b->shape[0]);  // 4 * 4 + 1
   b = allocated(until_compact(strided_copy(3, 5, 4, 3)), "T");
-  EXPECT_TRUE(is_const_int_value(b->shape[0], 9)) << print(b->shape[0]);    // 2 * 4 + 1
+  EXPECT_TRUE(is_const_int_value(b->shape[0], 9)) << print(b->shape[0]);  // 2 * 4 + 1
   LoweringOptions none;
   keeps_meaning(strided_copy(3, 5, 4, 5), none, false);
 }
@@ -177,15 +186,21 @@ TEST(CheckRaces, several_writers_of_one_value_are_legal_and_counted) {
 
 /// out[i] = sum over k of A[i, k], the reduction over the points of threadIdx.x.
 PrimFunc row_sums(std::int64_t rows, std::int64_t columns, std::int64_t threads) {
-  Buffer A = make_buffer("A", dtypes::float32, {make_int(rows), make_int(columns)}), B = make_buffer("B", dtypes::float32, {make_int(rows)});
+  Buffer A = make_buffer("A", dtypes::float32, {make_int(rows), make_int(columns)}),
+         B = make_buffer("B", dtypes::float32, {make_int(rows)});
   IterVar vi = iter("vi", make_int(rows)), vk = iter("vk", make_int(columns), IterKind::reduce);
   Var i = make_var("i"), o = make_var("k_0"), t = make_var("k_1");
   Expr k = Expr(o) * threads + t;
   Stmt body = store(B, load(B, {vi.var}) + load(A, {vi.var, vk.var}), {vi.var});
-  Stmt realize = block("B", {vi, vk}, {i, k}, {point_region(A, {vi.var, vk.var})}, {point_region(B, {vi.var})}, body, store(B, make_float(0), {vi.var}),
+  Stmt realize = block("B", {vi, vk}, {i, k}, {point_region(A, {vi.var, vk.var})},
+                       {point_region(B, {vi.var})}, body, store(B, make_float(0), {vi.var}),
                        columns % threads ? lt(k, make_int(columns)) : nullptr);
-  Stmt inner = make_for(o, make_int(0), make_int((columns + threads - 1) / threads), make_for(t, make_int(0), make_int(threads), realize, ForKind::bound, "threadIdx.x"));
-  return make_func("main", {buffer_param(A), buffer_param(B)}, root_block(make_for(i, make_int(0), make_int(rows), inner, ForKind::bound, "blockIdx.x")));
+  Stmt inner =
+      make_for(o, make_int(0), make_int((columns + threads - 1) / threads),
+               make_for(t, make_int(0), make_int(threads), realize, ForKind::bound, "threadIdx.x"));
+  return make_func(
+      "main", {buffer_param(A), buffer_param(B)},
+      root_block(make_for(i, make_int(0), make_int(rows), inner, ForKind::bound, "blockIdx.x")));
 }
 
 TEST(LowerCrossThreadReduction, sums_rows_over_the_points) {
@@ -199,7 +214,8 @@ TEST(LowerCrossThreadReduction, sums_rows_over_the_points) {
 TEST(UnifyThreadBinding, refuses_unequal_extents_and_unknown_axes) {
   PrimFunc f = vector_add(100, 8, ForKind::bound, "warp.x", ForKind::serial);
   try {
-    pass::unify_thread_binding(pass::convert_blocks(pass::lower_init(pass::place_allocations(f, grid()))), grid());
+    pass::unify_thread_binding(
+        pass::convert_blocks(pass::lower_init(pass::place_allocations(f, grid()))), grid());
     FAIL() << "axis warp.x was accepted";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), "lower.axis.unknown");

@@ -20,7 +20,9 @@ extern char** environ;
 namespace weft::rpc {
 namespace {
 
-struct Refused { std::string code, text; };
+struct Refused {
+  std::string code, text;
+};
 template <typename F>
 Refused refused(F&& f) {
   try {
@@ -40,10 +42,13 @@ struct Served {
       std::lock_guard lock(mutex);
       lines += std::string(line) + "\n";
     };
-    server = std::make_unique<Server>(std::move(options), [](std::string_view config) { return memory_device(config); });
+    server = std::make_unique<Server>(
+        std::move(options), [](std::string_view config) { return memory_device(config); });
   }
   ~Served() { server.reset(); }
-  Ref<Session> connect(ConnectOptions options = {}) { return Session::connect("localhost", server->port(), std::move(options)); }
+  Ref<Session> connect(ConnectOptions options = {}) {
+    return Session::connect("localhost", server->port(), std::move(options));
+  }
   std::string log() {
     std::lock_guard lock(mutex);
     return lines;
@@ -105,7 +110,8 @@ TEST(Rpc, a_remote_device_is_a_device) {
   EXPECT_EQ(device->stats().get("cycles"), 0);
   EXPECT_GT(session->traffic().get("rpc.trips"), 10);
   // An error inside a measurement ends the measurement, not the connection.
-  EXPECT_EQ(refused([&] { device->measure([&] { device->launch(*e, 2, {}, {}).wait(); }); }).code, "memory.fault");
+  EXPECT_EQ(refused([&] { device->measure([&] { device->launch(*e, 2, {}, {}).wait(); }); }).code,
+            "memory.fault");
   EXPECT_EQ(device->stats().get("cycles"), 0);
 }
 
@@ -121,17 +127,19 @@ TEST(Rpc, errors_cross_with_kind_code_and_text) {
     EXPECT_EQ(error.kind(), ErrorKind::fault);
     EXPECT_EQ(error.code(), "memory.fault");
     std::string text = error.what();
-    for (const char* part : {"unit 3", "at pc 7", "as it should", "do not run it", "on the server"}) EXPECT_NE(text.find(part), std::string::npos) << text;
+    for (const char* part : {"unit 3", "at pc 7", "as it should", "do not run it", "on the server"})
+      EXPECT_NE(text.find(part), std::string::npos) << text;
   }
   Refused memory = refused([&] { device->allocate(300u << 20); });
   EXPECT_EQ(memory.code, "device.memory.exhausted");
   EXPECT_NE(memory.text.find("256 MiB in all"), std::string::npos);
-  EXPECT_EQ(served.server->held_bytes(), 0u);   // what failed is not counted
+  EXPECT_EQ(served.server->held_bytes(), 0u);  // what failed is not counted
   runtime::Binary foreign = memory_binary();
   foreign.format = "other";
   EXPECT_EQ(refused([&] { device->load(foreign); }).code, "device.binary.format");
   Ref<runtime::Storage> s = device->allocate(16);
-  EXPECT_EQ(refused([&] { device->upload(*s, 8, "12345678901234567890", 20); }).code, "device.access");
+  EXPECT_EQ(refused([&] { device->upload(*s, 8, "12345678901234567890", 20); }).code,
+            "device.access");
   Refused unknown = refused([&] { session->device("toaster"); });
   EXPECT_EQ(unknown.code, "rpc.device.unknown");
   EXPECT_NE(unknown.text.find("serves \"memory\""), std::string::npos);
@@ -146,7 +154,8 @@ TEST(Rpc, the_key_is_needed_and_checked) {
     o.key = key;
     EXPECT_EQ(refused([&] { served.connect(o); }).code, "rpc.key") << key;
   }
-  EXPECT_TRUE(served.soon([&] { return served.log().find("refused: rpc.key") != std::string::npos; }));
+  EXPECT_TRUE(
+      served.soon([&] { return served.log().find("refused: rpc.key") != std::string::npos; }));
   ConnectOptions good;
   good.key = "open sesame";
   EXPECT_NO_THROW(served.connect(good)->device());
@@ -161,11 +170,20 @@ TEST(Rpc, tls_and_the_rules_of_binding) {
   };
   EXPECT_EQ(start([](ServerOptions& o) { o.host = "0.0.0.0"; }).code, "rpc.bind.open");
   EXPECT_EQ(start([](ServerOptions& o) { o.host = "0.0.0.0", o.key = "k"; }).code, "rpc.bind.open");
-  EXPECT_EQ(start([](ServerOptions& o) { o.host = "0.0.0.0", o.tls_cert = kTestCertificate, o.tls_key = kTestKey; }).code, "rpc.bind.open");
-  EXPECT_EQ(start([](ServerOptions& o) { o.host = "0.0.0.0", o.key = "k", o.tls_cert = kTestCertificate, o.tls_key = kTestKey; }).code, "nothing was refused");
+  EXPECT_EQ(start([](ServerOptions& o) {
+              o.host = "0.0.0.0", o.tls_cert = kTestCertificate, o.tls_key = kTestKey;
+            }).code,
+            "rpc.bind.open");
+  EXPECT_EQ(start([](ServerOptions& o) {
+              o.host = "0.0.0.0", o.key = "k", o.tls_cert = kTestCertificate, o.tls_key = kTestKey;
+            }).code,
+            "nothing was refused");
   EXPECT_EQ(start([](ServerOptions& o) { o.tls_cert = kTestCertificate; }).code, "rpc.tls.pair");
   EXPECT_EQ(start([](ServerOptions& o) { o.port = 70000; }).code, "rpc.bind.port");
-  EXPECT_EQ(start([](ServerOptions& o) { o.host = "127.0.0.1", o.tls_cert = "junk", o.tls_key = "junk"; }).code, "rpc.bind.failed");
+  EXPECT_EQ(start([](ServerOptions& o) {
+              o.host = "127.0.0.1", o.tls_cert = "junk", o.tls_key = "junk";
+            }).code,
+            "rpc.bind.failed");
   ServerOptions tls;
   tls.tls_cert = kTestCertificate, tls.tls_key = kTestKey;
   Served served(tls);
@@ -186,13 +204,16 @@ TEST(Rpc, tls_and_the_rules_of_binding) {
 TEST(Rpc, files_have_plain_names) {
   Served served;
   Ref<Session> session = served.connect();
-  for (const char* name : {"", ".", "..", "../x", "a/b", "/etc/passwd", "a\\b", ".hidden", "a b", "a\nb", "x\xc3\xa9"}) {
+  for (const char* name : {"", ".", "..", "../x", "a/b", "/etc/passwd", "a\\b", ".hidden", "a b",
+                           "a\nb", "x\xc3\xa9"}) {
     EXPECT_EQ(refused([&] { session->upload(name, "x"); }).code, "rpc.file.name") << name;
   }
   EXPECT_EQ(refused([&] { session->upload(std::string(200, 'a'), "x"); }).code, "rpc.file.name");
   session->upload("good-name_1.weft-mod", "not a module");
   EXPECT_EQ(refused([&] { session->load_module("other"); }).code, "rpc.file.unknown");
-  EXPECT_TRUE(refused([&] { session->load_module("good-name_1.weft-mod"); }).code.starts_with("module.file"));
+  EXPECT_TRUE(refused([&] {
+                session->load_module("good-name_1.weft-mod");
+              }).code.starts_with("module.file"));
   EXPECT_NO_THROW(session->device()->allocate(8));
 }
 
@@ -200,7 +221,8 @@ TEST(Rpc, modules_are_uploaded_called_and_timed) {
   runtime::HostPlan plan;
   plan.name = "twice";
   plan.params.resize(1);
-  plan.params[0].tensor = {"data", dtypes::int8, {{{runtime::PlanOp::constant, 4}}}, {-1}, false, {}, 1, true, "global"};
+  plan.params[0].tensor = {
+      "data", dtypes::int8, {{{runtime::PlanOp::constant, 4}}}, {-1}, false, {}, 1, true, "global"};
   plan.buffers = 1;
   runtime::PlanStep step;
   step.kind = runtime::StepKind::launch;
@@ -229,7 +251,8 @@ TEST(Rpc, modules_are_uploaded_called_and_timed) {
   arg.shape = {5};
   EXPECT_TRUE(refused([&] { remote->call("twice", {&arg, 1}); }).code.starts_with("call."));
   // The same plan, interpreted on this side over the remote device.
-  Ref<runtime::Function> here = make_ref<runtime::Function>(make_ref<runtime::Module>(memory_binary(), std::vector{plan}), "twice", device);
+  Ref<runtime::Function> here = make_ref<runtime::Function>(
+      make_ref<runtime::Module>(memory_binary(), std::vector{plan}), "twice", device);
   arg.shape = {4};
   device->upload(*s, 0, "\1\2\3\4", 4);
   here->call({&arg, 1}).wait();
@@ -249,7 +272,8 @@ TEST(Rpc, what_a_client_held_goes_with_it) {
     EXPECT_EQ(served.server->held_bytes(), 1250u);
     EXPECT_EQ(served.server->sessions(), 1);
   }
-  EXPECT_TRUE(served.soon([&] { return served.server->sessions() == 0 && served.server->held_bytes() == 0; }));
+  EXPECT_TRUE(served.soon(
+      [&] { return served.server->sessions() == 0 && served.server->held_bytes() == 0; }));
 }
 
 TEST(Rpc, clients_do_not_see_one_another) {
@@ -309,8 +333,9 @@ TEST(Rpc, limits_are_kept) {
   Ref<runtime::Storage> s = device->allocate(9000);
   EXPECT_EQ(refused([&] { session->upload("f", std::string(2000, 'x')); }).code, "rpc.limit.bytes");
   EXPECT_NO_THROW(session->upload("f", std::string(900, 'x')));
-  EXPECT_EQ(refused([&] { session->upload("g", std::string(1 << 22, 'x')); }).code, "rpc.limit.bytes");
-  EXPECT_NO_THROW(served.connect()->device()->allocate(5000));   // the server goes on
+  EXPECT_EQ(refused([&] { session->upload("g", std::string(1 << 22, 'x')); }).code,
+            "rpc.limit.bytes");
+  EXPECT_NO_THROW(served.connect()->device()->allocate(5000));  // the server goes on
 }
 
 TEST(Rpc, reconfigure_gives_this_connection_another_device) {
@@ -340,7 +365,8 @@ TEST(Rpc, a_slow_answer_is_an_error_in_time) {
   Ref<Session> session = served.connect(o);
   Ref<runtime::Device> device = session->device();
   Ref<runtime::Executable> e = device->load(memory_binary());
-  runtime::KernelArg quick[] = {runtime::KernelArg::integer(20)}, slow[] = {runtime::KernelArg::integer(1500)};
+  runtime::KernelArg quick[] = {runtime::KernelArg::integer(20)},
+                     slow[] = {runtime::KernelArg::integer(1500)};
   EXPECT_NO_THROW(device->launch(*e, 1, quick, {}).wait());
   auto start = std::chrono::steady_clock::now();
   EXPECT_EQ(refused([&] { device->launch(*e, 1, slow, {}).wait(); }).code, "rpc.deadline");
@@ -398,8 +424,9 @@ TEST(Rpc, a_server_that_dies_or_stops_is_an_error_not_a_hang) {
     Ref<runtime::Device> device = session->device();
     Ref<runtime::Storage> s = device->allocate(100);
     ASSERT_EQ(kill(process.pid, signal), 0);
-    siginfo_t info{};      // the signal takes effect a little later: an answer could still come
-    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED | WSTOPPED | WNOWAIT), 0);
+    siginfo_t info{};  // the signal takes effect a little later: an answer could still come
+    ASSERT_EQ(waitid(P_PID, static_cast<id_t>(process.pid), &info, WEXITED | WSTOPPED | WNOWAIT),
+              0);
     auto start = std::chrono::steady_clock::now();
     Refused r = refused([&] { device->upload(*s, 0, std::string(100, 'x').data(), 100); });
     EXPECT_EQ(r.code, signal == SIGKILL ? "rpc.lost" : "rpc.deadline") << r.text;

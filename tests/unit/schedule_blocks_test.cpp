@@ -8,21 +8,29 @@ namespace {
 
 /// A -> B (halo of 1 in j) -> C, odd sizes.
 std::string halo(int m, int n) {
-  return cat("@T.prim_func\ndef main(A: T.Buffer((", m, ", ", n + 2, "), \"float32\"), C: T.Buffer((", m, ", ", n, "), \"float32\")):\n    B = T.alloc_buffer((", m,
-             ", ", n + 2, "), \"float32\")\n    for i, j in T.grid(", m, ", ", n + 2,
-             "):\n        with T.block(\"B\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n            B[vi, vj] = A[vi, vj] * T.float32(2)\n"
+  return cat("@T.prim_func\ndef main(A: T.Buffer((", m, ", ", n + 2,
+             "), \"float32\"), C: T.Buffer((", m, ", ", n,
+             "), \"float32\")):\n    B = T.alloc_buffer((", m, ", ", n + 2,
+             "), \"float32\")\n    for i, j in T.grid(", m, ", ", n + 2,
+             "):\n        with T.block(\"B\"):\n            vi, vj = T.axis.remap(\"SS\", [i, "
+             "j])\n            B[vi, vj] = A[vi, vj] * T.float32(2)\n"
              "    for i, j in T.grid(",
              m, ", ", n,
-             "):\n        with T.block(\"C\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n            C[vi, vj] = B[vi, vj] + B[vi, vj + 1] + B[vi, vj + 2]\n");
+             "):\n        with T.block(\"C\"):\n            vi, vj = T.axis.remap(\"SS\", [i, "
+             "j])\n            C[vi, vj] = B[vi, vj] + B[vi, vj + 1] + B[vi, vj + 2]\n");
 }
 
 /// Row sums, then a scaling of each row by its sum.
 std::string row_sums(int m, int n) {
-  return cat("@T.prim_func\ndef main(A: T.Buffer((", m, ", ", n, "), \"float32\"), C: T.Buffer((", m, ", ", n, "), \"float32\")):\n    S = T.alloc_buffer((", m,
+  return cat("@T.prim_func\ndef main(A: T.Buffer((", m, ", ", n, "), \"float32\"), C: T.Buffer((",
+             m, ", ", n, "), \"float32\")):\n    S = T.alloc_buffer((", m,
              ",), \"float32\")\n    for i, k in T.grid(", m, ", ", n,
-             "):\n        with T.block(\"S\"):\n            vi, vk = T.axis.remap(\"SR\", [i, k])\n            with T.init():\n                S[vi] = T.float32(0)\n"
+             "):\n        with T.block(\"S\"):\n            vi, vk = T.axis.remap(\"SR\", [i, "
+             "k])\n            with T.init():\n                S[vi] = T.float32(0)\n"
              "            S[vi] = S[vi] + A[vi, vk]\n    for i, j in T.grid(",
-             m, ", ", n, "):\n        with T.block(\"C\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n            C[vi, vj] = A[vi, vj] + S[vi]\n");
+             m, ", ", n,
+             "):\n        with T.block(\"C\"):\n            vi, vj = T.axis.remap(\"SS\", [i, "
+             "j])\n            C[vi, vj] = A[vi, vj] + S[vi]\n");
 }
 
 TEST(schedule_blocks, compute_at_regenerates_the_tile_with_its_halo) {
@@ -235,7 +243,8 @@ TEST(schedule_blocks, decompose_reduction_at_each_legal_loop) {
   for (int at : {0, 1, 2}) {
     Schedule sch = make(matmul(5, 6, 7));
     const BlockRef c = sch.get_block("C");
-    const BlockRef init = sch.decompose_reduction(c, sch.get_loops(c)[static_cast<std::size_t>(at)]);
+    const BlockRef init =
+        sch.decompose_reduction(c, sch.get_loops(c)[static_cast<std::size_t>(at)]);
     EXPECT_TRUE(sch.get_block("C_init") == init);
     EXPECT_TRUE(sch.get_block("C_update") == c);
     expect_sound(sch, matmul(5, 6, 7));
@@ -304,16 +313,18 @@ TEST(schedule_blocks, storage_align_and_set_scope) {
   Schedule sch = make(two_stages(8, 8));
   const BlockRef b = sch.get_block("B");
   sch.storage_align(b, 0, -2, 32, 1);
-  sch.storage_align(b, 0, 0, 16, 1);   // replaces the row for the same axis
+  sch.storage_align(b, 0, 0, 16, 1);  // replaces the row for the same axis
   sch.set_scope(b, 0, "shared");
-  EXPECT_NE(sch.show().find("\"buffer_dim_align\": [[0, 0, 16, 1]]"), std::string::npos) << sch.show();
+  EXPECT_NE(sch.show().find("\"buffer_dim_align\": [[0, 0, 16, 1]]"), std::string::npos)
+      << sch.show();
   EXPECT_NE(sch.show().find("scope=\"shared\""), std::string::npos) << sch.show();
   expect_sound(sch, two_stages(8, 8));
 }
 
 TEST(schedule_blocks, transform_layout_of_an_intermediate) {
   Schedule sch = make(two_stages(8, 12));
-  sch.transform_layout(sch.get_block("B"), {"write", 0, ""}, IndexMap::parse("lambda i, j: (i // 4, j, i % 4)"));
+  sch.transform_layout(sch.get_block("B"), {"write", 0, ""},
+                       IndexMap::parse("lambda i, j: (i // 4, j, i % 4)"));
   EXPECT_NE(sch.show().find("B = T.alloc_buffer((2, 12, 4)"), std::string::npos) << sch.show();
   expect_sound(sch, two_stages(8, 12));
 }
@@ -383,7 +394,8 @@ TEST(schedule_blocks, tensorize_replaces_a_tile_by_an_instruction) {
   EXPECT_NE(sch.show().find("instruction"), std::string::npos) << sch.show();
   EXPECT_NE(sch.show().find("T.match_buffer"), std::string::npos) << sch.show();
   expect_same_results(parse(matmul(8, 8, 8)), sch.func());
-  const Schedule again = Schedule::replay(parse(matmul(8, 8, 8)), sch.trace().to_json(), with_dot4());
+  const Schedule again =
+      Schedule::replay(parse(matmul(8, 8, 8)), sch.trace().to_json(), with_dot4());
   EXPECT_TRUE(ir::structural_equal(again.mod(), sch.mod()));
 }
 
@@ -396,8 +408,11 @@ TEST(schedule_blocks, tensorize_refuses_what_the_instruction_does_not_compute) {
   const auto k = sch.split(l[2], {None, 2});
   sch.reorder({i[0], j[0], k[0], i[1], j[1], k[1]});
   sch.decompose_reduction(c, k[0]);
-  expect_refused(sch, [&](Schedule& s) { s.tensorize(i[1], "dot4"); }, "schedule.tensorize.mismatch", {"runs 2 times, the instruction needs 4", "the instruction computes"});
-  expect_refused(sch, [&](Schedule& s) { s.tensorize(i[1], "dot5"); }, "schedule.tensorize.unknown", {"did you mean \"dot4\"?"});
+  expect_refused(sch, [&](Schedule& s) { s.tensorize(i[1], "dot4"); },
+                 "schedule.tensorize.mismatch",
+                 {"runs 2 times, the instruction needs 4", "the instruction computes"});
+  expect_refused(sch, [&](Schedule& s) { s.tensorize(i[1], "dot5"); }, "schedule.tensorize.unknown",
+                 {"did you mean \"dot4\"?"});
 }
 
 }  // namespace

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The canonical ladder: vector add, window sum with a cooperative cache, GEMM from naive binding to shared
-// memory with vectorized fetches.
+// The canonical ladder: vector add, window sum with a cooperative cache, GEMM from naive binding to
+// shared memory with vectorized fetches.
 
 #include "schedule_kit.h"
 
@@ -78,7 +78,8 @@ TEST(schedule_ladder, window_sum_at_odd_sizes) {
 }
 
 /// GEMM-2 and 3: local tiling, optionally unrolled.
-Schedule local_tiles(const std::string& program, int tile_block_x, int tile_block_y, int tile_thread_x, int tile_thread_y, int tile_k, bool unroll) {
+Schedule local_tiles(const std::string& program, int tile_block_x, int tile_block_y,
+                     int tile_thread_x, int tile_thread_y, int tile_k, bool unroll) {
   Schedule sch = make(program);
   const BlockRef block_c = sch.get_block("C", "main");
   const BlockRef c_local = sch.cache_write(block_c, 0, "local");
@@ -107,7 +108,8 @@ void fetch(Schedule& sch, BlockRef block, int index, const LoopRef& at, int thre
   sch.vectorize(parts[2]);
 }
 
-Schedule shared_tiles(const std::string& program, int tile_block, int tile_thread, int tile_k, bool decompose) {
+Schedule shared_tiles(const std::string& program, int tile_block, int tile_thread, int tile_k,
+                      bool decompose) {
   Schedule sch = make(program);
   const BlockRef block_c = sch.get_block("C", "main");
   const BlockRef c_local = sch.cache_write(block_c, 0, "local");
@@ -142,7 +144,8 @@ TEST(schedule_ladder, gemm_1_binds_the_outer_loops) {
 }
 
 TEST(schedule_ladder, gemm_2_and_3_tile_in_registers) {
-  for (bool unroll : {false, true}) expect_sound(local_tiles(matmul(32, 32, 16), 2, 2, 4, 4, 4, unroll), matmul(32, 32, 16));
+  for (bool unroll : {false, true})
+    expect_sound(local_tiles(matmul(32, 32, 16), 2, 2, 4, 4, 4, unroll), matmul(32, 32, 16));
 }
 
 TEST(schedule_ladder, gemm_2_has_the_expected_form) {
@@ -180,7 +183,8 @@ def main(A: T.Buffer((1024, 1024), "float32"), B: T.Buffer((1024, 1024), "float3
 }
 
 TEST(schedule_ladder, gemm_4_fetches_tiles_together) {
-  for (bool decompose : {false, true}) expect_sound(shared_tiles(matmul(32, 32, 32), 2, 8, 8, decompose), matmul(32, 32, 32));
+  for (bool decompose : {false, true})
+    expect_sound(shared_tiles(matmul(32, 32, 32), 2, 8, 8, decompose), matmul(32, 32, 32));
 }
 
 TEST(schedule_ladder, gemm_4_of_the_full_size_is_built) {
@@ -197,9 +201,10 @@ TEST(schedule_ladder, gemm_of_odd_sizes_keeps_predicates) {
 TEST(schedule_ladder, steps_take_positional_and_keyword_arguments) {
   Schedule sch = make(matmul(64, 64, 64));
   const Value c = sch.call("get_block", {"C", "main"});
-  const Value cache = sch.call("cache_read", {}, {{"block", c}, {"read_buffer_index", 0}, {"storage_scope", "shared"}});
+  const Value cache = sch.call(
+      "cache_read", {}, {{"block", c}, {"read_buffer_index", 0}, {"storage_scope", "shared"}});
   ASSERT_TRUE(cache.get<BlockRef>());
-  const Value all = sch.call("get_loops", {"C"});   // a name stands for the block
+  const Value all = sch.call("get_loops", {"C"});  // a name stands for the block
   const Value::List l = *all.get<Value::List>();
   const Value parts = sch.call("split", {l[0], Value::List{nullptr, 8}});
   ASSERT_EQ(parts.get<Value::List>()->size(), 2u);

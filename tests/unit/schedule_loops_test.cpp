@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// split, fuse, reorder, add_unit_loop and the loop kinds: expected programs, and the same results before and after.
+// split, fuse, reorder, add_unit_loop and the loop kinds: expected programs, and the same results
+// before and after.
 
 #include "schedule_kit.h"
 #include "weft/base/file.h"
@@ -25,7 +26,8 @@ def main(A: T.Buffer((1000,), "float32"), B: T.Buffer((1000,), "float32"), C: T.
 }
 
 TEST(schedule_loops, split_infers_any_position) {
-  for (const Factors& f : {Factors{None, 4, 8}, Factors{2, None, 8}, Factors{2, 4, None}, Factors{64}, Factors{None}}) {
+  for (const Factors& f : {Factors{None, 4, 8}, Factors{2, None, 8}, Factors{2, 4, None},
+                           Factors{64}, Factors{None}}) {
     Schedule sch = make(vector_add(64));
     const auto parts = sch.split(sch.get_loops(sch.get_block("C"))[0], f);
     EXPECT_EQ(parts.size(), f.size());
@@ -65,7 +67,9 @@ TEST(schedule_loops, split_takes_back_what_fuse_joined) {
   const LoopRef fused = sch.fuse({loops[0], loops[1]});
   EXPECT_EQ(fused.var->name, "i_j_fused");
   sch.split(fused, {None, 10});
-  EXPECT_NE(sch.show().find("vi, vj = T.axis.remap(\"SS\", [i_j_fused_0, i_j_fused_1])"), std::string::npos) << sch.show();
+  EXPECT_NE(sch.show().find("vi, vj = T.axis.remap(\"SS\", [i_j_fused_0, i_j_fused_1])"),
+            std::string::npos)
+      << sch.show();
   expect_sound(sch, two_stages(12, 10));
 }
 
@@ -96,7 +100,8 @@ TEST(schedule_loops, reorder_keeps_kinds_and_annotations_with_their_loops) {
   sch.parallel(l[0]);
   sch.annotate(l[1], "key", 3);
   sch.reorder({l[1], l[0]});
-  EXPECT_NE(sch.show().find("for j in T.serial(5, annotations={\"key\": 3}):"), std::string::npos) << sch.show();
+  EXPECT_NE(sch.show().find("for j in T.serial(5, annotations={\"key\": 3}):"), std::string::npos)
+      << sch.show();
   EXPECT_NE(sch.show().find("for i in T.parallel(4):"), std::string::npos) << sch.show();
   expect_sound(sch, matmul(4, 5, 6));
 }
@@ -169,8 +174,11 @@ TEST(schedule_loops, sampled_factors_are_kept_in_the_trace) {
   sch.split(i, {f[0], f[1], f[2]});
   const IntRef pick = sch.sample_categorical({10, 20, 30}, {0.2, 0.3, 0.5});
   EXPECT_TRUE(pick.value == 10 || pick.value == 20 || pick.value == 30);
-  EXPECT_NE(sch.trace().as_python().find("sch.split(loop=l0, factors=[v0, v1, v2])"), std::string::npos) << sch.trace().as_python();
-  EXPECT_NE(sch.trace().as_python().find("decision=["), std::string::npos) << sch.trace().as_python();
+  EXPECT_NE(sch.trace().as_python().find("sch.split(loop=l0, factors=[v0, v1, v2])"),
+            std::string::npos)
+      << sch.trace().as_python();
+  EXPECT_NE(sch.trace().as_python().find("decision=["), std::string::npos)
+      << sch.trace().as_python();
   expect_sound(sch, vector_add(96));
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// A ten-instruction machine built from the kits alone: proves that `isa` and `sim` suffice for a target.
+// A ten-instruction machine built from the kits alone: proves that `isa` and `sim` suffice for a
+// target.
 
 #include <gtest/gtest.h>
 
@@ -20,21 +21,49 @@ using isa::InstructionSet;
 using isa::Word;
 
 const InstructionSet& toy() {
-  auto reg = [](const char* name, unsigned at) { return isa::Field{name, at, 4, FieldKind::unsigned_, {}, "register"}; };
+  auto reg = [](const char* name, unsigned at) {
+    return isa::Field{name, at, 4, FieldKind::unsigned_, {}, "register"};
+  };
   isa::Field imm{"imm", 16, 16, FieldKind::signed_, {}, "constant"};
   auto op = [](unsigned code) { return std::vector<isa::Fixed>{{0, 4, code}}; };
-  static const InstructionSet set("toy", 32, {
-      {"halt", {{0, 32, 0}}, {}, "", "stops"},
-      {"ldi", {{0, 4, 1}, {8, 8, 0}}, {reg("rd", 4), imm}, "{rd}, {imm}", "rd = imm"},
-      {"add", {{0, 4, 2}, {16, 16, 0}}, {reg("rd", 4), reg("ra", 8), reg("rb", 12)}, "{rd}, {ra}, {rb}", "rd = ra + rb"},
-      {"sub", {{0, 4, 3}, {16, 16, 0}}, {reg("rd", 4), reg("ra", 8), reg("rb", 12)}, "{rd}, {ra}, {rb}", "rd = ra - rb"},
-      {"mul", {{0, 4, 4}, {16, 16, 0}}, {reg("rd", 4), reg("ra", 8), reg("rb", 12)}, "{rd}, {ra}, {rb}", "rd = ra * rb"},
-      {"ld", op(5), {reg("rd", 4), reg("ra", 8), {"pad", 12, 4, FieldKind::named, {{"w", 0}}, "width"}, imm}, "{rd}, [{ra}+{imm}].{pad}", "rd = mem[ra + imm]"},
-      {"st", op(6), {reg("rd", 4), reg("ra", 8), {"pad", 12, 4, FieldKind::named, {{"w", 0}}, "width"}, imm}, "{rd}, [{ra}+{imm}].{pad}", "mem[ra + imm] = rd"},
-      {"bnz", {{0, 4, 7}, {8, 8, 0}}, {reg("ra", 4), imm}, "{ra}, {imm}", "if ra != 0: pc += imm"},
-      {"arg", {{0, 4, 8}, {8, 8, 0}}, {reg("rd", 4), imm}, "{rd}, {imm}", "rd = argument imm"},
-      {"nop", {{0, 4, 9}, {4, 28, 0}}, {}, "", "nothing"},
-  });
+  static const InstructionSet set(
+      "toy", 32,
+      {
+          {"halt", {{0, 32, 0}}, {}, "", "stops"},
+          {"ldi", {{0, 4, 1}, {8, 8, 0}}, {reg("rd", 4), imm}, "{rd}, {imm}", "rd = imm"},
+          {"add",
+           {{0, 4, 2}, {16, 16, 0}},
+           {reg("rd", 4), reg("ra", 8), reg("rb", 12)},
+           "{rd}, {ra}, {rb}",
+           "rd = ra + rb"},
+          {"sub",
+           {{0, 4, 3}, {16, 16, 0}},
+           {reg("rd", 4), reg("ra", 8), reg("rb", 12)},
+           "{rd}, {ra}, {rb}",
+           "rd = ra - rb"},
+          {"mul",
+           {{0, 4, 4}, {16, 16, 0}},
+           {reg("rd", 4), reg("ra", 8), reg("rb", 12)},
+           "{rd}, {ra}, {rb}",
+           "rd = ra * rb"},
+          {"ld",
+           op(5),
+           {reg("rd", 4), reg("ra", 8), {"pad", 12, 4, FieldKind::named, {{"w", 0}}, "width"}, imm},
+           "{rd}, [{ra}+{imm}].{pad}",
+           "rd = mem[ra + imm]"},
+          {"st",
+           op(6),
+           {reg("rd", 4), reg("ra", 8), {"pad", 12, 4, FieldKind::named, {{"w", 0}}, "width"}, imm},
+           "{rd}, [{ra}+{imm}].{pad}",
+           "mem[ra + imm] = rd"},
+          {"bnz",
+           {{0, 4, 7}, {8, 8, 0}},
+           {reg("ra", 4), imm},
+           "{ra}, {imm}",
+           "if ra != 0: pc += imm"},
+          {"arg", {{0, 4, 8}, {8, 8, 0}}, {reg("rd", 4), imm}, "{rd}, {imm}", "rd = argument imm"},
+          {"nop", {{0, 4, 9}, {4, 28, 0}}, {}, "", "nothing"},
+      });
   return set;
 }
 
@@ -58,7 +87,9 @@ class ToyMachine final : public sim::Simulator {
   }
   bool step() override {
     if (pc_ >= static_cast<std::int64_t>(program_.size())) {
-      throw sim::fault("toy.pc.outside", cat("the program ends at ", program_.size(), " without halt"), {"core", pc_, cycles_, "", ""});
+      throw sim::fault("toy.pc.outside",
+                       cat("the program ends at ", program_.size(), " without halt"),
+                       {"core", pc_, cycles_, "", ""});
     }
     const Instruction& i = program_[static_cast<std::size_t>(pc_)];
     const auto& v = i.values;
@@ -69,7 +100,8 @@ class ToyMachine final : public sim::Simulator {
     auto address = [&] {
       std::uint64_t a = static_cast<std::uint64_t>(r_[v[1]] + v[3]);
       if (!memory_.allocated(a, 8)) {
-        throw sim::fault("toy.memory.bounds", cat("an access of 8 bytes at ", hex(a), " is ", memory_.describe(a, 8)),
+        throw sim::fault("toy.memory.bounds",
+                         cat("an access of 8 bytes at ", hex(a), " is ", memory_.describe(a, 8)),
                          {"core", pc_, cycles_, toy().print(i), ""});
       }
       cycles_ += 3;
@@ -84,23 +116,31 @@ class ToyMachine final : public sim::Simulator {
       case 4: r_[v[0]] = r_[v[1]] * r_[v[2]]; break;
       case 5: r_[v[0]] = memory_.load<std::int64_t>(address()); break;
       case 6: memory_.store<std::int64_t>(address(), r_[v[0]]); break;
-      case 7: if (r_[v[0]]) next = pc_ + v[1]; break;
+      case 7:
+        if (r_[v[0]]) next = pc_ + v[1];
+        break;
       case 8: {
         auto n = static_cast<std::size_t>(v[1]);
-        r_[v[0]] = n < launch_.pointers.size() ? static_cast<std::int64_t>(launch_.pointers[n]) : launch_.scalars.at(n - launch_.pointers.size());
+        r_[v[0]] = n < launch_.pointers.size() ? static_cast<std::int64_t>(launch_.pointers[n])
+                                               : launch_.scalars.at(n - launch_.pointers.size());
         break;
       }
       default: break;
     }
-    if (trace_) trace_->span(trace_->track("toy", "core"), toy().formats()[i.format].name, static_cast<double>(pc_), 1);
+    if (trace_)
+      trace_->span(trace_->track("toy", "core"), toy().formats()[i.format].name,
+                   static_cast<double>(pc_), 1);
     pc_ = next;
     return true;
   }
-  sim::RunResult run(std::size_t program, const sim::Launch& launch, const sim::RunLimits& limits) override {
+  sim::RunResult run(std::size_t program, const sim::Launch& launch,
+                     const sim::RunLimits& limits) override {
     begin(program, launch);
     while (step()) {
       if (cycles_ > limits.cycles) {
-        throw sim::fault("toy.limit.cycles", cat("the program ran longer than ", limits.cycles, " cycles"), {"core", pc_, cycles_, "", ""});
+        throw sim::fault("toy.limit.cycles",
+                         cat("the program ran longer than ", limits.cycles, " cycles"),
+                         {"core", pc_, cycles_, "", ""});
       }
     }
     total_ += cycles_;
@@ -117,13 +157,16 @@ class ToyMachine final : public sim::Simulator {
   }
   void clear_stats() override { instructions_ = 0; }
   void trace_to(runtime::TraceSink* sink) override { trace_ = sink; }
-  std::vector<sim::NamedValue> state() const override { return {{"pc", std::to_string(pc_)}, {"r0", std::to_string(r_[0])}}; }
+  std::vector<sim::NamedValue> state() const override {
+    return {{"pc", std::to_string(pc_)}, {"r0", std::to_string(r_[0])}};
+  }
 
  private:
   sim::Memory memory_{"toy memory", 1 << 20, 4096};
   std::vector<Instruction> program_;
   sim::Launch launch_;
-  std::int64_t r_[16] = {}, pc_ = 0, cycles_ = 0, busy_ = 0, stall_ = 0, instructions_ = 0, total_ = 0;
+  std::int64_t r_[16] = {}, pc_ = 0, cycles_ = 0, busy_ = 0, stall_ = 0, instructions_ = 0,
+               total_ = 0;
   runtime::TraceSink* trace_ = nullptr;
 };
 
@@ -134,7 +177,11 @@ runtime::Binary assemble(std::string_view text) {
     auto word = static_cast<std::uint32_t>(toy().encode(i).lo);
     binary.bytes.append(reinterpret_cast<const char*>(&word), 4);
   }
-  binary.kernels.push_back({"main", {{"a", runtime::ParamKind::pointer, dtypes::int64, "global"}, {"n", runtime::ParamKind::scalar, dtypes::int64, "global"}}, {}, 0});
+  binary.kernels.push_back({"main",
+                            {{"a", runtime::ParamKind::pointer, dtypes::int64, "global"},
+                             {"n", runtime::ParamKind::scalar, dtypes::int64, "global"}},
+                            {},
+                            0});
   return binary;
 }
 
@@ -158,7 +205,8 @@ TEST(ToyMachine, sums_through_the_device_interface) {
   device->upload(*storage, 0, data.data(), 32);
   runtime::TraceSink trace;
   device->trace_to(&trace);
-  runtime::KernelArg args[] = {runtime::KernelArg::pointer(storage.get()), runtime::KernelArg::integer(4)};
+  runtime::KernelArg args[] = {runtime::KernelArg::pointer(storage.get()),
+                               runtime::KernelArg::integer(4)};
   runtime::Span span = device->measure([&] { device->launch(*program, 0, args, {}).wait(); });
   device->download(data.data(), *storage, 0, 32);
   EXPECT_EQ(data[0], 26);
@@ -175,7 +223,8 @@ TEST(ToyMachine, a_read_past_the_end_is_a_fault_and_the_device_lives_on) {
   Ref<runtime::Device> device = toy_device();
   Ref<runtime::Executable> program = device->load(assemble(kSum));
   Ref<runtime::Storage> storage = device->allocate(32);
-  runtime::KernelArg bad[] = {runtime::KernelArg::pointer(storage.get()), runtime::KernelArg::integer(5)};
+  runtime::KernelArg bad[] = {runtime::KernelArg::pointer(storage.get()),
+                              runtime::KernelArg::integer(5)};
   try {
     device->launch(*program, 0, bad, {}).wait();
     FAIL() << "no fault";
@@ -183,10 +232,12 @@ TEST(ToyMachine, a_read_past_the_end_is_a_fault_and_the_device_lives_on) {
     EXPECT_EQ(error.kind(), ErrorKind::fault);
     EXPECT_EQ(error.code(), "toy.memory.bounds");
     std::string text = error.what();
-    EXPECT_NE(text.find("8 bytes past the end of the 32-byte allocation"), std::string::npos) << text;
+    EXPECT_NE(text.find("8 bytes past the end of the 32-byte allocation"), std::string::npos)
+        << text;
     EXPECT_NE(text.find("ld 4, [7+0].w"), std::string::npos) << text;
   }
-  runtime::KernelArg good[] = {runtime::KernelArg::pointer(storage.get()), runtime::KernelArg::integer(4)};
+  runtime::KernelArg good[] = {runtime::KernelArg::pointer(storage.get()),
+                               runtime::KernelArg::integer(4)};
   EXPECT_NO_THROW(device->launch(*program, 0, good, {}).wait());
   static_cast<sim::SimDevice&>(*device).limits.cycles = 10;
   EXPECT_THROW(device->launch(*program, 0, good, {}).wait(), Error);
@@ -210,7 +261,8 @@ TEST(Isa, every_row_survives_encode_decode_print_assemble) {
       for (const isa::Field& field : toy().formats()[f].fields) {
         std::int64_t value = static_cast<std::int64_t>(rng() & ((1ull << field.width) - 1));
         if (field.kind == FieldKind::signed_) value -= 1ll << (field.width - 1);
-        if (field.kind == FieldKind::named) value = static_cast<std::int64_t>(field.names[rng() % field.names.size()].code);
+        if (field.kind == FieldKind::named)
+          value = static_cast<std::int64_t>(field.names[rng() % field.names.size()].code);
         i.values.push_back(value);
       }
       Word word = toy().encode(i);
@@ -234,7 +286,8 @@ TEST(Isa, refuses_what_does_not_fit) {
   }
   EXPECT_THROW(toy().decode({0xf, 0}), Error);
   EXPECT_THROW(toy().decode({0x10002 | 9, 0}), Error);
-  for (const char* bad : {"ldx 1, 2", "ldi 1", "ldi 1, 2 3", "ldi 1, x", "ldi 16, 0", "ldi 1, 40000", "ld 1, [2+0].q"}) {
+  for (const char* bad : {"ldx 1, 2", "ldi 1", "ldi 1, 2 3", "ldi 1, x", "ldi 16, 0",
+                          "ldi 1, 40000", "ld 1, [2+0].q"}) {
     EXPECT_THROW(toy().assemble(bad), Error) << bad;
   }
   EXPECT_NE(toy().manual().find("rd = ra + rb"), std::string::npos);
@@ -242,12 +295,16 @@ TEST(Isa, refuses_what_does_not_fit) {
 
 TEST(Isa, a_named_field_without_the_code_tells_two_formats_apart) {
   isa::Field signal{"signal", 4, 4, FieldKind::named, {{"none", 1}, {"end", 3}}, "signal"};
-  InstructionSet set("split", 8, {{"alu", {{0, 4, 0}}, {signal}, "{signal}", "a row with a signal"},
-                                  {"imm", {{0, 4, 0}, {4, 4, 13}}, {}, "", "the same bits, signal 13"}});
+  InstructionSet set("split", 8,
+                     {{"alu", {{0, 4, 0}}, {signal}, "{signal}", "a row with a signal"},
+                      {"imm", {{0, 4, 0}, {4, 4, 13}}, {}, "", "the same bits, signal 13"}});
   EXPECT_EQ(set.decode({0xd0, 0}).format, 1u);
   EXPECT_EQ(set.decode({0x30, 0}).format, 0u);
   signal.names.push_back({"imm", 13});
-  EXPECT_THROW(InstructionSet("same", 8, {{"alu", {{0, 4, 0}}, {signal}, "", ""}, {"imm", {{0, 4, 0}, {4, 4, 13}}, {}, "", ""}}), Error);
+  EXPECT_THROW(InstructionSet("same", 8,
+                              {{"alu", {{0, 4, 0}}, {signal}, "", ""},
+                               {"imm", {{0, 4, 0}, {4, 4, 13}}, {}, "", ""}}),
+               Error);
 }
 
 TEST(Isa, words_wider_than_64_bits) {
@@ -263,13 +320,14 @@ TEST(Isa, words_wider_than_64_bits) {
 TEST(Memory, guards_keep_allocations_apart) {
   sim::Memory memory("guarded", 4096, 1024);
   memory.set_guard(64);
-  std::uint64_t a = memory.allocate(100, 4), b = memory.allocate(100, 4), c = memory.allocate(100, 4);
+  std::uint64_t a = memory.allocate(100, 4), b = memory.allocate(100, 4),
+                c = memory.allocate(100, 4);
   EXPECT_GE(b, a + 164);
   EXPECT_GE(c, b + 164);
   EXPECT_EQ(memory.allocation(a + 100).second, 0u);
   EXPECT_EQ(memory.allocation(b + 99), std::make_pair(b, std::uint64_t{100}));
   memory.release(b);
-  EXPECT_EQ(memory.allocate(100, 4), b);   // the gap is taken again, guards kept
+  EXPECT_EQ(memory.allocate(100, 4), b);  // the gap is taken again, guards kept
 }
 
 TEST(Stats, unbalanced_books_are_found) {

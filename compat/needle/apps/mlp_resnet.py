@@ -8,12 +8,20 @@ np.random.seed(0)
 
 
 def ResidualBlock(dim, hidden_dim, norm=nn.BatchNorm1d, drop_prob=0.1):
-    inner = nn.Sequential(nn.Linear(dim, hidden_dim), norm(hidden_dim), nn.ReLU(), nn.Dropout(drop_prob),
-                          nn.Linear(hidden_dim, dim), norm(dim))
+    inner = nn.Sequential(
+        nn.Linear(dim, hidden_dim),
+        norm(hidden_dim),
+        nn.ReLU(),
+        nn.Dropout(drop_prob),
+        nn.Linear(hidden_dim, dim),
+        norm(dim),
+    )
     return nn.Sequential(nn.Residual(inner), nn.ReLU())
 
 
-def MLPResNet(dim, hidden_dim=100, num_blocks=3, num_classes=10, norm=nn.BatchNorm1d, drop_prob=0.1):
+def MLPResNet(
+    dim, hidden_dim=100, num_blocks=3, num_classes=10, norm=nn.BatchNorm1d, drop_prob=0.1
+):
     # Parameters are drawn from front to back: golden values depend on it.
     layers = [nn.Linear(dim, hidden_dim), nn.ReLU()]
     for _ in range(num_blocks):
@@ -40,10 +48,23 @@ def epoch(dataloader, model, opt=None):
     return wrong / count, np.mean(losses)
 
 
-def train_mnist(batch_size=100, epochs=10, optimizer=ndl.optim.Adam, lr=0.001, weight_decay=0.001, hidden_dim=100, data_dir="data"):
+def train_mnist(
+    batch_size=100,
+    epochs=10,
+    optimizer=ndl.optim.Adam,
+    lr=0.001,
+    weight_decay=0.001,
+    hidden_dim=100,
+    data_dir="data",
+):
     """(train error, train loss, test error, test loss) after some passes over MNIST files."""
     np.random.seed(4)
-    sets = [ndl.data.MNISTDataset(f"{data_dir}/{n}-images-idx3-ubyte.gz", f"{data_dir}/{n}-labels-idx1-ubyte.gz") for n in ("train", "t10k")]
+    sets = [
+        ndl.data.MNISTDataset(
+            f"{data_dir}/{n}-images-idx3-ubyte.gz", f"{data_dir}/{n}-labels-idx1-ubyte.gz"
+        )
+        for n in ("train", "t10k")
+    ]
     train = ndl.data.DataLoader(sets[0], batch_size, shuffle=True)
     test = ndl.data.DataLoader(sets[1], batch_size)
     model = MLPResNet(784, hidden_dim)

@@ -11,13 +11,15 @@ device = ndl.cpu()
 def softmax_loss(z, y_one_hot):
     """Mean softmax loss of logits against one-hot rows."""
     n = z.shape[0]
-    return (ndl.summation(ndl.log(ndl.summation(ndl.exp(z), axes=(1,)))) - ndl.summation(z * y_one_hot)) / n
+    return (
+        ndl.summation(ndl.log(ndl.summation(ndl.exp(z), axes=(1,)))) - ndl.summation(z * y_one_hot)
+    ) / n
 
 
 def nn_epoch(X, y, W1, W2, lr=0.1, batch=100):
     """One pass of SGD over relu(X W1) W2."""
     for at in range(0, X.shape[0], batch):
-        x, t = X[at:at + batch], y[at:at + batch]
+        x, t = X[at : at + batch], y[at : at + batch]
         one_hot = np.zeros((len(t), W2.shape[1]), dtype="float32")
         one_hot[np.arange(len(t)), t] = 1
         loss = softmax_loss(ndl.relu(ndl.Tensor(x) @ W1) @ W2, ndl.Tensor(one_hot))
@@ -60,7 +62,15 @@ def epoch_general_cifar10(dataloader, model, loss_fn=nn.SoftmaxLoss(), opt=None)
     return _general((move(x, y) for x, y in dataloader), model, loss_fn, opt)
 
 
-def train_cifar10(model, dataloader, n_epochs=1, optimizer=ndl.optim.Adam, lr=0.001, weight_decay=0.001, loss_fn=nn.SoftmaxLoss):
+def train_cifar10(
+    model,
+    dataloader,
+    n_epochs=1,
+    optimizer=ndl.optim.Adam,
+    lr=0.001,
+    weight_decay=0.001,
+    loss_fn=nn.SoftmaxLoss,
+):
     np.random.seed(4)
     opt = optimizer(model.parameters(), lr=lr, weight_decay=weight_decay)
     for _ in range(n_epochs):
@@ -73,7 +83,16 @@ def evaluate_cifar10(model, dataloader, loss_fn=nn.SoftmaxLoss):
     return epoch_general_cifar10(dataloader, model, loss_fn())
 
 
-def epoch_general_ptb(data, model, seq_len=40, loss_fn=nn.SoftmaxLoss(), opt=None, clip=None, device=None, dtype="float32"):
+def epoch_general_ptb(
+    data,
+    model,
+    seq_len=40,
+    loss_fn=nn.SoftmaxLoss(),
+    opt=None,
+    clip=None,
+    device=None,
+    dtype="float32",
+):
     state = [None]
 
     def batches():
@@ -90,8 +109,19 @@ def epoch_general_ptb(data, model, seq_len=40, loss_fn=nn.SoftmaxLoss(), opt=Non
     return _general(batches(), model, loss_fn, opt, clip)
 
 
-def train_ptb(model, data, seq_len=40, n_epochs=1, optimizer=ndl.optim.SGD, lr=4.0, weight_decay=0.0, loss_fn=nn.SoftmaxLoss,
-              clip=None, device=None, dtype="float32"):
+def train_ptb(
+    model,
+    data,
+    seq_len=40,
+    n_epochs=1,
+    optimizer=ndl.optim.SGD,
+    lr=4.0,
+    weight_decay=0.0,
+    loss_fn=nn.SoftmaxLoss,
+    clip=None,
+    device=None,
+    dtype="float32",
+):
     np.random.seed(4)
     opt = optimizer(model.parameters(), lr=lr, weight_decay=weight_decay)
     for _ in range(n_epochs):
@@ -104,5 +134,19 @@ def evaluate_ptb(model, data, seq_len=40, loss_fn=nn.SoftmaxLoss, device=None, d
     return epoch_general_ptb(data, model, seq_len, loss_fn(), device=device, dtype=dtype)
 
 
-__all__ = ["parse_mnist", "softmax_loss", "nn_epoch", "loss_err", "epoch_general_cifar10", "train_cifar10",
-           "evaluate_cifar10", "epoch_general_ptb", "train_ptb", "evaluate_ptb", "device", "np", "ndl", "nn"]
+__all__ = [
+    "parse_mnist",
+    "softmax_loss",
+    "nn_epoch",
+    "loss_err",
+    "epoch_general_cifar10",
+    "train_cifar10",
+    "evaluate_cifar10",
+    "epoch_general_ptb",
+    "train_ptb",
+    "evaluate_ptb",
+    "device",
+    "np",
+    "ndl",
+    "nn",
+]

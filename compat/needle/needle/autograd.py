@@ -61,8 +61,15 @@ class Value:
     def _init(self, op, inputs, *, num_outputs=1, cached_data=None, requires_grad=None):
         global TENSOR_COUNTER
         TENSOR_COUNTER += 1
-        self.op, self.inputs, self.num_outputs, self.cached_data = op, list(inputs), num_outputs, cached_data
-        self.requires_grad = any(x.requires_grad for x in inputs) if requires_grad is None else requires_grad
+        self.op, self.inputs, self.num_outputs, self.cached_data = (
+            op,
+            list(inputs),
+            num_outputs,
+            cached_data,
+        )
+        self.requires_grad = (
+            any(x.requires_grad for x in inputs) if requires_grad is None else requires_grad
+        )
 
     @classmethod
     def make_const(cls, data, *, requires_grad=False):
@@ -120,10 +127,19 @@ class Tensor(Value):
                 data = array_api.array(array.numpy(), device=device, dtype=dtype)
         else:
             device = device or default_device()
-            if BACKEND == "np" or dtype is None or str(dtype) in ("float32", "bool") or not hasattr(array, "dtype"):
-                data = array_api.array(array, device=device, dtype=dtype if BACKEND == "np" else "float32")
+            if (
+                BACKEND == "np"
+                or dtype is None
+                or str(dtype) in ("float32", "bool")
+                or not hasattr(array, "dtype")
+            ):
+                data = array_api.array(
+                    array, device=device, dtype=dtype if BACKEND == "np" else "float32"
+                )
             else:
-                data = array_api.array(np.asarray(array, dtype=dtype), device=device, dtype="float32")
+                data = array_api.array(
+                    np.asarray(array, dtype=dtype), device=device, dtype="float32"
+                )
         self._init(None, [], cached_data=data, requires_grad=requires_grad)
 
     @property
@@ -158,13 +174,25 @@ class Tensor(Value):
         return self.realize_cached_data().numpy()
 
     def __add__(self, other):
-        return needle.ops.EWiseAdd()(self, other) if isinstance(other, Tensor) else needle.ops.AddScalar(other)(self)
+        return (
+            needle.ops.EWiseAdd()(self, other)
+            if isinstance(other, Tensor)
+            else needle.ops.AddScalar(other)(self)
+        )
 
     def __mul__(self, other):
-        return needle.ops.EWiseMul()(self, other) if isinstance(other, Tensor) else needle.ops.MulScalar(other)(self)
+        return (
+            needle.ops.EWiseMul()(self, other)
+            if isinstance(other, Tensor)
+            else needle.ops.MulScalar(other)(self)
+        )
 
     def __pow__(self, other):
-        return needle.ops.EWisePow()(self, other) if isinstance(other, Tensor) else needle.ops.PowerScalar(other)(self)
+        return (
+            needle.ops.EWisePow()(self, other)
+            if isinstance(other, Tensor)
+            else needle.ops.PowerScalar(other)(self)
+        )
 
     def __sub__(self, other):
         if isinstance(other, Tensor):
@@ -175,7 +203,11 @@ class Tensor(Value):
         return needle.ops.AddScalar(other)(needle.ops.Negate()(self))
 
     def __truediv__(self, other):
-        return needle.ops.EWiseDiv()(self, other) if isinstance(other, Tensor) else needle.ops.DivScalar(other)(self)
+        return (
+            needle.ops.EWiseDiv()(self, other)
+            if isinstance(other, Tensor)
+            else needle.ops.DivScalar(other)(self)
+        )
 
     def __matmul__(self, other):
         return needle.ops.MatMul()(self, other)

@@ -5,7 +5,12 @@ import numpy as np
 
 import weft
 
-from .backend_ndarray.ndarray import BackendDevice as Device, NDArray as _Base, cpu_numpy as _cpu_numpy, cuda
+from .backend_ndarray.ndarray import (
+    BackendDevice as Device,
+    NDArray as _Base,
+    cpu_numpy as _cpu_numpy,
+    cuda,
+)
 
 
 class NDArray(_Base):

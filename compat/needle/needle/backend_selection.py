@@ -25,4 +25,14 @@ elif BACKEND == "np":
 else:
     raise RuntimeError(f"Unknown needle array backend {BACKEND}: legal are nd and np")
 
-__all__ = ["BACKEND", "array_api", "Device", "NDArray", "all_devices", "cpu", "cpu_numpy", "cuda", "default_device"]
+__all__ = [
+    "BACKEND",
+    "array_api",
+    "Device",
+    "NDArray",
+    "all_devices",
+    "cpu",
+    "cpu_numpy",
+    "cuda",
+    "default_device",
+]

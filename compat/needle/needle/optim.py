@@ -40,7 +40,9 @@ class SGD(Optimizer):
             p.data = p.data - u.detach() * self.lr
 
     def clip_grad_norm(self, max_norm=0.25):
-        norm = np.linalg.norm([np.linalg.norm(p.grad.detach().numpy()) for p in self.params if p.grad is not None])
+        norm = np.linalg.norm(
+            [np.linalg.norm(p.grad.detach().numpy()) for p in self.params if p.grad is not None]
+        )
         scale = min(1.0, float(max_norm / (norm + 1e-6)))
         for p in self.params:
             if p.grad is not None:
@@ -50,7 +52,13 @@ class SGD(Optimizer):
 class Adam(Optimizer):
     def __init__(self, params, lr=0.01, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0):
         super().__init__(params)
-        self.lr, self.beta1, self.beta2, self.eps, self.weight_decay = lr, beta1, beta2, eps, weight_decay
+        self.lr, self.beta1, self.beta2, self.eps, self.weight_decay = (
+            lr,
+            beta1,
+            beta2,
+            eps,
+            weight_decay,
+        )
         self.t, self.m, self.v = 0, {}, {}
 
     def step(self):
@@ -60,5 +68,8 @@ class Adam(Optimizer):
             if p in self.m:
                 m, v = self.m[p] * self.beta1 + m, self.v[p] * self.beta2 + v
             self.m[p], self.v[p] = m.detach(), v.detach()
-            m_hat, v_hat = self.m[p] / (1 - self.beta1**self.t), self.v[p] / (1 - self.beta2**self.t)
+            m_hat, v_hat = (
+                self.m[p] / (1 - self.beta1**self.t),
+                self.v[p] / (1 - self.beta2**self.t),
+            )
             p.data = p.data - m_hat * self.lr / (v_hat**0.5 + self.eps)

@@ -1,6 +1,7 @@
 #!/usr/bin/env cs_python
 # SPDX-License-Identifier: Apache-2.0
 """Runs the product on 8 PEs, checks it, and draws what the fabric did."""
+
 import argparse
 import json
 
@@ -24,8 +25,15 @@ b = rng.standard_normal(rows).astype(np.float32)
 runner = SdkRuntime(args.name)
 runner.load()
 runner.run()
-how = dict(streaming=False, order=MemcpyOrder.ROW_MAJOR, data_type=MemcpyDataType.MEMCPY_32BIT, nonblock=False)
-runner.memcpy_h2d(runner.get_id("A"), np.ascontiguousarray(A.T).ravel(), 0, 0, width, 1, rows * cols, **how)
+how = dict(
+    streaming=False,
+    order=MemcpyOrder.ROW_MAJOR,
+    data_type=MemcpyDataType.MEMCPY_32BIT,
+    nonblock=False,
+)
+runner.memcpy_h2d(
+    runner.get_id("A"), np.ascontiguousarray(A.T).ravel(), 0, 0, width, 1, rows * cols, **how
+)
 runner.memcpy_h2d(runner.get_id("x"), x, 0, 0, width, 1, cols, **how)
 start = np.zeros((width, rows), np.float32)
 start[0] = b

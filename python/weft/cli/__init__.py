@@ -13,7 +13,9 @@ import weft
 def _devices(args):
     for d in weft.devices():
         state = "present" if d.available else "absent"
-        print(f"{d.name:<12} {d.kind:<12} {state:<8} {d.description.splitlines()[0] if d.available else _first(d.reason)}")
+        print(
+            f"{d.name:<12} {d.kind:<12} {state:<8} {d.description.splitlines()[0] if d.available else _first(d.reason)}"
+        )
 
 
 def _first(text):
@@ -30,9 +32,11 @@ def _program(path):
 def _compile(args):
     after = None
     if args.print_after:
+
         def after(name, function, seconds):
             if args.print_after in ("all", name):
                 print(f"# after {name} ({seconds * 1e3:.2f} ms)\n{function.script()}")
+
     program = _program(args.file)
     if args.emit == "ir":
         text = program.script()
@@ -62,7 +66,9 @@ def _run(args):
     values = []
     for parameter in plan["params"]:
         if not parameter.get("tensor"):
-            raise weft.ArgumentError(f"parameter {parameter} is a scalar; weft run fills tensors only")
+            raise weft.ArgumentError(
+                f"parameter {parameter} is a scalar; weft run fills tensors only"
+            )
         tensor = parameter["tensor"]
         shape = [_constant(e) for e in tensor["shape"]]
         data = rng.integers(0, 5, shape) if "int" in tensor["dtype"] else rng.random(shape)
@@ -83,7 +89,10 @@ def _constant(code):
 def _errors(args):
     import pathlib
 
-    for folder in (pathlib.Path(weft.__file__).parent, *pathlib.Path(weft.__file__).resolve().parents[:3]):
+    for folder in (
+        pathlib.Path(weft.__file__).parent,
+        *pathlib.Path(weft.__file__).resolve().parents[:3],
+    ):
         page = folder / "docs" / "errors.md"
         if page.exists():
             break
@@ -104,7 +113,9 @@ def _demo(args):
 
 
 def _parser():
-    parser = argparse.ArgumentParser(prog="weft", description="One tensor program, woven onto every accelerator.")
+    parser = argparse.ArgumentParser(
+        prog="weft", description="One tensor program, woven onto every accelerator."
+    )
     verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
 
     def verb(name, run, text):

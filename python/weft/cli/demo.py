@@ -14,7 +14,13 @@ class Row:
     """One line of the table. error is the largest difference from the reference, limit what is allowed."""
 
     def __init__(self, program, device, seconds, rate, unit, error, limit, note=""):
-        self.program, self.device, self.seconds, self.rate, self.unit = program, device, seconds, rate, unit
+        self.program, self.device, self.seconds, self.rate, self.unit = (
+            program,
+            device,
+            seconds,
+            rate,
+            unit,
+        )
         self.error, self.limit, self.note = error, limit, note
 
     @property
@@ -23,8 +29,15 @@ class Row:
 
     def cells(self):
         rate = f"{self.rate:,.1f} {self.unit}" if self.rate else ""
-        return [self.program, self.device, f"{self.seconds * 1e3:,.3f} ms", rate, f"{self.error:.2g}",
-                "ok" if self.good else "WRONG", self.note]
+        return [
+            self.program,
+            self.device,
+            f"{self.seconds * 1e3:,.3f} ms",
+            rate,
+            f"{self.error:.2g}",
+            "ok" if self.good else "WRONG",
+            self.note,
+        ]
 
 
 HEAD = ["program", "device", "time", "rate", "error", "", ""]
@@ -36,7 +49,9 @@ def _examples():
         folder = root / "examples"
         if folder.is_dir() and list(folder.glob("*/demo.py")):
             return sorted(folder.glob("*/demo.py"))
-    raise weft.IOError("the examples are not part of this installation; run weft demo in a source tree")
+    raise weft.IOError(
+        "the examples are not part of this installation; run weft demo in a source tree"
+    )
 
 
 def _load(path):
@@ -54,19 +69,31 @@ def _print(rows):
     cells = [HEAD, *(r.cells() for r in rows)]
     widths = [max(len(c[i]) for c in cells) for i in range(len(HEAD))]
     for line in cells:
-        print("  ".join(c.rjust(w) if i in (2, 3, 4) else c.ljust(w) for i, (c, w) in enumerate(zip(line, widths))).rstrip())
+        print(
+            "  ".join(
+                c.rjust(w) if i in (2, 3, 4) else c.ljust(w)
+                for i, (c, w) in enumerate(zip(line, widths))
+            ).rstrip()
+        )
 
 
 def _report(path, rows, pictures):
-    body = "".join("<tr class='%s'>%s</tr>" % ("ok" if r.good else "bad", "".join(f"<td>{html.escape(c)}</td>" for c in r.cells()))
-                   for r in rows)
-    images = "".join(f"<figure>{svg}<figcaption>{html.escape(title)}</figcaption></figure>" for title, svg in pictures)
+    body = "".join(
+        "<tr class='%s'>%s</tr>"
+        % ("ok" if r.good else "bad", "".join(f"<td>{html.escape(c)}</td>" for c in r.cells()))
+        for r in rows
+    )
+    images = "".join(
+        f"<figure>{svg}<figcaption>{html.escape(title)}</figcaption></figure>"
+        for title, svg in pictures
+    )
     path.write_text(
         "<!doctype html><meta charset=utf-8><title>weft</title><style>body{font:15px system-ui;margin:2em;max-width:70em}"
         "table{border-collapse:collapse}td,th{padding:.3em .8em;border-bottom:1px solid #ddd;text-align:left}"
         ".bad{background:#fdd}figure{display:inline-block;margin:1em}</style>"
         f"<h1>weft {weft.__version__}</h1><p>Each program on every device present, checked against its reference.</p>"
-        f"<table><tr>{''.join(f'<th>{h}</th>' for h in HEAD)}</tr>{body}</table>{images}")
+        f"<table><tr>{''.join(f'<th>{h}</th>' for h in HEAD)}</tr>{body}</table>{images}"
+    )
 
 
 def run(args):
@@ -86,7 +113,9 @@ def run(args):
         name = path.parent.name
         progress(f"{name} ...")
         try:
-            for item in _load(path).demo(quick=args.quick, progress=lambda t, n=name: progress(f"{n}: {t}")):
+            for item in _load(path).demo(
+                quick=args.quick, progress=lambda t, n=name: progress(f"{n}: {t}")
+            ):
                 if isinstance(item, tuple):
                     pictures.append(item)
                     continue
@@ -101,6 +130,8 @@ def run(args):
     _report(output / "report.html", rows, pictures)
     profile.save(output / "trace.json")
     wrong = [r for r in rows if not r.good]
-    print(f"\n{len(rows)} runs, {len(wrong)} wrong, {len(failures)} programs failed, {time.time() - started:.1f} s. "
-          f"Report: {output / 'report.html'}, trace: {output / 'trace.json'}")
+    print(
+        f"\n{len(rows)} runs, {len(wrong)} wrong, {len(failures)} programs failed, {time.time() - started:.1f} s. "
+        f"Report: {output / 'report.html'}, trace: {output / 'trace.json'}"
+    )
     return 1 if wrong or failures or not rows else 0

@@ -14,18 +14,26 @@ class MultiHeadAttention(Module):
     def __init__(self, dim, heads, causal=False, device=None, dtype=None):
         super().__init__()
         if dim % heads:
-            raise weft.ShapeError(f"error[nn.attention.heads]: {dim} features do not divide into {heads} heads")
+            raise weft.ShapeError(
+                f"error[nn.attention.heads]: {dim} features do not divide into {heads} heads"
+            )
         self.heads, self.causal = heads, causal
-        self.query, self.key, self.value, self.out = (Linear(dim, dim, device=device, dtype=dtype) for _ in range(4))
+        self.query, self.key, self.value, self.out = (
+            Linear(dim, dim, device=device, dtype=dtype) for _ in range(4)
+        )
 
     def forward(self, x, memory=None):
         memory = x if memory is None else memory
         n, t, d = x.shape
 
         def split(y):
-            return y.reshape(y.shape[0], y.shape[1], self.heads, d // self.heads).permute(0, 2, 1, 3)
+            return y.reshape(y.shape[0], y.shape[1], self.heads, d // self.heads).permute(
+                0, 2, 1, 3
+            )
 
-        y = F.attention(split(self.query(x)), split(self.key(memory)), split(self.value(memory)), self.causal)
+        y = F.attention(
+            split(self.query(x)), split(self.key(memory)), split(self.value(memory)), self.causal
+        )
         return self.out(y.permute(0, 2, 1, 3).reshape(n, t, d))
 
 
@@ -35,9 +43,16 @@ class TransformerLayer(Module):
     def __init__(self, dim, heads, hidden=None, dropout=0.0, causal=False, device=None, dtype=None):
         super().__init__()
         hidden = hidden or 4 * dim
-        self.norm1, self.norm2 = LayerNorm(dim, device=device, dtype=dtype), LayerNorm(dim, device=device, dtype=dtype)
+        self.norm1, self.norm2 = (
+            LayerNorm(dim, device=device, dtype=dtype),
+            LayerNorm(dim, device=device, dtype=dtype),
+        )
         self.attention = MultiHeadAttention(dim, heads, causal, device=device, dtype=dtype)
-        self.feed = Sequential(Linear(dim, hidden, device=device, dtype=dtype), GELU(), Linear(hidden, dim, device=device, dtype=dtype))
+        self.feed = Sequential(
+            Linear(dim, hidden, device=device, dtype=dtype),
+            GELU(),
+            Linear(hidden, dim, device=device, dtype=dtype),
+        )
         self.dropout = Dropout(dropout)
 
     def forward(self, x):

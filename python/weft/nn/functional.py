@@ -10,8 +10,19 @@ import weft
 from .. import _core
 from .._core import Tensor, conv2d
 
-__all__ = ["conv2d", "relu", "gelu", "softmax", "cross_entropy", "mse", "embedding", "max_pool2d", "avg_pool2d",
-           "attention", "dropout"]
+__all__ = [
+    "conv2d",
+    "relu",
+    "gelu",
+    "softmax",
+    "cross_entropy",
+    "mse",
+    "embedding",
+    "max_pool2d",
+    "avg_pool2d",
+    "attention",
+    "dropout",
+]
 
 relu = _core.operations["relu"]
 
@@ -30,7 +41,9 @@ def cross_entropy(logits, labels):
     """Mean of -log softmax(logits)[label] over rows; labels are integers."""
     labels = weft.asarray(getattr(labels, "data", labels))
     if logits.ndim != 2 or labels.shape != logits.shape[:1]:
-        raise weft.ShapeError(f"error[nn.cross_entropy.shape]: logits {logits.shape} need labels of shape {logits.shape[:1]}, got {labels.shape}")
+        raise weft.ShapeError(
+            f"error[nn.cross_entropy.shape]: logits {logits.shape} need labels of shape {logits.shape[:1]}, got {labels.shape}"
+        )
     n, classes = logits.shape
     flat = logits.log_softmax(-1).reshape(n * classes)
     if labels.size and (int(weft.min(labels)) < 0 or int(weft.max(labels)) >= classes):

@@ -24,9 +24,15 @@ class Linear(Module):
     def __init__(self, in_features, out_features, bias=True, device=None, dtype=None):
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
-        self.weight = Parameter(init.kaiming_uniform(in_features, out_features, dtype=dtype, device=device))
+        self.weight = Parameter(
+            init.kaiming_uniform(in_features, out_features, dtype=dtype, device=device)
+        )
         bound = 1.0 / math.sqrt(in_features)
-        self.bias = Parameter(init.rand(out_features, low=-bound, high=bound, dtype=dtype, device=device)) if bias else None
+        self.bias = (
+            Parameter(init.rand(out_features, low=-bound, high=bound, dtype=dtype, device=device))
+            if bias
+            else None
+        )
 
     def forward(self, x):
         y = x @ self.weight
@@ -36,15 +42,31 @@ class Linear(Module):
 class Conv2d(Module):
     """Convolution of (n, c, h, w); padding defaults to the same size at stride 1."""
 
-    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=None, bias=True, device=None, dtype=None):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=None,
+        bias=True,
+        device=None,
+        dtype=None,
+    ):
         super().__init__()
         self.stride = stride
         self.padding = (kernel_size - 1) // 2 if padding is None else padding
         fan_in = in_channels * kernel_size * kernel_size
         shape = (out_channels, in_channels, kernel_size, kernel_size)
-        self.weight = Parameter(init.kaiming_uniform(fan_in, out_channels, shape=shape, dtype=dtype, device=device))
+        self.weight = Parameter(
+            init.kaiming_uniform(fan_in, out_channels, shape=shape, dtype=dtype, device=device)
+        )
         bound = 1.0 / math.sqrt(fan_in)
-        self.bias = Parameter(init.rand(out_channels, low=-bound, high=bound, dtype=dtype, device=device)) if bias else None
+        self.bias = (
+            Parameter(init.rand(out_channels, low=-bound, high=bound, dtype=dtype, device=device))
+            if bias
+            else None
+        )
 
     def forward(self, x):
         y = F.conv2d(x, self.weight, self.stride, self.padding)
@@ -69,7 +91,9 @@ class _BatchNorm(Module):
             var = (centred * centred).mean(self.axes, True)
             n = x.size / self.weight.size
             unbiased = var.data.reshape(-1) * (n / max(n - 1.0, 1.0))
-            self.running_mean = self.running_mean * (1 - self.momentum) + mean.data.reshape(-1) * self.momentum
+            self.running_mean = (
+                self.running_mean * (1 - self.momentum) + mean.data.reshape(-1) * self.momentum
+            )
             self.running_var = self.running_var * (1 - self.momentum) + unbiased * self.momentum
         else:
             centred = x - self.running_mean.reshape(self.shape)
@@ -117,7 +141,9 @@ class Embedding(Module):
 
     def __init__(self, num_embeddings, embedding_dim, device=None, dtype=None):
         super().__init__()
-        self.weight = Parameter(init.randn(num_embeddings, embedding_dim, dtype=dtype, device=device))
+        self.weight = Parameter(
+            init.randn(num_embeddings, embedding_dim, dtype=dtype, device=device)
+        )
 
     def forward(self, index):
         return F.embedding(self.weight, index)

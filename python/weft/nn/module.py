@@ -91,6 +91,8 @@ class Module:
     def load_state_dict(self, state):
         named = self.named_parameters()
         if set(named) != set(state):
-            raise weft.ArgumentError(f"error[nn.state.names]: parameters differ: {sorted(set(named) ^ set(state))}")
+            raise weft.ArgumentError(
+                f"error[nn.state.names]: parameters differ: {sorted(set(named) ^ set(state))}"
+            )
         for name, p in named.items():
             p.data = weft.asarray(state[name]).copy()

@@ -17,11 +17,15 @@ class RNNCell(Module):
 
     gates = 1
 
-    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None):
+    def __init__(
+        self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype=None
+    ):
         super().__init__()
         bound = 1.0 / math.sqrt(hidden_size)
         width = self.gates * hidden_size
-        make = lambda *shape: Parameter(init.rand(*shape, low=-bound, high=bound, dtype=dtype, device=device))  # noqa: E731
+        make = lambda *shape: Parameter(
+            init.rand(*shape, low=-bound, high=bound, dtype=dtype, device=device)
+        )  # noqa: E731
         self.hidden_size, self.nonlinearity = hidden_size, nonlinearity
         self.weight_ih, self.weight_hh = make(input_size, width), make(hidden_size, width)
         self.bias_ih, self.bias_hh = (make(width), make(width)) if bias else (None, None)
@@ -31,7 +35,9 @@ class RNNCell(Module):
         return y if self.bias_ih is None else y + self.bias_ih + self.bias_hh
 
     def start(self, x):
-        return Tensor(weft.zeros((x.shape[0], self.hidden_size), dtype=x.dtype), requires_grad=False)
+        return Tensor(
+            weft.zeros((x.shape[0], self.hidden_size), dtype=x.dtype), requires_grad=False
+        )
 
     def forward(self, x, h=None):
         y = self._linear(x, self.start(x) if h is None else h)
@@ -47,7 +53,7 @@ class LSTMCell(RNNCell):
         h, c = (self.start(x), self.start(x)) if state is None else state
         y = self._linear(x, h)
         n = self.hidden_size
-        i, f, g, o = (y[:, k * n:(k + 1) * n] for k in range(4))
+        i, f, g, o = (y[:, k * n : (k + 1) * n] for k in range(4))
         c = weft.sigmoid(f) * c + weft.sigmoid(i) * weft.tanh(g)
         return weft.sigmoid(o) * weft.tanh(c), c
 
@@ -59,7 +65,10 @@ class RNN(Module):
 
     def __init__(self, input_size, hidden_size, num_layers=1, **kwargs):
         super().__init__()
-        self.cells = [self.cell(input_size if k == 0 else hidden_size, hidden_size, **kwargs) for k in range(num_layers)]
+        self.cells = [
+            self.cell(input_size if k == 0 else hidden_size, hidden_size, **kwargs)
+            for k in range(num_layers)
+        ]
 
     def forward(self, x, state=None):
         steps = [x[t] for t in range(x.shape[0])]

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The only judge of index facts. An Analyzer knows ranges of variables and constraints, and answers: what
-// are an expression's bounds, what is it modulo n, what is its simplest form, is this condition always true.
-// All answers are conservative: "unknown" is allowed, "wrong" is not.
+// The only judge of index facts. An Analyzer knows ranges of variables and constraints, and
+// answers: what are an expression's bounds, what is it modulo n, what is its simplest form, is this
+// condition always true. All answers are conservative: "unknown" is allowed, "wrong" is not.
 
 #include <cstdint>
 #include <limits>
@@ -26,8 +26,11 @@ struct Bounds {
   bool operator==(const Bounds&) const = default;
 };
 
-/// value = base (mod coeff), 0 <= base < coeff; coeff 1: nothing known; coeff 0: the constant `base`.
-struct Modular { std::int64_t coeff = 1, base = 0; };
+/// value = base (mod coeff), 0 <= base < coeff; coeff 1: nothing known; coeff 0: the constant
+/// `base`.
+struct Modular {
+  std::int64_t coeff = 1, base = 0;
+};
 
 class Analyzer {
   struct Impl;
@@ -55,8 +58,8 @@ class Analyzer {
 
   Bounds bounds(const ir::Expr& e) const;
   Modular modular(const ir::Expr& e) const;
-  /// Canonical form: equal index expressions over bound variables mostly become the same expression;
-  /// (i0*8 + i1)//8 -> i0 and (..)%8 -> i1 when 0 <= i1 < 8; conditions fold.
+  /// Canonical form: equal index expressions over bound variables mostly become the same
+  /// expression; (i0*8 + i1)//8 -> i0 and (..)%8 -> i1 when 0 <= i1 < 8; conditions fold.
   ir::Expr simplify(const ir::Expr& e) const;
   /// True only if `condition` holds for all values of the bound variables under the constraints.
   bool prove(const ir::Expr& condition) const;
@@ -71,28 +74,35 @@ class Analyzer {
 
 /// simplify with a throw-away analyzer.
 ir::Expr simplify(const ir::Expr& e);
-/// Simplifies every expression of a statement, using loop ranges, iter domains and guards on the way. Guards
-/// that are decided go; loops that run zero times go; loops of one trip stay.
+/// Simplifies every expression of a statement, using loop ranges, iter domains and guards on the
+/// way. Guards that are decided go; loops that run zero times go; loops of one trip stay.
 ir::Stmt simplify(const ir::Stmt& s);
 
 /// base + sum of coeff * var, constant coefficients; absent when e is not linear over `vars`
 /// (other variables end up in base).
 struct Linear {
   ir::Expr base;
-  std::vector<std::int64_t> coeffs;   // one per var
+  std::vector<std::int64_t> coeffs;  // one per var
 };
 std::optional<Linear> detect_linear(const ir::Expr& e, const std::vector<ir::Var>& vars);
 
-/// Per-dimension [min, extent] of values e takes when `vars` run over `ranges` (others are fixed symbols).
-/// Exact for affine expressions with constant ranges, an upper bound otherwise; null extent when unbounded.
-struct SymbolicInterval { ir::Expr min, max; };   // inclusive; null: unbounded
+/// Per-dimension [min, extent] of values e takes when `vars` run over `ranges` (others are fixed
+/// symbols). Exact for affine expressions with constant ranges, an upper bound otherwise; null
+/// extent when unbounded.
+struct SymbolicInterval {
+  ir::Expr min, max;
+};  // inclusive; null: unbounded
 using DomainMap = std::unordered_map<const ir::VarNode*, ir::Range>;
-SymbolicInterval symbolic_interval(const ir::Expr& e, const DomainMap& domain, const Analyzer& analyzer);
+SymbolicInterval symbolic_interval(const ir::Expr& e, const DomainMap& domain,
+                                   const Analyzer& analyzer);
 /// The box that covers `region` when the domain's variables run; clipped to nothing else.
-std::vector<ir::Range> relax_region(const std::vector<ir::Range>& region, const DomainMap& domain, const Analyzer& analyzer);
+std::vector<ir::Range> relax_region(const std::vector<ir::Range>& region, const DomainMap& domain,
+                                    const Analyzer& analyzer);
 /// The smallest box covering both; dims compared symbolically.
-std::vector<ir::Range> union_regions(const std::vector<ir::Range>& a, const std::vector<ir::Range>& b, const Analyzer& analyzer);
+std::vector<ir::Range> union_regions(const std::vector<ir::Range>& a,
+                                     const std::vector<ir::Range>& b, const Analyzer& analyzer);
 /// Whether box `outer` provably contains box `inner`.
-bool covers(const std::vector<ir::Range>& outer, const std::vector<ir::Range>& inner, const Analyzer& analyzer);
+bool covers(const std::vector<ir::Range>& outer, const std::vector<ir::Range>& inner,
+            const Analyzer& analyzer);
 
 }  // namespace weft::arith

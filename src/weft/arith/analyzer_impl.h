@@ -13,15 +13,15 @@ namespace weft::arith {
 struct Analyzer::Impl {
   struct VarInfo {
     Bounds bounds;
-    ir::Expr value;    // substituted when set
+    ir::Expr value;  // substituted when set
   };
   std::unordered_map<const ir::VarNode*, VarInfo> vars;
-  std::vector<Sum> at_most_zero;                 // known facts: sum <= 0
-  std::vector<ir::Expr> facts;                   // known true conditions of other forms
+  std::vector<Sum> at_most_zero;  // known facts: sum <= 0
+  std::vector<ir::Expr> facts;    // known true conditions of other forms
 
-  mutable int fact_depth = 0;                    // facts may mention what they bound: limit the nesting
+  mutable int fact_depth = 0;  // facts may mention what they bound: limit the nesting
 
-  Bounds sum_bounds(const Sum& sum) const;       // interval of each term, added
+  Bounds sum_bounds(const Sum& sum) const;  // interval of each term, added
   Bounds atom_bounds(const ir::Expr& e, int depth = 0) const;
   Bounds bounds(const ir::Expr& e) const;
   Modular modular(const Sum& sum) const;
@@ -31,12 +31,15 @@ struct Analyzer::Impl {
   void assume(const ir::Expr& condition, bool holds = true);
 
   ir::Expr simplify(const ir::Expr& e) const;
-  Sum simplify_sum(const ir::Expr& e) const;     // operands simplified, quotient/remainder pairs merged
-  ir::Expr divide(const Sum& a, const Sum& b, const ir::Expr& ea, const ir::Expr& eb, DType type) const;
-  ir::Expr remainder(const Sum& a, const Sum& b, const ir::Expr& ea, const ir::Expr& eb, DType type) const;
+  Sum simplify_sum(
+      const ir::Expr& e) const;  // operands simplified, quotient/remainder pairs merged
+  ir::Expr divide(const Sum& a, const Sum& b, const ir::Expr& ea, const ir::Expr& eb,
+                  DType type) const;
+  ir::Expr remainder(const Sum& a, const Sum& b, const ir::Expr& ea, const ir::Expr& eb,
+                     DType type) const;
   ir::Expr compare(ir::ExprKind kind, const ir::Expr& a, const ir::Expr& b) const;
   bool known(const ir::Expr& condition) const;
-  bool within(const Sum& s, std::int64_t low, std::int64_t high) const;   // low <= s < high
+  bool within(const Sum& s, std::int64_t low, std::int64_t high) const;  // low <= s < high
 };
 
 }  // namespace weft::arith

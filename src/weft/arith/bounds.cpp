@@ -29,7 +29,7 @@ std::int64_t plus(std::int64_t a, std::int64_t b) {
   if (a == kMax || b == kMax) return kMax;
   return clamp(static_cast<Wide>(a) + b);
 }
-std::int64_t plus_max(std::int64_t a, std::int64_t b) {   // for upper ends: unknown is kMax
+std::int64_t plus_max(std::int64_t a, std::int64_t b) {  // for upper ends: unknown is kMax
   if (a == kMax || b == kMax) return kMax;
   return a == kMin || b == kMin ? kMin : clamp(static_cast<Wide>(a) + b);
 }
@@ -43,7 +43,8 @@ std::int64_t times(std::int64_t a, std::int64_t b) {
 }
 
 Bounds multiply(Bounds a, Bounds b) {
-  std::int64_t c[4] = {times(a.min, b.min), times(a.min, b.max), times(a.max, b.min), times(a.max, b.max)};
+  std::int64_t c[4] = {times(a.min, b.min), times(a.min, b.max), times(a.max, b.min),
+                       times(a.max, b.max)};
   return {*std::min_element(c, c + 4), *std::max_element(c, c + 4)};
 }
 
@@ -72,27 +73,35 @@ Bounds Analyzer::Impl::atom_bounds(const Expr& e, int depth) const {
     }
     case ExprKind::cast: {
       const Expr& v = as<CastNode>(e)->value;
-      if (!(v->dtype.is_integral() || v->dtype.is_bool()) || !(e->dtype.is_integral() || e->dtype.is_bool())) return type_bounds(e->dtype);
+      if (!(v->dtype.is_integral() || v->dtype.is_bool()) ||
+          !(e->dtype.is_integral() || e->dtype.is_bool()))
+        return type_bounds(e->dtype);
       Bounds inner = bounds(v), outer = type_bounds(e->dtype);
       return inner.min >= outer.min && inner.max <= outer.max ? inner : outer;
     }
-    case ExprKind::floordiv: case ExprKind::div: {
+    case ExprKind::floordiv:
+    case ExprKind::div: {
       if (!e->dtype.is_integral()) return {};
       const auto* b = as<BinaryNode>(e);
       Bounds x = bounds(b->a), y = bounds(b->b);
       if (y.min <= 0) return {};
       if (e->kind == ExprKind::div && x.min < 0) return {};
-      auto q = [](std::int64_t v, std::int64_t d) { return v == kMin || v == kMax ? v : floor_div(v, d); };
-      std::int64_t c[4] = {q(x.min, y.min), q(x.max, y.min), y.max == kMax ? (x.min < 0 ? -1 : 0) : q(x.min, y.max),
+      auto q = [](std::int64_t v, std::int64_t d) {
+        return v == kMin || v == kMax ? v : floor_div(v, d);
+      };
+      std::int64_t c[4] = {q(x.min, y.min), q(x.max, y.min),
+                           y.max == kMax ? (x.min < 0 ? -1 : 0) : q(x.min, y.max),
                            y.max == kMax ? (x.max < 0 ? -1 : 0) : q(x.max, y.max)};
       return {*std::min_element(c, c + 4), *std::max_element(c, c + 4)};
     }
-    case ExprKind::floormod: case ExprKind::mod: {
+    case ExprKind::floormod:
+    case ExprKind::mod: {
       if (!e->dtype.is_integral()) return {};
       const auto* b = as<BinaryNode>(e);
       Bounds x = bounds(b->a), y = bounds(b->b);
       if (y.min <= 0) return {};
-      if (e->kind == ExprKind::mod && x.min < 0) return {-std::max<std::int64_t>(y.max - 1, 0), y.max == kMax ? kMax : y.max - 1};
+      if (e->kind == ExprKind::mod && x.min < 0)
+        return {-std::max<std::int64_t>(y.max - 1, 0), y.max == kMax ? kMax : y.max - 1};
       if (x.min >= 0 && x.max < y.min) return x;
       if (y.is_point() && x.bounded() && floor_div(x.min, y.min) == floor_div(x.max, y.min)) {
         return {floor_mod(x.min, y.min), floor_mod(x.max, y.min)};
@@ -129,10 +138,14 @@ Bounds Analyzer::Impl::atom_bounds(const Expr& e, int depth) const {
       if (c->op == "bitwise_and" && is_const_int(c->args[1], &k) && k >= 0) return {0, k};
       return type_bounds(e->dtype);
     }
-    case ExprKind::add: case ExprKind::sub: case ExprKind::mul: {
+    case ExprKind::add:
+    case ExprKind::sub:
+    case ExprKind::mul: {
       const auto* b = as<BinaryNode>(e);
       Bounds x = bounds(b->a), y = bounds(b->b), t = type_bounds(e->dtype);
-      Bounds r = e->kind == ExprKind::add ? add(x, y) : e->kind == ExprKind::sub ? add(x, scale(y, -1)) : multiply(x, y);
+      Bounds r = e->kind == ExprKind::add   ? add(x, y)
+                 : e->kind == ExprKind::sub ? add(x, scale(y, -1))
+                                            : multiply(x, y);
       return r.min >= t.min && r.max <= t.max ? r : t;
     }
     default: return type_bounds(e->dtype);
@@ -161,7 +174,7 @@ Bounds Analyzer::Impl::bounds(const Expr& e) const {
       for (const Monomial& f : fact.terms) {
         if (!same_atoms(m.atoms, f.atoms) || m.coeff % f.coeff != 0) continue;
         std::int64_t k = m.coeff / f.coeff;
-        Sum rest = sum;               // sum = rest + k * fact
+        Sum rest = sum;  // sum = rest + k * fact
         rest.add(fact, -k);
         Bounds r = sum_bounds(rest);
         if (k > 0) out.max = std::min(out.max, r.max);
@@ -216,12 +229,13 @@ Modular Analyzer::Impl::modular(const Sum& sum) const {
 
 bool Analyzer::Impl::never_positive(const Sum& sum) const {
   if (sum_bounds(sum).max <= 0) return true;
-  for (const Sum& fact : at_most_zero) {        // sum = rest + k fact, k > 0, rest <= 0
+  for (const Sum& fact : at_most_zero) {  // sum = rest + k fact, k > 0, rest <= 0
     for (std::int64_t k : {std::int64_t{1}, std::int64_t{0}}) {
       if (k == 0) {
         for (const Monomial& m : sum.terms) {
           for (const Monomial& f : fact.terms) {
-            if (same_atoms(m.atoms, f.atoms) && m.coeff % f.coeff == 0 && m.coeff / f.coeff > 1) k = m.coeff / f.coeff;
+            if (same_atoms(m.atoms, f.atoms) && m.coeff % f.coeff == 0 && m.coeff / f.coeff > 1)
+              k = m.coeff / f.coeff;
           }
         }
         if (k == 0) break;
@@ -265,7 +279,7 @@ void Analyzer::Impl::assume(const Expr& condition, bool holds) {
       default: kind = ExprKind::eq;
     }
   }
-  Sum difference = to_sum(a);                  // a - c
+  Sum difference = to_sum(a);  // a - c
   difference.add(to_sum(c), -1);
   auto push = [&](std::int64_t sign, std::int64_t offset) {
     Sum fact;
@@ -280,7 +294,7 @@ void Analyzer::Impl::assume(const Expr& condition, bool holds) {
         std::int64_t k = fact.terms[0].coeff;
         Bounds limit;
         if (k > 0) limit.max = floor_div(-fact.constant, k);
-        else limit.min = -floor_div(-fact.constant, -k);   // -|k| v + c <= 0: v >= ceil(c / |k|)
+        else limit.min = -floor_div(-fact.constant, -k);  // -|k| v + c <= 0: v >= ceil(c / |k|)
         found->second.bounds = intersect(found->second.bounds, limit);
       }
     }
@@ -304,7 +318,7 @@ void Analyzer::bind(const Var& var, const Range& range) {
   Expr last = impl_->simplify(low + extent - 1);
   Bounds hi = impl_->bounds(last);
   impl_->vars[var.get()] = {{lo.min, std::max(hi.max, lo.min)}, nullptr};
-  auto fact = [&](const Expr& a, const Expr& b) {   // a - b <= 0
+  auto fact = [&](const Expr& a, const Expr& b) {  // a - b <= 0
     Sum s = to_sum(a);
     s.add(to_sum(b), -1);
     if (!s.is_constant()) impl_->at_most_zero.push_back(s);
@@ -313,7 +327,9 @@ void Analyzer::bind(const Var& var, const Range& range) {
   if (!is_const_int(low)) fact(low, var);
 }
 
-void Analyzer::bind(const Var& var, const Expr& value) { impl_->vars[var.get()] = {{}, impl_->simplify(value)}; }
+void Analyzer::bind(const Var& var, const Expr& value) {
+  impl_->vars[var.get()] = {{}, impl_->simplify(value)};
+}
 
 Analyzer::Constraint::Constraint(Analyzer& analyzer, const Expr& condition) : analyzer_(analyzer) {
   saved_ = std::make_unique<Impl>(*analyzer_.impl_);
@@ -329,7 +345,9 @@ Bounds Analyzer::bounds(const Expr& e) const {
   return intersect(out, impl_->bounds(simple));
 }
 
-Modular Analyzer::modular(const Expr& e) const { return impl_->modular(to_sum(impl_->simplify(e))); }
+Modular Analyzer::modular(const Expr& e) const {
+  return impl_->modular(to_sum(impl_->simplify(e)));
+}
 Expr Analyzer::simplify(const Expr& e) const { return e ? impl_->simplify(e) : e; }
 
 bool Analyzer::prove(const Expr& condition) const {
@@ -338,7 +356,8 @@ bool Analyzer::prove(const Expr& condition) const {
 
 bool Analyzer::prove_equal(const Expr& a, const Expr& b) const {
   if (same_expr(a, b)) return true;
-  if (!is_index_type(a->dtype) || !is_index_type(b->dtype)) return same_expr(impl_->simplify(a), impl_->simplify(b));
+  if (!is_index_type(a->dtype) || !is_index_type(b->dtype))
+    return same_expr(impl_->simplify(a), impl_->simplify(b));
   Expr difference = impl_->simplify(a - b);
   if (is_const_int_value(difference, 0)) return true;
   return prove(eq(a, b));

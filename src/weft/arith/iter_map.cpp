@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Recognition of mixed-radix digits. Indices are simplified first, so that digits of split and fused loops
-// mostly appear as variables or single quotients and remainders of one; what stays is read as
-// sums of splits, where a sum that is itself a proper number is fused into a new mark.
+// Recognition of mixed-radix digits. Indices are simplified first, so that digits of split and
+// fused loops mostly appear as variables or single quotients and remainders of one; what stays is
+// read as sums of splits, where a sum that is itself a proper number is fused into a new mark.
 
 #include "weft/arith/iter_map.h"
 
@@ -19,7 +19,9 @@ using namespace ir;
 
 namespace {
 
-struct NotAffine { std::string why; };
+struct NotAffine {
+  std::string why;
+};
 
 class Detector {
  public:
@@ -36,7 +38,8 @@ class Detector {
   /// A conjunct `sum < limit` of the predicate narrows the number that `sum` stands for.
   void constrain(const Expr& condition) {
     const auto* b = as<BinaryNode>(condition);
-    if (const auto* c = as<CallNode>(condition); c && c->op == "likely") return constrain(c->args[0]);
+    if (const auto* c = as<CallNode>(condition); c && c->op == "likely")
+      return constrain(c->args[0]);
     if (condition->kind == ExprKind::and_) {
       constrain(b->a);
       constrain(b->b);
@@ -48,17 +51,20 @@ class Detector {
     if (condition->kind == ExprKind::le) sum = b->a, limit = b->b + 1;
     if (condition->kind == ExprKind::gt) sum = b->b, limit = b->a;
     if (condition->kind == ExprKind::ge) sum = b->b, limit = b->a + 1;
-    if (!sum || !is_index_type(sum->dtype)) throw NotAffine{"the predicate is no conjunction of comparisons of indices"};
+    if (!sum || !is_index_type(sum->dtype))
+      throw NotAffine{"the predicate is no conjunction of comparisons of indices"};
     // Constants go to the right.
     Sum s = to_sum(analyzer_.simplify(sum - limit)), left, right;
     right.constant = -s.constant;
     for (const Monomial& m : s.terms) {
-      bool loop_term = std::any_of(m.atoms.begin(), m.atoms.end(), [&](const Expr& a) { return uses_loop(a); });
+      bool loop_term =
+          std::any_of(m.atoms.begin(), m.atoms.end(), [&](const Expr& a) { return uses_loop(a); });
       if (loop_term) left.add(m);
       else right.add(Monomial{-m.coeff, m.atoms});
     }
-    if (left.terms.empty()) return;                     // says nothing about the loops
-    if (std::all_of(left.terms.begin(), left.terms.end(), [](const Monomial& m) { return m.coeff < 0; })) {
+    if (left.terms.empty()) return;  // says nothing about the loops
+    if (std::all_of(left.terms.begin(), left.terms.end(),
+                    [](const Monomial& m) { return m.coeff < 0; })) {
       throw NotAffine{"the predicate bounds an index from below"};
     }
     IterSum parsed = read(to_expr(left, sum->dtype));
@@ -74,7 +80,9 @@ class Detector {
 
   bool uses_loop(const Expr& e) const {
     bool found = false;
-    for_each_expr(e, [&](const Expr& x) { found = found || (x->kind == ExprKind::var && loops_.count(as<VarNode>(x))); });
+    for_each_expr(e, [&](const Expr& x) {
+      found = found || (x->kind == ExprKind::var && loops_.count(as<VarNode>(x)));
+    });
     return found;
   }
 
@@ -95,7 +103,8 @@ class Detector {
     }
     if (sum.splits.size() == 1) {
       const IterSplit& s = sum.splits[0];
-      if (is_const_int_value(s.lower_factor, 1) && analyzer_.prove_equal(s.extent, s.mark->extent)) {
+      if (is_const_int_value(s.lower_factor, 1) &&
+          analyzer_.prove_equal(s.extent, s.mark->extent)) {
         return std::const_pointer_cast<IterMark>(s.mark);
       }
     }
@@ -132,10 +141,13 @@ class Detector {
         for (std::size_t i = 0; i < list.size() && next == list.size(); ++i) {
           if (!used[i] && analyzer_.prove_equal(list[i].lower_factor, at)) next = i;
         }
-        if (next == list.size()) {           // the lowest digit above `at`, leaving a gap
+        if (next == list.size()) {  // the lowest digit above `at`, leaving a gap
           for (std::size_t i = 0; i < list.size(); ++i) {
-            if (used[i] || !analyzer_.prove_equal(floormod(list[i].lower_factor, at), make_int(0))) continue;
-            if (next == list.size() || analyzer_.prove(lt(list[i].lower_factor, list[next].lower_factor))) next = i;
+            if (used[i] || !analyzer_.prove_equal(floormod(list[i].lower_factor, at), make_int(0)))
+              continue;
+            if (next == list.size() ||
+                analyzer_.prove(lt(list[i].lower_factor, list[next].lower_factor)))
+              next = i;
           }
           gap = true;
           if (next == list.size() || analyzer_.prove(lt(list[next].lower_factor, at))) {
@@ -146,8 +158,10 @@ class Detector {
         at = analyzer_.simplify(list[next].lower_factor * list[next].extent);
       }
       bool full = analyzer_.prove_equal(at, mark->extent);
-      if (level == MapLevel::bijective && (gap || !full)) throw NotAffine{cat("a digit of \"", name_of(*mark), "\" is not used")};
-      if (!full && !analyzer_.prove_equal(floormod(mark->extent, at), make_int(0)) && !analyzer_.prove(le(mark->extent, at))) {
+      if (level == MapLevel::bijective && (gap || !full))
+        throw NotAffine{cat("a digit of \"", name_of(*mark), "\" is not used")};
+      if (!full && !analyzer_.prove_equal(floormod(mark->extent, at), make_int(0)) &&
+          !analyzer_.prove(le(mark->extent, at))) {
         throw NotAffine{cat("\"", name_of(*mark), "\" does not divide into its digits")};
       }
       if (mark->source) {
@@ -156,23 +170,26 @@ class Detector {
     }
     if (level == MapLevel::bijective) {
       for (const auto& loop : order_) {
-        if (!by_mark.count(loop.get()) && !is_const_int_value(loop->extent, 1)) throw NotAffine{cat("loop \"", loop->var->name, "\" is not used")};
+        if (!by_mark.count(loop.get()) && !is_const_int_value(loop->extent, 1))
+          throw NotAffine{cat("loop \"", loop->var->name, "\" is not used")};
       }
     }
   }
 
-  bool chains(const IterSum& sum) {
-    return sum.splits.empty() || fuse(sum) != nullptr;
-  }
+  bool chains(const IterSum& sum) { return sum.splits.empty() || fuse(sum) != nullptr; }
 
  private:
-  static std::string name_of(const IterMark& mark) { return mark.var ? mark.var->name : "fused loops"; }
+  static std::string name_of(const IterMark& mark) {
+    return mark.var ? mark.var->name : "fused loops";
+  }
 
   static bool same_split(const IterSplit& a, const IterSplit& b) {
-    return a.mark == b.mark && same_expr(a.lower_factor, b.lower_factor) && same_expr(a.extent, b.extent) && same_expr(a.scale, b.scale);
+    return a.mark == b.mark && same_expr(a.lower_factor, b.lower_factor) &&
+           same_expr(a.extent, b.extent) && same_expr(a.scale, b.scale);
   }
   static bool same_sum(const IterSum& a, const IterSum& b) {
-    return a.splits.size() == b.splits.size() && std::equal(a.splits.begin(), a.splits.end(), b.splits.begin(), same_split);
+    return a.splits.size() == b.splits.size() &&
+           std::equal(a.splits.begin(), a.splits.end(), b.splits.begin(), same_split);
   }
 
   void add(IterSum& sum, const IterSum& other, std::int64_t factor) {
@@ -184,11 +201,12 @@ class Detector {
   }
 
   void sort(IterSum& sum) {
-    std::stable_sort(sum.splits.begin(), sum.splits.end(), [&](const IterSplit& a, const IterSplit& b) {
-      std::int64_t x, y;
-      if (is_const_int(a.scale, &x) && is_const_int(b.scale, &y)) return x > y;
-      return analyzer_.prove(gt(a.scale, b.scale));
-    });
+    std::stable_sort(sum.splits.begin(), sum.splits.end(),
+                     [&](const IterSplit& a, const IterSplit& b) {
+                       std::int64_t x, y;
+                       if (is_const_int(a.scale, &x) && is_const_int(b.scale, &y)) return x > y;
+                       return analyzer_.prove(gt(a.scale, b.scale));
+                     });
   }
 
   /// (sum // divisor) and (sum % divisor) of a fused number.
@@ -199,7 +217,8 @@ class Detector {
       return inner;
     }
     if (uses_loop(divisor)) throw NotAffine{"a loop variable appears in a divisor"};
-    if (!is_const_int_value(inner.base, 0)) throw NotAffine{"an offset stands inside a quotient or remainder"};
+    if (!is_const_int_value(inner.base, 0))
+      throw NotAffine{"an offset stands inside a quotient or remainder"};
     IterSum out;
     out.base = make_int(0);
     if (inner.splits.size() == 1 && is_const_int_value(inner.splits[0].scale, 1)) {
@@ -278,7 +297,8 @@ class Detector {
     out.base = make_int(0);
     if (const auto* v = as<VarNode>(e)) {
       const auto& mark = loops_.at(v);
-      if (!is_const_int_value(mark->extent, 1)) out.splits.push_back({mark, make_int(1), mark->extent, make_int(1)});
+      if (!is_const_int_value(mark->extent, 1))
+        out.splits.push_back({mark, make_int(1), mark->extent, make_int(1)});
       return out;
     }
     if (e->kind == ExprKind::floordiv || e->kind == ExprKind::floormod) {
@@ -293,12 +313,15 @@ class Detector {
     for (std::size_t start = 0; start + wanted.size() <= sum.splits.size(); ++start) {
       std::int64_t factor = 0, scale;
       std::int64_t unit;
-      if (!is_const_int(sum.splits[start + wanted.size() - 1].scale, &scale) || !is_const_int(wanted.back().scale, &unit) || unit == 0) continue;
+      if (!is_const_int(sum.splits[start + wanted.size() - 1].scale, &scale) ||
+          !is_const_int(wanted.back().scale, &unit) || unit == 0)
+        continue;
       factor = scale / unit;
       bool match = factor > 0;
       for (std::size_t i = 0; i < wanted.size() && match; ++i) {
         const IterSplit &a = sum.splits[start + i], &b = wanted[i];
-        match = a.mark == b.mark && same_expr(a.lower_factor, b.lower_factor) && same_expr(a.extent, b.extent) && analyzer_.prove_equal(a.scale, b.scale * factor);
+        match = a.mark == b.mark && same_expr(a.lower_factor, b.lower_factor) &&
+                same_expr(a.extent, b.extent) && analyzer_.prove_equal(a.scale, b.scale * factor);
       }
       if (!match) continue;
       auto at = sum.splits.begin() + static_cast<std::ptrdiff_t>(start);
@@ -309,7 +332,7 @@ class Detector {
   }
 
  public:
-  bool ragged = false;    // some quotient does not divide: the top digit is not always full
+  bool ragged = false;  // some quotient does not divide: the top digit is not always full
 
  private:
   const Analyzer& analyzer_;
@@ -344,25 +367,29 @@ Expr to_expr(const IterSum& sum) {
   return is_const_int_value(sum.base, 0) ? out : out + sum.base;
 }
 
-IterMapResult detect_iter_map(const std::vector<Expr>& indices, const std::vector<IterVar>& loops, const Expr& predicate,
-                              MapLevel level, const Analyzer& outer) {
+IterMapResult detect_iter_map(const std::vector<Expr>& indices, const std::vector<IterVar>& loops,
+                              const Expr& predicate, MapLevel level, const Analyzer& outer) {
   IterMapResult out;
   try {
     Analyzer analyzer;
     bind_loops(analyzer, loops);
     Detector detector(loops, analyzer);
     for (const IterVar& loop : loops) {
-      if (!is_const_int_value(loop.dom.min, 0)) throw NotAffine{cat("loop \"", loop.var->name, "\" does not start at 0")};
+      if (!is_const_int_value(loop.dom.min, 0))
+        throw NotAffine{cat("loop \"", loop.var->name, "\" does not start at 0")};
     }
     if (predicate) detector.constrain(analyzer.simplify(predicate));
-    for (const Expr& index : indices) out.indices.push_back(detector.read(analyzer.simplify(outer.simplify(index))));
+    for (const Expr& index : indices)
+      out.indices.push_back(detector.read(analyzer.simplify(outer.simplify(index))));
     detector.check_digits(out.indices, level);
     if (level != MapLevel::none) {
       for (std::size_t i = 0; i < out.indices.size(); ++i) {
-        if (!detector.chains(out.indices[i])) throw NotAffine{cat("index ", i, " has gaps or overlaps: it is no mixed-radix number")};
+        if (!detector.chains(out.indices[i]))
+          throw NotAffine{cat("index ", i, " has gaps or overlaps: it is no mixed-radix number")};
       }
     }
-    if (level == MapLevel::bijective && detector.ragged) throw NotAffine{"a quotient does not divide its loop"};
+    if (level == MapLevel::bijective && detector.ragged)
+      throw NotAffine{"a quotient does not divide its loop"};
   } catch (const NotAffine& reason) {
     out.indices.clear();
     out.error = reason.why;
@@ -370,8 +397,9 @@ IterMapResult detect_iter_map(const std::vector<Expr>& indices, const std::vecto
   return out;
 }
 
-std::vector<std::pair<Var, Expr>> inverse_iter_map(const std::vector<IterSum>& indices, const std::vector<Expr>& outputs) {
-  std::map<const IterMark*, Expr> value;         // of each mark, so far
+std::vector<std::pair<Var, Expr>> inverse_iter_map(const std::vector<IterSum>& indices,
+                                                   const std::vector<Expr>& outputs) {
+  std::map<const IterMark*, Expr> value;  // of each mark, so far
   std::vector<std::pair<const IterMark*, Var>> leaves;
   auto give = [&](const IterSum& sum, const Expr& whole) {
     Expr number = is_const_int_value(sum.base, 0) ? whole : whole - sum.base;
@@ -405,8 +433,11 @@ std::vector<std::pair<Var, Expr>> inverse_iter_map(const std::vector<IterSum>& i
   return out;
 }
 
-std::optional<std::vector<SubspacePart>> subspace_divide(const std::vector<Expr>& bindings, const std::vector<IterVar>& loops,
-                                                         const std::vector<Var>& inner_loops, const Expr& predicate, const Analyzer& outer) {
+std::optional<std::vector<SubspacePart>> subspace_divide(const std::vector<Expr>& bindings,
+                                                         const std::vector<IterVar>& loops,
+                                                         const std::vector<Var>& inner_loops,
+                                                         const Expr& predicate,
+                                                         const Analyzer& outer) {
   IterMapResult map = detect_iter_map(bindings, loops, predicate, MapLevel::surjective, outer);
   if (!map.ok()) return std::nullopt;
   Analyzer analyzer;
@@ -432,7 +463,8 @@ std::optional<std::vector<SubspacePart>> subspace_divide(const std::vector<Expr>
     if (sum.splits.size() == 1 && sum.splits[0].mark->source && side(*sum.splits[0].mark) == 2) {
       // One fused or narrowed number over both sides: open it when its low digits are inner.
       const IterSplit s = sum.splits[0];
-      if (!is_const_int_value(s.lower_factor, 1) || !is_const_int_value(s.scale, 1)) return std::nullopt;
+      if (!is_const_int_value(s.lower_factor, 1) || !is_const_int_value(s.scale, 1))
+        return std::nullopt;
       limit = s.mark->extent;
       IterSum opened = *s.mark->source;
       opened.base = sum.base;
@@ -444,21 +476,28 @@ std::optional<std::vector<SubspacePart>> subspace_divide(const std::vector<Expr>
     for (std::size_t i = 0; i < cut; ++i) {
       if (side(*sum.splits[i].mark) != 0) return std::nullopt;
     }
-    IterSum high{{sum.splits.begin(), sum.splits.begin() + static_cast<std::ptrdiff_t>(cut)}, make_int(0)};
-    IterSum low{{sum.splits.begin() + static_cast<std::ptrdiff_t>(cut), sum.splits.end()}, make_int(0)};
+    IterSum high{{sum.splits.begin(), sum.splits.begin() + static_cast<std::ptrdiff_t>(cut)},
+                 make_int(0)};
+    IterSum low{{sum.splits.begin() + static_cast<std::ptrdiff_t>(cut), sum.splits.end()},
+                make_int(0)};
     SubspacePart part;
     part.inner_extent = make_int(1);
-    for (const IterSplit& s : low.splits) part.inner_extent = analyzer.simplify(part.inner_extent * s.extent);
+    for (const IterSplit& s : low.splits)
+      part.inner_extent = analyzer.simplify(part.inner_extent * s.extent);
     part.outer_extent = make_int(1);
-    for (const IterSplit& s : high.splits) part.outer_extent = analyzer.simplify(part.outer_extent * s.extent);
-    for (IterSplit& s : high.splits) s.scale = analyzer.simplify(floordiv(s.scale, part.inner_extent));
+    for (const IterSplit& s : high.splits)
+      part.outer_extent = analyzer.simplify(part.outer_extent * s.extent);
+    for (IterSplit& s : high.splits)
+      s.scale = analyzer.simplify(floordiv(s.scale, part.inner_extent));
     part.inner = to_expr(low);
     part.outer = analyzer.simplify(to_expr(high) + floordiv(sum.base, part.inner_extent));
     if (!is_const_int_value(sum.base, 0)) {
-      if (!analyzer.prove_equal(floormod(sum.base, part.inner_extent), make_int(0))) return std::nullopt;
+      if (!analyzer.prove_equal(floormod(sum.base, part.inner_extent), make_int(0)))
+        return std::nullopt;
     }
     if (narrowed && !analyzer.prove_equal(limit, part.outer_extent * part.inner_extent)) {
-      if (!analyzer.prove_equal(floormod(limit, part.inner_extent), make_int(0))) return std::nullopt;
+      if (!analyzer.prove_equal(floormod(limit, part.inner_extent), make_int(0)))
+        return std::nullopt;
       Expr rows = analyzer.simplify(floordiv(limit, part.inner_extent));
       outer_predicate = logical_and(outer_predicate, lt(part.outer, rows));
       part.outer_extent = rows;
@@ -469,7 +508,8 @@ std::optional<std::vector<SubspacePart>> subspace_divide(const std::vector<Expr>
   return out;
 }
 
-std::vector<Expr> simplify_iter_map(const std::vector<Expr>& indices, const std::vector<IterVar>& loops, const Expr& predicate,
+std::vector<Expr> simplify_iter_map(const std::vector<Expr>& indices,
+                                    const std::vector<IterVar>& loops, const Expr& predicate,
                                     const Analyzer&) {
   Analyzer analyzer;
   bind_loops(analyzer, loops);

@@ -19,7 +19,8 @@ std::optional<Linear> detect_linear(const Expr& e, const std::vector<Var>& vars)
   std::unordered_set<const VarNode*> set;
   for (const Var& v : vars) set.insert(v.get());
   for (const Monomial& m : sum.terms) {
-    if (m.atoms.size() == 1 && m.atoms[0]->kind == ExprKind::var && set.count(as<VarNode>(m.atoms[0]))) {
+    if (m.atoms.size() == 1 && m.atoms[0]->kind == ExprKind::var &&
+        set.count(as<VarNode>(m.atoms[0]))) {
       for (std::size_t i = 0; i < vars.size(); ++i) {
         if (vars[i].get() == m.atoms[0].get()) out.coeffs[i] += m.coeff;
       }
@@ -38,13 +39,17 @@ namespace {
 
 bool uses_domain(const Expr& e, const DomainMap& domain) {
   bool found = false;
-  for_each_expr(e, [&](const Expr& x) { found = found || (x->kind == ExprKind::var && domain.count(as<VarNode>(x))); });
+  for_each_expr(e, [&](const Expr& x) {
+    found = found || (x->kind == ExprKind::var && domain.count(as<VarNode>(x)));
+  });
   return found;
 }
 
-SymbolicInterval interval_of(const Expr& e, const DomainMap& domain, const Analyzer& analyzer, int depth);
+SymbolicInterval interval_of(const Expr& e, const DomainMap& domain, const Analyzer& analyzer,
+                             int depth);
 
-SymbolicInterval interval_of_atom(const Expr& e, const DomainMap& domain, const Analyzer& analyzer, int depth) {
+SymbolicInterval interval_of_atom(const Expr& e, const DomainMap& domain, const Analyzer& analyzer,
+                                  int depth) {
   if (!uses_domain(e, domain)) return {e, e};
   if (depth > 16) return {};
   if (const auto* v = as<VarNode>(e)) {
@@ -68,7 +73,8 @@ SymbolicInterval interval_of_atom(const Expr& e, const DomainMap& domain, const 
     return {make_int(0, e->dtype), make_int(c - 1, e->dtype)};
   }
   if (e->kind == ExprKind::min || e->kind == ExprKind::max) {
-    SymbolicInterval x = interval_of(b->a, domain, analyzer, depth + 1), y = interval_of(b->b, domain, analyzer, depth + 1);
+    SymbolicInterval x = interval_of(b->a, domain, analyzer, depth + 1),
+                     y = interval_of(b->b, domain, analyzer, depth + 1);
     auto join = [&](const Expr& p, const Expr& q, bool lenient) -> Expr {
       if (!p || !q) return lenient ? (p ? p : q) : Expr();
       return make_binary(e->kind, p, q);
@@ -79,14 +85,18 @@ SymbolicInterval interval_of_atom(const Expr& e, const DomainMap& domain, const 
   if (e->kind == ExprKind::select || (as<CallNode>(e) && as<CallNode>(e)->op == "if_then_else")) {
     const Expr& p = as<SelectNode>(e) ? as<SelectNode>(e)->a : as<CallNode>(e)->args[1];
     const Expr& q = as<SelectNode>(e) ? as<SelectNode>(e)->b : as<CallNode>(e)->args[2];
-    SymbolicInterval x = interval_of(p, domain, analyzer, depth + 1), y = interval_of(q, domain, analyzer, depth + 1);
-    return {x.min && y.min ? min(x.min, y.min) : nullptr, x.max && y.max ? max(x.max, y.max) : nullptr};
+    SymbolicInterval x = interval_of(p, domain, analyzer, depth + 1),
+                     y = interval_of(q, domain, analyzer, depth + 1);
+    return {x.min && y.min ? min(x.min, y.min) : nullptr,
+            x.max && y.max ? max(x.max, y.max) : nullptr};
   }
   Bounds bounds = analyzer.bounds(e);
-  return {bounds.min == Bounds::kMin ? Expr() : make_int(bounds.min, e->dtype), bounds.max == Bounds::kMax ? Expr() : make_int(bounds.max, e->dtype)};
+  return {bounds.min == Bounds::kMin ? Expr() : make_int(bounds.min, e->dtype),
+          bounds.max == Bounds::kMax ? Expr() : make_int(bounds.max, e->dtype)};
 }
 
-SymbolicInterval interval_of(const Expr& expr, const DomainMap& domain, const Analyzer& analyzer, int depth) {
+SymbolicInterval interval_of(const Expr& expr, const DomainMap& domain, const Analyzer& analyzer,
+                             int depth) {
   Expr e = analyzer.simplify(expr);
   if (!uses_domain(e, domain)) return {e, e};
   if (!is_index_type(e->dtype)) return interval_of_atom(e, domain, analyzer, depth);
@@ -99,7 +109,7 @@ SymbolicInterval interval_of(const Expr& expr, const DomainMap& domain, const An
       x = interval_of_atom(m.atoms[0], domain, analyzer, depth);
     } else if (!uses_domain(whole, domain)) {
       x = {whole, whole};
-    } else {                        // one relaxed factor times factors that are known not to be negative
+    } else {  // one relaxed factor times factors that are known not to be negative
       Expr relaxed, rest;
       for (const Expr& atom : m.atoms) {
         if (uses_domain(atom, domain) && !relaxed) relaxed = atom;
@@ -123,11 +133,13 @@ SymbolicInterval interval_of(const Expr& expr, const DomainMap& domain, const An
 
 }  // namespace
 
-SymbolicInterval symbolic_interval(const Expr& e, const DomainMap& domain, const Analyzer& analyzer) {
+SymbolicInterval symbolic_interval(const Expr& e, const DomainMap& domain,
+                                   const Analyzer& analyzer) {
   return interval_of(e, domain, analyzer, 0);
 }
 
-std::vector<Range> relax_region(const std::vector<Range>& region, const DomainMap& domain, const Analyzer& analyzer) {
+std::vector<Range> relax_region(const std::vector<Range>& region, const DomainMap& domain,
+                                const Analyzer& analyzer) {
   std::vector<Range> out;
   for (const Range& r : region) {
     SymbolicInterval low = symbolic_interval(r.min, domain, analyzer);
@@ -141,7 +153,8 @@ std::vector<Range> relax_region(const std::vector<Range>& region, const DomainMa
   return out;
 }
 
-std::vector<Range> union_regions(const std::vector<Range>& a, const std::vector<Range>& b, const Analyzer& analyzer) {
+std::vector<Range> union_regions(const std::vector<Range>& a, const std::vector<Range>& b,
+                                 const Analyzer& analyzer) {
   std::vector<Range> out;
   for (std::size_t i = 0; i < a.size(); ++i) {
     if (!a[i].min || !b[i].min) {
@@ -155,12 +168,14 @@ std::vector<Range> union_regions(const std::vector<Range>& a, const std::vector<
   return out;
 }
 
-bool covers(const std::vector<Range>& outer, const std::vector<Range>& inner, const Analyzer& analyzer) {
+bool covers(const std::vector<Range>& outer, const std::vector<Range>& inner,
+            const Analyzer& analyzer) {
   if (outer.size() != inner.size()) return false;
   for (std::size_t i = 0; i < outer.size(); ++i) {
     if (!outer[i].min || !inner[i].min) return false;
     if (!analyzer.prove(le(outer[i].min, inner[i].min))) return false;
-    if (!analyzer.prove(le(inner[i].min + inner[i].extent, outer[i].min + outer[i].extent))) return false;
+    if (!analyzer.prove(le(inner[i].min + inner[i].extent, outer[i].min + outer[i].extent)))
+      return false;
   }
   return true;
 }

@@ -2,8 +2,8 @@
 // Canonical forms. Quotients and remainders by constants, with x = sum of terms and 0 <= r < g:
 //   (c q + x) // c = q + x // c          (c q + x) % c = x % c
 //   (g x + r) // c = x // (c / g)        (g x + r) % c = g (x % (c / g)) + r          g divides c
-//   x // a // b = x // (a b)             x % (a b) // b = (x // b) % a               x % (a b) % b = x % b
-//   c (x // c) + x % c = x
+//   x // a // b = x // (a b)             x % (a b) // b = (x // b) % a
+//   x % (a b) % b = x % b                c (x // c) + x % c = x
 // Comparisons decide by the bounds of the difference and by known facts.
 
 #include <algorithm>
@@ -20,7 +20,7 @@ using namespace ir;
 bool Analyzer::Impl::within(const Sum& s, std::int64_t low, std::int64_t high) const {
   Bounds b = sum_bounds(s);
   if (b.min >= low && b.max < high) return true;
-  Sum below, above;            // low - s <= 0, s - high + 1 <= 0
+  Sum below, above;  // low - s <= 0, s - high + 1 <= 0
   below.constant = low;
   below.add(s, -1);
   above.add(s, 1);
@@ -44,14 +44,16 @@ bool merge_pairs(Sum& sum) {
       Expr atom = high.atoms[0], merged;
       std::int64_t outer = 0;
       const auto* q = as<BinaryNode>(atom);
-      if (atom->kind == ExprKind::floormod && is_const_int(q->b, &outer) && as<BinaryNode>(q->a) && q->a->kind == ExprKind::floordiv) {
+      if (atom->kind == ExprKind::floormod && is_const_int(q->b, &outer) && as<BinaryNode>(q->a) &&
+          q->a->kind == ExprKind::floordiv) {
         q = as<BinaryNode>(q->a);
       } else if (atom->kind != ExprKind::floordiv) {
         outer = -1;
       }
       if (outer >= 0 && is_const_int_value(q->b, c) && same_expr(q->a, r->a)) {
         merged = outer ? floormod(r->a, make_int(outer * c, r->a->dtype)) : r->a;
-      } else if (atom->kind == ExprKind::floormod && as<BinaryNode>(low.atoms[0])->a->kind == ExprKind::var) {
+      } else if (atom->kind == ExprKind::floormod &&
+                 as<BinaryNode>(low.atoms[0])->a->kind == ExprKind::var) {
         continue;
       }
       if (!merged && r->a->kind == ExprKind::floordiv) {
@@ -60,9 +62,12 @@ bool merge_pairs(Sum& sum) {
         std::int64_t a;
         const auto* h = as<BinaryNode>(atom);
         std::int64_t m = 0;
-        if (atom->kind == ExprKind::floormod && is_const_int(h->b, &m) && h->a->kind == ExprKind::floordiv) h = as<BinaryNode>(h->a);
+        if (atom->kind == ExprKind::floormod && is_const_int(h->b, &m) &&
+            h->a->kind == ExprKind::floordiv)
+          h = as<BinaryNode>(h->a);
         else if (atom->kind != ExprKind::floordiv) h = nullptr;
-        if (h && is_const_int(inner->b, &a) && is_const_int_value(h->b, a * c) && same_expr(h->a, inner->a)) {
+        if (h && is_const_int(inner->b, &a) && is_const_int_value(h->b, a * c) &&
+            same_expr(h->a, inner->a)) {
           merged = m ? floormod(r->a, make_int(m * c, r->a->dtype)) : r->a;
         }
       }
@@ -80,7 +85,8 @@ bool merge_pairs(Sum& sum) {
   return false;
 }
 
-/// Splits into multiples of c and the rest (the constant's multiple goes with the former, divided by c).
+/// Splits into multiples of c and the rest (the constant's multiple goes with the former, divided
+/// by c).
 void split_multiples(const Sum& s, std::int64_t c, Sum* quotient, Sum* rest) {
   for (const Monomial& m : s.terms) {
     if (m.coeff % c == 0) quotient->add(Monomial{m.coeff / c, m.atoms});
@@ -127,7 +133,8 @@ Sum Analyzer::Impl::simplify_sum(const Expr& e) const {
   return out;
 }
 
-Expr Analyzer::Impl::divide(const Sum& a, const Sum& b, const Expr& ea, const Expr& eb, DType type) const {
+Expr Analyzer::Impl::divide(const Sum& a, const Sum& b, const Expr& ea, const Expr& eb,
+                            DType type) const {
   if (!b.is_constant()) {
     // (d q + r) // d = q when 0 <= r < d, for a symbolic d of one term.
     if (b.terms.size() == 1 && b.constant == 0) {
@@ -137,7 +144,8 @@ Expr Analyzer::Impl::divide(const Sum& a, const Sum& b, const Expr& ea, const Ex
         Exprs left = m.atoms;
         bool divides = m.coeff % b.terms[0].coeff == 0;
         for (const Expr& atom : b.terms[0].atoms) {
-          auto found = std::find_if(left.begin(), left.end(), [&](const Expr& x) { return same_expr(x, atom); });
+          auto found = std::find_if(left.begin(), left.end(),
+                                    [&](const Expr& x) { return same_expr(x, atom); });
           if (found == left.end()) divides = false;
           else left.erase(found);
         }
@@ -145,7 +153,7 @@ Expr Analyzer::Impl::divide(const Sum& a, const Sum& b, const Expr& ea, const Ex
         else if (left.empty()) quotient.constant += m.coeff / b.terms[0].coeff;
         else quotient.add(Monomial{m.coeff / b.terms[0].coeff, left});
       }
-      Sum below, above;            // -r <= 0 and r - d + 1 <= 0
+      Sum below, above;  // -r <= 0 and r - d + 1 <= 0
       below.add(rest, -1);
       above.add(rest, 1);
       above.add(b, -1);
@@ -170,17 +178,20 @@ Expr Analyzer::Impl::divide(const Sum& a, const Sum& b, const Expr& ea, const Ex
     if (!within(lower, 0, g)) continue;
     Sum divisor;
     divisor.constant = c / g;
-    quotient.add(to_sum(divide(upper, divisor, to_expr(upper, type), make_int(c / g, type), type)), 1);
+    quotient.add(to_sum(divide(upper, divisor, to_expr(upper, type), make_int(c / g, type), type)),
+                 1);
     return to_expr(quotient, type);
   }
-  if (rest.terms.size() == 1 && rest.constant == 0 && rest.terms[0].coeff == 1 && rest.terms[0].atoms.size() == 1) {
+  if (rest.terms.size() == 1 && rest.constant == 0 && rest.terms[0].coeff == 1 &&
+      rest.terms[0].atoms.size() == 1) {
     const Expr& atom = rest.terms[0].atoms[0];
     const auto* inner = as<BinaryNode>(atom);
     std::int64_t k;
     if (atom->kind == ExprKind::floordiv && is_const_int(inner->b, &k) && k > 0) {
       Sum divisor;
       divisor.constant = k * c;
-      quotient.add(to_sum(divide(to_sum(inner->a), divisor, inner->a, make_int(k * c, type), type)), 1);
+      quotient.add(to_sum(divide(to_sum(inner->a), divisor, inner->a, make_int(k * c, type), type)),
+                   1);
       return to_expr(quotient, type);
     }
     if (atom->kind == ExprKind::floormod && is_const_int(inner->b, &k) && k > 0 && k % c == 0) {
@@ -196,11 +207,13 @@ Expr Analyzer::Impl::divide(const Sum& a, const Sum& b, const Expr& ea, const Ex
   return to_expr(quotient, type);
 }
 
-Expr Analyzer::Impl::remainder(const Sum& a, const Sum& b, const Expr& ea, const Expr& eb, DType type) const {
+Expr Analyzer::Impl::remainder(const Sum& a, const Sum& b, const Expr& ea, const Expr& eb,
+                               DType type) const {
   if (!b.is_constant()) {
     Expr q = divide(a, b, ea, eb, type);
-    if (q->kind == ExprKind::floordiv && same_expr(as<BinaryNode>(q)->b, eb)) return floormod(ea, eb);
-    Sum out = a;                   // a - d (a // d)
+    if (q->kind == ExprKind::floordiv && same_expr(as<BinaryNode>(q)->b, eb))
+      return floormod(ea, eb);
+    Sum out = a;  // a - d (a // d)
     out.add(multiply(b, to_sum(q)), -1);
     return to_expr(out, type);
   }
@@ -208,18 +221,22 @@ Expr Analyzer::Impl::remainder(const Sum& a, const Sum& b, const Expr& ea, const
   if (c <= 0) return floormod(ea, eb);
   Sum quotient, rest;
   split_multiples(a, c, &quotient, &rest);
-  Sum opened;                      // k (x % m) = k x modulo c when c divides k m
+  Sum opened;  // k (x % m) = k x modulo c when c divides k m
   opened.constant = rest.constant;
   for (const Monomial& m : rest.terms) {
     std::int64_t n;
-    if (m.atoms.size() == 1 && m.atoms[0]->kind == ExprKind::floormod && is_const_int(as<BinaryNode>(m.atoms[0])->b, &n) && n > 0 &&
-        (m.coeff * n) % c == 0) {
+    if (m.atoms.size() == 1 && m.atoms[0]->kind == ExprKind::floormod &&
+        is_const_int(as<BinaryNode>(m.atoms[0])->b, &n) && n > 0 && (m.coeff * n) % c == 0) {
       opened.add(to_sum(as<BinaryNode>(m.atoms[0])->a), m.coeff);
     } else {
       opened.add(m);
     }
   }
-  if (opened.terms.size() != rest.terms.size() || !std::equal(opened.terms.begin(), opened.terms.end(), rest.terms.begin(), [](const Monomial& x, const Monomial& y) { return x.coeff == y.coeff && same_atoms(x.atoms, y.atoms); })) {
+  if (opened.terms.size() != rest.terms.size() ||
+      !std::equal(opened.terms.begin(), opened.terms.end(), rest.terms.begin(),
+                  [](const Monomial& x, const Monomial& y) {
+                    return x.coeff == y.coeff && same_atoms(x.atoms, y.atoms);
+                  })) {
     return remainder(opened, b, to_expr(opened, type), eb, type);
   }
   Bounds r = sum_bounds(rest);
@@ -234,10 +251,12 @@ Expr Analyzer::Impl::remainder(const Sum& a, const Sum& b, const Expr& ea, const
     if (!within(lower, 0, g)) continue;
     Sum divisor, out = lower;
     divisor.constant = c / g;
-    out.add(to_sum(remainder(upper, divisor, to_expr(upper, type), make_int(c / g, type), type)), g);
+    out.add(to_sum(remainder(upper, divisor, to_expr(upper, type), make_int(c / g, type), type)),
+            g);
     return to_expr(out, type);
   }
-  // Coefficients are not reduced modulo c: that would hide that the operand is a mixed-radix number.
+  // Coefficients are not reduced modulo c: that would hide that the operand is a mixed-radix
+  // number.
   return floormod(to_expr(rest, type), make_int(c, type));
 }
 
@@ -252,14 +271,14 @@ Expr Analyzer::Impl::compare(ExprKind kind, const Expr& a, const Expr& b) const 
   DType type = a->dtype.bits >= b->dtype.bits ? a->dtype : b->dtype;
   if (kind == ExprKind::gt) return compare(ExprKind::lt, b, a);
   if (kind == ExprKind::ge) return compare(ExprKind::le, b, a);
-  Sum d = to_sum(a);                       // a - b
+  Sum d = to_sum(a);  // a - b
   d.add(to_sum(b), -1);
   Sum negative;
   negative.add(d, -1);
   if (kind == ExprKind::eq || kind == ExprKind::ne) {
     bool is_eq = kind == ExprKind::eq;
     if (d.is_constant()) return make_bool((d.constant == 0) == is_eq);
-    Sum below = d, above = negative;       // d + 1 <= 0 or -d + 1 <= 0: different
+    Sum below = d, above = negative;  // d + 1 <= 0 or -d + 1 <= 0: different
     below.constant += 1;
     above.constant += 1;
     if (never_positive(below) || never_positive(above)) return make_bool(!is_eq);
@@ -268,23 +287,25 @@ Expr Analyzer::Impl::compare(ExprKind kind, const Expr& a, const Expr& b) const 
     if (m.coeff > 1 && m.base != 0) return make_bool(!is_eq);
     return make_binary(kind, a, b);
   }
-  Sum target = d;                          // a < b: d + 1 <= 0
+  Sum target = d;  // a < b: d + 1 <= 0
   if (kind == ExprKind::lt) target.constant += 1;
   if (never_positive(target)) return make_bool(true);
-  Sum opposite;                            // not (target <= 0): 1 - target <= 0
+  Sum opposite;  // not (target <= 0): 1 - target <= 0
   opposite.add(target, -1);
   opposite.constant += 1;
   if (never_positive(opposite)) return make_bool(false);
-  // g x + r + k <= 0 with 0 <= r + (k mod g) < g  is  x + k // g <= 0 (strictly below the next multiple)
+  // g x + r + k <= 0 with 0 <= r + (k mod g) < g  is  x + k // g <= 0 (strictly below the next
+  // multiple)
   std::int64_t best = 0;
   for (const Monomial& m : target.terms) {
     std::int64_t g = m.coeff < 0 ? -m.coeff : m.coeff;
     if (g > best && g > 1) {
       Sum upper, lower;
       Sum t = target;
-      t.constant -= 1;                     // target <= 0  is  t < 0
+      t.constant -= 1;  // target <= 0  is  t < 0
       split_multiples(t, g, &upper, &lower);
-      if (upper.terms.size() < target.terms.size() + 1 && !upper.terms.empty() && within(lower, 0, g)) {
+      if (upper.terms.size() < target.terms.size() + 1 && !upper.terms.empty() &&
+          within(lower, 0, g)) {
         best = g;
       }
     }
@@ -296,7 +317,8 @@ Expr Analyzer::Impl::compare(ExprKind kind, const Expr& a, const Expr& b) const 
     // upper < 0
     Sum left, right;
     right.constant = -upper.constant;
-    for (const Monomial& m : upper.terms) (m.coeff > 0 ? left : right).add(Monomial{m.coeff > 0 ? m.coeff : -m.coeff, m.atoms});
+    for (const Monomial& m : upper.terms)
+      (m.coeff > 0 ? left : right).add(Monomial{m.coeff > 0 ? m.coeff : -m.coeff, m.atoms});
     return make_binary(ExprKind::lt, to_expr(left, type), to_expr(right, type));
   }
   return make_binary(kind, a, b);
@@ -325,11 +347,15 @@ class Children final : public Rewriter {
 Expr Analyzer::Impl::simplify(const Expr& e) const {
   if (!e) return e;
   switch (e->kind) {
-    case ExprKind::int_imm: case ExprKind::float_imm: case ExprKind::string_imm: return e;
+    case ExprKind::int_imm:
+    case ExprKind::float_imm:
+    case ExprKind::string_imm: return e;
     case ExprKind::var: {
       auto found = vars.find(as<VarNode>(e));
       if (found == vars.end()) return e;
-      if (found->second.value) return found->second.value->dtype == e->dtype ? found->second.value : cast(e->dtype, found->second.value);
+      if (found->second.value)
+        return found->second.value->dtype == e->dtype ? found->second.value
+                                                      : cast(e->dtype, found->second.value);
       if (found->second.bounds.is_point()) return make_int(found->second.bounds.min, e->dtype);
       return e;
     }
@@ -338,20 +364,27 @@ Expr Analyzer::Impl::simplify(const Expr& e) const {
   const auto* b = as<BinaryNode>(e);
   if (is_index_type(e->dtype)) {
     switch (e->kind) {
-      case ExprKind::add: case ExprKind::sub: case ExprKind::mul: {
+      case ExprKind::add:
+      case ExprKind::sub:
+      case ExprKind::mul: {
         Expr out = to_expr(simplify_sum(e), e->dtype);
         return same_expr(out, e) ? e : out;
       }
-      case ExprKind::floordiv: case ExprKind::floormod: case ExprKind::div: case ExprKind::mod: {
+      case ExprKind::floordiv:
+      case ExprKind::floormod:
+      case ExprKind::div:
+      case ExprKind::mod: {
         Sum x = simplify_sum(b->a), y = simplify_sum(b->b);
         Expr ex = to_expr(x, e->dtype), ey = to_expr(y, e->dtype);
         bool truncating = e->kind == ExprKind::div || e->kind == ExprKind::mod;
-        if (truncating && (sum_bounds(x).min < 0 || sum_bounds(y).min <= 0)) return make_binary(e->kind, ex, ey);
+        if (truncating && (sum_bounds(x).min < 0 || sum_bounds(y).min <= 0))
+          return make_binary(e->kind, ex, ey);
         bool quotient = e->kind == ExprKind::floordiv || e->kind == ExprKind::div;
         Expr out = quotient ? divide(x, y, ex, ey, e->dtype) : remainder(x, y, ex, ey, e->dtype);
         return same_expr(out, e) ? e : out;
       }
-      case ExprKind::min: case ExprKind::max: {
+      case ExprKind::min:
+      case ExprKind::max: {
         Expr x = simplify(b->a), y = simplify(b->b);
         Sum d = to_sum(x), n;
         d.add(to_sum(y), -1);
@@ -372,7 +405,7 @@ Expr Analyzer::Impl::simplify(const Expr& e) const {
     if (is_true(x) || is_false(x)) {
       y = simplify(b->b);
     } else {
-      Impl under = *this;                  // the second operand matters only if the first does not decide
+      Impl under = *this;  // the second operand matters only if the first does not decide
       under.assume(x, is_and);
       y = under.simplify(b->b);
     }
@@ -397,7 +430,8 @@ Expr Analyzer::Impl::simplify(const Expr& e) const {
       case ExprKind::ne: flipped = ExprKind::eq; break;
       default: break;
     }
-    if (flipped != x->kind && as<BinaryNode>(x)->a->dtype.is_integral()) return make_binary(flipped, as<BinaryNode>(x)->a, as<BinaryNode>(x)->b);
+    if (flipped != x->kind && as<BinaryNode>(x)->a->dtype.is_integral())
+      return make_binary(flipped, as<BinaryNode>(x)->a, as<BinaryNode>(x)->b);
     return x == n->a ? e : logical_not(x);
   }
   if (const auto* s = as<SelectNode>(e)) {
@@ -416,9 +450,12 @@ Expr Analyzer::Impl::simplify(const Expr& e) const {
     yes.assume(condition);
     no.assume(condition, false);
     Expr x = yes.simplify(c->args[1]), y = no.simplify(c->args[2]);
-    return condition == c->args[0] && x == c->args[1] && y == c->args[2] ? e : if_then_else(condition, x, y);
+    return condition == c->args[0] && x == c->args[1] && y == c->args[2]
+               ? e
+               : if_then_else(condition, x, y);
   }
-  if (e->kind == ExprKind::cast && is_index_type(e->dtype) && is_index_type(as<CastNode>(e)->value->dtype)) {
+  if (e->kind == ExprKind::cast && is_index_type(e->dtype) &&
+      is_index_type(as<CastNode>(e)->value->dtype)) {
     Expr v = simplify(as<CastNode>(e)->value);
     return v == as<CastNode>(e)->value ? e : cast(e->dtype, v);
   }
@@ -441,7 +478,7 @@ class SimplifyStmt final : public Rewriter {
     Expr lo = rewrite(t->min), extent = rewrite(t->extent);
     if (analyzer.prove(le(extent, make_int(0, extent->dtype)))) return seq({});
     std::int64_t k;
-    bool keeps = is_const_int(extent, &k) && k == 1;   // one trip: the variable is known
+    bool keeps = is_const_int(extent, &k) && k == 1;  // one trip: the variable is known
     if (keeps) analyzer.bind(t->var, lo);
     else analyzer.bind(t->var, Range{lo, extent});
     Stmt body = rewrite(t->body);
@@ -480,7 +517,8 @@ class SimplifyStmt final : public Rewriter {
   }
   Stmt rewrite_default(const Stmt& s) override {
     if (const auto* t = as<LaunchNode>(s)) {
-      for (const LaunchAxis& axis : t->axes) analyzer.bind(axis.var, Range{make_int(0, axis.extent->dtype), axis.extent});
+      for (const LaunchAxis& axis : t->axes)
+        analyzer.bind(axis.var, Range{make_int(0, axis.extent->dtype), axis.extent});
     }
     return Rewriter::rewrite_default(s);
   }

@@ -114,7 +114,8 @@ Expr to_expr(const Sum& sum, DType type) {
   }
   if (!out) return make_int(sum.constant, type);
   if (constant_done || sum.constant == 0) return out;
-  return sum.constant > 0 ? out + make_int(sum.constant, type) : out - make_int(-sum.constant, type);
+  return sum.constant > 0 ? out + make_int(sum.constant, type)
+                          : out - make_int(-sum.constant, type);
 }
 
 }  // namespace weft::arith

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// An integer expression as a sum of monomials: constant + sum of coeff * (atom * atom * ...). Atoms are
-// expressions that arithmetic does not open (variables, quotients, remainders, min, max, loads, calls).
+// An integer expression as a sum of monomials: constant + sum of coeff * (atom * atom * ...). Atoms
+// are expressions that arithmetic does not open (variables, quotients, remainders, min, max, loads,
+// calls).
 
 #include <cstdint>
 #include <vector>
@@ -12,11 +13,11 @@ namespace weft::arith {
 
 struct Monomial {
   std::int64_t coeff = 0;
-  ir::Exprs atoms;          // not empty
+  ir::Exprs atoms;  // not empty
 };
 
 struct Sum {
-  std::vector<Monomial> terms;   // no two with the same atoms, no zero coefficients
+  std::vector<Monomial> terms;  // no two with the same atoms, no zero coefficients
   std::int64_t constant = 0;
 
   bool is_constant() const { return terms.empty(); }

@@ -17,14 +17,18 @@ using ir::Expr;
 using ir::Var;
 using value_ir::Unsupported;
 
-/// A program over flat storages: extents, then for each array an offset and strides, are run-time scalars.
+/// A program over flat storages: extents, then for each array an offset and strides, are run-time
+/// scalars.
 class Program {
  public:
   explicit Program(int rank, int reduced = 0) : reduced_(reduced) {
     for (int i = 0; i < rank + reduced; ++i) extents_.push_back(ir::make_var(cat("d", i)));
   }
 
-  struct Array { ir::Buffer buffer; Expr index; };
+  struct Array {
+    ir::Buffer buffer;
+    Expr index;
+  };
   /// An array whose position depends on the axes [0, dims).
   Array array(const std::string& name, Elem elem, int dims) {
     auto buffer = ir::edit(ir::make_buffer(name, dtype_of(elem), {ir::make_var("n_" + name)}));
@@ -46,11 +50,13 @@ class Program {
     return v;
   }
   Var iter(int i) {
-    while (static_cast<int>(iters_.size()) <= i) iters_.push_back(ir::make_var(cat("v", iters_.size())));
+    while (static_cast<int>(iters_.size()) <= i)
+      iters_.push_back(ir::make_var(cat("v", iters_.size())));
     return iters_[static_cast<std::size_t>(i)];
   }
 
-  ir::PrimFunc finish(const Array& out, const Expr& value, const Expr& init, const std::vector<Array>& reads) {
+  ir::PrimFunc finish(const Array& out, const Expr& value, const Expr& init,
+                      const std::vector<Array>& reads) {
     auto block = make_ref<ir::BlockNode>();
     block->id = ir::fresh_block_id();
     block->name = "element";
@@ -58,7 +64,9 @@ class Program {
     ir::Exprs values;
     for (std::size_t i = 0; i < extents_.size(); ++i) {
       bool spatial = i + static_cast<std::size_t>(reduced_) < extents_.size();
-      block->iters.push_back({iter(static_cast<int>(i)), {ir::make_int(0), extents_[i]}, spatial ? ir::IterKind::spatial : ir::IterKind::reduce});
+      block->iters.push_back({iter(static_cast<int>(i)),
+                              {ir::make_int(0), extents_[i]},
+                              spatial ? ir::IterKind::spatial : ir::IterKind::reduce});
       loops.push_back(ir::make_var(cat("i", i)));
       values.push_back(loops.back());
     }
@@ -67,7 +75,8 @@ class Program {
     block->body = ir::store(out.buffer, value, {out.index});
     if (init) block->init = ir::store(out.buffer, init, {out.index});
     ir::Stmt body = ir::block_realize(values, ir::make_bool(true), block);
-    for (std::size_t i = extents_.size(); i-- > 0;) body = ir::make_for(loops[i], ir::make_int(0), extents_[i], body);
+    for (std::size_t i = extents_.size(); i-- > 0;)
+      body = ir::make_for(loops[i], ir::make_int(0), extents_[i], body);
     std::vector<ir::Param> params;
     for (const ir::Buffer& b : buffers_) params.push_back(ir::buffer_param(b));
     for (const Var& v : extents_) params.push_back({v, nullptr});
@@ -104,8 +113,8 @@ runtime::CallArg number(const Scalar& s, Elem e) {
 }
 
 /// Builds once for each key and device, then calls.
-void run(const Ref<Device>& device, std::string_view name, const std::string& key, const std::function<ir::PrimFunc()>& make,
-         const std::vector<runtime::CallArg>& args) {
+void run(const Ref<Device>& device, std::string_view name, const std::string& key,
+         const std::function<ir::PrimFunc()>& make, const std::vector<runtime::CallArg>& args) {
   static std::mutex mutex;
   static auto& built = *new std::map<std::string, Ref<runtime::Function>>;
   const std::string full = cat(device->info().name, " ", key);
@@ -119,7 +128,8 @@ void run(const Ref<Device>& device, std::string_view name, const std::string& ke
       Ref<runtime::Module> module = build(ir::make_module(make()), device->info().name);
       function = make_ref<runtime::Function>(module, "main", device);
     } catch (const Unsupported&) {
-      throw Error(ErrorKind::device, cat("array.", name, ".kernel"), cat("no kernel of ", name, " for arrays on ", device->info().name))
+      throw Error(ErrorKind::device, cat("array.", name, ".kernel"),
+                  cat("no kernel of ", name, " for arrays on ", device->info().name))
           .help("move the array to the host's device with to(...)");
     } catch (Error& error) {
       throw error.context(cat("building ", name, " for arrays on ", device->info().name));
@@ -142,7 +152,8 @@ void collapse(Dims& shape, std::vector<Dims>& strides) {
   for (int i = 0; i < shape.size(); ++i) {
     if (shape[i] == 1) continue;
     bool joins = merged.size() > 0;
-    for (std::size_t k = 0; joins && k < strides.size(); ++k) joins = steps[k][merged.size() - 1] == strides[k][i] * shape[i];
+    for (std::size_t k = 0; joins && k < strides.size(); ++k)
+      joins = steps[k][merged.size() - 1] == strides[k][i] * shape[i];
     if (joins) {
       merged[merged.size() - 1] *= shape[i];
       for (std::size_t k = 0; k < strides.size(); ++k) steps[k][merged.size() - 1] = strides[k][i];
@@ -189,7 +200,8 @@ Expr reduce_value(ReduceOp op, const Expr& a, const Expr& x) {
   using namespace value_ir;
   switch (op) {
 #define REDUCE(name, rule, types, value, ...) \
-  case ReduceOp::name: return value;
+  case ReduceOp::name:                        \
+    return value;
 #include "weft/array/ops/reduce.def"
 #undef REDUCE
     default: throw Unsupported{};
@@ -208,8 +220,9 @@ Expr identity(ReduceOp op, Elem e) {
 
 void no_complex(Elem e, std::string_view name, const NDArray& on) {
   if (!is_complex(e)) return;
-  throw Error(ErrorKind::device, cat("array.", name, ".kernel"),
-              cat("no kernel of ", name, " for ", name_of(e), " arrays on ", on.device()->info().name))
+  throw Error(
+      ErrorKind::device, cat("array.", name, ".kernel"),
+      cat("no kernel of ", name, " for ", name_of(e), " arrays on ", on.device()->info().name))
       .help("move the array to the host's device with to(...)");
 }
 
@@ -282,10 +295,12 @@ void device_copy(const NDArray& dst, const NDArray& src) {
   for (std::int64_t extent : shape) call.push_back(integer(extent));
   add_view(call, dst, strides[0]);
   add_view(call, src, strides[1]);
-  run(dst.device(), "copy", cat("copy ", name_of(dst.elem()), " ", name_of(src.elem()), " ", rank), make, call);
+  run(dst.device(), "copy", cat("copy ", name_of(dst.elem()), " ", name_of(src.elem()), " ", rank),
+      make, call);
 }
 
-void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x, std::uint64_t mask) {
+void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x,
+                   std::uint64_t mask) {
   no_complex(kernel, info(op).name, x);
   Dims kept, gone;
   std::vector<Dims> kept_strides(2), gone_strides(1);
@@ -320,7 +335,9 @@ void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& 
   Dims all = kept_strides[1];
   for (std::int64_t s : gone_strides[0]) all.push_back(s);
   add_view(call, x, all);
-  run(out.device(), info(op).name, cat(info(op).name, " ", name_of(kernel), " ", name_of(x.elem()), " ", rank, " ", reduced), make, call);
+  run(out.device(), info(op).name,
+      cat(info(op).name, " ", name_of(kernel), " ", name_of(x.elem()), " ", rank, " ", reduced),
+      make, call);
 }
 
 void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
@@ -329,9 +346,12 @@ void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
   const int nd = out.ndim();
   auto make = [&] {
     Program p(nd, 1);
-    Program::Array o = p.array("out", out.elem(), nd), x = p.array("a0", a.elem(), nd + 1), y = p.array("a1", b.elem(), nd + 1);
-    Expr product = to(ir::load(x.buffer, {x.index}), out.elem()) * to(ir::load(y.buffer, {y.index}), out.elem());
-    return p.finish(o, ir::load(o.buffer, {o.index}) + product, ir::make_const(0, dtype_of(out.elem())), {o, x, y});
+    Program::Array o = p.array("out", out.elem(), nd), x = p.array("a0", a.elem(), nd + 1),
+                   y = p.array("a1", b.elem(), nd + 1);
+    Expr product = to(ir::load(x.buffer, {x.index}), out.elem()) *
+                   to(ir::load(y.buffer, {y.index}), out.elem());
+    return p.finish(o, ir::load(o.buffer, {o.index}) + product,
+                    ir::make_const(0, dtype_of(out.elem())), {o, x, y});
   };
   std::vector<runtime::CallArg> call = {pointer(out), pointer(a), pointer(b)};
   for (std::int64_t extent : out.shape()) call.push_back(integer(extent));
@@ -345,7 +365,9 @@ void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
   sb.push_back(kb);
   add_view(call, a, sa);
   add_view(call, b, sb);
-  run(out.device(), "matmul", cat("matmul ", name_of(out.elem()), " ", name_of(a.elem()), " ", name_of(b.elem()), " ", nd), make, call);
+  run(out.device(), "matmul",
+      cat("matmul ", name_of(out.elem()), " ", name_of(a.elem()), " ", name_of(b.elem()), " ", nd),
+      make, call);
 }
 
 }  // namespace weft

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Operations on arrays that the host cannot address: table rows become programs, programs are built for the
-// array's device by the compiler and kept. Operands may be any views.
+// Operations on arrays that the host cannot address: table rows become programs, programs are built
+// for the array's device by the compiler and kept. Operands may be any views.
 
 #include <span>
 
@@ -14,7 +14,8 @@ void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const
 /// dst = src, converted, broadcast; not overlapping; one device.
 void device_copy(const NDArray& dst, const NDArray& src);
 /// out[kept] = combination over the axes in `mask`; out is compact in the order of x's kept axes.
-void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x, std::uint64_t mask);
+void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x,
+                   std::uint64_t mask);
 /// out (batch, m, n) = a (batch, m, k) times b (batch, k, n), any strides, out compact.
 void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b);
 

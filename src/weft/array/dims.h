@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Extents or strides of an array: a short vector of int64 that lives inline up to eight entries, so that
-// making a view allocates nothing.
+// Extents or strides of an array: a short vector of int64 that lives inline up to eight entries, so
+// that making a view allocates nothing.
 
 #include <cstdint>
 #include <cstring>
@@ -24,18 +24,21 @@ class Dims {
     resize(size);
     for (int i = 0; i < size; ++i) (*this)[i] = value;
   }
-  Dims(std::initializer_list<std::int64_t> values) : Dims(values.begin(), static_cast<int>(values.size())) {}
+  Dims(std::initializer_list<std::int64_t> values)
+      : Dims(values.begin(), static_cast<int>(values.size())) {}
   Dims(const std::int64_t* values, int size) {
     resize(size);
     if (size) std::memcpy(data(), values, sizeof(std::int64_t) * static_cast<std::size_t>(size));
   }
-  Dims(const std::vector<std::int64_t>& values) : Dims(values.data(), static_cast<int>(values.size())) {}
+  Dims(const std::vector<std::int64_t>& values)
+      : Dims(values.data(), static_cast<int>(values.size())) {}
   Dims(const Dims& other) : Dims(other.data(), other.size_) {}
   Dims(Dims&& other) noexcept { steal(other); }
   Dims& operator=(const Dims& other) {
     if (this != &other) {
       resize(other.size_);
-      if (size_) std::memcpy(data(), other.data(), sizeof(std::int64_t) * static_cast<std::size_t>(size_));
+      if (size_)
+        std::memcpy(data(), other.data(), sizeof(std::int64_t) * static_cast<std::size_t>(size_));
     }
     return *this;
   }
@@ -75,7 +78,8 @@ class Dims {
   }
   bool operator==(const Dims& other) const {
     return size_ == other.size_ &&
-           std::memcmp(data(), other.data(), sizeof(std::int64_t) * static_cast<std::size_t>(size_)) == 0;
+           std::memcmp(data(), other.data(),
+                       sizeof(std::int64_t) * static_cast<std::size_t>(size_)) == 0;
   }
   std::vector<std::int64_t> vector() const { return {begin(), end()}; }
 
@@ -91,7 +95,7 @@ class Dims {
   }
   std::int64_t* heap_ = nullptr;
   std::int32_t size_ = 0;
-  std::int32_t capacity_ = 0;   // of heap_
+  std::int32_t capacity_ = 0;  // of heap_
   std::int64_t inline_[kInline];
 };
 

@@ -4,12 +4,15 @@
 namespace weft {
 
 namespace {
-constexpr std::string_view kNames[] = {"bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32",
-                                       "uint64", "float16", "bfloat16", "float32", "float64", "complex64",
-                                       "complex128"};
+constexpr std::string_view kNames[] = {"bool",     "int8",    "int16",   "int32",     "int64",
+                                       "uint8",    "uint16",  "uint32",  "uint64",    "float16",
+                                       "bfloat16", "float32", "float64", "complex64", "complex128"};
 int width(Elem e) { return elem_bytes(e); }
 Elem signed_of(int bytes) {
-  return bytes == 1 ? Elem::int8 : bytes == 2 ? Elem::int16 : bytes == 4 ? Elem::int32 : Elem::int64;
+  return bytes == 1   ? Elem::int8
+         : bytes == 2 ? Elem::int16
+         : bytes == 4 ? Elem::int32
+                      : Elem::int64;
 }
 }  // namespace
 
@@ -23,7 +26,8 @@ Elem elem_of(DType type) {
   }
   std::string known;
   for (std::string_view name : kNames) known += (known.empty() ? "" : ", ") + std::string(name);
-  throw Error(ErrorKind::dtype, "array.dtype.unsupported", cat("arrays cannot hold ", to_string(type)))
+  throw Error(ErrorKind::dtype, "array.dtype.unsupported",
+              cat("arrays cannot hold ", to_string(type)))
       .note("element types: " + known);
 }
 
@@ -43,9 +47,7 @@ bool try_promote(Elem a, Elem b, Elem& out) {
     return true;
   }
   switch (ka) {
-    case Kind::boolean:
-      out = a;
-      return true;
+    case Kind::boolean: out = a; return true;
     case Kind::integer: {
       if (is_signed_int(a) == is_signed_int(b)) {
         out = width(a) >= width(b) ? a : b;
@@ -67,9 +69,7 @@ bool try_promote(Elem a, Elem b, Elem& out) {
         out = width(a) >= width(b) ? a : b;
       }
       return true;
-    case Kind::complex:
-      out = Elem::complex128;
-      return true;
+    case Kind::complex: out = Elem::complex128; return true;
   }
   return false;
 }
@@ -77,7 +77,8 @@ bool try_promote(Elem a, Elem b, Elem& out) {
 Elem promote(Elem a, Elem b) {
   Elem out;
   if (try_promote(a, b, out)) return out;
-  throw Error(ErrorKind::dtype, "array.promote.none", cat("no common type of ", name_of(a), " and ", name_of(b)))
+  throw Error(ErrorKind::dtype, "array.promote.none",
+              cat("no common type of ", name_of(a), " and ", name_of(b)))
       .note("no 64-bit integer type holds both")
       .help("convert one side first, for example with astype(weft.int64)");
 }
@@ -103,7 +104,8 @@ Elem complex_of(Elem e) {
 bool can_cast(Elem from, Elem to) {
   Elem common;
   return try_promote(from, to, common) && common == to &&
-         (kind_of(from) == kind_of(to) || (kind_of(from) == Kind::real && kind_of(to) == Kind::complex));
+         (kind_of(from) == kind_of(to) ||
+          (kind_of(from) == Kind::real && kind_of(to) == Kind::complex));
 }
 
 }  // namespace weft

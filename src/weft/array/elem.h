@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The fifteen element types of arrays as a dense index (tables are indexed by it), and the promotion rules
-// of the array API standard, extended to mixed kinds: bool < integer < real < complex, where a kind change
-// keeps the width of the higher kind.
+// The fifteen element types of arrays as a dense index (tables are indexed by it), and the
+// promotion rules of the array API standard, extended to mixed kinds: bool < integer < real <
+// complex, where a kind change keeps the width of the higher kind.
 
 #include <cstdint>
 #include <string_view>
@@ -13,18 +13,31 @@
 namespace weft {
 
 enum class Elem : std::uint8_t {
-  boolean, int8, int16, int32, int64, uint8, uint16, uint32, uint64,
-  float16, bfloat16, float32, float64, complex64, complex128,
+  boolean,
+  int8,
+  int16,
+  int32,
+  int64,
+  uint8,
+  uint16,
+  uint32,
+  uint64,
+  float16,
+  bfloat16,
+  float32,
+  float64,
+  complex64,
+  complex128,
 };
 inline constexpr int kElems = 15;
 
 enum class Kind : std::uint8_t { boolean, integer, real, complex };
 
 constexpr DType dtype_of(Elem e) {
-  constexpr DType table[] = {dtypes::boolean, dtypes::int8, dtypes::int16, dtypes::int32, dtypes::int64,
-                             dtypes::uint8, dtypes::uint16, dtypes::uint32, dtypes::uint64, dtypes::float16,
-                             dtypes::bfloat16, dtypes::float32, dtypes::float64, dtypes::complex64,
-                             dtypes::complex128};
+  constexpr DType table[] = {dtypes::boolean, dtypes::int8,      dtypes::int16,     dtypes::int32,
+                             dtypes::int64,   dtypes::uint8,     dtypes::uint16,    dtypes::uint32,
+                             dtypes::uint64,  dtypes::float16,   dtypes::bfloat16,  dtypes::float32,
+                             dtypes::float64, dtypes::complex64, dtypes::complex128};
   return table[static_cast<int>(e)];
 }
 constexpr int elem_bytes(Elem e) {
@@ -32,9 +45,10 @@ constexpr int elem_bytes(Elem e) {
   return table[static_cast<int>(e)];
 }
 constexpr Kind kind_of(Elem e) {
-  return e == Elem::boolean ? Kind::boolean
-         : e <= Elem::uint64 ? Kind::integer
-         : e <= Elem::float64 ? Kind::real : Kind::complex;
+  return e == Elem::boolean   ? Kind::boolean
+         : e <= Elem::uint64  ? Kind::integer
+         : e <= Elem::float64 ? Kind::real
+                              : Kind::complex;
 }
 constexpr bool is_signed_int(Elem e) { return e >= Elem::int8 && e <= Elem::int64; }
 constexpr bool is_unsigned_int(Elem e) { return e >= Elem::uint8 && e <= Elem::uint64; }
@@ -55,9 +69,11 @@ inline constexpr Elem kDefaultComplex = Elem::complex64;
 /// Throws Error(dtype, "array.promote.none"): uint64 with a signed type has no common type.
 Elem promote(Elem a, Elem b);
 bool try_promote(Elem a, Elem b, Elem& out);
-/// A scalar of Python's (weak) against an array's type: keeps the array's type unless the kind is higher.
+/// A scalar of Python's (weak) against an array's type: keeps the array's type unless the kind is
+/// higher.
 Elem promote_weak(Elem array, Kind scalar);
-/// The real type of a complex one and the reverse; others unchanged (reals to complex: at least complex64).
+/// The real type of a complex one and the reverse; others unchanged (reals to complex: at least
+/// complex64).
 Elem real_of(Elem e);
 Elem complex_of(Elem e);
 /// Standard's can_cast: along the promotion lattice.

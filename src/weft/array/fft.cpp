@@ -18,18 +18,21 @@ using Z = std::complex<double>;
 constexpr double kTau = 6.283185307179586476925;
 constexpr std::int64_t kLargestRadix = 31;
 
-Z mul(Z a, Z b) { return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()}; }
+Z mul(Z a, Z b) {
+  return {a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real()};
+}
 
 /// exp(-2 pi i k / n), with the angle reduced to the first octant for the last bit's sake.
 Z root(std::int64_t k, std::int64_t n) {
-  auto octant = [](std::int64_t num, std::int64_t den) {   // angle tau * num / den, at most an eighth
+  auto octant = [](std::int64_t num,
+                   std::int64_t den) {  // angle tau * num / den, at most an eighth
     double angle = kTau * static_cast<double>(num) / static_cast<double>(den);
     return Z(std::cos(angle), std::sin(angle));
   };
   k %= n;
-  bool lower = 2 * k > n;         // second half: the conjugate
+  bool lower = 2 * k > n;  // second half: the conjugate
   if (lower) k = n - k;
-  bool left = 4 * k > n;          // second quadrant: mirrored; angles are counted in units of 1 / (2 n)
+  bool left = 4 * k > n;  // second quadrant: mirrored; angles are counted in units of 1 / (2 n)
   std::int64_t u = left ? n - 2 * k : 2 * k;
   Z z = 4 * u > n ? octant(n - 2 * u, 4 * n) : octant(u, 2 * n);
   if (4 * u > n) z = Z(z.imag(), z.real());
@@ -59,7 +62,10 @@ class Plan {
     chirp_.resize(static_cast<std::size_t>(n));
     kernel_.assign(static_cast<std::size_t>(m), Z(0));
     for (std::int64_t k = 0; k < n; ++k) {
-      chirp_[static_cast<std::size_t>(k)] = root(static_cast<std::int64_t>(static_cast<Wide>(k) * static_cast<Wide>(k) % static_cast<Wide>(2 * n)), 2 * n);
+      chirp_[static_cast<std::size_t>(k)] =
+          root(static_cast<std::int64_t>(static_cast<Wide>(k) * static_cast<Wide>(k) %
+                                         static_cast<Wide>(2 * n)),
+               2 * n);
     }
     std::vector<Z> b(static_cast<std::size_t>(m), Z(0));
     for (std::int64_t k = 0; k < n; ++k) {
@@ -81,7 +87,8 @@ class Plan {
     inner_->forward(a.data(), c.data());
     for (std::size_t k = 0; k < m; ++k) c[k] = std::conj(mul(c[k], kernel_[k]));
     inner_->forward(c.data(), a.data());
-    for (std::size_t k = 0; k < chirp_.size(); ++k) out[k] = mul(std::conj(a[k]) / static_cast<double>(m), chirp_[k]);
+    for (std::size_t k = 0; k < chirp_.size(); ++k)
+      out[k] = mul(std::conj(a[k]) / static_cast<double>(m), chirp_[k]);
   }
 
  private:
@@ -91,17 +98,20 @@ class Plan {
       return;
     }
     const std::int64_t p = factors_[level], m = n / p;
-    for (std::int64_t r = 0; r < p; ++r) step(m, in + r * stride, stride * p, out + r * m, level + 1);
+    for (std::int64_t r = 0; r < p; ++r)
+      step(m, in + r * stride, stride * p, out + r * m, level + 1);
     Z t[kLargestRadix];
     const std::int64_t turn = n_ / p;
     for (std::int64_t k = 0; k < m; ++k) {
-      for (std::int64_t r = 0; r < p; ++r) t[r] = r && k ? mul(out[r * m + k], roots_[static_cast<std::size_t>(r * k * stride)]) : out[r * m + k];
+      for (std::int64_t r = 0; r < p; ++r)
+        t[r] = r && k ? mul(out[r * m + k], roots_[static_cast<std::size_t>(r * k * stride)])
+                      : out[r * m + k];
       if (p == 2) {
         out[k] = t[0] + t[1];
         out[m + k] = t[0] - t[1];
       } else if (p == 4) {
         Z a = t[0] + t[2], b = t[0] - t[2], c = t[1] + t[3], d = t[1] - t[3];
-        Z e(d.imag(), -d.real());   // -i d
+        Z e(d.imag(), -d.real());  // -i d
         out[k] = a + c;
         out[m + k] = b + e;
         out[2 * m + k] = a - c;
@@ -109,7 +119,8 @@ class Plan {
       } else {
         for (std::int64_t q = 0; q < p; ++q) {
           Z sum = t[0];
-          for (std::int64_t r = 1; r < p; ++r) sum += mul(t[r], roots_[static_cast<std::size_t>(r * q % p * turn)]);
+          for (std::int64_t r = 1; r < p; ++r)
+            sum += mul(t[r], roots_[static_cast<std::size_t>(r * q % p * turn)]);
           out[q * m + k] = sum;
         }
       }
@@ -125,8 +136,12 @@ class Plan {
 }  // namespace
 
 NDArray fft_last(const NDArray& x, std::int64_t n, bool inverse) {
-  if (n < 1) throw Error(ErrorKind::value, "array.fft.length", cat("a transform of ", n, " points was asked for; at least 1 is needed"));
-  if (x.ndim() == 0) throw Error(ErrorKind::shape, "array.fft.rank", cat("a transform needs at least one dimension, got ", describe(x)));
+  if (n < 1)
+    throw Error(ErrorKind::value, "array.fft.length",
+                cat("a transform of ", n, " points was asked for; at least 1 is needed"));
+  if (x.ndim() == 0)
+    throw Error(ErrorKind::shape, "array.fft.rank",
+                cat("a transform needs at least one dimension, got ", describe(x)));
   const int last = x.ndim() - 1;
   Dims shape = x.shape();
   const std::int64_t have = std::min(n, shape[last]);
@@ -138,19 +153,22 @@ NDArray fft_last(const NDArray& x, std::int64_t n, bool inverse) {
     Plan plan(n);
     Z* a = reinterpret_cast<Z*>(in.host());
     Z* b = reinterpret_cast<Z*>(out.host());
-    runtime::Pool::shared().parallel_for(out.size() / n, std::max<std::int64_t>(1, 8192 / n), [&](std::int64_t r, std::int64_t end) {
-      for (; r < end; ++r) {
-        Z* from = a + r * n;
-        Z* to = b + r * n;
-        if (inverse) {
-          for (std::int64_t i = 0; i < n; ++i) from[i] = std::conj(from[i]);
-        }
-        plan.forward(from, to);
-        if (inverse) {
-          for (std::int64_t i = 0; i < n; ++i) to[i] = std::conj(to[i]);
-        }
-      }
-    });
+    runtime::Pool::shared().parallel_for(out.size() / n, std::max<std::int64_t>(1, 8192 / n),
+                                         [&](std::int64_t r, std::int64_t end) {
+                                           for (; r < end; ++r) {
+                                             Z* from = a + r * n;
+                                             Z* to = b + r * n;
+                                             if (inverse) {
+                                               for (std::int64_t i = 0; i < n; ++i)
+                                                 from[i] = std::conj(from[i]);
+                                             }
+                                             plan.forward(from, to);
+                                             if (inverse) {
+                                               for (std::int64_t i = 0; i < n; ++i)
+                                                 to[i] = std::conj(to[i]);
+                                             }
+                                           }
+                                         });
   }
   return out.astype(complex_of(x.elem()));
 }

@@ -15,14 +15,15 @@ namespace weft {
 
 namespace {
 
-constexpr std::int64_t kThreshold = 1000;   // more elements than this are shortened
-constexpr std::int64_t kEdge = 3;           // entries kept at either end of an axis
+constexpr std::int64_t kThreshold = 1000;  // more elements than this are shortened
+constexpr std::int64_t kEdge = 3;          // entries kept at either end of an axis
 
 std::string number(double value, bool narrow) {
   if (std::isnan(value)) return "nan";
   if (std::isinf(value)) return value < 0 ? "-inf" : "inf";
   double magnitude = std::fabs(value);
-  if (value == std::trunc(value) && magnitude < 1e8) return std::to_string(static_cast<std::int64_t>(value)) + ".";
+  if (value == std::trunc(value) && magnitude < 1e8)
+    return std::to_string(static_cast<std::int64_t>(value)) + ".";
   char text[40];
   if (magnitude >= 1e8 || magnitude < 1e-4) {
     std::snprintf(text, sizeof text, "%.*e", 7, value);
@@ -114,11 +115,14 @@ struct Printer {
     each(array.shape()[axis], [&](std::int64_t i) {
       if (!first) {
         if (last_axis) {
-          std::size_t line = out.size() - (out.rfind('\n') == std::string::npos ? 0 : out.rfind('\n'));
-          if (line + width + 2 > 84) out += ",\n" + std::string(static_cast<std::size_t>(axis) + 1, ' ');
+          std::size_t line =
+              out.size() - (out.rfind('\n') == std::string::npos ? 0 : out.rfind('\n'));
+          if (line + width + 2 > 84)
+            out += ",\n" + std::string(static_cast<std::size_t>(axis) + 1, ' ');
           else out += ", ";
         } else {
-          out += "," + std::string(static_cast<std::size_t>(array.ndim() - axis - 1), '\n') + std::string(static_cast<std::size_t>(axis) + 1, ' ');
+          out += "," + std::string(static_cast<std::size_t>(array.ndim() - axis - 1), '\n') +
+                 std::string(static_cast<std::size_t>(axis) + 1, ' ');
         }
       }
       first = false;

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// C (+)= A B for one matrix, any strides of A and B, C row-major with row step ldc. Packed and blocked; the
-// order of the sum over k is fixed by the sizes alone.
+// C (+)= A B for one matrix, any strides of A and B, C row-major with row step ldc. Packed and
+// blocked; the order of the sum over k is fixed by the sizes alone.
 
 #include <cstdint>
 
 namespace weft {
 
 template <typename T>
-using GemmFn = void (*)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row, std::int64_t a_col,
-                        const T* b, std::int64_t b_row, std::int64_t b_col, T* c, std::int64_t ldc);
+using GemmFn = void (*)(std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
+                        std::int64_t a_row, std::int64_t a_col, const T* b, std::int64_t b_row,
+                        std::int64_t b_col, T* c, std::int64_t ldc);
 
 struct GemmTable {
   GemmFn<float> f32 = nullptr;

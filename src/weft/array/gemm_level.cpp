@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix product for one processor level (WEFT_LEVEL). Blocks as in Goto's scheme: a KC x NR panel of B
-// stays in the first cache, an MC x KC block of A in the second, a register tile of MR x NR accumulates.
+// The matrix product for one processor level (WEFT_LEVEL). Blocks as in Goto's scheme: a KC x NR
+// panel of B stays in the first cache, an MC x KC block of A in the second, a register tile of MR x
+// NR accumulates.
 
 #include <algorithm>
 #include <cstdlib>
@@ -34,7 +35,9 @@ struct Shape {
   static constexpr std::int64_t kNc = 2048;
 };
 
-struct Free { void operator()(void* p) const { std::free(p); } };
+struct Free {
+  void operator()(void* p) const { std::free(p); }
+};
 template <typename T>
 std::unique_ptr<T[], Free> aligned(std::int64_t count) {
   void* p = nullptr;
@@ -43,12 +46,14 @@ std::unique_ptr<T[], Free> aligned(std::int64_t count) {
 }
 
 template <typename T>
-inline __attribute__((always_inline)) void tile(std::int64_t kc, const T* __restrict a, const T* __restrict b, T* c, std::int64_t ldc, bool add) {
+inline __attribute__((always_inline)) void tile(std::int64_t kc, const T* __restrict a,
+                                                const T* __restrict b, T* c, std::int64_t ldc,
+                                                bool add) {
   using V = typename Shape<T>::Vector;
   constexpr int lanes = Shape<T>::kLanes;
   V acc[kMr][2];
 #pragma GCC unroll 16
-  for (int i = 0; i < kMr; ++i) acc[i][0] = acc[i][1] = V{} ;
+  for (int i = 0; i < kMr; ++i) acc[i][0] = acc[i][1] = V{};
   for (std::int64_t p = 0; p < kc; ++p) {
     V b0, b1;
     std::memcpy(&b0, b, sizeof(V));
@@ -74,7 +79,8 @@ inline __attribute__((always_inline)) void tile(std::int64_t kc, const T* __rest
 }
 
 template <typename T>
-void pack_a(std::int64_t m, std::int64_t k, const T* a, std::int64_t row, std::int64_t col, T* out) {
+void pack_a(std::int64_t m, std::int64_t k, const T* a, std::int64_t row, std::int64_t col,
+            T* out) {
   for (std::int64_t i = 0; i < m; i += kMr) {
     std::int64_t rows = std::min<std::int64_t>(kMr, m - i);
     for (std::int64_t r = 0; r < kMr; ++r) {
@@ -90,12 +96,14 @@ void pack_a(std::int64_t m, std::int64_t k, const T* a, std::int64_t row, std::i
 }
 
 template <typename T>
-void pack_b(std::int64_t k, std::int64_t n, const T* b, std::int64_t row, std::int64_t col, T* out) {
+void pack_b(std::int64_t k, std::int64_t n, const T* b, std::int64_t row, std::int64_t col,
+            T* out) {
   constexpr std::int64_t nr = Shape<T>::kNr;
   for (std::int64_t j = 0; j < n; j += nr) {
     std::int64_t cols = std::min(nr, n - j);
     if (cols == nr && col == 1) {
-      for (std::int64_t p = 0; p < k; ++p) std::memcpy(out + p * nr, b + p * row + j, sizeof(T) * nr);
+      for (std::int64_t p = 0; p < k; ++p)
+        std::memcpy(out + p * nr, b + p * row + j, sizeof(T) * nr);
     } else if (col == 1 || row != 1) {
       for (std::int64_t p = 0; p < k; ++p) {
         const T* in = b + p * row + j * col;
@@ -112,7 +120,8 @@ void pack_b(std::int64_t k, std::int64_t n, const T* b, std::int64_t row, std::i
 }
 
 template <typename T>
-void block(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, const T* b, T* c, std::int64_t ldc, bool add) {
+void block(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, const T* b, T* c,
+           std::int64_t ldc, bool add) {
   constexpr std::int64_t nr = Shape<T>::kNr;
   for (std::int64_t j = 0; j < n; j += nr) {
     for (std::int64_t i = 0; i < m; i += kMr) {
@@ -126,7 +135,8 @@ void block(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, const T* 
         tile<T>(k, ap, bp, edge, nr, false);
         for (std::int64_t r = 0; r < rows; ++r) {
           T* out = c + (i + r) * ldc + j;
-          for (std::int64_t q = 0; q < cols; ++q) out[q] = add ? out[q] + edge[r * nr + q] : edge[r * nr + q];
+          for (std::int64_t q = 0; q < cols; ++q)
+            out[q] = add ? out[q] + edge[r * nr + q] : edge[r * nr + q];
         }
       }
     }
@@ -134,8 +144,9 @@ void block(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, const T* 
 }
 
 template <typename T>
-void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row, std::int64_t a_col, const T* b,
-          std::int64_t b_row, std::int64_t b_col, T* c, std::int64_t ldc) {
+void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
+          std::int64_t a_col, const T* b, std::int64_t b_row, std::int64_t b_col, T* c,
+          std::int64_t ldc) {
   using S = Shape<T>;
   auto up = [](std::int64_t v, std::int64_t to) { return (v + to - 1) / to * to; };
   const std::int64_t kc_max = std::min(k, S::kKc), nc_max = std::min(up(n, S::kNr), S::kNc);
@@ -167,7 +178,8 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64
       }
       const std::int64_t panels = (nc + S::kNr - 1) / S::kNr;
       auto pack = [&](std::int64_t begin, std::int64_t end) {
-        pack_b(kc, std::min(nc, end * S::kNr) - begin * S::kNr, b_at + begin * S::kNr * b_col, b_row, b_col, b_pack + begin * S::kNr * kc);
+        pack_b(kc, std::min(nc, end * S::kNr) - begin * S::kNr, b_at + begin * S::kNr * b_col,
+               b_row, b_col, b_pack + begin * S::kNr * kc);
       };
       const std::int64_t blocks = (m + mc - 1) / mc;
       auto multiply = [&](std::int64_t begin, std::int64_t end) {

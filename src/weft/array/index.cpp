@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Indexing by arrays: gather, scatter, take, nonzero. Every index is checked before anything is moved.
+// Indexing by arrays: gather, scatter, take, nonzero. Every index is checked before anything is
+// moved.
 
 #include <algorithm>
 #include <cstring>
@@ -22,7 +23,8 @@ void need_host(const NDArray& x, std::string_view operation) {
 /// Compact int64 positions, negative ones wrapped, all checked against the axis.
 NDArray positions(const NDArray& index, const NDArray& x, int axis, const Dims& shape) {
   if (!is_integer(index.elem())) {
-    throw Error(ErrorKind::index, "array.index.dtype", cat("an array index must be of integers, not ", name_of(index.elem())));
+    throw Error(ErrorKind::index, "array.index.dtype",
+                cat("an array index must be of integers, not ", name_of(index.elem())));
   }
   NDArray wide = NDArray::empty(x.device(), Elem::int64, shape);
   assign(wide, index);
@@ -30,7 +32,8 @@ NDArray positions(const NDArray& index, const NDArray& x, int axis, const Dims& 
   const std::int64_t n = x.shape()[axis];
   for (std::int64_t i = 0; i < wide.size(); ++i) {
     if (p[i] < -n || p[i] >= n) {
-      throw Error(ErrorKind::index, "array.index.range", cat("index ", p[i], " is outside axis ", axis, " of ", describe(x)))
+      throw Error(ErrorKind::index, "array.index.range",
+                  cat("index ", p[i], " is outside axis ", axis, " of ", describe(x)))
           .note(cat("legal: ", -n, " to ", n - 1));
     }
     if (p[i] < 0) p[i] += n;
@@ -45,7 +48,8 @@ Dims index_shape(std::span<const NDArray> indices) {
 }
 
 /// Element offsets (in elements, from x's first) for each index tuple.
-std::vector<std::int64_t> offsets(const NDArray& x, std::span<const NDArray> indices, const Dims& shape) {
+std::vector<std::int64_t> offsets(const NDArray& x, std::span<const NDArray> indices,
+                                  const Dims& shape) {
   std::vector<std::int64_t> at;
   for (std::size_t k = 0; k < indices.size(); ++k) {
     NDArray wide = positions(indices[k], x, static_cast<int>(k), shape);
@@ -57,7 +61,10 @@ std::vector<std::int64_t> offsets(const NDArray& x, std::span<const NDArray> ind
   return at;
 }
 
-struct Rest { Dims shape, strides; std::int64_t size = 1; };
+struct Rest {
+  Dims shape, strides;
+  std::int64_t size = 1;
+};
 Rest rest_of(const NDArray& x, int used) {
   Rest rest;
   for (int i = used; i < x.ndim(); ++i) {
@@ -88,7 +95,9 @@ NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
   if (out.size() == 0) return out;
   const int bytes = elem_bytes(x.elem());
   if (rest.size == 1) {
-    struct Wide { std::uint64_t a, b; };
+    struct Wide {
+      std::uint64_t a, b;
+    };
     switch (bytes) {
       case 1: copy_single<std::uint8_t>(x.host(), at, out.host()); break;
       case 2: copy_single<std::uint16_t>(x.host(), at, out.host()); break;
@@ -98,22 +107,25 @@ NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
     }
     return out;
   }
-  runtime::Pool::shared().parallel_for(static_cast<std::int64_t>(at.size()), std::max<std::int64_t>(1, kParallelGrain / rest.size),
-                                       [&](std::int64_t i, std::int64_t end) {
-    for (; i < end; ++i) {
-      Nest nest = make_nest(x.host() + at[static_cast<std::size_t>(i)] * bytes, rest.shape, rest.strides, bytes);
-      char* to = out.host() + i * rest.size * bytes;
-      if (nest.contiguous()) {
-        std::memcpy(to, nest.base, static_cast<std::size_t>(rest.size * bytes));
-      } else {
-        Walker(nest).gather(rest.size, to);
-      }
-    }
-  });
+  runtime::Pool::shared().parallel_for(
+      static_cast<std::int64_t>(at.size()), std::max<std::int64_t>(1, kParallelGrain / rest.size),
+      [&](std::int64_t i, std::int64_t end) {
+        for (; i < end; ++i) {
+          Nest nest = make_nest(x.host() + at[static_cast<std::size_t>(i)] * bytes, rest.shape,
+                                rest.strides, bytes);
+          char* to = out.host() + i * rest.size * bytes;
+          if (nest.contiguous()) {
+            std::memcpy(to, nest.base, static_cast<std::size_t>(rest.size * bytes));
+          } else {
+            Walker(nest).gather(rest.size, to);
+          }
+        }
+      });
   return out;
 }
 
-void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value, bool accumulate) {
+void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
+             bool accumulate) {
   need_host(x, "index");
   Dims shape = index_shape(indices);
   std::vector<std::int64_t> at = offsets(x, indices, shape);
@@ -128,7 +140,8 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
   const int bytes = elem_bytes(x.elem());
   ElementwiseFn add = kernels().elementwise[static_cast<int>(Op::add)][static_cast<int>(x.elem())];
   if (accumulate && !add) {
-    throw Error(ErrorKind::dtype, "array.scatter.dtype", cat("cannot add up ", name_of(x.elem()), " at indices"));
+    throw Error(ErrorKind::dtype, "array.scatter.dtype",
+                cat("cannot add up ", name_of(x.elem()), " at indices"));
   }
   std::string held(static_cast<std::size_t>(rest.size * bytes), '\0');
   for (std::size_t i = 0; i < at.size(); ++i) {
@@ -164,14 +177,16 @@ NDArray take_along_axis(const NDArray& x, const NDArray& indices, int axis) {
   axis = normalize_axis(axis, x.ndim(), "take_along_axis");
   if (indices.ndim() != x.ndim()) {
     throw Error(ErrorKind::shape, "array.take_along_axis.rank",
-                cat("take_along_axis needs as many dimensions in the indices, but ", describe(x), " and ", describe(indices)));
+                cat("take_along_axis needs as many dimensions in the indices, but ", describe(x),
+                    " and ", describe(indices)));
   }
   Dims shape = indices.shape();
   for (int i = 0; i < x.ndim(); ++i) {
     if (i == axis || shape[i] == x.shape()[i]) continue;
     if (shape[i] != 1 && x.shape()[i] != 1) {
       throw Error(ErrorKind::shape, "array.take_along_axis.broadcast",
-                  cat("take_along_axis of ", describe(x), " with ", describe(indices), ": axis ", i, " differs"));
+                  cat("take_along_axis of ", describe(x), " with ", describe(indices), ": axis ", i,
+                      " differs"));
     }
     shape[i] = std::max(shape[i] == 0 ? 0 : shape[i], x.shape()[i]);
   }
@@ -185,7 +200,8 @@ NDArray take_along_axis(const NDArray& x, const NDArray& indices, int axis) {
     } else {
       Dims line(x.ndim(), 1);
       line[i] = shape[i];
-      all.push_back(arange(x.device(), Elem::int64, 0, 1, shape[i]).reshape(line).broadcast_to(shape));
+      all.push_back(
+          arange(x.device(), Elem::int64, 0, 1, shape[i]).reshape(line).broadcast_to(shape));
     }
   }
   return gather(wide, all);
@@ -194,7 +210,8 @@ NDArray take_along_axis(const NDArray& x, const NDArray& indices, int axis) {
 std::vector<NDArray> nonzero(const NDArray& x) {
   need_host(x, "nonzero");
   if (x.ndim() == 0) {
-    throw Error(ErrorKind::value, "array.nonzero.rank", cat("nonzero of ", describe(x), ": a 0-d array has no positions"));
+    throw Error(ErrorKind::value, "array.nonzero.rank",
+                cat("nonzero of ", describe(x), ": a 0-d array has no positions"));
   }
   NDArray mask = x.elem() == Elem::boolean ? x.contiguous() : x.astype(Elem::boolean);
   const char* p = mask.host();
@@ -204,7 +221,8 @@ std::vector<NDArray> nonzero(const NDArray& x) {
   }
   std::vector<NDArray> out;
   for (int axis = 0; axis < x.ndim(); ++axis) {
-    NDArray line = NDArray::empty(x.device(), Elem::int64, Dims{static_cast<std::int64_t>(found.size())});
+    NDArray line =
+        NDArray::empty(x.device(), Elem::int64, Dims{static_cast<std::int64_t>(found.size())});
     auto* o = reinterpret_cast<std::int64_t*>(line.host());
     std::int64_t step = 1;
     for (int i = axis + 1; i < x.ndim(); ++i) step *= x.shape()[i];

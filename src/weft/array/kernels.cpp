@@ -8,7 +8,7 @@ namespace weft {
 #else
 #define WEFT_LEVELS(X) X(base)
 #endif
-#define WEFT_DECLARE(level)                     \
+#define WEFT_DECLARE(level)                       \
   void fill_integers_##level(KernelTable& table); \
   void fill_reals_##level(KernelTable& table);    \
   void fill_others_##level(KernelTable& table);   \
@@ -17,7 +17,7 @@ WEFT_LEVELS(WEFT_DECLARE)
 #undef WEFT_DECLARE
 
 namespace {
-#define WEFT_FILL_ALL(level)        \
+#define WEFT_FILL_ALL(level)          \
   void fill_##level(KernelTable& t) { \
     fill_integers_##level(t);         \
     fill_reals_##level(t);            \
@@ -36,7 +36,8 @@ KernelTable choose() {
     fill_avx512(table);
     return table;
   }
-  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c")) {
+  if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+      __builtin_cpu_supports("f16c")) {
     fill_avx2(table);
     return table;
   }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The tables of compiled kernels: operation x element type -> function over contiguous runs. Filled once,
-// from the best set that the processor can run. Everything about layout happens outside (nest.h).
+// The tables of compiled kernels: operation x element type -> function over contiguous runs. Filled
+// once, from the best set that the processor can run. Everything about layout happens outside
+// (nest.h).
 
 #include <cstdint>
 
@@ -36,7 +37,8 @@ using AccumulateFn = void (*)(std::int64_t n, const void* in, void* acc);
 /// Running combination, inclusive; `acc` carries over between calls.
 using ScanFn = void (*)(std::int64_t n, const void* in, void* out, void* acc);
 using CastFn = void (*)(std::int64_t n, const void* in, void* out);
-using SelectFn = void (*)(std::int64_t n, const bool* condition, const void* a, const void* b, void* out);
+using SelectFn = void (*)(std::int64_t n, const bool* condition, const void* a, const void* b,
+                          void* out);
 
 struct KernelTable {
   ElementwiseFn elementwise[kOps][kElems] = {};

@@ -29,13 +29,17 @@ constexpr int category() {
   struct Row_##name {                                           \
     static constexpr int kTypes = types, kArity = 1;            \
     template <typename T>                                       \
-    WEFT_INLINE auto f(T x) { return value; }                   \
+    WEFT_INLINE auto f(T x) {                                   \
+      return value;                                             \
+    }                                                           \
   };
 #define BINARY(name, rule, types, value, gx, gy, domain, sentence) \
   struct Row_##name {                                              \
     static constexpr int kTypes = types, kArity = 2;               \
     template <typename T>                                          \
-    WEFT_INLINE auto f(T x, T y) { return value; }                 \
+    WEFT_INLINE auto f(T x, T y) {                                 \
+      return value;                                                \
+    }                                                              \
   };
 #include "weft/array/ops/elementwise.def"
 #undef UNARY
@@ -44,14 +48,16 @@ constexpr int category() {
   struct Reduce_##name {                                     \
     static constexpr int kTypes = types;                     \
     template <typename T>                                    \
-    WEFT_INLINE T f(T a, T x) { return value; }              \
+    WEFT_INLINE T f(T a, T x) {                              \
+      return value;                                          \
+    }                                                        \
   };
 #include "weft/array/ops/reduce.def"
 #undef REDUCE
 
-// Reals go through one function of 16 elements, tails as a padded copy, so that an element's result does not
-// depend on where in the array it stands (vector and scalar mathematics may differ in the last bit, and so may
-// two widths of vector).
+// Reals go through one function of 16 elements, tails as a padded copy, so that an element's result
+// does not depend on where in the array it stands (vector and scalar mathematics may differ in the
+// last bit, and so may two widths of vector).
 constexpr std::int64_t kBlock = 16;
 
 template <typename Row, typename T, typename R>
@@ -95,7 +101,8 @@ template <typename Row, typename T>
 void reduce(std::int64_t n, const void* in, void* acc_) {
   const T* x = static_cast<const T*>(in);
   T* acc = static_cast<T*>(acc_);
-  constexpr int kLanes = 128 / static_cast<int>(sizeof(T)) < 16 ? 16 : 128 / static_cast<int>(sizeof(T));
+  constexpr int kLanes =
+      128 / static_cast<int>(sizeof(T)) < 16 ? 16 : 128 / static_cast<int>(sizeof(T));
   std::int64_t i = 0;
   if (n >= 2 * kLanes) {
     T lanes[kLanes];
@@ -142,20 +149,20 @@ void select(std::int64_t n, const bool* condition, const void* a_, const void* b
 template <typename T>
 void fill(KernelTable& table, Elem elem) {
   const int e = static_cast<int>(elem);
-#define UNARY(name, ...)                                                   \
-  if constexpr ((Row_##name::kTypes & category<T>()) != 0)                 \
+#define UNARY(name, ...)                                   \
+  if constexpr ((Row_##name::kTypes & category<T>()) != 0) \
     table.elementwise[static_cast<int>(Op::name)][e] = unary<Row_##name, T>;
-#define BINARY(name, ...)                                                  \
-  if constexpr ((Row_##name::kTypes & category<T>()) != 0)                 \
+#define BINARY(name, ...)                                  \
+  if constexpr ((Row_##name::kTypes & category<T>()) != 0) \
     table.elementwise[static_cast<int>(Op::name)][e] = binary<Row_##name, T>;
 #include "weft/array/ops/elementwise.def"
 #undef UNARY
 #undef BINARY
-#define REDUCE(name, ...)                                                             \
-  if constexpr ((Reduce_##name::kTypes & category<T>()) != 0) {                       \
-    table.reduce[static_cast<int>(ReduceOp::name)][e] = reduce<Reduce_##name, T>;     \
+#define REDUCE(name, ...)                                                                 \
+  if constexpr ((Reduce_##name::kTypes & category<T>()) != 0) {                           \
+    table.reduce[static_cast<int>(ReduceOp::name)][e] = reduce<Reduce_##name, T>;         \
     table.accumulate[static_cast<int>(ReduceOp::name)][e] = accumulate<Reduce_##name, T>; \
-    table.scan[static_cast<int>(ReduceOp::name)][e] = scan<Reduce_##name, T>;         \
+    table.scan[static_cast<int>(ReduceOp::name)][e] = scan<Reduce_##name, T>;             \
   }
 #include "weft/array/ops/reduce.def"
 #undef REDUCE
@@ -164,8 +171,12 @@ void fill(KernelTable& table, Elem elem) {
 
 #if WEFT_GROUP == 3
 // ---- casts
-struct Half { _Float16 v; };
-struct Brain { std::uint16_t bits; };
+struct Half {
+  _Float16 v;
+};
+struct Brain {
+  std::uint16_t bits;
+};
 
 WEFT_INLINE float widen(Half x) { return static_cast<float>(x.v); }
 WEFT_INLINE float widen(Brain x) {
@@ -189,7 +200,9 @@ WEFT_INLINE To convert(From x) {
   } else if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, Brain>) {
     return convert<To>(widen(x));
   } else if constexpr (is_cx<From>) {
-    if constexpr (is_cx<To>) return To(static_cast<typename To::value_type>(x.real()), static_cast<typename To::value_type>(x.imag()));
+    if constexpr (is_cx<To>)
+      return To(static_cast<typename To::value_type>(x.real()),
+                static_cast<typename To::value_type>(x.imag()));
     else if constexpr (std::is_same_v<To, bool>) return x.real() != 0 || x.imag() != 0;
     else return convert<To>(x.real());
   } else if constexpr (is_cx<To>) {
@@ -203,7 +216,8 @@ WEFT_INLINE To convert(From x) {
       // Round to odd at 24 bits first: rounding twice would be wrong for halves.
       double d = static_cast<double>(x);
       float f = static_cast<float>(d);
-      if (static_cast<double>(f) != d && f == f && std::fabs(f) < std::numeric_limits<float>::infinity()) {
+      if (static_cast<double>(f) != d && f == f &&
+          std::fabs(f) < std::numeric_limits<float>::infinity()) {
         std::uint32_t bits;
         std::memcpy(&bits, &f, 4);
         if ((std::fabs(static_cast<double>(f)) > std::fabs(d))) bits -= 1;
@@ -217,9 +231,12 @@ WEFT_INLINE To convert(From x) {
   } else if constexpr (is_fl<From> && is_int<To>) {
     if constexpr (sizeof(To) < 4) return static_cast<To>(static_cast<std::int32_t>(x));
     else if constexpr (std::is_same_v<To, std::uint64_t>)
-      return x < From(9223372036854775808.0) ? static_cast<To>(static_cast<std::int64_t>(x))
-                                             : static_cast<To>(static_cast<std::int64_t>(x - From(9223372036854775808.0))) ^ (To{1} << 63);
-    else if constexpr (std::is_same_v<To, std::uint32_t>) return static_cast<To>(static_cast<std::int64_t>(x));
+      return x < From(9223372036854775808.0)
+                 ? static_cast<To>(static_cast<std::int64_t>(x))
+                 : static_cast<To>(static_cast<std::int64_t>(x - From(9223372036854775808.0))) ^
+                       (To{1} << 63);
+    else if constexpr (std::is_same_v<To, std::uint32_t>)
+      return static_cast<To>(static_cast<std::int64_t>(x));
     else return static_cast<To>(x);
   } else {
     return static_cast<To>(x);

@@ -15,8 +15,8 @@ namespace weft::linalg {
 namespace {
 
 using Z = std::complex<double>;
-constexpr const char* kLibraries[] = {"libopenblas.so.0", "liblapack.so.3", "libopenblas.so", "liblapack.so",
-                                      "libmkl_rt.so.2", "libflexiblas.so.3"};
+constexpr const char* kLibraries[] = {"libopenblas.so.0", "liblapack.so.3", "libopenblas.so",
+                                      "liblapack.so",     "libmkl_rt.so.2", "libflexiblas.so.3"};
 
 void* library() {
   static void* handle = [] {
@@ -48,10 +48,12 @@ std::string spelled(const char* stem, const char* complex_stem = nullptr) {
 void need_matrix(const NDArray& a, std::string_view name, bool square) {
   if (a.ndim() < 2 || (square && a.shape()[a.ndim() - 1] != a.shape()[a.ndim() - 2])) {
     throw Error(ErrorKind::shape, cat("array.", name, ".shape"),
-                cat(name, " needs ", square ? "square matrices" : "matrices", " in the last two axes, got ", describe(a)));
+                cat(name, " needs ", square ? "square matrices" : "matrices",
+                    " in the last two axes, got ", describe(a)));
   }
   if (!is_inexact(a.elem())) {
-    throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"), cat(name, " is not defined for ", name_of(a.elem())));
+    throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
+                cat(name, " is not defined for ", name_of(a.elem())));
   }
 }
 
@@ -74,15 +76,21 @@ Dims batch_shape(const NDArray& a, std::initializer_list<std::int64_t> tail) {
   return out;
 }
 template <typename T>
-T* data(const NDArray& a) { return reinterpret_cast<T*>(a.host()); }
+T* data(const NDArray& a) {
+  return reinterpret_cast<T*>(a.host());
+}
 
 template <typename F>
-auto by_type(Elem e, F&& f) { return is_complex(e) ? f(Z{}) : f(double{}); }
+auto by_type(Elem e, F&& f) {
+  return is_complex(e) ? f(Z{}) : f(double{});
+}
 
 using Int = int;
 
-[[noreturn]] void failed(std::string_view name, std::string_view reason, const NDArray& a, std::int64_t which) {
-  throw Error(ErrorKind::value, cat("array.", name, ".", reason), cat(name, ": matrix ", which, " of ", describe(a), " is ", reason));
+[[noreturn]] void failed(std::string_view name, std::string_view reason, const NDArray& a,
+                         std::int64_t which) {
+  throw Error(ErrorKind::value, cat("array.", name, ".", reason),
+              cat(name, ": matrix ", which, " of ", describe(a), " is ", reason));
 }
 
 }  // namespace
@@ -97,20 +105,25 @@ NDArray solve(const NDArray& a_in, const NDArray& b_in) {
   NDArray b = vector ? b_in.expand_dims(1) : b_in;
   std::int64_t n = a_in.shape()[a_in.ndim() - 1], k = b.shape()[b.ndim() - 1];
   if (b.shape()[b.ndim() - 2] != n) {
-    throw Error(ErrorKind::shape, "array.solve.extent", cat("solve with ", describe(a_in), " and ", describe(b_in), ": ", n, " rows are needed"));
+    throw Error(
+        ErrorKind::shape, "array.solve.extent",
+        cat("solve with ", describe(a_in), " and ", describe(b_in), ": ", n, " rows are needed"));
   }
   Dims ba(a_in.shape().data(), a_in.ndim() - 2), bb(b.shape().data(), b.ndim() - 2);
   const Dims* shapes[2] = {&ba, &bb};
   Dims batch = broadcast_shapes(shapes, "solve"), sa = batch, sb = batch;
   sa.push_back(n), sa.push_back(n), sb.push_back(n), sb.push_back(k);
   Elem wide = wide_of(e);
-  NDArray A = columns(a_in.broadcast_to(sa).astype(wide)), X = columns(b.broadcast_to(sb).astype(wide));
+  NDArray A = columns(a_in.broadcast_to(sa).astype(wide)),
+          X = columns(b.broadcast_to(sb).astype(wide));
   by_type(wide, [&]<typename T>(T) {
-    auto* gesv = routine<void(const Int*, const Int*, T*, const Int*, Int*, T*, const Int*, Int*)>(spelled<T>("gesv").c_str());
+    auto* gesv = routine<void(const Int*, const Int*, T*, const Int*, Int*, T*, const Int*, Int*)>(
+        spelled<T>("gesv").c_str());
     std::vector<Int> pivots(static_cast<std::size_t>(n) + 1);
     Int in = static_cast<Int>(n), ik = static_cast<Int>(k), info = 0, ld = std::max<Int>(1, in);
     for (std::int64_t m = 0, count = batch_of(A); m < count && n > 0 && k > 0; ++m) {
-      gesv(&in, &ik, data<T>(A) + m * n * n, &ld, pivots.data(), data<T>(X) + m * n * k, &ld, &info);
+      gesv(&in, &ik, data<T>(A) + m * n * n, &ld, pivots.data(), data<T>(X) + m * n * k, &ld,
+           &info);
       if (info > 0) failed("solve", "singular", a_in, m);
     }
   });
@@ -127,10 +140,12 @@ SignedLog slogdet(const NDArray& a) {
   Elem e = a.elem(), wide = wide_of(e);
   std::int64_t n = a.shape()[a.ndim() - 1];
   NDArray A = columns(a);
-  SignedLog out{NDArray::empty(A.device(), wide, batch_shape(a, {})), NDArray::empty(A.device(), Elem::float64, batch_shape(a, {})),
+  SignedLog out{NDArray::empty(A.device(), wide, batch_shape(a, {})),
+                NDArray::empty(A.device(), Elem::float64, batch_shape(a, {})),
                 NDArray::empty(A.device(), wide, batch_shape(a, {}))};
   by_type(wide, [&]<typename T>(T) {
-    auto* getrf = routine<void(const Int*, const Int*, T*, const Int*, Int*, Int*)>(spelled<T>("getrf").c_str());
+    auto* getrf = routine<void(const Int*, const Int*, T*, const Int*, Int*, Int*)>(
+        spelled<T>("getrf").c_str());
     std::vector<Int> pivots(static_cast<std::size_t>(n) + 1);
     Int in = static_cast<Int>(n), info = 0, ld = std::max<Int>(1, in);
     for (std::int64_t m = 0, count = out.sign.size(); m < count; ++m) {
@@ -159,7 +174,8 @@ NDArray cholesky(const NDArray& a, bool upper) {
   std::int64_t n = a.shape()[a.ndim() - 1];
   NDArray A = columns(a);
   by_type(wide_of(a.elem()), [&]<typename T>(T) {
-    auto* potrf = routine<void(const char*, const Int*, T*, const Int*, Int*)>(spelled<T>("potrf").c_str());
+    auto* potrf =
+        routine<void(const char*, const Int*, T*, const Int*, Int*)>(spelled<T>("potrf").c_str());
     Int in = static_cast<Int>(n), info = 0, ld = std::max<Int>(1, in);
     for (std::int64_t m = 0, count = batch_of(A); m < count && n > 0; ++m) {
       T* c = data<T>(A) + m * n * n;
@@ -189,7 +205,8 @@ Eigen eigh(const NDArray& a) {
       double rwork0 = 0;
       Int iwork0 = 0;
       if constexpr (kComplex<T>) {
-        auto* f = routine<void(const char*, const char*, const Int*, T*, const Int*, double*, T*, const Int*, double*, const Int*, Int*, const Int*, Int*)>("zheevd_");
+        auto* f = routine<void(const char*, const char*, const Int*, T*, const Int*, double*, T*,
+                               const Int*, double*, const Int*, Int*, const Int*, Int*)>("zheevd_");
         f("V", "L", &in, v, &ld, w, &work0, &query, &rwork0, &query, &iwork0, &query, &info);
         Int lw = static_cast<Int>(work0.real()), lr = static_cast<Int>(rwork0), li = iwork0;
         std::vector<T> work(static_cast<std::size_t>(lw));
@@ -197,7 +214,8 @@ Eigen eigh(const NDArray& a) {
         std::vector<Int> iwork(static_cast<std::size_t>(li));
         f("V", "L", &in, v, &ld, w, work.data(), &lw, rwork.data(), &lr, iwork.data(), &li, &info);
       } else {
-        auto* f = routine<void(const char*, const char*, const Int*, T*, const Int*, double*, T*, const Int*, Int*, const Int*, Int*)>("dsyevd_");
+        auto* f = routine<void(const char*, const char*, const Int*, T*, const Int*, double*, T*,
+                               const Int*, Int*, const Int*, Int*)>("dsyevd_");
         f("V", "L", &in, v, &ld, w, &work0, &query, &iwork0, &query, &info);
         Int lw = static_cast<Int>(work0), li = iwork0;
         std::vector<T> work(static_cast<std::size_t>(lw));
@@ -212,7 +230,8 @@ Eigen eigh(const NDArray& a) {
 
 Svd svd(const NDArray& a, bool full) {
   need_matrix(a, "svd", false);
-  std::int64_t rows = a.shape()[a.ndim() - 2], cols = a.shape()[a.ndim() - 1], k = std::min(rows, cols);
+  std::int64_t rows = a.shape()[a.ndim() - 2], cols = a.shape()[a.ndim() - 1],
+               k = std::min(rows, cols);
   std::int64_t uc = full ? rows : k, vr = full ? cols : k;
   Elem wide = wide_of(a.elem());
   NDArray A = columns(a);
@@ -223,7 +242,8 @@ Svd svd(const NDArray& a, bool full) {
     Int m = static_cast<Int>(rows), n = static_cast<Int>(cols), info = 0, query = -1;
     Int lda = std::max<Int>(1, m), ldv = std::max<Int>(1, static_cast<Int>(vr));
     std::vector<Int> iwork(static_cast<std::size_t>(8 * k + 1));
-    std::vector<double> rwork(static_cast<std::size_t>(k * std::max(5 * k + 7, 2 * std::max(rows, cols) + 2 * k + 1) + 1));
+    std::vector<double> rwork(static_cast<std::size_t>(
+        k * std::max(5 * k + 7, 2 * std::max(rows, cols) + 2 * k + 1) + 1));
     for (std::int64_t b = 0, count = batch_of(A); b < count && k > 0; ++b) {
       T* x = data<T>(A) + b * rows * cols;
       T* u = data<T>(U) + b * uc * rows;
@@ -231,11 +251,17 @@ Svd svd(const NDArray& a, bool full) {
       double* s = data<double>(S) + b * k;
       auto run = [&](T* work, Int* lwork) {
         if constexpr (kComplex<T>) {
-          auto* f = routine<void(const char*, const Int*, const Int*, T*, const Int*, double*, T*, const Int*, T*, const Int*, T*, const Int*, double*, Int*, Int*)>("zgesdd_");
-          f(full ? "A" : "S", &m, &n, x, &lda, s, u, &lda, v, &ldv, work, lwork, rwork.data(), iwork.data(), &info);
+          auto* f = routine<void(const char*, const Int*, const Int*, T*, const Int*, double*, T*,
+                                 const Int*, T*, const Int*, T*, const Int*, double*, Int*, Int*)>(
+              "zgesdd_");
+          f(full ? "A" : "S", &m, &n, x, &lda, s, u, &lda, v, &ldv, work, lwork, rwork.data(),
+            iwork.data(), &info);
         } else {
-          auto* f = routine<void(const char*, const Int*, const Int*, T*, const Int*, double*, T*, const Int*, T*, const Int*, T*, const Int*, Int*, Int*)>("dgesdd_");
-          f(full ? "A" : "S", &m, &n, x, &lda, s, u, &lda, v, &ldv, work, lwork, iwork.data(), &info);
+          auto* f =
+              routine<void(const char*, const Int*, const Int*, T*, const Int*, double*, T*,
+                           const Int*, T*, const Int*, T*, const Int*, Int*, Int*)>("dgesdd_");
+          f(full ? "A" : "S", &m, &n, x, &lda, s, u, &lda, v, &ldv, work, lwork, iwork.data(),
+            &info);
         }
       };
       T size;
@@ -245,7 +271,7 @@ Svd svd(const NDArray& a, bool full) {
       run(work.data(), &lwork);
       if (info > 0) failed("svd", "divergent", a, b);
     }
-    if (k == 0 && full) {   // orthogonal matrices of the non-empty side
+    if (k == 0 && full) {  // orthogonal matrices of the non-empty side
       for (NDArray* q : {&U, &V}) {
         std::int64_t side = q->shape()[q->ndim() - 1];
         T* p = data<T>(*q);
@@ -257,21 +283,26 @@ Svd svd(const NDArray& a, bool full) {
       }
     }
   });
-  return {U.transpose(-2, -1).astype(a.elem()), S.astype(real_of(a.elem())), V.transpose(-2, -1).astype(a.elem())};
+  return {U.transpose(-2, -1).astype(a.elem()), S.astype(real_of(a.elem())),
+          V.transpose(-2, -1).astype(a.elem())};
 }
 
 Qr qr(const NDArray& a, bool complete) {
   need_matrix(a, "qr", false);
-  std::int64_t rows = a.shape()[a.ndim() - 2], cols = a.shape()[a.ndim() - 1], k = std::min(rows, cols);
+  std::int64_t rows = a.shape()[a.ndim() - 2], cols = a.shape()[a.ndim() - 1],
+               k = std::min(rows, cols);
   std::int64_t qc = complete ? rows : k;
   Elem wide = wide_of(a.elem());
   NDArray A = columns(a);
   NDArray Q = NDArray::empty(A.device(), wide, batch_shape(a, {qc, rows}));
   NDArray R = NDArray::empty(A.device(), wide, batch_shape(a, {qc, cols}));
   by_type(wide, [&]<typename T>(T) {
-    auto* geqrf = routine<void(const Int*, const Int*, T*, const Int*, T*, T*, const Int*, Int*)>(spelled<T>("geqrf").c_str());
-    auto* orgqr = routine<void(const Int*, const Int*, const Int*, T*, const Int*, const T*, T*, const Int*, Int*)>(spelled<T>("orgqr", "ungqr").c_str());
-    Int m = static_cast<Int>(rows), n = static_cast<Int>(cols), ik = static_cast<Int>(k), iq = static_cast<Int>(qc), info = 0;
+    auto* geqrf = routine<void(const Int*, const Int*, T*, const Int*, T*, T*, const Int*, Int*)>(
+        spelled<T>("geqrf").c_str());
+    auto* orgqr = routine<void(const Int*, const Int*, const Int*, T*, const Int*, const T*, T*,
+                               const Int*, Int*)>(spelled<T>("orgqr", "ungqr").c_str());
+    Int m = static_cast<Int>(rows), n = static_cast<Int>(cols), ik = static_cast<Int>(k),
+        iq = static_cast<Int>(qc), info = 0;
     Int ld = std::max<Int>(1, m), lwork = std::max<Int>(1, 64 * std::max({m, n, iq}));
     std::vector<T> work(static_cast<std::size_t>(lwork)), tau(static_cast<std::size_t>(k) + 1);
     for (std::int64_t b = 0, count = batch_of(A); b < count; ++b) {

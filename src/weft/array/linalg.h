@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Factorisations of stacks of matrices (the last two axes) through LAPACK, which is opened at run time by its
-// Fortran names; nothing is linked. Work is done in double precision and rounded to the argument's type.
+// Factorisations of stacks of matrices (the last two axes) through LAPACK, which is opened at run
+// time by its Fortran names; nothing is linked. Work is done in double precision and rounded to the
+// argument's type.
 
 #include <string>
 #include <vector>
@@ -14,14 +15,22 @@ namespace weft::linalg {
 bool available();
 /// x with a x = b. Throws Error(value, "array.solve.singular").
 NDArray solve(const NDArray& a, const NDArray& b);
-struct SignedLog { NDArray sign, log, determinant; };
+struct SignedLog {
+  NDArray sign, log, determinant;
+};
 SignedLog slogdet(const NDArray& a);
 NDArray cholesky(const NDArray& a, bool upper);
-struct Eigen { NDArray values, vectors; };
+struct Eigen {
+  NDArray values, vectors;
+};
 Eigen eigh(const NDArray& a);
-struct Svd { NDArray u, s, vh; };
+struct Svd {
+  NDArray u, s, vh;
+};
 Svd svd(const NDArray& a, bool full);
-struct Qr { NDArray q, r; };
+struct Qr {
+  NDArray q, r;
+};
 Qr qr(const NDArray& a, bool complete);
 
 }  // namespace weft::linalg

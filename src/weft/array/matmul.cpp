@@ -43,31 +43,38 @@ namespace {
 
 /// Types without a blocked kernel: rows of B are added up, which vectorizes.
 template <typename T>
-void plain(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row, std::int64_t a_col, const T* b,
-           std::int64_t b_row, std::int64_t b_col, T* c, std::int64_t ldc) {
-  runtime::Pool::shared().parallel_for(m, std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, n * k)), [&](std::int64_t i, std::int64_t end) {
-    for (; i < end; ++i) {
-      T* row = c + i * ldc;
-      std::fill(row, row + n, T(0));
-      for (std::int64_t p = 0; p < k; ++p) {
-        const T x = a[i * a_row + p * a_col];
-        const T* in = b + p * b_row;
-        if constexpr (std::is_same_v<T, bool>) {
-          for (std::int64_t j = 0; j < n; ++j) row[j] = row[j] | (x & in[j * b_col]);
-        } else if (b_col == 1) {
-          for (std::int64_t j = 0; j < n; ++j) row[j] = static_cast<T>(row[j] + x * in[j]);
-        } else {
-          for (std::int64_t j = 0; j < n; ++j) row[j] = static_cast<T>(row[j] + x * in[j * b_col]);
+void plain(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
+           std::int64_t a_col, const T* b, std::int64_t b_row, std::int64_t b_col, T* c,
+           std::int64_t ldc) {
+  runtime::Pool::shared().parallel_for(
+      m, std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, n * k)),
+      [&](std::int64_t i, std::int64_t end) {
+        for (; i < end; ++i) {
+          T* row = c + i * ldc;
+          std::fill(row, row + n, T(0));
+          for (std::int64_t p = 0; p < k; ++p) {
+            const T x = a[i * a_row + p * a_col];
+            const T* in = b + p * b_row;
+            if constexpr (std::is_same_v<T, bool>) {
+              for (std::int64_t j = 0; j < n; ++j) row[j] = row[j] | (x & in[j * b_col]);
+            } else if (b_col == 1) {
+              for (std::int64_t j = 0; j < n; ++j) row[j] = static_cast<T>(row[j] + x * in[j]);
+            } else {
+              for (std::int64_t j = 0; j < n; ++j)
+                row[j] = static_cast<T>(row[j] + x * in[j * b_col]);
+            }
+          }
         }
-      }
-    }
-  });
+      });
 }
 
-struct Matrix { std::int64_t rows, cols, row, col; };
+struct Matrix {
+  std::int64_t rows, cols, row, col;
+};
 
 template <typename T, typename F>
-void batches(F fn, const NDArray& a, const NDArray& b, const NDArray& out, std::int64_t m, std::int64_t n, std::int64_t k) {
+void batches(F fn, const NDArray& a, const NDArray& b, const NDArray& out, std::int64_t m,
+             std::int64_t n, std::int64_t k) {
   const int nd = out.ndim();
   Dims batch(out.shape().data(), nd - 2);
   std::int64_t count = 1;
@@ -81,14 +88,15 @@ void batches(F fn, const NDArray& a, const NDArray& b, const NDArray& out, std::
         at_a += x * a.strides()[i];
         at_b += x * b.strides()[i];
       }
-      fn(m, n, k, reinterpret_cast<const T*>(a.host()) + at_a, a.strides()[nd - 2], a.strides()[nd - 1],
-         reinterpret_cast<const T*>(b.host()) + at_b, b.strides()[nd - 2], b.strides()[nd - 1],
-         reinterpret_cast<T*>(out.host()) + begin * m * n, n);
+      fn(m, n, k, reinterpret_cast<const T*>(a.host()) + at_a, a.strides()[nd - 2],
+         a.strides()[nd - 1], reinterpret_cast<const T*>(b.host()) + at_b, b.strides()[nd - 2],
+         b.strides()[nd - 1], reinterpret_cast<T*>(out.host()) + begin * m * n, n);
     }
   };
   // Many small products are shared out whole; a few large ones are parallel inside.
   if (count >= 4 && m * n * k <= 64 * 64 * 64) {
-    runtime::Pool::shared().parallel_for(count, std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(1, m * n * k)), run);
+    runtime::Pool::shared().parallel_for(
+        count, std::max<std::int64_t>(1, 65536 / std::max<std::int64_t>(1, m * n * k)), run);
   } else {
     run(0, count);
   }
@@ -100,7 +108,9 @@ NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
   check_same_device(a_in, b_in, "matmul");
   auto refuse_rank = [&](const NDArray& x, const char* side) {
     if (x.ndim() > 0) return;
-    throw Error(ErrorKind::shape, "array.matmul.rank", cat("matmul needs at least one dimension on either side, but the ", side, " is 0-d"))
+    throw Error(
+        ErrorKind::shape, "array.matmul.rank",
+        cat("matmul needs at least one dimension on either side, but the ", side, " is 0-d"))
         .help("multiply by a number with *");
   };
   refuse_rank(a_in, "left");
@@ -109,10 +119,12 @@ NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
   Elem kernel = e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e;
   NDArray a = a_in.ndim() == 1 ? a_in.expand_dims(0) : a_in;
   NDArray b = b_in.ndim() == 1 ? b_in.expand_dims(1) : b_in;
-  std::int64_t m = a.shape()[a.ndim() - 2], k = a.shape()[a.ndim() - 1], n = b.shape()[b.ndim() - 1];
+  std::int64_t m = a.shape()[a.ndim() - 2], k = a.shape()[a.ndim() - 1],
+               n = b.shape()[b.ndim() - 1];
   if (b.shape()[b.ndim() - 2] != k) {
-    throw Error(ErrorKind::shape, "array.matmul.inner_extent",
-                cat("matmul needs equal inner extents, but they are ", k, " and ", b.shape()[b.ndim() - 2]))
+    throw Error(
+        ErrorKind::shape, "array.matmul.inner_extent",
+        cat("matmul needs equal inner extents, but they are ", k, " and ", b.shape()[b.ndim() - 2]))
         .at("left", describe(a_in))
         .at("right", describe(b_in))
         .note("rule: [.., m, k] by [.., k, n] gives [.., m, n]");
@@ -138,12 +150,19 @@ NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
     switch (kernel) {
       case Elem::float32: batches<float>(gemm_table().f32, a, b, out, m, n, k); break;
       case Elem::float64: batches<double>(gemm_table().f64, a, b, out, m, n, k); break;
-      case Elem::complex64: batches<std::complex<float>>(plain<std::complex<float>>, a, b, out, m, n, k); break;
-      case Elem::complex128: batches<std::complex<double>>(plain<std::complex<double>>, a, b, out, m, n, k); break;
+      case Elem::complex64:
+        batches<std::complex<float>>(plain<std::complex<float>>, a, b, out, m, n, k);
+        break;
+      case Elem::complex128:
+        batches<std::complex<double>>(plain<std::complex<double>>, a, b, out, m, n, k);
+        break;
       case Elem::boolean: batches<bool>(plain<bool>, a, b, out, m, n, k); break;
-      case Elem::int8: case Elem::uint8: batches<std::uint8_t>(plain<std::uint8_t>, a, b, out, m, n, k); break;
-      case Elem::int16: case Elem::uint16: batches<std::uint16_t>(plain<std::uint16_t>, a, b, out, m, n, k); break;
-      case Elem::int32: case Elem::uint32: batches<std::uint32_t>(plain<std::uint32_t>, a, b, out, m, n, k); break;
+      case Elem::int8:
+      case Elem::uint8: batches<std::uint8_t>(plain<std::uint8_t>, a, b, out, m, n, k); break;
+      case Elem::int16:
+      case Elem::uint16: batches<std::uint16_t>(plain<std::uint16_t>, a, b, out, m, n, k); break;
+      case Elem::int32:
+      case Elem::uint32: batches<std::uint32_t>(plain<std::uint32_t>, a, b, out, m, n, k); break;
       default: batches<std::uint64_t>(plain<std::uint64_t>, a, b, out, m, n, k); break;
     }
   }

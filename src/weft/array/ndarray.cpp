@@ -24,21 +24,24 @@ std::string describe(const NDArray& array) {
 std::int64_t checked_size(const Dims& shape, int bytes) {
   if (shape.size() > kMaxDims) {
     throw Error(ErrorKind::value, "array.ndim.limit",
-                cat("an array of ", shape.size(), " dimensions was asked for; at most ", kMaxDims, " are kept"));
+                cat("an array of ", shape.size(), " dimensions was asked for; at most ", kMaxDims,
+                    " are kept"));
   }
   std::int64_t size = 1;
   bool zero = false, overflow = false;
   for (std::int64_t extent : shape) {
     if (extent < 0) {
-      throw Error(ErrorKind::value, "array.shape.negative", cat("negative extent ", extent, " in shape ", to_string(shape)));
+      throw Error(ErrorKind::value, "array.shape.negative",
+                  cat("negative extent ", extent, " in shape ", to_string(shape)));
     }
     zero |= extent == 0;
     if (__builtin_mul_overflow(size, std::max<std::int64_t>(extent, 1), &size)) overflow = true;
   }
   std::int64_t total;
   if (overflow || __builtin_mul_overflow(size, static_cast<std::int64_t>(bytes), &total)) {
-    throw Error(ErrorKind::value, "array.size.overflow",
-                cat("shape ", to_string(shape), " has more elements than 64 bits can count bytes of"));
+    throw Error(
+        ErrorKind::value, "array.size.overflow",
+        cat("shape ", to_string(shape), " has more elements than 64 bits can count bytes of"));
   }
   return zero ? 0 : size;
 }
@@ -54,7 +57,11 @@ Dims NDArray::compact_strides(const Dims& shape) {
 }
 
 NDArray::NDArray(Ref<Storage> storage, Elem elem, Dims shape, Dims strides, std::int64_t offset)
-    : storage_(std::move(storage)), offset_(offset), elem_(elem), shape_(std::move(shape)), strides_(std::move(strides)) {
+    : storage_(std::move(storage)),
+      offset_(offset),
+      elem_(elem),
+      shape_(std::move(shape)),
+      strides_(std::move(strides)) {
   size_ = 1;
   for (std::int64_t extent : shape_) size_ *= extent;
   host_ = storage_->device()->info().host_accessible;
@@ -63,16 +70,18 @@ NDArray::NDArray(Ref<Storage> storage, Elem elem, Dims shape, Dims strides, std:
 NDArray NDArray::empty(const Ref<Device>& device, Elem elem, Dims shape) {
   std::int64_t size = checked_size(shape, elem_bytes(elem));
   Dims strides = compact_strides(shape);
-  return NDArray(device->allocate(static_cast<runtime::Bytes>(size * elem_bytes(elem))), elem, std::move(shape),
-                 std::move(strides), 0);
+  return NDArray(device->allocate(static_cast<runtime::Bytes>(size * elem_bytes(elem))), elem,
+                 std::move(shape), std::move(strides), 0);
 }
 
-NDArray NDArray::make(Ref<Storage> handle, Elem elem, Dims shape, const Dims* strides, std::int64_t offset) {
+NDArray NDArray::make(Ref<Storage> handle, Elem elem, Dims shape, const Dims* strides,
+                      std::int64_t offset) {
   std::int64_t size = checked_size(shape, elem_bytes(elem));
   Dims steps = strides ? *strides : compact_strides(shape);
   if (steps.size() != shape.size()) {
-    throw Error(ErrorKind::shape, "array.make.rank",
-                cat("shape ", to_string(shape), " and strides ", to_string(steps), " differ in length"));
+    throw Error(
+        ErrorKind::shape, "array.make.rank",
+        cat("shape ", to_string(shape), " and strides ", to_string(steps), " differ in length"));
   }
   Wide low = offset, high = offset;
   for (int i = 0; i < shape.size(); ++i) {
@@ -85,8 +94,9 @@ NDArray NDArray::make(Ref<Storage> handle, Elem elem, Dims shape, const Dims* st
       return static_cast<std::int64_t>(std::clamp<Wide>(v, INT64_MIN, INT64_MAX));
     };
     throw Error(ErrorKind::index, "array.make.outside",
-                cat("a view of shape ", to_string(shape), ", strides ", to_string(steps), ", offset ", offset,
-                    " touches elements ", clip(low), " to ", clip(high), " of a handle that holds ", held))
+                cat("a view of shape ", to_string(shape), ", strides ", to_string(steps),
+                    ", offset ", offset, " touches elements ", clip(low), " to ", clip(high),
+                    " of a handle that holds ", held))
         .note("every element of a view must lie inside its handle");
   }
   return NDArray(std::move(handle), elem, std::move(shape), std::move(steps), offset);
@@ -109,7 +119,8 @@ bool NDArray::is_contiguous() const {
 }
 
 bool NDArray::is_compact() const {
-  return is_contiguous() && static_cast<std::int64_t>(storage_->bytes()) / elem_bytes(elem_) == size_ && offset_ == 0;
+  return is_contiguous() &&
+         static_cast<std::int64_t>(storage_->bytes()) / elem_bytes(elem_) == size_ && offset_ == 0;
 }
 
 NDArray NDArray::contiguous() const { return is_contiguous() ? *this : copy(); }
@@ -136,10 +147,12 @@ NDArray NDArray::to(const Ref<Device>& device) const {
   if (source.on_host()) {
     device->upload(*out.storage_, 0, source.host(), bytes);
   } else if (out.on_host()) {
-    this->device()->download(out.host(), *source.storage_, static_cast<runtime::Bytes>(from), bytes);
+    this->device()->download(out.host(), *source.storage_, static_cast<runtime::Bytes>(from),
+                             bytes);
   } else {
     std::string through(bytes, '\0');
-    this->device()->download(through.data(), *source.storage_, static_cast<runtime::Bytes>(from), bytes);
+    this->device()->download(through.data(), *source.storage_, static_cast<runtime::Bytes>(from),
+                             bytes);
     device->upload(*out.storage_, 0, through.data(), bytes);
   }
   return out;
@@ -151,9 +164,11 @@ NDArray NDArray::as_strided(Dims shape, Dims strides, std::int64_t offset) const
 
 int normalize_axis(int axis, int ndim, std::string_view operation) {
   if (axis < -ndim || axis >= ndim) {
-    throw Error(ErrorKind::index, cat("array.", operation, ".axis"),
-                cat("axis ", axis, " of ", operation, " is outside an array of ", ndim, " dimensions"))
-        .note(ndim ? cat("legal: ", -ndim, " to ", ndim - 1) : std::string("a 0-d array has no axes"));
+    throw Error(
+        ErrorKind::index, cat("array.", operation, ".axis"),
+        cat("axis ", axis, " of ", operation, " is outside an array of ", ndim, " dimensions"))
+        .note(ndim ? cat("legal: ", -ndim, " to ", ndim - 1)
+                   : std::string("a 0-d array has no axes"));
   }
   return axis < 0 ? axis + ndim : axis;
 }
@@ -168,7 +183,8 @@ NDArray NDArray::permute(std::span<const int> axes) const {
   for (int i = 0; i < ndim(); ++i) {
     int axis = normalize_axis(axes[static_cast<std::size_t>(i)], ndim(), "permute");
     if (seen >> axis & 1) {
-      throw Error(ErrorKind::value, "array.permute.repeated", cat("permute names axis ", axis, " twice"));
+      throw Error(ErrorKind::value, "array.permute.repeated",
+                  cat("permute names axis ", axis, " twice"));
     }
     seen |= std::uint64_t{1} << axis;
     out.shape_[i] = shape_[axis];
@@ -269,8 +285,9 @@ NDArray NDArray::reshape(Dims shape) const {
     fits = fits && known == size_;
   }
   if (!fits) {
-    throw Error(ErrorKind::shape, "array.reshape.size",
-                cat("cannot reshape ", describe(*this), " of ", size_, " elements to ", to_string(shape)));
+    throw Error(
+        ErrorKind::shape, "array.reshape.size",
+        cat("cannot reshape ", describe(*this), " of ", size_, " elements to ", to_string(shape)));
   }
   NDArray out;
   if (reshape_view(shape, out)) return out;
@@ -296,7 +313,8 @@ NDArray NDArray::squeeze(std::span<const int> axes) const {
     int a = normalize_axis(axis, ndim(), "squeeze");
     if (shape_[a] != 1) {
       throw Error(ErrorKind::shape, "array.squeeze.extent",
-                  cat("squeeze of axis ", a, " of ", describe(*this), ": its extent is ", shape_[a], ", not 1"));
+                  cat("squeeze of axis ", a, " of ", describe(*this), ": its extent is ", shape_[a],
+                      ", not 1"));
     }
     drop |= std::uint64_t{1} << a;
   }
@@ -337,7 +355,8 @@ NDArray NDArray::select(int axis, std::int64_t index) const {
     shape.push_back(shape_[i]);
     strides.push_back(strides_[i]);
   }
-  return NDArray(storage_, elem_, std::move(shape), std::move(strides), offset_ + index * strides_[axis]);
+  return NDArray(storage_, elem_, std::move(shape), std::move(strides),
+                 offset_ + index * strides_[axis]);
 }
 
 void NDArray::read_element(std::int64_t linear, void* out) const {
@@ -371,8 +390,9 @@ Dims broadcast_shapes(std::span<const Dims* const> shapes, std::string_view oper
       if (common != 1) {
         std::vector<std::string> all;
         for (const Dims* each : shapes) all.push_back(to_string(*each));
-        throw Error(ErrorKind::shape, cat("array.", operation, ".broadcast"),
-                    cat(operation, " needs shapes that broadcast, but they are ", join(all, " and ")))
+        throw Error(
+            ErrorKind::shape, cat("array.", operation, ".broadcast"),
+            cat(operation, " needs shapes that broadcast, but they are ", join(all, " and ")))
             .note(cat("axis ", i + shift - ndim, ": ", common, " and ", extent))
             .note("rule: aligned at the last axis, extents are equal or one of them is 1");
       }
@@ -385,8 +405,8 @@ Dims broadcast_shapes(std::span<const Dims* const> shapes, std::string_view oper
 void check_same_device(const NDArray& a, const NDArray& b, std::string_view operation) {
   if (a.device() == b.device()) return;
   throw Error(ErrorKind::device, cat("array.", operation, ".device"),
-              cat(operation, " got arrays on two devices: ", describe(a), " on ", a.device()->info().name, " and ",
-                  describe(b), " on ", b.device()->info().name))
+              cat(operation, " got arrays on two devices: ", describe(a), " on ",
+                  a.device()->info().name, " and ", describe(b), " on ", b.device()->info().name))
       .help("move one of them with to(...)");
 }
 
@@ -407,15 +427,17 @@ bool may_overlap(const NDArray& a, const NDArray& b) {
   return al < bh && bl < ah;
 }
 
-NDArray from_external(const Ref<Device>& device, void* data, std::int64_t bytes, Elem elem, Dims shape, Dims strides,
-                      std::function<void()> release) {
+NDArray from_external(const Ref<Device>& device, void* data, std::int64_t bytes, Elem elem,
+                      Dims shape, Dims strides, std::function<void()> release) {
   // Views with negative strides start inside the block: the storage begins at the lowest byte.
   std::int64_t low = 0;
   for (int i = 0; i < shape.size(); ++i) {
     if (strides[i] < 0 && shape[i] > 0) low += (shape[i] - 1) * strides[i];
   }
-  auto address = reinterpret_cast<std::uint64_t>(data) + static_cast<std::uint64_t>(low * elem_bytes(elem));
-  auto storage = make_ref<Storage>(device, address, static_cast<runtime::Bytes>(bytes), "global", std::move(release));
+  auto address =
+      reinterpret_cast<std::uint64_t>(data) + static_cast<std::uint64_t>(low * elem_bytes(elem));
+  auto storage = make_ref<Storage>(device, address, static_cast<runtime::Bytes>(bytes), "global",
+                                   std::move(release));
   return NDArray(std::move(storage), elem, std::move(shape), std::move(strides), -low);
 }
 

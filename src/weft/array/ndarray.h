@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// NDArray: a strided view (shape, strides in elements, offset, element type) over storage on a device.
-// Copying an NDArray shares the storage; views allocate nothing. Invariant: every element that the view can
-// name lies inside the storage; `make` and `as_strided` are where that is checked.
+// NDArray: a strided view (shape, strides in elements, offset, element type) over storage on a
+// device. Copying an NDArray shares the storage; views allocate nothing. Invariant: every element
+// that the view can name lies inside the storage; `make` and `as_strided` are where that is
+// checked.
 
 #include <complex>
 #include <functional>
@@ -56,8 +57,8 @@ class NDArray {
   /// Itself when contiguous, else a copy.
   NDArray contiguous() const;
   NDArray copy() const;
-  NDArray astype(Elem elem) const;            // always a copy
-  NDArray to(const Ref<Device>& device) const;   // itself when already there
+  NDArray astype(Elem elem) const;              // always a copy
+  NDArray to(const Ref<Device>& device) const;  // itself when already there
   static Dims compact_strides(const Dims& shape);
 
   // ---- views. All throw Error(shape|index, "array.<name>.*").
@@ -72,7 +73,8 @@ class NDArray {
   NDArray expand_dims(int axis) const;
   NDArray squeeze(std::span<const int> axes) const;
   NDArray flip(std::span<const int> axes) const;
-  /// One axis restricted to start, start + step, ... (count entries); all already normalised and checked.
+  /// One axis restricted to start, start + step, ... (count entries); all already normalised and
+  /// checked.
   NDArray slice(int axis, std::int64_t start, std::int64_t count, std::int64_t step) const;
   /// One index of one axis; the axis disappears.
   NDArray select(int axis, std::int64_t index) const;
@@ -105,11 +107,11 @@ void check_same_device(const NDArray& a, const NDArray& b, std::string_view oper
 /// Conservative: may the two name a common byte?
 bool may_overlap(const NDArray& a, const NDArray& b);
 /// Wraps memory owned by someone else; `release` runs when the last view goes.
-NDArray from_external(const Ref<Device>& device, void* data, std::int64_t bytes, Elem elem, Dims shape,
-                      Dims strides, std::function<void()> release);
+NDArray from_external(const Ref<Device>& device, void* data, std::int64_t bytes, Elem elem,
+                      Dims shape, Dims strides, std::function<void()> release);
 
 /// The truncating text: nested brackets, as `repr` shows it, without the frame.
 std::string format(const NDArray& array);
-std::string describe(const NDArray& array);   // "float32[2, 3]"
+std::string describe(const NDArray& array);  // "float32[2, 3]"
 
 }  // namespace weft

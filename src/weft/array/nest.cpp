@@ -55,7 +55,8 @@ template <typename T, bool kGather>
 void Walker::move(std::int64_t n, T* run) {
   if (nest_.ndim == 0) {
     for (std::int64_t i = 0; i < n; ++i) {
-      if constexpr (kGather) run[i] = *reinterpret_cast<T*>(at_); else *reinterpret_cast<T*>(at_) = run[i];
+      if constexpr (kGather) run[i] = *reinterpret_cast<T*>(at_);
+      else *reinterpret_cast<T*>(at_) = run[i];
     }
     return;
   }
@@ -89,7 +90,9 @@ void Walker::move(std::int64_t n, T* run) {
 
 template <bool kGather>
 void Walker::dispatch(std::int64_t n, void* run) {
-  struct Wide { std::uint64_t a, b; };
+  struct Wide {
+    std::uint64_t a, b;
+  };
   switch (nest_.bytes) {
     case 1: return move<std::uint8_t, kGather>(n, static_cast<std::uint8_t*>(run));
     case 2: return move<std::uint16_t, kGather>(n, static_cast<std::uint16_t*>(run));

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A strided operand as a collapsed loop nest that is walked in row-major order. Kernels only know
-// contiguous runs; a Walker moves between any layout and such runs, a chunk at a time, so that views need
-// no compaction and chunks stay in the first-level cache.
+// contiguous runs; a Walker moves between any layout and such runs, a chunk at a time, so that
+// views need no compaction and chunks stay in the first-level cache.
 
 #include <cstdint>
 
@@ -12,10 +12,10 @@ namespace weft {
 
 struct Nest {
   char* base = nullptr;
-  int ndim = 0;                        // after merging; 0: one element
-  int bytes = 1;                       // of an element
+  int ndim = 0;   // after merging; 0: one element
+  int bytes = 1;  // of an element
   std::int64_t shape[kMaxDims];
-  std::int64_t stride[kMaxDims];       // in bytes
+  std::int64_t stride[kMaxDims];  // in bytes
 
   /// One run of adjacent elements?
   bool contiguous() const { return ndim == 0 || (ndim == 1 && stride[0] == bytes); }

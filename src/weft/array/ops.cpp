@@ -17,8 +17,9 @@ namespace {
 constexpr int B = 1, I = 2, U = 4, F = 8, C = 16;
 
 constexpr OpInfo kInfo[] = {
-#define UNARY(name, rule, types, value, grad, domain, sentence) \
-  {#name, 1, Rule::rule, types, std::string_view(#grad) != "none", #value, #grad, #domain, sentence},
+#define UNARY(name, rule, types, value, grad, domain, sentence)           \
+  {#name,  1,     Rule::rule, types,   std::string_view(#grad) != "none", \
+   #value, #grad, #domain,    sentence},
 #define BINARY(name, rule, types, value, gx, gy, domain, sentence) \
   {#name, 2, Rule::rule, types, std::string_view(#gx) != "none", #value, #gx, #domain, sentence},
 #include "weft/array/ops/elementwise.def"
@@ -35,18 +36,20 @@ int type_bit(Elem e) {
 
 [[noreturn]] void refuse_type(const OpInfo& op, Elem e) {
   std::vector<std::string> legal;
-  static constexpr std::string_view kinds[] = {"bool", "signed integers", "unsigned integers", "real floats", "complex"};
+  static constexpr std::string_view kinds[] = {"bool", "signed integers", "unsigned integers",
+                                               "real floats", "complex"};
   for (int i = 0; i < 5; ++i) {
     if (op.types >> i & 1) legal.push_back(std::string(kinds[i]));
   }
-  throw Error(ErrorKind::dtype, cat("array.", op.name, ".dtype"), cat(op.name, " is not defined for ", name_of(e)))
+  throw Error(ErrorKind::dtype, cat("array.", op.name, ".dtype"),
+              cat(op.name, " is not defined for ", name_of(e)))
       .note(cat("defined for: ", join(legal)));
 }
 
 /// The nearest type at or above `e` that the row has.
 Elem admit(const OpInfo& op, Elem e) {
   if (op.types & type_bit(e)) return e;
-  if (op.types == B) return Elem::boolean;            // logical operations take truth values
+  if (op.types == B) return Elem::boolean;  // logical operations take truth values
   if (is_integer(e) || e == Elem::boolean) {
     if (e == Elem::boolean && (op.types & I)) refuse_type(op, e);
     if (op.types & F) return kDefaultReal;
@@ -55,7 +58,8 @@ Elem admit(const OpInfo& op, Elem e) {
   refuse_type(op, e);
 }
 
-/// Narrow floats have no kernels of their own: they are widened on the way in and rounded on the way out.
+/// Narrow floats have no kernels of their own: they are widened on the way in and rounded on the
+/// way out.
 Elem kernel_elem(Elem e) { return e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e; }
 
 Elem result_of(Rule rule, Elem e) {
@@ -67,11 +71,13 @@ struct Feed {
   enum class Mode : std::uint8_t { direct, constant, cast, gather } mode = Mode::direct;
   const char* base = nullptr;
   int bytes = 1, kernel_bytes = 1;
-  CastFn cast = nullptr;       // null: same type
+  CastFn cast = nullptr;  // null: same type
   Nest nest;
 };
 
-struct Slot { alignas(64) char data[kChunk * 16]; };
+struct Slot {
+  alignas(64) char data[kChunk * 16];
+};
 
 void prepare(Feed& feed, const NDArray& array, const Dims& shape, Elem kernel) {
   feed.bytes = elem_bytes(array.elem());
@@ -85,8 +91,9 @@ void prepare(Feed& feed, const NDArray& array, const Dims& shape, Elem kernel) {
     return;
   }
   feed.nest = make_nest(array.host(), shape, broadcast_strides(array, shape), feed.bytes);
-  feed.mode = feed.nest.constant() ? Feed::Mode::constant
-              : feed.nest.contiguous() ? (feed.cast ? Feed::Mode::cast : Feed::Mode::direct) : Feed::Mode::gather;
+  feed.mode = feed.nest.constant()     ? Feed::Mode::constant
+              : feed.nest.contiguous() ? (feed.cast ? Feed::Mode::cast : Feed::Mode::direct)
+                                       : Feed::Mode::gather;
 }
 
 void fill_constant(const Feed& feed, std::int64_t n, Slot& slot) {
@@ -102,7 +109,9 @@ void fill_constant(const Feed& feed, std::int64_t n, Slot& slot) {
     T* out = reinterpret_cast<T*>(slot.data);
     for (std::int64_t i = 0; i < n; ++i) out[i] = value;
   };
-  struct Wide { std::uint64_t a, b; };
+  struct Wide {
+    std::uint64_t a, b;
+  };
   switch (feed.kernel_bytes) {
     case 1: return spread(std::uint8_t{});
     case 2: return spread(std::uint16_t{});
@@ -113,7 +122,8 @@ void fill_constant(const Feed& feed, std::int64_t n, Slot& slot) {
 }
 
 /// Brings elements [begin, begin + n) as kernel type; returns where they are.
-const void* bring(const Feed& feed, Walker* walker, std::int64_t begin, std::int64_t n, Slot& slot) {
+const void* bring(const Feed& feed, Walker* walker, std::int64_t begin, std::int64_t n,
+                  Slot& slot) {
   switch (feed.mode) {
     case Feed::Mode::direct: return feed.base + begin * feed.bytes;
     case Feed::Mode::constant: return slot.data;
@@ -132,61 +142,65 @@ const void* bring(const Feed& feed, Walker* walker, std::int64_t begin, std::int
   return slot.data;
 }
 
-/// Runs `call(n, in, out)` over the linear space of `out`'s elements, chunk by chunk, on all threads.
+/// Runs `call(n, in, out)` over the linear space of `out`'s elements, chunk by chunk, on all
+/// threads.
 template <int kIn, typename Call>
 void run_chunks(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, const Call& call) {
   const std::int64_t size = out.size();
   Nest out_nest = make_nest(out.host(), out.shape(), out.strides(), elem_bytes(out.elem()));
   const bool out_direct = out_nest.contiguous() && out.elem() == kernel_out;
-  CastFn out_cast = out.elem() == kernel_out
-                        ? nullptr : kernels().cast[static_cast<int>(kernel_out)][static_cast<int>(out.elem())];
+  CastFn out_cast =
+      out.elem() == kernel_out
+          ? nullptr
+          : kernels().cast[static_cast<int>(kernel_out)][static_cast<int>(out.elem())];
   bool all_direct = out_direct;
   for (const Feed& feed : feeds) all_direct &= feed.mode == Feed::Mode::direct;
   char* out_base = out.host();
   const int out_bytes = elem_bytes(out.elem());
-  runtime::Pool::shared().parallel_for(size, kParallelGrain, [&](std::int64_t begin, std::int64_t end) {
-    const void* in[kIn];
-    if (all_direct) {
-      for (int k = 0; k < kIn; ++k) in[k] = feeds[k].base + begin * feeds[k].bytes;
-      call(end - begin, in, out_base + begin * out_bytes);
-      return;
-    }
-    Slot slots[kIn + 2];
-    std::optional<Walker> walkers[kIn], out_walker;
-    for (int k = 0; k < kIn; ++k) {
-      if (feeds[k].mode == Feed::Mode::gather) {
-        walkers[k].emplace(feeds[k].nest);
-        walkers[k]->seek(begin);
-      } else if (feeds[k].mode == Feed::Mode::constant) {
-        fill_constant(feeds[k], std::min(kChunk, end - begin), slots[k]);
-      }
-    }
-    if (!out_nest.contiguous()) {
-      out_walker.emplace(out_nest);
-      out_walker->seek(begin);
-    }
-    for (std::int64_t at = begin; at < end; at += kChunk) {
-      std::int64_t n = std::min(kChunk, end - at);
-      for (int k = 0; k < kIn; ++k) {
-        in[k] = bring(feeds[k], walkers[k] ? &*walkers[k] : nullptr, at, n, slots[k]);
-      }
-      if (out_direct) {
-        call(n, in, out_base + at * out_bytes);
-        continue;
-      }
-      call(n, in, slots[kIn].data);
-      const char* result = slots[kIn].data;
-      if (out_cast && !out_walker) {
-        out_cast(n, result, out_base + at * out_bytes);
-        continue;
-      }
-      if (out_cast) {
-        out_cast(n, result, slots[kIn + 1].data);
-        result = slots[kIn + 1].data;
-      }
-      out_walker->scatter(n, result);
-    }
-  });
+  runtime::Pool::shared().parallel_for(
+      size, kParallelGrain, [&](std::int64_t begin, std::int64_t end) {
+        const void* in[kIn];
+        if (all_direct) {
+          for (int k = 0; k < kIn; ++k) in[k] = feeds[k].base + begin * feeds[k].bytes;
+          call(end - begin, in, out_base + begin * out_bytes);
+          return;
+        }
+        Slot slots[kIn + 2];
+        std::optional<Walker> walkers[kIn], out_walker;
+        for (int k = 0; k < kIn; ++k) {
+          if (feeds[k].mode == Feed::Mode::gather) {
+            walkers[k].emplace(feeds[k].nest);
+            walkers[k]->seek(begin);
+          } else if (feeds[k].mode == Feed::Mode::constant) {
+            fill_constant(feeds[k], std::min(kChunk, end - begin), slots[k]);
+          }
+        }
+        if (!out_nest.contiguous()) {
+          out_walker.emplace(out_nest);
+          out_walker->seek(begin);
+        }
+        for (std::int64_t at = begin; at < end; at += kChunk) {
+          std::int64_t n = std::min(kChunk, end - at);
+          for (int k = 0; k < kIn; ++k) {
+            in[k] = bring(feeds[k], walkers[k] ? &*walkers[k] : nullptr, at, n, slots[k]);
+          }
+          if (out_direct) {
+            call(n, in, out_base + at * out_bytes);
+            continue;
+          }
+          call(n, in, slots[kIn].data);
+          const char* result = slots[kIn].data;
+          if (out_cast && !out_walker) {
+            out_cast(n, result, out_base + at * out_bytes);
+            continue;
+          }
+          if (out_cast) {
+            out_cast(n, result, slots[kIn + 1].data);
+            result = slots[kIn + 1].data;
+          }
+          out_walker->scatter(n, result);
+        }
+      });
 }
 
 void need_host(const NDArray& x, std::string_view operation) {
@@ -210,7 +224,8 @@ Elem common_elem(const Arg* args, int count) {
   Elem e = Elem::boolean;
   for (int i = 0; i < count; ++i) {
     if (!args[i].array) continue;
-    e = have ? (e == args[i].array->elem() ? e : promote(e, args[i].array->elem())) : args[i].array->elem();
+    e = have ? (e == args[i].array->elem() ? e : promote(e, args[i].array->elem()))
+             : args[i].array->elem();
     have = true;
   }
   for (int i = 0; i < count; ++i) {
@@ -226,7 +241,8 @@ Types resolve_types(const OpInfo& op, const Arg* args, int count) {
   return {e, result_of(op.rule, e)};
 }
 
-void run_binary(Op op, ElementwiseFn fn, Elem compute, Rule rule, const NDArray& out, const Arg& x, const Arg& y) {
+void run_binary(Op op, ElementwiseFn fn, Elem compute, Rule rule, const NDArray& out, const Arg& x,
+                const Arg& y) {
   if (out.size() == 0) return;
   Elem kernel = kernel_elem(compute);
   Slot constants[2];
@@ -261,13 +277,20 @@ void write_scalar(const Scalar& value, Elem elem, void* out) {
   auto put = [&](auto v) { std::memcpy(out, &v, sizeof(v)); };
   auto put_int = [&]<typename T>(T) {
     if (value.kind <= Kind::integer) {
-      bool fits = value.large ? std::is_same_v<T, std::uint64_t>
-                              : (std::is_unsigned_v<T> ? value.i >= 0 && static_cast<std::uint64_t>(value.i) <= std::numeric_limits<T>::max()
-                                                       : value.i >= static_cast<std::int64_t>(std::numeric_limits<T>::min()) &&
-                                                             value.i <= static_cast<std::int64_t>(std::min<std::uint64_t>(std::numeric_limits<T>::max(), INT64_MAX)));
+      bool fits =
+          value.large
+              ? std::is_same_v<T, std::uint64_t>
+              : (std::is_unsigned_v<T>
+                     ? value.i >= 0 &&
+                           static_cast<std::uint64_t>(value.i) <= std::numeric_limits<T>::max()
+                     : value.i >= static_cast<std::int64_t>(std::numeric_limits<T>::min()) &&
+                           value.i <= static_cast<std::int64_t>(std::min<std::uint64_t>(
+                                          std::numeric_limits<T>::max(), INT64_MAX)));
       if (!fits) {
         throw Error(ErrorKind::value, "array.scalar.range",
-                    cat("the integer ", value.large ? std::to_string(static_cast<std::uint64_t>(value.i)) : std::to_string(value.i),
+                    cat("the integer ",
+                        value.large ? std::to_string(static_cast<std::uint64_t>(value.i))
+                                    : std::to_string(value.i),
                         " does not fit in ", name_of(elem)));
       }
       put(static_cast<T>(value.i));
@@ -276,10 +299,13 @@ void write_scalar(const Scalar& value, Elem elem, void* out) {
     }
   };
   double real = value.kind <= Kind::integer
-                    ? (value.large ? static_cast<double>(static_cast<std::uint64_t>(value.i)) : static_cast<double>(value.i))
+                    ? (value.large ? static_cast<double>(static_cast<std::uint64_t>(value.i))
+                                   : static_cast<double>(value.i))
                     : value.z.real();
   switch (elem) {
-    case Elem::boolean: return put(static_cast<std::uint8_t>(value.kind <= Kind::integer ? value.i != 0 : value.z != 0.0));
+    case Elem::boolean:
+      return put(
+          static_cast<std::uint8_t>(value.kind <= Kind::integer ? value.i != 0 : value.z != 0.0));
     case Elem::int8: return put_int(std::int8_t{});
     case Elem::int16: return put_int(std::int16_t{});
     case Elem::int32: return put_int(std::int32_t{});
@@ -292,7 +318,8 @@ void write_scalar(const Scalar& value, Elem elem, void* out) {
     case Elem::bfloat16: return put(double_to_bfloat(real));
     case Elem::float32: return put(static_cast<float>(real));
     case Elem::float64: return put(real);
-    case Elem::complex64: return put(std::complex<float>(static_cast<float>(real), static_cast<float>(value.z.imag())));
+    case Elem::complex64:
+      return put(std::complex<float>(static_cast<float>(real), static_cast<float>(value.z.imag())));
     case Elem::complex128: return put(std::complex<double>(real, value.z.imag()));
   }
 }
@@ -304,7 +331,8 @@ Types resolve(Op op, std::span<const Arg> args) {
 NDArray apply(Op op, const Arg& x) {
   const OpInfo& row = info(op);
   if (!x.array) {
-    throw Error(ErrorKind::dtype, cat("array.", row.name, ".array"), cat(row.name, " needs an array, got a number"));
+    throw Error(ErrorKind::dtype, cat("array.", row.name, ".array"),
+                cat(row.name, " needs an array, got a number"));
   }
   Types types = resolve_types(row, &x, 1);
   const NDArray& a = *x.array;
@@ -317,7 +345,8 @@ NDArray apply(Op op, const Arg& x) {
   ElementwiseFn fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)];
   NDArray out = NDArray::empty(a.device(), types.result, a.shape());
   if (out.size() == 0) return out;
-  if (a.elem() == kernel && types.result == result_of(row.rule, kernel) && out.size() <= kParallelGrain && a.is_contiguous()) {
+  if (a.elem() == kernel && types.result == result_of(row.rule, kernel) &&
+      out.size() <= kParallelGrain && a.is_contiguous()) {
     const void* in[1] = {a.host()};
     fn(out.size(), in, out.host());
     return out;
@@ -332,9 +361,10 @@ NDArray apply(Op op, const Arg& x) {
 NDArray apply(Op op, const Arg& x, const Arg& y) {
   const OpInfo& row = info(op);
   // The common small case: two compact arrays of one type and shape.
-  if (x.array && y.array && x.array->elem() == y.array->elem() && x.array->shape() == y.array->shape() &&
-      x.array->size() <= kParallelGrain && x.array->on_host() && x.array->device() == y.array->device() &&
-      x.array->is_contiguous() && y.array->is_contiguous()) {
+  if (x.array && y.array && x.array->elem() == y.array->elem() &&
+      x.array->shape() == y.array->shape() && x.array->size() <= kParallelGrain &&
+      x.array->on_host() && x.array->device() == y.array->device() && x.array->is_contiguous() &&
+      y.array->is_contiguous()) {
     Elem e = x.array->elem();
     ElementwiseFn fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(e)];
     if (fn) {
@@ -347,7 +377,8 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
   Arg args[2] = {x, y};
   const NDArray* array = x.array ? x.array : y.array;
   if (!array) {
-    throw Error(ErrorKind::dtype, cat("array.", row.name, ".array"), cat(row.name, " needs an array, got two numbers"));
+    throw Error(ErrorKind::dtype, cat("array.", row.name, ".array"),
+                cat(row.name, " needs an array, got two numbers"));
   }
   Types types = resolve_types(row, args, 2);
   Elem kernel = kernel_elem(types.compute);
@@ -368,12 +399,14 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
     device_elementwise(op, types.compute, out, args);
     return out;
   }
-  if (array->elem() == kernel && types.result == result_of(row.rule, kernel) && out.size() <= 64 && array->is_contiguous()) {
+  if (array->elem() == kernel && types.result == result_of(row.rule, kernel) && out.size() <= 64 &&
+      array->is_contiguous()) {
     // A short array with a number: no chunk machinery.
     alignas(64) char spread[64 * 16];
     const int bytes = elem_bytes(kernel);
     write_scalar(x.array ? y.scalar : x.scalar, kernel, spread);
-    for (std::int64_t i = 1; i < out.size(); ++i) std::memcpy(spread + i * bytes, spread, static_cast<std::size_t>(bytes));
+    for (std::int64_t i = 1; i < out.size(); ++i)
+      std::memcpy(spread + i * bytes, spread, static_cast<std::size_t>(bytes));
     const void* in[2] = {x.array ? static_cast<const void*>(x.array->host()) : spread,
                          y.array ? static_cast<const void*>(y.array->host()) : spread};
     fn(out.size(), in, out.host());
@@ -389,7 +422,8 @@ void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y) {
   Types types = resolve_types(row, args, 2);
   if (kind_of(types.result) > kind_of(out.elem())) {
     throw Error(ErrorKind::dtype, cat("array.", row.name, ".inplace"),
-                cat("in-place ", row.name, " gives ", name_of(types.result), ", which ", describe(out), " cannot hold"))
+                cat("in-place ", row.name, " gives ", name_of(types.result), ", which ",
+                    describe(out), " cannot hold"))
         .help("write it without the in-place operator, or convert first with astype");
   }
   NDArray copies[2];
@@ -401,11 +435,12 @@ void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y) {
     Dims common = broadcast_shapes(shapes, row.name);
     if (!(common == out.shape())) {
       throw Error(ErrorKind::shape, cat("array.", row.name, ".inplace"),
-                  cat("in-place ", row.name, " of shapes ", to_string(out.shape()), " and ", to_string(a->shape()),
-                      " would need shape ", to_string(common)));
+                  cat("in-place ", row.name, " of shapes ", to_string(out.shape()), " and ",
+                      to_string(a->shape()), " would need shape ", to_string(common)));
     }
-    bool same_view = a->handle() == out.handle() && a->offset() == out.offset() && a->shape() == out.shape() &&
-                     a->strides() == out.strides() && a->elem() == out.elem();
+    bool same_view = a->handle() == out.handle() && a->offset() == out.offset() &&
+                     a->shape() == out.shape() && a->strides() == out.strides() &&
+                     a->elem() == out.elem();
     if (!same_view && may_overlap(*a, out)) {
       copies[k] = a->copy();
       args[k] = Arg(copies[k]);
@@ -413,8 +448,8 @@ void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y) {
   }
   if (!out.on_host()) return device_elementwise(op, types.compute, out, args);
   Elem kernel = kernel_elem(types.compute);
-  run_binary(op, kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)], types.compute, row.rule, out,
-             args[0], args[1]);
+  run_binary(op, kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)],
+             types.compute, row.rule, out, args[0], args[1]);
 }
 
 void assign(const NDArray& dst, const NDArray& src) {
@@ -423,23 +458,26 @@ void assign(const NDArray& dst, const NDArray& src) {
     Dims common = broadcast_shapes(shapes, "assign");
     if (!(common == dst.shape())) {
       throw Error(ErrorKind::shape, "array.assign.shape",
-                  cat("cannot assign shape ", to_string(src.shape()), " to shape ", to_string(dst.shape())));
+                  cat("cannot assign shape ", to_string(src.shape()), " to shape ",
+                      to_string(dst.shape())));
     }
   }
   if (dst.size() == 0) return;
   if (src.device() != dst.device()) return assign(dst, src.to(dst.device()));
   if (!dst.on_host()) {
     const Ref<Device>& device = dst.device();
-    if (dst.is_contiguous() && src.is_contiguous() && src.shape() == dst.shape() && src.elem() == dst.elem()) {
+    if (dst.is_contiguous() && src.is_contiguous() && src.shape() == dst.shape() &&
+        src.elem() == dst.elem()) {
       auto bytes = static_cast<runtime::Bytes>(elem_bytes(dst.elem()));
       device->copy(*dst.handle(), static_cast<runtime::Bytes>(dst.offset()) * bytes, *src.handle(),
-                   static_cast<runtime::Bytes>(src.offset()) * bytes, static_cast<runtime::Bytes>(dst.nbytes()));
+                   static_cast<runtime::Bytes>(src.offset()) * bytes,
+                   static_cast<runtime::Bytes>(dst.nbytes()));
       return;
     }
   }
   if (may_overlap(dst, src)) {
-    bool same_view = src.offset() == dst.offset() && src.shape() == dst.shape() && src.strides() == dst.strides() &&
-                     src.elem() == dst.elem();
+    bool same_view = src.offset() == dst.offset() && src.shape() == dst.shape() &&
+                     src.strides() == dst.strides() && src.elem() == dst.elem();
     if (same_view) return;
     NDArray copied = NDArray::empty(src.device(), src.elem(), src.shape());
     assign(copied, src);
@@ -491,7 +529,8 @@ NDArray full(const Ref<Device>& device, Elem elem, Dims shape, const Scalar& val
     std::string bytes(static_cast<std::size_t>(out.nbytes()), '\0');
     auto width = static_cast<std::size_t>(elem_bytes(elem));
     write_scalar(value, elem, bytes.data());
-    for (std::size_t i = width; i < bytes.size(); i += width) std::memcpy(&bytes[i], &bytes[0], width);
+    for (std::size_t i = width; i < bytes.size(); i += width)
+      std::memcpy(&bytes[i], &bytes[0], width);
     device->upload(*out.handle(), 0, bytes.data(), bytes.size());
     return out;
   }
@@ -504,16 +543,19 @@ NDArray full(const Ref<Device>& device, Elem elem, Dims shape, const Scalar& val
   return out;
 }
 
-NDArray arange(const Ref<Device>& device, Elem elem, double start, double step, std::int64_t count) {
+NDArray arange(const Ref<Device>& device, Elem elem, double start, double step,
+               std::int64_t count) {
   NDArray out = NDArray::empty(device, elem, Dims{count});
   std::string bytes(static_cast<std::size_t>(out.nbytes()), '\0');
   const int width = elem_bytes(elem);
   const bool integral = kind_of(elem) <= Kind::integer;
   for (std::int64_t i = 0; i < count; ++i) {
     if (integral) {
-      write_scalar(Scalar(static_cast<std::int64_t>(start) + i * static_cast<std::int64_t>(step)), elem, &bytes[static_cast<std::size_t>(i * width)]);
+      write_scalar(Scalar(static_cast<std::int64_t>(start) + i * static_cast<std::int64_t>(step)),
+                   elem, &bytes[static_cast<std::size_t>(i * width)]);
     } else {
-      write_scalar(Scalar(start + static_cast<double>(i) * step), elem, &bytes[static_cast<std::size_t>(i * width)]);
+      write_scalar(Scalar(start + static_cast<double>(i) * step), elem,
+                   &bytes[static_cast<std::size_t>(i * width)]);
     }
   }
   if (!bytes.empty()) device->upload(*out.handle(), 0, bytes.data(), bytes.size());
@@ -534,7 +576,8 @@ NDArray concat(std::span<const NDArray> arrays, int axis) {
     for (int i = 0; fits && i < a.ndim(); ++i) fits = i == axis || a.shape()[i] == first.shape()[i];
     if (!fits) {
       throw Error(ErrorKind::shape, "array.concat.shape",
-                  cat("concat along axis ", axis, " of shapes ", to_string(first.shape()), " and ", to_string(a.shape())))
+                  cat("concat along axis ", axis, " of shapes ", to_string(first.shape()), " and ",
+                      to_string(a.shape())))
           .note("rule: all other extents are equal");
     }
     shape[axis] += a.shape()[axis];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Operations on arrays: the rows of ops/*.def applied to strided operands, and the small structured ones.
-// Each function allocates its result (compact, row-major) unless it says "into".
+// Operations on arrays: the rows of ops/*.def applied to strided operands, and the small structured
+// ones. Each function allocates its result (compact, row-major) unless it says "into".
 
 #include <complex>
 #include <optional>
@@ -20,9 +20,9 @@ struct OpInfo {
   std::string_view name;
   int arity = 1;
   Rule rule = Rule::same;
-  std::uint8_t types = 0;       // bit 0 bool, 1 signed, 2 unsigned, 3 real, 4 complex
+  std::uint8_t types = 0;  // bit 0 bool, 1 signed, 2 unsigned, 3 real, 4 complex
   bool differentiable = false;
-  std::string_view value, gradient, domain, sentence;   // the row's own text
+  std::string_view value, gradient, domain, sentence;  // the row's own text
 };
 const OpInfo& info(Op op);
 struct ReduceInfo {
@@ -37,18 +37,19 @@ const ReduceInfo& info(ReduceOp op);
 /// A number of Python's or C++'s: takes the array's type unless its kind is higher.
 struct Scalar {
   Kind kind = Kind::integer;
-  std::int64_t i = 0;              // boolean, integer
-  bool large = false;              // integer: i holds the bits of an unsigned above INT64_MAX
-  std::complex<double> z = 0;      // real, complex
+  std::int64_t i = 0;          // boolean, integer
+  bool large = false;          // integer: i holds the bits of an unsigned above INT64_MAX
+  std::complex<double> z = 0;  // real, complex
   Scalar(bool v) : kind(Kind::boolean), i(v), z(v) {}
   Scalar(int v) : i(v), z(v) {}
   Scalar(std::int64_t v) : i(v), z(static_cast<double>(v)) {}
   Scalar(double v) : kind(Kind::real), i(0), z(v) {}
   Scalar(std::complex<double> v) : kind(Kind::complex), z(v) {}
 };
-/// Writes the scalar as one element. Throws Error(value, "array.scalar.range") when an integer does not fit.
+/// Writes the scalar as one element. Throws Error(value, "array.scalar.range") when an integer does
+/// not fit.
 void write_scalar(const Scalar& value, Elem elem, void* out);
-Elem elem_of(const Scalar& value);   // on its own: the defaults
+Elem elem_of(const Scalar& value);  // on its own: the defaults
 
 /// An argument of an operation: an array or a scalar.
 struct Arg {
@@ -64,7 +65,9 @@ NDArray apply(Op op, const Arg& x, const Arg& y);
 /// Writes to `out` (cast within its kind at most; Error(dtype, "array.<op>.inplace") else).
 void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y);
 /// The element type that the operation computes in for these operand types, and of its result.
-struct Types { Elem compute, result; };
+struct Types {
+  Elem compute, result;
+};
 Types resolve(Op op, std::span<const Arg> args);
 
 /// axes empty with all = true: over everything. dtype: of accumulation and result.
@@ -93,7 +96,8 @@ NDArray take_along_axis(const NDArray& x, const NDArray& indices, int axis);
 /// x[i0, i1, ...]: index arrays for the leading axes, broadcast together.
 NDArray gather(const NDArray& x, std::span<const NDArray> indices);
 /// x[i0, i1, ...] = value, or += when accumulate.
-void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value, bool accumulate);
+void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
+             bool accumulate);
 /// One int64 array for each axis: where x is not zero.
 std::vector<NDArray> nonzero(const NDArray& x);
 
@@ -107,8 +111,10 @@ NDArray searchsorted(const NDArray& x, const NDArray& values, bool right);
 /// The last two axes multiply, the others broadcast; 1-d operands as vectors.
 NDArray matmul(const NDArray& a, const NDArray& b);
 
-#define UNARY(name, ...) inline NDArray name(const NDArray& x) { return apply(Op::name, x); }
-#define BINARY(name, ...) inline NDArray name(const NDArray& x, const Arg& y) { return apply(Op::name, x, y); }
+#define UNARY(name, ...) \
+  inline NDArray name(const NDArray& x) { return apply(Op::name, x); }
+#define BINARY(name, ...) \
+  inline NDArray name(const NDArray& x, const Arg& y) { return apply(Op::name, x, y); }
 namespace arrays {
 #include "weft/array/ops/elementwise.def"
 }

@@ -10,7 +10,8 @@
 namespace weft {
 
 void philox(std::uint64_t seed, std::uint64_t counter, std::uint32_t out[4]) {
-  std::uint32_t c[4] = {static_cast<std::uint32_t>(counter), static_cast<std::uint32_t>(counter >> 32), 0, 0};
+  std::uint32_t c[4] = {static_cast<std::uint32_t>(counter),
+                        static_cast<std::uint32_t>(counter >> 32), 0, 0};
   std::uint32_t k0 = static_cast<std::uint32_t>(seed), k1 = static_cast<std::uint32_t>(seed >> 32);
   for (int round = 0; round < 10; ++round) {
     std::uint64_t p0 = std::uint64_t{0xD2511F53} * c[0], p1 = std::uint64_t{0xCD9E8D57} * c[2];
@@ -28,9 +29,11 @@ void philox(std::uint64_t seed, std::uint64_t counter, std::uint32_t out[4]) {
 
 namespace {
 
-/// f(first element of a group, its words) for groups of `per` elements made of `words` words (4 or 8).
+/// f(first element of a group, its words) for groups of `per` elements made of `words` words (4 or
+/// 8).
 template <typename T, typename F>
-NDArray fill(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first, std::int64_t count, Elem elem, int per, F f) {
+NDArray fill(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first, std::int64_t count,
+             Elem elem, int per, F f) {
   std::vector<T> host;
   NDArray out = NDArray::empty(device, elem, Dims{count});
   T* data = nullptr;
@@ -50,7 +53,8 @@ NDArray fill(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
       for (int i = 0; i < per && g * per + i < count; ++i) data[g * per + i] = values[i];
     }
   });
-  if (!host.empty()) device->upload(*out.handle(), 0, host.data(), static_cast<runtime::Bytes>(out.nbytes()));
+  if (!host.empty())
+    device->upload(*out.handle(), 0, host.data(), static_cast<runtime::Bytes>(out.nbytes()));
   return out;
 }
 
@@ -67,34 +71,42 @@ void box_muller(T u, T v, T* out) {
 
 }  // namespace
 
-NDArray random_bits(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first, std::int64_t count) {
-  return fill<std::uint32_t>(device, seed, first, count, Elem::uint32, 4, [](const std::uint32_t* w, std::uint32_t* out) {
-    for (int i = 0; i < 4; ++i) out[i] = w[i];
-  });
+NDArray random_bits(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
+                    std::int64_t count) {
+  return fill<std::uint32_t>(device, seed, first, count, Elem::uint32, 4,
+                             [](const std::uint32_t* w, std::uint32_t* out) {
+                               for (int i = 0; i < 4; ++i) out[i] = w[i];
+                             });
 }
 
-NDArray random_uniform(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first, std::int64_t count, Elem elem) {
+NDArray random_uniform(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
+                       std::int64_t count, Elem elem) {
   if (elem == Elem::float64) {
-    return fill<double>(device, seed, first, count, elem, 2, [](const std::uint32_t* w, double* out) {
-      out[0] = unit(w[0], w[1]);
-      out[1] = unit(w[2], w[3]);
-    });
+    return fill<double>(device, seed, first, count, elem, 2,
+                        [](const std::uint32_t* w, double* out) {
+                          out[0] = unit(w[0], w[1]);
+                          out[1] = unit(w[2], w[3]);
+                        });
   }
-  return fill<float>(device, seed, first, count, Elem::float32, 4, [](const std::uint32_t* w, float* out) {
-    for (int i = 0; i < 4; ++i) out[i] = unit(w[i]);
-  });
+  return fill<float>(device, seed, first, count, Elem::float32, 4,
+                     [](const std::uint32_t* w, float* out) {
+                       for (int i = 0; i < 4; ++i) out[i] = unit(w[i]);
+                     });
 }
 
-NDArray random_normal(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first, std::int64_t count, Elem elem) {
+NDArray random_normal(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
+                      std::int64_t count, Elem elem) {
   if (elem == Elem::float64) {
-    return fill<double>(device, seed, first, count, elem, 2, [](const std::uint32_t* w, double* out) {
-      box_muller(unit(w[0], w[1]), unit(w[2], w[3]), out);
-    });
+    return fill<double>(device, seed, first, count, elem, 2,
+                        [](const std::uint32_t* w, double* out) {
+                          box_muller(unit(w[0], w[1]), unit(w[2], w[3]), out);
+                        });
   }
-  return fill<float>(device, seed, first, count, Elem::float32, 4, [](const std::uint32_t* w, float* out) {
-    box_muller(unit(w[0]), unit(w[1]), out);
-    box_muller(unit(w[2]), unit(w[3]), out + 2);
-  });
+  return fill<float>(device, seed, first, count, Elem::float32, 4,
+                     [](const std::uint32_t* w, float* out) {
+                       box_muller(unit(w[0]), unit(w[1]), out);
+                       box_muller(unit(w[2]), unit(w[3]), out + 2);
+                     });
 }
 
 }  // namespace weft

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC 2011).
-// Word i of a stream depends on (seed, first + i / 4) alone, so any device and any number of threads give
-// the same numbers.
+// Philox 4x32-10 (Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3", SC
+// 2011). Word i of a stream depends on (seed, first + i / 4) alone, so any device and any number of
+// threads give the same numbers.
 
 #include "weft/array/ndarray.h"
 
@@ -11,10 +11,13 @@ namespace weft {
 /// Four words of counter `counter` under `seed`.
 void philox(std::uint64_t seed, std::uint64_t counter, std::uint32_t out[4]);
 /// `count` uint32 words.
-NDArray random_bits(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first, std::int64_t count);
+NDArray random_bits(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
+                    std::int64_t count);
 /// Uniform in [0, 1): 24 bits of one word for float32, 53 bits of two for float64.
-NDArray random_uniform(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first, std::int64_t count, Elem elem);
+NDArray random_uniform(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
+                       std::int64_t count, Elem elem);
 /// Standard normal by Box and Muller's method.
-NDArray random_normal(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first, std::int64_t count, Elem elem);
+NDArray random_normal(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
+                      std::int64_t count, Elem elem);
 
 }  // namespace weft

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions and scans. The order of combination depends on shape and layout alone, never on the number of
-// threads: long runs are cut at fixed places and the parts joined in order, pairwise.
+// Reductions and scans. The order of combination depends on shape and layout alone, never on the
+// number of threads: long runs are cut at fixed places and the parts joined in order, pairwise.
 
 #include <algorithm>
 #include <cstring>
@@ -41,9 +41,14 @@ Elem accumulate_elem(ReduceOp op, Elem e, std::optional<Elem> dtype) {
 }
 
 void need_type(const ReduceInfo& row, Elem e) {
-  int bit = e == Elem::boolean ? B : is_signed_int(e) ? I : is_unsigned_int(e) ? U : is_complex(e) ? C : F;
+  int bit = e == Elem::boolean   ? B
+            : is_signed_int(e)   ? I
+            : is_unsigned_int(e) ? U
+            : is_complex(e)      ? C
+                                 : F;
   if (row.types & bit) return;
-  throw Error(ErrorKind::dtype, cat("array.", row.name, ".dtype"), cat(row.name, " is not defined for ", name_of(e)));
+  throw Error(ErrorKind::dtype, cat("array.", row.name, ".dtype"),
+              cat(row.name, " is not defined for ", name_of(e)));
 }
 
 void need_host(const NDArray& x, std::string_view operation) {
@@ -53,13 +58,19 @@ void need_host(const NDArray& x, std::string_view operation) {
       .help("move the array to the host's device with to(...)");
 }
 
-struct Slot { alignas(64) char data[kChunk * 16]; };
+struct Slot {
+  alignas(64) char data[kChunk * 16];
+};
 
 /// Elements of a nest as a stream of kernel-typed chunks.
 class Stream {
  public:
   Stream(const Nest& nest, Elem elem, Elem kernel, std::int64_t begin)
-      : walker_(nest), base_(nest.base), direct_(nest.contiguous()), bytes_(elem_bytes(elem)), at_(begin) {
+      : walker_(nest),
+        base_(nest.base),
+        direct_(nest.contiguous()),
+        bytes_(elem_bytes(elem)),
+        at_(begin) {
     if (elem != kernel) cast_ = kernels().cast[static_cast<int>(elem)][static_cast<int>(kernel)];
     if (!direct_) walker_.seek(begin);
   }
@@ -86,7 +97,9 @@ class Stream {
   Slot raw_, cooked_;
 };
 
-struct Split { Dims kept_shape, kept_strides, gone_shape, gone_strides; };
+struct Split {
+  Dims kept_shape, kept_strides, gone_shape, gone_strides;
+};
 
 Split split_axes(const NDArray& x, std::uint64_t mask) {
   Split s;
@@ -104,9 +117,11 @@ std::int64_t product(const Dims& dims) {
   return p;
 }
 
-/// Combines n > 0 elements of `nest` from `begin` on; `acc` is written. Cut at kPart, joined pairwise.
+/// Combines n > 0 elements of `nest` from `begin` on; `acc` is written. Cut at kPart, joined
+/// pairwise.
 constexpr std::int64_t kPart = 4096;
-void reduce_run(const Nest& nest, Elem elem, Elem kernel, ReduceFn fn, std::int64_t begin, std::int64_t n, void* acc) {
+void reduce_run(const Nest& nest, Elem elem, Elem kernel, ReduceFn fn, std::int64_t begin,
+                std::int64_t n, void* acc) {
   const auto bytes = static_cast<std::size_t>(elem_bytes(kernel));
   Stream stream(nest, elem, kernel, begin);
   // A binary counter of partial results: level l holds a sum of 2^l parts.
@@ -157,7 +172,8 @@ void write_identity(ReduceOp op, Elem kernel, void* out) {
 void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn, char* out) {
   const std::int64_t kept = product(s.kept_shape), gone = product(s.gone_shape);
   const int bytes = elem_bytes(kernel), in_bytes = elem_bytes(x.elem());
-  const std::int64_t grain = std::max<std::int64_t>(kChunk, kParallelGrain / std::max<std::int64_t>(gone, 1) / kChunk * kChunk);
+  const std::int64_t grain = std::max<std::int64_t>(
+      kChunk, kParallelGrain / std::max<std::int64_t>(gone, 1) / kChunk * kChunk);
   Nest steps = make_nest(x.host(), s.gone_shape, s.gone_strides, in_bytes);
   runtime::Pool::shared().parallel_for(kept, grain, [&](std::int64_t begin, std::int64_t end) {
     for (std::int64_t at = begin; at < end; at += kChunk) {
@@ -189,7 +205,8 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn,
 
 const ReduceInfo& info(ReduceOp op) { return kInfo[static_cast<int>(op)]; }
 
-NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims, std::optional<Elem> dtype) {
+NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
+               std::optional<Elem> dtype) {
   const ReduceInfo& row = info(op);
   std::uint64_t mask = 0;
   if (axes.all) {
@@ -198,7 +215,8 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims, s
     for (std::int64_t axis : axes.axes) {
       int a = normalize_axis(static_cast<int>(axis), x.ndim(), row.name);
       if (mask >> a & 1) {
-        throw Error(ErrorKind::value, cat("array.", row.name, ".repeated"), cat(row.name, " names axis ", a, " twice"));
+        throw Error(ErrorKind::value, cat("array.", row.name, ".repeated"),
+                    cat(row.name, " names axis ", a, " twice"));
       }
       mask |= std::uint64_t{1} << a;
     }
@@ -217,8 +235,9 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims, s
   if (!x.on_host()) {
     if (x.size() == 0 && out.size() > 0) {
       if (!row.has_identity) {
-        throw Error(ErrorKind::value, cat("array.", row.name, ".empty"),
-                    cat(row.name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
+        throw Error(
+            ErrorKind::value, cat("array.", row.name, ".empty"),
+            cat(row.name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
       }
       return full(x.device(), acc, shape, Scalar(kIdentity[static_cast<int>(op)] == "one" ? 1 : 0));
     }
@@ -226,7 +245,8 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims, s
     return acc == kernel ? out : out.astype(acc);
   }
   ReduceFn fn = kernels().reduce[static_cast<int>(op)][e];
-  if (out.size() == 1 && x.size() > 0 && x.size() <= kPart && x.elem() == kernel && x.is_contiguous()) {
+  if (out.size() == 1 && x.size() > 0 && x.size() <= kPart && x.elem() == kernel &&
+      x.is_contiguous()) {
     auto bytes = static_cast<std::size_t>(elem_bytes(kernel));
     std::memcpy(out.host(), x.host(), bytes);
     if (x.size() > 1) fn(x.size() - 1, x.host() + bytes, out.host());
@@ -238,15 +258,18 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims, s
   if (kept == 0) return acc == kernel ? out : out.astype(acc);
   if (gone == 0) {
     if (!row.has_identity) {
-      throw Error(ErrorKind::value, cat("array.", row.name, ".empty"),
-                  cat(row.name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
+      throw Error(
+          ErrorKind::value, cat("array.", row.name, ".empty"),
+          cat(row.name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
     }
     alignas(16) char one[16];
     write_identity(op, kernel, one);
-    for (std::int64_t i = 0; i < kept; ++i) std::memcpy(out.host() + i * bytes, one, static_cast<std::size_t>(bytes));
+    for (std::int64_t i = 0; i < kept; ++i)
+      std::memcpy(out.host() + i * bytes, one, static_cast<std::size_t>(bytes));
     return acc == kernel ? out : out.astype(acc);
   }
-  // Which axis has the smallest step? Runs along a reduced axis are reduced, along a kept one accumulated.
+  // Which axis has the smallest step? Runs along a reduced axis are reduced, along a kept one
+  // accumulated.
   std::int64_t kept_step = INT64_MAX, gone_step = INT64_MAX;
   for (int i = 0; i < x.ndim(); ++i) {
     if (x.shape()[i] == 1) continue;
@@ -267,7 +290,7 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims, s
     }
     return at;
   };
-  constexpr std::int64_t kBlock = kPart * 64;   // fixed cut of one long reduction among threads
+  constexpr std::int64_t kBlock = kPart * 64;  // fixed cut of one long reduction among threads
   if (kept <= 4 && gone > 2 * kBlock) {
     const std::int64_t blocks = (gone + kBlock - 1) / kBlock;
     std::string partial(static_cast<std::size_t>(blocks * bytes), '\0');
@@ -275,7 +298,8 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims, s
       Nest nest = make_nest(origin(k), s.gone_shape, s.gone_strides, elem_bytes(x.elem()));
       runtime::Pool::shared().parallel_for(blocks, 1, [&](std::int64_t b, std::int64_t b_end) {
         for (; b < b_end; ++b) {
-          reduce_run(nest, x.elem(), kernel, fn, b * kBlock, std::min(kBlock, gone - b * kBlock), &partial[static_cast<std::size_t>(b * bytes)]);
+          reduce_run(nest, x.elem(), kernel, fn, b * kBlock, std::min(kBlock, gone - b * kBlock),
+                     &partial[static_cast<std::size_t>(b * bytes)]);
         }
       });
       Nest joined;
@@ -304,7 +328,8 @@ NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype)
   Elem acc = accumulate_elem(op, x.elem(), dtype);
   need_type(info(op), acc);
   Elem kernel = kernel_elem(acc);
-  // Scanned axis last, so that runs are contiguous; the result is seen through the inverse permutation.
+  // Scanned axis last, so that runs are contiguous; the result is seen through the inverse
+  // permutation.
   std::vector<int> order;
   for (int i = 0; i < x.ndim(); ++i) {
     if (i != axis) order.push_back(i);
@@ -317,17 +342,20 @@ NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype)
   std::int64_t n = out.shape()[x.ndim() - 1];
   const int bytes = elem_bytes(kernel);
   if (out.size() > 0) {
-    runtime::Pool::shared().parallel_for(out.size() / n, std::max<std::int64_t>(1, kParallelGrain / n), [&](std::int64_t b, std::int64_t e) {
-      for (; b < e; ++b) {
-        alignas(16) char state[16];
-        char* row = out.host() + b * n * bytes;
-        std::memcpy(state, row, static_cast<std::size_t>(bytes));
-        if (n > 1) fn(n - 1, row + bytes, row + bytes, state);
-      }
-    });
+    runtime::Pool::shared().parallel_for(
+        out.size() / n, std::max<std::int64_t>(1, kParallelGrain / n),
+        [&](std::int64_t b, std::int64_t e) {
+          for (; b < e; ++b) {
+            alignas(16) char state[16];
+            char* row = out.host() + b * n * bytes;
+            std::memcpy(state, row, static_cast<std::size_t>(bytes));
+            if (n > 1) fn(n - 1, row + bytes, row + bytes, state);
+          }
+        });
   }
   std::vector<int> back(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i) back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  for (std::size_t i = 0; i < order.size(); ++i)
+    back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
   NDArray result = out.permute(back);
   return acc == kernel ? result.contiguous() : result.astype(acc);
 }
@@ -369,7 +397,8 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
   std::string_view name = largest ? "argmax" : "argmin";
   need_host(x, name);
   if (is_complex(x.elem())) {
-    throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"), cat(name, " is not defined for ", name_of(x.elem())));
+    throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
+                cat(name, " is not defined for ", name_of(x.elem())));
   }
   int a = axis ? normalize_axis(*axis, x.ndim(), name) : -1;
   NDArray moved = axis ? x : x.reshape(Dims{x.size()});
@@ -395,9 +424,12 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
   }
   auto* result = reinterpret_cast<std::int64_t*>(out.host());
   const int bytes = elem_bytes(kernel);
-  runtime::Pool::shared().parallel_for(out.size(), std::max<std::int64_t>(1, kParallelGrain / n), [&](std::int64_t b, std::int64_t e) {
-    for (; b < e; ++b) result[b] = best_of(moved.host() + b * n * bytes, kernel, n, largest);
-  });
+  runtime::Pool::shared().parallel_for(out.size(), std::max<std::int64_t>(1, kParallelGrain / n),
+                                       [&](std::int64_t b, std::int64_t e) {
+                                         for (; b < e; ++b)
+                                           result[b] = best_of(moved.host() + b * n * bytes, kernel,
+                                                               n, largest);
+                                       });
   return out;
 }
 

@@ -46,10 +46,12 @@ auto with_type(Elem e, F&& f) {
 
 NDArray rows_of(const NDArray& x, int axis, std::string_view name) {
   if (!x.on_host()) {
-    throw Error(ErrorKind::device, cat("array.", name, ".kernel"), cat("no kernel of ", name, " for arrays on ", x.device()->info().name));
+    throw Error(ErrorKind::device, cat("array.", name, ".kernel"),
+                cat("no kernel of ", name, " for arrays on ", x.device()->info().name));
   }
   if (is_complex(x.elem())) {
-    throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"), cat(name, " is not defined for ", name_of(x.elem())));
+    throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
+                cat(name, " is not defined for ", name_of(x.elem())));
   }
   NDArray moved = x.transpose(axis, -1);
   Elem kernel = x.elem() == Elem::float16 || x.elem() == Elem::bfloat16 ? Elem::float32 : x.elem();
@@ -65,9 +67,12 @@ NDArray sort(const NDArray& x, int axis, bool descending) {
   if (rows.size() > 0) {
     with_type(rows.elem(), [&]<typename T>(T) {
       T* data = reinterpret_cast<T*>(rows.host());
-      runtime::Pool::shared().parallel_for(rows.size() / n, std::max<std::int64_t>(1, 4096 / n), [&](std::int64_t r, std::int64_t end) {
-        for (; r < end; ++r) std::stable_sort(data + r * n, data + (r + 1) * n, Before<T>{descending});
-      });
+      runtime::Pool::shared().parallel_for(rows.size() / n, std::max<std::int64_t>(1, 4096 / n),
+                                           [&](std::int64_t r, std::int64_t end) {
+                                             for (; r < end; ++r)
+                                               std::stable_sort(data + r * n, data + (r + 1) * n,
+                                                                Before<T>{descending});
+                                           });
     });
   }
   NDArray out = rows.transpose(axis, -1);
@@ -83,16 +88,20 @@ NDArray argsort(const NDArray& x, int axis, bool descending) {
     with_type(rows.elem(), [&]<typename T>(T) {
       const T* data = reinterpret_cast<const T*>(rows.host());
       auto* out = reinterpret_cast<std::int64_t*>(order.host());
-      runtime::Pool::shared().parallel_for(rows.size() / n, std::max<std::int64_t>(1, 4096 / n), [&](std::int64_t r, std::int64_t end) {
-        for (; r < end; ++r) {
-          std::int64_t* line = out + r * n;
-          const T* values = data + r * n;
-          std::iota(line, line + n, 0);
-          std::stable_sort(line, line + n, [values, before = Before<T>{descending}](std::int64_t a, std::int64_t b) {
-            return before(values[a], values[b]);
+      runtime::Pool::shared().parallel_for(
+          rows.size() / n, std::max<std::int64_t>(1, 4096 / n),
+          [&](std::int64_t r, std::int64_t end) {
+            for (; r < end; ++r) {
+              std::int64_t* line = out + r * n;
+              const T* values = data + r * n;
+              std::iota(line, line + n, 0);
+              std::stable_sort(
+                  line, line + n,
+                  [values, before = Before<T>{descending}](std::int64_t a, std::int64_t b) {
+                    return before(values[a], values[b]);
+                  });
+            }
           });
-        }
-      });
     });
   }
   return order.transpose(axis, -1).contiguous();
@@ -100,7 +109,8 @@ NDArray argsort(const NDArray& x, int axis, bool descending) {
 
 NDArray searchsorted(const NDArray& x, const NDArray& values, bool right) {
   if (x.ndim() != 1) {
-    throw Error(ErrorKind::shape, "array.searchsorted.rank", cat("searchsorted needs a 1-d sorted array, got ", describe(x)));
+    throw Error(ErrorKind::shape, "array.searchsorted.rank",
+                cat("searchsorted needs a 1-d sorted array, got ", describe(x)));
   }
   check_same_device(x, values, "searchsorted");
   Elem e = promote(x.elem(), values.elem());
@@ -113,7 +123,9 @@ NDArray searchsorted(const NDArray& x, const NDArray& values, bool right) {
     const T* v = reinterpret_cast<const T*>(wanted.host());
     auto* o = reinterpret_cast<std::int64_t*>(out.host());
     for (std::int64_t i = 0; i < wanted.size(); ++i) {
-      o[i] = (right ? std::upper_bound(begin, end, v[i], Before<T>{false}) : std::lower_bound(begin, end, v[i], Before<T>{false})) - begin;
+      o[i] = (right ? std::upper_bound(begin, end, v[i], Before<T>{false})
+                    : std::lower_bound(begin, end, v[i], Before<T>{false})) -
+             begin;
     }
   });
   return out;

@@ -59,7 +59,10 @@ Tensor make_tensor(const char* op, NDArray data, std::vector<Tensor> inputs, Gra
 std::vector<Tensor> topological(std::span<const Tensor> outputs) {
   std::vector<Tensor> order;
   std::unordered_set<const TensorNode*> seen;
-  struct Frame { Tensor tensor; std::size_t next; };
+  struct Frame {
+    Tensor tensor;
+    std::size_t next;
+  };
   std::vector<Frame> stack;
   for (const Tensor& output : outputs) {
     if (!seen.insert(output.node().get()).second) continue;
@@ -92,14 +95,16 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> seeds, Graph g
     const Tensor& output = outputs[i];
     if (!output.requires_grad()) {
       throw Error(ErrorKind::value, "array.backward.constant",
-                  cat("no gradient reaches ", describe(output.data()), ": it was made without tensors that require one"));
+                  cat("no gradient reaches ", describe(output.data()),
+                      ": it was made without tensors that require one"));
     }
     Tensor seed = i < seeds.size() ? seeds[i] : Tensor();
     if (!seed.defined()) {
       seed = ones_like(output);
     } else if (!(seed.shape() == output.shape())) {
       throw Error(ErrorKind::shape, "array.backward.seed",
-                  cat("backward of shape ", to_string(output.shape()), " got a gradient of shape ", to_string(seed.shape())));
+                  cat("backward of shape ", to_string(output.shape()), " got a gradient of shape ",
+                      to_string(seed.shape())));
     }
     add(output, graph == Graph::create ? seed : seed.detach());
   }
@@ -116,7 +121,8 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> seeds, Graph g
     call.g = g;
     call.out = graph == Graph::create ? *it : it->detach();
     call.x.reserve(node.inputs.size());
-    for (const Tensor& input : node.inputs) call.x.push_back(graph == Graph::create ? input : input.detach());
+    for (const Tensor& input : node.inputs)
+      call.x.push_back(graph == Graph::create ? input : input.detach());
     std::vector<Tensor> gs = node.gradient(call);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
       const Tensor& input = node.inputs[i];

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Tensor: an array that remembers how it was made. Operations on tensors that require gradients link nodes
-// into a graph, which stays visible (op, inputs) and is walked in topological order without recursion.
-// Gradients are computed with the same operations, so with Graph::create they can be differentiated again.
+// Tensor: an array that remembers how it was made. Operations on tensors that require gradients
+// link nodes into a graph, which stays visible (op, inputs) and is walked in topological order
+// without recursion. Gradients are computed with the same operations, so with Graph::create they
+// can be differentiated again.
 
 #include <functional>
 #include <span>
@@ -30,9 +31,9 @@ class Tensor {
   void set_data(NDArray data);
   bool requires_grad() const;
   void set_requires_grad(bool value);
-  const char* op() const;                       // "" for leaves
+  const char* op() const;  // "" for leaves
   const std::vector<Tensor>& inputs() const;
-  Tensor grad() const;                          // undefined before backward
+  Tensor grad() const;  // undefined before backward
   void set_grad(Tensor grad);
   Tensor detach() const;
 
@@ -56,7 +57,7 @@ struct TensorNode final : RefCounted {
   TensorNode() = default;
 
  protected:
-  void dispose() override;   // long chains are released in a loop, not by recursion
+  void dispose() override;  // long chains are released in a loop, not by recursion
 };
 
 struct GradientCall {
@@ -66,8 +67,8 @@ struct GradientCall {
 
 enum class Graph : std::uint8_t { discard, create };
 
-/// Gradients of `outputs` (weighted by `seeds`, ones when undefined) with respect to `wanted`; undefined
-/// entries for tensors that do not matter. Throws Error(value, "array.backward.*").
+/// Gradients of `outputs` (weighted by `seeds`, ones when undefined) with respect to `wanted`;
+/// undefined entries for tensors that do not matter. Throws Error(value, "array.backward.*").
 std::vector<Tensor> gradients(std::span<const Tensor> outputs, std::span<const Tensor> seeds,
                               std::span<const Tensor> wanted, Graph graph);
 /// Adds to .grad of every leaf that requires it.
@@ -90,7 +91,7 @@ Tensor reshape(const Tensor& x, const Dims& shape);
 Tensor permute(const Tensor& x, std::span<const int> axes);
 Tensor transpose(const Tensor& x, int a, int b);
 Tensor broadcast_to(const Tensor& x, const Dims& shape);
-Tensor sum_to(const Tensor& x, const Dims& shape);     // inverse of broadcasting
+Tensor sum_to(const Tensor& x, const Dims& shape);  // inverse of broadcasting
 Tensor flip(const Tensor& x, std::span<const int> axes);
 Tensor matmul(const Tensor& a, const Tensor& b);
 Tensor astype(const Tensor& x, Elem elem);
@@ -99,7 +100,8 @@ Tensor ones_like(const Tensor& x);
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b);
 Tensor concat(std::span<const Tensor> xs, int axis);
 Tensor pad(const Tensor& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths);
-/// `view` shows part of x's storage; its gradient is written into zeros of x's shape by `same_view`.
+/// `view` shows part of x's storage; its gradient is written into zeros of x's shape by
+/// `same_view`.
 Tensor slice_view(const Tensor& x, NDArray view, std::function<NDArray(const NDArray&)> same_view);
 Tensor gather(const Tensor& x, std::vector<NDArray> indices);
 /// (n, c, h, w) -> (n, c, oh, ow, kh, kw), windows of kh x kw at every stride.
@@ -109,9 +111,10 @@ Tensor log_softmax(const Tensor& x, int axis);
 /// x (n, c, h, w), weight (o, c, kh, kw).
 Tensor conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride, std::int64_t padding);
 
-#define UNARY(name, ...) inline Tensor name(const Tensor& x) { return apply(Op::name, x); }
-#define BINARY(name, ...)                                                                       \
-  inline Tensor name(const Tensor& x, const Tensor& y) { return apply(Op::name, x, y); }        \
+#define UNARY(name, ...) \
+  inline Tensor name(const Tensor& x) { return apply(Op::name, x); }
+#define BINARY(name, ...)                                                                \
+  inline Tensor name(const Tensor& x, const Tensor& y) { return apply(Op::name, x, y); } \
   inline Tensor name(const Tensor& x, double y) { return apply(Op::name, x, Scalar(y)); }
 #include "weft/array/ops/elementwise.def"
 #undef UNARY

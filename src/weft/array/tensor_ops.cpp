@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Operations on tensors and their gradients. Elementwise gradients are the cells of ops/elementwise.def.
+// Operations on tensors and their gradients. Elementwise gradients are the cells of
+// ops/elementwise.def.
 
 #include <algorithm>
 
@@ -9,27 +10,31 @@ namespace weft {
 
 namespace {
 
-const Tensor none;   // a gradient that is zero almost everywhere
+const Tensor none;  // a gradient that is zero almost everywhere
 
 #define UNARY(name, rule, types, value, grad, domain, sentence)                          \
   Tensor grad_##name([[maybe_unused]] const Tensor& g, [[maybe_unused]] const Tensor& x, \
                      [[maybe_unused]] const Tensor& out) {                               \
     return grad;                                                                         \
   }
-#define BINARY(name, rule, types, value, gx, gy, domain, sentence)                                   \
-  void grad_##name([[maybe_unused]] const Tensor& g, [[maybe_unused]] const Tensor& x,               \
-                   [[maybe_unused]] const Tensor& y, [[maybe_unused]] const Tensor& out, bool want_x, \
-                   bool want_y, Tensor& dx, Tensor& dy) {                                            \
-    if (want_x) dx = gx;                                                                             \
-    if (want_y) dy = gy;                                                                             \
+#define BINARY(name, rule, types, value, gx, gy, domain, sentence)                       \
+  void grad_##name([[maybe_unused]] const Tensor& g, [[maybe_unused]] const Tensor& x,   \
+                   [[maybe_unused]] const Tensor& y, [[maybe_unused]] const Tensor& out, \
+                   bool want_x, bool want_y, Tensor& dx, Tensor& dy) {                   \
+    if (want_x) dx = gx;                                                                 \
+    if (want_y) dy = gy;                                                                 \
   }
 #include "weft/array/ops/elementwise.def"
 #undef UNARY
 #undef BINARY
 
 using UnaryGradient = Tensor (*)(const Tensor&, const Tensor&, const Tensor&);
-using BinaryGradient = void (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool, bool, Tensor&, Tensor&);
-struct Gradients { UnaryGradient unary; BinaryGradient binary; };
+using BinaryGradient = void (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool,
+                                bool, Tensor&, Tensor&);
+struct Gradients {
+  UnaryGradient unary;
+  BinaryGradient binary;
+};
 constexpr Gradients kGradients[] = {
 #define UNARY(name, ...) {grad_##name, nullptr},
 #define BINARY(name, ...) {nullptr, grad_##name},
@@ -48,7 +53,8 @@ std::vector<int> all_axes(const Axes& axes, int ndim) {
   if (axes.all) {
     for (int i = 0; i < ndim; ++i) out.push_back(i);
   } else {
-    for (std::int64_t axis : axes.axes) out.push_back(normalize_axis(static_cast<int>(axis), ndim, "reduce"));
+    for (std::int64_t axis : axes.axes)
+      out.push_back(normalize_axis(static_cast<int>(axis), ndim, "reduce"));
   }
   return out;
 }
@@ -61,39 +67,48 @@ Dims kept_shape(const Dims& shape, const std::vector<int>& axes) {
 }  // namespace
 
 Tensor apply(Op op, const Tensor& x) {
-  return make_tensor(info(op).name.data(), apply(op, Arg(x.data())), {x}, [op](const GradientCall& c) {
-    return std::vector<Tensor>{kGradients[static_cast<int>(op)].unary(c.g, c.x[0], c.out)};
-  });
+  return make_tensor(
+      info(op).name.data(), apply(op, Arg(x.data())), {x}, [op](const GradientCall& c) {
+        return std::vector<Tensor>{kGradients[static_cast<int>(op)].unary(c.g, c.x[0], c.out)};
+      });
 }
 
 Tensor apply(Op op, const Tensor& x, const Tensor& y) {
   bool want_x = x.requires_grad(), want_y = y.requires_grad();
-  return make_tensor(info(op).name.data(), apply(op, Arg(x.data()), Arg(y.data())), {x, y}, [op, want_x, want_y](const GradientCall& c) {
-    std::vector<Tensor> out(2);
-    kGradients[static_cast<int>(op)].binary(c.g, c.x[0], c.x[1], c.out, want_x, want_y, out[0], out[1]);
-    return out;
-  });
+  return make_tensor(info(op).name.data(), apply(op, Arg(x.data()), Arg(y.data())), {x, y},
+                     [op, want_x, want_y](const GradientCall& c) {
+                       std::vector<Tensor> out(2);
+                       kGradients[static_cast<int>(op)].binary(c.g, c.x[0], c.x[1], c.out, want_x,
+                                                               want_y, out[0], out[1]);
+                       return out;
+                     });
 }
 
 Tensor apply(Op op, const Tensor& x, const Scalar& y) {
-  return make_tensor(info(op).name.data(), apply(op, Arg(x.data()), Arg(y)), {x}, [op, y](const GradientCall& c) {
-    std::vector<Tensor> out(1);
-    Tensor unused;
-    kGradients[static_cast<int>(op)].binary(c.g, c.x[0], constant(y, c.x[0]), c.out, true, false, out[0], unused);
-    return out;
-  });
+  return make_tensor(info(op).name.data(), apply(op, Arg(x.data()), Arg(y)), {x},
+                     [op, y](const GradientCall& c) {
+                       std::vector<Tensor> out(1);
+                       Tensor unused;
+                       kGradients[static_cast<int>(op)].binary(c.g, c.x[0], constant(y, c.x[0]),
+                                                               c.out, true, false, out[0], unused);
+                       return out;
+                     });
 }
 
 Tensor apply(Op op, const Scalar& x, const Tensor& y) {
-  return make_tensor(info(op).name.data(), apply(op, Arg(x), Arg(y.data())), {y}, [op, x](const GradientCall& c) {
-    std::vector<Tensor> out(1);
-    Tensor unused;
-    kGradients[static_cast<int>(op)].binary(c.g, constant(x, c.x[0]), c.x[0], c.out, false, true, unused, out[0]);
-    return out;
-  });
+  return make_tensor(info(op).name.data(), apply(op, Arg(x), Arg(y.data())), {y},
+                     [op, x](const GradientCall& c) {
+                       std::vector<Tensor> out(1);
+                       Tensor unused;
+                       kGradients[static_cast<int>(op)].binary(c.g, constant(x, c.x[0]), c.x[0],
+                                                               c.out, false, true, unused, out[0]);
+                       return out;
+                     });
 }
 
-Tensor ones_like(const Tensor& x) { return Tensor(full(x.data().device(), x.elem(), x.shape(), Scalar(1))); }
+Tensor ones_like(const Tensor& x) {
+  return Tensor(full(x.data().device(), x.elem(), x.shape(), Scalar(1)));
+}
 
 Tensor astype(const Tensor& x, Elem elem) {
   if (x.elem() == elem) return x;
@@ -104,25 +119,29 @@ Tensor astype(const Tensor& x, Elem elem) {
 
 Tensor sum(const Tensor& x, const Axes& axes, bool keepdims) {
   Dims kept = kept_shape(x.shape(), all_axes(axes, x.ndim()));
-  return make_tensor("sum", reduce(ReduceOp::sum, x.data(), axes, keepdims), {x}, [kept](const GradientCall& c) {
-    return std::vector<Tensor>{broadcast_to(reshape(c.g, kept), c.x[0].shape())};
-  });
+  return make_tensor("sum", reduce(ReduceOp::sum, x.data(), axes, keepdims), {x},
+                     [kept](const GradientCall& c) {
+                       return std::vector<Tensor>{broadcast_to(reshape(c.g, kept), c.x[0].shape())};
+                     });
 }
 
 Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) {
   Tensor s = sum(x, axes, keepdims);
-  return s * (static_cast<double>(std::max<std::int64_t>(s.size(), 1)) / static_cast<double>(std::max<std::int64_t>(x.size(), 1)));
+  return s * (static_cast<double>(std::max<std::int64_t>(s.size(), 1)) /
+              static_cast<double>(std::max<std::int64_t>(x.size(), 1)));
 }
 
 Tensor max(const Tensor& x, const Axes& axes, bool keepdims) {
   Dims kept = kept_shape(x.shape(), all_axes(axes, x.ndim()));
   Axes same = axes;
-  return make_tensor("max", reduce(ReduceOp::max, x.data(), axes, keepdims), {x}, [kept, same](const GradientCall& c) {
-    // Equal maxima share the gradient.
-    Tensor hit = astype(equal(c.x[0].detach(), reshape(c.out.detach(), kept)), c.g.elem());
-    Tensor share = hit / sum(hit, same, true);
-    return std::vector<Tensor>{reshape(c.g, kept) * share};
-  });
+  return make_tensor("max", reduce(ReduceOp::max, x.data(), axes, keepdims), {x},
+                     [kept, same](const GradientCall& c) {
+                       // Equal maxima share the gradient.
+                       Tensor hit = astype(equal(c.x[0].detach(), reshape(c.out.detach(), kept)),
+                                           c.g.elem());
+                       Tensor share = hit / sum(hit, same, true);
+                       return std::vector<Tensor>{reshape(c.g, kept) * share};
+                     });
 }
 
 Tensor reshape(const Tensor& x, const Dims& shape) {
@@ -135,9 +154,12 @@ Tensor permute(const Tensor& x, std::span<const int> axes) {
   std::vector<int> back(axes.size());
   NDArray data = x.data().permute(axes);
   for (std::size_t i = 0; i < axes.size(); ++i) {
-    back[static_cast<std::size_t>(normalize_axis(axes[i], x.ndim(), "permute"))] = static_cast<int>(i);
+    back[static_cast<std::size_t>(normalize_axis(axes[i], x.ndim(), "permute"))] =
+        static_cast<int>(i);
   }
-  return make_tensor("permute", std::move(data), {x}, [back](const GradientCall& c) { return std::vector<Tensor>{permute(c.g, back)}; });
+  return make_tensor("permute", std::move(data), {x}, [back](const GradientCall& c) {
+    return std::vector<Tensor>{permute(c.g, back)};
+  });
 }
 
 Tensor transpose(const Tensor& x, int a, int b) {
@@ -164,7 +186,9 @@ Tensor sum_to(const Tensor& x, const Dims& shape) {
 
 Tensor flip(const Tensor& x, std::span<const int> axes) {
   std::vector<int> kept(axes.begin(), axes.end());
-  return make_tensor("flip", x.data().flip(axes), {x}, [kept](const GradientCall& c) { return std::vector<Tensor>{flip(c.g, kept)}; });
+  return make_tensor("flip", x.data().flip(axes), {x}, [kept](const GradientCall& c) {
+    return std::vector<Tensor>{flip(c.g, kept)};
+  });
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
@@ -191,10 +215,12 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
-  return make_tensor("where", where(condition.data(), Arg(a.data()), Arg(b.data())), {a, b}, [condition](const GradientCall& c) {
-    Tensor zero(full(c.g.data().device(), c.g.elem(), Dims{}, Scalar(0)));
-    return std::vector<Tensor>{where(condition, c.g, zero), where(condition, zero, c.g)};
-  });
+  return make_tensor(
+      "where", where(condition.data(), Arg(a.data()), Arg(b.data())), {a, b},
+      [condition](const GradientCall& c) {
+        Tensor zero(full(c.g.data().device(), c.g.elem(), Dims{}, Scalar(0)));
+        return std::vector<Tensor>{where(condition, c.g, zero), where(condition, zero, c.g)};
+      });
 }
 
 Tensor slice_view(const Tensor& x, NDArray view, std::function<NDArray(const NDArray&)> same_view) {
@@ -202,9 +228,10 @@ Tensor slice_view(const Tensor& x, NDArray view, std::function<NDArray(const NDA
     const Tensor& g = c.g;
     NDArray grown = full(g.data().device(), g.elem(), c.x[0].shape(), Scalar(0));
     assign(same_view(grown), g.data());
-    return std::vector<Tensor>{make_tensor("getitem_gradient", std::move(grown), {g}, [same_view](const GradientCall& d) {
-      return std::vector<Tensor>{slice_view(d.g, same_view(d.g.data()), same_view)};
-    })};
+    return std::vector<Tensor>{
+        make_tensor("getitem_gradient", std::move(grown), {g}, [same_view](const GradientCall& d) {
+          return std::vector<Tensor>{slice_view(d.g, same_view(d.g.data()), same_view)};
+        })};
   });
 }
 
@@ -213,28 +240,33 @@ Tensor concat(std::span<const Tensor> xs, int axis) {
   for (const Tensor& x : xs) arrays.push_back(x.data());
   NDArray joined = concat(arrays, axis);
   int a = normalize_axis(axis, joined.ndim(), "concat");
-  return make_tensor("concat", std::move(joined), {xs.begin(), xs.end()}, [a](const GradientCall& c) {
-    std::vector<Tensor> out;
-    std::int64_t at = 0;
-    for (const Tensor& x : c.x) {
-      std::int64_t n = x.shape()[a];
-      auto part = [a, at, n](const NDArray& whole) { return whole.slice(a, at, n, 1); };
-      out.push_back(slice_view(c.g, part(c.g.data()), part));
-      at += n;
-    }
-    return out;
-  });
+  return make_tensor(
+      "concat", std::move(joined), {xs.begin(), xs.end()}, [a](const GradientCall& c) {
+        std::vector<Tensor> out;
+        std::int64_t at = 0;
+        for (const Tensor& x : c.x) {
+          std::int64_t n = x.shape()[a];
+          auto part = [a, at, n](const NDArray& whole) { return whole.slice(a, at, n, 1); };
+          out.push_back(slice_view(c.g, part(c.g.data()), part));
+          at += n;
+        }
+        return out;
+      });
 }
 
 Tensor pad(const Tensor& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths) {
   if (static_cast<int>(widths.size()) != x.ndim()) {
-    throw Error(ErrorKind::shape, "array.pad.rank", cat("pad of ", describe(x.data()), " got ", widths.size(), " widths"));
+    throw Error(ErrorKind::shape, "array.pad.rank",
+                cat("pad of ", describe(x.data()), " got ", widths.size(), " widths"));
   }
   Dims shape = x.shape(), inner = x.shape();
-  for (int i = 0; i < x.ndim(); ++i) shape[i] += widths[static_cast<std::size_t>(i)].first + widths[static_cast<std::size_t>(i)].second;
+  for (int i = 0; i < x.ndim(); ++i)
+    shape[i] +=
+        widths[static_cast<std::size_t>(i)].first + widths[static_cast<std::size_t>(i)].second;
   auto middle = [widths, inner](const NDArray& whole) {
     NDArray part = whole;
-    for (int i = 0; i < inner.size(); ++i) part = part.slice(i, widths[static_cast<std::size_t>(i)].first, inner[i], 1);
+    for (int i = 0; i < inner.size(); ++i)
+      part = part.slice(i, widths[static_cast<std::size_t>(i)].first, inner[i], 1);
     return part;
   };
   NDArray out = full(x.data().device(), x.elem(), shape, Scalar(0));
@@ -249,9 +281,9 @@ Tensor gather(const Tensor& x, std::vector<NDArray> indices) {
   return make_tensor("gather", std::move(data), {x}, [indices](const GradientCall& c) {
     NDArray grown = full(c.g.data().device(), c.g.elem(), c.x[0].shape(), Scalar(0));
     scatter(grown, indices, c.g.data(), true);
-    return std::vector<Tensor>{make_tensor("scatter", std::move(grown), {c.g}, [indices](const GradientCall& d) {
-      return std::vector<Tensor>{gather(d.g, indices)};
-    })};
+    return std::vector<Tensor>{make_tensor(
+        "scatter", std::move(grown), {c.g},
+        [indices](const GradientCall& d) { return std::vector<Tensor>{gather(d.g, indices)}; })};
   });
 }
 
@@ -260,13 +292,13 @@ namespace {
 NDArray window_view(const NDArray& x, std::int64_t kh, std::int64_t kw, std::int64_t stride) {
   std::int64_t oh = (x.shape()[2] - kh) / stride + 1, ow = (x.shape()[3] - kw) / stride + 1;
   const Dims& s = x.strides();
-  return x.as_strided(Dims{x.shape()[0], x.shape()[1], oh, ow, kh, kw}, Dims{s[0], s[1], s[2] * stride, s[3] * stride, s[2], s[3]},
-                      x.offset());
+  return x.as_strided(Dims{x.shape()[0], x.shape()[1], oh, ow, kh, kw},
+                      Dims{s[0], s[1], s[2] * stride, s[3] * stride, s[2], s[3]}, x.offset());
 }
 
 /// Inverse of windows: overlapping windows add up.
 Tensor fold(const Tensor& g, const Dims& shape, std::int64_t stride) {
-  const Dims& w = g.shape();   // n c oh ow kh kw
+  const Dims& w = g.shape();  // n c oh ow kh kw
   NDArray out = full(g.data().device(), g.elem(), shape, Scalar(0));
   for (std::int64_t i = 0; i < w[4]; ++i) {
     for (std::int64_t j = 0; j < w[5]; ++j) {
@@ -286,12 +318,14 @@ Tensor fold(const Tensor& g, const Dims& shape, std::int64_t stride) {
 Tensor windows(const Tensor& x, std::int64_t kh, std::int64_t kw, std::int64_t stride) {
   if (x.ndim() != 4 || kh < 1 || kw < 1 || stride < 1 || x.shape()[2] < kh || x.shape()[3] < kw) {
     throw Error(ErrorKind::shape, "array.windows.shape",
-                cat("windows of ", kh, " x ", kw, " with stride ", stride, " do not fit ", describe(x.data())))
+                cat("windows of ", kh, " x ", kw, " with stride ", stride, " do not fit ",
+                    describe(x.data())))
         .note("rule: four dimensions (n, c, h, w) with h and w at least the window's");
   }
-  return make_tensor("windows", window_view(x.data(), kh, kw, stride), {x}, [stride](const GradientCall& c) {
-    return std::vector<Tensor>{fold(c.g, c.x[0].shape(), stride)};
-  });
+  return make_tensor("windows", window_view(x.data(), kh, kw, stride), {x},
+                     [stride](const GradientCall& c) {
+                       return std::vector<Tensor>{fold(c.g, c.x[0].shape(), stride)};
+                     });
 }
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride, std::int64_t padding) {
@@ -301,7 +335,8 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride, std::i
         .note("rule: (n, c, h, w) with (o, c, kh, kw)");
   }
   Tensor in = padding ? pad(x, {{0, 0}, {0, 0}, {padding, padding}, {padding, padding}}) : x;
-  std::int64_t o = weight.shape()[0], c = weight.shape()[1], kh = weight.shape()[2], kw = weight.shape()[3];
+  std::int64_t o = weight.shape()[0], c = weight.shape()[1], kh = weight.shape()[2],
+               kw = weight.shape()[3];
   Tensor win = windows(in, kh, kw, stride);
   std::int64_t n = win.shape()[0], oh = win.shape()[2], ow = win.shape()[3];
   const int order[] = {0, 2, 3, 1, 4, 5}, back[] = {0, 3, 1, 2};

@@ -11,20 +11,26 @@
 namespace weft {
 
 namespace {
-struct Name { std::string_view text; DType type; };
+struct Name {
+  std::string_view text;
+  DType type;
+};
 constexpr Name kNames[] = {
-    {"bool", dtypes::boolean},       {"int8", dtypes::int8},         {"int16", dtypes::int16},
-    {"int32", dtypes::int32},        {"int64", dtypes::int64},       {"uint8", dtypes::uint8},
-    {"uint16", dtypes::uint16},      {"uint32", dtypes::uint32},     {"uint64", dtypes::uint64},
-    {"float16", dtypes::float16},    {"bfloat16", dtypes::bfloat16}, {"float32", dtypes::float32},
-    {"float64", dtypes::float64},    {"complex64", dtypes::complex64},
+    {"bool", dtypes::boolean},          {"int8", dtypes::int8},
+    {"int16", dtypes::int16},           {"int32", dtypes::int32},
+    {"int64", dtypes::int64},           {"uint8", dtypes::uint8},
+    {"uint16", dtypes::uint16},         {"uint32", dtypes::uint32},
+    {"uint64", dtypes::uint64},         {"float16", dtypes::float16},
+    {"bfloat16", dtypes::bfloat16},     {"float32", dtypes::float32},
+    {"float64", dtypes::float64},       {"complex64", dtypes::complex64},
     {"complex128", dtypes::complex128}, {"handle", dtypes::handle},
 };
 
 /// Rounds a double to a float so that a second rounding to 16 bits is still correct (round to odd).
 float round_to_odd(double value) {
   float nearest = static_cast<float>(value);
-  if (std::isnan(value) || std::isinf(nearest) || static_cast<double>(nearest) == value) return nearest;
+  if (std::isnan(value) || std::isinf(nearest) || static_cast<double>(nearest) == value)
+    return nearest;
   std::uint32_t bits = std::bit_cast<std::uint32_t>(nearest);
   if (std::abs(static_cast<double>(nearest)) > std::abs(value)) --bits;  // toward zero
   return std::bit_cast<float>(bits | 1u);
@@ -56,7 +62,8 @@ bool try_parse_dtype(std::string_view text, DType& out) {
     rest.remove_prefix(1);
     unsigned lanes = 0;
     auto result = std::from_chars(rest.data(), rest.data() + rest.size(), lanes);
-    if (result.ec == std::errc() && result.ptr == rest.data() + rest.size() && lanes >= 1 && lanes <= 4096) {
+    if (result.ec == std::errc() && result.ptr == rest.data() + rest.size() && lanes >= 1 &&
+        lanes <= 4096) {
       out = name.type.with_lanes(static_cast<int>(lanes));
       return true;
     }
@@ -92,7 +99,7 @@ std::uint16_t float_to_half(float value) {
   std::uint32_t magnitude = bits & 0x7fffffffu;
   if (magnitude > 0x7f800000u) return static_cast<std::uint16_t>(sign | 0x7e00u);
   if (magnitude >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);
-  if (magnitude < 0x38800000u) {  // subnormal or zero
+  if (magnitude < 0x38800000u) {                                   // subnormal or zero
     float scaled = std::bit_cast<float>(magnitude) * 16777216.0f;  // 2^24, exact
     return static_cast<std::uint16_t>(sign | static_cast<std::uint16_t>(std::nearbyint(scaled)));
   }

@@ -9,7 +9,13 @@
 namespace weft {
 
 enum class TypeCode : std::uint8_t {
-  int_ = 0, uint_ = 1, float_ = 2, handle = 3, bfloat = 4, complex = 5, bool_ = 6,
+  int_ = 0,
+  uint_ = 1,
+  float_ = 2,
+  handle = 3,
+  bfloat = 4,
+  complex = 5,
+  bool_ = 6,
 };
 
 /// A scalar or vector type: code, bits of one lane, number of lanes.

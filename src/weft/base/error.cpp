@@ -4,9 +4,9 @@
 namespace weft {
 
 std::string_view to_string(ErrorKind kind) {
-  static constexpr std::string_view names[] = {
-      "value", "shape", "dtype", "index", "memory", "schedule", "parse", "verify",
-      "lower", "emit",  "device", "fault", "rpc",    "io",       "internal"};
+  static constexpr std::string_view names[] = {"value",    "shape", "dtype",  "index", "memory",
+                                               "schedule", "parse", "verify", "lower", "emit",
+                                               "device",   "fault", "rpc",    "io",    "internal"};
   return names[static_cast<std::size_t>(kind)];
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The one error type. A check builds a Refusal (why not, what was found, what is legal, one repair);
-// throwing wraps it in Error. Invariant: `code` is a stable dotted slug, `message` is one line, lower
-// case, without full stop, and names at least one value of the case at hand.
+// The one error type. A check builds a Refusal (why not, what was found, what is legal, one
+// repair); throwing wraps it in Error. Invariant: `code` is a stable dotted slug, `message` is one
+// line, lower case, without full stop, and names at least one value of the case at hand.
 
 #include <cstdint>
 #include <exception>
@@ -40,16 +40,16 @@ std::string_view to_string(ErrorKind kind);
 /// Where something is: a source line, a step, an operand, a machine pc. `text` prints itself;
 /// `line`/`column` are 1-based and 0 when they do not apply.
 struct Place {
-  std::string label;   // "step 7", "left", "qpu 2 pc 0x110", "pe (3, 4)"
-  std::string text;    // the thing itself, possibly several lines
+  std::string label;  // "step 7", "left", "qpu 2 pc 0x110", "pe (3, 4)"
+  std::string text;   // the thing itself, possibly several lines
   int line = 0;
   int column = 0;
 };
 
 /// Why something is refused. Built only on failure.
 struct Refusal {
-  std::string code;                // "schedule.compute_at.not_covered"
-  std::string message;             // one line
+  std::string code;     // "schedule.compute_at.not_covered"
+  std::string message;  // one line
   std::vector<Place> places;
   std::vector<std::string> notes;  // what was found; which choices are legal
   std::string help;                // a repair that was checked, or empty
@@ -58,8 +58,14 @@ struct Refusal {
     places.push_back({std::move(label), std::move(text), line, column});
     return *this;
   }
-  Refusal& note(std::string text) { notes.push_back(std::move(text)); return *this; }
-  Refusal& repair(std::string text) { help = std::move(text); return *this; }
+  Refusal& note(std::string text) {
+    notes.push_back(std::move(text));
+    return *this;
+  }
+  Refusal& repair(std::string text) {
+    help = std::move(text);
+    return *this;
+  }
 };
 
 /// Empty means legal.
@@ -100,9 +106,9 @@ std::string render(const Refusal& refusal);
 [[noreturn]] void internal_error(const char* file, int line, const char* condition,
                                  std::string message);
 
-#define WEFT_CHECK(condition, ...)                                                        \
-  (static_cast<bool>(condition)                                                           \
-       ? static_cast<void>(0)                                                             \
+#define WEFT_CHECK(condition, ...) \
+  (static_cast<bool>(condition)    \
+       ? static_cast<void>(0)      \
        : ::weft::internal_error(__FILE__, __LINE__, #condition, ::weft::cat(__VA_ARGS__)))
 
 }  // namespace weft

@@ -14,20 +14,24 @@
 namespace weft {
 
 namespace {
-struct Close { void operator()(std::FILE* f) const { std::fclose(f); } };
+struct Close {
+  void operator()(std::FILE* f) const { std::fclose(f); }
+};
 using File = std::unique_ptr<std::FILE, Close>;
 }  // namespace
 
 std::string read_file(const std::string& path) {
   File file(std::fopen(path.c_str(), "rb"));
   if (!file) {
-    throw Error(ErrorKind::io, "file.read", cat("cannot read \"", path, "\": ", std::strerror(errno)));
+    throw Error(ErrorKind::io, "file.read",
+                cat("cannot read \"", path, "\": ", std::strerror(errno)));
   }
   std::string out;
   char buffer[65536];
   while (std::size_t n = std::fread(buffer, 1, sizeof buffer, file.get())) out.append(buffer, n);
   if (std::ferror(file.get())) {
-    throw Error(ErrorKind::io, "file.read", cat("cannot read \"", path, "\": ", std::strerror(errno)));
+    throw Error(ErrorKind::io, "file.read",
+                cat("cannot read \"", path, "\": ", std::strerror(errno)));
   }
   return out;
 }
@@ -45,7 +49,8 @@ void write_file_atomic(const std::string& path, std::string_view content) {
   if (good && std::rename(beside.c_str(), path.c_str()) == 0) return;
   if (good) reason = errno;
   std::remove(beside.c_str());
-  throw Error(ErrorKind::io, "file.write", cat("cannot write \"", path, "\": ", std::strerror(reason)));
+  throw Error(ErrorKind::io, "file.write",
+              cat("cannot write \"", path, "\": ", std::strerror(reason)));
 }
 
 }  // namespace weft

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A 64-bit hash for structural hashes and content addresses. Not for secrets. The mixing step is the
-// "splitmix64" finalizer (Steele, Lea, Flood, OOPSLA 2014), chosen because it is short and avalanches.
+// A 64-bit hash for structural hashes and content addresses. Not for secrets. The mixing step is
+// the "splitmix64" finalizer (Steele, Lea, Flood, OOPSLA 2014), chosen because it is short and
+// avalanches.
 
 #include <cstdint>
 #include <cstring>

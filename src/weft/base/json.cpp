@@ -19,8 +19,9 @@ std::string_view type_name(const Json& value) {
 }
 
 [[noreturn]] void wrong_type(std::string_view wanted, const Json& found) {
-  throw Error(ErrorKind::value, "json.type",
-              cat("expected ", wanted, ", found ", type_name(found), " ", found.dump().substr(0, 60)));
+  throw Error(
+      ErrorKind::value, "json.type",
+      cat("expected ", wanted, ", found ", type_name(found), " ", found.dump().substr(0, 60)));
 }
 
 class Parser {
@@ -50,8 +51,8 @@ class Parser {
   }
 
   void blanks() {
-    while (pos_ < text_.size() && (text_[pos_] == ' ' || text_[pos_] == '\n' || text_[pos_] == '\t' ||
-                                   text_[pos_] == '\r')) {
+    while (pos_ < text_.size() && (text_[pos_] == ' ' || text_[pos_] == '\n' ||
+                                   text_[pos_] == '\t' || text_[pos_] == '\r')) {
       ++pos_;
     }
   }
@@ -176,7 +177,9 @@ class Parser {
       if (pos_ == text_.size()) fail("the text ends inside an escape");
       char e = text_[pos_++];
       switch (e) {
-        case '"': case '\\': case '/': out += e; break;
+        case '"':
+        case '\\':
+        case '/': out += e; break;
         case 'b': out += '\b'; break;
         case 'f': out += '\f'; break;
         case 'n': out += '\n'; break;
@@ -233,7 +236,9 @@ void dump_into(std::string& out, const Json& value, int indent, int level) {
     out += std::to_string(value.as_int());
   } else if (value.is_number()) {
     double real = value.as_double();
-    std::string text = std::isnan(real) ? "NaN" : std::isinf(real) ? (real < 0 ? "-Infinity" : "Infinity") : shortest(real);
+    std::string text = std::isnan(real)   ? "NaN"
+                       : std::isinf(real) ? (real < 0 ? "-Infinity" : "Infinity")
+                                          : shortest(real);
     if (std::isfinite(real) && text.find_first_of(".e") == std::string::npos) text += ".0";
     out += text;
   } else if (value.is_string()) {
@@ -325,7 +330,8 @@ const Json& Json::at(std::string_view key) const {
 const Json& Json::at(std::size_t index) const {
   const Array& items = as_array();
   if (index >= items.size()) {
-    throw Error(ErrorKind::index, "json.index", cat("index ", index, " in an array of ", items.size()));
+    throw Error(ErrorKind::index, "json.index",
+                cat("index ", index, " in an array of ", items.size()));
   }
   return items[index];
 }
@@ -348,7 +354,9 @@ std::string Json::dump(int indent) const {
   return out;
 }
 
-Json Json::parse(std::string_view text, std::string_view file) { return Parser(text, file).document(); }
+Json Json::parse(std::string_view text, std::string_view file) {
+  return Parser(text, file).document();
+}
 
 std::string json_quote(std::string_view text) {
   std::string out = "\"";

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// JSON in and out, small, because the runtime and the CUDA path may depend on nothing but the standard
-// library and fmt. Objects keep insertion order. Integers stay 64-bit integers.
+// JSON in and out, small, because the runtime and the CUDA path may depend on nothing but the
+// standard library and fmt. Objects keep insertion order. Integers stay 64-bit integers.
 
 #include <cstdint>
 #include <string>

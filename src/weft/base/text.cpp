@@ -116,8 +116,9 @@ std::string human_bytes(std::uint64_t bytes) {
     ++unit;
   }
   char buffer[32];
-  std::snprintf(buffer, sizeof buffer, unit == 0 || value == std::floor(value) ? "%.0f %s" : "%.1f %s",
-                value, units[unit]);
+  std::snprintf(buffer, sizeof buffer,
+                unit == 0 || value == std::floor(value) ? "%.0f %s" : "%.1f %s", value,
+                units[unit]);
   return buffer;
 }
 

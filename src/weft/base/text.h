@@ -17,8 +17,9 @@ inline void append(std::string& out, char c) { out.push_back(c); }
 inline void append(std::string& out, bool value) { out.append(value ? "true" : "false"); }
 void append(std::string& out, double value);
 template <std::integral T>
-  requires(!std::same_as<T, bool> && !std::same_as<T, char>)
-void append(std::string& out, T value) { out.append(std::to_string(value)); }
+requires(!std::same_as<T, bool> && !std::same_as<T, char>) void append(std::string& out, T value) {
+  out.append(std::to_string(value));
+}
 }  // namespace detail
 
 /// cat("loop ", name, " has extent ", 10): strings, characters, integers, bool, double.

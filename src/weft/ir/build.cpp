@@ -21,15 +21,18 @@ namespace {
 }
 
 std::string_view op_name(ExprKind kind) {
-  static constexpr std::string_view names[] = {"+", "-", "*", "/", "%", "//", "%", "min", "max",
-                                               "==", "!=", "<", "<=", ">", ">=", "and", "or"};
+  static constexpr std::string_view names[] = {"+",  "-",   "*",   "/",   "%",  "//",
+                                               "%",  "min", "max", "==",  "!=", "<",
+                                               "<=", ">",   ">=",  "and", "or"};
   return names[static_cast<int>(kind) - static_cast<int>(ExprKind::add)];
 }
 
 bool fold_float(ExprKind kind, DType t, double x, double y, double* out) {
   if (is_compare(kind)) *out = eval_float_compare(kind, x, y);
-  else if (kind == ExprKind::add || kind == ExprKind::sub || kind == ExprKind::mul || kind == ExprKind::div) *out = eval_float_binary(kind, t, x, y);
-  else return false;   // min, max stay: NaN rules are the machine's
+  else if (kind == ExprKind::add || kind == ExprKind::sub || kind == ExprKind::mul ||
+           kind == ExprKind::div)
+    *out = eval_float_binary(kind, t, x, y);
+  else return false;  // min, max stay: NaN rules are the machine's
   return true;
 }
 
@@ -43,7 +46,7 @@ void match(ExprKind kind, Expr& a, Expr& b) {
   }
   DType x = a->dtype.element(), y = b->dtype.element();
   if (x == y) return;
-  if (x.is_int() && y.is_int()) {   // index types widen
+  if (x.is_int() && y.is_int()) {  // index types widen
     if (x.bits < y.bits) a = cast(b->dtype, a);
     else b = cast(a->dtype, b);
     return;
@@ -53,7 +56,8 @@ void match(ExprKind kind, Expr& a, Expr& b) {
     const auto* i = as<IntImmNode>(constant);
     if (!i || i->dtype.is_bool()) return false;
     if (to.is_float() || wrap_int(i->value, to) == i->value) {
-      constant = to.is_float() ? make_float(static_cast<double>(i->value), to) : make_int(i->value, to);
+      constant =
+          to.is_float() ? make_float(static_cast<double>(i->value), to) : make_int(i->value, to);
       return true;
     }
     return false;
@@ -69,7 +73,9 @@ std::uint64_t fresh_block_id() {
   return next++;
 }
 
-Var make_var(std::string name, DType type) { return make_ref<const VarNode>(std::move(name), type); }
+Var make_var(std::string name, DType type) {
+  return make_ref<const VarNode>(std::move(name), type);
+}
 
 Expr make_int(std::int64_t value, DType type) {
   if (type.lanes != 1) return broadcast(make_int(value, type.element()), type.lanes);
@@ -85,7 +91,8 @@ Expr make_bool(bool value) { return make_ref<const IntImmNode>(dtypes::boolean, 
 Expr make_string(std::string value) { return make_ref<const StringImmNode>(std::move(value)); }
 
 Expr make_const(double value, DType type) {
-  return type.is_float() ? make_float(value, type) : make_int(static_cast<std::int64_t>(value), type);
+  return type.is_float() ? make_float(value, type)
+                         : make_int(static_cast<std::int64_t>(value), type);
 }
 
 Expr make_zero(DType type) { return make_const(0, type); }
@@ -93,14 +100,19 @@ Expr make_zero(DType type) { return make_const(0, type); }
 Expr min_value(DType type) {
   if (type.is_float()) return make_float(-std::numeric_limits<double>::infinity(), type);
   if (type.is_uint() || type.is_bool()) return make_int(0, type);
-  return make_int(type.bits == 64 ? std::numeric_limits<std::int64_t>::min() : -(1ll << (type.bits - 1)), type);
+  return make_int(
+      type.bits == 64 ? std::numeric_limits<std::int64_t>::min() : -(1ll << (type.bits - 1)), type);
 }
 
 Expr max_value(DType type) {
   if (type.is_float()) return make_float(std::numeric_limits<double>::infinity(), type);
   if (type.is_bool()) return make_bool(true);
-  if (type.is_uint()) return make_int(type.bits == 64 ? -1 : static_cast<std::int64_t>((1ull << type.bits) - 1), type);
-  return make_int(type.bits == 64 ? std::numeric_limits<std::int64_t>::max() : (1ll << (type.bits - 1)) - 1, type);
+  if (type.is_uint())
+    return make_int(type.bits == 64 ? -1 : static_cast<std::int64_t>((1ull << type.bits) - 1),
+                    type);
+  return make_int(
+      type.bits == 64 ? std::numeric_limits<std::int64_t>::max() : (1ll << (type.bits - 1)) - 1,
+      type);
 }
 
 Expr make_binary(ExprKind kind, Expr a, Expr b) {
@@ -108,9 +120,12 @@ Expr make_binary(ExprKind kind, Expr a, Expr b) {
   match(kind, a, b);
   DType t = a->dtype;
   DType result = kind >= ExprKind::eq ? dtypes::boolean.with_lanes(t.lanes) : t;
-  if ((kind == ExprKind::and_ || kind == ExprKind::or_) && !t.is_bool()) bad_types(op_name(kind), t, b->dtype);
-  if ((kind == ExprKind::floordiv || kind == ExprKind::floormod || kind == ExprKind::mod) && t.is_float()) {
-    throw Error(ErrorKind::dtype, "ir.build.types", cat("\"", op_name(kind), "\" is for integers, not ", to_string(t)))
+  if ((kind == ExprKind::and_ || kind == ExprKind::or_) && !t.is_bool())
+    bad_types(op_name(kind), t, b->dtype);
+  if ((kind == ExprKind::floordiv || kind == ExprKind::floormod || kind == ExprKind::mod) &&
+      t.is_float()) {
+    throw Error(ErrorKind::dtype, "ir.build.types",
+                cat("\"", op_name(kind), "\" is for integers, not ", to_string(t)))
         .help(kind == ExprKind::floordiv ? "use T.floor(a / b)" : "use T.fmod(a, b)");
   }
   if (t.is_handle()) bad_types(op_name(kind), t, b->dtype);
@@ -125,9 +140,11 @@ Expr make_binary(ExprKind kind, Expr a, Expr b) {
   const auto* fb = as<FloatImmNode>(b);
   if (fa && fb) {
     double v;
-    if (fold_float(kind, t, fa->value, fb->value, &v)) return is_compare(kind) ? make_bool(v != 0) : make_float(v, result);
+    if (fold_float(kind, t, fa->value, fb->value, &v))
+      return is_compare(kind) ? make_bool(v != 0) : make_float(v, result);
   }
-  if (t.is_scalar() && (t.is_integral() || t.is_bool())) {   // neutral and absorbing elements, integers only
+  if (t.is_scalar() &&
+      (t.is_integral() || t.is_bool())) {  // neutral and absorbing elements, integers only
     auto is = [](const IntImmNode* i, std::int64_t v) { return i && i->value == v; };
     switch (kind) {
       case ExprKind::add:
@@ -143,11 +160,13 @@ Expr make_binary(ExprKind kind, Expr a, Expr b) {
         if (is(ia, 0) && is_pure(b)) return a;
         if (is(ib, 0) && is_pure(a)) return b;
         break;
-      case ExprKind::div: case ExprKind::floordiv:
+      case ExprKind::div:
+      case ExprKind::floordiv:
         if (is(ib, 1)) return a;
         if (is(ia, 0)) return a;
         break;
-      case ExprKind::mod: case ExprKind::floormod:
+      case ExprKind::mod:
+      case ExprKind::floormod:
         if (is(ib, 1)) return make_int(0, t);
         if (is(ia, 0)) return a;
         break;
@@ -163,7 +182,8 @@ Expr make_binary(ExprKind kind, Expr a, Expr b) {
         if (is(ia, 1)) return a;
         if (is(ib, 1) && is_pure(a)) return b;
         break;
-      case ExprKind::min: case ExprKind::max:
+      case ExprKind::min:
+      case ExprKind::max:
         if (a == b) return a;
         break;
       default: break;
@@ -180,7 +200,8 @@ Expr cast(DType type, Expr value) {
   if (value->dtype == type) return value;
   if (const auto* i = as<IntImmNode>(value)) {
     if (type.is_float()) {
-      double v = i->dtype.is_uint() ? static_cast<double>(static_cast<std::uint64_t>(i->value)) : static_cast<double>(i->value);
+      double v = i->dtype.is_uint() ? static_cast<double>(static_cast<std::uint64_t>(i->value))
+                                    : static_cast<double>(i->value);
       return make_float(v, type);
     }
     if (type.is_integral() || type.is_bool()) return make_int(i->value, type);
@@ -188,14 +209,18 @@ Expr cast(DType type, Expr value) {
   if (const auto* f = as<FloatImmNode>(value)) {
     if (type.is_float()) return make_float(f->value, type);
     if (type.is_bool()) return make_bool(f->value != 0);
-    if (type.is_integral() && std::abs(f->value) < 9.2e18) return make_int(static_cast<std::int64_t>(f->value), type);
+    if (type.is_integral() && std::abs(f->value) < 9.2e18)
+      return make_int(static_cast<std::int64_t>(f->value), type);
   }
-  if (const auto* b = as<BroadcastNode>(value)) return broadcast(cast(type.element(), b->value), type.lanes);
+  if (const auto* b = as<BroadcastNode>(value))
+    return broadcast(cast(type.element(), b->value), type.lanes);
   return make_ref<const CastNode>(type, std::move(value));
 }
 
 Expr logical_not(Expr a) {
-  if (!a->dtype.is_bool()) throw Error(ErrorKind::dtype, "ir.build.types", cat("\"not\" needs a bool, not ", to_string(a->dtype)));
+  if (!a->dtype.is_bool())
+    throw Error(ErrorKind::dtype, "ir.build.types",
+                cat("\"not\" needs a bool, not ", to_string(a->dtype)));
   if (const auto* i = as<IntImmNode>(a)) return make_bool(!i->value);
   if (const auto* n = as<NotNode>(a)) return n->a;
   return make_ref<const NotNode>(std::move(a));
@@ -231,13 +256,17 @@ Expr call(const std::string& op, Exprs args) {
   if (!row) {
     std::vector<std::string> known;
     for (const Intrinsic& r : intrinsics()) known.emplace_back(r.name);
-    throw Error(ErrorKind::value, "ir.call.unknown", cat("\"", op, "\" is no intrinsic")).help(did_you_mean(op, known));
+    throw Error(ErrorKind::value, "ir.call.unknown", cat("\"", op, "\" is no intrinsic"))
+        .help(did_you_mean(op, known));
   }
   if (row->arity >= 0 && static_cast<int>(args.size()) != row->arity) {
-    throw Error(ErrorKind::value, "ir.call.arity", cat("\"", op, "\" takes ", row->arity, " arguments, not ", args.size()));
+    throw Error(ErrorKind::value, "ir.call.arity",
+                cat("\"", op, "\" takes ", row->arity, " arguments, not ", args.size()));
   }
   auto need = [&](bool good, std::string_view what) {
-    if (!good) throw Error(ErrorKind::dtype, "ir.call.types", cat("\"", op, "\" needs ", what, ", not ", to_string(args[0]->dtype)));
+    if (!good)
+      throw Error(ErrorKind::dtype, "ir.call.types",
+                  cat("\"", op, "\" needs ", what, ", not ", to_string(args[0]->dtype)));
   };
   // The type comes by value, so it is read before the arguments move away.
   auto result = [&](DType type) { return call_typed(type, op, std::move(args)); };
@@ -274,7 +303,8 @@ Expr call(const std::string& op, Exprs args) {
     need(args[0]->dtype.is_float(), "floats");
     return result(args[0]->dtype);
   }
-  if (op == "vector_extract" || op.starts_with("vector_reduce")) return result(args[0]->dtype.element());
+  if (op == "vector_extract" || op.starts_with("vector_reduce"))
+    return result(args[0]->dtype.element());
   if (op == "vector_concat") {
     int lanes = 0;
     for (const Expr& e : args) lanes += e->dtype.lanes;
@@ -288,14 +318,18 @@ Expr call(const std::string& op, Exprs args) {
   }
   if (op == "address_of") return call_typed(dtypes::handle, op, std::move(args));
   if (op == "reinterpret") {
-    throw Error(ErrorKind::value, "ir.call.reinterpret", cat("\"", op, "\" has no type of its own")).help("use call_typed(type, \"reinterpret\", {x})");
+    throw Error(ErrorKind::value, "ir.call.reinterpret", cat("\"", op, "\" has no type of its own"))
+        .help("use call_typed(type, \"reinterpret\", {x})");
   }
-  return call_typed(dtypes::int32, op, std::move(args));   // sync, prefetch, call_extern, instruction
+  return call_typed(dtypes::int32, op,
+                    std::move(args));  // sync, prefetch, call_extern, instruction
 }
 
 Expr load(Buffer buffer, Exprs indices) {
   if (indices.size() != buffer->ndim()) {
-    throw Error(ErrorKind::shape, "ir.load.rank", cat("\"", buffer->name, "\" has ", buffer->ndim(), " dimensions, but ", indices.size(), " indices are given"));
+    throw Error(ErrorKind::shape, "ir.load.rank",
+                cat("\"", buffer->name, "\" has ", buffer->ndim(), " dimensions, but ",
+                    indices.size(), " indices are given"));
   }
   int lanes = indices.empty() ? 1 : indices.back()->dtype.lanes;
   DType t = buffer->dtype.with_lanes(buffer->dtype.lanes * lanes);
@@ -304,7 +338,8 @@ Expr load(Buffer buffer, Exprs indices) {
 
 Expr ramp(Expr base, Expr stride, int lanes) {
   match(ExprKind::add, base, stride);
-  return lanes == 1 ? base : Expr(make_ref<const RampNode>(std::move(base), std::move(stride), lanes));
+  return lanes == 1 ? base
+                    : Expr(make_ref<const RampNode>(std::move(base), std::move(stride), lanes));
 }
 
 Expr broadcast(Expr value, int lanes) {
@@ -313,7 +348,9 @@ Expr broadcast(Expr value, int lanes) {
   return make_ref<const BroadcastNode>(std::move(value), lanes);
 }
 
-Expr let(Var var, Expr value, Expr body) { return make_ref<const LetNode>(std::move(var), std::move(value), std::move(body)); }
+Expr let(Var var, Expr value, Expr body) {
+  return make_ref<const LetNode>(std::move(var), std::move(value), std::move(body));
+}
 
 Buffer make_buffer(std::string name, DType type, Exprs shape, std::string scope) {
   auto b = make_ref<BufferNode>();
@@ -337,7 +374,8 @@ Exprs strides_of(const Buffer& buffer) {
 
 BufferRegion full_region(const Buffer& buffer) {
   BufferRegion out{buffer, {}};
-  for (const Expr& extent : buffer->shape) out.region.push_back({make_int(0, extent->dtype), extent});
+  for (const Expr& extent : buffer->shape)
+    out.region.push_back({make_int(0, extent->dtype), extent});
   return out;
 }
 
@@ -349,14 +387,21 @@ BufferRegion point_region(const Buffer& buffer, const Exprs& indices) {
 
 Stmt store(Buffer buffer, Expr value, Exprs indices) {
   if (indices.size() != buffer->ndim()) {
-    throw Error(ErrorKind::shape, "ir.store.rank", cat("\"", buffer->name, "\" has ", buffer->ndim(), " dimensions, but ", indices.size(), " indices are given"));
+    throw Error(ErrorKind::shape, "ir.store.rank",
+                cat("\"", buffer->name, "\" has ", buffer->ndim(), " dimensions, but ",
+                    indices.size(), " indices are given"));
   }
   int lanes = indices.empty() ? 1 : indices.back()->dtype.lanes;
   DType t = buffer->dtype.with_lanes(buffer->dtype.lanes * lanes);
   if (value->dtype != t) {
     bool constant = value->kind == ExprKind::int_imm || value->kind == ExprKind::float_imm;
-    if (value->dtype.lanes == 1 && (constant || value->dtype == t.element())) value = cast(t, value);
-    else throw Error(ErrorKind::dtype, "ir.store.types", cat("\"", buffer->name, "\" holds ", to_string(t), ", but ", to_string(value->dtype), " is stored")).help("insert T.Cast");
+    if (value->dtype.lanes == 1 && (constant || value->dtype == t.element()))
+      value = cast(t, value);
+    else
+      throw Error(ErrorKind::dtype, "ir.store.types",
+                  cat("\"", buffer->name, "\" holds ", to_string(t), ", but ",
+                      to_string(value->dtype), " is stored"))
+          .help("insert T.Cast");
   }
   return make_ref<const StoreNode>(std::move(buffer), std::move(value), std::move(indices));
 }
@@ -365,31 +410,42 @@ Stmt seq(std::vector<Stmt> stmts) {
   std::vector<Stmt> flat;
   for (Stmt& s : stmts) {
     if (!s) continue;
-    if (const auto* inner = as<SeqNode>(s)) flat.insert(flat.end(), inner->stmts.begin(), inner->stmts.end());
+    if (const auto* inner = as<SeqNode>(s))
+      flat.insert(flat.end(), inner->stmts.begin(), inner->stmts.end());
     else flat.push_back(std::move(s));
   }
   if (flat.size() == 1) return flat[0];
   return make_ref<const SeqNode>(std::move(flat));
 }
 
-Stmt make_for(Var var, Expr min, Expr extent, Stmt body, ForKind kind, std::string axis, Annotations annotations) {
-  return make_ref<const ForNode>(std::move(var), std::move(min), std::move(extent), kind, std::move(axis), std::move(annotations), std::move(body));
+Stmt make_for(Var var, Expr min, Expr extent, Stmt body, ForKind kind, std::string axis,
+              Annotations annotations) {
+  return make_ref<const ForNode>(std::move(var), std::move(min), std::move(extent), kind,
+                                 std::move(axis), std::move(annotations), std::move(body));
 }
 
 Stmt if_then(Expr condition, Stmt then_case, Stmt else_case) {
   return make_ref<const IfNode>(std::move(condition), std::move(then_case), std::move(else_case));
 }
-Stmt while_loop(Expr condition, Stmt body) { return make_ref<const WhileNode>(std::move(condition), std::move(body)); }
-Stmt let_stmt(Var var, Expr value, Stmt body) { return make_ref<const LetStmtNode>(std::move(var), std::move(value), std::move(body)); }
-Stmt assert_stmt(Expr condition, std::string message) { return make_ref<const AssertNode>(std::move(condition), std::move(message)); }
+Stmt while_loop(Expr condition, Stmt body) {
+  return make_ref<const WhileNode>(std::move(condition), std::move(body));
+}
+Stmt let_stmt(Var var, Expr value, Stmt body) {
+  return make_ref<const LetStmtNode>(std::move(var), std::move(value), std::move(body));
+}
+Stmt assert_stmt(Expr condition, std::string message) {
+  return make_ref<const AssertNode>(std::move(condition), std::move(message));
+}
 Stmt evaluate(Expr value) { return make_ref<const EvaluateNode>(std::move(value)); }
 Stmt allocate(Buffer buffer, Stmt body, Annotations annotations) {
   return make_ref<const AllocateNode>(std::move(buffer), std::move(annotations), std::move(body));
 }
 
 Stmt block_realize(Exprs iter_values, Expr predicate, Block block) {
-  WEFT_CHECK(iter_values.size() == block->iters.size(), "block ", block->name, " has ", block->iters.size(), " iterators");
-  return make_ref<const BlockRealizeNode>(std::move(iter_values), predicate ? std::move(predicate) : make_bool(true), std::move(block));
+  WEFT_CHECK(iter_values.size() == block->iters.size(), "block ", block->name, " has ",
+             block->iters.size(), " iterators");
+  return make_ref<const BlockRealizeNode>(
+      std::move(iter_values), predicate ? std::move(predicate) : make_bool(true), std::move(block));
 }
 
 Stmt root_block(Stmt body, std::vector<Buffer> alloc_buffers) {
@@ -410,7 +466,9 @@ PrimFunc make_func(std::string name, std::vector<Param> params, Stmt body, Annot
   return f;
 }
 
-Param buffer_param(const Buffer& buffer) { return {make_var(buffer->name, dtypes::handle), buffer}; }
+Param buffer_param(const Buffer& buffer) {
+  return {make_var(buffer->name, dtypes::handle), buffer};
+}
 
 IRModule make_module(std::vector<std::pair<std::string, PrimFunc>> functions) {
   auto m = make_ref<IRModuleNode>();

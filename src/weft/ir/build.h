@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The one way to construct programs from C++. Builders fold constants and neutral elements, match operand
-// types (an int64 index with an int32 becomes int64; a scalar with a vector is broadcast), and throw
-// Error(dtype, "ir.build.types") when operands do not fit.
+// The one way to construct programs from C++. Builders fold constants and neutral elements, match
+// operand types (an int64 index with an int32 becomes int64; a scalar with a vector is broadcast),
+// and throw Error(dtype, "ir.build.types") when operands do not fit.
 
 #include <initializer_list>
 #include <string>
@@ -41,15 +41,34 @@ Expr ramp(Expr base, Expr stride, int lanes);
 Expr broadcast(Expr value, int lanes);
 Expr let(Var var, Expr value, Expr body);
 
-inline Expr operator+(Expr a, Expr b) { return make_binary(ExprKind::add, std::move(a), std::move(b)); }
-inline Expr operator-(Expr a, Expr b) { return make_binary(ExprKind::sub, std::move(a), std::move(b)); }
-inline Expr operator*(Expr a, Expr b) { return make_binary(ExprKind::mul, std::move(a), std::move(b)); }
-inline Expr operator+(Expr a, std::int64_t b) { DType t = a->dtype; return std::move(a) + make_const(static_cast<double>(b), t); }
-inline Expr operator-(Expr a, std::int64_t b) { DType t = a->dtype; return std::move(a) - make_const(static_cast<double>(b), t); }
-inline Expr operator*(Expr a, std::int64_t b) { DType t = a->dtype; return std::move(a) * make_const(static_cast<double>(b), t); }
+inline Expr operator+(Expr a, Expr b) {
+  return make_binary(ExprKind::add, std::move(a), std::move(b));
+}
+inline Expr operator-(Expr a, Expr b) {
+  return make_binary(ExprKind::sub, std::move(a), std::move(b));
+}
+inline Expr operator*(Expr a, Expr b) {
+  return make_binary(ExprKind::mul, std::move(a), std::move(b));
+}
+inline Expr operator+(Expr a, std::int64_t b) {
+  DType t = a->dtype;
+  return std::move(a) + make_const(static_cast<double>(b), t);
+}
+inline Expr operator-(Expr a, std::int64_t b) {
+  DType t = a->dtype;
+  return std::move(a) - make_const(static_cast<double>(b), t);
+}
+inline Expr operator*(Expr a, std::int64_t b) {
+  DType t = a->dtype;
+  return std::move(a) * make_const(static_cast<double>(b), t);
+}
 inline Expr div(Expr a, Expr b) { return make_binary(ExprKind::div, std::move(a), std::move(b)); }
-inline Expr floordiv(Expr a, Expr b) { return make_binary(ExprKind::floordiv, std::move(a), std::move(b)); }
-inline Expr floormod(Expr a, Expr b) { return make_binary(ExprKind::floormod, std::move(a), std::move(b)); }
+inline Expr floordiv(Expr a, Expr b) {
+  return make_binary(ExprKind::floordiv, std::move(a), std::move(b));
+}
+inline Expr floormod(Expr a, Expr b) {
+  return make_binary(ExprKind::floormod, std::move(a), std::move(b));
+}
 inline Expr min(Expr a, Expr b) { return make_binary(ExprKind::min, std::move(a), std::move(b)); }
 inline Expr max(Expr a, Expr b) { return make_binary(ExprKind::max, std::move(a), std::move(b)); }
 inline Expr eq(Expr a, Expr b) { return make_binary(ExprKind::eq, std::move(a), std::move(b)); }
@@ -58,8 +77,12 @@ inline Expr lt(Expr a, Expr b) { return make_binary(ExprKind::lt, std::move(a), 
 inline Expr le(Expr a, Expr b) { return make_binary(ExprKind::le, std::move(a), std::move(b)); }
 inline Expr gt(Expr a, Expr b) { return make_binary(ExprKind::gt, std::move(a), std::move(b)); }
 inline Expr ge(Expr a, Expr b) { return make_binary(ExprKind::ge, std::move(a), std::move(b)); }
-inline Expr logical_and(Expr a, Expr b) { return make_binary(ExprKind::and_, std::move(a), std::move(b)); }
-inline Expr logical_or(Expr a, Expr b) { return make_binary(ExprKind::or_, std::move(a), std::move(b)); }
+inline Expr logical_and(Expr a, Expr b) {
+  return make_binary(ExprKind::and_, std::move(a), std::move(b));
+}
+inline Expr logical_or(Expr a, Expr b) {
+  return make_binary(ExprKind::or_, std::move(a), std::move(b));
+}
 
 // ---- buffers
 Buffer make_buffer(std::string name, DType type, Exprs shape, std::string scope = "global");

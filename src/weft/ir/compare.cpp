@@ -17,7 +17,8 @@ class Equal {
   bool var(const VarNode* a, const VarNode* b, bool defining = false) {
     auto x = forward_.find(a);
     auto y = backward_.find(b);
-    if (x != forward_.end() || y != backward_.end()) return x != forward_.end() && y != backward_.end() && x->second == b && y->second == a;
+    if (x != forward_.end() || y != backward_.end())
+      return x != forward_.end() && y != backward_.end() && x->second == b && y->second == a;
     if (!defining && !map_free_) return a == b;
     if (a->dtype != b->dtype) return false;
     forward_[a] = b;
@@ -39,9 +40,10 @@ class Equal {
     if (!defining && !map_free_) return a == b;
     if (taken_.count(b.get())) return false;
     bool was = map_free_;
-    map_free_ = map_free_ || defining;   // extents of a parameter define its shape variables
-    bool same = a->dtype == b->dtype && a->scope == b->scope && a->align == b->align && all(a->shape, b->shape) &&
-                all(a->strides, b->strides) && expr(a->elem_offset, b->elem_offset) && a->spatial_axes == b->spatial_axes &&
+    map_free_ = map_free_ || defining;  // extents of a parameter define its shape variables
+    bool same = a->dtype == b->dtype && a->scope == b->scope && a->align == b->align &&
+                all(a->shape, b->shape) && all(a->strides, b->strides) &&
+                expr(a->elem_offset, b->elem_offset) && a->spatial_axes == b->spatial_axes &&
                 layout(a, b);
     map_free_ = was;
     if (same) {
@@ -59,7 +61,9 @@ class Equal {
     return all(a->layout_exprs, b->layout_exprs);
   }
 
-  bool range(const Range& a, const Range& b) { return expr(a.min, b.min) && expr(a.extent, b.extent); }
+  bool range(const Range& a, const Range& b) {
+    return expr(a.min, b.min) && expr(a.extent, b.extent);
+  }
 
   bool region(const BufferRegion& a, const BufferRegion& b) {
     if (!buffer(a.buffer, b.buffer) || a.region.size() != b.region.size()) return false;
@@ -80,7 +84,9 @@ class Equal {
   bool iters(const std::vector<IterVar>& a, const std::vector<IterVar>& b) {
     if (a.size() != b.size()) return false;
     for (std::size_t i = 0; i < a.size(); ++i) {
-      if (a[i].kind != b[i].kind || !range(a[i].dom, b[i].dom) || !var(a[i].var.get(), b[i].var.get(), true)) return false;
+      if (a[i].kind != b[i].kind || !range(a[i].dom, b[i].dom) ||
+          !var(a[i].var.get(), b[i].var.get(), true))
+        return false;
     }
     return true;
   }
@@ -89,7 +95,9 @@ class Equal {
     if (a == b) return true;
     if (!a || !b || a->lhs.size() != b->lhs.size()) return false;
     for (std::size_t i = 0; i < a->lhs.size(); ++i) {
-      if (!var(a->lhs[i].get(), b->lhs[i].get(), true) || !var(a->rhs[i].get(), b->rhs[i].get(), true)) return false;
+      if (!var(a->lhs[i].get(), b->lhs[i].get(), true) ||
+          !var(a->rhs[i].get(), b->rhs[i].get(), true))
+        return false;
     }
     return all(a->result, b->result) && all(a->identity, b->identity);
   }
@@ -101,7 +109,8 @@ class Equal {
       case ExprKind::var: return var(as<VarNode>(a), as<VarNode>(b));
       case ExprKind::int_imm: return as<IntImmNode>(a)->value == as<IntImmNode>(b)->value;
       case ExprKind::float_imm:
-        return std::bit_cast<std::uint64_t>(as<FloatImmNode>(a)->value) == std::bit_cast<std::uint64_t>(as<FloatImmNode>(b)->value);
+        return std::bit_cast<std::uint64_t>(as<FloatImmNode>(a)->value) ==
+               std::bit_cast<std::uint64_t>(as<FloatImmNode>(b)->value);
       case ExprKind::string_imm: return as<StringImmNode>(a)->value == as<StringImmNode>(b)->value;
       case ExprKind::cast: return expr(as<CastNode>(a)->value, as<CastNode>(b)->value);
       case ExprKind::not_: return expr(as<NotNode>(a)->a, as<NotNode>(b)->a);
@@ -121,32 +130,42 @@ class Equal {
         const auto *x = as<RampNode>(a), *y = as<RampNode>(b);
         return expr(x->base, y->base) && expr(x->stride, y->stride);
       }
-      case ExprKind::broadcast: return expr(as<BroadcastNode>(a)->value, as<BroadcastNode>(b)->value);
+      case ExprKind::broadcast:
+        return expr(as<BroadcastNode>(a)->value, as<BroadcastNode>(b)->value);
       case ExprKind::let: {
         const auto *x = as<LetNode>(a), *y = as<LetNode>(b);
-        return expr(x->value, y->value) && var(x->var.get(), y->var.get(), true) && expr(x->body, y->body);
+        return expr(x->value, y->value) && var(x->var.get(), y->var.get(), true) &&
+               expr(x->body, y->body);
       }
       case ExprKind::reduce: {
         const auto *x = as<ReduceNode>(a), *y = as<ReduceNode>(b);
-        return x->component == y->component && iters(x->axes, y->axes) && reducer(x->reducer, y->reducer) &&
-               all(x->source, y->source) && expr(x->condition, y->condition);
+        return x->component == y->component && iters(x->axes, y->axes) &&
+               reducer(x->reducer, y->reducer) && all(x->source, y->source) &&
+               expr(x->condition, y->condition);
       }
-      default: return expr(as<BinaryNode>(a)->a, as<BinaryNode>(b)->a) && expr(as<BinaryNode>(a)->b, as<BinaryNode>(b)->b);
+      default:
+        return expr(as<BinaryNode>(a)->a, as<BinaryNode>(b)->a) &&
+               expr(as<BinaryNode>(a)->b, as<BinaryNode>(b)->b);
     }
   }
 
   bool block(const Block& a, const Block& b) {
-    if (a->name != b->name || !(a->annotations == b->annotations) || a->execution.axis != b->execution.axis ||
-        a->execution.begin != b->execution.begin || a->execution.end != b->execution.end) {
+    if (a->name != b->name || !(a->annotations == b->annotations) ||
+        a->execution.axis != b->execution.axis || a->execution.begin != b->execution.begin ||
+        a->execution.end != b->execution.end) {
       return false;
     }
-    if (!iters(a->iters, b->iters) || a->alloc_buffers.size() != b->alloc_buffers.size() || a->match_buffers.size() != b->match_buffers.size()) return false;
+    if (!iters(a->iters, b->iters) || a->alloc_buffers.size() != b->alloc_buffers.size() ||
+        a->match_buffers.size() != b->match_buffers.size())
+      return false;
     for (std::size_t i = 0; i < a->alloc_buffers.size(); ++i) {
       if (!buffer(a->alloc_buffers[i], b->alloc_buffers[i], true)) return false;
     }
     if (!regions(a->reads, b->reads) || !regions(a->writes, b->writes)) return false;
     for (std::size_t i = 0; i < a->match_buffers.size(); ++i) {
-      if (!region(a->match_buffers[i].source, b->match_buffers[i].source) || !buffer(a->match_buffers[i].buffer, b->match_buffers[i].buffer, true)) return false;
+      if (!region(a->match_buffers[i].source, b->match_buffers[i].source) ||
+          !buffer(a->match_buffers[i].buffer, b->match_buffers[i].buffer, true))
+        return false;
     }
     return stmt(a->init, b->init) && stmt(a->body, b->body);
   }
@@ -157,7 +176,8 @@ class Equal {
     switch (a->kind) {
       case StmtKind::store: {
         const auto *x = as<StoreNode>(a), *y = as<StoreNode>(b);
-        return buffer(x->buffer, y->buffer) && all(x->indices, y->indices) && expr(x->value, y->value);
+        return buffer(x->buffer, y->buffer) && all(x->indices, y->indices) &&
+               expr(x->value, y->value);
       }
       case StmtKind::seq: {
         const auto *x = as<SeqNode>(a), *y = as<SeqNode>(b);
@@ -169,27 +189,37 @@ class Equal {
       }
       case StmtKind::for_: {
         const auto *x = as<ForNode>(a), *y = as<ForNode>(b);
-        return x->for_kind == y->for_kind && x->axis == y->axis && x->annotations == y->annotations && expr(x->min, y->min) &&
-               expr(x->extent, y->extent) && var(x->var.get(), y->var.get(), true) && stmt(x->body, y->body);
+        return x->for_kind == y->for_kind && x->axis == y->axis &&
+               x->annotations == y->annotations && expr(x->min, y->min) &&
+               expr(x->extent, y->extent) && var(x->var.get(), y->var.get(), true) &&
+               stmt(x->body, y->body);
       }
       case StmtKind::if_: {
         const auto *x = as<IfNode>(a), *y = as<IfNode>(b);
-        return expr(x->condition, y->condition) && stmt(x->then_case, y->then_case) && stmt(x->else_case, y->else_case);
+        return expr(x->condition, y->condition) && stmt(x->then_case, y->then_case) &&
+               stmt(x->else_case, y->else_case);
       }
-      case StmtKind::while_: return expr(as<WhileNode>(a)->condition, as<WhileNode>(b)->condition) && stmt(as<WhileNode>(a)->body, as<WhileNode>(b)->body);
+      case StmtKind::while_:
+        return expr(as<WhileNode>(a)->condition, as<WhileNode>(b)->condition) &&
+               stmt(as<WhileNode>(a)->body, as<WhileNode>(b)->body);
       case StmtKind::let: {
         const auto *x = as<LetStmtNode>(a), *y = as<LetStmtNode>(b);
-        return expr(x->value, y->value) && var(x->var.get(), y->var.get(), true) && stmt(x->body, y->body);
+        return expr(x->value, y->value) && var(x->var.get(), y->var.get(), true) &&
+               stmt(x->body, y->body);
       }
-      case StmtKind::assert_: return as<AssertNode>(a)->message == as<AssertNode>(b)->message && expr(as<AssertNode>(a)->condition, as<AssertNode>(b)->condition);
+      case StmtKind::assert_:
+        return as<AssertNode>(a)->message == as<AssertNode>(b)->message &&
+               expr(as<AssertNode>(a)->condition, as<AssertNode>(b)->condition);
       case StmtKind::evaluate: return expr(as<EvaluateNode>(a)->value, as<EvaluateNode>(b)->value);
       case StmtKind::allocate: {
         const auto *x = as<AllocateNode>(a), *y = as<AllocateNode>(b);
-        return x->annotations == y->annotations && buffer(x->buffer, y->buffer, true) && stmt(x->body, y->body);
+        return x->annotations == y->annotations && buffer(x->buffer, y->buffer, true) &&
+               stmt(x->body, y->body);
       }
       case StmtKind::block_realize: {
         const auto *x = as<BlockRealizeNode>(a), *y = as<BlockRealizeNode>(b);
-        return all(x->iter_values, y->iter_values) && expr(x->predicate, y->predicate) && block(x->block, y->block);
+        return all(x->iter_values, y->iter_values) && expr(x->predicate, y->predicate) &&
+               block(x->block, y->block);
       }
       case StmtKind::launch: {
         const auto *x = as<LaunchNode>(a), *y = as<LaunchNode>(b);
@@ -204,16 +234,18 @@ class Equal {
       }
       case StmtKind::async: {
         const auto *x = as<AsyncNode>(a), *y = as<AsyncNode>(b);
-        return x->queue == y->queue && var(x->token.get(), y->token.get(), true) && stmt(x->body, y->body);
+        return x->queue == y->queue && var(x->token.get(), y->token.get(), true) &&
+               stmt(x->body, y->body);
       }
       case StmtKind::wait: {
         const auto *x = as<WaitNode>(a), *y = as<WaitNode>(b);
-        return x->consumer == y->consumer && var(x->token.get(), y->token.get(), true) && expr(x->outstanding, y->outstanding);
+        return x->consumer == y->consumer && var(x->token.get(), y->token.get(), true) &&
+               expr(x->outstanding, y->outstanding);
       }
       case StmtKind::collective: {
         const auto *x = as<CollectiveNode>(a), *y = as<CollectiveNode>(b);
-        return x->collective == y->collective && x->axes == y->axes && region(x->dst, y->dst) && region(x->src, y->src) &&
-               reducer(x->reducer, y->reducer) && expr(x->root, y->root);
+        return x->collective == y->collective && x->axes == y->axes && region(x->dst, y->dst) &&
+               region(x->src, y->src) && reducer(x->reducer, y->reducer) && expr(x->root, y->root);
       }
     }
     return false;
@@ -227,7 +259,8 @@ class Equal {
       if (!p.buffer && !var(p.var.get(), q.var.get(), true)) return false;
     }
     for (std::size_t i = 0; i < a->params.size(); ++i) {
-      if (a->params[i].buffer && !buffer(a->params[i].buffer, b->params[i].buffer, true)) return false;
+      if (a->params[i].buffer && !buffer(a->params[i].buffer, b->params[i].buffer, true))
+        return false;
     }
     return stmt(a->body, b->body);
   }
@@ -244,11 +277,20 @@ class Hasher {
  public:
   std::uint64_t value = 0x77656674;
   void mix(std::uint64_t v) { value = hash_combine(value, v); }
-  void mix(DType t) { mix(static_cast<std::uint64_t>(t.code) << 32 | static_cast<std::uint64_t>(t.bits) << 16 | t.lanes); }
+  void mix(DType t) {
+    mix(static_cast<std::uint64_t>(t.code) << 32 | static_cast<std::uint64_t>(t.bits) << 16 |
+        t.lanes);
+  }
   void mix(std::string_view s) { mix(hash_text(s)); }
   void mix(const Annotations& a) { mix(std::string_view(Json(a).dump())); }
-  void var(const VarNode* v) { mix(ids_.emplace(v, ids_.size()).first->second); mix(v->dtype); }
-  void all(const Exprs& es) { mix(es.size()); for (const Expr& e : es) expr(e); }
+  void var(const VarNode* v) {
+    mix(ids_.emplace(v, ids_.size()).first->second);
+    mix(v->dtype);
+  }
+  void all(const Exprs& es) {
+    mix(es.size());
+    for (const Expr& e : es) expr(e);
+  }
   void buffer(const Buffer& b) {
     auto [it, fresh] = ids_.emplace(b.get(), ids_.size());
     mix(it->second);
@@ -260,10 +302,15 @@ class Hasher {
     all(b->layout_exprs);
   }
   void range(const Range& r) { expr(r.min), expr(r.extent); }
-  void region(const BufferRegion& r) { buffer(r.buffer); mix(r.region.size()); for (const Range& x : r.region) range(x); }
+  void region(const BufferRegion& r) {
+    buffer(r.buffer);
+    mix(r.region.size());
+    for (const Range& x : r.region) range(x);
+  }
   void iters(const std::vector<IterVar>& is) {
     mix(is.size());
-    for (const IterVar& i : is) mix(static_cast<std::uint64_t>(i.kind)), range(i.dom), var(i.var.get());
+    for (const IterVar& i : is)
+      mix(static_cast<std::uint64_t>(i.kind)), range(i.dom), var(i.var.get());
   }
   void reducer(const Reducer& r) {
     mix(r ? 1u : 0u);
@@ -279,19 +326,28 @@ class Hasher {
     switch (e->kind) {
       case ExprKind::var: var(as<VarNode>(e)); break;
       case ExprKind::int_imm: mix(static_cast<std::uint64_t>(as<IntImmNode>(e)->value)); break;
-      case ExprKind::float_imm: mix(std::bit_cast<std::uint64_t>(as<FloatImmNode>(e)->value)); break;
+      case ExprKind::float_imm:
+        mix(std::bit_cast<std::uint64_t>(as<FloatImmNode>(e)->value));
+        break;
       case ExprKind::string_imm: mix(std::string_view(as<StringImmNode>(e)->value)); break;
       case ExprKind::cast: expr(as<CastNode>(e)->value); break;
       case ExprKind::not_: expr(as<NotNode>(e)->a); break;
-      case ExprKind::select: expr(as<SelectNode>(e)->condition), expr(as<SelectNode>(e)->a), expr(as<SelectNode>(e)->b); break;
-      case ExprKind::call: mix(std::string_view(as<CallNode>(e)->op)), all(as<CallNode>(e)->args); break;
+      case ExprKind::select:
+        expr(as<SelectNode>(e)->condition), expr(as<SelectNode>(e)->a), expr(as<SelectNode>(e)->b);
+        break;
+      case ExprKind::call:
+        mix(std::string_view(as<CallNode>(e)->op)), all(as<CallNode>(e)->args);
+        break;
       case ExprKind::load: buffer(as<LoadNode>(e)->buffer), all(as<LoadNode>(e)->indices); break;
       case ExprKind::ramp: expr(as<RampNode>(e)->base), expr(as<RampNode>(e)->stride); break;
       case ExprKind::broadcast: expr(as<BroadcastNode>(e)->value); break;
-      case ExprKind::let: expr(as<LetNode>(e)->value), var(as<LetNode>(e)->var.get()), expr(as<LetNode>(e)->body); break;
+      case ExprKind::let:
+        expr(as<LetNode>(e)->value), var(as<LetNode>(e)->var.get()), expr(as<LetNode>(e)->body);
+        break;
       case ExprKind::reduce: {
         const auto* r = as<ReduceNode>(e);
-        mix(static_cast<std::uint64_t>(r->component)), iters(r->axes), reducer(r->reducer), all(r->source), expr(r->condition);
+        mix(static_cast<std::uint64_t>(r->component)), iters(r->axes), reducer(r->reducer),
+            all(r->source), expr(r->condition);
         break;
       }
       default: expr(as<BinaryNode>(e)->a), expr(as<BinaryNode>(e)->b);
@@ -300,7 +356,8 @@ class Hasher {
 
   void block(const Block& b) {
     mix(std::string_view(b->name)), mix(b->annotations), mix(std::string_view(b->execution.axis));
-    mix(static_cast<std::uint64_t>(b->execution.begin)), mix(static_cast<std::uint64_t>(b->execution.end));
+    mix(static_cast<std::uint64_t>(b->execution.begin)),
+        mix(static_cast<std::uint64_t>(b->execution.end));
     iters(b->iters);
     for (const Buffer& a : b->alloc_buffers) buffer(a);
     mix(b->reads.size());
@@ -314,30 +371,55 @@ class Hasher {
     if (!s) return mix(std::uint64_t{998});
     mix(1000 + static_cast<std::uint64_t>(s->kind));
     switch (s->kind) {
-      case StmtKind::store: buffer(as<StoreNode>(s)->buffer), all(as<StoreNode>(s)->indices), expr(as<StoreNode>(s)->value); break;
+      case StmtKind::store:
+        buffer(as<StoreNode>(s)->buffer), all(as<StoreNode>(s)->indices),
+            expr(as<StoreNode>(s)->value);
+        break;
       case StmtKind::seq:
         mix(as<SeqNode>(s)->stmts.size());
         for (const Stmt& t : as<SeqNode>(s)->stmts) stmt(t);
         break;
       case StmtKind::for_: {
         const auto* f = as<ForNode>(s);
-        mix(static_cast<std::uint64_t>(f->for_kind)), mix(std::string_view(f->axis)), mix(f->annotations);
+        mix(static_cast<std::uint64_t>(f->for_kind)), mix(std::string_view(f->axis)),
+            mix(f->annotations);
         expr(f->min), expr(f->extent), var(f->var.get()), stmt(f->body);
         break;
       }
-      case StmtKind::if_: expr(as<IfNode>(s)->condition), stmt(as<IfNode>(s)->then_case), stmt(as<IfNode>(s)->else_case); break;
+      case StmtKind::if_:
+        expr(as<IfNode>(s)->condition), stmt(as<IfNode>(s)->then_case),
+            stmt(as<IfNode>(s)->else_case);
+        break;
       case StmtKind::while_: expr(as<WhileNode>(s)->condition), stmt(as<WhileNode>(s)->body); break;
-      case StmtKind::let: expr(as<LetStmtNode>(s)->value), var(as<LetStmtNode>(s)->var.get()), stmt(as<LetStmtNode>(s)->body); break;
-      case StmtKind::assert_: expr(as<AssertNode>(s)->condition), mix(std::string_view(as<AssertNode>(s)->message)); break;
+      case StmtKind::let:
+        expr(as<LetStmtNode>(s)->value), var(as<LetStmtNode>(s)->var.get()),
+            stmt(as<LetStmtNode>(s)->body);
+        break;
+      case StmtKind::assert_:
+        expr(as<AssertNode>(s)->condition), mix(std::string_view(as<AssertNode>(s)->message));
+        break;
       case StmtKind::evaluate: expr(as<EvaluateNode>(s)->value); break;
-      case StmtKind::allocate: buffer(as<AllocateNode>(s)->buffer), mix(as<AllocateNode>(s)->annotations), stmt(as<AllocateNode>(s)->body); break;
-      case StmtKind::block_realize: all(as<BlockRealizeNode>(s)->iter_values), expr(as<BlockRealizeNode>(s)->predicate), block(as<BlockRealizeNode>(s)->block); break;
+      case StmtKind::allocate:
+        buffer(as<AllocateNode>(s)->buffer), mix(as<AllocateNode>(s)->annotations),
+            stmt(as<AllocateNode>(s)->body);
+        break;
+      case StmtKind::block_realize:
+        all(as<BlockRealizeNode>(s)->iter_values), expr(as<BlockRealizeNode>(s)->predicate),
+            block(as<BlockRealizeNode>(s)->block);
+        break;
       case StmtKind::launch:
-        for (const LaunchAxis& a : as<LaunchNode>(s)->axes) mix(std::string_view(a.axis)), expr(a.extent), var(a.var.get());
+        for (const LaunchAxis& a : as<LaunchNode>(s)->axes)
+          mix(std::string_view(a.axis)), expr(a.extent), var(a.var.get());
         stmt(as<LaunchNode>(s)->body);
         break;
-      case StmtKind::async: mix(std::string_view(as<AsyncNode>(s)->queue)), var(as<AsyncNode>(s)->token.get()), stmt(as<AsyncNode>(s)->body); break;
-      case StmtKind::wait: mix(std::string_view(as<WaitNode>(s)->consumer)), var(as<WaitNode>(s)->token.get()), expr(as<WaitNode>(s)->outstanding); break;
+      case StmtKind::async:
+        mix(std::string_view(as<AsyncNode>(s)->queue)), var(as<AsyncNode>(s)->token.get()),
+            stmt(as<AsyncNode>(s)->body);
+        break;
+      case StmtKind::wait:
+        mix(std::string_view(as<WaitNode>(s)->consumer)), var(as<WaitNode>(s)->token.get()),
+            expr(as<WaitNode>(s)->outstanding);
+        break;
       case StmtKind::collective: {
         const auto* c = as<CollectiveNode>(s);
         mix(static_cast<std::uint64_t>(c->collective));
@@ -366,14 +448,22 @@ class Hasher {
 
 }  // namespace
 
-bool structural_equal(const Expr& a, const Expr& b, FreeVars free) { return Equal(free == FreeVars::by_position).expr(a, b); }
-bool structural_equal(const Stmt& a, const Stmt& b, FreeVars free) { return Equal(free == FreeVars::by_position).stmt(a, b); }
-bool structural_equal(const PrimFunc& a, const PrimFunc& b) { return a == b || Equal(false).func(a, b); }
+bool structural_equal(const Expr& a, const Expr& b, FreeVars free) {
+  return Equal(free == FreeVars::by_position).expr(a, b);
+}
+bool structural_equal(const Stmt& a, const Stmt& b, FreeVars free) {
+  return Equal(free == FreeVars::by_position).stmt(a, b);
+}
+bool structural_equal(const PrimFunc& a, const PrimFunc& b) {
+  return a == b || Equal(false).func(a, b);
+}
 
 bool structural_equal(const IRModule& a, const IRModule& b) {
   if (a->functions.size() != b->functions.size()) return false;
   for (std::size_t i = 0; i < a->functions.size(); ++i) {
-    if (a->functions[i].first != b->functions[i].first || !structural_equal(a->functions[i].second, b->functions[i].second)) return false;
+    if (a->functions[i].first != b->functions[i].first ||
+        !structural_equal(a->functions[i].second, b->functions[i].second))
+      return false;
   }
   return true;
 }
@@ -386,7 +476,8 @@ std::uint64_t structural_hash(const PrimFunc& f) {
 
 std::uint64_t structural_hash(const IRModule& m) {
   Hasher h;
-  for (const auto& [name, f] : m->functions) h.mix(std::string_view(name)), h.mix(structural_hash(f));
+  for (const auto& [name, f] : m->functions)
+    h.mix(std::string_view(name)), h.mix(structural_hash(f));
   return h.value;
 }
 
@@ -396,6 +487,8 @@ std::uint64_t structural_hash(const Expr& e) {
   return h.value;
 }
 
-bool same_expr(const Expr& a, const Expr& b) { return a == b || (a && b && a->kind == b->kind && Equal(false).expr(a, b)); }
+bool same_expr(const Expr& a, const Expr& b) {
+  return a == b || (a && b && a->kind == b->kind && Equal(false).expr(a, b));
+}
 
 }  // namespace weft::ir

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Structural equality and hash: names of variables, buffers and blocks' ids do not matter (block names do);
-// bound variables correspond by position. Free variables are equal only to themselves unless mapped.
+// Structural equality and hash: names of variables, buffers and blocks' ids do not matter (block
+// names do); bound variables correspond by position. Free variables are equal only to themselves
+// unless mapped.
 
 #include <string>
 

@@ -56,16 +56,20 @@ bool eval_int_binary(ExprKind kind, DType t, std::int64_t x, std::int64_t y, std
     case ExprKind::add: r = from_bits(ux + uy); break;
     case ExprKind::sub: r = from_bits(ux - uy); break;
     case ExprKind::mul: r = from_bits(ux * uy); break;
-    case ExprKind::div: case ExprKind::floordiv: case ExprKind::mod: case ExprKind::floormod: {
+    case ExprKind::div:
+    case ExprKind::floordiv:
+    case ExprKind::mod:
+    case ExprKind::floormod: {
       if (y == 0) return false;
       bool quotient = kind == ExprKind::div || kind == ExprKind::floordiv;
       if (is_unsigned) {
         r = from_bits(quotient ? ux / uy : ux % uy);
-      } else if (y == -1) {   // also the one quotient that overflows
+      } else if (y == -1) {  // also the one quotient that overflows
         r = quotient ? from_bits(0 - ux) : 0;
       } else {
         std::int64_t q = x / y, m = x % y;
-        bool down = (kind == ExprKind::floordiv || kind == ExprKind::floormod) && m != 0 && (m < 0) != (y < 0);
+        bool down = (kind == ExprKind::floordiv || kind == ExprKind::floormod) && m != 0 &&
+                    (m < 0) != (y < 0);
         r = quotient ? (down ? q - 1 : q) : (down ? m + y : m);
       }
       break;
@@ -122,17 +126,23 @@ Lane eval_cast(Lane v, DType from, DType to) {
     } else if (std::isnan(v.f)) {
       out.i = 0;
     } else {
-      double low = to.is_uint() ? 0 : -std::ldexp(1, to.bits - 1), high = std::ldexp(1, to.is_uint() ? to.bits : to.bits - 1);
+      double low = to.is_uint() ? 0 : -std::ldexp(1, to.bits - 1),
+             high = std::ldexp(1, to.is_uint() ? to.bits : to.bits - 1);
       double x = std::trunc(v.f);
       if (x < low) out.i = to.is_uint() ? 0 : from_bits(~0ull << (to.bits - 1));
-      else if (x >= high) out.i = to.is_uint() ? from_bits(~0ull >> (64 - to.bits)) : from_bits(~0ull >> (65 - to.bits));
-      else out.i = x >= 9223372036854775808.0 ? from_bits(static_cast<std::uint64_t>(x)) : static_cast<std::int64_t>(x);
+      else if (x >= high)
+        out.i =
+            to.is_uint() ? from_bits(~0ull >> (64 - to.bits)) : from_bits(~0ull >> (65 - to.bits));
+      else
+        out.i = x >= 9223372036854775808.0 ? from_bits(static_cast<std::uint64_t>(x))
+                                           : static_cast<std::int64_t>(x);
     }
   } else if (to.is_float()) {
     // One rounding: 64-bit integers reach float32 directly, not through double.
     bool big = from.is_uint() && v.i < 0;
     if (to.bits == 32) out.f = big ? static_cast<float>(bits_of(v.i)) : static_cast<float>(v.i);
-    else out.f = round_float(big ? static_cast<double>(bits_of(v.i)) : static_cast<double>(v.i), to);
+    else
+      out.f = round_float(big ? static_cast<double>(bits_of(v.i)) : static_cast<double>(v.i), to);
   } else {
     out.i = wrap_int(v.i, to);
   }
@@ -149,7 +159,9 @@ Lane eval_reinterpret(Lane v, DType from, DType to) {
   if (!to.is_float()) out.i = wrap_int(from_bits(bits), to);
   else if (to.bits == 64) out.f = std::bit_cast<double>(bits);
   else if (to.bits == 32) out.f = std::bit_cast<float>(static_cast<std::uint32_t>(bits));
-  else out.f = to.is_bfloat() ? bfloat_to_float(static_cast<std::uint16_t>(bits)) : half_to_float(static_cast<std::uint16_t>(bits));
+  else
+    out.f = to.is_bfloat() ? bfloat_to_float(static_cast<std::uint16_t>(bits))
+                           : half_to_float(static_cast<std::uint16_t>(bits));
   return out;
 }
 
@@ -200,7 +212,7 @@ bool float_intrinsic(IntrinsicId id, DType t, std::span<const Lane> a, Lane* out
         r = std::nextafter(static_cast<float>(x), static_cast<float>(y));
       } else if (x == y || std::isnan(x) || std::isnan(y)) {
         r = std::isnan(x) ? x : y;
-      } else {   // one step in the ordered bit pattern of a 16-bit float
+      } else {  // one step in the ordered bit pattern of a 16-bit float
         std::uint16_t bits = t.is_bfloat() ? double_to_bfloat(x) : double_to_half(x);
         if (x == 0) bits = y > 0 ? 0x0001 : 0x8001;
         else bits = static_cast<std::uint16_t>((y > x) == (x > 0) ? bits + 1 : bits - 1);
@@ -208,7 +220,8 @@ bool float_intrinsic(IntrinsicId id, DType t, std::span<const Lane> a, Lane* out
       }
       break;
     case I::fma_:
-      if (t.bits == 32) r = std::fmaf(static_cast<float>(x), static_cast<float>(y), static_cast<float>(a[2].f));
+      if (t.bits == 32)
+        r = std::fmaf(static_cast<float>(x), static_cast<float>(y), static_cast<float>(a[2].f));
       else r = std::fma(x, y, a[2].f);
       break;
     case I::isnan_: out->i = std::isnan(x); return true;
@@ -233,7 +246,9 @@ bool eval_intrinsic(IntrinsicId id, DType t, std::span<const Lane> a, Lane* out)
   std::int64_t r;
   switch (id) {
     case I::abs_: r = t.is_int() && x < 0 ? from_bits(0 - bits_of(x)) : x; break;
-    case I::shift_left_: r = bits_of(y) >= static_cast<std::uint64_t>(width) ? 0 : from_bits(bits_of(x) << y); break;
+    case I::shift_left_:
+      r = bits_of(y) >= static_cast<std::uint64_t>(width) ? 0 : from_bits(bits_of(x) << y);
+      break;
     case I::shift_right_:
       if (bits_of(y) >= static_cast<std::uint64_t>(width)) r = t.is_int() && x < 0 ? -1 : 0;
       else r = t.is_int() ? x >> y : from_bits(pattern >> y);
@@ -256,7 +271,8 @@ bool try_evaluate_int(const Expr& e, std::int64_t* out) {
   if (!e || !e->dtype.is_scalar()) return false;
   if (is_const_int(e, out)) return true;
   if (const auto* c = as<CastNode>(e)) {
-    if (c->value->dtype.is_float() || e->dtype.is_float() || !try_evaluate_int(c->value, out)) return false;
+    if (c->value->dtype.is_float() || e->dtype.is_float() || !try_evaluate_int(c->value, out))
+      return false;
     *out = wrap_int(*out, e->dtype);
     return true;
   }
@@ -267,14 +283,18 @@ bool try_evaluate_int(const Expr& e, std::int64_t* out) {
   }
   std::int64_t c, a, b;
   if (const auto* s = as<SelectNode>(e)) {
-    if (!try_evaluate_int(s->condition, &c) || !try_evaluate_int(s->a, &a) || !try_evaluate_int(s->b, &b)) return false;
+    if (!try_evaluate_int(s->condition, &c) || !try_evaluate_int(s->a, &a) ||
+        !try_evaluate_int(s->b, &b))
+      return false;
     *out = c ? a : b;
     return true;
   }
-  if (const auto* k = as<CallNode>(e); k && k->op == "if_then_else") return try_evaluate_int(k->args[0], &c) && try_evaluate_int(k->args[c ? 1 : 2], out);
+  if (const auto* k = as<CallNode>(e); k && k->op == "if_then_else")
+    return try_evaluate_int(k->args[0], &c) && try_evaluate_int(k->args[c ? 1 : 2], out);
   const auto* bin = as<BinaryNode>(e);
   if (!bin || bin->a->dtype.is_float()) return false;
-  return try_evaluate_int(bin->a, &a) && try_evaluate_int(bin->b, &b) && eval_int_binary(bin->kind, bin->a->dtype, a, b, out);
+  return try_evaluate_int(bin->a, &a) && try_evaluate_int(bin->b, &b) &&
+         eval_int_binary(bin->kind, bin->a->dtype, a, b, out);
 }
 
 }  // namespace weft::ir

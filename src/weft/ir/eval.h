@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Scalar meaning of every operation, in one place: integers are carried as int64 (unsigned ones as their bit
-// pattern) and wrapped to their width after each operation; floats are carried as double and rounded to
-// their type after each operation. Signed results wrap; min(a, b) is `a < b ? a : b`; a float outside an
-// integer's range converts to the nearest end, NaN to 0.
+// Scalar meaning of every operation, in one place: integers are carried as int64 (unsigned ones as
+// their bit pattern) and wrapped to their width after each operation; floats are carried as double
+// and rounded to their type after each operation. Signed results wrap; min(a, b) is `a < b ? a :
+// b`; a float outside an integer's range converts to the nearest end, NaN to 0.
 
 #include <cstdint>
 #include <span>
@@ -34,7 +34,8 @@ bool eval_float_compare(ExprKind kind, double a, double b);
 Lane eval_cast(Lane v, DType from, DType to);
 /// The same bits as another type of equal size.
 Lane eval_reinterpret(Lane v, DType from, DType to);
-/// Pure scalar intrinsics over operands of type t (predicates give 0 or 1). False when `id` is none of them.
+/// Pure scalar intrinsics over operands of type t (predicates give 0 or 1). False when `id` is none
+/// of them.
 bool eval_intrinsic(IntrinsicId id, DType t, std::span<const Lane> args, Lane* out);
 
 }  // namespace weft::ir

@@ -13,7 +13,8 @@
 #define WEFT_FIBER_ASAN 1
 #endif
 
-// On x86-64 a switch is six registers; elsewhere ucontext, which asks the kernel for the signal mask.
+// On x86-64 a switch is six registers; elsewhere ucontext, which asks the kernel for the signal
+// mask.
 #if defined(__x86_64__) && !defined(__CET__)
 #define WEFT_FIBER_ASM 1
 extern "C" void weft_ir_fiber_switch(void** save_stack, void* load_stack);
@@ -59,7 +60,7 @@ weft_ir_fiber_begin:
 namespace weft::ir {
 
 namespace {
-constexpr std::size_t kStackBytes = 1024 * 1024;   // reserved; pages are touched on demand
+constexpr std::size_t kStackBytes = 1024 * 1024;  // reserved; pages are touched on demand
 constexpr std::size_t kGuardBytes = 4096;
 }  // namespace
 
@@ -67,7 +68,7 @@ struct Fiber::State {
   Fiber* self = nullptr;
   Function function = nullptr;
   void* argument = nullptr;
-  bool running = false;   // started and not at its end
+  bool running = false;  // started and not at its end
   std::exception_ptr error;
   void* memory = nullptr;
 #ifdef WEFT_FIBER_ASM
@@ -76,7 +77,7 @@ struct Fiber::State {
 #else
   ucontext_t own, caller;
 #endif
-  const void* caller_stack = nullptr;   // for the address sanitizer
+  const void* caller_stack = nullptr;  // for the address sanitizer
   std::size_t caller_stack_bytes = 0;
 
   void* stack() const { return static_cast<char*>(memory) + kGuardBytes; }
@@ -134,8 +135,11 @@ struct Fiber::State {
 
 Fiber::Fiber() : state_(std::make_unique<State>()) {
   state_->self = this;
-  void* memory = mmap(nullptr, kStackBytes + kGuardBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (memory == MAP_FAILED) throw Error(ErrorKind::memory, "interpret.stack", cat("no memory for a stack of ", kStackBytes, " bytes"));
+  void* memory = mmap(nullptr, kStackBytes + kGuardBytes, PROT_READ | PROT_WRITE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (memory == MAP_FAILED)
+    throw Error(ErrorKind::memory, "interpret.stack",
+                cat("no memory for a stack of ", kStackBytes, " bytes"));
   mprotect(memory, kGuardBytes, PROT_NONE);
   state_->memory = memory;
 }
@@ -153,12 +157,12 @@ void Fiber::start(Function function, void* argument) {
 #ifdef WEFT_FIBER_ASM
   // What weft_ir_fiber_switch pops: r15 r14 r13 r12 rbx rbp, then the address it returns to.
   auto* top = reinterpret_cast<std::uint64_t*>(static_cast<char*>(state_->stack()) + kStackBytes);
-  top -= 2;   // keeps the stack aligned to 16 bytes at the call in weft_ir_fiber_begin
+  top -= 2;  // keeps the stack aligned to 16 bytes at the call in weft_ir_fiber_begin
   *--top = reinterpret_cast<std::uint64_t>(&weft_ir_fiber_begin);
-  *--top = 0;                                                     // rbp
-  *--top = reinterpret_cast<std::uint64_t>(state_.get());         // rbx
-  *--top = reinterpret_cast<std::uint64_t>(&State::main);         // r12
-  *--top = 0, *--top = 0, *--top = 0;                             // r13 r14 r15
+  *--top = 0;                                              // rbp
+  *--top = reinterpret_cast<std::uint64_t>(state_.get());  // rbx
+  *--top = reinterpret_cast<std::uint64_t>(&State::main);  // r12
+  *--top = 0, *--top = 0, *--top = 0;                      // r13 r14 r15
   state_->own = top;
 #else
   getcontext(&state_->own);
@@ -166,7 +170,8 @@ void Fiber::start(Function function, void* argument) {
   state_->own.uc_stack.ss_size = kStackBytes;
   state_->own.uc_link = nullptr;
   auto p = reinterpret_cast<std::uintptr_t>(state_.get());
-  makecontext(&state_->own, reinterpret_cast<void (*)()>(&State::split_main), 2, static_cast<unsigned>(static_cast<std::uint64_t>(p) >> 32), static_cast<unsigned>(p));
+  makecontext(&state_->own, reinterpret_cast<void (*)()>(&State::split_main), 2,
+              static_cast<unsigned>(static_cast<std::uint64_t>(p) >> 32), static_cast<unsigned>(p));
 #endif
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A thread of a simulated group: a function on a stack of its own that can stop in the middle and be taken up
-// again. Not an operating system thread; exactly one runs at a time. Used by the interpreter for barriers.
+// A thread of a simulated group: a function on a stack of its own that can stop in the middle and
+// be taken up again. Not an operating system thread; exactly one runs at a time. Used by the
+// interpreter for barriers.
 
 #include <cstddef>
 #include <exception>

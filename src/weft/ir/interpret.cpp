@@ -28,7 +28,8 @@ void fault(const Frame& fr, std::string_view slug, std::string message) {
 }
 
 void Machine::exhausted(const StmtNode* at) {
-  Error e(ErrorKind::fault, "interpret.steps", cat("the limit of steps is reached in: ", first_line(at)));
+  Error e(ErrorKind::fault, "interpret.steps",
+          cat("the limit of steps is reached in: ", first_line(at)));
   throw e;
 }
 
@@ -55,7 +56,8 @@ std::unique_ptr<Function> Compiler::function(const PrimFunc& f) {
     };
     for (const Expr& e : b->shape) bind(e, q.shape_slots);
     for (const Expr& e : b->strides) bind(e, q.stride_slots);
-    if (const auto* v = as<VarNode>(b->elem_offset); v && !slot_of_.count(v)) q.offset_slot = slot(v);
+    if (const auto* v = as<VarNode>(b->elem_offset); v && !slot_of_.count(v))
+      q.offset_slot = slot(v);
   }
   // Expressions are compiled after every variable that an argument defines has its slot.
   for (Param& q : out->params) {
@@ -76,8 +78,10 @@ const Function& Machine::compiled(const PrimFunc& f) {
 
 namespace {
 
-[[noreturn]] void refuse(const Function& f, const Param& p, ErrorKind kind, std::string_view slug, std::string message) {
-  throw Error(kind, cat("interpret.", slug), cat("argument \"", p.name, "\" of \"", f.name, "\" ", message));
+[[noreturn]] void refuse(const Function& f, const Param& p, ErrorKind kind, std::string_view slug,
+                         std::string message) {
+  throw Error(kind, cat("interpret.", slug),
+              cat("argument \"", p.name, "\" of \"", f.name, "\" ", message));
 }
 
 /// Row-major strides; false when the view's are others (dimensions of extent 1 do not matter).
@@ -106,36 +110,47 @@ void bind_tensor(const Function& f, const Param& p, Frame& fr, const Actual& a) 
   std::size_t rank = p.buffer->ndim();
   if (!a.tensor) refuse(f, p, ErrorKind::value, "argument", "must be a tensor");
   if (a.inner && a.source->dtype != p.buffer->dtype) {
-    refuse(f, p, ErrorKind::dtype, "dtype", cat("is ", to_string(p.buffer->dtype), ", but ", to_string(a.source->dtype), " is passed"));
+    refuse(
+        f, p, ErrorKind::dtype, "dtype",
+        cat("is ", to_string(p.buffer->dtype), ", but ", to_string(a.source->dtype), " is passed"));
   }
   bool whole = a.rank == rank && a.offset == 0;
-  bool flat = !a.inner && !whole && rank == 1;   // a lowered function sees its tensors as one dimension
+  bool flat =
+      !a.inner && !whole && rank == 1;  // a lowered function sees its tensors as one dimension
   View v = a.view;
   if (flat) {
     if (!compact(v, a.rank)) refuse(f, p, ErrorKind::shape, "strides", "must be compact");
     v.shape[0] = elements(v, a.rank), v.strides[0] = 1;
   } else if (!a.inner && !whole) {
-    refuse(f, p, ErrorKind::shape, "rank", cat("has ", a.rank, " dimensions, but ", rank, " are expected"));
+    refuse(f, p, ErrorKind::shape, "rank",
+           cat("has ", a.rank, " dimensions, but ", rank, " are expected"));
   }
   for (std::size_t d = 0; d < rank; ++d) {
     if (p.shape_slots[d] < 0) continue;
-    if (!whole && !flat) refuse(f, p, ErrorKind::shape, "shape", "is a part of a buffer, which does not define its extents");
+    if (!whole && !flat)
+      refuse(f, p, ErrorKind::shape, "shape",
+             "is a part of a buffer, which does not define its extents");
     fr.slots[static_cast<std::size_t>(p.shape_slots[d])].i = v.shape[d];
   }
   bool equal = whole || flat;
   for (std::size_t d = 0; d < rank; ++d) {
     std::int64_t want = p.shape[d]->i(fr);
     if (equal && v.shape[d] == want) continue;
-    if (!a.inner) refuse(f, p, ErrorKind::shape, "shape", cat("has extent ", v.shape[d], " in dimension ", d, ", but ", want, " is expected"));
+    if (!a.inner)
+      refuse(f, p, ErrorKind::shape, "shape",
+             cat("has extent ", v.shape[d], " in dimension ", d, ", but ", want, " is expected"));
     equal = false;
   }
-  if (!equal) {   // a part of the caller's buffer, seen with the parameter's own shape
-    if (!compact(a.view, a.rank)) refuse(f, p, ErrorKind::shape, "strides", "is a part of a buffer that is not compact");
+  if (!equal) {  // a part of the caller's buffer, seen with the parameter's own shape
+    if (!compact(a.view, a.rank))
+      refuse(f, p, ErrorKind::shape, "strides", "is a part of a buffer that is not compact");
     View part;
     for (std::size_t d = 0; d < rank; ++d) part.shape[d] = p.shape[d]->i(fr);
     set_compact(part, rank);
     std::int64_t there = elements(a.view, a.rank) - a.offset;
-    if (elements(part, rank) > there) refuse(f, p, ErrorKind::fault, "bounds", cat("needs ", elements(part, rank), " elements, but only ", there, " follow"));
+    if (elements(part, rank) > there)
+      refuse(f, p, ErrorKind::fault, "bounds",
+             cat("needs ", elements(part, rank), " elements, but only ", there, " follow"));
     part.data = a.view.data + a.offset * p.buffer->dtype.total_bytes();
     v = part;
   }
@@ -143,13 +158,17 @@ void bind_tensor(const Function& f, const Param& p, Frame& fr, const Actual& a) 
     if (!a.inner && !compact(v, rank)) refuse(f, p, ErrorKind::shape, "strides", "must be compact");
   }
   for (std::size_t d = 0; d < p.strides.size(); ++d) {
-    if (p.stride_slots[d] >= 0) fr.slots[static_cast<std::size_t>(p.stride_slots[d])].i = v.strides[d];
+    if (p.stride_slots[d] >= 0)
+      fr.slots[static_cast<std::size_t>(p.stride_slots[d])].i = v.strides[d];
   }
   for (std::size_t d = 0; d < p.strides.size(); ++d) {
     std::int64_t want = p.strides[d]->i(fr);
-    if (v.shape[d] > 1 && v.strides[d] != want) refuse(f, p, ErrorKind::shape, "strides", cat("has stride ", v.strides[d], " in dimension ", d, ", but ", want, " is expected"));
+    if (v.shape[d] > 1 && v.strides[d] != want)
+      refuse(f, p, ErrorKind::shape, "strides",
+             cat("has stride ", v.strides[d], " in dimension ", d, ", but ", want, " is expected"));
   }
-  if (p.offset_slot >= 0) fr.slots[static_cast<std::size_t>(p.offset_slot)].i = 0;   // data points at the first element
+  if (p.offset_slot >= 0)
+    fr.slots[static_cast<std::size_t>(p.offset_slot)].i = 0;  // data points at the first element
   if (!v.data && elements(v, rank) > 0) refuse(f, p, ErrorKind::value, "argument", "has no data");
   fr.views[static_cast<std::size_t>(p.view)] = v;
 }
@@ -158,7 +177,9 @@ void bind_tensor(const Function& f, const Param& p, Frame& fr, const Actual& a) 
 
 void Machine::call(const PrimFunc& f, std::vector<Actual>& args) {
   const Function& c = compiled(f);
-  if (args.size() != c.params.size()) throw Error(ErrorKind::value, "interpret.arity", cat("\"", f->name, "\" takes ", c.params.size(), " arguments, not ", args.size()));
+  if (args.size() != c.params.size())
+    throw Error(ErrorKind::value, "interpret.arity",
+                cat("\"", f->name, "\" takes ", c.params.size(), " arguments, not ", args.size()));
   Frame fr;
   fr.machine = this;
   fr.slots.resize(c.slots);
@@ -167,7 +188,8 @@ void Machine::call(const PrimFunc& f, std::vector<Actual>& args) {
   for (std::size_t k = 0; k < args.size(); ++k) {
     const Param& p = c.params[k];
     if (p.slot < 0) continue;
-    if (args[k].tensor) refuse(c, p, ErrorKind::value, "argument", "must be a number, not a tensor");
+    if (args[k].tensor)
+      refuse(c, p, ErrorKind::value, "argument", "must be a number, not a tensor");
     fr.slots[static_cast<std::size_t>(p.slot)] = args[k].scalar;
   }
   for (std::size_t k = 0; k < args.size(); ++k) {
@@ -177,7 +199,9 @@ void Machine::call(const PrimFunc& f, std::vector<Actual>& args) {
 }
 
 void Machine::call(const PrimFunc& f, std::span<const InterpretArg> args) {
-  if (args.size() != f->params.size()) throw Error(ErrorKind::value, "interpret.arity", cat("\"", f->name, "\" takes ", f->params.size(), " arguments, not ", args.size()));
+  if (args.size() != f->params.size())
+    throw Error(ErrorKind::value, "interpret.arity",
+                cat("\"", f->name, "\" takes ", f->params.size(), " arguments, not ", args.size()));
   std::vector<Actual> actual(args.size());
   for (std::size_t k = 0; k < args.size(); ++k) {
     const InterpretArg& a = args[k];
@@ -190,13 +214,18 @@ void Machine::call(const PrimFunc& f, std::span<const InterpretArg> args) {
     const std::string& name = f->params[k].buffer->name;
     actual[k].tensor = true;
     actual[k].rank = a.shape.size();
-    if (a.shape.size() > static_cast<std::size_t>(kMaxRank) || (!a.strides.empty() && a.strides.size() != a.shape.size())) {
-      throw Error(ErrorKind::shape, "interpret.rank", cat("argument \"", name, "\" has ", a.shape.size(), " dimensions and ", a.strides.size(), " strides"));
+    if (a.shape.size() > static_cast<std::size_t>(kMaxRank) ||
+        (!a.strides.empty() && a.strides.size() != a.shape.size())) {
+      throw Error(ErrorKind::shape, "interpret.rank",
+                  cat("argument \"", name, "\" has ", a.shape.size(), " dimensions and ",
+                      a.strides.size(), " strides"));
     }
     View& v = actual[k].view;
     v.data = static_cast<char*>(a.data);
     for (std::size_t d = 0; d < a.shape.size(); ++d) {
-      if (a.shape[d] < 0) throw Error(ErrorKind::shape, "interpret.shape", cat("argument \"", name, "\" has extent ", a.shape[d], " in dimension ", d));
+      if (a.shape[d] < 0)
+        throw Error(ErrorKind::shape, "interpret.shape",
+                    cat("argument \"", name, "\" has extent ", a.shape[d], " in dimension ", d));
       v.shape[d] = a.shape[d];
       if (!a.strides.empty()) v.strides[d] = a.strides[d];
     }
@@ -211,12 +240,16 @@ void interpret(const PrimFunc& f, std::span<const InterpretArg> args, std::int64
   interp::Machine(nullptr, step_limit).call(f, args);
 }
 
-void interpret(const IRModule& m, const std::string& name, std::span<const InterpretArg> args, std::int64_t step_limit) {
+void interpret(const IRModule& m, const std::string& name, std::span<const InterpretArg> args,
+               std::int64_t step_limit) {
   PrimFunc f = m->find(name);
   if (!f) {
     std::vector<std::string> known;
     for (const auto& [key, value] : m->functions) known.push_back(key);
-    throw Error(ErrorKind::value, "interpret.function", cat("the module has no function \"", name, "\"")).note(cat("it has ", join(known))).help(did_you_mean(name, known));
+    throw Error(ErrorKind::value, "interpret.function",
+                cat("the module has no function \"", name, "\""))
+        .note(cat("it has ", join(known)))
+        .help(did_you_mean(name, known));
   }
   interp::Machine(m.get(), step_limit).call(f, args);
 }

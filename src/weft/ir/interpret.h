@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The meaning, executable: runs any PrimFunc, scheduled or lowered, sequentially and literally; checks every
-// access against its buffer. It is the oracle behind the target `ref`.
+// The meaning, executable: runs any PrimFunc, scheduled or lowered, sequentially and literally;
+// checks every access against its buffer. It is the oracle behind the target `ref`.
 
 #include <cstdint>
 #include <span>
@@ -15,16 +15,18 @@ namespace weft::ir {
 struct InterpretArg {
   void* data = nullptr;
   std::vector<std::int64_t> shape;
-  std::vector<std::int64_t> strides;   // in elements; empty: compact
-  std::int64_t int_value = 0;          // scalar parameters
+  std::vector<std::int64_t> strides;  // in elements; empty: compact
+  std::int64_t int_value = 0;         // scalar parameters
   double float_value = 0;
 };
 
-/// Throws Error(shape|dtype|value, "interpret.*") on arguments that do not fit and Error(fault, "interpret.*")
-/// on out-of-bounds accesses, naming buffer, indices and the statement. Statement limit guards endless loops.
+/// Throws Error(shape|dtype|value, "interpret.*") on arguments that do not fit and Error(fault,
+/// "interpret.*") on out-of-bounds accesses, naming buffer, indices and the statement. Statement
+/// limit guards endless loops.
 void interpret(const PrimFunc& f, std::span<const InterpretArg> args, std::int64_t step_limit = -1);
 /// Functions of `m` may call each other.
-void interpret(const IRModule& m, const std::string& name, std::span<const InterpretArg> args, std::int64_t step_limit = -1);
+void interpret(const IRModule& m, const std::string& name, std::span<const InterpretArg> args,
+               std::int64_t step_limit = -1);
 
 /// Evaluates an expression over constants; used by folding and tests.
 bool try_evaluate_int(const Expr& e, std::int64_t* out);

@@ -19,20 +19,31 @@ static T get(const char* at) {
 }
 
 template <typename T>
-static void put(char* at, T v) { std::memcpy(at, &v, sizeof v); }
+static void put(char* at, T v) {
+  std::memcpy(at, &v, sizeof v);
+}
 
 Lane read_element(const char* at, DType t) {
   Lane l;
   switch (t.code) {
     case TypeCode::float_:
-      l.f = t.bits == 64 ? get<double>(at) : t.bits == 32 ? get<float>(at) : half_to_float(get<std::uint16_t>(at));
+      l.f = t.bits == 64   ? get<double>(at)
+            : t.bits == 32 ? get<float>(at)
+                           : half_to_float(get<std::uint16_t>(at));
       break;
     case TypeCode::bfloat: l.f = bfloat_to_float(get<std::uint16_t>(at)); break;
     case TypeCode::bool_: l.i = *at != 0; break;
     case TypeCode::uint_:
-      l.i = t.bits == 64 ? static_cast<std::int64_t>(get<std::uint64_t>(at)) : t.bits == 32 ? get<std::uint32_t>(at) : t.bits == 16 ? get<std::uint16_t>(at) : get<std::uint8_t>(at);
+      l.i = t.bits == 64   ? static_cast<std::int64_t>(get<std::uint64_t>(at))
+            : t.bits == 32 ? get<std::uint32_t>(at)
+            : t.bits == 16 ? get<std::uint16_t>(at)
+                           : get<std::uint8_t>(at);
       break;
-    default: l.i = t.bits == 64 ? get<std::int64_t>(at) : t.bits == 32 ? get<std::int32_t>(at) : t.bits == 16 ? get<std::int16_t>(at) : get<std::int8_t>(at);
+    default:
+      l.i = t.bits == 64   ? get<std::int64_t>(at)
+            : t.bits == 32 ? get<std::int32_t>(at)
+            : t.bits == 16 ? get<std::int16_t>(at)
+                           : get<std::int8_t>(at);
   }
   return l;
 }
@@ -60,7 +71,8 @@ std::int64_t Access::offset(Frame& fr) const {
   for (std::size_t d = 0; d < index.size(); ++d) {
     const Exp& e = *index[d];
     std::int64_t x = e.slot >= 0 ? fr.slots[static_cast<std::size_t>(e.slot)].i : e.i(fr);
-    if (static_cast<std::uint64_t>(x) >= static_cast<std::uint64_t>(w.shape[d])) out_of_bounds(fr, d, x);
+    if (static_cast<std::uint64_t>(x) >= static_cast<std::uint64_t>(w.shape[d]))
+      out_of_bounds(fr, d, x);
     out += x * w.strides[d];
   }
   return out;
@@ -75,13 +87,19 @@ void Access::out_of_bounds(Frame& fr, std::size_t dim, std::int64_t value) const
     extents += cat(d ? ", " : "", w.shape[d]);
   }
   if (!w.data) fault(fr, "uninitialized", cat("\"", buffer->name, "\" has no storage here"));
-  fault(fr, "bounds", cat("\"", buffer->name, "\"[", indices, "] is outside (", extents, "): index ", dim, " is ", value));
+  fault(fr, "bounds",
+        cat("\"", buffer->name, "\"[", indices, "] is outside (", extents, "): index ", dim, " is ",
+            value));
 }
 
 namespace {
 
-void run_int_binary(Frame& fr, ExprKind kind, DType t, std::int64_t a, std::int64_t b, std::int64_t* out) {
-  if (!eval_int_binary(kind, t, a, b, out)) fault(fr, "divide", cat(a, kind == ExprKind::floormod || kind == ExprKind::mod ? " modulo 0" : " divided by 0"));
+void run_int_binary(Frame& fr, ExprKind kind, DType t, std::int64_t a, std::int64_t b,
+                    std::int64_t* out) {
+  if (!eval_int_binary(kind, t, a, b, out))
+    fault(fr, "divide",
+          cat(a,
+              kind == ExprKind::floormod || kind == ExprKind::mod ? " modulo 0" : " divided by 0"));
 }
 
 // ---- scalars
@@ -98,7 +116,9 @@ struct Variable final : Exp {
   void v(Frame& fr, Lane* out) const override { std::copy_n(&fr.slots[at(slot)], type.lanes, out); }
 };
 
-struct Pair : Exp { ExpPtr a, b; };
+struct Pair : Exp {
+  ExpPtr a, b;
+};
 
 /// int64 without a wrap: the index arithmetic.
 template <ExprKind K>
@@ -130,7 +150,7 @@ struct IntOp final : Pair {
   DType operand;
   std::int64_t i(Frame& fr) const override {
     std::int64_t x = a->i(fr);
-    if (kind == ExprKind::and_) return x ? b->i(fr) : 0;   // what is not needed is not evaluated
+    if (kind == ExprKind::and_) return x ? b->i(fr) : 0;  // what is not needed is not evaluated
     if (kind == ExprKind::or_) return x ? 1 : b->i(fr);
     std::int64_t out;
     run_int_binary(fr, kind, operand, x, b->i(fr), &out);
@@ -214,11 +234,12 @@ struct Choose final : Exp {
     c->v(fr, cond);
     if (!lazy) {
       a->v(fr, out), b->v(fr, other);
-    } else {   // each arm sees only the lanes that choose it
+    } else {  // each arm sees only the lanes that choose it
       const std::uint8_t* outer = fr.mask;
       std::vector<std::uint8_t> mask(at(n));
       for (int arm = 0; arm < 2; ++arm) {
-        for (int k = 0; k < n; ++k) mask[at(k)] = (cond[k].i != 0) == (arm == 0) && (!outer || outer[k]);
+        for (int k = 0; k < n; ++k)
+          mask[at(k)] = (cond[k].i != 0) == (arm == 0) && (!outer || outer[k]);
         fr.mask = mask.data();
         (arm == 0 ? a : b)->v(fr, arm == 0 ? out : static_cast<Lane*>(other));
       }
@@ -256,7 +277,7 @@ struct ScalarLoad final : Exp {
   }
 };
 
-struct SlowLoad final : Exp {   // 16-bit floats and bools
+struct SlowLoad final : Exp {  // 16-bit floats and bools
   Access access;
   Lane get(Frame& fr) const {
     std::int64_t o = access.offset(fr);
@@ -296,8 +317,10 @@ struct FromVector final : Exp {
       fr.mask = outer;
       return l[k];
     }
-    ExprKind kind = how == "vector_reduce_add" ? ExprKind::add : how == "vector_reduce_max" ? ExprKind::max : ExprKind::min;
-    for (int m = n; m > 1; m = (m + 1) / 2) {   // pairwise: (0,1) (2,3) ...
+    ExprKind kind = how == "vector_reduce_add"   ? ExprKind::add
+                    : how == "vector_reduce_max" ? ExprKind::max
+                                                 : ExprKind::min;
+    for (int m = n; m > 1; m = (m + 1) / 2) {  // pairwise: (0,1) (2,3) ...
       for (int k = 0; k < m / 2; ++k) {
         if (type.is_float()) l[k].f = eval_float_binary(kind, type, l[2 * k].f, l[2 * k + 1].f);
         else eval_int_binary(kind, type, l[2 * k].i, l[2 * k + 1].i, &l[k].i);
@@ -329,7 +352,7 @@ struct VectorBinary final : Pair {
   }
 };
 
-struct VectorMap final : Exp {   // casts, not, reinterpret, elementwise intrinsics
+struct VectorMap final : Exp {  // casts, not, reinterpret, elementwise intrinsics
   enum class Op : std::uint8_t { cast, reinterpret, not_, intrinsic } op;
   IntrinsicId id = IntrinsicId::likely_;
   std::vector<ExpPtr> args;
@@ -381,7 +404,7 @@ struct Concat final : Exp {
 
 struct VectorLoad final : Exp {
   Access access;
-  ExpPtr mask, other;   // masked_load; null: an ordinary load
+  ExpPtr mask, other;  // masked_load; null: an ordinary load
   void v(Frame& fr, Lane* out) const override;
 };
 
@@ -394,7 +417,8 @@ static void each_lane(Frame& fr, const Access& access, const Lane* mask, F&& f) 
   std::int64_t base = 0;
   for (std::size_t d = 0; d + 1 < access.index.size(); ++d) {
     std::int64_t x = access.index[d]->i(fr);
-    if (static_cast<std::uint64_t>(x) >= static_cast<std::uint64_t>(w.shape[d])) access.out_of_bounds(fr, d, x);
+    if (static_cast<std::uint64_t>(x) >= static_cast<std::uint64_t>(w.shape[d]))
+      access.out_of_bounds(fr, d, x);
     base += x * w.strides[d];
   }
   int n = access.index.empty() ? 1 : access.index.back()->type.lanes;
@@ -405,7 +429,8 @@ static void each_lane(Frame& fr, const Access& access, const Lane* mask, F&& f) 
     if ((mask && !mask[k].i) || (fr.mask && n > 1 && !fr.mask[k])) continue;
     std::int64_t o = base;
     if (!access.index.empty()) {
-      if (static_cast<std::uint64_t>(last[k].i) >= static_cast<std::uint64_t>(w.shape[d])) access.out_of_bounds(fr, d, last[k].i);
+      if (static_cast<std::uint64_t>(last[k].i) >= static_cast<std::uint64_t>(w.shape[d]))
+        access.out_of_bounds(fr, d, last[k].i);
       o += last[k].i * w.strides[d];
     }
     f(k, o);
@@ -413,7 +438,7 @@ static void each_lane(Frame& fr, const Access& access, const Lane* mask, F&& f) 
 }
 
 void VectorLoad::v(Frame& fr, Lane* out) const {
-  int per = access.buffer->dtype.lanes;   // lanes of one element
+  int per = access.buffer->dtype.lanes;  // lanes of one element
   DType t = access.buffer->dtype.element();
   int n = type.lanes;
   Lanes m(mask ? n : 0);
@@ -421,7 +446,7 @@ void VectorLoad::v(Frame& fr, Lane* out) const {
     mask->v(fr, m);
     other->v(fr, out);
   } else {
-    for (int k = 0; k < n; ++k) out[k].i = 0;   // inactive lanes
+    for (int k = 0; k < n; ++k) out[k].i = 0;  // inactive lanes
   }
   each_lane(fr, access, mask ? static_cast<Lane*>(m) : nullptr, [&](int k, std::int64_t o) {
     const char* p = fr.views[at(access.view)].data + o * access.buffer->dtype.total_bytes();
@@ -444,7 +469,10 @@ Access Compiler::access(const Buffer& b, const Exprs& indices) {
   Access a;
   a.view = view(b.get());
   a.buffer = b.get();
-  if (indices.size() != b->ndim() || indices.size() > kMaxRank) throw Error(ErrorKind::verify, "interpret.rank", cat("\"", b->name, "\" has ", b->ndim(), " dimensions, but ", indices.size(), " indices"));
+  if (indices.size() != b->ndim() || indices.size() > kMaxRank)
+    throw Error(
+        ErrorKind::verify, "interpret.rank",
+        cat("\"", b->name, "\" has ", b->ndim(), " dimensions, but ", indices.size(), " indices"));
   for (const Expr& e : indices) {
     a.index.push_back(expr(e));
     a.vector = a.vector || e->dtype.lanes > 1;
@@ -490,7 +518,9 @@ ExpPtr Compiler::scalar_binary(const BinaryNode* e) {
   auto fill = [&](auto& p) { p.a = std::move(a), p.b = std::move(b), p.kind = e->kind; };
   if (t.is_float()) {
     if (is_compare(e->kind)) return typed<FloatCompare>(e->dtype, fill);
-    ExpPtr out = t.bits == 32 ? float_pair<float>(e->kind, e->dtype, a, b) : t.bits == 64 ? float_pair<double>(e->kind, e->dtype, a, b) : nullptr;
+    ExpPtr out = t.bits == 32   ? float_pair<float>(e->kind, e->dtype, a, b)
+                 : t.bits == 64 ? float_pair<double>(e->kind, e->dtype, a, b)
+                                : nullptr;
     return out ? std::move(out) : typed<SlowFloatOp>(e->dtype, fill);
   }
   if (t == dtypes::int64) {
@@ -498,8 +528,10 @@ ExpPtr Compiler::scalar_binary(const BinaryNode* e) {
       case ExprKind::add: return pair64<ExprKind::add>(e->dtype, std::move(a), std::move(b));
       case ExprKind::sub: return pair64<ExprKind::sub>(e->dtype, std::move(a), std::move(b));
       case ExprKind::mul: return pair64<ExprKind::mul>(e->dtype, std::move(a), std::move(b));
-      case ExprKind::floordiv: return pair64<ExprKind::floordiv>(e->dtype, std::move(a), std::move(b));
-      case ExprKind::floormod: return pair64<ExprKind::floormod>(e->dtype, std::move(a), std::move(b));
+      case ExprKind::floordiv:
+        return pair64<ExprKind::floordiv>(e->dtype, std::move(a), std::move(b));
+      case ExprKind::floormod:
+        return pair64<ExprKind::floormod>(e->dtype, std::move(a), std::move(b));
       case ExprKind::lt: return pair64<ExprKind::lt>(e->dtype, std::move(a), std::move(b));
       case ExprKind::le: return pair64<ExprKind::le>(e->dtype, std::move(a), std::move(b));
       case ExprKind::eq: return pair64<ExprKind::eq>(e->dtype, std::move(a), std::move(b));
@@ -525,24 +557,38 @@ ExpPtr Compiler::load(const LoadNode* e) {
 ExpPtr Compiler::expr(const Expr& e) {
   DType t = e->dtype;
   switch (e->kind) {
-    case ExprKind::var: return typed<Variable>(t, [&](Variable& p) { p.slot = slot(as<VarNode>(e)); });
-    case ExprKind::int_imm: return typed<Constant>(t, [&](Constant& p) { p.value.i = as<IntImmNode>(e)->value; });
-    case ExprKind::float_imm: return typed<Constant>(t, [&](Constant& p) { p.value.f = round_float(as<FloatImmNode>(e)->value, t); });
+    case ExprKind::var:
+      return typed<Variable>(t, [&](Variable& p) { p.slot = slot(as<VarNode>(e)); });
+    case ExprKind::int_imm:
+      return typed<Constant>(t, [&](Constant& p) { p.value.i = as<IntImmNode>(e)->value; });
+    case ExprKind::float_imm:
+      return typed<Constant>(
+          t, [&](Constant& p) { p.value.f = round_float(as<FloatImmNode>(e)->value, t); });
     case ExprKind::string_imm: return typed<Constant>(t, [&](Constant& p) { p.value.i = 0; });
     case ExprKind::cast:
       if (t.lanes == 1) return typed<Cast>(t, [&](Cast& p) { p.a = expr(as<CastNode>(e)->value); });
-      return typed<VectorMap>(t, [&](VectorMap& p) { p.op = VectorMap::Op::cast, p.args.push_back(expr(as<CastNode>(e)->value)); });
+      return typed<VectorMap>(t, [&](VectorMap& p) {
+        p.op = VectorMap::Op::cast, p.args.push_back(expr(as<CastNode>(e)->value));
+      });
     case ExprKind::not_:
       if (t.lanes == 1) return typed<Not>(t, [&](Not& p) { p.a = expr(as<NotNode>(e)->a); });
-      return typed<VectorMap>(t, [&](VectorMap& p) { p.op = VectorMap::Op::not_, p.args.push_back(expr(as<NotNode>(e)->a)); });
+      return typed<VectorMap>(t, [&](VectorMap& p) {
+        p.op = VectorMap::Op::not_, p.args.push_back(expr(as<NotNode>(e)->a));
+      });
     case ExprKind::select: {
       const auto* s = as<SelectNode>(e);
-      return typed<Choose>(t, [&](Choose& p) { p.c = expr(s->condition), p.a = expr(s->a), p.b = expr(s->b); });
+      return typed<Choose>(
+          t, [&](Choose& p) { p.c = expr(s->condition), p.a = expr(s->a), p.b = expr(s->b); });
     }
     case ExprKind::call: return call(as<CallNode>(e));
     case ExprKind::load: return load(as<LoadNode>(e));
-    case ExprKind::ramp: return typed<RampExp>(t, [&](RampExp& p) { p.a = expr(as<RampNode>(e)->base), p.b = expr(as<RampNode>(e)->stride); });
-    case ExprKind::broadcast: return typed<BroadcastExp>(t, [&](BroadcastExp& p) { p.a = expr(as<BroadcastNode>(e)->value); });
+    case ExprKind::ramp:
+      return typed<RampExp>(t, [&](RampExp& p) {
+        p.a = expr(as<RampNode>(e)->base), p.b = expr(as<RampNode>(e)->stride);
+      });
+    case ExprKind::broadcast:
+      return typed<BroadcastExp>(t,
+                                 [&](BroadcastExp& p) { p.a = expr(as<BroadcastNode>(e)->value); });
     case ExprKind::let: {
       const auto* l = as<LetNode>(e);
       return typed<LetExp>(t, [&](LetExp& p) {
@@ -551,27 +597,37 @@ ExpPtr Compiler::expr(const Expr& e) {
         p.body = expr(l->body);
       });
     }
-    case ExprKind::reduce: throw Error(ErrorKind::verify, "interpret.reduce", cat("a reduction of the front end is no part of a program: ", print(e)));
+    case ExprKind::reduce:
+      throw Error(ErrorKind::verify, "interpret.reduce",
+                  cat("a reduction of the front end is no part of a program: ", print(e)));
     default: break;
   }
   const auto* b = as<BinaryNode>(e);
   if (t.lanes == 1) return scalar_binary(b);
-  return typed<VectorBinary>(t, [&](VectorBinary& p) { p.a = expr(b->a), p.b = expr(b->b), p.kind = b->kind; });
+  return typed<VectorBinary>(
+      t, [&](VectorBinary& p) { p.a = expr(b->a), p.b = expr(b->b), p.kind = b->kind; });
 }
 
 ExpPtr Compiler::call(const CallNode* e) {
   const Intrinsic* row = find_intrinsic(e->op);
   DType t = e->dtype;
-  auto unsupported = [&] { return Error(ErrorKind::lower, "interpret.unsupported", cat("the interpreter cannot evaluate \"", e->op, "\" inside an expression")); };
+  auto unsupported = [&] {
+    return Error(ErrorKind::lower, "interpret.unsupported",
+                 cat("the interpreter cannot evaluate \"", e->op, "\" inside an expression"));
+  };
   if (!row || row->effect == IntrinsicEffect::effect || e->op == "address_of") throw unsupported();
   if (e->op == "if_then_else") {
-    return typed<Choose>(t, [&](Choose& p) { p.c = expr(e->args[0]), p.a = expr(e->args[1]), p.b = expr(e->args[2]), p.lazy = true; });
+    return typed<Choose>(t, [&](Choose& p) {
+      p.c = expr(e->args[0]), p.a = expr(e->args[1]), p.b = expr(e->args[2]), p.lazy = true;
+    });
   }
   if (e->op == "likely") return expr(e->args[0]);
   if (e->op == "reinterpret") {
     if (t.lanes != e->args[0]->dtype.lanes || t.bits != e->args[0]->dtype.bits) throw unsupported();
     if (t.lanes == 1) return typed<Reinterpret>(t, [&](Reinterpret& p) { p.a = expr(e->args[0]); });
-    return typed<VectorMap>(t, [&](VectorMap& p) { p.op = VectorMap::Op::reinterpret, p.args.push_back(expr(e->args[0])); });
+    return typed<VectorMap>(t, [&](VectorMap& p) {
+      p.op = VectorMap::Op::reinterpret, p.args.push_back(expr(e->args[0]));
+    });
   }
   if (e->op == "vector_concat") {
     return typed<Concat>(t, [&](Concat& p) {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The interpreter's inside: a function is compiled once into a tree of small objects with virtual `run`, `i`,
-// `f`, `v`; variables are slots, buffers are views. A Frame is one thread's state.
+// The interpreter's inside: a function is compiled once into a tree of small objects with virtual
+// `run`, `i`, `f`, `v`; variables are slots, buffers are views. A Frame is one thread's state.
 
 #include <cstdint>
 #include <memory>
@@ -23,7 +23,7 @@ inline constexpr int kMaxRank = 16;
 struct View {
   char* data = nullptr;
   std::int64_t shape[kMaxRank] = {};
-  std::int64_t strides[kMaxRank] = {};   // in elements
+  std::int64_t strides[kMaxRank] = {};  // in elements
 };
 
 class Machine;
@@ -38,23 +38,23 @@ struct Frame {
   const std::uint8_t* mask = nullptr;  // active lanes of a guarded vector expression; null: all
   std::vector<Lane> slots;
   std::vector<View> views;
-  std::vector<std::vector<char>> storage;          // per allocation site
-  std::vector<std::vector<char>>* shared = nullptr;   // of the group, per site
-  std::vector<std::vector<char>>* global = nullptr;   // of the launch, per site
+  std::vector<std::vector<char>> storage;            // per allocation site
+  std::vector<std::vector<char>>* shared = nullptr;  // of the group, per site
+  std::vector<std::vector<char>>* global = nullptr;  // of the launch, per site
 };
 
 /// The threads of one group of a launch that wait for each other.
 struct Group {
   std::vector<Frame> frames;
   std::vector<std::unique_ptr<Fiber>> fibers;
-  std::vector<const Code*> waiting;    // where each thread stands
-  std::vector<std::int64_t> extents;   // of the group's axes, outermost first
+  std::vector<const Code*> waiting;   // where each thread stands
+  std::vector<std::int64_t> extents;  // of the group's axes, outermost first
   std::vector<std::string> axes;
   bool cancelled = false;
   /// Called by a thread: stops until all have come here.
   void arrive(Frame& fr, const Code* where);
 };
-struct Cancelled {};   // thrown inside the threads of a group of which one has failed
+struct Cancelled {};  // thrown inside the threads of a group of which one has failed
 
 /// Small buffer of lanes on the stack, large on the heap.
 class Lanes {
@@ -73,7 +73,7 @@ class Lanes {
 /// A compiled expression. Scalars answer i (integers, bools) or f (floats); vectors answer v.
 struct Exp {
   DType type;
-  int slot = -1;   // a plain variable
+  int slot = -1;  // a plain variable
   virtual ~Exp() = default;
   virtual std::int64_t i(Frame&) const { return 0; }
   virtual double f(Frame&) const { return 0; }
@@ -118,19 +118,20 @@ void write_element(char* at, DType t, Lane v);
 struct Actual {
   Lane scalar{};
   bool tensor = false;
-  bool inner = false;            // from a caller: a part of `view`, whose owner has `rank` dimensions
+  bool inner = false;  // from a caller: a part of `view`, whose owner has `rank` dimensions
   View view;
   std::size_t rank = 0;
-  std::int64_t offset = 0;       // elements into the view
+  std::int64_t offset = 0;  // elements into the view
   const BufferNode* source = nullptr;
 };
 
 struct Param {
   DType type;
-  int slot = -1;                  // a scalar
-  int view = -1;                  // a tensor
+  int slot = -1;  // a scalar
+  int view = -1;  // a tensor
   BufferNode const* buffer = nullptr;
-  std::vector<int> shape_slots, stride_slots;   // plain variables that the argument defines, -1: an expression
+  std::vector<int> shape_slots,
+      stride_slots;  // plain variables that the argument defines, -1: an expression
   int offset_slot = -1;
   std::vector<ExpPtr> shape, strides;
   std::string name;
@@ -146,7 +147,8 @@ struct Function {
 /// One run: the module's compiled functions and the budget of steps.
 class Machine {
  public:
-  Machine(const IRModuleNode* module, std::int64_t step_limit) : module_(module), steps(step_limit < 0 ? INT64_MAX : step_limit) {}
+  Machine(const IRModuleNode* module, std::int64_t step_limit)
+      : module_(module), steps(step_limit < 0 ? INT64_MAX : step_limit) {}
   const Function& compiled(const PrimFunc& f);
   /// Null when the module has no such function.
   PrimFunc find(const std::string& name) const { return module_ ? module_->find(name) : nullptr; }

@@ -12,13 +12,17 @@ namespace weft::ir::interp {
 
 namespace {
 
-constexpr std::int64_t kMaxThreads = 16384;   // each has a stack of its own
+constexpr std::int64_t kMaxThreads = 16384;  // each has a stack of its own
 
 struct LaunchCode final : Code {
   const LaunchNode* node = nullptr;
-  struct Axis { int slot; ExpPtr extent; bool grid; };
+  struct Axis {
+    int slot;
+    ExpPtr extent;
+    bool grid;
+  };
   std::vector<Axis> axes;
-  std::size_t sites = 0;   // set when the function is complete
+  std::size_t sites = 0;  // set when the function is complete
   bool joint = false;
   CodePtr body;
 
@@ -30,10 +34,15 @@ struct LaunchCode final : Code {
     for (std::size_t k = 0; k < axes.size(); ++k) {
       extent.push_back(std::max<std::int64_t>(0, axes[k].extent->i(fr)));
       (axes[k].grid ? grid : threads).push_back(k);
-      if (__builtin_mul_overflow(axes[k].grid ? groups : size, extent[k], axes[k].grid ? &groups : &size)) fault(fr, "launch", cat("the kernel \"", node->name, "\" has too many threads"));
+      if (__builtin_mul_overflow(axes[k].grid ? groups : size, extent[k],
+                                 axes[k].grid ? &groups : &size))
+        fault(fr, "launch", cat("the kernel \"", node->name, "\" has too many threads"));
     }
     if (groups == 0 || size == 0) return;
-    if (joint && size > kMaxThreads) fault(fr, "launch", cat("the kernel \"", node->name, "\" has ", size, " threads that wait for each other; at most ", kMaxThreads, " are run"));
+    if (joint && size > kMaxThreads)
+      fault(fr, "launch",
+            cat("the kernel \"", node->name, "\" has ", size,
+                " threads that wait for each other; at most ", kMaxThreads, " are run"));
     std::vector<std::vector<char>> shared(sites), global(sites);
     auto* outer_shared = std::exchange(fr.shared, &shared);
     auto* outer_global = std::exchange(fr.global, &global);
@@ -49,7 +58,8 @@ struct LaunchCode final : Code {
       group.frames.resize(static_cast<std::size_t>(size));
       group.waiting.resize(static_cast<std::size_t>(size));
       for (std::int64_t t = 0; t < size; ++t) group.fibers.push_back(std::make_unique<Fiber>());
-      for (std::size_t k : threads) group.extents.push_back(extent[k]), group.axes.push_back(node->axes[k].axis);
+      for (std::size_t k : threads)
+        group.extents.push_back(extent[k]), group.axes.push_back(node->axes[k].axis);
     }
     for (std::int64_t g = 0; g < groups; ++g) {
       for (auto& s : shared) s.clear();
@@ -63,7 +73,8 @@ struct LaunchCode final : Code {
       }
       for (std::int64_t t = 0; t < size; ++t) {
         Frame& f = group.frames[static_cast<std::size_t>(t)];
-        std::vector<std::vector<char>> own = std::move(f.storage);   // buffers of the previous group are used again
+        std::vector<std::vector<char>> own =
+            std::move(f.storage);  // buffers of the previous group are used again
         f = Frame();
         f.machine = fr.machine;
         f.slots = fr.slots;
@@ -81,10 +92,14 @@ struct LaunchCode final : Code {
     fr.shared = outer_shared, fr.global = outer_global, fr.group = outer_group;
   }
 
-  struct Entry { const LaunchCode* code; Group* group; std::size_t thread; };
+  struct Entry {
+    const LaunchCode* code;
+    Group* group;
+    std::size_t thread;
+  };
 
-  /// Runs every thread up to the next barrier, again and again. The order is scattered and turns round, so
-  /// that a missing barrier shows in the result.
+  /// Runs every thread up to the next barrier, again and again. The order is scattered and turns
+  /// round, so that a missing barrier shows in the result.
   void run_group(Frame& outer, Group& group) const {
     std::size_t n = group.frames.size();
     std::vector<Entry> entries(n);
@@ -92,12 +107,14 @@ struct LaunchCode final : Code {
     for (std::size_t t = 0; t < n; ++t) {
       entries[t] = {this, &group, t};
       group.waiting[t] = nullptr;
-      group.fibers[t]->start([](void* p, Fiber&) {
-        auto* e = static_cast<Entry*>(p);
-        e->code->body->run(e->group->frames[e->thread]);
-      }, &entries[t]);
+      group.fibers[t]->start(
+          [](void* p, Fiber&) {
+            auto* e = static_cast<Entry*>(p);
+            e->code->body->run(e->group->frames[e->thread]);
+          },
+          &entries[t]);
     }
-    std::size_t stride = n > 4 ? n * 5 / 8 | 1 : 1;   // made coprime to n below
+    std::size_t stride = n > 4 ? n * 5 / 8 | 1 : 1;  // made coprime to n below
     while (gcd(stride, n) != 1) stride += 2;
     auto cancel = [&] {
       group.cancelled = true;
@@ -118,7 +135,8 @@ struct LaunchCode final : Code {
       }
       if (running == 0) return;
       const Code* where = nullptr;
-      for (std::size_t t = 0; t < n; ++t) where = group.fibers[t]->done() ? where : group.waiting[t];
+      for (std::size_t t = 0; t < n; ++t)
+        where = group.fibers[t]->done() ? where : group.waiting[t];
       std::size_t together = 0, first_other = n;
       for (std::size_t t = 0; t < n; ++t) {
         if (!group.fibers[t]->done() && group.waiting[t] == where) ++together;
@@ -126,7 +144,9 @@ struct LaunchCode final : Code {
       }
       try {
         if (together != n) {
-          fault(outer, "barrier", cat("only ", together, " of ", n, " threads of a group of \"", node->name, "\" reach a barrier; thread ", first_other, " does not"));
+          fault(outer, "barrier",
+                cat("only ", together, " of ", n, " threads of a group of \"", node->name,
+                    "\" reach a barrier; thread ", first_other, " does not"));
         }
         where->meet(group);
       } catch (...) {
@@ -142,7 +162,11 @@ struct LaunchCode final : Code {
 /// The regions of all participants are read before any is written.
 struct CollectiveCode final : Code {
   const CollectiveNode* node = nullptr;
-  struct Side { int view; const BufferNode* buffer; std::vector<ExpPtr> mins, extents; };
+  struct Side {
+    int view;
+    const BufferNode* buffer;
+    std::vector<ExpPtr> mins, extents;
+  };
   Side dst, src;
   ExpPtr root, result;
   int lhs = -1, rhs = -1;
@@ -159,11 +183,14 @@ struct CollectiveCode final : Code {
     for (std::size_t d = 0; d < side.mins.size(); ++d) {
       std::int64_t lo = side.mins[d]->i(fr), n = side.extents[d]->i(fr);
       if (lo < 0 || n < 0 || lo + n > w.shape[d]) {
-        fault(fr, "bounds", cat("\"", side.buffer->name, "\": [", lo, ", ", lo + n, ") of dimension ", d, " is outside ", w.shape[d]));
+        fault(fr, "bounds",
+              cat("\"", side.buffer->name, "\": [", lo, ", ", lo + n, ") of dimension ", d,
+                  " is outside ", w.shape[d]));
       }
       std::vector<char*> next;
       for (char* p : out) {
-        for (std::int64_t k = lo; k < lo + n; ++k) next.push_back(p + k * w.strides[d] * side.buffer->dtype.total_bytes());
+        for (std::int64_t k = lo; k < lo + n; ++k)
+          next.push_back(p + k * w.strides[d] * side.buffer->dtype.total_bytes());
       }
       out = std::move(next);
     }
@@ -174,25 +201,30 @@ struct CollectiveCode final : Code {
     std::vector<bool> among(g.axes.size(), false);
     Frame& one = g.frames[0];
     one.current = node;
-    std::vector<std::size_t> order;   // positions of the collective's axes in the group's
+    std::vector<std::size_t> order;  // positions of the collective's axes in the group's
     for (const std::string& name : node->axes) {
       auto found = std::find(g.axes.begin(), g.axes.end(), name);
-      if (found == g.axes.end()) fault(one, "collective", cat("the group has no axis \"", name, "\"; it has ", join(g.axes)));
+      if (found == g.axes.end())
+        fault(one, "collective",
+              cat("the group has no axis \"", name, "\"; it has ", join(g.axes)));
       among[static_cast<std::size_t>(found - g.axes.begin())] = true;
       order.push_back(static_cast<std::size_t>(found - g.axes.begin()));
     }
     auto coordinates = [&](std::size_t t) {
       std::vector<std::int64_t> c(g.axes.size());
       auto rest = static_cast<std::int64_t>(t);
-      for (std::size_t k = g.axes.size(); k-- > 0;) c[k] = rest % g.extents[k], rest /= g.extents[k];
+      for (std::size_t k = g.axes.size(); k-- > 0;)
+        c[k] = rest % g.extents[k], rest /= g.extents[k];
       return c;
     };
-    std::vector<std::vector<std::int64_t>> keys;   // coordinates outside the collective's axes
-    std::vector<std::vector<std::size_t>> members; // participants, in order of the collective's axes
+    std::vector<std::vector<std::int64_t>> keys;  // coordinates outside the collective's axes
+    std::vector<std::vector<std::size_t>>
+        members;  // participants, in order of the collective's axes
     for (std::size_t t = 0; t < g.frames.size(); ++t) {
       std::vector<std::int64_t> c = coordinates(t), key = c;
       std::int64_t rank = 0, count = 1;
-      for (std::size_t k : order) rank = rank * g.extents[k] + c[k], count *= g.extents[k], key[k] = 0;
+      for (std::size_t k : order)
+        rank = rank * g.extents[k] + c[k], count *= g.extents[k], key[k] = 0;
       auto found = std::find(keys.begin(), keys.end(), key);
       if (found == keys.end()) {
         keys.push_back(key);
@@ -217,22 +249,29 @@ struct CollectiveCode final : Code {
     }
     auto write = [&](std::size_t p, const std::vector<Lane>& values, std::size_t from) {
       Frame& fr = g.frames[members[p]];
-      if (from + out[p].size() > values.size()) fault(fr, "collective", cat("a collective brings ", values.size(), " elements where ", out[p].size(), " are wanted"));
+      if (from + out[p].size() > values.size())
+        fault(fr, "collective",
+              cat("a collective brings ", values.size(), " elements where ", out[p].size(),
+                  " are wanted"));
       for (std::size_t k = 0; k < out[p].size(); ++k) write_element(out[p][k], t, values[from + k]);
     };
     Frame& first = g.frames[members[0]];
     std::int64_t r = root ? root->i(first) : 0;
-    bool rooted = node->collective != CollectiveKind::shift && node->collective != CollectiveKind::all_reduce;
-    if (rooted && (r < 0 || r >= static_cast<std::int64_t>(n))) fault(first, "collective", cat("participant ", r, " of ", n, " is the root"));
+    bool rooted =
+        node->collective != CollectiveKind::shift && node->collective != CollectiveKind::all_reduce;
+    if (rooted && (r < 0 || r >= static_cast<std::int64_t>(n)))
+      fault(first, "collective", cat("participant ", r, " of ", n, " is the root"));
     auto at_root = static_cast<std::size_t>(rooted ? r : 0);
     switch (node->collective) {
       case CollectiveKind::broadcast:
         for (std::size_t p = 0; p < n; ++p) write(p, in[at_root], 0);
         break;
-      case CollectiveKind::reduce: case CollectiveKind::all_reduce: {
+      case CollectiveKind::reduce:
+      case CollectiveKind::all_reduce: {
         std::vector<Lane> total = in[0];
         for (std::size_t p = 1; p < n; ++p) {
-          if (in[p].size() != total.size()) fault(first, "collective", "participants reduce different numbers of elements");
+          if (in[p].size() != total.size())
+            fault(first, "collective", "participants reduce different numbers of elements");
           for (std::size_t k = 0; k < total.size(); ++k) {
             first.slots[at(lhs)] = total[k];
             first.slots[at(rhs)] = in[p][k];
@@ -287,7 +326,9 @@ bool waits(const Stmt& s) {
 }
 
 CodePtr Compiler::launch(const LaunchNode* s) {
-  if (in_launch_) throw Error(ErrorKind::verify, "interpret.launch", cat("the kernel \"", s->name, "\" is launched inside another"));
+  if (in_launch_)
+    throw Error(ErrorKind::verify, "interpret.launch",
+                cat("the kernel \"", s->name, "\" is launched inside another"));
   auto out = make<LaunchCode>(s);
   for (const LaunchAxis& axis : s->axes) {
     ExpPtr extent = expr(axis.extent);
@@ -308,13 +349,16 @@ CodePtr Compiler::collective(const CollectiveNode* s) {
     CollectiveCode::Side x;
     x.view = view(r.buffer.get());
     x.buffer = r.buffer.get();
-    for (const Range& d : r.region) x.mins.push_back(expr(d.min)), x.extents.push_back(expr(d.extent));
+    for (const Range& d : r.region)
+      x.mins.push_back(expr(d.min)), x.extents.push_back(expr(d.extent));
     return x;
   };
   out->dst = side(s->dst), out->src = side(s->src);
   if (s->root) out->root = expr(s->root);
   if (s->reducer) {
-    if (s->reducer->lhs.size() != 1) throw Error(ErrorKind::lower, "interpret.unsupported", cat("a collective reduces ", s->reducer->lhs.size(), " values at once"));
+    if (s->reducer->lhs.size() != 1)
+      throw Error(ErrorKind::lower, "interpret.unsupported",
+                  cat("a collective reduces ", s->reducer->lhs.size(), " values at once"));
     out->lhs = slot(s->reducer->lhs[0].get());
     out->rhs = slot(s->reducer->rhs[0].get());
     out->result = expr(s->reducer->result[0]);

@@ -45,7 +45,8 @@ struct FastStore final : StoreCode {
     if constexpr (std::is_floating_point_v<T>) v = static_cast<T>(value->f(fr));
     else v = static_cast<T>(value->i(fr));
     std::int64_t o = access.offset(fr);
-    std::memcpy(fr.views[at(access.view)].data + o * static_cast<std::int64_t>(sizeof(T)), &v, sizeof v);
+    std::memcpy(fr.views[at(access.view)].data + o * static_cast<std::int64_t>(sizeof(T)), &v,
+                sizeof v);
   }
 };
 
@@ -114,7 +115,10 @@ struct AssertCode final : Code {
   ExpPtr condition;
   void run(Frame& fr) const override {
     fr.current = node;
-    if (!condition->i(fr)) fault(fr, "assert", cat("assertion failed: ", node->message.empty() ? print(node->condition) : node->message));
+    if (!condition->i(fr))
+      fault(fr, "assert",
+            cat("assertion failed: ",
+                node->message.empty() ? print(node->condition) : node->message));
   }
 };
 
@@ -132,7 +136,8 @@ struct Nothing final : Code {
   void run(Frame&) const override {}
 };
 
-struct WaitCode final : Code {   // asynchronous work is done where it starts, so nothing is outstanding
+struct WaitCode final
+    : Code {  // asynchronous work is done where it starts, so nothing is outstanding
   const StmtNode* node = nullptr;
   ExpPtr outstanding;
   void run(Frame& fr) const override {
@@ -148,14 +153,22 @@ struct SyncCode final : Code {
   void run(Frame& fr) const override {
     fr.current = node;
     if (fr.group) fr.group->arrive(fr, this);
-    else if (bound) fault(fr, "sync", "a barrier under a bound loop has no meaning before the loops are joined into a launch");
+    else if (bound)
+      fault(
+          fr, "sync",
+          "a barrier under a bound loop has no meaning before the loops are joined into a launch");
   }
 };
 
 struct CallCode final : Code {
   const StmtNode* node = nullptr;
   PrimFunc callee;
-  struct Arg { ExpPtr scalar; bool tensor = false; Access access; std::size_t rank = 0; };
+  struct Arg {
+    ExpPtr scalar;
+    bool tensor = false;
+    Access access;
+    std::size_t rank = 0;
+  };
   std::vector<Arg> args;
   void run(Frame& fr) const override {
     fr.current = node;
@@ -173,7 +186,8 @@ struct CallCode final : Code {
       actual[k].rank = args[k].rank;
       actual[k].source = args[k].access.buffer;
     }
-    if (++fr.machine->depth > 100) fault(fr, "depth", cat("functions call each other deeper than 100: \"", callee->name, "\""));
+    if (++fr.machine->depth > 100)
+      fault(fr, "depth", cat("functions call each other deeper than 100: \"", callee->name, "\""));
     fr.machine->call(callee, actual);
     --fr.machine->depth;
   }
@@ -202,19 +216,24 @@ struct AllocCode final : Code {
       w.shape[d] = n, w.strides[d] = s;
       empty = empty || n == 0;
       std::int64_t reach;
-      if (__builtin_mul_overflow(step, std::max<std::int64_t>(n, 1), &step) || __builtin_mul_overflow(std::max<std::int64_t>(n - 1, 0), s, &reach) || reach < 0 ||
+      if (__builtin_mul_overflow(step, std::max<std::int64_t>(n, 1), &step) ||
+          __builtin_mul_overflow(std::max<std::int64_t>(n - 1, 0), s, &reach) || reach < 0 ||
           span > kMaxStorageBytes - reach) {
         fault(fr, "memory", cat("\"", buffer->name, "\" is too large"));
       }
       span += reach;
     }
     std::int64_t bytes = empty ? 1 : span * buffer->dtype.total_bytes();
-    if (bytes > kMaxStorageBytes) fault(fr, "memory", cat("\"", buffer->name, "\" needs ", bytes, " bytes"));
-    auto* common = sharing == Sharing::group ? fr.shared : sharing == Sharing::launch ? fr.global : nullptr;
+    if (bytes > kMaxStorageBytes)
+      fault(fr, "memory", cat("\"", buffer->name, "\" needs ", bytes, " bytes"));
+    auto* common = sharing == Sharing::group    ? fr.shared
+                   : sharing == Sharing::launch ? fr.global
+                                                : nullptr;
     std::vector<char>& bytes_of = common ? (*common)[site] : fr.storage[site];
     // Storage begins as NaN, -1 or true: what is read before it is written shows.
     if (!common || bytes_of.empty()) bytes_of.assign(static_cast<std::size_t>(bytes), '\xff');
-    else if (bytes_of.size() != static_cast<std::size_t>(bytes)) fault(fr, "allocate", cat("threads disagree on the size of \"", buffer->name, "\""));
+    else if (bytes_of.size() != static_cast<std::size_t>(bytes))
+      fault(fr, "allocate", cat("threads disagree on the size of \"", buffer->name, "\""));
     w.data = bytes_of.data();
     body->run(fr);
   }
@@ -226,7 +245,7 @@ struct MatchCode {
   const MatchBuffer* match = nullptr;
   int source_view = 0, view = 0, offset_slot = -1;
   std::vector<ExpPtr> mins, extents;
-  std::vector<int> shape_slots, stride_slots;   // -1: an expression to check
+  std::vector<int> shape_slots, stride_slots;  // -1: an expression to check
   std::vector<ExpPtr> shape, strides;
 
   void bind(Frame& fr) const {
@@ -239,14 +258,20 @@ struct MatchCode {
       std::int64_t lo = mins[d]->i(fr);
       size[d] = extents[d]->i(fr);
       if (lo < 0 || size[d] < 0 || lo + size[d] > s.shape[d]) {
-        fault(fr, "bounds", cat("\"", name, "\" matches [", lo, ", ", lo + size[d], ") of dimension ", d, " of \"", match->source.buffer->name, "\", which has ", s.shape[d]));
+        fault(fr, "bounds",
+              cat("\"", name, "\" matches [", lo, ", ", lo + size[d], ") of dimension ", d,
+                  " of \"", match->source.buffer->name, "\", which has ", s.shape[d]));
       }
       offset += lo * s.strides[d];
     }
-    if (want > rank) fault(fr, "match", cat("\"", name, "\" has ", want, " dimensions, its source ", rank));
+    if (want > rank)
+      fault(fr, "match", cat("\"", name, "\" has ", want, " dimensions, its source ", rank));
     std::size_t skip = rank - want;
     for (std::size_t d = 0; d < skip; ++d) {
-      if (size[d] != 1) fault(fr, "match", cat("\"", name, "\" has ", want, " dimensions, but the ", rank - want, " dimensions it leaves out are not all 1"));
+      if (size[d] != 1)
+        fault(fr, "match",
+              cat("\"", name, "\" has ", want, " dimensions, but the ", rank - want,
+                  " dimensions it leaves out are not all 1"));
     }
     View out;
     out.data = s.data + offset * match->buffer->dtype.total_bytes();
@@ -254,13 +279,20 @@ struct MatchCode {
       out.shape[d] = size[d + skip];
       out.strides[d] = s.strides[d + skip];
       if (shape_slots[d] >= 0) fr.slots[at(shape_slots[d])].i = out.shape[d];
-      if (!stride_slots.empty() && stride_slots[d] >= 0) fr.slots[at(stride_slots[d])].i = out.strides[d];
+      if (!stride_slots.empty() && stride_slots[d] >= 0)
+        fr.slots[at(stride_slots[d])].i = out.strides[d];
     }
     if (offset_slot >= 0) fr.slots[at(offset_slot)].i = offset;
     for (std::size_t d = 0; d < want; ++d) {
-      if (shape[d] && shape[d]->i(fr) != out.shape[d]) fault(fr, "match", cat("dimension ", d, " of \"", name, "\" is ", shape[d]->i(fr), ", its source has ", out.shape[d]));
-      if (!strides.empty() && strides[d] && out.shape[d] > 1 && strides[d]->i(fr) != out.strides[d]) {
-        fault(fr, "match", cat("stride ", d, " of \"", name, "\" is ", strides[d]->i(fr), ", its source has ", out.strides[d]));
+      if (shape[d] && shape[d]->i(fr) != out.shape[d])
+        fault(fr, "match",
+              cat("dimension ", d, " of \"", name, "\" is ", shape[d]->i(fr), ", its source has ",
+                  out.shape[d]));
+      if (!strides.empty() && strides[d] && out.shape[d] > 1 &&
+          strides[d]->i(fr) != out.strides[d]) {
+        fault(fr, "match",
+              cat("stride ", d, " of \"", name, "\" is ", strides[d]->i(fr), ", its source has ",
+                  out.strides[d]));
       }
     }
     fr.views[at(view)] = out;
@@ -268,11 +300,15 @@ struct MatchCode {
 };
 
 struct BlockCode final : Code {
-  struct Iter { int slot = 0; ExpPtr value, min, extent; const VarNode* var = nullptr; };   // value null: shares the loop's slot
+  struct Iter {
+    int slot = 0;
+    ExpPtr value, min, extent;
+    const VarNode* var = nullptr;
+  };  // value null: shares the loop's slot
   const BlockRealizeNode* node = nullptr;
-  ExpPtr predicate;   // null: always
+  ExpPtr predicate;  // null: always
   std::vector<Iter> iters;
-  std::vector<std::pair<int, ExpPtr>> first;   // reducing iterators and their minimum
+  std::vector<std::pair<int, ExpPtr>> first;  // reducing iterators and their minimum
   std::vector<MatchCode> matches;
   CodePtr init, body;
   void run(Frame& fr) const override {
@@ -282,13 +318,16 @@ struct BlockCode final : Code {
     // All bindings speak of the outside, so they are evaluated before any is set.
     std::int64_t values[32];
     std::size_t n = std::min<std::size_t>(iters.size(), 32);
-    for (std::size_t k = 0; k < n; ++k) values[k] = iters[k].value ? iters[k].value->i(fr) : fr.slots[at(iters[k].slot)].i;
+    for (std::size_t k = 0; k < n; ++k)
+      values[k] = iters[k].value ? iters[k].value->i(fr) : fr.slots[at(iters[k].slot)].i;
     for (std::size_t k = 0; k < n; ++k) {
       const Iter& iter = iters[k];
       if (iter.min) {
         std::int64_t lo = iter.min->i(fr), extent = iter.extent->i(fr);
         if (values[k] < lo || values[k] >= lo + extent) {
-          fault(fr, "domain", cat("the iterator \"", iter.var->name, "\" of block \"", node->block->name, "\" is ", values[k], ", outside [", lo, ", ", lo + extent, ")"));
+          fault(fr, "domain",
+                cat("the iterator \"", iter.var->name, "\" of block \"", node->block->name,
+                    "\" is ", values[k], ", outside [", lo, ", ", lo + extent, ")"));
         }
       }
       if (iter.value) fr.slots[at(iter.slot)].i = values[k];
@@ -314,7 +353,10 @@ int Compiler::slot(const VarNode* v) {
 }
 
 int Compiler::view(const BufferNode* b) {
-  if (b->ndim() > kMaxRank) throw Error(ErrorKind::verify, "interpret.rank", cat("\"", b->name, "\" has ", b->ndim(), " dimensions; at most ", kMaxRank, " are run"));
+  if (b->ndim() > kMaxRank)
+    throw Error(
+        ErrorKind::verify, "interpret.rank",
+        cat("\"", b->name, "\" has ", b->ndim(), " dimensions; at most ", kMaxRank, " are run"));
   auto [it, fresh] = view_of_.emplace(b, static_cast<int>(views_));
   if (fresh) ++views_;
   return it->second;
@@ -326,8 +368,10 @@ CodePtr Compiler::store(const StoreNode* s) {
   std::unique_ptr<StoreCode> out;
   if (!a.vector && t == dtypes::float32) out = std::make_unique<FastStore<float>>();
   else if (!a.vector && t == dtypes::float64) out = std::make_unique<FastStore<double>>();
-  else if (!a.vector && (t == dtypes::int32 || t == dtypes::uint32)) out = std::make_unique<FastStore<std::int32_t>>();
-  else if (!a.vector && (t == dtypes::int64 || t == dtypes::uint64)) out = std::make_unique<FastStore<std::int64_t>>();
+  else if (!a.vector && (t == dtypes::int32 || t == dtypes::uint32))
+    out = std::make_unique<FastStore<std::int32_t>>();
+  else if (!a.vector && (t == dtypes::int64 || t == dtypes::uint64))
+    out = std::make_unique<FastStore<std::int64_t>>();
   else out = std::make_unique<StoreCode>();
   out->node = s;
   out->access = std::move(a);
@@ -382,7 +426,8 @@ CodePtr Compiler::stmt(const Stmt& s) {
       return out;
     }
     case StmtKind::evaluate: return evaluate(as<EvaluateNode>(s));
-    case StmtKind::allocate: return allocation(as<AllocateNode>(s)->buffer, stmt(as<AllocateNode>(s)->body));
+    case StmtKind::allocate:
+      return allocation(as<AllocateNode>(s)->buffer, stmt(as<AllocateNode>(s)->body));
     case StmtKind::block_realize: return block(as<BlockRealizeNode>(s));
     case StmtKind::launch: return launch(as<LaunchNode>(s));
     case StmtKind::async: return stmt(as<AsyncNode>(s)->body);
@@ -406,24 +451,33 @@ CodePtr Compiler::evaluate(const EvaluateNode* s) {
   }
   if (c && (c->op == "prefetch" || c->op == "address_of")) return std::make_unique<Nothing>();
   if (c && (!row || row->effect == IntrinsicEffect::effect)) {
-    // A function of the module: by its own name, or as the meaning of a foreign function or an instruction.
+    // A function of the module: by its own name, or as the meaning of a foreign function or an
+    // instruction.
     std::size_t first = row ? 1 : 0;
     const auto* named = row && !c->args.empty() ? as<StringImmNode>(c->args[0]) : nullptr;
     std::string name = row ? (named ? named->value : "") : c->op;
     PrimFunc f = machine_.find(name);
-    if (!f) throw Error(ErrorKind::lower, "interpret.unsupported", cat("the interpreter knows no function \"", name, "\"")).at("", print(s->value));
+    if (!f)
+      throw Error(ErrorKind::lower, "interpret.unsupported",
+                  cat("the interpreter knows no function \"", name, "\""))
+          .at("", print(s->value));
     if (f->params.size() != c->args.size() - first) {
-      throw Error(ErrorKind::verify, "interpret.arity", cat("\"", name, "\" takes ", f->params.size(), " arguments, not ", c->args.size() - first));
+      throw Error(ErrorKind::verify, "interpret.arity",
+                  cat("\"", name, "\" takes ", f->params.size(), " arguments, not ",
+                      c->args.size() - first));
     }
     auto out = make<CallCode>(s);
     out->callee = f;
     for (std::size_t k = first; k < c->args.size(); ++k) {
       CallCode::Arg a;
       const auto* address = as<CallNode>(c->args[k]);
-      const auto* l = address && address->op == "address_of" ? as<LoadNode>(address->args[0]) : nullptr;
+      const auto* l =
+          address && address->op == "address_of" ? as<LoadNode>(address->args[0]) : nullptr;
       a.tensor = l != nullptr;
       if (bool(f->params[k - first].buffer) != a.tensor) {
-        throw Error(ErrorKind::verify, "interpret.arity", cat("argument ", k - first, " of \"", name, "\" must be ", a.tensor ? "a number" : "the address of a buffer's element"));
+        throw Error(ErrorKind::verify, "interpret.arity",
+                    cat("argument ", k - first, " of \"", name, "\" must be ",
+                        a.tensor ? "a number" : "the address of a buffer's element"));
       }
       if (l) {
         a.access = access(l->buffer, l->indices);
@@ -445,7 +499,10 @@ CodePtr Compiler::allocation(const Buffer& b, CodePtr body) {
   out->buffer = b.get();
   out->view = view(b.get());
   out->site = sites_++;
-  if (in_launch_) out->sharing = b->scope.starts_with("shared") ? Sharing::group : b->scope == "global" ? Sharing::launch : Sharing::thread;
+  if (in_launch_)
+    out->sharing = b->scope.starts_with("shared") ? Sharing::group
+                   : b->scope == "global"         ? Sharing::launch
+                                                  : Sharing::thread;
   for (const Expr& e : b->shape) out->shape.push_back(expr(e));
   for (const Expr& e : b->strides) out->strides.push_back(expr(e));
   out->body = std::move(body);
@@ -456,7 +513,10 @@ CodePtr Compiler::block(const BlockRealizeNode* r) {
   const BlockNode& b = *r->block;
   auto out = make<BlockCode>(r);
   if (!is_const_int_value(r->predicate, 1)) out->predicate = expr(r->predicate);
-  if (b.iters.size() > 32) throw Error(ErrorKind::verify, "interpret.rank", cat("block \"", b.name, "\" has ", b.iters.size(), " iterators; at most 32 are run"));
+  if (b.iters.size() > 32)
+    throw Error(
+        ErrorKind::verify, "interpret.rank",
+        cat("block \"", b.name, "\" has ", b.iters.size(), " iterators; at most 32 are run"));
   std::vector<BlockCode::Iter> iters;
   for (std::size_t k = 0; k < b.iters.size(); ++k) {
     const IterVar& v = b.iters[k];
@@ -464,10 +524,11 @@ CodePtr Compiler::block(const BlockRealizeNode* r) {
     iter.var = v.var.get();
     const auto* loop = as<VarNode>(r->iter_values[k]);
     auto range = loop ? ranges_.find(loop) : ranges_.end();
-    bool inside = range != ranges_.end() && same_expr(range->second.min, v.dom.min) && same_expr(range->second.extent, v.dom.extent);
+    bool inside = range != ranges_.end() && same_expr(range->second.min, v.dom.min) &&
+                  same_expr(range->second.extent, v.dom.extent);
     if (!inside) iter.min = expr(v.dom.min), iter.extent = expr(v.dom.extent);
     if (loop) {
-      iter.slot = slot(loop);   // the iterator is the loop variable by another name
+      iter.slot = slot(loop);  // the iterator is the loop variable by another name
     } else {
       iter.value = expr(r->iter_values[k]);
       iter.slot = fresh_slot();
@@ -477,14 +538,16 @@ CodePtr Compiler::block(const BlockRealizeNode* r) {
   for (std::size_t k = 0; k < b.iters.size(); ++k) {
     slot_of_[b.iters[k].var.get()] = iters[k].slot;
     ranges_[b.iters[k].var.get()] = b.iters[k].dom;
-    if (b.iters[k].kind == IterKind::reduce) out->first.emplace_back(iters[k].slot, expr(b.iters[k].dom.min));
+    if (b.iters[k].kind == IterKind::reduce)
+      out->first.emplace_back(iters[k].slot, expr(b.iters[k].dom.min));
   }
   out->iters = std::move(iters);
   for (const MatchBuffer& m : b.match_buffers) {
     MatchCode code;
     code.match = &m;
     code.source_view = view(m.source.buffer.get());
-    for (const Range& x : m.source.region) code.mins.push_back(expr(x.min)), code.extents.push_back(expr(x.extent));
+    for (const Range& x : m.source.region)
+      code.mins.push_back(expr(x.min)), code.extents.push_back(expr(x.extent));
     code.view = view(m.buffer.get());
     auto bind = [&](const Expr& e, std::vector<int>& slots, std::vector<ExpPtr>& checks) {
       const auto* v = as<VarNode>(e);
@@ -494,20 +557,23 @@ CodePtr Compiler::block(const BlockRealizeNode* r) {
     };
     for (const Expr& e : m.buffer->shape) bind(e, code.shape_slots, code.shape);
     for (const Expr& e : m.buffer->strides) bind(e, code.stride_slots, code.strides);
-    if (const auto* v = as<VarNode>(m.buffer->elem_offset); v && !slot_of_.count(v)) code.offset_slot = slot(v);
+    if (const auto* v = as<VarNode>(m.buffer->elem_offset); v && !slot_of_.count(v))
+      code.offset_slot = slot(v);
     out->matches.push_back(std::move(code));
   }
   if (b.init) out->init = stmt(b.init);
   out->body = stmt(b.body);
   if (b.alloc_buffers.empty()) return out;
-  // Allocations stand between the bindings, which their extents may use, and everything that uses them.
+  // Allocations stand between the bindings, which their extents may use, and everything that uses
+  // them.
   auto inner = make<BlockCode>(r);
   inner->first = std::move(out->first);
   inner->matches = std::move(out->matches);
   inner->init = std::move(out->init);
   inner->body = std::move(out->body);
   CodePtr code = std::move(inner);
-  for (std::size_t k = b.alloc_buffers.size(); k-- > 0;) code = allocation(b.alloc_buffers[k], std::move(code));
+  for (std::size_t k = b.alloc_buffers.size(); k-- > 0;)
+    code = allocation(b.alloc_buffers[k], std::move(code));
   out->body = std::move(code);
   return out;
 }

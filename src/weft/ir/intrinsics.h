@@ -11,19 +11,19 @@
 namespace weft::ir {
 
 enum class IntrinsicType : std::uint8_t {
-  float_unary,    // float -> same
-  float_binary,   // two equal floats -> same
-  number_unary,   // any arithmetic type -> same
-  int_binary,     // two equal integers (or bools) -> same
+  float_unary,   // float -> same
+  float_binary,  // two equal floats -> same
+  number_unary,  // any arithmetic type -> same
+  int_binary,    // two equal integers (or bools) -> same
   int_unary,
-  predicate,      // float -> bool
-  special,        // typed by its builder
+  predicate,  // float -> bool
+  special,    // typed by its builder
 };
 enum class IntrinsicEffect : std::uint8_t { pure, reads, effect };
 
 struct Intrinsic {
   std::string_view name;
-  int arity;               // -1: any
+  int arity;  // -1: any
   IntrinsicType type;
   IntrinsicEffect effect;
   std::string_view meaning;

@@ -10,12 +10,22 @@
 
 namespace weft::ir::syntax {
 
-enum class TokenKind : std::uint8_t { name, integer, real, string, op, newline, indent, dedent, end };
+enum class TokenKind : std::uint8_t {
+  name,
+  integer,
+  real,
+  string,
+  op,
+  newline,
+  indent,
+  dedent,
+  end
+};
 
 struct Token {
   TokenKind kind;
   int line = 0, column = 0, width = 1;
-  std::string text;            // string: its value
+  std::string text;  // string: its value
   std::int64_t integer = 0;
   bool huge = false;
   double real = 0;

@@ -16,65 +16,114 @@ namespace {
 /// Other spellings of what the script can say.
 std::string canonical(const std::string& name) {
   static const std::map<std::string, std::string> aliases = {
-      {"cast", "Cast"},         {"select", "Select"},     {"Ramp", "ramp"},         {"Broadcast", "broadcast"}, {"Let", "let"},
-      {"Min", "min"},           {"Max", "max"},           {"FloorDiv", "floordiv"}, {"FloorMod", "floormod"},   {"Div", "truncdiv"},
-      {"Mod", "truncmod"},      {"And", "and_"},          {"Or", "or_"},            {"Not", "not_"},            {"boolean", "bool"},
-      {"power", "pow"},         {"fabs", "abs"},          {"tvm_storage_sync", "sync"}, {"nearbyint", "round"}, {"Add", "add"},
-      {"Sub", "sub"},           {"Mul", "mul"},           {"EQ", "eq"},             {"NE", "ne"},               {"LT", "lt"},
-      {"LE", "le"},             {"GT", "gt"},             {"GE", "ge"},
+      {"cast", "Cast"},
+      {"select", "Select"},
+      {"Ramp", "ramp"},
+      {"Broadcast", "broadcast"},
+      {"Let", "let"},
+      {"Min", "min"},
+      {"Max", "max"},
+      {"FloorDiv", "floordiv"},
+      {"FloorMod", "floormod"},
+      {"Div", "truncdiv"},
+      {"Mod", "truncmod"},
+      {"And", "and_"},
+      {"Or", "or_"},
+      {"Not", "not_"},
+      {"boolean", "bool"},
+      {"power", "pow"},
+      {"fabs", "abs"},
+      {"tvm_storage_sync", "sync"},
+      {"nearbyint", "round"},
+      {"Add", "add"},
+      {"Sub", "sub"},
+      {"Mul", "mul"},
+      {"EQ", "eq"},
+      {"NE", "ne"},
+      {"LT", "lt"},
+      {"LE", "le"},
+      {"GT", "gt"},
+      {"GE", "ge"},
   };
   auto found = aliases.find(name);
   return found == aliases.end() ? name : found->second;
 }
 
 const std::map<std::string, ExprKind>& binary_names() {
-  static const std::map<std::string, ExprKind> names = {
-      {"min", ExprKind::min}, {"max", ExprKind::max}, {"truncdiv", ExprKind::div}, {"truncmod", ExprKind::mod}, {"floordiv", ExprKind::floordiv},
-      {"floormod", ExprKind::floormod}, {"add", ExprKind::add}, {"sub", ExprKind::sub}, {"mul", ExprKind::mul}, {"eq", ExprKind::eq}, {"ne", ExprKind::ne},
-      {"lt", ExprKind::lt}, {"le", ExprKind::le}, {"gt", ExprKind::gt}, {"ge", ExprKind::ge}, {"and_", ExprKind::and_}, {"or_", ExprKind::or_}};
+  static const std::map<std::string, ExprKind> names = {{"min", ExprKind::min},
+                                                        {"max", ExprKind::max},
+                                                        {"truncdiv", ExprKind::div},
+                                                        {"truncmod", ExprKind::mod},
+                                                        {"floordiv", ExprKind::floordiv},
+                                                        {"floormod", ExprKind::floormod},
+                                                        {"add", ExprKind::add},
+                                                        {"sub", ExprKind::sub},
+                                                        {"mul", ExprKind::mul},
+                                                        {"eq", ExprKind::eq},
+                                                        {"ne", ExprKind::ne},
+                                                        {"lt", ExprKind::lt},
+                                                        {"le", ExprKind::le},
+                                                        {"gt", ExprKind::gt},
+                                                        {"ge", ExprKind::ge},
+                                                        {"and_", ExprKind::and_},
+                                                        {"or_", ExprKind::or_}};
   return names;
 }
 
 std::vector<std::string> vocabulary() {
-  std::vector<std::string> out = {"Cast", "Select", "ramp", "broadcast", "let", "not_", "call", "infinity", "min_value", "max_value", "float16", "float32",
-                                  "float64", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "bool"};
+  std::vector<std::string> out = {
+      "Cast",      "Select",    "ramp",    "broadcast", "let",     "not_",     "call", "infinity",
+      "min_value", "max_value", "float16", "float32",   "float64", "bfloat16", "int8", "int16",
+      "int32",     "int64",     "uint8",   "uint16",    "uint32",  "uint64",   "bool"};
   for (const Intrinsic& row : intrinsics()) out.emplace_back(row.name);
   for (const auto& [name, kind] : binary_names()) out.push_back(name);
   return out;
 }
 
 bool is_statement_name(const std::string& name) {
-  static const std::set<std::string> names = {"block", "init", "where", "reads", "writes", "block_attr", "func_attr", "alloc_buffer", "match_buffer", "allocate", "serial",
-                                              "parallel", "vectorized", "unroll", "thread_binding", "grid", "range", "launch", "async_", "wait", "collective", "Assert",
-                                              "evaluate", "Buffer", "prim_func", "execution", "launch_thread", "attr", "decl_buffer"};
+  static const std::set<std::string> names = {
+      "block",      "init",         "where",          "reads",    "writes",     "block_attr",
+      "func_attr",  "alloc_buffer", "match_buffer",   "allocate", "serial",     "parallel",
+      "vectorized", "unroll",       "thread_binding", "grid",     "range",      "launch",
+      "async_",     "wait",         "collective",     "Assert",   "evaluate",   "Buffer",
+      "prim_func",  "execution",    "launch_thread",  "attr",     "decl_buffer"};
   return names.count(name) || name.starts_with("axis.");
 }
 
 }  // namespace
 
-Builder::Args Builder::args(const Node& call, std::initializer_list<std::string_view> names, std::size_t at_least) {
+Builder::Args Builder::args(const Node& call, std::initializer_list<std::string_view> names,
+                            std::size_t at_least) {
   Args out;
   out.call = &call;
   std::string callee = dotted(*call.kids[0]);
   for (std::size_t i = 1; i < call.kids.size(); ++i) {
     const std::string& key = call.names[i - 1];
     if (key.empty()) {
-      if (!out.named.empty()) fail(*call.kids[i], "argument", cat("a positional argument of ", callee, " follows a named one"));
+      if (!out.named.empty())
+        fail(*call.kids[i], "argument",
+             cat("a positional argument of ", callee, " follows a named one"));
       out.positional.push_back(call.kids[i].get());
       continue;
     }
     std::vector<std::string> known(names.begin(), names.end());
     auto found = std::find(known.begin(), known.end(), key);
-    if (found == known.end()) fail(*call.kids[i], "argument", cat(callee, " has no argument \"", key, "\""), known.empty() ? "" : cat("it knows ", join(known)));
+    if (found == known.end())
+      fail(*call.kids[i], "argument", cat(callee, " has no argument \"", key, "\""),
+           known.empty() ? "" : cat("it knows ", join(known)));
     bool twice = static_cast<std::size_t>(found - known.begin()) < out.positional.size();
     for (const auto& [name, node] : out.named) twice = twice || name == key;
-    if (twice) fail(*call.kids[i], "argument", cat("argument \"", key, "\" of ", callee, " is given twice"));
+    if (twice)
+      fail(*call.kids[i], "argument", cat("argument \"", key, "\" of ", callee, " is given twice"));
     out.named.emplace_back(key, call.kids[i].get());
   }
-  if (out.positional.size() > names.size()) fail(call, "arity", cat(callee, " takes at most ", names.size(), " arguments, found ", out.positional.size()));
+  if (out.positional.size() > names.size())
+    fail(call, "arity",
+         cat(callee, " takes at most ", names.size(), " arguments, found ", out.positional.size()));
   std::size_t index = 0;
   for (std::string_view name : names) {
-    if (index < at_least && !out.get(index, name)) fail(call, "arity", cat(callee, " needs the argument \"", name, "\""));
+    if (index < at_least && !out.get(index, name))
+      fail(call, "arity", cat(callee, " needs the argument \"", name, "\""));
     ++index;
   }
   return out;
@@ -87,9 +136,12 @@ Value Builder::call(const Node& n) {
   if (callee.kind == Kind::name && callee.text == "float" && !find("float")) {
     Args a = args(n, {"value"}, 1);
     Value v = eval(*a.get(0, "value"));
-    if (v.kind == Value::Kind::string && v.text == "inf") return Value::number(std::numeric_limits<double>::infinity());
-    if (v.kind == Value::Kind::string && v.text == "-inf") return Value::number(-std::numeric_limits<double>::infinity());
-    if (v.kind == Value::Kind::string && v.text == "nan") return Value::number(std::numeric_limits<double>::quiet_NaN());
+    if (v.kind == Value::Kind::string && v.text == "inf")
+      return Value::number(std::numeric_limits<double>::infinity());
+    if (v.kind == Value::Kind::string && v.text == "-inf")
+      return Value::number(-std::numeric_limits<double>::infinity());
+    if (v.kind == Value::Kind::string && v.text == "nan")
+      return Value::number(std::numeric_limits<double>::quiet_NaN());
     if (v.kind == Value::Kind::integer) return Value::number(static_cast<double>(v.integer));
     if (v.kind == Value::Kind::real) return v;
     fail(n, "types", "float() here converts constants only", "write T.float32(x)");
@@ -115,7 +167,8 @@ Value Builder::function_call(const Node& n, const std::string& name, std::size_t
       type = dtype(*n.kids[i]);
       continue;
     }
-    if (!key.empty()) fail(*n.kids[i], "argument", cat("a call of \"", name, "\" has no argument \"", key, "\""));
+    if (!key.empty())
+      fail(*n.kids[i], "argument", cat("a call of \"", name, "\" has no argument \"", key, "\""));
     Value v = eval(*n.kids[i]);
     if (v.kind == Value::Kind::buffer) {
       Exprs zeros(v.buffer->ndim(), make_int(0));
@@ -129,16 +182,23 @@ Value Builder::function_call(const Node& n, const std::string& name, std::size_t
 
 /// T.float32(0), T.int32(n), T.float32("inf").
 Value Builder::typed(const Node& n, DType t) {
-  if (n.kids.size() == 1) fail(n, "place", cat("T.", to_string(t), "() declares a variable and stands alone on the right of \"=\""));
+  if (n.kids.size() == 1)
+    fail(n, "place",
+         cat("T.", to_string(t), "() declares a variable and stands alone on the right of \"=\""));
   Args a = args(n, {"value"}, 1);
   const Node& arg = *a.get(0, "value");
   Value v = eval(arg);
   if (v.kind == Value::Kind::string) {
     double inf = std::numeric_limits<double>::infinity();
-    if (!t.is_float() || (v.text != "inf" && v.text != "-inf" && v.text != "nan")) fail(arg, "literal", cat("\"", v.text, "\" is no ", to_string(t)));
-    return Value::of(make_float(v.text == "inf" ? inf : v.text == "-inf" ? -inf : std::numeric_limits<double>::quiet_NaN(), t));
+    if (!t.is_float() || (v.text != "inf" && v.text != "-inf" && v.text != "nan"))
+      fail(arg, "literal", cat("\"", v.text, "\" is no ", to_string(t)));
+    return Value::of(make_float(v.text == "inf"    ? inf
+                                : v.text == "-inf" ? -inf
+                                                   : std::numeric_limits<double>::quiet_NaN(),
+                                t));
   }
-  if (v.kind == Value::Kind::real && !t.is_float()) fail(arg, "literal", cat(v.real, " is no ", to_string(t)));
+  if (v.kind == Value::Kind::real && !t.is_float())
+    fail(arg, "literal", cat(v.real, " is no ", to_string(t)));
   if (v.weak()) {
     Expr e = to_expr(arg, v, t);
     return Value::of(t.lanes > 1 ? ir::broadcast(e, t.lanes) : e);
@@ -151,7 +211,8 @@ Value Builder::script_call(const Node& n, const std::string& name) {
   DType t;
   if (try_parse_dtype(name, t)) return typed(n, t);
   auto arity = [&](std::size_t count) {
-    if (n.kids.size() - 1 != count) fail(n, "arity", cat("T.", name, " takes ", count, " arguments, found ", n.kids.size() - 1));
+    if (n.kids.size() - 1 != count)
+      fail(n, "arity", cat("T.", name, " takes ", count, " arguments, found ", n.kids.size() - 1));
   };
   auto arg = [&](std::size_t i) -> const Node& { return *n.kids[i + 1]; };
 
@@ -171,9 +232,13 @@ Value Builder::script_call(const Node& n, const std::string& name) {
     bool type_first = first.kind == Value::Kind::string || first.kind == Value::Kind::dtype;
     t = dtype(arg(type_first ? 0 : 1));
     Expr e = type_first ? expr(arg(1)) : to_expr(arg(0), first);
-    if (e->dtype.lanes == 1 && t.lanes > 1) fail(n, "types", cat("a cast from ", to_string(e->dtype), " to ", to_string(t), " changes the number of lanes"));
+    if (e->dtype.lanes == 1 && t.lanes > 1)
+      fail(n, "types",
+           cat("a cast from ", to_string(e->dtype), " to ", to_string(t),
+               " changes the number of lanes"));
     if (e->dtype.lanes > 1 && t.lanes == 1) t = t.with_lanes(e->dtype.lanes);
-    if (e->dtype.lanes != t.lanes || e->dtype.is_handle()) fail(n, "types", cat("cannot cast ", to_string(e->dtype), " to ", to_string(t)));
+    if (e->dtype.lanes != t.lanes || e->dtype.is_handle())
+      fail(n, "types", cat("cannot cast ", to_string(e->dtype), " to ", to_string(t)));
     return Value::of(make_ref<const CastNode>(t, std::move(e)));
   }
   if (name == "Select" || name == "if_then_else") {
@@ -181,7 +246,10 @@ Value Builder::script_call(const Node& n, const std::string& name) {
     Expr c = condition(arg(0));
     auto [a, b] = matched(n, eval(arg(1)), eval(arg(2)));
     if (c->dtype.lanes > 1 && c->dtype.lanes != a->dtype.lanes) {
-      if (a->dtype.lanes != 1) fail(n, "types", cat("T.", name, " has a condition of ", static_cast<int>(c->dtype.lanes), " lanes and values of ", static_cast<int>(a->dtype.lanes)));
+      if (a->dtype.lanes != 1)
+        fail(n, "types",
+             cat("T.", name, " has a condition of ", static_cast<int>(c->dtype.lanes),
+                 " lanes and values of ", static_cast<int>(a->dtype.lanes)));
       a = ir::broadcast(a, c->dtype.lanes), b = ir::broadcast(b, c->dtype.lanes);
     }
     if (name == "Select") return Value::of(make_ref<const SelectNode>(c, a, b));
@@ -191,21 +259,25 @@ Value Builder::script_call(const Node& n, const std::string& name) {
   if (name == "ramp" || name == "broadcast") {
     arity(name == "ramp" ? 3 : 2);
     std::int64_t lanes = constant(arg(n.kids.size() - 2), "the number of lanes");
-    if (lanes < 2 || lanes > 4096) fail(arg(n.kids.size() - 2), "lanes", cat("a vector has 2 to 4096 lanes, not ", lanes));
+    if (lanes < 2 || lanes > 4096)
+      fail(arg(n.kids.size() - 2), "lanes", cat("a vector has 2 to 4096 lanes, not ", lanes));
     if (name == "broadcast") {
       Expr e = expr(arg(0));
-      if (e->dtype.lanes != 1) fail(n, "types", cat("T.broadcast needs a scalar, found ", to_string(e->dtype)));
+      if (e->dtype.lanes != 1)
+        fail(n, "types", cat("T.broadcast needs a scalar, found ", to_string(e->dtype)));
       return Value::of(make_ref<const BroadcastNode>(e, static_cast<int>(lanes)));
     }
     auto [base, stride] = matched(n, eval(arg(0)), eval(arg(1)));
-    if (!base->dtype.is_integral() || base->dtype.lanes != 1) fail(n, "types", cat("T.ramp needs scalar integers, found ", to_string(base->dtype)));
+    if (!base->dtype.is_integral() || base->dtype.lanes != 1)
+      fail(n, "types", cat("T.ramp needs scalar integers, found ", to_string(base->dtype)));
     return Value::of(make_ref<const RampNode>(base, stride, static_cast<int>(lanes)));
   }
   if (name == "let") {
     arity(2);
     Expr value = expr(arg(0));
     const Node& f = arg(1);
-    if (f.kind != Kind::lambda || f.names.size() != 1) fail(f, "value", "T.let needs a lambda of one parameter");
+    if (f.kind != Kind::lambda || f.names.size() != 1)
+      fail(f, "value", "T.let needs a lambda of one parameter");
     Var v = make_var(f.names[0], value->dtype);
     define(f.names[0], Value::of(Expr(v)));
     Expr body = expr(*f.kids[0]);
@@ -215,7 +287,8 @@ Value Builder::script_call(const Node& n, const std::string& name) {
   if (name == "infinity" || name == "min_value" || name == "max_value") {
     arity(1);
     t = dtype(arg(0));
-    if (t.is_handle() || t.is_complex() || (name == "infinity" && !t.is_float())) fail(n, "types", cat("T.", name, " has no value of type ", to_string(t)));
+    if (t.is_handle() || t.is_complex() || (name == "infinity" && !t.is_float()))
+      fail(n, "types", cat("T.", name, " has no value of type ", to_string(t)));
     return Value::of(name == "min_value" ? min_value(t) : max_value(t));
   }
   if (name == "call") {
@@ -225,7 +298,8 @@ Value Builder::script_call(const Node& n, const std::string& name) {
 
   const Intrinsic* row = find_intrinsic(name);
   if (!row) {
-    if (is_statement_name(name)) fail(n, "place", cat("T.", name, " is no expression"), "it is a statement of its own");
+    if (is_statement_name(name))
+      fail(n, "place", cat("T.", name, " is no expression"), "it is a statement of its own");
     fail(*n.kids[0], "name", cat("\"T.", name, "\" is unknown"), did_you_mean(name, vocabulary()));
   }
   std::vector<Value> values;
@@ -246,7 +320,7 @@ Value Builder::script_call(const Node& n, const std::string& name) {
     }
     nodes.push_back(&arg(i));
   }
-  if (name == "reinterpret" && !has_type && values.size() == 2) {   // T.reinterpret("float32", x)
+  if (name == "reinterpret" && !has_type && values.size() == 2) {  // T.reinterpret("float32", x)
     t = dtype(*nodes[0]);
     has_type = true;
     values.erase(values.begin());
@@ -257,8 +331,11 @@ Value Builder::script_call(const Node& n, const std::string& name) {
   }
   // Literals take the type of a typed neighbour where the intrinsic wants equal types.
   DType neighbour = dtypes::handle;
-  bool equal = row->type == IntrinsicType::float_binary || row->type == IntrinsicType::int_binary || name == "fma";
-  if (row->type == IntrinsicType::float_unary || row->type == IntrinsicType::predicate || row->type == IntrinsicType::float_binary || name == "fma") neighbour = dtypes::float32;
+  bool equal = row->type == IntrinsicType::float_binary || row->type == IntrinsicType::int_binary ||
+               name == "fma";
+  if (row->type == IntrinsicType::float_unary || row->type == IntrinsicType::predicate ||
+      row->type == IntrinsicType::float_binary || name == "fma")
+    neighbour = dtypes::float32;
   if (equal) {
     for (const Value& v : values) {
       if (v.kind == Value::Kind::expr) neighbour = v.expr->dtype;
@@ -266,7 +343,8 @@ Value Builder::script_call(const Node& n, const std::string& name) {
   }
   Exprs list;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i].kind == Value::Kind::buffer && (row->effect != IntrinsicEffect::pure || name == "address_of")) {
+    if (values[i].kind == Value::Kind::buffer &&
+        (row->effect != IntrinsicEffect::pure || name == "address_of")) {
       Expr first = load(values[i].buffer, Exprs(values[i].buffer->ndim(), make_int(0)));
       list.push_back(name == "address_of" ? first : ir::call("address_of", {first}));
     } else {

@@ -48,22 +48,30 @@ Expr Builder::to_expr(const Node& at, const Value& v, DType want) {
     case Value::Kind::integer:
       if (t.is_handle()) t = dtypes::int64;
       if (t.is_float()) return make_float(static_cast<double>(v.integer), t);
-      if (!fits(v.integer, v.huge, t)) fail(at, "literal", cat(v.huge ? cat(static_cast<std::uint64_t>(v.integer)) : cat(v.integer), " does not fit ", to_string(t)));
+      if (!fits(v.integer, v.huge, t))
+        fail(at, "literal",
+             cat(v.huge ? cat(static_cast<std::uint64_t>(v.integer)) : cat(v.integer),
+                 " does not fit ", to_string(t)));
       return make_int(v.integer, t);
     case Value::Kind::real:
       if (t.is_handle()) t = dtypes::float32;
-      if (!t.is_float()) fail(at, "literal", cat(v.real, " is no ", to_string(t)), "convert the other side with T.Cast");
+      if (!t.is_float())
+        fail(at, "literal", cat(v.real, " is no ", to_string(t)),
+             "convert the other side with T.Cast");
       return make_float(v.real, t);
     case Value::Kind::string: return make_string(v.text);
     case Value::Kind::buffer:
-      fail(at, "value", cat("the buffer \"", v.buffer->name, "\" is used without indices"), cat("write ", v.buffer->name, "[", v.buffer->ndim() ? "i" : "()", "]"));
+      fail(at, "value", cat("the buffer \"", v.buffer->name, "\" is used without indices"),
+           cat("write ", v.buffer->name, "[", v.buffer->ndim() ? "i" : "()", "]"));
     default: fail(at, "value", cat("expected a value, found ", describe(v)));
   }
 }
 
 Expr Builder::condition(const Node& n) {
   Expr e = expr(n);
-  if (!e->dtype.is_bool()) fail(n, "types", cat("expected a condition, found a value of type ", to_string(e->dtype)), "compare it with something");
+  if (!e->dtype.is_bool())
+    fail(n, "types", cat("expected a condition, found a value of type ", to_string(e->dtype)),
+         "compare it with something");
   return e;
 }
 
@@ -77,7 +85,8 @@ std::int64_t Builder::constant(const Node& n, std::string_view what) {
 
 std::string Builder::text(const Node& n, std::string_view what) {
   Value v = eval(n);
-  if (v.kind != Value::Kind::string) fail(n, "string", cat(what, " must be a string, found ", describe(v)));
+  if (v.kind != Value::Kind::string)
+    fail(n, "string", cat(what, " must be a string, found ", describe(v)));
   return v.text;
 }
 
@@ -91,11 +100,14 @@ bool Builder::flag(const Node& n) {
 DType Builder::dtype(const Node& n) {
   Value v = eval(n);
   if (v.kind == Value::Kind::dtype) return v.dtype;
-  if (v.kind != Value::Kind::string) fail(n, "dtype", cat("expected a type such as \"float32\", found ", describe(v)));
+  if (v.kind != Value::Kind::string)
+    fail(n, "dtype", cat("expected a type such as \"float32\", found ", describe(v)));
   DType t;
   if (!try_parse_dtype(v.text, t)) {
     fail(n, "dtype", cat("\"", v.text, "\" is no type"),
-         did_you_mean(v.text, {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64", "bool", "handle"}));
+         did_you_mean(v.text,
+                      {"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+                       "float16", "bfloat16", "float32", "float64", "bool", "handle"}));
   }
   return t;
 }
@@ -106,12 +118,15 @@ Json Builder::json(const Node& n) {
       Json::Object out;
       for (std::size_t i = 0; i + 1 < n.kids.size(); i += 2) {
         std::string key = text(*n.kids[i], "a key");
-        if (std::any_of(out.begin(), out.end(), [&](const Json::Member& m) { return m.first == key; })) fail(*n.kids[i], "redefined", cat("the key \"", key, "\" appears twice"));
+        if (std::any_of(out.begin(), out.end(),
+                        [&](const Json::Member& m) { return m.first == key; }))
+          fail(*n.kids[i], "redefined", cat("the key \"", key, "\" appears twice"));
         out.emplace_back(std::move(key), json(*n.kids[i + 1]));
       }
       return Json(std::move(out));
     }
-    case Kind::list: case Kind::tuple: {
+    case Kind::list:
+    case Kind::tuple: {
       Json::Array out;
       for (const auto& kid : n.kids) out.push_back(json(*kid));
       return Json(std::move(out));
@@ -128,13 +143,15 @@ Json Builder::json(const Node& n) {
     case Value::Kind::tuple: {
       Json::Array out;
       for (const Value& item : v.items) {
-        if (item.kind != Value::Kind::integer) fail(n, "annotation", cat("an annotation cannot hold ", describe(item)));
+        if (item.kind != Value::Kind::integer)
+          fail(n, "annotation", cat("an annotation cannot hold ", describe(item)));
         out.push_back(Json(item.integer));
       }
       return Json(std::move(out));
     }
     case Value::Kind::expr:
-      if (const auto* i = as<IntImmNode>(v.expr)) return i->dtype.is_bool() ? Json(i->value != 0) : Json(i->value);
+      if (const auto* i = as<IntImmNode>(v.expr))
+        return i->dtype.is_bool() ? Json(i->value != 0) : Json(i->value);
       if (const auto* f = as<FloatImmNode>(v.expr)) return Json(f->value);
       if (const auto* s = as<StringImmNode>(v.expr)) return Json(s->value);
       [[fallthrough]];
@@ -165,7 +182,8 @@ Value Builder::captured(const Node& n, const std::string& name) {
   std::vector<std::string> known = known_names();
   known.insert(known.end(), function_names_.begin(), function_names_.end());
   std::string help = did_you_mean(name, known);
-  if (help.empty() && prefixes_.contains(name.substr(0, name.find('.')))) help = "see the reference of the script for the names after \"T.\"";
+  if (help.empty() && prefixes_.contains(name.substr(0, name.find('.'))))
+    help = "see the reference of the script for the names after \"T.\"";
   fail(n, "name", cat("\"", name, "\" is not defined here"), std::move(help));
 }
 
@@ -175,25 +193,32 @@ Value Builder::attribute(const Node& n) {
     DType t;
     if (script == "boolean") return Value::of(dtypes::boolean);
     if (try_parse_dtype(script, t)) return Value::of(t);
-    fail(n, "name", cat("\"T.", script, "\" is no value"), "call it, or write a type such as T.int64");
+    fail(n, "name", cat("\"T.", script, "\" is no value"),
+         "call it, or write a type such as T.int64");
   }
   std::string full = dotted(n);
   std::string head = full.substr(0, full.find('.'));
-  if (!full.empty() && (head == "cls" || class_names_.count(head)) && function_names_.count(n.text)) return Value::function(n.text);
+  if (!full.empty() && (head == "cls" || class_names_.count(head)) && function_names_.count(n.text))
+    return Value::function(n.text);
   if (!full.empty() && !find(head)) return captured(n, full);
   Value base = eval(*n.kids[0]);
   if (base.kind == Value::Kind::buffer) {
     auto list = [&](const Exprs& es) {
       Value v;
       v.kind = Value::Kind::tuple;
-      for (const Expr& e : es) v.items.push_back(is_const_int(e) && e->dtype == dtypes::int64 ? Value::number(as<IntImmNode>(e)->value) : Value::of(e));
+      for (const Expr& e : es)
+        v.items.push_back(is_const_int(e) && e->dtype == dtypes::int64
+                              ? Value::number(as<IntImmNode>(e)->value)
+                              : Value::of(e));
       return v;
     };
     if (n.text == "shape") return list(base.buffer->shape);
     if (n.text == "strides") return list(strides_of(base.buffer));
     if (n.text == "dtype") return Value::of(base.buffer->dtype);
-    if (n.text == "elem_offset" && base.buffer->elem_offset) return Value::of(base.buffer->elem_offset);
-    fail(n, "name", cat("a buffer has no attribute \"", n.text, "\""), "it has shape, strides, dtype and elem_offset");
+    if (n.text == "elem_offset" && base.buffer->elem_offset)
+      return Value::of(base.buffer->elem_offset);
+    fail(n, "name", cat("a buffer has no attribute \"", n.text, "\""),
+         "it has shape, strides, dtype and elem_offset");
   }
   if (base.kind == Value::Kind::expr && n.text == "dtype") return Value::of(base.expr->dtype);
   fail(n, "name", cat(describe(base), " has no attribute \"", n.text, "\""));
@@ -218,7 +243,8 @@ Value Builder::eval(const Node& n) {
     case Kind::attribute: return attribute(n);
     case Kind::call: return call(n);
     case Kind::subscript: return subscript(n);
-    case Kind::tuple: case Kind::list: {
+    case Kind::tuple:
+    case Kind::list: {
       Value v;
       v.kind = Value::Kind::tuple;
       for (const auto& kid : n.kids) v.items.push_back(eval(*kid));
@@ -228,7 +254,8 @@ Value Builder::eval(const Node& n) {
       Value v = eval(*n.kids[0]);
       if (n.text == "not") {
         Expr e = to_expr(*n.kids[0], v);
-        if (!e->dtype.is_bool()) fail(n, "types", cat("\"not\" needs a condition, found ", describe(v)));
+        if (!e->dtype.is_bool())
+          fail(n, "types", cat("\"not\" needs a condition, found ", describe(v)));
         return Value::of(make_ref<const NotNode>(std::move(e)));
       }
       if (n.text == "+") return v;
@@ -238,21 +265,28 @@ Value Builder::eval(const Node& n) {
       }
       if (v.kind == Value::Kind::real) return Value::number(-v.real);
       if (v.kind == Value::Kind::integer) {
-        Value out = Value::number(static_cast<std::int64_t>(-static_cast<std::uint64_t>(v.integer)));
-        if (v.huge && static_cast<std::uint64_t>(v.integer) != 1ull << 63) fail(n, "literal", cat("-", static_cast<std::uint64_t>(v.integer), " does not fit 64 bits"));
+        Value out =
+            Value::number(static_cast<std::int64_t>(-static_cast<std::uint64_t>(v.integer)));
+        if (v.huge && static_cast<std::uint64_t>(v.integer) != 1ull << 63)
+          fail(n, "literal",
+               cat("-", static_cast<std::uint64_t>(v.integer), " does not fit 64 bits"));
         return out;
       }
       Expr e = to_expr(*n.kids[0], v);
       if (const auto* f = as<FloatImmNode>(e)) return Value::of(make_float(-f->value, f->dtype));
-      if (const auto* i = as<IntImmNode>(e); i && !i->dtype.is_bool()) return Value::of(make_int(static_cast<std::int64_t>(-static_cast<std::uint64_t>(i->value)), i->dtype));
-      if (e->dtype.is_bool() || e->dtype.is_handle()) fail(n, "types", cat("\"-\" needs a number, found ", describe(v)));
+      if (const auto* i = as<IntImmNode>(e); i && !i->dtype.is_bool())
+        return Value::of(
+            make_int(static_cast<std::int64_t>(-static_cast<std::uint64_t>(i->value)), i->dtype));
+      if (e->dtype.is_bool() || e->dtype.is_handle())
+        fail(n, "types", cat("\"-\" needs a number, found ", describe(v)));
       return Value::of(raw_binary(n, ExprKind::mul, e, make_const(-1, e->dtype)));
     }
     case Kind::binary: return binary(n, n.text, eval(*n.kids[0]), eval(*n.kids[1]));
     case Kind::compare: return compare(n);
     case Kind::logic: {
       Expr a = condition(*n.kids[0]), b = condition(*n.kids[1]);
-      return Value::of(raw_binary(n, n.text == "and" ? ExprKind::and_ : ExprKind::or_, std::move(a), std::move(b)));
+      return Value::of(raw_binary(n, n.text == "and" ? ExprKind::and_ : ExprKind::or_, std::move(a),
+                                  std::move(b)));
     }
     case Kind::ternary: {
       Expr c = condition(*n.kids[0]);
@@ -278,8 +312,11 @@ std::pair<Expr, Expr> Builder::matched(const Node& at, const Value& a, const Val
     if (!x) x = to_expr(at, a, y ? y->dtype : dtypes::handle);
     if (!y) y = to_expr(at, b, x->dtype);
   }
-  if (x->dtype != y->dtype) {   // widen, broadcast, or refuse, by the builders' rules
-    Expr both = guard(at, [&] { return ir::call("if_then_else", {call_typed(dtypes::boolean, "likely", {make_bool(true)}), x, y}); });
+  if (x->dtype != y->dtype) {  // widen, broadcast, or refuse, by the builders' rules
+    Expr both = guard(at, [&] {
+      return ir::call("if_then_else",
+                      {call_typed(dtypes::boolean, "likely", {make_bool(true)}), x, y});
+    });
     const auto* c = as<CallNode>(both);
     x = c->args[1], y = c->args[2];
   }
@@ -323,7 +360,8 @@ Value Builder::binary(const Node& at, std::string_view op, Value a, Value b) {
       if (overflow) fail(at, "literal", cat(x, " ", op, " ", y, " needs more than 64 bits"));
       return Value::number(out);
     }
-    double x = a.kind == Value::Kind::real ? a.real : static_cast<double>(a.integer), y = b.kind == Value::Kind::real ? b.real : static_cast<double>(b.integer);
+    double x = a.kind == Value::Kind::real ? a.real : static_cast<double>(a.integer),
+           y = b.kind == Value::Kind::real ? b.real : static_cast<double>(b.integer);
     if (op == "+") return Value::number(x + y);
     if (op == "-") return Value::number(x - y);
     if (op == "*") return Value::number(x * y);
@@ -338,12 +376,23 @@ Value Builder::binary(const Node& at, std::string_view op, Value a, Value b) {
   if (!x) x = to_expr(*at.kids[0], a, y->dtype);
   if (!y) y = to_expr(*at.kids[1], b, x->dtype);
   if (op == "<<" || op == ">>" || op == "&" || op == "|" || op == "^") {
-    const char* name = op == "<<" ? "shift_left" : op == ">>" ? "shift_right" : op == "&" ? "bitwise_and" : op == "|" ? "bitwise_or" : "bitwise_xor";
+    const char* name = op == "<<"   ? "shift_left"
+                       : op == ">>" ? "shift_right"
+                       : op == "&"  ? "bitwise_and"
+                       : op == "|"  ? "bitwise_or"
+                                    : "bitwise_xor";
     return Value::of(guard(at, [&] { return ir::call(name, {x, y}); }));
   }
-  ExprKind kind = op == "+" ? ExprKind::add : op == "-" ? ExprKind::sub : op == "*" ? ExprKind::mul : op == "/" ? ExprKind::div : op == "//" ? ExprKind::floordiv : ExprKind::floormod;
+  ExprKind kind = op == "+"    ? ExprKind::add
+                  : op == "-"  ? ExprKind::sub
+                  : op == "*"  ? ExprKind::mul
+                  : op == "/"  ? ExprKind::div
+                  : op == "//" ? ExprKind::floordiv
+                               : ExprKind::floormod;
   if (kind == ExprKind::div && !x->dtype.is_float() && !y->dtype.is_float()) {
-    fail(at, "types", cat("\"/\" between ", to_string(x->dtype), " and ", to_string(y->dtype), " is ambiguous"), "write // (rounds down) or T.truncdiv (rounds toward zero)");
+    fail(at, "types",
+         cat("\"/\" between ", to_string(x->dtype), " and ", to_string(y->dtype), " is ambiguous"),
+         "write // (rounds down) or T.truncdiv (rounds toward zero)");
   }
   return Value::of(raw_binary(at, kind, std::move(x), std::move(y)));
 }
@@ -355,9 +404,15 @@ Value Builder::compare(const Node& n) {
   for (std::size_t i = 0; i < n.names.size(); ++i) {
     const std::string& op = n.names[i];
     auto [a, b] = matched(n, values[i], values[i + 1]);
-    ExprKind kind = op == "==" ? ExprKind::eq : op == "!=" ? ExprKind::ne : op == "<" ? ExprKind::lt : op == "<=" ? ExprKind::le : op == ">" ? ExprKind::gt : ExprKind::ge;
+    ExprKind kind = op == "=="   ? ExprKind::eq
+                    : op == "!=" ? ExprKind::ne
+                    : op == "<"  ? ExprKind::lt
+                    : op == "<=" ? ExprKind::le
+                    : op == ">"  ? ExprKind::gt
+                                 : ExprKind::ge;
     bool literals = values[i].weak() && values[i + 1].weak();
-    Expr e = literals ? guard(n, [&, x = a, y = b] { return make_binary(kind, x, y); }) : raw_binary(n, kind, a, b);
+    Expr e = literals ? guard(n, [&, x = a, y = b] { return make_binary(kind, x, y); })
+                      : raw_binary(n, kind, a, b);
     out = out ? raw_binary(n, ExprKind::and_, out, e) : e;
   }
   return Value::of(out);
@@ -367,22 +422,27 @@ Value Builder::compare(const Node& n) {
 
 Exprs Builder::indices(const Node& n) {
   Exprs out;
-  if (n.kids.size() == 2 && n.kids[1]->kind == Kind::tuple) {   // A[()], A[(i, j)]
+  if (n.kids.size() == 2 && n.kids[1]->kind == Kind::tuple) {  // A[()], A[(i, j)]
     for (const auto& kid : n.kids[1]->kids) out.push_back(expr(*kid, dtypes::int64));
     return out;
   }
   for (std::size_t i = 1; i < n.kids.size(); ++i) {
     const Node& k = *n.kids[i];
-    if (k.kind == Kind::slice) {   // lo:hi of constant length is a vector
-      if (!k.kids[0] || !k.kids[1]) fail(k, "slice", "a slice of an element access needs both ends");
+    if (k.kind == Kind::slice) {  // lo:hi of constant length is a vector
+      if (!k.kids[0] || !k.kids[1])
+        fail(k, "slice", "a slice of an element access needs both ends");
       Range r = range(k, eval(*k.kids[0]), eval(*k.kids[1]));
       std::int64_t lanes;
-      if (!is_const_int(r.extent, &lanes) || lanes < 1 || lanes > 4096) fail(k, "slice", cat("a vector access needs a constant length from 1 to 4096, found ", print(r.extent)));
+      if (!is_const_int(r.extent, &lanes) || lanes < 1 || lanes > 4096)
+        fail(
+            k, "slice",
+            cat("a vector access needs a constant length from 1 to 4096, found ", print(r.extent)));
       out.push_back(ramp(r.min, make_int(1, r.min->dtype), static_cast<int>(lanes)));
     } else {
       out.push_back(expr(k, dtypes::int64));
     }
-    if (!out.back()->dtype.is_integral()) fail(k, "types", cat("an index must be an integer, found ", to_string(out.back()->dtype)));
+    if (!out.back()->dtype.is_integral())
+      fail(k, "types", cat("an index must be an integer, found ", to_string(out.back()->dtype)));
   }
   return out;
 }
@@ -392,10 +452,13 @@ Value Builder::subscript(const Node& n) {
   if (base.kind == Value::Kind::buffer) {
     Exprs at = indices(n);
     if (at.size() != base.buffer->ndim()) {
-      fail(n, "rank", cat("\"", base.buffer->name, "\" has ", base.buffer->ndim(), " dimensions, but ", at.size(), " indices are given"));
+      fail(n, "rank",
+           cat("\"", base.buffer->name, "\" has ", base.buffer->ndim(), " dimensions, but ",
+               at.size(), " indices are given"));
     }
     for (std::size_t i = 0; i + 1 < at.size(); ++i) {
-      if (at[i]->dtype.lanes > 1) fail(n, "slice", cat("only the last index of \"", base.buffer->name, "\" may be a vector"));
+      if (at[i]->dtype.lanes > 1)
+        fail(n, "slice", cat("only the last index of \"", base.buffer->name, "\" may be a vector"));
     }
     return Value::of(load(base.buffer, std::move(at)));
   }
@@ -410,17 +473,21 @@ Value Builder::subscript(const Node& n) {
 }
 
 Range Builder::range(const Node& at, const Value& lo, const Value& hi) {
-  if (lo.kind == Value::Kind::real || hi.kind == Value::Kind::real) fail(at, "types", "a range needs integers");
+  if (lo.kind == Value::Kind::real || hi.kind == Value::Kind::real)
+    fail(at, "types", "a range needs integers");
   if (lo.weak() && hi.weak()) {
     std::int64_t extent;
-    if (lo.huge || hi.huge || __builtin_sub_overflow(hi.integer, lo.integer, &extent)) fail(at, "literal", "this range needs more than 64 bits");
+    if (lo.huge || hi.huge || __builtin_sub_overflow(hi.integer, lo.integer, &extent))
+      fail(at, "literal", "this range needs more than 64 bits");
     return {make_int(lo.integer), make_int(extent)};
   }
   Expr b = hi.weak() ? nullptr : to_expr(at, hi);
   Expr a = to_expr(at, lo, b ? b->dtype : dtypes::int64);
   if (!b) b = to_expr(at, hi, a->dtype);
-  if (!a->dtype.is_integral() || !b->dtype.is_integral() || a->dtype.lanes > 1 || b->dtype.lanes > 1) {
-    fail(at, "types", cat("a range needs integers, found ", to_string(a->dtype), " and ", to_string(b->dtype)));
+  if (!a->dtype.is_integral() || !b->dtype.is_integral() || a->dtype.lanes > 1 ||
+      b->dtype.lanes > 1) {
+    fail(at, "types",
+         cat("a range needs integers, found ", to_string(a->dtype), " and ", to_string(b->dtype)));
   }
   if (a->dtype != b->dtype) {
     if (a->dtype.bits < b->dtype.bits) a = cast(b->dtype, a);
@@ -440,16 +507,21 @@ BufferRegion Builder::region(const Node& n) {
     fail(n, "region", cat("expected a region such as A[i, 0:16], found ", describe(v)));
   }
   Value base = eval(*n.kids[0]);
-  if (base.kind != Value::Kind::buffer) fail(n, "region", cat("expected a region of a buffer, found ", describe(base)));
+  if (base.kind != Value::Kind::buffer)
+    fail(n, "region", cat("expected a region of a buffer, found ", describe(base)));
   BufferRegion out{base.buffer, {}};
   bool empty = n.kids.size() == 2 && n.kids[1]->kind == Kind::tuple && n.kids[1]->kids.empty();
   std::size_t rank = empty ? 0 : n.kids.size() - 1;
-  if (rank != base.buffer->ndim()) fail(n, "rank", cat("\"", base.buffer->name, "\" has ", base.buffer->ndim(), " dimensions, but ", rank, " ranges are given"));
+  if (rank != base.buffer->ndim())
+    fail(n, "rank",
+         cat("\"", base.buffer->name, "\" has ", base.buffer->ndim(), " dimensions, but ", rank,
+             " ranges are given"));
   for (std::size_t i = 1; i <= rank; ++i) {
     const Node& k = *n.kids[i];
     if (k.kind != Kind::slice) {
       Expr e = expr(k, dtypes::int64);
-      if (!e->dtype.is_integral()) fail(k, "types", cat("an index must be an integer, found ", to_string(e->dtype)));
+      if (!e->dtype.is_integral())
+        fail(k, "types", cat("an index must be an integer, found ", to_string(e->dtype)));
       out.region.push_back({e, make_int(1, e->dtype.element())});
       continue;
     }
@@ -480,15 +552,20 @@ Reducer Builder::reducer(const Node& n, const std::vector<DType>& types) {
   if (n.kind == Kind::string) {
     Reducer r = standard_reducer(n.text, types);
     std::vector<std::string> known(standard_reducers().begin(), standard_reducers().end());
-    if (!r) fail(n, "reducer", cat("\"", n.text, "\" is no reducer of ", types.size(), " values"), cat("known are ", join(known)));
+    if (!r)
+      fail(n, "reducer", cat("\"", n.text, "\" is no reducer of ", types.size(), " values"),
+           cat("known are ", join(known)));
     return r;
   }
-  if (n.kind != Kind::call || script_name(*n.kids[0]) != "comm_reducer") fail(n, "reducer", "expected the name of a reducer or T.comm_reducer(lambda …, [identity …])");
+  if (n.kind != Kind::call || script_name(*n.kids[0]) != "comm_reducer")
+    fail(n, "reducer", "expected the name of a reducer or T.comm_reducer(lambda …, [identity …])");
   Args a = args(n, {"fcombine", "identity", "name"}, 2);
   const Node& f = *a.get(0, "fcombine");
   Exprs identity = tuple(*a.get(1, "identity"));
   if (f.kind != Kind::lambda || f.names.size() != 2 * identity.size() || identity.empty()) {
-    fail(f, "reducer", cat("a reducer of ", identity.size(), " values needs a lambda of ", 2 * identity.size(), " parameters"));
+    fail(f, "reducer",
+         cat("a reducer of ", identity.size(), " values needs a lambda of ", 2 * identity.size(),
+             " parameters"));
   }
   std::vector<Var> lhs, rhs;
   std::size_t mark = scope_.size();
@@ -499,9 +576,13 @@ Reducer Builder::reducer(const Node& n, const std::vector<DType>& types) {
   }
   Exprs result = tuple(*f.kids[0]);
   scope_.resize(mark);
-  if (result.size() != identity.size()) fail(f, "reducer", cat("the lambda gives ", result.size(), " values, but there are ", identity.size(), " identities"));
+  if (result.size() != identity.size())
+    fail(f, "reducer",
+         cat("the lambda gives ", result.size(), " values, but there are ", identity.size(),
+             " identities"));
   const Node* name = a.get(2, "name");
-  return make_reducer(name ? text(*name, "name") : "", std::move(lhs), std::move(rhs), std::move(result), std::move(identity));
+  return make_reducer(name ? text(*name, "name") : "", std::move(lhs), std::move(rhs),
+                      std::move(result), std::move(identity));
 }
 
 }  // namespace weft::ir

@@ -16,10 +16,17 @@ using syntax::StatementKind;
 namespace {
 
 /// The callee's node of a statement's right side, when it is a call.
-const syntax::Node* callee(const syntax::Node* n) { return n && n->kind == Kind::call ? n->kids[0].get() : nullptr; }
+const syntax::Node* callee(const syntax::Node* n) {
+  return n && n->kind == Kind::call ? n->kids[0].get() : nullptr;
+}
 
 ExprKind augmented_kind(const std::string& op) {
-  return op == "+=" ? ExprKind::add : op == "-=" ? ExprKind::sub : op == "*=" ? ExprKind::mul : op == "/=" ? ExprKind::div : op == "//=" ? ExprKind::floordiv : ExprKind::floormod;
+  return op == "+="    ? ExprKind::add
+         : op == "-="  ? ExprKind::sub
+         : op == "*="  ? ExprKind::mul
+         : op == "/="  ? ExprKind::div
+         : op == "//=" ? ExprKind::floordiv
+                       : ExprKind::floormod;
 }
 
 }  // namespace
@@ -28,7 +35,8 @@ std::vector<std::string> Builder::target_names(const Node& n) {
   std::vector<std::string> out;
   auto one = [&](const Node& t) {
     if (t.kind != Kind::name) fail(t, "target", "expected a name here");
-    if (std::find(out.begin(), out.end(), t.text) != out.end()) fail(t, "redefined", cat("\"", t.text, "\" appears twice"));
+    if (std::find(out.begin(), out.end(), t.text) != out.end())
+      fail(t, "redefined", cat("\"", t.text, "\" appears twice"));
     out.push_back(t.text);
   };
   if (n.kind == Kind::tuple || n.kind == Kind::list) {
@@ -50,12 +58,17 @@ Stmt Builder::nested_suite(const std::vector<syntax::StatementPtr>& list) {
 
 Stmt Builder::suite(const std::vector<syntax::StatementPtr>& list) {
   std::size_t mark = scope_.size();
-  struct Open { std::vector<Stmt> before; std::function<Stmt(Stmt)> bind; int line; };
-  std::vector<Open> open;   // binders whose scope is the rest of the suite
+  struct Open {
+    std::vector<Stmt> before;
+    std::function<Stmt(Stmt)> bind;
+    int line;
+  };
+  std::vector<Open> open;  // binders whose scope is the rest of the suite
   std::vector<Stmt> stmts;
   for (const auto& s : list) {
     if (s->kind == StatementKind::pass) continue;
-    if (s->kind == StatementKind::expression && s->value->kind == Kind::string) continue;   // a docstring
+    if (s->kind == StatementKind::expression && s->value->kind == Kind::string)
+      continue;  // a docstring
     if (s->kind == StatementKind::assign && s->text.empty() && s->target->kind != Kind::subscript) {
       if (std::function<Stmt(Stmt)> bind = assignment(*s)) {
         open.push_back({std::move(stmts), std::move(bind), s->line});
@@ -83,9 +96,13 @@ Stmt Builder::suite(const std::vector<syntax::StatementPtr>& list) {
 }
 
 /// T.allocate and T.launch_thread: what they bind holds for the statements after or under them.
-std::function<Stmt(Stmt)> Builder::storage_binder(const Node& call, const std::string& name, const std::string& target) {
+std::function<Stmt(Stmt)> Builder::storage_binder(const Node& call, const std::string& name,
+                                                  const std::string& target) {
   if (name != "launch_thread") {
-    Args a = args(call, {"shape", "dtype", "scope", "strides", "elem_offset", "align", "spatial_axes", "layout", "annotations"}, 1);
+    Args a = args(call,
+                  {"shape", "dtype", "scope", "strides", "elem_offset", "align", "spatial_axes",
+                   "layout", "annotations"},
+                  1);
     Buffer b = buffer(call, target, a, 0);
     const Node* notes = a.get(8, "annotations");
     Annotations given = notes ? annotations(*notes) : Annotations{};
@@ -99,28 +116,34 @@ std::function<Stmt(Stmt)> Builder::storage_binder(const Node& call, const std::s
   Expr zero = make_int(0, extent->dtype);
   loops_[v.get()] = {zero, extent};
   define(target, Value::of(Expr(v)));
-  return [v, zero, extent, axis](Stmt body) { return make_for(v, zero, extent, std::move(body), ForKind::bound, axis); };
+  return [v, zero, extent, axis](Stmt body) {
+    return make_for(v, zero, extent, std::move(body), ForKind::bound, axis);
+  };
 }
 
 std::function<Stmt(Stmt)> Builder::assignment(const Statement& s) {
   const Node* f = callee(s.value.get());
   std::string name = f ? script_name(*f) : "";
-  if (s.target->kind == Kind::tuple && s.value && s.value->kind == Kind::tuple && s.value->kids.size() == s.target->kids.size() && name.empty()) {
+  if (s.target->kind == Kind::tuple && s.value && s.value->kind == Kind::tuple &&
+      s.value->kids.size() == s.target->kids.size() && name.empty()) {
     // n, m = T.int64(), T.int64(): declarations only
     for (std::size_t i = 0; i < s.value->kids.size(); ++i) {
       const Node& v = *s.value->kids[i];
-      if (v.kind != Kind::call || script_name(*v.kids[0]).empty()) fail(v, "value", "expected the declaration of a variable such as T.int64()");
+      if (v.kind != Kind::call || script_name(*v.kids[0]).empty())
+        fail(v, "value", "expected the declaration of a variable such as T.int64()");
       DType t = dtype(*v.kids[0]);
-      define(target_names(*s.target->kids[i])[0], Value::of(Expr(make_var(s.target->kids[i]->text, t))));
+      define(target_names(*s.target->kids[i])[0],
+             Value::of(Expr(make_var(s.target->kids[i]->text, t))));
     }
     return nullptr;
   }
   if (!name.empty() && block_assignment(s, name)) return nullptr;
-  if (s.target->kind != Kind::name) fail(*s.target, "target", "expected a name or an element of a buffer on the left");
+  if (s.target->kind != Kind::name)
+    fail(*s.target, "target", "expected a name or an element of a buffer on the left");
   std::string target = s.target->text;
   DType t;
   bool typed_call = !name.empty() && try_parse_dtype(name, t);
-  if (typed_call && s.value->kids.size() == 1) {   // n = T.int64()
+  if (typed_call && s.value->kids.size() == 1) {  // n = T.int64()
     define(target, Value::of(Expr(make_var(target, t))));
     return nullptr;
   }
@@ -137,20 +160,27 @@ std::function<Stmt(Stmt)> Builder::assignment(const Statement& s) {
     define(target, Value::of(Expr(make_var(target, kind))));
     return nullptr;
   }
-  if (name == "allocate" || name == "decl_buffer" || name == "launch_thread") return storage_binder(*s.value, name, target);
-  if (!s.value) {   // n: T.int64
+  if (name == "allocate" || name == "decl_buffer" || name == "launch_thread")
+    return storage_binder(*s.value, name, target);
+  if (!s.value) {  // n: T.int64
     define(target, Value::of(Expr(make_var(target, dtype(*s.annotation)))));
     return nullptr;
   }
   Value v = eval(*s.value);
-  if (!s.annotation && v.kind != Value::Kind::expr) {   // another name for something known while parsing
+  if (!s.annotation &&
+      v.kind != Value::Kind::expr) {  // another name for something known while parsing
     define(target, v);
     return nullptr;
   }
   DType type = dtypes::handle;
-  if (s.annotation) type = dtype(s.annotation->kind == Kind::call ? *s.annotation->kids[0] : *s.annotation);
+  if (s.annotation)
+    type = dtype(s.annotation->kind == Kind::call ? *s.annotation->kids[0] : *s.annotation);
   Expr value = to_expr(*s.value, v, type);
-  if (s.annotation && value->dtype != type) fail(*s.value, "types", cat("\"", target, "\" is ", to_string(type), ", but its value is ", to_string(value->dtype)), "insert T.Cast");
+  if (s.annotation && value->dtype != type)
+    fail(*s.value, "types",
+         cat("\"", target, "\" is ", to_string(type), ", but its value is ",
+             to_string(value->dtype)),
+         "insert T.Cast");
   Var x = make_var(target, value->dtype);
   define(target, Value::of(Expr(x)));
   return [x, value](Stmt body) { return let_stmt(x, value, std::move(body)); };
@@ -163,7 +193,9 @@ Stmt Builder::statement(const Statement& s) {
     case StatementKind::with: return with(s);
     case StatementKind::if_: {
       Expr c = condition(*s.value);
-      if (c->dtype.lanes > 1) fail(*s.value, "types", "\"if\" needs one condition, not a vector of them", "use T.Select or T.if_then_else");
+      if (c->dtype.lanes > 1)
+        fail(*s.value, "types", "\"if\" needs one condition, not a vector of them",
+             "use T.Select or T.if_then_else");
       Stmt a = nested_suite(s.body);
       Stmt b = s.otherwise.empty() ? nullptr : nested_suite(s.otherwise);
       if (b && s.otherwise.size() == 1 && s.otherwise[0]->kind == StatementKind::pass) b = seq({});
@@ -171,23 +203,29 @@ Stmt Builder::statement(const Statement& s) {
     }
     case StatementKind::while_: {
       Expr c = condition(*s.value);
-      if (c->dtype.lanes > 1) fail(*s.value, "types", "\"while\" needs one condition, not a vector of them");
+      if (c->dtype.lanes > 1)
+        fail(*s.value, "types", "\"while\" needs one condition, not a vector of them");
       return while_loop(c, nested_suite(s.body));
     }
-    case StatementKind::assert_: return assert_stmt(condition(*s.value), s.extra ? text(*s.extra, "the message") : "");
+    case StatementKind::assert_:
+      return assert_stmt(condition(*s.value), s.extra ? text(*s.extra, "the message") : "");
     case StatementKind::expression: return expression_statement(s);
-    case StatementKind::function: case StatementKind::class_: fail(s, "place", cat("\"", s.text, "\" is defined inside a function"));
+    case StatementKind::function:
+    case StatementKind::class_:
+      fail(s, "place", cat("\"", s.text, "\" is defined inside a function"));
     default: fail(s, "place", "this statement has no meaning inside a function");
   }
 }
 
 Stmt Builder::store(const Statement& s) {
-  if (s.target->kind != Kind::subscript) fail(*s.target, "target", "expected an element of a buffer on the left");
+  if (s.target->kind != Kind::subscript)
+    fail(*s.target, "target", "expected an element of a buffer on the left");
   if (s.annotation) fail(*s.annotation, "place", "an element of a buffer has no annotation");
   const Node& t = *s.target;
   Value base = eval(*t.kids[0]);
-  if (base.kind != Value::Kind::buffer) fail(t, "value", "only elements of buffers can be assigned");
-  Value access = subscript(t);   // checks rank and index types
+  if (base.kind != Value::Kind::buffer)
+    fail(t, "value", "only elements of buffers can be assigned");
+  Value access = subscript(t);  // checks rank and index types
   const auto* l = as<LoadNode>(access.expr);
   DType want = l->dtype;
   Value v = eval(*s.value);
@@ -195,7 +233,8 @@ Stmt Builder::store(const Statement& s) {
   if (!s.text.empty()) {
     ExprKind kind = augmented_kind(s.text);
     Expr right = to_expr(*s.value, v, want);
-    if (kind == ExprKind::div && !want.is_float()) fail(*s.value, "types", cat("\"/=\" on ", to_string(want), " is ambiguous"), "write //=");
+    if (kind == ExprKind::div && !want.is_float())
+      fail(*s.value, "types", cat("\"/=\" on ", to_string(want), " is ambiguous"), "write //=");
     value = raw_binary(*s.value, kind, access.expr, right);
   } else {
     value = to_expr(*s.value, v, want);
@@ -203,10 +242,13 @@ Stmt Builder::store(const Statement& s) {
   if (value->dtype != want) {
     if (value->dtype.lanes == 1 && value->dtype == want.element()) {
       value = ir::broadcast(value, want.lanes);
-    } else if (value->dtype.is_int() && want.is_int() && value->dtype.lanes == want.lanes && value->kind == ExprKind::int_imm) {
+    } else if (value->dtype.is_int() && want.is_int() && value->dtype.lanes == want.lanes &&
+               value->kind == ExprKind::int_imm) {
       value = cast(want, value);
     } else {
-      fail(*s.value, "types", cat("\"", l->buffer->name, "\" holds ", to_string(want), ", but ", to_string(value->dtype), " is stored"),
+      fail(*s.value, "types",
+           cat("\"", l->buffer->name, "\" holds ", to_string(want), ", but ",
+               to_string(value->dtype), " is stored"),
            cat("write T.Cast(\"", to_string(want), "\", …)"));
     }
   }
@@ -218,18 +260,29 @@ Stmt Builder::for_loop(const Statement& s) {
   std::string name = f ? script_name(*f) : "";
   if (name == "unrolled") name = "unroll";
   if (name == "vectorize") name = "vectorized";
-  static const std::map<std::string, ForKind> kinds = {{"range", ForKind::serial}, {"serial", ForKind::serial}, {"parallel", ForKind::parallel},
-                                                       {"vectorized", ForKind::vectorized}, {"unroll", ForKind::unrolled}, {"thread_binding", ForKind::bound}};
+  static const std::map<std::string, ForKind> kinds = {
+      {"range", ForKind::serial},      {"serial", ForKind::serial},
+      {"parallel", ForKind::parallel}, {"vectorized", ForKind::vectorized},
+      {"unroll", ForKind::unrolled},   {"thread_binding", ForKind::bound}};
   std::vector<std::string> targets = target_names(*s.target);
-  struct Loop { Var var; Range range; ForKind kind; std::string axis; Annotations annotations; };
+  struct Loop {
+    Var var;
+    Range range;
+    ForKind kind;
+    std::string axis;
+    Annotations annotations;
+  };
   std::vector<Loop> loops;
   std::size_t mark = scope_.size();
   if (name == "grid") {
     std::size_t count = s.value->kids.size() - 1;
-    if (count != targets.size()) fail(*s.value, "arity", cat("T.grid has ", count, " extents for ", targets.size(), " variables"));
+    if (count != targets.size())
+      fail(*s.value, "arity",
+           cat("T.grid has ", count, " extents for ", targets.size(), " variables"));
     for (std::size_t i = 0; i < count; ++i) {
       const Node& e = *s.value->kids[i + 1];
-      if (!s.value->names[i].empty()) fail(e, "argument", cat("T.grid has no argument \"", s.value->names[i], "\""));
+      if (!s.value->names[i].empty())
+        fail(e, "argument", cat("T.grid has no argument \"", s.value->names[i], "\""));
       Value v = eval(e);
       Range r;
       if (v.kind == Value::Kind::tuple && v.items.size() == 2) r = range(e, v.items[0], v.items[1]);
@@ -237,29 +290,37 @@ Stmt Builder::for_loop(const Statement& s) {
       loops.push_back({make_var(targets[i], r.extent->dtype), r, ForKind::serial, "", {}});
     }
   } else if (auto kind = kinds.find(name); kind != kinds.end()) {
-    if (targets.size() != 1) fail(*s.target, "arity", cat("one loop has one variable, found ", targets.size()), "use T.grid for several");
+    if (targets.size() != 1)
+      fail(*s.target, "arity", cat("one loop has one variable, found ", targets.size()),
+           "use T.grid for several");
     bool bound = kind->second == ForKind::bound;
-    Args a = bound ? args(*s.value, {"start", "stop", "thread", "annotations"}, 0) : args(*s.value, {"start", "stop", "annotations"}, 0);
+    Args a = bound ? args(*s.value, {"start", "stop", "thread", "annotations"}, 0)
+                   : args(*s.value, {"start", "stop", "annotations"}, 0);
     const Node* first = a.get(0, "start");
     const Node* second = a.get(1, "stop");
     const Node* axis = bound ? a.get(2, "thread") : nullptr;
-    if (bound && !axis && second && second->kind == Kind::string) axis = std::exchange(second, nullptr);   // (extent, "threadIdx.x")
+    if (bound && !axis && second && second->kind == Kind::string)
+      axis = std::exchange(second, nullptr);  // (extent, "threadIdx.x")
     if (!first && !second) fail(*s.value, "arity", "a loop needs an extent");
     Value lo = Value::number(std::int64_t{0});
     if (first && second) lo = eval(*first);
     Range r = range(*s.value, lo, eval(second ? *second : *first));
     const Node* notes = bound ? a.get(3, "annotations") : a.get(2, "annotations");
-    Annotations given = notes && notes->kind != Kind::constant ? annotations(*notes) : Annotations{};
+    Annotations given =
+        notes && notes->kind != Kind::constant ? annotations(*notes) : Annotations{};
     std::string axis_name;
     if (bound) {
       if (!axis) fail(*s.value, "arity", "T.thread_binding needs thread=, the name of an axis");
       axis_name = text(*axis, "thread");
     }
-    loops.push_back({make_var(targets[0], r.extent->dtype), r, kind->second, axis_name, std::move(given)});
+    loops.push_back(
+        {make_var(targets[0], r.extent->dtype), r, kind->second, axis_name, std::move(given)});
   } else {
     std::vector<std::string> known = {"grid"};
     for (const auto& [key, value] : kinds) known.push_back(key);
-    if (!f || name.empty()) fail(*s.value, "loop", "a loop runs over range(…), T.grid(…) or another loop of the script", cat("known are ", join(known)));
+    if (!f || name.empty())
+      fail(*s.value, "loop", "a loop runs over range(…), T.grid(…) or another loop of the script",
+           cat("known are ", join(known)));
     fail(*f, "name", cat("\"T.", name, "\" is no loop"), did_you_mean(name, known));
   }
   for (const Loop& l : loops) {
@@ -270,7 +331,8 @@ Stmt Builder::for_loop(const Statement& s) {
   scope_.resize(mark);
   for (std::size_t i = loops.size(); i-- > 0;) {
     Loop& l = loops[i];
-    body = make_for(l.var, l.range.min, l.range.extent, body, l.kind, l.axis, std::move(l.annotations));
+    body = make_for(l.var, l.range.min, l.range.extent, body, l.kind, l.axis,
+                    std::move(l.annotations));
     body->line = s.line + source_.first_line - 1;
   }
   return body;
@@ -286,7 +348,7 @@ Var Builder::token(const Node& n) {
       return Var(var);
     }
   }
-  auto [it, fresh] = tokens_.emplace(name, nullptr);   // the first use of a token declares it
+  auto [it, fresh] = tokens_.emplace(name, nullptr);  // the first use of a token declares it
   if (fresh) it->second = make_var(name, dtypes::int64);
   return it->second;
 }
@@ -298,7 +360,8 @@ Stmt Builder::with(const Statement& s) {
   auto single = [&](std::string_view what) {
     if (!s.target) fail(*s.value, "arity", cat(what, " needs \"as\" and a name"));
     std::vector<std::string> names = target_names(*s.target);
-    if (names.size() != 1) fail(*s.target, "arity", cat(what, " binds one name, found ", names.size()));
+    if (names.size() != 1)
+      fail(*s.target, "arity", cat(what, " binds one name, found ", names.size()));
     return names[0];
   };
   Stmt out;
@@ -306,7 +369,8 @@ Stmt Builder::with(const Statement& s) {
   if (name == "launch") return launch(s);
   if (name == "init") {
     if (!block_ || block_->in_function) fail(s, "place", "T.init stands directly in a block");
-    if (block_->block->init) fail(s, "redefined", cat("block \"", block_->block->name, "\" has two T.init"));
+    if (block_->block->init)
+      fail(s, "redefined", cat("block \"", block_->block->name, "\" has two T.init"));
     block_->block->init = nested_suite(s.body);
     return nullptr;
   }
@@ -328,10 +392,14 @@ Stmt Builder::with(const Statement& s) {
     std::function<Stmt(Stmt)> bind = storage_binder(*s.value, name, single(cat("T.", name)));
     out = bind(nested_suite(s.body));
   } else if (name == "attr") {
-    fail(*s.value, "attr", "T.attr has no meaning here", "use annotations= on loops, T.block_attr on blocks, T.func_attr on functions");
+    fail(*s.value, "attr", "T.attr has no meaning here",
+         "use annotations= on loops, T.block_attr on blocks, T.func_attr on functions");
   } else {
-    std::vector<std::string> known = {"block", "init", "launch", "async_", "let", "allocate", "launch_thread"};
-    if (name.empty()) fail(*s.value, "with", "\"with\" opens T.block, T.init, T.launch, T.async_, T.let or T.allocate");
+    std::vector<std::string> known = {"block", "init",     "launch",       "async_",
+                                      "let",   "allocate", "launch_thread"};
+    if (name.empty())
+      fail(*s.value, "with",
+           "\"with\" opens T.block, T.init, T.launch, T.async_, T.let or T.allocate");
     fail(*f, "name", cat("\"with T.", name, "\" is unknown"), did_you_mean(name, known));
   }
   scope_.resize(mark);
@@ -342,16 +410,21 @@ Stmt Builder::launch(const Statement& s) {
   Args a = args(*s.value, {"name", "axes"}, 2);
   std::string name = text(*a.get(0, "name"), "the name of the kernel");
   const Node& axes = *a.get(1, "axes");
-  if (axes.kind != Kind::dict) fail(axes, "value", "T.launch needs a dictionary from axis to extent");
+  if (axes.kind != Kind::dict)
+    fail(axes, "value", "T.launch needs a dictionary from axis to extent");
   std::vector<std::string> names;
   if (s.target) names = target_names(*s.target);
-  if (names.size() != axes.kids.size() / 2) fail(*s.value, "arity", cat("T.launch has ", axes.kids.size() / 2, " axes for ", names.size(), " variables"));
+  if (names.size() != axes.kids.size() / 2)
+    fail(*s.value, "arity",
+         cat("T.launch has ", axes.kids.size() / 2, " axes for ", names.size(), " variables"));
   std::size_t mark = scope_.size();
   std::vector<LaunchAxis> list;
   for (std::size_t i = 0; i < names.size(); ++i) {
     std::string axis = text(*axes.kids[2 * i], "an axis");
     Expr extent = expr(*axes.kids[2 * i + 1], dtypes::int64);
-    if (!extent->dtype.is_integral()) fail(*axes.kids[2 * i + 1], "types", cat("an extent must be an integer, found ", to_string(extent->dtype)));
+    if (!extent->dtype.is_integral())
+      fail(*axes.kids[2 * i + 1], "types",
+           cat("an extent must be an integer, found ", to_string(extent->dtype)));
     list.push_back({axis, make_var(names[i], extent->dtype), extent});
   }
   for (const LaunchAxis& l : list) {
@@ -365,11 +438,13 @@ Stmt Builder::launch(const Statement& s) {
 
 Stmt Builder::collective(const Node& n) {
   Args a = args(n, {"kind", "axes", "dst", "src", "reducer", "root"}, 4);
-  static const std::vector<std::string> names = {"broadcast", "reduce", "all_reduce", "shift", "scatter", "gather"};
+  static const std::vector<std::string> names = {"broadcast", "reduce",  "all_reduce",
+                                                 "shift",     "scatter", "gather"};
   const Node& kind_node = *a.get(0, "kind");
   std::string kind = text(kind_node, "the kind of collective");
   auto found = std::find(names.begin(), names.end(), kind);
-  if (found == names.end()) fail(kind_node, "name", cat("\"", kind, "\" is no collective"), cat("known are ", join(names)));
+  if (found == names.end())
+    fail(kind_node, "name", cat("\"", kind, "\" is no collective"), cat("known are ", join(names)));
   std::vector<std::string> axes;
   const Node& list = *a.get(1, "axes");
   if (list.kind == Kind::string) {
@@ -382,8 +457,10 @@ Stmt Builder::collective(const Node& n) {
   const Node* root = a.get(5, "root");
   bool reducing = kind == "reduce" || kind == "all_reduce";
   if (reducing && !r) fail(n, "arity", cat("T.collective(\"", kind, "\") needs reducer="));
-  return make_ref<const CollectiveNode>(static_cast<CollectiveKind>(found - names.begin()), std::move(axes), dst, src,
-                                        r ? reducer(*r, {src.buffer->dtype.element()}) : nullptr, root && root->kind != Kind::constant ? expr(*root, dtypes::int64) : nullptr);
+  return make_ref<const CollectiveNode>(
+      static_cast<CollectiveKind>(found - names.begin()), std::move(axes), dst, src,
+      r ? reducer(*r, {src.buffer->dtype.element()}) : nullptr,
+      root && root->kind != Kind::constant ? expr(*root, dtypes::int64) : nullptr);
 }
 
 Stmt Builder::expression_statement(const Statement& s) {
@@ -399,16 +476,20 @@ Stmt Builder::expression_statement(const Statement& s) {
     if (name == "Assert") {
       Args a = args(call, {"condition", "message"}, 1);
       const Node* message = a.get(1, "message");
-      return assert_stmt(condition(*a.get(0, "condition")), message ? text(*message, "the message") : "");
+      return assert_stmt(condition(*a.get(0, "condition")),
+                         message ? text(*message, "the message") : "");
     }
     if (name == "wait") {
       Args a = args(call, {"token", "outstanding", "consumer"}, 2);
       Expr n = expr(*a.get(1, "outstanding"), dtypes::int64);
       const Node* consumer = a.get(2, "consumer");
-      return make_ref<const WaitNode>(token(*a.get(0, "token")), n, consumer ? text(*consumer, "the consumer") : "");
+      return make_ref<const WaitNode>(token(*a.get(0, "token")), n,
+                                      consumer ? text(*consumer, "the consumer") : "");
     }
     if (name == "collective") return collective(call);
-    if (name == "attr") fail(call, "attr", "T.attr has no meaning here", "use annotations= on loops, T.block_attr on blocks, T.func_attr on functions");
+    if (name == "attr")
+      fail(call, "attr", "T.attr has no meaning here",
+           "use annotations= on loops, T.block_attr on blocks, T.func_attr on functions");
   }
   return evaluate(expr(*s.value));
 }

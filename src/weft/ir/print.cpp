@@ -15,16 +15,22 @@ namespace {
 
 bool reserved(std::string_view name) {
   static constexpr std::string_view words[] = {
-      "T", "False", "None", "True", "and", "as", "assert", "async", "await", "break", "class",
-      "continue", "def", "del", "elif", "else", "except", "finally", "float", "for", "from", "global", "if", "import", "in", "is",
-      "lambda", "nonlocal", "not", "or", "pass", "raise", "range", "return", "try", "while", "with", "yield"};
+      "T",      "False",   "None",   "True",     "and",  "as",     "assert", "async",
+      "await",  "break",   "class",  "continue", "def",  "del",    "elif",   "else",
+      "except", "finally", "float",  "for",      "from", "global", "if",     "import",
+      "in",     "is",      "lambda", "nonlocal", "not",  "or",     "pass",   "raise",
+      "range",  "return",  "try",    "while",    "with", "yield"};
   return std::find(std::begin(words), std::end(words), name) != std::end(words);
 }
 
 /// `hint` made a Python identifier.
 std::string identifier(const std::string& hint) {
   std::string out;
-  for (char c : hint) out += std::isalnum(static_cast<unsigned char>(c)) || c == '_' || (static_cast<unsigned char>(c) & 0x80) ? c : '_';
+  for (char c : hint)
+    out += std::isalnum(static_cast<unsigned char>(c)) || c == '_' ||
+                   (static_cast<unsigned char>(c) & 0x80)
+               ? c
+               : '_';
   if (out.empty() || std::isdigit(static_cast<unsigned char>(out[0]))) return cat("v", out);
   if (reserved(out)) out += "_";
   return out;
@@ -32,12 +38,14 @@ std::string identifier(const std::string& hint) {
 
 bool all_constant(const Buffer& b) {
   auto constant = [](const Expr& e) { return !e || e->kind == ExprKind::int_imm; };
-  return std::all_of(b->shape.begin(), b->shape.end(), constant) && std::all_of(b->strides.begin(), b->strides.end(), constant) && constant(b->elem_offset);
+  return std::all_of(b->shape.begin(), b->shape.end(), constant) &&
+         std::all_of(b->strides.begin(), b->strides.end(), constant) && constant(b->elem_offset);
 }
 
 /// A root block that the text need not show.
 bool plain_root(const Block& b) {
-  return b->iters.empty() && b->name == "root" && b->reads.empty() && b->writes.empty() && b->annotations.empty() && b->match_buffers.empty() && !b->init &&
+  return b->iters.empty() && b->name == "root" && b->reads.empty() && b->writes.empty() &&
+         b->annotations.empty() && b->match_buffers.empty() && !b->init &&
          b->execution.axis.empty();
 }
 
@@ -54,7 +62,8 @@ std::string_view loop_call(ForKind kind) {
 
 /// A loop that `T.grid` can express.
 bool grid_loop(const ForNode* f) {
-  return f->for_kind == ForKind::serial && f->annotations.empty() && is_const_int_value(f->min, 0) && f->min->dtype == f->extent->dtype &&
+  return f->for_kind == ForKind::serial && f->annotations.empty() &&
+         is_const_int_value(f->min, 0) && f->min->dtype == f->extent->dtype &&
          f->var->dtype == f->extent->dtype;
 }
 
@@ -85,7 +94,7 @@ std::string Printer::define(const void* node, const std::string& hint) {
 const std::string& Printer::name_of(const void* node, const std::string& hint) {
   auto found = names_.find(node);
   if (found != names_.end()) return found->second;
-  std::string name = free_name(hint);   // defined nowhere above: keeps its name to the end
+  std::string name = free_name(hint);  // defined nowhere above: keeps its name to the end
   used_[name] = 1;
   return names_[node] = name;
 }
@@ -102,7 +111,8 @@ void Printer::close(std::size_t mark) {
 }
 
 void Printer::end_line() {
-  lines_.push_back(line_.empty() ? line_ : std::string(static_cast<std::size_t>(depth_) * 4, ' ') + line_);
+  lines_.push_back(line_.empty() ? line_
+                                 : std::string(static_cast<std::size_t>(depth_) * 4, ' ') + line_);
   line_.clear();
 }
 
@@ -122,7 +132,8 @@ Printer::Piece Printer::piece(const std::function<void()>& print_it) {
 }
 
 void Printer::put(const Piece& p) {
-  for (const Mark& m : p.marks) marks_.push_back({lines_.size(), m.begin + line_.size(), m.end + line_.size()});
+  for (const Mark& m : p.marks)
+    marks_.push_back({lines_.size(), m.begin + line_.size(), m.end + line_.size()});
   line_ += p.text;
 }
 
@@ -139,7 +150,9 @@ std::string Printer::finish() {
   std::vector<bool> shown(lines_.size(), options_.context <= 0 || marks_.empty());
   for (const Mark& m : marks_) {
     auto span = static_cast<std::size_t>(std::max(options_.context, 0));
-    for (std::size_t i = m.line > span ? m.line - span : 0; i < std::min(lines_.size(), m.line + span + 1); ++i) shown[i] = true;
+    for (std::size_t i = m.line > span ? m.line - span : 0;
+         i < std::min(lines_.size(), m.line + span + 1); ++i)
+      shown[i] = true;
   }
   for (std::size_t i = 0; i < lines_.size(); ++i) {
     if (!shown[i]) {
@@ -183,7 +196,8 @@ void Printer::buffer_args(const Buffer& b) {
   if (!b->layout_exprs.empty() || !b->layout_vars.empty()) {
     std::size_t mark = open();
     put(", layout=lambda");
-    for (std::size_t i = 0; i < b->layout_vars.size(); ++i) put(cat(i ? ", " : " ", define(b->layout_vars[i].get(), b->layout_vars[i]->name)));
+    for (std::size_t i = 0; i < b->layout_vars.size(); ++i)
+      put(cat(i ? ", " : " ", define(b->layout_vars[i].get(), b->layout_vars[i]->name)));
     put(": ");
     tuple(b->layout_exprs);
     close(mark);
@@ -248,7 +262,8 @@ void Printer::for_stmt(const ForNode* f) {
     if (nest.size() == 1) {
       bool plain = f->for_kind == ForKind::serial && f->annotations.empty();
       put(plain ? "range(" : cat(loop_call(f->for_kind), "("));
-      if (is_const_int_value(f->min, 0) && f->min->dtype == f->extent->dtype) expr(f->extent, kTernary);
+      if (is_const_int_value(f->min, 0) && f->min->dtype == f->extent->dtype)
+        expr(f->extent, kTernary);
       else bounds(f->min, f->extent);
       if (f->for_kind == ForKind::bound) put(cat(", thread=", json_quote(f->axis)));
       if (!f->annotations.empty()) put(cat(", annotations=", python_literal(Json(f->annotations))));
@@ -284,14 +299,19 @@ void Printer::launch(const LaunchNode* l) {
   for (std::size_t i = 0; i < l->axes.size(); ++i) {
     const LaunchAxis& axis = l->axes[i];
     loops_[axis.var.get()] = {make_int(0, axis.extent->dtype), axis.extent};
-    put(cat(i ? ", " : l->axes.size() > 1 ? " as (" : " as ", define(axis.var.get(), axis.var->name)));
+    put(cat(i                    ? ", "
+            : l->axes.size() > 1 ? " as ("
+                                 : " as ",
+            define(axis.var.get(), axis.var->name)));
   }
   put(l->axes.size() > 1 ? "):" : ":");
 }
 
 void Printer::collective(const CollectiveNode* c) {
-  static constexpr std::string_view names[] = {"broadcast", "reduce", "all_reduce", "shift", "scatter", "gather"};
-  put(cat("T.collective(\"", names[static_cast<std::size_t>(c->collective)], "\", ", quoted_tuple(c->axes), ", "));
+  static constexpr std::string_view names[] = {"broadcast", "reduce",  "all_reduce",
+                                               "shift",     "scatter", "gather"};
+  put(cat("T.collective(\"", names[static_cast<std::size_t>(c->collective)], "\", ",
+          quoted_tuple(c->axes), ", "));
   region(c->dst);
   put(", ");
   region(c->src);
@@ -310,7 +330,8 @@ void Printer::stmt(const Stmt& s, bool last) {
   std::size_t mark = open();
   bool loop = s->kind == StmtKind::for_, block_stmt = s->kind == StmtKind::block_realize;
   const void* marked = s.get();
-  if (block_stmt && as<BlockRealizeNode>(s)->block.get() == options_.culprit) marked = options_.culprit;
+  if (block_stmt && as<BlockRealizeNode>(s)->block.get() == options_.culprit)
+    marked = options_.culprit;
   if (!loop) begin_mark(marked);
   auto header_done = [&](std::string_view text = "") {
     put(text);
@@ -374,7 +395,8 @@ void Printer::stmt(const Stmt& s, bool last) {
       } else {
         put("with T.let(");
         expr(t->value, kTernary);
-        if (t->var->dtype != t->value->dtype) put(cat(", dtype=\"", to_string(t->var->dtype), "\""));
+        if (t->var->dtype != t->value->dtype)
+          put(cat(", dtype=\"", to_string(t->var->dtype), "\""));
         header_done(cat(") as ", define(t->var.get(), t->var->name), ":"));
         suite(t->body);
       }
@@ -399,7 +421,8 @@ void Printer::stmt(const Stmt& s, bool last) {
       Piece value = piece([&] {
         put("T.allocate(");
         buffer_args(t->buffer);
-        if (!t->annotations.empty()) put(cat(", annotations=", python_literal(Json(t->annotations))));
+        if (!t->annotations.empty())
+          put(cat(", annotations=", python_literal(Json(t->annotations))));
         put(")");
       });
       std::string name = define(t->buffer.get(), t->buffer->name);
@@ -427,7 +450,8 @@ void Printer::stmt(const Stmt& s, bool last) {
       break;
     case StmtKind::async: {
       const auto* t = as<AsyncNode>(s);
-      header_done(cat("with T.async_(", json_quote(t->queue), ", ", name_of(t->token.get(), t->token->name), "):"));
+      header_done(cat("with T.async_(", json_quote(t->queue), ", ",
+                      name_of(t->token.get(), t->token->name), "):"));
       suite(t->body);
       break;
     }
@@ -453,12 +477,13 @@ void Printer::block_iters(const BlockRealizeNode* r) {
   static constexpr char letters[] = {'S', 'R', 'C', 'O'};
   static constexpr std::string_view calls[] = {"spatial", "reduce", "scan", "opaque"};
   const auto& iters = r->block->iters;
-  const Exprs& values_of = r->iter_values;   // an ill-formed block may have too few
-  auto simple = [&](std::size_t i) {   // bound to a loop over exactly the iterator's domain
+  const Exprs& values_of = r->iter_values;  // an ill-formed block may have too few
+  auto simple = [&](std::size_t i) {        // bound to a loop over exactly the iterator's domain
     if (i >= values_of.size()) return false;
     const auto* v = as<VarNode>(r->iter_values[i]);
     auto found = v ? loops_.find(v) : loops_.end();
-    return found != loops_.end() && v->dtype == iters[i].var->dtype && same_expr(found->second.min, iters[i].dom.min) &&
+    return found != loops_.end() && v->dtype == iters[i].var->dtype &&
+           same_expr(found->second.min, iters[i].dom.min) &&
            same_expr(found->second.extent, iters[i].dom.extent);
   };
   // Right sides speak of the outside, so they are printed before the iterators are named.
@@ -471,7 +496,8 @@ void Printer::block_iters(const BlockRealizeNode* r) {
         kinds += letters[static_cast<std::size_t>(iters[k].kind)];
         values += cat(k > i ? ", " : "", name_of(r->iter_values[k].get(), "v"));
       }
-      for (std::size_t k = i; k < end; ++k) names += cat(k > i ? ", " : "", define(iters[k].var.get(), iters[k].var->name));
+      for (std::size_t k = i; k < end; ++k)
+        names += cat(k > i ? ", " : "", define(iters[k].var.get(), iters[k].var->name));
       put(cat(names, " = T.axis.remap(\"", kinds, "\", [", values, "])"));
       i = end;
     } else {
@@ -529,7 +555,8 @@ void Printer::block_contents(const Block& b, bool regions) {
     end_line();
   }
   if (!b->execution.axis.empty()) {
-    put(cat("T.execution(", json_quote(b->execution.axis), ", ", b->execution.begin, ", ", b->execution.end, ")"));
+    put(cat("T.execution(", json_quote(b->execution.axis), ", ", b->execution.begin, ", ",
+            b->execution.end, ")"));
     end_line();
   }
   for (const Buffer& buffer : b->alloc_buffers) {
@@ -565,7 +592,8 @@ void Printer::block_contents(const Block& b, bool regions) {
 void Printer::func(const PrimFunc& f, const std::string& key) {
   std::size_t mark = open();
   const auto* root = as<BlockRealizeNode>(f->body);
-  bool rooted = root && root->block->iters.empty() && root->block->name == "root" && is_const_int_value(root->predicate, 1);
+  bool rooted = root && root->block->iters.empty() && root->block->name == "root" &&
+                is_const_int_value(root->predicate, 1);
   std::vector<std::string> options;
   std::string name = identifier(key);
   if (name != key) options.push_back(cat("key=", json_quote(key)));
@@ -574,12 +602,15 @@ void Printer::func(const PrimFunc& f, const std::string& key) {
   put(cat("@T.prim_func", options.empty() ? "" : cat("(", join(options), ")")));
   end_line();
 
-  // A parameter is declared in the signature when its extents are constants and nobody uses its handle.
+  // A parameter is declared in the signature when its extents are constants and nobody uses its
+  // handle.
   std::unordered_set<const VarNode*> used;
   for_each_expr(f->body, [&](const Expr& e) {
     if (const auto* v = as<VarNode>(e)) used.insert(v);
   });
-  auto inline_param = [&](const Param& p) { return p.buffer && all_constant(p.buffer) && !(p.var && used.count(p.var.get())); };
+  auto inline_param = [&](const Param& p) {
+    return p.buffer && all_constant(p.buffer) && !(p.var && used.count(p.var.get()));
+  };
   put(cat("def ", name, "("));
   for (std::size_t i = 0; i < f->params.size(); ++i) {
     const Param& p = f->params[i];
@@ -591,7 +622,10 @@ void Printer::func(const PrimFunc& f, const std::string& key) {
       put(")");
       end_mark(p.buffer.get());
     } else {
-      put(cat(define(p.var.get(), p.buffer && p.var->name == p.buffer->name ? cat(p.var->name, "_handle") : p.var->name), ": ", script_type(p.var->dtype)));
+      put(cat(define(p.var.get(), p.buffer && p.var->name == p.buffer->name
+                                      ? cat(p.var->name, "_handle")
+                                      : p.var->name),
+              ": ", script_type(p.var->dtype)));
     }
   }
   put("):");
@@ -605,15 +639,19 @@ void Printer::func(const PrimFunc& f, const std::string& key) {
     if (!p.buffer || inline_param(p)) continue;
     symbols(p.buffer);
     begin_mark(p.buffer.get());
-    put(cat(define(p.buffer.get(), p.buffer->name), " = T.match_buffer(", name_of(p.var.get(), p.var->name), ", "));
+    put(cat(define(p.buffer.get(), p.buffer->name), " = T.match_buffer(",
+            name_of(p.var.get(), p.var->name), ", "));
     buffer_args(p.buffer);
     put(")");
     end_mark(p.buffer.get());
     end_line();
   }
   if (rooted && plain_root(root->block)) {
-    const auto* only = as<BlockRealizeNode>(root->block->body);   // a lone block "root" inside would be taken for the root
-    if (only && only->block->name == "root" && only->block->iters.empty() && root->block->alloc_buffers.empty()) stmt(f->body, true);
+    const auto* only = as<BlockRealizeNode>(
+        root->block->body);  // a lone block "root" inside would be taken for the root
+    if (only && only->block->name == "root" && only->block->iters.empty() &&
+        root->block->alloc_buffers.empty())
+      stmt(f->body, true);
     else block_contents(root->block, false);
   } else if (const auto* list = as<SeqNode>(f->body)) {
     flat_suite(list->stmts);

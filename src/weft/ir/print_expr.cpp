@@ -10,7 +10,10 @@ namespace weft::ir {
 
 namespace {
 
-struct Spelling { std::string_view text; Printer::Level level; };
+struct Spelling {
+  std::string_view text;
+  Printer::Level level;
+};
 
 /// Infix spelling, or an empty text when the kind is written as a call.
 Spelling spelling(ExprKind kind, DType operand) {
@@ -33,7 +36,9 @@ Spelling spelling(ExprKind kind, DType operand) {
   }
 }
 
-bool is_literal(const Expr& e) { return e->kind == ExprKind::int_imm || e->kind == ExprKind::float_imm; }
+bool is_literal(const Expr& e) {
+  return e->kind == ExprKind::int_imm || e->kind == ExprKind::float_imm;
+}
 
 Printer::Level tighter(Printer::Level level) { return static_cast<Printer::Level>(level + 1); }
 
@@ -43,7 +48,8 @@ std::string script_type(DType t) { return cat("T.", to_string(t)); }
 
 std::string float_literal(double value, DType t) {
   std::string text = shortest(value);
-  if (text == "nan" || text == "inf" || text == "-inf") return cat(script_type(t), "(\"", text, "\")");
+  if (text == "nan" || text == "inf" || text == "-inf")
+    return cat(script_type(t), "(\"", text, "\")");
   if (text == "-0") text = "-0.0";
   return cat(script_type(t), "(", text, ")");
 }
@@ -60,7 +66,8 @@ std::string python_literal(const Json& value) {
   }
   if (value.is_object()) {
     std::vector<std::string> parts;
-    for (const auto& [key, item] : value.as_object()) parts.push_back(cat(json_quote(key), ": ", python_literal(item)));
+    for (const auto& [key, item] : value.as_object())
+      parts.push_back(cat(json_quote(key), ": ", python_literal(item)));
     return cat("{", join(parts), "}");
   }
   std::string text = shortest(value.as_double());
@@ -94,7 +101,8 @@ void Printer::expr_body(const Expr& e, Level level, DType expected) {
     case ExprKind::var: put(name_of(e.get(), as<VarNode>(e)->name)); break;
     case ExprKind::int_imm: {
       const auto* i = as<IntImmNode>(e);
-      std::string text = i->dtype.is_uint() ? std::to_string(static_cast<std::uint64_t>(i->value)) : std::to_string(i->value);
+      std::string text = i->dtype.is_uint() ? std::to_string(static_cast<std::uint64_t>(i->value))
+                                            : std::to_string(i->value);
       if (i->dtype.is_bool()) put(i->value ? "True" : "False");
       else if (i->dtype == expected) put(text);
       else put(cat(script_type(i->dtype), "(", text, ")"));
@@ -170,7 +178,10 @@ void Printer::binary(const BinaryNode* e, ExprKind kind, Level level) {
   DType for_a = both ? none : e->b->dtype, for_b = both ? none : e->a->dtype;
   Spelling s = spelling(kind, e->a->dtype);
   if (s.text.empty()) {
-    put(kind == ExprKind::min ? "T.min(" : kind == ExprKind::max ? "T.max(" : kind == ExprKind::div ? "T.truncdiv(" : "T.truncmod(");
+    put(kind == ExprKind::min   ? "T.min("
+        : kind == ExprKind::max ? "T.max("
+        : kind == ExprKind::div ? "T.truncdiv("
+                                : "T.truncmod(");
     expr(e->a, kTernary, for_a);
     put(", ");
     expr(e->b, kTernary, for_b);
@@ -197,10 +208,12 @@ void Printer::call(const CallNode* e) {
     return put(")");
   }
   put(cat("T.", e->op, "("));
-  // Literals adapt to a typed neighbour in the parser, so next to one of another type they are printed typed.
+  // Literals adapt to a typed neighbour in the parser, so next to one of another type they are
+  // printed typed.
   DType expected = dtypes::int64;
   for (const Expr& a : e->args) {
-    if (!is_literal(a) && a->dtype.element().is_integral() && a->dtype.element() != dtypes::int64) expected = dtypes::handle;
+    if (!is_literal(a) && a->dtype.element().is_integral() && a->dtype.element() != dtypes::int64)
+      expected = dtypes::handle;
     if (!is_literal(a) && a->dtype.is_float()) expected = dtypes::handle;
   }
   if (e->op == "vector_extract" || row->effect == IntrinsicEffect::effect) expected = dtypes::int64;
@@ -208,7 +221,9 @@ void Printer::call(const CallNode* e) {
     const Expr &a = e->args[1], &b = e->args[2];
     expr(e->args[0], kTernary);
     put(", ");
-    exprs({a, b}, is_literal(a) && is_literal(b) ? dtypes::int64 : is_literal(a) ? b->dtype : a->dtype);
+    exprs({a, b}, is_literal(a) && is_literal(b) ? dtypes::int64
+                  : is_literal(a)                ? b->dtype
+                                                 : a->dtype);
   } else {
     exprs(e->args, expected);
   }
@@ -229,7 +244,8 @@ void Printer::call(const CallNode* e) {
 void Printer::reducer(const Reducer& r) {
   std::vector<DType> types;
   for (const Expr& e : r->identity) types.push_back(e->dtype);
-  if (Reducer known = standard_reducer(r->name, types); known && same_reducer(known, r)) return put(json_quote(r->name));
+  if (Reducer known = standard_reducer(r->name, types); known && same_reducer(known, r))
+    return put(json_quote(r->name));
   std::size_t mark = open();
   put("T.comm_reducer(lambda ");
   bool first = true;
@@ -254,7 +270,8 @@ void Printer::reduce(const ReduceNode* e) {
   put("T.reduce(");
   reducer(e->reducer);
   put(", lambda ");
-  for (std::size_t i = 0; i < e->axes.size(); ++i) put(cat(i ? ", " : "", define(e->axes[i].var.get(), e->axes[i].var->name)));
+  for (std::size_t i = 0; i < e->axes.size(); ++i)
+    put(cat(i ? ", " : "", define(e->axes[i].var.get(), e->axes[i].var->name)));
   put(": ");
   tuple(e->source);
   put(", [");
@@ -274,11 +291,14 @@ void Printer::reduce(const ReduceNode* e) {
   close(mark);
 }
 
-/// min + extent when it has a shorter form than that: "vi + 4" for min "vi + 1", extent 3. Null otherwise.
+/// min + extent when it has a shorter form than that: "vi + 4" for min "vi + 1", extent 3. Null
+/// otherwise.
 static Expr short_end(const Expr& lo, const Expr& extent) {
   std::int64_t c, n;
   const auto* b = as<BinaryNode>(lo);
-  if (!b || (b->kind != ExprKind::add && b->kind != ExprKind::sub) || !is_const_int(b->b, &c) || !is_const_int(extent, &n) || lo->dtype != extent->dtype) return nullptr;
+  if (!b || (b->kind != ExprKind::add && b->kind != ExprKind::sub) || !is_const_int(b->b, &c) ||
+      !is_const_int(extent, &n) || lo->dtype != extent->dtype)
+    return nullptr;
   return b->a + (b->kind == ExprKind::add ? c + n : n - c);
 }
 
@@ -301,12 +321,14 @@ void Printer::bounds(const Expr& lo, const Expr& extent) {
 }
 
 void Printer::range(const Range& r, bool point) {
-  if (point && is_const_int_value(r.extent, 1) && r.extent->dtype == r.min->dtype) return expr(r.min, kTernary);
+  if (point && is_const_int_value(r.extent, 1) && r.extent->dtype == r.min->dtype)
+    return expr(r.min, kTernary);
   std::int64_t a, b;
   bool zero = is_const_int(r.min, &a) && a == 0;
   expr(r.min, kTernary);
   put(":");
-  if (is_const_int(r.min, &a) && is_const_int(r.extent, &b) && r.min->dtype == r.extent->dtype) return expr(make_int(a + b, r.min->dtype), kTernary);
+  if (is_const_int(r.min, &a) && is_const_int(r.extent, &b) && r.min->dtype == r.extent->dtype)
+    return expr(make_int(a + b, r.min->dtype), kTernary);
   if (zero) return expr(r.extent, kTernary);
   if (Expr end = short_end(r.min, r.extent)) return expr(end, kTernary);
   expr(r.min, kAdd);

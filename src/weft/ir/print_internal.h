@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The printer of the text form, shared by print.cpp (statements) and print_expr.cpp (expressions). Text is
-// appended to one line at a time; names are given to nodes where they are defined and are unique among the
-// names in scope.
+// The printer of the text form, shared by print.cpp (statements) and print_expr.cpp (expressions).
+// Text is appended to one line at a time; names are given to nodes where they are defined and are
+// unique among the names in scope.
 
 #include <functional>
 #include <string>
@@ -32,9 +32,14 @@ class Printer {
   std::string finish();
 
  private:
-  struct Mark { std::size_t line, begin, end; };
+  struct Mark {
+    std::size_t line, begin, end;
+  };
   /// Part of a line printed ahead of what stands left of it.
-  struct Piece { std::string text; std::vector<Mark> marks; };
+  struct Piece {
+    std::string text;
+    std::vector<Mark> marks;
+  };
   Piece piece(const std::function<void()>& print_it);
   void put(const Piece& p);
 
@@ -83,7 +88,7 @@ class Printer {
   std::unordered_map<const void*, std::string> names_;
   std::unordered_map<std::string, int> used_;
   std::vector<const void*> scope_;
-  std::unordered_map<const VarNode*, Range> loops_;   // ranges of loop variables, for axis.remap
+  std::unordered_map<const VarNode*, Range> loops_;  // ranges of loop variables, for axis.remap
 };
 
 /// A JSON value in Python's spelling.

@@ -13,8 +13,8 @@ namespace weft::ir {
 
 namespace {
 
-/// constant + sum of coeff * term; terms are variables or opaque expressions. A small normal form so that
-/// `max - min` of a relaxed index is found to be a constant.
+/// constant + sum of coeff * term; terms are variables or opaque expressions. A small normal form
+/// so that `max - min` of a relaxed index is found to be a constant.
 struct Linear {
   std::vector<std::pair<Expr, std::int64_t>> terms;
   std::int64_t constant = 0;
@@ -64,7 +64,9 @@ Expr subtract(const Expr& b, const Expr& a) {
   return out ? out + l.constant : make_int(l.constant, b->dtype);
 }
 
-struct Interval { Expr lo, hi; };   // inclusive; null: unbounded
+struct Interval {
+  Expr lo, hi;
+};  // inclusive; null: unbounded
 
 class Detector final : public Visitor {
  public:
@@ -79,7 +81,8 @@ class Detector final : public Visitor {
       Interval size = bound(r.extent);
       bool whole = !lo.lo || !lo.hi || !size.hi;
       if (!whole) {
-        box.region.push_back({lo.lo, same_expr(lo.lo, lo.hi) ? size.hi : subtract(lo.hi + size.hi, lo.lo)});
+        box.region.push_back(
+            {lo.lo, same_expr(lo.lo, lo.hi) ? size.hi : subtract(lo.hi + size.hi, lo.lo)});
       } else {
         const Expr& extent = access.buffer->shape[i];
         box.region.push_back({make_zero(extent->dtype), extent});
@@ -87,7 +90,8 @@ class Detector final : public Visitor {
     }
     for (BufferRegion& old : list) {
       if (!(old.buffer == box.buffer)) continue;
-      for (std::size_t i = 0; i < box.region.size(); ++i) old.region[i] = join(old.region[i], box.region[i], box.buffer->shape[i]);
+      for (std::size_t i = 0; i < box.region.size(); ++i)
+        old.region[i] = join(old.region[i], box.region[i], box.buffer->shape[i]);
       return;
     }
     list.push_back(std::move(box));
@@ -132,7 +136,8 @@ class Detector final : public Visitor {
     Interval x = bound(b->a), y = bound(b->b);
     if (!x.lo || !x.hi || !y.lo || !y.hi) {
       std::int64_t n;
-      if (b->kind == ExprKind::floormod && is_const_int(b->b, &n) && n > 0) return {make_zero(e->dtype), make_int(n - 1, e->dtype)};
+      if (b->kind == ExprKind::floormod && is_const_int(b->b, &n) && n > 0)
+        return {make_zero(e->dtype), make_int(n - 1, e->dtype)};
       return {};
     }
     std::int64_t v;
@@ -148,8 +153,9 @@ class Detector final : public Visitor {
         return {floordiv(x.lo, b->b), floordiv(x.hi, b->b)};
       case ExprKind::floormod: {
         if (!is_const_int(b->b, &v) || v <= 0) return {};
-        std::int64_t lo, hi;   // stays inside one period: an exact shift
-        if (is_const_int(x.lo, &lo) && is_const_int(x.hi, &hi) && lo >= 0 && lo / v == hi / v) return {make_int(lo % v, e->dtype), make_int(hi % v, e->dtype)};
+        std::int64_t lo, hi;  // stays inside one period: an exact shift
+        if (is_const_int(x.lo, &lo) && is_const_int(x.hi, &hi) && lo >= 0 && lo / v == hi / v)
+          return {make_int(lo % v, e->dtype), make_int(hi % v, e->dtype)};
         return {make_zero(e->dtype), make_int(v - 1, e->dtype)};
       }
       case ExprKind::min: return {min(x.lo, y.lo), min(x.hi, y.hi)};
@@ -215,7 +221,8 @@ class Detector final : public Visitor {
     for (const Expr& v : s->iter_values) visit(v);
     visit(s->predicate);
     VarMap map;
-    for (std::size_t i = 0; i < s->iter_values.size(); ++i) map[s->block->iters[i].var.get()] = s->iter_values[i];
+    for (std::size_t i = 0; i < s->iter_values.size(); ++i)
+      map[s->block->iters[i].var.get()] = s->iter_values[i];
     for (const BufferRegion& r : s->block->reads) touch(reads, substitute(r, map));
     for (const BufferRegion& r : s->block->writes) touch(writes, substitute(r, map));
   }
@@ -226,13 +233,15 @@ class Detector final : public Visitor {
     bool found = false;
     for_each_expr(e, [&](const Expr& x) {
       if (const auto* v = as<VarNode>(x)) found = found || inner_.count(v);
-      if (const auto* l = as<LoadNode>(x)) found = found || l != nullptr;   // a value from memory is no bound
+      if (const auto* l = as<LoadNode>(x))
+        found = found || l != nullptr;  // a value from memory is no bound
     });
     return found;
   }
   void bind_value(const Var& v, const Expr& value) {
     inner_.insert(v.get());
-    domain_[v.get()] = value->dtype.is_integral() && value->dtype.is_scalar() ? bound(value) : Interval{};
+    domain_[v.get()] =
+        value->dtype.is_integral() && value->dtype.is_scalar() ? bound(value) : Interval{};
   }
 
   std::unordered_map<const VarNode*, Interval> domain_;
@@ -262,7 +271,8 @@ AccessRegions detect_block_regions(const BlockNode& block) {
       for (const MatchBuffer& m : block.match_buffers) {
         if (m.buffer == r.buffer) access = m.source;
       }
-      bool known = std::any_of(to.begin(), to.end(), [&](const BufferRegion& x) { return x.buffer == access.buffer; });
+      bool known = std::any_of(to.begin(), to.end(),
+                               [&](const BufferRegion& x) { return x.buffer == access.buffer; });
       if (!known) to.push_back(std::move(access));
     }
   };
@@ -270,7 +280,8 @@ AccessRegions detect_block_regions(const BlockNode& block) {
   move(d.writes, out.writes);
   if (block.init) {
     std::erase_if(out.reads, [&](const BufferRegion& r) {
-      return std::any_of(out.writes.begin(), out.writes.end(), [&](const BufferRegion& w) { return w.buffer == r.buffer; });
+      return std::any_of(out.writes.begin(), out.writes.end(),
+                         [&](const BufferRegion& w) { return w.buffer == r.buffer; });
     });
   }
   return out;

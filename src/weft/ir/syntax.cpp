@@ -22,13 +22,20 @@ class Parser {
   }
 
  private:
-  static constexpr int kMaxDepth = 200;   // of nested expressions and suites together
-  static constexpr int kMaxChain = 1000;  // operators in one chain: trees stay shallow enough to walk
+  static constexpr int kMaxDepth = 200;  // of nested expressions and suites together
+  static constexpr int kMaxChain =
+      1000;  // operators in one chain: trees stay shallow enough to walk
 
-  const Token& peek(std::size_t ahead = 0) const { return tokens_[std::min(at_ + ahead, tokens_.size() - 1)]; }
+  const Token& peek(std::size_t ahead = 0) const {
+    return tokens_[std::min(at_ + ahead, tokens_.size() - 1)];
+  }
   bool at(TokenKind kind) const { return peek().kind == kind; }
-  bool at_op(std::string_view text) const { return peek().kind == TokenKind::op && peek().text == text; }
-  bool at_word(std::string_view text) const { return peek().kind == TokenKind::name && peek().text == text; }
+  bool at_op(std::string_view text) const {
+    return peek().kind == TokenKind::op && peek().text == text;
+  }
+  bool at_word(std::string_view text) const {
+    return peek().kind == TokenKind::name && peek().text == text;
+  }
   const Token& next() { return tokens_[at_ + 1 < tokens_.size() ? at_++ : at_]; }
   bool take_op(std::string_view text) {
     if (!at_op(text)) return false;
@@ -40,7 +47,8 @@ class Parser {
     next();
     return true;
   }
-  [[noreturn]] void fail(const Token& t, std::string message, std::string_view slug = "syntax") const {
+  [[noreturn]] void fail(const Token& t, std::string message,
+                         std::string_view slug = "syntax") const {
     source_.fail(t.line, t.column, t.width, slug, std::move(message));
   }
   static std::string show(const Token& t) {
@@ -54,15 +62,18 @@ class Parser {
     }
   }
   void need_op(std::string_view text, std::string_view where) {
-    if (!take_op(text)) fail(peek(), cat("expected \"", text, "\" ", where, ", found ", show(peek())));
+    if (!take_op(text))
+      fail(peek(), cat("expected \"", text, "\" ", where, ", found ", show(peek())));
   }
   std::string need_name(std::string_view what) {
-    if (!at(TokenKind::name) || keyword(peek().text)) fail(peek(), cat("expected ", what, ", found ", show(peek())));
+    if (!at(TokenKind::name) || keyword(peek().text))
+      fail(peek(), cat("expected ", what, ", found ", show(peek())));
     return next().text;
   }
   static bool keyword(std::string_view t) {
-    static constexpr std::string_view words[] = {"and", "as", "assert", "class", "def", "elif", "else", "for", "from", "if", "import", "in", "is", "lambda",
-                                                 "not", "or", "pass", "return", "while", "with"};
+    static constexpr std::string_view words[] = {
+        "and",    "as", "assert", "class",  "def", "elif", "else", "for",    "from",  "if",
+        "import", "in", "is",     "lambda", "not", "or",   "pass", "return", "while", "with"};
     return std::find(std::begin(words), std::end(words), t) != std::end(words);
   }
 
@@ -92,9 +103,12 @@ class Parser {
   /// Ends a node: lets the caret cover everything read since the node's first token, on one line.
   void widen(Node& n) const {
     for (const NodePtr& kid : n.kids) n.height = std::max(n.height, kid ? kid->height + 1 : 1);
-    if (n.height > kMaxChain) source_.fail(n.line, n.column, n.width, "depth", cat("an expression deeper than ", kMaxChain));
+    if (n.height > kMaxChain)
+      source_.fail(n.line, n.column, n.width, "depth",
+                   cat("an expression deeper than ", kMaxChain));
     const Token& last = tokens_[at_ ? at_ - 1 : 0];
-    if (last.line == n.line && last.column + last.width > n.column) n.width = last.column + last.width - n.column;
+    if (last.line == n.line && last.column + last.width > n.column)
+      n.width = last.column + last.width - n.column;
   }
 
   // ---- expressions
@@ -132,7 +146,8 @@ class Parser {
     bool is_or = word == "or";
     NodePtr a = is_or ? logic("and") : negation();
     for (int chain = 0; at_word(word); ++chain) {
-      if (chain >= kMaxChain) fail(peek(), cat("more than ", kMaxChain, " operators in a row"), "depth");
+      if (chain >= kMaxChain)
+        fail(peek(), cat("more than ", kMaxChain, " operators in a row"), "depth");
       NodePtr n = make(Kind::logic, *a, next());
       n->kids.push_back(std::move(a));
       n->kids.push_back(is_or ? logic("and") : negation());
@@ -155,7 +170,9 @@ class Parser {
   NodePtr comparison() {
     NodePtr first = binary(0);
     NodePtr n;
-    while (at(TokenKind::op) && (peek().text == "==" || peek().text == "!=" || peek().text == "<" || peek().text == "<=" || peek().text == ">" || peek().text == ">=")) {
+    while (at(TokenKind::op) &&
+           (peek().text == "==" || peek().text == "!=" || peek().text == "<" ||
+            peek().text == "<=" || peek().text == ">" || peek().text == ">=")) {
       if (!n) {
         n = make(Kind::compare, *first, peek());
         n->kids.push_back(std::move(first));
@@ -171,12 +188,16 @@ class Parser {
   }
 
   NodePtr binary(std::size_t level) {
-    static const std::vector<std::vector<std::string_view>> levels = {{"|"}, {"^"}, {"&"}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "//", "%"}};
+    static const std::vector<std::vector<std::string_view>> levels = {
+        {"|"}, {"^"}, {"&"}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "//", "%"}};
     if (level == levels.size()) return unary();
     NodePtr a = binary(level + 1);
     for (int chain = 0;; ++chain) {
-      if (!at(TokenKind::op) || std::find(levels[level].begin(), levels[level].end(), peek().text) == levels[level].end()) return a;
-      if (chain >= kMaxChain) fail(peek(), cat("more than ", kMaxChain, " operators in a row"), "depth");
+      if (!at(TokenKind::op) ||
+          std::find(levels[level].begin(), levels[level].end(), peek().text) == levels[level].end())
+        return a;
+      if (chain >= kMaxChain)
+        fail(peek(), cat("more than ", kMaxChain, " operators in a row"), "depth");
       NodePtr n = make(Kind::binary, *a, next());
       n->kids.push_back(std::move(a));
       n->kids.push_back(binary(level + 1));
@@ -258,7 +279,8 @@ class Parser {
     const Token& t = peek();
     switch (t.kind) {
       case TokenKind::name: {
-        if (keyword(t.text)) fail(t, cat("expected an expression, found the word \"", t.text, "\""));
+        if (keyword(t.text))
+          fail(t, cat("expected an expression, found the word \"", t.text, "\""));
         bool constant = t.text == "True" || t.text == "False" || t.text == "None";
         NodePtr n = make(constant ? Kind::constant : Kind::name, t);
         n->text = next().text;
@@ -291,7 +313,10 @@ class Parser {
       bool comma = false;
       while (!at_op(end)) {
         n->kids.push_back(expression());
-        if (!take_op(",")) { comma = false; break; }
+        if (!take_op(",")) {
+          comma = false;
+          break;
+        }
         comma = true;
       }
       need_op(end, "to close the bracket");
@@ -336,7 +361,8 @@ class Parser {
       if (at(TokenKind::newline)) next();
       return;
     }
-    if (!at(TokenKind::newline)) fail(peek(), cat("expected the end of the line, found ", show(peek())));
+    if (!at(TokenKind::newline))
+      fail(peek(), cat("expected the end of the line, found ", show(peek())));
     next();
   }
 
@@ -344,7 +370,7 @@ class Parser {
     Deeper deeper(*this);
     need_op(":", "at the end of this line");
     std::vector<StatementPtr> out;
-    if (!at(TokenKind::newline)) {   // on the same line
+    if (!at(TokenKind::newline)) {  // on the same line
       statement(out);
       return out;
     }
@@ -365,8 +391,12 @@ class Parser {
   }
 
   void statement(std::vector<StatementPtr>& out) {
-    if (at(TokenKind::newline)) { next(); return; }
-    if (at(TokenKind::indent)) fail(peek(), "this line is indented more than the one above", "indent");
+    if (at(TokenKind::newline)) {
+      next();
+      return;
+    }
+    if (at(TokenKind::indent))
+      fail(peek(), "this line is indented more than the one above", "indent");
     if (at_op("@") || at_word("def") || at_word("class")) return out.push_back(definition());
     if (at_word("for")) {
       StatementPtr s = make(StatementKind::for_);
@@ -424,7 +454,8 @@ class Parser {
       s->target = std::move(first);
       s->annotation = expression();
       if (take_op("=")) s->value = expression();
-    } else if (at(TokenKind::op) && std::find(std::begin(augmented), std::end(augmented), peek().text) != std::end(augmented)) {
+    } else if (at(TokenKind::op) && std::find(std::begin(augmented), std::end(augmented),
+                                              peek().text) != std::end(augmented)) {
       s->kind = StatementKind::assign;
       s->text = next().text;
       s->target = std::move(first);

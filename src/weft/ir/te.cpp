@@ -23,7 +23,9 @@ struct ResultBuffer final : ir::BufferNode {
   int index = 0;
 };
 
-const ResultBuffer* result_of(const ir::BufferNode* b) { return dynamic_cast<const ResultBuffer*>(b); }
+const ResultBuffer* result_of(const ir::BufferNode* b) {
+  return dynamic_cast<const ResultBuffer*>(b);
+}
 
 Tensor make_tensor(const Operation& op, int index, DType type, std::string name) {
   auto b = make_ref<ResultBuffer>();
@@ -35,7 +37,9 @@ Tensor make_tensor(const Operation& op, int index, DType type, std::string name)
   return Tensor(ir::Buffer(b));
 }
 
-std::string result_name(const OperationNode& op, std::size_t i) { return op.body.size() == 1 ? op.name : cat(op.name, "_v", i); }
+std::string result_name(const OperationNode& op, std::size_t i) {
+  return op.body.size() == 1 ? op.name : cat(op.name, "_v", i);
+}
 
 [[noreturn]] void refuse(std::string_view slug, std::string message, std::string help = "") {
   Error e(ErrorKind::value, cat("te.", slug), std::move(message));
@@ -46,8 +50,10 @@ std::string result_name(const OperationNode& op, std::size_t i) { return op.body
 void check_shape(const Exprs& shape, const std::string& name) {
   for (std::size_t i = 0; i < shape.size(); ++i) {
     std::int64_t v;
-    if (!shape[i] || !shape[i]->dtype.is_integral() || !shape[i]->dtype.is_scalar()) refuse("shape", cat("dimension ", i, " of \"", name, "\" is no integer"));
-    if (is_const_int(shape[i], &v) && v < 0) refuse("shape", cat("dimension ", i, " of \"", name, "\" is ", v));
+    if (!shape[i] || !shape[i]->dtype.is_integral() || !shape[i]->dtype.is_scalar())
+      refuse("shape", cat("dimension ", i, " of \"", name, "\" is no integer"));
+    if (is_const_int(shape[i], &v) && v < 0)
+      refuse("shape", cat("dimension ", i, " of \"", name, "\" is ", v));
   }
 }
 
@@ -55,7 +61,10 @@ void check_shape(const Exprs& shape, const std::string& name) {
 void check_body(const Expr& e, const std::string& name) {
   auto inner = [&](const Expr& part) {
     ir::for_each_expr(part, [&](const Expr& x) {
-      if (x->kind == ir::ExprKind::reduce) refuse("compute.reduce", cat("the body of \"", name, "\" uses a reduction inside an expression: ", print(e)), "compute the reduction first, as a tensor of its own");
+      if (x->kind == ir::ExprKind::reduce)
+        refuse("compute.reduce",
+               cat("the body of \"", name, "\" uses a reduction inside an expression: ", print(e)),
+               "compute the reduction first, as a tensor of its own");
     });
   };
   if (const auto* r = as<ir::ReduceNode>(e)) {
@@ -90,7 +99,8 @@ Tensor placeholder(Exprs shape, DType type, std::string name) {
   return make_tensor(op, 0, type, std::move(name));
 }
 
-std::vector<Tensor> compute_many(Exprs shape, const ComputeMany& body, std::string name, Annotations attrs, const std::vector<std::string>& axis_names) {
+std::vector<Tensor> compute_many(Exprs shape, const ComputeMany& body, std::string name,
+                                 Annotations attrs, const std::vector<std::string>& axis_names) {
   check_shape(shape, name);
   auto op = make_ref<OperationNode>();
   op->name = name;
@@ -108,15 +118,25 @@ std::vector<Tensor> compute_many(Exprs shape, const ComputeMany& body, std::stri
   const ir::ReduceNode* first = nullptr;
   for (std::size_t i = 0; i < op->body.size(); ++i) {
     const Expr& e = op->body[i];
-    if (!e || e->dtype.is_handle() || !e->dtype.is_scalar()) refuse("compute.body", cat("value ", i, " of \"", name, "\" is no number"));
+    if (!e || e->dtype.is_handle() || !e->dtype.is_scalar())
+      refuse("compute.body", cat("value ", i, " of \"", name, "\" is no number"));
     check_body(e, name);
     const auto* r = as<ir::ReduceNode>(e);
     if (i == 0) first = r;
-    bool same = r ? first && r->reducer == first->reducer && r->component == static_cast<int>(i) && r->source == first->source : !first;
-    if (!same) refuse("compute.body", cat("value ", i, " of \"", name, "\" is not component ", i, " of the same reduction as the others"), "give all components of one reduction, in order");
+    bool same = r ? first && r->reducer == first->reducer && r->component == static_cast<int>(i) &&
+                        r->source == first->source
+                  : !first;
+    if (!same)
+      refuse("compute.body",
+             cat("value ", i, " of \"", name, "\" is not component ", i,
+                 " of the same reduction as the others"),
+             "give all components of one reduction, in order");
   }
   if (first && first->source.size() != op->body.size()) {
-    refuse("compute.body", cat("\"", name, "\" takes ", op->body.size(), " of the ", first->source.size(), " results of its reduction"), "use compute_many and give all of them");
+    refuse("compute.body",
+           cat("\"", name, "\" takes ", op->body.size(), " of the ", first->source.size(),
+               " results of its reduction"),
+           "use compute_many and give all of them");
   }
   std::vector<Tensor> out;
   for (std::size_t i = 0; i < op->body.size(); ++i) {
@@ -125,8 +145,11 @@ std::vector<Tensor> compute_many(Exprs shape, const ComputeMany& body, std::stri
   return out;
 }
 
-Tensor compute(Exprs shape, const Compute& body, std::string name, Annotations attrs, const std::vector<std::string>& axis_names) {
-  return compute_many(std::move(shape), [&](const std::vector<Var>& v) { return Exprs{body(v)}; }, std::move(name), std::move(attrs), axis_names)[0];
+Tensor compute(Exprs shape, const Compute& body, std::string name, Annotations attrs,
+               const std::vector<std::string>& axis_names) {
+  return compute_many(
+      std::move(shape), [&](const std::vector<Var>& v) { return Exprs{body(v)}; }, std::move(name),
+      std::move(attrs), axis_names)[0];
 }
 
 IterVar reduce_axis(Expr min, Expr extent, std::string name) {
@@ -138,22 +161,34 @@ IterVar reduce_axis(Expr min, Expr extent, std::string name) {
   return {v, {std::move(min), std::move(extent)}, ir::IterKind::reduce};
 }
 
-IterVar reduce_axis(std::int64_t extent, std::string name) { return reduce_axis(ir::make_int(0), ir::make_int(extent), std::move(name)); }
+IterVar reduce_axis(std::int64_t extent, std::string name) {
+  return reduce_axis(ir::make_int(0), ir::make_int(extent), std::move(name));
+}
 
 Exprs reduce(const Reducer& reducer, Exprs source, std::vector<IterVar> axes, Expr where) {
   if (!reducer || reducer->lhs.size() != source.size()) {
-    refuse("reduce.arity", cat("a reducer of ", reducer ? reducer->lhs.size() : 0, " values is given ", source.size()));
+    refuse("reduce.arity", cat("a reducer of ", reducer ? reducer->lhs.size() : 0,
+                               " values is given ", source.size()));
   }
-  if (axes.empty()) refuse("reduce.axes", cat("the reduction \"", reducer->name, "\" has no axis"), "make one with te.reduce_axis");
+  if (axes.empty())
+    refuse("reduce.axes", cat("the reduction \"", reducer->name, "\" has no axis"),
+           "make one with te.reduce_axis");
   for (const IterVar& axis : axes) {
-    if (axis.kind != ir::IterKind::reduce) refuse("reduce.axes", cat("\"", axis.var->name, "\" is no reduction axis"), "make one with te.reduce_axis");
+    if (axis.kind != ir::IterKind::reduce)
+      refuse("reduce.axes", cat("\"", axis.var->name, "\" is no reduction axis"),
+             "make one with te.reduce_axis");
   }
   for (std::size_t i = 0; i < source.size(); ++i) {
-    if (source[i]->dtype != reducer->lhs[i]->dtype) refuse("reduce.types", cat("value ", i, " of the reduction is ", to_string(source[i]->dtype), ", its reducer takes ", to_string(reducer->lhs[i]->dtype)));
+    if (source[i]->dtype != reducer->lhs[i]->dtype)
+      refuse("reduce.types", cat("value ", i, " of the reduction is ", to_string(source[i]->dtype),
+                                 ", its reducer takes ", to_string(reducer->lhs[i]->dtype)));
   }
-  if (where && where->dtype != dtypes::boolean) refuse("reduce.types", cat("the condition of a reduction is ", to_string(where->dtype)));
+  if (where && where->dtype != dtypes::boolean)
+    refuse("reduce.types", cat("the condition of a reduction is ", to_string(where->dtype)));
   Exprs out;
-  for (std::size_t i = 0; i < source.size(); ++i) out.push_back(make_ref<const ir::ReduceNode>(reducer, source, axes, where, static_cast<int>(i)));
+  for (std::size_t i = 0; i < source.size(); ++i)
+    out.push_back(
+        make_ref<const ir::ReduceNode>(reducer, source, axes, where, static_cast<int>(i)));
   return out;
 }
 
@@ -167,12 +202,24 @@ Exprs standard(std::string_view name, Exprs source, std::vector<IterVar> axes, E
 }
 }  // namespace
 
-Expr sum(Expr s, std::vector<IterVar> axes, Expr where) { return standard("sum", {std::move(s)}, std::move(axes), std::move(where))[0]; }
-Expr prod(Expr s, std::vector<IterVar> axes, Expr where) { return standard("prod", {std::move(s)}, std::move(axes), std::move(where))[0]; }
-Expr min(Expr s, std::vector<IterVar> axes, Expr where) { return standard("min", {std::move(s)}, std::move(axes), std::move(where))[0]; }
-Expr max(Expr s, std::vector<IterVar> axes, Expr where) { return standard("max", {std::move(s)}, std::move(axes), std::move(where))[0]; }
-Exprs argmin(Expr i, Expr v, std::vector<IterVar> axes, Expr where) { return standard("argmin", {std::move(i), std::move(v)}, std::move(axes), std::move(where)); }
-Exprs argmax(Expr i, Expr v, std::vector<IterVar> axes, Expr where) { return standard("argmax", {std::move(i), std::move(v)}, std::move(axes), std::move(where)); }
+Expr sum(Expr s, std::vector<IterVar> axes, Expr where) {
+  return standard("sum", {std::move(s)}, std::move(axes), std::move(where))[0];
+}
+Expr prod(Expr s, std::vector<IterVar> axes, Expr where) {
+  return standard("prod", {std::move(s)}, std::move(axes), std::move(where))[0];
+}
+Expr min(Expr s, std::vector<IterVar> axes, Expr where) {
+  return standard("min", {std::move(s)}, std::move(axes), std::move(where))[0];
+}
+Expr max(Expr s, std::vector<IterVar> axes, Expr where) {
+  return standard("max", {std::move(s)}, std::move(axes), std::move(where))[0];
+}
+Exprs argmin(Expr i, Expr v, std::vector<IterVar> axes, Expr where) {
+  return standard("argmin", {std::move(i), std::move(v)}, std::move(axes), std::move(where));
+}
+Exprs argmax(Expr i, Expr v, std::vector<IterVar> axes, Expr where) {
+  return standard("argmax", {std::move(i), std::move(v)}, std::move(axes), std::move(where));
+}
 
 Exprs CommReducer::operator()(Exprs source, std::vector<IterVar> axes, Expr where) const {
   std::vector<DType> types;
@@ -184,17 +231,23 @@ Exprs CommReducer::operator()(Exprs source, std::vector<IterVar> axes, Expr wher
   }
   Exprs result = combine(x, y), start = identity(types);
   if (result.size() != source.size() || start.size() != source.size()) {
-    refuse("reduce.arity", cat("the reducer \"", name, "\" combines to ", result.size(), " values and has ", start.size(), " identities for ", source.size(), " sources"));
+    refuse("reduce.arity",
+           cat("the reducer \"", name, "\" combines to ", result.size(), " values and has ",
+               start.size(), " identities for ", source.size(), " sources"));
   }
   for (std::size_t i = 0; i < source.size(); ++i) {
     if (result[i]->dtype != types[i] || start[i]->dtype != types[i]) {
-      refuse("reduce.types", cat("value ", i, " of the reducer \"", name, "\" is ", to_string(result[i]->dtype), " with an identity of ", to_string(start[i]->dtype), ", its source ", to_string(types[i])));
+      refuse("reduce.types", cat("value ", i, " of the reducer \"", name, "\" is ",
+                                 to_string(result[i]->dtype), " with an identity of ",
+                                 to_string(start[i]->dtype), ", its source ", to_string(types[i])));
     }
   }
-  return te::reduce(ir::make_reducer(name, x, y, std::move(result), std::move(start)), std::move(source), std::move(axes), std::move(where));
+  return te::reduce(ir::make_reducer(name, x, y, std::move(result), std::move(start)),
+                    std::move(source), std::move(axes), std::move(where));
 }
 
-CommReducer comm_reducer(decltype(CommReducer::combine) combine, decltype(CommReducer::identity) identity, std::string name) {
+CommReducer comm_reducer(decltype(CommReducer::combine) combine,
+                         decltype(CommReducer::identity) identity, std::string name) {
   return {std::move(name), std::move(combine), std::move(identity)};
 }
 
@@ -208,13 +261,17 @@ class Builder {
     std::vector<ir::Param> params;
     for (const Arg& arg : args) {
       if (const auto* v = std::get_if<Var>(&arg)) {
-        if (!*v || !scalars_.insert(v->get()).second) refuse("create_prim_func.args", cat("the variable \"", *v ? (*v)->name : "", "\" appears twice"));
+        if (!*v || !scalars_.insert(v->get()).second)
+          refuse("create_prim_func.args",
+                 cat("the variable \"", *v ? (*v)->name : "", "\" appears twice"));
         params.push_back({*v, nullptr});
         continue;
       }
       const Tensor& t = std::get<Tensor>(arg);
-      if (!t || !result_of(t.buffer().get())) refuse("create_prim_func.args", "an argument is no tensor of te");
-      if (buffers_.count(t.buffer().get())) refuse("create_prim_func.args", cat("the tensor \"", t.name(), "\" appears twice"));
+      if (!t || !result_of(t.buffer().get()))
+        refuse("create_prim_func.args", "an argument is no tensor of te");
+      if (buffers_.count(t.buffer().get()))
+        refuse("create_prim_func.args", cat("the tensor \"", t.name(), "\" appears twice"));
       buffers_[t.buffer().get()] = fresh_buffer(t.op().get(), t.value_index(), *t.buffer());
       params.push_back(ir::buffer_param(buffers_[t.buffer().get()]));
       for (const Expr& e : t.shape()) {
@@ -226,7 +283,9 @@ class Builder {
     }
     std::vector<ir::Stmt> stmts;
     for (const Operation& op : order_) emit(op, stmts);
-    return ir::make_func(name, std::move(params), ir::root_block(ir::seq(std::move(stmts)), std::move(allocated_)), {{"global_symbol", Json(name)}});
+    return ir::make_func(name, std::move(params),
+                         ir::root_block(ir::seq(std::move(stmts)), std::move(allocated_)),
+                         {{"global_symbol", Json(name)}});
   }
 
  private:
@@ -247,7 +306,9 @@ class Builder {
     if (!visited_.insert(op.get()).second) return;
     if (op->is_placeholder()) {
       if (!by_result_.count(op.get())) {
-        refuse("create_prim_func.missing", cat("the placeholder \"", op->name, "\" is used but is no argument"), "add it to the list");
+        refuse("create_prim_func.missing",
+               cat("the placeholder \"", op->name, "\" is used but is no argument"),
+               "add it to the list");
       }
       return;
     }
@@ -256,7 +317,9 @@ class Builder {
       ir::for_each_expr(e, [&](const Expr& x) {
         if (const auto* l = as<ir::LoadNode>(x)) {
           const auto* r = result_of(l->buffer.get());
-          if (!r) refuse("create_prim_func.args", cat("\"", op->name, "\" reads \"", l->buffer->name, "\", which is no tensor of te"));
+          if (!r)
+            refuse("create_prim_func.args", cat("\"", op->name, "\" reads \"", l->buffer->name,
+                                                "\", which is no tensor of te"));
           visit(r->op);
         }
       });
@@ -305,7 +368,8 @@ class Builder {
   ir::Stmt block(const Operation& op, std::size_t index, const ir::ReduceNode* reduce) {
     auto b = make_ref<ir::BlockNode>();
     b->id = ir::fresh_block_id();
-    b->name = unique(op->body.size() > 1 && !reduce ? cat(op->name, "_v", index) : op->name, block_names_);
+    b->name = unique(op->body.size() > 1 && !reduce ? cat(op->name, "_v", index) : op->name,
+                     block_names_);
     b->annotations = op->attrs;
     ir::VarMap vars;
     std::vector<Var> loops;
@@ -313,16 +377,20 @@ class Builder {
     std::vector<IterVar> axes = op->axes;
     if (reduce) axes.insert(axes.end(), reduce->axes.begin(), reduce->axes.end());
     for (const IterVar& axis : axes) {
-      Var loop = ir::make_var(axis.var->name, axis.var->dtype), iter = ir::make_var(cat("v_", axis.var->name), axis.var->dtype);
-      if (vars.count(axis.var.get())) refuse("create_prim_func.axis", cat("\"", op->name, "\" reduces over \"", axis.var->name, "\" twice"));
+      Var loop = ir::make_var(axis.var->name, axis.var->dtype),
+          iter = ir::make_var(cat("v_", axis.var->name), axis.var->dtype);
+      if (vars.count(axis.var.get()))
+        refuse("create_prim_func.axis",
+               cat("\"", op->name, "\" reduces over \"", axis.var->name, "\" twice"));
       vars[axis.var.get()] = iter;
       loops.push_back(loop);
       bindings.push_back(loop);
       b->iters.push_back({iter, axis.dom, axis.kind});
       if (axis.kind == ir::IterKind::spatial) where.push_back(iter);
     }
-    if (axes.empty()) {   // a single point still has an iterator, so that the block is no opaque one
-      b->iters.push_back({ir::make_var("vi"), {ir::make_int(0), ir::make_int(1)}, ir::IterKind::spatial});
+    if (axes.empty()) {  // a single point still has an iterator, so that the block is no opaque one
+      b->iters.push_back(
+          {ir::make_var("vi"), {ir::make_int(0), ir::make_int(1)}, ir::IterKind::spatial});
       bindings.push_back(ir::make_int(0));
     }
     check_var_ = nullptr;
@@ -332,17 +400,22 @@ class Builder {
       b->body = ir::store(result_buffer(op, index), translate(op->body[index], vars), where);
     }
     if (check_var_) {
-      refuse("create_prim_func.var", cat("\"", op->name, "\" uses the variable \"", check_var_->name, "\", which neither an argument nor an axis defines"), "add it to the arguments");
+      refuse("create_prim_func.var",
+             cat("\"", op->name, "\" uses the variable \"", check_var_->name,
+                 "\", which neither an argument nor an axis defines"),
+             "add it to the arguments");
     }
     ir::AccessRegions regions = ir::detect_block_regions(*b);
     b->reads = std::move(regions.reads);
     b->writes = std::move(regions.writes);
     ir::Stmt s = ir::block_realize(std::move(bindings), nullptr, b);
-    for (std::size_t i = axes.size(); i-- > 0;) s = ir::make_for(loops[i], axes[i].dom.min, axes[i].dom.extent, s);
+    for (std::size_t i = axes.size(); i-- > 0;)
+      s = ir::make_for(loops[i], axes[i].dom.min, axes[i].dom.extent, s);
     return s;
   }
 
-  void fill_reduction(const Operation& op, const ir::ReduceNode* r, const ir::VarMap& vars, const Exprs& where, const Ref<ir::BlockNode>& b) {
+  void fill_reduction(const Operation& op, const ir::ReduceNode* r, const ir::VarMap& vars,
+                      const Exprs& where, const Ref<ir::BlockNode>& b) {
     std::size_t n = r->source.size();
     ir::VarMap sides;
     std::vector<ir::Stmt> init;
@@ -358,13 +431,14 @@ class Builder {
     b->init = ir::seq(std::move(init));
     std::vector<ir::Stmt> stores;
     std::vector<Var> names;
-    for (std::size_t i = 0; i < n; ++i) {   // several results: all are computed before any is stored
+    for (std::size_t i = 0; i < n; ++i) {  // several results: all are computed before any is stored
       Expr value = ir::substitute(r->reducer->result[i], sides);
       names.push_back(ir::make_var(cat("v_", op->name, "_", i), value->dtype));
       stores.push_back(ir::store(result_buffer(op, i), n == 1 ? value : Expr(names[i]), where));
     }
     ir::Stmt body = ir::seq(std::move(stores));
-    for (std::size_t i = n; n > 1 && i-- > 0;) body = ir::let_stmt(names[i], ir::substitute(r->reducer->result[i], sides), body);
+    for (std::size_t i = n; n > 1 && i-- > 0;)
+      body = ir::let_stmt(names[i], ir::substitute(r->reducer->result[i], sides), body);
     b->body = body;
   }
 
@@ -383,7 +457,9 @@ class Builder {
 ir::PrimFunc create_prim_func(const std::vector<Arg>& args, std::string name) {
   bool any = false;
   for (const Arg& arg : args) any = any || std::holds_alternative<Tensor>(arg);
-  if (!any) refuse("create_prim_func.args", cat("the function \"", name, "\" has no tensor among ", args.size(), " arguments"));
+  if (!any)
+    refuse("create_prim_func.args",
+           cat("the function \"", name, "\" has no tensor among ", args.size(), " arguments"));
   return Builder().run(args, name);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The tensor-expression front end: what to compute, point by point, without loops. create_prim_func turns
-// the graph behind some tensors into one PrimFunc with a block per computation.
+// The tensor-expression front end: what to compute, point by point, without loops. create_prim_func
+// turns the graph behind some tensors into one PrimFunc with a block per computation.
 
 #include <functional>
 #include <string>
@@ -41,7 +41,9 @@ class Tensor {
   /// Throws Error(shape, "ir.load.rank") when the number of indices is not the rank.
   Expr at(Exprs indices) const;
   template <typename... Is>
-  Expr operator()(const Is&... indices) const { return at(Exprs{Expr(indices)...}); }
+  Expr operator()(const Is&... indices) const {
+    return at(Exprs{Expr(indices)...});
+  }
 
  private:
   ir::Buffer buffer_;
@@ -50,8 +52,8 @@ class Tensor {
 struct OperationNode final : RefCounted {
   std::string name;
   Exprs shape;
-  std::vector<IterVar> axes;       // one per dimension; empty for placeholders
-  Exprs body;                      // one per result; empty for placeholders
+  std::vector<IterVar> axes;  // one per dimension; empty for placeholders
+  Exprs body;                 // one per result; empty for placeholders
   Annotations attrs;
   bool is_placeholder() const { return body.empty(); }
 };
@@ -62,9 +64,12 @@ Tensor placeholder(Exprs shape, DType type = dtypes::float32, std::string name =
 
 using Compute = std::function<Expr(const std::vector<Var>&)>;
 using ComputeMany = std::function<Exprs(const std::vector<Var>&)>;
-/// Throws Error(value, "te.compute.*") for reductions inside expressions, missing bodies, bad shapes.
-Tensor compute(Exprs shape, const Compute& body, std::string name = "compute", Annotations attrs = {}, const std::vector<std::string>& axis_names = {});
-std::vector<Tensor> compute_many(Exprs shape, const ComputeMany& body, std::string name = "compute", Annotations attrs = {},
+/// Throws Error(value, "te.compute.*") for reductions inside expressions, missing bodies, bad
+/// shapes.
+Tensor compute(Exprs shape, const Compute& body, std::string name = "compute",
+               Annotations attrs = {}, const std::vector<std::string>& axis_names = {});
+std::vector<Tensor> compute_many(Exprs shape, const ComputeMany& body, std::string name = "compute",
+                                 Annotations attrs = {},
                                  const std::vector<std::string>& axis_names = {});
 
 /// An axis to reduce over: [min, min + extent).
@@ -89,7 +94,8 @@ struct CommReducer {
   std::function<Exprs(const std::vector<DType>& types)> identity;
   Exprs operator()(Exprs source, std::vector<IterVar> axes, Expr where = nullptr) const;
 };
-CommReducer comm_reducer(decltype(CommReducer::combine) combine, decltype(CommReducer::identity) identity, std::string name = "reduce");
+CommReducer comm_reducer(decltype(CommReducer::combine) combine,
+                         decltype(CommReducer::identity) identity, std::string name = "reduce");
 
 /// Parameters in order: tensors (placeholders and results) and scalar variables.
 using Arg = std::variant<Tensor, Var>;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The text form (T-script): printed and parsed by one grammar. parse(print(p)) is structurally equal to p.
+// The text form (T-script): printed and parsed by one grammar. parse(print(p)) is structurally
+// equal to p.
 
 #include <functional>
 #include <optional>
@@ -13,9 +14,9 @@
 namespace weft::ir {
 
 struct PrintOptions {
-  const void* culprit = nullptr;   // a node to underline (Stmt, Block or Expr)
-  bool header = true;              // the import line
-  int context = 0;                 // > 0: only this many lines around the culprit
+  const void* culprit = nullptr;  // a node to underline (Stmt, Block or Expr)
+  bool header = true;             // the import line
+  int context = 0;                // > 0: only this many lines around the culprit
 };
 
 std::string print(const IRModule& m, const PrintOptions& options = {});
@@ -29,10 +30,13 @@ using Captured = std::variant<std::int64_t, double, bool, std::string, Expr, Pri
 /// Looks a free name up; nullopt when unknown. Dotted names are looked up whole ("cfg.block").
 using Capture = std::function<std::optional<Captured>(std::string_view name)>;
 
-/// Text with @T.prim_func functions and/or one @T.ir_module class. Throws Error(parse, "parse.*") with file,
-/// line, column and caret. `first_line` is the line number of the text's first line in its file.
-IRModule parse_module(std::string_view text, std::string_view file = "<text>", const Capture& capture = {}, int first_line = 1);
+/// Text with @T.prim_func functions and/or one @T.ir_module class. Throws Error(parse, "parse.*")
+/// with file, line, column and caret. `first_line` is the line number of the text's first line in
+/// its file.
+IRModule parse_module(std::string_view text, std::string_view file = "<text>",
+                      const Capture& capture = {}, int first_line = 1);
 /// Exactly one function.
-PrimFunc parse_func(std::string_view text, std::string_view file = "<text>", const Capture& capture = {}, int first_line = 1);
+PrimFunc parse_func(std::string_view text, std::string_view file = "<text>",
+                    const Capture& capture = {}, int first_line = 1);
 
 }  // namespace weft::ir

@@ -15,7 +15,10 @@ namespace weft::ir {
 namespace {
 
 /// What stopped the walk; never leaves this file.
-struct Found { Refusal refusal; const void* culprit; };
+struct Found {
+  Refusal refusal;
+  const void* culprit;
+};
 
 class Verifier {
  public:
@@ -28,7 +31,9 @@ class Verifier {
     }
     for (const Param& p : f->params) {
       if (!p.buffer) continue;
-      if (!buffers_.insert(p.buffer.get()).second) fail(p.buffer.get(), "buffer.redefined", cat("the buffer \"", p.buffer->name, "\" is two parameters"));
+      if (!buffers_.insert(p.buffer.get()).second)
+        fail(p.buffer.get(), "buffer.redefined",
+             cat("the buffer \"", p.buffer->name, "\" is two parameters"));
       open_shape(p.buffer);
       buffer(p.buffer);
     }
@@ -41,9 +46,14 @@ class Verifier {
 
  private:
   enum class Origin : std::uint8_t { param, loop, iter };
-  struct Definition { bool active = false; Origin origin = Origin::param; std::size_t depth = 0; };
+  struct Definition {
+    bool active = false;
+    Origin origin = Origin::param;
+    std::size_t depth = 0;
+  };
 
-  [[noreturn]] static void fail(const void* culprit, std::string_view slug, std::string message, std::string help = "") {
+  [[noreturn]] static void fail(const void* culprit, std::string_view slug, std::string message,
+                                std::string help = "") {
     Refusal r{cat("verify.", slug), std::move(message), {}, {}, std::move(help)};
     throw Found{std::move(r), culprit};
   }
@@ -53,7 +63,9 @@ class Verifier {
   void define(const Var& v, const void* culprit, Origin origin) {
     if (!v) fail(culprit, "var", "a variable is missing here");
     auto [it, fresh] = vars_.emplace(v.get(), Definition{true, origin, block_depth_});
-    if (!fresh) fail(culprit, "var.redefined", cat("the variable \"", v->name, "\" is defined twice"), "copy statements with deep_copy");
+    if (!fresh)
+      fail(culprit, "var.redefined", cat("the variable \"", v->name, "\" is defined twice"),
+           "copy statements with deep_copy");
   }
   void define_param(const Var& v, const void* culprit) { define(v, culprit, Origin::param); }
   void undefine(const Var& v) { vars_[v.get()].active = false; }
@@ -74,16 +86,26 @@ class Verifier {
 
   void buffer(const Buffer& b) {
     auto extent = [&](const Expr& e, std::string_view what) {
-      if (!e || !e->dtype.is_integral() || !e->dtype.is_scalar()) fail(b.get(), "buffer.shape", cat("a ", what, " of \"", b->name, "\" is no integer"));
+      if (!e || !e->dtype.is_integral() || !e->dtype.is_scalar())
+        fail(b.get(), "buffer.shape", cat("a ", what, " of \"", b->name, "\" is no integer"));
       expr(e);
     };
     for (const Expr& e : b->shape) extent(e, "dimension");
     for (const Expr& e : b->strides) extent(e, "stride");
     if (b->elem_offset) extent(b->elem_offset, "element offset");
-    if (!b->strides.empty() && b->strides.size() != b->shape.size()) fail(b.get(), "buffer.shape", cat("\"", b->name, "\" has ", b->shape.size(), " dimensions and ", b->strides.size(), " strides"));
+    if (!b->strides.empty() && b->strides.size() != b->shape.size())
+      fail(b.get(), "buffer.shape",
+           cat("\"", b->name, "\" has ", b->shape.size(), " dimensions and ", b->strides.size(),
+               " strides"));
     if (b->dtype.is_handle()) fail(b.get(), "buffer.dtype", cat("\"", b->name, "\" holds handles"));
-    if (b->spatial_axes.size() > b->layout_exprs.size()) fail(b.get(), "buffer.layout", cat("\"", b->name, "\" has ", b->spatial_axes.size(), " spatial axes, but its layout gives ", b->layout_exprs.size(), " values"));
-    if (!b->layout_exprs.empty() && b->layout_vars.size() != b->shape.size()) fail(b.get(), "buffer.layout", cat("the layout of \"", b->name, "\" takes ", b->layout_vars.size(), " indices, not ", b->shape.size()));
+    if (b->spatial_axes.size() > b->layout_exprs.size())
+      fail(b.get(), "buffer.layout",
+           cat("\"", b->name, "\" has ", b->spatial_axes.size(),
+               " spatial axes, but its layout gives ", b->layout_exprs.size(), " values"));
+    if (!b->layout_exprs.empty() && b->layout_vars.size() != b->shape.size())
+      fail(b.get(), "buffer.layout",
+           cat("the layout of \"", b->name, "\" takes ", b->layout_vars.size(), " indices, not ",
+               b->shape.size()));
     for (const Var& v : b->layout_vars) define(v, b.get(), Origin::iter);
     for (const Expr& e : b->layout_exprs) expr(e);
     for (const Var& v : b->layout_vars) undefine(v);
@@ -91,13 +113,16 @@ class Verifier {
 
   void add_buffer(const Buffer& b, const void* culprit) {
     if (!b) fail(culprit, "buffer", "a buffer is missing here");
-    if (!buffers_.insert(b.get()).second) fail(culprit, "buffer.redefined", cat("the buffer \"", b->name, "\" is defined twice"), "copy statements with deep_copy");
+    if (!buffers_.insert(b.get()).second)
+      fail(culprit, "buffer.redefined", cat("the buffer \"", b->name, "\" is defined twice"),
+           "copy statements with deep_copy");
   }
 
   void use_buffer(const Buffer& b, const void* culprit) {
     if (!b) fail(culprit, "buffer", "a buffer is missing here");
     if (buffers_.count(b.get())) return;
-    fail(culprit, "buffer.undefined", cat("the buffer \"", b->name, "\" is not visible here"), "it must be a parameter, an alloc_buffer of a block around, or allocated around");
+    fail(culprit, "buffer.undefined", cat("the buffer \"", b->name, "\" is not visible here"),
+         "it must be a parameter, an alloc_buffer of a block around, or allocated around");
   }
 
   // ---- expressions
@@ -112,17 +137,26 @@ class Verifier {
       case ExprKind::var: {
         auto found = vars_.find(as<VarNode>(e));
         const std::string& name = as<VarNode>(e)->name;
-        if (found == vars_.end()) fail(e.get(), "var.undefined", cat("the variable \"", name, "\" is used but defined nowhere around"));
-        if (!found->second.active) fail(e.get(), "var.undefined", cat("the variable \"", name, "\" is used outside its scope"));
+        if (found == vars_.end())
+          fail(e.get(), "var.undefined",
+               cat("the variable \"", name, "\" is used but defined nowhere around"));
+        if (!found->second.active)
+          fail(e.get(), "var.undefined",
+               cat("the variable \"", name, "\" is used outside its scope"));
         if (found->second.origin == Origin::loop && found->second.depth < barrier_) {
-          fail(e.get(), "block.isolation", cat("the block uses \"", name, "\" of a loop around it"), "bind it to an iterator of the block");
+          fail(e.get(), "block.isolation", cat("the block uses \"", name, "\" of a loop around it"),
+               "bind it to an iterator of the block");
         }
         break;
       }
-      case ExprKind::int_imm: case ExprKind::float_imm: case ExprKind::string_imm: break;
+      case ExprKind::int_imm:
+      case ExprKind::float_imm:
+      case ExprKind::string_imm: break;
       case ExprKind::cast:
         expr(as<CastNode>(e)->value);
-        need(as<CastNode>(e)->value->dtype.lanes == e->dtype.lanes, e, "types", cat("a cast from ", to_string(as<CastNode>(e)->value->dtype), " to ", to_string(e->dtype), " changes the lanes"));
+        need(as<CastNode>(e)->value->dtype.lanes == e->dtype.lanes, e, "types",
+             cat("a cast from ", to_string(as<CastNode>(e)->value->dtype), " to ",
+                 to_string(e->dtype), " changes the lanes"));
         break;
       case ExprKind::not_:
         expr(as<NotNode>(e)->a);
@@ -131,8 +165,11 @@ class Verifier {
       case ExprKind::select: {
         const auto* s = as<SelectNode>(e);
         expr(s->condition), expr(s->a), expr(s->b);
-        need(s->a->dtype == s->b->dtype, e, "types", cat("select between ", to_string(s->a->dtype), " and ", to_string(s->b->dtype)));
-        need(s->condition->dtype.is_bool() && (s->condition->dtype.lanes == 1 || s->condition->dtype.lanes == s->a->dtype.lanes), e, "types", cat("select by ", to_string(s->condition->dtype)));
+        need(s->a->dtype == s->b->dtype, e, "types",
+             cat("select between ", to_string(s->a->dtype), " and ", to_string(s->b->dtype)));
+        need(s->condition->dtype.is_bool() &&
+                 (s->condition->dtype.lanes == 1 || s->condition->dtype.lanes == s->a->dtype.lanes),
+             e, "types", cat("select by ", to_string(s->condition->dtype)));
         break;
       }
       case ExprKind::call: call(as<CallNode>(e), e); break;
@@ -146,23 +183,31 @@ class Verifier {
       case ExprKind::ramp: {
         const auto* r = as<RampNode>(e);
         expr(r->base), expr(r->stride);
-        need(r->base->dtype == r->stride->dtype && r->base->dtype.is_scalar() && r->base->dtype.is_integral(), e, "types", cat("ramp of ", to_string(r->base->dtype), " and ", to_string(r->stride->dtype)));
+        need(r->base->dtype == r->stride->dtype && r->base->dtype.is_scalar() &&
+                 r->base->dtype.is_integral(),
+             e, "types",
+             cat("ramp of ", to_string(r->base->dtype), " and ", to_string(r->stride->dtype)));
         break;
       }
       case ExprKind::broadcast:
         expr(as<BroadcastNode>(e)->value);
-        need(as<BroadcastNode>(e)->value->dtype.is_scalar(), e, "types", cat("broadcast of ", to_string(as<BroadcastNode>(e)->value->dtype)));
+        need(as<BroadcastNode>(e)->value->dtype.is_scalar(), e, "types",
+             cat("broadcast of ", to_string(as<BroadcastNode>(e)->value->dtype)));
         break;
       case ExprKind::let: {
         const auto* l = as<LetNode>(e);
         expr(l->value);
-        need(l->var->dtype == l->value->dtype, e, "types", cat("\"", l->var->name, "\" is ", to_string(l->var->dtype), ", its value ", to_string(l->value->dtype)));
+        need(l->var->dtype == l->value->dtype, e, "types",
+             cat("\"", l->var->name, "\" is ", to_string(l->var->dtype), ", its value ",
+                 to_string(l->value->dtype)));
         define(l->var, e.get(), Origin::loop);
         expr(l->body);
         undefine(l->var);
         break;
       }
-      case ExprKind::reduce: fail(e.get(), "reduce", "a reduction of the front end is no part of a program", "te.create_prim_func makes a block of it");
+      case ExprKind::reduce:
+        fail(e.get(), "reduce", "a reduction of the front end is no part of a program",
+             "te.create_prim_func makes a block of it");
       default: binary(as<BinaryNode>(e), e);
     }
   }
@@ -170,62 +215,91 @@ class Verifier {
   void binary(const BinaryNode* b, const Expr& e) {
     expr(b->a), expr(b->b);
     DType t = b->a->dtype;
-    need(t == b->b->dtype && !t.is_handle(), e, "types", cat("operands of ", to_string(t), " and ", to_string(b->b->dtype)));
+    need(t == b->b->dtype && !t.is_handle(), e, "types",
+         cat("operands of ", to_string(t), " and ", to_string(b->b->dtype)));
     DType result = b->kind >= ExprKind::eq ? dtypes::boolean.with_lanes(t.lanes) : t;
-    need(e->dtype == result, e, "types", cat("a result of ", to_string(e->dtype), " where ", to_string(result), " follows"));
-    if (b->kind == ExprKind::and_ || b->kind == ExprKind::or_) need(t.is_bool(), e, "types", cat("a logical operation on ", to_string(t)));
+    need(e->dtype == result, e, "types",
+         cat("a result of ", to_string(e->dtype), " where ", to_string(result), " follows"));
+    if (b->kind == ExprKind::and_ || b->kind == ExprKind::or_)
+      need(t.is_bool(), e, "types", cat("a logical operation on ", to_string(t)));
   }
 
   void call(const CallNode* c, const Expr& e) {
     for (const Expr& a : c->args) expr(a);
     if (const Intrinsic* row = find_intrinsic(c->op)) {
-      need(row->arity < 0 || row->arity == static_cast<int>(c->args.size()), e, "call.arity", cat("\"", c->op, "\" takes ", row->arity, " arguments, not ", c->args.size()));
+      need(row->arity < 0 || row->arity == static_cast<int>(c->args.size()), e, "call.arity",
+           cat("\"", c->op, "\" takes ", row->arity, " arguments, not ", c->args.size()));
       bool generic = row->type != IntrinsicType::special;
       DType t = generic ? c->args[0]->dtype : e->dtype;
-      bool floats = row->type == IntrinsicType::float_unary || row->type == IntrinsicType::float_binary || row->type == IntrinsicType::predicate;
+      bool floats = row->type == IntrinsicType::float_unary ||
+                    row->type == IntrinsicType::float_binary ||
+                    row->type == IntrinsicType::predicate;
       bool ints = row->type == IntrinsicType::int_binary || row->type == IntrinsicType::int_unary;
       bool good = !(floats && !t.is_float()) && !(ints && !t.is_integral() && !t.is_bool());
       if (generic && c->args.size() == 2) good = good && c->args[1]->dtype == t;
-      if (generic) good = good && e->dtype == (row->type == IntrinsicType::predicate ? dtypes::boolean.with_lanes(t.lanes) : t);
+      if (generic)
+        good = good && e->dtype == (row->type == IntrinsicType::predicate
+                                        ? dtypes::boolean.with_lanes(t.lanes)
+                                        : t);
       if (c->op == "if_then_else") {
-        good = c->args[0]->dtype.is_bool() && c->args[1]->dtype == e->dtype && c->args[2]->dtype == e->dtype &&
+        good = c->args[0]->dtype.is_bool() && c->args[1]->dtype == e->dtype &&
+               c->args[2]->dtype == e->dtype &&
                (c->args[0]->dtype.lanes == 1 || c->args[0]->dtype.lanes == e->dtype.lanes);
       }
-      if (c->op == "fma") good = e->dtype.is_float() && c->args[0]->dtype == e->dtype && c->args[1]->dtype == e->dtype && c->args[2]->dtype == e->dtype;
-      if (c->op == "address_of" || c->op == "masked_load") good = c->args[0]->kind == ExprKind::load;
-      need(good, e, "types", cat("\"", c->op, "\" does not fit its arguments of ", to_string(c->args.empty() ? e->dtype : c->args[0]->dtype)));
+      if (c->op == "fma")
+        good = e->dtype.is_float() && c->args[0]->dtype == e->dtype &&
+               c->args[1]->dtype == e->dtype && c->args[2]->dtype == e->dtype;
+      if (c->op == "address_of" || c->op == "masked_load")
+        good = c->args[0]->kind == ExprKind::load;
+      need(good, e, "types",
+           cat("\"", c->op, "\" does not fit its arguments of ",
+               to_string(c->args.empty() ? e->dtype : c->args[0]->dtype)));
       return;
     }
-    if (!module_) return;   // a function of a module that is not at hand
+    if (!module_) return;  // a function of a module that is not at hand
     PrimFunc f = module_->find(c->op);
-    need(bool(f), e, "call.unknown", cat("\"", c->op, "\" is neither an intrinsic nor a function of the module"));
-    need(f->params.size() == c->args.size(), e, "call.arity", cat("\"", c->op, "\" takes ", f->params.size(), " arguments, not ", c->args.size()));
+    need(bool(f), e, "call.unknown",
+         cat("\"", c->op, "\" is neither an intrinsic nor a function of the module"));
+    need(f->params.size() == c->args.size(), e, "call.arity",
+         cat("\"", c->op, "\" takes ", f->params.size(), " arguments, not ", c->args.size()));
   }
 
-  void access(const Buffer& b, const Exprs& indices, DType type, const void* culprit, std::string_view what) {
-    if (indices.size() != b->ndim()) fail(culprit, "rank", cat("\"", b->name, "\" has ", b->ndim(), " dimensions, but ", indices.size(), " indices are given"));
+  void access(const Buffer& b, const Exprs& indices, DType type, const void* culprit,
+              std::string_view what) {
+    if (indices.size() != b->ndim())
+      fail(culprit, "rank",
+           cat("\"", b->name, "\" has ", b->ndim(), " dimensions, but ", indices.size(),
+               " indices are given"));
     int lanes = 1;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       expr(indices[i]);
       DType t = indices[i]->dtype;
-      if (!t.is_integral()) fail(culprit, "types", cat("index ", i, " of \"", b->name, "\" is ", to_string(t)));
-      if (t.lanes > 1 && i + 1 != indices.size()) fail(culprit, "types", cat("index ", i, " of \"", b->name, "\" is a vector; only the last may be"));
+      if (!t.is_integral())
+        fail(culprit, "types", cat("index ", i, " of \"", b->name, "\" is ", to_string(t)));
+      if (t.lanes > 1 && i + 1 != indices.size())
+        fail(culprit, "types",
+             cat("index ", i, " of \"", b->name, "\" is a vector; only the last may be"));
       lanes = t.lanes;
     }
     DType want = b->dtype.with_lanes(b->dtype.lanes * lanes);
-    if (type != want) fail(culprit, "types", cat("\"", b->name, "\" holds ", to_string(want), ", but is ", what, " ", to_string(type)));
+    if (type != want)
+      fail(culprit, "types",
+           cat("\"", b->name, "\" holds ", to_string(want), ", but is ", what, " ",
+               to_string(type)));
   }
 
   void scalar_int(const Expr& e, const void* culprit, std::string_view what) {
     if (!e) fail(culprit, "expr", cat(what, " is missing"));
     expr(e);
-    if (!e->dtype.is_integral() || !e->dtype.is_scalar()) fail(culprit, "types", cat(what, " is ", to_string(e->dtype), ", not an integer"));
+    if (!e->dtype.is_integral() || !e->dtype.is_scalar())
+      fail(culprit, "types", cat(what, " is ", to_string(e->dtype), ", not an integer"));
   }
 
   void condition(const Expr& e, const void* culprit) {
     if (!e) fail(culprit, "expr", "a condition is missing");
     expr(e);
-    if (e->dtype != dtypes::boolean) fail(culprit, "types", cat("a condition is ", to_string(e->dtype), ", not bool"));
+    if (e->dtype != dtypes::boolean)
+      fail(culprit, "types", cat("a condition is ", to_string(e->dtype), ", not bool"));
   }
 
   // ---- statements
@@ -249,9 +323,14 @@ class Verifier {
         scalar_int(f->min, s.get(), "the begin of a loop");
         scalar_int(f->extent, s.get(), "the extent of a loop");
         if (f->min->dtype != f->var->dtype || f->extent->dtype != f->var->dtype) {
-          fail(s.get(), "types", cat("\"", f->var->name, "\" is ", to_string(f->var->dtype), ", its range ", to_string(f->min->dtype), " and ", to_string(f->extent->dtype)));
+          fail(s.get(), "types",
+               cat("\"", f->var->name, "\" is ", to_string(f->var->dtype), ", its range ",
+                   to_string(f->min->dtype), " and ", to_string(f->extent->dtype)));
         }
-        if ((f->for_kind == ForKind::bound) == f->axis.empty()) fail(s.get(), "axis", cat("the loop over \"", f->var->name, "\" ", f->axis.empty() ? "is bound to no axis" : "has an axis but is not bound"));
+        if ((f->for_kind == ForKind::bound) == f->axis.empty())
+          fail(s.get(), "axis",
+               cat("the loop over \"", f->var->name, "\" ",
+                   f->axis.empty() ? "is bound to no axis" : "has an axis but is not bound"));
         define(f->var, s.get(), Origin::loop);
         stmt(f->body);
         undefine(f->var);
@@ -271,7 +350,10 @@ class Verifier {
       case StmtKind::let: {
         const auto* t = as<LetStmtNode>(s);
         expr(t->value);
-        if (t->var->dtype != t->value->dtype) fail(s.get(), "types", cat("\"", t->var->name, "\" is ", to_string(t->var->dtype), ", its value ", to_string(t->value->dtype)));
+        if (t->var->dtype != t->value->dtype)
+          fail(s.get(), "types",
+               cat("\"", t->var->name, "\" is ", to_string(t->var->dtype), ", its value ",
+                   to_string(t->value->dtype)));
         define(t->var, s.get(), Origin::loop);
         stmt(t->body);
         undefine(t->var);
@@ -293,12 +375,19 @@ class Verifier {
         const auto* t = as<LaunchNode>(s);
         for (const LaunchAxis& axis : t->axes) {
           scalar_int(axis.extent, s.get(), "an extent of a launch");
-          if (axis.axis.empty()) fail(s.get(), "axis", cat("an axis of the kernel \"", t->name, "\" has no name"));
-          if (!axis.var->dtype.is_int()) fail(s.get(), "types", cat("\"", axis.var->name, "\" is ", to_string(axis.var->dtype), ", not an integer"));   // may be narrower than its extent
+          if (axis.axis.empty())
+            fail(s.get(), "axis", cat("an axis of the kernel \"", t->name, "\" has no name"));
+          if (!axis.var->dtype.is_int())
+            fail(s.get(), "types",
+                 cat("\"", axis.var->name, "\" is ", to_string(axis.var->dtype),
+                     ", not an integer"));  // may be narrower than its extent
         }
         for (std::size_t i = 0; i < t->axes.size(); ++i) {
           for (std::size_t k = 0; k < i; ++k) {
-            if (t->axes[i].axis == t->axes[k].axis) fail(s.get(), "axis", cat("the kernel \"", t->name, "\" has the axis \"", t->axes[i].axis, "\" twice"));
+            if (t->axes[i].axis == t->axes[k].axis)
+              fail(
+                  s.get(), "axis",
+                  cat("the kernel \"", t->name, "\" has the axis \"", t->axes[i].axis, "\" twice"));
           }
           define(t->axes[i].var, s.get(), Origin::loop);
         }
@@ -309,15 +398,24 @@ class Verifier {
       case StmtKind::async: stmt(as<AsyncNode>(s)->body); break;
       case StmtKind::wait:
         scalar_int(as<WaitNode>(s)->outstanding, s.get(), "the count of a wait");
-        if (!tokens_.count(as<WaitNode>(s)->token.get())) fail(s.get(), "token", cat("nothing signals the token \"", as<WaitNode>(s)->token->name, "\""));
+        if (!tokens_.count(as<WaitNode>(s)->token.get()))
+          fail(s.get(), "token",
+               cat("nothing signals the token \"", as<WaitNode>(s)->token->name, "\""));
         break;
       case StmtKind::collective: {
         const auto* c = as<CollectiveNode>(s);
         region(c->dst, s.get()), region(c->src, s.get());
         if (c->axes.empty()) fail(s.get(), "axis", "a collective among no axis");
-        if (c->dst.buffer->dtype != c->src.buffer->dtype) fail(s.get(), "types", cat("a collective from ", to_string(c->src.buffer->dtype), " to ", to_string(c->dst.buffer->dtype)));
-        bool reducing = c->collective == CollectiveKind::reduce || c->collective == CollectiveKind::all_reduce;
-        if (reducing != bool(c->reducer)) fail(s.get(), "reducer", reducing ? "a reducing collective has no reducer" : "a collective that does not reduce has a reducer");
+        if (c->dst.buffer->dtype != c->src.buffer->dtype)
+          fail(s.get(), "types",
+               cat("a collective from ", to_string(c->src.buffer->dtype), " to ",
+                   to_string(c->dst.buffer->dtype)));
+        bool reducing =
+            c->collective == CollectiveKind::reduce || c->collective == CollectiveKind::all_reduce;
+        if (reducing != bool(c->reducer))
+          fail(s.get(), "reducer",
+               reducing ? "a reducing collective has no reducer"
+                        : "a collective that does not reduce has a reducer");
         if (c->root) scalar_int(c->root, s.get(), "the root of a collective");
         break;
       }
@@ -331,33 +429,51 @@ class Verifier {
 
   void region(const BufferRegion& r, const void* culprit) {
     use_buffer(r.buffer, culprit);
-    if (r.region.size() != r.buffer->ndim()) fail(culprit, "rank", cat("\"", r.buffer->name, "\" has ", r.buffer->ndim(), " dimensions, but the region has ", r.region.size()));
-    for (const Range& x : r.region) scalar_int(x.min, culprit, "the begin of a region"), scalar_int(x.extent, culprit, "the extent of a region");
+    if (r.region.size() != r.buffer->ndim())
+      fail(culprit, "rank",
+           cat("\"", r.buffer->name, "\" has ", r.buffer->ndim(),
+               " dimensions, but the region has ", r.region.size()));
+    for (const Range& x : r.region)
+      scalar_int(x.min, culprit, "the begin of a region"),
+          scalar_int(x.extent, culprit, "the extent of a region");
   }
 
-  /// An access inside a block with iterators must be of a buffer that its regions name, or of a local one.
-  void declared(const std::unordered_set<const BufferNode*>& list, const Buffer& b, const void* culprit, std::string_view what) {
+  /// An access inside a block with iterators must be of a buffer that its regions name, or of a
+  /// local one.
+  void declared(const std::unordered_set<const BufferNode*>& list, const Buffer& b,
+                const void* culprit, std::string_view what) {
     if (list.count(b.get()) || local_.count(b.get())) return;
-    fail(culprit, "block.region", cat("\"", b->name, "\" is ", what, " here, but the block's regions do not say so"), cat("add it to the block's ", what == "read" ? "reads" : "writes"));
+    fail(culprit, "block.region",
+         cat("\"", b->name, "\" is ", what, " here, but the block's regions do not say so"),
+         cat("add it to the block's ", what == "read" ? "reads" : "writes"));
   }
 
   void block(const BlockRealizeNode* r, const Stmt& s) {
     const Block& b = r->block;
-    if (b->iters.size() != r->iter_values.size()) fail(s.get(), "block.bindings", cat("block \"", b->name, "\" has ", b->iters.size(), " iterators and ", r->iter_values.size(), " bindings"));
+    if (b->iters.size() != r->iter_values.size())
+      fail(s.get(), "block.bindings",
+           cat("block \"", b->name, "\" has ", b->iters.size(), " iterators and ",
+               r->iter_values.size(), " bindings"));
     for (std::size_t i = 0; i < b->iters.size(); ++i) {
       const IterVar& iter = b->iters[i];
       scalar_int(r->iter_values[i], s.get(), "a binding");
       scalar_int(iter.dom.min, s.get(), "the begin of a domain");
       scalar_int(iter.dom.extent, s.get(), "the extent of a domain");
       DType t = iter.var->dtype;
-      if (r->iter_values[i]->dtype != t || iter.dom.min->dtype != t || iter.dom.extent->dtype != t) {
-        fail(s.get(), "types", cat("the iterator \"", iter.var->name, "\" is ", to_string(t), ", its binding ", to_string(r->iter_values[i]->dtype), ", its domain ", to_string(iter.dom.extent->dtype)));
+      if (r->iter_values[i]->dtype != t || iter.dom.min->dtype != t ||
+          iter.dom.extent->dtype != t) {
+        fail(s.get(), "types",
+             cat("the iterator \"", iter.var->name, "\" is ", to_string(t), ", its binding ",
+                 to_string(r->iter_values[i]->dtype), ", its domain ",
+                 to_string(iter.dom.extent->dtype)));
       }
     }
     condition(r->predicate, s.get());
-    if (b->id && !ids_.insert(b->id).second) fail(b.get(), "block.id", cat("two blocks have the identity of \"", b->name, "\""), "copy statements with deep_copy");
+    if (b->id && !ids_.insert(b->id).second)
+      fail(b.get(), "block.id", cat("two blocks have the identity of \"", b->name, "\""),
+           "copy statements with deep_copy");
 
-    bool opaque = b->iters.empty();   // such a block may speak of the loops around it
+    bool opaque = b->iters.empty();  // such a block may speak of the loops around it
     std::size_t outer_barrier = barrier_;
     ++block_depth_;
     if (!opaque) barrier_ = block_depth_;
@@ -365,7 +481,7 @@ class Verifier {
     std::unordered_set<const BufferNode*> reads, writes;
     for (const BufferRegion& x : b->reads) region(x, b.get()), reads.insert(x.buffer.get());
     for (const BufferRegion& x : b->writes) region(x, b.get()), writes.insert(x.buffer.get());
-    reads.insert(writes.begin(), writes.end());   // what a block writes it may read again
+    reads.insert(writes.begin(), writes.end());  // what a block writes it may read again
     for (const Buffer& a : b->alloc_buffers) {
       add_buffer(a, b.get());
       buffer(a);
@@ -376,7 +492,10 @@ class Verifier {
       add_buffer(m.buffer, b.get());
       open_shape(m.buffer);
       buffer(m.buffer);
-      if (m.buffer->dtype != m.source.buffer->dtype) fail(b.get(), "types", cat("\"", m.buffer->name, "\" is ", to_string(m.buffer->dtype), ", its source ", to_string(m.source.buffer->dtype)));
+      if (m.buffer->dtype != m.source.buffer->dtype)
+        fail(b.get(), "types",
+             cat("\"", m.buffer->name, "\" is ", to_string(m.buffer->dtype), ", its source ",
+                 to_string(m.source.buffer->dtype)));
       local_.insert(m.buffer.get());
     }
     if (!opaque) reads_.push_back(&reads), writes_.push_back(&writes);
@@ -397,7 +516,8 @@ class Verifier {
   std::unordered_set<const VarNode*> tokens_;
   std::unordered_set<std::uint64_t> ids_;
   std::vector<const std::unordered_set<const BufferNode*>*> reads_, writes_;
-  std::size_t block_depth_ = 0, barrier_ = 0;   // loops defined at a smaller depth than barrier_ are hidden
+  std::size_t block_depth_ = 0,
+              barrier_ = 0;  // loops defined at a smaller depth than barrier_ are hidden
 };
 
 Verdict verify_one(const PrimFunc& f, const IRModuleNode* module) {
@@ -409,10 +529,12 @@ Verdict verify_one(const PrimFunc& f, const IRModuleNode* module) {
     options.culprit = found.culprit;
     options.header = false;
     options.context = 3;
-    bool hole = found.refusal.code == "verify.expr" || found.refusal.code == "verify.stmt" || found.refusal.code == "verify.buffer" || found.refusal.code == "verify.var";
-    bool printable = found.culprit != nullptr && f->body && !hole;   // a tree with holes is not printed
+    bool hole = found.refusal.code == "verify.expr" || found.refusal.code == "verify.stmt" ||
+                found.refusal.code == "verify.buffer" || found.refusal.code == "verify.var";
+    bool printable =
+        found.culprit != nullptr && f->body && !hole;  // a tree with holes is not printed
     std::string text = printable ? print(f, options) : "";
-    if (!text.empty()) text.pop_back();   // the last line's end
+    if (!text.empty()) text.pop_back();  // the last line's end
     if (printable) found.refusal.at(cat("in \"", f->name, "\""), text);
     else found.refusal.at("", cat("in \"", f->name, "\""));
     return found.refusal;
@@ -427,7 +549,12 @@ Verdict verify(const PrimFunc& f) { return verify_one(f, nullptr); }
 Verdict verify(const IRModule& m) {
   std::unordered_set<std::string> names;
   for (const auto& [name, f] : m->functions) {
-    if (!names.insert(name).second) return Refusal{"verify.function.redefined", cat("the module has two functions \"", name, "\""), {}, {}, {}};
+    if (!names.insert(name).second)
+      return Refusal{"verify.function.redefined",
+                     cat("the module has two functions \"", name, "\""),
+                     {},
+                     {},
+                     {}};
     if (Verdict v = verify_one(f, m.get())) return v;
   }
   return std::nullopt;

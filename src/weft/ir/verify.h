@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Well-formedness: variables defined before use and once, types agree, indices match ranks, block bodies
-// touch the outside only through iterators and declared buffers, regions name visible buffers.
+// Well-formedness: variables defined before use and once, types agree, indices match ranks, block
+// bodies touch the outside only through iterators and declared buffers, regions name visible
+// buffers.
 
 #include "weft/base/error.h"
 #include "weft/ir/node.h"

@@ -12,7 +12,9 @@ void Visitor::visit(const Expr& e) {
   if (!e) return;
   switch (e->kind) {
     case ExprKind::var: visit_var(as<VarNode>(e)); break;
-    case ExprKind::int_imm: case ExprKind::float_imm: case ExprKind::string_imm: break;
+    case ExprKind::int_imm:
+    case ExprKind::float_imm:
+    case ExprKind::string_imm: break;
     case ExprKind::cast: visit(as<CastNode>(e)->value); break;
     case ExprKind::not_: visit(as<NotNode>(e)->a); break;
     case ExprKind::select: {
@@ -79,14 +81,20 @@ void Visitor::visit_block(const Block& block) {
   visit(block->body);
 }
 
-void Visitor::visit_load(const LoadNode* e) { for (const Expr& i : e->indices) visit(i); }
-void Visitor::visit_call(const CallNode* e) { for (const Expr& a : e->args) visit(a); }
+void Visitor::visit_load(const LoadNode* e) {
+  for (const Expr& i : e->indices) visit(i);
+}
+void Visitor::visit_call(const CallNode* e) {
+  for (const Expr& a : e->args) visit(a);
+}
 void Visitor::visit_store(const StoreNode* s) {
   for (const Expr& i : s->indices) visit(i);
   visit(s->value);
 }
 void Visitor::visit_for(const ForNode* s) { visit(s->min), visit(s->extent), visit(s->body); }
-void Visitor::visit_if(const IfNode* s) { visit(s->condition), visit(s->then_case), visit(s->else_case); }
+void Visitor::visit_if(const IfNode* s) {
+  visit(s->condition), visit(s->then_case), visit(s->else_case);
+}
 void Visitor::visit_allocate(const AllocateNode* s) {
   for (const Expr& e : s->buffer->shape) visit(e);
   visit(s->body);
@@ -129,7 +137,8 @@ Expr Rewriter::rewrite_load(const Expr& e) {
   Exprs indices = rewrite_all(l->indices, &changed);
   Buffer buffer = rewrite_buffer(l->buffer);
   if (!changed && buffer == l->buffer) return e;
-  if (buffer->ndim() == indices.size() && buffer->dtype == l->buffer->dtype) return load(std::move(buffer), std::move(indices));
+  if (buffer->ndim() == indices.size() && buffer->dtype == l->buffer->dtype)
+    return load(std::move(buffer), std::move(indices));
   return make_ref<const LoadNode>(l->dtype, std::move(buffer), std::move(indices));
 }
 
@@ -148,7 +157,10 @@ Expr Rewriter::rewrite_call(const Expr& e) {
 
 Expr Rewriter::rewrite_default(const Expr& e) {
   switch (e->kind) {
-    case ExprKind::var: case ExprKind::int_imm: case ExprKind::float_imm: case ExprKind::string_imm: return e;
+    case ExprKind::var:
+    case ExprKind::int_imm:
+    case ExprKind::float_imm:
+    case ExprKind::string_imm: return e;
     case ExprKind::cast: {
       const Expr& value = as<CastNode>(e)->value;
       Expr v = rewrite(value);
@@ -192,7 +204,8 @@ Expr Rewriter::rewrite_default(const Expr& e) {
         axis.dom = dom;
       }
       if (!changed && condition == r->condition) return e;
-      return make_ref<const ReduceNode>(r->reducer, std::move(source), std::move(axes), std::move(condition), r->component);
+      return make_ref<const ReduceNode>(r->reducer, std::move(source), std::move(axes),
+                                        std::move(condition), r->component);
     }
     default: {
       const auto* b = as<BinaryNode>(e);
@@ -275,7 +288,8 @@ namespace {
 bool same_region(const BufferRegion& a, const BufferRegion& b) {
   if (!(a.buffer == b.buffer) || a.region.size() != b.region.size()) return false;
   for (std::size_t i = 0; i < a.region.size(); ++i) {
-    if (!(a.region[i].min == b.region[i].min) || !(a.region[i].extent == b.region[i].extent)) return false;
+    if (!(a.region[i].min == b.region[i].min) || !(a.region[i].extent == b.region[i].extent))
+      return false;
   }
   return true;
 }
@@ -289,7 +303,8 @@ Block Rewriter::rewrite_block(const Block& block) {
   };
   for (std::size_t i = 0; i < block->iters.size(); ++i) {
     Range dom = rewrite_range(block->iters[i].dom);
-    if (!(dom.min == block->iters[i].dom.min) || !(dom.extent == block->iters[i].dom.extent)) writable().iters[i].dom = dom;
+    if (!(dom.min == block->iters[i].dom.min) || !(dom.extent == block->iters[i].dom.extent))
+      writable().iters[i].dom = dom;
   }
   for (std::size_t i = 0; i < block->reads.size(); ++i) {
     BufferRegion r = rewrite_region(block->reads[i]);
@@ -359,7 +374,9 @@ Stmt Rewriter::rewrite_default(const Stmt& s) {
         axis.extent = e;
       }
       Stmt body = rewrite(t->body);
-      return !changed && body == t->body ? s : Stmt(make_ref<const LaunchNode>(t->name, std::move(axes), body));
+      return !changed && body == t->body
+                 ? s
+                 : Stmt(make_ref<const LaunchNode>(t->name, std::move(axes), body));
     }
     case StmtKind::async: {
       const auto* t = as<AsyncNode>(s);
@@ -396,7 +413,8 @@ class Substitute final : public Rewriter {
     auto found = map_.find(static_cast<const VarNode*>(e.get()));
     return found == map_.end() ? e : found->second;
   }
-  /// Buffers whose shape or offset mention a replaced variable keep their identity: only uses change.
+  /// Buffers whose shape or offset mention a replaced variable keep their identity: only uses
+  /// change.
 
  private:
   const VarMap& map_;
@@ -508,10 +526,18 @@ class DeepCopy final : public Rewriter {
 
 }  // namespace
 
-Expr substitute(const Expr& e, const VarMap& map) { return map.empty() ? e : Substitute(map).rewrite(e); }
-Stmt substitute(const Stmt& s, const VarMap& map) { return map.empty() ? s : Substitute(map).rewrite(s); }
-BufferRegion substitute(const BufferRegion& r, const VarMap& map) { return Substitute(map).rewrite_region(r); }
-Range substitute(const Range& r, const VarMap& map) { return {substitute(r.min, map), substitute(r.extent, map)}; }
+Expr substitute(const Expr& e, const VarMap& map) {
+  return map.empty() ? e : Substitute(map).rewrite(e);
+}
+Stmt substitute(const Stmt& s, const VarMap& map) {
+  return map.empty() ? s : Substitute(map).rewrite(s);
+}
+BufferRegion substitute(const BufferRegion& r, const VarMap& map) {
+  return Substitute(map).rewrite_region(r);
+}
+Range substitute(const Range& r, const VarMap& map) {
+  return {substitute(r.min, map), substitute(r.extent, map)};
+}
 Stmt replace_buffers(const Stmt& s, const BufferMap& map) { return ReplaceBuffers(map).rewrite(s); }
 Expr replace_buffers(const Expr& e, const BufferMap& map) { return ReplaceBuffers(map).rewrite(e); }
 
@@ -592,7 +618,9 @@ bool uses_var(const Expr& e, const VarNode* var) {
 
 bool uses_any(const Expr& e, const std::unordered_set<const VarNode*>& vars) {
   bool found = false;
-  for_each_expr(e, [&](const Expr& x) { found = found || (x->kind == ExprKind::var && vars.count(as<VarNode>(x))); });
+  for_each_expr(e, [&](const Expr& x) {
+    found = found || (x->kind == ExprKind::var && vars.count(as<VarNode>(x)));
+  });
   return found;
 }
 
@@ -623,7 +651,8 @@ std::unordered_set<const BufferNode*> used_buffers(const Stmt& s) {
   });
   for_each_stmt(s, [&](const Stmt& t) {
     if (const auto* st = as<StoreNode>(t)) out.insert(st->buffer.get());
-    if (const auto* c = as<CollectiveNode>(t)) out.insert(c->dst.buffer.get()), out.insert(c->src.buffer.get());
+    if (const auto* c = as<CollectiveNode>(t))
+      out.insert(c->dst.buffer.get()), out.insert(c->src.buffer.get());
     if (const auto* b = as<BlockRealizeNode>(t)) {
       for (const MatchBuffer& m : b->block->match_buffers) out.insert(m.source.buffer.get());
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Traversal and rewriting. A Visitor walks every child; a Rewriter returns the same node when nothing under
-// it changed, so untouched subtrees stay shared. Override the case you care about and call the base for the
-// children.
+// Traversal and rewriting. A Visitor walks every child; a Rewriter returns the same node when
+// nothing under it changed, so untouched subtrees stay shared. Override the case you care about and
+// call the base for the children.
 
 #include <functional>
 #include <unordered_map>
@@ -47,7 +47,7 @@ class Rewriter {
   virtual Expr rewrite_var(const Expr& e) { return e; }
   virtual Expr rewrite_load(const Expr& e);
   virtual Expr rewrite_call(const Expr& e);
-  virtual Expr rewrite_default(const Expr& e);   // children rewritten, node rebuilt through build.h
+  virtual Expr rewrite_default(const Expr& e);  // children rewritten, node rebuilt through build.h
   virtual Stmt rewrite_store(const Stmt& s);
   virtual Stmt rewrite_for(const Stmt& s);
   virtual Stmt rewrite_if(const Stmt& s);
@@ -70,7 +70,8 @@ Range substitute(const Range& range, const VarMap& map);
 /// Replaces buffers at every use.
 Stmt replace_buffers(const Stmt& s, const BufferMap& map);
 Expr replace_buffers(const Expr& e, const BufferMap& map);
-/// A copy in which every bound variable (loops, iters, lets), block id and allocated buffer is fresh.
+/// A copy in which every bound variable (loops, iters, lets), block id and allocated buffer is
+/// fresh.
 Stmt deep_copy(const Stmt& s);
 PrimFunc deep_copy(const PrimFunc& f);
 

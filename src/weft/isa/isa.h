@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// An instruction set as a table. From one list of formats come the encoder (which refuses a value that
-// does not fit), the decoder, the assembler, the disassembler and the manual page. Tables may be built at
-// run time, so field widths can follow a machine's configuration. Words have up to 128 bits.
+// An instruction set as a table. From one list of formats come the encoder (which refuses a value
+// that does not fit), the decoder, the assembler, the disassembler and the manual page. Tables may
+// be built at run time, so field widths can follow a machine's configuration. Words have up to 128
+// bits.
 
 #include <cstdint>
 #include <map>
@@ -24,28 +25,35 @@ struct Word {
 
 enum class FieldKind : std::uint8_t { unsigned_, signed_, named };
 
-struct NamedCode { std::string name; std::uint64_t code; };
+struct NamedCode {
+  std::string name;
+  std::uint64_t code;
+};
 
 struct Field {
   std::string name;
   unsigned at = 0, width = 0;
   FieldKind kind = FieldKind::unsigned_;
-  std::vector<NamedCode> names;   // FieldKind::named: the legal values
+  std::vector<NamedCode> names;  // FieldKind::named: the legal values
   std::string meaning;
 };
 
 /// Bits that identify a format.
-struct Fixed { unsigned at = 0, width = 0; std::uint64_t value = 0; };
-
-struct Format {
-  std::string name;               // mnemonic
-  std::vector<Fixed> fixed;
-  std::vector<Field> fields;
-  std::string syntax;             // operands after the mnemonic: "{rd}, {ra}, #{imm}"; empty: none
-  std::string meaning;            // one line for the manual
+struct Fixed {
+  unsigned at = 0, width = 0;
+  std::uint64_t value = 0;
 };
 
-/// A decoded instruction: which format, and the fields' values in table order (signed ones sign-extended).
+struct Format {
+  std::string name;  // mnemonic
+  std::vector<Fixed> fixed;
+  std::vector<Field> fields;
+  std::string syntax;   // operands after the mnemonic: "{rd}, {ra}, #{imm}"; empty: none
+  std::string meaning;  // one line for the manual
+};
+
+/// A decoded instruction: which format, and the fields' values in table order (signed ones
+/// sign-extended).
 struct Instruction {
   std::size_t format = 0;
   std::vector<std::int64_t> values;
@@ -71,7 +79,8 @@ class InstructionSet {
   Instruction decode(const Word& word) const;
 
   std::string print(const Instruction& instruction) const;
-  /// One instruction per line; '#' or ';' starts a comment. Throws Error(parse, "<isa>.asm.*") with a caret.
+  /// One instruction per line; '#' or ';' starts a comment. Throws Error(parse, "<isa>.asm.*") with
+  /// a caret.
   std::vector<Instruction> assemble(std::string_view text, std::string_view file = "<asm>") const;
   std::string disassemble(const std::vector<Word>& words) const;
   /// Markdown.

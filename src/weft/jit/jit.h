@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// LLVM text in, function pointers out. libLLVM (15 to 19) is opened at run time at the first compile
-// through its C API; nothing here needs its headers. Compiling gives a relocatable object; a small loader
-// makes it callable, so objects from the disk cache load without LLVM.
+// LLVM text in, function pointers out. libLLVM (15 to 19) is opened at run time at the first
+// compile through its C API; nothing here needs its headers. Compiling gives a relocatable object;
+// a small loader makes it callable, so objects from the disk cache load without LLVM.
 //
-// Text rules (measured): emit conservative text that 15 to 19 parse; opaque `ptr`; set `contract` on
-// floating arithmetic that may fuse; emit vectors yourself; accumulators as SSA values.
+// Text rules (measured): emit conservative text that 15 to 19 parse; opaque `ptr`; set `contract`
+// on floating arithmetic that may fuse; emit vectors yourself; accumulators as SSA values.
 
 #include <functional>
 #include <memory>
@@ -18,9 +18,9 @@ namespace weft::jit {
 
 struct Availability {
   bool available = false;
-  int major = 0;         // 19
-  std::string path;      // of the library opened
-  std::string reason;    // what was searched, when not available
+  int major = 0;       // 19
+  std::string path;    // of the library opened
+  std::string reason;  // what was searched, when not available
 };
 
 /// Opens libLLVM at the first call (12 to 170 ms). Never throws.
@@ -29,14 +29,15 @@ const Availability& llvm();
 bool llvm_opened();
 
 struct CompileOptions {
-  std::string passes;            // new pass manager text, e.g. "default<O2>", "function(sroa)"; empty: none
-  int codegen_level = 2;         // 0 to 3
-  std::string cpu = "host";      // LLVM's name of the processor
-  std::string features = "host"; // "+avx2,-fma"
+  std::string passes;  // new pass manager text, e.g. "default<O2>", "function(sroa)"; empty: none
+  int codegen_level = 2;          // 0 to 3
+  std::string cpu = "host";       // LLVM's name of the processor
+  std::string features = "host";  // "+avx2,-fma"
   std::string triple = "host";
 };
 
-/// An ELF relocatable object. Throws Error(emit, "jit.llvm.absent" | "jit.llvm.parse" | "jit.llvm.emit").
+/// An ELF relocatable object. Throws Error(emit, "jit.llvm.absent" | "jit.llvm.parse" |
+/// "jit.llvm.emit").
 std::string compile_to_object(std::string_view llvm_text, const CompileOptions& options = {});
 /// Assembly text of the same.
 std::string compile_to_assembly(std::string_view llvm_text, const CompileOptions& options = {});
@@ -51,7 +52,9 @@ class Code : public RefCounted {
   /// Address of a global function or object; null when absent.
   void* find(std::string_view symbol) const;
   template <typename F>
-  F* function(std::string_view symbol) const { return reinterpret_cast<F*>(find(symbol)); }
+  F* function(std::string_view symbol) const {
+    return reinterpret_cast<F*>(find(symbol));
+  }
   std::size_t size_bytes() const;
 
  private:
@@ -61,10 +64,11 @@ class Code : public RefCounted {
   Code();
 };
 
-/// Maps and relocates an object. External symbols are asked of `resolve` first, then of a short list of
-/// libc and libm functions that code generators call (memcpy, memset, fmaf, expf ...). Throws Error(emit,
-/// "jit.load.symbol" | "jit.load.format").
-Ref<Code> load_object(std::string_view object, const std::function<void*(std::string_view)>& resolve = {});
+/// Maps and relocates an object. External symbols are asked of `resolve` first, then of a short
+/// list of libc and libm functions that code generators call (memcpy, memset, fmaf, expf ...).
+/// Throws Error(emit, "jit.load.symbol" | "jit.load.format").
+Ref<Code> load_object(std::string_view object,
+                      const std::function<void*(std::string_view)>& resolve = {});
 
 /// compile_to_object, then load_object.
 Ref<Code> compile(std::string_view llvm_text, const CompileOptions& options = {},

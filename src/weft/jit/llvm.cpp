@@ -53,12 +53,22 @@ Availability state;
 std::once_flag once;
 
 void open_llvm() {
-  struct Candidate { const char* file; int major; };
-  static constexpr Candidate candidates[] = {
-      {"libLLVM.so.19.1", 19}, {"libLLVM-19.so.1", 19}, {"/usr/lib/llvm-19/lib/libLLVM.so.19.1", 19},
-      {"libLLVM.so.18.1", 18}, {"libLLVM-18.so.1", 18}, {"libLLVM-18.so", 18},
-      {"libLLVM-17.so.1", 17}, {"libLLVM-17.so", 17}, {"libLLVM-16.so.1", 16}, {"libLLVM-16.so", 16},
-      {"libLLVM-15.so.1", 15}, {"libLLVM-15.so", 15}};
+  struct Candidate {
+    const char* file;
+    int major;
+  };
+  static constexpr Candidate candidates[] = {{"libLLVM.so.19.1", 19},
+                                             {"libLLVM-19.so.1", 19},
+                                             {"/usr/lib/llvm-19/lib/libLLVM.so.19.1", 19},
+                                             {"libLLVM.so.18.1", 18},
+                                             {"libLLVM-18.so.1", 18},
+                                             {"libLLVM-18.so", 18},
+                                             {"libLLVM-17.so.1", 17},
+                                             {"libLLVM-17.so", 17},
+                                             {"libLLVM-16.so.1", 16},
+                                             {"libLLVM-16.so", 16},
+                                             {"libLLVM-15.so.1", 15},
+                                             {"libLLVM-15.so", 15}};
   void* library = nullptr;
   std::vector<std::string> searched;
   for (const Candidate& candidate : candidates) {
@@ -84,16 +94,36 @@ void open_llvm() {
     slot = reinterpret_cast<std::remove_reference_t<decltype(slot)>>(symbol);
   };
 #define WEFT_LLVM(name) get(api.name, "LLVM" #name)
-  WEFT_LLVM(ContextCreate); WEFT_LLVM(ContextDispose); WEFT_LLVM(CreateMemoryBufferWithMemoryRangeCopy);
-  WEFT_LLVM(ParseIRInContext); WEFT_LLVM(DisposeMessage); WEFT_LLVM(DisposeModule); WEFT_LLVM(VerifyModule);
-  WEFT_LLVM(SetTarget); WEFT_LLVM(SetDataLayout); WEFT_LLVM(GetTargetFromTriple);
-  WEFT_LLVM(GetDefaultTargetTriple); WEFT_LLVM(GetHostCPUName); WEFT_LLVM(GetHostCPUFeatures);
-  WEFT_LLVM(CreateTargetMachine); WEFT_LLVM(DisposeTargetMachine); WEFT_LLVM(CreateTargetDataLayout);
-  WEFT_LLVM(CopyStringRepOfTargetData); WEFT_LLVM(DisposeTargetData);
-  WEFT_LLVM(TargetMachineEmitToMemoryBuffer); WEFT_LLVM(GetBufferStart); WEFT_LLVM(GetBufferSize);
-  WEFT_LLVM(DisposeMemoryBuffer); WEFT_LLVM(CreatePassBuilderOptions); WEFT_LLVM(DisposePassBuilderOptions);
-  WEFT_LLVM(RunPasses); WEFT_LLVM(GetErrorMessage); WEFT_LLVM(DisposeErrorMessage);
-  WEFT_LLVM(ContextSetDiagnosticHandler); WEFT_LLVM(GetDiagInfoDescription); WEFT_LLVM(GetDiagInfoSeverity);
+  WEFT_LLVM(ContextCreate);
+  WEFT_LLVM(ContextDispose);
+  WEFT_LLVM(CreateMemoryBufferWithMemoryRangeCopy);
+  WEFT_LLVM(ParseIRInContext);
+  WEFT_LLVM(DisposeMessage);
+  WEFT_LLVM(DisposeModule);
+  WEFT_LLVM(VerifyModule);
+  WEFT_LLVM(SetTarget);
+  WEFT_LLVM(SetDataLayout);
+  WEFT_LLVM(GetTargetFromTriple);
+  WEFT_LLVM(GetDefaultTargetTriple);
+  WEFT_LLVM(GetHostCPUName);
+  WEFT_LLVM(GetHostCPUFeatures);
+  WEFT_LLVM(CreateTargetMachine);
+  WEFT_LLVM(DisposeTargetMachine);
+  WEFT_LLVM(CreateTargetDataLayout);
+  WEFT_LLVM(CopyStringRepOfTargetData);
+  WEFT_LLVM(DisposeTargetData);
+  WEFT_LLVM(TargetMachineEmitToMemoryBuffer);
+  WEFT_LLVM(GetBufferStart);
+  WEFT_LLVM(GetBufferSize);
+  WEFT_LLVM(DisposeMemoryBuffer);
+  WEFT_LLVM(CreatePassBuilderOptions);
+  WEFT_LLVM(DisposePassBuilderOptions);
+  WEFT_LLVM(RunPasses);
+  WEFT_LLVM(GetErrorMessage);
+  WEFT_LLVM(DisposeErrorMessage);
+  WEFT_LLVM(ContextSetDiagnosticHandler);
+  WEFT_LLVM(GetDiagInfoDescription);
+  WEFT_LLVM(GetDiagInfoSeverity);
 #undef WEFT_LLVM
 #if defined(__x86_64__)
   const char* arch = "X86";
@@ -116,7 +146,9 @@ std::string take(char* text) {
   return out;
 }
 
-struct Diagnostics { std::string text; };
+struct Diagnostics {
+  std::string text;
+};
 
 void on_diagnostic(Handle info, void* user) {
   if (api.GetDiagInfoSeverity(info) == 0) {  // errors only
@@ -130,7 +162,9 @@ struct Guard {
   void (*dispose)(Handle) = nullptr;
   Guard(Handle h, void (*d)(Handle)) : handle(h), dispose(d) {}
   Guard(const Guard&) = delete;
-  ~Guard() { if (handle) dispose(handle); }
+  ~Guard() {
+    if (handle) dispose(handle);
+  }
 };
 
 std::string compile_as(std::string_view text, const CompileOptions& options, int file_type) {
@@ -146,22 +180,27 @@ std::string compile_as(std::string_view text, const CompileOptions& options, int
   Handle module = nullptr;
   char* message = nullptr;
   if (api.ParseIRInContext(context.handle, buffer, &module, &message)) {
-    throw Error(ErrorKind::emit, "jit.llvm.parse", cat("LLVM ", state.major, " refuses the text: ", take(message)));
+    throw Error(ErrorKind::emit, "jit.llvm.parse",
+                cat("LLVM ", state.major, " refuses the text: ", take(message)));
   }
   Guard module_guard(module, api.DisposeModule);
   if (api.VerifyModule(module, 2, &message)) {
-    throw Error(ErrorKind::emit, "jit.llvm.verify", cat("LLVM ", state.major, " finds the module ill-formed: ", take(message)));
+    throw Error(ErrorKind::emit, "jit.llvm.verify",
+                cat("LLVM ", state.major, " finds the module ill-formed: ", take(message)));
   }
   if (message) api.DisposeMessage(message);
 
   bool host = options.triple == "host";
   std::string triple = host ? take(api.GetDefaultTargetTriple()) : options.triple;
   std::string cpu = options.cpu == "host" ? take(api.GetHostCPUName()) : options.cpu;
-  std::string features = options.features == "host" ? (options.cpu == "host" ? take(api.GetHostCPUFeatures()) : "") : options.features;
+  std::string features = options.features == "host"
+                             ? (options.cpu == "host" ? take(api.GetHostCPUFeatures()) : "")
+                             : options.features;
   Handle target = nullptr;
   message = nullptr;
   if (api.GetTargetFromTriple(triple.c_str(), &target, &message)) {
-    throw Error(ErrorKind::emit, "jit.llvm.target", cat("LLVM knows no target \"", triple, "\": ", take(message)));
+    throw Error(ErrorKind::emit, "jit.llvm.target",
+                cat("LLVM knows no target \"", triple, "\": ", take(message)));
   }
   constexpr int kRelocPic = 2, kCodeModelSmall = 3;
   Guard machine(api.CreateTargetMachine(target, triple.c_str(), cpu.c_str(), features.c_str(),
@@ -176,18 +215,22 @@ std::string compile_as(std::string_view text, const CompileOptions& options, int
   }
   if (!options.passes.empty()) {
     Guard builder(api.CreatePassBuilderOptions(), api.DisposePassBuilderOptions);
-    if (Handle error = api.RunPasses(module, options.passes.c_str(), machine.handle, builder.handle)) {
+    if (Handle error =
+            api.RunPasses(module, options.passes.c_str(), machine.handle, builder.handle)) {
       char* why = api.GetErrorMessage(error);
       std::string copy = why;
       api.DisposeErrorMessage(why);
-      throw Error(ErrorKind::emit, "jit.llvm.passes", cat("LLVM refuses the passes \"", options.passes, "\": ", copy));
+      throw Error(ErrorKind::emit, "jit.llvm.passes",
+                  cat("LLVM refuses the passes \"", options.passes, "\": ", copy));
     }
   }
   Handle out = nullptr;
   message = nullptr;
-  if (api.TargetMachineEmitToMemoryBuffer(machine.handle, module, file_type, &message, &out) || !diagnostics.text.empty()) {
+  if (api.TargetMachineEmitToMemoryBuffer(machine.handle, module, file_type, &message, &out) ||
+      !diagnostics.text.empty()) {
     throw Error(ErrorKind::emit, "jit.llvm.emit",
-                cat("LLVM cannot emit code for ", cpu, ": ", diagnostics.text.empty() ? take(message) : diagnostics.text));
+                cat("LLVM cannot emit code for ", cpu, ": ",
+                    diagnostics.text.empty() ? take(message) : diagnostics.text));
   }
   Guard out_guard(out, api.DisposeMemoryBuffer);
   return std::string(api.GetBufferStart(out), api.GetBufferSize(out));

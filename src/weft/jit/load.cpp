@@ -27,7 +27,9 @@ struct Code::Image {
   std::byte* base = nullptr;
   std::size_t size = 0;
   std::map<std::string, void*, std::less<>> symbols;
-  ~Image() { if (base) ::munmap(base, size); }
+  ~Image() {
+    if (base) ::munmap(base, size);
+  }
 };
 
 Code::Code() : image_(std::make_unique<Image>()) {}
@@ -42,27 +44,94 @@ void* Code::find(std::string_view symbol) const {
 namespace {
 
 void* known_symbol(std::string_view name) {
-  struct Known { std::string_view name; void* address; };
-#define WEFT_F(f, type) {#f, reinterpret_cast<void*>(static_cast<type*>(&::f))}
-  using F1 = float(float); using F2 = float(float, float); using F3 = float(float, float, float);
-  using D1 = double(double); using D2 = double(double, double); using D3 = double(double, double, double);
+  struct Known {
+    std::string_view name;
+    void* address;
+  };
+#define WEFT_F(f, type) \
+  { #f, reinterpret_cast < void*>(static_cast <type*>(&::f)) }
+  using F1 = float(float);
+  using F2 = float(float, float);
+  using F3 = float(float, float, float);
+  using D1 = double(double);
+  using D2 = double(double, double);
+  using D3 = double(double, double, double);
   static const Known known[] = {
-      {"memcpy", reinterpret_cast<void*>(&::memcpy)}, {"memmove", reinterpret_cast<void*>(&::memmove)},
+      {"memcpy", reinterpret_cast<void*>(&::memcpy)},
+      {"memmove", reinterpret_cast<void*>(&::memmove)},
       {"memset", reinterpret_cast<void*>(&::memset)},
-      WEFT_F(expf, F1), WEFT_F(exp2f, F1), WEFT_F(logf, F1), WEFT_F(log2f, F1), WEFT_F(log10f, F1),
-      WEFT_F(log1pf, F1), WEFT_F(expm1f, F1), WEFT_F(sinf, F1), WEFT_F(cosf, F1), WEFT_F(tanf, F1),
-      WEFT_F(asinf, F1), WEFT_F(acosf, F1), WEFT_F(atanf, F1), WEFT_F(sinhf, F1), WEFT_F(coshf, F1),
-      WEFT_F(tanhf, F1), WEFT_F(asinhf, F1), WEFT_F(acoshf, F1), WEFT_F(atanhf, F1), WEFT_F(erff, F1),
-      WEFT_F(floorf, F1), WEFT_F(ceilf, F1), WEFT_F(truncf, F1), WEFT_F(roundf, F1), WEFT_F(rintf, F1),
-      WEFT_F(nearbyintf, F1), WEFT_F(sqrtf, F1), WEFT_F(powf, F2), WEFT_F(fmodf, F2), WEFT_F(atan2f, F2),
-      WEFT_F(hypotf, F2), WEFT_F(copysignf, F2), WEFT_F(nextafterf, F2), WEFT_F(fmaf, F3), WEFT_F(fminf, F2), WEFT_F(fmaxf, F2),
-      WEFT_F(exp, D1), WEFT_F(exp2, D1), WEFT_F(log, D1), WEFT_F(log2, D1), WEFT_F(log10, D1),
-      WEFT_F(log1p, D1), WEFT_F(expm1, D1), WEFT_F(sin, D1), WEFT_F(cos, D1), WEFT_F(tan, D1),
-      WEFT_F(asin, D1), WEFT_F(acos, D1), WEFT_F(atan, D1), WEFT_F(sinh, D1), WEFT_F(cosh, D1),
-      WEFT_F(tanh, D1), WEFT_F(asinh, D1), WEFT_F(acosh, D1), WEFT_F(atanh, D1), WEFT_F(erf, D1),
-      WEFT_F(floor, D1), WEFT_F(ceil, D1), WEFT_F(trunc, D1), WEFT_F(round, D1), WEFT_F(rint, D1),
-      WEFT_F(nearbyint, D1), WEFT_F(sqrt, D1), WEFT_F(pow, D2), WEFT_F(fmod, D2), WEFT_F(atan2, D2),
-      WEFT_F(hypot, D2), WEFT_F(copysign, D2), WEFT_F(nextafter, D2), WEFT_F(fma, D3), WEFT_F(fmin, D2), WEFT_F(fmax, D2),
+      WEFT_F(expf, F1),
+      WEFT_F(exp2f, F1),
+      WEFT_F(logf, F1),
+      WEFT_F(log2f, F1),
+      WEFT_F(log10f, F1),
+      WEFT_F(log1pf, F1),
+      WEFT_F(expm1f, F1),
+      WEFT_F(sinf, F1),
+      WEFT_F(cosf, F1),
+      WEFT_F(tanf, F1),
+      WEFT_F(asinf, F1),
+      WEFT_F(acosf, F1),
+      WEFT_F(atanf, F1),
+      WEFT_F(sinhf, F1),
+      WEFT_F(coshf, F1),
+      WEFT_F(tanhf, F1),
+      WEFT_F(asinhf, F1),
+      WEFT_F(acoshf, F1),
+      WEFT_F(atanhf, F1),
+      WEFT_F(erff, F1),
+      WEFT_F(floorf, F1),
+      WEFT_F(ceilf, F1),
+      WEFT_F(truncf, F1),
+      WEFT_F(roundf, F1),
+      WEFT_F(rintf, F1),
+      WEFT_F(nearbyintf, F1),
+      WEFT_F(sqrtf, F1),
+      WEFT_F(powf, F2),
+      WEFT_F(fmodf, F2),
+      WEFT_F(atan2f, F2),
+      WEFT_F(hypotf, F2),
+      WEFT_F(copysignf, F2),
+      WEFT_F(nextafterf, F2),
+      WEFT_F(fmaf, F3),
+      WEFT_F(fminf, F2),
+      WEFT_F(fmaxf, F2),
+      WEFT_F(exp, D1),
+      WEFT_F(exp2, D1),
+      WEFT_F(log, D1),
+      WEFT_F(log2, D1),
+      WEFT_F(log10, D1),
+      WEFT_F(log1p, D1),
+      WEFT_F(expm1, D1),
+      WEFT_F(sin, D1),
+      WEFT_F(cos, D1),
+      WEFT_F(tan, D1),
+      WEFT_F(asin, D1),
+      WEFT_F(acos, D1),
+      WEFT_F(atan, D1),
+      WEFT_F(sinh, D1),
+      WEFT_F(cosh, D1),
+      WEFT_F(tanh, D1),
+      WEFT_F(asinh, D1),
+      WEFT_F(acosh, D1),
+      WEFT_F(atanh, D1),
+      WEFT_F(erf, D1),
+      WEFT_F(floor, D1),
+      WEFT_F(ceil, D1),
+      WEFT_F(trunc, D1),
+      WEFT_F(round, D1),
+      WEFT_F(rint, D1),
+      WEFT_F(nearbyint, D1),
+      WEFT_F(sqrt, D1),
+      WEFT_F(pow, D2),
+      WEFT_F(fmod, D2),
+      WEFT_F(atan2, D2),
+      WEFT_F(hypot, D2),
+      WEFT_F(copysign, D2),
+      WEFT_F(nextafter, D2),
+      WEFT_F(fma, D3),
+      WEFT_F(fmin, D2),
+      WEFT_F(fmax, D2),
       {"__extendhfsf2", reinterpret_cast<void*>(&__extendhfsf2)},
       {"__truncsfhf2", reinterpret_cast<void*>(&__truncsfhf2)},
   };
@@ -82,7 +151,8 @@ class Elf {
  public:
   explicit Elf(std::string_view data) : data_(data) {
     header_ = read<Elf64_Ehdr>(0);
-    if (std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0 || header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_type != ET_REL) {
+    if (std::memcmp(header_.e_ident, ELFMAG, SELFMAG) != 0 ||
+        header_.e_ident[EI_CLASS] != ELFCLASS64 || header_.e_type != ET_REL) {
       bad_object("it is no ELF64 relocatable file");
     }
 #if defined(__x86_64__)
@@ -120,7 +190,8 @@ class Elf {
 std::size_t round_up(std::size_t value, std::size_t to) { return (value + to - 1) / to * to; }
 
 void put32(std::byte* at, std::int64_t value, const char* what) {
-  if (value != static_cast<std::int32_t>(value)) bad_object(cat("a ", what, " relocation does not reach"));
+  if (value != static_cast<std::int32_t>(value))
+    bad_object(cat("a ", what, " relocation does not reach"));
   std::int32_t narrow = static_cast<std::int32_t>(value);
   std::memcpy(at, &narrow, 4);
 }
@@ -136,7 +207,8 @@ void patch_bits(std::byte* at, unsigned low, unsigned width, std::uint64_t value
 
 }  // namespace
 
-Ref<Code> load_object(std::string_view object, const std::function<void*(std::string_view)>& resolve) {
+Ref<Code> load_object(std::string_view object,
+                      const std::function<void*(std::string_view)>& resolve) {
   Elf elf(object);
   Ref<Code> code(new Code());
   Code::Image& image = *code->image_;
@@ -161,15 +233,18 @@ Ref<Code> load_object(std::string_view object, const std::function<void*(std::st
   }
   if (!symtab || symtab->sh_link >= elf.sections.size()) bad_object("it has no symbol table");
   std::size_t symbol_count = symtab->sh_size / sizeof(Elf64_Sym);
-  constexpr std::size_t kStubBytes = 16;                  // a jump through the GOT, then padding
+  constexpr std::size_t kStubBytes = 16;  // a jump through the GOT, then padding
   std::size_t stubs = round_up(cursor, 16);
   std::size_t got = stubs + symbol_count * kStubBytes;
   std::size_t text_end = round_up(got + symbol_count * 8, page);
   cursor = text_end;
   lay_out(true);
   image.size = round_up(std::max<std::size_t>(cursor, 1), page);
-  void* mapped = ::mmap(nullptr, image.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-  if (mapped == MAP_FAILED) throw Error(ErrorKind::memory, "jit.load.memory", cat("no room for ", image.size, " bytes of code"));
+  void* mapped =
+      ::mmap(nullptr, image.size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (mapped == MAP_FAILED)
+    throw Error(ErrorKind::memory, "jit.load.memory",
+                cat("no room for ", image.size, " bytes of code"));
   image.base = static_cast<std::byte*>(mapped);
 
   for (std::size_t i = 0; i < elf.sections.size(); ++i) {
@@ -194,26 +269,30 @@ Ref<Code> load_object(std::string_view object, const std::function<void*(std::st
       address[i] = static_cast<std::byte*>(found);
     } else if (symbol.st_shndx < elf.sections.size() && place[symbol.st_shndx] != SIZE_MAX) {
       address[i] = image.base + place[symbol.st_shndx] + symbol.st_value;
-      if (ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL) image.symbols[elf.text(names, symbol.st_name)] = address[i];
+      if (ELF64_ST_BIND(symbol.st_info) == STB_GLOBAL)
+        image.symbols[elf.text(names, symbol.st_name)] = address[i];
     }
     std::memcpy(image.base + got + i * 8, &address[i], 8);
   }
   if (!missing.empty()) {
-    throw Error(ErrorKind::emit, "jit.load.symbol", cat("the object needs symbols that are not provided: ", join(missing)));
+    throw Error(ErrorKind::emit, "jit.load.symbol",
+                cat("the object needs symbols that are not provided: ", join(missing)));
   }
 
   for (const Elf64_Shdr& s : elf.sections) {
-    if (s.sh_type != SHT_RELA || s.sh_info >= place.size() || place[s.sh_info] == SIZE_MAX) continue;
+    if (s.sh_type != SHT_RELA || s.sh_info >= place.size() || place[s.sh_info] == SIZE_MAX)
+      continue;
     for (std::size_t at = 0; at + sizeof(Elf64_Rela) <= s.sh_size; at += sizeof(Elf64_Rela)) {
       auto rela = elf.read<Elf64_Rela>(s.sh_offset + at);
       std::size_t index = ELF64_R_SYM(rela.r_info);
-      if (index >= symbol_count || rela.r_offset + 8 > elf.sections[s.sh_info].sh_size + 4) bad_object("a relocation lies outside");
+      if (index >= symbol_count || rela.r_offset + 8 > elf.sections[s.sh_info].sh_size + 4)
+        bad_object("a relocation lies outside");
       std::byte* where = image.base + place[s.sh_info] + rela.r_offset;
       std::byte* got_slot = image.base + got + index * 8;
       std::byte* target = address[index];
 #if defined(__x86_64__)
       auto stub = [&] {
-        std::byte* entry = image.base + stubs + index * kStubBytes;   // jmp *[rip + got_slot]
+        std::byte* entry = image.base + stubs + index * kStubBytes;  // jmp *[rip + got_slot]
         entry[0] = std::byte{0xff};
         entry[1] = std::byte{0x25};
         put32(entry + 2, got_slot - (entry + 6), "stub");
@@ -235,13 +314,17 @@ Ref<Code> load_object(std::string_view object, const std::function<void*(std::st
           std::memcpy(where, &value, 8);
           break;
         }
-        case R_X86_64_GOTPCREL: case R_X86_64_GOTPCRELX: case R_X86_64_REX_GOTPCRELX:
-          put32(where, got_slot + rela.r_addend - where, "GOT");
-          break;
-        default: bad_object(cat("relocation type ", static_cast<unsigned>(ELF64_R_TYPE(rela.r_info)), " is not supported"));
+        case R_X86_64_GOTPCREL:
+        case R_X86_64_GOTPCRELX:
+        case R_X86_64_REX_GOTPCRELX: put32(where, got_slot + rela.r_addend - where, "GOT"); break;
+        default:
+          bad_object(cat("relocation type ", static_cast<unsigned>(ELF64_R_TYPE(rela.r_info)),
+                         " is not supported"));
       }
 #elif defined(__aarch64__)
-      auto page_of = [](const std::byte* p) { return reinterpret_cast<std::uint64_t>(p) & ~0xfffull; };
+      auto page_of = [](const std::byte* p) {
+        return reinterpret_cast<std::uint64_t>(p) & ~0xfffull;
+      };
       auto low12 = [](const std::byte* p) { return reinterpret_cast<std::uint64_t>(p) & 0xfff; };
       auto adrp = [&](const std::byte* p) {
         std::int64_t pages = static_cast<std::int64_t>(page_of(p) - page_of(where)) >> 12;
@@ -254,16 +337,18 @@ Ref<Code> load_object(std::string_view object, const std::function<void*(std::st
         case R_AARCH64_ABS64: std::memcpy(where, &value, 8); break;
         case R_AARCH64_PREL32: put32(where, value - where, "PREL32"); break;
         case R_AARCH64_ADR_PREL_PG_HI21: adrp(value); break;
-        case R_AARCH64_ADD_ABS_LO12_NC: case R_AARCH64_LDST8_ABS_LO12_NC: patch_bits(where, 10, 12, low12(value)); break;
+        case R_AARCH64_ADD_ABS_LO12_NC:
+        case R_AARCH64_LDST8_ABS_LO12_NC: patch_bits(where, 10, 12, low12(value)); break;
         case R_AARCH64_LDST16_ABS_LO12_NC: patch_bits(where, 10, 12, low12(value) >> 1); break;
         case R_AARCH64_LDST32_ABS_LO12_NC: patch_bits(where, 10, 12, low12(value) >> 2); break;
         case R_AARCH64_LDST64_ABS_LO12_NC: patch_bits(where, 10, 12, low12(value) >> 3); break;
         case R_AARCH64_LDST128_ABS_LO12_NC: patch_bits(where, 10, 12, low12(value) >> 4); break;
         case R_AARCH64_ADR_GOT_PAGE: adrp(got_slot); break;
         case R_AARCH64_LD64_GOT_LO12_NC: patch_bits(where, 10, 12, low12(got_slot) >> 3); break;
-        case R_AARCH64_CALL26: case R_AARCH64_JUMP26: {
+        case R_AARCH64_CALL26:
+        case R_AARCH64_JUMP26: {
           std::byte* to = value;
-          if (external[index]) {                       // ldr x16, #8; br x16; .quad target
+          if (external[index]) {  // ldr x16, #8; br x16; .quad target
             to = image.base + stubs + index * kStubBytes;
             const std::uint32_t words[2] = {0x58000050u, 0xd61f0200u};
             std::memcpy(to, words, 8);
@@ -272,16 +357,20 @@ Ref<Code> load_object(std::string_view object, const std::function<void*(std::st
           patch_bits(where, 0, 26, static_cast<std::uint64_t>((to - where) >> 2));
           break;
         }
-        default: bad_object(cat("relocation type ", static_cast<unsigned>(ELF64_R_TYPE(rela.r_info)), " is not supported"));
+        default:
+          bad_object(cat("relocation type ", static_cast<unsigned>(ELF64_R_TYPE(rela.r_info)),
+                         " is not supported"));
       }
 #else
       bad_object("this processor has no loader");
 #endif
     }
   }
-  if (::mprotect(image.base, text_end, PROT_READ | PROT_EXEC) != 0) bad_object("the system refuses executable memory");
+  if (::mprotect(image.base, text_end, PROT_READ | PROT_EXEC) != 0)
+    bad_object("the system refuses executable memory");
 #if defined(__aarch64__)
-  __builtin___clear_cache(reinterpret_cast<char*>(image.base), reinterpret_cast<char*>(image.base + text_end));
+  __builtin___clear_cache(reinterpret_cast<char*>(image.base),
+                          reinterpret_cast<char*>(image.base + text_end));
 #endif
   return code;
 }
@@ -296,7 +385,8 @@ std::string host_fingerprint() {
         if (colon == std::string::npos) continue;
         std::string_view key = trim(std::string_view(line).substr(0, colon));
         std::string_view value = trim(std::string_view(line).substr(colon + 1));
-        if (key == "model name" || key == "cpu family" || key == "model" || key == "CPU part") model += cat("/", value);
+        if (key == "model name" || key == "cpu family" || key == "model" || key == "CPU part")
+          model += cat("/", value);
         if (key == "flags" || key == "Features") flags = value;
         if (line.empty() || !flags.empty()) break;
       }

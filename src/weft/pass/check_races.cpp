@@ -17,20 +17,23 @@ using namespace ir;
 namespace {
 
 using Value = std::optional<std::int64_t>;
-struct Exhausted {};   // the budget is spent; private to this file
+struct Exhausted {};  // the budget is spent; private to this file
 
 /// Who touched an element since the last barrier.
 struct Cell {
   std::int64_t writer = -1, reader = -1;
-  bool writers = false, readers = false;   // more than one point
+  bool writers = false, readers = false;  // more than one point
   std::uint64_t value = 0;
 };
 
-std::int64_t floordiv(std::int64_t a, std::int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0); }
+std::int64_t floordiv(std::int64_t a, std::int64_t b) {
+  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
+}
 
 class GroupRun {
  public:
-  GroupRun(const LaunchNode* launch, const Machine& machine, RaceReport& report, std::int64_t budget)
+  GroupRun(const LaunchNode* launch, const Machine& machine, RaceReport& report,
+           std::int64_t budget)
       : launch_(launch), machine_(machine), report_(report), budget_(budget) {}
 
   void run(bool last_group) {
@@ -41,7 +44,8 @@ class GroupRun {
       const AxisRow* row = machine_.axis(axis.axis);
       bool joined = row && row->barrier;
       if (!is_const_int(axis.extent, &n)) {
-        report_.unchecked.push_back(cat(launch_->name, ": the extent of ", axis.axis, " is known only at run time"));
+        report_.unchecked.push_back(
+            cat(launch_->name, ": the extent of ", axis.axis, " is known only at run time"));
         if (joined) return;
         n = 2;
       }
@@ -85,7 +89,8 @@ class GroupRun {
 
   bool watched(const BufferNode* b) const {
     const MemoryRow* row = machine_.memory(b->scope);
-    if (!row || row->private_to.empty()) return false;   // memory of all groups: not this check's business
+    if (!row || row->private_to.empty())
+      return false;  // memory of all groups: not this check's business
     for (const LaunchAxis& axis : launch_->axes) {
       const AxisRow* a = machine_.axis(axis.axis);
       if (a && a->barrier && !row->is_private_to(axis.axis)) return true;
@@ -112,7 +117,9 @@ class GroupRun {
     return found;
   }
 
-  Value& slot(std::int64_t p, const VarNode* v) { return env_[static_cast<std::size_t>(p) * slots_.size() + slots_.at(v)]; }
+  Value& slot(std::int64_t p, const VarNode* v) {
+    return env_[static_cast<std::size_t>(p) * slots_.size() + slots_.at(v)];
+  }
   void set(std::int64_t p, const VarNode* v, Value value) { slot(p, v) = value; }
 
   // ---- statements, all active points together
@@ -157,7 +164,9 @@ class GroupRun {
         }
         for (std::int64_t p : active) reads(as<EvaluateNode>(s)->value, p);
         return;
-      default: report_.unchecked.push_back(cat(launch_->name, ": a statement of kind ", static_cast<int>(s->kind)));
+      default:
+        report_.unchecked.push_back(
+            cat(launch_->name, ": a statement of kind ", static_cast<int>(s->kind)));
     }
   }
 
@@ -175,7 +184,8 @@ class GroupRun {
         (*v ? yes : no).push_back(p);
       }
     }
-    if (unknown) report_.unchecked.push_back(cat(launch_->name, ": a condition on data; both sides were run"));
+    if (unknown)
+      report_.unchecked.push_back(cat(launch_->name, ": a condition on data; both sides were run"));
     exec(t->then_case, yes);
     exec(t->else_case, no);
   }
@@ -193,7 +203,10 @@ class GroupRun {
       count[i] = n.value_or(2);
       most = std::max(most, count[i]);
     }
-    if (unknown) report_.unchecked.push_back(cat(launch_->name, ": loop \"", t->var->name, "\" has a range known only at run time; two iterations were run"));
+    if (unknown)
+      report_.unchecked.push_back(
+          cat(launch_->name, ": loop \"", t->var->name,
+              "\" has a range known only at run time; two iterations were run"));
     bool sampled = holds_sync(t->body) && most > 4;
     for (std::int64_t k = 0; k < most; ++k) {
       if (sampled && k > 2 && k < most - 1) continue;
@@ -212,11 +225,16 @@ class GroupRun {
   void reads(const Expr& e, std::int64_t p) {
     if (!e) return;
     switch (e->kind) {
-      case ExprKind::int_imm: case ExprKind::float_imm: case ExprKind::string_imm: case ExprKind::var: return;
+      case ExprKind::int_imm:
+      case ExprKind::float_imm:
+      case ExprKind::string_imm:
+      case ExprKind::var: return;
       case ExprKind::cast: return reads(as<CastNode>(e)->value, p);
       case ExprKind::not_: return reads(as<NotNode>(e)->a, p);
       case ExprKind::broadcast: return reads(as<BroadcastNode>(e)->value, p);
-      case ExprKind::ramp: reads(as<RampNode>(e)->base, p); return reads(as<RampNode>(e)->stride, p);
+      case ExprKind::ramp:
+        reads(as<RampNode>(e)->base, p);
+        return reads(as<RampNode>(e)->stride, p);
       case ExprKind::select: {
         const auto* s = as<SelectNode>(e);
         reads(s->condition, p), reads(s->a, p), reads(s->b, p);
@@ -251,13 +269,15 @@ class GroupRun {
       if (++report_.accesses > budget_) throw Exhausted{};
       Value at = value(index, p, lane);
       if (!at) {
-        report_.unchecked.push_back(cat(launch_->name, ": an index of \"", b->name, "\" depends on data"));
+        report_.unchecked.push_back(
+            cat(launch_->name, ": an index of \"", b->name, "\" depends on data"));
         return;
       }
       Cell& cell = cells_[b.get()][*at];
       if (stored) {
         std::uint64_t v = signature(stored, p, lane);
-        if (cell.reader >= 0 && (cell.readers || cell.reader != p)) race(b->name, *at, cell.readers && cell.reader == p ? -1 : cell.reader, p, "read/write");
+        if (cell.reader >= 0 && (cell.readers || cell.reader != p))
+          race(b->name, *at, cell.readers && cell.reader == p ? -1 : cell.reader, p, "read/write");
         if (cell.writer >= 0 && (cell.writers || cell.writer != p)) {
           if (v == cell.value) ++report_.same_value_writes;
           else race(b->name, *at, cell.writer, p, "write/write");
@@ -266,14 +286,16 @@ class GroupRun {
         cell.writer = p;
         cell.value = v;
       } else {
-        if (cell.writer >= 0 && (cell.writers || cell.writer != p)) race(b->name, *at, cell.writer, p, "write/read");
+        if (cell.writer >= 0 && (cell.writers || cell.writer != p))
+          race(b->name, *at, cell.writer, p, "write/read");
         if (cell.reader >= 0 && cell.reader != p) cell.readers = true;
         cell.reader = p;
       }
     }
   }
 
-  void race(const std::string& buffer, std::int64_t element, std::int64_t first, std::int64_t second, std::string what) {
+  void race(const std::string& buffer, std::int64_t element, std::int64_t first,
+            std::int64_t second, std::string what) {
     for (const Race& r : report_.races) {
       if (r.kernel == launch_->name && r.buffer == buffer && r.what == what) return;
     }
@@ -287,9 +309,14 @@ class GroupRun {
       case ExprKind::int_imm: return as<IntImmNode>(e)->value;
       case ExprKind::var: {
         auto found = slots_.find(as<VarNode>(e));
-        return found == slots_.end() ? Value() : env_[static_cast<std::size_t>(p) * slots_.size() + found->second];
+        return found == slots_.end()
+                   ? Value()
+                   : env_[static_cast<std::size_t>(p) * slots_.size() + found->second];
       }
-      case ExprKind::cast: return e->dtype.is_float() || as<CastNode>(e)->value->dtype.is_float() ? Value() : value(as<CastNode>(e)->value, p, lane);
+      case ExprKind::cast:
+        return e->dtype.is_float() || as<CastNode>(e)->value->dtype.is_float()
+                   ? Value()
+                   : value(as<CastNode>(e)->value, p, lane);
       case ExprKind::not_: {
         Value v = value(as<NotNode>(e)->a, p, lane);
         return v ? Value(*v == 0) : v;
@@ -316,7 +343,8 @@ class GroupRun {
     if (y && e->kind == ExprKind::and_ && !*y) return 0;
     if (!x || !y) return {};
     std::int64_t u = *x, v = *y;
-    bool divides = e->kind == ExprKind::div || e->kind == ExprKind::mod || e->kind == ExprKind::floordiv || e->kind == ExprKind::floormod;
+    bool divides = e->kind == ExprKind::div || e->kind == ExprKind::mod ||
+                   e->kind == ExprKind::floordiv || e->kind == ExprKind::floormod;
     if (divides && v == 0) return {};
     switch (e->kind) {
       case ExprKind::add: return u + v;
@@ -349,7 +377,8 @@ class GroupRun {
     Value a = value(c->args[0], p, lane), b = value(c->args[1], p, lane);
     if (!a || !b) return {};
     if (c->op == "shift_right") return *a >> std::min<std::int64_t>(*b, 63);
-    if (c->op == "shift_left") return static_cast<std::int64_t>(static_cast<std::uint64_t>(*a) << (*b & 63));
+    if (c->op == "shift_left")
+      return static_cast<std::int64_t>(static_cast<std::uint64_t>(*a) << (*b & 63));
     if (c->op == "bitwise_and") return *a & *b;
     if (c->op == "bitwise_or") return *a | *b;
     if (c->op == "bitwise_xor") return *a ^ *b;
@@ -359,15 +388,19 @@ class GroupRun {
   /// Equal for values that are equal for certain: same expression over the same elements of memory.
   std::uint64_t signature(const Expr& e, std::int64_t p, int lane) {
     if (Value v = value(e, p, lane)) return hash_combine(1, static_cast<std::uint64_t>(*v));
-    std::uint64_t h = hash_combine(static_cast<std::uint64_t>(e->kind) + 100, static_cast<std::uint64_t>(e->dtype.bits));
+    std::uint64_t h = hash_combine(static_cast<std::uint64_t>(e->kind) + 100,
+                                   static_cast<std::uint64_t>(e->dtype.bits));
     switch (e->kind) {
-      case ExprKind::float_imm: return hash_combine(h, std::bit_cast<std::uint64_t>(as<FloatImmNode>(e)->value));
-      case ExprKind::var: return hash_combine(h, reinterpret_cast<std::uintptr_t>(e.get()));   // a scalar parameter
+      case ExprKind::float_imm:
+        return hash_combine(h, std::bit_cast<std::uint64_t>(as<FloatImmNode>(e)->value));
+      case ExprKind::var:
+        return hash_combine(h, reinterpret_cast<std::uintptr_t>(e.get()));  // a scalar parameter
       case ExprKind::load: {
         const auto* l = as<LoadNode>(e);
         h = hash_combine(h, reinterpret_cast<std::uintptr_t>(l->buffer.get()));
         Value at = value(l->indices[0], p, l->indices[0]->dtype.lanes > 1 ? lane : 0);
-        bool own = written_.count(l->buffer.get()) && !watched(l->buffer.get());   // a point's own copy
+        bool own =
+            written_.count(l->buffer.get()) && !watched(l->buffer.get());  // a point's own copy
         return hash_combine(h, static_cast<std::uint64_t>(at && !own ? *at : -1 - p));
       }
       case ExprKind::cast: return hash_combine(h, signature(as<CastNode>(e)->value, p, lane));
@@ -375,7 +408,9 @@ class GroupRun {
       case ExprKind::broadcast: return signature(as<BroadcastNode>(e)->value, p, 0);
       case ExprKind::select: {
         const auto* s = as<SelectNode>(e);
-        return hash_combine(hash_combine(hash_combine(h, signature(s->condition, p, lane)), signature(s->a, p, lane)), signature(s->b, p, lane));
+        return hash_combine(hash_combine(hash_combine(h, signature(s->condition, p, lane)),
+                                         signature(s->a, p, lane)),
+                            signature(s->b, p, lane));
       }
       case ExprKind::call: {
         h = hash_combine(h, hash_text(as<CallNode>(e)->op));
@@ -383,7 +418,9 @@ class GroupRun {
         return h;
       }
       default:
-        if (is_binary(e->kind)) return hash_combine(hash_combine(h, signature(as<BinaryNode>(e)->a, p, lane)), signature(as<BinaryNode>(e)->b, p, lane));
+        if (is_binary(e->kind))
+          return hash_combine(hash_combine(h, signature(as<BinaryNode>(e)->a, p, lane)),
+                              signature(as<BinaryNode>(e)->b, p, lane));
         return hash_combine(h, static_cast<std::uint64_t>(p));
     }
   }
@@ -405,10 +442,13 @@ class GroupRun {
 std::string RaceReport::text() const {
   std::string out;
   for (const Race& r : races) {
-    out += cat(r.kernel, ": ", r.what, r.buffer.empty() ? "" : cat(" on \"", r.buffer, "\" element ", r.element), ", points ", r.first, " and ", r.second, "\n");
+    out += cat(r.kernel, ": ", r.what,
+               r.buffer.empty() ? "" : cat(" on \"", r.buffer, "\" element ", r.element),
+               ", points ", r.first, " and ", r.second, "\n");
   }
   for (const std::string& u : unchecked) out += cat("unchecked: ", u, "\n");
-  return out + cat(accesses, " accesses, ", same_value_writes, " writes of a value that another point also wrote");
+  return out + cat(accesses, " accesses, ", same_value_writes,
+                   " writes of a value that another point also wrote");
 }
 
 RaceReport check_races(const PrimFunc& f, const Machine& machine, std::int64_t max_accesses) {

@@ -18,20 +18,22 @@ using arith::Analyzer;
 namespace {
 
 /// Inclusive; null: unbounded.
-struct Interval { Expr min, max; };
+struct Interval {
+  Expr min, max;
+};
 
 struct Loop {
   Var var;
   Range range;
-  std::string axis;   // "" unless bound
+  std::string axis;  // "" unless bound
 };
 
 /// The box of one allocation, dimension by dimension; absent until the first access.
 struct Box {
   Buffer buffer;
-  std::size_t depth = 0;              // loops outside the allocation
+  std::size_t depth = 0;  // loops outside the allocation
   std::vector<Interval> dims;
-  bool seen = false, whole = false;   // whole: some access is opaque
+  bool seen = false, whole = false;  // whole: some access is opaque
 };
 
 void split_conjunction(const Expr& e, Exprs& out) {
@@ -105,8 +107,8 @@ class Relaxer {
     return uses_none(e) ? Interval{analyzer_.simplify(e), analyzer_.simplify(e)} : general(e);
   }
 
-  /// guard: d < bound or d <= bound with d = base_d + sum d_v v. Where the index repeats the guard's
-  /// combination m times, index <= (index without it) + m * (bound - base_d).
+  /// guard: d < bound or d <= bound with d = base_d + sum d_v v. Where the index repeats the
+  /// guard's combination m times, index <= (index without it) + m * (bound - base_d).
   void tighten(const arith::Linear& e, const Expr& guard, Interval& out) const {
     const auto* c = as<BinaryNode>(guard);
     if (!c || !is_compare(c->kind) || c->kind == ExprKind::ne) return;
@@ -131,7 +133,7 @@ class Relaxer {
       low = low + lowest(i, e.coeffs[i]);
       high = high + highest(i, e.coeffs[i]);
     }
-    Expr edge = (make_int(slack) - d->base) * m;   // m * (bound of the combination - base)
+    Expr edge = (make_int(slack) - d->base) * m;  // m * (bound of the combination - base)
     if (m > 0 ? upper : lower) offer(again(high + edge).max, out.max, false);
     if (m > 0 ? lower : upper) offer(again(low + edge).min, out.min, true);
   }
@@ -139,7 +141,8 @@ class Relaxer {
   /// Replaces `held` by `candidate` when that is provably tighter.
   void offer(const Expr& candidate, Expr& held, bool is_min) const {
     if (!candidate || !uses_none(candidate)) return;
-    if (!held || analyzer_.prove(is_min ? ge(candidate, held) : le(candidate, held))) held = analyzer_.simplify(candidate);
+    if (!held || analyzer_.prove(is_min ? ge(candidate, held) : le(candidate, held)))
+      held = analyzer_.simplify(candidate);
   }
 
   Interval general(const Expr& index) const {
@@ -159,7 +162,7 @@ class Relaxer {
       arith::SymbolicInterval got = arith::symbolic_interval(index, domain, analyzer_);
       out = {got.min, got.max};
     }
-    for (const Expr& guard : guards_) {   // `index < bound` literally
+    for (const Expr& guard : guards_) {  // `index < bound` literally
       const auto* c = as<BinaryNode>(guard);
       if (!c || !uses_none(c->b) || !same_expr(c->a, index)) continue;
       if (c->kind == ExprKind::lt) offer(c->b - 1, out.max, false);
@@ -239,7 +242,8 @@ class Collector final : public Visitor {
       for_each_expr(e->args[0], [&](const Expr& x) {
         const auto* l = as<LoadNode>(x);
         if (!l) return;
-        if (auto found = boxes.find(l->buffer.get()); found != boxes.end()) found->second.whole = true;
+        if (auto found = boxes.find(l->buffer.get()); found != boxes.end())
+          found->second.whole = true;
       });
     }
     Visitor::visit_call(e);
@@ -264,10 +268,11 @@ class Collector final : public Visitor {
     visit(s->body);
   }
 
-  void visit_block_realize(const BlockRealizeNode* s) override {   // opaque: the regions speak
+  void visit_block_realize(const BlockRealizeNode* s) override {  // opaque: the regions speak
     for (const BufferRegion& r : s->block->reads) touch(r.buffer.get(), r.region);
     for (const BufferRegion& r : s->block->writes) touch(r.buffer.get(), r.region);
-    for (const MatchBuffer& m : s->block->match_buffers) touch(m.source.buffer.get(), m.source.region);
+    for (const MatchBuffer& m : s->block->match_buffers)
+      touch(m.source.buffer.get(), m.source.region);
     bool before = std::exchange(in_opaque_, true);
     visit(s->block->body);
     in_opaque_ = before;
@@ -303,7 +308,8 @@ class Collector final : public Visitor {
     for (std::size_t d = 0; d < region.size(); ++d) {
       Expr low = substitute(region[d].min, lets_);
       Interval now = relaxer.run(low);
-      if (region[d].extent) now.max = relaxer.run(low + substitute(region[d].extent, lets_) - 1).max;
+      if (region[d].extent)
+        now.max = relaxer.run(low + substitute(region[d].extent, lets_) - 1).max;
       merge(box.dims[d], now, box.seen);
     }
     box.seen = true;
@@ -337,7 +343,10 @@ class Collector final : public Visitor {
   bool in_opaque_ = false;
 };
 
-struct Compacted { Buffer buffer; Exprs mins; };
+struct Compacted {
+  Buffer buffer;
+  Exprs mins;
+};
 
 Exprs aligned_strides(const Exprs& shape, const Json& rows) {
   Exprs strides(shape.size());

@@ -28,15 +28,17 @@ class ConvertBlocks final : public Rewriter {
     WEFT_CHECK(block->alloc_buffers.empty(), "block ", block->name, " still allocates");
     if (!block->execution.axis.empty()) {
       throw Error(ErrorKind::lower, "lower.execution",
-                  cat("block \"", block->name, "\" asks for points ", block->execution.begin, " to ", block->execution.end,
-                      " of axis ", block->execution.axis, ", which is not lowered yet"));
+                  cat("block \"", block->name, "\" asks for points ", block->execution.begin,
+                      " to ", block->execution.end, " of axis ", block->execution.axis,
+                      ", which is not lowered yet"));
     }
     VarMap map;
     for (std::size_t i = 0; i < block->iters.size(); ++i) {
       map[block->iters[i].var.get()] = cast(block->iters[i].var->dtype, realize->iter_values[i]);
     }
-    bool leaf = true;   // only the innermost block keeps its regions
-    for_each_stmt(block->body, [&](const Stmt& t) { leaf = leaf && t->kind != StmtKind::block_realize; });
+    bool leaf = true;  // only the innermost block keeps its regions
+    for_each_stmt(block->body,
+                  [&](const Stmt& t) { leaf = leaf && t->kind != StmtKind::block_realize; });
     Stmt out;
     if (!block->match_buffers.empty() || (leaf && hides_addresses(block))) {
       auto copy = edit(block);
@@ -63,7 +65,8 @@ class LowerMatchBuffers final : public Rewriter {
     for (const MatchBuffer& m : block->match_buffers) bind(m, vars);
     Stmt body = rewrite(vars.empty() ? block->body : substitute(block->body, vars));
     matches_ = std::move(saved);
-    return is_const_int_value(realize->predicate, 1) ? body : if_then(rewrite(realize->predicate), body);
+    return is_const_int_value(realize->predicate, 1) ? body
+                                                     : if_then(rewrite(realize->predicate), body);
   }
 
   Expr rewrite_load(const Expr& e) override {
@@ -82,7 +85,8 @@ class LowerMatchBuffers final : public Rewriter {
     Expr value = rewrite(t->value);
     Buffer buffer = t->buffer;
     changed |= redirect(&buffer, &indices);
-    return changed || !(value == t->value) ? store(std::move(buffer), value, std::move(indices)) : s;
+    return changed || !(value == t->value) ? store(std::move(buffer), value, std::move(indices))
+                                           : s;
   }
 
   BufferRegion rewrite_region(const BufferRegion& region) override {
@@ -99,20 +103,26 @@ class LowerMatchBuffers final : public Rewriter {
   }
 
  private:
-  struct Match { Buffer source; Exprs mins; };
+  struct Match {
+    Buffer source;
+    Exprs mins;
+  };
 
   void bind(const MatchBuffer& m, VarMap& vars) {
-    BufferRegion source = rewrite_region(m.source);   // a source may itself be a match of an outer block
+    BufferRegion source =
+        rewrite_region(m.source);  // a source may itself be a match of an outer block
     std::size_t skip = source.region.size() - m.buffer->ndim();
     if (m.buffer->ndim() > source.region.size()) {
       throw Error(ErrorKind::lower, "lower.match_buffer.rank",
-                  cat("\"", m.buffer->name, "\" has ", m.buffer->ndim(), " dimensions but matches a region of ",
-                      source.region.size(), " of \"", source.buffer->name, "\""));
+                  cat("\"", m.buffer->name, "\" has ", m.buffer->ndim(),
+                      " dimensions but matches a region of ", source.region.size(), " of \"",
+                      source.buffer->name, "\""));
     }
     for (std::size_t i = 0; i < skip; ++i) {
       if (!is_const_int_value(source.region[i].extent, 1)) {
         throw Error(ErrorKind::lower, "lower.match_buffer.rank",
-                    cat("\"", m.buffer->name, "\" drops dimension ", i, " of \"", source.buffer->name, "\", whose extent is not 1"));
+                    cat("\"", m.buffer->name, "\" drops dimension ", i, " of \"",
+                        source.buffer->name, "\", whose extent is not 1"));
       }
     }
     Match match{source.buffer, {}};
@@ -157,8 +167,12 @@ PrimFunc with_body(const PrimFunc& f, Stmt body) {
 
 }  // namespace
 
-PrimFunc convert_blocks(const PrimFunc& f) { return with_body(f, ConvertBlocks().rewrite(f->body)); }
+PrimFunc convert_blocks(const PrimFunc& f) {
+  return with_body(f, ConvertBlocks().rewrite(f->body));
+}
 
-PrimFunc lower_match_buffers(const PrimFunc& f) { return with_body(f, LowerMatchBuffers().rewrite(f->body)); }
+PrimFunc lower_match_buffers(const PrimFunc& f) {
+  return with_body(f, LowerMatchBuffers().rewrite(f->body));
+}
 
 }  // namespace weft::pass

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Blocks to plain loops: iterators are replaced by their bindings, predicates become guards. A block stays, as
-// an opaque one without iterators, only where it matches sub-buffers or hides addresses: there its regions are
-// still needed (compact_buffers, lower_match_buffers).
+// Blocks to plain loops: iterators are replaced by their bindings, predicates become guards. A
+// block stays, as an opaque one without iterators, only where it matches sub-buffers or hides
+// addresses: there its regions are still needed (compact_buffers, lower_match_buffers).
 
 #include "weft/ir/node.h"
 

@@ -39,7 +39,8 @@ class Flatten final : public Rewriter {
       mins.push_back(rewrite(region.region[i].min));
       length = length + (rewrite(region.region[i].extent) - 1) * strides[i];
     }
-    return {rewrite_buffer(region.buffer), {{flat_index(region.buffer, mins), arith::simplify(length)}}};
+    return {rewrite_buffer(region.buffer),
+            {{flat_index(region.buffer, mins), arith::simplify(length)}}};
   }
 
  protected:
@@ -58,7 +59,8 @@ class Flatten final : public Rewriter {
     Exprs indices = rewrite_all(t->indices, &changed);
     Expr at = flat_index(t->buffer, indices);
     Expr value = rewrite(t->value);
-    return make_ref<const StoreNode>(rewrite_buffer(t->buffer), std::move(value), Exprs{std::move(at)});
+    return make_ref<const StoreNode>(rewrite_buffer(t->buffer), std::move(value),
+                                     Exprs{std::move(at)});
   }
 
  private:
@@ -70,7 +72,7 @@ class Flatten final : public Rewriter {
   }
 
   std::unordered_map<const BufferNode*, Buffer> flat_;
-  std::vector<Buffer> kept_;   // keys stay alive
+  std::vector<Buffer> kept_;  // keys stay alive
 };
 
 }  // namespace

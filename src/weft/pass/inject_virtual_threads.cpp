@@ -26,9 +26,11 @@ class Expand final : public Rewriter {
       case StmtKind::allocate: {
         const auto* a = as<AllocateNode>(s);
         const MemoryRow* row = machine_.memory(a->buffer->scope);
-        if (!row || !row->is_private_to(loop_->axis)) return allocate(a->buffer, push(a->body), a->annotations);
+        if (!row || !row->is_private_to(loop_->axis))
+          return allocate(a->buffer, push(a->body), a->annotations);
         auto wide = edit(a->buffer);
-        if (!wide->strides.empty()) wide->strides.insert(wide->strides.begin(), wide->strides[0] * wide->shape[0]);
+        if (!wide->strides.empty())
+          wide->strides.insert(wide->strides.begin(), wide->strides[0] * wide->shape[0]);
         wide->shape.insert(wide->shape.begin(), loop_->extent);
         Buffer buffer = wide;
         wide_[a->buffer.get()] = buffer;
@@ -37,12 +39,14 @@ class Expand final : public Rewriter {
       case StmtKind::for_: {
         const auto* t = as<ForNode>(s);
         if (needs(t->min) || needs(t->extent)) return replicate(s);
-        return make_for(t->var, t->min, t->extent, push(t->body), t->for_kind, t->axis, t->annotations);
+        return make_for(t->var, t->min, t->extent, push(t->body), t->for_kind, t->axis,
+                        t->annotations);
       }
       case StmtKind::if_: {
         const auto* t = as<IfNode>(s);
         if (needs(t->condition)) return replicate(s);
-        return if_then(t->condition, push(t->then_case), t->else_case ? push(t->else_case) : nullptr);
+        return if_then(t->condition, push(t->then_case),
+                       t->else_case ? push(t->else_case) : nullptr);
       }
       default: return replicate(s);
     }
@@ -120,7 +124,8 @@ class Inject final : public Rewriter {
     if (!row || !row->is_virtual) return inner;
     if (!is_const_int(loop->extent)) {
       throw Error(ErrorKind::lower, "lower.virtual.extent",
-                  cat("loop \"", loop->var->name, "\" is bound to ", loop->axis, " and needs a constant extent"));
+                  cat("loop \"", loop->var->name, "\" is bound to ", loop->axis,
+                      " and needs a constant extent"));
     }
     return Expand(machine_, loop).push(loop->body);
   }

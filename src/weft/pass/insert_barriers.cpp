@@ -16,15 +16,18 @@ using arith::Analyzer;
 
 namespace {
 
-struct Loop { Var var; Range range; };
+struct Loop {
+  Var var;
+  Range range;
+};
 
 struct Access {
   Buffer buffer;
-  Expr index;                 // scalar; lanes are in `lanes`
+  Expr index;  // scalar; lanes are in `lanes`
   int lanes = 1;
   bool write = false;
   const StmtNode* stmt = nullptr;
-  std::vector<Loop> loops;    // serial loops around it inside the kernel
+  std::vector<Loop> loops;  // serial loops around it inside the kernel
 };
 
 bool is_sync(const Stmt& s) {
@@ -68,41 +71,47 @@ class Group {
 
   bool uniform(const Expr& e) const {
     bool loads = false;
-    for_each_expr(e, [&](const Expr& x) { loads = loads || x->kind == ExprKind::load || x->kind == ExprKind::call; });
+    for_each_expr(e, [&](const Expr& x) {
+      loads = loads || x->kind == ExprKind::load || x->kind == ExprKind::call;
+    });
     bool pure_call = true;
     for_each_expr(e, [&](const Expr& x) {
       const auto* c = as<CallNode>(x);
-      if (c && c->op != "shift_right" && c->op != "bitwise_and" && c->op != "likely") pure_call = false;
+      if (c && c->op != "shift_right" && c->op != "bitwise_and" && c->op != "likely")
+        pure_call = false;
       if (x->kind == ExprKind::load) pure_call = false;
     });
     return (!loads || pure_call) && !uses_any(e, vars_) && !uses_any(e, tainted);
   }
 
-  std::unordered_set<const VarNode*> tainted;   // variables that differ between points
+  std::unordered_set<const VarNode*> tainted;  // variables that differ between points
 
-  /// May x (earlier) and y (later) touch one element from different points? Loops in `open` have one value for
-  /// both; all other loops run independently.
-  bool conflict(const Access& x, const Access& y, const std::unordered_set<const VarNode*>& open) const {
+  /// May x (earlier) and y (later) touch one element from different points? Loops in `open` have
+  /// one value for both; all other loops run independently.
+  bool conflict(const Access& x, const Access& y,
+                const std::unordered_set<const VarNode*>& open) const {
     if (!(x.buffer == y.buffer) || (!x.write && !y.write)) return false;
-    if (x.write && y.write && x.stmt == y.stmt) return false;   // each point ends with its own last write
+    if (x.write && y.write && x.stmt == y.stmt)
+      return false;  // each point ends with its own last write
     auto fx = form(x, open), fy = form(y, open);
     if (!fx || !fy) return true;
     Expr shift = analyzer.simplify(fy->base - fx->base);
     std::int64_t delta = 0;
     if (!is_const_int(shift, &delta)) return true;
     std::int64_t lx = fx->low, hx = fx->high, ly = fy->low + delta, hy = fy->high + delta;
-    if (fx->points_max + hx < fy->points_min + ly || fy->points_max + hy < fx->points_min + lx) return false;
+    if (fx->points_max + hx < fy->points_min + ly || fy->points_max + hy < fx->points_min + lx)
+      return false;
     if (fx->coeffs != fy->coeffs) return true;
     // Mixed radix: distinct points are further apart than the window of offsets.
     std::int64_t window = std::max(hx, hy) - std::min(lx, ly) + 1;
-    std::vector<std::pair<std::int64_t, std::int64_t>> digits;   // |coefficient|, extent
+    std::vector<std::pair<std::int64_t, std::int64_t>> digits;  // |coefficient|, extent
     for (std::size_t i = 0; i < axes_.size(); ++i) {
       std::int64_t n = 0;
       if (!is_const_int(axes_[i].extent, &n)) return true;
       digits.emplace_back(std::abs(fx->coeffs[i]), n);
     }
     std::sort(digits.begin(), digits.end());
-    std::int64_t reach = window;   // everything below the next digit stays under this
+    std::int64_t reach = window;  // everything below the next digit stays under this
     for (const auto& [c, n] : digits) {
       if (c < reach) return true;
       reach = c * (n - 1) + reach;
@@ -113,9 +122,9 @@ class Group {
  private:
   struct Form {
     Expr base;
-    std::vector<std::int64_t> coeffs;               // of the group's axes
-    std::int64_t low = 0, high = 0;                 // offsets from loops and lanes
-    std::int64_t points_min = 0, points_max = 0;    // sum over the axes
+    std::vector<std::int64_t> coeffs;             // of the group's axes
+    std::int64_t low = 0, high = 0;               // offsets from loops and lanes
+    std::int64_t points_min = 0, points_max = 0;  // sum over the axes
   };
 
   std::optional<Form> form(const Access& a, const std::unordered_set<const VarNode*>& open) const {
@@ -144,7 +153,8 @@ class Group {
       if (axis) out.coeffs.push_back(c);
       if (c == 0) continue;
       arith::Bounds size = analyzer.bounds(extent);
-      if (size.max == arith::Bounds::kMax || size.max > (std::int64_t{1} << 40)) return std::nullopt;
+      if (size.max == arith::Bounds::kMax || size.max > (std::int64_t{1} << 40))
+        return std::nullopt;
       n = size.max;
       if (!axis && !is_const_int(free[i - axes_.size()]->range.min, &low)) return std::nullopt;
       std::int64_t first = c * low, last = c * (low + std::max<std::int64_t>(n, 1) - 1);
@@ -177,13 +187,14 @@ class Inserter {
       for (const Stmt& child : as<SeqNode>(s)->stmts) out.push_back(process(child, pending));
       return seq(std::move(out));
     }
-    if (s->kind == StmtKind::allocate) {   // no barrier between a declaration and its body
+    if (s->kind == StmtKind::allocate) {  // no barrier between a declaration and its body
       const auto* t = as<AllocateNode>(s);
       return allocate(t->buffer, process(t->body, pending), t->annotations);
     }
     if (const auto* t = as<LetStmtNode>(s)) {
       if (!group_.uniform(t->value)) group_.tainted.insert(t->var.get());
-      if (t->value->dtype.is_integral() && t->value->dtype.is_scalar()) lets_[t->var.get()] = substitute(t->value, lets_);
+      if (t->value->dtype.is_integral() && t->value->dtype.is_scalar())
+        lets_[t->var.get()] = substitute(t->value, lets_);
       bool stop = false;
       Pending mine;
       collect_expr(t->value, s.get(), mine);
@@ -209,9 +220,7 @@ class Inserter {
         body = while_loop(t->condition, inner);
         break;
       }
-      default:
-        append(pending, mine);
-        body = s;
+      default: append(pending, mine); body = s;
     }
     return sync ? seq({sync, body}) : body;
   }
@@ -219,10 +228,13 @@ class Inserter {
  private:
   [[noreturn]] static void divergent(std::string_view what) {
     throw Error(ErrorKind::lower, "lower.barrier.divergent",
-                cat("a barrier is needed inside ", what, " whose course differs between the points of the group"));
+                cat("a barrier is needed inside ", what,
+                    " whose course differs between the points of the group"));
   }
 
-  static void append(Pending& to, const Pending& from) { to.insert(to.end(), from.begin(), from.end()); }
+  static void append(Pending& to, const Pending& from) {
+    to.insert(to.end(), from.begin(), from.end());
+  }
 
   Stmt loop(const ForNode* t, Pending& pending) {
     bool same_range = group_.uniform(t->min) && group_.uniform(t->extent);
@@ -233,7 +245,7 @@ class Inserter {
     open_.insert(t->var.get());
     Stmt body = process(t->body, pending);
     open_.erase(t->var.get());
-    body = process(body, pending);   // carried: the iterations of both sides differ
+    body = process(body, pending);  // carried: the iterations of both sides differ
     loops_.pop_back();
     if (has_sync(body) && !same_range) divergent(cat("loop \"", t->var->name, "\""));
     std::int64_t n = 0;
@@ -257,10 +269,12 @@ class Inserter {
     bool inside = has_sync(a) || (b && has_sync(b));
     if (!inside || group_.uniform(t->condition)) return if_then(t->condition, a, b);
     bool reads_memory = false;
-    for_each_expr(t->condition, [&](const Expr& e) { reads_memory = reads_memory || e->kind == ExprKind::load; });
+    for_each_expr(t->condition,
+                  [&](const Expr& e) { reads_memory = reads_memory || e->kind == ExprKind::load; });
     if (reads_memory) divergent("a condition on memory");
     // The guard moves down to the parts between barriers.
-    return b ? seq({guard(t->condition, a), guard(logical_not(t->condition), b)}) : guard(t->condition, a);
+    return b ? seq({guard(t->condition, a), guard(logical_not(t->condition), b)})
+             : guard(t->condition, a);
   }
 
   Stmt guard(const Expr& condition, const Stmt& s) {
@@ -282,10 +296,16 @@ class Inserter {
       flush();
       return seq(std::move(out));
     }
-    if (const auto* t = as<ForNode>(s)) return make_for(t->var, t->min, t->extent, guard(condition, t->body), t->for_kind, t->axis, t->annotations);
-    if (const auto* t = as<AllocateNode>(s)) return allocate(t->buffer, guard(condition, t->body), t->annotations);
-    if (const auto* t = as<IfNode>(s)) return if_then(t->condition, guard(condition, t->then_case), t->else_case ? guard(condition, t->else_case) : nullptr);
-    if (const auto* t = as<LetStmtNode>(s); t && group_.uniform(t->value)) return let_stmt(t->var, t->value, guard(condition, t->body));
+    if (const auto* t = as<ForNode>(s))
+      return make_for(t->var, t->min, t->extent, guard(condition, t->body), t->for_kind, t->axis,
+                      t->annotations);
+    if (const auto* t = as<AllocateNode>(s))
+      return allocate(t->buffer, guard(condition, t->body), t->annotations);
+    if (const auto* t = as<IfNode>(s))
+      return if_then(t->condition, guard(condition, t->then_case),
+                     t->else_case ? guard(condition, t->else_case) : nullptr);
+    if (const auto* t = as<LetStmtNode>(s); t && group_.uniform(t->value))
+      return let_stmt(t->var, t->value, guard(condition, t->body));
     divergent("a statement under a guard");
   }
 
@@ -337,7 +357,8 @@ class Inserter {
       case StmtKind::let: {
         const auto* t = as<LetStmtNode>(s);
         collect_expr(t->value, s.get(), out);
-        if (t->value->dtype.is_integral() && t->value->dtype.is_scalar()) lets_[t->var.get()] = substitute(t->value, lets_);
+        if (t->value->dtype.is_integral() && t->value->dtype.is_scalar())
+          lets_[t->var.get()] = substitute(t->value, lets_);
         return collect(t->body, out, stop);
       }
       case StmtKind::allocate: return collect(as<AllocateNode>(s)->body, out, stop);
@@ -363,7 +384,8 @@ class Inserter {
       if (const auto* l = as<LoadNode>(x)) add(l->buffer, l->indices, false, stmt, out);
       const auto* c = as<CallNode>(x);
       if (!c || c->op != "address_of") return;
-      if (const auto* l = as<LoadNode>(c->args[0])) add(l->buffer, {}, true, stmt, out);   // may be written, anywhere
+      if (const auto* l = as<LoadNode>(c->args[0]))
+        add(l->buffer, {}, true, stmt, out);  // may be written, anywhere
     });
   }
 

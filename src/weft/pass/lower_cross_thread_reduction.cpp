@@ -33,7 +33,8 @@ Chain chain_of(const Stmt& s) {
 
 bool feeds(const ForNode* loop, const BlockRealizeNode* realize, IterKind kind) {
   for (std::size_t i = 0; i < realize->iter_values.size(); ++i) {
-    if (realize->block->iters[i].kind == kind && uses_var(realize->iter_values[i], loop->var.get())) return true;
+    if (realize->block->iters[i].kind == kind && uses_var(realize->iter_values[i], loop->var.get()))
+      return true;
   }
   return false;
 }
@@ -46,7 +47,8 @@ class LowerCrossThread final : public Rewriter {
   Stmt rewrite_for(const Stmt& s) override {
     const auto* loop = as<ForNode>(s);
     Chain chain = chain_of(s);
-    if (chain.realize && feeds(loop, chain.realize, IterKind::reduce) && crosses(chain)) return lower(chain);
+    if (chain.realize && feeds(loop, chain.realize, IterKind::reduce) && crosses(chain))
+      return lower(chain);
     bool points = loop->for_kind == ForKind::bound;
     if (points) enclosing_.push_back(loop);
     Stmt out = Rewriter::rewrite_for(s);
@@ -64,14 +66,17 @@ class LowerCrossThread final : public Rewriter {
   }
 
   [[noreturn]] static void refuse(std::string_view reason, const Block& block, std::string why) {
-    throw Error(ErrorKind::lower, cat("lower.cross_thread.", reason), cat("block \"", block->name, "\" cannot be reduced across points: ", why));
+    throw Error(ErrorKind::lower, cat("lower.cross_thread.", reason),
+                cat("block \"", block->name, "\" cannot be reduced across points: ", why));
   }
 
   Stmt lower(const Chain& chain) {
     const Block& block = chain.realize->block;
     const auto* update = as<StoreNode>(block->body);
     const auto* start = as<StoreNode>(block->init);
-    if (!start) refuse("init", block, "its initial value is not one store beside the update; do not decompose it");
+    if (!start)
+      refuse("init", block,
+             "its initial value is not one store beside the update; do not decompose it");
     if (!update) refuse("body", block, "its body is not one store");
     const auto* combine = as<BinaryNode>(update->value);
     auto is_self = [&](const Expr& e) {
@@ -84,24 +89,34 @@ class LowerCrossThread final : public Rewriter {
     };
     bool left = combine && is_self(combine->a), right = combine && is_self(combine->b);
     ExprKind kind = combine ? combine->kind : ExprKind::var;
-    bool known = kind == ExprKind::add || kind == ExprKind::mul || kind == ExprKind::min || kind == ExprKind::max || kind == ExprKind::and_ || kind == ExprKind::or_;
-    if (left == right || !known) refuse("reducer", block, "its update is not out = combine(out, value) with +, *, min, max, and, or");
+    bool known = kind == ExprKind::add || kind == ExprKind::mul || kind == ExprKind::min ||
+                 kind == ExprKind::max || kind == ExprKind::and_ || kind == ExprKind::or_;
+    if (left == right || !known)
+      refuse("reducer", block,
+             "its update is not out = combine(out, value) with +, *, min, max, and, or");
     Expr value = left ? combine->b : combine->a;
 
     const ForNode* across = nullptr;
     std::unordered_set<const VarNode*> reducing;
     for (const ForNode* l : chain.loops) {
-      if (feeds(l, chain.realize, IterKind::spatial)) refuse("order", block, cat("spatial loop \"", l->var->name, "\" lies inside a reduction loop"));
+      if (feeds(l, chain.realize, IterKind::spatial))
+        refuse("order", block,
+               cat("spatial loop \"", l->var->name, "\" lies inside a reduction loop"));
       reducing.insert(l->var.get());
       if (l->for_kind != ForKind::bound) continue;
-      if (across) refuse("axes", block, cat("two reduction loops are bound: \"", across->var->name, "\" and \"", l->var->name, "\""));
+      if (across)
+        refuse("axes", block,
+               cat("two reduction loops are bound: \"", across->var->name, "\" and \"",
+                   l->var->name, "\""));
       across = l;
     }
     std::int64_t n = 0;
-    if (!is_const_int(across->extent, &n)) refuse("extent", block, cat("the extent of \"", across->var->name, "\" is not constant"));
+    if (!is_const_int(across->extent, &n))
+      refuse("extent", block, cat("the extent of \"", across->var->name, "\" is not constant"));
 
     VarMap map;
-    for (std::size_t i = 0; i < block->iters.size(); ++i) map[block->iters[i].var.get()] = chain.realize->iter_values[i];
+    for (std::size_t i = 0; i < block->iters.size(); ++i)
+      map[block->iters[i].var.get()] = chain.realize->iter_values[i];
     DType type = update->buffer->dtype;
     // The shares of one row of points; other axes of the group have rows of their own.
     Exprs shape, row_index;
@@ -121,40 +136,54 @@ class LowerCrossThread final : public Rewriter {
       return out;
     };
 
-    Expr everywhere = make_bool(true), inside = make_bool(true);   // the predicate, without and with reduction loops
+    Expr everywhere = make_bool(true),
+         inside = make_bool(true);  // the predicate, without and with reduction loops
     split_predicate(substitute(chain.realize->predicate, map), reducing, everywhere, inside);
-    Stmt accumulate = store(share, make_binary(kind, load(share, {make_int(0)}), substitute(value, map)), {make_int(0)});
+    Stmt accumulate =
+        store(share, make_binary(kind, load(share, {make_int(0)}), substitute(value, map)),
+              {make_int(0)});
     if (!is_const_int_value(inside, 1)) accumulate = if_then(inside, accumulate);
     for (std::size_t i = chain.loops.size(); i-- > 0;) {
       const ForNode* l = chain.loops[i];
-      if (l != across) accumulate = make_for(l->var, l->min, l->extent, accumulate, l->for_kind, l->axis, l->annotations);
+      if (l != across)
+        accumulate =
+            make_for(l->var, l->min, l->extent, accumulate, l->for_kind, l->axis, l->annotations);
     }
     if (!is_const_int_value(everywhere, 1)) accumulate = if_then(everywhere, accumulate);
-    // Each phase is a loop over the points of its own, so that the program also means the same point by point.
+    // Each phase is a loop over the points of its own, so that the program also means the same
+    // point by point.
     auto phase = [&](Stmt body) {
       Var var = make_var(across->var->name, across->var->dtype);
-      return make_for(var, across->min, across->extent, deep_copy(substitute(body, {{across->var.get(), var}})), ForKind::bound, across->axis, across->annotations);
+      return make_for(var, across->min, across->extent,
+                      deep_copy(substitute(body, {{across->var.get(), var}})), ForKind::bound,
+                      across->axis, across->annotations);
     };
-    std::vector<Stmt> steps{phase(allocate(share, seq({store(share, substitute(start->value, map), {make_int(0)}), accumulate,
-                                                       store(tree, load(share, {make_int(0)}), at(point))})))};
-    for (auto half = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)) / 2); half >= 1; half /= 2) {
+    std::vector<Stmt> steps{phase(
+        allocate(share, seq({store(share, substitute(start->value, map), {make_int(0)}), accumulate,
+                             store(tree, load(share, {make_int(0)}), at(point))})))};
+    for (auto half = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)) / 2);
+         half >= 1; half /= 2) {
       std::int64_t active = std::min(half, n - half);
-      steps.push_back(phase(if_then(lt(point, make_int(active)),
-                                    store(tree, make_binary(kind, load(tree, at(point)), load(tree, at(point + half))), at(point)))));
-      n = half;   // what is left to join
+      steps.push_back(phase(if_then(
+          lt(point, make_int(active)),
+          store(tree, make_binary(kind, load(tree, at(point)), load(tree, at(point + half))),
+                at(point)))));
+      n = half;  // what is left to join
     }
     Exprs target;
     for (const Expr& i : update->indices) target.push_back(substitute(i, map));
     const MemoryRow* row = machine_.memory(update->buffer->scope);
     Stmt result = store(update->buffer, load(tree, at(make_int(0))), target);
     Expr guard = everywhere;
-    if (!row || !row->is_private_to(across->axis)) guard = logical_and(guard, eq(point, make_int(0)));
+    if (!row || !row->is_private_to(across->axis))
+      guard = logical_and(guard, eq(point, make_int(0)));
     if (!is_const_int_value(guard, 1)) result = if_then(guard, result);
     steps.push_back(phase(result));
     return allocate(tree, seq(std::move(steps)));
   }
 
-  static void split_predicate(const Expr& e, const std::unordered_set<const VarNode*>& reducing, Expr& outside, Expr& inside) {
+  static void split_predicate(const Expr& e, const std::unordered_set<const VarNode*>& reducing,
+                              Expr& outside, Expr& inside) {
     const auto* b = as<BinaryNode>(e);
     if (b && b->kind == ExprKind::and_) {
       split_predicate(b->a, reducing, outside, inside);

@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A reduction iterator bound to an axis whose points can join (threadIdx): every point reduces its share into a
-// private element, the shares meet in shared memory as a tree, and the result is written by point 0, or by every
-// point when the output is private to the points.
+// A reduction iterator bound to an axis whose points can join (threadIdx): every point reduces its
+// share into a private element, the shares meet in shared memory as a tree, and the result is
+// written by point 0, or by every point when the output is private to the points.
 
 #include "weft/ir/node.h"
 #include "weft/pass/machine.h"
 
 namespace weft::pass {
 
-/// Runs first, on blocks. Refuses ("lower.cross_thread.*") what is not `out = combine(out, value)` with
+/// Runs first, on blocks. Refuses ("lower.cross_thread.*") what is not `out = combine(out, value)`
+/// with
 /// +, *, min, max, and, or as the deepest loops.
 ir::PrimFunc lower_cross_thread_reduction(const ir::PrimFunc& f, const Machine& machine);
 

@@ -13,12 +13,12 @@ namespace weft::pass {
 
 struct AxisRow {
   std::string name;
-  bool is_virtual = false;         // expanded into the program, never launched
-  std::int64_t limit = 0;          // largest extent; 0: none
-  std::string group;               // axes of a group share a product limit and a barrier
+  bool is_virtual = false;  // expanded into the program, never launched
+  std::int64_t limit = 0;   // largest extent; 0: none
+  std::string group;        // axes of a group share a product limit and a barrier
   std::int64_t group_limit = 0;
-  bool barrier = false;            // its points can synchronise
-  bool reduces = false;            // a reduction iterator may be bound
+  bool barrier = false;  // its points can synchronise
+  bool reduces = false;  // a reduction iterator may be bound
 };
 
 struct MemoryRow {
@@ -31,8 +31,8 @@ struct MemoryRow {
 };
 
 struct Machine {
-  std::string name;                // for messages
-  std::vector<AxisRow> axes;       // in launch order
+  std::string name;           // for messages
+  std::vector<AxisRow> axes;  // in launch order
   std::vector<MemoryRow> memories;
   const AxisRow* axis(std::string_view axis_name) const {
     for (const AxisRow& row : axes) {

@@ -64,7 +64,7 @@ class Narrow final : public Rewriter {
       std::vector<LaunchAxis> axes = t->axes;
       for (LaunchAxis& axis : axes) {
         analyzer_.bind(axis.var, {make_int(0), axis.extent});
-        axis.var = define(axis.var);   // no machine has 2^31 points on an axis
+        axis.var = define(axis.var);  // no machine has 2^31 points on an axis
         axis.extent = cast(dtypes::int32, rewrite(axis.extent));
       }
       return make_ref<const LaunchNode>(t->name, std::move(axes), rewrite(t->body));
@@ -117,7 +117,8 @@ class Narrow final : public Rewriter {
       case ExprKind::ramp: {
         const auto* r = as<RampNode>(e);
         Expr base = narrow(r->base), stride = narrow(r->stride);
-        bool fits = base && stride && in_range(analyzer_.bounds(r->base + r->stride * (e->dtype.lanes - 1)));
+        bool fits = base && stride &&
+                    in_range(analyzer_.bounds(r->base + r->stride * (e->dtype.lanes - 1)));
         return fits ? ramp(base, stride, e->dtype.lanes) : nullptr;
       }
       case ExprKind::broadcast: {

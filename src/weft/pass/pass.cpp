@@ -20,7 +20,8 @@ ir::PrimFunc run_pipeline(const Pipeline& pipeline, ir::PrimFunc f, const PassOb
       throw e.context(cat("while running pass ", pass.name, " on function ", f->name));
     }
     if (observer.after) {
-      observer.after(pass, f, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
+      observer.after(
+          pass, f, std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count());
     }
   }
   return f;

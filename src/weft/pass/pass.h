@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A pass is a named function PrimFunc -> PrimFunc; a pipeline is a list of them. In checking builds the
-// verifier runs after each.
+// A pass is a named function PrimFunc -> PrimFunc; a pipeline is a list of them. In checking builds
+// the verifier runs after each.
 
 #include <functional>
 #include <string>
@@ -12,7 +12,7 @@
 namespace weft::pass {
 
 struct Pass {
-  std::string name;                                       // = the function's name
+  std::string name;  // = the function's name
   std::function<ir::PrimFunc(const ir::PrimFunc&)> run;
 };
 using Pipeline = std::vector<Pass>;
@@ -24,6 +24,7 @@ struct PassObserver {
 };
 
 /// Adds "while running pass X on function F" to errors on the way.
-ir::PrimFunc run_pipeline(const Pipeline& pipeline, ir::PrimFunc f, const PassObserver& observer = {});
+ir::PrimFunc run_pipeline(const Pipeline& pipeline, ir::PrimFunc f,
+                          const PassObserver& observer = {});
 
 }  // namespace weft::pass

@@ -38,7 +38,8 @@ bool uses(const Stmt& s, const BufferNode* buffer) {
   bool found = used_buffers(s).count(buffer) > 0;
   if (!found) {
     for_each_stmt(s, [&](const Stmt& t) {
-      if (const auto* realize = as<BlockRealizeNode>(t)) found = found || lists(realize->block, buffer);
+      if (const auto* realize = as<BlockRealizeNode>(t))
+        found = found || lists(realize->block, buffer);
     });
   }
   return found;
@@ -52,8 +53,9 @@ bool uses(const Expr& e, const BufferNode* buffer) {
   return found;
 }
 
-/// Whether iterations of a loop over `var` may hand values of `buffer` to each other: some access stands
-/// outside every block, or a block that writes it has a non-spatial iterator that depends on the loop.
+/// Whether iterations of a loop over `var` may hand values of `buffer` to each other: some access
+/// stands outside every block, or a block that writes it has a non-spatial iterator that depends on
+/// the loop.
 bool carries(const Stmt& body, const VarNode* var, const BufferNode* buffer) {
   class Finder final : public Visitor {
    public:
@@ -125,10 +127,12 @@ class Placer {
         const MemoryRow* row = machine_.memory(buffer_->scope);
         bool shared_by_all = loop->for_kind == ForKind::bound && (!row || row->private_to.empty());
         bool lanes = loop->for_kind == ForKind::vectorized;
-        if (shared_by_all || lanes || uses(loop->min, b) || uses(loop->extent, b) || carries(loop->body, loop->var.get(), b)) {
+        if (shared_by_all || lanes || uses(loop->min, b) || uses(loop->extent, b) ||
+            carries(loop->body, loop->var.get(), b)) {
           return here(s);
         }
-        return make_for(loop->var, loop->min, loop->extent, place(loop->body), loop->for_kind, loop->axis, loop->annotations);
+        return make_for(loop->var, loop->min, loop->extent, place(loop->body), loop->for_kind,
+                        loop->axis, loop->annotations);
       }
       case StmtKind::if_: {
         const auto* branch = as<IfNode>(s);
@@ -194,7 +198,8 @@ class Place final : public Rewriter {
       const Buffer& buffer = block->alloc_buffers[i];
       if (!uses(copy->body, buffer.get()) && !uses(copy->init, buffer.get())) continue;
       Annotations notes;
-      if (auto found = align_.find(buffer.get()); found != align_.end()) notes.emplace_back("dim_align", found->second);
+      if (auto found = align_.find(buffer.get()); found != align_.end())
+        notes.emplace_back("dim_align", found->second);
       copy->body = Placer(machine_, buffer, std::move(notes)).place(copy->body);
     }
     return copy;

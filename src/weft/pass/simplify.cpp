@@ -69,7 +69,8 @@ class LowerDivision final : public Rewriter {
     std::int64_t n = 0;
     bool constant = is_const_int(b->b, &n) && n > 0;
     if (e->dtype.is_uint() || (nonnegative(b->a) && (constant || analyzer_.bounds(b->b).min > 0))) {
-      if (constant && std::has_single_bit(static_cast<std::uint64_t>(n)) && divides) return shift(b->a, n);
+      if (constant && std::has_single_bit(static_cast<std::uint64_t>(n)) && divides)
+        return shift(b->a, n);
       return make_binary(divides ? ExprKind::div : ExprKind::mod, b->a, b->b);
     }
     if (constant && b->dtype.is_scalar() && std::has_single_bit(static_cast<std::uint64_t>(n))) {
@@ -86,15 +87,19 @@ class LowerDivision final : public Rewriter {
   }
   Stmt rewrite_default(const Stmt& s) override {
     if (const auto* launch = as<LaunchNode>(s)) {
-      for (const LaunchAxis& axis : launch->axes) analyzer_.bind(axis.var, {make_int(0), axis.extent});
+      for (const LaunchAxis& axis : launch->axes)
+        analyzer_.bind(axis.var, {make_int(0), axis.extent});
     }
     return Rewriter::rewrite_default(s);
   }
 
  private:
-  bool nonnegative(const Expr& e) const { return e->dtype.is_scalar() && analyzer_.bounds(e).min >= 0; }
+  bool nonnegative(const Expr& e) const {
+    return e->dtype.is_scalar() && analyzer_.bounds(e).min >= 0;
+  }
   static Expr shift(const Expr& a, std::int64_t n) {
-    return call("shift_right", {a, make_int(std::countr_zero(static_cast<std::uint64_t>(n)), a->dtype)});
+    return call("shift_right",
+                {a, make_int(std::countr_zero(static_cast<std::uint64_t>(n)), a->dtype)});
   }
 
   arith::Analyzer analyzer_;
@@ -115,6 +120,8 @@ PrimFunc simplify(const PrimFunc& f) {
   return with_body(f, RemoveNoOp().rewrite(arith::simplify(body)));
 }
 
-PrimFunc lower_division(const PrimFunc& f) { return with_body(f, LowerDivision().rewrite(f->body)); }
+PrimFunc lower_division(const PrimFunc& f) {
+  return with_body(f, LowerDivision().rewrite(f->body));
+}
 
 }  // namespace weft::pass

@@ -14,7 +14,6 @@ using namespace ir;
 
 namespace {
 
-
 std::string extent_text(const Expr& e) {
   std::int64_t n = 0;
   return is_const_int(e, &n) ? cat(n) : std::string("a run-time value");
@@ -61,7 +60,9 @@ class Kernel final : public Rewriter {
     const MemoryRow* row = machine_.memory(t->buffer->scope);
     Expr guard = make_bool(true);
     for (const auto& [name, axis] : axes_) {
-      if (open_[name] > 0 || (row && row->is_private_to(name)) || is_const_int_value(axis.extent, 1)) continue;
+      if (open_[name] > 0 || (row && row->is_private_to(name)) ||
+          is_const_int_value(axis.extent, 1))
+        continue;
       guard = logical_and(guard, eq(axis.var, make_int(0)));
     }
     return is_const_int_value(guard, 1) ? s : if_then(guard, s);
@@ -74,7 +75,8 @@ class Kernel final : public Rewriter {
       std::vector<std::string> known;
       for (const AxisRow& r : machine_.axes) known.push_back(r.name);
       throw Error(ErrorKind::lower, "lower.axis.unknown",
-                  cat("loop \"", loop->var->name, "\" is bound to \"", loop->axis, "\", which ", machine_.name, " does not have"))
+                  cat("loop \"", loop->var->name, "\" is bound to \"", loop->axis, "\", which ",
+                      machine_.name, " does not have"))
           .note(cat("axes of ", machine_.name, ": ", known.empty() ? "none" : join(known)))
           .help(did_you_mean(loop->axis, known));
     }
@@ -82,20 +84,23 @@ class Kernel final : public Rewriter {
     if (row->is_virtual) return;
     if (uses_any(extent, inner)) {
       throw Error(ErrorKind::lower, "lower.axis.extent",
-                  cat("the extent of loop \"", loop->var->name, "\", bound to ", loop->axis, ", changes inside the kernel"));
+                  cat("the extent of loop \"", loop->var->name, "\", bound to ", loop->axis,
+                      ", changes inside the kernel"));
     }
     std::int64_t n = 0;
     if (is_const_int(extent, &n) && row->limit > 0 && n > row->limit) {
       throw Error(ErrorKind::lower, "lower.axis.limit",
-                  cat("loop \"", loop->var->name, "\" has extent ", n, " but ", loop->axis, " of ", machine_.name,
-                      " holds at most ", row->limit))
+                  cat("loop \"", loop->var->name, "\" has extent ", n, " but ", loop->axis, " of ",
+                      machine_.name, " holds at most ", row->limit))
           .help(cat("split the loop by at most ", row->limit));
     }
-    auto [it, fresh] = axes_.try_emplace(loop->axis, LaunchAxis{loop->axis, make_var(loop->axis, dtypes::int64), extent});
+    auto [it, fresh] = axes_.try_emplace(
+        loop->axis, LaunchAxis{loop->axis, make_var(loop->axis, dtypes::int64), extent});
     if (!fresh && !is_const_int_value(arith::simplify(it->second.extent - extent), 0)) {
       throw Error(ErrorKind::lower, "lower.axis.extent",
-                  cat("loops bound to ", loop->axis, " in one kernel must agree: \"", loop->var->name, "\" has extent ",
-                      extent_text(extent), ", another has ", extent_text(it->second.extent)))
+                  cat("loops bound to ", loop->axis, " in one kernel must agree: \"",
+                      loop->var->name, "\" has extent ", extent_text(extent), ", another has ",
+                      extent_text(it->second.extent)))
           .help(cat("split \"", loop->var->name, "\" by the other extent before binding"));
     }
   }
@@ -110,8 +115,8 @@ class Kernel final : public Rewriter {
       product *= n;
       if (product > row->group_limit) {
         throw Error(ErrorKind::lower, "lower.axis.group_limit",
-                    cat("the kernel asks for ", product, " points of ", row->group, " but ", machine_.name, " holds at most ",
-                        row->group_limit, " in one group"));
+                    cat("the kernel asks for ", product, " points of ", row->group, " but ",
+                        machine_.name, " holds at most ", row->group_limit, " in one group"));
       }
     }
   }
@@ -131,25 +136,31 @@ bool has_bound(const Stmt& s) {
 
 bool touches_memory(const Stmt& s) {
   bool found = false;
-  for_each_stmt(s, [&](const Stmt& t) { found = found || t->kind == StmtKind::store || t->kind == StmtKind::collective; });
+  for_each_stmt(s, [&](const Stmt& t) {
+    found = found || t->kind == StmtKind::store || t->kind == StmtKind::collective;
+  });
   for_each_expr(s, [&](const Expr& e) { found = found || e->kind == ExprKind::load; });
   return found;
 }
 
 class Host final : public Rewriter {
  public:
-  Host(const Machine& machine, std::string function) : machine_(machine), function_(std::move(function)) {}
+  Host(const Machine& machine, std::string function)
+      : machine_(machine), function_(std::move(function)) {}
 
   Stmt rewrite(const Stmt& s) override {
     if (!s) return s;
-    if (const auto* loop = as<ForNode>(s); loop && loop->for_kind == ForKind::bound) return launch(s);
+    if (const auto* loop = as<ForNode>(s); loop && loop->for_kind == ForKind::bound)
+      return launch(s);
     if (!has_bound(s)) {
-      if (const auto* a = as<AllocateNode>(s); a && is_global(a->buffer)) return Rewriter::rewrite(s);
+      if (const auto* a = as<AllocateNode>(s); a && is_global(a->buffer))
+        return Rewriter::rewrite(s);
       return touches_memory(s) && s->kind != StmtKind::seq ? launch(s) : Rewriter::rewrite(s);
     }
     if (const auto* a = as<AllocateNode>(s); a && !is_global(a->buffer)) {
       throw Error(ErrorKind::lower, "lower.scope.host",
-                  cat("\"", a->buffer->name, "\" of scope \"", a->buffer->scope, "\" is used by more than one kernel of ", function_))
+                  cat("\"", a->buffer->name, "\" of scope \"", a->buffer->scope,
+                      "\" is used by more than one kernel of ", function_))
           .help("set its scope to \"global\"");
     }
     return Rewriter::rewrite(s);
@@ -161,7 +172,9 @@ class Host final : public Rewriter {
     const MemoryRow* row = machine_.memory(b->scope);
     return !row || row->private_to.empty();
   }
-  Stmt launch(const Stmt& s) { return Kernel(machine_, s).launch(cat(function_, "_kernel", count_++), s); }
+  Stmt launch(const Stmt& s) {
+    return Kernel(machine_, s).launch(cat(function_, "_kernel", count_++), s);
+  }
 
   const Machine& machine_;
   std::string function_;
@@ -173,7 +186,7 @@ class Host final : public Rewriter {
 PrimFunc unify_thread_binding(const PrimFunc& f, const Machine& machine) {
   bool bound = has_bound(f->body);
   if (!bound && machine.axes.empty()) return f;
-  if (bound && machine.axes.empty()) Kernel(machine, f->body);   // refuses, naming the axis
+  if (bound && machine.axes.empty()) Kernel(machine, f->body);  // refuses, naming the axis
   Stmt body = Host(machine, f->name).rewrite(f->body);
   auto out = edit(f);
   out->body = body;

@@ -17,7 +17,8 @@ std::int64_t steps_of(const Stmt& s) {
   switch (s->kind) {
     case StmtKind::seq: {
       std::int64_t total = 0;
-      for (const Stmt& child : as<SeqNode>(s)->stmts) total = std::min(kMany, total + steps_of(child));
+      for (const Stmt& child : as<SeqNode>(s)->stmts)
+        total = std::min(kMany, total + steps_of(child));
       return total;
     }
     case StmtKind::for_: {
@@ -26,7 +27,8 @@ std::int64_t steps_of(const Stmt& s) {
       std::int64_t body = steps_of(as<ForNode>(s)->body);
       return n > 0 && body > kMany / n ? kMany : std::max<std::int64_t>(n, 0) * body;
     }
-    case StmtKind::if_: return steps_of(as<IfNode>(s)->then_case) + steps_of(as<IfNode>(s)->else_case);
+    case StmtKind::if_:
+      return steps_of(as<IfNode>(s)->then_case) + steps_of(as<IfNode>(s)->else_case);
     case StmtKind::let: return steps_of(as<LetStmtNode>(s)->body);
     case StmtKind::allocate: return steps_of(as<AllocateNode>(s)->body);
     case StmtKind::while_: return kMany;
@@ -42,7 +44,8 @@ class UnrollLoops final : public Rewriter {
   Stmt rewrite_for(const Stmt& s) override {
     const auto* t = as<ForNode>(s);
     std::int64_t saved = auto_steps_;
-    if (const Json* n = find_annotation(t->annotations, "pragma_auto_unroll_max_step")) auto_steps_ = n->as_int();
+    if (const Json* n = find_annotation(t->annotations, "pragma_auto_unroll_max_step"))
+      auto_steps_ = n->as_int();
     Stmt inner = Rewriter::rewrite_for(s);
     bool automatic = auto_steps_ > 0;
     std::int64_t budget = auto_steps_;
@@ -51,7 +54,8 @@ class UnrollLoops final : public Rewriter {
     std::int64_t n = 0;
     bool constant = is_const_int(t->extent, &n) && n <= options_.max_extent;
     bool marked = t->for_kind == ForKind::unrolled;
-    if (automatic && t->for_kind == ForKind::serial && constant && steps_of(inner) <= budget) marked = true;
+    if (automatic && t->for_kind == ForKind::serial && constant && steps_of(inner) <= budget)
+      marked = true;
     if (!marked) return inner;
     if (options_.how == Unroll::mark || !constant) {
       return make_for(t->var, t->min, t->extent, t->body, ForKind::unrolled, "",
@@ -59,7 +63,8 @@ class UnrollLoops final : public Rewriter {
     }
     std::vector<Stmt> out;
     for (std::int64_t i = 0; i < n; ++i) {
-      out.push_back(deep_copy(substitute(t->body, {{t->var.get(), t->min + make_int(i, t->var->dtype)}})));
+      out.push_back(
+          deep_copy(substitute(t->body, {{t->var.get(), t->min + make_int(i, t->var->dtype)}})));
     }
     return seq(std::move(out));
   }

@@ -17,20 +17,24 @@ using arith::Analyzer;
 namespace {
 
 /// Why a loop cannot become vectors; private to this pass and always caught in it.
-struct Obstacle { std::string reason; };
+struct Obstacle {
+  std::string reason;
+};
 
 Expr widen(const Expr& e, int lanes) { return e->dtype.is_scalar() ? broadcast(e, lanes) : e; }
 
 /// Expressions with the loop variable replaced by lanes. Scalars stay scalars where lanes agree.
 class Lanes {
  public:
-  Lanes(const Var& var, int lanes, const Analyzer& analyzer) : var_(var), lanes_(lanes), analyzer_(analyzer) {}
+  Lanes(const Var& var, int lanes, const Analyzer& analyzer)
+      : var_(var), lanes_(lanes), analyzer_(analyzer) {}
 
   Expr expr(const Expr& e) {
     if (!varies(e)) return e;
     switch (e->kind) {
       case ExprKind::var: {
-        if (e.get() == var_.get()) return ramp(make_int(0, e->dtype), make_int(1, e->dtype), lanes_);
+        if (e.get() == var_.get())
+          return ramp(make_int(0, e->dtype), make_int(1, e->dtype), lanes_);
         return lets_.at(as<VarNode>(e));
       }
       case ExprKind::cast: {
@@ -44,13 +48,15 @@ class Lanes {
       case ExprKind::select: {
         const auto* s = as<SelectNode>(e);
         Expr c = expr(s->condition), a = expr(s->a), b = expr(s->b);
-        if (c->dtype.is_scalar() && a->dtype.is_scalar() && b->dtype.is_scalar()) return select(c, a, b);
+        if (c->dtype.is_scalar() && a->dtype.is_scalar() && b->dtype.is_scalar())
+          return select(c, a, b);
         return select(c->dtype.is_scalar() ? c : c, widen(a, lanes_), widen(b, lanes_));
       }
       case ExprKind::call: return call_expr(as<CallNode>(e));
       case ExprKind::load: {
         const auto* l = as<LoadNode>(e);
-        if (l->dtype.lanes != 1) throw Obstacle{cat("\"", l->buffer->name, "\" is already accessed as vectors")};
+        if (l->dtype.lanes != 1)
+          throw Obstacle{cat("\"", l->buffer->name, "\" is already accessed as vectors")};
         Exprs at;
         for (const Expr& i : l->indices) at.push_back(expr(i));
         if (at.size() > 1) throw Obstacle{cat("\"", l->buffer->name, "\" is not flat")};
@@ -75,7 +81,8 @@ class Lanes {
         if (t->indices.size() != 1) throw Obstacle{cat("\"", t->buffer->name, "\" is not flat")};
         Expr at = expr(t->indices[0]);
         if (at->dtype.is_scalar()) {
-          if (value->dtype.is_scalar() && !reads(t->value, t->buffer)) return store(t->buffer, value, {at});
+          if (value->dtype.is_scalar() && !reads(t->value, t->buffer))
+            return store(t->buffer, value, {at});
           throw Obstacle{cat("all lanes write one element of \"", t->buffer->name, "\"")};
         }
         return store(t->buffer, widen(value, lanes_), {at});
@@ -87,8 +94,10 @@ class Lanes {
       }
       case StmtKind::for_: {
         const auto* t = as<ForNode>(s);
-        if (varies(t->min) || varies(t->extent)) throw Obstacle{cat("the range of loop \"", t->var->name, "\" differs between lanes")};
-        return make_for(t->var, t->min, t->extent, stmt(t->body), t->for_kind, t->axis, t->annotations);
+        if (varies(t->min) || varies(t->extent))
+          throw Obstacle{cat("the range of loop \"", t->var->name, "\" differs between lanes")};
+        return make_for(t->var, t->min, t->extent, stmt(t->body), t->for_kind, t->axis,
+                        t->annotations);
       }
       case StmtKind::if_: {
         const auto* t = as<IfNode>(s);
@@ -107,7 +116,8 @@ class Lanes {
       case StmtKind::evaluate:
         if (!varies(as<EvaluateNode>(s)->value)) return s;
         throw Obstacle{"a call differs between lanes"};
-      case StmtKind::allocate: throw Obstacle{cat("\"", as<AllocateNode>(s)->buffer->name, "\" is allocated inside")};
+      case StmtKind::allocate:
+        throw Obstacle{cat("\"", as<AllocateNode>(s)->buffer->name, "\" is allocated inside")};
       default: throw Obstacle{"it holds a statement that has no vector form"};
     }
   }
@@ -138,11 +148,13 @@ class Lanes {
         if (a->dtype.is_scalar() && b->dtype.is_scalar()) return if_then_else(condition, a, b);
         return if_then_else(condition, widen(a, lanes_), widen(b, lanes_));
       }
-      if (is_pure(c->args[1]) && is_pure(c->args[2])) return select(condition, widen(a, lanes_), widen(b, lanes_));
+      if (is_pure(c->args[1]) && is_pure(c->args[2]))
+        return select(condition, widen(a, lanes_), widen(b, lanes_));
       throw Obstacle{"a lazy condition differs between lanes"};
     }
     bool simple = row && row->effect == IntrinsicEffect::pure &&
-                  (row->type != IntrinsicType::special || c->op == "fma" || c->op == "likely" || c->op == "reinterpret");
+                  (row->type != IntrinsicType::special || c->op == "fma" || c->op == "likely" ||
+                   c->op == "reinterpret");
     if (!simple) throw Obstacle{cat("\"", c->op, "\" has no vector form")};
     Exprs args;
     for (const Expr& a : c->args) args.push_back(widen(expr(a), lanes_));
@@ -164,15 +176,21 @@ class Lanes {
         break;
       case ExprKind::sub:
         if (ra && sb) return ramp(ra->base - b, ra->stride, lanes_);
-        if (rb && sa) return ramp(a - rb->base, make_int(0, rb->stride->dtype) - rb->stride, lanes_);
+        if (rb && sa)
+          return ramp(a - rb->base, make_int(0, rb->stride->dtype) - rb->stride, lanes_);
         break;
       case ExprKind::mul:
         if (ra && sb) return ramp(ra->base * b, ra->stride * b, lanes_);
         if (rb && sa) return ramp(a * rb->base, a * rb->stride, lanes_);
         break;
-      case ExprKind::floordiv: case ExprKind::floormod: case ExprKind::div: case ExprKind::mod:
-        if (ra && sb) {   // all lanes in one block of the divisor?
-          ExprKind divide = e->kind == ExprKind::floordiv || e->kind == ExprKind::floormod ? ExprKind::floordiv : ExprKind::div;
+      case ExprKind::floordiv:
+      case ExprKind::floormod:
+      case ExprKind::div:
+      case ExprKind::mod:
+        if (ra && sb) {  // all lanes in one block of the divisor?
+          ExprKind divide = e->kind == ExprKind::floordiv || e->kind == ExprKind::floormod
+                                ? ExprKind::floordiv
+                                : ExprKind::div;
           Expr first = make_binary(divide, ra->base, b);
           Expr last = make_binary(divide, ra->base + ra->stride * (lanes_ - 1), b);
           if (analyzer_.prove_equal(first, last)) {
@@ -181,8 +199,11 @@ class Lanes {
           }
         }
         break;
-      case ExprKind::lt: case ExprKind::le: case ExprKind::gt: case ExprKind::ge:
-        if ((ra && sb) || (rb && sa)) {   // same answer in every lane?
+      case ExprKind::lt:
+      case ExprKind::le:
+      case ExprKind::gt:
+      case ExprKind::ge:
+        if ((ra && sb) || (rb && sa)) {  // same answer in every lane?
           const RampNode* r = ra ? ra : rb;
           Expr low = r->base, high = r->base + r->stride * (lanes_ - 1);
           Expr first = ra ? make_binary(e->kind, low, b) : make_binary(e->kind, a, low);
@@ -196,11 +217,13 @@ class Lanes {
     return make_binary(e->kind, widen(a, lanes_), widen(b, lanes_));
   }
 
-  /// For base + stride*lane (stride 1) against x: both in units of the lane count, so no block is cut.
+  /// For base + stride*lane (stride 1) against x: both in units of the lane count, so no block is
+  /// cut.
   bool agree(const RampNode* r, const Expr& x, ExprKind kind, bool ramp_left) const {
     if (!is_const_int_value(r->stride, 1)) return false;
-    bool strict = ramp_left ? (kind == ExprKind::lt || kind == ExprKind::ge) : (kind == ExprKind::gt || kind == ExprKind::le);
-    if (!strict) return false;   // r < x  <=>  r's block < x's block only for < and >=
+    bool strict = ramp_left ? (kind == ExprKind::lt || kind == ExprKind::ge)
+                            : (kind == ExprKind::gt || kind == ExprKind::le);
+    if (!strict) return false;  // r < x  <=>  r's block < x's block only for < and >=
     arith::Modular m = analyzer_.modular(r->base - x);
     return (m.coeff == 0 || m.coeff % lanes_ == 0) && m.base % lanes_ == 0;
   }
@@ -228,7 +251,9 @@ class Vectorize final : public Rewriter {
       if (n == 1) return substitute(t->body, {{t->var.get(), t->min}});
       if (n <= 0) return inner;
       if (n > max_lanes_) {
-        if (n % max_lanes_ != 0) throw Obstacle{cat("its extent ", n, " is above ", max_lanes_, " lanes and does not divide")};
+        if (n % max_lanes_ != 0)
+          throw Obstacle{
+              cat("its extent ", n, " is above ", max_lanes_, " lanes and does not divide")};
         Var outer = make_var(t->var->name + "_o", t->var->dtype);
         analyzer_.bind(outer, {make_int(0), make_int(n / max_lanes_)});
         Stmt body = lanes(t->var, t->min + Expr(outer) * max_lanes_, max_lanes_, t->body);
@@ -243,14 +268,16 @@ class Vectorize final : public Rewriter {
 
   Stmt rewrite_default(const Stmt& s) override {
     if (const auto* launch = as<LaunchNode>(s)) {
-      for (const LaunchAxis& axis : launch->axes) analyzer_.bind(axis.var, {make_int(0), axis.extent});
+      for (const LaunchAxis& axis : launch->axes)
+        analyzer_.bind(axis.var, {make_int(0), axis.extent});
     }
     return Rewriter::rewrite_default(s);
   }
 
  private:
   Stmt lanes(const Var& var, const Expr& base, int n, const Stmt& body) {
-    Stmt shifted = is_const_int_value(base, 0) ? body : substitute(body, {{var.get(), base + Expr(var)}});
+    Stmt shifted =
+        is_const_int_value(base, 0) ? body : substitute(body, {{var.get(), base + Expr(var)}});
     return Lanes(var, n, analyzer_).stmt(shifted);
   }
 
@@ -264,7 +291,8 @@ class KeepLoops final : public Rewriter {
     Stmt inner = Rewriter::rewrite_for(s);
     const auto* t = as<ForNode>(inner);
     if (t->for_kind != ForKind::vectorized) return inner;
-    return make_for(t->var, t->min, t->extent, t->body, ForKind::serial, "", with_annotation(t->annotations, "vectorize", true));
+    return make_for(t->var, t->min, t->extent, t->body, ForKind::serial, "",
+                    with_annotation(t->annotations, "vectorize", true));
   }
 };
 

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Vectorized loops become vector statements (ramps and broadcasts). A loop that cannot, for a condition that
-// differs between lanes, say, becomes an ordinary loop and says why in its annotation "scalarised", which
-// emitters print.
+// Vectorized loops become vector statements (ramps and broadcasts). A loop that cannot, for a
+// condition that differs between lanes, say, becomes an ordinary loop and says why in its
+// annotation "scalarised", which emitters print.
 
 #include "weft/ir/node.h"
 
 namespace weft::pass {
 
-/// Runs on flat buffers. Loops of more than max_lanes lanes stay loops of vectors of max_lanes where the
-/// extent divides, and are scalarised otherwise.
+/// Runs on flat buffers. Loops of more than max_lanes lanes stay loops of vectors of max_lanes
+/// where the extent divides, and are scalarised otherwise.
 ir::PrimFunc vectorize_loops(const ir::PrimFunc& f, int max_lanes);
-/// Vectorized loops become serial loops marked "vectorize", for emitters whose compiler vectorizes loops.
+/// Vectorized loops become serial loops marked "vectorize", for emitters whose compiler vectorizes
+/// loops.
 ir::PrimFunc keep_vector_loops(const ir::PrimFunc& f);
 
 }  // namespace weft::pass

@@ -1,17 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 #ifndef WEFT_RUNTIME_ABI_H_
 #define WEFT_RUNTIME_ABI_H_
-/* The kernel ABI, plain C. A host-callable kernel has the type weft_kernel: it gets data pointers with
- * the views' offsets folded in, the scalars it uses (extents, strides, scalar arguments; floats as the
- * bits of a double), and a context table through which it reaches everything outside itself, so that
- * its object code has no external symbols. */
+/* The kernel ABI, plain C. A host-callable kernel has the type weft_kernel: it gets data pointers
+ * with the views' offsets folded in, the scalars it uses (extents, strides, scalar arguments;
+ * floats as the bits of a double), and a context table through which it reaches everything outside
+ * itself, so that its object code has no external symbols. */
 #include <stdint.h>
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-/* One tensor argument as users pass it: DLTensor's fields. strides may be null (compact row-major). */
+/* One tensor argument as users pass it: DLTensor's fields. strides may be null (compact row-major).
+ */
 typedef struct weft_arg {
   void* data;
   int32_t device_type;
@@ -32,7 +33,8 @@ typedef int32_t (*weft_parallel_body)(int64_t begin, int64_t end, void* closure)
 typedef struct weft_context {
   uint64_t size;
   /* Runs body over [0, n) in chunks on the thread pool; returns the first non-zero result. */
-  int32_t (*parallel_for)(const struct weft_context* ctx, int64_t n, weft_parallel_body body, void* closure);
+  int32_t (*parallel_for)(const struct weft_context* ctx, int64_t n, weft_parallel_body body,
+                          void* closure);
   void* (*workspace_alloc)(const struct weft_context* ctx, uint64_t bytes, uint64_t align);
   void (*workspace_free)(const struct weft_context* ctx, void* pointer);
   /* math[i] is the address of the scalar function with index i (runtime/math_table.h). */
@@ -40,8 +42,10 @@ typedef struct weft_context {
   void* user;
 } weft_context;
 
-/* 0 is success; any other value names an assertion of the kernel (index into its message table + 1). */
-typedef int32_t (*weft_kernel)(void* const* pointers, const int64_t* scalars, const weft_context* ctx);
+/* 0 is success; any other value names an assertion of the kernel (index into its message table +
+ * 1). */
+typedef int32_t (*weft_kernel)(void* const* pointers, const int64_t* scalars,
+                               const weft_context* ctx);
 
 #ifdef __cplusplus
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a back end produces: bytes, the signatures of the kernels inside, the source it came from, and a
-// map from machine pc to program place. One type for every target; the runtime knows no IR.
+// What a back end produces: bytes, the signatures of the kernels inside, the source it came from,
+// and a map from machine pc to program place. One type for every target; the runtime knows no IR.
 
 #include <cstdint>
 #include <string>
@@ -17,32 +17,35 @@ enum class ParamKind : std::uint8_t { pointer, scalar };
 struct KernelParam {
   std::string name;
   ParamKind kind = ParamKind::pointer;
-  DType dtype;                  // of the element, or of the scalar
-  std::string space = "global"; // memory space a pointer must live in
+  DType dtype;                   // of the element, or of the scalar
+  std::string space = "global";  // memory space a pointer must live in
 };
 
 struct KernelSignature {
   std::string name;
-  std::vector<KernelParam> params;   // pointers first, then scalars
-  std::vector<std::string> axes;     // launch axes in order ("blockIdx.x", "qpu", "pe.x"); may be empty
-  std::int64_t scratch_bytes = 0;    // dynamic on-chip memory per group, when the launch must state it
+  std::vector<KernelParam> params;  // pointers first, then scalars
+  std::vector<std::string>
+      axes;  // launch axes in order ("blockIdx.x", "qpu", "pe.x"); may be empty
+  std::int64_t scratch_bytes =
+      0;  // dynamic on-chip memory per group, when the launch must state it
 };
 
 struct DebugEntry {
   std::uint64_t pc = 0;
-  std::string block;   // IR block or function
+  std::string block;  // IR block or function
   std::string file;
   int line = 0;
 };
 
 struct Binary {
-  std::string target;   // canonical target string it was built for
-  std::string format;   // "elf" "cubin" "c" "opencl-c" "qpu" "vta" "csl" ... understood by the device
+  std::string target;  // canonical target string it was built for
+  std::string
+      format;  // "elf" "cubin" "c" "opencl-c" "qpu" "vta" "csl" ... understood by the device
   std::string bytes;
-  std::string source;   // text for Module::source()
+  std::string source;  // text for Module::source()
   std::vector<KernelSignature> kernels;
   std::vector<DebugEntry> debug;
-  Json metadata;        // the target's own extras
+  Json metadata;  // the target's own extras
 
   /// Throws Error(value, "binary.kernel.unknown") listing the kernels present.
   const KernelSignature& kernel(std::string_view name) const;

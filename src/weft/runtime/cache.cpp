@@ -31,7 +31,9 @@ T read(std::string_view in, std::size_t at) {
 
 }  // namespace
 
-CacheKey CacheKey::of(std::string_view content) { return {hash_text(content, 1), hash_text(content, 2)}; }
+CacheKey CacheKey::of(std::string_view content) {
+  return {hash_text(content, 1), hash_text(content, 2)};
+}
 
 std::string CacheKey::text() const {
   std::string a = hex(high, 16), b = hex(low, 16);
@@ -40,18 +42,24 @@ std::string CacheKey::text() const {
 
 FileCache::FileCache(std::string directory) : directory_(std::move(directory)) {
   auto refuse = [&](std::string why) {
-    return Error(ErrorKind::io, "cache.directory", cat("the cache directory \"", directory_, "\" ", why))
+    return Error(ErrorKind::io, "cache.directory",
+                 cat("the cache directory \"", directory_, "\" ", why))
         .help("remove it, or make it yours alone: chmod 700");
   };
   std::error_code error;
   std::filesystem::path parent = std::filesystem::path(directory_).parent_path();
   if (!parent.empty()) std::filesystem::create_directories(parent, error);
-  if (mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST) throw refuse(cat("cannot be made: ", std::strerror(errno)));
+  if (mkdir(directory_.c_str(), 0700) != 0 && errno != EEXIST)
+    throw refuse(cat("cannot be made: ", std::strerror(errno)));
   struct stat info {};
-  if (lstat(directory_.c_str(), &info) != 0) throw refuse(cat("cannot be inspected: ", std::strerror(errno)));
+  if (lstat(directory_.c_str(), &info) != 0)
+    throw refuse(cat("cannot be inspected: ", std::strerror(errno)));
   if (!S_ISDIR(info.st_mode)) throw refuse("is not a directory");
-  if (info.st_uid != geteuid()) throw refuse(cat("belongs to user ", info.st_uid, ", not to ", geteuid()));
-  if ((info.st_mode & 077) != 0) throw refuse(cat("is open to others: mode ", (info.st_mode & 0777) / 64, (info.st_mode & 077) / 8, info.st_mode & 07));
+  if (info.st_uid != geteuid())
+    throw refuse(cat("belongs to user ", info.st_uid, ", not to ", geteuid()));
+  if ((info.st_mode & 077) != 0)
+    throw refuse(cat("is open to others: mode ", (info.st_mode & 0777) / 64,
+                     (info.st_mode & 077) / 8, info.st_mode & 07));
 }
 
 namespace {
@@ -61,7 +69,9 @@ std::string& shared_directory() {
 }
 }  // namespace
 
-void FileCache::set_shared_directory(std::string directory) { shared_directory() = std::move(directory); }
+void FileCache::set_shared_directory(std::string directory) {
+  shared_directory() = std::move(directory);
+}
 
 FileCache& FileCache::shared() {
   static FileCache cache([] {
@@ -76,7 +86,7 @@ std::string FileCache::get(const CacheKey& key, const std::function<std::string(
   try {
     if (auto held = load(key)) return std::move(*held);
   } catch (const Error&) {
-    discard(key);   // damaged or of another version: made again
+    discard(key);  // damaged or of another version: made again
   }
   std::string made = make();
   store(key, made);
@@ -90,15 +100,21 @@ std::optional<std::string> FileCache::load(const CacheKey& key) const {
   if (access(file.c_str(), F_OK) != 0) return std::nullopt;
   std::string all = read_file(file);
   auto refuse = [&](std::string_view reason, std::string why) {
-    return Error(ErrorKind::io, cat("cache.file.", reason), cat("the cached code \"", file, "\" ", why)).help("it is made again when removed");
+    return Error(ErrorKind::io, cat("cache.file.", reason),
+                 cat("the cached code \"", file, "\" ", why))
+        .help("it is made again when removed");
   };
-  if (all.size() < 8 || std::memcmp(all.data(), kMagic, 8) != 0) throw refuse("foreign", cat("is none of weft's (", all.size(), " bytes)"));
+  if (all.size() < 8 || std::memcmp(all.data(), kMagic, 8) != 0)
+    throw refuse("foreign", cat("is none of weft's (", all.size(), " bytes)"));
   if (all.size() < kHead + 8) throw refuse("truncated", cat("ends after ", all.size(), " bytes"));
   auto version = read<std::uint32_t>(all, 8);
-  if (version != kVersion) throw refuse("version", cat("is of version ", version, "; this build reads ", kVersion));
+  if (version != kVersion)
+    throw refuse("version", cat("is of version ", version, "; this build reads ", kVersion));
   auto length = read<std::uint64_t>(all, 12);
-  if (length != all.size() - kHead - 8) throw refuse("truncated", cat("announces ", length, " bytes and has ", all.size() - kHead - 8));
-  if (hash_bytes(all.data(), all.size() - 8) != read<std::uint64_t>(all, all.size() - 8)) throw refuse("checksum", cat("is damaged (", length, " bytes)"));
+  if (length != all.size() - kHead - 8)
+    throw refuse("truncated", cat("announces ", length, " bytes and has ", all.size() - kHead - 8));
+  if (hash_bytes(all.data(), all.size() - 8) != read<std::uint64_t>(all, all.size() - 8))
+    throw refuse("checksum", cat("is damaged (", length, " bytes)"));
   return all.substr(kHead, length);
 }
 

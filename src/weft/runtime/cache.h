@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Compiled code on disk, shared by processes: content-addressed entries with a checksum, written whole by
-// rename. The directory belongs to the user alone (mode 0700, owner checked); anything else is refused.
+// Compiled code on disk, shared by processes: content-addressed entries with a checksum, written
+// whole by rename. The directory belongs to the user alone (mode 0700, owner checked); anything
+// else is refused.
 
 #include <cstdint>
 #include <functional>
@@ -15,7 +16,7 @@ namespace weft::runtime {
 struct CacheKey {
   std::uint64_t high = 0, low = 0;
   static CacheKey of(std::string_view content);
-  std::string text() const;   // 32 hexadecimal digits
+  std::string text() const;  // 32 hexadecimal digits
 };
 
 class FileCache {
@@ -29,7 +30,8 @@ class FileCache {
 
   const std::string& directory() const { return directory_; }
   std::string path(const CacheKey& key) const;
-  /// Absent: nothing stored. Throws Error(io, "cache.file.truncated" | ".version" | ".checksum" | ".foreign").
+  /// Absent: nothing stored. Throws Error(io, "cache.file.truncated" | ".version" | ".checksum" |
+  /// ".foreign").
   std::optional<std::string> load(const CacheKey& key) const;
   void store(const CacheKey& key, std::string_view content) const;
   void discard(const CacheKey& key) const;

@@ -19,24 +19,28 @@ std::string list(const std::vector<std::int64_t>& values) {
 }
 
 /// Bytes [low, high) that a view touches, relative to the start of its storage.
-struct Extent { std::int64_t low = 0, high = 0; };
+struct Extent {
+  std::int64_t low = 0, high = 0;
+};
 
 struct Checker {
   const HostPlan& plan;
   const Device* device;
   std::span<const CallArg> args;
   std::vector<std::int64_t>& slots;
-  std::vector<Extent> extents;     // one per tensor parameter
+  std::vector<Extent> extents;  // one per tensor parameter
 
   std::string who(std::size_t i) const {
     const PlanParam& p = plan.params[i];
-    return cat("argument ", i + 1, " (\"", p.is_tensor ? p.tensor.name : p.scalar.name, "\") of ", plan.name);
+    return cat("argument ", i + 1, " (\"", p.is_tensor ? p.tensor.name : p.scalar.name, "\") of ",
+               plan.name);
   }
 
   void run() {
     if (args.size() != plan.params.size()) {
       std::vector<std::string> names;
-      for (const PlanParam& p : plan.params) names.push_back(p.is_tensor ? p.tensor.name : p.scalar.name);
+      for (const PlanParam& p : plan.params)
+        names.push_back(p.is_tensor ? p.tensor.name : p.scalar.name);
       throw Error(ErrorKind::value, "call.count",
                   cat(plan.name, " takes ", plan.params.size(), " arguments and got ", args.size()))
           .note(cat("parameters: ", join(names)));
@@ -53,26 +57,34 @@ struct Checker {
     const CallArg& a = args[i];
     if (p.is_tensor != (a.storage != nullptr)) {
       throw Error(ErrorKind::value, "call.kind",
-                  cat(who(i), " is a ", p.is_tensor ? "tensor" : "scalar", " and got a ", a.storage ? "tensor" : "scalar"))
-          .note(cat("expected ", to_string(p.is_tensor ? p.tensor.dtype : p.scalar.dtype),
-                    p.is_tensor ? cat(" of ", p.tensor.shape.size(), " dimensions") : std::string()));
+                  cat(who(i), " is a ", p.is_tensor ? "tensor" : "scalar", " and got a ",
+                      a.storage ? "tensor" : "scalar"))
+          .note(
+              cat("expected ", to_string(p.is_tensor ? p.tensor.dtype : p.scalar.dtype),
+                  p.is_tensor ? cat(" of ", p.tensor.shape.size(), " dimensions") : std::string()));
     }
     if (!p.is_tensor) {
       const PlanScalar& s = p.scalar;
       auto& slot = slots[static_cast<std::size_t>(s.slot)];
       if (s.dtype.is_float()) {
-        slot = std::bit_cast<std::int64_t>(a.dtype.is_float() ? a.float_value : static_cast<double>(a.int_value));
+        slot = std::bit_cast<std::int64_t>(a.dtype.is_float() ? a.float_value
+                                                              : static_cast<double>(a.int_value));
         return;
       }
       if (a.dtype.is_float()) {
-        throw Error(ErrorKind::dtype, "call.dtype", cat(who(i), " is ", to_string(s.dtype), " and got the float ", a.float_value))
+        throw Error(ErrorKind::dtype, "call.dtype",
+                    cat(who(i), " is ", to_string(s.dtype), " and got the float ", a.float_value))
             .help("pass an integer");
       }
       if (s.dtype.bits < 64) {
-        std::int64_t high = s.dtype.is_bool() ? 1 : (std::int64_t{1} << (s.dtype.bits - (s.dtype.is_int() ? 1 : 0))) - 1;
+        std::int64_t high =
+            s.dtype.is_bool()
+                ? 1
+                : (std::int64_t{1} << (s.dtype.bits - (s.dtype.is_int() ? 1 : 0))) - 1;
         std::int64_t low = s.dtype.is_int() ? -high - 1 : 0;
         if (a.int_value < low || a.int_value > high) {
-          throw Error(ErrorKind::value, "call.scalar", cat(who(i), " is ", to_string(s.dtype), " and got ", a.int_value))
+          throw Error(ErrorKind::value, "call.scalar",
+                      cat(who(i), " is ", to_string(s.dtype), " and got ", a.int_value))
               .note(cat("legal: ", low, " to ", high));
         }
       }
@@ -81,21 +93,26 @@ struct Checker {
     }
     const PlanTensor& t = p.tensor;
     if (a.dtype != t.dtype) {
-      throw Error(ErrorKind::dtype, "call.dtype", cat(who(i), " is ", to_string(t.dtype), " and got ", to_string(a.dtype)))
+      throw Error(ErrorKind::dtype, "call.dtype",
+                  cat(who(i), " is ", to_string(t.dtype), " and got ", to_string(a.dtype)))
           .help(cat("convert it to ", to_string(t.dtype)));
     }
     if (a.shape.size() != t.shape.size()) {
       throw Error(ErrorKind::shape, "call.rank",
-                  cat(who(i), " has ", t.shape.size(), " dimensions and got ", a.shape.size(), ": ", list(a.shape)));
+                  cat(who(i), " has ", t.shape.size(), " dimensions and got ", a.shape.size(), ": ",
+                      list(a.shape)));
     }
     if (!a.strides.empty() && a.strides.size() != a.shape.size()) {
-      throw Error(ErrorKind::shape, "call.strides",
-                  cat(who(i), " got ", a.strides.size(), " strides for ", a.shape.size(), " dimensions"));
+      throw Error(
+          ErrorKind::shape, "call.strides",
+          cat(who(i), " got ", a.strides.size(), " strides for ", a.shape.size(), " dimensions"));
     }
     std::int64_t compact = 1;
     for (std::size_t d = a.shape.size(); d-- > 0;) {
       if (t.binds[d] >= 0) slots[static_cast<std::size_t>(t.binds[d])] = a.shape[d];
-      if (t.strided) slots[static_cast<std::size_t>(t.stride_slots[d])] = a.strides.empty() ? compact : a.strides[d];
+      if (t.strided)
+        slots[static_cast<std::size_t>(t.stride_slots[d])] =
+            a.strides.empty() ? compact : a.strides[d];
       compact *= a.shape[d];
     }
   }
@@ -108,16 +125,19 @@ struct Checker {
       expected.push_back(t.binds[d] >= 0 ? a.shape[d] : evaluate(t.shape[d], slots.data()));
     }
     if (expected != a.shape) {
-      throw Error(ErrorKind::shape, "call.shape", cat(who(i), " has shape ", list(expected), " and got ", list(a.shape)));
+      throw Error(ErrorKind::shape, "call.shape",
+                  cat(who(i), " has shape ", list(expected), " and got ", list(a.shape)));
     }
     if (a.storage->device().get() != device) {
       throw Error(ErrorKind::device, "call.device",
-                  cat(who(i), " lies on ", a.storage->device()->info().name, " but ", plan.name, " runs on ", device->info().name))
+                  cat(who(i), " lies on ", a.storage->device()->info().name, " but ", plan.name,
+                      " runs on ", device->info().name))
           .help(cat("copy it to ", device->info().name, " first"));
     }
     if (a.storage->space() != t.space) {
       throw Error(ErrorKind::device, "call.space",
-                  cat(who(i), " must lie in memory \"", t.space, "\" and lies in \"", a.storage->space(), "\""));
+                  cat(who(i), " must lie in memory \"", t.space, "\" and lies in \"",
+                      a.storage->space(), "\""));
     }
     std::int64_t compact = 1, low = 0, high = 0;
     bool empty = false;
@@ -125,7 +145,8 @@ struct Checker {
       std::int64_t stride = a.strides.empty() ? compact : a.strides[d];
       if (!t.strided && stride != compact && a.shape[d] > 1) {
         throw Error(ErrorKind::shape, "call.strides",
-                    cat(who(i), " must be compact row-major and got strides ", list(a.strides), " for shape ", list(a.shape)))
+                    cat(who(i), " must be compact row-major and got strides ", list(a.strides),
+                        " for shape ", list(a.shape)))
             .help("pass a compact copy, or declare the buffer with symbolic strides");
       }
       empty |= a.shape[d] == 0;
@@ -139,12 +160,14 @@ struct Checker {
     auto bytes = static_cast<std::int64_t>(a.storage->bytes());
     if (extent.low < 0 || extent.high > bytes) {
       throw Error(ErrorKind::index, "call.bounds",
-                  cat(who(i), " reaches bytes ", extent.low, " to ", extent.high, " of a storage of ", bytes, " bytes"));
+                  cat(who(i), " reaches bytes ", extent.low, " to ", extent.high,
+                      " of a storage of ", bytes, " bytes"));
     }
-    if (!empty && (a.storage->address() + a.byte_offset) % static_cast<std::uint64_t>(t.align) != 0) {
+    if (!empty &&
+        (a.storage->address() + a.byte_offset) % static_cast<std::uint64_t>(t.align) != 0) {
       throw Error(ErrorKind::value, "call.alignment",
-                  cat(who(i), " must be aligned to ", t.align, " bytes and lies at byte offset ", a.byte_offset,
-                      " (address ", hex(a.storage->address() + a.byte_offset), ")"))
+                  cat(who(i), " must be aligned to ", t.align, " bytes and lies at byte offset ",
+                      a.byte_offset, " (address ", hex(a.storage->address() + a.byte_offset), ")"))
           .help("pass a copy; fresh arrays are aligned");
     }
     extents.push_back(extent);
@@ -158,11 +181,13 @@ struct Checker {
     for (std::size_t x = 0; x < tensors.size(); ++x) {
       if (!plan.params[tensors[x]].tensor.written) continue;
       for (std::size_t y = 0; y < tensors.size(); ++y) {
-        if (x == y || args[tensors[x]].storage->address() != args[tensors[y]].storage->address()) continue;
+        if (x == y || args[tensors[x]].storage->address() != args[tensors[y]].storage->address())
+          continue;
         if (extents[x].low < extents[y].high && extents[y].low < extents[x].high) {
           throw Error(ErrorKind::value, "call.overlap",
                       cat(who(tensors[x]), " is written and shares bytes with ", who(tensors[y])))
-              .help("pass separate arrays, or build the function without the attribute \"noalias\"");
+              .help(
+                  "pass separate arrays, or build the function without the attribute \"noalias\"");
         }
       }
     }
@@ -175,9 +200,9 @@ struct Runner {
   Executable& executable;
   std::span<const CallArg> args;
   std::vector<std::int64_t>& slots;
-  std::vector<Ref<Storage>> own;          // by buffer number
-  std::vector<Ref<Storage>> kept;         // released while work may still use them
-  std::vector<std::size_t> tensor_args;   // parameter of a buffer number
+  std::vector<Ref<Storage>> own;         // by buffer number
+  std::vector<Ref<Storage>> kept;        // released while work may still use them
+  std::vector<std::size_t> tensor_args;  // parameter of a buffer number
   Event last;
 
   void run(const std::vector<PlanStep>& steps) {
@@ -190,7 +215,8 @@ struct Runner {
       case StepKind::set: slots[target] = evaluate(s.value, slots.data()); break;
       case StepKind::allocate: {
         std::int64_t bytes = evaluate(s.value, slots.data());
-        own[target] = device.allocate(static_cast<Bytes>(std::max<std::int64_t>(bytes, 0)), 64, s.text.empty() ? "global" : s.text);
+        own[target] = device.allocate(static_cast<Bytes>(std::max<std::int64_t>(bytes, 0)), 64,
+                                      s.text.empty() ? "global" : s.text);
         break;
       }
       case StepKind::release:
@@ -210,7 +236,8 @@ struct Runner {
       case StepKind::branch: run(evaluate(s.value, slots.data()) ? s.body : s.otherwise); break;
       case StepKind::assert_:
         if (!evaluate(s.value, slots.data())) {
-          throw Error(ErrorKind::value, "call.assert", cat("an assertion of ", plan.name, " failed: ", s.text));
+          throw Error(ErrorKind::value, "call.assert",
+                      cat("an assertion of ", plan.name, " failed: ", s.text));
         }
         break;
     }
@@ -233,7 +260,8 @@ struct Runner {
         continue;
       }
       auto buffer = static_cast<std::size_t>(a.buffer);
-      Bytes extra = a.offset_bytes.empty() ? 0 : static_cast<Bytes>(evaluate(a.offset_bytes, slots.data()));
+      Bytes extra =
+          a.offset_bytes.empty() ? 0 : static_cast<Bytes>(evaluate(a.offset_bytes, slots.data()));
       if (buffer < tensor_args.size()) {
         const CallArg& arg = args[tensor_args[buffer]];
         actual.push_back(KernelArg::pointer(arg.storage, arg.byte_offset + extra));
@@ -248,8 +276,12 @@ struct Runner {
 
 }  // namespace
 
-Function::Function(Ref<Module> module, std::string_view name, Ref<Device> device, Ref<Executable> executable)
-    : module_(std::move(module)), plan_(&module_->plan(name)), device_(std::move(device)), executable_(std::move(executable)) {
+Function::Function(Ref<Module> module, std::string_view name, Ref<Device> device,
+                   Ref<Executable> executable)
+    : module_(std::move(module)),
+      plan_(&module_->plan(name)),
+      device_(std::move(device)),
+      executable_(std::move(executable)) {
   if (!executable_) executable_ = device_->load(module_->binary());
 }
 
@@ -267,12 +299,15 @@ Event Function::call(std::span<const CallArg> args) {
     if (storage) runner.kept.push_back(std::move(storage));
   }
   if (runner.kept.empty()) return std::move(runner.last);
-  return Event([last = std::move(runner.last), kept = std::move(runner.kept)]() mutable { last.wait(); });
+  return Event(
+      [last = std::move(runner.last), kept = std::move(runner.kept)]() mutable { last.wait(); });
 }
 
-TimeResult Function::time(std::span<const CallArg> args, int number, int repeat, double min_seconds) {
+TimeResult Function::time(std::span<const CallArg> args, int number, int repeat,
+                          double min_seconds) {
   if (number < 1 || repeat < 1) {
-    throw Error(ErrorKind::value, "call.time", cat("number and repeat must be at least 1, got ", number, " and ", repeat));
+    throw Error(ErrorKind::value, "call.time",
+                cat("number and repeat must be at least 1, got ", number, " and ", repeat));
   }
   call(args).wait();
   TimeResult out;
@@ -285,7 +320,8 @@ TimeResult Function::time(std::span<const CallArg> args, int number, int repeat,
   };
   Span span = sample();
   while (span.seconds < min_seconds && number < (1 << 30)) {
-    double factor = span.seconds > 0 ? std::clamp(1.2 * min_seconds / span.seconds, 1.5, 10.0) : 10.0;
+    double factor =
+        span.seconds > 0 ? std::clamp(1.2 * min_seconds / span.seconds, 1.5, 10.0) : 10.0;
     number = static_cast<int>(std::min<double>(std::ceil(number * factor), 1 << 30));
     span = sample();
   }

@@ -17,7 +17,8 @@ const KernelSignature& Binary::kernel(std::string_view name) const {
     if (kernel.name == name) return kernel;
     known.push_back(kernel.name);
   }
-  throw Error(ErrorKind::value, "binary.kernel.unknown", cat("the binary has no kernel \"", name, "\""))
+  throw Error(ErrorKind::value, "binary.kernel.unknown",
+              cat("the binary has no kernel \"", name, "\""))
       .note(cat("kernels: ", join(known)))
       .help(did_you_mean(name, known));
 }
@@ -27,7 +28,11 @@ Storage::Storage(Ref<Device> device, std::uint64_t address, Bytes bytes, std::st
 
 Storage::Storage(Ref<Device> device, std::uint64_t address, Bytes bytes, std::string_view space,
                  std::function<void()> release)
-    : device_(std::move(device)), address_(address), bytes_(bytes), space_(space), release_(std::move(release)) {}
+    : device_(std::move(device)),
+      address_(address),
+      bytes_(bytes),
+      space_(space),
+      release_(std::move(release)) {}
 
 Storage::~Storage() {
   if (release_) {
@@ -39,7 +44,8 @@ Storage::~Storage() {
 
 KernelArg KernelArg::real(double value) { return {nullptr, 0, std::bit_cast<std::int64_t>(value)}; }
 
-void Device::copy(Storage& dst, Bytes dst_offset, const Storage& src, Bytes src_offset, Bytes bytes) {
+void Device::copy(Storage& dst, Bytes dst_offset, const Storage& src, Bytes src_offset,
+                  Bytes bytes) {
   std::string through(bytes, '\0');
   download(through.data(), src, src_offset, bytes);
   upload(dst, dst_offset, through.data(), bytes);
@@ -57,8 +63,8 @@ Span Device::measure(const std::function<void()>& work) {
 void check_range(const Storage& storage, Bytes offset, Bytes bytes) {
   if (offset <= storage.bytes() && bytes <= storage.bytes() - offset) return;
   throw Error(ErrorKind::index, "device.access",
-              cat("bytes ", offset, " to ", offset + bytes, " lie outside a storage of ", storage.bytes(),
-                  " bytes on ", storage.device()->info().name));
+              cat("bytes ", offset, " to ", offset + bytes, " lie outside a storage of ",
+                  storage.bytes(), " bytes on ", storage.device()->info().name));
 }
 
 }  // namespace weft::runtime

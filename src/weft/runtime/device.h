@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Where a program runs: hardware, simulators, remote devices, the interpreter and the null device are all
-// Devices. A Device owns storage, loads binaries and launches kernels; it knows no IR.
+// Where a program runs: hardware, simulators, remote devices, the interpreter and the null device
+// are all Devices. A Device owns storage, loads binaries and launches kernels; it knows no IR.
 
 #include <functional>
 #include <map>
@@ -23,22 +23,24 @@ enum class DeviceKind : std::uint8_t { hardware, simulator, interpreter };
 std::string_view to_string(DeviceKind kind);
 
 struct DeviceInfo {
-  std::string name;          // "cpu", "cuda:0", "qpu:qpus=12"
+  std::string name;  // "cpu", "cuda:0", "qpu:qpus=12"
   DeviceKind kind = DeviceKind::hardware;
-  std::string description;   // "NVIDIA H200", "12 emulated VideoCore IV QPUs"
-  double clock_hz = 0;       // of the simulated machine; 0 when time is the host's
-  int dl_type = 1;           // DLPack device type and id
+  std::string description;  // "NVIDIA H200", "12 emulated VideoCore IV QPUs"
+  double clock_hz = 0;      // of the simulated machine; 0 when time is the host's
+  int dl_type = 1;          // DLPack device type and id
   int dl_id = 0;
-  bool host_accessible = false;  // storage addresses are host pointers
-  Bytes memory_bytes = 0;    // 0: unknown
-  std::map<std::string, std::int64_t> limits;   // "threads_per_block", "shared_bytes", "qpus" ...
+  bool host_accessible = false;                // storage addresses are host pointers
+  Bytes memory_bytes = 0;                      // 0: unknown
+  std::map<std::string, std::int64_t> limits;  // "threads_per_block", "shared_bytes", "qpus" ...
 };
 
-/// Memory on a device. `address` is a host pointer when info().host_accessible, otherwise the device's own.
+/// Memory on a device. `address` is a host pointer when info().host_accessible, otherwise the
+/// device's own.
 class Storage : public RefCounted {
  public:
   Storage(Ref<Device> device, std::uint64_t address, Bytes bytes, std::string_view space);
-  /// Memory that belongs to someone else (an imported tensor): `release` runs instead of the device's free.
+  /// Memory that belongs to someone else (an imported tensor): `release` runs instead of the
+  /// device's free.
   Storage(Ref<Device> device, std::uint64_t address, Bytes bytes, std::string_view space,
           std::function<void()> release);
   ~Storage() override;
@@ -56,11 +58,12 @@ class Storage : public RefCounted {
   std::function<void()> release_;
 };
 
-/// Time taken by work on a device. On hardware seconds == wall; on simulators seconds = cycles / clock.
+/// Time taken by work on a device. On hardware seconds == wall; on simulators seconds = cycles /
+/// clock.
 struct Span {
   double seconds = 0;
   double wall = 0;
-  std::int64_t cycles = 0;   // 0 on hardware
+  std::int64_t cycles = 0;  // 0 on hardware
 };
 
 /// Completion of a launch or copy. A default event is complete.
@@ -81,7 +84,8 @@ class Event {
 /// A binary made ready on a device.
 class Executable : public RefCounted {
  public:
-  Executable(Ref<Device> device, Binary binary) : device_(std::move(device)), binary_(std::move(binary)) {}
+  Executable(Ref<Device> device, Binary binary)
+      : device_(std::move(device)), binary_(std::move(binary)) {}
   const Ref<Device>& device() const { return device_; }
   const Binary& binary() const { return binary_; }
 
@@ -92,9 +96,9 @@ class Executable : public RefCounted {
 
 /// One actual argument, in the order of KernelSignature::params.
 struct KernelArg {
-  Storage* storage = nullptr;   // pointers: base and byte offset; null for scalars
+  Storage* storage = nullptr;  // pointers: base and byte offset; null for scalars
   Bytes offset = 0;
-  std::int64_t scalar = 0;      // scalars: the value, floats as the bits of a double
+  std::int64_t scalar = 0;  // scalars: the value, floats as the bits of a double
 
   static KernelArg pointer(Storage* storage, Bytes offset = 0) { return {storage, offset, 0}; }
   static KernelArg integer(std::int64_t value) { return {nullptr, 0, value}; }
@@ -106,11 +110,13 @@ class Device : public RefCounted {
   virtual const DeviceInfo& info() const = 0;
 
   /// Throws Error(memory, "device.memory.exhausted") with the figures. bytes == 0 is allowed.
-  virtual Ref<Storage> allocate(Bytes bytes, Bytes align = 64, std::string_view space = "global") = 0;
+  virtual Ref<Storage> allocate(Bytes bytes, Bytes align = 64,
+                                std::string_view space = "global") = 0;
   virtual void upload(Storage& dst, Bytes offset, const void* src, Bytes bytes) = 0;
   virtual void download(void* dst, const Storage& src, Bytes offset, Bytes bytes) = 0;
   /// Within this device. The default goes through the host.
-  virtual void copy(Storage& dst, Bytes dst_offset, const Storage& src, Bytes src_offset, Bytes bytes);
+  virtual void copy(Storage& dst, Bytes dst_offset, const Storage& src, Bytes src_offset,
+                    Bytes bytes);
 
   /// Throws Error(emit, "device.binary.format") when the format is not this device's.
   virtual Ref<Executable> load(Binary binary) = 0;

@@ -13,7 +13,8 @@ namespace weft::runtime {
 
 namespace {
 
-std::int32_t run_parallel(const weft_context*, std::int64_t n, weft_parallel_body body, void* closure) {
+std::int32_t run_parallel(const weft_context*, std::int64_t n, weft_parallel_body body,
+                          void* closure) {
   std::atomic<std::int32_t> result{0};
   Pool& pool = Pool::shared();
   std::int64_t grain = std::max<std::int64_t>(1, n / (4 * pool.threads()));
@@ -28,16 +29,23 @@ std::int32_t run_parallel(const weft_context*, std::int64_t n, weft_parallel_bod
 
 void* take(Bytes bytes, Bytes align) {
   void* block = nullptr;
-  return posix_memalign(&block, std::max<Bytes>(align, 64), std::max<Bytes>(bytes, 64)) == 0 ? block : nullptr;
+  return posix_memalign(&block, std::max<Bytes>(align, 64), std::max<Bytes>(bytes, 64)) == 0
+             ? block
+             : nullptr;
 }
 
-void* workspace_alloc(const weft_context*, std::uint64_t bytes, std::uint64_t align) { return take(bytes, align); }
+void* workspace_alloc(const weft_context*, std::uint64_t bytes, std::uint64_t align) {
+  return take(bytes, align);
+}
 void workspace_free(const weft_context*, void* pointer) { std::free(pointer); }
 
 class HostExecutable final : public Executable {
  public:
-  HostExecutable(Ref<Device> device, Binary binary, std::vector<weft_kernel> kernels, Ref<RefCounted> keep)
-      : Executable(std::move(device), std::move(binary)), kernels(std::move(kernels)), keep_(std::move(keep)) {}
+  HostExecutable(Ref<Device> device, Binary binary, std::vector<weft_kernel> kernels,
+                 Ref<RefCounted> keep)
+      : Executable(std::move(device), std::move(binary)),
+        kernels(std::move(kernels)),
+        keep_(std::move(keep)) {}
   std::vector<weft_kernel> kernels;
 
  private:
@@ -47,7 +55,8 @@ class HostExecutable final : public Executable {
 }  // namespace
 
 const weft_context& host_context() {
-  static const weft_context context = {sizeof(weft_context), run_parallel, workspace_alloc, workspace_free, nullptr, nullptr};
+  static const weft_context context = {sizeof(weft_context), run_parallel, workspace_alloc,
+                                       workspace_free,       nullptr,      nullptr};
   return context;
 }
 
@@ -62,7 +71,7 @@ HostDevice::~HostDevice() { trim(); }
 
 std::size_t HostDevice::size_class(Bytes bytes) {
   if (bytes <= 64) return 0;
-  auto log = static_cast<std::size_t>(std::bit_width(bytes - 1)) - 1;   // 2^log < bytes <= 2^(log+1)
+  auto log = static_cast<std::size_t>(std::bit_width(bytes - 1)) - 1;  // 2^log < bytes <= 2^(log+1)
   std::size_t quarter = ((bytes - 1) >> (log - 2)) & 3;
   return (log - 6) * 4 + quarter + 1;
 }
@@ -107,7 +116,8 @@ Ref<Storage> HostDevice::allocate(Bytes bytes, Bytes align, std::string_view spa
   if (!block) {
     throw Error(ErrorKind::memory, "device.memory.exhausted",
                 cat(info_.name, " cannot give ", human_bytes(bytes), " (", bytes, " bytes)"))
-        .note(cat(human_bytes(live_), " are in use", limit_ ? cat(", the limit is ", human_bytes(limit_)) : std::string(),
+        .note(cat(human_bytes(live_), " are in use",
+                  limit_ ? cat(", the limit is ", human_bytes(limit_)) : std::string(),
                   "; cached blocks were given back first"));
   }
   return make_ref<Storage>(Ref<Device>(this), reinterpret_cast<std::uint64_t>(block), bytes, space);
@@ -148,32 +158,39 @@ void HostDevice::download(void* dst, const Storage& src, Bytes offset, Bytes byt
   if (bytes) std::memcpy(dst, static_cast<const char*>(src.host()) + offset, bytes);
 }
 
-void HostDevice::copy(Storage& dst, Bytes dst_offset, const Storage& src, Bytes src_offset, Bytes bytes) {
+void HostDevice::copy(Storage& dst, Bytes dst_offset, const Storage& src, Bytes src_offset,
+                      Bytes bytes) {
   check_range(src, src_offset, bytes);
   check_range(dst, dst_offset, bytes);
-  if (bytes) std::memmove(static_cast<char*>(dst.host()) + dst_offset, static_cast<const char*>(src.host()) + src_offset, bytes);
+  if (bytes)
+    std::memmove(static_cast<char*>(dst.host()) + dst_offset,
+                 static_cast<const char*>(src.host()) + src_offset, bytes);
 }
 
 HostDevice::Ready HostDevice::make_ready(const Binary& binary) {
-  throw Error(ErrorKind::emit, "device.binary.format",
-              cat(info_.name, " as plain host memory runs no binary of format \"", binary.format, "\""));
+  throw Error(
+      ErrorKind::emit, "device.binary.format",
+      cat(info_.name, " as plain host memory runs no binary of format \"", binary.format, "\""));
 }
 
 Ref<Executable> HostDevice::load(Binary binary) {
   if (binary.format != format_) {
-    throw Error(ErrorKind::emit, "device.binary.format",
-                cat(info_.name, " runs binaries of format \"", format_, "\", not \"", binary.format, "\""))
+    throw Error(
+        ErrorKind::emit, "device.binary.format",
+        cat(info_.name, " runs binaries of format \"", format_, "\", not \"", binary.format, "\""))
         .note(cat("the binary was built for target \"", binary.target, "\""));
   }
   Ready ready = make_ready(binary);
-  return make_ref<HostExecutable>(Ref<Device>(this), std::move(binary), std::move(ready.kernels), std::move(ready.keep));
+  return make_ref<HostExecutable>(Ref<Device>(this), std::move(binary), std::move(ready.kernels),
+                                  std::move(ready.keep));
 }
 
-Event HostDevice::launch(Executable& executable, std::size_t kernel, std::span<const KernelArg> args,
-                         std::span<const std::int64_t> extents) {
+Event HostDevice::launch(Executable& executable, std::size_t kernel,
+                         std::span<const KernelArg> args, std::span<const std::int64_t> extents) {
   auto& host = static_cast<HostExecutable&>(executable);
   const KernelSignature& signature = host.binary().kernels.at(kernel);
-  WEFT_CHECK(extents.size() == signature.axes.size(), signature.name, " has ", signature.axes.size(), " launch axes");
+  WEFT_CHECK(extents.size() == signature.axes.size(), signature.name, " has ",
+             signature.axes.size(), " launch axes");
   constexpr std::size_t kInline = 32;
   void* pointer_room[kInline];
   std::int64_t scalar_room[kInline];
@@ -195,11 +212,15 @@ Event HostDevice::launch(Executable& executable, std::size_t kernel, std::span<c
   for (std::int64_t extent : extents) scalars[ns++] = extent;
   if (std::int32_t code = host.kernels[kernel](pointers, scalars, &host_context())) {
     std::string text = "an assertion failed";
-    if (const Json* all = host.binary().metadata.is_object() ? host.binary().metadata.find("assertions") : nullptr) {
+    if (const Json* all = host.binary().metadata.is_object()
+                              ? host.binary().metadata.find("assertions")
+                              : nullptr) {
       const Json* mine = all->is_object() ? all->find(signature.name) : nullptr;
-      if (mine && code >= 1 && static_cast<std::size_t>(code) <= mine->size()) text = mine->at(static_cast<std::size_t>(code - 1)).as_string();
+      if (mine && code >= 1 && static_cast<std::size_t>(code) <= mine->size())
+        text = mine->at(static_cast<std::size_t>(code - 1)).as_string();
     }
-    throw Error(ErrorKind::fault, "kernel.assertion", cat("kernel \"", signature.name, "\": ", text));
+    throw Error(ErrorKind::fault, "kernel.assertion",
+                cat("kernel \"", signature.name, "\": ", text));
   }
   return {};
 }

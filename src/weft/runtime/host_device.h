@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The host's own memory and threads as a Device: pooled blocks with statistics and a limit, kernels of the C
-// ABI (runtime/abi.h), parallel loops on the shared pool. A back end derives from it and says how a binary
-// becomes function pointers.
+// The host's own memory and threads as a Device: pooled blocks with statistics and a limit, kernels
+// of the C ABI (runtime/abi.h), parallel loops on the shared pool. A back end derives from it and
+// says how a binary becomes function pointers.
 
 #include <array>
 #include <mutex>
@@ -25,7 +25,8 @@ class HostDevice : public Device {
   Ref<Storage> allocate(Bytes bytes, Bytes align, std::string_view space) override;
   void upload(Storage& dst, Bytes offset, const void* src, Bytes bytes) override;
   void download(void* dst, const Storage& src, Bytes offset, Bytes bytes) override;
-  void copy(Storage& dst, Bytes dst_offset, const Storage& src, Bytes src_offset, Bytes bytes) override;
+  void copy(Storage& dst, Bytes dst_offset, const Storage& src, Bytes src_offset,
+            Bytes bytes) override;
   Ref<Executable> load(Binary binary) override;
   Event launch(Executable& executable, std::size_t kernel, std::span<const KernelArg> args,
                std::span<const std::int64_t> extents) override;
@@ -39,8 +40,8 @@ class HostDevice : public Device {
 
  protected:
   struct Ready {
-    std::vector<weft_kernel> kernels;   // in the order of Binary::kernels
-    Ref<RefCounted> keep;               // owns the code
+    std::vector<weft_kernel> kernels;  // in the order of Binary::kernels
+    Ref<RefCounted> keep;              // owns the code
   };
   /// Default: refuses every binary.
   virtual Ready make_ready(const Binary& binary);
@@ -49,7 +50,7 @@ class HostDevice : public Device {
  private:
   // Four size classes to each doubling above 64 bytes: at most a fifth of a block is unused.
   static constexpr std::size_t kClasses = 100;
-  static constexpr Bytes kKeep = Bytes{256} << 20;   // cached at most
+  static constexpr Bytes kKeep = Bytes{256} << 20;  // cached at most
   static std::size_t size_class(Bytes bytes);
   static Bytes class_bytes(std::size_t c);
 

@@ -11,8 +11,8 @@ namespace weft::runtime {
 
 namespace {
 
-// Layout: magic, version u32, header length u64, header (JSON), payloads in the order of the header's
-// "payloads" sizes, checksum u64 over everything before it. Little-endian.
+// Layout: magic, version u32, header length u64, header (JSON), payloads in the order of the
+// header's "payloads" sizes, checksum u64 over everything before it. Little-endian.
 constexpr char kMagic[8] = {'W', 'E', 'F', 'T', 'M', 'O', 'D', '\n'};
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kPrefix = sizeof(kMagic) + 4 + 8;
@@ -24,7 +24,9 @@ void put(std::string& out, std::uint64_t value, int bytes) {
 std::uint64_t get(std::string_view in, std::size_t at, int bytes) {
   std::uint64_t value = 0;
   for (int i = 0; i < bytes; ++i) {
-    value |= static_cast<std::uint64_t>(static_cast<unsigned char>(in[at + static_cast<std::size_t>(i)])) << (8 * i);
+    value |=
+        static_cast<std::uint64_t>(static_cast<unsigned char>(in[at + static_cast<std::size_t>(i)]))
+        << (8 * i);
   }
   return value;
 }
@@ -51,7 +53,8 @@ KernelSignature signature_from(const Json& json) {
   KernelSignature k;
   k.name = json.at("name").as_string();
   for (const Json& p : json.at("params").as_array()) {
-    k.params.push_back({p.at("name").as_string(), p.at("pointer").as_bool() ? ParamKind::pointer : ParamKind::scalar,
+    k.params.push_back({p.at("name").as_string(),
+                        p.at("pointer").as_bool() ? ParamKind::pointer : ParamKind::scalar,
                         parse_dtype(p.at("dtype").as_string()), p.at("space").as_string()});
   }
   for (const Json& a : json.at("axes").as_array()) k.axes.push_back(a.as_string());
@@ -65,8 +68,9 @@ void check_launches(const std::vector<PlanStep>& steps, const Binary& binary) {
       const KernelSignature& k = binary.kernel(s.text);
       if (k.params.size() != s.args.size() || k.axes.size() != s.extents.size()) {
         throw Error(ErrorKind::io, "module.file.plan",
-                    cat("the plan hands ", s.args.size(), " arguments and ", s.extents.size(), " extents to kernel \"",
-                        s.text, "\", which has ", k.params.size(), " and ", k.axes.size()));
+                    cat("the plan hands ", s.args.size(), " arguments and ", s.extents.size(),
+                        " extents to kernel \"", s.text, "\", which has ", k.params.size(), " and ",
+                        k.axes.size()));
       }
     }
     check_launches(s.body, binary);
@@ -82,13 +86,15 @@ const HostPlan& Module::plan(std::string_view name) const {
     if (p.name == name) return p;
     known.push_back(p.name);
   }
-  throw Error(ErrorKind::value, "module.function.unknown", cat("the module has no function \"", name, "\""))
+  throw Error(ErrorKind::value, "module.function.unknown",
+              cat("the module has no function \"", name, "\""))
       .note(cat("functions: ", join(known)))
       .help(did_you_mean(name, known));
 }
 
 std::string Module::serialize() const {
-  Json header = Json::object(), kernels = Json::array(), debug = Json::array(), plans = Json::array(), sizes = Json::array();
+  Json header = Json::object(), kernels = Json::array(), debug = Json::array(),
+       plans = Json::array(), sizes = Json::array();
   for (const KernelSignature& k : binary_.kernels) kernels.push_back(signature_json(k));
   for (const DebugEntry& d : binary_.debug) {
     Json e = Json::array();
@@ -126,31 +132,40 @@ Ref<Module> Module::deserialize(std::string_view bytes, std::string_view name) {
   if (bytes.size() < sizeof(kMagic) || std::memcmp(bytes.data(), kMagic, sizeof(kMagic)) != 0) {
     throw refuse("foreign", cat("is no module of weft (", bytes.size(), " bytes)"));
   }
-  if (bytes.size() < kPrefix + 8) throw refuse("truncated", cat("ends after ", bytes.size(), " bytes"));
+  if (bytes.size() < kPrefix + 8)
+    throw refuse("truncated", cat("ends after ", bytes.size(), " bytes"));
   std::uint64_t version = get(bytes, sizeof(kMagic), 4);
   if (version != kVersion) {
-    throw refuse("version", cat("has format version ", version)).note(cat("this build reads version ", kVersion))
+    throw refuse("version", cat("has format version ", version))
+        .note(cat("this build reads version ", kVersion))
         .help("build the module again with this version");
   }
   std::size_t end = bytes.size() - 8;
   std::uint64_t length = get(bytes, sizeof(kMagic) + 4, 8);
-  if (length > end - kPrefix) throw refuse("truncated", cat("announces a header of ", length, " bytes and has ", end - kPrefix));
+  if (length > end - kPrefix)
+    throw refuse("truncated",
+                 cat("announces a header of ", length, " bytes and has ", end - kPrefix));
   std::uint64_t found = hash_bytes(bytes.data(), end), stated = get(bytes, end, 8);
-  if (found != stated) throw refuse("checksum", cat("is damaged: checksum ", hex(found), ", stated ", hex(stated)));
+  if (found != stated)
+    throw refuse("checksum", cat("is damaged: checksum ", hex(found), ", stated ", hex(stated)));
   try {
     Json header = Json::parse(bytes.substr(kPrefix, length), name);
     const Json::Array& sizes = header.at("payloads").as_array();
     std::size_t rest = end - kPrefix - length;
-    if (sizes.size() != 2) throw refuse("payload", cat("has ", sizes.size(), " payloads, 2 are expected"));
-    auto a = static_cast<std::uint64_t>(sizes[0].as_int()), b = static_cast<std::uint64_t>(sizes[1].as_int());
-    if (a > rest || b != rest - a) throw refuse("payload", cat("announces ", a, " + ", b, " bytes and has ", rest));
+    if (sizes.size() != 2)
+      throw refuse("payload", cat("has ", sizes.size(), " payloads, 2 are expected"));
+    auto a = static_cast<std::uint64_t>(sizes[0].as_int()),
+         b = static_cast<std::uint64_t>(sizes[1].as_int());
+    if (a > rest || b != rest - a)
+      throw refuse("payload", cat("announces ", a, " + ", b, " bytes and has ", rest));
     Binary binary;
     binary.target = header.at("target").as_string();
     binary.format = header.at("format").as_string();
-    for (const Json& k : header.at("kernels").as_array()) binary.kernels.push_back(signature_from(k));
+    for (const Json& k : header.at("kernels").as_array())
+      binary.kernels.push_back(signature_from(k));
     for (const Json& d : header.at("debug").as_array()) {
-      binary.debug.push_back({static_cast<std::uint64_t>(d.at(0).as_int()), d.at(1).as_string(), d.at(2).as_string(),
-                              static_cast<int>(d.at(3).as_int())});
+      binary.debug.push_back({static_cast<std::uint64_t>(d.at(0).as_int()), d.at(1).as_string(),
+                              d.at(2).as_string(), static_cast<int>(d.at(3).as_int())});
     }
     binary.metadata = header.at("metadata");
     binary.bytes = bytes.substr(kPrefix + length, a);

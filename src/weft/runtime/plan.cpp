@@ -9,16 +9,18 @@ namespace weft::runtime {
 
 namespace {
 
-constexpr std::string_view kOps[] = {"const", "slot", "+",  "-",  "*",  "//", "%",  "min", "max",
-                                     "==",    "!=",   "<",  "<=", ">",  ">=", "and", "or", "not"};
-constexpr std::string_view kSteps[] = {"set", "allocate", "release", "launch", "loop", "branch", "assert"};
+constexpr std::string_view kOps[] = {"const", "slot", "+", "-",  "*", "//", "%",   "min", "max",
+                                     "==",    "!=",   "<", "<=", ">", ">=", "and", "or",  "not"};
+constexpr std::string_view kSteps[] = {"set",  "allocate", "release", "launch",
+                                       "loop", "branch",   "assert"};
 
 [[noreturn]] void bad(std::string_view what, std::string detail) {
   throw Error(ErrorKind::io, cat("plan.", what), cat("the host plan is damaged: ", detail));
 }
 
 std::int64_t floordiv(std::int64_t a, std::int64_t b) {
-  if (b == 0) throw Error(ErrorKind::value, "plan.divide", cat("the host plan divides ", a, " by zero"));
+  if (b == 0)
+    throw Error(ErrorKind::value, "plan.divide", cat("the host plan divides ", a, " by zero"));
   std::int64_t q = a / b;
   return q - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
 }
@@ -56,7 +58,8 @@ struct Reader {
         continue;
       }
       const std::string& text = item.as_string();
-      if (text.size() > 1 && text[0] == 's' && text[1] >= '0' && text[1] <= '9' && text.size() < 11) {
+      if (text.size() > 1 && text[0] == 's' && text[1] >= '0' && text[1] <= '9' &&
+          text.size() < 11) {
         std::int64_t slot = std::stoll(text.substr(1));
         if (slot >= slots) bad("index", cat("slot ", slot, " of ", slots));
         out.push_back({PlanOp::slot, slot});
@@ -71,7 +74,8 @@ struct Reader {
       depth -= needed - 1;
       out.push_back({op, 0});
     }
-    if (!out.empty() && depth != 1) bad("expression", cat(depth, " values are left of an expression"));
+    if (!out.empty() && depth != 1)
+      bad("expression", cat(depth, " values are left of an expression"));
     return out;
   }
 
@@ -91,15 +95,20 @@ struct Reader {
       t.binds.push_back(e.as_int() < 0 ? -1 : index(e, slots, "slot"));
     }
     t.strided = json.at("strided").as_bool();
-    for (const Json& e : json.at("stride_slots").as_array()) t.stride_slots.push_back(index(e, slots, "slot"));
-    t.align = static_cast<std::int32_t>(std::clamp<std::int64_t>(json.at("align").as_int(), 1, 4096));
+    for (const Json& e : json.at("stride_slots").as_array())
+      t.stride_slots.push_back(index(e, slots, "slot"));
+    t.align =
+        static_cast<std::int32_t>(std::clamp<std::int64_t>(json.at("align").as_int(), 1, 4096));
     t.written = json.at("written").as_bool();
     t.space = json.at("space").as_string();
-    if (t.binds.size() != t.shape.size() || (t.strided && t.stride_slots.size() != t.shape.size())) {
-      bad("parameter", cat("\"", t.name, "\" has ", t.shape.size(), " extents and ", t.binds.size(), " bindings"));
+    if (t.binds.size() != t.shape.size() ||
+        (t.strided && t.stride_slots.size() != t.shape.size())) {
+      bad("parameter", cat("\"", t.name, "\" has ", t.shape.size(), " extents and ", t.binds.size(),
+                           " bindings"));
     }
     for (std::size_t i = 0; i < t.shape.size(); ++i) {
-      if (t.binds[i] < 0 && t.shape[i].empty()) bad("parameter", cat("\"", t.name, "\" has an empty extent"));
+      if (t.binds[i] < 0 && t.shape[i].empty())
+        bad("parameter", cat("\"", t.name, "\" has an empty extent"));
     }
     return out;
   }
@@ -122,7 +131,8 @@ struct Reader {
     if (const Json* v = json.find("min")) out.min = expr(*v);
     bool on_slot = out.kind == StepKind::set || out.kind == StepKind::loop;
     bool on_buffer = out.kind == StepKind::allocate || out.kind == StepKind::release;
-    if (on_slot || on_buffer) out.target = index(json.at("target"), on_slot ? slots : buffers, "target");
+    if (on_slot || on_buffer)
+      out.target = index(json.at("target"), on_slot ? slots : buffers, "target");
     if (out.value.empty() && out.kind != StepKind::release && out.kind != StepKind::launch) {
       bad("step", cat("\"", kind, "\" has no value"));
     }
@@ -138,7 +148,8 @@ struct Reader {
           if (const Json* v = a.find("offset")) arg.offset_bytes = expr(*v);
         } else {
           arg.scalar = expr(a.at("scalar"));
-          if (arg.scalar.empty()) bad("step", cat("a scalar argument of ", out.text, " has no value"));
+          if (arg.scalar.empty())
+            bad("step", cat("a scalar argument of ", out.text, " has no value"));
           if (const Json* v = a.find("float")) arg.is_float = v->as_bool();
         }
         out.args.push_back(std::move(arg));
@@ -153,7 +164,8 @@ Json steps_json(const std::vector<PlanStep>& steps) {
   for (const PlanStep& s : steps) {
     Json j = Json::object();
     j["kind"] = kSteps[static_cast<std::size_t>(s.kind)];
-    if (s.kind != StepKind::launch && s.kind != StepKind::branch && s.kind != StepKind::assert_) j["target"] = s.target;
+    if (s.kind != StepKind::launch && s.kind != StepKind::branch && s.kind != StepKind::assert_)
+      j["target"] = s.target;
     if (!s.value.empty()) j["value"] = expr_json(s.value);
     if (!s.min.empty()) j["min"] = expr_json(s.min);
     if (!s.text.empty()) j["text"] = s.text;
@@ -242,7 +254,8 @@ std::int64_t evaluate(const PlanExpr& e, const std::int64_t* slots) {
   if (e.size() == 1) return e[0].op == PlanOp::constant ? e[0].value : slots[e[0].value];
   std::vector<std::int64_t> stack;
   auto wrap = [](auto f, std::int64_t a, std::int64_t b) {
-    return static_cast<std::int64_t>(f(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
+    return static_cast<std::int64_t>(
+        f(static_cast<std::uint64_t>(a), static_cast<std::uint64_t>(b)));
   };
   for (const PlanCode& code : e) {
     if (code.op == PlanOp::constant || code.op == PlanOp::slot) {

@@ -14,7 +14,7 @@
 namespace weft::runtime {
 
 namespace {
-thread_local bool t_inside = false;   // a body runs on this thread: nested calls stay serial
+thread_local bool t_inside = false;  // a body runs on this thread: nested calls stay serial
 
 int processors() {
   cpu_set_t set;
@@ -24,13 +24,13 @@ int processors() {
 }  // namespace
 
 struct Pool::State {
-  std::mutex one_job;               // one parallel_for at a time; others run serially
+  std::mutex one_job;  // one parallel_for at a time; others run serially
   std::mutex mutex;
   std::condition_variable wake, done;
   std::vector<std::thread> workers;
   std::uint64_t generation = 0;
-  int active = 0;                   // workers inside the current job
-  int invited = 0;                  // workers that may still join it
+  int active = 0;   // workers inside the current job
+  int invited = 0;  // workers that may still join it
   bool stop = false;
   int threads = 1;
   std::atomic<int> limit{1};
@@ -107,7 +107,8 @@ void Pool::run(std::int64_t n, std::int64_t grain, Call call, void* context) {
   int threads = static_cast<int>(std::min<std::int64_t>(this->threads(), (n + grain - 1) / grain));
   {
     std::lock_guard lock(s.mutex);
-    while (static_cast<int>(s.workers.size()) < threads - 1) s.workers.emplace_back([&s] { s.loop(); });
+    while (static_cast<int>(s.workers.size()) < threads - 1)
+      s.workers.emplace_back([&s] { s.loop(); });
     s.call = call;
     s.context = context;
     s.n = n;

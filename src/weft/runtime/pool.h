@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The shared pool of host threads. Workers sleep on a condition variable between jobs (no spinning); the
-// caller works too. Nested calls run in the calling thread. Which thread runs a chunk never changes results.
+// The shared pool of host threads. Workers sleep on a condition variable between jobs (no
+// spinning); the caller works too. Nested calls run in the calling thread. Which thread runs a
+// chunk never changes results.
 
 #include <cstdint>
 #include <memory>
@@ -20,7 +21,8 @@ class Pool {
   /// At most this many threads work from now on (1: everything in the caller).
   void limit(int threads);
 
-  /// body(begin, end) over chunks of [0, n), each at least `grain` long. Exceptions of a body are rethrown.
+  /// body(begin, end) over chunks of [0, n), each at least `grain` long. Exceptions of a body are
+  /// rethrown.
   template <typename F>
   void parallel_for(std::int64_t n, std::int64_t grain, F&& body) {
     if (n <= grain || threads() <= 1) {
@@ -28,9 +30,12 @@ class Pool {
       return;
     }
     using Body = std::remove_reference_t<F>;
-    run(n, grain, [](void* context, std::int64_t begin, std::int64_t end) {
-      (*static_cast<Body*>(context))(begin, end);
-    }, const_cast<void*>(static_cast<const void*>(&body)));
+    run(
+        n, grain,
+        [](void* context, std::int64_t begin, std::int64_t end) {
+          (*static_cast<Body*>(context))(begin, end);
+        },
+        const_cast<void*>(static_cast<const void*>(&body)));
   }
 
  private:

@@ -65,7 +65,8 @@ Verdict StatReport::check_books() const {
     if (total != cycles) {
       Refusal refusal;
       refusal.code = "sim.stats.unbalanced";
-      refusal.message = cat("the books of \"", unit, "\" hold ", total, " cycles, but the run took ", cycles);
+      refusal.message =
+          cat("the books of \"", unit, "\" hold ", total, " cycles, but the run took ", cycles);
       refusal.note("rule: per unit, busy + stalls + idle = cycles");
       return refusal;
     }

@@ -28,8 +28,8 @@ class StatReport {
   /// Throws Error(value, "stats.unknown") listing names when absent.
   std::int64_t get(std::string_view name) const;
   bool has(std::string_view name) const;
-  Json to_json() const;                 // {name: value}
-  std::string table() const;            // aligned text: name, value, unit, meaning
+  Json to_json() const;       // {name: value}
+  std::string table() const;  // aligned text: name, value, unit, meaning
   /// Refuses (sim.stats.unbalanced) when for some unit busy + stalls + idle differs from `cycles`.
   Verdict check_books() const;
 

@@ -16,7 +16,8 @@ int TraceSink::track(std::string_view process, std::string_view thread) {
   return static_cast<int>(tracks_.size() - 1);
 }
 
-void TraceSink::span(int track, std::string_view name, double start_us, double duration_us, Json args) {
+void TraceSink::span(int track, std::string_view name, double start_us, double duration_us,
+                     Json args) {
   std::lock_guard lock(mutex_);
   events_.push_back({'X', track, std::string(name), start_us, duration_us, std::move(args)});
 }
@@ -54,7 +55,8 @@ std::string TraceSink::to_json() const {
     out += event.dump();
   };
   for (std::size_t i = 0; i < tracks_.size(); ++i) {
-    auto [it, fresh] = processes.emplace(tracks_[i].process, static_cast<int>(processes.size()) + 1);
+    auto [it, fresh] =
+        processes.emplace(tracks_[i].process, static_cast<int>(processes.size()) + 1);
     Json name = Json::object();
     name["ph"] = "M";
     name["pid"] = it->second;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // One trace format for compile passes, kernels, RPC and simulated units: the trace-event JSON that
-// Perfetto and chrome://tracing read. process = device, thread = stream or unit. `ts` is microseconds;
-// machine events keep the exact cycle as an argument.
+// Perfetto and chrome://tracing read. process = device, thread = stream or unit. `ts` is
+// microseconds; machine events keep the exact cycle as an argument.
 
 #include <cstdint>
 #include <mutex>
@@ -29,8 +29,16 @@ class TraceSink {
   void save(const std::string& path) const;
 
  private:
-  struct Event { char phase; int track; std::string name; double ts, dur; Json args; };
-  struct Track { std::string process, thread; };
+  struct Event {
+    char phase;
+    int track;
+    std::string name;
+    double ts, dur;
+    Json args;
+  };
+  struct Track {
+    std::string process, thread;
+  };
   mutable std::mutex mutex_;
   std::vector<Event> events_;
   std::vector<Track> tracks_;

@@ -39,15 +39,16 @@ std::string other_writer(const std::vector<Leaf>& scope, const BlockNode* block)
   for (const BufferRegion& w : block->writes) {
     for (const Leaf& leaf : scope) {
       if (leaf.block() != block && writes(leaf.block(), w.buffer.get())) {
-        return cat("it is not the only writer of \"", w.buffer->name, "\": ", name_of(leaf.block()), " writes it too");
+        return cat("it is not the only writer of \"", w.buffer->name, "\": ", name_of(leaf.block()),
+                   " writes it too");
       }
     }
   }
   return {};
 }
 
-/// The product of a fused mark's digits; a predicate may have narrowed the mark's own extent, or given it one
-/// that exceeds this.
+/// The product of a fused mark's digits; a predicate may have narrowed the mark's own extent, or
+/// given it one that exceeds this.
 Expr full_extent(const arith::IterMark& mark, const arith::Analyzer& analyzer) {
   Expr full = make_const(1, mark.extent->dtype);
   for (const arith::IterSplit& part : mark.source->splits) full = full * part.extent;
@@ -65,11 +66,13 @@ bool is_whole(const arith::IterSplit& split) {
 /// At least as many values as a split takes; constant where that is possible.
 Expr upper_width(const arith::IterSplit& split, const arith::Analyzer& analyzer) {
   if (!is_narrowed(*split.mark, analyzer)) return split.extent;
-  return is_whole(split) && is_const_int(split.extent) ? split.extent : full_extent(*split.mark, analyzer);
+  return is_whole(split) && is_const_int(split.extent) ? split.extent
+                                                       : full_extent(*split.mark, analyzer);
 }
 
 /// Marks among the splits that a predicate has narrowed.
-void count_narrowed(const arith::IterSum& sum, const arith::Analyzer& analyzer, std::unordered_set<const void*>& out) {
+void count_narrowed(const arith::IterSum& sum, const arith::Analyzer& analyzer,
+                    std::unordered_set<const void*>& out) {
   for (const arith::IterSplit& split : sum.splits) {
     if (split.mark->var) continue;
     if (is_narrowed(*split.mark, analyzer)) out.insert(split.mark.get());
@@ -79,8 +82,9 @@ void count_narrowed(const arith::IterSum& sum, const arith::Analyzer& analyzer, 
 
 bool is_true(const Expr& e) { return is_const_int_value(e, 1); }
 
-arith::IterMapResult detect(const std::vector<Range>& region, const std::vector<const ForNode*>& loops,
-                            const Expr& predicate, arith::MapLevel level, const arith::Analyzer& analyzer) {
+arith::IterMapResult detect(const std::vector<Range>& region,
+                            const std::vector<const ForNode*>& loops, const Expr& predicate,
+                            arith::MapLevel level, const arith::Analyzer& analyzer) {
   Exprs mins;
   for (const Range& r : region) mins.push_back(r.min);
   return arith::detect_iter_map(mins, as_iters(loops), predicate, level, analyzer);
@@ -92,10 +96,11 @@ struct Span {
   std::vector<Expr> widths;
 };
 
-/// The terms of a predicate that matter to a region: those on loops that do not occur in it only have to be
-/// satisfiable. False when that is not provable.
-bool relevant_conditions(const std::vector<Range>& region, const std::vector<const ForNode*>& loops, const Expr& predicate,
-                         const arith::Analyzer& analyzer, std::vector<Expr>& out) {
+/// The terms of a predicate that matter to a region: those on loops that do not occur in it only
+/// have to be satisfiable. False when that is not provable.
+bool relevant_conditions(const std::vector<Range>& region, const std::vector<const ForNode*>& loops,
+                         const Expr& predicate, const arith::Analyzer& analyzer,
+                         std::vector<Expr>& out) {
   if (!predicate) return true;
   for (const Expr& part : conjuncts(predicate)) {
     if (analyzer.prove(part)) continue;
@@ -115,8 +120,10 @@ bool relevant_conditions(const std::vector<Range>& region, const std::vector<con
   return true;
 }
 
-std::optional<std::vector<Span>> exact_spans(const std::vector<Range>& region, const std::vector<const ForNode*>& loops,
-                                             const Expr& predicate, const arith::Analyzer& analyzer) {
+std::optional<std::vector<Span>> exact_spans(const std::vector<Range>& region,
+                                             const std::vector<const ForNode*>& loops,
+                                             const Expr& predicate,
+                                             const arith::Analyzer& analyzer) {
   std::vector<Expr> conditions;
   if (!relevant_conditions(region, loops, predicate, analyzer, conditions)) return std::nullopt;
   Expr condition = make_bool(true);
@@ -143,13 +150,15 @@ std::optional<std::vector<Span>> exact_spans(const std::vector<Range>& region, c
       }
       std::vector<Expr> widths;
       for (const Expr& width : span.widths) {
-        for (const Expr& extent : extents) widths.push_back(analyzer.simplify(width + (extent - 1) * split.scale));
+        for (const Expr& extent : extents)
+          widths.push_back(analyzer.simplify(width + (extent - 1) * split.scale));
       }
       span.widths = std::move(widths);
     }
     out.push_back(std::move(span));
   }
-  // Every condition must have shown up as a narrowed index; otherwise it hides instances we cannot place.
+  // Every condition must have shown up as a narrowed index; otherwise it hides instances we cannot
+  // place.
   if (narrowed.size() < conditions.size()) return std::nullopt;
   return out;
 }
@@ -166,9 +175,11 @@ bool is_finished_under(const Leaf& writer, const std::vector<const ForNode*>& lo
 }
 
 /// Whether, wherever the loops around both stand, `write` of `writer` covers `read` of `reader`.
-bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reader, const BufferRegion& read) {
+bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reader,
+                const BufferRegion& read) {
   std::size_t common = 0;
-  while (common < writer.loops.size() && common < reader.loops.size() && writer.loops[common] == reader.loops[common]) {
+  while (common < writer.loops.size() && common < reader.loops.size() &&
+         writer.loops[common] == reader.loops[common]) {
     ++common;
   }
   const auto offset = static_cast<std::ptrdiff_t>(common);
@@ -179,16 +190,19 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
   arith::Analyzer analyzer;
   bind_loops(analyzer, reader.loops);
   bind_loops(analyzer, written);
-  const auto have = exact_spans(bound_region(write, writer.realize), written, writer.realize->predicate, analyzer);
+  const auto have = exact_spans(bound_region(write, writer.realize), written,
+                                writer.realize->predicate, analyzer);
   if (!have) return false;
   const auto region = bound_region(read, reader.realize);
   const auto want = relax(region, needed, reader.realize->predicate, analyzer);
   std::optional<std::vector<Span>> tight;
-  if (!is_true(reader.realize->predicate)) tight = exact_spans(region, needed, reader.realize->predicate, analyzer);
+  if (!is_true(reader.realize->predicate))
+    tight = exact_spans(region, needed, reader.realize->predicate, analyzer);
   for (std::size_t d = 0; d < want.size(); ++d) {
     const Expr& base = (*have)[d].base;
     if (!want[d].min || !want[d].extent) return false;
-    if (!analyzer.prove(le(base, want[d].min)) && !analyzer.prove(le(base, make_zero(base->dtype)))) return false;
+    if (!analyzer.prove(le(base, want[d].min)) && !analyzer.prove(le(base, make_zero(base->dtype))))
+      return false;
     // What is read ends at the smallest of these; what is written, at the smallest of its own.
     std::vector<Expr> ends = {want[d].min + want[d].extent, read.buffer->shape[d]};
     if (tight) {
@@ -196,7 +210,8 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
     }
     for (const Expr& width : (*have)[d].widths) {
       const Expr end = base + width;
-      const bool reached = std::any_of(ends.begin(), ends.end(), [&](const Expr& e) { return analyzer.prove(ge(end, e)); });
+      const bool reached = std::any_of(ends.begin(), ends.end(),
+                                       [&](const Expr& e) { return analyzer.prove(ge(end, e)); });
       if (!reached) return false;
     }
   }
@@ -223,14 +238,15 @@ void bind_path(arith::Analyzer& analyzer, const Path& path) {
 std::vector<IterVar> as_iters(const std::vector<const ForNode*>& loops) {
   std::vector<IterVar> out;
   out.reserve(loops.size());
-  for (const ForNode* loop : loops) out.push_back({loop->var, {loop->min, loop->extent}, IterKind::spatial});
+  for (const ForNode* loop : loops)
+    out.push_back({loop->var, {loop->min, loop->extent}, IterKind::spatial});
   return out;
 }
 
 std::string why_not_affine(const Leaf& leaf, const arith::Analyzer& analyzer) {
   if (leaf.loops.empty()) return {};
-  auto map = arith::detect_iter_map(leaf.realize->iter_values, as_iters(leaf.loops), leaf.realize->predicate,
-                                    arith::MapLevel::surjective, analyzer);
+  auto map = arith::detect_iter_map(leaf.realize->iter_values, as_iters(leaf.loops),
+                                    leaf.realize->predicate, arith::MapLevel::surjective, analyzer);
   if (!map.ok()) return map.error;
   return {};
 }
@@ -258,15 +274,18 @@ std::string why_not_complete(const std::vector<Leaf>& scope, const BlockNode* bl
   }
   if (auto why = other_writer(scope, block); !why.empty()) return why;
   for (const BufferRegion& w : block->writes) {
-    if (reads(block, w.buffer.get())) return cat("it reads \"", w.buffer->name, "\", which it writes");
+    if (reads(block, w.buffer.get()))
+      return cat("it reads \"", w.buffer->name, "\", which it writes");
   }
   return {};
 }
 
-std::string why_not_reduction(const std::vector<Leaf>& scope, const Leaf& leaf, const arith::Analyzer& analyzer) {
+std::string why_not_reduction(const std::vector<Leaf>& scope, const Leaf& leaf,
+                              const arith::Analyzer& analyzer) {
   const BlockNode* block = leaf.block();
   if (!block->init) return "it has no init";
-  if (auto why = why_not_affine(leaf, analyzer); !why.empty()) return cat("its bindings are not affine: ", why);
+  if (auto why = why_not_affine(leaf, analyzer); !why.empty())
+    return cat("its bindings are not affine: ", why);
   for (const IterVar& iter : block->iters) {
     if (iter.kind != IterKind::spatial && iter.kind != IterKind::reduce) {
       return cat("its iterator \"", iter.var->name, "\" is neither spatial nor a reduction");
@@ -293,8 +312,11 @@ bool is_update(const BlockNode* block) {
 }
 
 std::string why_repeated(const Leaf& leaf, const ForNode* top, const arith::Analyzer& analyzer) {
-  const std::vector<const ForNode*> loops(std::find(leaf.loops.begin(), leaf.loops.end(), top), leaf.loops.end());
-  return arith::detect_iter_map(leaf.realize->iter_values, as_iters(loops), leaf.realize->predicate, arith::MapLevel::bijective, analyzer).error;
+  const std::vector<const ForNode*> loops(std::find(leaf.loops.begin(), leaf.loops.end(), top),
+                                          leaf.loops.end());
+  return arith::detect_iter_map(leaf.realize->iter_values, as_iters(loops), leaf.realize->predicate,
+                                arith::MapLevel::bijective, analyzer)
+      .error;
 }
 
 std::unordered_set<const VarNode*> iters_of(const BlockNode* block, IterKind kind) {
@@ -306,11 +328,13 @@ std::unordered_set<const VarNode*> iters_of(const BlockNode* block, IterKind kin
 }
 
 bool reads(const BlockNode* block, const BufferNode* buffer) {
-  return std::any_of(block->reads.begin(), block->reads.end(), [&](const BufferRegion& r) { return r.buffer.get() == buffer; });
+  return std::any_of(block->reads.begin(), block->reads.end(),
+                     [&](const BufferRegion& r) { return r.buffer.get() == buffer; });
 }
 
 bool writes(const BlockNode* block, const BufferNode* buffer) {
-  return std::any_of(block->writes.begin(), block->writes.end(), [&](const BufferRegion& r) { return r.buffer.get() == buffer; });
+  return std::any_of(block->writes.begin(), block->writes.end(),
+                     [&](const BufferRegion& r) { return r.buffer.get() == buffer; });
 }
 
 std::vector<Range> bound_region(const BufferRegion& region, const BlockRealizeNode* realize) {
@@ -336,7 +360,8 @@ std::vector<Range> relax(const std::vector<Range>& region, const std::vector<con
         std::int64_t scale = 0;
         if (!is_const_int(split.scale, &scale) || scale <= 0) break;
         width = width + (upper_width(split, analyzer) - 1) * scale;
-        if (&split == &map.indices[i].splits.back()) out.push_back({map.indices[i].base, analyzer.simplify(width)});
+        if (&split == &map.indices[i].splits.back())
+          out.push_back({map.indices[i].base, analyzer.simplify(width)});
       }
       if (map.indices[i].splits.empty()) out.push_back({map.indices[i].base, region[i].extent});
     }
@@ -347,8 +372,10 @@ std::vector<Range> relax(const std::vector<Range>& region, const std::vector<con
   return arith::relax_region(region, domain, analyzer);
 }
 
-std::optional<std::vector<Range>> relax_exact(const std::vector<Range>& region, const std::vector<const ForNode*>& loops,
-                                              const Expr& predicate, const arith::Analyzer& analyzer) {
+std::optional<std::vector<Range>> relax_exact(const std::vector<Range>& region,
+                                              const std::vector<const ForNode*>& loops,
+                                              const Expr& predicate,
+                                              const arith::Analyzer& analyzer) {
   auto spans = exact_spans(region, loops, predicate, analyzer);
   if (!spans) return std::nullopt;
   std::vector<Range> out;
@@ -360,7 +387,8 @@ std::optional<std::vector<Range>> relax_exact(const std::vector<Range>& region, 
   return out;
 }
 
-std::vector<Range> clip(std::vector<Range> region, const Buffer& buffer, const arith::Analyzer& analyzer) {
+std::vector<Range> clip(std::vector<Range> region, const Buffer& buffer,
+                        const arith::Analyzer& analyzer) {
   for (std::size_t i = 0; i < region.size(); ++i) {
     Range& r = region[i];
     const Expr end = r.min + r.extent;
@@ -387,16 +415,17 @@ std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer
     bool covered = true;
     for (std::size_t p = consumer; p-- > 0;) {
       const Leaf& writer = scope[p];
-      const auto write = std::find_if(writer.block()->writes.begin(), writer.block()->writes.end(),
-                                      [&](const BufferRegion& w) { return w.buffer == read.buffer; });
+      const auto write =
+          std::find_if(writer.block()->writes.begin(), writer.block()->writes.end(),
+                       [&](const BufferRegion& w) { return w.buffer == read.buffer; });
       if (write == writer.block()->writes.end()) continue;
       covered = is_covered(writer, *write, reader, read);
       culprit = covered ? "" : writer.block()->name;
       if (covered) break;
     }
     if (!covered) {
-      return cat(name_of(reader.block()), " reads more of \"", read.buffer->name, "\" than \"", culprit,
-                 "\" provably finishes before it");
+      return cat(name_of(reader.block()), " reads more of \"", read.buffer->name, "\" than \"",
+                 culprit, "\" provably finishes before it");
     }
   }
   return {};
@@ -409,8 +438,8 @@ std::string why_not_pipeline(const std::vector<Leaf>& scope) {
       for (std::size_t j = 0; j < i; ++j) {
         if (reads(scope[j].block(), w.buffer.get()) && scope[j].block() != scope[i].block() &&
             !writes(scope[j].block(), w.buffer.get())) {
-          return cat(name_of(scope[i].block()), " overwrites \"", w.buffer->name, "\" after ", name_of(scope[j].block()),
-                     " has read it");
+          return cat(name_of(scope[i].block()), " overwrites \"", w.buffer->name, "\" after ",
+                     name_of(scope[j].block()), " has read it");
         }
       }
     }

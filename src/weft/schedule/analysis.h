@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Facts about blocks that legality rests on: affine bindings, complete and reduction blocks, region cover,
-// stage pipelines. Computed from the tree on demand; the judge of index facts is weft/arith.
+// Facts about blocks that legality rests on: affine bindings, complete and reduction blocks, region
+// cover, stage pipelines. Computed from the tree on demand; the judge of index facts is weft/arith.
 
 #include <string>
 #include <unordered_set>
@@ -21,19 +21,23 @@ void bind_iters(arith::Analyzer& analyzer, const ir::BlockNode* block);
 /// Loops as iterators starting at 0 (a loop with another minimum is refused by the empty answer).
 std::vector<ir::IterVar> as_iters(const std::vector<const ir::ForNode*>& loops);
 
-/// Empty when the bindings of the leaf are affine in its loops, each a digit of its own; else why not.
+/// Empty when the bindings of the leaf are affine in its loops, each a digit of its own; else why
+/// not.
 std::string why_not_affine(const Leaf& leaf, const arith::Analyzer& analyzer);
-/// Whether the instances that run are exactly the iterators' domains (so the predicate hides nothing).
+/// Whether the instances that run are exactly the iterators' domains (so the predicate hides
+/// nothing).
 bool covers_domain(const Leaf& leaf, const arith::Analyzer& analyzer);
 
 /// Empty when the block is complete (reduction) among `scope`, the blocks of its scope or subtree.
 std::string why_not_complete(const std::vector<Leaf>& scope, const ir::BlockNode* block);
-std::string why_not_reduction(const std::vector<Leaf>& scope, const Leaf& leaf, const arith::Analyzer& analyzer);
-/// A decomposed reduction: no init, reads back exactly what it writes, R iterators not in the output.
+std::string why_not_reduction(const std::vector<Leaf>& scope, const Leaf& leaf,
+                              const arith::Analyzer& analyzer);
+/// A decomposed reduction: no init, reads back exactly what it writes, R iterators not in the
+/// output.
 bool is_update(const ir::BlockNode* block);
 
-/// Empty when no iteration of the leaf's loops from `top` on repeats an instance of the block: a reduction whose
-/// init moves or whose loops change places must not be run through twice.
+/// Empty when no iteration of the leaf's loops from `top` on repeats an instance of the block: a
+/// reduction whose init moves or whose loops change places must not be run through twice.
 std::string why_repeated(const Leaf& leaf, const ir::ForNode* top, const arith::Analyzer& analyzer);
 
 /// Iterators of a kind.
@@ -43,17 +47,22 @@ bool reads(const ir::BlockNode* block, const ir::BufferNode* buffer);
 bool writes(const ir::BlockNode* block, const ir::BufferNode* buffer);
 
 /// A block's region with its iterators replaced by the bindings.
-std::vector<ir::Range> bound_region(const ir::BufferRegion& region, const ir::BlockRealizeNode* realize);
+std::vector<ir::Range> bound_region(const ir::BufferRegion& region,
+                                    const ir::BlockRealizeNode* realize);
 /// The box that the region covers while `loops` run; predicate-aware; clipped to the buffer.
-std::vector<ir::Range> relax(const std::vector<ir::Range>& region, const std::vector<const ir::ForNode*>& loops,
+std::vector<ir::Range> relax(const std::vector<ir::Range>& region,
+                             const std::vector<const ir::ForNode*>& loops,
                              const ir::Expr& predicate, const arith::Analyzer& analyzer);
 /// Exactly the region that is covered, or absent when that is not a provable box.
 std::optional<std::vector<ir::Range>> relax_exact(const std::vector<ir::Range>& region,
                                                   const std::vector<const ir::ForNode*>& loops,
-                                                  const ir::Expr& predicate, const arith::Analyzer& analyzer);
-std::vector<ir::Range> clip(std::vector<ir::Range> region, const ir::Buffer& buffer, const arith::Analyzer& analyzer);
+                                                  const ir::Expr& predicate,
+                                                  const arith::Analyzer& analyzer);
+std::vector<ir::Range> clip(std::vector<ir::Range> region, const ir::Buffer& buffer,
+                            const arith::Analyzer& analyzer);
 
-/// Empty when what `consumer` reads was produced before; else which buffer is not covered, and by whom.
+/// Empty when what `consumer` reads was produced before; else which buffer is not covered, and by
+/// whom.
 std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer);
 /// Empty when every consumer of the scope is covered and nothing is overwritten after being read.
 std::string why_not_pipeline(const std::vector<Leaf>& scope);

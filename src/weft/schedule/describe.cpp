@@ -35,8 +35,9 @@ bool copy_from(const Value& v, T& out) {
 }
 
 std::string kind_text(const Value& v) {
-  static constexpr const char* kNames[] = {"None", "a bool",  "an int",  "a float", "a str",      "a block",
-                                           "a loop", "an int", "a list", "a value", "an index map"};
+  static constexpr const char* kNames[] = {"None",   "a bool",  "an int",      "a float",
+                                           "a str",  "a block", "a loop",      "an int",
+                                           "a list", "a value", "an index map"};
   return kNames[v.data.index()];
 }
 
@@ -206,17 +207,21 @@ bool from_value(const Value& v, std::vector<double>& out) {
 Value to_value(const Done&) { return {}; }
 bool from_value(const Value& v, Done&) { return v.is_none(); }
 
-void missing_argument(std::string_view step, const std::vector<FieldInfo>& fields, std::size_t index) {
+void missing_argument(std::string_view step, const std::vector<FieldInfo>& fields,
+                      std::size_t index) {
   std::vector<std::string> names;
-  for (const FieldInfo& f : fields) names.push_back(cat(f.name, f.mode == Field::required ? "" : "=..."));
-  throw Error(ErrorKind::schedule, "schedule.argument.missing",
-              cat(step, " needs the argument \"", fields[index].name, "\" (", fields[index].doc, ")"))
+  for (const FieldInfo& f : fields)
+    names.push_back(cat(f.name, f.mode == Field::required ? "" : "=..."));
+  throw Error(
+      ErrorKind::schedule, "schedule.argument.missing",
+      cat(step, " needs the argument \"", fields[index].name, "\" (", fields[index].doc, ")"))
       .note(cat("signature: ", step, "(", join(names), ")"));
 }
 
 void wrong_argument(std::string_view step, const FieldInfo& field, const Value& value) {
-  throw Error(ErrorKind::schedule, "schedule.argument.type",
-              cat(step, " needs ", field.type, " for \"", field.name, "\", but got ", kind_text(value)))
+  throw Error(
+      ErrorKind::schedule, "schedule.argument.type",
+      cat(step, " needs ", field.type, " for \"", field.name, "\", but got ", kind_text(value)))
       .note(cat(field.name, ": ", field.doc));
 }
 

@@ -1,14 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// From a primitive's `fields` to everything generic: dynamic arguments, their checks, documentation. A
-// primitive is a plain struct:
+// From a primitive's `fields` to everything generic: dynamic arguments, their checks,
+// documentation. A primitive is a plain struct:
 //
 //   struct Split {
 //     static constexpr std::string_view kName = "split", kDoc = "...";
 //     using Result = std::vector<LoopRef>;
 //     LoopRef loop; ...                            // members, defaults = default arguments
 //     static void fields(auto&& f) { f("loop", &Split::loop, "the loop to divide"); ... }
-//     Verdict transform(const State&, Outcome<Result>&) const;   // check and rewrite, changing nothing
+//     Verdict transform(const State&, Outcome<Result>&) const;   // check and rewrite, changing
+//     nothing
 //   };
 
 #include <string>
@@ -27,20 +28,20 @@ enum class Field : std::uint8_t { required, optional, variadic };
 struct FieldInfo {
   std::string_view name, type, doc;
   Field mode = Field::required;
-  Value otherwise;                // the default of an optional field
+  Value otherwise;  // the default of an optional field
 };
 
 /// Buffer of a block: ("read", i), ("write", i) or a buffer's name.
 struct BufferChoice {
-  std::string kind;               // "read", "write" or "name"
+  std::string kind;  // "read", "write" or "name"
   std::int64_t index = 0;
   std::string name;
 };
 
 // One conversion per type a field may have. from_value answers false when the value does not fit.
-#define WEFT_FIELD_TYPE(T, spelling)                            \
+#define WEFT_FIELD_TYPE(T, spelling)                               \
   inline std::string_view type_name(const T*) { return spelling; } \
-  Value to_value(const T& v);                                   \
+  Value to_value(const T& v);                                      \
   bool from_value(const Value& v, T& out);
 
 WEFT_FIELD_TYPE(BlockRef, "block")
@@ -71,7 +72,8 @@ const std::vector<FieldInfo>& fields_of() {
   static const std::vector<FieldInfo> info = [] {
     std::vector<FieldInfo> out;
     const S defaults{};
-    S::fields([&](std::string_view name, auto member, std::string_view doc, Field mode = Field::required) {
+    S::fields([&](std::string_view name, auto member, std::string_view doc,
+                  Field mode = Field::required) {
       FieldInfo field{name, type_name(&(defaults.*member)), doc, mode, {}};
       if (mode == Field::optional) field.otherwise = to_value(defaults.*member);
       out.push_back(std::move(field));
@@ -91,7 +93,8 @@ Value::List values_of(const S& step) {
 }
 
 /// Throws Error(schedule, "schedule.argument.*") when an argument is missing or of the wrong type.
-[[noreturn]] void missing_argument(std::string_view step, const std::vector<FieldInfo>& fields, std::size_t index);
+[[noreturn]] void missing_argument(std::string_view step, const std::vector<FieldInfo>& fields,
+                                   std::size_t index);
 [[noreturn]] void wrong_argument(std::string_view step, const FieldInfo& field, const Value& value);
 
 template <typename S>
@@ -104,7 +107,8 @@ S step_from(const Arguments& args) {
       if (mode == Field::required) missing_argument(S::kName, fields_of<S>(), index);
       return;
     }
-    if (!from_value(*args[index], step.*member)) wrong_argument(S::kName, fields_of<S>()[index], *args[index]);
+    if (!from_value(*args[index], step.*member))
+      wrong_argument(S::kName, fields_of<S>()[index], *args[index]);
   });
   return step;
 }

@@ -19,7 +19,8 @@ std::string IndexMap::text() const {
 
 IndexMap IndexMap::parse(std::string_view text) {
   const auto bad = [&](std::string_view why) {
-    return Error(ErrorKind::parse, "schedule.index_map.syntax", cat("cannot read the index map \"", text, "\": ", why))
+    return Error(ErrorKind::parse, "schedule.index_map.syntax",
+                 cat("cannot read the index map \"", text, "\": ", why))
         .note("form: lambda i, j: (i // 16, j, i % 16)");
   };
   std::string_view rest = trim(text);
@@ -28,9 +29,11 @@ IndexMap IndexMap::parse(std::string_view text) {
   const std::size_t colon = rest.find(':');
   if (colon == std::string_view::npos) throw bad("it has no colon");
   IndexMap map;
-  for (const std::string& name : split(rest.substr(0, colon), ',')) map.inputs.push_back(make_var(std::string(trim(name))));
+  for (const std::string& name : split(rest.substr(0, colon), ','))
+    map.inputs.push_back(make_var(std::string(trim(name))));
   std::string_view body = trim(rest.substr(colon + 1));
-  if ((body.starts_with('(') && body.ends_with(')')) || (body.starts_with('[') && body.ends_with(']'))) {
+  if ((body.starts_with('(') && body.ends_with(')')) ||
+      (body.starts_with('[') && body.ends_with(']'))) {
     body = body.substr(1, body.size() - 2);
   }
   // Outputs: split at commas outside parentheses; each is an expression of the text form.
@@ -53,7 +56,9 @@ IndexMap IndexMap::parse(std::string_view text) {
   for (const std::string& part : parts) {
     const std::string_view source = trim(part);
     if (source.empty()) continue;
-    const PrimFunc f = parse_func(cat("@T.prim_func\ndef index_map():\n    T.evaluate(", source, ")\n"), "<index map>", capture);
+    const PrimFunc f =
+        parse_func(cat("@T.prim_func\ndef index_map():\n    T.evaluate(", source, ")\n"),
+                   "<index map>", capture);
     Expr found;
     for_each_stmt(f->body, [&](const Stmt& s) {
       if (const auto* e = as<EvaluateNode>(s)) found = e->value;

@@ -20,7 +20,8 @@ Stmt Rebinder::rewrite_for(const Stmt& s) {
   Stmt body = rewrite(loop->body);
   loops_.pop_back();
   if (body == loop->body && dom.min == loop->min && dom.extent == loop->extent) return s;
-  return make_ref<ForNode>(loop->var, dom.min, dom.extent, loop->for_kind, loop->axis, loop->annotations, std::move(body));
+  return make_ref<ForNode>(loop->var, dom.min, dom.extent, loop->for_kind, loop->axis,
+                           loop->annotations, std::move(body));
 }
 
 Stmt Rebinder::rewrite_block_realize(const Stmt& s) {
@@ -32,7 +33,8 @@ Stmt Rebinder::rewrite_block_realize(const Stmt& s) {
   if (condition_) predicate = both(predicate, condition_);
   if (!changed && predicate == realize->predicate) return s;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    if (values[i] != realize->iter_values[i]) values[i] = simplify_bindings({values[i]}, loops_, predicate, analyzer_)[0];
+    if (values[i] != realize->iter_values[i])
+      values[i] = simplify_bindings({values[i]}, loops_, predicate, analyzer_)[0];
   }
   auto out = make_ref<BlockRealizeNode>(std::move(values), std::move(predicate), realize->block);
   out->line = realize->line;
@@ -54,8 +56,8 @@ std::vector<Expr> conjuncts(const Expr& e) {
   return out;
 }
 
-Exprs simplify_bindings(const Exprs& values, const std::vector<IterVar>& loops, const Expr& predicate,
-                        const arith::Analyzer& analyzer) {
+Exprs simplify_bindings(const Exprs& values, const std::vector<IterVar>& loops,
+                        const Expr& predicate, const arith::Analyzer& analyzer) {
   return arith::simplify_iter_map(values, loops, predicate, analyzer);
 }
 

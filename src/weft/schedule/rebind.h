@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Rewrites the bindings of every block under a changed loop: substitutes the old loop variables, adds a
-// predicate, and simplifies what results knowing all loops around each block.
+// Rewrites the bindings of every block under a changed loop: substitutes the old loop variables,
+// adds a predicate, and simplifies what results knowing all loops around each block.
 
 #include <vector>
 
@@ -13,8 +13,10 @@ namespace weft::schedule {
 
 class Rebinder final : public ScopeRewriter {
  public:
-  /// `outer`: the loops around the statement to be rewritten, new ones included. `condition` null: none.
-  Rebinder(const std::vector<ir::IterVar>& outer, const ir::VarMap& map, ir::Expr condition = nullptr);
+  /// `outer`: the loops around the statement to be rewritten, new ones included. `condition` null:
+  /// none.
+  Rebinder(const std::vector<ir::IterVar>& outer, const ir::VarMap& map,
+           ir::Expr condition = nullptr);
 
  protected:
   ir::Stmt rewrite_for(const ir::Stmt& s) override;
@@ -31,7 +33,7 @@ ir::Expr both(const ir::Expr& a, const ir::Expr& b);
 /// The terms of a conjunction.
 std::vector<ir::Expr> conjuncts(const ir::Expr& e);
 /// Simplified bindings of one realize among loops.
-ir::Exprs simplify_bindings(const ir::Exprs& values, const std::vector<ir::IterVar>& loops, const ir::Expr& predicate,
-                            const arith::Analyzer& analyzer);
+ir::Exprs simplify_bindings(const ir::Exprs& values, const std::vector<ir::IterVar>& loops,
+                            const ir::Expr& predicate, const arith::Analyzer& analyzer);
 
 }  // namespace weft::schedule

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What a schedule's user holds: stable names of blocks, loops and sampled integers, and `Value`, the dynamic
-// form of every argument and result (what bindings, traces and documentation speak). A BlockRef is a block's
-// id, a LoopRef a loop's variable; both survive every rewrite that keeps the thing they name.
+// What a schedule's user holds: stable names of blocks, loops and sampled integers, and `Value`,
+// the dynamic form of every argument and result (what bindings, traces and documentation speak). A
+// BlockRef is a block's id, a LoopRef a loop's variable; both survive every rewrite that keeps the
+// thing they name.
 
 #include <cstdint>
 #include <optional>
@@ -57,7 +58,8 @@ struct IndexMap {
 /// Any argument or result.
 struct Value {
   using List = std::vector<Value>;
-  std::variant<std::monostate, bool, std::int64_t, double, std::string, BlockRef, LoopRef, IntRef, List, Json, IndexMap>
+  std::variant<std::monostate, bool, std::int64_t, double, std::string, BlockRef, LoopRef, IntRef,
+               List, Json, IndexMap>
       data;
 
   Value() = default;
@@ -77,7 +79,9 @@ struct Value {
 
   bool is_none() const { return std::holds_alternative<std::monostate>(data); }
   template <typename T>
-  const T* get() const { return std::get_if<T>(&data); }
+  const T* get() const {
+    return std::get_if<T>(&data);
+  }
 };
 
 }  // namespace weft::schedule

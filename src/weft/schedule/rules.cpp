@@ -22,8 +22,8 @@ std::vector<std::string> names_of(const Rows& rows, auto member) {
 }
 
 ScheduleRules make_generic() {
-  // Limits that hold on every current accelerator of this kind: 1024 threads a group (64 in z), 2^31-1
-  // groups in x and 65535 in y and z (CUDA C programming guide, technical specifications).
+  // Limits that hold on every current accelerator of this kind: 1024 threads a group (64 in z),
+  // 2^31-1 groups in x and 65535 in y and z (CUDA C programming guide, technical specifications).
   constexpr std::int64_t kGrid = 65535;
   constexpr std::int64_t kThreads = 1024;
   ScheduleRules rules;
@@ -44,13 +44,16 @@ ScheduleRules make_generic() {
   warps.insert(warps.end(), {"threadIdx.y", "threadIdx.z"});
   std::vector<std::string> all;
   for (const AxisRule& axis : rules.axes) all.push_back(axis.name);
-  rules.scopes = {{"global", {}}, {"shared", groups}, {"shared.dyn", groups}, {"warp", warps}, {"local", all}};
+  rules.scopes = {
+      {"global", {}}, {"shared", groups}, {"shared.dyn", groups}, {"warp", warps}, {"local", all}};
   return rules;
 }
 
 }  // namespace
 
-const AxisRule* ScheduleRules::axis(std::string_view name) const { return find_row(axes, name, &AxisRule::name); }
+const AxisRule* ScheduleRules::axis(std::string_view name) const {
+  return find_row(axes, name, &AxisRule::name);
+}
 
 const ScopeRule* ScheduleRules::scope(std::string_view name) const {
   return find_row(scopes, name, &ScopeRule::scope);
@@ -62,7 +65,8 @@ const InstructionRule* ScheduleRules::instruction(std::string_view name) const {
 
 bool ScheduleRules::is_private(std::string_view scope_name, std::string_view axis_name) const {
   const ScopeRule* row = scope(scope_name);
-  return row && std::find(row->private_to.begin(), row->private_to.end(), axis_name) != row->private_to.end();
+  return row && std::find(row->private_to.begin(), row->private_to.end(), axis_name) !=
+                    row->private_to.end();
 }
 
 void ScheduleRules::merge(const ScheduleRules& other) {
@@ -77,8 +81,12 @@ void ScheduleRules::merge(const ScheduleRules& other) {
   }
 }
 
-std::vector<std::string> ScheduleRules::axis_names() const { return names_of(axes, &AxisRule::name); }
-std::vector<std::string> ScheduleRules::scope_names() const { return names_of(scopes, &ScopeRule::scope); }
+std::vector<std::string> ScheduleRules::axis_names() const {
+  return names_of(axes, &AxisRule::name);
+}
+std::vector<std::string> ScheduleRules::scope_names() const {
+  return names_of(scopes, &ScopeRule::scope);
+}
 std::vector<std::string> ScheduleRules::instruction_names() const {
   return names_of(instructions, &InstructionRule::name);
 }

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What legality needs to know of machines: axes a loop may be bound to, memory scopes and which axes own an
-// instance of each. A plain view that targets fill; the default describes C-like accelerators in general.
+// What legality needs to know of machines: axes a loop may be bound to, memory scopes and which
+// axes own an instance of each. A plain view that targets fill; the default describes C-like
+// accelerators in general.
 
 #include <cstdint>
 #include <memory>
@@ -14,17 +15,17 @@
 namespace weft::schedule {
 
 struct AxisRule {
-  std::string name;              // "blockIdx.x"
-  std::int64_t limit = 0;        // largest extent; 0: none
-  std::string group;             // axes of one group share group_limit
+  std::string name;        // "blockIdx.x"
+  std::int64_t limit = 0;  // largest extent; 0: none
+  std::string group;       // axes of one group share group_limit
   std::int64_t group_limit = 0;
-  bool reduces = false;          // an R iterator may be bound
-  bool is_virtual = false;       // several loops of different extents may carry it
+  bool reduces = false;     // an R iterator may be bound
+  bool is_virtual = false;  // several loops of different extents may carry it
 };
 
 struct ScopeRule {
   std::string scope;
-  std::vector<std::string> private_to;   // axes whose points each have their own instance
+  std::vector<std::string> private_to;  // axes whose points each have their own instance
 };
 
 /// An instruction for tensorize: the two functions take the same parameters.

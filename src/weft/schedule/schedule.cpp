@@ -36,7 +36,8 @@ bool has_duplicates(const IRModule& m) {
   for (const auto& [name, f] : m->functions) {
     for_each_stmt(f->body, [&](const Stmt& s) {
       if (const auto* loop = as<ForNode>(s)) twice |= !loops.insert(loop->var.get()).second;
-      if (const auto* realize = as<BlockRealizeNode>(s)) twice |= !blocks.insert(realize->block->id).second;
+      if (const auto* realize = as<BlockRealizeNode>(s))
+        twice |= !blocks.insert(realize->block->id).second;
     });
   }
   return twice;
@@ -69,7 +70,8 @@ Schedule::Schedule(IRModule m, std::shared_ptr<const ScheduleRules> rules, std::
 }
 
 PrimFunc Schedule::func() const {
-  return state_.mod->functions.size() == 1 ? state_.mod->functions[0].second : state_.mod->find(state_.func);
+  return state_.mod->functions.size() == 1 ? state_.mod->functions[0].second
+                                           : state_.mod->find(state_.func);
 }
 
 std::string Schedule::show() const { return print(state_.mod); }
@@ -78,28 +80,33 @@ void Schedule::work_on(const std::string& func_name) {
   if (!state_.mod->find(func_name)) {
     std::vector<std::string> names;
     for (const auto& [name, f] : state_.mod->functions) names.push_back(name);
-    throw Error(ErrorKind::schedule, "schedule.work_on.function", cat("the module has no function \"", func_name, "\""))
+    throw Error(ErrorKind::schedule, "schedule.work_on.function",
+                cat("the module has no function \"", func_name, "\""))
         .note(cat("functions: ", quoted(names)))
         .help(did_you_mean(func_name, names));
   }
   state_.func = func_name;
 }
 
-void Schedule::refuse_step(const PrimitiveInfo& primitive, const Value::List& arguments, Refusal refusal) const {
+void Schedule::refuse_step(const PrimitiveInfo& primitive, const Value::List& arguments,
+                           Refusal refusal) const {
   if (state_.detail) {
-    Place place{cat("step ", trace_.entries().size() + 1), step_text(primitive, arguments, ProgramNames(state_.mod), false), 0, 0};
+    Place place{cat("step ", trace_.entries().size() + 1),
+                step_text(primitive, arguments, ProgramNames(state_.mod), false), 0, 0};
     refusal.places.insert(refusal.places.begin(), std::move(place));
     refusal.note("the schedule is unchanged");
   }
   throw Error(ErrorKind::schedule, std::move(refusal));
 }
 
-void Schedule::commit(const PrimitiveInfo& primitive, Value::List arguments, Value result, IRModule mod) {
+void Schedule::commit(const PrimitiveInfo& primitive, Value::List arguments, Value result,
+                      IRModule mod) {
   if (mod) {
     if (verifying_) {
       const Verdict v = verify(mod);
-      WEFT_CHECK(!v, "the program is ill-formed after ", step_text(primitive, arguments, ProgramNames(state_.mod), false), ": ",
-                 render(*v), "\n", print(mod));
+      WEFT_CHECK(!v, "the program is ill-formed after ",
+                 step_text(primitive, arguments, ProgramNames(state_.mod), false), ": ", render(*v),
+                 "\n", print(mod));
     }
     state_.mod = std::move(mod);
   }
@@ -107,11 +114,13 @@ void Schedule::commit(const PrimitiveInfo& primitive, Value::List arguments, Val
   trace_.append({&primitive, std::move(arguments), std::move(result)});
 }
 
-Schedule Schedule::replay(const PrimFunc& f, const Json& trace, std::shared_ptr<const ScheduleRules> rules) {
+Schedule Schedule::replay(const PrimFunc& f, const Json& trace,
+                          std::shared_ptr<const ScheduleRules> rules) {
   return replay(make_module(f), trace, std::move(rules));
 }
 
-Schedule Schedule::replay(const IRModule& m, const Json& trace, std::shared_ptr<const ScheduleRules> rules) {
+Schedule Schedule::replay(const IRModule& m, const Json& trace,
+                          std::shared_ptr<const ScheduleRules> rules) {
   Schedule sch(m, std::move(rules));
   schedule::replay(sch, trace);
   return sch;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // A program and its history of steps. Every step is checked, then applied; a refused step throws
-// Error(schedule, ...) and leaves program and trace as they were. The methods below are the primitives by
-// name; `apply` takes any of them as a value, `call` by name with dynamic arguments (bindings, replay).
+// Error(schedule, ...) and leaves program and trace as they were. The methods below are the
+// primitives by name; `apply` takes any of them as a value, `call` by name with dynamic arguments
+// (bindings, replay).
 
 #include <memory>
 #include <string>
@@ -20,8 +21,10 @@ namespace weft::schedule {
 class Schedule {
  public:
   /// Throws Error(verify, "verify.*") when the program is ill-formed. `rules` null: generic ones.
-  explicit Schedule(const ir::PrimFunc& f, std::shared_ptr<const ScheduleRules> rules = nullptr, std::int64_t seed = 0);
-  explicit Schedule(ir::IRModule m, std::shared_ptr<const ScheduleRules> rules = nullptr, std::int64_t seed = 0);
+  explicit Schedule(const ir::PrimFunc& f, std::shared_ptr<const ScheduleRules> rules = nullptr,
+                    std::int64_t seed = 0);
+  explicit Schedule(ir::IRModule m, std::shared_ptr<const ScheduleRules> rules = nullptr,
+                    std::int64_t seed = 0);
 
   const ir::IRModule& mod() const { return state_.mod; }
   /// The function of a one-function module, or the one worked on.
@@ -42,69 +45,106 @@ class Schedule {
   template <typename S>
   Verdict check(const S& step) const;
 
-  /// A step by name. Positional and keyword arguments as Python takes them; block names stand for blocks.
-  Value call(std::string_view name, const Value::List& positional, const std::vector<std::pair<std::string, Value>>& keywords = {});
+  /// A step by name. Positional and keyword arguments as Python takes them; block names stand for
+  /// blocks.
+  Value call(std::string_view name, const Value::List& positional,
+             const std::vector<std::pair<std::string, Value>>& keywords = {});
   /// Repeats a recorded trace on another program.
-  static Schedule replay(const ir::PrimFunc& f, const Json& trace, std::shared_ptr<const ScheduleRules> rules = nullptr);
-  static Schedule replay(const ir::IRModule& m, const Json& trace, std::shared_ptr<const ScheduleRules> rules = nullptr);
+  static Schedule replay(const ir::PrimFunc& f, const Json& trace,
+                         std::shared_ptr<const ScheduleRules> rules = nullptr);
+  static Schedule replay(const ir::IRModule& m, const Json& trace,
+                         std::shared_ptr<const ScheduleRules> rules = nullptr);
 
-  BlockRef get_block(std::string name, std::string func_name = "") { return apply(GetBlock{std::move(name), std::move(func_name)}); }
+  BlockRef get_block(std::string name, std::string func_name = "") {
+    return apply(GetBlock{std::move(name), std::move(func_name)});
+  }
   std::vector<LoopRef> get_loops(BlockRef block) { return apply(GetLoops{block}); }
-  std::vector<BlockRef> get_child_blocks(BlockOrLoop at) { return apply(GetChildBlocks{std::move(at)}); }
+  std::vector<BlockRef> get_child_blocks(BlockOrLoop at) {
+    return apply(GetChildBlocks{std::move(at)});
+  }
   std::vector<BlockRef> get_producers(BlockRef block) { return apply(GetProducers{block}); }
   std::vector<BlockRef> get_consumers(BlockRef block) { return apply(GetConsumers{block}); }
   std::vector<BlockRef> get_output_blocks(BlockRef scope) { return apply(GetOutputBlocks{scope}); }
-  std::vector<LoopRef> split(const LoopRef& loop, Factors factors, bool preserve_unit_iters = true, bool disable_predication = false) {
+  std::vector<LoopRef> split(const LoopRef& loop, Factors factors, bool preserve_unit_iters = true,
+                             bool disable_predication = false) {
     return apply(Split{loop, std::move(factors), preserve_unit_iters, disable_predication});
   }
-  LoopRef fuse(std::vector<LoopRef> loops, bool preserve_unit_iters = true) { return apply(Fuse{std::move(loops), preserve_unit_iters}); }
+  LoopRef fuse(std::vector<LoopRef> loops, bool preserve_unit_iters = true) {
+    return apply(Fuse{std::move(loops), preserve_unit_iters});
+  }
   void reorder(std::vector<LoopRef> loops) { apply(Reorder{std::move(loops)}); }
   LoopRef add_unit_loop(BlockOrLoop at) { return apply(AddUnitLoop{std::move(at)}); }
   void parallel(const LoopRef& loop) { apply(Parallel{loop}); }
   void vectorize(const LoopRef& loop) { apply(Vectorize{loop}); }
   void unroll(const LoopRef& loop) { apply(Unroll{loop}); }
-  void bind(const LoopRef& loop, std::string thread_axis) { apply(Bind{loop, std::move(thread_axis)}); }
-  BlockRef cache_read(BlockRef block, std::int64_t read_buffer_index, std::string storage_scope, std::vector<BlockRef> consumer_blocks = {}) {
-    return apply(CacheRead{block, read_buffer_index, std::move(storage_scope), std::move(consumer_blocks)});
+  void bind(const LoopRef& loop, std::string thread_axis) {
+    apply(Bind{loop, std::move(thread_axis)});
   }
-  BlockRef cache_write(BlockRef block, std::int64_t write_buffer_index, std::string storage_scope, std::vector<BlockRef> consumer_blocks = {}) {
-    return apply(CacheWrite{block, write_buffer_index, std::move(storage_scope), std::move(consumer_blocks)});
+  BlockRef cache_read(BlockRef block, std::int64_t read_buffer_index, std::string storage_scope,
+                      std::vector<BlockRef> consumer_blocks = {}) {
+    return apply(
+        CacheRead{block, read_buffer_index, std::move(storage_scope), std::move(consumer_blocks)});
   }
-  void compute_at(BlockRef block, const LoopRef& loop, bool preserve_unit_loops = false, std::int64_t index = -1) {
+  BlockRef cache_write(BlockRef block, std::int64_t write_buffer_index, std::string storage_scope,
+                       std::vector<BlockRef> consumer_blocks = {}) {
+    return apply(CacheWrite{block, write_buffer_index, std::move(storage_scope),
+                            std::move(consumer_blocks)});
+  }
+  void compute_at(BlockRef block, const LoopRef& loop, bool preserve_unit_loops = false,
+                  std::int64_t index = -1) {
     apply(ComputeAt{block, loop, preserve_unit_loops, index});
   }
-  void reverse_compute_at(BlockRef block, const LoopRef& loop, bool preserve_unit_loops = false, std::int64_t index = -1) {
+  void reverse_compute_at(BlockRef block, const LoopRef& loop, bool preserve_unit_loops = false,
+                          std::int64_t index = -1) {
     apply(ReverseComputeAt{block, loop, preserve_unit_loops, index});
   }
-  BlockRef decompose_reduction(BlockRef block, const LoopRef& loop) { return apply(DecomposeReduction{block, loop}); }
-  BlockRef rfactor(const LoopRef& loop, std::int64_t factor_axis) { return apply(RFactor{loop, factor_axis}); }
+  BlockRef decompose_reduction(BlockRef block, const LoopRef& loop) {
+    return apply(DecomposeReduction{block, loop});
+  }
+  BlockRef rfactor(const LoopRef& loop, std::int64_t factor_axis) {
+    return apply(RFactor{loop, factor_axis});
+  }
   void compute_inline(BlockRef block) { apply(ComputeInline{block}); }
   void reverse_compute_inline(BlockRef block) { apply(ReverseComputeInline{block}); }
-  void annotate(BlockOrLoop at, std::string ann_key, Json ann_val) { apply(Annotate{std::move(at), std::move(ann_key), std::move(ann_val)}); }
-  void unannotate(BlockOrLoop at, std::string ann_key) { apply(Unannotate{std::move(at), std::move(ann_key)}); }
-  void storage_align(BlockRef block, std::int64_t buffer_index, std::int64_t axis, std::int64_t factor, std::int64_t offset) {
+  void annotate(BlockOrLoop at, std::string ann_key, Json ann_val) {
+    apply(Annotate{std::move(at), std::move(ann_key), std::move(ann_val)});
+  }
+  void unannotate(BlockOrLoop at, std::string ann_key) {
+    apply(Unannotate{std::move(at), std::move(ann_key)});
+  }
+  void storage_align(BlockRef block, std::int64_t buffer_index, std::int64_t axis,
+                     std::int64_t factor, std::int64_t offset) {
     apply(StorageAlign{block, buffer_index, axis, factor, offset});
   }
   void set_scope(BlockRef block, std::int64_t buffer_index, std::string storage_scope) {
     apply(SetScope{block, {"write", buffer_index, ""}, std::move(storage_scope)});
   }
-  void transform_layout(BlockRef block, BufferChoice buffer, IndexMap index_map, Json pad_value = nullptr, bool assume_injective_transform = false) {
-    apply(TransformLayout{block, std::move(buffer), std::move(index_map), std::move(pad_value), assume_injective_transform});
+  void transform_layout(BlockRef block, BufferChoice buffer, IndexMap index_map,
+                        Json pad_value = nullptr, bool assume_injective_transform = false) {
+    apply(TransformLayout{block, std::move(buffer), std::move(index_map), std::move(pad_value),
+                          assume_injective_transform});
   }
-  BlockRef blockize(const LoopRef& target, bool preserve_unit_iters = true) { return apply(Blockize{target, preserve_unit_iters}); }
+  BlockRef blockize(const LoopRef& target, bool preserve_unit_iters = true) {
+    return apply(Blockize{target, preserve_unit_iters});
+  }
   void tensorize(BlockOrLoop at, std::string tensor_intrin, bool preserve_unit_iters = true) {
     apply(Tensorize{std::move(at), std::move(tensor_intrin), preserve_unit_iters});
   }
-  IntRef sample_categorical(std::vector<std::int64_t> candidates, std::vector<double> probs, Factor decision = std::nullopt) {
+  IntRef sample_categorical(std::vector<std::int64_t> candidates, std::vector<double> probs,
+                            Factor decision = std::nullopt) {
     return apply(SampleCategorical{std::move(candidates), std::move(probs), decision});
   }
-  std::vector<IntRef> sample_perfect_tile(const LoopRef& loop, std::int64_t n, std::int64_t max_innermost_factor = 16, std::vector<std::int64_t> decision = {}) {
+  std::vector<IntRef> sample_perfect_tile(const LoopRef& loop, std::int64_t n,
+                                          std::int64_t max_innermost_factor = 16,
+                                          std::vector<std::int64_t> decision = {}) {
     return apply(SamplePerfectTile{loop, n, max_innermost_factor, std::move(decision)});
   }
 
  private:
-  [[noreturn]] void refuse_step(const PrimitiveInfo& primitive, const Value::List& arguments, Refusal refusal) const;
-  void commit(const PrimitiveInfo& primitive, Value::List arguments, Value result, ir::IRModule mod);
+  [[noreturn]] void refuse_step(const PrimitiveInfo& primitive, const Value::List& arguments,
+                                Refusal refusal) const;
+  void commit(const PrimitiveInfo& primitive, Value::List arguments, Value result,
+              ir::IRModule mod);
 
   State state_;
   Trace trace_;
@@ -112,8 +152,8 @@ class Schedule {
   bool verifying_ = false;
 };
 
-#define WEFT_PRIMITIVE(S)                                         \
-  extern template S::Result Schedule::apply<S>(const S&);         \
+#define WEFT_PRIMITIVE(S)                                 \
+  extern template S::Result Schedule::apply<S>(const S&); \
   extern template Verdict Schedule::check<S>(const S&) const;
 #include "weft/schedule/primitives.def"
 #undef WEFT_PRIMITIVE

@@ -65,8 +65,9 @@ Verdict locate(const State& s, const LoopRef& loop, Path& out) {
 Verdict locate_inner(const State& s, BlockRef block, std::string_view step, Path& out) {
   WEFT_TRY(locate(s, block, out));
   if (out.scope()) return std::nullopt;
-  Refusal r = refuse(s, cat("schedule.", step, ".root"),
-                     cat(step, " cannot work on the function's root block ", name_of(out.realize()->block.get())));
+  Refusal r = refuse(
+      s, cat("schedule.", step, ".root"),
+      cat(step, " cannot work on the function's root block ", name_of(out.realize()->block.get())));
   r.note(cat("blocks inside it: ", quoted(block_names(s.mod))));
   return r;
 }
@@ -94,7 +95,8 @@ std::string name_of(const BlockNode* block) { return cat("\"", block->name, "\""
 
 Verdict check_scope(const State& s, std::string_view step, const std::string& scope) {
   if (s.rules->scope(scope)) return std::nullopt;
-  Refusal r = refuse(s, cat("schedule.", step, ".scope"), cat(step, " got the memory scope \"", scope, "\", which no target has"));
+  Refusal r = refuse(s, cat("schedule.", step, ".scope"),
+                     cat(step, " got the memory scope \"", scope, "\", which no target has"));
   r.note(cat("legal: ", quoted(s.rules->scope_names())));
   r.help = did_you_mean(scope, s.rules->scope_names());
   return r;

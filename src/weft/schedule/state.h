@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The value that steps read: a program, the rules of the machine it is scheduled for. A step computes an
-// Outcome from a const State and changes nothing itself, so a refused step cannot leave a trace behind.
+// The value that steps read: a program, the rules of the machine it is scheduled for. A step
+// computes an Outcome from a const State and changes nothing itself, so a refused step cannot leave
+// a trace behind.
 
 #include <cstdint>
 #include <memory>
@@ -20,9 +21,9 @@ namespace weft::schedule {
 struct State {
   ir::IRModule mod;
   std::shared_ptr<const ScheduleRules> rules;
-  std::string func = "main";    // where get_block looks when no function is named
-  std::int64_t sampled = 0;     // integers that sampling steps have returned so far
-  bool detail = true;           // false: refusals carry no printed program (tuners)
+  std::string func = "main";  // where get_block looks when no function is named
+  std::int64_t sampled = 0;   // integers that sampling steps have returned so far
+  bool detail = true;         // false: refusals carry no printed program (tuners)
 };
 
 /// The result of a step without one.
@@ -36,7 +37,8 @@ struct Outcome {
 };
 
 /// A refusal that shows the program with `culprit` (a statement, block or expression) underlined.
-Refusal refuse(const State& s, std::string_view code, std::string message, const void* culprit = nullptr);
+Refusal refuse(const State& s, std::string_view code, std::string message,
+               const void* culprit = nullptr);
 
 /// Finds what a reference names; refuses with what there is instead.
 Verdict locate(const State& s, BlockRef block, Path& out);
@@ -57,9 +59,9 @@ std::string name_of(const ir::BlockNode* block);
 /// Refuses a memory scope that the rules do not have.
 Verdict check_scope(const State& s, std::string_view step, const std::string& scope);
 
-#define WEFT_TRY(verdict)                                   \
-  do {                                                      \
-    if (::weft::Verdict weft_v = (verdict)) return weft_v;  \
+#define WEFT_TRY(verdict)                                  \
+  do {                                                     \
+    if (::weft::Verdict weft_v = (verdict)) return weft_v; \
   } while (false)
 
 }  // namespace weft::schedule

@@ -21,16 +21,23 @@ class TraceNames final : public Names {
     }
   }
   std::string block(BlockRef ref) const override { return find(blocks_, ref.id, "block"); }
-  std::string loop(const LoopRef& ref) const override { return find(loops_, ref.var.get(), "loop"); }
-  std::string integer(const IntRef& ref) const override { return find(integers_, ref.id, "integer"); }
+  std::string loop(const LoopRef& ref) const override {
+    return find(loops_, ref.var.get(), "loop");
+  }
+  std::string integer(const IntRef& ref) const override {
+    return find(integers_, ref.id, "integer");
+  }
 
  private:
   template <typename Map, typename Key>
   static std::string find(const Map& map, const Key& key, std::string_view what) {
     auto it = map.find(key);
     if (it != map.end()) return it->second;
-    throw Error(ErrorKind::schedule, "schedule.trace.foreign", cat("a step used a ", what, " that no step of this schedule returned"))
-        .note("get blocks with get_block and loops with get_loops, so that the trace can be repeated");
+    throw Error(ErrorKind::schedule, "schedule.trace.foreign",
+                cat("a step used a ", what, " that no step of this schedule returned"))
+        .note(
+            "get blocks with get_block and loops with get_loops, so that the trace can be "
+            "repeated");
   }
   std::unordered_map<std::uint64_t, std::string> blocks_;
   std::unordered_map<const void*, std::string> loops_;
@@ -49,7 +56,8 @@ std::string json_as_python(const Json& v) {
     return cat("[", join(parts), "]");
   }
   std::vector<std::string> parts;
-  for (const auto& [key, value] : v.as_object()) parts.push_back(cat(json_quote(key), ": ", json_as_python(value)));
+  for (const auto& [key, value] : v.as_object())
+    parts.push_back(cat(json_quote(key), ": ", json_as_python(value)));
   return cat("{", join(parts), "}");
 }
 
@@ -91,7 +99,9 @@ bool same_value(const Value& a, const Value& b) {
   return to_json_value(a, NoNames()) == to_json_value(b, NoNames());
 }
 
-bool is_default(const FieldInfo& field, const Value& v) { return field.mode == Field::optional && same_value(field.otherwise, v); }
+bool is_default(const FieldInfo& field, const Value& v) {
+  return field.mode == Field::optional && same_value(field.otherwise, v);
+}
 
 /// What names of a trace being replayed stand for.
 using Environment = std::unordered_map<std::string, Value>;
@@ -107,10 +117,12 @@ Value from_json_value(const Json& j, std::string_view type, const Environment& e
   if (j.is_int()) return j.as_int();
   if (j.is_number()) return j.as_double();
   if (j.is_string()) {
-    const bool named = type.find("block") != npos || type.find("loop") != npos || type.find("int") != npos;
+    const bool named =
+        type.find("block") != npos || type.find("loop") != npos || type.find("int") != npos;
     if (!named || type.starts_with("(")) return j.as_string();
     auto it = env.find(j.as_string());
-    if (it == env.end()) throw bad_trace(cat("\"", j.as_string(), "\" was not returned by an earlier step"));
+    if (it == env.end())
+      throw bad_trace(cat("\"", j.as_string(), "\" was not returned by an earlier step"));
     return it->second;
   }
   Value::List out;
@@ -125,7 +137,9 @@ void bind_results(const Json& names, const Value& result, Environment& env) {
   }
   const auto* list = result.get<Value::List>();
   if (!list || names.is_null()) return;
-  if (names.size() != list->size()) throw bad_trace(cat("a step returned ", list->size(), " results, the trace names ", names.size()));
+  if (names.size() != list->size())
+    throw bad_trace(
+        cat("a step returned ", list->size(), " results, the trace names ", names.size()));
   for (std::size_t i = 0; i < list->size(); ++i) bind_results(names.at(i), (*list)[i], env);
 }
 
@@ -147,7 +161,8 @@ std::string python_text(const Value& v, const Names& names) {
   return cat("[", join(parts), "]");
 }
 
-std::string step_text(const PrimitiveInfo& primitive, const Value::List& arguments, const Names& names, bool keywords) {
+std::string step_text(const PrimitiveInfo& primitive, const Value::List& arguments,
+                      const Names& names, bool keywords) {
   std::vector<std::string> parts;
   bool position = !keywords;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
@@ -203,10 +218,12 @@ Json Trace::to_json() const {
     Json arguments = Json::object();
     for (std::size_t i = 0; i < e.arguments.size(); ++i) {
       const FieldInfo& field = (*e.primitive->fields)[i];
-      if (!is_default(field, e.arguments[i])) arguments[field.name] = to_json_value(e.arguments[i], names);
+      if (!is_default(field, e.arguments[i]))
+        arguments[field.name] = to_json_value(e.arguments[i], names);
     }
     names.add(e.result);
-    steps.push_back(Json::Array{Json(e.primitive->name), std::move(arguments), to_json_value(e.result, names)});
+    steps.push_back(
+        Json::Array{Json(e.primitive->name), std::move(arguments), to_json_value(e.result, names)});
   }
   Json out = Json::object();
   out["format"] = "weft.trace";
@@ -217,8 +234,10 @@ Json Trace::to_json() const {
 
 void replay(Schedule& sch, const Json& trace) {
   const Json* format = trace.find("format");
-  if (!format || !format->is_string() || format->as_string() != "weft.trace") throw bad_trace("no \"format\": \"weft.trace\"");
-  if (trace.at("version").as_int() != 1) throw bad_trace(cat("version ", trace.at("version").dump(), " is not known; known: 1"));
+  if (!format || !format->is_string() || format->as_string() != "weft.trace")
+    throw bad_trace("no \"format\": \"weft.trace\"");
+  if (trace.at("version").as_int() != 1)
+    throw bad_trace(cat("version ", trace.at("version").dump(), " is not known; known: 1"));
   Environment env;
   for (const Json& step : trace.at("steps").as_array()) {
     if (step.size() != 3) throw bad_trace(cat("a step has ", step.size(), " parts instead of 3"));
@@ -244,12 +263,15 @@ std::string primitives_manual() {
         std::string loop(const LoopRef&) const override { return "?"; }
         std::string integer(const IntRef& ref) const override { return cat(ref.value); }
       };
-      signature.push_back(f.mode == Field::required   ? std::string(f.name)
-                          : f.mode == Field::variadic ? cat("*", f.name)
-                                                      : cat(f.name, "=", python_text(f.otherwise, NoNames())));
+      signature.push_back(f.mode == Field::required ? std::string(f.name)
+                          : f.mode == Field::variadic
+                              ? cat("*", f.name)
+                              : cat(f.name, "=", python_text(f.otherwise, NoNames())));
     }
-    out += cat("## ", p.name, "\n\n`sch.", p.name, "(", join(signature), ")` → ", p.result, "\n\n", p.doc, "\n\n");
-    for (const FieldInfo& f : *p.fields) out += cat("- `", f.name, "` (", f.type, "): ", f.doc, "\n");
+    out += cat("## ", p.name, "\n\n`sch.", p.name, "(", join(signature), ")` → ", p.result, "\n\n",
+               p.doc, "\n\n");
+    for (const FieldInfo& f : *p.fields)
+      out += cat("- `", f.name, "` (", f.type, "): ", f.doc, "\n");
     out += "\n";
   }
   return out;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The history of a schedule: every step with its arguments and results, printable as Python, storable as
-// JSON. Blocks, loops and sampled integers are named b0, l0, v0 ... in the order in which steps returned
-// them. The JSON form is {"format": "weft.trace", "version": 1, "steps": [[name, {field: value}, results]...]}.
+// The history of a schedule: every step with its arguments and results, printable as Python,
+// storable as JSON. Blocks, loops and sampled integers are named b0, l0, v0 ... in the order in
+// which steps returned them. The JSON form is {"format": "weft.trace", "version": 1, "steps":
+// [[name, {field: value}, results]...]}.
 
 #include <string>
 #include <string_view>
@@ -32,7 +33,7 @@ std::string primitives_manual();
 
 struct TraceEntry {
   const PrimitiveInfo* primitive = nullptr;
-  Value::List arguments;          // one per field
+  Value::List arguments;  // one per field
   Value result;
 };
 
@@ -60,9 +61,11 @@ class Names {
 /// A value as Python source.
 std::string python_text(const Value& v, const Names& names);
 /// "sch.split(i, [None, 128])": defaults left out, required arguments by position.
-std::string step_text(const PrimitiveInfo& primitive, const Value::List& arguments, const Names& names, bool keywords);
+std::string step_text(const PrimitiveInfo& primitive, const Value::List& arguments,
+                      const Names& names, bool keywords);
 
-/// Applies the recorded steps to `sch`. Throws Error(parse, "schedule.trace.*") on malformed traces.
+/// Applies the recorded steps to `sch`. Throws Error(parse, "schedule.trace.*") on malformed
+/// traces.
 void replay(Schedule& sch, const Json& trace);
 
 }  // namespace weft::schedule

@@ -26,7 +26,8 @@ bool any_child(const Stmt& s, F&& f) {
     case StmtKind::while_: return f(static_cast<const WhileNode*>(s.get())->body);
     case StmtKind::let: return f(static_cast<const LetStmtNode*>(s.get())->body);
     case StmtKind::allocate: return f(static_cast<const AllocateNode*>(s.get())->body);
-    case StmtKind::block_realize: return f(static_cast<const BlockRealizeNode*>(s.get())->block->body);
+    case StmtKind::block_realize:
+      return f(static_cast<const BlockRealizeNode*>(s.get())->block->body);
     case StmtKind::launch: return f(static_cast<const LaunchNode*>(s.get())->body);
     case StmtKind::async: return f(static_cast<const AsyncNode*>(s.get())->body);
     default: return false;
@@ -62,7 +63,8 @@ std::optional<Path> find_in(const IRModule& m, const Match& match) {
 
 auto is_block(std::uint64_t id) {
   return [id](const Stmt& s) {
-    return s->kind == StmtKind::block_realize && static_cast<const BlockRealizeNode*>(s.get())->block->id == id;
+    return s->kind == StmtKind::block_realize &&
+           static_cast<const BlockRealizeNode*>(s.get())->block->id == id;
   };
 }
 
@@ -110,7 +112,8 @@ std::vector<const ForNode*> Path::loops() const {
 }
 
 Path Path::prefix(std::size_t index) const {
-  return {func, std::vector<Stmt>(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(index) + 1)};
+  return {func,
+          std::vector<Stmt>(nodes.begin(), nodes.begin() + static_cast<std::ptrdiff_t>(index) + 1)};
 }
 
 std::vector<Stmt> children(const Stmt& s) {
@@ -123,8 +126,8 @@ std::vector<Stmt> children(const Stmt& s) {
 }
 
 Stmt with_body(const ForNode* loop, Stmt body) {
-  auto out = make_ref<ForNode>(loop->var, loop->min, loop->extent, loop->for_kind, loop->axis, loop->annotations,
-                               std::move(body));
+  auto out = make_ref<ForNode>(loop->var, loop->min, loop->extent, loop->for_kind, loop->axis,
+                               loop->annotations, std::move(body));
   out->line = loop->line;
   return out;
 }
@@ -153,7 +156,8 @@ Stmt with_child(const Stmt& parent, const Stmt& from, const Stmt& to) {
       if (n->then_case == from) return make_ref<IfNode>(n->condition, to, n->else_case);
       return make_ref<IfNode>(n->condition, n->then_case, to);
     }
-    case StmtKind::while_: return make_ref<WhileNode>(static_cast<const WhileNode*>(parent.get())->condition, to);
+    case StmtKind::while_:
+      return make_ref<WhileNode>(static_cast<const WhileNode*>(parent.get())->condition, to);
     case StmtKind::let: {
       const auto* n = static_cast<const LetStmtNode*>(parent.get());
       return make_ref<LetStmtNode>(n->var, n->value, to);
@@ -180,13 +184,19 @@ Stmt with_child(const Stmt& parent, const Stmt& from, const Stmt& to) {
   }
 }
 
-std::optional<Path> find_block(const IRModule& m, BlockRef block) { return find_in(m, is_block(block.id)); }
+std::optional<Path> find_block(const IRModule& m, BlockRef block) {
+  return find_in(m, is_block(block.id));
+}
 std::optional<Path> find_loop(const IRModule& m, const LoopRef& loop) {
   if (!loop.var) return std::nullopt;
   return find_in(m, is_loop(loop.var.get()));
 }
-std::optional<Path> find_block(const Stmt& body, std::uint64_t id) { return find_in(body, is_block(id)); }
-std::optional<Path> find_loop(const Stmt& body, const VarNode* var) { return find_in(body, is_loop(var)); }
+std::optional<Path> find_block(const Stmt& body, std::uint64_t id) {
+  return find_in(body, is_block(id));
+}
+std::optional<Path> find_loop(const Stmt& body, const VarNode* var) {
+  return find_in(body, is_loop(var));
+}
 std::optional<Path> find_stmt(const Stmt& body, const StmtNode* target) {
   return find_in(body, [target](const Stmt& s) { return s.get() == target; });
 }
@@ -210,8 +220,10 @@ Stmt remove(const Path& path) {
     }
     if (const auto* branch = as<IfNode>(parent); branch && branch->else_case) {
       const bool first = branch->then_case == path.nodes[i + 1];
-      return replace(path, first ? if_then(logical_not(branch->condition), branch->else_case)
-                                 : if_then(branch->condition, branch->then_case), i);
+      return replace(path,
+                     first ? if_then(logical_not(branch->condition), branch->else_case)
+                           : if_then(branch->condition, branch->then_case),
+                     i);
     }
   }
   return nullptr;

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Finding and editing places in the immutable tree. A Path is the chain of statements from a function's body
-// to a target; an edit copies that chain and shares everything else. There is no index to keep in step: a
-// scheduled kernel has some tens of statements, so walking it costs less than a microsecond.
+// Finding and editing places in the immutable tree. A Path is the chain of statements from a
+// function's body to a target; an edit copies that chain and shares everything else. There is no
+// index to keep in step: a scheduled kernel has some tens of statements, so walking it costs less
+// than a microsecond.
 
 #include <optional>
 #include <string>
@@ -15,13 +16,14 @@
 namespace weft::schedule {
 
 struct Path {
-  std::string func;                // name of the function in its module
-  std::vector<ir::Stmt> nodes;     // nodes[0]: the function's body; back(): the target
+  std::string func;             // name of the function in its module
+  std::vector<ir::Stmt> nodes;  // nodes[0]: the function's body; back(): the target
 
   const ir::Stmt& target() const { return nodes.back(); }
   const ir::ForNode* loop() const { return ir::as<ir::ForNode>(nodes.back()); }
   const ir::BlockRealizeNode* realize() const { return ir::as<ir::BlockRealizeNode>(nodes.back()); }
-  /// Index of the nearest enclosing block realize strictly above the target; npos for the root block.
+  /// Index of the nearest enclosing block realize strictly above the target; npos for the root
+  /// block.
   std::size_t scope_index() const;
   const ir::BlockRealizeNode* scope() const;
   /// Loops between the scope and the target, outermost first, without the target.
@@ -47,8 +49,8 @@ std::optional<Path> find_stmt(const ir::Stmt& body, const ir::StmtNode* target);
 
 /// The function's body after replacing nodes[index] (default: the target).
 ir::Stmt replace(const Path& path, ir::Stmt with, std::size_t index = npos);
-/// The function's body without the target and the loops that become empty. Null when nothing would remain in
-/// the target's scope.
+/// The function's body without the target and the loops that become empty. Null when nothing would
+/// remain in the target's scope.
 ir::Stmt remove(const Path& path);
 ir::IRModule with_body(const ir::IRModule& m, const std::string& func, ir::Stmt body);
 

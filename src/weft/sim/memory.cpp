@@ -36,8 +36,8 @@ std::uint64_t Memory::allocate(std::uint64_t bytes, std::uint64_t align) {
   if (!fits(base_ + size_) || !(aligned(cursor) + want <= base_ + size_)) {
     throw Error(ErrorKind::memory, "sim.memory.exhausted",
                 cat("\"", name_, "\" cannot hold ", human_bytes(bytes), " more"))
-        .note(cat("size ", human_bytes(size_), ", in use ", human_bytes(used_), ", largest free block ",
-                  human_bytes(largest)));
+        .note(cat("size ", human_bytes(size_), ", in use ", human_bytes(used_),
+                  ", largest free block ", human_bytes(largest)));
   }
   std::uint64_t start = aligned(cursor);
   blocks_.emplace(start, want);
@@ -48,7 +48,8 @@ std::uint64_t Memory::allocate(std::uint64_t bytes, std::uint64_t align) {
 void Memory::release(std::uint64_t address) {
   auto found = blocks_.find(address);
   if (found == blocks_.end()) {
-    throw Error(ErrorKind::value, "sim.memory.free", cat("nothing is allocated at ", hex(address), " of \"", name_, "\""));
+    throw Error(ErrorKind::value, "sim.memory.free",
+                cat("nothing is allocated at ", hex(address), " of \"", name_, "\""));
   }
   used_ -= found->second;
   blocks_.erase(found);
@@ -65,7 +66,8 @@ std::pair<std::uint64_t, std::uint64_t> Memory::allocation(std::uint64_t address
   auto next = blocks_.upper_bound(address);
   if (next == blocks_.begin()) return {0, 0};
   auto [start, size] = *std::prev(next);
-  return address - start < size ? std::pair{start, size} : std::pair<std::uint64_t, std::uint64_t>{0, 0};
+  return address - start < size ? std::pair{start, size}
+                                : std::pair<std::uint64_t, std::uint64_t>{0, 0};
 }
 
 std::string Memory::describe(std::uint64_t address, std::uint64_t bytes) const {
@@ -76,7 +78,8 @@ std::string Memory::describe(std::uint64_t address, std::uint64_t bytes) const {
   auto next = blocks_.upper_bound(address);
   if (next != blocks_.begin()) {
     auto [start, size] = *std::prev(next);
-    return cat(address + bytes - (start + size), " bytes past the end of the ", size, "-byte allocation at ", hex(start));
+    return cat(address + bytes - (start + size), " bytes past the end of the ", size,
+               "-byte allocation at ", hex(start));
   }
   return cat("in no allocation of \"", name_, "\"");
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A simulated flat memory: addresses from `base`, bounds always checked, allocations tracked so that a
-// machine may ask whether an access stays inside one. Pages come into being on first use (mmap), so a
-// large memory costs what is touched.
+// A simulated flat memory: addresses from `base`, bounds always checked, allocations tracked so
+// that a machine may ask whether an access stays inside one. Pages come into being on first use
+// (mmap), so a large memory costs what is touched.
 
 #include <cstdint>
 #include <cstring>
@@ -27,10 +27,11 @@ class Memory {
   std::uint64_t base() const { return base_; }
   std::uint64_t size() const { return size_; }
 
-  /// Keeps at least so many bytes free after every later allocation, so that an access past its end is
-  /// outside all allocations and not inside the neighbour.
+  /// Keeps at least so many bytes free after every later allocation, so that an access past its end
+  /// is outside all allocations and not inside the neighbour.
   void set_guard(std::uint64_t bytes) { guard_ = bytes; }
-  /// First fit. Throws Error(memory, "sim.memory.exhausted") with size, free and largest free block.
+  /// First fit. Throws Error(memory, "sim.memory.exhausted") with size, free and largest free
+  /// block.
   std::uint64_t allocate(std::uint64_t bytes, std::uint64_t align = 64);
   /// Throws Error(value, "sim.memory.free") when nothing was allocated at `address`.
   void release(std::uint64_t address);
@@ -53,15 +54,21 @@ class Memory {
   std::byte* at(std::uint64_t address, std::uint64_t bytes);
 
   template <typename T>
-  T load(std::uint64_t address) { T out; std::memcpy(&out, at(address, sizeof(T)), sizeof(T)); return out; }
+  T load(std::uint64_t address) {
+    T out;
+    std::memcpy(&out, at(address, sizeof(T)), sizeof(T));
+    return out;
+  }
   template <typename T>
-  void store(std::uint64_t address, const T& value) { std::memcpy(at(address, sizeof(T)), &value, sizeof(T)); }
+  void store(std::uint64_t address, const T& value) {
+    std::memcpy(at(address, sizeof(T)), &value, sizeof(T));
+  }
 
  private:
   std::string name_;
   std::uint64_t size_, base_, used_ = 0, guard_ = 0;
   std::byte* data_ = nullptr;
-  std::map<std::uint64_t, std::uint64_t> blocks_;   // address -> bytes of live allocations
+  std::map<std::uint64_t, std::uint64_t> blocks_;  // address -> bytes of live allocations
 };
 
 }  // namespace weft::sim

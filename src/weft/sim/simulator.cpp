@@ -9,8 +9,11 @@ namespace weft::sim {
 namespace {
 class SimExecutable final : public runtime::Executable {
  public:
-  SimExecutable(Ref<runtime::Device> device, runtime::Binary binary, Simulator& simulator, std::size_t program)
-      : Executable(std::move(device), std::move(binary)), simulator_(simulator), program_(program) {}
+  SimExecutable(Ref<runtime::Device> device, runtime::Binary binary, Simulator& simulator,
+                std::size_t program)
+      : Executable(std::move(device), std::move(binary)),
+        simulator_(simulator),
+        program_(program) {}
   ~SimExecutable() override { simulator_.unload(program_); }
   std::size_t program() const { return program_; }
 
@@ -21,20 +24,24 @@ class SimExecutable final : public runtime::Executable {
 }  // namespace
 
 void Simulator::begin(std::size_t, const Launch&) {
-  throw Error(ErrorKind::value, "sim.step.unsupported", cat("\"", memory().name(), "\" cannot be single-stepped"));
+  throw Error(ErrorKind::value, "sim.step.unsupported",
+              cat("\"", memory().name(), "\" cannot be single-stepped"));
 }
 
 bool Simulator::step() {
-  throw Error(ErrorKind::value, "sim.step.unsupported", cat("\"", memory().name(), "\" cannot be single-stepped"));
+  throw Error(ErrorKind::value, "sim.step.unsupported",
+              cat("\"", memory().name(), "\" cannot be single-stepped"));
 }
 
-SimDevice::SimDevice(std::unique_ptr<Simulator> simulator, runtime::DeviceInfo info, std::string binary_format)
+SimDevice::SimDevice(std::unique_ptr<Simulator> simulator, runtime::DeviceInfo info,
+                     std::string binary_format)
     : simulator_(std::move(simulator)), info_(std::move(info)), format_(std::move(binary_format)) {
   info_.kind = runtime::DeviceKind::simulator;
   info_.memory_bytes = simulator_->memory().size();
 }
 
-Ref<runtime::Storage> SimDevice::allocate(runtime::Bytes bytes, runtime::Bytes align, std::string_view space) {
+Ref<runtime::Storage> SimDevice::allocate(runtime::Bytes bytes, runtime::Bytes align,
+                                          std::string_view space) {
   if (auto least = info_.limits.find("allocation_align"); least != info_.limits.end()) {
     align = std::max(align, static_cast<runtime::Bytes>(least->second));
   }
@@ -46,24 +53,28 @@ void SimDevice::free_storage(std::uint64_t address, runtime::Bytes, std::string_
   simulator_->memory().release(address);
 }
 
-void SimDevice::upload(runtime::Storage& dst, runtime::Bytes offset, const void* src, runtime::Bytes bytes) {
+void SimDevice::upload(runtime::Storage& dst, runtime::Bytes offset, const void* src,
+                       runtime::Bytes bytes) {
   runtime::check_range(dst, offset, bytes);
   if (bytes) std::memcpy(simulator_->memory().at(dst.address() + offset, bytes), src, bytes);
 }
 
-void SimDevice::download(void* dst, const runtime::Storage& src, runtime::Bytes offset, runtime::Bytes bytes) {
+void SimDevice::download(void* dst, const runtime::Storage& src, runtime::Bytes offset,
+                         runtime::Bytes bytes) {
   runtime::check_range(src, offset, bytes);
   if (bytes) std::memcpy(dst, simulator_->memory().at(src.address() + offset, bytes), bytes);
 }
 
 Ref<runtime::Executable> SimDevice::load(runtime::Binary binary) {
   if (binary.format != format_) {
-    throw Error(ErrorKind::emit, "device.binary.format",
-                cat(info_.name, " runs binaries of format \"", format_, "\", not \"", binary.format, "\""))
+    throw Error(
+        ErrorKind::emit, "device.binary.format",
+        cat(info_.name, " runs binaries of format \"", format_, "\", not \"", binary.format, "\""))
         .note(cat("the binary was built for target \"", binary.target, "\""));
   }
   std::size_t program = simulator_->load(binary);
-  return make_ref<SimExecutable>(Ref<runtime::Device>(this), std::move(binary), *simulator_, program);
+  return make_ref<SimExecutable>(Ref<runtime::Device>(this), std::move(binary), *simulator_,
+                                 program);
 }
 
 runtime::Event SimDevice::launch(runtime::Executable& executable, std::size_t kernel,
@@ -79,7 +90,8 @@ runtime::Event SimDevice::launch(runtime::Executable& executable, std::size_t ke
     }
   }
   launch.extents.assign(extents.begin(), extents.end());
-  cycles_ += simulator_->run(static_cast<SimExecutable&>(executable).program(), launch, limits).cycles;
+  cycles_ +=
+      simulator_->run(static_cast<SimExecutable&>(executable).program(), launch, limits).cycles;
   return {};
 }
 

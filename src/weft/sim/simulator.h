@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What every simulated machine offers, and the adapter that makes a Device of it. Function and time are
-// separate (decision 9): run() computes exactly; cycles come from the machine's event model. Two runs of
-// the same launch are bit-identical.
+// What every simulated machine offers, and the adapter that makes a Device of it. Function and time
+// are separate (decision 9): run() computes exactly; cycles come from the machine's event model.
+// Two runs of the same launch are bit-identical.
 
 #include <cstdint>
 #include <limits>
@@ -19,13 +19,14 @@ namespace weft::sim {
 /// A launch with arguments already resolved to machine addresses and scalars.
 struct Launch {
   std::size_t kernel = 0;
-  std::vector<std::uint64_t> pointers;    // addresses in Simulator::memory()
-  std::vector<std::int64_t> scalars;      // floats as the bits of a double
-  std::vector<std::int64_t> extents;      // per KernelSignature::axes
+  std::vector<std::uint64_t> pointers;  // addresses in Simulator::memory()
+  std::vector<std::int64_t> scalars;    // floats as the bits of a double
+  std::vector<std::int64_t> extents;    // per KernelSignature::axes
 };
 
 struct RunLimits {
-  std::int64_t cycles = std::numeric_limits<std::int64_t>::max();   // exceeded: fault "<machine>.limit.cycles"
+  std::int64_t cycles =
+      std::numeric_limits<std::int64_t>::max();  // exceeded: fault "<machine>.limit.cycles"
 };
 
 enum class StopReason : std::uint8_t { finished, cycle_limit, breakpoint };
@@ -35,7 +36,10 @@ struct RunResult {
   StopReason reason = StopReason::finished;
 };
 
-struct NamedValue { std::string name; std::string value; };
+struct NamedValue {
+  std::string name;
+  std::string value;
+};
 
 class Simulator {
  public:
@@ -45,12 +49,14 @@ class Simulator {
   /// Makes a program ready; returns its handle. Throws Error(emit, ...) on a malformed binary.
   virtual std::size_t load(const runtime::Binary& binary) = 0;
   virtual void unload(std::size_t) {}
-  /// Runs to the end. A machine error is thrown as a Fault (sim/fault.h) and leaves the machine usable.
+  /// Runs to the end. A machine error is thrown as a Fault (sim/fault.h) and leaves the machine
+  /// usable.
   virtual RunResult run(std::size_t program, const Launch& launch, const RunLimits& limits) = 0;
   virtual runtime::StatReport stats() const = 0;
   virtual void clear_stats() = 0;
   virtual void trace_to(runtime::TraceSink*) {}
-  /// For debuggers and tests: begin() readies a launch, step() advances one cycle (false: finished).
+  /// For debuggers and tests: begin() readies a launch, step() advances one cycle (false:
+  /// finished).
   virtual void begin(std::size_t program, const Launch& launch);
   virtual bool step();
   virtual std::vector<NamedValue> state() const { return {}; }
@@ -59,14 +65,19 @@ class Simulator {
 /// Makes a Device of a Simulator: storage in its memory, launches through run(), simulated time.
 class SimDevice : public runtime::Device {
  public:
-  SimDevice(std::unique_ptr<Simulator> simulator, runtime::DeviceInfo info, std::string binary_format);
+  SimDevice(std::unique_ptr<Simulator> simulator, runtime::DeviceInfo info,
+            std::string binary_format);
   const runtime::DeviceInfo& info() const override { return info_; }
-  Ref<runtime::Storage> allocate(runtime::Bytes bytes, runtime::Bytes align, std::string_view space) override;
-  void upload(runtime::Storage& dst, runtime::Bytes offset, const void* src, runtime::Bytes bytes) override;
-  void download(void* dst, const runtime::Storage& src, runtime::Bytes offset, runtime::Bytes bytes) override;
+  Ref<runtime::Storage> allocate(runtime::Bytes bytes, runtime::Bytes align,
+                                 std::string_view space) override;
+  void upload(runtime::Storage& dst, runtime::Bytes offset, const void* src,
+              runtime::Bytes bytes) override;
+  void download(void* dst, const runtime::Storage& src, runtime::Bytes offset,
+                runtime::Bytes bytes) override;
   Ref<runtime::Executable> load(runtime::Binary binary) override;
   runtime::Event launch(runtime::Executable& executable, std::size_t kernel,
-                        std::span<const runtime::KernelArg> args, std::span<const std::int64_t> extents) override;
+                        std::span<const runtime::KernelArg> args,
+                        std::span<const std::int64_t> extents) override;
   runtime::Span measure(const std::function<void()>& work) override;
   runtime::StatReport stats() const override { return simulator_->stats(); }
   void clear_stats() override { simulator_->clear_stats(); }
@@ -81,7 +92,7 @@ class SimDevice : public runtime::Device {
   std::unique_ptr<Simulator> simulator_;
   runtime::DeviceInfo info_;
   std::string format_;
-  std::int64_t cycles_ = 0;   // of all launches so far
+  std::int64_t cycles_ = 0;  // of all launches so far
 };
 
 }  // namespace weft::sim

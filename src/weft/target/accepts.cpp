@@ -13,7 +13,8 @@ using namespace ir;
 Verdict accepts_rows(const PrimFunc& f, const TargetInfo& info, const std::string& target) {
   Verdict out;
   std::unordered_set<const BufferNode*> seen;
-  auto refuse = [&](std::string_view slug, std::string message, const std::vector<std::string>& legal) {
+  auto refuse = [&](std::string_view slug, std::string message,
+                    const std::vector<std::string>& legal) {
     if (out) return;
     Refusal r;
     r.code = slug;
@@ -23,15 +24,22 @@ Verdict accepts_rows(const PrimFunc& f, const TargetInfo& info, const std::strin
   };
   auto check = [&](const Buffer& b) {
     if (!b || !seen.insert(b.get()).second) return;
-    if (std::find(info.dtypes.begin(), info.dtypes.end(), b->dtype.element()) == info.dtypes.end()) {
+    if (std::find(info.dtypes.begin(), info.dtypes.end(), b->dtype.element()) ==
+        info.dtypes.end()) {
       std::vector<std::string> legal;
       for (DType t : info.dtypes) legal.push_back(to_string(t));
-      refuse("target.dtype", cat("buffer \"", b->name, "\" is ", to_string(b->dtype), ", which ", target, " cannot compute with"), legal);
+      refuse("target.dtype",
+             cat("buffer \"", b->name, "\" is ", to_string(b->dtype), ", which ", target,
+                 " cannot compute with"),
+             legal);
     }
     if (!info.memory(b->scope)) {
       std::vector<std::string> legal;
       for (const MemoryInfo& m : info.memories) legal.push_back(m.scope);
-      refuse("target.scope", cat("buffer \"", b->name, "\" lies in scope \"", b->scope, "\", which ", target, " does not have"), legal);
+      refuse("target.scope",
+             cat("buffer \"", b->name, "\" lies in scope \"", b->scope, "\", which ", target,
+                 " does not have"),
+             legal);
     }
   };
   for (const Param& p : f->params) check(p.buffer);
@@ -45,7 +53,10 @@ Verdict accepts_rows(const PrimFunc& f, const TargetInfo& info, const std::strin
     if (loop && loop->for_kind == ForKind::bound && !info.axis(loop->axis)) {
       std::vector<std::string> legal;
       for (const AxisInfo& a : info.axes) legal.push_back(a.name);
-      refuse("target.axis", cat("loop \"", loop->var->name, "\" is bound to \"", loop->axis, "\", which ", target, " does not have"), legal);
+      refuse("target.axis",
+             cat("loop \"", loop->var->name, "\" is bound to \"", loop->axis, "\", which ", target,
+                 " does not have"),
+             legal);
     }
   });
   return out;

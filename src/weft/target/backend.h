@@ -17,10 +17,10 @@
 namespace weft {
 
 struct DeviceStatus {
-  std::string name;              // "cuda:0"
+  std::string name;  // "cuda:0"
   runtime::DeviceKind kind = runtime::DeviceKind::hardware;
   bool available = false;
-  std::string reason;            // what was searched, when not available
+  std::string reason;  // what was searched, when not available
   std::string description;
 };
 
@@ -34,13 +34,16 @@ class Backend {
   virtual Verdict accepts(const ir::PrimFunc& f, const Target& target) const = 0;
   /// A default schedule for a function without one (unbound loops); default: f itself.
   virtual ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target&) const { return f; }
-  /// Which passes, in which order, ending with a function whose Launch statements are device kernels.
+  /// Which passes, in which order, ending with a function whose Launch statements are device
+  /// kernels.
   virtual pass::Pipeline pipeline(const Target& target) const = 0;
   /// Kernels (params: flat buffers, then scalars; body without blocks) to bytes.
-  virtual runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const = 0;
+  virtual runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
+                               const Target& target) const = 0;
   /// Devices of this back end, present or not.
   virtual std::vector<DeviceStatus> devices() const = 0;
-  /// Throws Error(device, "<target>.absent") with what was searched. Same options give the same device.
+  /// Throws Error(device, "<target>.absent") with what was searched. Same options give the same
+  /// device.
   virtual Ref<runtime::Device> open(const Target& target) const = 0;
 };
 
@@ -55,11 +58,12 @@ std::vector<DeviceStatus> all_devices();
 
 struct BuildOptions {
   pass::PassObserver observer;
-  bool cache = true;             // use the on-disk kernel cache
+  bool cache = true;  // use the on-disk kernel cache
 };
 
-/// Schedule-free or scheduled module -> compiled module: accepts, default schedule, pipeline, host plan,
-/// emit. Throws Error with "while building ..." context.
-Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target, const BuildOptions& options = {});
+/// Schedule-free or scheduled module -> compiled module: accepts, default schedule, pipeline, host
+/// plan, emit. Throws Error with "while building ..." context.
+Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target,
+                           const BuildOptions& options = {});
 
 }  // namespace weft

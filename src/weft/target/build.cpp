@@ -17,26 +17,33 @@ namespace {
 /// Enough for every kernel of the tour; a bigger one is examined in part.
 constexpr std::int64_t kRaceBudget = 4'000'000;
 
-void prove_race_free(const ir::PrimFunc& lowered, const TargetInfo& info, const std::string& target) {
+void prove_race_free(const ir::PrimFunc& lowered, const TargetInfo& info,
+                     const std::string& target) {
   pass::RaceReport report = pass::check_races(lowered, machine_of(info, target), kRaceBudget);
   if (report.clean()) return;
-  throw Error(ErrorKind::verify, "verify.race", cat("the kernels of ", lowered->name, " race on shared memory")).note(report.text());
+  throw Error(ErrorKind::verify, "verify.race",
+              cat("the kernels of ", lowered->name, " race on shared memory"))
+      .note(report.text());
 }
 
 }  // namespace
 
-Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text, const BuildOptions& options) {
+Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text,
+                           const BuildOptions& options) {
   Target target = Target::parse(target_text);
   Backend& backend = find_backend(target.name);
   try {
     TargetInfo info = backend.info(target);
     SplitOptions split;
-    if (auto found = info.limits.find("vector_align"); found != info.limits.end()) split.vector_align = static_cast<int>(found->second);
+    if (auto found = info.limits.find("vector_align"); found != info.limits.end())
+      split.vector_align = static_cast<int>(found->second);
     split.whole = info.limits.count("whole_functions") > 0;
     pass::Pipeline pipeline = backend.pipeline(target);
     std::vector<runtime::HostPlan> plans;
     std::vector<ir::PrimFunc> kernels;
-    if (m->functions.empty()) throw Error(ErrorKind::value, "build.empty", cat("the module for ", target.text(), " has no functions"));
+    if (m->functions.empty())
+      throw Error(ErrorKind::value, "build.empty",
+                  cat("the module for ", target.text(), " has no functions"));
     for (const auto& [name, function] : m->functions) {
       ir::PrimFunc f = function;
       if (f->name != name) {

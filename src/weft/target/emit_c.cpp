@@ -34,7 +34,7 @@ class KernelText {
   KernelText(const CSpelling& spelling, emit::Helpers& helpers, const PrimFunc& f)
       : spelling_(spelling), expr_(spelling, helpers), f_(f) {}
 
-  std::string functions;                      // outlined bodies of parallel loops
+  std::string functions;  // outlined bodies of parallel loops
   std::vector<std::string> assertions;
   runtime::KernelSignature signature;
 
@@ -58,10 +58,13 @@ class KernelText {
         signature.axes.push_back(axis.axis);
         auto found = spelling_.axes.find(axis.axis);
         if (found == spelling_.axes.end()) {
-          throw Error(ErrorKind::emit, "emit.axis", cat("axis ", axis.axis, " cannot be spelled on ", spelling_.target));
+          throw Error(ErrorKind::emit, "emit.axis",
+                      cat("axis ", axis.axis, " cannot be spelled on ", spelling_.target));
         }
         bool wide = axis.var->dtype.bits == 64;
-        expr_.define(axis.var.get(), wide ? cat("((", expr_.type(axis.var->dtype), ")", found->second, ")") : found->second);
+        expr_.define(
+            axis.var.get(),
+            wide ? cat("((", expr_.type(axis.var->dtype), ")", found->second, ")") : found->second);
         analyzer_.bind(axis.var, {make_int(0), axis.extent});
       }
     }
@@ -70,7 +73,8 @@ class KernelText {
     if (spelling_.host_entry) return host_text(params);
     std::string bounds;
     if (launch && !spelling_.launch_bounds.empty()) bounds = launch_bounds(launch);
-    std::string out = cat(spelling_.kernel_prefix, bounds, f_->name, "(", join(params), spelling_.extra_parameters.empty() ? "" : extra_tail(), ") {\n");
+    std::string out = cat(spelling_.kernel_prefix, bounds, f_->name, "(", join(params),
+                          spelling_.extra_parameters.empty() ? "" : extra_tail(), ") {\n");
     out += offsets_;
     out += shared_declarations();
     return out + text_ + "}\n";
@@ -81,26 +85,32 @@ class KernelText {
 
   std::string param(const Param& p, bool alone) {
     if (p.buffer) {
-      signature.params.push_back({p.buffer->name, runtime::ParamKind::pointer, p.buffer->dtype, p.buffer->scope});
+      signature.params.push_back(
+          {p.buffer->name, runtime::ParamKind::pointer, p.buffer->dtype, p.buffer->scope});
       std::string id = expr_.name(p.buffer.get(), p.buffer->name);
       std::string constant = written_.count(p.buffer.get()) ? "" : "const ";
-      std::string text = cat(spelling_.global, constant, expr_.storage_type(p.buffer->dtype), "* ", alone ? spelling_.restrict_word : "", id);
+      std::string text = cat(spelling_.global, constant, expr_.storage_type(p.buffer->dtype), "* ",
+                             alone ? spelling_.restrict_word : "", id);
       if (spelling_.pointer_offsets) {
         std::string base = expr_.fresh(id + "_base"), offset = expr_.fresh(id + "_offset");
         offsets_ += cat("  ", text, " = ", base, " + ", offset, ";\n");
-        text = cat(spelling_.global, constant, expr_.storage_type(p.buffer->dtype), "* ", alone ? spelling_.restrict_word : "", base, ", ",
-                   spelling_.types.at("int64"), " ", offset);
+        text = cat(spelling_.global, constant, expr_.storage_type(p.buffer->dtype), "* ",
+                   alone ? spelling_.restrict_word : "", base, ", ", spelling_.types.at("int64"),
+                   " ", offset);
       }
-      pointers_.push_back({cat(spelling_.global, constant, expr_.storage_type(p.buffer->dtype), "*"), id});
+      pointers_.push_back(
+          {cat(spelling_.global, constant, expr_.storage_type(p.buffer->dtype), "*"), id});
       if (spelling_.indexed_parameters) text += cat(" [[buffer(", pointers_.size() - 1, ")]]");
       return text;
     }
     signature.params.push_back({p.var->name, runtime::ParamKind::scalar, p.var->dtype, "global"});
     std::string id = expr_.name(p.var.get(), p.var->name);
-    std::string type = p.var->dtype.is_bool() ? spelling_.types.at("int32") : expr_.type(p.var->dtype);
+    std::string type =
+        p.var->dtype.is_bool() ? spelling_.types.at("int32") : expr_.type(p.var->dtype);
     scalars_.push_back({type, id, p.var->dtype});
     if (spelling_.indexed_parameters) {
-      return cat("constant ", type, "& ", id, " [[buffer(", pointers_.size() + scalars_.size() - 1, ")]]");
+      return cat("constant ", type, "& ", id, " [[buffer(", pointers_.size() + scalars_.size() - 1,
+                 ")]]");
     }
     return cat(type, " ", id);
   }
@@ -130,13 +140,16 @@ class KernelText {
     std::string out = cat(spelling_.kernel_prefix, f_->name, "(", join(params), ") {\n");
     if (!uses_ctx_) out += "  (void)ctx;\n";
     out += text_ + "  return 0;\n}\n\n";
-    out += cat("int32_t ", f_->name, "_entry(void* const* pointers, const int64_t* scalars, const weft_context* ctx) {\n");
+    out +=
+        cat("int32_t ", f_->name,
+            "_entry(void* const* pointers, const int64_t* scalars, const weft_context* ctx) {\n");
     if (pointers_.empty()) out += "  (void)pointers;\n";
     if (scalars_.empty()) out += "  (void)scalars;\n";
     std::vector<std::string> args;
     for (std::size_t i = 0; i < scalars_.size(); ++i) {
       if (!scalars_[i].dtype.is_float()) continue;
-      out += cat("  union { int64_t bits; double value; } s", i, ";\n  s", i, ".bits = scalars[", i, "];\n");
+      out += cat("  union { int64_t bits; double value; } s", i, ";\n  s", i, ".bits = scalars[", i,
+                 "];\n");
     }
     std::size_t pointer = 0, scalar = 0;
     for (const Param& p : f_->params) {
@@ -145,7 +158,8 @@ class KernelText {
         ++pointer;
       } else {
         const auto& s = scalars_[scalar];
-        args.push_back(s.dtype.is_float() ? cat("(", s.type, ")s", scalar, ".value") : cat("(", s.type, ")scalars[", scalar, "]"));
+        args.push_back(s.dtype.is_float() ? cat("(", s.type, ")s", scalar, ".value")
+                                          : cat("(", s.type, ")scalars[", scalar, "]"));
         ++scalar;
       }
     }
@@ -170,7 +184,8 @@ class KernelText {
     }
     shared_bytes_ = total;
     for (const auto& b : shared_) {
-      out += cat("  ", spelling_.shared, b.align > b.width ? align_word(b.align) : "", b.type, " ", b.name, "[", b.count, "];\n");
+      out += cat("  ", spelling_.shared, b.align > b.width ? align_word(b.align) : "", b.type, " ",
+                 b.name, "[", b.count, "];\n");
     }
     return out;
   }
@@ -187,7 +202,9 @@ class KernelText {
 
   // ---- statements
 
-  void line(const std::string& text) { text_ += std::string(static_cast<std::size_t>(indent_) * 2, ' ') + text + "\n"; }
+  void line(const std::string& text) {
+    text_ += std::string(static_cast<std::size_t>(indent_) * 2, ' ') + text + "\n";
+  }
 
   void body(const Stmt& s) {
     ++indent_;
@@ -226,26 +243,32 @@ class KernelText {
       case StmtKind::allocate: allocate_text(as<AllocateNode>(s)); break;
       default:
         throw Error(ErrorKind::emit, "emit.statement",
-                    cat("a statement of kind ", static_cast<int>(s->kind), " in ", f_->name, " cannot be spelled on ", spelling_.target));
+                    cat("a statement of kind ", static_cast<int>(s->kind), " in ", f_->name,
+                        " cannot be spelled on ", spelling_.target));
     }
   }
 
   void for_stmt(const ForNode* t) {
     analyzer_.bind(t->var, {t->min, t->extent});
-    if (t->for_kind == ForKind::parallel && spelling_.host_entry && !in_parallel_) return parallel_text(t);
-    if (const Json* why = find_annotation(t->annotations, "scalarised")) line(cat("/* not vectorized: ", why->as_string(), " */"));
+    if (t->for_kind == ForKind::parallel && spelling_.host_entry && !in_parallel_)
+      return parallel_text(t);
+    if (const Json* why = find_annotation(t->annotations, "scalarised"))
+      line(cat("/* not vectorized: ", why->as_string(), " */"));
     std::string var = expr_.name(t->var.get(), t->var->name), type = expr_.type(t->var->dtype);
     if (t->for_kind == ForKind::unrolled && !spelling_.unroll.empty()) {
       std::int64_t n = 0;
       std::string word = spelling_.unroll;
       std::size_t at = word.find('%');
       bool constant = is_const_int(t->extent, &n);
-      if (at != std::string::npos && constant && n <= 64) word.replace(at, 1, std::to_string(std::max<std::int64_t>(n, 1)));
+      if (at != std::string::npos && constant && n <= 64)
+        word.replace(at, 1, std::to_string(std::max<std::int64_t>(n, 1)));
       if (word.find('%') == std::string::npos) line(word);
     }
-    if (find_annotation(t->annotations, "vectorize") && spelling_.host_entry && independent(t)) line("#pragma GCC ivdep");
+    if (find_annotation(t->annotations, "vectorize") && spelling_.host_entry && independent(t))
+      line("#pragma GCC ivdep");
     Expr end = arith::simplify(t->min + t->extent);
-    line(cat("for (", type, " ", var, " = ", expr_.bare(t->min), "; ", var, " < ", expr_.bare(end), "; ++", var, ") {"));
+    line(cat("for (", type, " ", var, " = ", expr_.bare(t->min), "; ", var, " < ", expr_.bare(end),
+             "; ++", var, ") {"));
     body(t->body);
     line("}");
   }
@@ -256,7 +279,9 @@ class KernelText {
   void parallel_text(const ForNode* t) {
     uses_ctx_ = true;
     std::string tag = expr_.fresh(cat(f_->name, "_parallel"));
-    struct Field { std::string type, name; };
+    struct Field {
+      std::string type, name;
+    };
     std::vector<Field> fields;
     // Everything visible that the body uses: buffers as pointers, variables by value.
     std::vector<std::pair<std::string, const BufferNode*>> buffers;
@@ -266,7 +291,8 @@ class KernelText {
     for (const Param& p : f_->params) {
       if (p.buffer && used_buffers(t->body).count(p.buffer.get())) {
         std::string constant = written_.count(p.buffer.get()) ? "" : "const ";
-        buffers.emplace_back(cat(constant, expr_.storage_type(p.buffer->dtype), "*"), p.buffer.get());
+        buffers.emplace_back(cat(constant, expr_.storage_type(p.buffer->dtype), "*"),
+                             p.buffer.get());
       }
     }
     for (const auto& [type, b] : buffers) fields.push_back({type, expr_.name(b, b->name)});
@@ -277,7 +303,8 @@ class KernelText {
       if (v->dtype.is_handle() || v->dtype.lanes != 1) continue;
       fields.push_back({expr_.type(v->dtype), expr_.name(v, v->name)});
     }
-    std::sort(fields.begin(), fields.end(), [](const Field& a, const Field& b) { return a.name < b.name; });
+    std::sort(fields.begin(), fields.end(),
+              [](const Field& a, const Field& b) { return a.name < b.name; });
     std::string decl = cat("struct ", tag, "_args {\n  const weft_context* ctx;\n");
     for (const Field& f : fields) decl += cat("  ", f.type, " ", f.name, ";\n");
     decl += "};\n\n";
@@ -286,19 +313,26 @@ class KernelText {
     int indent = std::exchange(indent_, 1);
     bool nested = std::exchange(in_parallel_, true);
     std::string var = expr_.name(t->var.get(), t->var->name), type = expr_.type(t->var->dtype);
-    line(cat("for (", type, " ", var, " = (", type, ")begin; ", var, " < (", type, ")end; ++", var, ") {"));
-    Stmt shifted = is_const_int_value(t->min, 0) ? t->body : substitute(t->body, {{t->var.get(), t->min + Expr(t->var)}});
+    line(cat("for (", type, " ", var, " = (", type, ")begin; ", var, " < (", type, ")end; ++", var,
+             ") {"));
+    Stmt shifted = is_const_int_value(t->min, 0)
+                       ? t->body
+                       : substitute(t->body, {{t->var.get(), t->min + Expr(t->var)}});
     body(shifted);
     line("}");
     std::string inner = std::exchange(text_, std::move(outer));
     indent_ = indent;
     in_parallel_ = nested;
-    decl += cat("static int32_t ", tag, "(int64_t begin, int64_t end, void* closure) {\n  const struct ", tag,
-                "_args* args = (const struct ", tag, "_args*)closure;\n  const weft_context* ctx = args->ctx;\n  (void)ctx;\n");
+    decl += cat("static int32_t ", tag,
+                "(int64_t begin, int64_t end, void* closure) {\n  const struct ", tag,
+                "_args* args = (const struct ", tag,
+                "_args*)closure;\n  const weft_context* ctx = args->ctx;\n  (void)ctx;\n");
     bool alone = flag(f_, "noalias") || flag(f_, "tir.noalias");
     for (const Field& f : fields) {
       bool pointer = f.type.back() == '*';
-      decl += cat("  ", f.type, pointer && alone ? cat(" ", spelling_.restrict_word) : std::string(" "), f.name, " = args->", f.name, ";\n");
+      decl +=
+          cat("  ", f.type, pointer && alone ? cat(" ", spelling_.restrict_word) : std::string(" "),
+              f.name, " = args->", f.name, ";\n");
     }
     decl += inner + "  return 0;\n}\n\n";
     functions += decl;
@@ -306,7 +340,8 @@ class KernelText {
     line(cat(tag, "_closure.ctx = ctx;"));
     for (const Field& f : fields) line(cat(tag, "_closure.", f.name, " = ", f.name, ";"));
     line("{");
-    line(cat("  int32_t status = ctx->parallel_for(ctx, ", expr_.bare(t->extent), ", ", tag, ", &", tag, "_closure);"));
+    line(cat("  int32_t status = ctx->parallel_for(ctx, ", expr_.bare(t->extent), ", ", tag, ", &",
+             tag, "_closure);"));
     line("  if (status != 0) return status;");
     line("}");
   }
@@ -315,13 +350,15 @@ class KernelText {
     if (t->value->dtype.lanes == 1) {
       bool integer = t->value->dtype.is_integral();
       if (integer) analyzer_.bind(t->var, t->value);
-      line(cat("const ", expr_.type(t->value->dtype), " ", expr_.name(t->var.get(), t->var->name), " = ", expr_.bare(t->value), ";"));
+      line(cat("const ", expr_.type(t->value->dtype), " ", expr_.name(t->var.get(), t->var->name),
+               " = ", expr_.bare(t->value), ";"));
     } else {
       hoist_vectors(t->value, nullptr);
       std::string id = expr_.name(t->var.get(), t->var->name);
       for (int i = 0; i < t->value->dtype.lanes; ++i) {
         Lane lane{true, i, {}};
-        line(cat("const ", expr_.type(t->value->dtype), " ", id, "_", i, " = ", expr_.bare(t->value, &lane), ";"));
+        line(cat("const ", expr_.type(t->value->dtype), " ", id, "_", i, " = ",
+                 expr_.bare(t->value, &lane), ";"));
       }
       expr_.vectors.clear();
     }
@@ -335,7 +372,9 @@ class KernelText {
     } else if (!spelling_.trap.empty()) {
       line(cat("if (!(", expr_.bare(t->condition), ")) { ", spelling_.trap, " }"));
     } else {
-      throw Error(ErrorKind::emit, "emit.assert", cat("an assertion (\"", t->message, "\") inside a kernel cannot be spelled on ", spelling_.target));
+      throw Error(ErrorKind::emit, "emit.assert",
+                  cat("an assertion (\"", t->message, "\") inside a kernel cannot be spelled on ",
+                      spelling_.target));
     }
   }
 
@@ -348,7 +387,7 @@ class KernelText {
       line(cat(global ? spelling_.barrier_global : spelling_.barrier_shared, ";"));
       return;
     }
-    if (c->op == "prefetch") return;   // a hint
+    if (c->op == "prefetch") return;  // a hint
     line(cat(expr_.bare(e), ";"));
   }
 
@@ -363,23 +402,30 @@ class KernelText {
     bool gpu = !spelling_.host_entry;
     declared_[b.get()] = type + "*";
     if (!constant && gpu) {
-      throw Error(ErrorKind::emit, "emit.allocate", cat("the size of \"", b->name, "\" in scope \"", b->scope, "\" is not constant"));
+      throw Error(ErrorKind::emit, "emit.allocate",
+                  cat("the size of \"", b->name, "\" in scope \"", b->scope, "\" is not constant"));
     }
     if (gpu && shared) {
       bool moved = has_vector_access(t->body, b.get());
       shared_.push_back({type, id, count, count * width, moved ? 16 : width, width});
     } else if (gpu) {
       if (b->scope == "global") {
-        throw Error(ErrorKind::emit, "emit.allocate", cat("\"", b->name, "\" of scope \"global\" is allocated inside kernel ", f_->name))
+        throw Error(
+            ErrorKind::emit, "emit.allocate",
+            cat("\"", b->name, "\" of scope \"global\" is allocated inside kernel ", f_->name))
             .help("set its scope to \"local\" or \"shared\"");
       }
-      bool moved = spelling_.vectors == VectorStyle::members || spelling_.vectors == VectorStyle::casts;
-      line(cat(moved && count * width >= 16 && has_vector_access(t->body, b.get()) ? align_word(16) : "", spelling_.local, type, " ", id, "[", count, "];"));
+      bool moved =
+          spelling_.vectors == VectorStyle::members || spelling_.vectors == VectorStyle::casts;
+      line(cat(
+          moved && count * width >= 16 && has_vector_access(t->body, b.get()) ? align_word(16) : "",
+          spelling_.local, type, " ", id, "[", count, "];"));
     } else if (constant && count * width <= 32768) {
       line(cat("_Alignas(64) ", type, " ", id, "[", std::max<std::int64_t>(count, 1), "];"));
     } else {
       uses_ctx_ = true;
-      line(cat(type, "* ", id, " = (", type, "*)ctx->workspace_alloc(ctx, (uint64_t)(", expr_.bare(size), ") * ", width, ", 64);"));
+      line(cat(type, "* ", id, " = (", type, "*)ctx->workspace_alloc(ctx, (uint64_t)(",
+               expr_.bare(size), ") * ", width, ", 64);"));
       line(cat("if (!", id, ") return -1;"));
       stmt(t->body);
       line(cat("ctx->workspace_free(ctx, ", id, ");"));
@@ -391,10 +437,12 @@ class KernelText {
   static bool has_vector_access(const Stmt& s, const BufferNode* b) {
     bool found = false;
     for_each_expr(s, [&](const Expr& e) {
-      if (const auto* l = as<LoadNode>(e)) found = found || (l->buffer.get() == b && l->dtype.lanes > 1);
+      if (const auto* l = as<LoadNode>(e))
+        found = found || (l->buffer.get() == b && l->dtype.lanes > 1);
     });
     for_each_stmt(s, [&](const Stmt& t) {
-      if (const auto* st = as<StoreNode>(t)) found = found || (st->buffer.get() == b && st->value->dtype.lanes > 1);
+      if (const auto* st = as<StoreNode>(t))
+        found = found || (st->buffer.get() == b && st->value->dtype.lanes > 1);
     });
     return found;
   }
@@ -415,7 +463,8 @@ class KernelText {
     const auto* r = as<RampNode>(at);
     if (r && movable(t->buffer, r)) {
       std::string value;
-      if (auto held = expr_.vectors.find(t->value.get()); held != expr_.vectors.end() && element == as<LoadNode>(t->value)->buffer->dtype) {
+      if (auto held = expr_.vectors.find(t->value.get());
+          held != expr_.vectors.end() && element == as<LoadNode>(t->value)->buffer->dtype) {
         value = held->second;
       } else {
         value = construct(element, lanes);
@@ -442,13 +491,16 @@ class KernelText {
       }
       for (int i = 0; i < lanes; ++i) {
         Lane lane{true, i, {}};
-        line(cat(array, "[", expr_.bare(at, &lane), "] = ", values[static_cast<std::size_t>(i)], ";"));
+        line(cat(array, "[", expr_.bare(at, &lane), "] = ", values[static_cast<std::size_t>(i)],
+                 ";"));
       }
     }
     expr_.vectors.clear();
   }
 
-  std::string bare_store(DType element, const std::string& value) { return expr_.store_value(element, value); }
+  std::string bare_store(DType element, const std::string& value) {
+    return expr_.store_value(element, value);
+  }
 
   bool needs_constant_lanes(const Expr& e) const {
     bool found = false;
@@ -482,7 +534,8 @@ class KernelText {
     std::string id = expr_.fresh("l");
     Lane lane{false, 0, id};
     std::string head = cat("for (int32_t ", id, " = 0; ", id, " < ", lanes, "; ++", id, ") ");
-    std::string value = bare_store(element, expr_.bare(t->value, &lane)), at = expr_.bare(t->indices[0], &lane);
+    std::string value = bare_store(element, expr_.bare(t->value, &lane)),
+                at = expr_.bare(t->indices[0], &lane);
     if (!hazard) {
       line(cat(head, array, "[", at, "] = ", value, ";"));
       return;
@@ -497,13 +550,16 @@ class KernelText {
     line("}");
   }
 
-  /// Whether consecutive elements can move as one vector: a vector type exists and the address is aligned.
+  /// Whether consecutive elements can move as one vector: a vector type exists and the address is
+  /// aligned.
   bool movable(const Buffer& b, const RampNode* r) const {
     int lanes = r->dtype.lanes, bytes = lanes * b->dtype.bytes();
-    if (!is_const_int_value(r->stride, 1) || b->dtype.lanes != 1 || b->dtype.is_bool()) return false;
+    if (!is_const_int_value(r->stride, 1) || b->dtype.lanes != 1 || b->dtype.is_bool())
+      return false;
     bool scalar16 = b->dtype.is_float() && b->dtype.bits == 16;
     if (scalar16 && spelling_.vectors == VectorStyle::casts) return false;
-    if (spelling_.vectors == VectorStyle::load_store) return lanes == 2 || lanes == 4 || lanes == 8 || lanes == 16;
+    if (spelling_.vectors == VectorStyle::load_store)
+      return lanes == 2 || lanes == 4 || lanes == 8 || lanes == 16;
     if ((lanes != 2 && lanes != 4) || bytes > 16) return false;
     arith::Modular m = analyzer_.modular(r->base);
     return (m.coeff == 0 || m.coeff % lanes == 0) && m.base % lanes == 0;
@@ -526,17 +582,22 @@ class KernelText {
     std::string array = expr_.name(b.get(), b->name), type = vector_type(b->dtype, r->dtype.lanes);
     std::string where = cat(array, " + ", expr_.text(r->base));
     if (spelling_.vectors == VectorStyle::load_store) return where;
-    std::string space = spelling_.vectors == VectorStyle::casts ? expr_.address_space(b->scope) : "";
-    return cat("*(", space, constant && b->scope == "global" && !written_.count(b.get()) ? "const " : "", type, "*)(", where, ")");
+    std::string space =
+        spelling_.vectors == VectorStyle::casts ? expr_.address_space(b->scope) : "";
+    return cat("*(", space,
+               constant && b->scope == "global" && !written_.count(b.get()) ? "const " : "", type,
+               "*)(", where, ")");
   }
 
   std::string move_in(const LoadNode* l, const RampNode* r) {
-    if (spelling_.vectors == VectorStyle::load_store) return cat("vload", r->dtype.lanes, "(0, ", address(l->buffer, r, true), ")");
+    if (spelling_.vectors == VectorStyle::load_store)
+      return cat("vload", r->dtype.lanes, "(0, ", address(l->buffer, r, true), ")");
     return address(l->buffer, r, true);
   }
 
   std::string move_out(const Buffer& b, const RampNode* r, int lanes, const std::string& value) {
-    if (spelling_.vectors == VectorStyle::load_store) return cat("vstore", lanes, "(", value, ", 0, ", address(b, r, false), ");");
+    if (spelling_.vectors == VectorStyle::load_store)
+      return cat("vstore", lanes, "(", value, ", 0, ", address(b, r, false), ");");
     return cat(address(b, r, false), " = ", value, ";");
   }
 
@@ -563,19 +624,30 @@ class KernelText {
       const auto* r = as<RampNode>(l->indices[0]);
       if (expr_.vectors.count(l) || !movable(l->buffer, r)) continue;
       if (direct && direct->value.get() == l && as<RampNode>(direct->indices[0]) &&
-          movable(direct->buffer, as<RampNode>(direct->indices[0])) && direct->buffer->dtype == l->buffer->dtype) {
-        expr_.vectors[l] = move_in(l, r);   // a plain copy needs no temporary
+          movable(direct->buffer, as<RampNode>(direct->indices[0])) &&
+          direct->buffer->dtype == l->buffer->dtype) {
+        expr_.vectors[l] = move_in(l, r);  // a plain copy needs no temporary
         continue;
       }
       std::string id = expr_.fresh("vector");
-      line(cat("const ", vector_type(l->buffer->dtype, l->dtype.lanes), " ", id, " = ", move_in(l, r), ";"));
+      line(cat("const ", vector_type(l->buffer->dtype, l->dtype.lanes), " ", id, " = ",
+               move_in(l, r), ";"));
       expr_.vectors[l] = id;
     }
   }
 
-  struct Pointer { std::string type, name; };
-  struct Scalar { std::string type, name; DType dtype; };
-  struct Shared { std::string type, name; std::int64_t count, bytes; int align, width; };
+  struct Pointer {
+    std::string type, name;
+  };
+  struct Scalar {
+    std::string type, name;
+    DType dtype;
+  };
+  struct Shared {
+    std::string type, name;
+    std::int64_t count, bytes;
+    int align, width;
+  };
 
   const CSpelling& spelling_;
   emit::Expressions expr_;
@@ -589,7 +661,7 @@ class KernelText {
   std::vector<Shared> shared_;
   std::int64_t shared_bytes_ = 0;
   std::unordered_set<const BufferNode*> written_;
-  std::unordered_map<const BufferNode*, std::string> declared_;   // C pointer type
+  std::unordered_map<const BufferNode*, std::string> declared_;  // C pointer type
 
  public:
   std::int64_t shared_bytes() const { return shared_bytes_ + signature.scratch_bytes; }
@@ -597,11 +669,13 @@ class KernelText {
 
 }  // namespace
 
-void check_shared_bytes(const EmittedSource& source, std::int64_t limit, const std::string& target) {
+void check_shared_bytes(const EmittedSource& source, std::int64_t limit,
+                        const std::string& target) {
   for (const auto& [name, bytes] : source.metadata.at("shared_bytes").as_object()) {
     if (bytes.as_int() <= limit) continue;
     throw Error(ErrorKind::lower, "lower.shared.limit",
-                cat("kernel \"", name, "\" needs ", bytes.as_int(), " bytes of shared memory but ", target, " has ", limit, " for one group"))
+                cat("kernel \"", name, "\" needs ", bytes.as_int(), " bytes of shared memory but ",
+                    target, " has ", limit, " for one group"))
         .help("cache smaller tiles");
   }
 }

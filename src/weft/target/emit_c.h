@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The shared emitter of C-like text. Targets differ by a CSpelling: keywords, thread indices, vector types,
-// barriers and the names of functions. Kernels are PrimFuncs as split_host_device makes them.
+// The shared emitter of C-like text. Targets differ by a CSpelling: keywords, thread indices,
+// vector types, barriers and the names of functions. Kernels are PrimFuncs as split_host_device
+// makes them.
 //
-// Values of 16-bit floats are held as float and rounded after every operation; in memory they are 16-bit
-// words. bool is one byte in memory. Vectors are written lane by lane, whole vectors move only in loads and
-// stores of consecutive elements.
+// Values of 16-bit floats are held as float and rounded after every operation; in memory they are
+// 16-bit words. bool is one byte in memory. Vectors are written lane by lane, whole vectors move
+// only in loads and stores of consecutive elements.
 
 #include <cstdint>
 #include <map>
@@ -19,37 +20,40 @@
 namespace weft {
 
 enum class VectorStyle : std::uint8_t {
-  loops,       // no vector types: loops over lanes
-  members,     // float4 with .x .y .z .w, constructed by make_float4(...), moved through pointer casts
+  loops,    // no vector types: loops over lanes
+  members,  // float4 with .x .y .z .w, constructed by make_float4(...), moved through pointer casts
   load_store,  // vload4 / vstore4, constructed by (float4)(...)
   casts,       // float4(...) and pointer casts
 };
 
 struct CSpelling {
-  std::string target;                       // for messages
-  std::string prelude;                      // typedefs and includes, printed first
-  std::string function_prefix;              // before helper functions
-  std::string kernel_prefix;                // before the kernel's name
-  std::string launch_bounds;                // "__launch_bounds__(%) " with % for the threads; or ""
-  std::map<std::string, std::string> types; // dtype name -> C name (of values; 16-bit floats are float)
-  std::string global, shared, local;        // address space words, with a trailing blank
+  std::string target;           // for messages
+  std::string prelude;          // typedefs and includes, printed first
+  std::string function_prefix;  // before helper functions
+  std::string kernel_prefix;    // before the kernel's name
+  std::string launch_bounds;    // "__launch_bounds__(%) " with % for the threads; or ""
+  std::map<std::string, std::string>
+      types;                          // dtype name -> C name (of values; 16-bit floats are float)
+  std::string global, shared, local;  // address space words, with a trailing blank
   std::string restrict_word;
-  bool shared_at_top = true;                // shared arrays are declared at the start of the kernel
-  std::int64_t static_shared_bytes = 0;     // above this, shared memory is one dynamic array; 0: never
+  bool shared_at_top = true;             // shared arrays are declared at the start of the kernel
+  std::int64_t static_shared_bytes = 0;  // above this, shared memory is one dynamic array; 0: never
   std::map<std::string, std::string> axes;  // "blockIdx.x" -> "((int)blockIdx.x)"
   std::string barrier_shared, barrier_global;
   VectorStyle vectors = VectorStyle::loops;
   std::string int64_suffix = "LL";
   std::string unroll = "#pragma unroll";
-  /// Intrinsic name -> function for float32, and for float64 when it differs; "" means it is missing.
+  /// Intrinsic name -> function for float32, and for float64 when it differs; "" means it is
+  /// missing.
   std::map<std::string, std::pair<std::string, std::string>> functions;
-  std::string half_helpers;                 // definitions of weft_half_to_float and weft_float_to_half
+  std::string half_helpers;  // definitions of weft_half_to_float and weft_float_to_half
   std::string infinity = "INFINITY", nan = "NAN";
-  bool indexed_parameters = false;          // "[[buffer(i)]]" after each parameter, scalars by constant reference
-  std::string extra_parameters;             // after the kernel's own
-  bool pointer_offsets = false;             // each pointer comes with an offset in elements
-  bool host_entry = false;                  // also an entry of the host kernel ABI, and parallel loops
-  std::string trap;                         // statement that stops a kernel whose assertion failed; "": refuse
+  bool indexed_parameters =
+      false;  // "[[buffer(i)]]" after each parameter, scalars by constant reference
+  std::string extra_parameters;  // after the kernel's own
+  bool pointer_offsets = false;  // each pointer comes with an offset in elements
+  bool host_entry = false;       // also an entry of the host kernel ABI, and parallel loops
+  std::string trap;              // statement that stops a kernel whose assertion failed; "": refuse
 };
 
 struct EmittedSource {

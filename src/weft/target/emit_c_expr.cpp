@@ -8,19 +8,28 @@ namespace weft {
 
 std::string c_identifier(std::string_view name) {
   static const std::set<std::string, std::less<>> reserved = {
-      "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else", "enum", "extern",
-      "float", "for", "goto", "if", "inline", "int", "long", "register", "restrict", "return", "short", "signed",
-      "sizeof", "static", "struct", "switch", "typedef", "union", "unsigned", "void", "volatile", "while", "half",
-      "bool", "true", "false", "kernel", "global", "local", "constant", "private", "device", "thread", "threadgroup",
-      "main", "and", "or", "not", "xor", "new", "delete", "class", "this", "template", "operator", "vec", "min", "max",
-      "uint", "uchar", "ushort", "ulong", "image", "sampler", "event", "pipe", "exp", "log", "sin", "cos", "tan",
-      "sqrt", "abs", "floor", "ceil", "round", "trunc", "pow", "ctx", "pointers", "scalars", "asm", "typename",
-      "public", "protected", "virtual", "friend", "namespace", "using", "try", "catch", "throw", "y0", "y1", "j0",
-      "j1", "gamma", "select", "step", "mix", "sign", "dot", "cross", "length", "unix", "linux", "NULL", "NAN", "INFINITY",
-      "isnan", "isinf", "signbit", "hypot", "erf", "cbrt", "fabs", "fmin", "fmax", "fma", "fmod"};
+      "auto",     "break",   "case",      "char",        "const",    "continue",  "default",
+      "do",       "double",  "else",      "enum",        "extern",   "float",     "for",
+      "goto",     "if",      "inline",    "int",         "long",     "register",  "restrict",
+      "return",   "short",   "signed",    "sizeof",      "static",   "struct",    "switch",
+      "typedef",  "union",   "unsigned",  "void",        "volatile", "while",     "half",
+      "bool",     "true",    "false",     "kernel",      "global",   "local",     "constant",
+      "private",  "device",  "thread",    "threadgroup", "main",     "and",       "or",
+      "not",      "xor",     "new",       "delete",      "class",    "this",      "template",
+      "operator", "vec",     "min",       "max",         "uint",     "uchar",     "ushort",
+      "ulong",    "image",   "sampler",   "event",       "pipe",     "exp",       "log",
+      "sin",      "cos",     "tan",       "sqrt",        "abs",      "floor",     "ceil",
+      "round",    "trunc",   "pow",       "ctx",         "pointers", "scalars",   "asm",
+      "typename", "public",  "protected", "virtual",     "friend",   "namespace", "using",
+      "try",      "catch",   "throw",     "y0",          "y1",       "j0",        "j1",
+      "gamma",    "select",  "step",      "mix",         "sign",     "dot",       "cross",
+      "length",   "unix",    "linux",     "NULL",        "NAN",      "INFINITY",  "isnan",
+      "isinf",    "signbit", "hypot",     "erf",         "cbrt",     "fabs",      "fmin",
+      "fmax",     "fma",     "fmod"};
   std::string out;
   for (char c : name) {
-    bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || (c >= '0' && c <= '9' && !out.empty());
+    bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' ||
+                (c >= '0' && c <= '9' && !out.empty());
     out.push_back(good ? c : '_');
   }
   if (out.empty() || out == "_") out = "v";
@@ -41,7 +50,7 @@ std::string short_name(DType t) {
   return std::string(1, code) + std::to_string(t.bits);
 }
 
-DType value_type(DType t) {   // 16-bit floats are computed as float32
+DType value_type(DType t) {  // 16-bit floats are computed as float32
   t = t.element();
   return t.is_float() && t.bits == 16 ? dtypes::float32 : t;
 }
@@ -64,20 +73,25 @@ std::string Helpers::integer(const std::string& what, DType type) {
   } else if (what == "shift_left") {
     body = cat("return (", u, ")b >= ", bits, " ? 0 : (", t, ")((", u, ")a << b);");
   } else if (what == "shift_right") {
-    body = cat("return (", u, ")b >= ", bits, " ? ", is_signed ? cat("(", t, ")(a < 0 ? -1 : 0)") : std::string("0"), " : (", t, ")(a >> b);");
+    body = cat("return (", u, ")b >= ", bits, " ? ",
+               is_signed ? cat("(", t, ")(a < 0 ? -1 : 0)") : std::string("0"), " : (", t,
+               ")(a >> b);");
   } else if (what == "popcount") {
     head = cat(spelling_.function_prefix, t, " ", name, "(", t, " a) { ");
     body = cat(u, " x = (", u, ")a; ", t, " n = 0; while (x) { x &= x - 1; ++n; } return n;");
   } else if (what == "clz") {
     head = cat(spelling_.function_prefix, t, " ", name, "(", t, " a) { ");
-    body = cat(u, " x = (", u, ")a; ", t, " n = 0; while (n < ", bits, " && !((x >> (", bits, " - 1 - n)) & 1)) ++n; return n;");
+    body = cat(u, " x = (", u, ")a; ", t, " n = 0; while (n < ", bits, " && !((x >> (", bits,
+               " - 1 - n)) & 1)) ++n; return n;");
   } else if (what == "mulhi") {
     if (type.bits < 64) {
       std::string wide = spelling_.types.at(is_signed ? "int64" : "uint64");
       body = cat("return (", t, ")(((", wide, ")a * (", wide, ")b) >> ", bits, ");");
     } else {
-      body = cat(u, " x = (", u, ")a, y = (", u, ")b, xl = x & 0xffffffffu, xh = x >> 32, yl = y & 0xffffffffu, yh = y >> 32; ", u,
-                 " m = xh * yl + ((xl * yl) >> 32), c = (m & 0xffffffffu) + xl * yh; ", u, " r = xh * yh + (m >> 32) + (c >> 32); ",
+      body = cat(u, " x = (", u, ")a, y = (", u,
+                 ")b, xl = x & 0xffffffffu, xh = x >> 32, yl = y & 0xffffffffu, yh = y >> 32; ", u,
+                 " m = xh * yl + ((xl * yl) >> 32), c = (m & 0xffffffffu) + xl * yh; ", u,
+                 " r = xh * yh + (m >> 32) + (c >> 32); ",
                  is_signed ? "if (a < 0) r -= y; if (b < 0) r -= x; " : "", "return (", t, ")r;");
     }
   } else if (what == "abs") {
@@ -93,8 +107,9 @@ std::string Helpers::minmax(bool is_min, DType type) {
   std::string name = cat("weft_", is_min ? "min" : "max", "_", short_name(type));
   if (!first(name)) return name;
   std::string t = spelling_.types.at(to_string(type));
-  std::string nan = type.is_float() ? " || a != a" : "";   // NaN wins
-  text_ += cat(spelling_.function_prefix, t, " ", name, "(", t, " a, ", t, " b) { return (a ", is_min ? "<" : ">", " b", nan, ") ? a : b; }\n");
+  std::string nan = type.is_float() ? " || a != a" : "";  // NaN wins
+  text_ += cat(spelling_.function_prefix, t, " ", name, "(", t, " a, ", t, " b) { return (a ",
+               is_min ? "<" : ">", " b", nan, ") ? a : b; }\n");
   return name;
 }
 
@@ -122,21 +137,31 @@ void Helpers::need_half() {
 void Helpers::need_bfloat() {
   if (!first("bfloat")) return;
   std::string u16 = spelling_.types.at("uint16"), u32 = spelling_.types.at("uint32");
-  bool casts = spelling_.vectors == VectorStyle::casts, opencl = spelling_.vectors == VectorStyle::load_store;
+  bool casts = spelling_.vectors == VectorStyle::casts,
+       opencl = spelling_.vectors == VectorStyle::load_store;
   auto bits_of = [&](std::string v) {
-    return casts ? cat("as_type<uint>(", v, ")") : opencl ? cat("as_uint(", v, ")") : cat("weft_float_bits(", v, ")");
+    return casts    ? cat("as_type<uint>(", v, ")")
+           : opencl ? cat("as_uint(", v, ")")
+                    : cat("weft_float_bits(", v, ")");
   };
   auto float_of = [&](std::string v) {
-    return casts ? cat("as_type<float>(", v, ")") : opencl ? cat("as_float(", v, ")") : cat("weft_bits_float(", v, ")");
+    return casts    ? cat("as_type<float>(", v, ")")
+           : opencl ? cat("as_float(", v, ")")
+                    : cat("weft_bits_float(", v, ")");
   };
   const std::string& p = spelling_.function_prefix;
   if (!casts && !opencl) {
-    text_ += cat(p, u32, " weft_float_bits(float v) { union { float f; ", u32, " u; } x; x.f = v; return x.u; }\n");
-    text_ += cat(p, "float weft_bits_float(", u32, " v) { union { float f; ", u32, " u; } x; x.u = v; return x.f; }\n");
+    text_ += cat(p, u32, " weft_float_bits(float v) { union { float f; ", u32,
+                 " u; } x; x.f = v; return x.u; }\n");
+    text_ += cat(p, "float weft_bits_float(", u32, " v) { union { float f; ", u32,
+                 " u; } x; x.u = v; return x.f; }\n");
   }
-  text_ += cat(p, "float weft_bfloat_to_float(", u16, " v) { return ", float_of(cat("(", u32, ")v << 16")), "; }\n");
-  text_ += cat(p, u16, " weft_float_to_bfloat(float v) { ", u32, " b = ", bits_of("v"), "; if ((b & 0x7fffffffu) > 0x7f800000u) return (",
-               u16, ")((b >> 16) | 0x40u); return (", u16, ")((b + 0x7fffu + ((b >> 16) & 1u)) >> 16); }\n");
+  text_ += cat(p, "float weft_bfloat_to_float(", u16, " v) { return ",
+               float_of(cat("(", u32, ")v << 16")), "; }\n");
+  text_ +=
+      cat(p, u16, " weft_float_to_bfloat(float v) { ", u32, " b = ", bits_of("v"),
+          "; if ((b & 0x7fffffffu) > 0x7f800000u) return (", u16, ")((b >> 16) | 0x40u); return (",
+          u16, ")((b + 0x7fffu + ((b >> 16) & 1u)) >> 16); }\n");
 }
 
 // ---- names and types
@@ -157,7 +182,8 @@ std::string Expressions::type(DType t) const {
   DType v = value_type(t);
   auto found = spelling_.types.find(to_string(v));
   if (found == spelling_.types.end()) {
-    throw Error(ErrorKind::dtype, "emit.dtype", cat("target ", spelling_.target, " has no type for ", to_string(t)));
+    throw Error(ErrorKind::dtype, "emit.dtype",
+                cat("target ", spelling_.target, " has no type for ", to_string(t)));
   }
   return found->second;
 }
@@ -216,7 +242,8 @@ std::string Expressions::literal(const IntImmNode* e) const {
   }
   std::int64_t v = e->value;
   if (v >= -2147483647 && v <= 2147483647) return v < 0 ? cat("(", v, ")") : cat(v);
-  if (v == std::numeric_limits<std::int64_t>::min()) return cat("(-9223372036854775807", spelling_.int64_suffix, " - 1)");
+  if (v == std::numeric_limits<std::int64_t>::min())
+    return cat("(-9223372036854775807", spelling_.int64_suffix, " - 1)");
   if (t.bits <= 32) return "(-2147483647 - 1)";
   return v < 0 ? cat("(", v, spelling_.int64_suffix, ")") : cat(v, spelling_.int64_suffix);
 }
@@ -252,7 +279,8 @@ std::string Expressions::cast(DType to, DType from, const std::string& value) {
   to = to.element();
   from = from.element();
   if (to.is_bool()) return from.is_bool() ? value : cat("(", value, " != 0)");
-  if (to.is_float() && to.bits == 16) return rounded(to, value_type(from) == dtypes::float32 ? value : cat("((float)", value, ")"));
+  if (to.is_float() && to.bits == 16)
+    return rounded(to, value_type(from) == dtypes::float32 ? value : cat("((float)", value, ")"));
   if (value_type(to) == value_type(from)) return value;
   return cat("((", type(to), ")", value, ")");
 }
@@ -276,20 +304,25 @@ std::string Expressions::text(const Expr& e, const Lane* lane) {
     case ExprKind::not_: return cat("(!", text(as<NotNode>(e)->a, lane), ")");
     case ExprKind::select: {
       const auto* s = as<SelectNode>(e);
-      return cat("(", text(s->condition, lane), " ? ", text(s->a, lane), " : ", text(s->b, lane), ")");
+      return cat("(", text(s->condition, lane), " ? ", text(s->a, lane), " : ", text(s->b, lane),
+                 ")");
     }
     case ExprKind::call: return call(as<CallNode>(e), lane);
     case ExprKind::load: {
       const auto* l = as<LoadNode>(e);
       if (auto held = vectors.find(e.get()); held != vectors.end()) {
         WEFT_CHECK(lane && lane->constant, "vector of ", l->buffer->name, " outside of a lane");
-        return load_value(l->buffer->dtype.element(), member(held->second, lane->index, e->dtype.lanes));
+        return load_value(l->buffer->dtype.element(),
+                          member(held->second, lane->index, e->dtype.lanes));
       }
       if (l->buffer->dtype.lanes != 1) {
-        throw Error(ErrorKind::emit, "emit.vector_buffer", cat("buffer \"", l->buffer->name, "\" has vector elements: ", to_string(l->buffer->dtype)));
+        throw Error(ErrorKind::emit, "emit.vector_buffer",
+                    cat("buffer \"", l->buffer->name,
+                        "\" has vector elements: ", to_string(l->buffer->dtype)));
       }
       std::string at = l->indices.empty() ? "0" : bare(l->indices[0], lane);
-      return load_value(l->buffer->dtype, cat(name(l->buffer.get(), l->buffer->name), "[", at, "]"));
+      return load_value(l->buffer->dtype,
+                        cat(name(l->buffer.get(), l->buffer->name), "[", at, "]"));
     }
     case ExprKind::ramp: {
       const auto* r = as<RampNode>(e);
@@ -297,7 +330,8 @@ std::string Expressions::text(const Expr& e, const Lane* lane) {
       std::string base = text(r->base);
       if (lane->constant && lane->index == 0) return base;
       Expr scaled = lane->constant ? r->stride * lane->index : nullptr;
-      if (scaled) return is_const_int_value(scaled, 0) ? base : cat("(", base, " + ", text(scaled), ")");
+      if (scaled)
+        return is_const_int_value(scaled, 0) ? base : cat("(", base, " + ", text(scaled), ")");
       if (is_const_int_value(r->stride, 1)) return cat("(", base, " + ", lane->name, ")");
       return cat("(", base, " + ", lane->name, " * ", text(r->stride), ")");
     }
@@ -307,7 +341,8 @@ std::string Expressions::text(const Expr& e, const Lane* lane) {
       return text(substitute(l->body, {{l->var.get(), l->value}}), lane);
     }
     case ExprKind::reduce:
-      throw Error(ErrorKind::emit, "emit.reduce", cat("a te reduction reached the emitter of ", spelling_.target));
+      throw Error(ErrorKind::emit, "emit.reduce",
+                  cat("a te reduction reached the emitter of ", spelling_.target));
     default: return binary(as<BinaryNode>(e), lane);
   }
 }
@@ -316,9 +351,10 @@ std::string Expressions::binary(const BinaryNode* e, const Lane* lane) {
   std::string a = text(e->a, lane), b = text(e->b, lane);
   DType t = value_type(e->a->dtype);
   auto infix = [&](std::string_view op) { return cat("(", a, " ", op, " ", b, ")"); };
-  auto narrow = [&](std::string v) {   // C computes small integers as int: bring them back
+  auto narrow = [&](std::string v) {  // C computes small integers as int: bring them back
     if (e->dtype.is_float()) return rounded(e->dtype, v);
-    return (e->dtype.is_integral() && e->dtype.bits < 32) ? cat("((", type(e->dtype), ")", v, ")") : v;
+    return (e->dtype.is_integral() && e->dtype.bits < 32) ? cat("((", type(e->dtype), ")", v, ")")
+                                                          : v;
   };
   switch (e->kind) {
     case ExprKind::add: return narrow(infix("+"));
@@ -326,12 +362,15 @@ std::string Expressions::binary(const BinaryNode* e, const Lane* lane) {
     case ExprKind::mul: return narrow(infix("*"));
     case ExprKind::div: return narrow(infix("/"));
     case ExprKind::mod: return narrow(infix("%"));
-    case ExprKind::floordiv: case ExprKind::floormod: {
+    case ExprKind::floordiv:
+    case ExprKind::floormod: {
       bool divides = e->kind == ExprKind::floordiv;
       if (t.is_uint()) return infix(divides ? "/" : "%");
       return cat(helpers_.integer(divides ? "floordiv" : "floormod", t), "(", a, ", ", b, ")");
     }
-    case ExprKind::min: case ExprKind::max: return cat(helpers_.minmax(e->kind == ExprKind::min, t), "(", a, ", ", b, ")");
+    case ExprKind::min:
+    case ExprKind::max:
+      return cat(helpers_.minmax(e->kind == ExprKind::min, t), "(", a, ", ", b, ")");
     case ExprKind::eq: return infix("==");
     case ExprKind::ne: return infix("!=");
     case ExprKind::lt: return infix("<");
@@ -343,7 +382,8 @@ std::string Expressions::binary(const BinaryNode* e, const Lane* lane) {
   }
 }
 
-std::string Expressions::reduce_lanes(const std::string& op, const Expr& vector, int begin, int count) {
+std::string Expressions::reduce_lanes(const std::string& op, const Expr& vector, int begin,
+                                      int count) {
   if (count == 1) {
     Lane lane{true, begin, {}};
     return text(vector, &lane);
@@ -362,13 +402,17 @@ std::string Expressions::call(const CallNode* e, const Lane* lane) {
   if (op == "if_then_else") return cat("(", arg(0), " ? ", arg(1), " : ", arg(2), ")");
   if (op == "likely") return arg(0);
   if (op == "masked_load") {
-    return cat("(", arg(1), " ? ", arg(0), " : ", e->dtype.is_float() ? literal(0.0, e->dtype.element()) : std::string("0"), ")");
+    return cat("(", arg(1), " ? ", arg(0), " : ",
+               e->dtype.is_float() ? literal(0.0, e->dtype.element()) : std::string("0"), ")");
   }
-  if (op.starts_with("vector_reduce")) return reduce_lanes(op, e->args[0], 0, e->args[0]->dtype.lanes);
+  if (op.starts_with("vector_reduce"))
+    return reduce_lanes(op, e->args[0], 0, e->args[0]->dtype.lanes);
   if (op == "vector_extract" || op == "vector_concat") {
     std::int64_t n = 0;
     bool known = op == "vector_extract" ? is_const_int(e->args[1], &n) : lane && lane->constant;
-    if (!known) throw Error(ErrorKind::emit, "emit.lane", cat("\"", op, "\" needs a constant lane on ", spelling_.target));
+    if (!known)
+      throw Error(ErrorKind::emit, "emit.lane",
+                  cat("\"", op, "\" needs a constant lane on ", spelling_.target));
     if (op == "vector_extract") {
       Lane one{true, static_cast<int>(n), {}};
       return text(e->args[0], &one);
@@ -413,22 +457,27 @@ std::string Expressions::call(const CallNode* e, const Lane* lane) {
     const auto* l = as<LoadNode>(e->args[0]);
     WEFT_CHECK(l && l->indices.size() == 1, "address_of of something else than a flat element");
     const auto* r = as<RampNode>(l->indices[0]);
-    return cat("(&", name(l->buffer.get(), l->buffer->name), "[", bare(r ? r->base : l->indices[0]), "])");
+    return cat("(&", name(l->buffer.get(), l->buffer->name), "[", bare(r ? r->base : l->indices[0]),
+               "])");
   }
   if (op == "call_extern") {
     const auto* callee = as<StringImmNode>(e->args.at(0));
     WEFT_CHECK(callee, "call_extern without a name");
     std::string out = callee->value + "(";
-    for (std::size_t i = 1; i < e->args.size(); ++i) out += (i > 1 ? ", " : "") + bare(e->args[i], lane);
+    for (std::size_t i = 1; i < e->args.size(); ++i)
+      out += (i > 1 ? ", " : "") + bare(e->args[i], lane);
     return out + ")";
   }
   auto found = spelling_.functions.find(op);
   if (found == spelling_.functions.end()) {
-    throw Error(ErrorKind::emit, "emit.intrinsic", cat("\"", op, "\" cannot be spelled on ", spelling_.target));
+    throw Error(ErrorKind::emit, "emit.intrinsic",
+                cat("\"", op, "\" cannot be spelled on ", spelling_.target));
   }
   const std::string& fn = t.bits == 64 ? found->second.second : found->second.first;
   if (fn.empty()) {
-    throw Error(ErrorKind::emit, "emit.intrinsic", cat("\"", op, "\" of ", to_string(e->dtype), " cannot be spelled on ", spelling_.target));
+    throw Error(
+        ErrorKind::emit, "emit.intrinsic",
+        cat("\"", op, "\" of ", to_string(e->dtype), " cannot be spelled on ", spelling_.target));
   }
   std::string out = fn + "(";
   for (std::size_t i = 0; i < e->args.size(); ++i) out += (i ? ", " : "") + bare(e->args[i], lane);

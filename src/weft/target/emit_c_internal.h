@@ -42,17 +42,18 @@ struct Lane {
 
 class Expressions {
  public:
-  Expressions(const CSpelling& spelling, Helpers& helpers) : spelling_(spelling), helpers_(helpers) {}
+  Expressions(const CSpelling& spelling, Helpers& helpers)
+      : spelling_(spelling), helpers_(helpers) {}
 
   /// C text of a scalar expression, or of one lane of a vector.
   std::string text(const ir::Expr& e, const Lane* lane = nullptr);
   /// As text, without the outer parentheses.
   std::string bare(const ir::Expr& e, const Lane* lane = nullptr);
 
-  std::string type(DType t) const;           // of a value
-  std::string storage_type(DType t) const;   // of an element in memory
-  std::string load_value(DType t, const std::string& element);    // element text -> value text
-  std::string store_value(DType t, const std::string& value);     // value text -> element text
+  std::string type(DType t) const;                              // of a value
+  std::string storage_type(DType t) const;                      // of an element in memory
+  std::string load_value(DType t, const std::string& element);  // element text -> value text
+  std::string store_value(DType t, const std::string& value);   // value text -> element text
   /// Unique identifier for a variable or buffer.
   std::string name(const void* node, const std::string& hint);
   std::string fresh(const std::string& hint);

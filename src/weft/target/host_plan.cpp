@@ -40,7 +40,8 @@ class Splitter {
       if (const auto* t = as<StoreNode>(s)) written_.insert(t->buffer.get());
     });
     find_opaque_writes();
-    for (std::size_t i = 0; i < original_->params.size(); ++i) param(original_->params[i], lowered_->params[i]);
+    for (std::size_t i = 0; i < original_->params.size(); ++i)
+      param(original_->params[i], lowered_->params[i]);
     check_strides();
     bool launches = false;
     for_each_stmt(lowered_->body, [&](const Stmt& s) { launches |= s->kind == StmtKind::launch; });
@@ -128,14 +129,15 @@ class Splitter {
         const auto* v = as<VarNode>(e);
         if (v && bound_.insert(v).second) {
           t.stride_slots.push_back(slot(v));
-        } else {   // a stated stride: received in a slot of its own and compared
+        } else {  // a stated stride: received in a slot of its own and compared
           t.stride_slots.push_back(slots_++);
-          stated_.push_back({t.stride_slots.back(), e, cat("stride ", d, " of \"", t.name, "\" is the declared one")});
+          stated_.push_back({t.stride_slots.back(), e,
+                             cat("stride ", d, " of \"", t.name, "\" is the declared one")});
         }
       }
     }
     if (const auto* v = as<VarNode>(p.buffer->elem_offset)) {
-      if (bound_.insert(v).second) {   // the offset is folded into the pointer
+      if (bound_.insert(v).second) {  // the offset is folded into the pointer
         PlanStep set;
         set.kind = StepKind::set;
         set.target = slot(v);
@@ -176,7 +178,8 @@ class Splitter {
       case ExprKind::int_imm: out.push_back({PlanOp::constant, as<IntImmNode>(e)->value}); return;
       case ExprKind::var: out.push_back({PlanOp::slot, slot(as<VarNode>(e))}); return;
       case ExprKind::cast:
-        if (e->dtype.is_integral() && as<CastNode>(e)->value->dtype.is_integral()) return push(as<CastNode>(e)->value, out);
+        if (e->dtype.is_integral() && as<CastNode>(e)->value->dtype.is_integral())
+          return push(as<CastNode>(e)->value, out);
         break;
       case ExprKind::not_:
         push(as<NotNode>(e)->a, out);
@@ -184,7 +187,8 @@ class Splitter {
         return;
       case ExprKind::call:
         if (as<CallNode>(e)->op == "likely") return push(as<CallNode>(e)->args[0], out);
-        if (as<CallNode>(e)->op == "shift_right") {   // a power of two: the simplifier's spelling of floordiv
+        if (as<CallNode>(e)->op ==
+            "shift_right") {  // a power of two: the simplifier's spelling of floordiv
           std::int64_t n = 0;
           if (is_const_int(as<CallNode>(e)->args[1], &n) && n >= 0 && n < 63) {
             push(as<CallNode>(e)->args[0], out);
@@ -195,7 +199,8 @@ class Splitter {
         }
         if (as<CallNode>(e)->op == "bitwise_and") {
           std::int64_t n = 0;
-          if (is_const_int(as<CallNode>(e)->args[1], &n) && n > 0 && std::has_single_bit(static_cast<std::uint64_t>(n + 1))) {
+          if (is_const_int(as<CallNode>(e)->args[1], &n) && n > 0 &&
+              std::has_single_bit(static_cast<std::uint64_t>(n + 1))) {
             push(as<CallNode>(e)->args[0], out);
             out.push_back({PlanOp::constant, n + 1});
             out.push_back({PlanOp::floormod, 0});
@@ -212,7 +217,8 @@ class Splitter {
         }
     }
     throw Error(ErrorKind::lower, "lower.host.expression",
-                cat("function ", original_->name, " needs a value on the host that only the device can compute (expression kind ",
+                cat("function ", original_->name,
+                    " needs a value on the host that only the device can compute (expression kind ",
                     static_cast<int>(e->kind), ")"))
         .help("move the statement into a kernel by binding a loop around it");
   }
@@ -222,8 +228,10 @@ class Splitter {
       case ExprKind::add: return PlanOp::add;
       case ExprKind::sub: return PlanOp::sub;
       case ExprKind::mul: return PlanOp::mul;
-      case ExprKind::div: case ExprKind::floordiv: return PlanOp::floordiv;
-      case ExprKind::mod: case ExprKind::floormod: return PlanOp::floormod;
+      case ExprKind::div:
+      case ExprKind::floordiv: return PlanOp::floordiv;
+      case ExprKind::mod:
+      case ExprKind::floormod: return PlanOp::floormod;
       case ExprKind::min: return PlanOp::min;
       case ExprKind::max: return PlanOp::max;
       case ExprKind::eq: return PlanOp::eq;
@@ -307,10 +315,12 @@ class Splitter {
 
   [[noreturn]] void refuse(const Stmt& s) {
     throw Error(ErrorKind::lower, "lower.host.statement",
-                cat("function ", original_->name, " has a statement of kind ", static_cast<int>(s->kind), " outside every kernel"));
+                cat("function ", original_->name, " has a statement of kind ",
+                    static_cast<int>(s->kind), " outside every kernel"));
   }
 
-  void kernel(const std::string& name, const std::vector<LaunchAxis>& axes, const Stmt& body, std::vector<PlanStep>& out) {
+  void kernel(const std::string& name, const std::vector<LaunchAxis>& axes, const Stmt& body,
+              std::vector<PlanStep>& out) {
     PlanStep launch;
     launch.kind = StepKind::launch;
     launch.text = name;
@@ -321,7 +331,8 @@ class Splitter {
       if (!used.count(flat.get())) return;
       PlanArg arg;
       arg.buffer = buffer_of_.at(flat.get());
-      if (auto found = offsets_.find(flat.get()); found != offsets_.end()) arg.offset_bytes = found->second;
+      if (auto found = offsets_.find(flat.get()); found != offsets_.end())
+        arg.offset_bytes = found->second;
       launch.args.push_back(std::move(arg));
       params.push_back(buffer_param(flat));
       for (const Expr& e : flat->shape) {
@@ -331,7 +342,7 @@ class Splitter {
     for (std::size_t i = 0; i < original_->params.size(); ++i) {
       if (lowered_->params[i].buffer) pointer(lowered_->params[i].buffer);
     }
-    for_each_stmt(lowered_->body, [&](const Stmt& s) {   // intermediate buffers of the host
+    for_each_stmt(lowered_->body, [&](const Stmt& s) {  // intermediate buffers of the host
       const auto* t = as<AllocateNode>(s);
       if (t && buffer_of_.count(t->buffer.get())) pointer(t->buffer);
     });
@@ -340,10 +351,13 @@ class Splitter {
       for (const VarNode* v : used_vars(axis.extent)) vars.insert(v);
     }
     std::vector<const VarNode*> scalars(vars.begin(), vars.end());
-    std::sort(scalars.begin(), scalars.end(), [&](const VarNode* a, const VarNode* b) { return slot(a) < slot(b); });
+    std::sort(scalars.begin(), scalars.end(),
+              [&](const VarNode* a, const VarNode* b) { return slot(a) < slot(b); });
     for (const VarNode* v : scalars) {
       if (v->dtype.is_handle()) continue;
-      if (!slot_of_.count(v)) throw Error(ErrorKind::internal, "lower.host.free", cat("variable ", v->name, " of ", name, " has no value"));
+      if (!slot_of_.count(v))
+        throw Error(ErrorKind::internal, "lower.host.free",
+                    cat("variable ", v->name, " of ", name, " has no value"));
       PlanArg arg;
       arg.is_pointer = false;
       arg.scalar = {{PlanOp::slot, slot(v)}};
@@ -381,7 +395,9 @@ class Splitter {
     for (const auto& p : out_.plan.params) {
       if (!p.is_tensor) continue;
       for (std::size_t d = 0; d < p.tensor.shape.size(); ++d) {
-        scalar(p.tensor.binds[d] >= 0 ? PlanExpr{{PlanOp::slot, p.tensor.binds[d]}} : p.tensor.shape[d], false);
+        scalar(p.tensor.binds[d] >= 0 ? PlanExpr{{PlanOp::slot, p.tensor.binds[d]}}
+                                      : p.tensor.shape[d],
+               false);
       }
       for (std::int32_t s : p.tensor.stride_slots) scalar({{PlanOp::slot, s}}, false);
     }
@@ -391,7 +407,11 @@ class Splitter {
     out_.plan.steps.push_back(std::move(launch));
   }
 
-  struct Stated { std::int32_t slot; Expr value; std::string text; };
+  struct Stated {
+    std::int32_t slot;
+    Expr value;
+    std::string text;
+  };
 
   const PrimFunc& original_;
   const PrimFunc& lowered_;
@@ -409,7 +429,8 @@ class Splitter {
 
 }  // namespace
 
-SplitFunction split_host_device(const PrimFunc& original, const PrimFunc& lowered, const SplitOptions& options) {
+SplitFunction split_host_device(const PrimFunc& original, const PrimFunc& lowered,
+                                const SplitOptions& options) {
   return Splitter(original, lowered, options).run();
 }
 

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Splits a lowered function: what stands outside its Launch statements becomes a host plan, each Launch a
-// kernel function whose parameters are flat buffers, then scalars. Without a Launch the whole body is one kernel.
+// Splits a lowered function: what stands outside its Launch statements becomes a host plan, each
+// Launch a kernel function whose parameters are flat buffers, then scalars. Without a Launch the
+// whole body is one kernel.
 
 #include "weft/ir/node.h"
 #include "weft/runtime/plan.h"
@@ -9,10 +10,11 @@
 namespace weft {
 
 struct SplitOptions {
-  /// Alignment in bytes that whole-vector accesses of parameters may rely on, and calls then check; 1: none.
+  /// Alignment in bytes that whole-vector accesses of parameters may rely on, and calls then check;
+  /// 1: none.
   int vector_align = 1;
-  /// The function as it is becomes the one kernel: pointers of all tensors, then the scalar parameters, then
-  /// for each tensor its extents and, if it has strides, those.
+  /// The function as it is becomes the one kernel: pointers of all tensors, then the scalar
+  /// parameters, then for each tensor its extents and, if it has strides, those.
   bool whole = false;
 };
 
@@ -21,7 +23,9 @@ struct SplitFunction {
   std::vector<ir::PrimFunc> kernels;
 };
 
-/// `original` declares the arguments (shapes, strides); `lowered` is its flat form (pass/flatten_buffers.h).
-SplitFunction split_host_device(const ir::PrimFunc& original, const ir::PrimFunc& lowered, const SplitOptions& options = {});
+/// `original` declares the arguments (shapes, strides); `lowered` is its flat form
+/// (pass/flatten_buffers.h).
+SplitFunction split_host_device(const ir::PrimFunc& original, const ir::PrimFunc& lowered,
+                                const SplitOptions& options = {});
 
 }  // namespace weft

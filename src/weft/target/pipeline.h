@@ -15,12 +15,13 @@ namespace weft {
 pass::Machine machine_of(const TargetInfo& info, std::string name);
 
 struct LoweringOptions {
-  int vector_lanes = 0;         // 0: vectorized loops stay loops for the compiler behind
-  bool narrow = true;           // int32 indices where proven
+  int vector_lanes = 0;  // 0: vectorized loops stay loops for the compiler behind
+  bool narrow = true;    // int32 indices where proven
   pass::UnrollOptions unroll;
 };
 
 /// Blocks -> loops -> launches -> flat memory -> vectors -> barriers.
-pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& target, const LoweringOptions& options = {});
+pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& target,
+                                 const LoweringOptions& options = {});
 
 }  // namespace weft

@@ -8,10 +8,13 @@ namespace weft {
 schedule::ScheduleRules rules_of(const TargetInfo& info) {
   schedule::ScheduleRules out;
   for (const AxisInfo& axis : info.axes) {
-    out.axes.push_back({axis.name, axis.limit, axis.group, axis.group_limit, axis.reduces, axis.kind == AxisKind::virtual_});
+    out.axes.push_back({axis.name, axis.limit, axis.group, axis.group_limit, axis.reduces,
+                        axis.kind == AxisKind::virtual_});
   }
-  for (const MemoryInfo& memory : info.memories) out.scopes.push_back({memory.scope, memory.private_to});
-  for (const InstructionInfo& i : info.instructions) out.instructions.push_back({i.name, i.meaning, i.implementation});
+  for (const MemoryInfo& memory : info.memories)
+    out.scopes.push_back({memory.scope, memory.private_to});
+  for (const InstructionInfo& i : info.instructions)
+    out.instructions.push_back({i.name, i.meaning, i.implementation});
   return out;
 }
 

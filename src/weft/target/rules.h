@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Schedules are written before a target is chosen: the rules they are checked against are the generic table
-// plus the rows of every back end of this build (axes, memories, instructions).
+// Schedules are written before a target is chosen: the rules they are checked against are the
+// generic table plus the rows of every back end of this build (axes, memories, instructions).
 
 #include <memory>
 

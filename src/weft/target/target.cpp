@@ -13,7 +13,8 @@ namespace {
 bool is_name(std::string_view text) {
   if (text.empty()) return false;
   for (char c : text) {
-    bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+    bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                c == '_' || c == '-';
     if (!good) return false;
   }
   return true;
@@ -36,11 +37,16 @@ Target Target::parse(std::string_view text) {
     std::string part(trim(item));
     std::size_t equals = part.find('=');
     std::string key = equals == std::string::npos ? "" : std::string(trim(part.substr(0, equals)));
-    std::string value = equals == std::string::npos ? part : std::string(trim(std::string_view(part).substr(equals + 1)));
-    if (equals != std::string::npos && !is_name(key)) bad(text, cat("has an option without a key: \"", part, "\""));
-    if (value.empty()) bad(text, key.empty() ? "has an empty option" : cat("gives \"", key, "\" no value"));
+    std::string value = equals == std::string::npos
+                            ? part
+                            : std::string(trim(std::string_view(part).substr(equals + 1)));
+    if (equals != std::string::npos && !is_name(key))
+      bad(text, cat("has an option without a key: \"", part, "\""));
+    if (value.empty())
+      bad(text, key.empty() ? "has an empty option" : cat("gives \"", key, "\" no value"));
     if (!out.options.emplace(key, value).second) {
-      bad(text, key.empty() ? cat("has two bare values, the second is \"", value, "\"") : cat("gives \"", key, "\" twice"));
+      bad(text, key.empty() ? cat("has two bare values, the second is \"", value, "\"")
+                            : cat("gives \"", key, "\" twice"));
     }
   }
   return out;
@@ -63,8 +69,9 @@ std::int64_t Target::integer(std::string_view key, std::int64_t otherwise) const
   const std::string& s = found->second;
   auto [end, error] = std::from_chars(s.data(), s.data() + s.size(), value);
   if (error != std::errc() || end != s.data() + s.size()) {
-    throw Error(ErrorKind::value, "target.option.integer",
-                cat("option \"", key, "\" of target ", name, " must be an integer, not \"", s, "\""));
+    throw Error(
+        ErrorKind::value, "target.option.integer",
+        cat("option \"", key, "\" of target ", name, " must be an integer, not \"", s, "\""));
   }
   return value;
 }
@@ -133,8 +140,10 @@ const TargetInfo& generic_target_info() {
     local.private_to = blocks;
     local.private_to.insert(local.private_to.end(), threads.begin(), threads.end());
     out.memories = {global, shared, local};
-    out.dtypes = {dtypes::boolean, dtypes::int8,   dtypes::int16,   dtypes::int32,    dtypes::int64,   dtypes::uint8,  dtypes::uint16,
-                  dtypes::uint32,  dtypes::uint64, dtypes::float16, dtypes::bfloat16, dtypes::float32, dtypes::float64};
+    out.dtypes = {dtypes::boolean, dtypes::int8,    dtypes::int16,    dtypes::int32,
+                  dtypes::int64,   dtypes::uint8,   dtypes::uint16,   dtypes::uint32,
+                  dtypes::uint64,  dtypes::float16, dtypes::bfloat16, dtypes::float32,
+                  dtypes::float64};
     return out;
   }();
   return info;

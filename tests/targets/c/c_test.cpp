@@ -46,8 +46,10 @@ TEST(CTarget, adds_vectors_at_odd_sizes) {
     for (ForKind kind : {ForKind::serial, ForKind::vectorized}) {
       auto f = compile(vector_add(n, 8, ForKind::parallel, "", kind));
       Host host;
-      auto a = random_floats(static_cast<std::size_t>(n), 1), b = random_floats(static_cast<std::size_t>(n), 2);
-      std::vector<CallArg> args{host.tensor(a.data(), {n}), host.tensor(b.data(), {n}), host.tensor(nullptr, {n})};
+      auto a = random_floats(static_cast<std::size_t>(n), 1),
+           b = random_floats(static_cast<std::size_t>(n), 2);
+      std::vector<CallArg> args{host.tensor(a.data(), {n}), host.tensor(b.data(), {n}),
+                                host.tensor(nullptr, {n})};
       f->call(args).wait();
       const float* c = static_cast<const float*>(host.keep[2]->host());
       for (std::size_t i = 0; i < a.size(); ++i) ASSERT_EQ(c[i], a[i] + b[i]) << n << " " << i;
@@ -61,13 +63,16 @@ TEST(CTarget, multiplies_matrices_of_symbolic_extents) {
     auto f = compile(matmul(n, m, k, scheduled));
     Host host;
     auto a = random_floats(17 * 31, 1), b = random_floats(31 * 5, 2);
-    std::vector<CallArg> args{host.tensor(a.data(), {17, 31}), host.tensor(b.data(), {31, 5}), host.tensor(nullptr, {17, 5})};
+    std::vector<CallArg> args{host.tensor(a.data(), {17, 31}), host.tensor(b.data(), {31, 5}),
+                              host.tensor(nullptr, {17, 5})};
     f->call(args).wait();
     const float* c = static_cast<const float*>(host.keep[2]->host());
     for (int i = 0; i < 17; ++i) {
       for (int j = 0; j < 5; ++j) {
         double want = 0;
-        for (int r = 0; r < 31; ++r) want += static_cast<double>(a[static_cast<std::size_t>(i * 31 + r)]) * b[static_cast<std::size_t>(r * 5 + j)];
+        for (int r = 0; r < 31; ++r)
+          want += static_cast<double>(a[static_cast<std::size_t>(i * 31 + r)]) *
+                  b[static_cast<std::size_t>(r * 5 + j)];
         ASSERT_NEAR(c[i * 5 + j], want, 1e-5) << i << " " << j;
       }
     }
@@ -84,7 +89,8 @@ TEST(CTarget, multiplies_matrices_of_symbolic_extents) {
 }
 
 TEST(CTarget, source_reads_like_c) {
-  auto module = build(make_module(vector_add(1000, 8, ForKind::parallel, "", ForKind::vectorized)), "c");
+  auto module =
+      build(make_module(vector_add(1000, 8, ForKind::parallel, "", ForKind::vectorized)), "c");
   EXPECT_NE(module->source().find("restrict A"), std::string::npos) << module->source();
   EXPECT_NE(module->source().find("ctx->parallel_for"), std::string::npos) << module->source();
 }

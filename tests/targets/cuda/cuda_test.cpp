@@ -38,7 +38,8 @@ TEST(Cuda, the_shared_ladder_step_fetches_whole_vectors) {
   EXPECT_NE(text.find("A_shared[512];"), std::string::npos) << text;
   EXPECT_NE(text.find("C_local[64];"), std::string::npos) << text;
   std::size_t barriers = 0;
-  for (std::size_t at = 0; (at = text.find("__syncthreads()", at)) != std::string::npos; ++at) ++barriers;
+  for (std::size_t at = 0; (at = text.find("__syncthreads()", at)) != std::string::npos; ++at)
+    ++barriers;
   EXPECT_EQ(barriers, 2u) << text;
 }
 
@@ -47,7 +48,9 @@ TEST(Cuda, runs_the_tour_on_the_card) {
     if (s.name != "cuda:0") continue;
     if (!s.available) GTEST_SKIP() << s.reason;
     auto device = open_device("cuda:0");
-    EXPECT_LE(run_and_compare(vector_add_program(1024, 128), build(vector_add_program(1024, 128).scheduled, "cuda"), device, 1), 1e-6);
+    EXPECT_LE(run_and_compare(vector_add_program(1024, 128),
+                              build(vector_add_program(1024, 128).scheduled, "cuda"), device, 1),
+              1e-6);
     for (int step : {1, 2, 3, 4, 5}) {
       Program p = matmul_program(1024, 1024, 1024, step);
       EXPECT_LE(run_and_compare(p, build(p.scheduled, "cuda"), device, 2), 1e-3) << p.name;
@@ -68,7 +71,8 @@ TEST(Cuda, an_absent_card_is_an_error_that_says_what_was_searched) {
 
 TEST(Cuda, refuses_unknown_options_and_architectures) {
   auto p = vector_add_program(1024, 128);
-  for (auto [target, code] : {std::pair{"cuda:speed=9", "cuda.option.unknown"}, {"cuda:arch=gfx90", "cuda.option.arch"}}) {
+  for (auto [target, code] : {std::pair{"cuda:speed=9", "cuda.option.unknown"},
+                              {"cuda:arch=gfx90", "cuda.option.arch"}}) {
     try {
       build(p.scheduled, target);
       FAIL() << target;

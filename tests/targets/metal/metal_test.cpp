@@ -16,11 +16,13 @@ using namespace testing;
 /// Clang's messages about the text as C++ under the shim; "" when it is well-formed.
 std::string clang_says(std::string text) {
   for (std::string_view include : {"#include <metal_stdlib>\n"}) {
-    if (std::size_t at = text.find(include); at != std::string::npos) text.replace(at, include.size(), "#include \"metal_shim.h\"\n");
+    if (std::size_t at = text.find(include); at != std::string::npos)
+      text.replace(at, include.size(), "#include \"metal_shim.h\"\n");
   }
   std::string file = ::testing::TempDir() + "weft_metal_kernel.cpp";
   write_file_atomic(file, text);
-  std::string command = cat("clang -std=c++20 -fsyntax-only -Wno-unknown-attributes -I", WEFT_METAL_SHIM, " ", file, " 2>&1");
+  std::string command = cat("clang -std=c++20 -fsyntax-only -Wno-unknown-attributes -I",
+                            WEFT_METAL_SHIM, " ", file, " 2>&1");
   FILE* pipe = popen(command.c_str(), "r");
   std::string out;
   char room[512];
@@ -42,7 +44,8 @@ TEST(Metal, writes_kernels_that_clang_accepts) {
 TEST(Metal, the_check_can_fail) {
   std::string text = build(window_sum_program(1024, 128, 2).scheduled, "metal")->source();
   EXPECT_NE(text.find("threadgroup float A_shared[130];"), std::string::npos) << text;
-  EXPECT_NE(text.find("threadgroup_barrier(mem_flags::mem_threadgroup);"), std::string::npos) << text;
+  EXPECT_NE(text.find("threadgroup_barrier(mem_flags::mem_threadgroup);"), std::string::npos)
+      << text;
   text.replace(text.find("A_shared[130]"), 13, "A_sharde[130]");
   EXPECT_NE(clang_says(text), "");
 }

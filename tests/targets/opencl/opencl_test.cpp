@@ -22,7 +22,8 @@ void check(const Program& p, double tolerance) {
   Ref<runtime::Module> module;
   try {
     module = build(p.scheduled, "opencl");
-    EXPECT_LE(run_and_compare(p, module, device, 7), tolerance) << p.name << "\n" << module->source();
+    EXPECT_LE(run_and_compare(p, module, device, 7), tolerance) << p.name << "\n"
+                                                                << module->source();
   } catch (const Error& e) {
     ADD_FAILURE() << p.name << ": " << e.what() << (module ? module->source() : "");
   }

@@ -27,7 +27,11 @@ TEST(QpuBackend, rows_and_devices) {
 
 TEST(QpuBackend, refusals) {
   auto code = [](auto f) -> std::string {
-    try { f(); } catch (const Error& e) { return e.code(); }
+    try {
+      f();
+    } catch (const Error& e) {
+      return e.code();
+    }
     return "accepted";
   };
   EXPECT_EQ(code([] { backend().open(Target::parse("qpu:hw")); }), "qpu.absent");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The emulator on hand-written assembly: peripherals, timing, books, every fault; and the interpreted engine
-// against the oracle on random programs.
+// The emulator on hand-written assembly: peripherals, timing, books, every fault; and the
+// interpreted engine against the oracle on random programs.
 
 #include "weft/targets/qpu/emulator.h"
 
@@ -32,8 +32,11 @@ runtime::Binary binary_of(const std::string& text, std::vector<std::string> unif
 struct Bench {
   explicit Bench(EmulatorOptions o = {}) : emulator(o) {}
   std::uint64_t array(std::size_t words) { return emulator.memory().allocate(words * 4, 64); }
-  std::uint32_t& word(std::uint64_t base, std::size_t i) { return *reinterpret_cast<std::uint32_t*>(emulator.memory().raw(base + 4 * i)); }
-  sim::RunResult run(const runtime::Binary& b, std::vector<std::uint64_t> pointers = {}, int qpus = 1, std::int64_t limit = 10'000'000) {
+  std::uint32_t& word(std::uint64_t base, std::size_t i) {
+    return *reinterpret_cast<std::uint32_t*>(emulator.memory().raw(base + 4 * i));
+  }
+  sim::RunResult run(const runtime::Binary& b, std::vector<std::uint64_t> pointers = {},
+                     int qpus = 1, std::int64_t limit = 10'000'000) {
     std::size_t p = emulator.load(b);
     sim::Launch launch;
     launch.pointers = std::move(pointers);
@@ -59,16 +62,21 @@ const std::string kAddresses = "mov ra0, unif\nmov r0, elem\nshl r0, r0, #2\nadd
 
 // Stores r1 as one row at ra0 through VPM row 0.
 const std::string kStore =
-    "ldi vw_setup, 0x00001a00\nmov vpm, r1\nldi vw_setup, 0x80904000\nldi vw_setup, 0xc0000000\nmov vw_addr, ra0\nnop; nop; raddr_b=50\n";
+    "ldi vw_setup, 0x00001a00\nmov vpm, r1\nldi vw_setup, 0x80904000\nldi vw_setup, "
+    "0xc0000000\nmov vw_addr, ra0\nnop; nop; raddr_b=50\n";
 
 TEST(QpuEmulator, adds_one_to_a_vector_through_tmu_and_dma) {
   for (Engine engine : {Engine::oracle, Engine::interpreted}) {
     Bench b(with(engine));
     std::uint64_t a = b.array(16);
     for (unsigned i = 0; i < 16; ++i) b.word(a, i) = 100 * i;
-    auto r = b.run(binary_of(kAddresses + "mov tmu0_s, r0\nnop; nop; ldtmu0\nadd r1, r4, #1\n" + kStore + kEnd, {"p0"}), {a});
+    auto r = b.run(
+        binary_of(kAddresses + "mov tmu0_s, r0\nnop; nop; ldtmu0\nadd r1, r4, #1\n" + kStore + kEnd,
+                  {"p0"}),
+        {a});
     for (unsigned i = 0; i < 16; ++i) EXPECT_EQ(b.word(a, i), 100 * i + 1);
-    // 16 instructions; the request at 16 is served at 32 and arrives 8 + 160 later; the store at 68 + stall.
+    // 16 instructions; the request at 16 is served at 32 and arrives 8 + 160 later; the store at 68
+    // + stall.
     EXPECT_FALSE(b.emulator.stats().check_books()) << b.emulator.stats().table();
     EXPECT_EQ(b.emulator.stats().get("instructions"), 16);
     EXPECT_EQ(b.emulator.stats().get("stall.qpu0.tmu"), 16 + 16 + 8 + 160 - 20);
@@ -77,45 +85,72 @@ TEST(QpuEmulator, adds_one_to_a_vector_through_tmu_and_dma) {
   }
 }
 
-struct FaultCase { const char* slug; std::string text; const char* part; int qpus; };
+struct FaultCase {
+  const char* slug;
+  std::string text;
+  const char* part;
+  int qpus;
+};
 
 TEST(QpuEmulator, faults_name_qpu_pc_and_instruction) {
   const std::string request = "mov tmu0_s, r0\n", row = "ldi vw_setup, 0x80904000\n";
   const FaultCase cases[] = {
-      {"qpu.memory.read_outside", kAddresses + "add r0, r0, #4\n" + request + kEnd, "lane 15 of a TMU request reads 4 bytes", 1},
-      {"qpu.hazard.tmu_overflow", kAddresses + request + request + request + request + request + kEnd, "4 requests outstanding", 1},
+      {"qpu.memory.read_outside", kAddresses + "add r0, r0, #4\n" + request + kEnd,
+       "lane 15 of a TMU request reads 4 bytes", 1},
+      {"qpu.hazard.tmu_overflow",
+       kAddresses + request + request + request + request + request + kEnd,
+       "4 requests outstanding", 1},
       {"qpu.hazard.tmu_unread", kAddresses + request + kEnd, "1 requests of TMU 0", 1},
       {"qpu.tmu.empty", std::string("nop; nop; ldtmu1\n") + kEnd, "without a request", 1},
-      {"qpu.tmu.stale", kAddresses + "mov r1, #1\n" + kStore + request + kEnd, "stored by qpu 0", 1},
-      {"qpu.race", kAddresses + row + "mov vw_addr, ra0\nnop; nop; raddr_b=50\n" + kEnd, "without synchronisation", 2},
-      {"qpu.memory.store_outside", kAddresses + "add ra0, ra0, #4\nmov r1, #1\n" + kStore + kEnd, "4 bytes past the end", 1},
-      {"qpu.hazard.dma_outstanding", kAddresses + row + "mov vw_addr, ra0\nmov vw_addr, ra0\n" + kEnd, "before waiting", 1},
+      {"qpu.tmu.stale", kAddresses + "mov r1, #1\n" + kStore + request + kEnd, "stored by qpu 0",
+       1},
+      {"qpu.race", kAddresses + row + "mov vw_addr, ra0\nnop; nop; raddr_b=50\n" + kEnd,
+       "without synchronisation", 2},
+      {"qpu.memory.store_outside", kAddresses + "add ra0, ra0, #4\nmov r1, #1\n" + kStore + kEnd,
+       "4 bytes past the end", 1},
+      {"qpu.hazard.dma_outstanding",
+       kAddresses + row + "mov vw_addr, ra0\nmov vw_addr, ra0\n" + kEnd, "before waiting", 1},
       {"qpu.dma.not_waited", kAddresses + row + "mov vw_addr, ra0\n" + kEnd, "nobody waited", 1},
       {"qpu.dma.no_setup", kAddresses + "mov vw_addr, ra0\n" + kEnd, "without a set-up", 1},
       {"qpu.dma.align", kAddresses + row + "add vw_addr, ra0, #1\n" + kEnd, "multiple of 4", 1},
-      {"qpu.dma.early_read", kAddresses + "ldi vr_setup, 0x83010000\nldi vr_setup, 0x00101a00\nmov vr_addr, ra0\nnop\nnop\nmov r1, vpm\n" + kEnd, "not been waited for", 1},
-      {"qpu.dma.early_write", kAddresses + "ldi vw_setup, 0x1a00\n" + row + "mov vw_addr, ra0\nmov vpm, r0\n" + kEnd, "not been waited for", 1},
+      {"qpu.dma.early_read",
+       kAddresses +
+           "ldi vr_setup, 0x83010000\nldi vr_setup, 0x00101a00\nmov vr_addr, ra0\nnop\nnop\nmov "
+           "r1, vpm\n" +
+           kEnd,
+       "not been waited for", 1},
+      {"qpu.dma.early_write",
+       kAddresses + "ldi vw_setup, 0x1a00\n" + row + "mov vw_addr, ra0\nmov vpm, r0\n" + kEnd,
+       "not been waited for", 1},
       {"qpu.vpm.no_setup", std::string("mov vpm, r0\n") + kEnd, "without a set-up", 1},
-      {"qpu.vpm.range", kAddresses + "ldi vw_setup, 0x80909f80\nldi vw_setup, 0x82105f80\nmov vw_addr, ra0\n" + kEnd, "reaches VPM row", 1},
+      {"qpu.vpm.range",
+       kAddresses + "ldi vw_setup, 0x80909f80\nldi vw_setup, 0x82105f80\nmov vw_addr, ra0\n" + kEnd,
+       "reaches VPM row", 1},
       {"qpu.vpm.race", std::string("ldi vw_setup, 0x1a00\nmov vpm, r0\n") + kEnd, "VPM row 0", 2},
       {"qpu.vpm.setup", std::string("ldi vr_setup, 0x50000000\n") + kEnd, "is no VPM read", 1},
       {"qpu.vpm.size", std::string("ldi vw_setup, 0x00001b00\n") + kEnd, "reserved size", 1},
       {"qpu.hazard.vpm_read_count", std::string("mov r0, vpm\n") + kEnd, "without a vector", 1},
-      {"qpu.hazard.vpm_read_count", std::string("ldi vr_setup, 0x00101a00\n") + kEnd, "were left", 1},
-      {"qpu.uniform.exhausted", std::string("mov r0, unif\nmov r0, unif\n") + kEnd, "past the end of its uniforms", 1},
-      {"qpu.uniform.address", std::string("mov unif_addr, #4\n") + kEnd, "uniforms' address 0x4", 1},
+      {"qpu.hazard.vpm_read_count", std::string("ldi vr_setup, 0x00101a00\n") + kEnd, "were left",
+       1},
+      {"qpu.uniform.exhausted", std::string("mov r0, unif\nmov r0, unif\n") + kEnd,
+       "past the end of its uniforms", 1},
+      {"qpu.uniform.address", std::string("mov unif_addr, #4\n") + kEnd, "uniforms' address 0x4",
+       1},
       {"qpu.deadlock", std::string("sacq 3\n") + kEnd, "qpu 0 for semaphore 3, qpu 1", 2},
       {"qpu.mutex.twice", std::string("mov r0, mutex\nmov r0, mutex\n") + kEnd, "that it holds", 1},
       {"qpu.mutex.release", std::string("mov mutex, r0\n") + kEnd, "held by nobody", 1},
       {"qpu.mutex.held", std::string("mov r0, mutex\n") + kEnd, "holding the mutex", 1},
-      {"qpu.limit.cycles", std::string("bra.always rel, -32\nnop\nnop\nnop\n") + kEnd, "longer than", 1},
+      {"qpu.limit.cycles", std::string("bra.always rel, -32\nnop\nnop\nnop\n") + kEnd,
+       "longer than", 1},
       {"qpu.breakpoint", std::string("nop; nop; bkpt\n") + kEnd, "breakpoint at instruction 0", 1},
       {"qpu.unsupported", std::string("mov tlbz, r0\n") + kEnd, "fragment", 1},
       {"qpu.unsupported", std::string("mov r0, vary\n") + kEnd, "fragment", 1},
       {"qpu.unsupported", std::string("nop; nop; thrsw\n") + kEnd, "signal 2", 1},
       {"qpu.pc.outside", std::string("nop\nnop\n"), "past the end", 1},
-      {"qpu.hazard.read_after_write", std::string("mov ra1, r0\nadd r0, ra1, r0\n") + kEnd, "ra1 is read one", 1},
-      {"qpu.hazard.conditional_peripheral", std::string("mov.zs recip, r0\n") + kEnd, "conditional write", 1},
+      {"qpu.hazard.read_after_write", std::string("mov ra1, r0\nadd r0, ra1, r0\n") + kEnd,
+       "ra1 is read one", 1},
+      {"qpu.hazard.conditional_peripheral", std::string("mov.zs recip, r0\n") + kEnd,
+       "conditional write", 1},
   };
   for (const FaultCase& c : cases) {
     std::string texts[2];
@@ -147,7 +182,8 @@ TEST(QpuEmulator, lenient_reads_are_noted_and_the_run_goes_on) {
   o.outside_reads = OutsideReads::report;
   Bench b(o);
   std::uint64_t a = b.array(16);
-  b.run(binary_of(kAddresses + "add r0, r0, #8\nmov tmu0_s, r0\nnop; nop; ldtmu0\n" + kEnd, {"p0"}), {a});
+  b.run(binary_of(kAddresses + "add r0, r0, #8\nmov tmu0_s, r0\nnop; nop; ldtmu0\n" + kEnd, {"p0"}),
+        {a});
   std::vector<Finding> f = b.emulator.take_findings();
   ASSERT_EQ(f.size(), 1u);
   EXPECT_EQ(f[0].code, "qpu.memory.read_outside");
@@ -157,10 +193,16 @@ TEST(QpuEmulator, lenient_reads_are_noted_and_the_run_goes_on) {
 
 TEST(QpuEmulator, semaphores_order_accesses_and_time) {
   // QPU 0 stores and releases; QPU 1 acquires and loads the row through the VPM into its own array.
-  const std::string me = "mov ra1, unif\nmov ra0, unif\nmov ra2, unif\nsub null, ra1, #0; nop; sf\nbra.allnz rel, 112\nnop\nnop\nnop\n";
-  const std::string zero = "mov r1, #9\n" + kStore + "srel 2\nnop\nnop\n" + kEnd;   // 13 instructions
-  const std::string one = "nop\nnop\nnop\nsacq 2\nldi vr_setup, 0x83010010\nmov vr_addr, ra0\nnop; nop; raddr_a=50\nldi vr_setup, 0x00101a01\nnop\nnop\nnop\n"
-                          "mov r1, vpm\nldi vw_setup, 0x00001a02\nmov vpm, r1\nldi vw_setup, 0x80904100\nldi vw_setup, 0xc0000000\nmov vw_addr, ra2\nnop; nop; raddr_b=50\n";
+  const std::string me =
+      "mov ra1, unif\nmov ra0, unif\nmov ra2, unif\nsub null, ra1, #0; nop; sf\nbra.allnz rel, "
+      "112\nnop\nnop\nnop\n";
+  const std::string zero =
+      "mov r1, #9\n" + kStore + "srel 2\nnop\nnop\n" + kEnd;  // 13 instructions
+  const std::string one =
+      "nop\nnop\nnop\nsacq 2\nldi vr_setup, 0x83010010\nmov vr_addr, ra0\nnop; nop; "
+      "raddr_a=50\nldi vr_setup, 0x00101a01\nnop\nnop\nnop\n"
+      "mov r1, vpm\nldi vw_setup, 0x00001a02\nmov vpm, r1\nldi vw_setup, 0x80904100\nldi vw_setup, "
+      "0xc0000000\nmov vw_addr, ra2\nnop; nop; raddr_b=50\n";
   for (Engine engine : {Engine::oracle, Engine::interpreted}) {
     Bench b(with(engine));
     std::uint64_t a = b.array(16), out = b.array(16);
@@ -171,10 +213,14 @@ TEST(QpuEmulator, semaphores_order_accesses_and_time) {
     // Without the semaphore it is a race.
     std::string racy = one;
     racy.replace(racy.find("sacq 2"), 6, "nop");
-    EXPECT_THROW(try { b.run(binary_of(me + zero + racy + kEnd, {"me", "p0", "p1"}), {a, out}, 2); } catch (const Error& e) {
-      EXPECT_EQ(e.code(), "qpu.race");
-      throw;
-    }, Error);
+    EXPECT_THROW(
+        try {
+          b.run(binary_of(me + zero + racy + kEnd, {"me", "p0", "p1"}), {a, out}, 2);
+        } catch (const Error& e) {
+          EXPECT_EQ(e.code(), "qpu.race");
+          throw;
+        },
+        Error);
   }
 }
 
@@ -182,12 +228,24 @@ TEST(QpuEmulator, vpm_modes) {
   Bench b(with(Engine::interpreted));
   // Vertical write of column 3 in band 1, then horizontal read of row 17: lane 3 holds element 1.
   std::uint64_t a = b.array(16);
-  b.run(binary_of("mov ra0, unif\nldi vw_setup, 0x00001213\nmov vpm, elem\nldi vr_setup, 0x00101a11\nnop\nnop\nnop\nmov r1, vpm\n" + kStore + kEnd, {"p0"}), {a});
+  b.run(binary_of("mov ra0, unif\nldi vw_setup, 0x00001213\nmov vpm, elem\nldi vr_setup, "
+                  "0x00101a11\nnop\nnop\nnop\nmov r1, vpm\n" +
+                      kStore + kEnd,
+                  {"p0"}),
+        {a});
   EXPECT_EQ(b.word(a, 3), 1u);
   // 16-bit laned, horizontal: low halves of row 5; 8-bit packed: four words hold sixteen bytes.
-  b.run(binary_of("mov ra0, unif\nldi vw_setup, 0x0000190a\nldi vw_setup, 0x00001d0a\nmov vpm, elem\nldi vr_setup, 0x00101d0a\nnop\nnop\nnop\nmov r1, vpm\n" + kStore + kEnd, {"p0"}), {a});
+  b.run(binary_of("mov ra0, unif\nldi vw_setup, 0x0000190a\nldi vw_setup, 0x00001d0a\nmov vpm, "
+                  "elem\nldi vr_setup, 0x00101d0a\nnop\nnop\nnop\nmov r1, vpm\n" +
+                      kStore + kEnd,
+                  {"p0"}),
+        {a});
   for (unsigned i = 0; i < 16; ++i) EXPECT_EQ(b.word(a, i), i);
-  b.run(binary_of("mov ra0, unif\nldi vw_setup, 0x00001820\nmov vpm, elem\nldi vr_setup, 0x00101a08\nnop\nnop\nnop\nmov r1, vpm\n" + kStore + kEnd, {"p0"}), {a});
+  b.run(binary_of("mov ra0, unif\nldi vw_setup, 0x00001820\nmov vpm, elem\nldi vr_setup, "
+                  "0x00101a08\nnop\nnop\nnop\nmov r1, vpm\n" +
+                      kStore + kEnd,
+                  {"p0"}),
+        {a});
   EXPECT_EQ(b.word(a, 0), 0x03020100u);
   EXPECT_EQ(b.word(a, 3), 0x0f0e0d0cu);
 }
@@ -196,15 +254,25 @@ TEST(QpuEmulator, dma_shapes) {
   Bench b(with(Engine::interpreted));
   std::uint64_t a = b.array(64), c = b.array(64);
   for (unsigned i = 0; i < 64; ++i) b.word(a, i) = 1000 + i, b.word(c, i) = 5;
-  // Four rows down column 15 in successive bands, then row 2 of band 0 out lane by lane with gaps of one word.
-  b.run(binary_of("mov ra0, unif\nmov ra1, unif\nldi vr_setup, 0x8304080f\nmov vr_addr, ra0\nnop; nop; raddr_a=50\n"
-                  "ldi vw_setup, 0x88010100\nldi vw_setup, 0xc0000004\nmov vw_addr, ra1\nnop; nop; raddr_b=50\n" + std::string(kEnd), {"p0", "p1"}), {a, c});
+  // Four rows down column 15 in successive bands, then row 2 of band 0 out lane by lane with gaps
+  // of one word.
+  b.run(binary_of("mov ra0, unif\nmov ra1, unif\nldi vr_setup, 0x8304080f\nmov vr_addr, ra0\nnop; "
+                  "nop; raddr_a=50\n"
+                  "ldi vw_setup, 0x88010100\nldi vw_setup, 0xc0000004\nmov vw_addr, ra1\nnop; nop; "
+                  "raddr_b=50\n" +
+                      std::string(kEnd),
+                  {"p0", "p1"}),
+        {a, c});
   EXPECT_EQ(b.emulator.machine().vpm[2][15], 1002u);
   EXPECT_EQ(b.emulator.machine().vpm[16 * 3 + 4][15], 1000u + 48 + 4);
   EXPECT_EQ(b.word(c, 30), 1002u);
   EXPECT_EQ(b.word(c, 31), 5u);
   // A partial row: three elements only.
-  b.run(binary_of("mov ra0, unif\nldi vw_setup, 0x1a00\nmov vpm, #7\nldi vw_setup, 0x80834000\nmov vw_addr, ra0\nnop; nop; raddr_b=50\n" + std::string(kEnd), {"p0"}), {c});
+  b.run(binary_of("mov ra0, unif\nldi vw_setup, 0x1a00\nmov vpm, #7\nldi vw_setup, 0x80834000\nmov "
+                  "vw_addr, ra0\nnop; nop; raddr_b=50\n" +
+                      std::string(kEnd),
+                  {"p0"}),
+        {c});
   EXPECT_EQ(b.word(c, 2), 7u);
   EXPECT_EQ(b.word(c, 3), 5u);
 }
@@ -213,7 +281,11 @@ TEST(QpuEmulator, bad_launches_and_binaries) {
   Bench b(with(Engine::interpreted));
   std::uint64_t a = b.array(16);
   auto code = [&](auto f) -> std::string {
-    try { f(); } catch (const Error& e) { return e.code(); }
+    try {
+      f();
+    } catch (const Error& e) {
+      return e.code();
+    }
     return "";
   };
   runtime::Binary good = binary_of(std::string("mov r0, unif\n") + kEnd, {"p0"});
@@ -228,7 +300,7 @@ TEST(QpuEmulator, bad_launches_and_binaries) {
   bad.bytes.clear();
   EXPECT_EQ(code([&] { b.run(bad, {a}); }), "qpu.binary.empty");
   bad = good;
-  bad.bytes[7] = '\xf0', bad.bytes[6] = '\xc8';   // branch condition 12
+  bad.bytes[7] = '\xf0', bad.bytes[6] = '\xc8';  // branch condition 12
   EXPECT_EQ(code([&] { b.run(bad, {a}); }), "qpu.binary.word");
   bad = good;
   bad.metadata["uniforms"] = Json(Json::Array{"x9"});
@@ -243,8 +315,10 @@ TEST(QpuEmulator, runs_as_a_device) {
   Ref<runtime::Storage> s = device->allocate(64);
   std::vector<std::uint32_t> data(16, 41);
   device->upload(*s, 0, data.data(), 64);
-  runtime::Binary b = binary_of(kAddresses + "mov tmu0_s, r0\nnop; nop; ldtmu0\nadd r1, r4, #1\n" + kStore + kEnd, {"p0"});
-  b.kernels.push_back({"main", {{"a", runtime::ParamKind::pointer, dtypes::int32, "global"}}, {"qpu"}, 0});
+  runtime::Binary b = binary_of(
+      kAddresses + "mov tmu0_s, r0\nnop; nop; ldtmu0\nadd r1, r4, #1\n" + kStore + kEnd, {"p0"});
+  b.kernels.push_back(
+      {"main", {{"a", runtime::ParamKind::pointer, dtypes::int32, "global"}}, {"qpu"}, 0});
   Ref<runtime::Executable> e = device->load(b);
   runtime::KernelArg args[] = {runtime::KernelArg::pointer(s.get())};
   std::int64_t extents[] = {1};
@@ -261,13 +335,13 @@ TEST(QpuEmulator, runs_as_a_device) {
 TEST(QpuFloat, adder_and_multiplier_follow_the_measured_rules) {
   auto bits = [](float f) { return std::bit_cast<std::uint32_t>(f); };
   EXPECT_EQ(fadd(bits(1.0f), bits(1e-10f)), bits(1.0f));
-  EXPECT_EQ(fsub(bits(1.0f), bits(1e-10f)), bits(0.99999994f));   // toward zero
-  EXPECT_EQ(fadd(0x80000000u, 0x80000000u), 0u);                  // no -0
-  EXPECT_EQ(fadd(1u, bits(1.0f)), bits(1.0f));                    // denormals are zero
-  EXPECT_EQ(fadd(0x7f800000u, 0xff800000u), 0xff800000u);         // Inf + -Inf = -Inf
-  EXPECT_EQ(fsub(0xff800000u, 0xff800000u), 0x7f800000u);         // -Inf - -Inf = Inf
-  EXPECT_EQ(fadd(0x7fc00000u, bits(1.0f)), 0x7f800000u);          // NaN gives Inf
-  EXPECT_EQ(fmul(0u, 0x7f800000u), 0u);                           // 0 * Inf = 0
+  EXPECT_EQ(fsub(bits(1.0f), bits(1e-10f)), bits(0.99999994f));  // toward zero
+  EXPECT_EQ(fadd(0x80000000u, 0x80000000u), 0u);                 // no -0
+  EXPECT_EQ(fadd(1u, bits(1.0f)), bits(1.0f));                   // denormals are zero
+  EXPECT_EQ(fadd(0x7f800000u, 0xff800000u), 0xff800000u);        // Inf + -Inf = -Inf
+  EXPECT_EQ(fsub(0xff800000u, 0xff800000u), 0x7f800000u);        // -Inf - -Inf = Inf
+  EXPECT_EQ(fadd(0x7fc00000u, bits(1.0f)), 0x7f800000u);         // NaN gives Inf
+  EXPECT_EQ(fmul(0u, 0x7f800000u), 0u);                          // 0 * Inf = 0
   EXPECT_EQ(fmul(0xffc00000u, bits(2.0f)), 0xff800000u);
   EXPECT_EQ(ftoi(bits(-1.9f)), 0xffffffffu);
   EXPECT_EQ(ftoi(bits(3e9f)), 0u);
@@ -291,15 +365,19 @@ TEST(QpuFloat, adder_and_multiplier_follow_the_measured_rules) {
   }
 }
 
-// Random programs: straight ALU code with loops, every operation, condition, pack, rotation, SFU, TMU.
+// Random programs: straight ALU code with loops, every operation, condition, pack, rotation, SFU,
+// TMU.
 class Generator {
  public:
   explicit Generator(std::uint32_t seed) : rng_(seed) {}
 
   std::vector<Instr> program() {
     out_.clear();
-    for (const Instr& i : assemble("mov ra0, unif\nmov r0, elem\nshl r1, r0, #2\nadd rb0, ra0, r1\nldi ra30, 0x3fa66666\nldi rb30, 0xc1234567\n"
-                                   "ldi rb31, 0x0000000f\nmov ra29, unif\nmov rb29, unif\nldis r2, 0x12348765\nldiu r3, 0x55aa33cc\n")) push(i);
+    for (const Instr& i : assemble("mov ra0, unif\nmov r0, elem\nshl r1, r0, #2\nadd rb0, ra0, "
+                                   "r1\nldi ra30, 0x3fa66666\nldi rb30, 0xc1234567\n"
+                                   "ldi rb31, 0x0000000f\nmov ra29, unif\nmov rb29, unif\nldis r2, "
+                                   "0x12348765\nldiu r3, 0x55aa33cc\n"))
+      push(i);
     for (unsigned r = 1; r < 28; ++r) {
       Instr i = assemble("ldi ra1, 0; to rb1")[0];
       i.waddr_add = i.waddr_mul = static_cast<std::uint8_t>(r);
@@ -318,7 +396,8 @@ class Generator {
       push(assemble("sub ra28, ra28, #1; nop; sf")[0]);
       nops(3);
       Instr branch = assemble(rng_() % 2 ? "bra.anynz rel, 0" : "bra.allnn rel, 0")[0];
-      branch.imm = static_cast<std::uint32_t>((static_cast<std::int64_t>(top) - static_cast<std::int64_t>(out_.size()) - 4) * 8);
+      branch.imm = static_cast<std::uint32_t>(
+          (static_cast<std::int64_t>(top) - static_cast<std::int64_t>(out_.size()) - 4) * 8);
       if (branch.cond_br == kAllNc) branch.cond_br = kAnyZc;
       push(branch);
       nops(3);
@@ -333,13 +412,21 @@ class Generator {
     switch (rng_() % 6) {
       case 0: return static_cast<std::uint32_t>(rng_());
       case 1: return static_cast<std::uint32_t>(rng_() % 64) - 32;
-      case 2: return std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(rng_() % 2000) - 1000) / 16.0f);
-      case 3: { const std::uint32_t odd[] = {0, 0x80000000u, 0x7f800000u, 0xff800000u, 0x7fc00000u, 1, 0x007fffffu, 0x7f7fffffu, 0x00800000u, 0x4f000000u}; return odd[rng_() % 10]; }
+      case 2:
+        return std::bit_cast<std::uint32_t>(
+            static_cast<float>(static_cast<int>(rng_() % 2000) - 1000) / 16.0f);
+      case 3: {
+        const std::uint32_t odd[] = {0, 0x80000000u, 0x7f800000u, 0xff800000u, 0x7fc00000u,
+                                     1, 0x007fffffu, 0x7f7fffffu, 0x00800000u, 0x4f000000u};
+        return odd[rng_() % 10];
+      }
       case 4: return (static_cast<std::uint32_t>(rng_()) & 0x83ffffffu) | 0x3c000000u;
       default: return 1u << (rng_() % 32);
     }
   }
-  void nops(int n) { for (int i = 0; i < n; ++i) push(assemble("nop")[0]); }
+  void nops(int n) {
+    for (int i = 0; i < n; ++i) push(assemble("nop")[0]);
+  }
   void push(const Instr& i) {
     for (int wait = 0; wait < 4; ++wait) {
       bool bad = false;
@@ -354,7 +441,8 @@ class Generator {
     out_.push_back(i);
   }
   void random() {
-    static constexpr std::uint8_t adds[] = {0, 1, 2, 3, 4, 5, 6, 7, 8, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 30, 31};
+    static constexpr std::uint8_t adds[] = {0,  1,  2,  3,  4,  5,  6,  7,  8,  12, 13, 14,
+                                            15, 16, 17, 18, 19, 20, 21, 22, 23, 24, 30, 31};
     while (true) {
       Instr i;
       i.kind = rng_() % 3 == 0 ? kAluImm : kAlu;
@@ -362,14 +450,19 @@ class Generator {
       i.op_add = adds[rng_() % 24];
       i.op_mul = rng_() % 3 ? static_cast<std::uint8_t>(rng_() % 8) : 0;
       i.raddr_a = static_cast<std::uint8_t>(rng_() % 28);
-      i.raddr_b = i.kind == kAluImm ? static_cast<std::uint8_t>(rng_() % 64) : static_cast<std::uint8_t>(rng_() % 28);
+      i.raddr_b = i.kind == kAluImm ? static_cast<std::uint8_t>(rng_() % 64)
+                                    : static_cast<std::uint8_t>(rng_() % 28);
       if (rng_() % 20 == 0) i.raddr_a = 38;
-      i.add_a = static_cast<std::uint8_t>(rng_() % 8), i.add_b = static_cast<std::uint8_t>(rng_() % 8);
-      i.mul_a = static_cast<std::uint8_t>(rng_() % 8), i.mul_b = static_cast<std::uint8_t>(rng_() % 8);
+      i.add_a = static_cast<std::uint8_t>(rng_() % 8),
+      i.add_b = static_cast<std::uint8_t>(rng_() % 8);
+      i.mul_a = static_cast<std::uint8_t>(rng_() % 8),
+      i.mul_b = static_cast<std::uint8_t>(rng_() % 8);
       auto destination = [&]() -> std::uint8_t {
         switch (rng_() % 8) {
           case 0: return kNull;
-          case 1: case 2: case 3: return static_cast<std::uint8_t>(32 + rng_() % 4);
+          case 1:
+          case 2:
+          case 3: return static_cast<std::uint8_t>(32 + rng_() % 4);
           case 4: return static_cast<std::uint8_t>(rng_() % 10 ? 1 + rng_() % 27 : 37);
           default: return static_cast<std::uint8_t>(1 + rng_() % 27);
         }
@@ -395,7 +488,9 @@ class Generator {
     int n = 1 + static_cast<int>(rng_() % 4);
     bool second = rng_() % 2;
     for (int k = 0; k < n; ++k) {
-      if (k & 1) push(assemble("and r0, r0, #15")[0]), push(assemble("shl r0, r0, #2")[0]), push(assemble("add r1, ra0, r0")[0]);
+      if (k & 1)
+        push(assemble("and r0, r0, #15")[0]), push(assemble("shl r0, r0, #2")[0]),
+            push(assemble("add r1, ra0, r0")[0]);
       push(assemble(second ? "mov tmu1_s, r1" : "mov tmu0_s, r1")[0]);
     }
     for (int k = 0; k < n; ++k) {
@@ -439,10 +534,13 @@ TEST(QpuEngines, random_programs_give_the_same_state_and_cycles) {
     ASSERT_EQ(q1.instructions, q2.instructions) << "seed " << seed;
     for (unsigned s = 0; s < 70; ++s) {
       for (unsigned l = 0; l < 16; ++l) {
-        ASSERT_EQ(hex(q1.slot[s][l]), hex(q2.slot[s][l])) << "seed " << seed << " slot " << s << " lane " << l;
+        ASSERT_EQ(hex(q1.slot[s][l]), hex(q2.slot[s][l]))
+            << "seed " << seed << " slot " << s << " lane " << l;
       }
     }
-    for (unsigned c = 2; c < 8; ++c) for (unsigned l = 0; l < 16; ++l) ASSERT_EQ(q1.mask[c][l], q2.mask[c][l]) << "seed " << seed << " mask " << c;
+    for (unsigned c = 2; c < 8; ++c)
+      for (unsigned l = 0; l < 16; ++l)
+        ASSERT_EQ(q1.mask[c][l], q2.mask[c][l]) << "seed " << seed << " mask " << c;
   }
   EXPECT_EQ(clean, 1500);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Programs in the vocabulary of QPULib, with its behaviour, and the kernels of a well-known course project with
-// the mistakes that the emulator must report.
+// Programs in the vocabulary of QPULib, with its behaviour, and the kernels of a well-known course
+// project with the mistakes that the emulator must report.
 
 #include <gtest/gtest.h>
 
@@ -33,13 +33,9 @@ void triangle(Ptr<Int> p) {
   p = p + (me() << 4);
   Int n = *p;
   Int sum = 0;
-  While (any(n > 0))
-    Where (n > 0)
-      sum = sum + n;
-      n = n - 1;
-    End
-  End
-  *p = sum;
+  While(any(n > 0)) Where(n > 0) sum = sum + n;
+  n = n - 1;
+  End End* p = sum;
 }
 
 TEST(QpuExamples, triangular_numbers_on_four) {
@@ -56,21 +52,15 @@ void transposition_sort(Ptr<Int> p) {
   setWriteStride(1);
   Int evens = *p;
   Int odds = *(p + 1);
-  For (Int count = 0, count < 16, count++)
-    Int low = min(evens, odds);
-    Int high = max(evens, odds);
-    Int low_left = rotate(low, 15);
-    Int keep = high;
-    Where (index() != 15)
-      high = min(low_left, keep);
-    End
-    Where (index() != 0)
-      low = rotate(max(low_left, keep), 1);
-    End
-    evens = low;
-    odds = high;
-  End
-  *p = evens;
+  For(Int count = 0, count < 16, count++) Int low = min(evens, odds);
+  Int high = max(evens, odds);
+  Int low_left = rotate(low, 15);
+  Int keep = high;
+  Where(index() != 15) high = min(low_left, keep);
+  End Where(index() != 0) low = rotate(max(low_left, keep), 1);
+  End evens = low;
+  odds = high;
+  End* p = evens;
   *(p + 1) = odds;
 }
 
@@ -83,34 +73,37 @@ TEST(QpuExamples, odd_even_transposition_sort) {
 }
 
 void rotate_1(Int n, Float c, Float s, Ptr<Float> x, Ptr<Float> y) {
-  For (Int i = 0, i < n, i = i + 16)
-    Float xo = x[i];
-    Float yo = y[i];
-    x[i] = xo * c - yo * s;
-    y[i] = yo * c + xo * s;
+  For(Int i = 0, i < n, i = i + 16) Float xo = x[i];
+  Float yo = y[i];
+  x[i] = xo * c - yo * s;
+  y[i] = yo * c + xo * s;
   End
 }
 void rotate_2(Int n, Float c, Float s, Ptr<Float> x, Ptr<Float> y) {
   Int inc = 16;
   Ptr<Float> p = x + index();
   Ptr<Float> q = y + index();
-  gather(p); gather(q);
+  gather(p);
+  gather(q);
   Float xo, yo;
-  For (Int i = 0, i < n, i = i + inc)
-    gather(p + inc); gather(q + inc);
-    receive(xo); receive(yo);
-    store(xo * c - yo * s, p);
-    store(yo * c + xo * s, q);
-    p = p + inc; q = q + inc;
-  End
-  receive(xo); receive(yo);
+  For(Int i = 0, i < n, i = i + inc) gather(p + inc);
+  gather(q + inc);
+  receive(xo);
+  receive(yo);
+  store(xo * c - yo * s, p);
+  store(yo * c + xo * s, q);
+  p = p + inc;
+  q = q + inc;
+  End receive(xo);
+  receive(yo);
 }
 
 TEST(QpuExamples, both_rotations_agree) {
   constexpr int kN = 1600;
   auto k1 = compile(rotate_1), k2 = compile(rotate_2);
   SharedArray<float> x1(kN), y1(kN), x2(kN), y2(kN);
-  for (int i = 0; i < kN; i++) x1[i] = x2[i] = static_cast<float>(i), y1[i] = y2[i] = static_cast<float>(i);
+  for (int i = 0; i < kN; i++)
+    x1[i] = x2[i] = static_cast<float>(i), y1[i] = y2[i] = static_cast<float>(i);
   k1(kN, std::cos(0.5f), std::sin(0.5f), &x1, &y1);
   k2(kN, std::cos(0.5f), std::sin(0.5f), &x2, &y2);
   for (int i = 0; i < kN; i++) {
@@ -122,26 +115,30 @@ TEST(QpuExamples, both_rotations_agree) {
   takeNotes();
 }
 
-// The product kernel as published: it runs past the end when the padded length is no multiple of 16 per QPU.
+// The product kernel as published: it runs past the end when the padded length is no multiple of 16
+// per QPU.
 void product(Int n, Ptr<Float> x, Ptr<Float> y) {
   Int inc = numQPUs() << 4;
   Ptr<Float> p = x + index() + (me() << 4);
   Ptr<Float> q = y + index() + (me() << 4);
-  gather(p); gather(q);
+  gather(p);
+  gather(q);
   Float xo, yo;
-  For (Int i = 0, i < n, i = i + inc)
-    gather(p + inc); gather(q + inc);
-    receive(xo); receive(yo);
-    store(xo * yo, p);
-    p = p + inc; q = q + inc;
-  End
-  receive(xo); receive(yo);
+  For(Int i = 0, i < n, i = i + inc) gather(p + inc);
+  gather(q + inc);
+  receive(xo);
+  receive(yo);
+  store(xo * yo, p);
+  p = p + inc;
+  q = q + inc;
+  End receive(xo);
+  receive(yo);
 }
 
 TEST(QpuSeed, product_stores_past_the_end_and_prefetches_past_it) {
   auto k = compile(product, "product");
   k.setNumQPUs(4);
-  SharedArray<float> a(112), b(112);   // 100 elements and their padding
+  SharedArray<float> a(112), b(112);  // 100 elements and their padding
   try {
     k(100, &a, &b);
     FAIL() << "the store past the end went unseen";
@@ -171,35 +168,44 @@ TEST(QpuSeed, product_stores_past_the_end_and_prefetches_past_it) {
   }
 }
 
-// The matrix kernel as published: its weights lack index(), and the cursors are primed one after the other, so
-// values go to the wrong one.
+// The matrix kernel as published: its weights lack index(), and the cursors are primed one after
+// the other, so values go to the wrong one.
 struct Cursor {
   Ptr<Float> addr;
   Float current, next;
-  void init(Ptr<Float> p) { gather(p); current = 0; addr = p + 16; }
-  void prime() { receive(next); gather(addr); }
-  void advance() { addr = addr + 16; gather(addr); current = next; receive(next); }
+  void init(Ptr<Float> p) {
+    gather(p);
+    current = 0;
+    addr = p + 16;
+  }
+  void prime() {
+    receive(next);
+    gather(addr);
+  }
+  void advance() {
+    addr = addr + 16;
+    gather(addr);
+    current = next;
+    receive(next);
+  }
   void finish() { receive(next); }
 };
 void matrix(Ptr<Float> map, Ptr<Float> weight, Ptr<Float> out, Int pitch, Int width, Int height) {
   Cursor row, w;
   map = map + pitch * me() + index();
-  For (Int y = me(), y < height, y = y + numQPUs())
-    Ptr<Float> p = out + y * 16;
-    row.init(map);
-    row.prime();
-    w.init(weight);
-    w.prime();
-    Float acc = 0;
-    For (Int x = 0, x < width, x = x + 16)
-      row.advance();
-      w.advance();
-      acc = acc + row.current * w.current;
-    End
-    store(acc, p);
-    row.finish();
-    w.finish();
-    map = map + pitch * numQPUs();
+  For(Int y = me(), y < height, y = y + numQPUs()) Ptr<Float> p = out + y * 16;
+  row.init(map);
+  row.prime();
+  w.init(weight);
+  w.prime();
+  Float acc = 0;
+  For(Int x = 0, x < width, x = x + 16) row.advance();
+  w.advance();
+  acc = acc + row.current * w.current;
+  End store(acc, p);
+  row.finish();
+  w.finish();
+  map = map + pitch * numQPUs();
   End
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The QPU's instruction words: worked encodings of the hardware's documents, and every row of the table
-// through encode, decode, print and assemble.
+// The QPU's instruction words: worked encodings of the hardware's documents, and every row of the
+// table through encode, decode, print and assemble.
 
 #include "weft/targets/qpu/isa.h"
 
@@ -11,7 +11,10 @@
 namespace weft::qpu::hw {
 namespace {
 
-struct Worked { const char* text; std::uint32_t low, high; };
+struct Worked {
+  const char* text;
+  std::uint32_t low, high;
+};
 
 constexpr Worked kWorked[] = {
     {"nop", 0x009e7000, 0x100009e7},
@@ -79,7 +82,8 @@ TEST(QpuIsa, every_row_survives_encode_decode_print_assemble) {
       for (const isa::Field& field : set.formats()[f].fields) {
         std::int64_t value = static_cast<std::int64_t>(rng() & ((1ull << field.width) - 1));
         if (field.kind == isa::FieldKind::signed_) value -= 1ll << (field.width - 1);
-        if (field.kind == isa::FieldKind::named) value = static_cast<std::int64_t>(field.names[rng() % field.names.size()].code);
+        if (field.kind == isa::FieldKind::named)
+          value = static_cast<std::int64_t>(field.names[rng() % field.names.size()].code);
         table.values.push_back(value);
       }
       Instr i = from_table(table);
@@ -114,7 +118,7 @@ TEST(QpuIsa, refuses_fields_that_do_not_fit) {
   branch.raddr_a = 0;
   EXPECT_THROW(encode(branch), Error);
   try {
-    decode(0xf0c809e700000000ull);   // branch condition 12 is reserved
+    decode(0xf0c809e700000000ull);  // branch condition 12 is reserved
     FAIL();
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), "qpu.decode.unknown");
@@ -122,7 +126,11 @@ TEST(QpuIsa, refuses_fields_that_do_not_fit) {
 }
 
 TEST(QpuIsa, assembler_refusals_have_a_slug_and_a_caret) {
-  struct Bad { const char* text; const char* slug; const char* part; };
+  struct Bad {
+    const char* text;
+    const char* slug;
+    const char* part;
+  };
   const Bad bad[] = {
       {"foo r0, r1", "qpu.asm.mnemonic", "no ADD operation"},
       {"add r0, ra1, ra2", "qpu.asm.port", "only one register of file A"},
@@ -158,10 +166,11 @@ TEST(QpuIsa, small_immediates) {
   EXPECT_EQ(small_immediate(16), 0xfffffff0u);
   EXPECT_EQ(small_immediate(31), 0xffffffffu);
   EXPECT_EQ(small_immediate(32), 0x3f800000u);
-  EXPECT_EQ(small_immediate(39), 0x43000000u);   // 128.0
-  EXPECT_EQ(small_immediate(40), 0x3b800000u);   // 1/256
-  EXPECT_EQ(small_immediate(47), 0x3f000000u);   // 1/2
-  for (unsigned c = 0; c < 48; ++c) EXPECT_EQ(find_small_immediate(small_immediate(c)), static_cast<int>(c));
+  EXPECT_EQ(small_immediate(39), 0x43000000u);  // 128.0
+  EXPECT_EQ(small_immediate(40), 0x3b800000u);  // 1/256
+  EXPECT_EQ(small_immediate(47), 0x3f000000u);  // 1/2
+  for (unsigned c = 0; c < 48; ++c)
+    EXPECT_EQ(find_small_immediate(small_immediate(c)), static_cast<int>(c));
   EXPECT_EQ(find_small_immediate(16), -1);
 }
 

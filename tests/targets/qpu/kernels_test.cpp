@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel library against plain loops, at odd sizes and numbers of QPUs, on a device that stops at any
-// access outside an array and at any race.
+// The kernel library against plain loops, at odd sizes and numbers of QPUs, on a device that stops
+// at any access outside an array and at any race.
 
 #include "weft/targets/qpu/kernels/kernels.h"
 
@@ -22,18 +22,26 @@ Floats random_floats(std::size_t n, unsigned seed) {
 }
 
 void expect_clean() {
-  for (const weft::qpu::Note& n : takeNotes()) ADD_FAILURE() << n.code << " " << n.message << " " << n.source;
+  for (const weft::qpu::Note& n : takeNotes())
+    ADD_FAILURE() << n.code << " " << n.message << " " << n.source;
 }
 
 TEST(QpuKernels, gemv) {
-  for (auto [rows, cols] : {std::pair{1, 1}, {3, 15}, {8, 16}, {17, 33}, {100, 100}, {9, 1000}, {33, 257}, {1, 5000}}) {
+  for (auto [rows, cols] :
+       {std::pair{1, 1}, {3, 15}, {8, 16}, {17, 33}, {100, 100}, {9, 1000}, {33, 257}, {1, 5000}}) {
     for (int qpus : {1, 5, 12}) {
-      Floats a = random_floats(static_cast<std::size_t>(rows * cols), 1), x = random_floats(static_cast<std::size_t>(cols), 2), y(static_cast<std::size_t>(rows)), s(static_cast<std::size_t>((rows + 15) / 16 * 16 * qpus));
+      Floats a = random_floats(static_cast<std::size_t>(rows * cols), 1),
+             x = random_floats(static_cast<std::size_t>(cols), 2),
+             y(static_cast<std::size_t>(rows)),
+             s(static_cast<std::size_t>((rows + 15) / 16 * 16 * qpus));
       gemv(a, x, y, s, rows, cols, qpus);
       for (int r = 0; r < rows; ++r) {
         double want = 0;
-        for (int c = 0; c < cols; ++c) want += static_cast<double>(a[static_cast<std::size_t>(r * cols + c)]) * x[static_cast<std::size_t>(c)];
-        ASSERT_NEAR(y[static_cast<std::size_t>(r)], want, 1e-5 * std::sqrt(cols) + 2e-6 * cols) << rows << " x " << cols << " on " << qpus << " row " << r;
+        for (int c = 0; c < cols; ++c)
+          want += static_cast<double>(a[static_cast<std::size_t>(r * cols + c)]) *
+                  x[static_cast<std::size_t>(c)];
+        ASSERT_NEAR(y[static_cast<std::size_t>(r)], want, 1e-5 * std::sqrt(cols) + 2e-6 * cols)
+            << rows << " x " << cols << " on " << qpus << " row " << r;
       }
       expect_clean();
     }
@@ -41,22 +49,32 @@ TEST(QpuKernels, gemv) {
 }
 
 TEST(QpuKernels, gemm) {
-  for (auto [m, n, k] : {std::tuple{1, 1, 1}, {8, 16, 16}, {9, 17, 18}, {20, 40, 33}, {33, 5, 64}, {64, 64, 64}, {7, 16, 0}}) {
+  for (auto [m, n, k] : {std::tuple{1, 1, 1},
+                         {8, 16, 16},
+                         {9, 17, 18},
+                         {20, 40, 33},
+                         {33, 5, 64},
+                         {64, 64, 64},
+                         {7, 16, 0}}) {
     for (int qpus : {1, 7, 12}) {
-      Floats a = random_floats(static_cast<std::size_t>(m * k), 3), b = random_floats(static_cast<std::size_t>(k * n), 4), c(static_cast<std::size_t>(m * n));
+      Floats a = random_floats(static_cast<std::size_t>(m * k), 3),
+             b = random_floats(static_cast<std::size_t>(k * n), 4),
+             c(static_cast<std::size_t>(m * n));
       gemm(a, b, c, m, n, k, qpus);
       for (int i = 0; i < m; ++i) {
         for (int j = 0; j < n; ++j) {
           double want = 0;
-          for (int q = 0; q < k; ++q) want += static_cast<double>(a[static_cast<std::size_t>(i * k + q)]) * b[static_cast<std::size_t>(q * n + j)];
-          ASSERT_NEAR(c[static_cast<std::size_t>(i * n + j)], want, 1e-5 + 1e-6 * k) << m << " " << n << " " << k << " on " << qpus;
+          for (int q = 0; q < k; ++q)
+            want += static_cast<double>(a[static_cast<std::size_t>(i * k + q)]) *
+                    b[static_cast<std::size_t>(q * n + j)];
+          ASSERT_NEAR(c[static_cast<std::size_t>(i * n + j)], want, 1e-5 + 1e-6 * k)
+              << m << " " << n << " " << k << " on " << qpus;
         }
       }
       expect_clean();
     }
   }
 }
-
 
 const int kLengths[] = {0, 1, 15, 16, 17, 100, 191, 192, 193, 1000};
 
@@ -74,7 +92,8 @@ TEST(QpuKernels, elementwise_at_any_length) {
           float want = which == 0 ? x[i] + y[i] : which == 1 ? x[i] * y[i] : 1.5f * x[i] + y[i];
           ASSERT_NEAR(out[i], want, 4e-7f) << which << " " << n << " on " << qpus;
         }
-        for (std::size_t i = size; i < size + 16; ++i) ASSERT_EQ(out[i], -7) << "written past the end: " << n << " on " << qpus;
+        for (std::size_t i = size; i < size + 16; ++i)
+          ASSERT_EQ(out[i], -7) << "written past the end: " << n << " on " << qpus;
       }
       expect_clean();
     }
@@ -114,7 +133,8 @@ TEST(QpuKernels, window_sum) {
 
 TEST(QpuKernels, softmax) {
   for (auto [rows, cols] : {std::pair{1, 1}, {5, 17}, {13, 100}}) {
-    Floats x = random_floats(static_cast<std::size_t>(rows * cols), 10), out(static_cast<std::size_t>(rows * cols));
+    Floats x = random_floats(static_cast<std::size_t>(rows * cols), 10),
+           out(static_cast<std::size_t>(rows * cols));
     softmax(x, out, rows, cols, 5);
     for (int r = 0; r < rows; ++r) {
       double total = 0;
@@ -130,12 +150,15 @@ TEST(QpuKernels, softmax) {
 
 TEST(QpuKernels, convolution) {
   for (auto [h, w] : {std::pair{3, 3}, {5, 18}, {9, 35}, {20, 64}}) {
-    Floats x = random_floats(static_cast<std::size_t>(h * w), 11), k = random_floats(9, 12), out(static_cast<std::size_t>((h - 2) * (w - 2)));
+    Floats x = random_floats(static_cast<std::size_t>(h * w), 11), k = random_floats(9, 12),
+           out(static_cast<std::size_t>((h - 2) * (w - 2)));
     conv3x3_relu(x, k, out, h, w, 7);
     for (int i = 0; i < h - 2; ++i) {
       for (int j = 0; j < w - 2; ++j) {
         double want = 0;
-        for (int a = 0; a < 9; ++a) want += static_cast<double>(k[static_cast<std::size_t>(a)]) * x[static_cast<std::size_t>((i + a / 3) * w + j + a % 3)];
+        for (int a = 0; a < 9; ++a)
+          want += static_cast<double>(k[static_cast<std::size_t>(a)]) *
+                  x[static_cast<std::size_t>((i + a / 3) * w + j + a % 3)];
         ASSERT_NEAR(out[static_cast<std::size_t>(i * (w - 2) + j)], std::max(want, 0.0), 1e-5);
       }
     }
@@ -150,13 +173,15 @@ TEST(QpuKernels, mandelbrot) {
   int differ = 0;
   for (int r = 0; r < kHeight; ++r) {
     for (int c = 0; c < kWidth; ++c) {
-      float cr = -2.0f + static_cast<float>(c) * (3.0f / kWidth), ci = -1.0f + static_cast<float>(r) * (2.0f / kHeight), zr = 0, zi = 0;
+      float cr = -2.0f + static_cast<float>(c) * (3.0f / kWidth),
+            ci = -1.0f + static_cast<float>(r) * (2.0f / kHeight), zr = 0, zi = 0;
       int count = 0;
       for (; count < kMost && zr * zr + zi * zi <= 4; ++count) {
         float t = zr * zr - zi * zi + cr;
         zi = zr * zi * 2 + ci, zr = t;
       }
-      differ += out[static_cast<std::size_t>(r * kWidth + c)] != count;   // rounding may move a border point
+      differ += out[static_cast<std::size_t>(r * kWidth + c)] !=
+                count;  // rounding may move a border point
     }
   }
   EXPECT_LE(differ, 5);
@@ -166,7 +191,11 @@ TEST(QpuKernels, mandelbrot) {
 TEST(QpuKernels, wrong_sizes_are_refused) {
   Floats x(10), y(10), out(9);
   auto code = [](auto f) -> std::string {
-    try { f(); } catch (const Error& e) { return e.code(); }
+    try {
+      f();
+    } catch (const Error& e) {
+      return e.code();
+    }
     return "accepted";
   };
   EXPECT_EQ(code([&] { add(x, y, out, 10); }), "qpu.kernel.size");
@@ -179,10 +208,13 @@ TEST(QpuKernels, wrong_sizes_are_refused) {
 TEST(QpuKernels, fft) {
   for (int n : {16, 32, 256, 1024}) {
     auto size = static_cast<std::size_t>(n);
-    Floats re = random_floats(size, 13), im = random_floats(size, 14), sr(size), si(size), c(size / 2), s(size / 2);
+    Floats re = random_floats(size, 13), im = random_floats(size, 14), sr(size), si(size),
+           c(size / 2), s(size / 2);
     std::vector<double> xr(re.data(), re.data() + n), xi(im.data(), im.data() + n);
     const double tau = 2 * std::acos(-1.0);
-    for (std::size_t k = 0; k < size / 2; ++k) c[k] = static_cast<float>(std::cos(tau * static_cast<double>(k) / n)), s[k] = static_cast<float>(-std::sin(tau * static_cast<double>(k) / n));
+    for (std::size_t k = 0; k < size / 2; ++k)
+      c[k] = static_cast<float>(std::cos(tau * static_cast<double>(k) / n)),
+      s[k] = static_cast<float>(-std::sin(tau * static_cast<double>(k) / n));
     fft(re, im, sr, si, c, s, n, 5);
     for (int k = 0; k < n; ++k) {
       double wr = 0, wi = 0;
@@ -209,9 +241,13 @@ TEST(QpuKernels, sha256_of_known_messages) {
       blocks[m * 16 + 15] = m % 2 ? 0 : 24;
     }
     sha256(blocks, digests, messages, 3);
-    const unsigned abc[8] = {0xba7816bf, 0x8f01cfea, 0x414140de, 0x5dae2223, 0xb00361a3, 0x96177a9c, 0xb410ff61, 0xf20015ad};
-    const unsigned empty[8] = {0xe3b0c442, 0x98fc1c14, 0x9afbf4c8, 0x996fb924, 0x27ae41e4, 0x649b934c, 0xa495991b, 0x7852b855};
-    for (std::size_t m = 0; m < count; ++m) for (std::size_t i = 0; i < 8; ++i) ASSERT_EQ(digests[m * 8 + i], (m % 2 ? empty : abc)[i]) << m << " " << i;
+    const unsigned abc[8] = {0xba7816bf, 0x8f01cfea, 0x414140de, 0x5dae2223,
+                             0xb00361a3, 0x96177a9c, 0xb410ff61, 0xf20015ad};
+    const unsigned empty[8] = {0xe3b0c442, 0x98fc1c14, 0x9afbf4c8, 0x996fb924,
+                               0x27ae41e4, 0x649b934c, 0xa495991b, 0x7852b855};
+    for (std::size_t m = 0; m < count; ++m)
+      for (std::size_t i = 0; i < 8; ++i)
+        ASSERT_EQ(digests[m * 8 + i], (m % 2 ? empty : abc)[i]) << m << " " << i;
     for (std::size_t i = count * 8; i < digests.size(); ++i) ASSERT_EQ(digests[i], 0xdeadbeef);
     expect_clean();
   }

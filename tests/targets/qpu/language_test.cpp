@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The kernel language: each feature compiled, run on the emulator and compared with plain C++ and with the
-// source interpreter.
+// The kernel language: each feature compiled, run on the emulator and compared with plain C++ and
+// with the source interpreter.
 
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <numeric>
 
-#include <weft/qpu.h>   // last: its statements are macros
+#include <weft/qpu.h>  // last: its statements are macros
 
 using namespace weft::qpu;
 
@@ -38,15 +38,9 @@ TEST(QpuLanguage, id_on_twelve) {
 void gcd(Ptr<Int> p, Ptr<Int> q, Ptr<Int> r) {
   Int a = *p;
   Int b = *q;
-  While (any(a != b))
-    Where (a > b)
-      a = a - b;
-    End
-    Where (a < b)
-      b = b - a;
-    End
-  End
-  *r = a;
+  While(any(a != b)) Where(a > b) a = a - b;
+  End Where(a < b) b = b - a;
+  End End* r = a;
 }
 
 TEST(QpuLanguage, gcd) {
@@ -61,16 +55,19 @@ void rot3d(Int n, Float c, Float s, Ptr<Float> x, Ptr<Float> y) {
   Int inc = numQPUs() << 4;
   Ptr<Float> p = x + index() + (me() << 4);
   Ptr<Float> q = y + index() + (me() << 4);
-  gather(p); gather(q);
+  gather(p);
+  gather(q);
   Float xOld, yOld;
-  For (Int i = 0, i < n, i = i+inc)
-    gather(p+inc); gather(q+inc);
-    receive(xOld); receive(yOld);
-    store(xOld * c - yOld * s, p);
-    store(yOld * c + xOld * s, q);
-    p = p+inc; q = q+inc;
-  End
-  receive(xOld); receive(yOld);
+  For(Int i = 0, i < n, i = i + inc) gather(p + inc);
+  gather(q + inc);
+  receive(xOld);
+  receive(yOld);
+  store(xOld * c - yOld * s, p);
+  store(yOld * c + xOld * s, q);
+  p = p + inc;
+  q = q + inc;
+  End receive(xOld);
+  receive(yOld);
 }
 
 TEST(QpuLanguage, rot3d_in_place) {
@@ -83,7 +80,7 @@ TEST(QpuLanguage, rot3d_in_place) {
     EXPECT_EQ(x[i], static_cast<float>(i) * 0.5f - static_cast<float>(2 * i) * 0.25f);
     EXPECT_EQ(y[i], static_cast<float>(2 * i) * 0.5f + static_cast<float>(i) * 0.25f);
   }
-  EXPECT_FALSE(takeNotes().empty());   // it prefetches past the end
+  EXPECT_FALSE(takeNotes().empty());  // it prefetches past the end
 }
 
 void everything(Ptr<Int> in, Ptr<Int> out, Int n) {
@@ -123,25 +120,14 @@ void everything(Ptr<Int> in, Ptr<Int> out, Int n) {
   put(clz(x));
   put(mul24(x, y));
   Int acc = 0;
-  For (Int i = 0, i < n, i++)
-    If (any(i == 2))
-      acc = acc + 100;
-    Else
-      acc = acc + i;
-    End
-  End
-  put(acc);
+  For(Int i = 0, i < n, i++) If(any(i == 2)) acc = acc + 100;
+  Else acc = acc + i;
+  End End put(acc);
   Int z = x;
-  Where (x > 0)
-    Where (y > 0)
-      z = 1;
-    Else
-      z = 2;
-    End
-  Else
-    z = 3;
-  End
-  put(z);
+  Where(x > 0) Where(y > 0) z = 1;
+  Else z = 2;
+  End Else z = 3;
+  End put(z);
   put(toInt(min(toUint(x), toUint(y))));
   put(select(toUint(x) < toUint(y), Int(5), Int(6)));
 }
@@ -150,8 +136,12 @@ TEST(QpuLanguage, every_operation_against_plain_code) {
   auto k = compile(everything);
   constexpr int kOut = 32;
   SharedArray<int> in(32), out(16 * kOut), again(16 * kOut);
-  const int xs[] = {0, 1, -1, 2, -2, 7, 100, -100, 2000000000, -2000000000, 0x7fffffff, static_cast<int>(0x80000001u), 123456789, -987654321, 65535, 65536};
-  const int ys[] = {3, 7, 7, -2, 3, -5, 9, -9, -2000000000, 2000000000, 1, -1, 1000, 333, -65535, 17};
+  const int xs[] = {0,          1,           -1,         2,
+                    -2,         7,           100,        -100,
+                    2000000000, -2000000000, 0x7fffffff, static_cast<int>(0x80000001u),
+                    123456789,  -987654321,  65535,      65536};
+  const int ys[] = {3,           7,          7, -2, 3,    -5,  9,      -9,
+                    -2000000000, 2000000000, 1, -1, 1000, 333, -65535, 17};
   for (int i = 0; i < 16; i++) in[i] = xs[i], in[16 + i] = ys[i];
   k(&in, &out, 5);
   k.interpret(&in, &again, 5);
@@ -162,25 +152,52 @@ TEST(QpuLanguage, every_operation_against_plain_code) {
     int acc = 0;
     for (int j = 0; j < 5; j++) acc += j == 2 ? 100 : j;
     const int expect[] = {
-        static_cast<int>(ux + uy), static_cast<int>(ux - uy), static_cast<int>(ux * uy), static_cast<int>(ux * 1000003u), static_cast<int>(ux * 12),
-        static_cast<int>(ux * 7), static_cast<int>(ux << 3), x >> 2, static_cast<int>(ux >> 20), static_cast<int>(ror7), x & y, x | y, x ^ y, ~x,
-        std::min(x, y), std::max(x, y), static_cast<int>(0u - ux), xs[(i + 13) & 15], xs[(i + 11) & 15], x < y ? x : y, x <= y && y != 7, x > 0 || y > 0,
-        x / y, x % y, static_cast<int>(ux / uy), (x & 0xffff) / 2, x ? __builtin_clz(ux) : 32,
-        static_cast<int>((ux & 0xffffff) * static_cast<unsigned long long>(uy & 0xffffff)), acc, x > 0 ? (y > 0 ? 1 : 2) : 3,
-        static_cast<int>(std::min(ux, uy)), ux < uy ? 5 : 6};
+        static_cast<int>(ux + uy),
+        static_cast<int>(ux - uy),
+        static_cast<int>(ux * uy),
+        static_cast<int>(ux * 1000003u),
+        static_cast<int>(ux * 12),
+        static_cast<int>(ux * 7),
+        static_cast<int>(ux << 3),
+        x >> 2,
+        static_cast<int>(ux >> 20),
+        static_cast<int>(ror7),
+        x & y,
+        x | y,
+        x ^ y,
+        ~x,
+        std::min(x, y),
+        std::max(x, y),
+        static_cast<int>(0u - ux),
+        xs[(i + 13) & 15],
+        xs[(i + 11) & 15],
+        x < y ? x : y,
+        x <= y && y != 7,
+        x > 0 || y > 0,
+        x / y,
+        x % y,
+        static_cast<int>(ux / uy),
+        (x & 0xffff) / 2,
+        x ? __builtin_clz(ux) : 32,
+        static_cast<int>((ux & 0xffffff) * static_cast<unsigned long long>(uy & 0xffffff)),
+        acc,
+        x > 0 ? (y > 0 ? 1 : 2) : 3,
+        static_cast<int>(std::min(ux, uy)),
+        ux < uy ? 5 : 6};
     static_assert(std::size(expect) == kOut);
     for (int o = 0; o < kOut; o++) {
-      EXPECT_EQ(out[o * 16 + i], expect[o]) << "result " << o << " lane " << i << " x " << x << " y " << y;
-      EXPECT_EQ(again[o * 16 + i], expect[o]) << "interpreted: result " << o << " lane " << i << " x " << x << " y " << y;
+      EXPECT_EQ(out[o * 16 + i], expect[o])
+          << "result " << o << " lane " << i << " x " << x << " y " << y;
+      EXPECT_EQ(again[o * 16 + i], expect[o])
+          << "interpreted: result " << o << " lane " << i << " x " << x << " y " << y;
     }
   }
 }
 
 void tails(Ptr<Float> x, Int n) {
   Ptr<Float> p = x;
-  For (Int i = 0, i < n, i = i + 16)
-    store(toFloat(index() + i), p, n - i);
-    p = p + 16;
+  For(Int i = 0, i < n, i = i + 16) store(toFloat(index() + i), p, n - i);
+  p = p + 16;
   End
 }
 
@@ -195,9 +212,8 @@ TEST(QpuLanguage, tail_stores_write_exactly_n) {
 }
 
 void printing(Int n) {
-  For (Int i = 0, i < n, i++)
-    Print(i);
-    Print("\n");
+  For(Int i = 0, i < n, i++) Print(i);
+  Print("\n");
   End
 }
 
@@ -232,10 +248,8 @@ void exchange(Ptr<Int> a, Ptr<Int> b) {
   store(me() * 10 + index(), a + (me() << 4));
   barrier();
   Int next = me() + 1;
-  Where (next == numQPUs())
-    next = 0;
-  End
-  store(vload(a + (next << 4)), b + (me() << 4));
+  Where(next == numQPUs()) next = 0;
+  End store(vload(a + (next << 4)), b + (me() << 4));
   barrier();
   store(vload(b + (next << 4)), a + (me() << 4));
 }
@@ -282,20 +296,25 @@ TEST(QpuLanguage, sfu_and_division) {
 }
 
 void wheres(Ptr<Int>) {
-  Where (index() > 3)
-    Print("no");
+  Where(index() > 3) Print("no");
   End
 }
-void unclosed(Ptr<Int> p) { weft::qpu::If_(any(me() == 0)); *p = 1; }
+void unclosed(Ptr<Int> p) {
+  weft::qpu::If_(any(me() == 0));
+  *p = 1;
+}
 void endless(Ptr<Int> p) {
-  While (any(index() >= 0))
-    *p = 1;
+  While(any(index() >= 0))* p = 1;
   End
 }
 
 TEST(QpuLanguage, mistakes_are_refused) {
   auto code = [](auto f) -> std::string {
-    try { f(); } catch (const weft::Error& e) { return e.code(); }
+    try {
+      f();
+    } catch (const weft::Error& e) {
+      return e.code();
+    }
     return "accepted";
   };
   EXPECT_EQ(code([] { Int x; }), "qpu.language.outside");
@@ -303,8 +322,13 @@ TEST(QpuLanguage, mistakes_are_refused) {
   EXPECT_EQ(code([] { compile(unclosed); }), "qpu.language.control");
   EXPECT_EQ(code([] { compile(hello).setNumQPUs(13); }), "qpu.launch.qpus");
   EXPECT_EQ(code([] { compile(hello).setDevice("cpu"); }), "qpu.device.unknown");
-  EXPECT_EQ(code([] { compile(hello)(static_cast<SharedArray<int>*>(nullptr)); }), "qpu.launch.null");
-  EXPECT_EQ(code([] { SharedArray<int> a(3); a[3] = 1; }), "qpu.array.index");
+  EXPECT_EQ(code([] { compile(hello)(static_cast<SharedArray<int>*>(nullptr)); }),
+            "qpu.launch.null");
+  EXPECT_EQ(code([] {
+              SharedArray<int> a(3);
+              a[3] = 1;
+            }),
+            "qpu.array.index");
   EXPECT_EQ(code([] { SharedArray<int> a(1u << 30); }), "sim.memory.exhausted");
   auto k = compile(endless);
   k.setCycleLimit(100000);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random kernels: the source interpreter, the emulated machine code on the interpreted engine, and for part of
-// them the oracle engine, must leave the same memory. Programs are built through the builder, so every
-// operation and statement of the language takes part.
+// Random kernels: the source interpreter, the emulated machine code on the interpreted engine, and
+// for part of them the oracle engine, must leave the same memory. Programs are built through the
+// builder, so every operation and statement of the language takes part.
 
 #include "weft/targets/qpu/compiler/compile.h"
 
@@ -32,13 +32,19 @@ class Generator {
   std::unique_ptr<ast::Program> program() {
     Builder b;
     b_ = &b;
-    std::uint32_t in = b.parameter(ast::Param::Kind::pointer), out = b.parameter(ast::Param::Kind::pointer), n = b.parameter(ast::Param::Kind::integer);
+    std::uint32_t in = b.parameter(ast::Param::Kind::pointer),
+                  out = b.parameter(ast::Param::Kind::pointer),
+                  n = b.parameter(ast::Param::Kind::integer);
     in_ = b.expr(Op::uniform, nullptr, nullptr, in);
     n_ = b.expr(Op::uniform, nullptr, nullptr, n);
     const Expr* base = b.expr(Op::uniform, nullptr, nullptr, out);
     // Every QPU writes rows of its own.
-    out_ = b.expr(Op::add, base, b.expr(Op::mul24, b.expr(Op::uniform, nullptr, nullptr, 0), b.constant(kOut / 3 * 4)));
-    for (unsigned v = 0; v < kVars; ++v) vars_[v] = b.fresh(), assign(vars_[v], v & 1 ? b.expr(Op::deref, row(in_, rng_() % 3)) : b.constant(value()));
+    out_ = b.expr(
+        Op::add, base,
+        b.expr(Op::mul24, b.expr(Op::uniform, nullptr, nullptr, 0), b.constant(kOut / 3 * 4)));
+    for (unsigned v = 0; v < kVars; ++v)
+      vars_[v] = b.fresh(),
+      assign(vars_[v], v & 1 ? b.expr(Op::deref, row(in_, rng_() % 3)) : b.constant(value()));
     rows_ = 0;
     pending_ = 0;
     budget_ = 30 + static_cast<int>(rng_() % 50);
@@ -54,19 +60,27 @@ class Generator {
     switch (pick(5)) {
       case 0: return static_cast<std::uint32_t>(rng_());
       case 1: return pick(40) - 20u;
-      case 2: return std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(pick(400)) - 200) / 8.0f);
+      case 2:
+        return std::bit_cast<std::uint32_t>(static_cast<float>(static_cast<int>(pick(400)) - 200) /
+                                            8.0f);
       case 3: return 1u << pick(32);
       default: return 0x3f800000u + (pick(8) << 23);
     }
   }
-  const Expr* row(const Expr* p, std::uint64_t r) { return b_->expr(Op::add, p, b_->constant(static_cast<std::uint32_t>(r) * 64)); }
+  const Expr* row(const Expr* p, std::uint64_t r) {
+    return b_->expr(Op::add, p, b_->constant(static_cast<std::uint32_t>(r) * 64));
+  }
   const Expr* var(unsigned v) { return b_->expr(Op::var, nullptr, nullptr, vars_[v]); }
   void assign(std::uint32_t v, const Expr* e) {
     Stmt& s = b_->append(Stmt::Op::assign);
     s.var = v, s.value = e;
   }
   /// An address per lane that stays within the input.
-  const Expr* lanes() { return b_->expr(Op::add, in_, b_->expr(Op::shl, b_->expr(Op::bit_and, expr(1), b_->constant(15)), b_->constant(2))); }
+  const Expr* lanes() {
+    return b_->expr(
+        Op::add, in_,
+        b_->expr(Op::shl, b_->expr(Op::bit_and, expr(1), b_->constant(15)), b_->constant(2)));
+  }
 
   const Expr* expr(int depth) {
     if (depth <= 0 || pick(6) == 0) {
@@ -77,12 +91,17 @@ class Generator {
         default: return var(pick(kVars));
       }
     }
-    static constexpr Op kTwo[] = {Op::add, Op::sub, Op::mul, Op::mul24, Op::fadd, Op::fsub, Op::fmul, Op::fmin, Op::fmax, Op::min, Op::max, Op::umin, Op::umax,
-                                  Op::shl, Op::shr, Op::asr, Op::ror, Op::bit_and, Op::bit_or, Op::bit_xor, Op::rotate};
-    static constexpr Op kOne[] = {Op::bit_not, Op::itof, Op::ftoi, Op::clz, Op::recip, Op::rsqrt, Op::exp2, Op::log2};
+    static constexpr Op kTwo[] = {
+        Op::add,  Op::sub,  Op::mul, Op::mul24,   Op::fadd,   Op::fsub,    Op::fmul,
+        Op::fmin, Op::fmax, Op::min, Op::max,     Op::umin,   Op::umax,    Op::shl,
+        Op::shr,  Op::asr,  Op::ror, Op::bit_and, Op::bit_or, Op::bit_xor, Op::rotate};
+    static constexpr Op kOne[] = {Op::bit_not, Op::itof,  Op::ftoi, Op::clz,
+                                  Op::recip,   Op::rsqrt, Op::exp2, Op::log2};
     switch (pick(12)) {
       case 0: return b_->expr(kOne[pick(8)], expr(depth - 1));
-      case 1: return pick(3) ? select(depth) : b_->expr(Op::broadcast, expr(depth - 1), nullptr, pick(16));
+      case 1:
+        return pick(3) ? select(depth)
+                       : b_->expr(Op::broadcast, expr(depth - 1), nullptr, pick(16));
       case 2: return pick(3) ? expr(depth - 1) : b_->expr(Op::fetch, lanes());
       case 3: return pick(3) ? expr(depth - 1) : b_->expr(Op::deref, row(in_, pick(3)));
       case 4: return pick(6) ? expr(depth - 1) : b_->expr(Op::vload, row(in_, pick(3)));
@@ -101,13 +120,23 @@ class Generator {
   const Bool* boolean(int depth) {
     if (depth > 0 && pick(3) == 0) {
       const Bool* x = boolean(depth - 1);
-      if (pick(3) == 0) return b_->boolean({Bool::Op::negate, {}, {}, nullptr, nullptr, x, nullptr});
-      return b_->boolean({pick(2) ? Bool::Op::both : Bool::Op::either, {}, {}, nullptr, nullptr, x, boolean(depth - 1)});
+      if (pick(3) == 0)
+        return b_->boolean({Bool::Op::negate, {}, {}, nullptr, nullptr, x, nullptr});
+      return b_->boolean({pick(2) ? Bool::Op::both : Bool::Op::either,
+                          {},
+                          {},
+                          nullptr,
+                          nullptr,
+                          x,
+                          boolean(depth - 1)});
     }
     const Expr* x = expr(1);
-    return b_->boolean({Bool::Op::compare, static_cast<ast::Compare>(pick(6)), static_cast<ast::Kind>(pick(3)), x, pick(3) ? expr(1) : b_->constant(pick(2) ? 0 : value()), nullptr, nullptr});
+    return b_->boolean({Bool::Op::compare, static_cast<ast::Compare>(pick(6)),
+                        static_cast<ast::Kind>(pick(3)), x,
+                        pick(3) ? expr(1) : b_->constant(pick(2) ? 0 : value()), nullptr, nullptr});
   }
-  /// A condition with the same outcome whichever lane is asked is not needed: any and all both occur.
+  /// A condition with the same outcome whichever lane is asked is not needed: any and all both
+  /// occur.
   void receive() {
     b_->append(Stmt::Op::receive).var = vars_[pick(kVars)];
     --pending_;
@@ -116,7 +145,9 @@ class Generator {
     Stmt& s = b_->append(Stmt::Op::store);
     s.address = row(out_, rows_++ % 8);
     s.value = e;
-    if (pick(4) == 0) s.count = pick(2) ? b_->constant(pick(20)) : b_->expr(Op::bit_and, var(pick(kVars)), b_->constant(15));
+    if (pick(4) == 0)
+      s.count = pick(2) ? b_->constant(pick(20))
+                        : b_->expr(Op::bit_and, var(pick(kVars)), b_->constant(15));
   }
 
   void statements(int depth, bool masked) {
@@ -146,7 +177,10 @@ class Generator {
           std::uint32_t i_var = b_->fresh();
           assign(i_var, b_->constant(0));
           const Expr* iv = b_->expr(Op::var, nullptr, nullptr, i_var);
-          b_->open(Stmt::Op::while_, b_->boolean({Bool::Op::compare, ast::Compare::lt, ast::Kind::integer, iv, b_->constant(1 + pick(4)), nullptr, nullptr}), pick(2));
+          b_->open(Stmt::Op::while_,
+                   b_->boolean({Bool::Op::compare, ast::Compare::lt, ast::Kind::integer, iv,
+                                b_->constant(1 + pick(4)), nullptr, nullptr}),
+                   pick(2));
           statements(depth + 1, false);
           drain();
           assign(i_var, b_->expr(Op::add, iv, b_->constant(1)));
@@ -167,7 +201,9 @@ class Generator {
       }
     }
   }
-  void drain() { while (pending_ > 0) receive(); }
+  void drain() {
+    while (pending_ > 0) receive();
+  }
 
   std::mt19937_64 rng_;
   Builder* b_ = nullptr;
@@ -183,7 +219,9 @@ struct World {
     out = emulator.memory().allocate(kOut * 4, 64);
     std::mt19937 rng(3);
     for (unsigned i = 0; i < kIn; ++i) {
-      std::uint32_t v = rng() % 2 ? std::bit_cast<std::uint32_t>(static_cast<float>(rng() % 1000) / 7.0f) : static_cast<std::uint32_t>(rng());
+      std::uint32_t v = rng() % 2
+                            ? std::bit_cast<std::uint32_t>(static_cast<float>(rng() % 1000) / 7.0f)
+                            : static_cast<std::uint32_t>(rng());
       std::memcpy(emulator.memory().raw(in + 4 * i), &v, 4);
     }
   }
@@ -212,7 +250,8 @@ struct World {
 };
 
 TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
-  World source(hw::Engine::interpreted), machine(hw::Engine::interpreted), oracle(hw::Engine::oracle);
+  World source(hw::Engine::interpreted), machine(hw::Engine::interpreted),
+      oracle(hw::Engine::oracle);
   ASSERT_EQ(source.out, machine.out);
   std::int64_t instructions = 0;
   for (std::uint64_t seed = 1; seed <= 10000; ++seed) {
@@ -225,7 +264,8 @@ TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
     }
     int qpus = 1 + static_cast<int>(seed % 3);
     source.clear(), machine.clear();
-    std::uint32_t params[] = {static_cast<std::uint32_t>(source.in), static_cast<std::uint32_t>(source.out), 5};
+    std::uint32_t params[] = {static_cast<std::uint32_t>(source.in),
+                              static_cast<std::uint32_t>(source.out), 5};
     InterpretOptions options;
     options.qpus = qpus;
     try {
@@ -235,7 +275,10 @@ TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
         oracle.clear();
         auto o = oracle.run(compiled.binary, qpus);
         ASSERT_EQ(o.cycles, r.cycles) << "seed " << seed;
-        ASSERT_EQ(std::memcmp(oracle.emulator.memory().raw(oracle.out), machine.emulator.memory().raw(machine.out), kOut * 4), 0) << "engines differ, seed " << seed;
+        ASSERT_EQ(std::memcmp(oracle.emulator.memory().raw(oracle.out),
+                              machine.emulator.memory().raw(machine.out), kOut * 4),
+                  0)
+            << "engines differ, seed " << seed;
       }
     } catch (const Error& e) {
       FAIL() << "seed " << seed << ": " << e.what() << "\n" << compiled.binary.source;
@@ -244,7 +287,8 @@ TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
       std::uint32_t a, b;
       std::memcpy(&a, source.emulator.memory().raw(source.out + 4 * i), 4);
       std::memcpy(&b, machine.emulator.memory().raw(machine.out + 4 * i), 4);
-      ASSERT_EQ(hex(a), hex(b)) << "seed " << seed << " word " << i << " row " << i / 16 % 8 << " lane " << i % 16;
+      ASSERT_EQ(hex(a), hex(b)) << "seed " << seed << " word " << i << " row " << i / 16 % 8
+                                << " lane " << i % 16;
     }
     instructions += static_cast<std::int64_t>(compiled.instructions);
   }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// One program per static rule that breaks it, and one that keeps it. Rules of kind `run` are the emulator's
-// and tested with it.
+// One program per static rule that breaks it, and one that keeps it. Rules of kind `run` are the
+// emulator's and tested with it.
 
 #include "weft/targets/qpu/rules.h"
 
@@ -11,36 +11,60 @@
 namespace weft::qpu::hw {
 namespace {
 
-struct Case { const char* slug; const char* bad; const char* good; const char* text; };
+struct Case {
+  const char* slug;
+  const char* bad;
+  const char* good;
+  const char* text;
+};
 
 constexpr const char* kEnd = "nop; nop; thrend\nnop\nnop\n";
 
 const Case kCases[] = {
-    {"read_after_write", "mov ra1, r0\nadd r0, ra1, r0\n", "mov ra1, r0\nnop\nadd r0, ra1, r0\n", "ra1 is read one instruction"},
-    {"sfu_latency", "mov recip, r0\nnop\nmov r1, r4\n", "mov recip, r0\nnop\nnop\nmov r1, r4\n", "r4 is read 2"},
-    {"sfu_busy", "mov recip, r0\nmov exp2, r0\n", "mov recip, r0\nnop\nnop\nmov exp2, r0\n", "loaded again 1"},
-    {"rotate_r5", "mov r5rep, r0\nnop; mov r1, r2; rot=r5\n", "mov r5rep, r0\nnop\nnop; mov r1, r2; rot=r5\n", "amount from r5"},
-    {"rotate_acc", "mov r2, r0\nnop; mov r1, r2; rot=3\n", "mov r2, r0\nnop\nnop; mov r1, r2; rot=3\n", "r2 is rotated"},
-    {"uniform_address", "mov unif_addr, r0\nnop\nmov r1, unif\n", "mov unif_addr, r0\nnop\nnop\nmov r1, unif\n", "a uniform is read 2"},
-    {"end_access", "nop; nop; thrend\nmov r0, unif\nnop\n", nullptr, "uniform is read at program end"},
+    {"read_after_write", "mov ra1, r0\nadd r0, ra1, r0\n", "mov ra1, r0\nnop\nadd r0, ra1, r0\n",
+     "ra1 is read one instruction"},
+    {"sfu_latency", "mov recip, r0\nnop\nmov r1, r4\n", "mov recip, r0\nnop\nnop\nmov r1, r4\n",
+     "r4 is read 2"},
+    {"sfu_busy", "mov recip, r0\nmov exp2, r0\n", "mov recip, r0\nnop\nnop\nmov exp2, r0\n",
+     "loaded again 1"},
+    {"rotate_r5", "mov r5rep, r0\nnop; mov r1, r2; rot=r5\n",
+     "mov r5rep, r0\nnop\nnop; mov r1, r2; rot=r5\n", "amount from r5"},
+    {"rotate_acc", "mov r2, r0\nnop; mov r1, r2; rot=3\n",
+     "mov r2, r0\nnop\nnop; mov r1, r2; rot=3\n", "r2 is rotated"},
+    {"uniform_address", "mov unif_addr, r0\nnop\nmov r1, unif\n",
+     "mov unif_addr, r0\nnop\nnop\nmov r1, unif\n", "a uniform is read 2"},
+    {"end_access", "nop; nop; thrend\nmov r0, unif\nnop\n", nullptr,
+     "uniform is read at program end"},
     {"end_access", "mov ra3, r0; nop; thrend\nnop\nnop\n", nullptr, "writes a register file"},
     {"end_access", "nop; nop; thrend\nnop\nmov rb14, r0\n", nullptr, "rb14"},
     {"end_access", "nop; nop; thrend\nmov vpm, r0\nnop\n", nullptr, "VPM"},
-    {"branch_distance", "bra.anyz rel, 0\nnop\nbra.anyc rel, 0\nnop\nnop\nnop\n", "bra.anyz rel, 0\nnop\nnop\nnop\nbra.anyc rel, 0\nnop\nnop\nnop\n", "a branch 2"},
-    {"branch_distance", "bra.anyz rel, 0\nnop\nnop\nbra.anyc rel, 0\nnop\nnop\nnop\n", nullptr, "a branch 3"},
+    {"branch_distance", "bra.anyz rel, 0\nnop\nbra.anyc rel, 0\nnop\nnop\nnop\n",
+     "bra.anyz rel, 0\nnop\nnop\nnop\nbra.anyc rel, 0\nnop\nnop\nnop\n", "a branch 2"},
+    {"branch_distance", "bra.anyz rel, 0\nnop\nnop\nbra.anyc rel, 0\nnop\nnop\nnop\n", nullptr,
+     "a branch 3"},
     {"idle_write", "nop.always r1, r0\n", "nop.never r1, r0\n", "idle ADD"},
-    {"branch_register", "bra.always ra3, 0\nnop\nnop\nnop\n", "bra.always ra2, 0\nnop\nnop\nnop\n", "ra3 is odd"},
-    {"branch_target", "bra.always rel, 800\nnop\nnop\nnop\n", "bra.always rel, 0\nnop\nnop\nnop\n", "goes to byte"},
-    {"unit_conflict", "mov tmu0_s, r0; mov recip, r1\n", "mov tmu0_s, r0\nmov recip, r1\n", "2 of TMU write"},
-    {"conditional_peripheral", "mov.zs tmu0_s, r0\n", "mov.zs r1, r0\nmov tmu0_s, r1\n", "conditional write of tmu0_s"},
-    {"same_destination", "add r1, r0, r0; fmul r1, r2, r2\n", "add.zs r1, r0, r0; fmul.zc r1, r2, r2\n", "both ALUs write r1"},
-    {"tmu_noswap", "mov tmu_noswap, r0\nnop\nnop\nmov tmu0_s, r1\n", "mov tmu_noswap, r0\nnop\nnop\nnop\nmov tmu0_s, r1\n", "3 instructions after"},
-    {"vpm_conflict", "mov vr_setup, r0; mov vw_setup, r1\n", "mov vr_setup, r0\nmov vw_setup, r1\n", "two VPM set-ups"},
+    {"branch_register", "bra.always ra3, 0\nnop\nnop\nnop\n", "bra.always ra2, 0\nnop\nnop\nnop\n",
+     "ra3 is odd"},
+    {"branch_target", "bra.always rel, 800\nnop\nnop\nnop\n", "bra.always rel, 0\nnop\nnop\nnop\n",
+     "goes to byte"},
+    {"unit_conflict", "mov tmu0_s, r0; mov recip, r1\n", "mov tmu0_s, r0\nmov recip, r1\n",
+     "2 of TMU write"},
+    {"conditional_peripheral", "mov.zs tmu0_s, r0\n", "mov.zs r1, r0\nmov tmu0_s, r1\n",
+     "conditional write of tmu0_s"},
+    {"same_destination", "add r1, r0, r0; fmul r1, r2, r2\n",
+     "add.zs r1, r0, r0; fmul.zc r1, r2, r2\n", "both ALUs write r1"},
+    {"tmu_noswap", "mov tmu_noswap, r0\nnop\nnop\nmov tmu0_s, r1\n",
+     "mov tmu_noswap, r0\nnop\nnop\nnop\nmov tmu0_s, r1\n", "3 instructions after"},
+    {"vpm_conflict", "mov vr_setup, r0; mov vw_setup, r1\n", "mov vr_setup, r0\nmov vw_setup, r1\n",
+     "two VPM set-ups"},
     {"vpm_conflict", "mov r1, vpm; nop; ldtmu0\n", "mov r1, vpm\nnop; nop; ldtmu0\n", "TMU load"},
-    {"vpm_read_setup", "mov vr_setup, r0\nnop\nnop\nmov r1, vpm\n", "mov vr_setup, r0\nnop\nnop\nnop\nmov r1, vpm\n", "VPM is read 3"},
-    {"scoreboard", "nop; nop; sbwait\n", "nop\nnop\nnop; nop; sbwait\n", "scoreboard wait in instruction 0"},
+    {"vpm_read_setup", "mov vr_setup, r0\nnop\nnop\nmov r1, vpm\n",
+     "mov vr_setup, r0\nnop\nnop\nnop\nmov r1, vpm\n", "VPM is read 3"},
+    {"scoreboard", "nop; nop; sbwait\n", "nop\nnop\nnop; nop; sbwait\n",
+     "scoreboard wait in instruction 0"},
     {"pack", "mov r1, r0; nop; pack=1\n", "mov ra1, r0; nop; pack=1\n", "no register of file A"},
-    {"pack", "nop; fmul r1, r0, r0; pm; pack=9\n", "nop; fmul r1, r0, r0; pm; pack=5\n", "reserved"},
+    {"pack", "nop; fmul r1, r0, r0; pm; pack=9\n", "nop; fmul r1, r0, r0; pm; pack=5\n",
+     "reserved"},
     {"uniform_ports", "add r0, unif, unif_b\n", "add r0, unif, unif\n", "through both files"},
 };
 
@@ -77,18 +101,22 @@ TEST(QpuRules, each_static_rule_is_refused_where_it_is_broken) {
 
 TEST(QpuRules, hazards_are_seen_along_branches) {
   // ra1 is written in the last delay slot and read at the target only.
-  std::vector<Instr> program = assemble(std::string("add r0, ra1, r0\nnop\nbra.anyz rel, -48\nnop\nnop\nmov ra1, r0\n") + kEnd);
+  std::vector<Instr> program = assemble(
+      std::string("add r0, ra1, r0\nnop\nbra.anyz rel, -48\nnop\nnop\nmov ra1, r0\n") + kEnd);
   std::vector<Violation> found = validate(program);
   ASSERT_EQ(found.size(), 1u) << slugs(found);
   EXPECT_EQ(found[0].at, 0u);
   EXPECT_EQ(found[0].because, 5u);
   // What follows an unconditional branch's slots is not reached from them.
-  program = assemble(std::string("bra.always rel, 8\nnop\nnop\nmov ra1, r0\nadd r0, ra1, r0\n") + kEnd);
+  program =
+      assemble(std::string("bra.always rel, 8\nnop\nnop\nmov ra1, r0\nadd r0, ra1, r0\n") + kEnd);
   EXPECT_EQ(slugs(validate(program)), "");
 }
 
 TEST(QpuRules, idle_operations_and_dropped_reads_break_nothing) {
-  EXPECT_EQ(slugs(validate(assemble(std::string("mov ra1, r0\nnop; nop; raddr_a=1\nmov.never tmu0_s, r0\n") + kEnd))), "");
+  EXPECT_EQ(slugs(validate(assemble(
+                std::string("mov ra1, r0\nnop; nop; raddr_a=1\nmov.never tmu0_s, r0\n") + kEnd))),
+            "");
 }
 
 }  // namespace

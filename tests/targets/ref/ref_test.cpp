@@ -12,8 +12,10 @@ using namespace testing;
 
 TEST(RefTarget, runs_the_tour_scheduled_or_not) {
   auto device = open_device("ref");
-  for (const Program& p : {vector_add_program(100, 16), window_sum_program(96, 32, 2), matmul_program(16, 16, 16, 1, 4, 4)}) {
-    EXPECT_LE(run_and_compare(p, build(ir::make_module(p.meaning), "ref"), device, 3), 1e-5) << p.name;
+  for (const Program& p : {vector_add_program(100, 16), window_sum_program(96, 32, 2),
+                           matmul_program(16, 16, 16, 1, 4, 4)}) {
+    EXPECT_LE(run_and_compare(p, build(ir::make_module(p.meaning), "ref"), device, 3), 1e-5)
+        << p.name;
   }
 }
 
@@ -77,7 +79,8 @@ TEST(Calls, refuse_wrong_arguments_naming_them) {
     EXPECT_NE(text.find(part), std::string::npos) << text;
   };
   has(refused([](Args& a) { a.pop_back(); }), "call.count", "3 arguments and got 2");
-  has(refused([](Args& a) { a[1].dtype = dtypes::int32; }), "call.dtype", "argument 2 (\"B\") of main is float32 and got int32");
+  has(refused([](Args& a) { a[1].dtype = dtypes::int32; }), "call.dtype",
+      "argument 2 (\"B\") of main is float32 and got int32");
   has(refused([](Args& a) { a[1].shape = {10, 10}; }), "call.rank", "1 dimensions and got 2");
   has(refused([](Args& a) { a[2].shape = {99}; }), "call.shape", "(100,) and got (99,)");
   has(refused([](Args& a) { a[0].strides = {2}; }), "call.strides", "compact");
@@ -91,7 +94,10 @@ TEST(Calls, refuse_wrong_arguments_naming_them) {
 }
 
 TEST(Targets, unknown_names_and_bad_strings_are_refused) {
-  for (auto [text, code] : {std::pair{"cudda", "target.unknown"}, {"c:cc=", "target.parse"}, {"", "target.parse"}, {"c:1,2", "target.parse"}}) {
+  for (auto [text, code] : {std::pair{"cudda", "target.unknown"},
+                            {"c:cc=", "target.parse"},
+                            {"", "target.parse"},
+                            {"c:1,2", "target.parse"}}) {
     try {
       open_device(text);
       FAIL() << text;

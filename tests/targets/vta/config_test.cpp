@@ -6,7 +6,9 @@
 namespace weft::vta {
 namespace {
 
-struct Refused { std::string code, text; };
+struct Refused {
+  std::string code, text;
+};
 template <typename F>
 Refused refused(F&& f) {
   try {
@@ -58,13 +60,20 @@ TEST(VtaConfig, every_sample_survives_its_own_json) {
 
 TEST(VtaConfig, the_seeds_lines) {
   EXPECT_EQ(describe(Config()),
-            "Weights are 16 by 16, of type int8\nInput activations are 1 by 16, of type int8\nOutput activations are 1 by 16, of type int32\n"
-            "Weight buffer requires 2048 bits per cycle of read xput\nInput buffer requires 128 bits per cycle of read xput\n"
+            "Weights are 16 by 16, of type int8\nInput activations are 1 by 16, of type "
+            "int8\nOutput activations are 1 by 16, of type int32\n"
+            "Weight buffer requires 2048 bits per cycle of read xput\nInput buffer requires 128 "
+            "bits per cycle of read xput\n"
             "Register file requires 512 bits per cycle of read & write xput\n");
 }
 
 TEST(VtaConfig, refuses_values_that_make_no_machine) {
-  struct Case { int ConfigValues::*member; int value; const char* code; const char* text; };
+  struct Case {
+    int ConfigValues::*member;
+    int value;
+    const char* code;
+    const char* text;
+  };
   const Case cases[] = {
       {&ConfigValues::log_uop_buff, 16, "vta.config.uop_depth", "at most 15"},
       {&ConfigValues::log_acc_buff, 18, "vta.config.acc_depth", "at most 17"},
@@ -104,7 +113,8 @@ TEST(VtaConfig, refuses_text_that_is_no_configuration) {
   EXPECT_EQ(refused([&] { Config::parse("{\"TARGET\":\"sim\"}"); }).code, "vta.config.missing");
   EXPECT_EQ(refused([&] { Config::parse(with("LOG_BLOK", "4")); }).code, "vta.config.key");
   EXPECT_EQ(refused([&] { Config::parse(with("LOG_BLOCK_IN", "\"x\"")); }).code, "vta.config.type");
-  EXPECT_EQ(refused([&] { Config::parse(with("LOG_BLOCK_IN", "5")); }).code, "vta.config.contradiction");
+  EXPECT_EQ(refused([&] { Config::parse(with("LOG_BLOCK_IN", "5")); }).code,
+            "vta.config.contradiction");
   EXPECT_NO_THROW(Config::parse(with("LOG_BLOCK_IN", "4")));
   EXPECT_EQ(refused([&] { Config::parse(with("LOG_BLOCK", "4")); }).code, "vta.config.key");
   EXPECT_EQ(refused([&] { Config::load("/nonexistent/vta_config.json"); }).code, "file.read");

@@ -28,7 +28,8 @@ class StreamMaker {
     Program p{c_, {}, {}};
     Kernel k;
     k.signature.name = "random";
-    for (const char* name : {"inp", "wgt", "acc", "acc8", "out"}) k.signature.params.push_back({name, runtime::ParamKind::pointer, dtypes::int8, "global"});
+    for (const char* name : {"inp", "wgt", "acc", "acc8", "out"})
+      k.signature.params.push_back({name, runtime::ParamKind::pointer, dtypes::int8, "global"});
     uops_.assign(64, Uop{});
     for (int i = 0; i < instructions; ++i) {
       switch (below(10)) {
@@ -49,16 +50,19 @@ class StreamMaker {
     return p;
   }
 
-  static constexpr std::int64_t kDram = 4096;   // elements in each array
+  static constexpr std::int64_t kDram = 4096;  // elements in each array
 
  private:
-  std::uint32_t below(std::int64_t n) { return static_cast<std::uint32_t>(rng_() % static_cast<std::uint64_t>(n)); }
+  std::uint32_t below(std::int64_t n) {
+    return static_cast<std::uint32_t>(rng_() % static_cast<std::uint64_t>(n));
+  }
   void add(Kernel& k, const Insn& n, std::uint16_t base) {
     k.stream.insns.push_back(n);
     k.stream.base.push_back(base);
   }
   void pads(Insn& n) {
-    if (below(2)) n.y_pad_0 = below(4), n.y_pad_1 = below(4), n.x_pad_0 = below(4), n.x_pad_1 = below(4);
+    if (below(2))
+      n.y_pad_0 = below(4), n.y_pad_1 = below(4), n.x_pad_0 = below(4), n.x_pad_1 = below(4);
   }
   Insn load(MemType mem) {
     Insn n;
@@ -82,19 +86,22 @@ class StreamMaker {
   void load_uops(Program& p, Kernel& k) {
     std::uint32_t at = below(64), count = 1 + below(64 - at);
     Insn n;
-    n.op = Opcode::load, n.mem = MemType::uop, n.sram = at, n.dram = static_cast<std::uint32_t>(p.uops.size()), n.y_size = 1, n.x_size = n.x_stride = count;
+    n.op = Opcode::load, n.mem = MemType::uop, n.sram = at,
+    n.dram = static_cast<std::uint32_t>(p.uops.size()), n.y_size = 1, n.x_size = n.x_stride = count;
     // Half of the time regular, as real kernels are.
     bool regular = below(2);
     std::uint32_t d = below(3), s = below(3), w = below(3);
     for (std::uint32_t i = 0; i < count; ++i) {
-      Uop u = regular ? Uop{i * d % 100, i * s % 100, i * w % 100} : Uop{below(100), below(100), below(100)};
+      Uop u = regular ? Uop{i * d % 100, i * s % 100, i * w % 100}
+                      : Uop{below(100), below(100), below(100)};
       uops_[at + i] = u;
       p.uops.push_back(isa_.encode(u));
     }
     add(k, n, kUopArena);
   }
   void loops(Insn& n) {
-    n.uop_begin = below(64), n.uop_end = n.uop_begin + below(std::min<std::uint32_t>(64 - n.uop_begin, 12) + 1);
+    n.uop_begin = below(64),
+    n.uop_end = n.uop_begin + below(std::min<std::uint32_t>(64 - n.uop_begin, 12) + 1);
     n.iter_out = below(6), n.iter_in = below(6);
     if (below(4) == 0) n.iter_out = n.iter_in = 1;
     auto step = [&] { return below(3) == 0 ? 0 : below(12); };
@@ -130,7 +137,8 @@ struct Outcome {
   std::int64_t macs = 0, cycles = 0;
 };
 
-Outcome outcome(const Program& program, const Config& config, SimOptions options, std::uint64_t seed) {
+Outcome outcome(const Program& program, const Config& config, SimOptions options,
+                std::uint64_t seed) {
   std::mt19937_64 rng(seed);
   VtaSimulator sim(config, std::move(options));
   sim::Launch launch;
@@ -147,7 +155,7 @@ Outcome outcome(const Program& program, const Config& config, SimOptions options
   std::size_t handle = sim.load(program);
   Outcome o;
   o.cycles = sim.run(handle, launch, {}).cycles;
-  sim.run(handle, launch, {});   // a second run starts from clear memories
+  sim.run(handle, launch, {});  // a second run starts from clear memories
   for (std::uint32_t e = 0; e < config.depth(MemType::acc); ++e) {
     for (std::int32_t v : sim.engine().acc(e)) o.acc.push_back(v);
   }
@@ -160,7 +168,8 @@ Outcome outcome(const Program& program, const Config& config, SimOptions options
 
 TEST(VtaEngine, random_streams_give_the_oracles_bits_on_every_kernel_set) {
   std::int64_t macs = 0;
-  for (const std::string& name : {std::string("sim"), std::string("4x8x8"), std::string("1x32x32")}) {
+  for (const std::string& name :
+       {std::string("sim"), std::string("4x8x8"), std::string("1x32x32")}) {
     Config config = Config::sample(name);
     for (std::uint64_t seed = 1; seed <= 30; ++seed) {
       Program program = StreamMaker(config, seed).make(60);
@@ -179,7 +188,7 @@ TEST(VtaEngine, random_streams_give_the_oracles_bits_on_every_kernel_set) {
       }
     }
   }
-  EXPECT_GT(macs, 1'000'000);   // the streams do something
+  EXPECT_GT(macs, 1'000'000);  // the streams do something
 }
 
 TEST(VtaEngine, odd_blocks_too) {
@@ -225,18 +234,22 @@ TEST(VtaEngine, every_kernel_of_every_set_at_odd_sizes) {
       auto bb = static_cast<std::size_t>(block);
       Bytes8 x(8 * bb, -128), w(bb * bb, -128);
       for (std::size_t i = 0; i < w.size(); i += 3) w[i] = 127;
-      std::vector<std::byte> px(x.size() * static_cast<std::size_t>(set->inp_scale) + 64), pw(w.size() * static_cast<std::size_t>(set->wgt_scale) + 64);
+      std::vector<std::byte> px(x.size() * static_cast<std::size_t>(set->inp_scale) + 64),
+          pw(w.size() * static_cast<std::size_t>(set->wgt_scale) + 64);
       std::vector<std::int32_t> sums(8), acc(8 * bb, 7);
       set->pack_inp(px.data(), sums.data(), x.data(), 8, block);
       set->pack_wgt(pw.data(), w.data(), block);
       std::vector<GemmRow> rows;
-      for (std::uint32_t r = 0; r < 8; ++r) rows.push_back({r * static_cast<std::uint32_t>(block), r * static_cast<std::uint32_t>(block * set->inp_scale), r});
+      for (std::uint32_t r = 0; r < 8; ++r)
+        rows.push_back({r * static_cast<std::uint32_t>(block),
+                        r * static_cast<std::uint32_t>(block * set->inp_scale), r});
       GemmStep step{0, 0};
       set->gemm({acc.data(), px.data(), sums.data(), pw.data(), rows.data(), 8, &step, 1, block});
       for (std::size_t o = 0; o < bb; ++o) {
         std::int32_t want = 7;
         for (std::size_t k = 0; k < bb; ++k) want += -128 * w[o * bb + k];
-        for (std::size_t r = 0; r < 8; ++r) ASSERT_EQ(acc[r * bb + o], want) << set->name << " block " << block;
+        for (std::size_t r = 0; r < 8; ++r)
+          ASSERT_EQ(acc[r * bb + o], want) << set->name << " block " << block;
       }
     }
   }

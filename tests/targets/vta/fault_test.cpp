@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// What goes wrong is said exactly: the simulator's faults, the strict rules of the hardware, the static checker,
-// the command queue's refusals, damaged binaries. After each the device still works.
+// What goes wrong is said exactly: the simulator's faults, the strict rules of the hardware, the
+// static checker, the command queue's refusals, damaged binaries. After each the device still
+// works.
 #include <gtest/gtest.h>
 
 #include "support.h"
@@ -8,8 +9,10 @@
 namespace weft::vta {
 namespace {
 
-/// A program from assembly: DRAM addresses of LOAD and STORE are relative to parameter 0 unless `bases` says else.
-Program assemble(const Config& config, std::string_view text, std::vector<std::uint32_t> uops = {}) {
+/// A program from assembly: DRAM addresses of LOAD and STORE are relative to parameter 0 unless
+/// `bases` says else.
+Program assemble(const Config& config, std::string_view text,
+                 std::vector<std::uint32_t> uops = {}) {
   Isa isa(config);
   Program p{config, std::move(uops), {}};
   Kernel k;
@@ -18,18 +21,25 @@ Program assemble(const Config& config, std::string_view text, std::vector<std::u
   for (const isa::Word& w : isa.assemble(text)) {
     Insn n = isa.decode(w);
     k.stream.insns.push_back(n);
-    k.stream.base.push_back(n.op == Opcode::load && n.mem == MemType::uop ? kUopArena : n.is_dma() ? std::uint16_t{0} : kAbsolute);
+    k.stream.base.push_back(n.op == Opcode::load && n.mem == MemType::uop ? kUopArena
+                            : n.is_dma()                                  ? std::uint16_t{0}
+                                                                          : kAbsolute);
   }
   p.kernels.push_back(std::move(k));
   return p;
 }
 
 constexpr const char* kNoPad = " pad=0,0,0,0";
-std::string dma(std::string head, std::string tokens = " pop=-,- push=-,-") { return head + kNoPad + tokens + "\n"; }
+std::string dma(std::string head, std::string tokens = " pop=-,- push=-,-") {
+  return head + kNoPad + tokens + "\n";
+}
 const std::string kFinish = "finish pop=-,- push=-,-\n";
-std::string gemm(std::string head, std::string tokens = " pop=-,- push=-,-") { return head + " dst=0,0 src=0,0 wgt=0,0" + tokens + "\n"; }
+std::string gemm(std::string head, std::string tokens = " pop=-,- push=-,-") {
+  return head + " dst=0,0 src=0,0 wgt=0,0" + tokens + "\n";
+}
 
-/// Runs on a device with one array of 64 KiB, expects the fault, then that the device still runs a good program.
+/// Runs on a device with one array of 64 KiB, expects the fault, then that the device still runs a
+/// good program.
 Refused run_fault(const Program& program, SimOptions options = {}) {
   Session session(program.config, options);
   session.argument(Bytes8(65536, 1));
@@ -45,16 +55,28 @@ Refused run_fault(const Program& program, SimOptions options = {}) {
   return r;
 }
 
-void expect_text(const Refused& r, std::string_view code, std::initializer_list<std::string_view> parts) {
+void expect_text(const Refused& r, std::string_view code,
+                 std::initializer_list<std::string_view> parts) {
   EXPECT_EQ(r.code, code) << r.text;
-  for (std::string_view part : parts) EXPECT_NE(r.text.find(part), std::string::npos) << "missing \"" << part << "\" in\n" << r.text;
+  for (std::string_view part : parts)
+    EXPECT_NE(r.text.find(part), std::string::npos) << "missing \"" << part << "\" in\n" << r.text;
 }
 
 TEST(VtaFault, deadlock_names_each_blocked_instruction_and_the_counters) {
-  Program p = assemble(Config(), dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=-,next push=-,next") + dma("load uop sram=0 dram=0 y=0 x=0 stride=0", " pop=prev,- push=prev,-") +
-                                     dma("store out sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=-,-") + kFinish);
-  std::initializer_list<std::string_view> parts{"load  instruction 0", "compute  instruction 1", "store  instruction 2", "lacks a token compute->load", "lacks a token load->compute",
-                                                "lacks a token compute->store", "load->compute 0, compute->load 0, compute->store 0, store->compute 0", "3 of the 3 stages"};
+  Program p = assemble(
+      Config(), dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=-,next push=-,next") +
+                    dma("load uop sram=0 dram=0 y=0 x=0 stride=0", " pop=prev,- push=prev,-") +
+                    dma("store out sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=-,-") +
+                    kFinish);
+  std::initializer_list<std::string_view> parts{
+      "load  instruction 0",
+      "compute  instruction 1",
+      "store  instruction 2",
+      "lacks a token compute->load",
+      "lacks a token load->compute",
+      "lacks a token compute->store",
+      "load->compute 0, compute->load 0, compute->store 0, store->compute 0",
+      "3 of the 3 stages"};
   expect_text(run_fault(p), "vta.deadlock", parts);
   SimOptions oracle;
   oracle.engine = EngineKind::oracle;
@@ -66,7 +88,8 @@ TEST(VtaFault, deadlock_names_each_blocked_instruction_and_the_counters) {
   Work work;
   Prepared prepared(p.kernels[0].stream);
   std::uint64_t base[] = {dram.allocate(4096)};
-  expect_text(refused([&] { execute(prepared, base, 0, *engine, dram, {}, work); }), "vta.deadlock", parts);
+  expect_text(refused([&] { execute(prepared, base, 0, *engine, dram, {}, work); }), "vta.deadlock",
+              parts);
   Verdict v = check(p, 0);
   ASSERT_TRUE(v);
   EXPECT_EQ(v->code, "vta.check.deadlock");
@@ -77,21 +100,33 @@ TEST(VtaFault, a_full_queue_holds_up_what_is_behind_it) {
   std::string text = dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=-,next push=-,-");
   for (int i = 0; i < 512; ++i) text += dma("load inp sram=0 dram=0 y=1 x=1 stride=1");
   text += dma("load uop sram=0 dram=0 y=0 x=0 stride=0", " pop=-,- push=prev,-") + kFinish;
-  expect_text(run_fault(assemble(Config(), text)), "vta.deadlock", {"instruction 513, which cannot be fetched"});
+  expect_text(run_fault(assemble(Config(), text)), "vta.deadlock",
+              {"instruction 513, which cannot be fetched"});
   text.erase(0, dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=-,next push=-,-").size());
-  text = dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=-,next push=-,-") + text.substr(dma("load inp sram=0 dram=0 y=1 x=1 stride=1").size());
-  EXPECT_EQ(run_fault(assemble(Config(), text)).code, "nothing was refused");   // one less and it goes
+  text = dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=-,next push=-,-") +
+         text.substr(dma("load inp sram=0 dram=0 y=1 x=1 stride=1").size());
+  EXPECT_EQ(run_fault(assemble(Config(), text)).code,
+            "nothing was refused");  // one less and it goes
 }
 
 TEST(VtaFault, tokens_left_over_and_missing_finish) {
-  expect_text(run_fault(assemble(Config(), dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=-,- push=-,next") + kFinish)), "vta.token.leftover", {"1 tokens load->compute"});
-  expect_text(run_fault(assemble(Config(), dma("load inp sram=0 dram=0 y=1 x=1 stride=1"))), "vta.finish.missing", {"1 instructions"});
-  expect_text(run_fault(assemble(Config(), dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=-,-") + kFinish)), "vta.token.stage", {"load stage has no previous stage"});
+  expect_text(run_fault(assemble(
+                  Config(), dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=-,- push=-,next") +
+                                kFinish)),
+              "vta.token.leftover", {"1 tokens load->compute"});
+  expect_text(run_fault(assemble(Config(), dma("load inp sram=0 dram=0 y=1 x=1 stride=1"))),
+              "vta.finish.missing", {"1 instructions"});
+  expect_text(run_fault(assemble(
+                  Config(), dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=-,-") +
+                                kFinish)),
+              "vta.token.stage", {"load stage has no previous stage"});
   SimOptions strict;
   strict.strict = true;
   std::string many;
-  for (int i = 0; i < 256; ++i) many += dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=-,- push=-,next");
-  expect_text(run_fault(assemble(Config(), many + kFinish), strict), "vta.token.overflow", {"256 tokens", "at most 255"});
+  for (int i = 0; i < 256; ++i)
+    many += dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=-,- push=-,next");
+  expect_text(run_fault(assemble(Config(), many + kFinish), strict), "vta.token.overflow",
+              {"256 tokens", "at most 255"});
 }
 
 TEST(VtaFault, accesses_outside_the_memories) {
@@ -102,23 +137,98 @@ TEST(VtaFault, accesses_outside_the_memories) {
   for (EngineKind kind : {EngineKind::fast, EngineKind::oracle}) {
     SimOptions o;
     o.engine = kind;
-    expect_text(run_fault(assemble(c, dma("load inp sram=2040 dram=0 y=1 x=9 stride=9") + kFinish), o), "vta.sram.inp", {"elements 2040 to 2048", "2048", "load  instruction 0"});
-    expect_text(run_fault(assemble(c, dma("load wgt sram=1023 dram=0 y=1 x=2 stride=2") + kFinish), o), "vta.sram.wgt", {"1024"});
-    expect_text(run_fault(assemble(c, dma("load acc8 sram=2047 dram=0 y=2 x=1 stride=1") + kFinish), o), "vta.sram.acc", {"2048"});
-    expect_text(run_fault(assemble(c, dma("load uop sram=8192 dram=0 y=1 x=1 stride=1") + kFinish, uops), o), "vta.sram.uop", {"8192"});
-    expect_text(run_fault(assemble(c, dma("store out sram=2047 dram=0 y=1 x=2 stride=2") + kFinish), o), "vta.sram.acc", {"2047 to 2048"});
-    expect_text(run_fault(assemble(c, load_uop + "gemm run uop=0,1 loop=2,1 dst=1,0 src=0,0 wgt=0,0 pop=-,- push=-,-\n" + kFinish, uops), o), "vta.sram.acc", {"2048"});
-    expect_text(run_fault(assemble(c, load_uop + "gemm run uop=0,1 loop=2,1 dst=0,0 src=1,0 wgt=0,0 pop=-,- push=-,-\n" + kFinish, uops), o), "vta.sram.inp", {"2048"});
-    expect_text(run_fault(assemble(c, load_uop + "gemm run uop=0,1 loop=2,1 dst=0,0 src=0,0 wgt=1,0 pop=-,- push=-,-\n" + kFinish, uops), o), "vta.sram.wgt", {"1024"});
-    expect_text(run_fault(assemble(c, load_uop + "gemm run uop=0,8193 loop=1,1 dst=0,0 src=0,0 wgt=0,0 pop=-,- push=-,-\n" + kFinish, uops), o), "vta.sram.uop", {"8192"});
-    expect_text(run_fault(assemble(c, load_uop + "alu add acc 0 run uop=0,1 loop=2,1 dst=0,0 src=1,0 pop=-,- push=-,-\n" + kFinish, uops), o), "vta.sram.acc", {"2048"});
-    expect_text(run_fault(assemble(c, load_uop + "alu shr imm 32 run uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,-\n" + kFinish, uops), o), "vta.alu.shift", {"0 to 31 to the right"});
+    expect_text(
+        run_fault(assemble(c, dma("load inp sram=2040 dram=0 y=1 x=9 stride=9") + kFinish), o),
+        "vta.sram.inp", {"elements 2040 to 2048", "2048", "load  instruction 0"});
+    expect_text(
+        run_fault(assemble(c, dma("load wgt sram=1023 dram=0 y=1 x=2 stride=2") + kFinish), o),
+        "vta.sram.wgt", {"1024"});
+    expect_text(
+        run_fault(assemble(c, dma("load acc8 sram=2047 dram=0 y=2 x=1 stride=1") + kFinish), o),
+        "vta.sram.acc", {"2048"});
+    expect_text(
+        run_fault(assemble(c, dma("load uop sram=8192 dram=0 y=1 x=1 stride=1") + kFinish, uops),
+                  o),
+        "vta.sram.uop", {"8192"});
+    expect_text(
+        run_fault(assemble(c, dma("store out sram=2047 dram=0 y=1 x=2 stride=2") + kFinish), o),
+        "vta.sram.acc", {"2047 to 2048"});
+    expect_text(
+        run_fault(
+            assemble(c,
+                     load_uop +
+                         "gemm run uop=0,1 loop=2,1 dst=1,0 src=0,0 wgt=0,0 pop=-,- push=-,-\n" +
+                         kFinish,
+                     uops),
+            o),
+        "vta.sram.acc", {"2048"});
+    expect_text(
+        run_fault(
+            assemble(c,
+                     load_uop +
+                         "gemm run uop=0,1 loop=2,1 dst=0,0 src=1,0 wgt=0,0 pop=-,- push=-,-\n" +
+                         kFinish,
+                     uops),
+            o),
+        "vta.sram.inp", {"2048"});
+    expect_text(
+        run_fault(
+            assemble(c,
+                     load_uop +
+                         "gemm run uop=0,1 loop=2,1 dst=0,0 src=0,0 wgt=1,0 pop=-,- push=-,-\n" +
+                         kFinish,
+                     uops),
+            o),
+        "vta.sram.wgt", {"1024"});
+    expect_text(
+        run_fault(
+            assemble(c,
+                     load_uop +
+                         "gemm run uop=0,8193 loop=1,1 dst=0,0 src=0,0 wgt=0,0 pop=-,- push=-,-\n" +
+                         kFinish,
+                     uops),
+            o),
+        "vta.sram.uop", {"8192"});
+    expect_text(
+        run_fault(
+            assemble(c,
+                     load_uop +
+                         "alu add acc 0 run uop=0,1 loop=2,1 dst=0,0 src=1,0 pop=-,- push=-,-\n" +
+                         kFinish,
+                     uops),
+            o),
+        "vta.sram.acc", {"2048"});
+    expect_text(
+        run_fault(
+            assemble(c,
+                     load_uop +
+                         "alu shr imm 32 run uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,-\n" +
+                         kFinish,
+                     uops),
+            o),
+        "vta.alu.shift", {"0 to 31 to the right"});
     // Addition of x to itself, then a shift by that: lanes of 16843009.
-    expect_text(run_fault(assemble(c, load_uop + dma("load acc sram=0 dram=0 y=1 x=2 stride=2") + "alu shr acc 0 run uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,-\n" + kFinish, {isa.encode(Uop{0, 1, 0})}), o),
-                "vta.alu.shift", {"legal"});
-    expect_text(run_fault(assemble(c, dma("load inp sram=0 dram=4090 y=1 x=7 stride=7") + kFinish), o), "vta.dram.bounds", {"row 0", "16 bytes past the end of the 65536-byte allocation"});
-    expect_text(run_fault(assemble(c, dma("store out sram=0 dram=4000 y=3 x=8 stride=60") + kFinish), o), "vta.dram.bounds", {"row 2"});
-    expect_text(run_fault(assemble(c, "store out sram=0 dram=0 y=1 x=2 stride=2 pad=0,0,1,0 pop=-,- push=-,-\n" + kFinish), o), "vta.store.pad", {"cannot pad"});
+    expect_text(
+        run_fault(
+            assemble(c,
+                     load_uop + dma("load acc sram=0 dram=0 y=1 x=2 stride=2") +
+                         "alu shr acc 0 run uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,-\n" +
+                         kFinish,
+                     {isa.encode(Uop{0, 1, 0})}),
+            o),
+        "vta.alu.shift", {"legal"});
+    expect_text(
+        run_fault(assemble(c, dma("load inp sram=0 dram=4090 y=1 x=7 stride=7") + kFinish), o),
+        "vta.dram.bounds", {"row 0", "16 bytes past the end of the 65536-byte allocation"});
+    expect_text(
+        run_fault(assemble(c, dma("store out sram=0 dram=4000 y=3 x=8 stride=60") + kFinish), o),
+        "vta.dram.bounds", {"row 2"});
+    expect_text(
+        run_fault(
+            assemble(c, "store out sram=0 dram=0 y=1 x=2 stride=2 pad=0,0,1,0 pop=-,- push=-,-\n" +
+                            kFinish),
+            o),
+        "vta.store.pad", {"cannot pad"});
   }
 }
 
@@ -129,19 +239,31 @@ TEST(VtaFault, strict_mode_refuses_what_the_chips_do_not_do) {
   strict.strict = true;
   std::vector<std::uint32_t> uops{isa.encode(Uop{0, 0, 0}), isa.encode(Uop{0, 0, 0})};
   std::string load_uop = dma("load uop sram=0 dram=0 y=1 x=2 stride=2");
-  std::string store = dma("load uop sram=0 dram=0 y=0 x=0 stride=0", " pop=-,- push=-,next") + dma("store out sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=-,-") + kFinish;
-  auto both = [&](const std::string& text, const char* code, std::initializer_list<std::string_view> parts) {
+  std::string store = dma("load uop sram=0 dram=0 y=0 x=0 stride=0", " pop=-,- push=-,next") +
+                      dma("store out sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=-,-") +
+                      kFinish;
+  auto both = [&](const std::string& text, const char* code,
+                  std::initializer_list<std::string_view> parts) {
     Program p = assemble(c, text, uops);
     expect_text(run_fault(p, strict), code, parts);
     EXPECT_EQ(run_fault(p).code, "nothing was refused");
   };
-  both(dma("load acc sram=0 dram=0 y=1 x=1 stride=1") + store, "vta.strict.stale_out", {"element 0", "shift right by 0"});
-  both(load_uop + dma("load acc8 sram=0 dram=0 y=1 x=1 stride=1") + kFinish, "vta.strict.acc8", {"functional model"});
-  both("load wgt sram=0 dram=0 y=1 x=1 stride=1 pad=1,0,0,0 pop=-,- push=-,-\n" + kFinish, "vta.strict.wgt_pad", {"padding"});
-  both(load_uop + "alu mul imm 3 run uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,-\n" + kFinish, "vta.strict.mul", {"multiplication"});
-  both(load_uop + "alu shr imm 16 run uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,-\n" + kFinish, "vta.strict.shift", {"5 bits", "-16 to 15"});
-  both(load_uop + "alu add imm 1 reset uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,-\n" + kFinish, "vta.strict.alu_reset", {"no effect"});
-  both(load_uop + gemm("gemm run uop=0,2 loop=1,1") + kFinish, "vta.strict.hazard", {"element 0 is written by two micro-operations in a row"});
+  both(dma("load acc sram=0 dram=0 y=1 x=1 stride=1") + store, "vta.strict.stale_out",
+       {"element 0", "shift right by 0"});
+  both(load_uop + dma("load acc8 sram=0 dram=0 y=1 x=1 stride=1") + kFinish, "vta.strict.acc8",
+       {"functional model"});
+  both("load wgt sram=0 dram=0 y=1 x=1 stride=1 pad=1,0,0,0 pop=-,- push=-,-\n" + kFinish,
+       "vta.strict.wgt_pad", {"padding"});
+  both(load_uop + "alu mul imm 3 run uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,-\n" + kFinish,
+       "vta.strict.mul", {"multiplication"});
+  both(
+      load_uop + "alu shr imm 16 run uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,-\n" + kFinish,
+      "vta.strict.shift", {"5 bits", "-16 to 15"});
+  both(load_uop + "alu add imm 1 reset uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,-\n" +
+           kFinish,
+       "vta.strict.alu_reset", {"no effect"});
+  both(load_uop + gemm("gemm run uop=0,2 loop=1,1") + kFinish, "vta.strict.hazard",
+       {"element 0 is written by two micro-operations in a row"});
 }
 
 TEST(VtaFault, strict_mode_accepts_what_the_schedules_make) {
@@ -172,32 +294,65 @@ void expect_verdict(const Verdict& v, std::string_view code, std::string_view pa
 TEST(VtaChecker, finds_each_kind_of_mistake) {
   Isa isa{Config()};
   std::vector<std::uint32_t> uop{isa.encode(Uop{0, 0, 0})};
-  std::string load_inp = dma("load inp sram=0 dram=0 y=1 x=1 stride=1"), load_uop = dma("load uop sram=0 dram=0 y=1 x=1 stride=1");
+  std::string load_inp = dma("load inp sram=0 dram=0 y=1 x=1 stride=1"),
+              load_uop = dma("load uop sram=0 dram=0 y=1 x=1 stride=1");
   expect_verdict(check_one(load_inp), "vta.check.finish", "does not end with FINISH");
   expect_verdict(check_one(kFinish + kFinish), "vta.check.finish", "follow FINISH");
-  expect_verdict(check_one(dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=-,-") + kFinish), "vta.check.stage", "not there");
-  expect_verdict(check_one(dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=-,- push=-,next") + kFinish), "vta.check.leftover", "load->compute");
-  expect_verdict(check_one(load_inp + kFinish), "vta.check.undrained", "does not wait for the load stage: 0 of its 1");
-  expect_verdict(check_one(dma("load acc sram=2047 dram=0 y=1 x=2 stride=2") + kFinish), "vta.check.sram", "2048");
-  expect_verdict(check_one(gemm("gemm run uop=0,1 loop=1,1") + kFinish), "vta.check.uop", "was not loaded");
-  expect_verdict(check_one(dma("load uop sram=0 dram=1 y=1 x=1 stride=1") + kFinish, uop), "vta.check.uop", "micro-operation 1 of 1");
-  expect_verdict(check_one(load_uop + "alu shr imm 40 run uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,-\n" + kFinish, uop), "vta.check.shift", "40");
+  expect_verdict(
+      check_one(dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=-,-") + kFinish),
+      "vta.check.stage", "not there");
+  expect_verdict(
+      check_one(dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=-,- push=-,next") + kFinish),
+      "vta.check.leftover", "load->compute");
+  expect_verdict(check_one(load_inp + kFinish), "vta.check.undrained",
+                 "does not wait for the load stage: 0 of its 1");
+  expect_verdict(check_one(dma("load acc sram=2047 dram=0 y=1 x=2 stride=2") + kFinish),
+                 "vta.check.sram", "2048");
+  expect_verdict(check_one(gemm("gemm run uop=0,1 loop=1,1") + kFinish), "vta.check.uop",
+                 "was not loaded");
+  expect_verdict(check_one(dma("load uop sram=0 dram=1 y=1 x=1 stride=1") + kFinish, uop),
+                 "vta.check.uop", "micro-operation 1 of 1");
+  expect_verdict(
+      check_one(load_uop +
+                    "alu shr imm 40 run uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,-\n" +
+                    kFinish,
+                uop),
+      "vta.check.shift", "40");
   // GEMM may read before LOAD has written.
-  expect_verdict(check_one(load_uop + load_inp + gemm("gemm run uop=0,1 loop=1,1") + kFinish, uop), "vta.check.hazard", "load and compute both use inp element 0");
+  expect_verdict(check_one(load_uop + load_inp + gemm("gemm run uop=0,1 loop=1,1") + kFinish, uop),
+                 "vta.check.hazard", "load and compute both use inp element 0");
   // LOAD may overwrite what GEMM still reads.
-  std::string use = dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=-,- push=-,next") + gemm("gemm run uop=0,1 loop=1,1", " pop=prev,- push=-,-");
-  expect_verdict(check_one(load_uop + use + load_inp + kFinish, uop), "vta.check.hazard", "needed: a token compute->load");
+  std::string use = dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=-,- push=-,next") +
+                    gemm("gemm run uop=0,1 loop=1,1", " pop=prev,- push=-,-");
+  expect_verdict(check_one(load_uop + use + load_inp + kFinish, uop), "vta.check.hazard",
+                 "needed: a token compute->load");
   // STORE may read before the sum is complete; the sum may be overwritten before STORE has read it.
-  expect_verdict(check_one(load_uop + "alu add imm 1 run uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,-\n" + dma("store out sram=0 dram=0 y=1 x=1 stride=1") + kFinish, uop), "vta.check.hazard", "needed: a token compute->store");
-  expect_verdict(check_one(load_uop + "alu add imm 1 run uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,next\n" + dma("store out sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=-,-") +
-                               "alu add imm 1 run uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,-\n" + kFinish, uop), "vta.check.hazard", "needed: a token store->compute");
+  expect_verdict(
+      check_one(load_uop + "alu add imm 1 run uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,-\n" +
+                    dma("store out sram=0 dram=0 y=1 x=1 stride=1") + kFinish,
+                uop),
+      "vta.check.hazard", "needed: a token compute->store");
+  expect_verdict(
+      check_one(
+          load_uop + "alu add imm 1 run uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,next\n" +
+              dma("store out sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=-,-") +
+              "alu add imm 1 run uop=0,1 loop=1,1 dst=0,0 src=0,0 pop=-,- push=-,-\n" + kFinish,
+          uop),
+      "vta.check.hazard", "needed: a token store->compute");
   // Through DRAM: what STORE writes is loaded again without waiting for it.
-  expect_verdict(check_one(load_uop + dma("load uop sram=0 dram=0 y=0 x=0 stride=0", " pop=-,- push=-,next") + dma("store out sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=-,-") +
-                               dma("load acc8 sram=4 dram=0 y=1 x=1 stride=1") + kFinish, uop), "vta.check.hazard", "both use x element 0");
+  expect_verdict(
+      check_one(load_uop + dma("load uop sram=0 dram=0 y=0 x=0 stride=0", " pop=-,- push=-,next") +
+                    dma("store out sram=0 dram=0 y=1 x=1 stride=1", " pop=prev,- push=-,-") +
+                    dma("load acc8 sram=4 dram=0 y=1 x=1 stride=1") + kFinish,
+                uop),
+      "vta.check.hazard", "both use x element 0");
   std::string many;
-  for (int i = 0; i < 300; ++i) many += dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=-,- push=-,next");
-  for (int i = 0; i < 300; ++i) many += dma("load uop sram=0 dram=0 y=0 x=0 stride=0", " pop=prev,- push=-,-");
-  expect_verdict(check_one(many + kFinish), "vta.check.outstanding", "more than 255 tokens load->compute");
+  for (int i = 0; i < 300; ++i)
+    many += dma("load inp sram=0 dram=0 y=1 x=1 stride=1", " pop=-,- push=-,next");
+  for (int i = 0; i < 300; ++i)
+    many += dma("load uop sram=0 dram=0 y=0 x=0 stride=0", " pop=prev,- push=-,-");
+  expect_verdict(check_one(many + kFinish), "vta.check.outstanding",
+                 "more than 255 tokens load->compute");
 }
 
 TEST(VtaChecker, a_schedule_with_one_token_taken_away_is_refused) {
@@ -207,7 +362,8 @@ TEST(VtaChecker, a_schedule_with_one_token_taken_away_is_refused) {
   ASSERT_FALSE(check(good, 0));
   int dropped = 0;
   for (std::size_t i = 0; i < good.kernels[0].stream.insns.size(); ++i) {
-    for (bool Insn::*flag : {&Insn::pop_prev, &Insn::pop_next, &Insn::push_prev, &Insn::push_next}) {
+    for (bool Insn::*flag :
+         {&Insn::pop_prev, &Insn::pop_next, &Insn::push_prev, &Insn::push_next}) {
       if (!(good.kernels[0].stream.insns[i].*flag)) continue;
       Program bad = good;
       bad.kernels[0].stream.insns[i].*flag = false;
@@ -234,31 +390,70 @@ TEST(VtaBuilder, refuses_what_cannot_be_recorded) {
     int x = b.param("x", dtypes::int8);
     return refused([&] { work(b, x); });
   };
-  expect_text(with([](Builder& b, int x) { b.load(MemType::inp, 2000, x, 0, {1, 100}); }), "vta.build.capacity", {"elements 2000 to 2099", "2048 elements of 16 bytes", "32"});
-  expect_text(with([](Builder& b, int x) { b.store(2000, x, 0, {1, 100}); }), "vta.build.capacity", {"lie outside acc"});
-  expect_text(with([](Builder& b, int x) { b.load(MemType::uop, 0, x, 0, {1, 1}); }), "vta.build.memory", {"uop"});
-  expect_text(with([](Builder& b, int) { b.load(MemType::inp, 0, 7, 0, {1, 1}); }), "vta.build.parameter", {"parameter 7 of 1"});
-  expect_text(with([](Builder& b, int x) { b.store(0, x, 0, {1, 1, 1, 1}); }), "vta.build.store_pad", {"cannot pad"});
-  expect_text(with([](Builder& b, int x) { b.load(MemType::inp, 0, x, -1, {1, 1}); }), "vta.build.range", {"dram is -1"});
-  expect_text(with([](Builder& b, int x) { b.load(MemType::inp, 0, x, 0, {2, 2, 4, 16}); }), "vta.encode.range", {"y_pad_0", "0 to 15"});
-  expect_text(with([](Builder& b, int) { b.alu_imm(AluOp::shr, UopKernel::compress({}), 32); }), "vta.build.shift", {"32"});
-  expect_text(with([](Builder& b, int) { b.alu_imm(AluOp::add, UopKernel::compress({}), 40000); }), "vta.build.constant", {"-32768 to 32767"});
-  expect_text(with([](Builder& b, int) { b.push(Stage::load, Stage::store); }), "vta.token.pair", {"load to store", "go through compute"});
-  expect_text(with([](Builder& b, int) {
-    UopKernel k;
-    k.uops.resize(8193);
-    b.gemm(k);
-  }), "vta.uop.capacity", {"8193", "1 to 8192"});
   expect_text(with([](Builder& b, int x) {
-    b.load(MemType::inp, 0, x, 0, {1, 1});
-    b.gemm(UopKernel::compress({}));
-    b.finish();
-  }), "vta.check.hazard", {"load and compute both use inp element 0", "needed: a token load->compute"});
-  expect_text(refused([&] { matmul(c, {64, 64, 64}, {64, 64, 1, 1}); }), "vta.schedule.capacity", {"4096 elements of acc", "2048"});
-  expect_text(refused([&] { matmul(c, {64, 64, 64}, {1, 64, 64, 2}); }), "vta.schedule.capacity", {"of wgt", "for each of 2 threads"});
+                b.load(MemType::inp, 2000, x, 0, {1, 100});
+              }),
+              "vta.build.capacity", {"elements 2000 to 2099", "2048 elements of 16 bytes", "32"});
+  expect_text(with([](Builder& b, int x) {
+                b.store(2000, x, 0, {1, 100});
+              }),
+              "vta.build.capacity", {"lie outside acc"});
+  expect_text(with([](Builder& b, int x) {
+                b.load(MemType::uop, 0, x, 0, {1, 1});
+              }),
+              "vta.build.memory", {"uop"});
+  expect_text(with([](Builder& b, int) {
+                b.load(MemType::inp, 0, 7, 0, {1, 1});
+              }),
+              "vta.build.parameter", {"parameter 7 of 1"});
+  expect_text(with([](Builder& b, int x) {
+                b.store(0, x, 0, {1, 1, 1, 1});
+              }),
+              "vta.build.store_pad", {"cannot pad"});
+  expect_text(with([](Builder& b, int x) {
+                b.load(MemType::inp, 0, x, -1, {1, 1});
+              }),
+              "vta.build.range", {"dram is -1"});
+  expect_text(with([](Builder& b, int x) {
+                b.load(MemType::inp, 0, x, 0, {2, 2, 4, 16});
+              }),
+              "vta.encode.range", {"y_pad_0", "0 to 15"});
+  expect_text(with([](Builder& b, int) { b.alu_imm(AluOp::shr, UopKernel::compress({}), 32); }),
+              "vta.build.shift", {"32"});
+  expect_text(with([](Builder& b, int) { b.alu_imm(AluOp::add, UopKernel::compress({}), 40000); }),
+              "vta.build.constant", {"-32768 to 32767"});
+  expect_text(with([](Builder& b, int) { b.push(Stage::load, Stage::store); }), "vta.token.pair",
+              {"load to store", "go through compute"});
+  expect_text(with([](Builder& b, int) {
+                UopKernel k;
+                k.uops.resize(8193);
+                b.gemm(k);
+              }),
+              "vta.uop.capacity", {"8193", "1 to 8192"});
+  expect_text(with([](Builder& b, int x) {
+                b.load(MemType::inp, 0, x, 0, {1, 1});
+                b.gemm(UopKernel::compress({}));
+                b.finish();
+              }),
+              "vta.check.hazard",
+              {"load and compute both use inp element 0", "needed: a token load->compute"});
+  expect_text(refused([&] {
+                matmul(c, {64, 64, 64}, {64, 64, 1, 1});
+              }),
+              "vta.schedule.capacity", {"4096 elements of acc", "2048"});
+  expect_text(refused([&] {
+                matmul(c, {64, 64, 64}, {1, 64, 64, 2});
+              }),
+              "vta.schedule.capacity", {"of wgt", "for each of 2 threads"});
   expect_text(refused([&] { matmul(c, {0, 1, 1}, {}); }), "vta.schedule.extent", {"o is 0"});
-  expect_text(refused([&] { conv2d(c, {1, 4, 4, 3, 4, 1, 1, 0, 2}, {}); }), "vta.schedule.groups", {"2 groups do not divide 3"});
-  expect_text(refused([&] { conv2d(c, {1, 8, 8, 1, 1, 1, 2, 1}, {}); }), "vta.schedule.pad", {"1 x 1"});
+  expect_text(refused([&] {
+                conv2d(c, {1, 4, 4, 3, 4, 1, 1, 0, 2}, {});
+              }),
+              "vta.schedule.groups", {"2 groups do not divide 3"});
+  expect_text(refused([&] {
+                conv2d(c, {1, 8, 8, 1, 1, 1, 2, 1}, {});
+              }),
+              "vta.schedule.pad", {"1 x 1"});
 }
 
 TEST(VtaBinary, damage_and_other_machines_are_refused) {
@@ -269,20 +464,24 @@ TEST(VtaBinary, damage_and_other_machines_are_refused) {
   EXPECT_EQ(again.kernels[0].stream.insns, p.kernels[0].stream.insns);
   EXPECT_EQ(again.uops, p.uops);
   EXPECT_EQ(to_binary(again, "vta").bytes, good.bytes);
-  auto load = [](const runtime::Binary& b) { return refused([&] { open_simulator(Config())->load(b); }); };
+  auto load = [](const runtime::Binary& b) {
+    return refused([&] { open_simulator(Config())->load(b); });
+  };
   EXPECT_EQ(load(good).code, "nothing was refused");
-  for (std::size_t n = 0; n < good.bytes.size(); n += 7) {   // cut at any byte
+  for (std::size_t n = 0; n < good.bytes.size(); n += 7) {  // cut at any byte
     runtime::Binary cut = good;
     cut.bytes.resize(n);
     EXPECT_NE(load(cut).code, "nothing was refused") << n;
   }
   std::mt19937_64 rng(9);
-  for (int round = 0; round < 2000; ++round) {               // any byte changed: an error or a program, never a crash
+  for (int round = 0; round < 2000;
+       ++round) {  // any byte changed: an error or a program, never a crash
     runtime::Binary bad = good;
     bad.bytes[rng() % bad.bytes.size()] = static_cast<char>(rng());
     load(bad);
   }
-  runtime::Binary other = to_binary(matmul(Config::sample("4x8x8"), {1, 4, 4}, {1, 4, 1, 1}), "vta");
+  runtime::Binary other =
+      to_binary(matmul(Config::sample("4x8x8"), {1, 4, 4}, {1, 4, 1, 1}), "vta");
   expect_text(load(other), "vta.binary.config", {"4x8_i8w8a32", "1x16_i8w8a32"});
   runtime::Binary version = good;
   version.bytes[4] = 9;
@@ -299,13 +498,21 @@ TEST(VtaDevice, refuses_wrong_launches_and_reports_limits) {
   Program p = matmul(c, {1, 4, 4}, {1, 4, 1, 1});
   Ref<runtime::Executable> e = device->load(to_binary(p, "vta"));
   Ref<runtime::Storage> s = device->allocate(1 << 16, 4096);
-  std::vector<runtime::KernelArg> two{runtime::KernelArg::pointer(s.get()), runtime::KernelArg::pointer(s.get())};
-  expect_text(refused([&] { device->launch(*e, 0, two, {}).wait(); }), "vta.launch.arguments", {"takes 3 arrays, not 2"});
-  std::vector<runtime::KernelArg> odd{runtime::KernelArg::pointer(s.get()), runtime::KernelArg::pointer(s.get(), 16), runtime::KernelArg::pointer(s.get())};
-  expect_text(refused([&] { device->launch(*e, 0, odd, {}).wait(); }), "vta.launch.alignment", {"argument \"B\"", "256 bytes"});
-  std::vector<runtime::KernelArg> good{runtime::KernelArg::pointer(s.get()), runtime::KernelArg::pointer(s.get(), 4096), runtime::KernelArg::pointer(s.get(), 32768)};
+  std::vector<runtime::KernelArg> two{runtime::KernelArg::pointer(s.get()),
+                                      runtime::KernelArg::pointer(s.get())};
+  expect_text(refused([&] { device->launch(*e, 0, two, {}).wait(); }), "vta.launch.arguments",
+              {"takes 3 arrays, not 2"});
+  std::vector<runtime::KernelArg> odd{runtime::KernelArg::pointer(s.get()),
+                                      runtime::KernelArg::pointer(s.get(), 16),
+                                      runtime::KernelArg::pointer(s.get())};
+  expect_text(refused([&] { device->launch(*e, 0, odd, {}).wait(); }), "vta.launch.alignment",
+              {"argument \"B\"", "256 bytes"});
+  std::vector<runtime::KernelArg> good{runtime::KernelArg::pointer(s.get()),
+                                       runtime::KernelArg::pointer(s.get(), 4096),
+                                       runtime::KernelArg::pointer(s.get(), 32768)};
   static_cast<sim::SimDevice&>(*device).limits.cycles = 10;
-  expect_text(refused([&] { device->launch(*e, 0, good, {}).wait(); }), "vta.limit.cycles", {"the limit is 10"});
+  expect_text(refused([&] { device->launch(*e, 0, good, {}).wait(); }), "vta.limit.cycles",
+              {"the limit is 10"});
   static_cast<sim::SimDevice&>(*device).limits.cycles = 1'000'000;
   runtime::TraceSink trace;
   device->trace_to(&trace);
@@ -322,7 +529,8 @@ TEST(VtaDevice, refuses_wrong_launches_and_reports_limits) {
   SimOptions small;
   small.memory_bytes = 1 << 20;
   Ref<runtime::Device> tiny = open_simulator(c, small);
-  expect_text(refused([&] { tiny->allocate(2 << 20); }), "sim.memory.exhausted", {"vta dram", "2 MiB"});
+  expect_text(refused([&] { tiny->allocate(2 << 20); }), "sim.memory.exhausted",
+              {"vta dram", "2 MiB"});
   EXPECT_NO_THROW(tiny->allocate(1 << 19));
 }
 
@@ -335,16 +543,18 @@ TEST(VtaDevice, cycles_do_not_need_data_and_agree_with_the_order_of_execution) {
   options.keep_order = true;
   Timing t = estimate(prepared, c, {}, options);
   ASSERT_EQ(t.order.size(), prepared.stream.insns.size());
-  EXPECT_FALSE(std::is_sorted(t.order.begin(), t.order.end()));   // stages overlap
+  EXPECT_FALSE(std::is_sorted(t.order.begin(), t.order.end()));  // stages overlap
   // Run in the order of time: the same bits as in the executor's own order.
   std::mt19937_64 rng(8);
-  auto a = random_values<std::int8_t>(rng, 64 * 16, -128, 127), w = random_values<std::int8_t>(rng, 64 * 256, -128, 127);
+  auto a = random_values<std::int8_t>(rng, 64 * 16, -128, 127),
+       w = random_values<std::int8_t>(rng, 64 * 256, -128, 127);
   Bytes8 results[2];
   for (int timed = 0; timed < 2; ++timed) {
     Isa isa(c);
     auto engine = make_oracle(isa);
     sim::Memory dram("dram", 1 << 20, 4096);
-    std::uint64_t uops = dram.allocate(p.uops.size() * 4, 4096), pa = dram.allocate(a.size(), 4096), pw = dram.allocate(w.size(), 4096), pc = dram.allocate(64 * 16, 4096);
+    std::uint64_t uops = dram.allocate(p.uops.size() * 4, 4096), pa = dram.allocate(a.size(), 4096),
+                  pw = dram.allocate(w.size(), 4096), pc = dram.allocate(64 * 16, 4096);
     std::memcpy(dram.raw(uops), p.uops.data(), p.uops.size() * 4);
     std::memcpy(dram.raw(pa), a.data(), a.size());
     std::memcpy(dram.raw(pw), w.data(), w.size());
@@ -374,7 +584,8 @@ TEST(VtaDevice, cycles_do_not_need_data_and_agree_with_the_order_of_execution) {
 TEST(VtaListing, shows_dma_micro_operations_and_tokens) {
   Program p = matmul(Config(), {1, 4, 4}, {1, 4, 1, 1});
   std::string text = listing(p);
-  for (const char* part : {"load\tload inp", "; A", "; B", "store out", "; C", "gemm run", "gemm reset", "uop 0: dst=", "push=-,next", "finish"}) {
+  for (const char* part : {"load\tload inp", "; A", "; B", "store out", "; C", "gemm run",
+                           "gemm reset", "uop 0: dst=", "push=-,next", "finish"}) {
     EXPECT_NE(text.find(part), std::string::npos) << part << "\n" << text;
   }
   EXPECT_EQ(listing(p, 2).find("uop 0:"), std::string::npos);

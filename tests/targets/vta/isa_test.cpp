@@ -35,7 +35,8 @@ TEST(VtaIsa, bits_are_where_the_hardware_has_them) {
   EXPECT_EQ(w.bits(111, 1), 1u);
   EXPECT_EQ(w.bits(112, 16), 0xfffdu);
   Insn l;
-  l.op = Opcode::load, l.mem = MemType::inp, l.sram = 2, l.dram = 0xabcdef01, l.y_size = 4, l.x_size = 5, l.x_stride = 6;
+  l.op = Opcode::load, l.mem = MemType::inp, l.sram = 2, l.dram = 0xabcdef01, l.y_size = 4,
+  l.x_size = 5, l.x_stride = 6;
   l.y_pad_0 = 1, l.y_pad_1 = 2, l.x_pad_0 = 3, l.x_pad_1 = 15;
   w = isa.encode(l);
   EXPECT_EQ(w.bits(7, 3), 2u);
@@ -51,19 +52,24 @@ Insn random_insn(std::mt19937_64& rng, const Config& c) {
   Insn n;
   n.op = static_cast<Opcode>(rng() % 5);
   n.pop_prev = rng() & 1, n.pop_next = rng() & 1, n.push_prev = rng() & 1, n.push_next = rng() & 1;
-  int u = c.log_depth(MemType::uop), i = c.log_depth(MemType::inp), w = c.log_depth(MemType::wgt), a = c.log_depth(MemType::acc);
+  int u = c.log_depth(MemType::uop), i = c.log_depth(MemType::inp), w = c.log_depth(MemType::wgt),
+      a = c.log_depth(MemType::acc);
   if (n.is_dma()) {
-    static const MemType loads[] = {MemType::uop, MemType::wgt, MemType::inp, MemType::acc, MemType::acc8};
+    static const MemType loads[] = {MemType::uop, MemType::wgt, MemType::inp, MemType::acc,
+                                    MemType::acc8};
     n.mem = n.op == Opcode::store ? MemType::out : loads[rng() % 5];
-    n.sram = bits(16), n.dram = bits(32), n.y_size = bits(16), n.x_size = bits(16), n.x_stride = bits(16);
+    n.sram = bits(16), n.dram = bits(32), n.y_size = bits(16), n.x_size = bits(16),
+    n.x_stride = bits(16);
     n.y_pad_0 = bits(4), n.y_pad_1 = bits(4), n.x_pad_0 = bits(4), n.x_pad_1 = bits(4);
   } else if (n.op != Opcode::finish) {
-    n.reset = rng() & 1, n.uop_begin = bits(u), n.uop_end = bits(u + 1), n.iter_out = bits(14), n.iter_in = bits(14);
+    n.reset = rng() & 1, n.uop_begin = bits(u), n.uop_end = bits(u + 1), n.iter_out = bits(14),
+    n.iter_in = bits(14);
     n.dst_out = bits(a), n.dst_in = bits(a);
     if (n.op == Opcode::gemm) {
       n.src_out = bits(i), n.src_in = bits(i), n.wgt_out = bits(w), n.wgt_in = bits(w);
     } else {
-      n.src_out = bits(a), n.src_in = bits(a), n.alu = static_cast<AluOp>(rng() % 5), n.use_imm = rng() & 1;
+      n.src_out = bits(a), n.src_in = bits(a), n.alu = static_cast<AluOp>(rng() % 5),
+      n.use_imm = rng() & 1;
       n.imm = static_cast<std::int16_t>(bits(16));
     }
   }
@@ -103,23 +109,47 @@ TEST(VtaIsa, a_field_that_overflows_is_refused_and_named) {
     }
     return std::string("accepted");
   };
-  EXPECT_NE(refusal([](Insn& n) { n.iter_out = 20000; }).find("field \"iter_out\" of gemm cannot hold 20000"), std::string::npos);
+  EXPECT_NE(refusal([](Insn& n) {
+              n.iter_out = 20000;
+            }).find("field \"iter_out\" of gemm cannot hold 20000"),
+            std::string::npos);
   EXPECT_NE(refusal([](Insn& n) { n.iter_in = 16384; }).find("0 to 16383"), std::string::npos);
   EXPECT_NE(refusal([](Insn& n) { n.uop_begin = 8192; }).find("uop_begin"), std::string::npos);
   EXPECT_EQ(refusal([](Insn& n) { n.uop_end = 8192; }), "accepted");
   for (auto member : {&Insn::dst_out, &Insn::dst_in, &Insn::src_out, &Insn::src_in}) {
     EXPECT_NE(refusal([&](Insn& n) { n.*member = 2048; }).find("2048"), std::string::npos);
-    EXPECT_NE(refusal([&](Insn& n) { n.op = Opcode::alu; n.*member = 2048; }).find("2048"), std::string::npos);
+    EXPECT_NE(refusal([&](Insn& n) {
+                n.op = Opcode::alu;
+                n.*member = 2048;
+              }).find("2048"),
+              std::string::npos);
   }
-  for (auto member : {&Insn::wgt_out, &Insn::wgt_in}) EXPECT_NE(refusal([&](Insn& n) { n.*member = 1024; }).find("0 to 1023"), std::string::npos);
-  EXPECT_NE(refusal([](Insn& n) { n.op = Opcode::alu; n.imm = 32768; }).find("-32768 to 32767"), std::string::npos);
+  for (auto member : {&Insn::wgt_out, &Insn::wgt_in})
+    EXPECT_NE(refusal([&](Insn& n) { n.*member = 1024; }).find("0 to 1023"), std::string::npos);
+  EXPECT_NE(refusal([](Insn& n) {
+              n.op = Opcode::alu;
+              n.imm = 32768;
+            }).find("-32768 to 32767"),
+            std::string::npos);
   for (auto member : {&Insn::sram, &Insn::y_size, &Insn::x_size, &Insn::x_stride}) {
-    EXPECT_NE(refusal([&](Insn& n) { n.op = Opcode::load; n.*member = 65536; }).find("65536"), std::string::npos);
+    EXPECT_NE(refusal([&](Insn& n) {
+                n.op = Opcode::load;
+                n.*member = 65536;
+              }).find("65536"),
+              std::string::npos);
   }
   for (auto member : {&Insn::y_pad_0, &Insn::y_pad_1, &Insn::x_pad_0, &Insn::x_pad_1}) {
-    EXPECT_NE(refusal([&](Insn& n) { n.op = Opcode::load; n.*member = 16; }).find("0 to 15"), std::string::npos);
+    EXPECT_NE(refusal([&](Insn& n) {
+                n.op = Opcode::load;
+                n.*member = 16;
+              }).find("0 to 15"),
+              std::string::npos);
   }
-  EXPECT_NE(refusal([](Insn& n) { n.op = Opcode::load; n.mem = MemType::out; }).find("mem"), std::string::npos);
+  EXPECT_NE(refusal([](Insn& n) {
+              n.op = Opcode::load;
+              n.mem = MemType::out;
+            }).find("mem"),
+            std::string::npos);
   EXPECT_THROW(isa.encode(Uop{2048, 0, 0}), Error);
   EXPECT_THROW(isa.encode(Uop{0, 2048, 0}), Error);
   EXPECT_THROW(isa.encode(Uop{0, 0, 1024}), Error);
@@ -135,7 +165,7 @@ TEST(VtaIsa, words_of_no_instruction_are_refused) {
       EXPECT_EQ(error.code(), "vta.decode.unknown");
     }
   }
-  EXPECT_THROW(isa.decode({4, 5ull << 44}), Error);   // ALU operation 5
+  EXPECT_THROW(isa.decode({4, 5ull << 44}), Error);  // ALU operation 5
   EXPECT_THROW(isa.assemble("gemm run"), Error);
 }
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor programs, scheduled with the public primitives, lowered, run and compared with plain integers.
+// Tensor programs, scheduled with the public primitives, lowered, run and compared with plain
+// integers.
 #include "weft/targets/vta/lower.h"
 
 #include <gtest/gtest.h>
@@ -31,20 +32,30 @@ std::shared_ptr<schedule::ScheduleRules> rules_of(std::string_view text) {
   TargetInfo info = backend().info(Target::parse(text));
   auto rules = std::make_shared<schedule::ScheduleRules>(*schedule::ScheduleRules::generic());
   for (const MemoryInfo& m : info.memories) rules->scopes.push_back({m.scope, m.private_to});
-  for (const InstructionInfo& i : info.instructions) rules->instructions.push_back({i.name, i.meaning, i.implementation});
+  for (const InstructionInfo& i : info.instructions)
+    rules->instructions.push_back({i.name, i.meaning, i.implementation});
   return rules;
 }
 
 /// The seed's program: packed product, then the epilogue `last` of C_buf[i, j, b, c].
-std::string seed(const Config& c, int o, int m, int n, std::string_view last = "T.cast(C_buf[i, j, b, c], \"int8\")") {
+std::string seed(const Config& c, int o, int m, int n,
+                 std::string_view last = "T.cast(C_buf[i, j, b, c], \"int8\")") {
   auto text = [](auto... parts) { return cat(parts...); };
   int B = c.batch(), K = c.block_in(), O = c.block_out();
-  return text("@T.prim_func\ndef main(A: T.Buffer((", o, ", ", n, ", ", B, ", ", K, "), \"int8\"), B: T.Buffer((", m, ", ", n, ", ", O, ", ", K, "), \"int8\"), C: T.Buffer((", o, ", ", m, ", ", B, ", ", O,
-              "), \"int8\")):\n    C_buf = T.alloc_buffer((", o, ", ", m, ", ", B, ", ", O, "), \"int32\")\n",
-              "    for bo, co, bi, ci, ko, ki in T.grid(", o, ", ", m, ", ", B, ", ", O, ", ", n, ", ", K, "):\n        with T.block(\"C_buf\"):\n",
-              "            i, j, b, c, k, q = T.axis.remap(\"SSSSRR\", [bo, co, bi, ci, ko, ki])\n            with T.init():\n                C_buf[i, j, b, c] = T.int32(0)\n",
-              "            C_buf[i, j, b, c] = C_buf[i, j, b, c] + T.cast(A[i, k, b, q], \"int32\") * T.cast(B[j, k, c, q], \"int32\")\n",
-              "    for bo, co, bi, ci in T.grid(", o, ", ", m, ", ", B, ", ", O, "):\n        with T.block(\"C\"):\n            i, j, b, c = T.axis.remap(\"SSSS\", [bo, co, bi, ci])\n            C[i, j, b, c] = ", last, "\n");
+  return text("@T.prim_func\ndef main(A: T.Buffer((", o, ", ", n, ", ", B, ", ", K,
+              "), \"int8\"), B: T.Buffer((", m, ", ", n, ", ", O, ", ", K,
+              "), \"int8\"), C: T.Buffer((", o, ", ", m, ", ", B, ", ", O,
+              "), \"int8\")):\n    C_buf = T.alloc_buffer((", o, ", ", m, ", ", B, ", ", O,
+              "), \"int32\")\n", "    for bo, co, bi, ci, ko, ki in T.grid(", o, ", ", m, ", ", B,
+              ", ", O, ", ", n, ", ", K, "):\n        with T.block(\"C_buf\"):\n",
+              "            i, j, b, c, k, q = T.axis.remap(\"SSSSRR\", [bo, co, bi, ci, ko, ki])\n "
+              "           with T.init():\n                C_buf[i, j, b, c] = T.int32(0)\n",
+              "            C_buf[i, j, b, c] = C_buf[i, j, b, c] + T.cast(A[i, k, b, q], "
+              "\"int32\") * T.cast(B[j, k, c, q], \"int32\")\n",
+              "    for bo, co, bi, ci in T.grid(", o, ", ", m, ", ", B, ", ", O,
+              "):\n        with T.block(\"C\"):\n            i, j, b, c = T.axis.remap(\"SSSS\", "
+              "[bo, co, bi, ci])\n            C[i, j, b, c] = ",
+              last, "\n");
 }
 
 struct Result {
@@ -52,22 +63,27 @@ struct Result {
   std::int64_t cycles = 0;
 };
 
-Result run_matmul(const Config& c, const Ref<runtime::Module>& module, int o, int m, int n, std::uint64_t random, SimOptions options = {}) {
+Result run_matmul(const Config& c, const Ref<runtime::Module>& module, int o, int m, int n,
+                  std::uint64_t random, SimOptions options = {}) {
   std::mt19937_64 rng(random);
   auto B = static_cast<std::size_t>(c.batch()), K = static_cast<std::size_t>(c.block_in());
-  auto O = static_cast<std::size_t>(o), M = static_cast<std::size_t>(m), N = static_cast<std::size_t>(n);
-  auto a = random_values<std::int8_t>(rng, O * N * B * K, -128, 127), w = random_values<std::int8_t>(rng, M * N * K * K, -128, 127);
+  auto O = static_cast<std::size_t>(o), M = static_cast<std::size_t>(m),
+       N = static_cast<std::size_t>(n);
+  auto a = random_values<std::int8_t>(rng, O * N * B * K, -128, 127),
+       w = random_values<std::int8_t>(rng, M * N * K * K, -128, 127);
   Ref<runtime::Device> device = open_simulator(c, options);
   auto function = make_ref<runtime::Function>(module, module->plans()[0].name, device);
   auto make = [&](const Bytes8& data, std::vector<std::int64_t> shape) {
     runtime::CallArg arg;
     Ref<runtime::Storage> s = device->allocate(data.size(), 4096);
     device->upload(*s, 0, data.data(), data.size());
-    arg.storage = s.release();   // kept until the test ends
+    arg.storage = s.release();  // kept until the test ends
     arg.dtype = dtypes::int8, arg.shape = std::move(shape);
     return arg;
   };
-  std::vector<runtime::CallArg> args{make(a, {o, n, c.batch(), c.block_in()}), make(w, {m, n, c.block_out(), c.block_in()}), make(Bytes8(O * M * B * K, 77), {o, m, c.batch(), c.block_out()})};
+  std::vector<runtime::CallArg> args{
+      make(a, {o, n, c.batch(), c.block_in()}), make(w, {m, n, c.block_out(), c.block_in()}),
+      make(Bytes8(O * M * B * K, 77), {o, m, c.batch(), c.block_out()})};
   Result r;
   r.cycles = device->measure([&] { function->call(args).wait(); }).cycles;
   r.got.resize(O * M * B * K);
@@ -79,7 +95,9 @@ Result run_matmul(const Config& c, const Ref<runtime::Module>& module, int o, in
       for (std::size_t b = 0; b < B; ++b) {
         for (std::size_t q = 0; q < K; ++q) {
           std::int64_t sum = 0;
-          for (std::size_t k = 0; k < N * K; ++k) sum += a[((i * N + k / K) * B + b) * K + k % K] * w[((j * N + k / K) * K + q) * K + k % K];
+          for (std::size_t k = 0; k < N * K; ++k)
+            sum +=
+                a[((i * N + k / K) * B + b) * K + k % K] * w[((j * N + k / K) * K + q) * K + k % K];
           r.want[((i * M + j) * B + b) * K + q] = static_cast<std::int8_t>(sum & 0xff);
         }
       }
@@ -105,21 +123,24 @@ TEST(VtaLower, the_seeds_own_schedule_step_by_step) {
   Config c;
   schedule::Schedule sch(ir::parse_func(seed(c, 1, 4, 4)), rules_of("vta"));
   BlockRef sum = sch.get_block("C_buf");
-  sch.set_scope(sum, 0, "vta.acc");                                    // s[C_buf].set_scope(env.acc_scope)
-  BlockRef a = sch.cache_read(sum, 0, "vta.inp");                      // A_buf, s[A_buf].set_scope(env.inp_scope)
-  BlockRef b = sch.cache_read(sum, 1, "vta.wgt");                      // B_buf, s[B_buf].set_scope(env.wgt_scope)
-  std::vector<LoopRef> l = sch.get_loops(sum);                         // bo, co, bi, ci, ko, ki
-  sch.reorder({l[4], l[0], l[1], l[2], l[3], l[5]});                   // s[C_buf].reorder(ko, ...)
-  sch.compute_at(a, l[4]);                                             // s[A_buf].compute_at(s[C_buf], ko)
+  sch.set_scope(sum, 0, "vta.acc");                   // s[C_buf].set_scope(env.acc_scope)
+  BlockRef a = sch.cache_read(sum, 0, "vta.inp");     // A_buf, s[A_buf].set_scope(env.inp_scope)
+  BlockRef b = sch.cache_read(sum, 1, "vta.wgt");     // B_buf, s[B_buf].set_scope(env.wgt_scope)
+  std::vector<LoopRef> l = sch.get_loops(sum);        // bo, co, bi, ci, ko, ki
+  sch.reorder({l[4], l[0], l[1], l[2], l[3], l[5]});  // s[C_buf].reorder(ko, ...)
+  sch.compute_at(a, l[4]);                            // s[A_buf].compute_at(s[C_buf], ko)
   sch.compute_at(b, l[4]);
-  for (BlockRef copy : {a, b, sch.get_block("C")}) sch.annotate(sch.get_loops(copy).back(), "dma_copy", 1);
+  for (BlockRef copy : {a, b, sch.get_block("C")})
+    sch.annotate(sch.get_loops(copy).back(), "dma_copy", 1);
   sch.decompose_reduction(sum, l[4]);
-  sch.tensorize(l[2], "vta.gemm");                                     // s[C_buf].tensorize(bi, env.gemm)
+  sch.tensorize(l[2], "vta.gemm");  // s[C_buf].tensorize(bi, env.gemm)
   Ref<runtime::Module> module = build_here(sch.func(), "vta");
   Result r = run_matmul(c, module, 1, 4, 4, 4);
   EXPECT_EQ(r.got, r.want);
   const std::string& text = module->source();
-  for (const char* part : {"gemm reset", "gemm run", "load inp", "load wgt", "store out", "push=", "finish"}) EXPECT_NE(text.find(part), std::string::npos) << text;
+  for (const char* part :
+       {"gemm reset", "gemm run", "load inp", "load wgt", "store out", "push=", "finish"})
+    EXPECT_NE(text.find(part), std::string::npos) << text;
 }
 
 TEST(VtaLower, epilogues_become_alu_instructions) {
@@ -127,22 +148,26 @@ TEST(VtaLower, epilogues_become_alu_instructions) {
   std::string text = seed(c, 2, 4, 4);
   // C_buf -> R (shift, clip) -> C
   std::string stage =
-      "    for bo, co, bi, ci in T.grid(2, 4, 1, 16):\n        with T.block(\"R\"):\n            i, j, b, c = T.axis.remap(\"SSSS\", [bo, co, bi, ci])\n"
+      "    for bo, co, bi, ci in T.grid(2, 4, 1, 16):\n        with T.block(\"R\"):\n            "
+      "i, j, b, c = T.axis.remap(\"SSSS\", [bo, co, bi, ci])\n"
       "            R[i, j, b, c] = T.min(T.max(T.shift_right(C_buf[i, j, b, c], 8), 0), 127)\n";
   text.insert(text.rfind("    for bo, co"), stage);
   text.insert(text.find("    for bo, co"), "    R = T.alloc_buffer((2, 4, 1, 16), \"int32\")\n");
   text.replace(text.rfind("C_buf[i, j, b, c]"), 17, "R[i, j, b, c]");
   Ref<runtime::Module> module = build_here(ir::parse_func(text), "vta");
   Result r = run_matmul(c, module, 2, 4, 4, 5);
-  for (const char* part : {"alu shr imm 8", "alu max imm 0", "alu min imm 127"}) EXPECT_NE(module->source().find(part), std::string::npos) << module->source();
+  for (const char* part : {"alu shr imm 8", "alu max imm 0", "alu min imm 127"})
+    EXPECT_NE(module->source().find(part), std::string::npos) << module->source();
   // Recompute with the epilogue.
   Bytes8 want(r.got.size());
   std::mt19937_64 rng(5);
-  auto a = random_values<std::int8_t>(rng, 2 * 4 * 16, -128, 127), w = random_values<std::int8_t>(rng, 16 * 256, -128, 127);
+  auto a = random_values<std::int8_t>(rng, 2 * 4 * 16, -128, 127),
+       w = random_values<std::int8_t>(rng, 16 * 256, -128, 127);
   for (std::size_t i = 0; i < 2; ++i) {
     for (std::size_t j = 0; j < 64; ++j) {
       std::int32_t sum = 0;
-      for (std::size_t k = 0; k < 64; ++k) sum += a[i * 64 + k] * w[((j / 16 * 4 + k / 16) * 16 + j % 16) * 16 + k % 16];
+      for (std::size_t k = 0; k < 64; ++k)
+        sum += a[i * 64 + k] * w[((j / 16 * 4 + k / 16) * 16 + j % 16) * 16 + k % 16];
       want[i * 64 + j] = static_cast<std::int8_t>(std::clamp(sum >> 8, 0, 127));
     }
   }
@@ -151,18 +176,37 @@ TEST(VtaLower, epilogues_become_alu_instructions) {
 
 TEST(VtaLower, refusals_name_the_statement_and_the_rule) {
   Config c;
-  auto refusal = [&](const std::string& text) { return refused([&] { build_here(ir::parse_func(text), "vta"); }); };
-  Refused plain = refusal("@T.prim_func\ndef main(A: T.Buffer((64,), \"int32\"), C: T.Buffer((64,), \"int8\")):\n    for i in T.grid(64):\n        with T.block(\"C\"):\n            v = T.axis.remap(\"S\", [i])\n"
-                          "            C[v] = T.cast(A[v], \"int8\")\n");
-  EXPECT_EQ(plain.code, "vta.accepts.unscheduled") << plain.text;
-  Refused dtype = refusal("@T.prim_func\ndef main(A: T.Buffer((64,), \"float32\")):\n    for i in T.grid(64):\n        with T.block(\"C\"):\n            v = T.axis.remap(\"S\", [i])\n            A[v] = A[v]\n");
-  EXPECT_EQ(dtype.code, "target.dtype") << dtype.text;
-  auto chain = [&](const std::string& body, const std::string& scope = "vta.acc", const std::string& type = "int32") {
-    return refusal(cat("@T.prim_func\ndef main(A: T.Buffer((64,), \"", type, "\"), C: T.Buffer((64,), \"int8\")):\n    X = T.alloc_buffer((64,), \"int32\", scope=\"", scope, "\")\n",
-                       "    for i in T.grid(64):\n        with T.block(\"X\"):\n            v = T.axis.remap(\"S\", [i])\n            X[v] = A[v]\n", body,
-                       "    for i in T.grid(64):\n        with T.block(\"C\"):\n            v = T.axis.remap(\"S\", [i])\n            C[v] = T.cast(X[v], \"int8\")\n"));
+  auto refusal = [&](const std::string& text) {
+    return refused([&] { build_here(ir::parse_func(text), "vta"); });
   };
-  auto step = [](const char* value) { return cat("    for i in T.grid(64):\n        with T.block(\"S\"):\n            v = T.axis.remap(\"S\", [i])\n            X[v] = ", value, "\n"); };
+  Refused plain = refusal(
+      "@T.prim_func\ndef main(A: T.Buffer((64,), \"int32\"), C: T.Buffer((64,), \"int8\")):\n    "
+      "for i in T.grid(64):\n        with T.block(\"C\"):\n            v = T.axis.remap(\"S\", "
+      "[i])\n"
+      "            C[v] = T.cast(A[v], \"int8\")\n");
+  EXPECT_EQ(plain.code, "vta.accepts.unscheduled") << plain.text;
+  Refused dtype = refusal(
+      "@T.prim_func\ndef main(A: T.Buffer((64,), \"float32\")):\n    for i in T.grid(64):\n        "
+      "with T.block(\"C\"):\n            v = T.axis.remap(\"S\", [i])\n            A[v] = A[v]\n");
+  EXPECT_EQ(dtype.code, "target.dtype") << dtype.text;
+  auto chain = [&](const std::string& body, const std::string& scope = "vta.acc",
+                   const std::string& type = "int32") {
+    return refusal(cat(
+        "@T.prim_func\ndef main(A: T.Buffer((64,), \"", type,
+        "\"), C: T.Buffer((64,), \"int8\")):\n    X = T.alloc_buffer((64,), \"int32\", scope=\"",
+        scope, "\")\n",
+        "    for i in T.grid(64):\n        with T.block(\"X\"):\n            v = "
+        "T.axis.remap(\"S\", [i])\n            X[v] = A[v]\n",
+        body,
+        "    for i in T.grid(64):\n        with T.block(\"C\"):\n            v = "
+        "T.axis.remap(\"S\", [i])\n            C[v] = T.cast(X[v], \"int8\")\n"));
+  };
+  auto step = [](const char* value) {
+    return cat(
+        "    for i in T.grid(64):\n        with T.block(\"S\"):\n            v = "
+        "T.axis.remap(\"S\", [i])\n            X[v] = ",
+        value, "\n");
+  };
   EXPECT_EQ(chain(step("T.max(X[v], 3)")).code, "nothing was refused");
   Refused division = chain(step("T.floordiv(X[v], 3)"));
   EXPECT_EQ(division.code, "vta.lower.operation") << division.text;
@@ -173,7 +217,9 @@ TEST(VtaLower, refusals_name_the_statement_and_the_rule) {
 }
 
 TEST(VtaBackend, options_are_checked) {
-  auto open = [](std::string_view text) { return refused([&] { backend().open(Target::parse(text)); }).code; };
+  auto open = [](std::string_view text) {
+    return refused([&] { backend().open(Target::parse(text)); }).code;
+  };
   EXPECT_EQ(open("vta"), "nothing was refused");
   EXPECT_EQ(open("vta:4x8x8"), "nothing was refused");
   EXPECT_EQ(open("vta:hw"), "vta.absent");

@@ -13,7 +13,9 @@
 
 namespace weft::vta {
 
-struct Refused { std::string code, text; };
+struct Refused {
+  std::string code, text;
+};
 template <typename F>
 Refused refused(F&& f) {
   try {
@@ -25,20 +27,27 @@ Refused refused(F&& f) {
 }
 
 template <typename T>
-std::vector<T> random_values(std::mt19937_64& rng, std::size_t n, std::int64_t low, std::int64_t high) {
+std::vector<T> random_values(std::mt19937_64& rng, std::size_t n, std::int64_t low,
+                             std::int64_t high) {
   std::vector<T> out(n);
-  for (T& v : out) v = static_cast<T>(low + static_cast<std::int64_t>(rng() % static_cast<std::uint64_t>(high - low + 1)));
+  for (T& v : out)
+    v = static_cast<T>(
+        low + static_cast<std::int64_t>(rng() % static_cast<std::uint64_t>(high - low + 1)));
   return out;
 }
 
-inline std::int32_t wrap32(std::int64_t v) { return static_cast<std::int32_t>(static_cast<std::uint32_t>(static_cast<std::uint64_t>(v))); }
+inline std::int32_t wrap32(std::int64_t v) {
+  return static_cast<std::int32_t>(static_cast<std::uint32_t>(static_cast<std::uint64_t>(v)));
+}
 
 /// The epilogue on one sum, in plain integers.
 inline std::int8_t finish(std::int64_t sum, const Epilogue& e, std::int32_t bias) {
   std::int32_t v = wrap32(sum);
   v >>= e.shift;
   if (e.bias) v = wrap32(std::int64_t{v} + bias);
-  if (e.clip) v = std::min<std::int32_t>(std::max<std::int32_t>(v, static_cast<std::int32_t>(e.low)), static_cast<std::int32_t>(e.high));
+  if (e.clip)
+    v = std::min<std::int32_t>(std::max<std::int32_t>(v, static_cast<std::int32_t>(e.low)),
+                               static_cast<std::int32_t>(e.high));
   return static_cast<std::int8_t>(v & 0xff);
 }
 
@@ -47,7 +56,8 @@ using Bytes8 = std::vector<std::int8_t>;
 /// A device and a program's buffers on it.
 class Session {
  public:
-  explicit Session(const Config& config, SimOptions options = {}) : device_(open_simulator(config, std::move(options))) {}
+  explicit Session(const Config& config, SimOptions options = {})
+      : device_(open_simulator(config, std::move(options))) {}
   runtime::Device& device() { return *device_; }
   template <typename T>
   void argument(const std::vector<T>& data) {

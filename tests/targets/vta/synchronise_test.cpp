@@ -23,7 +23,8 @@ Program without_tokens(Program p) {
 }
 
 /// The stream's own meaning: one instruction after the other.
-Bytes8 in_order(const Program& p, std::uint64_t seed, std::span<const std::uint32_t> order, std::size_t bytes) {
+Bytes8 in_order(const Program& p, std::uint64_t seed, std::span<const std::uint32_t> order,
+                std::size_t bytes) {
   Isa isa(p.config);
   auto engine = make_oracle(isa);
   sim::Memory dram("dram", 1 << 22, 4096);
@@ -72,8 +73,10 @@ TEST(VtaSynchronise, schedules_without_their_tokens_get_as_good_ones) {
   expect_same(bare, 1, 1 << 14);
   Program synced = bare;
   synced.kernels[0].stream = synchronise(bare.kernels[0].stream, bare.uops, Isa(c));
-  std::int64_t by_hand = estimate(Prepared(hand.kernels[0].stream), c, {}).cycles, automatic = estimate(Prepared(synced.kernels[0].stream), c, {}).cycles;
-  EXPECT_LE(automatic, by_hand + by_hand / 50);   // data-based tokens lose nothing against the hand's
+  std::int64_t by_hand = estimate(Prepared(hand.kernels[0].stream), c, {}).cycles,
+               automatic = estimate(Prepared(synced.kernels[0].stream), c, {}).cycles;
+  EXPECT_LE(automatic,
+            by_hand + by_hand / 50);  // data-based tokens lose nothing against the hand's
 }
 
 TEST(VtaSynchronise, random_streams_keep_the_meaning_of_program_order) {
@@ -84,14 +87,19 @@ TEST(VtaSynchronise, random_streams_keep_the_meaning_of_program_order) {
     auto below = [&](std::uint64_t n) { return static_cast<std::int64_t>(rng() % n); };
     Program p{c, {}, {}};
     Kernel k;
-    for (const char* name : {"a", "b", "c"}) k.signature.params.push_back({name, runtime::ParamKind::pointer, dtypes::int8, "global"});
-    for (std::uint32_t i = 0; i < 12; ++i) p.uops.push_back(isa.encode(Uop{static_cast<std::uint32_t>(below(20)), static_cast<std::uint32_t>(below(20)), static_cast<std::uint32_t>(below(8))}));
+    for (const char* name : {"a", "b", "c"})
+      k.signature.params.push_back({name, runtime::ParamKind::pointer, dtypes::int8, "global"});
+    for (std::uint32_t i = 0; i < 12; ++i)
+      p.uops.push_back(isa.encode(Uop{static_cast<std::uint32_t>(below(20)),
+                                      static_cast<std::uint32_t>(below(20)),
+                                      static_cast<std::uint32_t>(below(8))}));
     auto add = [&](Insn n, std::uint16_t base) {
       k.stream.insns.push_back(n);
       k.stream.base.push_back(base);
     };
     Insn load;
-    load.op = Opcode::load, load.mem = MemType::uop, load.y_size = 1, load.x_size = load.x_stride = 12;
+    load.op = Opcode::load, load.mem = MemType::uop, load.y_size = 1,
+    load.x_size = load.x_stride = 12;
     add(load, kUopArena);
     for (int i = 0; i < 40; ++i) {
       Insn n;
@@ -99,16 +107,24 @@ TEST(VtaSynchronise, random_streams_keep_the_meaning_of_program_order) {
       if (kind < 3) {
         static const MemType types[] = {MemType::inp, MemType::wgt, MemType::acc8};
         n.op = Opcode::load, n.mem = types[kind];
-        n.sram = static_cast<std::uint32_t>(below(20)), n.dram = static_cast<std::uint32_t>(below(10)), n.y_size = static_cast<std::uint32_t>(1 + below(2)), n.x_size = static_cast<std::uint32_t>(1 + below(4));
+        n.sram = static_cast<std::uint32_t>(below(20)),
+        n.dram = static_cast<std::uint32_t>(below(10)),
+        n.y_size = static_cast<std::uint32_t>(1 + below(2)),
+        n.x_size = static_cast<std::uint32_t>(1 + below(4));
         n.x_stride = static_cast<std::uint32_t>(below(6));
         add(n, static_cast<std::uint16_t>(below(3)));
       } else if (kind == 3) {
-        n.op = Opcode::store, n.mem = MemType::out, n.sram = static_cast<std::uint32_t>(below(20)), n.dram = static_cast<std::uint32_t>(below(40)), n.y_size = 1, n.x_size = n.x_stride = static_cast<std::uint32_t>(1 + below(4));
+        n.op = Opcode::store, n.mem = MemType::out, n.sram = static_cast<std::uint32_t>(below(20)),
+        n.dram = static_cast<std::uint32_t>(below(40)), n.y_size = 1,
+        n.x_size = n.x_stride = static_cast<std::uint32_t>(1 + below(4));
         add(n, static_cast<std::uint16_t>(below(3)));
       } else {
         n.op = kind == 4 ? Opcode::gemm : Opcode::alu;
-        n.uop_begin = static_cast<std::uint32_t>(below(10)), n.uop_end = n.uop_begin + 1 + static_cast<std::uint32_t>(below(2)), n.iter_out = 1 + static_cast<std::uint32_t>(below(3)), n.iter_in = 1;
-        n.dst_out = static_cast<std::uint32_t>(below(3)), n.src_out = static_cast<std::uint32_t>(below(3));
+        n.uop_begin = static_cast<std::uint32_t>(below(10)),
+        n.uop_end = n.uop_begin + 1 + static_cast<std::uint32_t>(below(2)),
+        n.iter_out = 1 + static_cast<std::uint32_t>(below(3)), n.iter_in = 1;
+        n.dst_out = static_cast<std::uint32_t>(below(3)),
+        n.src_out = static_cast<std::uint32_t>(below(3));
         n.alu = AluOp::add, n.use_imm = n.op == Opcode::alu, n.imm = n.use_imm ? 7 : 0;
         add(n, kAbsolute);
       }

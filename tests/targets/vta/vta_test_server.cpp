@@ -10,7 +10,8 @@ int main() {
   options.port = 0;
   options.device_name = "vta";
   weft::rpc::Server server(options, [](std::string_view config) {
-    return weft::vta::open_simulator(config.empty() ? weft::vta::Config() : weft::vta::Config::parse(config));
+    return weft::vta::open_simulator(config.empty() ? weft::vta::Config()
+                                                    : weft::vta::Config::parse(config));
   });
   std::printf("%d\n", server.port());
   std::fflush(stdout);

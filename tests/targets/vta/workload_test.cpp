@@ -10,15 +10,20 @@ namespace {
 const std::vector<std::string> kThree{"sim", "4x8x8", "1x32x32"};
 
 /// Runs a packed matmul of o x m x n blocks and compares all of it.
-void expect_matmul(const Config& c, MatmulShape s, MatmulTiles t, const Epilogue& e, std::uint64_t seed, SimOptions options = {}) {
+void expect_matmul(const Config& c, MatmulShape s, MatmulTiles t, const Epilogue& e,
+                   std::uint64_t seed, SimOptions options = {}) {
   std::mt19937_64 rng(seed);
   auto B = static_cast<std::size_t>(c.batch()), K = static_cast<std::size_t>(c.block_in());
-  auto O = static_cast<std::size_t>(s.o), M = static_cast<std::size_t>(s.m), N = static_cast<std::size_t>(s.n);
-  auto a = random_values<std::int8_t>(rng, O * N * B * K, -128, 127), w = random_values<std::int8_t>(rng, M * N * K * K, -128, 127);
+  auto O = static_cast<std::size_t>(s.o), M = static_cast<std::size_t>(s.m),
+       N = static_cast<std::size_t>(s.n);
+  auto a = random_values<std::int8_t>(rng, O * N * B * K, -128, 127),
+       w = random_values<std::int8_t>(rng, M * N * K * K, -128, 127);
   auto bias = random_values<std::int32_t>(rng, M * B * K, -500, 500);
   if (e.bias) {
     for (std::size_t m = 0; m < M; ++m) {
-      for (std::size_t b = 1; b < B; ++b) std::copy_n(bias.begin() + static_cast<std::ptrdiff_t>(m * B * K), K, bias.begin() + static_cast<std::ptrdiff_t>((m * B + b) * K));
+      for (std::size_t b = 1; b < B; ++b)
+        std::copy_n(bias.begin() + static_cast<std::ptrdiff_t>(m * B * K), K,
+                    bias.begin() + static_cast<std::ptrdiff_t>((m * B + b) * K));
     }
   }
   Program program = matmul(c, s, t, e);
@@ -36,7 +41,8 @@ void expect_matmul(const Config& c, MatmulShape s, MatmulTiles t, const Epilogue
         for (std::size_t j = 0; j < K; ++j) {
           std::int64_t sum = 0;
           for (std::size_t n = 0; n < N; ++n) {
-            for (std::size_t k = 0; k < K; ++k) sum += a[((o * N + n) * B + b) * K + k] * w[((m * N + n) * K + j) * K + k];
+            for (std::size_t k = 0; k < K; ++k)
+              sum += a[((o * N + n) * B + b) * K + k] * w[((m * N + n) * K + j) * K + k];
           }
           want[((o * M + m) * B + b) * K + j] = finish(sum, e, bias[(m * B + b) * K + j]);
         }
@@ -59,29 +65,33 @@ TEST(VtaWorkloads, t1_the_seeds_matrix_multiply) {
 }
 
 TEST(VtaWorkloads, t2_its_sibling_of_16_by_16_blocks) {
-  for (const std::string& name : kThree) expect_matmul(Config::sample(name), {1, 16, 16}, {1, 16, 1, 1}, {}, 3);
+  for (const std::string& name : kThree)
+    expect_matmul(Config::sample(name), {1, 16, 16}, {1, 16, 1, 1}, {}, 3);
 }
 
 TEST(VtaWorkloads, t6_gemm_with_one_and_two_threads) {
   for (const std::string& name : kThree) {
-    for (int threads : {1, 2}) expect_matmul(Config::sample(name), {4, 4, 1}, {2, 2, 1, threads}, kClip, 4);
+    for (int threads : {1, 2})
+      expect_matmul(Config::sample(name), {4, 4, 1}, {2, 2, 1, threads}, kClip, 4);
   }
 }
 
 TEST(VtaWorkloads, t11_t12_t13_dense_and_large_matmul) {
   Config c;
-  expect_matmul(c, {128, 8, 8}, {64, 8, 8, 2}, kClip, 5);                     // 128 x 128 x 128
-  expect_matmul(c, {16, 63, 32}, default_tiles(c, MatmulShape{16, 63, 32}), kClip, 6);   // 16 x 512 x 1008
-  expect_matmul(c, {1, 64, 64}, {1, 16, 16, 2}, kClip, 7);                    // 1 x 1024 x 1024
+  expect_matmul(c, {128, 8, 8}, {64, 8, 8, 2}, kClip, 5);  // 128 x 128 x 128
+  expect_matmul(c, {16, 63, 32}, default_tiles(c, MatmulShape{16, 63, 32}), kClip,
+                6);                                         // 16 x 512 x 1008
+  expect_matmul(c, {1, 64, 64}, {1, 16, 16, 2}, kClip, 7);  // 1 x 1024 x 1024
   expect_matmul(Config::sample("4x8x8"), {32, 16, 16}, {8, 8, 8, 2}, kBiasClip, 8);
   expect_matmul(Config::sample("1x32x32"), {128, 4, 4}, {32, 4, 4, 2}, kBiasClip, 9);
-  expect_matmul(c, {7, 5, 3}, {3, 2, 2, 2}, kBiasClip, 10);                   // tiles that do not divide
+  expect_matmul(c, {7, 5, 3}, {3, 2, 2, 2}, kBiasClip, 10);  // tiles that do not divide
 }
 
 TEST(VtaWorkloads, t18_blocked_matmul_with_every_tiling) {
   for (int threads : {1, 2}) {
     for (std::int64_t o : {1, 4, 16}) {
-      for (std::int64_t n : {1, 4}) expect_matmul(Config(), {16, 4, 4}, {o, 4, n, threads}, kClip, 11);
+      for (std::int64_t n : {1, 4})
+        expect_matmul(Config(), {16, 4, 4}, {o, 4, n, threads}, kClip, 11);
     }
   }
 }
@@ -92,7 +102,8 @@ TEST(VtaWorkloads, random_legal_matmuls) {
     Config c = Config::sample(kThree[rng() % 3]);
     auto pick = [&](std::uint64_t n) { return static_cast<std::int64_t>(1 + rng() % n); };
     MatmulShape s{pick(9), pick(9), pick(9)};
-    expect_matmul(c, s, {pick(9), pick(9), pick(9), static_cast<int>(pick(2))}, {static_cast<int>(rng() % 12), rng() % 2 == 0, rng() % 2 == 0, -100, 100}, rng());
+    expect_matmul(c, s, {pick(9), pick(9), pick(9), static_cast<int>(pick(2))},
+                  {static_cast<int>(rng() % 12), rng() % 2 == 0, rng() % 2 == 0, -100, 100}, rng());
   }
 }
 
@@ -103,19 +114,26 @@ struct ConvData {
   std::vector<std::int32_t> bias;
 };
 
-ConvData conv_data(const Config& c, std::int64_t batch, std::int64_t ci, std::int64_t h, std::int64_t w, std::int64_t co, std::int64_t ci_group, std::int64_t k, std::uint64_t seed) {
+ConvData conv_data(const Config& c, std::int64_t batch, std::int64_t ci, std::int64_t h,
+                   std::int64_t w, std::int64_t co, std::int64_t ci_group, std::int64_t k,
+                   std::uint64_t seed) {
   std::mt19937_64 rng(seed);
   ConvData d;
-  d.x = random_values<std::int8_t>(rng, st(batch * ci * h * w * c.batch() * c.block_in()), -128, 127);
-  d.w = random_values<std::int8_t>(rng, st(co * ci_group * k * k * c.block_in() * c.block_out()), -128, 127);
+  d.x =
+      random_values<std::int8_t>(rng, st(batch * ci * h * w * c.batch() * c.block_in()), -128, 127);
+  d.w = random_values<std::int8_t>(rng, st(co * ci_group * k * k * c.block_in() * c.block_out()),
+                                   -128, 127);
   d.bias = random_values<std::int32_t>(rng, st(co * c.lanes()), -100, 100);
   return d;
 }
 
-/// Runs `program` and compares with taps(n, co block, oy, ox, callback(ci block in group, iy, ix, ky, kx)).
+/// Runs `program` and compares with taps(n, co block, oy, ox, callback(ci block in group, iy, ix,
+/// ky, kx)).
 template <typename Taps>
-void expect_conv(const Config& c, const Program& program, const ConvData& d, const Epilogue& e, std::int64_t batch, std::int64_t ci, std::int64_t h, std::int64_t w,
-                 std::int64_t co, std::int64_t ci_group, std::int64_t k, std::int64_t oh, std::int64_t ow, Taps&& taps) {
+void expect_conv(const Config& c, const Program& program, const ConvData& d, const Epilogue& e,
+                 std::int64_t batch, std::int64_t ci, std::int64_t h, std::int64_t w,
+                 std::int64_t co, std::int64_t ci_group, std::int64_t k, std::int64_t oh,
+                 std::int64_t ow, Taps&& taps) {
   expect_checked(program);
   Session run(c);
   run.argument(d.x);
@@ -131,21 +149,26 @@ void expect_conv(const Config& c, const Program& program, const ConvData& d, con
       for (std::int64_t y = 0; y < oh; ++y) {
         for (std::int64_t x = 0; x < ow; ++x) {
           std::fill(sum.begin(), sum.end(), 0);
-          taps(o, y, x, [&](std::int64_t i, std::int64_t i_in_group, std::int64_t iy, std::int64_t ix, std::int64_t ky, std::int64_t kx) {
-            if (iy < 0 || ix < 0 || iy >= h || ix >= w) return;
-            const std::int8_t* px = d.x.data() + (((n * ci + i) * h + iy) * w + ix) * B * K;
-            const std::int8_t* pw = d.w.data() + (((o * ci_group + i_in_group) * k + ky) * k + kx) * K * K;
-            for (std::int64_t b = 0; b < B; ++b) {
-              for (std::int64_t j = 0; j < K; ++j) {
-                std::int32_t s = 0;
-                for (std::int64_t q = 0; q < K; ++q) s += px[b * K + q] * pw[j * K + q];
-                sum[st(b * K + j)] += s;
-              }
-            }
-          });
+          taps(o, y, x,
+               [&](std::int64_t i, std::int64_t i_in_group, std::int64_t iy, std::int64_t ix,
+                   std::int64_t ky, std::int64_t kx) {
+                 if (iy < 0 || ix < 0 || iy >= h || ix >= w) return;
+                 const std::int8_t* px = d.x.data() + (((n * ci + i) * h + iy) * w + ix) * B * K;
+                 const std::int8_t* pw =
+                     d.w.data() + (((o * ci_group + i_in_group) * k + ky) * k + kx) * K * K;
+                 for (std::int64_t b = 0; b < B; ++b) {
+                   for (std::int64_t j = 0; j < K; ++j) {
+                     std::int32_t s = 0;
+                     for (std::int64_t q = 0; q < K; ++q) s += px[b * K + q] * pw[j * K + q];
+                     sum[st(b * K + j)] += s;
+                   }
+                 }
+               });
           std::int64_t at = ((n * co + o) * oh + y) * ow + x;
           for (int l = 0; l < c.lanes(); ++l) {
-            ASSERT_EQ(got[st(at * c.lanes() + l)], finish(sum[st(l)], e, d.bias[st(o * c.lanes() + l)])) << "n " << n << " co " << o << " y " << y << " x " << x << " lane " << l;
+            ASSERT_EQ(got[st(at * c.lanes() + l)],
+                      finish(sum[st(l)], e, d.bias[st(o * c.lanes() + l)]))
+                << "n " << n << " co " << o << " y " << y << " x " << x << " lane " << l;
           }
         }
       }
@@ -153,30 +176,38 @@ void expect_conv(const Config& c, const Program& program, const ConvData& d, con
   }
 }
 
-void expect_conv2d(const Config& c, const ConvShape& s, const ConvTiles& t, const Epilogue& e, std::uint64_t seed) {
+void expect_conv2d(const Config& c, const ConvShape& s, const ConvTiles& t, const Epilogue& e,
+                   std::uint64_t seed) {
   std::int64_t ci_group = s.ci / s.groups, co_group = s.co / s.groups;
   ConvData d = conv_data(c, s.batch, s.ci, s.h, s.w, s.co, ci_group, s.kernel, seed);
-  expect_conv(c, conv2d(c, s, t, e), d, e, s.batch, s.ci, s.h, s.w, s.co, ci_group, s.kernel, s.out_h(), s.out_w(), [&](std::int64_t o, std::int64_t y, std::int64_t x, auto&& tap) {
-    for (std::int64_t i = 0; i < ci_group; ++i) {
-      for (std::int64_t ky = 0; ky < s.kernel; ++ky) {
-        for (std::int64_t kx = 0; kx < s.kernel; ++kx) tap(o / co_group * ci_group + i, i, y * s.stride + ky - s.pad, x * s.stride + kx - s.pad, ky, kx);
-      }
-    }
-  });
+  expect_conv(c, conv2d(c, s, t, e), d, e, s.batch, s.ci, s.h, s.w, s.co, ci_group, s.kernel,
+              s.out_h(), s.out_w(),
+              [&](std::int64_t o, std::int64_t y, std::int64_t x, auto&& tap) {
+                for (std::int64_t i = 0; i < ci_group; ++i) {
+                  for (std::int64_t ky = 0; ky < s.kernel; ++ky) {
+                    for (std::int64_t kx = 0; kx < s.kernel; ++kx)
+                      tap(o / co_group * ci_group + i, i, y * s.stride + ky - s.pad,
+                          x * s.stride + kx - s.pad, ky, kx);
+                  }
+                }
+              });
 }
 
-void expect_transpose(const Config& c, const ConvTransposeShape& s, const ConvTransposeTiles& t, const Epilogue& e, std::uint64_t seed) {
+void expect_transpose(const Config& c, const ConvTransposeShape& s, const ConvTransposeTiles& t,
+                      const Epilogue& e, std::uint64_t seed) {
   ConvData d = conv_data(c, s.batch, s.ci, s.h, s.w, s.co, s.ci, s.kernel, seed);
-  expect_conv(c, conv2d_transpose(c, s, t, e), d, e, s.batch, s.ci, s.h, s.w, s.co, s.ci, s.kernel, s.out_h(), s.out_w(), [&](std::int64_t, std::int64_t y, std::int64_t x, auto&& tap) {
-    for (std::int64_t i = 0; i < s.ci; ++i) {
-      for (std::int64_t ky = 0; ky < s.kernel; ++ky) {
-        for (std::int64_t kx = 0; kx < s.kernel; ++kx) {
-          std::int64_t ny = y + s.pad - ky, nx = x + s.pad - kx;
-          if (ny % s.stride == 0 && nx % s.stride == 0) tap(i, i, ny / s.stride, nx / s.stride, ky, kx);
-        }
-      }
-    }
-  });
+  expect_conv(c, conv2d_transpose(c, s, t, e), d, e, s.batch, s.ci, s.h, s.w, s.co, s.ci, s.kernel,
+              s.out_h(), s.out_w(), [&](std::int64_t, std::int64_t y, std::int64_t x, auto&& tap) {
+                for (std::int64_t i = 0; i < s.ci; ++i) {
+                  for (std::int64_t ky = 0; ky < s.kernel; ++ky) {
+                    for (std::int64_t kx = 0; kx < s.kernel; ++kx) {
+                      std::int64_t ny = y + s.pad - ky, nx = x + s.pad - kx;
+                      if (ny % s.stride == 0 && nx % s.stride == 0)
+                        tap(i, i, ny / s.stride, nx / s.stride, ky, kx);
+                    }
+                  }
+                }
+              });
 }
 
 TEST(VtaWorkloads, t14_convolution_of_the_tutorial) {
@@ -206,13 +237,17 @@ TEST(VtaWorkloads, t16_transposed_convolution) {
 
 TEST(VtaWorkloads, t17_grouped_convolution) {
   Config c;
-  struct Row { std::int64_t size, channels, groups, stride; };
-  for (Row r : {Row{112, 32, 2, 1}, Row{112, 64, 4, 2}, Row{56, 128, 8, 1}, Row{56, 128, 8, 2}, Row{28, 256, 16, 1}, Row{14, 512, 32, 1}, Row{7, 1024, 64, 1}}) {
+  struct Row {
+    std::int64_t size, channels, groups, stride;
+  };
+  for (Row r : {Row{112, 32, 2, 1}, Row{112, 64, 4, 2}, Row{56, 128, 8, 1}, Row{56, 128, 8, 2},
+                Row{28, 256, 16, 1}, Row{14, 512, 32, 1}, Row{7, 1024, 64, 1}}) {
     SCOPED_TRACE(r.channels);
     ConvShape s{1, r.size, r.size, r.channels / 16, r.channels / 16, 3, r.stride, 1, r.groups};
     expect_conv2d(c, s, default_tiles(c, s, kClip), kClip, 27);
   }
-  expect_conv2d(Config::sample("4x8x8"), {1, 9, 9, 4, 4, 3, 1, 1, 2}, {3, 9, 2, 2, 2}, kBiasClip, 28);
+  expect_conv2d(Config::sample("4x8x8"), {1, 9, 9, 4, 4, 3, 1, 1, 2}, {3, 9, 2, 2, 2}, kBiasClip,
+                28);
 }
 
 TEST(VtaWorkloads, t21_convolutions_on_other_configurations) {
@@ -223,17 +258,22 @@ TEST(VtaWorkloads, t21_convolutions_on_other_configurations) {
       auto pick = [&](std::uint64_t n) { return static_cast<std::int64_t>(1 + rng() % n); };
       ConvShape s{pick(2), 2 + pick(9), 2 + pick(9), pick(3), pick(3), pick(3), pick(2), 0, 1};
       if (s.kernel > 1) s.pad = static_cast<std::int64_t>(rng() % 2);
-      expect_conv2d(c, s, {pick(5), pick(5), pick(3), pick(3), static_cast<int>(pick(2))}, {static_cast<int>(rng() % 10), rng() % 2 == 0, true, -20, 90}, rng());
+      expect_conv2d(c, s, {pick(5), pick(5), pick(3), pick(3), static_cast<int>(pick(2))},
+                    {static_cast<int>(rng() % 10), rng() % 2 == 0, true, -20, 90}, rng());
     }
   }
 }
 
-void expect_chain(const Config& c, std::int64_t elements, const std::vector<AluStep>& chain, std::int64_t low, std::int64_t high, std::uint64_t seed, SimOptions options = {}) {
+void expect_chain(const Config& c, std::int64_t elements, const std::vector<AluStep>& chain,
+                  std::int64_t low, std::int64_t high, std::uint64_t seed,
+                  SimOptions options = {}) {
   std::mt19937_64 rng(seed);
   std::size_t n = st(elements * c.lanes());
   std::vector<std::vector<std::int32_t>> in{random_values<std::int32_t>(rng, n, low, high)};
   for (const AluStep& step : chain) {
-    if (!step.use_imm) in.push_back(random_values<std::int32_t>(rng, n, step.op == AluOp::shr ? -31 : low, step.op == AluOp::shr ? 31 : high));
+    if (!step.use_imm)
+      in.push_back(random_values<std::int32_t>(rng, n, step.op == AluOp::shr ? -31 : low,
+                                               step.op == AluOp::shr ? 31 : high));
   }
   Program program = elementwise(c, elements, chain);
   expect_checked(program);
@@ -252,7 +292,9 @@ void expect_chain(const Config& c, std::int64_t elements, const std::vector<AluS
         case AluOp::max: v = static_cast<std::int32_t>(std::max<std::int64_t>(v, y)); break;
         case AluOp::add: v = wrap32(v + y); break;
         case AluOp::mul: v = wrap32(v * y); break;
-        case AluOp::shr: v = y >= 0 ? v >> y : wrap32(std::int64_t{v} * (std::int64_t{1} << -y)); break;
+        case AluOp::shr:
+          v = y >= 0 ? v >> y : wrap32(std::int64_t{v} * (std::int64_t{1} << -y));
+          break;
       }
     }
     ASSERT_EQ(got[i], static_cast<std::int8_t>(v & 0xff)) << i;
@@ -265,7 +307,7 @@ TEST(VtaWorkloads, t3_t4_t10_vector_add_and_copies) {
     SimOptions strict;
     strict.strict = true;
     expect_chain(c, 64, {{AluOp::add, false, 0}}, -1000, 1000, 30, strict);
-    expect_chain(c, 36, {}, -128, 127, 31, strict);          // save, load, out
+    expect_chain(c, 36, {}, -128, 127, 31, strict);  // save, load, out
     expect_chain(c, 100 * 100 / c.lanes() + 1, {}, -128, 127, 32, strict);
   }
 }
@@ -279,19 +321,32 @@ TEST(VtaWorkloads, t7_t8_t9_alu_chains) {
     expect_chain(c, 64, {{AluOp::add, true, -7}}, -100, 100, 36);
     expect_chain(c, 64, {{AluOp::add, false, 0}}, INT32_MIN, INT32_MAX, 37);
     expect_chain(c, 64, {{AluOp::shr, true, 3}}, INT32_MIN, INT32_MAX, 38);
-    expect_chain(c, 80, {{AluOp::max, true, 0}, {AluOp::min, true, 127}}, -300, 300, 39);            // relu
-    expect_chain(c, 16, {{AluOp::add, true, 100}, {AluOp::shr, true, 2}}, -300, 300, 40);            // shift and scale
-    expect_chain(c, 16 * 128, {{AluOp::mul, false, 0}, {AluOp::min, false, 0}, {AluOp::shr, false, 0}}, INT32_MIN, INT32_MAX, 41);
-    expect_chain(c, 5000, {{AluOp::mul, true, -77}, {AluOp::add, false, 0}, {AluOp::shr, true, 5}, {AluOp::max, true, -100}, {AluOp::min, true, 100}}, -3000, 3000, 42);
+    expect_chain(c, 80, {{AluOp::max, true, 0}, {AluOp::min, true, 127}}, -300, 300, 39);  // relu
+    expect_chain(c, 16, {{AluOp::add, true, 100}, {AluOp::shr, true, 2}}, -300, 300,
+                 40);  // shift and scale
+    expect_chain(c, 16 * 128,
+                 {{AluOp::mul, false, 0}, {AluOp::min, false, 0}, {AluOp::shr, false, 0}},
+                 INT32_MIN, INT32_MAX, 41);
+    expect_chain(c, 5000,
+                 {{AluOp::mul, true, -77},
+                  {AluOp::add, false, 0},
+                  {AluOp::shr, true, 5},
+                  {AluOp::max, true, -100},
+                  {AluOp::min, true, 100}},
+                 -3000, 3000, 42);
   }
 }
 
 TEST(VtaWorkloads, t5_padded_loads) {
   Config c;
-  struct Pads { std::int64_t top, bottom, left, right; };
-  for (Pads pad : {Pads{2, 0, 0, 0}, Pads{0, 2, 0, 0}, Pads{0, 0, 2, 0}, Pads{0, 0, 0, 2}, Pads{1, 1, 1, 1}}) {
+  struct Pads {
+    std::int64_t top, bottom, left, right;
+  };
+  for (Pads pad :
+       {Pads{2, 0, 0, 0}, Pads{0, 2, 0, 0}, Pads{0, 0, 2, 0}, Pads{0, 0, 0, 2}, Pads{1, 1, 1, 1}}) {
     for (bool oracle : {false, true}) {
-      const std::int64_t h = 3, w = 5, rows = h + pad.top + pad.bottom, cols = w + pad.left + pad.right;
+      const std::int64_t h = 3, w = 5, rows = h + pad.top + pad.bottom,
+                         cols = w + pad.left + pad.right;
       Builder b(c, "pad");
       int x = b.param("x", dtypes::int32), y = b.param("y", dtypes::int8);
       b.load(MemType::acc, 0, x, 0, {h, w, w, pad.top, pad.bottom, pad.left, pad.right});
@@ -312,7 +367,8 @@ TEST(VtaWorkloads, t5_padded_loads) {
         for (std::int64_t q = 0; q < cols; ++q) {
           bool inside = r >= pad.top && r < pad.top + h && q >= pad.left && q < pad.left + w;
           for (std::int64_t l = 0; l < 16; ++l) {
-            std::int32_t want = 1 + (inside ? in[st(((r - pad.top) * w + q - pad.left) * 16 + l)] : 0);
+            std::int32_t want =
+                1 + (inside ? in[st(((r - pad.top) * w + q - pad.left) * 16 + l)] : 0);
             ASSERT_EQ(got[st((r * cols + q) * 16 + l)], want);
           }
         }
@@ -322,7 +378,8 @@ TEST(VtaWorkloads, t5_padded_loads) {
 }
 
 TEST(VtaWorkloads, t22_more_micro_operations_than_the_memory_holds) {
-  // 90 distinct kernels of 100 micro-operations: 9000 > 8192. Kernel j adds j + 1 to every 90th element.
+  // 90 distinct kernels of 100 micro-operations: 9000 > 8192. Kernel j adds j + 1 to every 90th
+  // element.
   Config c;
   Builder b(c, "eviction");
   int x = b.param("x", dtypes::int32), y = b.param("y", dtypes::int8);
@@ -346,7 +403,8 @@ TEST(VtaWorkloads, t22_more_micro_operations_than_the_memory_holds) {
   run.argument(Bytes8(2000 * 16, 0));
   run(b.finish());
   Bytes8 got = run.result<std::int8_t>(1);
-  for (std::size_t i = 0; i < 2000; ++i) ASSERT_EQ(got[i * 16], static_cast<std::int8_t>(want[i] & 0xff)) << i;
+  for (std::size_t i = 0; i < 2000; ++i)
+    ASSERT_EQ(got[i * 16], static_cast<std::int8_t>(want[i] & 0xff)) << i;
 }
 
 }  // namespace

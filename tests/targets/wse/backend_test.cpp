@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Tensor programs on a rectangle of PEs: built through the one front door, compared with plain loops.
+// Tensor programs on a rectangle of PEs: built through the one front door, compared with plain
+// loops.
 #include "weft/target/backend.h"
 
 #include <gtest/gtest.h>
@@ -18,7 +19,8 @@ namespace {
 using Floats = std::vector<float>;
 
 /// Builds `text` for `target`, runs it on tensors of the given shapes; the last one is the result.
-std::string run(const std::string& text, const std::string& target, std::vector<std::pair<std::vector<std::int64_t>, Floats*>> tensors) {
+std::string run(const std::string& text, const std::string& target,
+                std::vector<std::pair<std::vector<std::int64_t>, Floats*>> tensors) {
   ir::IRModule m = ir::parse_module(text);
   Ref<runtime::Module> module = build(m, target);
   Ref<runtime::Device> device = open_device(target);
@@ -35,7 +37,8 @@ std::string run(const std::string& text, const std::string& target, std::vector<
     args.push_back(a);
   }
   f.call(args).wait();
-  device->download(tensors.back().second->data(), *keep.back(), 0, tensors.back().second->size() * 4);
+  device->download(tensors.back().second->data(), *keep.back(), 0,
+                   tensors.back().second->size() * 4);
   return module->source();
 }
 
@@ -63,7 +66,8 @@ def main(A: T.Buffer((37,), "float32"), B: T.Buffer((37,), "float32"), C: T.Buff
   for (const char* target : {"wse:4x4", "wse:1x1", "wse:3x2", "wse:4x4,arch=wse3"}) {
     Floats a = random_floats(37, 1), b = random_floats(37, 2), c(37);
     run(text, target, {{{37}, &a}, {{37}, &b}, {{37}, &c}});
-    for (std::size_t i = 0; i < 37; ++i) ASSERT_FLOAT_EQ(c[i], std::max(a[i] * 2 + b[i], 0.0f) - b[i]) << target << " " << i;
+    for (std::size_t i = 0; i < 37; ++i)
+      ASSERT_FLOAT_EQ(c[i], std::max(a[i] * 2 + b[i], 0.0f) - b[i]) << target << " " << i;
   }
 }
 
@@ -84,7 +88,8 @@ TEST(WseBackend, GemvReducesAlongTheRows) {
     std::string source = run(kGemv, target, {{{30, 50}, &a}, {{50}, &x}, {{30}, &y}});
     for (std::size_t i = 0; i < 30; ++i) {
       double want = 0;
-      for (std::size_t k = 0; k < 50; ++k) want += static_cast<double>(a[i * 50 + k]) * static_cast<double>(x[k]);
+      for (std::size_t k = 0; k < 50; ++k)
+        want += static_cast<double>(a[i * 50 + k]) * static_cast<double>(x[k]);
       ASSERT_NEAR(y[i], want, 1e-4) << target << " " << i;
     }
     EXPECT_NE(source.find("@fmacs"), std::string::npos);
@@ -108,7 +113,8 @@ def main(A: T.Buffer((17, 9), "float32"), B: T.Buffer((9, 13), "float32"), C: T.
   for (std::size_t i = 0; i < 17; ++i) {
     for (std::size_t j = 0; j < 13; ++j) {
       double want = 0;
-      for (std::size_t k = 0; k < 9; ++k) want += static_cast<double>(a[i * 9 + k]) * static_cast<double>(b[k * 13 + j]);
+      for (std::size_t k = 0; k < 9; ++k)
+        want += static_cast<double>(a[i * 9 + k]) * static_cast<double>(b[k * 13 + j]);
       ASSERT_NEAR(c[i * 13 + j], want, 1e-4);
     }
   }
@@ -149,7 +155,9 @@ def main(A: T.Buffer((64, 4096), "float32"), x: T.Buffer((4096,), "float32"), y:
             with T.init():
                 y[vi] = T.float32(0)
             y[vi] = y[vi] + A[vi, vk] * x[vk]
-)", "wse:2x2"), "wse.lower.capacity");
+)",
+                 "wse:2x2"),
+            "wse.lower.capacity");
   EXPECT_EQ(code(R"(
 @T.prim_func
 def main(A: T.Buffer((8,), "float64"), C: T.Buffer((8,), "float64")):
@@ -157,7 +165,9 @@ def main(A: T.Buffer((8,), "float64"), C: T.Buffer((8,), "float64")):
         with T.block("C"):
             vi = T.axis.spatial(8, i)
             C[vi] = A[vi]
-)", "wse:2x2"), "wse.lower.dtype");
+)",
+                 "wse:2x2"),
+            "wse.lower.dtype");
   EXPECT_EQ(code(R"(
 @T.prim_func
 def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
@@ -165,7 +175,9 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
         with T.block("C"):
             vi = T.axis.spatial(8, i)
             C[vi] = A[(vi * 3) % 8]
-)", "wse:2x2"), "wse.lower.index");
+)",
+                 "wse:2x2"),
+            "wse.lower.index");
 }
 
 }  // namespace

@@ -16,7 +16,10 @@ TEST(Fabric, ScalarLoopStoresSquares) {
   Builder b;
   b.imm(Op::ldi, 0, 0).imm(Op::ldi, 1, 10).imm(Op::ldi, 2, 1).imm(Op::ldi, 3, 100);
   int loop = b.here();
-  b.op(Op::mul, Ty::i16, 4, 0, 0).op(Op::stx, Ty::i16, 4, 3, 0).op(Op::add, Ty::i16, 0, 0, 2).op(Op::lt, Ty::i16, 5, 0, 1);
+  b.op(Op::mul, Ty::i16, 4, 0, 0)
+      .op(Op::stx, Ty::i16, 4, 3, 0)
+      .op(Op::add, Ty::i16, 0, 0, 2)
+      .op(Op::lt, Ty::i16, 5, 0, 1);
   b.imm(Op::jnz, 5, loop);
   b.local_task(8, b.end("main"), true);
   LayoutBuilder l(1, 1);
@@ -36,10 +39,13 @@ void run_chain(int pes, int n, FabricOptions options, std::vector<float>* result
   Layout l = chain(pes, n, 0, 20000);
   Fabric f(l, options);
   std::mt19937 rng(7);
-  std::vector<std::vector<float>> v(static_cast<std::size_t>(pes), std::vector<float>(static_cast<std::size_t>(n)));
+  std::vector<std::vector<float>> v(static_cast<std::size_t>(pes),
+                                    std::vector<float>(static_cast<std::size_t>(n)));
   for (int x = 0; x < pes; ++x) {
-    for (float& e : v[static_cast<std::size_t>(x)]) e = std::uniform_real_distribution<float>(-1, 1)(rng);
-    f.write_memory(x, 0, 0, v[static_cast<std::size_t>(x)].data(), static_cast<std::uint32_t>(4 * n));
+    for (float& e : v[static_cast<std::size_t>(x)])
+      e = std::uniform_real_distribution<float>(-1, 1)(rng);
+    f.write_memory(x, 0, 0, v[static_cast<std::size_t>(x)].data(),
+                   static_cast<std::uint32_t>(4 * n));
   }
   f.start();
   EXPECT_EQ(f.run(), Stop::quiet);
@@ -49,14 +55,16 @@ void run_chain(int pes, int n, FabricOptions options, std::vector<float>* result
   *cycles = f.now();
   for (int i = 0; i < n; ++i) {
     float want = v[static_cast<std::size_t>(pes) - 1][static_cast<std::size_t>(i)];
-    for (int x = pes - 2; x >= 0; --x) want = want + v[static_cast<std::size_t>(x)][static_cast<std::size_t>(i)];
+    for (int x = pes - 2; x >= 0; --x)
+      want = want + v[static_cast<std::size_t>(x)][static_cast<std::size_t>(i)];
     ASSERT_EQ((*result)[static_cast<std::size_t>(i)], want) << i;
   }
   Verdict books = f.stats().check_books();
   EXPECT_FALSE(books) << books->message;
   if (options.timed && n > 500) {
-    std::printf("%d PEs, %d elements: %lld cycles, %lld steps, %lld hops\n", pes, n, static_cast<long long>(f.now()),
-                static_cast<long long>(f.pe_steps()), static_cast<long long>(f.hops()));
+    std::printf("%d PEs, %d elements: %lld cycles, %lld steps, %lld hops\n", pes, n,
+                static_cast<long long>(f.now()), static_cast<long long>(f.pe_steps()),
+                static_cast<long long>(f.hops()));
   }
 }
 
@@ -84,7 +92,8 @@ TEST(Fabric, ThreadsGiveTheSame) {
 }
 
 TEST(Fabric, EveryWayOfCarryingWaveletsGivesTheSame) {
-  // Hop by hop, through channels, and in batches: the same bits; without congestion also the same cycles.
+  // Hop by hop, through channels, and in batches: the same bits; without congestion also the same
+  // cycles.
   for (auto [pes, n] : {std::pair{3, 5}, {9, 64}, {20, 333}}) {
     std::vector<float> a, b, c;
     Cycle ca, cb, cc;

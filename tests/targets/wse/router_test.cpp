@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Routers: switches, pop modes, filters, multicast, swaps, teardown, and the faults that name the culprit.
+// Routers: switches, pop modes, filters, multicast, swaps, teardown, and the faults that name the
+// culprit.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -18,14 +19,18 @@ std::uint32_t word(Fabric& f, int x, int y, int address) {
 
 /// A data task that appends each wavelet of `color` to the array at 128; its length is at 64.
 void add_recorder(Builder& b, int color) {
-  b.imm(Op::ldi, 1, 64).op(Op::ld, Ty::u32, 2, 1, 0).imm(Op::ldi, 3, 128).op(Op::stx, Ty::u32, 0, 3, 2);
+  b.imm(Op::ldi, 1, 64)
+      .op(Op::ld, Ty::u32, 2, 1, 0)
+      .imm(Op::ldi, 3, 128)
+      .op(Op::stx, Ty::u32, 0, 3, 2);
   b.imm(Op::ldi, 4, 1).op(Op::add, Ty::u32, 2, 2, 4).op(Op::st, Ty::u32, 2, 1, 0);
   b.data_task(color, b.end("record"), {Ty::u32});
 }
 
 std::vector<std::uint32_t> recorded(Fabric& f, int x, int y) {
   std::vector<std::uint32_t> out;
-  for (std::uint32_t i = 0; i < word(f, x, y, 64); ++i) out.push_back(word(f, x, y, static_cast<int>(128 + 4 * i)));
+  for (std::uint32_t i = 0; i < word(f, x, y, 64); ++i)
+    out.push_back(word(f, x, y, static_cast<int>(128 + 4 * i)));
   return out;
 }
 
@@ -42,7 +47,8 @@ Builder sender(int color, const std::vector<std::pair<std::uint32_t, bool>>& val
   return b;
 }
 
-constexpr std::uint32_t kAdvance = 1u << 22, kReset = 2u << 22, kTeardown = 3u << 22, kNoCe = 1u << 24, kNone = 31u << 16;
+constexpr std::uint32_t kAdvance = 1u << 22, kReset = 2u << 22, kTeardown = 3u << 22,
+                        kNoCe = 1u << 24, kNone = 31u << 16;
 
 class Modes : public ::testing::TestWithParam<bool> {
  protected:
@@ -58,7 +64,8 @@ TEST_P(Modes, RingSwitchSendsToEachNeighbourInTurn) {
     v.push_back({100 + i, false});
   }
   ColorRoute r = route(0, R, N);
-  r.route.positions = {SwitchPosition{true, 0, W}, SwitchPosition{true, 0, E}, SwitchPosition{true, 0, S}};
+  r.route.positions = {SwitchPosition{true, 0, W}, SwitchPosition{true, 0, E},
+                       SwitchPosition{true, 0, S}};
   r.route.current = 1;
   r.route.ring = true;
   l.tile(1, 1, l.add(sender(0, v).p), l.routes({r}));
@@ -83,8 +90,16 @@ TEST_P(Modes, StickySwitchStaysAndResetGoesBack) {
   LayoutBuilder l(3, 1);
   ColorRoute r = route(0, R, W);
   r.route.positions[0] = {true, 0, E};
-  l.tile(1, 0, l.add(sender(0, {{1, false}, {kAdvance | kNoCe | kNone, true}, {2, false}, {kAdvance | kNoCe | kNone, true}, {3, false},
-                                {kReset | kNoCe | kNone, true}, {4, false}}).p), l.routes({r}));
+  l.tile(1, 0,
+         l.add(sender(0, {{1, false},
+                          {kAdvance | kNoCe | kNone, true},
+                          {2, false},
+                          {kAdvance | kNoCe | kNone, true},
+                          {3, false},
+                          {kReset | kNoCe | kNone, true},
+                          {4, false}})
+                   .p),
+         l.routes({r}));
   Builder rec;
   add_recorder(rec, 0);
   std::uint32_t p = l.add(rec.p);
@@ -123,7 +138,8 @@ TEST_P(Modes, PopOnAdvanceMovesOneRouterPerCommand) {
     Fabric f(l.l, options());
     f.start();
     f.run();
-    // Router 1 sees the second ADV (popped) or the first (not popped) and turns to its ramp either way.
+    // Router 1 sees the second ADV (popped) or the first (not popped) and turns to its ramp either
+    // way.
     EXPECT_EQ(recorded(f, 1, 0), (std::vector<std::uint32_t>{7})) << static_cast<int>(pop);
     EXPECT_EQ(recorded(f, 2, 0).size(), 0u);
   }
@@ -210,7 +226,7 @@ TEST_P(Modes, MulticastReachesEveryoneInOrder) {
     books.push_back(s.get("wavelets.east"));
     EXPECT_EQ(s.get("wavelets.ramp"), 200);
   }
-  EXPECT_EQ(books[0], 200);   // 50 wavelets over four links, however they are carried
+  EXPECT_EQ(books[0], 200);  // 50 wavelets over four links, however they are carried
   EXPECT_EQ(books[1], 200);
 }
 
@@ -220,8 +236,15 @@ TEST_P(Modes, ColorSwapAlternates) {
   add_recorder(b, 0);
   // Colour 1 adds 1000 so that the two can be told apart.
   b.p.constants.push_back(1000);
-  b.imm(Op::ldi, 1, 64).op(Op::ld, Ty::u32, 2, 1, 0).imm(Op::ldi, 3, 128).imm(Op::ldc, 5, 0).op(Op::add, Ty::u32, 0, 0, 5);
-  b.op(Op::stx, Ty::u32, 0, 3, 2).imm(Op::ldi, 4, 1).op(Op::add, Ty::u32, 2, 2, 4).op(Op::st, Ty::u32, 2, 1, 0);
+  b.imm(Op::ldi, 1, 64)
+      .op(Op::ld, Ty::u32, 2, 1, 0)
+      .imm(Op::ldi, 3, 128)
+      .imm(Op::ldc, 5, 0)
+      .op(Op::add, Ty::u32, 0, 0, 5);
+  b.op(Op::stx, Ty::u32, 0, 3, 2)
+      .imm(Op::ldi, 4, 1)
+      .op(Op::add, Ty::u32, 2, 2, 4)
+      .op(Op::st, Ty::u32, 2, 1, 0);
   b.data_task(1, b.end("record1"), {Ty::u32});
   std::uint32_t p = l.add(b.p);
   Builder s = sender(1, {{1, false}, {2, false}});
@@ -238,14 +261,15 @@ TEST_P(Modes, ColorSwapAlternates) {
   Fabric f(l.l, options());
   f.start();
   f.run();
-  EXPECT_EQ(recorded(f, 1, 0), (std::vector<std::uint32_t>{1, 2}));         // 1 arrives as 0
-  EXPECT_EQ(recorded(f, 2, 0), (std::vector<std::uint32_t>{1001, 1002}));   // and as 1 again
+  EXPECT_EQ(recorded(f, 1, 0), (std::vector<std::uint32_t>{1, 2}));        // 1 arrives as 0
+  EXPECT_EQ(recorded(f, 2, 0), (std::vector<std::uint32_t>{1001, 1002}));  // and as 1 again
   EXPECT_EQ(recorded(f, 3, 0), (std::vector<std::uint32_t>{1, 2}));
 }
 
 TEST_P(Modes, TeardownCallsTheHandlerAndExitResumes) {
   LayoutBuilder l(2, 1);
-  l.tile(0, 0, l.add(sender(1, {{5, false}, {kTeardown | kNoCe | kNone, true}, {6, false}}).p), l.routes({route(1, R, E)}));
+  l.tile(0, 0, l.add(sender(1, {{5, false}, {kTeardown | kNoCe | kNone, true}, {6, false}}).p),
+         l.routes({route(1, R, E)}));
   Builder b("recv.csl");
   add_recorder(b, 1);
   // The handler notes that it ran, and leaves teardown.
@@ -255,7 +279,8 @@ TEST_P(Modes, TeardownCallsTheHandlerAndExitResumes) {
   b.p.teardown_handlers.push_back({1, static_cast<std::uint16_t>(handler)});
   // The sender's own router goes down as well: it needs a handler, too.
   l.l.programs[0].functions.push_back(b.p.functions[static_cast<std::size_t>(handler)]);
-  l.l.programs[0].teardown_handlers.push_back({1, static_cast<std::uint16_t>(l.l.programs[0].functions.size() - 1)});
+  l.l.programs[0].teardown_handlers.push_back(
+      {1, static_cast<std::uint16_t>(l.l.programs[0].functions.size() - 1)});
   l.tile(1, 0, l.add(b.p), l.routes({route(1, W, R)}));
   Fabric f(l.l, options());
   f.start();
@@ -289,7 +314,8 @@ TEST_P(Modes, RoutingFaultsNameThePlace) {
     l.tile(0, 0, l.add(sender(3, {{5, false}}).p), l.routes({route(3, R, E)}));
     Error e = run(l);
     EXPECT_EQ(e.code(), "wse.route.none");
-    EXPECT_NE(e.message().find("colour 3 is sent EAST to PE (1, 0)"), std::string::npos) << e.what();
+    EXPECT_NE(e.message().find("colour 3 is sent EAST to PE (1, 0)"), std::string::npos)
+        << e.what();
   }
   {
     LayoutBuilder l(2, 1);
@@ -304,7 +330,7 @@ TEST_P(Modes, RoutingFaultsNameThePlace) {
     EXPECT_EQ(run(l).code(), "wse.route.none");
   }
   {
-    LayoutBuilder l(3, 1);   // both neighbours send at the same time
+    LayoutBuilder l(3, 1);  // both neighbours send at the same time
     l.tile(0, 0, l.add(sender(3, {{5, false}}).p), l.routes({route(3, R, E)}));
     l.tile(2, 0, l.add(sender(3, {{6, false}}).p), l.routes({route(3, R, W)}));
     Builder rec;
@@ -366,25 +392,53 @@ TEST_P(Modes, RoutingFaultsNameThePlace) {
 }
 
 TEST_P(Modes, ProgramFaultsNameTheirCause) {
-  struct Case { const char* slug; const char* part; std::function<void(Builder&)> make; };
+  struct Case {
+    const char* slug;
+    const char* part;
+    std::function<void(Builder&)> make;
+  };
   const std::vector<Case> cases = {
-      {"wse.code.trap", "no way on", [](Builder& b) { b.p.strings.push_back("no way on"); b.imm(Op::trap, 0, 0); }},
-      {"wse.code.pointer", "pointer value 99", [](Builder& b) { b.imm(Op::ldi, 3, 99).op(Op::calli, Ty::u16, 8, 0, 3); }},
+      {"wse.code.trap", "no way on",
+       [](Builder& b) {
+         b.p.strings.push_back("no way on");
+         b.imm(Op::trap, 0, 0);
+       }},
+      {"wse.code.pointer", "pointer value 99",
+       [](Builder& b) { b.imm(Op::ldi, 3, 99).op(Op::calli, Ty::u16, 8, 0, 3); }},
       {"wse.code.depth", "nested calls", [](Builder& b) { b.op(Op::call, Ty::u16, 1, 0, 0); }},
-      {"wse.dsd.empty", "never set", [](Builder& b) { b.dsd(1, Builder::mem(64, 4)).bulk(Bulk::fmovs, Builder::d(1), Builder::d(5)); }},
-      {"wse.dsr.empty", "DSR 3", [](Builder& b) {
+      {"wse.dsd.empty", "never set",
+       [](Builder& b) {
+         b.dsd(1, Builder::mem(64, 4)).bulk(Bulk::fmovs, Builder::d(1), Builder::d(5));
+       }},
+      {"wse.dsr.empty", "DSR 3",
+       [](Builder& b) {
          b.p.dsr_loads.push_back({});
-         b.dsd(1, Builder::mem(64, 4)).bulk(Bulk::fmovs, Builder::d(1), {Operand::dsr, DsrFile::src0, 3});
+         b.dsd(1, Builder::mem(64, 4))
+             .bulk(Bulk::fmovs, Builder::d(1), {Operand::dsr, DsrFile::src0, 3});
        }},
-      {"wse.bulk.async", "@fmovs is asynchronous", [](Builder& b) {
-         b.dsd(1, Builder::mem(64, 4)).dsd(2, Builder::mem(96, 4)).bulk(Bulk::fmovs, Builder::d(1), Builder::d(2), {}, {}, Builder::async());
+      {"wse.bulk.async", "@fmovs is asynchronous",
+       [](Builder& b) {
+         b.dsd(1, Builder::mem(64, 4))
+             .dsd(2, Builder::mem(96, 4))
+             .bulk(Bulk::fmovs, Builder::d(1), Builder::d(2), {}, {}, Builder::async());
        }},
-      {"wse.config.color", "colour 24", [](Builder& b) { b.imm(Op::ldi, 1, 24).op(Op::config, Ty::u16, 0, 1, static_cast<int>(ConfigFn::clear_position)); }},
-      {"wse.config.position", "switch position 4", [](Builder& b) {
-         b.imm(Op::ldi, 1, 2).imm(Op::ldi, 2, 4).imm(Op::ldi, 3, 1).op(Op::config, Ty::u16, 0, 1, static_cast<int>(ConfigFn::set_rx_position));
+      {"wse.config.color", "colour 24",
+       [](Builder& b) {
+         b.imm(Op::ldi, 1, 24)
+             .op(Op::config, Ty::u16, 0, 1, static_cast<int>(ConfigFn::clear_position));
        }},
-      {"wse.memory.bounds", "leaves the 49152 bytes", [](Builder& b) {
-         b.dsd(1, Builder::mem(49000, 100)).dsd(2, Builder::mem(64, 100)).bulk(Bulk::fmovs, Builder::d(1), Builder::d(2));
+      {"wse.config.position", "switch position 4",
+       [](Builder& b) {
+         b.imm(Op::ldi, 1, 2)
+             .imm(Op::ldi, 2, 4)
+             .imm(Op::ldi, 3, 1)
+             .op(Op::config, Ty::u16, 0, 1, static_cast<int>(ConfigFn::set_rx_position));
+       }},
+      {"wse.memory.bounds", "leaves the 49152 bytes",
+       [](Builder& b) {
+         b.dsd(1, Builder::mem(49000, 100))
+             .dsd(2, Builder::mem(64, 100))
+             .bulk(Bulk::fmovs, Builder::d(1), Builder::d(2));
        }},
       {"wse.limit.cycles", "still runs", [](Builder& b) { b.imm(Op::jmp, 0, 0); }},
   };
@@ -411,7 +465,9 @@ TEST_P(Modes, ProgramFaultsNameTheirCause) {
 TEST_P(Modes, StuckProgramsSayWhoWaits) {
   LayoutBuilder l(2, 1);
   Builder b("wait.csl");
-  b.dsd(0, Builder::mem(128, 4)).dsd(1, Builder::fab(false, 5, 2, 4)).bulk(Bulk::fmovs, Builder::d(0), Builder::d(1));
+  b.dsd(0, Builder::mem(128, 4))
+      .dsd(1, Builder::fab(false, 5, 2, 4))
+      .bulk(Bulk::fmovs, Builder::d(0), Builder::d(1));
   b.local_task(8, b.end("main"), true);
   l.tile(0, 0, l.add(b.p), l.routes({route(5, E, R)}));
   l.tile(1, 0, l.add(sender(5, {{1, false}, {2, false}}).p), l.routes({route(5, R, W)}));
@@ -420,7 +476,10 @@ TEST_P(Modes, StuckProgramsSayWhoWaits) {
   EXPECT_EQ(f.run(), Stop::quiet);
   std::vector<std::string> who = f.waiting();
   ASSERT_EQ(who.size(), 1u);
-  EXPECT_NE(who[0].find("pe (0, 0): main thread in @fmovs of main (wait.csl:10): no wavelet of colour 5"), std::string::npos) << who[0];
+  EXPECT_NE(
+      who[0].find("pe (0, 0): main thread in @fmovs of main (wait.csl:10): no wavelet of colour 5"),
+      std::string::npos)
+      << who[0];
   EXPECT_NE(who[0].find("2 elements done, 2 left"), std::string::npos) << who[0];
   Error e = f.deadlock("wse.command.stalled", "stuck");
   EXPECT_NE(std::string(e.what()).find("@fmovs"), std::string::npos);
@@ -430,7 +489,9 @@ TEST(Router, BackpressureReachesTheSender) {
   // Nobody takes colour 5 at PE 3: what fits on the way is sent, the rest waits.
   LayoutBuilder l(4, 1);
   Builder b("send.csl");
-  b.dsd(0, Builder::mem(128, 200)).dsd(1, Builder::fab(true, 5, 2, 200)).bulk(Bulk::fmovs, Builder::d(1), Builder::d(0));
+  b.dsd(0, Builder::mem(128, 200))
+      .dsd(1, Builder::fab(true, 5, 2, 200))
+      .bulk(Bulk::fmovs, Builder::d(1), Builder::d(0));
   b.local_task(8, b.end("main"), true);
   l.tile(0, 0, l.add(b.p), l.routes({route(5, R, E)}));
   l.tile(1, 0, kNoProgram, l.routes({route(5, W, E)}));

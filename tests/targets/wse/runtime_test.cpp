@@ -4,8 +4,8 @@
 
 #include <gtest/gtest.h>
 
-#include <cstring>
 #include <unistd.h>
+#include <cstring>
 
 #include <filesystem>
 #include <functional>
@@ -45,7 +45,8 @@ layout {
   @export_name("silent", fn()void);
 }
 )";
-// scale: v = v * factor + add; `silent` never takes another command; what comes on the stream goes back doubled.
+// scale: v = v * factor + add; `silent` never takes another command; what comes on the stream goes
+// back doubled.
 const char* kPe = R"(
 param memcpy_params: comptime_struct;
 const sys_mod = @import_module("<memcpy/memcpy>", memcpy_params);
@@ -80,7 +81,11 @@ constexpr auto kCol = MemcpyOrder::COL_MAJOR;
 struct Host {
   SdkRuntime rt;
   explicit Host(Arch arch = Arch::wse2, int threads = 1)
-      : rt(compile_text(kLayout, kPe, arch), [&] { RuntimeOptions o; o.threads = threads; return o; }()) {
+      : rt(compile_text(kLayout, kPe, arch), [&] {
+          RuntimeOptions o;
+          o.threads = threads;
+          return o;
+        }()) {
     rt.load();
     rt.run();
   }
@@ -112,12 +117,14 @@ TEST_P(Archs, CopiesInBothOrdersAndLaunchesWithArguments) {
   auto w = words(in);
   std::int64_t v = h.rt.get_id("v");
   h.rt.memcpy_h2d(v, w.data(), 24, {0, 0, 3, 2, 4}, false, k32, kRow, false);
-  std::vector<std::uint64_t> args = {0x40000000u, static_cast<std::uint64_t>(-3)};   // 2.0f, -3
+  std::vector<std::uint64_t> args = {0x40000000u, static_cast<std::uint64_t>(-3)};  // 2.0f, -3
   h.rt.launch(h.rt.get_id("scale"), args, {Ty::f32, Ty::i16}, false);
   h.rt.launch(h.rt.get_id("scale"), args, {Ty::f32, Ty::i16}, true);
   std::vector<float> row(24), col(24);
-  h.rt.memcpy_d2h(reinterpret_cast<std::uint32_t*>(row.data()), 24, v, {0, 0, 3, 2, 4}, false, k32, kRow, false);
-  h.rt.memcpy_d2h(reinterpret_cast<std::uint32_t*>(col.data()), 24, v, {0, 0, 3, 2, 4}, false, k32, kCol, false);
+  h.rt.memcpy_d2h(reinterpret_cast<std::uint32_t*>(row.data()), 24, v, {0, 0, 3, 2, 4}, false, k32,
+                  kRow, false);
+  h.rt.memcpy_d2h(reinterpret_cast<std::uint32_t*>(col.data()), 24, v, {0, 0, 3, 2, 4}, false, k32,
+                  kCol, false);
   for (std::size_t y = 0; y < 2; ++y) {
     for (std::size_t x = 0; x < 3; ++x) {
       for (std::size_t k = 0; k < 4; ++k) {
@@ -140,7 +147,8 @@ TEST_P(Archs, SixteenBitWordsAndBroadcasts) {
     for (std::size_t x = 0; x < 3; ++x)
       for (std::size_t k = 0; k < 4; ++k) EXPECT_EQ(out[(y * 3 + x) * 4 + k], y * 4 + k + 1);
   std::iota(per_col.begin(), per_col.end(), 100);
-  h.rt.memcpy_h2d(id, per_col.data(), 12, {0, 0, 3, 2, 4}, false, k16, kRow, false, Broadcast::column);
+  h.rt.memcpy_h2d(id, per_col.data(), 12, {0, 0, 3, 2, 4}, false, k16, kRow, false,
+                  Broadcast::column);
   h.rt.memcpy_d2h(out.data(), 4, id, {2, 1, 1, 1, 4}, false, k16, kRow, false);
   for (std::size_t k = 0; k < 4; ++k) EXPECT_EQ(out[k], 108 + k);
 }
@@ -152,7 +160,7 @@ TEST_P(Archs, StreamsRunBesideEachOther) {
     std::iota(in.begin(), in.end(), 1);
     // The answer is asked for first: nothing may run to its end before the other begins.
     TaskHandle back = h.rt.memcpy_d2h(out.data(), 300, 5, {0, 0, 3, 2, 50}, true, k32, kRow, true);
-    EXPECT_FALSE(h.rt.is_task_done(back));   // nothing has been sent yet
+    EXPECT_FALSE(h.rt.is_task_done(back));  // nothing has been sent yet
     h.rt.memcpy_h2d(4, in.data(), 300, {0, 0, 3, 2, 50}, true, k32, kRow, true);
     h.rt.task_wait(back);
     EXPECT_TRUE(h.rt.is_task_done(back));
@@ -169,11 +177,26 @@ TEST(Runtime, RefusesWhatDoesNotFit) {
   std::string text;
   EXPECT_EQ(code_of([&] { h.rt.get_id("w"); }, &text), "wse.symbol.unknown");
   EXPECT_NE(text.find("it exports v, h, seen"), std::string::npos) << text;
-  EXPECT_EQ(code_of([&] { h.rt.memcpy_h2d(v, w.data(), 24, {1, 0, 3, 2, 4}, false, k32, kRow, false); }, &text), "wse.memcpy.region");
+  EXPECT_EQ(code_of(
+                [&] {
+                  h.rt.memcpy_h2d(v, w.data(), 24, {1, 0, 3, 2, 4}, false, k32, kRow, false);
+                },
+                &text),
+            "wse.memcpy.region");
   EXPECT_NE(text.find("3 x 2 rectangle"), std::string::npos) << text;
-  EXPECT_EQ(code_of([&] { h.rt.memcpy_h2d(v, w.data(), 23, {0, 0, 3, 2, 4}, false, k32, kRow, false); }, &text), "wse.memcpy.size");
+  EXPECT_EQ(code_of(
+                [&] {
+                  h.rt.memcpy_h2d(v, w.data(), 23, {0, 0, 3, 2, 4}, false, k32, kRow, false);
+                },
+                &text),
+            "wse.memcpy.size");
   EXPECT_NE(text.find("23 elements, the region needs 24"), std::string::npos) << text;
-  EXPECT_EQ(code_of([&] { h.rt.memcpy_h2d(v, w.data(), 5, {0, 0, 1, 1, 5}, false, k32, kRow, false); }, &text), "wse.memcpy.extent");
+  EXPECT_EQ(code_of(
+                [&] {
+                  h.rt.memcpy_h2d(v, w.data(), 5, {0, 0, 1, 1, 5}, false, k32, kRow, false);
+                },
+                &text),
+            "wse.memcpy.extent");
   EXPECT_NE(text.find("has 16 bytes"), std::string::npos) << text;
 }
 
@@ -181,15 +204,38 @@ TEST(Runtime, RefusesWrongKinds) {
   Host h;
   std::vector<std::uint32_t> w(100);
   std::string text;
-  EXPECT_EQ(code_of([&] { h.rt.memcpy_h2d(h.rt.get_id("seen"), w.data(), 1, {0, 0, 1, 1, 1}, false, k32, kRow, false); }, &text), "wse.symbol.immutable");
+  EXPECT_EQ(code_of(
+                [&] {
+                  h.rt.memcpy_h2d(h.rt.get_id("seen"), w.data(), 1, {0, 0, 1, 1, 1}, false, k32,
+                                  kRow, false);
+                },
+                &text),
+            "wse.symbol.immutable");
   EXPECT_NE(text.find("\"seen\""), std::string::npos);
-  EXPECT_EQ(code_of([&] { h.rt.memcpy_h2d(h.rt.get_id("scale"), w.data(), 1, {0, 0, 1, 1, 1}, false, k32, kRow, false); }, &text), "wse.symbol.kind");
+  EXPECT_EQ(code_of(
+                [&] {
+                  h.rt.memcpy_h2d(h.rt.get_id("scale"), w.data(), 1, {0, 0, 1, 1, 1}, false, k32,
+                                  kRow, false);
+                },
+                &text),
+            "wse.symbol.kind");
   EXPECT_NE(text.find("cannot be copied"), std::string::npos);
-  EXPECT_EQ(code_of([&] { h.rt.memcpy_h2d(99, w.data(), 1, {0, 0, 1, 1, 1}, false, k32, kRow, false); }, &text), "wse.symbol.id");
+  EXPECT_EQ(code_of(
+                [&] {
+                  h.rt.memcpy_h2d(99, w.data(), 1, {0, 0, 1, 1, 1}, false, k32, kRow, false);
+                },
+                &text),
+            "wse.symbol.id");
   EXPECT_NE(text.find("symbol id 99"), std::string::npos);
-  EXPECT_EQ(code_of([&] { h.rt.memcpy_h2d(9, w.data(), 1, {0, 0, 1, 1, 1}, true, k32, kRow, false); }, &text), "wse.stream.color");
+  EXPECT_EQ(code_of(
+                [&] {
+                  h.rt.memcpy_h2d(9, w.data(), 1, {0, 0, 1, 1, 1}, true, k32, kRow, false);
+                },
+                &text),
+            "wse.stream.color");
   EXPECT_NE(text.find("colour 9"), std::string::npos);
-  EXPECT_EQ(code_of([&] { h.rt.launch(h.rt.get_id("scale"), {1}, {Ty::f32}, false); }, &text), "wse.launch.arguments");
+  EXPECT_EQ(code_of([&] { h.rt.launch(h.rt.get_id("scale"), {1}, {Ty::f32}, false); }, &text),
+            "wse.launch.arguments");
   EXPECT_NE(text.find("takes (f32, i16) and was given (f32)"), std::string::npos) << text;
   EXPECT_EQ(code_of([&] { h.rt.task_wait(77); }, &text), "wse.runtime.task");
   EXPECT_NE(text.find("task 77"), std::string::npos);
@@ -197,7 +243,13 @@ TEST(Runtime, RefusesWrongKinds) {
   EXPECT_NE(text.find("3 x 2 at (4, 1)"), std::string::npos) << text;
   EXPECT_EQ(h.rt.read_symbol(4, 1, "v").size(), 16u);
   h.rt.stop();
-  EXPECT_EQ(code_of([&] { h.rt.memcpy_h2d(h.rt.get_id("v"), w.data(), 4, {0, 0, 1, 1, 4}, false, k32, kRow, false); }, &text), "wse.runtime.order");
+  EXPECT_EQ(code_of(
+                [&] {
+                  h.rt.memcpy_h2d(h.rt.get_id("v"), w.data(), 4, {0, 0, 1, 1, 4}, false, k32, kRow,
+                                  false);
+                },
+                &text),
+            "wse.runtime.order");
   EXPECT_NE(text.find("after stop()"), std::string::npos);
   RuntimeOptions o;
   o.cmaddr = "10.1.2.3:9000";
@@ -209,24 +261,37 @@ TEST(Runtime, AskingForEverEnds) {
   Host h;
   std::vector<std::uint32_t> out(6);
   TaskHandle back = h.rt.memcpy_d2h(out.data(), 6, 5, {0, 0, 3, 2, 1}, true, k32, kRow, true);
-  EXPECT_EQ(code_of([&] { while (!h.rt.is_task_done(back)) {} }), "wse.command.stalled");
+  EXPECT_EQ(code_of([&] {
+              while (!h.rt.is_task_done(back)) {
+              }
+            }),
+            "wse.command.stalled");
 }
 
 TEST(Runtime, SilentProgramsAreNamedByTheNextCommand) {
   Host h;
   std::vector<std::uint32_t> w(24);
-  h.rt.launch(h.rt.get_id("silent"), {}, {}, false);   // delivered; whether it unblocks is its own affair
+  h.rt.launch(h.rt.get_id("silent"), {}, {},
+              false);  // delivered; whether it unblocks is its own affair
   std::string text;
-  EXPECT_EQ(code_of([&] { h.rt.memcpy_d2h(w.data(), 24, h.rt.get_id("v"), {0, 0, 3, 2, 4}, false, k32, kRow, false); }, &text), "wse.command.stalled");
+  EXPECT_EQ(code_of(
+                [&] {
+                  h.rt.memcpy_d2h(w.data(), 24, h.rt.get_id("v"), {0, 0, 3, 2, 4}, false, k32, kRow,
+                                  false);
+                },
+                &text),
+            "wse.command.stalled");
   EXPECT_NE(text.find("pe (2, 1): has not called unblock_cmd_stream"), std::string::npos) << text;
 }
 
 TEST(Runtime, ArtifactsAreWholeOrRefused) {
   namespace fs = std::filesystem;
-  std::string dir = (fs::temp_directory_path() / cat("weft-wse-artifact-", static_cast<std::int64_t>(::getpid()))).string();
+  std::string dir =
+      (fs::temp_directory_path() / cat("weft-wse-artifact-", static_cast<std::int64_t>(::getpid())))
+          .string();
   Layout l = compile_text(kLayout, kPe);
   write_artifact(l, dir);
-  write_artifact(l, dir);   // again, in its place
+  write_artifact(l, dir);  // again, in its place
   Layout back = read_artifact(dir);
   EXPECT_EQ(back.tiles, l.tiles);
   ASSERT_EQ(back.programs.size(), l.programs.size());
@@ -255,15 +320,19 @@ TEST(Runtime, HeatMapsArePictures) {
   std::vector<std::uint32_t> in(6, 1), out(6);
   h.rt.memcpy_h2d(4, in.data(), 6, {0, 0, 3, 2, 1}, true, k32, kRow, true);
   h.rt.memcpy_d2h(out.data(), 6, 5, {0, 0, 3, 2, 1}, true, k32, kRow, false);
-  std::string base = (std::filesystem::temp_directory_path() / cat("weft-heat-", static_cast<std::int64_t>(::getpid()))).string();
+  std::string base = (std::filesystem::temp_directory_path() /
+                      cat("weft-heat-", static_cast<std::int64_t>(::getpid())))
+                         .string();
   write_heat_map(h.rt.fabric(), "busy", base + ".svg");
   write_heat_map(h.rt.fabric(), "ramp", base + ".png");
   EXPECT_NE(read_file(base + ".svg").find("PE (2, 1): "), std::string::npos);
   EXPECT_EQ(read_file(base + ".png").substr(1, 3), "PNG");
   std::string text;
-  EXPECT_EQ(code_of([&] { write_heat_map(h.rt.fabric(), "warmth", base + ".svg"); }, &text), "wse.picture.what");
+  EXPECT_EQ(code_of([&] { write_heat_map(h.rt.fabric(), "warmth", base + ".svg"); }, &text),
+            "wse.picture.what");
   EXPECT_NE(text.find("there are busy, stall"), std::string::npos);
-  EXPECT_EQ(code_of([&] { write_heat_map(h.rt.fabric(), "busy", base + ".gif"); }), "wse.picture.format");
+  EXPECT_EQ(code_of([&] { write_heat_map(h.rt.fabric(), "busy", base + ".gif"); }),
+            "wse.picture.format");
   std::filesystem::remove(base + ".svg");
   std::filesystem::remove(base + ".png");
 }

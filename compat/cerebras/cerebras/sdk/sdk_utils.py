@@ -15,7 +15,9 @@ def memcpy_view(arr: np.ndarray, dtype) -> np.ndarray:
         return arr.view(dtype)
     if dtype.itemsize == 2:
         return arr.view(dtype).reshape(*arr.shape[:-1], -1)[..., ::2]
-    raise ValueError(f"memcpy_view: elements of {dtype} have {dtype.itemsize} bytes; legal are 2 and 4")
+    raise ValueError(
+        f"memcpy_view: elements of {dtype} have {dtype.itemsize} bytes; legal are 2 and 4"
+    )
 
 
 def input_array_to_u32(np_arr: np.ndarray, sentinel: int | None, fast_dim_sz: int) -> np.ndarray:
@@ -25,7 +27,9 @@ def input_array_to_u32(np_arr: np.ndarray, sentinel: int | None, fast_dim_sz: in
     if flat.dtype.itemsize == 4:
         return flat.view(np.uint32).copy()
     if flat.dtype.itemsize != 2:
-        raise ValueError(f"input_array_to_u32: elements of {flat.dtype} have {flat.dtype.itemsize} bytes; legal are 2 and 4")
+        raise ValueError(
+            f"input_array_to_u32: elements of {flat.dtype} have {flat.dtype.itemsize} bytes; legal are 2 and 4"
+        )
     words = flat.view(np.uint16).astype(np.uint32)
     if sentinel is not None:
         words |= (np.arange(flat.size, dtype=np.uint32) % np.uint32(fast_dim_sz)) << np.uint32(16)
@@ -34,7 +38,11 @@ def input_array_to_u32(np_arr: np.ndarray, sentinel: int | None, fast_dim_sz: in
 
 def calculate_cycles(timestamps) -> int:
     """Cycles between two 48-bit time stamps, six 16-bit words: start low to high, then end."""
-    t = np.asarray(timestamps).view(np.uint16) if np.asarray(timestamps).dtype.itemsize == 2 else np.asarray(timestamps).astype(np.uint64)
+    t = (
+        np.asarray(timestamps).view(np.uint16)
+        if np.asarray(timestamps).dtype.itemsize == 2
+        else np.asarray(timestamps).astype(np.uint64)
+    )
     t = [int(v) for v in np.ravel(t)[:6]]
     start = t[0] | t[1] << 16 | t[2] << 32
     end = t[3] | t[4] << 16 | t[5] << 32

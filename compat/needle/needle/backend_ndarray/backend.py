@@ -60,7 +60,9 @@ def backend_module(name, device):
         def tiles(h, r, c):
             return _view(h, (r // tile, c // tile, tile, tile)).permute((0, 2, 1, 3))
 
-        product = tiles(a, rows, inner).reshape((rows, inner)) @ tiles(b, inner, cols).reshape((inner, cols))
+        product = tiles(a, rows, inner).reshape((rows, inner)) @ tiles(b, inner, cols).reshape(
+            (inner, cols)
+        )
         tiles(out, rows, cols)[...] = product.reshape((rows // tile, tile, cols // tile, tile))
 
     def reduce(function):
@@ -82,12 +84,20 @@ def backend_module(name, device):
 
         return ewise, scalar
 
-    for short, op in dict(add=weft.add, mul=weft.multiply, div=weft.divide, maximum=weft.maximum, eq=weft.equal,
-                          ge=weft.greater_equal, power=weft.pow).items():
+    for short, op in dict(
+        add=weft.add,
+        mul=weft.multiply,
+        div=weft.divide,
+        maximum=weft.maximum,
+        eq=weft.equal,
+        ge=weft.greater_equal,
+        power=weft.pow,
+    ).items():
         ewise, scalar = binary(op)
         setattr(m, f"ewise_{short}", ewise)
         setattr(m, f"scalar_{short}", scalar)
     for short in ("log", "exp", "tanh"):
+
         def unary(a, out, op=getattr(weft, short)):
             _view(out)[...] = op(_view(a))
 

@@ -11,8 +11,25 @@ import weft
 from .backend import Handle, backend_module
 
 __all__ = [
-    "BackendDevice", "NDArray", "array", "empty", "full", "broadcast_to", "reshape", "maximum", "log", "exp", "tanh",
-    "sum", "flip", "cpu", "cuda", "cpu_numpy", "all_devices", "default_device", "prod",
+    "BackendDevice",
+    "NDArray",
+    "array",
+    "empty",
+    "full",
+    "broadcast_to",
+    "reshape",
+    "maximum",
+    "log",
+    "exp",
+    "tanh",
+    "sum",
+    "flip",
+    "cpu",
+    "cuda",
+    "cpu_numpy",
+    "all_devices",
+    "default_device",
+    "prod",
 ]
 
 
@@ -48,7 +65,9 @@ class BackendDevice:
 
     def require(self):
         if self.mod is None:
-            raise weft.DeviceError(f"error[needle.device.absent]: {self.name}() is not here: {self.reason}")
+            raise weft.DeviceError(
+                f"error[needle.device.absent]: {self.name}() is not here: {self.reason}"
+            )
         return self.mod
 
     @property
@@ -87,7 +106,9 @@ def _device(name, weft_name):
     if name not in _modules:
         try:
             device = weft.device(weft_name)
-            _modules[name] = (backend_module(name, device), None) if device.available else (None, device.reason)
+            _modules[name] = (
+                (backend_module(name, device), None) if device.available else (None, device.reason)
+            )
         except weft.Error as error:
             _modules[name] = (None, error.message or str(error))
     return BackendDevice(name, *_modules[name])
@@ -128,7 +149,9 @@ class NDArray:
             device = device or default_device()
             source = other if isinstance(other, weft.NDArray) else np.array(other)
             if isinstance(source, np.ndarray) and source.dtype == object:
-                raise weft.DTypeError(f"error[needle.array.dtype]: cannot make an array of {type(other).__name__}")
+                raise weft.DTypeError(
+                    f"error[needle.array.dtype]: cannot make an array of {type(other).__name__}"
+                )
         device.require()
         a = weft.asarray(source, dtype=dtype, copy=True)
         self._a, self._device = a.to(device.weft_device), device
@@ -157,7 +180,9 @@ class NDArray:
     def make(shape, strides=None, device=None, handle=None, offset=0):
         device = device or default_device()
         storage = None if handle is None else getattr(handle, "storage", handle)
-        a = weft.NDArray.make(tuple(shape), strides=strides, device=device.weft_device, handle=storage, offset=offset)
+        a = weft.NDArray.make(
+            tuple(shape), strides=strides, device=device.weft_device, handle=storage, offset=offset
+        )
         return NDArray._of(a, device)
 
     # ---- what it is
@@ -220,7 +245,11 @@ class NDArray:
         return self.reshape((self.size,))
 
     def reshape(self, *new_shape):
-        shape = new_shape[0] if len(new_shape) == 1 and isinstance(new_shape[0], (tuple, list)) else new_shape
+        shape = (
+            new_shape[0]
+            if len(new_shape) == 1 and isinstance(new_shape[0], (tuple, list))
+            else new_shape
+        )
         return self._like(self._a.reshape(tuple(int(n) for n in shape)))
 
     def permute(self, axes):
@@ -235,7 +264,13 @@ class NDArray:
         return self._like(self._a.broadcast_to(tuple(shape)))
 
     def flip(self, axes=None):
-        axes = tuple(range(self.ndim)) if axes is None else (axes,) if isinstance(axes, int) else tuple(axes)
+        axes = (
+            tuple(range(self.ndim))
+            if axes is None
+            else (axes,)
+            if isinstance(axes, int)
+            else tuple(axes)
+        )
         return self._like(self._a.flip(axes).copy())
 
     def pad(self, widths):
@@ -259,7 +294,9 @@ class NDArray:
                 n = self.shape[dim]
                 i = int(i)
                 if not -n <= i < n:
-                    raise weft.IndexError(f"error[array.index.range]: index {i} is outside axis {dim} of extent {n}")
+                    raise weft.IndexError(
+                        f"error[array.index.range]: index {i} is outside axis {dim} of extent {n}"
+                    )
                 i %= n
                 out.append(slice(i, i + 1, 1))
         return tuple(out)

@@ -34,7 +34,7 @@ class RandomCrop(Transform):
         x, y = np.random.randint(low=-p, high=p + 1, size=2)
         h, w = img.shape[:2]
         padded = np.pad(img, ((p, p), (p, p), (0, 0)))
-        return padded[p + x:p + x + h, p + y:p + y + w, :]
+        return padded[p + x : p + x + h, p + y : p + y + w, :]
 
 
 class Dataset:
@@ -72,7 +72,9 @@ class DataLoader:
             raise StopIteration
         samples = [self.dataset[int(i)] for i in self.ordering[self.index]]
         self.index += 1
-        return tuple(Tensor(np.stack([np.asarray(s[k]) for s in samples])) for k in range(len(samples[0])))
+        return tuple(
+            Tensor(np.stack([np.asarray(s[k]) for s in samples])) for k in range(len(samples[0]))
+        )
 
 
 class NDArrayDataset(Dataset):
@@ -91,7 +93,7 @@ def _idx(path):
     with gzip.open(path, "rb") as f:
         raw = f.read()
     rank = raw[3]
-    shape = struct.unpack(f">{rank}I", raw[4:4 + 4 * rank])
+    shape = struct.unpack(f">{rank}I", raw[4 : 4 + 4 * rank])
     return np.frombuffer(raw, np.uint8, offset=4 + 4 * rank).reshape(shape)
 
 
@@ -168,15 +170,17 @@ class Corpus:
 def batchify(data, batch_size, device, dtype):
     """Columns of the sequence: (len // batch_size, batch_size)."""
     n = len(data) // batch_size
-    return np.array(data[:n * batch_size], dtype=dtype).reshape(batch_size, n).T
+    return np.array(data[: n * batch_size], dtype=dtype).reshape(batch_size, n).T
 
 
 def get_batch(batches, i, bptt, device=None, dtype=None):
     """bptt rows from row i and the rows that follow them, flat."""
     n = min(bptt, len(batches) - 1 - i)
-    x, y = batches[i:i + n], batches[i + 1:i + 1 + n].reshape(-1)
-    return (Tensor(x, device=device, dtype=dtype, requires_grad=False),
-            Tensor(y, device=device, dtype=dtype, requires_grad=False))
+    x, y = batches[i : i + n], batches[i + 1 : i + 1 + n].reshape(-1)
+    return (
+        Tensor(x, device=device, dtype=dtype, requires_grad=False),
+        Tensor(y, device=device, dtype=dtype, requires_grad=False),
+    )
 
 
 _ = array_api

@@ -5,8 +5,21 @@ import math
 
 import needle as ndl
 
-__all__ = ["rand", "randn", "constant", "ones", "zeros", "randb", "one_hot", "zeros_like", "ones_like",
-           "xavier_uniform", "xavier_normal", "kaiming_uniform", "kaiming_normal"]
+__all__ = [
+    "rand",
+    "randn",
+    "constant",
+    "ones",
+    "zeros",
+    "randb",
+    "one_hot",
+    "zeros_like",
+    "ones_like",
+    "xavier_uniform",
+    "xavier_normal",
+    "kaiming_uniform",
+    "kaiming_normal",
+]
 
 
 def _tensor(array, device, dtype, requires_grad):
@@ -43,15 +56,21 @@ def randb(*shape, p=0.5, device=None, dtype="bool", requires_grad=False):
 
 def one_hot(n, i, device=None, dtype="float32", requires_grad=False):
     device = ndl.cpu() if device is None else device
-    return _tensor(device.one_hot(n, i.numpy().astype("int32"), dtype=dtype), device, dtype, requires_grad)
+    return _tensor(
+        device.one_hot(n, i.numpy().astype("int32"), dtype=dtype), device, dtype, requires_grad
+    )
 
 
 def zeros_like(array, *, device=None, requires_grad=False):
-    return zeros(*array.shape, dtype=array.dtype, device=device or array.device, requires_grad=requires_grad)
+    return zeros(
+        *array.shape, dtype=array.dtype, device=device or array.device, requires_grad=requires_grad
+    )
 
 
 def ones_like(array, *, device=None, requires_grad=False):
-    return ones(*array.shape, dtype=array.dtype, device=device or array.device, requires_grad=requires_grad)
+    return ones(
+        *array.shape, dtype=array.dtype, device=device or array.device, requires_grad=requires_grad
+    )
 
 
 def xavier_uniform(fan_in, fan_out, gain=1.0, **kwargs):

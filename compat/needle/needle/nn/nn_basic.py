@@ -2,8 +2,21 @@
 from needle import init, ops
 from needle.autograd import Tensor
 
-__all__ = ["Parameter", "Module", "Identity", "Linear", "Flatten", "ReLU", "Sequential", "SoftmaxLoss", "BatchNorm1d",
-           "BatchNorm2d", "LayerNorm1d", "Dropout", "Residual"]
+__all__ = [
+    "Parameter",
+    "Module",
+    "Identity",
+    "Linear",
+    "Flatten",
+    "ReLU",
+    "Sequential",
+    "SoftmaxLoss",
+    "BatchNorm1d",
+    "BatchNorm2d",
+    "LayerNorm1d",
+    "Dropout",
+    "Residual",
+]
 
 
 class Parameter(Tensor):
@@ -55,7 +68,9 @@ class Linear(Module):
     def __init__(self, in_features, out_features, bias=True, device=None, dtype="float32"):
         super().__init__()
         self.in_features, self.out_features = in_features, out_features
-        self.weight = Parameter(init.kaiming_uniform(in_features, out_features, device=device, dtype=dtype))
+        self.weight = Parameter(
+            init.kaiming_uniform(in_features, out_features, device=device, dtype=dtype)
+        )
         self.bias = None
         if bias:
             column = init.kaiming_uniform(out_features, 1, device=device, dtype=dtype)
@@ -114,8 +129,12 @@ class BatchNorm1d(Module):
             mean = ops.summation(x, axes=(0,)) / n
             centred = x - row(mean)
             var = ops.summation(centred * centred, axes=(0,)) / n
-            self.running_mean = (self.running_mean * (1 - self.momentum) + mean.detach() * self.momentum).detach()
-            self.running_var = (self.running_var * (1 - self.momentum) + var.detach() * self.momentum).detach()
+            self.running_mean = (
+                self.running_mean * (1 - self.momentum) + mean.detach() * self.momentum
+            ).detach()
+            self.running_var = (
+                self.running_var * (1 - self.momentum) + var.detach() * self.momentum
+            ).detach()
         else:
             centred, var = x - row(self.running_mean), self.running_var
         return row(self.weight) * (centred / row((var + self.eps) ** 0.5)) + row(self.bias)

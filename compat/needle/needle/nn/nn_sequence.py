@@ -20,7 +20,9 @@ class _Cell(Module):
         super().__init__()
         self.hidden_size, self.device, self.dtype = hidden_size, device, dtype
         bound, width = 1.0 / math.sqrt(hidden_size), self.gates * hidden_size
-        make = lambda *s: Parameter(init.rand(*s, low=-bound, high=bound, device=device, dtype=dtype))  # noqa: E731
+        make = lambda *s: Parameter(
+            init.rand(*s, low=-bound, high=bound, device=device, dtype=dtype)
+        )  # noqa: E731
         self.W_ih, self.W_hh = make(input_size, width), make(hidden_size, width)
         self.bias_ih = make(width) if bias else None
         self.bias_hh = make(width) if bias else None
@@ -37,7 +39,9 @@ class _Cell(Module):
 
 
 class RNNCell(_Cell):
-    def __init__(self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype="float32"):
+    def __init__(
+        self, input_size, hidden_size, bias=True, nonlinearity="tanh", device=None, dtype="float32"
+    ):
         super().__init__(input_size, hidden_size, bias, device, dtype)
         assert nonlinearity in ("tanh", "relu")
         self.nonlinearity = nonlinearity
@@ -67,11 +71,29 @@ def _layers(x):
 
 
 class RNN(Module):
-    def __init__(self, input_size, hidden_size, num_layers=1, bias=True, nonlinearity="tanh", device=None, dtype="float32"):
+    def __init__(
+        self,
+        input_size,
+        hidden_size,
+        num_layers=1,
+        bias=True,
+        nonlinearity="tanh",
+        device=None,
+        dtype="float32",
+    ):
         super().__init__()
         self.hidden_size, self.num_layers = hidden_size, num_layers
-        self.rnn_cells = [RNNCell(input_size if k == 0 else hidden_size, hidden_size, bias, nonlinearity, device, dtype)
-                          for k in range(num_layers)]
+        self.rnn_cells = [
+            RNNCell(
+                input_size if k == 0 else hidden_size,
+                hidden_size,
+                bias,
+                nonlinearity,
+                device,
+                dtype,
+            )
+            for k in range(num_layers)
+        ]
 
     def forward(self, x, h0=None):
         steps = _layers(ops.split(x, 0))
@@ -86,22 +108,33 @@ class RNN(Module):
 
 
 class LSTM(Module):
-    def __init__(self, input_size, hidden_size, num_layers=1, bias=True, device=None, dtype="float32"):
+    def __init__(
+        self, input_size, hidden_size, num_layers=1, bias=True, device=None, dtype="float32"
+    ):
         super().__init__()
         self.hidden_size, self.num_layers = hidden_size, num_layers
-        self.lstm_cells = [LSTMCell(input_size if k == 0 else hidden_size, hidden_size, bias, device, dtype)
-                           for k in range(num_layers)]
+        self.lstm_cells = [
+            LSTMCell(input_size if k == 0 else hidden_size, hidden_size, bias, device, dtype)
+            for k in range(num_layers)
+        ]
 
     def forward(self, x, h=None):
         steps = _layers(ops.split(x, 0))
-        states = [None] * self.num_layers if h is None else list(zip(*(_layers(ops.split(t, 0)) for t in h)))
+        states = (
+            [None] * self.num_layers
+            if h is None
+            else list(zip(*(_layers(ops.split(t, 0)) for t in h)))
+        )
         for k, cell in enumerate(self.lstm_cells):
             out = []
             for step in steps:
                 states[k] = cell(step, states[k])
                 out.append(states[k][0])
             steps = out
-        return ops.stack(steps, 0), (ops.stack([s[0] for s in states], 0), ops.stack([s[1] for s in states], 0))
+        return ops.stack(steps, 0), (
+            ops.stack([s[0] for s in states], 0),
+            ops.stack([s[1] for s in states], 0),
+        )
 
 
 class Embedding(Module):
@@ -110,9 +143,13 @@ class Embedding(Module):
     def __init__(self, num_embeddings, embedding_dim, device=None, dtype="float32"):
         super().__init__()
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        self.weight = Parameter(init.randn(num_embeddings, embedding_dim, device=device, dtype=dtype))
+        self.weight = Parameter(
+            init.randn(num_embeddings, embedding_dim, device=device, dtype=dtype)
+        )
 
     def forward(self, x):
         t, n = x.shape
-        rows = init.one_hot(self.num_embeddings, x.reshape((t * n,)), device=x.device, dtype="float32")
+        rows = init.one_hot(
+            self.num_embeddings, x.reshape((t * n,)), device=x.device, dtype="float32"
+        )
         return (rows @ self.weight).reshape((t, n, self.embedding_dim))

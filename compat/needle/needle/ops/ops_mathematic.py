@@ -6,18 +6,65 @@ import weft
 from ..autograd import Tensor, TensorOp, TensorTuple, TensorTupleOp
 
 __all__ = [
-    "EWiseAdd", "add", "AddScalar", "add_scalar", "EWiseMul", "multiply", "MulScalar", "mul_scalar", "EWisePow", "power",
-    "PowerScalar", "power_scalar", "EWiseDiv", "divide", "DivScalar", "divide_scalar", "Transpose", "transpose",
-    "Reshape", "reshape", "BroadcastTo", "broadcast_to", "Summation", "summation", "MatMul", "matmul", "Negate",
-    "negate", "Log", "log", "Exp", "exp", "ReLU", "relu", "Tanh", "tanh", "Stack", "stack", "Split", "split", "Flip",
-    "flip", "Dilate", "dilate", "UnDilate", "undilate", "Conv", "conv",
+    "EWiseAdd",
+    "add",
+    "AddScalar",
+    "add_scalar",
+    "EWiseMul",
+    "multiply",
+    "MulScalar",
+    "mul_scalar",
+    "EWisePow",
+    "power",
+    "PowerScalar",
+    "power_scalar",
+    "EWiseDiv",
+    "divide",
+    "DivScalar",
+    "divide_scalar",
+    "Transpose",
+    "transpose",
+    "Reshape",
+    "reshape",
+    "BroadcastTo",
+    "broadcast_to",
+    "Summation",
+    "summation",
+    "MatMul",
+    "matmul",
+    "Negate",
+    "negate",
+    "Log",
+    "log",
+    "Exp",
+    "exp",
+    "ReLU",
+    "relu",
+    "Tanh",
+    "tanh",
+    "Stack",
+    "stack",
+    "Split",
+    "split",
+    "Flip",
+    "flip",
+    "Dilate",
+    "dilate",
+    "UnDilate",
+    "undilate",
+    "Conv",
+    "conv",
 ]
 
 
 def kept_shape(shape, axes):
     """The shape with reduced axes of extent 1."""
     ndim = len(shape)
-    axes = range(ndim) if axes is None else [a % ndim for a in ((axes,) if isinstance(axes, int) else axes)]
+    axes = (
+        range(ndim)
+        if axes is None
+        else [a % ndim for a in ((axes,) if isinstance(axes, int) else axes)]
+    )
     return tuple(1 if i in axes else n for i, n in enumerate(shape))
 
 
@@ -26,7 +73,9 @@ def sum_to(t, shape):
     if t.shape == tuple(shape):
         return t
     extra = len(t.shape) - len(shape)
-    axes = tuple(i for i in range(len(t.shape)) if i < extra or (shape[i - extra] == 1 and t.shape[i] != 1))
+    axes = tuple(
+        i for i in range(len(t.shape)) if i < extra or (shape[i - extra] == 1 and t.shape[i] != 1)
+    )
     return reshape(summation(t, axes), shape) if axes else reshape(t, shape)
 
 
@@ -164,7 +213,9 @@ class MatMul(TensorOp):
 
     def gradient(self, out_grad, node):
         a, b = node.inputs
-        return sum_to(matmul(out_grad, transpose(b)), a.shape), sum_to(matmul(transpose(a), out_grad), b.shape)
+        return sum_to(matmul(out_grad, transpose(b)), a.shape), sum_to(
+            matmul(transpose(a), out_grad), b.shape
+        )
 
 
 class Negate(TensorOp):
@@ -257,7 +308,9 @@ class Dilate(TensorOp):
         self.axes, self.dilation = axes, dilation
 
     def compute(self, a):
-        shape = tuple(n * (self.dilation + 1) if i in self.axes else n for i, n in enumerate(a.shape))
+        shape = tuple(
+            n * (self.dilation + 1) if i in self.axes else n for i, n in enumerate(a.shape)
+        )
         out = weft.zeros(shape, dtype=a._a.dtype, device=a._a.device)
         out[_spread(a.ndim, self.axes, self.dilation)] = a._a
         return a._like(out)

@@ -52,4 +52,12 @@ def fused_add_scalars(x, c0, c1):
     return FusedAddScalars(c0, c1)(x)
 
 
-__all__ = ["MakeTensorTuple", "make_tuple", "TupleGetItem", "tuple_get_item", "FusedAddScalars", "fused_add_scalars", "TensorTuple"]
+__all__ = [
+    "MakeTensorTuple",
+    "make_tuple",
+    "TupleGetItem",
+    "tuple_get_item",
+    "FusedAddScalars",
+    "fused_add_scalars",
+    "TensorTuple",
+]

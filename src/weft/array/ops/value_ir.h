@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The meaning of the functions that table rows are written in, as IR expressions: the same rows give kernels
-// for any target. What the IR cannot say throws Unsupported.
+// The meaning of the functions that table rows are written in, as IR expressions: the same rows
+// give kernels for any target. What the IR cannot say throws Unsupported.
 
 #include "weft/ir/build.h"
 
@@ -40,15 +40,17 @@ WEFT_CALL1(tan, "tan")
 WEFT_CALL1(tanh, "tanh")
 WEFT_CALL1(signbit, "signbit")
 #undef WEFT_CALL1
-#define WEFT_ROUND(name)                                                               \
+#define WEFT_ROUND(name) \
   inline Expr name##_(const Expr& x) { return is_float(x) ? ir::call(#name, {x}) : x; }
 WEFT_ROUND(ceil)
 WEFT_ROUND(floor)
 WEFT_ROUND(trunc)
 WEFT_ROUND(round)
 #undef WEFT_ROUND
-#define WEFT_TEST(name, otherwise)                                                                          \
-  inline Expr name##_(const Expr& x) { return is_float(x) ? ir::call(#name, {x}) : ir::make_bool(otherwise); }
+#define WEFT_TEST(name, otherwise)                                        \
+  inline Expr name##_(const Expr& x) {                                    \
+    return is_float(x) ? ir::call(#name, {x}) : ir::make_bool(otherwise); \
+  }
 WEFT_TEST(isfinite, true)
 WEFT_TEST(isinf, false)
 WEFT_TEST(isnan, false)
@@ -56,7 +58,9 @@ WEFT_TEST(isnan, false)
 
 inline Expr one_(const Expr& x) { return lit_(x, 1); }
 inline Expr abs_(const Expr& x) { return x->dtype.is_uint() ? x : ir::call("abs", {x}); }
-inline Expr invert_(const Expr& x) { return is_bool(x) ? ir::logical_not(x) : ir::call("bitwise_not", {x}); }
+inline Expr invert_(const Expr& x) {
+  return is_bool(x) ? ir::logical_not(x) : ir::call("bitwise_not", {x});
+}
 inline Expr conj_(const Expr& x) { return x; }
 inline Expr real_(const Expr& x) { return x; }
 inline Expr imag_(const Expr&) { throw Unsupported{}; }
@@ -69,12 +73,19 @@ inline Expr relu_(const Expr& x) { return ir::select(ir::lt(x, lit_(x, 0)), lit_
 inline Expr sigmoid_(const Expr& x) { return ir::div(lit_(x, 1), lit_(x, 1) + exp_(neg_(x))); }
 inline Expr sign_(const Expr& x) {
   Expr zero = lit_(x, 0), one = lit_(x, 1);
-  Expr out = ir::select(ir::gt(x, zero), one, x->dtype.is_uint() ? zero : ir::select(ir::lt(x, zero), lit_(x, -1), zero));
+  Expr out = ir::select(ir::gt(x, zero), one,
+                        x->dtype.is_uint() ? zero : ir::select(ir::lt(x, zero), lit_(x, -1), zero));
   return is_float(x) ? ir::select(ir::ne(x, x), x, out) : out;
 }
-inline Expr and_(const Expr& x, const Expr& y) { return is_bool(x) ? ir::logical_and(x, y) : ir::call("bitwise_and", {x, y}); }
-inline Expr or_(const Expr& x, const Expr& y) { return is_bool(x) ? ir::logical_or(x, y) : ir::call("bitwise_or", {x, y}); }
-inline Expr xor_(const Expr& x, const Expr& y) { return is_bool(x) ? ir::ne(x, y) : ir::call("bitwise_xor", {x, y}); }
+inline Expr and_(const Expr& x, const Expr& y) {
+  return is_bool(x) ? ir::logical_and(x, y) : ir::call("bitwise_and", {x, y});
+}
+inline Expr or_(const Expr& x, const Expr& y) {
+  return is_bool(x) ? ir::logical_or(x, y) : ir::call("bitwise_or", {x, y});
+}
+inline Expr xor_(const Expr& x, const Expr& y) {
+  return is_bool(x) ? ir::ne(x, y) : ir::call("bitwise_xor", {x, y});
+}
 inline Expr shl_(const Expr& x, const Expr& y) { return ir::call("shift_left", {x, y}); }
 inline Expr shr_(const Expr& x, const Expr& y) { return ir::call("shift_right", {x, y}); }
 inline Expr eq_(const Expr& x, const Expr& y) { return ir::eq(x, y); }

@@ -17,7 +17,8 @@ namespace {
 /// Cancels the call when an operation outlasts its deadline: a blocked read then returns.
 class Watchdog {
  public:
-  explicit Watchdog(grpc::ClientContext& context) : context_(context), thread_([this] { watch(); }) {}
+  explicit Watchdog(grpc::ClientContext& context)
+      : context_(context), thread_([this] { watch(); }) {}
   ~Watchdog() {
     {
       std::lock_guard lock(mutex_);
@@ -59,7 +60,8 @@ class Watchdog {
   grpc::ClientContext& context_;
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::chrono::steady_clock::time_point until_, wakes_ = std::chrono::steady_clock::time_point::max();
+  std::chrono::steady_clock::time_point until_,
+      wakes_ = std::chrono::steady_clock::time_point::max();
   bool armed_ = false, fired_ = false, done_ = false;
   std::thread thread_;
 };
@@ -68,7 +70,8 @@ runtime::DeviceInfo info_from(const Json& j) {
   runtime::DeviceInfo info;
   info.name = "rpc:" + j.at("name").as_string();
   std::int64_t kind = j.at("kind").as_int();
-  info.kind = kind >= 0 && kind <= 2 ? static_cast<runtime::DeviceKind>(kind) : runtime::DeviceKind::hardware;
+  info.kind = kind >= 0 && kind <= 2 ? static_cast<runtime::DeviceKind>(kind)
+                                     : runtime::DeviceKind::hardware;
   info.description = j.at("description").as_string();
   info.clock_hz = j.at("clock_hz").as_double();
   info.dl_type = static_cast<int>(j.at("dl_type").as_int());
@@ -89,26 +92,30 @@ struct Session::Impl {
   std::recursive_mutex mutex;
   ConnectOptions options;
   std::string where;
-  std::string lost;             // why the connection is gone; empty: it is not
+  std::string lost;  // why the connection is gone; empty: it is not
   Json info;
-  int generation = 0;           // of the server's device; changes with reconfigure
+  int generation = 0;  // of the server's device; changes with reconfigure
   std::int64_t trips = 0, sent = 0, received = 0;
 
   [[noreturn]] void fail(std::chrono::milliseconds limit) {
     if (lost.empty()) {
       if (watchdog && watchdog->fired()) {
         lost = cat("no answer within ", limit.count(), " ms");
-        throw Error(ErrorKind::rpc, "rpc.deadline", cat(where, " gave ", lost)).help("the connection is closed; connect again");
+        throw Error(ErrorKind::rpc, "rpc.deadline", cat(where, " gave ", lost))
+            .help("the connection is closed; connect again");
       }
-      grpc::Status status = stream->Finish();   // a failed read means that the call is over
+      grpc::Status status = stream->Finish();  // a failed read means that the call is over
       lost = status.error_message().empty() ? "the connection ended" : status.error_message();
-      if (status.error_message().starts_with("rpc.busy")) throw Error(ErrorKind::rpc, "rpc.busy", cat(where, ": ", status.error_message()));
+      if (status.error_message().starts_with("rpc.busy"))
+        throw Error(ErrorKind::rpc, "rpc.busy", cat(where, ": ", status.error_message()));
     }
-    throw Error(ErrorKind::rpc, "rpc.lost", cat(where, ": ", lost)).help("connect again; what the connection held on the server has been released");
+    throw Error(ErrorKind::rpc, "rpc.lost", cat(where, ": ", lost))
+        .help("connect again; what the connection held on the server has been released");
   }
 
   /// Sends a frame (and data), waits for the answer.
-  Frame ask(const Frame& frame, std::string_view data = {}, bool runs = false, const std::function<void(const std::string&)>& chunk = {}) {
+  Frame ask(const Frame& frame, std::string_view data = {}, bool runs = false,
+            const std::function<void(const std::string&)>& chunk = {}) {
     std::lock_guard lock(mutex);
     std::chrono::milliseconds limit = runs ? options.run_deadline : options.deadline;
     if (!lost.empty()) fail(limit);
@@ -116,9 +123,9 @@ struct Session::Impl {
     ++trips;
     sent += static_cast<std::int64_t>(data.size());
     bool good = stream->Write(frame) && send_data(data.data(), data.size(), [&](const Frame& f) {
-      watchdog->arm(limit);   // progress
-      return stream->Write(f);
-    });
+                  watchdog->arm(limit);  // progress
+                  return stream->Write(f);
+                });
     Frame answer;
     // A refusal may come before all has been sent; it is there to be read.
     while ((good = stream->Read(&answer)) && answer.op() == DATA) {
@@ -129,7 +136,10 @@ struct Session::Impl {
     watchdog->disarm();
     if (!good) fail(limit);
     if (answer.op() == FAILED) throw to_error(answer.failure());
-    if (answer.op() != frame.op()) throw Error(ErrorKind::rpc, "rpc.protocol", cat(where, " answered operation ", static_cast<int>(frame.op()), " with ", static_cast<int>(answer.op())));
+    if (answer.op() != frame.op())
+      throw Error(ErrorKind::rpc, "rpc.protocol",
+                  cat(where, " answered operation ", static_cast<int>(frame.op()), " with ",
+                      static_cast<int>(answer.op())));
     if (chunk && !answer.data().empty()) {
       received += static_cast<std::int64_t>(answer.data().size());
       chunk(answer.data());
@@ -145,14 +155,15 @@ struct Session::Impl {
       watchdog->arm(options.deadline);
       stream->Write(frame);
       watchdog->disarm();
-    } catch (...) {   // a lock that cannot be had: the server frees it with the connection
+    } catch (...) {  // a lock that cannot be had: the server frees it with the connection
     }
   }
 };
 
 namespace {
 
-Frame make(Op op, std::initializer_list<std::int64_t> ints = {}, std::string_view text = {}, bool has_text = false) {
+Frame make(Op op, std::initializer_list<std::int64_t> ints = {}, std::string_view text = {},
+           bool has_text = false) {
   Frame f;
   f.set_op(op);
   for (std::int64_t i : ints) f.add_ints(i);
@@ -162,8 +173,12 @@ Frame make(Op op, std::initializer_list<std::int64_t> ints = {}, std::string_vie
 
 class RemoteExecutable final : public runtime::Executable {
  public:
-  RemoteExecutable(Ref<runtime::Device> device, runtime::Binary binary, Ref<Session> session, std::int64_t id, int generation)
-      : Executable(std::move(device), std::move(binary)), session_(std::move(session)), id_(id), generation_(generation) {}
+  RemoteExecutable(Ref<runtime::Device> device, runtime::Binary binary, Ref<Session> session,
+                   std::int64_t id, int generation)
+      : Executable(std::move(device), std::move(binary)),
+        session_(std::move(session)),
+        id_(id),
+        generation_(generation) {}
   ~RemoteExecutable() override { session_->impl().tell(make(UNLOAD, {id_})); }
   std::int64_t id() const { return id_; }
 
@@ -175,43 +190,69 @@ class RemoteExecutable final : public runtime::Executable {
 
 class RemoteDevice final : public runtime::Device {
  public:
-  explicit RemoteDevice(Ref<Session> session) : session_(std::move(session)), info_(info_from(session_->impl().info)), generation_(session_->impl().generation) {}
+  explicit RemoteDevice(Ref<Session> session)
+      : session_(std::move(session)),
+        info_(info_from(session_->impl().info)),
+        generation_(session_->impl().generation) {}
   const runtime::DeviceInfo& info() const override { return info_; }
 
-  Ref<runtime::Storage> allocate(runtime::Bytes bytes, runtime::Bytes align, std::string_view space) override {
-    Frame answer = ask(make(ALLOCATE, {static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(align)}, space, true));
-    if (answer.ints_size() != 1) throw Error(ErrorKind::rpc, "rpc.protocol", "ALLOCATE was answered without a handle");
-    return make_ref<runtime::Storage>(Ref<runtime::Device>(this), static_cast<std::uint64_t>(answer.ints(0)), bytes, space);
+  Ref<runtime::Storage> allocate(runtime::Bytes bytes, runtime::Bytes align,
+                                 std::string_view space) override {
+    Frame answer =
+        ask(make(ALLOCATE, {static_cast<std::int64_t>(bytes), static_cast<std::int64_t>(align)},
+                 space, true));
+    if (answer.ints_size() != 1)
+      throw Error(ErrorKind::rpc, "rpc.protocol", "ALLOCATE was answered without a handle");
+    return make_ref<runtime::Storage>(Ref<runtime::Device>(this),
+                                      static_cast<std::uint64_t>(answer.ints(0)), bytes, space);
   }
-  void upload(runtime::Storage& dst, runtime::Bytes offset, const void* src, runtime::Bytes bytes) override {
+  void upload(runtime::Storage& dst, runtime::Bytes offset, const void* src,
+              runtime::Bytes bytes) override {
     runtime::check_range(dst, offset, bytes);
-    ask(make(WRITE, {handle(dst), static_cast<std::int64_t>(offset), static_cast<std::int64_t>(bytes)}), {static_cast<const char*>(src), bytes});
+    ask(make(WRITE,
+             {handle(dst), static_cast<std::int64_t>(offset), static_cast<std::int64_t>(bytes)}),
+        {static_cast<const char*>(src), bytes});
   }
-  void download(void* dst, const runtime::Storage& src, runtime::Bytes offset, runtime::Bytes bytes) override {
+  void download(void* dst, const runtime::Storage& src, runtime::Bytes offset,
+                runtime::Bytes bytes) override {
     runtime::check_range(src, offset, bytes);
     runtime::Bytes got = 0;
     check();
-    session_->impl().ask(make(READ, {handle(src), static_cast<std::int64_t>(offset), static_cast<std::int64_t>(bytes)}), {}, false, [&](const std::string& chunk) {
-      if (chunk.size() > bytes - got) throw Error(ErrorKind::rpc, "rpc.protocol", "the server sent more than was asked for");
-      std::memcpy(static_cast<char*>(dst) + got, chunk.data(), chunk.size());
-      got += chunk.size();
-    });
-    if (got != bytes) throw Error(ErrorKind::rpc, "rpc.protocol", cat("the server sent ", got, " of ", bytes, " bytes"));
+    session_->impl().ask(
+        make(READ,
+             {handle(src), static_cast<std::int64_t>(offset), static_cast<std::int64_t>(bytes)}),
+        {}, false, [&](const std::string& chunk) {
+          if (chunk.size() > bytes - got)
+            throw Error(ErrorKind::rpc, "rpc.protocol", "the server sent more than was asked for");
+          std::memcpy(static_cast<char*>(dst) + got, chunk.data(), chunk.size());
+          got += chunk.size();
+        });
+    if (got != bytes)
+      throw Error(ErrorKind::rpc, "rpc.protocol",
+                  cat("the server sent ", got, " of ", bytes, " bytes"));
   }
-  void copy(runtime::Storage& dst, runtime::Bytes dst_offset, const runtime::Storage& src, runtime::Bytes src_offset, runtime::Bytes bytes) override {
+  void copy(runtime::Storage& dst, runtime::Bytes dst_offset, const runtime::Storage& src,
+            runtime::Bytes src_offset, runtime::Bytes bytes) override {
     runtime::check_range(dst, dst_offset, bytes);
     runtime::check_range(src, src_offset, bytes);
-    ask(make(COPY, {handle(dst), static_cast<std::int64_t>(dst_offset), handle(src), static_cast<std::int64_t>(src_offset), static_cast<std::int64_t>(bytes)}));
+    ask(make(COPY, {handle(dst), static_cast<std::int64_t>(dst_offset), handle(src),
+                    static_cast<std::int64_t>(src_offset), static_cast<std::int64_t>(bytes)}));
   }
   Ref<runtime::Executable> load(runtime::Binary binary) override {
     std::string bytes = runtime::Module(binary, {}).serialize();
     check();
-    Frame answer = session_->impl().ask(make(LOAD, {static_cast<std::int64_t>(bytes.size())}), bytes, true);
-    if (answer.ints_size() != 1) throw Error(ErrorKind::rpc, "rpc.protocol", "LOAD was answered without a handle");
-    return make_ref<RemoteExecutable>(Ref<runtime::Device>(this), std::move(binary), session_, answer.ints(0), generation_);
+    Frame answer =
+        session_->impl().ask(make(LOAD, {static_cast<std::int64_t>(bytes.size())}), bytes, true);
+    if (answer.ints_size() != 1)
+      throw Error(ErrorKind::rpc, "rpc.protocol", "LOAD was answered without a handle");
+    return make_ref<RemoteExecutable>(Ref<runtime::Device>(this), std::move(binary), session_,
+                                      answer.ints(0), generation_);
   }
-  runtime::Event launch(runtime::Executable& executable, std::size_t kernel, std::span<const runtime::KernelArg> args, std::span<const std::int64_t> extents) override {
-    Frame frame = make(LAUNCH, {static_cast<RemoteExecutable&>(executable).id(), static_cast<std::int64_t>(kernel)});
+  runtime::Event launch(runtime::Executable& executable, std::size_t kernel,
+                        std::span<const runtime::KernelArg> args,
+                        std::span<const std::int64_t> extents) override {
+    Frame frame = make(LAUNCH, {static_cast<RemoteExecutable&>(executable).id(),
+                                static_cast<std::int64_t>(kernel)});
     for (const runtime::KernelArg& a : args) {
       Argument* out = frame.add_arguments();
       if (a.storage) out->set_storage(static_cast<std::uint64_t>(handle(*a.storage)));
@@ -225,7 +266,7 @@ class RemoteDevice final : public runtime::Device {
   void synchronize() override { ask(make(SYNCHRONIZE), true); }
   runtime::Span measure(const std::function<void()>& work) override {
     check();
-    std::lock_guard lock(session_->impl().mutex);   // nobody else's work is measured
+    std::lock_guard lock(session_->impl().mutex);  // nobody else's work is measured
     ask(make(MEASURE_BEGIN));
     std::exception_ptr failed;
     try {
@@ -242,7 +283,8 @@ class RemoteDevice final : public runtime::Device {
       throw;
     }
     if (failed) std::rethrow_exception(failed);
-    if (answer.reals_size() != 2 || answer.ints_size() != 1) throw Error(ErrorKind::rpc, "rpc.protocol", "a measurement was answered without its figures");
+    if (answer.reals_size() != 2 || answer.ints_size() != 1)
+      throw Error(ErrorKind::rpc, "rpc.protocol", "a measurement was answered without its figures");
     return {answer.reals(0), answer.reals(1), answer.ints(0)};
   }
   runtime::StatReport stats() const override {
@@ -250,14 +292,17 @@ class RemoteDevice final : public runtime::Device {
     Frame answer = session_->impl().ask(make(STATS));
     const Json rows = Json::parse(answer.texts_size() ? answer.texts(0) : "[]");
     for (const Json& row : rows.as_array()) {
-      out.add(row.at(std::size_t{0}).as_string(), row.at(std::size_t{1}).as_string(), row.at(std::size_t{2}).as_string(), row.at(std::size_t{3}).as_int());
+      out.add(row.at(std::size_t{0}).as_string(), row.at(std::size_t{1}).as_string(),
+              row.at(std::size_t{2}).as_string(), row.at(std::size_t{3}).as_int());
     }
     return out;
   }
   void clear_stats() override { ask(make(CLEAR_STATS)); }
 
   std::int64_t handle(const runtime::Storage& s) const {
-    if (s.device().get() != this) throw Error(ErrorKind::device, "rpc.device.mixed", cat("an array of ", s.device()->info().name, " was given to ", info_.name));
+    if (s.device().get() != this)
+      throw Error(ErrorKind::device, "rpc.device.mixed",
+                  cat("an array of ", s.device()->info().name, " was given to ", info_.name));
     return static_cast<std::int64_t>(s.address());
   }
 
@@ -268,7 +313,9 @@ class RemoteDevice final : public runtime::Device {
 
  private:
   void check() const {
-    if (session_->impl().generation != generation_) throw Error(ErrorKind::device, "rpc.device.replaced", "the connection was reconfigured; ask the session for its device again");
+    if (session_->impl().generation != generation_)
+      throw Error(ErrorKind::device, "rpc.device.replaced",
+                  "the connection was reconfigured; ask the session for its device again");
   }
   Frame ask(const Frame& frame, bool runs = false) const {
     check();
@@ -293,7 +340,10 @@ void add_arguments(Frame& frame, std::span<const runtime::CallArg> args) {
     Argument* out = frame.add_arguments();
     if (a.storage) {
       auto* device = dynamic_cast<RemoteDevice*>(a.storage->device().get());
-      if (!device) throw Error(ErrorKind::device, "rpc.device.mixed", cat("an array of ", a.storage->device()->info().name, " was given to a remote function"));
+      if (!device)
+        throw Error(ErrorKind::device, "rpc.device.mixed",
+                    cat("an array of ", a.storage->device()->info().name,
+                        " was given to a remote function"));
       out->set_storage(static_cast<std::uint64_t>(device->handle(*a.storage)));
     }
     out->set_offset(a.byte_offset);
@@ -337,8 +387,11 @@ Ref<Session> Session::connect(std::string host, int port, ConnectOptions options
   }
   impl->channel = grpc::CreateCustomChannel(impl->where, credentials, arguments);
   if (!impl->channel->WaitForConnected(std::chrono::system_clock::now() + impl->options.deadline)) {
-    throw Error(ErrorKind::rpc, "rpc.connect", cat("cannot reach ", impl->where, " within ", impl->options.deadline.count(), " ms"))
-        .note(impl->options.tls_ca.empty() ? "plain text was tried; a server with TLS refuses it" : "TLS was tried with the given certificate authority")
+    throw Error(
+        ErrorKind::rpc, "rpc.connect",
+        cat("cannot reach ", impl->where, " within ", impl->options.deadline.count(), " ms"))
+        .note(impl->options.tls_ca.empty() ? "plain text was tried; a server with TLS refuses it"
+                                           : "TLS was tried with the given certificate authority")
         .help("is \"weft serve\" running there?");
   }
   impl->stub = Weft::NewStub(impl->channel);
@@ -362,15 +415,20 @@ void Session::upload_file(const std::string& path) {
 
 Ref<RemoteModule> Session::load_module(std::string_view name) {
   Frame answer = impl_->ask(make(LOAD_MODULE, {}, name, true), {}, true);
-  if (answer.ints_size() != 1) throw Error(ErrorKind::rpc, "rpc.protocol", "LOAD_MODULE was answered without a handle");
-  return make_ref<RemoteModule>(Ref<Session>(this), answer.ints(0), std::vector<std::string>(answer.texts().begin(), answer.texts().end()));
+  if (answer.ints_size() != 1)
+    throw Error(ErrorKind::rpc, "rpc.protocol", "LOAD_MODULE was answered without a handle");
+  return make_ref<RemoteModule>(
+      Ref<Session>(this), answer.ints(0),
+      std::vector<std::string>(answer.texts().begin(), answer.texts().end()));
 }
 
 Ref<runtime::Device> Session::device(std::string_view name) {
   const std::string& served = impl_->info.at("served").as_string();
   std::string_view wanted = name.substr(0, name.find(':'));
   if (!name.empty() && name != served && wanted != served.substr(0, served.find(':'))) {
-    throw Error(ErrorKind::device, "rpc.device.unknown", cat(impl_->where, " serves no device \"", name, "\"")).note(cat("it serves \"", served, "\""));
+    throw Error(ErrorKind::device, "rpc.device.unknown",
+                cat(impl_->where, " serves no device \"", name, "\""))
+        .note(cat("it serves \"", served, "\""));
   }
   return make_ref<RemoteDevice>(Ref<Session>(this));
 }
@@ -381,7 +439,9 @@ void Session::reconfigure(std::string_view config) {
   ++impl_->generation;
 }
 
-void Session::program(std::string_view bitstream) { impl_->ask(make(PROGRAM, {static_cast<std::int64_t>(bitstream.size())}), bitstream, true); }
+void Session::program(std::string_view bitstream) {
+  impl_->ask(make(PROGRAM, {static_cast<std::int64_t>(bitstream.size())}), bitstream, true);
+}
 
 runtime::StatReport Session::traffic() const {
   std::lock_guard lock(impl_->mutex);
@@ -392,7 +452,9 @@ runtime::StatReport Session::traffic() const {
   return r;
 }
 
-RemoteModule::RemoteModule(Ref<Session> session, std::int64_t id, std::vector<std::string> functions) : session_(std::move(session)), id_(id), functions_(std::move(functions)) {}
+RemoteModule::RemoteModule(Ref<Session> session, std::int64_t id,
+                           std::vector<std::string> functions)
+    : session_(std::move(session)), id_(id), functions_(std::move(functions)) {}
 
 void RemoteModule::call(std::string_view function, std::span<const runtime::CallArg> args) {
   Frame frame = make(CALL, {id_}, function, true);
@@ -400,14 +462,19 @@ void RemoteModule::call(std::string_view function, std::span<const runtime::Call
   session_->impl().ask(frame, {}, true);
 }
 
-runtime::TimeResult RemoteModule::time(std::string_view function, std::span<const runtime::CallArg> args, int number, int repeat, double min_seconds) {
+runtime::TimeResult RemoteModule::time(std::string_view function,
+                                       std::span<const runtime::CallArg> args, int number,
+                                       int repeat, double min_seconds) {
   Frame frame = make(TIME, {id_, number, repeat}, function, true);
   frame.add_reals(min_seconds);
   add_arguments(frame, args);
   Frame answer = session_->impl().ask(frame, {}, true);
-  if (answer.reals_size() < 7) throw Error(ErrorKind::rpc, "rpc.protocol", "a measurement was answered without its figures");
+  if (answer.reals_size() < 7)
+    throw Error(ErrorKind::rpc, "rpc.protocol", "a measurement was answered without its figures");
   runtime::TimeResult r;
-  r.mean = answer.reals(0), r.median = answer.reals(1), r.min = answer.reals(2), r.max = answer.reals(3), r.stddev = answer.reals(4), r.cycles = answer.reals(5), r.wall = answer.reals(6);
+  r.mean = answer.reals(0), r.median = answer.reals(1), r.min = answer.reals(2),
+  r.max = answer.reals(3), r.stddev = answer.reals(4), r.cycles = answer.reals(5),
+  r.wall = answer.reals(6);
   r.results.assign(answer.reals().begin() + 7, answer.reals().end());
   return r;
 }

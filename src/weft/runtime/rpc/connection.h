@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The server's side of one connection: its device, its handles, and the loop that answers frames. Everything it
-// holds goes when it is destroyed.
+// The server's side of one connection: its device, its handles, and the loop that answers frames.
+// Everything it holds goes when it is destroyed.
 
 #include <atomic>
 #include <map>
@@ -15,7 +15,8 @@ using Stream = grpc::ServerReaderWriter<Frame, Frame>;
 
 class Connection {
  public:
-  Connection(const ServerOptions& options, const OpenDevice& open, Stream& stream, std::string peer, std::atomic<std::uint64_t>& held);
+  Connection(const ServerOptions& options, const OpenDevice& open, Stream& stream, std::string peer,
+             std::atomic<std::uint64_t>& held);
   ~Connection();
   /// Until the client goes or breaks the rules.
   void serve();
@@ -40,7 +41,10 @@ class Connection {
   void charge(std::uint64_t bytes);
   void discharge(std::uint64_t bytes);
 
-  struct Held { Ref<runtime::Storage> storage; runtime::Bytes bytes; };
+  struct Held {
+    Ref<runtime::Storage> storage;
+    runtime::Bytes bytes;
+  };
   Held& storage(std::int64_t handle);
   std::int64_t number(const Frame& f, int index) const;
   std::vector<runtime::CallArg> arguments(const Frame& f);
@@ -58,7 +62,7 @@ class Connection {
   std::map<std::string, std::string> files_;
   std::int64_t next_ = 1;
   std::uint64_t held_ = 0;
-  bool broken_ = false;      // the stream no longer makes sense: end it
+  bool broken_ = false;  // the stream no longer makes sense: end it
   std::string program_text_;
 };
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Devices over a network. A server gives each connection a device of its own (opened by a factory), or a shared
-// one; a connection reaches only what it allocated itself, and whatever it held is released when it ends, however
-// it ends. The client's side is an ordinary runtime::Device. gRPC stays behind this header.
+// Devices over a network. A server gives each connection a device of its own (opened by a factory),
+// or a shared one; a connection reaches only what it allocated itself, and whatever it held is
+// released when it ends, however it ends. The client's side is an ordinary runtime::Device. gRPC
+// stays behind this header.
 
 #include <chrono>
 #include <functional>
@@ -18,13 +19,16 @@ namespace weft::rpc {
 
 struct ServerOptions {
   std::string host = "127.0.0.1";
-  int port = 9091;                               // 0: any free one; see Server::port()
-  std::string key;                               // what clients must present; empty: none
-  std::string tls_cert, tls_key;                 // PEM text; both or neither
-  std::uint64_t session_bytes = 1ull << 30;      // device memory and files that one connection may hold, each
-  int sessions = 64;                             // connections at a time
-  std::string device_name = "device";            // what session.device(name) must ask for (the part before ':')
-  std::function<void(std::string_view)> log;     // refusals, connections that came and went; called from any thread
+  int port = 9091;                // 0: any free one; see Server::port()
+  std::string key;                // what clients must present; empty: none
+  std::string tls_cert, tls_key;  // PEM text; both or neither
+  std::uint64_t session_bytes =
+      1ull << 30;     // device memory and files that one connection may hold, each
+  int sessions = 64;  // connections at a time
+  std::string device_name =
+      "device";  // what session.device(name) must ask for (the part before ':')
+  std::function<void(std::string_view)>
+      log;  // refusals, connections that came and went; called from any thread
 };
 
 /// Opens the device for a connection; `config` is empty or the text given to Session::reconfigure.
@@ -32,8 +36,9 @@ using OpenDevice = std::function<Ref<runtime::Device>(std::string_view config)>;
 
 class Server {
  public:
-  /// Serves until destroyed. Throws Error(value, "rpc.bind.open") for an address off this host without key and TLS,
-  /// Error(io, "rpc.bind.failed") when the port cannot be had, Error(value, "rpc.tls.pair").
+  /// Serves until destroyed. Throws Error(value, "rpc.bind.open") for an address off this host
+  /// without key and TLS, Error(io, "rpc.bind.failed") when the port cannot be had, Error(value,
+  /// "rpc.tls.pair").
   Server(ServerOptions options, OpenDevice open);
   ~Server();
   int port() const;
@@ -52,10 +57,10 @@ class Server {
 
 struct ConnectOptions {
   std::string key;
-  std::string tls_ca;                            // PEM text; empty: plain text
-  std::string tls_name;                          // name that the certificate must bear, when not the host's
-  std::chrono::milliseconds deadline{10000};     // for every answer but those of running kernels
-  std::chrono::milliseconds run_deadline{600000};// for launches, calls and measurements
+  std::string tls_ca;    // PEM text; empty: plain text
+  std::string tls_name;  // name that the certificate must bear, when not the host's
+  std::chrono::milliseconds deadline{10000};       // for every answer but those of running kernels
+  std::chrono::milliseconds run_deadline{600000};  // for launches, calls and measurements
 };
 
 class Session;
@@ -68,7 +73,8 @@ class RemoteModule : public RefCounted {
   /// One round trip: the server checks the arguments and runs the function's plan.
   void call(std::string_view function, std::span<const runtime::CallArg> args);
   /// Measured on the server; simulated machines report cycles.
-  runtime::TimeResult time(std::string_view function, std::span<const runtime::CallArg> args, int number = 10, int repeat = 3, double min_seconds = 0);
+  runtime::TimeResult time(std::string_view function, std::span<const runtime::CallArg> args,
+                           int number = 10, int repeat = 3, double min_seconds = 0);
 
  private:
   Ref<Session> session_;
@@ -83,14 +89,16 @@ class Session : public RefCounted {
   static Ref<Session> connect(std::string host, int port, ConnectOptions options = {});
   ~Session() override;
 
-  /// Files are held by the server for this connection only. Names are plain file names. Throws "rpc.file.name".
+  /// Files are held by the server for this connection only. Names are plain file names. Throws
+  /// "rpc.file.name".
   void upload(std::string_view name, std::string_view bytes);
   /// The file at `path` under its own name.
   void upload_file(const std::string& path);
   Ref<RemoteModule> load_module(std::string_view name);
   /// Throws Error(device, "rpc.device.unknown") when the server serves another.
   Ref<runtime::Device> device(std::string_view name = {});
-  /// A new device with this configuration, for this connection. Refused ("rpc.reconfigure.busy") while arrays live.
+  /// A new device with this configuration, for this connection. Refused ("rpc.reconfigure.busy")
+  /// while arrays live.
   void reconfigure(std::string_view config);
   /// Programs the chip; empty: the bitstream that the server has for its configuration.
   void program(std::string_view bitstream = {});

@@ -14,8 +14,11 @@ struct Server::Impl final : Weft::Service {
   grpc::Status Session(grpc::ServerContext* context, Stream* stream) override {
     if (alive.fetch_add(1) >= options.sessions) {
       --alive;
-      if (options.log) options.log(cat(context->peer(), ": refused: rpc.busy: ", options.sessions, " connections are open"));
-      return {grpc::StatusCode::RESOURCE_EXHAUSTED, cat("rpc.busy: ", options.sessions, " connections are open")};
+      if (options.log)
+        options.log(cat(context->peer(), ": refused: rpc.busy: ", options.sessions,
+                        " connections are open"));
+      return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+              cat("rpc.busy: ", options.sessions, " connections are open")};
     }
     Connection(options, open, *stream, context->peer(), held).serve();
     --alive;
@@ -33,18 +36,25 @@ struct Server::Impl final : Weft::Service {
   bool stopped = false;
 };
 
-Server::Server(ServerOptions options, OpenDevice open) : impl_(std::make_unique<Impl>(std::move(options), std::move(open))) {
+Server::Server(ServerOptions options, OpenDevice open)
+    : impl_(std::make_unique<Impl>(std::move(options), std::move(open))) {
   const ServerOptions& o = impl_->options;
   if (o.tls_cert.empty() != o.tls_key.empty()) {
-    throw Error(ErrorKind::value, "rpc.tls.pair", cat("a TLS ", o.tls_cert.empty() ? "key was given without a certificate" : "certificate was given without a key"));
+    throw Error(ErrorKind::value, "rpc.tls.pair",
+                cat("a TLS ", o.tls_cert.empty() ? "key was given without a certificate"
+                                                 : "certificate was given without a key"));
   }
-  bool here = o.host == "localhost" || o.host == "127.0.0.1" || o.host == "::1" || o.host == "[::1]";
+  bool here =
+      o.host == "localhost" || o.host == "127.0.0.1" || o.host == "::1" || o.host == "[::1]";
   if (!here && (o.key.empty() || o.tls_cert.empty())) {
-    throw Error(ErrorKind::value, "rpc.bind.open", cat("\"", o.host, "\" can be reached from other hosts, but ", o.key.empty() ? "there is no key" : "there is no TLS"))
+    throw Error(ErrorKind::value, "rpc.bind.open",
+                cat("\"", o.host, "\" can be reached from other hosts, but ",
+                    o.key.empty() ? "there is no key" : "there is no TLS"))
         .note("a server that others can reach needs a key and a TLS certificate")
         .help("bind to 127.0.0.1, or give both");
   }
-  if (o.port < 0 || o.port > 65535) throw Error(ErrorKind::value, "rpc.bind.port", cat("port ", o.port)).note("legal: 0 to 65535");
+  if (o.port < 0 || o.port > 65535)
+    throw Error(ErrorKind::value, "rpc.bind.port", cat("port ", o.port)).note("legal: 0 to 65535");
   std::shared_ptr<grpc::ServerCredentials> credentials = grpc::InsecureServerCredentials();
   if (!o.tls_cert.empty()) {
     grpc::SslServerCredentialsOptions tls;
@@ -65,7 +75,8 @@ Server::Server(ServerOptions options, OpenDevice open) : impl_(std::make_unique<
   impl_->server = builder.BuildAndStart();
   if (!impl_->server || impl_->port == 0) {
     throw Error(ErrorKind::io, "rpc.bind.failed", cat("cannot listen on ", o.host, ":", o.port))
-        .note("the port is taken, the address is not this host's, or the certificate cannot be read");
+        .note(
+            "the port is taken, the address is not this host's, or the certificate cannot be read");
   }
 }
 

@@ -6,7 +6,9 @@ namespace weft::rpc {
 
 namespace {
 
-Error protocol(std::string message) { return Error(ErrorKind::rpc, "rpc.protocol", std::move(message)); }
+Error protocol(std::string message) {
+  return Error(ErrorKind::rpc, "rpc.protocol", std::move(message));
+}
 
 Json info_json(const runtime::DeviceInfo& info, std::string_view served) {
   Json j = Json::object();
@@ -26,7 +28,8 @@ Json info_json(const runtime::DeviceInfo& info, std::string_view served) {
 
 }  // namespace
 
-Connection::Connection(const ServerOptions& options, const OpenDevice& open, Stream& stream, std::string peer, std::atomic<std::uint64_t>& held)
+Connection::Connection(const ServerOptions& options, const OpenDevice& open, Stream& stream,
+                       std::string peer, std::atomic<std::uint64_t>& held)
     : options_(options), open_(open), stream_(stream), peer_(std::move(peer)), held_by_all_(held) {}
 
 Connection::~Connection() { release_all(); }
@@ -52,7 +55,8 @@ void Connection::reply(const Frame& frame) {
 
 void Connection::charge(std::uint64_t bytes) {
   if (bytes > options_.session_bytes || held_ > options_.session_bytes - bytes) {
-    throw Error(ErrorKind::memory, "rpc.limit.bytes", cat("the connection would hold ", human_bytes(held_ + bytes)))
+    throw Error(ErrorKind::memory, "rpc.limit.bytes",
+                cat("the connection would hold ", human_bytes(held_ + bytes)))
         .note(cat("each may hold ", human_bytes(options_.session_bytes)));
   }
   held_ += bytes;
@@ -89,11 +93,18 @@ bool Connection::hello() {
     reply(answer);
     return false;
   };
-  if (frame.op() != HELLO || frame.ints_size() != 1 || frame.texts_size() != 1) return refuse(protocol("a connection begins with HELLO"));
+  if (frame.op() != HELLO || frame.ints_size() != 1 || frame.texts_size() != 1)
+    return refuse(protocol("a connection begins with HELLO"));
   if (frame.ints(0) != kVersion) {
-    return refuse(Error(ErrorKind::rpc, "rpc.version", cat("the client speaks version ", frame.ints(0), ", this server ", kVersion)));
+    return refuse(
+        Error(ErrorKind::rpc, "rpc.version",
+              cat("the client speaks version ", frame.ints(0), ", this server ", kVersion)));
   }
-  if (!same_key(frame.texts(0), options_.key)) return refuse(Error(ErrorKind::rpc, "rpc.key", "the key is not this server's, " + std::string(frame.texts(0).empty() ? "none was given" : "another was given")));
+  if (!same_key(frame.texts(0), options_.key))
+    return refuse(
+        Error(ErrorKind::rpc, "rpc.key",
+              "the key is not this server's, " +
+                  std::string(frame.texts(0).empty() ? "none was given" : "another was given")));
   try {
     device_ = open_({});
   } catch (const Error& error) {
@@ -113,34 +124,42 @@ void Connection::loop(bool measuring) {
     Frame answer;
     try {
       answer = handle(frame);
-      answer.set_op(frame.op() == MEASURE_BEGIN ? MEASURE_END : frame.op());   // a measurement is answered at its end
+      answer.set_op(frame.op() == MEASURE_BEGIN
+                        ? MEASURE_END
+                        : frame.op());  // a measurement is answered at its end
     } catch (const Error& error) {
       answer.Clear();
       answer.set_op(FAILED);
       *answer.mutable_failure() = to_failure(error);
-      if (error.code().starts_with("rpc.")) log(cat("refused: ", error.code(), ": ", error.message()));
+      if (error.code().starts_with("rpc."))
+        log(cat("refused: ", error.code(), ": ", error.message()));
     } catch (const std::exception& error) {
       answer.Clear();
       answer.set_op(FAILED);
-      *answer.mutable_failure() = to_failure(Error(ErrorKind::internal, "rpc.server", error.what()));
+      *answer.mutable_failure() =
+          to_failure(Error(ErrorKind::internal, "rpc.server", error.what()));
       log(cat("failed: ", error.what()));
     }
-    if (frame.op() == RELEASE || frame.op() == UNLOAD) continue;   // said without waiting
+    if (frame.op() == RELEASE || frame.op() == UNLOAD) continue;  // said without waiting
     reply(answer);
   }
   if (measuring) throw protocol("the stream ended inside a measurement");
 }
 
 std::int64_t Connection::number(const Frame& f, int index) const {
-  if (index >= f.ints_size()) throw protocol(cat("operation ", static_cast<int>(f.op()), " needs ", index + 1, " numbers, ", f.ints_size(), " came"));
+  if (index >= f.ints_size())
+    throw protocol(cat("operation ", static_cast<int>(f.op()), " needs ", index + 1, " numbers, ",
+                       f.ints_size(), " came"));
   std::int64_t value = f.ints(index);
-  if (value < 0) throw protocol(cat("operation ", static_cast<int>(f.op()), " was given the number ", value));
+  if (value < 0)
+    throw protocol(cat("operation ", static_cast<int>(f.op()), " was given the number ", value));
   return value;
 }
 
 Connection::Held& Connection::storage(std::int64_t handle) {
   auto found = storages_.find(handle);
-  if (found == storages_.end()) throw Error(ErrorKind::value, "rpc.handle", cat("this connection holds no array ", handle));
+  if (found == storages_.end())
+    throw Error(ErrorKind::value, "rpc.handle", cat("this connection holds no array ", handle));
   return found->second;
 }
 
@@ -149,7 +168,8 @@ std::string Connection::receive(std::int64_t n) {
   Error refusal(ErrorKind::rpc, "", "");
   bool refused = false;
   if (bytes > options_.session_bytes) {
-    refusal = Error(ErrorKind::memory, "rpc.limit.bytes", cat("a transfer of ", human_bytes(bytes))).note(cat("each connection may hold ", human_bytes(options_.session_bytes)));
+    refusal = Error(ErrorKind::memory, "rpc.limit.bytes", cat("a transfer of ", human_bytes(bytes)))
+                  .note(cat("each connection may hold ", human_bytes(options_.session_bytes)));
     refused = true;
   }
   std::string out;
@@ -162,10 +182,11 @@ std::string Connection::receive(std::int64_t n) {
     }
     if (frame.op() != DATA || frame.data().empty() || frame.data().size() > bytes - got) {
       broken_ = true;
-      throw protocol(cat("after ", got, " of ", bytes, " bytes came operation ", static_cast<int>(frame.op()), " with ", frame.data().size()));
+      throw protocol(cat("after ", got, " of ", bytes, " bytes came operation ",
+                         static_cast<int>(frame.op()), " with ", frame.data().size()));
     }
     got += frame.data().size();
-    if (refused) {   // do not take what has been refused
+    if (refused) {  // do not take what has been refused
       broken_ = true;
       throw refusal;
     }
@@ -181,9 +202,10 @@ Frame Connection::write_storage(const Frame& f) {
   std::exception_ptr refusal;
   try {
     held = &storage(number(f, 0));
-    runtime::check_range(*held->storage, static_cast<runtime::Bytes>(offset), static_cast<runtime::Bytes>(bytes));
+    runtime::check_range(*held->storage, static_cast<runtime::Bytes>(offset),
+                         static_cast<runtime::Bytes>(bytes));
   } catch (...) {
-    refusal = std::current_exception();   // the data is on its way and must be read first
+    refusal = std::current_exception();  // the data is on its way and must be read first
   }
   std::uint64_t got = 0, total = static_cast<std::uint64_t>(bytes);
   Frame frame;
@@ -194,9 +216,12 @@ Frame Connection::write_storage(const Frame& f) {
     }
     if (frame.op() != DATA || frame.data().empty() || frame.data().size() > total - got) {
       broken_ = true;
-      throw protocol(cat("after ", got, " of ", total, " bytes came operation ", static_cast<int>(frame.op())));
+      throw protocol(cat("after ", got, " of ", total, " bytes came operation ",
+                         static_cast<int>(frame.op())));
     }
-    if (!refusal) device_->upload(*held->storage, static_cast<runtime::Bytes>(offset) + got, frame.data().data(), frame.data().size());
+    if (!refusal)
+      device_->upload(*held->storage, static_cast<runtime::Bytes>(offset) + got,
+                      frame.data().data(), frame.data().size());
     got += frame.data().size();
   }
   if (refusal) std::rethrow_exception(refusal);
@@ -205,7 +230,8 @@ Frame Connection::write_storage(const Frame& f) {
 
 Frame Connection::read_storage(const Frame& f) {
   Held& held = storage(number(f, 0));
-  auto offset = static_cast<runtime::Bytes>(number(f, 1)), bytes = static_cast<runtime::Bytes>(number(f, 2));
+  auto offset = static_cast<runtime::Bytes>(number(f, 1)),
+       bytes = static_cast<runtime::Bytes>(number(f, 2));
   runtime::check_range(*held.storage, offset, bytes);
   // One frame where it fits; more otherwise, the last one without op DATA being the answer.
   std::string chunk;
@@ -226,18 +252,24 @@ Frame Connection::read_storage(const Frame& f) {
 
 Frame Connection::launch(const Frame& f) {
   auto found = executables_.find(number(f, 0));
-  if (found == executables_.end()) throw Error(ErrorKind::value, "rpc.handle", cat("this connection holds no program ", f.ints(0)));
+  if (found == executables_.end())
+    throw Error(ErrorKind::value, "rpc.handle",
+                cat("this connection holds no program ", f.ints(0)));
   auto kernel = static_cast<std::size_t>(number(f, 1));
   const auto& kernels = found->second->binary().kernels;
   if (kernel >= kernels.size()) throw protocol(cat("kernel ", kernel, " of ", kernels.size()));
   if (static_cast<std::size_t>(f.arguments_size()) != kernels[kernel].params.size()) {
-    throw protocol(cat("\"", kernels[kernel].name, "\" takes ", kernels[kernel].params.size(), " arguments, ", f.arguments_size(), " came"));
+    throw protocol(cat("\"", kernels[kernel].name, "\" takes ", kernels[kernel].params.size(),
+                       " arguments, ", f.arguments_size(), " came"));
   }
   std::vector<runtime::KernelArg> args;
   for (int i = 0; i < f.arguments_size(); ++i) {
     const Argument& a = f.arguments(i);
-    bool pointer = kernels[kernel].params[static_cast<std::size_t>(i)].kind == runtime::ParamKind::pointer;
-    if (pointer != (a.storage() != 0)) throw protocol(cat("argument ", i, " of \"", kernels[kernel].name, "\" is ", pointer ? "an array" : "a scalar"));
+    bool pointer =
+        kernels[kernel].params[static_cast<std::size_t>(i)].kind == runtime::ParamKind::pointer;
+    if (pointer != (a.storage() != 0))
+      throw protocol(cat("argument ", i, " of \"", kernels[kernel].name, "\" is ",
+                         pointer ? "an array" : "a scalar"));
     if (!pointer) {
       args.push_back(runtime::KernelArg::integer(a.integer()));
       continue;
@@ -271,7 +303,8 @@ std::vector<runtime::CallArg> Connection::arguments(const Frame& f) {
 Frame Connection::call(const Frame& f, bool timed) {
   std::int64_t id = number(f, 0);
   auto module = modules_.find(id);
-  if (module == modules_.end()) throw Error(ErrorKind::value, "rpc.handle", cat("this connection holds no module ", id));
+  if (module == modules_.end())
+    throw Error(ErrorKind::value, "rpc.handle", cat("this connection holds no module ", id));
   if (f.texts_size() != 1) throw protocol("a call names its function");
   auto [function, fresh] = functions_.try_emplace({id, f.texts(0)});
   if (fresh) {
@@ -288,8 +321,11 @@ Frame Connection::call(const Frame& f, bool timed) {
     function->second->call(args).wait();
     return out;
   }
-  if (f.reals_size() != 1 || number(f, 1) < 1 || number(f, 2) < 1 || number(f, 1) > 1'000'000 || number(f, 2) > 10'000) throw protocol("number and repeat of a measurement");
-  runtime::TimeResult r = function->second->time(args, static_cast<int>(f.ints(1)), static_cast<int>(f.ints(2)), f.reals(0));
+  if (f.reals_size() != 1 || number(f, 1) < 1 || number(f, 2) < 1 || number(f, 1) > 1'000'000 ||
+      number(f, 2) > 10'000)
+    throw protocol("number and repeat of a measurement");
+  runtime::TimeResult r = function->second->time(args, static_cast<int>(f.ints(1)),
+                                                 static_cast<int>(f.ints(2)), f.reals(0));
   for (double v : {r.mean, r.median, r.min, r.max, r.stddev, r.cycles, r.wall}) out.add_reals(v);
   for (double v : r.results) out.add_reals(v);
   return out;
@@ -311,8 +347,10 @@ Frame Connection::handle(const Frame& f) {
   Frame out;
   switch (f.op()) {
     case ALLOCATE: {
-      auto bytes = static_cast<std::uint64_t>(number(f, 0)), align = static_cast<std::uint64_t>(number(f, 1));
-      if (align == 0 || align > (1u << 20) || (align & (align - 1))) throw protocol(cat("alignment ", align));
+      auto bytes = static_cast<std::uint64_t>(number(f, 0)),
+           align = static_cast<std::uint64_t>(number(f, 1));
+      if (align == 0 || align > (1u << 20) || (align & (align - 1)))
+        throw protocol(cat("alignment ", align));
       if (f.texts_size() != 1) throw protocol("ALLOCATE names the memory space");
       charge(bytes);
       try {
@@ -337,7 +375,9 @@ Frame Connection::handle(const Frame& f) {
     case COPY: {
       Held& dst = storage(number(f, 0));
       Held& src = storage(number(f, 2));
-      auto dst_at = static_cast<runtime::Bytes>(number(f, 1)), src_at = static_cast<runtime::Bytes>(number(f, 3)), n = static_cast<runtime::Bytes>(number(f, 4));
+      auto dst_at = static_cast<runtime::Bytes>(number(f, 1)),
+           src_at = static_cast<runtime::Bytes>(number(f, 3)),
+           n = static_cast<runtime::Bytes>(number(f, 4));
       runtime::check_range(*dst.storage, dst_at, n);
       runtime::check_range(*src.storage, src_at, n);
       device_->copy(*dst.storage, dst_at, *src.storage, src_at, n);
@@ -356,7 +396,8 @@ Frame Connection::handle(const Frame& f) {
     case STATS: {
       Json rows = Json::array();
       const runtime::StatReport report = device_->stats();
-      for (const runtime::Stat& s : report.rows()) rows.push_back(Json::Array{s.name, s.unit, s.meaning, s.value});
+      for (const runtime::Stat& s : report.rows())
+        rows.push_back(Json::Array{s.name, s.unit, s.meaning, s.value});
       out.add_texts(rows.dump());
       return out;
     }
@@ -365,7 +406,8 @@ Frame Connection::handle(const Frame& f) {
       if (f.texts_size() != 1) throw protocol("PUT_FILE names the file");
       std::int64_t bytes = number(f, 0);
       Verdict refusal = check_file_name(f.texts(0));
-      if (!refusal && files_.size() >= 256 && !files_.count(f.texts(0))) refusal = Refusal{"rpc.limit.files", "the connection holds 256 files", {}, {}, ""};
+      if (!refusal && files_.size() >= 256 && !files_.count(f.texts(0)))
+        refusal = Refusal{"rpc.limit.files", "the connection holds 256 files", {}, {}, ""};
       std::string content = receive(bytes);
       if (refusal) throw Error(ErrorKind::rpc, std::move(*refusal));
       charge(content.size());
@@ -380,7 +422,9 @@ Frame Connection::handle(const Frame& f) {
       if (file == files_.end()) {
         std::vector<std::string> known;
         for (const auto& entry : files_) known.push_back(entry.first);
-        throw Error(ErrorKind::io, "rpc.file.unknown", cat("this connection has uploaded no file ", json_quote(f.texts(0)))).note(cat("files: ", join(known)));
+        throw Error(ErrorKind::io, "rpc.file.unknown",
+                    cat("this connection has uploaded no file ", json_quote(f.texts(0))))
+            .note(cat("files: ", join(known)));
       }
       Ref<runtime::Module> module = runtime::Module::deserialize(file->second, file->first);
       out.add_ints(next_);
@@ -393,7 +437,9 @@ Frame Connection::handle(const Frame& f) {
     case RECONFIGURE: {
       if (f.texts_size() != 1) throw protocol("RECONFIGURE carries the configuration");
       if (!storages_.empty() || !executables_.empty()) {
-        throw Error(ErrorKind::rpc, "rpc.reconfigure.busy", cat("the connection still holds ", storages_.size(), " arrays and ", executables_.size(), " programs of the present device"))
+        throw Error(ErrorKind::rpc, "rpc.reconfigure.busy",
+                    cat("the connection still holds ", storages_.size(), " arrays and ",
+                        executables_.size(), " programs of the present device"))
             .help("release them first");
       }
       functions_.clear();
@@ -405,7 +451,9 @@ Frame Connection::handle(const Frame& f) {
     case PROGRAM: {
       std::string bits = receive(number(f, 0));
       if (!bits.empty() && device_->info().kind != runtime::DeviceKind::hardware) {
-        throw Error(ErrorKind::device, "rpc.program.simulator", cat("\"", device_->info().name, "\" is no chip and takes no bitstream of ", bits.size(), " bytes"))
+        throw Error(ErrorKind::device, "rpc.program.simulator",
+                    cat("\"", device_->info().name, "\" is no chip and takes no bitstream of ",
+                        bits.size(), " bytes"))
             .help("reconfigure(config) gives a simulator another configuration");
       }
       return out;

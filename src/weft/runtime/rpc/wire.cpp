@@ -12,14 +12,17 @@ Failure to_failure(const Error& error) {
   out.set_kind(static_cast<std::uint32_t>(error.kind()));
   out.set_code(error.code());
   out.set_message(error.message());
-  for (const Place& place : error.refusal().places) out.add_notes(cat("at ", place.label, place.label.empty() ? "" : ": ", place.text));
+  for (const Place& place : error.refusal().places)
+    out.add_notes(cat("at ", place.label, place.label.empty() ? "" : ": ", place.text));
   for (const std::string& note : error.refusal().notes) out.add_notes(note);
   out.set_help(error.refusal().help);
   return out;
 }
 
 Error to_error(const Failure& failure) {
-  ErrorKind kind = failure.kind() <= static_cast<std::uint32_t>(ErrorKind::internal) ? static_cast<ErrorKind>(failure.kind()) : ErrorKind::rpc;
+  ErrorKind kind = failure.kind() <= static_cast<std::uint32_t>(ErrorKind::internal)
+                       ? static_cast<ErrorKind>(failure.kind())
+                       : ErrorKind::rpc;
   Refusal refusal;
   refusal.code = failure.code().empty() ? "rpc.failure" : failure.code();
   refusal.message = failure.message();
@@ -44,7 +47,8 @@ Verdict check_file_name(std::string_view name) {
   if (name.empty() || name.size() > 128) return refuse(cat("has ", name.size(), " characters"));
   if (name.front() == '.') return refuse("begins with a dot");
   for (char c : name) {
-    bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '.' || c == '_' || c == '-';
+    bool good = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                c == '.' || c == '_' || c == '-';
     if (!good) return refuse("is no plain file name");
   }
   return std::nullopt;
@@ -53,7 +57,8 @@ Verdict check_file_name(std::string_view name) {
 bool same_key(std::string_view a, std::string_view b) {
   // The length of the server's key is not secret; its content is.
   unsigned char differ = a.size() == b.size() ? 0 : 1;
-  for (std::size_t i = 0; i < b.size(); ++i) differ |= static_cast<unsigned char>((i < a.size() ? a[i] : 0) ^ b[i]);
+  for (std::size_t i = 0; i < b.size(); ++i)
+    differ |= static_cast<unsigned char>((i < a.size() ? a[i] : 0) ^ b[i]);
   return differ == 0;
 }
 

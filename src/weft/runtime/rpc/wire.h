@@ -19,7 +19,8 @@ Failure to_failure(const Error& error);
 /// The error that happened on the other side, with the same kind, code and text.
 Error to_error(const Failure& failure);
 
-/// gRPC writes its own complaints to stderr; a library must not. What matters comes back as an Error.
+/// gRPC writes its own complaints to stderr; a library must not. What matters comes back as an
+/// Error.
 void silence_transport();
 
 /// Why `name` is no plain file name; nothing: it is.

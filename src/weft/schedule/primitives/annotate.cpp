@@ -23,7 +23,8 @@ const Annotations& annotations_of(const Path& path) {
 IRModule with_annotations(const State& s, const Path& path, Annotations annotations) {
   Stmt changed;
   if (const ForNode* loop = path.loop()) {
-    changed = make_for(loop->var, loop->min, loop->extent, loop->body, loop->for_kind, loop->axis, std::move(annotations));
+    changed = make_for(loop->var, loop->min, loop->extent, loop->body, loop->for_kind, loop->axis,
+                       std::move(annotations));
   } else {
     auto block = edit(path.realize()->block);
     block->annotations = std::move(annotations);
@@ -33,7 +34,8 @@ IRModule with_annotations(const State& s, const Path& path, Annotations annotati
 }
 
 std::string place_name(const Path& path) {
-  return path.loop() ? cat("loop ", name_of(path.loop())) : cat("block ", name_of(path.realize()->block.get()));
+  return path.loop() ? cat("loop ", name_of(path.loop()))
+                     : cat("block ", name_of(path.realize()->block.get()));
 }
 
 }  // namespace
@@ -42,7 +44,9 @@ Verdict Annotate::transform(const State& s, Outcome<Result>& out) const {
   Path path;
   WEFT_TRY(locate_either(s, block_or_loop, path));
   if (ann_key.empty() || ann_val.is_null()) {
-    Refusal r = refuse(s, "schedule.annotate.value", cat("annotate of ", place_name(path), " needs a key and a value, but got \"", ann_key, "\": ", ann_val.dump()));
+    Refusal r = refuse(s, "schedule.annotate.value",
+                       cat("annotate of ", place_name(path), " needs a key and a value, but got \"",
+                           ann_key, "\": ", ann_val.dump()));
     r.note("legal: a non-empty key with a number, string, list or dictionary");
     return r;
   }
@@ -56,7 +60,9 @@ Verdict Unannotate::transform(const State& s, Outcome<Result>& out) const {
   if (!find_annotation(annotations_of(path), ann_key)) {
     std::vector<std::string> keys;
     for (const auto& [key, value] : annotations_of(path)) keys.push_back(key);
-    Refusal r = refuse(s, "schedule.unannotate.key", cat(place_name(path), " has no annotation \"", ann_key, "\""), path.target().get());
+    Refusal r =
+        refuse(s, "schedule.unannotate.key",
+               cat(place_name(path), " has no annotation \"", ann_key, "\""), path.target().get());
     r.note(cat("annotations: ", quoted(keys)));
     r.help = did_you_mean(ann_key, keys);
     return r;
@@ -65,7 +71,8 @@ Verdict Unannotate::transform(const State& s, Outcome<Result>& out) const {
   return std::nullopt;
 }
 
-Verdict choose_buffer(const State& s, std::string_view step, const BlockRealizeNode* realize, const BufferChoice& choice, Buffer& out) {
+Verdict choose_buffer(const State& s, std::string_view step, const BlockRealizeNode* realize,
+                      const BufferChoice& choice, Buffer& out) {
   const BlockNode* block = realize->block.get();
   const auto& regions = choice.kind == "read" ? block->reads : block->writes;
   std::vector<std::string> names;
@@ -77,23 +84,30 @@ Verdict choose_buffer(const State& s, std::string_view step, const BlockRealizeN
       }
     }
     if (out) return std::nullopt;
-    Refusal r = refuse(s, cat("schedule.", step, ".buffer"), cat(step, ": block ", name_of(block), " uses no buffer \"", choice.name, "\""), realize);
+    Refusal r = refuse(
+        s, cat("schedule.", step, ".buffer"),
+        cat(step, ": block ", name_of(block), " uses no buffer \"", choice.name, "\""), realize);
     r.note(cat("buffers: ", quoted(names)));
     r.help = did_you_mean(choice.name, names);
     return r;
   }
-  for (std::size_t i = 0; i < regions.size(); ++i) names.push_back(cat(i, " = ", regions[i].buffer->name));
+  for (std::size_t i = 0; i < regions.size(); ++i)
+    names.push_back(cat(i, " = ", regions[i].buffer->name));
   if (choice.index >= 0 && choice.index < static_cast<std::int64_t>(regions.size())) {
     out = regions[static_cast<std::size_t>(choice.index)].buffer;
     return std::nullopt;
   }
   const char* verb = choice.kind == "read" ? "reads" : "writes";
-  Refusal r = refuse(s, cat("schedule.", step, ".index"), cat(step, " asks for buffer ", choice.index, " that block ", name_of(block), " ", verb, ", but it ", verb, " ", regions.size()), realize);
+  Refusal r = refuse(s, cat("schedule.", step, ".index"),
+                     cat(step, " asks for buffer ", choice.index, " that block ", name_of(block),
+                         " ", verb, ", but it ", verb, " ", regions.size()),
+                     realize);
   r.note(cat("legal: ", names.empty() ? std::string("none") : join(names)));
   return r;
 }
 
-Verdict find_allocation(const State& s, std::string_view step, const Path& path, const Buffer& buffer, std::size_t& depth) {
+Verdict find_allocation(const State& s, std::string_view step, const Path& path,
+                        const Buffer& buffer, std::size_t& depth) {
   std::vector<std::string> names;
   for (std::size_t i = path.nodes.size(); i-- > 0;) {
     const auto* realize = as<BlockRealizeNode>(path.nodes[i]);
@@ -105,7 +119,10 @@ Verdict find_allocation(const State& s, std::string_view step, const Path& path,
       return std::nullopt;
     }
   }
-  Refusal r = refuse(s, cat("schedule.", step, ".parameter"), cat(step, " cannot change \"", buffer->name, "\", which the function does not allocate"), path.target().get());
+  Refusal r = refuse(
+      s, cat("schedule.", step, ".parameter"),
+      cat(step, " cannot change \"", buffer->name, "\", which the function does not allocate"),
+      path.target().get());
   r.note(cat("buffers allocated around the block: ", quoted(names)));
   return r;
 }
@@ -119,12 +136,17 @@ Verdict StorageAlign::transform(const State& s, Outcome<Result>& out) const {
   WEFT_TRY(find_allocation(s, kName, path, buffer, depth));
   const auto ndim = static_cast<std::int64_t>(buffer->ndim());
   if (axis < -ndim || axis >= ndim) {
-    Refusal r = refuse(s, "schedule.storage_align.axis", cat("storage_align got axis ", axis, " of \"", buffer->name, "\", which has ", ndim, " axes"), path.target().get());
+    Refusal r = refuse(s, "schedule.storage_align.axis",
+                       cat("storage_align got axis ", axis, " of \"", buffer->name,
+                           "\", which has ", ndim, " axes"),
+                       path.target().get());
     r.note(cat("legal: ", -ndim, " to ", ndim - 1));
     return r;
   }
   if (factor <= 0 || offset < 0 || offset >= factor) {
-    Refusal r = refuse(s, "schedule.storage_align.factor", cat("storage_align got factor ", factor, " and offset ", offset), path.target().get());
+    Refusal r = refuse(s, "schedule.storage_align.factor",
+                       cat("storage_align got factor ", factor, " and offset ", offset),
+                       path.target().get());
     r.note("legal: factor at least 1, offset from 0 to factor - 1");
     return r;
   }
@@ -136,7 +158,9 @@ Verdict StorageAlign::transform(const State& s, Outcome<Result>& out) const {
     }
   }
   rows.push_back(Json::Array{Json(buffer_index), Json(positive), Json(factor), Json(offset)});
-  out.mod = with_annotations(s, path, with_annotation(path.realize()->block->annotations, "buffer_dim_align", std::move(rows)));
+  out.mod = with_annotations(
+      s, path,
+      with_annotation(path.realize()->block->annotations, "buffer_dim_align", std::move(rows)));
   return std::nullopt;
 }
 
@@ -150,7 +174,9 @@ Verdict SetScope::transform(const State& s, Outcome<Result>& out) const {
   WEFT_TRY(find_allocation(s, kName, path, buffer, depth));
   auto moved = edit(buffer);
   moved->scope = storage_scope;
-  out.mod = with_body(s.mod, path.func, replace(path, replace_buffers(path.nodes[depth], {{buffer.get(), moved}}), depth));
+  out.mod =
+      with_body(s.mod, path.func,
+                replace(path, replace_buffers(path.nodes[depth], {{buffer.get(), moved}}), depth));
   return std::nullopt;
 }
 

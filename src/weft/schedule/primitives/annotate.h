@@ -8,7 +8,8 @@ namespace weft::schedule {
 
 struct Annotate {
   static constexpr std::string_view kName = "annotate";
-  static constexpr std::string_view kDoc = "Attaches a value to a block or loop under a key; lowering reads some keys.";
+  static constexpr std::string_view kDoc =
+      "Attaches a value to a block or loop under a key; lowering reads some keys.";
   using Result = Done;
   BlockOrLoop block_or_loop;
   std::string ann_key;
@@ -36,7 +37,8 @@ struct Unannotate {
 
 struct StorageAlign {
   static constexpr std::string_view kName = "storage_align";
-  static constexpr std::string_view kDoc = "Pads an intermediate buffer so that the stride of an axis is offset modulo factor.";
+  static constexpr std::string_view kDoc =
+      "Pads an intermediate buffer so that the stride of an axis is offset modulo factor.";
   using Result = Done;
   BlockRef block;
   std::int64_t buffer_index = 0;
@@ -69,8 +71,10 @@ struct SetScope {
 };
 
 /// The buffer a BufferChoice means for a block; refuses with what there is.
-Verdict choose_buffer(const State& s, std::string_view step, const ir::BlockRealizeNode* realize, const BufferChoice& choice, ir::Buffer& out);
+Verdict choose_buffer(const State& s, std::string_view step, const ir::BlockRealizeNode* realize,
+                      const BufferChoice& choice, ir::Buffer& out);
 /// The block on the path that allocates the buffer; refuses buffers that are parameters.
-Verdict find_allocation(const State& s, std::string_view step, const Path& path, const ir::Buffer& buffer, std::size_t& depth);
+Verdict find_allocation(const State& s, std::string_view step, const Path& path,
+                        const ir::Buffer& buffer, std::size_t& depth);
 
 }  // namespace weft::schedule

@@ -14,7 +14,8 @@ namespace {
 using namespace ir;
 
 /// A region with the inner iterators run over their domains.
-BufferRegion outer_region(const BufferRegion& region, const std::vector<IterVar>& inner, const arith::Analyzer& analyzer) {
+BufferRegion outer_region(const BufferRegion& region, const std::vector<IterVar>& inner,
+                          const arith::Analyzer& analyzer) {
   arith::DomainMap domain;
   for (const IterVar& iter : inner) domain[iter.var.get()] = iter.dom;
   return {region.buffer, arith::relax_region(region.region, domain, analyzer)};
@@ -34,7 +35,11 @@ Verdict Blockize::transform(const State& s, Outcome<Result>& out) const {
   if (under.size() != 1 || !chain) {
     std::vector<std::string> names;
     for (const Leaf& leaf : under) names.push_back(leaf.block()->name);
-    Refusal r = refuse(s, "schedule.blockize.blocks", cat("blockize of ", name_of(top.loop()), " needs a perfect nest around one block, but finds ", under.size(), " blocks"), top.loop());
+    Refusal r =
+        refuse(s, "schedule.blockize.blocks",
+               cat("blockize of ", name_of(top.loop()),
+                   " needs a perfect nest around one block, but finds ", under.size(), " blocks"),
+               top.loop());
     r.note(cat("found: ", quoted(names)));
     return r;
   }
@@ -46,10 +51,15 @@ Verdict Blockize::transform(const State& s, Outcome<Result>& out) const {
   for (const ForNode* loop : under[0].loops) inner_loops.push_back(loop->var);
   arith::Analyzer analyzer;
   bind_path(analyzer, path);
-  const auto parts = arith::subspace_divide(realize->iter_values, as_iters(loops), inner_loops, realize->predicate, analyzer);
+  const auto parts = arith::subspace_divide(realize->iter_values, as_iters(loops), inner_loops,
+                                            realize->predicate, analyzer);
   if (!parts) {
-    Refusal r = refuse(s, "schedule.blockize.divide", cat("blockize of ", name_of(top.loop()), ": the iterators of ", name_of(old), " do not divide into tiles and elements of tiles"), realize);
-    r.note("legal: bindings of the form outer * extent + inner, inner made of the loops inside only");
+    Refusal r = refuse(s, "schedule.blockize.divide",
+                       cat("blockize of ", name_of(top.loop()), ": the iterators of ", name_of(old),
+                           " do not divide into tiles and elements of tiles"),
+                       realize);
+    r.note(
+        "legal: bindings of the form outer * extent + inner, inner made of the loops inside only");
     return r;
   }
   if (old->init) {
@@ -57,20 +67,25 @@ Verdict Blockize::transform(const State& s, Outcome<Result>& out) const {
     bind_path(facts, path);
     Leaf leaf = under[0];
     if (auto why = why_repeated(leaf, top.loop(), facts); !why.empty()) {
-      Refusal r = refuse(s, "schedule.blockize.repeated", cat("blockize of ", name_of(top.loop()), " would initialise once for several runs of the reduction ", name_of(old), ", or not provably for one: ", why), realize);
+      Refusal r = refuse(s, "schedule.blockize.repeated",
+                         cat("blockize of ", name_of(top.loop()),
+                             " would initialise once for several runs of the reduction ",
+                             name_of(old), ", or not provably for one: ", why),
+                         realize);
       r.note("legal: nests every loop of which is used completely by the block's iterators");
       return r;
     }
   }
-  // Terms of the predicate on outer loops stay outside, those on inner loops go inside; a term on both has
-  // become a bound on whole tiles.
+  // Terms of the predicate on outer loops stay outside, those on inner loops go inside; a term on
+  // both has become a bound on whole tiles.
   Expr outer_predicate = make_bool(true), inner_predicate = make_bool(true);
   bool divided = false;
   for (const Expr& part : conjuncts(realize->predicate)) {
     bool inside = false, outside = false;
     for (const ForNode* loop : loops) {
       if (!uses_var(part, loop->var.get())) continue;
-      const bool in = std::find(under[0].loops.begin(), under[0].loops.end(), loop) != under[0].loops.end();
+      const bool in =
+          std::find(under[0].loops.begin(), under[0].loops.end(), loop) != under[0].loops.end();
       (in ? inside : outside) = true;
     }
     if (inside && outside) {
@@ -82,7 +97,10 @@ Verdict Blockize::transform(const State& s, Outcome<Result>& out) const {
   }
   if (divided) {
     if (is_const_int_value(parts->back().outer, 1)) {
-      Refusal r = refuse(s, "schedule.blockize.predicate", cat("blockize of ", name_of(top.loop()), ": the predicate of ", name_of(old), " cuts through tiles"), realize);
+      Refusal r = refuse(s, "schedule.blockize.predicate",
+                         cat("blockize of ", name_of(top.loop()), ": the predicate of ",
+                             name_of(old), " cuts through tiles"),
+                         realize);
       r.note("legal: predicates that keep or drop whole tiles");
       return r;
     }
@@ -103,7 +121,8 @@ Verdict Blockize::transform(const State& s, Outcome<Result>& out) const {
     // A nest that covers part of the domain (at an offset) counts tiles of the whole domain.
     Expr tiles = part.outer_extent;
     if (!analyzer.prove(logical_and(ge(part.outer, make_zero(type)), lt(part.outer, tiles)))) {
-      tiles = analyzer.simplify(floordiv(iter.dom.extent + part.inner_extent - 1, part.inner_extent));
+      tiles =
+          analyzer.simplify(floordiv(iter.dom.extent + part.inner_extent - 1, part.inner_extent));
     }
     Expr tile;
     if (!preserve_unit_iters && is_const_int_value(tiles, 1)) {
@@ -111,7 +130,10 @@ Verdict Blockize::transform(const State& s, Outcome<Result>& out) const {
     } else {
       const Var var = make_var(cat(iter.var->name, "_o"), type);
       outer->iters.push_back({var, {make_zero(type), tiles}, iter.kind});
-      outer_values.push_back(is_const_int_value(origin, 0) ? part.outer : analyzer.simplify(part.outer - floordiv(origin, part.inner_extent)));
+      outer_values.push_back(
+          is_const_int_value(origin, 0)
+              ? part.outer
+              : analyzer.simplify(part.outer - floordiv(origin, part.inner_extent)));
       tile = var;
       analyzer.bind(var, Range{make_zero(type), tiles});
     }
@@ -130,8 +152,10 @@ Verdict Blockize::transform(const State& s, Outcome<Result>& out) const {
   for (BufferRegion& r : inner->reads) r = substitute(r, map);
   for (BufferRegion& w : inner->writes) w = substitute(w, map);
   inner->body = substitute(inner->body, map);
-  for (const BufferRegion& r : inner->reads) outer->reads.push_back(outer_region(r, inner->iters, analyzer));
-  for (const BufferRegion& w : inner->writes) outer->writes.push_back(outer_region(w, inner->iters, analyzer));
+  for (const BufferRegion& r : inner->reads)
+    outer->reads.push_back(outer_region(r, inner->iters, analyzer));
+  for (const BufferRegion& w : inner->writes)
+    outer->writes.push_back(outer_region(w, inner->iters, analyzer));
   if (old->init) {
     // The initialisation of a whole tile, over copies of the loops that spatial iterators use.
     auto start = make_ref<BlockNode>();
@@ -154,7 +178,8 @@ Verdict Blockize::transform(const State& s, Outcome<Result>& out) const {
       bool used = false, reduces = false;
       for (const Expr& v : values) used |= uses_var(v, loop->var.get());
       for (std::size_t i = 0; i < inner->iters.size(); ++i) {
-        reduces |= inner->iters[i].kind == IterKind::reduce && uses_var(inner_values[i], loop->var.get());
+        reduces |=
+            inner->iters[i].kind == IterKind::reduce && uses_var(inner_values[i], loop->var.get());
       }
       if (!used && (reduces || !uses_var(inner_predicate, loop->var.get()))) continue;
       nest.push_back({loop, make_var(loop->var->name, loop->var->dtype)});
@@ -169,16 +194,19 @@ Verdict Blockize::transform(const State& s, Outcome<Result>& out) const {
       if (!reduces) init_predicate = both(init_predicate, kept);
     }
     Stmt body = block_realize(std::move(values), init_predicate, start);
-    for (std::size_t i = nest.size(); i-- > 0;) body = make_for(nest[i].second, nest[i].first->min, nest[i].first->extent, std::move(body));
+    for (std::size_t i = nest.size(); i-- > 0;)
+      body = make_for(nest[i].second, nest[i].first->min, nest[i].first->extent, std::move(body));
     outer->init = std::move(body);
     inner->init = nullptr;
     inner->reads.insert(inner->reads.begin(), inner->writes.begin(), inner->writes.end());
   }
   Stmt body = block_realize(std::move(inner_values), inner_predicate, inner);
-  for (std::size_t i = under[0].loops.size(); i-- > 0;) body = with_body(under[0].loops[i], std::move(body));
+  for (std::size_t i = under[0].loops.size(); i-- > 0;)
+    body = with_body(under[0].loops[i], std::move(body));
   outer->body = std::move(body);
   const std::uint64_t id = outer->id;
-  out.mod = with_body(s.mod, top.func, replace(top, block_realize(std::move(outer_values), outer_predicate, outer)));
+  out.mod = with_body(s.mod, top.func,
+                      replace(top, block_realize(std::move(outer_values), outer_predicate, outer)));
   out.result = {id};
   return std::nullopt;
 }

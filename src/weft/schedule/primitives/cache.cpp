@@ -16,7 +16,8 @@ using namespace ir;
 /// Replaces buffers inside the chosen blocks of a scope only.
 class UseCache final : public Rewriter {
  public:
-  UseCache(std::unordered_set<std::uint64_t> blocks, BufferMap map) : blocks_(std::move(blocks)), map_(std::move(map)) {}
+  UseCache(std::unordered_set<std::uint64_t> blocks, BufferMap map)
+      : blocks_(std::move(blocks)), map_(std::move(map)) {}
   Buffer rewrite_buffer(const Buffer& buffer) override {
     auto it = depth_ > 0 ? map_.find(buffer.get()) : map_.end();
     return it == map_.end() ? buffer : it->second;
@@ -54,7 +55,8 @@ Buffer cache_of(const Buffer& buffer, const std::string& scope) {
 }
 
 /// for ax..: block name: to[v..] = from[v..] over `region`.
-Stmt copy_nest(const Buffer& from, const Buffer& to, const std::vector<Range>& region, const std::string& name, std::uint64_t& id) {
+Stmt copy_nest(const Buffer& from, const Buffer& to, const std::vector<Range>& region,
+               const std::string& name, std::uint64_t& id) {
   auto block = make_ref<BlockNode>();
   block->id = id = fresh_block_id();
   block->name = name;
@@ -80,14 +82,16 @@ Stmt copy_nest(const Buffer& from, const Buffer& to, const std::vector<Range>& r
   return s;
 }
 
-
 /// The lowest place that follows the producer (`path`) and precedes all `others`.
-std::size_t lowest_common(const Stmt& body, const Path& path, const std::vector<const BlockNode*>& others) {
+std::size_t lowest_common(const Stmt& body, const Path& path,
+                          const std::vector<const BlockNode*>& others) {
   std::size_t depth = path.nodes.size() - 1;
   for (const BlockNode* block : others) {
     auto other = find_block(body, block->id);
     std::size_t common = 0;
-    while (common < depth && common < other->nodes.size() && other->nodes[common] == path.nodes[common]) ++common;
+    while (common < depth && common < other->nodes.size() &&
+           other->nodes[common] == path.nodes[common])
+      ++common;
     depth = std::min(depth, common);
   }
   return depth;
@@ -111,22 +115,25 @@ const BufferRegion* region_of(const std::vector<BufferRegion>& regions, const Bu
   return nullptr;
 }
 
-Verdict check_index(const State& s, std::string_view step, const Path& path, const std::vector<BufferRegion>& regions,
-                    std::int64_t index, std::string_view verb) {
+Verdict check_index(const State& s, std::string_view step, const Path& path,
+                    const std::vector<BufferRegion>& regions, std::int64_t index,
+                    std::string_view verb) {
   if (index >= 0 && index < static_cast<std::int64_t>(regions.size())) return std::nullopt;
   std::vector<std::string> names;
-  for (std::size_t i = 0; i < regions.size(); ++i) names.push_back(cat(i, " = ", regions[i].buffer->name));
-  Refusal r = refuse(s, cat("schedule.", step, ".index"),
-                     cat(step, " asks for buffer ", index, " that block ", name_of(path.realize()->block.get()), " ", verb, ", but it ", verb, " ",
-                         regions.size()),
-                     path.target().get());
+  for (std::size_t i = 0; i < regions.size(); ++i)
+    names.push_back(cat(i, " = ", regions[i].buffer->name));
+  Refusal r = refuse(
+      s, cat("schedule.", step, ".index"),
+      cat(step, " asks for buffer ", index, " that block ", name_of(path.realize()->block.get()),
+          " ", verb, ", but it ", verb, " ", regions.size()),
+      path.target().get());
   r.note(cat("legal: ", names.empty() ? std::string("none") : join(names)));
   return r;
 }
 
 /// The chosen consumers, each a block directly in the scope that reads the buffer.
-Verdict check_consumers(const State& s, std::string_view step, const std::vector<Leaf>& scope, const Buffer& buffer,
-                        const std::vector<BlockRef>& chosen) {
+Verdict check_consumers(const State& s, std::string_view step, const std::vector<Leaf>& scope,
+                        const Buffer& buffer, const std::vector<BlockRef>& chosen) {
   for (const BlockRef& ref : chosen) {
     Path path;
     WEFT_TRY(locate(s, ref, path));
@@ -137,7 +144,8 @@ Verdict check_consumers(const State& s, std::string_view step, const std::vector
       if (reads(leaf.block(), buffer.get())) names.push_back(leaf.block()->name);
     }
     Refusal r = refuse(s, cat("schedule.", step, ".consumer"),
-                       cat(step, " cannot redirect block ", name_of(path.realize()->block.get()), ", which does not read \"", buffer->name, "\" here"),
+                       cat(step, " cannot redirect block ", name_of(path.realize()->block.get()),
+                           ", which does not read \"", buffer->name, "\" here"),
                        path.target().get());
     r.note(cat("blocks that read \"", buffer->name, "\" in this scope: ", quoted(names)));
     return r;
@@ -145,8 +153,12 @@ Verdict check_consumers(const State& s, std::string_view step, const std::vector
   return std::nullopt;
 }
 
-Verdict several_writers(const State& s, std::string_view step, const Buffer& buffer, const std::vector<std::string>& writers, const void* culprit) {
-  Refusal r = refuse(s, cat("schedule.", step, ".writers"), cat(step, " needs at most one writer of \"", buffer->name, "\" in the scope, but there are ", writers.size()), culprit);
+Verdict several_writers(const State& s, std::string_view step, const Buffer& buffer,
+                        const std::vector<std::string>& writers, const void* culprit) {
+  Refusal r = refuse(s, cat("schedule.", step, ".writers"),
+                     cat(step, " needs at most one writer of \"", buffer->name,
+                         "\" in the scope, but there are ", writers.size()),
+                     culprit);
   r.note(cat("writers: ", quoted(writers)));
   return r;
 }
@@ -187,19 +199,26 @@ Verdict CacheRead::transform(const State& s, Outcome<Result>& out) const {
   for (std::size_t i = 0; i < scope.size(); ++i) {
     const BlockNode* b = scope[i].block();
     if (!reads(b, buffer.get()) || (writer && b == writer->block())) continue;
-    const bool listed = std::any_of(consumer_blocks.begin(), consumer_blocks.end(), [&](BlockRef r) { return r.id == b->id; });
+    const bool listed = std::any_of(consumer_blocks.begin(), consumer_blocks.end(),
+                                    [&](BlockRef r) { return r.id == b->id; });
     if (!consumer_blocks.empty() && !listed) continue;
     chosen.insert(b->id);
     consumers.push_back(b);
     if (auto why = writer ? why_not_covered(scope, i) : std::string(); !why.empty()) {
-      Refusal r = refuse(s, "schedule.cache_read.not_covered", cat("cache_read of \"", buffer->name, "\" would copy unfinished data: ", why), scope[i].realize);
+      Refusal r =
+          refuse(s, "schedule.cache_read.not_covered",
+                 cat("cache_read of \"", buffer->name, "\" would copy unfinished data: ", why),
+                 scope[i].realize);
       r.note("legal: buffers that are written completely before they are read");
       return r;
     }
   }
   if (consumers.empty()) {
-    return refuse(s, "schedule.cache_read.consumer", cat("cache_read finds no block to read a copy of \"", buffer->name, "\": ", name_of(reader), " also writes it"),
-                  path.target().get()).note("legal: buffers that the block only reads");
+    return refuse(s, "schedule.cache_read.consumer",
+                  cat("cache_read finds no block to read a copy of \"", buffer->name,
+                      "\": ", name_of(reader), " also writes it"),
+                  path.target().get())
+        .note("legal: buffers that the block only reads");
   }
 
   const Buffer cache = cache_of(buffer, storage_scope);
@@ -211,16 +230,19 @@ Verdict CacheRead::transform(const State& s, Outcome<Result>& out) const {
     arith::Analyzer analyzer;
     bind_path(analyzer, path.prefix(path.scope_index()));
     bind_loops(analyzer, writer->loops);
-    const auto region = relax(bound_region(*region_of(writer->block()->writes, buffer.get()), writer->realize), loops_from(*producer, depth),
-                              writer->realize->predicate, analyzer);
+    const auto region =
+        relax(bound_region(*region_of(writer->block()->writes, buffer.get()), writer->realize),
+              loops_from(*producer, depth), writer->realize->predicate, analyzer);
     const Stmt copy = copy_nest(buffer, cache, clip(region, buffer, analyzer), cache->name, id);
     changed = replace(*producer, insert_after(producer->nodes[depth], copy), depth);
   } else {
     const BufferRegion* declared = region_of(path.scope()->block->reads, buffer.get());
-    const auto region = declared && !path.scope()->iter_values.empty() ? declared->region : full_region(buffer).region;
+    const auto region = declared && !path.scope()->iter_values.empty() ? declared->region
+                                                                       : full_region(buffer).region;
     arith::Analyzer analyzer;
     bind_path(analyzer, path.prefix(path.scope_index()));
-    changed = seq({copy_nest(buffer, cache, clip(region, buffer, analyzer), cache->name, id), body});
+    changed =
+        seq({copy_nest(buffer, cache, clip(region, buffer, analyzer), cache->name, id), body});
   }
   changed = UseCache(std::move(chosen), {{buffer.get(), cache}}).rewrite(changed);
   out.mod = finish(s, path, cache, std::move(changed));
@@ -247,8 +269,13 @@ Verdict CacheWrite::transform(const State& s, Outcome<Result>& out) const {
   if (writers.size() > 1) return several_writers(s, kName, buffer, writers, realize);
 
   if (reads(writer, buffer.get())) {
-    Refusal r = refuse(s, "schedule.cache_write.accumulates", cat("cache_write: block ", name_of(writer), " adds to what \"", buffer->name, "\" held before, which a fresh copy would not hold"), realize);
-    r.note("legal: blocks that do not read what they write; cache_write before decompose_reduction or blockize");
+    Refusal r = refuse(s, "schedule.cache_write.accumulates",
+                       cat("cache_write: block ", name_of(writer), " adds to what \"", buffer->name,
+                           "\" held before, which a fresh copy would not hold"),
+                       realize);
+    r.note(
+        "legal: blocks that do not read what they write; cache_write before decompose_reduction or "
+        "blockize");
     return r;
   }
 
@@ -258,11 +285,15 @@ Verdict CacheWrite::transform(const State& s, Outcome<Result>& out) const {
     const BlockNode* b = scope[i].block();
     if (b == writer || !reads(b, buffer.get())) continue;
     if (auto why = why_not_covered(scope, i); !why.empty()) {
-      Refusal r = refuse(s, "schedule.cache_write.not_covered", cat("cache_write of \"", buffer->name, "\" would hand over unfinished data: ", why), scope[i].realize);
+      Refusal r = refuse(
+          s, "schedule.cache_write.not_covered",
+          cat("cache_write of \"", buffer->name, "\" would hand over unfinished data: ", why),
+          scope[i].realize);
       r.note("legal: buffers that are written completely before they are read");
       return r;
     }
-    const bool listed = std::any_of(consumer_blocks.begin(), consumer_blocks.end(), [&](BlockRef r) { return r.id == b->id; });
+    const bool listed = std::any_of(consumer_blocks.begin(), consumer_blocks.end(),
+                                    [&](BlockRef r) { return r.id == b->id; });
     if (listed) {
       chosen.insert(b->id);
     } else {
@@ -272,15 +303,21 @@ Verdict CacheWrite::transform(const State& s, Outcome<Result>& out) const {
   const Buffer cache = cache_of(buffer, storage_scope);
   std::uint64_t id = 0;
   const auto inner = find_block(body, writer->id);
-  std::size_t depth = 0;   // without readers: behind everything in the scope
+  std::size_t depth = 0;  // without readers: behind everything in the scope
   if (!rest.empty()) depth = lowest_common(body, *inner, rest);
   arith::Analyzer analyzer;
   bind_path(analyzer, path);
   // What was not written must not be copied out: other iterations may own it.
-  const auto exact = relax_exact(bound_region(written, realize), loops_from(*inner, depth), realize->predicate, analyzer);
+  const auto exact = relax_exact(bound_region(written, realize), loops_from(*inner, depth),
+                                 realize->predicate, analyzer);
   if (!exact) {
-    Refusal r = refuse(s, "schedule.cache_write.inexact", cat("cache_write: the part of \"", buffer->name, "\" that block ", name_of(writer), " writes is not provably a box"), realize);
-    r.note("legal: affine bindings whose predicates bound one index each; cache_write before the loops are reshaped");
+    Refusal r = refuse(s, "schedule.cache_write.inexact",
+                       cat("cache_write: the part of \"", buffer->name, "\" that block ",
+                           name_of(writer), " writes is not provably a box"),
+                       realize);
+    r.note(
+        "legal: affine bindings whose predicates bound one index each; cache_write before the "
+        "loops are reshaped");
     return r;
   }
   const auto region = clip(*exact, buffer, analyzer);

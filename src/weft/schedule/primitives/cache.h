@@ -9,7 +9,8 @@ namespace weft::schedule {
 struct CacheRead {
   static constexpr std::string_view kName = "cache_read";
   static constexpr std::string_view kDoc =
-      "Copies what a block reads into a memory scope first; the block (or the listed consumers) then reads the copy. "
+      "Copies what a block reads into a memory scope first; the block (or the listed consumers) "
+      "then reads the copy. "
       "Returns the copying block.";
   using Result = BlockRef;
   BlockRef block;
@@ -20,7 +21,8 @@ struct CacheRead {
     f("block", &CacheRead::block, "a consumer of the buffer");
     f("read_buffer_index", &CacheRead::read_buffer_index, "which of the block's reads");
     f("storage_scope", &CacheRead::storage_scope, "memory scope of the copy");
-    f("consumer_blocks", &CacheRead::consumer_blocks, "blocks that shall read the copy; empty: all", Field::optional);
+    f("consumer_blocks", &CacheRead::consumer_blocks, "blocks that shall read the copy; empty: all",
+      Field::optional);
   }
   Verdict transform(const State&, Outcome<Result>&) const;
 };
@@ -28,7 +30,8 @@ struct CacheRead {
 struct CacheWrite {
   static constexpr std::string_view kName = "cache_write";
   static constexpr std::string_view kDoc =
-      "Lets a block write into a memory scope first and copies the result out afterwards. Returns the copying block.";
+      "Lets a block write into a memory scope first and copies the result out afterwards. Returns "
+      "the copying block.";
   using Result = BlockRef;
   BlockRef block;
   std::int64_t write_buffer_index = 0;
@@ -38,7 +41,8 @@ struct CacheWrite {
     f("block", &CacheWrite::block, "the producer of the buffer");
     f("write_buffer_index", &CacheWrite::write_buffer_index, "which of the block's writes");
     f("storage_scope", &CacheWrite::storage_scope, "memory scope of the copy");
-    f("consumer_blocks", &CacheWrite::consumer_blocks, "blocks that shall read the copy instead of the buffer", Field::optional);
+    f("consumer_blocks", &CacheWrite::consumer_blocks,
+      "blocks that shall read the copy instead of the buffer", Field::optional);
   }
   Verdict transform(const State&, Outcome<Result>&) const;
 };

@@ -25,8 +25,8 @@ struct Move {
   std::int64_t index;
   Path block{}, loop{};
   std::vector<Leaf> scope{};
-  std::size_t self = npos;                  // the block among the leaves
-  std::vector<std::size_t> partners{};      // consumers (producers) that it moves to
+  std::size_t self = npos;              // the block among the leaves
+  std::vector<std::size_t> partners{};  // consumers (producers) that it moves to
   std::string slug(std::string_view reason) const { return cat("schedule.", step, ".", reason); }
   const Leaf& leaf() const { return scope[self]; }
   std::string name() const { return name_of(leaf().block()); }
@@ -48,7 +48,8 @@ std::string legal_loops(const Move& m) {
   if (m.partners.empty()) return "none";
   std::vector<const ForNode*> legal;
   for (const ForNode* loop : m.scope[m.partners[0]].loops) {
-    const bool all = std::all_of(m.partners.begin(), m.partners.end(), [&](std::size_t i) { return is_under(m.scope[i], loop); });
+    const bool all = std::all_of(m.partners.begin(), m.partners.end(),
+                                 [&](std::size_t i) { return is_under(m.scope[i], loop); });
     if (all && !is_under(m.leaf(), loop)) legal.push_back(loop);
   }
   return quoted(loop_names(legal));
@@ -62,25 +63,35 @@ Verdict check_places(Move& m, BlockRef block, const LoopRef& loop) {
   m.partners = m.forward() ? consumers_of(m.scope, m.self) : producers_of(m.scope, m.self);
   const ForNode* target = m.loop.loop();
   if (m.loop.scope() != m.block.scope()) {
-    Refusal r = refuse(m.s, m.slug("scope"), cat(m.step, " of ", m.name(), " at ", name_of(target), " would cross a block boundary"), target);
+    Refusal r = refuse(
+        m.s, m.slug("scope"),
+        cat(m.step, " of ", m.name(), " at ", name_of(target), " would cross a block boundary"),
+        target);
     r.note(cat("legal: ", legal_loops(m)));
     return r;
   }
   if (is_under(m.leaf(), target)) {
-    Refusal r = refuse(m.s, m.slug("inside"), cat(m.step, ": block ", m.name(), " already stands inside loop ", name_of(target)), target);
+    Refusal r = refuse(
+        m.s, m.slug("inside"),
+        cat(m.step, ": block ", m.name(), " already stands inside loop ", name_of(target)), target);
     r.note(cat("legal: ", legal_loops(m)));
     return r;
   }
   const char* kind = m.forward() ? "consumer" : "producer";
   if (m.partners.empty()) {
-    Refusal r = refuse(m.s, m.slug("partner"), cat(m.step, ": block ", m.name(), " has no ", kind, " to move to"), m.leaf().realize);
+    Refusal r = refuse(m.s, m.slug("partner"),
+                       cat(m.step, ": block ", m.name(), " has no ", kind, " to move to"),
+                       m.leaf().realize);
     r.note(cat("blocks of the scope: ", quoted(block_names(m.s.mod))));
     return r;
   }
   for (std::size_t i : m.partners) {
     if (is_under(m.scope[i], target)) continue;
-    Refusal r = refuse(m.s, m.slug("not_under"), cat(m.step, ": ", m.name(), " cannot move into loop ", name_of(target), ", because its ", kind, " ",
-                                                     name_of(m.scope[i].block()), " stands outside"), m.scope[i].realize);
+    Refusal r =
+        refuse(m.s, m.slug("not_under"),
+               cat(m.step, ": ", m.name(), " cannot move into loop ", name_of(target),
+                   ", because its ", kind, " ", name_of(m.scope[i].block()), " stands outside"),
+               m.scope[i].realize);
     r.note(cat("found: the ", kind, "s of ", m.name(), " are ", names_of(m, m.partners)));
     r.note(cat("legal: ", legal_loops(m)));
     return r;
@@ -88,7 +99,8 @@ Verdict check_places(Move& m, BlockRef block, const LoopRef& loop) {
   return std::nullopt;
 }
 
-/// The predicate must follow from the iterators' domains: then regenerated loops need no trace of it.
+/// The predicate must follow from the iterators' domains: then regenerated loops need no trace of
+/// it.
 bool predicate_is_domain(const Move& m) {
   const BlockRealizeNode* realize = m.leaf().realize;
   if (is_const_int_value(realize->predicate, 1)) return true;
@@ -99,8 +111,9 @@ bool predicate_is_domain(const Move& m) {
     for (std::size_t i = 0; i < realize->iter_values.size() && !implied; ++i) {
       const Range& dom = realize->block->iters[i].dom;
       const Expr& v = realize->iter_values[i];
-      implied = same_expr(analyzer.simplify(part), analyzer.simplify(lt(v, dom.min + dom.extent))) ||
-                same_expr(analyzer.simplify(part), analyzer.simplify(ge(v, dom.min)));
+      implied =
+          same_expr(analyzer.simplify(part), analyzer.simplify(lt(v, dom.min + dom.extent))) ||
+          same_expr(analyzer.simplify(part), analyzer.simplify(ge(v, dom.min)));
     }
     if (!implied) return false;
   }
@@ -113,7 +126,9 @@ Verdict check_blocks(const Move& m) {
   bind_path(analyzer, m.block);
   if (auto complete = why_not_complete(m.scope, block); !complete.empty()) {
     if (auto reduction = why_not_reduction(m.scope, m.leaf(), analyzer); !reduction.empty()) {
-      Refusal r = refuse(m.s, m.slug("block"), cat(m.step, ": block ", m.name(), " is neither complete nor a reduction"), m.leaf().realize);
+      Refusal r = refuse(m.s, m.slug("block"),
+                         cat(m.step, ": block ", m.name(), " is neither complete nor a reduction"),
+                         m.leaf().realize);
       r.note(cat("not complete: ", complete));
       r.note(cat("not a reduction: ", reduction));
       return r;
@@ -123,33 +138,46 @@ Verdict check_blocks(const Move& m) {
     const auto& own = m.block.scope()->block->alloc_buffers;
     for (const BufferRegion& w : block->writes) {
       if (std::find(own.begin(), own.end(), w.buffer) != own.end()) continue;
-      Refusal r = refuse(m.s, m.slug("output"), cat(m.step, ": block ", m.name(), " writes \"", w.buffer->name, "\", which is an output of its scope"),
+      Refusal r = refuse(m.s, m.slug("output"),
+                         cat(m.step, ": block ", m.name(), " writes \"", w.buffer->name,
+                             "\", which is an output of its scope"),
                          m.leaf().realize);
       r.note("legal: blocks whose results only this scope uses");
       return r;
     }
   }
   if (auto why = why_not_pipeline(m.scope); !why.empty()) {
-    Refusal r = refuse(m.s, m.slug("pipeline"), cat(m.step, " of ", m.name(), " needs a scope in which data only flows forward: ", why), m.leaf().realize);
+    Refusal r = refuse(
+        m.s, m.slug("pipeline"),
+        cat(m.step, " of ", m.name(), " needs a scope in which data only flows forward: ", why),
+        m.leaf().realize);
     return r;
   }
-  const bool reproducible = m.forward() ? predicate_is_domain(m) : covers_domain(m.leaf(), analyzer);
+  const bool reproducible =
+      m.forward() ? predicate_is_domain(m) : covers_domain(m.leaf(), analyzer);
   if (!reproducible) {
-    Refusal r = refuse(m.s, m.slug("predicate"), cat(m.step, ": block ", m.name(), " does not run its whole iteration domain, or not provably"), m.leaf().realize);
-    r.note("legal: blocks whose predicate says no more than their iterators' domains; move a block before reshaping its loops");
+    Refusal r = refuse(m.s, m.slug("predicate"),
+                       cat(m.step, ": block ", m.name(),
+                           " does not run its whole iteration domain, or not provably"),
+                       m.leaf().realize);
+    r.note(
+        "legal: blocks whose predicate says no more than their iterators' domains; move a block "
+        "before reshaping its loops");
     return r;
   }
   return std::nullopt;
 }
 
-/// Bound loops at or above the target whose points share the buffer: each point needs what all need.
+/// Bound loops at or above the target whose points share the buffer: each point needs what all
+/// need.
 std::vector<const ForNode*> shared_loops(const Move& m, const Buffer& buffer) {
   std::vector<const ForNode*> out;
   if (!m.forward()) return out;
   auto around = m.loop.loops();
   around.push_back(m.loop.loop());
   for (const ForNode* loop : around) {
-    if (loop->for_kind == ForKind::bound && !m.s.rules->is_private(buffer->scope, loop->axis)) out.push_back(loop);
+    if (loop->for_kind == ForKind::bound && !m.s.rules->is_private(buffer->scope, loop->axis))
+      out.push_back(loop);
   }
   return out;
 }
@@ -167,9 +195,11 @@ std::vector<Range> touched(const Move& m, const Buffer& buffer) {
     const auto& regions = m.forward() ? partner.block()->reads : partner.block()->writes;
     for (const BufferRegion& r : regions) {
       if (r.buffer != buffer) continue;
-      auto box = relax(bound_region(r, partner.realize), loops, partner.realize->predicate, analyzer);
+      auto box =
+          relax(bound_region(r, partner.realize), loops, partner.realize->predicate, analyzer);
       for (std::size_t d = 0; d < box.size(); ++d) {
-        if (!box[d].min || !box[d].extent) box[d] = {make_zero(buffer->shape[d]->dtype), buffer->shape[d]};
+        if (!box[d].min || !box[d].extent)
+          box[d] = {make_zero(buffer->shape[d]->dtype), buffer->shape[d]};
       }
       all = all.empty() ? box : arith::union_regions(all, box, analyzer);
     }
@@ -177,9 +207,11 @@ std::vector<Range> touched(const Move& m, const Buffer& buffer) {
   return all;
 }
 
-/// Narrows `found` to the values of one iterator for which [coeff * v + base, + width) meets `need`.
-void narrow(std::optional<Range>& found, std::int64_t coeff, const Expr& base, const Expr& width, const Range& need, const arith::Analyzer& analyzer) {
-  Expr first, last;   // inclusive
+/// Narrows `found` to the values of one iterator for which [coeff * v + base, + width) meets
+/// `need`.
+void narrow(std::optional<Range>& found, std::int64_t coeff, const Expr& base, const Expr& width,
+            const Range& need, const arith::Analyzer& analyzer) {
+  Expr first, last;  // inclusive
   if (coeff == 1) {
     first = need.min - base - (width - 1);
     last = need.min + need.extent - 1 - base;
@@ -195,32 +227,37 @@ void narrow(std::optional<Range>& found, std::int64_t coeff, const Expr& base, c
   }
   const Range range{analyzer.simplify(first), analyzer.simplify(last - first + 1)};
   std::int64_t was = 0, now = 0;
-  const bool smaller = found && is_const_int(range.extent, &now) && (!is_const_int(found->extent, &was) || now < was);
+  const bool smaller = found && is_const_int(range.extent, &now) &&
+                       (!is_const_int(found->extent, &was) || now < was);
   if (!found || smaller) found = range;
 }
 
 /// v // c in `high` and v % c in `low`.
-bool narrow_digits(std::optional<Range>& found, const Expr& index, const Range& need, const Var& v, const std::vector<std::pair<Expr, Range>>& all,
+bool narrow_digits(std::optional<Range>& found, const Expr& index, const Range& need, const Var& v,
+                   const std::vector<std::pair<Expr, Range>>& all,
                    const arith::Analyzer& analyzer) {
   const auto* n = as<BinaryNode>(index);
   if (!n || n->kind != ExprKind::floordiv || n->a.get() != v.get()) return false;
   Range range{analyzer.simplify(need.min * n->b), analyzer.simplify(need.extent * n->b)};
   for (const auto& [other, low] : all) {
     const auto* m = as<BinaryNode>(other);
-    if (!m || m->kind != ExprKind::floormod || m->a.get() != v.get() || !same_expr(m->b, n->b)) continue;
-    if (is_const_int_value(need.extent, 1)) range = {analyzer.simplify(range.min + low.min), low.extent};
+    if (!m || m->kind != ExprKind::floormod || m->a.get() != v.get() || !same_expr(m->b, n->b))
+      continue;
+    if (is_const_int_value(need.extent, 1))
+      range = {analyzer.simplify(range.min + low.min), low.extent};
   }
   if (!found) found = range;
   return true;
 }
 
-/// The values that the block's iterators must take in one iteration of the target; absent: their domain.
+/// The values that the block's iterators must take in one iteration of the target; absent: their
+/// domain.
 std::vector<std::optional<Range>> solve(const Move& m, const arith::Analyzer& analyzer) {
   const BlockNode* block = m.leaf().block();
   std::vector<std::optional<Range>> out(block->iters.size());
   std::vector<Var> iters;
   for (const IterVar& iter : block->iters) iters.push_back(iter.var);
-  std::vector<std::pair<Expr, Range>> facts;   // index written (read) -> needed (made)
+  std::vector<std::pair<Expr, Range>> facts;  // index written (read) -> needed (made)
   std::vector<Expr> widths;
   for (const BufferRegion& r : m.forward() ? block->writes : block->reads) {
     const auto need = touched(m, r.buffer);
@@ -240,18 +277,21 @@ std::vector<std::optional<Range>> solve(const Move& m, const arith::Analyzer& an
         which = i;
         ++used;
       }
-      if (used == 1) narrow(out[which], linear->coeffs[which], linear->base, widths[k], need, analyzer);
+      if (used == 1)
+        narrow(out[which], linear->coeffs[which], linear->base, widths[k], need, analyzer);
       continue;
     }
     for (std::size_t i = 0; i < iters.size(); ++i) {
-      if (uses_var(index, iters[i].get())) narrow_digits(out[i], index, need, iters[i], facts, analyzer);
+      if (uses_var(index, iters[i].get()))
+        narrow_digits(out[i], index, need, iters[i], facts, analyzer);
     }
   }
   return out;
 }
 
 /// Loops, bindings and predicate of the block in its new place.
-Stmt regenerate(const Move& m, const std::vector<std::optional<Range>>& ranges, arith::Analyzer& analyzer) {
+Stmt regenerate(const Move& m, const std::vector<std::optional<Range>>& ranges,
+                arith::Analyzer& analyzer) {
   const BlockNode* block = m.leaf().block();
   std::vector<std::pair<Var, Expr>> nest;
   Exprs values;
@@ -298,13 +338,20 @@ Verdict choose_slot(const Move& m, const std::vector<Stmt>& stmts, std::size_t& 
       if (std::find(after.begin(), after.end(), i) != after.end()) high = std::min(high, k);
     }
   }
-  const bool legal = m.index == -1 || m.index == -2 || (m.index >= static_cast<std::int64_t>(low) && m.index <= static_cast<std::int64_t>(high));
+  const bool legal =
+      m.index == -1 || m.index == -2 ||
+      (m.index >= static_cast<std::int64_t>(low) && m.index <= static_cast<std::int64_t>(high));
   if (low > high || !legal) {
-    Refusal r = refuse(m.s, m.slug("slot"), low > high ? cat(m.step, ": ", m.name(), " has no place in ", name_of(m.loop.loop()),
-                                                             " that is behind its producers and before its consumers")
-                                                       : cat(m.step, " of ", m.name(), " at ", name_of(m.loop.loop()), " got the slot ", m.index),
-                       m.loop.loop());
-    r.note(low > high ? cat("found: producers up to statement ", low - 1, ", consumers from statement ", high) : cat("legal: ", low, " to ", high, ", -1 (last), -2 (first)"));
+    Refusal r =
+        refuse(m.s, m.slug("slot"),
+               low > high ? cat(m.step, ": ", m.name(), " has no place in ", name_of(m.loop.loop()),
+                                " that is behind its producers and before its consumers")
+                          : cat(m.step, " of ", m.name(), " at ", name_of(m.loop.loop()),
+                                " got the slot ", m.index),
+               m.loop.loop());
+    r.note(low > high ? cat("found: producers up to statement ", low - 1,
+                            ", consumers from statement ", high)
+                      : cat("legal: ", low, " to ", high, ", -1 (last), -2 (first)"));
     return r;
   }
   slot = m.index == -1 ? high : m.index == -2 ? low : static_cast<std::size_t>(m.index);
@@ -320,7 +367,8 @@ Verdict check_consumer(const Move& m, const Stmt& body) {
   arith::Analyzer analyzer;
   bind_path(analyzer, *path);
   std::string why = why_not_covered(scope, self);
-  if (why.empty() && !covers_domain(leaf, analyzer)) why = "some of its iterations would not run, or not provably";
+  if (why.empty() && !covers_domain(leaf, analyzer))
+    why = "some of its iterations would not run, or not provably";
   if (why.empty()) {
     std::vector<const ForNode*> used;
     bool split_reduction = false;
@@ -329,17 +377,25 @@ Verdict check_consumer(const Move& m, const Stmt& body) {
       const auto own = loops_below(leaf, m.loop.loop());
       for (const ForNode* loop : leaf.loops) {
         const bool below = std::find(own.begin(), own.end(), loop) != own.end();
-        if (!below && uses_var(leaf.realize->iter_values[i], loop->var.get())) split_reduction = true;
+        if (!below && uses_var(leaf.realize->iter_values[i], loop->var.get()))
+          split_reduction = true;
       }
     }
-    if (split_reduction && !arith::detect_iter_map(leaf.realize->iter_values, as_iters(leaf.loops), leaf.realize->predicate,
-                                                   arith::MapLevel::bijective, analyzer).ok()) {
+    if (split_reduction &&
+        !arith::detect_iter_map(leaf.realize->iter_values, as_iters(leaf.loops),
+                                leaf.realize->predicate, arith::MapLevel::bijective, analyzer)
+             .ok()) {
       why = "its reduction would take some steps more than once";
     }
   }
   if (why.empty()) return std::nullopt;
-  Refusal r = refuse(m.s, m.slug("incomplete"), cat(m.step, ": ", m.name(), " cannot run inside ", name_of(m.loop.loop()), ": ", why), m.leaf().realize);
-  r.note("legal: loops in each iteration of which the producers finish just what some iterations of the consumer need");
+  Refusal r =
+      refuse(m.s, m.slug("incomplete"),
+             cat(m.step, ": ", m.name(), " cannot run inside ", name_of(m.loop.loop()), ": ", why),
+             m.leaf().realize);
+  r.note(
+      "legal: loops in each iteration of which the producers finish just what some iterations of "
+      "the consumer need");
   return r;
 }
 
@@ -348,7 +404,10 @@ Verdict move(Move& m, BlockRef block, const LoopRef& loop, Outcome<Done>& out) {
   WEFT_TRY(check_blocks(m));
   const Stmt without = remove(m.block);
   if (!without) {
-    return refuse(m.s, m.slug("only"), cat(m.step, ": block ", m.name(), " is the only one of its scope"), m.leaf().realize).note("legal: scopes with several blocks");
+    return refuse(m.s, m.slug("only"),
+                  cat(m.step, ": block ", m.name(), " is the only one of its scope"),
+                  m.leaf().realize)
+        .note("legal: scopes with several blocks");
   }
   arith::Analyzer analyzer;
   bind_path(analyzer, m.loop);

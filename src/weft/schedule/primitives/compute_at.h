@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Steps that move a block to another loop: compute_at (a producer to its consumers), reverse_compute_at (a
-// consumer to its producers).
+// Steps that move a block to another loop: compute_at (a producer to its consumers),
+// reverse_compute_at (a consumer to its producers).
 
 #include "weft/schedule/describe.h"
 
@@ -10,7 +10,8 @@ namespace weft::schedule {
 struct ComputeAt {
   static constexpr std::string_view kName = "compute_at";
   static constexpr std::string_view kDoc =
-      "Moves a producer under a loop that all its consumers stand in, and computes there what they need in one iteration.";
+      "Moves a producer under a loop that all its consumers stand in, and computes there what they "
+      "need in one iteration.";
   using Result = Done;
   BlockRef block;
   LoopRef loop;
@@ -19,8 +20,10 @@ struct ComputeAt {
   static void fields(auto&& f) {
     f("block", &ComputeAt::block, "the producer");
     f("loop", &ComputeAt::loop, "the loop it moves into");
-    f("preserve_unit_loops", &ComputeAt::preserve_unit_loops, "keep loops of extent 1", Field::optional);
-    f("index", &ComputeAt::index, "slot among the loop's statements; -1: last legal one, -2: first", Field::optional);
+    f("preserve_unit_loops", &ComputeAt::preserve_unit_loops, "keep loops of extent 1",
+      Field::optional);
+    f("index", &ComputeAt::index, "slot among the loop's statements; -1: last legal one, -2: first",
+      Field::optional);
   }
   Verdict transform(const State&, Outcome<Result>&) const;
 };
@@ -28,7 +31,8 @@ struct ComputeAt {
 struct ReverseComputeAt {
   static constexpr std::string_view kName = "reverse_compute_at";
   static constexpr std::string_view kDoc =
-      "Moves a consumer under a loop that all its producers stand in, and computes there what one iteration makes possible.";
+      "Moves a consumer under a loop that all its producers stand in, and computes there what one "
+      "iteration makes possible.";
   using Result = Done;
   BlockRef block;
   LoopRef loop;
@@ -37,8 +41,10 @@ struct ReverseComputeAt {
   static void fields(auto&& f) {
     f("block", &ReverseComputeAt::block, "the consumer");
     f("loop", &ReverseComputeAt::loop, "the loop it moves into");
-    f("preserve_unit_loops", &ReverseComputeAt::preserve_unit_loops, "keep loops of extent 1", Field::optional);
-    f("index", &ReverseComputeAt::index, "slot among the loop's statements; -1: last legal one, -2: first", Field::optional);
+    f("preserve_unit_loops", &ReverseComputeAt::preserve_unit_loops, "keep loops of extent 1",
+      Field::optional);
+    f("index", &ReverseComputeAt::index,
+      "slot among the loop's statements; -1: last legal one, -2: first", Field::optional);
   }
   Verdict transform(const State&, Outcome<Result>&) const;
 };

@@ -17,7 +17,8 @@ std::vector<const ForNode*> loops_of(const Leaf& leaf, IterKind kind) {
   std::vector<const ForNode*> out;
   for (const ForNode* loop : leaf.loops) {
     for (std::size_t i = 0; i < leaf.block()->iters.size(); ++i) {
-      if (leaf.block()->iters[i].kind == kind && uses_var(leaf.realize->iter_values[i], loop->var.get())) {
+      if (leaf.block()->iters[i].kind == kind &&
+          uses_var(leaf.realize->iter_values[i], loop->var.get())) {
         out.push_back(loop);
         break;
       }
@@ -30,27 +31,38 @@ bool contains(const std::vector<const ForNode*>& loops, const ForNode* loop) {
   return std::find(loops.begin(), loops.end(), loop) != loops.end();
 }
 
-Verdict check(const State& s, const Path& path, const Path& target, const Leaf& leaf, const std::vector<Leaf>& scope) {
+Verdict check(const State& s, const Path& path, const Path& target, const Leaf& leaf,
+              const std::vector<Leaf>& scope) {
   const ForNode* loop = target.loop();
   if (!contains(leaf.loops, loop)) {
-    Refusal r = refuse(s, "schedule.decompose_reduction.loop", cat("decompose_reduction of ", name_of(leaf.block()), " at ", name_of(loop),
-                                                                   ", which is not around the block"), loop);
+    Refusal r = refuse(s, "schedule.decompose_reduction.loop",
+                       cat("decompose_reduction of ", name_of(leaf.block()), " at ", name_of(loop),
+                           ", which is not around the block"),
+                       loop);
     r.note(cat("loops around it: ", quoted(loop_names(leaf.loops))));
     return r;
   }
   arith::Analyzer analyzer;
   bind_path(analyzer, path);
   if (auto why = why_not_reduction(scope, leaf, analyzer); !why.empty()) {
-    Refusal r = refuse(s, "schedule.decompose_reduction.block", cat("decompose_reduction: block ", name_of(leaf.block()), " is not a reduction: ", why), leaf.realize);
-    r.note("legal: blocks with an init, affine bindings and S and R iterators, the only writers of their output");
+    Refusal r = refuse(
+        s, "schedule.decompose_reduction.block",
+        cat("decompose_reduction: block ", name_of(leaf.block()), " is not a reduction: ", why),
+        leaf.realize);
+    r.note(
+        "legal: blocks with an init, affine bindings and S and R iterators, the only writers of "
+        "their output");
     return r;
   }
   const auto reduce = loops_of(leaf, IterKind::reduce);
   for (const ForNode* outer : leaf.loops) {
     if (outer == loop) break;
     if (!contains(reduce, outer)) continue;
-    Refusal r = refuse(s, "schedule.decompose_reduction.height", cat("decompose_reduction of ", name_of(leaf.block()), " at ", name_of(loop),
-                                                                     " would initialise in every iteration of the reduction loop ", name_of(outer)), outer);
+    Refusal r =
+        refuse(s, "schedule.decompose_reduction.height",
+               cat("decompose_reduction of ", name_of(leaf.block()), " at ", name_of(loop),
+                   " would initialise in every iteration of the reduction loop ", name_of(outer)),
+               outer);
     std::vector<const ForNode*> legal;
     for (const ForNode* l : leaf.loops) {
       legal.push_back(l);
@@ -60,8 +72,12 @@ Verdict check(const State& s, const Path& path, const Path& target, const Leaf& 
     return r;
   }
   if (auto why = why_repeated(leaf, loop, analyzer); !why.empty()) {
-    Refusal r = refuse(s, "schedule.decompose_reduction.repeated", cat("decompose_reduction of ", name_of(leaf.block()), " at ", name_of(loop),
-                                                                       " would initialise once for several runs of the reduction, or not provably for one: ", why), loop);
+    Refusal r = refuse(
+        s, "schedule.decompose_reduction.repeated",
+        cat("decompose_reduction of ", name_of(leaf.block()), " at ", name_of(loop),
+            " would initialise once for several runs of the reduction, or not provably for one: ",
+            why),
+        loop);
     r.note("legal: loops below which every loop is used completely by the block's iterators");
     return r;
   }
@@ -83,8 +99,10 @@ Verdict DecomposeReduction::transform(const State& s, Outcome<Result>& out) cons
   // The initialisation: spatial iterators only, over copies of the loops they use.
   auto spatial = loops_of(leaf, IterKind::spatial);
   const auto reduce = loops_of(leaf, IterKind::reduce);
-  for (const ForNode* l : leaf.loops) {   // loops that only the predicate mentions stay around the initialisation
-    if (!contains(spatial, l) && !contains(reduce, l) && uses_var(realize->predicate, l->var.get())) spatial.push_back(l);
+  for (const ForNode* l :
+       leaf.loops) {  // loops that only the predicate mentions stay around the initialisation
+    if (!contains(spatial, l) && !contains(reduce, l) && uses_var(realize->predicate, l->var.get()))
+      spatial.push_back(l);
   }
   const auto below_from = std::find(leaf.loops.begin(), leaf.loops.end(), target.loop());
   const std::vector<const ForNode*> below(below_from, leaf.loops.end());
@@ -106,7 +124,10 @@ Verdict DecomposeReduction::transform(const State& s, Outcome<Result>& out) cons
       kept |= !gone;
     }
     if (lost && kept) {
-      Refusal r = refuse(s, "schedule.decompose_reduction.predicate", cat("decompose_reduction of ", name_of(old), " finds a predicate that ties spatial and reduction loops together"), realize);
+      Refusal r = refuse(s, "schedule.decompose_reduction.predicate",
+                         cat("decompose_reduction of ", name_of(old),
+                             " finds a predicate that ties spatial and reduction loops together"),
+                         realize);
       r.note("legal: predicates each term of which uses only spatial or only reduction loops");
       return r;
     }
@@ -130,7 +151,8 @@ Verdict DecomposeReduction::transform(const State& s, Outcome<Result>& out) cons
   Stmt nest = block_realize(std::move(values), std::move(predicate), init);
   for (std::size_t i = copies.size(); i-- > 0;) {
     const auto& [l, var] = copies[i];
-    nest = make_for(var, l->min, substitute(l->extent, loop_map), std::move(nest), l->for_kind, l->axis);
+    nest = make_for(var, l->min, substitute(l->extent, loop_map), std::move(nest), l->for_kind,
+                    l->axis);
   }
 
   auto update = edit(realize->block);
@@ -139,7 +161,8 @@ Verdict DecomposeReduction::transform(const State& s, Outcome<Result>& out) cons
   update->reads.clear();
   for (const BufferRegion& w : old->writes) update->reads.push_back(w);
   for (const BufferRegion& r : old->reads) {
-    const bool known = std::any_of(old->writes.begin(), old->writes.end(), [&](const BufferRegion& w) { return w.buffer == r.buffer; });
+    const bool known = std::any_of(old->writes.begin(), old->writes.end(),
+                                   [&](const BufferRegion& w) { return w.buffer == r.buffer; });
     if (!known) update->reads.push_back(r);
   }
   const Stmt body = replace(path, with_block(realize, update));

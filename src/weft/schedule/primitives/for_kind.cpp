@@ -16,24 +16,27 @@ using namespace ir;
 struct Kind {
   std::string_view step;
   ForKind kind;
-  const AxisRule* axis = nullptr;   // of a bind
+  const AxisRule* axis = nullptr;  // of a bind
 };
 
 Stmt with_kind(const ForNode* loop, ForKind kind, std::string axis) {
-  return make_for(loop->var, loop->min, loop->extent, loop->body, kind, std::move(axis), loop->annotations);
+  return make_for(loop->var, loop->min, loop->extent, loop->body, kind, std::move(axis),
+                  loop->annotations);
 }
 
-/// Every access to the buffer is under the loop and its storage is the function's own, so lowering gives
-/// each iteration its own copy.
+/// Every access to the buffer is under the loop and its storage is the function's own, so lowering
+/// gives each iteration its own copy.
 bool only_used_under(const Path& path, const BufferNode* buffer) {
   for (const Stmt& s : path.nodes) {
     const auto* realize = as<BlockRealizeNode>(s);
     if (!realize) continue;
     const auto& own = realize->block->alloc_buffers;
-    const bool here = std::any_of(own.begin(), own.end(), [&](const Buffer& b) { return b.get() == buffer; });
+    const bool here =
+        std::any_of(own.begin(), own.end(), [&](const Buffer& b) { return b.get() == buffer; });
     if (!here) continue;
     for (const Leaf& leaf : leaves(realize->block->body)) {
-      const bool inside = std::any_of(leaf.loops.begin(), leaf.loops.end(), [&](const ForNode* l) { return l == path.loop(); });
+      const bool inside = std::any_of(leaf.loops.begin(), leaf.loops.end(),
+                                      [&](const ForNode* l) { return l == path.loop(); });
       if (!inside && (reads(leaf.block(), buffer) || writes(leaf.block(), buffer))) return false;
     }
     return path.scope() == realize;
@@ -41,7 +44,8 @@ bool only_used_under(const Path& path, const BufferNode* buffer) {
   return false;
 }
 
-Verdict check_iters(const State& s, const Kind& kind, const Path& path, const Leaf& leaf, bool& uses_loop) {
+Verdict check_iters(const State& s, const Kind& kind, const Path& path, const Leaf& leaf,
+                    bool& uses_loop) {
   const ForNode* loop = path.loop();
   auto around = path.loops();
   around.insert(around.end(), leaf.loops.begin(), leaf.loops.end());
@@ -51,10 +55,11 @@ Verdict check_iters(const State& s, const Kind& kind, const Path& path, const Le
     const IterVar& iter = leaf.block()->iters[i];
     const bool reduce = iter.kind == IterKind::reduce;
     if (iter.kind == IterKind::spatial || (reduce && kind.axis && kind.axis->reduces)) continue;
-    Refusal r = refuse(s, cat("schedule.", kind.step, ".iterator"),
-                       cat(kind.step, " of ", name_of(loop), " would run the ", reduce ? "reduction " : "ordered ", "iterator \"",
-                           iter.var->name, "\" of block ", name_of(leaf.block()), " in parallel"),
-                       leaf.realize);
+    Refusal r = refuse(
+        s, cat("schedule.", kind.step, ".iterator"),
+        cat(kind.step, " of ", name_of(loop), " would run the ", reduce ? "reduction " : "ordered ",
+            "iterator \"", iter.var->name, "\" of block ", name_of(leaf.block()), " in parallel"),
+        leaf.realize);
     std::vector<std::string> legal;
     for (const ForNode* other : around) {
       bool fine = false;
@@ -65,7 +70,8 @@ Verdict check_iters(const State& s, const Kind& kind, const Path& path, const Le
       }
       if (fine) legal.push_back(other->var->name);
     }
-    r.note(cat("loops of ", name_of(leaf.block()), " that feed only spatial iterators: ", quoted(legal)));
+    r.note(cat("loops of ", name_of(leaf.block()),
+               " that feed only spatial iterators: ", quoted(legal)));
     if (reduce && kind.axis) {
       std::vector<std::string> axes;
       for (const AxisRule& a : s.rules->axes) {
@@ -81,7 +87,8 @@ Verdict check_iters(const State& s, const Kind& kind, const Path& path, const Le
 }
 
 /// Why the block's instances are not independent under the loop.
-std::string why_dependent(const std::vector<Leaf>& under, std::size_t index, const arith::Analyzer& analyzer) {
+std::string why_dependent(const std::vector<Leaf>& under, std::size_t index,
+                          const arith::Analyzer& analyzer) {
   const Leaf& leaf = under[index];
   if (why_not_complete(under, leaf.block()).empty()) return {};
   std::string why = why_not_reduction(under, leaf, analyzer);
@@ -89,14 +96,16 @@ std::string why_dependent(const std::vector<Leaf>& under, std::size_t index, con
   // The two halves of a decomposed reduction: each iteration starts its own accumulators.
   const bool half = is_update(leaf.block()) || why_not_complete({leaf}, leaf.block()).empty();
   if (!half) return why_not_complete({leaf}, leaf.block());
-  if (auto affine = why_not_affine(leaf, analyzer); !affine.empty()) return cat("its bindings are not affine: ", affine);
+  if (auto affine = why_not_affine(leaf, analyzer); !affine.empty())
+    return cat("its bindings are not affine: ", affine);
   for (const BufferRegion& w : leaf.block()->writes) {
     std::vector<std::size_t> writers;
     for (std::size_t i = 0; i < under.size(); ++i) {
       if (writes(under[i].block(), w.buffer.get())) writers.push_back(i);
     }
     for (std::size_t k = 1; k < writers.size(); ++k) {
-      if (!is_update(under[writers[k]].block())) return cat("\"", w.buffer->name, "\" has several writers under the loop");
+      if (!is_update(under[writers[k]].block()))
+        return cat("\"", w.buffer->name, "\" has several writers under the loop");
     }
   }
   return {};
@@ -118,30 +127,38 @@ Verdict check_independent(const State& s, const Kind& kind, const Path& path) {
     bind_loops(analyzer, under[i].loops);
     const BlockNode* block = under[i].block();
     if (auto why = why_dependent(under, i, analyzer); !why.empty()) {
-      Refusal r = refuse(s, cat("schedule.", kind.step, ".dependent"),
-                         cat(kind.step, " of ", name_of(loop), " needs independent iterations, but block ", name_of(block),
-                             " is neither complete nor a reduction: ", why),
-                         under[i].realize);
-      r.note("legal: loops over blocks whose iterations write different elements and read only finished ones");
+      Refusal r =
+          refuse(s, cat("schedule.", kind.step, ".dependent"),
+                 cat(kind.step, " of ", name_of(loop), " needs independent iterations, but block ",
+                     name_of(block), " is neither complete nor a reduction: ", why),
+                 under[i].realize);
+      r.note(
+          "legal: loops over blocks whose iterations write different elements and read only "
+          "finished ones");
       return r;
     }
     if (uses[i] || why_not_complete({under[i]}, block).empty()) continue;
     for (const BufferRegion& w : block->writes) {
-      const bool own = kind.axis ? s.rules->is_private(w.buffer->scope, kind.axis->name) : only_used_under(path, w.buffer.get());
+      const bool own = kind.axis ? s.rules->is_private(w.buffer->scope, kind.axis->name)
+                                 : only_used_under(path, w.buffer.get());
       if (own) continue;
       Refusal r = refuse(s, cat("schedule.", kind.step, ".race"),
-                         cat(kind.step, " of ", name_of(loop), " would make all iterations accumulate into the same \"", w.buffer->name,
-                             "\" in block ", name_of(block)),
+                         cat(kind.step, " of ", name_of(loop),
+                             " would make all iterations accumulate into the same \"",
+                             w.buffer->name, "\" in block ", name_of(block)),
                          under[i].realize);
-      r.note(cat("\"", w.buffer->name, "\" lives in scope \"", w.buffer->scope, "\" and ", name_of(loop), " does not index it"));
+      r.note(cat("\"", w.buffer->name, "\" lives in scope \"", w.buffer->scope, "\" and ",
+                 name_of(loop), " does not index it"));
       return r;
     }
   }
   if (under.size() > 1) {
     if (auto why = why_not_pipeline(leaves_under(path)); !why.empty()) {
-      Refusal r = refuse(s, cat("schedule.", kind.step, ".not_covered"),
-                         cat(kind.step, " of ", name_of(loop), " needs independent iterations, but ", why), loop);
-      r.note("legal: nests in which every read was written in the same iteration or before the loop");
+      Refusal r = refuse(
+          s, cat("schedule.", kind.step, ".not_covered"),
+          cat(kind.step, " of ", name_of(loop), " needs independent iterations, but ", why), loop);
+      r.note(
+          "legal: nests in which every read was written in the same iteration or before the loop");
       return r;
     }
   }
@@ -150,16 +167,20 @@ Verdict check_independent(const State& s, const Kind& kind, const Path& path) {
 
 Verdict set_kind(const State& s, const Kind& kind, const Path& path, Outcome<Done>& out) {
   WEFT_TRY(check_independent(s, kind, path));
-  out.mod = with_body(s.mod, path.func, replace(path, with_kind(path.loop(), kind.kind, kind.axis ? kind.axis->name : "")));
+  out.mod =
+      with_body(s.mod, path.func,
+                replace(path, with_kind(path.loop(), kind.kind, kind.axis ? kind.axis->name : "")));
   return std::nullopt;
 }
 
 void collect_bound(const Stmt& s, std::vector<const ForNode*>& out) {
-  if (const auto* loop = as<ForNode>(s); loop && loop->for_kind == ForKind::bound) out.push_back(loop);
+  if (const auto* loop = as<ForNode>(s); loop && loop->for_kind == ForKind::bound)
+    out.push_back(loop);
   for (const Stmt& child : children(s)) collect_bound(child, out);
 }
 
-/// Bound loops of the kernel that the loop will belong to: everything under the outermost bound loop around.
+/// Bound loops of the kernel that the loop will belong to: everything under the outermost bound
+/// loop around.
 std::vector<const ForNode*> kernel_loops(const Path& path) {
   std::vector<const ForNode*> out;
   for (const Stmt& s : path.nodes) {
@@ -177,9 +198,12 @@ Verdict check_extents(const State& s, const AxisRule& axis, const Path& path) {
   std::int64_t extent = 0;
   const bool constant = is_const_int(loop->extent, &extent);
   if (constant && axis.limit > 0 && extent > axis.limit) {
-    Refusal r = refuse(s, "schedule.bind.limit", cat("bind of ", name_of(loop), " to \"", axis.name, "\" needs ", extent, " points"), loop);
+    Refusal r = refuse(
+        s, "schedule.bind.limit",
+        cat("bind of ", name_of(loop), " to \"", axis.name, "\" needs ", extent, " points"), loop);
     r.note(cat("legal: at most ", axis.limit));
-    r.repair(cat("split ", name_of(loop), " first, for example sch.split(", loop->var->name, ", [None, ", axis.limit, "])"));
+    r.repair(cat("split ", name_of(loop), " first, for example sch.split(", loop->var->name,
+                 ", [None, ", axis.limit, "])"));
     return r;
   }
   std::map<std::string, std::int64_t> group;
@@ -189,8 +213,11 @@ Verdict check_extents(const State& s, const AxisRule& axis, const Path& path) {
     std::int64_t n = 0;
     const bool known = is_const_int(other->extent, &n);
     if (other->axis == axis.name && !axis.is_virtual && constant && known && n != extent) {
-      Refusal r = refuse(s, "schedule.bind.extent", cat("bind of ", name_of(loop), " (extent ", extent, ") to \"", axis.name, "\" does not fit ",
-                                                        name_of(other), " of the same kernel, which has extent ", n), loop);
+      Refusal r = refuse(
+          s, "schedule.bind.extent",
+          cat("bind of ", name_of(loop), " (extent ", extent, ") to \"", axis.name,
+              "\" does not fit ", name_of(other), " of the same kernel, which has extent ", n),
+          loop);
       r.note(cat("legal: extent ", n, ", or another axis"));
       r.repair(cat("sch.split(", loop->var->name, ", [None, ", n, "]) and bind the inner loop"));
       return r;
@@ -204,8 +231,10 @@ Verdict check_extents(const State& s, const AxisRule& axis, const Path& path) {
     parts.push_back(cat(name, " = ", n));
   }
   if (axis.group_limit > 0 && product > axis.group_limit) {
-    Refusal r = refuse(s, "schedule.bind.group_limit", cat("bind of ", name_of(loop), " to \"", axis.name, "\" makes ", product, " points of \"",
-                                                           axis.group, "\" in all"), loop);
+    Refusal r = refuse(s, "schedule.bind.group_limit",
+                       cat("bind of ", name_of(loop), " to \"", axis.name, "\" makes ", product,
+                           " points of \"", axis.group, "\" in all"),
+                       loop);
     r.note(cat("found: ", join(parts)));
     r.note(cat("legal: a product of at most ", axis.group_limit));
     return r;
@@ -213,13 +242,14 @@ Verdict check_extents(const State& s, const AxisRule& axis, const Path& path) {
   return std::nullopt;
 }
 
-/// Two nested loops on one axis become one: only sound when the inner blocks do the same for every outer
-/// iteration and their results are visible to all points.
+/// Two nested loops on one axis become one: only sound when the inner blocks do the same for every
+/// outer iteration and their results are visible to all points.
 Verdict check_nested(const State& s, const AxisRule& axis, const Path& path) {
   if (axis.is_virtual) return std::nullopt;
-  std::vector<std::pair<const ForNode*, const ForNode*>> pairs;   // outer, inner
+  std::vector<std::pair<const ForNode*, const ForNode*>> pairs;  // outer, inner
   for (const ForNode* outer : path.loops()) {
-    if (outer->for_kind == ForKind::bound && outer->axis == axis.name) pairs.push_back({outer, path.loop()});
+    if (outer->for_kind == ForKind::bound && outer->axis == axis.name)
+      pairs.push_back({outer, path.loop()});
   }
   std::vector<const ForNode*> below;
   collect_bound(path.loop()->body, below);
@@ -228,25 +258,31 @@ Verdict check_nested(const State& s, const AxisRule& axis, const Path& path) {
   }
   for (const auto& [outer, inner] : pairs) {
     for (const Leaf& leaf : leaves(inner->body)) {
-      const bool both = std::any_of(leaf.realize->iter_values.begin(), leaf.realize->iter_values.end(),
-                                    [&, o = outer](const Expr& e) { return uses_var(e, o->var.get()); });
+      const bool both =
+          std::any_of(leaf.realize->iter_values.begin(), leaf.realize->iter_values.end(),
+                      [&, o = outer](const Expr& e) { return uses_var(e, o->var.get()); });
       if (both) {
-        Refusal r = refuse(s, "schedule.bind.nested", cat("bind of ", name_of(path.loop()), " puts ", name_of(inner), " and ", name_of(outer),
-                                                          " around it on \"", axis.name, "\", but block ", name_of(leaf.block()), " depends on ",
-                                                          name_of(outer)), leaf.realize);
+        Refusal r = refuse(s, "schedule.bind.nested",
+                           cat("bind of ", name_of(path.loop()), " puts ", name_of(inner), " and ",
+                               name_of(outer), " around it on \"", axis.name, "\", but block ",
+                               name_of(leaf.block()), " depends on ", name_of(outer)),
+                           leaf.realize);
         r.note("legal: another axis for one of them");
         return r;
       }
       for (const BufferRegion& w : leaf.block()->writes) {
         if (!s.rules->is_private(w.buffer->scope, axis.name)) continue;
-        Refusal r = refuse(s, "schedule.bind.private", cat("bind of ", name_of(path.loop()), " would let each point of \"", axis.name,
-                                                           "\" fill only its part of its own \"", w.buffer->name, "\" (scope \"", w.buffer->scope, "\")"),
+        Refusal r = refuse(s, "schedule.bind.private",
+                           cat("bind of ", name_of(path.loop()), " would let each point of \"",
+                               axis.name, "\" fill only its part of its own \"", w.buffer->name,
+                               "\" (scope \"", w.buffer->scope, "\")"),
                            leaf.realize);
         std::vector<std::string> visible;
         for (const ScopeRule& row : s.rules->scopes) {
           if (!s.rules->is_private(row.scope, axis.name)) visible.push_back(row.scope);
         }
-        r.note(cat("legal: scopes that the points of \"", axis.name, "\" share: ", quoted(visible)));
+        r.note(
+            cat("legal: scopes that the points of \"", axis.name, "\" share: ", quoted(visible)));
         return r;
       }
     }
@@ -271,7 +307,8 @@ Verdict Vectorize::transform(const State& s, Outcome<Result>& out) const {
 Verdict Unroll::transform(const State& s, Outcome<Result>& out) const {
   Path path;
   WEFT_TRY(locate(s, loop, path));
-  out.mod = with_body(s.mod, path.func, replace(path, with_kind(path.loop(), ForKind::unrolled, "")));
+  out.mod =
+      with_body(s.mod, path.func, replace(path, with_kind(path.loop(), ForKind::unrolled, "")));
   return std::nullopt;
 }
 
@@ -280,7 +317,9 @@ Verdict Bind::transform(const State& s, Outcome<Result>& out) const {
   WEFT_TRY(locate(s, loop, path));
   const AxisRule* axis = s.rules->axis(thread_axis);
   if (!axis) {
-    Refusal r = refuse(s, "schedule.bind.axis", cat("bind of ", name_of(path.loop()), " names the axis \"", thread_axis, "\", which no target has"));
+    Refusal r = refuse(s, "schedule.bind.axis",
+                       cat("bind of ", name_of(path.loop()), " names the axis \"", thread_axis,
+                           "\", which no target has"));
     r.note(cat("legal: ", quoted(s.rules->axis_names())));
     r.help = did_you_mean(thread_axis, s.rules->axis_names());
     return r;

@@ -17,7 +17,8 @@ struct Parallel {
 
 struct Vectorize {
   static constexpr std::string_view kName = "vectorize";
-  static constexpr std::string_view kDoc = "Runs the iterations of a loop as the lanes of vector instructions.";
+  static constexpr std::string_view kDoc =
+      "Runs the iterations of a loop as the lanes of vector instructions.";
   using Result = Done;
   LoopRef loop;
   static void fields(auto&& f) { f("loop", &Vectorize::loop, "the loop"); }
@@ -26,7 +27,8 @@ struct Vectorize {
 
 struct Unroll {
   static constexpr std::string_view kName = "unroll";
-  static constexpr std::string_view kDoc = "Writes the iterations of a loop out one after the other.";
+  static constexpr std::string_view kDoc =
+      "Writes the iterations of a loop out one after the other.";
   using Result = Done;
   LoopRef loop;
   static void fields(auto&& f) { f("loop", &Unroll::loop, "the loop"); }
@@ -35,7 +37,8 @@ struct Unroll {
 
 struct Bind {
   static constexpr std::string_view kName = "bind";
-  static constexpr std::string_view kDoc = "Gives the iterations of a loop to the points of a machine's axis.";
+  static constexpr std::string_view kDoc =
+      "Gives the iterations of a loop to the points of a machine's axis.";
   using Result = Done;
   LoopRef loop;
   std::string thread_axis;

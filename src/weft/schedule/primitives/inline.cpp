@@ -39,7 +39,7 @@ class InlineLoads final : public RegionRewriter {
  public:
   InlineLoads(const BufferNode* buffer, std::vector<const VarNode*> vars, Expr value)
       : buffer_(buffer), vars_(std::move(vars)), value_(std::move(value)) {}
-  bool refused = false;   // an access that is no plain element load
+  bool refused = false;  // an access that is no plain element load
 
  protected:
   Expr rewrite_load(const Expr& e) override {
@@ -63,7 +63,8 @@ bool has_match_buffer(const Stmt& s, const BufferNode* buffer) {
   bool found = false;
   for_each_stmt(s, [&](const Stmt& x) {
     if (const auto* realize = as<BlockRealizeNode>(x)) {
-      for (const MatchBuffer& m : realize->block->match_buffers) found |= m.source.buffer.get() == buffer;
+      for (const MatchBuffer& m : realize->block->match_buffers)
+        found |= m.source.buffer.get() == buffer;
     }
   });
   return found;
@@ -83,27 +84,43 @@ bool takes_address(const Stmt& s, const BufferNode* buffer) {
   return found;
 }
 
-std::string slug(std::string_view step, std::string_view reason) { return cat("schedule.", step, ".", reason); }
+std::string slug(std::string_view step, std::string_view reason) {
+  return cat("schedule.", step, ".", reason);
+}
 
-/// What both directions ask of the block that goes away: no init, a body of one store, everything complete.
-Verdict check_leaf(const State& s, std::string_view step, const Path& path, const std::vector<Leaf>& scope, const StoreNode*& stored) {
+/// What both directions ask of the block that goes away: no init, a body of one store, everything
+/// complete.
+Verdict check_leaf(const State& s, std::string_view step, const Path& path,
+                   const std::vector<Leaf>& scope, const StoreNode*& stored) {
   const BlockNode* block = path.realize()->block.get();
   if (block->init) {
-    return refuse(s, slug(step, "init"), cat(step, ": block ", name_of(block), " is a reduction with an init"), path.realize()).note("legal: blocks without init");
+    return refuse(s, slug(step, "init"),
+                  cat(step, ": block ", name_of(block), " is a reduction with an init"),
+                  path.realize())
+        .note("legal: blocks without init");
   }
   if (auto why = why_not_complete(scope, block); !why.empty()) {
-    Refusal r = refuse(s, slug(step, "block"), cat(step, ": block ", name_of(block), " is not complete: ", why), path.realize());
-    r.note("legal: blocks with spatial iterators only, the only writers of their output, reading nothing they write");
+    Refusal r =
+        refuse(s, slug(step, "block"),
+               cat(step, ": block ", name_of(block), " is not complete: ", why), path.realize());
+    r.note(
+        "legal: blocks with spatial iterators only, the only writers of their output, reading "
+        "nothing they write");
     return r;
   }
   stored = as<StoreNode>(block->body);
   if (!stored || block->writes.size() != 1) {
-    Refusal r = refuse(s, slug(step, "body"), cat(step, ": the body of block ", name_of(block), " is not a single store"), path.realize());
+    Refusal r = refuse(s, slug(step, "body"),
+                       cat(step, ": the body of block ", name_of(block), " is not a single store"),
+                       path.realize());
     r.note("legal: blocks of the form B[i, j] = expression");
     return r;
   }
   if (auto why = why_not_pipeline(scope); !why.empty()) {
-    return refuse(s, slug(step, "pipeline"), cat(step, " of ", name_of(block), " needs a scope in which data only flows forward: ", why), path.realize())
+    return refuse(s, slug(step, "pipeline"),
+                  cat(step, " of ", name_of(block),
+                      " needs a scope in which data only flows forward: ", why),
+                  path.realize())
         .note("legal: scopes in which each buffer is finished before it is read");
   }
   return std::nullopt;
@@ -133,7 +150,10 @@ Verdict ComputeInline::transform(const State& s, Outcome<Result>& out) const {
   WEFT_TRY(check_leaf(s, kName, path, scope, stored));
   const Buffer& buffer = stored->buffer;
   if (!is_own(path, buffer)) {
-    Refusal r = refuse(s, "schedule.compute_inline.output", cat("compute_inline: block ", name_of(producer), " writes \"", buffer->name, "\", which is an output of its scope"), path.realize());
+    Refusal r = refuse(s, "schedule.compute_inline.output",
+                       cat("compute_inline: block ", name_of(producer), " writes \"", buffer->name,
+                           "\", which is an output of its scope"),
+                       path.realize());
     r.note("legal: blocks whose results only this scope uses");
     return r;
   }
@@ -143,7 +163,10 @@ Verdict ComputeInline::transform(const State& s, Outcome<Result>& out) const {
     const bool fixed = !v && used_vars(index).empty();
     const bool twice = v && std::find(vars.begin(), vars.end(), v) != vars.end();
     if ((!v && !fixed) || twice) {
-      Refusal r = refuse(s, "schedule.compute_inline.index", cat("compute_inline: block ", name_of(producer), " stores \"", buffer->name, "\" at indices that are not distinct iterators"), path.realize());
+      Refusal r = refuse(s, "schedule.compute_inline.index",
+                         cat("compute_inline: block ", name_of(producer), " stores \"",
+                             buffer->name, "\" at indices that are not distinct iterators"),
+                         path.realize());
       r.note("legal: B[i, j] = ..., each index an iterator of its own");
       return r;
     }
@@ -151,9 +174,15 @@ Verdict ComputeInline::transform(const State& s, Outcome<Result>& out) const {
   }
   VarMap fixed;
   for (const IterVar& iter : producer->iters) {
-    if (std::find(vars.begin(), vars.end(), iter.var.get()) != vars.end() || !uses_var(stored->value, iter.var.get())) continue;
+    if (std::find(vars.begin(), vars.end(), iter.var.get()) != vars.end() ||
+        !uses_var(stored->value, iter.var.get()))
+      continue;
     if (!is_const_int_value(iter.dom.extent, 1)) {
-      Refusal r = refuse(s, "schedule.compute_inline.index", cat("compute_inline: the value of block ", name_of(producer), " depends on \"", iter.var->name, "\", which does not index \"", buffer->name, "\""), path.realize());
+      Refusal r =
+          refuse(s, "schedule.compute_inline.index",
+                 cat("compute_inline: the value of block ", name_of(producer), " depends on \"",
+                     iter.var->name, "\", which does not index \"", buffer->name, "\""),
+                 path.realize());
       r.note("legal: values that depend on the store's indices only");
       return r;
     }
@@ -161,13 +190,20 @@ Verdict ComputeInline::transform(const State& s, Outcome<Result>& out) const {
   }
   const Stmt without = remove(path);
   if (!without) {
-    return refuse(s, "schedule.compute_inline.only", cat("compute_inline: block ", name_of(producer), " is the only one of its scope"), path.realize()).note("legal: scopes with several blocks");
+    return refuse(s, "schedule.compute_inline.only",
+                  cat("compute_inline: block ", name_of(producer), " is the only one of its scope"),
+                  path.realize())
+        .note("legal: scopes with several blocks");
   }
   const Stmt& scope_body = find_block(without, path.scope()->block->id)->realize()->block->body;
   InlineLoads rewriter(buffer.get(), vars, substitute(stored->value, fixed));
   const Stmt body = rewriter.rewrite(scope_body);
-  if (rewriter.refused || has_match_buffer(scope_body, buffer.get()) || takes_address(scope_body, buffer.get()) || used_buffers(body).contains(buffer.get())) {
-    Refusal r = refuse(s, "schedule.compute_inline.opaque", cat("compute_inline: \"", buffer->name, "\" is used other than by element loads"), path.realize());
+  if (rewriter.refused || has_match_buffer(scope_body, buffer.get()) ||
+      takes_address(scope_body, buffer.get()) || used_buffers(body).contains(buffer.get())) {
+    Refusal r =
+        refuse(s, "schedule.compute_inline.opaque",
+               cat("compute_inline: \"", buffer->name, "\" is used other than by element loads"),
+               path.realize());
     r.note("legal: buffers that are only loaded from, element by element");
     return r;
   }
@@ -190,7 +226,10 @@ Verdict ReverseComputeInline::transform(const State& s, Outcome<Result>& out) co
   if (producers.size() != 1) {
     std::vector<std::string> names;
     for (std::size_t i : producers) names.push_back(scope[i].block()->name);
-    Refusal r = refuse(s, "schedule.reverse_compute_inline.producer", cat("reverse_compute_inline: block ", name_of(consumer), " has ", producers.size(), " producers"), path.realize());
+    Refusal r = refuse(s, "schedule.reverse_compute_inline.producer",
+                       cat("reverse_compute_inline: block ", name_of(consumer), " has ",
+                           producers.size(), " producers"),
+                       path.realize());
     r.note(cat("found: ", quoted(names)));
     r.note("legal: exactly one producer");
     return r;
@@ -198,14 +237,21 @@ Verdict ReverseComputeInline::transform(const State& s, Outcome<Result>& out) co
   const Leaf& from = scope[producers[0]];
   const BlockNode* producer = from.block();
   const auto* made = as<StoreNode>(producer->body);
-  if (!made || producer->writes.size() != 1 || producer->init || !why_not_complete(scope, producer).empty()) {
-    Refusal r = refuse(s, "schedule.reverse_compute_inline.producer", cat("reverse_compute_inline: the producer ", name_of(producer), " is not a complete block with a single store"), from.realize);
+  if (!made || producer->writes.size() != 1 || producer->init ||
+      !why_not_complete(scope, producer).empty()) {
+    Refusal r = refuse(s, "schedule.reverse_compute_inline.producer",
+                       cat("reverse_compute_inline: the producer ", name_of(producer),
+                           " is not a complete block with a single store"),
+                       from.realize);
     r.note("legal: element-wise producers; a reduction's result is only final after its last step");
     return r;
   }
   const Buffer& buffer = made->buffer;
   if (!is_own(path, buffer) || consumers_of(scope, producers[0]).size() != 1) {
-    Refusal r = refuse(s, "schedule.reverse_compute_inline.shared", cat("reverse_compute_inline: \"", buffer->name, "\" is used by others than ", name_of(consumer)), path.realize());
+    Refusal r = refuse(s, "schedule.reverse_compute_inline.shared",
+                       cat("reverse_compute_inline: \"", buffer->name, "\" is used by others than ",
+                           name_of(consumer)),
+                       path.realize());
     r.note("legal: a buffer of this scope that only the block reads");
     return r;
   }
@@ -216,26 +262,35 @@ Verdict ReverseComputeInline::transform(const State& s, Outcome<Result>& out) co
   bind_iters(produced, producer);
   if (!covers_domain(scope[self], analyzer) || !covers_domain(from, produced)) {
     const Leaf& guilty = covers_domain(scope[self], analyzer) ? from : scope[self];
-    Refusal r = refuse(s, "schedule.reverse_compute_inline.predicate", cat("reverse_compute_inline: block ", name_of(guilty.block()), " does not run its whole iteration domain, or not provably"), guilty.realize);
+    Refusal r = refuse(s, "schedule.reverse_compute_inline.predicate",
+                       cat("reverse_compute_inline: block ", name_of(guilty.block()),
+                           " does not run its whole iteration domain, or not provably"),
+                       guilty.realize);
     r.note("legal: blocks whose predicate says no more than their iterators' domains");
     return r;
   }
   // Every load of the buffer at the same bijective index.
   Exprs indices;
-  bool same = !has_match_buffer(consumer->body, buffer.get()) && !takes_address(consumer->body, buffer.get());
+  bool same = !has_match_buffer(consumer->body, buffer.get()) &&
+              !takes_address(consumer->body, buffer.get());
   for_each_expr(consumer->body, [&](const Expr& e) {
     const auto* l = as<LoadNode>(e);
     if (!l || l->buffer != buffer) return;
     if (indices.empty()) indices = l->indices;
-    for (std::size_t i = 0; i < indices.size(); ++i) same = same && same_expr(indices[i], l->indices[i]);
+    for (std::size_t i = 0; i < indices.size(); ++i)
+      same = same && same_expr(indices[i], l->indices[i]);
   });
   std::vector<IterVar> iters;
   for (const IterVar& iter : consumer->iters) {
     if (!is_const_int_value(iter.dom.extent, 1)) iters.push_back(iter);
   }
-  auto map = arith::detect_iter_map(indices, iters, make_bool(true), arith::MapLevel::bijective, analyzer);
+  auto map =
+      arith::detect_iter_map(indices, iters, make_bool(true), arith::MapLevel::bijective, analyzer);
   if (!same || indices.empty() || !map.ok()) {
-    Refusal r = refuse(s, "schedule.reverse_compute_inline.index", cat("reverse_compute_inline: block ", name_of(consumer), " does not read \"", buffer->name, "\" once per element"), path.realize());
+    Refusal r = refuse(s, "schedule.reverse_compute_inline.index",
+                       cat("reverse_compute_inline: block ", name_of(consumer), " does not read \"",
+                           buffer->name, "\" once per element"),
+                       path.realize());
     if (!map.ok()) r.note(cat("found: ", map.error));
     r.note("legal: one index that maps the block's iterators one to one");
     return r;
@@ -244,10 +299,13 @@ Verdict ReverseComputeInline::transform(const State& s, Outcome<Result>& out) co
   for (const IterVar& iter : consumer->iters) {
     if (is_const_int_value(iter.dom.extent, 1)) inverse[iter.var.get()] = iter.dom.min;
   }
-  for (auto& [var, e] : arith::inverse_iter_map(map.indices, made->indices)) inverse[var.get()] = produced.simplify(e);
-  InlineLoads rewriter(buffer.get(), std::vector<const VarNode*>(buffer->ndim(), nullptr), made->value);
+  for (auto& [var, e] : arith::inverse_iter_map(map.indices, made->indices))
+    inverse[var.get()] = produced.simplify(e);
+  InlineLoads rewriter(buffer.get(), std::vector<const VarNode*>(buffer->ndim(), nullptr),
+                       made->value);
   Exprs at;
-  for (const Expr& e : stored->indices) at.push_back(produced.simplify(substitute(rewriter.rewrite(e), inverse)));
+  for (const Expr& e : stored->indices)
+    at.push_back(produced.simplify(substitute(rewriter.rewrite(e), inverse)));
   // The producer's value moves in untouched: its iterators are not the consumer's.
   Expr value = rewriter.rewrite(substitute(stored->value, inverse));
   Stmt body = store(stored->buffer, std::move(value), std::move(at));
@@ -260,7 +318,11 @@ Verdict ReverseComputeInline::transform(const State& s, Outcome<Result>& out) co
   }
   if (!is_const_int_value(inside, 1)) body = if_then(inside, body);
   const Stmt without = remove(path);
-  if (!without) return refuse(s, "schedule.reverse_compute_inline.only", cat("reverse_compute_inline: block ", name_of(consumer), " is the only one of its scope"), path.realize());
+  if (!without)
+    return refuse(
+        s, "schedule.reverse_compute_inline.only",
+        cat("reverse_compute_inline: block ", name_of(consumer), " is the only one of its scope"),
+        path.realize());
   const auto place = find_block(without, producer->id);
   auto merged = edit(place->realize()->block);
   merged->body = std::move(body);

@@ -39,7 +39,8 @@ Verdict GetBlock::transform(const State& s, Outcome<Result>& out) const {
   if (!f) {
     std::vector<std::string> names;
     for (const auto& [name_, func] : functions) names.push_back(name_);
-    Refusal r = refuse(s, "schedule.get_block.function", cat("the module has no function \"", wanted, "\""));
+    Refusal r = refuse(s, "schedule.get_block.function",
+                       cat("the module has no function \"", wanted, "\""));
     r.note(cat("functions: ", quoted(names)));
     r.help = did_you_mean(wanted, names);
     return r;
@@ -53,13 +54,15 @@ Verdict GetBlock::transform(const State& s, Outcome<Result>& out) const {
   std::vector<std::string> names;
   collect_names(f->body, names);
   if (found.empty()) {
-    Refusal r = refuse(s, "schedule.get_block.unknown", cat("function \"", wanted, "\" has no block \"", name, "\""));
+    Refusal r = refuse(s, "schedule.get_block.unknown",
+                       cat("function \"", wanted, "\" has no block \"", name, "\""));
     r.note(cat("blocks: ", quoted(names)));
     r.help = did_you_mean(name, names);
     return r;
   }
-  Refusal r = refuse(s, "schedule.get_block.ambiguous",
-                     cat("function \"", wanted, "\" has ", found.size(), " blocks named \"", name, "\""));
+  Refusal r =
+      refuse(s, "schedule.get_block.ambiguous",
+             cat("function \"", wanted, "\" has ", found.size(), " blocks named \"", name, "\""));
   r.note(cat("blocks: ", quoted(names)));
   r.repair("walk to it with get_child_blocks, get_producers or get_consumers");
   return r;

@@ -14,14 +14,16 @@ struct GetBlock {
   std::string func_name;
   static void fields(auto&& f) {
     f("name", &GetBlock::name, "name of the block");
-    f("func_name", &GetBlock::func_name, "function to look in; empty: \"main\" or the only one", Field::optional);
+    f("func_name", &GetBlock::func_name, "function to look in; empty: \"main\" or the only one",
+      Field::optional);
   }
   Verdict transform(const State&, Outcome<Result>&) const;
 };
 
 struct GetLoops {
   static constexpr std::string_view kName = "get_loops";
-  static constexpr std::string_view kDoc = "The loops around a block within its scope, outermost first.";
+  static constexpr std::string_view kDoc =
+      "The loops around a block within its scope, outermost first.";
   using Result = std::vector<LoopRef>;
   BlockRef block;
   static void fields(auto&& f) { f("block", &GetLoops::block, "the block"); }
@@ -30,16 +32,20 @@ struct GetLoops {
 
 struct GetChildBlocks {
   static constexpr std::string_view kName = "get_child_blocks";
-  static constexpr std::string_view kDoc = "The blocks directly inside a block or loop, in program order.";
+  static constexpr std::string_view kDoc =
+      "The blocks directly inside a block or loop, in program order.";
   using Result = std::vector<BlockRef>;
   BlockOrLoop block_or_loop;
-  static void fields(auto&& f) { f("block_or_loop", &GetChildBlocks::block_or_loop, "where to look"); }
+  static void fields(auto&& f) {
+    f("block_or_loop", &GetChildBlocks::block_or_loop, "where to look");
+  }
   Verdict transform(const State&, Outcome<Result>&) const;
 };
 
 struct GetProducers {
   static constexpr std::string_view kName = "get_producers";
-  static constexpr std::string_view kDoc = "The blocks of the same scope that write what the block reads.";
+  static constexpr std::string_view kDoc =
+      "The blocks of the same scope that write what the block reads.";
   using Result = std::vector<BlockRef>;
   BlockRef block;
   static void fields(auto&& f) { f("block", &GetProducers::block, "the consumer"); }
@@ -48,7 +54,8 @@ struct GetProducers {
 
 struct GetConsumers {
   static constexpr std::string_view kName = "get_consumers";
-  static constexpr std::string_view kDoc = "The blocks of the same scope that read what the block writes.";
+  static constexpr std::string_view kDoc =
+      "The blocks of the same scope that read what the block writes.";
   using Result = std::vector<BlockRef>;
   BlockRef block;
   static void fields(auto&& f) { f("block", &GetConsumers::block, "the producer"); }
@@ -57,10 +64,13 @@ struct GetConsumers {
 
 struct GetOutputBlocks {
   static constexpr std::string_view kName = "get_output_blocks";
-  static constexpr std::string_view kDoc = "The blocks of a scope that write a buffer from outside of it.";
+  static constexpr std::string_view kDoc =
+      "The blocks of a scope that write a buffer from outside of it.";
   using Result = std::vector<BlockRef>;
   BlockRef scope_block;
-  static void fields(auto&& f) { f("scope_block", &GetOutputBlocks::scope_block, "the enclosing block"); }
+  static void fields(auto&& f) {
+    f("scope_block", &GetOutputBlocks::scope_block, "the enclosing block");
+  }
   Verdict transform(const State&, Outcome<Result>&) const;
 };
 

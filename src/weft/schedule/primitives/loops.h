@@ -9,7 +9,8 @@ namespace weft::schedule {
 struct Split {
   static constexpr std::string_view kName = "split";
   static constexpr std::string_view kDoc =
-      "Divides a loop into nested ones. At most one factor may be None and is inferred; when the factors do not "
+      "Divides a loop into nested ones. At most one factor may be None and is inferred; when the "
+      "factors do not "
       "divide the extent, blocks below get a predicate.";
   using Result = std::vector<LoopRef>;
   LoopRef loop;
@@ -19,8 +20,10 @@ struct Split {
   static void fields(auto&& f) {
     f("loop", &Split::loop, "the loop to divide");
     f("factors", &Split::factors, "trip counts, outermost first; one may be None");
-    f("preserve_unit_iters", &Split::preserve_unit_iters, "keep new loops of extent 1 in the bindings", Field::optional);
-    f("disable_predication", &Split::disable_predication, "refuse factors that would need a predicate", Field::optional);
+    f("preserve_unit_iters", &Split::preserve_unit_iters,
+      "keep new loops of extent 1 in the bindings", Field::optional);
+    f("disable_predication", &Split::disable_predication,
+      "refuse factors that would need a predicate", Field::optional);
   }
   Verdict transform(const State&, Outcome<Result>&) const;
 };
@@ -32,8 +35,10 @@ struct Fuse {
   std::vector<LoopRef> loops;
   bool preserve_unit_iters = true;
   static void fields(auto&& f) {
-    f("loops", &Fuse::loops, "the loops, outermost first, each directly inside the one before", Field::variadic);
-    f("preserve_unit_iters", &Fuse::preserve_unit_iters, "keep loops of extent 1 in the bindings", Field::optional);
+    f("loops", &Fuse::loops, "the loops, outermost first, each directly inside the one before",
+      Field::variadic);
+    f("preserve_unit_iters", &Fuse::preserve_unit_iters, "keep loops of extent 1 in the bindings",
+      Field::optional);
   }
   Verdict transform(const State&, Outcome<Result>&) const;
 };
@@ -41,19 +46,25 @@ struct Fuse {
 struct Reorder {
   static constexpr std::string_view kName = "reorder";
   static constexpr std::string_view kDoc =
-      "Puts the named loops of one chain into the given order; the positions they occupy stay the same.";
+      "Puts the named loops of one chain into the given order; the positions they occupy stay the "
+      "same.";
   using Result = Done;
   std::vector<LoopRef> loops;
-  static void fields(auto&& f) { f("loops", &Reorder::loops, "the loops in their new order", Field::variadic); }
+  static void fields(auto&& f) {
+    f("loops", &Reorder::loops, "the loops in their new order", Field::variadic);
+  }
   Verdict transform(const State&, Outcome<Result>&) const;
 };
 
 struct AddUnitLoop {
   static constexpr std::string_view kName = "add_unit_loop";
-  static constexpr std::string_view kDoc = "Puts a loop of extent 1 directly around a block or loop.";
+  static constexpr std::string_view kDoc =
+      "Puts a loop of extent 1 directly around a block or loop.";
   using Result = LoopRef;
   BlockOrLoop block_or_loop;
-  static void fields(auto&& f) { f("block_or_loop", &AddUnitLoop::block_or_loop, "what the new loop surrounds"); }
+  static void fields(auto&& f) {
+    f("block_or_loop", &AddUnitLoop::block_or_loop, "what the new loop surrounds");
+  }
   Verdict transform(const State&, Outcome<Result>&) const;
 };
 

@@ -9,7 +9,8 @@ namespace weft::schedule {
 struct DecomposeReduction {
   static constexpr std::string_view kName = "decompose_reduction";
   static constexpr std::string_view kDoc =
-      "Moves a reduction's initialisation into a block of its own (\"X_init\"), directly before a loop; the rest becomes "
+      "Moves a reduction's initialisation into a block of its own (\"X_init\"), directly before a "
+      "loop; the rest becomes "
       "\"X_update\". Returns the init block.";
   using Result = BlockRef;
   BlockRef block;
@@ -24,14 +25,16 @@ struct DecomposeReduction {
 struct RFactor {
   static constexpr std::string_view kName = "rfactor";
   static constexpr std::string_view kDoc =
-      "Makes a reduction loop spatial: a new block \"X_rf\" reduces the rest into a buffer with one more axis, and the "
+      "Makes a reduction loop spatial: a new block \"X_rf\" reduces the rest into a buffer with "
+      "one more axis, and the "
       "block itself then reduces that axis. Returns the new block.";
   using Result = BlockRef;
   LoopRef loop;
   std::int64_t factor_axis = 0;
   static void fields(auto&& f) {
     f("loop", &RFactor::loop, "a loop of the reduction");
-    f("factor_axis", &RFactor::factor_axis, "where the new axis goes; negative counts from the end");
+    f("factor_axis", &RFactor::factor_axis,
+      "where the new axis goes; negative counts from the end");
   }
   Verdict transform(const State&, Outcome<Result>&) const;
 };

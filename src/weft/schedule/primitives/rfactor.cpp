@@ -40,7 +40,9 @@ bool match(const BlockNode* block, Combiner& out) {
   const auto* b = as<BinaryNode>(out.body->value);
   if (!b) return false;
   out.op = b->kind;
-  if (b->kind != ExprKind::add && b->kind != ExprKind::mul && b->kind != ExprKind::min && b->kind != ExprKind::max) return false;
+  if (b->kind != ExprKind::add && b->kind != ExprKind::mul && b->kind != ExprKind::min &&
+      b->kind != ExprKind::max)
+    return false;
   out.rest = is_load_of(b->a, out.body) ? b->b : is_load_of(b->b, out.body) ? b->a : nullptr;
   if (!out.rest) return false;
   bool again = false;
@@ -62,17 +64,19 @@ Expr identity(ExprKind op, DType type) {
 
 bool used_by(const Leaf& leaf, const ForNode* loop, IterKind kind) {
   for (std::size_t i = 0; i < leaf.block()->iters.size(); ++i) {
-    if (leaf.block()->iters[i].kind == kind && uses_var(leaf.realize->iter_values[i], loop->var.get())) return true;
+    if (leaf.block()->iters[i].kind == kind &&
+        uses_var(leaf.realize->iter_values[i], loop->var.get()))
+      return true;
   }
   return false;
 }
 
 struct Plan {
   const State& s;
-  Path target{}, path{};                          // the loop; the block
+  Path target{}, path{};  // the loop; the block
   Leaf leaf{};
-  std::vector<const ForNode*> chain{};            // loops that only the block stands in, outermost first
-  std::size_t top = 0;                            // index of chain[0] in path.nodes
+  std::vector<const ForNode*> chain{};  // loops that only the block stands in, outermost first
+  std::size_t top = 0;                  // index of chain[0] in path.nodes
   Combiner combiner{};
   std::size_t axis = 0;
 };
@@ -83,7 +87,10 @@ Verdict check(Plan& p, std::int64_t factor_axis) {
   if (under.size() != 1) {
     std::vector<std::string> names;
     for (const Leaf& leaf : under) names.push_back(leaf.block()->name);
-    Refusal r = refuse(p.s, "schedule.rfactor.blocks", cat("rfactor of ", name_of(loop), " needs exactly one block under the loop, but there are ", under.size()), loop);
+    Refusal r = refuse(p.s, "schedule.rfactor.blocks",
+                       cat("rfactor of ", name_of(loop),
+                           " needs exactly one block under the loop, but there are ", under.size()),
+                       loop);
     r.note(cat("found: ", quoted(names)));
     return r;
   }
@@ -94,19 +101,31 @@ Verdict check(Plan& p, std::int64_t factor_axis) {
   arith::Analyzer analyzer;
   bind_path(analyzer, p.path);
   if (auto why = why_not_reduction(scope, p.leaf, analyzer); !why.empty()) {
-    return refuse(p.s, "schedule.rfactor.block", cat("rfactor: block ", name_of(block), " is not a reduction: ", why), p.leaf.realize)
-        .note("legal: blocks with an init, affine bindings and S and R iterators, the only writers of their output");
+    return refuse(p.s, "schedule.rfactor.block",
+                  cat("rfactor: block ", name_of(block), " is not a reduction: ", why),
+                  p.leaf.realize)
+        .note(
+            "legal: blocks with an init, affine bindings and S and R iterators, the only writers "
+            "of their output");
   }
   if (auto why = why_not_pipeline(scope); !why.empty()) {
-    return refuse(p.s, "schedule.rfactor.pipeline", cat("rfactor of ", name_of(loop), " needs a scope in which data only flows forward: ", why), p.leaf.realize)
+    return refuse(p.s, "schedule.rfactor.pipeline",
+                  cat("rfactor of ", name_of(loop),
+                      " needs a scope in which data only flows forward: ", why),
+                  p.leaf.realize)
         .note("legal: scopes in which each buffer is finished before it is read");
   }
   if (loop->for_kind != ForKind::serial && loop->for_kind != ForKind::unrolled) {
-    return refuse(p.s, "schedule.rfactor.kind", cat("rfactor needs a serial loop, but ", name_of(loop), " is not"), loop).note("legal: rfactor before parallel, vectorize or bind");
+    return refuse(p.s, "schedule.rfactor.kind",
+                  cat("rfactor needs a serial loop, but ", name_of(loop), " is not"), loop)
+        .note("legal: rfactor before parallel, vectorize or bind");
   }
   for (const ForNode* l : p.leaf.loops) {
     if (!used_by(p.leaf, l, IterKind::reduce) || !used_by(p.leaf, l, IterKind::spatial)) continue;
-    return refuse(p.s, "schedule.rfactor.mixed", cat("rfactor: loop ", name_of(l), " feeds spatial and reduction iterators of ", name_of(block)), l)
+    return refuse(p.s, "schedule.rfactor.mixed",
+                  cat("rfactor: loop ", name_of(l), " feeds spatial and reduction iterators of ",
+                      name_of(block)),
+                  l)
         .note("legal: loops that feed one kind of iterators");
   }
   if (!used_by(p.leaf, loop, IterKind::reduce)) {
@@ -114,24 +133,35 @@ Verdict check(Plan& p, std::int64_t factor_axis) {
     for (const ForNode* l : p.leaf.loops) {
       if (used_by(p.leaf, l, IterKind::reduce)) legal.push_back(l);
     }
-    return refuse(p.s, "schedule.rfactor.loop", cat("rfactor: ", name_of(loop), " is not a reduction loop of ", name_of(block)), loop).note(cat("legal: ", quoted(loop_names(legal))));
+    return refuse(p.s, "schedule.rfactor.loop",
+                  cat("rfactor: ", name_of(loop), " is not a reduction loop of ", name_of(block)),
+                  loop)
+        .note(cat("legal: ", quoted(loop_names(legal))));
   }
   if (!match(block, p.combiner)) {
-    return refuse(p.s, "schedule.rfactor.combiner", cat("rfactor finds no known combiner in block ", name_of(block)), p.leaf.realize)
+    return refuse(p.s, "schedule.rfactor.combiner",
+                  cat("rfactor finds no known combiner in block ", name_of(block)), p.leaf.realize)
         .note("legal: C[...] = C[...] op value with op one of +, *, min, max");
   }
   const auto ndim = static_cast<std::int64_t>(p.combiner.body->buffer->ndim());
   if (factor_axis < -ndim - 1 || factor_axis > ndim) {
-    return refuse(p.s, "schedule.rfactor.axis", cat("rfactor got factor_axis ", factor_axis, " for \"", p.combiner.body->buffer->name, "\", which has ", ndim, " axes"), p.leaf.realize)
+    return refuse(p.s, "schedule.rfactor.axis",
+                  cat("rfactor got factor_axis ", factor_axis, " for \"",
+                      p.combiner.body->buffer->name, "\", which has ", ndim, " axes"),
+                  p.leaf.realize)
         .note(cat("legal: ", -ndim - 1, " to ", ndim));
   }
   p.axis = static_cast<std::size_t>(factor_axis < 0 ? factor_axis + ndim + 1 : factor_axis);
   p.top = p.path.nodes.size() - 1;
-  while (as<ForNode>(p.path.nodes[p.top - 1])) p.chain.insert(p.chain.begin(), as<ForNode>(p.path.nodes[--p.top]));
+  while (as<ForNode>(p.path.nodes[p.top - 1]))
+    p.chain.insert(p.chain.begin(), as<ForNode>(p.path.nodes[--p.top]));
   for (const ForNode* l : p.leaf.loops) {
     const bool own = std::find(p.chain.begin(), p.chain.end(), l) != p.chain.end();
     if (own || !used_by(p.leaf, l, IterKind::reduce)) continue;
-    return refuse(p.s, "schedule.rfactor.nest", cat("rfactor: the reduction loop ", name_of(l), " of ", name_of(block), " has other blocks inside"), l)
+    return refuse(p.s, "schedule.rfactor.nest",
+                  cat("rfactor: the reduction loop ", name_of(l), " of ", name_of(block),
+                      " has other blocks inside"),
+                  l)
         .note("legal: reductions whose loops hold nothing else");
   }
   return std::nullopt;
@@ -166,7 +196,10 @@ Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
     if (!reduces) {
       outer_predicate = both(outer_predicate, part);
     } else if (spatial || !analyzer.prove(substitute(part, first))) {
-      return refuse(s, "schedule.rfactor.predicate", cat("rfactor of ", name_of(rf), ": some parts of the reduction of ", name_of(old), " may be empty"), realize)
+      return refuse(s, "schedule.rfactor.predicate",
+                    cat("rfactor of ", name_of(rf), ": some parts of the reduction of ",
+                        name_of(old), " may be empty"),
+                    realize)
           .note("legal: factors that leave at least one step to every iteration of the loop");
     }
   }
@@ -193,7 +226,9 @@ Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
     const IterVar& iter = old->iters[i];
     if (uses_var(realize->iter_values[i], rf->var.get())) {
       for (const ForNode* l : p.leaf.loops) {
-        if (l == rf || loops.contains(l->var.get()) || !uses_var(realize->iter_values[i], l->var.get())) continue;
+        if (l == rf || loops.contains(l->var.get()) ||
+            !uses_var(realize->iter_values[i], l->var.get()))
+          continue;
         const Var var = make_var(cat("v", l->var->name), l->var->dtype);
         loops[l->var.get()] = var;
         block->iters.push_back({var, {l->min, l->extent}, IterKind::reduce});
@@ -215,13 +250,15 @@ Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
   };
   const Exprs at = sliced(body->indices, iters, slice);
   block->init = store(buffer, identity(p.combiner.op, buffer->dtype), at);
-  block->body = store(buffer, make_binary(p.combiner.op, load(buffer, at), substitute(p.combiner.rest, iters)), at);
+  block->body = store(
+      buffer, make_binary(p.combiner.op, load(buffer, at), substitute(p.combiner.rest, iters)), at);
   block->annotations = old->annotations;
   AccessRegions found = detect_block_regions(*block);
   block->reads = std::move(found.reads);
   block->writes = std::move(found.writes);
   Stmt first_nest = block_realize(std::move(values), realize->predicate, block);
-  for (std::size_t i = p.chain.size(); i-- > 0;) first_nest = with_body(p.chain[i], std::move(first_nest));
+  for (std::size_t i = p.chain.size(); i-- > 0;)
+    first_nest = with_body(p.chain[i], std::move(first_nest));
 
   // The old block: reduces the slices.
   VarMap fresh, kept;
@@ -249,14 +286,18 @@ Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
   Exprs to;
   for (const Expr& e : body->indices) to.push_back(substitute(e, kept));
   last->init = substitute(old->init, kept);
-  last->body = store(result, make_binary(p.combiner.op, load(result, to), load(buffer, sliced(body->indices, kept, step))), to);
+  last->body = store(
+      result,
+      make_binary(p.combiner.op, load(result, to), load(buffer, sliced(body->indices, kept, step))),
+      to);
   found = detect_block_regions(*last);
   last->reads = std::move(found.reads);
   last->writes = std::move(found.writes);
   Stmt second_nest = block_realize(std::move(bindings), substitute(outer_predicate, fresh), last);
   for (std::size_t i = nest.size(); i-- > 0;) {
     const auto& [l, var] = nest[i];
-    second_nest = make_for(var, l->min, substitute(l->extent, fresh), std::move(second_nest), l == rf ? ForKind::serial : l->for_kind, l == rf ? "" : l->axis);
+    second_nest = make_for(var, l->min, substitute(l->extent, fresh), std::move(second_nest),
+                           l == rf ? ForKind::serial : l->for_kind, l == rf ? "" : l->axis);
   }
 
   const std::size_t scope_at = p.path.scope_index();

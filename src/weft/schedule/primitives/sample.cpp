@@ -20,8 +20,10 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
   return out;
 }
 
-/// A uniformly drawn ordered factorisation is not needed: each factor is a uniformly drawn divisor of what is left.
-void draw(std::int64_t extent, std::int64_t n, std::int64_t limit, std::uint64_t& random, std::vector<std::int64_t>& out) {
+/// A uniformly drawn ordered factorisation is not needed: each factor is a uniformly drawn divisor
+/// of what is left.
+void draw(std::int64_t extent, std::int64_t n, std::int64_t limit, std::uint64_t& random,
+          std::vector<std::int64_t>& out) {
   out.assign(static_cast<std::size_t>(n), 1);
   std::vector<std::int64_t> inner;
   for (std::int64_t d : divisors(extent)) {
@@ -41,7 +43,9 @@ void draw(std::int64_t extent, std::int64_t n, std::int64_t limit, std::uint64_t
 
 Verdict SampleCategorical::decide(const State& s, std::uint64_t& random) {
   if (candidates.empty() || probs.size() != candidates.size()) {
-    return refuse(s, "schedule.sample_categorical.probs", cat("sample_categorical got ", candidates.size(), " candidates and ", probs.size(), " probabilities"))
+    return refuse(s, "schedule.sample_categorical.probs",
+                  cat("sample_categorical got ", candidates.size(), " candidates and ",
+                      probs.size(), " probabilities"))
         .note("legal: at least one candidate, as many probabilities");
   }
   if (decision) return std::nullopt;
@@ -57,7 +61,9 @@ Verdict SampleCategorical::decide(const State& s, std::uint64_t& random) {
 Verdict SampleCategorical::transform(const State& s, Outcome<Result>& out) const {
   const std::int64_t i = decision ? decision->value : 0;
   if (i < 0 || i >= static_cast<std::int64_t>(candidates.size())) {
-    return refuse(s, "schedule.sample_categorical.decision", cat("sample_categorical got the decision ", i, " among ", candidates.size(), " candidates"))
+    return refuse(s, "schedule.sample_categorical.decision",
+                  cat("sample_categorical got the decision ", i, " among ", candidates.size(),
+                      " candidates"))
         .note(cat("legal: 0 to ", static_cast<std::int64_t>(candidates.size()) - 1));
   }
   out.result = IntRef(candidates[static_cast<std::size_t>(i)], s.sampled + 1);
@@ -69,18 +75,24 @@ Verdict SamplePerfectTile::decide(const State& s, std::uint64_t& random) {
   WEFT_TRY(locate(s, loop, path));
   std::int64_t extent = 0;
   if (!is_const_int(path.loop()->extent, &extent) || extent < 1) {
-    return refuse(s, "schedule.sample_perfect_tile.extent", cat("sample_perfect_tile needs a loop of constant extent, but ", name_of(path.loop()), " has another"), path.loop())
+    return refuse(s, "schedule.sample_perfect_tile.extent",
+                  cat("sample_perfect_tile needs a loop of constant extent, but ",
+                      name_of(path.loop()), " has another"),
+                  path.loop())
         .note("legal: loops with a positive constant extent");
   }
   if (n < 1 || max_innermost_factor < 1) {
-    return refuse(s, "schedule.sample_perfect_tile.count", cat("sample_perfect_tile got n = ", n, " and max_innermost_factor = ", max_innermost_factor))
+    return refuse(s, "schedule.sample_perfect_tile.count",
+                  cat("sample_perfect_tile got n = ", n,
+                      " and max_innermost_factor = ", max_innermost_factor))
         .note("legal: both at least 1");
   }
   if (decision.empty()) {
     draw(extent, n, max_innermost_factor, random, decision);
     return std::nullopt;
   }
-  // A decision made for another extent is repaired from the right: what does not divide takes the rest.
+  // A decision made for another extent is repaired from the right: what does not divide takes the
+  // rest.
   decision.resize(static_cast<std::size_t>(n), 1);
   for (std::size_t i = decision.size(); i-- > 1;) {
     if (decision[i] < 1 || extent % decision[i] != 0) decision[i] = extent;

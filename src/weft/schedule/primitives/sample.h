@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Steps that choose: sample_categorical, sample_perfect_tile. The choice is the argument `decision`; without
-// it the schedule's random numbers make one, and the trace keeps it.
+// Steps that choose: sample_categorical, sample_perfect_tile. The choice is the argument
+// `decision`; without it the schedule's random numbers make one, and the trace keeps it.
 
 #include "weft/schedule/describe.h"
 
@@ -17,7 +17,8 @@ struct SampleCategorical {
   static void fields(auto&& f) {
     f("candidates", &SampleCategorical::candidates, "the values to choose from");
     f("probs", &SampleCategorical::probs, "the probability of each");
-    f("decision", &SampleCategorical::decision, "index of the choice; None: draw one", Field::optional);
+    f("decision", &SampleCategorical::decision, "index of the choice; None: draw one",
+      Field::optional);
   }
   Verdict decide(const State&, std::uint64_t& random);
   Verdict transform(const State&, Outcome<Result>&) const;
@@ -25,7 +26,8 @@ struct SampleCategorical {
 
 struct SamplePerfectTile {
   static constexpr std::string_view kName = "sample_perfect_tile";
-  static constexpr std::string_view kDoc = "n factors whose product is a loop's extent; the last is at most max_innermost_factor.";
+  static constexpr std::string_view kDoc =
+      "n factors whose product is a loop's extent; the last is at most max_innermost_factor.";
   using Result = std::vector<IntRef>;
   LoopRef loop;
   std::int64_t n = 2;
@@ -34,7 +36,8 @@ struct SamplePerfectTile {
   static void fields(auto&& f) {
     f("loop", &SamplePerfectTile::loop, "the loop");
     f("n", &SamplePerfectTile::n, "how many factors");
-    f("max_innermost_factor", &SamplePerfectTile::max_innermost_factor, "largest last factor", Field::optional);
+    f("max_innermost_factor", &SamplePerfectTile::max_innermost_factor, "largest last factor",
+      Field::optional);
     f("decision", &SamplePerfectTile::decision, "the factors; empty: draw them", Field::optional);
   }
   Verdict decide(const State&, std::uint64_t& random);

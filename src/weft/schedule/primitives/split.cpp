@@ -20,16 +20,18 @@ std::string factors_text(const Factors& factors) {
 }
 
 /// The extents of the new loops; refuses factors that do not fit.
-Verdict infer_extents(const State& s, const Split& step, const ForNode* loop, const arith::Analyzer& analyzer,
-                      Exprs& extents) {
+Verdict infer_extents(const State& s, const Split& step, const ForNode* loop,
+                      const arith::Analyzer& analyzer, Exprs& extents) {
   const DType type = loop->var->dtype;
   std::int64_t known = 1;
   std::size_t inferred = npos;
   for (std::size_t i = 0; i < step.factors.size(); ++i) {
     if (!step.factors[i]) {
       if (inferred != npos) {
-        Refusal r = refuse(s, "schedule.split.infer", cat("split of ", name_of(loop), " by ", factors_text(step.factors),
-                                                          " leaves more than one factor to be inferred"), loop);
+        Refusal r = refuse(s, "schedule.split.infer",
+                           cat("split of ", name_of(loop), " by ", factors_text(step.factors),
+                               " leaves more than one factor to be inferred"),
+                           loop);
         r.note("legal: at most one None");
         return r;
       }
@@ -38,30 +40,36 @@ Verdict infer_extents(const State& s, const Split& step, const ForNode* loop, co
     }
     const std::int64_t f = step.factors[i]->value;
     if (f <= 0) {
-      Refusal r = refuse(s, "schedule.split.factor", cat("split of ", name_of(loop), " got the factor ", f), loop);
+      Refusal r = refuse(s, "schedule.split.factor",
+                         cat("split of ", name_of(loop), " got the factor ", f), loop);
       r.note("legal: factors of at least 1");
       return r;
     }
     if (__builtin_mul_overflow(known, f, &known)) {
-      return refuse(s, "schedule.split.factor", cat("the product of the factors ", factors_text(step.factors), " of loop ",
-                                                    name_of(loop), " exceeds 64 bits"), loop);
+      return refuse(s, "schedule.split.factor",
+                    cat("the product of the factors ", factors_text(step.factors), " of loop ",
+                        name_of(loop), " exceeds 64 bits"),
+                    loop);
     }
   }
   for (const Factor& f : step.factors) extents.push_back(f ? make_int(f->value, type) : nullptr);
   std::int64_t extent = 0;
   const bool constant = is_const_int(loop->extent, &extent);
   if (inferred != npos) {
-    extents[inferred] = constant ? make_int(std::max<std::int64_t>(extent > 0 ? (extent - 1) / known + 1 : 0, 0), type)
-                                 : analyzer.simplify(floordiv(loop->extent + (known - 1), make_int(known, type)));
+    extents[inferred] =
+        constant
+            ? make_int(std::max<std::int64_t>(extent > 0 ? (extent - 1) / known + 1 : 0, 0), type)
+            : analyzer.simplify(floordiv(loop->extent + (known - 1), make_int(known, type)));
     return std::nullopt;
   }
   if (constant ? known < extent : !analyzer.prove(ge(make_int(known, type), loop->extent))) {
-    Refusal r = refuse(s, "schedule.split.cover",
-                       constant ? cat("split of ", name_of(loop), " by ", factors_text(step.factors), " covers ", known,
-                                      " of its ", extent, " iterations")
-                                : cat("split of ", name_of(loop), " by ", factors_text(step.factors),
-                                      " is not proven to cover its symbolic extent"),
-                       loop);
+    Refusal r =
+        refuse(s, "schedule.split.cover",
+               constant ? cat("split of ", name_of(loop), " by ", factors_text(step.factors),
+                              " covers ", known, " of its ", extent, " iterations")
+                        : cat("split of ", name_of(loop), " by ", factors_text(step.factors),
+                              " is not proven to cover its symbolic extent"),
+               loop);
     r.note("legal: factors whose product is at least the extent, or one None");
     Factors repaired = step.factors;
     repaired[0].reset();
@@ -78,7 +86,8 @@ Verdict Split::transform(const State& s, Outcome<Result>& out) const {
   WEFT_TRY(locate(s, loop, path));
   const ForNode* old = path.loop();
   if (factors.empty()) {
-    Refusal r = refuse(s, "schedule.split.factor", cat("split of ", name_of(old), " got no factors"), old);
+    Refusal r =
+        refuse(s, "schedule.split.factor", cat("split of ", name_of(old), " got no factors"), old);
     r.note("legal: at least one factor");
     return r;
   }
@@ -104,8 +113,10 @@ Verdict Split::transform(const State& s, Outcome<Result>& out) const {
   const Expr guard = lt(index, old->extent);
   const bool exact = analyzer.prove(guard);
   if (!exact && disable_predication) {
-    Refusal r = refuse(s, "schedule.split.predicate", cat("split of ", name_of(old), " by ", factors_text(factors),
-                                                          " needs a predicate, which disable_predication forbids"), old);
+    Refusal r = refuse(s, "schedule.split.predicate",
+                       cat("split of ", name_of(old), " by ", factors_text(factors),
+                           " needs a predicate, which disable_predication forbids"),
+                       old);
     r.note("legal: factors whose product is exactly the extent");
     return r;
   }

@@ -25,18 +25,18 @@ Stmt core(Stmt s) {
   }
 }
 
-/// Walks meaning and program side by side. Variables and buffers of the meaning correspond to those of the
-/// program; a buffer's indices may differ by an offset that the tile fixes.
+/// Walks meaning and program side by side. Variables and buffers of the meaning correspond to those
+/// of the program; a buffer's indices may differ by an offset that the tile fixes.
 class Match {
  public:
   explicit Match(const arith::Analyzer& analyzer) : analyzer_(analyzer) {}
 
   struct Operand {
-    Buffer buffer;      // of the program
-    Exprs base;         // its index where the operand begins
+    Buffer buffer;  // of the program
+    Exprs base;     // its index where the operand begins
   };
   std::unordered_map<const BufferNode*, Operand> operands;
-  std::string why;      // the first difference
+  std::string why;  // the first difference
 
   bool stmt(const Stmt& d, const Stmt& p) {
     if (const Stmt inner = skip_unit(d); inner != d) return stmt(inner, p);
@@ -46,7 +46,8 @@ class Match {
       case StmtKind::for_: {
         const auto *a = as<ForNode>(d), *b = as<ForNode>(p);
         if (!same_extent(a->extent, b->extent)) {
-          return fail(cat("loop \"", b->var->name, "\" runs ", print(b->extent), " times, the instruction needs ", print(a->extent)));
+          return fail(cat("loop \"", b->var->name, "\" runs ", print(b->extent),
+                          " times, the instruction needs ", print(a->extent)));
         }
         bind(a->var, b->var);
         return stmt(a->body, b->body);
@@ -66,7 +67,8 @@ class Match {
       case StmtKind::if_: {
         const auto *a = as<IfNode>(d), *b = as<IfNode>(p);
         if (!a->else_case != !b->else_case) return fail("only one side has an else");
-        return expr(a->condition, b->condition) && stmt(a->then_case, b->then_case) && (!a->else_case || stmt(a->else_case, b->else_case));
+        return expr(a->condition, b->condition) && stmt(a->then_case, b->then_case) &&
+               (!a->else_case || stmt(a->else_case, b->else_case));
       }
       case StmtKind::block_realize: return block(as<BlockRealizeNode>(d), as<BlockRealizeNode>(p));
       default: return fail("a statement that instructions do not have");
@@ -89,11 +91,13 @@ class Match {
     vars_[d.get()] = p;
     inner_.insert(p.get());
   }
-  bool same_extent(const Expr& a, const Expr& b) { return analyzer_.prove_equal(substitute(a, vars_), b); }
+  bool same_extent(const Expr& a, const Expr& b) {
+    return analyzer_.prove_equal(substitute(a, vars_), b);
+  }
 
   bool block(const BlockRealizeNode* d, const BlockRealizeNode* p) {
     const BlockNode *a = d->block.get(), *b = p->block.get();
-    std::vector<std::size_t> left, right;   // iterators that count
+    std::vector<std::size_t> left, right;  // iterators that count
     for (std::size_t i = 0; i < a->iters.size(); ++i) {
       if (!is_const_int_value(a->iters[i].dom.extent, 1)) left.push_back(i);
     }
@@ -105,44 +109,63 @@ class Match {
         fixed_[b->iters[i].var.get()] = b->iters[i].dom.min;
       }
     }
-    if (left.size() != right.size()) return fail(cat("block \"", b->name, "\" has ", right.size(), " iterators, the instruction ", left.size()));
+    if (left.size() != right.size())
+      return fail(cat("block \"", b->name, "\" has ", right.size(), " iterators, the instruction ",
+                      left.size()));
     for (std::size_t i = 0; i < a->iters.size(); ++i) {
-      if (is_const_int_value(a->iters[i].dom.extent, 1)) vars_[a->iters[i].var.get()] = a->iters[i].dom.min;
+      if (is_const_int_value(a->iters[i].dom.extent, 1))
+        vars_[a->iters[i].var.get()] = a->iters[i].dom.min;
     }
     for (std::size_t k = 0; k < left.size(); ++k) {
       const IterVar &x = a->iters[left[k]], &y = b->iters[right[k]];
-      if (x.kind != y.kind) return fail(cat("iterators \"", y.var->name, "\" and \"", x.var->name, "\" are of different kinds"));
+      if (x.kind != y.kind)
+        return fail(cat("iterators \"", y.var->name, "\" and \"", x.var->name,
+                        "\" are of different kinds"));
       if (!same_extent(x.dom.extent, y.dom.extent)) {
-        return fail(cat("iterator \"", y.var->name, "\" has extent ", print(y.dom.extent), ", the instruction needs ", print(x.dom.extent)));
+        return fail(cat("iterator \"", y.var->name, "\" has extent ", print(y.dom.extent),
+                        ", the instruction needs ", print(x.dom.extent)));
       }
-      if (!expr(d->iter_values[left[k]], p->iter_values[right[k]])) return fail(cat("iterator \"", y.var->name, "\" is bound differently"));
+      if (!expr(d->iter_values[left[k]], p->iter_values[right[k]]))
+        return fail(cat("iterator \"", y.var->name, "\" is bound differently"));
       bind(x.var, y.var);
     }
     if (!expr(d->predicate, p->predicate)) return fail("the predicates differ");
-    if (!a->init != !b->init) return fail(b->init ? "the block still has an init; decompose_reduction first" : "the block has no init");
+    if (!a->init != !b->init)
+      return fail(b->init ? "the block still has an init; decompose_reduction first"
+                          : "the block has no init");
     if (a->init && !stmt(a->init, b->init)) return false;
     return stmt(a->body, b->body);
   }
 
   bool access(const Buffer& d, const Exprs& di, const Buffer& p, const Exprs& pi) {
-    if (d->dtype != p->dtype) return fail(cat("\"", p->name, "\" holds ", to_string(p->dtype), ", operand \"", d->name, "\" ", to_string(d->dtype)));
-    if (pi.size() < di.size()) return fail(cat("\"", p->name, "\" has fewer axes than operand \"", d->name, "\""));
+    if (d->dtype != p->dtype)
+      return fail(cat("\"", p->name, "\" holds ", to_string(p->dtype), ", operand \"", d->name,
+                      "\" ", to_string(d->dtype)));
+    if (pi.size() < di.size())
+      return fail(cat("\"", p->name, "\" has fewer axes than operand \"", d->name, "\""));
     if (d->scope != "global" && d->scope != p->scope) {
-      return fail(cat("\"", p->name, "\" is in scope \"", p->scope, "\", operand \"", d->name, "\" needs \"", d->scope, "\""));
+      return fail(cat("\"", p->name, "\" is in scope \"", p->scope, "\", operand \"", d->name,
+                      "\" needs \"", d->scope, "\""));
     }
     const std::size_t lead = pi.size() - di.size();
     Exprs base;
     for (std::size_t i = 0; i < pi.size(); ++i) {
       const Expr here = substitute(pi[i], fixed_);
-      const Expr offset = analyzer_.simplify(i < lead ? here : here - substitute(di[i - lead], vars_));
-      if (uses_any(offset, inner_)) return fail(cat("\"", p->name, "\" is indexed differently than operand \"", d->name, "\" in axis ", i));
+      const Expr offset =
+          analyzer_.simplify(i < lead ? here : here - substitute(di[i - lead], vars_));
+      if (uses_any(offset, inner_))
+        return fail(cat("\"", p->name, "\" is indexed differently than operand \"", d->name,
+                        "\" in axis ", i));
       base.push_back(offset);
     }
     auto [it, fresh] = operands.emplace(d.get(), Operand{p, base});
     if (fresh) return true;
-    if (it->second.buffer != p) return fail(cat("operand \"", d->name, "\" would be both \"", it->second.buffer->name, "\" and \"", p->name, "\""));
+    if (it->second.buffer != p)
+      return fail(cat("operand \"", d->name, "\" would be both \"", it->second.buffer->name,
+                      "\" and \"", p->name, "\""));
     for (std::size_t i = 0; i < base.size(); ++i) {
-      if (!analyzer_.prove_equal(base[i], it->second.base[i])) return fail(cat("\"", p->name, "\" is used at two offsets"));
+      if (!analyzer_.prove_equal(base[i], it->second.base[i]))
+        return fail(cat("\"", p->name, "\" is used at two offsets"));
     }
     return true;
   }
@@ -150,7 +173,9 @@ class Match {
   bool expr(const Expr& d, const Expr& p) {
     if (d->kind != p->kind || d->dtype != p->dtype) {
       // Index arithmetic may be spelled in several ways.
-      if (d->dtype.is_int() && p->dtype.is_int() && analyzer_.prove_equal(substitute(d, vars_), substitute(p, fixed_))) return true;
+      if (d->dtype.is_int() && p->dtype.is_int() &&
+          analyzer_.prove_equal(substitute(d, vars_), substitute(p, fixed_)))
+        return true;
       return fail(cat("the instruction computes ", print(d), ", the program ", print(p)));
     }
     if (is_binary(d->kind)) {
@@ -170,7 +195,8 @@ class Match {
       }
       case ExprKind::call: {
         const auto *a = as<CallNode>(d), *b = as<CallNode>(p);
-        if (a->op != b->op || a->args.size() != b->args.size()) return fail(cat("the instruction calls ", a->op, ", the program ", b->op));
+        if (a->op != b->op || a->args.size() != b->args.size())
+          return fail(cat("the instruction calls ", a->op, ", the program ", b->op));
         for (std::size_t i = 0; i < a->args.size(); ++i) {
           if (!expr(a->args[i], b->args[i])) return false;
         }
@@ -192,7 +218,8 @@ class Match {
 Verdict Tensorize::transform(const State& s, Outcome<Result>& out) const {
   const InstructionRule* rule = s.rules->instruction(tensor_intrin);
   if (!rule) {
-    Refusal r = refuse(s, "schedule.tensorize.unknown", cat("tensorize: no instruction \"", tensor_intrin, "\" is registered"));
+    Refusal r = refuse(s, "schedule.tensorize.unknown",
+                       cat("tensorize: no instruction \"", tensor_intrin, "\" is registered"));
     r.note(cat("instructions: ", quoted(s.rules->instruction_names())));
     r.help = did_you_mean(tensor_intrin, s.rules->instruction_names());
     return r;
@@ -215,7 +242,10 @@ Verdict Tensorize::transform(const State& s, Outcome<Result>& out) const {
   Match match(analyzer);
   const PrimFunc implementation = deep_copy(rule->implementation);
   if (!match.stmt(core(rule->meaning->body), core(realize->block->body))) {
-    Refusal r = refuse(now, "schedule.tensorize.mismatch", cat("tensorize: block ", name_of(realize->block.get()), " does not compute \"", tensor_intrin, "\": ", match.why), realize);
+    Refusal r = refuse(now, "schedule.tensorize.mismatch",
+                       cat("tensorize: block ", name_of(realize->block.get()),
+                           " does not compute \"", tensor_intrin, "\": ", match.why),
+                       realize);
     if (s.detail) {
       r.at("the instruction computes", print(rule->meaning, {nullptr, false, 0}));
       r.at("the block computes", print(core(realize->block->body)));
@@ -232,7 +262,8 @@ Verdict Tensorize::transform(const State& s, Outcome<Result>& out) const {
     const std::size_t lead = base.size() - meant->ndim();
     BufferRegion source{buffer, {}};
     for (std::size_t d = 0; d < base.size(); ++d) {
-      source.region.push_back({base[d], d < lead ? make_const(1, base[d]->dtype) : meant->shape[d - lead]});
+      source.region.push_back(
+          {base[d], d < lead ? make_const(1, base[d]->dtype) : meant->shape[d - lead]});
     }
     auto view = edit(implementation->params[i].buffer);
     view->scope = buffer->scope;

@@ -8,20 +8,24 @@ namespace weft::schedule {
 
 struct Blockize {
   static constexpr std::string_view kName = "blockize";
-  static constexpr std::string_view kDoc = "Puts a loop nest around one block into a block of its own, whose iterators count tiles. Returns the new block.";
+  static constexpr std::string_view kDoc =
+      "Puts a loop nest around one block into a block of its own, whose iterators count tiles. "
+      "Returns the new block.";
   using Result = BlockRef;
   LoopRef target;
   bool preserve_unit_iters = true;
   static void fields(auto&& f) {
     f("target", &Blockize::target, "the outermost loop of the nest");
-    f("preserve_unit_iters", &Blockize::preserve_unit_iters, "keep iterators of extent 1", Field::optional);
+    f("preserve_unit_iters", &Blockize::preserve_unit_iters, "keep iterators of extent 1",
+      Field::optional);
   }
   Verdict transform(const State&, Outcome<Result>&) const;
 };
 
 struct Tensorize {
   static constexpr std::string_view kName = "tensorize";
-  static constexpr std::string_view kDoc = "Replaces a nest that computes an instruction's meaning by the instruction.";
+  static constexpr std::string_view kDoc =
+      "Replaces a nest that computes an instruction's meaning by the instruction.";
   using Result = Done;
   BlockOrLoop block_or_loop;
   std::string tensor_intrin;
@@ -29,7 +33,8 @@ struct Tensorize {
   static void fields(auto&& f) {
     f("block_or_loop", &Tensorize::block_or_loop, "the nest, or a block that holds it");
     f("tensor_intrin", &Tensorize::tensor_intrin, "name of a registered instruction");
-    f("preserve_unit_iters", &Tensorize::preserve_unit_iters, "keep iterators of extent 1", Field::optional);
+    f("preserve_unit_iters", &Tensorize::preserve_unit_iters, "keep iterators of extent 1",
+      Field::optional);
   }
   Verdict transform(const State&, Outcome<Result>&) const;
 };

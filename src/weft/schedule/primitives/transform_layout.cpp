@@ -16,7 +16,8 @@ using namespace ir;
 /// Maps every access to one buffer; blocks tell the ranges that simplify the new indices.
 class Relayout final : public Rewriter {
  public:
-  Relayout(const IndexMap& map, Buffer from, Buffer to) : map_(map), from_(std::move(from)), to_(std::move(to)) {}
+  Relayout(const IndexMap& map, Buffer from, Buffer to)
+      : map_(map), from_(std::move(from)), to_(std::move(to)) {}
   Buffer rewrite_buffer(const Buffer& b) override { return b == from_ ? to_ : b; }
   Block rewrite_block(const Block& block) override {
     bind_iters(analyzer_, block.get());
@@ -61,7 +62,8 @@ class Relayout final : public Rewriter {
  private:
   Exprs mapped(const Exprs& indices) {
     VarMap values;
-    for (std::size_t i = 0; i < indices.size(); ++i) values[map_.inputs[i].get()] = rewrite(indices[i]);
+    for (std::size_t i = 0; i < indices.size(); ++i)
+      values[map_.inputs[i].get()] = rewrite(indices[i]);
     Exprs out;
     for (const Expr& e : map_.outputs) out.push_back(analyzer_.simplify(substitute(e, values)));
     return out;
@@ -88,7 +90,10 @@ Verdict TransformLayout::transform(const State& s, Outcome<Result>& out) const {
   Buffer old;
   WEFT_TRY(choose_buffer(s, kName, path.realize(), buffer, old));
   if (index_map.inputs.size() != old->ndim() || index_map.outputs.empty()) {
-    Refusal r = refuse(s, "schedule.transform_layout.rank", cat("transform_layout of \"", old->name, "\", which has ", old->ndim(), " axes, got a map of ", index_map.inputs.size()), path.target().get());
+    Refusal r = refuse(s, "schedule.transform_layout.rank",
+                       cat("transform_layout of \"", old->name, "\", which has ", old->ndim(),
+                           " axes, got a map of ", index_map.inputs.size()),
+                       path.target().get());
     r.note(cat("legal: maps of ", old->ndim(), " indices to at least one"));
     return r;
   }
@@ -97,18 +102,25 @@ Verdict TransformLayout::transform(const State& s, Outcome<Result>& out) const {
     bool viewed = false;
     for_each_stmt(stmt, [&](const Stmt& x) {
       if (const auto* realize = as<BlockRealizeNode>(x)) {
-        for (const MatchBuffer& m : realize->block->match_buffers) viewed |= m.source.buffer == old || m.buffer == old;
+        for (const MatchBuffer& m : realize->block->match_buffers)
+          viewed |= m.source.buffer == old || m.buffer == old;
       }
     });
     if (!viewed) continue;
-    return refuse(s, "schedule.transform_layout.view", cat("transform_layout of \"", old->name, "\", of which a block takes a view"), path.target().get())
+    return refuse(s, "schedule.transform_layout.view",
+                  cat("transform_layout of \"", old->name, "\", of which a block takes a view"),
+                  path.target().get())
         .note("legal: buffers without match_buffer views; transform before tensorize");
   }
   std::vector<IterVar> inputs;
-  for (std::size_t i = 0; i < old->ndim(); ++i) inputs.push_back({index_map.inputs[i], {make_zero(index_map.inputs[i]->dtype), old->shape[i]}, IterKind::spatial});
+  for (std::size_t i = 0; i < old->ndim(); ++i)
+    inputs.push_back({index_map.inputs[i],
+                      {make_zero(index_map.inputs[i]->dtype), old->shape[i]},
+                      IterKind::spatial});
   arith::Analyzer analyzer;
   for (const IterVar& v : inputs) analyzer.bind(v.var, v.dom);
-  const auto map = arith::detect_iter_map(index_map.outputs, inputs, make_bool(true), arith::MapLevel::bijective, analyzer);
+  const auto map = arith::detect_iter_map(index_map.outputs, inputs, make_bool(true),
+                                          arith::MapLevel::bijective, analyzer);
   std::string why = map.error;
   Exprs shape;
   for (const auto& sum : map.indices) {
@@ -120,9 +132,15 @@ Verdict TransformLayout::transform(const State& s, Outcome<Result>& out) const {
   if (!why.empty()) {
     std::vector<std::string> extents;
     for (const Expr& e : old->shape) extents.push_back(print(e));
-    Refusal r = refuse(s, "schedule.transform_layout.bijective", cat("transform_layout of \"", old->name, "\" by ", index_map.text(), " is not one to one: ", why), path.target().get());
+    Refusal r = refuse(s, "schedule.transform_layout.bijective",
+                       cat("transform_layout of \"", old->name, "\" by ", index_map.text(),
+                           " is not one to one: ", why),
+                       path.target().get());
     r.note(cat("found: the shape is (", join(extents), ")"));
-    r.note(pad_value.is_null() ? "legal: maps whose factors divide the extents" : "legal: maps whose factors divide the extents; layouts with padding are not written");
+    r.note(
+        pad_value.is_null()
+            ? "legal: maps whose factors divide the extents"
+            : "legal: maps whose factors divide the extents; layouts with padding are not written");
     return r;
   }
   auto changed = edit(old);

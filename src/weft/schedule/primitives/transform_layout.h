@@ -9,8 +9,10 @@ namespace weft::schedule {
 struct TransformLayout {
   static constexpr std::string_view kName = "transform_layout";
   static constexpr std::string_view kDoc =
-      "Rewrites a buffer's shape and every access by an index map, such as lambda i, j: (i // 16, j, i % 16). The map must be "
-      "one to one over the buffer's shape. A parameter's shape changes in the function's signature, too.";
+      "Rewrites a buffer's shape and every access by an index map, such as lambda i, j: (i // 16, "
+      "j, i % 16). The map must be "
+      "one to one over the buffer's shape. A parameter's shape changes in the function's "
+      "signature, too.";
   using Result = Done;
   BlockRef block;
   BufferChoice buffer;
@@ -21,8 +23,10 @@ struct TransformLayout {
     f("block", &TransformLayout::block, "a block that uses the buffer");
     f("buffer", &TransformLayout::buffer, "(\"read\" | \"write\", index), or the buffer's name");
     f("index_map", &TransformLayout::index_map, "from the old indices to the new ones");
-    f("pad_value", &TransformLayout::pad_value, "None: refuse maps that introduce padding", Field::optional);
-    f("assume_injective_transform", &TransformLayout::assume_injective_transform, "kept for compatibility; maps are proven", Field::optional);
+    f("pad_value", &TransformLayout::pad_value, "None: refuse maps that introduce padding",
+      Field::optional);
+    f("assume_injective_transform", &TransformLayout::assume_injective_transform,
+      "kept for compatibility; maps are proven", Field::optional);
   }
   Verdict transform(const State&, Outcome<Result>&) const;
 };

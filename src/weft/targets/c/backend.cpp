@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/target/accepts.h"
 #include "weft/target/backend.h"
+#include "weft/target/accepts.h"
 #include "weft/target/pipeline.h"
 #include "weft/targets/c/device.h"
 #include "weft/targets/c/spelling.h"
@@ -18,7 +18,9 @@ class CBackend final : public Backend {
   TargetInfo info(const Target& target) const override {
     for (const auto& [key, value] : target.options) {
       if (key != "" && key != "cc" && key != "flags") {
-        throw Error(ErrorKind::value, "c.option.unknown", cat("target c has no option \"", key, "\" (given: ", value, ")")).note("options: cc, flags");
+        throw Error(ErrorKind::value, "c.option.unknown",
+                    cat("target c has no option \"", key, "\" (given: ", value, ")"))
+            .note("options: cc, flags");
       }
     }
     TargetInfo out;
@@ -31,7 +33,9 @@ class CBackend final : public Backend {
     return out;
   }
 
-  Verdict accepts(const ir::PrimFunc& f, const Target& target) const override { return accepts_rows(f, info(target), "c"); }
+  Verdict accepts(const ir::PrimFunc& f, const Target& target) const override {
+    return accepts_rows(f, info(target), "c");
+  }
 
   pass::Pipeline pipeline(const Target& target) const override {
     LoweringOptions options;
@@ -40,7 +44,8 @@ class CBackend final : public Backend {
     return standard_pipeline(info(target), "c", options);
   }
 
-  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const override {
+  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
+                       const Target& target) const override {
     EmittedSource out = emit_c(kernels, spelling());
     runtime::Binary binary;
     binary.target = target.text();
@@ -66,7 +71,8 @@ class CBackend final : public Backend {
     info(target);
     std::string compiler = target.option("cc", "cc");
     if (compiler_version(compiler).empty()) {
-      throw Error(ErrorKind::device, "c.absent", cat("the C compiler \"", compiler, "\" cannot be run"))
+      throw Error(ErrorKind::device, "c.absent",
+                  cat("the C compiler \"", compiler, "\" cannot be run"))
           .note("searched: the program's search path")
           .help("install a C compiler, or name one: c:cc=PATH");
     }

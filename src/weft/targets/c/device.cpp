@@ -24,7 +24,10 @@ namespace weft::c {
 
 namespace {
 
-struct Output { int status = -1; std::string text; };
+struct Output {
+  int status = -1;
+  std::string text;
+};
 
 /// Runs a program without a shell; stdout and stderr together.
 Output run(const std::vector<std::string>& command) {
@@ -61,8 +64,9 @@ std::string processor() {
   std::ifstream in("/proc/cpuinfo");
   std::string out, line;
   while (std::getline(in, line)) {
-    if (line.starts_with("model name") || line.starts_with("flags") || line.starts_with("Features")) out += line;
-    if (line.empty()) break;   // the first processor is enough
+    if (line.starts_with("model name") || line.starts_with("flags") || line.starts_with("Features"))
+      out += line;
+    if (line.empty()) break;  // the first processor is enough
   }
   return out;
 }
@@ -72,7 +76,8 @@ struct ScratchDirectory {
   std::string path;
   ScratchDirectory() {
     std::string name = (std::filesystem::temp_directory_path() / "weft-c-XXXXXX").string();
-    if (!mkdtemp(name.data())) throw Error(ErrorKind::io, "c.scratch", cat("no scratch directory could be made at ", name));
+    if (!mkdtemp(name.data()))
+      throw Error(ErrorKind::io, "c.scratch", cat("no scratch directory could be made at ", name));
     path = name;
   }
   ~ScratchDirectory() {
@@ -92,10 +97,13 @@ struct Library final : RefCounted {
       if (n <= 0) break;
       done += static_cast<std::size_t>(n);
     }
-    if (done == bytes.size()) handle = dlopen(cat("/proc/self/fd/", file).c_str(), RTLD_NOW | RTLD_LOCAL);
+    if (done == bytes.size())
+      handle = dlopen(cat("/proc/self/fd/", file).c_str(), RTLD_NOW | RTLD_LOCAL);
     if (!handle) {
       const char* why = dlerror();
-      throw Error(ErrorKind::emit, "c.load", cat("compiled code of ", bytes.size(), " bytes cannot be loaded: ", why ? why : std::strerror(errno)));
+      throw Error(ErrorKind::emit, "c.load",
+                  cat("compiled code of ", bytes.size(),
+                      " bytes cannot be loaded: ", why ? why : std::strerror(errno)));
     }
   }
   ~Library() override {
@@ -111,7 +119,8 @@ std::string compiler_version(const std::string& compiler) {
   return out.status == 0 ? out.text.substr(0, out.text.find('\n')) : "";
 }
 
-std::string compile(const std::string& text, const std::string& compiler, const std::string& flags) {
+std::string compile(const std::string& text, const std::string& compiler,
+                    const std::string& flags) {
   ScratchDirectory scratch;
   std::string source = scratch.path + "/kernel.c", object = scratch.path + "/kernel.so";
   write_file_atomic(source, text);
@@ -125,27 +134,37 @@ std::string compile(const std::string& text, const std::string& compiler, const 
   command.emplace_back("-lm");
   Output out = run(command);
   if (out.status != 0) {
-    throw Error(ErrorKind::emit, "c.compiler.refused", cat("\"", compiler, "\" refused the generated C (status ", out.status, ")")).note(out.text.substr(0, 4000));
+    throw Error(ErrorKind::emit, "c.compiler.refused",
+                cat("\"", compiler, "\" refused the generated C (status ", out.status, ")"))
+        .note(out.text.substr(0, 4000));
   }
   return read_file(object);
 }
 
 CDevice::CDevice(std::string name, std::string compiler, std::string flags)
-    : HostDevice(std::move(name), cat("C11 through ", compiler, " ", flags), "c"), compiler_(std::move(compiler)), flags_(std::move(flags)) {}
+    : HostDevice(std::move(name), cat("C11 through ", compiler, " ", flags), "c"),
+      compiler_(std::move(compiler)),
+      flags_(std::move(flags)) {}
 
 CDevice::Ready CDevice::make_ready(const runtime::Binary& binary) {
   std::string version = compiler_version(compiler_);
   if (version.empty()) {
-    throw Error(ErrorKind::device, "c.absent", cat("the C compiler \"", compiler_, "\" cannot be run")).help("install one, or name it: c:cc=PATH");
+    throw Error(ErrorKind::device, "c.absent",
+                cat("the C compiler \"", compiler_, "\" cannot be run"))
+        .help("install one, or name it: c:cc=PATH");
   }
   static const std::string native = processor();
-  auto key = runtime::CacheKey::of(cat("c 1\n", binary.bytes, "\n", compiler_, "\n", version, "\n", flags_, "\n", native));
-  std::string object = runtime::FileCache::shared().get(key, [&] { return compile(binary.bytes, compiler_, flags_); });
+  auto key = runtime::CacheKey::of(
+      cat("c 1\n", binary.bytes, "\n", compiler_, "\n", version, "\n", flags_, "\n", native));
+  std::string object = runtime::FileCache::shared().get(
+      key, [&] { return compile(binary.bytes, compiler_, flags_); });
   Ref<Library> library = make_ref<Library>(object);
   Ready ready;
   for (const runtime::KernelSignature& k : binary.kernels) {
     void* entry = dlsym(library->handle, cat(k.name, "_entry").c_str());
-    if (!entry) throw Error(ErrorKind::emit, "c.symbol", cat("compiled code has no entry for kernel \"", k.name, "\""));
+    if (!entry)
+      throw Error(ErrorKind::emit, "c.symbol",
+                  cat("compiled code has no entry for kernel \"", k.name, "\""));
     ready.kernels.push_back(reinterpret_cast<weft_kernel>(entry));
   }
   ready.keep = library;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The host as a device for C text: the system's compiler makes a shared object of it, which the on-disk cache
-// keeps under the hash of text, flags, compiler and processor.
+// The host as a device for C text: the system's compiler makes a shared object of it, which the
+// on-disk cache keeps under the hash of text, flags, compiler and processor.
 
 #include <string>
 

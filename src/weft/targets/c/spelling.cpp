@@ -24,16 +24,19 @@ typedef struct weft_context {
 )";
     s.function_prefix = "static inline ";
     s.kernel_prefix = "int32_t ";
-    s.types = {{"bool", "int32_t"},    {"int8", "int8_t"},     {"int16", "int16_t"},   {"int32", "int32_t"},
-               {"int64", "int64_t"},   {"uint8", "uint8_t"},   {"uint16", "uint16_t"}, {"uint32", "uint32_t"},
-               {"uint64", "uint64_t"}, {"float32", "float"},   {"float64", "double"}};
+    s.types = {{"bool", "int32_t"},    {"int8", "int8_t"},     {"int16", "int16_t"},
+               {"int32", "int32_t"},   {"int64", "int64_t"},   {"uint8", "uint8_t"},
+               {"uint16", "uint16_t"}, {"uint32", "uint32_t"}, {"uint64", "uint64_t"},
+               {"float32", "float"},   {"float64", "double"}};
     s.restrict_word = "restrict ";
     s.shared_at_top = false;
     s.vectors = VectorStyle::loops;
     s.unroll = "#pragma GCC unroll %";
-    for (const char* name : {"exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "sin", "cos", "tan", "asin", "acos",
-                             "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "floor", "ceil", "trunc", "pow",
-                             "atan2", "fmod", "hypot", "copysign", "nextafter", "fma"}) {
+    for (const char* name :
+         {"exp",  "exp2",  "expm1", "log",   "log2",     "log10",     "log1p", "sqrt",
+          "sin",  "cos",   "tan",   "asin",  "acos",     "atan",      "sinh",  "cosh",
+          "tanh", "asinh", "acosh", "atanh", "erf",      "floor",     "ceil",  "trunc",
+          "pow",  "atan2", "fmod",  "hypot", "copysign", "nextafter", "fma"}) {
       s.functions[name] = {std::string(name) + "f", name};
     }
     s.functions["round"] = {"rintf", "rint"};

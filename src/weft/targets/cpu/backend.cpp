@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's processor through LLVM: vectors of the host, parallel loops on the shared pool, object code in the
-// kernel cache.
+// The host's processor through LLVM: vectors of the host, parallel loops on the shared pool, object
+// code in the kernel cache.
 
+#include "weft/target/backend.h"
 #include "weft/base/text.h"
 #include "weft/jit/jit.h"
 #include "weft/runtime/cache.h"
 #include "weft/runtime/host_device.h"
-#include "weft/target/backend.h"
 #include "weft/target/pipeline.h"
 #include "weft/targets/cpu/emit_llvm.h"
 
@@ -14,7 +14,8 @@ namespace weft::cpu {
 
 namespace {
 
-constexpr int kEmitterVersion = 1;   // part of the cache key: raise it when the text's meaning changes
+constexpr int kEmitterVersion =
+    1;  // part of the cache key: raise it when the text's meaning changes
 
 class CpuDevice final : public runtime::HostDevice {
  public:
@@ -24,7 +25,9 @@ class CpuDevice final : public runtime::HostDevice {
   Ready make_ready(const runtime::Binary& binary) override {
     const Json* host = binary.metadata.is_object() ? binary.metadata.find("host") : nullptr;
     if (!host || host->as_string() != jit::host_fingerprint()) {
-      throw Error(ErrorKind::emit, "cpu.binary.host", cat("the binary was compiled for another processor (", host ? host->as_string() : "unknown", ")"))
+      throw Error(ErrorKind::emit, "cpu.binary.host",
+                  cat("the binary was compiled for another processor (",
+                      host ? host->as_string() : "unknown", ")"))
           .note(cat("this one is ", jit::host_fingerprint()))
           .help("build it again here, or ship a module of target \"c\"");
     }
@@ -32,7 +35,9 @@ class CpuDevice final : public runtime::HostDevice {
     Ready out;
     for (const runtime::KernelSignature& k : binary.kernels) {
       auto f = reinterpret_cast<weft_kernel>(code->find(k.name));
-      if (!f) throw Error(ErrorKind::emit, "cpu.binary.symbol", cat("the binary has no code for kernel \"", k.name, "\""));
+      if (!f)
+        throw Error(ErrorKind::emit, "cpu.binary.symbol",
+                    cat("the binary has no code for kernel \"", k.name, "\""));
       out.kernels.push_back(f);
     }
     out.keep = code;
@@ -63,7 +68,8 @@ class CpuBackend final : public Backend {
     out.memories = {global, local};
     out.dtypes = generic_target_info().dtypes;
     int bytes = vector_bytes();
-    out.limits = {{"vector_bytes", bytes}, {"registers", bytes == 64 ? 32 : 16}, {"max_vector_bytes", 256}};
+    out.limits = {
+        {"vector_bytes", bytes}, {"registers", bytes == 64 ? 32 : 16}, {"max_vector_bytes", 256}};
     return out;
   }
 
@@ -77,20 +83,24 @@ class CpuBackend final : public Backend {
     return standard_pipeline(info(target), "cpu", options);
   }
 
-  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const override {
+  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
+                       const Target& target) const override {
     LlvmText llvm = emit_llvm(kernels);
     jit::CompileOptions options;
     options.cpu = target.option("mcpu", "host");
-    // A schedule that wrote its own vectors only needs its accumulators in registers; LLVM's loop passes
-    // would spoil them. Plain loops get everything.
-    options.passes = target.option("passes", llvm.explicit_vectors ? "always-inline,function(sroa,early-cse)" : "default<O3>");
+    // A schedule that wrote its own vectors only needs its accumulators in registers; LLVM's loop
+    // passes would spoil them. Plain loops get everything.
+    options.passes = target.option(
+        "passes", llvm.explicit_vectors ? "always-inline,function(sroa,early-cse)" : "default<O3>");
     options.codegen_level = 3;
     runtime::Binary out;
     out.target = target.text();
     out.format = "elf";
     out.source = llvm.text;
-    std::string key = cat("cpu ", kEmitterVersion, " ", jit::host_fingerprint(), " ", options.cpu, " ", options.passes, "\n", llvm.text);
-    out.bytes = runtime::FileCache::shared().get(runtime::CacheKey::of(key), [&] { return jit::compile_to_object(llvm.text, options); });
+    std::string key = cat("cpu ", kEmitterVersion, " ", jit::host_fingerprint(), " ", options.cpu,
+                          " ", options.passes, "\n", llvm.text);
+    out.bytes = runtime::FileCache::shared().get(
+        runtime::CacheKey::of(key), [&] { return jit::compile_to_object(llvm.text, options); });
     Json assertions = Json::object();
     for (const auto& [kernel, texts] : llvm.assertions) {
       Json list = Json::array();

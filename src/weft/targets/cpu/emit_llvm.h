@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Lowered kernels to LLVM text that LLVM 15 to 19 accept. One external function a kernel, of the C kernel ABI;
-// its body is an internal function whose pointers are arguments, so that `noalias` can be said of them.
-// Accumulators in small local buffers with constant indices become SSA values by sroa.
+// Lowered kernels to LLVM text that LLVM 15 to 19 accept. One external function a kernel, of the C
+// kernel ABI; its body is an internal function whose pointers are arguments, so that `noalias` can
+// be said of them. Accumulators in small local buffers with constant indices become SSA values by
+// sroa.
 
 #include <map>
 #include <string>
@@ -14,8 +15,8 @@ namespace weft::cpu {
 
 struct LlvmText {
   std::string text;
-  bool explicit_vectors = false;   // the schedule vectorized: LLVM's own loop optimizers stay out
-  std::map<std::string, std::vector<std::string>> assertions;   // per kernel: texts by code - 1
+  bool explicit_vectors = false;  // the schedule vectorized: LLVM's own loop optimizers stay out
+  std::map<std::string, std::vector<std::string>> assertions;  // per kernel: texts by code - 1
 };
 
 /// Kernels: params are one-dimensional buffers, then scalars; bodies without blocks.

@@ -18,7 +18,8 @@ std::string scalar_type(DType t) {
   if (t.is_handle()) return "ptr";
   if (t.is_bfloat()) return "float";
   if (t.is_float()) return t.bits == 16 ? "half" : t.bits == 32 ? "float" : "double";
-  throw Error(ErrorKind::emit, "cpu.emit.type", cat("the cpu target has no values of type ", to_string(t)));
+  throw Error(ErrorKind::emit, "cpu.emit.type",
+              cat("the cpu target has no values of type ", to_string(t)));
 }
 
 std::string with_lanes(const std::string& scalar, int lanes) {
@@ -32,8 +33,12 @@ std::string float_literal(DType t, double value) {
   return hex(std::bit_cast<std::uint64_t>(wide), 16);
 }
 
-std::string suffix(DType t) {   // of an overloaded intrinsic
-  std::string s = t.is_bool() ? "i1" : t.is_integral() ? cat("i", static_cast<int>(t.bits)) : t.bits == 16 && !t.is_bfloat() ? "f16" : t.bits == 64 ? "f64" : "f32";
+std::string suffix(DType t) {  // of an overloaded intrinsic
+  std::string s = t.is_bool()                      ? "i1"
+                  : t.is_integral()                ? cat("i", static_cast<int>(t.bits))
+                  : t.bits == 16 && !t.is_bfloat() ? "f16"
+                  : t.bits == 64                   ? "f64"
+                                                   : "f32";
   return t.lanes == 1 ? s : cat("v", t.lanes, s);
 }
 }  // namespace
@@ -47,8 +52,10 @@ std::string memory_type(DType t) {
 std::string FunctionEmitter::splat(DType t, const std::string& scalar) {
   if (t.lanes == 1) return scalar;
   std::string v = value_type(t);
-  std::string first = let(cat("insertelement ", v, " poison, ", scalar_type(t), " ", scalar, ", i32 0"));
-  return let(cat("shufflevector ", v, " ", first, ", ", v, " poison, <", t.lanes, " x i32> zeroinitializer"));
+  std::string first =
+      let(cat("insertelement ", v, " poison, ", scalar_type(t), " ", scalar, ", i32 0"));
+  return let(cat("shufflevector ", v, " ", first, ", ", v, " poison, <", t.lanes,
+                 " x i32> zeroinitializer"));
 }
 
 std::string FunctionEmitter::lane(DType t, const std::string& vector, int i) {
@@ -73,7 +80,8 @@ std::string FunctionEmitter::to_memory(DType t, const std::string& value) {
   std::string rounded = let(cat("lshr ", i, " ", sum, ", ", c(16)));
   std::string quiet = let(cat("or ", i, " ", top, ", ", c(0x40)));
   std::string nan = let(cat("fcmp uno ", f, " ", value, ", ", value));
-  std::string chosen = let(cat("select ", with_lanes("i1", t.lanes), " ", nan, ", ", i, " ", quiet, ", ", i, " ", rounded));
+  std::string chosen = let(cat("select ", with_lanes("i1", t.lanes), " ", nan, ", ", i, " ", quiet,
+                               ", ", i, " ", rounded));
   return let(cat("trunc ", i, " ", chosen, " to ", with_lanes("i16", t.lanes)));
 }
 
@@ -82,28 +90,32 @@ std::string FunctionEmitter::from_memory(DType t, const std::string& value) {
   if (!t.is_bfloat()) return value;
   std::string i = with_lanes("i32", t.lanes);
   std::string wide = let(cat("zext ", with_lanes("i16", t.lanes), " ", value, " to ", i));
-  std::string bits = let(cat("shl ", i, " ", wide, ", ", splat({TypeCode::int_, 32, t.lanes}, "16")));
+  std::string bits =
+      let(cat("shl ", i, " ", wide, ", ", splat({TypeCode::int_, 32, t.lanes}, "16")));
   return let(cat("bitcast ", i, " ", bits, " to ", value_type(t)));
 }
 
 std::string FunctionEmitter::address(const BufferNode* b, const std::string& index) {
   auto found = buffers.find(b);
   WEFT_CHECK(found != buffers.end(), "buffer \"", b->name, "\" is not known to the emitter");
-  return let(cat("getelementptr inbounds ", memory_type(b->dtype), ", ptr ", found->second.pointer, ", i64 ", index));
+  return let(cat("getelementptr inbounds ", memory_type(b->dtype), ", ptr ", found->second.pointer,
+                 ", i64 ", index));
 }
 
 std::string FunctionEmitter::expr(const Expr& e) {
   switch (e->kind) {
     case ExprKind::var: {
       auto found = vars.find(as<VarNode>(e));
-      WEFT_CHECK(found != vars.end(), "variable \"", as<VarNode>(e)->name, "\" is not known to the emitter");
+      WEFT_CHECK(found != vars.end(), "variable \"", as<VarNode>(e)->name,
+                 "\" is not known to the emitter");
       return found->second;
     }
     case ExprKind::int_imm:
       if (e->dtype.is_bool()) return as<IntImmNode>(e)->value ? "true" : "false";
       return std::to_string(as<IntImmNode>(e)->value);
     case ExprKind::float_imm: return float_literal(e->dtype, as<FloatImmNode>(e)->value);
-    case ExprKind::cast: return cast(as<CastNode>(e)->value->dtype, e->dtype, expr(as<CastNode>(e)->value));
+    case ExprKind::cast:
+      return cast(as<CastNode>(e)->value->dtype, e->dtype, expr(as<CastNode>(e)->value));
     case ExprKind::not_: {
       std::string v = expr(as<NotNode>(e)->a);
       return let(cat("xor ", value_type(e->dtype), " ", v, ", ", splat(e->dtype, "true")));
@@ -111,7 +123,8 @@ std::string FunctionEmitter::expr(const Expr& e) {
     case ExprKind::select: {
       const auto* s = as<SelectNode>(e);
       std::string c = expr(s->condition), a = expr(s->a), b = expr(s->b), t = value_type(e->dtype);
-      return let(cat("select ", value_type(s->condition->dtype), " ", c, ", ", t, " ", a, ", ", t, " ", b));
+      return let(cat("select ", value_type(s->condition->dtype), " ", c, ", ", t, " ", a, ", ", t,
+                     " ", b));
     }
     case ExprKind::call: return call(as<CallNode>(e));
     case ExprKind::load: return load(as<LoadNode>(e));
@@ -120,7 +133,8 @@ std::string FunctionEmitter::expr(const Expr& e) {
       module_.explicit_vectors = true;
       std::string base = splat(e->dtype, expr(r->base)), step = splat(e->dtype, expr(r->stride));
       std::string t = value_type(e->dtype), lanes = "<";
-      for (int i = 0; i < e->dtype.lanes; ++i) lanes += cat(i ? ", " : "", scalar_type(e->dtype), " ", i);
+      for (int i = 0; i < e->dtype.lanes; ++i)
+        lanes += cat(i ? ", " : "", scalar_type(e->dtype), " ", i);
       std::string scaled = let(cat("mul ", t, " ", step, ", ", lanes, ">"));
       return let(cat("add ", t, " ", base, ", ", scaled));
     }
@@ -130,8 +144,10 @@ std::string FunctionEmitter::expr(const Expr& e) {
       vars[l->var.get()] = expr(l->value);
       return expr(l->body);
     }
-    case ExprKind::string_imm: case ExprKind::reduce:
-      throw Error(ErrorKind::emit, "cpu.emit.expression", cat("expression kind ", static_cast<int>(e->kind), " is not lowered"));
+    case ExprKind::string_imm:
+    case ExprKind::reduce:
+      throw Error(ErrorKind::emit, "cpu.emit.expression",
+                  cat("expression kind ", static_cast<int>(e->kind), " is not lowered"));
     default: return binary(as<BinaryNode>(e));
   }
 }
@@ -148,14 +164,17 @@ std::string FunctionEmitter::binary(const BinaryNode* e) {
     case ExprKind::mul: return fp ? rounded(op("fmul contract")) : op("mul");
     case ExprKind::div: return fp ? rounded(op("fdiv")) : op(is_unsigned ? "udiv" : "sdiv");
     case ExprKind::mod: return op(is_unsigned ? "urem" : "srem");
-    case ExprKind::floordiv: case ExprKind::floormod: {
+    case ExprKind::floordiv:
+    case ExprKind::floormod: {
       bool quotient = e->kind == ExprKind::floordiv;
       if (is_unsigned) return op(quotient ? "udiv" : "urem");
       std::int64_t c;
-      const Expr& divisor = e->b->kind == ExprKind::broadcast ? as<BroadcastNode>(e->b)->value : e->b;
+      const Expr& divisor =
+          e->b->kind == ExprKind::broadcast ? as<BroadcastNode>(e->b)->value : e->b;
       if (is_const_int(divisor, &c) && c > 0 && (c & (c - 1)) == 0) {
         if (!quotient) return let(cat("and ", ty, " ", a, ", ", splat(t, std::to_string(c - 1))));
-        return let(cat("ashr ", ty, " ", a, ", ", splat(t, std::to_string(std::countr_zero(static_cast<std::uint64_t>(c))))));
+        return let(cat("ashr ", ty, " ", a, ", ",
+                       splat(t, std::to_string(std::countr_zero(static_cast<std::uint64_t>(c))))));
       }
       std::string r = op("srem"), zero = "zeroinitializer", i1 = with_lanes("i1", t.lanes);
       if (t.lanes == 1) zero = "0";
@@ -171,9 +190,12 @@ std::string FunctionEmitter::binary(const BinaryNode* e) {
       std::string add = let(cat("select ", i1, " ", adjust, ", ", ty, " ", b, ", ", ty, " ", zero));
       return let(cat("add ", ty, " ", r, ", ", add));
     }
-    case ExprKind::min: case ExprKind::max: {
+    case ExprKind::min:
+    case ExprKind::max: {
       bool is_min = e->kind == ExprKind::min;
-      std::string c = fp ? op(is_min ? "fcmp olt" : "fcmp ogt") : op(is_min ? (is_unsigned ? "icmp ult" : "icmp slt") : (is_unsigned ? "icmp ugt" : "icmp sgt"));
+      std::string c = fp ? op(is_min ? "fcmp olt" : "fcmp ogt")
+                         : op(is_min ? (is_unsigned ? "icmp ult" : "icmp slt")
+                                     : (is_unsigned ? "icmp ugt" : "icmp sgt"));
       std::string i1 = with_lanes("i1", t.lanes);
       if (!fp) return let(cat("select ", i1, " ", c, ", ", ty, " ", a, ", ", ty, " ", b));
       // A NaN on either side is the result: b on unordered, then a if a is NaN.
@@ -197,9 +219,14 @@ std::string FunctionEmitter::binary(const BinaryNode* e) {
 std::string FunctionEmitter::cast(DType from, DType to, std::string value) {
   if (from == to) return value;
   std::string f = value_type(from), t = value_type(to);
-  auto zero = [&](DType type) { return type.lanes > 1 ? std::string("zeroinitializer") : type.is_float() ? float_literal(type, 0) : std::string("0"); };
+  auto zero = [&](DType type) {
+    return type.lanes > 1    ? std::string("zeroinitializer")
+           : type.is_float() ? float_literal(type, 0)
+                             : std::string("0");
+  };
   auto conv = [&](const char* op) { return let(cat(op, " ", f, " ", value, " to ", t)); };
-  if (to.is_bool()) return let(cat(from.is_float() ? "fcmp une " : "icmp ne ", f, " ", value, ", ", zero(from)));
+  if (to.is_bool())
+    return let(cat(from.is_float() ? "fcmp une " : "icmp ne ", f, " ", value, ", ", zero(from)));
   if (from.is_bool()) return to.is_float() ? conv("uitofp") : conv("zext");
   if (from.is_integral() && to.is_integral()) {
     if (from.bits == to.bits) return value;
@@ -234,14 +261,18 @@ std::string FunctionEmitter::load(const LoadNode* e) {
   for (int i = 0; i < t.lanes; ++i) {
     std::string p = address(e->buffer.get(), lane(index->dtype, at, i));
     std::string v = let(cat("load ", memory_type(element), ", ptr ", p, ", align ", align));
-    out = let(cat("insertelement ", memory_type(t), " ", out, ", ", memory_type(element), " ", v, ", i32 ", i));
+    out = let(cat("insertelement ", memory_type(t), " ", out, ", ", memory_type(element), " ", v,
+                  ", i32 ", i));
   }
   return from_memory(t, out);
 }
 
-std::string FunctionEmitter::lanewise(DType t, const std::string& function, const std::vector<std::string>& args, const std::vector<DType>& types) {
+std::string FunctionEmitter::lanewise(DType t, const std::string& function,
+                                      const std::vector<std::string>& args,
+                                      const std::vector<DType>& types) {
   std::string scalar = value_type(t.element()), parameters;
-  for (std::size_t i = 0; i < types.size(); ++i) parameters += cat(i ? ", " : "", value_type(types[i].element()));
+  for (std::size_t i = 0; i < types.size(); ++i)
+    parameters += cat(i ? ", " : "", value_type(types[i].element()));
   module_.declarations.insert(cat("declare ", scalar, " @", function, "(", parameters, ")"));
   std::string out = "poison";
   for (int k = 0; k < t.lanes; ++k) {
@@ -257,10 +288,12 @@ std::string FunctionEmitter::lanewise(DType t, const std::string& function, cons
   return out;
 }
 
-std::string FunctionEmitter::math(const std::string& op, DType t, const std::vector<std::string>& args) {
+std::string FunctionEmitter::math(const std::string& op, DType t,
+                                  const std::vector<std::string>& args) {
   static const std::map<std::string, std::string> native = {
-      {"sqrt", "sqrt"}, {"floor", "floor"}, {"ceil", "ceil"}, {"trunc", "trunc"}, {"round", "rint"}, {"copysign", "copysign"}, {"fma", "fma"}};
-  if (t.bits == 16) {   // compute in float, round once
+      {"sqrt", "sqrt"},  {"floor", "floor"},       {"ceil", "ceil"}, {"trunc", "trunc"},
+      {"round", "rint"}, {"copysign", "copysign"}, {"fma", "fma"}};
+  if (t.bits == 16) {  // compute in float, round once
     DType wide = dtypes::float32.with_lanes(t.lanes);
     std::vector<std::string> widened;
     for (const std::string& a : args) widened.push_back(cast(t, wide, a));
@@ -310,7 +343,8 @@ std::string FunctionEmitter::call(const CallNode* e) {
     std::string b = expr(e->args[2]), from_b = block_;
     line(cat("br label %", done));
     begin_block(done);
-    return let(cat("phi ", value_type(t), " [ ", a, ", %", from_a, " ], [ ", b, ", %", from_b, " ]"));
+    return let(
+        cat("phi ", value_type(t), " [ ", a, ", %", from_a, " ], [ ", b, ", %", from_b, " ]"));
   }
   if (op == "likely") return expr(e->args[0]);
   if (op == "address_of") {
@@ -323,30 +357,42 @@ std::string FunctionEmitter::call(const CallNode* e) {
     if (e->args.size() > 1) is_const_int(e->args[1], &rw);
     if (e->args.size() > 2) is_const_int(e->args[2], &locality);
     module_.declarations.insert("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)");
-    line(cat("call void @llvm.prefetch.p0(ptr ", expr(e->args[0]), ", i32 ", rw, ", i32 ", locality, ", i32 1)"));
+    line(cat("call void @llvm.prefetch.p0(ptr ", expr(e->args[0]), ", i32 ", rw, ", i32 ", locality,
+             ", i32 1)"));
     return "0";
   }
   if (op == "masked_load") {
     const auto* l = as<LoadNode>(e->args[0]);
     const auto* r = as<RampNode>(l->indices[0]);
     WEFT_CHECK(r && is_const_int_value(r->stride, 1), "a masked load needs consecutive lanes");
-    std::string m = memory_type(t), p = address(l->buffer.get(), expr(r->base)), mask = expr(e->args[1]);
-    std::string name = cat("llvm.masked.load.", suffix(t.is_bfloat() ? DType{TypeCode::int_, 16, t.lanes} : t), ".p0");
-    module_.declarations.insert(cat("declare ", m, " @", name, "(ptr, i32, <", t.lanes, " x i1>, ", m, ")"));
-    return from_memory(t, let(cat("call ", m, " @", name, "(ptr ", p, ", i32 ", l->buffer->dtype.bytes(), ", <", t.lanes, " x i1> ", mask, ", ", m, " zeroinitializer)")));
+    std::string m = memory_type(t), p = address(l->buffer.get(), expr(r->base)),
+                mask = expr(e->args[1]);
+    std::string name = cat("llvm.masked.load.",
+                           suffix(t.is_bfloat() ? DType{TypeCode::int_, 16, t.lanes} : t), ".p0");
+    module_.declarations.insert(
+        cat("declare ", m, " @", name, "(ptr, i32, <", t.lanes, " x i1>, ", m, ")"));
+    return from_memory(
+        t, let(cat("call ", m, " @", name, "(ptr ", p, ", i32 ", l->buffer->dtype.bytes(), ", <",
+                   t.lanes, " x i1> ", mask, ", ", m, " zeroinitializer)")));
   }
   std::vector<std::string> args;
   for (const Expr& a : e->args) args.push_back(expr(a));
   DType at = e->args.empty() ? t : e->args[0]->dtype;
   std::string ty = value_type(at);
   if (op == "reinterpret") {
-    if (at.is_bfloat()) return let(cat("bitcast ", memory_type(at), " ", to_memory(at, args[0]), " to ", value_type(t)));
-    if (t.is_bfloat()) return from_memory(t, let(cat("bitcast ", ty, " ", args[0], " to ", memory_type(t))));
-    return value_type(t) == ty ? args[0] : let(cat("bitcast ", ty, " ", args[0], " to ", value_type(t)));
+    if (at.is_bfloat())
+      return let(
+          cat("bitcast ", memory_type(at), " ", to_memory(at, args[0]), " to ", value_type(t)));
+    if (t.is_bfloat())
+      return from_memory(t, let(cat("bitcast ", ty, " ", args[0], " to ", memory_type(t))));
+    return value_type(t) == ty ? args[0]
+                               : let(cat("bitcast ", ty, " ", args[0], " to ", value_type(t)));
   }
   if (op == "vector_extract") {
     std::int64_t i;
-    if (!is_const_int(e->args[1], &i)) return let(cat("extractelement ", ty, " ", args[0], ", ", value_type(e->args[1]->dtype), " ", args[1]));
+    if (!is_const_int(e->args[1], &i))
+      return let(cat("extractelement ", ty, " ", args[0], ", ", value_type(e->args[1]->dtype), " ",
+                     args[1]));
     return lane(at, args[0], static_cast<int>(i));
   }
   if (op == "vector_concat") {
@@ -356,7 +402,8 @@ std::string FunctionEmitter::call(const CallNode* e) {
       DType part = e->args[i]->dtype;
       for (int j = 0; j < part.lanes; ++j) {
         std::string v = part.lanes == 1 ? args[i] : lane(part, args[i], j);
-        out = let(cat("insertelement ", value_type(t), " ", out, ", ", value_type(t.element()), " ", v, ", i32 ", k++));
+        out = let(cat("insertelement ", value_type(t), " ", out, ", ", value_type(t.element()), " ",
+                      v, ", i32 ", k++));
       }
     }
     return out;
@@ -364,11 +411,17 @@ std::string FunctionEmitter::call(const CallNode* e) {
   if (op.starts_with("vector_reduce_")) {
     std::string how = op.substr(14);
     bool fp = at.is_float();
-    std::string name = fp ? (how == "add" ? "fadd" : how == "max" ? "fmax" : "fmin") : how == "add" ? "add" : cat(at.is_uint() ? "u" : "s", how);
-    std::string full = cat("llvm.vector.reduce.", name, ".", suffix(at)), s = value_type(at.element());
+    std::string name = fp             ? (how == "add"   ? "fadd"
+                                         : how == "max" ? "fmax"
+                                                        : "fmin")
+                       : how == "add" ? "add"
+                                      : cat(at.is_uint() ? "u" : "s", how);
+    std::string full = cat("llvm.vector.reduce.", name, ".", suffix(at)),
+                s = value_type(at.element());
     if (fp && how == "add") {
       module_.declarations.insert(cat("declare ", s, " @", full, "(", s, ", ", ty, ")"));
-      return let(cat("call reassoc ", s, " @", full, "(", s, " ", float_literal(at.element(), -0.0), ", ", ty, " ", args[0], ")"));
+      return let(cat("call reassoc ", s, " @", full, "(", s, " ", float_literal(at.element(), -0.0),
+                     ", ", ty, " ", args[0], ")"));
     }
     module_.declarations.insert(cat("declare ", s, " @", full, "(", ty, ")"));
     return let(cat("call ", s, " @", full, "(", ty, " ", args[0], ")"));
@@ -377,32 +430,40 @@ std::string FunctionEmitter::call(const CallNode* e) {
   if (op == "bitwise_and") return two("and");
   if (op == "bitwise_or") return two("or");
   if (op == "bitwise_xor") return two("xor");
-  if (op == "bitwise_not") return let(cat("xor ", ty, " ", args[0], ", ", splat(at, at.is_bool() ? "true" : "-1")));
+  if (op == "bitwise_not")
+    return let(cat("xor ", ty, " ", args[0], ", ", splat(at, at.is_bool() ? "true" : "-1")));
   if (op == "shift_left" || op == "shift_right") {
     // Shifts by the width or more are defined here and poison in LLVM.
     std::int64_t k;
-    const Expr& amount = e->args[1]->kind == ExprKind::broadcast ? as<BroadcastNode>(e->args[1])->value : e->args[1];
+    const Expr& amount =
+        e->args[1]->kind == ExprKind::broadcast ? as<BroadcastNode>(e->args[1])->value : e->args[1];
     const char* name = op == "shift_left" ? "shl" : at.is_uint() ? "lshr" : "ashr";
     if (is_const_int(amount, &k) && k >= 0 && k < at.bits) return two(name);
     std::string limit = splat(at, std::to_string(at.bits - 1)), i1 = with_lanes("i1", at.lanes);
     std::string beyond = let(cat("icmp ugt ", ty, " ", args[1], ", ", limit));
-    std::string safe = let(cat("select ", i1, " ", beyond, ", ", ty, " ", limit, ", ", ty, " ", args[1]));
+    std::string safe =
+        let(cat("select ", i1, " ", beyond, ", ", ty, " ", limit, ", ", ty, " ", args[1]));
     std::string shifted = let(cat(name, " ", ty, " ", args[0], ", ", safe));
     if (std::string_view(name) == "ashr") return shifted;
-    return let(cat("select ", i1, " ", beyond, ", ", ty, " ", at.lanes == 1 ? "0" : "zeroinitializer", ", ", ty, " ", shifted));
+    return let(cat("select ", i1, " ", beyond, ", ", ty, " ",
+                   at.lanes == 1 ? "0" : "zeroinitializer", ", ", ty, " ", shifted));
   }
   if (op == "popcount" || op == "clz") {
     std::string name = cat("llvm.", op == "clz" ? "ctlz" : "ctpop", ".", suffix(at));
-    module_.declarations.insert(cat("declare ", ty, " @", name, "(", ty, op == "clz" ? ", i1" : "", ")"));
-    return let(cat("call ", ty, " @", name, "(", ty, " ", args[0], op == "clz" ? ", i1 false" : "", ")"));
+    module_.declarations.insert(
+        cat("declare ", ty, " @", name, "(", ty, op == "clz" ? ", i1" : "", ")"));
+    return let(
+        cat("call ", ty, " @", name, "(", ty, " ", args[0], op == "clz" ? ", i1 false" : "", ")"));
   }
   if (op == "mulhi") {
     std::string wide = with_lanes(cat("i", at.bits * 2), at.lanes);
     const char* extend = at.is_uint() ? "zext" : "sext";
-    std::string a = let(cat(extend, " ", ty, " ", args[0], " to ", wide)), b = let(cat(extend, " ", ty, " ", args[1], " to ", wide));
+    std::string a = let(cat(extend, " ", ty, " ", args[0], " to ", wide)),
+                b = let(cat(extend, " ", ty, " ", args[1], " to ", wide));
     std::string product = let(cat("mul ", wide, " ", a, ", ", b));
     std::string by = std::to_string(static_cast<int>(at.bits));
-    if (at.lanes > 1) throw Error(ErrorKind::emit, "cpu.emit.call", cat("\"", op, "\" has no vector form"));
+    if (at.lanes > 1)
+      throw Error(ErrorKind::emit, "cpu.emit.call", cat("\"", op, "\" has no vector form"));
     std::string high = let(cat("lshr ", wide, " ", product, ", ", by));
     return let(cat("trunc ", wide, " ", high, " to ", ty));
   }
@@ -428,9 +489,12 @@ std::string FunctionEmitter::call(const CallNode* e) {
   if (op == "signbit") {
     DType bits{TypeCode::int_, static_cast<std::uint8_t>(at.is_bfloat() ? 32 : at.bits), at.lanes};
     std::string raw = let(cat("bitcast ", ty, " ", args[0], " to ", value_type(bits)));
-    return let(cat("icmp slt ", value_type(bits), " ", raw, ", ", at.lanes == 1 ? "0" : "zeroinitializer"));
+    return let(cat("icmp slt ", value_type(bits), " ", raw, ", ",
+                   at.lanes == 1 ? "0" : "zeroinitializer"));
   }
-  if (t.is_float() && (op == "fma" || args.size() <= 2) && op != "instruction" && op != "call_extern") return math(op, t, args);
+  if (t.is_float() && (op == "fma" || args.size() <= 2) && op != "instruction" &&
+      op != "call_extern")
+    return math(op, t, args);
   throw Error(ErrorKind::emit, "cpu.emit.call", cat("the cpu target has no \"", op, "\""));
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The text of one LLVM function under construction: instructions, blocks, values of variables and buffers.
+// The text of one LLVM function under construction: instructions, blocks, values of variables and
+// buffers.
 
 #include <map>
 #include <set>
@@ -18,9 +19,9 @@ std::string value_type(DType t);
 std::string memory_type(DType t);
 
 struct ModuleText {
-  std::string functions;                 // finished functions
-  std::set<std::string> declarations;    // "declare float @llvm.sqrt.f32(float)"
-  std::set<std::string> helpers;         // names of math helpers already defined
+  std::string functions;               // finished functions
+  std::set<std::string> declarations;  // "declare float @llvm.sqrt.f32(float)"
+  std::set<std::string> helpers;       // names of math helpers already defined
   std::string helper_text;
   bool explicit_vectors = false;
   int outlined = 0;
@@ -30,7 +31,9 @@ class FunctionEmitter {
  public:
   FunctionEmitter(ModuleText& module, std::string name) : module_(module), name_(std::move(name)) {}
 
-  struct BufferValue { std::string pointer; };
+  struct BufferValue {
+    std::string pointer;
+  };
   std::unordered_map<const ir::VarNode*, std::string> vars;
   std::unordered_map<const ir::BufferNode*, BufferValue> buffers;
   std::vector<std::string>* assertions = nullptr;
@@ -45,7 +48,8 @@ class FunctionEmitter {
   void parallel(const ir::ForNode* s);
   void store(const ir::StoreNode* s);
   void allocate(const ir::AllocateNode* s);
-  void loop_over(const ir::Var& var, const std::string& low, const std::string& end, bool runs, const ir::Stmt& s);
+  void loop_over(const ir::Var& var, const std::string& low, const std::string& end, bool runs,
+                 const ir::Stmt& s);
   void return_code(const std::string& code, std::size_t n);
 
   // llvm_expr.cpp
@@ -61,7 +65,8 @@ class FunctionEmitter {
   std::string from_memory(DType t, const std::string& value);
   std::string address(const ir::BufferNode* b, const std::string& index);
   std::string lane(DType t, const std::string& vector, int i);
-  std::string lanewise(DType t, const std::string& function, const std::vector<std::string>& args, const std::vector<DType>& types);
+  std::string lanewise(DType t, const std::string& function, const std::vector<std::string>& args,
+                       const std::vector<DType>& types);
   std::string math(const std::string& op, DType t, const std::vector<std::string>& args);
 
   std::string let(const std::string& instruction) {
@@ -79,10 +84,11 @@ class FunctionEmitter {
   ModuleText& module_;
   std::string name_, text_, entry_allocas_, block_ = "entry";
   int next_ = 0;
-  std::vector<std::string> frees_;       // workspace pointers live here, released on every return
+  std::vector<std::string> frees_;  // workspace pointers live here, released on every return
 };
 
-/// Text of a helper `name` for vectors or scalars of float32, defined once in the module; returns its name.
+/// Text of a helper `name` for vectors or scalars of float32, defined once in the module; returns
+/// its name.
 std::string math_helper(ModuleText& module, const std::string& op, DType t);
 bool has_math_helper(const std::string& op, DType t);
 

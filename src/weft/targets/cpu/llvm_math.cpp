@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// exp, log and tanh of float32 as vector code: LLVM would call libm once a lane. Polynomials are those of the
-// Cephes library (S. Moshier, netlib.org/cephes, single precision), within 2 ulp of the true value.
+// exp, log and tanh of float32 as vector code: LLVM would call libm once a lane. Polynomials are
+// those of the Cephes library (S. Moshier, netlib.org/cephes, single precision), within 2 ulp of
+// the true value.
 
 #include <bit>
 #include <cmath>
@@ -20,22 +21,43 @@ class Writer {
   std::string f() const { return type("float"); }
   std::string i() const { return type("i32"); }
   std::string b() const { return type("i1"); }
-  std::string fc(double v) const { return constant("float", hex(std::bit_cast<std::uint64_t>(static_cast<double>(static_cast<float>(v))), 16)); }
+  std::string fc(double v) const {
+    return constant(
+        "float", hex(std::bit_cast<std::uint64_t>(static_cast<double>(static_cast<float>(v))), 16));
+  }
   std::string ic(std::int64_t v) const { return constant("i32", std::to_string(v)); }
   std::string let(const std::string& e) {
     std::string v = "%m" + std::to_string(next_++);
     text += "  " + v + " = " + e + "\n";
     return v;
   }
-  std::string mul(const std::string& a, const std::string& c) { return let(cat("fmul contract ", f(), " ", a, ", ", c)); }
-  std::string add(const std::string& a, const std::string& c) { return let(cat("fadd contract ", f(), " ", a, ", ", c)); }
-  std::string sub(const std::string& a, const std::string& c) { return let(cat("fsub contract ", f(), " ", a, ", ", c)); }
-  std::string fma(const std::string& a, const std::string& x, const std::string& c) { return add(mul(a, x), c); }
-  std::string iop(const char* op, const std::string& a, const std::string& c) { return let(cat(op, " ", i(), " ", a, ", ", c)); }
-  std::string compare(const char* how, const std::string& a, const std::string& c) { return let(cat("fcmp ", how, " ", f(), " ", a, ", ", c)); }
-  std::string select(const std::string& c, const std::string& x, const std::string& y) { return let(cat("select ", b(), " ", c, ", ", f(), " ", x, ", ", f(), " ", y)); }
-  std::string to_int(const std::string& a) { return let(cat("bitcast ", f(), " ", a, " to ", i())); }
-  std::string to_float(const std::string& a) { return let(cat("bitcast ", i(), " ", a, " to ", f())); }
+  std::string mul(const std::string& a, const std::string& c) {
+    return let(cat("fmul contract ", f(), " ", a, ", ", c));
+  }
+  std::string add(const std::string& a, const std::string& c) {
+    return let(cat("fadd contract ", f(), " ", a, ", ", c));
+  }
+  std::string sub(const std::string& a, const std::string& c) {
+    return let(cat("fsub contract ", f(), " ", a, ", ", c));
+  }
+  std::string fma(const std::string& a, const std::string& x, const std::string& c) {
+    return add(mul(a, x), c);
+  }
+  std::string iop(const char* op, const std::string& a, const std::string& c) {
+    return let(cat(op, " ", i(), " ", a, ", ", c));
+  }
+  std::string compare(const char* how, const std::string& a, const std::string& c) {
+    return let(cat("fcmp ", how, " ", f(), " ", a, ", ", c));
+  }
+  std::string select(const std::string& c, const std::string& x, const std::string& y) {
+    return let(cat("select ", b(), " ", c, ", ", f(), " ", x, ", ", f(), " ", y));
+  }
+  std::string to_int(const std::string& a) {
+    return let(cat("bitcast ", f(), " ", a, " to ", i()));
+  }
+  std::string to_float(const std::string& a) {
+    return let(cat("bitcast ", i(), " ", a, " to ", f()));
+  }
   /// Horner's rule, highest coefficient first.
   std::string poly(const std::string& x, const std::vector<double>& c) {
     std::string out = fc(c[0]);
@@ -45,7 +67,9 @@ class Writer {
   std::string text;
 
  private:
-  std::string type(const char* s) const { return lanes_ == 1 ? std::string(s) : cat("<", lanes_, " x ", s, ">"); }
+  std::string type(const char* s) const {
+    return lanes_ == 1 ? std::string(s) : cat("<", lanes_, " x ", s, ">");
+  }
   std::string constant(const char* s, const std::string& v) const {
     if (lanes_ == 1) return v;
     std::string out = "<";
@@ -56,20 +80,24 @@ class Writer {
 };
 
 std::string exp_code(Writer& w, const std::string& x) {
-  // Round x / ln 2 by adding 1.5 * 2^23: the integer stands in the low bits. NaN passes through the polynomial.
+  // Round x / ln 2 by adding 1.5 * 2^23: the integer stands in the low bits. NaN passes through the
+  // polynomial.
   std::string clamped = w.select(w.compare("ogt", x, w.fc(89.0)), w.fc(89.0), x);
   clamped = w.select(w.compare("olt", clamped, w.fc(-104.0)), w.fc(-104.0), clamped);
   const double magic = 12582912.0;
   std::string t = w.fma(clamped, w.fc(1.44269504088896341), w.fc(magic));
-  std::string n = w.iop("sub", w.to_int(t), w.ic(std::bit_cast<std::int32_t>(static_cast<float>(magic))));
+  std::string n =
+      w.iop("sub", w.to_int(t), w.ic(std::bit_cast<std::int32_t>(static_cast<float>(magic))));
   std::string whole = w.sub(t, w.fc(magic));
   std::string r = w.fma(whole, w.fc(-0.693359375), clamped);
   r = w.fma(whole, w.fc(2.12194440e-4), r);
-  std::string p = w.poly(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1});
+  std::string p = w.poly(r, {1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2,
+                             1.6666665459e-1, 5.0000001201e-1});
   std::string y = w.add(w.fma(p, w.mul(r, r), r), w.fc(1.0));
   // Two steps of scaling, so that subnormal results come out.
   std::string half = w.iop("ashr", n, w.ic(1)), rest = w.iop("sub", n, half);
-  for (const std::string& k : {half, rest}) y = w.mul(y, w.to_float(w.iop("shl", w.iop("add", k, w.ic(127)), w.ic(23))));
+  for (const std::string& k : {half, rest})
+    y = w.mul(y, w.to_float(w.iop("shl", w.iop("add", k, w.ic(127)), w.ic(23))));
   return y;
 }
 
@@ -82,19 +110,23 @@ std::string log_code(Writer& w, const std::string& x) {
   std::string m = w.to_float(w.iop("sub", bits, w.iop("shl", e, w.ic(23))));
   std::string exponent = w.add(w.let(cat("sitofp ", w.i(), " ", e, " to ", w.f())), shift);
   std::string f = w.sub(m, w.fc(1.0)), z = w.mul(f, f);
-  std::string p = w.poly(f, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1, -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
+  std::string p = w.poly(
+      f, {7.0376836292e-2, -1.1514610310e-1, 1.1676998740e-1, -1.2420140846e-1, 1.4249322787e-1,
+          -1.6668057665e-1, 2.0000714765e-1, -2.4999993993e-1, 3.3333331174e-1});
   std::string y = w.mul(w.mul(p, f), z);
   y = w.fma(exponent, w.fc(-2.12194440e-4), y);
   y = w.fma(z, w.fc(-0.5), y);
   std::string r = w.fma(exponent, w.fc(0.693359375), w.add(f, y));
   r = w.select(w.compare("oeq", x, w.fc(HUGE_VAL)), x, r);
   r = w.select(w.compare("oeq", x, w.fc(0.0)), w.fc(-HUGE_VAL), r);
-  return w.select(w.compare("uge", x, w.fc(0.0)), w.select(w.compare("uno", x, x), x, r), w.fc(std::bit_cast<double>(0x7ff8000000000000ull)));
+  return w.select(w.compare("uge", x, w.fc(0.0)), w.select(w.compare("uno", x, x), x, r),
+                  w.fc(std::bit_cast<double>(0x7ff8000000000000ull)));
 }
 
 std::string tanh_code(Writer& w, const std::string& x) {
   std::string z = w.mul(x, x);
-  std::string p = w.poly(z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1});
+  std::string p = w.poly(z, {-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2,
+                             1.33314422036e-1, -3.33332819422e-1});
   std::string small = w.fma(w.mul(p, z), x, x);
   std::string sign = w.iop("and", w.to_int(x), w.ic(-2147483648LL));
   std::string magnitude = w.to_float(w.iop("and", w.to_int(x), w.ic(0x7fffffff)));
@@ -114,8 +146,11 @@ std::string math_helper(ModuleText& module, const std::string& op, DType t) {
   std::string name = cat("weft.", op, ".", t.lanes);
   if (!module.helpers.insert(name).second) return name;
   Writer w(t.lanes);
-  std::string r = op == "exp" ? exp_code(w, "%x") : op == "log" ? log_code(w, "%x") : tanh_code(w, "%x");
-  module.helper_text += cat("define internal ", w.f(), " @", name, "(", w.f(), " %x) alwaysinline {\n", w.text, "  ret ", w.f(), " ", r, "\n}\n\n");
+  std::string r = op == "exp"   ? exp_code(w, "%x")
+                  : op == "log" ? log_code(w, "%x")
+                                : tanh_code(w, "%x");
+  module.helper_text += cat("define internal ", w.f(), " @", name, "(", w.f(),
+                            " %x) alwaysinline {\n", w.text, "  ret ", w.f(), " ", r, "\n}\n\n");
   return name;
 }
 

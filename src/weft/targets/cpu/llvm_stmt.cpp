@@ -13,7 +13,7 @@ namespace weft::cpu {
 using namespace ir;
 
 namespace {
-constexpr std::int64_t kStackBytes = 64 * 1024;   // a larger local buffer comes from the workspace
+constexpr std::int64_t kStackBytes = 64 * 1024;  // a larger local buffer comes from the workspace
 }
 
 std::string FunctionEmitter::body(const Stmt& s) {
@@ -44,7 +44,8 @@ void FunctionEmitter::stmt(const Stmt& s) {
     case StmtKind::if_: {
       const auto* t = as<IfNode>(s);
       std::string yes = label(), no = t->else_case ? label() : "", done = label();
-      line(cat("br i1 ", expr(t->condition), ", label %", yes, ", label %", no.empty() ? done : no));
+      line(
+          cat("br i1 ", expr(t->condition), ", label %", yes, ", label %", no.empty() ? done : no));
       begin_block(yes);
       stmt(t->then_case);
       line(cat("br label %", done));
@@ -82,17 +83,19 @@ void FunctionEmitter::stmt(const Stmt& s) {
     }
     case StmtKind::evaluate: {
       const Expr& e = as<EvaluateNode>(s)->value;
-      if (const auto* c = as<CallNode>(e); c && c->op == "sync") return;   // one thread needs no barrier
+      if (const auto* c = as<CallNode>(e); c && c->op == "sync")
+        return;  // one thread needs no barrier
       expr(e);
       return;
     }
     case StmtKind::allocate: return allocate(as<AllocateNode>(s));
-    case StmtKind::async:          // work started is work done: one queue, in order
+    case StmtKind::async:  // work started is work done: one queue, in order
       vars[as<AsyncNode>(s)->token.get()] = "0";
       return stmt(as<AsyncNode>(s)->body);
     case StmtKind::wait: return;
     default:
-      throw Error(ErrorKind::emit, "cpu.emit.statement", cat("statement kind ", static_cast<int>(s->kind), " is not lowered for cpu"));
+      throw Error(ErrorKind::emit, "cpu.emit.statement",
+                  cat("statement kind ", static_cast<int>(s->kind), " is not lowered for cpu"));
   }
 }
 
@@ -102,18 +105,21 @@ void FunctionEmitter::store(const StoreNode* s) {
   const Expr& index = s->indices[0];
   std::string value = to_memory(t, expr(s->value)), align = std::to_string(element.bytes());
   if (t.lanes == 1) {
-    line(cat("store ", memory_type(t), " ", value, ", ptr ", address(s->buffer.get(), expr(index)), ", align ", align));
+    line(cat("store ", memory_type(t), " ", value, ", ptr ", address(s->buffer.get(), expr(index)),
+             ", align ", align));
     return;
   }
   module_.explicit_vectors = true;
   if (const auto* r = as<RampNode>(index); r && is_const_int_value(r->stride, 1)) {
-    line(cat("store ", memory_type(t), " ", value, ", ptr ", address(s->buffer.get(), expr(r->base)), ", align ", align));
+    line(cat("store ", memory_type(t), " ", value, ", ptr ",
+             address(s->buffer.get(), expr(r->base)), ", align ", align));
     return;
   }
   std::string at = expr(index);
   for (int i = 0; i < t.lanes; ++i) {
     std::string v = let(cat("extractelement ", memory_type(t), " ", value, ", i32 ", i));
-    line(cat("store ", memory_type(element), " ", v, ", ptr ", address(s->buffer.get(), lane(index->dtype, at, i)), ", align ", align));
+    line(cat("store ", memory_type(element), " ", v, ", ptr ",
+             address(s->buffer.get(), lane(index->dtype, at, i)), ", align ", align));
   }
 }
 
@@ -128,7 +134,8 @@ void FunctionEmitter::allocate(const AllocateNode* s) {
   }
   std::string pointer = cat("%a", next_++);
   if (constant && count * s->buffer->dtype.bytes() <= kStackBytes) {
-    entry_allocas_ += cat("  ", pointer, " = alloca [", std::max<std::int64_t>(count, 1), " x ", memory_type(s->buffer->dtype), "], align 64\n");
+    entry_allocas_ += cat("  ", pointer, " = alloca [", std::max<std::int64_t>(count, 1), " x ",
+                          memory_type(s->buffer->dtype), "], align 64\n");
     buffers[s->buffer.get()] = {pointer};
     return stmt(s->body);
   }
@@ -151,7 +158,8 @@ void FunctionEmitter::allocate(const AllocateNode* s) {
   line(cat("call void ", release, "(ptr %ctx, ptr ", pointer, ")"));
 }
 
-void FunctionEmitter::loop_over(const Var& var, const std::string& low, const std::string& end, bool runs, const Stmt& s) {
+void FunctionEmitter::loop_over(const Var& var, const std::string& low, const std::string& end,
+                                bool runs, const Stmt& s) {
   std::string type = value_type(var->dtype), head = label(), done = label(), before = block_;
   if (runs) {
     line(cat("br label %", head));
@@ -193,8 +201,10 @@ void FunctionEmitter::parallel(const ForNode* s) {
   for (const auto& [b, value] : buffers) {
     if (touched.count(b)) captured_buffers.emplace_back(b, value.pointer);
   }
-  std::sort(captured_vars.begin(), captured_vars.end(), [](auto& a, auto& b) { return a.second < b.second; });
-  std::sort(captured_buffers.begin(), captured_buffers.end(), [](auto& a, auto& b) { return a.second < b.second; });
+  std::sort(captured_vars.begin(), captured_vars.end(),
+            [](auto& a, auto& b) { return a.second < b.second; });
+  std::sort(captured_buffers.begin(), captured_buffers.end(),
+            [](auto& a, auto& b) { return a.second < b.second; });
   std::size_t slots = captured_vars.size() + captured_buffers.size() + 2;
   std::string closure = cat("%c", next_++);
   entry_allocas_ += cat("  ", closure, " = alloca [", slots, " x i64], align 8\n");
@@ -216,18 +226,26 @@ void FunctionEmitter::parallel(const ForNode* s) {
   std::string low_inside = put(value_type(s->var->dtype), low);
   for (const auto& [v, value] : captured_vars) inner.vars[v] = put(value_type(v->dtype), value);
   for (const auto& [b, value] : captured_buffers) inner.buffers[b] = {put("ptr", value)};
-  std::string begin = s->var->dtype.bits == 64 ? "%begin" : inner.let(cat("trunc i64 %begin to ", value_type(s->var->dtype)));
-  std::string end = s->var->dtype.bits == 64 ? "%end" : inner.let(cat("trunc i64 %end to ", value_type(s->var->dtype)));
-  std::string from = inner.let(cat("add ", value_type(s->var->dtype), " ", low_inside, ", ", begin));
+  std::string begin = s->var->dtype.bits == 64
+                          ? "%begin"
+                          : inner.let(cat("trunc i64 %begin to ", value_type(s->var->dtype)));
+  std::string end = s->var->dtype.bits == 64
+                        ? "%end"
+                        : inner.let(cat("trunc i64 %end to ", value_type(s->var->dtype)));
+  std::string from =
+      inner.let(cat("add ", value_type(s->var->dtype), " ", low_inside, ", ", begin));
   std::string to = inner.let(cat("add ", value_type(s->var->dtype), " ", low_inside, ", ", end));
   inner.loop_over(s->var, from, to, false, s->body);
   inner.return_code("0", inner.frees_.size());
-  module_.functions += cat("define internal i32 @", function, "(i64 %begin, i64 %end, ptr noalias %closure) {\nentry:\n", inner.entry_allocas_, inner.text_, "}\n\n");
+  module_.functions += cat("define internal i32 @", function,
+                           "(i64 %begin, i64 %end, ptr noalias %closure) {\nentry:\n",
+                           inner.entry_allocas_, inner.text_, "}\n\n");
 
   std::string extent = expr(ir::cast(dtypes::int64, s->extent));
   std::string at = let("getelementptr i8, ptr %ctx, i64 8");
   std::string run = let(cat("load ptr, ptr ", at));
-  std::string code = let(cat("call i32 ", run, "(ptr %ctx, i64 ", extent, ", ptr @", function, ", ptr ", closure, ")"));
+  std::string code = let(cat("call i32 ", run, "(ptr %ctx, i64 ", extent, ", ptr @", function,
+                             ", ptr ", closure, ")"));
   std::string failed = let(cat("icmp ne i32 ", code, ", 0")), bad = label(), good = label();
   line(cat("br i1 ", failed, ", label %", bad, ", label %", good));
   begin_block(bad);
@@ -238,7 +256,8 @@ void FunctionEmitter::parallel(const ForNode* s) {
 namespace {
 bool truthy(const Annotations& attrs, std::string_view key) {
   const Json* value = find_annotation(attrs, key);
-  return value && ((value->is_bool() && value->as_bool()) || (value->is_int() && value->as_int() != 0));
+  return value &&
+         ((value->is_bool() && value->as_bool()) || (value->is_int() && value->as_int() != 0));
 }
 }  // namespace
 
@@ -257,7 +276,8 @@ LlvmText emit_llvm(const std::vector<PrimFunc>& kernels) {
       if (p.buffer) {
         emitter.buffers[p.buffer.get()] = {name};
         parameters += cat(separator, noalias ? "ptr noalias " : "ptr ", name);
-        unpack += cat("  %ps", i, " = getelementptr ptr, ptr %pointers, i64 ", pointers++, "\n  ", name, " = load ptr, ptr %ps", i, "\n");
+        unpack += cat("  %ps", i, " = getelementptr ptr, ptr %pointers, i64 ", pointers++, "\n  ",
+                      name, " = load ptr, ptr %ps", i, "\n");
         list += cat(separator, "ptr ", name);
         continue;
       }
@@ -268,18 +288,23 @@ LlvmText emit_llvm(const std::vector<PrimFunc>& kernels) {
       DType t = p.var->dtype;
       if (t.is_float()) {
         unpack += cat("  %pd", i, " = load double, ptr %ps", i, "\n");
-        unpack += t.bits == 64 ? cat("  ", name, " = fadd double %pd", i, ", 0x8000000000000000\n") : cat("  ", name, " = fptrunc double %pd", i, " to ", type, "\n");
+        unpack += t.bits == 64 ? cat("  ", name, " = fadd double %pd", i, ", 0x8000000000000000\n")
+                               : cat("  ", name, " = fptrunc double %pd", i, " to ", type, "\n");
       } else if (t.bits == 64) {
         unpack += cat("  ", name, " = load i64, ptr %ps", i, "\n");
       } else {
-        unpack += cat("  %pd", i, " = load i64, ptr %ps", i, "\n  ", name, " = trunc i64 %pd", i, " to ", type, "\n");
+        unpack += cat("  %pd", i, " = load i64, ptr %ps", i, "\n  ", name, " = trunc i64 %pd", i,
+                      " to ", type, "\n");
       }
       list += cat(separator, type, " ", name);
     }
     std::string separator = f->params.empty() ? "" : ", ";
     std::string text = emitter.body(f->body);
-    module.functions += cat("define internal i32 @", f->name, ".body(", parameters, separator, "ptr %ctx) {\n", text, "}\n\n");
-    module.functions += cat("define i32 @", f->name, "(ptr %pointers, ptr %scalars, ptr %ctx) {\n", unpack, "  %r = call i32 @", f->name, ".body(", list, separator, "ptr %ctx)\n  ret i32 %r\n}\n\n");
+    module.functions += cat("define internal i32 @", f->name, ".body(", parameters, separator,
+                            "ptr %ctx) {\n", text, "}\n\n");
+    module.functions += cat("define i32 @", f->name, "(ptr %pointers, ptr %scalars, ptr %ctx) {\n",
+                            unpack, "  %r = call i32 @", f->name, ".body(", list, separator,
+                            "ptr %ctx)\n  ret i32 %r\n}\n\n");
   }
   for (const std::string& d : module.declarations) out.text += d + "\n";
   out.text += "\n" + module.helper_text + module.functions;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/target/accepts.h"
 #include "weft/target/backend.h"
+#include "weft/target/accepts.h"
 #include "weft/target/gpu_rows.h"
 #include "weft/target/pipeline.h"
 #include "weft/targets/cuda/device.h"
@@ -17,9 +17,13 @@ class CudaBackend final : public Backend {
 
   TargetInfo info(const Target& target) const override {
     for (const auto& [key, value] : target.options) {
-      if (key != "" && key != "arch" && key != "max_threads_per_block" && key != "max_shared_memory_per_block") {
-        throw Error(ErrorKind::value, "cuda.option.unknown", cat("target cuda has no option \"", key, "\" (given: ", value, ")"))
-            .note("options: a card's number, arch, max_threads_per_block, max_shared_memory_per_block");
+      if (key != "" && key != "arch" && key != "max_threads_per_block" &&
+          key != "max_shared_memory_per_block") {
+        throw Error(ErrorKind::value, "cuda.option.unknown",
+                    cat("target cuda has no option \"", key, "\" (given: ", value, ")"))
+            .note(
+                "options: a card's number, arch, max_threads_per_block, "
+                "max_shared_memory_per_block");
       }
     }
     GroupLimits limits;
@@ -31,7 +35,9 @@ class CudaBackend final : public Backend {
     return out;
   }
 
-  Verdict accepts(const ir::PrimFunc& f, const Target& target) const override { return accepts_rows(f, info(target), "cuda"); }
+  Verdict accepts(const ir::PrimFunc& f, const Target& target) const override {
+    return accepts_rows(f, info(target), "cuda");
+  }
 
   pass::Pipeline pipeline(const Target& target) const override {
     LoweringOptions options;
@@ -39,7 +45,8 @@ class CudaBackend final : public Backend {
     return standard_pipeline(info(target), "cuda", options);
   }
 
-  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const override {
+  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
+                       const Target& target) const override {
     EmittedSource out = emit_c(kernels, spelling());
     check_shared_bytes(out, info(target).limits.at("max_shared_memory_per_block"), target.text());
     Compiled compiled = compile(out.text, arch(target));
@@ -63,7 +70,8 @@ class CudaBackend final : public Backend {
       DeviceStatus status;
       status.name = cat("cuda:", i++);
       status.available = nvrtc_available();
-      if (!status.available) status.reason = cat("the compiler NVRTC was not found; searched ", nvrtc_searched());
+      if (!status.available)
+        status.reason = cat("the compiler NVRTC was not found; searched ", nvrtc_searched());
       status.description = cat(card.name, " (", card.arch, ", ", human_bytes(card.memory), ")");
       out.push_back(std::move(status));
     }
@@ -76,7 +84,9 @@ class CudaBackend final : public Backend {
     return out;
   }
 
-  Ref<runtime::Device> open(const Target& target) const override { return open_card(index(target)); }
+  Ref<runtime::Device> open(const Target& target) const override {
+    return open_card(index(target));
+  }
 
  private:
   static int index(const Target& target) { return static_cast<int>(target.integer("", 0)); }
@@ -85,7 +95,9 @@ class CudaBackend final : public Backend {
     std::string stated = target.option("arch", "");
     if (!stated.empty()) {
       if (!stated.starts_with("sm_")) {
-        throw Error(ErrorKind::value, "cuda.option.arch", cat("\"", stated, "\" is no architecture of cuda")).note("for example sm_80, sm_90, sm_90a");
+        throw Error(ErrorKind::value, "cuda.option.arch",
+                    cat("\"", stated, "\" is no architecture of cuda"))
+            .note("for example sm_80, sm_90, sm_90a");
       }
       return stated;
     }

@@ -20,7 +20,7 @@ using runtime::Storage;
 
 namespace {
 
-using Pointer = unsigned long long;   // CUdeviceptr
+using Pointer = unsigned long long;  // CUdeviceptr
 using Handle = void*;
 
 // Attribute numbers of the driver's interface.
@@ -48,7 +48,8 @@ struct Driver {
   int (*unload)(Handle) = nullptr;
   int (*function)(Handle*, Handle, const char*) = nullptr;
   int (*set_attribute)(Handle, int, int) = nullptr;
-  int (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Handle, void**, void**) = nullptr;
+  int (*launch)(Handle, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                Handle, void**, void**) = nullptr;
   int (*event_create)(Handle*, unsigned) = nullptr;
   int (*event_destroy)(Handle) = nullptr;
   int (*event_record)(Handle, Handle) = nullptr;
@@ -63,14 +64,19 @@ struct Driver {
       reason = "searched libcuda.so.1 on the loader's path: the NVIDIA driver is not installed";
       return;
     }
-    bool good = find("cuInit", init) && find("cuDeviceGetCount", count) && find("cuDeviceGet", get) && find("cuDeviceGetName", name) &&
-                find("cuDeviceGetAttribute", attribute) && find("cuDeviceTotalMem_v2", memory) && find("cuDevicePrimaryCtxRetain", retain) &&
-                find("cuCtxSetCurrent", set_current) && find("cuCtxSynchronize", synchronize) && find("cuMemAlloc_v2", alloc) &&
-                find("cuMemFree_v2", free) && find("cuMemcpyHtoD_v2", to_device) && find("cuMemcpyDtoH_v2", to_host) &&
-                find("cuMemcpyDtoDAsync_v2", within) && find("cuModuleLoadData", load) && find("cuModuleUnload", unload) &&
-                find("cuModuleGetFunction", function) && find("cuFuncSetAttribute", set_attribute) && find("cuLaunchKernel", launch) &&
-                find("cuEventCreate", event_create) && find("cuEventDestroy_v2", event_destroy) && find("cuEventRecord", event_record) &&
-                find("cuEventSynchronize", event_wait) && find("cuEventElapsedTime", event_elapsed) && find("cuGetErrorName", error_name) &&
+    bool good = find("cuInit", init) && find("cuDeviceGetCount", count) &&
+                find("cuDeviceGet", get) && find("cuDeviceGetName", name) &&
+                find("cuDeviceGetAttribute", attribute) && find("cuDeviceTotalMem_v2", memory) &&
+                find("cuDevicePrimaryCtxRetain", retain) && find("cuCtxSetCurrent", set_current) &&
+                find("cuCtxSynchronize", synchronize) && find("cuMemAlloc_v2", alloc) &&
+                find("cuMemFree_v2", free) && find("cuMemcpyHtoD_v2", to_device) &&
+                find("cuMemcpyDtoH_v2", to_host) && find("cuMemcpyDtoDAsync_v2", within) &&
+                find("cuModuleLoadData", load) && find("cuModuleUnload", unload) &&
+                find("cuModuleGetFunction", function) &&
+                find("cuFuncSetAttribute", set_attribute) && find("cuLaunchKernel", launch) &&
+                find("cuEventCreate", event_create) && find("cuEventDestroy_v2", event_destroy) &&
+                find("cuEventRecord", event_record) && find("cuEventSynchronize", event_wait) &&
+                find("cuEventElapsedTime", event_elapsed) && find("cuGetErrorName", error_name) &&
                 find("cuGetErrorString", error_text);
     if (!good) {
       reason = "libcuda.so.1 lacks a function that is needed";
@@ -95,7 +101,8 @@ struct Driver {
   }
   void check(int code, std::string_view what) const {
     if (code == 0) return;
-    if (code == 2) throw Error(ErrorKind::memory, "device.memory.exhausted", cat(what, ": ", text(code)));
+    if (code == 2)
+      throw Error(ErrorKind::memory, "device.memory.exhausted", cat(what, ": ", text(code)));
     throw Error(ErrorKind::device, "cuda.driver", cat(what, " failed: ", text(code)));
   }
 };
@@ -137,13 +144,14 @@ class CudaDevice final : public runtime::Device {
     }
     if (p == 0) {
       int code = driver().alloc(&p, size);
-      if (code == 2) {   // give the pool back and try once more
+      if (code == 2) {  // give the pool back and try once more
         trim();
         code = driver().alloc(&p, size);
       }
       if (code == 2) {
         throw Error(ErrorKind::memory, "device.memory.exhausted",
-                    cat(info_.name, " cannot allocate ", human_bytes(bytes), ": ", human_bytes(live_), " are in use of ", human_bytes(card_.memory)));
+                    cat(info_.name, " cannot allocate ", human_bytes(bytes), ": ",
+                        human_bytes(live_), " are in use of ", human_bytes(card_.memory)));
       }
       driver().check(code, "cuMemAlloc");
     }
@@ -157,18 +165,22 @@ class CudaDevice final : public runtime::Device {
   void upload(Storage& dst, Bytes offset, const void* src, Bytes bytes) override {
     check_range(dst, offset, bytes);
     use();
-    if (bytes) driver().check(driver().to_device(dst.address() + offset, src, bytes), "copy to the card");
+    if (bytes)
+      driver().check(driver().to_device(dst.address() + offset, src, bytes), "copy to the card");
   }
   void download(void* dst, const Storage& src, Bytes offset, Bytes bytes) override {
     check_range(src, offset, bytes);
     use();
-    if (bytes) driver().check(driver().to_host(dst, src.address() + offset, bytes), "copy from the card");
+    if (bytes)
+      driver().check(driver().to_host(dst, src.address() + offset, bytes), "copy from the card");
   }
   void copy(Storage& dst, Bytes to, const Storage& src, Bytes from, Bytes bytes) override {
     check_range(dst, to, bytes);
     check_range(src, from, bytes);
     use();
-    if (bytes) driver().check(driver().within(dst.address() + to, src.address() + from, bytes, nullptr), "copy on the card");
+    if (bytes)
+      driver().check(driver().within(dst.address() + to, src.address() + from, bytes, nullptr),
+                     "copy on the card");
   }
 
   Ref<runtime::Executable> load(runtime::Binary binary) override;
@@ -253,8 +265,12 @@ class CudaDevice final : public runtime::Device {
 
 class CudaExecutable final : public runtime::Executable {
  public:
-  CudaExecutable(Ref<CudaDevice> device, runtime::Binary binary, Handle module, std::vector<Handle> functions)
-      : Executable(device, std::move(binary)), functions(std::move(functions)), cuda_(std::move(device)), module_(module) {}
+  CudaExecutable(Ref<CudaDevice> device, runtime::Binary binary, Handle module,
+                 std::vector<Handle> functions)
+      : Executable(device, std::move(binary)),
+        functions(std::move(functions)),
+        cuda_(std::move(device)),
+        module_(module) {}
   ~CudaExecutable() override {
     if (driver().set_current && module_) driver().unload(module_);
   }
@@ -267,13 +283,17 @@ class CudaExecutable final : public runtime::Executable {
 
 Ref<runtime::Executable> CudaDevice::load(runtime::Binary binary) {
   if (binary.format != "cubin") {
-    throw Error(ErrorKind::emit, "device.binary.format", cat(info_.name, " loads \"cubin\", not \"", binary.format, "\" (built for ", binary.target, ")"));
+    throw Error(ErrorKind::emit, "device.binary.format",
+                cat(info_.name, " loads \"cubin\", not \"", binary.format, "\" (built for ",
+                    binary.target, ")"));
   }
   use();
   const Driver& d = driver();
   Handle module = nullptr;
   if (int code = d.load(&module, binary.bytes.data()); code != 0) {
-    throw Error(ErrorKind::device, "cuda.load", cat("the module built for ", binary.target, " cannot be loaded on ", card_.name, " (", card_.arch, "): ", d.text(code)))
+    throw Error(ErrorKind::device, "cuda.load",
+                cat("the module built for ", binary.target, " cannot be loaded on ", card_.name,
+                    " (", card_.arch, "): ", d.text(code)))
         .help(cat("build it for cuda:arch=", card_.arch));
   }
   std::vector<Handle> functions;
@@ -282,17 +302,21 @@ Ref<runtime::Executable> CudaDevice::load(runtime::Binary binary) {
     d.check(d.function(&f, module, k.name.c_str()), cat("finding kernel ", k.name));
     if (k.scratch_bytes > 0) {
       if (k.scratch_bytes > card_.shared_optin) {
-        throw Error(ErrorKind::device, "cuda.launch.shared", cat("kernel \"", k.name, "\" needs ", k.scratch_bytes, " bytes of shared memory; ", card_.name, " has ", card_.shared_optin));
+        throw Error(ErrorKind::device, "cuda.launch.shared",
+                    cat("kernel \"", k.name, "\" needs ", k.scratch_bytes,
+                        " bytes of shared memory; ", card_.name, " has ", card_.shared_optin));
       }
-      d.check(d.set_attribute(f, kFuncDynamicShared, static_cast<int>(k.scratch_bytes)), "asking for shared memory");
+      d.check(d.set_attribute(f, kFuncDynamicShared, static_cast<int>(k.scratch_bytes)),
+              "asking for shared memory");
     }
     functions.push_back(f);
   }
-  return make_ref<CudaExecutable>(Ref<CudaDevice>(this), std::move(binary), module, std::move(functions));
+  return make_ref<CudaExecutable>(Ref<CudaDevice>(this), std::move(binary), module,
+                                  std::move(functions));
 }
 
-Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel, std::span<const KernelArg> args,
-                         std::span<const std::int64_t> extents) {
+Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel,
+                         std::span<const KernelArg> args, std::span<const std::int64_t> extents) {
   auto& cuda = static_cast<CudaExecutable&>(executable);
   const KernelSignature& k = executable.binary().kernels.at(kernel);
   std::int64_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
@@ -302,11 +326,13 @@ Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel, st
   }
   if (block[0] * block[1] * block[2] > card_.threads) {
     throw Error(ErrorKind::device, "cuda.launch.threads",
-                cat("kernel \"", k.name, "\" asks for ", block[0] * block[1] * block[2], " threads in a block; ", card_.name, " has ", card_.threads));
+                cat("kernel \"", k.name, "\" asks for ", block[0] * block[1] * block[2],
+                    " threads in a block; ", card_.name, " has ", card_.threads));
   }
   if (grid[0] > 2147483647 || grid[1] > 65535 || grid[2] > 65535) {
     throw Error(ErrorKind::device, "cuda.launch.blocks",
-                cat("kernel \"", k.name, "\" asks for ", grid[0], " x ", grid[1], " x ", grid[2], " blocks; legal: 2147483647 x 65535 x 65535"));
+                cat("kernel \"", k.name, "\" asks for ", grid[0], " x ", grid[1], " x ", grid[2],
+                    " blocks; legal: 2147483647 x 65535 x 65535"));
   }
   std::vector<std::uint64_t> values(args.size());
   std::vector<void*> pointers(args.size());
@@ -316,16 +342,22 @@ Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel, st
     } else {
       DType t = k.params[i].dtype;
       double real = std::bit_cast<double>(args[i].scalar);
-      if (t.is_float() && t.bits <= 32) values[i] = std::bit_cast<std::uint32_t>(static_cast<float>(real));
-      else values[i] = static_cast<std::uint64_t>(args[i].scalar);   // little-endian: narrow integers are the low bytes
+      if (t.is_float() && t.bits <= 32)
+        values[i] = std::bit_cast<std::uint32_t>(static_cast<float>(real));
+      else
+        values[i] = static_cast<std::uint64_t>(
+            args[i].scalar);  // little-endian: narrow integers are the low bytes
     }
     pointers[i] = &values[i];
   }
   use();
-  driver().check(driver().launch(cuda.functions[kernel], static_cast<unsigned>(grid[0]), static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),
-                                 static_cast<unsigned>(block[0]), static_cast<unsigned>(block[1]), static_cast<unsigned>(block[2]),
-                                 static_cast<unsigned>(k.scratch_bytes), nullptr, pointers.data(), nullptr),
-                 cat("launching ", k.name));
+  driver().check(
+      driver().launch(cuda.functions[kernel], static_cast<unsigned>(grid[0]),
+                      static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),
+                      static_cast<unsigned>(block[0]), static_cast<unsigned>(block[1]),
+                      static_cast<unsigned>(block[2]), static_cast<unsigned>(k.scratch_bytes),
+                      nullptr, pointers.data(), nullptr),
+      cat("launching ", k.name));
   Ref<CudaDevice> self(this);
   return Event([self] { self->synchronize(); });
 }
@@ -356,19 +388,24 @@ std::vector<Card> cards(std::string* reason) {
     d.attribute(&shared, kSharedPerBlock, ordinal);
     d.attribute(&optin, kSharedOptin, ordinal);
     d.memory(&memory, ordinal);
-    out.push_back({name, cat("sm_", major, minor), threads, shared, std::max(shared, optin), memory});
+    out.push_back(
+        {name, cat("sm_", major, minor), threads, shared, std::max(shared, optin), memory});
   }
   return out;
 }
 
 Ref<runtime::Device> open_card(int index) {
   static std::mutex mutex;
-  static auto& open = *new std::map<int, Ref<runtime::Device>>;   // outlives every storage
+  static auto& open = *new std::map<int, Ref<runtime::Device>>;  // outlives every storage
   std::string reason;
   std::vector<Card> all = cards(&reason);
   if (index < 0 || index >= static_cast<int>(all.size())) {
-    if (all.empty()) throw Error(ErrorKind::device, "cuda.absent", cat("device cuda:", index, " is absent: ", reason));
-    throw Error(ErrorKind::device, "cuda.absent", cat("device cuda:", index, " is absent: ", all.size(), " cards are present, cuda:0 to cuda:", all.size() - 1));
+    if (all.empty())
+      throw Error(ErrorKind::device, "cuda.absent",
+                  cat("device cuda:", index, " is absent: ", reason));
+    throw Error(ErrorKind::device, "cuda.absent",
+                cat("device cuda:", index, " is absent: ", all.size(),
+                    " cards are present, cuda:0 to cuda:", all.size() - 1));
   }
   std::lock_guard lock(mutex);
   Ref<runtime::Device>& device = open[index];

@@ -18,7 +18,8 @@ struct Nvrtc {
   void* library = nullptr;
   int major = 0, minor = 0;
   int (*version)(int*, int*) = nullptr;
-  int (*create)(Program*, const char*, const char*, int, const char* const*, const char* const*) = nullptr;
+  int (*create)(Program*, const char*, const char*, int, const char* const*,
+                const char* const*) = nullptr;
   int (*destroy)(Program*) = nullptr;
   int (*compile)(Program, int, const char* const*) = nullptr;
   int (*log_size)(Program, std::size_t*) = nullptr;
@@ -28,7 +29,8 @@ struct Nvrtc {
   const char* (*error)(int) = nullptr;
 
   static const std::vector<std::string>& names() {
-    static const std::vector<std::string> all = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so", "/usr/local/cuda/lib64/libnvrtc.so"};
+    static const std::vector<std::string> all = {"libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so",
+                                                 "/usr/local/cuda/lib64/libnvrtc.so"};
     return all;
   }
 
@@ -38,9 +40,11 @@ struct Nvrtc {
       if (library) break;
     }
     if (!library) return;
-    bool good = find("nvrtcVersion", version) && find("nvrtcCreateProgram", create) && find("nvrtcDestroyProgram", destroy) &&
-                find("nvrtcCompileProgram", compile) && find("nvrtcGetProgramLogSize", log_size) && find("nvrtcGetProgramLog", log) &&
-                find("nvrtcGetCUBINSize", cubin_size) && find("nvrtcGetCUBIN", cubin) && find("nvrtcGetErrorString", error);
+    bool good = find("nvrtcVersion", version) && find("nvrtcCreateProgram", create) &&
+                find("nvrtcDestroyProgram", destroy) && find("nvrtcCompileProgram", compile) &&
+                find("nvrtcGetProgramLogSize", log_size) && find("nvrtcGetProgramLog", log) &&
+                find("nvrtcGetCUBINSize", cubin_size) && find("nvrtcGetCUBIN", cubin) &&
+                find("nvrtcGetErrorString", error);
     if (!good) library = nullptr;
     else version(&major, &minor);
   }
@@ -64,10 +68,12 @@ bool nvrtc_available() { return nvrtc().library != nullptr; }
 
 namespace {
 
-std::string compile_fresh(const Nvrtc& lib, const std::string& text, const std::string& arch, std::string& log) {
+std::string compile_fresh(const Nvrtc& lib, const std::string& text, const std::string& arch,
+                          std::string& log) {
   Program program = nullptr;
   auto check = [&](int code, const char* what) {
-    if (code != 0) throw Error(ErrorKind::emit, "cuda.nvrtc.failed", cat(what, " failed: ", lib.error(code)));
+    if (code != 0)
+      throw Error(ErrorKind::emit, "cuda.nvrtc.failed", cat(what, " failed: ", lib.error(code)));
   };
   check(lib.create(&program, text.c_str(), "kernel.cu", 0, nullptr, nullptr), "nvrtcCreateProgram");
   struct Guard {
@@ -84,11 +90,15 @@ std::string compile_fresh(const Nvrtc& lib, const std::string& text, const std::
   if (size > 0) lib.log(program, log.data());
   while (!log.empty() && (log.back() == '\0' || log.back() == '\n')) log.pop_back();
   if (code != 0) {
-    throw Error(ErrorKind::emit, "cuda.nvrtc.refused", cat("NVRTC refused the generated CUDA C for ", arch, ": ", lib.error(code))).note(log.substr(0, 4000));
+    throw Error(ErrorKind::emit, "cuda.nvrtc.refused",
+                cat("NVRTC refused the generated CUDA C for ", arch, ": ", lib.error(code)))
+        .note(log.substr(0, 4000));
   }
   check(lib.cubin_size(program, &size), "nvrtcGetCUBINSize");
   if (size == 0) {
-    throw Error(ErrorKind::emit, "cuda.nvrtc.arch", cat("\"", arch, "\" names no real architecture")).help("use sm_90, not compute_90");
+    throw Error(ErrorKind::emit, "cuda.nvrtc.arch",
+                cat("\"", arch, "\" names no real architecture"))
+        .help("use sm_90, not compute_90");
   }
   std::string cubin(size, '\0');
   check(lib.cubin(program, cubin.data()), "nvrtcGetCUBIN");
@@ -100,13 +110,17 @@ std::string compile_fresh(const Nvrtc& lib, const std::string& text, const std::
 Compiled compile(const std::string& text, const std::string& arch) {
   const Nvrtc& lib = nvrtc();
   if (!lib.library) {
-    throw Error(ErrorKind::device, "cuda.nvrtc.absent", cat("NVIDIA's run-time compiler is needed to build for ", arch, " and was not found"))
+    throw Error(
+        ErrorKind::device, "cuda.nvrtc.absent",
+        cat("NVIDIA's run-time compiler is needed to build for ", arch, " and was not found"))
         .note(cat("searched: ", nvrtc_searched()))
         .help("pip install nvidia-cuda-nvrtc, or install the CUDA toolkit");
   }
-  auto key = runtime::CacheKey::of(cat("cuda 1\n", lib.major, ".", lib.minor, "\n", arch, "\n", text));
+  auto key =
+      runtime::CacheKey::of(cat("cuda 1\n", lib.major, ".", lib.minor, "\n", arch, "\n", text));
   Compiled out;
-  out.cubin = runtime::FileCache::shared().get(key, [&] { return compile_fresh(lib, text, arch, out.log); });
+  out.cubin = runtime::FileCache::shared().get(
+      key, [&] { return compile_fresh(lib, text, arch, out.log); });
   return out;
 }
 

@@ -10,10 +10,12 @@ namespace weft::cuda {
 std::string nvrtc_searched();
 bool nvrtc_available();
 
-struct Compiled { std::string cubin, log; };
+struct Compiled {
+  std::string cubin, log;
+};
 
-/// Throws Error(device, "cuda.nvrtc.absent") or Error(emit, "cuda.nvrtc.refused") with the compiler's log.
-/// Results are kept in the on-disk kernel cache.
+/// Throws Error(device, "cuda.nvrtc.absent") or Error(emit, "cuda.nvrtc.refused") with the
+/// compiler's log. Results are kept in the on-disk kernel cache.
 Compiled compile(const std::string& text, const std::string& arch);
 
 }  // namespace weft::cuda

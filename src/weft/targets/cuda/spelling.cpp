@@ -13,9 +13,17 @@ const CSpelling& spelling() {
     s.function_prefix = "static __device__ __forceinline__ ";
     s.kernel_prefix = "extern \"C\" __global__ void ";
     s.launch_bounds = "__launch_bounds__(%) ";
-    s.types = {{"bool", "int"},          {"int8", "signed char"},     {"int16", "short"},           {"int32", "int"},
-               {"int64", "long long"},   {"uint8", "unsigned char"},  {"uint16", "unsigned short"}, {"uint32", "unsigned int"},
-               {"uint64", "unsigned long long"}, {"float32", "float"}, {"float64", "double"}};
+    s.types = {{"bool", "int"},
+               {"int8", "signed char"},
+               {"int16", "short"},
+               {"int32", "int"},
+               {"int64", "long long"},
+               {"uint8", "unsigned char"},
+               {"uint16", "unsigned short"},
+               {"uint32", "unsigned int"},
+               {"uint64", "unsigned long long"},
+               {"float32", "float"},
+               {"float64", "double"}};
     for (const char* lanes : {"2", "4"}) {
       std::string n = lanes;
       s.types["int8x" + n] = "char" + n;
@@ -32,19 +40,23 @@ const CSpelling& spelling() {
     s.shared = "__shared__ ";
     s.restrict_word = "__restrict__ ";
     s.static_shared_bytes = 49152;
-    for (const char* axis : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z"}) {
+    for (const char* axis :
+         {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z"}) {
       s.axes[axis] = std::string("((int)") + axis + ")";
     }
     s.barrier_shared = s.barrier_global = "__syncthreads()";
     s.vectors = VectorStyle::members;
-    for (const char* name : {"exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin",
-                             "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "floor", "ceil", "trunc",
-                             "pow", "atan2", "fmod", "hypot", "copysign", "nextafter", "fma"}) {
+    for (const char* name :
+         {"exp",   "exp2", "expm1", "log",   "log2",  "log10",    "log1p",     "sqrt",
+          "rsqrt", "sin",  "cos",   "tan",   "asin",  "acos",     "atan",      "sinh",
+          "cosh",  "tanh", "asinh", "acosh", "atanh", "erf",      "floor",     "ceil",
+          "trunc", "pow",  "atan2", "fmod",  "hypot", "copysign", "nextafter", "fma"}) {
       s.functions[name] = {std::string(name) + "f", name};
     }
     s.functions["round"] = {"rintf", "rint"};
     s.functions["abs"] = {"fabsf", "fabs"};
-    s.half_helpers = R"(static __device__ __forceinline__ float weft_half_to_float(unsigned short h) { float v; asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h)); return v; }
+    s.half_helpers =
+        R"(static __device__ __forceinline__ float weft_half_to_float(unsigned short h) { float v; asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h)); return v; }
 static __device__ __forceinline__ unsigned short weft_float_to_half(float v) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v)); return h; }
 )";
     s.trap = "__trap();";

@@ -20,7 +20,8 @@ class MetalBackend final : public Backend {
   TargetInfo info(const Target& target) const override {
     for (const auto& [key, value] : target.options) {
       if (key != "" && key != "max_threads_per_block" && key != "max_shared_memory_per_block") {
-        throw Error(ErrorKind::value, "metal.option.unknown", cat("target metal has no option \"", key, "\" (given: ", value, ")"))
+        throw Error(ErrorKind::value, "metal.option.unknown",
+                    cat("target metal has no option \"", key, "\" (given: ", value, ")"))
             .note("options: max_threads_per_block, max_shared_memory_per_block");
       }
     }
@@ -36,7 +37,9 @@ class MetalBackend final : public Backend {
     return out;
   }
 
-  Verdict accepts(const ir::PrimFunc& f, const Target& target) const override { return accepts_rows(f, info(target), "metal"); }
+  Verdict accepts(const ir::PrimFunc& f, const Target& target) const override {
+    return accepts_rows(f, info(target), "metal");
+  }
 
   pass::Pipeline pipeline(const Target& target) const override {
     LoweringOptions options;
@@ -44,7 +47,8 @@ class MetalBackend final : public Backend {
     return standard_pipeline(info(target), "metal", options);
   }
 
-  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const override {
+  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
+                       const Target& target) const override {
     EmittedSource out = emit_c(kernels, spelling());
     check_shared_bytes(out, info(target).limits.at("max_shared_memory_per_block"), target.text());
     runtime::Binary binary;
@@ -65,7 +69,9 @@ class MetalBackend final : public Backend {
   }
 
   Ref<runtime::Device> open(const Target& target) const override {
-    throw Error(ErrorKind::device, "metal.absent", cat("device ", target.text(), " is absent: ", kAbsent)).help("use the module's source() on a Mac");
+    throw Error(ErrorKind::device, "metal.absent",
+                cat("device ", target.text(), " is absent: ", kAbsent))
+        .help("use the module's source() on a Mac");
   }
 };
 

@@ -10,14 +10,18 @@ const CSpelling& spelling() {
     s.prelude = "#include <metal_stdlib>\nusing namespace metal;\n";
     s.function_prefix = "static inline ";
     s.kernel_prefix = "kernel void ";
-    s.types = {{"bool", "int"},      {"int8", "char"},   {"int16", "short"},   {"int32", "int"},   {"int64", "long"},   {"uint8", "uchar"},
-               {"uint16", "ushort"}, {"uint32", "uint"}, {"uint64", "ulong"}, {"float32", "float"}};
+    s.types = {{"bool", "int"},     {"int8", "char"},    {"int16", "short"},   {"int32", "int"},
+               {"int64", "long"},   {"uint8", "uchar"},  {"uint16", "ushort"}, {"uint32", "uint"},
+               {"uint64", "ulong"}, {"float32", "float"}};
     s.global = "device ";
     s.shared = "threadgroup ";
     s.local = "thread ";
     s.indexed_parameters = true;
-    s.extra_parameters = "uint3 blockIdx [[threadgroup_position_in_grid]], uint3 threadIdx [[thread_position_in_threadgroup]]";
-    for (const char* axis : {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z"}) {
+    s.extra_parameters =
+        "uint3 blockIdx [[threadgroup_position_in_grid]], uint3 threadIdx "
+        "[[thread_position_in_threadgroup]]";
+    for (const char* axis :
+         {"blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z"}) {
       s.axes[axis] = std::string("((int)") + axis + ")";
     }
     s.barrier_shared = "threadgroup_barrier(mem_flags::mem_threadgroup)";
@@ -25,14 +29,17 @@ const CSpelling& spelling() {
     s.vectors = VectorStyle::casts;
     s.int64_suffix = "L";
     s.unroll = "#pragma unroll";
-    for (const char* name : {"exp", "exp2", "log", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tan", "asin", "acos", "atan", "sinh", "cosh",
-                             "tanh", "asinh", "acosh", "atanh", "floor", "ceil", "trunc", "pow", "atan2", "fmod", "copysign", "nextafter", "fma"}) {
+    for (const char* name : {"exp",   "exp2", "log",   "log2",  "log10",    "sqrt",      "rsqrt",
+                             "sin",   "cos",  "tan",   "asin",  "acos",     "atan",      "sinh",
+                             "cosh",  "tanh", "asinh", "acosh", "atanh",    "floor",     "ceil",
+                             "trunc", "pow",  "atan2", "fmod",  "copysign", "nextafter", "fma"}) {
       s.functions[name] = {name, ""};
     }
     s.functions["round"] = {"rint", ""};
     s.functions["abs"] = {"fabs", ""};
-    s.half_helpers = "static inline float weft_half_to_float(ushort h) { return (float)as_type<half>(h); }\n"
-                     "static inline ushort weft_float_to_half(float v) { return as_type<ushort>((half)v); }\n";
+    s.half_helpers =
+        "static inline float weft_half_to_float(ushort h) { return (float)as_type<half>(h); }\n"
+        "static inline ushort weft_float_to_half(float v) { return as_type<ushort>((half)v); }\n";
     return s;
   }();
   return table;

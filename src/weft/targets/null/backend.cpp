@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The device that accepts everything, computes nothing and keeps the books: how often each kernel was launched,
-// what was allocated and copied. It keeps the interfaces honest and lets other layers be tested anywhere.
+// The device that accepts everything, computes nothing and keeps the books: how often each kernel
+// was launched, what was allocated and copied. It keeps the interfaces honest and lets other layers
+// be tested anywhere.
 
 #include <atomic>
 
@@ -21,28 +22,33 @@ class NullDevice final : public runtime::HostDevice {
   }
   const runtime::DeviceInfo& info() const override { return info_; }
 
-  void upload(runtime::Storage& dst, runtime::Bytes offset, const void* src, runtime::Bytes bytes) override {
+  void upload(runtime::Storage& dst, runtime::Bytes offset, const void* src,
+              runtime::Bytes bytes) override {
     HostDevice::upload(dst, offset, src, bytes);
     uploaded_ += static_cast<std::int64_t>(bytes);
   }
-  void download(void* dst, const runtime::Storage& src, runtime::Bytes offset, runtime::Bytes bytes) override {
+  void download(void* dst, const runtime::Storage& src, runtime::Bytes offset,
+                runtime::Bytes bytes) override {
     HostDevice::download(dst, src, offset, bytes);
     downloaded_ += static_cast<std::int64_t>(bytes);
   }
   Ref<runtime::Executable> load(runtime::Binary binary) override {
-    return make_ref<runtime::Executable>(Ref<runtime::Device>(this), std::move(binary));   // any format
+    return make_ref<runtime::Executable>(Ref<runtime::Device>(this),
+                                         std::move(binary));  // any format
   }
-  runtime::Event launch(runtime::Executable& executable, std::size_t kernel, std::span<const runtime::KernelArg> args,
+  runtime::Event launch(runtime::Executable& executable, std::size_t kernel,
+                        std::span<const runtime::KernelArg> args,
                         std::span<const std::int64_t> extents) override {
     const runtime::KernelSignature& k = executable.binary().kernels.at(kernel);
-    WEFT_CHECK(args.size() == k.params.size() && extents.size() == k.axes.size(), "kernel ", k.name, " got ", args.size(), " arguments");
+    WEFT_CHECK(args.size() == k.params.size() && extents.size() == k.axes.size(), "kernel ", k.name,
+               " got ", args.size(), " arguments");
     ++launches_;
     return {};
   }
   runtime::Span measure(const std::function<void()>& work) override {
     std::int64_t before = launches_;
     runtime::Span span = Device::measure(work);
-    span.cycles = launches_ - before;   // one cycle each
+    span.cycles = launches_ - before;  // one cycle each
     span.seconds = static_cast<double>(span.cycles) / info_.clock_hz;
     return span;
   }
@@ -74,7 +80,8 @@ class NullBackend final : public Backend {
   }
   Verdict accepts(const ir::PrimFunc&, const Target&) const override { return {}; }
   pass::Pipeline pipeline(const Target&) const override { return {}; }
-  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const override {
+  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
+                       const Target& target) const override {
     runtime::Binary binary;
     binary.target = target.text();
     binary.format = "null";
@@ -86,7 +93,8 @@ class NullBackend final : public Backend {
     return binary;
   }
   std::vector<DeviceStatus> devices() const override {
-    return {{"null", runtime::DeviceKind::simulator, true, "", "computes nothing, keeps the books"}};
+    return {
+        {"null", runtime::DeviceKind::simulator, true, "", "computes nothing, keeps the books"}};
   }
   Ref<runtime::Device> open(const Target&) const override { return make_ref<NullDevice>(); }
 };

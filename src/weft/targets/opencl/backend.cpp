@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/target/accepts.h"
 #include "weft/target/backend.h"
+#include "weft/target/accepts.h"
 #include "weft/target/gpu_rows.h"
 #include "weft/target/pipeline.h"
 #include "weft/targets/opencl/device.h"
@@ -17,7 +17,8 @@ class OpenClBackend final : public Backend {
   TargetInfo info(const Target& target) const override {
     for (const auto& [key, value] : target.options) {
       if (key != "" && key != "max_threads_per_block" && key != "max_shared_memory_per_block") {
-        throw Error(ErrorKind::value, "opencl.option.unknown", cat("target opencl has no option \"", key, "\" (given: ", value, ")"))
+        throw Error(ErrorKind::value, "opencl.option.unknown",
+                    cat("target opencl has no option \"", key, "\" (given: ", value, ")"))
             .note("options: a device's number, max_threads_per_block, max_shared_memory_per_block");
       }
     }
@@ -39,7 +40,9 @@ class OpenClBackend final : public Backend {
     return out;
   }
 
-  Verdict accepts(const ir::PrimFunc& f, const Target& target) const override { return accepts_rows(f, info(target), "opencl"); }
+  Verdict accepts(const ir::PrimFunc& f, const Target& target) const override {
+    return accepts_rows(f, info(target), "opencl");
+  }
 
   pass::Pipeline pipeline(const Target& target) const override {
     LoweringOptions options;
@@ -47,7 +50,8 @@ class OpenClBackend final : public Backend {
     return standard_pipeline(info(target), "opencl", options);
   }
 
-  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const override {
+  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
+                       const Target& target) const override {
     EmittedSource out = emit_c(kernels, spelling());
     check_shared_bytes(out, info(target).limits.at("max_shared_memory_per_block"), target.text());
     runtime::Binary binary;
@@ -80,7 +84,9 @@ class OpenClBackend final : public Backend {
     return out;
   }
 
-  Ref<runtime::Device> open(const Target& target) const override { return open_adapter(static_cast<int>(target.integer("", 0))); }
+  Ref<runtime::Device> open(const Target& target) const override {
+    return open_adapter(static_cast<int>(target.integer("", 0)));
+  }
 };
 
 }  // namespace

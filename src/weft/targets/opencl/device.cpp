@@ -27,8 +27,9 @@ using UInt = std::uint32_t;
 using ULong = std::uint64_t;
 
 // Numbers of the interface.
-constexpr UInt kPlatformName = 0x0902, kDeviceName = 0x102B, kDeviceMaxWorkGroup = 0x1004, kDeviceMaxItemSizes = 0x1005,
-               kDeviceLocalMem = 0x1023, kDeviceGlobalMem = 0x101F, kDeviceDoubleConfig = 0x1032, kBuildLog = 0x1183;
+constexpr UInt kPlatformName = 0x0902, kDeviceName = 0x102B, kDeviceMaxWorkGroup = 0x1004,
+               kDeviceMaxItemSizes = 0x1005, kDeviceLocalMem = 0x1023, kDeviceGlobalMem = 0x101F,
+               kDeviceDoubleConfig = 0x1032, kBuildLog = 0x1183;
 constexpr ULong kAllDevices = 0xFFFFFFFF, kReadWrite = 1;
 constexpr UInt kTrue = 1;
 
@@ -43,9 +44,12 @@ struct Loader {
   Handle (*create_queue)(Handle, Handle, ULong, Int*) = nullptr;
   Handle (*create_buffer)(Handle, ULong, std::size_t, void*, Int*) = nullptr;
   Int (*release_buffer)(Handle) = nullptr;
-  Int (*write)(Handle, Handle, UInt, std::size_t, std::size_t, const void*, UInt, const Handle*, Handle*) = nullptr;
-  Int (*read)(Handle, Handle, UInt, std::size_t, std::size_t, void*, UInt, const Handle*, Handle*) = nullptr;
-  Int (*copy)(Handle, Handle, Handle, std::size_t, std::size_t, std::size_t, UInt, const Handle*, Handle*) = nullptr;
+  Int (*write)(Handle, Handle, UInt, std::size_t, std::size_t, const void*, UInt, const Handle*,
+               Handle*) = nullptr;
+  Int (*read)(Handle, Handle, UInt, std::size_t, std::size_t, void*, UInt, const Handle*,
+              Handle*) = nullptr;
+  Int (*copy)(Handle, Handle, Handle, std::size_t, std::size_t, std::size_t, UInt, const Handle*,
+              Handle*) = nullptr;
   Handle (*create_program)(Handle, UInt, const char**, const std::size_t*, Int*) = nullptr;
   Int (*build_program)(Handle, UInt, const Handle*, const char*, void*, void*) = nullptr;
   Int (*build_info)(Handle, Handle, UInt, std::size_t, void*, std::size_t*) = nullptr;
@@ -53,7 +57,8 @@ struct Loader {
   Handle (*create_kernel)(Handle, const char*, Int*) = nullptr;
   Int (*release_kernel)(Handle) = nullptr;
   Int (*set_arg)(Handle, UInt, std::size_t, const void*) = nullptr;
-  Int (*run)(Handle, Handle, UInt, const std::size_t*, const std::size_t*, const std::size_t*, UInt, const Handle*, Handle*) = nullptr;
+  Int (*run)(Handle, Handle, UInt, const std::size_t*, const std::size_t*, const std::size_t*, UInt,
+             const Handle*, Handle*) = nullptr;
   Int (*finish)(Handle) = nullptr;
 
   Loader() {
@@ -62,16 +67,22 @@ struct Loader {
       if (library) break;
     }
     if (!library) {
-      reason = "searched libOpenCL.so.1, libOpenCL.so on the loader's path: no OpenCL loader is installed";
+      reason =
+          "searched libOpenCL.so.1, libOpenCL.so on the loader's path: no OpenCL loader is "
+          "installed";
       return;
     }
-    bool good = find("clGetPlatformIDs", platforms) && find("clGetPlatformInfo", platform_info) && find("clGetDeviceIDs", devices) &&
-                find("clGetDeviceInfo", device_info) && find("clCreateContext", create_context) && find("clCreateCommandQueue", create_queue) &&
-                find("clCreateBuffer", create_buffer) && find("clReleaseMemObject", release_buffer) && find("clEnqueueWriteBuffer", write) &&
-                find("clEnqueueReadBuffer", read) && find("clEnqueueCopyBuffer", copy) && find("clCreateProgramWithSource", create_program) &&
-                find("clBuildProgram", build_program) && find("clGetProgramBuildInfo", build_info) && find("clReleaseProgram", release_program) &&
-                find("clCreateKernel", create_kernel) && find("clReleaseKernel", release_kernel) && find("clSetKernelArg", set_arg) &&
-                find("clEnqueueNDRangeKernel", run) && find("clFinish", finish);
+    bool good =
+        find("clGetPlatformIDs", platforms) && find("clGetPlatformInfo", platform_info) &&
+        find("clGetDeviceIDs", devices) && find("clGetDeviceInfo", device_info) &&
+        find("clCreateContext", create_context) && find("clCreateCommandQueue", create_queue) &&
+        find("clCreateBuffer", create_buffer) && find("clReleaseMemObject", release_buffer) &&
+        find("clEnqueueWriteBuffer", write) && find("clEnqueueReadBuffer", read) &&
+        find("clEnqueueCopyBuffer", copy) && find("clCreateProgramWithSource", create_program) &&
+        find("clBuildProgram", build_program) && find("clGetProgramBuildInfo", build_info) &&
+        find("clReleaseProgram", release_program) && find("clCreateKernel", create_kernel) &&
+        find("clReleaseKernel", release_kernel) && find("clSetKernelArg", set_arg) &&
+        find("clEnqueueNDRangeKernel", run) && find("clFinish", finish);
     if (!good) {
       reason = "the OpenCL loader lacks a function of version 1.2";
       library = nullptr;
@@ -91,11 +102,15 @@ const Loader& cl() {
 
 void check(Int code, std::string_view what) {
   if (code == 0) return;
-  if (code == -4 || code == -61) throw Error(ErrorKind::memory, "device.memory.exhausted", cat(what, ": OpenCL error ", code));
+  if (code == -4 || code == -61)
+    throw Error(ErrorKind::memory, "device.memory.exhausted", cat(what, ": OpenCL error ", code));
   throw Error(ErrorKind::device, "opencl.driver", cat(what, " failed: OpenCL error ", code));
 }
 
-struct Found { Handle platform, device; Adapter adapter; };
+struct Found {
+  Handle platform, device;
+  Adapter adapter;
+};
 
 std::vector<Found> find_all(std::string* reason) {
   std::vector<Found> out;
@@ -106,7 +121,8 @@ std::vector<Found> find_all(std::string* reason) {
   }
   UInt n = 0;
   if (l.platforms(0, nullptr, &n) != 0 || n == 0) {
-    *reason = "the OpenCL loader is installed but finds no platform (no driver in /etc/OpenCL/vendors)";
+    *reason =
+        "the OpenCL loader is installed but finds no platform (no driver in /etc/OpenCL/vendors)";
     return out;
   }
   std::vector<Handle> platforms(n);
@@ -156,7 +172,8 @@ class ClDevice final : public runtime::Device {
     info_.dl_type = 4;
     info_.dl_id = index;
     info_.memory_bytes = adapter_.memory;
-    info_.limits = {{"threads_per_block", adapter_.threads}, {"shared_bytes", adapter_.shared_bytes}};
+    info_.limits = {{"threads_per_block", adapter_.threads},
+                    {"shared_bytes", adapter_.shared_bytes}};
   }
 
   const runtime::DeviceInfo& info() const override { return info_; }
@@ -164,10 +181,13 @@ class ClDevice final : public runtime::Device {
   Ref<Storage> allocate(Bytes bytes, Bytes, std::string_view space) override {
     Int code = 0;
     if (bytes > adapter_.memory) code = -61;
-    Handle b = code ? nullptr : cl().create_buffer(context_, kReadWrite, std::max<Bytes>(bytes, 1), nullptr, &code);
+    Handle b =
+        code ? nullptr
+             : cl().create_buffer(context_, kReadWrite, std::max<Bytes>(bytes, 1), nullptr, &code);
     if (code != 0) {
       throw Error(ErrorKind::memory, "device.memory.exhausted",
-                  cat(info_.name, " cannot allocate ", human_bytes(bytes), " (OpenCL error ", code, "); it has ", human_bytes(adapter_.memory)));
+                  cat(info_.name, " cannot allocate ", human_bytes(bytes), " (OpenCL error ", code,
+                      "); it has ", human_bytes(adapter_.memory)));
     }
     {
       std::lock_guard lock(mutex_);
@@ -175,22 +195,31 @@ class ClDevice final : public runtime::Device {
       peak_ = std::max(peak_, live_);
       ++allocations_;
     }
-    return make_ref<Storage>(Ref<runtime::Device>(this), reinterpret_cast<std::uint64_t>(b), bytes, space);
+    return make_ref<Storage>(Ref<runtime::Device>(this), reinterpret_cast<std::uint64_t>(b), bytes,
+                             space);
   }
 
   void upload(Storage& dst, Bytes offset, const void* src, Bytes bytes) override {
     check_range(dst, offset, bytes);
-    if (bytes) check(cl().write(queue_, handle(dst), kTrue, offset, bytes, src, 0, nullptr, nullptr), "copy to the device");
+    if (bytes)
+      check(cl().write(queue_, handle(dst), kTrue, offset, bytes, src, 0, nullptr, nullptr),
+            "copy to the device");
   }
   void download(void* dst, const Storage& src, Bytes offset, Bytes bytes) override {
     check_range(src, offset, bytes);
-    if (bytes) check(cl().read(queue_, handle(src), kTrue, offset, bytes, dst, 0, nullptr, nullptr), "copy from the device");
+    if (bytes)
+      check(cl().read(queue_, handle(src), kTrue, offset, bytes, dst, 0, nullptr, nullptr),
+            "copy from the device");
   }
   void copy(Storage& dst, Bytes to, const Storage& src, Bytes from, Bytes bytes) override {
-    if (&dst == &src) return Device::copy(dst, to, src, from, bytes);   // overlapping ranges are refused by clEnqueueCopyBuffer
+    if (&dst == &src)
+      return Device::copy(dst, to, src, from,
+                          bytes);  // overlapping ranges are refused by clEnqueueCopyBuffer
     check_range(dst, to, bytes);
     check_range(src, from, bytes);
-    if (bytes) check(cl().copy(queue_, handle(src), handle(dst), from, to, bytes, 0, nullptr, nullptr), "copy on the device");
+    if (bytes)
+      check(cl().copy(queue_, handle(src), handle(dst), from, to, bytes, 0, nullptr, nullptr),
+            "copy on the device");
   }
 
   Ref<runtime::Executable> load(runtime::Binary binary) override;
@@ -214,7 +243,8 @@ class ClDevice final : public runtime::Device {
 
  protected:
   void free_storage(std::uint64_t address, Bytes bytes, std::string_view) override {
-    cl().release_buffer(reinterpret_cast<Handle>(address));   // kept by the runtime until queued work is done
+    cl().release_buffer(
+        reinterpret_cast<Handle>(address));  // kept by the runtime until queued work is done
     std::lock_guard lock(mutex_);
     live_ -= bytes;
   }
@@ -232,14 +262,17 @@ class ClDevice final : public runtime::Device {
 
 class ClExecutable final : public runtime::Executable {
  public:
-  ClExecutable(Ref<runtime::Device> device, runtime::Binary binary, Handle program, std::vector<Handle> kernels)
-      : Executable(std::move(device), std::move(binary)), kernels(std::move(kernels)), program_(program) {}
+  ClExecutable(Ref<runtime::Device> device, runtime::Binary binary, Handle program,
+               std::vector<Handle> kernels)
+      : Executable(std::move(device), std::move(binary)),
+        kernels(std::move(kernels)),
+        program_(program) {}
   ~ClExecutable() override {
     for (Handle k : kernels) cl().release_kernel(k);
     cl().release_program(program_);
   }
   std::vector<Handle> kernels;
-  std::mutex mutex;   // arguments are state of the kernel object
+  std::mutex mutex;  // arguments are state of the kernel object
 
  private:
   Handle program_;
@@ -247,7 +280,9 @@ class ClExecutable final : public runtime::Executable {
 
 Ref<runtime::Executable> ClDevice::load(runtime::Binary binary) {
   if (binary.format != "opencl-c") {
-    throw Error(ErrorKind::emit, "device.binary.format", cat(info_.name, " loads \"opencl-c\", not \"", binary.format, "\" (built for ", binary.target, ")"));
+    throw Error(ErrorKind::emit, "device.binary.format",
+                cat(info_.name, " loads \"opencl-c\", not \"", binary.format, "\" (built for ",
+                    binary.target, ")"));
   }
   Int code = 0;
   const char* text = binary.bytes.data();
@@ -261,18 +296,21 @@ Ref<runtime::Executable> ClDevice::load(runtime::Binary binary) {
     std::string log(size, '\0');
     if (size) cl().build_info(program, device_, kBuildLog, size, log.data(), nullptr);
     cl().release_program(program);
-    throw Error(ErrorKind::emit, "opencl.compiler.refused", cat(info_.description, " refused the generated OpenCL C (error ", code, ")")).note(log.substr(0, 4000));
+    throw Error(ErrorKind::emit, "opencl.compiler.refused",
+                cat(info_.description, " refused the generated OpenCL C (error ", code, ")"))
+        .note(log.substr(0, 4000));
   }
   std::vector<Handle> kernels;
   for (const KernelSignature& k : binary.kernels) {
     kernels.push_back(cl().create_kernel(program, k.name.c_str(), &code));
     check(code, cat("finding kernel ", k.name));
   }
-  return make_ref<ClExecutable>(Ref<runtime::Device>(this), std::move(binary), program, std::move(kernels));
+  return make_ref<ClExecutable>(Ref<runtime::Device>(this), std::move(binary), program,
+                                std::move(kernels));
 }
 
-Event ClDevice::launch(runtime::Executable& executable, std::size_t kernel, std::span<const KernelArg> args,
-                       std::span<const std::int64_t> extents) {
+Event ClDevice::launch(runtime::Executable& executable, std::size_t kernel,
+                       std::span<const KernelArg> args, std::span<const std::int64_t> extents) {
   auto& ready = static_cast<ClExecutable&>(executable);
   const KernelSignature& k = executable.binary().kernels.at(kernel);
   std::size_t group[3] = {1, 1, 1}, global[3] = {1, 1, 1};
@@ -283,13 +321,17 @@ Event ClDevice::launch(runtime::Executable& executable, std::size_t kernel, std:
   for (int d = 0; d < 3; ++d) global[d] *= group[d];
   if (static_cast<std::int64_t>(group[0] * group[1] * group[2]) > adapter_.threads) {
     throw Error(ErrorKind::device, "opencl.launch.threads",
-                cat("kernel \"", k.name, "\" asks for ", group[0] * group[1] * group[2], " work-items in a group; ", adapter_.name, " has ", adapter_.threads));
+                cat("kernel \"", k.name, "\" asks for ", group[0] * group[1] * group[2],
+                    " work-items in a group; ", adapter_.name, " has ", adapter_.threads));
   }
-  const Json* shared = executable.binary().metadata.is_object() ? executable.binary().metadata.find("shared_bytes") : nullptr;
+  const Json* shared = executable.binary().metadata.is_object()
+                           ? executable.binary().metadata.find("shared_bytes")
+                           : nullptr;
   const Json* mine = shared ? shared->find(k.name) : nullptr;
   if (mine && mine->as_int() > adapter_.shared_bytes) {
     throw Error(ErrorKind::device, "opencl.launch.shared",
-                cat("kernel \"", k.name, "\" needs ", mine->as_int(), " bytes of local memory; ", adapter_.name, " has ", adapter_.shared_bytes));
+                cat("kernel \"", k.name, "\" needs ", mine->as_int(), " bytes of local memory; ",
+                    adapter_.name, " has ", adapter_.shared_bytes));
   }
   std::lock_guard lock(ready.mutex);
   Handle f = ready.kernels[kernel];
@@ -301,7 +343,8 @@ Event ClDevice::launch(runtime::Executable& executable, std::size_t kernel, std:
       Handle b = handle(*args[i].storage);
       auto offset = static_cast<std::int64_t>(args[i].offset / static_cast<Bytes>(t.bytes()));
       if (args[i].offset % static_cast<Bytes>(t.bytes()) != 0) {
-        throw Error(ErrorKind::value, "opencl.launch.offset", cat(what, " begins at byte ", args[i].offset, ", inside an element"));
+        throw Error(ErrorKind::value, "opencl.launch.offset",
+                    cat(what, " begins at byte ", args[i].offset, ", inside an element"));
       }
       check(cl().set_arg(f, at++, sizeof(b), &b), what);
       check(cl().set_arg(f, at++, sizeof(offset), &offset), what);
@@ -311,9 +354,13 @@ Event ClDevice::launch(runtime::Executable& executable, std::size_t kernel, std:
     auto narrow = static_cast<float>(real);
     if (t.is_float() && t.bits <= 32) check(cl().set_arg(f, at++, 4, &narrow), what);
     else if (t.is_float()) check(cl().set_arg(f, at++, 8, &real), what);
-    else check(cl().set_arg(f, at++, static_cast<std::size_t>(t.is_bool() ? 4 : t.bytes()), &args[i].scalar), what);
+    else
+      check(cl().set_arg(f, at++, static_cast<std::size_t>(t.is_bool() ? 4 : t.bytes()),
+                         &args[i].scalar),
+            what);
   }
-  check(cl().run(queue_, f, 3, nullptr, global, group, 0, nullptr, nullptr), cat("launching ", k.name));
+  check(cl().run(queue_, f, 3, nullptr, global, group, 0, nullptr, nullptr),
+        cat("launching ", k.name));
   Ref<ClDevice> self(this);
   return Event([self] { self->synchronize(); });
 }
@@ -328,15 +375,18 @@ std::vector<Adapter> adapters(std::string* reason) {
 
 Ref<runtime::Device> open_adapter(int index) {
   static std::mutex mutex;
-  static auto& open = *new std::map<int, Ref<runtime::Device>>;   // outlives every storage
+  static auto& open = *new std::map<int, Ref<runtime::Device>>;  // outlives every storage
   std::lock_guard lock(mutex);
   Ref<runtime::Device>& device = open[index];
   if (device) return device;
   std::string reason;
   std::vector<Found> all = find_all(&reason);
   if (index < 0 || index >= static_cast<int>(all.size())) {
-    if (all.empty()) throw Error(ErrorKind::device, "opencl.absent", cat("device opencl:", index, " is absent: ", reason));
-    throw Error(ErrorKind::device, "opencl.absent", cat("device opencl:", index, " is absent: ", all.size(), " devices are present"));
+    if (all.empty())
+      throw Error(ErrorKind::device, "opencl.absent",
+                  cat("device opencl:", index, " is absent: ", reason));
+    throw Error(ErrorKind::device, "opencl.absent",
+                cat("device opencl:", index, " is absent: ", all.size(), " devices are present"));
   }
   device = make_ref<ClDevice>(index, all[static_cast<std::size_t>(index)]);
   return device;

@@ -10,8 +10,9 @@ const CSpelling& spelling() {
     s.prelude = "#ifdef cl_khr_fp64\n#pragma OPENCL EXTENSION cl_khr_fp64 : enable\n#endif\n";
     s.function_prefix = "inline ";
     s.kernel_prefix = "__kernel void ";
-    s.types = {{"bool", "int"},      {"int8", "char"},   {"int16", "short"},   {"int32", "int"},    {"int64", "long"},   {"uint8", "uchar"},
-               {"uint16", "ushort"}, {"uint32", "uint"}, {"uint64", "ulong"}, {"float32", "float"}, {"float64", "double"}};
+    s.types = {{"bool", "int"},     {"int8", "char"},     {"int16", "short"},   {"int32", "int"},
+               {"int64", "long"},   {"uint8", "uchar"},   {"uint16", "ushort"}, {"uint32", "uint"},
+               {"uint64", "ulong"}, {"float32", "float"}, {"float64", "double"}};
     s.global = "__global ";
     s.shared = "__local ";
     s.restrict_word = "restrict ";
@@ -26,9 +27,11 @@ const CSpelling& spelling() {
     s.vectors = VectorStyle::load_store;
     s.int64_suffix = "L";
     s.unroll = "#pragma unroll";
-    for (const char* name : {"exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "rsqrt", "sin", "cos", "tan", "asin",
-                             "acos", "atan", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "floor", "ceil", "trunc",
-                             "pow", "atan2", "fmod", "hypot", "copysign", "nextafter", "fma"}) {
+    for (const char* name :
+         {"exp",   "exp2", "expm1", "log",   "log2",  "log10",    "log1p",     "sqrt",
+          "rsqrt", "sin",  "cos",   "tan",   "asin",  "acos",     "atan",      "sinh",
+          "cosh",  "tanh", "asinh", "acosh", "atanh", "erf",      "floor",     "ceil",
+          "trunc", "pow",  "atan2", "fmod",  "hypot", "copysign", "nextafter", "fma"}) {
       s.functions[name] = {name, name};
     }
     s.functions["round"] = {"rint", "rint"};

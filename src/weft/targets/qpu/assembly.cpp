@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Assembly text of QPU words: "fadd r0, r1, r2; fmul.zs r3, ra4, rb5; sf; ldtmu0". Parts are separated by
+// Assembly text of QPU words: "fadd r0, r1, r2; fmul.zs r3, ra4, rb5; sf; ldtmu0". Parts are
+// separated by
 // ';': ADD operation, MUL operation, then what else the word holds. Comments start with "//".
 
 #include <algorithm>
@@ -13,7 +14,9 @@ namespace weft::qpu::hw {
 
 std::string read_name(bool file_b, unsigned address) {
   if (address < 32) return cat(file_b ? "rb" : "ra", address);
-  const char* name = address - 32 < std::size(names::kReadA) ? (file_b ? names::kReadB : names::kReadA)[address - 32] : nullptr;
+  const char* name = address - 32 < std::size(names::kReadA)
+                         ? (file_b ? names::kReadB : names::kReadA)[address - 32]
+                         : nullptr;
   if (!name) return cat(file_b ? "b" : "a", address);
   bool same = file_b && std::string_view(names::kReadA[address - 32]) == name;
   return same ? cat(name, "_b") : std::string(name);
@@ -27,9 +30,11 @@ std::string write_name(bool file_b, unsigned address) {
 namespace {
 std::string op_name(bool mul, unsigned code) {
   if (mul) {
-    for (const names::Op& op : names::kMulOps) if (op.code == code) return op.name;
+    for (const names::Op& op : names::kMulOps)
+      if (op.code == code) return op.name;
   } else {
-    for (const names::Op& op : names::kAddOps) if (op.code == code) return op.name;
+    for (const names::Op& op : names::kAddOps)
+      if (op.code == code) return op.name;
   }
   return cat("op", code);
 }
@@ -37,7 +42,9 @@ std::string op_name(bool mul, unsigned code) {
 std::string immediate_text(unsigned code) {
   if (code >= 48) return "#rot";
   if (code < 32) return cat("#", static_cast<std::int32_t>(small_immediate(code)));
-  return cat("#", shortest(code < 40 ? static_cast<double>(1u << (code - 32)) : 1.0 / (1u << (48 - code))), code < 40 ? ".0" : "");
+  return cat(
+      "#", shortest(code < 40 ? static_cast<double>(1u << (code - 32)) : 1.0 / (1u << (48 - code))),
+      code < 40 ? ".0" : "");
 }
 
 std::string source_text(const Instr& i, unsigned mux) {
@@ -47,7 +54,8 @@ std::string source_text(const Instr& i, unsigned mux) {
 }
 
 std::string alu_part(const Instr& i, bool mul) {
-  unsigned op = mul ? i.op_mul : i.op_add, cond = mul ? i.cond_mul : i.cond_add, waddr = mul ? i.waddr_mul : i.waddr_add;
+  unsigned op = mul ? i.op_mul : i.op_add, cond = mul ? i.cond_mul : i.cond_add,
+           waddr = mul ? i.waddr_mul : i.waddr_add;
   unsigned a = mul ? i.mul_a : i.add_a, b = mul ? i.mul_b : i.add_b;
   if (op == 0 && cond == 0 && waddr == kNull && a == 0 && b == 0) return "nop";
   bool move = a == b && op == (mul ? unsigned{kV8min} : unsigned{kOr});
@@ -60,7 +68,8 @@ std::string alu_part(const Instr& i, bool mul) {
 
 enum class Need : std::uint8_t { any, a, b };
 Need need_of(unsigned waddr, bool file_b) {
-  if (waddr >= 32 && std::string_view(names::kWriteA[waddr - 32]) == names::kWriteB[waddr - 32]) return Need::any;
+  if (waddr >= 32 && std::string_view(names::kWriteA[waddr - 32]) == names::kWriteB[waddr - 32])
+    return Need::any;
   return file_b ? Need::b : Need::a;
 }
 bool inferred_ws(Need add, Need mul) { return add == Need::b || mul == Need::a; }
@@ -89,7 +98,9 @@ std::string print(const Instr& i) {
     case kAluImm: {
       out = alu_part(i, false);
       std::string mul = alu_part(i, true);
-      auto uses = [&](unsigned mux) { return i.add_a == mux || i.add_b == mux || i.mul_a == mux || i.mul_b == mux; };
+      auto uses = [&](unsigned mux) {
+        return i.add_a == mux || i.add_b == mux || i.mul_a == mux || i.mul_b == mux;
+      };
       std::string rest;
       extras(i, rest);
       if (i.raddr_a != kNull && !uses(kMuxA)) rest += cat("; raddr_a=", i.raddr_a);
@@ -116,7 +127,8 @@ std::string print(const Instr& i) {
       out = i.acquire ? "sacq" : "srel";
       if (i.cond_add != kNever) out += cat(".", names::kConditions[i.cond_add]);
       out += cat(" ", i.sem);
-      if (i.cond_add != kNever || i.waddr_add != kNull) out += cat(", ", write_name(add_file_b(i), i.waddr_add));
+      if (i.cond_add != kNever || i.waddr_add != kNull)
+        out += cat(", ", write_name(add_file_b(i), i.waddr_add));
       second_destination(i, out);
       break;
     case kBranch:
@@ -134,14 +146,18 @@ std::string print(const Instr& i) {
 }
 
 namespace {
-struct Destination { std::uint8_t address; Need need; };
+struct Destination {
+  std::uint8_t address;
+  Need need;
+};
 
 std::optional<unsigned> number_after(std::string_view text, std::string_view prefix) {
   if (!text.starts_with(prefix)) return std::nullopt;
   text.remove_prefix(prefix.size());
   unsigned value = 0;
   auto r = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (text.empty() || r.ec != std::errc() || r.ptr != text.data() + text.size()) return std::nullopt;
+  if (text.empty() || r.ec != std::errc() || r.ptr != text.data() + text.size())
+    return std::nullopt;
   return value;
 }
 
@@ -175,25 +191,31 @@ class Parser {
       next = 2;
     }
     for (; next < parts.size(); ++next) extra(parts[next]);
-    if ((add_need_ == Need::b && mul_need_ == Need::b) || (add_need_ == Need::a && mul_need_ == Need::a)) {
-      fail(first, "file", "ADD and MUL cannot both write the same register file", "one destination in file A, the other in file B");
+    if ((add_need_ == Need::b && mul_need_ == Need::b) ||
+        (add_need_ == Need::a && mul_need_ == Need::a)) {
+      fail(first, "file", "ADD and MUL cannot both write the same register file",
+           "one destination in file A, the other in file B");
     }
     if (inferred_ws(add_need_, mul_need_)) i_.ws = 1;
     if (immediate_ >= 0) {
-      if (i_.sig != kSigNone) fail(first, "signal", "a signal and a small immediate exclude each other");
+      if (i_.sig != kSigNone)
+        fail(first, "signal", "a signal and a small immediate exclude each other");
       if (b_read_) fail(first, "port", "a read of file B and a small immediate exclude each other");
       i_.kind = kAluImm;
       i_.sig = kSigImm;
       i_.raddr_b = static_cast<std::uint8_t>(immediate_);
     }
-    if (Verdict refusal = instruction_set().check(to_table(i_))) fail(first, "range", refusal->message, refusal->notes.front());
+    if (Verdict refusal = instruction_set().check(to_table(i_)))
+      fail(first, "range", refusal->message, refusal->notes.front());
     return i_;
   }
 
  private:
-  [[noreturn]] void fail(std::string_view at, std::string_view what, std::string message, std::string help = {}) {
+  [[noreturn]] void fail(std::string_view at, std::string_view what, std::string message,
+                         std::string help = {}) {
     int column = static_cast<int>(at.data() - line_.data()) + 1;
-    Error error(ErrorKind::parse, cat("qpu.asm.", what), cat(file_, ":", number_, ":", column, ": ", message));
+    Error error(ErrorKind::parse, cat("qpu.asm.", what),
+                cat(file_, ":", number_, ":", column, ": ", message));
     error.at("", caret_line(source_, number_, column), number_, column);
     if (!help.empty()) error.note(help);
     throw error;
@@ -207,8 +229,11 @@ class Parser {
     cond = -1;
     if (std::size_t dot = name.find('.'); dot != name.npos) {
       std::string_view text = name.substr(dot + 1);
-      for (int c = 0; c < 8; ++c) if (text == names::kConditions[c]) cond = c;
-      if (cond < 0) fail(text, "condition", cat("\"", text, "\" is no condition"), "legal: never, always, zs, zc, ns, nc, cs, cc");
+      for (int c = 0; c < 8; ++c)
+        if (text == names::kConditions[c]) cond = c;
+      if (cond < 0)
+        fail(text, "condition", cat("\"", text, "\" is no condition"),
+             "legal: never, always, zs, zc, ns, nc, cs, cc");
       name = name.substr(0, dot);
     }
     return name;
@@ -230,7 +255,8 @@ class Parser {
         if (write_name(b, a) == text) return {static_cast<std::uint8_t>(a), need_of(a, b)};
       }
     }
-    fail(text, "destination", cat("\"", text, "\" cannot be written"), "legal: ra0..ra31, rb0..rb31, r0..r3, null and the peripherals of the manual");
+    fail(text, "destination", cat("\"", text, "\" cannot be written"),
+         "legal: ra0..ra31, rb0..rb31, r0..r3, null and the peripherals of the manual");
   }
 
   unsigned source(std::string_view text) {
@@ -238,25 +264,34 @@ class Parser {
     if (text.starts_with("#")) {
       for (unsigned code = 0; code < 49; ++code) {
         if (immediate_text(code) != text) continue;
-        if (code == 48) { rotate_operand_ = true; return kMuxB; }
-        if (immediate_ >= 0 && immediate_ != static_cast<int>(code)) fail(text, "port", "an instruction holds only one small immediate");
+        if (code == 48) {
+          rotate_operand_ = true;
+          return kMuxB;
+        }
+        if (immediate_ >= 0 && immediate_ != static_cast<int>(code))
+          fail(text, "port", "an instruction holds only one small immediate");
         immediate_ = static_cast<int>(code);
         return kMuxB;
       }
-      fail(text, "immediate", cat("\"", text, "\" is no small immediate"), "legal: #-16 to #15, #1.0 to #128.0 and #0.5 to #0.00390625 by powers of two");
+      fail(text, "immediate", cat("\"", text, "\" is no small immediate"),
+           "legal: #-16 to #15, #1.0 to #128.0 and #0.5 to #0.00390625 by powers of two");
     }
     for (unsigned b = 0; b < 2; ++b) {
       for (unsigned a = 0; a < 64; ++a) {
         if (read_name(b, a) != text) continue;
         std::uint8_t& port = b ? i_.raddr_b : i_.raddr_a;
         bool& used = b ? b_read_ : a_read_;
-        if (used && port != a) fail(text, "port", cat("only one register of file ", b ? "B" : "A", " can be read, and ", read_name(b, port), " is"));
+        if (used && port != a)
+          fail(text, "port",
+               cat("only one register of file ", b ? "B" : "A", " can be read, and ",
+                   read_name(b, port), " is"));
         port = static_cast<std::uint8_t>(a);
         used = true;
         return b ? kMuxB : kMuxA;
       }
     }
-    fail(text, "operand", cat("\"", text, "\" cannot be read"), "legal: r0..r5, ra0..ra31, rb0..rb31, small immediates and the peripherals of the manual");
+    fail(text, "operand", cat("\"", text, "\" cannot be read"),
+         "legal: r0..r5, ra0..ra31, rb0..rb31, small immediates and the peripherals of the manual");
   }
 
   void alu(std::string_view part, bool mul) {
@@ -272,16 +307,23 @@ class Parser {
         if (name == o.name) op = o.code;
       }
     };
-    if (mul) look(names::kMulOps); else look(names::kAddOps);
+    if (mul) look(names::kMulOps);
+    else look(names::kAddOps);
     std::vector<std::string_view> list = operands(rest);
-    if (name == "mov" && list.size() == 2) op = mul ? static_cast<int>(kV8min) : static_cast<int>(kOr);
-    if (op < 0) fail(name, "mnemonic", cat("\"", name, "\" is no ", mul ? "MUL" : "ADD", " operation"), did_you_mean(name, known));
-    if (list.size() < 2 || list.size() > 3) fail(part, "syntax", cat(name, " takes a destination and one or two operands"));
+    if (name == "mov" && list.size() == 2)
+      op = mul ? static_cast<int>(kV8min) : static_cast<int>(kOr);
+    if (op < 0)
+      fail(name, "mnemonic", cat("\"", name, "\" is no ", mul ? "MUL" : "ADD", " operation"),
+           did_you_mean(name, known));
+    if (list.size() < 2 || list.size() > 3)
+      fail(part, "syntax", cat(name, " takes a destination and one or two operands"));
     Destination d = destination(list[0]);
     unsigned a = source(list[1]), b = list.size() == 3 ? source(list[2]) : a;
     (mul ? mul_need_ : add_need_) = d.need;
     (mul ? i_.op_mul : i_.op_add) = static_cast<std::uint8_t>(op);
-    (mul ? i_.cond_mul : i_.cond_add) = static_cast<std::uint8_t>(cond >= 0 ? cond : op ? kAlways : kNever);
+    (mul ? i_.cond_mul : i_.cond_add) = static_cast<std::uint8_t>(cond >= 0 ? cond
+                                                                  : op      ? kAlways
+                                                                            : kNever);
     (mul ? i_.waddr_mul : i_.waddr_add) = d.address;
     (mul ? i_.mul_a : i_.add_a) = static_cast<std::uint8_t>(a);
     (mul ? i_.mul_b : i_.add_b) = static_cast<std::uint8_t>(b);
@@ -291,7 +333,8 @@ class Parser {
     bool hexadecimal = text.starts_with("0x");
     std::string_view digits = hexadecimal ? text.substr(2) : text;
     std::int64_t value = 0;
-    auto r = std::from_chars(digits.data(), digits.data() + digits.size(), value, hexadecimal ? 16 : 10);
+    auto r =
+        std::from_chars(digits.data(), digits.data() + digits.size(), value, hexadecimal ? 16 : 10);
     if (digits.empty() || r.ec != std::errc() || r.ptr != digits.data() + digits.size()) {
       fail(text, "operand", cat("\"", text, "\" is no number"));
     }
@@ -315,7 +358,8 @@ class Parser {
     if (list.size() != 2) fail(part, "syntax", cat(word, " takes a destination and an immediate"));
     first_destination(list[0], cond >= 0 ? cond : kAlways);
     std::int64_t value = integer(list[1]);
-    if (value < -(1ll << 31) || value > 0xffffffffll) fail(list[1], "range", cat("the immediate ", value, " does not fit 32 bits"));
+    if (value < -(1ll << 31) || value > 0xffffffffll)
+      fail(list[1], "range", cat("the immediate ", value, " does not fit 32 bits"));
     i_.imm = static_cast<std::uint32_t>(value);
   }
 
@@ -327,7 +371,8 @@ class Parser {
     std::string_view rest;
     head(part, cond, rest);
     std::vector<std::string_view> list = operands(rest);
-    if (list.empty() || list.size() > 2) fail(part, "syntax", cat(word, " takes a semaphore, 0 to 15"));
+    if (list.empty() || list.size() > 2)
+      fail(part, "syntax", cat(word, " takes a semaphore, 0 to 15"));
     std::int64_t n = integer(list[0]);
     if (n < 0 || n > 15) fail(list[0], "range", cat("there is no semaphore ", n), "legal: 0 to 15");
     i_.sem = static_cast<std::uint8_t>(n);
@@ -339,10 +384,13 @@ class Parser {
     i_.sig = kSigBranch;
     i_.raddr_a = 0;
     std::size_t space = std::min(part.find(' '), part.size());
-    std::string_view name = part.substr(0, space), text = name.size() > 4 ? name.substr(4) : std::string_view("always");
+    std::string_view name = part.substr(0, space),
+                     text = name.size() > 4 ? name.substr(4) : std::string_view("always");
     int cond = -1;
-    for (int c = 0; c < 16; ++c) if (text == names::kBranchConditions[c]) cond = c;
-    if (cond < 0 || text.empty()) fail(text, "condition", cat("\"", text, "\" is no branch condition"));
+    for (int c = 0; c < 16; ++c)
+      if (text == names::kBranchConditions[c]) cond = c;
+    if (cond < 0 || text.empty())
+      fail(text, "condition", cat("\"", text, "\" is no branch condition"));
     i_.cond_br = static_cast<std::uint8_t>(cond);
     bool offset = false;
     for (std::string_view item : operands(trim(part.substr(space)))) {
@@ -353,7 +401,8 @@ class Parser {
         i_.raddr_a = static_cast<std::uint8_t>(*n);
       } else {
         std::int64_t value = integer(item);
-        if (value < -(1ll << 31) || value > 0x7fffffffll) fail(item, "range", cat("the offset ", value, " does not fit 32 bits"));
+        if (value < -(1ll << 31) || value > 0x7fffffffll)
+          fail(item, "range", cat("the offset ", value, " does not fit 32 bits"));
         i_.imm = static_cast<std::uint32_t>(value);
         offset = true;
       }
@@ -362,20 +411,34 @@ class Parser {
   }
 
   void extra(std::string_view part) {
-    if (part == "sf") { i_.sf = 1; return; }
-    if (part == "ws") { i_.ws = 1; return; }
-    if (part == "pm") { i_.pm = 1; return; }
+    if (part == "sf") {
+      i_.sf = 1;
+      return;
+    }
+    if (part == "ws") {
+      i_.ws = 1;
+      return;
+    }
+    if (part == "pm") {
+      i_.pm = 1;
+      return;
+    }
     auto field = [&](std::string_view name, std::uint8_t& out, unsigned limit) {
       auto value = number_after(part, name);
       if (!value) return false;
-      if (*value > limit) fail(part, "range", cat("\"", part, "\" is out of range"), cat("legal: 0 to ", limit));
+      if (*value > limit)
+        fail(part, "range", cat("\"", part, "\" is out of range"), cat("legal: 0 to ", limit));
       out = static_cast<std::uint8_t>(*value);
       return true;
     };
     std::uint8_t code = 0;
     if (field("pack=", i_.pack, 15) || field("unpack=", i_.unpack, 7)) return;
     if (field("raddr_a=", i_.raddr_a, i_.kind == kBranch ? 31 : 63)) return;
-    if (field("raddr_b=", code, 63)) { i_.raddr_b = code; b_read_ = true; return; }
+    if (field("raddr_b=", code, 63)) {
+      i_.raddr_b = code;
+      b_read_ = true;
+      return;
+    }
     if (part == "rot=r5" || field("rot=", code, 15) || field("imm=", code, 47)) {
       immediate_ = code + (part.starts_with("rot") ? 48 : 0);
       return;
@@ -393,11 +456,14 @@ class Parser {
     }
     for (unsigned s = 0; s < std::size(names::kSignals); ++s) {
       if (part != names::kSignals[s]) continue;
-      if (i_.kind != kAlu) fail(part, "signal", cat("only ALU instructions carry the signal ", part));
+      if (i_.kind != kAlu)
+        fail(part, "signal", cat("only ALU instructions carry the signal ", part));
       i_.sig = static_cast<std::uint8_t>(s);
       return;
     }
-    fail(part, "extra", cat("\"", part, "\" means nothing here"), "legal: sf, ws, pm, pack=, unpack=, raddr_a=, raddr_b=, imm=, rot=, to, link and the signals");
+    fail(part, "extra", cat("\"", part, "\" means nothing here"),
+         "legal: sf, ws, pm, pack=, unpack=, raddr_a=, raddr_b=, imm=, rot=, to, link and the "
+         "signals");
   }
 
   std::string_view line_, file_;
@@ -419,7 +485,8 @@ std::vector<Instr> assemble(std::string_view text, std::string_view file) {
     begin = end + 1;
     ++number;
     if (std::size_t comment = line.find("//"); comment != line.npos) line = line.substr(0, comment);
-    if (std::size_t label = line.find(':'); label != line.npos) line = line.substr(label + 1);   // addresses of listings
+    if (std::size_t label = line.find(':'); label != line.npos)
+      line = line.substr(label + 1);  // addresses of listings
     if (!trim(line).empty()) out.push_back(Parser(line, file, number, text).read());
   }
   return out;

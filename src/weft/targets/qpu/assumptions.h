@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What no hardware-backed source confirms, in one place, so that it can be changed when a chip answers.
-// Everything else in this folder follows the architecture guide or measurements on chips.
+// What no hardware-backed source confirms, in one place, so that it can be changed when a chip
+// answers. Everything else in this folder follows the architecture guide or measurements on chips.
 
 #include <cstdint>
 
@@ -9,7 +9,8 @@ namespace weft::qpu::hw::assume {
 
 /// fmul rounds toward zero as fadd does (only the adder was measured).
 inline constexpr bool kMulRoundsTowardZero = true;
-/// A sum or product beyond the range gives the largest finite number, as rounding toward zero implies.
+/// A sum or product beyond the range gives the largest finite number, as rounding toward zero
+/// implies.
 inline constexpr bool kOverflowIsLargestFinite = true;
 /// mul24 sets C when the product needs more than 32 bits (another reading: more than 24).
 inline constexpr std::uint64_t kMul24CarryLimit = 0xffffffffull;

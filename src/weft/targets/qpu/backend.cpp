@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The QPU as a back end: its rows, and the emulated chip as a device. Kernels reach it as binaries made by
-// <weft/qpu.h>; tensor programs are refused before any lowering, with the reason.
+// The QPU as a back end: its rows, and the emulated chip as a device. Kernels reach it as binaries
+// made by <weft/qpu.h>; tensor programs are refused before any lowering, with the reason.
 
 #include "weft/target/backend.h"
 
@@ -21,10 +21,12 @@ class QpuBackend final : public Backend {
     AxisInfo qpu;
     qpu.name = "qpu", qpu.kind = AxisKind::parallel, qpu.limit = options.qpus, qpu.barrier = true;
     AxisInfo lane;
-    lane.name = "lane", lane.kind = AxisKind::lockstep, lane.limit = 16, lane.level = 1, lane.reduces = true, lane.collectives = {"reduce", "broadcast", "shift"};
+    lane.name = "lane", lane.kind = AxisKind::lockstep, lane.limit = 16, lane.level = 1,
+    lane.reduces = true, lane.collectives = {"reduce", "broadcast", "shift"};
     out.axes = {qpu, lane};
     MemoryInfo global;
-    global.scope = "global", global.bytes = static_cast<std::int64_t>(options.memory_bytes), global.min_transfer_bytes = 4;
+    global.scope = "global", global.bytes = static_cast<std::int64_t>(options.memory_bytes),
+    global.min_transfer_bytes = 4;
     MemoryInfo local;
     local.scope = "local", local.bytes = 64 * 64, local.private_to = {"qpu"};
     MemoryInfo vpm;
@@ -43,20 +45,25 @@ class QpuBackend final : public Backend {
   Verdict accepts(const ir::PrimFunc&, const Target& target) const override {
     Refusal refusal;
     refusal.code = "qpu.accepts.lowering";
-    refusal.message = cat("target ", target.text(), " runs kernels written with <weft/qpu.h>; tensor programs are not lowered to it");
+    refusal.message =
+        cat("target ", target.text(),
+            " runs kernels written with <weft/qpu.h>; tensor programs are not lowered to it");
     refusal.repair("write the kernel with <weft/qpu.h>, or build the program for another target");
     return refusal;
   }
 
   pass::Pipeline pipeline(const Target&) const override { return {}; }
 
-  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const override {
-    throw Error(ErrorKind::lower, "qpu.accepts.lowering", cat(kernels.size(), " tensor kernels cannot be lowered for ", target.text()));
+  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
+                       const Target& target) const override {
+    throw Error(ErrorKind::lower, "qpu.accepts.lowering",
+                cat(kernels.size(), " tensor kernels cannot be lowered for ", target.text()));
   }
 
   std::vector<DeviceStatus> devices() const override {
     DeviceStatus emulator;
-    emulator.name = "qpu", emulator.kind = runtime::DeviceKind::simulator, emulator.available = true;
+    emulator.name = "qpu", emulator.kind = runtime::DeviceKind::simulator,
+    emulator.available = true;
     emulator.description = "12 emulated VideoCore IV QPUs at 300 MHz";
     DeviceStatus chip;
     chip.name = "qpu:hw", chip.kind = runtime::DeviceKind::hardware, chip.reason = kNoDriver;
@@ -65,15 +72,21 @@ class QpuBackend final : public Backend {
 
   Ref<runtime::Device> open(const Target& target) const override {
     if (hardware(target)) {
-      throw Error(ErrorKind::device, "qpu.absent", cat("device \"", target.text(), "\" is not available: ", kNoDriver)).help("use the emulator: \"qpu\"");
+      throw Error(ErrorKind::device, "qpu.absent",
+                  cat("device \"", target.text(), "\" is not available: ", kNoDriver))
+          .help("use the emulator: \"qpu\"");
     }
     return hw::make_device(target.text());
   }
 
  private:
   static constexpr const char* kNoDriver = "this build has no driver for the chip";
-  static bool hardware(const Target& target) { return target.option("", "") == "hw" || target.options.count("hw"); }
-  static hw::EmulatorOptions options_of(const Target& target) { return hardware(target) ? hw::EmulatorOptions{} : hw::parse_options(target.text()); }
+  static bool hardware(const Target& target) {
+    return target.option("", "") == "hw" || target.options.count("hw");
+  }
+  static hw::EmulatorOptions options_of(const Target& target) {
+    return hardware(target) ? hw::EmulatorOptions{} : hw::parse_options(target.text());
+  }
 };
 
 }  // namespace

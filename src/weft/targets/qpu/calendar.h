@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A shared unit of the timing model that serves one thing per clock. Requests may come out of order within
-// the scheduler's quantum, so capacity is kept in a ring of 64-clock buckets instead of one "free from" time.
+// A shared unit of the timing model that serves one thing per clock. Requests may come out of order
+// within the scheduler's quantum, so capacity is kept in a ring of 64-clock buckets instead of one
+// "free from" time.
 
 #include <algorithm>
 #include <cstdint>

@@ -13,7 +13,10 @@ namespace weft::qpu::hw {
 
 namespace {
 enum class UniformKind : std::uint8_t { me, count, pointer, integer, real, spill, constant };
-struct Uniform { UniformKind kind; std::uint32_t value = 0; };
+struct Uniform {
+  UniformKind kind;
+  std::uint32_t value = 0;
+};
 
 unsigned number(std::string_view text, std::string_view all) {
   unsigned value = 0;
@@ -41,21 +44,27 @@ struct Emulator::Loaded {
   std::unique_ptr<FastProgram> fast;
   std::vector<Uniform> uniforms;
   std::vector<runtime::KernelSignature> kernels;
-  std::uint64_t spill_bytes = 0;       // per QPU
-  struct Print { std::uint32_t pc; std::string kind, text; };
+  std::uint64_t spill_bytes = 0;  // per QPU
+  struct Print {
+    std::uint32_t pc;
+    std::string kind, text;
+  };
   std::vector<Print> prints;
 };
 
 Emulator::Emulator(EmulatorOptions options)
-    : options_(options), machine_(options.qpus, options.memory_bytes),
-      qpu_instructions_(static_cast<std::size_t>(options.qpus)), qpu_idle_(static_cast<std::size_t>(options.qpus)),
+    : options_(options),
+      machine_(options.qpus, options.memory_bytes),
+      qpu_instructions_(static_cast<std::size_t>(options.qpus)),
+      qpu_idle_(static_cast<std::size_t>(options.qpus)),
       qpu_stall_(static_cast<std::size_t>(options.qpus)) {}
 
 Emulator::~Emulator() = default;
 
 std::size_t Emulator::load(const runtime::Binary& binary) {
   if (binary.bytes.size() % 8) {
-    throw Error(ErrorKind::emit, "qpu.binary.size", cat("the binary has ", binary.bytes.size(), " bytes, which is no multiple of 8"));
+    throw Error(ErrorKind::emit, "qpu.binary.size",
+                cat("the binary has ", binary.bytes.size(), " bytes, which is no multiple of 8"));
   }
   std::vector<Code> words(binary.bytes.size() / 8);
   if (!words.empty()) std::memcpy(words.data(), binary.bytes.data(), binary.bytes.size());
@@ -64,12 +73,15 @@ std::size_t Emulator::load(const runtime::Binary& binary) {
   loaded->kernels = binary.kernels;
   if (binary.metadata.is_object()) {
     if (const Json* list = binary.metadata.find("uniforms")) {
-      for (const Json& item : list->as_array()) loaded->uniforms.push_back(parse_uniform(item.as_string()));
+      for (const Json& item : list->as_array())
+        loaded->uniforms.push_back(parse_uniform(item.as_string()));
     }
-    if (const Json* spill = binary.metadata.find("spill_bytes")) loaded->spill_bytes = static_cast<std::uint64_t>(spill->as_int());
+    if (const Json* spill = binary.metadata.find("spill_bytes"))
+      loaded->spill_bytes = static_cast<std::uint64_t>(spill->as_int());
     if (const Json* prints = binary.metadata.find("prints")) {
       for (const Json& p : prints->as_array()) {
-        loaded->prints.push_back({static_cast<std::uint32_t>(p.at("pc").as_int()), p.at("kind").as_string(), p.at("text").as_string()});
+        loaded->prints.push_back({static_cast<std::uint32_t>(p.at("pc").as_int()),
+                                  p.at("kind").as_string(), p.at("text").as_string()});
       }
     }
   }
@@ -89,7 +101,8 @@ void Emulator::unload(std::size_t program) { programs_.at(program).reset(); }
 void Emulator::prepare(const Loaded& loaded, const sim::Launch& launch) {
   active_ = launch.extents.empty() ? 1 : static_cast<int>(launch.extents[0]);
   if (active_ < 1 || active_ > options_.qpus) {
-    throw Error(ErrorKind::value, "qpu.launch.qpus", cat("a launch on ", launch.extents[0], " QPUs"))
+    throw Error(ErrorKind::value, "qpu.launch.qpus",
+                cat("a launch on ", launch.extents[0], " QPUs"))
         .note(cat("legal: 1 to ", options_.qpus));
   }
   std::vector<std::uint32_t> words;
@@ -99,24 +112,34 @@ void Emulator::prepare(const Loaded& loaded, const sim::Launch& launch) {
       switch (u.kind) {
         case UniformKind::me: value = static_cast<std::uint32_t>(q); break;
         case UniformKind::count: value = static_cast<std::uint32_t>(active_); break;
-        case UniformKind::spill: value = 0; break;   // patched below
+        case UniformKind::spill: value = 0; break;  // patched below
         case UniformKind::constant: break;
         case UniformKind::pointer: {
-          if (u.value >= launch.pointers.size()) throw Error(ErrorKind::value, "qpu.launch.unbound", cat("pointer parameter ", u.value, " of the kernel is not bound"));
+          if (u.value >= launch.pointers.size())
+            throw Error(ErrorKind::value, "qpu.launch.unbound",
+                        cat("pointer parameter ", u.value, " of the kernel is not bound"));
           std::uint64_t p = launch.pointers[u.value];
-          if (p == 0) throw Error(ErrorKind::value, "qpu.launch.null", cat("pointer argument ", u.value, " is null"));
-          if (p & 3) throw Error(ErrorKind::value, "qpu.launch.align", cat("pointer argument ", u.value, ", ", hex(p), ", is no multiple of 4"));
+          if (p == 0)
+            throw Error(ErrorKind::value, "qpu.launch.null",
+                        cat("pointer argument ", u.value, " is null"));
+          if (p & 3)
+            throw Error(ErrorKind::value, "qpu.launch.align",
+                        cat("pointer argument ", u.value, ", ", hex(p), ", is no multiple of 4"));
           value = static_cast<std::uint32_t>(p);
           break;
         }
         case UniformKind::integer:
         case UniformKind::real: {
-          if (u.value >= launch.scalars.size()) throw Error(ErrorKind::value, "qpu.launch.unbound", cat("scalar parameter ", u.value, " of the kernel is not bound"));
+          if (u.value >= launch.scalars.size())
+            throw Error(ErrorKind::value, "qpu.launch.unbound",
+                        cat("scalar parameter ", u.value, " of the kernel is not bound"));
           std::int64_t s = launch.scalars[u.value];
           if (u.kind == UniformKind::real) {
             value = std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(s)));
           } else {
-            if (s < -(1ll << 31) || s > 0xffffffffll) throw Error(ErrorKind::value, "qpu.launch.range", cat("scalar argument ", u.value, ", ", s, ", does not fit 32 bits"));
+            if (s < -(1ll << 31) || s > 0xffffffffll)
+              throw Error(ErrorKind::value, "qpu.launch.range",
+                          cat("scalar argument ", u.value, ", ", s, ", does not fit 32 bits"));
             value = static_cast<std::uint32_t>(s);
           }
           break;
@@ -126,7 +149,9 @@ void Emulator::prepare(const Loaded& loaded, const sim::Launch& launch) {
     }
   }
   std::size_t per = loaded.uniforms.size();
-  spill_ = loaded.spill_bytes ? machine_.memory.allocate(loaded.spill_bytes * static_cast<std::uint64_t>(active_), 64) : 0;
+  spill_ = loaded.spill_bytes ? machine_.memory.allocate(
+                                    loaded.spill_bytes * static_cast<std::uint64_t>(active_), 64)
+                              : 0;
   uniforms_ = words.empty() ? 0 : machine_.memory.allocate(words.size() * 4, 64);
   machine_.outside_reads = options_.outside_reads;
   machine_.check_races = options_.check_races;
@@ -134,12 +159,16 @@ void Emulator::prepare(const Loaded& loaded, const sim::Launch& launch) {
   for (int q = 0; q < active_; ++q) {
     for (std::size_t u = 0; u < per; ++u) {
       std::uint32_t value = words[static_cast<std::size_t>(q) * per + u];
-      if (loaded.uniforms[u].kind == UniformKind::spill) value = static_cast<std::uint32_t>(spill_ + loaded.spill_bytes * static_cast<std::uint64_t>(q));
-      machine_.memory.store<std::uint32_t>(uniforms_ + (static_cast<std::size_t>(q) * per + u) * 4, value);
+      if (loaded.uniforms[u].kind == UniformKind::spill)
+        value =
+            static_cast<std::uint32_t>(spill_ + loaded.spill_bytes * static_cast<std::uint64_t>(q));
+      machine_.memory.store<std::uint32_t>(uniforms_ + (static_cast<std::size_t>(q) * per + u) * 4,
+                                           value);
     }
     if (per) {
       auto begin = static_cast<std::uint32_t>(uniforms_ + static_cast<std::size_t>(q) * per * 4);
-      machine_.set_uniforms(machine_.qpus[static_cast<std::size_t>(q)], begin, begin + static_cast<std::uint32_t>(per * 4));
+      machine_.set_uniforms(machine_.qpus[static_cast<std::size_t>(q)], begin,
+                            begin + static_cast<std::uint32_t>(per * 4));
     }
   }
 }
@@ -155,8 +184,9 @@ void Emulator::print(const Loaded& loaded, const Qpu& q) {
     std::string out = "<";
     char buffer[64];
     for (unsigned i = 0; i < 16; ++i) {
-      std::uint32_t lane = q.slot[kSlotRa][i];   // the compiler puts what is printed into ra0
-      if (p.kind == "float") std::snprintf(buffer, sizeof buffer, "%f", static_cast<double>(std::bit_cast<float>(lane)));
+      std::uint32_t lane = q.slot[kSlotRa][i];  // the compiler puts what is printed into ra0
+      if (p.kind == "float")
+        std::snprintf(buffer, sizeof buffer, "%f", static_cast<double>(std::bit_cast<float>(lane)));
       else if (p.kind == "uint") std::snprintf(buffer, sizeof buffer, "%u", lane);
       else std::snprintf(buffer, sizeof buffer, "%i", static_cast<int>(lane));
       out += cat(i ? "," : "", static_cast<const char*>(buffer));
@@ -169,7 +199,8 @@ void Emulator::print(const Loaded& loaded, const Qpu& q) {
 
 void Emulator::account(bool clean) {
   std::int64_t end = 0;
-  for (int i = 0; i < active_; ++i) end = std::max(end, machine_.qpus[static_cast<std::size_t>(i)].time);
+  for (int i = 0; i < active_; ++i)
+    end = std::max(end, machine_.qpus[static_cast<std::size_t>(i)].time);
   cycles_ += end;
   ++launches_;
   for (std::size_t i = 0; i < machine_.qpus.size(); ++i) {
@@ -177,10 +208,12 @@ void Emulator::account(bool clean) {
     qpu_instructions_[i] += q.instructions;
     instructions_ += q.instructions;
     std::int64_t used = q.instructions * timing::kIssue;
-    for (std::size_t s = 0; s < kStallReasons; ++s) qpu_stall_[i][s] += q.stall[s], used += q.stall[s];
+    for (std::size_t s = 0; s < kStallReasons; ++s)
+      qpu_stall_[i][s] += q.stall[s], used += q.stall[s];
     qpu_idle_[i] += end - used;
     if (machine_.trace && q.instructions) {
-      machine_.trace->span(machine_.trace->track("qpu", cat("qpu ", i)), "run", 0, static_cast<double>(q.time) / timing::kClockHz * 1e6);
+      machine_.trace->span(machine_.trace->track("qpu", cat("qpu ", i)), "run", 0,
+                           static_cast<double>(q.time) / timing::kClockHz * 1e6);
     }
   }
   for (std::size_t u = 0; u < 6; ++u) tmu_busy_[u] += machine_.tmu_unit[u].busy();
@@ -193,7 +226,8 @@ void Emulator::account(bool clean) {
   uniforms_ = spill_ = 0;
 }
 
-sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch, const sim::RunLimits& limits) {
+sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
+                             const sim::RunLimits& limits) {
   Loaded& loaded = *programs_.at(handle);
   prepare(loaded, launch);
   machine_.on_breakpoint = [this, &loaded](const Qpu& q) { print(loaded, q); };
@@ -203,7 +237,8 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch, cons
     std::int64_t window = 0;
     while (true) {
       window += timing::kQuantum;
-      std::int64_t stop = limits.cycles < window ? limits.cycles + 1 : window, earliest = std::numeric_limits<std::int64_t>::max();
+      std::int64_t stop = limits.cycles < window ? limits.cycles + 1 : window,
+                   earliest = std::numeric_limits<std::int64_t>::max();
       bool running = false, moved = false;
       for (int i = 0; i < active_; ++i) {
         Qpu& q = machine_.qpus[static_cast<std::size_t>(i)];
@@ -211,12 +246,15 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch, cons
         running = true;
         if (q.wait != Wait::none && !machine_.wake(q)) continue;
         if (q.time < stop) {
-          if (fast) loaded.fast->run(machine_, q, stop); else run_oracle(machine_, q, stop);
+          if (fast) loaded.fast->run(machine_, q, stop);
+          else run_oracle(machine_, q, stop);
         }
-        moved = true;   // it ran, or will once the window reaches it
+        moved = true;  // it ran, or will once the window reaches it
         if (q.time > limits.cycles) {
           q.now = q.time;
-          machine_.fail(q, "qpu.limit.cycles", cat("the launch ran longer than ", limits.cycles, " cycles"), "raise the limit, or look for a loop without end");
+          machine_.fail(q, "qpu.limit.cycles",
+                        cat("the launch ran longer than ", limits.cycles, " cycles"),
+                        "raise the limit, or look for a loop without end");
         }
         if (!q.finished && q.wait == Wait::none) earliest = std::min(earliest, q.time);
       }
@@ -228,16 +266,20 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch, cons
           const Qpu& q = machine_.qpus[static_cast<std::size_t>(i)];
           if (q.finished) continue;
           if (!first) first = &q;
-          who += cat(who.empty() ? "" : ", ", "qpu ", i, q.wait == Wait::mutex ? std::string(" for the mutex") : cat(" for semaphore ", q.wait_semaphore));
+          who += cat(who.empty() ? "" : ", ", "qpu ", i,
+                     q.wait == Wait::mutex ? std::string(" for the mutex")
+                                           : cat(" for semaphore ", q.wait_semaphore));
         }
-        machine_.fail(*first, "qpu.deadlock", cat("nothing can go on: waiting are ", who), "match every acquire with a release");
+        machine_.fail(*first, "qpu.deadlock", cat("nothing can go on: waiting are ", who),
+                      "match every acquire with a release");
       }
       if (earliest != std::numeric_limits<std::int64_t>::max()) {
         window = std::max(window, earliest / timing::kQuantum * timing::kQuantum);
         machine_.advance(std::min(earliest, window));
       }
     }
-    for (int i = 0; i < active_; ++i) finish = std::max(finish, machine_.qpus[static_cast<std::size_t>(i)].time);
+    for (int i = 0; i < active_; ++i)
+      finish = std::max(finish, machine_.qpus[static_cast<std::size_t>(i)].time);
   } catch (...) {
     account(false);
     throw;
@@ -296,8 +338,10 @@ runtime::StatReport Emulator::stats() const {
   for (std::size_t i = 0; i < machine_.qpus.size(); ++i) {
     std::string unit = cat("qpu", i);
     r.add(cat("instructions.", unit), "1", "instructions of this QPU", qpu_instructions_[i]);
-    r.add(cat("busy.", unit), "cycles", "issuing instructions", qpu_instructions_[i] * timing::kIssue);
-    for (std::size_t s = 0; s < kStallReasons; ++s) r.add(cat("stall.", unit, ".", kStall[s]), "cycles", "waiting", qpu_stall_[i][s]);
+    r.add(cat("busy.", unit), "cycles", "issuing instructions",
+          qpu_instructions_[i] * timing::kIssue);
+    for (std::size_t s = 0; s < kStallReasons; ++s)
+      r.add(cat("stall.", unit, ".", kStall[s]), "cycles", "waiting", qpu_stall_[i][s]);
     r.add(cat("idle.", unit), "cycles", "not started or finished", qpu_idle_[i]);
   }
   auto unit = [&](std::string name, std::string meaning, std::int64_t busy) {
@@ -312,7 +356,8 @@ runtime::StatReport Emulator::stats() const {
   r.add("tmu.hits", "1", "lines found in a TMU cache", c.tmu_hits);
   r.add("l2.hits", "1", "lines found in the L2 cache", c.l2_hits);
   r.add("l2.misses", "1", "lines fetched from memory", c.memory_lines);
-  r.add("bytes.memory.read", "bytes", "from memory by TMU lines and DMA loads", c.memory_lines * timing::kLine + c.dma_bytes_read);
+  r.add("bytes.memory.read", "bytes", "from memory by TMU lines and DMA loads",
+        c.memory_lines * timing::kLine + c.dma_bytes_read);
   r.add("bytes.memory.written", "bytes", "to memory by DMA stores", c.dma_bytes_written);
   r.add("dma.loads", "1", "DMA loads", c.dma_loads);
   r.add("dma.stores", "1", "DMA stores", c.dma_stores);
@@ -330,7 +375,12 @@ runtime::StatReport Emulator::stats() const {
     for (std::size_t i = 0; i < p->program.instrs.size(); ++i) {
       const Instr& x = p->program.instrs[i];
       bool alu = x.kind == kAlu || x.kind == kAluImm, a = alu && x.op_add, m = alu && x.op_mul;
-      (a && m ? both : a ? add : m ? mul : alu ? idle : x.kind == kBranch ? branches : add) += counts[i];
+      (a && m              ? both
+       : a                 ? add
+       : m                 ? mul
+       : alu               ? idle
+       : x.kind == kBranch ? branches
+                           : add) += counts[i];
     }
   }
   if (counted) {
@@ -350,7 +400,8 @@ void Emulator::clear_stats() {
   std::fill(qpu_idle_.begin(), qpu_idle_.end(), 0);
   for (auto& s : qpu_stall_) s.fill(0);
   machine_.counters = {};
-  for (const auto& p : programs_) if (p && p->fast) p->fast->clear_counts();
+  for (const auto& p : programs_)
+    if (p && p->fast) p->fast->clear_counts();
 }
 
 EmulatorOptions parse_options(std::string_view name) {
@@ -359,14 +410,18 @@ EmulatorOptions parse_options(std::string_view name) {
   if (colon == name.npos) return out;
   for (const std::string& item : split(name.substr(colon + 1), ',')) {
     std::size_t equals = item.find('=');
-    std::string key = item.substr(0, equals), value = equals == item.npos ? "" : item.substr(equals + 1);
+    std::string key = item.substr(0, equals),
+                value = equals == item.npos ? "" : item.substr(equals + 1);
     auto bad = [&](std::string_view legal) {
-      throw Error(ErrorKind::value, "qpu.device.option", cat("device option \"", item, "\" is not understood"))
+      throw Error(ErrorKind::value, "qpu.device.option",
+                  cat("device option \"", item, "\" is not understood"))
           .note(cat("legal: ", legal))
           .help(did_you_mean(key, {"qpus", "races", "reads", "memory", "engine"}));
     };
     int n = 0;
-    bool numeric = std::from_chars(value.data(), value.data() + value.size(), n).ptr == value.data() + value.size() && !value.empty();
+    bool numeric = std::from_chars(value.data(), value.data() + value.size(), n).ptr ==
+                       value.data() + value.size() &&
+                   !value.empty();
     if (key == "qpus") {
       if (!numeric || n < 1 || n > kMaxQpus) bad("qpus=1 to qpus=12");
       out.qpus = n;
@@ -392,7 +447,7 @@ Ref<runtime::Device> make_device(std::string_view name) {
   info.name = std::string(name);
   info.description = cat(options.qpus, " emulated VideoCore IV QPUs");
   info.clock_hz = timing::kClockHz;
-  info.dl_type = 14;   // an extension device: not addressable by the host
+  info.dl_type = 14;  // an extension device: not addressable by the host
   info.limits = {{"qpus", options.qpus}, {"lanes", 16}, {"vpm_rows", 64}, {"semaphores", 16}};
   return make_ref<sim::SimDevice>(std::make_unique<Emulator>(options), info, "qpu");
 }

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The emulated chip as a sim::Simulator and as a runtime::Device. A binary of format "qpu" holds 64-bit words,
-// low byte first; its metadata says what each uniform is ("uniforms": a list of "me", "count", "p<i>" for
-// pointer i, "s<i>" for integer scalar i, "f<i>" for float scalar i, "spill", or a number).
+// The emulated chip as a sim::Simulator and as a runtime::Device. A binary of format "qpu" holds
+// 64-bit words, low byte first; its metadata says what each uniform is ("uniforms": a list of "me",
+// "count", "p<i>" for pointer i, "s<i>" for integer scalar i, "f<i>" for float scalar i, "spill",
+// or a number).
 
 #include <memory>
 
@@ -19,7 +20,7 @@ struct EmulatorOptions {
   Engine engine = Engine::interpreted;
   OutsideReads outside_reads = OutsideReads::fault;
   bool check_races = true;
-  bool count_instructions = true;    // statistics per instruction
+  bool count_instructions = true;  // statistics per instruction
 };
 
 class Emulator final : public sim::Simulator {
@@ -29,7 +30,8 @@ class Emulator final : public sim::Simulator {
   sim::Memory& memory() override { return machine_.memory; }
   std::size_t load(const runtime::Binary& binary) override;
   void unload(std::size_t program) override;
-  sim::RunResult run(std::size_t program, const sim::Launch& launch, const sim::RunLimits& limits) override;
+  sim::RunResult run(std::size_t program, const sim::Launch& launch,
+                     const sim::RunLimits& limits) override;
   runtime::StatReport stats() const override;
   void clear_stats() override;
   void trace_to(runtime::TraceSink* sink) override { machine_.trace = sink; }
@@ -41,7 +43,8 @@ class Emulator final : public sim::Simulator {
   EmulatorOptions& options() { return options_; }
   /// What a lenient machine noted since the last clear.
   std::vector<Finding> take_findings();
-  /// Text that Print statements of the running kernel produce goes here; absent: prints are dropped.
+  /// Text that Print statements of the running kernel produce goes here; absent: prints are
+  /// dropped.
   std::function<void(std::string_view)> on_print;
 
  private:

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Engines that run clean programs (no rule can be broken on any path, no register branches) fast. They share
-// all peripherals with the oracle through Machine and yield at the same points, so results, faults and
-// cycles are the same.
+// Engines that run clean programs (no rule can be broken on any path, no register branches) fast.
+// They share all peripherals with the oracle through Machine and yield at the same points, so
+// results, faults and cycles are the same.
 
 #include <cstdint>
 #include <memory>

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The QPU's arithmetic on one lane, literally and in integers: the oracle that every engine is tested
-// against. IEEE single format, not IEEE behaviour: denormals are zero, there is no -0 and no NaN result,
-// the adder rounds toward zero. Source: measurements on chips (addendum to the architecture guide; models
-// validated by running on a Raspberry Pi); unconfirmed points are in assumptions.h.
+// The QPU's arithmetic on one lane, literally and in integers: the oracle that every engine is
+// tested against. IEEE single format, not IEEE behaviour: denormals are zero, there is no -0 and no
+// NaN result, the adder rounds toward zero. Source: measurements on chips (addendum to the
+// architecture guide; models validated by running on a Raspberry Pi); unconfirmed points are in
+// assumptions.h.
 
 #include <bit>
 #include <cmath>
@@ -20,12 +21,14 @@ inline bool is_nan(std::uint32_t x) { return (x & 0x7fffffffu) > kInf; }
 inline bool is_inf(std::uint32_t x) { return (x & 0x7fffffffu) == kInf; }
 inline std::uint32_t flush(std::uint32_t x) { return (x & kInf) == 0 ? 0 : x; }
 
-/// sign, exponent of the leading bit (unbiased) and a 64-bit significand with its leading bit at 62.
+/// sign, exponent of the leading bit (unbiased) and a 64-bit significand with its leading bit
+/// at 62.
 inline std::uint32_t assemble_float(std::uint32_t sign, int exponent, std::uint64_t significand) {
   int biased = exponent + 127;
   if (biased < 1) return 0;
   if (biased > 254) return sign | (assume::kOverflowIsLargestFinite ? kLargest : kInf);
-  return sign | (static_cast<std::uint32_t>(biased) << 23) | (static_cast<std::uint32_t>(significand >> 39) & 0x7fffffu);
+  return sign | (static_cast<std::uint32_t>(biased) << 23) |
+         (static_cast<std::uint32_t>(significand >> 39) & 0x7fffffu);
 }
 
 inline std::uint32_t fadd(std::uint32_t a, std::uint32_t b) {
@@ -38,14 +41,16 @@ inline std::uint32_t fadd(std::uint32_t a, std::uint32_t b) {
   if (b == 0) return a;
   if ((a & ~kSign) < (b & ~kSign)) std::swap(a, b);
   int ea = static_cast<int>(a >> 23 & 255), eb = static_cast<int>(b >> 23 & 255), shift = ea - eb;
-  // 1.f with the leading bit at 61, one bit of head room; what is shifted out stays as a sticky bit.
+  // 1.f with the leading bit at 61, one bit of head room; what is shifted out stays as a sticky
+  // bit.
   std::uint64_t ma = static_cast<std::uint64_t>((a & 0x7fffffu) | 0x800000u) << 38;
   std::uint64_t mb = static_cast<std::uint64_t>((b & 0x7fffffu) | 0x800000u) << 38;
   mb = shift > 60 ? 1 : (mb >> shift) | ((mb & ((1ull << shift) - 1)) != 0);
   std::uint64_t m = ((a ^ b) & kSign) ? ma - mb : ma + mb;
   if (m == 0) return 0;
   int lead = 63 - std::countl_zero(m);
-  return assemble_float(a & kSign, ea - 127 + lead - 61, lead < 62 ? m << (62 - lead) : m >> (lead - 62));
+  return assemble_float(a & kSign, ea - 127 + lead - 61,
+                        lead < 62 ? m << (62 - lead) : m >> (lead - 62));
 }
 
 inline std::uint32_t fsub(std::uint32_t a, std::uint32_t b) { return fadd(a, b ^ kSign); }
@@ -55,16 +60,19 @@ inline std::uint32_t fmul(std::uint32_t a, std::uint32_t b) {
   if ((a & ~kSign) == 0 || (b & ~kSign) == 0) return 0;
   std::uint32_t sign = (a ^ b) & kSign;
   if ((a & kInf) == kInf || (b & kInf) == kInf) return sign | kInf;
-  std::uint64_t m = static_cast<std::uint64_t>((a & 0x7fffffu) | 0x800000u) * ((b & 0x7fffffu) | 0x800000u);
+  std::uint64_t m =
+      static_cast<std::uint64_t>((a & 0x7fffffu) | 0x800000u) * ((b & 0x7fffffu) | 0x800000u);
   int exponent = static_cast<int>(a >> 23 & 255) + static_cast<int>(b >> 23 & 255) - 254;
-  int lead = 63 - std::countl_zero(m);   // 46 or 47
+  int lead = 63 - std::countl_zero(m);  // 46 or 47
   return assemble_float(sign, exponent + lead - 46, m << (62 - lead));
 }
 
 /// a > b in the order -NaN < -Inf < ... < +Inf < NaN; zeros of either sign are equal.
 inline bool float_greater(std::uint32_t a, std::uint32_t b) {
   if (((a | b) << 1) == 0) return false;
-  auto key = [](std::uint32_t x) { return static_cast<std::int32_t>(x ^ ((x & kSign) ? 0x7fffffffu : 0)); };
+  auto key = [](std::uint32_t x) {
+    return static_cast<std::int32_t>(x ^ ((x & kSign) ? 0x7fffffffu : 0));
+  };
   return key(a) > key(b);
 }
 
@@ -80,11 +88,12 @@ inline std::uint32_t itof(std::uint32_t a) {
 inline std::uint32_t ftoi(std::uint32_t a) {
   a = flush(a);
   std::uint32_t magnitude = a & ~kSign;
-  if (magnitude == kLargest || a == 0x4f000000u) return kSign;   // FLT_MAX and 2^31, as measured
+  if (magnitude == kLargest || a == 0x4f000000u) return kSign;  // FLT_MAX and 2^31, as measured
   int exponent = static_cast<int>(magnitude >> 23) - 127;
   if (exponent < 0 || exponent > 31 || (exponent == 31 && a != 0xcf000000u)) return 0;
   std::uint64_t m = static_cast<std::uint64_t>((a & 0x7fffffu) | 0x800000u);
-  std::uint32_t value = static_cast<std::uint32_t>(exponent >= 23 ? m << (exponent - 23) : m >> (23 - exponent));
+  std::uint32_t value =
+      static_cast<std::uint32_t>(exponent >= 23 ? m << (exponent - 23) : m >> (23 - exponent));
   return (a & kSign) ? 0 - value : value;
 }
 
@@ -105,33 +114,66 @@ inline std::uint32_t sfu(unsigned which, std::uint32_t bits) {
   return (r & kInf) == 0 ? 0 : r;
 }
 
-struct LaneResult { std::uint32_t value; bool carry; };
+struct LaneResult {
+  std::uint32_t value;
+  bool carry;
+};
 
 inline std::uint32_t bytes4(std::uint32_t a, std::uint32_t b, auto f) {
   std::uint32_t out = 0;
-  for (int s = 0; s < 32; s += 8) out |= static_cast<std::uint32_t>(f(static_cast<int>(a >> s & 255), static_cast<int>(b >> s & 255))) << s;
+  for (int s = 0; s < 32; s += 8)
+    out |= static_cast<std::uint32_t>(
+               f(static_cast<int>(a >> s & 255), static_cast<int>(b >> s & 255)))
+           << s;
   return out;
 }
-inline std::uint32_t v8adds(std::uint32_t a, std::uint32_t b) { return bytes4(a, b, [](int x, int y) { return x + y > 255 ? 255 : x + y; }); }
-inline std::uint32_t v8subs(std::uint32_t a, std::uint32_t b) { return bytes4(a, b, [](int x, int y) { return x < y ? 0 : x - y; }); }
+inline std::uint32_t v8adds(std::uint32_t a, std::uint32_t b) {
+  return bytes4(a, b, [](int x, int y) { return x + y > 255 ? 255 : x + y; });
+}
+inline std::uint32_t v8subs(std::uint32_t a, std::uint32_t b) {
+  return bytes4(a, b, [](int x, int y) { return x < y ? 0 : x - y; });
+}
 
 inline LaneResult add_lane(unsigned op, std::uint32_t a, std::uint32_t b) {
   auto sa = static_cast<std::int32_t>(a), sb = static_cast<std::int32_t>(b);
   unsigned n = b & 31;
   auto positive = [](std::uint32_t r) { return static_cast<std::int32_t>(r) > 0; };
   switch (op) {
-    case kFadd: { auto r = fadd(a, b); return {r, positive(r)}; }
-    case kFsub: { auto r = fsub(a, b); return {r, positive(r)}; }
-    case kFmin: { bool g = float_greater(a, b); return {g ? b : a, g}; }
-    case kFmax: { bool g = float_greater(a, b); return {g ? a : b, g}; }
-    case kFminabs: { a &= ~kSign, b &= ~kSign; return {a > b ? b : a, a > b}; }
-    case kFmaxabs: { a &= ~kSign, b &= ~kSign; return {a > b ? a : b, a > b}; }
+    case kFadd: {
+      auto r = fadd(a, b);
+      return {r, positive(r)};
+    }
+    case kFsub: {
+      auto r = fsub(a, b);
+      return {r, positive(r)};
+    }
+    case kFmin: {
+      bool g = float_greater(a, b);
+      return {g ? b : a, g};
+    }
+    case kFmax: {
+      bool g = float_greater(a, b);
+      return {g ? a : b, g};
+    }
+    case kFminabs: {
+      a &= ~kSign, b &= ~kSign;
+      return {a > b ? b : a, a > b};
+    }
+    case kFmaxabs: {
+      a &= ~kSign, b &= ~kSign;
+      return {a > b ? a : b, a > b};
+    }
     case kFtoi: return {ftoi(a), false};
-    case kItof: { auto r = itof(a); return {r, positive(r)}; }
+    case kItof: {
+      auto r = itof(a);
+      return {r, positive(r)};
+    }
     case kAdd: return {a + b, a + b < a};
     case kSub: return {a - b, a < b};
     case kShr: return {a >> n, n && (a >> (n - 1) & 1)};
-    case kAsr: return {static_cast<std::uint32_t>(sa >> n), n && (static_cast<std::uint32_t>(sa >> (n - 1)) & 1)};
+    case kAsr:
+      return {static_cast<std::uint32_t>(sa >> n),
+              n && (static_cast<std::uint32_t>(sa >> (n - 1)) & 1)};
     case kRor: return {std::rotr(a, static_cast<int>(n)), false};
     case kShl: return {a << n, n && (a >> (32 - n) & 1)};
     case kMin: return {sa > sb ? b : a, sa > sb};
@@ -186,12 +228,18 @@ inline std::uint32_t float_to_half(std::uint32_t f) {
 /// Unpacking a value of file A (float_op: an operation that consumes it is a float one) or of r4.
 inline std::uint32_t unpack_lane(unsigned code, std::uint32_t v, bool float_op) {
   switch (code) {
-    case 1: case 2: {
+    case 1:
+    case 2: {
       std::uint32_t h = code == 1 ? v & 0xffffu : v >> 16;
-      return float_op ? half_to_float(h) : static_cast<std::uint32_t>(static_cast<std::int32_t>(static_cast<std::int16_t>(h)));
+      return float_op ? half_to_float(h)
+                      : static_cast<std::uint32_t>(
+                            static_cast<std::int32_t>(static_cast<std::int16_t>(h)));
     }
     case 3: return (v >> 24) * 0x01010101u;
-    case 4: case 5: case 6: case 7: {
+    case 4:
+    case 5:
+    case 6:
+    case 7: {
       std::uint32_t byte = v >> (8 * (code - 4)) & 255u;
       return float_op ? std::bit_cast<std::uint32_t>(static_cast<float>(byte) / 255.0f) : byte;
     }
@@ -201,25 +249,38 @@ inline std::uint32_t unpack_lane(unsigned code, std::uint32_t v, bool float_op) 
 
 /// The full result with signed overflow of add and sub undone by saturation (packs 8 and up).
 inline std::uint32_t saturate32(unsigned op, std::uint32_t a, std::uint32_t b, std::uint32_t r) {
-  bool overflow = op == kAdd ? ((a ^ r) & (b ^ r) & kSign) != 0 : op == kSub ? ((a ^ b) & (a ^ r) & kSign) != 0 : false;
+  bool overflow = op == kAdd   ? ((a ^ r) & (b ^ r) & kSign) != 0
+                  : op == kSub ? ((a ^ b) & (a ^ r) & kSign) != 0
+                               : false;
   return overflow ? ((a & kSign) ? 0x80000000u : 0x7fffffffu) : r;
 }
 
 /// Packing into file A: merges into the register's old value.
 inline std::uint32_t pack_lane(unsigned code, std::uint32_t old, std::uint32_t v, bool is_float) {
-  auto put = [&](std::uint32_t mask, unsigned shift, std::uint32_t x) { return (old & ~(mask << shift)) | ((x & mask) << shift); };
+  auto put = [&](std::uint32_t mask, unsigned shift, std::uint32_t x) {
+    return (old & ~(mask << shift)) | ((x & mask) << shift);
+  };
   auto s = static_cast<std::int32_t>(v);
-  std::uint32_t s16 = static_cast<std::uint32_t>(s < -32768 ? -32768 : s > 32767 ? 32767 : s) & 0xffffu;
+  std::uint32_t s16 = static_cast<std::uint32_t>(s < -32768  ? -32768
+                                                 : s > 32767 ? 32767
+                                                             : s) &
+                      0xffffu;
   std::uint32_t u8 = static_cast<std::uint32_t>(s < 0 ? 0 : s > 255 ? 255 : s);
   switch (code) {
     case 1: return put(0xffffu, 0, is_float ? float_to_half(v) : v);
     case 2: return put(0xffffu, 16, is_float ? float_to_half(v) : v);
     case 3: return (v & 255u) * 0x01010101u;
-    case 4: case 5: case 6: case 7: return put(255u, 8 * (code - 4), v);
+    case 4:
+    case 5:
+    case 6:
+    case 7: return put(255u, 8 * (code - 4), v);
     case 9: return put(0xffffu, 0, is_float ? float_to_half(v) : s16);
     case 10: return put(0xffffu, 16, is_float ? float_to_half(v) : s16);
     case 11: return u8 * 0x01010101u;
-    case 12: case 13: case 14: case 15: return put(255u, 8 * (code - 12), u8);
+    case 12:
+    case 13:
+    case 14:
+    case 15: return put(255u, 8 * (code - 12), u8);
     default: return v;
   }
 }
@@ -229,7 +290,8 @@ inline std::uint32_t pack_colour(unsigned code, std::uint32_t old, std::uint32_t
   float x = std::bit_cast<float>(flush(f)) * 255.0f;
   std::uint32_t byte = !(x > 0) ? 0 : x >= 255.0f ? 255 : static_cast<std::uint32_t>(x);
   if (code == 3) return byte * 0x01010101u;
-  if (code >= 4 && code <= 7) return (old & ~(255u << (8 * (code - 4)))) | (byte << (8 * (code - 4)));
+  if (code >= 4 && code <= 7)
+    return (old & ~(255u << (8 * (code - 4)))) | (byte << (8 * (code - 4)));
   return f;
 }
 

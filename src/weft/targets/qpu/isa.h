@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The VideoCore IV QPU's instruction words as a table (on weft::isa), and the assembly text over it. An ALU
-// word carries two operations whose operands share two read ports, so the text is not the table's flat
-// one: print() and assemble() here know muxes, register names and what is implied; encoding, decoding
-// and every range check come from the table. Source: VideoCore IV architecture guide, sections 3 and 4.
+// The VideoCore IV QPU's instruction words as a table (on weft::isa), and the assembly text over
+// it. An ALU word carries two operations whose operands share two read ports, so the text is not
+// the table's flat one: print() and assemble() here know muxes, register names and what is implied;
+// encoding, decoding and every range check come from the table. Source: VideoCore IV architecture
+// guide, sections 3 and 4.
 
 #include <cstdint>
 #include <string>
@@ -14,31 +15,100 @@
 
 namespace weft::qpu::hw {
 
-using Code = std::uint64_t;   // one instruction word, bit 63 = MSB
+using Code = std::uint64_t;  // one instruction word, bit 63 = MSB
 
 enum Kind : std::uint8_t { kAlu, kAluImm, kLdi, kLdiSigned, kLdiUnsigned, kSem, kBranch };
 
 enum Signal : std::uint8_t {
-  kSigBreak, kSigNone, kSigSwitch, kSigEnd, kSigWaitScore, kSigUnlockScore, kSigLastSwitch, kSigCoverage,
-  kSigColour, kSigColourEnd, kSigLoadTmu0, kSigLoadTmu1, kSigAlphaMask, kSigImm, kSigLdi, kSigBranch
+  kSigBreak,
+  kSigNone,
+  kSigSwitch,
+  kSigEnd,
+  kSigWaitScore,
+  kSigUnlockScore,
+  kSigLastSwitch,
+  kSigCoverage,
+  kSigColour,
+  kSigColourEnd,
+  kSigLoadTmu0,
+  kSigLoadTmu1,
+  kSigAlphaMask,
+  kSigImm,
+  kSigLdi,
+  kSigBranch
 };
 enum Cond : std::uint8_t { kNever, kAlways, kZs, kZc, kNs, kNc, kCs, kCc };
 enum BranchCond : std::uint8_t {
-  kAllZs, kAllZc, kAnyZs, kAnyZc, kAllNs, kAllNc, kAnyNs, kAnyNc, kAllCs, kAllCc, kAnyCs, kAnyCc, kBranchAlways = 15
+  kAllZs,
+  kAllZc,
+  kAnyZs,
+  kAnyZc,
+  kAllNs,
+  kAllNc,
+  kAnyNs,
+  kAnyNc,
+  kAllCs,
+  kAllCc,
+  kAnyCs,
+  kAnyCc,
+  kBranchAlways = 15
 };
 enum AddOp : std::uint8_t {
-  kANop = 0, kFadd, kFsub, kFmin, kFmax, kFminabs, kFmaxabs, kFtoi, kItof, kAdd = 12, kSub, kShr, kAsr, kRor, kShl,
-  kMin, kMax, kAnd, kOr, kXor, kNot, kClz, kV8addsA = 30, kV8subsA = 31
+  kANop = 0,
+  kFadd,
+  kFsub,
+  kFmin,
+  kFmax,
+  kFminabs,
+  kFmaxabs,
+  kFtoi,
+  kItof,
+  kAdd = 12,
+  kSub,
+  kShr,
+  kAsr,
+  kRor,
+  kShl,
+  kMin,
+  kMax,
+  kAnd,
+  kOr,
+  kXor,
+  kNot,
+  kClz,
+  kV8addsA = 30,
+  kV8subsA = 31
 };
 enum MulOp : std::uint8_t { kMNop = 0, kFmul, kMul24, kV8muld, kV8min, kV8max, kV8addsM, kV8subsM };
 enum Mux : std::uint8_t { kMuxR0, kMuxR1, kMuxR2, kMuxR3, kMuxR4, kMuxR5, kMuxA, kMuxB };
 
 /// Register addresses above the physical files (read r…, write w…; A or B where the files differ).
 enum Reg : std::uint8_t {
-  kRUniform = 32, kRElementA = 38, kRQpuB = 38, kNull = 39, kRVpm = 48, kRLdBusyA = 49, kRStBusyB = 49, kRLdWaitA = 50,
-  kRStWaitB = 50, kRMutex = 51,
-  kWAcc0 = 32, kWNoswap = 36, kWR5 = 37, kWHostInt = 38, kWUniformsAddr = 40, kWVpm = 48, kWVpmSetup = 49,
-  kWDmaAddr = 50, kWMutex = 51, kWRecip = 52, kWRsqrt = 53, kWExp2 = 54, kWLog2 = 55, kWTmu0S = 56, kWTmu1S = 60
+  kRUniform = 32,
+  kRElementA = 38,
+  kRQpuB = 38,
+  kNull = 39,
+  kRVpm = 48,
+  kRLdBusyA = 49,
+  kRStBusyB = 49,
+  kRLdWaitA = 50,
+  kRStWaitB = 50,
+  kRMutex = 51,
+  kWAcc0 = 32,
+  kWNoswap = 36,
+  kWR5 = 37,
+  kWHostInt = 38,
+  kWUniformsAddr = 40,
+  kWVpm = 48,
+  kWVpmSetup = 49,
+  kWDmaAddr = 50,
+  kWMutex = 51,
+  kWRecip = 52,
+  kWRsqrt = 53,
+  kWExp2 = 54,
+  kWLog2 = 55,
+  kWTmu0S = 56,
+  kWTmu1S = 60
 };
 
 /// One instruction, all fields by name. Fields that a kind lacks stay at their defaults.
@@ -50,11 +120,11 @@ struct Instr {
   std::uint8_t sf = 0, ws = 0;
   std::uint8_t waddr_add = kNull, waddr_mul = kNull;
   std::uint8_t op_mul = 0, op_add = 0;
-  std::uint8_t raddr_a = kNull, raddr_b = kNull;   // raddr_b: the small immediate's code for kAluImm
+  std::uint8_t raddr_a = kNull, raddr_b = kNull;  // raddr_b: the small immediate's code for kAluImm
   std::uint8_t add_a = 0, add_b = 0, mul_a = 0, mul_b = 0;
-  std::uint32_t imm = 0;                           // kLdi*: the word; kBranch: signed byte offset
-  std::uint8_t sem = 0, acquire = 0;               // kSem
-  std::uint8_t cond_br = kBranchAlways, rel = 0, reg = 0;   // kBranch; raddr_a (5 bits) when reg
+  std::uint32_t imm = 0;              // kLdi*: the word; kBranch: signed byte offset
+  std::uint8_t sem = 0, acquire = 0;  // kSem
+  std::uint8_t cond_br = kBranchAlways, rel = 0, reg = 0;  // kBranch; raddr_a (5 bits) when reg
   bool operator==(const Instr&) const = default;
 };
 
@@ -88,7 +158,9 @@ bool reads_a(const Instr& i);
 bool reads_b(const Instr& i);
 inline bool add_active(const Instr& i) { return i.op_add != 0; }
 inline bool mul_active(const Instr& i) { return i.op_mul != 0; }
-inline bool is_ldi(const Instr& i) { return i.kind == kLdi || i.kind == kLdiSigned || i.kind == kLdiUnsigned; }
+inline bool is_ldi(const Instr& i) {
+  return i.kind == kLdi || i.kind == kLdiSigned || i.kind == kLdiUnsigned;
+}
 /// File of a destination: ws = 0 puts ADD into A and MUL into B.
 inline bool add_file_b(const Instr& i) { return i.ws != 0; }
 inline bool mul_file_b(const Instr& i) { return i.ws == 0; }

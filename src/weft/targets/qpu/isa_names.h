@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Names of the QPU's operations, conditions, signals and register addresses: the one list from which table,
-// assembler, disassembler and manual take their words. Source: architecture guide, tables 1 to 14.
+// Names of the QPU's operations, conditions, signals and register addresses: the one list from
+// which table, assembler, disassembler and manual take their words. Source: architecture guide,
+// tables 1 to 14.
 
 #include <cstdint>
 #include <vector>
@@ -10,7 +11,11 @@
 
 namespace weft::qpu::hw::names {
 
-struct Op { std::uint8_t code; const char* name; const char* meaning; };
+struct Op {
+  std::uint8_t code;
+  const char* name;
+  const char* meaning;
+};
 
 inline constexpr Op kAddOps[] = {
     {0, "nop", "nothing"},
@@ -50,27 +55,32 @@ inline constexpr Op kMulOps[] = {
     {7, "v8subs", "four bytes a - b, saturated to 0"},
 };
 
-inline constexpr const char* kConditions[] = {"never", "always", "zs", "zc", "ns", "nc", "cs", "cc"};
-inline constexpr const char* kBranchConditions[] = {"allz", "allnz", "anyz", "anynz", "alln", "allnn", "anyn", "anynn",
-                                                    "allc", "allnc", "anyc", "anync", "", "", "", "always"};
-inline constexpr const char* kSignals[] = {"bkpt", "none", "thrsw", "thrend", "sbwait", "sbdone", "lthrsw", "loadcv",
-                                           "loadc", "ldcend", "ldtmu0", "ldtmu1", "loadam"};
+inline constexpr const char* kConditions[] = {"never", "always", "zs", "zc",
+                                              "ns",    "nc",     "cs", "cc"};
+inline constexpr const char* kBranchConditions[] = {
+    "allz", "allnz", "anyz", "anynz", "alln", "allnn", "anyn", "anynn",
+    "allc", "allnc", "anyc", "anync", "",     "",      "",     "always"};
+inline constexpr const char* kSignals[] = {"bkpt",   "none",   "thrsw",  "thrend", "sbwait",
+                                           "sbdone", "lthrsw", "loadcv", "loadc",  "ldcend",
+                                           "ldtmu0", "ldtmu1", "loadam"};
 
 /// Addresses 32..63; null: no meaning.
 inline constexpr const char* kReadA[] = {
-    "unif", nullptr, nullptr, "vary", nullptr, nullptr, "elem", "null", nullptr, "x_coord", "ms_mask", nullptr, nullptr,
-    nullptr, nullptr, nullptr, "vpm", "vr_busy", "vr_wait", "mutex"};
+    "unif",    nullptr, nullptr, "vary",  nullptr, nullptr, "elem", "null",    nullptr,   "x_coord",
+    "ms_mask", nullptr, nullptr, nullptr, nullptr, nullptr, "vpm",  "vr_busy", "vr_wait", "mutex"};
 inline constexpr const char* kReadB[] = {
-    "unif", nullptr, nullptr, "vary", nullptr, nullptr, "qpu", "null", nullptr, "y_coord", "rev_flag", nullptr, nullptr,
-    nullptr, nullptr, nullptr, "vpm", "vw_busy", "vw_wait", "mutex"};
+    "unif",     nullptr, nullptr, "vary",  nullptr, nullptr, "qpu", "null",    nullptr,   "y_coord",
+    "rev_flag", nullptr, nullptr, nullptr, nullptr, nullptr, "vpm", "vw_busy", "vw_wait", "mutex"};
 inline constexpr const char* kWriteA[] = {
-    "r0", "r1", "r2", "r3", "tmu_noswap", "r5quad", "host_int", "null", "unif_addr", "quad_x", "ms_mask", "stencil", "tlbz",
-    "tlbm", "tlbc", "tlbam", "vpm", "vr_setup", "vr_addr", "mutex", "recip", "rsqrt", "exp2", "log2", "tmu0_s", "tmu0_t",
-    "tmu0_r", "tmu0_b", "tmu1_s", "tmu1_t", "tmu1_r", "tmu1_b"};
+    "r0",        "r1",       "r2",      "r3",      "tmu_noswap", "r5quad", "host_int", "null",
+    "unif_addr", "quad_x",   "ms_mask", "stencil", "tlbz",       "tlbm",   "tlbc",     "tlbam",
+    "vpm",       "vr_setup", "vr_addr", "mutex",   "recip",      "rsqrt",  "exp2",     "log2",
+    "tmu0_s",    "tmu0_t",   "tmu0_r",  "tmu0_b",  "tmu1_s",     "tmu1_t", "tmu1_r",   "tmu1_b"};
 inline constexpr const char* kWriteB[] = {
-    "r0", "r1", "r2", "r3", "tmu_noswap", "r5rep", "host_int", "null", "unif_addr", "quad_y", "rev_flag", "stencil", "tlbz",
-    "tlbm", "tlbc", "tlbam", "vpm", "vw_setup", "vw_addr", "mutex", "recip", "rsqrt", "exp2", "log2", "tmu0_s", "tmu0_t",
-    "tmu0_r", "tmu0_b", "tmu1_s", "tmu1_t", "tmu1_r", "tmu1_b"};
+    "r0",        "r1",       "r2",       "r3",      "tmu_noswap", "r5rep",  "host_int", "null",
+    "unif_addr", "quad_y",   "rev_flag", "stencil", "tlbz",       "tlbm",   "tlbc",     "tlbam",
+    "vpm",       "vw_setup", "vw_addr",  "mutex",   "recip",      "rsqrt",  "exp2",     "log2",
+    "tmu0_s",    "tmu0_t",   "tmu0_r",   "tmu0_b",  "tmu1_s",     "tmu1_t", "tmu1_r",   "tmu1_b"};
 
 inline std::vector<isa::NamedCode> add_codes() {
   std::vector<isa::NamedCode> out;

@@ -9,13 +9,16 @@
 namespace weft::qpu::hw {
 
 namespace {
-constexpr std::uint64_t kMemoryBase = 0x10000;   // so that small integers are no pointers
-constexpr std::uint64_t kGuard = 4096;           // between allocations: prefetch past an end meets no neighbour
+constexpr std::uint64_t kMemoryBase = 0x10000;  // so that small integers are no pointers
+constexpr std::uint64_t kGuard =
+    4096;  // between allocations: prefetch past an end meets no neighbour
 }  // namespace
 
 Machine::Machine(int count, std::uint64_t memory_bytes)
-    : memory("QPU memory", memory_bytes, kMemoryBase), qpus(static_cast<std::size_t>(count)),
-      shadow_(memory_bytes / 4 + 64), vpm_shadow_(64 * 16 + 64) {
+    : memory("QPU memory", memory_bytes, kMemoryBase),
+      qpus(static_cast<std::size_t>(count)),
+      shadow_(memory_bytes / 4 + 64),
+      vpm_shadow_(64 * 16 + 64) {
   memory.set_guard(kGuard);
   for (std::size_t i = 0; i < qpus.size(); ++i) qpus[i].id = static_cast<int>(i);
 }
@@ -30,7 +33,8 @@ void Machine::begin_launch(const Program& p, int active) {
     for (unsigned i = 0; i < 16; ++i) {
       q.slot[kSlotElement][i] = i;
       q.slot[kSlotNumber][i] = static_cast<std::uint32_t>(id);
-      for (unsigned c = 0; c < 8; ++c) q.mask[c][i] = c == kAlways || c == kZc || c == kNc || c == kCc ? ~0u : 0;
+      for (unsigned c = 0; c < 8; ++c)
+        q.mask[c][i] = c == kAlways || c == kZc || c == kNc || c == kCc ? ~0u : 0;
     }
     for (unsigned code = 0; code < 64; ++code) {
       for (unsigned i = 0; i < 16; ++i) q.slot[kSlotImm + code][i] = small_immediate(code);
@@ -69,10 +73,12 @@ std::string Machine::source_of(std::uint32_t pc) const {
   }
   if (!best) return "";
   if (best->file.empty()) return best->block;
-  return cat(best->block.empty() ? "" : cat("\"", best->block, "\", "), best->file, ":", best->line);
+  return cat(best->block.empty() ? "" : cat("\"", best->block, "\", "), best->file, ":",
+             best->line);
 }
 
-void Machine::fail(const Qpu& q, std::string_view code, std::string message, std::string_view help) {
+void Machine::fail(const Qpu& q, std::string_view code, std::string message,
+                   std::string_view help) {
   sim::FaultPlace place;
   place.unit = cat("qpu ", q.id);
   place.pc = static_cast<std::int64_t>(q.pc) * 8;
@@ -102,9 +108,11 @@ void Machine::stall(Qpu& q, std::int64_t until, StallReason why) {
   if (until <= q.now) return;
   std::int64_t clocks = until - q.now;
   if (trace) {
-    static constexpr const char* kNames[] = {"wait tmu", "wait dma load", "wait dma store", "wait semaphore", "wait mutex"};
+    static constexpr const char* kNames[] = {"wait tmu", "wait dma load", "wait dma store",
+                                             "wait semaphore", "wait mutex"};
     double us = static_cast<double>(q.now) / timing::kClockHz * 1e6;
-    trace->span(trace->track("qpu", cat("qpu ", q.id)), kNames[why], us, static_cast<double>(clocks) / timing::kClockHz * 1e6);
+    trace->span(trace->track("qpu", cat("qpu ", q.id)), kNames[why], us,
+                static_cast<double>(clocks) / timing::kClockHz * 1e6);
   }
   q.stall[why] += clocks;
   q.time += clocks;
@@ -159,18 +167,32 @@ void Machine::advance(std::int64_t now) {
 }
 
 void Machine::breakpoint(Qpu& q) {
-  if (!on_breakpoint) fail(q, "qpu.breakpoint", cat("software breakpoint at instruction ", q.pc), "remove it, or run where prints are shown");
+  if (!on_breakpoint)
+    fail(q, "qpu.breakpoint", cat("software breakpoint at instruction ", q.pc),
+         "remove it, or run where prints are shown");
   on_breakpoint(q);
 }
 
 void Machine::finish(Qpu& q) {
   for (unsigned unit = 0; unit < 2; ++unit) {
-    if (q.fifo[unit].count) fail_rule(q, "tmu_unread", cat(q.fifo[unit].count, " requests of TMU ", unit, " were never received"));
+    if (q.fifo[unit].count)
+      fail_rule(q, "tmu_unread",
+                cat(q.fifo[unit].count, " requests of TMU ", unit, " were never received"));
   }
-  if (q.vpm_reads) fail_rule(q, "vpm_read_count", cat(q.vpm_read[0].left, " vectors set up for reading were left in the VPM"));
-  if (q.load_pending) fail(q, "qpu.dma.not_waited", cat("qpu ", q.id, " ended with a DMA load that nobody waited for"), "read vr_wait before the end");
-  if (q.store_pending) fail(q, "qpu.dma.not_waited", cat("qpu ", q.id, " ended with a DMA store that nobody waited for"), "read vw_wait before the end");
-  if (mutex_owner == q.id) fail(q, "qpu.mutex.held", cat("qpu ", q.id, " ended while holding the mutex"), "write mutex before the end");
+  if (q.vpm_reads)
+    fail_rule(q, "vpm_read_count",
+              cat(q.vpm_read[0].left, " vectors set up for reading were left in the VPM"));
+  if (q.load_pending)
+    fail(q, "qpu.dma.not_waited",
+         cat("qpu ", q.id, " ended with a DMA load that nobody waited for"),
+         "read vr_wait before the end");
+  if (q.store_pending)
+    fail(q, "qpu.dma.not_waited",
+         cat("qpu ", q.id, " ended with a DMA store that nobody waited for"),
+         "read vw_wait before the end");
+  if (mutex_owner == q.id)
+    fail(q, "qpu.mutex.held", cat("qpu ", q.id, " ended while holding the mutex"),
+         "write mutex before the end");
   q.finished = true;
 }
 
@@ -184,28 +206,36 @@ bool Machine::inside(Qpu& q, std::uint64_t address, std::uint64_t bytes) {
   return true;
 }
 
-void Machine::outside_read(Qpu& q, std::uint64_t address, std::uint64_t bytes, std::string_view what) {
-  std::string message = cat(what, " reads ", bytes, " bytes at ", hex(address), ", ", memory.describe(address, bytes));
-  if (outside_reads == OutsideReads::fault) fail(q, "qpu.memory.read_outside", std::move(message), "keep every lane's address inside an array");
+void Machine::outside_read(Qpu& q, std::uint64_t address, std::uint64_t bytes,
+                           std::string_view what) {
+  std::string message = cat(what, " reads ", bytes, " bytes at ", hex(address), ", ",
+                            memory.describe(address, bytes));
+  if (outside_reads == OutsideReads::fault)
+    fail(q, "qpu.memory.read_outside", std::move(message),
+         "keep every lane's address inside an array");
   for (Finding& f : findings) {
     if (f.pc == q.pc && f.qpu == q.id && f.code == "qpu.memory.read_outside") {
       ++f.count;
       return;
     }
   }
-  findings.push_back({"qpu.memory.read_outside", q.id, q.pc, std::move(message), source_of(q.pc), 1});
+  findings.push_back(
+      {"qpu.memory.read_outside", q.id, q.pc, std::move(message), source_of(q.pc), 1});
 }
 
-void Machine::conflict(Qpu& q, const Shadow::Conflict& c, std::uint64_t base, bool write, bool tmu) {
+void Machine::conflict(Qpu& q, const Shadow::Conflict& c, std::uint64_t base, bool write,
+                       bool tmu) {
   std::uint64_t address = base + c.word * 4;
   if (c.race) {
-    fail(q, "qpu.race", cat("qpu ", q.id, write ? " stores to" : " reads", " the word at ", hex(address), ", which qpu ", c.other,
-                            " also uses without synchronisation"),
+    fail(q, "qpu.race",
+         cat("qpu ", q.id, write ? " stores to" : " reads", " the word at ", hex(address),
+             ", which qpu ", c.other, " also uses without synchronisation"),
          "let one release a semaphore after its access and the other acquire it before");
   }
   if (tmu) {
-    fail(q, "qpu.tmu.stale", cat("the word at ", hex(address), " was stored by qpu ", c.other,
-                                 " earlier in this launch; the TMU's caches may still hold its old value"),
+    fail(q, "qpu.tmu.stale",
+         cat("the word at ", hex(address), " was stored by qpu ", c.other,
+             " earlier in this launch; the TMU's caches may still hold its old value"),
          "read it through the VPM, or in the next launch");
   }
 }
@@ -238,9 +268,12 @@ WEFT_QPU_CLONES static bool contiguous(const Vec& a) {
 void Machine::tmu_request(Qpu& q, unsigned unit, const Vec& address) {
   TmuFifo& fifo = q.fifo[unit];
   if (fifo.count >= assume::kTmuFifoDepth) {
-    fail_rule(q, "tmu_overflow", cat("TMU ", unit, " of qpu ", q.id, " has ", fifo.count, " requests outstanding already"));
+    fail_rule(
+        q, "tmu_overflow",
+        cat("TMU ", unit, " of qpu ", q.id, " has ", fifo.count, " requests outstanding already"));
   }
-  unsigned slice = static_cast<unsigned>(q.id) / 4, which = slice * 2 + (unit ^ (!q.noswap && (q.id & 2) ? 1 : 0));
+  unsigned slice = static_cast<unsigned>(q.id) / 4,
+           which = slice * 2 + (unit ^ (!q.noswap && (q.id & 2) ? 1 : 0));
   unsigned at = (fifo.head + fifo.count) & 7;
   Vec& data = fifo.data[at];
   std::int64_t start = tmu_unit[which].reserve(q.now, timing::kTmuVector), ready = 0;
@@ -252,7 +285,8 @@ void Machine::tmu_request(Qpu& q, unsigned unit, const Vec& address) {
     __builtin_prefetch(memory.raw(first) + 64);
     if (check_races) {
       Shadow::Conflict c = shadow_.read16(q.id, (first - memory.base()) / 4, 0xffff, false);
-      if (c.other >= 0) [[unlikely]] conflict(q, c, memory.base(), false, true);
+      if (c.other >= 0) [[unlikely]]
+        conflict(q, c, memory.base(), false, true);
     }
     std::uint64_t line = first / timing::kLine;
     ready = line_ready(which, line, start);
@@ -268,7 +302,8 @@ void Machine::tmu_request(Qpu& q, unsigned unit, const Vec& address) {
         std::memcpy(&data[i], memory.raw(a), 4);
         if (check_races) {
           Shadow::Conflict c = shadow_.read16(q.id, (a - memory.base()) / 4, 1, false);
-          if (c.other >= 0) [[unlikely]] conflict(q, c, memory.base(), false, true);
+          if (c.other >= 0) [[unlikely]]
+            conflict(q, c, memory.base(), false, true);
         }
       }
       if (a / timing::kLine != previous) {
@@ -284,7 +319,9 @@ void Machine::tmu_request(Qpu& q, unsigned unit, const Vec& address) {
 void Machine::tmu_receive(Qpu& q, unsigned unit) {
   TmuFifo& fifo = q.fifo[unit];
   if (fifo.count == 0) {
-    fail(q, "qpu.tmu.empty", cat("qpu ", q.id, " waits for TMU ", unit, " without a request outstanding; it would wait for ever"),
+    fail(q, "qpu.tmu.empty",
+         cat("qpu ", q.id, " waits for TMU ", unit,
+             " without a request outstanding; it would wait for ever"),
          "request before receiving");
   }
   stall(q, fifo.ready[fifo.head], kStallTmu);
@@ -297,7 +334,8 @@ bool Machine::read(Qpu& q, bool file_b, unsigned address, Vec& out) {
   switch (address) {
     case kRUniform: {
       if (q.uniform == 0 || q.uniform + 4 > q.uniform_end) {
-        fail(q, "qpu.uniform.exhausted", cat("qpu ", q.id, " reads past the end of its uniforms"), "bind every parameter");
+        fail(q, "qpu.uniform.exhausted", cat("qpu ", q.id, " reads past the end of its uniforms"),
+             "bind every parameter");
       }
       std::uint32_t value = memory.load<std::uint32_t>(q.uniform);
       q.uniform += 4;
@@ -309,7 +347,8 @@ bool Machine::read(Qpu& q, bool file_b, unsigned address, Vec& out) {
     case kNull: out = q.slot[kSlotZero]; return true;
     case kRVpm: vpm_read(q, out); return true;
     case 49: {
-      bool busy = file_b ? q.store_pending && q.store_done > q.now : q.load_pending && q.load_done > q.now;
+      bool busy =
+          file_b ? q.store_pending && q.store_done > q.now : q.load_pending && q.load_done > q.now;
       for (std::uint32_t& lane : out.lane) lane = busy;
       return true;
     }
@@ -324,7 +363,9 @@ bool Machine::read(Qpu& q, bool file_b, unsigned address, Vec& out) {
       out = q.slot[kSlotZero];
       return true;
     case kRMutex:
-      if (mutex_owner == q.id) fail(q, "qpu.mutex.twice", cat("qpu ", q.id, " acquires the mutex that it holds"), "release it first");
+      if (mutex_owner == q.id)
+        fail(q, "qpu.mutex.twice", cat("qpu ", q.id, " acquires the mutex that it holds"),
+             "release it first");
       if (mutex_owner >= 0) {
         q.wait = Wait::mutex;
         return false;
@@ -335,7 +376,9 @@ bool Machine::read(Qpu& q, bool file_b, unsigned address, Vec& out) {
       out = q.slot[file_b ? kSlotNumber : kSlotElement];
       return true;
     default:
-      fail(q, "qpu.unsupported", cat("reading ", read_name(file_b, address), " (address ", address, ") is for fragment programs or undefined"));
+      fail(q, "qpu.unsupported",
+           cat("reading ", read_name(file_b, address), " (address ", address,
+               ") is for fragment programs or undefined"));
   }
 }
 
@@ -348,22 +391,31 @@ void Machine::write(Qpu& q, bool file_b, unsigned address, const Vec& value) {
     case kNull: return;
     case kWUniformsAddr: {
       auto [begin, size] = memory.allocation(value[0]);
-      if (size == 0) fail(q, "qpu.uniform.address", cat("the uniforms' address ", hex(value[0]), " is ", memory.describe(value[0], 4)));
+      if (size == 0)
+        fail(q, "qpu.uniform.address",
+             cat("the uniforms' address ", hex(value[0]), " is ", memory.describe(value[0], 4)));
       set_uniforms(q, value[0], static_cast<std::uint32_t>(begin + size));
       return;
     }
     case kWVpm: vpm_write(q, value); return;
     case kWVpmSetup: setup(q, file_b, value[0]); return;
     case kWDmaAddr:
-      if (file_b) dma_store(q, value[0]); else dma_load(q, value[0]);
+      if (file_b) dma_store(q, value[0]);
+      else dma_load(q, value[0]);
       return;
     case kWMutex:
-      if (mutex_owner != q.id) fail(q, "qpu.mutex.release", cat("qpu ", q.id, " releases a mutex held by ", mutex_owner < 0 ? std::string("nobody") : cat("qpu ", mutex_owner)));
+      if (mutex_owner != q.id)
+        fail(q, "qpu.mutex.release",
+             cat("qpu ", q.id, " releases a mutex held by ",
+                 mutex_owner < 0 ? std::string("nobody") : cat("qpu ", mutex_owner)));
       mutex_owner = -1;
       mutex_time = q.now;
       shadow_.release(q.id, Shadow::kMutex), vpm_shadow_.release(q.id, Shadow::kMutex);
       return;
-    case kWRecip: case kWRsqrt: case kWExp2: case kWLog2:
+    case kWRecip:
+    case kWRsqrt:
+    case kWExp2:
+    case kWLog2:
       ++counters.sfu;
       for (unsigned i = 0; i < 16; ++i) q.sfu_result[i] = sfu(address, value[i]);
       q.sfu_countdown = 3;
@@ -371,7 +423,9 @@ void Machine::write(Qpu& q, bool file_b, unsigned address, const Vec& value) {
     case kWTmu0S: tmu_request(q, 0, value); return;
     case kWTmu1S: tmu_request(q, 1, value); return;
     default:
-      fail(q, "qpu.unsupported", cat("writing ", write_name(file_b, address), " (address ", address, ") is for fragment programs or textures"));
+      fail(q, "qpu.unsupported",
+           cat("writing ", write_name(file_b, address), " (address ", address,
+               ") is for fragment programs or textures"));
   }
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The state of up to twelve QPUs and of what they share: memory, TMUs and their caches, VPM, DMA, semaphores,
-// mutex, uniforms, host interrupt. Engines execute the ALUs; everything with an effect beyond one QPU's
-// registers goes through here, so engines cannot differ in it. Invariant: q.pc and q.now are those of the
-// instruction at hand whenever a peripheral function is called.
+// The state of up to twelve QPUs and of what they share: memory, TMUs and their caches, VPM, DMA,
+// semaphores, mutex, uniforms, host interrupt. Engines execute the ALUs; everything with an effect
+// beyond one QPU's registers goes through here, so engines cannot differ in it. Invariant: q.pc and
+// q.now are those of the instruction at hand whenever a peripheral function is called.
 
 #include <cstdint>
 #include <functional>
@@ -24,12 +24,30 @@ namespace weft::qpu::hw {
 
 /// Places of a QPU's vectors in Qpu::slot.
 enum Slot : std::uint8_t {
-  kSlotRa = 0, kSlotRb = 32, kSlotAcc = 64, kSlotPerA = 70, kSlotPerB, kSlotElement, kSlotNumber, kSlotZero, kSlotTrash,
-  kSlotOutAdd, kSlotOutMul, kSlotImm, kSlots = kSlotImm + 64
+  kSlotRa = 0,
+  kSlotRb = 32,
+  kSlotAcc = 64,
+  kSlotPerA = 70,
+  kSlotPerB,
+  kSlotElement,
+  kSlotNumber,
+  kSlotZero,
+  kSlotTrash,
+  kSlotOutAdd,
+  kSlotOutMul,
+  kSlotImm,
+  kSlots = kSlotImm + 64
 };
 
 enum class Wait : std::uint8_t { none, semaphore, mutex };
-enum StallReason : std::uint8_t { kStallTmu, kStallDmaLoad, kStallDmaStore, kStallSemaphore, kStallMutex, kStallReasons };
+enum StallReason : std::uint8_t {
+  kStallTmu,
+  kStallDmaLoad,
+  kStallDmaStore,
+  kStallSemaphore,
+  kStallMutex,
+  kStallReasons
+};
 
 struct TmuFifo {
   Vec data[8];
@@ -37,18 +55,23 @@ struct TmuFifo {
   unsigned head = 0, count = 0;
 };
 
-struct VpmAccess { std::uint32_t addr = 0, stride = 0, left = 0; bool horizontal = false, laned = false; unsigned size = 2; };
+struct VpmAccess {
+  std::uint32_t addr = 0, stride = 0, left = 0;
+  bool horizontal = false, laned = false;
+  unsigned size = 2;
+};
 
 struct Qpu {
   Vec slot[kSlots];
-  Vec mask[8];                      // lanes by Cond: never, always, zs, zc, ns, nc, cs, cc; all ones or zero
+  Vec mask[8];  // lanes by Cond: never, always, zs, zc, ns, nc, cs, cc; all ones or zero
   int id = 0;
-  std::uint32_t pc = 0;             // instruction index
-  std::int64_t time = 0, now = 0;   // clocks since launch
+  std::uint32_t pc = 0;            // instruction index
+  std::int64_t time = 0, now = 0;  // clocks since launch
   std::int64_t instructions = 0;
-  const void* block = nullptr;      // interpreted engine: where the block at hand began
+  const void* block = nullptr;  // interpreted engine: where the block at hand began
   bool finished = true, taken = false;
-  int slots_left = 0, end_left = -1;   // delay slots to go of a branch; instructions to go after program end
+  int slots_left = 0,
+      end_left = -1;  // delay slots to go of a branch; instructions to go after program end
   std::uint32_t target = 0;
   Wait wait = Wait::none;
   unsigned wait_semaphore = 0;
@@ -61,13 +84,15 @@ struct Qpu {
   std::uint32_t vdr_setup = 0, vdr_pitch = 0, vdw_setup = 0, vdw_stride = 0;
   bool vdr_set = false, vdw_set = false, load_pending = false, store_pending = false;
   std::int64_t load_done = 0, store_done = 0;
-  std::uint64_t load_rows = 0, store_rows = 0;   // VPM rows of a DMA not yet waited for
-  int sfu_countdown = 0;            // oracle only: r4 changes when it reaches zero
+  std::uint64_t load_rows = 0, store_rows = 0;  // VPM rows of a DMA not yet waited for
+  int sfu_countdown = 0;                        // oracle only: r4 changes when it reaches zero
   Vec sfu_result;
   std::int64_t stall[kStallReasons] = {};
-  struct Range { std::uint64_t begin = 1, end = 0; } range[4];   // allocations seen lately
+  struct Range {
+    std::uint64_t begin = 1, end = 0;
+  } range[4];  // allocations seen lately
   unsigned range_next = 0;
-  const Instr* history[3] = {};     // the three instructions before, newest first
+  const Instr* history[3] = {};  // the three instructions before, newest first
   std::uint32_t history_pc[3] = {};
 };
 
@@ -87,9 +112,9 @@ struct Program {
   std::vector<Code> words;
   std::vector<Instr> instrs;
   std::vector<Violation> violations;
-  std::vector<std::uint8_t> flagged;        // per instruction: breaks a rule by itself
-  bool clean = false;                       // no violation possible on any path
-  std::vector<runtime::DebugEntry> debug;   // sorted by pc
+  std::vector<std::uint8_t> flagged;       // per instruction: breaks a rule by itself
+  bool clean = false;                      // no violation possible on any path
+  std::vector<runtime::DebugEntry> debug;  // sorted by pc
 };
 
 class Machine {
@@ -117,7 +142,7 @@ class Machine {
   bool read(Qpu& q, bool file_b, unsigned address, Vec& out);
   void write(Qpu& q, bool file_b, unsigned address, const Vec& value);
   void tmu_request(Qpu& q, unsigned unit, const Vec& address);
-  void tmu_receive(Qpu& q, unsigned unit);     // into r4
+  void tmu_receive(Qpu& q, unsigned unit);  // into r4
   bool semaphore(Qpu& q, unsigned number, bool acquire);
   void breakpoint(Qpu& q);
   /// After the last slot of program end.
@@ -125,9 +150,10 @@ class Machine {
 
   /// Readiness of a waiting QPU; moves its time to when the cause happened.
   bool wake(Qpu& q);
-  void advance(std::int64_t now);              // of all calendars
+  void advance(std::int64_t now);  // of all calendars
 
-  [[noreturn]] void fail(const Qpu& q, std::string_view code, std::string message, std::string_view help = {});
+  [[noreturn]] void fail(const Qpu& q, std::string_view code, std::string message,
+                         std::string_view help = {});
   [[noreturn]] void fail_rule(const Qpu& q, std::string_view slug, std::string message);
   sim::Memory& mem() { return memory; }
   std::string source_of(std::uint32_t pc) const;
@@ -135,7 +161,7 @@ class Machine {
   std::vector<Finding> findings;
   std::uint32_t vpm[64][16] = {};
   std::uint8_t semaphores[16] = {};
-  std::int64_t semaphore_time[16] = {};   // of the last decrement
+  std::int64_t semaphore_time[16] = {};  // of the last decrement
   int mutex_owner = -1;
   std::int64_t mutex_time = 0;
   int host_interrupts = 0;
@@ -143,7 +169,8 @@ class Machine {
   // Statistics since clear.
   struct Counters {
     std::int64_t tmu_requests = 0, tmu_hits = 0, l2_hits = 0, memory_lines = 0, tmu_words = 0;
-    std::int64_t dma_loads = 0, dma_stores = 0, dma_bytes_read = 0, dma_bytes_written = 0, vpm_reads = 0, vpm_writes = 0;
+    std::int64_t dma_loads = 0, dma_stores = 0, dma_bytes_read = 0, dma_bytes_written = 0,
+                 vpm_reads = 0, vpm_writes = 0;
     std::int64_t uniforms = 0, sfu = 0;
   } counters;
   Calendar tmu_unit[6], sdram, vdr, vdw;

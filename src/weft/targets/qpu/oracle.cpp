@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The meaning of QPU words, literally: one instruction, one lane at a time, every rule of the book checked
-// on the way. Slow, and what every other engine must agree with.
+// The meaning of QPU words, literally: one instruction, one lane at a time, every rule of the book
+// checked on the way. Slow, and what every other engine must agree with.
 
 #include "weft/targets/qpu/float.h"
 #include "weft/targets/qpu/machine.h"
@@ -9,12 +9,14 @@ namespace weft::qpu::hw {
 
 Program make_program(std::vector<Code> words, std::vector<runtime::DebugEntry> debug) {
   Program p;
-  if (words.empty()) throw Error(ErrorKind::emit, "qpu.binary.empty", cat("the binary holds ", 0, " instructions"));
+  if (words.empty())
+    throw Error(ErrorKind::emit, "qpu.binary.empty", cat("the binary holds ", 0, " instructions"));
   for (std::size_t n = 0; n < words.size(); ++n) {
     try {
       p.instrs.push_back(decode(words[n]));
     } catch (const Error& e) {
-      throw Error(ErrorKind::emit, "qpu.binary.word", cat("word ", n, " of the binary, ", hex(words[n], 16), ", is no instruction"))
+      throw Error(ErrorKind::emit, "qpu.binary.word",
+                  cat("word ", n, " of the binary, ", hex(words[n], 16), ", is no instruction"))
           .note(e.message());
     }
   }
@@ -24,7 +26,9 @@ Program make_program(std::vector<Code> words, std::vector<runtime::DebugEntry> d
   p.flagged.assign(p.instrs.size(), 0);
   for (const Violation& v : p.violations) {
     std::string_view slug = v.rule->slug;
-    if (v.rule->kind == RuleKind::word || slug == "end_access" || slug == "branch_target" || slug == "scoreboard") p.flagged[v.at] = 1;
+    if (v.rule->kind == RuleKind::word || slug == "end_access" || slug == "branch_target" ||
+        slug == "scoreboard")
+      p.flagged[v.at] = 1;
   }
   p.clean = p.violations.empty() && !has_register_branch(p.instrs);
   return p;
@@ -36,7 +40,8 @@ bool branch_taken(const Qpu& q, unsigned cond) {
   static constexpr Cond kWhich[] = {kZs, kZc, kZs, kZc, kNs, kNc, kNs, kNc, kCs, kCc, kCs, kCc};
   bool any = cond & 2, found = !any;
   for (std::uint32_t lane : q.mask[kWhich[cond]].lane) {
-    if (any) found = found || lane; else found = found && lane;
+    if (any) found = found || lane;
+    else found = found && lane;
   }
   return found;
 }
@@ -60,7 +65,8 @@ Vec* destination(Qpu& q, bool file_b, unsigned address) {
 }
 
 /// Writes a result, then whatever the address triggers.
-void deliver(Machine& m, Qpu& q, const Instr& i, bool mul, const Vec& result, unsigned op, bool gives_float, const Vec* operands) {
+void deliver(Machine& m, Qpu& q, const Instr& i, bool mul, const Vec& result, unsigned op,
+             bool gives_float, const Vec* operands) {
   unsigned cond = mul ? i.cond_mul : i.cond_add, address = mul ? i.waddr_mul : i.waddr_add;
   bool file_b = mul ? mul_file_b(i) : add_file_b(i);
   if (cond == kNever || address == kNull) return;
@@ -95,13 +101,20 @@ void deliver(Machine& m, Qpu& q, const Instr& i, bool mul, const Vec& result, un
 
 bool execute_alu(Machine& m, Qpu& q, const Instr& i) {
   Vec port_a = i.raddr_a < 32 ? q.slot[kSlotRa + i.raddr_a] : q.slot[kSlotZero];
-  Vec port_b = i.kind == kAluImm ? q.slot[kSlotImm + i.raddr_b] : i.raddr_b < 32 ? q.slot[kSlotRb + i.raddr_b] : q.slot[kSlotZero];
+  Vec port_b = i.kind == kAluImm ? q.slot[kSlotImm + i.raddr_b]
+               : i.raddr_b < 32  ? q.slot[kSlotRb + i.raddr_b]
+                                 : q.slot[kSlotZero];
   if (i.raddr_a == kRMutex && !m.read(q, false, kRMutex, port_a)) return false;
-  if (i.kind == kAlu && i.raddr_b == kRMutex && i.raddr_a != kRMutex && !m.read(q, true, kRMutex, port_b)) return false;
-  if (i.raddr_a >= 32 && i.raddr_a != kNull && i.raddr_a != kRMutex) m.read(q, false, i.raddr_a, port_a);
-  if (i.kind == kAlu && i.raddr_b >= 32 && i.raddr_b != kNull && i.raddr_b != kRMutex) m.read(q, true, i.raddr_b, port_b);
+  if (i.kind == kAlu && i.raddr_b == kRMutex && i.raddr_a != kRMutex &&
+      !m.read(q, true, kRMutex, port_b))
+    return false;
+  if (i.raddr_a >= 32 && i.raddr_a != kNull && i.raddr_a != kRMutex)
+    m.read(q, false, i.raddr_a, port_a);
+  if (i.kind == kAlu && i.raddr_b >= 32 && i.raddr_b != kNull && i.raddr_b != kRMutex)
+    m.read(q, true, i.raddr_b, port_b);
 
-  bool float_use = (add_is_float(i.op_add) && (i.add_a == kMuxA || i.add_b == kMuxA)) || (i.op_mul == kFmul && (i.mul_a == kMuxA || i.mul_b == kMuxA));
+  bool float_use = (add_is_float(i.op_add) && (i.add_a == kMuxA || i.add_b == kMuxA)) ||
+                   (i.op_mul == kFmul && (i.mul_a == kMuxA || i.mul_b == kMuxA));
   auto input = [&](unsigned mux) {
     Vec v = mux < 6 ? q.slot[kSlotAcc + mux] : mux == kMuxA ? port_a : port_b;
     if (i.unpack && ((mux == kMuxA && !i.pm && i.raddr_a < 32) || (mux == kMuxR4 && i.pm))) {
@@ -122,7 +135,9 @@ bool execute_alu(Machine& m, Qpu& q, const Instr& i) {
     LaneResult r = mul_lane(i.op_mul, mul_in[0][l], mul_in[1][l]);
     plain[l] = r.value, plain_carry[l] = r.carry;
   }
-  unsigned amount = i.kind == kAluImm && i.raddr_b >= 48 ? (i.raddr_b == 48 ? q.slot[kSlotAcc + 5][0] & 15 : i.raddr_b - 48) : 0;
+  unsigned amount = i.kind == kAluImm && i.raddr_b >= 48
+                        ? (i.raddr_b == 48 ? q.slot[kSlotAcc + 5][0] & 15 : i.raddr_b - 48)
+                        : 0;
   bool full = i.mul_a < 4 && i.mul_b < 4;
   for (unsigned l = 0; l < 16; ++l) {
     unsigned from = full ? (l - amount) & 15 : (l & ~3u) | ((l - amount) & 3);
@@ -134,7 +149,8 @@ bool execute_alu(Machine& m, Qpu& q, const Instr& i) {
   if (i.op_mul) deliver(m, q, i, true, mul_out, kANop, i.op_mul == kFmul, nullptr);
   if (i.sf && (i.op_add || i.op_mul)) {
     for (unsigned l = 0; l < 16; ++l) {
-      if (flags_mask[l]) set_flags(q, l, from_add ? add_out[l] : mul_out[l], from_add ? add_carry[l] : mul_carry[l]);
+      if (flags_mask[l])
+        set_flags(q, l, from_add ? add_out[l] : mul_out[l], from_add ? add_carry[l] : mul_carry[l]);
     }
   }
   return true;
@@ -150,19 +166,22 @@ void execute_ldi(Machine& m, Qpu& q, const Instr& i) {
   deliver(m, q, i, false, value, kANop, false, nullptr);
   deliver(m, q, i, true, value, kANop, false, nullptr);
   if (i.sf) {
-    for (unsigned l = 0; l < 16; ++l) if (flags_mask[l]) set_flags(q, l, value[l], false);
+    for (unsigned l = 0; l < 16; ++l)
+      if (flags_mask[l]) set_flags(q, l, value[l], false);
   }
 }
 
 void execute_branch(Qpu& q, const Instr& i) {
-  q.slots_left = 4;   // counted down after this instruction too
+  q.slots_left = 4;  // counted down after this instruction too
   q.taken = branch_taken(q, i.cond_br);
   if (!q.taken) return;
-  std::uint32_t bytes = i.imm + (i.rel ? (q.pc + 4) * 8 : 0) + (i.reg ? q.slot[kSlotRa + i.raddr_a][15] : 0);
+  std::uint32_t bytes =
+      i.imm + (i.rel ? (q.pc + 4) * 8 : 0) + (i.reg ? q.slot[kSlotRa + i.raddr_a][15] : 0);
   q.target = bytes / 8;
   for (bool mul : {false, true}) {
     Vec* to = destination(q, mul ? mul_file_b(i) : add_file_b(i), mul ? i.waddr_mul : i.waddr_add);
-    if (to) for (std::uint32_t& lane : to->lane) lane = (q.pc + 4) * 8;
+    if (to)
+      for (std::uint32_t& lane : to->lane) lane = (q.pc + 4) * 8;
   }
 }
 
@@ -172,13 +191,17 @@ void check_rules(Machine& m, Qpu& q, const Instr& i) {
     for (const Violation& v : p.violations) {
       if (v.at == q.pc && v.rule->kind != RuleKind::path) m.fail_rule(q, v.rule->slug, v.detail);
       std::string_view slug = v.rule->slug;
-      if (v.at == q.pc && (slug == "end_access" || slug == "branch_target" || slug == "scoreboard")) m.fail_rule(q, slug, v.detail);
+      if (v.at == q.pc && (slug == "end_access" || slug == "branch_target" || slug == "scoreboard"))
+        m.fail_rule(q, slug, v.detail);
     }
   }
   for (unsigned d = 1; d <= 3 && q.history[d - 1]; ++d) {
     const char* slug = nullptr;
     std::string detail = path_rule(*q.history[d - 1], i, d, &slug);
-    if (slug) m.fail_rule(q, slug, cat(detail, " (at ", hex(q.history_pc[d - 1] * 8), ": ", print(*q.history[d - 1]), ")"));
+    if (slug)
+      m.fail_rule(
+          q, slug,
+          cat(detail, " (at ", hex(q.history_pc[d - 1] * 8), ": ", print(*q.history[d - 1]), ")"));
   }
 }
 }  // namespace
@@ -186,14 +209,19 @@ void check_rules(Machine& m, Qpu& q, const Instr& i) {
 bool step_oracle(Machine& m, Qpu& q) {
   const Program& p = *m.program;
   q.now = q.time;
-  if (q.pc >= p.instrs.size()) m.fail(q, "qpu.pc.outside", cat("execution reached ", hex(static_cast<std::uint64_t>(q.pc) * 8), ", past the end of the program"), "end it with thrend and two slots");
+  if (q.pc >= p.instrs.size())
+    m.fail(q, "qpu.pc.outside",
+           cat("execution reached ", hex(static_cast<std::uint64_t>(q.pc) * 8),
+               ", past the end of the program"),
+           "end it with thrend and two slots");
   const Instr& i = p.instrs[q.pc];
   check_rules(m, q, i);
   if (q.sfu_countdown > 0 && --q.sfu_countdown == 0) q.slot[kSlotAcc + 4] = q.sfu_result;
   switch (i.kind) {
-    case kAlu: case kAluImm:
+    case kAlu:
+    case kAluImm:
       if (!execute_alu(m, q, i)) {
-        if (q.sfu_countdown > 0) ++q.sfu_countdown;   // tried again
+        if (q.sfu_countdown > 0) ++q.sfu_countdown;  // tried again
         return false;
       }
       break;
@@ -210,16 +238,18 @@ bool step_oracle(Machine& m, Qpu& q) {
     if (i.sig == kSigLoadTmu0 || i.sig == kSigLoadTmu1) m.tmu_receive(q, i.sig - kSigLoadTmu0);
     else if (i.sig == kSigBreak) m.breakpoint(q);
     else if (i.sig == kSigEnd) q.end_left = 3;
-    else if (i.sig != kSigNone) m.fail(q, "qpu.unsupported", cat("signal ", i.sig, " is for fragment programs"));
+    else if (i.sig != kSigNone)
+      m.fail(q, "qpu.unsupported", cat("signal ", i.sig, " is for fragment programs"));
   }
   q.time += timing::kIssue;
   ++q.instructions;
-  for (int h = 2; h > 0; --h) q.history[h] = q.history[h - 1], q.history_pc[h] = q.history_pc[h - 1];
+  for (int h = 2; h > 0; --h)
+    q.history[h] = q.history[h - 1], q.history_pc[h] = q.history_pc[h - 1];
   q.history[0] = &i;
   q.history_pc[0] = q.pc;
   ++q.pc;
   if (q.end_left > 0 && --q.end_left == 0) {
-    --q.pc;   // faults name the last slot
+    --q.pc;  // faults name the last slot
     q.now = q.time - timing::kIssue;
     m.finish(q);
     return true;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The rule book: what an instruction sequence must respect because the hardware does not check it. Rules are
-// rows; validate() applies the static ones over all paths of a program; the others can only be seen at run
-// time and are the emulator's. Source: architecture guide, section "instruction restrictions", and
-// measurements published with assemblers.
+// The rule book: what an instruction sequence must respect because the hardware does not check it.
+// Rules are rows; validate() applies the static ones over all paths of a program; the others can
+// only be seen at run time and are the emulator's. Source: architecture guide, section "instruction
+// restrictions", and measurements published with assemblers.
 
 #include <string>
 #include <string_view>
@@ -13,11 +13,15 @@
 
 namespace weft::qpu::hw {
 
-enum class RuleKind : std::uint8_t { word, path, run };   // seen in one word, along a path, at run time
+enum class RuleKind : std::uint8_t {
+  word,
+  path,
+  run
+};  // seen in one word, along a path, at run time
 
 struct Rule {
-  const char* name;    // "H1"
-  const char* slug;    // below "qpu.hazard."
+  const char* name;  // "H1"
+  const char* slug;  // below "qpu.hazard."
   RuleKind kind;
   const char* text;
   const char* help;
@@ -29,21 +33,24 @@ const Rule& rule(std::string_view slug);
 
 struct Violation {
   const Rule* rule = nullptr;
-  std::size_t at = 0;        // instruction index that breaks the rule
-  std::size_t because = 0;   // the earlier instruction, or the same
+  std::size_t at = 0;       // instruction index that breaks the rule
+  std::size_t because = 0;  // the earlier instruction, or the same
   std::string detail;
 };
 
 /// Every violation of the static rules. `entry`: index of the first instruction.
 std::vector<Violation> validate(const std::vector<Instr>& program, std::size_t entry = 0);
-/// Whether any branch takes its target from a register (targets unknown: such paths are not checked).
+/// Whether any branch takes its target from a register (targets unknown: such paths are not
+/// checked).
 bool has_register_branch(const std::vector<Instr>& program);
 
 /// Error(emit, "qpu.hazard.<slug>") of a violation, with both instructions.
 Error violation_error(const Violation& violation, const std::vector<Instr>& program);
 
-/// The rule broken by `after` when `before` was executed `distance` (1 to 3) instructions earlier; sets *slug.
-std::string path_rule(const Instr& before, const Instr& after, unsigned distance, const char** slug);
+/// The rule broken by `after` when `before` was executed `distance` (1 to 3) instructions earlier;
+/// sets *slug.
+std::string path_rule(const Instr& before, const Instr& after, unsigned distance,
+                      const char** slug);
 
 /// The rule that a word breaks by itself; empty: none.
 std::string word_rule(const Instr& i, const char** slug);
@@ -52,11 +59,12 @@ std::string word_rule(const Instr& i, const char** slug);
 std::vector<std::vector<std::uint32_t>> predecessors(const std::vector<Instr>& program);
 
 // What an instruction touches, for validators and schedulers.
-bool writes_address(const Instr& i, bool file_b, unsigned address);   // exact file
-bool writes_peripheral(const Instr& i, unsigned address);              // addresses equal in both files
-bool reads_address(const Instr& i, bool file_b, unsigned address);    // port set, even when the mux drops it
+bool writes_address(const Instr& i, bool file_b, unsigned address);  // exact file
+bool writes_peripheral(const Instr& i, unsigned address);  // addresses equal in both files
+bool reads_address(const Instr& i, bool file_b,
+                   unsigned address);  // port set, even when the mux drops it
 bool reads_mux(const Instr& i, unsigned mux);
-bool writes_acc(const Instr& i, unsigned acc);                        // r0..r3 and r5
+bool writes_acc(const Instr& i, unsigned acc);  // r0..r3 and r5
 /// Whether a write address means different things in the two files.
 bool need_differs(unsigned address);
 

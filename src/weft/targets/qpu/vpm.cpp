@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The vertex pipe memory and its two DMA engines, as general storage. Source: architecture guide, section 7.
+// The vertex pipe memory and its two DMA engines, as general storage. Source: architecture guide,
+// section 7.
 
 #include <algorithm>
 
@@ -8,11 +9,14 @@
 namespace weft::qpu::hw {
 
 namespace {
-struct Cell { unsigned row, column, shift; std::uint32_t mask; };
+struct Cell {
+  unsigned row, column, shift;
+  std::uint32_t mask;
+};
 
 /// Where lane i of the vector at `a.addr` lies.
 Cell cell(const VpmAccess& a, unsigned i) {
-  unsigned sub_bits = 2 - a.size;   // bits of the sub-word offset: 8 bit 2, 16 bit 1
+  unsigned sub_bits = 2 - a.size;  // bits of the sub-word offset: 8 bit 2, 16 bit 1
   unsigned sub = a.addr & ((1u << sub_bits) - 1), place = a.addr >> sub_bits;
   unsigned width = 8u << a.size, per_word = 1u << sub_bits;
   unsigned along = i, part = sub;
@@ -35,10 +39,12 @@ std::uint64_t rows(unsigned first, unsigned count) {
 void Machine::vpm_shadow(Qpu& q, unsigned row, unsigned column, bool write) {
   if (!check_races) return;
   std::uint64_t word = row * 16 + column;
-  Shadow::Conflict c = write ? vpm_shadow_.write16(q.id, word, 1) : vpm_shadow_.read16(q.id, word, 1, true);
+  Shadow::Conflict c =
+      write ? vpm_shadow_.write16(q.id, word, 1) : vpm_shadow_.read16(q.id, word, 1, true);
   if (c.race) {
-    fail(q, "qpu.vpm.race", cat("qpu ", q.id, write ? " writes" : " reads", " VPM row ", row, " column ", column, ", which qpu ", c.other,
-                                " also uses without synchronisation"),
+    fail(q, "qpu.vpm.race",
+         cat("qpu ", q.id, write ? " writes" : " reads", " VPM row ", row, " column ", column,
+             ", which qpu ", c.other, " also uses without synchronisation"),
          "give each QPU rows of its own, or synchronise through semaphores");
   }
 }
@@ -55,33 +61,56 @@ void Machine::setup(Qpu& q, bool write, std::uint32_t w) {
     if (a.stride == 0) a.stride = 64;
     a.left = w >> 20 & 15;
     if (a.left == 0) a.left = 16;
-    if (a.size == 3) fail(q, "qpu.vpm.size", cat("VPM set-up ", hex(w, 8), " has the reserved size 3"));
+    if (a.size == 3)
+      fail(q, "qpu.vpm.size", cat("VPM set-up ", hex(w, 8), " has the reserved size 3"));
     if (write) {
       q.vpm_write = a;
       q.vpm_write_set = true;
     } else {
       if (q.vpm_reads == 2 || (q.vpm_reads == 1 && q.vpm_read[0].left > 1)) {
-        fail_rule(q, "vpm_read_count", cat("a VPM read set-up while ", q.vpm_read[0].left, " vectors of the one before are unread"));
+        fail_rule(q, "vpm_read_count",
+                  cat("a VPM read set-up while ", q.vpm_read[0].left,
+                      " vectors of the one before are unread"));
       }
       q.vpm_read[q.vpm_reads++] = a;
     }
     return;
   }
-  if (write && id == 2) { q.vdw_setup = w; q.vdw_set = true; return; }
-  if (write && id == 3) { q.vdw_stride = w & 0xffff; return; }
-  if (!write && (w >> 28) == 9) { q.vdr_pitch = w & 0x1fff; return; }
-  if (!write && id >= 2) { q.vdr_setup = w; q.vdr_set = true; return; }
-  fail(q, "qpu.vpm.setup", cat(hex(w, 8), " is no ", write ? "VPM write or DMA store" : "VPM read or DMA load", " set-up"));
+  if (write && id == 2) {
+    q.vdw_setup = w;
+    q.vdw_set = true;
+    return;
+  }
+  if (write && id == 3) {
+    q.vdw_stride = w & 0xffff;
+    return;
+  }
+  if (!write && (w >> 28) == 9) {
+    q.vdr_pitch = w & 0x1fff;
+    return;
+  }
+  if (!write && id >= 2) {
+    q.vdr_setup = w;
+    q.vdr_set = true;
+    return;
+  }
+  fail(q, "qpu.vpm.setup",
+       cat(hex(w, 8), " is no ", write ? "VPM write or DMA store" : "VPM read or DMA load",
+           " set-up"));
 }
 
 void Machine::vpm_read(Qpu& q, Vec& out) {
-  if (q.vpm_reads == 0) fail_rule(q, "vpm_read_count", cat("qpu ", q.id, " reads the VPM without a vector set up; it would wait for ever"));
+  if (q.vpm_reads == 0)
+    fail_rule(q, "vpm_read_count",
+              cat("qpu ", q.id, " reads the VPM without a vector set up; it would wait for ever"));
   VpmAccess& a = q.vpm_read[0];
   ++counters.vpm_reads;
   for (unsigned i = 0; i < 16; ++i) {
     Cell c = cell(a, i);
     if (q.load_pending && (q.load_rows >> c.row & 1)) {
-      fail(q, "qpu.dma.early_read", cat("VPM row ", c.row, " is read while the DMA load into it has not been waited for"), "read vr_wait first");
+      fail(q, "qpu.dma.early_read",
+           cat("VPM row ", c.row, " is read while the DMA load into it has not been waited for"),
+           "read vr_wait first");
     }
     vpm_shadow(q, c.row, c.column, false);
     out[i] = vpm[c.row][c.column] >> c.shift & c.mask;
@@ -94,13 +123,18 @@ void Machine::vpm_read(Qpu& q, Vec& out) {
 }
 
 void Machine::vpm_write(Qpu& q, const Vec& value) {
-  if (!q.vpm_write_set) fail(q, "qpu.vpm.no_setup", cat("qpu ", q.id, " writes the VPM without a set-up"), "write vw_setup first");
+  if (!q.vpm_write_set)
+    fail(q, "qpu.vpm.no_setup", cat("qpu ", q.id, " writes the VPM without a set-up"),
+         "write vw_setup first");
   VpmAccess& a = q.vpm_write;
   ++counters.vpm_writes;
   for (unsigned i = 0; i < 16; ++i) {
     Cell c = cell(a, i);
     if (q.store_pending && (q.store_rows >> c.row & 1)) {
-      fail(q, "qpu.dma.early_write", cat("VPM row ", c.row, " is written while the DMA store from it has not been waited for"), "read vw_wait first");
+      fail(
+          q, "qpu.dma.early_write",
+          cat("VPM row ", c.row, " is written while the DMA store from it has not been waited for"),
+          "read vw_wait first");
     }
     vpm_shadow(q, c.row, c.column, true);
     std::uint32_t& word = vpm[c.row][c.column];
@@ -110,20 +144,30 @@ void Machine::vpm_write(Qpu& q, const Vec& value) {
 }
 
 void Machine::dma_load(Qpu& q, std::uint32_t address) {
-  if (q.load_pending) fail_rule(q, "dma_outstanding", cat("qpu ", q.id, " starts a DMA load before waiting for the one before"));
-  if (!q.vdr_set) fail(q, "qpu.dma.no_setup", cat("qpu ", q.id, " starts a DMA load without a set-up"), "write vr_setup first");
+  if (q.load_pending)
+    fail_rule(q, "dma_outstanding",
+              cat("qpu ", q.id, " starts a DMA load before waiting for the one before"));
+  if (!q.vdr_set)
+    fail(q, "qpu.dma.no_setup", cat("qpu ", q.id, " starts a DMA load without a set-up"),
+         "write vr_setup first");
   std::uint32_t w = q.vdr_setup;
-  if (w >> 28 & 7) fail(q, "qpu.unsupported", cat("DMA load set-up ", hex(w, 8), " asks for elements below 32 bits"));
-  if (address & 3) fail(q, "qpu.dma.align", cat("the DMA load address ", hex(address), " is no multiple of 4"));
-  unsigned mpitch = w >> 24 & 15, length = w >> 20 & 15, count = w >> 16 & 15, vpitch = w >> 12 & 15, vertical = w >> 11 & 1;
+  if (w >> 28 & 7)
+    fail(q, "qpu.unsupported",
+         cat("DMA load set-up ", hex(w, 8), " asks for elements below 32 bits"));
+  if (address & 3)
+    fail(q, "qpu.dma.align", cat("the DMA load address ", hex(address), " is no multiple of 4"));
+  unsigned mpitch = w >> 24 & 15, length = w >> 20 & 15, count = w >> 16 & 15,
+           vpitch = w >> 12 & 15, vertical = w >> 11 & 1;
   unsigned y = w >> 4 & 63, x = w & 15;
   if (!length) length = 16;
   if (!count) count = 16;
   if (!vpitch) vpitch = 16;
   std::uint64_t pitch = mpitch ? 8ull << mpitch : q.vdr_pitch;
-  unsigned last_row = y + (count - 1) * vpitch + (vertical ? length - 1 : 0), last_column = x + (vertical ? 0 : length - 1);
+  unsigned last_row = y + (count - 1) * vpitch + (vertical ? length - 1 : 0),
+           last_column = x + (vertical ? 0 : length - 1);
   if (last_row > 63 || last_column > 15) {
-    fail(q, "qpu.vpm.range", cat("a DMA load reaches VPM row ", last_row, " column ", last_column), "rows go to 63, columns to 15");
+    fail(q, "qpu.vpm.range", cat("a DMA load reaches VPM row ", last_row, " column ", last_column),
+         "rows go to 63, columns to 15");
   }
   q.load_rows = 0;
   for (unsigned r = 0; r < count; ++r) {
@@ -131,21 +175,29 @@ void Machine::dma_load(Qpu& q, std::uint32_t address) {
     bool good = inside(q, from, length * 4);
     if (!good) outside_read(q, from, length * 4, cat("row ", r, " of a DMA load"));
     if (good && check_races) {
-      Shadow::Conflict c = shadow_.read16(q.id, (from - memory.base()) / 4, (1u << length) - 1, true);
+      Shadow::Conflict c =
+          shadow_.read16(q.id, (from - memory.base()) / 4, (1u << length) - 1, true);
       if (c.other >= 0) conflict(q, c, memory.base(), false, false);
     }
     for (unsigned e = 0; e < length; ++e) {
       unsigned row = y + r * vpitch + (vertical ? e : 0), column = x + (vertical ? 0 : e);
       vpm_shadow(q, row, column, true);
-      vpm[row][column] = memory.contains(from + 4 * e, 4) ? memory.load<std::uint32_t>(from + 4 * e) : 0;
+      vpm[row][column] =
+          memory.contains(from + 4 * e, 4) ? memory.load<std::uint32_t>(from + 4 * e) : 0;
     }
     q.load_rows |= rows(y + r * vpitch, vertical ? length : 1);
   }
   std::int64_t bytes = static_cast<std::int64_t>(count) * length * 4;
-  std::int64_t beats = count * timing::kDmaRow + (bytes + timing::kVpmBytesPerClock - 1) / timing::kVpmBytesPerClock;
+  std::int64_t beats =
+      count * timing::kDmaRow + (bytes + timing::kVpmBytesPerClock - 1) / timing::kVpmBytesPerClock;
   std::int64_t start = q.now + timing::kDmaStart, end = vdr.reserve(start, beats);
-  end = std::max(end, sdram.reserve(start, (bytes + timing::kSdramBytesPerClock - 1) / timing::kSdramBytesPerClock) + timing::kMemory);
-  if (trace) trace->span(trace->track("qpu", "dma load"), cat("qpu ", q.id), static_cast<double>(start) / timing::kClockHz * 1e6, static_cast<double>(end - start) / timing::kClockHz * 1e6);
+  end = std::max(end, sdram.reserve(start, (bytes + timing::kSdramBytesPerClock - 1) /
+                                               timing::kSdramBytesPerClock) +
+                          timing::kMemory);
+  if (trace)
+    trace->span(trace->track("qpu", "dma load"), cat("qpu ", q.id),
+                static_cast<double>(start) / timing::kClockHz * 1e6,
+                static_cast<double>(end - start) / timing::kClockHz * 1e6);
   q.load_done = end;
   q.load_pending = true;
   ++counters.dma_loads;
@@ -153,45 +205,63 @@ void Machine::dma_load(Qpu& q, std::uint32_t address) {
 }
 
 void Machine::dma_store(Qpu& q, std::uint32_t address) {
-  if (q.store_pending) fail_rule(q, "dma_outstanding", cat("qpu ", q.id, " starts a DMA store before waiting for the one before"));
-  if (!q.vdw_set) fail(q, "qpu.dma.no_setup", cat("qpu ", q.id, " starts a DMA store without a set-up"), "write vw_setup first");
+  if (q.store_pending)
+    fail_rule(q, "dma_outstanding",
+              cat("qpu ", q.id, " starts a DMA store before waiting for the one before"));
+  if (!q.vdw_set)
+    fail(q, "qpu.dma.no_setup", cat("qpu ", q.id, " starts a DMA store without a set-up"),
+         "write vw_setup first");
   std::uint32_t w = q.vdw_setup;
-  if (w & 7) fail(q, "qpu.unsupported", cat("DMA store set-up ", hex(w, 8), " asks for elements below 32 bits"));
-  if (address & 3) fail(q, "qpu.dma.align", cat("the DMA store address ", hex(address), " is no multiple of 4"));
-  unsigned units = w >> 23 & 127, depth = w >> 16 & 127, horizontal = w >> 14 & 1, y = w >> 7 & 127, x = w >> 3 & 15;
+  if (w & 7)
+    fail(q, "qpu.unsupported",
+         cat("DMA store set-up ", hex(w, 8), " asks for elements below 32 bits"));
+  if (address & 3)
+    fail(q, "qpu.dma.align", cat("the DMA store address ", hex(address), " is no multiple of 4"));
+  unsigned units = w >> 23 & 127, depth = w >> 16 & 127, horizontal = w >> 14 & 1, y = w >> 7 & 127,
+           x = w >> 3 & 15;
   if (!units) units = 128;
   if (!depth) depth = 128;
   unsigned last_row = horizontal ? y + units - 1 : y + depth - 1 + 16 * ((x + units - 1) / 16);
   unsigned last_column = horizontal ? x + depth - 1 : (x + units - 1) % 16;
   if (last_row > 63 || last_column > 15) {
-    fail(q, "qpu.vpm.range", cat("a DMA store reaches VPM row ", last_row, " column ", last_column), "rows go to 63, columns to 15");
+    fail(q, "qpu.vpm.range", cat("a DMA store reaches VPM row ", last_row, " column ", last_column),
+         "rows go to 63, columns to 15");
   }
   std::uint64_t step = depth * 4 + q.vdw_stride;
   q.store_rows = horizontal ? rows(y, units) : rows(y, last_row - y + 1);
   for (unsigned u = 0; u < units; ++u) {
     std::uint64_t to = address + u * step;
     if (!inside(q, to, depth * 4)) {
-      fail(q, "qpu.memory.store_outside", cat("a DMA store of ", depth * 4, " bytes at ", hex(to), " is ", memory.describe(to, depth * 4)),
+      fail(q, "qpu.memory.store_outside",
+           cat("a DMA store of ", depth * 4, " bytes at ", hex(to), " is ",
+               memory.describe(to, depth * 4)),
            "store only the elements that exist");
     }
     for (unsigned d = 0; d < depth; d += 16) {
       unsigned n = std::min(16u, depth - d);
       if (check_races) {
-        Shadow::Conflict c = shadow_.write16(q.id, (to - memory.base()) / 4 + d, n == 16 ? 0xffffu : (1u << n) - 1);
+        Shadow::Conflict c =
+            shadow_.write16(q.id, (to - memory.base()) / 4 + d, n == 16 ? 0xffffu : (1u << n) - 1);
         if (c.other >= 0) conflict(q, c, memory.base(), true, false);
       }
     }
     for (unsigned d = 0; d < depth; ++d) {
-      unsigned row = horizontal ? y + u : y + d + 16 * ((x + u) / 16), column = horizontal ? x + d : (x + u) % 16;
+      unsigned row = horizontal ? y + u : y + d + 16 * ((x + u) / 16),
+               column = horizontal ? x + d : (x + u) % 16;
       vpm_shadow(q, row, column, false);
       memory.store<std::uint32_t>(to + 4 * d, vpm[row][column]);
     }
   }
   std::int64_t bytes = static_cast<std::int64_t>(units) * depth * 4;
-  std::int64_t beats = units * timing::kDmaRow + (bytes + timing::kVpmBytesPerClock - 1) / timing::kVpmBytesPerClock;
+  std::int64_t beats =
+      units * timing::kDmaRow + (bytes + timing::kVpmBytesPerClock - 1) / timing::kVpmBytesPerClock;
   std::int64_t start = q.now + timing::kDmaStart, end = vdw.reserve(start, beats);
-  end = std::max(end, sdram.reserve(start, (bytes + timing::kSdramBytesPerClock - 1) / timing::kSdramBytesPerClock));
-  if (trace) trace->span(trace->track("qpu", "dma store"), cat("qpu ", q.id), static_cast<double>(start) / timing::kClockHz * 1e6, static_cast<double>(end - start) / timing::kClockHz * 1e6);
+  end = std::max(end, sdram.reserve(start, (bytes + timing::kSdramBytesPerClock - 1) /
+                                               timing::kSdramBytesPerClock));
+  if (trace)
+    trace->span(trace->track("qpu", "dma store"), cat("qpu ", q.id),
+                static_cast<double>(start) / timing::kClockHz * 1e6,
+                static_cast<double>(end - start) / timing::kClockHz * 1e6);
   q.store_done = end;
   q.store_pending = true;
   ++counters.dma_stores;

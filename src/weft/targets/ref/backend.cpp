@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The oracle: the IR's interpreter as a device. Its binary is the program's text; nothing is lowered.
+// The oracle: the IR's interpreter as a device. Its binary is the program's text; nothing is
+// lowered.
 
 #include <bit>
 
@@ -33,14 +34,17 @@ class RefDevice final : public runtime::HostDevice {
 
   Ref<runtime::Executable> load(runtime::Binary binary) override {
     if (binary.format != "ir") {
-      throw Error(ErrorKind::emit, "device.binary.format", cat("ref loads \"ir\", not \"", binary.format, "\" (built for ", binary.target, ")"));
+      throw Error(
+          ErrorKind::emit, "device.binary.format",
+          cat("ref loads \"ir\", not \"", binary.format, "\" (built for ", binary.target, ")"));
     }
     ir::IRModule module = ir::parse_module(binary.bytes, "<module for ref>");
-    return make_ref<RefExecutable>(Ref<runtime::Device>(this), std::move(binary), std::move(module));
+    return make_ref<RefExecutable>(Ref<runtime::Device>(this), std::move(binary),
+                                   std::move(module));
   }
 
-  runtime::Event launch(runtime::Executable& executable, std::size_t kernel, std::span<const KernelArg> args,
-                        std::span<const std::int64_t>) override {
+  runtime::Event launch(runtime::Executable& executable, std::size_t kernel,
+                        std::span<const KernelArg> args, std::span<const std::int64_t>) override {
     auto& ready = static_cast<RefExecutable&>(executable);
     ir::PrimFunc f = ready.module->find(executable.binary().kernels.at(kernel).name);
     WEFT_CHECK(f, "the module lacks ", executable.binary().kernels[kernel].name);
@@ -53,8 +57,10 @@ class RefDevice final : public runtime::HostDevice {
       if (p.buffer) {
         const KernelArg& a = args[pointer++];
         arg.data = static_cast<char*>(a.storage->host()) + a.offset;
-        for (std::size_t d = 0; d < p.buffer->ndim(); ++d) arg.shape.push_back(args[extent++].scalar);
-        for (std::size_t d = 0; d < p.buffer->strides.size(); ++d) arg.strides.push_back(args[extent++].scalar);
+        for (std::size_t d = 0; d < p.buffer->ndim(); ++d)
+          arg.shape.push_back(args[extent++].scalar);
+        for (std::size_t d = 0; d < p.buffer->strides.size(); ++d)
+          arg.strides.push_back(args[extent++].scalar);
       } else {
         arg.int_value = args[scalar].scalar;
         arg.float_value = std::bit_cast<double>(args[scalar].scalar);
@@ -75,7 +81,8 @@ class RefBackend final : public Backend {
   std::string_view name() const override { return "ref"; }
   TargetInfo info(const Target& target) const override {
     for (const auto& [key, value] : target.options) {
-      throw Error(ErrorKind::value, "ref.option.unknown", cat("target ref takes no options, not \"", key.empty() ? value : key, "\""));
+      throw Error(ErrorKind::value, "ref.option.unknown",
+                  cat("target ref takes no options, not \"", key.empty() ? value : key, "\""));
     }
     TargetInfo out = generic_target_info();
     out.limits["whole_functions"] = 1;
@@ -83,7 +90,8 @@ class RefBackend final : public Backend {
   }
   Verdict accepts(const ir::PrimFunc&, const Target&) const override { return {}; }
   pass::Pipeline pipeline(const Target&) const override { return {}; }
-  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const override {
+  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
+                       const Target& target) const override {
     std::vector<std::pair<std::string, ir::PrimFunc>> functions;
     runtime::Binary binary;
     for (const ir::PrimFunc& f : kernels) {
@@ -97,7 +105,8 @@ class RefBackend final : public Backend {
     return binary;
   }
   std::vector<DeviceStatus> devices() const override {
-    return {{"ref", runtime::DeviceKind::interpreter, true, "", "interpreter of the tensor program language"}};
+    return {{"ref", runtime::DeviceKind::interpreter, true, "",
+             "interpreter of the tensor program language"}};
   }
   Ref<runtime::Device> open(const Target& target) const override {
     info(target);

@@ -26,22 +26,33 @@ Config config_of(const Target& target) {
   std::string_view name = target.option("", target.option("config", ""));
   std::string text(name);
   if (text.empty()) return Config();
-  if (text.find('.') == std::string::npos && text.find('/') == std::string::npos) return Config::sample(text);
+  if (text.find('.') == std::string::npos && text.find('/') == std::string::npos)
+    return Config::sample(text);
   return Config::load(text);
 }
 
 ir::PrimFunc gemm_meaning(const Config& c) {
-  std::string text = cat("@T.prim_func\ndef gemm(A: T.Buffer((", c.batch(), ", ", c.block_in(), "), \"int8\", scope=\"vta.inp\"), B: T.Buffer((", c.block_out(), ", ", c.block_in(),
-                         "), \"int8\", scope=\"vta.wgt\"), C: T.Buffer((", c.batch(), ", ", c.block_out(), "), \"int32\", scope=\"vta.acc\")):\n", "    for b, o, k in T.grid(", c.batch(), ", ", c.block_out(), ", ",
-                         c.block_in(), "):\n        with T.block(\"gemm\"):\n            vb, vo, vk = T.axis.remap(\"SSR\", [b, o, k])\n",
-                         "            C[vb, vo] = C[vb, vo] + T.cast(A[vb, vk], \"int32\") * T.cast(B[vo, vk], \"int32\")\n");
+  std::string text =
+      cat("@T.prim_func\ndef gemm(A: T.Buffer((", c.batch(), ", ", c.block_in(),
+          "), \"int8\", scope=\"vta.inp\"), B: T.Buffer((", c.block_out(), ", ", c.block_in(),
+          "), \"int8\", scope=\"vta.wgt\"), C: T.Buffer((", c.batch(), ", ", c.block_out(),
+          "), \"int32\", scope=\"vta.acc\")):\n", "    for b, o, k in T.grid(", c.batch(), ", ",
+          c.block_out(), ", ", c.block_in(),
+          "):\n        with T.block(\"gemm\"):\n            vb, vo, vk = T.axis.remap(\"SSR\", [b, "
+          "o, k])\n",
+          "            C[vb, vo] = C[vb, vo] + T.cast(A[vb, vk], \"int32\") * T.cast(B[vo, vk], "
+          "\"int32\")\n");
   return ir::parse_func(text, "<vta.gemm>");
 }
 
 ir::PrimFunc alu_meaning(const Config& c, std::string_view name, std::string_view expression) {
-  std::string shape = cat("T.Buffer((", c.batch(), ", ", c.block_out(), "), \"int32\", scope=\"vta.acc\")");
-  std::string text = cat("@T.prim_func\ndef ", name, "(X: ", shape, ", Y: ", shape, "):\n    for b, o in T.grid(", c.batch(), ", ", c.block_out(), "):\n        with T.block(\"", name,
-                         "\"):\n            vb, vo = T.axis.remap(\"SS\", [b, o])\n            X[vb, vo] = ", expression, "\n");
+  std::string shape =
+      cat("T.Buffer((", c.batch(), ", ", c.block_out(), "), \"int32\", scope=\"vta.acc\")");
+  std::string text =
+      cat("@T.prim_func\ndef ", name, "(X: ", shape, ", Y: ", shape, "):\n    for b, o in T.grid(",
+          c.batch(), ", ", c.block_out(), "):\n        with T.block(\"", name,
+          "\"):\n            vb, vo = T.axis.remap(\"SS\", [b, o])\n            X[vb, vo] = ",
+          expression, "\n");
   return ir::parse_func(text, cat("<vta.alu.", name, ">"));
 }
 
@@ -50,16 +61,22 @@ class VtaBackend final : public Backend {
   std::string_view name() const override { return "vta"; }
 
   TargetInfo info(const Target& target) const override {
-    static const std::vector<std::string> known{"config", "engine", "strict", "memory", "mode", "timing", "hw"};
+    static const std::vector<std::string> known{"config", "engine", "strict", "memory",
+                                                "mode",   "timing", "hw"};
     for (const auto& [key, value] : target.options) {
       if (key.empty() || std::find(known.begin(), known.end(), key) != known.end()) continue;
-      throw Error(ErrorKind::value, "vta.option.unknown", cat("target vta has no option \"", key, "\" (given: ", value, ")")).note(cat("options: ", join(known))).help(did_you_mean(key, known));
+      throw Error(ErrorKind::value, "vta.option.unknown",
+                  cat("target vta has no option \"", key, "\" (given: ", value, ")"))
+          .note(cat("options: ", join(known)))
+          .help(did_you_mean(key, known));
     }
     Config c = config_of(target);
     TargetInfo out;
-    auto memory = [&](const char* scope, std::int64_t bytes, std::int64_t smallest, const char* access) {
+    auto memory = [&](const char* scope, std::int64_t bytes, std::int64_t smallest,
+                      const char* access) {
       MemoryInfo m;
-      m.scope = scope, m.bytes = bytes, m.min_transfer_bytes = static_cast<int>(smallest), m.access = access;
+      m.scope = scope, m.bytes = bytes, m.min_transfer_bytes = static_cast<int>(smallest),
+      m.access = access;
       out.memories.push_back(m);
     };
     memory("global", 0, 1, "dma");
@@ -69,18 +86,26 @@ class VtaBackend final : public Backend {
     AxisInfo vthread;
     vthread.name = "vthread", vthread.kind = AxisKind::virtual_;
     out.axes.push_back(vthread);
-    for (const char* queue : {"load", "compute", "store"}) out.queues.push_back({queue, true, "token", 255});
+    for (const char* queue : {"load", "compute", "store"})
+      out.queues.push_back({queue, true, "token", 255});
     InstructionInfo gemm;
     gemm.name = "vta.gemm", gemm.meaning = gemm.implementation = gemm_meaning(c);
     out.instructions.push_back(gemm);
-    for (auto [name, expression] : {std::pair{"max", "T.max(X[vb, vo], Y[vb, vo])"}, {"min", "T.min(X[vb, vo], Y[vb, vo])"}, {"add", "X[vb, vo] + Y[vb, vo]"}, {"mul", "X[vb, vo] * Y[vb, vo]"},
+    for (auto [name, expression] : {std::pair{"max", "T.max(X[vb, vo], Y[vb, vo])"},
+                                    {"min", "T.min(X[vb, vo], Y[vb, vo])"},
+                                    {"add", "X[vb, vo] + Y[vb, vo]"},
+                                    {"mul", "X[vb, vo] * Y[vb, vo]"},
                                     {"shr", "T.shift_right(X[vb, vo], Y[vb, vo])"}}) {
       InstructionInfo row;
-      row.name = cat("vta.alu.", name), row.meaning = row.implementation = alu_meaning(c, name, expression);
+      row.name = cat("vta.alu.", name),
+      row.meaning = row.implementation = alu_meaning(c, name, expression);
       out.instructions.push_back(row);
     }
     out.dtypes = {dtypes::int8, dtypes::int32};
-    out.limits = {{"lanes", c.lanes()}, {"block_in", c.block_in()}, {"block_out", c.block_out()}, {"batch", c.batch()}};
+    out.limits = {{"lanes", c.lanes()},
+                  {"block_in", c.block_in()},
+                  {"block_out", c.block_out()},
+                  {"batch", c.batch()}};
     out.symbolic_shapes = false;
     return out;
   }
@@ -92,55 +117,76 @@ class VtaBackend final : public Backend {
       r.code = "vta.accepts.static";
       if (!p.buffer) {
         r.message = cat("parameter \"", p.var->name, "\" is a scalar");
-        return r.note("kernels of this machine take arrays only; constants belong into the program");
+        return r.note(
+            "kernels of this machine take arrays only; constants belong into the program");
       }
       for (const ir::Expr& e : p.buffer->shape) {
         if (ir::is_const_int(e)) continue;
-        r.message = cat("the extent ", ir::print(e), " of \"", p.buffer->name, "\" is not constant");
+        r.message =
+            cat("the extent ", ir::print(e), " of \"", p.buffer->name, "\" is not constant");
         return r.note("programs for this machine are made for one shape");
       }
     }
     return accepts_default(f, config_of(target));
   }
 
-  ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target& target) const override { return vta::default_schedule(f, config_of(target)); }
+  ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target& target) const override {
+    return vta::default_schedule(f, config_of(target));
+  }
 
   pass::Pipeline pipeline(const Target& target) const override {
     pass::Machine machine = machine_of(info(target), "vta");
     pass::Pipeline p;
     p.push_back({"lower_init", pass::lower_init});
-    p.push_back({"place_allocations", [machine](const ir::PrimFunc& f) { return pass::place_allocations(f, machine); }});
+    p.push_back({"place_allocations",
+                 [machine](const ir::PrimFunc& f) { return pass::place_allocations(f, machine); }});
     p.push_back({"convert_blocks", pass::convert_blocks});
-    p.push_back({"compact_buffers", [machine](const ir::PrimFunc& f) { return pass::compact_buffers(f, machine); }});
+    p.push_back({"compact_buffers",
+                 [machine](const ir::PrimFunc& f) { return pass::compact_buffers(f, machine); }});
     p.push_back({"lower_match_buffers", pass::lower_match_buffers});
     p.push_back({"flatten_buffers", pass::flatten_buffers});
     p.push_back({"simplify", pass::simplify});
     return p;
   }
 
-  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const override { return to_binary(lower(kernels, config_of(target)), target.text()); }
+  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
+                       const Target& target) const override {
+    return to_binary(lower(kernels, config_of(target)), target.text());
+  }
 
   std::vector<DeviceStatus> devices() const override {
-    DeviceStatus simulated{"vta", runtime::DeviceKind::simulator, true, "", cat("simulated VTA ", Config().model())};
-    DeviceStatus chip{"vta:hw", runtime::DeviceKind::hardware, false, "no board driver is attached to this process: searched none, a board is reached through weft serve on its ARM host", ""};
+    DeviceStatus simulated{"vta", runtime::DeviceKind::simulator, true, "",
+                           cat("simulated VTA ", Config().model())};
+    DeviceStatus chip{"vta:hw", runtime::DeviceKind::hardware, false,
+                      "no board driver is attached to this process: searched none, a board is "
+                      "reached through weft serve on its ARM host",
+                      ""};
     return {simulated, chip};
   }
 
   Ref<runtime::Device> open(const Target& target) const override {
     if (target.option("", "") == std::string_view("hw")) {
-      throw Error(ErrorKind::device, "vta.absent", "there is no VTA chip behind this process").note("a board's registers are mapped on its ARM host only").help("open \"vta\" for the simulator");
+      throw Error(ErrorKind::device, "vta.absent", "there is no VTA chip behind this process")
+          .note("a board's registers are mapped on its ARM host only")
+          .help("open \"vta\" for the simulator");
     }
     info(target);
     SimOptions options;
     std::string engine(target.option("engine", "fast"));
-    if (engine != "fast" && engine != "oracle") throw Error(ErrorKind::value, "vta.option.engine", cat("engine is \"", engine, "\"")).note("legal: fast, oracle");
+    if (engine != "fast" && engine != "oracle")
+      throw Error(ErrorKind::value, "vta.option.engine", cat("engine is \"", engine, "\""))
+          .note("legal: fast, oracle");
     options.engine = engine == "oracle" ? EngineKind::oracle : EngineKind::fast;
     options.strict = target.integer("strict", 0) != 0;
     std::string mode(target.option("mode", "full"));
-    if (mode != "full" && mode != "cycles") throw Error(ErrorKind::value, "vta.option.mode", cat("mode is \"", mode, "\"")).note("legal: full, cycles");
+    if (mode != "full" && mode != "cycles")
+      throw Error(ErrorKind::value, "vta.option.mode", cat("mode is \"", mode, "\""))
+          .note("legal: full, cycles");
     options.mode = mode == "cycles" ? Mode::cycles : Mode::full;
     std::int64_t bytes = target.integer("memory", std::int64_t{1} << 30);
-    if (bytes < (1 << 16) || bytes > (std::int64_t{1} << 36)) throw Error(ErrorKind::value, "vta.option.memory", cat("memory is ", bytes, " bytes")).note("legal: 65536 to 68719476736");
+    if (bytes < (1 << 16) || bytes > (std::int64_t{1} << 36))
+      throw Error(ErrorKind::value, "vta.option.memory", cat("memory is ", bytes, " bytes"))
+          .note("legal: 65536 to 68719476736");
     options.memory_bytes = static_cast<std::uint64_t>(bytes);
     return open_simulator(config_of(target), std::move(options), target.text());
   }

@@ -15,17 +15,20 @@ int token_of(Stage from, Stage to) {
   if (from == Stage::compute && to == Stage::load) return kComputeToLoad;
   if (from == Stage::compute && to == Stage::store) return kComputeToStore;
   if (from == Stage::store && to == Stage::compute) return kStoreToCompute;
-  throw Error(ErrorKind::value, "vta.token.pair", cat("there are no tokens from ", to_string(from), " to ", to_string(to)))
+  throw Error(ErrorKind::value, "vta.token.pair",
+              cat("there are no tokens from ", to_string(from), " to ", to_string(to)))
       .note("legal: load and compute, compute and store, either way")
       .help("go through compute: a token to compute, and one from compute");
 }
 constexpr std::int64_t kMaxExtent = (1 << 14) - 1, kMaxSize = 65535, kMaxPad = 15;
 
 [[noreturn, gnu::noinline, gnu::cold]] void out_of_range(std::int64_t v, const char* what) {
-  throw Error(ErrorKind::value, "vta.build.range", cat(what, " is ", v)).note("legal: 0 to 4294967295");
+  throw Error(ErrorKind::value, "vta.build.range", cat(what, " is ", v))
+      .note("legal: 0 to 4294967295");
 }
 inline std::uint32_t narrow(std::int64_t v, const char* what) {
-  if (static_cast<std::uint64_t>(v) > 0xffffffffull) [[unlikely]] out_of_range(v, what);
+  if (static_cast<std::uint64_t>(v) > 0xffffffffull) [[unlikely]]
+    out_of_range(v, what);
   return static_cast<std::uint32_t>(v);
 }
 }  // namespace
@@ -37,15 +40,16 @@ UopKernel UopKernel::compress(std::vector<Loop> dims, Uop first) {
   for (std::size_t i = 1; i < dims.size();) {
     Loop& outer = dims[i - 1];
     const Loop& inner = dims[i];
-    if (outer.dst == inner.dst * inner.extent && outer.src == inner.src * inner.extent && outer.wgt == inner.wgt * inner.extent &&
-        outer.extent * inner.extent <= kMaxExtent) {
+    if (outer.dst == inner.dst * inner.extent && outer.src == inner.src * inner.extent &&
+        outer.wgt == inner.wgt * inner.extent && outer.extent * inner.extent <= kMaxExtent) {
       outer = {outer.extent * inner.extent, inner.dst, inner.src, inner.wgt};
       dims.erase(dims.begin() + static_cast<std::ptrdiff_t>(i));
     } else {
       ++i;
     }
   }
-  for (std::size_t i = 0; i < dims.size(); ++i) {   // too long for one loop: a divisor stays, the rest is a dimension of its own
+  for (std::size_t i = 0; i < dims.size();
+       ++i) {  // too long for one loop: a divisor stays, the rest is a dimension of its own
     if (dims[i].extent <= kMaxExtent) continue;
     std::int64_t part = kMaxExtent;
     while (dims[i].extent % part) --part;
@@ -54,7 +58,8 @@ UopKernel UopKernel::compress(std::vector<Loop> dims, Uop first) {
     dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(i), rest);
     ++i;
   }
-  // Which two become the loops: fewest micro-operations among the choices whose innermost step moves on.
+  // Which two become the loops: fewest micro-operations among the choices whose innermost step
+  // moves on.
   auto n = static_cast<int>(dims.size());
   int best_a = -1, best_b = -1;
   std::int64_t best = -1;
@@ -88,7 +93,8 @@ UopKernel UopKernel::compress(std::vector<Loop> dims, Uop first) {
     std::vector<Uop> all;
     for (const Uop& base : out.uops) {
       for (std::int64_t i = 0; i < dim.extent; ++i) {
-        all.push_back({narrow(base.dst + i * dim.dst, "dst"), narrow(base.src + i * dim.src, "src"), narrow(base.wgt + i * dim.wgt, "wgt")});
+        all.push_back({narrow(base.dst + i * dim.dst, "dst"), narrow(base.src + i * dim.src, "src"),
+                       narrow(base.wgt + i * dim.wgt, "wgt")});
       }
     }
     out.uops = std::move(all);
@@ -96,7 +102,8 @@ UopKernel UopKernel::compress(std::vector<Loop> dims, Uop first) {
   return out;
 }
 
-Builder::Builder(const Config& config, std::string kernel_name) : isa_(config), name_(std::move(kernel_name)) {
+Builder::Builder(const Config& config, std::string kernel_name)
+    : isa_(config), name_(std::move(kernel_name)) {
   stream_.insns.reserve(4096);
   stream_.base.reserve(4096);
 }
@@ -109,12 +116,12 @@ int Builder::param(std::string name, DType dtype) {
 Insn& Builder::begin() { return stream_.insns.emplace_back(); }
 
 void Builder::seal(std::uint16_t base) {
-  static constexpr int kTo[4] = {1, 0, 2, 1};   // the stage that pops a token of each kind
+  static constexpr int kTo[4] = {1, 0, 2, 1};  // the stage that pops a token of each kind
   Insn& n = stream_.insns.back();
   if (!isa_.fits(n)) {
     Insn bad = n;
     stream_.insns.pop_back();
-    isa_.encode(bad);   // throws
+    isa_.encode(bad);  // throws
   }
   int stage = static_cast<int>(n.stage());
   last_[stage] = static_cast<std::int64_t>(stream_.base.size());
@@ -135,7 +142,9 @@ void Builder::emit_nop(Stage stage) {
 
 void Builder::push(Stage from, Stage to) {
   int t = token_of(from, to);
-  auto flag = [&](Insn& n) -> bool& { return t == kLoadToCompute || t == kComputeToStore ? n.push_next : n.push_prev; };
+  auto flag = [&](Insn& n) -> bool& {
+    return t == kLoadToCompute || t == kComputeToStore ? n.push_next : n.push_prev;
+  };
   std::int64_t at = last_[static_cast<int>(from)];
   // A pop that waits for an instruction of `from` must come before this push.
   bool waiting = from == Stage::compute ? pending_[kLoadToCompute] || pending_[kStoreToCompute]
@@ -155,24 +164,37 @@ void Builder::pop(Stage from, Stage to) {
 }
 
 void Builder::load(MemType mem, std::int64_t sram, int param, std::int64_t dram, const Rect& r) {
-  if (mem == MemType::out || mem == MemType::uop) throw Error(ErrorKind::value, "vta.build.memory", cat("LOAD into \"", to_string(mem), "\" is not for programs"));
-  if (param < 0 || static_cast<std::size_t>(param) >= params_.size()) throw Error(ErrorKind::value, "vta.build.parameter", cat("parameter ", param, " of ", params_.size()));
+  if (mem == MemType::out || mem == MemType::uop)
+    throw Error(ErrorKind::value, "vta.build.memory",
+                cat("LOAD into \"", to_string(mem), "\" is not for programs"));
+  if (param < 0 || static_cast<std::size_t>(param) >= params_.size())
+    throw Error(ErrorKind::value, "vta.build.parameter",
+                cat("parameter ", param, " of ", params_.size()));
   std::int64_t stride = r.stride ? r.stride : r.x, width = r.pad_left + r.x + r.pad_right;
   MemType memory = mem == MemType::acc8 ? MemType::acc : mem;
   std::int64_t total = width * (r.pad_top + r.y + r.pad_bottom), depth = config().depth(memory);
   if (sram < 0 || total < 0 || sram + total > depth) {
-    throw Error(ErrorKind::lower, "vta.build.capacity", cat("elements ", sram, " to ", sram + total - 1, " do not fit into ", to_string(memory)))
-        .note(cat(to_string(memory), " has ", depth, " elements of ", config().elem_bytes(memory), " bytes (", human_bytes(static_cast<std::uint64_t>(config().buffer_bytes(memory))), ")"));
+    throw Error(
+        ErrorKind::lower, "vta.build.capacity",
+        cat("elements ", sram, " to ", sram + total - 1, " do not fit into ", to_string(memory)))
+        .note(cat(to_string(memory), " has ", depth, " elements of ", config().elem_bytes(memory),
+                  " bytes (",
+                  human_bytes(static_cast<std::uint64_t>(config().buffer_bytes(memory))), ")"));
   }
-  if (r.x > 0 && r.y > 0 && r.x == stride && !r.pad_left && !r.pad_right && !r.pad_top && !r.pad_bottom && r.x * r.y <= kMaxSize && r.y > 1) {
-    return load(mem, sram, param, dram, {1, r.x * r.y});   // contiguous: one row
+  if (r.x > 0 && r.y > 0 && r.x == stride && !r.pad_left && !r.pad_right && !r.pad_top &&
+      !r.pad_bottom && r.x * r.y <= kMaxSize && r.y > 1) {
+    return load(mem, sram, param, dram, {1, r.x * r.y});  // contiguous: one row
   }
   for (std::int64_t y = 0; y < r.y || (y == 0 && r.y == 0); y += kMaxSize) {
-    std::uint32_t sram_at = narrow(sram, "sram"), dram_at = narrow(dram + y * stride, "dram"), rows = narrow(std::min(r.y - y, kMaxSize), "y");
-    std::uint32_t x = narrow(r.x, "x"), pitch = narrow(stride, "stride"), top = narrow(y == 0 ? r.pad_top : 0, "pad");
-    std::uint32_t bottom = narrow(y + kMaxSize >= r.y ? r.pad_bottom : 0, "pad"), left = narrow(r.pad_left, "pad"), right = narrow(r.pad_right, "pad");
+    std::uint32_t sram_at = narrow(sram, "sram"), dram_at = narrow(dram + y * stride, "dram"),
+                  rows = narrow(std::min(r.y - y, kMaxSize), "y");
+    std::uint32_t x = narrow(r.x, "x"), pitch = narrow(stride, "stride"),
+                  top = narrow(y == 0 ? r.pad_top : 0, "pad");
+    std::uint32_t bottom = narrow(y + kMaxSize >= r.y ? r.pad_bottom : 0, "pad"),
+                  left = narrow(r.pad_left, "pad"), right = narrow(r.pad_right, "pad");
     Insn& n = begin();
-    n.op = Opcode::load, n.mem = mem, n.sram = sram_at, n.dram = dram_at, n.y_size = rows, n.x_size = x, n.x_stride = pitch;
+    n.op = Opcode::load, n.mem = mem, n.sram = sram_at, n.dram = dram_at, n.y_size = rows,
+    n.x_size = x, n.x_stride = pitch;
     n.y_pad_0 = top, n.y_pad_1 = bottom, n.x_pad_0 = left, n.x_pad_1 = right;
     seal(static_cast<std::uint16_t>(param));
     sram += stream_.insns.back().sram_elements();
@@ -181,28 +203,37 @@ void Builder::load(MemType mem, std::int64_t sram, int param, std::int64_t dram,
 }
 
 void Builder::store(std::int64_t sram, int param, std::int64_t dram, const Rect& r) {
-  if (param < 0 || static_cast<std::size_t>(param) >= params_.size()) throw Error(ErrorKind::value, "vta.build.parameter", cat("parameter ", param, " of ", params_.size()));
-  if (r.pad_left | r.pad_right | r.pad_top | r.pad_bottom) throw Error(ErrorKind::lower, "vta.build.store_pad", "STORE cannot pad");
+  if (param < 0 || static_cast<std::size_t>(param) >= params_.size())
+    throw Error(ErrorKind::value, "vta.build.parameter",
+                cat("parameter ", param, " of ", params_.size()));
+  if (r.pad_left | r.pad_right | r.pad_top | r.pad_bottom)
+    throw Error(ErrorKind::lower, "vta.build.store_pad", "STORE cannot pad");
   std::int64_t stride = r.stride ? r.stride : r.x, depth = config().depth(MemType::acc);
   if (sram < 0 || sram + r.x * r.y > depth) {
-    throw Error(ErrorKind::lower, "vta.build.capacity", cat("elements ", sram, " to ", sram + r.x * r.y - 1, " lie outside acc")).note(cat("acc has ", depth, " elements"));
+    throw Error(ErrorKind::lower, "vta.build.capacity",
+                cat("elements ", sram, " to ", sram + r.x * r.y - 1, " lie outside acc"))
+        .note(cat("acc has ", depth, " elements"));
   }
-  std::uint32_t sram_at = narrow(sram, "sram"), dram_at = narrow(dram, "dram"), rows = narrow(r.y, "y"), x = narrow(r.x, "x"), pitch = narrow(stride, "stride");
+  std::uint32_t sram_at = narrow(sram, "sram"), dram_at = narrow(dram, "dram"),
+                rows = narrow(r.y, "y"), x = narrow(r.x, "x"), pitch = narrow(stride, "stride");
   bool contiguous = r.x == stride && r.y > 1 && r.x * r.y <= kMaxSize;
   Insn& n = begin();
   n.op = Opcode::store, n.mem = MemType::out, n.sram = sram_at, n.dram = dram_at;
-  n.y_size = contiguous ? 1 : rows, n.x_size = contiguous ? x * rows : x, n.x_stride = contiguous ? x * rows : pitch;
+  n.y_size = contiguous ? 1 : rows, n.x_size = contiguous ? x * rows : x,
+  n.x_stride = contiguous ? x * rows : pitch;
   seal(static_cast<std::uint16_t>(param));
 }
 
 std::uint32_t Builder::make_resident(const std::vector<Uop>& uops) {
   auto depth = static_cast<std::uint32_t>(config().depth(MemType::uop));
   if (uops.empty() || uops.size() > depth) {
-    throw Error(ErrorKind::lower, "vta.uop.capacity", cat("a kernel of ", uops.size(), " micro-operations does not fit"))
+    throw Error(ErrorKind::lower, "vta.uop.capacity",
+                cat("a kernel of ", uops.size(), " micro-operations does not fit"))
         .note(cat("legal: 1 to ", depth, ", the micro-operation memory"))
         .help("fold more of the kernel into its two loops");
   }
-  if (recent_ < places_.size() && places_[recent_].sram >= 0 && uops == recent_uops_) return static_cast<std::uint32_t>(places_[recent_].sram);
+  if (recent_ < places_.size() && places_[recent_].sram >= 0 && uops == recent_uops_)
+    return static_cast<std::uint32_t>(places_[recent_].sram);
   std::vector<std::uint32_t> words;
   words.reserve(uops.size());
   for (const Uop& u : uops) words.push_back(isa_.encode(u));
@@ -229,7 +260,8 @@ std::uint32_t Builder::make_resident(const std::vector<Uop>& uops) {
     }
   }
   Insn& n = begin();
-  n.op = Opcode::load, n.mem = MemType::uop, n.sram = at, n.dram = place.arena, n.y_size = 1, n.x_size = count, n.x_stride = count;
+  n.op = Opcode::load, n.mem = MemType::uop, n.sram = at, n.dram = place.arena, n.y_size = 1,
+  n.x_size = count, n.x_stride = count;
   seal(kUopArena);
   place.sram = at;
   resident_[at] = entry->second;
@@ -237,32 +269,46 @@ std::uint32_t Builder::make_resident(const std::vector<Uop>& uops) {
   return at;
 }
 
-void Builder::run_kernel(Opcode op, bool reset, AluOp alu, bool use_imm, std::int32_t imm, const UopKernel& kernel) {
+void Builder::run_kernel(Opcode op, bool reset, AluOp alu, bool use_imm, std::int32_t imm,
+                         const UopKernel& kernel) {
   std::uint32_t first = make_resident(kernel.uops);
   const auto& [out, in] = kernel.loops;
-  Insn loops;   // checked before anything is recorded
+  Insn loops;  // checked before anything is recorded
   loops.iter_out = narrow(out.extent, "extent"), loops.iter_in = narrow(in.extent, "extent");
   loops.dst_out = narrow(out.dst, "dst"), loops.dst_in = narrow(in.dst, "dst");
   bool reads = !reset && !use_imm;
   if (reads) loops.src_out = narrow(out.src, "src"), loops.src_in = narrow(in.src, "src");
-  if (reads && op == Opcode::gemm) loops.wgt_out = narrow(out.wgt, "wgt"), loops.wgt_in = narrow(in.wgt, "wgt");
+  if (reads && op == Opcode::gemm)
+    loops.wgt_out = narrow(out.wgt, "wgt"), loops.wgt_in = narrow(in.wgt, "wgt");
   Insn& n = begin();
   n.op = op, n.reset = reset, n.alu = alu, n.use_imm = use_imm, n.imm = imm;
   n.uop_begin = first, n.uop_end = first + static_cast<std::uint32_t>(kernel.uops.size());
-  n.iter_out = loops.iter_out, n.iter_in = loops.iter_in, n.dst_out = loops.dst_out, n.dst_in = loops.dst_in;
-  n.src_out = loops.src_out, n.src_in = loops.src_in, n.wgt_out = loops.wgt_out, n.wgt_in = loops.wgt_in;
+  n.iter_out = loops.iter_out, n.iter_in = loops.iter_in, n.dst_out = loops.dst_out,
+  n.dst_in = loops.dst_in;
+  n.src_out = loops.src_out, n.src_in = loops.src_in, n.wgt_out = loops.wgt_out,
+  n.wgt_in = loops.wgt_in;
   seal(kAbsolute);
 }
 
-void Builder::gemm(const UopKernel& kernel) { run_kernel(Opcode::gemm, false, AluOp::min, false, 0, kernel); }
-void Builder::reset(const UopKernel& kernel) { run_kernel(Opcode::gemm, true, AluOp::min, false, 0, kernel); }
-void Builder::alu(AluOp op, const UopKernel& kernel) { run_kernel(Opcode::alu, false, op, false, 0, kernel); }
+void Builder::gemm(const UopKernel& kernel) {
+  run_kernel(Opcode::gemm, false, AluOp::min, false, 0, kernel);
+}
+void Builder::reset(const UopKernel& kernel) {
+  run_kernel(Opcode::gemm, true, AluOp::min, false, 0, kernel);
+}
+void Builder::alu(AluOp op, const UopKernel& kernel) {
+  run_kernel(Opcode::alu, false, op, false, 0, kernel);
+}
 void Builder::alu_imm(AluOp op, const UopKernel& kernel, std::int64_t imm) {
   if (op == AluOp::shr && (imm < -31 || imm > 31)) {
-    throw Error(ErrorKind::lower, "vta.build.shift", cat("a shift by ", imm, " cannot be lowered")).note("legal: 0 to 31 to the right, -31 to -1 to the left");
+    throw Error(ErrorKind::lower, "vta.build.shift", cat("a shift by ", imm, " cannot be lowered"))
+        .note("legal: 0 to 31 to the right, -31 to -1 to the left");
   }
   if (imm < -32768 || imm > 32767) {
-    throw Error(ErrorKind::lower, "vta.build.constant", cat("the constant ", imm, " does not fit into ALU's 16 bits")).note("legal: -32768 to 32767").help("load it into the accumulator as data");
+    throw Error(ErrorKind::lower, "vta.build.constant",
+                cat("the constant ", imm, " does not fit into ALU's 16 bits"))
+        .note("legal: -32768 to 32767")
+        .help("load it into the accumulator as data");
   }
   run_kernel(Opcode::alu, false, op, true, static_cast<std::int32_t>(imm), kernel);
 }
@@ -270,7 +316,8 @@ void Builder::alu_imm(AluOp op, const UopKernel& kernel, std::int64_t imm) {
 void Builder::finish_into(Program& program, Checked checked) {
   WEFT_CHECK(program.config.same_machine(config()), "kernels of one program share a configuration");
   for (int t = 0; t < 4; ++t) {
-    if (pending_[t] && (t == kComputeToLoad || t == kComputeToStore)) emit_nop(t == kComputeToLoad ? Stage::load : Stage::store);
+    if (pending_[t] && (t == kComputeToLoad || t == kComputeToStore))
+      emit_nop(t == kComputeToLoad ? Stage::load : Stage::store);
   }
   if (last_[0] >= 0) push(Stage::load, Stage::compute), pop(Stage::load, Stage::compute);
   if (last_[2] >= 0) push(Stage::store, Stage::compute), pop(Stage::store, Stage::compute);
@@ -301,7 +348,8 @@ void Builder::finish_in_order(Program& program) {
   }
   program.uops.insert(program.uops.end(), arena_.begin(), arena_.end());
   program.kernels.push_back({{name_, params_, {}, 0}, std::move(stream_)});
-  if (Verdict refusal = check(program, program.kernels.size() - 1)) throw Error(ErrorKind::lower, std::move(*refusal));
+  if (Verdict refusal = check(program, program.kernels.size() - 1))
+    throw Error(ErrorKind::lower, std::move(*refusal));
 }
 
 Program Builder::finish(Checked checked) {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The command queue: records instructions for one kernel, places micro-operations, and puts tokens on
-// instructions. What it records is legal by construction field by field; whether tokens and hazards fit
-// together is check()'s business (checker.h), which finish() calls.
+// The command queue: records instructions for one kernel, places micro-operations, and puts tokens
+// on instructions. What it records is legal by construction field by field; whether tokens and
+// hazards fit together is check()'s business (checker.h), which finish() calls.
 
 #include <array>
 #include <map>
@@ -16,17 +16,20 @@ namespace weft::vta {
 /// Micro-operations under at most two loops.
 struct UopKernel {
   std::vector<Uop> uops;
-  struct Loop { std::int64_t extent = 1, dst = 0, src = 0, wgt = 0; };
-  std::array<Loop, 2> loops{};   // outer, inner
+  struct Loop {
+    std::int64_t extent = 1, dst = 0, src = 0, wgt = 0;
+  };
+  std::array<Loop, 2> loops{};  // outer, inner
 
-  /// `dims` (outermost first, any number, affine) around one micro-operation, as few micro-operations under two
-  /// loops as possible. Only for kernels whose order does not matter. Prefers forms in which neighbouring steps
-  /// write different accumulators, which the hardware's pipeline needs.
+  /// `dims` (outermost first, any number, affine) around one micro-operation, as few
+  /// micro-operations under two loops as possible. Only for kernels whose order does not matter.
+  /// Prefers forms in which neighbouring steps write different accumulators, which the hardware's
+  /// pipeline needs.
   static UopKernel compress(std::vector<Loop> dims, Uop first = {});
 };
 
-struct Rect {                    // a transfer: y rows of x elements, stride elements apart
-  std::int64_t y = 1, x = 1, stride = 0;   // stride 0: x
+struct Rect {                             // a transfer: y rows of x elements, stride elements apart
+  std::int64_t y = 1, x = 1, stride = 0;  // stride 0: x
   std::int64_t pad_top = 0, pad_bottom = 0, pad_left = 0, pad_right = 0;
 };
 
@@ -40,7 +43,8 @@ class Builder {
   /// Declares the next array parameter; returns its number.
   int param(std::string name, DType dtype);
 
-  /// Element addresses and sizes count elements of `mem`. Larger rectangles than one instruction can say are split.
+  /// Element addresses and sizes count elements of `mem`. Larger rectangles than one instruction
+  /// can say are split.
   void load(MemType mem, std::int64_t sram, int param, std::int64_t dram, const Rect& rect);
   void store(std::int64_t sram, int param, std::int64_t dram, const Rect& rect);
   void gemm(const UopKernel& kernel);
@@ -54,7 +58,8 @@ class Builder {
 
   std::size_t instructions() const { return stream_.insns.size(); }
 
-  /// Waits for all stages, ends the kernel. With Checked::yes the static checker runs: Error(lower, "vta.check.*").
+  /// Waits for all stages, ends the kernel. With Checked::yes the static checker runs: Error(lower,
+  /// "vta.check.*").
   Program finish(Checked checked = Checked::yes);
   /// For streams recorded in order without tokens: they are put in (synchronise.h), then checked.
   void finish_in_order(Program& program);
@@ -62,11 +67,13 @@ class Builder {
   void finish_into(Program& program, Checked checked = Checked::yes);
 
  private:
-  /// Instructions are filled in where they stay; seal() checks the last one and puts waiting pops on it.
+  /// Instructions are filled in where they stay; seal() checks the last one and puts waiting pops
+  /// on it.
   Insn& begin();
   void seal(std::uint16_t base);
   void emit_nop(Stage stage);
-  void run_kernel(Opcode op, bool reset, AluOp alu, bool use_imm, std::int32_t imm, const UopKernel& kernel);
+  void run_kernel(Opcode op, bool reset, AluOp alu, bool use_imm, std::int32_t imm,
+                  const UopKernel& kernel);
   std::uint32_t make_resident(const std::vector<Uop>& uops);
 
   Isa isa_;
@@ -74,12 +81,15 @@ class Builder {
   std::vector<runtime::KernelParam> params_;
   Stream stream_;
   std::vector<std::uint32_t> arena_;
-  struct Place { std::uint32_t arena, count; std::int64_t sram; };   // sram -1: not resident
+  struct Place {
+    std::uint32_t arena, count;
+    std::int64_t sram;
+  };  // sram -1: not resident
   std::map<std::vector<std::uint32_t>, std::size_t> known_;
   std::vector<Place> places_;
-  std::map<std::uint32_t, std::size_t> resident_;                    // by first address in the micro-operation memory
+  std::map<std::uint32_t, std::size_t> resident_;  // by first address in the micro-operation memory
   std::uint32_t next_uop_ = 0;
-  std::vector<Uop> recent_uops_;                                     // of the last kernel: often the next one's too
+  std::vector<Uop> recent_uops_;  // of the last kernel: often the next one's too
   std::size_t recent_ = ~std::size_t{0};
   bool pending_[4] = {};
   std::int64_t last_[3] = {-1, -1, -1};

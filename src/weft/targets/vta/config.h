@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The machine's parameters as read from a vta_config.json (upstream's keys, log2 values) at run time, with
-// everything that follows from them. A Config that exists is legal: make() and parse() check every rule, so
-// that encoders and engines need not.
+// The machine's parameters as read from a vta_config.json (upstream's keys, log2 values) at run
+// time, with everything that follows from them. A Config that exists is legal: make() and parse()
+// check every rule, so that encoders and engines need not.
 
 #include <array>
 #include <cstdint>
@@ -33,8 +33,8 @@ struct Board {
   std::string name, device;
   double clock_hz = 0;
   int axi_bits = 64;
-  std::array<std::uint64_t, 4> registers{};   // fetch, load, compute, store
-  std::string host_triple;                    // empty: no host toolchain is defined for the board
+  std::array<std::uint64_t, 4> registers{};  // fetch, load, compute, store
+  std::string host_triple;                   // empty: no host toolchain is defined for the board
 };
 
 class Config {
@@ -74,7 +74,9 @@ class Config {
   int log_depth(MemType type) const;
   std::int64_t depth(MemType type) const { return std::int64_t{1} << log_depth(type); }
   std::int64_t buffer_bytes(MemType type) const;
-  int out_buff_log() const { return values_.log_acc_buff + values_.log_inp_width - values_.log_acc_width; }
+  int out_buff_log() const {
+    return values_.log_acc_buff + values_.log_inp_width - values_.log_acc_width;
+  }
   /// Multiply-accumulates of one micro-operation.
   std::int64_t macs_per_uop() const { return std::int64_t{batch()} * block_in() * block_out(); }
   double peak_gops() const { return 2e-9 * static_cast<double>(macs_per_uop()) * board_.clock_hz; }

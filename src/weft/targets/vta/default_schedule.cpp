@@ -36,10 +36,11 @@ std::int64_t extent(const Buffer& b, std::size_t d) {
   return d < b->shape.size() && is_const_int(b->shape[d], &n) ? n : -1;
 }
 
-/// C[bo][co][bi][ci] += A[bo][ko][bi][ki] * B[co][ko][ci][ki], then elementwise blocks of C's shape.
+/// C[bo][co][bi][ci] += A[bo][ko][bi][ki] * B[co][ko][ci][ki], then elementwise blocks of C's
+/// shape.
 struct PackedMatmul {
   Block sum;
-  std::vector<Block> after;   // in program order; the last writes the result
+  std::vector<Block> after;  // in program order; the last writes the result
   MatmulShape shape;
 };
 
@@ -53,7 +54,8 @@ bool recognise(const PrimFunc& f, const Config& c, PackedMatmul& out, std::strin
   }
   out.sum = blocks.front().block;
   if (out.sum->iters.size() != 6 || out.sum->reads.size() < 2 || out.sum->writes.size() != 1) {
-    why = cat("block \"", out.sum->name, "\" is no product over packed layouts (4 spatial and 2 reduction iterators)");
+    why = cat("block \"", out.sum->name,
+              "\" is no product over packed layouts (4 spatial and 2 reduction iterators)");
     return false;
   }
   std::vector<Buffer> inputs;
@@ -65,14 +67,18 @@ bool recognise(const PrimFunc& f, const Config& c, PackedMatmul& out, std::strin
     why = cat("block \"", out.sum->name, "\" does not multiply two packed arrays of 4 dimensions");
     return false;
   }
-  bool packed = extent(inputs[0], 2) == c.batch() && extent(inputs[0], 3) == c.block_in() && extent(inputs[1], 2) == c.block_out() && extent(inputs[1], 3) == c.block_in() &&
+  bool packed = extent(inputs[0], 2) == c.batch() && extent(inputs[0], 3) == c.block_in() &&
+                extent(inputs[1], 2) == c.block_out() && extent(inputs[1], 3) == c.block_in() &&
                 extent(sum, 2) == c.batch() && extent(sum, 3) == c.block_out();
   if (!packed) {
-    why = cat("the inner extents are not those of the machine: input [", c.batch(), "][", c.block_in(), "], weights [", c.block_out(), "][", c.block_in(), "], sum [", c.batch(), "][", c.block_out(), "]");
+    why = cat("the inner extents are not those of the machine: input [", c.batch(), "][",
+              c.block_in(), "], weights [", c.block_out(), "][", c.block_in(), "], sum [",
+              c.batch(), "][", c.block_out(), "]");
     return false;
   }
   if (blocks.size() < 2) {
-    why = cat("\"", sum->name, "\" is int32, and only int8 leaves the machine: a last block must cast it");
+    why = cat("\"", sum->name,
+              "\" is int32, and only int8 leaves the machine: a last block must cast it");
     return false;
   }
   for (std::size_t i = 1; i < blocks.size(); ++i) out.after.push_back(blocks[i].block);
@@ -102,8 +108,10 @@ Verdict accepts_default(const PrimFunc& f, const Config& c) {
   r.code = "vta.accepts.unscheduled";
   r.message = cat("\"", f->name, "\" has no schedule for this machine, and no default one fits");
   r.note(why);
-  r.note("default schedules: the packed matrix product, followed by elementwise blocks of its shape");
-  r.repair("put buffers into vta.inp, vta.wgt and vta.acc with cache_read, cache_write or set_scope");
+  r.note(
+      "default schedules: the packed matrix product, followed by elementwise blocks of its shape");
+  r.repair(
+      "put buffers into vta.inp, vta.wgt and vta.acc with cache_read, cache_write or set_scope");
   return r;
 }
 
@@ -117,10 +125,13 @@ PrimFunc default_schedule(const PrimFunc& f, const Config& c) {
   schedule::Schedule sch(f, rules);
   BlockRef sum = sch.get_block(m.sum->name);
   sch.set_scope(sum, 0, "vta.acc");
-  for (std::size_t i = 0; i + 1 < m.after.size(); ++i) sch.set_scope(sch.get_block(m.after[i]->name), 0, "vta.acc");
+  for (std::size_t i = 0; i + 1 < m.after.size(); ++i)
+    sch.set_scope(sch.get_block(m.after[i]->name), 0, "vta.acc");
   BlockRef a = sch.cache_read(sum, 0, "vta.inp"), w = sch.cache_read(sum, 1, "vta.wgt");
   std::vector<LoopRef> loops = sch.get_loops(sum);
-  std::vector<LoopRef> o = sch.split(loops[0], {std::nullopt, t.o}), n = sch.split(loops[1], {std::nullopt, t.m}), k = sch.split(loops[4], {std::nullopt, t.n});
+  std::vector<LoopRef> o = sch.split(loops[0], {std::nullopt, t.o}),
+                       n = sch.split(loops[1], {std::nullopt, t.m}),
+                       k = sch.split(loops[4], {std::nullopt, t.n});
   sch.reorder({o[0], n[0], k[0], k[1], o[1], n[1], loops[2], loops[3], loops[5]});
   sch.compute_at(a, k[0]);
   sch.compute_at(w, k[0]);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A schedule for functions that have none: packed matrix products and elementwise chains, written with the public
-// primitives, so that what it does can be printed and repeated by hand.
+// A schedule for functions that have none: packed matrix products and elementwise chains, written
+// with the public primitives, so that what it does can be printed and repeated by hand.
 
 #include "weft/ir/node.h"
 #include "weft/targets/vta/config.h"

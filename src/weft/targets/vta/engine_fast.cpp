@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Products are sums, and sums of int32 with wrap-around commute: a GEMM instruction may therefore be regrouped so
-// that a few accumulator rows stay in registers while all their terms are added. The regrouping of a range of
-// micro-operations is kept until those micro-operations change.
+// Products are sums, and sums of int32 with wrap-around commute: a GEMM instruction may therefore
+// be regrouped so that a few accumulator rows stay in registers while all their terms are added.
+// The regrouping of a range of micro-operations is kept until those micro-operations change.
 #include <algorithm>
 #include <cstring>
 
@@ -13,9 +13,11 @@ namespace {
 
 /// Micro-operations with the same relative inputs and the same weights, hence rows of one product.
 struct Cluster {
-  struct Row { std::uint32_t dst, src; };
+  struct Row {
+    std::uint32_t dst, src;
+  };
   std::vector<Row> rows;
-  std::vector<Row> steps;   // {weight, input relative to the row's}: reuse of the pair type
+  std::vector<Row> steps;  // {weight, input relative to the row's}: reuse of the pair type
 };
 
 struct Plan {
@@ -28,8 +30,14 @@ struct Plan {
 class FastEngine final : public Engine {
  public:
   FastEngine(const Isa& isa, const KernelSet& kernels)
-      : Engine(isa), c_(isa.config()), k_(kernels), block_(c_.block_in()), batch_(static_cast<std::uint32_t>(c_.batch())), lanes_(c_.lanes()) {
-    depth_acc_ = c_.depth(MemType::acc), depth_inp_ = c_.depth(MemType::inp), depth_wgt_ = c_.depth(MemType::wgt), depth_uop_ = c_.depth(MemType::uop);
+      : Engine(isa),
+        c_(isa.config()),
+        k_(kernels),
+        block_(c_.block_in()),
+        batch_(static_cast<std::uint32_t>(c_.batch())),
+        lanes_(c_.lanes()) {
+    depth_acc_ = c_.depth(MemType::acc), depth_inp_ = c_.depth(MemType::inp),
+    depth_wgt_ = c_.depth(MemType::wgt), depth_uop_ = c_.depth(MemType::uop);
     inp_row_ = static_cast<std::uint32_t>(block_ * k_.inp_scale);
     wgt_elem_ = static_cast<std::uint32_t>(c_.elem_bytes(MemType::wgt) * k_.wgt_scale);
     inp_.resize(static_cast<std::size_t>(depth_inp_) * batch_ * inp_row_ + 64);
@@ -39,7 +47,8 @@ class FastEngine final : public Engine {
     uop_.resize(static_cast<std::size_t>(depth_uop_));
     plans_.resize(static_cast<std::size_t>(depth_uop_));
     stamp_.resize(static_cast<std::size_t>(depth_acc_), 0);
-    zeros_.resize(static_cast<std::size_t>(std::max(c_.elem_bytes(MemType::wgt), c_.elem_bytes(MemType::acc))));
+    zeros_.resize(static_cast<std::size_t>(
+        std::max(c_.elem_bytes(MemType::wgt), c_.elem_bytes(MemType::acc))));
     high_[0] = high_[1] = high_[2] = high_[3] = 0;
     // A zero weight is not zero when packed with a bias.
     for (std::int64_t i = 0; i < depth_wgt_; ++i) k_.pack_wgt(wgt_at(i), zeros_.data(), block_);
@@ -48,10 +57,12 @@ class FastEngine final : public Engine {
   void clear() override {
     std::fill_n(inp_.begin(), high_[0] * batch_ * inp_row_, std::byte{0});
     std::fill_n(sums_.begin(), high_[0] * batch_, 0);
-    for (std::size_t i = 0; i < high_[1]; ++i) k_.pack_wgt(wgt_at(static_cast<std::int64_t>(i)), zeros_.data(), block_);
+    for (std::size_t i = 0; i < high_[1]; ++i)
+      k_.pack_wgt(wgt_at(static_cast<std::int64_t>(i)), zeros_.data(), block_);
     std::fill_n(acc_.begin(), high_[2] * static_cast<std::size_t>(lanes_), 0);
-    // Micro-operations stay: a program that reads what it never loaded is refused by the checker, and keeping
-    // them lets the plans of a program that runs again survive. Reads of unloaded ones see zero: see uop_valid_.
+    // Micro-operations stay: a program that reads what it never loaded is refused by the checker,
+    // and keeping them lets the plans of a program that runs again survive. Reads of unloaded ones
+    // see zero: see uop_valid_.
     uop_valid_ = 0;
     high_[0] = high_[1] = high_[2] = 0;
   }
@@ -59,9 +70,13 @@ class FastEngine final : public Engine {
   void load(const Insn& n, const std::byte* dram) override {
     if (n.is_nop()) return;
     std::int64_t total = n.sram_elements();
-    std::int64_t depth = n.mem == MemType::inp ? depth_inp_ : n.mem == MemType::wgt ? depth_wgt_ : n.mem == MemType::uop ? depth_uop_ : depth_acc_;
+    std::int64_t depth = n.mem == MemType::inp   ? depth_inp_
+                         : n.mem == MemType::wgt ? depth_wgt_
+                         : n.mem == MemType::uop ? depth_uop_
+                                                 : depth_acc_;
     if (n.sram + total > depth) {
-      fault_sram(n, to_string(n.mem == MemType::acc8 ? MemType::acc : n.mem), n.sram, n.sram + total - 1, depth);
+      fault_sram(n, to_string(n.mem == MemType::acc8 ? MemType::acc : n.mem), n.sram,
+                 n.sram + total - 1, depth);
     }
     if (n.mem == MemType::uop) return load_uops(n, dram);
     std::size_t& high = high_[n.mem == MemType::inp ? 0 : n.mem == MemType::wgt ? 1 : 2];
@@ -90,27 +105,33 @@ class FastEngine final : public Engine {
     const std::int32_t* src = acc_.data() + std::int64_t{n.sram} * lanes_;
     std::int64_t row = std::int64_t{n.x_size} * lanes_;
     if (n.x_stride == n.x_size) {
-      k_.narrow(reinterpret_cast<std::int8_t*>(dram), src, static_cast<std::size_t>(total * lanes_));
+      k_.narrow(reinterpret_cast<std::int8_t*>(dram), src,
+                static_cast<std::size_t>(total * lanes_));
       return;
     }
     for (std::uint32_t y = 0; y < n.y_size; ++y) {
-      k_.narrow(reinterpret_cast<std::int8_t*>(dram) + std::int64_t{y} * n.x_stride * lanes_, src + y * row, static_cast<std::size_t>(row));
+      k_.narrow(reinterpret_cast<std::int8_t*>(dram) + std::int64_t{y} * n.x_stride * lanes_,
+                src + y * row, static_cast<std::size_t>(row));
     }
   }
 
   void gemm(const Insn& n) override {
     if (n.uop_runs() <= 0) return;
-    if (n.iter_out == 1 && n.iter_in == 1 && n.uop_end == n.uop_begin + 1 && n.uop_end <= uop_valid_ && !n.reset) return single(n);
+    if (n.iter_out == 1 && n.iter_in == 1 && n.uop_end == n.uop_begin + 1 &&
+        n.uop_end <= uop_valid_ && !n.reset)
+      return single(n);
     const Plan& plan = plan_of(n);
     std::int64_t y = n.iter_out - 1, x = n.iter_in - 1;
     std::int64_t dst = plan.max_dst + y * n.dst_out + x * n.dst_in;
     if (dst >= depth_acc_) fault_sram(n, "acc", dst, dst, depth_acc_);
     high_[2] = std::max(high_[2], static_cast<std::size_t>(dst) + 1);
     if (n.reset) return reset(n);
-    std::int64_t src = plan.max_src + y * n.src_out + x * n.src_in, wgt = plan.max_wgt + y * n.wgt_out + x * n.wgt_in;
+    std::int64_t src = plan.max_src + y * n.src_out + x * n.src_in,
+                 wgt = plan.max_wgt + y * n.wgt_out + x * n.wgt_in;
     if (src >= depth_inp_) fault_sram(n, "inp", src, src, depth_inp_);
     if (wgt >= depth_wgt_) fault_sram(n, "wgt", wgt, wgt, depth_wgt_);
-    const Loop out{n.iter_out, n.dst_out, n.src_out, n.wgt_out}, in{n.iter_in, n.dst_in, n.src_in, n.wgt_in};
+    const Loop out{n.iter_out, n.dst_out, n.src_out, n.wgt_out},
+        in{n.iter_in, n.dst_in, n.src_in, n.wgt_in};
     run(plan, out, in);
   }
 
@@ -130,7 +151,8 @@ class FastEngine final : public Engine {
     bool good = true;
     int op = static_cast<int>(n.alu);
     std::uint32_t count = n.uop_end - n.uop_begin;
-    auto run = [&](std::uint32_t d, std::uint32_t d_step, std::uint32_t s, std::uint32_t s_step, std::size_t times) {
+    auto run = [&](std::uint32_t d, std::uint32_t d_step, std::uint32_t s, std::uint32_t s_step,
+                   std::size_t times) {
       good &= k_.alu(op, n.use_imm, n.imm, acc_.data(), lanes_, d, d_step, s, s_step, times);
     };
     if (count == 1) {
@@ -138,7 +160,8 @@ class FastEngine final : public Engine {
       if (n.iter_in == 1) {
         run(u.dst, n.dst_out, u.src, n.src_out, n.iter_out);
       } else {
-        for (std::uint32_t y = 0; y < n.iter_out; ++y) run(u.dst + y * n.dst_out, n.dst_in, u.src + y * n.src_out, n.src_in, n.iter_in);
+        for (std::uint32_t y = 0; y < n.iter_out; ++y)
+          run(u.dst + y * n.dst_out, n.dst_in, u.src + y * n.src_out, n.src_in, n.iter_in);
       }
     } else {
       for (std::uint32_t y = 0; y < n.iter_out; ++y) {
@@ -148,7 +171,9 @@ class FastEngine final : public Engine {
           for (std::uint32_t i = n.uop_begin; i < n.uop_end;) {
             Uop u = uop_at(i);
             std::uint32_t j = i + 1;
-            while (j < n.uop_end && uop_at(j).dst == u.dst + (j - i) && (n.use_imm || uop_at(j).src == u.src + (j - i))) ++j;
+            while (j < n.uop_end && uop_at(j).dst == u.dst + (j - i) &&
+                   (n.use_imm || uop_at(j).src == u.src + (j - i)))
+              ++j;
             run(u.dst + d, 1, u.src + s, 1, j - i);
             i = j;
           }
@@ -156,8 +181,11 @@ class FastEngine final : public Engine {
       }
     }
     if (!good) {
-      throw Error(ErrorKind::fault, "vta.alu.shift", "a lane of the second operand shifts by more than 31")
-          .note("legal: 0 to 31 to the right, -31 to -1 to the left; the chips' readings differ beyond that");
+      throw Error(ErrorKind::fault, "vta.alu.shift",
+                  "a lane of the second operand shifts by more than 31")
+          .note(
+              "legal: 0 to 31 to the right, -31 to -1 to the left; the chips' readings differ "
+              "beyond that");
     }
   }
 
@@ -165,10 +193,14 @@ class FastEngine final : public Engine {
     auto begin = acc_.begin() + std::int64_t{element} * lanes_;
     return {begin, begin + lanes_};
   }
-  std::uint32_t uop_word(std::uint32_t index) const override { return index < uop_valid_ ? uop_.at(index) : 0; }
+  std::uint32_t uop_word(std::uint32_t index) const override {
+    return index < uop_valid_ ? uop_.at(index) : 0;
+  }
 
  private:
-  struct Loop { std::uint32_t extent, dst, src, wgt; };
+  struct Loop {
+    std::uint32_t extent, dst, src, wgt;
+  };
 
   std::byte* wgt_at(std::int64_t element) { return wgt_.data() + element * wgt_elem_; }
   Uop uop_at(std::uint32_t i) const { return isa_.decode_uop(uop_[i]); }
@@ -176,7 +208,8 @@ class FastEngine final : public Engine {
   void zero(MemType mem, std::int64_t at, std::int64_t count) {
     switch (mem) {
       case MemType::inp:
-        std::memset(inp_.data() + at * batch_ * inp_row_, 0, static_cast<std::size_t>(count) * batch_ * inp_row_);
+        std::memset(inp_.data() + at * batch_ * inp_row_, 0,
+                    static_cast<std::size_t>(count) * batch_ * inp_row_);
         std::fill_n(sums_.begin() + at * batch_, count * batch_, 0);
         break;
       case MemType::wgt:
@@ -190,20 +223,26 @@ class FastEngine final : public Engine {
     const std::int8_t* raw = reinterpret_cast<const std::int8_t*>(from);
     switch (mem) {
       case MemType::inp:
-        k_.pack_inp(inp_.data() + at * batch_ * inp_row_, sums_.data() + at * batch_, raw, static_cast<std::size_t>(count) * batch_, block_);
+        k_.pack_inp(inp_.data() + at * batch_ * inp_row_, sums_.data() + at * batch_, raw,
+                    static_cast<std::size_t>(count) * batch_, block_);
         break;
       case MemType::wgt:
-        for (std::int64_t i = 0; i < count; ++i) k_.pack_wgt(wgt_at(at + i), raw + i * block_ * block_, block_);
+        for (std::int64_t i = 0; i < count; ++i)
+          k_.pack_wgt(wgt_at(at + i), raw + i * block_ * block_, block_);
         break;
-      case MemType::acc8: k_.widen(acc_.data() + at * lanes_, raw, static_cast<std::size_t>(count * lanes_)); break;
-      default: std::memcpy(acc_.data() + at * lanes_, from, static_cast<std::size_t>(count * lanes_) * 4); break;
+      case MemType::acc8:
+        k_.widen(acc_.data() + at * lanes_, raw, static_cast<std::size_t>(count * lanes_));
+        break;
+      default:
+        std::memcpy(acc_.data() + at * lanes_, from, static_cast<std::size_t>(count * lanes_) * 4);
+        break;
     }
   }
 
   void load_uops(const Insn& n, const std::byte* dram) {
     // Micro-operation memory is one-dimensional, but the format allows rows and pads.
     std::int64_t row = n.x_pad_0 + n.x_size + n.x_pad_1, at = n.sram;
-    if (uop_valid_ < n.sram) {   // what this run has not written reads as zero
+    if (uop_valid_ < n.sram) {  // what this run has not written reads as zero
       replace(uop_valid_, nullptr, static_cast<std::int64_t>(n.sram) - uop_valid_);
     }
     if (n.y_pad_0) replace(at, nullptr, n.y_pad_0 * row), at += n.y_pad_0 * row;
@@ -219,7 +258,9 @@ class FastEngine final : public Engine {
   void replace(std::int64_t at, const std::byte* from, std::int64_t count) {
     auto bytes = static_cast<std::size_t>(count) * 4;
     std::uint32_t* to = uop_.data() + at;
-    if (from ? std::memcmp(to, from, bytes) == 0 : std::all_of(to, to + count, [](std::uint32_t v) { return v == 0; })) return;
+    if (from ? std::memcmp(to, from, bytes) == 0
+             : std::all_of(to, to + count, [](std::uint32_t v) { return v == 0; }))
+      return;
     if (from) {
       std::memcpy(to, from, bytes);
     } else {
@@ -233,7 +274,8 @@ class FastEngine final : public Engine {
   }
 
   const Plan& plan_of(const Insn& n) {
-    if (n.uop_end > depth_uop_) fault_sram(n, "uop", n.uop_begin, std::int64_t{n.uop_end} - 1, depth_uop_);
+    if (n.uop_end > depth_uop_)
+      fault_sram(n, "uop", n.uop_begin, std::int64_t{n.uop_end} - 1, depth_uop_);
     if (n.uop_end > uop_valid_) {
       replace(uop_valid_, nullptr, std::int64_t{n.uop_end} - uop_valid_);
       uop_valid_ = n.uop_end;
@@ -254,7 +296,8 @@ class FastEngine final : public Engine {
     group_of_.resize(static_cast<std::size_t>(depth_acc_));
     for (std::uint32_t i = begin; i < end; ++i) {
       Uop u = uop_at(i);
-      plan.max_dst = std::max(plan.max_dst, u.dst), plan.max_src = std::max(plan.max_src, u.src), plan.max_wgt = std::max(plan.max_wgt, u.wgt);
+      plan.max_dst = std::max(plan.max_dst, u.dst), plan.max_src = std::max(plan.max_src, u.src),
+      plan.max_wgt = std::max(plan.max_wgt, u.wgt);
       if (stamp_[u.dst] != epoch_) {
         stamp_[u.dst] = epoch_;
         group_of_[u.dst] = static_cast<std::uint32_t>(groups_.size());
@@ -271,10 +314,12 @@ class FastEngine final : public Engine {
       }
       Cluster* home = nullptr;
       // Neighbouring groups usually belong together; looking back a few is enough.
-      for (std::size_t k = plan.clusters.size(); k-- > 0 && plan.clusters.size() - k <= 64 && !home;) {
+      for (std::size_t k = plan.clusters.size();
+           k-- > 0 && plan.clusters.size() - k <= 64 && !home;) {
         Cluster& c = plan.clusters[k];
         if (cluster_hash_[k] == g.hash && c.steps.size() == g.steps.size() &&
-            std::memcmp(c.steps.data(), g.steps.data(), g.steps.size() * sizeof(Cluster::Row)) == 0) {
+            std::memcmp(c.steps.data(), g.steps.data(), g.steps.size() * sizeof(Cluster::Row)) ==
+                0) {
           home = &c;
         }
       }
@@ -298,14 +343,16 @@ class FastEngine final : public Engine {
       for (std::uint32_t x = 0; x < n.iter_in; ++x) {
         for (std::uint32_t i = n.uop_begin; i < n.uop_end; ++i) {
           std::size_t dst = uop_at(i).dst + y * n.dst_out + x * n.dst_in;
-          std::memset(acc_.data() + dst * static_cast<std::size_t>(lanes_), 0, static_cast<std::size_t>(lanes_) * 4);
+          std::memset(acc_.data() + dst * static_cast<std::size_t>(lanes_), 0,
+                      static_cast<std::size_t>(lanes_) * 4);
         }
       }
     }
   }
 
-  /// A plan under the two loops. Loops that keep the destination lengthen the sums, loops that keep the weights add
-  /// rows, the others are run around. Rows and steps are relative, so clusters of one row share them.
+  /// A plan under the two loops. Loops that keep the destination lengthen the sums, loops that keep
+  /// the weights add rows, the others are run around. Rows and steps are relative, so clusters of
+  /// one row share them.
   void run(const Plan& plan, const Loop& out, const Loop& in) {
     const std::uint32_t element = batch_ * inp_row_;
     const Loop* around[2];
@@ -317,18 +364,23 @@ class FastEngine final : public Engine {
       if (loop->dst == 0) {
         std::size_t n = sum_loops_.size();
         for (std::uint32_t i = 1; i < loop->extent; ++i) {
-          for (std::size_t j = 0; j < n; ++j) sum_loops_.push_back({sum_loops_[j].inp + i * loop->src * element, sum_loops_[j].wgt + i * loop->wgt * wgt_elem_});
+          for (std::size_t j = 0; j < n; ++j)
+            sum_loops_.push_back({sum_loops_[j].inp + i * loop->src * element,
+                                  sum_loops_[j].wgt + i * loop->wgt * wgt_elem_});
         }
       } else if (loop->wgt == 0) {
         std::size_t n = row_loops_.size();
         for (std::uint32_t i = 1; i < loop->extent; ++i) {
-          for (std::size_t j = 0; j < n; ++j) row_loops_.push_back({row_loops_[j].dst + i * loop->dst, row_loops_[j].src + i * loop->src});
+          for (std::size_t j = 0; j < n; ++j)
+            row_loops_.push_back(
+                {row_loops_[j].dst + i * loop->dst, row_loops_[j].src + i * loop->src});
         }
       } else {
         around[arounds++] = loop;
       }
     }
-    std::uint32_t extent0 = arounds > 0 ? around[0]->extent : 1, extent1 = arounds > 1 ? around[1]->extent : 1;
+    std::uint32_t extent0 = arounds > 0 ? around[0]->extent : 1,
+                  extent1 = arounds > 1 ? around[1]->extent : 1;
     bool rows_ready = false;
     for (const Cluster& cluster : plan.clusters) {
       std::uint32_t dst = 0, src = 0, wgt = 0;
@@ -346,22 +398,26 @@ class FastEngine final : public Engine {
       } else {
         steps_.clear();
         for (const GemmStep& loop : sum_loops_) {
-          for (const Cluster::Row& s : cluster.steps) steps_.push_back({loop.inp + s.src * element, loop.wgt + s.dst * wgt_elem_});
+          for (const Cluster::Row& s : cluster.steps)
+            steps_.push_back({loop.inp + s.src * element, loop.wgt + s.dst * wgt_elem_});
         }
         steps = &steps_;
       }
       for (std::uint32_t b = 0; b < extent1; ++b) {
         for (std::uint32_t a = 0; a < extent0; ++a) {
           std::uint32_t d = dst, s = src, w = wgt;
-          if (arounds > 0) d += a * around[0]->dst, s += a * around[0]->src, w += a * around[0]->wgt;
-          if (arounds > 1) d += b * around[1]->dst, s += b * around[1]->src, w += b * around[1]->wgt;
+          if (arounds > 0)
+            d += a * around[0]->dst, s += a * around[0]->src, w += a * around[0]->wgt;
+          if (arounds > 1)
+            d += b * around[1]->dst, s += b * around[1]->src, w += b * around[1]->wgt;
           multiply(d, s, w, *steps);
         }
       }
     }
   }
 
-  /// rows_ = (cluster rows x row loops) x batch, in pieces within which `KernelSet::rows` neighbours are distinct.
+  /// rows_ = (cluster rows x row loops) x batch, in pieces within which `KernelSet::rows`
+  /// neighbours are distinct.
   void make_rows(const std::vector<Cluster::Row>& cluster_rows) {
     rows_.clear();
     pieces_.clear();
@@ -380,14 +436,16 @@ class FastEngine final : public Engine {
         stamp_[d] = epoch_;
         group_of_[d] = static_cast<std::uint32_t>(rows_.size());
         for (std::uint32_t b = 0; b < batch_; ++b) {
-          rows_.push_back({(d * batch_ + b) * static_cast<std::uint32_t>(block_), (s * batch_ + b) * inp_row_, s * batch_ + b});
+          rows_.push_back({(d * batch_ + b) * static_cast<std::uint32_t>(block_),
+                           (s * batch_ + b) * inp_row_, s * batch_ + b});
         }
       }
     }
     pieces_.push_back(rows_.size());
   }
 
-  void multiply(std::uint32_t dst, std::uint32_t src, std::uint32_t wgt, const std::vector<GemmStep>& steps) {
+  void multiply(std::uint32_t dst, std::uint32_t src, std::uint32_t wgt,
+                const std::vector<GemmStep>& steps) {
     GemmCall call;
     call.acc = acc_.data() + std::size_t{dst} * static_cast<std::size_t>(lanes_);
     call.inp = inp_.data() + std::size_t{src} * batch_ * inp_row_;
@@ -412,10 +470,13 @@ class FastEngine final : public Engine {
     if (u.wgt >= depth_wgt_) fault_sram(n, "wgt", u.wgt, u.wgt, depth_wgt_);
     high_[2] = std::max(high_[2], std::size_t{u.dst} + 1);
     GemmRow rows[64];
-    for (std::uint32_t b = 0; b < batch_; ++b) rows[b] = {b * static_cast<std::uint32_t>(block_), b * inp_row_, b};
+    for (std::uint32_t b = 0; b < batch_; ++b)
+      rows[b] = {b * static_cast<std::uint32_t>(block_), b * inp_row_, b};
     const GemmStep step{0, 0};
-    k_.gemm({acc_.data() + std::size_t{u.dst} * static_cast<std::size_t>(lanes_), inp_.data() + std::size_t{u.src} * batch_ * inp_row_,
-             sums_.data() + std::size_t{u.src} * batch_, wgt_.data() + std::size_t{u.wgt} * wgt_elem_, rows, batch_, &step, 1, block_});
+    k_.gemm({acc_.data() + std::size_t{u.dst} * static_cast<std::size_t>(lanes_),
+             inp_.data() + std::size_t{u.src} * batch_ * inp_row_,
+             sums_.data() + std::size_t{u.src} * batch_,
+             wgt_.data() + std::size_t{u.wgt} * wgt_elem_, rows, batch_, &step, 1, block_});
   }
 
   struct Group {
@@ -434,9 +495,9 @@ class FastEngine final : public Engine {
   std::vector<std::byte> inp_, wgt_;
   std::vector<std::int32_t> sums_, acc_;
   std::vector<std::uint32_t> uop_;
-  std::uint32_t uop_valid_ = 0;           // micro-operations below this index are this run's
+  std::uint32_t uop_valid_ = 0;  // micro-operations below this index are this run's
   std::vector<std::int8_t> zeros_;
-  std::size_t high_[4];                   // elements of inp, wgt, acc that may be non-zero
+  std::size_t high_[4];  // elements of inp, wgt, acc that may be non-zero
   std::vector<Plan> plans_;
   std::int64_t longest_plan_ = 1;
   std::vector<std::uint32_t> stamp_, group_of_;
@@ -444,7 +505,7 @@ class FastEngine final : public Engine {
   std::vector<Group> groups_;
   std::vector<std::uint64_t> cluster_hash_;
   inline static const std::vector<Cluster::Row> kOneRow{{0, 0}};
-  std::vector<GemmStep> steps_, sum_loops_;      // scratch of run()
+  std::vector<GemmStep> steps_, sum_loops_;  // scratch of run()
   std::vector<Cluster::Row> row_loops_;
   std::vector<GemmRow> rows_;
   std::vector<std::size_t> pieces_;

@@ -5,14 +5,19 @@
 
 namespace weft::vta {
 
-void fault_sram(const Insn& insn, std::string_view memory, std::int64_t first, std::int64_t last, std::int64_t depth) {
+void fault_sram(const Insn& insn, std::string_view memory, std::int64_t first, std::int64_t last,
+                std::int64_t depth) {
   throw Error(ErrorKind::fault, cat("vta.sram.", memory),
-              cat(to_string(insn.op), " touches elements ", first, " to ", last, " of ", memory, ", which has ", depth));
+              cat(to_string(insn.op), " touches elements ", first, " to ", last, " of ", memory,
+                  ", which has ", depth));
 }
 
 void fault_shift(std::int64_t amount) {
-  throw Error(ErrorKind::fault, "vta.alu.shift", cat("a shift by ", amount, " has no meaning on this machine"))
-      .note("legal: 0 to 31 to the right, -31 to -1 to the left; the chips' readings differ beyond that");
+  throw Error(ErrorKind::fault, "vta.alu.shift",
+              cat("a shift by ", amount, " has no meaning on this machine"))
+      .note(
+          "legal: 0 to 31 to the right, -31 to -1 to the left; the chips' readings differ beyond "
+          "that");
 }
 
 namespace {
@@ -37,7 +42,8 @@ class Oracle final : public Engine {
     for (std::uint32_t y = 0; y < n.y_size; ++y) {
       zero(n.mem, at, n.x_pad_0);
       const std::byte* src = dram + std::int64_t{y} * n.x_stride * c_.elem_bytes(n.mem);
-      for (std::uint32_t x = 0; x < n.x_size; ++x, ++at) element(n.mem, at, src + x * c_.elem_bytes(n.mem));
+      for (std::uint32_t x = 0; x < n.x_size; ++x, ++at)
+        element(n.mem, at, src + x * c_.elem_bytes(n.mem));
       zero(n.mem, at, n.x_pad_1);
     }
     for (std::uint32_t y = 0; y < n.y_pad_1; ++y) zero(n.mem, at, row);
@@ -51,7 +57,8 @@ class Oracle final : public Engine {
       std::byte* row = dram + std::int64_t{y} * n.x_stride * c_.elem_bytes(MemType::out);
       for (std::uint32_t x = 0; x < n.x_size; ++x, ++at) {
         for (int l = 0; l < c_.lanes(); ++l) {
-          row[x * c_.elem_bytes(MemType::out) + l] = static_cast<std::byte>(static_cast<std::uint32_t>(lane(at, l)) & 0xff);
+          row[x * c_.elem_bytes(MemType::out) + l] =
+              static_cast<std::byte>(static_cast<std::uint32_t>(lane(at, l)) & 0xff);
         }
       }
     }
@@ -69,8 +76,10 @@ class Oracle final : public Engine {
             continue;
           }
           for (int k = 0; k < c_.block_in(); ++k) {
-            std::int32_t x = inp_[static_cast<std::size_t>(src * c_.elem_bytes(MemType::inp) + b * c_.block_in() + k)];
-            std::int32_t w = wgt_[static_cast<std::size_t>(wgt * c_.elem_bytes(MemType::wgt) + o * c_.block_in() + k)];
+            std::int32_t x = inp_[static_cast<std::size_t>(src * c_.elem_bytes(MemType::inp) +
+                                                           b * c_.block_in() + k)];
+            std::int32_t w = wgt_[static_cast<std::size_t>(wgt * c_.elem_bytes(MemType::wgt) +
+                                                           o * c_.block_in() + k)];
             acc = wrap(std::int64_t{acc} + x * w);
           }
         }
@@ -106,22 +115,29 @@ class Oracle final : public Engine {
   std::uint32_t uop_word(std::uint32_t index) const override { return uop_.at(index); }
 
  private:
-  static std::int32_t wrap(std::int64_t v) { return static_cast<std::int32_t>(static_cast<std::uint32_t>(static_cast<std::uint64_t>(v))); }
-  std::int32_t& lane(std::int64_t element, int l) { return acc_[static_cast<std::size_t>(element * c_.lanes() + l)]; }
+  static std::int32_t wrap(std::int64_t v) {
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(static_cast<std::uint64_t>(v)));
+  }
+  std::int32_t& lane(std::int64_t element, int l) {
+    return acc_[static_cast<std::size_t>(element * c_.lanes() + l)];
+  }
 
   void bounds(const Insn& n, MemType mem, std::int64_t first, std::int64_t count) const {
-    if (first + count > c_.depth(mem)) fault_sram(n, to_string(mem), first, first + count - 1, c_.depth(mem));
+    if (first + count > c_.depth(mem))
+      fault_sram(n, to_string(mem), first, first + count - 1, c_.depth(mem));
   }
 
   /// The loop nest: outer, inner, micro-operations.
   template <typename F>
   void each(const Insn& n, F&& f) {
-    if (n.uop_runs() > 0 && n.uop_end > c_.depth(MemType::uop)) fault_sram(n, "uop", n.uop_begin, std::int64_t{n.uop_end} - 1, c_.depth(MemType::uop));
+    if (n.uop_runs() > 0 && n.uop_end > c_.depth(MemType::uop))
+      fault_sram(n, "uop", n.uop_begin, std::int64_t{n.uop_end} - 1, c_.depth(MemType::uop));
     for (std::int64_t y = 0; y < n.iter_out; ++y) {
       for (std::int64_t x = 0; x < n.iter_in; ++x) {
         for (std::uint32_t u = n.uop_begin; u < n.uop_end; ++u) {
           Uop uop = isa_.decode_uop(uop_[u]);
-          f(uop.dst + y * n.dst_out + x * n.dst_in, uop.src + y * n.src_out + x * n.src_in, uop.wgt + y * n.wgt_out + x * n.wgt_in);
+          f(uop.dst + y * n.dst_out + x * n.dst_in, uop.src + y * n.src_out + x * n.src_in,
+            uop.wgt + y * n.wgt_out + x * n.wgt_in);
         }
       }
     }

@@ -14,7 +14,8 @@ Prepared::Prepared(Stream given) : stream(std::move(given)) {
   }
 }
 
-Error deadlock(const Prepared& program, const Isa& isa, const std::size_t head[3], const std::int64_t tokens[4], std::size_t fetched) {
+Error deadlock(const Prepared& program, const Isa& isa, const std::size_t head[3],
+               const std::int64_t tokens[4], std::size_t fetched) {
   Error error(ErrorKind::fault, "vta.deadlock", "no stage can go on");
   int blocked = 0;
   for (int s = 0; s < 3; ++s) {
@@ -22,7 +23,8 @@ Error deadlock(const Prepared& program, const Isa& isa, const std::size_t head[3
     std::uint32_t at = program.queue[s][head[s]];
     const Insn& n = program.stream.insns[at];
     if (at >= fetched) {
-      error.note(cat(to_string(static_cast<Stage>(s)), " waits for instruction ", at, ", which cannot be fetched: the queue before it is full"));
+      error.note(cat(to_string(static_cast<Stage>(s)), " waits for instruction ", at,
+                     ", which cannot be fetched: the queue before it is full"));
       continue;
     }
     TokenUse use = token_use(n);
@@ -31,11 +33,14 @@ Error deadlock(const Prepared& program, const Isa& isa, const std::size_t head[3
       if ((use.pops >> t & 1) && tokens[t] == 0) missing.emplace_back(kTokenNames[t]);
     }
     ++blocked;
-    error.at(cat(to_string(static_cast<Stage>(s)), "  instruction ", at), cat(isa.print(n), "   lacks a token ", join(missing, " and ")));
+    error.at(cat(to_string(static_cast<Stage>(s)), "  instruction ", at),
+             cat(isa.print(n), "   lacks a token ", join(missing, " and ")));
   }
-  error.note(cat("tokens: ", kTokenNames[0], " ", tokens[0], ", ", kTokenNames[1], " ", tokens[1], ", ", kTokenNames[2], " ", tokens[2], ", ",
-                 kTokenNames[3], " ", tokens[3]));
-  error.help(cat(blocked, " of the 3 stages are blocked; each pop needs a push by the other stage that can run before it"));
+  error.note(cat("tokens: ", kTokenNames[0], " ", tokens[0], ", ", kTokenNames[1], " ", tokens[1],
+                 ", ", kTokenNames[2], " ", tokens[2], ", ", kTokenNames[3], " ", tokens[3]));
+  error.help(cat(blocked,
+                 " of the 3 stages are blocked; each pop needs a push by the other stage that can "
+                 "run before it"));
   return error;
 }
 
@@ -44,37 +49,58 @@ namespace {
 /// Refuses what the RTL of VTA does not do although the functional model would.
 class StrictRules {
  public:
-  StrictRules(const Engine& engine, const Config& config) : engine_(engine), config_(config), written_(static_cast<std::size_t>(config.depth(MemType::acc)), true) {}
+  StrictRules(const Engine& engine, const Config& config)
+      : engine_(engine),
+        config_(config),
+        written_(static_cast<std::size_t>(config.depth(MemType::acc)), true) {}
 
   void check(const Insn& n) {
     switch (n.op) {
       case Opcode::load:
-        if (n.mem == MemType::acc8) refuse("acc8", "loads of signed bytes into the accumulator exist in the functional model only");
-        if (n.mem == MemType::wgt && (n.x_pad_0 | n.x_pad_1 | n.y_pad_0 | n.y_pad_1)) refuse("wgt_pad", "the hardware ignores the padding of weights");
+        if (n.mem == MemType::acc8)
+          refuse("acc8",
+                 "loads of signed bytes into the accumulator exist in the functional model only");
+        if (n.mem == MemType::wgt && (n.x_pad_0 | n.x_pad_1 | n.y_pad_0 | n.y_pad_1))
+          refuse("wgt_pad", "the hardware ignores the padding of weights");
         if (n.mem == MemType::acc) mark(n.sram, n.sram_elements(), false);
         break;
       case Opcode::store:
-        for (std::int64_t i = n.sram; i < n.sram + std::int64_t{n.y_size} * n.x_size && i < config_.depth(MemType::acc); ++i) {
+        for (std::int64_t i = n.sram;
+             i < n.sram + std::int64_t{n.y_size} * n.x_size && i < config_.depth(MemType::acc);
+             ++i) {
           if (!written_[static_cast<std::size_t>(i)]) {
-            refuse("stale_out", cat("element ", i, " was loaded but not computed: the output memory, which STORE reads, still holds its old value"),
+            refuse("stale_out",
+                   cat("element ", i,
+                       " was loaded but not computed: the output memory, which STORE reads, still "
+                       "holds its old value"),
                    "put an ALU operation such as a shift right by 0 between LOAD and STORE");
           }
         }
         break;
       case Opcode::gemm:
       case Opcode::alu: {
-        if (n.op == Opcode::alu && n.alu == AluOp::mul) refuse("mul", "the hardware's ALU has no multiplication");
-        if (n.op == Opcode::alu && n.alu == AluOp::shr && n.use_imm && (n.imm < -16 || n.imm > 15)) {
-          refuse("shift", cat("a shift by ", n.imm, " is read as a signed number of 5 bits by the hardware"), "legal: -16 to 15");
+        if (n.op == Opcode::alu && n.alu == AluOp::mul)
+          refuse("mul", "the hardware's ALU has no multiplication");
+        if (n.op == Opcode::alu && n.alu == AluOp::shr && n.use_imm &&
+            (n.imm < -16 || n.imm > 15)) {
+          refuse("shift",
+                 cat("a shift by ", n.imm, " is read as a signed number of 5 bits by the hardware"),
+                 "legal: -16 to 15");
         }
-        if (n.op == Opcode::alu && n.reset) refuse("alu_reset", "reset has no effect on ALU instructions");
+        if (n.op == Opcode::alu && n.reset)
+          refuse("alu_reset", "reset has no effect on ALU instructions");
         std::int64_t last = -1;
         for (std::uint32_t y = 0; y < n.iter_out; ++y) {
           for (std::uint32_t x = 0; x < n.iter_in; ++x) {
-            for (std::uint32_t u = n.uop_begin; u < n.uop_end && u < config_.depth(MemType::uop); ++u) {
-              std::int64_t dst = engine_.isa().decode_uop(engine_.uop_word(u)).dst + std::int64_t{y} * n.dst_out + std::int64_t{x} * n.dst_in;
+            for (std::uint32_t u = n.uop_begin; u < n.uop_end && u < config_.depth(MemType::uop);
+                 ++u) {
+              std::int64_t dst = engine_.isa().decode_uop(engine_.uop_word(u)).dst +
+                                 std::int64_t{y} * n.dst_out + std::int64_t{x} * n.dst_in;
               if (dst == last) {
-                refuse("hazard", cat("accumulator element ", dst, " is written by two micro-operations in a row, faster than the pipeline can read it back"),
+                refuse("hazard",
+                       cat("accumulator element ", dst,
+                           " is written by two micro-operations in a row, faster than the pipeline "
+                           "can read it back"),
                        "order the loops so that another element comes between");
               }
               last = dst;
@@ -90,7 +116,8 @@ class StrictRules {
 
  private:
   void mark(std::int64_t first, std::int64_t n, bool value) {
-    for (std::int64_t i = first; i < std::min(first + n, config_.depth(MemType::acc)); ++i) written_[static_cast<std::size_t>(i)] = value;
+    for (std::int64_t i = first; i < std::min(first + n, config_.depth(MemType::acc)); ++i)
+      written_[static_cast<std::size_t>(i)] = value;
   }
   [[noreturn]] static void refuse(const char* slug, std::string message, std::string help = {}) {
     Error error(ErrorKind::fault, cat("vta.strict.", slug), std::move(message));
@@ -104,33 +131,50 @@ class StrictRules {
 
 class Executor {
  public:
-  Executor(const Prepared& program, std::span<const std::uint64_t> bases, std::uint64_t uop_base, Engine& engine, sim::Memory& dram,
-           const ExecuteOptions& options, Work& work)
-      : program_(program), bases_(bases), uop_base_(uop_base), engine_(engine), config_(engine.isa().config()), dram_(dram), options_(options),
-        work_(work), known_(bases.size() + 2), strict_(engine, config_) {
-    for (int m = 0; m < 6; ++m) elem_[m] = static_cast<std::uint64_t>(config_.elem_bytes(static_cast<MemType>(m)));
+  Executor(const Prepared& program, std::span<const std::uint64_t> bases, std::uint64_t uop_base,
+           Engine& engine, sim::Memory& dram, const ExecuteOptions& options, Work& work)
+      : program_(program),
+        bases_(bases),
+        uop_base_(uop_base),
+        engine_(engine),
+        config_(engine.isa().config()),
+        dram_(dram),
+        options_(options),
+        work_(work),
+        known_(bases.size() + 2),
+        strict_(engine, config_) {
+    for (int m = 0; m < 6; ++m)
+      elem_[m] = static_cast<std::uint64_t>(config_.elem_bytes(static_cast<MemType>(m)));
     lanes_macs_ = config_.macs_per_uop();
   }
 
   void run() {
     const auto& insns = program_.stream.insns;
     if (insns.empty() || insns.back().op != Opcode::finish) {
-      throw Error(ErrorKind::fault, "vta.finish.missing", cat("the program of ", insns.size(), " instructions does not end with FINISH"));
+      throw Error(ErrorKind::fault, "vta.finish.missing",
+                  cat("the program of ", insns.size(), " instructions does not end with FINISH"));
     }
     if (options_.order.empty()) {
       in_turns();
     } else {
       for (std::uint32_t at : options_.order) {
-        if (!ready(insns.at(at))) throw place(Error(ErrorKind::fault, "vta.order", "the given order runs an instruction before its tokens"), at);
+        if (!ready(insns.at(at)))
+          throw place(Error(ErrorKind::fault, "vta.order",
+                            "the given order runs an instruction before its tokens"),
+                      at);
         one(at);
       }
     }
     for (int t = 0; t < 4; ++t) {
       if (tokens_[t] == 0) continue;
-      throw Error(ErrorKind::fault, "vta.token.leftover", cat(tokens_[t], " tokens ", kTokenNames[t], " are left when the program ends"))
-          .note(cat("tokens: ", kTokenNames[0], " ", tokens_[0], ", ", kTokenNames[1], " ", tokens_[1], ", ", kTokenNames[2], " ", tokens_[2], ", ",
-                    kTokenNames[3], " ", tokens_[3]))
-          .help("they would release the next program's instructions too early; pop them before FINISH");
+      throw Error(ErrorKind::fault, "vta.token.leftover",
+                  cat(tokens_[t], " tokens ", kTokenNames[t], " are left when the program ends"))
+          .note(cat("tokens: ", kTokenNames[0], " ", tokens_[0], ", ", kTokenNames[1], " ",
+                    tokens_[1], ", ", kTokenNames[2], " ", tokens_[2], ", ", kTokenNames[3], " ",
+                    tokens_[3]))
+          .help(
+              "they would release the next program's instructions too early; pop them before "
+              "FINISH");
     }
   }
 
@@ -140,7 +184,7 @@ class Executor {
     std::size_t head[3] = {}, waiting[3] = {}, fetched = 0;
     for (bool progress = true; progress;) {
       progress = false;
-      while (fetched < n) {   // in program order; a full queue holds up everything behind it
+      while (fetched < n) {  // in program order; a full queue holds up everything behind it
         int s = static_cast<int>(program_.stream.insns[fetched].stage());
         if (static_cast<std::int64_t>(waiting[s]) >= options_.command_depth) break;
         ++waiting[s];
@@ -159,7 +203,8 @@ class Executor {
       }
     }
     for (int s = 0; s < 3; ++s) {
-      if (head[s] < program_.queue[s].size()) throw deadlock(program_, engine_.isa(), head, tokens_, fetched);
+      if (head[s] < program_.queue[s].size())
+        throw deadlock(program_, engine_.isa(), head, tokens_, fetched);
     }
   }
 
@@ -171,7 +216,10 @@ class Executor {
     try {
       TokenUse use = token_use(n);
       if (use.illegal) {
-        throw Error(ErrorKind::fault, "vta.token.stage", cat("the ", to_string(n.stage()), " stage has no ", to_string(n.stage()) == "load" ? "previous" : "next", " stage to exchange tokens with"));
+        throw Error(ErrorKind::fault, "vta.token.stage",
+                    cat("the ", to_string(n.stage()), " stage has no ",
+                        to_string(n.stage()) == "load" ? "previous" : "next",
+                        " stage to exchange tokens with"));
       }
       for (unsigned set = use.pops, t = 0; set; ++t, set >>= 1) {
         if ((set & 1) && --tokens_[t] == 0) empty_ |= 1u << t;
@@ -183,8 +231,10 @@ class Executor {
         ++tokens_[t];
         empty_ &= ~(1u << t);
         if (options_.token_limit && tokens_[t] > options_.token_limit) {
-          throw Error(ErrorKind::fault, "vta.token.overflow", cat(tokens_[t], " tokens ", kTokenNames[t], " are outstanding"))
-              .note(cat("legal: at most ", options_.token_limit, "; the hardware's counter loses the rest"));
+          throw Error(ErrorKind::fault, "vta.token.overflow",
+                      cat(tokens_[t], " tokens ", kTokenNames[t], " are outstanding"))
+              .note(cat("legal: at most ", options_.token_limit,
+                        "; the hardware's counter loses the rest"));
         }
       }
     } catch (Error& error) {
@@ -207,7 +257,9 @@ class Executor {
           return;
         }
         ++work_.loads;
-        work_.bytes_read[static_cast<int>(n.mem)] += std::int64_t{n.y_size} * n.x_size * static_cast<std::int64_t>(elem_[static_cast<int>(n.mem)]);
+        work_.bytes_read[static_cast<int>(n.mem)] +=
+            std::int64_t{n.y_size} * n.x_size *
+            static_cast<std::int64_t>(elem_[static_cast<int>(n.mem)]);
         engine_.load(n, dram_.raw(address(n, base)));
         return;
       }
@@ -216,9 +268,11 @@ class Executor {
           ++work_.nops;
           return;
         }
-        if (n.x_pad_0 | n.x_pad_1 | n.y_pad_0 | n.y_pad_1) throw Error(ErrorKind::fault, "vta.store.pad", "STORE cannot pad");
+        if (n.x_pad_0 | n.x_pad_1 | n.y_pad_0 | n.y_pad_1)
+          throw Error(ErrorKind::fault, "vta.store.pad", "STORE cannot pad");
         ++work_.stores;
-        work_.bytes_written += std::int64_t{n.y_size} * n.x_size * static_cast<std::int64_t>(elem_[4]);
+        work_.bytes_written +=
+            std::int64_t{n.y_size} * n.x_size * static_cast<std::int64_t>(elem_[4]);
         engine_.store(n, dram_.raw(address(n, base)));
         return;
       case Opcode::gemm:
@@ -251,7 +305,9 @@ class Executor {
       first += uop_base_;
     } else {
       slot = base;
-      if (base >= bases_.size()) throw Error(ErrorKind::fault, "vta.dram.parameter", cat("parameter ", base, " of ", bases_.size()));
+      if (base >= bases_.size())
+        throw Error(ErrorKind::fault, "vta.dram.parameter",
+                    cat("parameter ", base, " of ", bases_.size()));
       first += bases_[base];
     }
     std::uint64_t row = n.x_size * bytes;
@@ -266,7 +322,8 @@ class Executor {
       std::uint64_t at = first + y * n.x_stride * bytes;
       if (!dram_.allocated(at, row)) {
         throw Error(ErrorKind::fault, "vta.dram.bounds",
-                    cat("row ", y, " of the transfer, ", row, " bytes at ", hex(at), ", is ", dram_.describe(at, row)));
+                    cat("row ", y, " of the transfer, ", row, " bytes at ", hex(at), ", is ",
+                        dram_.describe(at, row)));
       }
     }
     return first;
@@ -281,8 +338,9 @@ class Executor {
   const ExecuteOptions& options_;
   Work& work_;
   std::int64_t tokens_[4] = {};
-  unsigned empty_ = 15;                  // counters that are zero
-  std::vector<std::pair<std::uint64_t, std::uint64_t>> known_;   // last allocation seen per parameter
+  unsigned empty_ = 15;  // counters that are zero
+  std::vector<std::pair<std::uint64_t, std::uint64_t>>
+      known_;  // last allocation seen per parameter
   std::uint64_t elem_[6];
   std::int64_t lanes_macs_ = 0;
   StrictRules strict_;
@@ -290,8 +348,8 @@ class Executor {
 
 }  // namespace
 
-void execute(const Prepared& program, std::span<const std::uint64_t> bases, std::uint64_t uop_base, Engine& engine, sim::Memory& dram,
-             const ExecuteOptions& options, Work& work) {
+void execute(const Prepared& program, std::span<const std::uint64_t> bases, std::uint64_t uop_base,
+             Engine& engine, sim::Memory& dram, const ExecuteOptions& options, Work& work) {
   Executor(program, bases, uop_base, engine, dram, options, work).run();
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// VTA's instructions: tables whose field widths follow a configuration (weft/isa), and a decoded form with a
-// fast codec for engines and queues. Table and codec are tested against one another.
+// VTA's instructions: tables whose field widths follow a configuration (weft/isa), and a decoded
+// form with a fast codec for engines and queues. Table and codec are tested against one another.
 
 #include <cstdint>
 #include <span>
@@ -31,7 +31,7 @@ struct Insn {
   std::uint32_t y_pad_0 = 0, y_pad_1 = 0, x_pad_0 = 0, x_pad_1 = 0;
   // gemm, alu
   bool reset = false;
-  std::uint32_t uop_begin = 0, uop_end = 0;      // end is exclusive
+  std::uint32_t uop_begin = 0, uop_end = 0;  // end is exclusive
   std::uint32_t iter_out = 0, iter_in = 0;
   std::uint32_t dst_out = 0, dst_in = 0, src_out = 0, src_in = 0, wgt_out = 0, wgt_in = 0;
   AluOp alu = AluOp::min;
@@ -41,7 +41,8 @@ struct Insn {
   bool operator==(const Insn&) const = default;
   Stage stage() const {
     if (op == Opcode::store) return Stage::store;
-    return op == Opcode::load && (mem == MemType::inp || mem == MemType::wgt) ? Stage::load : Stage::compute;
+    return op == Opcode::load && (mem == MemType::inp || mem == MemType::wgt) ? Stage::load
+                                                                              : Stage::compute;
   }
   bool is_dma() const { return op == Opcode::load || op == Opcode::store; }
   /// Moves nothing: only tokens.
@@ -50,7 +51,9 @@ struct Insn {
     if (is_nop()) return 0;
     return std::int64_t{y_pad_0 + y_size + y_pad_1} * (x_pad_0 + x_size + x_pad_1);
   }
-  std::int64_t uop_runs() const { return std::int64_t{iter_out} * iter_in * (std::int64_t{uop_end} - uop_begin); }
+  std::int64_t uop_runs() const {
+    return std::int64_t{iter_out} * iter_in * (std::int64_t{uop_end} - uop_begin);
+  }
 };
 
 struct Uop {

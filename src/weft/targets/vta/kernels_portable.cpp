@@ -11,14 +11,16 @@ void narrow(std::int8_t* __restrict dst, const std::int32_t* __restrict src, std
   for (std::size_t i = 0; i < n; ++i) dst[i] = static_cast<std::int8_t>(src[i]);
 }
 
-void pack_inp(std::byte* packed, std::int32_t*, const std::int8_t* raw, std::size_t rows, int block) {
+void pack_inp(std::byte* packed, std::int32_t*, const std::int8_t* raw, std::size_t rows,
+              int block) {
   std::memcpy(packed, raw, rows * static_cast<std::size_t>(block));
 }
 
 /// [o][k] -> [k][o], so that the loop over o runs over neighbours.
 void pack_wgt(std::byte* packed, const std::int8_t* raw, int block) {
   for (int o = 0; o < block; ++o) {
-    for (int k = 0; k < block; ++k) packed[k * block + o] = static_cast<std::byte>(raw[o * block + k]);
+    for (int k = 0; k < block; ++k)
+      packed[k * block + o] = static_cast<std::byte>(raw[o * block + k]);
   }
 }
 
@@ -28,14 +30,16 @@ void gemm_block(const GemmCall& call) {
   for (std::size_t r = 0; r < call.row_count; ++r) {
     std::uint32_t sum[64] = {};
     for (std::size_t s = 0; s < call.step_count; ++s) {
-      const std::int8_t* x = reinterpret_cast<const std::int8_t*>(call.inp + call.rows[r].inp + call.steps[s].inp);
+      const std::int8_t* x =
+          reinterpret_cast<const std::int8_t*>(call.inp + call.rows[r].inp + call.steps[s].inp);
       const std::int8_t* w = reinterpret_cast<const std::int8_t*>(call.wgt + call.steps[s].wgt);
       for (int k = 0; k < block; ++k, w += block) {
         for (int o = 0; o < block; ++o) sum[o] += static_cast<std::uint32_t>(x[k] * w[o]);
       }
     }
     std::int32_t* acc = call.acc + call.rows[r].acc;
-    for (int o = 0; o < block; ++o) acc[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(acc[o]) + sum[o]);
+    for (int o = 0; o < block; ++o)
+      acc[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(acc[o]) + sum[o]);
   }
 }
 

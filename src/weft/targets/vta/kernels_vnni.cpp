@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Groups of four products by vpdpbusd, which multiplies unsigned by signed bytes without saturating. Weights are
-// kept as w + 128 in [k / 4][o][4]; each step then adds 128 * sum(x) too much, which is taken off once per row.
+// Groups of four products by vpdpbusd, which multiplies unsigned by signed bytes without
+// saturating. Weights are kept as w + 128 in [k / 4][o][4]; each step then adds 128 * sum(x) too
+// much, which is taken off once per row.
 #include "weft/targets/vta/kernels.h"
 
 #include <immintrin.h>
@@ -12,12 +13,14 @@ namespace {
 void narrow(std::int8_t* dst, const std::int32_t* src, std::size_t n) {
   std::size_t i = 0;
   for (; i + 16 <= n; i += 16) {
-    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + i), _mm512_cvtepi32_epi8(_mm512_loadu_si512(src + i)));
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(dst + i),
+                     _mm512_cvtepi32_epi8(_mm512_loadu_si512(src + i)));
   }
   for (; i < n; ++i) dst[i] = static_cast<std::int8_t>(src[i]);
 }
 
-void pack_inp(std::byte* packed, std::int32_t* sums, const std::int8_t* raw, std::size_t rows, int block) {
+void pack_inp(std::byte* packed, std::int32_t* sums, const std::int8_t* raw, std::size_t rows,
+              int block) {
   __builtin_memcpy(packed, raw, rows * static_cast<std::size_t>(block));
   if (block == 16) {
     const __m128i ones = _mm_set1_epi8(1);
@@ -32,7 +35,8 @@ void pack_inp(std::byte* packed, std::int32_t* sums, const std::int8_t* raw, std
   }
   for (std::size_t r = 0; r < rows; ++r) {
     std::int32_t sum = 0;
-    for (int k = 0; k < block; ++k) sum += raw[r * static_cast<std::size_t>(block) + static_cast<std::size_t>(k)];
+    for (int k = 0; k < block; ++k)
+      sum += raw[r * static_cast<std::size_t>(block) + static_cast<std::size_t>(k)];
     sums[r] = sum;
   }
 }
@@ -42,11 +46,16 @@ void pack_wgt(std::byte* packed, const std::int8_t* raw, int block) {
     // 16 rows of 4 groups: a transpose of 4-byte units by two rounds of shuffles.
     const __m512i bias = _mm512_set1_epi8(static_cast<char>(0x80));
     __m512i r[4];
-    for (int i = 0; i < 4; ++i) r[i] = _mm512_xor_si512(_mm512_loadu_si512(raw + 64 * i), bias);   // rows 4i .. 4i+3
-    const __m512i by_group = _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
-    for (__m512i& v : r) v = _mm512_permutexvar_epi32(by_group, v);      // lane g: group g of the four rows
-    __m512i a = _mm512_shuffle_i32x4(r[0], r[1], 0x44), b = _mm512_shuffle_i32x4(r[2], r[3], 0x44);   // groups 0, 1
-    __m512i c = _mm512_shuffle_i32x4(r[0], r[1], 0xee), d = _mm512_shuffle_i32x4(r[2], r[3], 0xee);   // groups 2, 3
+    for (int i = 0; i < 4; ++i)
+      r[i] = _mm512_xor_si512(_mm512_loadu_si512(raw + 64 * i), bias);  // rows 4i .. 4i+3
+    const __m512i by_group =
+        _mm512_setr_epi32(0, 4, 8, 12, 1, 5, 9, 13, 2, 6, 10, 14, 3, 7, 11, 15);
+    for (__m512i& v : r)
+      v = _mm512_permutexvar_epi32(by_group, v);  // lane g: group g of the four rows
+    __m512i a = _mm512_shuffle_i32x4(r[0], r[1], 0x44),
+            b = _mm512_shuffle_i32x4(r[2], r[3], 0x44);  // groups 0, 1
+    __m512i c = _mm512_shuffle_i32x4(r[0], r[1], 0xee),
+            d = _mm512_shuffle_i32x4(r[2], r[3], 0xee);  // groups 2, 3
     _mm512_storeu_si512(packed, _mm512_shuffle_i32x4(a, b, 0x88));
     _mm512_storeu_si512(packed + 64, _mm512_shuffle_i32x4(a, b, 0xdd));
     _mm512_storeu_si512(packed + 128, _mm512_shuffle_i32x4(c, d, 0x88));
@@ -55,7 +64,8 @@ void pack_wgt(std::byte* packed, const std::int8_t* raw, int block) {
   }
   for (int o = 0; o < block; ++o) {
     for (int k = 0; k < block; ++k) {
-      packed[(k / 4 * block + o) * 4 + k % 4] = static_cast<std::byte>(static_cast<std::uint8_t>(raw[o * block + k]) ^ 0x80u);
+      packed[(k / 4 * block + o) * 4 + k % 4] =
+          static_cast<std::byte>(static_cast<std::uint8_t>(raw[o * block + k]) ^ 0x80u);
     }
   }
 }
@@ -71,7 +81,8 @@ inline void gemm_rows(const GemmCall& call, const GemmRow* rows, int first) {
     inp[r] = call.inp + rows[r].inp;
     sums[r] = call.sums + rows[r].sum;
 #pragma GCC unroll 4
-    for (int c = 0; c < kColumns; ++c) acc[r][c] = _mm512_loadu_si512(call.acc + rows[r].acc + first + 16 * c);
+    for (int c = 0; c < kColumns; ++c)
+      acc[r][c] = _mm512_loadu_si512(call.acc + rows[r].acc + first + 16 * c);
   }
   const GemmStep* step = call.steps;
   const GemmStep* end = step + call.step_count;
@@ -98,9 +109,12 @@ inline void gemm_rows(const GemmCall& call, const GemmRow* rows, int first) {
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    __m512i extra = _mm512_set1_epi32(static_cast<std::int32_t>(static_cast<std::uint32_t>(sum[r]) * 128u));
+    __m512i extra =
+        _mm512_set1_epi32(static_cast<std::int32_t>(static_cast<std::uint32_t>(sum[r]) * 128u));
 #pragma GCC unroll 4
-    for (int c = 0; c < kColumns; ++c) _mm512_storeu_si512(call.acc + rows[r].acc + first + 16 * c, _mm512_sub_epi32(acc[r][c], extra));
+    for (int c = 0; c < kColumns; ++c)
+      _mm512_storeu_si512(call.acc + rows[r].acc + first + 16 * c,
+                          _mm512_sub_epi32(acc[r][c], extra));
   }
 }
 
@@ -109,7 +123,8 @@ inline void gemm_rows_8(const GemmCall& call, const GemmRow* rows) {
   __m256i acc[kRows];
   std::int32_t sum[kRows] = {};
 #pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) acc[r] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(call.acc + rows[r].acc));
+  for (int r = 0; r < kRows; ++r)
+    acc[r] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(call.acc + rows[r].acc));
   for (std::size_t s = 0; s < call.step_count; ++s) {
     const std::byte* w = call.wgt + call.steps[s].wgt;
     const std::uint32_t at = call.steps[s].inp;
@@ -128,8 +143,10 @@ inline void gemm_rows_8(const GemmCall& call, const GemmRow* rows) {
   }
 #pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
-    __m256i extra = _mm256_set1_epi32(static_cast<std::int32_t>(static_cast<std::uint32_t>(sum[r]) * 128u));
-    _mm256_storeu_si256(reinterpret_cast<__m256i*>(call.acc + rows[r].acc), _mm256_sub_epi32(acc[r], extra));
+    __m256i extra =
+        _mm256_set1_epi32(static_cast<std::int32_t>(static_cast<std::uint32_t>(sum[r]) * 128u));
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(call.acc + rows[r].acc),
+                        _mm256_sub_epi32(acc[r], extra));
   }
 }
 
@@ -161,15 +178,17 @@ void gemm(const GemmCall& call) {
     }
     default: break;
   }
-  const int block = call.block;   // 4
+  const int block = call.block;  // 4
   for (std::size_t r = 0; r < call.row_count; ++r) {
     std::int32_t* acc = call.acc + call.rows[r].acc;
     for (std::size_t s = 0; s < call.step_count; ++s) {
-      const std::int8_t* x = reinterpret_cast<const std::int8_t*>(call.inp + call.rows[r].inp + call.steps[s].inp);
+      const std::int8_t* x =
+          reinterpret_cast<const std::int8_t*>(call.inp + call.rows[r].inp + call.steps[s].inp);
       const std::uint8_t* w = reinterpret_cast<const std::uint8_t*>(call.wgt + call.steps[s].wgt);
       for (int k = 0; k < block; ++k) {
         for (int o = 0; o < block; ++o) {
-          std::uint32_t product = static_cast<std::uint32_t>(x[k] * (w[(k / 4 * block + o) * 4 + k % 4] - 128));
+          std::uint32_t product =
+              static_cast<std::uint32_t>(x[k] * (w[(k / 4 * block + o) * 4 + k % 4] - 128));
           acc[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(acc[o]) + product);
         }
       }
@@ -180,8 +199,9 @@ constexpr KernelSet kSet{"avx512-vnni", 8, 1, 1, pack_inp, pack_wgt, gemm, alu, 
 }  // namespace
 
 const KernelSet* vnni_kernels() {
-  bool usable = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vnni");
+  bool usable = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq") &&
+                __builtin_cpu_supports("avx512vnni");
   return usable ? &kSet : nullptr;
 }
 

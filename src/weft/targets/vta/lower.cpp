@@ -23,7 +23,9 @@ namespace {
 using Loop = UopKernel::Loop;
 
 /// Thrown inside, when a nest is no unit; outer loops may be run instead.
-struct NoUnit { Refusal refusal; };
+struct NoUnit {
+  Refusal refusal;
+};
 
 Expr strip_casts(Expr e) {
   while (const auto* c = as<CastNode>(e)) e = c->value;
@@ -34,7 +36,9 @@ class Lowering {
  public:
   Lowering(const PrimFunc& f, const Config& config) : f_(f), c_(config), b_(config, f->name) {
     for (const Param& p : f->params) {
-      if (!p.buffer) throw refuse("scalar", cat("parameter \"", p.var->name, "\" is a scalar"), nullptr).note("shapes and scalars must be constants on this machine");
+      if (!p.buffer)
+        throw refuse("scalar", cat("parameter \"", p.var->name, "\" is a scalar"), nullptr)
+            .note("shapes and scalars must be constants on this machine");
       params_[p.buffer.get()] = b_.param(p.buffer->name, p.buffer->dtype);
     }
   }
@@ -45,14 +49,18 @@ class Lowering {
   }
 
  private:
-  struct Placed { MemType mem; std::int64_t at, elements; };
+  struct Placed {
+    MemType mem;
+    std::int64_t at, elements;
+  };
 
   Error refuse(const char* slug, std::string message, const StmtNode* where) const {
     Error error(ErrorKind::lower, cat("vta.lower.", slug), std::move(message));
     if (where) error.at("statement", print(Stmt(where)));
     return error;
   }
-  [[noreturn]] void no_unit(const char* slug, std::string message, const StmtNode* where, std::string note = {}) const {
+  [[noreturn]] void no_unit(const char* slug, std::string message, const StmtNode* where,
+                            std::string note = {}) const {
     Refusal r;
     r.code = cat("vta.lower.", slug);
     r.message = std::move(message);
@@ -77,15 +85,20 @@ class Lowering {
             unit(*nest);
             return;
           } catch (NoUnit& no) {
-            // Every loop around it has been fixed: this is the reason. Otherwise the outermost reason is kept.
+            // Every loop around it has been fixed: this is the reason. Otherwise the outermost
+            // reason is kept.
             if (!reason_) reason_ = std::move(no.refusal);
             if (s->kind == StmtKind::store) throw Error(ErrorKind::lower, *reason_);
           }
         }
         const auto* loop = as<ForNode>(s);
-        if (!loop) throw refuse("statement", "this statement is none that the machine can do", s.get());
-        std::optional<std::int64_t> min = constant(loop->min, env_), extent = constant(loop->extent, env_);
-        if (!min || !extent) throw refuse("extent", cat("the extent of loop \"", loop->var->name, "\" is no constant"), s.get());
+        if (!loop)
+          throw refuse("statement", "this statement is none that the machine can do", s.get());
+        std::optional<std::int64_t> min = constant(loop->min, env_),
+                                    extent = constant(loop->extent, env_);
+        if (!min || !extent)
+          throw refuse("extent", cat("the extent of loop \"", loop->var->name, "\" is no constant"),
+                       s.get());
         bool outermost = !reason_;
         for (std::int64_t i = 0; i < *extent; ++i) {
           env_[loop->var.get()] = *min + i;
@@ -98,14 +111,20 @@ class Lowering {
       case StmtKind::if_: {
         const auto* i = as<IfNode>(s);
         std::optional<std::int64_t> value = constant(i->condition, env_);
-        if (!value) throw refuse("condition", cat("the condition ", print(i->condition), " is not known while recording"), s.get());
+        if (!value)
+          throw refuse("condition",
+                       cat("the condition ", print(i->condition), " is not known while recording"),
+                       s.get());
         walk(*value ? i->then_case : i->else_case);
         return;
       }
       case StmtKind::let: {
         const auto* l = as<LetStmtNode>(s);
         std::optional<std::int64_t> value = constant(l->value, env_);
-        if (!value) throw refuse("let", cat("the value of \"", l->var->name, "\" is not known while recording"), s.get());
+        if (!value)
+          throw refuse("let",
+                       cat("the value of \"", l->var->name, "\" is not known while recording"),
+                       s.get());
         env_[l->var.get()] = *value;
         walk(l->body);
         env_.erase(l->var.get());
@@ -125,18 +144,28 @@ class Lowering {
   void allocation(const AllocateNode* a) {
     MemType mem;
     if (!memory_of_scope(a->buffer->scope, mem)) {
-      throw refuse("scope", cat("\"", a->buffer->name, "\" lies in scope \"", a->buffer->scope, "\" inside the kernel"), nullptr)
+      throw refuse("scope",
+                   cat("\"", a->buffer->name, "\" lies in scope \"", a->buffer->scope,
+                       "\" inside the kernel"),
+                   nullptr)
           .note("legal: vta.inp, vta.wgt and vta.acc for intermediate buffers")
-          .help(cat("sch.set_scope(block, 0, \"vta.acc\") for the block that writes \"", a->buffer->name, "\""));
+          .help(cat("sch.set_scope(block, 0, \"vta.acc\") for the block that writes \"",
+                    a->buffer->name, "\""));
     }
     DType want = mem == MemType::acc ? dtypes::int32 : dtypes::int8;
     if (!(a->buffer->dtype == want)) {
-      throw refuse("dtype", cat("\"", a->buffer->name, "\" is ", to_string(a->buffer->dtype), " in ", a->buffer->scope), nullptr).note(cat(a->buffer->scope, " holds ", to_string(want)));
+      throw refuse("dtype",
+                   cat("\"", a->buffer->name, "\" is ", to_string(a->buffer->dtype), " in ",
+                       a->buffer->scope),
+                   nullptr)
+          .note(cat(a->buffer->scope, " holds ", to_string(want)));
     }
     std::int64_t scalars = 1;
     for (const Expr& e : a->buffer->shape) {
       std::optional<std::int64_t> n = constant(e, env_);
-      if (!n) throw refuse("extent", cat("the shape of \"", a->buffer->name, "\" is no constant"), nullptr);
+      if (!n)
+        throw refuse("extent", cat("the shape of \"", a->buffer->name, "\" is no constant"),
+                     nullptr);
       scalars *= *n;
     }
     std::int64_t lanes = lanes_of(mem), elements = (scalars + lanes - 1) / lanes;
@@ -147,10 +176,13 @@ class Lowering {
   }
 
   std::int64_t lanes_of(MemType mem) const {
-    return mem == MemType::inp ? std::int64_t{c_.batch()} * c_.block_in() : mem == MemType::wgt ? std::int64_t{c_.block_out()} * c_.block_in() : c_.lanes();
+    return mem == MemType::inp   ? std::int64_t{c_.batch()} * c_.block_in()
+           : mem == MemType::wgt ? std::int64_t{c_.block_out()} * c_.block_in()
+                                 : c_.lanes();
   }
 
-  /// Two places in turn for a buffer that comes again, so that filling one overlaps with using the other.
+  /// Two places in turn for a buffer that comes again, so that filling one overlaps with using the
+  /// other.
   std::int64_t place(const AllocateNode* a, MemType mem, std::int64_t elements) {
     Slots& slots = slots_[a];
     slots.mem = mem, slots.elements = elements;
@@ -188,11 +220,16 @@ class Lowering {
     for (std::int64_t old : slots.at) {
       if (free_at(old, false)) return old;
     }
-    at = find(false);   // over what is kept for buffers that may come again
+    at = find(false);  // over what is kept for buffers that may come again
     if (at >= 0) return at;
-    Error error = refuse("capacity", cat("\"", a->buffer->name, "\" of ", elements, " elements does not fit into ", a->buffer->scope), nullptr);
-    error.note(cat(a->buffer->scope, " has ", c_.depth(mem), " elements of ", c_.elem_bytes(mem), " bytes"));
-    for (const auto& [buffer, p] : live_) error.note(cat("\"", buffer->name, "\" holds ", p.elements, " elements of ", buffer->scope));
+    Error error = refuse("capacity",
+                         cat("\"", a->buffer->name, "\" of ", elements,
+                             " elements does not fit into ", a->buffer->scope),
+                         nullptr);
+    error.note(cat(a->buffer->scope, " has ", c_.depth(mem), " elements of ", c_.elem_bytes(mem),
+                   " bytes"));
+    for (const auto& [buffer, p] : live_)
+      error.note(cat("\"", buffer->name, "\" holds ", p.elements, " elements of ", buffer->scope));
     throw error.help("smaller tiles: split the loops further out");
   }
 
@@ -208,7 +245,10 @@ class Lowering {
   Affine index(const Exprs& indices, const Nest& nest, const StmtNode* where) const {
     if (indices.size() != 1) no_unit("index", "the buffer is not flat", where);
     std::optional<Affine> a = affine(indices[0], nest.loops, env_);
-    if (!a) no_unit("index", cat("the index ", print(indices[0]), " is not affine in the loops around it"), where, "divisions must be exact over the loops' ranges");
+    if (!a)
+      no_unit("index",
+              cat("the index ", print(indices[0]), " is not affine in the loops around it"), where,
+              "divisions must be exact over the loops' ranges");
     return *a;
   }
 
@@ -216,7 +256,9 @@ class Lowering {
     const StoreNode* s = nest.update;
     if (nest.guard) {
       std::optional<Affine> value = affine(nest.guard, nest.loops, env_);
-      if (!value || !value->constant()) no_unit("guard", cat("the guard ", print(nest.guard), " differs inside the nest"), s, "choose tiles that divide the extents");
+      if (!value || !value->constant())
+        no_unit("guard", cat("the guard ", print(nest.guard), " differs inside the nest"), s,
+                "choose tiles that divide the extents");
       if (!value->base) return;
     }
     for (const NestLoop& loop : nest.loops) {
@@ -226,48 +268,80 @@ class Lowering {
     const LoadNode* from = as<LoadNode>(strip_casts(s->value));
     if (dst && from && params_.count(from->buffer.get())) return dma(nest, from, *dst, true);
     if (!dst) {
-      if (!params_.count(s->buffer.get())) no_unit("scope", cat("\"", s->buffer->name, "\" is neither a parameter nor on chip"), s);
+      if (!params_.count(s->buffer.get()))
+        no_unit("scope", cat("\"", s->buffer->name, "\" is neither a parameter nor on chip"), s);
       const Placed* src = from ? placed(from->buffer.get()) : nullptr;
       if (!src) {
-        no_unit("store", cat("only a copy of a buffer in vta.acc can be written to \"", s->buffer->name, "\""), s, "compute in vta.acc first (cache_write, set_scope), then copy");
+        no_unit(
+            "store",
+            cat("only a copy of a buffer in vta.acc can be written to \"", s->buffer->name, "\""),
+            s, "compute in vta.acc first (cache_write, set_scope), then copy");
       }
       return dma(nest, from, *src, false);
     }
-    if (dst->mem != MemType::acc) no_unit("operand", cat("\"", s->buffer->name, "\" in ", s->buffer->scope, " can only be filled by a copy from global memory"), s);
+    if (dst->mem != MemType::acc)
+      no_unit("operand",
+              cat("\"", s->buffer->name, "\" in ", s->buffer->scope,
+                  " can only be filled by a copy from global memory"),
+              s);
     if (product(nest, *dst)) return;
     if (nest.init) reset_for(nest, *dst);
     chain(nest, s->value, s, *dst);
   }
 
-  /// A loop nest over lanes and elements of one on-chip buffer: removes the loops that make up an element.
-  /// `a` is the on-chip index in scalars; `others` must step alike inside an element.
-  struct Dim { std::int64_t extent, on_chip, other; };
+  /// A loop nest over lanes and elements of one on-chip buffer: removes the loops that make up an
+  /// element. `a` is the on-chip index in scalars; `others` must step alike inside an element.
+  struct Dim {
+    std::int64_t extent, on_chip, other;
+  };
 
-  std::vector<Dim> elements(const Nest& nest, const Affine& a, const Affine& other, std::int64_t lanes, const StmtNode* where) const {
+  std::vector<Dim> elements(const Nest& nest, const Affine& a, const Affine& other,
+                            std::int64_t lanes, const StmtNode* where) const {
     std::vector<Dim> dims;
     for (std::size_t i = 0; i < nest.loops.size(); ++i) {
-      if (nest.loops[i].extent > 1) dims.push_back({nest.loops[i].extent, a.coeff[i], other.coeff[i]});
+      if (nest.loops[i].extent > 1)
+        dims.push_back({nest.loops[i].extent, a.coeff[i], other.coeff[i]});
     }
-    std::sort(dims.begin(), dims.end(), [](const Dim& x, const Dim& y) { return x.on_chip < y.on_chip; });
+    std::sort(dims.begin(), dims.end(),
+              [](const Dim& x, const Dim& y) { return x.on_chip < y.on_chip; });
     std::int64_t covered = 1;
     std::vector<Dim> out;
     for (Dim d : dims) {
       if (covered < lanes && d.on_chip == covered) {
-        if (d.other != covered) no_unit("rectangle", "inside an element the two sides are laid out differently", where, cat("an element is ", lanes, " neighbouring scalars on both sides"));
+        if (d.other != covered)
+          no_unit("rectangle", "inside an element the two sides are laid out differently", where,
+                  cat("an element is ", lanes, " neighbouring scalars on both sides"));
         if (d.extent * covered <= lanes) {
-          if (lanes % (d.extent * covered)) no_unit("rectangle", cat("runs of ", d.extent * covered, " scalars do not make up elements of ", lanes), where);
+          if (lanes % (d.extent * covered))
+            no_unit(
+                "rectangle",
+                cat("runs of ", d.extent * covered, " scalars do not make up elements of ", lanes),
+                where);
           covered *= d.extent;
           continue;
         }
-        if (d.extent % (lanes / covered)) no_unit("rectangle", cat("runs of ", d.extent * covered, " scalars do not make up elements of ", lanes), where);
+        if (d.extent % (lanes / covered))
+          no_unit(
+              "rectangle",
+              cat("runs of ", d.extent * covered, " scalars do not make up elements of ", lanes),
+              where);
         d = {d.extent / (lanes / covered), lanes, lanes};
         covered = lanes;
       }
-      if (d.on_chip % lanes || d.other % lanes) no_unit("rectangle", cat("a loop steps by ", d.on_chip, " and ", d.other, " scalars, no whole elements of ", lanes), where);
+      if (d.on_chip % lanes || d.other % lanes)
+        no_unit("rectangle",
+                cat("a loop steps by ", d.on_chip, " and ", d.other,
+                    " scalars, no whole elements of ", lanes),
+                where);
       out.push_back({d.extent, d.on_chip / lanes, d.other / lanes});
     }
-    if (covered != lanes) no_unit("rectangle", cat("the nest moves ", covered, " neighbouring scalars, an element has ", lanes), where);
-    if (a.base % lanes || other.base % lanes) no_unit("rectangle", cat("it begins at scalar ", other.base, ", inside an element of ", lanes), where);
+    if (covered != lanes)
+      no_unit("rectangle",
+              cat("the nest moves ", covered, " neighbouring scalars, an element has ", lanes),
+              where);
+    if (a.base % lanes || other.base % lanes)
+      no_unit("rectangle",
+              cat("it begins at scalar ", other.base, ", inside an element of ", lanes), where);
     return out;
   }
 
@@ -282,12 +356,19 @@ class Lowering {
     if (load) {
       bool narrow = mem == MemType::acc && global->dtype == dtypes::int8;
       DType want = mem == MemType::acc && !narrow ? dtypes::int32 : dtypes::int8;
-      if (!(global->dtype == want)) no_unit("dtype", cat("\"", global->name, "\" is ", to_string(global->dtype), ", ", to_string(mem), " takes ", to_string(want)), s);
+      if (!(global->dtype == want))
+        no_unit("dtype",
+                cat("\"", global->name, "\" is ", to_string(global->dtype), ", ", to_string(mem),
+                    " takes ", to_string(want)),
+                s);
       if (narrow) mem = MemType::acc8;
     } else {
-      if (mem != MemType::acc) no_unit("store", cat("STORE reads vta.acc, not vta.", to_string(mem)), s);
+      if (mem != MemType::acc)
+        no_unit("store", cat("STORE reads vta.acc, not vta.", to_string(mem)), s);
       if (!(global->dtype == dtypes::int8)) {
-        no_unit("dtype", cat("\"", global->name, "\" is ", to_string(global->dtype), "; STORE writes int8"), s, "cast to int8 (the low 8 bits are kept), after shifting and clipping");
+        no_unit("dtype",
+                cat("\"", global->name, "\" is ", to_string(global->dtype), "; STORE writes int8"),
+                s, "cast to int8 (the low 8 bits are kept), after shifting and clipping");
       }
     }
     std::int64_t lanes = lanes_of(chip.mem);
@@ -295,22 +376,30 @@ class Lowering {
     for (const Dim& d : dims) {
       if (d.on_chip < 0 || d.other < 0) no_unit("rectangle", "it runs backwards", s);
     }
-    // x: neighbours on both sides. y: rows that follow one another on chip. The rest is one transfer each.
+    // x: neighbours on both sides. y: rows that follow one another on chip. The rest is one
+    // transfer each.
     Rect rect{1, 1, 0};
     std::size_t used = 0;
-    while (used < dims.size() && dims[used].on_chip == rect.x && dims[used].other == rect.x) rect.x *= dims[used++].extent;
+    while (used < dims.size() && dims[used].on_chip == rect.x && dims[used].other == rect.x)
+      rect.x *= dims[used++].extent;
     rect.stride = rect.x;
     if (used < dims.size() && dims[used].on_chip == rect.x && dims[used].other > 0) {
       rect.y = dims[used].extent, rect.stride = dims[used].other;
       ++used;
-      while (used < dims.size() && dims[used].on_chip == rect.x * rect.y && dims[used].other == rect.stride * rect.y) rect.y *= dims[used++].extent;
+      while (used < dims.size() && dims[used].on_chip == rect.x * rect.y &&
+             dims[used].other == rect.stride * rect.y)
+        rect.y *= dims[used++].extent;
     }
-    transfers(dims, used, chip.at + on_chip.base / lanes, in_dram.base / lanes, rect, mem, params_.at(global), load);
+    transfers(dims, used, chip.at + on_chip.base / lanes, in_dram.base / lanes, rect, mem,
+              params_.at(global), load);
   }
 
-  void transfers(const std::vector<Dim>& dims, std::size_t i, std::int64_t chip, std::int64_t dram, const Rect& rect, MemType mem, int param, bool load) {
+  void transfers(const std::vector<Dim>& dims, std::size_t i, std::int64_t chip, std::int64_t dram,
+                 const Rect& rect, MemType mem, int param, bool load) {
     if (i < dims.size()) {
-      for (std::int64_t k = 0; k < dims[i].extent; ++k) transfers(dims, i + 1, chip + k * dims[i].on_chip, dram + k * dims[i].other, rect, mem, param, load);
+      for (std::int64_t k = 0; k < dims[i].extent; ++k)
+        transfers(dims, i + 1, chip + k * dims[i].on_chip, dram + k * dims[i].other, rect, mem,
+                  param, load);
       return;
     }
     if (load) {
@@ -329,17 +418,23 @@ class Lowering {
     Expr other = sum->b;
     if (!self || self->buffer.get() != s->buffer.get()) self = as<LoadNode>(sum->b), other = sum->a;
     const auto* mul = as<BinaryNode>(other);
-    if (!self || self->buffer.get() != s->buffer.get() || !mul || mul->kind != ExprKind::mul) return false;
+    if (!self || self->buffer.get() != s->buffer.get() || !mul || mul->kind != ExprKind::mul)
+      return false;
     const LoadNode *x = as<LoadNode>(strip_casts(mul->a)), *w = as<LoadNode>(strip_casts(mul->b));
     if (!x || !w) return false;
     const Placed *px = placed(x->buffer.get()), *pw = placed(w->buffer.get());
-    if (px && pw && px->mem == MemType::wgt && pw->mem == MemType::inp) std::swap(x, w), std::swap(px, pw);
+    if (px && pw && px->mem == MemType::wgt && pw->mem == MemType::inp)
+      std::swap(x, w), std::swap(px, pw);
     if (!px || !pw || px->mem != MemType::inp || pw->mem != MemType::wgt) {
-      no_unit("operand", cat("the product of \"", x->buffer->name, "\" (", x->buffer->scope, ") and \"", w->buffer->name, "\" (", w->buffer->scope, ") cannot be summed"), s,
-              "GEMM multiplies vta.inp by vta.wgt into vta.acc");
+      no_unit("operand",
+              cat("the product of \"", x->buffer->name, "\" (", x->buffer->scope, ") and \"",
+                  w->buffer->name, "\" (", w->buffer->scope, ") cannot be summed"),
+              s, "GEMM multiplies vta.inp by vta.wgt into vta.acc");
     }
-    Affine d = index(s->indices, nest, s), a = index(x->indices, nest, s), b = index(w->indices, nest, s);
-    if (index(self->indices, nest, s) != d) no_unit("alias", "the sum is read and written at different places", s);
+    Affine d = index(s->indices, nest, s), a = index(x->indices, nest, s),
+           b = index(w->indices, nest, s);
+    if (index(self->indices, nest, s) != d)
+      no_unit("alias", "the sum is read and written at different places", s);
     const std::int64_t B = c_.batch(), K = c_.block_in(), O = c_.block_out();
     bool batch = B == 1, in = K == 1, out = O == 1;
     std::vector<Loop> dims;
@@ -353,20 +448,31 @@ class Lowering {
       } else if (!in && n == K && d.coeff[i] == 0 && a.coeff[i] == 1 && b.coeff[i] == 1) {
         in = true;
       } else {
-        if (d.coeff[i] % (B * O) || a.coeff[i] % (B * K) || b.coeff[i] % (K * O) || d.coeff[i] < 0 || a.coeff[i] < 0 || b.coeff[i] < 0) {
-          no_unit("gemm", cat("a loop of ", n, " steps by ", d.coeff[i], ", ", a.coeff[i], " and ", b.coeff[i], " scalars of the sum, the input and the weights"), s,
-                  cat("GEMM works on elements of ", B * O, ", ", B * K, " and ", K * O, " scalars"));
+        if (d.coeff[i] % (B * O) || a.coeff[i] % (B * K) || b.coeff[i] % (K * O) ||
+            d.coeff[i] < 0 || a.coeff[i] < 0 || b.coeff[i] < 0) {
+          no_unit(
+              "gemm",
+              cat("a loop of ", n, " steps by ", d.coeff[i], ", ", a.coeff[i], " and ", b.coeff[i],
+                  " scalars of the sum, the input and the weights"),
+              s, cat("GEMM works on elements of ", B * O, ", ", B * K, " and ", K * O, " scalars"));
         }
         dims.push_back({n, d.coeff[i] / (B * O), a.coeff[i] / (B * K), b.coeff[i] / (K * O)});
       }
     }
     if (!batch || !in || !out) {
-      no_unit("gemm", cat("the innermost loops are not those of GEMM: ", batch ? "" : cat("a batch of ", B, " "), out ? "" : cat("an output block of ", O, " "), in ? "" : cat("a sum over ", K)), s,
-              cat("needed: sum[", B, "][", O, "] += input[", B, "][", K, "] * weights[", O, "][", K, "], the last index of each neighbouring in memory"));
+      no_unit("gemm",
+              cat("the innermost loops are not those of GEMM: ",
+                  batch ? "" : cat("a batch of ", B, " "),
+                  out ? "" : cat("an output block of ", O, " "), in ? "" : cat("a sum over ", K)),
+              s,
+              cat("needed: sum[", B, "][", O, "] += input[", B, "][", K, "] * weights[", O, "][", K,
+                  "], the last index of each neighbouring in memory"));
     }
-    if (d.base % (B * O) || a.base % (B * K) || b.base % (K * O)) no_unit("gemm", "an operand does not begin at an element", s);
+    if (d.base % (B * O) || a.base % (B * K) || b.base % (K * O))
+      no_unit("gemm", "an operand does not begin at an element", s);
     if (nest.init) reset_for(nest, dst);
-    Uop first{element(dst.at + d.base / (B * O)), element(px->at + a.base / (B * K)), element(pw->at + b.base / (K * O))};
+    Uop first{element(dst.at + d.base / (B * O)), element(px->at + a.base / (B * K)),
+              element(pw->at + b.base / (K * O))};
     b_.gemm(UopKernel::compress(std::move(dims), first));
     return true;
   }
@@ -374,7 +480,8 @@ class Lowering {
   static std::uint32_t element(std::int64_t at) { return static_cast<std::uint32_t>(at); }
 
   /// Loops over whole accumulator elements; `keep` decides which loops count.
-  std::vector<Loop> acc_dims(const Nest& nest, const Affine& d, const Affine* src, bool keep_sums, const StmtNode* where) const {
+  std::vector<Loop> acc_dims(const Nest& nest, const Affine& d, const Affine* src, bool keep_sums,
+                             const StmtNode* where) const {
     const std::int64_t lanes = c_.lanes();
     std::int64_t covered = 1;
     std::vector<std::size_t> order;
@@ -383,26 +490,39 @@ class Lowering {
     }
     std::vector<bool> lane(nest.loops.size(), false);
     std::vector<Loop> out;
-    std::sort(order.begin(), order.end(), [&](std::size_t x, std::size_t y) { return d.coeff[x] < d.coeff[y]; });
+    std::sort(order.begin(), order.end(),
+              [&](std::size_t x, std::size_t y) { return d.coeff[x] < d.coeff[y]; });
     for (std::size_t i : order) {
       std::int64_t n = nest.loops[i].extent, step = d.coeff[i], other = src ? src->coeff[i] : step;
       if (step == 0 && !keep_sums) continue;
       if (step != 0 && covered < lanes && step == covered) {
-        if (other != covered) no_unit("alu", "the operands' lanes are laid out differently", where, cat("both must be elements of ", lanes, " lanes"));
+        if (other != covered)
+          no_unit("alu", "the operands' lanes are laid out differently", where,
+                  cat("both must be elements of ", lanes, " lanes"));
         if (n * covered <= lanes) {
           covered *= n;
           continue;
         }
-        if (n % (lanes / covered)) no_unit("alu", cat("runs of ", n * covered, " lanes do not make up elements of ", lanes), where);
+        if (n % (lanes / covered))
+          no_unit("alu", cat("runs of ", n * covered, " lanes do not make up elements of ", lanes),
+                  where);
         out.push_back({n / (lanes / covered), 1, 1, 0});
         covered = lanes;
         continue;
       }
-      if (step % lanes || other % lanes || step < 0 || other < 0) no_unit("alu", cat("a loop steps by ", step, " and ", other, " lanes, no whole elements of ", lanes), where);
+      if (step % lanes || other % lanes || step < 0 || other < 0)
+        no_unit(
+            "alu",
+            cat("a loop steps by ", step, " and ", other, " lanes, no whole elements of ", lanes),
+            where);
       out.push_back({n, step / lanes, other / lanes, 0});
     }
-    if (covered != lanes) no_unit("alu", cat("the nest covers ", covered, " neighbouring lanes, an element has ", lanes), where);
-    if (d.base % lanes || (src && src->base % lanes)) no_unit("alu", "it begins inside an element", where);
+    if (covered != lanes)
+      no_unit("alu",
+              cat("the nest covers ", covered, " neighbouring lanes, an element has ", lanes),
+              where);
+    if (d.base % lanes || (src && src->base % lanes))
+      no_unit("alu", "it begins inside an element", where);
     std::reverse(out.begin(), out.end());
     return out;
   }
@@ -410,26 +530,38 @@ class Lowering {
   /// The initial value of a sum: at the first step of its reduction loops.
   void reset_for(const Nest& nest, const Placed& dst) {
     const StoreNode* s = nest.init;
-    if (!is_const_int_value(strip_casts(s->value), 0)) no_unit("init", cat("a sum begins at ", print(s->value)), s, "GEMM's reset sets to 0; add another start with ALU");
+    if (!is_const_int_value(strip_casts(s->value), 0))
+      no_unit("init", cat("a sum begins at ", print(s->value)), s,
+              "GEMM's reset sets to 0; add another start with ALU");
     Affine d = index(s->indices, nest, s);
     if (nest.init_guard && !first_step(nest.init_guard, nest, d, s)) return;
-    b_.reset(UopKernel::compress(acc_dims(nest, d, nullptr, false, s), {element(dst.at + d.base / c_.lanes()), 0, 0}));
+    b_.reset(UopKernel::compress(acc_dims(nest, d, nullptr, false, s),
+                                 {element(dst.at + d.base / c_.lanes()), 0, 0}));
   }
 
-  /// Whether the guard (a conjunction of "this reduction index is at its first value") holds for the nest's first step;
-  /// false: for none of them.
-  bool first_step(const Expr& guard, const Nest& nest, const Affine& d, const StmtNode* where) const {
+  /// Whether the guard (a conjunction of "this reduction index is at its first value") holds for
+  /// the nest's first step; false: for none of them.
+  bool first_step(const Expr& guard, const Nest& nest, const Affine& d,
+                  const StmtNode* where) const {
     if (const auto* both = as<BinaryNode>(guard); both && both->kind == ExprKind::and_) {
       return first_step(both->a, nest, d, where) && first_step(both->b, nest, d, where);
     }
     const auto* equal = as<BinaryNode>(guard);
     std::optional<Affine> x, y;
-    if (equal && equal->kind == ExprKind::eq) x = affine(equal->a, nest.loops, env_), y = affine(equal->b, nest.loops, env_);
-    if (!x || !y) no_unit("init", cat("the condition ", print(guard), " of the initial value is not understood"), where);
+    if (equal && equal->kind == ExprKind::eq)
+      x = affine(equal->a, nest.loops, env_), y = affine(equal->b, nest.loops, env_);
+    if (!x || !y)
+      no_unit("init",
+              cat("the condition ", print(guard), " of the initial value is not understood"),
+              where);
     for (std::size_t i = 0; i < nest.loops.size(); ++i) {
       x->coeff[i] -= y->coeff[i];
       if (x->coeff[i] == 0) continue;
-      if (d.coeff[i] != 0 || x->coeff[i] < 0) no_unit("init", cat("the condition ", print(guard), " of the initial value differs between results"), where);
+      if (d.coeff[i] != 0 || x->coeff[i] < 0)
+        no_unit(
+            "init",
+            cat("the condition ", print(guard), " of the initial value differs between results"),
+            where);
     }
     return x->base == y->base;
   }
@@ -442,13 +574,17 @@ class Lowering {
     std::vector<Loop> in_place = acc_dims(nest, d, nullptr, true, s);
     Uop here{element(dst.at + d.base / c_.lanes()), element(dst.at + d.base / c_.lanes()), 0};
     for (Loop& l : in_place) l.src = l.dst;
-    bool sums = std::any_of(in_place.begin(), in_place.end(), [](const Loop& l) { return l.dst == 0 && l.extent > 1; });
+    bool sums = std::any_of(in_place.begin(), in_place.end(),
+                            [](const Loop& l) { return l.dst == 0 && l.extent > 1; });
     evaluate(nest, value, s, dst, d, in_place, here, steps);
-    if (sums && steps > 1) no_unit("alu", "a chain of operations inside a reduction has no order on this machine", s, "one operation per reduction");
+    if (sums && steps > 1)
+      no_unit("alu", "a chain of operations inside a reduction has no order on this machine", s,
+              "one operation per reduction");
   }
 
   /// Leaves the value of `e` in the destination.
-  void evaluate(const Nest& nest, const Expr& e, const StoreNode* s, const Placed& dst, const Affine& d, const std::vector<Loop>& in_place, const Uop& here, int& steps) {
+  void evaluate(const Nest& nest, const Expr& e, const StoreNode* s, const Placed& dst,
+                const Affine& d, const std::vector<Loop>& in_place, const Uop& here, int& steps) {
     Expr v = strip_casts(e);
     auto reset = [&] {
       std::vector<Loop> dims = in_place;
@@ -463,10 +599,12 @@ class Lowering {
     }
     if (const auto* load = as<LoadNode>(v)) {
       if (load->buffer.get() == s->buffer.get()) {
-        if (index(load->indices, nest, s) != d) no_unit("alias", cat("\"", s->buffer->name, "\" is read at another place than it is written"), s);
+        if (index(load->indices, nest, s) != d)
+          no_unit("alias",
+                  cat("\"", s->buffer->name, "\" is read at another place than it is written"), s);
         return;
       }
-      reset();   // there is no move: zero, then add
+      reset();  // there is no move: zero, then add
       operand(AluOp::add, nest, load, s, dst, d, here, steps);
       return;
     }
@@ -483,45 +621,71 @@ class Lowering {
         case ExprKind::max: op = AluOp::max; break;
         default: unsupported(v, s);
       }
-    } else if (const auto* call = as<CallNode>(v); call && call->args.size() == 2 && (call->op == "shift_right" || call->op == "shift_left")) {
+    } else if (const auto* call = as<CallNode>(v);
+               call && call->args.size() == 2 &&
+               (call->op == "shift_right" || call->op == "shift_left")) {
       a = call->args[0], b = call->args[1], op = AluOp::shr, negate = call->op == "shift_left";
     } else {
       unsupported(v, s);
     }
     bool commutes = op != AluOp::shr && !negate;
-    auto simple = [](const Expr& x) { return is_const_int(strip_casts(x)) || as<LoadNode>(strip_casts(x)); };
+    auto simple = [](const Expr& x) {
+      return is_const_int(strip_casts(x)) || as<LoadNode>(strip_casts(x));
+    };
     auto is_self = [&](const Expr& x) {
       const auto* l = as<LoadNode>(strip_casts(x));
       return l && l->buffer.get() == s->buffer.get();
     };
-    if (commutes && (is_const_int(strip_casts(a)) || (simple(a) && !simple(b)) || (is_self(b) && !is_self(a)))) std::swap(a, b);
-    if (!simple(b)) no_unit("alu", cat("both sides of ", print(v), " are expressions"), s, "give one of them a buffer of its own in vta.acc");
-    if (is_self(b) && !is_self(a)) no_unit("alias", cat("\"", s->buffer->name, "\" would be overwritten before ", print(v), " reads it"), s);
+    if (commutes &&
+        (is_const_int(strip_casts(a)) || (simple(a) && !simple(b)) || (is_self(b) && !is_self(a))))
+      std::swap(a, b);
+    if (!simple(b))
+      no_unit("alu", cat("both sides of ", print(v), " are expressions"), s,
+              "give one of them a buffer of its own in vta.acc");
+    if (is_self(b) && !is_self(a))
+      no_unit("alias",
+              cat("\"", s->buffer->name, "\" would be overwritten before ", print(v), " reads it"),
+              s);
     evaluate(nest, a, s, dst, d, in_place, here, steps);
     ++steps;
     if (is_const_int(strip_casts(b), &number)) {
       b_.alu_imm(op, UopKernel::compress(in_place, here), negate ? -number : number);
       return;
     }
-    if (negate) no_unit("alu", cat("the machine cannot do ", print(v), " with two buffers"), s, "it subtracts and shifts left by constants only");
+    if (negate)
+      no_unit("alu", cat("the machine cannot do ", print(v), " with two buffers"), s,
+              "it subtracts and shifts left by constants only");
     operand(op, nest, as<LoadNode>(strip_casts(b)), s, dst, d, here, steps);
   }
 
-  void operand(AluOp op, const Nest& nest, const LoadNode* load, const StoreNode* s, const Placed&, const Affine& d, const Uop& here, int&) {
+  void operand(AluOp op, const Nest& nest, const LoadNode* load, const StoreNode* s, const Placed&,
+               const Affine& d, const Uop& here, int&) {
     const Placed* src = placed(load->buffer.get());
     if (!src || src->mem != MemType::acc) {
-      no_unit("operand", cat("ALU reads vta.acc, but \"", load->buffer->name, "\" lies in \"", load->buffer->scope, "\""), s, cat("sch.cache_read(block, i, \"vta.acc\") brings it there"));
+      no_unit("operand",
+              cat("ALU reads vta.acc, but \"", load->buffer->name, "\" lies in \"",
+                  load->buffer->scope, "\""),
+              s, cat("sch.cache_read(block, i, \"vta.acc\") brings it there"));
     }
     Affine x = index(load->indices, nest, s);
-    if (load->buffer.get() == s->buffer.get() && x != d) no_unit("alias", cat("\"", s->buffer->name, "\" is read at another place than it is written"), s);
-    b_.alu(op, UopKernel::compress(acc_dims(nest, d, &x, true, s), {here.dst, element(src->at + x.base / c_.lanes()), 0}));
+    if (load->buffer.get() == s->buffer.get() && x != d)
+      no_unit("alias", cat("\"", s->buffer->name, "\" is read at another place than it is written"),
+              s);
+    b_.alu(op, UopKernel::compress(acc_dims(nest, d, &x, true, s),
+                                   {here.dst, element(src->at + x.base / c_.lanes()), 0}));
   }
 
   [[noreturn]] void unsupported(const Expr& v, const StoreNode* s) const {
-    no_unit("operation", cat("the machine cannot compute ", print(v)), s, "ALU does min, max, +, * and shifts of int32; GEMM sums of int8 products");
+    no_unit("operation", cat("the machine cannot compute ", print(v)), s,
+            "ALU does min, max, +, * and shifts of int32; GEMM sums of int8 products");
   }
 
-  struct Slots { MemType mem = MemType::acc; std::int64_t elements = 0; int count = 0; std::vector<std::int64_t> at; };
+  struct Slots {
+    MemType mem = MemType::acc;
+    std::int64_t elements = 0;
+    int count = 0;
+    std::vector<std::int64_t> at;
+  };
 
   const PrimFunc& f_;
   const Config& c_;
@@ -530,7 +694,7 @@ class Lowering {
   std::map<const BufferNode*, int> params_;
   std::vector<std::pair<const BufferNode*, Placed>> live_;
   std::map<const AllocateNode*, Slots> slots_;
-  std::optional<Refusal> reason_;   // why the outermost nest was no unit
+  std::optional<Refusal> reason_;  // why the outermost nest was no unit
 };
 
 }  // namespace

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Tensor programs to instruction streams. Outer loops are run while recording; a loop nest around one statement is
-// one unit and becomes one instruction (or a few): a copy between global memory and vta.inp, vta.wgt or vta.acc a
-// rectangle of DMA, a sum of products GEMM, anything else on vta.acc a chain of ALU operations. Index expressions
-// decide, as affine functions of the nest's loops; names and loop order do not matter. Tokens come afterwards
-// (synchronise.h). What cannot be lowered is refused with the statement and the rule.
+// Tensor programs to instruction streams. Outer loops are run while recording; a loop nest around
+// one statement is one unit and becomes one instruction (or a few): a copy between global memory
+// and vta.inp, vta.wgt or vta.acc a rectangle of DMA, a sum of products GEMM, anything else on
+// vta.acc a chain of ALU operations. Index expressions decide, as affine functions of the nest's
+// loops; names and loop order do not matter. Tokens come afterwards (synchronise.h). What cannot be
+// lowered is refused with the statement and the rule.
 
 #include "weft/ir/node.h"
 #include "weft/targets/vta/builder.h"

@@ -16,11 +16,14 @@ bool Affine::constant() const {
 
 namespace {
 
-std::int64_t floor_div(std::int64_t a, std::int64_t b) { return a / b - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0); }
+std::int64_t floor_div(std::int64_t a, std::int64_t b) {
+  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
+}
 
 class Evaluator {
  public:
-  Evaluator(const std::vector<NestLoop>& loops, const Environment& env) : loops_(loops), env_(env) {}
+  Evaluator(const std::vector<NestLoop>& loops, const Environment& env)
+      : loops_(loops), env_(env) {}
 
   std::optional<Affine> run(const Expr& e) const {
     if (const auto* imm = as<IntImmNode>(e)) return make(imm->value);
@@ -50,7 +53,8 @@ class Evaluator {
       case ExprKind::min:
       case ExprKind::max:
         if (!x->constant() || !y->constant()) return std::nullopt;
-        return make(e->kind == ExprKind::min ? std::min(x->base, y->base) : std::max(x->base, y->base));
+        return make(e->kind == ExprKind::min ? std::min(x->base, y->base)
+                                             : std::max(x->base, y->base));
       case ExprKind::floordiv:
       case ExprKind::floormod: return divide(*x, *y, e->kind == ExprKind::floordiv);
       default: break;
@@ -71,7 +75,9 @@ class Evaluator {
   }
 
  private:
-  Affine make(std::int64_t base) const { return {base, std::vector<std::int64_t>(loops_.size(), 0)}; }
+  Affine make(std::int64_t base) const {
+    return {base, std::vector<std::int64_t>(loops_.size(), 0)};
+  }
   Affine combine(Affine a, const Affine& b, std::int64_t sign) const {
     a.base += sign * b.base;
     for (std::size_t i = 0; i < a.coeff.size(); ++i) a.coeff[i] += sign * b.coeff[i];
@@ -106,7 +112,10 @@ class Evaluator {
 
 }  // namespace
 
-std::optional<Affine> affine(const Expr& e, const std::vector<NestLoop>& loops, const Environment& env) { return Evaluator(loops, env).run(e); }
+std::optional<Affine> affine(const Expr& e, const std::vector<NestLoop>& loops,
+                             const Environment& env) {
+  return Evaluator(loops, env).run(e);
+}
 
 std::optional<std::int64_t> constant(const Expr& e, const Environment& env) {
   static const std::vector<NestLoop> none;
@@ -118,7 +127,8 @@ std::optional<Nest> nest_of(const Stmt& s, const Environment& env) {
   Nest out;
   Stmt at = s;
   while (const auto* loop = as<ForNode>(at)) {
-    std::optional<std::int64_t> min = constant(loop->min, env), extent = constant(loop->extent, env);
+    std::optional<std::int64_t> min = constant(loop->min, env),
+                                extent = constant(loop->extent, env);
     if (!min || !extent) return std::nullopt;
     out.loops.push_back({loop->var.get(), *min, *extent});
     at = loop->body;

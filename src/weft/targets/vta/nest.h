@@ -10,7 +10,10 @@
 
 namespace weft::vta {
 
-struct NestLoop { const ir::VarNode* var; std::int64_t min, extent; };
+struct NestLoop {
+  const ir::VarNode* var;
+  std::int64_t min, extent;
+};
 
 /// base + sum of coeff[i] * (loop i counted from 0).
 struct Affine {
@@ -24,17 +27,19 @@ struct Affine {
 using Environment = std::unordered_map<const ir::VarNode*, std::int64_t>;
 
 /// Nothing when `e` is not affine in the loops, or uses other variables.
-std::optional<Affine> affine(const ir::Expr& e, const std::vector<NestLoop>& loops, const Environment& env);
+std::optional<Affine> affine(const ir::Expr& e, const std::vector<NestLoop>& loops,
+                             const Environment& env);
 /// Nothing when `e` is no constant under `env`.
 std::optional<std::int64_t> constant(const ir::Expr& e, const Environment& env);
 
-/// The nest of one unit: loops, and at the bottom an update, perhaps after a guarded initialisation.
+/// The nest of one unit: loops, and at the bottom an update, perhaps after a guarded
+/// initialisation.
 struct Nest {
   std::vector<NestLoop> loops;
   const ir::StoreNode* init = nullptr;
-  ir::Expr init_guard;             // null: always
+  ir::Expr init_guard;  // null: always
   const ir::StoreNode* update = nullptr;
-  ir::Expr guard;                  // of the update; null: always
+  ir::Expr guard;  // of the update; null: always
 };
 
 /// The nest at `s` when it contains one update and nothing else.

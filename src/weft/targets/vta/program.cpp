@@ -69,7 +69,8 @@ runtime::Binary to_binary(const Program& program, std::string target) {
       put(b, word.lo);
       put(b, word.hi);
     }
-    b.append(reinterpret_cast<const char*>(kernel.stream.base.data()), kernel.stream.base.size() * 2);
+    b.append(reinterpret_cast<const char*>(kernel.stream.base.data()),
+             kernel.stream.base.size() * 2);
   }
   return out;
 }
@@ -78,7 +79,8 @@ Program from_binary(const runtime::Binary& binary) {
   Reader in(binary.bytes);
   if (in.left() < 4 || in.text(4) != kMagic) damaged("the magic number is missing");
   if (auto version = in.get<std::uint32_t>(); version != kVersion) {
-    throw Error(ErrorKind::emit, "vta.binary.version", cat("the program has version ", version, ", this build reads ", kVersion));
+    throw Error(ErrorKind::emit, "vta.binary.version",
+                cat("the program has version ", version, ", this build reads ", kVersion));
   }
   Program out;
   out.config = Config::parse(in.text(in.get<std::uint32_t>()), "<binary>");
@@ -87,7 +89,8 @@ Program from_binary(const runtime::Binary& binary) {
   if (uops > in.left() / 4) damaged("the micro-operations are cut off");
   out.uops.resize(uops);
   std::memcpy(out.uops.data(), in.text(uops * 4).data(), uops * 4);
-  if (kernels != binary.kernels.size()) damaged(cat("it has ", kernels, " kernels, but ", binary.kernels.size(), " signatures"));
+  if (kernels != binary.kernels.size())
+    damaged(cat("it has ", kernels, " kernels, but ", binary.kernels.size(), " signatures"));
   for (std::size_t k = 0; k < kernels; ++k) {
     Kernel kernel{binary.kernels[k], {}};
     std::size_t n = in.get<std::uint32_t>();
@@ -106,7 +109,8 @@ Program from_binary(const runtime::Binary& binary) {
     std::memcpy(kernel.stream.base.data(), in.text(n * 2).data(), n * 2);
     for (std::size_t i = 0; i < n; ++i) {
       std::uint16_t base = kernel.stream.base[i];
-      if (base < kUopArena && base >= kernel.signature.params.size()) damaged(cat("instruction ", i, " refers to parameter ", base));
+      if (base < kUopArena && base >= kernel.signature.params.size())
+        damaged(cat("instruction ", i, " refers to parameter ", base));
     }
     out.kernels.push_back(std::move(kernel));
   }
@@ -120,16 +124,20 @@ std::string listing(const Program& program, unsigned parts) {
   for (const Kernel& kernel : program.kernels) {
     out += cat("; kernel ", kernel.signature.name, "(");
     for (std::size_t i = 0; i < kernel.signature.params.size(); ++i) {
-      out += cat(i ? ", " : "", kernel.signature.params[i].name, ": ", to_string(kernel.signature.params[i].dtype));
+      out += cat(i ? ", " : "", kernel.signature.params[i].name, ": ",
+                 to_string(kernel.signature.params[i].dtype));
     }
     out += ")\n";
     // Where each micro-operation in on-chip memory came from.
-    std::vector<std::uint32_t> resident(static_cast<std::size_t>(program.config.depth(MemType::uop)), 0);
+    std::vector<std::uint32_t> resident(
+        static_cast<std::size_t>(program.config.depth(MemType::uop)), 0);
     for (std::size_t i = 0; i < kernel.stream.insns.size(); ++i) {
       const Insn& n = kernel.stream.insns[i];
       std::uint16_t base = kernel.stream.base[i];
       if (n.op == Opcode::load && n.mem == MemType::uop && base == kUopArena) {
-        for (std::uint32_t j = 0; j < n.x_size && n.sram + j < resident.size() && n.dram + j < program.uops.size(); ++j) {
+        for (std::uint32_t j = 0;
+             j < n.x_size && n.sram + j < resident.size() && n.dram + j < program.uops.size();
+             ++j) {
           resident[n.sram + j] = program.uops[n.dram + j];
         }
       }
@@ -140,13 +148,16 @@ std::string listing(const Program& program, unsigned parts) {
         if (n.is_nop()) {
           out += "\t; tokens only";
         } else if (n.is_dma()) {
-          out += cat("\t; ", base == kUopArena ? "micro-operations" : base == kAbsolute ? "absolute" : kernel.signature.params[base].name);
+          out += cat("\t; ", base == kUopArena   ? "micro-operations"
+                             : base == kAbsolute ? "absolute"
+                                                 : kernel.signature.params[base].name);
         }
         out += '\n';
       }
       if ((parts & 4) && (n.op == Opcode::gemm || n.op == Opcode::alu)) {
         for (std::uint32_t u = n.uop_begin; u < n.uop_end && u < resident.size(); ++u) {
-          out += cat("\t\t;   uop ", u, ": ", isa.print(isa.decode_uop(resident[u])).substr(4), "\n");
+          out +=
+              cat("\t\t;   uop ", u, ": ", isa.print(isa.decode_uop(resident[u])).substr(4), "\n");
           if (u - n.uop_begin == 15 && n.uop_end - u > 2) {
             out += cat("\t\t;   ... ", n.uop_end - u - 1, " more\n");
             break;

@@ -15,15 +15,18 @@ std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; 
 
 void positive(std::initializer_list<std::pair<const char*, std::int64_t>> values) {
   for (const auto& [name, value] : values) {
-    if (value < 1) throw Error(ErrorKind::value, "vta.schedule.extent", cat(name, " is ", value)).note("legal: at least 1");
+    if (value < 1)
+      throw Error(ErrorKind::value, "vta.schedule.extent", cat(name, " is ", value))
+          .note("legal: at least 1");
   }
 }
 
-/// Slots of the on-chip memories in turn, with the tokens that make sharing them safe. Tokens are only given when
-/// somebody will take them, so they balance without a prologue.
+/// Slots of the on-chip memories in turn, with the tokens that make sharing them safe. Tokens are
+/// only given when somebody will take them, so they balance without a prologue.
 class Pipeline {
  public:
-  Pipeline(Builder& builder, int threads, std::int64_t chunks, std::int64_t tiles) : b_(builder), threads_(threads), chunks_(chunks), tiles_(tiles) {}
+  Pipeline(Builder& builder, int threads, std::int64_t chunks, std::int64_t tiles)
+      : b_(builder), threads_(threads), chunks_(chunks), tiles_(tiles) {}
 
   std::int64_t begin_load() {
     if (chunk_ >= threads_) b_.pop(Stage::compute, Stage::load);
@@ -54,14 +57,20 @@ class Pipeline {
 };
 
 Uop at(std::int64_t dst, std::int64_t src = 0, std::int64_t wgt = 0) {
-  return {static_cast<std::uint32_t>(dst), static_cast<std::uint32_t>(src), static_cast<std::uint32_t>(wgt)};
+  return {static_cast<std::uint32_t>(dst), static_cast<std::uint32_t>(src),
+          static_cast<std::uint32_t>(wgt)};
 }
 
-/// acc tile of `channels` x `inner` elements starting at `base`, channels `pitch` apart and inner `step` apart.
-void finish_tile(Builder& b, const Epilogue& e, std::int64_t base, std::int64_t channels, std::int64_t pitch, std::int64_t inner, std::int64_t step, std::int64_t bias_at) {
-  UopKernel in_place = UopKernel::compress({{channels, pitch, pitch, 0}, {inner, step, step, 0}}, at(base, base));
+/// acc tile of `channels` x `inner` elements starting at `base`, channels `pitch` apart and inner
+/// `step` apart.
+void finish_tile(Builder& b, const Epilogue& e, std::int64_t base, std::int64_t channels,
+                 std::int64_t pitch, std::int64_t inner, std::int64_t step, std::int64_t bias_at) {
+  UopKernel in_place =
+      UopKernel::compress({{channels, pitch, pitch, 0}, {inner, step, step, 0}}, at(base, base));
   if (e.shift) b.alu_imm(AluOp::shr, in_place, e.shift);
-  if (e.bias) b.alu(AluOp::add, UopKernel::compress({{channels, pitch, 1, 0}, {inner, step, 0, 0}}, at(base, bias_at)));
+  if (e.bias)
+    b.alu(AluOp::add,
+          UopKernel::compress({{channels, pitch, 1, 0}, {inner, step, 0, 0}}, at(base, bias_at)));
   if (e.clip) {
     b.alu_imm(AluOp::max, in_place, e.low);
     b.alu_imm(AluOp::min, in_place, e.high);
@@ -69,7 +78,10 @@ void finish_tile(Builder& b, const Epilogue& e, std::int64_t base, std::int64_t 
 }
 
 [[noreturn]] void too_big(MemType mem, std::int64_t need, std::int64_t have, int threads) {
-  throw Error(ErrorKind::lower, "vta.schedule.capacity", cat("a tile needs ", need, " elements of ", to_string(mem), ", but ", have, " are there", threads > 1 ? cat(" for each of ", threads, " threads") : std::string()))
+  throw Error(
+      ErrorKind::lower, "vta.schedule.capacity",
+      cat("a tile needs ", need, " elements of ", to_string(mem), ", but ", have, " are there",
+          threads > 1 ? cat(" for each of ", threads, " threads") : std::string()))
       .help("smaller tiles, or one thread");
 }
 
@@ -84,13 +96,21 @@ std::vector<std::int64_t> divisors(std::int64_t n) {
 }  // namespace
 
 Program matmul(const Config& c, const MatmulShape& s, const MatmulTiles& t, const Epilogue& e) {
-  positive({{"o", s.o}, {"m", s.m}, {"n", s.n}, {"tile o", t.o}, {"tile m", t.m}, {"tile n", t.n}, {"threads", t.threads}});
+  positive({{"o", s.o},
+            {"m", s.m},
+            {"n", s.n},
+            {"tile o", t.o},
+            {"tile m", t.m},
+            {"tile n", t.n},
+            {"threads", t.threads}});
   Builder b(c, "matmul");
   int a_param = b.param("A", dtypes::int8), w_param = b.param("B", dtypes::int8);
   int bias_param = e.bias ? b.param("bias", dtypes::int32) : -1;
   int c_param = b.param("C", dtypes::int8);
   std::int64_t bias = e.bias ? s.m : 0;
-  std::int64_t acc_half = (c.depth(MemType::acc) - bias) / t.threads, inp_half = c.depth(MemType::inp) / t.threads, wgt_half = c.depth(MemType::wgt) / t.threads;
+  std::int64_t acc_half = (c.depth(MemType::acc) - bias) / t.threads,
+               inp_half = c.depth(MemType::inp) / t.threads,
+               wgt_half = c.depth(MemType::wgt) / t.threads;
   if (t.o * t.m > acc_half) too_big(MemType::acc, t.o * t.m, acc_half, t.threads);
   if (t.o * t.n > inp_half) too_big(MemType::inp, t.o * t.n, inp_half, t.threads);
   if (t.m * t.n > wgt_half) too_big(MemType::wgt, t.m * t.n, wgt_half, t.threads);
@@ -110,7 +130,8 @@ Program matmul(const Config& c, const MatmulShape& s, const MatmulTiles& t, cons
         b.load(MemType::wgt, slot * wgt_half, w_param, m * s.n + n, {nm, nn, s.n});
         p.end_load();
         p.begin_sum();
-        b.gemm(UopKernel::compress({{nn, 0, 1, 1}, {no, nm, nn, 0}, {nm, 1, 0, nn}}, at(acc, slot * inp_half, slot * wgt_half)));
+        b.gemm(UopKernel::compress({{nn, 0, 1, 1}, {no, nm, nn, 0}, {nm, 1, 0, nn}},
+                                   at(acc, slot * inp_half, slot * wgt_half)));
         p.end_sum();
       }
       finish_tile(b, e, acc, nm, 1, no, nm, bias_at + m);
@@ -123,10 +144,25 @@ Program matmul(const Config& c, const MatmulShape& s, const MatmulTiles& t, cons
 }
 
 Program conv2d(const Config& c, const ConvShape& s, const ConvTiles& t, const Epilogue& e) {
-  positive({{"batch", s.batch}, {"h", s.h}, {"w", s.w}, {"ci", s.ci}, {"co", s.co}, {"kernel", s.kernel}, {"stride", s.stride}, {"groups", s.groups},
-            {"tile h", t.h}, {"tile w", t.w}, {"tile ci", t.ci}, {"tile co", t.co}, {"threads", t.threads}, {"output height", s.out_h()}, {"output width", s.out_w()}});
+  positive({{"batch", s.batch},
+            {"h", s.h},
+            {"w", s.w},
+            {"ci", s.ci},
+            {"co", s.co},
+            {"kernel", s.kernel},
+            {"stride", s.stride},
+            {"groups", s.groups},
+            {"tile h", t.h},
+            {"tile w", t.w},
+            {"tile ci", t.ci},
+            {"tile co", t.co},
+            {"threads", t.threads},
+            {"output height", s.out_h()},
+            {"output width", s.out_w()}});
   if (s.ci % s.groups || s.co % s.groups) {
-    throw Error(ErrorKind::value, "vta.schedule.groups", cat(s.groups, " groups do not divide ", s.ci, " input and ", s.co, " output channel blocks"))
+    throw Error(ErrorKind::value, "vta.schedule.groups",
+                cat(s.groups, " groups do not divide ", s.ci, " input and ", s.co,
+                    " output channel blocks"))
         .note("each group must be a whole number of blocks");
   }
   Builder b(c, "conv2d");
@@ -140,47 +176,71 @@ Program conv2d(const Config& c, const ConvShape& s, const ConvTiles& t, const Ep
   auto in_rows = [&](std::int64_t rows) { return (rows - 1) * tile_row + k; };
   auto in_cols = [&](std::int64_t cols) { return (cols - 1) * s.stride + k; };
   std::int64_t bias = e.bias ? s.co : 0;
-  std::int64_t acc_half = (c.depth(MemType::acc) - bias) / t.threads, inp_half = c.depth(MemType::inp) / t.threads, wgt_half = c.depth(MemType::wgt) / t.threads;
+  std::int64_t acc_half = (c.depth(MemType::acc) - bias) / t.threads,
+               inp_half = c.depth(MemType::inp) / t.threads,
+               wgt_half = c.depth(MemType::wgt) / t.threads;
   if (t.co * t.h * t.w > acc_half) too_big(MemType::acc, t.co * t.h * t.w, acc_half, t.threads);
-  if (t.ci * in_rows(t.h) * in_cols(t.w) > inp_half) too_big(MemType::inp, t.ci * in_rows(t.h) * in_cols(t.w), inp_half, t.threads);
+  if (t.ci * in_rows(t.h) * in_cols(t.w) > inp_half)
+    too_big(MemType::inp, t.ci * in_rows(t.h) * in_cols(t.w), inp_half, t.threads);
   if (t.co * t.ci * kk > wgt_half) too_big(MemType::wgt, t.co * t.ci * kk, wgt_half, t.threads);
-  std::int64_t tiles = s.batch * s.groups * ceil_div(co_group, t.co) * ceil_div(oh, t.h) * ceil_div(ow, t.w);
+  std::int64_t tiles =
+      s.batch * s.groups * ceil_div(co_group, t.co) * ceil_div(oh, t.h) * ceil_div(ow, t.w);
   Pipeline p(b, t.threads, tiles * ceil_div(ci_group, t.ci), tiles);
   std::int64_t bias_at = acc_half * t.threads;
   if (e.bias) b.load(MemType::acc, bias_at, bias_param, 0, {1, s.co});
   // Weights that a slot already holds are not loaded again.
-  std::vector<std::pair<std::int64_t, std::int64_t>> held(static_cast<std::size_t>(t.threads), {-1, -1});
+  std::vector<std::pair<std::int64_t, std::int64_t>> held(static_cast<std::size_t>(t.threads),
+                                                          {-1, -1});
   for (std::int64_t n = 0; n < s.batch; ++n) {
     for (std::int64_t g = 0; g < s.groups; ++g) {
       for (std::int64_t co = 0; co < co_group; co += t.co) {
         for (std::int64_t y = 0; y < oh; y += t.h) {
           for (std::int64_t x = 0; x < ow; x += t.w) {
-            std::int64_t nco = std::min(t.co, co_group - co), ny = std::min(t.h, oh - y), nx = std::min(t.w, ow - x);
+            std::int64_t nco = std::min(t.co, co_group - co), ny = std::min(t.h, oh - y),
+                         nx = std::min(t.w, ow - x);
             std::int64_t first_co = g * co_group + co;
             std::int64_t acc = p.begin_tile() * acc_half;
             b.reset(UopKernel::compress({{nco * ny * nx, 1, 0, 0}}, at(acc)));
             // The input rectangle, cut at the image's border; the rest is padding.
             std::int64_t rows = in_rows(ny), cols = in_cols(nx);
             std::int64_t top = y * s.stride - s.pad, left = x * s.stride - s.pad;
-            std::int64_t pad_top = std::clamp<std::int64_t>(-top, 0, rows), pad_left = std::clamp<std::int64_t>(-left, 0, cols);
-            std::int64_t pad_bottom = std::clamp<std::int64_t>(row_step == 1 ? top + rows - s.h : 0, 0, rows - pad_top);
-            std::int64_t pad_right = std::clamp<std::int64_t>(left + cols - s.w, 0, cols - pad_left);
-            if (row_step > 1 && (s.pad > 0)) throw Error(ErrorKind::lower, "vta.schedule.pad", "a strided 1 x 1 convolution cannot be padded");
-            Rect rect{rows - pad_top - pad_bottom, cols - pad_left - pad_right, row_step * s.w, pad_top, pad_bottom, pad_left, pad_right};
+            std::int64_t pad_top = std::clamp<std::int64_t>(-top, 0, rows),
+                         pad_left = std::clamp<std::int64_t>(-left, 0, cols);
+            std::int64_t pad_bottom =
+                std::clamp<std::int64_t>(row_step == 1 ? top + rows - s.h : 0, 0, rows - pad_top);
+            std::int64_t pad_right =
+                std::clamp<std::int64_t>(left + cols - s.w, 0, cols - pad_left);
+            if (row_step > 1 && (s.pad > 0))
+              throw Error(ErrorKind::lower, "vta.schedule.pad",
+                          "a strided 1 x 1 convolution cannot be padded");
+            Rect rect{rows - pad_top - pad_bottom,
+                      cols - pad_left - pad_right,
+                      row_step * s.w,
+                      pad_top,
+                      pad_bottom,
+                      pad_left,
+                      pad_right};
             for (std::int64_t ci = 0; ci < ci_group; ci += t.ci) {
               std::int64_t nci = std::min(t.ci, ci_group - ci), slot = p.begin_load();
               for (std::int64_t i = 0; i < nci; ++i) {
                 std::int64_t channel = n * s.ci + g * ci_group + ci + i;
-                b.load(MemType::inp, slot * inp_half + i * rows * cols, x_param, (channel * s.h + top + pad_top) * s.w + left + pad_left, rect);
+                b.load(MemType::inp, slot * inp_half + i * rows * cols, x_param,
+                       (channel * s.h + top + pad_top) * s.w + left + pad_left, rect);
               }
               auto& have = held[static_cast<std::size_t>(slot)];
               if (have != std::pair{first_co, ci}) {
-                b.load(MemType::wgt, slot * wgt_half, w_param, (first_co * ci_group + ci) * kk, {nco, nci * kk, ci_group * kk});
+                b.load(MemType::wgt, slot * wgt_half, w_param, (first_co * ci_group + ci) * kk,
+                       {nco, nci * kk, ci_group * kk});
                 have = {first_co, ci};
               }
               p.end_load();
               p.begin_sum();
-              b.gemm(UopKernel::compress({{nci, 0, rows * cols, kk}, {k, 0, cols, k}, {k, 0, 1, 1}, {ny, nx, tile_row * cols, 0}, {nx, 1, s.stride, 0}, {nco, ny * nx, 0, nci * kk}},
+              b.gemm(UopKernel::compress({{nci, 0, rows * cols, kk},
+                                          {k, 0, cols, k},
+                                          {k, 0, 1, 1},
+                                          {ny, nx, tile_row * cols, 0},
+                                          {nx, 1, s.stride, 0},
+                                          {nco, ny * nx, 0, nci * kk}},
                                          at(acc, slot * inp_half, slot * wgt_half)));
               p.end_sum();
             }
@@ -190,7 +250,8 @@ Program conv2d(const Config& c, const ConvShape& s, const ConvTiles& t, const Ep
             if (nx == ow) {
               b.store(acc, y_param, out, {nco, ny * ow, oh * ow});
             } else {
-              for (std::int64_t i = 0; i < nco; ++i) b.store(acc + i * ny * nx, y_param, out + i * oh * ow, {ny, nx, ow});
+              for (std::int64_t i = 0; i < nco; ++i)
+                b.store(acc + i * ny * nx, y_param, out + i * oh * ow, {ny, nx, ow});
             }
             p.end_store();
           }
@@ -201,17 +262,29 @@ Program conv2d(const Config& c, const ConvShape& s, const ConvTiles& t, const Ep
   return b.finish(Checked::no);
 }
 
-Program conv2d_transpose(const Config& c, const ConvTransposeShape& s, const ConvTransposeTiles& t, const Epilogue& e) {
-  positive({{"batch", s.batch}, {"h", s.h}, {"w", s.w}, {"ci", s.ci}, {"co", s.co}, {"kernel", s.kernel}, {"stride", s.stride}, {"tile ci", t.ci}, {"tile co", t.co}});
+Program conv2d_transpose(const Config& c, const ConvTransposeShape& s, const ConvTransposeTiles& t,
+                         const Epilogue& e) {
+  positive({{"batch", s.batch},
+            {"h", s.h},
+            {"w", s.w},
+            {"ci", s.ci},
+            {"co", s.co},
+            {"kernel", s.kernel},
+            {"stride", s.stride},
+            {"tile ci", t.ci},
+            {"tile co", t.co}});
   Builder b(c, "conv2d_transpose");
   int x_param = b.param("x", dtypes::int8), w_param = b.param("w", dtypes::int8);
   int bias_param = e.bias ? b.param("bias", dtypes::int32) : -1;
   int y_param = b.param("y", dtypes::int8);
   const std::int64_t k = s.kernel, kk = k * k, oh = s.out_h(), ow = s.out_w();
-  // The whole image of a channel block is one tile: the input is framed with zeros so that no tap needs a guard.
+  // The whole image of a channel block is one tile: the input is framed with zeros so that no tap
+  // needs a guard.
   const std::int64_t frame = k - 1, rows = s.h + 2 * frame, cols = s.w + 2 * frame;
   std::int64_t bias = e.bias ? s.co : 0;
-  std::int64_t acc_half = (c.depth(MemType::acc) - bias) / t.threads, inp_half = c.depth(MemType::inp) / t.threads, wgt_half = c.depth(MemType::wgt) / t.threads;
+  std::int64_t acc_half = (c.depth(MemType::acc) - bias) / t.threads,
+               inp_half = c.depth(MemType::inp) / t.threads,
+               wgt_half = c.depth(MemType::wgt) / t.threads;
   if (t.co * oh * ow > acc_half) too_big(MemType::acc, t.co * oh * ow, acc_half, t.threads);
   if (t.ci * rows * cols > inp_half) too_big(MemType::inp, t.ci * rows * cols, inp_half, t.threads);
   if (t.co * t.ci * kk > wgt_half) too_big(MemType::wgt, t.co * t.ci * kk, wgt_half, t.threads);
@@ -226,22 +299,29 @@ Program conv2d_transpose(const Config& c, const ConvTransposeShape& s, const Con
       for (std::int64_t ci = 0; ci < s.ci; ci += t.ci) {
         std::int64_t nci = std::min(t.ci, s.ci - ci), slot = p.begin_load();
         for (std::int64_t i = 0; i < nci; ++i) {
-          b.load(MemType::inp, slot * inp_half + i * rows * cols, x_param, (n * s.ci + ci + i) * s.h * s.w, {s.h, s.w, s.w, frame, frame, frame, frame});
+          b.load(MemType::inp, slot * inp_half + i * rows * cols, x_param,
+                 (n * s.ci + ci + i) * s.h * s.w, {s.h, s.w, s.w, frame, frame, frame, frame});
         }
-        b.load(MemType::wgt, slot * wgt_half, w_param, (co * s.ci + ci) * kk, {nco, nci * kk, s.ci * kk});
+        b.load(MemType::wgt, slot * wgt_half, w_param, (co * s.ci + ci) * kk,
+               {nco, nci * kk, s.ci * kk});
         p.end_load();
         p.begin_sum();
-        // out[oy] = sum over ky with (oy + pad - ky) divisible by the stride of in[(oy + pad - ky) / stride] * w[ky]: for each
-        // output phase the taps that hit it. Zero taps vanish.
+        // out[oy] = sum over ky with (oy + pad - ky) divisible by the stride of in[(oy + pad - ky)
+        // / stride] * w[ky]: for each output phase the taps that hit it. Zero taps vanish.
         for (std::int64_t py = 0; py < s.stride; ++py) {
           for (std::int64_t px = 0; px < s.stride; ++px) {
             std::int64_t ny = ceil_div(oh - py, s.stride), nx = ceil_div(ow - px, s.stride);
             if (ny <= 0 || nx <= 0) continue;
             for (std::int64_t ky = (py + s.pad) % s.stride; ky < k; ky += s.stride) {
               for (std::int64_t kx = (px + s.pad) % s.stride; kx < k; kx += s.stride) {
-                std::int64_t iy = (py + s.pad - ky) / s.stride + frame, ix = (px + s.pad - kx) / s.stride + frame;
-                b.gemm(UopKernel::compress({{nci, 0, rows * cols, kk}, {nco, oh * ow, 0, nci * kk}, {ny, s.stride * ow, cols, 0}, {nx, s.stride, 1, 0}},
-                                           at(acc + py * ow + px, slot * inp_half + iy * cols + ix, slot * wgt_half + ky * k + kx)));
+                std::int64_t iy = (py + s.pad - ky) / s.stride + frame,
+                             ix = (px + s.pad - kx) / s.stride + frame;
+                b.gemm(UopKernel::compress({{nci, 0, rows * cols, kk},
+                                            {nco, oh * ow, 0, nci * kk},
+                                            {ny, s.stride * ow, cols, 0},
+                                            {nx, s.stride, 1, 0}},
+                                           at(acc + py * ow + px, slot * inp_half + iy * cols + ix,
+                                              slot * wgt_half + ky * k + kx)));
               }
             }
           }
@@ -262,14 +342,16 @@ Program elementwise(const Config& c, std::int64_t elements, const std::vector<Al
   Builder b(c, "elementwise");
   int x = b.param("x", dtypes::int32);
   std::vector<int> others;
-  for (std::size_t i = 0; i < chain.size(); ++i) others.push_back(chain[i].use_imm ? -1 : b.param(cat("operand", i), dtypes::int32));
+  for (std::size_t i = 0; i < chain.size(); ++i)
+    others.push_back(chain[i].use_imm ? -1 : b.param(cat("operand", i), dtypes::int32));
   int y = b.param("y", dtypes::int8);
   std::int64_t tile = c.depth(MemType::acc) / 2;
   for (std::int64_t first = 0, round = 0; first < elements; first += tile, ++round) {
     std::int64_t n = std::min(tile, elements - first);
     if (round) b.pop(Stage::store, Stage::compute);
     b.load(MemType::acc, 0, x, first, {1, n});
-    UopKernel in_place = UopKernel::compress({{n, 1, 1, 0}}), with = UopKernel::compress({{n, 1, 1, 0}}, at(0, tile));
+    UopKernel in_place = UopKernel::compress({{n, 1, 1, 0}}),
+              with = UopKernel::compress({{n, 1, 1, 0}}, at(0, tile));
     for (std::size_t i = 0; i < chain.size(); ++i) {
       if (chain[i].use_imm) {
         b.alu_imm(chain[i].op, in_place, chain[i].imm);
@@ -288,18 +370,21 @@ Program elementwise(const Config& c, std::int64_t elements, const std::vector<Al
   return b.finish(Checked::no);
 }
 
-MatmulTiles default_tiles(const Config& c, const MatmulShape& s, const Epilogue& e, int threads, const TimingParams& timing) {
+MatmulTiles default_tiles(const Config& c, const MatmulShape& s, const Epilogue& e, int threads,
+                          const TimingParams& timing) {
   MatmulTiles best;
   std::int64_t best_cycles = -1;
-  std::int64_t acc = (c.depth(MemType::acc) - (e.bias ? s.m : 0)) / threads, inp = c.depth(MemType::inp) / threads, wgt = c.depth(MemType::wgt) / threads;
+  std::int64_t acc = (c.depth(MemType::acc) - (e.bias ? s.m : 0)) / threads,
+               inp = c.depth(MemType::inp) / threads, wgt = c.depth(MemType::wgt) / threads;
   for (std::int64_t o : divisors(s.o)) {
     for (std::int64_t m : divisors(s.m)) {
       if (o * m > acc) continue;
       for (std::int64_t n : divisors(s.n)) {
         if (o * n > inp || m * n > wgt) continue;
-        if ((s.o / o) * (s.m / m) * (s.n / n) > 4096) continue;   // needless small tiles
+        if ((s.o / o) * (s.m / m) * (s.n / n) > 4096) continue;  // needless small tiles
         MatmulTiles t{o, m, n, threads};
-        std::int64_t cycles = estimate(Prepared(matmul(c, s, t, e).kernels[0].stream), c, timing).cycles;
+        std::int64_t cycles =
+            estimate(Prepared(matmul(c, s, t, e).kernels[0].stream), c, timing).cycles;
         if (best_cycles < 0 || cycles < best_cycles) best = t, best_cycles = cycles;
       }
     }
@@ -308,23 +393,29 @@ MatmulTiles default_tiles(const Config& c, const MatmulShape& s, const Epilogue&
   return best;
 }
 
-ConvTiles default_tiles(const Config& c, const ConvShape& s, const Epilogue& e, int threads, const TimingParams& timing) {
+ConvTiles default_tiles(const Config& c, const ConvShape& s, const Epilogue& e, int threads,
+                        const TimingParams& timing) {
   ConvTiles best;
   best.threads = threads;
   std::int64_t best_cycles = -1;
-  std::int64_t acc = (c.depth(MemType::acc) - (e.bias ? s.co : 0)) / threads, inp = c.depth(MemType::inp) / threads, wgt = c.depth(MemType::wgt) / threads;
-  std::int64_t ow = s.out_w(), oh = s.out_h(), ci_group = s.ci / s.groups, co_group = s.co / s.groups;
+  std::int64_t acc = (c.depth(MemType::acc) - (e.bias ? s.co : 0)) / threads,
+               inp = c.depth(MemType::inp) / threads, wgt = c.depth(MemType::wgt) / threads;
+  std::int64_t ow = s.out_w(), oh = s.out_h(), ci_group = s.ci / s.groups,
+               co_group = s.co / s.groups;
   std::int64_t tile_row = s.kernel == 1 ? 1 : s.stride;
   for (std::int64_t w : {ow, ceil_div(ow, 2), ceil_div(ow, 4)}) {
     for (std::int64_t h = 1; h <= oh; ++h) {
-      if (h > 1 && ceil_div(oh, h) == ceil_div(oh, h - 1)) continue;   // same count of tiles, larger
+      if (h > 1 && ceil_div(oh, h) == ceil_div(oh, h - 1)) continue;  // same count of tiles, larger
       for (std::int64_t co : divisors(co_group)) {
-        if (co * h * w > acc || co * h * w * 16 < acc) continue;       // far too small tiles are never best
+        if (co * h * w > acc || co * h * w * 16 < acc)
+          continue;  // far too small tiles are never best
         for (std::int64_t ci : divisors(ci_group)) {
-          std::int64_t need = ci * ((h - 1) * tile_row + s.kernel) * ((w - 1) * s.stride + s.kernel);
+          std::int64_t need =
+              ci * ((h - 1) * tile_row + s.kernel) * ((w - 1) * s.stride + s.kernel);
           if (need > inp || co * ci * s.kernel * s.kernel > wgt) continue;
           ConvTiles t{h, w, ci, co, threads};
-          std::int64_t cycles = estimate(Prepared(conv2d(c, s, t, e).kernels[0].stream), c, timing).cycles;
+          std::int64_t cycles =
+              estimate(Prepared(conv2d(c, s, t, e).kernels[0].stream), c, timing).cycles;
           if (best_cycles < 0 || cycles < best_cycles) best = t, best_cycles = cycles;
         }
       }
@@ -335,14 +426,24 @@ ConvTiles default_tiles(const Config& c, const ConvShape& s, const Epilogue& e, 
 
 const std::vector<ResnetLayer>& resnet18_layers() {
   static const std::vector<ResnetLayer> layers{
-      {"C2", 56, 64, 64, 3, 1, 1, 4},    {"C3", 56, 64, 128, 3, 2, 1, 1},   {"C4", 56, 64, 128, 1, 2, 0, 1},  {"C5", 28, 128, 128, 3, 1, 1, 3},
-      {"C6", 28, 128, 256, 3, 2, 1, 1},  {"C7", 28, 128, 256, 1, 2, 0, 1},  {"C8", 14, 256, 256, 3, 1, 1, 3}, {"C9", 14, 256, 512, 3, 2, 1, 1},
+      {"C2", 56, 64, 64, 3, 1, 1, 4},    {"C3", 56, 64, 128, 3, 2, 1, 1},
+      {"C4", 56, 64, 128, 1, 2, 0, 1},   {"C5", 28, 128, 128, 3, 1, 1, 3},
+      {"C6", 28, 128, 256, 3, 2, 1, 1},  {"C7", 28, 128, 256, 1, 2, 0, 1},
+      {"C8", 14, 256, 256, 3, 1, 1, 3},  {"C9", 14, 256, 512, 3, 2, 1, 1},
       {"C10", 14, 256, 512, 1, 2, 0, 1}, {"C11", 7, 512, 512, 3, 1, 1, 3}};
   return layers;
 }
 
 ConvShape shape_of(const ResnetLayer& l, const Config& c) {
-  return {1, l.size, l.size, l.in_channels / c.block_in(), l.out_channels / c.block_out(), l.kernel, l.stride, l.pad, 1};
+  return {1,
+          l.size,
+          l.size,
+          l.in_channels / c.block_in(),
+          l.out_channels / c.block_out(),
+          l.kernel,
+          l.stride,
+          l.pad,
+          1};
 }
 
 }  // namespace weft::vta

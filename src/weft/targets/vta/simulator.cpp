@@ -11,15 +11,18 @@ struct VtaSimulator::Loaded {
     runtime::KernelSignature signature;
     Prepared prepared;
     std::optional<Timing> timing;
-    std::vector<std::uint64_t> align;   // per parameter: bytes its address must be a multiple of
+    std::vector<std::uint64_t> align;  // per parameter: bytes its address must be a multiple of
   };
   std::vector<One> kernels;
   std::uint64_t uop_base = 0;
 };
 
 VtaSimulator::VtaSimulator(const Config& config, SimOptions options)
-    : isa_(config), options_(std::move(options)), memory_("vta dram", options_.memory_bytes, 4096),
-      engine_(options_.engine == EngineKind::oracle ? make_oracle(isa_) : make_fast_engine(isa_, options_.kernels)) {}
+    : isa_(config),
+      options_(std::move(options)),
+      memory_("vta dram", options_.memory_bytes, 4096),
+      engine_(options_.engine == EngineKind::oracle ? make_oracle(isa_)
+                                                    : make_fast_engine(isa_, options_.kernels)) {}
 
 VtaSimulator::~VtaSimulator() = default;
 
@@ -27,8 +30,9 @@ std::size_t VtaSimulator::load(const runtime::Binary& binary) { return load(from
 
 std::size_t VtaSimulator::load(const Program& program) {
   if (!program.config.same_machine(config())) {
-    throw Error(ErrorKind::emit, "vta.binary.config",
-                cat("the program was made for ", program.config.key(), ", the device is ", config().key()))
+    throw Error(
+        ErrorKind::emit, "vta.binary.config",
+        cat("the program was made for ", program.config.key(), ", the device is ", config().key()))
         .help("build it again for this device's configuration, or reconfigure the device");
   }
   auto loaded = std::make_unique<Loaded>();
@@ -39,7 +43,8 @@ std::size_t VtaSimulator::load(const Program& program) {
       std::uint16_t base = kernel.stream.base[i];
       const Insn& n = kernel.stream.insns[i];
       if (base >= kUopArena || !n.is_dma()) continue;
-      one.align[base] = std::max(one.align[base], static_cast<std::uint64_t>(config().elem_bytes(n.mem)));
+      one.align[base] =
+          std::max(one.align[base], static_cast<std::uint64_t>(config().elem_bytes(n.mem)));
     }
   }
   loaded->uop_base = memory_.allocate(std::max<std::uint64_t>(program.uops.size() * 4, 4), 4096);
@@ -55,24 +60,30 @@ void VtaSimulator::unload(std::size_t program) {
   programs_.erase(found);
 }
 
-sim::RunResult VtaSimulator::run(std::size_t program, const sim::Launch& launch, const sim::RunLimits& limits) {
+sim::RunResult VtaSimulator::run(std::size_t program, const sim::Launch& launch,
+                                 const sim::RunLimits& limits) {
   auto found = programs_.find(program);
   WEFT_CHECK(found != programs_.end(), "program ", program, " is not loaded");
   Loaded::One& kernel = found->second->kernels.at(launch.kernel);
   if (launch.pointers.size() != kernel.signature.params.size()) {
     throw Error(ErrorKind::value, "vta.launch.arguments",
-                cat("\"", kernel.signature.name, "\" takes ", kernel.signature.params.size(), " arrays, not ", launch.pointers.size()));
+                cat("\"", kernel.signature.name, "\" takes ", kernel.signature.params.size(),
+                    " arrays, not ", launch.pointers.size()));
   }
   for (std::size_t i = 0; i < launch.pointers.size(); ++i) {
     if (launch.pointers[i] % kernel.align[i] == 0) continue;
-    throw Error(ErrorKind::value, "vta.launch.alignment",
-                cat("argument \"", kernel.signature.params[i].name, "\" at ", hex(launch.pointers[i]), " is not aligned to its elements of ", kernel.align[i], " bytes"))
+    throw Error(
+        ErrorKind::value, "vta.launch.alignment",
+        cat("argument \"", kernel.signature.params[i].name, "\" at ", hex(launch.pointers[i]),
+            " is not aligned to its elements of ", kernel.align[i], " bytes"))
         .note("DRAM addresses of instructions count whole elements");
   }
   if (!kernel.timing) kernel.timing = estimate(kernel.prepared, config(), options_.timing);
   const Timing& timing = *kernel.timing;
   if (timing.cycles > limits.cycles) {
-    throw sim::fault("vta.limit.cycles", cat("\"", kernel.signature.name, "\" takes ", timing.cycles, " cycles"), {"vta", -1, timing.cycles, "", ""})
+    throw sim::fault("vta.limit.cycles",
+                     cat("\"", kernel.signature.name, "\" takes ", timing.cycles, " cycles"),
+                     {"vta", -1, timing.cycles, "", ""})
         .note(cat("the limit is ", limits.cycles));
   }
   if (options_.mode == Mode::full) {
@@ -80,7 +91,8 @@ sim::RunResult VtaSimulator::run(std::size_t program, const sim::Launch& launch,
     ExecuteOptions options;
     options.strict = options_.strict;
     options.token_limit = options_.strict ? 255 : 0;
-    execute(kernel.prepared, launch.pointers, found->second->uop_base, *engine_, memory_, options, work_);
+    execute(kernel.prepared, launch.pointers, found->second->uop_base, *engine_, memory_, options,
+            work_);
   }
   if (trace_) {
     TimingOptions options;
@@ -98,7 +110,8 @@ sim::RunResult VtaSimulator::run(std::size_t program, const sim::Launch& launch,
     total_.stage[s].stall_fetch += timing.stage[s].stall_fetch;
     total_.stage[s].idle += timing.stage[s].idle;
   }
-  total_.read_busy += timing.read_busy, total_.write_busy += timing.write_busy, total_.fetch_busy += timing.fetch_busy;
+  total_.read_busy += timing.read_busy, total_.write_busy += timing.write_busy,
+      total_.fetch_busy += timing.fetch_busy;
   total_.gemm_cycles += timing.gemm_cycles;
   return {timing.cycles, sim::StopReason::finished};
 }
@@ -120,10 +133,14 @@ runtime::StatReport VtaSimulator::stats() const {
   r.add("macs", "1", "multiply-accumulates", work_.macs);
   for (int s = 0; s < 3; ++s) {
     std::string unit(to_string(static_cast<Stage>(s)));
-    r.add(cat("busy.", unit), "cycles", "executing, the DMA's latency included", total_.stage[s].busy);
-    r.add(cat("stall.", unit, ".token"), "cycles", "waiting for another stage", total_.stage[s].stall_token);
-    r.add(cat("stall.", unit, ".bus"), "cycles", "waiting for the memory port", total_.stage[s].stall_bus);
-    r.add(cat("stall.", unit, ".fetch"), "cycles", "waiting for an instruction", total_.stage[s].stall_fetch);
+    r.add(cat("busy.", unit), "cycles", "executing, the DMA's latency included",
+          total_.stage[s].busy);
+    r.add(cat("stall.", unit, ".token"), "cycles", "waiting for another stage",
+          total_.stage[s].stall_token);
+    r.add(cat("stall.", unit, ".bus"), "cycles", "waiting for the memory port",
+          total_.stage[s].stall_bus);
+    r.add(cat("stall.", unit, ".fetch"), "cycles", "waiting for an instruction",
+          total_.stage[s].stall_fetch);
     r.add(cat("idle.", unit), "cycles", "nothing left to do", total_.stage[s].idle);
   }
   r.add("active.gemm", "cycles", "the matrix unit took a micro-operation", total_.gemm_cycles);
@@ -133,7 +150,8 @@ runtime::StatReport VtaSimulator::stats() const {
   std::int64_t read = work_.bytes_fetched;
   for (int m = 0; m < 6; ++m) {
     if (m == 4) continue;
-    r.add(cat("bytes.", to_string(static_cast<MemType>(m)), ".written"), "bytes", "loaded into this on-chip memory, counted in DRAM bytes", work_.bytes_read[m]);
+    r.add(cat("bytes.", to_string(static_cast<MemType>(m)), ".written"), "bytes",
+          "loaded into this on-chip memory, counted in DRAM bytes", work_.bytes_read[m]);
     read += work_.bytes_read[m];
   }
   r.add("bytes.insn.fetched", "bytes", "instructions", work_.bytes_fetched);
@@ -164,12 +182,18 @@ Ref<runtime::Device> open_simulator(const Config& config, SimOptions options, st
   info.kind = runtime::DeviceKind::simulator;
   info.description = cat("simulated VTA ", config.model());
   info.clock_hz = config.board().clock_hz;
-  info.dl_type = 12;   // kDLExtDev
-  info.limits = {{"batch", config.batch()}, {"block_in", config.block_in()}, {"block_out", config.block_out()},
-                 {"uop_depth", config.depth(MemType::uop)}, {"inp_depth", config.depth(MemType::inp)},
-                 {"wgt_depth", config.depth(MemType::wgt)}, {"acc_depth", config.depth(MemType::acc)},
-                 {"allocation_align", 4096}};   // pages: DRAM addresses count whole elements of any memory
-  return make_ref<sim::SimDevice>(std::make_unique<VtaSimulator>(config, std::move(options)), std::move(info), "vta");
+  info.dl_type = 12;  // kDLExtDev
+  info.limits = {
+      {"batch", config.batch()},
+      {"block_in", config.block_in()},
+      {"block_out", config.block_out()},
+      {"uop_depth", config.depth(MemType::uop)},
+      {"inp_depth", config.depth(MemType::inp)},
+      {"wgt_depth", config.depth(MemType::wgt)},
+      {"acc_depth", config.depth(MemType::acc)},
+      {"allocation_align", 4096}};  // pages: DRAM addresses count whole elements of any memory
+  return make_ref<sim::SimDevice>(std::make_unique<VtaSimulator>(config, std::move(options)),
+                                  std::move(info), "vta");
 }
 
 }  // namespace weft::vta

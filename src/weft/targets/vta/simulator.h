@@ -12,17 +12,17 @@ namespace weft::vta {
 
 enum class EngineKind : std::uint8_t { fast, oracle };
 enum class Mode : std::uint8_t {
-  full,      // results and cycles
-  cycles,    // cycles only: nothing is computed, memory keeps its contents
+  full,    // results and cycles
+  cycles,  // cycles only: nothing is computed, memory keeps its contents
 };
 
 struct SimOptions {
   EngineKind engine = EngineKind::fast;
   Mode mode = Mode::full;
-  bool strict = false;                        // refuse what real VTA does not do; bounds tokens at 255
-  const KernelSet* kernels = nullptr;         // null: the best of this host
+  bool strict = false;                 // refuse what real VTA does not do; bounds tokens at 255
+  const KernelSet* kernels = nullptr;  // null: the best of this host
   TimingParams timing;
-  std::uint64_t memory_bytes = 1ull << 30;    // DRAM; pages cost nothing until touched
+  std::uint64_t memory_bytes = 1ull << 30;  // DRAM; pages cost nothing until touched
 };
 
 class VtaSimulator final : public sim::Simulator {
@@ -32,7 +32,8 @@ class VtaSimulator final : public sim::Simulator {
   sim::Memory& memory() override { return memory_; }
   std::size_t load(const runtime::Binary& binary) override;
   void unload(std::size_t program) override;
-  sim::RunResult run(std::size_t program, const sim::Launch& launch, const sim::RunLimits& limits) override;
+  sim::RunResult run(std::size_t program, const sim::Launch& launch,
+                     const sim::RunLimits& limits) override;
   runtime::StatReport stats() const override;
   void clear_stats() override;
   void trace_to(runtime::TraceSink* sink) override { trace_ = sink; }
@@ -58,6 +59,7 @@ class VtaSimulator final : public sim::Simulator {
 };
 
 /// Device "vta". `name` is what the device is called in messages.
-Ref<runtime::Device> open_simulator(const Config& config, SimOptions options = {}, std::string name = "vta");
+Ref<runtime::Device> open_simulator(const Config& config, SimOptions options = {},
+                                    std::string name = "vta");
 
 }  // namespace weft::vta

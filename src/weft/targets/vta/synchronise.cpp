@@ -14,7 +14,8 @@ constexpr int kLoad = 0, kCompute = 1, kStore = 2;
 
 class Synchroniser {
  public:
-  Synchroniser(const Stream& in, const std::vector<std::uint32_t>& uops, const Isa& isa) : in_(in), uops_(uops), isa_(isa), c_(isa.config()) {
+  Synchroniser(const Stream& in, const std::vector<std::uint32_t>& uops, const Isa& isa)
+      : in_(in), uops_(uops), isa_(isa), c_(isa.config()) {
     for (MemType m : {MemType::inp, MemType::wgt, MemType::acc}) {
       written_[static_cast<int>(m)].assign(static_cast<std::size_t>(c_.depth(m)), 0);
       read_[static_cast<int>(m)].assign(static_cast<std::size_t>(c_.depth(m)), 0);
@@ -35,7 +36,9 @@ class Synchroniser {
   }
 
  private:
-  struct Interval { std::int64_t first, end, position; };
+  struct Interval {
+    std::int64_t first, end, position;
+  };
 
   std::int64_t position(int stage) const { return static_cast<std::int64_t>(at_[stage].size()); }
 
@@ -49,7 +52,8 @@ class Synchroniser {
     return out_.insns.size() - 1;
   }
 
-  /// Makes the last instruction of `s` (just appended) wait for the first `pos` instructions of `t`.
+  /// Makes the last instruction of `s` (just appended) wait for the first `pos` instructions of
+  /// `t`.
   void wait(int s, int t, std::int64_t pos) {
     if (pos <= clock_[s][static_cast<std::size_t>(t)]) return;
     Insn& from = out_.insns[at_[t][static_cast<std::size_t>(pos - 1)]];
@@ -89,20 +93,26 @@ class Synchroniser {
     }
     append(n, base);
     for (int t = 0; t < 3; ++t) {
-      if (t != s && (s == kCompute || t == kCompute)) wait(s, t, need_[static_cast<std::size_t>(t)]);
+      if (t != s && (s == kCompute || t == kCompute))
+        wait(s, t, need_[static_cast<std::size_t>(t)]);
     }
   }
 
   /// The first instruction of compute after which `pos` of `far` are known to be done.
   std::int64_t first_knowing(int far, std::int64_t pos) const {
     const auto& clocks = after_[kCompute];
-    auto found = std::partition_point(clocks.begin(), clocks.end(), [&](const Clock& c) { return c[static_cast<std::size_t>(far)] < pos; });
+    auto found = std::partition_point(clocks.begin(), clocks.end(), [&](const Clock& c) {
+      return c[static_cast<std::size_t>(far)] < pos;
+    });
     return found - clocks.begin() + 1;
   }
 
-  void needs(int stage, std::int64_t pos) { need_[static_cast<std::size_t>(stage)] = std::max(need_[static_cast<std::size_t>(stage)], pos); }
+  void needs(int stage, std::int64_t pos) {
+    need_[static_cast<std::size_t>(stage)] = std::max(need_[static_cast<std::size_t>(stage)], pos);
+  }
 
-  /// inp and wgt are written by load and read by compute; acc is written by compute and read by store.
+  /// inp and wgt are written by load and read by compute; acc is written by compute and read by
+  /// store.
   void writes(MemType m, std::int64_t i) {
     auto k = static_cast<std::size_t>(i);
     needs(m == MemType::acc ? kStore : kCompute, read_[static_cast<int>(m)][k]);
@@ -122,7 +132,8 @@ class Synchroniser {
       case Opcode::load:
         if (n.mem == MemType::uop) {
           inside(MemType::uop, n.sram + n.sram_elements());
-          for (std::uint32_t j = 0; j < n.x_size && n.dram + j < uops_.size(); ++j) resident_[n.sram + j] = uops_[n.dram + j];
+          for (std::uint32_t j = 0; j < n.x_size && n.dram + j < uops_.size(); ++j)
+            resident_[n.sram + j] = uops_[n.dram + j];
           return;
         } else {
           MemType m = n.mem == MemType::acc8 ? MemType::acc : n.mem;
@@ -140,7 +151,9 @@ class Synchroniser {
           Uop uop = isa_.decode_uop(resident_.at(u));
           for (std::int64_t y = 0; y < n.iter_out; ++y) {
             for (std::int64_t x = 0; x < n.iter_in; ++x) {
-              std::int64_t dst = uop.dst + y * n.dst_out + x * n.dst_in, src = uop.src + y * n.src_out + x * n.src_in, wgt = uop.wgt + y * n.wgt_out + x * n.wgt_in;
+              std::int64_t dst = uop.dst + y * n.dst_out + x * n.dst_in,
+                           src = uop.src + y * n.src_out + x * n.src_in,
+                           wgt = uop.wgt + y * n.wgt_out + x * n.wgt_in;
               inside(MemType::acc, dst + 1);
               writes(MemType::acc, dst);
               if (n.op == Opcode::alu || n.reset) continue;
@@ -168,7 +181,10 @@ class Synchroniser {
   }
 
   [[noreturn]] void fault_range(const Insn& n, MemType m, std::int64_t end) const {
-    throw Error(ErrorKind::lower, "vta.lower.range", cat("an instruction reaches element ", end - 1, " of ", to_string(m), ", which has ", c_.depth(m))).at("instruction", isa_.print(n));
+    throw Error(ErrorKind::lower, "vta.lower.range",
+                cat("an instruction reaches element ", end - 1, " of ", to_string(m),
+                    ", which has ", c_.depth(m)))
+        .at("instruction", isa_.print(n));
   }
 
   const Stream& in_;
@@ -189,6 +205,8 @@ class Synchroniser {
 
 }  // namespace
 
-Stream synchronise(const Stream& stream, const std::vector<std::uint32_t>& uops, const Isa& isa) { return Synchroniser(stream, uops, isa).run(); }
+Stream synchronise(const Stream& stream, const std::vector<std::uint32_t>& uops, const Isa& isa) {
+  return Synchroniser(stream, uops, isa).run();
+}
 
 }  // namespace weft::vta

@@ -17,12 +17,18 @@ TimingParams parse_timing(std::string_view text) {
 #undef WEFT_VTA_TIMING
   for (const auto& [key, value] : json.as_object()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) {
-      throw Error(ErrorKind::value, "vta.timing.key", cat("\"", key, "\" is no parameter of the timing model")).note(cat("known: ", join(known))).help(did_you_mean(key, known));
+      throw Error(ErrorKind::value, "vta.timing.key",
+                  cat("\"", key, "\" is no parameter of the timing model"))
+          .note(cat("known: ", join(known)))
+          .help(did_you_mean(key, known));
     }
-    if (!value.is_int() || value.as_int() < 0 || value.as_int() > 1'000'000 || (key == "bus_bytes" && value.as_int() == 0)) {
-      throw Error(ErrorKind::value, "vta.timing.value", cat(key, " is ", value.dump())).note("legal: integers from 0 to 1000000; bus_bytes at least 1");
+    if (!value.is_int() || value.as_int() < 0 || value.as_int() > 1'000'000 ||
+        (key == "bus_bytes" && value.as_int() == 0)) {
+      throw Error(ErrorKind::value, "vta.timing.value", cat(key, " is ", value.dump()))
+          .note("legal: integers from 0 to 1000000; bus_bytes at least 1");
     }
-#define WEFT_VTA_TIMING(name, value_, unit, source) if (key == #name) out.name = value.as_int();
+#define WEFT_VTA_TIMING(name, value_, unit, source) \
+  if (key == #name) out.name = value.as_int();
 #include "weft/targets/vta/timing.def"
 #undef WEFT_VTA_TIMING
   }
@@ -31,7 +37,8 @@ TimingParams parse_timing(std::string_view text) {
 
 std::string timing_table() {
   std::string out = "| parameter | value | unit | source |\n|---|---|---|---|\n";
-#define WEFT_VTA_TIMING(name, value, unit, source) out += cat("| ", #name, " | ", value, " | ", unit, " | ", source, " |\n");
+#define WEFT_VTA_TIMING(name, value, unit, source) \
+  out += cat("| ", #name, " | ", value, " | ", unit, " | ", source, " |\n");
 #include "weft/targets/vta/timing.def"
 #undef WEFT_VTA_TIMING
   return out;
@@ -57,13 +64,16 @@ class TokenTimes {
 
 class Model {
  public:
-  Model(const Prepared& program, const Config& config, const TimingParams& params, const TimingOptions& options)
+  Model(const Prepared& program, const Config& config, const TimingParams& params,
+        const TimingOptions& options)
       : program_(program), config_(config), p_(params), options_(options) {
     for (int m = 0; m < 6; ++m) elem_[m] = config.elem_bytes(static_cast<MemType>(m));
-    for (int s = 0; s < 3; ++s) fetched_[s].reserve(program.queue[s].size()), started_[s].reserve(program.queue[s].size());
+    for (int s = 0; s < 3; ++s)
+      fetched_[s].reserve(program.queue[s].size()), started_[s].reserve(program.queue[s].size());
     if (options.keep_order) out_.order.reserve(program.stream.insns.size());
     if (options.trace) {
-      for (int s = 0; s < 3; ++s) track_[s] = options.trace->track("vta", to_string(static_cast<Stage>(s)));
+      for (int s = 0; s < 3; ++s)
+        track_[s] = options.trace->track("vta", to_string(static_cast<Stage>(s)));
     }
   }
 
@@ -109,7 +119,7 @@ class Model {
       }
       std::int64_t beats = (p_.fetch_bytes + p_.bus_bytes - 1) / p_.bus_bytes;
       fetch_clock_ = at + beats;
-      fetch_pending_ += beats;   // charged to the read port at the next transfer
+      fetch_pending_ += beats;  // charged to the read port at the next transfer
       out_.fetch_busy += beats;
       fetched_[s].push_back(fetch_clock_);
       ++fetched_count_;
@@ -140,9 +150,16 @@ class Model {
     }
     std::int64_t waited = 0, end = start + p_.issue;
     if (n.is_dma() && !n.is_nop()) {
-      std::int64_t row = (n.x_size * elem_[static_cast<int>(n.mem)] + p_.bus_bytes - 1) / p_.bus_bytes + p_.row_cycles;
+      std::int64_t row =
+          (n.x_size * elem_[static_cast<int>(n.mem)] + p_.bus_bytes - 1) / p_.bus_bytes +
+          p_.row_cycles;
       std::int64_t rows = n.y_size;
-      if (n.x_size == n.x_stride) row = (n.y_size * std::int64_t{n.x_size} * elem_[static_cast<int>(n.mem)] + p_.bus_bytes - 1) / p_.bus_bytes + p_.row_cycles, rows = 1;
+      if (n.x_size == n.x_stride)
+        row = (n.y_size * std::int64_t{n.x_size} * elem_[static_cast<int>(n.mem)] + p_.bus_bytes -
+               1) /
+                  p_.bus_bytes +
+              p_.row_cycles,
+        rows = 1;
       std::int64_t beats = rows * row;
       std::int64_t& port = n.op == Opcode::store ? write_free_ : read_free_;
       if (n.op == Opcode::load) port += std::exchange(fetch_pending_, 0);
@@ -157,7 +174,9 @@ class Model {
       if (!n.reset) out_.gemm_cycles += runs;
       end += runs + p_.gemm_fill;
     } else if (n.op == Opcode::alu) {
-      end += std::max<std::int64_t>(n.uop_runs(), 0) * (n.use_imm ? p_.alu_imm_uop : p_.alu_acc_uop) + p_.alu_fill;
+      end +=
+          std::max<std::int64_t>(n.uop_runs(), 0) * (n.use_imm ? p_.alu_imm_uop : p_.alu_acc_uop) +
+          p_.alu_fill;
     }
     books.stall_bus += waited;
     books.busy += end - start - waited;
@@ -174,8 +193,12 @@ class Model {
       args["instruction"] = static_cast<std::int64_t>(at);
       args["cycle"] = options_.start_cycle + start;
       args["cycles"] = end - start;
-      std::string name = n.is_nop() ? "tokens" : n.is_dma() ? cat(to_string(n.op), " ", to_string(n.mem)) : n.op == Opcode::alu ? cat("alu ", to_string(n.alu)) : std::string(n.reset ? "reset" : to_string(n.op));
-      options_.trace->span(track_[s], name, static_cast<double>(options_.start_cycle + start) * us, static_cast<double>(end - start) * us, std::move(args));
+      std::string name = n.is_nop()            ? "tokens"
+                         : n.is_dma()          ? cat(to_string(n.op), " ", to_string(n.mem))
+                         : n.op == Opcode::alu ? cat("alu ", to_string(n.alu))
+                                               : std::string(n.reset ? "reset" : to_string(n.op));
+      options_.trace->span(track_[s], name, static_cast<double>(options_.start_cycle + start) * us,
+                           static_cast<double>(end - start) * us, std::move(args));
     }
   }
 
@@ -185,7 +208,8 @@ class Model {
   const TimingOptions& options_;
   Timing out_;
   std::int64_t elem_[6];
-  std::int64_t clock_[3] = {}, read_free_ = 0, write_free_ = 0, fetch_clock_ = 0, fetch_pending_ = 0;
+  std::int64_t clock_[3] = {}, read_free_ = 0, write_free_ = 0, fetch_clock_ = 0,
+               fetch_pending_ = 0;
   std::size_t head_[3] = {}, fetched_count_ = 0;
   std::vector<std::int64_t> fetched_[3], started_[3];
   TokenTimes tokens_[4];
@@ -194,7 +218,8 @@ class Model {
 
 }  // namespace
 
-Timing estimate(const Prepared& program, const Config& config, const TimingParams& params, const TimingOptions& options) {
+Timing estimate(const Prepared& program, const Config& config, const TimingParams& params,
+                const TimingOptions& options) {
   return Model(program, config, params, options).run();
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Time as an event model: stage clocks, tokens with time stamps, one shared read port and one write port. It
-// looks at instructions only, never at data, so it is also a cost function. Every parameter has a source and
-// was fixed before any result was looked at; none is fitted.
+// Time as an event model: stage clocks, tokens with time stamps, one shared read port and one write
+// port. It looks at instructions only, never at data, so it is also a cost function. Every
+// parameter has a source and was fixed before any result was looked at; none is fitted.
 
 #include <cstdint>
 #include <string>
@@ -22,30 +22,34 @@ struct TimingParams {
 #undef WEFT_VTA_TIMING
 };
 
-/// {"bus_bytes": 8, ...} over the defaults. Throws Error(value, "vta.timing.key" | "vta.timing.value").
+/// {"bus_bytes": 8, ...} over the defaults. Throws Error(value, "vta.timing.key" |
+/// "vta.timing.value").
 TimingParams parse_timing(std::string_view json);
 /// "| name | value | unit | source |" rows, for the manual.
 std::string timing_table();
 
-struct StageTime { std::int64_t busy = 0, stall_token = 0, stall_bus = 0, stall_fetch = 0, idle = 0; };
+struct StageTime {
+  std::int64_t busy = 0, stall_token = 0, stall_bus = 0, stall_fetch = 0, idle = 0;
+};
 
 struct Timing {
   std::int64_t cycles = 0;
   StageTime stage[3];
-  std::int64_t read_busy = 0, write_busy = 0, fetch_busy = 0;   // cycles in which data moved
-  std::int64_t gemm_cycles = 0;                                 // cycles in which the matrix unit took a micro-operation
-  std::vector<std::uint32_t> order;                             // instructions by start, when asked for
+  std::int64_t read_busy = 0, write_busy = 0, fetch_busy = 0;  // cycles in which data moved
+  std::int64_t gemm_cycles = 0;      // cycles in which the matrix unit took a micro-operation
+  std::vector<std::uint32_t> order;  // instructions by start, when asked for
 };
 
 struct TimingOptions {
   std::int64_t command_depth = 512;
   runtime::TraceSink* trace = nullptr;
   double clock_hz = 1e8;
-  std::int64_t start_cycle = 0;   // where the trace begins
+  std::int64_t start_cycle = 0;  // where the trace begins
   bool keep_order = false;
 };
 
 /// Throws the fault "vta.deadlock" when the tokens do not let the stream finish.
-Timing estimate(const Prepared& program, const Config& config, const TimingParams& params, const TimingOptions& options = {});
+Timing estimate(const Prepared& program, const Config& config, const TimingParams& params,
+                const TimingOptions& options = {});
 
 }  // namespace weft::vta

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The inner loop of operations that work ahead: channels and plain memory at their ends, many elements in one
-// visit. It does what try_element does, element for element and cycle for cycle.
+// The inner loop of operations that work ahead: channels and plain memory at their ends, many
+// elements in one visit. It does what try_element does, element for element and cycle for cycle.
 #include <algorithm>
 
 #include "weft/targets/wse/arith.h"
@@ -38,23 +38,35 @@ struct Reader {
 // Elements done; 0 when this operation is not of the simple kind or cannot go on.
 std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
   const BulkOp& op = *run.op;
-  auto simple = [&](const Cursor& c) { return c.kind == Cursor::none || c.kind == Cursor::value || c.kind == Cursor::mem || c.kind == Cursor::fabin; };
-  if (!simple(run.a) || !simple(run.b) || (run.dst.kind != Cursor::mem && run.dst.kind != Cursor::fabout)) return 0;
+  auto simple = [&](const Cursor& c) {
+    return c.kind == Cursor::none || c.kind == Cursor::value || c.kind == Cursor::mem ||
+           c.kind == Cursor::fabin;
+  };
+  if (!simple(run.a) || !simple(run.b) ||
+      (run.dst.kind != Cursor::mem && run.dst.kind != Cursor::fabout))
+    return 0;
   if ((run.a.flags | run.b.flags | run.dst.flags) & Dsd::kSimd32) return 0;
-  if (run.dst.kind == Cursor::fabout && (run.dst.flags & (Dsd::kControl | Dsd::kIndexOffset))) return 0;
-  if (op.code == Bulk::addc16 || run.endless || (run.a.kind == Cursor::value && op.dst.kind == Operand::pointer)) return 0;
+  if (run.dst.kind == Cursor::fabout && (run.dst.flags & (Dsd::kControl | Dsd::kIndexOffset)))
+    return 0;
+  if (op.code == Bulk::addc16 || run.endless ||
+      (run.a.kind == Cursor::value && op.dst.kind == Operand::pointer))
+    return 0;
   Express* e = run.dst.kind == Cursor::fabout ? pe.out[run.dst.queue].express : nullptr;
   if (run.dst.kind == Cursor::fabout && (!e || e->to.size() != 1)) return 0;
-  // Memory operands are checked once for all that is left; anything out of bounds takes the careful way.
+  // Memory operands are checked once for all that is left; anything out of bounds takes the careful
+  // way.
   for (const Cursor* c : {&run.a, &run.b, &run.dst}) {
     if (c->kind != Cursor::mem) continue;
     std::int64_t last = c->address + static_cast<std::int64_t>(run.left - 1) * c->stride;
-    std::int64_t lo = std::min<std::int64_t>(c->address, last), hi = std::max<std::int64_t>(c->address, last) + c->bytes;
+    std::int64_t lo = std::min<std::int64_t>(c->address, last),
+                 hi = std::max<std::int64_t>(c->address, last) + c->bytes;
     if (lo < 0 || hi > static_cast<std::int64_t>(pe.memory_bytes)) return 0;
   }
-  Reader ra(run.a.kind == Cursor::fabin ? pe.in[run.a.queue].channel : nullptr), rb(run.b.kind == Cursor::fabin ? pe.in[run.b.queue].channel : nullptr);
+  Reader ra(run.a.kind == Cursor::fabin ? pe.in[run.a.queue].channel : nullptr),
+      rb(run.b.kind == Cursor::fabin ? pe.in[run.b.queue].channel : nullptr);
   Channel* out = e ? e->to[0].get() : nullptr;
-  std::uint32_t tail = out ? out->tail.load(std::memory_order_relaxed) : 0, taken = out ? out->head.load(std::memory_order_acquire) : 0;
+  std::uint32_t tail = out ? out->tail.load(std::memory_order_relaxed) : 0,
+                taken = out ? out->head.load(std::memory_order_acquire) : 0;
   const auto stamp = static_cast<std::uint32_t>(now);
   const Ty half = op.fp_bf16 ? Ty::bf16 : op.fp_cb16 ? Ty::cb16 : static_cast<Ty>(pe.program->fp16);
   const int step = op.code == Bulk::fmacs || op.code == Bulk::fmuls ? timing_.fmacs_den : 1;
@@ -83,7 +95,7 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
     }
     if (out && tail >= out->capacity) {
       std::uint32_t old = tail - out->capacity;
-      if (static_cast<std::int32_t>(taken - old) <= 0) break;   // try_element says that it starves
+      if (static_cast<std::int32_t>(taken - old) <= 0) break;  // try_element says that it starves
       Channel::Entry& place = out->slot[old & out->mask];
       if (place.popped == stamp) {
         pe.again = true;
@@ -94,7 +106,8 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
     at = t;
     std::uint32_t a = word(run.a, ea), b = word(run.b, eb), v;
     switch (op.code) {
-      case Bulk::mov32: case Bulk::fmovs: v = a; break;
+      case Bulk::mov32:
+      case Bulk::fmovs: v = a; break;
       case Bulk::fadds: v = static_cast<std::uint32_t>(bits_of(f32_of(a) + f32_of(b))); break;
       default: v = bulk_element(op.code, half, a, b, run.scalar);
     }
@@ -133,13 +146,14 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
   for (Reader* r : {&ra, &rb}) {
     if (!r->c || r->head == r->first) continue;
     r->c->head.store(r->head, std::memory_order_seq_cst);
-    if (r->c->starved.load(std::memory_order_seq_cst) && r->c->starved.exchange(false)) notify(w, *r->c->from, now + 1, -1);
+    if (r->c->starved.load(std::memory_order_seq_cst) && r->c->starved.exchange(false))
+      notify(w, *r->c->from, now + 1, -1);
   }
   if (out) {
     out->tail.store(tail, std::memory_order_release);
     e->sent += n;
   }
-  if (run.left == 0) {   // the end comes when it is due
+  if (run.left == 0) {  // the end comes when it is due
     run.finishing = true;
     run.ready = at;
   }

@@ -24,13 +24,16 @@ std::string text(const Json& args, std::string_view key, std::string otherwise =
   const Json* v = args.find(key);
   return v && !v->is_null() ? v->as_string() : otherwise;
 }
-std::int32_t small(const Json& args, std::string_view key) { return static_cast<std::int32_t>(integer(args, key, 0)); }
+std::int32_t small(const Json& args, std::string_view key) {
+  return static_cast<std::int32_t>(integer(args, key, 0));
+}
 
 Ty type_of(const std::string& name) {
   for (int i = 0; i < kTypes; ++i) {
     if (to_string(static_cast<Ty>(i)) == name) return static_cast<Ty>(i);
   }
-  throw Error(ErrorKind::dtype, "wse.api.type", cat("\"", name, "\" is no type of a launch argument"));
+  throw Error(ErrorKind::dtype, "wse.api.type",
+              cat("\"", name, "\" is no type of a launch argument"));
 }
 
 Region region_of(const Json& a) {
@@ -55,24 +58,30 @@ std::string hex_bytes(const std::string& bytes) {
 
 }  // namespace
 
-Json call_runtime(SdkRuntime& rt, const std::string& method, const Json& a, void* data, std::int64_t count) {
+Json call_runtime(SdkRuntime& rt, const std::string& method, const Json& a, void* data,
+                  std::int64_t count) {
   auto* words = static_cast<std::uint32_t*>(data);
   if (method == "load") return rt.load(), Json();
   if (method == "run") return rt.run(), Json();
   if (method == "stop") return rt.stop(), Json();
   if (method == "get_id") return rt.get_id(text(a, "name"));
   if (method == "memcpy_h2d" || method == "memcpy_d2h") {
-    MemcpyDataType type = integer(a, "data_type", 1) == 0 ? MemcpyDataType::MEMCPY_16BIT : MemcpyDataType::MEMCPY_32BIT;
-    MemcpyOrder order = integer(a, "order", 0) == 0 ? MemcpyOrder::ROW_MAJOR : MemcpyOrder::COL_MAJOR;
+    MemcpyDataType type = integer(a, "data_type", 1) == 0 ? MemcpyDataType::MEMCPY_16BIT
+                                                          : MemcpyDataType::MEMCPY_32BIT;
+    MemcpyOrder order =
+        integer(a, "order", 0) == 0 ? MemcpyOrder::ROW_MAJOR : MemcpyOrder::COL_MAJOR;
     bool streaming = flag(a, "streaming"), nonblock = flag(a, "nonblock");
-    if (method == "memcpy_d2h") return rt.memcpy_d2h(words, count, integer(a, "id", -1), region_of(a), streaming, type, order, nonblock);
-    return rt.memcpy_h2d(integer(a, "id", -1), words, count, region_of(a), streaming, type, order, nonblock,
-                         static_cast<Broadcast>(integer(a, "broadcast", 0)));
+    if (method == "memcpy_d2h")
+      return rt.memcpy_d2h(words, count, integer(a, "id", -1), region_of(a), streaming, type, order,
+                           nonblock);
+    return rt.memcpy_h2d(integer(a, "id", -1), words, count, region_of(a), streaming, type, order,
+                         nonblock, static_cast<Broadcast>(integer(a, "broadcast", 0)));
   }
   if (method == "launch") {
     std::vector<std::uint64_t> args;
     std::vector<Ty> types;
-    for (const Json& v : a.at("args").as_array()) args.push_back(static_cast<std::uint64_t>(v.as_int()));
+    for (const Json& v : a.at("args").as_array())
+      args.push_back(static_cast<std::uint64_t>(v.as_int()));
     for (const Json& v : a.at("types").as_array()) types.push_back(type_of(v.as_string()));
     return rt.launch(integer(a, "id", -1), args, types, flag(a, "nonblock"));
   }
@@ -100,10 +109,13 @@ Json call_runtime(SdkRuntime& rt, const std::string& method, const Json& a, void
   if (method == "string") {
     const Layout& l = rt.layout();
     std::int64_t x = small(a, "x") - l.offset_x, y = small(a, "y") - l.offset_y;
-    std::uint32_t p = x < 0 || y < 0 || x >= l.width || y >= l.height ? kNoProgram : l.tiles[static_cast<std::size_t>(y * l.width + x)].program;
+    std::uint32_t p = x < 0 || y < 0 || x >= l.width || y >= l.height
+                          ? kNoProgram
+                          : l.tiles[static_cast<std::size_t>(y * l.width + x)].program;
     std::int64_t i = integer(a, "index", -1);
     if (p == kNoProgram || i < 0 || i >= static_cast<std::int64_t>(l.programs[p].strings.size())) {
-      throw Error(ErrorKind::index, "wse.api.string", cat("the program of PE (", x, ", ", y, ") has no string ", i));
+      throw Error(ErrorKind::index, "wse.api.string",
+                  cat("the program of PE (", x, ", ", y, ") has no string ", i));
     }
     return l.programs[p].strings[static_cast<std::size_t>(i)];
   }
@@ -111,7 +123,8 @@ Json call_runtime(SdkRuntime& rt, const std::string& method, const Json& a, void
     const auto& exports = rt.layout().exports;
     std::int64_t id = integer(a, "id", -1);
     if (id < 0 || id >= static_cast<std::int64_t>(exports.size())) {
-      throw Error(ErrorKind::value, "wse.symbol.id", cat("symbol id ", id, " does not exist; there are ", exports.size()));
+      throw Error(ErrorKind::value, "wse.symbol.id",
+                  cat("symbol id ", id, " does not exist; there are ", exports.size()));
     }
     const Export& e = exports[static_cast<std::size_t>(id)];
     Json inputs = Json::array();
@@ -145,7 +158,8 @@ Json call_runtime(SdkRuntime& rt, const std::string& method, const Json& a, void
     out["ports"] = ports;
     return out;
   }
-  throw Error(ErrorKind::value, "wse.api.method", cat("there is no runtime method \"", method, "\""));
+  throw Error(ErrorKind::value, "wse.api.method",
+              cat("there is no runtime method \"", method, "\""));
 }
 
 }  // namespace weft::wse
@@ -201,10 +215,12 @@ void* weft_wse_open(const char* directory, const char* options, char** error) {
 
 void weft_wse_close(void* runtime) { delete static_cast<weft::wse::SdkRuntime*>(runtime); }
 
-char* weft_wse_call(void* runtime, const char* method, const char* args, void* data, std::int64_t count, char** error) {
+char* weft_wse_call(void* runtime, const char* method, const char* args, void* data,
+                    std::int64_t count, char** error) {
   return guarded(error, [&]() -> char* {
-    weft::Json result = weft::wse::call_runtime(*static_cast<weft::wse::SdkRuntime*>(runtime), method,
-                                                weft::Json::parse(args, "<args>"), data, count);
+    weft::Json result =
+        weft::wse::call_runtime(*static_cast<weft::wse::SdkRuntime*>(runtime), method,
+                                weft::Json::parse(args, "<args>"), data, count);
     return copy_text(result.dump());
   });
 }

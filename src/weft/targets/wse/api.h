@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// One door for other languages: a runtime handle, methods by name, arguments and results as JSON, arrays as
-// pointers to 32-bit words. The C functions below are what libweft_wse exports; they never throw: an error
-// comes back as JSON {"kind", "code", "message", "text"}.
+// One door for other languages: a runtime handle, methods by name, arguments and results as JSON,
+// arrays as pointers to 32-bit words. The C functions below are what libweft_wse exports; they
+// never throw: an error comes back as JSON {"kind", "code", "message", "text"}.
 
 #include <cstdint>
 #include <string>
@@ -13,7 +13,8 @@
 namespace weft::wse {
 
 /// Calls a method of a runtime. Throws Error(value, "wse.api.method") for unknown names.
-Json call_runtime(SdkRuntime& runtime, const std::string& method, const Json& args, void* data, std::int64_t count);
+Json call_runtime(SdkRuntime& runtime, const std::string& method, const Json& args, void* data,
+                  std::int64_t count);
 
 /// Functions without a runtime: "compile", "compile_layout".
 Json call_tool(const std::string& method, const Json& args);
@@ -25,7 +26,8 @@ extern "C" {
 void* weft_wse_open(const char* directory, const char* options, char** error);
 void weft_wse_close(void* runtime);
 /// Result text, or null on error. Free both with weft_wse_free.
-char* weft_wse_call(void* runtime, const char* method, const char* args, void* data, std::int64_t count, char** error);
+char* weft_wse_call(void* runtime, const char* method, const char* args, void* data,
+                    std::int64_t count, char** error);
 char* weft_wse_tool(const char* method, const char* args, char** error);
 void weft_wse_free(char* text);
 }

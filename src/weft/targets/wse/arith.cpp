@@ -10,7 +10,9 @@ float cb16_value(std::uint16_t bits) {
   int e = bits >> 9 & 63;
   int m = bits & 511;
   float sign = bits & 0x8000 ? -1.0f : 1.0f;
-  if (e == 63) return m ? std::numeric_limits<float>::quiet_NaN() : sign * std::numeric_limits<float>::infinity();
+  if (e == 63)
+    return m ? std::numeric_limits<float>::quiet_NaN()
+             : sign * std::numeric_limits<float>::infinity();
   if (e == 0) return sign * std::ldexp(static_cast<float>(m), -30 - 9);
   return sign * std::ldexp(static_cast<float>(512 + m), e - 31 - 9);
 }
@@ -21,10 +23,11 @@ std::uint16_t cb16_bits(double value) {
   double a = std::fabs(value);
   if (std::isinf(a)) return static_cast<std::uint16_t>(sign | 0x7e00);
   int e;
-  std::frexp(a, &e);   // a = f * 2^e with 0.5 <= f < 1
+  std::frexp(a, &e);  // a = f * 2^e with 0.5 <= f < 1
   int scale = std::max(e - 1, -30);
-  double steps = std::nearbyint(std::ldexp(a, 9 - scale));   // round to nearest even in the default mode
-  int code = static_cast<int>(steps) + (scale + 30) * 512;   // a carry moves into the exponent
+  double steps =
+      std::nearbyint(std::ldexp(a, 9 - scale));  // round to nearest even in the default mode
+  int code = static_cast<int>(steps) + (scale + 30) * 512;  // a carry moves into the exponent
   if (a == 0) code = 0;
   return static_cast<std::uint16_t>(sign | std::min(code, 0x7e00));
 }
@@ -33,9 +36,12 @@ double to_double(Ty ty, std::uint64_t bits) {
   switch (ty) {
     case Ty::f32: return static_cast<double>(f32_of(bits));
     case Ty::f16: return static_cast<double>(half_value(static_cast<std::uint16_t>(bits)));
-    case Ty::bf16: return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
+    case Ty::bf16:
+      return static_cast<double>(std::bit_cast<float>(static_cast<std::uint32_t>(bits) << 16));
     case Ty::cb16: return static_cast<double>(cb16_value(static_cast<std::uint16_t>(bits)));
-    default: return is_signed(ty) ? static_cast<double>(static_cast<std::int64_t>(bits)) : static_cast<double>(bits);
+    default:
+      return is_signed(ty) ? static_cast<double>(static_cast<std::int64_t>(bits))
+                           : static_cast<double>(bits);
   }
 }
 
@@ -58,7 +64,8 @@ double add_to_odd(double a, double b) {
   double bb = s - a;
   double err = (a - (s - bb)) + (b - bb);
   if (err != 0.0 && (std::bit_cast<std::uint64_t>(s) & 1u) == 0) {
-    s = std::nextafter(s, err > 0 ? std::numeric_limits<double>::infinity() : -std::numeric_limits<double>::infinity());
+    s = std::nextafter(s, err > 0 ? std::numeric_limits<double>::infinity()
+                                  : -std::numeric_limits<double>::infinity());
   }
   return s;
 }
@@ -79,7 +86,8 @@ std::int32_t exponent_of(double v) { return v == 0 || !std::isfinite(v) ? 0 : st
 }  // namespace
 
 std::uint16_t fma16(Ty ty, std::uint16_t a, std::uint16_t b, std::uint16_t c) {
-  return of16(ty, add_to_odd(val16(ty, a), val16(ty, b) * val16(ty, c)));   // the product is exact in double
+  return of16(
+      ty, add_to_odd(val16(ty, a), val16(ty, b) * val16(ty, c)));  // the product is exact in double
 }
 
 std::uint64_t float_op(Op op, Ty ty, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
@@ -96,7 +104,8 @@ std::uint64_t float_op(Op op, Ty ty, std::uint64_t a, std::uint64_t b, std::uint
       default: return 0;
     }
   }
-  double x = to_double(ty, a), y = to_double(ty, b);   // + - * of 16-bit floats are exact or harmless in double
+  double x = to_double(ty, a),
+         y = to_double(ty, b);  // + - * of 16-bit floats are exact or harmless in double
   switch (op) {
     case Op::add: return from_double(ty, add_to_odd(x, y));
     case Op::sub: return from_double(ty, add_to_odd(x, -y));
@@ -104,7 +113,9 @@ std::uint64_t float_op(Op op, Ty ty, std::uint64_t a, std::uint64_t b, std::uint
     case Op::div: return from_double(ty, x / y);
     case Op::rem: return from_double(ty, std::fmod(x, y));
     case Op::neg: return a ^ 0x8000u;
-    case Op::fma: return fma16(ty, static_cast<std::uint16_t>(a), static_cast<std::uint16_t>(b), static_cast<std::uint16_t>(c));
+    case Op::fma:
+      return fma16(ty, static_cast<std::uint16_t>(a), static_cast<std::uint16_t>(b),
+                   static_cast<std::uint16_t>(c));
     default: return 0;
   }
 }
@@ -113,8 +124,9 @@ std::uint64_t convert(Ty to, Ty from, std::uint64_t bits) {
   if (to == Ty::b1) return is_float(from) ? to_double(from, bits) != 0.0 : bits != 0;
   if (is_float(to)) {
     if (is_float(from) || size_of(from) < 8) return from_double(to, to_double(from, bits));
-    if (to == Ty::f32) {   // one rounding from 64 bits
-      return bits_of(is_signed(from) ? static_cast<float>(static_cast<std::int64_t>(bits)) : static_cast<float>(bits));
+    if (to == Ty::f32) {  // one rounding from 64 bits
+      return bits_of(is_signed(from) ? static_cast<float>(static_cast<std::int64_t>(bits))
+                                     : static_cast<float>(bits));
     }
     return from_double(to, to_double(from, bits));
   }
@@ -133,7 +145,8 @@ std::uint64_t math_call(MathFn fn, Ty ty, std::uint64_t a, std::uint64_t b) {
     bool s = is_signed(ty);
     switch (fn) {
       case MathFn::abs: return canonical(ty, s && x < 0 ? 0 - a : a);
-      case MathFn::sign: return canonical(ty, static_cast<std::uint64_t>(s ? (x > 0) - (x < 0) : a != 0));
+      case MathFn::sign:
+        return canonical(ty, static_cast<std::uint64_t>(s ? (x > 0) - (x < 0) : a != 0));
       case MathFn::fmin: return s ? (x < y ? a : b) : std::min(a, b);
       case MathFn::fmax: return s ? (x > y ? a : b) : std::max(a, b);
       default: return a;
@@ -188,8 +201,11 @@ std::uint32_t bulk_element(Bulk code, Ty half, std::uint32_t a, std::uint32_t b,
   auto ha = [&] { return val16(half, a); };
   auto hb = [&] { return val16(half, b); };
   switch (code) {
-    case Bulk::mov32: case Bulk::fmovs: return a;
-    case Bulk::mov16: case Bulk::fmovh: case Bulk::dfilt: return a16;
+    case Bulk::mov32:
+    case Bulk::fmovs: return a;
+    case Bulk::mov16:
+    case Bulk::fmovh:
+    case Bulk::dfilt: return a16;
     case Bulk::fadds: return out(fa() + fb());
     case Bulk::fsubs: return out(fa() - fb());
     case Bulk::fmuls: return out(fa() * fb());
@@ -201,23 +217,26 @@ std::uint32_t bulk_element(Bulk code, Ty half, std::uint32_t a, std::uint32_t b,
     case Bulk::fsubh: return static_cast<std::uint32_t>(float_op(Op::sub, half, a16, b16));
     case Bulk::fmulh: return static_cast<std::uint32_t>(float_op(Op::mul, half, a16, b16));
     case Bulk::fmach: return fma16(half, a16, b16, static_cast<std::uint16_t>(s));
-    case Bulk::fmaxh: return of16(half, max_value(static_cast<float>(ha()), static_cast<float>(hb())));
+    case Bulk::fmaxh:
+      return of16(half, max_value(static_cast<float>(ha()), static_cast<float>(hb())));
     case Bulk::fnegh: return a16 ^ 0x8000u;
     case Bulk::fabsh: return a16 & 0x7fffu;
-    case Bulk::faddhs: return out(static_cast<float>(add_to_odd(fa(), hb())));   // 32-bit first, 16-bit second source
-    case Bulk::fmachs:   // 16-bit factor and scalar, 32-bit addend and result
+    case Bulk::faddhs:
+      return out(static_cast<float>(add_to_odd(fa(), hb())));  // 32-bit first, 16-bit second source
+    case Bulk::fmachs:  // 16-bit factor and scalar, 32-bit addend and result
       return out(static_cast<float>(add_to_odd(fa(), hb() * val16(half, s))));
     case Bulk::fh2s: return out(static_cast<float>(ha()));
     case Bulk::fs2h: return of16(half, fa());
     case Bulk::add16: return static_cast<std::uint16_t>(a16 + b16);
-    case Bulk::addc16: return static_cast<std::uint16_t>(a16 + b16);   // the carry is the engine's
+    case Bulk::addc16: return static_cast<std::uint16_t>(a16 + b16);  // the carry is the engine's
     case Bulk::sub16: return static_cast<std::uint16_t>(a16 - b16);
     case Bulk::and16: return a16 & b16;
     case Bulk::or16: return a16 | b16;
     case Bulk::xor16: return a16 ^ b16;
     case Bulk::sll16: return b16 >= 16 ? 0u : static_cast<std::uint16_t>(a16 << b16);
     case Bulk::slr16: return b16 >= 16 ? 0u : static_cast<std::uint32_t>(a16 >> b16);
-    case Bulk::sar16: return static_cast<std::uint16_t>(static_cast<std::int16_t>(a16) >> std::min<int>(b16, 15));
+    case Bulk::sar16:
+      return static_cast<std::uint16_t>(static_cast<std::int16_t>(a16) >> std::min<int>(b16, 15));
     case Bulk::clz: return static_cast<std::uint32_t>(std::countl_zero(a16));
     case Bulk::ctz: return static_cast<std::uint32_t>(std::countr_zero(a16));
     case Bulk::popcnt: return static_cast<std::uint32_t>(std::popcount(a16));

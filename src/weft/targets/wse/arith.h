@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Exact scalar arithmetic of a PE: conversions between canonical register bits and values, single-rounded
-// 16- and 32-bit floats, and one element of every bulk operation.
+// Exact scalar arithmetic of a PE: conversions between canonical register bits and values,
+// single-rounded 16- and 32-bit floats, and one element of every bulk operation.
 
 #include <bit>
 #include <cmath>
@@ -12,7 +12,9 @@
 
 namespace weft::wse {
 
-inline float f32_of(std::uint64_t bits) { return std::bit_cast<float>(static_cast<std::uint32_t>(bits)); }
+inline float f32_of(std::uint64_t bits) {
+  return std::bit_cast<float>(static_cast<std::uint32_t>(bits));
+}
 inline std::uint64_t bits_of(float v) { return std::bit_cast<std::uint32_t>(v); }
 
 /// binary16 to binary32; exact.
@@ -20,7 +22,7 @@ inline float half_value(std::uint16_t h) {
   std::uint32_t sign = static_cast<std::uint32_t>(h & 0x8000u) << 16;
   std::uint32_t em = h & 0x7fffu;
   if (em >= 0x7c00u) return std::bit_cast<float>(sign | 0x7f800000u | (em & 0x3ffu) << 13);
-  if (em < 0x400u) {   // subnormal: em * 2^-24
+  if (em < 0x400u) {  // subnormal: em * 2^-24
     float v = static_cast<float>(em) * 0x1p-24f;
     return std::bit_cast<float>(sign | std::bit_cast<std::uint32_t>(v));
   }
@@ -32,9 +34,10 @@ inline std::uint16_t half_bits(float v) {
   std::uint32_t x = std::bit_cast<std::uint32_t>(v);
   std::uint32_t sign = x >> 16 & 0x8000u;
   x &= 0x7fffffffu;
-  if (x >= 0x7f800000u) return static_cast<std::uint16_t>(sign | (x > 0x7f800000u ? 0x7e00u : 0x7c00u));
+  if (x >= 0x7f800000u)
+    return static_cast<std::uint16_t>(sign | (x > 0x7f800000u ? 0x7e00u : 0x7c00u));
   if (x >= 0x477ff000u) return static_cast<std::uint16_t>(sign | 0x7c00u);
-  if (x < 0x38800000u) {   // below the smallest normal: the addition rounds at 2^-24
+  if (x < 0x38800000u) {  // below the smallest normal: the addition rounds at 2^-24
     float r = std::bit_cast<float>(x) + 0.5f;
     return static_cast<std::uint16_t>(sign | (std::bit_cast<std::uint32_t>(r) - 0x3f000000u));
   }
@@ -42,7 +45,8 @@ inline std::uint16_t half_bits(float v) {
   return static_cast<std::uint16_t>(sign | (x - 0x38000000u + 0xfffu + odd) >> 13);
 }
 
-/// cb16: 1 sign, 6 exponent (bias 31), 9 mantissa bits; subnormals and specials as IEEE would have them.
+/// cb16: 1 sign, 6 exponent (bias 31), 9 mantissa bits; subnormals and specials as IEEE would have
+/// them.
 float cb16_value(std::uint16_t bits);
 std::uint16_t cb16_bits(double value);
 
@@ -54,19 +58,29 @@ std::uint64_t from_double(Ty ty, double value);
 /// The low bits of `bits` made canonical for `ty`.
 inline std::uint64_t canonical(Ty ty, std::uint64_t bits) {
   switch (ty) {
-    case Ty::i8: return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int8_t>(bits)));
-    case Ty::i16: return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int16_t>(bits)));
-    case Ty::i32: return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(bits)));
+    case Ty::i8:
+      return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int8_t>(bits)));
+    case Ty::i16:
+      return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int16_t>(bits)));
+    case Ty::i32:
+      return static_cast<std::uint64_t>(static_cast<std::int64_t>(static_cast<std::int32_t>(bits)));
     case Ty::u8: return bits & 0xffu;
-    case Ty::u16: case Ty::f16: case Ty::bf16: case Ty::cb16: return bits & 0xffffu;
-    case Ty::u32: case Ty::f32: return bits & 0xffffffffu;
+    case Ty::u16:
+    case Ty::f16:
+    case Ty::bf16:
+    case Ty::cb16: return bits & 0xffffu;
+    case Ty::u32:
+    case Ty::f32: return bits & 0xffffffffu;
     case Ty::b1: return bits & 1u;
-    case Ty::i64: case Ty::u64: return bits;
+    case Ty::i64:
+    case Ty::u64: return bits;
   }
   return bits;
 }
 
-constexpr bool is_float(Ty ty) { return ty == Ty::f16 || ty == Ty::bf16 || ty == Ty::cb16 || ty == Ty::f32; }
+constexpr bool is_float(Ty ty) {
+  return ty == Ty::f16 || ty == Ty::bf16 || ty == Ty::cb16 || ty == Ty::f32;
+}
 constexpr bool is_signed(Ty ty) { return ty <= Ty::i64; }
 constexpr int bits_of_type(Ty ty) { return 8 * size_of(ty); }
 

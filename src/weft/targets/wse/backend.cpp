@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The back end `wse:WxH`: blocks become stages on a rectangle of PEs, stages become CSL text, our own compiler
-// takes it from there.
+// The back end `wse:WxH`: blocks become stages on a rectangle of PEs, stages become CSL text, our
+// own compiler takes it from there.
 
 #include "weft/target/backend.h"
 
@@ -12,7 +12,9 @@ namespace weft::wse {
 
 namespace {
 
-struct Size { std::int32_t width = 4, height = 4; };
+struct Size {
+  std::int32_t width = 4, height = 4;
+};
 
 Size size_of_target(const Target& target) {
   std::string text = target.option("", "4x4");
@@ -27,9 +29,11 @@ Size size_of_target(const Target& target) {
     }
     return v;
   };
-  if (x != std::string::npos) s = {part(std::string_view(text).substr(0, x)), part(std::string_view(text).substr(x + 1))};
+  if (x != std::string::npos)
+    s = {part(std::string_view(text).substr(0, x)), part(std::string_view(text).substr(x + 1))};
   if (x == std::string::npos || s.width < 1 || s.height < 1 || s.width > 750 || s.height > 990) {
-    throw Error(ErrorKind::value, "wse.option.size", cat("\"", text, "\" is no rectangle of PEs")).note("legal are 1x1 to 750x990, written width x height")
+    throw Error(ErrorKind::value, "wse.option.size", cat("\"", text, "\" is no rectangle of PEs"))
+        .note("legal are 1x1 to 750x990, written width x height")
         .help("for example wse:4x4");
   }
   return s;
@@ -37,7 +41,9 @@ Size size_of_target(const Target& target) {
 
 Arch arch_of_target(const Target& target) {
   std::string arch = target.option("arch", "wse2");
-  if (arch != "wse2" && arch != "wse3") throw Error(ErrorKind::value, "wse.option.arch", cat("arch=", arch, "; legal are wse2 and wse3"));
+  if (arch != "wse2" && arch != "wse3")
+    throw Error(ErrorKind::value, "wse.option.arch",
+                cat("arch=", arch, "; legal are wse2 and wse3"));
   return arch == "wse3" ? Arch::wse3 : Arch::wse2;
 }
 
@@ -64,7 +70,8 @@ class WseBackend final : public Backend {
     local.bytes = kMemoryBytes;
     local.private_to = {"pe.x", "pe.y"};
     out.memories = {global, local};
-    out.dtypes = {dtypes::float32, dtypes::float16, dtypes::int32, dtypes::int16, dtypes::uint32, dtypes::uint16, dtypes::boolean};
+    out.dtypes = {dtypes::float32, dtypes::float16, dtypes::int32,  dtypes::int16,
+                  dtypes::uint32,  dtypes::uint16,  dtypes::boolean};
     out.limits = {{"pe_bytes", kMemoryBytes}, {"width", s.width}, {"height", s.height}};
     out.symbolic_shapes = false;
     return out;
@@ -89,9 +96,12 @@ class WseBackend final : public Backend {
     return std::nullopt;
   }
 
-  pass::Pipeline pipeline(const Target&) const override { return {}; }   // blocks are what the target reads
+  pass::Pipeline pipeline(const Target&) const override {
+    return {};
+  }  // blocks are what the target reads
 
-  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const override {
+  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
+                       const Target& target) const override {
     Size s = size_of_target(target);
     arch_of_target(target);
     runtime::Binary out;
@@ -104,7 +114,8 @@ class WseBackend final : public Backend {
       k["layout"] = layout_text(p);
       k["pe"] = pe_text(p);
       k["plan"] = describe(p);
-      out.source += cat("// ======== layout.csl\n", k.at("layout").as_string(), "\n// ======== pe.csl\n", k.at("pe").as_string());
+      out.source += cat("// ======== layout.csl\n", k.at("layout").as_string(),
+                        "\n// ======== pe.csl\n", k.at("pe").as_string());
       all.push_back(k);
       runtime::KernelSignature signature;
       signature.name = f->name;
@@ -122,14 +133,18 @@ class WseBackend final : public Backend {
   }
 
   std::vector<DeviceStatus> devices() const override {
-    return {{"wse:4x4", runtime::DeviceKind::simulator, true, "", "4 x 4 simulated PEs; any wse:WxH up to 750x990"}};
+    return {{"wse:4x4", runtime::DeviceKind::simulator, true, "",
+             "4 x 4 simulated PEs; any wse:WxH up to 750x990"}};
   }
 
   Ref<runtime::Device> open(const Target& target) const override {
     Size s = size_of_target(target);
     std::int64_t threads = target.integer("threads", 1);
-    if (threads < 1 || threads > 64) throw Error(ErrorKind::value, "wse.option.threads", cat("threads=", threads, "; legal are 1 to 64"));
-    return make_ref<WseDevice>(target.text(), s.width, s.height, arch_of_target(target), static_cast<int>(threads));
+    if (threads < 1 || threads > 64)
+      throw Error(ErrorKind::value, "wse.option.threads",
+                  cat("threads=", threads, "; legal are 1 to 64"));
+    return make_ref<WseDevice>(target.text(), s.width, s.height, arch_of_target(target),
+                               static_cast<int>(threads));
   }
 };
 

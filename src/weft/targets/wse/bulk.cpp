@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DSD operations: operands become cursors; operations on memory alone run at once and cost time, operations
-// with a fabric operand advance by elements as wavelets come and go.
+// DSD operations: operands become cursors; operations on memory alone run at once and cost time,
+// operations with a fabric operand advance by elements as wavelets come and go.
 #include <algorithm>
 #include <bit>
 
@@ -38,7 +38,8 @@ Core& Fabric::core(Pe& pe) {
     const Program& p = *pe.program;
     k.fifos.resize(p.fifos.size());
     for (std::size_t i = 0; i < k.fifos.size(); ++i) {
-      k.fifos[i].capacity = static_cast<std::uint16_t>(p.fifos[i].bytes / std::max<int>(1, p.fifos[i].elem_bytes));
+      k.fifos[i].capacity =
+          static_cast<std::uint16_t>(p.fifos[i].bytes / std::max<int>(1, p.fifos[i].elem_bytes));
     }
     if (!p.dsr_loads.empty() || !p.initial_dsrs.empty()) k.dsrs.resize(96);
     k.ops.resize(16);
@@ -62,9 +63,11 @@ std::uint8_t Fabric::bind_queue(Pe& pe, std::uint8_t queue, std::uint8_t color) 
   if (q.color == color) return queue;
   if (q.color != kNone8) {
     if (q.count > 0) {
-      throw pe_fault(pe, "wse.queue.rebound",
-                     cat("input queue ", static_cast<int>(queue), " still holds ", static_cast<int>(q.count), " wavelets of colour ",
-                         static_cast<int>(q.color), " and cannot take colour ", static_cast<int>(color)));
+      throw pe_fault(
+          pe, "wse.queue.rebound",
+          cat("input queue ", static_cast<int>(queue), " still holds ", static_cast<int>(q.count),
+              " wavelets of colour ", static_cast<int>(q.color), " and cannot take colour ",
+              static_cast<int>(color)));
     }
     if (pe.color_queue[q.color] == queue) pe.color_queue[q.color] = kNone8;
   }
@@ -76,8 +79,8 @@ std::uint8_t Fabric::bind_queue(Pe& pe, std::uint8_t queue, std::uint8_t color) 
   return queue;
 }
 
-bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out, OpSettings& settings,
-                         std::uint32_t& length, bool is_dst, Ty) {
+bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
+                         OpSettings& settings, std::uint32_t& length, bool is_dst, Ty) {
   Core& k = *pe.core;
   const Frame& f = k.frames.back();
   length = 0;
@@ -102,14 +105,16 @@ bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
     case Operand::dsr: {
       Dsr& r = k.dsrs[static_cast<std::size_t>(operand.file) * 32u + (operand.index & 31u)];
       if (!r.loaded) {
-        throw pe_fault(pe, "wse.dsr.empty", cat("DSR ", static_cast<int>(operand.index), " of file ", static_cast<int>(operand.file),
-                                                " is used before @load_to_dsr"));
+        throw pe_fault(pe, "wse.dsr.empty",
+                       cat("DSR ", static_cast<int>(operand.index), " of file ",
+                           static_cast<int>(operand.file), " is used before @load_to_dsr"));
       }
       d = &r.dsd;
       settings.async |= r.settings.async;
       settings.terminate_on_control |= r.settings.terminate_on_control;
       if (r.settings.done.kind != Completion::none) settings.done = r.settings.done;
-      if (r.settings.on_control.kind != Completion::none) settings.on_control = r.settings.on_control;
+      if (r.settings.on_control.kind != Completion::none)
+        settings.on_control = r.settings.on_control;
       if (r.settings.ut_id != kNone8) settings.ut_id = r.settings.ut_id;
       if (r.settings.priority != Priority::unset) settings.priority = r.settings.priority;
       break;
@@ -118,7 +123,9 @@ bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
   out.flags = d->flags;
   switch (d->kind) {
     case DsdKind::none:
-      throw pe_fault(pe, "wse.dsd.empty", cat("operand ", static_cast<int>(operand.index), " is a descriptor that was never set"));
+      throw pe_fault(
+          pe, "wse.dsd.empty",
+          cat("operand ", static_cast<int>(operand.index), " is a descriptor that was never set"));
     case DsdKind::mem1d:
       out.kind = Cursor::mem;
       out.address = d->base;
@@ -140,17 +147,21 @@ bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
       out.queue = d->queue;
       if (out.queue == kNone8) {
         out.queue = d->color < kColors ? pe.color_queue[d->color] : kNone8;
-        if (out.queue == kNone8) throw pe_fault(pe, "wse.queue.none", cat("no input queue takes colour ", static_cast<int>(d->color)));
+        if (out.queue == kNone8)
+          throw pe_fault(pe, "wse.queue.none",
+                         cat("no input queue takes colour ", static_cast<int>(d->color)));
       } else if (out.color == kNone8) {
         out.color = pe.in.size() > out.queue ? pe.in[out.queue].color : kNone8;
       }
       if (out.color != kNone8) {
-        if (pe.color_queue[out.color] != kNone8 && pe.color_queue[out.color] >= 8) {   // a data task's own queue
+        if (pe.color_queue[out.color] != kNone8 &&
+            pe.color_queue[out.color] >= 8) {  // a data task's own queue
           out.queue = pe.color_queue[out.color];
         } else if (!wse3_ || pe.in.size() <= out.queue || pe.in[out.queue].color != out.color) {
           if (wse3_) {
-            throw pe_fault(pe, "wse.queue.color", cat("input queue ", static_cast<int>(out.queue), " is not initialised with colour ",
-                                                      static_cast<int>(out.color)))
+            throw pe_fault(pe, "wse.queue.color",
+                           cat("input queue ", static_cast<int>(out.queue),
+                               " is not initialised with colour ", static_cast<int>(out.color)))
                 .help("call @initialize_queue on it");
           }
           bind_queue(pe, out.queue, out.color);
@@ -163,7 +174,8 @@ bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
       out.queue = d->queue == kNone8 ? 0 : d->queue;
       if (pe.out.size() <= out.queue) pe.out.resize(out.queue + 1u);
       if (out.color == kNone8) out.color = pe.out[out.queue].color;
-      if (pe.out[out.queue].color == kNone8) pe.out[out.queue].depth = static_cast<std::uint8_t>(timing_.out_depth[out.queue & 7u]);
+      if (pe.out[out.queue].color == kNone8)
+        pe.out[out.queue].depth = static_cast<std::uint8_t>(timing_.out_depth[out.queue & 7u]);
       pe.out[out.queue].color = out.color;
       length = d->extent[3];
       break;
@@ -226,7 +238,8 @@ std::uint32_t Fabric::read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now) {
     case Cursor::fifo: {
       FifoState& f = pe.core->fifos[c.queue];
       const Fifo& info = pe.program->fifos[c.queue];
-      std::uint32_t v = load_bits(span(pe, info.base + std::uint32_t{f.read} * info.elem_bytes, c.bytes), c.bytes);
+      std::uint32_t v = load_bits(
+          span(pe, info.base + std::uint32_t{f.read} * info.elem_bytes, c.bytes), c.bytes);
       f.read = static_cast<std::uint16_t>(f.read + 1 == f.capacity ? 0 : f.read + 1);
       --f.count;
       if (f.hit_full) {
@@ -240,7 +253,8 @@ std::uint32_t Fabric::read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now) {
   return 0;
 }
 
-void Fabric::write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t, std::uint32_t index_high, Cycle now) {
+void Fabric::write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t,
+                          std::uint32_t index_high, Cycle now) {
   switch (c.kind) {
     case Cursor::mem:
       store_bits(span(pe, c.address, c.bytes), c.bytes, value);
@@ -256,10 +270,12 @@ void Fabric::write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t,
       if (Express* e = express_of(pe, q, c.color)) {
         bool is_control = (c.flags & Dsd::kControl) != 0;
         if (is_control && (value >> 22 & 3u) == 3u) {
-          throw pe_fault(pe, "wse.task.teardown_unbound", cat("colour ", static_cast<int>(c.color), " enters teardown and has no handler"));
+          throw pe_fault(
+              pe, "wse.task.teardown_unbound",
+              cat("colour ", static_cast<int>(c.color), " enters teardown and has no handler"));
         }
         ++e->sent;
-        if (is_control && (value >> 24 & 1u)) return;   // no CE wants it
+        if (is_control && (value >> 24 & 1u)) return;  // no CE wants it
         for (auto& ch : e->to) ch->push(value, is_control ? 1u : 0u, pe.op_time, now);
         if (e->first_ready < 0) e->first_ready = pe.op_time;
         return;
@@ -274,7 +290,8 @@ void Fabric::write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t,
     case Cursor::fifo: {
       FifoState& f = pe.core->fifos[c.queue];
       const Fifo& info = pe.program->fifos[c.queue];
-      store_bits(span(pe, info.base + std::uint32_t{f.write} * info.elem_bytes, info.elem_bytes), info.elem_bytes, value);
+      store_bits(span(pe, info.base + std::uint32_t{f.write} * info.elem_bytes, info.elem_bytes),
+                 info.elem_bytes, value);
       f.write = static_cast<std::uint16_t>(f.write + 1 == f.capacity ? 0 : f.write + 1);
       ++f.count;
       if (f.hit_empty) {
@@ -309,7 +326,8 @@ Cycle Fabric::cursor_time(Pe& pe, Cursor& c, bool output, Cycle now) {
         }
         return t;
       }
-      int depth = (c.flags & Dsd::kAdvanceSwitch) ? std::min<int>(q.depth, 7) : q.depth;   // the advance needs a place, too
+      int depth = (c.flags & Dsd::kAdvanceSwitch) ? std::min<int>(q.depth, 7)
+                                                  : q.depth;  // the advance needs a place, too
       return q.count < depth ? 0 : -1;
     }
     case Cursor::fifo: {
@@ -332,21 +350,29 @@ std::uint32_t Fabric::run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost) {
   const BulkInfo& info = bulk_info(run.op->code);
   Ty half = half_type(*pe.program, *run.op);
   std::uint32_t n = run.left;
-  bool fifo = run.dst.kind == Cursor::fifo || run.a.kind == Cursor::fifo || run.b.kind == Cursor::fifo;
-  bool running_sum = run.op->dst.kind == Operand::pointer && run.a.kind == Cursor::value && info.sources == 2;
+  bool fifo =
+      run.dst.kind == Cursor::fifo || run.a.kind == Cursor::fifo || run.b.kind == Cursor::fifo;
+  bool running_sum =
+      run.op->dst.kind == Operand::pointer && run.a.kind == Cursor::value && info.sources == 2;
   std::uint32_t done = 0;
-  auto linear = [](const Cursor& c) { return c.kind == Cursor::mem || c.kind == Cursor::value || c.kind == Cursor::none; };
+  auto linear = [](const Cursor& c) {
+    return c.kind == Cursor::mem || c.kind == Cursor::value || c.kind == Cursor::none;
+  };
   if (n == 0) {
     done = 0;
-  } else if (!fifo && linear(run.dst) && linear(run.a) && linear(run.b) && run.op->code != Bulk::addc16) {
+  } else if (!fifo && linear(run.dst) && linear(run.a) && linear(run.b) &&
+             run.op->code != Bulk::addc16) {
     // Check the outermost addresses once, then run on host pointers.
     auto host = [&](const Cursor& c) -> std::uint8_t* {
       if (c.kind != Cursor::mem) return nullptr;
       std::int32_t last = c.address + static_cast<std::int32_t>(n - 1) * c.stride;
-      std::int32_t lo = std::min<std::int32_t>(c.address, last), hi = std::max<std::int32_t>(c.address, last) + c.bytes;
+      std::int32_t lo = std::min<std::int32_t>(c.address, last),
+                   hi = std::max<std::int32_t>(c.address, last) + c.bytes;
       if (lo < 0 || hi > kMemoryBytes) {
-        throw pe_fault(pe, "wse.memory.bounds", cat("a descriptor of ", n, " elements from address ", static_cast<int>(c.address), " in steps of ",
-                                                    static_cast<int>(c.stride), " bytes leaves the ", kMemoryBytes, " bytes of the PE's memory"));
+        throw pe_fault(pe, "wse.memory.bounds",
+                       cat("a descriptor of ", n, " elements from address ",
+                           static_cast<int>(c.address), " in steps of ", static_cast<int>(c.stride),
+                           " bytes leaves the ", kMemoryBytes, " bytes of the PE's memory"));
       }
       span(pe, static_cast<std::uint32_t>(lo), static_cast<std::uint32_t>(hi - lo));
       return nullptr;
@@ -354,17 +380,26 @@ std::uint32_t Fabric::run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost) {
     host(run.dst);
     host(run.a);
     host(run.b);
-    auto side = [&](const Cursor& c) { return LoopSide{c.kind == Cursor::mem ? pe.memory + c.address : nullptr, c.stride, c.value_bits}; };
-    bulk_loop(run.op->code, half, side(run.dst), side(run.a), side(run.b), run.scalar, n, running_sum);
-    run.dst.address = static_cast<std::uint16_t>(run.dst.address + static_cast<std::int32_t>(n) * run.dst.stride);
-    run.a.address = static_cast<std::uint16_t>(run.a.address + static_cast<std::int32_t>(n) * run.a.stride);
-    run.b.address = static_cast<std::uint16_t>(run.b.address + static_cast<std::int32_t>(n) * run.b.stride);
+    auto side = [&](const Cursor& c) {
+      return LoopSide{c.kind == Cursor::mem ? pe.memory + c.address : nullptr, c.stride,
+                      c.value_bits};
+    };
+    bulk_loop(run.op->code, half, side(run.dst), side(run.a), side(run.b), run.scalar, n,
+              running_sum);
+    run.dst.address =
+        static_cast<std::uint16_t>(run.dst.address + static_cast<std::int32_t>(n) * run.dst.stride);
+    run.a.address =
+        static_cast<std::uint16_t>(run.a.address + static_cast<std::int32_t>(n) * run.a.stride);
+    run.b.address =
+        static_cast<std::uint16_t>(run.b.address + static_cast<std::int32_t>(n) * run.b.stride);
     done = n;
   } else {
     Cycle ignored = kNever;
     for (; done < n; ++done) {
-      if (!cursor_ready(pe, run.a, false, now_, ignored) || !cursor_ready(pe, run.b, false, now_, ignored) ||
-          !cursor_ready(pe, run.dst, true, now_, ignored)) break;
+      if (!cursor_ready(pe, run.a, false, now_, ignored) ||
+          !cursor_ready(pe, run.b, false, now_, ignored) ||
+          !cursor_ready(pe, run.dst, true, now_, ignored))
+        break;
       std::uint32_t a = read_cursor(w, pe, run.a, now_), b = read_cursor(w, pe, run.b, now_);
       std::uint32_t v = bulk_element(run.op->code, half, a, b, run.scalar);
       if (run.op->code == Bulk::addc16) {
@@ -379,12 +414,19 @@ std::uint32_t Fabric::run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost) {
   int simd = wse3_ ? info.simd3 : info.simd2;
   Cycle body = (done + static_cast<std::uint32_t>(simd) - 1) / static_cast<std::uint32_t>(simd);
   if (run.op->code == Bulk::fmacs || run.op->code == Bulk::fmuls) {
-    body = (static_cast<Cycle>(done) * timing_.fmacs_den + timing_.fmacs_num - 1) / timing_.fmacs_num;
+    body =
+        (static_cast<Cycle>(done) * timing_.fmacs_den + timing_.fmacs_num - 1) / timing_.fmacs_num;
   }
-  // Word strides of 0 mod 8 hit one bank group; unit strides collide when they start in the same bank.
-  auto strided = [](const Cursor& c) { return c.kind == Cursor::mem && c.stride != 0 && c.stride % 16 == 0; };
-  bool collide = run.a.kind == Cursor::mem && run.b.kind == Cursor::mem && run.a.stride == run.b.stride && (run.a.address - run.b.address) % 8 == 0;
-  if ((timing_.stride_conflicts && (strided(run.a) || strided(run.b))) || (timing_.bank_conflicts && collide)) body *= 2;
+  // Word strides of 0 mod 8 hit one bank group; unit strides collide when they start in the same
+  // bank.
+  auto strided = [](const Cursor& c) {
+    return c.kind == Cursor::mem && c.stride != 0 && c.stride % 16 == 0;
+  };
+  bool collide = run.a.kind == Cursor::mem && run.b.kind == Cursor::mem &&
+                 run.a.stride == run.b.stride && (run.a.address - run.b.address) % 8 == 0;
+  if ((timing_.stride_conflicts && (strided(run.a) || strided(run.b))) ||
+      (timing_.bank_conflicts && collide))
+    body *= 2;
   cost += timing_.bulk_setup + body;
   pe.count.elements += done;
   if (info.sources == 2) pe.count.flops += done * (info.scalar ? 2 : 1);
@@ -392,7 +434,8 @@ std::uint32_t Fabric::run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost) {
 }
 
 // Returns false when the instruction must wait for a microthread (sync_wait) and be tried again.
-bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& cost, bool& sync_wait) {
+bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& cost,
+                        bool& sync_wait) {
   Core& k = *pe.core;
   const BulkOp& op = pe.program->bulks[static_cast<std::size_t>(insn.imm())];
   const BulkInfo& info = bulk_info(op.code);
@@ -404,14 +447,19 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
   run.pc = f.pc;
   std::uint32_t len[3];
   bool shaped = false;
-  shaped |= make_cursor(pe, op.src0, source_bytes(op.code, 0), run.a, run.settings, len[0], false, Ty::u32);
-  shaped |= make_cursor(pe, op.src1, source_bytes(op.code, 1), run.b, run.settings, len[1], false, Ty::u32);
+  shaped |= make_cursor(pe, op.src0, source_bytes(op.code, 0), run.a, run.settings, len[0], false,
+                        Ty::u32);
+  shaped |= make_cursor(pe, op.src1, source_bytes(op.code, 1), run.b, run.settings, len[1], false,
+                        Ty::u32);
   shaped |= make_cursor(pe, op.dst, info.dst_bytes, run.dst, run.settings, len[2], true, Ty::u32);
   run.left = len[0] ? len[0] : len[1] ? len[1] : len[2] ? len[2] : shaped ? 0u : 1u;
   run.endless = run.left == kUnboundedLength;
-  if (op.scalar.kind == Operand::value) run.scalar = static_cast<std::uint32_t>(k.regs[f.reg + op.scalar.index]);
+  if (op.scalar.kind == Operand::value)
+    run.scalar = static_cast<std::uint32_t>(k.regs[f.reg + op.scalar.index]);
   else if (op.scalar.kind == Operand::pointer)
-    run.scalar = load_bits(span(pe, static_cast<std::uint16_t>(k.regs[f.reg + op.scalar.index]), info.src_bytes), info.src_bytes);
+    run.scalar = load_bits(
+        span(pe, static_cast<std::uint16_t>(k.regs[f.reg + op.scalar.index]), info.src_bytes),
+        info.src_bytes);
   if (op.index_reg != kNone16) run.index = static_cast<std::uint16_t>(k.regs[f.reg + op.index_reg]);
   for (Cursor* c : {&run.dst, &run.a, &run.b}) {
     if ((c->kind == Cursor::mem || c->kind == Cursor::mem4) && (c->flags & Dsd::kIndexOffset)) {
@@ -425,8 +473,10 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
     if (r.settings.save_address && c.kind == Cursor::mem) r.dsd.base = c.address;
   };
   if (!fabric) {
-    if (run.settings.async && run.dst.kind != Cursor::fifo && run.a.kind != Cursor::fifo && run.b.kind != Cursor::fifo && op.settings.async) {
-      throw pe_fault(pe, "wse.bulk.async", cat("@", info.name, " is asynchronous but has no fabric operand"));
+    if (run.settings.async && run.dst.kind != Cursor::fifo && run.a.kind != Cursor::fifo &&
+        run.b.kind != Cursor::fifo && op.settings.async) {
+      throw pe_fault(pe, "wse.bulk.async",
+                     cat("@", info.name, " is asynchronous but has no fabric operand"));
     }
     std::uint32_t want = run.left;
     std::uint32_t done = run_memory(w, pe, run, cost);
@@ -442,7 +492,9 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
   if (run.settings.async) {
     slot = run.settings.ut_id;
     if (slot == kNone8) {
-      slot = run.dst.kind == Cursor::fabout ? run.dst.queue : run.a.kind == Cursor::fabin ? run.a.queue : run.b.queue;
+      slot = run.dst.kind == Cursor::fabout ? run.dst.queue
+             : run.a.kind == Cursor::fabin  ? run.a.queue
+                                            : run.b.queue;
       slot &= 7u;
     }
   }
@@ -481,30 +533,35 @@ void Fabric::finish(Worker& w, Pe& pe, Running& run, Cycle now, bool) {
   save(run.op->src0, run.a);
   save(run.op->src1, run.b);
   for (const Cursor* c : {&run.a, &run.b}) {
-    if (c->kind == Cursor::fabin && pe.in[c->queue].reader == run.slot) pe.in[c->queue].reader = kNone8;
+    if (c->kind == Cursor::fabin && pe.in[c->queue].reader == run.slot)
+      pe.in[c->queue].reader = kNone8;
   }
   if (run.dst.kind == Cursor::fabout) {
     if (pe.out[run.dst.queue].writer == run.slot) pe.out[run.dst.queue].writer = kNone8;
   }
-  if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express) announce(w, *pe.out[run.dst.queue].express, now);
+  if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
+    announce(w, *pe.out[run.dst.queue].express, now);
   run.live = false;
   pe.live_ops &= ~(1u << run.slot);
   complete(pe, run.settings.done, now);
   if (run.main) {
     pe.main = MainState::running;
     pe.main_ready = now + (options_.timed ? 1 : 0);
-  } else if (pe.main == MainState::idle && run.settings.done.kind != Completion::none && options_.timed) {
+  } else if (pe.main == MainState::idle && run.settings.done.kind != Completion::none &&
+             options_.timed) {
     pe.main_ready = std::max(pe.main_ready, now + timing_.completion);
   }
   if (trace_) {
-    int track = trace_->track(cat("pe ", pe.x, ",", pe.y), run.main ? "main" : cat("microthread ", static_cast<int>(run.slot)));
+    int track = trace_->track(cat("pe ", pe.x, ",", pe.y),
+                              run.main ? "main" : cat("microthread ", static_cast<int>(run.slot)));
     double us = 1e6 / timing_.clock_hz;
-    trace_->span(track, cat("@", to_string(run.op->code)), static_cast<double>(run.since) * us, static_cast<double>(now - run.since) * us);
+    trace_->span(track, cat("@", to_string(run.op->code)), static_cast<double>(run.since) * us,
+                 static_cast<double>(now - run.since) * us);
   }
 }
 
-// One element if possible: 0 nothing now, 1 an element, 2 finished or about to be. `ahead`: elements may be
-// done before their cycle has come.
+// One element if possible: 0 nothing now, 1 an element, 2 finished or about to be. `ahead`:
+// elements may be done before their cycle has come.
 int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, bool ahead) {
   if (run.finishing) {
     if (run.ready > now && options_.timed) {
@@ -532,10 +589,11 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
       }
       next = std::min(next, now + 1);
     }
-    return 0;   // a control task takes it
+    return 0;  // a control task takes it
   }
   Cycle at = ahead ? run.ready : std::max(run.ready, now);
-  for (Cycle t : {cursor_time(pe, run.a, false, now), cursor_time(pe, run.b, false, now), cursor_time(pe, run.dst, true, now)}) {
+  for (Cycle t : {cursor_time(pe, run.a, false, now), cursor_time(pe, run.b, false, now),
+                  cursor_time(pe, run.dst, true, now)}) {
     if (t < 0) {
       run.stalled = true;
       return 0;
@@ -553,11 +611,15 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
   int times = 1;
   if (run.dst.bytes == 2 && ((run.dst.flags | run.a.flags | run.b.flags) & Dsd::kSimd32)) times = 2;
   for (int t = 0; t < times && run.left; ++t) {
-    if (t > 0 && (cursor_time(pe, run.a, false, now) < 0 || cursor_time(pe, run.b, false, now) < 0 || cursor_time(pe, run.dst, true, now) < 0)) break;
+    if (t > 0 &&
+        (cursor_time(pe, run.a, false, now) < 0 || cursor_time(pe, run.b, false, now) < 0 ||
+         cursor_time(pe, run.dst, true, now) < 0))
+      break;
     std::uint32_t a = read_cursor(w, pe, run.a, now), b = read_cursor(w, pe, run.b, now);
     std::uint32_t v;
-    switch (op.code) {   // the commonest, without the call
-      case Bulk::mov32: case Bulk::fmovs: v = a; break;
+    switch (op.code) {  // the commonest, without the call
+      case Bulk::mov32:
+      case Bulk::fmovs: v = a; break;
       case Bulk::fadds: v = static_cast<std::uint32_t>(bits_of(f32_of(a) + f32_of(b))); break;
       case Bulk::addc16: {
         std::uint32_t sum = (a & 0xffffu) + (b & 0xffffu) + run.carry;
@@ -567,13 +629,16 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
       }
       default: v = bulk_element(op.code, half_type(*pe.program, op), a, b, run.scalar);
     }
-    if (run.a.kind == Cursor::value && op.dst.kind == Operand::pointer && op.src1.kind != Operand::none) run.a.value_bits = v;
+    if (run.a.kind == Cursor::value && op.dst.kind == Operand::pointer &&
+        op.src1.kind != Operand::none)
+      run.a.value_bits = v;
     if (run.dst.kind == Cursor::fabout && times == 2 && (run.dst.flags & Dsd::kSimd32)) {
       if (!run.half_out && run.left > 1) {
         run.packed = v & 0xffffu;
         run.half_out = true;
       } else {
-        write_cursor(pe, run.dst, run.half_out ? run.packed | v << 16 : v & 0xffffu, run.index, run.index, now);
+        write_cursor(pe, run.dst, run.half_out ? run.packed | v << 16 : v & 0xffffu, run.index,
+                     run.index, now);
         run.half_out = false;
       }
     } else {
@@ -585,7 +650,8 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
     if (!run.endless) --run.left;
   }
   bool express = run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express;
-  if (run.dst.kind == Cursor::fabout && !express) next = std::min(next, now + 1);   // the ramp takes it
+  if (run.dst.kind == Cursor::fabout && !express)
+    next = std::min(next, now + 1);  // the ramp takes it
   if (run.left == 0) {
     if (run.dst.kind == Cursor::fabout && (run.dst.flags & Dsd::kAdvanceSwitch) && !express) {
       OutQueue& q = pe.out[run.dst.queue];
@@ -598,7 +664,7 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
         pe.busy_out |= 1u << run.dst.queue;
       }
     }
-    if (at > now) {   // done ahead of time: the end comes when it is due
+    if (at > now) {  // done ahead of time: the end comes when it is due
       run.finishing = true;
       run.ready = at;
       next = std::min(next, at);
@@ -607,7 +673,8 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
     finish(w, pe, run, now, false);
     return 2;
   }
-  if (options_.timed) run.ready = at + (op.code == Bulk::fmacs || op.code == Bulk::fmuls ? timing_.fmacs_den : 1);
+  if (options_.timed)
+    run.ready = at + (op.code == Bulk::fmacs || op.code == Bulk::fmuls ? timing_.fmacs_den : 1);
   return 1;
 }
 
@@ -615,12 +682,13 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
   Core& k = *pe.core;
   bool issued = false;
   const std::uint32_t above = ~0u << pe.rr_op;
-  for (int level = 3; level >= 0; --level) {   // high, medium, low, unset
+  for (int level = 3; level >= 0; --level) {  // high, medium, low, unset
     for (std::uint32_t part : {above, ~above}) {
       for (std::uint32_t mask = pe.live_ops & part & 0xffffu; mask; mask &= mask - 1) {
         int s = std::countr_zero(mask);
         Running& run = k.ops[static_cast<std::size_t>(s)];
-        if (!run.live || static_cast<int>(run.priority) != level || (pe.ut_blocked >> s & 1u)) continue;
+        if (!run.live || static_cast<int>(run.priority) != level || (pe.ut_blocked >> s & 1u))
+          continue;
         if (issued && options_.timed) {
           next = std::min(next, now + 1);
           continue;
@@ -628,30 +696,37 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         // Alone and with channels or memory at every end, an operation may work ahead.
         auto free_end = [&](const Cursor& c) {
           if (c.kind == Cursor::fifo || c.kind == Cursor::mem4) return c.kind == Cursor::mem4;
-          if (c.kind == Cursor::fabin) return channel_of(pe, pe.in[c.queue]) != nullptr && pe.in[c.queue].count == 0;
+          if (c.kind == Cursor::fabin)
+            return channel_of(pe, pe.in[c.queue]) != nullptr && pe.in[c.queue].count == 0;
           if (c.kind == Cursor::fabout) return express_of(pe, pe.out[c.queue], c.color) != nullptr;
           return true;
         };
-        bool ahead = options_.timed && std::has_single_bit(pe.live_ops) && (run.main || pe.main == MainState::idle) &&
-                     free_end(run.a) && free_end(run.b) && free_end(run.dst);
-        std::uint32_t many = ahead && !run.finishing && options_.fast ? run_ahead(w, pe, run, now) : 0;
+        bool ahead = options_.timed && std::has_single_bit(pe.live_ops) &&
+                     (run.main || pe.main == MainState::idle) && free_end(run.a) &&
+                     free_end(run.b) && free_end(run.dst);
+        std::uint32_t many =
+            ahead && !run.finishing && options_.fast ? run_ahead(w, pe, run, now) : 0;
         int r = try_element(w, pe, run, now, next, ahead);
         int done = many ? 1 : r;
         if (ahead) {
           while (r == 1) r = try_element(w, pe, run, now, next, true);
           if (done == 0) continue;
-          if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express) announce(w, *pe.out[run.dst.queue].express, now);
-          if (r == 0 && run.live && run.ready > now) pe.ahead_until = std::max(pe.ahead_until, run.ready);
+          if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
+            announce(w, *pe.out[run.dst.queue].express, now);
+          if (r == 0 && run.live && run.ready > now)
+            pe.ahead_until = std::max(pe.ahead_until, run.ready);
           issued = true;
           if (!run.live) next = std::min(next, now + 1);
           continue;
         }
         while (r == 1 && !options_.timed) r = try_element(w, pe, run, now, next, false);
         if (done == 0) continue;
-        if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express) announce(w, *pe.out[run.dst.queue].express, now);
+        if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
+          announce(w, *pe.out[run.dst.queue].express, now);
         issued = true;
         pe.rr_op = static_cast<std::uint8_t>((s + 1) % 16);
-        if (pe.main_ready > now && !run.main && pe.main == MainState::running) ++pe.main_ready;   // took its turn
+        if (pe.main_ready > now && !run.main && pe.main == MainState::running)
+          ++pe.main_ready;  // took its turn
         next = std::min(next, now + 1);
       }
     }

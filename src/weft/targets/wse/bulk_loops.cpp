@@ -3,9 +3,10 @@
 
 #include "weft/targets/wse/arith.h"
 
-// One machine-independent and one AVX2+FMA version of the 32-bit float loops, chosen when the program is
-// loaded; fused multiply-add rounds once in both, so results are equal.
-#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
+// One machine-independent and one AVX2+FMA version of the 32-bit float loops, chosen when the
+// program is loaded; fused multiply-add rounds once in both, so results are equal.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__clang__) && \
+    !defined(__SANITIZE_THREAD__) && !defined(__SANITIZE_ADDRESS__)
 #define WEFT_WSE_CLONES __attribute__((target_clones("default", "arch=haswell")))
 #else
 #define WEFT_WSE_CLONES
@@ -22,8 +23,10 @@ float load_f(const std::uint8_t* p) {
 }
 void store_f(std::uint8_t* p, float v) { std::memcpy(p, &v, 4); }
 
-// Contiguous, and the destination is either a source itself or apart from it: order does not matter.
-WEFT_WSE_CLONES void fmacs_flat(float* d, const float* a, const float* b, float s, std::uint32_t n) {
+// Contiguous, and the destination is either a source itself or apart from it: order does not
+// matter.
+WEFT_WSE_CLONES void fmacs_flat(float* d, const float* a, const float* b, float s,
+                                std::uint32_t n) {
 #pragma GCC ivdep
   for (std::uint32_t i = 0; i < n; ++i) d[i] = __builtin_fmaf(b[i], s, a[i]);
 }
@@ -44,26 +47,30 @@ WEFT_WSE_CLONES void fmacs_strided(LoopSide d, LoopSide a, LoopSide b, float s, 
 // `b` may be any stretch of memory; the flat loops need it aligned for float access to be sound.
 bool flat(const LoopSide& d, const LoopSide& s, std::uint32_t n) {
   if (!s.at || d.stride != 4 || s.stride != 4) return false;
-  if ((reinterpret_cast<std::uintptr_t>(d.at) | reinterpret_cast<std::uintptr_t>(s.at)) & 3u) return false;
+  if ((reinterpret_cast<std::uintptr_t>(d.at) | reinterpret_cast<std::uintptr_t>(s.at)) & 3u)
+    return false;
   return d.at == s.at || d.at + 4u * n <= s.at || s.at + 4u * n <= d.at;
 }
 
 }  // namespace
 
-void bulk_loop(Bulk code, Ty half, LoopSide d, LoopSide a, LoopSide b, std::uint32_t scalar, std::uint32_t n, bool running) {
+void bulk_loop(Bulk code, Ty half, LoopSide d, LoopSide a, LoopSide b, std::uint32_t scalar,
+               std::uint32_t n, bool running) {
   const BulkInfo& info = bulk_info(code);
   if (!running && d.at) {
     if (code == Bulk::fmacs && a.at && b.at) {
       float s = std::bit_cast<float>(scalar);
       if (flat(d, a, n) && flat(d, b, n)) {
-        fmacs_flat(reinterpret_cast<float*>(d.at), reinterpret_cast<const float*>(a.at), reinterpret_cast<const float*>(b.at), s, n);
+        fmacs_flat(reinterpret_cast<float*>(d.at), reinterpret_cast<const float*>(a.at),
+                   reinterpret_cast<const float*>(b.at), s, n);
       } else {
         fmacs_strided(d, a, b, s, n);
       }
       return;
     }
     if ((code == Bulk::fadds || code == Bulk::fmuls) && flat(d, a, n) && flat(d, b, n)) {
-      (code == Bulk::fadds ? fadds_flat : fmuls_flat)(reinterpret_cast<float*>(d.at), reinterpret_cast<const float*>(a.at),
+      (code == Bulk::fadds ? fadds_flat : fmuls_flat)(reinterpret_cast<float*>(d.at),
+                                                      reinterpret_cast<const float*>(a.at),
                                                       reinterpret_cast<const float*>(b.at), n);
       return;
     }

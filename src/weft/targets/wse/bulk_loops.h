@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Bulk operations on host memory: the loops behind DSD operations whose operands are all in memory. The
-// elements are done in order, so that overlapping and zero-stride operands mean what they mean on a PE.
+// Bulk operations on host memory: the loops behind DSD operations whose operands are all in memory.
+// The elements are done in order, so that overlapping and zero-stride operands mean what they mean
+// on a PE.
 
 #include <cstdint>
 #include <cstring>
@@ -11,13 +12,14 @@
 namespace weft::wse {
 
 struct LoopSide {
-  std::uint8_t* at = nullptr;   // null: the constant
-  std::int32_t stride = 0;      // bytes
+  std::uint8_t* at = nullptr;  // null: the constant
+  std::int32_t stride = 0;     // bytes
   std::uint32_t constant = 0;
 };
 
 /// `running`: the first source is the constant and then each result in turn (a reduction).
-void bulk_loop(Bulk code, Ty half, LoopSide dst, LoopSide a, LoopSide b, std::uint32_t scalar, std::uint32_t n, bool running);
+void bulk_loop(Bulk code, Ty half, LoopSide dst, LoopSide a, LoopSide b, std::uint32_t scalar,
+               std::uint32_t n, bool running);
 
 inline std::uint32_t load_bits(const std::uint8_t* p, int bytes) {
   if (bytes == 4) {

@@ -13,7 +13,10 @@ namespace weft::wse {
 
 namespace {
 
-struct Compiled { Layout layout; Json plan; };
+struct Compiled {
+  Layout layout;
+  Json plan;
+};
 
 class WseExecutable final : public runtime::Executable {
  public:
@@ -29,14 +32,22 @@ std::vector<std::int64_t> numbers(const Json& list) {
 }
 
 // The part of one stage's plan that moving data needs.
-struct Iter { std::int64_t extent, chunk; bool reduce; int spread; };
+struct Iter {
+  std::int64_t extent, chunk;
+  bool reduce;
+  int spread;
+};
 struct Array {
   std::string name;
   std::size_t buffer;
   std::vector<std::vector<std::int64_t>> coef;
   std::vector<std::int64_t> base, extent;
   std::int64_t size = 1;
-  explicit Array(const Json& j) : name(j.at("name").as_string()), buffer(static_cast<std::size_t>(j.at("buffer").as_int())), base(numbers(j.at("base"))), extent(numbers(j.at("extent"))) {
+  explicit Array(const Json& j)
+      : name(j.at("name").as_string()),
+        buffer(static_cast<std::size_t>(j.at("buffer").as_int())),
+        base(numbers(j.at("base"))),
+        extent(numbers(j.at("extent"))) {
     for (const Json& c : j.at("coef").as_array()) coef.push_back(numbers(c));
     for (std::int64_t e : extent) size *= e;
   }
@@ -48,54 +59,76 @@ struct Array {
   }
 };
 
-std::vector<std::int64_t> starts(const std::vector<Iter>& iters, std::int64_t x, std::int64_t y, std::int64_t width) {
+std::vector<std::int64_t> starts(const std::vector<Iter>& iters, std::int64_t x, std::int64_t y,
+                                 std::int64_t width) {
   std::vector<std::int64_t> out;
-  for (const Iter& i : iters) out.push_back(i.chunk * (i.spread == 1 ? x : i.spread == 2 ? y : i.spread == 3 ? y * width + x : 0));
+  for (const Iter& i : iters)
+    out.push_back(i.chunk * (i.spread == 1   ? x
+                             : i.spread == 2 ? y
+                             : i.spread == 3 ? y * width + x
+                                             : 0));
   return out;
 }
 
 }  // namespace
 
-WseDevice::WseDevice(std::string name, std::int32_t width, std::int32_t height, Arch arch, int threads) : threads_(threads) {
+WseDevice::WseDevice(std::string name, std::int32_t width, std::int32_t height, Arch arch,
+                     int threads)
+    : threads_(threads) {
   info_.name = std::move(name);
   info_.kind = runtime::DeviceKind::simulator;
-  info_.description = cat(width, " x ", height, " simulated PEs of a ", arch == Arch::wse2 ? "WSE-2" : "WSE-3");
+  info_.description =
+      cat(width, " x ", height, " simulated PEs of a ", arch == Arch::wse2 ? "WSE-2" : "WSE-3");
   info_.clock_hz = Timing::of(arch).clock_hz;
   info_.host_accessible = true;
-  info_.limits = {{"width", width}, {"height", height}, {"pe_bytes", kMemoryBytes}, {"arch", arch == Arch::wse2 ? 2 : 3}};
+  info_.limits = {{"width", width},
+                  {"height", height},
+                  {"pe_bytes", kMemoryBytes},
+                  {"arch", arch == Arch::wse2 ? 2 : 3}};
 }
 
-Ref<runtime::Storage> WseDevice::allocate(runtime::Bytes bytes, runtime::Bytes align, std::string_view space) {
+Ref<runtime::Storage> WseDevice::allocate(runtime::Bytes bytes, runtime::Bytes align,
+                                          std::string_view space) {
   void* block = nullptr;
-  if (posix_memalign(&block, std::max<runtime::Bytes>(align, 64), std::max<runtime::Bytes>(bytes, 64)) != 0) {
-    throw Error(ErrorKind::memory, "device.memory.exhausted", cat(info_.name, " cannot give ", bytes, " bytes"));
+  if (posix_memalign(&block, std::max<runtime::Bytes>(align, 64),
+                     std::max<runtime::Bytes>(bytes, 64)) != 0) {
+    throw Error(ErrorKind::memory, "device.memory.exhausted",
+                cat(info_.name, " cannot give ", bytes, " bytes"));
   }
-  return make_ref<runtime::Storage>(Ref<runtime::Device>(this), reinterpret_cast<std::uint64_t>(block), bytes, space);
+  return make_ref<runtime::Storage>(Ref<runtime::Device>(this),
+                                    reinterpret_cast<std::uint64_t>(block), bytes, space);
 }
 
-void WseDevice::free_storage(std::uint64_t address, runtime::Bytes, std::string_view) { std::free(reinterpret_cast<void*>(address)); }
+void WseDevice::free_storage(std::uint64_t address, runtime::Bytes, std::string_view) {
+  std::free(reinterpret_cast<void*>(address));
+}
 
-void WseDevice::upload(runtime::Storage& dst, runtime::Bytes offset, const void* src, runtime::Bytes bytes) {
+void WseDevice::upload(runtime::Storage& dst, runtime::Bytes offset, const void* src,
+                       runtime::Bytes bytes) {
   runtime::check_range(dst, offset, bytes);
   if (bytes) std::memcpy(static_cast<char*>(dst.host()) + offset, src, bytes);
 }
 
-void WseDevice::download(void* dst, const runtime::Storage& src, runtime::Bytes offset, runtime::Bytes bytes) {
+void WseDevice::download(void* dst, const runtime::Storage& src, runtime::Bytes offset,
+                         runtime::Bytes bytes) {
   runtime::check_range(src, offset, bytes);
   if (bytes) std::memcpy(dst, static_cast<const char*>(src.host()) + offset, bytes);
 }
 
 Ref<runtime::Executable> WseDevice::load(runtime::Binary binary) {
   if (binary.format != "csl") {
-    throw Error(ErrorKind::emit, "device.binary.format", cat("device ", info_.name, " loads CSL, not \"", binary.format, "\""));
+    throw Error(ErrorKind::emit, "device.binary.format",
+                cat("device ", info_.name, " loads CSL, not \"", binary.format, "\""));
   }
   std::vector<Compiled> kernels;
   Json all = Json::parse(binary.bytes, "<csl>");
   for (const Json& k : all.as_array()) {
     const Json& plan = k.at("plan");
-    if (plan.at("width").as_int() != info_.limits.at("width") || plan.at("height").as_int() != info_.limits.at("height")) {
-      throw Error(ErrorKind::emit, "wse.binary.size", cat("the module was built for ", plan.at("width").as_int(), " x ", plan.at("height").as_int(), " PEs, device ",
-                                                          info_.name, " has others"));
+    if (plan.at("width").as_int() != info_.limits.at("width") ||
+        plan.at("height").as_int() != info_.limits.at("height")) {
+      throw Error(ErrorKind::emit, "wse.binary.size",
+                  cat("the module was built for ", plan.at("width").as_int(), " x ",
+                      plan.at("height").as_int(), " PEs, device ", info_.name, " has others"));
     }
     csl::CompileOptions o;
     o.root = "layout.csl";
@@ -112,12 +145,18 @@ Ref<runtime::Executable> WseDevice::load(runtime::Binary binary) {
   return make_ref<WseExecutable>(Ref<runtime::Device>(this), std::move(binary), std::move(kernels));
 }
 
-runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t kernel, std::span<const runtime::KernelArg> args,
+runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t kernel,
+                                 std::span<const runtime::KernelArg> args,
                                  std::span<const std::int64_t>) {
   const Compiled& c = static_cast<WseExecutable&>(executable).kernels.at(kernel);
   std::int64_t width = c.plan.at("width").as_int(), height = c.plan.at("height").as_int();
   const Json::Array& buffers = c.plan.at("buffers").as_array();
-  struct Data { char* at = nullptr; std::int64_t bytes = 4; std::vector<std::int64_t> shape; std::string own; };
+  struct Data {
+    char* at = nullptr;
+    std::int64_t bytes = 4;
+    std::vector<std::int64_t> shape;
+    std::string own;
+  };
   std::vector<Data> data(buffers.size());
   std::size_t next = 0;
   for (std::size_t i = 0; i < buffers.size(); ++i) {
@@ -144,15 +183,22 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
   for (const Json& s : c.plan.at("stages").as_array()) {
     std::vector<Iter> iters;
     for (const Json& i : s.at("iters").as_array()) {
-      iters.push_back({i.at("extent").as_int(), i.at("chunk").as_int(), i.at("reduce").as_bool(), static_cast<int>(i.at("spread").as_int())});
+      iters.push_back({i.at("extent").as_int(), i.at("chunk").as_int(), i.at("reduce").as_bool(),
+                       static_cast<int>(i.at("spread").as_int())});
     }
     std::vector<Array> inputs;
     for (const Json& a : s.at("inputs").as_array()) inputs.emplace_back(a);
     Array output(s.at("output"));
     bool keeps = s.at("keeps").as_bool();
     if (keeps) inputs.push_back(output);
-    auto region = [&](const Array& a) { return Region{0, 0, static_cast<std::int32_t>(width), static_cast<std::int32_t>(height), a.size}; };
-    auto type = [&](const Array& a) { return data[a.buffer].bytes == 2 ? MemcpyDataType::MEMCPY_16BIT : MemcpyDataType::MEMCPY_32BIT; };
+    auto region = [&](const Array& a) {
+      return Region{0, 0, static_cast<std::int32_t>(width), static_cast<std::int32_t>(height),
+                    a.size};
+    };
+    auto type = [&](const Array& a) {
+      return data[a.buffer].bytes == 2 ? MemcpyDataType::MEMCPY_16BIT
+                                       : MemcpyDataType::MEMCPY_32BIT;
+    };
     // Boxes go out; what lies outside a buffer is zero and is never used.
     for (const Array& a : inputs) {
       const Data& from = data[a.buffer];
@@ -172,7 +218,9 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
               inside = inside && p >= 0 && p < from.shape[d];
               linear = linear * from.shape[d] + p;
             }
-            if (inside) std::memcpy(&words[w], from.at + linear * from.bytes, static_cast<std::size_t>(from.bytes));
+            if (inside)
+              std::memcpy(&words[w], from.at + linear * from.bytes,
+                          static_cast<std::size_t>(from.bytes));
             for (std::size_t d = at.size(); d-- > 0;) {
               if (++at[d] < a.extent[d]) break;
               at[d] = 0;
@@ -180,13 +228,16 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
           }
         }
       }
-      rt.memcpy_h2d(rt.get_id(a.name), words.data(), static_cast<std::int64_t>(words.size()), region(a), false, type(a), MemcpyOrder::ROW_MAJOR, false);
+      rt.memcpy_h2d(rt.get_id(a.name), words.data(), static_cast<std::int64_t>(words.size()),
+                    region(a), false, type(a), MemcpyOrder::ROW_MAJOR, false);
     }
     rt.launch(rt.get_id(cat("stage", number++)), {}, {}, false);
     const Data& to = data[output.buffer];
     std::vector<std::uint32_t> words(static_cast<std::size_t>(width * height * output.size));
-    rt.memcpy_d2h(words.data(), static_cast<std::int64_t>(words.size()), rt.get_id(output.name), region(output), false, type(output), MemcpyOrder::ROW_MAJOR, false);
-    // Every point of the output's iterators comes back from the PE that owns it, reductions from the chain's end.
+    rt.memcpy_d2h(words.data(), static_cast<std::int64_t>(words.size()), rt.get_id(output.name),
+                  region(output), false, type(output), MemcpyOrder::ROW_MAJOR, false);
+    // Every point of the output's iterators comes back from the PE that owns it, reductions from
+    // the chain's end.
     for (std::int64_t y = 0; y < height; ++y) {
       for (std::int64_t x = 0; x < width; ++x) {
         std::vector<std::int64_t> low = starts(iters, x, y, width), point(iters.size());
@@ -202,7 +253,8 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
           count.push_back(i.reduce ? 1 : std::min(i.chunk, i.extent - low[k]));
           any = any && count.back() > 0;
         }
-        if ((!x_used && x > 0) || (!y_used && y > 0)) owner = false;   // all PEs of an unused axis have the same
+        if ((!x_used && x > 0) || (!y_used && y > 0))
+          owner = false;  // all PEs of an unused axis have the same
         if (!owner || !any) continue;
         while (true) {
           std::int64_t local = 0, linear = 0;
@@ -216,7 +268,9 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
             local = local * output.extent[d] + l;
             linear = linear * to.shape[d] + output.origin(d, low) + l;
           }
-          std::memcpy(to.at + linear * to.bytes, &words[static_cast<std::size_t>((y * width + x) * output.size + local)], static_cast<std::size_t>(to.bytes));
+          std::memcpy(to.at + linear * to.bytes,
+                      &words[static_cast<std::size_t>((y * width + x) * output.size + local)],
+                      static_cast<std::size_t>(to.bytes));
           std::size_t k = iters.size();
           while (k-- > 0) {
             if (++point[k] < count[k]) break;

@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A simulated rectangle of the wafer as a device. Its storage is the memory beside the wafer; a launch
-// distributes boxes of the buffers over the PEs, runs each stage there and collects the results.
+// A simulated rectangle of the wafer as a device. Its storage is the memory beside the wafer; a
+// launch distributes boxes of the buffers over the PEs, runs each stage there and collects the
+// results.
 
 #include <memory>
 
@@ -14,11 +15,15 @@ class WseDevice final : public runtime::Device {
  public:
   WseDevice(std::string name, std::int32_t width, std::int32_t height, Arch arch, int threads);
   const runtime::DeviceInfo& info() const override { return info_; }
-  Ref<runtime::Storage> allocate(runtime::Bytes bytes, runtime::Bytes align, std::string_view space) override;
-  void upload(runtime::Storage& dst, runtime::Bytes offset, const void* src, runtime::Bytes bytes) override;
-  void download(void* dst, const runtime::Storage& src, runtime::Bytes offset, runtime::Bytes bytes) override;
+  Ref<runtime::Storage> allocate(runtime::Bytes bytes, runtime::Bytes align,
+                                 std::string_view space) override;
+  void upload(runtime::Storage& dst, runtime::Bytes offset, const void* src,
+              runtime::Bytes bytes) override;
+  void download(void* dst, const runtime::Storage& src, runtime::Bytes offset,
+                runtime::Bytes bytes) override;
   Ref<runtime::Executable> load(runtime::Binary binary) override;
-  runtime::Event launch(runtime::Executable& executable, std::size_t kernel, std::span<const runtime::KernelArg> args,
+  runtime::Event launch(runtime::Executable& executable, std::size_t kernel,
+                        std::span<const runtime::KernelArg> args,
                         std::span<const std::int64_t> extents) override;
   runtime::Span measure(const std::function<void()>& work) override;
   runtime::StatReport stats() const override { return stats_; }
@@ -32,7 +37,7 @@ class WseDevice final : public runtime::Device {
   runtime::DeviceInfo info_;
   int threads_;
   std::int64_t cycles_ = 0;
-  runtime::StatReport stats_;   // of the last launch
+  runtime::StatReport stats_;  // of the last launch
   runtime::TraceSink* trace_ = nullptr;
 };
 

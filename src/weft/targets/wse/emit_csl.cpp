@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// CSL text of a staged program: one layout file, one PE program that every PE of the rectangle runs.
+// CSL text of a staged program: one layout file, one PE program that every PE of the rectangle
+// runs.
 #include <functional>
 #include <map>
 
@@ -17,15 +18,21 @@ std::string csl_type(DType t) {
   if (t.is_bool()) return "bool";
   if (t == dtypes::float32) return "f32";
   if (t == dtypes::float16) return "f16";
-  if (t.is_int()) return t.bits == 16 ? "i16" : t.bits == 8 ? "i8" : "i32";   // 64-bit indices fit 32 bits on a PE
+  if (t.is_int())
+    return t.bits == 16 ? "i16" : t.bits == 8 ? "i8" : "i32";  // 64-bit indices fit 32 bits on a PE
   if (t.is_uint()) return t.bits == 16 ? "u16" : t.bits == 8 ? "u8" : "u32";
-  throw Error(ErrorKind::lower, "wse.lower.dtype", cat("an expression has type ", to_string(t), ", which PEs do not compute with"));
+  throw Error(ErrorKind::lower, "wse.lower.dtype",
+              cat("an expression has type ", to_string(t), ", which PEs do not compute with"));
 }
 
 std::string number(double v, DType t) {
-  if (v != v) return cat("@bitcast(", csl_type(t), t.bits == 16 ? ", @as(u16, 0x7e00))" : ", @as(u32, 0x7fc00000))");
-  if (v > 3.4028234663852886e38) return t.bits == 16 ? "@bitcast(f16, @as(u16, 0x7c00))" : "@bitcast(f32, @as(u32, 0x7f800000))";
-  if (v < -3.4028234663852886e38) return t.bits == 16 ? "@bitcast(f16, @as(u16, 0xfc00))" : "@bitcast(f32, @as(u32, 0xff800000))";
+  if (v != v)
+    return cat("@bitcast(", csl_type(t),
+               t.bits == 16 ? ", @as(u16, 0x7e00))" : ", @as(u32, 0x7fc00000))");
+  if (v > 3.4028234663852886e38)
+    return t.bits == 16 ? "@bitcast(f16, @as(u16, 0x7c00))" : "@bitcast(f32, @as(u32, 0x7f800000))";
+  if (v < -3.4028234663852886e38)
+    return t.bits == 16 ? "@bitcast(f16, @as(u16, 0xfc00))" : "@bitcast(f32, @as(u32, 0xff800000))";
   std::string text = shortest(v);
   if (text.find_first_of(".e") == std::string::npos) text += ".0";
   return cat("@as(", csl_type(t), ", ", text, ")");
@@ -35,8 +42,16 @@ std::string identity(Combine c, DType t) {
   switch (c) {
     case Combine::add: return t.is_float() ? "0.0" : "0";
     case Combine::mul: return t.is_float() ? "1.0" : "1";
-    case Combine::max: return t.is_float() ? number(-1e300 * 1e300, t) : t.is_uint() ? "0" : t.bits == 16 ? "-32768" : "-2147483648";
-    case Combine::min: return t.is_float() ? number(1e300 * 1e300, t) : t.is_uint() ? (t.bits == 16 ? "65535" : "4294967295") : t.bits == 16 ? "32767" : "2147483647";
+    case Combine::max:
+      return t.is_float()   ? number(-1e300 * 1e300, t)
+             : t.is_uint()  ? "0"
+             : t.bits == 16 ? "-32768"
+                            : "-2147483648";
+    case Combine::min:
+      return t.is_float()   ? number(1e300 * 1e300, t)
+             : t.is_uint()  ? (t.bits == 16 ? "65535" : "4294967295")
+             : t.bits == 16 ? "32767"
+                            : "2147483647";
     case Combine::none: break;
   }
   return "0";
@@ -54,21 +69,38 @@ class Emitter {
     }
     std::string body;
     for (std::size_t i = 0; i < p_.stages.size(); ++i) body += stage(i);
-    std::string head = cat("// Every PE of the ", p_.width, " x ", p_.height, " rectangle runs this program; ", p_.name, " in ", p_.stages.size(),
-                           p_.stages.size() == 1 ? " stage.\n" : " stages.\n",
-                           "param memcpy_params: comptime_struct;\n",
-                           "const sys_mod = @import_module(\"<memcpy/memcpy>\", memcpy_params);\n"
-                           "const layout_mod = @import_module(\"<layout>\");\n",
-                           uses_math_ ? "const math = @import_module(\"<math>\");\n" : "");
-    if (any_x) head += "// Chain along the row: from the east, towards the west.\nparam x_first: bool;\nparam x_last: bool;\nparam x_in: color;\nparam x_out: color;\n";
-    if (any_y) head += "// Chain along the first column: from the south, towards the north.\nparam y_first: bool;\nparam y_last: bool;\nparam y_in: color;\nparam y_out: color;\n";
+    std::string head =
+        cat("// Every PE of the ", p_.width, " x ", p_.height, " rectangle runs this program; ",
+            p_.name, " in ", p_.stages.size(), p_.stages.size() == 1 ? " stage.\n" : " stages.\n",
+            "param memcpy_params: comptime_struct;\n",
+            "const sys_mod = @import_module(\"<memcpy/memcpy>\", memcpy_params);\n"
+            "const layout_mod = @import_module(\"<layout>\");\n",
+            uses_math_ ? "const math = @import_module(\"<math>\");\n" : "");
+    if (any_x)
+      head +=
+          "// Chain along the row: from the east, towards the west.\nparam x_first: bool;\nparam "
+          "x_last: bool;\nparam x_in: color;\nparam x_out: color;\n";
+    if (any_y)
+      head +=
+          "// Chain along the first column: from the south, towards the north.\nparam y_first: "
+          "bool;\nparam y_last: bool;\nparam y_in: color;\nparam y_out: color;\n";
     for (const auto& [name, text] : helpers_) head += text;
     std::string tail = "\ncomptime {\n";
-    if (any_x) tail += "  if (@is_arch(\"wse3\")) {\n    if (!x_last) @initialize_queue(@get_input_queue(2), .{ .color = x_in });\n    if (!x_first) @initialize_queue(@get_output_queue(3), .{ .color = x_out });\n  }\n";
-    if (any_y) tail += "  if (@is_arch(\"wse3\")) {\n    if (!y_last) @initialize_queue(@get_input_queue(4), .{ .color = y_in });\n    if (!y_first) @initialize_queue(@get_output_queue(5), .{ .color = y_out });\n  }\n";
+    if (any_x)
+      tail +=
+          "  if (@is_arch(\"wse3\")) {\n    if (!x_last) @initialize_queue(@get_input_queue(2), .{ "
+          ".color = x_in });\n    if (!x_first) @initialize_queue(@get_output_queue(3), .{ .color "
+          "= x_out });\n  }\n";
+    if (any_y)
+      tail +=
+          "  if (@is_arch(\"wse3\")) {\n    if (!y_last) @initialize_queue(@get_input_queue(4), .{ "
+          ".color = y_in });\n    if (!y_first) @initialize_queue(@get_output_queue(5), .{ .color "
+          "= y_out });\n  }\n";
     for (std::size_t i = 0; i < p_.stages.size(); ++i) {
-      for (const LocalArray& a : p_.stages[i].inputs) tail += cat("  @export_symbol(", a.name, "_ptr, \"", a.name, "\");\n");
-      tail += cat("  @export_symbol(", p_.stages[i].output.name, "_ptr, \"", p_.stages[i].output.name, "\");\n  @export_symbol(stage", i, ");\n");
+      for (const LocalArray& a : p_.stages[i].inputs)
+        tail += cat("  @export_symbol(", a.name, "_ptr, \"", a.name, "\");\n");
+      tail += cat("  @export_symbol(", p_.stages[i].output.name, "_ptr, \"",
+                  p_.stages[i].output.name, "\");\n  @export_symbol(stage", i, ");\n");
     }
     return head + body + tail + "}\n";
   }
@@ -78,12 +110,14 @@ class Emitter {
     std::string t = csl_type(p_.buffers[a.buffer].dtype);
     std::string dims;
     for (std::int64_t e : a.extent) dims += cat(dims.empty() ? "" : " x ", e);
-    return cat("var ", a.name, " = @zeros([", a.size(), "]", t, ");   // ", p_.buffers[a.buffer].name, dims.empty() ? std::string() : cat(", ", dims), "\nvar ",
+    return cat("var ", a.name, " = @zeros([", a.size(), "]", t, ");   // ",
+               p_.buffers[a.buffer].name, dims.empty() ? std::string() : cat(", ", dims), "\nvar ",
                a.name, "_ptr: [*]", t, " = &", a.name, ";\n");
   }
 
   // Index into a local array; iterators in `without` count as 0.
-  std::string index(const Stage& s, const LocalArray& a, const std::vector<std::int64_t>& offset, std::size_t without = ~std::size_t{0}) {
+  std::string index(const Stage& s, const LocalArray& a, const std::vector<std::int64_t>& offset,
+                    std::size_t without = ~std::size_t{0}) {
     std::int64_t constant = 0, stride = 1;
     std::vector<std::int64_t> factor(s.iters.size());
     for (std::size_t d = a.extent.size(); d-- > 0;) {
@@ -95,7 +129,8 @@ class Emitter {
     std::string out;
     for (std::size_t k = 0; k < s.iters.size(); ++k) {
       if (factor[k] == 0 || k == without || s.iters[k].extent == 1) continue;
-      out += cat(out.empty() ? "" : " + ", s.iters[k].name, factor[k] == 1 ? std::string() : cat(" * ", factor[k]));
+      out += cat(out.empty() ? "" : " + ", s.iters[k].name,
+                 factor[k] == 1 ? std::string() : cat(" * ", factor[k]));
     }
     if (constant || out.empty()) out += cat(out.empty() ? "" : " + ", constant);
     return out;
@@ -131,12 +166,16 @@ class Emitter {
   std::string expr(const Stage& s, const Expr& e) {
     auto type = [&] { return csl_type(e->dtype); };
     switch (e->kind) {
-      case ExprKind::int_imm: return e->dtype.is_bool() ? (as<IntImmNode>(e)->value ? "true" : "false") : cat("@as(", type(), ", ", as<IntImmNode>(e)->value, ")");
+      case ExprKind::int_imm:
+        return e->dtype.is_bool() ? (as<IntImmNode>(e)->value ? "true" : "false")
+                                  : cat("@as(", type(), ", ", as<IntImmNode>(e)->value, ")");
       case ExprKind::float_imm: return number(as<FloatImmNode>(e)->value, e->dtype);
       case ExprKind::var:
         for (const StageIter& i : s.iters) {
           if (i.var.get() != e.get()) continue;
-          std::string v = i.extent == 1 ? "@as(i32, 0)" : i.spread == Spread::none ? i.name : cat("(lo_", i.name, " + ", i.name, ")");
+          std::string v = i.extent == 1              ? "@as(i32, 0)"
+                          : i.spread == Spread::none ? i.name
+                                                     : cat("(lo_", i.name, " + ", i.name, ")");
           return type() == "i32" ? v : cat("@as(", type(), ", ", v, ")");
         }
         break;
@@ -148,7 +187,8 @@ class Emitter {
       case ExprKind::not_: return cat("(!", expr(s, as<NotNode>(e)->a), ")");
       case ExprKind::select: {
         const auto* n = as<SelectNode>(e);
-        return cat("(if (", expr(s, n->condition), ") ", expr(s, n->a), " else ", expr(s, n->b), ")");
+        return cat("(if (", expr(s, n->condition), ") ", expr(s, n->a), " else ", expr(s, n->b),
+                   ")");
       }
       case ExprKind::load: {
         std::vector<std::int64_t> offset;
@@ -161,7 +201,8 @@ class Emitter {
       case ExprKind::call: {
         const auto* c = as<CallNode>(e);
         auto arg = [&](std::size_t i) { return expr(s, c->args[i]); };
-        if (c->op == "if_then_else") return cat("(if (", arg(0), ") ", arg(1), " else ", arg(2), ")");
+        if (c->op == "if_then_else")
+          return cat("(if (", arg(0), ") ", arg(1), " else ", arg(2), ")");
         if (c->op == "likely") return arg(0);
         if (c->op == "bitwise_and") return cat("(", arg(0), " & ", arg(1), ")");
         if (c->op == "bitwise_or") return cat("(", arg(0), " | ", arg(1), ")");
@@ -169,22 +210,30 @@ class Emitter {
         std::string t = type();
         if (c->op == "sigmoid") {
           uses_math_ = true;
-          return cat("(@as(", t, ", 1.0) / (@as(", t, ", 1.0) + math.exp_", t, "(-(", arg(0), "))))");
+          return cat("(@as(", t, ", 1.0) / (@as(", t, ", 1.0) + math.exp_", t, "(-(", arg(0),
+                     "))))");
         }
         static const std::map<std::string, std::string> kUnary = {
-            {"exp", "exp"}, {"exp2", "exp2"}, {"log", "log"}, {"log2", "log2"}, {"log10", "log10"}, {"sqrt", "sqrt"}, {"rsqrt", "invsqrt"},
-            {"sin", "sin"}, {"cos", "cos"}, {"tan", "tan"}, {"asin", "asin"}, {"acos", "acos"}, {"atan", "atan"}, {"sinh", "sinh"},
-            {"cosh", "cosh"}, {"tanh", "tanh"}, {"floor", "floor"}, {"ceil", "ceil"}, {"trunc", "trunc"}, {"abs", "abs"}};
+            {"exp", "exp"},     {"exp2", "exp2"}, {"log", "log"},       {"log2", "log2"},
+            {"log10", "log10"}, {"sqrt", "sqrt"}, {"rsqrt", "invsqrt"}, {"sin", "sin"},
+            {"cos", "cos"},     {"tan", "tan"},   {"asin", "asin"},     {"acos", "acos"},
+            {"atan", "atan"},   {"sinh", "sinh"}, {"cosh", "cosh"},     {"tanh", "tanh"},
+            {"floor", "floor"}, {"ceil", "ceil"}, {"trunc", "trunc"},   {"abs", "abs"}};
         if (auto it = kUnary.find(c->op); it != kUnary.end() && e->dtype.is_float()) {
           uses_math_ = true;
           return cat("math.", it->second, "_", t, "(", arg(0), ")");
         }
-        if (c->op == "abs") return cat(helper(cat("abs_", t), cat("fn abs_", t, "(a: ", t, ") ", t, " { if (a < 0) { return -a; } return a; }\n")), "(", arg(0), ")");
+        if (c->op == "abs")
+          return cat(helper(cat("abs_", t), cat("fn abs_", t, "(a: ", t, ") ", t,
+                                                " { if (a < 0) { return -a; } return a; }\n")),
+                     "(", arg(0), ")");
         if (c->op == "pow" && e->dtype.is_float()) {
           uses_math_ = true;
           return cat("math.pow_", t, "(", arg(0), ", ", arg(1), ")");
         }
-        throw Error(ErrorKind::lower, "wse.lower.intrinsic", cat("block ", s.name, " calls ", c->op, " on ", to_string(e->dtype), ", which PEs do not have"));
+        throw Error(ErrorKind::lower, "wse.lower.intrinsic",
+                    cat("block ", s.name, " calls ", c->op, " on ", to_string(e->dtype),
+                        ", which PEs do not have"));
       }
       default: break;
     }
@@ -209,22 +258,32 @@ class Emitter {
         case ExprKind::min: return cat(pick("min", "<", t), "(", x, ", ", y, ")");
         case ExprKind::max: return cat(pick("max", ">", t), "(", x, ", ", y, ")");
         case ExprKind::floordiv:
-          return cat(helper(cat("floordiv_", t), cat("fn floordiv_", t, "(a: ", t, ", b: ", t, ") ", t, " {\n  const q = a / b;\n  if (a % b != 0 and (a < 0) != (b < 0)) { return q - 1; }\n  return q;\n}\n")),
+          return cat(helper(cat("floordiv_", t),
+                            cat("fn floordiv_", t, "(a: ", t, ", b: ", t, ") ", t,
+                                " {\n  const q = a / b;\n  if (a % b != 0 and (a < 0) != (b < 0)) "
+                                "{ return q - 1; }\n  return q;\n}\n")),
                      "(", x, ", ", y, ")");
         case ExprKind::floormod:
-          return cat(helper(cat("floormod_", t), cat("fn floormod_", t, "(a: ", t, ", b: ", t, ") ", t, " {\n  const r = a % b;\n  if (r != 0 and (r < 0) != (b < 0)) { return r + b; }\n  return r;\n}\n")),
-                     "(", x, ", ", y, ")");
+          return cat(
+              helper(cat("floormod_", t), cat("fn floormod_", t, "(a: ", t, ", b: ", t, ") ", t,
+                                              " {\n  const r = a % b;\n  if (r != 0 and (r < 0) != "
+                                              "(b < 0)) { return r + b; }\n  return r;\n}\n")),
+              "(", x, ", ", y, ")");
         default: break;
       }
     }
-    throw Error(ErrorKind::lower, "wse.lower.expression", cat("block ", s.name, " computes an expression of kind ", static_cast<int>(e->kind), " that has no CSL form"));
+    throw Error(ErrorKind::lower, "wse.lower.expression",
+                cat("block ", s.name, " computes an expression of kind ", static_cast<int>(e->kind),
+                    " that has no CSL form"));
   }
 
   std::string pick(const std::string& name, const std::string& op, const std::string& t) {
-    return helper(cat(name, "_", t), cat("fn ", name, "_", t, "(a: ", t, ", b: ", t, ") ", t, " { if (a ", op, " b) { return a; } return b; }\n"));
+    return helper(cat(name, "_", t), cat("fn ", name, "_", t, "(a: ", t, ", b: ", t, ") ", t,
+                                         " { if (a ", op, " b) { return a; } return b; }\n"));
   }
 
-  std::string combined(Combine c, const std::string& a, const std::string& b, const std::string& t) {
+  std::string combined(Combine c, const std::string& a, const std::string& b,
+                       const std::string& t) {
     switch (c) {
       case Combine::add: return cat(a, " + ", b);
       case Combine::mul: return cat(a, " * ", b);
@@ -236,7 +295,8 @@ class Emitter {
   }
 
   // Loops over the PE's part of the iterators for which `wanted` holds; returns the closing text.
-  std::string loops(const Stage& s, const std::function<bool(std::size_t)>& wanted, std::string& out, std::string& indent) {
+  std::string loops(const Stage& s, const std::function<bool(std::size_t)>& wanted,
+                    std::string& out, std::string& indent) {
     std::vector<std::string> ends;
     for (std::size_t k = 0; k < s.iters.size(); ++k) {
       if (!wanted(k) || s.iters[k].extent == 1) continue;
@@ -254,7 +314,8 @@ class Emitter {
   // acc += a * b with a vector along a spatial iterator: one @fmacs in place of that loop.
   bool vector_update(const Stage& s, std::string& out) {
     const auto* m = as<BinaryNode>(s.value);
-    if (s.combine != Combine::add || !m || m->kind != ExprKind::mul || m->dtype != dtypes::float32) return false;
+    if (s.combine != Combine::add || !m || m->kind != ExprKind::mul || m->dtype != dtypes::float32)
+      return false;
     for (std::size_t v = s.iters.size(); v-- > 0;) {
       if (s.iters[v].reduce || s.iters[v].extent == 1) continue;
       for (const auto& [vec, sca] : {std::pair{m->a, m->b}, std::pair{m->b, m->a}}) {
@@ -269,40 +330,63 @@ class Emitter {
         });
         if (!scalar || fa <= 0 || fo <= 0) continue;
         std::string n = cat(s.output.name, "_v");
-        dsds_ += cat("const ", n, "_acc = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{", s.iters[v].chunk, "} -> ", s.output.name, "[i * ", fo, "] });\n",
-                     "const ", n, "_vec = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{", s.iters[v].chunk, "} -> ", a->name, "[i * ", fa, "] });\n");
+        dsds_ += cat("const ", n, "_acc = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{",
+                     s.iters[v].chunk, "} -> ", s.output.name, "[i * ", fo, "] });\n", "const ", n,
+                     "_vec = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{", s.iters[v].chunk,
+                     "} -> ", a->name, "[i * ", fa, "] });\n");
         std::string indent = "  ";
-        std::string closing = loops(s, [&](std::size_t k) { return k != v; }, out, indent);
-        out += cat(indent, "const acc = @set_dsd_length(@increment_dsd_offset(", n, "_acc, @as(i16, ", index(s, s.output, output_offset(s), v), "), f32), @as(u16, n_", s.iters[v].name, "));\n",
-                   indent, "const vec = @set_dsd_length(@increment_dsd_offset(", n, "_vec, @as(i16, ", index(s, *a, offset, v), "), f32), @as(u16, n_", s.iters[v].name, "));\n",
-                   indent, "@fmacs(acc, acc, vec, ", expr(s, sca), ");\n", closing);
+        std::string closing = loops(
+            s, [&](std::size_t k) { return k != v; }, out, indent);
+        out +=
+            cat(indent, "const acc = @set_dsd_length(@increment_dsd_offset(", n, "_acc, @as(i16, ",
+                index(s, s.output, output_offset(s), v), "), f32), @as(u16, n_", s.iters[v].name,
+                "));\n", indent, "const vec = @set_dsd_length(@increment_dsd_offset(", n,
+                "_vec, @as(i16, ", index(s, *a, offset, v), "), f32), @as(u16, n_", s.iters[v].name,
+                "));\n", indent, "@fmacs(acc, acc, vec, ", expr(s, sca), ");\n", closing);
         return true;
       }
     }
     return false;
   }
 
-  std::string chain(const Stage& s, const char* axis, const std::string& guard, int in_queue, int out_queue) {
+  std::string chain(const Stage& s, const char* axis, const std::string& guard, int in_queue,
+                    int out_queue) {
     const DType dtype = p_.buffers[s.output.buffer].dtype;
     std::string t = csl_type(dtype), n = s.output.name;
     std::int64_t size = s.output.size();
     std::string mov = dtype.bits == 16 ? "@mov16" : "@mov32";
-    std::string add = dtype == dtypes::float32 && s.combine == Combine::add ? "@fadds" : dtype == dtypes::float32 && s.combine == Combine::max ? "@fmaxs"
-                      : dtype == dtypes::float16 && s.combine == Combine::add ? "@faddh" : "";
+    std::string add = dtype == dtypes::float32 && s.combine == Combine::add   ? "@fadds"
+                      : dtype == dtypes::float32 && s.combine == Combine::max ? "@fmaxs"
+                      : dtype == dtypes::float16 && s.combine == Combine::add ? "@faddh"
+                                                                              : "";
     std::string body;
-    dsds_ += cat("const ", n, "_all = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{", size, "} -> ", n, "[i] });\n");
-    if (add.empty()) dsds_ += cat("var ", n, "_", axis, "_got = @zeros([", size, "]", t, ");\nconst ", n, "_", axis, "_gotten = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{", size, "} -> ", n, "_", axis, "_got[i] });\n");
-    body += cat("  // Sums of the PEs further on the axis come in, the own ones are added, and go on.\n  if (", guard, ") {\n    if (!", axis, "_last) {\n",
-                "      const from = @get_dsd(fabin_dsd, .{ .extent = ", size, ", .fabric_color = ", axis, "_in, .input_queue = @get_input_queue(", in_queue, ") });\n");
+    dsds_ += cat("const ", n, "_all = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{", size, "} -> ",
+                 n, "[i] });\n");
+    if (add.empty())
+      dsds_ += cat("var ", n, "_", axis, "_got = @zeros([", size, "]", t, ");\nconst ", n, "_",
+                   axis, "_gotten = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{", size, "} -> ", n,
+                   "_", axis, "_got[i] });\n");
+    body += cat(
+        "  // Sums of the PEs further on the axis come in, the own ones are added, and go on.\n  "
+        "if (",
+        guard, ") {\n    if (!", axis, "_last) {\n",
+        "      const from = @get_dsd(fabin_dsd, .{ .extent = ", size, ", .fabric_color = ", axis,
+        "_in, .input_queue = @get_input_queue(", in_queue, ") });\n");
     if (!add.empty()) {
-      body += cat("      if (", axis, "_first) {\n        ", add, "(", n, "_all, from, ", n, "_all);\n      } else {\n        const to = @get_dsd(fabout_dsd, .{ .extent = ", size,
-                  ", .fabric_color = ", axis, "_out, .output_queue = @get_output_queue(", out_queue, ") });\n        ", add, "(to, from, ", n, "_all);\n      }\n    } else {\n");
+      body +=
+          cat("      if (", axis, "_first) {\n        ", add, "(", n, "_all, from, ", n,
+              "_all);\n      } else {\n        const to = @get_dsd(fabout_dsd, .{ .extent = ", size,
+              ", .fabric_color = ", axis, "_out, .output_queue = @get_output_queue(", out_queue,
+              ") });\n        ", add, "(to, from, ", n, "_all);\n      }\n    } else {\n");
     } else {
-      body += cat("      ", mov, "(", n, "_", axis, "_gotten, from);\n      for (@range(i32, ", size, ")) |i| { ", n, "[i] = ", combined(s.combine, cat(n, "[i]"), cat(n, "_", axis, "_got[i]"), t),
+      body += cat("      ", mov, "(", n, "_", axis, "_gotten, from);\n      for (@range(i32, ",
+                  size, ")) |i| { ", n,
+                  "[i] = ", combined(s.combine, cat(n, "[i]"), cat(n, "_", axis, "_got[i]"), t),
                   "; }\n    }\n    if (!", axis, "_first) {\n");
     }
-    body += cat("      const to = @get_dsd(fabout_dsd, .{ .extent = ", size, ", .fabric_color = ", axis, "_out, .output_queue = @get_output_queue(", out_queue, ") });\n      ", mov,
-                "(to, ", n, "_all);\n    }\n  }\n");
+    body += cat("      const to = @get_dsd(fabout_dsd, .{ .extent = ", size,
+                ", .fabric_color = ", axis, "_out, .output_queue = @get_output_queue(", out_queue,
+                ") });\n      ", mov, "(to, ", n, "_all);\n    }\n  }\n");
     return body;
   }
 
@@ -314,25 +398,36 @@ class Emitter {
     std::string arrays = cat("\n// ---- ", s.name, "\n");
     for (const LocalArray& a : s.inputs) arrays += declare(a);
     arrays += declare(s.output);
-    std::string body = cat("fn stage", number_of, "() void {\n  const px = @as(i32, layout_mod.get_x_coord());\n  const py = @as(i32, layout_mod.get_y_coord());\n");
+    std::string body = cat("fn stage", number_of,
+                           "() void {\n  const px = @as(i32, layout_mod.get_x_coord());\n  const "
+                           "py = @as(i32, layout_mod.get_y_coord());\n");
     for (const StageIter& i : s.iters) {
       if (i.extent == 1) continue;
       if (i.spread == Spread::none) {
         body += cat("  const n_", i.name, ": i32 = ", i.extent, ";\n");
         continue;
       }
-      std::string at = i.spread == Spread::x ? "px" : i.spread == Spread::y ? "py" : cat("(py * ", p_.width, " + px)");
-      body += cat("  // ", i.var->name, ": ", i.extent, " in parts of ", i.chunk, " over ", i.spread == Spread::x ? "the columns" : i.spread == Spread::y ? "the rows" : "all PEs", "\n",
-                  "  const lo_", i.name, ": i32 = ", at, " * ", i.chunk, ";\n  var n_", i.name, ": i32 = ", i.extent, " - lo_", i.name, ";\n  if (n_", i.name, " > ", i.chunk,
-                  ") { n_", i.name, " = ", i.chunk, "; }\n  if (n_", i.name, " < 0) { n_", i.name, " = 0; }\n");
+      std::string at = i.spread == Spread::x   ? "px"
+                       : i.spread == Spread::y ? "py"
+                                               : cat("(py * ", p_.width, " + px)");
+      body += cat("  // ", i.var->name, ": ", i.extent, " in parts of ", i.chunk, " over ",
+                  i.spread == Spread::x   ? "the columns"
+                  : i.spread == Spread::y ? "the rows"
+                                          : "all PEs",
+                  "\n", "  const lo_", i.name, ": i32 = ", at, " * ", i.chunk, ";\n  var n_",
+                  i.name, ": i32 = ", i.extent, " - lo_", i.name, ";\n  if (n_", i.name, " > ",
+                  i.chunk, ") { n_", i.name, " = ", i.chunk, "; }\n  if (n_", i.name, " < 0) { n_",
+                  i.name, " = 0; }\n");
     }
     auto spatial = [&](std::size_t k) { return !s.iters[k].reduce; };
     auto all = [](std::size_t) { return true; };
     std::string place = cat(s.output.name, "[", index(s, s.output, output_offset(s)), "]");
     if (s.combine != Combine::none && s.init) {
       std::string indent = "  ", begin = expr(s, s.init);
-      if (s.reduced != Spread::none) {   // one PE of the chain begins with the init, the others with nothing
-        body += cat("  for (@range(i32, ", s.output.size(), ")) |i| { ", s.output.name, "[i] = ", identity(s.combine, dtype), "; }\n");
+      if (s.reduced !=
+          Spread::none) {  // one PE of the chain begins with the init, the others with nothing
+        body += cat("  for (@range(i32, ", s.output.size(), ")) |i| { ", s.output.name,
+                    "[i] = ", identity(s.combine, dtype), "; }\n");
         body += cat("  if (px == 0", s.reduced == Spread::xy ? " and py == 0" : "", ") {\n");
         indent = "    ";
         std::string inner;
@@ -353,9 +448,12 @@ class Emitter {
       std::string indent = "  ";
       std::string value = expr(s, s.value);
       std::string closing = loops(s, all, body, indent);
-      body += cat(indent, place, " = ", s.combine == Combine::none ? value : combined(s.combine, place, value, t), ";\n", closing);
+      body += cat(indent, place, " = ",
+                  s.combine == Combine::none ? value : combined(s.combine, place, value, t), ";\n",
+                  closing);
     }
-    if ((s.reduced == Spread::x || s.reduced == Spread::xy) && p_.width > 1) body += chain(s, "x", "true", 2, 3);
+    if ((s.reduced == Spread::x || s.reduced == Spread::xy) && p_.width > 1)
+      body += chain(s, "x", "true", 2, 3);
     if (s.reduced == Spread::xy && p_.height > 1) body += chain(s, "y", "px == 0", 4, 5);
     body += "  sys_mod.unblock_cmd_stream();\n}\n";
     // A stage with both chains declares its whole-array descriptor once.
@@ -382,23 +480,44 @@ std::string layout_text(const StageProgram& p) {
     x |= (s.reduced == Spread::x || s.reduced == Spread::xy) && p.width > 1;
     y |= s.reduced == Spread::xy && p.height > 1;
   }
-  std::string out = cat("// ", p.name, " on a rectangle of ", p.width, " x ", p.height, " PEs.\nconst memcpy = @import_module(\"<memcpy/get_params>\", .{ .width = ", p.width,
-                        ", .height = ", p.height, " });\n");
+  std::string out =
+      cat("// ", p.name, " on a rectangle of ", p.width, " x ", p.height,
+          " PEs.\nconst memcpy = @import_module(\"<memcpy/get_params>\", .{ .width = ", p.width,
+          ", .height = ", p.height, " });\n");
   // Neighbours use two colours in turn, so that no router sees one colour from two sides.
   if (x) out += "const x_colors = [2]color{ @get_color(0), @get_color(1) };\n";
   if (y) out += "const y_colors = [2]color{ @get_color(2), @get_color(3) };\n";
-  out += cat("\nlayout {\n  @set_rectangle(", p.width, ", ", p.height, ");\n  for (@range(u16, ", p.width, ")) |px| {\n    for (@range(u16, ", p.height, ")) |py| {\n",
-             "      @set_tile_code(px, py, \"pe.csl\", .{\n        .memcpy_params = memcpy.get_params(px),\n");
-  if (x) out += cat("        .x_first = px == 0, .x_last = px == ", p.width - 1, ",\n        .x_out = x_colors[px % 2], .x_in = x_colors[(px + 1) % 2],\n");
-  if (y) out += cat("        .y_first = py == 0, .y_last = py == ", p.height - 1, ",\n        .y_out = y_colors[py % 2], .y_in = y_colors[(py + 1) % 2],\n");
+  out += cat("\nlayout {\n  @set_rectangle(", p.width, ", ", p.height, ");\n  for (@range(u16, ",
+             p.width, ")) |px| {\n    for (@range(u16, ", p.height, ")) |py| {\n",
+             "      @set_tile_code(px, py, \"pe.csl\", .{\n        .memcpy_params = "
+             "memcpy.get_params(px),\n");
+  if (x)
+    out += cat("        .x_first = px == 0, .x_last = px == ", p.width - 1,
+               ",\n        .x_out = x_colors[px % 2], .x_in = x_colors[(px + 1) % 2],\n");
+  if (y)
+    out += cat("        .y_first = py == 0, .y_last = py == ", p.height - 1,
+               ",\n        .y_out = y_colors[py % 2], .y_in = y_colors[(py + 1) % 2],\n");
   out += "      });\n";
-  if (x) out += cat("      if (px > 0) @set_color_config(px, py, x_colors[px % 2], .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ WEST } } });\n",
-                    "      if (px < ", p.width - 1, ") @set_color_config(px, py, x_colors[(px + 1) % 2], .{ .routes = .{ .rx = .{ EAST }, .tx = .{ RAMP } } });\n");
-  if (y) out += cat("      if (py > 0) @set_color_config(px, py, y_colors[py % 2], .{ .routes = .{ .rx = .{ RAMP }, .tx = .{ NORTH } } });\n",
-                    "      if (py < ", p.height - 1, ") @set_color_config(px, py, y_colors[(py + 1) % 2], .{ .routes = .{ .rx = .{ SOUTH }, .tx = .{ RAMP } } });\n");
+  if (x)
+    out +=
+        cat("      if (px > 0) @set_color_config(px, py, x_colors[px % 2], .{ .routes = .{ .rx = "
+            ".{ RAMP }, .tx = .{ WEST } } });\n",
+            "      if (px < ", p.width - 1,
+            ") @set_color_config(px, py, x_colors[(px + 1) % 2], .{ .routes = .{ .rx = .{ EAST }, "
+            ".tx = .{ RAMP } } });\n");
+  if (y)
+    out +=
+        cat("      if (py > 0) @set_color_config(px, py, y_colors[py % 2], .{ .routes = .{ .rx = "
+            ".{ RAMP }, .tx = .{ NORTH } } });\n",
+            "      if (py < ", p.height - 1,
+            ") @set_color_config(px, py, y_colors[(py + 1) % 2], .{ .routes = .{ .rx = .{ SOUTH }, "
+            ".tx = .{ RAMP } } });\n");
   out += "    }\n  }\n";
   for (std::size_t i = 0; i < p.stages.size(); ++i) {
-    auto one = [&](const LocalArray& a) { out += cat("  @export_name(\"", a.name, "\", [*]", csl_type(p.buffers[a.buffer].dtype), ", true);\n"); };
+    auto one = [&](const LocalArray& a) {
+      out += cat("  @export_name(\"", a.name, "\", [*]", csl_type(p.buffers[a.buffer].dtype),
+                 ", true);\n");
+    };
     for (const LocalArray& a : p.stages[i].inputs) one(a);
     one(p.stages[i].output);
     out += cat("  @export_name(\"stage", i, "\", fn()void);\n");

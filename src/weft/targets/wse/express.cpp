@@ -11,8 +11,8 @@ namespace weft::wse {
 
 namespace {
 bool plain(const Route& r) {
-  return !r.positions[0].valid && !r.positions[1].valid && !r.positions[2].valid && r.filter.kind == Filter::none &&
-         !r.teardown && !r.swap_x && !r.swap_y && r.current == 0;
+  return !r.positions[0].valid && !r.positions[1].valid && !r.positions[2].valid &&
+         r.filter.kind == Filter::none && !r.teardown && !r.swap_x && !r.swap_y && r.current == 0;
 }
 constexpr std::uint8_t kOpposite[kPorts] = {kWest, kEast, kSouth, kNorth, kRamp};
 }  // namespace
@@ -43,10 +43,12 @@ bool Fabric::link_alone(std::uint32_t index, int color, int port) const {
     return (tx >> port & 1u) != 0;
   };
   if (tile.routes < layout_.route_sets.size()) {
-    for (const ColorRoute& r : layout_.route_sets[tile.routes]) if (shares(r)) return false;
+    for (const ColorRoute& r : layout_.route_sets[tile.routes])
+      if (shares(r)) return false;
   }
   if (tile.program != kNoProgram) {
-    for (const ColorRoute& r : layout_.programs[tile.program].routes) if (shares(r)) return false;
+    for (const ColorRoute& r : layout_.programs[tile.program].routes)
+      if (shares(r)) return false;
   }
   return true;
 }
@@ -58,16 +60,24 @@ Express* Fabric::make_express(Pe& pe, ColorState& cs) {
   for (const PortStream& p : layout_.ports) {
     if (p.color == cs.color) return nullptr;
   }
-  struct At { std::uint32_t index; int port, hops; };   // entered `index` through `port`
+  struct At {
+    std::uint32_t index;
+    int port, hops;
+  };  // entered `index` through `port`
   std::vector<At> todo{{pe.index, kRamp, 0}};
-  struct End { std::uint32_t index; int hops; };
+  struct End {
+    std::uint32_t index;
+    int hops;
+  };
   std::vector<End> ends;
   auto express = std::make_unique<Express>();
   for (std::size_t i = 0; i < todo.size(); ++i) {
     At at = todo[i];
     const Route* r = static_route(at.index, cs.color);
-    if (!r || !plain(*r) || r->rx != port_bit(at.port) || r->tx == 0 || todo.size() > 4096) return nullptr;
-    std::int32_t x = static_cast<std::int32_t>(at.index) % width_, y = static_cast<std::int32_t>(at.index) / width_;
+    if (!r || !plain(*r) || r->rx != port_bit(at.port) || r->tx == 0 || todo.size() > 4096)
+      return nullptr;
+    std::int32_t x = static_cast<std::int32_t>(at.index) % width_,
+                 y = static_cast<std::int32_t>(at.index) / width_;
     for (int o = 0; o < kPorts; ++o) {
       if (!(r->tx >> o & 1u)) continue;
       express->links.emplace_back(at.index, static_cast<std::uint8_t>(o));
@@ -88,7 +98,8 @@ Express* Fabric::make_express(Pe& pe, ColorState& cs) {
     c->from = &pe;
     c->to = &to;
     c->color = cs.color;
-    c->latency = options_.timed ? 1 + timing_.ramp_out + end.hops * timing_.hop + timing_.ramp_in : 0;
+    c->latency =
+        options_.timed ? 1 + timing_.ramp_out + end.hops * timing_.hop + timing_.ramp_in : 0;
     c->capacity = static_cast<std::uint32_t>(4 + timing_.router_depth * (end.hops + 1) + 4);
     c->slot.resize(std::bit_ceil(c->capacity));
     c->mask = static_cast<std::uint32_t>(c->slot.size()) - 1;
@@ -102,7 +113,8 @@ Express* Fabric::make_express(Pe& pe, ColorState& cs) {
 // Readers are told of what this visit has sent.
 void Fabric::announce(Worker& w, Express& e, Cycle now) {
   if (e.first_ready < 0) return;
-  for (auto& c : e.to) notify(w, *c->to, std::max(now + 1, e.first_ready + c->latency), c->color + kExpressLetter);
+  for (auto& c : e.to)
+    notify(w, *c->to, std::max(now + 1, e.first_ready + c->latency), c->color + kExpressLetter);
   e.first_ready = -1;
 }
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Express channels: where a colour's way from one ramp to others is fixed (no switches, filters or swaps, no
-// other input on the way, no other colour on its links), wavelets need not visit the routers between. A
-// channel is a bounded queue whose entries carry the cycle in which they may be read, and whose free places
-// carry the cycle in which they became free; so both ends may work ahead of the clock and the outcome depends
-// on these cycles alone. What one end does in a visit is seen by the other from the next cycle on, whatever
-// thread runs it.
+// Express channels: where a colour's way from one ramp to others is fixed (no switches, filters or
+// swaps, no other input on the way, no other colour on its links), wavelets need not visit the
+// routers between. A channel is a bounded queue whose entries carry the cycle in which they may be
+// read, and whose free places carry the cycle in which they became free; so both ends may work
+// ahead of the clock and the outcome depends on these cycles alone. What one end does in a visit is
+// seen by the other from the next cycle on, whatever thread runs it.
 
 #include <atomic>
 #include <cstdint>
@@ -21,9 +21,9 @@ struct Pe;
 struct Channel {
   struct Entry {
     std::uint32_t data = 0, control = 0;
-    Cycle ready = 0;                        // may be read from here on
-    Cycle freed = 0;                        // its place may be used again from here on
-    std::uint32_t pushed = 0, popped = 0;   // visits, by their cycle
+    Cycle ready = 0;                       // may be read from here on
+    Cycle freed = 0;                       // its place may be used again from here on
+    std::uint32_t pushed = 0, popped = 0;  // visits, by their cycle
   };
   Pe* from = nullptr;
   Pe* to = nullptr;
@@ -32,10 +32,10 @@ struct Channel {
   std::uint32_t capacity = 0, mask = 0;
   std::vector<Entry> slot;
   std::atomic<std::uint32_t> tail{0}, head{0};
-  std::atomic<bool> starved{false};         // the writer waits for room
+  std::atomic<bool> starved{false};  // the writer waits for room
 
-  /// The next entry to read, as seen in a visit at `now`; null when there is none yet. `again`: one has come in
-  /// this very cycle, look in the next.
+  /// The next entry to read, as seen in a visit at `now`; null when there is none yet. `again`: one
+  /// has come in this very cycle, look in the next.
   Entry* front(Cycle now, bool& again) {
     std::uint32_t h = head.load(std::memory_order_relaxed);
     if (h == tail.load(std::memory_order_acquire)) return nullptr;
@@ -56,10 +56,12 @@ struct Channel {
     std::uint32_t t = tail.load(std::memory_order_relaxed);
     if (t < capacity) return 0;
     std::uint32_t old = t - capacity;
-    auto taken = [&] { return static_cast<std::int32_t>(head.load(std::memory_order_seq_cst) - old) > 0; };
+    auto taken = [&] {
+      return static_cast<std::int32_t>(head.load(std::memory_order_seq_cst) - old) > 0;
+    };
     if (!taken()) {
       starved.store(true, std::memory_order_seq_cst);
-      if (taken()) again = true;   // between the two looks
+      if (taken()) again = true;  // between the two looks
       return -1;
     }
     if (slot[old & mask].popped == static_cast<std::uint32_t>(now)) {
@@ -83,9 +85,10 @@ struct Channel {
 /// All ends that one colour of one PE leads to.
 struct Express {
   std::vector<std::unique_ptr<Channel>> to;
-  std::vector<std::pair<std::uint32_t, std::uint8_t>> links;   // router, port: what each wavelet passes
+  std::vector<std::pair<std::uint32_t, std::uint8_t>>
+      links;  // router, port: what each wavelet passes
   std::int64_t sent = 0, booked = 0;
-  Cycle first_ready = -1;    // earliest entry of this visit that readers have not been told of
+  Cycle first_ready = -1;  // earliest entry of this visit that readers have not been told of
 };
 
 }  // namespace weft::wse

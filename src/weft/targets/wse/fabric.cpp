@@ -13,13 +13,17 @@ namespace weft::wse {
 Pe::~Pe() { std::free(memory); }
 
 Fabric::Fabric(const Layout& layout, FabricOptions options)
-    : layout_(layout), options_(options), timing_(Timing::of(layout.arch)), wse3_(layout.arch == Arch::wse3),
-      width_(layout.width), height_(layout.height),
+    : layout_(layout),
+      options_(options),
+      timing_(Timing::of(layout.arch)),
+      wse3_(layout.arch == Arch::wse3),
+      width_(layout.width),
+      height_(layout.height),
       pes_(static_cast<std::size_t>(layout.width) * static_cast<std::size_t>(layout.height)) {
   if (pes_.empty() || layout.tiles.size() != pes_.size()) {
     throw Error(ErrorKind::value, "wse.layout.size",
-                cat("the layout has a rectangle of ", layout.width, " x ", layout.height, " PEs and ",
-                    layout.tiles.size(), " tiles"));
+                cat("the layout has a rectangle of ", layout.width, " x ", layout.height,
+                    " PEs and ", layout.tiles.size(), " tiles"));
   }
   int threads = std::clamp(options_.threads, 1, 64);
   threads = static_cast<int>(std::min<std::size_t>(static_cast<std::size_t>(threads), pes_.size()));
@@ -44,16 +48,20 @@ Fabric::Fabric(const Layout& layout, FabricOptions options)
     tables_.push_back(t);
   }
   express_allowed_ = options_.express;
-  for (const Program& p : layout.programs) {   // run-time changes of routes: every router must be visited
+  for (const Program& p :
+       layout.programs) {  // run-time changes of routes: every router must be visited
     if (!p.teardown_handlers.empty()) express_allowed_ = false;
     for (const Function& f : p.functions) {
       for (const Insn& i : f.code) {
         auto fn = static_cast<ConfigFn>(i.c);
-        if (i.op == Op::config && fn != ConfigFn::set_task_priority && fn != ConfigFn::set_main_priority) express_allowed_ = false;
+        if (i.op == Op::config && fn != ConfigFn::set_task_priority &&
+            fn != ConfigFn::set_main_priority)
+          express_allowed_ = false;
       }
     }
   }
-  for (const HostStream& s : layout.streams) (s.to_device ? stream_in_ : stream_out_) |= 1u << s.color;
+  for (const HostStream& s : layout.streams)
+    (s.to_device ? stream_in_ : stream_out_) |= 1u << s.color;
 }
 
 Fabric::~Fabric() {
@@ -61,7 +69,9 @@ Fabric::~Fabric() {
 }
 
 Pe* Fabric::find(std::int32_t x, std::int32_t y) const {
-  return pes_[static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x)].load();
+  return pes_[static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
+              static_cast<std::size_t>(x)]
+      .load();
 }
 
 bool Fabric::touched(std::int32_t x, std::int32_t y) const { return find(x, y) != nullptr; }
@@ -69,7 +79,8 @@ bool Fabric::touched(std::int32_t x, std::int32_t y) const { return find(x, y) !
 Pe& Fabric::touch(std::int32_t x, std::int32_t y) {
   if (x < 0 || y < 0 || x >= width_ || y >= height_) {
     throw Error(ErrorKind::index, "wse.pe.outside",
-                cat("PE (", x, ", ", y, ") lies outside the program rectangle of ", width_, " x ", height_));
+                cat("PE (", x, ", ", y, ") lies outside the program rectangle of ", width_, " x ",
+                    height_));
   }
   return make(static_cast<std::uint32_t>(y * width_ + x));
 }
@@ -82,7 +93,8 @@ Pe& Fabric::make(std::uint32_t index) {
   pe->index = index;
   pe->x = static_cast<std::int32_t>(index) % width_;
   pe->y = static_cast<std::int32_t>(index) / width_;
-  pe->worker = static_cast<std::uint16_t>(static_cast<std::uint64_t>(index) * workers_.size() / pes_.size());
+  pe->worker =
+      static_cast<std::uint16_t>(static_cast<std::uint64_t>(index) * workers_.size() / pes_.size());
   pe->color_slot.fill(kNone8);
   pe->color_queue.fill(kNone8);
   pe->accounted = 0;
@@ -90,11 +102,13 @@ Pe& Fabric::make(std::uint32_t index) {
   pe->program = tile.program == kNoProgram ? nullptr : &layout_.programs[tile.program];
   setup_colors(*pe);
   if (const Program* program = pe->program) {
-    std::uint32_t bytes = std::min<std::uint32_t>(std::max<std::uint32_t>(program->data_bytes, 16), kMemoryBytes);
+    std::uint32_t bytes =
+        std::min<std::uint32_t>(std::max<std::uint32_t>(program->data_bytes, 16), kMemoryBytes);
     pe->memory = static_cast<std::uint8_t*>(std::calloc(1, bytes));
     pe->memory_bytes = bytes;
     for (const Segment& s : program->image) {
-      std::memcpy(span(*pe, s.address, static_cast<std::uint32_t>(s.bytes.size())), s.bytes.data(), s.bytes.size());
+      std::memcpy(span(*pe, s.address, static_cast<std::uint32_t>(s.bytes.size())), s.bytes.data(),
+                  s.bytes.size());
     }
     for (const QueueInit& q : program->queues) {
       if (q.output) {
@@ -107,13 +121,16 @@ Pe& Fabric::make(std::uint32_t index) {
       }
     }
     for (const TaskBinding& t : program->tasks) {
-      if (t.space == TaskSpace::color && pe->color_queue[t.id] == kNone8) {   // WSE-2: a hardware queue is found
+      if (t.space == TaskSpace::color &&
+          pe->color_queue[t.id] == kNone8) {  // WSE-2: a hardware queue is found
         std::uint8_t q = static_cast<std::uint8_t>(std::max<std::size_t>(pe->in.size(), 8));
         bind_queue(*pe, q, static_cast<std::uint8_t>(t.id));
       }
     }
-    if (!wse3_ && std::any_of(program->tasks.begin(), program->tasks.end(), [](const TaskBinding& t) { return t.space == TaskSpace::control; })) {
-      // WSE-2: a control task may be the only taker of a colour; the hardware finds it a queue as well.
+    if (!wse3_ && std::any_of(program->tasks.begin(), program->tasks.end(),
+                              [](const TaskBinding& t) { return t.space == TaskSpace::control; })) {
+      // WSE-2: a control task may be the only taker of a colour; the hardware finds it a queue as
+      // well.
       for (std::size_t i = 0; i < pe->colors.size(); ++i) {
         const Route& r = pe->colors[i]->route;
         std::uint8_t tx = r.tx, c = pe->colors[i]->color;
@@ -206,12 +223,15 @@ ColorState* Fabric::ramp_color(Pe& pe, int color) {
 std::uint8_t* Fabric::grow(Pe& pe, std::uint32_t address, std::uint32_t bytes) {
   if (address + bytes > static_cast<std::uint32_t>(kMemoryBytes)) {
     throw pe_fault(pe, "wse.memory.bounds",
-                   cat("access of ", bytes, " bytes at address ", address, " leaves the ", kMemoryBytes,
-                       " bytes of the PE's memory"));
+                   cat("access of ", bytes, " bytes at address ", address, " leaves the ",
+                       kMemoryBytes, " bytes of the PE's memory"));
   }
-  std::uint32_t want = std::min<std::uint32_t>(kMemoryBytes, std::max(address + bytes, pe.memory_bytes + pe.memory_bytes / 4));
+  std::uint32_t want = std::min<std::uint32_t>(
+      kMemoryBytes, std::max(address + bytes, pe.memory_bytes + pe.memory_bytes / 4));
   auto* p = static_cast<std::uint8_t*>(std::realloc(pe.memory, want));
-  if (p == nullptr) throw Error(ErrorKind::memory, "wse.memory.host", cat("the host has no ", want, " bytes left for a PE"));
+  if (p == nullptr)
+    throw Error(ErrorKind::memory, "wse.memory.host",
+                cat("the host has no ", want, " bytes left for a PE"));
   std::memset(p + pe.memory_bytes, 0, want - pe.memory_bytes);
   pe.memory = p;
   pe.memory_bytes = want;
@@ -280,7 +300,8 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
     pe.freed = false;
     if (pe.busy_colors) next = std::min(next, now + 1);
   }
-  if (next != kNever || pe.count.elements != before) w.last_work = std::max({w.last_work, now, std::min(pe.ahead_until, now + 4096)});
+  if (next != kNever || pe.count.elements != before)
+    w.last_work = std::max({w.last_work, now, std::min(pe.ahead_until, now + 4096)});
   if (pe.again) {
     pe.again = false;
     next = std::min(next, now + 1);
@@ -294,7 +315,7 @@ void Fabric::run_cycle(Worker& w, Cycle now, int) {
   w.take(now);
   for (std::uint32_t index : w.batch) {
     Pe& pe = *pes_[index].load(std::memory_order_relaxed);
-    if (pe.wake_at != now) continue;   // came earlier, or was moved
+    if (pe.wake_at != now) continue;  // came earlier, or was moved
     pe.wake_at = kNever;
     ++w.steps;
     try {
@@ -332,7 +353,8 @@ Stop Fabric::run(Cycle until) {
       return Stop::limit;
     }
     if (t > options_.cycle_limit) {
-      throw deadlock("wse.limit.cycles", cat("the program still runs after ", options_.cycle_limit, " cycles"));
+      throw deadlock("wse.limit.cycles",
+                     cat("the program still runs after ", options_.cycle_limit, " cycles"));
     }
     now_ = std::max(now_, t);
     run_cycle(w, t, 0);
@@ -369,12 +391,15 @@ class Gate {
 Stop Fabric::run_threads(Cycle until) {
   int n = static_cast<int>(workers_.size());
   Gate gate(n);
-  struct Say { std::atomic<Cycle> next{kNever}; std::atomic<bool> stop{false}; };
+  struct Say {
+    std::atomic<Cycle> next{kNever};
+    std::atomic<bool> stop{false};
+  };
   std::vector<std::array<Say, 2>> say(static_cast<std::size_t>(n));
   Stop result = Stop::quiet;
   Cycle last = now_;
-  // One gate per cycle: each thread says when its next event is, letters included; letters of a cycle are
-  // read after the gate while the next cycle's go into the other half of the mailbox.
+  // One gate per cycle: each thread says when its next event is, letters included; letters of a
+  // cycle are read after the gate while the next cycle's go into the other half of the mailbox.
   auto body = [&](int id) {
     Worker& w = *workers_[static_cast<std::size_t>(id)];
     int parity = 0;
@@ -391,8 +416,9 @@ Stop Fabric::run_threads(Cycle until) {
         t = std::min(t, s[static_cast<std::size_t>(parity)].next.load(std::memory_order_relaxed));
         halt |= s[static_cast<std::size_t>(parity)].stop.load(std::memory_order_relaxed);
       }
-      for (auto& from : workers_) {   // letters written in the cycle before
-        auto& box = from->letters[static_cast<std::size_t>(parity ^ 1)][static_cast<std::size_t>(id)];
+      for (auto& from : workers_) {  // letters written in the cycle before
+        auto& box =
+            from->letters[static_cast<std::size_t>(parity ^ 1)][static_cast<std::size_t>(id)];
         for (const Worker::Letter& l : box) {
           Pe& pe = *pes_[l.pe].load(std::memory_order_acquire);
           if (l.color >= kExpressLetter) pe.express_in |= 1u << (l.color - kExpressLetter);
@@ -423,7 +449,8 @@ Stop Fabric::run_threads(Cycle until) {
   rethrow_first();
   if (result == Stop::limit) {
     if (last > options_.cycle_limit && until > options_.cycle_limit) {
-      throw deadlock("wse.limit.cycles", cat("the program still runs after ", options_.cycle_limit, " cycles"));
+      throw deadlock("wse.limit.cycles",
+                     cat("the program still runs after ", options_.cycle_limit, " cycles"));
     }
     now_ = std::max(now_, until);
   } else if (result == Stop::host) {

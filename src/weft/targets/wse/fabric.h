@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The fabric: a rectangle of PEs and routers that runs a compiled layout. Event-driven: only PEs in which
-// something can happen are visited. Function and time are separate: the untimed mode does the same work
-// without waiting for cycles. The result does not depend on the number of host threads.
+// The fabric: a rectangle of PEs and routers that runs a compiled layout. Event-driven: only PEs in
+// which something can happen are visited. Function and time are separate: the untimed mode does the
+// same work without waiting for cycles. The result does not depend on the number of host threads.
 
 #include <functional>
 #include <mutex>
@@ -19,16 +19,20 @@ namespace weft::wse {
 struct FabricOptions {
   bool timed = true;
   int threads = 1;
-  std::int64_t cycle_limit = std::int64_t{1} << 40;   // reached: fault wse.limit.cycles
+  std::int64_t cycle_limit = std::int64_t{1} << 40;  // reached: fault wse.limit.cycles
   bool two_inputs_fault = true;
-  bool fast = true;        // the batched loop of operations that work ahead
-  bool express = true;     // false: every wavelet visits every router
+  bool fast = true;     // the batched loop of operations that work ahead
+  bool express = true;  // false: every wavelet visits every router
 };
 
 enum class Stop : std::uint8_t { quiet, host, limit };
 
 /// One line that a PE printed with <simprint>.
-struct LogLine { Cycle cycle = 0; std::int32_t x = 0, y = 0; std::string text; };
+struct LogLine {
+  Cycle cycle = 0;
+  std::int32_t x = 0, y = 0;
+  std::string text;
+};
 
 class Fabric {
  public:
@@ -38,30 +42,39 @@ class Fabric {
 
   /// Makes PEs whose programs begin by themselves runnable. Called once.
   void start();
-  /// Runs until nothing moves (quiet), the host has something to look at (host) or `until` is reached.
+  /// Runs until nothing moves (quiet), the host has something to look at (host) or `until` is
+  /// reached.
   Stop run(Cycle until = kNever);
   Cycle now() const { return now_; }
   const Layout& layout() const { return layout_; }
   const Timing& timing() const { return timing_; }
   Timing& timing() { return timing_; }
   /// Lets time pass without events (modelled latencies of the host).
-  void skip_to(Cycle cycle) { if (cycle > now_) now_ = cycle; }
+  void skip_to(Cycle cycle) {
+    if (cycle > now_) now_ = cycle;
+  }
 
   // Host side. Coordinates are relative to the program rectangle.
   Pe& touch(std::int32_t x, std::int32_t y);
   bool touched(std::int32_t x, std::int32_t y) const;
-  void read_memory(std::int32_t x, std::int32_t y, std::uint32_t address, void* out, std::uint32_t bytes);
-  void write_memory(std::int32_t x, std::int32_t y, std::uint32_t address, const void* in, std::uint32_t bytes);
+  void read_memory(std::int32_t x, std::int32_t y, std::uint32_t address, void* out,
+                   std::uint32_t bytes);
+  void write_memory(std::int32_t x, std::int32_t y, std::uint32_t address, const void* in,
+                    std::uint32_t bytes);
   /// Memory without creating the PE: what its image says.
-  void peek(std::int32_t x, std::int32_t y, std::uint32_t address, void* out, std::uint32_t bytes) const;
+  void peek(std::int32_t x, std::int32_t y, std::uint32_t address, void* out,
+            std::uint32_t bytes) const;
   void send(std::int32_t x, std::int32_t y, HostSource source);
   /// Takes up to `n` arrived wavelets; returns how many.
-  std::size_t receive(std::int32_t x, std::int32_t y, std::uint8_t color, std::uint8_t port, std::uint32_t* out, std::size_t n);
-  /// Counts `left` down once `n` wavelets are there (at once when they already are); zero is a `host` stop.
+  std::size_t receive(std::int32_t x, std::int32_t y, std::uint8_t color, std::uint8_t port,
+                      std::uint32_t* out, std::size_t n);
+  /// Counts `left` down once `n` wavelets are there (at once when they already are); zero is a
+  /// `host` stop.
   void expect(std::int32_t x, std::int32_t y, std::uint8_t color, std::uint8_t port, std::size_t n,
               std::atomic<std::int64_t>* left);
   /// Runs function `function` of the PE's program as a command.
-  void command(std::int32_t x, std::int32_t y, std::uint16_t function, std::vector<std::uint64_t> args, Cycle from);
+  void command(std::int32_t x, std::int32_t y, std::uint16_t function,
+               std::vector<std::uint64_t> args, Cycle from);
   /// PEs that still run a command.
   std::int64_t commands_open() const { return commands_open_.load(); }
 
@@ -149,8 +162,8 @@ class Fabric {
 
   // bulk.cpp
   Core& core(Pe& pe);
-  bool make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out, OpSettings& settings, std::uint32_t& length,
-                   bool is_dst, Ty value_ty);
+  bool make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out, OpSettings& settings,
+                   std::uint32_t& length, bool is_dst, Ty value_ty);
   bool start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& cost, bool& sync_wait);
   std::uint32_t run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost);
   void finish(Worker& w, Pe& pe, Running& run, Cycle now, bool terminated);
@@ -158,7 +171,8 @@ class Fabric {
   int try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, bool ahead);
   std::uint32_t run_ahead(Worker& w, Pe& pe, Running& run, Cycle now);
   std::uint32_t read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now);
-  void write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t index, std::uint32_t index_high, Cycle now);
+  void write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t index,
+                    std::uint32_t index_high, Cycle now);
   void complete(Pe& pe, const Completion& completion, Cycle now);
   void start_map(Pe& pe, const Insn& insn);
   /// Feeds the next element to the mapped function; false: waits or has ended (pe.main says which).
@@ -187,7 +201,8 @@ class Fabric {
   void print(Worker& w, Pe& pe, const Insn& insn, std::uint64_t value, Cycle now);
 
   std::uint8_t* span(Pe& pe, std::uint32_t address, std::uint32_t bytes) {
-    if (address + bytes <= pe.memory_bytes) [[likely]] return pe.memory + address;
+    if (address + bytes <= pe.memory_bytes) [[likely]]
+      return pe.memory + address;
     return grow(pe, address, bytes);
   }
   std::uint8_t* grow(Pe& pe, std::uint32_t address, std::uint32_t bytes);
@@ -209,12 +224,14 @@ class Fabric {
   /// Bound functions by task id, kNone16 where none; one table per program.
   struct TaskTable {
     std::array<std::uint16_t, 32> local;
-    std::array<std::uint16_t, 32> data;      // by colour (WSE-2) or input queue (WSE-3)
+    std::array<std::uint16_t, 32> data;  // by colour (WSE-2) or input queue (WSE-3)
     std::array<std::uint16_t, 64> control;
   };
   std::vector<TaskTable> tables_;
-  const TaskTable& table(const Pe& pe) const { return tables_[static_cast<std::size_t>(pe.program - layout_.programs.data())]; }
-  std::uint32_t stream_in_ = 0, stream_out_ = 0;   // bits of the host's streaming colours
+  const TaskTable& table(const Pe& pe) const {
+    return tables_[static_cast<std::size_t>(pe.program - layout_.programs.data())];
+  }
+  std::uint32_t stream_in_ = 0, stream_out_ = 0;  // bits of the host's streaming colours
 };
 
 }  // namespace weft::wse

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The host's side of the fabric: memory, streams, commands, statistics, and the account of who waits for what.
+// The host's side of the fabric: memory, streams, commands, statistics, and the account of who
+// waits for what.
 #include <algorithm>
 #include <bit>
 
@@ -10,31 +11,41 @@
 
 namespace weft::wse {
 
-void Fabric::read_memory(std::int32_t x, std::int32_t y, std::uint32_t address, void* out, std::uint32_t bytes) {
+void Fabric::read_memory(std::int32_t x, std::int32_t y, std::uint32_t address, void* out,
+                         std::uint32_t bytes) {
   std::memcpy(out, span(touch(x, y), address, bytes), bytes);
 }
 
-void Fabric::write_memory(std::int32_t x, std::int32_t y, std::uint32_t address, const void* in, std::uint32_t bytes) {
+void Fabric::write_memory(std::int32_t x, std::int32_t y, std::uint32_t address, const void* in,
+                          std::uint32_t bytes) {
   std::memcpy(span(touch(x, y), address, bytes), in, bytes);
 }
 
-void Fabric::peek(std::int32_t x, std::int32_t y, std::uint32_t address, void* out, std::uint32_t bytes) const {
-  if (x < 0 || y < 0 || x >= width_ || y >= height_ || address + bytes > static_cast<std::uint32_t>(kMemoryBytes)) {
-    throw Error(ErrorKind::index, "wse.pe.outside", cat("PE (", x, ", ", y, ") with ", bytes, " bytes at ", address,
-                                                        "; the rectangle is ", width_, " x ", height_));
+void Fabric::peek(std::int32_t x, std::int32_t y, std::uint32_t address, void* out,
+                  std::uint32_t bytes) const {
+  if (x < 0 || y < 0 || x >= width_ || y >= height_ ||
+      address + bytes > static_cast<std::uint32_t>(kMemoryBytes)) {
+    throw Error(ErrorKind::index, "wse.pe.outside",
+                cat("PE (", x, ", ", y, ") with ", bytes, " bytes at ", address,
+                    "; the rectangle is ", width_, " x ", height_));
   }
   std::memset(out, 0, bytes);
   auto overlap = [&](std::uint32_t at, const void* data, std::size_t n) {
-    std::uint32_t lo = std::max(at, address), hi = std::min<std::uint32_t>(at + static_cast<std::uint32_t>(n), address + bytes);
-    if (lo < hi) std::memcpy(static_cast<char*>(out) + (lo - address), static_cast<const char*>(data) + (lo - at), hi - lo);
+    std::uint32_t lo = std::max(at, address),
+                  hi = std::min<std::uint32_t>(at + static_cast<std::uint32_t>(n), address + bytes);
+    if (lo < hi)
+      std::memcpy(static_cast<char*>(out) + (lo - address),
+                  static_cast<const char*>(data) + (lo - at), hi - lo);
   };
   if (const Pe* pe = find(x, y)) {
     if (pe->memory) overlap(0, pe->memory, pe->memory_bytes);
     return;
   }
-  const Tile& tile = layout_.tiles[static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x)];
+  const Tile& tile = layout_.tiles[static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
+                                   static_cast<std::size_t>(x)];
   if (tile.program == kNoProgram) return;
-  for (const Segment& s : layout_.programs[tile.program].image) overlap(s.address, s.bytes.data(), s.bytes.size());
+  for (const Segment& s : layout_.programs[tile.program].image)
+    overlap(s.address, s.bytes.data(), s.bytes.size());
 }
 
 void Fabric::send(std::int32_t x, std::int32_t y, HostSource source) {
@@ -46,9 +57,10 @@ void Fabric::send(std::int32_t x, std::int32_t y, HostSource source) {
   ColorState* cs = color_state(pe, source.color);
   if (source.port != kHostPort && (!cs || !((cs->route.rx | cs->rx) >> source.port & 1u))) {
     throw Error(ErrorKind::value, "wse.stream.route",
-                cat("colour ", static_cast<int>(source.color), " takes nothing from ", port_name(source.port), " at PE (", x, ", ", y, ")"));
+                cat("colour ", static_cast<int>(source.color), " takes nothing from ",
+                    port_name(source.port), " at PE (", x, ", ", y, ")"));
   }
-  if (!cs) {   // host streams end at the ramp
+  if (!cs) {  // host streams end at the ramp
     cs = &add_color(pe, source.color);
     cs->rx = cs->route.rx = port_bit(kHostPort);
     cs->tx = cs->route.tx = port_bit(kRamp);
@@ -59,7 +71,8 @@ void Fabric::send(std::int32_t x, std::int32_t y, HostSource source) {
   schedule(pe, at);
 }
 
-std::size_t Fabric::receive(std::int32_t x, std::int32_t y, std::uint8_t color, std::uint8_t port, std::uint32_t* out, std::size_t n) {
+std::size_t Fabric::receive(std::int32_t x, std::int32_t y, std::uint8_t color, std::uint8_t port,
+                            std::uint32_t* out, std::size_t n) {
   Pe* pe = find(x, y);
   HostSink* sink = pe ? sink_of(*pe, color, port) : nullptr;
   if (!sink) return 0;
@@ -69,8 +82,8 @@ std::size_t Fabric::receive(std::int32_t x, std::int32_t y, std::uint8_t color, 
   return k;
 }
 
-void Fabric::expect(std::int32_t x, std::int32_t y, std::uint8_t color, std::uint8_t port, std::size_t n,
-                    std::atomic<std::int64_t>* left) {
+void Fabric::expect(std::int32_t x, std::int32_t y, std::uint8_t color, std::uint8_t port,
+                    std::size_t n, std::atomic<std::int64_t>* left) {
   Pe& pe = touch(x, y);
   if (port == kHostPort) ramp_color(pe, color);
   HostSink& sink = make_sink(pe, color, port);
@@ -84,7 +97,8 @@ void Fabric::expect(std::int32_t x, std::int32_t y, std::uint8_t color, std::uin
   if (pe.busy_colors || pe.busy_out) schedule(pe, now_ + 1);
 }
 
-void Fabric::command(std::int32_t x, std::int32_t y, std::uint16_t function, std::vector<std::uint64_t> args, Cycle from) {
+void Fabric::command(std::int32_t x, std::int32_t y, std::uint16_t function,
+                     std::vector<std::uint64_t> args, Cycle from) {
   Pe& pe = touch(x, y);
   pe.command_function = function;
   pe.command_args = std::move(args);
@@ -97,7 +111,8 @@ void Fabric::command(std::int32_t x, std::int32_t y, std::uint16_t function, std
 std::vector<LogLine> Fabric::take_log() {
   std::vector<LogLine> all;
   for (auto& w : workers_) {
-    all.insert(all.end(), std::make_move_iterator(w->log.begin()), std::make_move_iterator(w->log.end()));
+    all.insert(all.end(), std::make_move_iterator(w->log.begin()),
+               std::make_move_iterator(w->log.end()));
     w->log.clear();
   }
   std::stable_sort(all.begin(), all.end(), [](const LogLine& a, const LogLine& b) {
@@ -124,13 +139,15 @@ std::size_t Fabric::bytes_in_use() const {
   for (const auto& slot : pes_) {
     const Pe* pe = slot.load();
     if (!pe) continue;
-    bytes += sizeof(Pe) + pe->memory_bytes + pe->in.capacity() * sizeof(InQueue) + pe->out.capacity() * sizeof(OutQueue);
+    bytes += sizeof(Pe) + pe->memory_bytes + pe->in.capacity() * sizeof(InQueue) +
+             pe->out.capacity() * sizeof(OutQueue);
     for (const auto& cs : pe->colors) {
       bytes += sizeof(ColorState);
       for (const auto& r : cs->in) bytes += r.load() ? sizeof(Ring) : 0;
     }
     if (pe->core) {
-      bytes += sizeof(Core) + pe->core->regs.capacity() * 8 + pe->core->ops.capacity() * sizeof(Running) +
+      bytes += sizeof(Core) + pe->core->regs.capacity() * 8 +
+               pe->core->ops.capacity() * sizeof(Running) +
                pe->core->dsrs.capacity() * sizeof(Dsr) + pe->core->dsds.capacity() * sizeof(Dsd);
     }
   }
@@ -159,8 +176,11 @@ runtime::StatReport Fabric::stats() {
     for (std::size_t p = 0; p < c.sent.size(); ++p) sum.sent[p] += c.sent[p];
   }
   report.add("cycles", "cycles", "PEs touched times simulated cycles", touched * now_);
-  report.add("busy.pe", "cycles", "PE cycles in which the main thread or a microthread worked", sum.busy);
-  report.add("stall.pe.wait", "cycles", "PE cycles in which an operation waited for wavelets, room or a microthread", sum.stall);
+  report.add("busy.pe", "cycles", "PE cycles in which the main thread or a microthread worked",
+             sum.busy);
+  report.add("stall.pe.wait", "cycles",
+             "PE cycles in which an operation waited for wavelets, room or a microthread",
+             sum.stall);
   report.add("idle.pe", "cycles", "PE cycles with nothing to do", sum.idle);
   report.add("fabric.cycles", "cycles", "simulated cycles", now_);
   report.add("pes.touched", "1", "PEs that came into being", touched);
@@ -168,9 +188,11 @@ runtime::StatReport Fabric::stats() {
   report.add("elements", "1", "elements of DSD operations", sum.elements);
   report.add("flops", "1", "floating or integer operations in DSD operations", sum.flops);
   report.add("tasks", "1", "tasks and commands started", sum.tasks);
-  static constexpr const char* kNames[kAllPorts] = {"east", "west", "north", "south", "ramp", "host"};
+  static constexpr const char* kNames[kAllPorts] = {"east",  "west", "north",
+                                                    "south", "ramp", "host"};
   for (std::size_t p = 0; p < kAllPorts; ++p) {
-    report.add(cat("wavelets.", kNames[p]), "1", cat("wavelets that routers sent to ", kNames[p]), sum.sent[p]);
+    report.add(cat("wavelets.", kNames[p]), "1", cat("wavelets that routers sent to ", kNames[p]),
+               sum.sent[p]);
   }
   report.add("steps", "1", "visits of a PE by the simulator", pe_steps());
   return report;
@@ -182,11 +204,18 @@ std::vector<std::string> Fabric::waiting(std::size_t limit) const {
     if (out.size() < limit) out.push_back(cat("pe (", pe.x, ", ", pe.y, "): ", text));
   };
   auto side = [&](const Pe& pe, const Running& run, const Cursor& c, bool output) -> std::string {
-    if (c.kind == Cursor::fabin && pe.in[c.queue].count == 0 && !(pe.in[c.queue].channel && pe.in[c.queue].channel->held())) return cat("no wavelet of colour ", static_cast<int>(c.color), " in input queue ", static_cast<int>(c.queue));
-    if (c.kind == Cursor::fabout && (pe.out[c.queue].express || pe.out[c.queue].count >= pe.out[c.queue].depth)) return cat("output queue ", static_cast<int>(c.queue), " of colour ", static_cast<int>(c.color), " is full");
+    if (c.kind == Cursor::fabin && pe.in[c.queue].count == 0 &&
+        !(pe.in[c.queue].channel && pe.in[c.queue].channel->held()))
+      return cat("no wavelet of colour ", static_cast<int>(c.color), " in input queue ",
+                 static_cast<int>(c.queue));
+    if (c.kind == Cursor::fabout &&
+        (pe.out[c.queue].express || pe.out[c.queue].count >= pe.out[c.queue].depth))
+      return cat("output queue ", static_cast<int>(c.queue), " of colour ",
+                 static_cast<int>(c.color), " is full");
     if (c.kind == Cursor::fifo) {
       const FifoState& f = pe.core->fifos[c.queue];
-      if (output && f.count >= f.capacity) return cat("fifo ", static_cast<int>(c.queue), " is full");
+      if (output && f.count >= f.capacity)
+        return cat("fifo ", static_cast<int>(c.queue), " is full");
       if (!output && f.count == 0) return cat("fifo ", static_cast<int>(c.queue), " is empty");
     }
     (void)run;
@@ -210,12 +239,17 @@ std::vector<std::string> Fabric::waiting(std::size_t limit) const {
             file = e.file < pe->program->files.size() ? pe->program->files[e.file] : "";
           }
         }
-        say(*pe, cat(run.main ? "main thread" : cat("microthread ", static_cast<int>(run.slot)), " in @", to_string(run.op->code), " of ", fn.name,
-                     line ? cat(" (", file, ":", line, ")") : std::string(), ": ", why.empty() ? "ready" : why, "; ", run.done, " elements done",
+        say(*pe, cat(run.main ? "main thread" : cat("microthread ", static_cast<int>(run.slot)),
+                     " in @", to_string(run.op->code), " of ", fn.name,
+                     line ? cat(" (", file, ":", line, ")") : std::string(), ": ",
+                     why.empty() ? "ready" : why, "; ", run.done, " elements done",
                      run.endless ? std::string() : cat(", ", run.left, " left")));
       }
       if (pe->main == MainState::in_map) say(*pe, "main thread in @map");
-      if (pe->main == MainState::running) say(*pe, cat("main thread in ", pe->program->functions[pe->core->frames.back().function].name, " waits for a busy microthread"));
+      if (pe->main == MainState::running)
+        say(*pe,
+            cat("main thread in ", pe->program->functions[pe->core->frames.back().function].name,
+                " waits for a busy microthread"));
     }
     for (std::size_t q = 0; q < pe->in.size(); ++q) {
       const InQueue& in = pe->in[q];
@@ -223,30 +257,37 @@ std::vector<std::string> Fabric::waiting(std::size_t limit) const {
       if (held == 0 || in.reader != kNone8) continue;
       int id = wse3_ ? static_cast<int>(q) : in.color;
       bool blocked = pe->color_blocked >> id & 1u;
-      say(*pe, cat("input queue ", q, " holds ", held, " wavelets of colour ", static_cast<int>(in.color),
+      say(*pe, cat("input queue ", q, " holds ", held, " wavelets of colour ",
+                   static_cast<int>(in.color),
                    blocked ? ", whose task is blocked" : ", which nothing consumes"));
     }
     for (const auto& cs : pe->colors) {
       Channel* ch = cs->arriving.load();
       if (ch && ch->held() && pe->color_queue[cs->color] == kNone8) {
-        say(*pe, cat(ch->held(), " wavelets of colour ", static_cast<int>(cs->color), " wait at the ramp: no input queue takes the colour"));
+        say(*pe, cat(ch->held(), " wavelets of colour ", static_cast<int>(cs->color),
+                     " wait at the ramp: no input queue takes the colour"));
       }
       for (int p = 0; p < kAllPorts; ++p) {
         const Ring* r = cs->in[static_cast<std::size_t>(p)].load();
         if (!r || r->empty()) continue;
-        std::string why = !((cs->rx | 1u << kHostPort) >> p & 1u) ? "the switch does not admit that input"
-                          : cs->down                                ? "the colour is in teardown"
-                          : (cs->tx & port_bit(kRamp)) && pe->color_queue[cs->color] == kNone8 ? "no input queue takes the colour"
-                                                                                                : "the way on is full";
-        say(*pe, cat("router holds colour ", static_cast<int>(cs->color), " from ", p < kPorts ? port_name(p) : "host", ": ", why));
+        std::string why = !((cs->rx | 1u << kHostPort) >> p & 1u)
+                              ? "the switch does not admit that input"
+                          : cs->down ? "the colour is in teardown"
+                          : (cs->tx & port_bit(kRamp)) && pe->color_queue[cs->color] == kNone8
+                              ? "no input queue takes the colour"
+                              : "the way on is full";
+        say(*pe, cat("router holds colour ", static_cast<int>(cs->color), " from ",
+                     p < kPorts ? port_name(p) : "host", ": ", why));
       }
     }
     if (!pe->command_free) {
-      say(*pe, pe->command_function != kNone16 ? "has not started its command (the main thread is taken)"
-                                               : "has not called unblock_cmd_stream");
+      say(*pe, pe->command_function != kNone16
+                   ? "has not started its command (the main thread is taken)"
+                   : "has not called unblock_cmd_stream");
     }
     std::uint32_t stuck = pe->local_pending & pe->local_blocked;
-    for (; stuck; stuck &= stuck - 1) say(*pe, cat("local task ", std::countr_zero(stuck), " is activated and blocked"));
+    for (; stuck; stuck &= stuck - 1)
+      say(*pe, cat("local task ", std::countr_zero(stuck), " is activated and blocked"));
   }
   return out;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main thread of a PE: picks tasks and interprets their bytecode. Scalar code runs ahead of time until it
-// does something that others can see; then the cycles it took must pass first.
+// The main thread of a PE: picks tasks and interprets their bytecode. Scalar code runs ahead of
+// time until it does something that others can see; then the cycles it took must pass first.
 #include <algorithm>
 #include <bit>
 #include <cmath>
@@ -17,8 +17,8 @@ namespace weft::wse {
 
 namespace {
 
-constexpr Cycle kQuantum = 4096;       // cycles that scalar code may run ahead
-constexpr std::size_t kMaxDepth = 512; // calls
+constexpr Cycle kQuantum = 4096;        // cycles that scalar code may run ahead
+constexpr std::size_t kMaxDepth = 512;  // calls
 
 std::uint64_t load_scalar(Ty ty, const std::uint8_t* p) {
   switch (size_of(ty)) {
@@ -32,7 +32,9 @@ std::uint64_t load_scalar(Ty ty, const std::uint8_t* p) {
     }
   }
 }
-void store_scalar(Ty ty, std::uint8_t* p, std::uint64_t v) { std::memcpy(p, &v, static_cast<std::size_t>(size_of(ty))); }
+void store_scalar(Ty ty, std::uint8_t* p, std::uint64_t v) {
+  std::memcpy(p, &v, static_cast<std::size_t>(size_of(ty)));
+}
 
 bool compare(Op op, Ty ty, std::uint64_t a, std::uint64_t b) {
   if (is_float(ty)) {
@@ -80,12 +82,15 @@ Error Fabric::pe_fault(const Pe& pe, std::string_view code, std::string message)
     if (f.pc < fn.code.size()) {
       const Insn& insn = fn.code[f.pc];
       place.instruction = cat(to_string(insn.op));
-      if (insn.op == Op::bulk) place.instruction = cat("@", to_string(pe.program->bulks[static_cast<std::size_t>(insn.imm())].code));
+      if (insn.op == Op::bulk)
+        place.instruction =
+            cat("@", to_string(pe.program->bulks[static_cast<std::size_t>(insn.imm())].code));
     }
     place.source = fn.name;
     for (auto it = fn.lines.rbegin(); it != fn.lines.rend(); ++it) {
       if (it->pc <= f.pc) {
-        std::string file = it->file < pe.program->files.size() ? pe.program->files[it->file] : pe.program->name;
+        std::string file =
+            it->file < pe.program->files.size() ? pe.program->files[it->file] : pe.program->name;
         place.source = cat(file, ":", it->line, " (", fn.name, ")");
         break;
       }
@@ -153,7 +158,8 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
   for (; ready; ready &= ready - 1) {
     int id = std::countr_zero(ready);
     if (t.local[static_cast<std::size_t>(id)] == kNone16 && !(id == 29 && pe.teardown_pending)) {
-      throw pe_fault(pe, "wse.task.unbound", cat("local task ", id, " is activated but no task is bound to it"))
+      throw pe_fault(pe, "wse.task.unbound",
+                     cat("local task ", id, " is activated but no task is bound to it"))
           .help("bind one with @bind_local_task");
     }
     best = id;
@@ -174,18 +180,21 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
     if (head.control) {
       if (in.reader != kNone8) {
         const Running& reader = pe.core->ops[in.reader];
-        if (reader.settings.terminate_on_control || reader.settings.on_control.kind != Completion::none) return true;
+        if (reader.settings.terminate_on_control ||
+            reader.settings.on_control.kind != Completion::none)
+          return true;
       }
       int entry = static_cast<int>(head.data >> 16 & 63u);
       if (pe.control_blocked >> entry & 1u) return true;
       if (t.control[static_cast<std::size_t>(entry)] == kNone16) {
-        if (entry == 31) {   // the payload names no task
+        if (entry == 31) {  // the payload names no task
           pop_queue(w, pe, static_cast<std::size_t>(q), now, now);
           next = std::min(next, now + 1);
           return true;
         }
         throw pe_fault(pe, "wse.task.control_unbound",
-                       cat("a control wavelet of colour ", static_cast<int>(in.color), " names control task ", entry, ", which is not bound"))
+                       cat("a control wavelet of colour ", static_cast<int>(in.color),
+                           " names control task ", entry, ", which is not bound"))
             .help("bind it with @bind_control_task, or let the wavelet ignore the CE");
       }
       if (id < best || (id == best && space == TaskSpace::local)) {
@@ -212,7 +221,7 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
     if (q == kNone8) continue;
     if (!consider(q)) {
       Channel* ch = channel_of(pe, pe.in[q]);
-      if (!ch || ch->held() == 0) pe.express_in &= ~(1u << c);   // the next letter sets it again
+      if (!ch || ch->held() == 0) pe.express_in &= ~(1u << c);  // the next letter sets it again
       else next = std::min(next, now + 1);
     }
   }
@@ -222,10 +231,12 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
     if (queue >= 0) {
       std::uint32_t data = chosen.data;
       bool is_control = space == TaskSpace::control;
-      const TaskBinding& b = pe.program->tasks[is_control ? t.control[data >> 16 & 63u] : t.data[static_cast<std::size_t>(best)]];
+      const TaskBinding& b = pe.program->tasks[is_control ? t.control[data >> 16 & 63u]
+                                                          : t.data[static_cast<std::size_t>(best)]];
       pop_queue(w, pe, static_cast<std::size_t>(queue), now, now);
       function = b.function;
-      if (b.args.size() == 1) args.push_back(canonical(b.args[0], size_of(b.args[0]) == 4 ? data : data & 0xffffu));
+      if (b.args.size() == 1)
+        args.push_back(canonical(b.args[0], size_of(b.args[0]) == 4 ? data : data & 0xffffu));
       if (b.args.size() >= 2) {
         args.push_back(canonical(b.args[0], data & 0xffffu));
         args.push_back(canonical(b.args[1], data >> 16));
@@ -242,7 +253,8 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         }
         if (function == kNone16) {
           throw pe_fault(pe, "wse.task.teardown_unbound",
-                         cat("colour ", std::countr_zero(pe.teardown_pending), " entered teardown and has no handler"))
+                         cat("colour ", std::countr_zero(pe.teardown_pending),
+                             " entered teardown and has no handler"))
               .help("name one with @set_teardown_handler");
         }
         if (pe.teardown_pending) pe.local_pending |= 1u << 29;
@@ -273,7 +285,8 @@ void Fabric::run_main(Worker& w, Pe& pe, Cycle now, Cycle& next) {
   while (true) {
     if (pe.main_ready > now) {
       // An idle main thread with nothing to do need not wake when its time is up.
-      bool idle = pe.main == MainState::idle && !(pe.local_pending & ~pe.local_blocked) && !pe.busy_in && pe.command_function == kNone16;
+      bool idle = pe.main == MainState::idle && !(pe.local_pending & ~pe.local_blocked) &&
+                  !pe.busy_in && pe.command_function == kNone16;
       next = std::min(next, pe.main_ready);
       (void)idle;
       return;
@@ -286,7 +299,7 @@ void Fabric::run_main(Worker& w, Pe& pe, Cycle now, Cycle& next) {
           continue;
         }
         break;
-      case MainState::in_bulk: return;   // its operation advances in run_ops
+      case MainState::in_bulk: return;  // its operation advances in run_ops
       case MainState::in_map:
         if (!continue_map(w, pe, now, next)) {
           if (pe.main == MainState::in_map) return;
@@ -295,7 +308,7 @@ void Fabric::run_main(Worker& w, Pe& pe, Cycle now, Cycle& next) {
       case MainState::running: break;
     }
     if (pe.main == MainState::running) execute(w, pe, now, next);
-    if (pe.main == MainState::running && pe.main_ready <= now) return;   // waits for a microthread
+    if (pe.main == MainState::running && pe.main_ready <= now) return;  // waits for a microthread
     if (pe.main == MainState::in_bulk) {
       next = std::min(next, now + 1);
       return;
@@ -310,7 +323,8 @@ bool Fabric::touches_fabric(Pe& pe, const BulkOp& op) const {
     DsdKind kind = DsdKind::none;
     if (o->kind == Operand::fifo) return true;
     if (o->kind == Operand::dsd) kind = k.dsds[f.dsd + o->index].kind;
-    if (o->kind == Operand::dsr) kind = k.dsrs[static_cast<std::size_t>(o->file) * 32u + (o->index & 31u)].dsd.kind;
+    if (o->kind == Operand::dsr)
+      kind = k.dsrs[static_cast<std::size_t>(o->file) * 32u + (o->index & 31u)].dsd.kind;
     if (kind == DsdKind::fabin || kind == DsdKind::fabout || kind == DsdKind::fifo) return true;
   }
   return false;
@@ -336,13 +350,16 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
     d = k.dsds.data() + f->dsd;
     pc = f->pc;
   };
-  auto sleep = [&] {   // the cycles spent so far pass before pc goes on
+  auto sleep = [&] {  // the cycles spent so far pass before pc goes on
     f->pc = pc;
     pe.main_ready = now + (timed ? acc : 0);
   };
   reload();
   while (true) {
-    if (pc >= fn->code.size()) throw (f->pc = pc, pe_fault(pe, "wse.code.end", cat("function ", fn->name, " runs past its ", fn->code.size(), " instructions")));
+    if (pc >= fn->code.size())
+      throw(f->pc = pc, pe_fault(pe, "wse.code.end",
+                                 cat("function ", fn->name, " runs past its ", fn->code.size(),
+                                     " instructions")));
     const Insn& i = code[pc];
     const Ty ty = static_cast<Ty>(i.ty);
     ++pe.count.instructions;
@@ -354,30 +371,58 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
     }
     switch (i.op) {
       case Op::nop: break;
-      case Op::ldi: r[i.a] = static_cast<std::uint64_t>(static_cast<std::int64_t>(i.imm())); acc += timing_.alu; break;
-      case Op::ldc: r[i.a] = program.constants[static_cast<std::size_t>(i.imm())]; acc += timing_.alu; break;
-      case Op::mov: r[i.a] = r[i.b]; acc += timing_.alu; break;
+      case Op::ldi:
+        r[i.a] = static_cast<std::uint64_t>(static_cast<std::int64_t>(i.imm()));
+        acc += timing_.alu;
+        break;
+      case Op::ldc:
+        r[i.a] = program.constants[static_cast<std::size_t>(i.imm())];
+        acc += timing_.alu;
+        break;
+      case Op::mov:
+        r[i.a] = r[i.b];
+        acc += timing_.alu;
+        break;
       case Op::add:
-        if (is_float(ty)) { r[i.a] = float_op(Op::add, ty, r[i.b], r[i.c]); acc += timing_.fp_dependent; }
-        else { r[i.a] = canonical(ty, r[i.b] + r[i.c]); acc += timing_.alu; }
+        if (is_float(ty)) {
+          r[i.a] = float_op(Op::add, ty, r[i.b], r[i.c]);
+          acc += timing_.fp_dependent;
+        } else {
+          r[i.a] = canonical(ty, r[i.b] + r[i.c]);
+          acc += timing_.alu;
+        }
         break;
       case Op::sub:
-        if (is_float(ty)) { r[i.a] = float_op(Op::sub, ty, r[i.b], r[i.c]); acc += timing_.fp_dependent; }
-        else { r[i.a] = canonical(ty, r[i.b] - r[i.c]); acc += timing_.alu; }
+        if (is_float(ty)) {
+          r[i.a] = float_op(Op::sub, ty, r[i.b], r[i.c]);
+          acc += timing_.fp_dependent;
+        } else {
+          r[i.a] = canonical(ty, r[i.b] - r[i.c]);
+          acc += timing_.alu;
+        }
         break;
       case Op::mul:
-        if (is_float(ty)) { r[i.a] = float_op(Op::mul, ty, r[i.b], r[i.c]); acc += timing_.fp_dependent; }
-        else { r[i.a] = canonical(ty, r[i.b] * r[i.c]); acc += timing_.alu; }
+        if (is_float(ty)) {
+          r[i.a] = float_op(Op::mul, ty, r[i.b], r[i.c]);
+          acc += timing_.fp_dependent;
+        } else {
+          r[i.a] = canonical(ty, r[i.b] * r[i.c]);
+          acc += timing_.alu;
+        }
         break;
       case Op::div:
       case Op::rem:
         if (is_float(ty)) {
           r[i.a] = float_op(i.op, ty, r[i.b], r[i.c]);
         } else {
-          if (r[i.c] == 0) throw (f->pc = pc, pe_fault(pe, "wse.code.division", cat("division of ", static_cast<std::int64_t>(r[i.b]), " by zero")));
+          if (r[i.c] == 0)
+            throw(f->pc = pc,
+                  pe_fault(pe, "wse.code.division",
+                           cat("division of ", static_cast<std::int64_t>(r[i.b]), " by zero")));
           if (is_signed(ty)) {
             auto x = static_cast<std::int64_t>(r[i.b]), y = static_cast<std::int64_t>(r[i.c]);
-            std::uint64_t v = y == -1 ? (i.op == Op::div ? 0 - r[i.b] : 0) : static_cast<std::uint64_t>(i.op == Op::div ? x / y : x % y);
+            std::uint64_t v = y == -1 ? (i.op == Op::div ? 0 - r[i.b] : 0)
+                                      : static_cast<std::uint64_t>(i.op == Op::div ? x / y : x % y);
             r[i.a] = canonical(ty, v);
           } else {
             r[i.a] = i.op == Op::div ? r[i.b] / r[i.c] : r[i.b] % r[i.c];
@@ -385,9 +430,18 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         }
         acc += timing_.div;
         break;
-      case Op::band: r[i.a] = r[i.b] & r[i.c]; acc += timing_.alu; break;
-      case Op::bor: r[i.a] = r[i.b] | r[i.c]; acc += timing_.alu; break;
-      case Op::bxor: r[i.a] = canonical(ty, r[i.b] ^ r[i.c]); acc += timing_.alu; break;
+      case Op::band:
+        r[i.a] = r[i.b] & r[i.c];
+        acc += timing_.alu;
+        break;
+      case Op::bor:
+        r[i.a] = r[i.b] | r[i.c];
+        acc += timing_.alu;
+        break;
+      case Op::bxor:
+        r[i.a] = canonical(ty, r[i.b] ^ r[i.c]);
+        acc += timing_.alu;
+        break;
       case Op::shl: {
         std::uint64_t n = r[i.c];
         r[i.a] = n >= static_cast<std::uint64_t>(bits_of_type(ty)) ? 0 : canonical(ty, r[i.b] << n);
@@ -397,23 +451,54 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
       case Op::shr: {
         std::uint64_t n = r[i.c];
         auto width = static_cast<std::uint64_t>(bits_of_type(ty));
-        if (is_signed(ty)) r[i.a] = static_cast<std::uint64_t>(static_cast<std::int64_t>(r[i.b]) >> std::min<std::uint64_t>(n, 63));
+        if (is_signed(ty))
+          r[i.a] = static_cast<std::uint64_t>(static_cast<std::int64_t>(r[i.b]) >>
+                                              std::min<std::uint64_t>(n, 63));
         else r[i.a] = n >= width ? 0 : r[i.b] >> n;
         acc += timing_.alu;
         break;
       }
-      case Op::neg: r[i.a] = is_float(ty) ? float_op(Op::neg, ty, r[i.b], 0) : canonical(ty, 0 - r[i.b]); acc += timing_.alu; break;
-      case Op::bnot: r[i.a] = canonical(ty, ~r[i.b]); acc += timing_.alu; break;
-      case Op::lnot: r[i.a] = r[i.b] == 0; acc += timing_.alu; break;
-      case Op::eq: case Op::ne: case Op::lt: case Op::le: case Op::gt: case Op::ge:
+      case Op::neg:
+        r[i.a] = is_float(ty) ? float_op(Op::neg, ty, r[i.b], 0) : canonical(ty, 0 - r[i.b]);
+        acc += timing_.alu;
+        break;
+      case Op::bnot:
+        r[i.a] = canonical(ty, ~r[i.b]);
+        acc += timing_.alu;
+        break;
+      case Op::lnot:
+        r[i.a] = r[i.b] == 0;
+        acc += timing_.alu;
+        break;
+      case Op::eq:
+      case Op::ne:
+      case Op::lt:
+      case Op::le:
+      case Op::gt:
+      case Op::ge:
         r[i.a] = compare(i.op, ty, r[i.b], r[i.c]);
         acc += timing_.alu;
         break;
-      case Op::fma: r[i.a] = float_op(Op::fma, ty, r[i.a], r[i.b], r[i.c]); acc += timing_.fp_dependent; break;
-      case Op::cvt: r[i.a] = convert(ty, static_cast<Ty>(i.c), r[i.b]); acc += timing_.alu; break;
-      case Op::cast: r[i.a] = canonical(ty, r[i.b]); acc += timing_.alu; break;
-      case Op::math1: r[i.a] = math_call(static_cast<MathFn>(i.c), ty, r[i.b], 0); acc += timing_.math; break;
-      case Op::math2: r[i.a] = math_call(static_cast<MathFn>(i.c), ty, r[i.b], r[i.b + 1u]); acc += timing_.math; break;
+      case Op::fma:
+        r[i.a] = float_op(Op::fma, ty, r[i.a], r[i.b], r[i.c]);
+        acc += timing_.fp_dependent;
+        break;
+      case Op::cvt:
+        r[i.a] = convert(ty, static_cast<Ty>(i.c), r[i.b]);
+        acc += timing_.alu;
+        break;
+      case Op::cast:
+        r[i.a] = canonical(ty, r[i.b]);
+        acc += timing_.alu;
+        break;
+      case Op::math1:
+        r[i.a] = math_call(static_cast<MathFn>(i.c), ty, r[i.b], 0);
+        acc += timing_.math;
+        break;
+      case Op::math2:
+        r[i.a] = math_call(static_cast<MathFn>(i.c), ty, r[i.b], r[i.b + 1u]);
+        acc += timing_.math;
+        break;
       case Op::ld: {
         std::uint32_t at = static_cast<std::uint16_t>(r[i.b] + i.c);
         f->pc = pc;
@@ -444,24 +529,43 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         acc += timing_.mem;
         break;
       }
-      case Op::ldg: r[i.a] = load_scalar(ty, span(pe, static_cast<std::uint16_t>(i.imm()), static_cast<std::uint32_t>(size_of(ty)))); acc += timing_.mem; break;
-      case Op::stg: store_scalar(ty, span(pe, static_cast<std::uint16_t>(i.imm()), static_cast<std::uint32_t>(size_of(ty))), r[i.a]); acc += timing_.mem; break;
+      case Op::ldg:
+        r[i.a] = load_scalar(ty, span(pe, static_cast<std::uint16_t>(i.imm()),
+                                      static_cast<std::uint32_t>(size_of(ty))));
+        acc += timing_.mem;
+        break;
+      case Op::stg:
+        store_scalar(
+            ty,
+            span(pe, static_cast<std::uint16_t>(i.imm()), static_cast<std::uint32_t>(size_of(ty))),
+            r[i.a]);
+        acc += timing_.mem;
+        break;
       case Op::copy:
         f->pc = pc;
         if (i.c) {
           span(pe, static_cast<std::uint16_t>(r[i.a]), i.c);
           span(pe, static_cast<std::uint16_t>(r[i.b]), i.c);
-          std::memmove(pe.memory + static_cast<std::uint16_t>(r[i.a]), pe.memory + static_cast<std::uint16_t>(r[i.b]), i.c);
+          std::memmove(pe.memory + static_cast<std::uint16_t>(r[i.a]),
+                       pe.memory + static_cast<std::uint16_t>(r[i.b]), i.c);
         }
         acc += timing_.mem + i.c / 4;
         break;
       case Op::fill:
         f->pc = pc;
-        if (i.c) std::memset(span(pe, static_cast<std::uint16_t>(r[i.a]), i.c), static_cast<int>(r[i.b] & 0xffu), i.c);
+        if (i.c)
+          std::memset(span(pe, static_cast<std::uint16_t>(r[i.a]), i.c),
+                      static_cast<int>(r[i.b] & 0xffu), i.c);
         acc += timing_.mem + i.c / 4;
         break;
-      case Op::frame: r[i.a] = static_cast<std::uint16_t>(pe.sp + i.imm()); acc += timing_.alu; break;
-      case Op::jmp: pc = static_cast<std::uint32_t>(i.imm()); acc += timing_.branch_taken; continue;
+      case Op::frame:
+        r[i.a] = static_cast<std::uint16_t>(pe.sp + i.imm());
+        acc += timing_.alu;
+        break;
+      case Op::jmp:
+        pc = static_cast<std::uint32_t>(i.imm());
+        acc += timing_.branch_taken;
+        continue;
       case Op::jz:
       case Op::jnz:
         if ((r[i.a] == 0) == (i.op == Op::jz)) {
@@ -476,13 +580,19 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         std::uint32_t target = i.c;
         f->pc = pc;
         if (i.op == Op::calli) {
-          if (r[i.c] == 0 || r[i.c] > program.functions.size()) throw pe_fault(pe, "wse.code.pointer", cat("call through the pointer value ", r[i.c], ", which is no function"));
+          if (r[i.c] == 0 || r[i.c] > program.functions.size())
+            throw pe_fault(
+                pe, "wse.code.pointer",
+                cat("call through the pointer value ", r[i.c], ", which is no function"));
           target = static_cast<std::uint32_t>(r[i.c] - 1);
         }
         const Function& callee = program.functions[target];
-        if (k.frames.size() >= kMaxDepth) throw pe_fault(pe, "wse.code.depth", cat("more than ", kMaxDepth, " nested calls"));
+        if (k.frames.size() >= kMaxDepth)
+          throw pe_fault(pe, "wse.code.depth", cat("more than ", kMaxDepth, " nested calls"));
         if (pe.sp < program.data_bytes + callee.frame_bytes) {
-          throw pe_fault(pe, "wse.memory.stack", cat("the stack of ", callee.frame_bytes, " bytes for ", callee.name, " runs into the data below ", program.data_bytes));
+          throw pe_fault(pe, "wse.memory.stack",
+                         cat("the stack of ", callee.frame_bytes, " bytes for ", callee.name,
+                             " runs into the data below ", program.data_bytes));
         }
         f->pc = pc + 1;
         Frame g;
@@ -520,32 +630,53 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         reload();
         continue;
       }
-      case Op::trap: throw (f->pc = pc, pe_fault(pe, "wse.code.trap", program.strings[static_cast<std::size_t>(i.imm())]));
+      case Op::trap:
+        throw(f->pc = pc,
+              pe_fault(pe, "wse.code.trap", program.strings[static_cast<std::size_t>(i.imm())]));
       case Op::check:
         acc += timing_.alu;
-        if (r[i.a] == 0) throw (f->pc = pc, pe_fault(pe, "wse.code.assert", cat("@assert failed: ", program.strings[static_cast<std::size_t>(i.imm())])));
+        if (r[i.a] == 0)
+          throw(f->pc = pc, pe_fault(pe, "wse.code.assert",
+                                     cat("@assert failed: ",
+                                         program.strings[static_cast<std::size_t>(i.imm())])));
         break;
-      case Op::activate: case Op::block: case Op::unblock:
+      case Op::activate:
+      case Op::block:
+      case Op::unblock:
         if (timed && acc > 0) return sleep();
         task_bit(pe, i.op, static_cast<TaskSpace>(i.ty), i.imm());
         acc += timing_.task_op;
         break;
-      case Op::activater: case Op::blockr: case Op::unblockr:
+      case Op::activater:
+      case Op::blockr:
+      case Op::unblockr:
         if (timed && acc > 0) return sleep();
-        task_bit(pe, i.op == Op::activater ? Op::activate : i.op == Op::blockr ? Op::block : Op::unblock, static_cast<TaskSpace>(i.ty), static_cast<int>(r[i.a] & 63u));
+        task_bit(pe,
+                 i.op == Op::activater ? Op::activate
+                 : i.op == Op::blockr  ? Op::block
+                                       : Op::unblock,
+                 static_cast<TaskSpace>(i.ty), static_cast<int>(r[i.a] & 63u));
         acc += timing_.task_op;
         break;
-      case Op::dconst: d[i.a] = program.dsds[static_cast<std::size_t>(i.imm())]; acc += timing_.alu; break;
-      case Op::dmov: d[i.a] = d[i.b]; acc += timing_.alu; break;
+      case Op::dconst:
+        d[i.a] = program.dsds[static_cast<std::size_t>(i.imm())];
+        acc += timing_.alu;
+        break;
+      case Op::dmov:
+        d[i.a] = d[i.b];
+        acc += timing_.alu;
+        break;
       case Op::dload: {
         f->pc = pc;
-        std::memcpy(static_cast<void*>(&d[i.a]), span(pe, static_cast<std::uint16_t>(r[i.b] + i.c), sizeof(Dsd)), sizeof(Dsd));
+        std::memcpy(static_cast<void*>(&d[i.a]),
+                    span(pe, static_cast<std::uint16_t>(r[i.b] + i.c), sizeof(Dsd)), sizeof(Dsd));
         acc += timing_.mem;
         break;
       }
       case Op::dstore: {
         f->pc = pc;
-        std::memcpy(span(pe, static_cast<std::uint16_t>(r[i.b] + i.c), sizeof(Dsd)), &d[i.a], sizeof(Dsd));
+        std::memcpy(span(pe, static_cast<std::uint16_t>(r[i.b] + i.c), sizeof(Dsd)), &d[i.a],
+                    sizeof(Dsd));
         acc += timing_.mem;
         break;
       }
@@ -564,14 +695,19 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
           case DsdField::stride0: x.stride[0] = static_cast<std::int16_t>(v); break;
           case DsdField::stride1: x.stride[1] = static_cast<std::int16_t>(v); break;
           case DsdField::stride2: x.stride[2] = static_cast<std::int16_t>(v); break;
-          case DsdField::element_stride: x.stride[3] = static_cast<std::int16_t>(static_cast<std::int16_t>(v) * std::max<int>(1, x.elem_bytes)); break;
+          case DsdField::element_stride:
+            x.stride[3] = static_cast<std::int16_t>(static_cast<std::int16_t>(v) *
+                                                    std::max<int>(1, x.elem_bytes));
+            break;
         }
         acc += timing_.alu;
         break;
       }
       case Op::dget: {
         const Dsd& x = d[i.b];
-        auto s = [](std::int16_t v) { return static_cast<std::uint64_t>(static_cast<std::int64_t>(v)); };
+        auto s = [](std::int16_t v) {
+          return static_cast<std::uint64_t>(static_cast<std::int64_t>(v));
+        };
         std::uint64_t v = 0;
         switch (static_cast<DsdField>(i.c)) {
           case DsdField::base: v = x.base; break;
@@ -585,13 +721,19 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
           case DsdField::stride0: v = s(x.stride[0]); break;
           case DsdField::stride1: v = s(x.stride[1]); break;
           case DsdField::stride2: v = s(x.stride[2]); break;
-          case DsdField::element_stride: v = s(static_cast<std::int16_t>(x.stride[3] / std::max<int>(1, x.elem_bytes))); break;
+          case DsdField::element_stride:
+            v = s(static_cast<std::int16_t>(x.stride[3] / std::max<int>(1, x.elem_bytes)));
+            break;
         }
         r[i.a] = v;
         acc += timing_.alu;
         break;
       }
-      case Op::dadd: d[i.a].base = static_cast<std::uint16_t>(d[i.a].base + static_cast<std::int64_t>(r[i.b]) * i.c); acc += timing_.alu; break;
+      case Op::dadd:
+        d[i.a].base =
+            static_cast<std::uint16_t>(d[i.a].base + static_cast<std::int64_t>(r[i.b]) * i.c);
+        acc += timing_.alu;
+        break;
       case Op::dsrload: {
         const DsrLoad& load = program.dsr_loads[static_cast<std::size_t>(i.imm())];
         load_dsr(pe, load, d[load.dsd]);
@@ -604,14 +746,14 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         f->pc = pc;
         bool wait = false;
         bool started = start_bulk(w, pe, i, now, acc, wait);
-        if (!started) {   // the microthread is taken: try again when something has moved
+        if (!started) {  // the microthread is taken: try again when something has moved
           if (pe.live_ops == 0) next = std::min(next, now + 1);
           return;
         }
         f->pc = pc + 1;
         if (pe.main == MainState::in_bulk) return;
         if (pe.live_ops) next = std::min(next, now + 1);
-        if (pe.main_ready > now) {   // a synchronous operation of no elements
+        if (pe.main_ready > now) {  // a synchronous operation of no elements
           return;
         }
         reload();
@@ -633,22 +775,29 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
       }
       case Op::fifowrite: {
         FifoState& s = k.fifos[static_cast<std::size_t>(i.imm())];
-        s.count = static_cast<std::uint16_t>(s.capacity - std::min<std::uint64_t>(s.capacity, r[i.a]));
+        s.count =
+            static_cast<std::uint16_t>(s.capacity - std::min<std::uint64_t>(s.capacity, r[i.a]));
         acc += timing_.alu;
         break;
       }
       case Op::random16: {
-        std::uint32_t x = pe.prng & 0x7fffffu;   // 23-bit LFSR, x^23 + x^18 + 1, Galois form, 128 steps a call
+        std::uint32_t x =
+            pe.prng & 0x7fffffu;  // 23-bit LFSR, x^23 + x^18 + 1, Galois form, 128 steps a call
         for (int s = 0; s < 128; ++s) x = x >> 1 ^ (x & 1u ? 0x420000u : 0u);
         pe.prng = x ? x : 1u;
         r[i.a] = pe.prng & 0xffffu;
         acc += timing_.alu;
         break;
       }
-      case Op::setprng: pe.prng = static_cast<std::uint32_t>(0xdeadbeefu ^ (r[i.a] * 0x9e3779b9u)); acc += timing_.alu; break;
+      case Op::setprng:
+        pe.prng = static_cast<std::uint32_t>(0xdeadbeefu ^ (r[i.a] * 0x9e3779b9u));
+        acc += timing_.alu;
+        break;
       case Op::tscread:
         if (timed && acc > 0) return sleep();
-        r[i.a] = static_cast<std::uint64_t>(pe.tsc_on ? pe.tsc_value + (now - pe.tsc_base) : pe.tsc_value) & 0xffffffffffffull;
+        r[i.a] = static_cast<std::uint64_t>(pe.tsc_on ? pe.tsc_value + (now - pe.tsc_base)
+                                                      : pe.tsc_value) &
+                 0xffffffffffffull;
         acc += timing_.alu;
         break;
       case Op::tscctl:
@@ -676,7 +825,12 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         break;
       case Op::print:
         if (timed && acc > 0) return sleep();
-        print(w, pe, i, static_cast<PrintKind>(i.b) == PrintKind::text || static_cast<PrintKind>(i.b) == PrintKind::line ? 0 : r[i.a], now);
+        print(w, pe, i,
+              static_cast<PrintKind>(i.b) == PrintKind::text ||
+                      static_cast<PrintKind>(i.b) == PrintKind::line
+                  ? 0
+                  : r[i.a],
+              now);
         acc += timing_.task_op;
         break;
       case Op::nextcmd:
@@ -697,7 +851,8 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
       }
       case Op::flush:
         if (timed && acc > 0) return sleep();
-        if (static_cast<std::size_t>(i.imm()) < pe.out.size() && pe.out[static_cast<std::size_t>(i.imm())].count) {
+        if (static_cast<std::size_t>(i.imm()) < pe.out.size() &&
+            pe.out[static_cast<std::size_t>(i.imm())].count) {
           f->pc = pc;
           pe.main_ready = now + 1;
           return;

@@ -35,8 +35,10 @@ void collect(const Stmt& s, std::vector<Block>& out, std::vector<Buffer>& tempor
       std::size_t before = out.size();
       collect(as<ForNode>(s)->body, out, temporaries);
       if (out.size() - before > 1) {
-        refuse("fused", cat("loop ", as<ForNode>(s)->var->name, " holds ", out.size() - before, " blocks (", out[before]->name, ", ",
-                            out[before + 1]->name, " ...); each block needs loops of its own"),
+        refuse("fused",
+               cat("loop ", as<ForNode>(s)->var->name, " holds ", out.size() - before, " blocks (",
+                   out[before]->name, ", ", out[before + 1]->name,
+                   " ...); each block needs loops of its own"),
                "leave out compute_at; the target places blocks itself");
       }
       return;
@@ -45,12 +47,15 @@ void collect(const Stmt& s, std::vector<Block>& out, std::vector<Buffer>& tempor
       const auto* r = as<BlockRealizeNode>(s);
       for (const Buffer& b : r->block->alloc_buffers) temporaries.push_back(b);
       bool leaf = true;
-      for_each_stmt(r->block->body, [&](const Stmt& c) { leaf = leaf && c->kind != StmtKind::block_realize; });
+      for_each_stmt(r->block->body,
+                    [&](const Stmt& c) { leaf = leaf && c->kind != StmtKind::block_realize; });
       if (!leaf) return collect(r->block->body, out, temporaries);
       out.push_back(r->block);
       return;
     }
-    default: refuse("statement", cat("a statement of kind ", static_cast<int>(s->kind), " outside blocks"));
+    default:
+      refuse("statement",
+             cat("a statement of kind ", static_cast<int>(s->kind), " outside blocks"));
   }
 }
 
@@ -64,7 +69,8 @@ class Lowering {
 
   StageProgram run() {
     for (const Param& p : f_->params) {
-      if (!p.buffer) refuse("scalar", cat("parameter ", p.var->name, " is a scalar; only tensors are accepted"));
+      if (!p.buffer)
+        refuse("scalar", cat("parameter ", p.var->name, " is a scalar; only tensors are accepted"));
       add_buffer(p.buffer, true);
     }
     std::vector<Block> blocks;
@@ -74,12 +80,16 @@ class Lowering {
     for (const Block& b : blocks) stage(b);
     std::int64_t bytes = 0;
     for (const Stage& s : out_.stages) {
-      auto count = [&](const LocalArray& a) { bytes += a.size() * out_.buffers[a.buffer].dtype.bytes(); };
+      auto count = [&](const LocalArray& a) {
+        bytes += a.size() * out_.buffers[a.buffer].dtype.bytes();
+      };
       for (const LocalArray& a : s.inputs) count(a);
       count(s.output);
     }
     if (bytes > 44 * 1024) {
-      refuse("capacity", cat("every PE would need ", bytes, " bytes for its parts of the buffers; ", 44 * 1024, " of its 49152 are free"),
+      refuse("capacity",
+             cat("every PE would need ", bytes, " bytes for its parts of the buffers; ", 44 * 1024,
+                 " of its 49152 are free"),
              cat("use more PEs than ", out_.width, " x ", out_.height));
     }
     return std::move(out_);
@@ -87,12 +97,17 @@ class Lowering {
 
  private:
   void add_buffer(const Buffer& b, bool param) {
-    if (!(b->dtype.is_scalar() && (b->dtype == dtypes::float32 || b->dtype == dtypes::float16 || b->dtype == dtypes::int32 ||
-                                   b->dtype == dtypes::int16 || b->dtype == dtypes::uint32 || b->dtype == dtypes::uint16))) {
-      refuse("dtype", cat("buffer ", b->name, " has elements of ", to_string(b->dtype), "; a PE's arrays hold 16- and 32-bit numbers"),
+    if (!(b->dtype.is_scalar() && (b->dtype == dtypes::float32 || b->dtype == dtypes::float16 ||
+                                   b->dtype == dtypes::int32 || b->dtype == dtypes::int16 ||
+                                   b->dtype == dtypes::uint32 || b->dtype == dtypes::uint16))) {
+      refuse("dtype",
+             cat("buffer ", b->name, " has elements of ", to_string(b->dtype),
+                 "; a PE's arrays hold 16- and 32-bit numbers"),
              "use float32, float16, int32, int16, uint32 or uint16");
     }
-    if (!b->strides.empty()) refuse("strides", cat("buffer ", b->name, " states strides; only compact buffers are accepted"));
+    if (!b->strides.empty())
+      refuse("strides",
+             cat("buffer ", b->name, " states strides; only compact buffers are accepted"));
     StageBuffer s;
     s.name = b->name;
     s.buffer = b;
@@ -106,7 +121,8 @@ class Lowering {
     for (std::size_t i = 0; i < out_.buffers.size(); ++i) {
       if (out_.buffers[i].buffer.get() == b.get()) return i;
     }
-    refuse("buffer", cat("buffer ", b->name, " is neither a parameter nor allocated by the function"));
+    refuse("buffer",
+           cat("buffer ", b->name, " is neither a parameter nor allocated by the function"));
   }
 
   void place(Stage& s) {
@@ -115,12 +131,17 @@ class Lowering {
       if (i.extent > 1) (i.reduce ? reduce : spatial).push_back(&i);
     }
     auto spread = [&](StageIter& i, Spread how) {
-      std::int64_t parts = how == Spread::x ? out_.width : how == Spread::y ? out_.height : static_cast<std::int64_t>(out_.width) * out_.height;
+      std::int64_t parts = how == Spread::x   ? out_.width
+                           : how == Spread::y ? out_.height
+                                              : static_cast<std::int64_t>(out_.width) * out_.height;
       i.spread = how;
       i.chunk = (i.extent + parts - 1) / parts;
     };
-    auto largest = [](std::vector<StageIter*>& v) { return *std::max_element(v.begin(), v.end(), [](auto* a, auto* b) { return a->extent < b->extent; }); };
-    bool chain = s.combine != Combine::none && !s.keeps;   // a reduction may end in a chain
+    auto largest = [](std::vector<StageIter*>& v) {
+      return *std::max_element(v.begin(), v.end(),
+                               [](auto* a, auto* b) { return a->extent < b->extent; });
+    };
+    bool chain = s.combine != Combine::none && !s.keeps;  // a reduction may end in a chain
     if (spatial.size() >= 2) {
       spread(*spatial[0], Spread::y);
       spread(*spatial[1], Spread::x);
@@ -137,7 +158,8 @@ class Lowering {
   }
 
   // The local array of an access, merged with an earlier one of the same slopes.
-  void access(Stage& s, const Buffer& b, const Exprs& indices, const std::string& name, LocalArray* fixed) {
+  void access(Stage& s, const Buffer& b, const Exprs& indices, const std::string& name,
+              LocalArray* fixed) {
     std::vector<Var> vars;
     for (const StageIter& i : s.iters) vars.push_back(i.var);
     LocalArray a;
@@ -152,7 +174,9 @@ class Lowering {
         base = as<IntImmNode>(simple);
       }
       if (!linear || !base) {
-        refuse("index", cat("block ", s.name, " reaches ", b->name, " in dimension ", d, " through an index that is not linear in its iterators"),
+        refuse("index",
+               cat("block ", s.name, " reaches ", b->name, " in dimension ", d,
+                   " through an index that is not linear in its iterators"),
                "split the block so that each index is a sum of iterators times constants");
       }
       a.coef.push_back(linear->coeffs);
@@ -174,7 +198,8 @@ class Lowering {
     for (LocalArray& old : s.inputs) {
       if (old.buffer != a.buffer || old.coef != a.coef) continue;
       for (std::size_t d = 0; d < a.base.size(); ++d) {
-        std::int64_t lo = std::min(old.base[d], a.base[d]), hi = std::max(old.base[d] + old.extent[d], a.base[d] + a.extent[d]);
+        std::int64_t lo = std::min(old.base[d], a.base[d]),
+                     hi = std::max(old.base[d] + old.extent[d], a.base[d] + a.extent[d]);
         old.base[d] = lo;
         old.extent[d] = hi - lo;
       }
@@ -205,22 +230,34 @@ class Lowering {
       it.min = constant(i.dom.min, cat("the start of iterator ", i.var->name));
       it.extent = it.chunk = constant(i.dom.extent, cat("the extent of iterator ", i.var->name));
       it.reduce = i.kind == IterKind::reduce;
-      if (i.kind != IterKind::spatial && !it.reduce) refuse("iterator", cat("iterator ", i.var->name, " of block ", block->name, " is neither spatial nor a reduction"));
-      if (it.min != 0) refuse("iterator", cat("iterator ", i.var->name, " begins at ", it.min, "; it must begin at 0"));
+      if (i.kind != IterKind::spatial && !it.reduce)
+        refuse("iterator", cat("iterator ", i.var->name, " of block ", block->name,
+                               " is neither spatial nor a reduction"));
+      if (it.min != 0)
+        refuse("iterator",
+               cat("iterator ", i.var->name, " begins at ", it.min, "; it must begin at 0"));
       s.iters.push_back(std::move(it));
     }
     const auto* store = as<StoreNode>(block->body);
-    if (!store) refuse("body", cat("block ", block->name, " has a body of several statements; one store is accepted"));
+    if (!store)
+      refuse("body", cat("block ", block->name,
+                         " has a body of several statements; one store is accepted"));
     if (block->init) {
       const auto* init = as<StoreNode>(block->init);
-      if (!init || init->buffer.get() != store->buffer.get()) refuse("init", cat("the init of block ", block->name, " is not a store to ", store->buffer->name));
+      if (!init || init->buffer.get() != store->buffer.get())
+        refuse("init",
+               cat("the init of block ", block->name, " is not a store to ", store->buffer->name));
       s.init = init->value;
     }
     s.value = store->value;
-    bool reduces = std::any_of(s.iters.begin(), s.iters.end(), [](const StageIter& i) { return i.reduce; });
+    bool reduces =
+        std::any_of(s.iters.begin(), s.iters.end(), [](const StageIter& i) { return i.reduce; });
     if (const auto* b = as<BinaryNode>(s.value); b && (reduces || s.init)) {
-      Combine c = b->kind == ExprKind::add ? Combine::add : b->kind == ExprKind::mul ? Combine::mul : b->kind == ExprKind::min ? Combine::min
-                : b->kind == ExprKind::max ? Combine::max : Combine::none;
+      Combine c = b->kind == ExprKind::add   ? Combine::add
+                  : b->kind == ExprKind::mul ? Combine::mul
+                  : b->kind == ExprKind::min ? Combine::min
+                  : b->kind == ExprKind::max ? Combine::max
+                                             : Combine::none;
       if (c != Combine::none && same_place(*store, b->a)) {
         s.combine = c;
         s.value = b->b;
@@ -230,7 +267,9 @@ class Lowering {
       }
     }
     if (reduces && s.combine == Combine::none) {
-      refuse("reduction", cat("block ", block->name, " reduces, but its store is not ", store->buffer->name, "[...] = ", store->buffer->name, "[...] op value"),
+      refuse("reduction",
+             cat("block ", block->name, " reduces, but its store is not ", store->buffer->name,
+                 "[...] = ", store->buffer->name, "[...] op value"),
              "op may be +, *, min or max");
     }
     s.keeps = s.combine != Combine::none && !s.init;
@@ -238,12 +277,16 @@ class Lowering {
     access(s, store->buffer, store->indices, cat(prefix, "out"), &s.output);
     for (std::size_t d = 0; d < store->indices.size(); ++d) {
       for (std::size_t k = 0; k < s.iters.size(); ++k) {
-        if (s.iters[k].reduce && s.output.coef[d][k]) refuse("reduction", cat("block ", block->name, " writes to a place that depends on its reduction iterator ", s.iters[k].var->name));
+        if (s.iters[k].reduce && s.output.coef[d][k])
+          refuse("reduction", cat("block ", block->name,
+                                  " writes to a place that depends on its reduction iterator ",
+                                  s.iters[k].var->name));
       }
     }
     auto reads = [&](const Expr& e) {
       for_each_expr(e, [&](const Expr& x) {
-        if (const auto* l = as<LoadNode>(x)) access(s, l->buffer, l->indices, cat(prefix, "in"), nullptr);
+        if (const auto* l = as<LoadNode>(x))
+          access(s, l->buffer, l->indices, cat(prefix, "in"), nullptr);
       });
     };
     reads(s.value);
@@ -257,9 +300,12 @@ class Lowering {
 
 }  // namespace
 
-StageProgram lower_stages(const PrimFunc& f, std::int32_t width, std::int32_t height) { return Lowering(f, width, height).run(); }
+StageProgram lower_stages(const PrimFunc& f, std::int32_t width, std::int32_t height) {
+  return Lowering(f, width, height).run();
+}
 
-const LocalArray* find_local(const StageProgram& program, const Stage& stage, const LoadNode& load, std::vector<std::int64_t>* offset) {
+const LocalArray* find_local(const StageProgram& program, const Stage& stage, const LoadNode& load,
+                             std::vector<std::int64_t>* offset) {
   std::vector<Var> vars;
   for (const StageIter& i : stage.iters) vars.push_back(i.var);
   for (const LocalArray& a : stage.inputs) {

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// From blocks of the IR to stages on a rectangle of PEs. A stage is one block: its iterators are divided over
-// the columns, the rows or both, every PE owns a box of the iteration space and has local arrays for the boxes
-// of the buffers that its accesses reach; a reduction whose iterator is divided ends in a chain of PEs along
-// the axis. What cannot be brought into that form is refused with the reason.
+// From blocks of the IR to stages on a rectangle of PEs. A stage is one block: its iterators are
+// divided over the columns, the rows or both, every PE owns a box of the iteration space and has
+// local arrays for the boxes of the buffers that its accesses reach; a reduction whose iterator is
+// divided ends in a chain of PEs along the axis. What cannot be brought into that form is refused
+// with the reason.
 
 #include <cstdint>
 #include <string>
@@ -15,7 +16,7 @@
 
 namespace weft::wse {
 
-enum class Spread : std::uint8_t { none, x, y, xy };   // xy: over all PEs, row by row
+enum class Spread : std::uint8_t { none, x, y, xy };  // xy: over all PEs, row by row
 
 struct StageIter {
   ir::Var var;
@@ -25,12 +26,12 @@ struct StageIter {
   Spread spread = Spread::none;
 };
 
-/// The box of a buffer that one PE holds: dimension d starts at base[d] + sum(coef[d][k] * start of iterator k)
-/// and has extent[d] elements.
+/// The box of a buffer that one PE holds: dimension d starts at base[d] + sum(coef[d][k] * start of
+/// iterator k) and has extent[d] elements.
 struct LocalArray {
   std::string name;
-  std::size_t buffer = 0;                          // in Program's buffers
-  std::vector<std::vector<std::int64_t>> coef;     // [dimension][iterator]
+  std::size_t buffer = 0;                       // in Program's buffers
+  std::vector<std::vector<std::int64_t>> coef;  // [dimension][iterator]
   std::vector<std::int64_t> base, extent;
   std::int64_t size() const {
     std::int64_t n = 1;
@@ -47,25 +48,33 @@ struct Stage {
   std::vector<LocalArray> inputs;
   LocalArray output;
   Combine combine = Combine::none;
-  bool keeps = false;         // a reduction without init: begins with what the buffer holds
-  ir::Expr init, value;       // value: what is stored, or what is combined into the element
+  bool keeps = false;    // a reduction without init: begins with what the buffer holds
+  ir::Expr init, value;  // value: what is stored, or what is combined into the element
   Spread reduced = Spread::none;
 };
 
-struct StageBuffer { std::string name; ir::Buffer buffer; DType dtype; std::vector<std::int64_t> shape; bool param = true; };
+struct StageBuffer {
+  std::string name;
+  ir::Buffer buffer;
+  DType dtype;
+  std::vector<std::int64_t> shape;
+  bool param = true;
+};
 
 struct StageProgram {
   std::string name;
   std::int32_t width = 1, height = 1;
-  std::vector<StageBuffer> buffers;   // parameters first, in order
+  std::vector<StageBuffer> buffers;  // parameters first, in order
   std::vector<Stage> stages;
 };
 
 /// Throws Error(lower, "wse.lower.…") with what is not accepted and why.
 StageProgram lower_stages(const ir::PrimFunc& f, std::int32_t width, std::int32_t height);
 
-/// Position of a load in the local array of its buffer; null when the access is not one of the stage's.
-const LocalArray* find_local(const StageProgram& program, const Stage& stage, const ir::LoadNode& load, std::vector<std::int64_t>* constant);
+/// Position of a load in the local array of its buffer; null when the access is not one of the
+/// stage's.
+const LocalArray* find_local(const StageProgram& program, const Stage& stage,
+                             const ir::LoadNode& load, std::vector<std::int64_t>* constant);
 
 /// CSL text of the layout file and of the PE program.
 std::string layout_text(const StageProgram& program);

@@ -4,7 +4,7 @@
 namespace weft::wse {
 
 namespace {
-constexpr std::string_view kTyNames[kTypes] = {"i8",  "i16", "i32", "i64",  "u8",   "u16", "u32",
+constexpr std::string_view kTyNames[kTypes] = {"i8",  "i16", "i32",  "i64",  "u8",  "u16", "u32",
                                                "u64", "f16", "bf16", "cb16", "f32", "bool"};
 constexpr std::string_view kOpNames[] = {
 #define WEFT_WSE_OP(name, cost, meaning) #name,

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What the CSL compiler produces and the fabric runs: the bytecode of each distinct PE program, its bulk
-// DSD operations, tasks, queues, memory image and symbols, and the layout that maps a rectangle of PEs to
-// programs and route templates. Plain data; program_io.h writes and reads it. Addresses are bytes in the
-// 48 KB of a PE; pointers are 16 bits; little-endian.
+// What the CSL compiler produces and the fabric runs: the bytecode of each distinct PE program, its
+// bulk DSD operations, tasks, queues, memory image and symbols, and the layout that maps a
+// rectangle of PEs to programs and route templates. Plain data; program_io.h writes and reads it.
+// Addresses are bytes in the 48 KB of a PE; pointers are 16 bits; little-endian.
 
 #include <array>
 #include <cstdint>
@@ -16,7 +16,7 @@ namespace weft::wse {
 
 inline constexpr int kMemoryBytes = 49152;
 inline constexpr int kColors = 24;
-inline constexpr int kUnboundedLength = 0x7fff;   // length of an endless descriptor
+inline constexpr int kUnboundedLength = 0x7fff;  // length of an endless descriptor
 inline constexpr std::uint8_t kNone8 = 0xff;
 inline constexpr std::uint16_t kNone16 = 0xffff;
 
@@ -32,7 +32,20 @@ constexpr int size_of(Ty t) {
 std::string_view to_string(Ty t);
 
 /// Cost classes; timing.h gives their cycles.
-enum class Cost : std::uint8_t { none, alu, div, math, mem, block, jump, branch, call, task, dsr, bulk };
+enum class Cost : std::uint8_t {
+  none,
+  alu,
+  div,
+  math,
+  mem,
+  block,
+  jump,
+  branch,
+  call,
+  task,
+  dsr,
+  bulk
+};
 
 enum class Op : std::uint8_t {
 #define WEFT_WSE_OP(name, cost, meaning) name,
@@ -44,21 +57,55 @@ std::string_view to_string(Op op);
 /// One instruction: 8 bytes.
 struct Insn {
   Op op = Op::nop;
-  std::uint8_t ty = 0;   // Ty, or TaskSpace for task instructions
+  std::uint8_t ty = 0;  // Ty, or TaskSpace for task instructions
   std::uint16_t a = 0, b = 0, c = 0;
   constexpr std::int32_t imm() const {
-    return static_cast<std::int32_t>(static_cast<std::uint32_t>(b) | static_cast<std::uint32_t>(c) << 16);
+    return static_cast<std::int32_t>(static_cast<std::uint32_t>(b) | static_cast<std::uint32_t>(c)
+                                                                         << 16);
   }
   static constexpr Insn with_imm(Op op, std::uint8_t ty, std::uint16_t a, std::int32_t imm) {
-    return {op, ty, a, static_cast<std::uint16_t>(imm), static_cast<std::uint16_t>(static_cast<std::uint32_t>(imm) >> 16)};
+    return {op, ty, a, static_cast<std::uint16_t>(imm),
+            static_cast<std::uint16_t>(static_cast<std::uint32_t>(imm) >> 16)};
   }
 };
 
 /// Scalar functions of math1 / math2, computed in double and rounded once to the type.
 enum class MathFn : std::uint8_t {
-  sqrt, rsqrt, inv, sin, cos, tan, asin, acos, atan, sinh, cosh, tanh, exp, exp2, log, log2, log10,
-  floor, ceil, round, trunc, abs, sign, is_nan, is_inf, is_finite, erf, cbrt,
-  pow, atan2, fmin, fmax, fscale, fmod, copysign,   // two operands
+  sqrt,
+  rsqrt,
+  inv,
+  sin,
+  cos,
+  tan,
+  asin,
+  acos,
+  atan,
+  sinh,
+  cosh,
+  tanh,
+  exp,
+  exp2,
+  log,
+  log2,
+  log10,
+  floor,
+  ceil,
+  round,
+  trunc,
+  abs,
+  sign,
+  is_nan,
+  is_inf,
+  is_finite,
+  erf,
+  cbrt,
+  pow,
+  atan2,
+  fmin,
+  fmax,
+  fscale,
+  fmod,
+  copysign,  // two operands
 };
 
 enum class PrintKind : std::uint8_t { text, character, decimal, hex, real, line };
@@ -71,37 +118,45 @@ enum class TaskSpace : std::uint8_t { local, color, queue, control, microthread 
 enum class DsdKind : std::uint8_t { none, mem1d, mem4d, fabin, fabout, fifo };
 
 /// A descriptor value: 24 bytes in a PE's memory, alignment 2.
-/// Memory: element k of dimension sizes extent[0..3] (innermost last; unused leading extents are 1) lies at
-/// base + sum(index[i] * stride[i]); strides are true strides in bytes (not the deltas that mem4d_dsd
-/// spells). mem1d uses extent[3] and stride[3] only.
-/// Fabric: extent[3] is the length in wavelets; color, queue, flags as below. fifo: queue is the fifo's index.
+/// Memory: element k of dimension sizes extent[0..3] (innermost last; unused leading extents are 1)
+/// lies at base + sum(index[i] * stride[i]); strides are true strides in bytes (not the deltas that
+/// mem4d_dsd spells). mem1d uses extent[3] and stride[3] only. Fabric: extent[3] is the length in
+/// wavelets; color, queue, flags as below. fifo: queue is the fifo's index.
 struct Dsd {
   enum Flag : std::uint8_t {
-    kControl = 1,            // fabout: control wavelets
-    kIndexOffset = 2,        // mem: base += 2 * op index (bytes); fabout: high half = op index
-    kAdvanceSwitch = 4,      // fabout: the last wavelet carries a switch advance
-    kSimd32 = 8,             // fabric: two 16-bit elements per wavelet
+    kControl = 1,        // fabout: control wavelets
+    kIndexOffset = 2,    // mem: base += 2 * op index (bytes); fabout: high half = op index
+    kAdvanceSwitch = 4,  // fabout: the last wavelet carries a switch advance
+    kSimd32 = 8,         // fabric: two 16-bit elements per wavelet
     kControlTransform = 16,
-    kZeroFirst = 32, kZeroSecond = 64,
+    kZeroFirst = 32,
+    kZeroSecond = 64,
   };
   DsdKind kind = DsdKind::none;
   std::uint8_t flags = 0;
   std::uint16_t base = 0;                       // byte address
   std::uint8_t color = kNone8, queue = kNone8;  // fabric
   std::uint8_t priority = 0;                    // Priority
-  std::uint8_t elem_bytes = 0;                  // of the tensor the descriptor was made from; 0 unknown
+  std::uint8_t elem_bytes = 0;  // of the tensor the descriptor was made from; 0 unknown
   std::array<std::uint16_t, 4> extent{1, 1, 1, 0};
-  std::array<std::int16_t, 4> stride{};         // bytes
+  std::array<std::int16_t, 4> stride{};  // bytes
 };
 static_assert(sizeof(Dsd) == 24);
 
 /// Fields that dset and dget name.
 enum class DsdField : std::uint8_t {
-  base,      // also what @set_dsd_base_addr sets: base is absolute, the offset is folded in
-  length,    // extent[3]
-  stride,    // stride[3] in bytes
-  color, queue, extent0, extent1, extent2, stride0, stride1, stride2,
-  element_stride,   // stride[3] = value * max(1, elem_bytes)
+  base,    // also what @set_dsd_base_addr sets: base is absolute, the offset is folded in
+  length,  // extent[3]
+  stride,  // stride[3] in bytes
+  color,
+  queue,
+  extent0,
+  extent1,
+  extent2,
+  stride0,
+  stride1,
+  stride2,
+  element_stride,  // stride[3] = value * max(1, elem_bytes)
 };
 
 enum class DsrFile : std::uint8_t { dest, src0, src1 };
@@ -118,8 +173,8 @@ struct Completion {
 /// Settings that travel with an operation or with a DSR.
 struct OpSettings {
   bool async = false;
-  bool save_address = false;     // DSR: base moves past the end after each operation
-  bool single_step = false;      // DSR for @map: one element per use
+  bool save_address = false;  // DSR: base moves past the end after each operation
+  bool single_step = false;   // DSR for @map: one element per use
   bool terminate_on_control = false;
   Completion done, on_control;
   std::uint8_t ut_id = kNone8;
@@ -136,19 +191,19 @@ std::string_view to_string(Bulk bulk);
 struct BulkInfo {
   std::string_view name;
   std::uint8_t dst_bytes, src_bytes, sources;
-  bool scalar;                 // a multiplier follows the sources
-  std::uint8_t simd2, simd3;   // elements per cycle
+  bool scalar;                // a multiplier follows the sources
+  std::uint8_t simd2, simd3;  // elements per cycle
 };
 const BulkInfo& bulk_info(Bulk bulk);
 
 struct Operand {
   enum Kind : std::uint8_t {
     none,
-    dsd,        // descriptor register d[index]
-    dsr,        // register index of file `file`
-    value,      // scalar register r[index], bits of the operation's source type
-    pointer,    // address in r[index]: a zero-stride destination (or running source)
-    fifo,       // fifo number index
+    dsd,      // descriptor register d[index]
+    dsr,      // register index of file `file`
+    value,    // scalar register r[index], bits of the operation's source type
+    pointer,  // address in r[index]: a zero-stride destination (or running source)
+    fifo,     // fifo number index
   };
   Kind kind = none;
   DsrFile file = DsrFile::dest;
@@ -158,19 +213,22 @@ struct Operand {
 struct BulkOp {
   Bulk code = Bulk::mov16;
   Operand dst, src0, src1;
-  Operand scalar;               // fmac*: a value, or none
+  Operand scalar;  // fmac*: a value, or none
   OpSettings settings;
-  std::uint16_t index_reg = kNone16;   // register holding `.index`
-  bool fp_bf16 = false;         // 16-bit floats are bfloat16 rather than f16
+  std::uint16_t index_reg = kNone16;  // register holding `.index`
+  bool fp_bf16 = false;               // 16-bit floats are bfloat16 rather than f16
   bool fp_cb16 = false;
 };
 
 struct MapOp {
-  std::uint16_t function = 0;   // called with r[0..] = inputs in order, result in r[0]
-  std::uint16_t window = 0;     // first caller register that the callee may overwrite
-  struct In { Operand operand; Ty ty = Ty::u32; };
-  std::vector<In> inputs;       // `value` inputs are constant over the loop
-  Operand out;                  // none: result dropped
+  std::uint16_t function = 0;  // called with r[0..] = inputs in order, result in r[0]
+  std::uint16_t window = 0;    // first caller register that the callee may overwrite
+  struct In {
+    Operand operand;
+    Ty ty = Ty::u32;
+  };
+  std::vector<In> inputs;  // `value` inputs are constant over the loop
+  Operand out;             // none: result dropped
   Ty out_ty = Ty::u32;
   OpSettings settings;
 };
@@ -178,51 +236,59 @@ struct MapOp {
 struct DsrLoad {
   DsrFile file = DsrFile::dest;
   std::uint8_t index = 0;
-  std::uint16_t dsd = 0;        // d[dsd] at run time; Program::dsds[dsd] in Program::initial_dsrs
+  std::uint16_t dsd = 0;  // d[dsd] at run time; Program::dsds[dsd] in Program::initial_dsrs
   OpSettings settings;
 };
 
 struct Fifo {
-  std::uint16_t base = 0, bytes = 0;    // circular buffer in memory
-  std::uint8_t elem_bytes = 4;          // of the buffer's element type
-  Completion on_push, on_pop;           // activate_push / activate_pop
+  std::uint16_t base = 0, bytes = 0;  // circular buffer in memory
+  std::uint8_t elem_bytes = 4;        // of the buffer's element type
+  Completion on_push, on_pop;         // activate_push / activate_pop
   Priority priority = Priority::unset;
 };
 
 // ---------------------------------------------------------------- programs
 
-struct LineEntry { std::uint32_t pc = 0, file = 0, line = 0; };   // from pc on
+struct LineEntry {
+  std::uint32_t pc = 0, file = 0, line = 0;
+};  // from pc on
 
 struct Function {
   std::string name;
   std::vector<Insn> code;
-  std::uint16_t regs = 1, dsds = 0;     // registers the frame needs (callee windows included)
-  std::uint16_t frame_bytes = 0;        // stack bytes in memory
-  std::vector<Ty> params;               // scalar parameters r[0..]
+  std::uint16_t regs = 1, dsds = 0;  // registers the frame needs (callee windows included)
+  std::uint16_t frame_bytes = 0;     // stack bytes in memory
+  std::vector<Ty> params;            // scalar parameters r[0..]
   std::vector<LineEntry> lines;
 };
 
 struct TaskBinding {
-  TaskSpace space = TaskSpace::local;   // local, color or queue (data), control
+  TaskSpace space = TaskSpace::local;  // local, color or queue (data), control
   std::uint16_t id = 0;
   std::uint16_t function = 0;
-  std::vector<Ty> args;                 // data: one 32-bit, one 16-bit (low half) or two 16-bit (low, high)
+  std::vector<Ty> args;  // data: one 32-bit, one 16-bit (low half) or two 16-bit (low, high)
 };
 
-struct TaskState { TaskSpace space = TaskSpace::local; std::uint16_t id = 0; bool active = false, blocked = false,
-                   unblocked = false; };  // effect of comptime @activate / @block / @unblock
+struct TaskState {
+  TaskSpace space = TaskSpace::local;
+  std::uint16_t id = 0;
+  bool active = false, blocked = false, unblocked = false;
+};  // effect of comptime @activate / @block / @unblock
 
 struct QueueInit {
   bool output = false;
-  std::uint8_t queue = 0;               // input queues >= 8: made for a data task without an explicit queue
+  std::uint8_t queue = 0;  // input queues >= 8: made for a data task without an explicit queue
   std::uint8_t color = kNone8;
   Priority priority = Priority::unset;
 };
 
-struct Segment { std::uint16_t address = 0; std::string bytes; };
+struct Segment {
+  std::uint16_t address = 0;
+  std::string bytes;
+};
 
 struct Symbol {
-  std::string name;                     // "A", or "module.name" for imported modules
+  std::string name;  // "A", or "module.name" for imported modules
   std::uint16_t address = 0;
   std::uint32_t bytes = 0;
   Ty elem = Ty::u8;
@@ -230,9 +296,9 @@ struct Symbol {
 
 /// Binds an exported name of the layout to this program's variable or function.
 struct ExportBinding {
-  std::uint16_t id = 0;                 // index in Layout::exports
-  std::uint16_t address = 0;            // data: address of the 16-bit pointer variable
-  std::uint16_t function = 0;           // Func
+  std::uint16_t id = 0;        // index in Layout::exports
+  std::uint16_t address = 0;   // data: address of the 16-bit pointer variable
+  std::uint16_t function = 0;  // Func
 };
 
 // Ports as bits and as indices.
@@ -247,30 +313,33 @@ struct Filter {
   enum Kind : std::uint8_t { none, range, counter, sparse_counter };
   Kind kind = none;
   bool count_data = false, count_control = false, filter_control = false;
-  std::uint16_t min_index = 0, max_index = 0;                       // range, inclusive
+  std::uint16_t min_index = 0, max_index = 0;  // range, inclusive
   std::uint16_t init_counter = 0, limit1 = 0, limit2 = 0, max_counter = 0;
 };
 
 struct SwitchPosition {
   bool valid = false;
-  std::uint8_t rx = 0, tx = 0;          // port bits; 0: as in position 0
+  std::uint8_t rx = 0, tx = 0;  // port bits; 0: as in position 0
 };
 
 /// How a router treats one colour.
 struct Route {
-  std::uint8_t rx = 0, tx = 0;          // position 0
-  std::array<SwitchPosition, 3> positions{};   // pos1..pos3
+  std::uint8_t rx = 0, tx = 0;                // position 0
+  std::array<SwitchPosition, 3> positions{};  // pos1..pos3
   std::uint8_t current = 0;
   bool ring = false, teardown = false, swap_x = false, swap_y = false;
   PopMode pop = PopMode::none;
   Filter filter;
 };
 
-struct ColorRoute { std::uint8_t color = 0; Route route; };
+struct ColorRoute {
+  std::uint8_t color = 0;
+  Route route;
+};
 
 struct Program {
-  std::string name;                     // "pe_program.csl (3)"
-  std::vector<std::string> files;       // named by LineEntry::file
+  std::string name;                // "pe_program.csl (3)"
+  std::vector<std::string> files;  // named by LineEntry::file
   std::vector<std::string> strings;
   std::vector<std::uint64_t> constants;
   std::vector<Function> functions;
@@ -282,11 +351,11 @@ struct Program {
   std::vector<TaskBinding> tasks;
   std::vector<TaskState> states;
   std::vector<QueueInit> queues;
-  std::vector<ColorRoute> routes;       // @set_local_color_config
-  std::vector<std::pair<std::uint8_t, std::uint16_t>> teardown_handlers;   // colour, function
-  std::vector<Segment> image;           // initial memory; the rest is zero
-  std::uint32_t data_bytes = 0;         // static data ends here; the stack grows down to it
-  std::uint32_t code_bytes = 0;         // estimate of the machine code, counted against the 48 KB
+  std::vector<ColorRoute> routes;                                         // @set_local_color_config
+  std::vector<std::pair<std::uint8_t, std::uint16_t>> teardown_handlers;  // colour, function
+  std::vector<Segment> image;    // initial memory; the rest is zero
+  std::uint32_t data_bytes = 0;  // static data ends here; the stack grows down to it
+  std::uint32_t code_bytes = 0;  // estimate of the machine code, counted against the 48 KB
   std::vector<Symbol> symbols;
   std::vector<ExportBinding> exports;
   std::uint8_t fp16 = static_cast<std::uint8_t>(Ty::f16);
@@ -297,73 +366,79 @@ struct Program {
 struct Export {
   enum Kind : std::uint8_t { var, func, stream };
   Kind kind = var;
-  std::string name, type;               // type as CSL text: "[*]f32", "fn(u16)void"
+  std::string name, type;  // type as CSL text: "[*]f32", "fn(u16)void"
   bool mutable_ = false;
-  std::uint8_t elem_bytes = 4;          // var: of the pointee's element
-  std::vector<Ty> inputs;               // func
-  std::uint8_t color = kNone8;          // stream
+  std::uint8_t elem_bytes = 4;  // var: of the pointee's element
+  std::vector<Ty> inputs;       // func
+  std::uint8_t color = kNone8;  // stream
 };
 
 /// Routes of one PE that come from the layout block; shared by all PEs with equal ones.
 using RouteSet = std::vector<ColorRoute>;
 
 struct Tile {
-  std::uint32_t program = 0;            // index in Layout::programs, or kNoProgram
-  std::uint32_t routes = 0;             // index in Layout::route_sets
+  std::uint32_t program = 0;  // index in Layout::programs, or kNoProgram
+  std::uint32_t routes = 0;   // index in Layout::route_sets
   bool operator==(const Tile&) const = default;
 };
 inline constexpr std::uint32_t kNoProgram = 0xffffffffu;
 
 /// A host stream: wavelets of `color` enter (or leave) each PE at its ramp, natively.
-struct HostStream { std::uint8_t color = 0; bool to_device = true; };
+struct HostStream {
+  std::uint8_t color = 0;
+  bool to_device = true;
+};
 
 /// A stream port of an SdkLayout program: one place at the edge of the rectangle.
 struct PortStream {
   std::string name;
   std::uint8_t color = 0;
   bool to_device = true;
-  std::int32_t x = 0, y = 0;            // of the PE in the rectangle
-  std::uint8_t port = kRamp;            // router port at which wavelets enter or leave
+  std::int32_t x = 0, y = 0;  // of the PE in the rectangle
+  std::uint8_t port = kRamp;  // router port at which wavelets enter or leave
 };
 
 /// Initial data of one PE beyond its program's image (SdkLayout's set_symbol).
-struct Preset { std::int32_t x = 0, y = 0; std::string symbol, bytes; };
+struct Preset {
+  std::int32_t x = 0, y = 0;
+  std::string symbol, bytes;
+};
 
 struct Layout {
   Arch arch = Arch::wse2;
-  std::int32_t width = 0, height = 0;             // program rectangle
+  std::int32_t width = 0, height = 0;  // program rectangle
   std::int32_t fabric_width = 0, fabric_height = 0;
   std::int32_t offset_x = 0, offset_y = 0;
   std::int32_t channels = 1;
   bool memcpy = false;
   std::vector<Program> programs;
   std::vector<RouteSet> route_sets;
-  std::vector<Tile> tiles;                        // height * width, row-major
-  std::vector<Export> exports;                    // index = symbol id
+  std::vector<Tile> tiles;      // height * width, row-major
+  std::vector<Export> exports;  // index = symbol id
   std::vector<HostStream> streams;
   std::vector<PortStream> ports;
   std::vector<Preset> presets;
-  std::vector<std::pair<std::string, std::string>> params;   // for out.json
+  std::vector<std::pair<std::string, std::string>> params;  // for out.json
 };
 
 // Functions of the `config` instruction; operands r[b], r[b + 1], ...
 enum class ConfigFn : std::uint8_t {
-  reset_routes,            // colour, rx bits, tx bits
-  clear_position,          // colour: current switch position = 0
-  invalidate_positions,    // colour: no switch positions
-  set_rx_position,         // colour, position 1..3, rx bits
-  set_tx_position,         // colour, position 1..3, tx bits
-  set_ring,                // colour, 0/1
-  set_pop,                 // colour, PopMode
-  teardown_pending,        // -> bits of colours in teardown that wait for a handler
-  teardown_exit,           // colour
-  teardown_is_pending,     // colour -> 0/1
-  set_task_priority,       // TaskSpace, id, 0 low / 1 high
-  set_main_priority,       // Priority of the main thread
-  set_queue_color,         // 0 in / 1 out, queue, colour
-  set_counter,             // colour, filter counter value
-  queue_empty,             // input queue -> 0/1
-  teardown_enter,          // colour
+  reset_routes,          // colour, rx bits, tx bits
+  clear_position,        // colour: current switch position = 0
+  invalidate_positions,  // colour: no switch positions
+  set_rx_position,       // colour, position 1..3, rx bits
+  set_tx_position,       // colour, position 1..3, tx bits
+  set_ring,              // colour, 0/1
+  set_pop,               // colour, PopMode
+  teardown_pending,      // -> bits of colours in teardown that wait for a handler
+  teardown_exit,         // colour
+  teardown_is_pending,   // colour -> 0/1
+  set_task_priority,     // TaskSpace, id, 0 low / 1 high
+  set_main_priority,     // Priority of the main thread
+  set_queue_color,       // 0 in / 1 out, queue, colour
+  set_counter,           // colour, filter counter value
+  queue_empty,           // input queue -> 0/1
+  teardown_enter,        // colour
 };
 
 }  // namespace weft::wse

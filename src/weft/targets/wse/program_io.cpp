@@ -17,7 +17,7 @@ namespace weft::wse {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::uint64_t kMagic = 0x31305f6573775f77ull;   // "w_wse_01"
+constexpr std::uint64_t kMagic = 0x31305f6573775f77ull;  // "w_wse_01"
 
 struct Writer {
   std::string out;
@@ -38,71 +38,141 @@ struct Reader {
 };
 
 // Every struct lists its fields once; `a` is a Writer or a Reader.
-template <typename A, typename T> void io(A& a, T& v);
-template <typename A, typename... Ts> void all(A& a, Ts&... vs) { (io(a, vs), ...); }
-
-template <typename A> void fields(A& a, Completion& v) { all(a, v.kind, v.space, v.id); }
-template <typename A> void fields(A& a, OpSettings& v) {
-  all(a, v.async, v.save_address, v.single_step, v.terminate_on_control, v.done, v.on_control, v.ut_id, v.priority);
+template <typename A, typename T>
+void io(A& a, T& v);
+template <typename A, typename... Ts>
+void all(A& a, Ts&... vs) {
+  (io(a, vs), ...);
 }
-template <typename A> void fields(A& a, Operand& v) { all(a, v.kind, v.file, v.index); }
-template <typename A> void fields(A& a, BulkOp& v) {
+
+template <typename A>
+void fields(A& a, Completion& v) {
+  all(a, v.kind, v.space, v.id);
+}
+template <typename A>
+void fields(A& a, OpSettings& v) {
+  all(a, v.async, v.save_address, v.single_step, v.terminate_on_control, v.done, v.on_control,
+      v.ut_id, v.priority);
+}
+template <typename A>
+void fields(A& a, Operand& v) {
+  all(a, v.kind, v.file, v.index);
+}
+template <typename A>
+void fields(A& a, BulkOp& v) {
   all(a, v.code, v.dst, v.src0, v.src1, v.scalar, v.settings, v.index_reg, v.fp_bf16, v.fp_cb16);
 }
-template <typename A> void fields(A& a, MapOp::In& v) { all(a, v.operand, v.ty); }
-template <typename A> void fields(A& a, MapOp& v) {
+template <typename A>
+void fields(A& a, MapOp::In& v) {
+  all(a, v.operand, v.ty);
+}
+template <typename A>
+void fields(A& a, MapOp& v) {
   all(a, v.function, v.window, v.inputs, v.out, v.out_ty, v.settings);
 }
-template <typename A> void fields(A& a, DsrLoad& v) { all(a, v.file, v.index, v.dsd, v.settings); }
-template <typename A> void fields(A& a, Fifo& v) {
+template <typename A>
+void fields(A& a, DsrLoad& v) {
+  all(a, v.file, v.index, v.dsd, v.settings);
+}
+template <typename A>
+void fields(A& a, Fifo& v) {
   all(a, v.base, v.bytes, v.elem_bytes, v.on_push, v.on_pop, v.priority);
 }
-template <typename A> void fields(A& a, Function& v) {
+template <typename A>
+void fields(A& a, Function& v) {
   all(a, v.name, v.code, v.regs, v.dsds, v.frame_bytes, v.params, v.lines);
 }
-template <typename A> void fields(A& a, TaskBinding& v) { all(a, v.space, v.id, v.function, v.args); }
-template <typename A> void fields(A& a, TaskState& v) { all(a, v.space, v.id, v.active, v.blocked, v.unblocked); }
-template <typename A> void fields(A& a, QueueInit& v) { all(a, v.output, v.queue, v.color, v.priority); }
-template <typename A> void fields(A& a, Segment& v) { all(a, v.address, v.bytes); }
-template <typename A> void fields(A& a, Symbol& v) { all(a, v.name, v.address, v.bytes, v.elem); }
-template <typename A> void fields(A& a, ExportBinding& v) { all(a, v.id, v.address, v.function); }
-template <typename A> void fields(A& a, Filter& v) {
-  all(a, v.kind, v.count_data, v.count_control, v.filter_control, v.min_index, v.max_index, v.init_counter, v.limit1,
-      v.limit2, v.max_counter);
+template <typename A>
+void fields(A& a, TaskBinding& v) {
+  all(a, v.space, v.id, v.function, v.args);
 }
-template <typename A> void fields(A& a, SwitchPosition& v) { all(a, v.valid, v.rx, v.tx); }
-template <typename A> void fields(A& a, Route& v) {
-  all(a, v.rx, v.tx, v.positions, v.current, v.ring, v.teardown, v.swap_x, v.swap_y, v.pop, v.filter);
+template <typename A>
+void fields(A& a, TaskState& v) {
+  all(a, v.space, v.id, v.active, v.blocked, v.unblocked);
 }
-template <typename A> void fields(A& a, ColorRoute& v) { all(a, v.color, v.route); }
-template <typename A> void fields(A& a, Program& v) {
-  all(a, v.name, v.files, v.strings, v.constants, v.functions, v.dsds, v.bulks, v.maps, v.dsr_loads, v.initial_dsrs,
-      v.fifos, v.tasks, v.states, v.queues, v.routes, v.teardown_handlers, v.image, v.data_bytes, v.code_bytes,
-      v.symbols, v.exports, v.fp16);
+template <typename A>
+void fields(A& a, QueueInit& v) {
+  all(a, v.output, v.queue, v.color, v.priority);
 }
-template <typename A> void fields(A& a, Export& v) {
+template <typename A>
+void fields(A& a, Segment& v) {
+  all(a, v.address, v.bytes);
+}
+template <typename A>
+void fields(A& a, Symbol& v) {
+  all(a, v.name, v.address, v.bytes, v.elem);
+}
+template <typename A>
+void fields(A& a, ExportBinding& v) {
+  all(a, v.id, v.address, v.function);
+}
+template <typename A>
+void fields(A& a, Filter& v) {
+  all(a, v.kind, v.count_data, v.count_control, v.filter_control, v.min_index, v.max_index,
+      v.init_counter, v.limit1, v.limit2, v.max_counter);
+}
+template <typename A>
+void fields(A& a, SwitchPosition& v) {
+  all(a, v.valid, v.rx, v.tx);
+}
+template <typename A>
+void fields(A& a, Route& v) {
+  all(a, v.rx, v.tx, v.positions, v.current, v.ring, v.teardown, v.swap_x, v.swap_y, v.pop,
+      v.filter);
+}
+template <typename A>
+void fields(A& a, ColorRoute& v) {
+  all(a, v.color, v.route);
+}
+template <typename A>
+void fields(A& a, Program& v) {
+  all(a, v.name, v.files, v.strings, v.constants, v.functions, v.dsds, v.bulks, v.maps, v.dsr_loads,
+      v.initial_dsrs, v.fifos, v.tasks, v.states, v.queues, v.routes, v.teardown_handlers, v.image,
+      v.data_bytes, v.code_bytes, v.symbols, v.exports, v.fp16);
+}
+template <typename A>
+void fields(A& a, Export& v) {
   all(a, v.kind, v.name, v.type, v.mutable_, v.elem_bytes, v.inputs, v.color);
 }
-template <typename A> void fields(A& a, HostStream& v) { all(a, v.color, v.to_device); }
-template <typename A> void fields(A& a, PortStream& v) { all(a, v.name, v.color, v.to_device, v.x, v.y, v.port); }
-template <typename A> void fields(A& a, Preset& v) { all(a, v.x, v.y, v.symbol, v.bytes); }
-template <typename A> void fields(A& a, Layout& v) {   // programs are files of their own
-  all(a, v.arch, v.width, v.height, v.fabric_width, v.fabric_height, v.offset_x, v.offset_y, v.channels, v.memcpy,
-      v.route_sets, v.tiles, v.exports, v.streams, v.ports, v.presets, v.params);
+template <typename A>
+void fields(A& a, HostStream& v) {
+  all(a, v.color, v.to_device);
+}
+template <typename A>
+void fields(A& a, PortStream& v) {
+  all(a, v.name, v.color, v.to_device, v.x, v.y, v.port);
+}
+template <typename A>
+void fields(A& a, Preset& v) {
+  all(a, v.x, v.y, v.symbol, v.bytes);
+}
+template <typename A>
+void fields(A& a, Layout& v) {  // programs are files of their own
+  all(a, v.arch, v.width, v.height, v.fabric_width, v.fabric_height, v.offset_x, v.offset_y,
+      v.channels, v.memcpy, v.route_sets, v.tiles, v.exports, v.streams, v.ports, v.presets,
+      v.params);
 }
 
-template <typename T> struct IsVector : std::false_type {};
-template <typename T> struct IsVector<std::vector<T>> : std::true_type {};
-template <typename T> struct IsPair : std::false_type {};
-template <typename T, typename U> struct IsPair<std::pair<T, U>> : std::true_type {};
-template <typename T> struct IsArray : std::false_type {};
-template <typename T, std::size_t N> struct IsArray<std::array<T, N>> : std::true_type {};
+template <typename T>
+struct IsVector : std::false_type {};
+template <typename T>
+struct IsVector<std::vector<T>> : std::true_type {};
+template <typename T>
+struct IsPair : std::false_type {};
+template <typename T, typename U>
+struct IsPair<std::pair<T, U>> : std::true_type {};
+template <typename T>
+struct IsArray : std::false_type {};
+template <typename T, std::size_t N>
+struct IsArray<std::array<T, N>> : std::true_type {};
 // Written as they lie in memory: no padding, no pointers.
-template <typename T> constexpr bool kFlat =
-    std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, Insn> || std::is_same_v<T, LineEntry> ||
-    std::is_same_v<T, Dsd> || std::is_same_v<T, Tile>;
+template <typename T>
+constexpr bool kFlat =
+    std::is_arithmetic_v<T> || std::is_enum_v<T> || std::is_same_v<T, Insn> ||
+    std::is_same_v<T, LineEntry> || std::is_same_v<T, Dsd> || std::is_same_v<T, Tile>;
 
-template <typename A, typename T> void io(A& a, T& v) {
+template <typename A, typename T>
+void io(A& a, T& v) {
   constexpr bool reading = std::is_same_v<A, Reader>;
   if constexpr (kFlat<T>) {
     a.raw(&v, sizeof(T));
@@ -110,8 +180,9 @@ template <typename A, typename T> void io(A& a, T& v) {
     std::uint64_t n = v.size();
     a.raw(&n, sizeof(n));
     if constexpr (reading) {
-      if (n > a.in.size() - a.pos) {   // an element takes at least one byte
-        throw Error(ErrorKind::io, "wse.artifact.read", cat(a.file, " claims ", n, " elements at byte ", a.pos));
+      if (n > a.in.size() - a.pos) {  // an element takes at least one byte
+        throw Error(ErrorKind::io, "wse.artifact.read",
+                    cat(a.file, " claims ", n, " elements at byte ", a.pos));
       }
       v.resize(n);
     }
@@ -131,24 +202,29 @@ template <typename A, typename T> void io(A& a, T& v) {
   }
 }
 
-template <typename T> std::string pack(const T& value) {
+template <typename T>
+std::string pack(const T& value) {
   Writer w;
-  io(w, const_cast<T&>(value));   // a Writer only reads
+  io(w, const_cast<T&>(value));  // a Writer only reads
   std::string out;
   std::uint64_t head[3] = {kMagic, w.out.size(), hash_bytes(w.out.data(), w.out.size())};
   out.append(reinterpret_cast<const char*>(head), sizeof(head));
   return out + w.out;
 }
 
-template <typename T> T unpack(std::string_view bytes, std::string_view file) {
+template <typename T>
+T unpack(std::string_view bytes, std::string_view file) {
   std::uint64_t head[3];
   if (bytes.size() < sizeof(head)) {
-    throw Error(ErrorKind::io, "wse.artifact.read", cat(file, " holds only ", bytes.size(), " bytes"));
+    throw Error(ErrorKind::io, "wse.artifact.read",
+                cat(file, " holds only ", bytes.size(), " bytes"));
   }
   std::memcpy(head, bytes.data(), sizeof(head));
   bytes.remove_prefix(sizeof(head));
-  if (head[0] != kMagic || head[1] != bytes.size() || head[2] != hash_bytes(bytes.data(), bytes.size())) {
-    throw Error(ErrorKind::io, "wse.artifact.read", cat(file, " is not a whole file of this version"))
+  if (head[0] != kMagic || head[1] != bytes.size() ||
+      head[2] != hash_bytes(bytes.data(), bytes.size())) {
+    throw Error(ErrorKind::io, "wse.artifact.read",
+                cat(file, " is not a whole file of this version"))
         .help("compile the program again with cslc");
   }
   Reader r{bytes, file};
@@ -205,13 +281,17 @@ Json summary(const Layout& layout) {
 }  // namespace
 
 std::string to_bytes(const Program& program) { return pack(program); }
-Program program_from_bytes(std::string_view bytes, std::string_view file) { return unpack<Program>(bytes, file); }
+Program program_from_bytes(std::string_view bytes, std::string_view file) {
+  return unpack<Program>(bytes, file);
+}
 
 void write_artifact(const Layout& layout, const std::string& directory) {
   std::error_code ec;
   fs::path target = fs::absolute(fs::path(directory), ec).lexically_normal();
   if (!target.has_filename()) target = target.parent_path();
-  if (fs::exists(target, ec) && !(fs::is_directory(target, ec) && (fs::is_empty(target, ec) || fs::exists(target / "out.json", ec)))) {
+  if (fs::exists(target, ec) &&
+      !(fs::is_directory(target, ec) &&
+        (fs::is_empty(target, ec) || fs::exists(target / "out.json", ec)))) {
     refuse_write(directory, "it exists and is not a directory that cslc wrote");
   }
   fs::path temp = target;

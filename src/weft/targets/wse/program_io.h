@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The artifact directory of a compiled layout: out.json (parameters and a summary), bin/out_rpc.json (symbol
-// table), bin/layout.bin and bin/out_<k>.bin (one file per distinct program, checksummed). Written beside the
-// target and renamed, so that a killed run leaves nothing that looks whole.
+// The artifact directory of a compiled layout: out.json (parameters and a summary),
+// bin/out_rpc.json (symbol table), bin/layout.bin and bin/out_<k>.bin (one file per distinct
+// program, checksummed). Written beside the target and renamed, so that a killed run leaves nothing
+// that looks whole.
 
 #include <string>
 
@@ -10,8 +11,8 @@
 
 namespace weft::wse {
 
-/// Replaces `directory`. Throws Error(io, "wse.artifact.write"), also when `directory` exists and does not
-/// look like an artifact directory (it is then left alone).
+/// Replaces `directory`. Throws Error(io, "wse.artifact.write"), also when `directory` exists and
+/// does not look like an artifact directory (it is then left alone).
 void write_artifact(const Layout& layout, const std::string& directory);
 
 /// Throws Error(io, "wse.artifact.read") naming the file and what is wrong with it.

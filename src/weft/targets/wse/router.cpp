@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The router of one PE for one cycle: each colour moves at most one wavelet, each outgoing link carries at
-// most one. A multicast wavelet leaves when all of its outputs can take it.
+// The router of one PE for one cycle: each colour moves at most one wavelet, each outgoing link
+// carries at most one. A multicast wavelet leaves when all of its outputs can take it.
 #include <bit>
 
 #include "weft/base/error.h"
@@ -15,15 +15,16 @@ constexpr int opposite(int port) {
   return table[port];
 }
 
-// Control payload: command 0 in bits 22..23 with its no-CE bit 24, command 1 in 25..26 and 27, command 2 in
-// 28..29 and 0, then 1..2 and 3, 4..5 and 6, ... 13..14 and 15. Bits 16..21 name a control task.
+// Control payload: command 0 in bits 22..23 with its no-CE bit 24, command 1 in 25..26 and 27,
+// command 2 in 28..29 and 0, then 1..2 and 3, 4..5 and 6, ... 13..14 and 15. Bits 16..21 name a
+// control task.
 constexpr int kCommand0 = 22;
 
 // Removes command 0: each following command moves up by one place, NOP comes in at the end.
 std::uint32_t pop_command(std::uint32_t payload) {
   std::uint32_t entry = payload & 0x003f0000u;
-  // The list as 24 bits, command 0 lowest: bits 22..31 hold 10 bits (the top two unused), 0..15 the rest,
-  // where bit 0 continues bit 29.
+  // The list as 24 bits, command 0 lowest: bits 22..31 hold 10 bits (the top two unused), 0..15 the
+  // rest, where bit 0 continues bit 29.
   std::uint32_t list = (payload >> kCommand0 & 0xffu) | (payload & 0xffffu) << 8;
   list >>= 3;
   return entry | (list & 0xffu) << kCommand0 | (list >> 8 & 0xffffu);
@@ -75,19 +76,20 @@ void Fabric::control(Pe& pe, ColorState& cs, std::uint32_t& payload, Cycle) {
   int last = 0;
   while (last < 3 && cs.route.positions[static_cast<std::size_t>(last)].valid) ++last;
   switch (command) {
-    case 1:   // advance
-      if (cs.route.pop == PopMode::on_advance || cs.route.pop == PopMode::on_advance_nop) pop = true;
+    case 1:  // advance
+      if (cs.route.pop == PopMode::on_advance || cs.route.pop == PopMode::on_advance_nop)
+        pop = true;
       if (last > 0) {
         if (cs.position < last) ++cs.position;
         else if (cs.route.ring) cs.position = 0;
         enforce(cs);
       }
       break;
-    case 2:   // reset
+    case 2:  // reset
       cs.position = 0;
       enforce(cs);
       break;
-    case 3:   // teardown
+    case 3:  // teardown
       cs.down = true;
       cs.pending_teardown = true;
       pe.teardown_pending |= 1u << cs.color;
@@ -100,7 +102,8 @@ void Fabric::control(Pe& pe, ColorState& cs, std::uint32_t& payload, Cycle) {
   if (pop) payload = pop_command(payload);
 }
 
-bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& next, std::uint8_t& links) {
+bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& next,
+                         std::uint8_t& links) {
   int from = -1;
   bool any = false;
   std::uint8_t enabled = static_cast<std::uint8_t>(cs.rx | 1u << kHostPort);
@@ -108,7 +111,7 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
     Ring* r = cs.in[static_cast<std::size_t>(p)].load(std::memory_order_relaxed);
     if (!r || r->empty()) continue;
     any = true;
-    if (!(enabled >> p & 1u)) continue;   // waits for a switch
+    if (!(enabled >> p & 1u)) continue;  // waits for a switch
     Cycle ready = r->front().ready;
     if (ready > now) {
       next = std::min(next, ready);
@@ -117,9 +120,11 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
     if (from >= 0) {
       if (options_.two_inputs_fault) {
         throw pe_fault(pe, "wse.route.two_inputs",
-                       cat("wavelets of colour ", static_cast<int>(cs.color), " arrive from ", from < kPorts ? port_name(from) : "host", " and ",
+                       cat("wavelets of colour ", static_cast<int>(cs.color), " arrive from ",
+                           from < kPorts ? port_name(from) : "host", " and ",
                            p < kPorts ? port_name(p) : "host", " at the same time"))
-            .help("give each stream a colour of its own, or let a switch admit one input at a time");
+            .help(
+                "give each stream a colour of its own, or let a switch admit one input at a time");
       }
       next = std::min(next, now + 1);
       continue;
@@ -133,9 +138,10 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
   std::uint8_t tx = from == kHostPort ? port_bit(kRamp) : cs.tx;
   if (from == kHostPort && cs.configured && (cs.tx & ~port_bit(kRamp))) tx = cs.tx;
   if (tx == 0) {
-    throw pe_fault(pe, "wse.route.none",
-                   cat("a wavelet of colour ", static_cast<int>(cs.color), " arrived from ", from < kPorts ? port_name(from) : "host",
-                       " but the colour has no output here"));
+    throw pe_fault(
+        pe, "wse.route.none",
+        cat("a wavelet of colour ", static_cast<int>(cs.color), " arrived from ",
+            from < kPorts ? port_name(from) : "host", " but the colour has no output here"));
   }
 
   // Filters and the no-CE bit decide about the ramp only.
@@ -145,7 +151,8 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
   if (to_ramp) {
     if (wavelet.control && (wavelet.data >> (kCommand0 + 2) & 1u)) ramp_refused = true;
     else if (cs.route.filter.kind != Filter::none) {
-      std::uint16_t counter = cs.counter, limit = cs.limit;   // undone when the wavelet cannot leave yet
+      std::uint16_t counter = cs.counter,
+                    limit = cs.limit;  // undone when the wavelet cannot leave yet
       bool off = cs.filter_off;
       ramp_refused = !pass_filter(cs, wavelet);
       std::swap(counter, cs.counter);
@@ -167,7 +174,7 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
     }
     if (o == kRamp) {
       queue = queue_for(pe, cs.color);
-      if (!queue || queue->count >= queue->depth) return false;   // the consumer wakes us
+      if (!queue || queue->count >= queue->depth) return false;  // the consumer wakes us
       continue;
     }
     int n = neighbor_index(pe, o);
@@ -175,8 +182,8 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
     if (sink) continue;
     if (n < 0) {
       throw pe_fault(pe, "wse.route.edge",
-                     cat("colour ", static_cast<int>(cs.color), " sends a wavelet ", port_name(o), " off the edge of the ", width_, " x ",
-                         height_, " rectangle"));
+                     cat("colour ", static_cast<int>(cs.color), " sends a wavelet ", port_name(o),
+                         " off the edge of the ", width_, " x ", height_, " rectangle"));
     }
     Pe& nb = make(static_cast<std::uint32_t>(n));
     std::uint8_t color = cs.color;
@@ -188,14 +195,15 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
     ColorState* ncs = color_state(nb, color);
     if (!ncs) {
       throw pe_fault(pe, "wse.route.none",
-                     cat("colour ", static_cast<int>(color), " is sent ", port_name(o), " to PE (", nb.x, ", ", nb.y,
-                         "), which has no route for it"))
+                     cat("colour ", static_cast<int>(color), " is sent ", port_name(o), " to PE (",
+                         nb.x, ", ", nb.y, "), which has no route for it"))
           .help("configure the colour there with @set_color_config");
     }
     Ring& r = ring(*ncs, opposite(o));
     if (r.held(now) >= timing_.router_depth) {
-      if (static_cast<std::uint32_t>(r.pop.load(std::memory_order_relaxed) >> 32) == static_cast<std::uint32_t>(now)) {
-        next = std::min(next, now + 1);   // room from the next cycle on
+      if (static_cast<std::uint32_t>(r.pop.load(std::memory_order_relaxed) >> 32) ==
+          static_cast<std::uint32_t>(now)) {
+        next = std::min(next, now + 1);  // room from the next cycle on
       }
       return false;
     }
@@ -226,8 +234,10 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
     } else if (Ring* r = target[static_cast<std::size_t>(o)]) {
       Cycle ready = now + timing_.hop;
       r->push({payload, wavelet.control, ready});
-      notify(w, *target_pe[static_cast<std::size_t>(o)], ready, target_color[static_cast<std::size_t>(o)]);
-    } else if (HostSink* sink = sink_of(pe, cs.color, o); sink && !wavelet.control) {   // the host takes data only
+      notify(w, *target_pe[static_cast<std::size_t>(o)], ready,
+             target_color[static_cast<std::size_t>(o)]);
+    } else if (HostSink* sink = sink_of(pe, cs.color, o);
+               sink && !wavelet.control) {  // the host takes data only
       sink->got.push_back(payload);
       if (sink->wanted && --sink->wanted == 0 && sink->left->fetch_sub(1) == 1) host_event_ = true;
     }
@@ -241,13 +251,16 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
   if (was_full && from < kRamp) {
     int n = neighbor_index(pe, from);
     if (n >= 0) {
-      if (Pe* up = pes_[static_cast<std::size_t>(n)].load(std::memory_order_acquire)) notify(w, *up, now + 1, -1);
+      if (Pe* up = pes_[static_cast<std::size_t>(n)].load(std::memory_order_acquire))
+        notify(w, *up, now + 1, -1);
     }
   }
-  // Another wavelet may follow here in the next cycle; the ramp and the host find their room themselves.
+  // Another wavelet may follow here in the next cycle; the ramp and the host find their room
+  // themselves.
   if (!source.empty()) next = std::min(next, std::max(now + 1, source.front().ready));
   else if (from >= kRamp) next = std::min(next, now + 1);
-  for (int p = 0; wavelet.control && p < kAllPorts; ++p) {   // the switch may have admitted another input
+  for (int p = 0; wavelet.control && p < kAllPorts;
+       ++p) {  // the switch may have admitted another input
     Ring* r = cs.in[static_cast<std::size_t>(p)].load(std::memory_order_relaxed);
     if (r && !r->empty()) next = std::min(next, std::max(now + 1, r->front().ready));
   }
@@ -275,10 +288,10 @@ void Fabric::route(Worker& w, Pe& pe, Cycle now, Cycle& next) {
 
 void Fabric::inject(Pe& pe, Cycle now, Cycle& next) {
   auto& sources = pe.io->sources;
-  std::uint64_t seen = 0;   // colours and ports whose turn an earlier source has
+  std::uint64_t seen = 0;  // colours and ports whose turn an earlier source has
   for (std::size_t i = 0; i < sources.size();) {
     HostSource& s = sources[i];
-    std::uint64_t key = 1ull << (s.color + (s.port == kHostPort ? 0 : 32)) ;
+    std::uint64_t key = 1ull << (s.color + (s.port == kHostPort ? 0 : 32));
     if (seen & key) {
       ++i;
       continue;
@@ -335,11 +348,13 @@ void Fabric::drain_out(Worker&, Pe& pe, Cycle now, Cycle& next) {
       }
       ColorState* cs = ramp_color(pe, color);
       if (!cs) {
-        throw pe_fault(pe, "wse.route.none", cat("output queue ", q, " sends on colour ", color, ", which has no route at this PE"))
+        throw pe_fault(
+            pe, "wse.route.none",
+            cat("output queue ", q, " sends on colour ", color, ", which has no route at this PE"))
             .help("configure the colour with @set_color_config or @set_local_color_config");
       }
       Ring& r = ring(*cs, kRamp);
-      if (r.held(now) >= timing_.router_depth) break;   // looked at again when the router has moved
+      if (r.held(now) >= timing_.router_depth) break;  // looked at again when the router has moved
       r.push({front.data, front.control, now + timing_.ramp_out});
       pe.busy_colors |= 1u << color;
       next = std::min(next, now + timing_.ramp_out);
@@ -350,7 +365,7 @@ void Fabric::drain_out(Worker&, Pe& pe, Cycle now, Cycle& next) {
       pe.rr_out = static_cast<std::uint8_t>((q + 1) % 8u);
     }
   }
-  if (moved && pe.live_ops) next = std::min(next, now + 1);   // room for whoever waits for it
+  if (moved && pe.live_ops) next = std::min(next, now + 1);  // room for whoever waits for it
   if (moved && pe.main != MainState::idle) next = std::min(next, now + 1);
 }
 

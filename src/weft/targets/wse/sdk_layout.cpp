@@ -12,7 +12,7 @@ namespace weft::wse {
 namespace {
 
 constexpr int kOpposite[kPorts] = {kWest, kEast, kSouth, kNorth, kRamp};
-constexpr int kEdgePort[] = {kNorth, kSouth, kWest, kEast};   // by Edge
+constexpr int kEdgePort[] = {kNorth, kSouth, kWest, kEast};  // by Edge
 constexpr std::int32_t kDx[] = {1, -1, 0, 0}, kDy[] = {0, 0, -1, 1};
 
 Route route_of(const std::vector<RoutingPosition>& positions) {
@@ -36,13 +36,16 @@ Route route_of(const std::vector<RoutingPosition>& positions) {
 }  // namespace
 
 ColorRef SdkLayout::color(std::string name, int value) {
-  if (value >= kColors) refuse("color", cat("colour \"", name, "\" has the value ", value, "; there are ", kColors));
+  if (value >= kColors)
+    refuse("color", cat("colour \"", name, "\" has the value ", value, "; there are ", kColors));
   colors_.push_back({std::move(name), value, colors_.size()});
   return colors_.size() - 1;
 }
 
-std::size_t SdkLayout::create_code_region(std::string file, std::string name, std::int32_t width, std::int32_t height) {
-  if (width < 1 || height < 1) refuse("region", cat("region \"", name, "\" has ", width, " x ", height, " PEs"));
+std::size_t SdkLayout::create_code_region(std::string file, std::string name, std::int32_t width,
+                                          std::int32_t height) {
+  if (width < 1 || height < 1)
+    refuse("region", cat("region \"", name, "\" has ", width, " x ", height, " PEs"));
   for (const Region& r : regions_) {
     if (r.name == name) refuse("region", cat("there are two regions named \"", name, "\""));
   }
@@ -57,36 +60,48 @@ std::size_t SdkLayout::create_code_region(std::string file, std::string name, st
 
 void SdkLayout::place(std::size_t region, std::int32_t x, std::int32_t y) {
   Region& r = regions_.at(region);
-  if (x < 0 || y < 0) refuse("place", cat("region \"", r.name, "\" is placed at (", x, ", ", y, ")"));
+  if (x < 0 || y < 0)
+    refuse("place", cat("region \"", r.name, "\" is placed at (", x, ", ", y, ")"));
   r.x = x;
   r.y = y;
 }
 
-void SdkLayout::set_param(std::size_t region, IntRectangle where, std::string name, std::int64_t value) {
+void SdkLayout::set_param(std::size_t region, IntRectangle where, std::string name,
+                          std::int64_t value) {
   regions_.at(region).params.push_back({where, std::move(name), false, value});
 }
 
-void SdkLayout::set_param(std::size_t region, IntRectangle where, std::string name, ColorRef color, bool is_color) {
-  regions_.at(region).params.push_back({where, std::move(name), is_color, static_cast<std::int64_t>(color)});
+void SdkLayout::set_param(std::size_t region, IntRectangle where, std::string name, ColorRef color,
+                          bool is_color) {
+  regions_.at(region).params.push_back(
+      {where, std::move(name), is_color, static_cast<std::int64_t>(color)});
 }
 
-void SdkLayout::set_symbol(std::size_t region, std::int32_t x, std::int32_t y, std::string name, std::string bytes) {
+void SdkLayout::set_symbol(std::size_t region, std::int32_t x, std::int32_t y, std::string name,
+                           std::string bytes) {
   regions_.at(region).symbols.push_back({x, y, std::move(name), std::move(bytes)});
 }
 
-void SdkLayout::paint(std::size_t region, IntRectangle w, ColorRef color, std::vector<RoutingPosition> positions,
+void SdkLayout::paint(std::size_t region, IntRectangle w, ColorRef color,
+                      std::vector<RoutingPosition> positions,
                       const std::vector<EdgeRouting>& edges) {
   Region& r = regions_.at(region);
   if (w.x0 < 0 || w.y0 < 0 || w.x1 > r.width || w.y1 > r.height) {
-    refuse("paint", cat("(", w.x0, ", ", w.y0, ") to (", w.x1, ", ", w.y1, ") leaves region \"", r.name, "\" of ", r.width, " x ", r.height));
+    refuse("paint", cat("(", w.x0, ", ", w.y0, ") to (", w.x1, ", ", w.y1, ") leaves region \"",
+                        r.name, "\" of ", r.width, " x ", r.height));
   }
-  if (positions.empty() || positions.size() > 4) refuse("paint", cat("colour \"", colors_.at(color).name, "\" has ", positions.size(), " positions; legal are 1 to 4"));
+  if (positions.empty() || positions.size() > 4)
+    refuse("paint", cat("colour \"", colors_.at(color).name, "\" has ", positions.size(),
+                        " positions; legal are 1 to 4"));
   for (std::int32_t y = w.y0; y < w.y1; ++y) {
     for (std::int32_t x = w.x0; x < w.x1; ++x) {
       auto* chosen = &positions;
       std::vector<RoutingPosition> special;
       for (const EdgeRouting& e : edges) {
-        bool on = e.edge == Edge::TOP ? y == 0 : e.edge == Edge::BOTTOM ? y == r.height - 1 : e.edge == Edge::LEFT ? x == 0 : x == r.width - 1;
+        bool on = e.edge == Edge::TOP      ? y == 0
+                  : e.edge == Edge::BOTTOM ? y == r.height - 1
+                  : e.edge == Edge::LEFT   ? x == 0
+                                           : x == r.width - 1;
         if (on) {
           special = e.positions;
           chosen = &special;
@@ -97,12 +112,17 @@ void SdkLayout::paint(std::size_t region, IntRectangle w, ColorRef color, std::v
   }
 }
 
-PortRef SdkLayout::create_port(std::size_t region, ColorRef color, Edge edge, std::vector<RoutingPosition> positions,
-                               std::int64_t size, bool input, std::string name) {
+PortRef SdkLayout::create_port(std::size_t region, ColorRef color, Edge edge,
+                               std::vector<RoutingPosition> positions, std::int64_t size,
+                               bool input, std::string name) {
   Region& r = regions_.at(region);
-  if (positions.empty() || positions.size() > 4) refuse("port", cat("port ", name, " has ", positions.size(), " positions; legal are 1 to 4"));
+  if (positions.empty() || positions.size() > 4)
+    refuse("port", cat("port ", name, " has ", positions.size(), " positions; legal are 1 to 4"));
   for (const RoutingPosition& p : positions) {
-    if (input ? p.rx : p.tx) refuse("port", cat("port ", name, ": an ", input ? "input" : "output", " port must leave its ", input ? "inputs" : "outputs", " to the compiler"));
+    if (input ? p.rx : p.tx)
+      refuse("port",
+             cat("port ", name, ": an ", input ? "input" : "output", " port must leave its ",
+                 input ? "inputs" : "outputs", " to the compiler"));
   }
   r.ports.push_back({color, edge, std::move(positions), size, input, std::move(name)});
   return {region, r.ports.size() - 1};
@@ -111,16 +131,22 @@ PortRef SdkLayout::create_port(std::size_t region, ColorRef color, Edge edge, st
 void SdkLayout::connect(PortRef from, PortRef to) {
   Port& a = port(from);
   Port& b = port(to);
-  if (a.input || !b.input) refuse("connect", cat("connect wants an output and an input port, not ", a.name, " and ", b.name));
-  if (a.size != b.size) refuse("connect", cat("port ", a.name, " has size ", a.size, ", port ", b.name, " has ", b.size));
-  if (a.used || b.used) refuse("connect", cat("port ", a.used ? a.name : b.name, " is already connected"));
+  if (a.input || !b.input)
+    refuse("connect",
+           cat("connect wants an output and an input port, not ", a.name, " and ", b.name));
+  if (a.size != b.size)
+    refuse("connect",
+           cat("port ", a.name, " has size ", a.size, ", port ", b.name, " has ", b.size));
+  if (a.used || b.used)
+    refuse("connect", cat("port ", a.used ? a.name : b.name, " is already connected"));
   a.used = b.used = true;
   connections_.emplace_back(from, to);
 }
 
 void SdkLayout::create_stream(PortRef ref, bool input) {
   Port& p = port(ref);
-  if (p.input != input) refuse("stream", cat("an ", input ? "input" : "output", " stream cannot use port ", p.name));
+  if (p.input != input)
+    refuse("stream", cat("an ", input ? "input" : "output", " stream cannot use port ", p.name));
   if (p.used) refuse("stream", cat("port ", p.name, " is already connected"));
   p.used = true;
   streams_.push_back(ref);
@@ -137,7 +163,8 @@ void SdkLayout::number_colors() {
     ColorRef a = find(port(from).color), b = find(port(to).color);
     if (a == b) continue;
     if (colors_[a].value >= 0 && colors_[b].value >= 0 && colors_[a].value != colors_[b].value) {
-      refuse("color", cat("connected ports have the colours ", colors_[a].name, " = ", colors_[a].value, " and ", colors_[b].name, " = ", colors_[b].value));
+      refuse("color", cat("connected ports have the colours ", colors_[a].name, " = ",
+                          colors_[a].value, " and ", colors_[b].name, " = ", colors_[b].value));
     }
     if (colors_[a].value < 0) std::swap(a, b);
     colors_[b].root = a;
@@ -151,26 +178,35 @@ void SdkLayout::number_colors() {
     Color& c = colors_[find(i)];
     if (c.value >= 0) continue;
     while (next < kColors && taken[static_cast<std::size_t>(next)]) ++next;
-    if (next >= kColors) refuse("color", cat("the layout needs more than ", kColors, " colours; \"", c.name, "\" gets none"));
+    if (next >= kColors)
+      refuse("color",
+             cat("the layout needs more than ", kColors, " colours; \"", c.name, "\" gets none"));
     taken[static_cast<std::size_t>(next)] = true;
     c.value = next;
   }
 }
 
-std::vector<std::pair<std::int32_t, std::int32_t>> SdkLayout::port_pes(const Region& r, const Port& p) const {
+std::vector<std::pair<std::int32_t, std::int32_t>> SdkLayout::port_pes(const Region& r,
+                                                                       const Port& p) const {
   std::vector<std::pair<std::int32_t, std::int32_t>> out;
   if (p.edge == Edge::TOP || p.edge == Edge::BOTTOM) {
-    for (std::int32_t x = 0; x < r.width; ++x) out.emplace_back(r.x + x, p.edge == Edge::TOP ? r.y : r.y + r.height - 1);
+    for (std::int32_t x = 0; x < r.width; ++x)
+      out.emplace_back(r.x + x, p.edge == Edge::TOP ? r.y : r.y + r.height - 1);
   } else {
-    for (std::int32_t y = 0; y < r.height; ++y) out.emplace_back(p.edge == Edge::LEFT ? r.x : r.x + r.width - 1, r.y + y);
+    for (std::int32_t y = 0; y < r.height; ++y)
+      out.emplace_back(p.edge == Edge::LEFT ? r.x : r.x + r.width - 1, r.y + y);
   }
   return out;
 }
 
 // Shortest way between two PEs over routers that do not use the colour yet.
-void SdkLayout::route(std::vector<Cell>& grid, std::pair<std::int32_t, std::int32_t> from, std::pair<std::int32_t, std::int32_t> to,
-                      const Port& out, const Port& in, int color) {
-  auto at = [&](std::int32_t x, std::int32_t y) { return static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x); };
+void SdkLayout::route(std::vector<Cell>& grid, std::pair<std::int32_t, std::int32_t> from,
+                      std::pair<std::int32_t, std::int32_t> to, const Port& out, const Port& in,
+                      int color) {
+  auto at = [&](std::int32_t x, std::int32_t y) {
+    return static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
+           static_cast<std::size_t>(x);
+  };
   std::vector<std::int8_t> came(grid.size(), -1);
   std::deque<std::pair<std::int32_t, std::int32_t>> todo{from};
   came[at(from.first, from.second)] = kRamp;
@@ -187,8 +223,9 @@ void SdkLayout::route(std::vector<Cell>& grid, std::pair<std::int32_t, std::int3
     }
   }
   if (came[at(to.first, to.second)] < 0) {
-    refuse("route", cat("there is no way for colour ", color, " from port ", out.name, " at (", from.first, ", ", from.second, ") to port ", in.name,
-                        " at (", to.first, ", ", to.second, ")"));
+    refuse("route",
+           cat("there is no way for colour ", color, " from port ", out.name, " at (", from.first,
+               ", ", from.second, ") to port ", in.name, " at (", to.first, ", ", to.second, ")"));
   }
   std::int32_t x = to.first, y = to.second;
   int d = came[at(x, y)];
@@ -219,17 +256,24 @@ Layout SdkLayout::compile() {
   auto number = [&](ColorRef c) { return colors_[find(c)].value; };
   width_ = height_ = 0;
   for (const Region& r : regions_) {
-    width_ = std::max(width_, r.x + r.width + 1);   // one free column and row for routes around the regions
+    width_ = std::max(width_,
+                      r.x + r.width + 1);  // one free column and row for routes around the regions
     height_ = std::max(height_, r.y + r.height + 1);
   }
   std::vector<Cell> grid(static_cast<std::size_t>(width_) * static_cast<std::size_t>(height_));
-  auto cell = [&](std::int32_t x, std::int32_t y) -> Cell& { return grid[static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(x)]; };
+  auto cell = [&](std::int32_t x, std::int32_t y) -> Cell& {
+    return grid[static_cast<std::size_t>(y) * static_cast<std::size_t>(width_) +
+                static_cast<std::size_t>(x)];
+  };
   for (std::size_t i = 0; i < regions_.size(); ++i) {
     const Region& r = regions_[i];
     for (std::int32_t y = 0; y < r.height; ++y) {
       for (std::int32_t x = 0; x < r.width; ++x) {
         Cell& c = cell(r.x + x, r.y + y);
-        if (c.region >= 0) refuse("overlap", cat("regions \"", regions_[static_cast<std::size_t>(c.region)].name, "\" and \"", r.name, "\" overlap at (", r.x + x, ", ", r.y + y, ")"));
+        if (c.region >= 0)
+          refuse("overlap",
+                 cat("regions \"", regions_[static_cast<std::size_t>(c.region)].name, "\" and \"",
+                     r.name, "\" overlap at (", r.x + x, ", ", r.y + y, ")"));
         c.region = static_cast<std::int32_t>(i);
         if (auto it = r.painted.find({x, y}); it != r.painted.end()) {
           for (const auto& [color, positions] : it->second) c.routes[number(color)] = positions;
@@ -237,12 +281,13 @@ Layout SdkLayout::compile() {
       }
     }
   }
-  Layout ports_of;   // only its ports are used
+  Layout ports_of;  // only its ports are used
   for (const PortRef& ref : streams_) {
     const Region& r = regions_[ref.region];
     const Port& p = port(ref);
     auto pes = port_pes(r, p);
-    if (pes.size() != 1) refuse("stream", cat("a stream needs a port of one PE; ", p.name, " has ", pes.size()));
+    if (pes.size() != 1)
+      refuse("stream", cat("a stream needs a port of one PE; ", p.name, " has ", pes.size()));
     int direction = kEdgePort[static_cast<int>(p.edge)];
     std::vector<RoutingPosition> positions = p.positions;
     for (RoutingPosition& q : positions) (p.input ? q.rx : q.tx) = port_bit(direction);
@@ -260,7 +305,9 @@ Layout SdkLayout::compile() {
     const Port& a = port(from);
     const Port& b = port(to);
     auto pa = port_pes(regions_[from.region], a), pb = port_pes(regions_[to.region], b);
-    if (pa.size() != pb.size()) refuse("connect", cat("port ", a.name, " has ", pa.size(), " PEs, port ", b.name, " has ", pb.size()));
+    if (pa.size() != pb.size())
+      refuse("connect",
+             cat("port ", a.name, " has ", pa.size(), " PEs, port ", b.name, " has ", pb.size()));
     // Neighbouring ways must not take each other's PEs: the ends are marked first.
     for (const auto& [x, y] : pa) cell(x, y).routes[number(a.color)] = a.positions;
     for (const auto& [x, y] : pb) cell(x, y).routes[number(a.color)] = b.positions;
@@ -276,11 +323,13 @@ Layout SdkLayout::compile() {
   for (const Region& r : regions_) {
     for (std::int32_t y = 0; y < r.height; ++y) {
       for (std::int32_t x = 0; x < r.width; ++x) {
-        csl::TileSpec& t = options.tiles[static_cast<std::size_t>(r.y + y) * static_cast<std::size_t>(width_) + static_cast<std::size_t>(r.x + x)];
+        csl::TileSpec& t =
+            options.tiles[static_cast<std::size_t>(r.y + y) * static_cast<std::size_t>(width_) +
+                          static_cast<std::size_t>(r.x + x)];
         t.file = r.file;
         std::map<std::string, std::int64_t> values;
         std::map<std::string, int> colors;
-        for (const Param& p : r.params) {   // the last one wins
+        for (const Param& p : r.params) {  // the last one wins
           if (x < p.where.x0 || y < p.where.y0 || x >= p.where.x1 || y >= p.where.y1) continue;
           if (p.is_color) colors[p.name] = number(static_cast<ColorRef>(p.value));
           else values[p.name] = p.value;
@@ -301,7 +350,8 @@ Layout SdkLayout::compile() {
   layout.route_sets.assign(1, {});
   for (std::size_t i = 0; i < grid.size(); ++i) {
     RouteSet set;
-    for (const auto& [color, positions] : grid[i].routes) set.push_back({static_cast<std::uint8_t>(color), route_of(positions)});
+    for (const auto& [color, positions] : grid[i].routes)
+      set.push_back({static_cast<std::uint8_t>(color), route_of(positions)});
     layout.tiles[i].routes = 0;
     if (!set.empty()) {
       layout.tiles[i].routes = static_cast<std::uint32_t>(layout.route_sets.size());
@@ -332,7 +382,8 @@ IntRectangle rectangle_of(const Json& r) {
 std::string bytes_of(const std::string& hex) {
   std::string out;
   auto digit = [](char c) { return c <= '9' ? c - '0' : c - 'a' + 10; };
-  for (std::size_t i = 0; i + 1 < hex.size(); i += 2) out.push_back(static_cast<char>(digit(hex[i]) << 4 | digit(hex[i + 1])));
+  for (std::size_t i = 0; i + 1 < hex.size(); i += 2)
+    out.push_back(static_cast<char>(digit(hex[i]) << 4 | digit(hex[i + 1])));
   return out;
 }
 
@@ -343,33 +394,49 @@ SdkLayout sdk_layout_from(const Json& d) {
   std::map<std::string, ColorRef> colors;
   for (const auto& [key, c] : d.at("colors").as_object()) {
     const Json& v = c.at("value");
-    colors[key] = layout.color(c.at("name").as_string(), v.is_null() ? -1 : static_cast<int>(v.as_int()));
+    colors[key] =
+        layout.color(c.at("name").as_string(), v.is_null() ? -1 : static_cast<int>(v.as_int()));
   }
   for (const Json& r : d.at("regions").as_array()) {
     auto small = [&](const char* key) { return static_cast<std::int32_t>(r.at(key).as_int()); };
-    std::size_t id = layout.create_code_region(r.at("file").as_string(), r.at("name").as_string(), small("width"), small("height"));
+    std::size_t id = layout.create_code_region(r.at("file").as_string(), r.at("name").as_string(),
+                                               small("width"), small("height"));
     layout.place(id, small("x"), small("y"));
     for (const Json& p : r.at("params").as_array()) {
-      if (const Json* c = p.find("color")) layout.set_param(id, rectangle_of(p.at("rect")), p.at("name").as_string(), colors.at(c->as_string()), true);
-      else layout.set_param(id, rectangle_of(p.at("rect")), p.at("name").as_string(), p.at("value").as_int());
+      if (const Json* c = p.find("color"))
+        layout.set_param(id, rectangle_of(p.at("rect")), p.at("name").as_string(),
+                         colors.at(c->as_string()), true);
+      else
+        layout.set_param(id, rectangle_of(p.at("rect")), p.at("name").as_string(),
+                         p.at("value").as_int());
     }
     for (const Json& p : r.at("paints").as_array()) {
       std::vector<EdgeRouting> edges;
-      for (const Json& e : p.at("edges").as_array()) edges.push_back({static_cast<Edge>(e.at("edge").as_int()), positions_of(e.at("positions"))});
-      layout.paint(id, rectangle_of(p.at("rect")), colors.at(p.at("color").as_string()), positions_of(p.at("positions")), edges);
+      for (const Json& e : p.at("edges").as_array())
+        edges.push_back(
+            {static_cast<Edge>(e.at("edge").as_int()), positions_of(e.at("positions"))});
+      layout.paint(id, rectangle_of(p.at("rect")), colors.at(p.at("color").as_string()),
+                   positions_of(p.at("positions")), edges);
     }
     for (const Json& p : r.at("ports").as_array()) {
-      layout.create_port(id, colors.at(p.at("color").as_string()), static_cast<Edge>(p.at("edge").as_int()), positions_of(p.at("positions")),
+      layout.create_port(id, colors.at(p.at("color").as_string()),
+                         static_cast<Edge>(p.at("edge").as_int()), positions_of(p.at("positions")),
                          p.at("size").as_int(), p.at("input").as_bool(), p.at("name").as_string());
     }
     for (const Json& s : r.at("symbols").as_array()) {
-      layout.set_symbol(id, static_cast<std::int32_t>(s.at("x").as_int()), static_cast<std::int32_t>(s.at("y").as_int()), s.at("name").as_string(),
+      layout.set_symbol(id, static_cast<std::int32_t>(s.at("x").as_int()),
+                        static_cast<std::int32_t>(s.at("y").as_int()), s.at("name").as_string(),
                         bytes_of(s.at("bytes").as_string()));
     }
   }
-  auto ref = [](const Json& p) { return PortRef{static_cast<std::size_t>(p.at(0).as_int()), static_cast<std::size_t>(p.at(1).as_int())}; };
-  for (const Json& c : d.at("connections").as_array()) layout.connect(ref(c.at("from")), ref(c.at("to")));
-  for (const Json& s : d.at("streams").as_array()) layout.create_stream(ref(s.at("port")), s.at("input").as_bool());
+  auto ref = [](const Json& p) {
+    return PortRef{static_cast<std::size_t>(p.at(0).as_int()),
+                   static_cast<std::size_t>(p.at(1).as_int())};
+  };
+  for (const Json& c : d.at("connections").as_array())
+    layout.connect(ref(c.at("from")), ref(c.at("to")));
+  for (const Json& s : d.at("streams").as_array())
+    layout.create_stream(ref(s.at("port")), s.at("input").as_bool());
   return layout;
 }
 

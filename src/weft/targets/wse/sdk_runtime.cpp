@@ -36,10 +36,12 @@ struct SdkRuntime::Task {
 
   /// Position in the host array of element k of the PE at (x, y) of the region.
   std::size_t at(std::int64_t x, std::int64_t y, std::int64_t k) const {
-    std::int64_t w = broadcast == Broadcast::row ? 1 : region.w, h = broadcast == Broadcast::column ? 1 : region.h;
+    std::int64_t w = broadcast == Broadcast::row ? 1 : region.w,
+                 h = broadcast == Broadcast::column ? 1 : region.h;
     if (broadcast == Broadcast::row) x = 0;
     if (broadcast == Broadcast::column) y = 0;
-    return static_cast<std::size_t>(order == MemcpyOrder::ROW_MAJOR ? (y * w + x) * region.l + k : y + h * (x + w * k));
+    return static_cast<std::size_t>(order == MemcpyOrder::ROW_MAJOR ? (y * w + x) * region.l + k
+                                                                    : y + h * (x + w * k));
   }
   std::string name() const {
     switch (kind) {
@@ -58,13 +60,16 @@ struct SdkRuntime::Task {
 SdkRuntime::SdkRuntime(const std::string& directory, RuntimeOptions options)
     : SdkRuntime((options.cmaddr.empty() ? read_artifact(directory) : Layout{}), options) {}
 
-SdkRuntime::SdkRuntime(Layout layout, RuntimeOptions options) : layout_(std::move(layout)), options_(std::move(options)) {
+SdkRuntime::SdkRuntime(Layout layout, RuntimeOptions options)
+    : layout_(std::move(layout)), options_(std::move(options)) {
   if (!options_.cmaddr.empty()) {
     throw Error(ErrorKind::device, "wse.runtime.hardware",
-                cat("there is no hardware behind cmaddr \"", options_.cmaddr, "\"; only the fabric simulator exists here"))
+                cat("there is no hardware behind cmaddr \"", options_.cmaddr,
+                    "\"; only the fabric simulator exists here"))
         .help("leave --cmaddr out to simulate");
   }
-  fabric_ = std::make_unique<Fabric>(layout_, FabricOptions{.timed = options_.timed, .threads = options_.threads});
+  fabric_ = std::make_unique<Fabric>(
+      layout_, FabricOptions{.timed = options_.timed, .threads = options_.threads});
 }
 
 SdkRuntime::~SdkRuntime() = default;
@@ -75,8 +80,9 @@ void SdkRuntime::load() {
   for (const Preset& p : layout_.presets) {
     const Symbol& s = symbol(p.x + layout_.offset_x, p.y + layout_.offset_y, p.symbol);
     if (p.bytes.size() != s.bytes) {
-      throw Error(ErrorKind::shape, "wse.symbol.size", cat("\"", p.symbol, "\" has ", s.bytes, " bytes at PE (", p.x, ", ", p.y, "), the given block ",
-                                                           p.bytes.size()));
+      throw Error(ErrorKind::shape, "wse.symbol.size",
+                  cat("\"", p.symbol, "\" has ", s.bytes, " bytes at PE (", p.x, ", ", p.y,
+                      "), the given block ", p.bytes.size()));
     }
     fabric_->write_memory(p.x, p.y, s.address, p.bytes.data(), s.bytes);
   }
@@ -94,21 +100,28 @@ std::int64_t SdkRuntime::get_id(std::string_view name) const {
     if (layout_.exports[i].name == name) return static_cast<std::int64_t>(i);
     names.push_back(layout_.exports[i].name);
   }
-  Error e(ErrorKind::value, "wse.symbol.unknown", cat("the program exports no symbol \"", name, "\""));
+  Error e(ErrorKind::value, "wse.symbol.unknown",
+          cat("the program exports no symbol \"", name, "\""));
   e.note(cat("it exports ", join(names)));
   if (std::string near = did_you_mean(name, names); !near.empty()) e.help(near);
   throw e;
 }
 
-void SdkRuntime::check_region(const Region& r, std::int64_t count, std::string_view what, Broadcast broadcast) const {
-  if (!running_) throw Error(ErrorKind::value, "wse.runtime.order", cat(what, " before run()")).help("call load() and run() first");
+void SdkRuntime::check_region(const Region& r, std::int64_t count, std::string_view what,
+                              Broadcast broadcast) const {
+  if (!running_)
+    throw Error(ErrorKind::value, "wse.runtime.order", cat(what, " before run()"))
+        .help("call load() and run() first");
   if (stopped_) throw Error(ErrorKind::value, "wse.runtime.order", cat(what, " after stop()"));
-  if (r.w < 1 || r.h < 1 || r.l < 1 || r.px < 0 || r.py < 0 || r.px + r.w > layout_.width || r.py + r.h > layout_.height) {
+  if (r.w < 1 || r.h < 1 || r.l < 1 || r.px < 0 || r.py < 0 || r.px + r.w > layout_.width ||
+      r.py + r.h > layout_.height) {
     throw Error(ErrorKind::value, "wse.memcpy.region",
-                cat(what, ": the region of ", r.w, " x ", r.h, " PEs at (", r.px, ", ", r.py, ") with ", r.l,
-                    " elements each does not fit the ", layout_.width, " x ", layout_.height, " rectangle"));
+                cat(what, ": the region of ", r.w, " x ", r.h, " PEs at (", r.px, ", ", r.py,
+                    ") with ", r.l, " elements each does not fit the ", layout_.width, " x ",
+                    layout_.height, " rectangle"));
   }
-  std::int64_t want = r.l * (broadcast == Broadcast::row ? 1 : r.w) * (broadcast == Broadcast::column ? 1 : r.h);
+  std::int64_t want =
+      r.l * (broadcast == Broadcast::row ? 1 : r.w) * (broadcast == Broadcast::column ? 1 : r.h);
   if (count != want) {
     throw Error(ErrorKind::shape, "wse.memcpy.size",
                 cat(what, ": the host array has ", count, " elements, the region needs ", want))
@@ -118,22 +131,28 @@ void SdkRuntime::check_region(const Region& r, std::int64_t count, std::string_v
 
 const Export& SdkRuntime::var_export(std::int64_t id, bool write) const {
   if (id < 0 || id >= static_cast<std::int64_t>(layout_.exports.size())) {
-    throw Error(ErrorKind::value, "wse.symbol.id", cat("symbol id ", id, " does not exist; there are ", layout_.exports.size()));
+    throw Error(ErrorKind::value, "wse.symbol.id",
+                cat("symbol id ", id, " does not exist; there are ", layout_.exports.size()));
   }
   const Export& e = layout_.exports[static_cast<std::size_t>(id)];
   if (e.kind != Export::var) {
-    throw Error(ErrorKind::value, "wse.symbol.kind", cat("\"", e.name, "\" is a function of type ", e.type, " and cannot be copied"))
+    throw Error(ErrorKind::value, "wse.symbol.kind",
+                cat("\"", e.name, "\" is a function of type ", e.type, " and cannot be copied"))
         .help("call it with launch()");
   }
   if (write && !e.mutable_) {
-    throw Error(ErrorKind::value, "wse.symbol.immutable", cat("\"", e.name, "\" is exported as immutable and cannot be written"))
+    throw Error(ErrorKind::value, "wse.symbol.immutable",
+                cat("\"", e.name, "\" is exported as immutable and cannot be written"))
         .help("pass true as third argument of its @export_name");
   }
   return e;
 }
 
-std::uint32_t SdkRuntime::data_address(const Export& e, std::int64_t id, std::int32_t x, std::int32_t y, std::int64_t bytes) {
-  const Tile& tile = layout_.tiles[static_cast<std::size_t>(y) * static_cast<std::size_t>(layout_.width) + static_cast<std::size_t>(x)];
+std::uint32_t SdkRuntime::data_address(const Export& e, std::int64_t id, std::int32_t x,
+                                       std::int32_t y, std::int64_t bytes) {
+  const Tile& tile =
+      layout_.tiles[static_cast<std::size_t>(y) * static_cast<std::size_t>(layout_.width) +
+                    static_cast<std::size_t>(x)];
   if (tile.program != kNoProgram) {
     const Program& p = layout_.programs[tile.program];
     for (const ExportBinding& b : p.exports) {
@@ -150,26 +169,31 @@ std::uint32_t SdkRuntime::data_address(const Export& e, std::int64_t id, std::in
       }
       if (address + bytes > limit) {
         throw Error(ErrorKind::value, "wse.memcpy.extent",
-                    cat("\"", e.name, "\" has ", limit - address, " bytes at PE (", x, ", ", y, "), the copy moves ", bytes))
+                    cat("\"", e.name, "\" has ", limit - address, " bytes at PE (", x, ", ", y,
+                        "), the copy moves ", bytes))
             .note(cat("the pointer leads into \"", within, "\""));
       }
       return address;
     }
   }
-  throw Error(ErrorKind::value, "wse.symbol.absent", cat("the program of PE (", x, ", ", y, ") does not export \"", e.name, "\""))
+  throw Error(ErrorKind::value, "wse.symbol.absent",
+              cat("the program of PE (", x, ", ", y, ") does not export \"", e.name, "\""))
       .help("restrict the region to the PEs that do");
 }
 
-TaskHandle SdkRuntime::memcpy_h2d(std::int64_t dest, const std::uint32_t* data, std::int64_t count, Region region, bool streaming,
-                                  MemcpyDataType type, MemcpyOrder order, bool nonblock, Broadcast broadcast) {
+TaskHandle SdkRuntime::memcpy_h2d(std::int64_t dest, const std::uint32_t* data, std::int64_t count,
+                                  Region region, bool streaming, MemcpyDataType type,
+                                  MemcpyOrder order, bool nonblock, Broadcast broadcast) {
   check_region(region, count, "memcpy_h2d", broadcast);
   auto t = std::make_unique<Task>();
   t->kind = streaming ? Task::stream_in : Task::copy_in;
   if (streaming) {
     bool known = false;
     for (const HostStream& s : layout_.streams) known |= s.to_device && s.color == dest;
-    if (!known) throw Error(ErrorKind::value, "wse.stream.color", cat("colour ", dest, " is no host-to-device stream of this program"))
-        .help("name it as .MEMCPYH2D_1 ... in the import of <memcpy/get_params>");
+    if (!known)
+      throw Error(ErrorKind::value, "wse.stream.color",
+                  cat("colour ", dest, " is no host-to-device stream of this program"))
+          .help("name it as .MEMCPYH2D_1 ... in the import of <memcpy/get_params>");
   } else {
     var_export(dest, true);
   }
@@ -183,16 +207,19 @@ TaskHandle SdkRuntime::memcpy_h2d(std::int64_t dest, const std::uint32_t* data, 
   return add(std::move(t), nonblock);
 }
 
-TaskHandle SdkRuntime::memcpy_d2h(std::uint32_t* data, std::int64_t count, std::int64_t src, Region region, bool streaming,
-                                  MemcpyDataType type, MemcpyOrder order, bool nonblock) {
+TaskHandle SdkRuntime::memcpy_d2h(std::uint32_t* data, std::int64_t count, std::int64_t src,
+                                  Region region, bool streaming, MemcpyDataType type,
+                                  MemcpyOrder order, bool nonblock) {
   check_region(region, count, "memcpy_d2h", Broadcast::none);
   auto t = std::make_unique<Task>();
   t->kind = streaming ? Task::stream_out : Task::copy_out;
   if (streaming) {
     bool known = false;
     for (const HostStream& s : layout_.streams) known |= !s.to_device && s.color == src;
-    if (!known) throw Error(ErrorKind::value, "wse.stream.color", cat("colour ", src, " is no device-to-host stream of this program"))
-        .help("name it as .MEMCPYD2H_1 ... in the import of <memcpy/get_params>");
+    if (!known)
+      throw Error(ErrorKind::value, "wse.stream.color",
+                  cat("colour ", src, " is no device-to-host stream of this program"))
+          .help("name it as .MEMCPYD2H_1 ... in the import of <memcpy/get_params>");
   } else {
     var_export(src, false);
   }
@@ -205,18 +232,27 @@ TaskHandle SdkRuntime::memcpy_d2h(std::uint32_t* data, std::int64_t count, std::
   return add(std::move(t), nonblock);
 }
 
-TaskHandle SdkRuntime::launch(std::int64_t id, const std::vector<std::uint64_t>& args, const std::vector<Ty>& types, bool nonblock) {
-  if (!running_ || stopped_) throw Error(ErrorKind::value, "wse.runtime.order", cat("launch of function ", id, stopped_ ? " after stop()" : " before run()"));
+TaskHandle SdkRuntime::launch(std::int64_t id, const std::vector<std::uint64_t>& args,
+                              const std::vector<Ty>& types, bool nonblock) {
+  if (!running_ || stopped_)
+    throw Error(ErrorKind::value, "wse.runtime.order",
+                cat("launch of function ", id, stopped_ ? " after stop()" : " before run()"));
   if (id < 0 || id >= static_cast<std::int64_t>(layout_.exports.size())) {
-    throw Error(ErrorKind::value, "wse.symbol.id", cat("symbol id ", id, " does not exist; there are ", layout_.exports.size()));
+    throw Error(ErrorKind::value, "wse.symbol.id",
+                cat("symbol id ", id, " does not exist; there are ", layout_.exports.size()));
   }
   const Export& e = layout_.exports[static_cast<std::size_t>(id)];
-  if (e.kind != Export::func) throw Error(ErrorKind::value, "wse.symbol.kind", cat("\"", e.name, "\" of type ", e.type, " is not a function"));
+  if (e.kind != Export::func)
+    throw Error(ErrorKind::value, "wse.symbol.kind",
+                cat("\"", e.name, "\" of type ", e.type, " is not a function"));
   bool fits = args.size() == e.inputs.size();
   std::vector<std::string> got, want;
   for (Ty t : types) got.emplace_back(to_string(t));
   for (Ty t : e.inputs) want.emplace_back(to_string(t));
-  for (std::size_t i = 0; fits && i < types.size(); ++i) fits = size_of(types[i]) == size_of(e.inputs[i]) && (types[i] == Ty::f32 || types[i] == Ty::f16) == (e.inputs[i] == Ty::f32 || e.inputs[i] == Ty::f16);
+  for (std::size_t i = 0; fits && i < types.size(); ++i)
+    fits = size_of(types[i]) == size_of(e.inputs[i]) &&
+           (types[i] == Ty::f32 || types[i] == Ty::f16) ==
+               (e.inputs[i] == Ty::f32 || e.inputs[i] == Ty::f16);
   if (!fits) {
     throw Error(ErrorKind::value, "wse.launch.arguments",
                 cat("\"", e.name, "\" takes (", join(want), ") and was given (", join(got), ")"));
@@ -234,12 +270,16 @@ const PortStream& SdkRuntime::port(std::string_view name, bool to_device) const 
     if (p.name == name && p.to_device == to_device) return p;
     if (p.to_device == to_device) names.push_back(p.name);
   }
-  throw Error(ErrorKind::value, "wse.stream.port", cat("there is no ", to_device ? "input" : "output", " stream \"", name, "\""))
+  throw Error(ErrorKind::value, "wse.stream.port",
+              cat("there is no ", to_device ? "input" : "output", " stream \"", name, "\""))
       .note(cat("there are ", join(names)));
 }
 
-TaskHandle SdkRuntime::send(std::string_view name, const std::uint32_t* data, std::int64_t count, bool nonblock) {
-  if (!running_ || stopped_) throw Error(ErrorKind::value, "wse.runtime.order", cat("send to ", name, stopped_ ? " after stop()" : " before run()"));
+TaskHandle SdkRuntime::send(std::string_view name, const std::uint32_t* data, std::int64_t count,
+                            bool nonblock) {
+  if (!running_ || stopped_)
+    throw Error(ErrorKind::value, "wse.runtime.order",
+                cat("send to ", name, stopped_ ? " after stop()" : " before run()"));
   auto t = std::make_unique<Task>();
   t->kind = Task::port_in;
   t->port = &port(name, true);
@@ -248,8 +288,11 @@ TaskHandle SdkRuntime::send(std::string_view name, const std::uint32_t* data, st
   return add(std::move(t), nonblock);
 }
 
-TaskHandle SdkRuntime::receive(std::string_view name, std::uint32_t* data, std::int64_t count, bool nonblock) {
-  if (!running_ || stopped_) throw Error(ErrorKind::value, "wse.runtime.order", cat("receive from ", name, stopped_ ? " after stop()" : " before run()"));
+TaskHandle SdkRuntime::receive(std::string_view name, std::uint32_t* data, std::int64_t count,
+                               bool nonblock) {
+  if (!running_ || stopped_)
+    throw Error(ErrorKind::value, "wse.runtime.order",
+                cat("receive from ", name, stopped_ ? " after stop()" : " before run()"));
   auto t = std::make_unique<Task>();
   t->kind = Task::port_out;
   t->port = &port(name, false);
@@ -272,7 +315,8 @@ TaskHandle SdkRuntime::add(std::unique_ptr<Task> task, bool nonblock) {
 bool SdkRuntime::finished(const Task& t) const {
   if (!t.started) return false;
   switch (t.kind) {
-    case Task::copy_in: case Task::copy_out: return t.done;
+    case Task::copy_in:
+    case Task::copy_out: return t.done;
     case Task::launch: return fabric_->commands_open() == 0;
     default: return t.left.load() == 0;
   }
@@ -285,9 +329,7 @@ bool SdkRuntime::start(Task& t) {
   const Region& r = t.region;
   const Timing& timing = fabric_->timing();
   switch (t.kind) {
-    case Task::copy_in:
-      copy(t);
-      return true;
+    case Task::copy_in: copy(t); return true;
     case Task::copy_out: {
       // What has been issued before goes first; then the fabric may settle.
       for (const auto& a : active_) {
@@ -304,7 +346,11 @@ bool SdkRuntime::start(Task& t) {
       Cycle from = fabric_->now() + timing.command_latency;
       for (std::int32_t y = 0; y < layout_.height; ++y) {
         for (std::int32_t x = 0; x < layout_.width; ++x) {
-          std::uint32_t p = layout_.tiles[static_cast<std::size_t>(y) * static_cast<std::size_t>(layout_.width) + static_cast<std::size_t>(x)].program;
+          std::uint32_t p =
+              layout_
+                  .tiles[static_cast<std::size_t>(y) * static_cast<std::size_t>(layout_.width) +
+                         static_cast<std::size_t>(x)]
+                  .program;
           if (p == kNoProgram) continue;
           for (const ExportBinding& b : layout_.programs[p].exports) {
             if (b.id == t.id) fabric_->command(x, y, b.function, t.args, from);
@@ -324,7 +370,8 @@ bool SdkRuntime::start(Task& t) {
           s.from = from;
           s.left = &t.left;
           s.data.resize(static_cast<std::size_t>(r.l));
-          for (std::int64_t k = 0; k < r.l; ++k) s.data[static_cast<std::size_t>(k)] = t.in[t.at(x, y, k)];
+          for (std::int64_t k = 0; k < r.l; ++k)
+            s.data[static_cast<std::size_t>(k)] = t.in[t.at(x, y, k)];
           fabric_->send(r.px + x, r.py + y, std::move(s));
         }
       }
@@ -332,13 +379,14 @@ bool SdkRuntime::start(Task& t) {
       return true;
     }
     case Task::stream_out:
-      for (const auto& a : active_) {   // one after the other on a colour
+      for (const auto& a : active_) {  // one after the other on a colour
         if (a->kind == Task::stream_out && a->id == t.id && !a->done) return false;
       }
       t.left = static_cast<std::int64_t>(r.w) * r.h;
       for (std::int32_t y = 0; y < r.h; ++y) {
         for (std::int32_t x = 0; x < r.w; ++x) {
-          fabric_->expect(r.px + x, r.py + y, static_cast<std::uint8_t>(t.id), kHostPort, static_cast<std::size_t>(r.l), &t.left);
+          fabric_->expect(r.px + x, r.py + y, static_cast<std::uint8_t>(t.id), kHostPort,
+                          static_cast<std::size_t>(r.l), &t.left);
         }
       }
       t.started = true;
@@ -360,7 +408,8 @@ bool SdkRuntime::start(Task& t) {
         if (a->kind == Task::port_out && a->port == t.port && !a->done) return false;
       }
       t.left = 1;
-      fabric_->expect(t.port->x, t.port->y, t.port->color, t.port->port, static_cast<std::size_t>(t.count), &t.left);
+      fabric_->expect(t.port->x, t.port->y, t.port->color, t.port->port,
+                      static_cast<std::size_t>(t.count), &t.left);
       t.started = true;
       return true;
   }
@@ -377,13 +426,17 @@ void SdkRuntime::copy(Task& t) {
       std::int32_t px = r.px + x, py = r.py + y;
       std::uint32_t address = data_address(e, t.id, px, py, r.l * bytes);
       if (t.kind == Task::copy_in) {
-        for (std::int64_t k = 0; k < r.l; ++k) std::memcpy(&line[static_cast<std::size_t>(k * bytes)], &t.in[t.at(x, y, k)], static_cast<std::size_t>(bytes));
-        fabric_->write_memory(px, py, address, line.data(), static_cast<std::uint32_t>(line.size()));
+        for (std::int64_t k = 0; k < r.l; ++k)
+          std::memcpy(&line[static_cast<std::size_t>(k * bytes)], &t.in[t.at(x, y, k)],
+                      static_cast<std::size_t>(bytes));
+        fabric_->write_memory(px, py, address, line.data(),
+                              static_cast<std::uint32_t>(line.size()));
       } else {
         fabric_->peek(px, py, address, line.data(), static_cast<std::uint32_t>(line.size()));
         for (std::int64_t k = 0; k < r.l; ++k) {
           std::uint32_t v = 0;
-          std::memcpy(&v, &line[static_cast<std::size_t>(k * bytes)], static_cast<std::size_t>(bytes));
+          std::memcpy(&v, &line[static_cast<std::size_t>(k * bytes)],
+                      static_cast<std::size_t>(bytes));
           t.out[t.at(x, y, k)] = v;
         }
       }
@@ -410,12 +463,15 @@ bool SdkRuntime::pump() {
       std::vector<std::uint32_t> line(static_cast<std::size_t>(t.region.l));
       for (std::int32_t y = 0; y < t.region.h; ++y) {
         for (std::int32_t x = 0; x < t.region.w; ++x) {
-          fabric_->receive(t.region.px + x, t.region.py + y, static_cast<std::uint8_t>(t.id), kHostPort, line.data(), line.size());
-          for (std::int64_t k = 0; k < t.region.l; ++k) t.out[t.at(x, y, k)] = line[static_cast<std::size_t>(k)];
+          fabric_->receive(t.region.px + x, t.region.py + y, static_cast<std::uint8_t>(t.id),
+                           kHostPort, line.data(), line.size());
+          for (std::int64_t k = 0; k < t.region.l; ++k)
+            t.out[t.at(x, y, k)] = line[static_cast<std::size_t>(k)];
         }
       }
     } else if (t.kind == Task::port_out && !t.done) {
-      fabric_->receive(t.port->x, t.port->y, t.port->color, t.port->port, t.out, static_cast<std::size_t>(t.count));
+      fabric_->receive(t.port->x, t.port->y, t.port->color, t.port->port, t.out,
+                       static_cast<std::size_t>(t.count));
     }
     t.done = true;
     active_.erase(active_.begin() + static_cast<std::ptrdiff_t>(i));
@@ -446,10 +502,15 @@ void SdkRuntime::drive(const Task* until) {
     if (s == Stop::quiet) {
       t = pending();
       if (!t) return;
-      // A launch has been delivered; whether the program unblocks later is for the next command to see.
+      // A launch has been delivered; whether the program unblocks later is for the next command to
+      // see.
       if (until && t->kind == Task::launch && t->started) return;
-      throw fabric_->deadlock("wse.command.stalled", cat("nothing moves any more and the ", t->name(), " is not done"))
-          .help("a PE must call unblock_cmd_stream before the next copy or launch; streams need a consumer or a producer on every PE");
+      throw fabric_
+          ->deadlock("wse.command.stalled",
+                     cat("nothing moves any more and the ", t->name(), " is not done"))
+          .help(
+              "a PE must call unblock_cmd_stream before the next copy or launch; streams need a "
+              "consumer or a producer on every PE");
     }
   }
 }
@@ -466,8 +527,10 @@ void SdkRuntime::stop() {
 
 bool SdkRuntime::is_task_done(TaskHandle task) {
   auto open = [&] {
-    for (const auto& t : active_) if (t->handle == task) return true;
-    for (const auto& t : queue_) if (t->handle == task) return true;
+    for (const auto& t : active_)
+      if (t->handle == task) return true;
+    for (const auto& t : queue_)
+      if (t->handle == task) return true;
     return false;
   };
   pump();
@@ -475,24 +538,31 @@ bool SdkRuntime::is_task_done(TaskHandle task) {
   Stop s = fabric_->run(fabric_->now() + kPoll);
   bool changed = pump();
   if (!open()) return true;
-  // Nothing moves: the host may still issue what is missing, but one that only asks will ask for ever.
+  // Nothing moves: the host may still issue what is missing, but one that only asks will ask for
+  // ever.
   if (s == Stop::quiet && !changed && ++quiet_polls_ > kQuietPolls) task_wait(task);
   return !open();
 }
 
 void SdkRuntime::task_wait(TaskHandle task) {
-  for (const auto& t : active_) if (t->handle == task) return drive(t.get());
-  for (const auto& t : queue_) if (t->handle == task) return drive(t.get());
-  if (task < 1 || task > last_) throw Error(ErrorKind::value, "wse.runtime.task", cat("task ", task, " was never issued"));
+  for (const auto& t : active_)
+    if (t->handle == task) return drive(t.get());
+  for (const auto& t : queue_)
+    if (t->handle == task) return drive(t.get());
+  if (task < 1 || task > last_)
+    throw Error(ErrorKind::value, "wse.runtime.task", cat("task ", task, " was never issued"));
 }
 
 const Symbol& SdkRuntime::symbol(std::int32_t x, std::int32_t y, std::string_view name) const {
   std::int32_t px = x - layout_.offset_x, py = y - layout_.offset_y;
   if (px < 0 || py < 0 || px >= layout_.width || py >= layout_.height) {
-    throw Error(ErrorKind::index, "wse.pe.outside", cat("(", x, ", ", y, ") is not in the program rectangle of ", layout_.width, " x ",
-                                                        layout_.height, " at (", layout_.offset_x, ", ", layout_.offset_y, ")"));
+    throw Error(ErrorKind::index, "wse.pe.outside",
+                cat("(", x, ", ", y, ") is not in the program rectangle of ", layout_.width, " x ",
+                    layout_.height, " at (", layout_.offset_x, ", ", layout_.offset_y, ")"));
   }
-  const Tile& tile = layout_.tiles[static_cast<std::size_t>(py) * static_cast<std::size_t>(layout_.width) + static_cast<std::size_t>(px)];
+  const Tile& tile =
+      layout_.tiles[static_cast<std::size_t>(py) * static_cast<std::size_t>(layout_.width) +
+                    static_cast<std::size_t>(px)];
   std::vector<std::string> names;
   if (tile.program != kNoProgram) {
     for (const Symbol& s : layout_.programs[tile.program].symbols) {
@@ -500,7 +570,8 @@ const Symbol& SdkRuntime::symbol(std::int32_t x, std::int32_t y, std::string_vie
       names.push_back(s.name);
     }
   }
-  Error e(ErrorKind::value, "wse.symbol.unknown", cat("the program of PE (", x, ", ", y, ") has no symbol \"", name, "\""));
+  Error e(ErrorKind::value, "wse.symbol.unknown",
+          cat("the program of PE (", x, ", ", y, ") has no symbol \"", name, "\""));
   e.note(cat("it has ", join(names)));
   if (std::string near = did_you_mean(name, names); !near.empty()) e.help(near);
   throw e;

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The host's view of a compiled program, with the names of the Cerebras SDK's runtime: symbols, copies,
-// streams, launches, non-blocking operations. Everything runs on the fabric simulator; there is no hardware
-// behind it. Operations start in the order in which they are issued; a copy or launch waits until every PE
-// has unblocked its command stream, a stream only until what was issued before it has started.
+// The host's view of a compiled program, with the names of the Cerebras SDK's runtime: symbols,
+// copies, streams, launches, non-blocking operations. Everything runs on the fabric simulator;
+// there is no hardware behind it. Operations start in the order in which they are issued; a copy or
+// launch waits until every PE has unblocked its command stream, a stream only until what was issued
+// before it has started.
 
 #include <cstdint>
 #include <deque>
@@ -20,13 +21,20 @@ enum class MemcpyDataType : std::uint8_t { MEMCPY_16BIT, MEMCPY_32BIT };
 enum class MemcpyOrder : std::uint8_t { ROW_MAJOR, COL_MAJOR };
 
 /// Which PEs, relative to the program rectangle, and how many elements each.
-struct Region { std::int32_t px = 0, py = 0, w = 1, h = 1; std::int64_t l = 0; };
+struct Region {
+  std::int32_t px = 0, py = 0, w = 1, h = 1;
+  std::int64_t l = 0;
+};
 
 /// What varies between PEs in a copy to the device.
-enum class Broadcast : std::uint8_t { none, row, column };   // row: source [h][l]; column: source [w][l]
+enum class Broadcast : std::uint8_t {
+  none,
+  row,
+  column
+};  // row: source [h][l]; column: source [w][l]
 
 struct RuntimeOptions {
-  std::string cmaddr;       // must be empty
+  std::string cmaddr;  // must be empty
   bool timed = true;
   int threads = 1;
   bool memcpy_required = true;
@@ -51,18 +59,22 @@ class SdkRuntime {
   const Layout& layout() const { return layout_; }
   Fabric& fabric() { return *fabric_; }
 
-  /// `data` holds 32-bit words, one per element, in the given order; it must live until the task is done.
-  TaskHandle memcpy_h2d(std::int64_t dest, const std::uint32_t* data, std::int64_t count, Region region, bool streaming,
-                        MemcpyDataType type, MemcpyOrder order, bool nonblock, Broadcast broadcast = Broadcast::none);
-  TaskHandle memcpy_d2h(std::uint32_t* data, std::int64_t count, std::int64_t src, Region region, bool streaming,
-                        MemcpyDataType type, MemcpyOrder order, bool nonblock);
+  /// `data` holds 32-bit words, one per element, in the given order; it must live until the task is
+  /// done.
+  TaskHandle memcpy_h2d(std::int64_t dest, const std::uint32_t* data, std::int64_t count,
+                        Region region, bool streaming, MemcpyDataType type, MemcpyOrder order,
+                        bool nonblock, Broadcast broadcast = Broadcast::none);
+  TaskHandle memcpy_d2h(std::uint32_t* data, std::int64_t count, std::int64_t src, Region region,
+                        bool streaming, MemcpyDataType type, MemcpyOrder order, bool nonblock);
   /// Arguments are canonical register bits, one per parameter; `types` as the caller has them.
-  TaskHandle launch(std::int64_t id, const std::vector<std::uint64_t>& args, const std::vector<Ty>& types, bool nonblock);
+  TaskHandle launch(std::int64_t id, const std::vector<std::uint64_t>& args,
+                    const std::vector<Ty>& types, bool nonblock);
   /// Streams of SdkLayout ports.
-  TaskHandle send(std::string_view port, const std::uint32_t* data, std::int64_t count, bool nonblock);
+  TaskHandle send(std::string_view port, const std::uint32_t* data, std::int64_t count,
+                  bool nonblock);
   TaskHandle receive(std::string_view port, std::uint32_t* data, std::int64_t count, bool nonblock);
 
-  bool is_task_done(TaskHandle task);   // lets the fabric run a little
+  bool is_task_done(TaskHandle task);  // lets the fabric run a little
   void task_wait(TaskHandle task);
 
   /// Memory of a symbol of the program at fabric coordinates (offsets included).
@@ -80,17 +92,19 @@ class SdkRuntime {
   /// Starts what can start; true when something changed.
   bool pump();
   void drive(const Task* until);
-  void check_region(const Region& region, std::int64_t count, std::string_view what, Broadcast broadcast) const;
+  void check_region(const Region& region, std::int64_t count, std::string_view what,
+                    Broadcast broadcast) const;
   const Export& var_export(std::int64_t id, bool write) const;
-  std::uint32_t data_address(const Export& e, std::int64_t id, std::int32_t x, std::int32_t y, std::int64_t bytes);
+  std::uint32_t data_address(const Export& e, std::int64_t id, std::int32_t x, std::int32_t y,
+                             std::int64_t bytes);
   void copy(Task& task);
   const PortStream& port(std::string_view name, bool to_device) const;
 
   Layout layout_;
   RuntimeOptions options_;
   std::unique_ptr<Fabric> fabric_;
-  std::deque<std::unique_ptr<Task>> queue_;              // issued, not started
-  std::vector<std::unique_ptr<Task>> active_;            // started, not finished
+  std::deque<std::unique_ptr<Task>> queue_;    // issued, not started
+  std::vector<std::unique_ptr<Task>> active_;  // started, not finished
   TaskHandle last_ = 0;
   int quiet_polls_ = 0;
   bool loaded_ = false, running_ = false, stopped_ = false;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What a running task asks of its PE beyond arithmetic: @map, printing, run-time tile configuration.
+// What a running task asks of its PE beyond arithmetic: @map, printing, run-time tile
+// configuration.
 #include <algorithm>
 #include <bit>
 #include <cstdio>
@@ -27,11 +28,14 @@ void Fabric::start_map(Pe& pe, const Insn& insn) {
   k.map = std::make_unique<MapRun>();
   MapRun& m = *k.map;
   m.op = &op;
-  if (op.inputs.size() > m.in.size()) throw pe_fault(pe, "wse.map.operands", cat("@map with ", op.inputs.size(), " inputs; at most 8"));
+  if (op.inputs.size() > m.in.size())
+    throw pe_fault(pe, "wse.map.operands",
+                   cat("@map with ", op.inputs.size(), " inputs; at most 8"));
   OpSettings ignored;
   std::uint32_t left = ~0u, len = 0;
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-    bool shaped = make_cursor(pe, op.inputs[i].operand, size_of(op.inputs[i].ty), m.in[i], ignored, len, false, op.inputs[i].ty);
+    bool shaped = make_cursor(pe, op.inputs[i].operand, size_of(op.inputs[i].ty), m.in[i], ignored,
+                              len, false, op.inputs[i].ty);
     if (shaped) left = std::min(left, len);
   }
   bool shaped = make_cursor(pe, op.out, size_of(op.out_ty), m.out, ignored, len, true, op.out_ty);
@@ -46,7 +50,7 @@ bool Fabric::continue_map(Worker& w, Pe& pe, Cycle now, Cycle& next) {
   MapRun& m = *k.map;
   const MapOp& op = *m.op;
   Frame& f = k.frames.back();
-  if (m.in_call) {   // an element has come back
+  if (m.in_call) {  // an element has come back
     if (m.out.kind != Cursor::none) {
       if (!cursor_ready(pe, m.out, true, now, next)) return false;
       std::uint64_t v = k.regs[f.reg + op.window];
@@ -74,7 +78,9 @@ bool Fabric::continue_map(Worker& w, Pe& pe, Cycle now, Cycle& next) {
   std::uint32_t base = f.reg + op.window;
   if (k.regs.size() < base + fn.regs + 8u) k.regs.resize(base + fn.regs + 64u);
   for (std::size_t i = 0; i < op.inputs.size(); ++i) {
-    std::uint32_t bits = m.in[i].kind == Cursor::value ? m.in[i].value_bits : (pe.op_time = now, read_cursor(w, pe, m.in[i], now));
+    std::uint32_t bits = m.in[i].kind == Cursor::value
+                             ? m.in[i].value_bits
+                             : (pe.op_time = now, read_cursor(w, pe, m.in[i], now));
     k.regs[base + i] = canonical(op.inputs[i].ty, bits);
   }
   m.in_call = true;
@@ -109,10 +115,13 @@ void Fabric::print(Worker& w, Pe& pe, const Insn& insn, std::uint64_t value, Cyc
       else line.push_back(static_cast<char>(value));
       break;
     case PrintKind::decimal:
-      line += is_float(ty) ? real_text(to_double(ty, value))
-              : is_signed(ty) ? cat(static_cast<std::int64_t>(value)) : cat(value);
+      line += is_float(ty)    ? real_text(to_double(ty, value))
+              : is_signed(ty) ? cat(static_cast<std::int64_t>(value))
+                              : cat(value);
       break;
-    case PrintKind::hex: line += hex(value & (size_of(ty) == 8 ? ~0ull : (1ull << bits_of_type(ty)) - 1)); break;
+    case PrintKind::hex:
+      line += hex(value & (size_of(ty) == 8 ? ~0ull : (1ull << bits_of_type(ty)) - 1));
+      break;
     case PrintKind::real: line += real_text(to_double(ty, value)); break;
     case PrintKind::line: flush(); break;
   }
@@ -120,7 +129,9 @@ void Fabric::print(Worker& w, Pe& pe, const Insn& insn, std::uint64_t value, Cyc
 
 std::uint64_t Fabric::configure(Pe& pe, ConfigFn fn, const std::uint64_t* a) {
   auto color_of = [&]() -> ColorState& {
-    if (a[0] >= kColors) throw pe_fault(pe, "wse.config.color", cat("colour ", a[0], " does not exist; there are ", kColors));
+    if (a[0] >= kColors)
+      throw pe_fault(pe, "wse.config.color",
+                     cat("colour ", a[0], " does not exist; there are ", kColors));
     return add_color(pe, static_cast<std::uint8_t>(a[0]));
   };
   auto wake = [&] { pe.freed = true; };
@@ -152,7 +163,9 @@ std::uint64_t Fabric::configure(Pe& pe, ConfigFn fn, const std::uint64_t* a) {
     case ConfigFn::set_rx_position:
     case ConfigFn::set_tx_position: {
       ColorState& cs = color_of();
-      if (a[1] < 1 || a[1] > 3) throw pe_fault(pe, "wse.config.position", cat("switch position ", a[1], "; legal are 1 to 3"));
+      if (a[1] < 1 || a[1] > 3)
+        throw pe_fault(pe, "wse.config.position",
+                       cat("switch position ", a[1], "; legal are 1 to 3"));
       SwitchPosition& p = cs.route.positions[a[1] - 1];
       p.valid = true;
       (fn == ConfigFn::set_rx_position ? p.rx : p.tx) = static_cast<std::uint8_t>(a[2]);

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The state of one PE and its router, internal to the fabric. A PE comes into being when something first
-// happens to it; before that it is a null pointer. Everything a router shares with a neighbour (the input
-// rings) has one writer and one reader and is stamped with cycles, so that the order in which PEs are
-// visited within a cycle, and the thread that visits them, cannot change the outcome.
+// The state of one PE and its router, internal to the fabric. A PE comes into being when something
+// first happens to it; before that it is a null pointer. Everything a router shares with a
+// neighbour (the input rings) has one writer and one reader and is stamped with cycles, so that the
+// order in which PEs are visited within a cycle, and the thread that visits them, cannot change the
+// outcome.
 
 #include <array>
 #include <atomic>
@@ -20,23 +21,26 @@
 namespace weft::wse {
 
 inline constexpr Cycle kNever = INT64_MAX;
-inline constexpr int kHostPort = 5;   // a sixth router port: the host's streams
+inline constexpr int kHostPort = 5;  // a sixth router port: the host's streams
 inline constexpr int kAllPorts = 6;
-inline constexpr int kRing = 16;      // slots of a ring: at least every configurable depth
-inline constexpr int kExpressLetter = 32;   // added to the colour of a letter about an express channel
+inline constexpr int kRing = 16;  // slots of a ring: at least every configurable depth
+inline constexpr int kExpressLetter =
+    32;  // added to the colour of a letter about an express channel
 
 struct Wavelet {
   std::uint32_t data = 0;
   std::uint32_t control = 0;
-  Cycle ready = 0;   // first cycle in which the reader may take it
+  Cycle ready = 0;  // first cycle in which the reader may take it
 };
 
 /// Wavelets waiting at one input port of one colour. Written by the neighbour, read by this router.
 struct Ring {
   std::array<Wavelet, kRing> slot;
   std::atomic<std::uint32_t> tail{0};
-  std::atomic<std::uint64_t> pop{0};   // cycle of the last pop (low 32 bits) << 32 | head
-  std::uint32_t head() const { return static_cast<std::uint32_t>(pop.load(std::memory_order_relaxed)); }
+  std::atomic<std::uint64_t> pop{0};  // cycle of the last pop (low 32 bits) << 32 | head
+  std::uint32_t head() const {
+    return static_cast<std::uint32_t>(pop.load(std::memory_order_relaxed));
+  }
   bool empty() const { return tail.load(std::memory_order_acquire) == head(); }
   Wavelet& front() { return slot[head() % kRing]; }
   /// Wavelets held at the start of cycle `now`, whatever was popped during it.
@@ -51,7 +55,8 @@ struct Ring {
     tail.store(t + 1, std::memory_order_release);
   }
   void take(Cycle now) {
-    pop.store(static_cast<std::uint64_t>(static_cast<std::uint32_t>(now)) << 32 | static_cast<std::uint32_t>(head() + 1),
+    pop.store(static_cast<std::uint64_t>(static_cast<std::uint32_t>(now)) << 32 |
+                  static_cast<std::uint32_t>(head() + 1),
               std::memory_order_relaxed);
   }
   Ring() { pop.store(0xffffffffull << 32, std::memory_order_relaxed); }
@@ -60,19 +65,19 @@ struct Ring {
 /// One colour in one router.
 struct ColorState {
   std::uint8_t color = 0;
-  std::uint8_t rx = 0, tx = 0;      // in force: port bits, kHostPort included
+  std::uint8_t rx = 0, tx = 0;  // in force: port bits, kHostPort included
   std::uint8_t position = 0;
-  bool down = false;                // in teardown
-  bool pending_teardown = false;    // waits for its handler
-  bool filter_off = false;          // sparse counter: used up
-  bool configured = false;          // a route was given (rather than made for a host stream)
-  std::uint8_t used = 0;            // input ports that ever held something
+  bool down = false;              // in teardown
+  bool pending_teardown = false;  // waits for its handler
+  bool filter_off = false;        // sparse counter: used up
+  bool configured = false;        // a route was given (rather than made for a host stream)
+  std::uint8_t used = 0;          // input ports that ever held something
   std::uint16_t counter = 0, limit = 0;
   Route route;
   bool express_known = false;
-  std::unique_ptr<Express> express;           // what this ramp sends goes there directly
-  std::atomic<Channel*> arriving{nullptr};    // what comes to this ramp comes from there
-  std::array<std::atomic<Ring*>, kAllPorts> in{};   // owned; made once, by whoever needs it first
+  std::unique_ptr<Express> express;                // what this ramp sends goes there directly
+  std::atomic<Channel*> arriving{nullptr};         // what comes to this ramp comes from there
+  std::array<std::atomic<Ring*>, kAllPorts> in{};  // owned; made once, by whoever needs it first
   ColorState() = default;
   ColorState(const ColorState&) = delete;
   ColorState& operator=(const ColorState&) = delete;
@@ -86,17 +91,17 @@ struct HostSource {
   std::uint8_t color = 0, port = kHostPort;
   std::vector<std::uint32_t> data;
   std::size_t next = 0;
-  Cycle from = 0;                   // not before this cycle
-  std::atomic<std::int64_t>* left = nullptr;   // sources of the operation that are not exhausted
+  Cycle from = 0;                             // not before this cycle
+  std::atomic<std::int64_t>* left = nullptr;  // sources of the operation that are not exhausted
 };
 struct HostSink {
   std::uint8_t color = 0, port = kHostPort;
-  std::deque<std::uint32_t> got;    // arrived and not asked for yet
-  std::size_t wanted = 0;           // arrivals until the host is told; 0: nobody waits
-  std::atomic<std::int64_t>* left = nullptr;   // sinks of the operation that still wait
+  std::deque<std::uint32_t> got;              // arrived and not asked for yet
+  std::size_t wanted = 0;                     // arrivals until the host is told; 0: nobody waits
+  std::atomic<std::int64_t>* left = nullptr;  // sinks of the operation that still wait
 };
 struct HostIo {
-  std::deque<HostSource> sources;   // those of one colour and port go in order
+  std::deque<HostSource> sources;  // those of one colour and port go in order
   std::vector<HostSink> sinks;
 };
 
@@ -104,16 +109,19 @@ struct InQueue {
   std::uint8_t color = kNone8;
   Priority priority = Priority::unset;
   std::uint8_t head = 0, count = 0, depth = 4;
-  std::uint8_t reader = kNone8;     // operation slot that consumes it
-  Channel* channel = nullptr;       // instead of the slots
-  bool half = false;                // the second element of a two-element wavelet is still to be read
+  std::uint8_t reader = kNone8;  // operation slot that consumes it
+  Channel* channel = nullptr;    // instead of the slots
+  bool half = false;             // the second element of a two-element wavelet is still to be read
   std::array<Wavelet, 8> slot;
   Wavelet& front() { return slot[head % 8]; }
-  void pop() { ++head; --count; }
+  void pop() {
+    ++head;
+    --count;
+  }
 };
 
 struct OutQueue {
-  Express* express = nullptr;       // of express_color
+  Express* express = nullptr;  // of express_color
   std::uint8_t express_color = kNone8;
   std::uint8_t color = kNone8;
   std::uint8_t head = 0, count = 0, depth = 4;
@@ -131,14 +139,14 @@ struct FifoState {
 struct Cursor {
   enum Kind : std::uint8_t { none, mem, mem4, value, fabin, fabout, fifo };
   Kind kind = none;
-  std::uint8_t bytes = 4;           // of an element
-  std::uint8_t queue = kNone8;      // fabric: slot of the queue; fifo: index
+  std::uint8_t bytes = 4;       // of an element
+  std::uint8_t queue = kNone8;  // fabric: slot of the queue; fifo: index
   std::uint8_t color = kNone8;
   std::uint8_t flags = 0;
-  std::uint16_t address = 0;        // mem: of the next element
+  std::uint16_t address = 0;  // mem: of the next element
   std::int16_t stride = 0;
   std::uint32_t value_bits = 0;
-  std::array<std::uint16_t, 4> extent{}, at{};   // mem4
+  std::array<std::uint16_t, 4> extent{}, at{};  // mem4
   std::array<std::int16_t, 4> strides{};
 };
 
@@ -146,7 +154,7 @@ struct Cursor {
 struct Running {
   const BulkOp* op = nullptr;
   bool live = false, main = false;
-  bool stalled = false;             // found no input or no room at its last turn
+  bool stalled = false;  // found no input or no room at its last turn
   std::uint8_t slot = 0, dst_dsr = kNone8;
   Cursor dst, a, b;
   std::uint32_t scalar = 0;
@@ -155,20 +163,24 @@ struct Running {
   std::uint16_t index = 0;
   Priority priority = Priority::unset;
   OpSettings settings;
-  std::uint32_t carry = 0, packed = 0;   // packed: first half of a two-element output wavelet
+  std::uint32_t carry = 0, packed = 0;  // packed: first half of a two-element output wavelet
   bool half_out = false, finishing = false;
   std::uint16_t function = 0;
-  std::uint32_t pc = 0;             // of the instruction that started it
+  std::uint32_t pc = 0;  // of the instruction that started it
   Cycle ready = 0, since = 0;
 };
 
-struct Dsr { Dsd dsd; OpSettings settings; bool loaded = false; };
+struct Dsr {
+  Dsd dsd;
+  OpSettings settings;
+  bool loaded = false;
+};
 
 struct Frame {
   std::uint16_t function = 0;
   std::uint32_t pc = 0;
-  std::uint32_t reg = 0, dsd = 0;   // bases in the register stacks
-  std::uint16_t sp = 0;             // stack pointer of the caller
+  std::uint32_t reg = 0, dsd = 0;  // bases in the register stacks
+  std::uint16_t sp = 0;            // stack pointer of the caller
 };
 
 /// Progress of a @map on the main thread.
@@ -178,7 +190,7 @@ struct MapRun {
   Cursor out;
   std::uint32_t left = 0;
   bool in_call = false;
-  std::size_t depth = 0;            // frames below the mapped function
+  std::size_t depth = 0;  // frames below the mapped function
 };
 
 enum class MainState : std::uint8_t { idle, running, in_bulk, in_map };
@@ -186,7 +198,7 @@ enum class MainState : std::uint8_t { idle, running, in_bulk, in_map };
 struct PeCounters {
   std::int64_t instructions = 0, elements = 0, flops = 0, tasks = 0;
   std::int64_t busy = 0, stall = 0, idle = 0;
-  std::array<std::int64_t, kAllPorts> sent{};   // wavelets out of each router port
+  std::array<std::int64_t, kAllPorts> sent{};  // wavelets out of each router port
 };
 
 /// The main thread and everything only PEs with code in motion need.
@@ -195,10 +207,10 @@ struct Core {
   std::vector<Dsd> dsds;
   std::vector<Frame> frames;
   std::vector<FifoState> fifos;
-  std::vector<Dsr> dsrs;              // 3 * 32, only if the program loads any
-  std::vector<Running> ops;           // slots; live ones are in progress
+  std::vector<Dsr> dsrs;     // 3 * 32, only if the program loads any
+  std::vector<Running> ops;  // slots; live ones are in progress
   std::unique_ptr<MapRun> map;
-  std::string line;                   // simprint line in the making
+  std::string line;  // simprint line in the making
 };
 
 struct Pe {
@@ -206,32 +218,32 @@ struct Pe {
   std::uint32_t index = 0;
   std::uint16_t worker = 0;
   MainState main = MainState::idle;
-  bool command_free = true;           // may take the next host command
-  bool in_command = false;            // runs the function of a launch
+  bool command_free = true;  // may take the next host command
+  bool in_command = false;   // runs the function of a launch
   bool cluster_high_main = false;
   const Program* program = nullptr;
 
-  Cycle wake_at = kNever;             // its entry in the calendar
+  Cycle wake_at = kNever;  // its entry in the calendar
   Cycle last_step = -1;
-  Cycle main_ready = 0;               // main thread continues (or the next task starts) here
-  Cycle accounted = 0;                // counters are booked up to here
-  std::uint8_t mode = 2;              // 0 busy, 1 stalled, 2 idle, from `accounted` on
+  Cycle main_ready = 0;   // main thread continues (or the next task starts) here
+  Cycle accounted = 0;    // counters are booked up to here
+  std::uint8_t mode = 2;  // 0 busy, 1 stalled, 2 idle, from `accounted` on
 
   std::uint8_t* memory = nullptr;
-  std::uint32_t memory_bytes = 0;     // host bytes present; grows on demand
+  std::uint32_t memory_bytes = 0;  // host bytes present; grows on demand
   std::uint16_t sp = 0;
 
   std::uint32_t local_pending = 0, local_blocked = 0;
-  std::uint16_t ut_blocked = 0;       // microthreads
-  std::uint32_t color_blocked = 0;    // bits of colours, or of queues on WSE-3
-  std::uint32_t high_tasks = 0;       // local tasks of high priority
+  std::uint16_t ut_blocked = 0;     // microthreads
+  std::uint32_t color_blocked = 0;  // bits of colours, or of queues on WSE-3
+  std::uint32_t high_tasks = 0;     // local tasks of high priority
   std::uint64_t control_blocked = 0;
-  std::uint32_t busy_colors = 0;      // colours with wavelets in some input ring
-  std::uint32_t live_ops = 0;         // bits of ops slots
-  Cycle ahead_until = 0;              // elements have been done up to here
-  Cycle op_time = 0;                  // cycle of the element in progress
-  std::uint32_t express_in = 0;       // colours whose channel has been announced
-  std::uint32_t busy_in = 0, busy_out = 0;   // queues holding something
+  std::uint32_t busy_colors = 0;            // colours with wavelets in some input ring
+  std::uint32_t live_ops = 0;               // bits of ops slots
+  Cycle ahead_until = 0;                    // elements have been done up to here
+  Cycle op_time = 0;                        // cycle of the element in progress
+  std::uint32_t express_in = 0;             // colours whose channel has been announced
+  std::uint32_t busy_in = 0, busy_out = 0;  // queues holding something
   std::uint32_t teardown_pending = 0;
   std::uint8_t rr_color = 0, rr_op = 0, rr_out = 0;
   std::uint16_t current_task = kNone16;
@@ -245,8 +257,8 @@ struct Pe {
   std::unique_ptr<Core> core;
   std::unique_ptr<HostIo> io;
   bool any_swap = false;
-  bool again = false;                 // something came too late in this cycle to be seen: look in the next
-  bool freed = false;                 // an input queue has got room in this step
+  bool again = false;  // something came too late in this cycle to be seen: look in the next
+  bool freed = false;  // an input queue has got room in this step
 
   // The next launch.
   std::uint16_t command_function = kNone16;

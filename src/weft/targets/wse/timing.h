@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Every number of the cycle model, in one place. Values marked P are published figures, D documented ones,
-// F fitted to the published measurements listed in docs/targets/wse.md; the rest are choices.
+// Every number of the cycle model, in one place. Values marked P are published figures, D
+// documented ones, F fitted to the published measurements listed in docs/targets/wse.md; the rest
+// are choices.
 
 #include <array>
 #include <cstdint>
@@ -11,27 +12,27 @@
 namespace weft::wse {
 
 struct Timing {
-  double clock_hz = 850e6;            // D (WSE-2), P (WSE-3: 875 MHz)
-  int hop = 1;                        // P: cycles per router hop
-  int ramp_in = 2;                    // P: router to input queue (T_R)
-  int ramp_out = 2;                   // P: output queue to router (T_R)
-  int task_start = 6;                 // F: from runnable to the first instruction
-  int completion = 3;                 // P: last element to the completion's effect
-  int bulk_setup = 6;                 // F: start of a synchronous memory operation
-  int fabric_setup = 7;               // P: dispatch to the first wavelet (ramp included)
-  int main_async = 4;                 // main thread time to issue an asynchronous operation
-  int dsr_load = 14;                  // F: two loads cost about 28
-  int branch_taken = 6, branch_not = 3;   // P (WSE-3)
-  int alu = 1, mem = 1, call = 6, div = 50, math = 60, task_op = 2;   // D/E; math is a choice
-  int fp_dependent = 2;               // P: dependent floating point
-  bool stride_conflicts = true;       // D: word strides of 0 mod 8 read one operand at a time
-  bool bank_conflicts = false;        // option: bulk operands in the same bank group take turns
-  int router_depth = 4;               // wavelets per colour and input port
-  int stream_latency = 100;           // host stream to the first wavelet
-  int command_latency = 200;          // host command to its start on the PEs
-  std::array<int, 8> in_depth{6, 6, 4, 4, 2, 2, 2, 2};    // D
-  std::array<int, 8> out_depth{2, 2, 6, 6, 2, 2, 2, 2};   // D
-  int fmacs_num = 1, fmacs_den = 1;   // elements per cycle of fmacs, fmuls
+  double clock_hz = 850e6;               // D (WSE-2), P (WSE-3: 875 MHz)
+  int hop = 1;                           // P: cycles per router hop
+  int ramp_in = 2;                       // P: router to input queue (T_R)
+  int ramp_out = 2;                      // P: output queue to router (T_R)
+  int task_start = 6;                    // F: from runnable to the first instruction
+  int completion = 3;                    // P: last element to the completion's effect
+  int bulk_setup = 6;                    // F: start of a synchronous memory operation
+  int fabric_setup = 7;                  // P: dispatch to the first wavelet (ramp included)
+  int main_async = 4;                    // main thread time to issue an asynchronous operation
+  int dsr_load = 14;                     // F: two loads cost about 28
+  int branch_taken = 6, branch_not = 3;  // P (WSE-3)
+  int alu = 1, mem = 1, call = 6, div = 50, math = 60, task_op = 2;  // D/E; math is a choice
+  int fp_dependent = 2;                                              // P: dependent floating point
+  bool stride_conflicts = true;  // D: word strides of 0 mod 8 read one operand at a time
+  bool bank_conflicts = false;   // option: bulk operands in the same bank group take turns
+  int router_depth = 4;          // wavelets per colour and input port
+  int stream_latency = 100;      // host stream to the first wavelet
+  int command_latency = 200;     // host command to its start on the PEs
+  std::array<int, 8> in_depth{6, 6, 4, 4, 2, 2, 2, 2};   // D
+  std::array<int, 8> out_depth{2, 2, 6, 6, 2, 2, 2, 2};  // D
+  int fmacs_num = 1, fmacs_den = 1;                      // elements per cycle of fmacs, fmuls
 
   static Timing of(Arch arch) {
     Timing t;
@@ -41,7 +42,7 @@ struct Timing {
       t.in_depth = {8, 8, 4, 4, 4, 4, 4, 4};
       t.out_depth = {8, 8, 8, 8, 8, 8, 8, 8};
       t.fmacs_den = 2;
-      t.stride_conflicts = false;   // the public simulator does not show them there
+      t.stride_conflicts = false;  // the public simulator does not show them there
     }
     return t;
   }

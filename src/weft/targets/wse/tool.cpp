@@ -19,11 +19,13 @@ Json compile_tool(const Json& a) {
   o.offset_x = static_cast<int>(a.at("fabric_offsets").at(0).as_int());
   o.offset_y = static_cast<int>(a.at("fabric_offsets").at(1).as_int());
   for (const auto& [name, v] : a.at("params").as_object()) o.params.emplace_back(name, v.as_int());
-  for (const auto& [name, v] : a.at("colors").as_object()) o.colors.emplace_back(name, static_cast<int>(v.as_int()));
+  for (const auto& [name, v] : a.at("colors").as_object())
+    o.colors.emplace_back(name, static_cast<int>(v.as_int()));
   o.memcpy = a.at("memcpy").as_bool();
   o.channels = static_cast<int>(a.at("channels").as_int());
   if (o.channels < 1 || o.channels > 16) {
-    throw Error(ErrorKind::value, "wse.cslc.channels", cat("--channels=", o.channels, "; legal are 1 to 16"));
+    throw Error(ErrorKind::value, "wse.cslc.channels",
+                cat("--channels=", o.channels, "; legal are 1 to 16"));
   }
   for (const Json& p : a.at("import_paths").as_array()) o.import_paths.push_back(p.as_string());
   const std::string& fp16 = a.at("fp16_format").as_string();
@@ -47,7 +49,8 @@ Json call_tool(const std::string& method, const Json& args) {
     write_artifact(sdk_layout_from(args).compile(), args.at("out").as_string());
     return Json();
   }
-  throw Error(ErrorKind::value, "wse.api.method", cat("there is no tool \"", method, "\"; there are compile and compile_layout"));
+  throw Error(ErrorKind::value, "wse.api.method",
+              cat("there is no tool \"", method, "\"; there are compile and compile_layout"));
 }
 
 }  // namespace weft::wse

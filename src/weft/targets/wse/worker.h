@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// What one host thread owns while the fabric runs: a calendar of PEs to visit and letters to the other
-// threads, delivered between cycles. Internal to the fabric.
+// What one host thread owns while the fabric runs: a calendar of PEs to visit and letters to the
+// other threads, delivered between cycles. Internal to the fabric.
 
 #include <algorithm>
 #include <exception>
@@ -17,13 +17,19 @@ struct Fabric::Worker {
   static constexpr Cycle kWheel = 1024;
   int id = 0;
   std::array<std::vector<std::uint32_t>, static_cast<std::size_t>(kWheel)> wheel;
-  std::array<std::uint64_t, static_cast<std::size_t>(kWheel / 64)> filled{};   // slots that hold something
+  std::array<std::uint64_t, static_cast<std::size_t>(kWheel / 64)>
+      filled{};  // slots that hold something
   using Far = std::pair<Cycle, std::uint32_t>;
   std::priority_queue<Far, std::vector<Far>, std::greater<>> far;
-  Cycle base = 0;   // wheel holds [base, base + kWheel)
+  Cycle base = 0;  // wheel holds [base, base + kWheel)
 
-  struct Letter { std::uint32_t pe; std::int32_t color; Cycle at; };
-  std::array<std::vector<std::vector<Letter>>, 2> letters;   // [parity of the cycle][receiving worker]
+  struct Letter {
+    std::uint32_t pe;
+    std::int32_t color;
+    Cycle at;
+  };
+  std::array<std::vector<std::vector<Letter>>, 2>
+      letters;  // [parity of the cycle][receiving worker]
   Cycle letter_min = kNever;
   int parity = 0;
   std::vector<LogLine> log;
@@ -32,7 +38,7 @@ struct Fabric::Worker {
   std::exception_ptr error;
   std::uint32_t error_pe = 0;
   Cycle error_at = kNever;
-  Cycle last_work = 0;   // of anything that was done, ahead of time included
+  Cycle last_work = 0;  // of anything that was done, ahead of time included
 
   void put(Cycle t, std::uint32_t pe) {
     if (t < base + kWheel) {
@@ -53,7 +59,8 @@ struct Fabric::Worker {
       if (k == words) word = filled[i] & ~(~0ull << (start % 64));
       if (word) {
         std::size_t s = i * 64 + static_cast<std::size_t>(std::countr_zero(word));
-        Cycle ahead = static_cast<Cycle>((s + static_cast<std::size_t>(kWheel) - start) % static_cast<std::size_t>(kWheel));
+        Cycle ahead = static_cast<Cycle>((s + static_cast<std::size_t>(kWheel) - start) %
+                                         static_cast<std::size_t>(kWheel));
         Cycle t = base + ahead;
         return far.empty() ? t : std::min(t, far.top().first);
       }

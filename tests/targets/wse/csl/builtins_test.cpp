@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built-ins: every DSD operation against a reference written here, descriptors, DSRs, FIFOs, @map, library.
+// Built-ins: every DSD operation against a reference written here, descriptors, DSRs, FIFOs, @map,
+// library.
 #include <gtest/gtest.h>
 
 #include <bit>
@@ -31,7 +32,8 @@ struct OpCase {
   const char* name;
   int dst_bytes, src0_bytes, src1_bytes, sources;
   bool scalar, real;
-  std::function<std::uint32_t(std::uint32_t, std::uint32_t, std::uint32_t)> meaning;   // a, b, scalar
+  std::function<std::uint32_t(std::uint32_t, std::uint32_t, std::uint32_t)>
+      meaning;  // a, b, scalar
 };
 
 const std::vector<OpCase>& ops() {
@@ -43,29 +45,47 @@ const std::vector<OpCase>& ops() {
       {"xor16", 2, 2, 2, 2, false, false, [](auto a, auto b, auto) { return a ^ b; }},
       {"mov16", 2, 2, 0, 1, false, false, [](auto a, auto, auto) { return a; }},
       {"mov32", 4, 4, 0, 1, false, false, [](auto a, auto, auto) { return a; }},
-      {"clz", 2, 2, 0, 1, false, false, [](auto a, auto, auto) { return static_cast<std::uint32_t>(std::countl_zero(static_cast<std::uint16_t>(a))); }},
-      {"ctz", 2, 2, 0, 1, false, false, [](auto a, auto, auto) { return static_cast<std::uint32_t>(std::countr_zero(static_cast<std::uint16_t>(a))); }},
-      {"popcnt", 2, 2, 0, 1, false, false, [](auto a, auto, auto) { return static_cast<std::uint32_t>(std::popcount(a)); }},
+      {"clz", 2, 2, 0, 1, false, false,
+       [](auto a, auto, auto) {
+         return static_cast<std::uint32_t>(std::countl_zero(static_cast<std::uint16_t>(a)));
+       }},
+      {"ctz", 2, 2, 0, 1, false, false,
+       [](auto a, auto, auto) {
+         return static_cast<std::uint32_t>(std::countr_zero(static_cast<std::uint16_t>(a)));
+       }},
+      {"popcnt", 2, 2, 0, 1, false, false,
+       [](auto a, auto, auto) { return static_cast<std::uint32_t>(std::popcount(a)); }},
       {"fadds", 4, 4, 4, 2, false, true, [](auto a, auto b, auto) { return w32(f32(a) + f32(b)); }},
       {"fsubs", 4, 4, 4, 2, false, true, [](auto a, auto b, auto) { return w32(f32(a) - f32(b)); }},
       {"fmuls", 4, 4, 4, 2, false, true, [](auto a, auto b, auto) { return w32(f32(a) * f32(b)); }},
-      {"fmaxs", 4, 4, 4, 2, false, true, [](auto a, auto b, auto) { return w32(std::fmax(f32(a), f32(b))); }},
-      {"fmacs", 4, 4, 4, 2, true, true, [](auto a, auto b, auto s) { return w32(std::fma(f32(b), f32(s), f32(a))); }},
+      {"fmaxs", 4, 4, 4, 2, false, true,
+       [](auto a, auto b, auto) { return w32(std::fmax(f32(a), f32(b))); }},
+      {"fmacs", 4, 4, 4, 2, true, true,
+       [](auto a, auto b, auto s) { return w32(std::fma(f32(b), f32(s), f32(a))); }},
       {"fmovs", 4, 4, 0, 1, false, true, [](auto a, auto, auto) { return a; }},
       {"fnegs", 4, 4, 0, 1, false, true, [](auto a, auto, auto) { return a ^ 0x80000000u; }},
       {"fabss", 4, 4, 0, 1, false, true, [](auto a, auto, auto) { return a & 0x7fffffffu; }},
       {"faddh", 2, 2, 2, 2, false, true, [](auto a, auto b, auto) { return w16(f16(a) + f16(b)); }},
       {"fsubh", 2, 2, 2, 2, false, true, [](auto a, auto b, auto) { return w16(f16(a) - f16(b)); }},
       {"fmulh", 2, 2, 2, 2, false, true, [](auto a, auto b, auto) { return w16(f16(a) * f16(b)); }},
-      {"fmaxh", 2, 2, 2, 2, false, true, [](auto a, auto b, auto) { return w16(std::fmax(f16(a), f16(b))); }},
-      {"fmach", 2, 2, 2, 2, true, true, [](auto a, auto b, auto s) { return w16(std::fma(f16(b), f16(s), f16(a))); }},
+      {"fmaxh", 2, 2, 2, 2, false, true,
+       [](auto a, auto b, auto) { return w16(std::fmax(f16(a), f16(b))); }},
+      {"fmach", 2, 2, 2, 2, true, true,
+       [](auto a, auto b, auto s) { return w16(std::fma(f16(b), f16(s), f16(a))); }},
       {"fmovh", 2, 2, 0, 1, false, true, [](auto a, auto, auto) { return a; }},
       {"fnegh", 2, 2, 0, 1, false, true, [](auto a, auto, auto) { return a ^ 0x8000u; }},
       {"fabsh", 2, 2, 0, 1, false, true, [](auto a, auto, auto) { return a & 0x7fffu; }},
-      {"fh2s", 4, 2, 0, 1, false, true, [](auto a, auto, auto) { return w32(static_cast<float>(f16(a))); }},
+      {"fh2s", 4, 2, 0, 1, false, true,
+       [](auto a, auto, auto) { return w32(static_cast<float>(f16(a))); }},
       {"fs2h", 2, 4, 0, 1, false, true, [](auto a, auto, auto) { return w16(f32(a)); }},
-      {"faddhs", 4, 4, 2, 2, false, true, [](auto a, auto b, auto) { return w32(static_cast<float>(static_cast<double>(f32(a)) + f16(b))); }},
-      {"fmachs", 4, 4, 2, 2, true, true, [](auto a, auto b, auto s) { return w32(static_cast<float>(std::fma(f16(b), f16(s), static_cast<double>(f32(a))))); }},
+      {"faddhs", 4, 4, 2, 2, false, true,
+       [](auto a, auto b, auto) {
+         return w32(static_cast<float>(static_cast<double>(f32(a)) + f16(b)));
+       }},
+      {"fmachs", 4, 4, 2, 2, true, true,
+       [](auto a, auto b, auto s) {
+         return w32(static_cast<float>(std::fma(f16(b), f16(s), static_cast<double>(f32(a)))));
+       }},
   };
   return rows;
 }
@@ -87,17 +107,23 @@ TEST_P(BulkOps, MatchesReference) {
   int scalar_bytes = op.src1_bytes ? op.src1_bytes : op.src0_bytes;
   std::uint32_t s = value(scalar_bytes);
   auto type = [](int bytes) { return std::string(bytes == 4 ? "u32" : "u16"); };
-  std::string globals = cat("export var out = @zeros([", n, "]", type(op.dst_bytes), ");\nvar a = ", list(a, type(op.src0_bytes)), ";\nvar b = ",
-                            list(b, type(op.src1_bytes ? op.src1_bytes : 2)), ";\nvar s: ", type(scalar_bytes), " = ", s, ";\n");
+  std::string globals = cat("export var out = @zeros([", n, "]", type(op.dst_bytes),
+                            ");\nvar a = ", list(a, type(op.src0_bytes)),
+                            ";\nvar b = ", list(b, type(op.src1_bytes ? op.src1_bytes : 2)),
+                            ";\nvar s: ", type(scalar_bytes), " = ", s, ";\n");
   for (const char* x : {"out", "a", "b"}) {
-    globals += cat("const d_", x, " = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{", n, "} -> ", x, "[i] });\n");
+    globals += cat("const d_", x, " = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{", n, "} -> ", x,
+                   "[i] });\n");
   }
-  std::string cast = op.real ? cat("@bitcast(", scalar_bytes == 4 ? "f32" : "f16", ", s)") : std::string("s");
-  std::string body = cat("@", op.name, "(d_out, d_a", op.sources > 1 ? ", d_b" : "", op.scalar ? cat(", ", cast) : std::string(), ");");
+  std::string cast =
+      op.real ? cat("@bitcast(", scalar_bytes == 4 ? "f32" : "f16", ", s)") : std::string("s");
+  std::string body = cat("@", op.name, "(d_out, d_a", op.sources > 1 ? ", d_b" : "",
+                         op.scalar ? cat(", ", cast) : std::string(), ");");
   try {
     Ran ran(single(as_task(globals, body)));
     Words want;
-    for (int k = 0; k < n; ++k) want.push_back(op.meaning(a[static_cast<std::size_t>(k)], b[static_cast<std::size_t>(k)], s));
+    for (int k = 0; k < n; ++k)
+      want.push_back(op.meaning(a[static_cast<std::size_t>(k)], b[static_cast<std::size_t>(k)], s));
     Words got;
     if (op.dst_bytes == 4) {
       got = ran.read<std::uint32_t>("out");
@@ -110,7 +136,8 @@ TEST_P(BulkOps, MatchesReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Csl, BulkOps, ::testing::Range<std::size_t>(0, 30), [](const auto& param_info) { return ops()[param_info.param].name; });
+INSTANTIATE_TEST_SUITE_P(Csl, BulkOps, ::testing::Range<std::size_t>(0, 30),
+                         [](const auto& param_info) { return ops()[param_info.param].name; });
 
 struct Case {
   const char* name;
@@ -119,46 +146,133 @@ struct Case {
 };
 
 const std::vector<Case>& cases() {
-  static const std::string a6 = "export var out = @zeros([6]u32);\nvar a = [6]u32 { 1, 2, 3, 4, 5, 6 };\nvar m = [2, 3]u32 { 1, 2, 3, 4, 5, 6 };\n"
-                                "const all = @get_dsd(mem1d_dsd, .{ .base_address = &a, .extent = 6 });\nconst o = @get_dsd(mem1d_dsd, .{ .base_address = &out, .extent = 6 });\n";
+  static const std::string a6 =
+      "export var out = @zeros([6]u32);\nvar a = [6]u32 { 1, 2, 3, 4, 5, 6 };\nvar m = [2, 3]u32 { "
+      "1, 2, 3, 4, 5, 6 };\n"
+      "const all = @get_dsd(mem1d_dsd, .{ .base_address = &a, .extent = 6 });\nconst o = "
+      "@get_dsd(mem1d_dsd, .{ .base_address = &out, .extent = 6 });\n";
   static const std::vector<Case> rows = {
-      {"stride and offset", a6, "@mov32(@get_dsd(mem1d_dsd, .{ .base_address = &out, .extent = 3 }), @get_dsd(mem1d_dsd, .{ .base_address = &a, .extent = 3, .stride = 2, .offset = 1 }));", {2, 4, 6, 0, 0, 0}},
-      {"reversed access", a6, "@mov32(o, @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{6} -> a[5 - i] }));", {6, 5, 4, 3, 2, 1}},
-      {"column of a matrix", a6, "@mov32(o, @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{2} -> m[i, 2] }));", {3, 6, 0, 0, 0, 0}},
-      {"transpose by mem4d", a6, "@mov32(o, @get_dsd(mem4d_dsd, .{ .tensor_access = |j, i|{3, 2} -> m[i, j] }));", {1, 4, 2, 5, 3, 6}},
-      {"mem4d by deltas", a6, "@mov32(o, @get_dsd(mem4d_dsd, .{ .base_address = &a, .extent = .{ 2, 3 }, .stride = .{ 1, -1 } }));", {1, 2, 3, 2, 3, 4}},
-      {"run-time length and base", a6 + "var n: u16 = 2; var p: [*]u32 = &a;\n", "var d = @set_dsd_length(o, n); @mov32(d, @set_dsd_length(all, n)); d = @increment_dsd_offset(d, 3, u32);"
-       "var i: i16 = 4; @mov32(d, @increment_dsd_offset(@set_dsd_length(all, n), i, u32), .{}); n = 1; @mov32(@get_dsd(mem1d_dsd, .{ .base_address = &out, .extent = n, .offset = 2 }), @set_dsd_base_addr(@set_dsd_length(all, n), p));", {1, 2, 1, 5, 6, 0}},
-      {"run-time stride", a6 + "var s: i8 = 2;\n", "@mov32(@set_dsd_length(o, 3), @set_dsd_stride(@set_dsd_length(all, 3), s)); @mov32(@increment_dsd_offset(@set_dsd_length(o, 3), 3, u32), @set_dsd_stride(@set_dsd_length(all, 3), 1));", {1, 3, 5, 1, 2, 3}},
+      {"stride and offset",
+       a6,
+       "@mov32(@get_dsd(mem1d_dsd, .{ .base_address = &out, .extent = 3 }), @get_dsd(mem1d_dsd, .{ "
+       ".base_address = &a, .extent = 3, .stride = 2, .offset = 1 }));",
+       {2, 4, 6, 0, 0, 0}},
+      {"reversed access",
+       a6,
+       "@mov32(o, @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{6} -> a[5 - i] }));",
+       {6, 5, 4, 3, 2, 1}},
+      {"column of a matrix",
+       a6,
+       "@mov32(o, @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{2} -> m[i, 2] }));",
+       {3, 6, 0, 0, 0, 0}},
+      {"transpose by mem4d",
+       a6,
+       "@mov32(o, @get_dsd(mem4d_dsd, .{ .tensor_access = |j, i|{3, 2} -> m[i, j] }));",
+       {1, 4, 2, 5, 3, 6}},
+      {"mem4d by deltas",
+       a6,
+       "@mov32(o, @get_dsd(mem4d_dsd, .{ .base_address = &a, .extent = .{ 2, 3 }, .stride = .{ 1, "
+       "-1 } }));",
+       {1, 2, 3, 2, 3, 4}},
+      {"run-time length and base",
+       a6 + "var n: u16 = 2; var p: [*]u32 = &a;\n",
+       "var d = @set_dsd_length(o, n); @mov32(d, @set_dsd_length(all, n)); d = "
+       "@increment_dsd_offset(d, 3, u32);"
+       "var i: i16 = 4; @mov32(d, @increment_dsd_offset(@set_dsd_length(all, n), i, u32), .{}); n "
+       "= 1; @mov32(@get_dsd(mem1d_dsd, .{ .base_address = &out, .extent = n, .offset = 2 }), "
+       "@set_dsd_base_addr(@set_dsd_length(all, n), p));",
+       {1, 2, 1, 5, 6, 0}},
+      {"run-time stride",
+       a6 + "var s: i8 = 2;\n",
+       "@mov32(@set_dsd_length(o, 3), @set_dsd_stride(@set_dsd_length(all, 3), s)); "
+       "@mov32(@increment_dsd_offset(@set_dsd_length(o, 3), 3, u32), "
+       "@set_dsd_stride(@set_dsd_length(all, 3), 1));",
+       {1, 3, 5, 1, 2, 3}},
       {"scalar source fills", a6, "@mov32(o, 7);", {7, 7, 7, 7, 7, 7}},
-      {"pointer destination reduces", "export var out = @zeros([2]f32);\nvar a = [4]f32 { 1.0, 2.0, 3.0, 4.5 };\nvar acc: f32 = 0.5;\nconst d = @get_dsd(mem1d_dsd, .{ .base_address = &a, .extent = 4 });\n",
-       "@fadds(&acc, acc, d); out[0] = acc; @fmovs(&out[1], d);", {w32(11.0f), w32(4.5f)}},
-      {"descriptors as parameters and results", a6 + "fn half(d: mem1d_dsd, n: u16) mem1d_dsd { return @set_dsd_length(d, n / 2); }\n", "@mov32(o, half(all, 6)); var v = o; v = half(v, 4); @mov32(v, 9);", {9, 9, 3, 0, 0, 0}},
-      {"DSRs with save_address", a6, "const d = @get_dsr(dsr_dest, 2); const s = @get_dsr(dsr_src1, 2); @load_to_dsr(d, @set_dsd_length(o, 2), .{ .save_address = true });"
-       "@load_to_dsr(s, @set_dsd_length(all, 2), .{ .save_address = true }); @mov32(d, s); @mov32(d, s); @mov32(d, s);", {1, 2, 3, 4, 5, 6}},
-      {"FIFO in memory", a6 + "var buffer = @zeros([4]u32); const fifo = @allocate_fifo(buffer);\n",
-       "out[5] = @as(u32, @mov32(fifo, all)); @mov32(@set_dsd_length(o, 4), fifo);", {1, 2, 3, 4, 0, 0}},
-      {"@map with scalars and a result", a6 + "fn f(x: u32, k: u32, y: u32) u32 { return x * k + y; }\nvar k: u32 = 100;\n", "@map(f, all, k, all, o);", {101, 202, 303, 404, 505, 606}},
-      {"@map without a result", a6 + "var at: u16 = 0; fn f(x: u32) void { out[at] = x + 1; at += 1; }\n", "@map(f, all);", {2, 3, 4, 5, 6, 7}},
-      {"@map reducing through a pointer", a6 + "fn f(x: u32, s: *u32) u32 { return x + s.*; }\n", "@map(f, all, &out[3], &out[3]);", {0, 0, 0, 21, 0, 0}},
-      {"wavelet index offset", a6 + "const w = @get_dsd(mem1d_dsd, .{ .base_address = &a, .extent = 2, .wavelet_index_offset = true });\nvar idx: u16 = 2;\n", "@mov32(o, w, .{ .index = 2 * idx });", {3, 4, 0, 0, 0, 0}},
-      {"comptime queries", "export var out = @zeros([9]u32);\nvar m = @zeros([2, 5]f32); const s = .{ .a = 1, .b = 2 };\n",
-       "out[0] = @rank(@type_of(m)); out[1] = @element_count(@type_of(m)); out[2] = @as(u32, @is_same_type(@element_type(@type_of(m)), f32)); out[3] = @dimensions(@type_of(m))[1];"
-       "out[4] = @field(s, \"b\"); out[5] = @as(u32, @has_field(s, \"c\")); const c = @concat_structs(s, .{ .c = 9 }); out[6] = c.c; out[7] = @range_stop(@range(u16, 12)); out[8] = @as(u32, @get_int(@get_color(7)));",
+      {"pointer destination reduces",
+       "export var out = @zeros([2]f32);\nvar a = [4]f32 { 1.0, 2.0, 3.0, 4.5 };\nvar acc: f32 = "
+       "0.5;\nconst d = @get_dsd(mem1d_dsd, .{ .base_address = &a, .extent = 4 });\n",
+       "@fadds(&acc, acc, d); out[0] = acc; @fmovs(&out[1], d);",
+       {w32(11.0f), w32(4.5f)}},
+      {"descriptors as parameters and results",
+       a6 + "fn half(d: mem1d_dsd, n: u16) mem1d_dsd { return @set_dsd_length(d, n / 2); }\n",
+       "@mov32(o, half(all, 6)); var v = o; v = half(v, 4); @mov32(v, 9);",
+       {9, 9, 3, 0, 0, 0}},
+      {"DSRs with save_address",
+       a6,
+       "const d = @get_dsr(dsr_dest, 2); const s = @get_dsr(dsr_src1, 2); @load_to_dsr(d, "
+       "@set_dsd_length(o, 2), .{ .save_address = true });"
+       "@load_to_dsr(s, @set_dsd_length(all, 2), .{ .save_address = true }); @mov32(d, s); "
+       "@mov32(d, s); @mov32(d, s);",
+       {1, 2, 3, 4, 5, 6}},
+      {"FIFO in memory",
+       a6 + "var buffer = @zeros([4]u32); const fifo = @allocate_fifo(buffer);\n",
+       "out[5] = @as(u32, @mov32(fifo, all)); @mov32(@set_dsd_length(o, 4), fifo);",
+       {1, 2, 3, 4, 0, 0}},
+      {"@map with scalars and a result",
+       a6 + "fn f(x: u32, k: u32, y: u32) u32 { return x * k + y; }\nvar k: u32 = 100;\n",
+       "@map(f, all, k, all, o);",
+       {101, 202, 303, 404, 505, 606}},
+      {"@map without a result",
+       a6 + "var at: u16 = 0; fn f(x: u32) void { out[at] = x + 1; at += 1; }\n",
+       "@map(f, all);",
+       {2, 3, 4, 5, 6, 7}},
+      {"@map reducing through a pointer",
+       a6 + "fn f(x: u32, s: *u32) u32 { return x + s.*; }\n",
+       "@map(f, all, &out[3], &out[3]);",
+       {0, 0, 0, 21, 0, 0}},
+      {"wavelet index offset",
+       a6 + "const w = @get_dsd(mem1d_dsd, .{ .base_address = &a, .extent = 2, "
+            ".wavelet_index_offset = true });\nvar idx: u16 = 2;\n",
+       "@mov32(o, w, .{ .index = 2 * idx });",
+       {3, 4, 0, 0, 0, 0}},
+      {"comptime queries",
+       "export var out = @zeros([9]u32);\nvar m = @zeros([2, 5]f32); const s = .{ .a = 1, .b = 2 "
+       "};\n",
+       "out[0] = @rank(@type_of(m)); out[1] = @element_count(@type_of(m)); out[2] = @as(u32, "
+       "@is_same_type(@element_type(@type_of(m)), f32)); out[3] = @dimensions(@type_of(m))[1];"
+       "out[4] = @field(s, \"b\"); out[5] = @as(u32, @has_field(s, \"c\")); const c = "
+       "@concat_structs(s, .{ .c = 9 }); out[6] = c.c; out[7] = @range_stop(@range(u16, 12)); "
+       "out[8] = @as(u32, @get_int(@get_color(7)));",
        {2, 10, 1, 5, 2, 0, 9, 12, 7}},
-      {"bit casts", "export var out = @zeros([4]u32);\nvar f: f32 = 1.0; var h: f16 = -2.0; var u: u32 = 0x40000000;\n",
-       "out[0] = @bitcast(u32, f); out[1] = @as(u32, @bitcast(u16, h)); out[2] = @as(u32, @bitcast(f32, u)); out[3] = @bitcast(u32, @as(f32, 0.5));", {0x3f800000, 0xc000, 2, 0x3f000000}},
-      {"math library", "const math = @import_module(\"<math>\");\nexport var out = @zeros([6]u32);\nvar x: f32 = 2.25; var i: i16 = -5; var h: f16 = 4.0;\n",
-       "out[0] = @bitcast(u32, math.sqrt_f32(x)); out[1] = @bitcast(u32, math.sqrt(x)); out[2] = @as(u32, math.abs(i)); out[3] = @as(u32, math.max(i, 3)); out[4] = @as(u32, math.sqrt(h)); out[5] = @bitcast(u32, math.floor(x));",
+      {"bit casts",
+       "export var out = @zeros([4]u32);\nvar f: f32 = 1.0; var h: f16 = -2.0; var u: u32 = "
+       "0x40000000;\n",
+       "out[0] = @bitcast(u32, f); out[1] = @as(u32, @bitcast(u16, h)); out[2] = @as(u32, "
+       "@bitcast(f32, u)); out[3] = @bitcast(u32, @as(f32, 0.5));",
+       {0x3f800000, 0xc000, 2, 0x3f000000}},
+      {"math library",
+       "const math = @import_module(\"<math>\");\nexport var out = @zeros([6]u32);\nvar x: f32 = "
+       "2.25; var i: i16 = -5; var h: f16 = 4.0;\n",
+       "out[0] = @bitcast(u32, math.sqrt_f32(x)); out[1] = @bitcast(u32, math.sqrt(x)); out[2] = "
+       "@as(u32, math.abs(i)); out[3] = @as(u32, math.max(i, 3)); out[4] = @as(u32, math.sqrt(h)); "
+       "out[5] = @bitcast(u32, math.floor(x));",
        {w32(1.5f), w32(1.5f), 5, 3, 2, w32(2.0f)}},
-      {"control payloads", "const ctrl = @import_module(\"<control>\"); const sw = @import_module(\"<memcpy/memcpy_switches>\");\nexport var out = @zeros([5]u32);\n",
-       "out[0] = ctrl.encode_single_payload(ctrl.opcode.SWITCH_ADV, true, {}, 6); out[1] = ctrl.encode_control_task_payload(@get_control_task_id(40));"
-       "out[2] = comptime sw.ctrl([8]u16 { 3, 3, 3, 3, 3, 3, 3, 3 }) & 0xffc0ffff; out[3] = ctrl.encode_single_payload(ctrl.opcode.TEARDOWN, false, @get_control_task_id(5), 0); out[4] = sw.switch_cmd_11();",
-       {(1u << 22) | (1u << 24) | (31u << 16) | 6u, 40u << 16, 0x3fc0ffffu & 0xffffffffu, (3u << 22) | (5u << 16), 0}},
-      {"directions", "const dirs = @import_module(\"<directions>\");\nexport var out = @zeros([3]u32);\n",
-       "const d = comptime dirs.flip(EAST); if (d == WEST) out[0] = 1; if (comptime dirs.rotate_cw(NORTH) == EAST) out[1] = 1; var r = NORTH; if (dirs.rotate_ccw(r) == WEST) out[2] = 1;", {1, 1, 1}},
-      {"time and random", "const tsc = @import_module(\"<time>\"); const random = @import_module(\"<random>\");\nvar t0 = @zeros([3]u16); var t1 = @zeros([tsc.tsc_size_words]u16);\nexport var out = @zeros([3]u32);\n",
-       "tsc.enable_tsc(); tsc.get_timestamp(&t0); for (@range(u16, 50)) |i| { const x = random.random_f32(-1.0, 1.0); if (x < -1.0 or x >= 1.0) out[1] = 1; } tsc.get_timestamp(&t1); out[0] = @as(u32, t1[0] > t0[0]); const a = random.random_u32(); out[2] = @as(u32, a != random.random_u32());", {1, 0, 1}},
+      {"control payloads",
+       "const ctrl = @import_module(\"<control>\"); const sw = "
+       "@import_module(\"<memcpy/memcpy_switches>\");\nexport var out = @zeros([5]u32);\n",
+       "out[0] = ctrl.encode_single_payload(ctrl.opcode.SWITCH_ADV, true, {}, 6); out[1] = "
+       "ctrl.encode_control_task_payload(@get_control_task_id(40));"
+       "out[2] = comptime sw.ctrl([8]u16 { 3, 3, 3, 3, 3, 3, 3, 3 }) & 0xffc0ffff; out[3] = "
+       "ctrl.encode_single_payload(ctrl.opcode.TEARDOWN, false, @get_control_task_id(5), 0); "
+       "out[4] = sw.switch_cmd_11();",
+       {(1u << 22) | (1u << 24) | (31u << 16) | 6u, 40u << 16, 0x3fc0ffffu & 0xffffffffu,
+        (3u << 22) | (5u << 16), 0}},
+      {"directions",
+       "const dirs = @import_module(\"<directions>\");\nexport var out = @zeros([3]u32);\n",
+       "const d = comptime dirs.flip(EAST); if (d == WEST) out[0] = 1; if (comptime "
+       "dirs.rotate_cw(NORTH) == EAST) out[1] = 1; var r = NORTH; if (dirs.rotate_ccw(r) == WEST) "
+       "out[2] = 1;",
+       {1, 1, 1}},
+      {"time and random",
+       "const tsc = @import_module(\"<time>\"); const random = @import_module(\"<random>\");\nvar "
+       "t0 = @zeros([3]u16); var t1 = @zeros([tsc.tsc_size_words]u16);\nexport var out = "
+       "@zeros([3]u32);\n",
+       "tsc.enable_tsc(); tsc.get_timestamp(&t0); for (@range(u16, 50)) |i| { const x = "
+       "random.random_f32(-1.0, 1.0); if (x < -1.0 or x >= 1.0) out[1] = 1; } "
+       "tsc.get_timestamp(&t1); out[0] = @as(u32, t1[0] > t0[0]); const a = random.random_u32(); "
+       "out[2] = @as(u32, a != random.random_u32());",
+       {1, 0, 1}},
   };
   return rows;
 }
@@ -191,11 +305,13 @@ TEST_P(Builtins, Program) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Csl, Builtins, ::testing::Range<std::size_t>(0, 22), [](const auto& param_info) {
-  std::string name;
-  for (char c : std::string(cases()[param_info.param].name)) name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Csl, Builtins, ::testing::Range<std::size_t>(0, 22),
+                         [](const auto& param_info) {
+                           std::string name;
+                           for (char c : std::string(cases()[param_info.param].name))
+                             name += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+                           return name;
+                         });
 
 TEST(BuiltinsTable, AllCasesRun) {
   EXPECT_EQ(ops().size(), 30u);

@@ -88,12 +88,14 @@ TEST(Layouts, GemvThroughTheHost) {
     runtime.load();
     runtime.run();
     std::mt19937 rng(5);
-    std::vector<float> a(static_cast<std::size_t>(m * n)), x(static_cast<std::size_t>(n)), y(static_cast<std::size_t>(m));
+    std::vector<float> a(static_cast<std::size_t>(m * n)), x(static_cast<std::size_t>(n)),
+        y(static_cast<std::size_t>(m));
     for (float& v : a) v = std::uniform_real_distribution<float>(-1, 1)(rng);
     for (float& v : x) v = std::uniform_real_distribution<float>(-1, 1)(rng);
     auto words = [](std::vector<float>& v) { return reinterpret_cast<std::uint32_t*>(v.data()); };
     auto to = [&](const char* name, std::vector<float>& v) {
-      runtime.memcpy_h2d(runtime.get_id(name), words(v), static_cast<std::int64_t>(v.size()), {0, 0, 1, 1, static_cast<std::int64_t>(v.size())}, false,
+      runtime.memcpy_h2d(runtime.get_id(name), words(v), static_cast<std::int64_t>(v.size()),
+                         {0, 0, 1, 1, static_cast<std::int64_t>(v.size())}, false,
                          MemcpyDataType::MEMCPY_32BIT, MemcpyOrder::ROW_MAJOR, false);
     };
     to("A", a);
@@ -102,11 +104,13 @@ TEST(Layouts, GemvThroughTheHost) {
     std::uint32_t bits;
     std::memcpy(&bits, &scale, 4);
     for (int k = 0; k < 2; ++k) runtime.launch(runtime.get_id("gemv"), {bits}, {Ty::f32}, false);
-    runtime.memcpy_d2h(words(y), m, runtime.get_id("y"), {0, 0, 1, 1, m}, false, MemcpyDataType::MEMCPY_32BIT, MemcpyOrder::ROW_MAJOR, false);
+    runtime.memcpy_d2h(words(y), m, runtime.get_id("y"), {0, 0, 1, 1, m}, false,
+                       MemcpyDataType::MEMCPY_32BIT, MemcpyOrder::ROW_MAJOR, false);
     runtime.stop();
     for (int i = 0; i < m; ++i) {
       double want = 0;
-      for (int j = 0; j < n; ++j) want += a[static_cast<std::size_t>(i * n + j)] * x[static_cast<std::size_t>(j)];
+      for (int j = 0; j < n; ++j)
+        want += a[static_cast<std::size_t>(i * n + j)] * x[static_cast<std::size_t>(j)];
       EXPECT_NEAR(y[static_cast<std::size_t>(i)], want, 1e-5) << i;
     }
   }
@@ -165,7 +169,7 @@ comptime {
     o.arch = arch;
     Ran ran(o, 4, 0);
     EXPECT_EQ(ran.read<float>("sum"), (std::vector<float>{10, 15, 20}));
-    EXPECT_EQ(ran.layout().programs.size(), 4u);   // first, odd, even, last
+    EXPECT_EQ(ran.layout().programs.size(), 4u);  // first, odd, even, last
   }
 }
 
@@ -229,8 +233,12 @@ comptime {
     o.params = {{"root", root}};
     for (int x = 0; x < 5; ++x) {
       Ran ran(o, x, 1);
-      EXPECT_EQ(ran.read<std::uint32_t>("same"), (std::vector<std::uint32_t>{7, 8, 9, 10})) << root << " " << x;
-      EXPECT_EQ(ran.read<std::uint32_t>("part"), (std::vector<std::uint32_t>{100u + 2 * static_cast<unsigned>(x), 101u + 2 * static_cast<unsigned>(x)})) << root << " " << x;
+      EXPECT_EQ(ran.read<std::uint32_t>("same"), (std::vector<std::uint32_t>{7, 8, 9, 10}))
+          << root << " " << x;
+      EXPECT_EQ(ran.read<std::uint32_t>("part"),
+                (std::vector<std::uint32_t>{100u + 2 * static_cast<unsigned>(x),
+                                            101u + 2 * static_cast<unsigned>(x)}))
+          << root << " " << x;
       EXPECT_EQ(ran.read<std::uint32_t>("high")[0], 52u);
       if (x == root) {
         std::vector<std::uint32_t> want;
@@ -286,7 +294,9 @@ layout {
   }
 }
 )";
-  auto o = layout(text, "param memcpy_params: comptime_struct; param n: u16; const sys = @import_module(\"<memcpy/memcpy>\", memcpy_params);");
+  auto o = layout(text,
+                  "param memcpy_params: comptime_struct; param n: u16; const sys = "
+                  "@import_module(\"<memcpy/memcpy>\", memcpy_params);");
   o.params = {{"w", 250}, {"h", 330}};
   auto begin = std::chrono::steady_clock::now();
   Layout l = csl::compile(o);
@@ -298,19 +308,37 @@ layout {
 
 TEST(Layouts, Refusals) {
   const std::string tile = "@set_tile_code(0, 0, \"pe.csl\");";
-  expect_error(layout("layout { " + tile + " }", ""), "wse.csl.layout.rectangle", "must come before");
+  expect_error(layout("layout { " + tile + " }", ""), "wse.csl.layout.rectangle",
+               "must come before");
   expect_error(layout("const a = 1;", ""), "wse.csl.layout.none", "has no layout block");
-  expect_error(layout("layout { @set_rectangle(2, 1); " + tile + " }", ""), "wse.csl.layout.tile_missing", "PE (1, 0) has no code");
-  expect_error(layout("layout { @set_rectangle(1, 1); " + tile + tile + " }", ""), "wse.csl.layout.tile_twice", "has code already");
-  expect_error(layout("layout { @set_rectangle(1, 1); @set_tile_code(1, 0, \"pe.csl\"); }", ""), "wse.csl.layout.position", "outside the rectangle");
-  expect_error(layout("layout { @set_rectangle(1, 1); " + tile + " @set_color_config(0, 0, @get_color(1), .{}); @set_color_config(0, 0, @get_color(1), .{}); }", ""),
+  expect_error(layout("layout { @set_rectangle(2, 1); " + tile + " }", ""),
+               "wse.csl.layout.tile_missing", "PE (1, 0) has no code");
+  expect_error(layout("layout { @set_rectangle(1, 1); " + tile + tile + " }", ""),
+               "wse.csl.layout.tile_twice", "has code already");
+  expect_error(layout("layout { @set_rectangle(1, 1); @set_tile_code(1, 0, \"pe.csl\"); }", ""),
+               "wse.csl.layout.position", "outside the rectangle");
+  expect_error(layout("layout { @set_rectangle(1, 1); " + tile +
+                          " @set_color_config(0, 0, @get_color(1), .{}); @set_color_config(0, 0, "
+                          "@get_color(1), .{}); }",
+                      ""),
                "wse.csl.route.twice", "configured twice");
-  expect_error(layout("layout { @set_rectangle(1, 1); " + tile + " @export_name(\"a\", [*]f32, true); @export_name(\"a\", [*]f32, true); }", ""), "wse.csl.export.twice", "exported twice");
-  expect_error(layout("layout { @set_rectangle(1, 1); " + tile + " @export_name(\"a\", comptime_int, true); }", ""), "wse.csl.export.type", "cannot be exported");
-  expect_error(layout("layout { @set_rectangle(1, 1); " + tile + " @export_name(\"a\", [*]f32, true); }",
-                      "var v: [2]i32; var p: [*]i32 = &v; comptime { @export_symbol(p, \"a\"); }"), "wse.csl.export.type", "is exported as [*]f32");
-  expect_error(layout("layout { @set_rectangle(1, 1); " + tile + " @export_name(\"f\", fn(u16)void); }", "fn f() void { } comptime { @export_symbol(f); }"),
-               "wse.csl.export.type", "has type fn()void");
+  expect_error(
+      layout("layout { @set_rectangle(1, 1); " + tile +
+                 " @export_name(\"a\", [*]f32, true); @export_name(\"a\", [*]f32, true); }",
+             ""),
+      "wse.csl.export.twice", "exported twice");
+  expect_error(layout("layout { @set_rectangle(1, 1); " + tile +
+                          " @export_name(\"a\", comptime_int, true); }",
+                      ""),
+               "wse.csl.export.type", "cannot be exported");
+  expect_error(
+      layout("layout { @set_rectangle(1, 1); " + tile + " @export_name(\"a\", [*]f32, true); }",
+             "var v: [2]i32; var p: [*]i32 = &v; comptime { @export_symbol(p, \"a\"); }"),
+      "wse.csl.export.type", "is exported as [*]f32");
+  expect_error(
+      layout("layout { @set_rectangle(1, 1); " + tile + " @export_name(\"f\", fn(u16)void); }",
+             "fn f() void { } comptime { @export_symbol(f); }"),
+      "wse.csl.export.type", "has type fn()void");
   auto o = layout("layout { @set_rectangle(3, 3); }", "");
   o.fabric_width = 8;
   o.fabric_height = 3;

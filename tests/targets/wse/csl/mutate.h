@@ -11,16 +11,21 @@
 
 namespace weft::wse::testing {
 
-/// The text is the code of a PE whose layout exports two names; with a layout block of its own it is both.
+/// The text is the code of a PE whose layout exports two names; with a layout block of its own it
+/// is both.
 inline csl::CompileOptions fuzz_options(const std::string& text) {
   csl::CompileOptions o;
   o.root = "layout.csl";
   o.read_disk = false;
-  bool own = text.find("layout") != std::string::npos && text.find("set_rectangle") != std::string::npos;
-  o.files["layout.csl"] = own ? text
-      : "const mp = @import_module(\"<memcpy/get_params>\", .{ .width = 1, .height = 1, .MEMCPYH2D_1 = @get_color(5) });\n"
-        "layout { @set_rectangle(1, 1); @set_tile_code(0, 0, \"pe.csl\", .{ .memcpy_params = mp.get_params(0), .n = 3, .c = @get_color(2) });\n"
-        "@export_name(\"y\", [*]f32, true); @export_name(\"go\", fn()void); }";
+  bool own =
+      text.find("layout") != std::string::npos && text.find("set_rectangle") != std::string::npos;
+  o.files["layout.csl"] =
+      own ? text
+          : "const mp = @import_module(\"<memcpy/get_params>\", .{ .width = 1, .height = 1, "
+            ".MEMCPYH2D_1 = @get_color(5) });\n"
+            "layout { @set_rectangle(1, 1); @set_tile_code(0, 0, \"pe.csl\", .{ .memcpy_params = "
+            "mp.get_params(0), .n = 3, .c = @get_color(2) });\n"
+            "@export_name(\"y\", [*]f32, true); @export_name(\"go\", fn()void); }";
   o.files["pe.csl"] = text;
   o.comptime_steps = 60000;
   o.params = {{"w", 2}};
@@ -31,7 +36,8 @@ inline const std::vector<std::string>& corpus() {
   static const std::vector<std::string> texts = [] {
     std::vector<std::string> out;
     for (const std::string& name : csl::library_names()) {
-      if (const std::string_view* t = csl::library_text(std::string_view(name).substr(1, name.size() - 2))) {
+      if (const std::string_view* t =
+              csl::library_text(std::string_view(name).substr(1, name.size() - 2))) {
         if (t->size() < 6000) out.emplace_back(*t);
       }
     }
@@ -78,10 +84,71 @@ comptime { @comptime_assert(x < 10); }
 
 inline std::string mutate(std::mt19937& rng) {
   static const std::vector<std::string> pieces = {
-      "(", ")", "{", "}", "[", "]", ".{", ";", ",", ".", "*", "&", "|i|{3} -> ", "@as(u16, ", "@zeros([3]u16)", "if (", " else ", "while (true) ", "for (@range(u16, 3)) |i| ",
-      "comptime ", "inline ", "var q: u32 = 1;", "const q = 3;", "0x7fffffffffffffff", "1e300", "\"s\"", "'c'", "-1", "65536", "~", "!", "<<", ">>", "/ 0", "@type_of(", "&y", "y_ptr", ".*", "fn", "task",
-      "u16", "f16", "comptime_int", "type", "struct { a: u16 }", "enum(u8) { a, b }", "return", "break", "continue", "switch (k) { else => 1 }", "@get_dsd(mem1d_dsd, .{ .base_address = &y, .extent = 2 })",
-      "@import_module(\"pe.csl\")", "@import_module(\"<time>\")", "@map(add, d, 1.0, d)", "[*]", "*const ", "anytype", "void", "{}", "true", "@concat_structs(", "RAMP", "@get_color(3)", "\xff", "\0"};
+      "(",
+      ")",
+      "{",
+      "}",
+      "[",
+      "]",
+      ".{",
+      ";",
+      ",",
+      ".",
+      "*",
+      "&",
+      "|i|{3} -> ",
+      "@as(u16, ",
+      "@zeros([3]u16)",
+      "if (",
+      " else ",
+      "while (true) ",
+      "for (@range(u16, 3)) |i| ",
+      "comptime ",
+      "inline ",
+      "var q: u32 = 1;",
+      "const q = 3;",
+      "0x7fffffffffffffff",
+      "1e300",
+      "\"s\"",
+      "'c'",
+      "-1",
+      "65536",
+      "~",
+      "!",
+      "<<",
+      ">>",
+      "/ 0",
+      "@type_of(",
+      "&y",
+      "y_ptr",
+      ".*",
+      "fn",
+      "task",
+      "u16",
+      "f16",
+      "comptime_int",
+      "type",
+      "struct { a: u16 }",
+      "enum(u8) { a, b }",
+      "return",
+      "break",
+      "continue",
+      "switch (k) { else => 1 }",
+      "@get_dsd(mem1d_dsd, .{ .base_address = &y, .extent = 2 })",
+      "@import_module(\"pe.csl\")",
+      "@import_module(\"<time>\")",
+      "@map(add, d, 1.0, d)",
+      "[*]",
+      "*const ",
+      "anytype",
+      "void",
+      "{}",
+      "true",
+      "@concat_structs(",
+      "RAMP",
+      "@get_color(3)",
+      "\xff",
+      "\0"};
   const auto& texts = corpus();
   std::string text = texts[rng() % texts.size()];
   int edits = 1 + static_cast<int>(rng() % 4);
@@ -106,11 +173,15 @@ inline std::string mutate(std::mt19937& rng) {
         std::size_t b = at;
         while (b < text.size() && !std::isalnum(static_cast<unsigned char>(text[b]))) ++b;
         std::size_t e = b;
-        while (e < text.size() && (std::isalnum(static_cast<unsigned char>(text[e])) || text[e] == '_')) ++e;
+        while (e < text.size() &&
+               (std::isalnum(static_cast<unsigned char>(text[e])) || text[e] == '_'))
+          ++e;
         std::size_t b2 = rng() % text.size();
         while (b2 < text.size() && !std::isalnum(static_cast<unsigned char>(text[b2]))) ++b2;
         std::size_t e2 = b2;
-        while (e2 < text.size() && (std::isalnum(static_cast<unsigned char>(text[e2])) || text[e2] == '_')) ++e2;
+        while (e2 < text.size() &&
+               (std::isalnum(static_cast<unsigned char>(text[e2])) || text[e2] == '_'))
+          ++e2;
         text.replace(b, e - b, text.substr(b2, e2 - b2));
         break;
       }

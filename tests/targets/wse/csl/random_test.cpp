@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Random programs whose expected results come from an evaluator that shares nothing with the compiler:
-// it walks the generator's own trees with its own arithmetic.
+// Random programs whose expected results come from an evaluator that shares nothing with the
+// compiler: it walks the generator's own trees with its own arithmetic.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -22,7 +22,7 @@ bool is_float(Type t) { return t == F16 || t == F32; }
 bool is_signed(Type t) { return t == I8 || t == I16 || t == I32 || t == I64; }
 
 struct Val {
-  long long i = 0;   // integers: canonical (U64 as bits)
+  long long i = 0;  // integers: canonical (U64 as bits)
   double f = 0;
 };
 
@@ -38,13 +38,15 @@ long long wrap(Type t, unsigned long long v) {
     default: return static_cast<long long>(v);
   }
 }
-double rounded(Type t, double v) { return t == F32 ? static_cast<double>(static_cast<float>(v)) : half_to_float(double_to_half(v)); }
+double rounded(Type t, double v) {
+  return t == F32 ? static_cast<double>(static_cast<float>(v)) : half_to_float(double_to_half(v));
+}
 
 struct Expr {
   enum Kind { constant, variable, element, unary, binary, convert, choose, call } kind = constant;
   Type type = I16;
   Val value;
-  int index = 0;               // variable, function
+  int index = 0;  // variable, function
   std::string op;
   std::vector<std::unique_ptr<Expr>> kids;
 };
@@ -87,7 +89,9 @@ struct Generator {
     Val v;
     if (is_float(t)) v.f = rounded(t, std::uniform_int_distribution<int>(-64, 64)(rng) / 8.0);
     else if (t == BOOL) v.i = rng() % 2;
-    else v.i = rng() % 3 ? wrap(t, rng() % 40) : wrap(t, (static_cast<unsigned long long>(rng()) << 32) | rng());
+    else
+      v.i = rng() % 3 ? wrap(t, rng() % 40)
+                      : wrap(t, (static_cast<unsigned long long>(rng()) << 32) | rng());
     return v;
   }
 
@@ -125,9 +129,10 @@ struct Generator {
     if (depth == 0) return leaf(t);
     switch (rng() % 10) {
       case 0: return leaf(t);
-      case 1: {   // conversion
+      case 1: {  // conversion
         Type from = static_cast<Type>(rng() % kTypeCount);
-        if (is_float(from) && !is_float(t)) from = I16;   // out of range conversions have no agreed value
+        if (is_float(from) && !is_float(t))
+          from = I16;  // out of range conversions have no agreed value
         E e = make(Expr::convert, t);
         e->kids.push_back(expression(from, depth - 1));
         return e;
@@ -208,7 +213,7 @@ struct Generator {
       s->kind = Stmt::bulk;
       const char* ops[] = {"fadds", "fsubs", "fmuls", "fmacs", "fnegs", "add16", "xor16", "sub16"};
       s->op = ops[rng() % 8];
-      s->target = static_cast<int>(rng() % 4);   // offset of the second source
+      s->target = static_cast<int>(rng() % 4);  // offset of the second source
       s->a = make(Expr::constant, F32);
       s->a->value = literal(F32);
     } else if (choice < 7) {
@@ -219,7 +224,7 @@ struct Generator {
     } else {
       s->kind = choice == 7 ? Stmt::loop : Stmt::range;
       s->count = static_cast<int>(rng() % 4);
-      if (rng() % 3 == 0) s->a = expression(BOOL, 1);   // break condition
+      if (rng() % 3 == 0) s->a = expression(BOOL, 1);  // break condition
       s->target = loops++;
       for (int k = 0; k < 2; ++k) s->body.push_back(statement(depth - 1));
     }
@@ -248,11 +253,14 @@ std::string text(Type t, const Val& v) {
     if (s.find('.') == std::string::npos && s.find('e') == std::string::npos) s += ".0";
     return cat("@as(", kNames[t], ", ", v.f < 0 ? "-" : "", s, ")");
   }
-  std::string digits = t == U64 ? std::to_string(static_cast<unsigned long long>(v.i)) : std::to_string(v.i);
+  std::string digits =
+      t == U64 ? std::to_string(static_cast<unsigned long long>(v.i)) : std::to_string(v.i);
   return cat("@as(", kNames[t], ", ", digits, ")");
 }
 
-std::string name_of(const Generator& g, int k) { return cat(g.local[static_cast<std::size_t>(k)] ? "l" : "g", k); }
+std::string name_of(const Generator& g, int k) {
+  return cat(g.local[static_cast<std::size_t>(k)] ? "l" : "g", k);
+}
 
 std::string text(const Generator& g, const Expr& e) {
   auto kid = [&](std::size_t k) { return text(g, *e.kids[k]); };
@@ -283,9 +291,11 @@ void text(const Generator& g, const Stmt& s, std::string& out) {
     case Stmt::store: out += cat("array[", text(g, *s.a), " % 8] = ", text(g, *s.b), ";\n"); break;
     case Stmt::bulk: {
       bool words = s.op.ends_with("16");
-      std::string d = words ? "ds" : "dr", second = cat("@increment_dsd_offset(", d, ", ", s.target, ", ", words ? "u16" : "f32", ")");
+      std::string d = words ? "ds" : "dr", second = cat("@increment_dsd_offset(", d, ", ", s.target,
+                                                        ", ", words ? "u16" : "f32", ")");
       if (s.op == "fnegs") out += cat("@fnegs(", d, ", ", second, ");\n");
-      else if (s.op == "fmacs") out += cat("@fmacs(", d, ", ", d, ", ", second, ", ", text(F32, s.a->value), ");\n");
+      else if (s.op == "fmacs")
+        out += cat("@fmacs(", d, ", ", d, ", ", second, ", ", text(F32, s.a->value), ");\n");
       else out += cat("@", s.op, "(", d, ", ", d, ", ", second, ");\n");
       break;
     }
@@ -301,7 +311,8 @@ void text(const Generator& g, const Stmt& s, std::string& out) {
       out += "\n";
       break;
     case Stmt::loop:
-      out += cat("var n", s.target, ": u16 = 0;\nwhile (n", s.target, " < ", s.count, ") : (n", s.target, " += 1) {\n");
+      out += cat("var n", s.target, ": u16 = 0;\nwhile (n", s.target, " < ", s.count, ") : (n",
+                 s.target, " += 1) {\n");
       block(s.body);
       if (s.a) out += cat("if (", text(g, *s.a), ") break;\n");
       out += "}\n";
@@ -324,14 +335,17 @@ struct Machine {
   std::vector<double> reals;
   Val parameter;
 
-  explicit Machine(const Generator& gen) : g(gen), vars(gen.start), array(gen.array), shorts(gen.shorts), reals(gen.reals) {}
+  explicit Machine(const Generator& gen)
+      : g(gen), vars(gen.start), array(gen.array), shorts(gen.shorts), reals(gen.reals) {}
 
   Val eval(const Expr& e) {
     Val out;
     switch (e.kind) {
       case Expr::constant: return e.value;
       case Expr::variable: return e.index < 0 ? parameter : vars[static_cast<std::size_t>(e.index)];
-      case Expr::element: out.i = array[static_cast<std::size_t>(eval(*e.kids[0]).i % 8)]; return out;
+      case Expr::element:
+        out.i = array[static_cast<std::size_t>(eval(*e.kids[0]).i % 8)];
+        return out;
       case Expr::choose: return eval(*e.kids[0]).i ? eval(*e.kids[1]) : eval(*e.kids[2]);
       case Expr::call: {
         Val p = eval(*e.kids[0]), saved = parameter;
@@ -343,17 +357,22 @@ struct Machine {
       case Expr::unary: {
         Val v = eval(*e.kids[0]);
         if (is_float(e.type)) out.f = -v.f;
-        else out.i = wrap(e.type, e.op == "-" ? 0ull - static_cast<unsigned long long>(v.i) : ~static_cast<unsigned long long>(v.i));
+        else
+          out.i = wrap(e.type, e.op == "-" ? 0ull - static_cast<unsigned long long>(v.i)
+                                           : ~static_cast<unsigned long long>(v.i));
         return out;
       }
       case Expr::convert: {
         Type from = e.kids[0]->type;
         Val v = eval(*e.kids[0]);
         if (is_float(e.type)) {
-          double d = is_float(from) ? v.f : from == U64 ? static_cast<double>(static_cast<unsigned long long>(v.i)) : static_cast<double>(v.i);
+          double d = is_float(from) ? v.f
+                     : from == U64  ? static_cast<double>(static_cast<unsigned long long>(v.i))
+                                    : static_cast<double>(v.i);
           if (!is_float(from) && e.type == F32) {
             // One rounding, not two.
-            out.f = from == U64 ? static_cast<float>(static_cast<unsigned long long>(v.i)) : static_cast<float>(v.i);
+            out.f = from == U64 ? static_cast<float>(static_cast<unsigned long long>(v.i))
+                                : static_cast<float>(v.i);
           } else {
             out.f = rounded(e.type, d);
           }
@@ -388,11 +407,16 @@ struct Machine {
         return x >= y;
       };
       out.i = is_float(of) ? compare(a.f, b.f)
-              : of == U64 ? compare(static_cast<unsigned long long>(a.i), static_cast<unsigned long long>(b.i)) : compare(a.i, b.i);
+              : of == U64  ? compare(static_cast<unsigned long long>(a.i),
+                                     static_cast<unsigned long long>(b.i))
+                           : compare(a.i, b.i);
       return out;
     }
     if (is_float(e.type)) {
-      double r = e.op == "+" ? a.f + b.f : e.op == "-" ? a.f - b.f : e.op == "*" ? a.f * b.f : a.f / b.f;
+      double r = e.op == "+"   ? a.f + b.f
+                 : e.op == "-" ? a.f - b.f
+                 : e.op == "*" ? a.f * b.f
+                               : a.f / b.f;
       out.f = rounded(e.type, r);
       return out;
     }
@@ -427,14 +451,18 @@ struct Machine {
     int n = kArrayLength - 4;
     for (int k = 0; k < n; ++k) {
       auto at = static_cast<std::size_t>(k), other = static_cast<std::size_t>(k + s.target);
-      if (s.op == "add16") shorts[at] = wrap(U16, static_cast<unsigned long long>(shorts[at] + shorts[other]));
-      else if (s.op == "sub16") shorts[at] = wrap(U16, static_cast<unsigned long long>(shorts[at] - shorts[other]));
+      if (s.op == "add16")
+        shorts[at] = wrap(U16, static_cast<unsigned long long>(shorts[at] + shorts[other]));
+      else if (s.op == "sub16")
+        shorts[at] = wrap(U16, static_cast<unsigned long long>(shorts[at] - shorts[other]));
       else if (s.op == "xor16") shorts[at] ^= shorts[other];
       else if (s.op == "fadds") reals[at] = rounded(F32, reals[at] + reals[other]);
       else if (s.op == "fsubs") reals[at] = rounded(F32, reals[at] - reals[other]);
       else if (s.op == "fmuls") reals[at] = rounded(F32, reals[at] * reals[other]);
       else if (s.op == "fnegs") reals[at] = -reals[other];
-      else reals[at] = std::fma(static_cast<float>(reals[other]), static_cast<float>(s.a->value.f), static_cast<float>(reals[at]));
+      else
+        reals[at] = std::fma(static_cast<float>(reals[other]), static_cast<float>(s.a->value.f),
+                             static_cast<float>(reals[at]));
     }
   }
 
@@ -478,7 +506,8 @@ TEST(RandomPrograms, MatchTheIndependentEvaluator) {
     std::string globals, body;
     for (int k = 0; k < kVars; ++k) {
       auto i = static_cast<std::size_t>(k);
-      globals += cat("export var g", k, ": ", kNames[g.types[i]], " = ", text(g.types[i], g.start[i]), ";\n");
+      globals += cat("export var g", k, ": ", kNames[g.types[i]], " = ",
+                     text(g.types[i], g.start[i]), ";\n");
       if (g.local[i]) body += cat("var l", k, ": ", kNames[g.types[i]], " = g", k, ";\n");
     }
     auto values = [&](const char* n, const char* t, auto&& item) {
@@ -493,10 +522,13 @@ TEST(RandomPrograms, MatchTheIndependentEvaluator) {
       v.f = g.reals[k];
       return text(F32, v);
     });
-    globals += "const dr = @get_dsd(mem1d_dsd, .{ .base_address = &reals, .extent = 4 });\nconst ds = @get_dsd(mem1d_dsd, .{ .base_address = &shorts, .extent = 4 });\n";
+    globals +=
+        "const dr = @get_dsd(mem1d_dsd, .{ .base_address = &reals, .extent = 4 });\nconst ds = "
+        "@get_dsd(mem1d_dsd, .{ .base_address = &shorts, .extent = 4 });\n";
     for (std::size_t k = 0; k < g.functions.size(); ++k) {
       const char* t = kNames[g.functions[k]->type];
-      globals += cat(k == 1 ? "inline " : "", "fn f", k, "(p: ", t, ") ", t, " { return ", text(g, *g.functions[k]), "; }\n");
+      globals += cat(k == 1 ? "inline " : "", "fn f", k, "(p: ", t, ") ", t, " { return ",
+                     text(g, *g.functions[k]), "; }\n");
     }
     for (const auto& s : g.body) text(g, *s, body);
     for (int k = 0; k < kVars; ++k) {
@@ -514,24 +546,30 @@ TEST(RandomPrograms, MatchTheIndependentEvaluator) {
         bool ok = true;
         switch (g.types[i]) {
           case I8: ok = ran.read<signed char>(n)[0] == want.i; break;
-          case U8: case BOOL: ok = ran.read<unsigned char>(n)[0] == want.i; break;
+          case U8:
+          case BOOL: ok = ran.read<unsigned char>(n)[0] == want.i; break;
           case I16: ok = ran.read<short>(n)[0] == want.i; break;
           case U16: ok = ran.read<unsigned short>(n)[0] == want.i; break;
           case I32: ok = ran.read<int>(n)[0] == want.i; break;
           case U32: ok = ran.read<unsigned>(n)[0] == want.i; break;
-          case I64: case U64: ok = ran.read<long long>(n)[0] == want.i; break;
+          case I64:
+          case U64: ok = ran.read<long long>(n)[0] == want.i; break;
           case F16: ok = same(half_to_float(ran.read<unsigned short>(n)[0]), want.f); break;
           case F32: ok = same(ran.read<float>(n)[0], want.f); break;
           default: break;
         }
-        ASSERT_TRUE(ok) << "seed " << seed << ", variable " << n << ", expected " << want.i << " / " << want.f << "\n" << program;
+        ASSERT_TRUE(ok) << "seed " << seed << ", variable " << n << ", expected " << want.i << " / "
+                        << want.f << "\n"
+                        << program;
       }
       auto array = ran.read<int>("array");
       auto reals = ran.read<float>("reals");
       auto shorts = ran.read<unsigned short>("shorts");
       for (std::size_t k = 0; k < kArrayLength; ++k) {
         ASSERT_EQ(array[k], m.array[k]) << "seed " << seed << "\n" << program;
-        ASSERT_TRUE(same(reals[k], m.reals[k])) << "seed " << seed << " reals[" << k << "]: " << reals[k] << " " << m.reals[k] << "\n" << program;
+        ASSERT_TRUE(same(reals[k], m.reals[k]))
+            << "seed " << seed << " reals[" << k << "]: " << reals[k] << " " << m.reals[k] << "\n"
+            << program;
         ASSERT_EQ(shorts[k], m.shorts[k]) << "seed " << seed << "\n" << program;
       }
     } catch (const Error& e) {

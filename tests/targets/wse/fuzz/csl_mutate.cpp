@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The long mutation run: csl_mutate SEED COUNT. Prints what it did; any crash is a finding, and the text that
-// caused it is in the file "csl_mutate.last".
+// The long mutation run: csl_mutate SEED COUNT. Prints what it did; any crash is a finding, and the
+// text that caused it is in the file "csl_mutate.last".
 #include <cstdio>
 #include <cstdlib>
 
@@ -33,6 +33,7 @@ int main(int argc, char** argv) {
       ++refused;
     }
   }
-  std::printf("seed %u: %ld inputs, %ld compiled, %ld refused, no crash\n", seed, count, compiled, refused);
+  std::printf("seed %u: %ld inputs, %ld compiled, %ld refused, no crash\n", seed, count, compiled,
+              refused);
   return 0;
 }

@@ -15,12 +15,18 @@ class debug_util:  # the SDK's spelling
 
     def __init__(self, bindir, cmaddr=None, **_):
         if cmaddr:
-            raise wse.WseDeviceError("wse.runtime.hardware", f"there is no hardware behind cmaddr {cmaddr!r}",
-                                     f"error[wse.runtime.hardware]: there is no hardware behind cmaddr {cmaddr!r}", "device")
+            raise wse.WseDeviceError(
+                "wse.runtime.hardware",
+                f"there is no hardware behind cmaddr {cmaddr!r}",
+                f"error[wse.runtime.hardware]: there is no hardware behind cmaddr {cmaddr!r}",
+                "device",
+            )
         found = wse._finished.get(os.path.realpath(os.fspath(getattr(bindir, "directory", bindir))))
         if found is None:
             text = f"no program from {os.fspath(bindir)!r} has run and stopped in this process"
-            raise wse.WseValueError("wse.debug.core", text, f"error[wse.debug.core]: {text}", "value")
+            raise wse.WseValueError(
+                "wse.debug.core", text, f"error[wse.debug.core]: {text}", "value"
+            )
         self._runtime = found
 
     def get_symbol(self, col, row, symbol, dtype):
@@ -29,9 +35,12 @@ class debug_util:  # the SDK's spelling
     def get_symbol_rect(self, rectangle, symbol, dtype):
         """An array [width][height][...] over ((x, y), (width, height))."""
         (x, y), (w, h) = rectangle
-        return np.array([[self.get_symbol(x + i, y + j, symbol, dtype) for j in range(h)] for i in range(w)])
+        return np.array(
+            [[self.get_symbol(x + i, y + j, symbol, dtype) for j in range(h)] for i in range(w)]
+        )
 
     def read_trace(self, px, py, name):
         """The records of a <debug> trace buffer, in the order in which they were written."""
         from weft.wse_trace import decode
+
         return decode(self._runtime, px, py, name)

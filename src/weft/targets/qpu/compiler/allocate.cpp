@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Registers: colouring of the interference graph over r0..r2 and both files, so that operands of one
-// operation lie in different files; what does not fit lives in memory, reached through the VPM.
+// Registers: colouring of the interference graph over r0..r2 and both files, so that operands of
+// one operation lie in different files; what does not fit lives in memory, reached through the VPM.
 
 #include <algorithm>
 #include <bit>
@@ -15,19 +15,23 @@ namespace {
 using Bits = std::vector<std::uint64_t>;
 
 struct Facts {
-  std::vector<double> weight;                              // uses and definitions, by loop depth
-  std::vector<std::uint32_t> length;                       // instructions at which it is live
-  std::vector<Bits> conflicts;                             // interference matrix
-  struct Pair { std::uint32_t other; double weight; };
-  std::vector<std::vector<Pair>> partners;                 // operands of one operation
-  std::vector<double> with_imm;                            // used beside a small immediate: not in file B
+  std::vector<double> weight;         // uses and definitions, by loop depth
+  std::vector<std::uint32_t> length;  // instructions at which it is live
+  std::vector<Bits> conflicts;        // interference matrix
+  struct Pair {
+    std::uint32_t other;
+    double weight;
+  };
+  std::vector<std::vector<Pair>> partners;  // operands of one operation
+  std::vector<double> with_imm;             // used beside a small immediate: not in file B
   std::vector<bool> used;
 };
 
 Facts collect(const Function& f) {
   Facts x;
   std::size_t n = f.vregs, words = (n + 63) / 64;
-  x.weight.assign(n, 0), x.length.assign(n, 0), x.conflicts.assign(n, Bits(words)), x.partners.resize(n), x.with_imm.assign(n, 0), x.used.assign(n, false);
+  x.weight.assign(n, 0), x.length.assign(n, 0), x.conflicts.assign(n, Bits(words)),
+      x.partners.resize(n), x.with_imm.assign(n, 0), x.used.assign(n, false);
   auto live = live_out(f);
   for (std::size_t b = 0; b < f.blocks.size(); ++b) {
     double w = std::pow(8.0, std::min(f.blocks[b].depth, 6));
@@ -42,7 +46,9 @@ Facts collect(const Function& f) {
         if (i.cond == hw::kAlways) now[d / 64] &= ~(1ull << (d % 64));
         else now[d / 64] |= 1ull << (d % 64);
       }
-      each_use(i, [&](std::uint32_t v) { x.weight[v] += w, x.used[v] = true, now[v / 64] |= 1ull << (v % 64); });
+      each_use(i, [&](std::uint32_t v) {
+        x.weight[v] += w, x.used[v] = true, now[v / 64] |= 1ull << (v % 64);
+      });
       if (i.a.kind == Src::vreg && i.b.kind == Src::vreg && i.a.value != i.b.value) {
         x.partners[i.a.value].push_back({i.b.value, w});
         x.partners[i.b.value].push_back({i.a.value, w});
@@ -50,7 +56,8 @@ Facts collect(const Function& f) {
       bool imm = i.a.kind == Src::imm || i.b.kind == Src::imm;
       if (imm) each_use(i, [&](std::uint32_t v) { x.with_imm[v] += w; });
       for (std::size_t q = 0; q < words; ++q) {
-        for (std::uint64_t m = now[q]; m; m &= m - 1) ++x.length[q * 64 + static_cast<unsigned>(std::countr_zero(m))];
+        for (std::uint64_t m = now[q]; m; m &= m - 1)
+          ++x.length[q * 64 + static_cast<unsigned>(std::countr_zero(m))];
       }
     }
   }
@@ -67,11 +74,15 @@ Facts collect(const Function& f) {
 }
 
 /// Colours what fits; returns what does not.
-std::vector<std::uint32_t> colour(const Function& f, const Facts& x, std::vector<std::int16_t>& home) {
+std::vector<std::uint32_t> colour(const Function& f, const Facts& x,
+                                  std::vector<std::int16_t>& home) {
   home.assign(f.vregs, -1);
   std::vector<std::uint32_t> order;
-  for (std::uint32_t v = 0; v < f.vregs; ++v) if (x.used[v]) order.push_back(v);
-  auto urgency = [&](std::uint32_t v) { return (f.needs_acc[v] ? 1e12 : 0) + x.weight[v] / (x.length[v] + 1.0); };
+  for (std::uint32_t v = 0; v < f.vregs; ++v)
+    if (x.used[v]) order.push_back(v);
+  auto urgency = [&](std::uint32_t v) {
+    return (f.needs_acc[v] ? 1e12 : 0) + x.weight[v] / (x.length[v] + 1.0);
+  };
   std::sort(order.begin(), order.end(), [&](std::uint32_t p, std::uint32_t q) {
     double a = urgency(p), b = urgency(q);
     return a != b ? a > b : p < q;
@@ -108,7 +119,8 @@ std::vector<std::uint32_t> colour(const Function& f, const Facts& x, std::vector
       for (int file = 0; file < 2; ++file) {
         double cost = file ? cost_b : cost_a;
         if (best >= 0 && cost >= best_cost) continue;
-        for (unsigned k = 0; k < 32; ++k) {   // in turn, so that reuse does not chain instructions together
+        for (unsigned k = 0; k < 32;
+             ++k) {  // in turn, so that reuse does not chain instructions together
           auto r = static_cast<std::int16_t>(file * 32 + static_cast<int>((turn + k) & 31));
           if (taken[r]) continue;
           best = r, best_cost = cost;
@@ -116,23 +128,28 @@ std::vector<std::uint32_t> colour(const Function& f, const Facts& x, std::vector
         }
       }
       if (best < 0) {
-        for (std::int16_t r = 64; r < 67 && best < 0; ++r) if (!taken[r]) best = r;
+        for (std::int16_t r = 64; r < 67 && best < 0; ++r)
+          if (!taken[r]) best = r;
       }
       turn += 3;
     }
-    if (best < 0) homeless.push_back(v); else home[v] = best;
+    if (best < 0) homeless.push_back(v);
+    else home[v] = best;
   }
   return homeless;
 }
 
-/// Rewrites v to live in memory: every definition stores, every use loads, through the VPM (the TMU would not
-/// see the stores).
+/// Rewrites v to live in memory: every definition stores, every use loads, through the VPM (the TMU
+/// would not see the stores).
 void spill(Function& f, std::uint32_t v) {
   std::uint32_t offset = static_cast<std::uint32_t>(f.spill_slots++) * 64;
   for (Block& block : f.blocks) {
     std::vector<Ins> out;
     ast::Place place;
-    auto temp = [&](bool acc = false) { f.needs_acc.push_back(acc); return f.vregs++; };
+    auto temp = [&](bool acc = false) {
+      f.needs_acc.push_back(acc);
+      return f.vregs++;
+    };
     auto move = [&](Dst d, Src a) {
       Ins i;
       i.unit = Unit::move, i.d = d, i.a = a, i.place = place;
@@ -150,7 +167,8 @@ void spill(Function& f, std::uint32_t v) {
       ldi.unit = Unit::ldi, ldi.d = Dst::of(o), ldi.imm = offset, ldi.place = place;
       out.push_back(ldi);
       Ins add;
-      add.unit = Unit::add, add.op = hw::kAdd, add.d = Dst::of(a), add.a = Src::of(o), add.b = Src::of(f.spill.base), add.place = place;
+      add.unit = Unit::add, add.op = hw::kAdd, add.d = Dst::of(a), add.a = Src::of(o),
+      add.b = Src::of(f.spill.base), add.place = place;
       out.push_back(add);
       return Src::of(a);
     };
@@ -199,7 +217,8 @@ bool allocate(Function& f, std::vector<std::int16_t>& home) {
     if (homeless.empty()) break;
     if (!f.may_spill) return false;
     WEFT_CHECK(round < 60, "spilling does not end: ", homeless.size(), " values left");
-    // Evict long-lived, little used values: those without a register, or neighbours of one that must have it.
+    // Evict long-lived, little used values: those without a register, or neighbours of one that
+    // must have it.
     std::uint32_t from = homeless.front();
     std::uint32_t victim = from;
     double best = -1;
@@ -208,12 +227,15 @@ bool allocate(Function& f, std::vector<std::int16_t>& home) {
       if (evicted >= 4) break;
       victim = one, best = -1;
       auto consider = [&](std::uint32_t v) {
-        if ((v >= f.spill_first && v < f.spill_last) || x.length[v] < 16 || (f.needs_acc[one] && home[v] < 64 && v != one)) return;
+        if ((v >= f.spill_first && v < f.spill_last) || x.length[v] < 16 ||
+            (f.needs_acc[one] && home[v] < 64 && v != one))
+          return;
         double score = x.length[v] / (x.weight[v] + 1.0);
         if (score > best) best = score, victim = v;
       };
       consider(one);
-      for (std::uint32_t v = 0; v < x.used.size(); ++v) if (x.used[v] && (x.conflicts[one][v / 64] >> (v % 64) & 1)) consider(v);
+      for (std::uint32_t v = 0; v < x.used.size(); ++v)
+        if (x.used[v] && (x.conflicts[one][v / 64] >> (v % 64) & 1)) consider(v);
       WEFT_CHECK(best >= 0, "no value can be spilled for v", one);
       spill(f, victim);
       x.length[victim] = 0;
@@ -229,8 +251,10 @@ bool allocate(Function& f, std::vector<std::int16_t>& home) {
         if (s.kind != Src::vreg) return -1;
         return home[s.value] < 32 ? 0 : home[s.value] < 64 ? 1 : -1;
       };
-      bool clash = i.b.kind != Src::none && file(i.a) >= 0 && file(i.a) == file(i.b) &&
-                   !(i.a.kind == i.b.kind && (i.a.kind == Src::imm ? i.a.value == i.b.value : home[i.a.value] == home[i.b.value]));
+      bool clash =
+          i.b.kind != Src::none && file(i.a) >= 0 && file(i.a) == file(i.b) &&
+          !(i.a.kind == i.b.kind &&
+            (i.a.kind == Src::imm ? i.a.value == i.b.value : home[i.a.value] == home[i.b.value]));
       if (clash) {
         Ins m;
         m.unit = Unit::move, m.place = i.place;
@@ -238,7 +262,8 @@ bool allocate(Function& f, std::vector<std::int16_t>& home) {
         bool first = i.a.kind == Src::vreg;
         m.a = first ? i.a : i.b;
         out.push_back(m);
-        (first ? i.a : i.b) = Src::read(3);   // r3: schedule() knows addresses below 6 as accumulators
+        (first ? i.a : i.b) =
+            Src::read(3);  // r3: schedule() knows addresses below 6 as accumulators
         (first ? i.a : i.b).file = 3;
       }
       out.push_back(i);

@@ -39,8 +39,12 @@ Compiled compile_program(const ast::Program& program) {
   std::size_t number = 0;
   for (const ast::Param& p : program.params) {
     std::string name = cat("a", number++);
-    if (p.kind == ast::Param::Kind::pointer) kernel.params.push_back({name, runtime::ParamKind::pointer, dtypes::int32, "global"});
-    else scalars.push_back({name, runtime::ParamKind::scalar, p.kind == ast::Param::Kind::real ? dtypes::float32 : dtypes::int32, "global"});
+    if (p.kind == ast::Param::Kind::pointer)
+      kernel.params.push_back({name, runtime::ParamKind::pointer, dtypes::int32, "global"});
+    else
+      scalars.push_back({name, runtime::ParamKind::scalar,
+                         p.kind == ast::Param::Kind::real ? dtypes::float32 : dtypes::int32,
+                         "global"});
   }
   kernel.params.insert(kernel.params.end(), scalars.begin(), scalars.end());
   kernel.axes = {"qpu"};

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// From the kernel's tree to operations over virtual registers: strength reduction, exact comparisons, lane
-// patterns of addresses, loops tested at the bottom.
+// From the kernel's tree to operations over virtual registers: strength reduction, exact
+// comparisons, lane patterns of addresses, loops tested at the bottom.
 
 #include <bit>
 #include <map>
@@ -20,7 +20,8 @@ using ast::Op;
 using ast::Stmt;
 using namespace hw;
 
-constexpr unsigned kRowsPerQpu = 5;   // VPM rows: 12 x 5 = 60 of 64; 0: stores, 1: loads, 2 to 4: spills
+constexpr unsigned kRowsPerQpu =
+    5;  // VPM rows: 12 x 5 = 60 of 64; 0: stores, 1: loads, 2 to 4: spills
 
 /// value = offset + stride * lane with an unknown common offset; nullopt: no such pattern.
 using Pattern = std::optional<std::int32_t>;
@@ -49,11 +50,15 @@ class Lowerer {
     scan(p_.body);
     if (uses_store_ || uses_load_) {
       Src first = first_row();
-      auto plus = [&](std::uint32_t base, unsigned shift, unsigned extra) { return row_setup(first, base, shift, extra); };
+      auto plus = [&](std::uint32_t base, unsigned shift, unsigned extra) {
+        return row_setup(first, base, shift, extra);
+      };
       if (uses_store_) {
         vpm_write_setup_ = plus(0x00001a00, 0, 0);
         store_setup_ = plus(write_strided_ ? 0x88010000 : 0x80904000, 7, 0);
-        if (uses_count_) count_setup_ = plus(write_strided_ ? 0x80010000 : 0x80804000, 7, 0);   // plus depth or units
+        if (uses_count_)
+          count_setup_ =
+              plus(write_strided_ ? 0x80010000 : 0x80804000, 7, 0);  // plus depth or units
         emit_ldi(Dst::write(kWVpmSetup, 1), 0xc0000000);
       }
       if (uses_load_) {
@@ -98,7 +103,9 @@ class Lowerer {
       move(Dst::of(v), s);
       return v;
     };
-    f_.spill = {base, keep(row_setup(row, 0x00001a00, 0, 2)), keep(row_setup(row, 0x80904000, 7, 2)), keep(row_setup(row, 0x83010000, 4, 3)), keep(row_setup(row, 0x00101a00, 0, 3))};
+    f_.spill = {base, keep(row_setup(row, 0x00001a00, 0, 2)),
+                keep(row_setup(row, 0x80904000, 7, 2)), keep(row_setup(row, 0x83010000, 4, 3)),
+                keep(row_setup(row, 0x00101a00, 0, 3))};
     f_.spill_last = f_.vregs;
   }
 
@@ -119,7 +126,8 @@ class Lowerer {
   }
   void add_to(unsigned op, Dst d, Src a, Src b, std::uint8_t cond = kAlways, bool sf = false) {
     Ins i;
-    i.unit = Unit::add, i.op = static_cast<std::uint8_t>(op), i.d = d, i.a = a, i.b = b, i.cond = cond, i.sf = sf;
+    i.unit = Unit::add, i.op = static_cast<std::uint8_t>(op), i.d = d, i.a = a, i.b = b,
+    i.cond = cond, i.sf = sf;
     if (a.kind == Src::imm && b.kind == Src::imm && a.value != b.value) i.a = fresh_move(a);
     emit(i);
   }
@@ -130,7 +138,8 @@ class Lowerer {
   }
   void mul(unsigned op, Dst d, Src a, Src b, std::uint8_t cond = kAlways) {
     Ins i;
-    i.unit = Unit::mul, i.op = static_cast<std::uint8_t>(op), i.d = d, i.a = a, i.b = b, i.cond = cond;
+    i.unit = Unit::mul, i.op = static_cast<std::uint8_t>(op), i.d = d, i.a = a, i.b = b,
+    i.cond = cond;
     if (a.kind == Src::imm && b.kind == Src::imm && a.value != b.value) i.a = fresh_move(a);
     emit(i);
   }
@@ -186,10 +195,12 @@ class Lowerer {
   // ---- lane patterns, over all assignments until nothing changes
   Pattern pattern(const Expr* e) const {
     switch (e->op) {
-      case Op::constant: case Op::uniform: return 0;
+      case Op::constant:
+      case Op::uniform: return 0;
       case Op::element: return 1;
       case Op::var: return e->value < var_pattern_.size() ? var_pattern_[e->value] : Pattern();
-      case Op::add: case Op::sub: {
+      case Op::add:
+      case Op::sub: {
         Pattern x = pattern(e->a), y = pattern(e->b);
         if (!x || !y) return {};
         return e->op == Op::add ? *x + *y : *x - *y;
@@ -201,7 +212,10 @@ class Lowerer {
         if (e->b->op != Op::constant) return {};
         return static_cast<std::int32_t>(static_cast<std::uint32_t>(*x) << (e->b->value & 31));
       }
-      case Op::deref: case Op::fetch: case Op::vload: case Op::number: return {};
+      case Op::deref:
+      case Op::fetch:
+      case Op::vload:
+      case Op::number: return {};
       case Op::rotate: return pattern(e->a) == Pattern(0) ? Pattern(0) : Pattern();
       case Op::broadcast: return 0;
       case Op::select: return {};
@@ -214,7 +228,7 @@ class Lowerer {
   void patterns() {
     // Optimistic: a variable keeps the pattern of its first assignment until another contradicts.
     var_pattern_.assign(p_.vars, Pattern());
-    std::vector<std::uint8_t> state(p_.vars, 0);   // 0 unseen, 1 pattern, 2 none
+    std::vector<std::uint8_t> state(p_.vars, 0);  // 0 unseen, 1 pattern, 2 none
     for (bool changed = true; changed;) {
       changed = false;
       visit(p_.body, false, [&](std::uint32_t var, const Expr* value, bool masked) {
@@ -237,7 +251,8 @@ class Lowerer {
     if (e->op == Op::var) return state[e->value] == 0;
     return depends_on_unseen(e->a, state) || depends_on_unseen(e->b, state);
   }
-  template <typename F> void visit(const std::vector<const Stmt*>& list, bool masked, const F& f) const {
+  template <typename F>
+  void visit(const std::vector<const Stmt*>& list, bool masked, const F& f) const {
     for (const Stmt* s : list) {
       if (s->op == Stmt::Op::assign) f(s->var, s->value, masked);
       if (s->op == Stmt::Op::receive) f(s->var, nullptr, masked);
@@ -249,7 +264,9 @@ class Lowerer {
   // ---- expressions
   static std::optional<std::uint32_t> known(const Expr* e) {
     if (e->op == Op::constant) return e->value;
-    if (!e->a || e->op == Op::deref || e->op == Op::fetch || e->op == Op::vload || e->op == Op::select) return {};
+    if (!e->a || e->op == Op::deref || e->op == Op::fetch || e->op == Op::vload ||
+        e->op == Op::select)
+      return {};
     auto x = known(e->a);
     if (!x) return {};
     if (e->op == Op::rotate || e->op == Op::broadcast) return x;
@@ -321,27 +338,32 @@ class Lowerer {
     if (auto c = known(y)) {
       if (*c == 0) return move(d, Src::constant(0), cond);
       if (*c == 1) return lower_to(x, d, cond);
-      if (std::has_single_bit(*c)) return add_to(kShl, d, lower(x), shift(static_cast<unsigned>(std::countr_zero(*c))), cond);
+      if (std::has_single_bit(*c))
+        return add_to(kShl, d, lower(x), shift(static_cast<unsigned>(std::countr_zero(*c))), cond);
       if (*c == 0xffffffffu) return add_to(kSub, d, Src::constant(0), lower(x), cond);
       std::uint32_t n = *c;
       if (std::has_single_bit(n - 1)) {
         Src v = lower(x);
-        return add_to(kAdd, d, add(kShl, v, shift(static_cast<unsigned>(std::countr_zero(n - 1)))), v, cond);
+        return add_to(kAdd, d, add(kShl, v, shift(static_cast<unsigned>(std::countr_zero(n - 1)))),
+                      v, cond);
       }
       if (std::has_single_bit(n + 1)) {
         Src v = lower(x);
-        return add_to(kSub, d, add(kShl, v, shift(static_cast<unsigned>(std::countr_zero(n + 1)))), v, cond);
+        return add_to(kSub, d, add(kShl, v, shift(static_cast<unsigned>(std::countr_zero(n + 1)))),
+                      v, cond);
       }
     }
     if (below(x, 24) && below(y, 24)) return mul(kMul24, d, lower(x), lower(y), cond);
     if (below(x, 24)) std::swap(x, y);
     Src a = lower(x), b = lower(y);
-    if (below(y, 24)) {   // a * b = al * b + (ah * b) << 24 with a = ah : al, 8 and 24 bits
+    if (below(y, 24)) {  // a * b = al * b + (ah * b) << 24 with a = ah : al, 8 and 24 bits
       Src high = add(kShl, mul(kMul24, add(kShr, a, shift(24)), b), shift(24));
       return add_to(kAdd, d, mul(kMul24, a, b), high, cond);
     }
-    // Halves of 16 bits: al * bl + ((ah * bl + al * bh) << 16); mul24 sees 24 bits, so only al and bl are masked.
-    Src mask = big(0xffff), al = add(kAnd, a, mask), bl = add(kAnd, b, mask), ah = add(kShr, a, shift(16)), bh = add(kShr, b, shift(16));
+    // Halves of 16 bits: al * bl + ((ah * bl + al * bh) << 16); mul24 sees 24 bits, so only al and
+    // bl are masked.
+    Src mask = big(0xffff), al = add(kAnd, a, mask), bl = add(kAnd, b, mask),
+        ah = add(kShr, a, shift(16)), bh = add(kShr, b, shift(16));
     Src middle = add(kAdd, mul(kMul24, ah, bl), mul(kMul24, al, bh));
     add_to(kAdd, d, mul(kMul24, al, bl), add(kShl, middle, shift(16)), cond);
   }
@@ -366,7 +388,7 @@ class Lowerer {
     }
     i.a = i.b = Src::of(source);
     if (cond == kAlways) return emit(i);
-    std::uint32_t t = temp();   // a condition on a rotated result is unconfirmed: two steps
+    std::uint32_t t = temp();  // a condition on a rotated result is unconfirmed: two steps
     i.cond = kAlways, i.d = Dst::of(t);
     emit(i);
     move(d, Src::of(t), cond);
@@ -394,11 +416,16 @@ class Lowerer {
       return cond == kAlways ? emit_ldi(d, *c) : move(d, big(*c), cond);
     }
     switch (e->op) {
-      case Op::var: case Op::uniform: return move(d, lower(e), cond);
+      case Op::var:
+      case Op::uniform: return move(d, lower(e), cond);
       case Op::element: return move(d, Src::read(kRElementA, 0), cond);
       case Op::number: return move(d, Src::read(kRQpuB, 1), cond);
-      case Op::recip: case Op::rsqrt: case Op::exp2: case Op::log2: {
-        unsigned address = kWRecip + static_cast<unsigned>(e->op) - static_cast<unsigned>(Op::recip);
+      case Op::recip:
+      case Op::rsqrt:
+      case Op::exp2:
+      case Op::log2: {
+        unsigned address =
+            kWRecip + static_cast<unsigned>(e->op) - static_cast<unsigned>(Op::recip);
         lower_to(e->a, Dst::write(address), kAlways);
         return move(d, Src{Src::r4, 0, kFileAny}, cond);
       }
@@ -409,9 +436,10 @@ class Lowerer {
       case Op::broadcast: {
         if (e->value == 0) {
           move(Dst::write(kWR5, 1), lower(e->a));
-        } else {   // one operation: the rotated result's lane 0 goes to all lanes of r5
+        } else {  // one operation: the rotated result's lane 0 goes to all lanes of r5
           Ins i;
-          i.unit = Unit::mul, i.op = kV8min, i.d = Dst::write(kWR5, 1), i.rotate = static_cast<std::uint8_t>(16 - e->value);
+          i.unit = Unit::mul, i.op = kV8min, i.d = Dst::write(kWR5, 1),
+          i.rotate = static_cast<std::uint8_t>(16 - e->value);
           std::uint32_t source = temp(true);
           lower_to(e->a, Dst::of(source), kAlways);
           i.a = i.b = Src::of(source);
@@ -424,9 +452,7 @@ class Lowerer {
         move(Dst::write(kWTmu1S), a);
         return tmu_read(1, d, cond);
       }
-      case Op::fetch:
-        lower_to(e->a, Dst::write(kWTmu1S), kAlways);
-        return tmu_read(1, d, cond);
+      case Op::fetch: lower_to(e->a, Dst::write(kWTmu1S), kAlways); return tmu_read(1, d, cond);
       case Op::vload: {
         Src a = lower(e->a);
         move(Dst::write(kWVpmSetup, 0), load_setup_);
@@ -437,11 +463,12 @@ class Lowerer {
         move(Dst::write(kWVpmSetup, 0), vpm_read_setup_);
         return move(d, Src::read(kRVpm), cond);
       }
-      case Op::umin: case Op::umax: {
+      case Op::umin:
+      case Op::umax: {
         Src a = lower(e->a), b = lower(e->b);
         std::uint32_t t = temp();
         move(Dst::of(t), a);
-        add_to(kSub, Dst(), a, b, kAlways, true);   // C: a < b
+        add_to(kSub, Dst(), a, b, kAlways, true);  // C: a < b
         move(Dst::of(t), b, e->op == Op::umin ? kCc : kCs);
         return move(d, Src::of(t), cond);
       }
@@ -459,11 +486,17 @@ class Lowerer {
     unsigned op = add_op(e->op);
     if (!e->b) return add_to(op, d, lower(e->a), Src(), cond);
     auto x = known(e->a), y = known(e->b);
-    if (y && *y == 0 && (op == kAdd || op == kSub || op == kShl || op == kShr || op == kAsr || op == kOr || op == kXor)) return lower_to(e->a, d, cond);
+    if (y && *y == 0 &&
+        (op == kAdd || op == kSub || op == kShl || op == kShr || op == kAsr || op == kOr ||
+         op == kXor))
+      return lower_to(e->a, d, cond);
     if (x && *x == 0 && (op == kAdd || op == kOr || op == kXor)) return lower_to(e->b, d, cond);
-    if (y && (op == kShl || op == kShr || op == kAsr || op == kRor)) return add_to(op, d, lower(e->a), shift(*y & 31), cond);
-    if (y && (op == kAdd || op == kSub) && find_small_immediate(*y) < 0 && find_small_immediate(0 - *y) >= 0) {
-      return add_to(op == kAdd ? kSub : kAdd, d, lower(e->a), Src::constant(0 - *y), cond);   // + 16 is - (-16)
+    if (y && (op == kShl || op == kShr || op == kAsr || op == kRor))
+      return add_to(op, d, lower(e->a), shift(*y & 31), cond);
+    if (y && (op == kAdd || op == kSub) && find_small_immediate(*y) < 0 &&
+        find_small_immediate(0 - *y) >= 0) {
+      return add_to(op == kAdd ? kSub : kAdd, d, lower(e->a), Src::constant(0 - *y),
+                    cond);  // + 16 is - (-16)
     }
     add_to(op, d, lower(e->a), lower(e->b), cond);
   }
@@ -486,20 +519,22 @@ class Lowerer {
       std::uint8_t cond = b->compare == C::eq ? kZs : kZc;
       auto zero = known(y);
       Src a = lower(x);
-      if (!real && zero && *zero == 0 && a.kind == Src::vreg) return add_to(kOr, Dst(), a, a, kAlways, true), cond;
+      if (!real && zero && *zero == 0 && a.kind == Src::vreg)
+        return add_to(kOr, Dst(), a, a, kAlways, true), cond;
       add_to(real ? kFsub : kXor, Dst(), a, lower(y), kAlways, true);
       return cond;
     }
-    bool swap = b->compare == C::lt || b->compare == C::ge;   // a > b is what min tells
+    bool swap = b->compare == C::lt || b->compare == C::ge;  // a > b is what min tells
     std::uint8_t cond = b->compare == C::lt || b->compare == C::gt ? kCs : kCc;
-    if (unsigned_) {   // C of x - y: x < y
+    if (unsigned_) {  // C of x - y: x < y
       Src a = lower(swap ? x : y), c = lower(swap ? y : x);
       add_to(kSub, Dst(), a, c, kAlways, true);
       return cond;
     }
     if (!real && swap && known(y) && *known(y) == 0) {
       Src a = lower(x);
-      if (a.kind == Src::vreg) return add_to(kOr, Dst(), a, a, kAlways, true), b->compare == C::lt ? kNs : kNc;
+      if (a.kind == Src::vreg)
+        return add_to(kOr, Dst(), a, a, kAlways, true), b->compare == C::lt ? kNs : kNc;
     }
     Src a = lower(swap ? y : x), c = lower(swap ? x : y);
     add_to(real ? kFmin : kMin, Dst(), a, c, kAlways, true);
@@ -530,7 +565,8 @@ class Lowerer {
 
   static bool clobbers(const Expr* e) {
     if (!e) return false;
-    return e->op == Op::select || e->op == Op::umin || e->op == Op::umax || clobbers(e->a) || clobbers(e->b);
+    return e->op == Op::select || e->op == Op::umin || e->op == Op::umax || clobbers(e->a) ||
+           clobbers(e->b);
   }
 
   // ---- statements
@@ -590,10 +626,10 @@ class Lowerer {
     // Nothing for n <= 0; at most 16.
     std::uint32_t n = temp();
     add_to(kMin, Dst::of(n), lower(s.count), [&] { return big(16); }());
-    move(Dst::write(kWR5, 1), Src::of(n));   // lane 0 decides
+    move(Dst::write(kWR5, 1), Src::of(n));  // lane 0 decides
     std::uint32_t m = temp();
     move(Dst::of(m), Src{Src::r5, 0, kFileAny});
-    add_to(kMax, Dst(), Src::of(m), Src::constant(0), kAlways, true);   // C: m > 0
+    add_to(kMax, Dst(), Src::of(m), Src::constant(0), kAlways, true);  // C: m > 0
     memo_.clear();
     std::size_t from = f_.blocks.size() - 1;
     f_.blocks[from].cond = kAllCc;
@@ -607,13 +643,16 @@ class Lowerer {
   void store_now(const Stmt& s, Src setup) {
     Src a = lower(s.address);
     Src v;
-    bool late = clobbers(s.value) || s.value->op == Op::deref || s.value->op == Op::vload || s.value->op == Op::fetch;
+    bool late = clobbers(s.value) || s.value->op == Op::deref || s.value->op == Op::vload ||
+                s.value->op == Op::fetch;
     if (late) v = lower(s.value);
     wait_store();
-    if (late) move(Dst::write(kWVpm), v); else lower_to(s.value, Dst::write(kWVpm), kAlways);
+    if (late) move(Dst::write(kWVpm), v);
+    else lower_to(s.value, Dst::write(kWVpm), kAlways);
     // Directly before the write, so that nothing can come between.
     Ins set;
-    set.unit = Unit::move, set.d = Dst::write(kWVpmSetup, 1), set.a = vpm_write_setup_, set.place = place_;
+    set.unit = Unit::move, set.d = Dst::write(kWVpmSetup, 1), set.a = vpm_write_setup_,
+    set.place = place_;
     block().code.insert(block().code.end() - 1, set);
     move(Dst::write(kWVpmSetup, 1), setup);
     move(Dst::write(kWDmaAddr, 1), a);
@@ -643,7 +682,7 @@ class Lowerer {
     std::uint8_t skip = decide(s.cond, s.all, false);
     std::size_t guard = f_.blocks.size() - 1;
     f_.blocks[guard].cond = skip;
-    start_block();   // preheader: hoisted code goes here
+    start_block();  // preheader: hoisted code goes here
     ++depth_;
     start_block();
     std::size_t first = f_.blocks.size() - 1;
@@ -696,7 +735,7 @@ class Lowerer {
   }
 
   void print(const char* kind, const Stmt& s) {
-    if (s.value) lower_to(s.value, Dst::write(0, 0), kAlways);   // ra0 is kept for this
+    if (s.value) lower_to(s.value, Dst::write(0, 0), kAlways);  // ra0 is kept for this
     Ins i;
     i.unit = Unit::breakpoint;
     i.print = static_cast<std::int32_t>(f_.prints.size());
@@ -741,12 +780,15 @@ class Lowerer {
   std::vector<std::uint32_t> uniform_;
   std::vector<Pattern> var_pattern_;
   std::unordered_map<const Expr*, Src> memo_;
-  bool uses_store_ = false, uses_load_ = false, uses_lanes_ = false, uses_count_ = false, write_strided_ = false, read_strided_ = false;
+  bool uses_store_ = false, uses_load_ = false, uses_lanes_ = false, uses_count_ = false,
+       write_strided_ = false, read_strided_ = false;
   std::uint32_t lane4_ = 0;
   Src vpm_write_setup_, store_setup_, count_setup_, load_setup_, vpm_read_setup_;
 };
 }  // namespace
 
-Function lower(const ast::Program& program, bool may_spill) { return Lowerer(program, may_spill).run(); }
+Function lower(const ast::Program& program, bool may_spill) {
+  return Lowerer(program, may_spill).run();
+}
 
 }  // namespace weft::qpu::mir

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// List scheduling of each block onto the two ALUs, signals and ports; branches moved up so that their delay
-// slots work; then the rule book has the last word.
+// List scheduling of each block onto the two ALUs, signals and ports; branches moved up so that
+// their delay slots work; then the rule book has the last word.
 
 #include <algorithm>
 #include <optional>
@@ -14,17 +14,29 @@ namespace weft::qpu::mir {
 namespace {
 using namespace hw;
 
-enum Resource : int { kResAcc = 64, kResR4 = 68, kResR5 = 69, kResFlags = 70, kResUniform, kResVpm, kResTmu0, kResPrint, kResources };
+enum Resource : int {
+  kResAcc = 64,
+  kResR4 = 68,
+  kResR5 = 69,
+  kResFlags = 70,
+  kResUniform,
+  kResVpm,
+  kResTmu0,
+  kResPrint,
+  kResources
+};
 
 // What the critical path is measured with, in instructions; guesses that cost nothing when wrong.
 constexpr int kTmuSoft = 24, kDmaSoft = 1;
 
-struct Edge { int to, hard, soft; };
+struct Edge {
+  int to, hard, soft;
+};
 
 struct Node {
   const Ins* i = nullptr;
   std::vector<Edge> next;
-  int waiting = 0;        // predecessors not yet placed
+  int waiting = 0;  // predecessors not yet placed
   int earliest = 0, wished = 0, height = 0, order = 0;
   bool placed = false;
 };
@@ -45,26 +57,37 @@ int resource_of(const Dst& d, const std::vector<std::int16_t>& home) {
   if (d.value >= 32 && d.value < 36) return kResAcc + static_cast<int>(d.value) - 32;
   return d.value == kWR5 ? kResR5 : -1;
 }
-bool special_dst(const Ins& i, unsigned lo, unsigned hi) { return i.d.kind == Dst::special && i.d.value >= lo && i.d.value <= hi; }
-bool sfu_of(const Ins& i) { return special_dst(i, kWRecip, kWLog2); }
-bool tmu_write(const Ins& i, unsigned unit) { return special_dst(i, unit ? kWTmu1S : kWTmu0S, unit ? kWTmu1S : kWTmu0S); }
-bool vpm_of(const Ins& i) {
-  return i.unit == Unit::wait || special_dst(i, kWVpm, kWDmaAddr) || (i.a.kind == Src::special && i.a.file != 3 && i.a.value == kRVpm);
+bool special_dst(const Ins& i, unsigned lo, unsigned hi) {
+  return i.d.kind == Dst::special && i.d.value >= lo && i.d.value <= hi;
 }
-bool reads_unif(const Ins& i) { return i.a.kind == Src::special && i.a.file != 3 && i.a.value == kRUniform; }
+bool sfu_of(const Ins& i) { return special_dst(i, kWRecip, kWLog2); }
+bool tmu_write(const Ins& i, unsigned unit) {
+  return special_dst(i, unit ? kWTmu1S : kWTmu0S, unit ? kWTmu1S : kWTmu0S);
+}
+bool vpm_of(const Ins& i) {
+  return i.unit == Unit::wait || special_dst(i, kWVpm, kWDmaAddr) ||
+         (i.a.kind == Src::special && i.a.file != 3 && i.a.value == kRVpm);
+}
+bool reads_unif(const Ins& i) {
+  return i.a.kind == Src::special && i.a.file != 3 && i.a.value == kRUniform;
+}
 
 /// Puts operations side by side into one word.
-std::optional<Instr> combine(const std::vector<const Ins*>& group, const std::vector<std::int16_t>& home) {
+std::optional<Instr> combine(const std::vector<const Ins*>& group,
+                             const std::vector<std::int16_t>& home) {
   Instr w;
   int port_a = -1, port_b = -1, imm = -1;
   bool read_b = false, add_used = false, mul_used = false, flags_from_mul = false;
   int add_file = 2, mul_file = 2;
   for (const Ins* i : group) {
-    if (i->unit == Unit::ldi || i->unit == Unit::semaphore || i->unit == Unit::breakpoint) return group.size() == 1 ? std::optional<Instr>(Instr{}) : std::nullopt;
+    if (i->unit == Unit::ldi || i->unit == Unit::semaphore || i->unit == Unit::breakpoint)
+      return group.size() == 1 ? std::optional<Instr>(Instr{}) : std::nullopt;
   }
   // Operations bound to one ALU first, so that moves take what is left.
   std::vector<const Ins*> order = group;
-  std::stable_sort(order.begin(), order.end(), [](const Ins* p, const Ins* q) { return (p->unit == Unit::move && !p->sf) < (q->unit == Unit::move && !q->sf); });
+  std::stable_sort(order.begin(), order.end(), [](const Ins* p, const Ins* q) {
+    return (p->unit == Unit::move && !p->sf) < (q->unit == Unit::move && !q->sf);
+  });
   for (const Ins* i : order) {
     if (i->unit == Unit::tmu_load) {
       if (w.sig != kSigNone) return {};
@@ -109,7 +132,9 @@ std::optional<Instr> combine(const std::vector<const Ins*>& group, const std::ve
         }
         case Src::special:
           if (s.file == 3) return static_cast<int>(s.value);
-          if (s.file == 0 || (s.file == kFileAny && (port_a < 0 || port_a == static_cast<int>(s.value)))) return through(port_a, static_cast<int>(s.value), kMuxA);
+          if (s.file == 0 ||
+              (s.file == kFileAny && (port_a < 0 || port_a == static_cast<int>(s.value))))
+            return through(port_a, static_cast<int>(s.value), kMuxA);
           return through(port_b, static_cast<int>(s.value), kMuxB);
         default: return -1;
       }
@@ -133,10 +158,12 @@ std::optional<Instr> combine(const std::vector<const Ins*>& group, const std::ve
     }
     unsigned op = i->unit == Unit::move ? (mul ? unsigned{kV8min} : unsigned{kOr}) : i->op;
     if (mul) {
-      w.op_mul = static_cast<std::uint8_t>(op), w.mul_a = static_cast<std::uint8_t>(a), w.mul_b = static_cast<std::uint8_t>(b);
+      w.op_mul = static_cast<std::uint8_t>(op), w.mul_a = static_cast<std::uint8_t>(a),
+      w.mul_b = static_cast<std::uint8_t>(b);
       w.waddr_mul = static_cast<std::uint8_t>(address), w.cond_mul = i->cond, mul_file = file;
     } else {
-      w.op_add = static_cast<std::uint8_t>(op), w.add_a = static_cast<std::uint8_t>(a), w.add_b = static_cast<std::uint8_t>(b);
+      w.op_add = static_cast<std::uint8_t>(op), w.add_a = static_cast<std::uint8_t>(a),
+      w.add_b = static_cast<std::uint8_t>(b);
       w.waddr_add = static_cast<std::uint8_t>(address), w.cond_add = i->cond, add_file = file;
     }
   }
@@ -185,9 +212,15 @@ Instr alone(const Ins& i, const std::vector<std::int16_t>& home) {
 
 class BlockScheduler {
  public:
-  BlockScheduler(const Block& block, const std::vector<std::int16_t>& home) : block_(block), home_(home), nodes_(block.code.size()) {}
+  BlockScheduler(const Block& block, const std::vector<std::int16_t>& home)
+      : block_(block), home_(home), nodes_(block.code.size()) {}
 
-  struct Word { Instr instr; ast::Place place; std::int32_t print = -1; std::uint32_t skip = 0; };   // skip: words of the target done in the slots
+  struct Word {
+    Instr instr;
+    ast::Place place;
+    std::int32_t print = -1;
+    std::uint32_t skip = 0;
+  };  // skip: words of the target done in the slots
 
   std::vector<Word> run() {
     build();
@@ -234,7 +267,9 @@ class BlockScheduler {
       }
       Word w{word, {}, -1};
       for (const Ins* i : parts) {
-        if (i->place.line && (!w.place.line || i->unit == Unit::tmu_load || tmu_write(*i, 0) || tmu_write(*i, 1) || vpm_of(*i))) w.place = i->place;
+        if (i->place.line && (!w.place.line || i->unit == Unit::tmu_load || tmu_write(*i, 0) ||
+                              tmu_write(*i, 1) || vpm_of(*i)))
+          w.place = i->place;
         if (i->unit == Unit::breakpoint) w.print = i->print;
       }
       out.push_back(w);
@@ -286,7 +321,9 @@ class BlockScheduler {
       auto write = [&](int r) {
         if (r < 0) return;
         auto q = static_cast<std::size_t>(r);
-        if (writer[q] >= 0) edge(writer[q], n, r == kResR4 && sfu_of(block_.code[static_cast<std::size_t>(writer[q])]) ? 3 : 1);
+        if (writer[q] >= 0)
+          edge(writer[q], n,
+               r == kResR4 && sfu_of(block_.code[static_cast<std::size_t>(writer[q])]) ? 3 : 1);
         for (int x : readers[q]) edge(x, n, 0);
         readers[q].clear();
         writer[q] = n;
@@ -316,7 +353,8 @@ class BlockScheduler {
       if (tmu_write(i, 0) || (i.unit == Unit::tmu_load && i.op == 0)) chain(kResTmu0);
       if (tmu_write(i, 1)) {
         if (!requests1.empty()) edge(requests1.back(), n, 1);
-        if (requests1.size() >= 4) edge(loads1.size() > requests1.size() - 4 ? loads1[requests1.size() - 4] : -1, n, 1);
+        if (requests1.size() >= 4)
+          edge(loads1.size() > requests1.size() - 4 ? loads1[requests1.size() - 4] : -1, n, 1);
         requests1.push_back(n);
       }
       if (i.unit == Unit::tmu_load && i.op == 1) {
@@ -342,7 +380,8 @@ class BlockScheduler {
         write(kResFlags);
       }
       // Synchronisation stays where it is among everything with an effect.
-      bool effect = vpm_of(i) || tmu_write(i, 0) || tmu_write(i, 1) || i.unit == Unit::tmu_load || special_dst(i, kWHostInt, kWHostInt) || i.unit == Unit::breakpoint;
+      bool effect = vpm_of(i) || tmu_write(i, 0) || tmu_write(i, 1) || i.unit == Unit::tmu_load ||
+                    special_dst(i, kWHostInt, kWHostInt) || i.unit == Unit::breakpoint;
       if (i.unit == Unit::semaphore) {
         for (int m = 0; m < n; ++m) edge(m, n, 1);
         last_barrier = n;
@@ -356,8 +395,10 @@ class BlockScheduler {
   void measure() {
     for (std::size_t n = nodes_.size(); n-- > 0;) {
       Node& x = nodes_[n];
-      for (const Edge& e : x.next) x.height = std::max(x.height, nodes_[static_cast<std::size_t>(e.to)].height + e.soft);
-      if (static_cast<int>(n) == branch_flags_) x.height += 4;   // the branch and its slots come after
+      for (const Edge& e : x.next)
+        x.height = std::max(x.height, nodes_[static_cast<std::size_t>(e.to)].height + e.soft);
+      if (static_cast<int>(n) == branch_flags_)
+        x.height += 4;  // the branch and its slots come after
     }
   }
 
@@ -374,31 +415,39 @@ void place_branch(const Block& block, Words& words) {
   if (block.jump < 0) return;
   std::size_t after_flags = 0;
   if (block.cond != kBranchAlways) {
-    for (std::size_t n = 0; n < words.size(); ++n) if (words[n].instr.sf) after_flags = n + 1;
+    for (std::size_t n = 0; n < words.size(); ++n)
+      if (words[n].instr.sf) after_flags = n + 1;
   }
   std::size_t at = std::max(after_flags, words.size() >= 3 ? words.size() - 3 : 0);
   BlockScheduler::Word branch;
-  branch.instr.kind = kBranch, branch.instr.sig = kSigBranch, branch.instr.rel = 1, branch.instr.cond_br = block.cond, branch.instr.raddr_a = 0;
+  branch.instr.kind = kBranch, branch.instr.sig = kSigBranch, branch.instr.rel = 1,
+  branch.instr.cond_br = block.cond, branch.instr.raddr_a = 0;
   branch.place = block.place;
   words.insert(words.begin() + static_cast<std::ptrdiff_t>(at), branch);
   while (words.size() < at + 4) words.push_back({});
 }
 /// Physical registers (0..67) that hold something when block `b` is entered.
-std::vector<bool> live_registers(const Function& f, const std::vector<std::int16_t>& home, std::size_t b, const std::vector<std::vector<std::uint64_t>>& out) {
+std::vector<bool> live_registers(const Function& f, const std::vector<std::int16_t>& home,
+                                 std::size_t b,
+                                 const std::vector<std::vector<std::uint64_t>>& out) {
   std::vector<std::uint64_t> now = out[b];
   const auto& code = f.blocks[b].code;
   for (std::size_t n = code.size(); n-- > 0;) {
     const Ins& i = code[n];
-    if (i.d.kind == Dst::vreg && i.cond == kAlways) now[i.d.value / 64] &= ~(1ull << (i.d.value % 64));
+    if (i.d.kind == Dst::vreg && i.cond == kAlways)
+      now[i.d.value / 64] &= ~(1ull << (i.d.value % 64));
     else if (i.d.kind == Dst::vreg) now[i.d.value / 64] |= 1ull << (i.d.value % 64);
     each_use(i, [&](std::uint32_t v) { now[v / 64] |= 1ull << (v % 64); });
   }
   std::vector<bool> used(68);
-  for (std::uint32_t v = 0; v < f.vregs; ++v) if ((now[v / 64] >> (v % 64) & 1) && v < home.size() && home[v] >= 0) used[static_cast<std::size_t>(home[v])] = true;
+  for (std::uint32_t v = 0; v < f.vregs; ++v)
+    if ((now[v / 64] >> (v % 64) & 1) && v < home.size() && home[v] >= 0)
+      used[static_cast<std::size_t>(home[v])] = true;
   return used;
 }
 
-/// Whether a word may be executed although its block is not entered: it only computes into dead registers.
+/// Whether a word may be executed although its block is not entered: it only computes into dead
+/// registers.
 bool harmless(const Instr& i, const std::vector<bool>& live) {
   if ((i.kind != kAlu && i.kind != kAluImm) || (i.kind == kAlu && i.sig != kSigNone)) return false;
   if (i.raddr_a >= 32 && i.raddr_a != kNull && i.raddr_a != kRElementA) return false;
@@ -412,20 +461,26 @@ bool harmless(const Instr& i, const std::vector<bool>& live) {
 }
 
 /// Empty slots of a branch take the first words of its target, which the branch then skips.
-void fill_slots(const Function& f, const std::vector<std::int16_t>& home, std::vector<Words>& blocks) {
+void fill_slots(const Function& f, const std::vector<std::int16_t>& home,
+                std::vector<Words>& blocks) {
   auto out = live_out(f);
   for (std::size_t b = 0; b < blocks.size(); ++b) {
     const Block& block = f.blocks[b];
     if (block.jump < 0) continue;
     Words& words = blocks[b];
     auto t = static_cast<std::size_t>(block.jump);
-    std::size_t at = words.size() - 4;   // the branch; its slots end the block
+    std::size_t at = words.size() - 4;  // the branch; its slots end the block
     std::size_t first_empty = words.size();
-    while (first_empty > at + 1 && words[first_empty - 1].instr == Instr{} && words[first_empty - 1].print < 0) --first_empty;
+    while (first_empty > at + 1 && words[first_empty - 1].instr == Instr{} &&
+           words[first_empty - 1].print < 0)
+      --first_empty;
     std::vector<bool> live(68);
-    if (block.cond != kBranchAlways && b + 1 < blocks.size()) live = live_registers(f, home, b + 1, out);
+    if (block.cond != kBranchAlways && b + 1 < blocks.size())
+      live = live_registers(f, home, b + 1, out);
     std::size_t limit = blocks[t].size();
-    for (std::size_t n = 0; n < blocks[t].size(); ++n) if (blocks[t][n].instr.kind == kBranch || blocks[t][n].instr.sig == kSigEnd) limit = std::min(limit, n);
+    for (std::size_t n = 0; n < blocks[t].size(); ++n)
+      if (blocks[t][n].instr.kind == kBranch || blocks[t][n].instr.sig == kSigEnd)
+        limit = std::min(limit, n);
     Words source(blocks[t].begin(), blocks[t].begin() + static_cast<std::ptrdiff_t>(limit));
     std::uint32_t done = 0;
     for (std::size_t slot = first_empty; slot < words.size() && done < source.size(); ++slot) {
@@ -460,7 +515,7 @@ Emitted schedule(const Function& f, const std::vector<std::int16_t>& home) {
     }
   }
   fill_slots(f, home, blocks);
-  std::vector<std::size_t> pad(blocks.size());   // nops put before a block
+  std::vector<std::size_t> pad(blocks.size());  // nops put before a block
   for (int round = 0;; ++round) {
     Emitted out;
     std::vector<std::size_t> start;
@@ -468,7 +523,8 @@ Emitted schedule(const Function& f, const std::vector<std::int16_t>& home) {
     for (std::size_t b = 0; b < blocks.size(); ++b) {
       start.push_back(out.code.size());
       for (const auto& w : blocks[b]) {
-        if (w.print >= 0) out.prints.push_back({static_cast<std::uint32_t>(out.code.size()), w.print});
+        if (w.print >= 0)
+          out.prints.push_back({static_cast<std::uint32_t>(out.code.size()), w.print});
         out.code.push_back(w.instr);
         out.places.push_back(w.place);
         block_of.push_back(b);
@@ -483,7 +539,8 @@ Emitted schedule(const Function& f, const std::vector<std::int16_t>& home) {
     }
     std::vector<Violation> found = validate(out.code);
     if (found.empty()) return out;
-    WEFT_CHECK(round < 64, "the scheduler cannot satisfy the rule book: ", violation_error(found[0], out.code).what());
+    WEFT_CHECK(round < 64, "the scheduler cannot satisfy the rule book: ",
+               violation_error(found[0], out.code).what());
     std::vector<bool> padded(blocks.size());
     for (const Violation& v : found) {
       std::size_t b = block_of[v.at];

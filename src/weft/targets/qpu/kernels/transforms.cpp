@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// FFT (Stockham), SHA-256 (a message per lane) and bitonic sort. Stages that read what others stored are
-// launches of their own: the TMU's caches are clean then.
+// FFT (Stockham), SHA-256 (a message per lane) and bitonic sort. Stages that read what others
+// stored are launches of their own: the TMU's caches are clean then.
 
 #include <limits>
 
@@ -10,80 +10,92 @@
 namespace weft::qpu::kernels {
 
 namespace {
-template <typename T> PtrExpr<T> bytes(const Ptr<T>& p, IntExpr n) { return PtrExpr<T>::of((IntExpr::of(p.expr) + n).expr); }
+template <typename T>
+PtrExpr<T> bytes(const Ptr<T>& p, IntExpr n) {
+  return PtrExpr<T>::of((IntExpr::of(p.expr) + n).expr);
+}
 
 /// out[o] = in[l j + k] +- w^k in[l j + k + n / 2] with j = o / 2l, k = o mod l; `bits` = log2 l.
-void fft_stage(Ptr<Float> re, Ptr<Float> im, Ptr<Float> to_re, Ptr<Float> to_im, Ptr<Float> cosine, Ptr<Float> sine, Int n, Int bits, Int twiddle) {
-  Int l = Int(1) << bits, half = n << 1;   // half of n in bytes
-  For (Int at = me() << 4, at < n, at = at + (numQPUs() << 4))
-    Int o = at + index();
-    Int k = o & (l - 1), j = shr(o, bits + 1);
-    Int from = ((j << bits) + k) << 2, w = (k << twiddle) << 2;
-    Float ar = fetch(bytes(re, from)), ai = fetch(bytes(im, from));
-    Float br = fetch(bytes(re, from + half)), bi = fetch(bytes(im, from + half));
-    Float wr = fetch(bytes(cosine, w)), wi = fetch(bytes(sine, w));
-    Float tr = br * wr - bi * wi, ti = br * wi + bi * wr;
-    Where ((o & l) != 0)
-      tr = Float(0) - tr;
-      ti = Float(0) - ti;
-    End
-    store(ar + tr, bytes(to_re, at << 2));
-    store(ai + ti, bytes(to_im, at << 2));
+void fft_stage(Ptr<Float> re, Ptr<Float> im, Ptr<Float> to_re, Ptr<Float> to_im, Ptr<Float> cosine,
+               Ptr<Float> sine, Int n, Int bits, Int twiddle) {
+  Int l = Int(1) << bits, half = n << 1;  // half of n in bytes
+  For(Int at = me() << 4, at < n, at = at + (numQPUs() << 4)) Int o = at + index();
+  Int k = o & (l - 1), j = shr(o, bits + 1);
+  Int from = ((j << bits) + k) << 2, w = (k << twiddle) << 2;
+  Float ar = fetch(bytes(re, from)), ai = fetch(bytes(im, from));
+  Float br = fetch(bytes(re, from + half)), bi = fetch(bytes(im, from + half));
+  Float wr = fetch(bytes(cosine, w)), wi = fetch(bytes(sine, w));
+  Float tr = br * wr - bi * wi, ti = br * wi + bi * wr;
+  Where((o & l) != 0) tr = Float(0) - tr;
+  ti = Float(0) - ti;
+  End store(ar + tr, bytes(to_re, at << 2));
+  store(ai + ti, bytes(to_im, at << 2));
   End
 }
 
 constexpr unsigned kRound[64] = {
-    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5, 0xd807aa98, 0x12835b01, 0x243185be,
-    0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174, 0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa,
-    0x5cb0a9dc, 0x76f988da, 0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967, 0x27b70a85,
-    0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85, 0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3,
-    0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070, 0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f,
-    0x682e6ff3, 0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
-constexpr unsigned kStart[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+    0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
+    0xd807aa98, 0x12835b01, 0x243185be, 0x550c7dc3, 0x72be5d74, 0x80deb1fe, 0x9bdc06a7, 0xc19bf174,
+    0xe49b69c1, 0xefbe4786, 0x0fc19dc6, 0x240ca1cc, 0x2de92c6f, 0x4a7484aa, 0x5cb0a9dc, 0x76f988da,
+    0x983e5152, 0xa831c66d, 0xb00327c8, 0xbf597fc7, 0xc6e00bf3, 0xd5a79147, 0x06ca6351, 0x14292967,
+    0x27b70a85, 0x2e1b2138, 0x4d2c6dfc, 0x53380d13, 0x650a7354, 0x766a0abb, 0x81c2c92e, 0x92722c85,
+    0xa2bfe8a1, 0xa81a664b, 0xc24b8b70, 0xc76c51a3, 0xd192e819, 0xd6990624, 0xf40e3585, 0x106aa070,
+    0x19a4c116, 0x1e376c08, 0x2748774c, 0x34b0bcb5, 0x391c0cb3, 0x4ed8aa4a, 0x5b9cca4f, 0x682e6ff3,
+    0x748f82ee, 0x78a5636f, 0x84c87814, 0x8cc70208, 0x90befffa, 0xa4506ceb, 0xbef9a3f7, 0xc67178f2};
+constexpr unsigned kStart[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
 
 void sha256_kernel(Ptr<Uint> blocks, Ptr<Uint> digests, Int messages) {
-  setWriteStride(7);   // a digest is 8 words: lane i's word goes to message i
-  For (Int first = me() << 4, first < messages, first = first + (numQPUs() << 4))
-    Int mine = min(first + index(), messages - 1);
-    Uint w[16], s[8];
-    for (int i = 0; i < 16; i++) w[i] = fetch(bytes(blocks, (mine << 6) + 4 * i));
-    for (int i = 0; i < 8; i++) s[i] = kStart[i];
-    for (int r = 0; r < 64; r++) {
-      if (r >= 16) {
-        Uint a = w[(r + 1) & 15], b = w[(r + 14) & 15];
-        w[r & 15] = w[r & 15] + (ror(a, 7) ^ ror(a, 18) ^ (a >> 3)) + w[(r + 9) & 15] + (ror(b, 17) ^ ror(b, 19) ^ (b >> 10));
-      }
-      Uint &a = s[(64 - r) & 7], &b = s[(65 - r) & 7], &c = s[(66 - r) & 7], &d = s[(67 - r) & 7];
-      Uint &e = s[(68 - r) & 7], &f = s[(69 - r) & 7], &g = s[(70 - r) & 7], &h = s[(71 - r) & 7];
-      Uint t = h + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + ((e & f) ^ (~e & g)) + kRound[r] + w[r & 15];
-      d = d + t;
-      h = t + (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+  setWriteStride(7);  // a digest is 8 words: lane i's word goes to message i
+  For(Int first = me() << 4, first < messages, first = first + (numQPUs() << 4)) Int mine =
+      min(first + index(), messages - 1);
+  Uint w[16], s[8];
+  for (int i = 0; i < 16; i++) w[i] = fetch(bytes(blocks, (mine << 6) + 4 * i));
+  for (int i = 0; i < 8; i++) s[i] = kStart[i];
+  for (int r = 0; r < 64; r++) {
+    if (r >= 16) {
+      Uint a = w[(r + 1) & 15], b = w[(r + 14) & 15];
+      w[r & 15] = w[r & 15] + (ror(a, 7) ^ ror(a, 18) ^ (a >> 3)) + w[(r + 9) & 15] +
+                  (ror(b, 17) ^ ror(b, 19) ^ (b >> 10));
     }
-    for (int i = 0; i < 8; i++) store(s[i] + kStart[i], bytes(digests, (first << 5) + 4 * i), messages - first);
+    Uint &a = s[(64 - r) & 7], &b = s[(65 - r) & 7], &c = s[(66 - r) & 7], &d = s[(67 - r) & 7];
+    Uint &e = s[(68 - r) & 7], &f = s[(69 - r) & 7], &g = s[(70 - r) & 7], &h = s[(71 - r) & 7];
+    Uint t =
+        h + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + ((e & f) ^ (~e & g)) + kRound[r] + w[r & 15];
+    d = d + t;
+    h = t + (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
+  }
+  for (int i = 0; i < 8; i++)
+    store(s[i] + kStart[i], bytes(digests, (first << 5) + 4 * i), messages - first);
   End
 }
 
 void bitonic_step(Ptr<Int> from, Ptr<Int> to, Int n, Int distance, Int run) {
-  For (Int at = me() << 4, at < n, at = at + (numQPUs() << 4))
-    Int o = at + index();
-    Int x = fetch(bytes(from, o << 2)), y = fetch(bytes(from, (o ^ distance) << 2));
-    // The lower of a pair keeps the smaller value where runs ascend.
-    Int low = max(x, y);
-    Where (((o & distance) == 0 && (o & run) == 0) || ((o & distance) != 0 && (o & run) != 0))
-      low = min(x, y);
-    End
-    store(low, bytes(to, at << 2));
+  For(Int at = me() << 4, at < n, at = at + (numQPUs() << 4)) Int o = at + index();
+  Int x = fetch(bytes(from, o << 2)), y = fetch(bytes(from, (o ^ distance) << 2));
+  // The lower of a pair keeps the smaller value where runs ascend.
+  Int low = max(x, y);
+  Where(((o & distance) == 0 && (o & run) == 0) || ((o & distance) != 0 && (o & run) != 0)) low =
+      min(x, y);
+  End store(low, bytes(to, at << 2));
   End
 }
 
 void holds(std::size_t have, std::int64_t need, const char* what) {
-  if (static_cast<std::int64_t>(have) < need) throw Error(ErrorKind::shape, "qpu.kernel.size", cat("array \"", what, "\" has ", have, " elements, and ", need, " are needed"));
+  if (static_cast<std::int64_t>(have) < need)
+    throw Error(ErrorKind::shape, "qpu.kernel.size",
+                cat("array \"", what, "\" has ", have, " elements, and ", need, " are needed"));
 }
 }  // namespace
 
-std::int64_t fft(const Floats& re, const Floats& im, const Floats& scratch_re, const Floats& scratch_im, const Floats& cosine, const Floats& sine, int n, int qpus) {
-  if (n < 16 || (n & (n - 1))) throw Error(ErrorKind::value, "qpu.kernel.extent", cat("a transform of ", n)).note("legal: powers of two, at least 16");
-  holds(re.size(), n, "re"), holds(im.size(), n, "im"), holds(scratch_re.size(), n, "scratch_re"), holds(scratch_im.size(), n, "scratch_im");
+std::int64_t fft(const Floats& re, const Floats& im, const Floats& scratch_re,
+                 const Floats& scratch_im, const Floats& cosine, const Floats& sine, int n,
+                 int qpus) {
+  if (n < 16 || (n & (n - 1)))
+    throw Error(ErrorKind::value, "qpu.kernel.extent", cat("a transform of ", n))
+        .note("legal: powers of two, at least 16");
+  holds(re.size(), n, "re"), holds(im.size(), n, "im"), holds(scratch_re.size(), n, "scratch_re"),
+      holds(scratch_im.size(), n, "scratch_im");
   holds(cosine.size(), n / 2, "cosine"), holds(sine.size(), n / 2, "sine");
   static auto kernel = compile(fft_stage, "fft");
   auto k = kernel;
@@ -105,8 +117,10 @@ std::int64_t fft(const Floats& re, const Floats& im, const Floats& scratch_re, c
 }
 
 std::int64_t sha256(const Words& blocks, const Words& digests, int messages, int qpus) {
-  if (messages < 0) throw Error(ErrorKind::value, "qpu.kernel.extent", cat("messages is ", messages));
-  holds(blocks.size(), static_cast<std::int64_t>(messages) * 16, "blocks"), holds(digests.size(), static_cast<std::int64_t>(messages) * 8, "digests");
+  if (messages < 0)
+    throw Error(ErrorKind::value, "qpu.kernel.extent", cat("messages is ", messages));
+  holds(blocks.size(), static_cast<std::int64_t>(messages) * 16, "blocks"),
+      holds(digests.size(), static_cast<std::int64_t>(messages) * 8, "digests");
   static auto kernel = compile(sha256_kernel, "sha256");
   auto k = kernel;
   k.setNumQPUs(qpus);
@@ -118,7 +132,8 @@ std::int64_t sort(const Ints& x, const Ints& scratch_a, const Ints& scratch_b, i
   if (n < 0) throw Error(ErrorKind::value, "qpu.kernel.extent", cat("n is ", n));
   int size = 16;
   while (size < n) size *= 2;
-  holds(x.size(), n, "x"), holds(scratch_a.size(), size, "scratch_a"), holds(scratch_b.size(), size, "scratch_b");
+  holds(x.size(), n, "x"), holds(scratch_a.size(), size, "scratch_a"),
+      holds(scratch_b.size(), size, "scratch_b");
   static auto kernel = compile(bitonic_step, "sort");
   auto k = kernel;
   k.setNumQPUs(qpus);

@@ -6,8 +6,8 @@
 namespace weft::qpu {
 
 namespace {
-// The one piece of state behind the language: which kernel this thread is building. QPULib's vocabulary has
-// no place to pass it.
+// The one piece of state behind the language: which kernel this thread is building. QPULib's
+// vocabulary has no place to pass it.
 thread_local Builder* active = nullptr;
 }  // namespace
 
@@ -16,13 +16,15 @@ Builder::~Builder() { active = outer_; }
 
 Builder& Builder::current(const char* what) {
   if (!active) {
-    throw Error(ErrorKind::value, "qpu.language.outside", cat("\"", what, "\" is used outside of a kernel"))
+    throw Error(ErrorKind::value, "qpu.language.outside",
+                cat("\"", what, "\" is used outside of a kernel"))
         .help("kernels are functions given to weft::qpu::compile");
   }
   return *active;
 }
 
-const ast::Expr* Builder::expr(ast::Op op, const ast::Expr* a, const ast::Expr* b, std::uint32_t value) {
+const ast::Expr* Builder::expr(ast::Op op, const ast::Expr* a, const ast::Expr* b,
+                               std::uint32_t value) {
   return &program_->exprs.emplace_back(ast::Expr{op, a, b, value, nullptr});
 }
 
@@ -37,8 +39,10 @@ ast::Stmt& Builder::append(ast::Stmt::Op op) {
   s.op = op;
   s.place = place_;
   for (const Open& o : open_) {
-    if (o.stmt->op == ast::Stmt::Op::where && op != ast::Stmt::Op::assign && op != ast::Stmt::Op::where) {
-      throw Error(ErrorKind::value, "qpu.language.where", cat("line ", place_.line, ": only assignments and Where may stand inside Where"))
+    if (o.stmt->op == ast::Stmt::Op::where && op != ast::Stmt::Op::assign &&
+        op != ast::Stmt::Op::where) {
+      throw Error(ErrorKind::value, "qpu.language.where",
+                  cat("line ", place_.line, ": only assignments and Where may stand inside Where"))
           .help("close the Where first, or use select(condition, a, b)");
     }
   }
@@ -68,7 +72,8 @@ void Builder::for_body() {
 
 void Builder::otherwise() {
   if (open_.empty() || open_.back().stmt->op == ast::Stmt::Op::while_ || open_.back().has_else) {
-    throw Error(ErrorKind::value, "qpu.language.control", cat("line ", place_.line, ": Else without If or Where"));
+    throw Error(ErrorKind::value, "qpu.language.control",
+                cat("line ", place_.line, ": Else without If or Where"));
   }
   open_.back().stmt->body = std::move(list_);
   open_.back().has_else = true;
@@ -76,7 +81,9 @@ void Builder::otherwise() {
 }
 
 void Builder::close() {
-  if (open_.empty()) throw Error(ErrorKind::value, "qpu.language.control", cat("line ", place_.line, ": End without If, Where, While or For"));
+  if (open_.empty())
+    throw Error(ErrorKind::value, "qpu.language.control",
+                cat("line ", place_.line, ": End without If, Where, While or For"));
   Open o = std::move(open_.back());
   open_.pop_back();
   if (o.is_for) list_.insert(list_.end(), o.step.begin(), o.step.end());
@@ -91,7 +98,9 @@ std::uint32_t Builder::parameter(ast::Param::Kind kind) {
 
 std::unique_ptr<ast::Program> Builder::finish(std::string name) {
   if (!open_.empty()) {
-    throw Error(ErrorKind::value, "qpu.language.control", cat("line ", open_.back().stmt->place.line, " of kernel \"", name, "\" opens a block that no End closes"));
+    throw Error(ErrorKind::value, "qpu.language.control",
+                cat("line ", open_.back().stmt->place.line, " of kernel \"", name,
+                    "\" opens a block that no End closes"));
   }
   program_->body = std::move(list_);
   program_->name = std::move(name);

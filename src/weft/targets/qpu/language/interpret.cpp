@@ -19,7 +19,11 @@ using ast::Op;
 using ast::Stmt;
 using hw::Vec;
 
-struct Frame { const std::vector<const Stmt*>* list; std::size_t at; const Stmt* loop; };
+struct Frame {
+  const std::vector<const Stmt*>* list;
+  std::size_t at;
+  const Stmt* loop;
+};
 
 struct Worker {
   int id = 0;
@@ -31,7 +35,8 @@ struct Worker {
 
 class Interpreter {
  public:
-  Interpreter(const ast::Program& p, std::span<const std::uint32_t> params, sim::Memory& memory, const InterpretOptions& options)
+  Interpreter(const ast::Program& p, std::span<const std::uint32_t> params, sim::Memory& memory,
+              const InterpretOptions& options)
       : p_(p), params_(params), memory_(memory), options_(options) {}
 
   void run() {
@@ -48,7 +53,8 @@ class Interpreter {
         if (w.stack.empty()) continue;
         alive = true;
         while (!w.stack.empty() && step(w)) moved = true;
-        if (w.stack.empty() && !w.fifo.empty()) fail("unread", cat("qpu ", w.id, " ended with ", w.fifo.size(), " gathers not received"));
+        if (w.stack.empty() && !w.fifo.empty())
+          fail("unread", cat("qpu ", w.id, " ended with ", w.fifo.size(), " gathers not received"));
       }
       if (!alive) return;
       if (!moved) fail("deadlock", cat("all ", options_.qpus, " QPUs wait for semaphores"));
@@ -56,7 +62,9 @@ class Interpreter {
   }
 
  private:
-  [[noreturn]] void fail(const char* what, std::string message) { throw Error(ErrorKind::fault, cat("qpu.interpret.", what), std::move(message)); }
+  [[noreturn]] void fail(const char* what, std::string message) {
+    throw Error(ErrorKind::fault, cat("qpu.interpret.", what), std::move(message));
+  }
 
   std::uint32_t load(std::uint32_t address) {
     address &= ~3u;
@@ -68,27 +76,43 @@ class Interpreter {
     if (auto found = memo_.find(e); found != memo_.end()) return found->second;
     Vec r{};
     Vec a = e->a ? eval(w, e->a) : Vec{}, b = e->b ? eval(w, e->b) : Vec{};
-    auto each = [&](auto f) { for (unsigned l = 0; l < 16; ++l) r[l] = f(l); };
-    auto alu = [&](unsigned op) { each([&](unsigned l) { return hw::add_lane(op, a[l], b[l]).value; }); };
+    auto each = [&](auto f) {
+      for (unsigned l = 0; l < 16; ++l) r[l] = f(l);
+    };
+    auto alu = [&](unsigned op) {
+      each([&](unsigned l) { return hw::add_lane(op, a[l], b[l]).value; });
+    };
     switch (e->op) {
       case Op::constant: each([&](unsigned) { return e->value; }); break;
       case Op::var: break;
       case Op::element: each([&](unsigned l) { return l; }); break;
       case Op::uniform:
-        each([&](unsigned) { return e->value == 0 ? static_cast<std::uint32_t>(w.id) : e->value == 1 ? static_cast<std::uint32_t>(options_.qpus) : params_[e->value - 2]; });
+        each([&](unsigned) {
+          return e->value == 0   ? static_cast<std::uint32_t>(w.id)
+                 : e->value == 1 ? static_cast<std::uint32_t>(options_.qpus)
+                                 : params_[e->value - 2];
+        });
         break;
       case Op::number: each([&](unsigned) { return static_cast<std::uint32_t>(w.id); }); break;
       case Op::bit_not: alu(hw::kNot); break;
       case Op::itof: alu(hw::kItof); break;
       case Op::ftoi: alu(hw::kFtoi); break;
       case Op::clz: alu(hw::kClz); break;
-      case Op::recip: case Op::rsqrt: case Op::exp2: case Op::log2:
-        each([&](unsigned l) { return hw::sfu(hw::kWRecip + static_cast<unsigned>(e->op) - static_cast<unsigned>(Op::recip), a[l]); });
+      case Op::recip:
+      case Op::rsqrt:
+      case Op::exp2:
+      case Op::log2:
+        each([&](unsigned l) {
+          return hw::sfu(
+              hw::kWRecip + static_cast<unsigned>(e->op) - static_cast<unsigned>(Op::recip), a[l]);
+        });
         break;
       case Op::add: alu(hw::kAdd); break;
       case Op::sub: alu(hw::kSub); break;
       case Op::mul: each([&](unsigned l) { return a[l] * b[l]; }); break;
-      case Op::mul24: each([&](unsigned l) { return hw::mul_lane(hw::kMul24, a[l], b[l]).value; }); break;
+      case Op::mul24:
+        each([&](unsigned l) { return hw::mul_lane(hw::kMul24, a[l], b[l]).value; });
+        break;
       case Op::fadd: alu(hw::kFadd); break;
       case Op::fsub: alu(hw::kFsub); break;
       case Op::fmul: each([&](unsigned l) { return hw::fmul(a[l], b[l]); }); break;
@@ -107,7 +131,9 @@ class Interpreter {
       case Op::bit_xor: alu(hw::kXor); break;
       case Op::rotate: each([&](unsigned l) { return a[(l - b[0]) & 15]; }); break;
       case Op::broadcast: each([&](unsigned) { return a[e->value]; }); break;
-      case Op::deref: each([&](unsigned l) { return load(a[0] + l * 4 * (1 + w.read_stride)); }); break;
+      case Op::deref:
+        each([&](unsigned l) { return load(a[0] + l * 4 * (1 + w.read_stride)); });
+        break;
       case Op::fetch: each([&](unsigned l) { return load(a[l]); }); break;
       case Op::vload: each([&](unsigned l) { return load(a[0] + l * 4); }); break;
       case Op::select: {
@@ -125,7 +151,8 @@ class Interpreter {
     if (b->op == Bool::Op::either) return truth(w, b->l) | truth(w, b->r);
     Vec x = eval(w, b->x), y = eval(w, b->y);
     std::uint32_t out = 0;
-    for (unsigned l = 0; l < 16; ++l) out |= static_cast<std::uint32_t>(compare(b->kind, b->compare, x[l], y[l])) << l;
+    for (unsigned l = 0; l < 16; ++l)
+      out |= static_cast<std::uint32_t>(compare(b->kind, b->compare, x[l], y[l])) << l;
     return out;
   }
 
@@ -133,11 +160,12 @@ class Interpreter {
     bool more, less, same = x == y;
     if (kind == ast::Kind::real) {
       more = hw::float_greater(x, y), less = hw::float_greater(y, x);
-      same = hw::fsub(x, y) == 0;   // as the flags tell it
+      same = hw::fsub(x, y) == 0;  // as the flags tell it
     } else if (kind == ast::Kind::uinteger) {
       more = x > y, less = x < y;
     } else {
-      more = static_cast<std::int32_t>(x) > static_cast<std::int32_t>(y), less = static_cast<std::int32_t>(x) < static_cast<std::int32_t>(y);
+      more = static_cast<std::int32_t>(x) > static_cast<std::int32_t>(y),
+      less = static_cast<std::int32_t>(x) < static_cast<std::int32_t>(y);
     }
     switch (c) {
       case ast::Compare::eq: return same;
@@ -166,7 +194,8 @@ class Interpreter {
         }
         memo_.clear();
         Vec v = eval(w, x->value);
-        for (unsigned l = 0; l < 16; ++l) if (lanes >> l & 1) w.vars[x->var][l] = v[l];
+        for (unsigned l = 0; l < 16; ++l)
+          if (lanes >> l & 1) w.vars[x->var][l] = v[l];
       }
     };
     part(s.body, active & c);
@@ -175,7 +204,8 @@ class Interpreter {
 
   /// False: the QPU must wait.
   bool step(Worker& w) {
-    if (++count_ > options_.statements) fail("limit", cat("more than ", options_.statements, " statements"));
+    if (++count_ > options_.statements)
+      fail("limit", cat("more than ", options_.statements, " statements"));
     Frame& frame = w.stack.back();
     if (frame.at == frame.list->size()) {
       const Stmt* loop = frame.loop;
@@ -197,7 +227,8 @@ class Interpreter {
       case Stmt::Op::gather: {
         Vec a = eval(w, s.address), r;
         for (unsigned l = 0; l < 16; ++l) r[l] = load(a[l]);
-        if (w.fifo.size() >= 4) fail("overflow", cat("line ", s.place.line, ": a fifth gather before a receive"));
+        if (w.fifo.size() >= 4)
+          fail("overflow", cat("line ", s.place.line, ": a fifth gather before a receive"));
         w.fifo.push_back(r);
         break;
       }
@@ -209,10 +240,14 @@ class Interpreter {
       case Stmt::Op::store: {
         Vec v = eval(w, s.value), a = eval(w, s.address);
         std::int32_t n = s.count ? static_cast<std::int32_t>(eval(w, s.count)[0]) : 16;
-        for (int l = 0; l < std::min(n, 16); ++l) memory_.store<std::uint32_t>(a[0] + static_cast<unsigned>(l) * 4 * (1 + w.write_stride), v[static_cast<unsigned>(l)]);
+        for (int l = 0; l < std::min(n, 16); ++l)
+          memory_.store<std::uint32_t>(a[0] + static_cast<unsigned>(l) * 4 * (1 + w.write_stride),
+                                       v[static_cast<unsigned>(l)]);
         break;
       }
-      case Stmt::Op::flush: case Stmt::Op::barrier: case Stmt::Op::host_interrupt: break;
+      case Stmt::Op::flush:
+      case Stmt::Op::barrier:
+      case Stmt::Op::host_interrupt: break;
       case Stmt::Op::if_: {
         const auto& list = decide(w, s) ? s.body : s.other;
         ++frame.at;
@@ -224,10 +259,18 @@ class Interpreter {
         if (decide(w, s)) w.stack.push_back({&s.body, 0, &s});
         return true;
       case Stmt::Op::where: where(w, s, 0xffff); break;
-      case Stmt::Op::print_text: if (options_.print) options_.print(s.text); break;
-      case Stmt::Op::print_int: if (options_.print) options_.print(print_vector(eval(w, s.value).lane, "int")); break;
-      case Stmt::Op::print_uint: if (options_.print) options_.print(print_vector(eval(w, s.value).lane, "uint")); break;
-      case Stmt::Op::print_float: if (options_.print) options_.print(print_vector(eval(w, s.value).lane, "float")); break;
+      case Stmt::Op::print_text:
+        if (options_.print) options_.print(s.text);
+        break;
+      case Stmt::Op::print_int:
+        if (options_.print) options_.print(print_vector(eval(w, s.value).lane, "int"));
+        break;
+      case Stmt::Op::print_uint:
+        if (options_.print) options_.print(print_vector(eval(w, s.value).lane, "uint"));
+        break;
+      case Stmt::Op::print_float:
+        if (options_.print) options_.print(print_vector(eval(w, s.value).lane, "float"));
+        break;
       case Stmt::Op::read_stride: w.read_stride = eval(w, s.value)[0]; break;
       case Stmt::Op::write_stride: w.write_stride = eval(w, s.value)[0]; break;
       case Stmt::Op::semaphore_up:
@@ -257,7 +300,9 @@ std::string print_vector(const std::uint32_t* lanes, std::string_view kind) {
   std::string out = "<";
   char buffer[64];
   for (unsigned i = 0; i < 16; ++i) {
-    if (kind == "float") std::snprintf(buffer, sizeof buffer, "%f", static_cast<double>(std::bit_cast<float>(lanes[i])));
+    if (kind == "float")
+      std::snprintf(buffer, sizeof buffer, "%f",
+                    static_cast<double>(std::bit_cast<float>(lanes[i])));
     else if (kind == "uint") std::snprintf(buffer, sizeof buffer, "%u", lanes[i]);
     else std::snprintf(buffer, sizeof buffer, "%i", static_cast<int>(lanes[i]));
     out += cat(i ? "," : "", static_cast<const char*>(buffer));
@@ -265,7 +310,8 @@ std::string print_vector(const std::uint32_t* lanes, std::string_view kind) {
   return out + ">";
 }
 
-void interpret(const ast::Program& program, std::span<const std::uint32_t> params, sim::Memory& memory, const InterpretOptions& options) {
+void interpret(const ast::Program& program, std::span<const std::uint32_t> params,
+               sim::Memory& memory, const InterpretOptions& options) {
   Interpreter(program, params, memory, options).run();
 }
 

@@ -19,7 +19,9 @@ struct Opened {
   std::function<void(std::string_view)> print;
 };
 
-void to_standard_output(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }   // what Print means
+void to_standard_output(std::string_view text) {
+  std::fwrite(text.data(), 1, text.size(), stdout);
+}  // what Print means
 
 Opened& open(std::string_view name) {
   // Programs in QPULib's style name no device: the ones opened so far are kept here.
@@ -29,7 +31,8 @@ Opened& open(std::string_view name) {
   auto found = opened.find(name);
   if (found == opened.end()) {
     if (name != "qpu" && !name.starts_with("qpu:")) {
-      throw Error(ErrorKind::device, "qpu.device.unknown", cat("\"", name, "\" is no QPU device")).note("legal: \"qpu\", \"qpu:<options>\"");
+      throw Error(ErrorKind::device, "qpu.device.unknown", cat("\"", name, "\" is no QPU device"))
+          .note("legal: \"qpu\", \"qpu:<options>\"");
     }
     Opened o;
     o.device = hw::make_device(name == "qpu" ? "qpu:reads=report" : name);
@@ -46,13 +49,17 @@ Ref<runtime::Device> device(std::string_view name) { return open(name).device; }
 std::vector<Note> takeNotes(std::string_view name) {
   std::vector<Note> out;
   for (hw::Finding& f : open(name).emulator->take_findings()) {
-    out.push_back({f.code, cat("qpu ", f.qpu, "  pc ", hex(static_cast<std::uint64_t>(f.pc) * 8), ": ", f.message), f.source, f.count});
+    out.push_back(
+        {f.code,
+         cat("qpu ", f.qpu, "  pc ", hex(static_cast<std::uint64_t>(f.pc) * 8), ": ", f.message),
+         f.source, f.count});
   }
   return out;
 }
 
 void setPrint(std::function<void(std::string_view)> print, std::string_view name) {
-  open(name).emulator->on_print = print ? std::move(print) : std::function<void(std::string_view)>(to_standard_output);
+  open(name).emulator->on_print =
+      print ? std::move(print) : std::function<void(std::string_view)>(to_standard_output);
 }
 
 namespace detail {
@@ -68,19 +75,22 @@ struct AnyKernel::State {
   std::unique_ptr<ast::Program> program;
   Compiled compiled;
   std::string device;
-  Ref<runtime::Executable> executable;   // on `device`
+  Ref<runtime::Executable> executable;  // on `device`
   int qpus = 1;
   std::int64_t limit = std::numeric_limits<std::int64_t>::max(), cycles = 0;
 };
 
-AnyKernel::AnyKernel(std::unique_ptr<ast::Program> program, std::string_view device) : state_(std::make_shared<State>()) {
+AnyKernel::AnyKernel(std::unique_ptr<ast::Program> program, std::string_view device)
+    : state_(std::make_shared<State>()) {
   state_->program = std::move(program);
   state_->compiled = compile_program(*state_->program);
   state_->device = device;
 }
 
 void AnyKernel::setNumQPUs(int n) {
-  if (n < 1 || n > hw::kMaxQpus) throw Error(ErrorKind::value, "qpu.launch.qpus", cat("a launch on ", n, " QPUs")).note(cat("legal: 1 to ", hw::kMaxQpus));
+  if (n < 1 || n > hw::kMaxQpus)
+    throw Error(ErrorKind::value, "qpu.launch.qpus", cat("a launch on ", n, " QPUs"))
+        .note(cat("legal: 1 to ", hw::kMaxQpus));
   state_->qpus = n;
 }
 
@@ -109,14 +119,17 @@ void AnyKernel::launch(const std::vector<KernelArgument>& arguments) {
   Opened& o = open(s.device);
   if (!s.executable) s.executable = o.device->load(s.compiled.binary);
   std::vector<runtime::KernelArg> args;
-  for (const KernelArgument& a : arguments) if (a.pointer) args.push_back(runtime::KernelArg::pointer(a.storage));
-  for (const KernelArgument& a : arguments) if (!a.pointer) args.push_back(runtime::KernelArg::integer(a.scalar));
+  for (const KernelArgument& a : arguments)
+    if (a.pointer) args.push_back(runtime::KernelArg::pointer(a.storage));
+  for (const KernelArgument& a : arguments)
+    if (!a.pointer) args.push_back(runtime::KernelArg::integer(a.scalar));
   std::int64_t extents[] = {s.qpus};
   auto& sim_device = static_cast<sim::SimDevice&>(*o.device);
   sim::RunLimits before = sim_device.limits;
   sim_device.limits.cycles = std::min(before.cycles, s.limit);
   try {
-    s.cycles = o.device->measure([&] { o.device->launch(*s.executable, 0, args, extents).wait(); }).cycles;
+    s.cycles =
+        o.device->measure([&] { o.device->launch(*s.executable, 0, args, extents).wait(); }).cycles;
   } catch (...) {
     sim_device.limits = before;
     throw;
@@ -131,7 +144,9 @@ void AnyKernel::interpret_with(const std::vector<KernelArgument>& arguments) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const KernelArgument& a = arguments[i];
     if (a.pointer) params.push_back(static_cast<std::uint32_t>(a.storage->address()));
-    else if (s.program->params[i].kind == ast::Param::Kind::real) params.push_back(std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(a.scalar))));
+    else if (s.program->params[i].kind == ast::Param::Kind::real)
+      params.push_back(
+          std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(a.scalar))));
     else params.push_back(static_cast<std::uint32_t>(a.scalar));
   }
   InterpretOptions options;

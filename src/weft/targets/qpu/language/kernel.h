@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Running kernels from C++: arrays that both sides see, and kernels compiled once and called like functions.
+// Running kernels from C++: arrays that both sides see, and kernels compiled once and called like
+// functions.
 
 #include <cstdint>
 #include <functional>
@@ -16,8 +17,9 @@
 
 namespace weft::qpu {
 
-/// The device called `name`; opened at the first use and kept. "qpu" here notes reads outside arrays instead
-/// of stopping at them, because kernels in this style prefetch past ends; "qpu:reads=fault" stops.
+/// The device called `name`; opened at the first use and kept. "qpu" here notes reads outside
+/// arrays instead of stopping at them, because kernels in this style prefetch past ends;
+/// "qpu:reads=fault" stops.
 Ref<runtime::Device> device(std::string_view name = "qpu");
 
 /// Something a kernel did that the device notes without stopping (reads outside arrays).
@@ -44,15 +46,20 @@ class SharedArray {
   static_assert(sizeof(Word) == 4, "kernels see words of 32 bits");
 
  public:
-  explicit SharedArray(std::size_t n, std::string_view device = "qpu") : memory_(std::make_shared<detail::Memory>(n * 4, device)), size_(n) {}
+  explicit SharedArray(std::size_t n, std::string_view device = "qpu")
+      : memory_(std::make_shared<detail::Memory>(n * 4, device)), size_(n) {}
   std::size_t size() const { return size_; }
   /// Throws Error(index, "qpu.array.index").
   Word& operator[](std::size_t i) const {
-    if (i >= size_) [[unlikely]] throw Error(ErrorKind::index, "qpu.array.index", cat("element ", i, " of a SharedArray of ", size_));
+    if (i >= size_) [[unlikely]]
+      throw Error(ErrorKind::index, "qpu.array.index",
+                  cat("element ", i, " of a SharedArray of ", size_));
     return data()[i];
   }
   Word* data() const { return static_cast<Word*>(memory_->host); }
-  std::uint32_t getAddress() const { return static_cast<std::uint32_t>(memory_->storage->address()); }
+  std::uint32_t getAddress() const {
+    return static_cast<std::uint32_t>(memory_->storage->address());
+  }
   runtime::Storage& storage() const { return *memory_->storage; }
 
  private:
@@ -93,32 +100,61 @@ class AnyKernel {
 };
 
 namespace detail {
-template <typename T> struct Parameter;
-template <> struct Parameter<Int> {
+template <typename T>
+struct Parameter;
+template <>
+struct Parameter<Int> {
   static constexpr ast::Param::Kind kind = ast::Param::Kind::integer;
-  template <typename A> requires std::is_integral_v<A> static KernelArgument pass(A x) { return {false, static_cast<std::int64_t>(x), nullptr}; }
+  template <typename A>
+  requires std::is_integral_v<A>
+  static KernelArgument pass(A x) { return {false, static_cast<std::int64_t>(x), nullptr}; }
 };
-template <> struct Parameter<Uint> {
+template <>
+struct Parameter<Uint> {
   static constexpr ast::Param::Kind kind = ast::Param::Kind::uinteger;
-  template <typename A> requires std::is_integral_v<A> static KernelArgument pass(A x) { return {false, static_cast<std::int64_t>(x), nullptr}; }
+  template <typename A>
+  requires std::is_integral_v<A>
+  static KernelArgument pass(A x) { return {false, static_cast<std::int64_t>(x), nullptr}; }
 };
-template <> struct Parameter<Float> {
+template <>
+struct Parameter<Float> {
   static constexpr ast::Param::Kind kind = ast::Param::Kind::real;
-  template <typename A> requires std::is_arithmetic_v<A> static KernelArgument pass(A x) { return {false, std::bit_cast<std::int64_t>(static_cast<double>(x)), nullptr}; }
+  template <typename A>
+  requires std::is_arithmetic_v<A>
+  static KernelArgument pass(A x) {
+    return {false, std::bit_cast<std::int64_t>(static_cast<double>(x)), nullptr};
+  }
 };
-template <typename T> struct HostOf;
-template <> struct HostOf<Int> { using type = int; };
-template <> struct HostOf<Uint> { using type = unsigned; };
-template <> struct HostOf<Float> { using type = float; };
-template <typename T> struct HostOf<Ptr<T>> { using type = typename HostOf<T>::type*; };
-template <typename T> struct Parameter<Ptr<T>> {
+template <typename T>
+struct HostOf;
+template <>
+struct HostOf<Int> {
+  using type = int;
+};
+template <>
+struct HostOf<Uint> {
+  using type = unsigned;
+};
+template <>
+struct HostOf<Float> {
+  using type = float;
+};
+template <typename T>
+struct HostOf<Ptr<T>> {
+  using type = typename HostOf<T>::type*;
+};
+template <typename T>
+struct Parameter<Ptr<T>> {
   static constexpr ast::Param::Kind kind = ast::Param::Kind::pointer;
   static KernelArgument pass(const SharedArray<typename HostOf<T>::type>* a) {
-    if (!a) throw Error(ErrorKind::value, "qpu.launch.null", cat("a kernel's argument is a null ", "SharedArray"));
+    if (!a)
+      throw Error(ErrorKind::value, "qpu.launch.null",
+                  cat("a kernel's argument is a null ", "SharedArray"));
     return {true, 0, &a->storage()};
   }
 };
-template <typename T> T bind_parameter() {
+template <typename T>
+T bind_parameter() {
   T v;
   std::uint32_t uniform = b("a parameter").parameter(Parameter<T>::kind);
   assign(v.var, b("a parameter").expr(ast::Op::uniform, nullptr, nullptr, uniform));
@@ -131,21 +167,27 @@ class Kernel : public AnyKernel {
  public:
   using AnyKernel::AnyKernel;
   template <typename... Us>
-  void operator()(Us&&... args) { call(args...); }
+  void operator()(Us&&... args) {
+    call(args...);
+  }
   template <typename... Us>
   void call(Us&&... args) {
-    static_assert(sizeof...(Us) == sizeof...(Ts), "a kernel is called with as many arguments as it has parameters");
+    static_assert(sizeof...(Us) == sizeof...(Ts),
+                  "a kernel is called with as many arguments as it has parameters");
     launch({detail::Parameter<Ts>::pass(args)...});
   }
   template <typename... Us>
-  void interpret(Us&&... args) { interpret_with({detail::Parameter<Ts>::pass(args)...}); }
+  void interpret(Us&&... args) {
+    interpret_with({detail::Parameter<Ts>::pass(args)...});
+  }
 };
 
 /// Builds and compiles a kernel: once per program, however often it is asked for.
 template <typename... Ts>
-Kernel<Ts...> compile(void (*f)(Ts...), std::string name = "kernel", std::string_view device = "qpu") {
+Kernel<Ts...> compile(void (*f)(Ts...), std::string name = "kernel",
+                      std::string_view device = "qpu") {
   Builder builder;
-  std::tuple<Ts...> parameters{detail::bind_parameter<Ts>()...};   // braces: in order
+  std::tuple<Ts...> parameters{detail::bind_parameter<Ts>()...};  // braces: in order
   std::apply([&](auto&... p) { f(p...); }, parameters);
   return Kernel<Ts...>(builder.finish(std::move(name)), device);
 }

@@ -16,7 +16,8 @@ void assign(std::uint32_t var, const ast::Expr* value) {
   s.value = value;
 }
 
-void store_to(const ast::Expr* address, const ast::Expr* value, const ast::Expr* count, const Here& here) {
+void store_to(const ast::Expr* address, const ast::Expr* value, const ast::Expr* count,
+              const Here& here) {
   Builder& builder = b("store");
   builder.at(here);
   Stmt& s = builder.append(Stmt::Op::store);
@@ -39,27 +40,53 @@ namespace {
 void semaphore(Stmt::Op op, int number, const Here& here) {
   b("a semaphore").at(here);
   if (number < 0 || number > 15) {
-    throw Error(ErrorKind::value, "qpu.language.semaphore", cat("there is no semaphore ", number)).note("legal: 0 to 15");
+    throw Error(ErrorKind::value, "qpu.language.semaphore", cat("there is no semaphore ", number))
+        .note("legal: 0 to 15");
   }
   b("a semaphore").append(op).var = static_cast<std::uint32_t>(number);
 }
 }  // namespace
 }  // namespace detail
 
-void flush(Here here) { detail::b("flush").at(here); detail::b("flush").append(Stmt::Op::flush); }
-void setReadStride(IntExpr n, Here here) { detail::b("setReadStride").at(here); detail::b("setReadStride").append(Stmt::Op::read_stride).value = n.expr; }
-void setWriteStride(IntExpr n, Here here) { detail::b("setWriteStride").at(here); detail::b("setWriteStride").append(Stmt::Op::write_stride).value = n.expr; }
+void flush(Here here) {
+  detail::b("flush").at(here);
+  detail::b("flush").append(Stmt::Op::flush);
+}
+void setReadStride(IntExpr n, Here here) {
+  detail::b("setReadStride").at(here);
+  detail::b("setReadStride").append(Stmt::Op::read_stride).value = n.expr;
+}
+void setWriteStride(IntExpr n, Here here) {
+  detail::b("setWriteStride").at(here);
+  detail::b("setWriteStride").append(Stmt::Op::write_stride).value = n.expr;
+}
 void semaInc(int number, Here here) { detail::semaphore(Stmt::Op::semaphore_up, number, here); }
 void semaDec(int number, Here here) { detail::semaphore(Stmt::Op::semaphore_down, number, here); }
-void hostIRQ(Here here) { detail::b("hostIRQ").at(here); detail::b("hostIRQ").append(Stmt::Op::host_interrupt); }
-void Print(const char* text, Here here) { detail::b("Print").at(here); detail::b("Print").append(Stmt::Op::print_text).text = text; }
-void Print(IntExpr x, Here here) { detail::b("Print").at(here); detail::b("Print").append(Stmt::Op::print_int).value = x.expr; }
-void Print(UintExpr x, Here here) { detail::b("Print").at(here); detail::b("Print").append(Stmt::Op::print_uint).value = x.expr; }
-void Print(FloatExpr x, Here here) { detail::b("Print").at(here); detail::b("Print").append(Stmt::Op::print_float).value = x.expr; }
+void hostIRQ(Here here) {
+  detail::b("hostIRQ").at(here);
+  detail::b("hostIRQ").append(Stmt::Op::host_interrupt);
+}
+void Print(const char* text, Here here) {
+  detail::b("Print").at(here);
+  detail::b("Print").append(Stmt::Op::print_text).text = text;
+}
+void Print(IntExpr x, Here here) {
+  detail::b("Print").at(here);
+  detail::b("Print").append(Stmt::Op::print_int).value = x.expr;
+}
+void Print(UintExpr x, Here here) {
+  detail::b("Print").at(here);
+  detail::b("Print").append(Stmt::Op::print_uint).value = x.expr;
+}
+void Print(FloatExpr x, Here here) {
+  detail::b("Print").at(here);
+  detail::b("Print").append(Stmt::Op::print_float).value = x.expr;
+}
 
 void barrier(Here here) {
-  // Two phases, each: QPU 0 takes one arrival of every other QPU, then lets each go. The second phase keeps a
-  // fast QPU from taking, in the next barrier, a departure meant for a slow one in this.
+  // Two phases, each: QPU 0 takes one arrival of every other QPU, then lets each go. The second
+  // phase keeps a fast QPU from taking, in the next barrier, a departure meant for a slow one in
+  // this.
   flush(here);
   for (auto [arrive, leave] : {std::pair{12, 13}, std::pair{14, 11}}) {
     If_(any(me() == 0), here);
@@ -80,13 +107,31 @@ void barrier(Here here) {
   }
 }
 
-void If_(Cond c, Here here) { detail::b("If").at(here); detail::b("If").open(Stmt::Op::if_, c.cond, c.all); }
-void While_(Cond c, Here here) { detail::b("While").at(here); detail::b("While").open(Stmt::Op::while_, c.cond, c.all); }
-void For_(Cond c, Here here) { detail::b("For").at(here); detail::b("For").open_for(c.cond, c.all); }
+void If_(Cond c, Here here) {
+  detail::b("If").at(here);
+  detail::b("If").open(Stmt::Op::if_, c.cond, c.all);
+}
+void While_(Cond c, Here here) {
+  detail::b("While").at(here);
+  detail::b("While").open(Stmt::Op::while_, c.cond, c.all);
+}
+void For_(Cond c, Here here) {
+  detail::b("For").at(here);
+  detail::b("For").open_for(c.cond, c.all);
+}
 void ForBody_() { detail::b("For").for_body(); }
-void Where_(BoolExpr b, Here here) { detail::b("Where").at(here); detail::b("Where").open(Stmt::Op::where, b.cond, false); }
-void Else_(Here here) { detail::b("Else").at(here); detail::b("Else").otherwise(); }
-void End_(Here here) { detail::b("End").at(here); detail::b("End").close(); }
+void Where_(BoolExpr b, Here here) {
+  detail::b("Where").at(here);
+  detail::b("Where").open(Stmt::Op::where, b.cond, false);
+}
+void Else_(Here here) {
+  detail::b("Else").at(here);
+  detail::b("Else").otherwise();
+}
+void End_(Here here) {
+  detail::b("End").at(here);
+  detail::b("End").close();
+}
 
 // Division. The SFU gives about 12 bits; each Newton step r * (2 - x * r) doubles them.
 FloatExpr recipFull(FloatExpr x) {
@@ -103,16 +148,18 @@ FloatExpr operator/(FloatExpr x, FloatExpr y) {
 namespace {
 FloatExpr unsigned_to_float(UintExpr x) {
   // itof reads a sign: halves are exact enough, both below 2^16.
-  return toFloat(toInt(x >> UintExpr(16))) * FloatExpr(65536) + toFloat(toInt(x & UintExpr(0xffff)));
+  return toFloat(toInt(x >> UintExpr(16))) * FloatExpr(65536) +
+         toFloat(toInt(x & UintExpr(0xffff)));
 }
 }  // namespace
 
 UintExpr operator/(UintExpr x, UintExpr y) {
-  // A float estimate that is never too high, what it leaves out divided again, twice; then at most one step.
+  // A float estimate that is never too high, what it leaves out divided again, twice; then at most
+  // one step.
   FloatExpr r = recipFull(unsigned_to_float(y)) * FloatExpr(1.0 - 1.0 / (1 << 20));
   auto estimate = [&](UintExpr n) {
     FloatExpr f = unsigned_to_float(n) * r;
-    FloatExpr high = f * FloatExpr(1.0 / 65536);   // ftoi is signed: split at 2^16
+    FloatExpr high = f * FloatExpr(1.0 / 65536);  // ftoi is signed: split at 2^16
     IntExpr h = toInt(high);
     return toUint((h << IntExpr(16)) + toInt(f - toFloat(h) * FloatExpr(65536)));
   };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The vocabulary of kernels: vectors of 16 lanes that look like C++ values, statements as macros. Names follow
-// QPULib, so its programs compile after changing include and namespace.
+// The vocabulary of kernels: vectors of 16 lanes that look like C++ values, statements as macros.
+// Names follow QPULib, so its programs compile after changing include and namespace.
 
 #include <bit>
 #include <concepts>
@@ -17,8 +17,10 @@ using Here = std::source_location;
 struct Int;
 struct Uint;
 struct Float;
-template <typename T> struct Ptr;
-template <typename T> struct Deref;
+template <typename T>
+struct Ptr;
+template <typename T>
+struct Deref;
 
 namespace detail {
 inline Builder& b(const char* what) { return Builder::current(what); }
@@ -27,76 +29,130 @@ inline Builder& literal(const Here& here) {
   builder.at(here);
   return builder;
 }
-template <typename A> concept Arithmetic = std::is_arithmetic_v<A>;
-inline const ast::Expr* op(ast::Op o, const ast::Expr* x, const ast::Expr* y = nullptr) { return b("an operator").expr(o, x, y); }
+template <typename A>
+concept Arithmetic = std::is_arithmetic_v<A>;
+inline const ast::Expr* op(ast::Op o, const ast::Expr* x, const ast::Expr* y = nullptr) {
+  return b("an operator").expr(o, x, y);
+}
 }  // namespace detail
 
 /// Right-hand sides. Not variables: they are evaluated where they are used.
 struct IntExpr {
   const ast::Expr* expr = nullptr;
   IntExpr() = default;
-  template <detail::Arithmetic A> IntExpr(A x, Here here = Here::current()) : expr(detail::literal(here).constant(static_cast<std::uint32_t>(static_cast<std::int64_t>(x)))) {}
+  template <detail::Arithmetic A>
+  IntExpr(A x, Here here = Here::current())
+      : expr(detail::literal(here).constant(
+            static_cast<std::uint32_t>(static_cast<std::int64_t>(x)))) {}
   IntExpr(const Int& v, Here here = Here::current());
   IntExpr(const Deref<Int>& d);
-  static IntExpr of(const ast::Expr* e) { IntExpr r; r.expr = e; return r; }
+  static IntExpr of(const ast::Expr* e) {
+    IntExpr r;
+    r.expr = e;
+    return r;
+  }
 };
 struct UintExpr {
   const ast::Expr* expr = nullptr;
   UintExpr() = default;
-  template <detail::Arithmetic A> UintExpr(A x, Here here = Here::current()) : expr(detail::literal(here).constant(static_cast<std::uint32_t>(static_cast<std::int64_t>(x)))) {}
+  template <detail::Arithmetic A>
+  UintExpr(A x, Here here = Here::current())
+      : expr(detail::literal(here).constant(
+            static_cast<std::uint32_t>(static_cast<std::int64_t>(x)))) {}
   UintExpr(const Uint& v, Here here = Here::current());
   UintExpr(const Deref<Uint>& d);
-  static UintExpr of(const ast::Expr* e) { UintExpr r; r.expr = e; return r; }
+  static UintExpr of(const ast::Expr* e) {
+    UintExpr r;
+    r.expr = e;
+    return r;
+  }
 };
 struct FloatExpr {
   const ast::Expr* expr = nullptr;
   FloatExpr() = default;
-  template <detail::Arithmetic A> FloatExpr(A x, Here here = Here::current()) : expr(detail::literal(here).constant(std::bit_cast<std::uint32_t>(static_cast<float>(x)))) {}
+  template <detail::Arithmetic A>
+  FloatExpr(A x, Here here = Here::current())
+      : expr(detail::literal(here).constant(std::bit_cast<std::uint32_t>(static_cast<float>(x)))) {}
   FloatExpr(const Float& v, Here here = Here::current());
   FloatExpr(const Deref<Float>& d);
-  static FloatExpr of(const ast::Expr* e) { FloatExpr r; r.expr = e; return r; }
+  static FloatExpr of(const ast::Expr* e) {
+    FloatExpr r;
+    r.expr = e;
+    return r;
+  }
 };
-template <typename T> struct PtrExpr {
+template <typename T>
+struct PtrExpr {
   const ast::Expr* expr = nullptr;
   PtrExpr() = default;
   PtrExpr(const Ptr<T>& v) : expr(v.expr) {}
-  static PtrExpr of(const ast::Expr* e) { PtrExpr r; r.expr = e; return r; }
+  static PtrExpr of(const ast::Expr* e) {
+    PtrExpr r;
+    r.expr = e;
+    return r;
+  }
   Deref<T> operator*() const { return {expr}; }
   Deref<T> operator[](IntExpr i) const;
 };
 
 namespace detail {
-template <typename T> struct ExprOf;
-template <> struct ExprOf<Int> { using type = IntExpr; };
-template <> struct ExprOf<Uint> { using type = UintExpr; };
-template <> struct ExprOf<Float> { using type = FloatExpr; };
-template <typename T> struct ExprOf<Ptr<T>> { using type = PtrExpr<T>; };
-template <typename T> using expr_of = typename ExprOf<T>::type;
+template <typename T>
+struct ExprOf;
+template <>
+struct ExprOf<Int> {
+  using type = IntExpr;
+};
+template <>
+struct ExprOf<Uint> {
+  using type = UintExpr;
+};
+template <>
+struct ExprOf<Float> {
+  using type = FloatExpr;
+};
+template <typename T>
+struct ExprOf<Ptr<T>> {
+  using type = PtrExpr<T>;
+};
+template <typename T>
+using expr_of = typename ExprOf<T>::type;
 
 void assign(std::uint32_t var, const ast::Expr* value);
-void store_to(const ast::Expr* address, const ast::Expr* value, const ast::Expr* count, const Here& here);
+void store_to(const ast::Expr* address, const ast::Expr* value, const ast::Expr* count,
+              const Here& here);
 
 /// What all variables share: a number, fresh at construction.
 struct Variable {
   std::uint32_t var;
   const ast::Expr* expr;
-  explicit Variable(const char* what) : var(b(what).fresh()), expr(b(what).expr(ast::Op::var, nullptr, nullptr, var)) {}
+  explicit Variable(const char* what)
+      : var(b(what).fresh()), expr(b(what).expr(ast::Op::var, nullptr, nullptr, var)) {}
 };
 }  // namespace detail
 
-#define WEFT_QPU_VARIABLE(Type, ExprType)                                                              \
-  struct Type : detail::Variable {                                                                     \
-    Type() : Variable(#Type) {}                                                                        \
-    Type(const Type& v) : Variable(#Type) { detail::assign(var, v.expr); }                             \
-    Type(ExprType v) : Variable(#Type) { detail::assign(var, v.expr); }                                \
-    Type(const Deref<Type>& v) : Type(ExprType(v)) {}                                                  \
-    template <detail::Arithmetic A> Type(A v) : Type(ExprType(v)) {}                                   \
-    Type& operator=(const Type& v) { detail::assign(var, v.expr); return *this; }                      \
-    Type& operator=(ExprType v) { detail::assign(var, v.expr); return *this; }                         \
-    template <detail::Arithmetic A> Type& operator=(A v) { return *this = ExprType(v); }               \
-    Type& operator=(const Deref<Type>& v) { return *this = ExprType(v); }                              \
-    Type& operator+=(ExprType v) { return *this = ExprType(*this) + v; }                               \
-    Type& operator-=(ExprType v) { return *this = ExprType(*this) - v; }                               \
+#define WEFT_QPU_VARIABLE(Type, ExprType)                                  \
+  struct Type : detail::Variable {                                         \
+    Type() : Variable(#Type) {}                                            \
+    Type(const Type& v) : Variable(#Type) { detail::assign(var, v.expr); } \
+    Type(ExprType v) : Variable(#Type) { detail::assign(var, v.expr); }    \
+    Type(const Deref<Type>& v) : Type(ExprType(v)) {}                      \
+    template <detail::Arithmetic A>                                        \
+    Type(A v) : Type(ExprType(v)) {}                                       \
+    Type& operator=(const Type& v) {                                       \
+      detail::assign(var, v.expr);                                         \
+      return *this;                                                        \
+    }                                                                      \
+    Type& operator=(ExprType v) {                                          \
+      detail::assign(var, v.expr);                                         \
+      return *this;                                                        \
+    }                                                                      \
+    template <detail::Arithmetic A>                                        \
+    Type& operator=(A v) {                                                 \
+      return *this = ExprType(v);                                          \
+    }                                                                      \
+    Type& operator=(const Deref<Type>& v) { return *this = ExprType(v); }  \
+    Type& operator+=(ExprType v) { return *this = ExprType(*this) + v; }   \
+    Type& operator-=(ExprType v) { return *this = ExprType(*this) - v; }   \
     Type& operator*=(ExprType v) { return *this = ExprType(*this) * v; }
 
 /// An address of 16-lane arithmetic; steps count elements.
@@ -105,20 +161,36 @@ struct Ptr : detail::Variable {
   Ptr() : Variable("Ptr") {}
   Ptr(const Ptr& v) : Variable("Ptr") { detail::assign(var, v.expr); }
   Ptr(PtrExpr<T> v) : Variable("Ptr") { detail::assign(var, v.expr); }
-  Ptr& operator=(const Ptr& v) { detail::assign(var, v.expr); return *this; }
-  Ptr& operator=(PtrExpr<T> v) { detail::assign(var, v.expr); return *this; }
-  template <typename N> Ptr& operator+=(const N& n) { return *this = PtrExpr<T>(*this) + n; }
+  Ptr& operator=(const Ptr& v) {
+    detail::assign(var, v.expr);
+    return *this;
+  }
+  Ptr& operator=(PtrExpr<T> v) {
+    detail::assign(var, v.expr);
+    return *this;
+  }
+  template <typename N>
+  Ptr& operator+=(const N& n) {
+    return *this = PtrExpr<T>(*this) + n;
+  }
   Deref<T> operator*() const { return {expr}; }
   Deref<T> operator[](IntExpr i) const { return PtrExpr<T>(*this)[i]; }
 };
 
-/// *p or p[i]: 16 consecutive words from lane 0's address on; read through the TMU, written through the VPM.
+/// *p or p[i]: 16 consecutive words from lane 0's address on; read through the TMU, written through
+/// the VPM.
 template <typename T>
 struct Deref {
   const ast::Expr* address;
   const ast::Expr* read() const { return detail::op(ast::Op::deref, address); }
-  const Deref& operator=(detail::expr_of<T> v) const { detail::store_to(address, v.expr, nullptr, Here::current()); return *this; }
-  Deref& operator=(const Deref& d) { detail::store_to(address, d.read(), nullptr, Here::current()); return *this; }
+  const Deref& operator=(detail::expr_of<T> v) const {
+    detail::store_to(address, v.expr, nullptr, Here::current());
+    return *this;
+  }
+  Deref& operator=(const Deref& d) {
+    detail::store_to(address, d.read(), nullptr, Here::current());
+    return *this;
+  }
   Deref(const Deref&) = default;
   Deref(const ast::Expr* a) : address(a) {}
 };
@@ -147,21 +219,25 @@ WEFT_QPU_BINARY(FloatExpr, *, fmul)
 #undef WEFT_QPU_BINARY
 
 WEFT_QPU_VARIABLE(Int, IntExpr)
-  void operator++(int) { *this = IntExpr(*this) + IntExpr(1); }
-  void operator++() { *this = IntExpr(*this) + IntExpr(1); }
-  void operator--(int) { *this = IntExpr(*this) - IntExpr(1); }
+void operator++(int) { *this = IntExpr(*this) + IntExpr(1); }
+void operator++() { *this = IntExpr(*this) + IntExpr(1); }
+void operator--(int) { *this = IntExpr(*this) - IntExpr(1); }
 };
 WEFT_QPU_VARIABLE(Uint, UintExpr)
-  void operator++(int) { *this = UintExpr(*this) + UintExpr(1); }
-  void operator++() { *this = UintExpr(*this) + UintExpr(1); }
-};
+void operator++(int) { *this = UintExpr(*this) + UintExpr(1); }
+void operator++() { *this = UintExpr(*this) + UintExpr(1); }
+}
+;
 WEFT_QPU_VARIABLE(Float, FloatExpr)
-};
+}
+;
 #undef WEFT_QPU_VARIABLE
 
 inline IntExpr::IntExpr(const Int& v, Here here) : expr(v.expr) { detail::b("an Int").at(here); }
 inline UintExpr::UintExpr(const Uint& v, Here here) : expr(v.expr) { detail::b("a Uint").at(here); }
-inline FloatExpr::FloatExpr(const Float& v, Here here) : expr(v.expr) { detail::b("a Float").at(here); }
+inline FloatExpr::FloatExpr(const Float& v, Here here) : expr(v.expr) {
+  detail::b("a Float").at(here);
+}
 inline IntExpr::IntExpr(const Deref<Int>& d) : expr(d.read()) {}
 inline UintExpr::UintExpr(const Deref<Uint>& d) : expr(d.read()) {}
 inline FloatExpr::FloatExpr(const Deref<Float>& d) : expr(d.read()) {}
@@ -173,31 +249,76 @@ inline UintExpr operator~(UintExpr x) { return UintExpr::of(detail::op(ast::Op::
 
 // Addresses.
 namespace detail {
-template <typename T> PtrExpr<T> step(const ast::Expr* p, IntExpr n, ast::Op o) { return PtrExpr<T>::of(op(o, p, (n << IntExpr(2)).expr)); }
-template <typename N> concept Index = std::convertible_to<N, IntExpr>;
+template <typename T>
+PtrExpr<T> step(const ast::Expr* p, IntExpr n, ast::Op o) {
+  return PtrExpr<T>::of(op(o, p, (n << IntExpr(2)).expr));
+}
+template <typename N>
+concept Index = std::convertible_to<N, IntExpr>;
 }  // namespace detail
-template <typename T, detail::Index N> PtrExpr<T> operator+(PtrExpr<T> p, const N& n) { return detail::step<T>(p.expr, IntExpr(n), ast::Op::add); }
-template <typename T, detail::Index N> PtrExpr<T> operator+(const Ptr<T>& p, const N& n) { return detail::step<T>(p.expr, IntExpr(n), ast::Op::add); }
-template <typename T, detail::Index N> PtrExpr<T> operator-(PtrExpr<T> p, const N& n) { return detail::step<T>(p.expr, IntExpr(n), ast::Op::sub); }
-template <typename T, detail::Index N> PtrExpr<T> operator-(const Ptr<T>& p, const N& n) { return detail::step<T>(p.expr, IntExpr(n), ast::Op::sub); }
-template <typename T> Deref<T> PtrExpr<T>::operator[](IntExpr i) const { return {(*this + i).expr}; }
+template <typename T, detail::Index N>
+PtrExpr<T> operator+(PtrExpr<T> p, const N& n) {
+  return detail::step<T>(p.expr, IntExpr(n), ast::Op::add);
+}
+template <typename T, detail::Index N>
+PtrExpr<T> operator+(const Ptr<T>& p, const N& n) {
+  return detail::step<T>(p.expr, IntExpr(n), ast::Op::add);
+}
+template <typename T, detail::Index N>
+PtrExpr<T> operator-(PtrExpr<T> p, const N& n) {
+  return detail::step<T>(p.expr, IntExpr(n), ast::Op::sub);
+}
+template <typename T, detail::Index N>
+PtrExpr<T> operator-(const Ptr<T>& p, const N& n) {
+  return detail::step<T>(p.expr, IntExpr(n), ast::Op::sub);
+}
+template <typename T>
+Deref<T> PtrExpr<T>::operator[](IntExpr i) const {
+  return {(*this + i).expr};
+}
 
 // Functions.
 inline IntExpr index() { return IntExpr::of(detail::b("index()").expr(ast::Op::element)); }
-inline IntExpr me() { return IntExpr::of(detail::b("me()").expr(ast::Op::uniform, nullptr, nullptr, 0)); }
-inline IntExpr numQPUs() { return IntExpr::of(detail::b("numQPUs()").expr(ast::Op::uniform, nullptr, nullptr, 1)); }
-inline IntExpr min(IntExpr x, IntExpr y) { return IntExpr::of(detail::op(ast::Op::min, x.expr, y.expr)); }
-inline IntExpr max(IntExpr x, IntExpr y) { return IntExpr::of(detail::op(ast::Op::max, x.expr, y.expr)); }
-inline UintExpr min(UintExpr x, UintExpr y) { return UintExpr::of(detail::op(ast::Op::umin, x.expr, y.expr)); }
-inline UintExpr max(UintExpr x, UintExpr y) { return UintExpr::of(detail::op(ast::Op::umax, x.expr, y.expr)); }
-inline FloatExpr min(FloatExpr x, FloatExpr y) { return FloatExpr::of(detail::op(ast::Op::fmin, x.expr, y.expr)); }
-inline FloatExpr max(FloatExpr x, FloatExpr y) { return FloatExpr::of(detail::op(ast::Op::fmax, x.expr, y.expr)); }
-inline IntExpr rotate(IntExpr x, IntExpr n) { return IntExpr::of(detail::op(ast::Op::rotate, x.expr, n.expr)); }
-inline UintExpr rotate(UintExpr x, IntExpr n) { return UintExpr::of(detail::op(ast::Op::rotate, x.expr, n.expr)); }
-inline FloatExpr rotate(FloatExpr x, IntExpr n) { return FloatExpr::of(detail::op(ast::Op::rotate, x.expr, n.expr)); }
+inline IntExpr me() {
+  return IntExpr::of(detail::b("me()").expr(ast::Op::uniform, nullptr, nullptr, 0));
+}
+inline IntExpr numQPUs() {
+  return IntExpr::of(detail::b("numQPUs()").expr(ast::Op::uniform, nullptr, nullptr, 1));
+}
+inline IntExpr min(IntExpr x, IntExpr y) {
+  return IntExpr::of(detail::op(ast::Op::min, x.expr, y.expr));
+}
+inline IntExpr max(IntExpr x, IntExpr y) {
+  return IntExpr::of(detail::op(ast::Op::max, x.expr, y.expr));
+}
+inline UintExpr min(UintExpr x, UintExpr y) {
+  return UintExpr::of(detail::op(ast::Op::umin, x.expr, y.expr));
+}
+inline UintExpr max(UintExpr x, UintExpr y) {
+  return UintExpr::of(detail::op(ast::Op::umax, x.expr, y.expr));
+}
+inline FloatExpr min(FloatExpr x, FloatExpr y) {
+  return FloatExpr::of(detail::op(ast::Op::fmin, x.expr, y.expr));
+}
+inline FloatExpr max(FloatExpr x, FloatExpr y) {
+  return FloatExpr::of(detail::op(ast::Op::fmax, x.expr, y.expr));
+}
+inline IntExpr rotate(IntExpr x, IntExpr n) {
+  return IntExpr::of(detail::op(ast::Op::rotate, x.expr, n.expr));
+}
+inline UintExpr rotate(UintExpr x, IntExpr n) {
+  return UintExpr::of(detail::op(ast::Op::rotate, x.expr, n.expr));
+}
+inline FloatExpr rotate(FloatExpr x, IntExpr n) {
+  return FloatExpr::of(detail::op(ast::Op::rotate, x.expr, n.expr));
+}
 /// Lane `lane` of x in all lanes.
-inline IntExpr broadcast(IntExpr x, unsigned lane) { return IntExpr::of(detail::b("broadcast").expr(ast::Op::broadcast, x.expr, nullptr, lane & 15)); }
-inline FloatExpr broadcast(FloatExpr x, unsigned lane) { return FloatExpr::of(detail::b("broadcast").expr(ast::Op::broadcast, x.expr, nullptr, lane & 15)); }
+inline IntExpr broadcast(IntExpr x, unsigned lane) {
+  return IntExpr::of(detail::b("broadcast").expr(ast::Op::broadcast, x.expr, nullptr, lane & 15));
+}
+inline FloatExpr broadcast(FloatExpr x, unsigned lane) {
+  return FloatExpr::of(detail::b("broadcast").expr(ast::Op::broadcast, x.expr, nullptr, lane & 15));
+}
 /// The sum of all lanes, in all lanes.
 inline FloatExpr sumLanes(FloatExpr x) {
   for (int n : {8, 4, 2, 1}) x = x + rotate(x, n);
@@ -211,11 +332,19 @@ inline FloatExpr maxLanes(FloatExpr x) {
   for (int n : {8, 4, 2, 1}) x = max(x, rotate(x, n));
   return x;
 }
-inline IntExpr shr(IntExpr x, IntExpr n) { return IntExpr::of(detail::op(ast::Op::shr, x.expr, n.expr)); }
-inline IntExpr ror(IntExpr x, IntExpr n) { return IntExpr::of(detail::op(ast::Op::ror, x.expr, n.expr)); }
-inline UintExpr ror(UintExpr x, IntExpr n) { return UintExpr::of(detail::op(ast::Op::ror, x.expr, n.expr)); }
+inline IntExpr shr(IntExpr x, IntExpr n) {
+  return IntExpr::of(detail::op(ast::Op::shr, x.expr, n.expr));
+}
+inline IntExpr ror(IntExpr x, IntExpr n) {
+  return IntExpr::of(detail::op(ast::Op::ror, x.expr, n.expr));
+}
+inline UintExpr ror(UintExpr x, IntExpr n) {
+  return UintExpr::of(detail::op(ast::Op::ror, x.expr, n.expr));
+}
 inline IntExpr clz(IntExpr x) { return IntExpr::of(detail::op(ast::Op::clz, x.expr)); }
-inline IntExpr mul24(IntExpr x, IntExpr y) { return IntExpr::of(detail::op(ast::Op::mul24, x.expr, y.expr)); }
+inline IntExpr mul24(IntExpr x, IntExpr y) {
+  return IntExpr::of(detail::op(ast::Op::mul24, x.expr, y.expr));
+}
 inline IntExpr toInt(FloatExpr x) { return IntExpr::of(detail::op(ast::Op::ftoi, x.expr)); }
 inline FloatExpr toFloat(IntExpr x) { return FloatExpr::of(detail::op(ast::Op::itof, x.expr)); }
 inline UintExpr toUint(IntExpr x) { return UintExpr::of(x.expr); }
@@ -238,59 +367,116 @@ IntExpr operator/(IntExpr x, IntExpr y);
 IntExpr operator%(IntExpr x, IntExpr y);
 
 // Conditions.
-struct BoolExpr { const ast::Bool* cond; };
-struct Cond { const ast::Bool* cond; bool all; };
+struct BoolExpr {
+  const ast::Bool* cond;
+};
+struct Cond {
+  const ast::Bool* cond;
+  bool all;
+};
 namespace detail {
 inline BoolExpr compare(ast::Compare c, ast::Kind k, const ast::Expr* x, const ast::Expr* y) {
   return {b("a comparison").boolean({ast::Bool::Op::compare, c, k, x, y, nullptr, nullptr})};
 }
 }  // namespace detail
-#define WEFT_QPU_COMPARE(E, k)                                                                                        \
-  inline BoolExpr operator==(E x, E y) { return detail::compare(ast::Compare::eq, ast::Kind::k, x.expr, y.expr); } \
-  inline BoolExpr operator!=(E x, E y) { return detail::compare(ast::Compare::ne, ast::Kind::k, x.expr, y.expr); } \
-  inline BoolExpr operator<(E x, E y) { return detail::compare(ast::Compare::lt, ast::Kind::k, x.expr, y.expr); }  \
-  inline BoolExpr operator<=(E x, E y) { return detail::compare(ast::Compare::le, ast::Kind::k, x.expr, y.expr); } \
-  inline BoolExpr operator>(E x, E y) { return detail::compare(ast::Compare::gt, ast::Kind::k, x.expr, y.expr); }  \
-  inline BoolExpr operator>=(E x, E y) { return detail::compare(ast::Compare::ge, ast::Kind::k, x.expr, y.expr); }
+#define WEFT_QPU_COMPARE(E, k)                                              \
+  inline BoolExpr operator==(E x, E y) {                                    \
+    return detail::compare(ast::Compare::eq, ast::Kind::k, x.expr, y.expr); \
+  }                                                                         \
+  inline BoolExpr operator!=(E x, E y) {                                    \
+    return detail::compare(ast::Compare::ne, ast::Kind::k, x.expr, y.expr); \
+  }                                                                         \
+  inline BoolExpr operator<(E x, E y) {                                     \
+    return detail::compare(ast::Compare::lt, ast::Kind::k, x.expr, y.expr); \
+  }                                                                         \
+  inline BoolExpr operator<=(E x, E y) {                                    \
+    return detail::compare(ast::Compare::le, ast::Kind::k, x.expr, y.expr); \
+  }                                                                         \
+  inline BoolExpr operator>(E x, E y) {                                     \
+    return detail::compare(ast::Compare::gt, ast::Kind::k, x.expr, y.expr); \
+  }                                                                         \
+  inline BoolExpr operator>=(E x, E y) {                                    \
+    return detail::compare(ast::Compare::ge, ast::Kind::k, x.expr, y.expr); \
+  }
 WEFT_QPU_COMPARE(IntExpr, integer)
 WEFT_QPU_COMPARE(UintExpr, uinteger)
 WEFT_QPU_COMPARE(FloatExpr, real)
 #undef WEFT_QPU_COMPARE
-inline BoolExpr operator!(BoolExpr x) { return {detail::b("!").boolean({ast::Bool::Op::negate, {}, {}, nullptr, nullptr, x.cond, nullptr})}; }
-inline BoolExpr operator&&(BoolExpr x, BoolExpr y) { return {detail::b("&&").boolean({ast::Bool::Op::both, {}, {}, nullptr, nullptr, x.cond, y.cond})}; }
-inline BoolExpr operator||(BoolExpr x, BoolExpr y) { return {detail::b("||").boolean({ast::Bool::Op::either, {}, {}, nullptr, nullptr, x.cond, y.cond})}; }
+inline BoolExpr operator!(BoolExpr x) {
+  return {
+      detail::b("!").boolean({ast::Bool::Op::negate, {}, {}, nullptr, nullptr, x.cond, nullptr})};
+}
+inline BoolExpr operator&&(BoolExpr x, BoolExpr y) {
+  return {detail::b("&&").boolean({ast::Bool::Op::both, {}, {}, nullptr, nullptr, x.cond, y.cond})};
+}
+inline BoolExpr operator||(BoolExpr x, BoolExpr y) {
+  return {
+      detail::b("||").boolean({ast::Bool::Op::either, {}, {}, nullptr, nullptr, x.cond, y.cond})};
+}
 inline Cond any(BoolExpr x) { return {x.cond, false}; }
 inline Cond all(BoolExpr x) { return {x.cond, true}; }
-inline IntExpr select(BoolExpr c, IntExpr x, IntExpr y) { return IntExpr::of(detail::b("select").select(c.cond, x.expr, y.expr)); }
-inline UintExpr select(BoolExpr c, UintExpr x, UintExpr y) { return UintExpr::of(detail::b("select").select(c.cond, x.expr, y.expr)); }
-inline FloatExpr select(BoolExpr c, FloatExpr x, FloatExpr y) { return FloatExpr::of(detail::b("select").select(c.cond, x.expr, y.expr)); }
+inline IntExpr select(BoolExpr c, IntExpr x, IntExpr y) {
+  return IntExpr::of(detail::b("select").select(c.cond, x.expr, y.expr));
+}
+inline UintExpr select(BoolExpr c, UintExpr x, UintExpr y) {
+  return UintExpr::of(detail::b("select").select(c.cond, x.expr, y.expr));
+}
+inline FloatExpr select(BoolExpr c, FloatExpr x, FloatExpr y) {
+  return FloatExpr::of(detail::b("select").select(c.cond, x.expr, y.expr));
+}
 
-// Memory. gather/receive: per-lane reads in flight (at most four); store: 16 words from lane 0's address on.
+// Memory. gather/receive: per-lane reads in flight (at most four); store: 16 words from lane 0's
+// address on.
 namespace detail {
 void gather_from(const ast::Expr* address, const Here& here);
 void receive_into(std::uint32_t var, const Here& here);
 }  // namespace detail
-template <typename T> void gather(PtrExpr<T> p, Here here = Here::current()) { detail::gather_from(p.expr, here); }
-template <typename T> void gather(const Ptr<T>& p, Here here = Here::current()) { detail::gather_from(p.expr, here); }
+template <typename T>
+void gather(PtrExpr<T> p, Here here = Here::current()) {
+  detail::gather_from(p.expr, here);
+}
+template <typename T>
+void gather(const Ptr<T>& p, Here here = Here::current()) {
+  detail::gather_from(p.expr, here);
+}
 inline void receive(Int& v, Here here = Here::current()) { detail::receive_into(v.var, here); }
 inline void receive(Uint& v, Here here = Here::current()) { detail::receive_into(v.var, here); }
 inline void receive(Float& v, Here here = Here::current()) { detail::receive_into(v.var, here); }
-template <typename T> void receive(Ptr<T>& v, Here here = Here::current()) { detail::receive_into(v.var, here); }
-inline void store(IntExpr v, PtrExpr<Int> p, Here here = Here::current()) { detail::store_to(p.expr, v.expr, nullptr, here); }
-inline void store(UintExpr v, PtrExpr<Uint> p, Here here = Here::current()) { detail::store_to(p.expr, v.expr, nullptr, here); }
-inline void store(FloatExpr v, PtrExpr<Float> p, Here here = Here::current()) { detail::store_to(p.expr, v.expr, nullptr, here); }
+template <typename T>
+void receive(Ptr<T>& v, Here here = Here::current()) {
+  detail::receive_into(v.var, here);
+}
+inline void store(IntExpr v, PtrExpr<Int> p, Here here = Here::current()) {
+  detail::store_to(p.expr, v.expr, nullptr, here);
+}
+inline void store(UintExpr v, PtrExpr<Uint> p, Here here = Here::current()) {
+  detail::store_to(p.expr, v.expr, nullptr, here);
+}
+inline void store(FloatExpr v, PtrExpr<Float> p, Here here = Here::current()) {
+  detail::store_to(p.expr, v.expr, nullptr, here);
+}
 /// Exactly min(n, 16) words; nothing when n <= 0. n is taken from lane 0.
-inline void store(IntExpr v, PtrExpr<Int> p, IntExpr n, Here here = Here::current()) { detail::store_to(p.expr, v.expr, n.expr, here); }
-inline void store(UintExpr v, PtrExpr<Uint> p, IntExpr n, Here here = Here::current()) { detail::store_to(p.expr, v.expr, n.expr, here); }
-inline void store(FloatExpr v, PtrExpr<Float> p, IntExpr n, Here here = Here::current()) { detail::store_to(p.expr, v.expr, n.expr, here); }
+inline void store(IntExpr v, PtrExpr<Int> p, IntExpr n, Here here = Here::current()) {
+  detail::store_to(p.expr, v.expr, n.expr, here);
+}
+inline void store(UintExpr v, PtrExpr<Uint> p, IntExpr n, Here here = Here::current()) {
+  detail::store_to(p.expr, v.expr, n.expr, here);
+}
+inline void store(FloatExpr v, PtrExpr<Float> p, IntExpr n, Here here = Here::current()) {
+  detail::store_to(p.expr, v.expr, n.expr, here);
+}
 /// Per-lane read through the TMU as an expression.
 inline IntExpr fetch(PtrExpr<Int> p) { return IntExpr::of(detail::op(ast::Op::fetch, p.expr)); }
 inline UintExpr fetch(PtrExpr<Uint> p) { return UintExpr::of(detail::op(ast::Op::fetch, p.expr)); }
-inline FloatExpr fetch(PtrExpr<Float> p) { return FloatExpr::of(detail::op(ast::Op::fetch, p.expr)); }
+inline FloatExpr fetch(PtrExpr<Float> p) {
+  return FloatExpr::of(detail::op(ast::Op::fetch, p.expr));
+}
 /// 16 words through the VPM: coherent with stores of the same launch.
 inline IntExpr vload(PtrExpr<Int> p) { return IntExpr::of(detail::op(ast::Op::vload, p.expr)); }
 inline UintExpr vload(PtrExpr<Uint> p) { return UintExpr::of(detail::op(ast::Op::vload, p.expr)); }
-inline FloatExpr vload(PtrExpr<Float> p) { return FloatExpr::of(detail::op(ast::Op::vload, p.expr)); }
+inline FloatExpr vload(PtrExpr<Float> p) {
+  return FloatExpr::of(detail::op(ast::Op::vload, p.expr));
+}
 void flush(Here here = Here::current());
 /// Words left out between the elements of *p as a value (read) and as a target (write).
 void setReadStride(IntExpr n, Here here = Here::current());

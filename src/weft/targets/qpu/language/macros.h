@@ -1,13 +1,29 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The statements of the kernel language as macros, in QPULib's spelling. Include after everything else: the
-// names are short.
+// The statements of the kernel language as macros, in QPULib's spelling. Include after everything
+// else: the names are short.
 
 #include "weft/targets/qpu/language/language.h"
 
-#define If(c) ::weft::qpu::If_(c); {
-#define Else } ::weft::qpu::Else_(); {
-#define End } ::weft::qpu::End_();
-#define While(c) ::weft::qpu::While_(c); {
-#define Where(b) ::weft::qpu::Where_(b); {
-#define For(init, cond, inc) { init; ::weft::qpu::For_(cond); inc; ::weft::qpu::ForBody_();
+#define If(c)          \
+  ::weft::qpu::If_(c); \
+  {
+#define Else            \
+  }                     \
+  ::weft::qpu::Else_(); \
+  {
+#define End \
+  }         \
+  ::weft::qpu::End_();
+#define While(c)          \
+  ::weft::qpu::While_(c); \
+  {
+#define Where(b)          \
+  ::weft::qpu::Where_(b); \
+  {
+#define For(init, cond, inc) \
+  {                          \
+    init;                    \
+    ::weft::qpu::For_(cond); \
+    inc;                     \
+    ::weft::qpu::ForBody_();

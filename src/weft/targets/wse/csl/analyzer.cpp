@@ -14,7 +14,8 @@ Analyzer::Analyzer(const CompileOptions& options, CompileResult& result)
   diagnostics_.limit = std::max(1, options.max_errors);
   sym_tensor_access_ = names_.intern("tensor_access");
   const char* directions[] = {"EAST", "WEST", "NORTH", "SOUTH", "RAMP"};
-  for (int k = 0; k < 5; ++k) builtin_names_[names_.intern(directions[k])] = make_int(types_.direction, k);
+  for (int k = 0; k < 5; ++k)
+    builtin_names_[names_.intern(directions[k])] = make_int(types_.direction, k);
 }
 
 Analyzer::~Analyzer() = default;
@@ -43,15 +44,17 @@ void Analyzer::report(Pos pos, std::string_view code, std::string message) {
 }
 
 void Analyzer::warn(Pos pos, std::string_view code, std::string message) {
-  diagnostics_.add(options_.warnings_as_errors ? Diagnostic::Level::error : Diagnostic::Level::warning, pos, code,
-                   std::move(message));
+  diagnostics_.add(
+      options_.warnings_as_errors ? Diagnostic::Level::error : Diagnostic::Level::warning, pos,
+      code, std::move(message));
 }
 
 void Analyzer::spend(Pos pos) {
   if (++steps_ > options_.comptime_steps) {
     steps_ = 0;
     report(pos, "wse.csl.comptime.limit",
-           cat("compile-time evaluation takes more than ", options_.comptime_steps, " steps; is there a loop without end?"));
+           cat("compile-time evaluation takes more than ", options_.comptime_steps,
+               " steps; is there a loop without end?"));
     throw TooManyErrors{};
   }
 }
@@ -116,8 +119,9 @@ Value Analyzer::zero_of(TypeRef type, Pos pos) {
     out.obj = a;
   } else if (type->is_dsd()) {
     out.obj = Ref<DsdValue>(new DsdValue);
-  } else if (!type->is_scalar() && type->kind != T::comptime_int && type->kind != T::comptime_float &&
-             type->kind != T::void_ && type->kind != T::comptime_string) {
+  } else if (!type->is_scalar() && type->kind != T::comptime_int &&
+             type->kind != T::comptime_float && type->kind != T::void_ &&
+             type->kind != T::comptime_string) {
     fail(pos, "wse.csl.type.zero", cat("a value of type ", text(type), " has no zero"));
   }
   return out;
@@ -134,7 +138,8 @@ Operand Analyzer::known_operand(Value v) const {
 const Value* Analyzer::field_of(const Value& v, std::string_view field) const {
   if (!v.defined() || v.type->kind != T::struct_ || !v.obj) return nullptr;
   for (std::size_t k = 0; k < v.type->fields.size(); ++k) {
-    if (v.type->fields[k].name && name(v.type->fields[k].name) == field) return &aggregate(v).at(static_cast<std::int64_t>(k));
+    if (v.type->fields[k].name && name(v.type->fields[k].name) == field)
+      return &aggregate(v).at(static_cast<std::int64_t>(k));
   }
   return nullptr;
 }
@@ -158,7 +163,8 @@ std::string Analyzer::show(const Value& v, int depth) const {
       return cat(text(t), "(", to_text(v.i), ")");
     case T::function: return name(static_cast<const Decl*>(v.p)->name);
     case T::imported_module: return cat("module ", static_cast<const Module*>(v.p)->label);
-    case T::struct_: case T::array: {
+    case T::struct_:
+    case T::array: {
       if (depth > 3 || !v.obj) return "...";
       std::string out = t->kind == T::array ? cat(text(t), " {") : ".{";
       const Aggregate& a = aggregate(v);
@@ -250,8 +256,9 @@ Value Analyzer::need_known(const Operand& op, Pos pos, std::string_view what) {
     out.obj = a;
     return out;
   }
-  fail(pos, "wse.csl.comptime.runtime_value", cat(what, " must be known at compile time, but this value of type ", text(op.type),
-                                                  " is computed at run time"));
+  fail(pos, "wse.csl.comptime.runtime_value",
+       cat(what, " must be known at compile time, but this value of type ", text(op.type),
+           " is computed at run time"));
 }
 
 void Analyzer::run() {

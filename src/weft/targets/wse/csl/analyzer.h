@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The analyser: one lazy walk over syntax trees that evaluates what is known at compile time, checks types
-// and emits bytecode for the rest. A module-level name is resolved at its first use; a function body is
-// compiled once per set of compile-time arguments; branches whose condition is known are never visited.
+// The analyser: one lazy walk over syntax trees that evaluates what is known at compile time,
+// checks types and emits bytecode for the rest. A module-level name is resolved at its first use; a
+// function body is compiled once per set of compile-time arguments; branches whose condition is
+// known are never visited.
 
 #include <functional>
 #include <memory>
@@ -17,7 +18,7 @@ namespace weft::wse::csl {
 struct Global {
   Symbol name = 0, link_name = 0;
   TypeRef type = nullptr;
-  Value init;                 // undefined: zero
+  Value init;  // undefined: zero
   bool is_const = false, exported = false;
   std::int32_t address = -1;  // assigned at the first use by code
   std::uint32_t align = 1;
@@ -30,15 +31,15 @@ struct Decl {
   Node* node = nullptr;
   Module* module = nullptr;
   enum State : std::uint8_t { fresh, busy, ready, failed } state = fresh;
-  bool bound = false;         // param with a value from the importer
-  Value value;                // const, param, and the bound value before conversion
+  bool bound = false;  // param with a value from the importer
+  Value value;         // const, param, and the bound value before conversion
   Global* global = nullptr;
 };
 
 struct Module {
   const Source* source = nullptr;
   Node* root = nullptr;
-  std::string label;          // base name without extension
+  std::string label;  // base name without extension
   std::unordered_map<Symbol, Decl*> decls;
   bool is_root = false;
 };
@@ -51,15 +52,15 @@ struct Operand {
   enum Base : std::uint8_t { absolute, frame, pointer };
   Where where = nothing;
   Base base = absolute;
-  bool is_const = false;           // memory that may not be written
-  bool temp = false;               // reg: nobody else reads it
+  bool is_const = false;  // memory that may not be written
+  bool temp = false;      // reg: nobody else reads it
   TypeRef type = nullptr;
-  Value value;                     // known
-  std::uint16_t r = kNoReg;        // reg, dreg; memory: register of base `pointer`
-  std::uint16_t index = kNoReg;    // memory: register scaled by the element size
-  Global* global = nullptr;        // memory, absolute
+  Value value;                   // known
+  std::uint16_t r = kNoReg;      // reg, dreg; memory: register of base `pointer`
+  std::uint16_t index = kNoReg;  // memory: register scaled by the element size
+  Global* global = nullptr;      // memory, absolute
   std::int32_t offset = 0;
-  std::shared_ptr<std::vector<Operand>> fields;   // parts of a struct or array
+  std::shared_ptr<std::vector<Operand>> fields;  // parts of a struct or array
 
   bool is_known() const { return where == known; }
 };
@@ -84,10 +85,10 @@ enum class Flow : std::uint8_t { normal, brk, cont, ret, ended };
 
 struct LoopLabel {
   Symbol name = 0;
-  bool known = false;                     // executed at compile time
+  bool known = false;  // executed at compile time
   bool is_block = false;
   bool unrolled = false;
-  int branches = 0;                       // run-time control flow around it
+  int branches = 0;  // run-time control flow around it
   std::vector<std::size_t> breaks, continues;
   // Labelled block that yields a value.
   Operand result;
@@ -99,22 +100,23 @@ struct Builder {
   Function out;
   std::uint16_t next = 0, dnext = 0;
   int index = -1;
-  std::set<Symbol> addressed;             // locals whose address is taken
-  std::vector<std::pair<int, std::pair<int, int>>> calls;   // callee, windows: for frame sizes
+  std::set<Symbol> addressed;                              // locals whose address is taken
+  std::vector<std::pair<int, std::pair<int, int>>> calls;  // callee, windows: for frame sizes
   std::uint32_t last_line = 0, last_file = 0;
 };
 
-/// One activation: of a function at compile time, of a function being compiled, or of a module's block.
+/// One activation: of a function at compile time, of a function being compiled, or of a module's
+/// block.
 struct Frame {
   Module* module = nullptr;
   Frame* parent = nullptr;
-  Builder* builder = nullptr;             // null: everything is known at compile time
-  int known = 0;                          // > 0: inside `comptime`
+  Builder* builder = nullptr;  // null: everything is known at compile time
+  int known = 0;               // > 0: inside `comptime`
   TypeRef result_type = nullptr;
-  Operand result;                         // of a compile-time or inlined call
+  Operand result;  // of a compile-time or inlined call
   bool inlined = false;
-  int runtime_branches = 0;               // depth of run-time control flow
-  int inline_branches = 0;                // inlined: the depth at its call
+  int runtime_branches = 0;  // depth of run-time control flow
+  int inline_branches = 0;   // inlined: the depth at its call
   std::uint16_t result_reg = kNoReg;
   std::vector<std::size_t> result_jumps;
   std::vector<Local> locals;
@@ -127,9 +129,9 @@ struct Frame {
 
 struct FunctionInstance {
   Decl* decl = nullptr;
-  std::vector<Value> known_args;          // one per parameter; undefined: run-time
-  std::vector<TypeRef> types;             // of all parameters
-  TypeRef type = nullptr;                 // fn type of the run-time parameters
+  std::vector<Value> known_args;  // one per parameter; undefined: run-time
+  std::vector<TypeRef> types;     // of all parameters
+  TypeRef type = nullptr;         // fn type of the run-time parameters
   int index = 0;
   bool done = false;
 };
@@ -153,15 +155,15 @@ struct ProgramState {
   std::vector<BoundTask> tasks;
   std::map<std::string, int> strings, constants, dsds, bulks;
   std::vector<std::pair<int, std::pair<Global*, int>>> dsd_bases;
-  std::uint32_t data_end = 16;            // address 0 stays free: no object has it
+  std::uint32_t data_end = 16;  // address 0 stays free: no object has it
   std::set<int> configured_colors;
   std::set<std::pair<bool, int>> queues;
   std::map<std::string, std::set<std::string>> exported;
-  std::vector<Global*> used;              // with an address
+  std::vector<Global*> used;  // with an address
   std::map<const void*, int> file_index;
-  std::vector<std::function<void()>> deferred;   // run when all tasks are bound
-  std::set<int> pointed;                  // functions whose address is taken
-  bool broken = false;                    // an error was reported: no code is kept
+  std::vector<std::function<void()>> deferred;  // run when all tasks are bound
+  std::set<int> pointed;                        // functions whose address is taken
+  bool broken = false;                          // an error was reported: no code is kept
 };
 
 struct LayoutState;
@@ -175,7 +177,11 @@ class Analyzer {
  private:
   friend struct KnownScope;
   using BuiltinFn = Operand (Analyzer::*)(Node*, TypeRef);
-  struct BuiltinRow { std::string_view name; BuiltinFn fn; int low, high; };
+  struct BuiltinRow {
+    std::string_view name;
+    BuiltinFn fn;
+    int low, high;
+  };
   static const std::vector<BuiltinRow>& builtin_rows();
 
   // -- diagnostics (analyzer.cpp)
@@ -188,7 +194,7 @@ class Analyzer {
   std::string show(const Value& v, int depth = 0) const;
   std::string key_of(const Value& v) const;
   void append_key(std::string& out, const Value& v) const;
-  void spend(Pos pos);                       // one step of compile-time work
+  void spend(Pos pos);  // one step of compile-time work
   struct DepthGuard;
 
   // -- modules and declarations (modules.cpp)
@@ -228,7 +234,7 @@ class Analyzer {
   TypeRef peer_type(Pos pos, const Operand& a, const Operand& b);
   Operand coerce(Operand op, TypeRef target, Pos pos, std::string_view what = {});
   bool coerce_known(Value& v, TypeRef target, std::string* why = nullptr);
-  Operand convert(Pos pos, TypeRef target, Operand op);       // @as
+  Operand convert(Pos pos, TypeRef target, Operand op);  // @as
 
   // -- values
   Value make_int(TypeRef type, Int128 v) const;
@@ -255,10 +261,11 @@ class Analyzer {
   Place pointee(const Value& ptr, Pos pos);
   Operand address_of(const Place& p, Pos pos);
   Value* cell_slot(const Place& p, bool write, Pos pos);
-  Value read_path(const Value& v, const std::vector<std::int64_t>& path, std::size_t depth, Pos pos);
+  Value read_path(const Value& v, const std::vector<std::int64_t>& path, std::size_t depth,
+                  Pos pos);
   void store_memory(const Operand& mem, Operand v, Pos pos);
   Operand load_memory(const Operand& mem, Pos pos);
-  Operand materialize(Operand op, Pos pos);       // aggregate into memory
+  Operand materialize(Operand op, Pos pos);  // aggregate into memory
   Operand parts_of(Operand op, Pos pos);
   Operand part(const Operand& op, std::size_t k, Pos pos);
   Operand frame_slot(TypeRef type, Pos pos);
@@ -310,18 +317,21 @@ class Analyzer {
 
   // -- calls (call.cpp)
   Operand eval_call(Node* node, TypeRef hint);
-  /// Binds arguments to parameters: evaluates those in `node` (or takes `given`), converts, finds the types.
+  /// Binds arguments to parameters: evaluates those in `node` (or takes `given`), converts, finds
+  /// the types.
   struct Signature {
-    std::vector<Operand> args;            // one per parameter
+    std::vector<Operand> args;  // one per parameter
     std::vector<TypeRef> types;
-    std::vector<bool> known;              // passed at compile time
+    std::vector<bool> known;  // passed at compile time
     TypeRef result = nullptr;
   };
   Signature bind(Decl* decl, const std::vector<Node*>* nodes, std::vector<Operand> given, Pos pos);
-  Operand call_decl(Decl* decl, const std::vector<Node*>* nodes, std::vector<Operand> given, Pos pos);
+  Operand call_decl(Decl* decl, const std::vector<Node*>* nodes, std::vector<Operand> given,
+                    Pos pos);
   Operand call_known(Decl* decl, Signature& sig, Pos pos);
   Operand call_inline(Decl* decl, Signature& sig, Pos pos);
-  Operand emit_call(int index, std::uint16_t callee_reg, TypeRef fn, const std::vector<Operand>& args, Pos pos);
+  Operand emit_call(int index, std::uint16_t callee_reg, TypeRef fn,
+                    const std::vector<Operand>& args, Pos pos);
   FunctionInstance* instance(Decl* decl, const Signature& sig, Pos pos);
   FunctionInstance* plain_instance(Decl* decl, Pos pos);
   void protect(const Operand& op);
@@ -342,7 +352,11 @@ class Analyzer {
 #undef WEFT_CSL_BUILTIN
   // -- their helpers
   Operand make_id(Node* node, T kind, int low, int high);
-  struct TaskRef { TaskSpace space = TaskSpace::local; bool known = true; std::uint16_t id = 0, reg = 0; };
+  struct TaskRef {
+    TaskSpace space = TaskSpace::local;
+    bool known = true;
+    std::uint16_t id = 0, reg = 0;
+  };
   TaskRef task_ref(const Operand& op, Pos pos, bool for_blocking);
   Operand task_control(Node* node, Op known_op, Op reg_op);
   Operand bind_task(Node* node, T kind);
@@ -351,16 +365,17 @@ class Analyzer {
   int color_of(const Value& v, Pos pos);
   struct AccessInfo;
   Operand dsd_from_fields(T kind, const Operand& fields, Pos pos);
-  void parse_settings(const Operand& config, OpSettings& settings, std::uint16_t* index_reg, Pos pos);
+  void parse_settings(const Operand& config, OpSettings& settings, std::uint16_t* index_reg,
+                      Pos pos);
   Priority priority_from(const Value& v, Pos pos);
   Completion completion(const Operand& what, Completion::Kind kind, Pos pos);
-  wse::Operand bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos pos, std::string_view what);
+  wse::Operand bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos pos,
+                            std::string_view what);
   Operand bulk(Node* node, TypeRef hint, Bulk code);
   void need_runtime(Pos pos, std::string_view what);
   void need_program(Pos pos, std::string_view what);
   void need_layout(Pos pos, std::string_view what);
   int fp16_kind() const;
-
 
   // -- layout and finishing (layout.cpp, finish.cpp)
   void run_layout();
@@ -386,9 +401,9 @@ class Analyzer {
   std::int64_t steps_ = 0;
   Symbol sym_tensor_access_ = 0;
   int module_nesting_ = 0;
-  Flow expression_flow_ = Flow::normal;    // how an expression of type noreturn left
+  Flow expression_flow_ = Flow::normal;  // how an expression of type noreturn left
   bool in_layout_ = false;
-  bool jump_lands_here_ = false;           // the next instruction is a jump target
+  bool jump_lands_here_ = false;  // the next instruction is a jump target
 };
 
 struct TileProgram {
@@ -403,8 +418,8 @@ struct LayoutState {
   int width = 0, height = 0;
   std::vector<TileProgram> programs;
   std::unordered_map<std::string, int> by_key;
-  std::vector<std::uint32_t> tile_program;     // program + 1; 0: none yet
-  std::vector<std::uint32_t> tile_routes;      // index in route_sets
+  std::vector<std::uint32_t> tile_program;  // program + 1; 0: none yet
+  std::vector<std::uint32_t> tile_routes;   // index in route_sets
   std::vector<RouteSet> route_sets;
   std::map<std::string, std::uint32_t> route_set_by_key;
   std::map<std::pair<std::uint32_t, std::string>, std::uint32_t> route_step;

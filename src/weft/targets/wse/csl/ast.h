@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The syntax tree. One node type for everything, because the analyser is one walk that dispatches on `kind`.
-// The grammar, with the fields each rule fills:
+// The syntax tree. One node type for everything, because the analyser is one walk that dispatches
+// on `kind`. The grammar, with the fields each rule fills:
 //
 //   file       list = items
 //   var_decl   name, a = type or null, b = initialiser or null, c = align, d = linkname; flags
@@ -22,8 +22,8 @@
 //   typed_init a = type, list = field_init
 //   array_type list = extents, a = element        pointer_type a; flags many, is_const
 //   fn_type    list = types, a = result; flag task
-//   struct_type list = field_init (name, a = type, b = default)  enum_type a = underlying, list = field_init
-//   tensor_access list = names (ident), list2 = extents, a = index expression
+//   struct_type list = field_init (name, a = type, b = default)  enum_type a = underlying, list =
+//   field_init tensor_access list = names (ident), list2 = extents, a = index expression
 //   comptime_expr a
 
 #include <deque>
@@ -34,16 +34,62 @@
 namespace weft::wse::csl {
 
 enum class Kind : std::uint8_t {
-  file, var_decl, param_decl, fn_decl, fn_param, layout_block, comptime_block,
-  block, assign, if_, while_, for_, switch_, switch_arm, return_, break_, continue_,
-  ident, integer, floating, string, boolean, binary, unary, address_of, deref, index, field, call,
-  builtin, struct_lit, field_init, typed_init, array_type, pointer_type, fn_type, struct_type, enum_type,
-  tensor_access, comptime_expr, bad,
+  file,
+  var_decl,
+  param_decl,
+  fn_decl,
+  fn_param,
+  layout_block,
+  comptime_block,
+  block,
+  assign,
+  if_,
+  while_,
+  for_,
+  switch_,
+  switch_arm,
+  return_,
+  break_,
+  continue_,
+  ident,
+  integer,
+  floating,
+  string,
+  boolean,
+  binary,
+  unary,
+  address_of,
+  deref,
+  index,
+  field,
+  call,
+  builtin,
+  struct_lit,
+  field_init,
+  typed_init,
+  array_type,
+  pointer_type,
+  fn_type,
+  struct_type,
+  enum_type,
+  tensor_access,
+  comptime_expr,
+  bad,
 };
 
 enum NodeFlag : std::uint16_t {
-  kConst = 1, kVar = 2, kExport = 4, kExtern = 8, kComptime = 16, kInline = 32, kTask = 64, kMany = 128,
-  kElse = 256, kAnytype = 512, kParenthesised = 1024, kGlobal = 2048,
+  kConst = 1,
+  kVar = 2,
+  kExport = 4,
+  kExtern = 8,
+  kComptime = 16,
+  kInline = 32,
+  kTask = 64,
+  kMany = 128,
+  kElse = 256,
+  kAnytype = 512,
+  kParenthesised = 1024,
+  kGlobal = 2048,
 };
 
 struct Node {

@@ -5,33 +5,45 @@
 namespace weft::wse::csl {
 namespace {
 
-constexpr std::string_view kAccessBase = "$base", kAccessOffset = "$offset", kAccessExtents = "$extents", kAccessStrides = "$strides";
+constexpr std::string_view kAccessBase = "$base", kAccessOffset = "$offset",
+                           kAccessExtents = "$extents", kAccessStrides = "$strides";
 
 }  // namespace
 
-/// `|i, j|{n, m} -> A[...]`: a struct of pointer, offset, extents (outermost first) and true strides in elements.
+/// `|i, j|{n, m} -> A[...]`: a struct of pointer, offset, extents (outermost first) and true
+/// strides in elements.
 Operand Analyzer::eval_access(Node* node) {
   Pos pos = node->pos;
-  if (node->a->kind != Kind::index) fail(node->a->pos, "wse.csl.dsd.access", "the right side of a tensor access is an indexed array: A[i]");
+  if (node->a->kind != Kind::index)
+    fail(node->a->pos, "wse.csl.dsd.access",
+         "the right side of a tensor access is an indexed array: A[i]");
   std::size_t n = node->list.size();
   if (n > 4) fail(pos, "wse.csl.dsd.access", "a tensor access has at most 4 index variables");
   if (node->list2.size() != n) {
-    fail(pos, "wse.csl.dsd.access", cat("a tensor access with ", n, " index variables needs ", n, " extents, found ", node->list2.size()));
+    fail(pos, "wse.csl.dsd.access",
+         cat("a tensor access with ", n, " index variables needs ", n, " extents, found ",
+             node->list2.size()));
   }
   std::vector<Operand> extents;
   for (Node* e : node->list2) {
     Operand v = eval(e);
-    if (!v.type->is_any_int()) fail(e->pos, "wse.csl.dsd.extent", cat("an extent must be an integer, found ", text(v.type)));
-    if (v.is_known() && (v.value.i < 0 || v.value.i > 0xffff)) fail(e->pos, "wse.csl.dsd.extent", cat("an extent must lie in 0..65535, found ", to_text(v.value.i)));
+    if (!v.type->is_any_int())
+      fail(e->pos, "wse.csl.dsd.extent", cat("an extent must be an integer, found ", text(v.type)));
+    if (v.is_known() && (v.value.i < 0 || v.value.i > 0xffff))
+      fail(e->pos, "wse.csl.dsd.extent",
+           cat("an extent must lie in 0..65535, found ", to_text(v.value.i)));
     extents.push_back(std::move(v));
   }
   Place base = place(node->a->a);
   if (base.type->kind == T::pointer) base = deref_place(load(base, pos), pos);
   TypeRef type = base.type;
-  std::vector<std::int64_t> dims = type->kind == T::array ? type->dims : std::vector<std::int64_t>{1};
+  std::vector<std::int64_t> dims =
+      type->kind == T::array ? type->dims : std::vector<std::int64_t>{1};
   TypeRef elem = type->kind == T::array ? type->elem : type;
   if (dims.size() != node->a->list.size()) {
-    fail(node->a->pos, "wse.csl.index.rank", cat("expected ", dims.size(), dims.size() == 1 ? " index" : " indices", " into ", text(type), ", found ", node->a->list.size()));
+    fail(node->a->pos, "wse.csl.index.rank",
+         cat("expected ", dims.size(), dims.size() == 1 ? " index" : " indices", " into ",
+             text(type), ", found ", node->a->list.size()));
   }
   Operand pointer = address_of(base, pos);
   if (pointer.is_known() && pointer.value.obj && !known()) {
@@ -43,17 +55,23 @@ Operand Analyzer::eval_access(Node* node) {
       pointer = known_operand(v);
     }
   }
-  // The index is affine: its value at 0 and at the unit points gives it all; a further point checks.
+  // The index is affine: its value at 0 and at the unit points gives it all; a further point
+  // checks.
   auto linear_at = [&](const std::vector<std::int64_t>& at) {
     std::size_t mark = frame_->locals.size();
-    for (std::size_t k = 0; k < n; ++k) declare(node->list[k]->name, place_of_operand(known_operand(make_int(types_.comptime_int, at[k]))), pos);
+    for (std::size_t k = 0; k < n; ++k)
+      declare(node->list[k]->name,
+              place_of_operand(known_operand(make_int(types_.comptime_int, at[k]))), pos);
     Int128 linear = 0;
     try {
       for (std::size_t d = 0; d < dims.size(); ++d) {
         Value v = eval_known(node->a->list[d]);
-        if (!v.type->is_any_int()) fail(node->a->list[d]->pos, "wse.csl.index.type", cat("an index must be an integer, found ", text(v.type)));
+        if (!v.type->is_any_int())
+          fail(node->a->list[d]->pos, "wse.csl.index.type",
+               cat("an index must be an integer, found ", text(v.type)));
         linear = linear * dims[d] + v.i;
-        if (linear > 1'000'000'000 || linear < -1'000'000'000) fail(node->a->list[d]->pos, "wse.csl.dsd.access", "the index leaves the memory of a PE");
+        if (linear > 1'000'000'000 || linear < -1'000'000'000)
+          fail(node->a->list[d]->pos, "wse.csl.dsd.access", "the index leaves the memory of a PE");
       }
     } catch (...) {
       frame_->locals.resize(mark);
@@ -73,18 +91,28 @@ Operand Analyzer::eval_access(Node* node) {
     expected += strides.back() * static_cast<Int128>(k + 2);
   }
   for (std::size_t k = 0; k < n; ++k) point[k] = static_cast<std::int64_t>(k + 2);
-  if (linear_at(point) != expected) fail(node->a->pos, "wse.csl.dsd.affine", "the index of a tensor access must be affine in its index variables");
+  if (linear_at(point) != expected)
+    fail(node->a->pos, "wse.csl.dsd.affine",
+         "the index of a tensor access must be affine in its index variables");
   // Bounds, as far as they are known.
   bool known_extents = true, empty = false;
   Int128 low = offset, high = offset;
   for (std::size_t k = 0; k < n; ++k) {
-    if (!extents[k].is_known()) { known_extents = false; break; }
-    if (extents[k].value.i == 0) { empty = true; continue; }
+    if (!extents[k].is_known()) {
+      known_extents = false;
+      break;
+    }
+    if (extents[k].value.i == 0) {
+      empty = true;
+      continue;
+    }
     Int128 span = strides[k] * (extents[k].value.i - 1);
     (span < 0 ? low : high) += span;
   }
   if (known_extents && !empty && type->kind == T::array && (low < 0 || high >= type->count())) {
-    warn(node->a->pos, "wse.csl.dsd.bounds", cat("the access reaches elements ", to_text(low), "..", to_text(high), " of an array of ", type->count()));
+    warn(node->a->pos, "wse.csl.dsd.bounds",
+         cat("the access reaches elements ", to_text(low), "..", to_text(high), " of an array of ",
+             type->count()));
   }
   std::vector<FieldType> extent_types, stride_types;
   std::vector<Value> stride_values;
@@ -112,20 +140,27 @@ Operand Analyzer::eval_access(Node* node) {
     }
   }
   Operand stride_tuple = known_operand(make_struct(stride_types, stride_values));
-  out.type = types_.structure({{names_.intern(kAccessBase), pointer.type}, {names_.intern(kAccessOffset), types_.comptime_int},
-                               {names_.intern(kAccessExtents), extent_tuple.type}, {names_.intern(kAccessStrides), stride_tuple.type}});
-  out.fields = std::make_shared<std::vector<Operand>>(
-      std::vector<Operand>{pointer, known_operand(make_int(types_.comptime_int, offset)), extent_tuple, stride_tuple});
+  out.type = types_.structure({{names_.intern(kAccessBase), pointer.type},
+                               {names_.intern(kAccessOffset), types_.comptime_int},
+                               {names_.intern(kAccessExtents), extent_tuple.type},
+                               {names_.intern(kAccessStrides), stride_tuple.type}});
+  out.fields = std::make_shared<std::vector<Operand>>(std::vector<Operand>{
+      pointer, known_operand(make_int(types_.comptime_int, offset)), extent_tuple, stride_tuple});
   bool all_known = pointer.is_known() && extent_tuple.is_known();
   return all_known ? known_operand(need_known(out, pos, "a tensor access")) : out;
 }
 
 Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
-  if (!fields.type || fields.type->kind != T::struct_) fail(pos, "wse.csl.type.mismatch", cat("the properties of a descriptor are a struct, found ", text(fields.type)));
+  if (!fields.type || fields.type->kind != T::struct_)
+    fail(pos, "wse.csl.type.mismatch",
+         cat("the properties of a descriptor are a struct, found ", text(fields.type)));
   Ref<DsdValue> value(new DsdValue);
   Dsd& d = value->dsd;
   bool memory = kind == T::mem1d_dsd || kind == T::mem4d_dsd;
-  d.kind = kind == T::mem1d_dsd ? DsdKind::mem1d : kind == T::mem4d_dsd ? DsdKind::mem4d : kind == T::fabin_dsd ? DsdKind::fabin : DsdKind::fabout;
+  d.kind = kind == T::mem1d_dsd   ? DsdKind::mem1d
+           : kind == T::mem4d_dsd ? DsdKind::mem4d
+           : kind == T::fabin_dsd ? DsdKind::fabin
+                                  : DsdKind::fabout;
   d.stride = {};
   Operand base, length, color, runtime_offset;
   std::int64_t elem_bytes = 2, offset = 0;
@@ -140,18 +175,23 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
     if (known_value.type->is_aggregate()) {
       for (std::int64_t k = 0; k < aggregate(known_value).count; ++k) {
         const Value& item = aggregate(known_value).at(k);
-        if (!item.type->is_any_int()) fail(pos, "wse.csl.type.mismatch", cat(what, " must be integers, found ", text(item.type)));
+        if (!item.type->is_any_int())
+          fail(pos, "wse.csl.type.mismatch",
+               cat(what, " must be integers, found ", text(item.type)));
         out.push_back(item.i);
       }
     } else if (known_value.type->is_any_int()) {
       out.push_back(known_value.i);
     } else {
-      fail(pos, "wse.csl.type.mismatch", cat(what, " must be an integer, found ", text(known_value.type)));
+      fail(pos, "wse.csl.type.mismatch",
+           cat(what, " must be an integer, found ", text(known_value.type)));
     }
     return out;
   };
   auto set_base = [&](Operand p) {
-    if (p.type->kind != T::pointer) fail(pos, "wse.csl.dsd.base", cat("base_address is a pointer, found ", text(p.type)), "write &A");
+    if (p.type->kind != T::pointer)
+      fail(pos, "wse.csl.dsd.base", cat("base_address is a pointer, found ", text(p.type)),
+           "write &A");
     TypeRef elem = p.type->elem->kind == T::array ? p.type->elem->elem : p.type->elem;
     elem_bytes = std::max<std::int64_t>(1, elem->size);
     d.elem_bytes = static_cast<std::uint8_t>(std::min<std::int64_t>(elem_bytes, 255));
@@ -165,15 +205,20 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
       has_access = true;
       auto member = [&](std::string_view n) {
         int index = field_index(v.type, names_.intern(n));
-        if (index < 0) fail(pos, "wse.csl.dsd.access", "tensor_access needs the form |i|{n} -> A[i]");
+        if (index < 0)
+          fail(pos, "wse.csl.dsd.access", "tensor_access needs the form |i|{n} -> A[i]");
         return part(v, static_cast<std::size_t>(index), pos);
       };
-      if (v.type->kind != T::struct_) fail(pos, "wse.csl.dsd.access", "tensor_access needs the form |i|{n} -> A[i]");
+      if (v.type->kind != T::struct_)
+        fail(pos, "wse.csl.dsd.access", "tensor_access needs the form |i|{n} -> A[i]");
       set_base(member(kAccessBase));
       offset += static_cast<std::int64_t>(member(kAccessOffset).value.i);
       Operand ex = member(kAccessExtents);
       if (kind == T::mem1d_dsd) {
-        if (ex.type->fields.size() != 1) fail(pos, "wse.csl.dsd.access", cat("mem1d_dsd takes one index variable, found ", ex.type->fields.size()), "use mem4d_dsd");
+        if (ex.type->fields.size() != 1)
+          fail(pos, "wse.csl.dsd.access",
+               cat("mem1d_dsd takes one index variable, found ", ex.type->fields.size()),
+               "use mem4d_dsd");
         length = part(ex, 0, pos);
       } else {
         extents = integers(ex, "the extents");
@@ -190,21 +235,29 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
       has_stride = true;
       delta_strides = integers(v, "a stride");
     } else if (f == "offset" && memory) {
-      if (v.is_known()) offset += static_cast<std::int64_t>(need_known(coerce(v, types_.i16, pos), pos, "offset").i);
+      if (v.is_known())
+        offset +=
+            static_cast<std::int64_t>(need_known(coerce(v, types_.i16, pos), pos, "offset").i);
       else runtime_offset = coerce(v, types_.i16, pos);
     } else if (f == "wavelet_index_offset") {
       set_flag(v, Dsd::kIndexOffset);
     } else if (f == "fabric_color" && !memory) {
       color = v;
-      if (color.type->kind != T::color) fail(pos, "wse.csl.type.mismatch", cat("fabric_color is a color, found ", text(color.type)));
+      if (color.type->kind != T::color)
+        fail(pos, "wse.csl.type.mismatch",
+             cat("fabric_color is a color, found ", text(color.type)));
       if (color.is_known()) d.color = static_cast<std::uint8_t>(color_of(color.value, pos));
     } else if (f == "input_queue" && kind == T::fabin_dsd) {
       Value q = need_known(v, pos, "a queue");
-      if (q.type->kind != T::input_queue) fail(pos, "wse.csl.type.mismatch", cat("input_queue is an input_queue, found ", text(q.type)));
+      if (q.type->kind != T::input_queue)
+        fail(pos, "wse.csl.type.mismatch",
+             cat("input_queue is an input_queue, found ", text(q.type)));
       d.queue = static_cast<std::uint8_t>(q.i);
     } else if (f == "output_queue" && kind == T::fabout_dsd) {
       Value q = need_known(v, pos, "a queue");
-      if (q.type->kind != T::output_queue) fail(pos, "wse.csl.type.mismatch", cat("output_queue is an output_queue, found ", text(q.type)));
+      if (q.type->kind != T::output_queue)
+        fail(pos, "wse.csl.type.mismatch",
+             cat("output_queue is an output_queue, found ", text(q.type)));
       d.queue = static_cast<std::uint8_t>(q.i);
     } else if (f == "control" && kind == T::fabout_dsd) {
       set_flag(v, Dsd::kControl);
@@ -214,32 +267,43 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
       set_flag(v, Dsd::kControlTransform);
     } else if (f == "simd_mode" && !memory) {
       Value mode = need_known(v, pos, "simd_mode");
-      if (const Value* on = field_of(mode, "simd_32")) if (on->i) d.flags |= Dsd::kSimd32;
-      if (const Value* on = field_of(mode, "simd_64")) if (on->i) d.flags |= Dsd::kSimd32;
+      if (const Value* on = field_of(mode, "simd_32"))
+        if (on->i) d.flags |= Dsd::kSimd32;
+      if (const Value* on = field_of(mode, "simd_64"))
+        if (on->i) d.flags |= Dsd::kSimd32;
     } else if (f == "zero" && kind == T::fabout_dsd) {
       Value zero = need_known(v, pos, "zero");
-      if (const Value* on = field_of(zero, "first_source")) if (on->i) d.flags |= Dsd::kZeroFirst;
-      if (const Value* on = field_of(zero, "second_source")) if (on->i) d.flags |= Dsd::kZeroSecond;
+      if (const Value* on = field_of(zero, "first_source"))
+        if (on->i) d.flags |= Dsd::kZeroFirst;
+      if (const Value* on = field_of(zero, "second_source"))
+        if (on->i) d.flags |= Dsd::kZeroSecond;
     } else if (f == "priority" && !memory) {
       d.priority = static_cast<std::uint8_t>(priority_from(need_known(v, pos, "a priority"), pos));
     } else {
       fail(pos, "wse.csl.dsd.property", cat(basic_name(kind), " has no property \"", f, "\""),
-           memory ? "legal are tensor_access, base_address, extent, stride, offset and wavelet_index_offset"
-                  : "legal are extent, fabric_color, the queue, control, advance_switch, wavelet_index_offset, simd_mode and priority");
+           memory ? "legal are tensor_access, base_address, extent, stride, offset and "
+                    "wavelet_index_offset"
+                  : "legal are extent, fabric_color, the queue, control, advance_switch, "
+                    "wavelet_index_offset, simd_mode and priority");
     }
   }
-  if (memory && !has_base) fail(pos, "wse.csl.dsd.base", cat(basic_name(kind), " needs tensor_access or base_address"));
-  if (!has_extent && !(memory && kind == T::mem1d_dsd && has_base)) fail(pos, "wse.csl.dsd.extent", cat(basic_name(kind), " needs an extent"));
+  if (memory && !has_base)
+    fail(pos, "wse.csl.dsd.base", cat(basic_name(kind), " needs tensor_access or base_address"));
+  if (!has_extent && !(memory && kind == T::mem1d_dsd && has_base))
+    fail(pos, "wse.csl.dsd.extent", cat(basic_name(kind), " needs an extent"));
   if (kind == T::mem4d_dsd) {
     std::size_t n = extents.size();
-    if (n < 1 || n > 4) fail(pos, "wse.csl.dsd.extent", cat("mem4d_dsd has 1 to 4 dimensions, found ", n));
+    if (n < 1 || n > 4)
+      fail(pos, "wse.csl.dsd.extent", cat("mem4d_dsd has 1 to 4 dimensions, found ", n));
     std::vector<Int128> strides(n, 0);
     if (has_access) {
       strides = true_strides;
     } else {
       // Spelled innermost first, as the step from the last element of the dimensions inside.
       if (!has_stride) delta_strides.assign(n, 1);
-      if (delta_strides.size() != n) fail(pos, "wse.csl.dsd.stride", cat("mem4d_dsd has ", n, " extents but ", delta_strides.size(), " strides"));
+      if (delta_strides.size() != n)
+        fail(pos, "wse.csl.dsd.stride",
+             cat("mem4d_dsd has ", n, " extents but ", delta_strides.size(), " strides"));
       Int128 inside = 0;
       for (std::size_t k = 0; k < n; ++k) {
         std::size_t dim = n - 1 - k;
@@ -248,20 +312,27 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
       }
     }
     for (std::size_t k = 0; k < n; ++k) {
-      if (extents[k] < 0 || extents[k] > 0xffff) fail(pos, "wse.csl.dsd.extent", cat("an extent must lie in 0..65535, found ", to_text(extents[k])));
+      if (extents[k] < 0 || extents[k] > 0xffff)
+        fail(pos, "wse.csl.dsd.extent",
+             cat("an extent must lie in 0..65535, found ", to_text(extents[k])));
       d.extent[4 - n + k] = static_cast<std::uint16_t>(extents[k]);
       d.stride[4 - n + k] = static_cast<std::int16_t>(strides[k] * elem_bytes);
     }
   } else if (kind == T::mem1d_dsd) {
     Int128 stride = has_access ? true_strides[0] : has_stride ? delta_strides.at(0) : 1;
-    if (stride < -32768 / elem_bytes || stride > 32767 / elem_bytes) fail(pos, "wse.csl.dsd.stride", cat("stride ", to_text(stride), " does not fit"));
+    if (stride < -32768 / elem_bytes || stride > 32767 / elem_bytes)
+      fail(pos, "wse.csl.dsd.stride", cat("stride ", to_text(stride), " does not fit"));
     d.stride[3] = static_cast<std::int16_t>(stride * elem_bytes);
   }
   bool runtime_length = false;
   if (kind != T::mem4d_dsd && length.where != Operand::nothing) {
-    if (!length.type->is_any_int()) fail(pos, "wse.csl.dsd.extent", cat("an extent must be an integer, found ", text(length.type)));
+    if (!length.type->is_any_int())
+      fail(pos, "wse.csl.dsd.extent",
+           cat("an extent must be an integer, found ", text(length.type)));
     if (length.is_known()) {
-      if (length.value.i < 0 || length.value.i > 0xffff) fail(pos, "wse.csl.dsd.extent", cat("an extent must lie in 0..65535, found ", to_text(length.value.i)));
+      if (length.value.i < 0 || length.value.i > 0xffff)
+        fail(pos, "wse.csl.dsd.extent",
+             cat("an extent must lie in 0..65535, found ", to_text(length.value.i)));
       d.extent[3] = static_cast<std::uint16_t>(length.value.i);
     } else {
       runtime_length = true;
@@ -290,11 +361,15 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
   Value known_value;
   known_value.type = types_.get(kind);
   known_value.obj = value;
-  if (!runtime_base && !runtime_length && !runtime_color && runtime_offset.where == Operand::nothing) return known_operand(known_value);
+  if (!runtime_base && !runtime_length && !runtime_color &&
+      runtime_offset.where == Operand::nothing)
+    return known_operand(known_value);
   need_runtime(pos, "a descriptor of run-time values");
   std::uint16_t r = new_dreg(pos);
   emit(Insn::with_imm(Op::dconst, 0, r, dsd_row(d, value->global)), pos);
-  auto set = [&](DsdField field, const Operand& v) { emit({Op::dset, 0, r, to_reg(v, pos), static_cast<std::uint16_t>(field)}, pos); };
+  auto set = [&](DsdField field, const Operand& v) {
+    emit({Op::dset, 0, r, to_reg(v, pos), static_cast<std::uint16_t>(field)}, pos);
+  };
   if (runtime_base) {
     set(DsdField::base, base);
     if (offset) {
@@ -305,14 +380,18 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
   }
   if (runtime_length) set(DsdField::length, length);
   if (runtime_color) set(DsdField::color, color);
-  if (runtime_offset.where != Operand::nothing) emit({Op::dadd, 0, r, to_reg(runtime_offset, pos), static_cast<std::uint16_t>(elem_bytes)}, pos);
+  if (runtime_offset.where != Operand::nothing)
+    emit({Op::dadd, 0, r, to_reg(runtime_offset, pos), static_cast<std::uint16_t>(elem_bytes)},
+         pos);
   return in_dreg(types_.get(kind), r);
 }
 
 Operand Analyzer::bi_get_dsd(Node* node, TypeRef) {
   need_program(node->pos, "@get_dsd");
   TypeRef kind = type_arg(node, 0);
-  if (!kind->is_dsd()) fail(node->list[0]->pos, "wse.csl.type.mismatch", cat("@get_dsd makes descriptors, found ", text(kind)));
+  if (!kind->is_dsd())
+    fail(node->list[0]->pos, "wse.csl.type.mismatch",
+         cat("@get_dsd makes descriptors, found ", text(kind)));
   return dsd_from_fields(kind->kind, arg(node, 1), node->pos);
 }
 
@@ -328,7 +407,9 @@ DsdValue& dsd_of(Value& v) { return *static_cast<DsdValue*>(v.obj.get()); }
 Operand Analyzer::bi_set_dsd_length(Node* node, TypeRef) {
   Operand d = arg(node, 0);
   Operand n = coerce(arg(node, 1), types_.u16, node->list[1]->pos, "the length");
-  if (!d.type->is_dsd() || d.type->kind == T::mem4d_dsd) fail(node->list[0]->pos, "wse.csl.type.mismatch", cat("@set_dsd_length takes a one-dimensional descriptor, found ", text(d.type)));
+  if (!d.type->is_dsd() || d.type->kind == T::mem4d_dsd)
+    fail(node->list[0]->pos, "wse.csl.type.mismatch",
+         cat("@set_dsd_length takes a one-dimensional descriptor, found ", text(d.type)));
   if (d.is_known() && n.is_known()) {
     Value v = copy_dsd(d.value);
     dsd_of(v).dsd.extent[3] = static_cast<std::uint16_t>(n.value.i);
@@ -336,16 +417,21 @@ Operand Analyzer::bi_set_dsd_length(Node* node, TypeRef) {
   }
   std::uint16_t r = new_dreg(node->pos);
   to_dreg_at(d, r, node->pos);
-  emit({Op::dset, 0, r, to_reg(n, node->pos), static_cast<std::uint16_t>(DsdField::length)}, node->pos);
+  emit({Op::dset, 0, r, to_reg(n, node->pos), static_cast<std::uint16_t>(DsdField::length)},
+       node->pos);
   return in_dreg(d.type, r);
 }
 
 Operand Analyzer::bi_set_dsd_base_addr(Node* node, TypeRef) {
   Operand d = arg(node, 0);
-  if (d.type->kind != T::mem1d_dsd && d.type->kind != T::mem4d_dsd) fail(node->list[0]->pos, "wse.csl.type.mismatch", cat("@set_dsd_base_addr takes a memory descriptor, found ", text(d.type)));
+  if (d.type->kind != T::mem1d_dsd && d.type->kind != T::mem4d_dsd)
+    fail(node->list[0]->pos, "wse.csl.type.mismatch",
+         cat("@set_dsd_base_addr takes a memory descriptor, found ", text(d.type)));
   Place p = place(node->list[1]);
   Operand base = p.type->kind == T::pointer ? load(p, node->pos) : address_of(p, node->pos);
-  if (base.type->kind != T::pointer) fail(node->list[1]->pos, "wse.csl.dsd.base", cat("expected an array or a pointer, found ", text(base.type)));
+  if (base.type->kind != T::pointer)
+    fail(node->list[1]->pos, "wse.csl.dsd.base",
+         cat("expected an array or a pointer, found ", text(base.type)));
   if (d.is_known() && base.is_known() && !base.value.obj) {
     Value v = copy_dsd(d.value);
     dsd_of(v).global = static_cast<Global*>(const_cast<void*>(base.value.p));
@@ -354,13 +440,16 @@ Operand Analyzer::bi_set_dsd_base_addr(Node* node, TypeRef) {
   }
   std::uint16_t r = new_dreg(node->pos);
   to_dreg_at(d, r, node->pos);
-  emit({Op::dset, 0, r, to_reg(base, node->pos), static_cast<std::uint16_t>(DsdField::base)}, node->pos);
+  emit({Op::dset, 0, r, to_reg(base, node->pos), static_cast<std::uint16_t>(DsdField::base)},
+       node->pos);
   return in_dreg(d.type, r);
 }
 
 Operand Analyzer::bi_set_dsd_stride(Node* node, TypeRef) {
   Operand d = arg(node, 0);
-  if (d.type->kind != T::mem1d_dsd) fail(node->list[0]->pos, "wse.csl.type.mismatch", cat("@set_dsd_stride takes a mem1d_dsd, found ", text(d.type)));
+  if (d.type->kind != T::mem1d_dsd)
+    fail(node->list[0]->pos, "wse.csl.type.mismatch",
+         cat("@set_dsd_stride takes a mem1d_dsd, found ", text(d.type)));
   Operand s = coerce(arg(node, 1), types_.i8, node->list[1]->pos, "the stride");
   int bytes = d.is_known() ? std::max<int>(1, dsd_of(d.value).dsd.elem_bytes) : 0;
   if (d.is_known() && s.is_known()) {
@@ -370,7 +459,8 @@ Operand Analyzer::bi_set_dsd_stride(Node* node, TypeRef) {
   }
   std::uint16_t r = new_dreg(node->pos);
   to_dreg_at(d, r, node->pos);
-  emit({Op::dset, 0, r, to_reg(s, node->pos), static_cast<std::uint16_t>(DsdField::element_stride)}, node->pos);
+  emit({Op::dset, 0, r, to_reg(s, node->pos), static_cast<std::uint16_t>(DsdField::element_stride)},
+       node->pos);
   return in_dreg(d.type, r);
 }
 
@@ -378,14 +468,21 @@ Operand Analyzer::bi_increment_dsd_offset(Node* node, TypeRef) {
   Operand d = arg(node, 0);
   TypeRef elem = type_arg(node, 2);
   Pos pos = node->pos;
-  if (d.type->kind != T::mem1d_dsd && d.type->kind != T::mem4d_dsd) fail(node->list[0]->pos, "wse.csl.type.mismatch", cat("@increment_dsd_offset takes a memory descriptor, found ", text(d.type)));
+  if (d.type->kind != T::mem1d_dsd && d.type->kind != T::mem4d_dsd)
+    fail(node->list[0]->pos, "wse.csl.type.mismatch",
+         cat("@increment_dsd_offset takes a memory descriptor, found ", text(d.type)));
   Operand n = arg(node, 1);
-  if (!n.type->is_any_int()) fail(node->list[1]->pos, "wse.csl.type.mismatch", cat("the offset is an integer, found ", text(n.type)));
+  if (!n.type->is_any_int())
+    fail(node->list[1]->pos, "wse.csl.type.mismatch",
+         cat("the offset is an integer, found ", text(n.type)));
   if (n.is_known()) n = known_operand(make_int(types_.i16, wrap_to(types_.i16, n.value.i)));
-  if (!elem->runtime || elem->size == 0) fail(node->list[2]->pos, "wse.csl.type.mismatch", cat("an offset cannot be counted in ", text(elem)));
+  if (!elem->runtime || elem->size == 0)
+    fail(node->list[2]->pos, "wse.csl.type.mismatch",
+         cat("an offset cannot be counted in ", text(elem)));
   if (d.is_known() && n.is_known()) {
     Value v = copy_dsd(d.value);
-    dsd_of(v).dsd.base = static_cast<std::uint16_t>(dsd_of(v).dsd.base + static_cast<int>(n.value.i) * static_cast<int>(elem->size));
+    dsd_of(v).dsd.base = static_cast<std::uint16_t>(
+        dsd_of(v).dsd.base + static_cast<int>(n.value.i) * static_cast<int>(elem->size));
     return known_operand(v);
   }
   std::uint16_t r = new_dreg(pos);
@@ -396,20 +493,29 @@ Operand Analyzer::bi_increment_dsd_offset(Node* node, TypeRef) {
 
 Operand Analyzer::bi_get_dsr(Node* node, TypeRef) {
   TypeRef t = type_arg(node, 0);
-  if (!t->is_dsr()) fail(node->list[0]->pos, "wse.csl.type.mismatch", cat("@get_dsr takes dsr_dest, dsr_src0 or dsr_src1, found ", text(t)));
+  if (!t->is_dsr())
+    fail(node->list[0]->pos, "wse.csl.type.mismatch",
+         cat("@get_dsr takes dsr_dest, dsr_src0 or dsr_src1, found ", text(t)));
   Int128 id = int_arg(node, 1, "the number of a DSR");
-  if (id < 0 || id > 15) fail(node->list[1]->pos, "wse.csl.id.range", cat(text(t), " ", to_text(id), " does not exist; legal are 0..15"));
+  if (id < 0 || id > 15)
+    fail(node->list[1]->pos, "wse.csl.id.range",
+         cat(text(t), " ", to_text(id), " does not exist; legal are 0..15"));
   return known_operand(make_int(t, id));
 }
 Operand Analyzer::bi_get_xdsr(Node* node, TypeRef) {
   Int128 id = int_arg(node, 0, "the number of an XDSR");
-  if (id < 0 || id > 15) fail(node->list[0]->pos, "wse.csl.id.range", cat("xdsr ", to_text(id), " does not exist; legal are 0..15"));
+  if (id < 0 || id > 15)
+    fail(node->list[0]->pos, "wse.csl.id.range",
+         cat("xdsr ", to_text(id), " does not exist; legal are 0..15"));
   return known_operand(make_int(types_.get(T::xdsr), id));
 }
 
 /// `.{ .async = true, .activate = t, ... }`.
-void Analyzer::parse_settings(const Operand& config, OpSettings& s, std::uint16_t* index_reg, Pos pos) {
-  if (config.type->kind != T::struct_) fail(pos, "wse.csl.type.mismatch", cat("the settings of an operation are a struct, found ", text(config.type)));
+void Analyzer::parse_settings(const Operand& config, OpSettings& s, std::uint16_t* index_reg,
+                              Pos pos) {
+  if (config.type->kind != T::struct_)
+    fail(pos, "wse.csl.type.mismatch",
+         cat("the settings of an operation are a struct, found ", text(config.type)));
   for (std::size_t k = 0; k < config.type->fields.size(); ++k) {
     const std::string& f = name(config.type->fields[k].name);
     Operand v = part(config, k, pos);
@@ -418,7 +524,9 @@ void Analyzer::parse_settings(const Operand& config, OpSettings& s, std::uint16_
     else if (f == "save_address") s.save_address = flag();
     else if (f == "single_step") s.single_step = flag();
     else if (f == "activate" || f == "unblock") {
-      if (s.done.kind != Completion::none) fail(pos, "wse.csl.settings.completion", "an operation has one of .activate and .unblock, not both");
+      if (s.done.kind != Completion::none)
+        fail(pos, "wse.csl.settings.completion",
+             "an operation has one of .activate and .unblock, not both");
       s.done = completion(v, f == "activate" ? Completion::activate : Completion::unblock, pos);
     } else if (f == "on_control") {
       for (std::size_t j = 0; j < v.type->fields.size(); ++j) {
@@ -427,20 +535,26 @@ void Analyzer::parse_settings(const Operand& config, OpSettings& s, std::uint16_
         if (g == "terminate") s.terminate_on_control = need_known(w, pos, g).i != 0;
         else if (g == "activate") s.on_control = completion(w, Completion::activate, pos);
         else if (g == "unblock") s.on_control = completion(w, Completion::unblock, pos);
-        else fail(pos, "wse.csl.settings.unknown", cat("on_control has no setting \"", g, "\""), "legal are terminate, activate and unblock");
+        else
+          fail(pos, "wse.csl.settings.unknown", cat("on_control has no setting \"", g, "\""),
+               "legal are terminate, activate and unblock");
       }
     } else if (f == "priority") {
       s.priority = priority_from(need_known(v, pos, f), pos);
     } else if (f == "index" && index_reg) {
-      *index_reg = to_reg(v.type->kind == T::comptime_int ? coerce(v, types_.u16, pos, "index") : v, pos);
+      *index_reg =
+          to_reg(v.type->kind == T::comptime_int ? coerce(v, types_.u16, pos, "index") : v, pos);
     } else if (f == "ut_id") {
-      if (options_.arch != Arch::wse3) fail(pos, "wse.csl.settings.ut_id", ".ut_id exists on WSE-3 only");
+      if (options_.arch != Arch::wse3)
+        fail(pos, "wse.csl.settings.ut_id", ".ut_id exists on WSE-3 only");
       Value id = need_known(v, pos, f);
-      if (id.type->kind != T::ut_id) fail(pos, "wse.csl.type.mismatch", cat("ut_id is a ut_id, found ", text(id.type)));
+      if (id.type->kind != T::ut_id)
+        fail(pos, "wse.csl.type.mismatch", cat("ut_id is a ut_id, found ", text(id.type)));
       s.ut_id = static_cast<std::uint8_t>(id.i);
     } else {
       fail(pos, "wse.csl.settings.unknown", cat("an operation has no setting \"", f, "\""),
-           "legal are async, activate, unblock, on_control, priority, index, ut_id, save_address and single_step");
+           "legal are async, activate, unblock, on_control, priority, index, ut_id, save_address "
+           "and single_step");
     }
   }
   if (s.done.kind != Completion::none && !s.async && !s.save_address) {
@@ -451,13 +565,21 @@ void Analyzer::parse_settings(const Operand& config, OpSettings& s, std::uint16_
 Operand Analyzer::bi_load_to_dsr(Node* node, TypeRef) {
   need_program(node->pos, "@load_to_dsr");
   Value dsr = known_arg(node, 0);
-  if (!dsr.type->is_dsr() || dsr.type->kind == T::xdsr) fail(node->list[0]->pos, "wse.csl.type.mismatch", cat("expected a DSR, found ", text(dsr.type)));
+  if (!dsr.type->is_dsr() || dsr.type->kind == T::xdsr)
+    fail(node->list[0]->pos, "wse.csl.type.mismatch",
+         cat("expected a DSR, found ", text(dsr.type)));
   Operand d = arg(node, 1);
-  if (!d.type->is_dsd() && d.type->kind != T::fifo) fail(node->list[1]->pos, "wse.csl.type.mismatch", cat("expected a descriptor, found ", text(d.type)));
-  if (d.type->kind == T::fabin_dsd && dsr.type->kind == T::dsr_dest) fail(node->pos, "wse.csl.dsr.file", "a fabin_dsd cannot be loaded into a dsr_dest");
-  if (d.type->kind == T::fabout_dsd && dsr.type->kind != T::dsr_dest) fail(node->pos, "wse.csl.dsr.file", "a fabout_dsd can be loaded into a dsr_dest only");
+  if (!d.type->is_dsd() && d.type->kind != T::fifo)
+    fail(node->list[1]->pos, "wse.csl.type.mismatch",
+         cat("expected a descriptor, found ", text(d.type)));
+  if (d.type->kind == T::fabin_dsd && dsr.type->kind == T::dsr_dest)
+    fail(node->pos, "wse.csl.dsr.file", "a fabin_dsd cannot be loaded into a dsr_dest");
+  if (d.type->kind == T::fabout_dsd && dsr.type->kind != T::dsr_dest)
+    fail(node->pos, "wse.csl.dsr.file", "a fabout_dsd can be loaded into a dsr_dest only");
   DsrLoad load;
-  load.file = dsr.type->kind == T::dsr_dest ? DsrFile::dest : dsr.type->kind == T::dsr_src0 ? DsrFile::src0 : DsrFile::src1;
+  load.file = dsr.type->kind == T::dsr_dest   ? DsrFile::dest
+              : dsr.type->kind == T::dsr_src0 ? DsrFile::src0
+                                              : DsrFile::src1;
   load.index = static_cast<std::uint8_t>(dsr.i);
   Operand config;
   if (node->list.size() > 2) config = arg(node, 2);
@@ -479,14 +601,18 @@ Operand Analyzer::bi_load_to_dsr(Node* node, TypeRef) {
     std::size_t at = program_->out.initial_dsrs.size();
     program_->out.initial_dsrs.push_back(load);
     if (config.where != Operand::nothing) {
-      program_->deferred.push_back([this, at, config, pos] { parse_settings(config, program_->out.initial_dsrs[at].settings, nullptr, pos); });
+      program_->deferred.push_back([this, at, config, pos] {
+        parse_settings(config, program_->out.initial_dsrs[at].settings, nullptr, pos);
+      });
     }
     return void_operand();
   }
   if (config.where != Operand::nothing) parse_settings(config, load.settings, nullptr, pos);
   load.dsd = to_dreg(d, pos);
   program_->out.dsr_loads.push_back(load);
-  emit(Insn::with_imm(Op::dsrload, 0, 0, static_cast<std::int32_t>(program_->out.dsr_loads.size() - 1)), pos);
+  emit(Insn::with_imm(Op::dsrload, 0, 0,
+                      static_cast<std::int32_t>(program_->out.dsr_loads.size() - 1)),
+       pos);
   return void_operand();
 }
 
@@ -495,11 +621,15 @@ Operand Analyzer::bi_allocate_fifo(Node* node, TypeRef) {
   if (!known()) fail(node->pos, "wse.csl.builtin.context", "a FIFO is a module-level const");
   Place p = place(node->list[0]);
   Pos pos = node->pos;
-  if (p.type->kind == T::pointer) p = pointee(need_known(load(p, pos), pos, "the buffer of a FIFO"), pos);
+  if (p.type->kind == T::pointer)
+    p = pointee(need_known(load(p, pos), pos, "the buffer of a FIFO"), pos);
   if (p.kind != Place::memory || !p.operand.global || p.type->kind != T::array || p.is_const) {
-    fail(node->list[0]->pos, "wse.csl.fifo.buffer", "the buffer of a FIFO is a module-level var array");
+    fail(node->list[0]->pos, "wse.csl.fifo.buffer",
+         "the buffer of a FIFO is a module-level var array");
   }
-  if (p.type->elem->size != 2 && p.type->elem->size != 4) fail(node->list[0]->pos, "wse.csl.fifo.buffer", cat("the elements of a FIFO have 16 or 32 bits, found ", text(p.type->elem)));
+  if (p.type->elem->size != 2 && p.type->elem->size != 4)
+    fail(node->list[0]->pos, "wse.csl.fifo.buffer",
+         cat("the elements of a FIFO have 16 or 32 bits, found ", text(p.type->elem)));
   if (program_->out.fifos.size() >= 255) fail(pos, "wse.csl.fifo.count", "more than 255 FIFOs");
   Fifo f;
   f.base = static_cast<std::uint16_t>(address(p.operand.global, pos));
@@ -509,7 +639,9 @@ Operand Analyzer::bi_allocate_fifo(Node* node, TypeRef) {
   program_->out.fifos.push_back(f);
   if (node->list.size() > 1) {
     Operand config = arg(node, 1);
-    if (config.type->kind != T::struct_) fail(node->list[1]->pos, "wse.csl.type.mismatch", cat("expected a struct, found ", text(config.type)));
+    if (config.type->kind != T::struct_)
+      fail(node->list[1]->pos, "wse.csl.type.mismatch",
+           cat("expected a struct, found ", text(config.type)));
     program_->deferred.push_back([this, index, config, pos] {
       for (std::size_t k = 0; k < config.type->fields.size(); ++k) {
         const std::string& g = name(config.type->fields[k].name);
@@ -518,7 +650,9 @@ Operand Analyzer::bi_allocate_fifo(Node* node, TypeRef) {
         if (g == "activate_push") fifo.on_push = completion(v, Completion::activate, pos);
         else if (g == "activate_pop") fifo.on_pop = completion(v, Completion::activate, pos);
         else if (g == "priority") fifo.priority = priority_from(need_known(v, pos, g), pos);
-        else if (g != "simd_mode" && g != "dest" && g != "src" && g != "xdsr") fail(pos, "wse.csl.settings.unknown", cat("a FIFO has no setting \"", g, "\""), "legal are activate_push, activate_pop, priority, simd_mode, dest, src and xdsr");
+        else if (g != "simd_mode" && g != "dest" && g != "src" && g != "xdsr")
+          fail(pos, "wse.csl.settings.unknown", cat("a FIFO has no setting \"", g, "\""),
+               "legal are activate_push, activate_pop, priority, simd_mode, dest, src and xdsr");
       }
     });
   }
@@ -528,17 +662,21 @@ Operand Analyzer::bi_allocate_fifo(Node* node, TypeRef) {
 Operand Analyzer::bi_set_fifo_read_length(Node* node, TypeRef) {
   need_runtime(node->pos, "@set_fifo_read_length");
   Value f = known_arg(node, 0);
-  if (f.type->kind != T::fifo) fail(node->pos, "wse.csl.type.mismatch", cat("expected a FIFO, found ", text(f.type)));
+  if (f.type->kind != T::fifo)
+    fail(node->pos, "wse.csl.type.mismatch", cat("expected a FIFO, found ", text(f.type)));
   Operand n = coerce(arg(node, 1), types_.u16, node->pos);
-  emit(Insn::with_imm(Op::fiforead, 0, to_reg(n, node->pos), static_cast<std::int32_t>(f.i)), node->pos);
+  emit(Insn::with_imm(Op::fiforead, 0, to_reg(n, node->pos), static_cast<std::int32_t>(f.i)),
+       node->pos);
   return void_operand();
 }
 Operand Analyzer::bi_set_fifo_write_length(Node* node, TypeRef) {
   need_runtime(node->pos, "@set_fifo_write_length");
   Value f = known_arg(node, 0);
-  if (f.type->kind != T::fifo) fail(node->pos, "wse.csl.type.mismatch", cat("expected a FIFO, found ", text(f.type)));
+  if (f.type->kind != T::fifo)
+    fail(node->pos, "wse.csl.type.mismatch", cat("expected a FIFO, found ", text(f.type)));
   Operand n = coerce(arg(node, 1), types_.u16, node->pos);
-  emit(Insn::with_imm(Op::fifowrite, 0, to_reg(n, node->pos), static_cast<std::int32_t>(f.i)), node->pos);
+  emit(Insn::with_imm(Op::fifowrite, 0, to_reg(n, node->pos), static_cast<std::int32_t>(f.i)),
+       node->pos);
   return void_operand();
 }
 
@@ -554,38 +692,52 @@ wse::Operand make_operand(wse::Operand::Kind kind, std::uint16_t index) {
 }
 
 DsrFile file_of(TypeRef t) {
-  return t->kind == T::dsr_dest ? DsrFile::dest : t->kind == T::dsr_src0 ? DsrFile::src0 : DsrFile::src1;
+  return t->kind == T::dsr_dest   ? DsrFile::dest
+         : t->kind == T::dsr_src0 ? DsrFile::src0
+                                  : DsrFile::src1;
 }
 
 }  // namespace
 
-wse::Operand Analyzer::bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos pos, std::string_view what) {
+wse::Operand Analyzer::bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos pos,
+                                    std::string_view what) {
   TypeRef t = op.type;
   if (t && t->is_dsd()) {
-    if (is_dst && t->kind == T::fabin_dsd) fail(pos, "wse.csl.dsd.operand", "a fabin_dsd cannot be a destination");
-    if (!is_dst && t->kind == T::fabout_dsd) fail(pos, "wse.csl.dsd.operand", "a fabout_dsd cannot be a source");
+    if (is_dst && t->kind == T::fabin_dsd)
+      fail(pos, "wse.csl.dsd.operand", "a fabin_dsd cannot be a destination");
+    if (!is_dst && t->kind == T::fabout_dsd)
+      fail(pos, "wse.csl.dsd.operand", "a fabout_dsd cannot be a source");
     return make_operand(wse::Operand::dsd, to_dreg(op, pos));
   }
-  if (t && t->kind == T::fifo) return make_operand(wse::Operand::fifo, static_cast<std::uint16_t>(op.value.i));
+  if (t && t->kind == T::fifo)
+    return make_operand(wse::Operand::fifo, static_cast<std::uint16_t>(op.value.i));
   if (t && t->is_dsr() && t->kind != T::xdsr) {
     wse::Operand o = make_operand(wse::Operand::dsr, static_cast<std::uint16_t>(op.value.i));
     o.file = file_of(t);
-    if (is_dst && o.file == DsrFile::src1) fail(pos, "wse.csl.dsr.file", "a dsr_src1 cannot be a destination");
+    if (is_dst && o.file == DsrFile::src1)
+      fail(pos, "wse.csl.dsr.file", "a dsr_src1 cannot be a destination");
     return o;
   }
   if (is_dst) {
-    if (!t || t->kind != T::pointer || t->elem->kind == T::fn) fail(pos, "wse.csl.dsd.operand", cat(what, " needs a descriptor, a DSR, a FIFO or a pointer as destination, found ", text(t)));
+    if (!t || t->kind != T::pointer || t->elem->kind == T::fn)
+      fail(pos, "wse.csl.dsd.operand",
+           cat(what, " needs a descriptor, a DSR, a FIFO or a pointer as destination, found ",
+               text(t)));
     if (t->is_const) fail(pos, "wse.csl.assign.constant", "the destination is constant");
     op.temp = false;
     return make_operand(wse::Operand::pointer, to_reg(op, pos));
   }
   if (!t) fail(pos, "wse.csl.dsd.operand", cat(what, ": a source has no value"));
-  if (t->kind == T::comptime_int || t->kind == T::comptime_float) op = coerce(op, scalar, pos, what);
+  if (t->kind == T::comptime_int || t->kind == T::comptime_float)
+    op = coerce(op, scalar, pos, what);
   if (!op.type->is_scalar() || op.type->kind == T::pointer || op.type->size != scalar->size) {
-    fail(pos, "wse.csl.dsd.operand", cat(what, " takes descriptors, DSRs, FIFOs and scalars of type ", text(scalar), ", found ", text(op.type)));
+    fail(pos, "wse.csl.dsd.operand",
+         cat(what, " takes descriptors, DSRs, FIFOs and scalars of type ", text(scalar), ", found ",
+             text(op.type)));
   }
   if (scalar->is_float() && op.type != scalar && !op.type->is_int()) {
-    fail(pos, "wse.csl.dsd.operand", cat(what, " takes scalars of type ", text(scalar), ", found ", text(op.type)));
+    fail(pos, "wse.csl.dsd.operand",
+         cat(what, " takes scalars of type ", text(scalar), ", found ", text(op.type)));
   }
   op.temp = false;
   return make_operand(wse::Operand::value, to_reg(op, pos));
@@ -604,7 +756,9 @@ Operand Analyzer::bulk(Node* node, TypeRef, Bulk code) {
   need_program(pos, what);
   need_runtime(pos, what);
   if (node->list.size() != fixed && node->list.size() != fixed + 1) {
-    fail(pos, "wse.csl.builtin.arguments", cat(what, " takes ", fixed, " operands and optional settings, found ", node->list.size(), " arguments"));
+    fail(pos, "wse.csl.builtin.arguments",
+         cat(what, " takes ", fixed, " operands and optional settings, found ", node->list.size(),
+             " arguments"));
   }
   TypeRef fp16 = types_.get(static_cast<T>(fp16_kind()));
   bool real = info.name[0] == 'f' || info.name.starts_with("xp");
@@ -627,31 +781,45 @@ Operand Analyzer::bulk(Node* node, TypeRef, Bulk code) {
   }
   int scalars = 0;
   op.dst = bulk_operand(args[0], scalar, true, node->list[0]->pos, what);
-  op.src0 = bulk_operand(args[1], (info.name == "faddhs" || info.name == "fmachs") ? types_.f32 : scalar, false, node->list[1]->pos, what);
+  op.src0 =
+      bulk_operand(args[1], (info.name == "faddhs" || info.name == "fmachs") ? types_.f32 : scalar,
+                   false, node->list[1]->pos, what);
   scalars += op.src0.kind == wse::Operand::value;
   if (info.sources > 1) {
     TypeRef second = scalar;
-    if (code == Bulk::fscaleh || code == Bulk::fscales || code == Bulk::sll16 || code == Bulk::slr16 || code == Bulk::sar16) second = types_.i16;
+    if (code == Bulk::fscaleh || code == Bulk::fscales || code == Bulk::sll16 ||
+        code == Bulk::slr16 || code == Bulk::sar16)
+      second = types_.i16;
     op.src1 = bulk_operand(args[2], second, false, node->list[2]->pos, what);
     scalars += op.src1.kind == wse::Operand::value;
   }
   if (info.scalar) {
     op.scalar = bulk_operand(args[fixed - 1], scalar, false, node->list[fixed - 1]->pos, what);
-    if (op.scalar.kind != wse::Operand::value) fail(node->list[fixed - 1]->pos, "wse.csl.dsd.operand", cat("the last operand of ", what, " is a scalar"));
+    if (op.scalar.kind != wse::Operand::value)
+      fail(node->list[fixed - 1]->pos, "wse.csl.dsd.operand",
+           cat("the last operand of ", what, " is a scalar"));
   }
-  if (options_.arch == Arch::wse3 && info.sources > 1 && args[1].type->kind == T::fabin_dsd && args[2].type->kind == T::fabin_dsd) {
-    fail(pos, "wse.csl.dsd.operand", "on WSE-3 an operation has at most one fabin_dsd operand", "stage the other one through a FIFO");
+  if (options_.arch == Arch::wse3 && info.sources > 1 && args[1].type->kind == T::fabin_dsd &&
+      args[2].type->kind == T::fabin_dsd) {
+    fail(pos, "wse.csl.dsd.operand", "on WSE-3 an operation has at most one fabin_dsd operand",
+         "stage the other one through a FIFO");
   }
-  if (node->list.size() > fixed) parse_settings(arg(node, fixed), op.settings, &op.index_reg, node->list[fixed]->pos);
+  if (node->list.size() > fixed)
+    parse_settings(arg(node, fixed), op.settings, &op.index_reg, node->list[fixed]->pos);
   if (op.settings.async) {
     bool fabric = false;
-    for (const Operand& a : args) fabric = fabric || a.type->kind == T::fabin_dsd || a.type->kind == T::fabout_dsd || a.type->is_dsr();
-    if (!fabric) fail(pos, "wse.csl.settings.async", cat("an asynchronous ", what, " needs a fabric operand"));
+    for (const Operand& a : args)
+      fabric = fabric || a.type->kind == T::fabin_dsd || a.type->kind == T::fabout_dsd ||
+               a.type->is_dsr();
+    if (!fabric)
+      fail(pos, "wse.csl.settings.async", cat("an asynchronous ", what, " needs a fabric operand"));
   }
   (void)scalars;
   program_->out.bulks.push_back(op);
   std::uint16_t r = new_reg(pos);
-  emit(Insn::with_imm(Op::bulk, static_cast<std::uint8_t>(Ty::b1), r, static_cast<std::int32_t>(program_->out.bulks.size() - 1)), pos);
+  emit(Insn::with_imm(Op::bulk, static_cast<std::uint8_t>(Ty::b1), r,
+                      static_cast<std::int32_t>(program_->out.bulks.size() - 1)),
+       pos);
   return in_reg(types_.bool_, r);
 }
 
@@ -659,11 +827,14 @@ Operand Analyzer::bi_map(Node* node, TypeRef) {
   need_runtime(node->pos, "@map");
   Pos pos = node->pos;
   Operand callee = arg(node, 0);
-  if (!callee.is_known() || !callee.value.p || (callee.type->kind != T::function && callee.type->kind != T::fn)) {
-    fail(node->list[0]->pos, "wse.csl.map.function", cat("@map needs a function that is known at compile time, found ", text(callee.type)));
+  if (!callee.is_known() || !callee.value.p ||
+      (callee.type->kind != T::function && callee.type->kind != T::fn)) {
+    fail(node->list[0]->pos, "wse.csl.map.function",
+         cat("@map needs a function that is known at compile time, found ", text(callee.type)));
   }
   Decl* d = static_cast<Decl*>(const_cast<void*>(callee.value.p));
-  if (d->node->has(kTask)) fail(node->list[0]->pos, "wse.csl.call.task", "@map needs a function, not a task");
+  if (d->node->has(kTask))
+    fail(node->list[0]->pos, "wse.csl.call.task", "@map needs a function, not a task");
   std::size_t inputs = d->node->list.size();
   MapOp op;
   std::vector<Operand> args;
@@ -673,14 +844,18 @@ Operand Analyzer::bi_map(Node* node, TypeRef) {
   bool has_out = type->elem->kind != T::void_;
   std::size_t wanted = 1 + inputs + (has_out ? 1 : 0);
   if (node->list.size() != wanted && node->list.size() != wanted + 1) {
-    fail(pos, "wse.csl.builtin.arguments", cat("@map over \"", name(d->name), "\" takes the function, ", inputs, " input", inputs == 1 ? "" : "s",
-                                               has_out ? ", an output" : "", " and optional settings; found ", node->list.size(), " arguments"));
+    fail(pos, "wse.csl.builtin.arguments",
+         cat("@map over \"", name(d->name), "\" takes the function, ", inputs, " input",
+             inputs == 1 ? "" : "s", has_out ? ", an output" : "", " and optional settings; found ",
+             node->list.size(), " arguments"));
   }
   for (std::size_t k = 0; k < inputs; ++k) {
     TypeRef t = type->fields[k].type;
     Operand v = arg(node, 1 + k, t);
     MapOp::In in;
-    if (!t->is_scalar()) fail(node->list[1 + k]->pos, "wse.csl.map.parameter", cat("@map cannot pass a parameter of type ", text(t)));
+    if (!t->is_scalar())
+      fail(node->list[1 + k]->pos, "wse.csl.map.parameter",
+           cat("@map cannot pass a parameter of type ", text(t)));
     in.ty = bytecode_type(t);
     if (v.type->is_dsd() || v.type->is_dsr() || v.type->kind == T::fifo) {
       in.operand = bulk_operand(v, t, false, node->list[1 + k]->pos, "@map");
@@ -693,9 +868,11 @@ Operand Analyzer::bi_map(Node* node, TypeRef) {
   }
   if (has_out) {
     op.out_ty = bytecode_type(type->elem);
-    op.out = bulk_operand(arg(node, 1 + inputs), type->elem, true, node->list[1 + inputs]->pos, "@map");
+    op.out =
+        bulk_operand(arg(node, 1 + inputs), type->elem, true, node->list[1 + inputs]->pos, "@map");
   }
-  if (node->list.size() > wanted) parse_settings(arg(node, wanted), op.settings, nullptr, node->list[wanted]->pos);
+  if (node->list.size() > wanted)
+    parse_settings(arg(node, wanted), op.settings, nullptr, node->list[wanted]->pos);
   if (op.settings.async) fail(pos, "wse.csl.settings.async", "@map is synchronous");
   FunctionInstance* fn = plain_instance(d, pos);
   op.function = static_cast<std::uint16_t>(fn->index);
@@ -703,7 +880,8 @@ Operand Analyzer::bi_map(Node* node, TypeRef) {
   b().calls.push_back({fn->index, {b().next, b().dnext}});
   new_reg(pos);
   program_->out.maps.push_back(op);
-  emit(Insn::with_imm(Op::map, 0, 0, static_cast<std::int32_t>(program_->out.maps.size() - 1)), pos);
+  emit(Insn::with_imm(Op::map, 0, 0, static_cast<std::int32_t>(program_->out.maps.size() - 1)),
+       pos);
   return void_operand();
 }
 

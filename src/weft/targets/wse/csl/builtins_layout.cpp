@@ -5,7 +5,8 @@
 namespace weft::wse::csl {
 
 Operand Analyzer::bi_get_rectangle(Node* node, TypeRef) {
-  if (!layout_->has_rectangle) fail(node->pos, "wse.csl.layout.rectangle", "@set_rectangle has not been called yet");
+  if (!layout_->has_rectangle)
+    fail(node->pos, "wse.csl.layout.rectangle", "@set_rectangle has not been called yet");
   auto pair = [&](int a, int b, const char* x, const char* y) {
     return make_struct({{names_.intern(x), types_.u16}, {names_.intern(y), types_.u16}},
                        {make_int(types_.u16, a), make_int(types_.u16, b)});
@@ -13,26 +14,34 @@ Operand Analyzer::bi_get_rectangle(Node* node, TypeRef) {
   Value fabric = pair(options_.fabric_width, options_.fabric_height, "width", "height");
   Value offsets = pair(options_.offset_x, options_.offset_y, "width", "height");
   Value w = make_int(types_.u16, layout_->width), h = make_int(types_.u16, layout_->height);
-  return known_operand(make_struct({{names_.intern("width"), types_.u16}, {names_.intern("height"), types_.u16},
-                                    {names_.intern("fabric"), fabric.type}, {names_.intern("offsets"), offsets.type}},
+  return known_operand(make_struct({{names_.intern("width"), types_.u16},
+                                    {names_.intern("height"), types_.u16},
+                                    {names_.intern("fabric"), fabric.type},
+                                    {names_.intern("offsets"), offsets.type}},
                                    {w, h, fabric, offsets}));
 }
 
 Operand Analyzer::bi_set_rectangle(Node* node, TypeRef) {
   need_layout(node->pos, "@set_rectangle");
   Int128 w = int_arg(node, 0, "the width"), h = int_arg(node, 1, "the height");
-  if (layout_->has_rectangle) fail(node->pos, "wse.csl.layout.rectangle", "@set_rectangle is called twice");
+  if (layout_->has_rectangle)
+    fail(node->pos, "wse.csl.layout.rectangle", "@set_rectangle is called twice");
   if (w < 1 || h < 1 || w > 2000 || h > 2000) {
-    fail(node->pos, "wse.csl.layout.rectangle", cat("a rectangle of ", to_text(w), " x ", to_text(h), " PEs is not possible; each side is 1..2000"));
+    fail(node->pos, "wse.csl.layout.rectangle",
+         cat("a rectangle of ", to_text(w), " x ", to_text(h),
+             " PEs is not possible; each side is 1..2000"));
   }
   if (options_.fabric_width > 0 && options_.fabric_height > 0) {
-    // Infrastructure columns: 3 to the west (inside the offset) and 2 to the east with memcpy, and the halo.
+    // Infrastructure columns: 3 to the west (inside the offset) and 2 to the east with memcpy, and
+    // the halo.
     int east = options_.memcpy ? 3 : 0, south = options_.memcpy ? 1 : 0;
-    int need_w = options_.offset_x + static_cast<int>(w) + east, need_h = options_.offset_y + static_cast<int>(h) + south;
+    int need_w = options_.offset_x + static_cast<int>(w) + east,
+        need_h = options_.offset_y + static_cast<int>(h) + south;
     if (need_w > options_.fabric_width || need_h > options_.fabric_height) {
       fail(node->pos, "wse.csl.layout.fabric",
-           cat("the rectangle of ", to_text(w), " x ", to_text(h), " PEs at offset ", options_.offset_x, ",", options_.offset_y,
-               " needs a fabric of at least ", need_w, " x ", need_h, ", but --fabric-dims gives ", options_.fabric_width, " x ",
+           cat("the rectangle of ", to_text(w), " x ", to_text(h), " PEs at offset ",
+               options_.offset_x, ",", options_.offset_y, " needs a fabric of at least ", need_w,
+               " x ", need_h, ", but --fabric-dims gives ", options_.fabric_width, " x ",
                options_.fabric_height));
     }
   }
@@ -51,10 +60,13 @@ std::string at(Int128 x, Int128 y) { return cat("(", to_text(x), ", ", to_text(y
 
 Operand Analyzer::bi_set_tile_code(Node* node, TypeRef) {
   need_layout(node->pos, "@set_tile_code");
-  if (!layout_->has_rectangle) fail(node->pos, "wse.csl.layout.rectangle", "@set_rectangle must come before @set_tile_code");
+  if (!layout_->has_rectangle)
+    fail(node->pos, "wse.csl.layout.rectangle", "@set_rectangle must come before @set_tile_code");
   Int128 x = int_arg(node, 0, "x"), y = int_arg(node, 1, "y");
   if (x < 0 || y < 0 || x >= layout_->width || y >= layout_->height) {
-    fail(node->pos, "wse.csl.layout.position", cat("PE ", at(x, y), " lies outside the rectangle of ", layout_->width, " x ", layout_->height));
+    fail(node->pos, "wse.csl.layout.position",
+         cat("PE ", at(x, y), " lies outside the rectangle of ", layout_->width, " x ",
+             layout_->height));
   }
   const Source* source = nullptr;
   Value params;
@@ -62,17 +74,22 @@ Operand Analyzer::bi_set_tile_code(Node* node, TypeRef) {
   if (node->list.size() > 2) {
     Value v = known_arg(node, 2);
     if (v.type->kind == T::comptime_string) {
-      source = load(resolve_import(name(static_cast<Symbol>(v.i)), node->pos), node->list[2]->pos, true);
+      source =
+          load(resolve_import(name(static_cast<Symbol>(v.i)), node->pos), node->list[2]->pos, true);
       next = 3;
     }
   }
   if (!source) source = &sources_[node->pos.file];
   if (node->list.size() > next) {
     params = known_arg(node, next);
-    if (params.type->kind != T::struct_) fail(node->list[next]->pos, "wse.csl.type.mismatch", cat("the params of a tile are a struct, found ", text(params.type)));
+    if (params.type->kind != T::struct_)
+      fail(node->list[next]->pos, "wse.csl.type.mismatch",
+           cat("the params of a tile are a struct, found ", text(params.type)));
   }
-  std::size_t index = static_cast<std::size_t>(y) * static_cast<std::size_t>(layout_->width) + static_cast<std::size_t>(x);
-  if (layout_->tile_program[index]) fail(node->pos, "wse.csl.layout.tile_twice", cat("PE ", at(x, y), " has code already"));
+  std::size_t index = static_cast<std::size_t>(y) * static_cast<std::size_t>(layout_->width) +
+                      static_cast<std::size_t>(x);
+  if (layout_->tile_program[index])
+    fail(node->pos, "wse.csl.layout.tile_twice", cat("PE ", at(x, y), " has code already"));
   std::string key = cat(source->id, "|", key_of(params));
   auto [it, fresh] = layout_->by_key.emplace(key, static_cast<int>(layout_->programs.size()));
   if (fresh) layout_->programs.push_back({source, params, key, node->pos});
@@ -82,17 +99,23 @@ Operand Analyzer::bi_set_tile_code(Node* node, TypeRef) {
 
 Operand Analyzer::bi_set_color_config(Node* node, TypeRef) {
   need_layout(node->pos, "@set_color_config");
-  if (!layout_->has_rectangle) fail(node->pos, "wse.csl.layout.rectangle", "@set_rectangle must come before @set_color_config");
+  if (!layout_->has_rectangle)
+    fail(node->pos, "wse.csl.layout.rectangle",
+         "@set_rectangle must come before @set_color_config");
   Int128 x = int_arg(node, 0, "x"), y = int_arg(node, 1, "y");
   if (x < 0 || y < 0 || x >= layout_->width || y >= layout_->height) {
-    fail(node->pos, "wse.csl.layout.position", cat("PE ", at(x, y), " lies outside the rectangle of ", layout_->width, " x ", layout_->height));
+    fail(node->pos, "wse.csl.layout.position",
+         cat("PE ", at(x, y), " lies outside the rectangle of ", layout_->width, " x ",
+             layout_->height));
   }
   Value c = known_arg(node, 2), config = known_arg(node, 3);
   int color = color_of(c, node->list[2]->pos);
-  std::size_t index = static_cast<std::size_t>(y) * static_cast<std::size_t>(layout_->width) + static_cast<std::size_t>(x);
+  std::size_t index = static_cast<std::size_t>(y) * static_cast<std::size_t>(layout_->width) +
+                      static_cast<std::size_t>(x);
   std::uint32_t old = layout_->tile_routes[index];
   if (layout_->route_sets.empty()) layout_->route_sets.emplace_back();
-  auto [step, fresh] = layout_->route_step.emplace(std::make_pair(old, cat(color, "|", key_of(config))), 0u);
+  auto [step, fresh] =
+      layout_->route_step.emplace(std::make_pair(old, cat(color, "|", key_of(config))), 0u);
   if (fresh) {
     ColorRoute route;
     route.color = static_cast<std::uint8_t>(color);
@@ -106,7 +129,8 @@ Operand Analyzer::bi_set_color_config(Node* node, TypeRef) {
     for (const ColorRoute& r : set) {
       if (r.color == route.color) {
         layout_->route_step.erase(step);
-        fail(node->pos, "wse.csl.route.twice", cat("color ", color, " of PE ", at(x, y), " is configured twice"));
+        fail(node->pos, "wse.csl.route.twice",
+             cat("color ", color, " of PE ", at(x, y), " is configured twice"));
       }
     }
     set.push_back(route);
@@ -119,7 +143,9 @@ Operand Analyzer::bi_set_color_config(Node* node, TypeRef) {
 
 Operand Analyzer::bi_set_local_color_config(Node* node, TypeRef) {
   need_program(node->pos, "@set_local_color_config");
-  if (!known()) fail(node->pos, "wse.csl.builtin.context", "@set_local_color_config belongs into a comptime block");
+  if (!known())
+    fail(node->pos, "wse.csl.builtin.context",
+         "@set_local_color_config belongs into a comptime block");
   Value c = known_arg(node, 0), config = known_arg(node, 1);
   ColorRoute route;
   route.color = static_cast<std::uint8_t>(color_of(c, node->list[0]->pos));
@@ -138,23 +164,30 @@ Operand Analyzer::bi_export_name(Node* node, TypeRef) {
   Export e;
   e.name = n;
   for (const Export& old : layout_->exports) {
-    if (old.name == n) fail(node->pos, "wse.csl.export.twice", cat("\"", n, "\" is exported twice"));
+    if (old.name == n)
+      fail(node->pos, "wse.csl.export.twice", cat("\"", n, "\" is exported twice"));
   }
   if (t->kind == T::fn) {
     e.kind = Export::func;
-    if (t->fields.size() > 15) fail(node->pos, "wse.csl.export.type", "an exported function takes at most 15 arguments");
+    if (t->fields.size() > 15)
+      fail(node->pos, "wse.csl.export.type", "an exported function takes at most 15 arguments");
     for (const FieldType& f : t->fields) {
-      if (!f.type->is_scalar() || f.type->size > 4) fail(node->pos, "wse.csl.export.type", cat("an exported function cannot take ", text(f.type)));
+      if (!f.type->is_scalar() || f.type->size > 4)
+        fail(node->pos, "wse.csl.export.type",
+             cat("an exported function cannot take ", text(f.type)));
       e.inputs.push_back(bytecode_type(f.type));
     }
-    if (node->list.size() > 2) fail(node->list[2]->pos, "wse.csl.export.type", "a function has no mutability");
+    if (node->list.size() > 2)
+      fail(node->list[2]->pos, "wse.csl.export.type", "a function has no mutability");
   } else if (t->kind == T::color) {
     e.kind = Export::stream;
   } else {
     e.kind = Export::var;
     TypeRef elem = t->kind == T::pointer ? t->elem : t;
     if (elem->kind == T::array) elem = elem->elem;
-    if (!elem->is_scalar()) fail(node->list[1]->pos, "wse.csl.export.type", cat("a symbol of type ", text(t), " cannot be exported"));
+    if (!elem->is_scalar())
+      fail(node->list[1]->pos, "wse.csl.export.type",
+           cat("a symbol of type ", text(t), " cannot be exported"));
     e.elem_bytes = static_cast<std::uint8_t>(elem->size);
     if (node->list.size() > 2) {
       Value m = known_arg(node, 2);
@@ -169,13 +202,16 @@ Operand Analyzer::bi_export_name(Node* node, TypeRef) {
 
 Operand Analyzer::bi_export_symbol(Node* node, TypeRef) {
   need_program(node->pos, "@export_symbol");
-  if (!known()) fail(node->pos, "wse.csl.builtin.context", "@export_symbol belongs into a comptime block");
+  if (!known())
+    fail(node->pos, "wse.csl.builtin.context", "@export_symbol belongs into a comptime block");
   Place p = place(node->list[0]);
   std::string n;
   Pos pos = node->pos;
   if (node->list.size() > 1) n = string_arg(node, 1);
-  else if (node->list[0]->kind == Kind::ident || node->list[0]->kind == Kind::field) n = name(node->list[0]->name);
-  else fail(pos, "wse.csl.export.name", "this symbol needs a name: @export_symbol(value, \"name\")");
+  else if (node->list[0]->kind == Kind::ident || node->list[0]->kind == Kind::field)
+    n = name(node->list[0]->name);
+  else
+    fail(pos, "wse.csl.export.name", "this symbol needs a name: @export_symbol(value, \"name\")");
   int id = -1;
   for (std::size_t k = 0; k < layout_->exports.size(); ++k) {
     if (layout_->exports[k].name == n) id = static_cast<int>(k);
@@ -192,14 +228,20 @@ Operand Analyzer::bi_export_symbol(Node* node, TypeRef) {
   ExportBinding binding;
   binding.id = static_cast<std::uint16_t>(id);
   for (const ExportBinding& old : program_->out.exports) {
-    if (old.id == binding.id) fail(pos, "wse.csl.export.twice", cat("\"", n, "\" is exported twice by this program"));
+    if (old.id == binding.id)
+      fail(pos, "wse.csl.export.twice", cat("\"", n, "\" is exported twice by this program"));
   }
   if (e.kind == Export::func) {
     Value f = need_known(load(p, pos), pos, "an exported function");
-    if ((f.type->kind != T::function && f.type->kind != T::fn) || !f.p) fail(pos, "wse.csl.export.type", cat("\"", n, "\" is exported as ", e.type, ", but this is ", text(f.type)));
+    if ((f.type->kind != T::function && f.type->kind != T::fn) || !f.p)
+      fail(pos, "wse.csl.export.type",
+           cat("\"", n, "\" is exported as ", e.type, ", but this is ", text(f.type)));
     Decl* d = static_cast<Decl*>(const_cast<void*>(f.p));
     FunctionInstance* fn = plain_instance(d, pos);
-    if (fn->type != wanted) fail(pos, "wse.csl.export.type", cat("\"", n, "\" is exported as ", e.type, ", but \"", name(d->name), "\" has type ", text(fn->type)));
+    if (fn->type != wanted)
+      fail(pos, "wse.csl.export.type",
+           cat("\"", n, "\" is exported as ", e.type, ", but \"", name(d->name), "\" has type ",
+               text(fn->type)));
     binding.function = static_cast<std::uint16_t>(fn->index);
   } else {
     bool var_pointer = p.kind == Place::memory && p.type->kind == T::pointer;
@@ -210,13 +252,20 @@ Operand Analyzer::bi_export_symbol(Node* node, TypeRef) {
       probe.type = p.type;
       TypeRef a = p.type, w = wanted;
       bool same = a->elem == w->elem && a->many == w->many;
-      bool decay = w->kind == T::pointer && w->many && !a->many && a->elem->kind == T::array && a->elem->elem == w->elem;
-      if (!same && !decay) fail(pos, "wse.csl.export.type", cat("\"", n, "\" is exported as ", e.type, ", but the symbol has type ", text(p.type)));
+      bool decay = w->kind == T::pointer && w->many && !a->many && a->elem->kind == T::array &&
+                   a->elem->elem == w->elem;
+      if (!same && !decay)
+        fail(
+            pos, "wse.csl.export.type",
+            cat("\"", n, "\" is exported as ", e.type, ", but the symbol has type ", text(p.type)));
     } else if (p.kind == Place::memory && p.operand.global) {
       // An array or scalar itself: the host reaches it through a pointer made here.
       TypeRef elem = p.type->kind == T::array ? p.type->elem : p.type;
       TypeRef w = wanted->kind == T::pointer ? wanted->elem : wanted;
-      if (elem != w && p.type != w) fail(pos, "wse.csl.export.type", cat("\"", n, "\" is exported as ", e.type, ", but the symbol has type ", text(p.type)));
+      if (elem != w && p.type != w)
+        fail(
+            pos, "wse.csl.export.type",
+            cat("\"", n, "\" is exported as ", e.type, ", but the symbol has type ", text(p.type)));
       Value pointer;
       pointer.type = types_.pointer(elem, p.is_const, true);
       pointer.p = p.operand.global;
@@ -224,7 +273,9 @@ Operand Analyzer::bi_export_symbol(Node* node, TypeRef) {
       g = anonymous_global(pointer, true, pos);
     } else {
       Value v = need_known(load(p, pos), pos, "an exported symbol");
-      if (v.type->kind != T::pointer) fail(pos, "wse.csl.export.type", cat("\"", n, "\" is exported as ", e.type, ", but this is ", text(v.type)));
+      if (v.type->kind != T::pointer)
+        fail(pos, "wse.csl.export.type",
+             cat("\"", n, "\" is exported as ", e.type, ", but this is ", text(v.type)));
       g = anonymous_global(v, true, pos);
     }
     binding.address = static_cast<std::uint16_t>(address(g, pos));
@@ -241,15 +292,18 @@ Operand Analyzer::bi_has_exported_tensors(Node*, TypeRef) {
 Operand Analyzer::bi_get_symbol_id(Node* node, TypeRef) {
   std::string n = string_arg(node, 0);
   for (std::size_t k = 0; k < layout_->exports.size(); ++k) {
-    if (layout_->exports[k].name == n) return known_operand(make_int(types_.u16, static_cast<Int128>(k)));
+    if (layout_->exports[k].name == n)
+      return known_operand(make_int(types_.u16, static_cast<Int128>(k)));
   }
   fail(node->pos, "wse.csl.export.unknown", cat("the layout exports no name \"", n, "\""));
 }
 Operand Analyzer::bi_get_symbol_value(Node* node, TypeRef) {
-  fail(node->pos, "wse.csl.builtin.unsupported", "@get_symbol_value is reserved for the host protocol, which is native here");
+  fail(node->pos, "wse.csl.builtin.unsupported",
+       "@get_symbol_value is reserved for the host protocol, which is native here");
 }
 Operand Analyzer::bi_get_tensor_ptr(Node* node, TypeRef) {
-  fail(node->pos, "wse.csl.builtin.unsupported", "@get_tensor_ptr is reserved for the host protocol, which is native here");
+  fail(node->pos, "wse.csl.builtin.unsupported",
+       "@get_tensor_ptr is reserved for the host protocol, which is native here");
 }
 
 // ---- the run ----
@@ -264,7 +318,8 @@ void Analyzer::run_layout() {
     layout_->has_rectangle = true;
     layout_->width = options_.width;
     layout_->height = options_.height;
-    if (static_cast<std::size_t>(options_.width) * static_cast<std::size_t>(options_.height) != options_.tiles.size()) {
+    if (static_cast<std::size_t>(options_.width) * static_cast<std::size_t>(options_.height) !=
+        options_.tiles.size()) {
       fail(nowhere, "wse.csl.layout.tiles", "the number of tiles is not width times height");
     }
     for (const TileSpec& tile : options_.tiles) {
@@ -296,7 +351,8 @@ void Analyzer::run_layout() {
           route_key += cat(r.color, ":");
           route_key.append(reinterpret_cast<const char*>(&r.route), sizeof r.route);
         }
-        auto [set, added] = layout_->route_set_by_key.emplace(route_key, static_cast<std::uint32_t>(layout_->route_sets.size()));
+        auto [set, added] = layout_->route_set_by_key.emplace(
+            route_key, static_cast<std::uint32_t>(layout_->route_sets.size()));
         if (added) layout_->route_sets.push_back(tile.routes);
         routes = set->second;
       }
@@ -318,10 +374,14 @@ void Analyzer::run_layout() {
     Module* m = instantiate(source, &params, {0, static_cast<std::uint16_t>(source->id), 1}, true);
     bool has_layout = false;
     for (Node* n : m->root->list) has_layout = has_layout || n->kind == Kind::layout_block;
-    if (!has_layout) fail({0, static_cast<std::uint16_t>(source->id), 1}, "wse.csl.layout.none", cat("\"", source->path, "\" has no layout block"));
+    if (!has_layout)
+      fail({0, static_cast<std::uint16_t>(source->id), 1}, "wse.csl.layout.none",
+           cat("\"", source->path, "\" has no layout block"));
     run_module(m, true);
     if (diagnostics_.error_count() > 0) return;
-    if (!layout_->has_rectangle) fail(m->root->pos, "wse.csl.layout.rectangle", "the layout block does not call @set_rectangle");
+    if (!layout_->has_rectangle)
+      fail(m->root->pos, "wse.csl.layout.rectangle",
+           "the layout block does not call @set_rectangle");
   }
   for (std::size_t k = 0; k < layout_->tile_program.size(); ++k) {
     if (!layout_->tile_program[k] && options_.tiles.empty()) {
@@ -329,7 +389,9 @@ void Analyzer::run_layout() {
       for (std::uint32_t t : layout_->tile_program) missing += t == 0;
       Pos pos{0, 0, 1};
       fail(pos, "wse.csl.layout.tile_missing",
-           cat("PE ", at(static_cast<Int128>(k) % layout_->width, static_cast<Int128>(k) / layout_->width), " has no code",
+           cat("PE ",
+               at(static_cast<Int128>(k) % layout_->width, static_cast<Int128>(k) / layout_->width),
+               " has no code",
                missing > 1 ? cat(" (nor have ", missing - 1, " others)") : std::string()),
            "every PE of the rectangle needs @set_tile_code");
     }
@@ -348,14 +410,16 @@ void Analyzer::run_layout() {
   out.exports = layout_->exports;
   for (std::size_t k = 0; k < layout_->programs.size(); ++k) {
     compile_program(k);
-    if (program_->broken && diagnostics_.error_count() == 0) fail(nowhere, "wse.csl.internal", "a program failed without a diagnostic");
+    if (program_->broken && diagnostics_.error_count() == 0)
+      fail(nowhere, "wse.csl.internal", "a program failed without a diagnostic");
     out.programs.push_back(std::move(program_->out));
     program_.reset();
     frame_ = nullptr;
   }
   out.route_sets = layout_->route_sets;
   for (std::size_t k = 0; k < layout_->tile_program.size(); ++k) {
-    out.tiles.push_back({layout_->tile_program[k] ? layout_->tile_program[k] - 1 : kNoProgram, layout_->tile_routes[k]});
+    out.tiles.push_back({layout_->tile_program[k] ? layout_->tile_program[k] - 1 : kNoProgram,
+                         layout_->tile_routes[k]});
   }
 }
 

@@ -5,8 +5,11 @@
 namespace weft::wse::csl {
 
 int Analyzer::color_of(const Value& v, Pos pos) {
-  if (!v.defined() || v.type->kind != T::color) fail(pos, "wse.csl.type.mismatch", cat("expected a color, found ", text(v.type)));
-  if (v.i < 0 || v.i >= kColors) fail(pos, "wse.csl.id.range", cat("color ", to_text(v.i), " does not exist; legal are 0..", kColors - 1));
+  if (!v.defined() || v.type->kind != T::color)
+    fail(pos, "wse.csl.type.mismatch", cat("expected a color, found ", text(v.type)));
+  if (v.i < 0 || v.i >= kColors)
+    fail(pos, "wse.csl.id.range",
+         cat("color ", to_text(v.i), " does not exist; legal are 0..", kColors - 1));
   return static_cast<int>(v.i);
 }
 
@@ -15,13 +18,14 @@ Operand Analyzer::make_id(Node* node, T kind, int low, int high) {
   TypeRef t = types_.get(kind);
   if (v.type == t) return v;
   if (!v.type || !v.type->is_any_int()) {
-    fail(node->list[0]->pos, "wse.csl.type.mismatch", cat("@get_", basic_name(kind), " takes an integer, found ", text(v.type)));
+    fail(node->list[0]->pos, "wse.csl.type.mismatch",
+         cat("@get_", basic_name(kind), " takes an integer, found ", text(v.type)));
   }
   if (v.is_known()) {
     if (v.value.i < low || v.value.i > high) {
       fail(node->list[0]->pos, "wse.csl.id.range",
-           cat(basic_name(kind), " ", to_text(v.value.i), " does not exist on ", options_.arch == Arch::wse3 ? "WSE-3" : "WSE-2",
-               "; legal are ", low, "..", high));
+           cat(basic_name(kind), " ", to_text(v.value.i), " does not exist on ",
+               options_.arch == Arch::wse3 ? "WSE-3" : "WSE-2", "; legal are ", low, "..", high));
     }
     return known_operand(make_int(t, v.value.i));
   }
@@ -29,8 +33,12 @@ Operand Analyzer::make_id(Node* node, T kind, int low, int high) {
   return in_reg(t, to_reg(v, node->pos));
 }
 
-Operand Analyzer::bi_get_color(Node* node, TypeRef) { return make_id(node, T::color, 0, kColors - 1); }
-Operand Analyzer::bi_get_input_queue(Node* node, TypeRef) { return make_id(node, T::input_queue, 0, 7); }
+Operand Analyzer::bi_get_color(Node* node, TypeRef) {
+  return make_id(node, T::color, 0, kColors - 1);
+}
+Operand Analyzer::bi_get_input_queue(Node* node, TypeRef) {
+  return make_id(node, T::input_queue, 0, 7);
+}
 Operand Analyzer::bi_get_output_queue(Node* node, TypeRef) {
   return make_id(node, T::output_queue, 0, options_.arch == Arch::wse3 ? 7 : 5);
 }
@@ -38,7 +46,9 @@ Operand Analyzer::bi_get_ut_id(Node* node, TypeRef) { return make_id(node, T::ut
 Operand Analyzer::bi_get_local_task_id(Node* node, TypeRef) {
   return make_id(node, T::local_task_id, options_.arch == Arch::wse3 ? 8 : 0, 30);
 }
-Operand Analyzer::bi_get_control_task_id(Node* node, TypeRef) { return make_id(node, T::control_task_id, 0, 63); }
+Operand Analyzer::bi_get_control_task_id(Node* node, TypeRef) {
+  return make_id(node, T::control_task_id, 0, 63);
+}
 
 Operand Analyzer::bi_get_data_task_id(Node* node, TypeRef) {
   Value v = known_arg(node, 0);
@@ -59,22 +69,29 @@ Operand Analyzer::bind_task(Node* node, T kind) {
   Pos pos = node->pos;
   bool callable = (task.type->kind == T::function || task.type->kind == T::fn) && task.p;
   if (!callable || !static_cast<const Decl*>(task.p)->node->has(kTask)) {
-    fail(node->list[0]->pos, "wse.csl.task.expected", cat("expected a task, found ", task.type->kind == T::function ? "a function" : text(task.type)));
+    fail(node->list[0]->pos, "wse.csl.task.expected",
+         cat("expected a task, found ",
+             task.type->kind == T::function ? "a function" : text(task.type)));
   }
-  if (kind == T::data_task_id && id.type->kind == T::color && options_.arch == Arch::wse2) id.type = types_.get(T::data_task_id);
+  if (kind == T::data_task_id && id.type->kind == T::color && options_.arch == Arch::wse2)
+    id.type = types_.get(T::data_task_id);
   if (id.type->kind != kind) {
-    fail(node->list[1]->pos, "wse.csl.type.mismatch", cat("expected a ", basic_name(kind), ", found ", text(id.type)));
+    fail(node->list[1]->pos, "wse.csl.type.mismatch",
+         cat("expected a ", basic_name(kind), ", found ", text(id.type)));
   }
   Decl* d = static_cast<Decl*>(const_cast<void*>(task.p));
   BoundTask bound;
   bound.decl = d;
   bound.id = static_cast<std::uint16_t>(id.i);
   bound.data = kind == T::data_task_id;
-  bound.space = kind == T::local_task_id ? TaskSpace::local : kind == T::control_task_id ? TaskSpace::control
-                : options_.arch == Arch::wse3 ? TaskSpace::queue : TaskSpace::color;
+  bound.space = kind == T::local_task_id      ? TaskSpace::local
+                : kind == T::control_task_id  ? TaskSpace::control
+                : options_.arch == Arch::wse3 ? TaskSpace::queue
+                                              : TaskSpace::color;
   for (const BoundTask& old : program_->tasks) {
     if (old.space == bound.space && old.id == bound.id) {
-      fail(pos, "wse.csl.task.bound", cat("id ", bound.id, " is already bound to task \"", name(old.decl->name), "\""));
+      fail(pos, "wse.csl.task.bound",
+           cat("id ", bound.id, " is already bound to task \"", name(old.decl->name), "\""));
     }
   }
   FunctionInstance* fn = plain_instance(d, pos);
@@ -84,26 +101,42 @@ Operand Analyzer::bind_task(Node* node, T kind) {
   binding.function = static_cast<std::uint16_t>(fn->index);
   int bits = 0;
   for (const FieldType& f : fn->type->fields) {
-    if (!f.type->is_scalar()) fail(pos, "wse.csl.task.arguments", cat("a task cannot take an argument of type ", text(f.type)));
+    if (!f.type->is_scalar())
+      fail(pos, "wse.csl.task.arguments",
+           cat("a task cannot take an argument of type ", text(f.type)));
     binding.args.push_back(bytecode_type(f.type));
     bits += f.type->bits();
   }
   if (kind == T::local_task_id && !binding.args.empty()) {
-    fail(pos, "wse.csl.task.arguments", cat("local task \"", name(d->name), "\" cannot take arguments"));
+    fail(pos, "wse.csl.task.arguments",
+         cat("local task \"", name(d->name), "\" cannot take arguments"));
   }
   if (bound.data) {
-    if (binding.args.empty()) fail(pos, "wse.csl.task.arguments", cat("data task \"", name(d->name), "\" needs an argument: the data of a wavelet"));
-    if (bits > 32) fail(pos, "wse.csl.task.arguments", cat("the arguments of data task \"", name(d->name), "\" take ", bits, " bits; a wavelet has 32"));
+    if (binding.args.empty())
+      fail(pos, "wse.csl.task.arguments",
+           cat("data task \"", name(d->name), "\" needs an argument: the data of a wavelet"));
+    if (bits > 32)
+      fail(pos, "wse.csl.task.arguments",
+           cat("the arguments of data task \"", name(d->name), "\" take ", bits,
+               " bits; a wavelet has 32"));
   }
-  if (fn->type->elem->kind != T::void_) fail(pos, "wse.csl.task.result", cat("task \"", name(d->name), "\" cannot return ", text(fn->type->elem)));
+  if (fn->type->elem->kind != T::void_)
+    fail(pos, "wse.csl.task.result",
+         cat("task \"", name(d->name), "\" cannot return ", text(fn->type->elem)));
   program_->out.tasks.push_back(std::move(binding));
   program_->tasks.push_back(bound);
   return void_operand();
 }
 
-Operand Analyzer::bi_bind_local_task(Node* node, TypeRef) { return bind_task(node, T::local_task_id); }
-Operand Analyzer::bi_bind_data_task(Node* node, TypeRef) { return bind_task(node, T::data_task_id); }
-Operand Analyzer::bi_bind_control_task(Node* node, TypeRef) { return bind_task(node, T::control_task_id); }
+Operand Analyzer::bi_bind_local_task(Node* node, TypeRef) {
+  return bind_task(node, T::local_task_id);
+}
+Operand Analyzer::bi_bind_data_task(Node* node, TypeRef) {
+  return bind_task(node, T::data_task_id);
+}
+Operand Analyzer::bi_bind_control_task(Node* node, TypeRef) {
+  return bind_task(node, T::control_task_id);
+}
 
 Analyzer::TaskRef Analyzer::task_ref(const Operand& op, Pos pos, bool) {
   TaskRef out;
@@ -122,11 +155,14 @@ Analyzer::TaskRef Analyzer::task_ref(const Operand& op, Pos pos, bool) {
   switch (t ? t->kind : T::void_) {
     case T::local_task_id: out.space = TaskSpace::local; break;
     case T::control_task_id: out.space = TaskSpace::control; break;
-    case T::data_task_id: out.space = options_.arch == Arch::wse3 ? TaskSpace::queue : TaskSpace::color; break;
+    case T::data_task_id:
+      out.space = options_.arch == Arch::wse3 ? TaskSpace::queue : TaskSpace::color;
+      break;
     case T::color: out.space = TaskSpace::color; break;
     case T::input_queue: out.space = TaskSpace::queue; break;
     case T::ut_id: out.space = TaskSpace::microthread; break;
-    default: fail(pos, "wse.csl.task.expected", cat("expected a task or a task id, found ", text(t)));
+    default:
+      fail(pos, "wse.csl.task.expected", cat("expected a task or a task id, found ", text(t)));
   }
   if (op.is_known()) {
     out.id = static_cast<std::uint16_t>(op.value.i);
@@ -141,8 +177,10 @@ Operand Analyzer::task_control(Node* node, Op known_op, Op reg_op) {
   need_program(node->pos, "activating and blocking");
   Operand v = arg(node, 0);
   Pos pos = node->pos;
-  if (known_op == Op::activate && v.type && v.type->kind != T::local_task_id && v.type->kind != T::function && v.type->kind != T::fn) {
-    fail(node->list[0]->pos, "wse.csl.task.activate", cat("@activate takes a local task, found ", text(v.type)));
+  if (known_op == Op::activate && v.type && v.type->kind != T::local_task_id &&
+      v.type->kind != T::function && v.type->kind != T::fn) {
+    fail(node->list[0]->pos, "wse.csl.task.activate",
+         cat("@activate takes a local task, found ", text(v.type)));
   }
   if (known()) {
     program_->deferred.push_back([this, v, pos, known_op] {
@@ -170,13 +208,21 @@ Operand Analyzer::task_control(Node* node, Op known_op, Op reg_op) {
   return void_operand();
 }
 
-Operand Analyzer::bi_activate(Node* node, TypeRef) { return task_control(node, Op::activate, Op::activater); }
-Operand Analyzer::bi_block(Node* node, TypeRef) { return task_control(node, Op::block, Op::blockr); }
-Operand Analyzer::bi_unblock(Node* node, TypeRef) { return task_control(node, Op::unblock, Op::unblockr); }
+Operand Analyzer::bi_activate(Node* node, TypeRef) {
+  return task_control(node, Op::activate, Op::activater);
+}
+Operand Analyzer::bi_block(Node* node, TypeRef) {
+  return task_control(node, Op::block, Op::blockr);
+}
+Operand Analyzer::bi_unblock(Node* node, TypeRef) {
+  return task_control(node, Op::unblock, Op::unblockr);
+}
 
 Completion Analyzer::completion(const Operand& what, Completion::Kind kind, Pos pos) {
   TaskRef t = task_ref(what, pos, kind == Completion::unblock);
-  if (!t.known) fail(pos, "wse.csl.comptime.runtime_value", "the task of an operation's completion must be known at compile time");
+  if (!t.known)
+    fail(pos, "wse.csl.comptime.runtime_value",
+         "the task of an operation's completion must be known at compile time");
   if (kind == Completion::activate && t.space != TaskSpace::local) {
     fail(pos, "wse.csl.task.activate", "only a local task can be activated at completion");
   }
@@ -189,49 +235,63 @@ Completion Analyzer::completion(const Operand& what, Completion::Kind kind, Pos 
 
 namespace {
 Priority priority_of(const std::string& n) {
-  return n == "high" ? Priority::high : n == "medium" ? Priority::medium : n == "low" ? Priority::low : Priority::unset;
+  return n == "high"     ? Priority::high
+         : n == "medium" ? Priority::medium
+         : n == "low"    ? Priority::low
+                         : Priority::unset;
 }
 }  // namespace
 
 /// `.priority = .{ .high = true }`.
 Priority Analyzer::priority_from(const Value& v, Pos pos) {
   if (v.type->kind != T::struct_ || v.type->fields.size() != 1) {
-    fail(pos, "wse.csl.settings.priority", "a priority is .{ .high = true }, .{ .medium = true } or .{ .low = true }");
+    fail(pos, "wse.csl.settings.priority",
+         "a priority is .{ .high = true }, .{ .medium = true } or .{ .low = true }");
   }
   Priority p = priority_of(name(v.type->fields[0].name));
-  if (p == Priority::unset) fail(pos, "wse.csl.settings.priority", cat("there is no priority \"", name(v.type->fields[0].name), "\""));
+  if (p == Priority::unset)
+    fail(pos, "wse.csl.settings.priority",
+         cat("there is no priority \"", name(v.type->fields[0].name), "\""));
   return aggregate(v).at(0).i ? p : Priority::unset;
 }
 
 Operand Analyzer::bi_initialize_queue(Node* node, TypeRef) {
   need_program(node->pos, "@initialize_queue");
-  if (!known()) fail(node->pos, "wse.csl.builtin.context", "queues are initialised in a comptime block");
+  if (!known())
+    fail(node->pos, "wse.csl.builtin.context", "queues are initialised in a comptime block");
   Value q = known_arg(node, 0);
   Pos pos = node->pos;
   if (q.type->kind != T::input_queue && q.type->kind != T::output_queue) {
-    fail(node->list[0]->pos, "wse.csl.type.mismatch", cat("expected a queue, found ", text(q.type)));
+    fail(node->list[0]->pos, "wse.csl.type.mismatch",
+         cat("expected a queue, found ", text(q.type)));
   }
   QueueInit init;
   init.output = q.type->kind == T::output_queue;
   init.queue = static_cast<std::uint8_t>(q.i);
   if (node->list.size() > 1) {
     Value config = known_arg(node, 1);
-    if (config.type->kind != T::struct_) fail(node->list[1]->pos, "wse.csl.type.mismatch", cat("expected a struct, found ", text(config.type)));
+    if (config.type->kind != T::struct_)
+      fail(node->list[1]->pos, "wse.csl.type.mismatch",
+           cat("expected a struct, found ", text(config.type)));
     for (std::size_t k = 0; k < config.type->fields.size(); ++k) {
       const std::string& f = name(config.type->fields[k].name);
       const Value& v = aggregate(config).at(static_cast<std::int64_t>(k));
       if (f == "color") init.color = static_cast<std::uint8_t>(color_of(v, node->list[1]->pos));
       else if (f == "priority") init.priority = priority_from(v, node->list[1]->pos);
       else if (f != "ctrl_table_id") {
-        fail(node->list[1]->pos, "wse.csl.settings.unknown", cat("@initialize_queue has no setting \"", f, "\""), "legal are color, priority and ctrl_table_id");
+        fail(node->list[1]->pos, "wse.csl.settings.unknown",
+             cat("@initialize_queue has no setting \"", f, "\""),
+             "legal are color, priority and ctrl_table_id");
       }
     }
   }
   if (init.color == kNone8 && (!init.output || options_.arch == Arch::wse3)) {
-    fail(pos, "wse.csl.queue.color", cat(init.output ? "output" : "input", " queue ", init.queue, " needs a .color"));
+    fail(pos, "wse.csl.queue.color",
+         cat(init.output ? "output" : "input", " queue ", init.queue, " needs a .color"));
   }
   if (!program_->queues.insert({init.output, init.queue}).second) {
-    fail(pos, "wse.csl.queue.twice", cat(init.output ? "output" : "input", " queue ", init.queue, " is initialised twice"));
+    fail(pos, "wse.csl.queue.twice",
+         cat(init.output ? "output" : "input", " queue ", init.queue, " is initialised twice"));
   }
   program_->out.queues.push_back(init);
   return void_operand();
@@ -240,7 +300,8 @@ Operand Analyzer::bi_initialize_queue(Node* node, TypeRef) {
 Operand Analyzer::bi_queue_flush(Node* node, TypeRef) {
   need_runtime(node->pos, "@queue_flush");
   Value q = known_arg(node, 0);
-  if (q.type->kind != T::output_queue) fail(node->pos, "wse.csl.type.mismatch", cat("expected an output_queue, found ", text(q.type)));
+  if (q.type->kind != T::output_queue)
+    fail(node->pos, "wse.csl.type.mismatch", cat("expected an output_queue, found ", text(q.type)));
   emit(Insn::with_imm(Op::flush, 0, 0, static_cast<std::int32_t>(q.i)), node->pos);
   return void_operand();
 }
@@ -248,11 +309,15 @@ Operand Analyzer::bi_queue_flush(Node* node, TypeRef) {
 Operand Analyzer::bi_set_teardown_handler(Node* node, TypeRef) {
   need_program(node->pos, "@set_teardown_handler");
   Value fn = known_arg(node, 0), c = known_arg(node, 1);
-  if ((fn.type->kind != T::function && fn.type->kind != T::fn) || !fn.p) fail(node->list[0]->pos, "wse.csl.type.mismatch", cat("expected a function, found ", text(fn.type)));
+  if ((fn.type->kind != T::function && fn.type->kind != T::fn) || !fn.p)
+    fail(node->list[0]->pos, "wse.csl.type.mismatch",
+         cat("expected a function, found ", text(fn.type)));
   FunctionInstance* f = plain_instance(static_cast<Decl*>(const_cast<void*>(fn.p)), node->pos);
   auto color = static_cast<std::uint8_t>(color_of(c, node->list[1]->pos));
   for (auto& [old, handler] : program_->out.teardown_handlers) {
-    if (old == color) fail(node->pos, "wse.csl.teardown.twice", cat("color ", color, " already has a teardown handler"));
+    if (old == color)
+      fail(node->pos, "wse.csl.teardown.twice",
+           cat("color ", color, " already has a teardown handler"));
   }
   program_->out.teardown_handlers.push_back({color, static_cast<std::uint16_t>(f->index)});
   return void_operand();
@@ -263,7 +328,8 @@ Operand Analyzer::bi_set_teardown_handler(Node* node, TypeRef) {
 std::uint8_t Analyzer::port_set(const Value& v, Pos pos) {
   std::uint8_t bits = 0;
   auto add = [&](const Value& d) {
-    if (d.type->kind != T::direction) fail(pos, "wse.csl.route.direction", cat("expected a direction, found ", text(d.type)));
+    if (d.type->kind != T::direction)
+      fail(pos, "wse.csl.route.direction", cat("expected a direction, found ", text(d.type)));
     bits |= port_bit(static_cast<int>(d.i));
   };
   if (v.type->kind == T::direction) {
@@ -271,25 +337,32 @@ std::uint8_t Analyzer::port_set(const Value& v, Pos pos) {
   } else if (v.type->is_aggregate() && v.obj) {
     for (std::int64_t k = 0; k < aggregate(v).count; ++k) add(aggregate(v).at(k));
   } else {
-    fail(pos, "wse.csl.route.direction", cat("expected directions such as .{ EAST, RAMP }, found ", text(v.type)));
+    fail(pos, "wse.csl.route.direction",
+         cat("expected directions such as .{ EAST, RAMP }, found ", text(v.type)));
   }
   return bits;
 }
 
 bool Analyzer::route_from(const Value& config, Route& route, int color, Pos pos) {
-  if (config.type->kind != T::struct_) fail(pos, "wse.csl.route.config", cat("a color's configuration is a struct, found ", text(config.type)));
+  if (config.type->kind != T::struct_)
+    fail(pos, "wse.csl.route.config",
+         cat("a color's configuration is a struct, found ", text(config.type)));
   auto each = [&](const Value& s, auto&& take, std::string_view what, std::string_view legal) {
-    if (s.type->kind != T::struct_) fail(pos, "wse.csl.route.config", cat(what, " is a struct, found ", text(s.type)));
+    if (s.type->kind != T::struct_)
+      fail(pos, "wse.csl.route.config", cat(what, " is a struct, found ", text(s.type)));
     for (std::size_t k = 0; k < s.type->fields.size(); ++k) {
       const std::string& f = name(s.type->fields[k].name);
       if (!take(f, aggregate(s).at(static_cast<std::int64_t>(k)))) {
-        fail(pos, "wse.csl.route.config", cat(what, " has no setting \"", f, "\""), cat("legal are ", legal));
+        fail(pos, "wse.csl.route.config", cat(what, " has no setting \"", f, "\""),
+             cat("legal are ", legal));
       }
     }
   };
   auto number = [&](const Value& v, int high) {
-    if (!v.type->is_any_int() && v.type->kind != T::bool_) fail(pos, "wse.csl.route.config", cat("expected an integer, found ", text(v.type)));
-    if (v.i < 0 || v.i > high) fail(pos, "wse.csl.route.config", cat("expected 0..", high, ", found ", to_text(v.i)));
+    if (!v.type->is_any_int() && v.type->kind != T::bool_)
+      fail(pos, "wse.csl.route.config", cat("expected an integer, found ", text(v.type)));
+    if (v.i < 0 || v.i > high)
+      fail(pos, "wse.csl.route.config", cat("expected 0..", high, ", found ", to_text(v.i)));
     return static_cast<std::uint16_t>(v.i);
   };
   auto routes = [&](const std::string& f, const Value& v) {
@@ -304,30 +377,41 @@ bool Analyzer::route_from(const Value& config, Route& route, int color, Pos pos)
   auto switches = [&](const std::string& f, const Value& v) {
     if (f.size() == 4 && f.starts_with("pos") && f[3] >= '1' && f[3] <= '3') {
       SwitchPosition& p = route.positions[static_cast<std::size_t>(f[3] - '1')];
-      each(v, [&](const std::string& g, const Value& w) {
-        if (g == "rx") p.rx = port_set(w, pos), p.valid = true;
-        else if (g == "tx") p.tx = port_set(w, pos), p.valid = true;
-        else if (g == "invalid") p.valid = w.i == 0 && p.valid;
-        else return false;
-        return true;
-      }, cat("switch position ", f), "rx, tx and invalid");
+      each(
+          v,
+          [&](const std::string& g, const Value& w) {
+            if (g == "rx") p.rx = port_set(w, pos), p.valid = true;
+            else if (g == "tx") p.tx = port_set(w, pos), p.valid = true;
+            else if (g == "invalid") p.valid = w.i == 0 && p.valid;
+            else return false;
+            return true;
+          },
+          cat("switch position ", f), "rx, tx and invalid");
       if (p.rx && p.tx && options_.arch == Arch::wse2) {
-        fail(pos, "wse.csl.route.switch", cat("on WSE-2 ", f, " changes either rx or tx, not both"));
+        fail(pos, "wse.csl.route.switch",
+             cat("on WSE-2 ", f, " changes either rx or tx, not both"));
       }
     } else if (f == "current_switch_pos") {
       route.current = static_cast<std::uint8_t>(number(v, 3));
     } else if (f == "ring_mode") {
       route.ring = v.i != 0;
     } else if (f == "pop_mode") {
-      each(v, [&](const std::string& g, const Value& w) {
-        bool on = w.i != 0;
-        if (g == "no_pop") { if (on) route.pop = PopMode::none; }
-        else if (g == "always_pop") { if (on) route.pop = PopMode::always; }
-        else if (g == "pop_on_advance") { if (on) route.pop = PopMode::on_advance; }
-        else if (g == "pop_on_advance_nop") { if (on) route.pop = PopMode::on_advance_nop; }
-        else return false;
-        return true;
-      }, "pop_mode", "no_pop, always_pop, pop_on_advance and pop_on_advance_nop");
+      each(
+          v,
+          [&](const std::string& g, const Value& w) {
+            bool on = w.i != 0;
+            if (g == "no_pop") {
+              if (on) route.pop = PopMode::none;
+            } else if (g == "always_pop") {
+              if (on) route.pop = PopMode::always;
+            } else if (g == "pop_on_advance") {
+              if (on) route.pop = PopMode::on_advance;
+            } else if (g == "pop_on_advance_nop") {
+              if (on) route.pop = PopMode::on_advance_nop;
+            } else return false;
+            return true;
+          },
+          "pop_mode", "no_pop, always_pop, pop_on_advance and pop_on_advance_nop");
     } else {
       return false;
     }
@@ -336,14 +420,20 @@ bool Analyzer::route_from(const Value& config, Route& route, int color, Pos pos)
   auto filter = [&](const std::string& f, const Value& v) {
     Filter& g = route.filter;
     if (f == "kind") {
-      each(v, [&](const std::string& h, const Value& w) {
-        bool on = w.i != 0;
-        if (h == "range") { if (on) g.kind = Filter::range; }
-        else if (h == "counter") { if (on) g.kind = Filter::counter; }
-        else if (h == "sparse_counter") { if (on) g.kind = Filter::sparse_counter; }
-        else return false;
-        return true;
-      }, "filter kind", "range, counter and sparse_counter");
+      each(
+          v,
+          [&](const std::string& h, const Value& w) {
+            bool on = w.i != 0;
+            if (h == "range") {
+              if (on) g.kind = Filter::range;
+            } else if (h == "counter") {
+              if (on) g.kind = Filter::counter;
+            } else if (h == "sparse_counter") {
+              if (on) g.kind = Filter::sparse_counter;
+            } else return false;
+            return true;
+          },
+          "filter kind", "range, counter and sparse_counter");
     } else if (f == "min_idx") g.min_index = number(v, 0xffff);
     else if (f == "max_idx") g.max_index = number(v, 0xffff);
     else if (f == "count_data") g.count_data = v.i != 0;
@@ -356,20 +446,32 @@ bool Analyzer::route_from(const Value& config, Route& route, int color, Pos pos)
     else if (f != "fast_mode") return false;
     return true;
   };
-  each(config, [&](const std::string& f, const Value& v) {
-    if (f == "routes") each(v, routes, "routes", "rx, tx, color_swap_x and color_swap_y");
-    else if (f == "switches") each(v, switches, "switches", "pos1..pos3, current_switch_pos, ring_mode and pop_mode");
-    else if (f == "filter") each(v, filter, "filter", "kind, min_idx, max_idx, count_data, count_control, init_counter, limit1, limit2, max_counter and filter_control");
-    else if (f == "teardown") route.teardown = v.i != 0;
-    else return false;
-    return true;
-  }, "a color's configuration", "routes, switches, filter and teardown");
+  each(
+      config,
+      [&](const std::string& f, const Value& v) {
+        if (f == "routes") each(v, routes, "routes", "rx, tx, color_swap_x and color_swap_y");
+        else if (f == "switches")
+          each(v, switches, "switches", "pos1..pos3, current_switch_pos, ring_mode and pop_mode");
+        else if (f == "filter")
+          each(v, filter, "filter",
+               "kind, min_idx, max_idx, count_data, count_control, init_counter, limit1, limit2, "
+               "max_counter and filter_control");
+        else if (f == "teardown") route.teardown = v.i != 0;
+        else return false;
+        return true;
+      },
+      "a color's configuration", "routes, switches, filter and teardown");
   if (options_.arch == Arch::wse3) {
     bool any = route.positions[0].valid || route.positions[1].valid || route.positions[2].valid;
-    bool legal = color <= 9 || color == 12 || color == 13 || color == 16 || color == 17 || color == 20 || color == 21;
-    if (any && !legal) fail(pos, "wse.csl.route.switch", cat("on WSE-3 color ", color, " has no switches; legal are 0..9, 12, 13, 16, 17, 20 and 21"));
+    bool legal = color <= 9 || color == 12 || color == 13 || color == 16 || color == 17 ||
+                 color == 20 || color == 21;
+    if (any && !legal)
+      fail(pos, "wse.csl.route.switch",
+           cat("on WSE-3 color ", color,
+               " has no switches; legal are 0..9, 12, 13, 16, 17, 20 and 21"));
     auto several = [](std::uint8_t bits) { return (bits & (bits - 1)) != 0; };
-    if (several(route.rx)) fail(pos, "wse.csl.route.receive", "on WSE-3 a color receives from exactly one direction");
+    if (several(route.rx))
+      fail(pos, "wse.csl.route.receive", "on WSE-3 a color receives from exactly one direction");
   }
   return true;
 }

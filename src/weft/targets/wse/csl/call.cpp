@@ -14,22 +14,27 @@ void Analyzer::protect(const Operand& op) {
   if (!frame_->builder) return;
   Builder& f = b();
   if (op.where == Operand::reg || (op.where == Operand::memory && op.base == Operand::pointer)) {
-    if (op.r != kNoReg) f.next = std::max<std::uint16_t>(f.next, static_cast<std::uint16_t>(op.r + 1));
+    if (op.r != kNoReg)
+      f.next = std::max<std::uint16_t>(f.next, static_cast<std::uint16_t>(op.r + 1));
   }
-  if (op.where == Operand::memory && op.index != kNoReg) f.next = std::max<std::uint16_t>(f.next, static_cast<std::uint16_t>(op.index + 1));
-  if (op.where == Operand::dreg) f.dnext = std::max<std::uint16_t>(f.dnext, static_cast<std::uint16_t>(op.r + 1));
+  if (op.where == Operand::memory && op.index != kNoReg)
+    f.next = std::max<std::uint16_t>(f.next, static_cast<std::uint16_t>(op.index + 1));
+  if (op.where == Operand::dreg)
+    f.dnext = std::max<std::uint16_t>(f.dnext, static_cast<std::uint16_t>(op.r + 1));
   if (op.where == Operand::parts) {
     for (const Operand& k : *op.fields) protect(k);
   }
 }
 
-Analyzer::Signature Analyzer::bind(Decl* d, const std::vector<Node*>* nodes, std::vector<Operand> given, Pos pos) {
+Analyzer::Signature Analyzer::bind(Decl* d, const std::vector<Node*>* nodes,
+                                   std::vector<Operand> given, Pos pos) {
   Node* fn = d->node;
   std::size_t count = nodes ? nodes->size() : given.size();
   if (count != fn->list.size()) {
-    Diagnostic& diag = diagnostics_.add(Diagnostic::Level::error, pos, "wse.csl.call.arguments",
-                                        cat("\"", name(d->name), "\" takes ", fn->list.size(), " argument",
-                                            fn->list.size() == 1 ? "" : "s", ", found ", count));
+    Diagnostic& diag =
+        diagnostics_.add(Diagnostic::Level::error, pos, "wse.csl.call.arguments",
+                         cat("\"", name(d->name), "\" takes ", fn->list.size(), " argument",
+                             fn->list.size() == 1 ? "" : "s", ", found ", count));
     diag.notes.push_back({"it is declared here", fn->pos});
     throw Abandon{};
   }
@@ -68,7 +73,8 @@ Analyzer::Signature Analyzer::bind(Decl* d, const std::vector<Node*>* nodes, std
     if (type) v = coerce(std::move(v), type, at, cat("argument \"", name(p->name), "\""));
     if (!type || type->kind == T::comptime_struct) type = v.type;
     if (at_compile_time || only_known(type)) {
-      if (!v.is_known()) v = known_operand(need_known(v, at, cat("argument \"", name(p->name), "\"")));
+      if (!v.is_known())
+        v = known_operand(need_known(v, at, cat("argument \"", name(p->name), "\"")));
       at_compile_time = true;
     }
     // Later types may name this argument: its value when known, else its type.
@@ -99,7 +105,8 @@ TypeRef Analyzer::function_type(Decl* d, Pos pos) {
   std::vector<TypeRef> params;
   for (Node* p : d->node->list) {
     if (!p->a || p->has(kComptime)) {
-      fail(pos, "wse.csl.call.generic", cat("\"", name(d->name), "\" is generic and has no single type"));
+      fail(pos, "wse.csl.call.generic",
+           cat("\"", name(d->name), "\" is generic and has no single type"));
     }
     params.push_back(eval_type(p->a));
   }
@@ -110,20 +117,24 @@ Operand Analyzer::eval_call(Node* node, TypeRef) {
   Operand callee = eval(node->a);
   Pos pos = node->pos;
   if (!callee.type) fail(pos, "wse.csl.call.callee", "there is nothing to call");
-  if (callee.is_known() && (callee.type->kind == T::function || callee.type->kind == T::fn ||
-                            (callee.type->kind == T::pointer && callee.type->elem->kind == T::fn)) && callee.value.p) {
+  if (callee.is_known() &&
+      (callee.type->kind == T::function || callee.type->kind == T::fn ||
+       (callee.type->kind == T::pointer && callee.type->elem->kind == T::fn)) &&
+      callee.value.p) {
     return call_decl(static_cast<Decl*>(const_cast<void*>(callee.value.p)), &node->list, {}, pos);
   }
   if (callee.type->kind == T::pointer && callee.type->elem->kind == T::fn) {
     TypeRef fn = callee.type->elem;
     if (fn->is_task) fail(pos, "wse.csl.call.task", "a task cannot be called; activate it");
     if (node->list.size() != fn->fields.size()) {
-      fail(pos, "wse.csl.call.arguments", cat("the function takes ", fn->fields.size(), " arguments, found ", node->list.size()));
+      fail(pos, "wse.csl.call.arguments",
+           cat("the function takes ", fn->fields.size(), " arguments, found ", node->list.size()));
     }
     if (known()) need_known(callee, pos, "the function");
     std::vector<Operand> args;
     for (std::size_t k = 0; k < node->list.size(); ++k) {
-      args.push_back(coerce(eval(node->list[k], fn->fields[k].type), fn->fields[k].type, node->list[k]->pos));
+      args.push_back(
+          coerce(eval(node->list[k], fn->fields[k].type), fn->fields[k].type, node->list[k]->pos));
     }
     callee.temp = false;
     return emit_call(-1, to_reg(callee, pos), fn, args, pos);
@@ -131,11 +142,14 @@ Operand Analyzer::eval_call(Node* node, TypeRef) {
   fail(pos, "wse.csl.call.callee", cat("a value of type ", text(callee.type), " cannot be called"));
 }
 
-Operand Analyzer::call_decl(Decl* d, const std::vector<Node*>* nodes, std::vector<Operand> given, Pos pos) {
+Operand Analyzer::call_decl(Decl* d, const std::vector<Node*>* nodes, std::vector<Operand> given,
+                            Pos pos) {
   if (d->node->has(kTask)) {
-    fail(pos, "wse.csl.call.task", cat("task \"", name(d->name), "\" cannot be called"), "activate it with @activate");
+    fail(pos, "wse.csl.call.task", cat("task \"", name(d->name), "\" cannot be called"),
+         "activate it with @activate");
   }
-  if (!d->node->b) fail(pos, "wse.csl.call.extern", cat("\"", name(d->name), "\" is extern and has no body here"));
+  if (!d->node->b)
+    fail(pos, "wse.csl.call.extern", cat("\"", name(d->name), "\" is extern and has no body here"));
   Signature sig = bind(d, nodes, std::move(given), pos);
   if (known()) return call_known(d, sig, pos);
   if (d->node->has(kInline)) return call_inline(d, sig, pos);
@@ -155,7 +169,9 @@ Operand Analyzer::call_known(Decl* d, Signature& sig, Pos pos) {
   f.result_type = sig.result;
   f.call_pos = pos;
   for (std::size_t k = 0; k < sig.args.size(); ++k) {
-    Value v = need_known(sig.args[k], pos, cat("argument \"", name(d->node->list[k]->name), "\" of a compile-time call"));
+    Value v =
+        need_known(sig.args[k], pos,
+                   cat("argument \"", name(d->node->list[k]->name), "\" of a compile-time call"));
     Place p = place_of_operand(known_operand(std::move(v)));
     f.locals.push_back({d->node->list[k]->name, std::move(p), false});
   }
@@ -169,7 +185,8 @@ Operand Analyzer::call_known(Decl* d, Signature& sig, Pos pos) {
   Flow flow = exec_block(d->node->b);
   if (flow == Flow::ret) return f.result;
   if (sig.result->kind != T::void_) {
-    fail(pos, "wse.csl.return.missing", cat("\"", name(d->name), "\" ends without returning ", text(sig.result)));
+    fail(pos, "wse.csl.return.missing",
+         cat("\"", name(d->name), "\" ends without returning ", text(sig.result)));
   }
   return void_operand();
 }
@@ -178,7 +195,8 @@ Operand Analyzer::call_inline(Decl* d, Signature& sig, Pos pos) {
   DepthGuard guard(*this, pos);
   int nesting = 0;
   for (Frame* at = frame_; at; at = at->parent) nesting += at->inlined;
-  if (nesting > 64) fail(pos, "wse.csl.inline.recursion", "inline functions call each other without end");
+  if (nesting > 64)
+    fail(pos, "wse.csl.inline.recursion", "inline functions call each other without end");
   Frame f;
   f.module = d->module;
   f.parent = frame_;
@@ -224,12 +242,16 @@ Operand Analyzer::call_inline(Decl* d, Signature& sig, Pos pos) {
       if (sig.result->is_scalar()) to_reg_at(f.result, f.result_reg, pos);
       else if (sig.result->is_dsd()) to_dreg_at(f.result, f.result_reg, pos);
     } else if (flow == Flow::normal && sig.result->kind != T::void_) {
-      emit(Insn::with_imm(Op::trap, 0, 0, string_index(cat(name(d->name), " ended without a result"))), pos);
+      emit(Insn::with_imm(Op::trap, 0, 0,
+                          string_index(cat(name(d->name), " ended without a result"))),
+           pos);
     }
     for (std::size_t at : f.result_jumps) patch_here(at);
-    result = sig.result->is_dsd() ? in_dreg(sig.result, f.result_reg) : in_reg(sig.result, f.result_reg);
+    result =
+        sig.result->is_dsd() ? in_dreg(sig.result, f.result_reg) : in_reg(sig.result, f.result_reg);
   } else if (flow == Flow::normal && sig.result->kind != T::void_) {
-    fail(pos, "wse.csl.return.missing", cat("\"", name(d->name), "\" ends without returning ", text(sig.result)));
+    fail(pos, "wse.csl.return.missing",
+         cat("\"", name(d->name), "\" ends without returning ", text(sig.result)));
   }
   frame_ = caller;
   if (sig.result->kind == T::void_) return void_operand();
@@ -247,7 +269,8 @@ FunctionInstance* Analyzer::instance(Decl* d, const Signature& sig, Pos pos) {
   }
   FunctionInstance*& slot = program_->by_key[key];
   if (slot) return slot;
-  if (program_->functions.size() >= 30000) fail(pos, "wse.csl.call.instances", "more than 30,000 function instances");
+  if (program_->functions.size() >= 30000)
+    fail(pos, "wse.csl.call.instances", "more than 30,000 function instances");
   program_->functions.emplace_back();
   FunctionInstance* fn = slot = &program_->functions.back();
   fn->decl = d;
@@ -269,7 +292,9 @@ FunctionInstance* Analyzer::plain_instance(Decl* d, Pos pos) {
   sig.result = type->elem;
   for (const FieldType& f : type->fields) {
     if (only_known(f.type)) {
-      fail(pos, "wse.csl.call.generic", cat("\"", name(d->name), "\" has a parameter of type ", text(f.type), ", which exists only at compile time"));
+      fail(pos, "wse.csl.call.generic",
+           cat("\"", name(d->name), "\" has a parameter of type ", text(f.type),
+               ", which exists only at compile time"));
     }
     sig.types.push_back(f.type);
     sig.known.push_back(false);
@@ -284,8 +309,11 @@ std::uint16_t Analyzer::function_pointer(Decl* d, Pos pos) {
   return static_cast<std::uint16_t>(fn->index + 1);
 }
 
-Operand Analyzer::emit_call(int index, std::uint16_t callee_reg, TypeRef fn, const std::vector<Operand>& args, Pos pos) {
-  if (known()) fail(pos, "wse.csl.comptime.runtime_value", "this call happens at run time, but its result is needed at compile time");
+Operand Analyzer::emit_call(int index, std::uint16_t callee_reg, TypeRef fn,
+                            const std::vector<Operand>& args, Pos pos) {
+  if (known())
+    fail(pos, "wse.csl.comptime.runtime_value",
+         "this call happens at run time, but its result is needed at compile time");
   // Aggregates travel by address.
   std::vector<Operand> flat;
   Operand result_slot;
@@ -331,7 +359,8 @@ void Analyzer::compile_function(FunctionInstance& fn) {
   Builder builder;
   builder.index = fn.index;
   builder.out.name = name(fn.decl->name);
-  if (!fn.decl->module->is_root) builder.out.name = cat(fn.decl->module->label, ".", builder.out.name);
+  if (!fn.decl->module->is_root)
+    builder.out.name = cat(fn.decl->module->label, ".", builder.out.name);
   collect_addressed(node->b, builder.addressed);
   Frame f;
   f.module = fn.decl->module;
@@ -343,7 +372,10 @@ void Analyzer::compile_function(FunctionInstance& fn) {
     f.result_reg = new_reg(pos);
     builder.out.params.push_back(Ty::u16);
   }
-  struct Param { std::size_t index; Operand op; };
+  struct Param {
+    std::size_t index;
+    Operand op;
+  };
   std::vector<Param> params;
   for (std::size_t k = 0; k < node->list.size(); ++k) {
     TypeRef t = fn.types[k];
@@ -360,7 +392,9 @@ void Analyzer::compile_function(FunctionInstance& fn) {
       op.is_const = true;
       builder.out.params.push_back(Ty::u16);
     } else {
-      if (!t->is_scalar()) fail(pos, "wse.csl.type.runtime", cat("a parameter of type ", text(t), " cannot exist at run time"));
+      if (!t->is_scalar())
+        fail(pos, "wse.csl.type.runtime",
+             cat("a parameter of type ", text(t), " cannot exist at run time"));
       op = in_reg(t, new_reg(pos));
       builder.out.params.push_back(bytecode_type(t));
     }
@@ -368,7 +402,8 @@ void Analyzer::compile_function(FunctionInstance& fn) {
   }
   for (Param& p : params) {
     Node* n = node->list[p.index];
-    if (builder.addressed.contains(n->name) && (p.op.where == Operand::reg || p.op.where == Operand::dreg)) {
+    if (builder.addressed.contains(n->name) &&
+        (p.op.where == Operand::reg || p.op.where == Operand::dreg)) {
       Operand slot = frame_slot(p.op.type, pos);
       store_memory(slot, p.op, pos);
       slot.is_const = true;
@@ -383,7 +418,8 @@ void Analyzer::compile_function(FunctionInstance& fn) {
     if (f.result_type->kind == T::void_) {
       emit({Op::ret, 0, 0, 0, 0}, pos);
     } else if (f.result_type->kind != T::void_) {
-      fail(pos, "wse.csl.return.missing", cat("\"", name(fn.decl->name), "\" can end without returning ", text(f.result_type)));
+      fail(pos, "wse.csl.return.missing",
+           cat("\"", name(fn.decl->name), "\" can end without returning ", text(f.result_type)));
     }
   } else if (jump_lands_here_) {
     emit(Insn::with_imm(Op::trap, 0, 0, string_index("unreachable")), pos);
@@ -397,17 +433,21 @@ void Analyzer::compile_pending() {
     FunctionInstance& fn = program_->functions[k];
     if (fn.done) continue;
     fn.done = true;
-    while (program_->builders.size() < program_->functions.size()) program_->builders.emplace_back();
+    while (program_->builders.size() < program_->functions.size())
+      program_->builders.emplace_back();
     int depth = depth_;
     try {
-      if (!fn.decl->node->b) fail(fn.decl->node->pos, "wse.csl.call.extern", cat("\"", name(fn.decl->name), "\" is extern and has no body here"));
+      if (!fn.decl->node->b)
+        fail(fn.decl->node->pos, "wse.csl.call.extern",
+             cat("\"", name(fn.decl->name), "\" is extern and has no body here"));
       compile_function(fn);
     } catch (const Abandon&) {
       depth_ = depth;
       program_->broken = true;
     }
     frame_ = nullptr;
-    while (program_->builders.size() < program_->functions.size()) program_->builders.emplace_back();
+    while (program_->builders.size() < program_->functions.size())
+      program_->builders.emplace_back();
   }
 }
 

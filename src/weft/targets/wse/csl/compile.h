@@ -13,13 +13,13 @@ namespace weft::wse::csl {
 /// A tile of an SdkLayout program: file and parameters instead of a layout block.
 struct TileSpec {
   std::string file;
-  std::vector<std::pair<std::string, std::int64_t>> params;   // integers
-  std::vector<std::pair<std::string, int>> colors;            // params of type color
-  std::vector<ColorRoute> routes;                             // painted
+  std::vector<std::pair<std::string, std::int64_t>> params;  // integers
+  std::vector<std::pair<std::string, int>> colors;           // params of type color
+  std::vector<ColorRoute> routes;                            // painted
 };
 
 struct CompileOptions {
-  std::string root;                       // path of layout.csl
+  std::string root;  // path of layout.csl
   Arch arch = Arch::wse2;
   int fabric_width = 0, fabric_height = 0;
   int offset_x = 0, offset_y = 0;
@@ -29,7 +29,7 @@ struct CompileOptions {
   std::vector<std::pair<std::string, int>> colors;
   std::vector<std::string> import_paths;
   Ty fp16 = Ty::f16;
-  std::int64_t comptime_steps = 400'000'000;   // bound on compile-time work
+  std::int64_t comptime_steps = 400'000'000;  // bound on compile-time work
   int max_errors = 20;
   bool warnings_as_errors = false;
   /// Source texts by path; asked before the file system. For tests and for programs made in memory.
@@ -42,11 +42,12 @@ struct CompileOptions {
 
 struct CompileResult {
   Layout layout;
-  std::string warnings;                   // rendered
-  std::vector<std::string> printed;       // @comptime_print
+  std::string warnings;              // rendered
+  std::vector<std::string> printed;  // @comptime_print
 };
 
-/// Throws Error(parse, "wse.csl.…") that carries every diagnostic with file, line, column and source line.
+/// Throws Error(parse, "wse.csl.…") that carries every diagnostic with file, line, column and
+/// source line.
 CompileResult compile_program(const CompileOptions& options);
 Layout compile(const CompileOptions& options);
 

@@ -14,7 +14,8 @@ struct Analyzer::DepthGuard {
     a.spend(pos);
     if (++a.depth_ > kMaxAnalysisDepth) {
       --a.depth_;
-      a.fail(pos, "wse.csl.depth", "evaluation nests too deeply; is there a recursion without end?");
+      a.fail(pos, "wse.csl.depth",
+             "evaluation nests too deeply; is there a recursion without end?");
     }
   }
   ~DepthGuard() { --analyzer.depth_; }

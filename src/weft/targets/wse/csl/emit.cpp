@@ -10,7 +10,8 @@ namespace weft::wse::csl {
 
 std::uint16_t Analyzer::new_reg(Pos pos) {
   Builder& f = b();
-  if (f.next >= 0xfff0) fail(pos, "wse.csl.emit.registers", "the function needs more than 65,520 registers");
+  if (f.next >= 0xfff0)
+    fail(pos, "wse.csl.emit.registers", "the function needs more than 65,520 registers");
   std::uint16_t r = f.next++;
   f.out.regs = std::max<std::uint16_t>(f.out.regs, f.next);
   return r;
@@ -18,7 +19,8 @@ std::uint16_t Analyzer::new_reg(Pos pos) {
 
 std::uint16_t Analyzer::new_dreg(Pos pos) {
   Builder& f = b();
-  if (f.dnext >= 0xfff0) fail(pos, "wse.csl.emit.registers", "the function needs more than 65,520 descriptor registers");
+  if (f.dnext >= 0xfff0)
+    fail(pos, "wse.csl.emit.registers", "the function needs more than 65,520 descriptor registers");
   std::uint16_t r = f.dnext++;
   f.out.dsds = std::max<std::uint16_t>(f.out.dsds, f.dnext);
   return r;
@@ -26,15 +28,18 @@ std::uint16_t Analyzer::new_dreg(Pos pos) {
 
 std::size_t Analyzer::emit(Insn insn, Pos pos) {
   Builder& f = b();
-  if (f.out.code.size() > 4'000'000) fail(pos, "wse.csl.emit.size", "the function has more than 4,000,000 instructions");
+  if (f.out.code.size() > 4'000'000)
+    fail(pos, "wse.csl.emit.size", "the function has more than 4,000,000 instructions");
   const Source& s = sources_[pos.file];
   auto line = static_cast<std::uint32_t>(s.line_of(pos.offset));
   if (line != f.last_line || pos.file + 1u != f.last_file) {
     f.last_line = line;
     f.last_file = pos.file + 1u;
-    auto [it, fresh] = program_->file_index.emplace(&s, static_cast<int>(program_->out.files.size()));
+    auto [it, fresh] =
+        program_->file_index.emplace(&s, static_cast<int>(program_->out.files.size()));
     if (fresh) program_->out.files.push_back(s.path);
-    f.out.lines.push_back({static_cast<std::uint32_t>(f.out.code.size()), static_cast<std::uint32_t>(it->second), line});
+    f.out.lines.push_back({static_cast<std::uint32_t>(f.out.code.size()),
+                           static_cast<std::uint32_t>(it->second), line});
   }
   jump_lands_here_ = false;
   f.out.code.push_back(insn);
@@ -80,7 +85,8 @@ std::uint64_t Analyzer::scalar_bits(const Value& v, Pos pos) {
       return d ? function_pointer(const_cast<Decl*>(d), pos) : static_cast<std::uint16_t>(v.i);
     }
     if (v.p) {
-      return static_cast<std::uint16_t>(address(static_cast<Global*>(const_cast<void*>(v.p)), pos) + static_cast<int>(v.i));
+      return static_cast<std::uint16_t>(address(static_cast<Global*>(const_cast<void*>(v.p)), pos) +
+                                        static_cast<int>(v.i));
     }
     if (v.obj) {
       auto* cp = static_cast<CellPointer*>(v.obj.get());
@@ -111,7 +117,8 @@ void Analyzer::load_constant(std::uint16_t reg, std::uint64_t bits, TypeRef type
     return;
   }
   std::string key = std::to_string(bits);
-  auto [it, fresh] = program_->constants.emplace(key, static_cast<int>(program_->out.constants.size()));
+  auto [it, fresh] =
+      program_->constants.emplace(key, static_cast<int>(program_->out.constants.size()));
   if (fresh) program_->out.constants.push_back(bits);
   emit(Insn::with_imm(Op::ldc, ty, reg, it->second), pos);
 }
@@ -129,8 +136,9 @@ std::uint16_t Analyzer::to_new_reg(const Operand& op, Pos pos) {
 
 void Analyzer::to_reg_at(const Operand& op, std::uint16_t reg, Pos pos) {
   if (!op.type || !op.type->is_scalar()) {
-    fail(pos, "wse.csl.type.runtime", cat("a value of type ", text(op.type), " cannot exist at run time",
-                                          op.type && op.type->kind == T::comptime_int ? "; give it a type with @as" : ""));
+    fail(pos, "wse.csl.type.runtime",
+         cat("a value of type ", text(op.type), " cannot exist at run time",
+             op.type && op.type->kind == T::comptime_int ? "; give it a type with @as" : ""));
   }
   switch (op.where) {
     case Operand::known: load_constant(reg, scalar_bits(op.value, pos), op.type, pos); return;
@@ -140,8 +148,10 @@ void Analyzer::to_reg_at(const Operand& op, std::uint16_t reg, Pos pos) {
       Function& f = b().out;
       if (op.temp && !f.code.empty()) {
         Insn& last = f.code.back();
-        bool writes_a = last.op >= Op::ldi && last.op <= Op::math2 && last.op != Op::fma && last.a == op.r;
-        if ((writes_a || ((last.op == Op::ld || last.op == Op::ldx || last.op == Op::ldg) && last.a == op.r)) &&
+        bool writes_a =
+            last.op >= Op::ldi && last.op <= Op::math2 && last.op != Op::fma && last.a == op.r;
+        if ((writes_a ||
+             ((last.op == Op::ld || last.op == Op::ldx || last.op == Op::ldg) && last.a == op.r)) &&
             last.ty == static_cast<std::uint8_t>(bytecode_type(op.type)) && last.op != Op::cvt &&
             !jump_lands_here_) {
           last.a = reg;
@@ -166,7 +176,8 @@ void Analyzer::to_reg_at(const Operand& op, std::uint16_t reg, Pos pos) {
       }
       return;
     }
-    default: fail(pos, "wse.csl.type.runtime", cat("a value of type ", text(op.type), " is not a scalar"));
+    default:
+      fail(pos, "wse.csl.type.runtime", cat("a value of type ", text(op.type), " is not a scalar"));
   }
 }
 
@@ -179,14 +190,15 @@ std::uint16_t Analyzer::to_dreg(const Operand& op, Pos pos) {
 
 void Analyzer::to_dreg_at(const Operand& op, std::uint16_t reg, Pos pos) {
   switch (op.where) {
-    case Operand::known: emit(Insn::with_imm(Op::dconst, 0, reg, dsd_index(op.value, pos)), pos); return;
+    case Operand::known:
+      emit(Insn::with_imm(Op::dconst, 0, reg, dsd_index(op.value, pos)), pos);
+      return;
     case Operand::dreg:
       if (op.r != reg) emit({Op::dmov, 0, reg, op.r, 0}, pos);
       return;
-    case Operand::memory:
-      emit({Op::dload, 0, reg, address_reg(op, pos), 0}, pos);
-      return;
-    default: fail(pos, "wse.csl.type.mismatch", cat("expected a descriptor, found ", text(op.type)));
+    case Operand::memory: emit({Op::dload, 0, reg, address_reg(op, pos), 0}, pos); return;
+    default:
+      fail(pos, "wse.csl.type.mismatch", cat("expected a descriptor, found ", text(op.type)));
   }
 }
 
@@ -202,13 +214,16 @@ int Analyzer::dsd_row(const Dsd& d, Global* base) {
   auto [it, fresh] = program_->dsds.emplace(key, static_cast<int>(program_->out.dsds.size()));
   if (fresh) {
     program_->out.dsds.push_back(d);
-    if (base) program_->out.dsds.back().base = static_cast<std::uint16_t>(address(base, base->pos) + d.base);
+    if (base)
+      program_->out.dsds.back().base =
+          static_cast<std::uint16_t>(address(base, base->pos) + d.base);
   }
   return it->second;
 }
 
 int Analyzer::dsd_index(const Value& v, Pos pos) {
-  if (!v.obj || !v.type->is_dsd()) fail(pos, "wse.csl.type.mismatch", cat("expected a descriptor, found ", text(v.type)));
+  if (!v.obj || !v.type->is_dsd())
+    fail(pos, "wse.csl.type.mismatch", cat("expected a descriptor, found ", text(v.type)));
   auto* d = static_cast<DsdValue*>(v.obj.get());
   return dsd_row(d->dsd, d->global);
 }

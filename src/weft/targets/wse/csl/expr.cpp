@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Expressions: the dispatcher, literals, types, names, struct and array literals, if and switch as values.
+// Expressions: the dispatcher, literals, types, names, struct and array literals, if and switch as
+// values.
 #include "weft/targets/wse/csl/depth.h"
 
 namespace weft::wse::csl {
@@ -32,20 +33,25 @@ Operand Analyzer::eval_inner(Node* node, TypeRef hint) {
       v.i = node->name;
       return known_operand(v);
     }
-    case Kind::ident: case Kind::index: case Kind::deref: return load(place(node), node->pos);
+    case Kind::ident:
+    case Kind::index:
+    case Kind::deref: return load(place(node), node->pos);
     case Kind::field: {
       // Members of types; everything else is a place.
       Node* base = node->a;
-      if (base->kind == Kind::ident || base->kind == Kind::field || base->kind == Kind::index || base->kind == Kind::deref) {
+      if (base->kind == Kind::ident || base->kind == Kind::field || base->kind == Kind::index ||
+          base->kind == Kind::deref) {
         Place p = place(base);
         if (p.type && p.type->kind == T::imported_module) return load(place(node), node->pos);
-        if (p.type && (p.type->kind == T::struct_ || (p.type->kind == T::pointer && p.type->elem->kind == T::struct_))) {
+        if (p.type && (p.type->kind == T::struct_ ||
+                       (p.type->kind == T::pointer && p.type->elem->kind == T::struct_))) {
           return load(field_place(p, node->name, node->pos), node->pos);
         }
         return member_of(load(p, node->pos), node);
       }
       Operand v = eval(base);
-      if (v.type && (v.type->kind == T::struct_ || (v.type->kind == T::pointer && v.type->elem->kind == T::struct_))) {
+      if (v.type && (v.type->kind == T::struct_ ||
+                     (v.type->kind == T::pointer && v.type->elem->kind == T::struct_))) {
         return load(field_place(place_of_operand(v), node->name, node->pos), node->pos);
       }
       return member_of(v, node);
@@ -57,8 +63,11 @@ Operand Analyzer::eval_inner(Node* node, TypeRef hint) {
     case Kind::builtin: return eval_builtin(node, hint);
     case Kind::struct_lit: return eval_struct(node, hint);
     case Kind::typed_init: return eval_typed_init(node);
-    case Kind::array_type: case Kind::pointer_type: case Kind::fn_type: case Kind::struct_type: case Kind::enum_type:
-      return known_operand(make_type(eval_type(node)));
+    case Kind::array_type:
+    case Kind::pointer_type:
+    case Kind::fn_type:
+    case Kind::struct_type:
+    case Kind::enum_type: return known_operand(make_type(eval_type(node)));
     case Kind::if_: return eval_if(node, hint);
     case Kind::switch_: return eval_switch(node, hint, false, nullptr);
     case Kind::block: return eval_block_value(node, hint);
@@ -67,7 +76,10 @@ Operand Analyzer::eval_inner(Node* node, TypeRef hint) {
       return eval(node->a, hint);
     }
     case Kind::tensor_access: return eval_access(node);
-    case Kind::return_: case Kind::break_: case Kind::continue_: case Kind::assign: {
+    case Kind::return_:
+    case Kind::break_:
+    case Kind::continue_:
+    case Kind::assign: {
       Flow flow = exec(node);
       Operand op = void_operand();
       if (flow != Flow::normal) {
@@ -95,11 +107,13 @@ Operand Analyzer::member_of(const Operand& base, Node* node) {
         if (symbol == node->name) return known_operand(make_int(t, value));
         members.push_back(name(symbol));
       }
-      fail(node->pos, "wse.csl.type.field", cat("enum ", text(t), " has no member \"", name(node->name), "\""),
+      fail(node->pos, "wse.csl.type.field",
+           cat("enum ", text(t), " has no member \"", name(node->name), "\""),
            cat("its members are ", join(members)));
     }
   }
-  fail(node->pos, "wse.csl.type.field", cat("a value of type ", text(base.type), " has no field \"", name(node->name), "\""));
+  fail(node->pos, "wse.csl.type.field",
+       cat("a value of type ", text(base.type), " has no field \"", name(node->name), "\""));
 }
 
 Operand Analyzer::eval_ident(Node* node) {
@@ -124,21 +138,27 @@ TypeRef Analyzer::eval_type(Node* node) {
       Int128 total = 1;
       for (Node* e : node->list) {
         Value v = eval_known(e);
-        if (!v.type->is_any_int()) fail(e->pos, "wse.csl.type.extent", cat("an extent must be an integer, found ", text(v.type)));
+        if (!v.type->is_any_int())
+          fail(e->pos, "wse.csl.type.extent",
+               cat("an extent must be an integer, found ", text(v.type)));
         if (v.i < 0 || v.i > 100'000'000) {
-          fail(e->pos, "wse.csl.type.extent", cat("an extent must lie in 0..100000000, found ", to_text(v.i)));
+          fail(e->pos, "wse.csl.type.extent",
+               cat("an extent must lie in 0..100000000, found ", to_text(v.i)));
         }
         dims.push_back(static_cast<std::int64_t>(v.i));
         total *= v.i;
-        if (total > 100'000'000) fail(e->pos, "wse.csl.type.extent", "the array has more than 100,000,000 elements");
+        if (total > 100'000'000)
+          fail(e->pos, "wse.csl.type.extent", "the array has more than 100,000,000 elements");
       }
       TypeRef elem = eval_type(node->a);
       if (elem->kind == T::array) {
-        fail(node->pos, "wse.csl.type.array", "the element of an array cannot be an array; write [N, M]T");
+        fail(node->pos, "wse.csl.type.array",
+             "the element of an array cannot be an array; write [N, M]T");
       }
       return types_.array(elem, std::move(dims));
     }
-    case Kind::pointer_type: return types_.pointer(eval_type(node->a), node->has(kConst), node->has(kMany));
+    case Kind::pointer_type:
+      return types_.pointer(eval_type(node->a), node->has(kConst), node->has(kMany));
     case Kind::fn_type: {
       std::vector<TypeRef> params;
       for (Node* p : node->list) params.push_back(eval_type(p));
@@ -148,7 +168,9 @@ TypeRef Analyzer::eval_type(Node* node) {
     case Kind::enum_type: return enum_type_of(node);
     default: {
       Value v = eval_known(node);
-      if (v.type->kind != T::type) fail(node->pos, "wse.csl.type.expected", cat("expected a type, found a value of type ", text(v.type)));
+      if (v.type->kind != T::type)
+        fail(node->pos, "wse.csl.type.expected",
+             cat("expected a type, found a value of type ", text(v.type)));
       return static_cast<TypeRef>(v.p);
     }
   }
@@ -160,7 +182,9 @@ TypeRef Analyzer::struct_type_of(Node* node) {
   for (Node* f : node->list) {
     TypeRef t = eval_type(f->a);
     for (const FieldType& old : fields) {
-      if (old.name == f->name) fail(f->pos, "wse.csl.type.duplicate_field", cat("field \"", name(f->name), "\" occurs twice"));
+      if (old.name == f->name)
+        fail(f->pos, "wse.csl.type.duplicate_field",
+             cat("field \"", name(f->name), "\" occurs twice"));
     }
     fields.push_back({f->name, t});
     key += cat(reinterpret_cast<std::uintptr_t>(t), ",");
@@ -172,7 +196,9 @@ TypeRef Analyzer::struct_type_of(Node* node) {
 
 TypeRef Analyzer::enum_type_of(Node* node) {
   TypeRef underlying = node->a ? eval_type(node->a) : types_.u16;
-  if (!underlying->is_int()) fail(node->pos, "wse.csl.type.enum", cat("an enum is stored in an integer, not in ", text(underlying)));
+  if (!underlying->is_int())
+    fail(node->pos, "wse.csl.type.enum",
+         cat("an enum is stored in an integer, not in ", text(underlying)));
   std::vector<std::pair<Symbol, std::int64_t>> members;
   std::set<std::int64_t> taken;
   std::string key = cat(reinterpret_cast<std::uintptr_t>(underlying));
@@ -180,10 +206,12 @@ TypeRef Analyzer::enum_type_of(Node* node) {
     if (!f->a) continue;
     Value v = eval_known(f->a);
     if (!v.type->is_any_int() || !fits(underlying, v.i)) {
-      fail(f->a->pos, "wse.csl.type.enum", cat("the value of a member must fit ", text(underlying)));
+      fail(f->a->pos, "wse.csl.type.enum",
+           cat("the value of a member must fit ", text(underlying)));
     }
     if (!taken.insert(static_cast<std::int64_t>(v.i)).second) {
-      fail(f->a->pos, "wse.csl.type.enum", cat("the value ", to_text(v.i), " is taken by another member"));
+      fail(f->a->pos, "wse.csl.type.enum",
+           cat("the value ", to_text(v.i), " is taken by another member"));
     }
     f->integer = v.i;
   }
@@ -198,7 +226,9 @@ TypeRef Analyzer::enum_type_of(Node* node) {
       taken.insert(next);
     }
     for (auto& old : members) {
-      if (old.first == f->name) fail(f->pos, "wse.csl.type.duplicate_field", cat("member \"", name(f->name), "\" occurs twice"));
+      if (old.first == f->name)
+        fail(f->pos, "wse.csl.type.duplicate_field",
+             cat("member \"", name(f->name), "\" occurs twice"));
     }
     members.push_back({f->name, value});
     key += cat(",", value);
@@ -217,7 +247,8 @@ Operand Analyzer::eval_struct(Node* node, TypeRef hint) {
     TypeRef field_hint = nullptr;
     if (hint && hint->kind == T::struct_) {
       int index = f->name ? field_index(hint, f->name) : static_cast<int>(k);
-      if (index >= 0 && static_cast<std::size_t>(index) < hint->fields.size()) field_hint = hint->fields[static_cast<std::size_t>(index)].type;
+      if (index >= 0 && static_cast<std::size_t>(index) < hint->fields.size())
+        field_hint = hint->fields[static_cast<std::size_t>(index)].type;
     } else if (hint && hint->kind == T::array) {
       field_hint = hint->elem;
     }
@@ -225,7 +256,9 @@ Operand Analyzer::eval_struct(Node* node, TypeRef hint) {
     if (v.where == Operand::nothing || !v.type) v = void_operand();
     if (f->name) {
       for (const FieldType& old : fields) {
-        if (old.name == f->name) fail(f->pos, "wse.csl.type.duplicate_field", cat("field \"", name(f->name), "\" occurs twice"));
+        if (old.name == f->name)
+          fail(f->pos, "wse.csl.type.duplicate_field",
+               cat("field \"", name(f->name), "\" occurs twice"));
       }
     }
     fields.push_back({f->name, v.type});
@@ -269,7 +302,9 @@ Operand Analyzer::eval_typed_init(Node* node) {
           for (Node* n : definition ? definition->list : std::vector<Node*>{}) {
             if (n->name == f.name) field = n;
           }
-          if (!field || !field->b) fail(node->pos, "wse.csl.type.missing_field", cat("field \"", name(f.name), "\" needs a value"));
+          if (!field || !field->b)
+            fail(node->pos, "wse.csl.type.missing_field",
+                 cat("field \"", name(f.name), "\" needs a value"));
           fields.push_back(f);
           parts->push_back(coerce(known_operand(eval_known(field->b, f.type)), f.type, node->pos));
         }
@@ -285,9 +320,11 @@ Operand Analyzer::eval_typed_init(Node* node) {
     }
     return coerce(eval_struct(&literal, type), type, node->pos);
   }
-  if (type->kind != T::array) fail(node->pos, "wse.csl.type.initialiser", cat(text(type), " has no initialiser in braces"));
+  if (type->kind != T::array)
+    fail(node->pos, "wse.csl.type.initialiser", cat(text(type), " has no initialiser in braces"));
   if (static_cast<std::int64_t>(node->list.size()) != type->count()) {
-    fail(node->pos, "wse.csl.type.initialiser", cat(text(type), " needs ", type->count(), " elements, found ", node->list.size()));
+    fail(node->pos, "wse.csl.type.initialiser",
+         cat(text(type), " needs ", type->count(), " elements, found ", node->list.size()));
   }
   std::vector<Operand> values;
   bool all_known = true;
@@ -327,7 +364,8 @@ Operand Analyzer::eval_if(Node* node, TypeRef hint) {
   Operand a = eval(node->b, hint);
   std::uint16_t r = kNoReg, d = kNoReg;
   TypeRef type = hint && a.type && a.type->kind != T::noreturn ? hint : nullptr;
-  // The type of the other side is found without emitting: numbers take it from the side that has one.
+  // The type of the other side is found without emitting: numbers take it from the side that has
+  // one.
   if (a.type && (a.type->kind == T::comptime_int || a.type->kind == T::comptime_float) && !type) {
     Builder& f = b();
     auto code = f.out.code.size();
@@ -341,7 +379,9 @@ Operand Analyzer::eval_if(Node* node, TypeRef hint) {
     f.dnext = dnext;
     type = peer_type(pos, a, probe);
     if (type->kind == T::comptime_int || type->kind == T::comptime_float) {
-      fail(pos, "wse.csl.type.runtime", "both values are compile-time numbers, but the condition is decided at run time; give one a type with @as");
+      fail(pos, "wse.csl.type.runtime",
+           "both values are compile-time numbers, but the condition is decided at run time; give "
+           "one a type with @as");
     }
   }
   if (!type && a.type) type = a.type;
@@ -355,7 +395,8 @@ Operand Analyzer::eval_if(Node* node, TypeRef hint) {
       d = new_dreg(pos);
       to_dreg_at(a, d, pos);
     } else {
-      fail(pos, "wse.csl.type.runtime", cat("a value of type ", text(type), " cannot be chosen at run time"));
+      fail(pos, "wse.csl.type.runtime",
+           cat("a value of type ", text(type), " cannot be chosen at run time"));
     }
   }
   std::size_t to_end = emit_jump(Op::jmp, 0, pos);
@@ -396,7 +437,8 @@ Operand Analyzer::eval_block_value(Node* node, TypeRef hint) {
   frame_->locals.resize(std::min(mark, frame_->locals.size()));
   LoopLabel done = std::move(frame_->loops.back());
   frame_->loops.resize(depth);
-  if (flow == Flow::brk && frame_->pending == Flow::brk && label && frame_->pending_label == label) {
+  if (flow == Flow::brk && frame_->pending == Flow::brk && label &&
+      frame_->pending_label == label) {
     frame_->pending = Flow::normal;
     Operand v = std::move(frame_->break_value);
     frame_->break_value = Operand();
@@ -421,9 +463,11 @@ Operand Analyzer::eval_block_value(Node* node, TypeRef hint) {
 Operand Analyzer::eval_switch(Node* node, TypeRef hint, bool is_statement, Flow* flow) {
   Operand subject = eval(node->a);
   Pos pos = node->pos;
-  if (!subject.type || !(subject.type->is_any_int() || subject.type->kind == T::enum_ || subject.type->kind == T::bool_ ||
-                         subject.type->is_id() || subject.type->kind == T::direction || subject.type->kind == T::type)) {
-    fail(node->a->pos, "wse.csl.switch.subject", cat("switch takes an integer, an enum or a bool, found ", text(subject.type)));
+  if (!subject.type || !(subject.type->is_any_int() || subject.type->kind == T::enum_ ||
+                         subject.type->kind == T::bool_ || subject.type->is_id() ||
+                         subject.type->kind == T::direction || subject.type->kind == T::type)) {
+    fail(node->a->pos, "wse.csl.switch.subject",
+         cat("switch takes an integer, an enum or a bool, found ", text(subject.type)));
   }
   Node* otherwise = nullptr;
   std::set<std::string> seen;
@@ -445,7 +489,8 @@ Operand Analyzer::eval_switch(Node* node, TypeRef hint, bool is_statement, Flow*
   if (subject.is_known()) {
     for (Node* arm : node->list) {
       for (Node* v : arm->list) {
-        Value value = need_known(coerce(known_operand(eval_known(v)), subject.type, v->pos, "a case"), v->pos, "a case");
+        Value value = need_known(
+            coerce(known_operand(eval_known(v)), subject.type, v->pos, "a case"), v->pos, "a case");
         if (key_of(value) == key_of(subject.value)) {
           Operand out;
           run_arm(arm, out);
@@ -458,7 +503,8 @@ Operand Analyzer::eval_switch(Node* node, TypeRef hint, bool is_statement, Flow*
       run_arm(otherwise, out);
       return out;
     }
-    fail(pos, "wse.csl.switch.exhaustive", cat("no case matches ", show(subject.value), " and there is no else"));
+    fail(pos, "wse.csl.switch.exhaustive",
+         cat("no case matches ", show(subject.value), " and there is no else"));
   }
   if (known()) need_known(subject, pos, "the subject of a switch");
   subject.temp = false;
@@ -479,7 +525,9 @@ Operand Analyzer::eval_switch(Node* node, TypeRef hint, bool is_statement, Flow*
       if (v.type && v.type->kind != T::noreturn && v.type->kind != T::void_) {
         if (!type) type = v.type;
         v = coerce(v, type, arm->a->pos);
-        if (!type->is_scalar()) fail(arm->pos, "wse.csl.type.runtime", cat("a value of type ", text(type), " cannot be chosen at run time"));
+        if (!type->is_scalar())
+          fail(arm->pos, "wse.csl.type.runtime",
+               cat("a value of type ", text(type), " cannot be chosen at run time"));
         if (r == kNoReg) r = new_reg(pos);
         v.temp = false;
         to_reg_at(v, r, pos);
@@ -494,8 +542,10 @@ Operand Analyzer::eval_switch(Node* node, TypeRef hint, bool is_statement, Flow*
     if (arm->has(kElse)) continue;
     std::vector<std::size_t> hits;
     for (Node* v : arm->list) {
-      Value value = need_known(coerce(known_operand(eval_known(v)), subject.type, v->pos, "a case"), v->pos, "a case");
-      if (!seen.insert(key_of(value)).second) fail(v->pos, "wse.csl.switch.duplicate", cat("the case ", show(value), " occurs twice"));
+      Value value = need_known(coerce(known_operand(eval_known(v)), subject.type, v->pos, "a case"),
+                               v->pos, "a case");
+      if (!seen.insert(key_of(value)).second)
+        fail(v->pos, "wse.csl.switch.duplicate", cat("the case ", show(value), " occurs twice"));
       ++covered;
       std::uint16_t c = to_reg(known_operand(value), pos), t = new_reg(pos);
       emit({Op::eq, ty, t, s, c}, pos);
@@ -511,9 +561,13 @@ Operand Analyzer::eval_switch(Node* node, TypeRef hint, bool is_statement, Flow*
   } else {
     bool exhaustive = (subject.type->kind == T::enum_ && covered == subject.type->members.size()) ||
                       (subject.type->kind == T::bool_ && covered == 2);
-    if (!exhaustive) fail(pos, "wse.csl.switch.exhaustive", cat("the cases do not cover ", text(subject.type), "; add an else case"));
+    if (!exhaustive)
+      fail(pos, "wse.csl.switch.exhaustive",
+           cat("the cases do not cover ", text(subject.type), "; add an else case"));
     if (subject.type->kind == T::enum_) {
-      emit(Insn::with_imm(Op::trap, 0, 0, string_index("switch on a value that is no member of its enum")), pos);
+      emit(Insn::with_imm(Op::trap, 0, 0,
+                          string_index("switch on a value that is no member of its enum")),
+           pos);
     }
   }
   --frame_->runtime_branches;

@@ -18,7 +18,8 @@ void Analyzer::compile_program(std::size_t index) {
   program_->out.name = cat(label, " (", index, ")");
   int errors = diagnostics_.error_count();
   try {
-    Module* m = instantiate(tile.source, tile.params.defined() ? &tile.params : nullptr, tile.pos, true);
+    Module* m =
+        instantiate(tile.source, tile.params.defined() ? &tile.params : nullptr, tile.pos, true);
     run_module(m, false);
     frame_ = nullptr;
     Frame frame;
@@ -66,19 +67,23 @@ void Analyzer::finish_program() {
   Program& out = program_->out;
   std::uint32_t instructions = 0;
   for (const Function& f : out.functions) instructions += static_cast<std::uint32_t>(f.code.size());
-  out.code_bytes = instructions * 4 + static_cast<std::uint32_t>(out.bulks.size() + out.maps.size()) * 8;
+  out.code_bytes =
+      instructions * 4 + static_cast<std::uint32_t>(out.bulks.size() + out.maps.size()) * 8;
   out.data_bytes = (program_->data_end + 1) / 2 * 2;
   if (out.data_bytes + out.code_bytes > static_cast<std::uint32_t>(kMemoryBytes)) {
     std::vector<Global*> largest = program_->used;
-    std::sort(largest.begin(), largest.end(), [](Global* a, Global* b) { return a->type->size > b->type->size; });
+    std::sort(largest.begin(), largest.end(),
+              [](Global* a, Global* b) { return a->type->size > b->type->size; });
     std::string note = "the largest objects are ";
     for (std::size_t k = 0; k < std::min<std::size_t>(4, largest.size()); ++k) {
-      note += cat(k ? ", " : "", largest[k]->name ? name(largest[k]->name) : std::string("a constant"), " (", largest[k]->type->size, " bytes)");
+      note +=
+          cat(k ? ", " : "", largest[k]->name ? name(largest[k]->name) : std::string("a constant"),
+              " (", largest[k]->type->size, " bytes)");
     }
     Pos pos = largest.empty() ? Pos{0, 0xffff, 1} : largest[0]->pos;
     fail(pos, "wse.csl.memory.overflow",
-         cat("program \"", out.name, "\" needs ", out.data_bytes, " bytes of data and about ", out.code_bytes,
-             " bytes of code; a PE has ", kMemoryBytes, " bytes"),
+         cat("program \"", out.name, "\" needs ", out.data_bytes, " bytes of data and about ",
+             out.code_bytes, " bytes of code; a PE has ", kMemoryBytes, " bytes"),
          note);
   }
   for (std::size_t k = 0; k < program_->used.size(); ++k) {
@@ -108,7 +113,9 @@ void Analyzer::finish_functions() {
   std::size_t n = program_->builders.size();
   std::vector<std::pair<int, int>> total(n, {-1, -1});
   std::vector<int> state(n, 0);
-  struct Step { std::size_t fn, next; };
+  struct Step {
+    std::size_t fn, next;
+  };
   for (std::size_t root = 0; root < n; ++root) {
     if (state[root]) continue;
     std::vector<Step> stack{{root, 0}};
@@ -136,7 +143,7 @@ void Analyzer::finish_functions() {
         else targets.assign(program_->pointed.begin(), program_->pointed.end());
         for (int c : targets) {
           auto [r, d] = total[static_cast<std::size_t>(c)];
-          if (r < 0) {   // recursion: the engine grows the window at the call
+          if (r < 0) {  // recursion: the engine grows the window at the call
             r = std::max<int>(1, program_->builders[static_cast<std::size_t>(c)].out.regs);
             d = program_->builders[static_cast<std::size_t>(c)].out.dsds;
           }

@@ -12,7 +12,8 @@ namespace weft::wse::csl {
 std::string to_text(Int128 value) {
   if (value == 0) return "0";
   bool negative = value < 0;
-  UInt128 magnitude = negative ? UInt128(0) - static_cast<UInt128>(value) : static_cast<UInt128>(value);
+  UInt128 magnitude =
+      negative ? UInt128(0) - static_cast<UInt128>(value) : static_cast<UInt128>(value);
   std::string out;
   while (magnitude != 0) {
     out += static_cast<char>('0' + static_cast<int>(magnitude % 10));
@@ -30,15 +31,33 @@ struct Keyword {
   Tok kind;
 };
 constexpr Keyword kKeywords[] = {
-    {"const", Tok::k_const},     {"var", Tok::k_var},           {"param", Tok::k_param},
-    {"fn", Tok::k_fn},           {"task", Tok::k_task},         {"layout", Tok::k_layout},
-    {"comptime", Tok::k_comptime}, {"export", Tok::k_export},   {"extern", Tok::k_extern},
-    {"inline", Tok::k_inline},   {"if", Tok::k_if},             {"else", Tok::k_else},
-    {"for", Tok::k_for},         {"while", Tok::k_while},       {"switch", Tok::k_switch},
-    {"return", Tok::k_return},   {"break", Tok::k_break},       {"continue", Tok::k_continue},
-    {"and", Tok::k_and},         {"or", Tok::k_or},             {"true", Tok::k_true},
-    {"false", Tok::k_false},     {"enum", Tok::k_enum},         {"struct", Tok::k_struct},
-    {"align", Tok::k_align},     {"linksection", Tok::k_linksection}, {"linkname", Tok::k_linkname},
+    {"const", Tok::k_const},
+    {"var", Tok::k_var},
+    {"param", Tok::k_param},
+    {"fn", Tok::k_fn},
+    {"task", Tok::k_task},
+    {"layout", Tok::k_layout},
+    {"comptime", Tok::k_comptime},
+    {"export", Tok::k_export},
+    {"extern", Tok::k_extern},
+    {"inline", Tok::k_inline},
+    {"if", Tok::k_if},
+    {"else", Tok::k_else},
+    {"for", Tok::k_for},
+    {"while", Tok::k_while},
+    {"switch", Tok::k_switch},
+    {"return", Tok::k_return},
+    {"break", Tok::k_break},
+    {"continue", Tok::k_continue},
+    {"and", Tok::k_and},
+    {"or", Tok::k_or},
+    {"true", Tok::k_true},
+    {"false", Tok::k_false},
+    {"enum", Tok::k_enum},
+    {"struct", Tok::k_struct},
+    {"align", Tok::k_align},
+    {"linksection", Tok::k_linksection},
+    {"linkname", Tok::k_linkname},
 };
 
 struct Punctuation {
@@ -47,17 +66,48 @@ struct Punctuation {
 };
 // Longest first.
 constexpr Punctuation kPunctuation[] = {
-    {"<<=", Tok::shl_assign}, {">>=", Tok::shr_assign}, {"->", Tok::arrow},   {"=>", Tok::fat_arrow},
-    {".*", Tok::dot_star},    {"+=", Tok::plus_assign}, {"-=", Tok::minus_assign},
-    {"*=", Tok::star_assign}, {"/=", Tok::slash_assign}, {"%=", Tok::percent_assign},
-    {"&=", Tok::amp_assign},  {"|=", Tok::pipe_assign}, {"^=", Tok::caret_assign}, {"==", Tok::eq},
-    {"!=", Tok::ne},          {"<=", Tok::le},          {">=", Tok::ge},      {"<<", Tok::shl},
-    {">>", Tok::shr},         {"(", Tok::l_paren},      {")", Tok::r_paren},  {"{", Tok::l_brace},
-    {"}", Tok::r_brace},      {"[", Tok::l_bracket},    {"]", Tok::r_bracket}, {",", Tok::comma},
-    {";", Tok::semicolon},    {":", Tok::colon},        {".", Tok::dot},      {"|", Tok::pipe},
-    {"&", Tok::amp},          {"^", Tok::caret},        {"~", Tok::tilde},    {"!", Tok::bang},
-    {"+", Tok::plus},         {"-", Tok::minus},        {"*", Tok::star},     {"/", Tok::slash},
-    {"%", Tok::percent},      {"=", Tok::assign},       {"<", Tok::lt},       {">", Tok::gt},
+    {"<<=", Tok::shl_assign},
+    {">>=", Tok::shr_assign},
+    {"->", Tok::arrow},
+    {"=>", Tok::fat_arrow},
+    {".*", Tok::dot_star},
+    {"+=", Tok::plus_assign},
+    {"-=", Tok::minus_assign},
+    {"*=", Tok::star_assign},
+    {"/=", Tok::slash_assign},
+    {"%=", Tok::percent_assign},
+    {"&=", Tok::amp_assign},
+    {"|=", Tok::pipe_assign},
+    {"^=", Tok::caret_assign},
+    {"==", Tok::eq},
+    {"!=", Tok::ne},
+    {"<=", Tok::le},
+    {">=", Tok::ge},
+    {"<<", Tok::shl},
+    {">>", Tok::shr},
+    {"(", Tok::l_paren},
+    {")", Tok::r_paren},
+    {"{", Tok::l_brace},
+    {"}", Tok::r_brace},
+    {"[", Tok::l_bracket},
+    {"]", Tok::r_bracket},
+    {",", Tok::comma},
+    {";", Tok::semicolon},
+    {":", Tok::colon},
+    {".", Tok::dot},
+    {"|", Tok::pipe},
+    {"&", Tok::amp},
+    {"^", Tok::caret},
+    {"~", Tok::tilde},
+    {"!", Tok::bang},
+    {"+", Tok::plus},
+    {"-", Tok::minus},
+    {"*", Tok::star},
+    {"/", Tok::slash},
+    {"%", Tok::percent},
+    {"=", Tok::assign},
+    {"<", Tok::lt},
+    {">", Tok::gt},
 };
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -98,8 +148,8 @@ class Lexer {
 
   void error(std::size_t offset, std::string_view code, std::string message) {
     diagnostics_.add(Diagnostic::Level::error,
-                     {static_cast<std::uint32_t>(offset), static_cast<std::uint16_t>(file_), 1}, code,
-                     std::move(message));
+                     {static_cast<std::uint32_t>(offset), static_cast<std::uint16_t>(file_), 1},
+                     code, std::move(message));
   }
 
   void skip_space() {
@@ -171,7 +221,8 @@ class Lexer {
       if (peek() == '_') continue;
       int d = hex_value(peek());
       if (d >= base) break;
-      if (value > ((UInt128(1) << 127) - 1 - static_cast<unsigned>(d)) / static_cast<unsigned>(base)) {
+      if (value >
+          ((UInt128(1) << 127) - 1 - static_cast<unsigned>(d)) / static_cast<unsigned>(base)) {
         overflow = true;
       } else {
         value = value * static_cast<unsigned>(base) + static_cast<unsigned>(d);
@@ -191,14 +242,16 @@ class Lexer {
         while (is_digit(peek())) ++at_;
       }
     } else if (at_ == digits) {
-      error(begin, "wse.csl.lex.number", cat("\"", text_.substr(begin, at_ - begin), "\" has no digits"));
+      error(begin, "wse.csl.lex.number",
+            cat("\"", text_.substr(begin, at_ - begin), "\" has no digits"));
     }
     if (is_name(peek())) {
       std::size_t junk = at_;
       while (is_name(peek())) ++at_;
       error(begin, "wse.csl.lex.number",
-            cat("\"", text_.substr(begin, std::min<std::size_t>(at_ - begin, 60)), "\" is not a number: \"",
-                text_.substr(junk, std::min<std::size_t>(at_ - junk, 30)), "\" follows the digits"));
+            cat("\"", text_.substr(begin, std::min<std::size_t>(at_ - begin, 60)),
+                "\" is not a number: \"", text_.substr(junk, std::min<std::size_t>(at_ - junk, 30)),
+                "\" follows the digits"));
     }
     if (is_float) {
       token.kind = Tok::floating;
@@ -230,7 +283,9 @@ class Lexer {
       case 't': out += '\t'; return true;
       case 'r': out += '\r'; return true;
       case '0': out += '\0'; return true;
-      case '\\': case '\'': case '"': out += e; return true;
+      case '\\':
+      case '\'':
+      case '"': out += e; return true;
       case 'x': {
         int hi = hex_value(peek()), lo = hi >= 0 ? hex_value(peek(1)) : -1;
         if (lo >= 0) {
@@ -271,7 +326,8 @@ class Lexer {
     std::string out;
     if (peek() != '\'') unescape(out);
     if (out.size() != 1 || peek() != '\'') {
-      error(begin, "wse.csl.lex.character_literal", "a character literal holds exactly one byte: 'a', '\\n', '\\x0a'");
+      error(begin, "wse.csl.lex.character_literal",
+            "a character literal holds exactly one byte: 'a', '\\n', '\\x0a'");
       while (at_ < text_.size() && peek() != '\'' && peek() != '\n') ++at_;
     }
     if (peek() == '\'') ++at_;

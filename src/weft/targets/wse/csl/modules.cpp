@@ -51,12 +51,15 @@ const Source* Analyzer::load(const std::string& path, Pos pos, bool required) {
   if (!ok) {
     if (!required) return nullptr;
     if (path.front() == '<') {
-      fail(pos, "wse.csl.module.library", cat("there is no library module ", path), did_you_mean(path, library_names()));
+      fail(pos, "wse.csl.module.library", cat("there is no library module ", path),
+           did_you_mean(path, library_names()));
     }
     fail(pos, "wse.csl.file.missing", cat("cannot read \"", path, "\""));
   }
-  if (content.size() > kMaxSourceBytes) fail(pos, "wse.csl.file.size", cat("\"", path, "\" is larger than 16 MiB"));
-  if (sources_.size() >= 4000) fail(pos, "wse.csl.file.count", "more than 4,000 files are imported");
+  if (content.size() > kMaxSourceBytes)
+    fail(pos, "wse.csl.file.size", cat("\"", path, "\" is larger than 16 MiB"));
+  if (sources_.size() >= 4000)
+    fail(pos, "wse.csl.file.count", "more than 4,000 files are imported");
   sources_.emplace_back();
   Source& s = sources_.back();
   s.id = static_cast<int>(sources_.size()) - 1;
@@ -113,7 +116,8 @@ Module* Analyzer::instantiate(const Source* source, const Value* params, Pos pos
   Node* root = parse_file(source);
   auto& modules = program_ ? program_->modules : layout_->modules;
   auto& decls = program_ ? program_->decls : layout_->decls;
-  if (modules.size() > 20000) fail(pos, "wse.csl.module.count", "more than 20,000 modules are instantiated");
+  if (modules.size() > 20000)
+    fail(pos, "wse.csl.module.count", "more than 20,000 modules are instantiated");
   modules.emplace_back();
   Module* m = &modules.back();
   m->source = source;
@@ -126,7 +130,9 @@ Module* Analyzer::instantiate(const Source* source, const Value* params, Pos pos
   if (path.size() > 4 && path.ends_with(".csl")) path = path.substr(0, path.size() - 4);
   m->label = path;
   for (Node* item : root->list) {
-    if (item->kind != Kind::var_decl && item->kind != Kind::param_decl && item->kind != Kind::fn_decl) continue;
+    if (item->kind != Kind::var_decl && item->kind != Kind::param_decl &&
+        item->kind != Kind::fn_decl)
+      continue;
     decls.emplace_back();
     Decl* d = &decls.back();
     d->name = item->name;
@@ -134,8 +140,9 @@ Module* Analyzer::instantiate(const Source* source, const Value* params, Pos pos
     d->module = m;
     auto [it, fresh] = m->decls.emplace(item->name, d);
     if (!fresh) {
-      Diagnostic& diag = diagnostics_.add(Diagnostic::Level::error, item->pos, "wse.csl.name.duplicate",
-                                          cat("\"", name(item->name), "\" is declared twice in this file"));
+      Diagnostic& diag =
+          diagnostics_.add(Diagnostic::Level::error, item->pos, "wse.csl.name.duplicate",
+                           cat("\"", name(item->name), "\" is declared twice in this file"));
       diag.notes.push_back({"the first declaration is here", it->second->node->pos});
     }
   }
@@ -145,7 +152,8 @@ Module* Analyzer::instantiate(const Source* source, const Value* params, Pos pos
       auto it = m->decls.find(field);
       if (it == m->decls.end() || it->second->node->kind != Kind::param_decl) {
         if (field && !source->path.starts_with("<")) {
-          warn(pos, "wse.csl.param.unknown", cat("\"", m->label, "\" has no param \"", name(field), "\"; the value is not used"));
+          warn(pos, "wse.csl.param.unknown",
+               cat("\"", m->label, "\" has no param \"", name(field), "\"; the value is not used"));
         }
         continue;
       }
@@ -156,7 +164,8 @@ Module* Analyzer::instantiate(const Source* source, const Value* params, Pos pos
   return m;
 }
 
-/// Evaluates what a module does by being instantiated: imports, exported variables, comptime blocks.
+/// Evaluates what a module does by being instantiated: imports, exported variables, comptime
+/// blocks.
 void Analyzer::run_module(Module* m, bool layout) {
   Frame frame;
   frame.module = m;
@@ -185,10 +194,18 @@ void Analyzer::run_module(Module* m, bool layout) {
       guarded([&] { resolve(m->decls[item->name], item->pos); });
     }
     if (item->kind == Kind::comptime_block && (program_ || !m->is_root)) {
-      guarded([&] { exec(item->a); frame.locals.clear(); frame.loops.clear(); });
+      guarded([&] {
+        exec(item->a);
+        frame.locals.clear();
+        frame.loops.clear();
+      });
     }
     if (item->kind == Kind::layout_block && layout && m->is_root) {
-      guarded([&] { exec(item->a); frame.locals.clear(); frame.loops.clear(); });
+      guarded([&] {
+        exec(item->a);
+        frame.locals.clear();
+        frame.loops.clear();
+      });
     }
     if (program_ && item->has(kExport)) {
       guarded([&] {
@@ -240,8 +257,9 @@ void Analyzer::resolve(Decl* d, Pos use) {
         } else if (node->b) {
           v = known_operand(eval_known(node->b, type));
         } else {
-          Diagnostic& diag = diagnostics_.add(Diagnostic::Level::error, use, "wse.csl.param.missing",
-                                              cat("param \"", name(d->name), "\" of \"", d->module->label, "\" has no value"));
+          Diagnostic& diag = diagnostics_.add(
+              Diagnostic::Level::error, use, "wse.csl.param.missing",
+              cat("param \"", name(d->name), "\" of \"", d->module->label, "\" has no value"));
           diag.notes.push_back({"it is declared here, without a default", node->pos});
           throw Abandon{};
         }
@@ -249,12 +267,13 @@ void Analyzer::resolve(Decl* d, Pos use) {
         d->value = need_known(v, node->pos, "a param");
         break;
       }
-      default: {   // var_decl
+      default: {  // var_decl
         TypeRef type = node->a ? eval_type(node->a) : nullptr;
         auto& globals = program_ ? program_->globals : layout_->globals;
         if (node->has(kConst)) {
           if (!node->b) {
-            fail(node->pos, "wse.csl.const.value", cat("const \"", name(d->name), "\" needs a value"));
+            fail(node->pos, "wse.csl.const.value",
+                 cat("const \"", name(d->name), "\" needs a value"));
           }
           Operand v = known_operand(eval_known(node->b, type));
           if (type) v = coerce(v, type, node->b->pos, cat("const \"", name(d->name), "\""));
@@ -267,11 +286,13 @@ void Analyzer::resolve(Decl* d, Pos use) {
             init = need_known(v, node->pos, "the initial value of a module-level var");
             if (init.type->kind == T::comptime_int || init.type->kind == T::comptime_float) {
               fail(node->pos, "wse.csl.var.type",
-                   cat("var \"", name(d->name), "\" needs a type: ", text(init.type), " exists only at compile time"));
+                   cat("var \"", name(d->name), "\" needs a type: ", text(init.type),
+                       " exists only at compile time"));
             }
             if (!type) type = init.type;
           } else if (!type) {
-            fail(node->pos, "wse.csl.var.type", cat("var \"", name(d->name), "\" needs a type or a value"));
+            fail(node->pos, "wse.csl.var.type",
+                 cat("var \"", name(d->name), "\" needs a type or a value"));
           }
           d->value = init;
         }
@@ -288,13 +309,16 @@ void Analyzer::resolve(Decl* d, Pos use) {
           if (node->c) {
             Int128 align = eval_known(node->c).i;
             if (align < 1 || align > 4096 || (align & (align - 1)) != 0) {
-              fail(node->c->pos, "wse.csl.var.align", cat("align takes a power of two up to 4096, found ", to_text(align)));
+              fail(node->c->pos, "wse.csl.var.align",
+                   cat("align takes a power of two up to 4096, found ", to_text(align)));
             }
             g->align = static_cast<std::uint32_t>(align);
           }
           if (node->d) {
             Value link = eval_known(node->d);
-            if (link.type->kind != T::comptime_string) fail(node->d->pos, "wse.csl.var.linkname", cat("linkname takes a string, found ", text(link.type)));
+            if (link.type->kind != T::comptime_string)
+              fail(node->d->pos, "wse.csl.var.linkname",
+                   cat("linkname takes a string, found ", text(link.type)));
             g->link_name = static_cast<Symbol>(link.i);
           }
           d->global = g;

@@ -8,7 +8,8 @@ namespace weft::wse::csl {
 namespace {
 
 bool is_comparison(Tok op) {
-  return op == Tok::eq || op == Tok::ne || op == Tok::lt || op == Tok::le || op == Tok::gt || op == Tok::ge;
+  return op == Tok::eq || op == Tok::ne || op == Tok::lt || op == Tok::le || op == Tok::gt ||
+         op == Tok::ge;
 }
 bool is_shift(Tok op) { return op == Tok::shl || op == Tok::shr; }
 bool is_bitwise(Tok op) { return op == Tok::amp || op == Tok::pipe || op == Tok::caret; }
@@ -58,8 +59,10 @@ Value Analyzer::fold(Pos pos, Tok op, const Value& a, const Value& b) {
   if (is_comparison(op)) {
     if (t->is_any_float()) return make_bool(compare(op, a.f, b.f));
     if (t->kind == T::type) return make_bool((a.p == b.p) == (op == Tok::eq));
-    if (t->kind == T::function || t->is_aggregate() || t->kind == T::pointer || t->kind == T::void_) {
-      if (op != Tok::eq && op != Tok::ne) fail(pos, "wse.csl.type.compare", cat("values of type ", text(t), " have no order"));
+    if (t->kind == T::function || t->is_aggregate() || t->kind == T::pointer ||
+        t->kind == T::void_) {
+      if (op != Tok::eq && op != Tok::ne)
+        fail(pos, "wse.csl.type.compare", cat("values of type ", text(t), " have no order"));
       return make_bool((key_of(a) == key_of(b)) == (op == Tok::eq));
     }
     return make_bool(compare(op, a.i, b.i));
@@ -81,7 +84,8 @@ Value Analyzer::fold(Pos pos, Tok op, const Value& a, const Value& b) {
     case Tok::plus: overflow = add_overflow(a.i, b.i, &r); break;
     case Tok::minus: overflow = sub_overflow(a.i, b.i, &r); break;
     case Tok::star: overflow = mul_overflow(a.i, b.i, &r); break;
-    case Tok::slash: case Tok::percent:
+    case Tok::slash:
+    case Tok::percent:
       if (b.i == 0) fail(pos, "wse.csl.comptime.division", "division by zero");
       if (b.i == -1) {
         overflow = op == Tok::slash && sub_overflow(0, a.i, &r);
@@ -117,7 +121,9 @@ Value Analyzer::fold(Pos pos, Tok op, const Value& a, const Value& b) {
     }
     default: fail(pos, "wse.csl.type.operator", cat("operator not defined for ", text(t)));
   }
-  if (overflow && t->kind == T::comptime_int) fail(pos, "wse.csl.comptime.overflow", "the result exceeds the 128 bits of compile-time integers");
+  if (overflow && t->kind == T::comptime_int)
+    fail(pos, "wse.csl.comptime.overflow",
+         "the result exceeds the 128 bits of compile-time integers");
   return make_int(t, wrap_to(t, r));
 }
 
@@ -152,15 +158,19 @@ TypeRef Analyzer::peer_type(Pos pos, const Operand& a, const Operand& b) {
     Value v = b.value;
     if (coerce_known(v, x)) return x;
   }
-  fail(pos, "wse.csl.type.mismatch", cat("types ", text(x), " and ", text(y), " do not go together"),
-       number(x) && number(y) ? "there is no implicit conversion between run-time numbers; use @as(T, value)" : "");
+  fail(pos, "wse.csl.type.mismatch",
+       cat("types ", text(x), " and ", text(y), " do not go together"),
+       number(x) && number(y)
+           ? "there is no implicit conversion between run-time numbers; use @as(T, value)"
+           : "");
 }
 
 Operand Analyzer::arithmetic(Pos pos, Tok op, Operand a, Operand b2) {
   if (!a.type || !b2.type) fail(pos, "wse.csl.type.operator", "an operand has no value");
   if (is_shift(op)) {
     if (!a.type->is_any_int() || !b2.type->is_any_int()) {
-      fail(pos, "wse.csl.type.operator", cat("shifts take integers, found ", text(a.type), " and ", text(b2.type)));
+      fail(pos, "wse.csl.type.operator",
+           cat("shifts take integers, found ", text(a.type), " and ", text(b2.type)));
     }
     if (a.is_known() && b2.is_known()) return known_operand(fold(pos, op, a.value, b2.value));
     if (a.type->kind == T::comptime_int) a = coerce(a, b2.type, pos);
@@ -169,14 +179,20 @@ Operand Analyzer::arithmetic(Pos pos, Tok op, Operand a, Operand b2) {
     TypeRef peer = peer_type(pos, a, b2);
     a = coerce(std::move(a), peer, pos);
     b2 = coerce(std::move(b2), peer, pos);
-    bool ok = is_comparison(op) ? true : is_bitwise(op) ? (peer->is_any_int() || peer->kind == T::bool_)
-              : op == Tok::percent ? peer->is_number() : peer->is_number();
+    bool ok = is_comparison(op)    ? true
+              : is_bitwise(op)     ? (peer->is_any_int() || peer->kind == T::bool_)
+              : op == Tok::percent ? peer->is_number()
+                                   : peer->is_number();
     if (is_comparison(op) && op != Tok::eq && op != Tok::ne) ok = peer->is_number();
-    if (!ok) fail(pos, "wse.csl.type.operator", cat("operator ", describe(op), " is not defined for ", text(peer)));
+    if (!ok)
+      fail(pos, "wse.csl.type.operator",
+           cat("operator ", describe(op), " is not defined for ", text(peer)));
     if (a.is_known() && b2.is_known()) {
       if (peer->kind == T::bool_ && is_bitwise(op)) {
         bool x = a.value.i != 0, y = b2.value.i != 0;
-        return known_operand(make_bool(op == Tok::amp ? (x && y) : op == Tok::pipe ? (x || y) : x != y));
+        return known_operand(make_bool(op == Tok::amp    ? (x && y)
+                                       : op == Tok::pipe ? (x || y)
+                                                         : x != y));
       }
       return known_operand(fold(pos, op, a.value, b2.value));
     }
@@ -186,12 +202,14 @@ Operand Analyzer::arithmetic(Pos pos, Tok op, Operand a, Operand b2) {
     need_known(b2, pos, "the right operand");
   }
   if (!a.type->is_scalar()) {
-    fail(pos, "wse.csl.type.operator", cat("operator ", describe(op), " is not defined for run-time values of type ", text(a.type)));
+    fail(pos, "wse.csl.type.operator",
+         cat("operator ", describe(op), " is not defined for run-time values of type ",
+             text(a.type)));
   }
   std::uint16_t x = to_reg(a, pos), y = to_reg(b2, pos), r = new_reg(pos);
   emit({opcode(op), static_cast<std::uint8_t>(bytecode_type(a.type)), r, x, y}, pos);
   Operand out = in_reg(is_comparison(op) ? types_.bool_ : a.type, r);
-  out.temp = !is_comparison(op);   // a comparison's type field is its operands' type
+  out.temp = !is_comparison(op);  // a comparison's type field is its operands' type
   return out;
 }
 
@@ -234,19 +252,25 @@ Operand Analyzer::eval_unary(Node* node, TypeRef hint) {
     return in_reg(types_.bool_, r);
   }
   if (node->op == Tok::minus) {
-    if (!a.type->is_number()) fail(pos, "wse.csl.type.operator", cat("operator - is not defined for ", text(a.type)));
+    if (!a.type->is_number())
+      fail(pos, "wse.csl.type.operator", cat("operator - is not defined for ", text(a.type)));
     if (a.is_known()) {
       if (a.type->is_any_float()) return known_operand(make_float(a.type, -a.value.f));
       Int128 r = 0;
-      if (sub_overflow(0, a.value.i, &r)) fail(pos, "wse.csl.comptime.overflow", "the result exceeds the 128 bits of compile-time integers");
+      if (sub_overflow(0, a.value.i, &r))
+        fail(pos, "wse.csl.comptime.overflow",
+             "the result exceeds the 128 bits of compile-time integers");
       return known_operand(make_int(a.type, wrap_to(a.type, r)));
     }
   } else {
-    if (!a.type->is_any_int()) fail(pos, "wse.csl.type.operator", cat("operator ~ is not defined for ", text(a.type)));
+    if (!a.type->is_any_int())
+      fail(pos, "wse.csl.type.operator", cat("operator ~ is not defined for ", text(a.type)));
     if (a.is_known()) return known_operand(make_int(a.type, wrap_to(a.type, ~a.value.i)));
   }
   std::uint16_t x = to_reg(a, pos), r = new_reg(pos);
-  emit({node->op == Tok::minus ? Op::neg : Op::bnot, static_cast<std::uint8_t>(bytecode_type(a.type)), r, x, 0}, pos);
+  emit({node->op == Tok::minus ? Op::neg : Op::bnot,
+        static_cast<std::uint8_t>(bytecode_type(a.type)), r, x, 0},
+       pos);
   Operand out = in_reg(a.type, r);
   out.temp = true;
   return out;
@@ -293,7 +317,8 @@ bool Analyzer::coerce_known(Value& v, TypeRef target, std::string* why) {
       v.type = target;
       return true;
     }
-    if (target->many && !from->many && from->elem->kind == T::array && from->elem->elem == target->elem) {
+    if (target->many && !from->many && from->elem->kind == T::array &&
+        from->elem->elem == target->elem) {
       if (v.obj) {
         Ref<CellPointer> cp(new CellPointer(*static_cast<CellPointer*>(v.obj.get())));
         cp->path.push_back(0);
@@ -331,7 +356,8 @@ bool Analyzer::coerce_known(Value& v, TypeRef target, std::string* why) {
     v = out;
     return true;
   }
-  if (from->kind == T::struct_ && v.obj && (target->kind == T::struct_ || target->kind == T::array)) {
+  if (from->kind == T::struct_ && v.obj &&
+      (target->kind == T::struct_ || target->kind == T::array)) {
     const Aggregate& a = aggregate(v);
     bool tuple = from->fields.empty() || from->fields[0].name == 0;
     Ref<Aggregate> out(new Aggregate);
@@ -350,7 +376,8 @@ bool Analyzer::coerce_known(Value& v, TypeRef target, std::string* why) {
       for (std::size_t k = 0; k < target->fields.size(); ++k) {
         int from_index = tuple ? static_cast<int>(k) : field_index(from, target->fields[k].name);
         if (tuple != (target->fields[k].name == 0) || from_index < 0) {
-          if (why && target->fields[k].name) *why = cat("field \"", name(target->fields[k].name), "\" is missing");
+          if (why && target->fields[k].name)
+            *why = cat("field \"", name(target->fields[k].name), "\" is missing");
           return false;
         }
         Value e = a.at(from_index);
@@ -370,7 +397,8 @@ Operand Analyzer::coerce(Operand op, TypeRef target, Pos pos, std::string_view w
   if (!target || op.type == target) return op;
   if (op.where == Operand::nothing || !op.type) {
     if (target->kind == T::void_) return void_operand();
-    fail(pos, "wse.csl.type.mismatch", cat(what, what.empty() ? "" : ": ", "expected ", text(target), ", found nothing"));
+    fail(pos, "wse.csl.type.mismatch",
+         cat(what, what.empty() ? "" : ": ", "expected ", text(target), ", found nothing"));
   }
   if (op.type->kind == T::noreturn) return op;
   std::string why;
@@ -382,17 +410,21 @@ Operand Analyzer::coerce(Operand op, TypeRef target, Pos pos, std::string_view w
   } else if (op.type->kind == T::pointer && target->kind == T::pointer) {
     bool constness = target->is_const || !op.type->is_const;
     bool same = op.type->elem == target->elem && op.type->many == target->many;
-    bool decay = target->many && !op.type->many && op.type->elem->kind == T::array && op.type->elem->elem == target->elem;
+    bool decay = target->many && !op.type->many && op.type->elem->kind == T::array &&
+                 op.type->elem->elem == target->elem;
     if (constness && (same || decay)) {
       op.type = target;
       return op;
     }
-  } else if (op.where == Operand::parts && (target->kind == T::struct_ || target->kind == T::array)) {
+  } else if (op.where == Operand::parts &&
+             (target->kind == T::struct_ || target->kind == T::array)) {
     Operand out = op;
     out.type = target;
     out.fields = std::make_shared<std::vector<Operand>>();
-    bool tuple = op.type->kind == T::array || op.type->fields.empty() || op.type->fields[0].name == 0;
-    std::size_t wanted = target->kind == T::array ? static_cast<std::size_t>(target->count()) : target->fields.size();
+    bool tuple =
+        op.type->kind == T::array || op.type->fields.empty() || op.type->fields[0].name == 0;
+    std::size_t wanted = target->kind == T::array ? static_cast<std::size_t>(target->count())
+                                                  : target->fields.size();
     if (op.fields->size() == wanted) {
       bool ok = true;
       for (std::size_t k = 0; k < wanted && ok; ++k) {
@@ -400,7 +432,10 @@ Operand Analyzer::coerce(Operand op, TypeRef target, Pos pos, std::string_view w
         TypeRef type = target->kind == T::array ? target->elem : target->fields[k].type;
         if (target->kind == T::struct_ && !tuple) {
           int index = field_index(op.type, target->fields[k].name);
-          if (index < 0) { ok = false; break; }
+          if (index < 0) {
+            ok = false;
+            break;
+          }
           from = static_cast<std::size_t>(index);
         }
         out.fields->push_back(coerce((*op.fields)[from], type, pos, what));
@@ -415,7 +450,8 @@ Operand Analyzer::coerce(Operand op, TypeRef target, Pos pos, std::string_view w
     note = cat("there is no implicit conversion here; @as(", text(target), ", value) converts");
   }
   fail(pos, "wse.csl.type.mismatch",
-       cat(what, what.empty() ? "" : ": ", "expected ", text(target), ", found ", text(op.type)), note);
+       cat(what, what.empty() ? "" : ": ", "expected ", text(target), ", found ", text(op.type)),
+       note);
 }
 
 /// @as.
@@ -432,24 +468,29 @@ Operand Analyzer::convert(Pos pos, TypeRef target, Operand op) {
     } else if (from->kind == T::pointer && target->kind == T::pointer) {
       return coerce(op, target, pos);
     }
-    fail(pos, "wse.csl.type.conversion", cat("@as cannot convert ", text(from), " to ", text(target)));
+    fail(pos, "wse.csl.type.conversion",
+         cat("@as cannot convert ", text(from), " to ", text(target)));
   }
   if (op.is_known()) {
     const Value& v = op.value;
     bool from_float = from->is_any_float();
     if (target->kind == T::enum_) {
-      if (from_float) fail(pos, "wse.csl.type.conversion", cat("@as cannot convert ", text(from), " to ", text(target)));
+      if (from_float)
+        fail(pos, "wse.csl.type.conversion",
+             cat("@as cannot convert ", text(from), " to ", text(target)));
       for (auto& [symbol, value] : target->members) {
         if (value == v.i) return known_operand(make_int(target, v.i));
       }
       fail(pos, "wse.csl.type.conversion", cat(to_text(v.i), " is no member of ", text(target)));
     }
     if (target->kind == T::bool_) return known_operand(make_bool(from_float ? v.f != 0 : v.i != 0));
-    if (target->is_any_float()) return known_operand(make_float(target, from_float ? v.f : static_cast<double>(v.i)));
+    if (target->is_any_float())
+      return known_operand(make_float(target, from_float ? v.f : static_cast<double>(v.i)));
     Int128 i = v.i;
     if (from_float) {
       double whole = std::trunc(v.f);
-      if (!(std::fabs(whole) < 1e38)) fail(pos, "wse.csl.type.conversion", cat(shortest(v.f), " does not fit ", text(target)));
+      if (!(std::fabs(whole) < 1e38))
+        fail(pos, "wse.csl.type.conversion", cat(shortest(v.f), " does not fit ", text(target)));
       i = static_cast<Int128>(whole);
     }
     if (from->kind == T::comptime_int && !fits(target, i)) {

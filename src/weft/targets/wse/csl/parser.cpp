@@ -16,22 +16,39 @@ int precedence(Tok tok) {
   switch (tok) {
     case Tok::k_or: return 1;
     case Tok::k_and: return 2;
-    case Tok::eq: case Tok::ne: case Tok::lt: case Tok::le: case Tok::gt: case Tok::ge: return 3;
+    case Tok::eq:
+    case Tok::ne:
+    case Tok::lt:
+    case Tok::le:
+    case Tok::gt:
+    case Tok::ge: return 3;
     case Tok::pipe: return 4;
     case Tok::caret: return 5;
     case Tok::amp: return 6;
-    case Tok::shl: case Tok::shr: return 7;
-    case Tok::plus: case Tok::minus: return 8;
-    case Tok::star: case Tok::slash: case Tok::percent: return 9;
+    case Tok::shl:
+    case Tok::shr: return 7;
+    case Tok::plus:
+    case Tok::minus: return 8;
+    case Tok::star:
+    case Tok::slash:
+    case Tok::percent: return 9;
     default: return 0;
   }
 }
 
 bool is_assignment(Tok tok) {
   switch (tok) {
-    case Tok::assign: case Tok::plus_assign: case Tok::minus_assign: case Tok::star_assign:
-    case Tok::slash_assign: case Tok::percent_assign: case Tok::shl_assign: case Tok::shr_assign:
-    case Tok::amp_assign: case Tok::pipe_assign: case Tok::caret_assign: return true;
+    case Tok::assign:
+    case Tok::plus_assign:
+    case Tok::minus_assign:
+    case Tok::star_assign:
+    case Tok::slash_assign:
+    case Tok::percent_assign:
+    case Tok::shl_assign:
+    case Tok::shr_assign:
+    case Tok::amp_assign:
+    case Tok::pipe_assign:
+    case Tok::caret_assign: return true;
     default: return false;
   }
 }
@@ -39,7 +56,9 @@ bool is_assignment(Tok tok) {
 class Parser {
  public:
   Parser(const Source& source, Names& names, Diagnostics& diagnostics)
-      : file_(static_cast<std::uint16_t>(source.id)), names_(names), diagnostics_(diagnostics),
+      : file_(static_cast<std::uint16_t>(source.id)),
+        names_(names),
+        diagnostics_(diagnostics),
         tokens_(lex(source, names, diagnostics)) {}
 
   Ast run() {
@@ -61,7 +80,8 @@ class Parser {
     explicit Depth(Parser& p) : parser(p) {
       if (++parser.depth_ > kMaxNesting) {
         --parser.depth_;
-        parser.fail("wse.csl.parse.depth", cat("the program nests deeper than ", kMaxNesting, " levels"));
+        parser.fail("wse.csl.parse.depth",
+                    cat("the program nests deeper than ", kMaxNesting, " levels"));
       }
     }
     ~Depth() { --parser.depth_; }
@@ -76,11 +96,14 @@ class Parser {
     bool saved;
   };
 
-  Tok kind(std::size_t k = 0) const { return at_ + k < tokens_.size() ? tokens_[at_ + k].kind : Tok::end; }
+  Tok kind(std::size_t k = 0) const {
+    return at_ + k < tokens_.size() ? tokens_[at_ + k].kind : Tok::end;
+  }
   const Token& token() const { return tokens_[at_]; }
   Pos pos() const {
     const Token& t = tokens_[at_];
-    return {t.offset, file_, static_cast<std::uint16_t>(std::clamp<std::uint32_t>(t.length, 1, 400))};
+    return {t.offset, file_,
+            static_cast<std::uint16_t>(std::clamp<std::uint32_t>(t.length, 1, 400))};
   }
   void advance() {
     if (at_ + 1 < tokens_.size()) ++at_;
@@ -106,11 +129,13 @@ class Parser {
       return cat("\"", t == Tok::builtin ? "@" : "", names_.text(token().name), "\"");
     }
     if (t == Tok::end) return "the end of the file";
-    if (t == Tok::integer || t == Tok::floating || t == Tok::string) return std::string(describe(t));
+    if (t == Tok::integer || t == Tok::floating || t == Tok::string)
+      return std::string(describe(t));
     return cat("\"", describe(t), "\"");
   }
   Symbol expect_name(std::string_view what) {
-    if (kind() != Tok::identifier) fail("wse.csl.parse.expected", cat("expected ", what, ", found ", found()));
+    if (kind() != Tok::identifier)
+      fail("wse.csl.parse.expected", cat("expected ", what, ", found ", found()));
     Symbol name = token().name;
     advance();
     return name;
@@ -134,10 +159,18 @@ class Parser {
     int braces = 0;
     while (kind() != Tok::end) {
       Tok t = kind();
-      if (braces <= 0 && at_ > 0 && (tokens_[at_ - 1].kind == Tok::semicolon || tokens_[at_ - 1].kind == Tok::r_brace)) {
+      if (braces <= 0 && at_ > 0 &&
+          (tokens_[at_ - 1].kind == Tok::semicolon || tokens_[at_ - 1].kind == Tok::r_brace)) {
         switch (t) {
-          case Tok::k_const: case Tok::k_var: case Tok::k_param: case Tok::k_fn: case Tok::k_task:
-          case Tok::k_layout: case Tok::k_comptime: case Tok::k_export: case Tok::k_extern: return;
+          case Tok::k_const:
+          case Tok::k_var:
+          case Tok::k_param:
+          case Tok::k_fn:
+          case Tok::k_task:
+          case Tok::k_layout:
+          case Tok::k_comptime:
+          case Tok::k_export:
+          case Tok::k_extern: return;
           default: break;
         }
       }
@@ -155,11 +188,14 @@ class Parser {
     for (;;) {
       if (accept(Tok::k_export)) flags |= kExport;
       else if (accept(Tok::k_extern)) flags |= kExtern;
-      else if (kind() == Tok::k_inline) { advance(); flags |= kInline; }
-      else break;
+      else if (kind() == Tok::k_inline) {
+        advance();
+        flags |= kInline;
+      } else break;
     }
     switch (kind()) {
-      case Tok::k_const: case Tok::k_var: {
+      case Tok::k_const:
+      case Tok::k_var: {
         Node* n = variable();
         n->flags |= flags | kGlobal;
         expect(Tok::semicolon, "after the declaration");
@@ -174,16 +210,20 @@ class Parser {
         expect(Tok::semicolon, "after the param");
         return n;
       }
-      case Tok::k_fn: case Tok::k_task: return function(flags);
-      case Tok::k_layout: case Tok::k_comptime: {
-        Node* n = make_at(kind() == Tok::k_layout ? Kind::layout_block : Kind::comptime_block, start);
+      case Tok::k_fn:
+      case Tok::k_task: return function(flags);
+      case Tok::k_layout:
+      case Tok::k_comptime: {
+        Node* n =
+            make_at(kind() == Tok::k_layout ? Kind::layout_block : Kind::comptime_block, start);
         advance();
         n->a = block();
         return n;
       }
       default:
         fail("wse.csl.parse.item",
-             cat("expected a declaration (const, var, param, fn, task, layout or comptime), found ", found()));
+             cat("expected a declaration (const, var, param, fn, task, layout or comptime), found ",
+                 found()));
     }
   }
 
@@ -212,7 +252,8 @@ class Parser {
     expect(Tok::r_paren, "after the parameters");
     attributes(n);
     if (kind() == Tok::l_brace && kind(1) != Tok::r_brace) {
-      fail("wse.csl.parse.result_type", "a function needs a result type before its body; use void for none");
+      fail("wse.csl.parse.result_type",
+           "a function needs a result type before its body; use void for none");
     }
     n->a = type();
     attributes(n);
@@ -256,7 +297,9 @@ class Parser {
     Node* n = make(Kind::block);
     expect(Tok::l_brace, "at the beginning of a block");
     while (kind() != Tok::r_brace) {
-      if (kind() == Tok::end) fail("wse.csl.parse.expected", "expected \"}\" at the end of a block, found the end of the file");
+      if (kind() == Tok::end)
+        fail("wse.csl.parse.expected",
+             "expected \"}\" at the end of a block, found the end of the file");
       std::size_t before = at_;
       try {
         if (accept(Tok::semicolon)) continue;
@@ -303,14 +346,17 @@ class Parser {
     Pos start = pos();
     Symbol label = 0;
     if (kind() == Tok::identifier && kind(1) == Tok::colon &&
-        (kind(2) == Tok::k_for || kind(2) == Tok::k_while || kind(2) == Tok::l_brace || kind(2) == Tok::k_inline)) {
+        (kind(2) == Tok::k_for || kind(2) == Tok::k_while || kind(2) == Tok::l_brace ||
+         kind(2) == Tok::k_inline)) {
       label = token().name;
       advance();
       advance();
     }
     switch (kind()) {
-      case Tok::k_const: case Tok::k_var:
-        if (place == Place::body) fail("wse.csl.parse.body", "a declaration cannot be a body by itself; use braces");
+      case Tok::k_const:
+      case Tok::k_var:
+        if (place == Place::body)
+          fail("wse.csl.parse.body", "a declaration cannot be a body by itself; use braces");
         return variable();
       case Tok::k_comptime: {
         if (kind(1) == Tok::k_var || kind(1) == Tok::k_const) {
@@ -354,18 +400,20 @@ class Parser {
       case Tok::k_return: {
         advance();
         Node* n = make_at(Kind::return_, start);
-        if (kind() != Tok::semicolon && kind() != Tok::comma && kind() != Tok::r_brace && kind() != Tok::k_else) {
+        if (kind() != Tok::semicolon && kind() != Tok::comma && kind() != Tok::r_brace &&
+            kind() != Tok::k_else) {
           n->a = expression();
         }
         return n;
       }
-      case Tok::k_break: case Tok::k_continue: {
+      case Tok::k_break:
+      case Tok::k_continue: {
         bool is_break = kind() == Tok::k_break;
         advance();
         Node* n = make_at(is_break ? Kind::break_ : Kind::continue_, start);
         if (accept(Tok::colon)) n->name = expect_name("a label");
-        if (is_break && kind() != Tok::semicolon && kind() != Tok::comma && kind() != Tok::r_brace &&
-            kind() != Tok::k_else) {
+        if (is_break && kind() != Tok::semicolon && kind() != Tok::comma &&
+            kind() != Tok::r_brace && kind() != Tok::k_else) {
           n->a = expression();
         }
         return n;
@@ -490,7 +538,8 @@ class Parser {
       int p = precedence(kind());
       if (p < lowest || p == 0) return left;
       if (++chain > 4 * kMaxNesting) {
-        fail("wse.csl.parse.depth", cat("an expression chains more than ", 4 * kMaxNesting, " operators"));
+        fail("wse.csl.parse.depth",
+             cat("an expression chains more than ", 4 * kMaxNesting, " operators"));
       }
       Node* n = make(Kind::binary);
       n->op = kind();
@@ -505,7 +554,10 @@ class Parser {
     Depth depth(*this);
     Pos start = pos();
     switch (kind()) {
-      case Tok::minus: case Tok::bang: case Tok::tilde: case Tok::amp: {
+      case Tok::minus:
+      case Tok::bang:
+      case Tok::tilde:
+      case Tok::amp: {
         Tok op = kind();
         advance();
         Node* n = make_at(op == Tok::amp ? Kind::address_of : Kind::unary, start);
@@ -559,7 +611,8 @@ class Parser {
         case Tok::dot: {
           if (kind(1) != Tok::identifier) {
             advance();
-            fail("wse.csl.parse.expected", cat("expected a field name after \".\", found ", found()));
+            fail("wse.csl.parse.expected",
+                 cat("expected a field name after \".\", found ", found()));
           }
           advance();
           Node* field = make_at(Kind::field, pos());
@@ -591,7 +644,8 @@ class Parser {
         default: return n;
       }
       if (++chain > 4 * kMaxNesting) {
-        fail("wse.csl.parse.depth", cat("an expression chains more than ", 4 * kMaxNesting, " operators"));
+        fail("wse.csl.parse.depth",
+             cat("an expression chains more than ", 4 * kMaxNesting, " operators"));
       }
     }
   }
@@ -645,9 +699,15 @@ class Parser {
         advance();
         return n;
       }
-      case Tok::integer: case Tok::floating: case Tok::string: case Tok::k_true: case Tok::k_false: {
-        Node* n = make(t.kind == Tok::integer ? Kind::integer : t.kind == Tok::floating ? Kind::floating
-                       : t.kind == Tok::string ? Kind::string : Kind::boolean);
+      case Tok::integer:
+      case Tok::floating:
+      case Tok::string:
+      case Tok::k_true:
+      case Tok::k_false: {
+        Node* n = make(t.kind == Tok::integer    ? Kind::integer
+                       : t.kind == Tok::floating ? Kind::floating
+                       : t.kind == Tok::string   ? Kind::string
+                                                 : Kind::boolean);
         n->integer = t.kind == Tok::k_true ? 1 : t.integer;
         n->floating = t.floating;
         n->name = t.name;
@@ -673,7 +733,9 @@ class Parser {
         advance();
         Node* n = make_at(Kind::struct_lit, start);
         if (kind() != Tok::l_brace) {
-          fail("wse.csl.parse.expected", cat("expected \"{\" after \".\" at the beginning of an expression, found ", found()));
+          fail(
+              "wse.csl.parse.expected",
+              cat("expected \"{\" after \".\" at the beginning of an expression, found ", found()));
         }
         fields(n->list);
         return n;
@@ -694,11 +756,13 @@ class Parser {
           n->list.push_back(expression());
         } while (accept(Tok::comma));
         expect(Tok::r_bracket, "after the extents");
-        if (n->list.empty()) fail("wse.csl.parse.array_type", "an array type needs at least one extent: [N]T");
+        if (n->list.empty())
+          fail("wse.csl.parse.array_type", "an array type needs at least one extent: [N]T");
         n->a = type();
         return n;
       }
-      case Tok::k_fn: case Tok::k_task: {
+      case Tok::k_fn:
+      case Tok::k_task: {
         Node* n = make(Kind::fn_type);
         if (t.kind == Tok::k_task) n->flags |= kTask;
         advance();
@@ -751,8 +815,7 @@ class Parser {
       }
       case Tok::k_switch: return switch_();
       case Tok::pipe: return tensor_access();
-      default:
-        fail("wse.csl.parse.expression", cat("expected an expression, found ", found()));
+      default: fail("wse.csl.parse.expression", cat("expected an expression, found ", found()));
     }
   }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Tokens to syntax tree. Recovers at statements and items, so several errors are reported; nesting deeper
-// than kMaxNesting is an error, not a stack overflow.
+// Tokens to syntax tree. Recovers at statements and items, so several errors are reported; nesting
+// deeper than kMaxNesting is an error, not a stack overflow.
 
 #include "weft/targets/wse/csl/ast.h"
 

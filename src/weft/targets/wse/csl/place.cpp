@@ -21,12 +21,14 @@ int Analyzer::address(Global* g, Pos pos) {
   need_program(pos, "the address of a variable");
   if (!g->type || !g->type->runtime) {
     fail(pos, "wse.csl.type.runtime",
-         cat("\"", name(g->name), "\" of type ", text(g->type), " cannot lie in the memory of a PE"));
+         cat("\"", name(g->name), "\" of type ", text(g->type),
+             " cannot lie in the memory of a PE"));
   }
   std::uint32_t align = std::max(g->align, g->type->align);
   std::uint32_t at = (program_->data_end + align - 1) / align * align;
   g->address = static_cast<std::int32_t>(std::min<std::uint32_t>(at, 0x7fffff));
-  program_->data_end = static_cast<std::uint32_t>(std::min<std::uint64_t>(std::uint64_t(at) + std::max(1u, g->type->size), 0x7fffff));
+  program_->data_end = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(std::uint64_t(at) + std::max(1u, g->type->size), 0x7fffff));
   program_->used.push_back(g);
   return g->address;
 }
@@ -48,14 +50,16 @@ Global* Analyzer::global_for_cell(Cell& cell, Pos pos) {
 }
 
 Operand Analyzer::frame_slot(TypeRef type, Pos pos) {
-  if (!type->runtime) fail(pos, "wse.csl.type.runtime", cat("a value of type ", text(type), " cannot exist at run time"));
+  if (!type->runtime)
+    fail(pos, "wse.csl.type.runtime",
+         cat("a value of type ", text(type), " cannot exist at run time"));
   Builder& f = b();
   std::uint32_t align = std::max<std::uint32_t>(type->align, 2);
   std::uint32_t at = (f.out.frame_bytes + align - 1) / align * align;
   if (at + type->size > static_cast<std::uint32_t>(kMemoryBytes)) {
     fail(pos, "wse.csl.memory.stack",
-         cat("the local variables of this function take ", at + type->size, " bytes, more than the ", kMemoryBytes,
-             " bytes of a PE"));
+         cat("the local variables of this function take ", at + type->size,
+             " bytes, more than the ", kMemoryBytes, " bytes of a PE"));
   }
   f.out.frame_bytes = static_cast<std::uint16_t>((at + type->size + 1) / 2 * 2);
   Operand op;
@@ -71,7 +75,8 @@ std::uint16_t Analyzer::address_reg(const Operand& mem, Pos pos) {
   switch (mem.base) {
     case Operand::absolute:
       r = new_reg(pos);
-      load_constant(r, static_cast<std::uint64_t>(address(mem.global, pos) + mem.offset), types_.u16, pos);
+      load_constant(r, static_cast<std::uint64_t>(address(mem.global, pos) + mem.offset),
+                    types_.u16, pos);
       break;
     case Operand::frame:
       r = new_reg(pos);
@@ -111,7 +116,8 @@ Operand Analyzer::collapse(const Operand& mem, Pos pos) {
 
 void Analyzer::copy_memory(const Operand& to, const Operand& from, std::uint32_t bytes, Pos pos) {
   if (bytes == 0) return;
-  if (bytes > 0xffff) fail(pos, "wse.csl.memory.copy", cat("a copy of ", bytes, " bytes exceeds the memory of a PE"));
+  if (bytes > 0xffff)
+    fail(pos, "wse.csl.memory.copy", cat("a copy of ", bytes, " bytes exceeds the memory of a PE"));
   std::uint16_t t = address_reg(to, pos), s = address_reg(from, pos);
   emit({Op::copy, 0, t, s, static_cast<std::uint16_t>(bytes)}, pos);
 }
@@ -141,7 +147,8 @@ Operand Analyzer::part(const Operand& op, std::size_t k, Pos pos) {
   if (op.is_known()) return known_operand(aggregate(op.value).at(static_cast<std::int64_t>(k)));
   if (op.where == Operand::parts) return (*op.fields)[k];
   Operand mem = collapse(op, pos);
-  mem.offset += static_cast<std::int32_t>(op.type->kind == T::array ? k * type->size : op.type->offsets[k]);
+  mem.offset +=
+      static_cast<std::int32_t>(op.type->kind == T::array ? k * type->size : op.type->offsets[k]);
   mem.type = type;
   return mem;
 }
@@ -170,17 +177,21 @@ void Analyzer::store_memory(const Operand& mem, Operand v, Pos pos) {
     emit({Op::dstore, 0, d, address_reg(mem, pos), 0}, pos);
     return;
   }
-  if (!type->is_aggregate()) fail(pos, "wse.csl.type.runtime", cat("a value of type ", text(type), " cannot be stored"));
+  if (!type->is_aggregate())
+    fail(pos, "wse.csl.type.runtime", cat("a value of type ", text(type), " cannot be stored"));
   if (v.where == Operand::parts) {
     Operand to = collapse(mem, pos);
-    for (std::size_t k = 0; k < v.fields->size(); ++k) store_memory(part(to, k, pos), (*v.fields)[k], pos);
+    for (std::size_t k = 0; k < v.fields->size(); ++k)
+      store_memory(part(to, k, pos), (*v.fields)[k], pos);
     return;
   }
-  if (v.is_known() && type->kind == T::array && aggregate(v.value).splat && type->elem->is_scalar()) {
+  if (v.is_known() && type->kind == T::array && aggregate(v.value).splat &&
+      type->elem->is_scalar()) {
     std::uint64_t bits = scalar_bits(aggregate(v.value).at(0), pos);
     std::uint64_t low = bits & 0xff;
     bool uniform = true;
-    for (std::uint32_t k = 0; k < type->elem->size; ++k) uniform = uniform && (bits >> (8 * k) & 0xff) == low;
+    for (std::uint32_t k = 0; k < type->elem->size; ++k)
+      uniform = uniform && (bits >> (8 * k) & 0xff) == low;
     if (uniform && type->size <= 0xffff) {
       std::uint16_t r = new_reg(pos), a = address_reg(mem, pos);
       load_constant(r, low, types_.u8, pos);
@@ -202,7 +213,8 @@ Operand Analyzer::load_memory(const Operand& mem, Pos pos) {
 Value* Analyzer::cell_slot(const Place& p, bool write, Pos pos) {
   Value* v = &p.cell_ref->value;
   for (std::int64_t k : p.path) {
-    if (!v->obj || !v->type->is_aggregate()) fail(pos, "wse.csl.comptime.path", "the value pointed to has changed its shape");
+    if (!v->obj || !v->type->is_aggregate())
+      fail(pos, "wse.csl.comptime.path", "the value pointed to has changed its shape");
     if (write) {
       v = &mutable_aggregate(*v).items[static_cast<std::size_t>(k)];
     } else {
@@ -224,7 +236,8 @@ const Value* value_at(const Value& v, std::int64_t offset, TypeRef wanted) {
     return size ? value_at(a.at(offset / size), offset % size, wanted) : nullptr;
   }
   for (std::size_t k = v.type->offsets.size(); k-- > 0;) {
-    if (v.type->offsets[k] <= offset) return value_at(a.at(static_cast<std::int64_t>(k)), offset - v.type->offsets[k], wanted);
+    if (v.type->offsets[k] <= offset)
+      return value_at(a.at(static_cast<std::int64_t>(k)), offset - v.type->offsets[k], wanted);
   }
   return nullptr;
 }
@@ -235,24 +248,28 @@ Operand Analyzer::load(const Place& p, Pos pos) {
   switch (p.kind) {
     case Place::cell: {
       Value* v = cell_slot(p, false, pos);
-      if (!v->defined()) fail(pos, "wse.csl.comptime.undefined", "this compile-time variable has no value yet");
+      if (!v->defined())
+        fail(pos, "wse.csl.comptime.undefined", "this compile-time variable has no value yet");
       return known_operand(*v);
     }
     case Place::reg: return in_reg(p.type, p.operand.r);
     case Place::dreg: return in_dreg(p.type, p.operand.r);
     case Place::memory:
-      if (p.operand.base == Operand::absolute && p.operand.is_const && p.operand.index == kNoReg && p.operand.global &&
-          p.operand.global->init.defined() && p.operand.offset == 0 && p.type == p.operand.global->type) {
+      if (p.operand.base == Operand::absolute && p.operand.is_const && p.operand.index == kNoReg &&
+          p.operand.global && p.operand.global->init.defined() && p.operand.offset == 0 &&
+          p.type == p.operand.global->type) {
         return known_operand(p.operand.global->init);
       }
-      if (p.operand.base == Operand::absolute && p.operand.is_const && p.operand.index == kNoReg && p.operand.global &&
-          p.operand.global->init.defined()) {
+      if (p.operand.base == Operand::absolute && p.operand.is_const && p.operand.index == kNoReg &&
+          p.operand.global && p.operand.global->init.defined()) {
         const Value* v = value_at(p.operand.global->init, p.operand.offset, p.type);
         if (v) return known_operand(*v);
       }
       if (known()) {
         fail(pos, "wse.csl.comptime.runtime_value",
-             cat("this value", p.operand.global ? cat(" of \"", name(p.operand.global->name), "\"") : std::string(),
+             cat("this value",
+                 p.operand.global ? cat(" of \"", name(p.operand.global->name), "\"")
+                                  : std::string(),
                  " exists only at run time, but is needed at compile time"));
       }
       return load_memory(p.operand, pos);
@@ -262,13 +279,15 @@ Operand Analyzer::load(const Place& p, Pos pos) {
 }
 
 void Analyzer::store(const Place& p, Operand v, Pos pos) {
-  if (p.is_const) fail(pos, "wse.csl.assign.constant", "the left side cannot be assigned to: it is constant");
+  if (p.is_const)
+    fail(pos, "wse.csl.assign.constant", "the left side cannot be assigned to: it is constant");
   v = coerce(std::move(v), p.type, pos);
   switch (p.kind) {
     case Place::cell: {
       if (frame_->builder && frame_->known == 0 && frame_->runtime_branches > 0) {
         fail(pos, "wse.csl.comptime.runtime_branch",
-             "a compile-time variable cannot be assigned under a condition or in a loop that is decided at run time");
+             "a compile-time variable cannot be assigned under a condition or in a loop that is "
+             "decided at run time");
       }
       Value value = need_known(v, pos, "a value assigned to a compile-time variable");
       *cell_slot(p, true, pos) = std::move(value);
@@ -277,16 +296,20 @@ void Analyzer::store(const Place& p, Operand v, Pos pos) {
     case Place::reg: to_reg_at(v, p.operand.r, pos); return;
     case Place::dreg: to_dreg_at(v, p.operand.r, pos); return;
     case Place::memory:
-      if (known()) fail(pos, "wse.csl.comptime.runtime_store", "a run-time variable cannot be written at compile time");
+      if (known())
+        fail(pos, "wse.csl.comptime.runtime_store",
+             "a run-time variable cannot be written at compile time");
       store_memory(p.operand, std::move(v), pos);
       return;
     case Place::value: fail(pos, "wse.csl.assign.value", "the left side is a value, not a place");
   }
 }
 
-Value Analyzer::read_path(const Value& v, const std::vector<std::int64_t>& path, std::size_t depth, Pos pos) {
+Value Analyzer::read_path(const Value& v, const std::vector<std::int64_t>& path, std::size_t depth,
+                          Pos pos) {
   if (depth == path.size()) return v;
-  if (!v.obj || !v.type->is_aggregate()) fail(pos, "wse.csl.comptime.path", "the value pointed to has changed its shape");
+  if (!v.obj || !v.type->is_aggregate())
+    fail(pos, "wse.csl.comptime.path", "the value pointed to has changed its shape");
   return read_path(aggregate(v).at(path[depth]), path, depth + 1, pos);
 }
 
@@ -312,7 +335,8 @@ Place Analyzer::pointee(const Value& ptr, Pos pos) {
     if (p.operand.global->is_const) p.is_const = p.operand.is_const = true;
     return p;
   }
-  if (known()) fail(pos, "wse.csl.comptime.runtime_value", "an absolute address can be read only at run time");
+  if (known())
+    fail(pos, "wse.csl.comptime.runtime_value", "an absolute address can be read only at run time");
   p.operand.base = Operand::pointer;
   p.operand.r = new_reg(pos);
   load_constant(p.operand.r, static_cast<std::uint16_t>(ptr.i), types_.u16, pos);
@@ -321,7 +345,8 @@ Place Analyzer::pointee(const Value& ptr, Pos pos) {
 
 Place Analyzer::deref_place(Operand ptr, Pos pos) {
   if (!ptr.type || ptr.type->kind != T::pointer || ptr.type->elem->kind == T::fn) {
-    fail(pos, "wse.csl.type.dereference", cat("only a pointer can be dereferenced, found ", text(ptr.type)));
+    fail(pos, "wse.csl.type.dereference",
+         cat("only a pointer can be dereferenced, found ", text(ptr.type)));
   }
   if (ptr.is_known()) return pointee(ptr.value, pos);
   Place p;
@@ -359,7 +384,9 @@ Operand Analyzer::address_of(const Place& p, Pos pos) {
       if (p.operand.is_known()) {
         if (p.type->kind == T::function) {
           Value f = p.operand.value;
-          coerce_known(f, types_.pointer(function_type(static_cast<Decl*>(const_cast<void*>(f.p)), pos), true, false));
+          coerce_known(
+              f, types_.pointer(function_type(static_cast<Decl*>(const_cast<void*>(f.p)), pos),
+                                true, false));
           return known_operand(f);
         }
         Place cell;
@@ -387,9 +414,11 @@ int Analyzer::field_index(TypeRef type, Symbol field) const {
 }
 
 Place Analyzer::field_place(Place base, Symbol field, Pos pos) {
-  if (base.type->kind == T::pointer && base.type->elem->kind == T::struct_) base = deref_place(load(base, pos), pos);
+  if (base.type->kind == T::pointer && base.type->elem->kind == T::struct_)
+    base = deref_place(load(base, pos), pos);
   if (base.type->kind != T::struct_) {
-    fail(pos, "wse.csl.type.field", cat("a value of type ", text(base.type), " has no field \"", name(field), "\""));
+    fail(pos, "wse.csl.type.field",
+         cat("a value of type ", text(base.type), " has no field \"", name(field), "\""));
   }
   int k = field_index(base.type, field);
   if (k < 0) {
@@ -397,9 +426,11 @@ Place Analyzer::field_place(Place base, Symbol field, Pos pos) {
     for (const FieldType& f : base.type->fields) {
       if (f.name) known_fields.push_back(name(f.name));
     }
-    fail(pos, "wse.csl.type.field", cat("there is no field \"", name(field), "\" in ", text(base.type)),
-         cat(known_fields.empty() ? "it has no named fields" : cat("its fields are ", join(known_fields)), "; ",
-             did_you_mean(name(field), known_fields)));
+    fail(pos, "wse.csl.type.field",
+         cat("there is no field \"", name(field), "\" in ", text(base.type)),
+         cat(known_fields.empty() ? "it has no named fields"
+                                  : cat("its fields are ", join(known_fields)),
+             "; ", did_you_mean(name(field), known_fields)));
   }
   TypeRef type = base.type->fields[static_cast<std::size_t>(k)].type;
   Place p = base;
@@ -424,26 +455,33 @@ Place Analyzer::index_place(Place base, const std::vector<Node*>& indices, Pos p
   if (base.type->kind == T::pointer) {
     Operand pointer = load(base, pos);
     if (pointer.type->many) {
-      if (indices.size() != 1) fail(pos, "wse.csl.index.rank", cat("[*] pointers take one index, found ", indices.size()));
+      if (indices.size() != 1)
+        fail(pos, "wse.csl.index.rank", cat("[*] pointers take one index, found ", indices.size()));
       TypeRef elem = pointer.type->elem;
       Operand index = eval(indices[0]);
-      if (!index.type->is_any_int()) fail(pos, "wse.csl.index.type", cat("an index must be an integer, found ", text(index.type)));
+      if (!index.type->is_any_int())
+        fail(pos, "wse.csl.index.type",
+             cat("an index must be an integer, found ", text(index.type)));
       Place p = deref_place(pointer, pos);
       if (p.kind == Place::cell) {
         Int128 k = need_known(index, pos, "an index").i;
-        if (p.path.empty() || p.path.back() + k < 0) fail(pos, "wse.csl.index.range", "the index lies outside the array");
+        if (p.path.empty() || p.path.back() + k < 0)
+          fail(pos, "wse.csl.index.range", "the index lies outside the array");
         p.path.back() += static_cast<std::int64_t>(k);
         Place parent = p;
         parent.path.pop_back();
-        if (cell_slot(parent, false, pos)->type->count() <= p.path.back()) fail(pos, "wse.csl.index.range", "the index lies outside the array");
+        if (cell_slot(parent, false, pos)->type->count() <= p.path.back())
+          fail(pos, "wse.csl.index.range", "the index lies outside the array");
         return p;
       }
       p.operand.type = elem;
       if (index.is_known()) {
-        p.operand.offset += static_cast<std::int32_t>(wrap_to(types_.i32, index.value.i * elem->size));
+        p.operand.offset +=
+            static_cast<std::int32_t>(wrap_to(types_.i32, index.value.i * elem->size));
       } else {
         p.operand.index = to_reg(index, pos);
-        if (!elem->is_scalar() || (elem->size & (elem->size - 1)) != 0) p.operand = collapse(p.operand, pos);
+        if (!elem->is_scalar() || (elem->size & (elem->size - 1)) != 0)
+          p.operand = collapse(p.operand, pos);
       }
       return p;
     }
@@ -469,25 +507,31 @@ Place Analyzer::index_place(Place base, const std::vector<Node*>& indices, Pos p
   if (type->kind == T::comptime_string && indices.size() == 1) {
     Int128 k = need_known(eval(indices[0]), pos, "the index of a string").i;
     const std::string& s = name(static_cast<Symbol>(load(base, pos).value.i));
-    if (k < 0 || k >= static_cast<Int128>(s.size())) fail(pos, "wse.csl.index.range", "the index lies outside the string");
-    return place_of_operand(known_operand(make_int(types_.u8, static_cast<unsigned char>(s[static_cast<std::size_t>(k)]))));
+    if (k < 0 || k >= static_cast<Int128>(s.size()))
+      fail(pos, "wse.csl.index.range", "the index lies outside the string");
+    return place_of_operand(known_operand(
+        make_int(types_.u8, static_cast<unsigned char>(s[static_cast<std::size_t>(k)]))));
   }
-  if (type->kind != T::array) fail(pos, "wse.csl.index.type", cat("a value of type ", text(type), " cannot be indexed"));
+  if (type->kind != T::array)
+    fail(pos, "wse.csl.index.type", cat("a value of type ", text(type), " cannot be indexed"));
   if (indices.size() != type->dims.size()) {
-    fail(pos, "wse.csl.index.rank", cat("expected ", type->dims.size(), " ", type->dims.size() == 1 ? "index" : "indices",
-                                        " into ", text(type), ", found ", indices.size()));
+    fail(pos, "wse.csl.index.rank",
+         cat("expected ", type->dims.size(), " ", type->dims.size() == 1 ? "index" : "indices",
+             " into ", text(type), ", found ", indices.size()));
   }
   std::vector<Operand> values;
   bool all_known = true;
   for (std::size_t d = 0; d < indices.size(); ++d) {
     Operand index = eval(indices[d]);
     if (!index.type->is_any_int()) {
-      fail(indices[d]->pos, "wse.csl.index.type", cat("an index must be an integer, found ", text(index.type)));
+      fail(indices[d]->pos, "wse.csl.index.type",
+           cat("an index must be an integer, found ", text(index.type)));
     }
     if (index.is_known()) {
       if (index.value.i < 0 || index.value.i >= type->dims[d]) {
         fail(indices[d]->pos, "wse.csl.index.range",
-             cat("index ", to_text(index.value.i), " is outside the extent ", type->dims[d], " of dimension ", d, " of ", text(type)));
+             cat("index ", to_text(index.value.i), " is outside the extent ", type->dims[d],
+                 " of dimension ", d, " of ", text(type)));
       }
     } else {
       all_known = false;
@@ -498,7 +542,8 @@ Place Analyzer::index_place(Place base, const std::vector<Node*>& indices, Pos p
   p.type = type->elem;
   if (all_known) {
     std::int64_t linear = 0;
-    for (std::size_t d = 0; d < values.size(); ++d) linear = linear * type->dims[d] + static_cast<std::int64_t>(values[d].value.i);
+    for (std::size_t d = 0; d < values.size(); ++d)
+      linear = linear * type->dims[d] + static_cast<std::int64_t>(values[d].value.i);
     if (base.kind == Place::cell) {
       p.path.push_back(linear);
       return p;
@@ -506,7 +551,8 @@ Place Analyzer::index_place(Place base, const std::vector<Node*>& indices, Pos p
     if (base.kind == Place::memory) {
       if (base.operand.is_const && base.operand.global && base.operand.base == Operand::absolute) {
         Operand whole = load(base, pos);
-        if (whole.is_known()) return place_of_operand(part(whole, static_cast<std::size_t>(linear), pos));
+        if (whole.is_known())
+          return place_of_operand(part(whole, static_cast<std::size_t>(linear), pos));
       }
       p.operand = part(base.operand, static_cast<std::size_t>(linear), pos);
       return p;
@@ -515,7 +561,9 @@ Place Analyzer::index_place(Place base, const std::vector<Node*>& indices, Pos p
     out.is_const = true;
     return out;
   }
-  if (known()) fail(pos, "wse.csl.comptime.runtime_value", "the index exists only at run time, but is needed at compile time");
+  if (known())
+    fail(pos, "wse.csl.comptime.runtime_value",
+         "the index exists only at run time, but is needed at compile time");
   auto i32 = static_cast<std::uint8_t>(Ty::i32);
   std::uint16_t linear = to_reg(values[0], pos);
   for (std::size_t d = 1; d < values.size(); ++d) {
@@ -571,22 +619,26 @@ Place Analyzer::place(Node* node) {
           if (!d) {
             std::vector<std::string> names;
             for (auto& [symbol, decl] : module->decls) names.push_back(name(symbol));
-            fail(node->pos, "wse.csl.module.member", cat("module \"", module->label, "\" has no \"", name(node->name), "\""),
+            fail(node->pos, "wse.csl.module.member",
+                 cat("module \"", module->label, "\" has no \"", name(node->name), "\""),
                  did_you_mean(name(node->name), names));
           }
           return decl_place(d, node->pos);
         }
-        if (base.type->kind == T::struct_ || (base.type->kind == T::pointer && base.type->elem->kind == T::struct_)) {
+        if (base.type->kind == T::struct_ ||
+            (base.type->kind == T::pointer && base.type->elem->kind == T::struct_)) {
           return field_place(base, node->name, node->pos);
         }
         return place_of_operand(eval(node));
       }
       Place base = place(node->a);
-      if (base.type->kind == T::struct_ || (base.type->kind == T::pointer && base.type->elem->kind == T::struct_)) {
+      if (base.type->kind == T::struct_ ||
+          (base.type->kind == T::pointer && base.type->elem->kind == T::struct_)) {
         return field_place(base, node->name, node->pos);
       }
       if (base.type->kind == T::imported_module) {
-        Decl* d = find_decl(static_cast<Module*>(const_cast<void*>(load(base, node->pos).value.p)), node->name);
+        Decl* d = find_decl(static_cast<Module*>(const_cast<void*>(load(base, node->pos).value.p)),
+                            node->name);
         if (d) return decl_place(d, node->pos);
       }
       return place_of_operand(eval(node));
@@ -603,19 +655,23 @@ void Analyzer::write_bytes(std::string& out, std::uint32_t at, const Value& v, P
   if (t->kind == T::void_) return;
   if (t->is_scalar()) {
     std::uint64_t bits = scalar_bits(v, pos);
-    for (std::uint32_t k = 0; k < t->size && at + k < out.size(); ++k) out[at + k] = static_cast<char>(bits >> (8 * k));
+    for (std::uint32_t k = 0; k < t->size && at + k < out.size(); ++k)
+      out[at + k] = static_cast<char>(bits >> (8 * k));
     return;
   }
   if (t->is_dsd()) {
     Dsd d = static_cast<DsdValue*>(v.obj.get())->dsd;
-    if (Global* g = static_cast<DsdValue*>(v.obj.get())->global) d.base = static_cast<std::uint16_t>(address(g, pos) + d.base);
+    if (Global* g = static_cast<DsdValue*>(v.obj.get())->global)
+      d.base = static_cast<std::uint16_t>(address(g, pos) + d.base);
     if (at + sizeof d <= out.size()) std::memcpy(out.data() + at, &d, sizeof d);
     return;
   }
-  if (!t->is_aggregate() || !v.obj) fail(pos, "wse.csl.type.runtime", cat("a value of type ", text(t), " cannot lie in memory"));
+  if (!t->is_aggregate() || !v.obj)
+    fail(pos, "wse.csl.type.runtime", cat("a value of type ", text(t), " cannot lie in memory"));
   const Aggregate& a = aggregate(v);
   for (std::int64_t k = 0; k < a.count; ++k) {
-    std::uint32_t offset = t->kind == T::array ? static_cast<std::uint32_t>(k) * t->elem->size : t->offsets[static_cast<std::size_t>(k)];
+    std::uint32_t offset = t->kind == T::array ? static_cast<std::uint32_t>(k) * t->elem->size
+                                               : t->offsets[static_cast<std::size_t>(k)];
     write_bytes(out, at + offset, a.at(k), pos);
   }
 }

@@ -75,7 +75,9 @@ std::string Diagnostics::render(const Diagnostic& d) const {
     int column = s.column_of(pos.offset);
     out += cat("  ", text, "\n  ");
     for (int i = 1; i < column; ++i) {
-      out += i <= static_cast<int>(text.size()) && text[static_cast<std::size_t>(i) - 1] == '\t' ? '\t' : ' ';
+      out += i <= static_cast<int>(text.size()) && text[static_cast<std::size_t>(i) - 1] == '\t'
+                 ? '\t'
+                 : ' ';
     }
     out += '^';
     int room = static_cast<int>(text.size()) - column;
@@ -111,8 +113,9 @@ void Diagnostics::throw_if_errors() const {
       break;
     }
   }
-  Error error(ErrorKind::parse, first->code,
-              cat(first->message, errors_ > 1 ? cat(" (and ", errors_ - 1, " more)") : std::string()));
+  Error error(
+      ErrorKind::parse, first->code,
+      cat(first->message, errors_ > 1 ? cat(" (and ", errors_ - 1, " more)") : std::string()));
   for (const Diagnostic& d : list_) {
     bool known = d.pos.file < sources_.size();
     const Source* s = known ? &sources_[d.pos.file] : nullptr;

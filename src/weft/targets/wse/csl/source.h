@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Source texts, interned names and the diagnostics of one compilation. A diagnostic is recorded, not
-// thrown, so that one run reports several; `Abandon` unwinds to the nearest point where analysis can go on.
+// Source texts, interned names and the diagnostics of one compilation. A diagnostic is recorded,
+// not thrown, so that one run reports several; `Abandon` unwinds to the nearest point where
+// analysis can go on.
 
 #include <cstdint>
 #include <deque>
@@ -32,7 +33,7 @@ class Names {
 /// One file. `id` is its index in the compilation.
 struct Source {
   int id = 0;
-  std::string path;   // as shown to the user
+  std::string path;  // as shown to the user
   std::string text;
   std::vector<std::uint32_t> line_starts;
 
@@ -52,7 +53,7 @@ struct Pos {
 struct Diagnostic {
   enum class Level : std::uint8_t { error, warning };
   Level level = Level::error;
-  std::string code;     // "wse.csl.type.mismatch"
+  std::string code;  // "wse.csl.type.mismatch"
   std::string message;
   Pos pos;
   bool has_pos = true;

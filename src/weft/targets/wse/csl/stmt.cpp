@@ -5,7 +5,8 @@
 namespace weft::wse::csl {
 
 void Analyzer::declare(Symbol symbol, Place place, Pos pos) {
-  if (frame_->locals.size() > 100000) fail(pos, "wse.csl.locals", "more than 100,000 local variables are alive");
+  if (frame_->locals.size() > 100000)
+    fail(pos, "wse.csl.locals", "more than 100,000 local variables are alive");
   place.operand.temp = false;
   Local l;
   l.name = symbol;
@@ -40,7 +41,8 @@ Flow Analyzer::exec_inner(Node* node) {
       return flow;
     }
     case Kind::return_: return exec_return(node);
-    case Kind::break_: case Kind::continue_: return exec_break(node);
+    case Kind::break_:
+    case Kind::continue_: return exec_break(node);
     case Kind::comptime_block: {
       ++frame_->known;
       struct Restore {
@@ -89,7 +91,7 @@ Flow Analyzer::exec_block(Node* node) {
         frame_->runtime_branches = branches;
         frame_->known = known_depth;
         depth_ = depth;
-        if (s->kind == Kind::var_decl) throw;   // what follows would complain about the missing name
+        if (s->kind == Kind::var_decl) throw;  // what follows would complain about the missing name
         program_->broken = true;
         flow = Flow::normal;
       }
@@ -131,7 +133,8 @@ Flow Analyzer::exec_var(Node* node) {
       v = need_known(op, node->b->pos, "the value of a compile-time variable");
       if (!type) type = v.type;
     } else {
-      if (!type || is_const) fail(pos, "wse.csl.var.type", cat("\"", name(node->name), "\" needs a value"));
+      if (!type || is_const)
+        fail(pos, "wse.csl.var.type", cat("\"", name(node->name), "\" needs a value"));
       v = zero_of(type, pos);
     }
     Place p;
@@ -179,7 +182,8 @@ Flow Analyzer::exec_var(Node* node) {
       return Flow::normal;
     }
     fail(pos, "wse.csl.var.type",
-         cat("var \"", name(node->name), "\" needs a run-time type: ", text(type), " exists only at compile time"));
+         cat("var \"", name(node->name), "\" needs a run-time type: ", text(type),
+             " exists only at compile time"));
   }
   if (type->is_aggregate() || addressed) {
     if (is_const && v.where == Operand::parts && !addressed && type->kind == T::struct_) {
@@ -260,7 +264,8 @@ Flow Analyzer::exec_assign(Node* node) {
     store(p, std::move(v), pos);
     return Flow::normal;
   }
-  if (p.is_const) fail(pos, "wse.csl.assign.constant", "the left side cannot be assigned to: it is constant");
+  if (p.is_const)
+    fail(pos, "wse.csl.assign.constant", "the left side cannot be assigned to: it is constant");
   Tok op = Tok::plus;
   switch (node->op) {
     case Tok::minus_assign: op = Tok::minus; break;
@@ -325,7 +330,8 @@ bool Analyzer::loop_step(Flow flow, Symbol label, Flow& out, bool& stop) {
     return true;
   }
   if (flow == Flow::ended && frame_->loops.back().unrolled) {
-    // Both ways out of a run-time condition inside an unrolled body were jumps; later rounds may be reached.
+    // Both ways out of a run-time condition inside an unrolled body were jumps; later rounds may be
+    // reached.
     return true;
   }
   out = flow;
@@ -347,9 +353,11 @@ Flow Analyzer::exec_while(Node* node) {
     std::int64_t rounds = 0;
     for (;;) {
       spend(pos);
-      if (l.unrolled && ++rounds > 100000) fail(pos, "wse.csl.comptime.unroll", "an inline loop has more than 100,000 rounds");
+      if (l.unrolled && ++rounds > 100000)
+        fail(pos, "wse.csl.comptime.unroll", "an inline loop has more than 100,000 rounds");
       Operand c = coerce(eval(node->a), types_.bool_, node->a->pos, "a condition");
-      if (!need_known(c, node->a->pos, "the condition of a loop that runs at compile time").i) break;
+      if (!need_known(c, node->a->pos, "the condition of a loop that runs at compile time").i)
+        break;
       bool stop = false;
       loop_step(exec_body(node->c), node->name, out, stop);
       for (std::size_t at : frame_->loops.back().continues) patch_here(at);
@@ -397,13 +405,16 @@ Flow Analyzer::exec_for(Node* node) {
   Pos pos = node->pos;
   Operand it = eval(node->a);
   if (!it.type) fail(node->a->pos, "wse.csl.for.iterable", "for needs an array, a tuple or @range");
-  if (it.type->kind == T::pointer && it.type->elem->kind == T::array) it = load(deref_place(it, pos), pos);
+  if (it.type->kind == T::pointer && it.type->elem->kind == T::array)
+    it = load(deref_place(it, pos), pos);
   bool is_range = it.type->kind == T::range;
   bool is_array = it.type->kind == T::array;
-  bool is_tuple = it.type->kind == T::struct_ && (it.type->fields.empty() || it.type->fields[0].name == 0);
+  bool is_tuple =
+      it.type->kind == T::struct_ && (it.type->fields.empty() || it.type->fields[0].name == 0);
   bool is_string = it.type->kind == T::comptime_string;
   if (!is_range && !is_array && !is_tuple && !is_string) {
-    fail(node->a->pos, "wse.csl.for.iterable", cat("for needs an array, a tuple or @range, found ", text(it.type)));
+    fail(node->a->pos, "wse.csl.for.iterable",
+         cat("for needs an array, a tuple or @range, found ", text(it.type)));
   }
   bool unroll = known() || node->has(kInline) || is_tuple || is_string ||
                 (is_array && !it.type->elem->runtime);
@@ -423,24 +434,33 @@ Flow Analyzer::exec_for(Node* node) {
     Int128 count = 0;
     RangeValue* range = nullptr;
     if (is_range) {
-      if (!it.is_known()) fail(node->a->pos, "wse.csl.comptime.runtime_value", "the bounds of an inline or compile-time loop must be known at compile time");
+      if (!it.is_known())
+        fail(node->a->pos, "wse.csl.comptime.runtime_value",
+             "the bounds of an inline or compile-time loop must be known at compile time");
       range = static_cast<RangeValue*>(it.value.obj.get());
       Int128 span = range->step > 0 ? range->stop - range->start : range->start - range->stop;
       Int128 step = range->step > 0 ? range->step : -range->step;
       count = span > 0 ? (span + step - 1) / step : 0;
     } else {
-      count = is_string ? static_cast<Int128>(name(static_cast<Symbol>(it.value.i)).size())
-              : is_array ? it.type->count() : static_cast<Int128>(it.type->fields.size());
+      count = is_string  ? static_cast<Int128>(name(static_cast<Symbol>(it.value.i)).size())
+              : is_array ? it.type->count()
+                         : static_cast<Int128>(it.type->fields.size());
     }
-    if (l.unrolled && count > 100000) fail(pos, "wse.csl.comptime.unroll", "an inline loop has more than 100,000 rounds");
+    if (l.unrolled && count > 100000)
+      fail(pos, "wse.csl.comptime.unroll", "an inline loop has more than 100,000 rounds");
     for (Int128 k = 0; k < count; ++k) {
       spend(pos);
       Operand element;
       if (range) element = known_operand(make_int(range->element, range->start + k * range->step));
-      else if (is_string) element = known_operand(make_int(types_.u8, static_cast<unsigned char>(name(static_cast<Symbol>(it.value.i))[static_cast<std::size_t>(k)])));
+      else if (is_string)
+        element = known_operand(make_int(
+            types_.u8, static_cast<unsigned char>(
+                           name(static_cast<Symbol>(it.value.i))[static_cast<std::size_t>(k)])));
       else element = load(place_of_operand(part(it, static_cast<std::size_t>(k), pos)), pos);
       declare(node->name2, constant(element), pos);
-      if (node->name3) declare(node->name3, constant(known_operand(make_int(types_.u16, wrap_to(types_.u16, k)))), pos);
+      if (node->name3)
+        declare(node->name3, constant(known_operand(make_int(types_.u16, wrap_to(types_.u16, k)))),
+                pos);
       bool stop = false;
       Flow f = exec_body(node->c);
       frame_->locals.resize(mark);
@@ -456,7 +476,8 @@ Flow Analyzer::exec_for(Node* node) {
   // Run time. Counters are computed in 64 bits: no bound wraps.
   auto i64 = static_cast<std::uint8_t>(Ty::i64);
   std::uint16_t next = b().next, dnext = b().dnext;
-  std::uint16_t counter = new_reg(pos), stop = new_reg(pos), step = new_reg(pos), test = new_reg(pos);
+  std::uint16_t counter = new_reg(pos), stop = new_reg(pos), step = new_reg(pos),
+                test = new_reg(pos);
   TypeRef element = types_.u16;
   bool down = false;
   Operand array;
@@ -475,11 +496,13 @@ Flow Analyzer::exec_for(Node* node) {
       start_op = (*it.fields)[0];
       stop_op = (*it.fields)[1];
       step_op = (*it.fields)[2];
-      if (!step_op.is_known()) fail(node->a->pos, "wse.csl.for.step", "the step of @range must be known at compile time");
+      if (!step_op.is_known())
+        fail(node->a->pos, "wse.csl.for.step", "the step of @range must be known at compile time");
       down = step_op.value.i < 0;
     }
     if (element->kind == T::comptime_int) {
-      fail(node->a->pos, "wse.csl.for.range_type", "a loop at run time needs a @range over a run-time integer type");
+      fail(node->a->pos, "wse.csl.for.range_type",
+           "a loop at run time needs a @range over a run-time integer type");
     }
     start_op.temp = stop_op.temp = false;
     to_reg_at(start_op, counter, pos);
@@ -545,15 +568,19 @@ Flow Analyzer::exec_for(Node* node) {
 Flow Analyzer::exec_return(Node* node) {
   Frame& f = *frame_;
   Pos pos = node->pos;
-  if (!f.result_type) fail(pos, "wse.csl.return.outside", "return is legal only inside a function or task");
+  if (!f.result_type)
+    fail(pos, "wse.csl.return.outside", "return is legal only inside a function or task");
   Operand v = node->a ? eval(node->a, f.result_type) : void_operand();
   if (v.type && v.type->kind == T::noreturn) return Flow::ended;
   if (!node->a && f.result_type->kind != T::void_) {
-    fail(pos, "wse.csl.return.value", cat("this function returns ", text(f.result_type), ", but return has no value"));
+    fail(pos, "wse.csl.return.value",
+         cat("this function returns ", text(f.result_type), ", but return has no value"));
   }
   v = coerce(v, f.result_type, pos, "the result");
   if (!f.builder || f.known > 0) {
-    if (f.builder && !f.inlined) fail(pos, "wse.csl.return.comptime", "a run-time function cannot return from inside comptime");
+    if (f.builder && !f.inlined)
+      fail(pos, "wse.csl.return.comptime",
+           "a run-time function cannot return from inside comptime");
     f.result = known_operand(need_known(v, pos, "the result of a compile-time call"));
     return Flow::ret;
   }
@@ -568,7 +595,9 @@ Flow Analyzer::exec_return(Node* node) {
     } else if (f.result_type->is_dsd()) {
       to_dreg_at(v, f.result_reg, pos);
     } else if (f.result_type->kind != T::void_) {
-      fail(pos, "wse.csl.inline.result", cat("an inline function cannot return ", text(f.result_type), " under a run-time condition"));
+      fail(pos, "wse.csl.inline.result",
+           cat("an inline function cannot return ", text(f.result_type),
+               " under a run-time condition"));
     }
     f.result_jumps.push_back(emit_jump(Op::jmp, 0, pos));
     return Flow::ret;
@@ -602,8 +631,9 @@ Flow Analyzer::exec_break(Node* node) {
     }
   }
   if (target < 0) {
-    fail(pos, "wse.csl.break.target", node->name ? cat("there is no enclosing loop or block labelled \"", name(node->name), "\"")
-                                                 : std::string("there is no enclosing loop"));
+    fail(pos, "wse.csl.break.target",
+         node->name ? cat("there is no enclosing loop or block labelled \"", name(node->name), "\"")
+                    : std::string("there is no enclosing loop"));
   }
   if (!is_break && f.loops[static_cast<std::size_t>(target)].is_block) {
     fail(pos, "wse.csl.break.target", "continue needs a loop; this label names a block");
@@ -618,10 +648,13 @@ Flow Analyzer::exec_break(Node* node) {
   f.pending_label = l.name;
   f.break_value = v;
   if (!known()) {
-    if (l.is_block && v.where != Operand::nothing && (l.has_result || f.runtime_branches > l.branches)) {
+    if (l.is_block && v.where != Operand::nothing &&
+        (l.has_result || f.runtime_branches > l.branches)) {
       if (!l.has_result) {
         l.has_result = true;
-        if (!v.type->is_scalar()) fail(pos, "wse.csl.type.runtime", cat("a value of type ", text(v.type), " cannot be chosen at run time"));
+        if (!v.type->is_scalar())
+          fail(pos, "wse.csl.type.runtime",
+               cat("a value of type ", text(v.type), " cannot be chosen at run time"));
         l.result = in_reg(v.type, new_reg(pos));
       }
       v = coerce(v, l.result.type, pos);

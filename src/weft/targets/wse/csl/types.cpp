@@ -14,28 +14,47 @@ struct Basic {
   bool runtime;
 };
 constexpr Basic kBasic[] = {
-    {T::void_, "void", 0, 1, true},        {T::bool_, "bool", 1, 1, true},
-    {T::i8, "i8", 1, 1, true},             {T::i16, "i16", 2, 2, true},
-    {T::i32, "i32", 4, 4, true},           {T::i64, "i64", 8, 4, true},
-    {T::u8, "u8", 1, 1, true},             {T::u16, "u16", 2, 2, true},
-    {T::u32, "u32", 4, 4, true},           {T::u64, "u64", 8, 4, true},
-    {T::f16, "f16", 2, 2, true},           {T::bf16, "bf16", 2, 2, true},
-    {T::cb16, "cb16", 2, 2, true},         {T::f32, "f32", 4, 4, true},
+    {T::void_, "void", 0, 1, true},
+    {T::bool_, "bool", 1, 1, true},
+    {T::i8, "i8", 1, 1, true},
+    {T::i16, "i16", 2, 2, true},
+    {T::i32, "i32", 4, 4, true},
+    {T::i64, "i64", 8, 4, true},
+    {T::u8, "u8", 1, 1, true},
+    {T::u16, "u16", 2, 2, true},
+    {T::u32, "u32", 4, 4, true},
+    {T::u64, "u64", 8, 4, true},
+    {T::f16, "f16", 2, 2, true},
+    {T::bf16, "bf16", 2, 2, true},
+    {T::cb16, "cb16", 2, 2, true},
+    {T::f32, "f32", 4, 4, true},
     {T::comptime_int, "comptime_int", 0, 1, false},
     {T::comptime_float, "comptime_float", 0, 1, false},
     {T::comptime_string, "comptime_string", 0, 1, false},
-    {T::type, "type", 0, 1, false},        {T::imported_module, "imported_module", 0, 1, false},
-    {T::function, "function", 0, 1, false}, {T::comptime_struct, "comptime_struct", 0, 1, false},
-    {T::range, "range", 0, 1, false},      {T::noreturn, "noreturn", 0, 1, false},
-    {T::color, "color", 2, 2, true},       {T::input_queue, "input_queue", 2, 2, true},
-    {T::output_queue, "output_queue", 2, 2, true}, {T::ut_id, "ut_id", 2, 2, true},
-    {T::local_task_id, "local_task_id", 2, 2, true}, {T::data_task_id, "data_task_id", 2, 2, true},
-    {T::control_task_id, "control_task_id", 2, 2, true}, {T::direction, "direction", 2, 2, true},
-    {T::mem1d_dsd, "mem1d_dsd", 24, 2, true}, {T::mem4d_dsd, "mem4d_dsd", 24, 2, true},
-    {T::fabin_dsd, "fabin_dsd", 24, 2, true}, {T::fabout_dsd, "fabout_dsd", 24, 2, true},
-    {T::fifo, "fifo", 0, 1, false},        {T::dsr_dest, "dsr_dest", 0, 1, false},
-    {T::dsr_src0, "dsr_src0", 0, 1, false}, {T::dsr_src1, "dsr_src1", 0, 1, false},
-    {T::xdsr, "xdsr", 0, 1, false},        {T::access, "tensor access", 0, 1, false},
+    {T::type, "type", 0, 1, false},
+    {T::imported_module, "imported_module", 0, 1, false},
+    {T::function, "function", 0, 1, false},
+    {T::comptime_struct, "comptime_struct", 0, 1, false},
+    {T::range, "range", 0, 1, false},
+    {T::noreturn, "noreturn", 0, 1, false},
+    {T::color, "color", 2, 2, true},
+    {T::input_queue, "input_queue", 2, 2, true},
+    {T::output_queue, "output_queue", 2, 2, true},
+    {T::ut_id, "ut_id", 2, 2, true},
+    {T::local_task_id, "local_task_id", 2, 2, true},
+    {T::data_task_id, "data_task_id", 2, 2, true},
+    {T::control_task_id, "control_task_id", 2, 2, true},
+    {T::direction, "direction", 2, 2, true},
+    {T::mem1d_dsd, "mem1d_dsd", 24, 2, true},
+    {T::mem4d_dsd, "mem4d_dsd", 24, 2, true},
+    {T::fabin_dsd, "fabin_dsd", 24, 2, true},
+    {T::fabout_dsd, "fabout_dsd", 24, 2, true},
+    {T::fifo, "fifo", 0, 1, false},
+    {T::dsr_dest, "dsr_dest", 0, 1, false},
+    {T::dsr_src0, "dsr_src0", 0, 1, false},
+    {T::dsr_src1, "dsr_src1", 0, 1, false},
+    {T::xdsr, "xdsr", 0, 1, false},
+    {T::access, "tensor access", 0, 1, false},
     {T::error_, "<error>", 0, 1, false},
 };
 
@@ -92,7 +111,11 @@ void Types::lay_out(Type& t) const {
       t.size = static_cast<std::uint32_t>(std::min<std::uint64_t>(
           static_cast<std::uint64_t>(t.count()) * round(t.elem->size, t.elem->align), 0x7fffffff));
       break;
-    case T::pointer: t.size = 2; t.align = 2; t.runtime = true; break;
+    case T::pointer:
+      t.size = 2;
+      t.align = 2;
+      t.runtime = true;
+      break;
     case T::struct_: {
       std::uint64_t at = 0;
       t.runtime = true;
@@ -106,7 +129,11 @@ void Types::lay_out(Type& t) const {
       t.size = static_cast<std::uint32_t>(std::min<std::uint64_t>(round(at, t.align), 0x7fffffff));
       break;
     }
-    case T::enum_: t.size = t.elem->size; t.align = t.elem->align; t.runtime = t.elem->runtime; break;
+    case T::enum_:
+      t.size = t.elem->size;
+      t.align = t.elem->align;
+      t.runtime = t.elem->runtime;
+      break;
     default: break;
   }
 }
@@ -125,11 +152,13 @@ std::string id_of(TypeRef t) { return hex(reinterpret_cast<std::uintptr_t>(t)); 
 
 std::size_t Types::FieldsHash::operator()(const std::vector<FieldType>& fields) const {
   std::uint64_t h = fields.size();
-  for (const FieldType& f : fields) h = hash_combine(h, f.name ^ reinterpret_cast<std::uintptr_t>(f.type));
+  for (const FieldType& f : fields)
+    h = hash_combine(h, f.name ^ reinterpret_cast<std::uintptr_t>(f.type));
   return h;
 }
 
-bool Types::FieldsEqual::operator()(const std::vector<FieldType>& a, const std::vector<FieldType>& b) const {
+bool Types::FieldsEqual::operator()(const std::vector<FieldType>& a,
+                                    const std::vector<FieldType>& b) const {
   if (a.size() != b.size()) return false;
   for (std::size_t k = 0; k < a.size(); ++k) {
     if (a[k].name != b[k].name || a[k].type != b[k].type) return false;
@@ -213,14 +242,16 @@ std::string Types::text(TypeRef t) const {
       std::string out = "struct {";
       for (std::size_t i = 0; i < t->fields.size() && i < 8; ++i) {
         const FieldType& f = t->fields[i];
-        out += cat(i ? ", " : "", f.name ? cat(names_.text(f.name), ": ") : std::string(), text(f.type));
+        out += cat(i ? ", " : "", f.name ? cat(names_.text(f.name), ": ") : std::string(),
+                   text(f.type));
       }
       return out + (t->fields.size() > 8 ? ", ...}" : "}");
     }
     case T::enum_: return t->name.empty() ? cat("enum(", text(t->elem), ")") : t->name;
     case T::fn: {
       std::string out = t->is_task ? "task(" : "fn(";
-      for (std::size_t i = 0; i < t->fields.size(); ++i) out += cat(i ? "," : "", text(t->fields[i].type));
+      for (std::size_t i = 0; i < t->fields.size(); ++i)
+        out += cat(i ? "," : "", text(t->fields[i].type));
       return cat(out, ")", text(t->elem));
     }
     default: return std::string(basic_name(t->kind));

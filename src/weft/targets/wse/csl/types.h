@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The types of the language, interned: equal types are one object (named structs and enums are nominal).
+// The types of the language, interned: equal types are one object (named structs and enums are
+// nominal).
 
 #include <deque>
 #include <map>
@@ -15,18 +16,60 @@
 namespace weft::wse::csl {
 
 enum class T : std::uint8_t {
-  void_, bool_, i8, i16, i32, i64, u8, u16, u32, u64, f16, bf16, cb16, f32,
-  comptime_int, comptime_float, comptime_string, type, imported_module, function, comptime_struct, range,
-  noreturn, color, input_queue, output_queue, ut_id, local_task_id, data_task_id, control_task_id, direction,
-  mem1d_dsd, mem4d_dsd, fabin_dsd, fabout_dsd, fifo, dsr_dest, dsr_src0, dsr_src1, xdsr, access,
-  struct_, enum_, array, pointer, fn, error_,
+  void_,
+  bool_,
+  i8,
+  i16,
+  i32,
+  i64,
+  u8,
+  u16,
+  u32,
+  u64,
+  f16,
+  bf16,
+  cb16,
+  f32,
+  comptime_int,
+  comptime_float,
+  comptime_string,
+  type,
+  imported_module,
+  function,
+  comptime_struct,
+  range,
+  noreturn,
+  color,
+  input_queue,
+  output_queue,
+  ut_id,
+  local_task_id,
+  data_task_id,
+  control_task_id,
+  direction,
+  mem1d_dsd,
+  mem4d_dsd,
+  fabin_dsd,
+  fabout_dsd,
+  fifo,
+  dsr_dest,
+  dsr_src0,
+  dsr_src1,
+  xdsr,
+  access,
+  struct_,
+  enum_,
+  array,
+  pointer,
+  fn,
+  error_,
 };
 
 struct Type;
 using TypeRef = const Type*;
 
 struct FieldType {
-  Symbol name = 0;   // 0: tuple element
+  Symbol name = 0;  // 0: tuple element
   TypeRef type = nullptr;
 };
 
@@ -35,15 +78,15 @@ struct Type {
   // array: extents and element. pointer: element.
   TypeRef elem = nullptr;
   std::vector<std::int64_t> dims;
-  bool is_const = false, many = false;       // pointer
-  bool is_task = false;                      // fn
-  bool named = false;                        // struct
-  std::vector<FieldType> fields;             // struct; fn: parameters
-  std::vector<std::pair<Symbol, std::int64_t>> members;   // enum
-  std::string name;                          // named struct or enum
-  std::uint32_t size = 0, align = 1;         // in PE memory; 0: not a run-time type
-  bool runtime = false;                      // may exist at run time
-  std::vector<std::uint32_t> offsets;        // struct
+  bool is_const = false, many = false;                   // pointer
+  bool is_task = false;                                  // fn
+  bool named = false;                                    // struct
+  std::vector<FieldType> fields;                         // struct; fn: parameters
+  std::vector<std::pair<Symbol, std::int64_t>> members;  // enum
+  std::string name;                                      // named struct or enum
+  std::uint32_t size = 0, align = 1;                     // in PE memory; 0: not a run-time type
+  bool runtime = false;                                  // may exist at run time
+  std::vector<std::uint32_t> offsets;                    // struct
 
   bool is_int() const { return kind >= T::i8 && kind <= T::u64; }
   bool is_signed() const { return kind >= T::i8 && kind <= T::i64; }
@@ -61,7 +104,7 @@ struct Type {
   }
   bool is_aggregate() const { return kind == T::struct_ || kind == T::array; }
   int bits() const { return static_cast<int>(size) * 8; }
-  std::int64_t count() const;                // array elements
+  std::int64_t count() const;  // array elements
 };
 
 class Types {
@@ -70,16 +113,17 @@ class Types {
   TypeRef get(T kind) const { return basic_[static_cast<int>(kind)]; }
   TypeRef array(TypeRef elem, std::vector<std::int64_t> dims);
   TypeRef pointer(TypeRef elem, bool is_const, bool many);
-  TypeRef structure(std::vector<FieldType> fields);                       // anonymous
+  TypeRef structure(std::vector<FieldType> fields);  // anonymous
   TypeRef named_structure(std::string name, std::vector<FieldType> fields);
-  TypeRef enumeration(std::string name, TypeRef underlying, std::vector<std::pair<Symbol, std::int64_t>> members);
+  TypeRef enumeration(std::string name, TypeRef underlying,
+                      std::vector<std::pair<Symbol, std::int64_t>> members);
   TypeRef function(std::vector<TypeRef> params, TypeRef result, bool task);
   std::string text(TypeRef type) const;
   /// The built-in type of this name, or null.
   TypeRef find(std::string_view name) const;
 
-  TypeRef void_, bool_, i16, i32, u16, u32, f16, f32, comptime_int, comptime_float, comptime_string, type,
-      u8, i8, noreturn, direction;
+  TypeRef void_, bool_, i16, i32, u16, u32, f16, f32, comptime_int, comptime_float, comptime_string,
+      type, u8, i8, noreturn, direction;
 
  private:
   TypeRef intern(Type type, std::string key);
@@ -88,8 +132,12 @@ class Types {
   std::deque<Type> storage_;
   std::vector<TypeRef> basic_;
   std::unordered_map<std::string, TypeRef> interned_;
-  struct FieldsHash { std::size_t operator()(const std::vector<FieldType>& fields) const; };
-  struct FieldsEqual { bool operator()(const std::vector<FieldType>& a, const std::vector<FieldType>& b) const; };
+  struct FieldsHash {
+    std::size_t operator()(const std::vector<FieldType>& fields) const;
+  };
+  struct FieldsEqual {
+    bool operator()(const std::vector<FieldType>& a, const std::vector<FieldType>& b) const;
+  };
   std::unordered_map<std::vector<FieldType>, TypeRef, FieldsHash, FieldsEqual> structures_;
 };
 

@@ -33,8 +33,9 @@ std::uint32_t double_to_cb16(double v) {
 double cb16_to_double(std::uint32_t bits) {
   int e = static_cast<int>(bits >> 9 & 63);
   double m = static_cast<double>(bits & 511);
-  double v = e == 63 ? (m != 0 ? std::nan("") : INFINITY)
-             : e == 0 ? std::ldexp(m, -39) : std::ldexp(512 + m, e - 40);
+  double v = e == 63  ? (m != 0 ? std::nan("") : INFINITY)
+             : e == 0 ? std::ldexp(m, -39)
+                      : std::ldexp(512 + m, e - 40);
   return bits & 0x8000u ? -v : v;
 }
 

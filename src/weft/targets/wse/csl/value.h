@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Compile-time values. Small things lie in the value itself; aggregates are shared and copied on write, and
-// an array of equal elements is stored once (`splat`), because the arrays of a PE program are mostly zeros.
+// Compile-time values. Small things lie in the value itself; aggregates are shared and copied on
+// write, and an array of equal elements is stored once (`splat`), because the arrays of a PE
+// program are mostly zeros.
 
 #include <memory>
 
@@ -20,10 +21,11 @@ struct Aggregate;
 
 struct Value {
   TypeRef type = nullptr;
-  const void* p = nullptr;   // type: TypeRef; module: Module*; function: Decl*; pointer to a global: Global*
-  Int128 i = 0;              // integers, bool, enum, ids, string symbol; pointer: byte offset
-  double f = 0;              // floats, rounded to their type
-  Ref<RefCounted> obj;       // Aggregate, CellPointer, DsdValue, FifoValue
+  const void* p =
+      nullptr;   // type: TypeRef; module: Module*; function: Decl*; pointer to a global: Global*
+  Int128 i = 0;  // integers, bool, enum, ids, string symbol; pointer: byte offset
+  double f = 0;  // floats, rounded to their type
+  Ref<RefCounted> obj;  // Aggregate, CellPointer, DsdValue, FifoValue
 
   bool defined() const { return type != nullptr; }
 };
@@ -66,7 +68,9 @@ struct RangeValue : RefCounted {
   Int128 start = 0, stop = 0, step = 1;
 };
 
-inline const Aggregate& aggregate(const Value& v) { return *static_cast<const Aggregate*>(v.obj.get()); }
+inline const Aggregate& aggregate(const Value& v) {
+  return *static_cast<const Aggregate*>(v.obj.get());
+}
 /// Unshares and returns the aggregate of `v` for writing.
 Aggregate& mutable_aggregate(Value& v);
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The carrier of compile-time integers: 128 bits with overflow reported, which covers every expression over
-// 64-bit values the language can spell short of products of products.
+// The carrier of compile-time integers: 128 bits with overflow reported, which covers every
+// expression over 64-bit values the language can spell short of products of products.
 
 #include <cstdint>
 #include <string>
