@@ -18,4 +18,5 @@ NB_MODULE(_core, m) {
   weft::py::bind_te(m);
   weft::py::bind_build(m);
   weft::py::bind_tensor(m);
+  weft::py::bind_lazy(m);
 }

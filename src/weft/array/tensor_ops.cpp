@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "weft/array/device_ops.h"
 #include "weft/array/tensor.h"
 
 namespace weft {
@@ -328,12 +329,18 @@ Tensor windows(const Tensor& x, std::int64_t kh, std::int64_t kw, std::int64_t s
                      });
 }
 
-Tensor conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride, std::int64_t padding) {
-  if (x.ndim() != 4 || weight.ndim() != 4 || x.shape()[1] != weight.shape()[1]) {
-    throw Error(ErrorKind::shape, "array.conv2d.shape",
-                cat("conv2d of ", describe(x.data()), " with weights ", describe(weight.data())))
-        .note("rule: (n, c, h, w) with (o, c, kh, kw)");
-  }
+namespace {
+/// A gradient that must itself be differentiable is composed of operations with gradients; else one
+/// kernel computes it.
+bool linked(const GradientCall& c) {
+  return c.g.requires_grad() || c.out.requires_grad() || c.x[0].requires_grad();
+}
+}  // namespace
+
+namespace {
+/// Of products over copied windows; differentiable any number of times, on any device.
+Tensor composed_conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride,
+                       std::int64_t padding) {
   Tensor in = padding ? pad(x, {{0, 0}, {0, 0}, {padding, padding}, {padding, padding}}) : x;
   std::int64_t o = weight.shape()[0], c = weight.shape()[1], kh = weight.shape()[2],
                kw = weight.shape()[3];
@@ -344,17 +351,109 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride, std::i
   Tensor out = matmul(rows, transpose(reshape(weight, Dims{o, c * kh * kw}), 0, 1));
   return permute(reshape(out, Dims{n, oh, ow, o}), back);
 }
+}  // namespace
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride, std::int64_t padding) {
+  if (x.ndim() != 4 || weight.ndim() != 4 || x.shape()[1] != weight.shape()[1]) {
+    throw Error(ErrorKind::shape, "array.conv2d.shape",
+                cat("conv2d of ", describe(x.data()), " with weights ", describe(weight.data())))
+        .note("rule: (n, c, h, w) with (o, c, kh, kw)");
+  }
+  const std::int64_t h = x.shape()[2] + 2 * padding, w = x.shape()[3] + 2 * padding;
+  if (!device_has_contraction(x.data()) || x.elem() != weight.elem() || !is_real_float(x.elem()) ||
+      elem_bytes(x.elem()) == 2 || stride < 1 || h < weight.shape()[2] || w < weight.shape()[3])
+    return composed_conv2d(x, weight, stride, padding);
+  check_same_device(x.data(), weight.data(), "conv2d");
+  auto padded = [padding](const Tensor& t) {
+    return padding
+               ? pad(t.detach(), {{0, 0}, {0, 0}, {padding, padding}, {padding, padding}}).data()
+               : t.data();
+  };
+  bool want_x = x.requires_grad(), want_w = weight.requires_grad();
+  return make_tensor(
+      "conv2d", device_conv2d(padded(x), weight.data(), stride), {x, weight},
+      [=](const GradientCall& c) {
+        if (linked(c)) {
+          const Tensor y[1] = {composed_conv2d(c.x[0], c.x[1], stride, padding)}, g[1] = {c.g},
+                       wanted[2] = {c.x[0], c.x[1]};
+          return gradients(y, g, wanted, Graph::create);
+        }
+        std::vector<Tensor> out(2);
+        if (want_x)
+          out[0] = Tensor(device_conv2d_input(c.g.data(), c.x[1].data(), stride, padding, h, w));
+        if (want_w)
+          out[1] = Tensor(device_conv2d_weight(c.g.data(), padded(c.x[0]), c.x[1].shape(), stride));
+        return out;
+      });
+}
+
+namespace {
+NDArray rows(RowKernel kind, const NDArray& a, const NDArray& b, int axis, double eps = 0) {
+  const int last = a.ndim() - 1;
+  int at = normalize_axis(axis, a.ndim(), "softmax");
+  if (at == last) {
+    const NDArray* in[2] = {&a, &b};
+    return apply_rows(kind, in, eps);
+  }
+  NDArray first = a.transpose(at, last), second = b.transpose(at, last);
+  const NDArray* in[2] = {&first, &second};
+  return apply_rows(kind, in, eps).transpose(at, last);
+}
+}  // namespace
 
 Tensor softmax(const Tensor& x, int axis) {
-  Axes axes{false, Dims{axis}};
-  Tensor e = exp(x - Tensor(reduce(ReduceOp::max, x.data(), axes, true)));
-  return e / sum(e, axes, true);
+  return make_tensor("softmax", softmax(x.data(), axis), {x}, [axis](const GradientCall& c) {
+    if (linked(c)) {
+      const Axes axes{false, Dims{axis}};
+      return std::vector<Tensor>{c.out * (c.g - sum(c.g * c.out, axes, true))};
+    }
+    return std::vector<Tensor>{
+        Tensor(rows(RowKernel::softmax_gradient, c.out.data(), c.g.data(), axis))};
+  });
 }
 
 Tensor log_softmax(const Tensor& x, int axis) {
-  Axes axes{false, Dims{axis}};
-  Tensor shifted = x - Tensor(reduce(ReduceOp::max, x.data(), axes, true));
-  return shifted - log(sum(exp(shifted), axes, true));
+  return make_tensor(
+      "log_softmax", log_softmax(x.data(), axis), {x}, [axis](const GradientCall& c) {
+        if (linked(c)) {
+          const Axes axes{false, Dims{axis}};
+          return std::vector<Tensor>{c.g - exp(c.out) * sum(c.g, axes, true)};
+        }
+        return std::vector<Tensor>{
+            Tensor(rows(RowKernel::log_softmax_gradient, c.out.data(), c.g.data(), axis))};
+      });
+}
+
+Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdims) {
+  Dims kept = kept_shape(x.shape(), all_axes(axes, x.ndim()));
+  return make_tensor("logsumexp", logsumexp(x.data(), axes, keepdims), {x},
+                     [kept](const GradientCall& c) {
+                       Tensor shifted = c.x[0] - reshape(c.out, kept);
+                       return std::vector<Tensor>{reshape(c.g, kept) * exp(shifted)};
+                     });
+}
+
+Tensor layer_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, double eps) {
+  return make_tensor(
+      "layer_norm", layer_norm(x.data(), scale.data(), shift.data(), eps), {x, scale, shift},
+      [eps](const GradientCall& c) {
+        const Tensor &g = c.g, &in = c.x[0], &w = c.x[1];
+        const Axes last{false, Dims{-1}};
+        std::vector<Tensor> out(3);
+        Tensor centred = in - mean(in, last, true);
+        Tensor spread = rsqrt(mean(centred * centred, last, true) + eps);
+        Tensor normal = centred * spread;
+        Tensor gs = g * w;
+        if (linked(c)) {
+          out[0] = (gs - mean(gs, last, true) - normal * mean(gs * normal, last, true)) * spread;
+        } else {
+          const NDArray* operands[2] = {&in.data(), &gs.data()};
+          out[0] = Tensor(apply_rows(RowKernel::layer_norm_gradient, operands, eps));
+        }
+        out[1] = sum_to(g * normal, w.shape());
+        out[2] = sum_to(g, w.shape());
+        return out;
+      });
 }
 
 }  // namespace weft
