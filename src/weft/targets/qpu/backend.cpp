@@ -23,7 +23,9 @@ class QpuBackend final : public Backend {
     hw::EmulatorOptions options = options_of(target);
     TargetInfo out;
     AxisInfo qpu;
-    qpu.name = "qpu", qpu.kind = AxisKind::parallel, qpu.limit = options.qpus, qpu.barrier = true;
+    // QPUs can meet (semaphores), but what one stored another's TMU may not see before the next
+    // launch: stages that depend on each other are launches of their own, so no barrier row.
+    qpu.name = "qpu", qpu.kind = AxisKind::parallel, qpu.limit = options.qpus;
     AxisInfo lane;
     lane.name = "lane", lane.kind = AxisKind::lockstep, lane.limit = 16, lane.level = 1,
     lane.reduces = true, lane.collectives = {"reduce", "broadcast", "shift"};

@@ -174,7 +174,7 @@ void place(Schedule& sch, const Nest& nest, std::int64_t qpus) {
     double c = cost(nest, l);
     if (!lane || c < best) lane = &l, best = c;
   }
-  if (!lane) return;  // one point after the other
+  if (!lane || lane->extent == 1) return;  // one point after the other
   if (reduce.empty() && collapses(nest)) {
     std::vector<LoopRef> all;
     for (const Loop& l : spatial) all.push_back(l.ref);
@@ -189,7 +189,7 @@ void place(Schedule& sch, const Nest& nest, std::int64_t qpus) {
   std::int64_t product = 1;
   bool known = true;
   for (const Loop& l : spatial) {
-    if (l.node == lane->node) continue;
+    if (l.node == lane->node || l.extent == 1) continue;
     outer.push_back(l.ref);
     known = known && l.extent > 0;
     product *= std::max<std::int64_t>(l.extent, 1);
@@ -306,7 +306,14 @@ PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
     bool empty = std::any_of(nest.loops.begin(), nest.loops.end(), [](const Loop& l) {
       return is_const_int_value(l.node->extent, 0);
     });
-    if (nest.realize && !empty) place(sch, nest, qpus);
+    if (!nest.realize || empty) continue;
+    Schedule before = sch;
+    try {
+      place(sch, nest, qpus);
+    } catch (const Error& e) {  // a step refused this nest: it runs one point after the other
+      if (e.kind() != ErrorKind::schedule) throw;
+      sch = before;
+    }
   }
   return sch.func();
 }

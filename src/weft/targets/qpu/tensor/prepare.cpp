@@ -285,10 +285,26 @@ class Launches final : public Rewriter {
       axes.push_back(found != launch->axes.end() ? *found
                                                  : LaunchAxis{name, make_var(name), make_int(1)});
     }
-    Stmt body = Promote(axes).rewrite(HoistGuards().rewrite(launch->body));
+    // Global scratch of a kernel (one point's, or it would stand outside) is memory of the host plan.
+    class Lift final : public Rewriter {
+     public:
+      std::vector<std::pair<Buffer, Annotations>> lifted;
+
+     protected:
+      Stmt rewrite_allocate(const Stmt& t) override {
+        const auto* a = as<AllocateNode>(t);
+        if (a->buffer->scope != "global") return Rewriter::rewrite_allocate(t);
+        lifted.emplace_back(a->buffer, a->annotations);
+        return rewrite(a->body);
+      }
+    } lift;
+    Stmt body = lift.rewrite(launch->body);
+    body = Promote(axes).rewrite(HoistGuards().rewrite(body));
     Ref<const LaunchNode> whole = make_ref<const LaunchNode>(launch->name, axes, body);
     body = Peel(whole.get()).rewrite(body);
-    return make_ref<const LaunchNode>(launch->name, axes, body);
+    Stmt out = make_ref<const LaunchNode>(launch->name, axes, body);
+    for (auto& [buffer, annotations] : lift.lifted) out = allocate(buffer, out, annotations);
+    return out;
   }
 };
 
