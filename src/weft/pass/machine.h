@@ -19,6 +19,9 @@ struct AxisRow {
   std::int64_t group_limit = 0;
   bool barrier = false;  // its points can synchronise
   bool reduces = false;  // a reduction iterator may be bound
+  /// Its points join a value in one step: instruction("reduce.<op>", value), every point gets the
+  /// result. False: a tree through shared memory.
+  bool joins = false;
 };
 
 struct MemoryRow {

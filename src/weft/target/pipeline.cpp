@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/target/pipeline.h"
 
+#include <algorithm>
+
 #include "weft/pass/compact_buffers.h"
 #include "weft/pass/convert_blocks.h"
 #include "weft/pass/flatten_buffers.h"
@@ -22,8 +24,11 @@ pass::Machine machine_of(const TargetInfo& info, std::string name) {
   pass::Machine out;
   out.name = std::move(name);
   for (const AxisInfo& axis : info.axes) {
+    bool joins = axis.kind == AxisKind::lockstep &&
+                 std::find(axis.collectives.begin(), axis.collectives.end(), "reduce") !=
+                     axis.collectives.end();
     out.axes.push_back({axis.name, axis.kind == AxisKind::virtual_, axis.limit, axis.group,
-                        axis.group_limit, axis.barrier, axis.reduces});
+                        axis.group_limit, axis.barrier, axis.reduces, joins});
   }
   for (const MemoryInfo& memory : info.memories)
     out.memories.push_back({memory.scope, memory.bytes, memory.private_to});

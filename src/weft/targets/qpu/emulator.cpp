@@ -50,6 +50,7 @@ struct Emulator::Loaded {
     std::string kind, text;
   };
   std::vector<Print> prints;
+  std::vector<std::unique_ptr<Loaded>> parts;  // kernels beyond the first
 };
 
 Emulator::Emulator(EmulatorOptions options)
@@ -61,7 +62,7 @@ Emulator::Emulator(EmulatorOptions options)
 
 Emulator::~Emulator() = default;
 
-std::size_t Emulator::load(const runtime::Binary& binary) {
+std::unique_ptr<Emulator::Loaded> Emulator::load_one(const runtime::Binary& binary) const {
   if (binary.bytes.size() % 8) {
     throw Error(ErrorKind::emit, "qpu.binary.size",
                 cat("the binary has ", binary.bytes.size(), " bytes, which is no multiple of 8"));
@@ -86,6 +87,38 @@ std::size_t Emulator::load(const runtime::Binary& binary) {
     }
   }
   if (loaded->program.clean) loaded->fast = make_fast(loaded->program, options_.count_instructions);
+  return loaded;
+}
+
+std::size_t Emulator::load(const runtime::Binary& binary) {
+  std::unique_ptr<Loaded> loaded;
+  const Json* list = binary.metadata.is_object() ? binary.metadata.find("programs") : nullptr;
+  if (!list) {
+    loaded = load_one(binary);
+  } else {
+    for (const Json& item : list->as_array()) {
+      auto first = static_cast<std::uint64_t>(item.at("first").as_int()) * 8,
+           size = static_cast<std::uint64_t>(item.at("words").as_int()) * 8;
+      if (first > binary.bytes.size() || size > binary.bytes.size() - first)
+        throw Error(ErrorKind::emit, "qpu.binary.size",
+                    cat("a kernel of ", size, " bytes at ", first, " lies outside the binary of ",
+                        binary.bytes.size(), " bytes"));
+      runtime::Binary one;
+      one.bytes = binary.bytes.substr(first, size);
+      for (const runtime::DebugEntry& d : binary.debug) {
+        if (d.pc < first || d.pc >= first + size) continue;
+        one.debug.push_back(d);
+        one.debug.back().pc -= first;
+      }
+      one.metadata = item;
+      std::unique_ptr<Loaded> next = load_one(one);
+      if (loaded) loaded->parts.push_back(std::move(next));
+      else loaded = std::move(next);
+    }
+    if (!loaded)
+      throw Error(ErrorKind::emit, "qpu.binary.size",
+                  cat("the binary of ", binary.bytes.size(), " bytes lists no kernel"));
+  }
   for (std::size_t i = 0; i < programs_.size(); ++i) {
     if (!programs_[i]) {
       programs_[i] = std::move(loaded);
@@ -94,6 +127,15 @@ std::size_t Emulator::load(const runtime::Binary& binary) {
   }
   programs_.push_back(std::move(loaded));
   return programs_.size() - 1;
+}
+
+Emulator::Loaded& Emulator::part(Loaded& loaded, std::size_t kernel) {
+  if (kernel == 0) return loaded;
+  if (kernel > loaded.parts.size())
+    throw Error(ErrorKind::value, "qpu.launch.kernel",
+                cat("the binary has no kernel number ", kernel))
+        .note(cat("legal: 0 to ", loaded.parts.size()));
+  return *loaded.parts[kernel - 1];
 }
 
 void Emulator::unload(std::size_t program) { programs_.at(program).reset(); }
@@ -228,7 +270,7 @@ void Emulator::account(bool clean) {
 
 sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
                              const sim::RunLimits& limits) {
-  Loaded& loaded = *programs_.at(handle);
+  Loaded& loaded = part(*programs_.at(handle), launch.kernel);
   prepare(loaded, launch);
   machine_.on_breakpoint = [this, &loaded](const Qpu& q) { print(loaded, q); };
   bool fast = loaded.fast && options_.engine == Engine::interpreted;
@@ -290,7 +332,7 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
 
 void Emulator::begin(std::size_t program, const sim::Launch& launch) {
   if (running_) account(true);
-  running_ = programs_.at(program).get();
+  running_ = &part(*programs_.at(program), launch.kernel);
   prepare(*running_, launch);
   machine_.on_breakpoint = [this](const Qpu& q) { print(*running_, q); };
 }
@@ -368,8 +410,14 @@ runtime::StatReport Emulator::stats() const {
   // Instruction mix, from executions per instruction.
   std::int64_t add = 0, mul = 0, both = 0, idle = 0, branches = 0;
   bool counted = false;
+  std::vector<const Loaded*> all;
   for (const auto& p : programs_) {
-    if (!p || !p->fast || !options_.count_instructions) continue;
+    if (p) all.push_back(p.get());
+    if (p)
+      for (const auto& more : p->parts) all.push_back(more.get());
+  }
+  for (const Loaded* p : all) {
+    if (!p->fast || !options_.count_instructions) continue;
     counted = true;
     const std::vector<std::int64_t>& counts = p->fast->counts();
     for (std::size_t i = 0; i < p->program.instrs.size(); ++i) {
@@ -400,8 +448,12 @@ void Emulator::clear_stats() {
   std::fill(qpu_idle_.begin(), qpu_idle_.end(), 0);
   for (auto& s : qpu_stall_) s.fill(0);
   machine_.counters = {};
-  for (const auto& p : programs_)
+  for (const auto& p : programs_) {
     if (p && p->fast) p->fast->clear_counts();
+    if (!p) continue;
+    for (const auto& more : p->parts)
+      if (more->fast) more->fast->clear_counts();
+  }
 }
 
 EmulatorOptions parse_options(std::string_view name) {
