@@ -165,10 +165,10 @@ class Emitter {
     field("memory", 8, "ptr");
     field("bytes", 16, "i64");
     field("start", 24, "i64");
-    field("c0", 32, "i64");
-    field("b0", 40, "i64");
-    line("store i64 %c0, ptr %cycles");
-    line("store i64 %b0, ptr %budget");
+    field("cycles0", 32, "i64");
+    field("budget0", 40, "i64");
+    line("store i64 %cycles0, ptr %cycles");
+    line("store i64 %budget0, ptr %budget");
     line("store i64 %start, ptr %exit_pc");
     for (std::uint16_t r : used) {
       std::string p = value(cat("getelementptr i64, ptr %regs, i64 ", r));

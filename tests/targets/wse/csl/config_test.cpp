@@ -246,7 +246,8 @@ comptime {
   EXPECT_EQ(run_words(o, 1, 0), (Words{1, 1, 1}));
   auto clash = o;
   std::string& b = clash.files["b.csl"];
-  b.erase(b.find("  @set_control_task_table"), 61);
+  std::size_t table = b.find("  @set_control_task_table");
+  b.erase(table, b.find('\n', table) - table);
   expect_error(clash, "wse.csl.task.clash", "both bound to entry point 10");
   for (const char* bad : {"@set_control_task_table(.{ .instructions = 3 });",
                           "@set_control_task_table(.{ .stride = 9 });",
@@ -399,7 +400,9 @@ comptime {
 )";
     auto all = static_cast<std::uint32_t>(w * h * 7);
     EXPECT_EQ(run_words(o, w - 1, 0), (Words{1, all, 7})) << w << "x" << h;
-    if (w > 1) EXPECT_EQ(run_words(o, 0, 0), (Words{0, 0, 7}));
+    if (w > 1) {
+      EXPECT_EQ(run_words(o, 0, 0), (Words{0, 0, 7}));
+    }
   }
 }
 
