@@ -204,8 +204,7 @@ std::uint32_t bulk_element(Bulk code, Ty half, std::uint32_t a, std::uint32_t b,
     case Bulk::mov32:
     case Bulk::fmovs: return a;
     case Bulk::mov16:
-    case Bulk::fmovh:
-    case Bulk::dfilt: return a16;
+    case Bulk::fmovh: return a16;
     case Bulk::fadds: return out(fa() + fb());
     case Bulk::fsubs: return out(fa() - fb());
     case Bulk::fmuls: return out(fa() * fb());

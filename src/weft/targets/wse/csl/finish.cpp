@@ -33,6 +33,7 @@ void Analyzer::compile_program(std::size_t index) {
       }
     }
     frame_ = nullptr;
+    check_task_ids();
     compile_pending();
     if (diagnostics_.error_count() > errors || program_->broken) {
       program_->broken = true;
