@@ -268,9 +268,6 @@ void bind_array_ops(nb::module_& m) {
     linalg::Qr r = linalg::qr(a, complete);
     return nb::make_tuple(r.q, r.r);
   });
-  m.def("_fft", [](const NDArray& x, std::int64_t n, bool inverse) {
-    return unlocked([&] { return fft_last(x, n, inverse); });
-  });
   m.def("_to_bytes", [](const NDArray& x) {
     std::string bytes(static_cast<std::size_t>(x.nbytes()), '\0');
     x.read(bytes.data());

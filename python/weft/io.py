@@ -12,6 +12,7 @@ import tempfile
 import zipfile
 
 from . import _core
+from ._errors import error as _error
 
 _NPY = {
     "bool": "|b1",
@@ -51,9 +52,7 @@ _HEADER_LIMIT = 100 << 20
 
 
 def _refuse(code, text):
-    error = _core.IOError(f"error[io.{code}]: {text}")
-    error.code, error.message, error.kind = f"io.{code}", text, "io"
-    raise error
+    raise _error(_core.IOError, f"io.{code}", text)
 
 
 def _write(path, parts):

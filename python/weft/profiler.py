@@ -14,16 +14,25 @@ _active = []
 class Profile:
     """Spans of one `with weft.profile()`. Times are host seconds from its start."""
 
-    def __init__(self):
+    def __init__(self, eager=False):
+        self._eager = eager
         self._start = time.perf_counter()
         self.spans = []  # (process, thread, name, start, seconds)
 
     def __enter__(self):
         self._start = time.perf_counter()
         _active.append(self)
+        if self._eager:
+            from . import _eager
+
+            _eager.start(note)
         return self
 
     def __exit__(self, *exception):
+        if self._eager:
+            from . import _eager
+
+            _eager.stop()
         _active.remove(self)
 
     def add(self, process, thread, name, start, seconds):
@@ -75,9 +84,9 @@ class Profile:
         return "\n".join(lines)
 
 
-def profile():
-    """A profile to be used in a with statement."""
-    return Profile()
+def profile(eager=False):
+    """A profile to be used in a with statement; eager: operations on arrays are recorded one by one, too."""
+    return Profile(eager)
 
 
 def note(process, thread, name, start, seconds):

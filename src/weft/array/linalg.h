@@ -34,11 +34,3 @@ struct Qr {
 Qr qr(const NDArray& a, bool complete);
 
 }  // namespace weft::linalg
-
-namespace weft {
-
-/// Discrete Fourier transform of n points along the last axis (zero-padded or cut); no scaling.
-/// Mixed radix, Bluestein's method for large prime factors; double precision inside.
-NDArray fft_last(const NDArray& x, std::int64_t n, bool inverse);
-
-}  // namespace weft
