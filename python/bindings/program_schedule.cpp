@@ -136,6 +136,8 @@ void bind_schedule(nb::module_& m) {
                                           : nb::none();
                    })
       .def("copy", [](const Schedule& s) { return Schedule(s); })
+      .def("get", &schedule_view, nb::arg("ref"))
+      .def("set_detail", &Schedule::set_detail, nb::arg("on"))
       .def("work_on", &Schedule::work_on, nb::arg("func_name"))
       .def_static(
           "replay",

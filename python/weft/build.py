@@ -84,6 +84,10 @@ class Module:
         """C, CUDA, OpenCL, Metal or CSL text, LLVM text for cpu, assembly for qpu and vta."""
         return self._core.source()
 
+    def plan(self, name="main"):
+        """The host plan of a function: parameters with extents and strides, steps. Plain dicts and lists."""
+        return self._core.plan(name)
+
     def bytes(self):
         """The compiled binary."""
         return self._core.bytes()

@@ -73,6 +73,14 @@ class Schedule:
             trace = trace.as_json()
         return Schedule(_core.Schedule.replay(program, trace))
 
+    def get(self, ref):
+        """What a block or loop is now, as plain values.
+
+        Block: name, iters (name, kind "S" or "R", extent), reads and writes (buffer, shape, dtype, scope), has_init.
+        Loop: name, extent, axis it is bound to. Symbolic extents are None. Raises weft.ScheduleError when it is gone.
+        """
+        return self._core.get(ref)
+
     def __repr__(self):
         return f"weft.Schedule({len(self.trace)} steps)\n{self.script()}"
 

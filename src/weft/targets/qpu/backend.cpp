@@ -87,6 +87,32 @@ class QpuBackend final : public Backend {
     return hw::make_device(target.text());
   }
 
+  bool has_assembler() const override { return true; }
+
+  std::string assemble(std::string_view text, std::string_view file, const Target&) const override {
+    std::string out;
+    for (const hw::Instr& instr : hw::assemble(text, file)) {
+      hw::Code word = hw::encode(instr);
+      for (unsigned at = 0; at < 64; at += 8) out.push_back(static_cast<char>(word >> at));
+    }
+    return out;
+  }
+
+  std::string disassemble(std::string_view words, const Target&) const override {
+    if (words.size() % 8)
+      throw Error(ErrorKind::value, "qpu.words.size",
+                  cat(words.size(), " bytes are no whole number of instructions"))
+          .note("an instruction has 8 bytes");
+    std::string out;
+    for (std::size_t at = 0; at < words.size(); at += 8) {
+      hw::Code word = 0;
+      for (unsigned i = 0; i < 8; ++i)
+        word |= hw::Code{static_cast<unsigned char>(words[at + i])} << (8 * i);
+      out += cat(hw::print(hw::decode(word)), "\n");
+    }
+    return out;
+  }
+
  private:
   static constexpr const char* kNoDriver = "this build has no driver for the chip";
   static bool hardware(const Target& target) {
