@@ -84,6 +84,12 @@ class Module:
         """C, CUDA, OpenCL, Metal or CSL text, LLVM text for cpu, assembly for qpu and vta."""
         return self._core.source()
 
+    @property
+    def notes(self):
+        """What the compiler decided on its own, a list of sentences: a default schedule that was
+        applied, storage that is shared, loops that are not vectorized and why."""
+        return self._core.notes
+
     def bytes(self):
         """The compiled binary."""
         return self._core.bytes()
