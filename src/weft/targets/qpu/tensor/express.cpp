@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/ir/compare.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
 #include "weft/targets/qpu/tensor/lowerer.h"
@@ -21,6 +22,10 @@ constexpr std::int64_t kExact = std::int64_t{1} << 22;  // integers that floats 
 
 Kind kind_of(DType t) {
   return t.is_float() ? Kind::real : t.is_uint() ? Kind::uinteger : Kind::integer;
+}
+bool finite_constant(const Expr& e) {
+  const auto* f = as<FloatImmNode>(e);
+  return f && std::isfinite(f->value);
 }
 }  // namespace
 
@@ -71,7 +76,20 @@ const ast::Bool* Lowerer::condition(const Expr& e) {
     case ExprKind::ge: {
       const auto* b = as<BinaryNode>(e);
       auto how = static_cast<Compare>(static_cast<int>(e->kind) - static_cast<int>(ExprKind::eq));
-      return compare(how, eval(b->a), eval(b->b), kind_of(b->a->dtype));
+      bool real = b->a->dtype.is_float(), equality = how == Compare::eq || how == Compare::ne;
+      if (real && equality && same_expr(b->a, b->b))  // there is no NaN
+        return compare(how, constant(0), constant(0));
+      Value x = eval(b->a), y = eval(b->b);
+      if (real && equality && !finite_constant(b->a) && !finite_constant(b->b)) {
+        // Equality is a difference of zero, which infinities do not have: neither is above.
+        x = keep(x), y = keep(y);
+        const ast::Bool* differ = b_.boolean({ast::Bool::Op::either, {}, {}, nullptr, nullptr,
+                                              compare(Compare::lt, x, y, Kind::real),
+                                              compare(Compare::gt, x, y, Kind::real)});
+        if (how == Compare::ne) return differ;
+        return b_.boolean({ast::Bool::Op::negate, {}, {}, nullptr, nullptr, differ, nullptr});
+      }
+      return compare(how, x, y, kind_of(b->a->dtype));
     }
     default: break;
   }
