@@ -93,14 +93,16 @@ std::uint16_t fma16(Ty ty, std::uint16_t a, std::uint16_t b, std::uint16_t c) {
 std::uint64_t float_op(Op op, Ty ty, std::uint64_t a, std::uint64_t b, std::uint64_t c) {
   if (ty == Ty::f32) {
     float x = f32_of(a), y = f32_of(b);
+    // One NaN, so that no order of operands and no compiler's folding shows.
+    auto out = [](float v) { return std::isnan(v) ? kNan32 : bits_of(v); };
     switch (op) {
-      case Op::add: return bits_of(x + y);
-      case Op::sub: return bits_of(x - y);
-      case Op::mul: return bits_of(x * y);
-      case Op::div: return bits_of(x / y);
-      case Op::rem: return bits_of(std::fmod(x, y));
+      case Op::add: return out(x + y);
+      case Op::sub: return out(x - y);
+      case Op::mul: return out(x * y);
+      case Op::div: return out(x / y);
+      case Op::rem: return out(std::fmod(x, y));
       case Op::neg: return a ^ 0x80000000u;
-      case Op::fma: return bits_of(std::fma(y, f32_of(c), x));
+      case Op::fma: return out(std::fma(y, f32_of(c), x));
       default: return 0;
     }
   }

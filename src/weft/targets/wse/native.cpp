@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/wse/native.h"
 
+#include <map>
 #include <set>
 
 #include "weft/base/text.h"
@@ -112,8 +113,28 @@ class Emitter {
     line(cat(v, " = ", expression));
     return v;
   }
-  std::string reg(std::uint16_t r) { return value(cat("load i64, ptr %r", r)); }
-  void set(std::uint16_t r, const std::string& v) { line(cat("store i64 ", v, ", ptr %r", r)); }
+  // Small functions keep registers in SSA values (`flat_` false); in large ones that would make a
+  // phi per register and block, so their registers stay in memory and only a block caches them.
+  std::string reg(std::uint16_t r) {
+    if (!flat_) return value(cat("load i64, ptr %r", r));
+    auto it = cached_.find(r);
+    if (it != cached_.end()) return it->second;
+    std::string p = value(cat("getelementptr i64, ptr %regs, i64 ", r));
+    return cached_[r] = value(cat("load i64, ptr ", p));
+  }
+  void set(std::uint16_t r, const std::string& v) {
+    if (!flat_) return line(cat("store i64 ", v, ", ptr %r", r));
+    cached_[r] = v;
+    dirty_.insert(r);
+  }
+  /// Puts what the block has changed back into memory.
+  void flush() {
+    for (std::uint16_t r : dirty_) {
+      std::string p = value(cat("getelementptr i64, ptr %regs, i64 ", r));
+      line(cat("store i64 ", cached_[r], ", ptr ", p));
+    }
+    dirty_.clear();
+  }
 
   std::string canonical(Ty ty, const std::string& v) {
     int bits = bits_of_type(ty);
@@ -129,7 +150,9 @@ class Emitter {
   }
   std::string from_float(const std::string& v) {
     std::string bits = value(cat("bitcast float ", v, " to i32"));
-    return value(cat("zext i32 ", bits, " to i64"));
+    std::string number = value(cat("fcmp ord float ", v, ", ", v));
+    std::string wide = value(cat("zext i32 ", bits, " to i64"));
+    return value(cat("select i1 ", number, ", i64 ", wide, ", i64 ", kNan32));
   }
 
   void function(std::size_t index, NativeProgram::Entry& entry) {
@@ -157,7 +180,12 @@ class Emitter {
     }
     next_ = 0;
     out_ += cat("define void @f", index, "(ptr %s) {\nentry:\n");
-    for (std::uint16_t r : used) line(cat("%r", r, " = alloca i64"));
+    std::size_t leaders = 0;
+    for (std::uint8_t l : entry.leader) leaders += l;
+    flat_ = used.size() * leaders > 400;
+    if (!flat_) {
+      for (std::uint16_t r : used) line(cat("%r", r, " = alloca i64"));
+    }
     line("%cycles = alloca i64");
     line("%budget = alloca i64");
     line("%exit_pc = alloca i64");
@@ -171,6 +199,7 @@ class Emitter {
     line("store i64 %budget0, ptr %budget");
     line("store i64 %start, ptr %exit_pc");
     for (std::uint16_t r : used) {
+      if (flat_) break;
       std::string p = value(cat("getelementptr i64, ptr %regs, i64 ", r));
       std::string v = value(cat("load i64, ptr ", p));
       line(cat("store i64 ", v, ", ptr %r", r));
@@ -196,6 +225,7 @@ class Emitter {
     }
     out_ += "leave:\n";
     for (std::uint16_t r : written) {
+      if (flat_) break;
       std::string v = reg(r);
       std::string p = value(cat("getelementptr i64, ptr %regs, i64 ", r));
       line(cat("store i64 ", v, ", ptr ", p));
@@ -310,6 +340,7 @@ class Emitter {
   }
   /// Leaves to the interpreter at instruction `k` unless `ok`.
   void guard(const std::string& ok, std::size_t k) {
+    flush();
     std::string tag = cat(guards_++);
     line(cat("br i1 ", ok, ", label %g", tag, ", label %x", tag));
     out_ += cat("x", tag, ":\n");
@@ -337,15 +368,18 @@ class Emitter {
     out_ += cat("g", tag, ":\n");
     head_ = from;
     spent_ = 0;
+    cached_.clear();
     for (std::size_t k = from; k < to; ++k) {
       const Insn& i = fn.code[k];
       if (i.op == Op::jmp) {
+        flush();
         book(spent_ + cost(i, true), n);
         go(entry, static_cast<std::size_t>(i.imm()));
         return;
       }
       if (i.op == Op::jz || i.op == Op::jnz) {
         std::string zero = value(cat("icmp eq i64 ", reg(i.a), ", 0"));
+        flush();
         std::string branch = cat(guards_++);
         bool on_zero = i.op == Op::jz;
         line(cat("br i1 ", zero, ", label %", on_zero ? "t" : "n", branch, ", label %",
@@ -361,6 +395,7 @@ class Emitter {
       instruction(i, k);
       spent_ += cost(i, false);
     }
+    flush();
     book(spent_, n);
     go(entry, to);
   }
@@ -561,6 +596,9 @@ class Emitter {
   bool all_;
   std::string out_;
   int next_ = 0, guards_ = 0;
+  bool flat_ = false;
+  std::map<std::uint16_t, std::string> cached_;
+  std::set<std::uint16_t> dirty_;
   std::size_t head_ = 0;
   std::int64_t spent_ = 0;
 };
@@ -580,7 +618,10 @@ NativeProgram compile_native(const Program& program, const Timing& timing, std::
   for (const auto& entry : out.functions) any = any || entry.run;
   if (!any) return out;
   jit::CompileOptions options;
-  options.passes = "default<O2>";
+  // Long text is translated quickly rather than well: most of it runs seldom.
+  bool is_long = text.size() > 60'000;
+  options.passes = is_long ? "function(sroa)" : "function(sroa,early-cse,simplifycfg)";
+  options.codegen_level = is_long ? 0 : 1;
   out.code = jit::compile(text, options, [](std::string_view name) -> void* {
     if (name == "weft_float_op") return reinterpret_cast<void*>(&native_float_op);
     if (name == "weft_convert") return reinterpret_cast<void*>(&native_convert);
