@@ -199,7 +199,8 @@ void bind_expr(nb::module_& m) {
   {
     nb::list rows;
     for (const ir::Intrinsic& row : ir::intrinsics()) {
-      if (row.effect != ir::IntrinsicEffect::pure || row.type == ir::IntrinsicType::special)
+      if (row.effect != ir::IntrinsicEffect::pure || row.type == ir::IntrinsicType::special ||
+          row.name == "nontemporal")  // a mark that schedules put, no function of numbers
         continue;
       nb::dict entry;
       entry["name"] = std::string(row.name);

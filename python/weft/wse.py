@@ -338,7 +338,7 @@ class SdkRuntime:
         self._port_ids = {i: name for i, name in enumerate(self._layout["ports"])}
 
     def __del__(self):
-        if getattr(self, "_handle", None):
+        if getattr(self, "_handle", None) and _library is not None:  # None: Python is ending
             _library.get().weft_wse_close(self._handle)
             self._handle = None
 

@@ -155,7 +155,8 @@ def main(A: T.Buffer((10,), "float32"), C: T.Buffer((10,), "float32")):
   in.shape = {10};
   out.data = c.data();
   out.shape = {3, 4};
-  ir::interpret(sch.func(), {in, out});
+  const ir::InterpretArg arguments[] = {in, out};
+  ir::interpret(sch.func(), arguments);
   for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(c[i], a[i] * 2) << i;
   EXPECT_EQ(c[10], -5);
   EXPECT_EQ(c[11], -5);
