@@ -26,8 +26,8 @@ inline std::vector<float> random_values(std::int64_t n, unsigned seed) {
 }
 
 /// Prints program, device, time, rate and error; 1 when the result is wrong.
-inline int report(const char* name, const std::string& target, const weft::TimeResult& t, double flop,
-                  const std::vector<float>& got, const std::vector<float>& want) {
+inline int report(const char* name, const std::string& target, const weft::TimeResult& t,
+                  double flop, const std::vector<float>& got, const std::vector<float>& want) {
   double error = 0;
   for (std::size_t i = 0; i < want.size(); ++i)
     error = std::max(error, std::abs(static_cast<double>(got[i]) - want[i]) /

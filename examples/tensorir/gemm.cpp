@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The ladder of GEMM schedules, as in programs.py: on devices with threads 1 one thread an element, 2 tiles in
-// registers, 3 unrolled, 4 shared memory with vectorized cooperative fetch, 4 decomposed; on the host register tiles.
+// The ladder of GEMM schedules, as in programs.py: on devices with threads 1 one thread an element,
+// 2 tiles in registers, 3 unrolled, 4 shared memory with vectorized cooperative fetch, 4
+// decomposed; on the host register tiles.
 #include <cstdio>
 
 #include "example.h"
@@ -15,7 +16,8 @@ weft::PrimFunc matmul() {
   te::Tensor B = te::placeholder({n, n}, dtypes::float32, "B");
   ir::IterVar k = te::reduce_axis(n, "k");
   te::Tensor C = te::compute(
-      {n, n}, [&](const std::vector<ir::Var>& i) { return te::sum(A(i[0], k.var) * B(k.var, i[1]), {k}); },
+      {n, n},
+      [&](const std::vector<ir::Var>& i) { return te::sum(A(i[0], k.var) * B(k.var, i[1]), {k}); },
       "C");
   return te::create_prim_func({A, B, C});
 }
@@ -49,8 +51,8 @@ weft::Schedule gemm_2(bool unroll) {
   return sch;
 }
 
-void cooperative_fetch(weft::Schedule& sch, weft::BlockRef block, int index, const weft::LoopRef& at,
-                       int threads) {
+void cooperative_fetch(weft::Schedule& sch, weft::BlockRef block, int index,
+                       const weft::LoopRef& at, int threads) {
   weft::BlockRef cached = sch.cache_read(block, index, "shared");
   sch.compute_at(cached, at);
   auto loops = sch.get_loops(cached);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Window sum, as in programs.py: B[i] = A[i] + A[i + 1] + A[i + 2]; on devices with threads without the shared cache,
-// with it, and with a cooperative fetch of its 130 floats.
+// Window sum, as in programs.py: B[i] = A[i] + A[i + 1] + A[i + 2]; on devices with threads without
+// the shared cache, with it, and with a cooperative fetch of its 130 floats.
 #include <cstdio>
 
 #include "example.h"
