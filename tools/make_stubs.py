@@ -218,6 +218,7 @@ RESULTS = {
     "load_safetensors": "dict[str, NDArray]",
     "compile": "Callable[..., Any]",
     "__array_namespace_info__": "Any",
+    "eig": "EigResult",
     "eigh": "EighResult",
     "qr": "QRResult",
     "slogdet": "SlogdetResult",

@@ -260,6 +260,10 @@ void bind_array_ops(nb::module_& m) {
     linalg::Eigen r = linalg::eigh(a);
     return nb::make_tuple(r.values, r.vectors);
   });
+  m.def("_eig", [](const NDArray& a) {
+    linalg::Eigen r = linalg::eig(a);
+    return nb::make_tuple(r.values, r.vectors);
+  });
   m.def("_svd", [](const NDArray& a, bool full) {
     linalg::Svd r = linalg::svd(a, full);
     return nb::make_tuple(r.u, r.s, r.vh);

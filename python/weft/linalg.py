@@ -16,7 +16,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "inv",
     "matmul",
@@ -37,6 +39,7 @@ __all__ = [
     "vector_norm",
 ]
 
+EigResult = _namedtuple("EigResult", "eigenvalues eigenvectors")
 EighResult = _namedtuple("EighResult", "eigenvalues eigenvectors")
 QRResult = _namedtuple("QRResult", "Q R")
 SlogdetResult = _namedtuple("SlogdetResult", "sign logabsdet")
@@ -86,6 +89,16 @@ def diagonal(x, /, *, offset=0):
 def trace(x, /, *, offset=0, dtype=None):
     """Sums of diagonals."""
     return _ns.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
+
+
+def eig(x, /):
+    """Eigenvalues and eigenvectors, complex, of general matrices."""
+    return EigResult(*_core._eig(x))
+
+
+def eigvals(x, /):
+    """Eigenvalues, complex, of general matrices."""
+    return _core._eig(x)[0]
 
 
 def eigh(x, /):

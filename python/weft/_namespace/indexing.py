@@ -7,7 +7,7 @@ from collections import namedtuple as _namedtuple
 
 from .. import _core
 from .._errors import error as _error
-from .common import _COMPLEX, _array, _is_tensor, _axis, _bool, _int64, _name, _row
+from .common import _COMPLEX, _array, _axis, _bool, _int64, _is_tensor, _name, _row
 from .creation import arange, asarray, empty, ones, zeros
 from .manipulation import broadcast_shapes, broadcast_to, concat, reshape
 from .statistics import cumulative_sum
@@ -31,14 +31,14 @@ def take(x, indices, /, *, axis=None):
         m = index.ndim
         back = [*range(m, m + axis), *range(m), *range(m + axis, out.ndim)]
         return out.permute(*back)
-    return _core._take(x, _array(indices), axis)
+    return _core._take(_array(x), _array(indices), axis)
 
 
 def take_along_axis(x, indices, /, *, axis=-1):
     """Entries at positions that differ from line to line."""
     if _is_tensor(x):
         return _core._take_along_axis_tensor(x, indices, axis)
-    return _core._take_along_axis(x, indices, axis)
+    return _core._take_along_axis(_array(x), indices, axis)
 
 
 def scatter(x, indices, values, /, *, accumulate=False):
@@ -89,17 +89,17 @@ def topk(x, k, /, *, axis=-1, largest=True):
 
 def argmax(x, /, *, axis=None, keepdims=False):
     """Position of the largest element; the first of equals."""
-    return _core._arg_reduce(True, x, axis, keepdims)
+    return _core._arg_reduce(True, _array(x), axis, keepdims)
 
 
 def argmin(x, /, *, axis=None, keepdims=False):
     """Position of the smallest element; the first of equals."""
-    return _core._arg_reduce(False, x, axis, keepdims)
+    return _core._arg_reduce(False, _array(x), axis, keepdims)
 
 
 def nonzero(x, /):
     """Positions of the elements that are not zero, one array for each axis."""
-    return tuple(_core._nonzero(x))
+    return tuple(_core._nonzero(_array(x)))
 
 
 def searchsorted(x1, x2, /, *, side="left", sorter=None):
@@ -119,12 +119,12 @@ def sort(x, /, *, axis=-1, descending=False, stable=True):
     """A sorted copy; NaN last."""
     if _is_tensor(x):
         return _core._sort_tensor(x, axis, descending)
-    return _core._sort(x, axis, descending)
+    return _core._sort(_array(x), axis, descending)
 
 
 def argsort(x, /, *, axis=-1, descending=False, stable=True):
     """Positions that would sort the array; NaN last."""
-    return _core._argsort(x, axis, descending)
+    return _core._argsort(_array(x), axis, descending)
 
 
 topk_result = _namedtuple("topk_result", "values indices")

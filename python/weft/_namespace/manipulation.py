@@ -72,6 +72,12 @@ def expand_dims(x, /, axis):
         return x.reshape((*x.shape[:axis], 1, *x.shape[axis:]))
     if isinstance(axis, tuple):
         n = x.ndim + len(axis)
+        if len({_axis(a, n, "expand_dims") for a in axis}) < len(axis):
+            raise _error(
+                _core.ArgumentError,
+                "array.expand_dims.axis",
+                f"expand_dims of shape {x.shape} names an axis twice: {axis}",
+            )
         for a in sorted(a % n for a in axis):
             x = _core._expand_dims(x, a)
         return x

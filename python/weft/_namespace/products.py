@@ -7,7 +7,7 @@ import math as _math
 
 from .. import _core
 from .._errors import error as _error
-from .common import _COMPLEX, _axis, _is_tensor, _name, _row
+from .common import _COMPLEX, _array, _axis, _is_tensor, _name, _row
 from .manipulation import expand_dims, moveaxis, permute_dims, reshape, squeeze
 from .statistics import max, sum
 
@@ -16,7 +16,7 @@ def matmul(x1, x2, /):
     """Matrix product over the last two axes; the others broadcast."""
     if _is_tensor(x1) or _is_tensor(x2):
         return x1 @ x2
-    return _core._matmul(x1, x2)
+    return _core._matmul(_array(x1), _array(x2))
 
 
 def tensordot(x1, x2, /, *, axes=2):

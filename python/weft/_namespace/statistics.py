@@ -7,7 +7,7 @@ import math as _math
 
 from .. import _core
 from .._errors import error as _error
-from .common import _INTEGERS, _axis, _bool, _float32, _int64, _is_tensor, _name, _row
+from .common import _INTEGERS, _array, _axis, _bool, _float32, _int64, _is_tensor, _name, _row
 from .creation import full
 from .manipulation import concat, reshape
 
@@ -15,7 +15,7 @@ from .manipulation import concat, reshape
 def _reduction(name, x, axis, keepdims, dtype=None):
     if _is_tensor(x):
         return getattr(x, name)(axis, keepdims)
-    return _core._reduce(name, x, axis, keepdims, dtype)
+    return _core._reduce(name, _array(x), axis, keepdims, dtype)
 
 
 def sum(x, /, *, axis=None, dtype=None, keepdims=False):
@@ -95,7 +95,7 @@ def _cumulative(name, x, axis, dtype, include_initial):
         x = reshape(x, (1,))
     if _is_tensor(x) and name == "sum" and dtype is None and not include_initial:
         return _core._cumulative_sum_tensor(x, axis)
-    out = _core._scan(name, x, axis, dtype)
+    out = _core._scan(name, _array(x), axis, dtype)
     if include_initial:
         axis = _axis(axis, x.ndim, f"cumulative_{name}")
         shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])

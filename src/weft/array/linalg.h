@@ -24,6 +24,8 @@ struct Eigen {
   NDArray values, vectors;
 };
 Eigen eigh(const NDArray& a);
+/// Of general matrices; complex whatever the argument is.
+Eigen eig(const NDArray& a);
 struct Svd {
   NDArray u, s, vh;
 };
