@@ -245,9 +245,7 @@ def _attach(module, address):
         raise ImportError(
             f"{module.__name__} was built for version {table.version} of weft's extension modules, this is {_VERSION}"
         )
-    functions = [
-        _Function(table, table.operators[i], module.__name__) for i in range(table.count)
-    ]
+    functions = [_Function(table, table.operators[i], module.__name__) for i in range(table.count)]
     for f in functions:
         setattr(module, f.__name__, f)
     if importlib.util.find_spec("torch") is not None:

@@ -6,8 +6,8 @@
 #include <weft/qpu.h>
 #include <weft/qpu_module.h>
 
-#include <algorithm>
 #include <cstring>
+#include <memory>
 #include <string>
 
 using namespace weft::qpu;

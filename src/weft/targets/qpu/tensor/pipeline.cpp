@@ -110,27 +110,14 @@ bool Lowerer::pipeline(const ForNode* s) {
     for (; sent < fixed.size() && sent < i + kInFlight; ++sent) ask(fixed[sent]);
     take(fixed[i]);
   }
-  const std::size_t ahead = std::min(kInFlight, moving.size());
-  for (std::size_t j = 0; j < ahead; ++j) ask(*moving[j]);
-  auto step = [&](bool more) {
-    for (std::size_t j = 0; j < moving.size(); ++j) {
-      take(*moving[j]);
-      std::size_t next = j + ahead;
-      if (next < moving.size()) {
-        ask(*moving[next]);
-      } else if (more) {
-        advance(*moving[next - moving.size()]);
-        ask(*moving[next - moving.size()]);
-      }
-    }
+  auto compute = [&] {
     for (const Stmt& t : body) {
       const auto* st = as<StoreNode>(t);
       loaded_.clear();
       for (const Stream& l : loads) loaded_[l.node] = var(l.value);
       for (const LoadNode* twin : twins) {
         for (const Stream& l : loads) {
-          if (l.node->buffer == twin->buffer &&
-              same_expr(l.node->indices[0], twin->indices[0]))
+          if (l.node->buffer == twin->buffer && same_expr(l.node->indices[0], twin->indices[0]))
             loaded_[twin] = var(l.value);
         }
       }
@@ -140,20 +127,72 @@ bool Lowerer::pipeline(const ForNode* s) {
       store(st);
       now_ = std::move(outer);
     }
-    if (!more) return;
-    for (std::size_t j = ahead; j < moving.size(); ++j) advance(*moving[j]);
+  };
+  auto next = [&] {
     for (const Stream& o : stores)
       if (o.step) advance(o);
     assign(x, op(Op::add, var(x), constant(1)));
   };
   std::int64_t n = 0;
-  if (!is_const_int(s->extent, &n) || n > 1) {
-    Value last = keep(op(Op::sub, end, constant(1)));
-    open_while(compare(Compare::lt, var(x), last));
-    step(true);
+  bool known = is_const_int(s->extent, &n);
+  const std::size_t count = moving.size();
+  const auto steps = static_cast<std::int64_t>(count ? kInFlight / count : 0);
+  if (steps > 1 && !(known && n < 2 * steps)) {
+    // Few streams: several steps ahead. Pointers stand at what is asked for next.
+    auto ask_all = [&] {
+      for (const Stream* t : moving) {
+        ask(*t);
+        advance(*t);
+      }
+    };
+    Value early = keep(op(Op::min, op(Op::add, begin, constant(steps)), end));
+    std::uint32_t asked = fresh(begin);
+    open_while(compare(Compare::lt, var(asked), early));
+    ask_all();
+    assign(asked, op(Op::add, var(asked), constant(1)));
     b_.close();
+    Value last = keep(op(Op::sub, end, constant(steps)));
+    open_while(compare(Compare::lt, var(x), last));
+    for (const Stream* t : moving) {
+      take(*t);
+      ask(*t);
+      advance(*t);
+    }
+    compute();
+    next();
+    b_.close();
+    open_while(compare(Compare::lt, var(x), end));
+    for (const Stream* t : moving) take(*t);
+    compute();
+    next();
+    b_.close();
+  } else {
+    const std::size_t ahead = std::min(kInFlight, count);
+    for (std::size_t j = 0; j < ahead; ++j) ask(*moving[j]);
+    auto step = [&](bool more) {
+      for (std::size_t j = 0; j < count; ++j) {
+        take(*moving[j]);
+        std::size_t later = j + ahead;
+        if (later < count) {
+          ask(*moving[later]);
+        } else if (more) {
+          advance(*moving[later - count]);
+          ask(*moving[later - count]);
+        }
+      }
+      compute();
+      if (!more) return;
+      for (std::size_t j = ahead; j < count; ++j) advance(*moving[j]);
+      next();
+    };
+    if (!known || n > 1) {
+      Value last = keep(op(Op::sub, end, constant(1)));
+      open_while(compare(Compare::lt, var(x), last));
+      step(true);
+      b_.close();
+    }
+    step(false);
   }
-  step(false);
   for (const Stream& o : stores) streams_.erase(o.store);
   loaded_.clear();
   b_.close();

@@ -36,9 +36,35 @@ std::unordered_set<const VarNode*> bound_in(const Stmt& s) {
   return out;
 }
 
-/// `for v: if c: s` with c independent of v is `if c: for v: s`.
+/// `for v: if c: s` with c independent of v is `if c: for v: s`; neighbours with one guard share it;
+/// registers begin inside their guard.
 class HoistGuards final : public Rewriter {
  protected:
+  Stmt rewrite_seq(const Stmt& s) override {
+    Stmt inner = Rewriter::rewrite_seq(s);
+    const auto* list = as<SeqNode>(inner);
+    if (!list) return inner;
+    std::vector<Stmt> out;
+    for (const Stmt& child : list->stmts) {
+      const auto* guard = as<IfNode>(child);
+      const auto* before = out.empty() ? nullptr : as<IfNode>(out.back());
+      if (guard && before && !guard->else_case && !before->else_case &&
+          !has_loads(guard->condition) && same_expr(guard->condition, before->condition)) {
+        out.back() = if_then(guard->condition, seq({before->then_case, guard->then_case}));
+      } else {
+        out.push_back(child);
+      }
+    }
+    return seq(std::move(out));
+  }
+  Stmt rewrite_allocate(const Stmt& s) override {
+    Stmt inner = Rewriter::rewrite_allocate(s);
+    const auto* a = as<AllocateNode>(inner);
+    const auto* guard = a ? as<IfNode>(a->body) : nullptr;
+    if (!guard || guard->else_case || has_loads(guard->condition) || a->buffer->scope != "local")
+      return inner;
+    return if_then(guard->condition, allocate(a->buffer, guard->then_case, a->annotations));
+  }
   Stmt rewrite_for(const Stmt& s) override {
     Stmt inner = Rewriter::rewrite_for(s);
     const auto* loop = as<ForNode>(inner);
