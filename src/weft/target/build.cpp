@@ -81,27 +81,6 @@ Backend& find_backend(std::string_view name) {
       .help(did_you_mean(name, known));
 }
 
-namespace {
-[[noreturn]] void no_assembler(const Target& target, std::size_t size) {
-  std::vector<std::string> known;
-  for (Backend* backend : backends()) {
-    if (backend->has_assembler()) known.emplace_back(backend->name());
-  }
-  throw Error(ErrorKind::value, "target.assembler.none",
-              cat("target \"", target.text(), "\" has no assembler for the ", size,
-                  " bytes that were given"))
-      .note(cat("targets with one: ", join(known)));
-}
-}  // namespace
-
-std::string Backend::assemble(std::string_view text, std::string_view, const Target& target) const {
-  no_assembler(target, text.size());
-}
-
-std::string Backend::disassemble(std::string_view words, const Target& target) const {
-  no_assembler(target, words.size());
-}
-
 Ref<runtime::Device> open_device(std::string_view text) {
   // Devices stay open: memory on them outlives any one user.
   static std::mutex mutex;
