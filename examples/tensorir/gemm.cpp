@@ -12,11 +12,12 @@ constexpr std::int64_t n = 128;
 
 weft::PrimFunc matmul() {
   using namespace weft;
-  te::Tensor A = te::placeholder({n, n}, dtypes::float32, "A");
-  te::Tensor B = te::placeholder({n, n}, dtypes::float32, "B");
+  const ir::Exprs shape = {ir::make_int(n), ir::make_int(n)};
+  te::Tensor A = te::placeholder(shape, dtypes::float32, "A");
+  te::Tensor B = te::placeholder(shape, dtypes::float32, "B");
   ir::IterVar k = te::reduce_axis(n, "k");
   te::Tensor C = te::compute(
-      {n, n},
+      shape,
       [&](const std::vector<ir::Var>& i) { return te::sum(A(i[0], k.var) * B(k.var, i[1]), {k}); },
       "C");
   return te::create_prim_func({A, B, C});

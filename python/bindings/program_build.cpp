@@ -37,6 +37,19 @@ nb::dict time_dict(const runtime::TimeResult& r) {
   return out;
 }
 
+/// The back end, or a refusal that lists those with an assembler.
+Backend& assembler(const Target& target) {
+  Backend& backend = find_backend(target.name);
+  if (backend.has_assembler()) return backend;
+  std::vector<std::string> known;
+  for (Backend* b : backends()) {
+    if (b->has_assembler()) known.emplace_back(b->name());
+  }
+  throw Error(ErrorKind::value, "target.assembler.none",
+              cat("target \"", target.text(), "\" has no assembler"))
+      .note(cat("targets with one: ", join(known)));
+}
+
 }  // namespace
 
 std::vector<runtime::CallArg> call_args(const nb::args& args) {
@@ -175,12 +188,12 @@ void bind_build(nb::module_& m) {
   m.def("assemble",
         [](const std::string& target_text, const std::string& text, const std::string& file) {
           Target target = Target::parse(target_text);
-          std::string words = find_backend(target.name).assemble(text, file, target);
+          std::string words = assembler(target).assemble(text, file, target);
           return nb::bytes(words.data(), words.size());
         });
   m.def("disassemble", [](const std::string& target_text, nb::bytes words) {
     Target target = Target::parse(target_text);
-    return find_backend(target.name).disassemble({words.c_str(), words.size()}, target);
+    return assembler(target).disassemble({words.c_str(), words.size()}, target);
   });
   m.def("assembler_targets", [] {
     nb::list out;

@@ -120,9 +120,9 @@ def host_rfactor(draw, sch, block, tag):
     loops = [block.loops[k] for k in block.reduce]
     total = block.volume(block.reduce)
     fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
-    vector = draw(f"{tag}.lanes", [v for v in (64, 32, 16, 8) if v * 2 <= total] or [1])
-    rest = math.ceil(total / vector)
-    pieces = draw(f"{tag}.pieces", [p for p in (1, 2, 4, 8, 16) if p <= rest])
+    # A partial result needs whole pieces: rfactor refuses a predicate on the reduction.
+    vector = draw(f"{tag}.lanes", [v for v in range(1, 65) if total % v == 0])
+    pieces = draw(f"{tag}.pieces", [p for p in range(1, 65) if total // vector % p == 0])
     p, m, v = sch.split(fused, [pieces, None, vector])
     sch.reorder(p, v, m)
     partial = sch.rfactor(sch.fuse(p, v), 0)
