@@ -518,3 +518,88 @@ def test_tensor_program_shows_its_csl(rng):
     module["main"](weft.asarray(a, device=device), weft.asarray(v, device=device), out)
     np.testing.assert_allclose(out.numpy(), a @ v, rtol=1e-5)
     assert device.stats()["cycles"] > 0
+
+
+# ---- pictures, links, traces, engines
+
+
+def test_links_traces_and_pictures(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    layout, pe = (ROOT / "examples/wse/gemv/layout.csl"), (ROOT / "examples/wse/gemv/pe.csl")
+    for f in (layout, pe):
+        (tmp_path / f.name).write_text(f.read_text())
+    out = str(tmp_path / "out")
+    params = {"width": 4, "rows": 8, "cols": 3}
+    wse.compile_csl(
+        str(tmp_path / "layout.csl"),
+        out,
+        fabric_dims=(11, 3),
+        fabric_offsets=(4, 1),
+        params=params,
+        memcpy=True,
+    )
+    results = []
+    for options in (dict(engine="bytecode"), dict(engine="native"), dict(trace_links=True)):
+        runner = started(out, **options)
+        A = np.arange(4 * 24, dtype=np.float32)
+        runner.memcpy_h2d(runner.get_id("A"), A, 0, 0, 4, 1, 24, **COPY)
+        runner.memcpy_h2d(runner.get_id("x"), np.ones(12, np.float32), 0, 0, 4, 1, 3, **COPY)
+        runner.launch("multiply", nonblock=False)
+        y = get(runner, "y", 8)
+        links = runner.link_traffic()
+        runner.stop()
+        assert links.shape == (1, 4, 4)
+        # Partial sums of 8 rows go one hop west from each PE but the first.
+        np.testing.assert_array_equal(links[0, :, 1], [0, 8, 8, 8])
+        assert links[0, :, [0, 2, 3]].sum() == 0
+        assert (runner.stats()["engine.native"] == 0) or options.get("engine") == "native"
+        results.append((y.tolist(), runner.cycles()))
+    assert results[0] == results[1] and results[0][0] == results[2][0]
+    events = json.loads((tmp_path / "simfab_traces/trace.json").read_text())
+    events = events["traceEvents"] if isinstance(events, dict) else events
+    hops = [e for e in events if e.get("name", "").startswith("colour ")]
+    assert len(hops) == 24
+    for what in ("busy", "traffic", "west"):
+        runner.heat_map(tmp_path / f"{what}.svg", what)
+        assert (tmp_path / f"{what}.svg").read_text().startswith("<svg")
+    runner.heat_map(tmp_path / "busy.png", "busy")
+    assert (tmp_path / "busy.png").read_bytes()[:4] == b"\x89PNG"
+    untraced = started(out)
+    for code, call in (
+        ("wse.api.trace", lambda: untraced.save_trace(tmp_path / "t.json")),
+        ("wse.api.method", lambda: untraced._call("nothing")),
+        ("wse.api.string", lambda: untraced.program_string(4, 1, 999)),
+        (
+            "wse.api.type",
+            lambda: untraced._call(
+                "launch",
+                {
+                    "id": untraced.get_id("multiply"),
+                    "args": [1],
+                    "types": ["f128"],
+                    "nonblock": False,
+                },
+            ),
+        ),
+        ("wse.api.links", lambda: untraced._call("links", array=np.zeros(3, np.uint32))),
+    ):
+        with pytest.raises(wse.WseError) as caught:
+            call()
+        assert caught.value.code == code
+
+
+def test_options_outside_their_range(tmp_path):
+    out = compiled(tmp_path, *seed_texts())
+    with pytest.raises(wse.WseError) as caught:
+        compiled(tmp_path, *seed_texts(), channels=17)
+    assert caught.value.code == "wse.cslc.channels"
+    with pytest.raises(wse.WseError) as caught:
+        SdkRuntime(out, simfab_numthreads=0)
+    assert caught.value.code == "wse.runtime.threads"
+    runner = started(out)
+    with pytest.raises(wse.WseError) as caught:
+        runner.launch("init_and_compute", np.complex64(1))
+    assert caught.value.code == "wse.launch.type"
+    with pytest.raises(weft.Error) as caught:
+        weft.device("wse:2x2,threads=99").synchronize()
+    assert caught.value.code == "wse.option.threads"

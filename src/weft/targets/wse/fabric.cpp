@@ -48,7 +48,7 @@ Fabric::Fabric(const Layout& layout, FabricOptions options)
     tables_.push_back(t);
   }
   native_ = std::vector<NativeSlot>(layout.programs.size());
-  express_allowed_ = options_.express;
+  express_allowed_ = options_.express && !options_.trace_links;
   for (const Program& p :
        layout.programs) {  // run-time changes of routes: every router must be visited
     if (!p.teardown_handlers.empty() || !p.registers.empty()) express_allowed_ = false;

@@ -28,6 +28,7 @@ struct FabricOptions {
   bool fast = true;     // the batched loop of operations that work ahead
   bool express = true;  // false: every wavelet visits every router
   Engine engine = Engine::automatic;
+  bool trace_links = false;  // a span per wavelet and link in the trace; visits every router
 };
 
 enum class Stop : std::uint8_t { quiet, host, limit };
@@ -96,6 +97,12 @@ class Fabric {
   Pe* find(std::int32_t x, std::int32_t y) const;
   std::int64_t pe_steps() const;
   std::int64_t hops();
+  /// Wavelets that left PE (x, y) to the east, west, north and south so far.
+  std::array<std::int64_t, 4> link_traffic(std::int32_t x, std::int32_t y) const {
+    const Pe* pe = find(x, y);
+    if (!pe) return {};
+    return {pe->count.sent[0], pe->count.sent[1], pe->count.sent[2], pe->count.sent[3]};
+  }
 
  private:
   struct Worker;

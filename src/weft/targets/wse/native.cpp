@@ -189,6 +189,9 @@ class Emitter {
     line("%cycles = alloca i64");
     line("%budget = alloca i64");
     line("%exit_pc = alloca i64");
+    line("%part_cycles = alloca i64");
+    line("%part_count = alloca i64");
+    exits_.clear();
     line("%regs = load ptr, ptr %s");
     field("memory", 8, "ptr");
     field("bytes", 16, "i64");
@@ -223,6 +226,15 @@ class Emitter {
       block(fn, k, end, entry);
       k = end;
     }
+    out_ += exits_;
+    out_ += "partly:\n";
+    {
+      std::string c = value("load i64, ptr %cycles"), d = value("load i64, ptr %part_cycles");
+      line(cat("store i64 ", value(cat("add i64 ", c, ", ", d)), ", ptr %cycles"));
+      std::string b = value("load i64, ptr %budget"), n = value("load i64, ptr %part_count");
+      line(cat("store i64 ", value(cat("sub i64 ", b, ", ", n)), ", ptr %budget"));
+    }
+    line("br label %leave");
     out_ += "leave:\n";
     for (std::uint16_t r : written) {
       if (flat_) break;
@@ -343,9 +355,9 @@ class Emitter {
     flush();
     std::string tag = cat(guards_++);
     line(cat("br i1 ", ok, ", label %g", tag, ", label %x", tag));
-    out_ += cat("x", tag, ":\n");
-    book(spent_, k - head_);
-    leave(k);
+    exits_ += cat("x", tag, ":\n  store i64 ", k, ", ptr %exit_pc\n  store i64 ", spent_,
+                  ", ptr %part_cycles\n  store i64 ", k - head_,
+                  ", ptr %part_count\n  br label %partly\n");
     out_ += cat("g", tag, ":\n");
   }
 
@@ -361,14 +373,10 @@ class Emitter {
     std::string c_ok = value(cat("icmp sle i64 ", c, ", ", quantum_ - before_last));
     std::string b_ok = value(cat("icmp sge i64 ", b, ", ", n));
     std::string ok = value(cat("and i1 ", c_ok, ", ", b_ok));
-    std::string tag = cat(guards_++);
-    line(cat("br i1 ", ok, ", label %g", tag, ", label %x", tag));
-    out_ += cat("x", tag, ":\n");
-    leave(from);
-    out_ += cat("g", tag, ":\n");
     head_ = from;
     spent_ = 0;
     cached_.clear();
+    guard(ok, from);
     for (std::size_t k = from; k < to; ++k) {
       const Insn& i = fn.code[k];
       if (i.op == Op::jmp) {
@@ -595,6 +603,7 @@ class Emitter {
   std::int64_t quantum_;
   bool all_;
   std::string out_;
+  std::string exits_;  // of the function: where guards go
   int next_ = 0, guards_ = 0;
   bool flat_ = false;
   std::map<std::uint16_t, std::string> cached_;

@@ -211,7 +211,7 @@ struct Core {
   std::vector<Dsr> dsrs;     // 3 * 32, only if the program loads any
   std::vector<Running> ops;  // slots; live ones are in progress
   std::unique_ptr<MapRun> map;
-  std::string line;  // simprint line in the making
+  std::string line;                                                // simprint line in the making
   std::vector<std::pair<std::uint16_t, std::uint16_t>> registers;  // @set_config
 };
 
