@@ -1,29 +1,39 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Errors made in Python, with the same fields and text as those of the core."""
+"""weft.Error and its kinds raised from Python, with everything that those of the core carry."""
 
 from __future__ import annotations
 
 from . import _core
 
-_KINDS = {
-    _core.ArgumentError: "value",
-    _core.ShapeError: "shape",
-    _core.DTypeError: "dtype",
-    _core.IndexError: "index",
-    _core.DeviceError: "device",
-    _core.IOError: "io",
-    _core.OutOfMemoryError: "memory",
+_CLASSES = {
+    "value": _core.ArgumentError,
+    "shape": _core.ShapeError,
+    "dtype": _core.DTypeError,
+    "index": _core.IndexError,
+    "memory": _core.OutOfMemoryError,
+    "schedule": _core.ScheduleError,
+    "device": _core.DeviceError,
+    "fault": _core.Fault,
+    "parse": _core.ParseError,
+    "io": _core.IOError,
 }
+_KINDS = {cls: kind for kind, cls in _CLASSES.items()}
 
 
-def error(cls, code, message, *, help="", note=""):
-    """An exception of class `cls` with .code .message .kind .notes .places .help, to be raised by the caller."""
-    text = f"error[{code}]: {message}\n"
-    if note:
-        text += f" = {note}\n"
+def error(kind, code, message, notes=(), help="", note=""):
+    """An exception to raise. `kind` is a class of error, or its name as in C++ ("value", "io", ...; those without
+    a class of their own, "rpc", "tune" ..., give weft.Error itself).
+
+    Its text is rendered as the core does it: ``error[code]: message``, the notes, the help.
+    """
+    cls = kind if isinstance(kind, type) else _CLASSES.get(kind, _core.Error)
+    notes = [*notes, note] if note else list(notes)
+    lines = [f"error[{code}]: {message}"]
+    lines += [f" = {text}" for text in notes]
     if help:
-        text += f" = help: {help}\n"
-    out = cls(text[:-1])
-    out.code, out.message, out.kind = code, message, _KINDS.get(cls, "")
-    out.help, out.places, out.notes = help, [], [note] if note else []
+        lines.append(f" = help: {help}")
+    out = cls("\n".join(lines))
+    out.code, out.message, out.help = code, message, help
+    out.kind = _KINDS.get(cls, "") if isinstance(kind, type) else kind
+    out.notes, out.places = notes, []
     return out

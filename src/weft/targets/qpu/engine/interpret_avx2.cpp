@@ -2,4 +2,4 @@
 // The interpreted engine with AVX2, compiled for it alone and chosen at run time.
 
 #define WEFT_QPU_FAST_NAME make_fast_avx2
-#include "weft/targets/qpu/fast.inl"
+#include "weft/targets/qpu/engine/interpret.inl"

@@ -2,7 +2,7 @@
 // The interpreted engine for any processor: lane by lane through the oracle's arithmetic.
 
 #define WEFT_QPU_FAST_NAME make_fast_base
-#include "weft/targets/qpu/fast.inl"
+#include "weft/targets/qpu/engine/interpret.inl"
 
 namespace weft::qpu::hw {
 
@@ -13,11 +13,11 @@ const char* fast_variant() {
   return "base";
 }
 
-std::unique_ptr<FastProgram> make_fast(const Program& program, bool count) {
+std::unique_ptr<FastProgram> make_fast(const Program& program, bool count, bool keep) {
 #if defined(__x86_64__)
-  if (__builtin_cpu_supports("avx2")) return make_fast_avx2(program, count);
+  if (__builtin_cpu_supports("avx2")) return make_fast_avx2(program, count, keep);
 #endif
-  return make_fast_base(program, count);
+  return make_fast_base(program, count, keep);
 }
 
 }  // namespace weft::qpu::hw
