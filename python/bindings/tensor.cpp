@@ -128,34 +128,30 @@ Tensor get(const Tensor& self, nb::object key) {
   NDArray view;
   int position = 0;
   std::vector<NDArray> arrays = index_arrays(self.data(), key.ptr(), view, position);
-  if (arrays.empty()) {
-    // The same key applies to the gradient; it is kept as Python sees it.
-    auto* held = new nb::object(key);
-    std::shared_ptr<nb::object> shared(held, [](nb::object* o) {
-      nb::gil_scoped_acquire gil;
-      delete o;
-    });
-    return slice_view(self, view, [shared](const NDArray& whole) {
-      nb::gil_scoped_acquire gil;
-      NDArray out;
-      int unused = 0;
-      index_arrays(whole, shared->ptr(), out, unused);
-      return out;
-    });
-  }
-  // Bring the indexed axes to the front as the index code did, then gather.
-  if (view.size() != self.size() || view.handle() != self.data().handle()) {
-    throw Error(ErrorKind::index, "array.index.mixed",
-                cat("a Tensor of ", describe(self.data()),
-                    " cannot mix slices with index arrays in one key"))
-        .help("index in two steps: x[slices][arrays]");
-  }
-  if (position != 0) {
-    throw Error(ErrorKind::index, "array.index.mixed",
-                cat("index arrays of a Tensor must come first, here they begin at axis ", position))
-        .help("permute the axes first");
-  }
-  return gather(self, std::move(arrays));
+  // The same key applies to the gradient; it is kept as Python sees it.
+  auto* held = new nb::object(key);
+  std::shared_ptr<nb::object> shared(held, [](nb::object* o) {
+    nb::gil_scoped_acquire gil;
+    delete o;
+  });
+  Tensor part = slice_view(self, std::move(view), [shared](const NDArray& whole) {
+    nb::gil_scoped_acquire gil;
+    NDArray out;
+    int unused = 0;
+    index_arrays(whole, shared->ptr(), out, unused);
+    return out;
+  });
+  if (arrays.empty()) return part;
+  // The indexed axes are in front of the view; the result wants them at `position`.
+  int n = 0;
+  for (const NDArray& a : arrays) n = std::max(n, a.ndim());
+  Tensor out = gather(part, std::move(arrays));
+  if (position == 0) return out;
+  std::vector<int> order;
+  for (int i = 0; i < position; ++i) order.push_back(n + i);
+  for (int i = 0; i < n; ++i) order.push_back(i);
+  for (int i = n + position; i < out.ndim(); ++i) order.push_back(i);
+  return permute(out, order);
 }
 
 }  // namespace

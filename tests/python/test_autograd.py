@@ -71,6 +71,9 @@ def test_every_gradient_of_the_table(rng, row):
 
 INDEX = weft.asarray([[0, 2, 1], [1, 1, 0]])
 STRUCTURED = {
+    "slices and arrays": (lambda a: a[1:, weft.asarray([[0, 2], [2, 2]]), ::-1], (3, 4, 2)),
+    "arrays apart": (lambda a: a[weft.asarray([0, 2]), :, weft.asarray([1, 1])], (3, 4, 2)),
+    "a mask": (lambda a: a[:, weft.asarray([True, False, True])], (2, 3)),
     "take": (lambda a: weft.take(a, weft.asarray([1, 0, 1]), axis=1), (3, 2, 2)),
     "take_along_axis": (lambda a: weft.take_along_axis(a, INDEX, axis=1), (2, 3)),
     "sort": (lambda a: weft.sort(a, axis=0, descending=True), (4, 3)),
