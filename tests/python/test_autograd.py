@@ -89,6 +89,8 @@ STRUCTURED = {
     "squeeze": (lambda a: weft.squeeze(weft.expand_dims(a, 1), 1), (3, 4)),
     "moveaxis": (lambda a: weft.moveaxis(a, 0, 2), (2, 3, 4)),
     "min": (lambda a: a.min(1), (3, 4)),
+    "prod": (lambda a: weft.prod(a, axis=(0, 2), keepdims=True), (3, 2, 5)),
+    "prod at zeros": (lambda a: weft.prod(a * weft.asarray([0.0, 1.0, 1.0])), (3,)),
     "var": (lambda a: weft.var(a, axis=0, correction=1), (3, 4)),
     "std": (lambda a: weft.std(a, axis=1), (3, 4)),
     "logsumexp": (lambda a: weft.logsumexp(a, axis=1), (3, 4)),
