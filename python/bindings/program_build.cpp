@@ -112,6 +112,12 @@ void bind_build(nb::module_& m) {
                          "Kernels for one target and the host plans of their functions.")
       .def_prop_ro("target", [](const PyCompiled& c) { return c.module->binary().target; })
       .def_prop_ro("format", [](const PyCompiled& c) { return c.module->binary().format; })
+      .def_prop_ro("notes",
+                   [](const PyCompiled& c) {
+                     nb::list out;
+                     for (const std::string& note : c.module->notes()) out.append(note);
+                     return out;
+                   })
       .def_prop_ro("functions",
                    [](const PyCompiled& c) {
                      nb::list out;

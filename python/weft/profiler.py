@@ -20,7 +20,8 @@ class Profile:
     With a device, the saved trace also holds the spans of its units, in its own clock (simulated on simulators).
     """
 
-    def __init__(self, device=None):
+    def __init__(self, device=None, eager=False):
+        self._eager = eager
         self._start = time.perf_counter()
         self._device, self._recording, self._units = device, None, []
         self.spans = []  # (process, thread, name, start, seconds)
@@ -30,9 +31,17 @@ class Profile:
         if self._device is not None:
             self._recording = _core.DeviceTrace(_core.open_device(self._device))
         _active.append(self)
+        if self._eager:
+            from . import _eager
+
+            _eager.start(note)
         return self
 
     def __exit__(self, *exception):
+        if self._eager:
+            from . import _eager
+
+            _eager.stop()
         _active.remove(self)
         if self._recording is not None:
             self._units = json.loads(self._recording.json())["traceEvents"]
@@ -87,9 +96,12 @@ class Profile:
         return "\n".join(lines)
 
 
-def profile(device=None):
-    """A profile to be used in a with statement; `device` adds the spans of that device's units to the trace."""
-    return Profile(device)
+def profile(device=None, eager=False):
+    """A profile to be used in a with statement.
+
+    `device` adds the spans of that device's units to the trace; `eager` records operations on arrays one by one.
+    """
+    return Profile(device, eager)
 
 
 def note(process, thread, name, start, seconds):

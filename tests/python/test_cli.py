@@ -197,11 +197,11 @@ def test_asm_and_dis_are_inverse(tmp_path):
 
 @pytest.mark.skipif("vta" not in _core.targets(), reason="built without the vta target")
 def test_asm_and_dis_of_vta(tmp_path):
-    (tmp_path / "f.s").write_text("finish pop=0,0 push=1,0\n")
+    (tmp_path / "f.s").write_text("finish pop=-,- push=prev,-\n")
     weft_("asm", tmp_path / "f.s", "--target", "vta")
     assert len((tmp_path / "f.bin").read_bytes()) == 16
     text = weft_("dis", tmp_path / "f.bin", "--target", "vta").stdout
-    assert text == "finish pop=0,0 push=1,0\n"
+    assert text == "finish pop=-,- push=prev,-\n"
     (tmp_path / "odd.bin").write_bytes(b"123")
     odd = weft_("dis", tmp_path / "odd.bin", "--target", "vta", status=1)
     assert "error[vta.words.size]" in odd.stderr

@@ -135,7 +135,7 @@ def test_refusals(tmp_path):
     a = te.placeholder((n,), "float32", name="A")
     symbolic = te.create_prim_func([a, te.compute((n,), lambda i: a[i] + 1.0, name="B")])
     assert refused(symbolic).code == "tune.symbolic"
-    assert refused(program, target="qpu").code == "tune.nothing"
+    assert refused(program, target="vta").code == "tune.nothing"
     database.write_bytes(b"this is no database at all, but long enough to be read as one" * 50)
     damaged = refused(program)
     assert damaged.code == "tune.database.damaged" and isinstance(damaged, weft.IOError)

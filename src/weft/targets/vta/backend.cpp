@@ -16,6 +16,7 @@
 #include "weft/targets/vta/default_schedule.h"
 #include "weft/targets/vta/lower.h"
 #include "weft/targets/vta/simulator.h"
+#include "weft/targets/vta/split_stages.h"
 
 namespace weft::vta {
 
@@ -100,11 +101,21 @@ class VtaBackend final : public Backend {
       row.meaning = row.implementation = alu_meaning(c, name, expression);
       out.instructions.push_back(row);
     }
-    out.dtypes = {dtypes::int8, dtypes::int32};
+    // Narrow integers are widened on the way in and cut on the way out.
+    out.dtypes = {dtypes::int8, dtypes::int32, dtypes::int16, dtypes::uint8, dtypes::uint16};
     out.limits = {{"lanes", c.lanes()},
                   {"block_in", c.block_in()},
                   {"block_out", c.block_out()},
-                  {"batch", c.batch()}};
+                  {"batch", c.batch()},
+                  {"inp_width", c.inp_width()},
+                  {"wgt_width", c.wgt_width()},
+                  {"acc_width", c.acc_width()},
+                  {"out_width", c.out_width()},
+                  {"uop_bytes", c.buffer_bytes(MemType::uop)},
+                  {"inp_bytes", c.buffer_bytes(MemType::inp)},
+                  {"wgt_bytes", c.buffer_bytes(MemType::wgt)},
+                  {"acc_bytes", c.buffer_bytes(MemType::acc)},
+                  {"clock_hz", static_cast<std::int64_t>(c.board().clock_hz)}};
     out.symbolic_shapes = false;
     return out;
   }
@@ -145,6 +156,7 @@ class VtaBackend final : public Backend {
     p.push_back({"lower_match_buffers", pass::lower_match_buffers});
     p.push_back({"flatten_buffers", pass::flatten_buffers});
     p.push_back({"simplify", pass::simplify});
+    p.push_back({"split_stages", split_stages});
     return p;
   }
 
