@@ -36,6 +36,7 @@ TEST = """// SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
 #include "../run_program.h"
+#include "weft/ir/build.h"
 
 namespace weft {{
 namespace {{

@@ -5,6 +5,7 @@
 
 #include "../run_program.h"
 #include "weft/base/file.h"
+#include "weft/ir/build.h"
 
 namespace weft {
 
