@@ -7,6 +7,7 @@
 #include "array_type.h"
 #include "program.h"
 #include "weft/ir/text.h"
+#include "weft/runtime/cache.h"
 #include "weft/runtime/module.h"
 #include "weft/target/backend.h"
 
@@ -195,6 +196,10 @@ void bind_build(nb::module_& m) {
     Target target = Target::parse(target_text);
     return assembler(target).disassemble({words.c_str(), words.size()}, target);
   });
+  m.def(
+      "set_cache_directory",
+      [](const std::string& directory) { runtime::FileCache::set_shared_directory(directory); },
+      nb::arg("directory"), "Where compiled code is kept; only before the first build.");
   m.def("assembler_targets", [] {
     nb::list out;
     for (Backend* b : backends()) {

@@ -29,14 +29,15 @@ struct Parser {
 
 const weft::isa::InstructionSet& toy() {
   using namespace weft::isa;
-  static const InstructionSet set(
-      "toy", 32,
-      {Format{"add",
-              {{28, 4, 1}},
-              {{"rd", 0, 5}, {"ra", 5, 5}, {"imm", 10, 12, FieldKind::signed_}},
-              "r{rd}, r{ra}, #{imm}",
-              "adds"},
-       Format{"halt", {{28, 4, 2}}, {}, "", "ends"}});
+  static const InstructionSet set("toy", 32,
+                                  {Format{"add",
+                                          {{28, 4, 1}},
+                                          {{"rd", 0, 5, FieldKind::unsigned_, {}, ""},
+                                           {"ra", 5, 5, FieldKind::unsigned_, {}, ""},
+                                           {"imm", 10, 12, FieldKind::signed_, {}, ""}},
+                                          "r{rd}, r{ra}, #{imm}",
+                                          "adds"},
+                                   Format{"halt", {{28, 4, 2}}, {}, "", "ends"}});
   return set;
 }
 

@@ -8,6 +8,7 @@ import sys
 import time
 
 import weft
+from weft._errors import error as _error
 
 
 class Row:
@@ -49,8 +50,11 @@ def _examples():
         folder = root / "examples"
         if folder.is_dir() and list(folder.glob("*/demo.py")):
             return sorted(folder.glob("*/demo.py"))
-    raise weft.IOError(
-        "the examples are not part of this installation; run weft demo in a source tree"
+    raise _error(
+        "io",
+        "cli.demo.examples",
+        f"the examples are not part of this installation in {pathlib.Path(weft.__file__).parent}",
+        help="run weft demo in a source tree",
     )
 
 
