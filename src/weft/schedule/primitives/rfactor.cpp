@@ -61,7 +61,7 @@ Verdict check(Plan& p, std::int64_t factor_axis) {
             "legal: blocks with an init, affine bindings and S and R iterators, the only writers "
             "of their output");
   }
-  if (auto why = why_not_pipeline(scope); !why.empty()) {
+  if (auto why = why_not_pipeline(scope, p.s.facts.get()); !why.empty()) {
     return refuse(p.s, "schedule.rfactor.pipeline",
                   cat("rfactor of ", name_of(loop),
                       " needs a scope in which data only flows forward: ", why),
