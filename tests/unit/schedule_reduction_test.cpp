@@ -92,6 +92,14 @@ TEST(schedule_reduction, a_users_reducer_is_taken_when_its_block_vouches_for_it)
   sch.rfactor(k[1], 1);
   expect_sound(sch, text);
 
+  // x + x * y starts from 0 and never leaves it: samples disprove the promise.
+  std::string squares = users("            T.block_attr({\"commutative_reducer\": True})\n");
+  const std::string from = "P[vi] + A[vi, vk] + P[vi] * A[vi, vk]";
+  squares.replace(squares.find(from), from.size(), "P[vi] + A[vi, vk] * A[vi, vk] * P[vi]");
+  Schedule wrong = make(squares);
+  expect_refused(wrong, [](Schedule& s) { s.rfactor(s.get_loops(s.get_block("P"))[1], 0); },
+                 "schedule.rfactor.combiner", {"\"P\""});
+
   Schedule unknown = make(users(""));
   expect_refused(unknown, [](Schedule& s) { s.rfactor(s.get_loops(s.get_block("P"))[1], 0); },
                  "schedule.rfactor.combiner", {"\"P\"", "commutative_reducer"});

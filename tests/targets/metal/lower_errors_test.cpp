@@ -171,6 +171,15 @@ TEST(LowerErrors, options_of_targets) {
   expect_error([] { build(make_ref<IRModuleNode>(), "c"); }, "build.empty", {"no functions"});
 }
 
+TEST(LowerErrors, a_store_that_the_machine_lacks_is_an_ordinary_one_and_says_so) {
+  Schedule sch(parse_func(bound("threadIdx.x", "64")));
+  sch.annotate(sch.get_loops(sch.get_block("B"))[0], "nontemporal", Json(true));
+  const std::string text = build(sch.mod(), "metal")->source();
+  EXPECT_NE(text.find("/* nontemporal: metal has no such store, an ordinary one */"),
+            std::string::npos)
+      << text;
+}
+
 TEST(LowerErrors, switches_of_lowering_reach_the_pipeline) {
   const auto names = [](const std::string& text) {
     const Target target = Target::parse(text);
