@@ -226,10 +226,10 @@ Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
     values.push_back(realize->iter_values[i]);
   }
   const auto sliced = [&](const Exprs& at, const VarMap& map, const Var& v) {
-    Exprs indices;
-    for (const Expr& e : at) indices.push_back(substitute(e, map));
-    indices.insert(indices.begin() + static_cast<std::ptrdiff_t>(p.axis), v);
-    return indices;
+    Exprs list;
+    for (const Expr& e : at) list.push_back(substitute(e, map));
+    list.insert(list.begin() + static_cast<std::ptrdiff_t>(p.axis), v);
+    return list;
   };
   const Exprs at = sliced(indices, iters, slice);
   std::vector<Stmt> starts;
