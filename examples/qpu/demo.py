@@ -4,7 +4,7 @@
 import time
 
 import numpy as np
-from programs import CLOCK, PUBLISHED, module, te_product
+from qpu_programs import CLOCK, PUBLISHED, module, te_product
 
 
 def _torch():

@@ -117,6 +117,50 @@ def test_integers_wrap_and_divide(rng):
     agrees(te.create_prim_func([A, B, C]), [x, y], np.zeros(n, "int32"))
 
 
+def test_unsigned(rng):
+    n = 60
+    A, B = (te.placeholder((n,), "uint32", name=x) for x in "AB")
+    C = te.compute((n,), lambda i: A[i] // (B[i] % 1000 + 1) + A[i] * B[i], name="C")
+    D = te.compute((n,), lambda i: te.if_then_else(A[i] > B[i], A[i], C[i]), name="D")
+    x, y = rng.integers(0, 2**32, (2, n), dtype="uint32")
+    agrees(te.create_prim_func([A, B, D]), [x, y], np.zeros(n, "uint32"))
+    E = te.compute((n,), lambda i: A[i].astype("float32") * 0.5, name="E")
+    agrees(te.create_prim_func([A, E]), [x], np.zeros(n, "float32"))
+    F = te.placeholder((n,), "float32", name="F")
+    G = te.compute((n,), lambda i: F[i].astype("uint32"), name="G")
+    f = rng.uniform(0, 2**32 - 1000, n).astype("float32")
+    agrees(te.create_prim_func([F, G]), [f], np.zeros(n, "uint32"))
+
+
+def test_sums_to_few_points_use_every_qpu(rng):
+    A = te.placeholder((3, 6000), "float32", name="A")
+    k = te.reduce_axis(6000, name="k")
+    s = te.compute((3,), lambda i: te.sum(A[i, k], axis=k), name="s")
+    x = rng.standard_normal((3, 6000)).astype("float32")
+    got, module = on(te.create_prim_func([A, s]), [x], np.zeros(3, "float32"))
+    np.testing.assert_allclose(got, x.astype("float64").sum(1), atol=2e-2)
+    assert module.source().count("# kernel") == 2
+
+
+def test_run_time_strides_choose_a_version(rng):
+    a = weft.asarray(rng.standard_normal((40, 50)).astype("float32"), device="qpu")
+    h = a.numpy()
+    for axis in (0, 1):
+        np.testing.assert_allclose(weft.sum(a, axis=axis).numpy(), h.sum(axis), atol=1e-4)
+        np.testing.assert_allclose(weft.sum(a.T, axis=axis).numpy(), h.T.sum(axis), atol=1e-4)
+    b = weft.asarray(rng.standard_normal((50, 33)).astype("float32"), device="qpu")
+    np.testing.assert_allclose(weft.matmul(a, b).numpy(), h @ b.numpy(), atol=2e-4)
+    np.testing.assert_allclose(weft.matmul(b.T, a.T).numpy(), b.numpy().T @ h.T, atol=2e-4)
+
+
+def test_in_place(rng):
+    x, y = rng.standard_normal((2, 100)).astype("float32")
+    a = weft.asarray(x, device="qpu")
+    a += weft.asarray(y, device="qpu")
+    a *= 2.0
+    np.testing.assert_allclose(a.numpy(), (x + y) * 2, rtol=1e-6, atol=1e-6)
+
+
 def test_schedule_is_respected(rng):
     f = matvec(24, 64)
     sch = weft.Schedule(f)

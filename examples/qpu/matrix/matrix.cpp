@@ -80,8 +80,8 @@ Tensor product(Tensor input, Tensor weight) {
   std::int64_t width = weight.numel();
   if (width == 0 || input.numel() % width)
     throw weft::Error(weft::ErrorKind::shape, "matrix_cpp.shape",
-                      "a matrix of " + std::to_string(input.numel()) +
-                          " elements has no rows of " + std::to_string(width));
+                      "a matrix of " + std::to_string(input.numel()) + " elements has no rows of " +
+                          std::to_string(width));
   std::int64_t height = input.numel() / width;
   Tensor out = Tensor::zeros({height});
   if (height == 0) return out;
@@ -102,14 +102,15 @@ Tensor library(Tensor input, Tensor weight) {
   std::int64_t width = weight.numel(), height = width ? input.numel() / width : 0;
   if (width == 0 || height * width != input.numel())
     throw weft::Error(weft::ErrorKind::shape, "matrix_cpp.shape",
-                      "a matrix of " + std::to_string(input.numel()) +
-                          " elements has no rows of " + std::to_string(width));
+                      "a matrix of " + std::to_string(input.numel()) + " elements has no rows of " +
+                          std::to_string(width));
   SharedArray<float> a(static_cast<std::size_t>(input.numel())), x(static_cast<std::size_t>(width)),
       y(static_cast<std::size_t>(height)),
       scratch(static_cast<std::size_t>(kQpus * ((height + 15) / 16 * 16)));
   std::memcpy(a.data(), input.data(), static_cast<std::size_t>(input.numel()) * 4);
   std::memcpy(x.data(), weight.data(), static_cast<std::size_t>(width) * 4);
-  cycles = kernels::gemv(a, x, y, scratch, static_cast<int>(height), static_cast<int>(width), kQpus);
+  cycles =
+      kernels::gemv(a, x, y, scratch, static_cast<int>(height), static_cast<int>(width), kQpus);
   Tensor out = Tensor::empty({height});
   std::memcpy(out.data(), y.data(), static_cast<std::size_t>(height) * 4);
   return out;

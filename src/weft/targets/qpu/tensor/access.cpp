@@ -81,8 +81,8 @@ void Lowerer::collect(const Expr& e, const Mask& mask) {
         collect(c->args[0], mask);
         receive_all();
         const ast::Bool* yes = condition(c->args[0]);
-        const ast::Bool* no = b_.boolean({ast::Bool::Op::negate, {}, {}, nullptr, nullptr, yes,
-                                          nullptr});
+        const ast::Bool* no =
+            b_.boolean({ast::Bool::Op::negate, {}, {}, nullptr, nullptr, yes, nullptr});
         // Reads of one arm happen in its lanes only; without any, not at all.
         auto arm = [&](const Expr& x, const ast::Bool* when) {
           if (!has_loads(x)) return collect(x, mask);

@@ -87,7 +87,8 @@ bool Lowerer::pipeline(const ForNode* s) {
     if (l->constant(0)) return;
     Value step = op(Op::shl, eval(arith::to_expr(l->coeff, dtypes::int64)), constant(2));
     bool varies = varying(arith::to_expr(l->coeff, dtypes::int64));
-    if (mask_.lanes && (!mask_.prefix || varies)) step = b_.select(active(mask_), step, constant(0));
+    if (mask_.lanes && (!mask_.prefix || varies))
+      step = b_.select(active(mask_), step, constant(0));
     stream.step = step->op == Op::constant ? step : keep(step);
   };
   for (Stream& t : loads) start(t, t.node->buffer, t.node->indices[0]);
@@ -103,9 +104,7 @@ bool Lowerer::pipeline(const ForNode* s) {
   }
   auto ask = [&](const Stream& t) { b_.append(ast::Stmt::Op::gather).address = var(t.pointer); };
   auto take = [&](const Stream& t) { b_.append(ast::Stmt::Op::receive).var = t.value; };
-  auto advance = [&](const Stream& t) {
-    assign(t.pointer, op(Op::add, var(t.pointer), t.step));
-  };
+  auto advance = [&](const Stream& t) { assign(t.pointer, op(Op::add, var(t.pointer), t.step)); };
   for (std::size_t i = 0, sent = 0; i < fixed.size(); ++i) {
     for (; sent < fixed.size() && sent < i + kInFlight; ++sent) ask(fixed[sent]);
     take(fixed[i]);
