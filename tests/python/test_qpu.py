@@ -93,6 +93,62 @@ def test_matmul_bias_relu(m, n, k, rng):
     agrees(matmul_bias_relu(m, n, k), [a, b, c], np.full((m, n), 3, "float32"))
 
 
+def softmax(m, n):
+    A = te.placeholder((m, n), "float32", name="A")
+    k, r = te.reduce_axis(n, name="k"), te.reduce_axis(n, name="r")
+    top = te.compute((m,), lambda i: te.max(A[i, k], axis=k), name="top")
+    e = te.compute((m, n), lambda i, j: te.exp(A[i, j] - top[i]), name="e")
+    total = te.compute((m,), lambda i: te.sum(e[i, r], axis=r), name="total")
+    out = te.compute((m, n), lambda i, j: e[i, j] / total[i], name="out")
+    return te.create_prim_func([A, out])
+
+
+def convolution(h, w, channels):
+    A = te.placeholder((channels, h, w), "float32", name="A")
+    W = te.placeholder((2, channels, 3, 3), "float32", name="W")
+    P = te.compute(
+        (channels, h + 2, w + 2),
+        lambda c, y, x: te.if_then_else(
+            (y >= 1) & (y < h + 1) & (x >= 1) & (x < w + 1), A[c, y - 1, x - 1], te.const(0.0)
+        ),
+        name="P",
+    )
+    c, dy, dx = (te.reduce_axis(n, name=s) for n, s in ((channels, "c"), (3, "dy"), (3, "dx")))
+    C = te.compute(
+        (2, h, w),
+        lambda o, y, x: te.sum(P[c, y + dy, x + dx] * W[o, c, dy, dx], axis=[c, dy, dx]),
+        name="C",
+    )
+    return te.create_prim_func([A, W, C])
+
+
+@pytest.mark.parametrize("m,n", [(1, 1), (3, 17), (14, 40)])
+def test_softmax(m, n, rng):
+    x = rng.standard_normal((m, n)).astype("float32") * 4
+    agrees(softmax(m, n), [x], np.zeros((m, n), "float32"), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("h,w", [(1, 1), (5, 18), (16, 16)])
+def test_padded_convolution(h, w, rng):
+    a, f = (rng.integers(-9, 9, s).astype("float32") for s in ((3, h, w), (2, 3, 3, 3)))
+    agrees(convolution(h, w, 3), [a, f], np.zeros((2, h, w), "float32"))
+
+
+@pytest.mark.parametrize("n", [1, 16, 37])
+def test_pairs_and_minima(n, rng):
+    A = te.placeholder((5, n), "float32", name="A")
+    k, r = te.reduce_axis(n, name="k"), te.reduce_axis(n, name="r")
+    at, top = te.compute(
+        (5,),
+        lambda i: te.argmax((te.const(0, "int64") + k).astype("int32"), A[i, k], axis=k),
+        name="best",
+    )
+    low = te.compute((5,), lambda i: te.min(A[i, r], axis=r), name="low")
+    out = te.compute((5,), lambda i: at[i].astype("float32") + top[i] * low[i], name="out")
+    x = rng.integers(-99, 99, (5, n)).astype("float32")
+    agrees(te.create_prim_func([A, out]), [x], np.zeros(5, "float32"))
+
+
 def test_symbolic_shapes(rng):
     n = te.var("n")
     A = te.placeholder((n,), "float32", name="A")

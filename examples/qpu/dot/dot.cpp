@@ -20,37 +20,36 @@ int allocations = 0;  // of device memory
 
 /// Visits x[0 .. n) and y[0 .. n) 16 elements at a time; requests run one vector ahead and stay
 /// inside the arrays; the last vector is stored exactly.
-// clang-format off
 template <typename F>
-void elementwise(Int n, Ptr<Float> x, Ptr<Float> y, Ptr<Float> out, F combine)
-{
-    ++builds;
-    Int inc = numQPUs() << 4;
-    Int at = me() << 4, last = n - 1;
-    If (any(at < n))
-        gather(x + min(at + index(), last)); gather(y + min(at + index(), last));
-        Float a, b;
-        While (any(at + inc < n))
-            gather(x + min(at + inc + index(), last)); gather(y + min(at + inc + index(), last));
-            receive(a); receive(b);
-            store(combine(a, b), out + at);
-            at = at + inc;
-        End
-        receive(a); receive(b);
-        store(combine(a, b), out + at, n - at);
+void elementwise(Int n, Ptr<Float> x, Ptr<Float> y, Ptr<Float> out, F combine) {
+  ++builds;
+  Int inc = numQPUs() << 4;
+  Int at = me() << 4, last = n - 1;
+  If(any(at < n))
+    gather(x + min(at + index(), last));
+    gather(y + min(at + index(), last));
+    Float a, b;
+    While(any(at + inc < n))
+      gather(x + min(at + inc + index(), last));
+      gather(y + min(at + inc + index(), last));
+      receive(a);
+      receive(b);
+      store(combine(a, b), out + at);
+      at = at + inc;
     End
+    receive(a);
+    receive(b);
+    store(combine(a, b), out + at, n - at);
+  End
 }
 
-void dotproduct(Int n, Ptr<Float> x, Ptr<Float> y, Ptr<Float> out)
-{
-    elementwise(n, x, y, out, [](FloatExpr a, FloatExpr b) { return a * b; });
+void dotproduct(Int n, Ptr<Float> x, Ptr<Float> y, Ptr<Float> out) {
+  elementwise(n, x, y, out, [](FloatExpr a, FloatExpr b) { return a * b; });
 }
 
-void dotadd(Int n, Ptr<Float> x, Ptr<Float> y, Ptr<Float> out)
-{
-    elementwise(n, x, y, out, [](FloatExpr a, FloatExpr b) { return a + b; });
+void dotadd(Int n, Ptr<Float> x, Ptr<Float> y, Ptr<Float> out) {
+  elementwise(n, x, y, out, [](FloatExpr a, FloatExpr b) { return a + b; });
 }
-// clang-format on
 
 /// Device memory that grows when it must and is kept.
 SharedArray<float>& array(std::unique_ptr<SharedArray<float>>& kept, std::int64_t n) {

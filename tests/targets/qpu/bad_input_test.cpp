@@ -32,18 +32,16 @@ using namespace weft::qpu;
 using weft::cat;
 using weft::Ref;
 
-// clang-format off
 void fill(Ptr<Int> p, Int n) {
-  For (Int at = me() << 4, at < n, at = at + (numQPUs() << 4))
+  For(Int at = me() << 4, at < n, at = at + (numQPUs() << 4))
     store(at + index(), p + at, n - at);
   End
 }
 void endless(Ptr<Int> p) {
-  While (any(index() >= 0))
-    *p = 1;
+  While(any(index() >= 0))
+    store(IntExpr(1), p + (me() << 4));
   End
 }
-// clang-format on
 
 /// The error's code and text.
 std::pair<std::string, std::string> failure(const std::function<void()>& f) {
@@ -136,7 +134,7 @@ TEST(QpuBadInput, number_of_qpus) {
 TEST(QpuBadInput, endless_kernels_stop_at_the_limit) {
   auto k = compile(endless, "endless");
   k.setCycleLimit(50000);
-  SharedArray<int> a(16);
+  SharedArray<int> a(16 * 12);
   for (int qpus : {1, 12}) {
     k.setNumQPUs(qpus);
     expect_refusal([&] { k(&a); }, "qpu.limit.cycles", "50000 cycles");
@@ -214,13 +212,13 @@ TEST(QpuBadInput, binaries_of_several_kernels) {
 }
 
 TEST(QpuBadInput, arrays_too_large) {
-  expect_refusal([] { SharedArray<int> a(1u << 30); }, "sim.memory.exhausted", "4.0 GiB");
+  expect_refusal([] { SharedArray<int> a(1u << 30); }, "sim.memory.exhausted", "4 GiB");
   std::vector<SharedArray<float>> many;
   expect_refusal(
       [&] {
         for (int i = 0; i < 100; ++i) many.emplace_back(std::size_t{1} << 22);
       },
-      "sim.memory.exhausted", "");
+      "sim.memory.exhausted", "16 MiB");
   EXPECT_GT(many.size(), 5u);
   many[0][0] = 3;
   EXPECT_EQ(many[0][0], 3);

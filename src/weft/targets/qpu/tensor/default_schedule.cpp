@@ -342,6 +342,30 @@ bool spread(Schedule& sch, const Nest& nest, std::int64_t qpus) {
   return true;
 }
 
+/// A long reduction along whose loop memory lies side by side, in which several results share a
+/// read (matrix times vector): 16 partial sums per result, so that the lanes are results of their
+/// own and rows can share registers; a second stage joins them.
+bool lanes_as_results(Schedule& sch, const Nest& nest, std::int64_t qpus) {
+  if (!nest.realize || !joins(nest)) return false;
+  const Loop* lane = nullptr;
+  double best = 0;
+  std::int64_t points = 1;
+  std::size_t results = 0;
+  for (std::size_t i = nest.loops.size(); i-- > 0;) {
+    const Loop& l = nest.loops[i];
+    if (l.extent <= 0) return false;
+    if (l.iter->kind == IterKind::spatial) points *= l.extent, ++results;
+    double c = cost(nest, l);
+    if (!lane || c < best) lane = &l, best = c;
+  }
+  if (!lane || lane->iter->kind != IterKind::reduce || lane->extent < kSpread ||
+      lane->extent % kLanes || points < 2 * qpus || !shared_reads(nest, *lane))
+    return false;
+  std::vector<LoopRef> parts = sch.split(lane->ref, {std::nullopt, kLanes});
+  sch.rfactor(parts[1], static_cast<std::int64_t>(results));
+  return true;
+}
+
 /// Runs a step of several primitives; what a primitive refuses is undone as a whole.
 template <typename F>
 bool attempt(Schedule& sch, const F& f) {
@@ -495,8 +519,11 @@ PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
   Schedule sch(f, rules);
   sch.set_detail(false);
   bool changed = false;
-  for (const Nest& nest : all)
-    changed = attempt(sch, [&] { return spread(sch, nest, qpus); }) || changed;
+  for (const Nest& nest : all) {
+    bool done = attempt(sch, [&] { return spread(sch, nest, qpus); }) ||
+                attempt(sch, [&] { return lanes_as_results(sch, nest, qpus); });
+    changed = changed || done;
+  }
   PrimFunc now = sch.func();  // keeps the nodes below alive
   if (changed) {
     all.clear();

@@ -77,12 +77,7 @@ bool Lowerer::pipeline(const ForNode* s) {
   auto start = [&](Stream& stream, const Buffer& b, const Expr& index) {
     auto l = linear_in(index, s->var.get());
     Value at = address(b, index);
-    if (stream.node && mask_.lanes && varying(index)) {
-      // Lanes that are out follow lane 0, or stand at the beginning of the array.
-      at = keep(at);
-      Value other = mask_.prefix ? b_.expr(Op::broadcast, at) : pointers_.at(b.get());
-      at = b_.select(active(mask_), at, keep(other));
-    }
+    if (stream.node) at = safe(at, index, mask_);
     stream.pointer = fresh(at);
     if (l->constant(0)) return;
     Value step = op(Op::shl, eval(arith::to_expr(l->coeff, dtypes::int64)), constant(2));
