@@ -37,6 +37,7 @@ struct Machine {
   std::string name;           // for messages
   std::vector<AxisRow> axes;  // in launch order
   std::vector<MemoryRow> memories;
+  std::string queue;  // on which asynchronous copies run; "": there is none
   const AxisRow* axis(std::string_view axis_name) const {
     for (const AxisRow& row : axes) {
       if (row.name == axis_name) return &row;

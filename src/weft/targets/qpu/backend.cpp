@@ -6,6 +6,7 @@
 
 #include "weft/target/accepts.h"
 #include "weft/target/pipeline.h"
+#include "weft/targets/qpu/driver/device.h"
 #include "weft/targets/qpu/emulator.h"
 #include "weft/targets/qpu/tensor/default_schedule.h"
 #include "weft/targets/qpu/tensor/emit.h"
@@ -74,26 +75,50 @@ class QpuBackend final : public Backend {
     emulator.available = true;
     emulator.description = "12 emulated VideoCore IV QPUs at 300 MHz";
     DeviceStatus chip;
-    chip.name = "qpu:hw", chip.kind = runtime::DeviceKind::hardware, chip.reason = kNoDriver;
+    chip.name = "qpu:hw", chip.kind = runtime::DeviceKind::hardware;
+    hw::Found found = hw::find_chip(*hw::this_board());
+    chip.available = found.usable;
+    chip.reason = found.reason;
+    chip.description = found.usable ? cat("VideoCore IV of ", found.model) : "";
     return {emulator, chip};
   }
 
   Ref<runtime::Device> open(const Target& target) const override {
-    if (hardware(target)) {
-      throw Error(ErrorKind::device, "qpu.absent",
-                  cat("device \"", target.text(), "\" is not available: ", kNoDriver))
-          .help("use the emulator: \"qpu\"");
-    }
+    if (hw::names_chip(target.text()))
+      return make_ref<hw::HwDevice>(target.text(), hw::parse_hw_options(target.text()),
+                                    hw::this_board());
     return hw::make_device(target.text());
   }
 
- private:
-  static constexpr const char* kNoDriver = "this build has no driver for the chip";
-  static bool hardware(const Target& target) {
-    return target.option("", "") == "hw" || target.options.count("hw");
+  bool has_assembler() const override { return true; }
+
+  std::string assemble(std::string_view text, std::string_view file, const Target&) const override {
+    std::string out;
+    for (const hw::Instr& instr : hw::assemble(text, file)) {
+      hw::Code word = hw::encode(instr);
+      for (unsigned at = 0; at < 64; at += 8) out.push_back(static_cast<char>(word >> at));
+    }
+    return out;
   }
+
+  std::string disassemble(std::string_view words, const Target&) const override {
+    if (words.size() % 8)
+      throw Error(ErrorKind::value, "qpu.words.size",
+                  cat(words.size(), " bytes are no whole number of instructions"))
+          .note("an instruction has 8 bytes");
+    std::string out;
+    for (std::size_t at = 0; at < words.size(); at += 8) {
+      hw::Code word = 0;
+      for (unsigned i = 0; i < 8; ++i)
+        word |= hw::Code{static_cast<unsigned char>(words[at + i])} << (8 * i);
+      out += cat(hw::print(hw::decode(word)), "\n");
+    }
+    return out;
+  }
+
+ private:
   static hw::EmulatorOptions options_of(const Target& target) {
-    return hardware(target) ? hw::EmulatorOptions{} : hw::parse_options(target.text());
+    return hw::names_chip(target.text()) ? hw::EmulatorOptions{} : hw::parse_options(target.text());
   }
 };
 

@@ -13,7 +13,7 @@
 
 namespace weft::qpu::hw {
 
-enum class Engine : std::uint8_t { oracle, interpreted };
+enum class Engine : std::uint8_t { oracle, interpreted, translated };
 
 struct EmulatorOptions {
   int qpus = 12;
@@ -22,6 +22,9 @@ struct EmulatorOptions {
   OutsideReads outside_reads = OutsideReads::fault;
   bool check_races = true;
   bool count_instructions = true;  // statistics per instruction
+  bool keep_registers = false;     // what nobody reads any more keeps its last value (tests)
+  int optimisation = 2;            // translated engine: LLVM's code generator, 0 to 3
+  bool file_cache = true;          // translated engine: machine code is kept for other processes
 };
 
 class Emulator final : public sim::Simulator {
@@ -51,7 +54,9 @@ class Emulator final : public sim::Simulator {
  private:
   struct Loaded;
   static Loaded& part(Loaded& loaded, std::size_t kernel);
-  std::unique_ptr<Loaded> load_one(const runtime::Binary& binary) const;
+  std::unique_ptr<Loaded> load_one(const runtime::Binary& binary);
+  /// The program for the engine that the options ask for now.
+  void make_ready(Loaded& loaded);
   void prepare(const Loaded& loaded, const sim::Launch& launch);
   void account(bool clean);
   void print(const Loaded& loaded, const Qpu& q);

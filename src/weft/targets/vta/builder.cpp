@@ -329,7 +329,7 @@ void Builder::finish_into(Program& program, Checked checked) {
     if (stream_.base[i] == kUopArena) stream_.insns[i].dram += shift;
   }
   program.uops.insert(program.uops.end(), arena_.begin(), arena_.end());
-  program.kernels.push_back({{name_, params_, {}, 0}, std::move(stream_)});
+  program.kernels.push_back({{name_, params_, {}, 0}, std::move(stream_), {}});
   if (checked == Checked::yes) {
     if (Verdict refusal = check(program, program.kernels.size() - 1)) {
       program.kernels.pop_back();
@@ -347,7 +347,7 @@ void Builder::finish_in_order(Program& program) {
     if (stream_.base[i] == kUopArena) stream_.insns[i].dram += shift;
   }
   program.uops.insert(program.uops.end(), arena_.begin(), arena_.end());
-  program.kernels.push_back({{name_, params_, {}, 0}, std::move(stream_)});
+  program.kernels.push_back({{name_, params_, {}, 0}, std::move(stream_), {}});
   if (Verdict refusal = check(program, program.kernels.size() - 1))
     throw Error(ErrorKind::lower, std::move(*refusal));
 }
