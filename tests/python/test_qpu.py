@@ -221,7 +221,7 @@ def test_schedule_is_respected(rng):
     f = matvec(24, 64)
     sch = weft.Schedule(f)
     y = sch.get_block("y")
-    i, k = sch.get_loops(y)
+    i, _k = sch.get_loops(y)
     i0, i1 = sch.split(i, [None, 16])
     sch.bind(i0, "qpu")
     sch.bind(i1, "lane")

@@ -24,8 +24,9 @@ struct Abi {
   std::uint64_t spill_bytes = 0;
 };
 
-/// One binary per kernel. Binaries of several kernels list them in the metadata: "programs", with the
-/// first word, the number of words and the metadata of each. Throws Error(emit, "qpu.binary.size").
+/// One binary per kernel. Binaries of several kernels list them in the metadata: "programs", with
+/// the first word, the number of words and the metadata of each. Throws Error(emit,
+/// "qpu.binary.size").
 std::vector<runtime::Binary> kernels_of(const runtime::Binary& binary);
 
 /// Throws Error(value, "qpu.launch.kernel") unless kernel < count.
