@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <ctime>
+#include <string_view>
 
 #include "weft/sim/simulator.h"
 #include "weft/targets/qpu/emulator.h"
@@ -101,10 +102,17 @@ void measure(const char* name, F run) {
   report(name, best, count, cycles);
 }
 
-}  // namespace
+hw::Emulator& emulator() {
+  return static_cast<hw::Emulator&>(static_cast<weft::sim::SimDevice&>(*device()).simulator());
+}
 
-int main() {
-  std::printf("engine: %s\n", hw::fast_variant());
+void all(hw::Engine engine, bool races) {
+  emulator().options().engine = engine;
+  emulator().options().check_races = races;
+  emulator().options().count_instructions = false;
+  std::printf("engine: %s (%s), race checks %s, statistics off\n",
+              engine == hw::Engine::translated ? "translated" : "interpreted", hw::fast_variant(),
+              races ? "on" : "off");
   for (int e = 0, cols = 1; e <= 5; ++e, cols *= 10) {
     kernels::Floats a(100 * static_cast<std::size_t>(cols)), x(static_cast<std::size_t>(cols)),
         y(100), s(112 * 12);
@@ -143,5 +151,16 @@ int main() {
                 k.instructions());
   }
   takeNotes();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string_view only = argc > 1 ? argv[1] : "";
+  for (hw::Engine engine : {hw::Engine::interpreted, hw::Engine::translated}) {
+    if (engine == hw::Engine::translated && only == "interpreted") continue;
+    if (engine == hw::Engine::interpreted && only == "translated") continue;
+    for (bool races : {true, false}) all(engine, races);
+  }
   return 0;
 }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed and size of the fabric: `wse_bench [threads]` prints one JSON object per case.
+// Speed and size of the fabric: `wse_bench [threads [case [width height]]]` prints one JSON
+// object per case.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -182,8 +183,7 @@ comptime {
 }
 )";
 
-void gemm(int threads) {
-  const int p = 16, m = 14;
+void gemm(int threads, int p, int m) {
   Layout l = compile_text(kGemmLayout, kGemmPe, {{"p", p}, {"m", m}});
   SdkRuntime rt(std::move(l), [&] {
     RuntimeOptions o;
@@ -199,10 +199,10 @@ void gemm(int threads) {
   double s = seconds_since(t), cpu = cpu_now() - c;
   Cycle cycles = rt.fabric().now() - from;
   std::printf(
-      "{\"case\": \"GEMM %dx%d PEs, 14x14 blocks passed on\", \"threads\": %d, \"cycles\": %lld, "
+      "{\"case\": \"GEMM %dx%d PEs, %dx%d blocks passed on\", \"threads\": %d, \"cycles\": %lld, "
       "\"seconds\": %.3f, \"cpu_s\": %.3f, \"tile_cycles_per_s\": %.1fe6, \"hops_per_s\": %.1fe6, "
       "\"steps\": %lld}\n",
-      p, p, threads, static_cast<long long>(cycles), s, cpu,
+      p, p, m, m, threads, static_cast<long long>(cycles), s, cpu,
       p * p * static_cast<double>(cycles) / s / 1e6,
       static_cast<double>(rt.fabric().hops()) / s / 1e6,
       static_cast<long long>(rt.fabric().pe_steps()));
@@ -371,11 +371,14 @@ int main(int argc, char** argv) {
       chain(threads);
     }
     if (which.empty() || which == "gemm") {
-      gemm(1);
-      gemm(threads);
+      gemm(1, 16, 14);
+      gemm(threads, 16, 14);
+      gemm(1, 64, 6);
+      gemm(threads, 64, 6);
     }
     if (which.empty() || which == "idle") idle(threads);
-    if (which.empty() || which == "wafer") wafer(threads, 750, 990);
+    if (which.empty() || which == "wafer")
+      wafer(threads, argc > 3 ? std::atoi(argv[3]) : 750, argc > 4 ? std::atoi(argv[4]) : 990);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

@@ -17,5 +17,6 @@ NB_MODULE(_core, m) {
   weft::py::bind_schedule(m);
   weft::py::bind_te(m);
   weft::py::bind_build(m);
+  weft::py::bind_bridge(m);
   weft::py::bind_tensor(m);
 }

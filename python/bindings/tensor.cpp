@@ -10,6 +10,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
+#include "weft/array/ops/convolution.h"
+#include "weft/array/ops/structured.h"
 
 namespace weft::py {
 
@@ -52,6 +54,22 @@ Dims shape_args(nb::args args) {
   Dims dims;
   for (nb::handle a : args) dims.push_back(nb::cast<std::int64_t>(a));
   return dims;
+}
+
+/// One number for both axes of an image, or two.
+Pair pair_of(nb::handle o, const char* what) {
+  Dims dims;
+  if (PyLong_Check(o.ptr())) {
+    dims.push_back(nb::cast<std::int64_t>(o));
+    dims.push_back(dims[0]);
+  } else {
+    dims = dims_of(o, what);
+  }
+  if (dims.size() != 2) {
+    throw Error(ErrorKind::value, "array.conv2d.pair",
+                cat(what, " has ", dims.size(), " numbers; one or two are legal"));
+  }
+  return {dims[0], dims[1]};
 }
 
 nb::object binary(Op op, nb::handle a, nb::handle b) {
@@ -331,10 +349,39 @@ void bind_tensor(nb::module_& m) {
   });
   m.def(
       "conv2d",
-      [](const Tensor& x, const Tensor& w, std::int64_t stride, std::int64_t padding) {
-        return conv2d(x, w, stride, padding);
+      [](const Tensor& x, const Tensor& w, nb::handle stride, nb::handle padding,
+         nb::handle dilation, std::int64_t groups) {
+        return conv2d(x, w,
+                      Conv{pair_of(stride, "stride"),
+                           pair_of(padding, "padding"),
+                           pair_of(dilation, "dilation"),
+                           {0, 0},
+                           groups});
       },
-      nb::arg("x"), nb::arg("weight"), nb::arg("stride") = 1, nb::arg("padding") = 0);
+      nb::arg("x"), nb::arg("weight"), nb::arg("stride") = 1, nb::arg("padding") = 0,
+      nb::arg("dilation") = 1, nb::arg("groups") = 1,
+      "x (n, c, h, w) with weight (o, c / groups, kh, kw).");
+  m.def(
+      "conv_transpose2d",
+      [](const Tensor& x, const Tensor& w, nb::handle stride, nb::handle padding,
+         nb::handle output_padding, std::int64_t groups, nb::handle dilation) {
+        return conv_transpose2d(
+            x, w,
+            Conv{pair_of(stride, "stride"), pair_of(padding, "padding"),
+                 pair_of(dilation, "dilation"), pair_of(output_padding, "output_padding"), groups});
+      },
+      nb::arg("x"), nb::arg("weight"), nb::arg("stride") = 1, nb::arg("padding") = 0,
+      nb::arg("output_padding") = 0, nb::arg("groups") = 1, nb::arg("dilation") = 1,
+      "The transpose of conv2d: x (n, c, h, w) with weight (c, o / groups, kh, kw).");
+  m.def("_take_along_axis_tensor", [](const Tensor& x, const NDArray& index, int axis) {
+    return take_along_axis(x, index, axis);
+  });
+  m.def("_sort_tensor",
+        [](const Tensor& x, int axis, bool descending) { return sort(x, axis, descending); });
+  m.def("_cumulative_sum_tensor",
+        [](const Tensor& x, int axis) { return cumulative_sum(x, axis); });
+  m.def("_scatter_add_tensor", [](const Tensor& x, const std::vector<NDArray>& index,
+                                  const Tensor& values) { return scatter_add(x, index, values); });
   m.def("_gather_tensor", [](const Tensor& x, const NDArray& index) { return gather(x, {index}); });
 }
 

@@ -6,10 +6,11 @@ from __future__ import annotations
 import math
 
 from . import _core
+from ._errors import error as _error
 
 
 def _refuse(code, text):
-    raise _core.ShapeError(f"error[array.einsum.{code}]: {text}")
+    raise _error(_core.ShapeError, f"array.einsum.{code}", f"{text}")
 
 
 def _parse(spec, operands):

@@ -12,6 +12,8 @@ import torch as _torch
 
 import weft
 
+from ._errors import error as _error
+
 __all__ = ["add", "mul", "mv", "matmul", "from_torch", "to_torch", "backend"]
 
 _library = _torch.library.Library("weft", "DEF")  # must live as long as the operators
@@ -40,9 +42,7 @@ def to_torch(x, like=None):
 
 
 def _refuse(code, text):
-    error = weft.ShapeError(f"error[torch.{code}]: {text}")
-    error.code, error.message, error.kind = f"torch.{code}", text, "shape"
-    raise error
+    raise _error(weft.ShapeError, f"torch.{code}", text)
 
 
 def _check(name, a, b):
@@ -61,8 +61,10 @@ def _check(name, a, b):
             f"matmul needs equal inner extents, got {tuple(a.shape)} and {tuple(b.shape)}",
         )
     if name in ("mv", "matmul") and a.dtype != b.dtype:
-        raise weft.DTypeError(
-            f"error[torch.{name}.dtype]: {name} of {a.dtype} and {b.dtype}; torch asks for equal types"
+        raise _error(
+            weft.DTypeError,
+            f"torch.{name}.dtype",
+            f"{name} of {a.dtype} and {b.dtype}; torch asks for equal types",
         )
 
 

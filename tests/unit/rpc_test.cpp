@@ -77,7 +77,7 @@ TEST(Rpc, a_remote_device_is_a_device) {
   Served served;
   Ref<Session> session = served.connect();
   Ref<runtime::Device> device = session->device("memory");
-  EXPECT_EQ(device->info().name, "rpc:memory");
+  EXPECT_EQ(device->info().name, cat("rpc:memory@localhost:", served.server->port(), "#1"));
   EXPECT_EQ(device->info().limits.at("answer"), 42);
   EXPECT_EQ(device->info().kind, runtime::DeviceKind::simulator);
   // Sizes around the chunk's.
@@ -287,6 +287,9 @@ TEST(Rpc, clients_do_not_see_one_another) {
   EXPECT_EQ(refused([&] { bytes_of(*d2, *forged); }).code, "rpc.handle");
   EXPECT_EQ(refused([&] { d2->upload(*forged, 0, "forged", 6); }).code, "rpc.handle");
   EXPECT_EQ(refused([&] { bytes_of(*d2, *secret); }).code, "rpc.device.mixed");
+  EXPECT_NE(d1->info().name, d2->info().name);
+  // Two device objects of one connection are the same device.
+  EXPECT_EQ(bytes_of(*one->device(), *secret), "secret");
   EXPECT_EQ(bytes_of(*d1, *secret), "secret");
   one->upload("mine", "1");
   EXPECT_EQ(refused([&] { two->load_module("mine"); }).code, "rpc.file.unknown");
@@ -349,11 +352,13 @@ TEST(Rpc, reconfigure_gives_this_connection_another_device) {
     EXPECT_NE(busy.text.find("1 arrays"), std::string::npos);
   }
   one->reconfigure("wide");
-  EXPECT_EQ(one->device()->info().name, "rpc:memory:wide");
-  EXPECT_EQ(two->device()->info().name, "rpc:memory");
+  EXPECT_EQ(one->device()->info().name,
+            cat("rpc:memory:wide@localhost:", served.server->port(), "#1.1"));
+  EXPECT_EQ(two->device()->info().name, cat("rpc:memory@localhost:", served.server->port(), "#2"));
   EXPECT_EQ(refused([&] { old->allocate(8); }).code, "rpc.device.replaced");
   EXPECT_EQ(refused([&] { one->reconfigure("bad"); }).code, "memory.config");
-  EXPECT_EQ(one->device()->info().name, "rpc:memory:wide");
+  EXPECT_EQ(one->device()->info().name,
+            cat("rpc:memory:wide@localhost:", served.server->port(), "#1.1"));
   EXPECT_NO_THROW(one->program());
   EXPECT_EQ(refused([&] { one->program("bits"); }).code, "rpc.program.simulator");
 }

@@ -129,6 +129,9 @@ def run(args):
         print(f"\n{name} failed:\n{error}")
     _report(output / "report.html", rows, pictures)
     profile.save(output / "trace.json")
+    for title, svg in pictures:
+        name = "".join(c if c.isalnum() else "-" for c in title.lower())
+        (output / f"{name}.svg").write_text(svg)
     wrong = [r for r in rows if not r.good]
     print(
         f"\n{len(rows)} runs, {len(wrong)} wrong, {len(failures)} programs failed, {time.time() - started:.1f} s. "

@@ -8,6 +8,7 @@
 
 #include "weft/array/device_ops.h"
 #include "weft/array/nest.h"
+#include "weft/array/ops/device_structured.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -502,8 +503,11 @@ NDArray where(const NDArray& condition, const Arg& a, const Arg& b) {
     shapes.push_back(&arg.array->shape());
   }
   NDArray out = NDArray::empty(condition.device(), e, broadcast_shapes(shapes, "where"));
-  need_host(out, "where");
   if (out.size() == 0) return out;
+  if (!out.on_host()) {
+    device_where(out, condition, a, b);
+    return out;
+  }
   Elem kernel = kernel_elem(e);
   SelectFn fn = kernels().select[static_cast<int>(kernel)];
   Slot constants[2];

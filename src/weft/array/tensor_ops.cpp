@@ -287,64 +287,6 @@ Tensor gather(const Tensor& x, std::vector<NDArray> indices) {
   });
 }
 
-namespace {
-
-NDArray window_view(const NDArray& x, std::int64_t kh, std::int64_t kw, std::int64_t stride) {
-  std::int64_t oh = (x.shape()[2] - kh) / stride + 1, ow = (x.shape()[3] - kw) / stride + 1;
-  const Dims& s = x.strides();
-  return x.as_strided(Dims{x.shape()[0], x.shape()[1], oh, ow, kh, kw},
-                      Dims{s[0], s[1], s[2] * stride, s[3] * stride, s[2], s[3]}, x.offset());
-}
-
-/// Inverse of windows: overlapping windows add up.
-Tensor fold(const Tensor& g, const Dims& shape, std::int64_t stride) {
-  const Dims& w = g.shape();  // n c oh ow kh kw
-  NDArray out = full(g.data().device(), g.elem(), shape, Scalar(0));
-  for (std::int64_t i = 0; i < w[4]; ++i) {
-    for (std::int64_t j = 0; j < w[5]; ++j) {
-      NDArray part = g.data().select(5, j).select(4, i);
-      NDArray target = out.slice(2, i, w[2], stride).slice(3, j, w[3], stride);
-      apply_into(Op::add, target, target, part);
-    }
-  }
-  std::int64_t kh = w[4], kw = w[5];
-  return make_tensor("fold", std::move(out), {g}, [kh, kw, stride](const GradientCall& c) {
-    return std::vector<Tensor>{windows(c.g, kh, kw, stride)};
-  });
-}
-
-}  // namespace
-
-Tensor windows(const Tensor& x, std::int64_t kh, std::int64_t kw, std::int64_t stride) {
-  if (x.ndim() != 4 || kh < 1 || kw < 1 || stride < 1 || x.shape()[2] < kh || x.shape()[3] < kw) {
-    throw Error(ErrorKind::shape, "array.windows.shape",
-                cat("windows of ", kh, " x ", kw, " with stride ", stride, " do not fit ",
-                    describe(x.data())))
-        .note("rule: four dimensions (n, c, h, w) with h and w at least the window's");
-  }
-  return make_tensor("windows", window_view(x.data(), kh, kw, stride), {x},
-                     [stride](const GradientCall& c) {
-                       return std::vector<Tensor>{fold(c.g, c.x[0].shape(), stride)};
-                     });
-}
-
-Tensor conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride, std::int64_t padding) {
-  if (x.ndim() != 4 || weight.ndim() != 4 || x.shape()[1] != weight.shape()[1]) {
-    throw Error(ErrorKind::shape, "array.conv2d.shape",
-                cat("conv2d of ", describe(x.data()), " with weights ", describe(weight.data())))
-        .note("rule: (n, c, h, w) with (o, c, kh, kw)");
-  }
-  Tensor in = padding ? pad(x, {{0, 0}, {0, 0}, {padding, padding}, {padding, padding}}) : x;
-  std::int64_t o = weight.shape()[0], c = weight.shape()[1], kh = weight.shape()[2],
-               kw = weight.shape()[3];
-  Tensor win = windows(in, kh, kw, stride);
-  std::int64_t n = win.shape()[0], oh = win.shape()[2], ow = win.shape()[3];
-  const int order[] = {0, 2, 3, 1, 4, 5}, back[] = {0, 3, 1, 2};
-  Tensor rows = reshape(permute(win, order), Dims{n * oh * ow, c * kh * kw});
-  Tensor out = matmul(rows, transpose(reshape(weight, Dims{o, c * kh * kw}), 0, 1));
-  return permute(reshape(out, Dims{n, oh, ow, o}), back);
-}
-
 Tensor softmax(const Tensor& x, int axis) {
   Axes axes{false, Dims{axis}};
   Tensor e = exp(x - Tensor(reduce(ReduceOp::max, x.data(), axes, true)));

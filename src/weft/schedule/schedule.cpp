@@ -108,6 +108,9 @@ void Schedule::commit(const PrimitiveInfo& primitive, Value::List arguments, Val
                  step_text(primitive, arguments, ProgramNames(state_.mod), false), ": ", render(*v),
                  "\n", print(mod));
     }
+    if (run_check_) {
+      if (Verdict v = run_check_->compare(mod)) refuse_step(primitive, arguments, std::move(*v));
+    }
     state_.mod = std::move(mod);
   }
   count_sampled(result, state_.sampled);

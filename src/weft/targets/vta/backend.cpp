@@ -24,8 +24,7 @@ namespace {
 
 /// "vta", "vta:config.json", "vta:4x8x8": a file when the name has a dot or a slash, else a sample.
 Config config_of(const Target& target) {
-  std::string_view name = target.option("", target.option("config", ""));
-  std::string text(name);
+  std::string text = target.option("", target.option("config", ""));
   if (text.empty()) return Config();
   if (text.find('.') == std::string::npos && text.find('/') == std::string::npos)
     return Config::sample(text);
@@ -201,6 +200,37 @@ class VtaBackend final : public Backend {
           .note("legal: 65536 to 68719476736");
     options.memory_bytes = static_cast<std::uint64_t>(bytes);
     return open_simulator(config_of(target), std::move(options), target.text());
+  }
+
+  bool has_assembler() const override { return true; }
+
+  std::string assemble(std::string_view text, std::string_view file,
+                       const Target& target) const override {
+    std::string out;
+    for (const isa::Word& word : Isa(config_of(target)).assemble(text, file)) {
+      for (std::uint64_t half : {word.lo, word.hi}) {
+        for (unsigned at = 0; at < 64; at += 8) out.push_back(static_cast<char>(half >> at));
+      }
+    }
+    return out;
+  }
+
+  std::string disassemble(std::string_view words, const Target& target) const override {
+    if (words.size() % 16)
+      throw Error(ErrorKind::value, "vta.words.size",
+                  cat(words.size(), " bytes are no whole number of instructions"))
+          .note("an instruction has 16 bytes");
+    Isa isa(config_of(target));
+    std::string out;
+    for (std::size_t at = 0; at < words.size(); at += 16) {
+      std::uint64_t half[2] = {0, 0};
+      for (unsigned i = 0; i < 16; ++i)
+        half[i / 8] |= std::uint64_t{static_cast<unsigned char>(words[at + i])} << (8 * (i % 8));
+      isa::Word word;
+      word.lo = half[0], word.hi = half[1];
+      out += cat(isa.print(isa.decode(word)), "\n");
+    }
+    return out;
   }
 };
 

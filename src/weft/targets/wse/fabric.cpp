@@ -47,10 +47,11 @@ Fabric::Fabric(const Layout& layout, FabricOptions options)
     }
     tables_.push_back(t);
   }
-  express_allowed_ = options_.express;
+  native_ = std::vector<NativeSlot>(layout.programs.size());
+  express_allowed_ = options_.express && !options_.trace_links;
   for (const Program& p :
        layout.programs) {  // run-time changes of routes: every router must be visited
-    if (!p.teardown_handlers.empty()) express_allowed_ = false;
+    if (!p.teardown_handlers.empty() || !p.registers.empty()) express_allowed_ = false;
     for (const Function& f : p.functions) {
       for (const Insn& i : f.code) {
         auto fn = static_cast<ConfigFn>(i.c);
@@ -118,6 +119,7 @@ Pe& Fabric::make(std::uint32_t index) {
       } else if (q.color != kNone8) {
         bind_queue(*pe, q.queue, q.color);
         pe->in[q.queue].priority = q.priority;
+        pe->in[q.queue].control_table = q.control_table;
       }
     }
     for (const TaskBinding& t : program->tasks) {
@@ -144,6 +146,10 @@ Pe& Fabric::make(std::uint32_t index) {
       if (s.active) task_bit(*pe, Op::activate, s.space, s.id);
       if (s.blocked) task_bit(*pe, Op::block, s.space, s.id);
       if (s.unblocked) task_bit(*pe, Op::unblock, s.space, s.id);
+    }
+    for (const auto& [address, value] : program->registers) {
+      std::uint64_t args[2] = {address, value};
+      configure(*pe, ConfigFn::set_register, args);
     }
   }
   created_.fetch_add(1, std::memory_order_relaxed);
@@ -296,6 +302,7 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
   if (pe.live_ops) run_ops(w, pe, now, next);
   if (pe.program) run_main(w, pe, now, next);
   if (pe.busy_out) drain_out(w, pe, now, next);
+  if (pe.flush_wait && flushed(pe)) next = std::min(next, now + 1);
   if (pe.freed) {
     pe.freed = false;
     if (pe.busy_colors) next = std::min(next, now + 1);

@@ -108,6 +108,7 @@ struct HostIo {
 struct InQueue {
   std::uint8_t color = kNone8;
   Priority priority = Priority::unset;
+  std::uint8_t control_table = 0;
   std::uint8_t head = 0, count = 0, depth = 4;
   std::uint8_t reader = kNone8;  // operation slot that consumes it
   Channel* channel = nullptr;    // instead of the slots
@@ -210,7 +211,8 @@ struct Core {
   std::vector<Dsr> dsrs;     // 3 * 32, only if the program loads any
   std::vector<Running> ops;  // slots; live ones are in progress
   std::unique_ptr<MapRun> map;
-  std::string line;  // simprint line in the making
+  std::string line;                                                // simprint line in the making
+  std::vector<std::pair<std::uint16_t, std::uint16_t>> registers;  // @set_config
 };
 
 struct Pe {
@@ -245,6 +247,7 @@ struct Pe {
   std::uint32_t express_in = 0;             // colours whose channel has been announced
   std::uint32_t busy_in = 0, busy_out = 0;  // queues holding something
   std::uint32_t teardown_pending = 0;
+  std::uint16_t flush_wait = 0, flush_pending = 0;  // bits of queues; output queues are 8 more
   std::uint8_t rr_color = 0, rr_op = 0, rr_out = 0;
   std::uint16_t current_task = kNone16;
   TaskSpace current_space = TaskSpace::local;

@@ -2,6 +2,7 @@
 // FFT (Stockham), SHA-256 (a message per lane) and bitonic sort. Stages that read what others
 // stored are launches of their own: the TMU's caches are clean then.
 
+#include <cmath>
 #include <limits>
 
 #include "weft/targets/qpu/kernels/kernels.h"
@@ -32,6 +33,33 @@ void fft_stage(Ptr<Float> re, Ptr<Float> im, Ptr<Float> to_re, Ptr<Float> to_im,
   store(ai + ti, bytes(to_im, at << 2));
   End
 }
+
+// clang-format off
+/// c = a * b, its real part times s, its imaginary part times t.
+void times_kernel(Ptr<Float> ar, Ptr<Float> ai, Ptr<Float> br, Ptr<Float> bi, Ptr<Float> cr,
+                  Ptr<Float> ci, Float s, Float t, Int n) {
+  For (Int at = me() << 4, at < n, at = at + (numQPUs() << 4))
+    Int here = min(at + index(), n - 1) << 2;
+    Float xr = fetch(bytes(ar, here)), xi = fetch(bytes(ai, here));
+    Float yr = fetch(bytes(br, here)), yi = fetch(bytes(bi, here));
+    store((xr * yr - xi * yi) * s, bytes(cr, at << 2), n - at);
+    store((xr * yi + xi * yr) * t, bytes(ci, at << 2), n - at);
+  End
+}
+
+void barrier_kernel(Ptr<Int> slots, Ptr<Int> sums, Int rounds) {
+  Int total = 0;
+  For (Int round = 1, round <= rounds, round++)
+    store(round, slots + (me() << 4));
+    barrier();
+    For (Int q = 0, q < numQPUs(), q++)
+      total = total + vload(slots + (q << 4));
+    End
+    barrier();
+  End
+  store(total, sums + (me() << 4));
+}
+// clang-format on
 
 constexpr unsigned kRound[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -114,6 +142,62 @@ std::int64_t fft(const Floats& re, const Floats& im, const Floats& scratch_re,
     std::copy(from_im->data(), from_im->data() + n, im.data());
   }
   return cycles;
+}
+
+std::int64_t fft(const Floats& re, const Floats& im, int n, int qpus) {
+  if (n < 1)
+    throw Error(ErrorKind::value, "qpu.kernel.extent", cat("a transform of ", n))
+        .note("legal: at least 1");
+  holds(re.size(), n, "re"), holds(im.size(), n, "im");
+  const double pi = std::acos(-1.0);
+  auto size = static_cast<std::size_t>(n);
+  bool plain = n >= 16 && (n & (n - 1)) == 0;
+  std::size_t m = 16;
+  while (m < (plain ? size : 2 * size - 1)) m *= 2;
+  Floats cosine(m / 2), sine(m / 2), sr(m), si(m);
+  for (std::size_t k = 0; k < m / 2; ++k) {
+    double angle = 2 * pi * static_cast<double>(k) / static_cast<double>(m);
+    cosine[k] = static_cast<float>(std::cos(angle)), sine[k] = static_cast<float>(-std::sin(angle));
+  }
+  int length = static_cast<int>(m);
+  if (plain) return fft(re, im, sr, si, cosine, sine, n, qpus);
+  // w[k] = exp(-i pi k^2 / n); X = w (x w * conj w), the convolution through transforms of m.
+  Floats wr(size), wi(size), conj(size), ar(m), ai(m), br(m), bi(m);
+  for (std::size_t k = 0; k < size; ++k) {
+    double angle = pi * static_cast<double>(k * k % (2 * size)) / static_cast<double>(n);
+    wr[k] = static_cast<float>(std::cos(angle)), wi[k] = static_cast<float>(-std::sin(angle));
+    conj[k] = -wi[k];
+    br[k] = wr[k], bi[k] = conj[k];
+    if (k > 0) br[m - k] = br[k], bi[m - k] = bi[k];
+  }
+  static auto kernel = compile(times_kernel, "times");
+  auto times = kernel;
+  times.setNumQPUs(qpus);
+  std::int64_t cycles = 0;
+  auto multiply = [&](const Floats& xr, const Floats& xi, const Floats& yr, const Floats& yi,
+                      const Floats& zr, const Floats& zi, float s, float t, int count) {
+    times(&xr, &xi, &yr, &yi, &zr, &zi, s, t, count);
+    cycles += times.cycles();
+  };
+  multiply(re, im, wr, wi, ar, ai, 1, 1, n);
+  cycles += fft(ar, ai, sr, si, cosine, sine, length, qpus);
+  cycles += fft(br, bi, sr, si, cosine, sine, length, qpus);
+  multiply(ar, ai, br, bi, ar, ai, 1, -1, length);  // conjugate: forward serves as inverse
+  cycles += fft(ar, ai, sr, si, cosine, sine, length, qpus);
+  float scale = 1.0f / static_cast<float>(length);
+  multiply(ar, ai, wr, conj, re, im, scale, -scale, n);
+  return cycles;
+}
+
+std::int64_t barrier_rounds(const Ints& slots, const Ints& sums, int rounds, int qpus) {
+  if (rounds < 0) throw Error(ErrorKind::value, "qpu.kernel.extent", cat("rounds is ", rounds));
+  holds(slots.size(), std::int64_t{16} * qpus, "slots");
+  holds(sums.size(), std::int64_t{16} * qpus, "sums");
+  static auto kernel = compile(barrier_kernel, "barrier");
+  auto k = kernel;
+  k.setNumQPUs(qpus);
+  k(&slots, &sums, rounds);
+  return k.cycles();
 }
 
 std::int64_t sha256(const Words& blocks, const Words& digests, int messages, int qpus) {

@@ -490,8 +490,6 @@ Operand Analyzer::bi_import_module(Node* node, TypeRef) {
   return known_operand(v);
 }
 
-Operand Analyzer::bi_rpc(Node*, TypeRef) { return void_operand(); }
-
 // ---- natives of the library ----
 
 namespace {
@@ -695,7 +693,14 @@ Operand Analyzer::bi_weft_config(Node* node, TypeRef) {
                                                "set_queue_color",
                                                "set_counter",
                                                "queue_empty",
-                                               "teardown_enter"};
+                                               "teardown_enter",
+                                               "get_register",
+                                               "set_register",
+                                               "filter_id",
+                                               "set_filter",
+                                               "flush",
+                                               "flush_pending",
+                                               "flush_exit"};
   std::string n = string_arg(node, 0);
   int fn = -1;
   for (std::size_t k = 0; k < std::size(names); ++k) {

@@ -243,6 +243,7 @@ Operand Analyzer::bi_export_symbol(Node* node, TypeRef) {
            cat("\"", n, "\" is exported as ", e.type, ", but \"", name(d->name), "\" has type ",
                text(fn->type)));
     binding.function = static_cast<std::uint16_t>(fn->index);
+    program_->export_places[id] = p;
   } else {
     bool var_pointer = p.kind == Place::memory && p.type->kind == T::pointer;
     Global* g = nullptr;
@@ -279,6 +280,11 @@ Operand Analyzer::bi_export_symbol(Node* node, TypeRef) {
       g = anonymous_global(v, true, pos);
     }
     binding.address = static_cast<std::uint16_t>(address(g, pos));
+    Operand pointer_variable;
+    pointer_variable.where = Operand::memory;
+    pointer_variable.type = g->type;
+    pointer_variable.global = g;
+    program_->export_places[id] = place_of_operand(pointer_variable);
   }
   program_->out.exports.push_back(binding);
   return void_operand();
@@ -297,15 +303,6 @@ Operand Analyzer::bi_get_symbol_id(Node* node, TypeRef) {
   }
   fail(node->pos, "wse.csl.export.unknown", cat("the layout exports no name \"", n, "\""));
 }
-Operand Analyzer::bi_get_symbol_value(Node* node, TypeRef) {
-  fail(node->pos, "wse.csl.builtin.unsupported",
-       "@get_symbol_value is reserved for the host protocol, which is native here");
-}
-Operand Analyzer::bi_get_tensor_ptr(Node* node, TypeRef) {
-  fail(node->pos, "wse.csl.builtin.unsupported",
-       "@get_tensor_ptr is reserved for the host protocol, which is native here");
-}
-
 // ---- the run ----
 
 void Analyzer::run_layout() {

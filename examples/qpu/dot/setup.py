@@ -1,0 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+"""``pip install .`` or ``python setup.py build_ext --inplace``, on any machine with a C++20 compiler."""
+
+from setuptools import setup
+
+import weft.qpu
+
+setup(name="dot_cpp", version="1.0", ext_modules=[weft.qpu.extension("dot_cpp", ["dot.cpp"])])
