@@ -24,8 +24,21 @@ env = weft.vta.env()  # or a vta_config.json: weft.vta.env("vta_config.json")
 @contextlib.contextmanager
 def served(device="vta"):
     """`weft serve` in a process of its own, on a free port of this host; yields the port."""
-    command = [sys.executable, "-m", "weft", "serve", "--device", device, "--host", "127.0.0.1", "--port", "0"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
+    command = [
+        sys.executable,
+        "-m",
+        "weft",
+        "serve",
+        "--device",
+        device,
+        "--host",
+        "127.0.0.1",
+        "--port",
+        "0",
+    ]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+    ) as process:
         try:
             for line in process.stdout:
                 found = re.search(r"127\.0\.0\.1:(\d+)", line) or re.search(r"port (\d+)", line)
@@ -51,12 +64,15 @@ def declare(o, m, n):
     C_buf = te.compute(
         (o, m, env.BATCH, env.BLOCK_OUT),
         lambda bo, co, bi, ci: te.sum(
-            A_buf[bo, ko, bi, ki].astype(env.acc_dtype) * B_buf[co, ko, ci, ki].astype(env.acc_dtype),
+            A_buf[bo, ko, bi, ki].astype(env.acc_dtype)
+            * B_buf[co, ko, ci, ki].astype(env.acc_dtype),
             axis=[ko, ki],
         ),
         name="C_buf",
     )
-    C = te.compute((o, m, env.BATCH, env.BLOCK_OUT), lambda *i: C_buf[i].astype(env.inp_dtype), name="C")
+    C = te.compute(
+        (o, m, env.BATCH, env.BLOCK_OUT), lambda *i: C_buf[i].astype(env.inp_dtype), name="C"
+    )
     return te.create_prim_func([A, B, C])
 
 
@@ -93,7 +109,10 @@ def main(o=1, m=4, n=4, show=print):
     show(env.describe())
     s = schedule(o, m, n, show)
     module = weft.build(s, target=env.target)
-    show("---- instructions, micro-operations and tokens (upstream's debug_flag=0x6)\n" + module.source())
+    show(
+        "---- instructions, micro-operations and tokens (upstream's debug_flag=0x6)\n"
+        + module.source()
+    )
 
     with tempfile.TemporaryDirectory() as folder, served() as port:
         path = pathlib.Path(folder, "gemm.weft-mod")
@@ -118,8 +137,10 @@ def main(o=1, m=4, n=4, show=print):
         expected = expected.reshape(o, env.BATCH, m, env.BLOCK_OUT).transpose(0, 2, 1, 3)
         np.testing.assert_array_equal(C.numpy(), expected)
         time = f.time_evaluator("main", number=1, repeat=1)(A, B, C)
-        show(f"Successful matrix multiply test! {time.cycles:.0f} cycles, {time.mean * 1e6:.2f} us at "
-             f"{env.clock_hz / 1e6:.0f} MHz")
+        show(
+            f"Successful matrix multiply test! {time.cycles:.0f} cycles, {time.mean * 1e6:.2f} us at "
+            f"{env.clock_hz / 1e6:.0f} MHz"
+        )
         return time.cycles
 
 

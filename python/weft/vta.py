@@ -16,6 +16,7 @@ import tempfile as _tempfile
 from . import _core
 from . import vta_net as net  # noqa: F401
 from . import vta_op as op  # noqa: F401
+from . import vta_picture as picture  # noqa: F401
 
 _KEYS = {
     "BATCH": "batch",

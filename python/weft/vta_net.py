@@ -14,8 +14,6 @@ import numpy as np
 
 import weft
 
-import weft
-
 from . import te
 from . import vta_op as op
 
@@ -62,6 +60,10 @@ class Net:
         self.env, self.host, self.layers = env, host, []
         self.input_shape = input_shape
         self._built, self._places = {}, []
+        self.values, self.expected = (
+            {},
+            {},
+        )  # every activation of the last run, of the last reference
 
     def image(self, seed):
         return np.random.default_rng(seed).integers(-128, 128, self.input_shape).astype(np.int8)
@@ -106,6 +108,7 @@ class Net:
             cycles = place.stats().get("cycles", 0) - before
             values[layer.name] = result.numpy()
             report.append((layer.name, target, reason, cycles))
+        self.values = values
         return values[self.layers[-1].name], report
 
     def reference(self, image):
@@ -113,6 +116,7 @@ class Net:
         values = {"image": image}
         for layer in self.layers:
             values[layer.name] = layer.reference(*(values[i] for i in layer.inputs))
+        self.expected = values
         return values[self.layers[-1].name]
 
     # ---- layouts
@@ -150,16 +154,34 @@ def resnet18(env, size=224, classes=1000, width=64, seed=2026, host="cpu"):
 
         if packed:
             func = op.conv2d_packed(
-                env, 1, ci, h, h, co, kernel, stride, pad, bias=True, residual=residual is not None, shift=shift,
+                env,
+                1,
+                ci,
+                h,
+                h,
+                co,
+                kernel,
+                stride,
+                pad,
+                bias=True,
+                residual=residual is not None,
+                shift=shift,
                 clip=clip,
             )
-            w = weights.reshape(co // env.BLOCK_OUT, env.BLOCK_OUT, ci // env.BLOCK_IN, env.BLOCK_IN, kernel, kernel)
+            w = weights.reshape(
+                co // env.BLOCK_OUT, env.BLOCK_OUT, ci // env.BLOCK_IN, env.BLOCK_IN, kernel, kernel
+            )
             w = np.ascontiguousarray(w.transpose(0, 2, 4, 5, 1, 3))
             b = np.ascontiguousarray(
-                np.broadcast_to(bias.reshape(-1, 1, env.BLOCK_OUT), (co // env.BLOCK_OUT, env.BATCH, env.BLOCK_OUT))
+                np.broadcast_to(
+                    bias.reshape(-1, 1, env.BLOCK_OUT),
+                    (co // env.BLOCK_OUT, env.BATCH, env.BLOCK_OUT),
+                )
             )
         else:
-            func = op.conv2d(1, ci, h, h, co, kernel, stride, pad, bias=True, shift=shift, clip=clip)
+            func = op.conv2d(
+                1, ci, h, h, co, kernel, stride, pad, bias=True, shift=shift, clip=clip
+            )
             w, b = weights, bias
 
         def reference(*values):
@@ -172,7 +194,16 @@ def resnet18(env, size=224, classes=1000, width=64, seed=2026, host="cpu"):
 
         shape = net.pack(np.zeros((1, co, oh, oh), np.int8)).shape if packed else (1, co, oh, oh)
         net.add(
-            Layer(name, func, inputs, (w, b), shape, "int8", reference, oh * oh * co * ci * kernel * kernel)
+            Layer(
+                name,
+                func,
+                inputs,
+                (w, b),
+                shape,
+                "int8",
+                reference,
+                oh * oh * co * ci * kernel * kernel,
+            )
         )
         return name, oh
 
@@ -182,11 +213,19 @@ def resnet18(env, size=224, classes=1000, width=64, seed=2026, host="cpu"):
     def pool_reference(x):
         x = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-128)
         span = 2 * (pooled - 1) + 1
-        return np.max([x[:, :, p : p + span : 2, q : q + span : 2] for p in range(3) for q in range(3)], axis=0)
+        return np.max(
+            [x[:, :, p : p + span : 2, q : q + span : 2] for p in range(3) for q in range(3)],
+            axis=0,
+        )
 
     net.add(
         Layer(
-            "pool1", op.max_pool2d(1, width, h, h, 3, 2, 1), (first,), (), (1, width, pooled, pooled), "int8",
+            "pool1",
+            op.max_pool2d(1, width, h, h, 3, 2, 1),
+            (first,),
+            (),
+            (1, width, pooled, pooled),
+            "int8",
             pool_reference,
         )
     )
@@ -202,29 +241,47 @@ def resnet18(env, size=224, classes=1000, width=64, seed=2026, host="cpu"):
             if stride != 1 or channels != co:
                 shortcut, _ = conv(f"{tag}.down", last, channels, h, co, 1, stride, 0, relu=False)
             middle, oh = conv(f"{tag}.conv1", last, channels, h, co, 3, stride, 1, relu=True)
-            last, _ = conv(f"{tag}.conv2", middle, co, oh, co, 3, 1, 1, relu=True, residual=shortcut)
+            last, _ = conv(
+                f"{tag}.conv2", middle, co, oh, co, 3, 1, 1, relu=True, residual=shortcut
+            )
             h, channels = oh, co
     shape = net.pack(np.zeros((1, channels, 1, 1), np.int8)).shape
     factor = round(65536 / (h * h))
     net.add(
         Layer(
-            "pool2", _average_func(env, channels, h, factor), (last,), (), (1, channels), "int8",
-            lambda x: ((net.unpack(x, 1, channels).astype(np.int64).sum((2, 3)) * factor) >> 16).astype(np.int8),
+            "pool2",
+            _average_func(env, channels, h, factor),
+            (last,),
+            (),
+            (1, channels),
+            "int8",
+            lambda x: (
+                (net.unpack(x, 1, channels).astype(np.int64).sum((2, 3)) * factor) >> 16
+            ).astype(np.int8),
         )
     )
     weights = rng.integers(-50, 51, (classes, channels)).astype(np.int8)
     bias = rng.integers(-1000, 1001, classes).astype(np.int32)
     net.add(
         Layer(
-            "dense", op.dense(1, channels, classes, bias=True, dtype="int32"), ("pool2",), (weights, bias),
-            (1, classes), "int32",
+            "dense",
+            op.dense(1, channels, classes, bias=True, dtype="int32"),
+            ("pool2",),
+            (weights, bias),
+            (1, classes),
+            "int32",
             lambda x: (x.astype(np.int64) @ weights.T.astype(np.int64) + bias).astype(np.int32),
             channels * classes,
         )
     )
     net.add(
         Layer(
-            "probabilities", _softmax_scores(classes), ("dense",), (), (1, classes), "float32",
+            "probabilities",
+            _softmax_scores(classes),
+            ("dense",),
+            (),
+            (1, classes),
+            "float32",
             lambda x: np.exp((x - x.max()).astype(np.float32) / np.float32(1024)),
         )
     )
@@ -254,10 +311,14 @@ def _average_func(env, channels, h, factor):
     x = te.placeholder((1, channels // b, h, h, env.BATCH, b), "int8", name="X")
     p, q = te.reduce_axis((0, h), name="p"), te.reduce_axis((0, h), name="q")
     total = te.compute(
-        (channels // b, b), lambda c, k: te.sum(x[0, c, p, q, 0, k].astype("int32"), axis=[p, q]), name="total"
+        (channels // b, b),
+        lambda c, k: te.sum(x[0, c, p, q, 0, k].astype("int32"), axis=[p, q]),
+        name="total",
     )
     scaled = te.compute((channels // b, b), lambda c, k: total[c, k] * factor, name="scaled")
-    average = te.compute((channels // b, b), lambda c, k: (scaled[c, k] >> 16).astype("int8"), name="average")
+    average = te.compute(
+        (channels // b, b), lambda c, k: (scaled[c, k] >> 16).astype("int8"), name="average"
+    )
     out = te.compute((1, channels), lambda n, c: average[c // b, c % b], name="flat")
     return te.create_prim_func([x, out])
 
@@ -269,7 +330,9 @@ def _softmax_scores(classes):
     largest = te.compute((1,), lambda n: te.max(x[n, k], axis=k), name="largest")
     out = te.compute(
         (1, classes),
-        lambda n, c: te.exp((x[n, c] - largest[n]).astype("float32") * te.const(1 / 1024, "float32")),
+        lambda n, c: te.exp(
+            (x[n, c] - largest[n]).astype("float32") * te.const(1 / 1024, "float32")
+        ),
         name="scores",
     )
     return te.create_prim_func([x, out])

@@ -182,8 +182,22 @@ def conv2d_transpose(
 
 
 def conv2d_packed(
-    env, n, ci, h, w, co, kernel, stride=1, pad=0, groups=1, bias=False, residual=False, shift=0, relu=False,
-    clip=None, dtype="int8",
+    env,
+    n,
+    ci,
+    h,
+    w,
+    co,
+    kernel,
+    stride=1,
+    pad=0,
+    groups=1,
+    bias=False,
+    residual=False,
+    shift=0,
+    relu=False,
+    clip=None,
+    dtype="int8",
 ):
     """conv2d over the machine's own layouts: X[n / B, ci / bi, h, w, B, bi], W[co / bo, ci / groups / bi, k, k, bo, bi],
     bias int32[co / bo, B, bo], residual and result [n / B, co / bo, oh, ow, B, bo]. Channels of a group are whole
@@ -192,7 +206,9 @@ def conv2d_packed(
     nb, cb, ob = -(-n // B), ci // bi, co // bo
     gi, go = cb // groups, ob // groups
     if cb * bi != ci or ob * bo != co or gi * groups != cb or go * groups != ob:
-        raise ValueError(f"{ci} and {co} channels in {groups} groups are no whole blocks of {bi} and {bo}")
+        raise ValueError(
+            f"{ci} and {co} channels in {groups} groups are no whole blocks of {bi} and {bo}"
+        )
     oh, ow = ((e + 2 * pad - kernel) // stride + 1 for e in (h, w))
     x = te.placeholder((nb, cb, h, w, B, bi), env.inp_dtype, name="X")
     weights = te.placeholder((ob, gi, kernel, kernel, bo, bi), env.wgt_dtype, name="W")
@@ -224,9 +240,7 @@ def conv2d_packed(
     total = te.compute(shape, element, name="conv")
     b = te.placeholder((ob, B, bo), "int32", name="bias") if bias else None
     r = te.placeholder(shape, "int8", name="residual") if residual else None
-    out = _epilogue(
-        total, shape, b, lambda i: (i[1], i[4], i[5]), shift, relu, clip, dtype, r
-    )
+    out = _epilogue(total, shape, b, lambda i: (i[1], i[4], i[5]), shift, relu, clip, dtype, r)
     return te.create_prim_func([t for t in (x, weights, b, r, out) if t is not None])
 
 

@@ -4,10 +4,10 @@ integer NumPy on three configurations."""
 
 import numpy as np
 import pytest
+from weft.vta import op
 
 import weft
 from weft import te
-from weft.vta import op
 
 CONFIGS = ("sim", "4x8x8", "1x32x32")
 SEED = 20261121
@@ -34,7 +34,7 @@ def epilogue(total, bias=None, shift=0, residual=None, relu=False, clip=None, dt
 
 
 def conv_ref(x, w, stride=1, pad=0, groups=1, dilation=1):
-    n, ci, h, wd = x.shape
+    n, _ci, h, wd = x.shape
     co, cg, kh, kw = w.shape
     x = np.pad(x.astype(np.int64), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
     oh = (h + 2 * pad - dilation * (kh - 1) - 1) // stride + 1
@@ -109,30 +109,95 @@ def test_matmul(config, m, n, k, options):
 
 
 CONVS = [
-    dict(n=1, ci=16, h=8, w=8, co=16, kernel=3, pad=1, shift=8),
-    dict(n=1, ci=3, h=9, w=7, co=5, kernel=3, pad=1, shift=5, bias=True, relu=True),
-    dict(n=2, ci=20, h=7, w=9, co=33, kernel=3, stride=2, pad=1, bias=True, shift=7, clip=(0, 127)),
-    dict(n=1, ci=32, h=14, w=14, co=64, kernel=1, stride=2, shift=6, clip=(0, 127)),
-    dict(n=1, ci=6, h=11, w=10, co=4, kernel=(5, 3), dilation=2, dtype="int32"),
-    dict(n=1, ci=32, h=6, w=6, co=64, kernel=3, pad=1, groups=2, shift=7),
-    dict(n=1, ci=12, h=5, w=6, co=18, kernel=3, pad=1, groups=3, stride=2, dtype="int32"),
-    dict(n=1, ci=8, h=6, w=5, co=8, kernel=3, pad=1, groups=8, dtype="int32"),
-    dict(n=1, ci=24, h=10, w=9, co=40, kernel=3, pad=1, layout="NHWC", shift=7, clip=(-128, 127)),
-    dict(
-        n=1,
-        ci=16,
-        h=6,
-        w=6,
-        co=16,
-        kernel=3,
-        pad=1,
-        bias=True,
-        shift=8,
-        residual=True,
-        relu=True,
-        clip=(0, 127),
-    ),
-    dict(n=1, ci=3, h=20, w=20, co=16, kernel=7, stride=2, pad=3, shift=6),
+    {"n": 1, "ci": 16, "h": 8, "w": 8, "co": 16, "kernel": 3, "pad": 1, "shift": 8},
+    {
+        "n": 1,
+        "ci": 3,
+        "h": 9,
+        "w": 7,
+        "co": 5,
+        "kernel": 3,
+        "pad": 1,
+        "shift": 5,
+        "bias": True,
+        "relu": True,
+    },
+    {
+        "n": 2,
+        "ci": 20,
+        "h": 7,
+        "w": 9,
+        "co": 33,
+        "kernel": 3,
+        "stride": 2,
+        "pad": 1,
+        "bias": True,
+        "shift": 7,
+        "clip": (0, 127),
+    },
+    {
+        "n": 1,
+        "ci": 32,
+        "h": 14,
+        "w": 14,
+        "co": 64,
+        "kernel": 1,
+        "stride": 2,
+        "shift": 6,
+        "clip": (0, 127),
+    },
+    {"n": 1, "ci": 6, "h": 11, "w": 10, "co": 4, "kernel": (5, 3), "dilation": 2, "dtype": "int32"},
+    {"n": 1, "ci": 32, "h": 6, "w": 6, "co": 64, "kernel": 3, "pad": 1, "groups": 2, "shift": 7},
+    {
+        "n": 1,
+        "ci": 12,
+        "h": 5,
+        "w": 6,
+        "co": 18,
+        "kernel": 3,
+        "pad": 1,
+        "groups": 3,
+        "stride": 2,
+        "dtype": "int32",
+    },
+    {
+        "n": 1,
+        "ci": 8,
+        "h": 6,
+        "w": 5,
+        "co": 8,
+        "kernel": 3,
+        "pad": 1,
+        "groups": 8,
+        "dtype": "int32",
+    },
+    {
+        "n": 1,
+        "ci": 24,
+        "h": 10,
+        "w": 9,
+        "co": 40,
+        "kernel": 3,
+        "pad": 1,
+        "layout": "NHWC",
+        "shift": 7,
+        "clip": (-128, 127),
+    },
+    {
+        "n": 1,
+        "ci": 16,
+        "h": 6,
+        "w": 6,
+        "co": 16,
+        "kernel": 3,
+        "pad": 1,
+        "bias": True,
+        "shift": 8,
+        "residual": True,
+        "relu": True,
+        "clip": (0, 127),
+    },
+    {"n": 1, "ci": 3, "h": 20, "w": 20, "co": 16, "kernel": 7, "stride": 2, "pad": 3, "shift": 6},
 ]
 
 

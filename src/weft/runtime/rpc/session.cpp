@@ -462,6 +462,7 @@ Frame Connection::handle(const Frame& f) {
                         bits.size(), " bytes"))
             .help("reconfigure(config) gives a simulator another configuration");
       }
+      if (device_->info().kind == runtime::DeviceKind::hardware) device_->program(bits);
       return out;
     }
     default:

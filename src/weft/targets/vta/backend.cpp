@@ -13,6 +13,7 @@
 #include "weft/target/accepts.h"
 #include "weft/target/backend.h"
 #include "weft/target/pipeline.h"
+#include "weft/targets/vta/board.h"
 #include "weft/targets/vta/default_schedule.h"
 #include "weft/targets/vta/lower.h"
 #include "weft/targets/vta/simulator.h"
@@ -29,6 +30,11 @@ Config config_of(const Target& target) {
   if (text.find('.') == std::string::npos && text.find('/') == std::string::npos)
     return Config::sample(text);
   return Config::load(text);
+}
+
+/// "vta:hw": the chip, whatever its configuration.
+bool names_chip(const Target& target) {
+  return target.option("", "") == std::string_view("hw") || target.option("hw", "") != "";
 }
 
 ir::PrimFunc gemm_meaning(const Config& c) {
@@ -62,7 +68,7 @@ class VtaBackend final : public Backend {
 
   TargetInfo info(const Target& target) const override {
     static const std::vector<std::string> known{"config", "engine", "strict", "memory",
-                                                "mode",   "timing", "hw"};
+                                                "mode",   "timing", "hw",     "bitstream"};
     for (const auto& [key, value] : target.options) {
       if (key.empty() || std::find(known.begin(), known.end(), key) != known.end()) continue;
       throw Error(ErrorKind::value, "vta.option.unknown",
@@ -168,18 +174,23 @@ class VtaBackend final : public Backend {
   std::vector<DeviceStatus> devices() const override {
     DeviceStatus simulated{"vta", runtime::DeviceKind::simulator, true, "",
                            cat("simulated VTA ", Config().model())};
-    DeviceStatus chip{"vta:hw", runtime::DeviceKind::hardware, false,
-                      "no board driver is attached to this process: searched none, a board is "
-                      "reached through weft serve on its ARM host",
-                      ""};
+    DeviceStatus chip{"vta:hw", runtime::DeviceKind::hardware, false, "", ""};
+    try {
+      open_linux_bus(Config());
+      chip.available = true;
+      chip.description = cat("VTA ", Config().model(), " through /dev/mem");
+    } catch (const Error& error) {
+      chip.reason = error.message();
+    }
     return {simulated, chip};
   }
 
   Ref<runtime::Device> open(const Target& target) const override {
-    if (target.option("", "") == std::string_view("hw")) {
-      throw Error(ErrorKind::device, "vta.absent", "there is no VTA chip behind this process")
-          .note("a board's registers are mapped on its ARM host only")
-          .help("open \"vta\" for the simulator");
+    if (names_chip(target)) {
+      BoardOptions options;
+      options.bitstream = std::string(target.option("bitstream", ""));
+      Config config = config_of(target);
+      return open_board(config, open_linux_bus(config), options, target.text());
     }
     info(target);
     SimOptions options;

@@ -261,10 +261,7 @@ Lanes choose_lanes(const Task& s, const Config& c) {
       }
     }
   }
-  if (!found)
-    throw Error(ErrorKind::lower, "vta.accepts.lanes",
-                cat("block \"", s.name, "\" has no axes that can be the lanes of an element"))
-        .note("a lane is an iterator that stands alone in an index of every array that uses it");
+  WEFT_CHECK(found, "block \"", s.name, "\" has no layout, though one without lanes always fits");
   return best;
 }
 
