@@ -209,3 +209,19 @@ def test_resnet18_small_on_three_configurations():
         assert [name for name, _, _ in elsewhere] == ["probabilities"]
         assert "target.dtype" in elsewhere[0][2]
         assert sum(cycles for *_, cycles in report) > 100_000
+
+
+def test_debug_chooses_what_a_listing_shows():
+    func = op.matmul(16, 16, 16)
+    parts = {
+        debug: weft.build(func, target=f"vta:debug={debug}").source()
+        for debug in ("2", "0x6", "insn+uop", "uop", "14", "insn+uop+barrier")
+    }
+    assert parts["0x6"] == parts["insn+uop"] and parts["14"] == parts["insn+uop+barrier"]
+    assert "gemm" in parts["2"] and "uop 0" not in parts["2"]
+    assert "uop 0" in parts["0x6"] and "uop 0" in parts["uop"]
+    assert "load inp" not in parts["uop"]
+    assert parts["14"].count("pop=-") > parts["0x6"].count("pop=-")
+    for bad in ("16", "everything", "1"):
+        error = refusal(func, f"vta:debug={bad}")
+        assert error.code == "vta.option.debug" and bad in str(error)
