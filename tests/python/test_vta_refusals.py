@@ -174,11 +174,11 @@ def test_configurations_as_files_and_dicts(tmp_path):
 
 
 def test_memories_too_small_for_the_smallest_tiles():
-    env = weft.vta.env(dict(SMALL, LOG_ACC_BUFF_SIZE=6))  # one accumulator element
+    env = weft.vta.env(dict(SMALL, LOG_ACC_BUFF_SIZE=7))  # two accumulator elements
     func = op.elementwise((4, 16), lambda a, b: (a + b) * (a - b), ("int32", "int32"), "int32")
     error = refusal(func, env.target)
     assert error.code == "vta.accepts.capacity"
-    assert "of 1 elements" in str(error)
+    assert "of 2 elements" in str(error)
 
 
 def test_a_module_of_another_configuration():
