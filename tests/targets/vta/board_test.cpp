@@ -3,6 +3,10 @@
 #include "weft/targets/vta/board.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
 
 #include "support.h"
 #include "weft/sim/memory.h"
@@ -164,6 +168,48 @@ TEST(VtaBoard, without_a_board_it_says_what_was_searched) {
   Refused refusal = refused([] { open_linux_bus(Config(), "/nonexistent"); });
   EXPECT_EQ(refusal.code, "vta.absent");
   EXPECT_NE(refusal.text.find("/nonexistent/dev/udmabuf0"), std::string::npos) << refusal.text;
+}
+
+TEST(VtaBoard, the_linux_bus_over_files_of_a_test) {
+  namespace fs = std::filesystem;
+  fs::path root = fs::temp_directory_path() / cat("weft-vta-board-", ::getpid());
+  fs::create_directories(root / "dev");
+  fs::create_directories(root / "sys/class/u-dma-buf/udmabuf0");
+  auto file = [&](const char* name, const std::string& text) {
+    std::ofstream(root / name) << text;
+  };
+  file("dev/mem", "");
+  file("dev/udmabuf0", std::string(8192, 'x'));
+  file("sys/class/u-dma-buf/udmabuf0/size", "8192\n");
+  EXPECT_EQ(refused([&] { open_linux_bus(Config(), root.string()); }).code, "vta.absent");
+  file("sys/class/u-dma-buf/udmabuf0/phys_addr", "0x1f400000\n");
+  std::unique_ptr<BoardBus> bus = open_linux_bus(Config(), root.string());
+  EXPECT_EQ(bus->physical(), 0x1f400000u);
+  ASSERT_EQ(bus->memory().size(), 8192u);
+  EXPECT_EQ(bus->memory()[0], static_cast<std::byte>('x'));
+  Refused away = refused([&] { bus->read(0x1234); });
+  EXPECT_EQ(away.code, "vta.hw.register");
+  EXPECT_NE(away.text.find("0x1234"), std::string::npos) << away.text;
+  Refused bits = refused([&] { bus->program("bits"); });
+  EXPECT_EQ(bits.code, "vta.hw.program");
+  EXPECT_NE(bits.text.find("4 bytes"), std::string::npos) << bits.text;
+  fs::create_directories(root / "lib/firmware");
+  fs::create_directories(root / "sys/class/fpga_manager/fpga0");
+  bus->program("bits");
+  std::ifstream named(root / "sys/class/fpga_manager/fpga0/firmware");
+  std::string name;
+  named >> name;
+  EXPECT_EQ(fs::file_size(root / "lib/firmware" / name), 4u);
+  bus.reset();
+  fs::remove_all(root);
+}
+
+TEST(VtaBoard, simulators_take_no_bitstream) {
+  Ref<runtime::Device> device = open_simulator(Config());
+  device->program({});
+  Refused refusal = refused([&] { device->program("bits"); });
+  EXPECT_EQ(refusal.code, "device.program");
+  EXPECT_NE(refusal.text.find("4 bytes"), std::string::npos) << refusal.text;
 }
 
 }  // namespace

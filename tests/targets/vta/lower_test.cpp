@@ -320,6 +320,26 @@ TEST(VtaLower, host_parts_of_scheduled_programs_are_copies_only) {
   EXPECT_NE(pad.text.find("divides an element"), std::string::npos) << pad.text;
 }
 
+TEST(VtaLower, kernels_that_are_neither_copies_nor_arrays_are_refused) {
+  // Statements of the host that are no copies.
+  std::string branch =
+      "@T.prim_func\ndef main(A: T.Buffer((64,), \"int32\"), C: T.Buffer((64,), \"int32\")):\n    "
+      "for i in T.grid(64):\n        if i < 4:\n            C[i] = A[i]\n        else:\n           "
+      " "
+      "C[i] = A[0]\n";
+  Refused loop = refused([&] { lower({ir::parse_func(branch)}, Config()); });
+  EXPECT_EQ(loop.code, "vta.host.loop") << loop.text;
+  EXPECT_NE(loop.text.find("no copy"), std::string::npos) << loop.text;
+  // Scalars are refused before any lowering, and by it.
+  std::string scalar =
+      "@T.prim_func\ndef main(A: T.Buffer((64,), \"int32\"), n: T.int32, C: T.Buffer((64,), "
+      "\"int32\")):\n    for i in T.grid(64):\n        C[i] = A[i]\n";
+  Refused wanted = refused([&] { lower({ir::parse_func(scalar)}, Config()); });
+  EXPECT_EQ(wanted.code, "vta.lower.scalar") << wanted.text;
+  EXPECT_NE(wanted.text.find("\"n\""), std::string::npos) << wanted.text;
+  EXPECT_EQ(refused([&] { build_here(ir::parse_func(scalar), "vta"); }).code, "vta.accepts.static");
+}
+
 TEST(VtaHostCopy, contradictory_copies_are_refused_before_they_write_outside) {
   HostCopy copy;
   copy.extents = {4, 4};
