@@ -225,3 +225,12 @@ def test_debug_chooses_what_a_listing_shows():
     for bad in ("16", "everything", "1"):
         error = refusal(func, f"vta:debug={bad}")
         assert error.code == "vta.option.debug" and bad in str(error)
+
+
+def test_only_chips_with_loadable_logic_take_a_bitstream():
+    remote = weft.rpc.local("cpu")
+    remote.program()
+    with pytest.raises(weft.Error) as caught:
+        remote.program(b"bits")
+    assert caught.value.code == "rpc.program.fixed"
+    assert "4 bytes" in str(caught.value)

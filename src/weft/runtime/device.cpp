@@ -67,11 +67,4 @@ void check_range(const Storage& storage, Bytes offset, Bytes bytes) {
                   storage.bytes(), " bytes on ", storage.device()->info().name));
 }
 
-void Device::program(std::string_view bitstream) {
-  if (bitstream.empty()) return;
-  throw Error(ErrorKind::device, "device.program",
-              cat("\"", info().name, "\" takes no bitstream of ", bitstream.size(), " bytes"))
-      .note("only chips with programmable logic do");
-}
-
 }  // namespace weft::runtime

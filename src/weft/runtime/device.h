@@ -124,9 +124,6 @@ class Device : public RefCounted {
   virtual Event launch(Executable& executable, std::size_t kernel, std::span<const KernelArg> args,
                        std::span<const std::int64_t> extents) = 0;
   virtual void synchronize() {}
-  /// Configures a programmable chip; no bytes: with what the device has for its configuration.
-  /// Throws Error(device, "device.program") when there is nothing to program.
-  virtual void program(std::string_view bitstream);
   /// Runs `work` and says how long the device took for it.
   virtual Span measure(const std::function<void()>& work);
 

@@ -7,6 +7,7 @@
 #include <map>
 
 #include "weft/base/file.h"
+#include "weft/runtime/programmable.h"
 
 namespace weft::vta {
 
@@ -81,7 +82,7 @@ class BoardExecutable final : public runtime::Executable {
   Ref<runtime::Storage> uops;
 };
 
-class BoardDevice final : public runtime::Device {
+class BoardDevice final : public runtime::Device, public runtime::Programmable {
  public:
   BoardDevice(const Config& config, std::unique_ptr<BoardBus> bus, BoardOptions options,
               std::string name)
