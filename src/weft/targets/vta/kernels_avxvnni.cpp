@@ -30,9 +30,9 @@ void pack_wgt(std::byte* packed, const std::int8_t* raw, int block) {
   for (int o = 0; o < block; ++o) {
     for (int k = 0; k + 4 <= block; k += 4) {
       std::uint32_t four;
-      __builtin_memcpy(&four, raw + o * block + k, 4);
+      __builtin_memcpy(&four, raw + o * block + k, sizeof four);
       four ^= 0x80808080u;
-      __builtin_memcpy(packed + (k * block / 4 + o) * 4, &four, 4);
+      __builtin_memcpy(packed + (k * block / 4 + o) * 4, &four, sizeof four);
     }
   }
 }
