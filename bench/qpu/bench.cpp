@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <ctime>
+#include <string_view>
 
 #include "weft/sim/simulator.h"
 #include "weft/targets/qpu/emulator.h"
@@ -38,13 +39,15 @@ struct Cursor {
   void shift_left(Float& result) {
     result = rotate(current, 15);
     Float other = rotate(next, 15);
-    Where(index() == 15) result = other;
+    Where(index() == 15)
+      result = other;
     End
   }
   void shift_right(Float& result) {
     result = rotate(current, 1);
     Float other = rotate(prev, 1);
-    Where(index() == 0) result = other;
+    Where(index() == 0)
+      result = other;
     End
   }
 };
@@ -53,21 +56,24 @@ void heat(Ptr<Float> map, Ptr<Float> out, Int pitch, Int width, Int height) {
   Cursor row[3];
   map = map + pitch * me() + index();
   out = out + pitch;
-  For(Int y = me(), y < height, y = y + numQPUs()) Ptr<Float> p = out + y * pitch;
-  for (int i = 0; i < 3; i++) row[i].init(map + i * pitch);
-  for (int i = 0; i < 3; i++) row[i].prime();
-  For(Int x = 0, x < width, x = x + 16) for (int i = 0; i < 3; i++) row[i].advance();
-  Float left[3], right[3];
-  for (int i = 0; i < 3; i++) {
-    row[i].shift_left(right[i]);
-    row[i].shift_right(left[i]);
-  }
-  Float sum = left[0] + row[0].current + right[0] + left[1] + right[1] + left[2] + row[2].current +
-              right[2];
-  store(row[1].current - 0.25 * (row[1].current - sum * 0.125), p);
-  p = p + 16;
-  End for (int i = 0; i < 3; i++) row[i].finish();
-  map = map + pitch * numQPUs();
+  For(Int y = me(), y < height, y = y + numQPUs())
+    Ptr<Float> p = out + y * pitch;
+    for (int i = 0; i < 3; i++) row[i].init(map + i * pitch);
+    for (int i = 0; i < 3; i++) row[i].prime();
+    For(Int x = 0, x < width, x = x + 16)
+      for (int i = 0; i < 3; i++) row[i].advance();
+      Float left[3], right[3];
+      for (int i = 0; i < 3; i++) {
+        row[i].shift_left(right[i]);
+        row[i].shift_right(left[i]);
+      }
+      Float sum = left[0] + row[0].current + right[0] + left[1] + right[1] + left[2] +
+                  row[2].current + right[2];
+      store(row[1].current - 0.25 * (row[1].current - sum * 0.125), p);
+      p = p + 16;
+    End
+    for (int i = 0; i < 3; i++) row[i].finish();
+    map = map + pitch * numQPUs();
   End
 }
 
@@ -101,10 +107,17 @@ void measure(const char* name, F run) {
   report(name, best, count, cycles);
 }
 
-}  // namespace
+hw::Emulator& emulator() {
+  return static_cast<hw::Emulator&>(static_cast<weft::sim::SimDevice&>(*device()).simulator());
+}
 
-int main() {
-  std::printf("engine: %s\n", hw::fast_variant());
+void all(hw::Engine engine, bool races) {
+  emulator().options().engine = engine;
+  emulator().options().check_races = races;
+  emulator().options().count_instructions = false;
+  std::printf("engine: %s (%s), race checks %s, statistics off\n",
+              engine == hw::Engine::translated ? "translated" : "interpreted", hw::fast_variant(),
+              races ? "on" : "off");
   for (int e = 0, cols = 1; e <= 5; ++e, cols *= 10) {
     kernels::Floats a(100 * static_cast<std::size_t>(cols)), x(static_cast<std::size_t>(cols)),
         y(100), s(112 * 12);
@@ -143,5 +156,16 @@ int main() {
                 k.instructions());
   }
   takeNotes();
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  std::string_view only = argc > 1 ? argv[1] : "";
+  for (hw::Engine engine : {hw::Engine::interpreted, hw::Engine::translated}) {
+    if (engine == hw::Engine::translated && only == "interpreted") continue;
+    if (engine == hw::Engine::interpreted && only == "translated") continue;
+    for (bool races : {true, false}) all(engine, races);
+  }
   return 0;
 }

@@ -281,6 +281,10 @@ void bind_array_ops(nb::module_& m) {
     linalg::Eigen r = linalg::eigh(a);
     return nb::make_tuple(r.values, r.vectors);
   });
+  m.def("_eig", [](const NDArray& a) {
+    linalg::Eigen r = linalg::eig(a);
+    return nb::make_tuple(r.values, r.vectors);
+  });
   m.def("_svd", [](const NDArray& a, bool full) {
     linalg::Svd r = linalg::svd(a, full);
     return nb::make_tuple(r.u, r.s, r.vh);
@@ -288,9 +292,6 @@ void bind_array_ops(nb::module_& m) {
   m.def("_qr", [](const NDArray& a, bool complete) {
     linalg::Qr r = linalg::qr(a, complete);
     return nb::make_tuple(r.q, r.r);
-  });
-  m.def("_fft", [](const NDArray& x, std::int64_t n, bool inverse) {
-    return unlocked([&] { return fft_last(x, n, inverse); });
   });
   m.def("_to_bytes", [](const NDArray& x) {
     std::string bytes(static_cast<std::size_t>(x.nbytes()), '\0');

@@ -104,6 +104,7 @@ __all__ = [
     "build",
     "load",
     "target_limits",
+    "tune",
     "profile",
     "Module",
     "Function",
@@ -124,6 +125,11 @@ __all__ = [
 
 def __getattr__(name):
     # Loaded on first use: importing weft stays quick.
+    if name == "tune":
+        from .tuning import tune
+
+        globals()["tune"] = tune
+        return tune
     if name in ("nn", "optim", "init", "data", "torch", "rpc", "te", "script", "wse", "vta", "ir"):
         import importlib
 

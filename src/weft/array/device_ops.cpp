@@ -28,6 +28,7 @@ class Program {
   struct Array {
     ir::Buffer buffer;
     Expr index;
+    bool whole = false;  // read at computed places
   };
   /// An array whose position depends on the axes [0, dims).
   Array array(const std::string& name, Elem elem, int dims) {
@@ -70,7 +71,10 @@ class Program {
       loops.push_back(ir::make_var(cat("i", i)));
       values.push_back(loops.back());
     }
-    for (const Array& a : reads) block->reads.push_back(ir::point_region(a.buffer, {a.index}));
+    for (const Array& a : reads) {
+      block->reads.push_back(a.whole ? ir::full_region(a.buffer)
+                                     : ir::point_region(a.buffer, {a.index}));
+    }
     block->writes.push_back(ir::point_region(out.buffer, {out.index}));
     block->body = ir::store(out.buffer, value, {out.index});
     if (init) block->init = ir::store(out.buffer, init, {out.index});
@@ -292,7 +296,7 @@ bool device_fill(const NDArray& out, const Scalar& value) {
   });
 }
 
-bool device_where(const NDArray& out, const NDArray& condition, const Arg& a, const Arg& b) {
+bool device_select(const NDArray& out, const NDArray& condition, const Arg& a, const Arg& b) {
   if (is_complex(out.elem())) return false;
   return on_grid(out, "where", [&] {
     const NDArray* arrays[3] = {&condition};
@@ -430,6 +434,51 @@ void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
   run(out.device(), "matmul",
       cat("matmul ", name_of(out.elem()), " ", name_of(a.elem()), " ", name_of(b.elem()), " ", nd),
       make, call);
+}
+
+ir::Expr device_cast(const ir::Expr& x, Elem elem) { return to(x, elem); }
+
+void device_run(const NDArray& out, const DeviceProgram& program) {
+  if (out.size() == 0) return;
+  const int rank = out.ndim(), reduced = program.reduced.size();
+  std::string key =
+      cat(program.name, " ", program.variant, " ", name_of(out.elem()), " ", rank, " ", reduced);
+  no_complex(out.elem(), program.name, out);
+  for (const DeviceProgram::Input& input : program.inputs) {
+    no_complex(input.array.elem(), program.name, out);
+    key += cat(" ", name_of(input.array.elem()), input.whole ? "*" : "");
+  }
+  auto make = [&] {
+    Program p(rank, reduced);
+    Program::Array o = p.array("out", out.elem(), rank);
+    std::vector<Program::Array> reads;
+    if (reduced) reads.push_back(o);
+    DeviceScope scope;
+    for (std::size_t k = 0; k < program.inputs.size(); ++k) {
+      Program::Array a = p.array(cat("a", k), program.inputs[k].array.elem(), rank + reduced);
+      a.whole = program.inputs[k].whole;
+      scope.buffers.push_back(a.buffer);
+      scope.at.push_back(a.index);
+      reads.push_back(std::move(a));
+    }
+    for (int i = 0; i < rank + reduced; ++i) scope.axes.push_back(p.iter(i));
+    for (std::size_t k = 0; k < program.numbers.size(); ++k)
+      scope.numbers.push_back(p.scalar(cat("c", k), Elem::int64));
+    if (reduced) scope.acc = ir::load(o.buffer, {o.index});
+    return p.finish(o, to(program.value(scope), out.elem()), reduced ? program.init : nullptr,
+                    reads);
+  };
+  std::vector<runtime::CallArg> call = {pointer(out)}, views;
+  add_view(views, out, out.strides());
+  for (const DeviceProgram::Input& input : program.inputs) {
+    call.push_back(pointer(input.array));
+    add_view(views, input.array, input.strides);
+  }
+  for (std::int64_t extent : out.shape()) call.push_back(integer(extent));
+  for (std::int64_t extent : program.reduced) call.push_back(integer(extent));
+  call.insert(call.end(), views.begin(), views.end());
+  for (std::int64_t v : program.numbers) call.push_back(integer(v));
+  run(out.device(), program.name, key, make, call);
 }
 
 bool device_has_contraction(const NDArray& x) {

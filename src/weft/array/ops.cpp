@@ -8,6 +8,7 @@
 
 #include "weft/array/device_ops.h"
 #include "weft/array/nest.h"
+#include "weft/array/ops/device_structured.h"
 #include "weft/array/transpose.h"
 #include "weft/runtime/pool.h"
 
@@ -514,8 +515,10 @@ NDArray where(const NDArray& condition, const Arg& a, const Arg& b) {
   }
   NDArray out = NDArray::empty(condition.device(), e, broadcast_shapes(shapes, "where"));
   if (out.size() == 0) return out;
-  if (!out.on_host() && device_where(out, condition, a, b)) return out;
-  need_host(out, "where");
+  if (!out.on_host()) {
+    if (!device_select(out, condition, a, b)) device_where(out, condition, a, b);
+    return out;
+  }
   Elem kernel = kernel_elem(e);
   SelectFn fn = kernels().select[static_cast<int>(kernel)];
   Slot constants[2];

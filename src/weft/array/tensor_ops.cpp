@@ -289,103 +289,12 @@ Tensor gather(const Tensor& x, std::vector<NDArray> indices) {
 }
 
 namespace {
-
-NDArray window_view(const NDArray& x, std::int64_t kh, std::int64_t kw, std::int64_t stride) {
-  std::int64_t oh = (x.shape()[2] - kh) / stride + 1, ow = (x.shape()[3] - kw) / stride + 1;
-  const Dims& s = x.strides();
-  return x.as_strided(Dims{x.shape()[0], x.shape()[1], oh, ow, kh, kw},
-                      Dims{s[0], s[1], s[2] * stride, s[3] * stride, s[2], s[3]}, x.offset());
-}
-
-/// Inverse of windows: overlapping windows add up.
-Tensor fold(const Tensor& g, const Dims& shape, std::int64_t stride) {
-  const Dims& w = g.shape();  // n c oh ow kh kw
-  NDArray out = full(g.data().device(), g.elem(), shape, Scalar(0));
-  for (std::int64_t i = 0; i < w[4]; ++i) {
-    for (std::int64_t j = 0; j < w[5]; ++j) {
-      NDArray part = g.data().select(5, j).select(4, i);
-      NDArray target = out.slice(2, i, w[2], stride).slice(3, j, w[3], stride);
-      apply_into(Op::add, target, target, part);
-    }
-  }
-  std::int64_t kh = w[4], kw = w[5];
-  return make_tensor("fold", std::move(out), {g}, [kh, kw, stride](const GradientCall& c) {
-    return std::vector<Tensor>{windows(c.g, kh, kw, stride)};
-  });
-}
-
-}  // namespace
-
-Tensor windows(const Tensor& x, std::int64_t kh, std::int64_t kw, std::int64_t stride) {
-  if (x.ndim() != 4 || kh < 1 || kw < 1 || stride < 1 || x.shape()[2] < kh || x.shape()[3] < kw) {
-    throw Error(ErrorKind::shape, "array.windows.shape",
-                cat("windows of ", kh, " x ", kw, " with stride ", stride, " do not fit ",
-                    describe(x.data())))
-        .note("rule: four dimensions (n, c, h, w) with h and w at least the window's");
-  }
-  return make_tensor("windows", window_view(x.data(), kh, kw, stride), {x},
-                     [stride](const GradientCall& c) {
-                       return std::vector<Tensor>{fold(c.g, c.x[0].shape(), stride)};
-                     });
-}
-
-namespace {
 /// A gradient that must itself be differentiable is composed of operations with gradients; else one
 /// kernel computes it.
 bool linked(const GradientCall& c) {
   return c.g.requires_grad() || c.out.requires_grad() || c.x[0].requires_grad();
 }
 }  // namespace
-
-namespace {
-/// Of products over copied windows; differentiable any number of times, on any device.
-Tensor composed_conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride,
-                       std::int64_t padding) {
-  Tensor in = padding ? pad(x, {{0, 0}, {0, 0}, {padding, padding}, {padding, padding}}) : x;
-  std::int64_t o = weight.shape()[0], c = weight.shape()[1], kh = weight.shape()[2],
-               kw = weight.shape()[3];
-  Tensor win = windows(in, kh, kw, stride);
-  std::int64_t n = win.shape()[0], oh = win.shape()[2], ow = win.shape()[3];
-  const int order[] = {0, 2, 3, 1, 4, 5}, back[] = {0, 3, 1, 2};
-  Tensor rows = reshape(permute(win, order), Dims{n * oh * ow, c * kh * kw});
-  Tensor out = matmul(rows, transpose(reshape(weight, Dims{o, c * kh * kw}), 0, 1));
-  return permute(reshape(out, Dims{n, oh, ow, o}), back);
-}
-}  // namespace
-
-Tensor conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride, std::int64_t padding) {
-  if (x.ndim() != 4 || weight.ndim() != 4 || x.shape()[1] != weight.shape()[1]) {
-    throw Error(ErrorKind::shape, "array.conv2d.shape",
-                cat("conv2d of ", describe(x.data()), " with weights ", describe(weight.data())))
-        .note("rule: (n, c, h, w) with (o, c, kh, kw)");
-  }
-  const std::int64_t h = x.shape()[2] + 2 * padding, w = x.shape()[3] + 2 * padding;
-  if (!device_has_contraction(x.data()) || x.elem() != weight.elem() || !is_real_float(x.elem()) ||
-      elem_bytes(x.elem()) == 2 || stride < 1 || h < weight.shape()[2] || w < weight.shape()[3])
-    return composed_conv2d(x, weight, stride, padding);
-  check_same_device(x.data(), weight.data(), "conv2d");
-  auto padded = [padding](const Tensor& t) {
-    return padding
-               ? pad(t.detach(), {{0, 0}, {0, 0}, {padding, padding}, {padding, padding}}).data()
-               : t.data();
-  };
-  bool want_x = x.requires_grad(), want_w = weight.requires_grad();
-  return make_tensor(
-      "conv2d", device_conv2d(padded(x), weight.data(), stride), {x, weight},
-      [=](const GradientCall& c) {
-        if (linked(c)) {
-          const Tensor y[1] = {composed_conv2d(c.x[0], c.x[1], stride, padding)}, g[1] = {c.g},
-                       wanted[2] = {c.x[0], c.x[1]};
-          return gradients(y, g, wanted, Graph::create);
-        }
-        std::vector<Tensor> out(2);
-        if (want_x)
-          out[0] = Tensor(device_conv2d_input(c.g.data(), c.x[1].data(), stride, padding, h, w));
-        if (want_w)
-          out[1] = Tensor(device_conv2d_weight(c.g.data(), padded(c.x[0]), c.x[1].shape(), stride));
-        return out;
-      });
-}
 
 namespace {
 NDArray rows(RowKernel kind, const NDArray& a, const NDArray& b, int axis, double eps = 0) {

@@ -38,6 +38,8 @@ class Module : public RefCounted {
   const Binary& binary() const { return binary_; }
   const std::vector<HostPlan>& plans() const { return plans_; }
   const std::string& source() const { return binary_.source; }
+  /// What the compiler decided on its own: default schedules, storage shared, loops not vectorized.
+  std::vector<std::string> notes() const;
   /// Throws Error(value, "module.function.unknown") listing the functions.
   const HostPlan& plan(std::string_view name) const;
   /// Atomic. `load` throws Error(io, "module.file.*") on damage, a foreign file or another version.

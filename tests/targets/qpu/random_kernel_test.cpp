@@ -8,10 +8,12 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cstdio>
 #include <cstring>
 #include <random>
 
 #include "weft/targets/qpu/emulator.h"
+#include "weft/targets/qpu/engine/translate.h"
 #include "weft/targets/qpu/language/builder.h"
 #include "weft/targets/qpu/language/interpret.h"
 
@@ -230,6 +232,8 @@ struct World {
     o.engine = engine;
     o.memory_bytes = 1 << 20;
     o.count_instructions = false;
+    o.file_cache = false;
+    o.optimisation = 0;
     return o;
   }
   void clear() { std::memset(emulator.memory().raw(out), 0x5a, kOut * 4); }
@@ -251,9 +255,12 @@ struct World {
 
 TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
   World source(hw::Engine::interpreted), machine(hw::Engine::interpreted),
-      oracle(hw::Engine::oracle);
+      oracle(hw::Engine::oracle), translated(hw::Engine::translated);
+  const bool translate = hw::translation_missing().empty();
+  if (!translate) std::printf("not translated: %s\n", hw::translation_missing().c_str());
   ASSERT_EQ(source.out, machine.out);
   std::int64_t instructions = 0;
+  int compared = 0;
   for (std::uint64_t seed = 1; seed <= 10000; ++seed) {
     std::unique_ptr<ast::Program> program = Generator(seed).program();
     Compiled compiled;
@@ -271,6 +278,16 @@ TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
     try {
       interpret(*program, params, source.emulator.memory(), options);
       auto r = machine.run(compiled.binary, qpus);
+      if (translate) {
+        translated.clear();
+        auto t = translated.run(compiled.binary, qpus);
+        ASSERT_EQ(t.cycles, r.cycles) << "seed " << seed;
+        ASSERT_EQ(std::memcmp(translated.emulator.memory().raw(translated.out),
+                              machine.emulator.memory().raw(machine.out), kOut * 4),
+                  0)
+            << "the translated engine differs, seed " << seed;
+        ++compared;
+      }
       if (seed % 10 == 0) {
         oracle.clear();
         auto o = oracle.run(compiled.binary, qpus);
@@ -293,6 +310,7 @@ TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
     instructions += static_cast<std::int64_t>(compiled.instructions);
   }
   EXPECT_GT(instructions, 10000 * 50);
+  EXPECT_EQ(compared, translate ? 10000 : 0);
   EXPECT_FALSE(machine.emulator.stats().check_books());
 }
 

@@ -12,10 +12,10 @@ namespace weft::qpu::hw {
 
 class Calendar {
  public:
-  Calendar() : used_(kBuckets), epoch_(kBuckets, -1) {}
+  Calendar() : buckets_(kBuckets) {}
 
   void reset() {
-    std::fill(epoch_.begin(), epoch_.end(), -1);
+    std::fill(buckets_.begin(), buckets_.end(), Bucket{});
     first_ = 0;
     busy_ = 0;
   }
@@ -25,27 +25,29 @@ class Calendar {
   /// Books `clocks` from `now` on; returns when the service ends.
   std::int64_t reserve(std::int64_t now, std::int64_t clocks) {
     busy_ += clocks;
-    std::int64_t bucket = std::max(now / kWidth, first_), end = now;
+    std::int64_t index = std::max(now / kWidth, first_), end = now;
     while (true) {
-      auto slot = static_cast<std::size_t>(bucket & (kBuckets - 1));
-      if (epoch_[slot] != bucket) epoch_[slot] = bucket, used_[slot] = 0;
-      std::int64_t room = kWidth - used_[slot];
+      Bucket& bucket = buckets_[static_cast<std::size_t>(index & (kBuckets - 1))];
+      std::int64_t used = bucket.epoch == index ? bucket.used : 0, room = kWidth - used;
       if (room > 0) {
         std::int64_t take = std::min(room, clocks);
-        end = std::max({end, bucket * kWidth + used_[slot], now}) + take;
-        used_[slot] += take;
+        end = std::max({end, index * kWidth + used, now}) + take;
+        bucket = {index, used + take};
         clocks -= take;
-        if (used_[slot] == kWidth && bucket == first_) ++first_;
+        if (room == take && index == first_) ++first_;
         if (clocks == 0) return end;
       }
-      ++bucket;
+      ++index;
     }
   }
   std::int64_t busy() const { return busy_; }
 
  private:
   static constexpr std::int64_t kWidth = 64, kBuckets = 1024;
-  std::vector<std::int64_t> used_, epoch_;
+  struct Bucket {
+    std::int64_t epoch = -1, used = 0;
+  };
+  std::vector<Bucket> buckets_;
   std::int64_t first_ = 0, busy_ = 0;
 };
 

@@ -7,49 +7,25 @@
 #include <cstdio>
 
 #include "weft/sim/fault.h"
+#include "weft/targets/qpu/abi.h"
+#include "weft/targets/qpu/engine/translate.h"
 #include "weft/targets/qpu/isa_names.h"
 
 namespace weft::qpu::hw {
 
-namespace {
-enum class UniformKind : std::uint8_t { me, count, pointer, integer, real, spill, constant };
-struct Uniform {
-  UniformKind kind;
-  std::uint32_t value = 0;
-};
-
-unsigned number(std::string_view text, std::string_view all) {
-  unsigned value = 0;
-  auto r = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (r.ec != std::errc() || r.ptr != text.data() + text.size()) {
-    throw Error(ErrorKind::emit, "qpu.binary.uniform", cat("\"", all, "\" describes no uniform"))
-        .note("legal: me, count, spill, p<i>, s<i>, f<i> and numbers");
-  }
-  return value;
-}
-
-Uniform parse_uniform(std::string_view text) {
-  if (text == "me") return {UniformKind::me};
-  if (text == "count") return {UniformKind::count};
-  if (text == "spill") return {UniformKind::spill};
-  if (text.starts_with("p")) return {UniformKind::pointer, number(text.substr(1), text)};
-  if (text.starts_with("s")) return {UniformKind::integer, number(text.substr(1), text)};
-  if (text.starts_with("f")) return {UniformKind::real, number(text.substr(1), text)};
-  return {UniformKind::constant, number(text, text)};
-}
-}  // namespace
-
 struct Emulator::Loaded {
   Program program;
   std::unique_ptr<FastProgram> fast;
-  std::vector<Uniform> uniforms;
+  Engine engine = Engine::oracle;  // that `fast` is of
+  bool counted = false;
+  Abi abi;
   std::vector<runtime::KernelSignature> kernels;
-  std::uint64_t spill_bytes = 0;  // per QPU
   struct Print {
     std::uint32_t pc;
     std::string kind, text;
   };
   std::vector<Print> prints;
+  std::vector<std::unique_ptr<Loaded>> parts;  // kernels beyond the first
 };
 
 Emulator::Emulator(EmulatorOptions options)
@@ -61,23 +37,12 @@ Emulator::Emulator(EmulatorOptions options)
 
 Emulator::~Emulator() = default;
 
-std::size_t Emulator::load(const runtime::Binary& binary) {
-  if (binary.bytes.size() % 8) {
-    throw Error(ErrorKind::emit, "qpu.binary.size",
-                cat("the binary has ", binary.bytes.size(), " bytes, which is no multiple of 8"));
-  }
-  std::vector<Code> words(binary.bytes.size() / 8);
-  if (!words.empty()) std::memcpy(words.data(), binary.bytes.data(), binary.bytes.size());
+std::unique_ptr<Emulator::Loaded> Emulator::load_one(const runtime::Binary& binary) {
   auto loaded = std::make_unique<Loaded>();
-  loaded->program = make_program(std::move(words), binary.debug);
+  loaded->program = make_program(words_of(binary), binary.debug);
+  loaded->abi = parse_abi(binary);
   loaded->kernels = binary.kernels;
   if (binary.metadata.is_object()) {
-    if (const Json* list = binary.metadata.find("uniforms")) {
-      for (const Json& item : list->as_array())
-        loaded->uniforms.push_back(parse_uniform(item.as_string()));
-    }
-    if (const Json* spill = binary.metadata.find("spill_bytes"))
-      loaded->spill_bytes = static_cast<std::uint64_t>(spill->as_int());
     if (const Json* prints = binary.metadata.find("prints")) {
       for (const Json& p : prints->as_array()) {
         loaded->prints.push_back({static_cast<std::uint32_t>(p.at("pc").as_int()),
@@ -85,7 +50,17 @@ std::size_t Emulator::load(const runtime::Binary& binary) {
       }
     }
   }
-  if (loaded->program.clean) loaded->fast = make_fast(loaded->program, options_.count_instructions);
+  make_ready(*loaded);
+  return loaded;
+}
+
+std::size_t Emulator::load(const runtime::Binary& binary) {
+  std::unique_ptr<Loaded> loaded;
+  for (const runtime::Binary& one : kernels_of(binary)) {
+    std::unique_ptr<Loaded> next = load_one(one);
+    if (loaded) loaded->parts.push_back(std::move(next));
+    else loaded = std::move(next);
+  }
   for (std::size_t i = 0; i < programs_.size(); ++i) {
     if (!programs_[i]) {
       programs_[i] = std::move(loaded);
@@ -96,62 +71,44 @@ std::size_t Emulator::load(const runtime::Binary& binary) {
   return programs_.size() - 1;
 }
 
+Emulator::Loaded& Emulator::part(Loaded& loaded, std::size_t kernel) {
+  check_kernel(kernel, loaded.parts.size() + 1);
+  if (kernel == 0) return loaded;
+  return *loaded.parts[kernel - 1];
+}
+
+void Emulator::make_ready(Loaded& loaded) {
+  if (!loaded.program.clean || options_.engine == Engine::oracle) return;
+  if (loaded.fast && loaded.engine == options_.engine &&
+      loaded.counted == options_.count_instructions)
+    return;
+  if (options_.engine == Engine::interpreted) {
+    loaded.fast = make_fast(loaded.program, options_.count_instructions, options_.keep_registers);
+  } else {
+    TranslateOptions how;
+    how.count = options_.count_instructions;
+    how.keep = options_.keep_registers;
+    how.optimisation = options_.optimisation;
+    how.file_cache = options_.file_cache;
+    loaded.fast = make_translated(loaded.program, how);
+  }
+  loaded.engine = options_.engine;
+  loaded.counted = options_.count_instructions;
+}
+
 void Emulator::unload(std::size_t program) { programs_.at(program).reset(); }
 
 void Emulator::prepare(const Loaded& loaded, const sim::Launch& launch) {
-  active_ = launch.extents.empty() ? 1 : static_cast<int>(launch.extents[0]);
-  if (active_ < 1 || active_ > options_.qpus) {
-    throw Error(ErrorKind::value, "qpu.launch.qpus",
-                cat("a launch on ", launch.extents[0], " QPUs"))
-        .note(cat("legal: 1 to ", options_.qpus));
-  }
-  std::vector<std::uint32_t> words;
-  for (int q = 0; q < active_; ++q) {
-    for (const Uniform& u : loaded.uniforms) {
-      std::uint32_t value = u.value;
-      switch (u.kind) {
-        case UniformKind::me: value = static_cast<std::uint32_t>(q); break;
-        case UniformKind::count: value = static_cast<std::uint32_t>(active_); break;
-        case UniformKind::spill: value = 0; break;  // patched below
-        case UniformKind::constant: break;
-        case UniformKind::pointer: {
-          if (u.value >= launch.pointers.size())
-            throw Error(ErrorKind::value, "qpu.launch.unbound",
-                        cat("pointer parameter ", u.value, " of the kernel is not bound"));
-          std::uint64_t p = launch.pointers[u.value];
-          if (p == 0)
-            throw Error(ErrorKind::value, "qpu.launch.null",
-                        cat("pointer argument ", u.value, " is null"));
-          if (p & 3)
-            throw Error(ErrorKind::value, "qpu.launch.align",
-                        cat("pointer argument ", u.value, ", ", hex(p), ", is no multiple of 4"));
-          value = static_cast<std::uint32_t>(p);
-          break;
-        }
-        case UniformKind::integer:
-        case UniformKind::real: {
-          if (u.value >= launch.scalars.size())
-            throw Error(ErrorKind::value, "qpu.launch.unbound",
-                        cat("scalar parameter ", u.value, " of the kernel is not bound"));
-          std::int64_t s = launch.scalars[u.value];
-          if (u.kind == UniformKind::real) {
-            value = std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(s)));
-          } else {
-            if (s < -(1ll << 31) || s > 0xffffffffll)
-              throw Error(ErrorKind::value, "qpu.launch.range",
-                          cat("scalar argument ", u.value, ", ", s, ", does not fit 32 bits"));
-            value = static_cast<std::uint32_t>(s);
-          }
-          break;
-        }
-      }
-      words.push_back(value);
-    }
-  }
-  std::size_t per = loaded.uniforms.size();
-  spill_ = loaded.spill_bytes ? machine_.memory.allocate(
-                                    loaded.spill_bytes * static_cast<std::uint64_t>(active_), 64)
-                              : 0;
+  active_ = 0;
+  std::int64_t wanted = launch.extents.empty() ? 1 : launch.extents[0];
+  std::vector<std::uint32_t> words =
+      fill_uniforms(loaded.abi, launch.pointers, launch.scalars, wanted, options_.qpus);
+  active_ = static_cast<int>(wanted);
+  std::size_t per = loaded.abi.uniforms.size();
+  spill_ = loaded.abi.spill_bytes
+               ? machine_.memory.allocate(
+                     loaded.abi.spill_bytes * static_cast<std::uint64_t>(active_), 64)
+               : 0;
   uniforms_ = words.empty() ? 0 : machine_.memory.allocate(words.size() * 4, 64);
   machine_.outside_reads = options_.outside_reads;
   machine_.check_races = options_.check_races;
@@ -159,9 +116,9 @@ void Emulator::prepare(const Loaded& loaded, const sim::Launch& launch) {
   for (int q = 0; q < active_; ++q) {
     for (std::size_t u = 0; u < per; ++u) {
       std::uint32_t value = words[static_cast<std::size_t>(q) * per + u];
-      if (loaded.uniforms[u].kind == UniformKind::spill)
-        value =
-            static_cast<std::uint32_t>(spill_ + loaded.spill_bytes * static_cast<std::uint64_t>(q));
+      if (loaded.abi.uniforms[u].kind == UniformKind::spill)
+        value = static_cast<std::uint32_t>(spill_ +
+                                           loaded.abi.spill_bytes * static_cast<std::uint64_t>(q));
       machine_.memory.store<std::uint32_t>(uniforms_ + (static_cast<std::size_t>(q) * per + u) * 4,
                                            value);
     }
@@ -228,10 +185,11 @@ void Emulator::account(bool clean) {
 
 sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
                              const sim::RunLimits& limits) {
-  Loaded& loaded = *programs_.at(handle);
+  Loaded& loaded = part(*programs_.at(handle), launch.kernel);
+  make_ready(loaded);
   prepare(loaded, launch);
   machine_.on_breakpoint = [this, &loaded](const Qpu& q) { print(loaded, q); };
-  bool fast = loaded.fast && options_.engine == Engine::interpreted;
+  bool fast = loaded.fast && options_.engine != Engine::oracle;
   std::int64_t finish = 0;
   try {
     std::int64_t window = 0;
@@ -290,7 +248,7 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
 
 void Emulator::begin(std::size_t program, const sim::Launch& launch) {
   if (running_) account(true);
-  running_ = programs_.at(program).get();
+  running_ = &part(*programs_.at(program), launch.kernel);
   prepare(*running_, launch);
   machine_.on_breakpoint = [this](const Qpu& q) { print(*running_, q); };
 }
@@ -368,8 +326,14 @@ runtime::StatReport Emulator::stats() const {
   // Instruction mix, from executions per instruction.
   std::int64_t add = 0, mul = 0, both = 0, idle = 0, branches = 0;
   bool counted = false;
+  std::vector<const Loaded*> all;
   for (const auto& p : programs_) {
-    if (!p || !p->fast || !options_.count_instructions) continue;
+    if (p) all.push_back(p.get());
+    if (p)
+      for (const auto& more : p->parts) all.push_back(more.get());
+  }
+  for (const Loaded* p : all) {
+    if (!p->fast || !options_.count_instructions) continue;
     counted = true;
     const std::vector<std::int64_t>& counts = p->fast->counts();
     for (std::size_t i = 0; i < p->program.instrs.size(); ++i) {
@@ -400,8 +364,12 @@ void Emulator::clear_stats() {
   std::fill(qpu_idle_.begin(), qpu_idle_.end(), 0);
   for (auto& s : qpu_stall_) s.fill(0);
   machine_.counters = {};
-  for (const auto& p : programs_)
+  for (const auto& p : programs_) {
     if (p && p->fast) p->fast->clear_counts();
+    if (!p) continue;
+    for (const auto& more : p->parts)
+      if (more->fast) more->fast->clear_counts();
+  }
 }
 
 EmulatorOptions parse_options(std::string_view name) {
@@ -416,7 +384,7 @@ EmulatorOptions parse_options(std::string_view name) {
       throw Error(ErrorKind::value, "qpu.device.option",
                   cat("device option \"", item, "\" is not understood"))
           .note(cat("legal: ", legal))
-          .help(did_you_mean(key, {"qpus", "races", "reads", "memory", "engine"}));
+          .help(did_you_mean(key, {"qpus", "races", "reads", "memory", "engine", "counts"}));
     };
     int n = 0;
     bool numeric = std::from_chars(value.data(), value.data() + value.size(), n).ptr ==
@@ -432,10 +400,16 @@ EmulatorOptions parse_options(std::string_view name) {
       out.check_races = value == "on";
     } else if (key == "reads" && (value == "fault" || value == "report")) {
       out.outside_reads = value == "fault" ? OutsideReads::fault : OutsideReads::report;
-    } else if (key == "engine" && (value == "oracle" || value == "interpreted")) {
-      out.engine = value == "oracle" ? Engine::oracle : Engine::interpreted;
+    } else if (key == "engine" &&
+               (value == "oracle" || value == "interpreted" || value == "translated")) {
+      out.engine = value == "oracle"        ? Engine::oracle
+                   : value == "interpreted" ? Engine::interpreted
+                                            : Engine::translated;
+    } else if (key == "counts" && (value == "on" || value == "off")) {
+      out.count_instructions = value == "on";
     } else {
-      bad("qpus=1..12, memory=MiB, races=on|off, reads=fault|report, engine=oracle|interpreted");
+      bad("qpus=1..12, memory=MiB, races=on|off, reads=fault|report, counts=on|off, "
+          "engine=oracle|interpreted|translated");
     }
   }
   return out;

@@ -3,7 +3,8 @@
 // The emulated chip as a sim::Simulator and as a runtime::Device. A binary of format "qpu" holds
 // 64-bit words, low byte first; its metadata says what each uniform is ("uniforms": a list of "me",
 // "count", "p<i>" for pointer i, "s<i>" for integer scalar i, "f<i>" for float scalar i, "spill",
-// or a number).
+// or a number). Binaries of several kernels list them in the metadata ("programs": first word,
+// words, and the metadata of each); a launch's kernel number chooses.
 
 #include <memory>
 
@@ -12,7 +13,7 @@
 
 namespace weft::qpu::hw {
 
-enum class Engine : std::uint8_t { oracle, interpreted };
+enum class Engine : std::uint8_t { oracle, interpreted, translated };
 
 struct EmulatorOptions {
   int qpus = 12;
@@ -21,6 +22,9 @@ struct EmulatorOptions {
   OutsideReads outside_reads = OutsideReads::fault;
   bool check_races = true;
   bool count_instructions = true;  // statistics per instruction
+  bool keep_registers = false;     // what nobody reads any more keeps its last value (tests)
+  int optimisation = 2;            // translated engine: LLVM's code generator, 0 to 3
+  bool file_cache = true;          // translated engine: machine code is kept for other processes
 };
 
 class Emulator final : public sim::Simulator {
@@ -49,6 +53,10 @@ class Emulator final : public sim::Simulator {
 
  private:
   struct Loaded;
+  static Loaded& part(Loaded& loaded, std::size_t kernel);
+  std::unique_ptr<Loaded> load_one(const runtime::Binary& binary);
+  /// The program for the engine that the options ask for now.
+  void make_ready(Loaded& loaded);
   void prepare(const Loaded& loaded, const sim::Launch& launch);
   void account(bool clean);
   void print(const Loaded& loaded, const Qpu& q);

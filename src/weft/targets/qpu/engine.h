@@ -12,7 +12,7 @@
 
 namespace weft::qpu::hw {
 
-/// A program made ready for the interpreted engine.
+/// A program made ready for a fast engine.
 class FastProgram {
  public:
   virtual ~FastProgram() = default;
@@ -23,12 +23,17 @@ class FastProgram {
   virtual void clear_counts() = 0;
 };
 
-/// Picks the variant for the processor. `count`: keep executions per instruction (statistics).
-std::unique_ptr<FastProgram> make_fast(const Program& program, bool count);
-std::unique_ptr<FastProgram> make_fast_base(const Program& program, bool count);
+/// Picks the variant for the processor. `count`: executions per instruction (statistics); `keep`:
+/// registers that nobody reads any more keep their last values (tests).
+std::unique_ptr<FastProgram> make_fast(const Program& program, bool count, bool keep);
+std::unique_ptr<FastProgram> make_fast_base(const Program& program, bool count, bool keep);
 #if defined(__x86_64__)
-std::unique_ptr<FastProgram> make_fast_avx2(const Program& program, bool count);
+std::unique_ptr<FastProgram> make_fast_avx2(const Program& program, bool count, bool keep);
 #endif
+/// One instruction by the oracle's code, in the middle of a block of another engine: q.now says
+/// when, q.time keeps its stalls only. False: it must wait.
+bool literal_instruction(Machine& m, Qpu& q);
+[[noreturn]] void ran_off(Machine& m, Qpu& q);
 /// "avx2" or "base".
 const char* fast_variant();
 

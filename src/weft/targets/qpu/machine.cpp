@@ -104,19 +104,12 @@ void Machine::fail_rule(const Qpu& q, std::string_view slug, std::string message
   throw error;
 }
 
-void Machine::stall(Qpu& q, std::int64_t until, StallReason why) {
-  if (until <= q.now) return;
-  std::int64_t clocks = until - q.now;
-  if (trace) {
-    static constexpr const char* kNames[] = {"wait tmu", "wait dma load", "wait dma store",
-                                             "wait semaphore", "wait mutex"};
-    double us = static_cast<double>(q.now) / timing::kClockHz * 1e6;
-    trace->span(trace->track("qpu", cat("qpu ", q.id)), kNames[why], us,
-                static_cast<double>(clocks) / timing::kClockHz * 1e6);
-  }
-  q.stall[why] += clocks;
-  q.time += clocks;
-  q.now = until;
+void Machine::trace_stall(const Qpu& q, std::int64_t clocks, StallReason why) {
+  static constexpr const char* kNames[] = {"wait tmu", "wait dma load", "wait dma store",
+                                           "wait semaphore", "wait mutex"};
+  double us = static_cast<double>(q.now) / timing::kClockHz * 1e6;
+  trace->span(trace->track("qpu", cat("qpu ", q.id)), kNames[why], us,
+              static_cast<double>(clocks) / timing::kClockHz * 1e6);
 }
 
 bool Machine::semaphore(Qpu& q, unsigned number, bool acquire) {
@@ -196,10 +189,7 @@ void Machine::finish(Qpu& q) {
   q.finished = true;
 }
 
-bool Machine::inside(Qpu& q, std::uint64_t address, std::uint64_t bytes) {
-  for (const Qpu::Range& r : q.range) {
-    if (address >= r.begin && address + bytes <= r.end) return true;
-  }
+bool Machine::find_range(Qpu& q, std::uint64_t address, std::uint64_t bytes) {
   auto [begin, size] = memory.allocation(address);
   if (size == 0 || address + bytes > begin + size) return false;
   q.range[q.range_next++ & 3] = {begin, begin + size};
@@ -238,96 +228,6 @@ void Machine::conflict(Qpu& q, const Shadow::Conflict& c, std::uint64_t base, bo
              " earlier in this launch; the TMU's caches may still hold its old value"),
          "read it through the VPM, or in the next launch");
   }
-}
-
-std::int64_t Machine::line_ready(unsigned unit, std::uint64_t line, std::int64_t start) {
-  std::uint64_t& tag = tmu_tag_[unit][line % timing::kTmuLines];
-  if (tag == line) {
-    ++counters.tmu_hits;
-    return start + timing::kTmuHit;
-  }
-  tag = line;
-  std::size_t set = line % timing::kL2Sets;
-  for (std::uint64_t way : l2_tag_[set]) {
-    if (way == line) {
-      ++counters.l2_hits;
-      return start + timing::kL2Hit;
-    }
-  }
-  l2_tag_[set][l2_next_[set]++ & (timing::kL2Ways - 1)] = line;
-  ++counters.memory_lines;
-  return sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock) + timing::kMemory;
-}
-
-WEFT_QPU_CLONES static bool contiguous(const Vec& a) {
-  std::uint32_t bad = 0, first = a.lane[0];
-  for (unsigned i = 0; i < 16; ++i) bad |= a.lane[i] ^ (first + 4 * i);
-  return bad == 0;
-}
-
-void Machine::tmu_request(Qpu& q, unsigned unit, const Vec& address) {
-  TmuFifo& fifo = q.fifo[unit];
-  if (fifo.count >= assume::kTmuFifoDepth) {
-    fail_rule(
-        q, "tmu_overflow",
-        cat("TMU ", unit, " of qpu ", q.id, " has ", fifo.count, " requests outstanding already"));
-  }
-  unsigned slice = static_cast<unsigned>(q.id) / 4,
-           which = slice * 2 + (unit ^ (!q.noswap && (q.id & 2) ? 1 : 0));
-  unsigned at = (fifo.head + fifo.count) & 7;
-  Vec& data = fifo.data[at];
-  std::int64_t start = tmu_unit[which].reserve(q.now, timing::kTmuVector), ready = 0;
-  ++counters.tmu_requests;
-  counters.tmu_words += 16;
-  std::uint64_t first = address.lane[0] & ~3u;
-  if (contiguous(address) && inside(q, first, 64)) {
-    std::memcpy(&data, memory.raw(first), 64);
-    __builtin_prefetch(memory.raw(first) + 64);
-    if (check_races) {
-      Shadow::Conflict c = shadow_.read16(q.id, (first - memory.base()) / 4, 0xffff, false);
-      if (c.other >= 0) [[unlikely]]
-        conflict(q, c, memory.base(), false, true);
-    }
-    std::uint64_t line = first / timing::kLine;
-    ready = line_ready(which, line, start);
-    if (first % timing::kLine) ready = std::max(ready, line_ready(which, line + 1, start));
-  } else {
-    std::uint64_t previous = ~0ull;
-    for (unsigned i = 0; i < 16; ++i) {
-      std::uint64_t a = address.lane[i] & ~3u;
-      if (!inside(q, a, 4)) {
-        outside_read(q, a, 4, cat("lane ", i, " of a TMU request"));
-        data[i] = memory.contains(a, 4) ? memory.load<std::uint32_t>(a) : 0;
-      } else {
-        std::memcpy(&data[i], memory.raw(a), 4);
-        if (check_races) {
-          Shadow::Conflict c = shadow_.read16(q.id, (a - memory.base()) / 4, 1, false);
-          if (c.other >= 0) [[unlikely]]
-            conflict(q, c, memory.base(), false, true);
-        }
-      }
-      if (a / timing::kLine != previous) {
-        previous = a / timing::kLine;
-        ready = std::max(ready, line_ready(which, previous, start));
-      }
-    }
-  }
-  fifo.ready[at] = ready;
-  ++fifo.count;
-}
-
-void Machine::tmu_receive(Qpu& q, unsigned unit) {
-  TmuFifo& fifo = q.fifo[unit];
-  if (fifo.count == 0) {
-    fail(q, "qpu.tmu.empty",
-         cat("qpu ", q.id, " waits for TMU ", unit,
-             " without a request outstanding; it would wait for ever"),
-         "request before receiving");
-  }
-  stall(q, fifo.ready[fifo.head], kStallTmu);
-  std::memcpy(&q.slot[kSlotAcc + 4], &fifo.data[fifo.head], 64);
-  fifo.head = (fifo.head + 1) & 7;
-  --fifo.count;
 }
 
 bool Machine::read(Qpu& q, bool file_b, unsigned address, Vec& out) {

@@ -6,6 +6,7 @@
 // q.now are those of the instruction at hand whenever a peripheral function is called.
 
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <string>
 #include <vector>
@@ -68,7 +69,9 @@ struct Qpu {
   std::uint32_t pc = 0;            // instruction index
   std::int64_t time = 0, now = 0;  // clocks since launch
   std::int64_t instructions = 0;
-  const void* block = nullptr;  // interpreted engine: where the block at hand began
+  std::int64_t limit = 0;    // fast engines: when to give way
+  std::uint32_t into = 0;    // interpreted engine: instructions of the block done so far
+  std::exception_ptr fault;  // translated engine: thrown once its code has been left
   bool finished = true, taken = false;
   int slots_left = 0,
       end_left = -1;  // delay slots to go of a branch; instructions to go after program end
@@ -142,6 +145,8 @@ class Machine {
   bool read(Qpu& q, bool file_b, unsigned address, Vec& out);
   void write(Qpu& q, bool file_b, unsigned address, const Vec& value);
   void tmu_request(Qpu& q, unsigned unit, const Vec& address);
+  /// The same for lanes that ask for consecutive words from `first` on.
+  void tmu_request_row(Qpu& q, unsigned unit, std::uint32_t first);
   void tmu_receive(Qpu& q, unsigned unit);  // into r4
   bool semaphore(Qpu& q, unsigned number, bool acquire);
   void breakpoint(Qpu& q);
@@ -168,7 +173,7 @@ class Machine {
 
   // Statistics since clear.
   struct Counters {
-    std::int64_t tmu_requests = 0, tmu_hits = 0, l2_hits = 0, memory_lines = 0, tmu_words = 0;
+    std::int64_t tmu_requests = 0, tmu_hits = 0, l2_hits = 0, memory_lines = 0;
     std::int64_t dma_loads = 0, dma_stores = 0, dma_bytes_read = 0, dma_bytes_written = 0,
                  vpm_reads = 0, vpm_writes = 0;
     std::int64_t uniforms = 0, sfu = 0;
@@ -176,22 +181,45 @@ class Machine {
   Calendar tmu_unit[6], sdram, vdr, vdw;
 
  private:
-  bool inside(Qpu& q, std::uint64_t address, std::uint64_t bytes);
+  bool inside(Qpu& q, std::uint64_t address, std::uint64_t bytes) {
+    for (const Qpu::Range& r : q.range) {
+      if (address >= r.begin && address + bytes <= r.end) return true;
+    }
+    return find_range(q, address, bytes);
+  }
+  bool find_range(Qpu& q, std::uint64_t address, std::uint64_t bytes);
   void outside_read(Qpu& q, std::uint64_t address, std::uint64_t bytes, std::string_view what);
   void conflict(Qpu& q, const Shadow::Conflict& c, std::uint64_t base, bool write, bool tmu);
-  std::int64_t line_ready(unsigned unit, std::uint64_t line, std::int64_t start);
-  void stall(Qpu& q, std::int64_t until, StallReason why);
+  std::int64_t line_ready(unsigned unit, std::uint32_t line, std::int64_t start);
+  std::int64_t line_missing(unsigned unit, std::uint32_t line, std::int64_t start);
+  void tmu_scattered(Qpu& q, unsigned unit, const Vec& address);
+  void check_fifo(const Qpu& q, unsigned unit);
+  unsigned tmu_of(const Qpu& q, unsigned unit) const {
+    return static_cast<unsigned>(q.id) / 4 * 2 + (unit ^ (!q.noswap && (q.id & 2) ? 1 : 0));
+  }
+  void stall(Qpu& q, std::int64_t until, StallReason why) {
+    if (until <= q.now) return;
+    std::int64_t clocks = until - q.now;
+    if (trace) [[unlikely]]
+      trace_stall(q, clocks, why);
+    q.stall[why] += clocks;
+    q.time += clocks;
+    q.now = until;
+  }
+  void trace_stall(const Qpu& q, std::int64_t clocks, StallReason why);
   void vpm_read(Qpu& q, Vec& out);
   void vpm_write(Qpu& q, const Vec& value);
   void setup(Qpu& q, bool write, std::uint32_t word);
   void dma_load(Qpu& q, std::uint32_t address);
   void dma_store(Qpu& q, std::uint32_t address);
-  void vpm_shadow(Qpu& q, unsigned row, unsigned column, bool write);
+  /// Words of a row from `column` on that `mask` names are used.
+  void vpm_shadow(Qpu& q, unsigned row, unsigned column, std::uint32_t mask, bool write);
 
   Shadow shadow_, vpm_shadow_;
   std::int64_t increments_[16][16] = {};
-  std::uint64_t tmu_tag_[6][timing::kTmuLines] = {};
-  std::uint64_t l2_tag_[timing::kL2Sets][timing::kL2Ways] = {};
+  // Line numbers; 0, which is below any allocation, marks what is empty.
+  std::uint32_t tmu_tag_[6][timing::kTmuLines] = {};
+  alignas(16) std::uint32_t l2_tag_[timing::kL2Sets][timing::kL2Ways] = {};
   std::uint8_t l2_next_[timing::kL2Sets] = {};
 };
 

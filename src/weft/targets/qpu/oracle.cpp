@@ -2,6 +2,7 @@
 // The meaning of QPU words, literally: one instruction, one lane at a time, every rule of the book
 // checked on the way. Slow, and what every other engine must agree with.
 
+#include "weft/targets/qpu/engine.h"
 #include "weft/targets/qpu/float.h"
 #include "weft/targets/qpu/machine.h"
 
@@ -209,11 +210,7 @@ void check_rules(Machine& m, Qpu& q, const Instr& i) {
 bool step_oracle(Machine& m, Qpu& q) {
   const Program& p = *m.program;
   q.now = q.time;
-  if (q.pc >= p.instrs.size())
-    m.fail(q, "qpu.pc.outside",
-           cat("execution reached ", hex(static_cast<std::uint64_t>(q.pc) * 8),
-               ", past the end of the program"),
-           "end it with thrend and two slots");
+  if (q.pc >= p.instrs.size()) ran_off(m, q);
   const Instr& i = p.instrs[q.pc];
   check_rules(m, q, i);
   if (q.sfu_countdown > 0 && --q.sfu_countdown == 0) q.slot[kSlotAcc + 4] = q.sfu_result;

@@ -15,27 +15,39 @@ namespace weft::qpu::hw {
 namespace {
 typedef std::uint16_t U16x16 __attribute__((vector_size(32), aligned(2), may_alias));
 
-std::uint16_t* map_words(std::uint64_t words) {
-  void* p = ::mmap(nullptr, words * 2 + 64, PROT_READ | PROT_WRITE,
+template <typename T>
+T* reserve(std::uint64_t count) {
+  void* p = ::mmap(nullptr, count * sizeof(T), PROT_READ | PROT_WRITE,
                    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (p == MAP_FAILED)
-    throw Error(ErrorKind::memory, "sim.memory.map",
-                cat("the host cannot reserve ", human_bytes(words * 2), " for race checks"));
-  return static_cast<std::uint16_t*>(p);
+    throw Error(
+        ErrorKind::memory, "sim.memory.map",
+        cat("the host cannot reserve ", human_bytes(count * sizeof(T)), " for race checks"));
+  return static_cast<T*>(p);
 }
 }  // namespace
 
-Shadow::Shadow(std::uint64_t words)
-    : words_((words + 15) / 16 * 16), words16_(map_words(words_ * 2)) {}
+Shadow::Shadow(std::uint64_t words) : lines_count_((words + 15) / 16 + 1) {
+  summary_ = reserve<std::uint32_t>(lines_count_);
+  try {
+    masks_ = reserve<std::uint16_t>(lines_count_ * 32);
+  } catch (...) {
+    ::munmap(summary_, lines_count_ * 4);
+    throw;
+  }
+}
 
-Shadow::~Shadow() { ::munmap(words16_, words_ * 4 + 64); }
+Shadow::~Shadow() {
+  ::munmap(summary_, lines_count_ * 4);
+  ::munmap(masks_, lines_count_ * 64);
+}
 
 void Shadow::begin_launch() {
-  if (tag_ == 0xf000u) {
-    ::madvise(words16_, words_ * 4 + 64, MADV_DONTNEED);
-    tag_ = 0;
+  if (launch_ == kLaunch) {
+    ::madvise(summary_, lines_count_ * 4, MADV_DONTNEED);
+    launch_ = 0;
   }
-  tag_ = static_cast<std::uint16_t>(tag_ + 0x1000u);
+  launch_ += 0x10000u;
   for (int q = 0; q < kMaxQpus; ++q) {
     clock_[static_cast<std::size_t>(q)].fill(0);
     clock_[static_cast<std::size_t>(q)][static_cast<std::size_t>(q)] = 1;
@@ -45,96 +57,101 @@ void Shadow::begin_launch() {
   lines_.clear();
 }
 
-WEFT_QPU_CLONES Shadow::Conflict Shadow::read16(int qpu, std::uint64_t word, std::uint32_t mask,
-                                                bool uncached) {
-  auto mine = static_cast<std::uint16_t>(tag_ | (1u << qpu));
-  if (mask == 0xffffu && (word & 15) == 0) {
-    std::uint16_t* line = words16_ + (word >> 4) * 32;
-    __builtin_prefetch(line + 32, 1);  // streams go on
-    U16x16 r, w;
-    std::memcpy(&r, line, 32);
-    std::memcpy(&w, line + 16, 32);
-    U16x16 stale = (r & 0xf000) != tag_;
-    r = (r & ~stale) | mine;
-    std::memcpy(line, &r, 32);
-    U16x16 written = ((w & 0xf000) == tag_) &
-                     (uncached ? w & static_cast<std::uint16_t>(0xfffu & ~(1u << qpu)) : w & 0xfff);
-    std::uint64_t part[4];
-    std::memcpy(part, &written, 32);
-    if (!(part[0] | part[1] | part[2] | part[3])) {
-      if (advanced_ >> qpu & 1) record(qpu, word, mask, false);
-      return {};
-    }
-    return slow(qpu, word, mask, false, uncached);
+std::uint16_t* Shadow::detail(std::uint64_t line) {
+  std::uint32_t s = summary_[line];
+  std::uint16_t* masks = masks_ + line * 32;
+  if ((s & kLaunch) != launch_) s = launch_;
+  if (!(s & kDetailed)) {
+    std::fill(masks, masks + 16, static_cast<std::uint16_t>(s & 0xfffu));
+    std::fill(masks + 16, masks + 32, std::uint16_t{0});
+    summary_[line] = s | kDetailed;
   }
-  bool clash = false;
-  for (std::uint32_t m = mask; m; m &= m - 1) {
-    std::uint64_t at = word + static_cast<unsigned>(std::countr_zero(m));
-    std::uint16_t& r = readers(at);
-    r = static_cast<std::uint16_t>((r & 0xf000u) == tag_ ? r | mine : mine);
-    clash |=
-        (writers(at) & 0xf000u) == tag_ && (writers(at) & 0xfffu & (uncached ? ~(1u << qpu) : ~0u));
-  }
-  if (clash) return slow(qpu, word, mask, false, uncached);
-  if (advanced_ >> qpu & 1) record(qpu, word, mask, false);
+  return masks;
+}
+
+WEFT_QPU_CLONES Shadow::Conflict Shadow::access(int qpu, std::uint64_t line, std::uint32_t mask,
+                                                bool write, bool uncached) {
+  constexpr U16x16 kBits = {1,     2,     4,     8,     0x10,   0x20,   0x40,   0x80,
+                            0x100, 0x200, 0x400, 0x800, 0x1000, 0x2000, 0x4000, 0x8000};
+  std::uint16_t* masks = detail(line);
+  U16x16 r, w, where = (kBits & static_cast<std::uint16_t>(mask)) != 0;
+  std::memcpy(&r, masks, 32);
+  std::memcpy(&w, masks + 16, 32);
+  auto mine = static_cast<std::uint16_t>(1u << qpu);
+  auto others = static_cast<std::uint16_t>(0xfffu & ~(1u << qpu));
+  // Who else matters: any user of what is written, writers of what is read.
+  U16x16 clash = where & (write ? (r | w) & others : uncached ? w & others : w);
+  if (write) w |= where & mine;
+  else r |= where & mine;
+  std::memcpy(masks, &r, 32);
+  std::memcpy(masks + 16, &w, 32);
+  std::uint64_t part[4];
+  std::memcpy(part, &clash, 32);
+  if (part[0] | part[1] | part[2] | part[3]) return slow(qpu, line, mask, write, uncached);
+  if (advanced_ >> qpu & 1) record(qpu, line, mask, write);
   return {};
 }
 
-WEFT_QPU_CLONES Shadow::Conflict Shadow::write16(int qpu, std::uint64_t word, std::uint32_t mask) {
-  auto mine = static_cast<std::uint16_t>(tag_ | (1u << qpu));
-  std::uint32_t others = 0xfffu & ~(1u << qpu);
-  bool clash = false;
-  for (std::uint32_t m = mask; m; m &= m - 1) {
-    std::uint64_t at = word + static_cast<unsigned>(std::countr_zero(m));
-    std::uint16_t& w = writers(at);
-    clash |= ((w & 0xf000u) == tag_ && (w & others)) ||
-             ((readers(at) & 0xf000u) == tag_ && (readers(at) & others));
-    w = static_cast<std::uint16_t>((w & 0xf000u) == tag_ ? w | mine : mine);
-  }
-  if (clash) return slow(qpu, word, mask, true, false);
-  if (advanced_ >> qpu & 1) record(qpu, word, mask, true);
-  return {};
+Shadow::Conflict Shadow::read16(int qpu, std::uint64_t word, std::uint32_t mask, bool uncached) {
+  std::uint64_t line = word >> 4;
+  unsigned offset = word & 15;
+  if (offset == 0 && mask == 0xffffu && read_line(qpu, line)) return {};
+  std::uint32_t bits = mask << offset;
+  Conflict low, high;
+  if (bits & 0xffffu) low = access(qpu, line, bits & 0xffffu, false, uncached);
+  if (bits >> 16) high = access(qpu, line + 1, bits >> 16, false, uncached);
+  return low.race || (low.other >= 0 && !high.race) ? low : high;
 }
 
-void Shadow::record(int qpu, std::uint64_t word, std::uint32_t mask, bool write) {
+Shadow::Conflict Shadow::write16(int qpu, std::uint64_t word, std::uint32_t mask) {
+  std::uint64_t line = word >> 4;
+  std::uint32_t bits = mask << (word & 15);
+  Conflict low, high;
+  if (bits & 0xffffu) low = access(qpu, line, bits & 0xffffu, true, false);
+  if (bits >> 16) high = access(qpu, line + 1, bits >> 16, true, false);
+  return low.other >= 0 ? low : high;
+}
+
+void Shadow::record(int qpu, std::uint64_t line, std::uint32_t mask, bool write) {
+  LineClocks& clocks = lines_[line];
   for (std::uint32_t m = mask; m; m &= m - 1) {
-    std::uint64_t at = word + static_cast<unsigned>(std::countr_zero(m));
-    LineClocks& line = lines_[at >> 4];
-    (write ? line.write : line.read)[qpu][at & 15] =
+    (write ? clocks.write : clocks.read)[qpu][std::countr_zero(m)] =
         clock_[static_cast<std::size_t>(qpu)][static_cast<std::size_t>(qpu)];
   }
 }
 
-Shadow::Conflict Shadow::slow(int qpu, std::uint64_t word, std::uint32_t mask, bool write,
+Shadow::Conflict Shadow::slow(int qpu, std::uint64_t line, std::uint32_t mask, bool write,
                               bool uncached) {
   Conflict found;
   const Clocks& seen = clock_[static_cast<std::size_t>(qpu)];
+  const std::uint16_t* masks = masks_ + line * 32;
+  auto clocks = lines_.find(line);
   for (std::uint32_t m = mask; m && !found.race; m &= m - 1) {
-    std::uint64_t at = word + static_cast<unsigned>(std::countr_zero(m));
-    auto line = lines_.find(at >> 4);
+    auto word = static_cast<unsigned>(std::countr_zero(m));
     for (int kind = 0; kind < (write ? 2 : 1) && !found.race;
          ++kind) {  // earlier writes, then earlier reads
-      std::uint16_t who = kind == 0 ? writers(at) : readers(at);
-      if ((who & 0xf000u) != tag_) continue;
+      std::uint16_t who = masks[kind == 0 ? 16 + word : word];
       for (int other = 0; other < kMaxQpus; ++other) {
         if (!(who >> other & 1)) continue;
         if (other == qpu) {
-          if (kind == 0 && !write && !uncached && found.other < 0) found = {other, false, at};
+          if (kind == 0 && !write && !uncached && found.other < 0)
+            found = {other, false, line * 16 + word};
           continue;
         }
         std::uint32_t then = 1;
-        if (line != lines_.end())
+        if (clocks != lines_.end())
           then =
-              std::max(then, (kind == 0 ? line->second.write : line->second.read)[other][at & 15]);
+              std::max(then, (kind == 0 ? clocks->second.write : clocks->second.read)[other][word]);
         if (then > seen[static_cast<std::size_t>(other)]) {
-          found = {other, true, at};
+          found = {other, true, line * 16 + word};
           break;
         }
-        if (kind == 0 && !write && !uncached && found.other < 0) found = {other, false, at};
+        if (kind == 0 && !write && !uncached && found.other < 0)
+          found = {other, false, line * 16 + word};
       }
     }
   }
-  if (advanced_ >> qpu & 1) record(qpu, word, mask, write);
+  if (advanced_ >> qpu & 1) record(qpu, line, mask, write);
   return found;
 }
 

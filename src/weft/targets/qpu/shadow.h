@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Who touched which word during a launch: finds races between QPUs and TMU reads of words stored in
-// the same launch. Per word two masks (readers, writers) tagged with the launch; QPUs that have
-// synchronised through a semaphore carry vector clocks, and the clocks of their accesses are kept
-// per line. Exact: two accesses race when neither happened before the other through semaphores or
-// the mutex.
+// the same launch. A line of 16 words that was only read whole costs one word of summary; the
+// first other access gives it two masks per word (readers, writers). QPUs that have synchronised
+// through a semaphore carry vector clocks, and the clocks of their accesses are kept per line.
+// Exact: two accesses race when neither happened before the other through semaphores or the mutex.
 
 #include <array>
 #include <cstdint>
@@ -35,6 +35,14 @@ class Shadow {
   /// `uncached` is false.
   Conflict read16(int qpu, std::uint64_t word, std::uint32_t mask, bool uncached);
   Conflict write16(int qpu, std::uint64_t word, std::uint32_t mask);
+  /// Reads a whole line that only whole reads have touched; false: ask read16.
+  bool read_line(int qpu, std::uint64_t line) {
+    std::uint32_t s = summary_[line];
+    if ((s & kLaunch) != launch_) s = launch_;
+    if ((s & kDetailed) || (advanced_ >> qpu & 1)) return false;
+    summary_[line] = s | 1u << qpu;
+    return true;
+  }
 
   /// Semaphore or mutex `s`: a release publishes what the QPU did, an acquire receives it.
   void release(int qpu, unsigned s);
@@ -45,17 +53,19 @@ class Shadow {
   struct LineClocks {
     std::uint32_t read[kMaxQpus][16] = {}, write[kMaxQpus][16] = {};
   };
-  Conflict slow(int qpu, std::uint64_t word, std::uint32_t mask, bool write, bool uncached);
-  void record(int qpu, std::uint64_t word, std::uint32_t mask, bool write);
+  /// Masks of a line's words: 16 of readers, 16 of writers; bits 0..11: QPUs.
+  std::uint16_t* detail(std::uint64_t line);
+  Conflict access(int qpu, std::uint64_t line, std::uint32_t mask, bool write, bool uncached);
+  Conflict slow(int qpu, std::uint64_t line, std::uint32_t mask, bool write, bool uncached);
+  void record(int qpu, std::uint64_t line, std::uint32_t mask, bool write);
 
-  std::uint64_t words_;
-  // Masks of 16 words side by side: 16 of readers, 16 of writers. Bits 0..11: QPUs, 12..15: launch.
-  std::uint16_t* words16_ = nullptr;
-  std::uint16_t& readers(std::uint64_t word) { return words16_[(word >> 4) * 32 + (word & 15)]; }
-  std::uint16_t& writers(std::uint64_t word) {
-    return words16_[(word >> 4) * 32 + 16 + (word & 15)];
-  }
-  std::uint16_t tag_ = 0;
+  // A line's summary: bits 0..11 QPUs that read all of it, kDetailed, and the launch in the high
+  // half: of another launch, nobody touched it.
+  static constexpr std::uint32_t kDetailed = 1u << 12, kLaunch = 0xffff0000u;
+  std::uint64_t lines_count_;
+  std::uint32_t* summary_ = nullptr;
+  std::uint16_t* masks_ = nullptr;
+  std::uint32_t launch_ = 0;
   std::array<Clocks, kMaxQpus> clock_{};
   std::array<Clocks, 17> published_{};
   std::uint32_t advanced_ = 0;  // QPUs whose own clock is past 1: their accesses are recorded

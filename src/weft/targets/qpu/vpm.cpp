@@ -36,15 +36,15 @@ std::uint64_t rows(unsigned first, unsigned count) {
 }
 }  // namespace
 
-void Machine::vpm_shadow(Qpu& q, unsigned row, unsigned column, bool write) {
+void Machine::vpm_shadow(Qpu& q, unsigned row, unsigned column, std::uint32_t mask, bool write) {
   if (!check_races) return;
   std::uint64_t word = row * 16 + column;
   Shadow::Conflict c =
-      write ? vpm_shadow_.write16(q.id, word, 1) : vpm_shadow_.read16(q.id, word, 1, true);
-  if (c.race) {
+      write ? vpm_shadow_.write16(q.id, word, mask) : vpm_shadow_.read16(q.id, word, mask, true);
+  if (c.race) [[unlikely]] {
     fail(q, "qpu.vpm.race",
-         cat("qpu ", q.id, write ? " writes" : " reads", " VPM row ", row, " column ", column,
-             ", which qpu ", c.other, " also uses without synchronisation"),
+         cat("qpu ", q.id, write ? " writes" : " reads", " VPM row ", c.word / 16, " column ",
+             c.word % 16, ", which qpu ", c.other, " also uses without synchronisation"),
          "give each QPU rows of its own, or synchronise through semaphores");
   }
 }
@@ -105,16 +105,20 @@ void Machine::vpm_read(Qpu& q, Vec& out) {
               cat("qpu ", q.id, " reads the VPM without a vector set up; it would wait for ever"));
   VpmAccess& a = q.vpm_read[0];
   ++counters.vpm_reads;
-  for (unsigned i = 0; i < 16; ++i) {
-    Cell c = cell(a, i);
-    if (q.load_pending && (q.load_rows >> c.row & 1)) {
-      fail(q, "qpu.dma.early_read",
-           cat("VPM row ", c.row, " is read while the DMA load into it has not been waited for"),
-           "read vr_wait first");
+  if (a.size == 2 && a.horizontal && !(q.load_pending && (q.load_rows >> (a.addr & 63) & 1))) {
+    vpm_shadow(q, a.addr & 63, 0, 0xffff, false);
+    std::memcpy(&out, vpm[a.addr & 63], 64);
+  } else
+    for (unsigned i = 0; i < 16; ++i) {
+      Cell c = cell(a, i);
+      if (q.load_pending && (q.load_rows >> c.row & 1)) {
+        fail(q, "qpu.dma.early_read",
+             cat("VPM row ", c.row, " is read while the DMA load into it has not been waited for"),
+             "read vr_wait first");
+      }
+      vpm_shadow(q, c.row, c.column, 1, false);
+      out[i] = vpm[c.row][c.column] >> c.shift & c.mask;
     }
-    vpm_shadow(q, c.row, c.column, false);
-    out[i] = vpm[c.row][c.column] >> c.shift & c.mask;
-  }
   a.addr = (a.addr + a.stride) & address_mask(a);
   if (--a.left == 0) {
     q.vpm_read[0] = q.vpm_read[1];
@@ -128,18 +132,22 @@ void Machine::vpm_write(Qpu& q, const Vec& value) {
          "write vw_setup first");
   VpmAccess& a = q.vpm_write;
   ++counters.vpm_writes;
-  for (unsigned i = 0; i < 16; ++i) {
-    Cell c = cell(a, i);
-    if (q.store_pending && (q.store_rows >> c.row & 1)) {
-      fail(
-          q, "qpu.dma.early_write",
-          cat("VPM row ", c.row, " is written while the DMA store from it has not been waited for"),
-          "read vw_wait first");
+  if (a.size == 2 && a.horizontal && !(q.store_pending && (q.store_rows >> (a.addr & 63) & 1))) {
+    vpm_shadow(q, a.addr & 63, 0, 0xffff, true);
+    std::memcpy(vpm[a.addr & 63], &value, 64);
+  } else
+    for (unsigned i = 0; i < 16; ++i) {
+      Cell c = cell(a, i);
+      if (q.store_pending && (q.store_rows >> c.row & 1)) {
+        fail(q, "qpu.dma.early_write",
+             cat("VPM row ", c.row,
+                 " is written while the DMA store from it has not been waited for"),
+             "read vw_wait first");
+      }
+      vpm_shadow(q, c.row, c.column, 1, true);
+      std::uint32_t& word = vpm[c.row][c.column];
+      word = (word & ~(c.mask << c.shift)) | ((value[i] & c.mask) << c.shift);
     }
-    vpm_shadow(q, c.row, c.column, true);
-    std::uint32_t& word = vpm[c.row][c.column];
-    word = (word & ~(c.mask << c.shift)) | ((value[i] & c.mask) << c.shift);
-  }
   a.addr = (a.addr + a.stride) & address_mask(a);
 }
 
@@ -179,12 +187,16 @@ void Machine::dma_load(Qpu& q, std::uint32_t address) {
           shadow_.read16(q.id, (from - memory.base()) / 4, (1u << length) - 1, true);
       if (c.other >= 0) conflict(q, c, memory.base(), false, false);
     }
-    for (unsigned e = 0; e < length; ++e) {
-      unsigned row = y + r * vpitch + (vertical ? e : 0), column = x + (vertical ? 0 : e);
-      vpm_shadow(q, row, column, true);
-      vpm[row][column] =
-          memory.contains(from + 4 * e, 4) ? memory.load<std::uint32_t>(from + 4 * e) : 0;
-    }
+    if (good && !vertical) {
+      vpm_shadow(q, y + r * vpitch, x, (1u << length) - 1, true);
+      std::memcpy(&vpm[y + r * vpitch][x], memory.raw(from), length * 4);
+    } else
+      for (unsigned e = 0; e < length; ++e) {
+        unsigned row = y + r * vpitch + (vertical ? e : 0), column = x + (vertical ? 0 : e);
+        vpm_shadow(q, row, column, 1, true);
+        vpm[row][column] =
+            memory.contains(from + 4 * e, 4) ? memory.load<std::uint32_t>(from + 4 * e) : 0;
+      }
     q.load_rows |= rows(y + r * vpitch, vertical ? length : 1);
   }
   std::int64_t bytes = static_cast<std::int64_t>(count) * length * 4;
@@ -245,12 +257,16 @@ void Machine::dma_store(Qpu& q, std::uint32_t address) {
         if (c.other >= 0) conflict(q, c, memory.base(), true, false);
       }
     }
-    for (unsigned d = 0; d < depth; ++d) {
-      unsigned row = horizontal ? y + u : y + d + 16 * ((x + u) / 16),
-               column = horizontal ? x + d : (x + u) % 16;
-      vpm_shadow(q, row, column, false);
-      memory.store<std::uint32_t>(to + 4 * d, vpm[row][column]);
-    }
+    if (horizontal) {
+      vpm_shadow(q, y + u, x, (1u << depth) - 1, false);
+      std::memcpy(memory.raw(to), &vpm[y + u][x], depth * 4);
+    } else
+      for (unsigned d = 0; d < depth; ++d) {
+        unsigned row = horizontal ? y + u : y + d + 16 * ((x + u) / 16),
+                 column = horizontal ? x + d : (x + u) % 16;
+        vpm_shadow(q, row, column, 1, false);
+        memory.store<std::uint32_t>(to + 4 * d, vpm[row][column]);
+      }
   }
   std::int64_t bytes = static_cast<std::int64_t>(units) * depth * 4;
   std::int64_t beats =

@@ -7,6 +7,7 @@
 
 #include "weft/sim/simulator.h"
 #include "weft/targets/qpu/compiler/compile.h"
+#include "weft/targets/qpu/driver/device.h"
 #include "weft/targets/qpu/emulator.h"
 #include "weft/targets/qpu/language/interpret.h"
 
@@ -15,7 +16,8 @@ namespace weft::qpu {
 namespace {
 struct Opened {
   Ref<runtime::Device> device;
-  hw::Emulator* emulator = nullptr;
+  hw::Emulator* emulator = nullptr;  // one of the two
+  hw::HwDevice* chip = nullptr;
   std::function<void(std::string_view)> print;
 };
 
@@ -32,9 +34,16 @@ Opened& open(std::string_view name) {
   if (found == opened.end()) {
     if (name != "qpu" && !name.starts_with("qpu:")) {
       throw Error(ErrorKind::device, "qpu.device.unknown", cat("\"", name, "\" is no QPU device"))
-          .note("legal: \"qpu\", \"qpu:<options>\"");
+          .note("legal: \"qpu\", \"qpu:<options>\", \"qpu:hw\"");
     }
     Opened o;
+    if (hw::names_chip(name)) {
+      auto chip =
+          make_ref<hw::HwDevice>(std::string(name), hw::parse_hw_options(name), hw::this_board());
+      o.chip = chip.get();
+      o.device = chip;
+      return opened.emplace(std::string(name), std::move(o)).first->second;
+    }
     o.device = hw::make_device(name == "qpu" ? "qpu:reads=report" : name);
     o.emulator = static_cast<hw::Emulator*>(&static_cast<sim::SimDevice&>(*o.device).simulator());
     o.emulator->on_print = to_standard_output;
@@ -42,12 +51,23 @@ Opened& open(std::string_view name) {
   }
   return found->second;
 }
+
+/// What only the emulator can do.
+hw::Emulator& emulator(std::string_view name, const char* what) {
+  Opened& o = open(name);
+  if (!o.emulator)
+    throw Error(ErrorKind::device, "qpu.hw.emulator_only",
+                cat("device \"", name, "\" cannot ", what))
+        .help("use the emulator: \"qpu\"");
+  return *o.emulator;
+}
 }  // namespace
 
 Ref<runtime::Device> device(std::string_view name) { return open(name).device; }
 
 std::vector<Note> takeNotes(std::string_view name) {
   std::vector<Note> out;
+  if (!open(name).emulator) return out;  // a chip notes nothing
   for (hw::Finding& f : open(name).emulator->take_findings()) {
     out.push_back(
         {f.code,
@@ -58,7 +78,7 @@ std::vector<Note> takeNotes(std::string_view name) {
 }
 
 void setPrint(std::function<void(std::string_view)> print, std::string_view name) {
-  open(name).emulator->on_print =
+  emulator(name, "show what kernels print").on_print =
       print ? std::move(print) : std::function<void(std::string_view)>(to_standard_output);
 }
 
@@ -66,7 +86,7 @@ namespace detail {
 Memory::Memory(std::size_t bytes, std::string_view name) {
   Opened& o = open(name);
   storage = o.device->allocate(bytes, 64);
-  host = o.emulator->memory().raw(storage->address());
+  host = o.chip ? o.chip->host(*storage) : o.emulator->memory().raw(storage->address());
   std::memset(host, 0, bytes);
 }
 }  // namespace detail
@@ -124,6 +144,11 @@ void AnyKernel::launch(const std::vector<KernelArgument>& arguments) {
   for (const KernelArgument& a : arguments)
     if (!a.pointer) args.push_back(runtime::KernelArg::integer(a.scalar));
   std::int64_t extents[] = {s.qpus};
+  if (o.chip) {
+    o.device->launch(*s.executable, 0, args, extents).wait();
+    s.cycles = 0;  // a chip does not tell
+    return;
+  }
   auto& sim_device = static_cast<sim::SimDevice&>(*o.device);
   sim::RunLimits before = sim_device.limits;
   sim_device.limits.cycles = std::min(before.cycles, s.limit);
@@ -139,7 +164,7 @@ void AnyKernel::launch(const std::vector<KernelArgument>& arguments) {
 
 void AnyKernel::interpret_with(const std::vector<KernelArgument>& arguments) {
   State& s = *state_;
-  Opened& o = open(s.device);
+  hw::Emulator& machine = emulator(s.device, "interpret a kernel's source");
   std::vector<std::uint32_t> params;
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     const KernelArgument& a = arguments[i];
@@ -151,8 +176,8 @@ void AnyKernel::interpret_with(const std::vector<KernelArgument>& arguments) {
   }
   InterpretOptions options;
   options.qpus = s.qpus;
-  options.print = o.emulator->on_print;
-  interpret(*s.program, params, o.emulator->memory(), options);
+  options.print = machine.on_print;
+  interpret(*s.program, params, machine.memory(), options);
 }
 
 }  // namespace weft::qpu

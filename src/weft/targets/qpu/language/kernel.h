@@ -19,7 +19,7 @@ namespace weft::qpu {
 
 /// The device called `name`; opened at the first use and kept. "qpu" here notes reads outside
 /// arrays instead of stopping at them, because kernels in this style prefetch past ends;
-/// "qpu:reads=fault" stops.
+/// "qpu:reads=fault" stops. "qpu:hw" is the chip of a Raspberry Pi.
 Ref<runtime::Device> device(std::string_view name = "qpu");
 
 /// Something a kernel did that the device notes without stopping (reads outside arrays).

@@ -1,0 +1,335 @@
+// SPDX-License-Identifier: Apache-2.0
+// The shape of the text: entry, blocks, instructions in order, helpers for what lies beyond the
+// registers, and where control goes at the end.
+
+#include "weft/targets/qpu/engine/emit.h"
+
+#include <cstddef>
+
+namespace weft::qpu::hw {
+
+namespace {
+bool rotates(const Instr& i) { return i.kind == kAluImm && i.raddr_b >= 48 && i.op_mul; }
+
+constexpr std::string_view kHelpers = R"(
+declare i32 @weft_qpu_read(ptr, ptr, i32, i32, i32, i32)
+declare i32 @weft_qpu_write(ptr, ptr, i32, i32, i32, i32)
+declare i32 @weft_qpu_tmu(ptr, ptr, i32, i32, i32)
+declare i32 @weft_qpu_tmu_row(ptr, ptr, i32, i32, i32, i32)
+declare i32 @weft_qpu_receive(ptr, ptr, i32, i32, i32)
+declare i32 @weft_qpu_semaphore(ptr, ptr, i32, i32)
+declare i32 @weft_qpu_literal(ptr, ptr, i32, i32)
+declare i32 @weft_qpu_break(ptr, ptr, i32, i32)
+declare i32 @weft_qpu_off(ptr, ptr, i32, i32)
+declare i32 @weft_qpu_finish(ptr, ptr, i32, i32)
+declare void @weft_qpu_repair(ptr, ptr, i32)
+declare <8 x i32> @llvm.fshr.v8i32(<8 x i32>, <8 x i32>, <8 x i32>)
+declare <8 x i32> @llvm.smin.v8i32(<8 x i32>, <8 x i32>)
+declare <8 x i32> @llvm.smax.v8i32(<8 x i32>, <8 x i32>)
+declare <8 x i32> @llvm.umin.v8i32(<8 x i32>, <8 x i32>)
+declare <8 x i32> @llvm.umax.v8i32(<8 x i32>, <8 x i32>)
+declare <8 x i32> @llvm.ctlz.v8i32(<8 x i32>, i1)
+declare <32 x i8> @llvm.umin.v32i8(<32 x i8>, <32 x i8>)
+declare <32 x i8> @llvm.umax.v32i8(<32 x i8>, <32 x i8>)
+declare <32 x i8> @llvm.uadd.sat.v32i8(<32 x i8>, <32 x i8>)
+declare <32 x i8> @llvm.usub.sat.v32i8(<32 x i8>, <32 x i8>)
+declare <8 x i32> @llvm.x86.avx2.permd(<8 x i32>, <8 x i32>)
+declare <8 x i32> @llvm.x86.avx.cvtt.ps2dq.256(<8 x float>)
+)";
+}  // namespace
+
+std::string translate_text(const Program& program, const Flow& flow, bool count) {
+  return Emitter(program, flow, count).run();
+}
+
+std::string Emitter::run() {
+  std::string head =
+      "define void @weft_qpu_run(ptr %m, ptr %q, i64 %limit, ptr %counts, ptr %scratch, i32 "
+      "%from) nounwind {\nstart:\n  switch i32 %from, label %out [\n";
+  for (std::size_t b = 0; b < flow_.blocks.size(); ++b)
+    head += cat("    i32 ", flow_.blocks[b].first | (flow_.blocks[b].in_slots ? kInSlots : 0),
+                ", label %b", b, "\n");
+  head += "  ]\nout:\n  ret void\n";
+  for (std::size_t b = 0; b < flow_.blocks.size(); ++b) block(b);
+  std::string out = std::move(head);
+  out += t_.body();
+  out += "}\n";
+  out += kHelpers;
+  if (!pool_.empty()) {
+    out += cat("@pool = internal global [", pool_.size() * 16, " x i32] [");
+    for (std::size_t p = 0; p < pool_.size(); ++p)
+      for (unsigned l = 0; l < 16; ++l)
+        out += cat(p || l ? ", i32 " : "i32 ", static_cast<std::int32_t>(pool_[p][l]));
+    out += "], align 64\n";
+  }
+  for (std::size_t r = 0; r < recipes_.size(); ++r) {
+    out += cat("@recipe", r, " = internal constant [", recipes_[r].size(), " x i32] [");
+    for (std::size_t k = 0; k < recipes_[r].size(); ++k)
+      out += cat(k ? ", i32 " : "i32 ", recipes_[r][k]);
+    out += "]\n";
+  }
+  return out;
+}
+
+void Emitter::block(std::size_t index) {
+  const FlowBlock& b = flow_.blocks[index];
+  label_ = cat("b", index);
+  t_.label(label_);
+  values_.clear();
+  forget();
+  shapes_ = b.shapes;
+  start_ = b.first;
+  taken_.clear();
+  auto n = static_cast<std::uint32_t>(program_.instrs.size());
+  if (b.first >= n) {
+    helper("off", n);
+    t_.line("ret void");
+    return;
+  }
+  std::uint32_t length = b.last - b.first + 1;
+  live_.assign(length, {});
+  Live live = b.live_out;
+  for (std::uint32_t k = length; k-- > 0;) {
+    live_[k] = live;
+    Live reads, writes;
+    uses_of(program_.instrs[b.first + k], &reads, &writes);
+    live = (live & ~writes) | reads;
+  }
+  if (b.in_slots) {
+    std::string kept = t_.def("load i8, ptr ", address(offsetof(Qpu, taken)));
+    taken_ = t_.def("icmp ne i8 ", kept, ", 0");
+    // Should it wait now, it comes back here and not to the block that starts outside of slots.
+    slots_left(b.branch + 4 - b.first);
+    instruction(b.first);
+    slots_left(0);
+  }
+  for (std::uint32_t at = b.first + b.in_slots; at <= b.last; ++at) instruction(at);
+  finish_block(b, length);
+}
+
+void Emitter::slots_left(std::uint32_t n) {
+  t_.line("store i32 ", n, ", ptr ", address(offsetof(Qpu, slots_left)));
+}
+
+void Emitter::advance(std::uint32_t length) {
+  std::string time = address(offsetof(Qpu, time)), count = address(offsetof(Qpu, instructions));
+  std::string before = t_.def("load i64, ptr ", time);
+  time_ = t_.def("add i64 ", before, ", ", length * timing::kIssue);
+  t_.line("store i64 ", time_, ", ptr ", time);
+  std::string done = t_.def("load i64, ptr ", count);
+  std::string sum = t_.def("add i64 ", done, ", ", length);
+  t_.line("store i64 ", sum, ", ptr ", count);
+}
+
+void Emitter::finish_block(const FlowBlock& b, std::uint32_t length) {
+  resolve();
+  flush(b.live_out);
+  auto n = static_cast<std::uint32_t>(program_.instrs.size());
+  if (b.end == BlockEnd::runs_off) {
+    helper("off", n);
+    t_.line("ret void");
+    return;
+  }
+  advance(length);
+  if (count_) {
+    std::string at = t_.def("getelementptr i64, ptr %counts, i64 ", flow_.block_at[b.first]);
+    std::string old = t_.def("load i64, ptr ", at);
+    std::string more = t_.def("add i64 ", old, ", 1");
+    t_.line("store i64 ", more, ", ptr ", at);
+  }
+  if (b.end == BlockEnd::finishes) {
+    t_.line("call i32 @weft_qpu_finish(ptr %m, ptr %q, i32 ", b.last, ", i32 0)");
+    t_.line("ret void");
+    return;
+  }
+  if (b.end == BlockEnd::falls) {
+    if (!taken_.empty()) {
+      std::string kept = t_.def("zext i1 ", taken_, " to i8");
+      t_.line("store i8 ", kept, ", ptr ", address(offsetof(Qpu, taken)));
+    }
+    t_.line("br label %b", b.next);
+    return;
+  }
+  unsigned id = t_.fresh();
+  if (b.next >= 0) {
+    t_.line("br i1 ", taken_, ", label %t", id, ", label %b", b.next);
+    t_.label("t", id);
+  }
+  std::string late = t_.def("icmp sge i64 ", time_, ", %limit");
+  t_.line("br i1 ", late, ", label %y", id, ", label %b", b.target);
+  t_.label("y", id);
+  t_.line("store i32 ", flow_.blocks[static_cast<std::size_t>(b.target)].first, ", ptr ",
+          address(offsetof(Qpu, pc)));
+  t_.line("ret void");
+}
+
+std::string Emitter::where(std::uint32_t at) const {
+  return cat("ptr %m, ptr %q, i32 ", at, ", i32 ", at - start_);
+}
+
+void Emitter::helper(std::string_view name, std::uint32_t at, std::string_view extra) {
+  std::string status =
+      t_.def("call i32 @weft_qpu_", name, "(", where(at), extra.empty() ? "" : ", ", extra, ")");
+  std::string good = t_.def("icmp eq i32 ", status, ", 0");
+  unsigned id = t_.fresh();
+  t_.line("br i1 ", good, ", label %k", id, ", label %out");
+  label_ = cat("k", id);
+  t_.label(label_);
+}
+
+void Emitter::literal(std::uint32_t at) {
+  resolve();
+  flush(Live().set());
+  helper("literal", at);
+  forget();
+}
+
+void Emitter::instruction(std::uint32_t at) {
+  const Instr& i = program_.instrs[at];
+  pinned_.clear();
+  if (i.kind == kSem) {
+    helper("semaphore", at);
+  } else if (i.kind == kBranch) {
+    branch(at);
+  } else if (needs_literal(i)) {
+    literal(at);
+  } else if (i.kind == kAlu && i.sig == kSigBreak) {
+    resolve();
+    flush(Live().set());
+    helper("break", at);
+  } else if (is_ldi(i)) {
+    load_immediate(at, i);
+  } else {
+    alu(at, i);
+  }
+  step_shapes(i, &shapes_);
+}
+
+void Emitter::branch(std::uint32_t at) {
+  const Instr& i = program_.instrs[at];
+  taken_ = "true";
+  if (i.cond_br != kBranchAlways) {
+    bool negated = false;
+    Cond mask = branch_mask(i.cond_br, &negated);
+    std::string bits = any(flag(mask));
+    taken_ = t_.def("icmp ", negated ? "eq" : "ne", " i8 ", bits, ", 0");
+  }
+  for (std::uint8_t to :
+       {plain_slot(add_file_b(i), i.waddr_add), plain_slot(mul_file_b(i), i.waddr_mul)}) {
+    if (to >= kTracked) continue;
+    Halves old = ints(read(to)), link = ints(splat((at + 4) * 8));
+    Value v;
+    v.as_int.lo = t_.def("select i1 ", taken_, ", ", kInt8, " ", link.lo, ", ", kInt8, " ", old.lo);
+    v.as_int.hi = t_.def("select i1 ", taken_, ", ", kInt8, " ", link.hi, ", ", kInt8, " ", old.hi);
+    set(to, add(v));
+  }
+}
+
+void Emitter::load_immediate(std::uint32_t at, const Instr& i) {
+  std::int32_t value;
+  if (i.kind == kLdi) {
+    value = splat(i.imm);
+  } else {
+    Value v;
+    for (unsigned half = 0; half < 2; ++half) {
+      std::string& text = half ? v.as_int.hi : v.as_int.lo;
+      for (unsigned l = half * 8; l < half * 8 + 8; ++l) {
+        std::uint32_t low = i.imm >> l & 1, high = i.imm >> (16 + l) & 1;
+        text += cat(
+            l % 8 ? ", i32 " : "<i32 ",
+            static_cast<std::int32_t>(i.kind == kLdiUnsigned ? low + 2 * high : low - 2 * high));
+      }
+      text += ">";
+    }
+    value = add(v);
+  }
+  pinned_.push_back(value);
+  deliver(at, add_file_b(i), i.waddr_add, i.cond_add, value, {0});
+  deliver(at, mul_file_b(i), i.waddr_mul, i.cond_mul, value, {0});
+}
+
+void Emitter::alu(std::uint32_t at, const Instr& i) {
+  if (unsigned a = peripheral_a(i)) {
+    helper("read", at, cat("i32 0, i32 ", a));
+    now_[kSlotPerA] = -1;
+  }
+  if (unsigned b = peripheral_b(i)) {
+    helper("read", at, cat("i32 1, i32 ", b));
+    now_[kSlotPerB] = -1;
+  }
+  std::int32_t add_a = -1, add_b = -1, mul_a = -1, mul_b = -1, sum = -1, product = -1;
+  if (i.op_add) {
+    pinned_.push_back(add_a = source(i, i.add_a));
+    pinned_.push_back(add_b = add_operands(i.op_add) > 1 ? source(i, i.add_b) : add_a);
+  }
+  if (i.op_mul) {
+    pinned_.push_back(mul_a = source(i, i.mul_a));
+    pinned_.push_back(mul_b = source(i, i.mul_b));
+  }
+  if (i.op_add) pinned_.push_back(sum = add_op(i, add_a, add_b));
+  if (i.op_mul) {
+    product = mul_op(i, mul_a, mul_b);
+    if (rotates(i)) product = rotated(product, i.raddr_b);
+    pinned_.push_back(product);
+  }
+  // Conditions look at the flags before this instruction.
+  bool from_mul = !i.op_add;
+  auto chosen = [&](std::int32_t v, bool file_b, unsigned waddr, unsigned cond) {
+    std::uint8_t to = plain_slot(file_b, waddr);
+    if (v < 0 || cond == kNever || cond == kAlways || to >= kTracked) return v;
+    std::int32_t mixed = choose(cond, v, read(to));
+    pinned_.push_back(mixed);
+    return mixed;
+  };
+  std::int32_t put_sum = chosen(sum, add_file_b(i), i.waddr_add, i.cond_add);
+  std::int32_t put_product = chosen(product, mul_file_b(i), i.waddr_mul, i.cond_mul);
+  if (i.sf && (i.op_add || i.op_mul))
+    set_flags(i, at, from_mul, from_mul ? mul_a : add_a, from_mul ? mul_b : add_b,
+              from_mul ? product : sum);
+  // Registers first, then what the addresses trigger.
+  for (bool plain : {true, false}) {
+    if (i.op_add && (i.waddr_add < 36) == plain)
+      deliver(at, add_file_b(i), i.waddr_add, i.cond_add, put_sum,
+              plain ? Shape{} : result_shape(i, false, shapes_));
+    if (i.op_mul && (i.waddr_mul < 36) == plain)
+      deliver(at, mul_file_b(i), i.waddr_mul, i.cond_mul, put_product,
+              plain ? Shape{} : result_shape(i, true, shapes_));
+  }
+  if (i.kind == kAlu && (i.sig == kSigLoadTmu0 || i.sig == kSigLoadTmu1)) {
+    helper("receive", at, cat("i32 ", i.sig - kSigLoadTmu0));
+    now_[kSlotAcc + 4] = -1;
+    dirty_[kSlotAcc + 4] = false;
+  }
+}
+
+void Emitter::deliver(std::uint32_t at, bool file_b, unsigned waddr, unsigned cond,
+                      std::int32_t value, Shape shape) {
+  if (cond == kNever || waddr == kNull) return;
+  if (waddr < 36) {
+    set(plain_slot(file_b, waddr), value);
+    return;
+  }
+  if (waddr == kWR5) {
+    set(kSlotAcc + 5, spread(value, file_b));
+    return;
+  }
+  if (waddr == kWTmu0S || waddr == kWTmu1S) {
+    int unit = waddr == kWTmu1S;
+    if (shape.known() && shape.stride == 4) {
+      std::string first = t_.def("extractelement ", kInt8, " ", ints(value).lo, ", i32 0");
+      helper("tmu_row", at, cat("i32 ", unit, ", i32 ", first));
+    } else {
+      store_slot(kSlotOutAdd, value);
+      helper("tmu", at, cat("i32 ", unit));
+    }
+    return;
+  }
+  store_slot(kSlotOutAdd, value);
+  helper("write", at, cat("i32 ", file_b ? 1 : 0, ", i32 ", waddr));
+  if (waddr >= kWRecip && waddr <= kWLog2) {
+    now_[kSlotAcc + 4] = -1;
+    dirty_[kSlotAcc + 4] = false;
+  }
+}
+
+}  // namespace weft::qpu::hw

@@ -1,0 +1,262 @@
+// SPDX-License-Identifier: Apache-2.0
+// Running translated programs: what their code calls, the processor's float mode around it, and the
+// two caches of machine code (the emulator keeps programs; files keep them for other processes).
+
+#include "weft/targets/qpu/engine/translate.h"
+
+#include <cstddef>
+#include <exception>
+
+#include "weft/base/hash.h"
+#include "weft/jit/jit.h"
+#include "weft/runtime/cache.h"
+#include "weft/targets/qpu/float.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace weft::qpu::hw {
+
+#if defined(__x86_64__)
+namespace {
+
+constexpr int kVersion = 1;  // of the text; part of the cache's key
+
+/// MXCSR as translated code wants it: toward zero, denormals flushed; and back.
+class Mode {
+ public:
+  explicit Mode(unsigned wanted) : saved_(_mm_getcsr()) { _mm_setcsr(wanted); }
+  ~Mode() { _mm_setcsr(saved_); }
+  Mode(const Mode&) = delete;
+  Mode& operator=(const Mode&) = delete;
+
+ private:
+  unsigned saved_;
+};
+constexpr unsigned kHost = 0x1f80, kQpu = 0x1f80 | 0x6000 | 0x8040;
+
+void locate(Qpu& q, std::uint32_t pc, std::uint32_t into) {
+  q.pc = pc;
+  q.now = q.time + timing::kIssue * static_cast<std::int64_t>(into);
+}
+
+/// Runs `work`; the block's part before this instruction is accounted when control leaves it.
+template <typename F>
+int guarded(Qpu& q, std::uint32_t pc, std::uint32_t into, F work) {
+  locate(q, pc, into);
+  try {
+    if (work()) return 0;
+  } catch (...) {
+    q.fault = std::current_exception();
+  }
+  q.time += timing::kIssue * static_cast<std::int64_t>(into);
+  q.instructions += into;
+  return 1;
+}
+
+int do_read(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into, int file_b,
+            unsigned address) {
+  return guarded(*q, pc, into, [&] {
+    return m->read(*q, file_b, address, q->slot[file_b ? kSlotPerB : kSlotPerA]);
+  });
+}
+
+int do_write(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into, int file_b,
+             unsigned address) {
+  return guarded(*q, pc, into, [&] {
+    if (address >= kWRecip && address <= kWLog2) {
+      Mode host(kHost);
+      m->write(*q, file_b, address, q->slot[kSlotOutAdd]);
+      q->slot[kSlotAcc + 4] = q->sfu_result;  // nothing can see r4 in between
+      q->sfu_countdown = 0;
+    } else {
+      m->write(*q, file_b, address, q->slot[kSlotOutAdd]);
+    }
+    return true;
+  });
+}
+
+int do_tmu(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into, unsigned unit) {
+  return guarded(*q, pc, into, [&] {
+    m->tmu_request(*q, unit, q->slot[kSlotOutAdd]);
+    return true;
+  });
+}
+
+int do_tmu_row(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into, unsigned unit,
+               std::uint32_t first) {
+  return guarded(*q, pc, into, [&] {
+    m->tmu_request_row(*q, unit, first);
+    return true;
+  });
+}
+
+int do_receive(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into, unsigned unit) {
+  return guarded(*q, pc, into, [&] {
+    m->tmu_receive(*q, unit);
+    return true;
+  });
+}
+
+int do_semaphore(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into) {
+  return guarded(*q, pc, into, [&] {
+    const Instr& i = m->program->instrs[pc];
+    return m->semaphore(*q, i.sem, i.acquire);
+  });
+}
+
+int do_literal(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into) {
+  return guarded(*q, pc, into, [&] {
+    Mode host(kHost);
+    return literal_instruction(*m, *q);
+  });
+}
+
+int do_break(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into) {
+  return guarded(*q, pc, into, [&] {
+    Mode host(kHost);
+    m->breakpoint(*q);
+    return true;
+  });
+}
+
+int do_off(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into) {
+  return guarded(*q, pc, into, [&]() -> bool { ran_off(*m, *q); });
+}
+
+int do_finish(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t) {
+  return guarded(*q, pc, 0, [&] {
+    q->now = q->time - timing::kIssue;
+    m->finish(*q);
+    return true;
+  });
+}
+
+void do_repair(Vec* scratch, const std::int32_t* recipe, int) {
+  std::int32_t operations = recipe[0], inputs = recipe[1];
+  const std::int32_t* step = recipe + 2;
+  for (std::int32_t k = 0; k < operations; ++k, step += 3) {
+    const Vec &a = scratch[step[1]], &b = scratch[step[2]];
+    Vec& out = scratch[inputs + k];
+    auto op = static_cast<unsigned>(step[0]);
+    for (unsigned l = 0; l < 16; ++l) {
+      out[l] = op >= kRecipeMul ? mul_lane(op - kRecipeMul, a[l], b[l]).value
+                                : add_lane(op, a[l], b[l]).value;
+    }
+  }
+}
+
+void* helper_address(std::string_view name) {
+  struct Known {
+    std::string_view name;
+    void* address;
+  };
+  static const Known known[] = {
+      {"weft_qpu_read", reinterpret_cast<void*>(&do_read)},
+      {"weft_qpu_write", reinterpret_cast<void*>(&do_write)},
+      {"weft_qpu_tmu", reinterpret_cast<void*>(&do_tmu)},
+      {"weft_qpu_tmu_row", reinterpret_cast<void*>(&do_tmu_row)},
+      {"weft_qpu_receive", reinterpret_cast<void*>(&do_receive)},
+      {"weft_qpu_semaphore", reinterpret_cast<void*>(&do_semaphore)},
+      {"weft_qpu_literal", reinterpret_cast<void*>(&do_literal)},
+      {"weft_qpu_break", reinterpret_cast<void*>(&do_break)},
+      {"weft_qpu_off", reinterpret_cast<void*>(&do_off)},
+      {"weft_qpu_finish", reinterpret_cast<void*>(&do_finish)},
+      {"weft_qpu_repair", reinterpret_cast<void*>(&do_repair)},
+  };
+  for (const Known& k : known)
+    if (k.name == name) return k.address;
+  return nullptr;
+}
+
+class Translated final : public FastProgram {
+ public:
+  Translated(const Program& program, const TranslateOptions& options)
+      : flow_(analyse(program, options.keep)),
+        size_(program.instrs.size()),
+        block_counts_(flow_.blocks.size()),
+        scratch_(kScratch) {
+    auto compile = [&] {
+      jit::CompileOptions how;
+      how.codegen_level = options.optimisation;
+      return jit::compile_to_object(translate_text(program, flow_, options.count), how);
+    };
+    std::string object;
+    if (options.file_cache) {
+      std::string key =
+          cat("qpu ", kVersion, " ", jit::host_fingerprint(), " ", options.optimisation, " ",
+              options.count ? "count" : "", options.keep ? "keep" : "", " ", sizeof(Qpu), " ",
+              offsetof(Qpu, time), "\n");
+      key.append(reinterpret_cast<const char*>(program.words.data()), program.words.size() * 8);
+      object = runtime::FileCache::shared().get(runtime::CacheKey::of(key), compile);
+    } else {
+      object = compile();
+    }
+    code_ = jit::load_object(object, helper_address);
+    run_ = code_->function<Run>("weft_qpu_run");
+    WEFT_CHECK(run_, "the translated program has no entry");
+  }
+
+  void run(Machine& m, Qpu& q, std::int64_t limit) override {
+    {
+      Mode mode(kQpu);
+      std::uint32_t from = q.pc | (q.slots_left ? kInSlots : 0);
+      run_(&m, &q, limit, block_counts_.data(), scratch_.data(), from);
+    }
+    if (q.fault) [[unlikely]]
+      std::rethrow_exception(std::exchange(q.fault, nullptr));
+  }
+
+  const std::vector<std::int64_t>& counts() const override {
+    counts_.assign(size_, 0);
+    for (std::size_t b = 0; b < flow_.blocks.size(); ++b) {
+      const FlowBlock& block = flow_.blocks[b];
+      for (std::size_t at = block.first; at <= block.last && at < size_; ++at)
+        counts_[at] += block_counts_[b];
+    }
+    return counts_;
+  }
+  void clear_counts() override { std::fill(block_counts_.begin(), block_counts_.end(), 0); }
+
+ private:
+  using Run = void(Machine*, Qpu*, std::int64_t, std::int64_t*, Vec*, std::uint32_t);
+  Flow flow_;
+  std::size_t size_;
+  Ref<jit::Code> code_;
+  Run* run_ = nullptr;
+  std::vector<std::int64_t> block_counts_;
+  std::vector<Vec> scratch_;
+  mutable std::vector<std::int64_t> counts_;
+};
+}  // namespace
+
+std::string translation_missing() {
+  if (!__builtin_cpu_supports("avx2")) return "the processor has no AVX2";
+  if (!jit::llvm().available) return jit::llvm().reason;
+  return "";
+}
+
+std::unique_ptr<FastProgram> make_translated(const Program& program,
+                                             const TranslateOptions& options) {
+  if (std::string why = translation_missing(); !why.empty()) {
+    throw Error(ErrorKind::device, "qpu.engine.translated",
+                cat("the translated engine cannot run here: ", why))
+        .help("use engine=interpreted, which needs nothing");
+  }
+  return std::make_unique<Translated>(program, options);
+}
+
+#else
+
+std::string translation_missing() { return "translated programs need an x86-64 host"; }
+
+std::unique_ptr<FastProgram> make_translated(const Program&, const TranslateOptions&) {
+  throw Error(ErrorKind::device, "qpu.engine.translated",
+              cat("the translated engine cannot run here: ", translation_missing()))
+      .help("use engine=interpreted, which needs nothing");
+}
+
+#endif
+
+}  // namespace weft::qpu::hw
