@@ -9,7 +9,6 @@ from .. import _core
 from .._errors import error as _error
 from .common import _COMPLEX, _array, _axis, _is_tensor, _name, _row
 from .manipulation import expand_dims, moveaxis, permute_dims, reshape, squeeze
-from .statistics import max, sum
 
 
 def matmul(x1, x2, /):

@@ -436,7 +436,7 @@ void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
       make, call);
 }
 
-ir::Expr device_cast(const ir::Expr& x, Elem elem) { return to(x, elem); }
+ir::Expr device_cast(const ir::Expr& x, Elem elem) { return convert_value(x, elem); }
 
 void device_run(const NDArray& out, const DeviceProgram& program) {
   if (out.size() == 0) return;
@@ -465,7 +465,7 @@ void device_run(const NDArray& out, const DeviceProgram& program) {
     for (std::size_t k = 0; k < program.numbers.size(); ++k)
       scope.numbers.push_back(p.scalar(cat("c", k), Elem::int64));
     if (reduced) scope.acc = ir::load(o.buffer, {o.index});
-    return p.finish(o, to(program.value(scope), out.elem()), reduced ? program.init : nullptr,
+    return p.finish(o, convert_value(program.value(scope), out.elem()), reduced ? program.init : nullptr,
                     reads);
   };
   std::vector<runtime::CallArg> call = {pointer(out)}, views;
