@@ -14,19 +14,13 @@ import weft
 
 from . import _core
 from ._core import NDArray, Tensor
+from ._errors import error as _error
 
 __all__ = ["Compiled", "compile"]
 
 
-def _error(code, message, repair):
-    """An Error with its fields, as the core raises them."""
-    error = _core.ArgumentError(f"error[{code}]: {message}\n = help: {repair}")
-    error.code, error.message, error.help = code, message, repair
-    return error
-
-
 def _refuse(what, repair):
-    raise _error("compile.trace.unsupported", what, repair)
+    raise _error("value", "compile.trace.unsupported", what, help=repair)
 
 
 class Traced:
@@ -348,9 +342,10 @@ class Compiled:
     def _need(self):
         if self._last is None:
             raise _error(
+                "value",
                 "compile.trace.none",
                 f"{self.__name__} was compiled but not called yet: 0 traces",
-                "call it once",
+                help="call it once",
             )
         return self._last
 
