@@ -14,12 +14,13 @@ import weft
 
 from . import _core
 from ._core import NDArray, Tensor
+from ._errors import error as _error
 
 __all__ = ["compile", "Compiled"]
 
 
 def _refuse(what, repair):
-    raise _core.ArgumentError(f"error[compile.trace.unsupported]: {what}\n = help: {repair}")
+    raise _error(_core.ArgumentError, "compile.trace.unsupported", what, help=repair)
 
 
 class Traced:

@@ -9,6 +9,7 @@ from .. import _core
 from .._errors import error as _error
 from .common import _COMPLEX, _array, _axis, _is_tensor, _name, _row
 from .manipulation import expand_dims, moveaxis, permute_dims, reshape, squeeze
+from .statistics import max, mean, sum
 
 
 def matmul(x1, x2, /):
@@ -73,21 +74,33 @@ def einsum(spec, *operands):
 
 def softmax(x, /, *, axis=-1):
     """exp(x) / sum(exp(x)) along an axis, without overflow. Real floats."""
-    return _core._softmax(x, axis)
+    if _is_tensor(x):
+        return x.softmax(axis)
+    return _core._softmax(_array(x), axis)
 
 
 def log_softmax(x, /, *, axis=-1):
     """x - log(sum(exp(x))) along an axis, without overflow. Real floats."""
-    return _core._log_softmax(x, axis)
+    if _is_tensor(x):
+        return x.log_softmax(axis)
+    return _core._log_softmax(_array(x), axis)
 
 
 def logsumexp(x, /, *, axis=None, keepdims=False):
     """log(sum(exp(x))) along axes, without overflow. Real floats."""
-    return _core._logsumexp(x, axis, keepdims)
+    if _is_tensor(x):
+        largest = max(x.data, axis=axis, keepdims=True)
+        total = sum(_row("exp")(x - largest), axis=axis, keepdims=keepdims)
+        return _row("log")(total) + (largest if keepdims else reshape(largest, total.shape))
+    return _core._logsumexp(_array(x), axis, keepdims)
 
 
 def layer_norm(x, scale, shift, /, *, eps=1e-5):
     """(x - mean) / sqrt(variance + eps) * scale + shift over the last axis; scale and shift hold one row."""
+    if _is_tensor(x) or _is_tensor(scale) or _is_tensor(shift):
+        centred = x - mean(x, axis=-1, keepdims=True)
+        variance = mean(centred * centred, axis=-1, keepdims=True)
+        return centred * _row("rsqrt")(variance + eps) * scale + shift
     return _core._layer_norm(x, scale, shift, eps)
 
 
