@@ -345,6 +345,8 @@ TENSOR = {
         "def pad(self, widths: Sequence[tuple[int, int]], /) -> Tensor: ...",
         "def softmax(self, axis: int = -1) -> Tensor: ...",
         "def log_softmax(self, axis: int = -1) -> Tensor: ...",
+        "def logsumexp(self, axis: int | Sequence[int] | None = None, keepdims: _bool = False) -> Tensor: ...",
+        "def layer_norm(self, scale: Tensor, shift: Tensor, eps: float = 1e-05) -> Tensor: ...",
         "def concat(self, tensors: list[Tensor], axis: int, /) -> Tensor: ...",
         "def where(self, condition: Any, a: Any, b: Any, /) -> Tensor: ...",
         "def windows(self, kh: int, kw: int, stride: int, /) -> Tensor: ...",

@@ -336,8 +336,11 @@ class Compiled:
 
     def _need(self):
         if self._last is None:
-            raise _core.ArgumentError(
-                f"error[compile.trace.none]: {self.__name__} was compiled but not called yet: 0 traces\n = help: call it once"
+            raise _error(
+                _core.ArgumentError,
+                "compile.trace.none",
+                f"{self.__name__} was compiled but not called yet: 0 traces",
+                help="call it once",
             )
         return self._last
 

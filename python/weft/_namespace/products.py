@@ -9,7 +9,7 @@ from .. import _core
 from .._errors import error as _error
 from .common import _COMPLEX, _array, _axis, _is_tensor, _name, _row
 from .manipulation import expand_dims, moveaxis, permute_dims, reshape, squeeze
-from .statistics import max, mean, sum
+from .statistics import mean
 
 
 def matmul(x1, x2, /):
@@ -89,9 +89,7 @@ def log_softmax(x, /, *, axis=-1):
 def logsumexp(x, /, *, axis=None, keepdims=False):
     """log(sum(exp(x))) along axes, without overflow. Real floats."""
     if _is_tensor(x):
-        largest = max(x.data, axis=axis, keepdims=True)
-        total = sum(_row("exp")(x - largest), axis=axis, keepdims=keepdims)
-        return _row("log")(total) + (largest if keepdims else reshape(largest, total.shape))
+        return x.logsumexp(axis, keepdims)
     return _core._logsumexp(_array(x), axis, keepdims)
 
 
