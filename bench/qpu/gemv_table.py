@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "examples" / "qpu"))
-from programs import CLOCK, PUBLISHED, bounds, module, te_product  # noqa: E402
+from qpu_programs import CLOCK, PUBLISHED, bounds, module, te_product
 
 
 def main():

@@ -4,7 +4,7 @@
 import time
 
 import numpy as np
-from programs import CLOCK, PUBLISHED, module, te_product
+from qpu_programs import CLOCK, PUBLISHED, module, te_product
 
 
 def _torch():
@@ -16,10 +16,10 @@ def _torch():
 
 
 def _row(program, seconds, error, limit, note, rate=0.0):
-    return dict(
-        program=program, device="qpu", seconds=seconds, rate=rate, unit="GFLOP/s", error=error,
-        limit=limit, note=note,
-    )  # fmt: skip
+    return {
+        "program": program, "device": "qpu", "seconds": seconds, "rate": rate, "unit": "GFLOP/s", "error": error,
+        "limit": limit, "note": note,
+    }  # fmt: skip
 
 
 def demo(quick=False, progress=lambda text: None):

@@ -47,36 +47,30 @@ def matvec(rows, columns):
     return te.create_prim_func([A, x, y])
 
 
-def chain(folder, width, rows, cols, rng):
-    """The GEMV of examples/wse/gemv on a row of PEs; the runtime is kept for its pictures."""
-    out = str(folder / "gemv")
+def heat(folder, width, height, length):
+    """Sums over a rectangle whose PEs work the longer the further they are; the runtime is kept for its pictures."""
+    out = str(folder / "heat")
     wse.compile_csl(
-        str(HERE / "gemv/layout.csl"),
+        str(HERE / "heat/layout.csl"),
         out,
-        fabric_dims=(width + 7, 3),
+        fabric_dims=(width + 7, height + 2),
         fabric_offsets=(4, 1),
-        params={"width": width, "rows": rows, "cols": cols},
+        params={"width": width, "height": height, "length": length},
         memcpy=True,
     )
-    params = json.loads((folder / "gemv/out.json").read_text())["params"]
+    params = json.loads((folder / "heat/out.json").read_text())["params"]
     assert int(params["width"]) == width
-    a = rng.standard_normal((rows, width * cols)).astype(np.float32)
-    x = rng.standard_normal(width * cols).astype(np.float32)
     runner = wse.SdkRuntime(out)
     runner.load()
     runner.run()
-    runner.memcpy_h2d(
-        runner.get_id("A"), np.ascontiguousarray(a.T).ravel(), 0, 0, width, 1, rows * cols
-    )
-    runner.memcpy_h2d(runner.get_id("x"), x, 0, 0, width, 1, cols)
-    runner.memcpy_h2d(runner.get_id("y"), np.zeros(width * rows, np.float32), 0, 0, width, 1, rows)
     before = runner.cycles()
-    runner.launch("multiply")
+    runner.launch("work")
     cycles = runner.cycles() - before
-    y = np.zeros(rows, np.float32)
-    runner.memcpy_d2h(y, runner.get_id("y"), 0, 0, 1, 1, rows)
+    total = np.zeros(length, np.float32)
+    runner.memcpy_d2h(total, runner.get_id("sum"), 0, 0, 1, 1, length)
     runner.stop()
-    return runner, cycles, float(np.abs(y - a.astype(np.float64) @ x).max())
+    want = sum(x + y for x in range(width) for y in range(height))
+    return runner, cycles, float(np.abs(total - want).max())
 
 
 def demo(quick=False, progress=lambda text: None):
@@ -115,21 +109,23 @@ def demo(quick=False, progress=lambda text: None):
         limit=1e-4,
         note=f"{result.cycles:,.0f} cycles; CSL in {out}/gemv-wse-4x4.csl",
     )
-    progress("a row of PEs and its pictures")
+    progress("a rectangle of PEs and its pictures")
     with tempfile.TemporaryDirectory() as folder:
-        width = 16 if quick else 64
-        runner, cycles, error = chain(pathlib.Path(folder), width, 32, 16, rng)
+        width, height = (12, 8) if quick else (48, 32)
+        runner, cycles, error = heat(pathlib.Path(folder), width, height, 64)
+        links = runner.link_traffic()
         yield dict(
-            program=f"GEMV on a row of {width} PEs",
-            device=f"wse {width}x1",
+            program=f"sums over {width} x {height} PEs",
+            device=f"wse {width}x{height}",
             seconds=cycles / runner.clock_hz(),
-            rate=2 * 32 * 16 * width / (cycles / runner.clock_hz()) / 1e9,
-            unit="Gop/s",
+            rate=float(links.sum()) / (cycles / runner.clock_hz()) / 1e9,
+            unit="G hops/s",
             error=error,
-            limit=1e-3,
-            note=f"{cycles:,} cycles",
+            limit=0,
+            note=f"{cycles:,} cycles, {int(links.sum()):,} wavelets over links",
         )
         for what, title in (("busy", "utilisation"), ("traffic", "traffic")):
             path = out / f"wse-{title}.svg"
             runner.heat_map(path, what)
-            yield f"{title} of a row of {width} PEs ({path})", path.read_text()
+            runner.heat_map(path.with_suffix(".png"), what)
+            yield f"{title} of {width} x {height} PEs ({path})", path.read_text()

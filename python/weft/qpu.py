@@ -22,7 +22,7 @@ import numpy as np
 
 import weft
 
-__all__ = ["extension", "include", "library", "cmake", "load"]
+__all__ = ["cmake", "extension", "include", "library", "load"]
 
 _HERE = pathlib.Path(__file__).resolve().parent
 _VERSION = 1  # WEFT_QPU_MODULE_VERSION of targets/qpu/extension/abi.h
@@ -123,15 +123,15 @@ def extension(name, sources, **options):
     from setuptools import Extension
 
     where = os.path.dirname(library())
-    arguments = dict(
-        include_dirs=[include()],
-        library_dirs=[where],
-        libraries=["weft_qpu"],
-        runtime_library_dirs=[where],
-        define_macros=[("WEFT_QPU_PYTHON", None)],
-        language="c++",
-        extra_compile_args=["-std=c++20", "-O2"],
-    )
+    arguments = {
+        "include_dirs": [include()],
+        "library_dirs": [where],
+        "libraries": ["weft_qpu"],
+        "runtime_library_dirs": [where],
+        "define_macros": [("WEFT_QPU_PYTHON", None)],
+        "language": "c++",
+        "extra_compile_args": ["-std=c++20", "-O2"],
+    }
     for key, value in options.items():
         arguments[key] = arguments[key] + value if isinstance(value, list) else value
     return Extension(name=name, sources=list(sources), **arguments)
@@ -154,14 +154,14 @@ def _host(x, dtype, what):
     if torch is not None and isinstance(x, torch.Tensor):
         device = x.device
         values = x.detach().cpu().resolve_conj().numpy()
-        back = lambda y: torch.from_numpy(y).to(device)  # noqa: E731
+        back = lambda y: torch.from_numpy(y).to(device)
     elif isinstance(x, weft.NDArray):
         device = x.device
         values = x.numpy()
-        back = lambda y: weft.asarray(y, device=device)  # noqa: E731
+        back = lambda y: weft.asarray(y, device=device)
     else:
         values = np.asarray(x)
-        back = lambda y: y  # noqa: E731
+        back = lambda y: y
     if values.dtype.kind not in "iufb":
         raise weft.DTypeError(
             f"error[qpu.module.dtype]: {what} is {values.dtype}; legal are integers and real numbers"

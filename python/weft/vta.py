@@ -14,7 +14,10 @@ import os as _os
 import tempfile as _tempfile
 
 from . import _core
-from . import vta_op as op  # noqa: F401  (weft.vta.op)
+from . import vta_c as c  # noqa: F401
+from . import vta_net as net  # noqa: F401
+from . import vta_op as op  # noqa: F401
+from . import vta_picture as picture  # noqa: F401
 
 _KEYS = {
     "BATCH": "batch",

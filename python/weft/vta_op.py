@@ -181,6 +181,69 @@ def conv2d_transpose(
     return te.create_prim_func([x, weights, out])
 
 
+def conv2d_packed(
+    env,
+    n,
+    ci,
+    h,
+    w,
+    co,
+    kernel,
+    stride=1,
+    pad=0,
+    groups=1,
+    bias=False,
+    residual=False,
+    shift=0,
+    relu=False,
+    clip=None,
+    dtype="int8",
+):
+    """conv2d over the machine's own layouts: X[n / B, ci / bi, h, w, B, bi], W[co / bo, ci / groups / bi, k, k, bo, bi],
+    bias int32[co / bo, B, bo], residual and result [n / B, co / bo, oh, ow, B, bo]. Channels of a group are whole
+    blocks."""
+    B, bi, bo = env.BATCH, env.BLOCK_IN, env.BLOCK_OUT
+    nb, cb, ob = -(-n // B), ci // bi, co // bo
+    gi, go = cb // groups, ob // groups
+    if cb * bi != ci or ob * bo != co or gi * groups != cb or go * groups != ob:
+        raise ValueError(
+            f"{ci} and {co} channels in {groups} groups are no whole blocks of {bi} and {bo}"
+        )
+    oh, ow = ((e + 2 * pad - kernel) // stride + 1 for e in (h, w))
+    x = te.placeholder((nb, cb, h, w, B, bi), env.inp_dtype, name="X")
+    weights = te.placeholder((ob, gi, kernel, kernel, bo, bi), env.wgt_dtype, name="W")
+    source = x
+    if pad:
+        source = te.compute(
+            (nb, cb, h + 2 * pad, w + 2 * pad, B, bi),
+            lambda b, c, y, z, l, k: te.if_then_else(
+                (y >= pad) & (y < h + pad) & (z >= pad) & (z < w + pad),
+                x[b, c, y - pad, z - pad, l, k],
+                te.const(0, env.inp_dtype),
+            ),
+            name="padded",
+        )
+    c, p, q, k = (
+        te.reduce_axis((0, extent), name=name)
+        for extent, name in ((gi, "c"), (kernel, "p"), (kernel, "q"), (bi, "k"))
+    )
+    shape = (nb, ob, oh, ow, B, bo)
+
+    def element(b, o, y, z, l, m):
+        channel = c if groups == 1 else (o // go) * gi + c
+        value = source[b, channel, y * stride + p, z * stride + q, l, k]
+        return te.sum(
+            value.astype(env.acc_dtype) * weights[o, c, p, q, m, k].astype(env.acc_dtype),
+            axis=[c, p, q, k],
+        )
+
+    total = te.compute(shape, element, name="conv")
+    b = te.placeholder((ob, B, bo), "int32", name="bias") if bias else None
+    r = te.placeholder(shape, "int8", name="residual") if residual else None
+    out = _epilogue(total, shape, b, lambda i: (i[1], i[4], i[5]), shift, relu, clip, dtype, r)
+    return te.create_prim_func([t for t in (x, weights, b, r, out) if t is not None])
+
+
 def max_pool2d(n, c, h, w, kernel, stride, pad=0):
     """Y = largest of each window of X[n, c, h, w], int8; outside the image counts as -128."""
     x = te.placeholder((n, c, h, w), "int8", name="X")
@@ -205,13 +268,16 @@ def max_pool2d(n, c, h, w, kernel, stride, pad=0):
     return te.create_prim_func([x, out])
 
 
-def global_sum_pool(n, c, h, w, shift, dtype="int8"):
-    """Y[n, c] = sum of X[n, c, h, w] over the image >> shift."""
+def global_sum_pool(n, c, h, w, shift, factor=1, dtype="int8"):
+    """Y[n, c] = (sum of X[n, c, h, w] over the image) * factor >> shift."""
     x = te.placeholder((n, c, h, w), "int8", name="X")
     p, q = te.reduce_axis((0, h), name="p"), te.reduce_axis((0, w), name="q")
     total = te.compute(
         (n, c), lambda b, o: te.sum(x[b, o, p, q].astype("int32"), axis=[p, q]), name="total"
     )
+    if factor != 1:
+        sums = total
+        total = te.compute((n, c), lambda b, o: sums[b, o] * factor, name="scaled")
     out = _epilogue(total, (n, c), None, None, shift, False, None, dtype)
     return te.create_prim_func([x, out])
 

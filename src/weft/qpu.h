@@ -6,8 +6,8 @@
 //   auto k = compile(scale);  k.setNumQPUs(12);  k(n, 2.0f, &array);
 //
 // The statements If Else While For Where End are macros. Headers of the standard library, Python
-// and this project may follow; where a header that follows uses one of these six names itself,
-// define WEFT_QPU_NO_MACROS before this one and include <weft/qpu_macros.h> after all others.
+// and this project may follow; one that uses such a name itself (GoogleTest has an End) comes
+// before, or define WEFT_QPU_NO_MACROS and include <weft/qpu_macros.h> after it.
 
 #include "weft/targets/qpu/language/kernel.h"
 #include "weft/targets/qpu/language/language.h"

@@ -93,6 +93,62 @@ def test_matmul_bias_relu(m, n, k, rng):
     agrees(matmul_bias_relu(m, n, k), [a, b, c], np.full((m, n), 3, "float32"))
 
 
+def softmax(m, n):
+    A = te.placeholder((m, n), "float32", name="A")
+    k, r = te.reduce_axis(n, name="k"), te.reduce_axis(n, name="r")
+    top = te.compute((m,), lambda i: te.max(A[i, k], axis=k), name="top")
+    e = te.compute((m, n), lambda i, j: te.exp(A[i, j] - top[i]), name="e")
+    total = te.compute((m,), lambda i: te.sum(e[i, r], axis=r), name="total")
+    out = te.compute((m, n), lambda i, j: e[i, j] / total[i], name="out")
+    return te.create_prim_func([A, out])
+
+
+def convolution(h, w, channels):
+    A = te.placeholder((channels, h, w), "float32", name="A")
+    W = te.placeholder((2, channels, 3, 3), "float32", name="W")
+    P = te.compute(
+        (channels, h + 2, w + 2),
+        lambda c, y, x: te.if_then_else(
+            (y >= 1) & (y < h + 1) & (x >= 1) & (x < w + 1), A[c, y - 1, x - 1], te.const(0.0)
+        ),
+        name="P",
+    )
+    c, dy, dx = (te.reduce_axis(n, name=s) for n, s in ((channels, "c"), (3, "dy"), (3, "dx")))
+    C = te.compute(
+        (2, h, w),
+        lambda o, y, x: te.sum(P[c, y + dy, x + dx] * W[o, c, dy, dx], axis=[c, dy, dx]),
+        name="C",
+    )
+    return te.create_prim_func([A, W, C])
+
+
+@pytest.mark.parametrize("m,n", [(1, 1), (3, 17), (14, 40)])
+def test_softmax(m, n, rng):
+    x = rng.standard_normal((m, n)).astype("float32") * 4
+    agrees(softmax(m, n), [x], np.zeros((m, n), "float32"), rtol=2e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("h,w", [(1, 1), (5, 18), (16, 16)])
+def test_padded_convolution(h, w, rng):
+    a, f = (rng.integers(-9, 9, s).astype("float32") for s in ((3, h, w), (2, 3, 3, 3)))
+    agrees(convolution(h, w, 3), [a, f], np.zeros((2, h, w), "float32"))
+
+
+@pytest.mark.parametrize("n", [1, 16, 37])
+def test_pairs_and_minima(n, rng):
+    A = te.placeholder((5, n), "float32", name="A")
+    k, r = te.reduce_axis(n, name="k"), te.reduce_axis(n, name="r")
+    at, top = te.compute(
+        (5,),
+        lambda i: te.argmax((te.const(0, "int64") + k).astype("int32"), A[i, k], axis=k),
+        name="best",
+    )
+    low = te.compute((5,), lambda i: te.min(A[i, r], axis=r), name="low")
+    out = te.compute((5,), lambda i: at[i].astype("float32") + top[i] * low[i], name="out")
+    x = rng.integers(-99, 99, (5, n)).astype("float32")
+    agrees(te.create_prim_func([A, out]), [x], np.zeros(5, "float32"))
+
+
 def test_symbolic_shapes(rng):
     n = te.var("n")
     A = te.placeholder((n,), "float32", name="A")
@@ -117,11 +173,55 @@ def test_integers_wrap_and_divide(rng):
     agrees(te.create_prim_func([A, B, C]), [x, y], np.zeros(n, "int32"))
 
 
+def test_unsigned(rng):
+    n = 60
+    A, B = (te.placeholder((n,), "uint32", name=x) for x in "AB")
+    C = te.compute((n,), lambda i: A[i] // (B[i] % 1000 + 1) + A[i] * B[i], name="C")
+    D = te.compute((n,), lambda i: te.if_then_else(A[i] > B[i], A[i], C[i]), name="D")
+    x, y = rng.integers(0, 2**32, (2, n), dtype="uint32")
+    agrees(te.create_prim_func([A, B, D]), [x, y], np.zeros(n, "uint32"))
+    E = te.compute((n,), lambda i: A[i].astype("float32") * 0.5, name="E")
+    agrees(te.create_prim_func([A, E]), [x], np.zeros(n, "float32"))
+    F = te.placeholder((n,), "float32", name="F")
+    G = te.compute((n,), lambda i: F[i].astype("uint32"), name="G")
+    f = rng.uniform(0, 2**32 - 1000, n).astype("float32")
+    agrees(te.create_prim_func([F, G]), [f], np.zeros(n, "uint32"))
+
+
+def test_sums_to_few_points_use_every_qpu(rng):
+    A = te.placeholder((3, 6000), "float32", name="A")
+    k = te.reduce_axis(6000, name="k")
+    s = te.compute((3,), lambda i: te.sum(A[i, k], axis=k), name="s")
+    x = rng.standard_normal((3, 6000)).astype("float32")
+    got, module = on(te.create_prim_func([A, s]), [x], np.zeros(3, "float32"))
+    np.testing.assert_allclose(got, x.astype("float64").sum(1), atol=2e-2)
+    assert module.source().count("# kernel") == 2
+
+
+def test_run_time_strides_choose_a_version(rng):
+    a = weft.asarray(rng.standard_normal((40, 50)).astype("float32"), device="qpu")
+    h = a.numpy()
+    for axis in (0, 1):
+        np.testing.assert_allclose(weft.sum(a, axis=axis).numpy(), h.sum(axis), atol=1e-4)
+        np.testing.assert_allclose(weft.sum(a.T, axis=axis).numpy(), h.T.sum(axis), atol=1e-4)
+    b = weft.asarray(rng.standard_normal((50, 33)).astype("float32"), device="qpu")
+    np.testing.assert_allclose(weft.matmul(a, b).numpy(), h @ b.numpy(), atol=2e-4)
+    np.testing.assert_allclose(weft.matmul(b.T, a.T).numpy(), b.numpy().T @ h.T, atol=2e-4)
+
+
+def test_in_place(rng):
+    x, y = rng.standard_normal((2, 100)).astype("float32")
+    a = weft.asarray(x, device="qpu")
+    a += weft.asarray(y, device="qpu")
+    a *= 2.0
+    np.testing.assert_allclose(a.numpy(), (x + y) * 2, rtol=1e-6, atol=1e-6)
+
+
 def test_schedule_is_respected(rng):
     f = matvec(24, 64)
     sch = weft.Schedule(f)
     y = sch.get_block("y")
-    i, k = sch.get_loops(y)
+    i, _k = sch.get_loops(y)
     i0, i1 = sch.split(i, [None, 16])
     sch.bind(i0, "qpu")
     sch.bind(i1, "lane")

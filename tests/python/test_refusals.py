@@ -68,6 +68,18 @@ CASES = [
     (lambda x, p: weft.vecdot(x, x[:, :3]), S, "array.vecdot.extent", "4 and 3"),
     (lambda x, p: weft.moveaxis(x, 5, 0), X, "array.moveaxis.axis", "axis 5"),
     (lambda x, p: weft.squeeze(Tensor(x), 0), A, "array.squeeze.extent", r"\(2, 4\)"),
+    (lambda x, p: x.__setitem__(0, x), S, "array.assign.shape", r"\(2, 4\) to shape \(4,\)"),
+    (lambda x, p: weft.concat([]), A, "array.concat.empty", "0 arrays"),
+    (lambda x, p: weft.NDArray.make((2, 2), (1,), handle=x.handle), S, "array.make.rank", "differ"),
+    (lambda x, p: x.reshape(-1, -2), S, "array.reshape.extent", "extent -2|-2"),
+    (lambda x, p: x.reshape(5, 5), S, "array.reshape.size", "8 elements"),
+    (lambda x, p: weft.linalg.solve(x[:, :2], x[0]), S, "array.solve.extent", "2 rows"),
+    (
+        lambda x, p: weft.take_along_axis(x, weft.zeros((3, 1), dtype="int64"), axis=1),
+        S,
+        "array.take_along_axis.broadcast",
+        "axis 0",
+    ),
     (lambda x, p: idx(p, b"nonsense"), weft.IOError, "data.idx.header", "images.gz"),
     (
         lambda x, p: idx(p, b"\0\0\x08\1\0\0\0\5abc"),
@@ -104,10 +116,10 @@ CASES = [
     (lambda x, p: weft.random.integers(3, 3), A, "random.integers.range", r"\[3, 3\)"),
     (lambda x, p: Tensor(x).data.__setitem__(9, 0), X, "array.index.range", "outside axis 0"),
     (
-        lambda x, p: Tensor(x)[:, weft.asarray([0])],
+        lambda x, p: Tensor(x)[:, weft.asarray([4])],
         X,
-        "array.index.mixed",
-        "permute|two steps|axis",
+        "array.index.range",
+        "index 4",
     ),
 ]
 

@@ -4,10 +4,10 @@ integer NumPy on three configurations."""
 
 import numpy as np
 import pytest
+from weft.vta import op
 
 import weft
 from weft import te
-from weft.vta import op
 
 CONFIGS = ("sim", "4x8x8", "1x32x32")
 SEED = 20261121
@@ -34,7 +34,7 @@ def epilogue(total, bias=None, shift=0, residual=None, relu=False, clip=None, dt
 
 
 def conv_ref(x, w, stride=1, pad=0, groups=1, dilation=1):
-    n, ci, h, wd = x.shape
+    n, _ci, h, wd = x.shape
     co, cg, kh, kw = w.shape
     x = np.pad(x.astype(np.int64), ((0, 0), (0, 0), (pad, pad), (pad, pad)))
     oh = (h + 2 * pad - dilation * (kh - 1) - 1) // stride + 1
@@ -109,30 +109,95 @@ def test_matmul(config, m, n, k, options):
 
 
 CONVS = [
-    dict(n=1, ci=16, h=8, w=8, co=16, kernel=3, pad=1, shift=8),
-    dict(n=1, ci=3, h=9, w=7, co=5, kernel=3, pad=1, shift=5, bias=True, relu=True),
-    dict(n=2, ci=20, h=7, w=9, co=33, kernel=3, stride=2, pad=1, bias=True, shift=7, clip=(0, 127)),
-    dict(n=1, ci=32, h=14, w=14, co=64, kernel=1, stride=2, shift=6, clip=(0, 127)),
-    dict(n=1, ci=6, h=11, w=10, co=4, kernel=(5, 3), dilation=2, dtype="int32"),
-    dict(n=1, ci=32, h=6, w=6, co=64, kernel=3, pad=1, groups=2, shift=7),
-    dict(n=1, ci=12, h=5, w=6, co=18, kernel=3, pad=1, groups=3, stride=2, dtype="int32"),
-    dict(n=1, ci=8, h=6, w=5, co=8, kernel=3, pad=1, groups=8, dtype="int32"),
-    dict(n=1, ci=24, h=10, w=9, co=40, kernel=3, pad=1, layout="NHWC", shift=7, clip=(-128, 127)),
-    dict(
-        n=1,
-        ci=16,
-        h=6,
-        w=6,
-        co=16,
-        kernel=3,
-        pad=1,
-        bias=True,
-        shift=8,
-        residual=True,
-        relu=True,
-        clip=(0, 127),
-    ),
-    dict(n=1, ci=3, h=20, w=20, co=16, kernel=7, stride=2, pad=3, shift=6),
+    {"n": 1, "ci": 16, "h": 8, "w": 8, "co": 16, "kernel": 3, "pad": 1, "shift": 8},
+    {
+        "n": 1,
+        "ci": 3,
+        "h": 9,
+        "w": 7,
+        "co": 5,
+        "kernel": 3,
+        "pad": 1,
+        "shift": 5,
+        "bias": True,
+        "relu": True,
+    },
+    {
+        "n": 2,
+        "ci": 20,
+        "h": 7,
+        "w": 9,
+        "co": 33,
+        "kernel": 3,
+        "stride": 2,
+        "pad": 1,
+        "bias": True,
+        "shift": 7,
+        "clip": (0, 127),
+    },
+    {
+        "n": 1,
+        "ci": 32,
+        "h": 14,
+        "w": 14,
+        "co": 64,
+        "kernel": 1,
+        "stride": 2,
+        "shift": 6,
+        "clip": (0, 127),
+    },
+    {"n": 1, "ci": 6, "h": 11, "w": 10, "co": 4, "kernel": (5, 3), "dilation": 2, "dtype": "int32"},
+    {"n": 1, "ci": 32, "h": 6, "w": 6, "co": 64, "kernel": 3, "pad": 1, "groups": 2, "shift": 7},
+    {
+        "n": 1,
+        "ci": 12,
+        "h": 5,
+        "w": 6,
+        "co": 18,
+        "kernel": 3,
+        "pad": 1,
+        "groups": 3,
+        "stride": 2,
+        "dtype": "int32",
+    },
+    {
+        "n": 1,
+        "ci": 8,
+        "h": 6,
+        "w": 5,
+        "co": 8,
+        "kernel": 3,
+        "pad": 1,
+        "groups": 8,
+        "dtype": "int32",
+    },
+    {
+        "n": 1,
+        "ci": 24,
+        "h": 10,
+        "w": 9,
+        "co": 40,
+        "kernel": 3,
+        "pad": 1,
+        "layout": "NHWC",
+        "shift": 7,
+        "clip": (-128, 127),
+    },
+    {
+        "n": 1,
+        "ci": 16,
+        "h": 6,
+        "w": 6,
+        "co": 16,
+        "kernel": 3,
+        "pad": 1,
+        "bias": True,
+        "shift": 8,
+        "residual": True,
+        "relu": True,
+        "clip": (0, 127),
+    },
+    {"n": 1, "ci": 3, "h": 20, "w": 20, "co": 16, "kernel": 7, "stride": 2, "pad": 3, "shift": 6},
 ]
 
 
@@ -246,3 +311,92 @@ def test_pooling(config):
     total = x.astype(np.int32).sum((2, 3)) >> 6
     got, _ = run(op.global_sum_pool(1, 20, 9, 9, 6), [x], np.zeros((1, 20), np.int8), config)
     np.testing.assert_array_equal(got, total.astype(np.int8))
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_programs_on_random_configurations(seed, capsys):
+    """Random shapes and epilogues; the fast engine, the oracle and NumPy agree, and cycles need no data."""
+    rng = np.random.default_rng([SEED, 77, seed])
+    config = CONFIGS[seed % 3]
+    pick = lambda *options: options[rng.integers(len(options))]
+    g = pick(1, 1, 2, 3)
+    kernel, stride, pad = pick(1, 2, 3, 5), pick(1, 1, 2, 3), pick(0, 1, 2)
+    o = {
+        "n": pick(1, 1, 2, 5),
+        "ci": g * int(rng.integers(1, 40)),
+        "co": g * int(rng.integers(1, 40)),
+        "h": int(rng.integers(kernel, 13)),
+        "w": int(rng.integers(kernel, 13)),
+        "kernel": kernel,
+        "stride": stride,
+        "pad": pad,
+        "groups": g,
+        "shift": int(rng.integers(0, 9)),
+        "bias": bool(rng.integers(2)),
+        "residual": bool(rng.integers(2)),
+        "relu": bool(rng.integers(2)),
+        "clip": pick(None, (-128, 127), (0, 100)),
+        "dtype": pick("int8", "int8", "int32", "int16"),
+        "layout": pick("NCHW", "NHWC"),
+    }
+    print(config, o)
+    x, w = (
+        rand(rng, (o["n"], o["ci"], o["h"], o["w"])),
+        rand(rng, (o["co"], o["ci"] // g, kernel, kernel)),
+    )
+    total = conv_ref(x, w, stride, pad, g)
+    bias = rand(rng, (o["co"],), -(1 << 28), 1 << 28, np.int32) if o["bias"] else None
+    residual = rand(rng, total.shape) if o["residual"] else None
+    want = epilogue(
+        total,
+        None if bias is None else bias[:, None, None],
+        o["shift"],
+        residual,
+        o["relu"],
+        o["clip"],
+        o["dtype"],
+    )
+    if o["layout"] == "NHWC":
+        x, w = x.transpose(0, 2, 3, 1).copy(), w.transpose(2, 3, 1, 0).copy()
+        want = want.transpose(0, 2, 3, 1)
+        residual = None if residual is None else residual.transpose(0, 2, 3, 1).copy()
+    arrays = [a for a in (x, w, bias, residual) if a is not None]
+    func, out = op.conv2d(**o), np.full(want.shape, 77, o["dtype"])
+    got, module = run(func, arrays, out, config)
+    np.testing.assert_array_equal(got, want)
+    cycles = []
+    for options in ({"engine": "oracle"}, {"mode": "cycles"}):
+        device = weft.vta.env(config).device(**options)
+        device.clear_stats()
+        moved = [weft.asarray(a, device=device) for a in (*arrays, out)]
+        module["main"](*moved)
+        cycles.append(device.stats()["cycles"])
+        if "engine" in options:
+            np.testing.assert_array_equal(moved[-1].numpy(), want)
+    assert cycles[0] == cycles[1] > 0
+
+
+def test_strided_and_padded_packed_convolutions_use_no_host_copies():
+    for config in CONFIGS:
+        env = weft.vta.env(config)
+        rng = np.random.default_rng(9)
+        ci, co = 2 * env.BLOCK_IN, 3 * env.BLOCK_OUT
+        for kernel, stride, pad, h in ((3, 1, 1, 7), (3, 2, 1, 8), (1, 2, 0, 6), (5, 1, 2, 6)):
+            func = op.conv2d_packed(
+                env, env.BATCH, ci, h, h, co, kernel, stride, pad, bias=True, shift=8, clip=(0, 127)
+            )
+            net = weft.vta.net.Net(env, None)
+            x, w = rand(rng, (env.BATCH, ci, h, h)), rand(rng, (co, ci, kernel, kernel))
+            bias = rand(rng, (co,), -99, 99, np.int32)
+            want = epilogue(conv_ref(x, w, stride, pad), bias[:, None, None], 8, clip=(0, 127))
+            wp = w.reshape(3, env.BLOCK_OUT, 2, env.BLOCK_IN, kernel, kernel).transpose(
+                0, 2, 4, 5, 1, 3
+            )
+            bp = np.broadcast_to(bias.reshape(3, 1, -1), (3, env.BATCH, env.BLOCK_OUT))
+            oh = want.shape[2]
+            out = np.zeros((1, 3, oh, oh, env.BATCH, env.BLOCK_OUT), np.int8)
+            device = weft.device(env.target)
+            device.clear_stats()
+            got, _ = run(func, [net.pack(x), wp.copy(), bp.copy()], out, config)
+            np.testing.assert_array_equal(net.unpack(got, env.BATCH, co), want)
+            assert device.stats()["host.launches"] == 0

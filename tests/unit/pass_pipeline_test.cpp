@@ -209,6 +209,21 @@ TEST(PipelineLoops, the_race_checker_sees_missing_waits_and_barriers) {
   }
 }
 
+TEST(PipelineLoops, a_copy_that_nobody_waits_for_is_reported) {
+  const PrimFunc f = parse_func(
+      "@T.prim_func(lowered=True)\n"
+      "def main(A: T.Buffer((8,), \"float32\")):\n"
+      "    with T.launch(\"k\", {\"threadIdx.x\": 8}) as t:\n"
+      "        S = T.allocate((8,), \"float32\", scope=\"shared\")\n"
+      "        with T.async_(\"cp.async\", done):\n"
+      "            S[t] = A[t]\n"
+      "        T.wait(done, 1)\n");
+  pass::RaceReport report = pass::check_races(f, machine_of(with_queue(), "grid"));
+  ASSERT_EQ(report.races.size(), 1u) << report.text();
+  EXPECT_EQ(report.races[0].what, "a copy that no wait finishes");
+  EXPECT_EQ(report.races[0].buffer, "S");
+}
+
 TEST(PipelineLoops, refuses_what_would_change_the_result) {
   auto with = [](const std::string& notes) { return refusal(staged(8, notes)); };
   const std::string count = with("\"software_pipeline_stage\": [0, 1, 2]");

@@ -92,9 +92,51 @@ TEST(schedule_reduction, a_users_reducer_is_taken_when_its_block_vouches_for_it)
   sch.rfactor(k[1], 1);
   expect_sound(sch, text);
 
+  // x + x * y starts from 0 and never leaves it: samples disprove the promise.
+  std::string squares = users("            T.block_attr({\"commutative_reducer\": True})\n");
+  const std::string from = "P[vi] + A[vi, vk] + P[vi] * A[vi, vk]";
+  squares.replace(squares.find(from), from.size(), "P[vi] + A[vi, vk] * A[vi, vk] * P[vi]");
+  Schedule wrong = make(squares);
+  expect_refused(wrong, [](Schedule& s) { s.rfactor(s.get_loops(s.get_block("P"))[1], 0); },
+                 "schedule.rfactor.combiner", {"\"P\""});
+
   Schedule unknown = make(users(""));
   expect_refused(unknown, [](Schedule& s) { s.rfactor(s.get_loops(s.get_block("P"))[1], 0); },
                  "schedule.rfactor.combiner", {"\"P\"", "commutative_reducer"});
+}
+
+TEST(schedule_reduction, blockize_joins_blocks_that_follow_each_other) {
+  const std::string text = two_stages(6, 8);
+  Schedule sch = make(text);
+  const BlockRef b = sch.get_block("B"), c = sch.get_block("C");
+  sch.compute_at(b, sch.get_loops(c)[0]);
+  const BlockRef both = sch.blockize({b, c});
+  const auto path = find_block(sch.mod(), both);
+  EXPECT_EQ(path->realize()->block->iters.size(), 1u) << sch.show();
+  EXPECT_EQ(sch.get_child_blocks(both).size(), 2u);
+  EXPECT_EQ(sch.get_loops(both).size(), 1u);
+  expect_sound(sch, text);
+
+  Schedule apart = make(text);
+  expect_refused(apart,
+                 [](Schedule& s) {
+                   s.blockize({s.get_block("C"), s.get_block("B")});
+                 },
+                 "schedule.blockize.siblings", {"\"C\", \"B\"", "one after the other"});
+  expect_refused(apart, [](Schedule& s) { s.blockize(std::vector<BlockRef>{}); },
+                 "schedule.blockize.empty", {"empty list"});
+}
+
+TEST(schedule_reduction, blockize_keeps_the_predicate_of_whole_tiles) {
+  const std::string text = vector_add(24);
+  Schedule sch = make(text);
+  const auto i = sch.split(sch.get_loops(sch.get_block("C"))[0], {None, 2, 4});
+  const auto again = sch.split(sch.fuse({i[0], i[1]}), {None, 4});  // 6 tiles by 4: a predicate
+  const BlockRef tile = sch.blockize(i[2]);
+  EXPECT_NE(sch.show().find("T.where("), std::string::npos) << sch.show();
+  EXPECT_EQ(find_block(sch.mod(), tile)->realize()->block->iters.size(), 1u);
+  EXPECT_EQ(again.size(), 2u);
+  expect_sound(sch, text);
 }
 
 TEST(schedule_reduction, padding_is_filled_after_the_writer) {
@@ -155,8 +197,8 @@ def main(A: T.Buffer((10,), "float32"), C: T.Buffer((10,), "float32")):
   in.shape = {10};
   out.data = c.data();
   out.shape = {3, 4};
-  const ir::InterpretArg arguments[] = {in, out};
-  ir::interpret(sch.func(), arguments);
+  std::vector<ir::InterpretArg> args{in, out};
+  ir::interpret(sch.func(), args);
   for (std::size_t i = 0; i < 10; ++i) EXPECT_EQ(c[i], a[i] * 2) << i;
   EXPECT_EQ(c[10], -5);
   EXPECT_EQ(c[11], -5);

@@ -9,7 +9,6 @@ from .. import _core
 from .._errors import error as _error
 from .common import _COMPLEX, _array, _axis, _is_tensor, _name, _row
 from .manipulation import expand_dims, moveaxis, permute_dims, reshape, squeeze
-from .statistics import max, sum
 
 
 def matmul(x1, x2, /):
@@ -73,16 +72,32 @@ def einsum(spec, *operands):
 
 
 def softmax(x, /, *, axis=-1):
-    """exp(x) / sum(exp(x)) along an axis, without overflow."""
-    y = _row("exp")(x - max(x, axis=axis, keepdims=True))
-    return y / sum(y, axis=axis, keepdims=True)
+    """exp(x) / sum(exp(x)) along an axis, without overflow. Real floats."""
+    return _core._softmax(x, axis)
+
+
+def log_softmax(x, /, *, axis=-1):
+    """x - log(sum(exp(x))) along an axis, without overflow. Real floats."""
+    return _core._log_softmax(x, axis)
 
 
 def logsumexp(x, /, *, axis=None, keepdims=False):
-    """log(sum(exp(x))) along axes, without overflow."""
-    m = max(x, axis=axis, keepdims=True)
-    total = sum(_row("exp")(x - m), axis=axis, keepdims=keepdims)
-    return _row("log")(total) + (m if keepdims else reshape(m, total.shape))
+    """log(sum(exp(x))) along axes, without overflow. Real floats."""
+    return _core._logsumexp(x, axis, keepdims)
 
 
-__all__ = ["einsum", "logsumexp", "matmul", "softmax", "tensordot", "vecdot"]
+def layer_norm(x, scale, shift, /, *, eps=1e-5):
+    """(x - mean) / sqrt(variance + eps) * scale + shift over the last axis; scale and shift hold one row."""
+    return _core._layer_norm(x, scale, shift, eps)
+
+
+__all__ = [
+    "einsum",
+    "layer_norm",
+    "log_softmax",
+    "logsumexp",
+    "matmul",
+    "softmax",
+    "tensordot",
+    "vecdot",
+]

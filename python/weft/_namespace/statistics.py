@@ -14,8 +14,33 @@ from .manipulation import concat, reshape
 
 def _reduction(name, x, axis, keepdims, dtype=None):
     if _is_tensor(x):
-        return getattr(x, name)(axis, keepdims)
+        if name in ("all", "any"):  # truth values have no gradient
+            x = x.data
+        elif name == "prod":
+            return _tensor_prod(x, axis, keepdims)
+        else:
+            return getattr(x, name)(axis, keepdims)
     return _core._reduce(name, _array(x), axis, keepdims, dtype)
+
+
+def _tensor_prod(x, axis, keepdims):
+    """By halves, so that gradients are right at zeros, too."""
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = sorted({_axis(a, x.ndim, "prod") for a in axes})
+    kept = [i for i in range(x.ndim) if i not in axes]
+    n = _math.prod(x.shape[i] for i in axes)
+    shape = tuple(x.shape[i] for i in kept)
+    if n == 0:
+        return _core.Tensor(full(shape, 1, dtype=x.dtype, device=x.device), requires_grad=False)
+    y = x.permute(*kept, *axes).reshape(*shape, n)
+    while n > 1:
+        half = n // 2
+        product = y[..., :half] * y[..., half : 2 * half]
+        y = concat([product, y[..., 2 * half :]], axis=-1) if n % 2 else product
+        n = half + n % 2
+    if keepdims:
+        shape = tuple(1 if i in axes else m for i, m in enumerate(x.shape))
+    return y.reshape(shape)
 
 
 def sum(x, /, *, axis=None, dtype=None, keepdims=False):

@@ -15,6 +15,9 @@ namespace weft {
 
 /// out = row(args) on out's device. Throws Error(device, "array.<op>.kernel") when there is no way.
 void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const Arg> args);
+/// All elements become `value`; out = condition ? a : b. False where the device has no such kernel.
+bool device_fill(const NDArray& out, const Scalar& value);
+bool device_select(const NDArray& out, const NDArray& condition, const Arg& a, const Arg& b);
 /// dst = src, converted, broadcast; not overlapping; one device.
 void device_copy(const NDArray& dst, const NDArray& src);
 /// out[kept] = combination over the axes in `mask`; out is compact in the order of x's kept axes.
@@ -51,5 +54,15 @@ struct DeviceProgram {
 void device_run(const NDArray& out, const DeviceProgram& program);
 /// The expression as another element type.
 ir::Expr device_cast(const ir::Expr& x, Elem elem);
+
+/// Convolution of (n, c, h, w) with (o, c, kh, kw) without padding, and its gradients for the input
+/// (whose extents are h, w, of which `padding` on every side were added) and the weights. No copies
+/// of windows are made. Only where device_has_contraction.
+bool device_has_contraction(const NDArray& x);
+NDArray device_conv2d(const NDArray& x, const NDArray& weight, std::int64_t stride);
+NDArray device_conv2d_input(const NDArray& g, const NDArray& weight, std::int64_t stride,
+                            std::int64_t padding, std::int64_t h, std::int64_t w);
+NDArray device_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape,
+                             std::int64_t stride);
 
 }  // namespace weft

@@ -46,6 +46,11 @@ std::string spelled(const char* stem, const char* complex_stem = nullptr) {
 }
 
 void need_matrix(const NDArray& a, std::string_view name, bool square) {
+  if (!a.on_host()) {
+    throw Error(ErrorKind::device, cat("array.", name, ".kernel"),
+                cat("no kernel of ", name, " for ", describe(a), " on ", a.device()->info().name))
+        .help("move the array to the host's device with to(...)");
+  }
   if (a.ndim() < 2 || (square && a.shape()[a.ndim() - 1] != a.shape()[a.ndim() - 2])) {
     throw Error(ErrorKind::shape, cat("array.", name, ".shape"),
                 cat(name, " needs ", square ? "square matrices" : "matrices",

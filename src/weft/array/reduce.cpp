@@ -199,6 +199,12 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn,
 
 const ReduceInfo& info(ReduceOp op) { return kInfo[static_cast<int>(op)]; }
 
+Elem reduced_elem(ReduceOp op, Elem x, std::optional<Elem> dtype) {
+  Elem e = accumulate_elem(op, x, dtype);
+  need_type(info(op), e);
+  return e;
+}
+
 NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
                std::optional<Elem> dtype) {
   const ReduceInfo& row = info(op);

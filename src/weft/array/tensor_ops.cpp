@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "weft/array/device_ops.h"
 #include "weft/array/tensor.h"
 
 namespace weft {
@@ -287,16 +288,81 @@ Tensor gather(const Tensor& x, std::vector<NDArray> indices) {
   });
 }
 
+namespace {
+/// A gradient that must itself be differentiable is composed of operations with gradients; else one
+/// kernel computes it.
+bool linked(const GradientCall& c) {
+  return c.g.requires_grad() || c.out.requires_grad() || c.x[0].requires_grad();
+}
+}  // namespace
+
+namespace {
+NDArray rows(RowKernel kind, const NDArray& a, const NDArray& b, int axis, double eps = 0) {
+  const int last = a.ndim() - 1;
+  int at = normalize_axis(axis, a.ndim(), "softmax");
+  if (at == last) {
+    const NDArray* in[2] = {&a, &b};
+    return apply_rows(kind, in, eps);
+  }
+  NDArray first = a.transpose(at, last), second = b.transpose(at, last);
+  const NDArray* in[2] = {&first, &second};
+  return apply_rows(kind, in, eps).transpose(at, last);
+}
+}  // namespace
+
 Tensor softmax(const Tensor& x, int axis) {
-  Axes axes{false, Dims{axis}};
-  Tensor e = exp(x - Tensor(reduce(ReduceOp::max, x.data(), axes, true)));
-  return e / sum(e, axes, true);
+  return make_tensor("softmax", softmax(x.data(), axis), {x}, [axis](const GradientCall& c) {
+    if (linked(c)) {
+      const Axes axes{false, Dims{axis}};
+      return std::vector<Tensor>{c.out * (c.g - sum(c.g * c.out, axes, true))};
+    }
+    return std::vector<Tensor>{
+        Tensor(rows(RowKernel::softmax_gradient, c.out.data(), c.g.data(), axis))};
+  });
 }
 
 Tensor log_softmax(const Tensor& x, int axis) {
-  Axes axes{false, Dims{axis}};
-  Tensor shifted = x - Tensor(reduce(ReduceOp::max, x.data(), axes, true));
-  return shifted - log(sum(exp(shifted), axes, true));
+  return make_tensor(
+      "log_softmax", log_softmax(x.data(), axis), {x}, [axis](const GradientCall& c) {
+        if (linked(c)) {
+          const Axes axes{false, Dims{axis}};
+          return std::vector<Tensor>{c.g - exp(c.out) * sum(c.g, axes, true)};
+        }
+        return std::vector<Tensor>{
+            Tensor(rows(RowKernel::log_softmax_gradient, c.out.data(), c.g.data(), axis))};
+      });
+}
+
+Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdims) {
+  Dims kept = kept_shape(x.shape(), all_axes(axes, x.ndim()));
+  return make_tensor("logsumexp", logsumexp(x.data(), axes, keepdims), {x},
+                     [kept](const GradientCall& c) {
+                       Tensor shifted = c.x[0] - reshape(c.out, kept);
+                       return std::vector<Tensor>{reshape(c.g, kept) * exp(shifted)};
+                     });
+}
+
+Tensor layer_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, double eps) {
+  return make_tensor(
+      "layer_norm", layer_norm(x.data(), scale.data(), shift.data(), eps), {x, scale, shift},
+      [eps](const GradientCall& c) {
+        const Tensor &g = c.g, &in = c.x[0], &w = c.x[1];
+        const Axes last{false, Dims{-1}};
+        std::vector<Tensor> out(3);
+        Tensor centred = in - mean(in, last, true);
+        Tensor spread = rsqrt(mean(centred * centred, last, true) + eps);
+        Tensor normal = centred * spread;
+        Tensor gs = g * w;
+        if (linked(c)) {
+          out[0] = (gs - mean(gs, last, true) - normal * mean(gs * normal, last, true)) * spread;
+        } else {
+          const NDArray* operands[2] = {&in.data(), &gs.data()};
+          out[0] = Tensor(apply_rows(RowKernel::layer_norm_gradient, operands, eps));
+        }
+        out[1] = sum_to(g * normal, w.shape());
+        out[2] = sum_to(g, w.shape());
+        return out;
+      });
 }
 
 }  // namespace weft

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include "weft/arith/analyzer.h"
+#include "weft/arith/iter_map.h"
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
@@ -113,15 +114,22 @@ bool uses_any_of(const Exprs& list, const std::unordered_set<const VarNode*>& va
 /// Whether write w, earlier in the text, has written what r reads whenever r runs.
 class Covering {
  public:
-  Covering(const Access& w, const Access& r) : w_(w), r_(r) {
+  Covering(const std::vector<Loop>& outer, const Access& w, const Access& r)
+      : outer_(outer), w_(w), r_(r) {
     while (common_ < w.loops.size() && common_ < r.loops.size() &&
            w.loops[common_].var == r.loops[common_].var)
       ++common_;
   }
 
   bool holds() const {
-    if (!guards_hold()) return false;
-    return same_form() || box();
+    Exprs open;  // guards of the write that the reader does not share
+    for (const Guard& g : w_.guards) {
+      if (!shared(g) && !(g.taken && first_iteration(g.condition))) {
+        if (!g.taken) return false;
+        open.push_back(g.condition);
+      }
+    }
+    return (guards_hold() && same_form()) || box(open);
   }
 
  private:
@@ -129,13 +137,16 @@ class Covering {
   /// neither index mentions.
   bool guards_hold() const {
     for (const Guard& g : w_.guards) {
-      bool shared = std::any_of(r_.guards.begin(), r_.guards.end(), [&](const Guard& h) {
-        return h.statement == g.statement && h.taken == g.taken;
-      });
-      if (shared || (g.taken && first_iteration(g.condition)) || twin(g)) continue;
+      if (shared(g) || (g.taken && first_iteration(g.condition)) || twin(g)) continue;
       return false;
     }
     return true;
+  }
+
+  bool shared(const Guard& g) const {
+    return std::any_of(r_.guards.begin(), r_.guards.end(), [&](const Guard& h) {
+      return h.statement == g.statement && h.taken == g.taken;
+    });
   }
 
   bool first_iteration(const Expr& condition) const {
@@ -195,57 +206,63 @@ class Covering {
     return true;
   }
 
-  /// The box of the write, when it has no holes, contains that of the read.
-  bool box() const {
+  /// The box of the write, when its loops reach every element of it under the open guards, contains
+  /// that of the read.
+  bool box(const Exprs& open) const {
     arith::Analyzer analyzer;
-    arith::DomainMap of_write, of_read;
-    std::vector<Var> vars;
-    for (std::size_t i = 0; i < w_.loops.size(); ++i) {
-      analyzer.bind(w_.loops[i].var, w_.loops[i].range);
-      if (i < common_) continue;
-      of_write[w_.loops[i].var.get()] = w_.loops[i].range;
-      vars.push_back(w_.loops[i].var);
+    auto bind = [&](const Loop& l) { analyzer.bind(l.var, l.range); };
+    for (const Loop& l : outer_) bind(l);
+    for (const Loop& l : w_.loops) bind(l);
+    std::vector<IterVar> own;
+    for (std::size_t i = common_; i < w_.loops.size(); ++i) {
+      if (!is_const_int_value(w_.loops[i].range.min, 0)) return false;
+      own.push_back({w_.loops[i].var, w_.loops[i].range, IterKind::spatial});
     }
+    arith::DomainMap of_read;
     for (std::size_t i = common_; i < r_.loops.size(); ++i) {
-      analyzer.bind(r_.loops[i].var, r_.loops[i].range);
+      bind(r_.loops[i]);
       of_read[r_.loops[i].var.get()] = r_.loops[i].range;
     }
-    std::vector<bool> seen(vars.size());
+    Expr predicate = make_bool(true);
+    for (const Expr& g : open) predicate = logical_and(predicate, g);
+    const auto map =
+        arith::detect_iter_map(w_.indices, own, predicate, arith::MapLevel::surjective, analyzer);
+    if (!map.ok()) return false;
     std::vector<Range> written, read;
     for (std::size_t d = 0; d < w_.indices.size(); ++d) {
-      if (!dense(w_.indices[d], vars, seen)) return false;
-      written.push_back({w_.indices[d], make_int(1)});
+      Expr extent = make_int(1);
+      for (const arith::IterSplit& split : map.indices[d].splits) {
+        if (cut(split)) return false;
+        extent = extent + (split.extent - 1) * split.scale;
+      }
+      written.push_back({map.indices[d].base, analyzer.simplify(extent)});
       read.push_back({r_.indices[d], make_int(1)});
     }
-    return arith::covers(arith::relax_region(written, of_write, analyzer),
-                         arith::relax_region(read, of_read, analyzer), analyzer);
+    return arith::covers(written, arith::relax_region(read, of_read, analyzer), analyzer);
   }
 
-  bool dense(const Expr& index, const std::vector<Var>& vars, std::vector<bool>& seen) const {
-    auto linear = arith::detect_linear(index, vars);
-    if (!linear) return false;
-    std::vector<std::pair<std::int64_t, std::int64_t>> digits;
-    for (std::size_t i = 0; i < vars.size(); ++i) {
-      if (linear->coeffs[i] == 0) continue;
-      std::int64_t n = 0;
-      if (seen[i] || !is_const_int(w_.loops[common_ + i].range.extent, &n)) return false;
-      seen[i] = true;
-      digits.emplace_back(std::abs(linear->coeffs[i]), n);
+  /// Whether a guard leaves only part of a sum's values and the split is not the whole of it, or
+  /// the guard's bound is not known: then some values of the split may be missing.
+  static bool cut(const arith::IterSplit& split) {
+    if (split.mark->var) return false;
+    std::int64_t full = 1, extent = 0, scale = 0, part = 0;
+    for (const arith::IterSplit& s : split.mark->source->splits) {
+      if (cut(s) || !is_const_int(s.extent, &extent) || !is_const_int(s.scale, &scale)) return true;
+      full += (extent - 1) * scale;
     }
-    std::sort(digits.begin(), digits.end());
-    std::int64_t reach = 1;
-    for (const auto& [c, n] : digits) {
-      if (c > reach) return false;
-      reach += c * (n - 1);
-    }
-    return true;
+    if (!is_const_int(split.mark->extent, &extent) || !is_const_int(split.extent, &part))
+      return true;
+    if (extent > full) return true;
+    return extent < full && !(is_const_int_value(split.lower_factor, 1) && part == extent);
   }
 
+  const std::vector<Loop>& outer_;
   const Access &w_, &r_;
   std::size_t common_ = 0;
 };
 
-bool stays_within_points(const AllocateNode* s, const Machine& machine) {
+bool stays_within_points(const AllocateNode* s, const std::vector<Loop>& outer,
+                         const Machine& machine) {
   Accesses accesses(s->buffer, machine);
   static_cast<Visitor&>(accesses).visit(s->body);
   if (!accesses.simple) return false;
@@ -253,12 +270,37 @@ bool stays_within_points(const AllocateNode* s, const Machine& machine) {
     if (accesses.list[r].write) continue;
     bool covered = false;
     for (std::size_t w = 0; w < r && !covered; ++w) {
-      covered = accesses.list[w].write && Covering(accesses.list[w], accesses.list[r]).holds();
+      covered =
+          accesses.list[w].write && Covering(outer, accesses.list[w], accesses.list[r]).holds();
     }
     if (!covered) return false;
   }
   return true;
 }
+
+/// Buffers that regions do not settle.
+class Unsettled final : public Visitor {
+ public:
+  explicit Unsettled(const Machine& machine) : machine_(machine) {}
+  Buffers buffers;
+
+ protected:
+  void visit_for(const ForNode* s) override {
+    loops_.push_back({s->var, {s->min, s->extent}});
+    Visitor::visit_for(s);
+    loops_.pop_back();
+  }
+  void visit_allocate(const AllocateNode* s) override {
+    const MemoryRow* row = machine_.memory(s->buffer->scope);
+    if (row && !row->private_to.empty() && !stays_within_points(s, loops_, machine_))
+      buffers.insert(s->buffer.get());
+    Visitor::visit_allocate(s);
+  }
+
+ private:
+  const Machine& machine_;
+  std::vector<Loop> loops_;
+};
 
 // ---- by running
 
@@ -654,21 +696,15 @@ class Run {
 
 PrimFunc check_private(const PrimFunc& f, const Machine& machine, std::int64_t max_accesses) {
   bool points = false;
-  Buffers open;
   for_each_stmt(f->body, [&](const Stmt& s) {
     if (const auto* t = as<ForNode>(s)) points = points || is_axis(t);
   });
   if (!points) return f;
-  for_each_stmt(f->body, [&](const Stmt& s) {
-    const auto* a = as<AllocateNode>(s);
-    if (!a) return;
-    const MemoryRow* row = machine.memory(a->buffer->scope);
-    if (row && !row->private_to.empty() && !stays_within_points(a, machine))
-      open.insert(a->buffer.get());
-  });
-  if (open.empty()) return f;
+  Unsettled open(machine);
+  static_cast<Visitor&>(open).visit(f->body);
+  if (open.buffers.empty()) return f;
   try {
-    Run(machine, std::move(open), max_accesses).exec(f->body);
+    Run(machine, std::move(open.buffers), max_accesses).exec(f->body);
   } catch (const Exhausted&) {  // the part that was run showed no exchange
   }
   return f;

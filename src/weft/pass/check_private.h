@@ -16,6 +16,6 @@ namespace weft::pass {
 
 /// Returns f itself. `max_accesses` bounds the run with concrete indices.
 ir::PrimFunc check_private(const ir::PrimFunc& f, const Machine& machine,
-                           std::int64_t max_accesses = 2'000'000);
+                           std::int64_t max_accesses = 200'000);
 
 }  // namespace weft::pass

@@ -74,6 +74,11 @@ class GroupRun {
     for (std::int64_t p = 0; p < points_; ++p) all.push_back(p);
     try {
       exec(launch_->body, all);
+      for (const auto& [buffer, elements] : in_flight_) {
+        if (elements.empty()) continue;
+        const auto& [element, point] = *elements.begin();
+        race(buffer->name, element, point, -1, "a copy that no wait finishes");
+      }
     } catch (const Exhausted&) {
       report_.unchecked.push_back(cat(launch_->name, ": stopped after ", budget_, " accesses"));
     }

@@ -64,6 +64,10 @@ class Function : public RefCounted {
   /// the plan. Destination passing: outputs are arguments. Throws Error(shape|dtype|device|value,
   /// "call.*").
   Event call(std::span<const CallArg> args);
+  /// As call for callers that made the function themselves: nothing is checked, tensors are given
+  /// by storage and byte offset in the order of the parameters. One-dimensional tensors of unknown
+  /// extent reach to the end of their storage; other extents must not be symbolic.
+  Event launch(std::span<const KernelArg> args);
   /// One warm-up, then `repeat` samples of `number` calls; number grows until a sample lasts
   /// min_seconds.
   TimeResult time(std::span<const CallArg> args, int number = 10, int repeat = 3,

@@ -2,6 +2,8 @@
 #include "weft/schedule/reduction_pattern.h"
 
 #include <algorithm>
+#include <cmath>
+#include <unordered_map>
 
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
@@ -157,6 +159,98 @@ bool is_arg_choice(const ReducerNode& r) {
          ((equal->a == x && equal->b == y) || (equal->a == y && equal->b == x));
 }
 
+using Values = std::unordered_map<const VarNode*, double>;
+
+/// Exact for the small integers it is used with; absent for what it does not know.
+std::optional<double> evaluate(const Expr& e, const Values& values) {
+  if (const auto* v = as<VarNode>(e)) {
+    auto found = values.find(v);
+    return found == values.end() ? std::nullopt : std::optional(found->second);
+  }
+  if (const auto* c = as<IntImmNode>(e)) return static_cast<double>(c->value);
+  if (const auto* c = as<FloatImmNode>(e)) return c->value;
+  if (const auto* c = as<CastNode>(e)) {
+    auto x = evaluate(c->value, values);
+    return x && !e->dtype.is_float() ? std::optional(std::trunc(*x)) : x;
+  }
+  if (const auto* n = as<NotNode>(e)) {
+    auto x = evaluate(n->a, values);
+    return x ? std::optional(*x == 0 ? 1.0 : 0.0) : x;
+  }
+  if (const auto* s = as<SelectNode>(e)) {
+    auto c = evaluate(s->condition, values);
+    return c ? evaluate(*c != 0 ? s->a : s->b, values) : c;
+  }
+  const auto* b = as<BinaryNode>(e);
+  if (!b) return std::nullopt;
+  auto x = evaluate(b->a, values), y = evaluate(b->b, values);
+  if (!x || !y) return std::nullopt;
+  switch (e->kind) {
+    case ExprKind::add: return *x + *y;
+    case ExprKind::sub: return *x - *y;
+    case ExprKind::mul: return *x * *y;
+    case ExprKind::min: return std::min(*x, *y);
+    case ExprKind::max: return std::max(*x, *y);
+    case ExprKind::eq: return *x == *y;
+    case ExprKind::ne: return *x != *y;
+    case ExprKind::lt: return *x < *y;
+    case ExprKind::le: return *x <= *y;
+    case ExprKind::gt: return *x > *y;
+    case ExprKind::ge: return *x >= *y;
+    case ExprKind::and_: return *x != 0 && *y != 0;
+    case ExprKind::or_: return *x != 0 || *y != 0;
+    default: return std::nullopt;
+  }
+}
+
+/// A promise is believed unless samples disprove it: joining must be associative and commutative,
+/// and the start value must change nothing.
+bool disproved(const ReducerNode& r) {
+  using Tuple = std::vector<double>;
+  const std::size_t n = r.lhs.size();
+  auto join = [&](const Tuple& a, const Tuple& b) -> std::optional<Tuple> {
+    Values values;
+    for (std::size_t i = 0; i < n; ++i) {
+      values[r.lhs[i].get()] = a[i];
+      values[r.rhs[i].get()] = b[i];
+    }
+    Tuple out;
+    for (const Expr& e : r.result) {
+      auto v = evaluate(e, values);
+      if (!v) return std::nullopt;
+      out.push_back(*v);
+    }
+    return out;
+  };
+  Tuple start;
+  for (const Expr& e : r.identity) {
+    auto v = evaluate(e, {});
+    if (!v) return false;
+    start.push_back(*v);
+  }
+  std::vector<Tuple> samples;
+  for (int s : {-3, 0, 1, 2, 5, 7}) {
+    Tuple t;
+    for (std::size_t i = 0; i < n; ++i) t.push_back(s + 2 * static_cast<int>(i) * (s % 3));
+    samples.push_back(std::move(t));
+  }
+  for (const Tuple& a : samples) {
+    auto same = join(start, a);
+    if (same && *same != a) return true;
+    for (const Tuple& b : samples) {
+      auto ab = join(a, b), ba = join(b, a);
+      if (ab && ba && *ab != *ba) return true;
+      for (const Tuple& c : samples) {
+        auto bc = join(b, c);
+        if (!ab || !bc) continue;
+        auto left = join(*ab, c), right = join(a, *bc);
+        if (left && right && *left != *right) return true;
+      }
+    }
+  }
+  return false;
+}
+
 }  // namespace
 
 std::optional<ReductionPattern> match_reduction(const BlockNode* block) {
@@ -209,6 +303,9 @@ std::optional<ReductionPattern> match_reduction(const BlockNode* block) {
              !(vouched && ((vouched->is_bool() && vouched->as_bool()) ||
                            (vouched->is_int() && vouched->as_int() != 0)))) {
     return std::nullopt;
+  } else {
+    reducer->identity = identity;
+    if (!is_arg_choice(*reducer) && disproved(*reducer)) return std::nullopt;
   }
   reducer->identity = std::move(identity);
   out.reducer = reducer;

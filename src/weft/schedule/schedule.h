@@ -135,6 +135,9 @@ class Schedule {
   BlockRef blockize(const LoopRef& target, bool preserve_unit_iters = true) {
     return apply(Blockize{target, preserve_unit_iters});
   }
+  BlockRef blockize(std::vector<BlockRef> target, bool preserve_unit_iters = true) {
+    return apply(Blockize{std::move(target), preserve_unit_iters});
+  }
   void tensorize(BlockOrLoop at, std::string tensor_intrin, bool preserve_unit_iters = true) {
     apply(Tensorize{std::move(at), std::move(tensor_intrin), preserve_unit_iters});
   }

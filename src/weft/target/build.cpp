@@ -19,9 +19,10 @@ namespace {
 /// Enough for every kernel of the tour; a bigger one is examined in part.
 constexpr std::int64_t kRaceBudget = 4'000'000;
 
-void prove_race_free(const ir::PrimFunc& lowered, const TargetInfo& info,
-                     const std::string& target) {
+void prove_race_free(const ir::PrimFunc& lowered, const TargetInfo& info, const std::string& target,
+                     Json& notes) {
   pass::RaceReport report = pass::check_races(lowered, machine_of(info, target), kRaceBudget);
+  for (const std::string& part : report.unchecked) notes.push_back(cat("races, unchecked: ", part));
   if (report.clean()) return;
   throw Error(ErrorKind::verify, "verify.race",
               cat("the kernels of ", lowered->name, " race on shared memory"))
@@ -78,7 +79,7 @@ Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text,
                               "; the default schedule for grids was applied"));
         f = scheduled;
         ir::PrimFunc lowered = pass::run_pipeline(pipeline, f, options.observer);
-        if (options.observer.verify) prove_race_free(lowered, info, target.name);
+        if (options.observer.verify) prove_race_free(lowered, info, target.name, notes);
         note_lowering(name, lowered, notes);
         SplitFunction parts = split_host_device(f, lowered, split);
         plans.push_back(std::move(parts.plan));

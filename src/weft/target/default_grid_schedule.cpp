@@ -22,6 +22,7 @@ namespace {
 
 constexpr std::int64_t kThreads = 256;       // points of a group
 constexpr std::int64_t kFewResults = 8192;   // below: one group reduces one result
+constexpr std::int64_t kResultsPerTerm = 8;  // above: results alone keep the machine busy
 constexpr std::int64_t kLongReduction = 64;  // from here on it is worth joining threads
 
 bool attempt(const std::function<void()>& step) {
@@ -158,7 +159,7 @@ class DefaultSchedule {
     LoopRef all = spatial[0];
     if (spatial.size() > 1 && !attempt([&] { all = sch_.fuse(spatial); })) return;
     if (joins && results > 0 && results <= kFewResults && terms >= kLongReduction &&
-        across_threads(all, reduction, terms))
+        terms * kResultsPerTerm >= results && across_threads(all, reduction, terms))
       return;
     attempt([&] {
       const auto width = results > 0 ? std::min(threads_, results) : threads_;

@@ -276,7 +276,8 @@ TEST(QpuKernels, every_kernel_on_every_number_of_qpus) {
     dot(x, y, parts, n, qpus);
     ASSERT_NEAR(parts[0], d, 1e-4) << qpus;
     Floats a = random_floats(rows * cols, 33), v = random_floats(cols, 34), w(rows),
-           scratch(32 * static_cast<std::size_t>(qpus)), b = random_floats(cols * 7, 35), c(rows * 7);
+           scratch(32 * static_cast<std::size_t>(qpus)), b = random_floats(cols * 7, 35),
+           c(rows * 7);
     gemv(a, v, w, scratch, rows, cols, qpus);
     gemm(a, b, c, rows, 7, cols, qpus);
     Floats soft(rows * cols);

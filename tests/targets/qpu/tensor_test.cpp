@@ -36,7 +36,8 @@ std::string run_on(const Ref<runtime::Module>& module, const Ref<runtime::Device
     device->download(image.data(), *storages[i], 0, image.size());
     if (bytes) std::memcpy(t.data[i].data(), image.data(), bytes);
     for (std::size_t k = bytes; k < image.size(); ++k)
-      if (image[k] != kGuard) return cat("byte ", k - bytes, " behind parameter ", i, " is written");
+      if (image[k] != kGuard)
+        return cat("byte ", k - bytes, " behind parameter ", i, " is written");
   }
   return "";
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "weft/array/device_ops.h"
+
 namespace weft {
 
 namespace {
@@ -89,22 +91,11 @@ Tensor fold(const Tensor& x, const Dims& shape, const Window& w) {
                      [w](const GradientCall& c) { return std::vector<Tensor>{windows(c.g, w)}; });
 }
 
-Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv& conv) {
-  constexpr std::string_view rule =
-      "(n, c, h, w) with (o, c / groups, kh, kw); o and c divide by groups; the padded image is at "
-      "least as large as the window";
-  check_options("conv2d", conv);
+namespace {
+
+/// Of products over copied windows; differentiable any number of times, on any device.
+Tensor composed_conv2d(const Tensor& x, const Tensor& weight, const Conv& conv, const Window& w) {
   const std::int64_t g = conv.groups;
-  if (x.ndim() != 4 || weight.ndim() != 4 || weight.shape()[0] % g != 0 ||
-      x.shape()[1] != weight.shape()[1] * g || weight.shape()[2] < 1 || weight.shape()[3] < 1) {
-    refuse_shapes("conv2d", x, weight, conv, rule);
-  }
-  Window w{{weight.shape()[2], weight.shape()[3]}, conv.stride, conv.dilation, {0, 0}};
-  for (std::size_t i = 0; i < 2; ++i) {
-    std::int64_t room = x.shape()[static_cast<int>(2 + i)] + 2 * conv.padding[i] - span(w, i);
-    if (room < 0) refuse_shapes("conv2d", x, weight, conv, rule);
-    w.out[i] = room / conv.stride[i] + 1;
-  }
   const Pair p = conv.padding;
   Tensor in = p[0] || p[1] ? pad(x, {{0, 0}, {0, 0}, {p[0], p[0]}, {p[1], p[1]}}) : x;
   const std::int64_t n = x.shape()[0], oh = w.out[0], ow = w.out[1], o = weight.shape()[0],
@@ -121,6 +112,61 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv& conv) {
                         Dims{g, n * oh * ow, k});
   Tensor out = matmul(rows, transpose(reshape(weight, Dims{g, o / g, k}), 1, 2));
   return reshape(permute(reshape(out, Dims{g, n, oh, ow, o / g}), back), Dims{n, o, oh, ow});
+}
+
+/// A gradient that must itself be differentiable is composed of operations with gradients.
+bool linked(const GradientCall& c) {
+  return c.g.requires_grad() || c.x[0].requires_grad() || c.x[1].requires_grad();
+}
+
+}  // namespace
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv& conv) {
+  constexpr std::string_view rule =
+      "(n, c, h, w) with (o, c / groups, kh, kw); o and c divide by groups; the padded image is at "
+      "least as large as the window";
+  check_options("conv2d", conv);
+  const std::int64_t g = conv.groups;
+  if (x.ndim() != 4 || weight.ndim() != 4 || weight.shape()[0] % g != 0 ||
+      x.shape()[1] != weight.shape()[1] * g || weight.shape()[2] < 1 || weight.shape()[3] < 1) {
+    refuse_shapes("conv2d", x, weight, conv, rule);
+  }
+  Window w{{weight.shape()[2], weight.shape()[3]}, conv.stride, conv.dilation, {0, 0}};
+  for (std::size_t i = 0; i < 2; ++i) {
+    std::int64_t room = x.shape()[static_cast<int>(2 + i)] + 2 * conv.padding[i] - span(w, i);
+    if (room < 0) refuse_shapes("conv2d", x, weight, conv, rule);
+    w.out[i] = room / conv.stride[i] + 1;
+  }
+  const bool one_kernel = device_has_contraction(x.data()) && x.elem() == weight.elem() &&
+                          is_real_float(x.elem()) && elem_bytes(x.elem()) > 2 && g == 1 &&
+                          conv.dilation == Pair{1, 1} && conv.stride[0] == conv.stride[1] &&
+                          conv.padding[0] == conv.padding[1];
+  if (!one_kernel) return composed_conv2d(x, weight, conv, w);
+  check_same_device(x.data(), weight.data(), "conv2d");
+  const std::int64_t stride = conv.stride[0], padding = conv.padding[0],
+                     h = x.shape()[2] + 2 * padding, width = x.shape()[3] + 2 * padding;
+  auto padded = [padding](const Tensor& t) {
+    return padding
+               ? pad(t.detach(), {{0, 0}, {0, 0}, {padding, padding}, {padding, padding}}).data()
+               : t.data();
+  };
+  const bool want_x = x.requires_grad(), want_w = weight.requires_grad();
+  return make_tensor(
+      "conv2d", device_conv2d(padded(x), weight.data(), stride), {x, weight},
+      [=](const GradientCall& c) {
+        if (linked(c)) {
+          const Tensor y[1] = {composed_conv2d(c.x[0], c.x[1], conv, w)}, upper[1] = {c.g},
+                       wanted[2] = {c.x[0], c.x[1]};
+          return gradients(y, upper, wanted, Graph::create);
+        }
+        std::vector<Tensor> out(2);
+        if (want_x)
+          out[0] =
+              Tensor(device_conv2d_input(c.g.data(), c.x[1].data(), stride, padding, h, width));
+        if (want_w)
+          out[1] = Tensor(device_conv2d_weight(c.g.data(), padded(c.x[0]), c.x[1].shape(), stride));
+        return out;
+      });
 }
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride, std::int64_t padding) {

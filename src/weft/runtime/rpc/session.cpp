@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/base/json.h"
+#include "weft/runtime/programmable.h"
 #include "weft/runtime/rpc/connection.h"
 
 namespace weft::rpc {
@@ -461,6 +462,14 @@ Frame Connection::handle(const Frame& f) {
                     cat("\"", device_->info().name, "\" is no chip and takes no bitstream of ",
                         bits.size(), " bytes"))
             .help("reconfigure(config) gives a simulator another configuration");
+      }
+      if (auto* chip = dynamic_cast<runtime::Programmable*>(device_.get())) {
+        chip->program(bits);
+      } else if (!bits.empty()) {
+        throw Error(
+            ErrorKind::device, "rpc.program.fixed",
+            cat("\"", device_->info().name, "\" takes no bitstream of ", bits.size(), " bytes"))
+            .note("only chips with loadable logic do");
       }
       return out;
     }

@@ -61,7 +61,7 @@ Verdict check(Plan& p, std::int64_t factor_axis) {
             "legal: blocks with an init, affine bindings and S and R iterators, the only writers "
             "of their output");
   }
-  if (auto why = why_not_pipeline(scope); !why.empty()) {
+  if (auto why = why_not_pipeline(scope, p.s.facts.get()); !why.empty()) {
     return refuse(p.s, "schedule.rfactor.pipeline",
                   cat("rfactor of ", name_of(loop),
                       " needs a scope in which data only flows forward: ", why),
@@ -226,10 +226,10 @@ Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
     values.push_back(realize->iter_values[i]);
   }
   const auto sliced = [&](const Exprs& at, const VarMap& map, const Var& v) {
-    Exprs indices;
-    for (const Expr& e : at) indices.push_back(substitute(e, map));
-    indices.insert(indices.begin() + static_cast<std::ptrdiff_t>(p.axis), v);
-    return indices;
+    Exprs list;
+    for (const Expr& e : at) list.push_back(substitute(e, map));
+    list.insert(list.begin() + static_cast<std::ptrdiff_t>(p.axis), v);
+    return list;
   };
   const Exprs at = sliced(indices, iters, slice);
   std::vector<Stmt> starts;

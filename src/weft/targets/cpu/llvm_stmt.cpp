@@ -140,7 +140,7 @@ void FunctionEmitter::store(const StoreNode* s) {
 /// A store past the caches. Vectors need a whole, aligned address for it: one that is not aligned
 /// at run time is stored as usual.
 void FunctionEmitter::stream(DType t, const std::string& value, const std::string& pointer) {
-  const int bytes = t.bytes();
+  const auto bytes = static_cast<int>(t.total_bytes());
   const std::string type = memory_type(t);
   streams_ = true;
   module_.nontemporal = true;

@@ -56,32 +56,10 @@ std::unique_ptr<Emulator::Loaded> Emulator::load_one(const runtime::Binary& bina
 
 std::size_t Emulator::load(const runtime::Binary& binary) {
   std::unique_ptr<Loaded> loaded;
-  const Json* list = binary.metadata.is_object() ? binary.metadata.find("programs") : nullptr;
-  if (!list) {
-    loaded = load_one(binary);
-  } else {
-    for (const Json& item : list->as_array()) {
-      auto first = static_cast<std::uint64_t>(item.at("first").as_int()) * 8,
-           size = static_cast<std::uint64_t>(item.at("words").as_int()) * 8;
-      if (first > binary.bytes.size() || size > binary.bytes.size() - first)
-        throw Error(ErrorKind::emit, "qpu.binary.size",
-                    cat("a kernel of ", size, " bytes at ", first, " lies outside the binary of ",
-                        binary.bytes.size(), " bytes"));
-      runtime::Binary one;
-      one.bytes = binary.bytes.substr(first, size);
-      for (const runtime::DebugEntry& d : binary.debug) {
-        if (d.pc < first || d.pc >= first + size) continue;
-        one.debug.push_back(d);
-        one.debug.back().pc -= first;
-      }
-      one.metadata = item;
-      std::unique_ptr<Loaded> next = load_one(one);
-      if (loaded) loaded->parts.push_back(std::move(next));
-      else loaded = std::move(next);
-    }
-    if (!loaded)
-      throw Error(ErrorKind::emit, "qpu.binary.size",
-                  cat("the binary of ", binary.bytes.size(), " bytes lists no kernel"));
+  for (const runtime::Binary& one : kernels_of(binary)) {
+    std::unique_ptr<Loaded> next = load_one(one);
+    if (loaded) loaded->parts.push_back(std::move(next));
+    else loaded = std::move(next);
   }
   for (std::size_t i = 0; i < programs_.size(); ++i) {
     if (!programs_[i]) {
@@ -94,11 +72,8 @@ std::size_t Emulator::load(const runtime::Binary& binary) {
 }
 
 Emulator::Loaded& Emulator::part(Loaded& loaded, std::size_t kernel) {
+  check_kernel(kernel, loaded.parts.size() + 1);
   if (kernel == 0) return loaded;
-  if (kernel > loaded.parts.size())
-    throw Error(ErrorKind::value, "qpu.launch.kernel",
-                cat("the binary has no kernel number ", kernel))
-        .note(cat("legal: 0 to ", loaded.parts.size()));
   return *loaded.parts[kernel - 1];
 }
 

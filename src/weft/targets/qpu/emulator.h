@@ -3,8 +3,8 @@
 // The emulated chip as a sim::Simulator and as a runtime::Device. A binary of format "qpu" holds
 // 64-bit words, low byte first; its metadata says what each uniform is ("uniforms": a list of "me",
 // "count", "p<i>" for pointer i, "s<i>" for integer scalar i, "f<i>" for float scalar i, "spill",
-// or a number). Binaries of several kernels list them in the metadata ("programs": first word, words,
-// and the metadata of each); a launch's kernel number chooses.
+// or a number). Binaries of several kernels list them in the metadata ("programs": first word,
+// words, and the metadata of each); a launch's kernel number chooses.
 
 #include <memory>
 

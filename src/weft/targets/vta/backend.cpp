@@ -13,6 +13,7 @@
 #include "weft/target/accepts.h"
 #include "weft/target/backend.h"
 #include "weft/target/pipeline.h"
+#include "weft/targets/vta/board.h"
 #include "weft/targets/vta/default_schedule.h"
 #include "weft/targets/vta/lower.h"
 #include "weft/targets/vta/simulator.h"
@@ -29,6 +30,38 @@ Config config_of(const Target& target) {
   if (text.find('.') == std::string::npos && text.find('/') == std::string::npos)
     return Config::sample(text);
   return Config::load(text);
+}
+
+/// "debug=": which parts the listing shows, as a number ("0x6" is upstream's debug_flag) or by
+/// name, joined by "+".
+unsigned debug_parts(const Target& target) {
+  std::string text(target.option("debug", ""));
+  if (!text.empty() && text.find_first_not_of("0123456789abcdefxABCDEFX") == std::string::npos &&
+      text[0] >= '0' && text[0] <= '9') {
+    auto bits = std::strtoul(text.c_str(), nullptr, 0);
+    if (bits && (bits & ~14ul) == 0) return static_cast<unsigned>(bits);
+  } else {
+    unsigned bits = 0;
+    bool known = true;
+    for (std::size_t at = 0; at <= text.size();) {
+      std::size_t end = std::min(text.find('+', at), text.size());
+      std::string_view word = std::string_view(text).substr(at, end - at);
+      unsigned bit = word == "insn" ? 2 : word == "uop" ? 4 : word == "barrier" ? 8 : 0;
+      known = known && bit;
+      bits |= bit;
+      at = end + 1;
+    }
+    if (known) return bits;
+  }
+  throw Error(ErrorKind::value, "vta.option.debug", cat("debug is \"", text, "\""))
+      .note(
+          "legal: 2 instructions, 4 micro-operations, 8 tokens also where there are none; their "
+          "sum (0x6), or insn, uop, barrier joined by +");
+}
+
+/// "vta:hw": the chip, whatever its configuration.
+bool names_chip(const Target& target) {
+  return target.option("", "") == std::string_view("hw") || target.option("hw", "") != "";
 }
 
 ir::PrimFunc gemm_meaning(const Config& c) {
@@ -61,8 +94,8 @@ class VtaBackend final : public Backend {
   std::string_view name() const override { return "vta"; }
 
   TargetInfo info(const Target& target) const override {
-    static const std::vector<std::string> known{"config", "engine", "strict", "memory",
-                                                "mode",   "timing", "hw"};
+    static const std::vector<std::string> known{"config", "engine", "strict",    "memory", "mode",
+                                                "timing", "hw",     "bitstream", "debug"};
     for (const auto& [key, value] : target.options) {
       if (key.empty() || std::find(known.begin(), known.end(), key) != known.end()) continue;
       throw Error(ErrorKind::value, "vta.option.unknown",
@@ -70,6 +103,7 @@ class VtaBackend final : public Backend {
           .note(cat("options: ", join(known)))
           .help(did_you_mean(key, known));
     }
+    if (target.option("debug", "") != "") debug_parts(target);
     Config c = config_of(target);
     TargetInfo out;
     auto memory = [&](const char* scope, std::int64_t bytes, std::int64_t smallest,
@@ -162,24 +196,32 @@ class VtaBackend final : public Backend {
 
   runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
                        const Target& target) const override {
-    return to_binary(lower(kernels, config_of(target)), target.text());
+    Program program = lower(kernels, config_of(target));
+    runtime::Binary out = to_binary(program, target.text());
+    if (target.option("debug", "") != "") out.source = listing(program, debug_parts(target));
+    return out;
   }
 
   std::vector<DeviceStatus> devices() const override {
     DeviceStatus simulated{"vta", runtime::DeviceKind::simulator, true, "",
                            cat("simulated VTA ", Config().model())};
-    DeviceStatus chip{"vta:hw", runtime::DeviceKind::hardware, false,
-                      "no board driver is attached to this process: searched none, a board is "
-                      "reached through weft serve on its ARM host",
-                      ""};
+    DeviceStatus chip{"vta:hw", runtime::DeviceKind::hardware, false, "", ""};
+    try {
+      open_linux_bus(Config());
+      chip.available = true;
+      chip.description = cat("VTA ", Config().model(), " through /dev/mem");
+    } catch (const Error& error) {
+      chip.reason = error.message();
+    }
     return {simulated, chip};
   }
 
   Ref<runtime::Device> open(const Target& target) const override {
-    if (target.option("", "") == std::string_view("hw")) {
-      throw Error(ErrorKind::device, "vta.absent", "there is no VTA chip behind this process")
-          .note("a board's registers are mapped on its ARM host only")
-          .help("open \"vta\" for the simulator");
+    if (names_chip(target)) {
+      BoardOptions options;
+      options.bitstream = std::string(target.option("bitstream", ""));
+      Config config = config_of(target);
+      return open_board(config, open_linux_bus(config), options, target.text());
     }
     info(target);
     SimOptions options;

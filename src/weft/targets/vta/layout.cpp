@@ -173,13 +173,15 @@ std::optional<Layout> layout_with(const Operand& o, const Task& s, std::array<in
   out.identity = same;
   // DMA pads rows and columns only: the two innermost dimensions, at most 15 elements.
   if (out.guard) {
-    for (std::size_t i = 0; i < out.dims.size(); ++i) {
-      if (!out.dims[i].window) continue;
-      std::size_t d = out.dims[i].dim;
-      auto [low, high] = range_of(o.index[d], s.axes);
-      bool outside = low < o.bounds[d].low || high >= o.bounds[d].high;
-      if (outside && (i + 2 < out.dims.size() || o.bounds[d].low - low > kMaxPad ||
-                      high - o.bounds[d].high + 1 > kMaxPad))
+    int inner = 0;  // dimensions inside this one
+    for (std::size_t i = out.dims.size(); i-- > 0;) {
+      const PackedDim& p = out.dims[i];
+      if (p.extent > 1) ++inner;
+      if (!p.window) continue;
+      const Bounds& bound = o.bounds[p.dim];
+      auto [low, high] = range_of(o.index[p.dim], s.axes);
+      bool outside = low < bound.low || high >= bound.high;
+      if (outside && (inner > 2 || bound.low - low > kMaxPad || high - bound.high + 1 > kMaxPad))
         return std::nullopt;
     }
   }
@@ -261,10 +263,7 @@ Lanes choose_lanes(const Task& s, const Config& c) {
       }
     }
   }
-  if (!found)
-    throw Error(ErrorKind::lower, "vta.accepts.lanes",
-                cat("block \"", s.name, "\" has no axes that can be the lanes of an element"))
-        .note("a lane is an iterator that stands alone in an index of every array that uses it");
+  WEFT_CHECK(found, "block \"", s.name, "\" has no layout, though one without lanes always fits");
   return best;
 }
 

@@ -48,7 +48,7 @@ std::optional<Layout> layout_of(const Operand& o, const Task& s, std::array<int,
                                 std::array<std::int64_t, 2> lanes, bool may_replicate,
                                 bool dma_pads);
 
-/// Throws Error(lower, "vta.accepts.lanes") when no choice works.
+/// The choice that wastes least; axes that are no lanes at all always fit.
 Lanes choose_lanes(const Task& s, const Config& c);
 
 /// The operand that a store of the chain writes.

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "weft/ir/text.h"
+#include "weft/targets/vta/chip_memory.h"
 #include "weft/targets/vta/nest.h"
 #include "weft/targets/vta/split_stages.h"
 
@@ -28,38 +29,10 @@ struct NoUnit {
   Refusal refusal;
 };
 
-Expr strip_casts(Expr e) {
-  while (const auto* c = as<CastNode>(e)) e = c->value;
-  return e;
-}
-
-/// Without the casts that change no value.
-Expr strip_widening(Expr e) {
-  while (const auto* c = as<CastNode>(e)) {
-    if (!is_const_int(c->value) && c->dtype.bits < c->value->dtype.bits) break;
-    e = c->value;
-  }
-  return e;
-}
-
-/// The read of `condition ? read : 0`, casts aside; the conditions are collected.
-const LoadNode* guarded_load(Expr e, std::vector<Expr>& conditions) {
-  while (true) {
-    e = strip_casts(e);
-    if (const auto* l = as<LoadNode>(e)) return l;
-    const auto* call = as<CallNode>(e);
-    const auto* choose = as<SelectNode>(e);
-    bool lazy = call && call->op == "if_then_else";
-    if (!lazy && !choose) return nullptr;
-    if (!is_const_int_value(strip_casts(lazy ? call->args[2] : choose->b), 0)) return nullptr;
-    conditions.push_back(lazy ? call->args[0] : choose->condition);
-    e = lazy ? call->args[1] : choose->a;
-  }
-}
-
 class Lowering {
  public:
-  Lowering(const PrimFunc& f, const Config& config) : f_(f), c_(config), b_(config, f->name) {
+  Lowering(const PrimFunc& f, const Config& config)
+      : f_(f), c_(config), b_(config, f->name), chip_(config) {
     for (const Param& p : f->params) {
       if (!p.buffer)
         throw refuse("scalar", cat("parameter \"", p.var->name, "\" is a scalar"), nullptr)
@@ -74,10 +47,7 @@ class Lowering {
   }
 
  private:
-  struct Placed {
-    MemType mem;
-    std::int64_t at, elements;
-  };
+  using Placed = ChipMemory::Placed;
 
   Error refuse(const char* slug, std::string message, const StmtNode* where) const {
     Error error(ErrorKind::lower, cat("vta.lower.", slug), std::move(message));
@@ -194,10 +164,20 @@ class Lowering {
       scalars *= *n;
     }
     std::int64_t lanes = lanes_of(mem), elements = (scalars + lanes - 1) / lanes;
-    std::int64_t at = place(a, mem, elements);
-    live_.push_back({a->buffer.get(), {mem, at, elements}});
+    if (chip_.enter(a, mem, elements) < 0) {
+      Error error = refuse("capacity",
+                           cat("\"", a->buffer->name, "\" of ", elements,
+                               " elements does not fit into ", a->buffer->scope),
+                           nullptr);
+      error.note(cat(a->buffer->scope, " has ", c_.depth(mem), " elements of ", c_.elem_bytes(mem),
+                     " bytes"));
+      for (const auto& [buffer, p] : chip_.live())
+        error.note(
+            cat("\"", buffer->name, "\" holds ", p.elements, " elements of ", buffer->scope));
+      throw error.help("smaller tiles: split the loops further out");
+    }
     walk(a->body);
-    live_.pop_back();
+    chip_.leave();
   }
 
   std::int64_t lanes_of(MemType mem) const {
@@ -206,64 +186,7 @@ class Lowering {
                                  : c_.lanes();
   }
 
-  /// Two places in turn for a buffer that comes again, so that filling one overlaps with using the
-  /// other.
-  std::int64_t place(const AllocateNode* a, MemType mem, std::int64_t elements) {
-    Slots& slots = slots_[a];
-    slots.mem = mem, slots.elements = elements;
-    std::size_t wanted = static_cast<std::size_t>(slots.count++ % 2);
-    auto free_at = [&](std::int64_t at, bool reserved) {
-      for (const auto& [buffer, p] : live_) {
-        if (p.mem == mem && at < p.at + p.elements && p.at < at + elements) return false;
-      }
-      for (const auto& [node, s] : slots_) {
-        if (!reserved || s.mem != mem) continue;
-        for (std::int64_t other : s.at) {
-          if (at < other + s.elements && other < at + elements) return false;
-        }
-      }
-      return true;
-    };
-    if (wanted < slots.at.size() && free_at(slots.at[wanted], false)) return slots.at[wanted];
-    auto find = [&](bool reserved) -> std::int64_t {
-      std::vector<std::int64_t> candidates{0};
-      for (const auto& [buffer, p] : live_) candidates.push_back(p.at + p.elements);
-      for (const auto& [node, s] : slots_) {
-        for (std::int64_t other : s.at) candidates.push_back(other + s.elements);
-      }
-      std::sort(candidates.begin(), candidates.end());
-      for (std::int64_t at : candidates) {
-        if (at + elements <= c_.depth(mem) && free_at(at, reserved)) return at;
-      }
-      return -1;
-    };
-    std::int64_t at = find(true);
-    if (at >= 0) {
-      if (slots.at.size() < 2) slots.at.push_back(at);
-      return at;
-    }
-    for (std::int64_t old : slots.at) {
-      if (free_at(old, false)) return old;
-    }
-    at = find(false);  // over what is kept for buffers that may come again
-    if (at >= 0) return at;
-    Error error = refuse("capacity",
-                         cat("\"", a->buffer->name, "\" of ", elements,
-                             " elements does not fit into ", a->buffer->scope),
-                         nullptr);
-    error.note(cat(a->buffer->scope, " has ", c_.depth(mem), " elements of ", c_.elem_bytes(mem),
-                   " bytes"));
-    for (const auto& [buffer, p] : live_)
-      error.note(cat("\"", buffer->name, "\" holds ", p.elements, " elements of ", buffer->scope));
-    throw error.help("smaller tiles: split the loops further out");
-  }
-
-  const Placed* placed(const BufferNode* b) const {
-    for (auto it = live_.rbegin(); it != live_.rend(); ++it) {
-      if (it->first == b) return &it->second;
-    }
-    return nullptr;
-  }
+  const Placed* placed(const BufferNode* b) const { return chip_.find(b); }
 
   // ---- units
 
@@ -813,20 +736,12 @@ class Lowering {
             "ALU does min, max, +, * and shifts of int32; GEMM sums of int8 products");
   }
 
-  struct Slots {
-    MemType mem = MemType::acc;
-    std::int64_t elements = 0;
-    int count = 0;
-    std::vector<std::int64_t> at;
-  };
-
   const PrimFunc& f_;
   const Config& c_;
   Builder b_;
   Environment env_;
   std::map<const BufferNode*, int> params_;
-  std::vector<std::pair<const BufferNode*, Placed>> live_;
-  std::map<const AllocateNode*, Slots> slots_;
+  ChipMemory chip_;
   std::optional<Refusal> reason_;  // why the outermost nest was no unit
 };
 

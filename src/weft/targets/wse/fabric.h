@@ -169,6 +169,10 @@ class Fabric {
   bool pass_filter(ColorState& cs, const Wavelet& wavelet);
   void control(Pe& pe, ColorState& cs, std::uint32_t& payload, Cycle now);
   void inject(Pe& pe, Cycle now, Cycle& next);
+  /// Sends on the messages that have come together at `pe`'s post; the first word of each is its
+  /// destination (row, column), the second its length.
+  void post(Worker& w, Pe& pe, HostSink& sink, Cycle now);
+  void deliver(std::uint32_t index, HostSource message);
   void drain_out(Worker& w, Pe& pe, Cycle now, Cycle& next);
   InQueue* queue_for(Pe& pe, int color);
 

@@ -146,8 +146,7 @@ std::size_t Fabric::bytes_in_use() const {
       for (const auto& r : cs->in) bytes += r.load() ? sizeof(Ring) : 0;
     }
     if (pe->core) {
-      bytes += sizeof(Core) + pe->core->regs.capacity() * 8 +
-               pe->core->ops.capacity() * sizeof(Running) +
+      bytes += sizeof(Core) + pe->core->regs.capacity() * 8 + pe->core->ops.bytes() +
                pe->core->dsrs.capacity() * sizeof(Dsr) + pe->core->dsds.capacity() * sizeof(Dsd);
     }
   }

@@ -231,8 +231,8 @@ class Emitter {
     {
       std::string c = value("load i64, ptr %cycles"), d = value("load i64, ptr %part_cycles");
       line(cat("store i64 ", value(cat("add i64 ", c, ", ", d)), ", ptr %cycles"));
-      std::string b = value("load i64, ptr %budget"), n = value("load i64, ptr %part_count");
-      line(cat("store i64 ", value(cat("sub i64 ", b, ", ", n)), ", ptr %budget"));
+      std::string b = value("load i64, ptr %budget"), part = value("load i64, ptr %part_count");
+      line(cat("store i64 ", value(cat("sub i64 ", b, ", ", part)), ", ptr %budget"));
     }
     line("br label %leave");
     out_ += "leave:\n";

@@ -357,6 +357,8 @@ struct Program {
   // Queue (output queues are 8 more), function: called when the queue has run empty.
   std::vector<std::pair<std::uint8_t, std::uint16_t>> empty_handlers;
   std::vector<std::pair<std::uint16_t, std::uint16_t>> registers;  // @set_config: address, value
+  // <message_passing>: the colour on which messages leave the PE and the one on which they come.
+  std::uint8_t post_out = kNone8, post_in = kNone8;
   std::uint8_t control_stride = 0;  // @set_control_task_table: entries per table; 0: no own table
   std::vector<Segment> image;       // initial memory; the rest is zero
   std::uint32_t data_bytes = 0;     // static data ends here; the stack grows down to it

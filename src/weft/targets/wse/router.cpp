@@ -252,6 +252,7 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
     HostSink& sink = make_sink(pe, cs.color, kHostPort);
     ++pe.count.sent[kHostPort];
     sink.got.push_back(payload);
+    if (pe.program && pe.program->post_out == cs.color) post(w, pe, sink, now);
     if (sink.wanted && --sink.wanted == 0 && sink.left->fetch_sub(1) == 1) host_event_ = true;
   }
   if (was_full && from < kRamp) {

@@ -3,7 +3,14 @@
 // files and the host's symbols; and the library modules that use them.
 #include <gtest/gtest.h>
 
+#include <bit>
+#include <cmath>
+#include <complex>
+#include <numbers>
+#include <random>
+
 #include "csl_run.h"
+#include "weft/base/dtype.h"
 #include "weft/base/text.h"
 #include "weft/targets/wse/sdk_runtime.h"
 
@@ -403,6 +410,192 @@ comptime {
     if (w > 1) {
       EXPECT_EQ(run_words(o, 0, 0), (Words{0, 0, 7}));
     }
+  }
+}
+
+TEST(Library, MessagesReachAnyPe) {
+  // Everyone sends to the PE opposite; the first PE also gets a word from each.
+  csl::CompileOptions o;
+  o.root = "layout.csl";
+  o.read_disk = false;
+  o.arch = Arch::wse3;
+  o.files["layout.csl"] =
+      "layout { @set_rectangle(4, 3); for (@range(u16, 4)) |x| { for (@range(u16, 3)) |y| { "
+      "@set_tile_code(x, y, \"pe.csl\"); } } }";
+  o.files["pe.csl"] = R"(
+const msg = @import_module("<message_passing>", .{ .input_queue = 2, .output_queue = 3, .enable_asserts = true });
+const place = @import_module("<layout>");
+export var out = @zeros([5]u32);
+export var got = @zeros([3]u16);
+export var sum = @zeros([12]u32);
+var mine = @zeros([5]u32);
+var short = @zeros([3]u16);
+var word = @zeros([1]u32);
+const sent = @get_local_task_id(10);
+const read = @get_local_task_id(11);
+var n: u16 = 0;
+task main() void {
+  msg.init();
+  const x = place.get_x_coord();
+  const y = place.get_y_coord();
+  for (@range(u16, 5)) |k| { mine[k] = @as(u32, 100 * x + 10 * y + k); }
+  for (@range(u16, 3)) |k| { short[k] = 7 * x + y + k; }
+  msg.send_message(3 - x, 2 - y, &mine, 5, .{ .activate = sent });
+  msg.recv_message(&out, 5, .{ .activate = read });
+}
+var step: u16 = 0;
+task on_sent() void {
+  step += 1;
+  if (step == 1) { msg.send_message(3 - place.get_x_coord(), 2 - place.get_y_coord(), &short, 3, .{ .activate = sent }); }
+}
+task on_read() void {
+  n += 1;
+  if (n == 1) { msg.recv_message(&got, 3, .{ .activate = read }); }
+  out[4] += @as(u32, n) * 1000;
+}
+comptime {
+  @bind_local_task(main, @get_local_task_id(9));
+  @bind_local_task(on_sent, sent);
+  @bind_local_task(on_read, read);
+  @activate(@get_local_task_id(9));
+}
+)";
+  for (int threads : {1, 3}) {
+    for (auto [x, y] : {std::pair{0, 0}, std::pair{3, 1}, std::pair{2, 2}}) {
+      FabricOptions options;
+      options.threads = threads;
+      Ran ran(o, x, y, options);
+      auto sx = static_cast<std::uint32_t>(3 - x), sy = static_cast<std::uint32_t>(2 - y);
+      Words want;
+      for (std::uint32_t k = 0; k < 5; ++k) want.push_back(100 * sx + 10 * sy + k);
+      want[4] += 3000;  // two messages have been read
+      EXPECT_EQ(ran.read<std::uint32_t>("out"), want) << x << " " << y << " " << threads;
+      std::vector<std::uint16_t> shorts;
+      for (std::uint32_t k = 0; k < 3; ++k)
+        shorts.push_back(static_cast<std::uint16_t>(7 * sx + sy + k));
+      EXPECT_EQ(ran.read<std::uint16_t>("got"), shorts);
+    }
+  }
+  auto wrong = o;
+  std::string& pe = wrong.files["pe.csl"];
+  pe.replace(pe.find("3 - x, 2 - y"), 12, "9 - x, 2 - y");
+  pe.replace(pe.find(", .enable_asserts = true"), 24, "");
+  expect_fault(wrong, "wse.message.destination", "a message goes to PE (");
+  expect_error(single(as_task("const msg = @import_module(\"<message_passing>\", .{ .input_queue = "
+                              "2, .output_queue = 3 });\n",
+                              "msg.init();")),
+               "wse.csl.comptime.assert", "WSE-3 only");
+}
+
+// The sum itself, in double.
+using Complex = std::complex<double>;
+std::vector<Complex> dft3(const std::vector<Complex>& in, int n, bool inverse) {
+  std::vector<Complex> a = in, b(in.size());
+  for (int axis = 0; axis < 3; ++axis) {
+    int stride = axis == 0 ? n * n : axis == 1 ? n : 1;
+    for (int at = 0; at < n * n * n; ++at) {
+      int k = at / stride % n, base = at - k * stride;
+      Complex sum = 0;
+      for (int j = 0; j < n; ++j)
+        sum += a[static_cast<std::size_t>(base + j * stride)] *
+               std::polar(1.0, (inverse ? 2 : -2) * std::numbers::pi * j * k / n);
+      b[static_cast<std::size_t>(at)] = sum;
+    }
+    std::swap(a, b);
+  }
+  return a;
+}
+
+TEST(Library, FftInThreeDimensions) {
+  struct Run {
+    int w, n;
+    bool half, inverse;
+    std::int16_t norm;
+    double tolerance;
+  };
+  for (Run r : {Run{2, 8, false, false, 0, 1e-4}, Run{4, 8, false, true, 0, 1e-6},
+                Run{2, 4, false, false, 1, 1e-5}, Run{4, 8, true, false, 1, 0.05}}) {
+    csl::CompileOptions o;
+    o.root = "layout.csl";
+    o.read_disk = false;
+    o.arch = Arch::wse3;
+    o.memcpy = true;
+    o.fabric_width = r.w + 7;
+    o.fabric_height = r.w + 2;
+    o.offset_x = 4;
+    o.offset_y = 1;
+    o.files["layout.csl"] =
+        cat("const fft = @import_module(\"<kernels/fft/fft3d_layout>\", .{ .width = ", r.w,
+            " }); layout { fft.FFT_kernel(", r.w, ", ", r.n, ", ", r.half ? "f16" : "f32", "); }");
+    SdkRuntime rt(csl::compile(o));
+    rt.load();
+    rt.run();
+    std::mt19937 rng(4);
+    auto points = static_cast<std::size_t>(r.n * r.n * r.n);
+    std::vector<Complex> in(points);
+    for (Complex& v : in) {
+      std::uniform_real_distribution<double> d(-1, 1);
+      v = {half_to_float(double_to_half(d(rng))), half_to_float(double_to_half(d(rng)))};
+    }
+    int block = r.n / r.w;
+    std::int64_t each = 2 * r.n * block * block;
+    std::vector<std::uint32_t> words;
+    auto type = r.half ? MemcpyDataType::MEMCPY_16BIT : MemcpyDataType::MEMCPY_32BIT;
+    auto put = [&](double v) {
+      if (r.half) words.push_back(double_to_half(v));
+      else words.push_back(std::bit_cast<std::uint32_t>(static_cast<float>(v)));
+    };
+    auto at = [&](int x, int y, int z) {
+      return static_cast<std::size_t>((x * r.n + y) * r.n + z);
+    };
+    for (int py = 0; py < r.w; ++py) {
+      for (int px = 0; px < r.w; ++px) {
+        for (int x = 0; x < block; ++x) {
+          for (int y = 0; y < block; ++y) {
+            for (int z = 0; z < r.n; ++z) {
+              Complex v = in[at(px * block + x, py * block + y, z)];
+              put(v.real());
+              put(v.imag());
+            }
+          }
+        }
+      }
+    }
+    Region all{0, 0, r.w, r.w, each};
+    auto count = static_cast<std::int64_t>(words.size());
+    rt.memcpy_h2d(rt.get_id("X"), words.data(), count, all, false, type, MemcpyOrder::ROW_MAJOR,
+                  false);
+    auto bits = [](int v) { return static_cast<std::uint64_t>(static_cast<std::int64_t>(v)); };
+    rt.launch(rt.get_id("csfftExecC2C"), {bits(r.norm), bits(r.inverse)}, {Ty::i16, Ty::i16},
+              false);
+    rt.memcpy_d2h(words.data(), count, rt.get_id("X"), all, false, type, MemcpyOrder::ROW_MAJOR,
+                  false);
+    rt.stop();
+    std::vector<Complex> want = dft3(in, r.n, r.inverse);
+    double scale = r.norm == 1 ? 1 / std::sqrt(static_cast<double>(points))
+                   : r.inverse ? 1 / static_cast<double>(points)
+                               : 1;
+    double worst = 0;
+    std::size_t k = 0;
+    auto take = [&] {
+      std::uint32_t w = words[k++];
+      return r.half ? static_cast<double>(half_to_float(static_cast<std::uint16_t>(w)))
+                    : static_cast<double>(std::bit_cast<float>(w));
+    };
+    for (int py = 0; py < r.w; ++py) {
+      for (int px = 0; px < r.w; ++px) {
+        for (int y = 0; y < block; ++y) {
+          for (int z = 0; z < block; ++z) {
+            for (int x = 0; x < r.n; ++x) {
+              double re = take(), im = take();
+              Complex v = want[at(x, px * block + y, py * block + z)] * scale;
+              worst = std::max(worst, std::abs(v - Complex(re, im)));
+            }
+          }
+        }
+      }
+    }
+    EXPECT_LT(worst, r.tolerance) << r.w << " " << r.n;
   }
 }
 

@@ -115,8 +115,6 @@ const std::vector<Bad>& bad() {
        "fn f() void { } comptime { @set_teardown_handler(f, @get_color(2)); "
        "@set_teardown_handler(f, "
        "@get_color(2)); }"},
-      {"wse.csl.type.compare", "have no order",
-       "var g: u16 = 1; const a = &g; comptime { @comptime_assert(a < a); }"},
       {"wse.csl.type.zero", "has no zero", as_task("", "const z = @zeros([2]type);")},
       {"wse.csl.var.linkname", "linkname takes a string",
        as_task("var g: u16 linkname(3) = 1;\n", "g += 1;")},

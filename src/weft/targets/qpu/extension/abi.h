@@ -13,8 +13,8 @@ extern "C" {
 
 enum weft_qpu_kind {
   WEFT_QPU_NONE = 0,
-  WEFT_QPU_FLOATS = 1,   /* a contiguous row-major tensor of float32 */
-  WEFT_QPU_INTS = 2,     /* the same of int32 */
+  WEFT_QPU_FLOATS = 1, /* a contiguous row-major tensor of float32 */
+  WEFT_QPU_INTS = 2,   /* the same of int32 */
   WEFT_QPU_INTEGER = 3,
   WEFT_QPU_REAL = 4
 };

@@ -64,8 +64,8 @@ void ModuleTable::add(std::string name, std::string doc, std::vector<std::int32_
     try {
       static_cast<State::Entry*>(closure)->call(in, out);
       return 0;
-    } catch (const std::exception& e) {
-      *error = copy_text(e.what());
+    } catch (const std::exception& failure) {
+      *error = copy_text(failure.what());
     } catch (...) {
       *error = copy_text("error[qpu.module.unknown]: an exception of an unknown type");
     }

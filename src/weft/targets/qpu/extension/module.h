@@ -150,38 +150,38 @@ class ModuleTable {
 // weft.qpu.load().
 #if defined(WEFT_QPU_PYTHON)
 #include <Python.h>
-#define WEFT_QPU_IMPORT(name)                                                                    \
-  extern "C" __attribute__((visibility("default"))) PyObject* PyInit_##name() {                  \
-    static PyModuleDef definition = {PyModuleDef_HEAD_INIT, #name,   nullptr, -1, nullptr,       \
-                                     nullptr,               nullptr, nullptr, nullptr};          \
-    PyObject* module = PyModule_Create(&definition);                                             \
-    PyObject* weft = module ? PyImport_ImportModule("weft.qpu") : nullptr;                       \
-    PyObject* done =                                                                             \
-        weft ? PyObject_CallMethod(weft, "_attach", "OK", module,                                \
+#define WEFT_QPU_IMPORT(name)                                                                     \
+  extern "C" __attribute__((visibility("default"))) PyObject* PyInit_##name() {                   \
+    static PyModuleDef definition = {                                                             \
+        PyModuleDef_HEAD_INIT, #name, nullptr, -1, nullptr, nullptr, nullptr, nullptr, nullptr};  \
+    PyObject* module = PyModule_Create(&definition);                                              \
+    PyObject* weft = module ? PyImport_ImportModule("weft.qpu") : nullptr;                        \
+    PyObject* done =                                                                              \
+        weft ? PyObject_CallMethod(weft, "_attach", "OK", module,                                 \
                                    reinterpret_cast<unsigned long long>(weft_qpu_table_##name())) \
-             : nullptr;                                                                          \
-    Py_XDECREF(weft);                                                                            \
-    if (!done) {                                                                                 \
-      Py_XDECREF(module);                                                                        \
-      return nullptr;                                                                            \
-    }                                                                                            \
-    Py_DECREF(done);                                                                             \
-    return module;                                                                               \
+             : nullptr;                                                                           \
+    Py_XDECREF(weft);                                                                             \
+    if (!done) {                                                                                  \
+      Py_XDECREF(module);                                                                         \
+      return nullptr;                                                                             \
+    }                                                                                             \
+    Py_DECREF(done);                                                                              \
+    return module;                                                                                \
   }
 #else
 #define WEFT_QPU_IMPORT(name)
 #endif
 
-#define WEFT_QPU_MODULE(name, m)                                                     \
-  static void weft_qpu_define_##name(::weft::qpu::ModuleTable& m);                   \
-  extern "C" __attribute__((visibility("default"))) const weft_qpu_table*            \
-      weft_qpu_table_##name() {                                                      \
-    static ::weft::qpu::ModuleTable* table = [] {                                    \
-      auto* made = new ::weft::qpu::ModuleTable(#name);                              \
-      weft_qpu_define_##name(*made);                                                 \
-      return made;                                                                   \
-    }();                                                                             \
-    return table->table();                                                           \
-  }                                                                                  \
-  WEFT_QPU_IMPORT(name)                                                              \
+#define WEFT_QPU_MODULE(name, m)                                   \
+  static void weft_qpu_define_##name(::weft::qpu::ModuleTable& m); \
+  extern "C" __attribute__((visibility("default")))                \
+  const weft_qpu_table* weft_qpu_table_##name() {                  \
+    static ::weft::qpu::ModuleTable* table = [] {                  \
+      auto* made = new ::weft::qpu::ModuleTable(#name);            \
+      weft_qpu_define_##name(*made);                               \
+      return made;                                                 \
+    }();                                                           \
+    return table->table();                                         \
+  }                                                                \
+  WEFT_QPU_IMPORT(name)                                            \
   static void weft_qpu_define_##name(::weft::qpu::ModuleTable& m)

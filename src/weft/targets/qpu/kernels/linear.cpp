@@ -18,56 +18,69 @@ void gemv_kernel(Ptr<Float> a, Ptr<Float> x, Ptr<Float> out, Ptr<Float> scratch,
   Int pitch = cols << 2;
   Int padded = ((rows + 15) >> 4) << 4;
   Ptr<Float> mine = scratch + me() * padded;
-  If(any(first < last)) For(Int r = 0, r < rows, r = r + kRows) Ptr<Float> p[kRows];
-  for (int k = 0; k < kRows; k++)
-    p[k] = PtrExpr<Float>::of((IntExpr::of(a.expr) + min(r + k, rows - 1) * pitch).expr) +
-           (first + lane);
-  Ptr<Float> q = x + first + lane;
-  Float acc[kRows];
-  for (int k = 0; k < kRows; k++) acc[k] = 0;
-  Int left = last - first;
-  // The sequence of requests is x, row 0 .. row 7; the loop runs four requests ahead.
-  auto request = [&](int k, bool next) {
-    Ptr<Float>& from = k == 0 ? q : p[k - 1];
-    if (next) gather(from + 16);
-    else gather(from);
-  };
-  auto step = [&](bool more) {
-    Float xv;
-    for (int k = 0; k <= kRows; k++) {
-      Float v;
-      if (k == 0) receive(xv);
-      else receive(v);
-      if (k + 4 <= kRows) request(k + 4, false);
-      else if (more) request(k + 4 - kRows - 1, true);
-      if (k > 0) acc[k - 1] = acc[k - 1] + xv * v;
-    }
-    q = q + 16;
-    for (int k = 0; k < kRows; k++) p[k] = p[k] + 16;
-    left = left - 16;
-  };
-  If(any(left >= 16)) for (int k = 0; k < 4; k++) request(k, false);
-  While(any(left >= 32)) step(true);
-  End step(false);
-  End If(any(left > 0))
-      // The tail: lanes past the end read their row's last element and multiply it by zero.
-      Int over = max(lane - left + 1, 0) << 2;
-  Float xv = fetch(PtrExpr<Float>::of((IntExpr::of(q.expr) - over).expr));
-  xv = select(lane < left, xv, Float(0));
-  for (int k = 0; k < kRows; k++)
-    acc[k] = acc[k] + xv * fetch(PtrExpr<Float>::of((IntExpr::of(p[k].expr) - over).expr));
-  End Float sums = 0;
-  for (int k = 0; k < kRows; k++) {
-    Float s = sumLanes(acc[k]);
-    Where(lane == k) sums = s;
+  If(any(first < last))
+    For(Int r = 0, r < rows, r = r + kRows)
+      Ptr<Float> p[kRows];
+      for (int k = 0; k < kRows; k++)
+        p[k] = PtrExpr<Float>::of((IntExpr::of(a.expr) + min(r + k, rows - 1) * pitch).expr) +
+               (first + lane);
+      Ptr<Float> q = x + first + lane;
+      Float acc[kRows];
+      for (int k = 0; k < kRows; k++) acc[k] = 0;
+      Int left = last - first;
+      // The sequence of requests is x, row 0 .. row 7; the loop runs four requests ahead.
+      auto request = [&](int k, bool next) {
+        Ptr<Float>& from = k == 0 ? q : p[k - 1];
+        if (next) gather(from + 16);
+        else gather(from);
+      };
+      auto step = [&](bool more) {
+        Float xv;
+        for (int k = 0; k <= kRows; k++) {
+          Float v;
+          if (k == 0) receive(xv);
+          else receive(v);
+          if (k + 4 <= kRows) request(k + 4, false);
+          else if (more) request(k + 4 - kRows - 1, true);
+          if (k > 0) acc[k - 1] = acc[k - 1] + xv * v;
+        }
+        q = q + 16;
+        for (int k = 0; k < kRows; k++) p[k] = p[k] + 16;
+        left = left - 16;
+      };
+      If(any(left >= 16))
+        for (int k = 0; k < 4; k++) request(k, false);
+        While(any(left >= 32))
+          step(true);
+        End
+        step(false);
+      End
+      If(any(left > 0))
+        // The tail: lanes past the end read their row's last element and multiply it by zero.
+        Int over = max(lane - left + 1, 0) << 2;
+        Float xv = fetch(PtrExpr<Float>::of((IntExpr::of(q.expr) - over).expr));
+        xv = select(lane < left, xv, Float(0));
+        for (int k = 0; k < kRows; k++)
+          acc[k] = acc[k] + xv * fetch(PtrExpr<Float>::of((IntExpr::of(p[k].expr) - over).expr));
+      End
+      Float sums = 0;
+      for (int k = 0; k < kRows; k++) {
+        Float s = sumLanes(acc[k]);
+        Where(lane == k)
+          sums = s;
+        End
+      }
+      store(sums, mine + r, IntExpr(kRows));
     End
-  }
-  store(sums, mine + r, IntExpr(kRows));
-  End End barrier();
+  End
+  barrier();
   Int parts = min((cols + slice - 1) / slice, numQPUs());
-  For(Int r = me() << 4, r < rows, r = r + (numQPUs() << 4)) Float total = 0;
-  For(Int part = 0, part < parts, part++) total = total + vload(scratch + part * padded + r);
-  End store(total, out + r, rows - r);
+  For(Int r = me() << 4, r < rows, r = r + (numQPUs() << 4))
+    Float total = 0;
+    For(Int part = 0, part < parts, part++)
+      total = total + vload(scratch + part * padded + r);
+    End
+    store(total, out + r, rows - r);
   End
 }
 
@@ -80,57 +93,65 @@ void gemm_kernel(Ptr<Float> a, Ptr<Float> b, Ptr<Float> c, Int m, Int n, Int k) 
   Int a_pitch = k << 2, b_pitch = n << 2;
   // Down the columns of tiles: QPUs at work at the same time share the lines of B.
   Int down = (m + kTile - 1) >> 3, tiles = ((n + 15) >> 4) * down;
-  For(Int t = me(), t < tiles, t = t + numQPUs()) Int tx = t / down;
-  Int row = (t - tx * down) << 3, col = tx << 4;
-  Int column = min(col + lane, n - 1);
-  Float acc[kTile];
-  for (int r = 0; r < kTile; r++) acc[r] = 0;
-  Ptr<Float> pa[kTile];
-  for (int r = 0; r < kTile; r++)
-    pa[r] = PtrExpr<Float>::of((IntExpr::of(a.expr) + min(row + r, m - 1) * a_pitch).expr) + lane;
-  Ptr<Float> pb = b + column;
-  Int left = k;
-  Float av[kTile], next[kTile];
-  If(any(left >= 16)) for (int r = 0; r < kTile; r++) av[r] = fetch(pa[r]);
-  End While(any(left >= 16))
+  For(Int t = me(), t < tiles, t = t + numQPUs())
+    Int tx = t / down;
+    Int row = (t - tx * down) << 3, col = tx << 4;
+    Int column = min(col + lane, n - 1);
+    Float acc[kTile];
+    for (int r = 0; r < kTile; r++) acc[r] = 0;
+    Ptr<Float> pa[kTile];
+    for (int r = 0; r < kTile; r++)
+      pa[r] = PtrExpr<Float>::of((IntExpr::of(a.expr) + min(row + r, m - 1) * a_pitch).expr) + lane;
+    Ptr<Float> pb = b + column;
+    Int left = k;
+    Float av[kTile], next[kTile];
+    If(any(left >= 16))
+      for (int r = 0; r < kTile; r++) av[r] = fetch(pa[r]);
+    End
+    While(any(left >= 16))
       // Per 16 steps of k: 16 rows of B and, after every second, the next vector of a row of A;
       // four in flight.
       Int hop = select(left >= 32, Int(64), Int(0));
-  auto request = [&](int e) {
-    if (e % 3 == 2) {
-      pa[e / 3] = PtrExpr<Float>::of((IntExpr::of(pa[e / 3].expr) + hop).expr);
-      gather(pa[e / 3]);
-    } else {
-      gather(pb);
+      auto request = [&](int e) {
+        if (e % 3 == 2) {
+          pa[e / 3] = PtrExpr<Float>::of((IntExpr::of(pa[e / 3].expr) + hop).expr);
+          gather(pa[e / 3]);
+        } else {
+          gather(pb);
+          pb = PtrExpr<Float>::of((IntExpr::of(pb.expr) + b_pitch).expr);
+        }
+      };
+      for (int e = 0; e < 4; e++) request(e);
+      for (int e = 0; e < 24; e++) {
+        Float bv;
+        if (e % 3 == 2) receive(next[e / 3]);
+        else receive(bv);
+        if (e + 4 < 24) request(e + 4);
+        if (e % 3 == 2) continue;
+        for (int r = 0; r < kTile; r++)
+          acc[r] = acc[r] + bv * broadcast(av[r], static_cast<unsigned>(e / 3 * 2 + e % 3));
+      }
+      for (int r = 0; r < kTile; r++) av[r] = next[r];
+      left = left - 16;
+    End
+    If(any(k >= 16))
+      for (int r = 0; r < kTile; r++) pa[r] = pa[r] + 16;  // the last block did not move on
+    End
+    // What is left of k, one step at a time: every lane reads the same element of A.
+    For(Int s = 0, s < left, s++)
+      Float bv = fetch(pb);
+      for (int r = 0; r < kTile; r++)
+        acc[r] = acc[r] +
+                 bv * fetch(PtrExpr<Float>::of((IntExpr::of(pa[r].expr) + ((s - lane) << 2)).expr));
       pb = PtrExpr<Float>::of((IntExpr::of(pb.expr) + b_pitch).expr);
+    End
+    Ptr<Float> pc = c + row * n + col;
+    for (int r = 0; r < kTile; r++) {
+      If(any(row + r < m))
+        store(acc[r], pc, n - col);
+      End
+      pc = PtrExpr<Float>::of((IntExpr::of(pc.expr) + b_pitch).expr);
     }
-  };
-  for (int e = 0; e < 4; e++) request(e);
-  for (int e = 0; e < 24; e++) {
-    Float bv;
-    if (e % 3 == 2) receive(next[e / 3]);
-    else receive(bv);
-    if (e + 4 < 24) request(e + 4);
-    if (e % 3 == 2) continue;
-    for (int r = 0; r < kTile; r++)
-      acc[r] = acc[r] + bv * broadcast(av[r], static_cast<unsigned>(e / 3 * 2 + e % 3));
-  }
-  for (int r = 0; r < kTile; r++) av[r] = next[r];
-  left = left - 16;
-  End If(any(k >= 16)) for (int r = 0; r < kTile; r++) pa[r] =
-      pa[r] + 16;  // the last block did not move on
-  End
-  // What is left of k, one step at a time: every lane reads the same element of A.
-  For(Int s = 0, s < left, s++) Float bv = fetch(pb);
-  for (int r = 0; r < kTile; r++)
-    acc[r] =
-        acc[r] + bv * fetch(PtrExpr<Float>::of((IntExpr::of(pa[r].expr) + ((s - lane) << 2)).expr));
-  pb = PtrExpr<Float>::of((IntExpr::of(pb.expr) + b_pitch).expr);
-  End Ptr<Float> pc = c + row * n + col;
-  for (int r = 0; r < kTile; r++) {
-    If(any(row + r < m)) store(acc[r], pc, n - col);
-    End pc = PtrExpr<Float>::of((IntExpr::of(pc.expr) + b_pitch).expr);
-  }
   End
 }
 

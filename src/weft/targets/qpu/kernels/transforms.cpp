@@ -20,25 +20,27 @@ PtrExpr<T> bytes(const Ptr<T>& p, IntExpr n) {
 void fft_stage(Ptr<Float> re, Ptr<Float> im, Ptr<Float> to_re, Ptr<Float> to_im, Ptr<Float> cosine,
                Ptr<Float> sine, Int n, Int bits, Int twiddle) {
   Int l = Int(1) << bits, half = n << 1;  // half of n in bytes
-  For(Int at = me() << 4, at < n, at = at + (numQPUs() << 4)) Int o = at + index();
-  Int k = o & (l - 1), j = shr(o, bits + 1);
-  Int from = ((j << bits) + k) << 2, w = (k << twiddle) << 2;
-  Float ar = fetch(bytes(re, from)), ai = fetch(bytes(im, from));
-  Float br = fetch(bytes(re, from + half)), bi = fetch(bytes(im, from + half));
-  Float wr = fetch(bytes(cosine, w)), wi = fetch(bytes(sine, w));
-  Float tr = br * wr - bi * wi, ti = br * wi + bi * wr;
-  Where((o & l) != 0) tr = Float(0) - tr;
-  ti = Float(0) - ti;
-  End store(ar + tr, bytes(to_re, at << 2));
-  store(ai + ti, bytes(to_im, at << 2));
+  For(Int at = me() << 4, at < n, at = at + (numQPUs() << 4))
+    Int o = at + index();
+    Int k = o & (l - 1), j = shr(o, bits + 1);
+    Int from = ((j << bits) + k) << 2, w = (k << twiddle) << 2;
+    Float ar = fetch(bytes(re, from)), ai = fetch(bytes(im, from));
+    Float br = fetch(bytes(re, from + half)), bi = fetch(bytes(im, from + half));
+    Float wr = fetch(bytes(cosine, w)), wi = fetch(bytes(sine, w));
+    Float tr = br * wr - bi * wi, ti = br * wi + bi * wr;
+    Where((o & l) != 0)
+      tr = Float(0) - tr;
+      ti = Float(0) - ti;
+    End
+    store(ar + tr, bytes(to_re, at << 2));
+    store(ai + ti, bytes(to_im, at << 2));
   End
 }
 
-// clang-format off
 /// c = a * b, its real part times s, its imaginary part times t.
 void times_kernel(Ptr<Float> ar, Ptr<Float> ai, Ptr<Float> br, Ptr<Float> bi, Ptr<Float> cr,
                   Ptr<Float> ci, Float s, Float t, Int n) {
-  For (Int at = me() << 4, at < n, at = at + (numQPUs() << 4))
+  For(Int at = me() << 4, at < n, at = at + (numQPUs() << 4))
     Int here = min(at + index(), n - 1) << 2;
     Float xr = fetch(bytes(ar, here)), xi = fetch(bytes(ai, here));
     Float yr = fetch(bytes(br, here)), yi = fetch(bytes(bi, here));
@@ -49,17 +51,16 @@ void times_kernel(Ptr<Float> ar, Ptr<Float> ai, Ptr<Float> br, Ptr<Float> bi, Pt
 
 void barrier_kernel(Ptr<Int> slots, Ptr<Int> sums, Int rounds) {
   Int total = 0;
-  For (Int round = 1, round <= rounds, round++)
+  For(Int round = 1, round <= rounds, round++)
     store(round, slots + (me() << 4));
     barrier();
-    For (Int q = 0, q < numQPUs(), q++)
+    For(Int q = 0, q < numQPUs(), q++)
       total = total + vload(slots + (q << 4));
     End
     barrier();
   End
   store(total, sums + (me() << 4));
 }
-// clang-format on
 
 constexpr unsigned kRound[64] = {
     0x428a2f98, 0x71374491, 0xb5c0fbcf, 0xe9b5dba5, 0x3956c25b, 0x59f111f1, 0x923f82a4, 0xab1c5ed5,
@@ -75,37 +76,39 @@ constexpr unsigned kStart[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
 
 void sha256_kernel(Ptr<Uint> blocks, Ptr<Uint> digests, Int messages) {
   setWriteStride(7);  // a digest is 8 words: lane i's word goes to message i
-  For(Int first = me() << 4, first < messages, first = first + (numQPUs() << 4)) Int mine =
-      min(first + index(), messages - 1);
-  Uint w[16], s[8];
-  for (int i = 0; i < 16; i++) w[i] = fetch(bytes(blocks, (mine << 6) + 4 * i));
-  for (int i = 0; i < 8; i++) s[i] = kStart[i];
-  for (int r = 0; r < 64; r++) {
-    if (r >= 16) {
-      Uint a = w[(r + 1) & 15], b = w[(r + 14) & 15];
-      w[r & 15] = w[r & 15] + (ror(a, 7) ^ ror(a, 18) ^ (a >> 3)) + w[(r + 9) & 15] +
-                  (ror(b, 17) ^ ror(b, 19) ^ (b >> 10));
+  For(Int first = me() << 4, first < messages, first = first + (numQPUs() << 4))
+    Int mine = min(first + index(), messages - 1);
+    Uint w[16], s[8];
+    for (int i = 0; i < 16; i++) w[i] = fetch(bytes(blocks, (mine << 6) + 4 * i));
+    for (int i = 0; i < 8; i++) s[i] = kStart[i];
+    for (int r = 0; r < 64; r++) {
+      if (r >= 16) {
+        Uint a = w[(r + 1) & 15], b = w[(r + 14) & 15];
+        w[r & 15] = w[r & 15] + (ror(a, 7) ^ ror(a, 18) ^ (a >> 3)) + w[(r + 9) & 15] +
+                    (ror(b, 17) ^ ror(b, 19) ^ (b >> 10));
+      }
+      Uint &a = s[(64 - r) & 7], &b = s[(65 - r) & 7], &c = s[(66 - r) & 7], &d = s[(67 - r) & 7];
+      Uint &e = s[(68 - r) & 7], &f = s[(69 - r) & 7], &g = s[(70 - r) & 7], &h = s[(71 - r) & 7];
+      Uint t =
+          h + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + ((e & f) ^ (~e & g)) + kRound[r] + w[r & 15];
+      d = d + t;
+      h = t + (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
     }
-    Uint &a = s[(64 - r) & 7], &b = s[(65 - r) & 7], &c = s[(66 - r) & 7], &d = s[(67 - r) & 7];
-    Uint &e = s[(68 - r) & 7], &f = s[(69 - r) & 7], &g = s[(70 - r) & 7], &h = s[(71 - r) & 7];
-    Uint t =
-        h + (ror(e, 6) ^ ror(e, 11) ^ ror(e, 25)) + ((e & f) ^ (~e & g)) + kRound[r] + w[r & 15];
-    d = d + t;
-    h = t + (ror(a, 2) ^ ror(a, 13) ^ ror(a, 22)) + ((a & b) ^ (a & c) ^ (b & c));
-  }
-  for (int i = 0; i < 8; i++)
-    store(s[i] + kStart[i], bytes(digests, (first << 5) + 4 * i), messages - first);
+    for (int i = 0; i < 8; i++)
+      store(s[i] + kStart[i], bytes(digests, (first << 5) + 4 * i), messages - first);
   End
 }
 
 void bitonic_step(Ptr<Int> from, Ptr<Int> to, Int n, Int distance, Int run) {
-  For(Int at = me() << 4, at < n, at = at + (numQPUs() << 4)) Int o = at + index();
-  Int x = fetch(bytes(from, o << 2)), y = fetch(bytes(from, (o ^ distance) << 2));
-  // The lower of a pair keeps the smaller value where runs ascend.
-  Int low = max(x, y);
-  Where(((o & distance) == 0 && (o & run) == 0) || ((o & distance) != 0 && (o & run) != 0)) low =
-      min(x, y);
-  End store(low, bytes(to, at << 2));
+  For(Int at = me() << 4, at < n, at = at + (numQPUs() << 4))
+    Int o = at + index();
+    Int x = fetch(bytes(from, o << 2)), y = fetch(bytes(from, (o ^ distance) << 2));
+    // The lower of a pair keeps the smaller value where runs ascend.
+    Int low = max(x, y);
+    Where(((o & distance) == 0 && (o & run) == 0) || ((o & distance) != 0 && (o & run) != 0))
+      low = min(x, y);
+    End
+    store(low, bytes(to, at << 2));
   End
 }
 

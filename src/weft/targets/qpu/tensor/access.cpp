@@ -38,10 +38,22 @@ Value Lowerer::address(const Buffer& buffer, const Expr& index) {
   return op(Op::add, found->second, op(Op::shl, eval(index), constant(2)));
 }
 
-/// The address for lanes that take part; the others get one that may be read.
-Value Lowerer::safe(Value address, const Buffer& buffer, const Expr& index, const Mask& mask) {
+/// The address for lanes that take part; the others get that of one that does, so that nothing is
+/// read that this kernel has no business with.
+Value Lowerer::safe(Value address, const Expr& index, const Mask& mask) {
   if (!mask.lanes || !varying(index)) return address;
-  return b_.select(active(mask), address, pointers_.at(buffer.get()));
+  address = keep(address);
+  Value other;
+  if (mask.prefix) {
+    other = b_.expr(Op::broadcast, address);
+  } else {  // the lowest of them
+    other = b_.select(active(mask), address, constant(0x7fffffff));
+    for (int n : {8, 4, 2, 1}) {
+      other = keep(other);
+      other = op(Op::min, other, op(Op::rotate, other, constant(n)));
+    }
+  }
+  return b_.select(active(mask), address, keep(other));
 }
 
 void Lowerer::fetch(const Expr& e) {
@@ -81,8 +93,8 @@ void Lowerer::collect(const Expr& e, const Mask& mask) {
         collect(c->args[0], mask);
         receive_all();
         const ast::Bool* yes = condition(c->args[0]);
-        const ast::Bool* no = b_.boolean({ast::Bool::Op::negate, {}, {}, nullptr, nullptr, yes,
-                                          nullptr});
+        const ast::Bool* no =
+            b_.boolean({ast::Bool::Op::negate, {}, {}, nullptr, nullptr, yes, nullptr});
         // Reads of one arm happen in its lanes only; without any, not at all.
         auto arm = [&](const Expr& x, const ast::Bool* when) {
           if (!has_loads(x)) return collect(x, mask);
@@ -128,8 +140,7 @@ void Lowerer::request(const LoadNode* l, const Mask& mask) {
       return;
     }
   }
-  Load load{l, safe(address(l->buffer, l->indices[0]), l->buffer, l->indices[0], mask), b_.fresh(),
-            mask};
+  Load load{l, safe(address(l->buffer, l->indices[0]), l->indices[0], mask), b_.fresh(), mask};
   loaded_[l] = var(load.var);
   pending_.push_back(load);
 }

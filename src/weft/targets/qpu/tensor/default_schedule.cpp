@@ -2,7 +2,9 @@
 #include "weft/targets/qpu/tensor/default_schedule.h"
 
 #include <algorithm>
+#include <memory>
 #include <optional>
+#include <unordered_set>
 
 #include "weft/arith/analyzer.h"
 #include "weft/ir/build.h"
@@ -17,6 +19,7 @@ using schedule::Schedule;
 
 namespace {
 constexpr std::int64_t kLanes = 16, kTileRows = 8;
+constexpr std::int64_t kSpread = 512;         // terms of a sum that are worth a stage of their own
 constexpr double kApart = 16, kScatter = 64;  // costs of an access that is not side by side
 
 struct Loop {
@@ -51,17 +54,15 @@ void nests(const Stmt& s, std::vector<Nest>& out) {
   const auto* realize = as<BlockRealizeNode>(*at);
   bool good = realize && is_const_int_value(realize->predicate, 1);
   if (good)
-    for_each_stmt(realize->block->body, [&](const Stmt& t) {
-      good = good && t->kind != StmtKind::block_realize;
-    });
+    for_each_stmt(realize->block->body,
+                  [&](const Stmt& t) { good = good && t->kind != StmtKind::block_realize; });
   if (good) {
     for (Loop& l : nest.loops) {
       good = good && l.node->for_kind != ForKind::bound;
       for (std::size_t i = 0; i < realize->iter_values.size(); ++i)
-        if (realize->iter_values[i].get() == l.node->var.get())
-          l.iter = &realize->block->iters[i];
-      good = good && l.iter &&
-             (l.iter->kind == IterKind::spatial || l.iter->kind == IterKind::reduce);
+        if (realize->iter_values[i].get() == l.node->var.get()) l.iter = &realize->block->iters[i];
+      good =
+          good && l.iter && (l.iter->kind == IterKind::spatial || l.iter->kind == IterKind::reduce);
     }
     good = good && nest.loops.size() == realize->iter_values.size();
   }
@@ -235,17 +236,22 @@ bool place_tiled(Schedule& sch, const Nest& nest, const Loop& lane, std::int64_t
   return true;
 }
 
-void place(Schedule& sch, const Nest& nest, std::int64_t qpus) {
+/// Lanes along the loop number `forced` of the nest, or along the cheapest when it is absent.
+void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
+           std::optional<std::size_t> forced = std::nullopt) {
+  if (!nest.realize || nest.loops.empty()) return;
   std::vector<Loop> spatial, reduce;
-  for (const Loop& l : nest.loops)
+  for (const Loop& l : nest.loops) {
+    if (is_const_int_value(l.node->extent, 0)) return;
     (l.iter->kind == IterKind::spatial ? spatial : reduce).push_back(l);
-  if (nest.loops.empty()) return;
+  }
   bool can_join = joins(nest);
   const Loop* lane = nullptr;
   double best = 0;
   for (std::size_t i = nest.loops.size(); i-- > 0;) {  // the innermost of equals
     const Loop& l = nest.loops[i];
     if (l.iter->kind == IterKind::reduce && !can_join) continue;
+    if (forced && i != *forced) continue;
     double c = cost(nest, l);
     if (!lane || c < best) lane = &l, best = c;
   }
@@ -316,6 +322,130 @@ void place(Schedule& sch, const Nest& nest, std::int64_t qpus) {
   sch.bind(parts[1], "lane");
 }
 
+/// A reduction to fewer points than there are QPUs is divided among them: partial results of a part
+/// of the loop each, joined by a second stage.
+bool spread(Schedule& sch, const Nest& nest, std::int64_t qpus) {
+  if (!nest.realize || !joins(nest)) return false;
+  std::int64_t points = 1;
+  const Loop* longest = nullptr;
+  for (const Loop& l : nest.loops) {
+    if (l.extent <= 0) return false;
+    if (l.iter->kind == IterKind::spatial) points *= l.extent;
+    else if (!longest || l.extent > longest->extent) longest = &l;
+  }
+  if (!longest || longest->extent < kSpread || points * 2 > qpus) return false;
+  std::int64_t parts = qpus / points;
+  while (parts > 1 && longest->extent % parts) --parts;
+  if (parts < 2) return false;
+  std::vector<LoopRef> divided = sch.split(longest->ref, {parts, std::nullopt});
+  sch.rfactor(divided[0], 0);
+  return true;
+}
+
+/// A long reduction along whose loop memory lies side by side, in which several results share a
+/// read (matrix times vector): 16 partial sums per result, so that the lanes are results of their
+/// own and rows can share registers; a second stage joins them.
+bool lanes_as_results(Schedule& sch, const Nest& nest, std::int64_t qpus) {
+  if (!nest.realize || !joins(nest)) return false;
+  const Loop* lane = nullptr;
+  double best = 0;
+  std::int64_t points = 1;
+  std::size_t results = 0;
+  for (std::size_t i = nest.loops.size(); i-- > 0;) {
+    const Loop& l = nest.loops[i];
+    if (l.extent <= 0) return false;
+    if (l.iter->kind == IterKind::spatial) points *= l.extent, ++results;
+    double c = cost(nest, l);
+    if (!lane || c < best) lane = &l, best = c;
+  }
+  if (!lane || lane->iter->kind != IterKind::reduce || lane->extent < kSpread ||
+      lane->extent % kLanes || points < 2 * qpus || !shared_reads(nest, *lane))
+    return false;
+  std::vector<LoopRef> parts = sch.split(lane->ref, {std::nullopt, kLanes});
+  sch.rfactor(parts[1], static_cast<std::int64_t>(results));
+  return true;
+}
+
+/// Runs a step of several primitives; what a primitive refuses is undone as a whole.
+template <typename F>
+bool attempt(Schedule& sch, const F& f) {
+  Schedule before = sch;
+  try {
+    return f();
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::schedule) throw;
+    sch = before;
+    return false;
+  }
+}
+
+/// When strides are known at run time only, whether results or terms lie side by side is too: the
+/// function holds both versions and the host chooses. Null where there is no such choice.
+PrimFunc two_versions(const PrimFunc& f, const Nest& nest,
+                      const std::shared_ptr<const schedule::ScheduleRules>& rules,
+                      std::int64_t qpus) {
+  if (!joins(nest)) return nullptr;
+  std::optional<std::size_t> result, term;
+  bool known = true;
+  for (std::size_t i = 0; i < nest.loops.size(); ++i) {
+    (nest.loops[i].iter->kind == IterKind::spatial ? result : term) = i;
+    known = known && nest.loops[i].extent > 0;
+  }
+  if (known || !result || !term) return nullptr;
+  std::unordered_set<const VarNode*> given;
+  for (const Param& p : f->params) given.insert(p.var.get());
+  const Loop& loop = nest.loops[*result];
+  Expr chosen = ge(cast(dtypes::int64, loop.node->extent), make_int(kLanes));
+  bool good = true;
+  auto side_by_side = [&](const Buffer& b, const Exprs& indices, bool write) {
+    auto l = linear_in(flat_index(b, indices), loop.iter->var.get());
+    if (!l) {
+      good = false;
+      return;
+    }
+    Expr step = arith::to_expr(l->coeff, dtypes::int64);
+    for (const VarNode* v : used_vars(step)) good = good && given.count(v);
+    Expr fits = eq(step, make_int(1));
+    chosen = logical_and(chosen, write ? fits : logical_or(fits, eq(step, make_int(0))));
+  };
+  const Block& block = nest.realize->block;
+  for_each_stmt(block->body, [&](const Stmt& s) {
+    if (const auto* t = as<StoreNode>(s)) side_by_side(t->buffer, t->indices, true);
+  });
+  for_each_expr(block->body, [&](const Expr& e) {
+    if (const auto* l = as<LoadNode>(e)) side_by_side(l->buffer, l->indices, false);
+  });
+  for (const VarNode* v : used_vars(loop.node->extent)) good = good && given.count(v);
+  if (!good) return nullptr;
+  PrimFunc versions[2];
+  for (int i = 0; i < 2; ++i) {
+    Schedule sch(f, rules);
+    sch.set_detail(false);
+    bool done = attempt(sch, [&] {
+      place(sch, nest, qpus, i == 0 ? result : term);
+      return true;
+    });
+    if (!done) return nullptr;
+    auto version = edit(sch.func());
+    if (i == 1) version->body = deep_copy(version->body);  // what it binds is fresh
+    versions[i] = version;
+  }
+  const auto* first = as<BlockRealizeNode>(versions[0]->body);
+  const auto* second = as<BlockRealizeNode>(versions[1]->body);
+  if (!first || !second || versions[0]->params.size() != versions[1]->params.size()) return nullptr;
+  for (std::size_t i = 0; i < versions[0]->params.size(); ++i) {
+    if (versions[0]->params[i].var.get() != versions[1]->params[i].var.get() ||
+        versions[0]->params[i].buffer.get() != versions[1]->params[i].buffer.get())
+      return nullptr;
+  }
+  auto root = edit(first->block);
+  for (const Buffer& b : second->block->alloc_buffers) root->alloc_buffers.push_back(b);
+  root->body = if_then(chosen, first->block->body, second->block->body);
+  auto out = edit(versions[0]);
+  out->body = block_realize(first->iter_values, first->predicate, Block(root));
+  return out;
+}
+
 /// vectorized -> lane, parallel -> qpu, where the extents fit; others become serial loops of them.
 class BindMarked final : public Rewriter {
  public:
@@ -368,8 +498,7 @@ PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
     const auto* loop = as<ForNode>(s);
     if (!loop) return;
     bound = bound || loop->for_kind == ForKind::bound;
-    marked = marked || loop->for_kind == ForKind::vectorized ||
-             loop->for_kind == ForKind::parallel;
+    marked = marked || loop->for_kind == ForKind::vectorized || loop->for_kind == ForKind::parallel;
   });
   if (marked) {
     auto out = edit(f);
@@ -379,25 +508,32 @@ PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
   if (bound) return f;
   const auto* root = as<BlockRealizeNode>(f->body);
   if (!root) return f;
-  std::vector<Nest> all;
-  nests(root->block->body, all);
   auto rules = std::make_shared<schedule::ScheduleRules>(*schedule::ScheduleRules::generic());
   rules->axes.push_back({"qpu", qpus, "", 0, false, false});
   rules->axes.push_back({"lane", kLanes, "", 0, true, false});
+  std::vector<Nest> all;
+  nests(root->block->body, all);
+  if (all.size() == 1 && all[0].realize) {
+    if (PrimFunc both = two_versions(f, all[0], rules, qpus)) return both;
+  }
   Schedule sch(f, rules);
   sch.set_detail(false);
+  bool changed = false;
   for (const Nest& nest : all) {
-    bool empty = std::any_of(nest.loops.begin(), nest.loops.end(), [](const Loop& l) {
-      return is_const_int_value(l.node->extent, 0);
-    });
-    if (!nest.realize || empty) continue;
-    Schedule before = sch;
-    try {
+    bool done = attempt(sch, [&] { return spread(sch, nest, qpus); }) ||
+                attempt(sch, [&] { return lanes_as_results(sch, nest, qpus); });
+    changed = changed || done;
+  }
+  PrimFunc now = sch.func();  // keeps the nodes below alive
+  if (changed) {
+    all.clear();
+    nests(as<BlockRealizeNode>(now->body)->block->body, all);
+  }
+  for (const Nest& nest : all) {
+    attempt(sch, [&] {
       place(sch, nest, qpus);
-    } catch (const Error& e) {  // a step refused this nest: it runs one point after the other
-      if (e.kind() != ErrorKind::schedule) throw;
-      sch = before;
-    }
+      return true;
+    });
   }
   return sch.func();
 }

@@ -18,9 +18,7 @@ bool is_word(DType t) {
 }
 
 /// Index arithmetic is 64 bits wide in the IR and 32 on the machine, whose memory is smaller.
-bool is_value(DType t) {
-  return is_word(t) || t == dtypes::int64 || t.is_bool() || t.is_handle();
-}
+bool is_value(DType t) { return is_word(t) || t == dtypes::int64 || t.is_bool() || t.is_handle(); }
 
 bool known(const std::string& op) {
   for (const char* name :

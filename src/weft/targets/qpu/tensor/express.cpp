@@ -66,8 +66,8 @@ const ast::Bool* Lowerer::condition(const Expr& e) {
       return b_.boolean({how, {}, {}, nullptr, nullptr, condition(b->a), condition(b->b)});
     }
     case ExprKind::not_:
-      return b_.boolean({ast::Bool::Op::negate, {}, {}, nullptr, nullptr,
-                         condition(as<NotNode>(e)->a), nullptr});
+      return b_.boolean(
+          {ast::Bool::Op::negate, {}, {}, nullptr, nullptr, condition(as<NotNode>(e)->a), nullptr});
     case ExprKind::eq:
     case ExprKind::ne:
     case ExprKind::lt:
@@ -83,7 +83,11 @@ const ast::Bool* Lowerer::condition(const Expr& e) {
       if (real && equality && !finite_constant(b->a) && !finite_constant(b->b)) {
         // Equality is a difference of zero, which infinities do not have: neither is above.
         x = keep(x), y = keep(y);
-        const ast::Bool* differ = b_.boolean({ast::Bool::Op::either, {}, {}, nullptr, nullptr,
+        const ast::Bool* differ = b_.boolean({ast::Bool::Op::either,
+                                              {},
+                                              {},
+                                              nullptr,
+                                              nullptr,
                                               compare(Compare::lt, x, y, Kind::real),
                                               compare(Compare::gt, x, y, Kind::real)});
         if (how == Compare::ne) return differ;
@@ -191,9 +195,8 @@ Value Lowerer::binary(const BinaryNode* e) {
       }
       Value q = keep(integer_quotient(e, x, y)), r = keep(op(Op::sub, x, op(Op::mul, q, y)));
       if (!analyzer_.prove_at_least(e->a, 0) || !analyzer_.prove_at_least(e->b, 1)) {
-        const ast::Bool* below =
-            both(compare(Compare::ne, r, constant(0)),
-                 compare(Compare::lt, op(Op::bit_xor, r, y), constant(0)));
+        const ast::Bool* below = both(compare(Compare::ne, r, constant(0)),
+                                      compare(Compare::lt, op(Op::bit_xor, r, y), constant(0)));
         q = b_.select(below, op(Op::sub, q, constant(1)), q);
         r = b_.select(below, op(Op::add, r, y), r);
       }
@@ -210,7 +213,8 @@ Value Lowerer::integer_quotient(const BinaryNode* e, Value x, Value y) {
   if (is_const_int(e->b, &d) && d > 0 && d < kExact && n.min >= 0 && n.max < kExact) {
     // The reciprocal is rounded down, so the estimate is right or one too small.
     float r = std::nextafter(static_cast<float>(1.0 / static_cast<double>(d)), 0.0f);
-    Value q = op(Op::ftoi, op(Op::fmul, op(Op::itof, x), b_.constant(std::bit_cast<std::uint32_t>(r))));
+    Value q =
+        op(Op::ftoi, op(Op::fmul, op(Op::itof, x), b_.constant(std::bit_cast<std::uint32_t>(r))));
     q = keep(q);
     Value rest = op(Op::sub, x, op(Op::mul, q, y));
     return b_.select(compare(Compare::ge, rest, y), op(Op::add, q, constant(1)), q);
@@ -227,13 +231,24 @@ Value Lowerer::convert(const Expr& from, DType to) {
       if (t.bits != 32) refuse("dtype", cat("a value of type ", to_string(t)));
       return eval(from);
     }
-    return op(Op::itof, eval(from));
+    if (!t.is_uint() || t.bits < 32) return op(Op::itof, eval(from));
+    Value x = keep(eval(from));  // itof reads a sign: halves have none
+    Value high = op(Op::itof, op(Op::shr, x, constant(16)));
+    Value low = op(Op::itof, op(Op::bit_and, x, constant(0xffff)));
+    return (FloatExpr::of(high) * FloatExpr(65536.0f) + FloatExpr::of(low)).expr;
   }
   if (to.is_bool())
-    return b_.select(t.is_float() ? compare(Compare::ne, eval(from), constant(0), Kind::real)
-                                  : condition(from),
-                     constant(1), constant(0));
+    return b_.select(
+        t.is_float() ? compare(Compare::ne, eval(from), constant(0), Kind::real) : condition(from),
+        constant(1), constant(0));
   if (to.bits < 32) refuse("dtype", cat("a value of type ", to_string(to)));
+  if (t.is_float() && to.is_uint()) {  // ftoi gives signed values
+    Value x = keep(eval(from));
+    FloatExpr half(2147483648.0f);
+    Value above =
+        op(Op::bit_xor, op(Op::ftoi, (FloatExpr::of(x) - half).expr), constant(0x80000000));
+    return b_.select(compare(Compare::ge, x, half.expr, Kind::real), above, op(Op::ftoi, x));
+  }
   return t.is_float() ? op(Op::ftoi, eval(from)) : eval(from);
 }
 

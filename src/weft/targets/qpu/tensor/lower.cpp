@@ -102,8 +102,8 @@ void Lowerer::statement(const Stmt& s) {
       if (index) {
         arith::Bounds b = analyzer_.bounds(t->value);
         if (b.bounded())
-          analyzer_.bind(t->var, {make_int(b.min, t->var->dtype),
-                                  make_int(b.max - b.min + 1, t->var->dtype)});
+          analyzer_.bind(
+              t->var, {make_int(b.min, t->var->dtype), make_int(b.max - b.min + 1, t->var->dtype)});
       }
       statement(t->body);
       break;
@@ -133,8 +133,7 @@ void Lowerer::store(const StoreNode* s) {
     // Lanes that were out when the registers began are never looked at.
     if (mask_.lanes && mask_.depth > locals_.at(s->buffer.get()).depth)
       assign_masked(v, eval(s->value), mask_);
-    else
-      assign(v, eval(s->value));
+    else assign(v, eval(s->value));
   } else {
     if (s->buffer->dtype.bits != 32)
       refuse("store", cat("\"", s->buffer->name, "\" holds ", to_string(s->buffer->dtype),
@@ -314,8 +313,8 @@ void Lowerer::while_loop(const WhileNode* s) {
   auto runs = [&](std::uint32_t on) {
     // Lanes that have left stay out.
     fetch(s->condition);
-    const ast::Bool* more = both(compare(Compare::ne, var(on), constant(0)),
-                                 condition(s->condition));
+    const ast::Bool* more =
+        both(compare(Compare::ne, var(on), constant(0)), condition(s->condition));
     assign(on, b_.select(more, constant(1), constant(0)));
     loaded_.clear();
   };

@@ -60,7 +60,7 @@ class Lowerer {
   void receive_all();
   Value coherent(const ir::LoadNode* node, const Mask& mask);
   Value address(const ir::Buffer& buffer, const ir::Expr& index);
-  Value safe(Value address, const ir::Buffer& buffer, const ir::Expr& index, const Mask& mask);
+  Value safe(Value address, const ir::Expr& index, const Mask& mask);
   void write(const ir::StoreNode* s, Value address);
   void scatter(Value value, Value address);
   void put(Value value, Value address, Value count);

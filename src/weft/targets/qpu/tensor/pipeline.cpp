@@ -77,17 +77,13 @@ bool Lowerer::pipeline(const ForNode* s) {
   auto start = [&](Stream& stream, const Buffer& b, const Expr& index) {
     auto l = linear_in(index, s->var.get());
     Value at = address(b, index);
-    if (stream.node && mask_.lanes && varying(index)) {
-      // Lanes that are out follow lane 0, or stand at the beginning of the array.
-      at = keep(at);
-      Value other = mask_.prefix ? b_.expr(Op::broadcast, at) : pointers_.at(b.get());
-      at = b_.select(active(mask_), at, keep(other));
-    }
+    if (stream.node) at = safe(at, index, mask_);
     stream.pointer = fresh(at);
     if (l->constant(0)) return;
     Value step = op(Op::shl, eval(arith::to_expr(l->coeff, dtypes::int64)), constant(2));
     bool varies = varying(arith::to_expr(l->coeff, dtypes::int64));
-    if (mask_.lanes && (!mask_.prefix || varies)) step = b_.select(active(mask_), step, constant(0));
+    if (mask_.lanes && (!mask_.prefix || varies))
+      step = b_.select(active(mask_), step, constant(0));
     stream.step = step->op == Op::constant ? step : keep(step);
   };
   for (Stream& t : loads) start(t, t.node->buffer, t.node->indices[0]);
@@ -103,9 +99,7 @@ bool Lowerer::pipeline(const ForNode* s) {
   }
   auto ask = [&](const Stream& t) { b_.append(ast::Stmt::Op::gather).address = var(t.pointer); };
   auto take = [&](const Stream& t) { b_.append(ast::Stmt::Op::receive).var = t.value; };
-  auto advance = [&](const Stream& t) {
-    assign(t.pointer, op(Op::add, var(t.pointer), t.step));
-  };
+  auto advance = [&](const Stream& t) { assign(t.pointer, op(Op::add, var(t.pointer), t.step)); };
   for (std::size_t i = 0, sent = 0; i < fixed.size(); ++i) {
     for (; sent < fixed.size() && sent < i + kInFlight; ++sent) ask(fixed[sent]);
     take(fixed[i]);

@@ -23,8 +23,7 @@ bool plain(const ForNode* loop) {
 }
 
 Stmt with_body(const ForNode* t, Stmt body) {
-  return make_for(t->var, t->min, t->extent, std::move(body), t->for_kind, t->axis,
-                  t->annotations);
+  return make_for(t->var, t->min, t->extent, std::move(body), t->for_kind, t->axis, t->annotations);
 }
 
 std::unordered_set<const VarNode*> bound_in(const Stmt& s) {
@@ -36,8 +35,8 @@ std::unordered_set<const VarNode*> bound_in(const Stmt& s) {
   return out;
 }
 
-/// `for v: if c: s` with c independent of v is `if c: for v: s`; neighbours with one guard share it;
-/// registers begin inside their guard.
+/// `for v: if c: s` with c independent of v is `if c: for v: s`; neighbours with one guard share
+/// it; registers begin inside their guard.
 class HoistGuards final : public Rewriter {
  protected:
   Stmt rewrite_seq(const Stmt& s) override {
@@ -130,8 +129,8 @@ class Promote final : public Rewriter {
     std::vector<std::pair<Buffer, Use>> uses;
     auto note = [&](const Buffer& b, const Exprs& indices, bool write) {
       if (b->scope == "local" || indices.size() != 1) return;
-      auto found = std::find_if(uses.begin(), uses.end(),
-                                [&](const auto& u) { return u.first == b; });
+      auto found =
+          std::find_if(uses.begin(), uses.end(), [&](const auto& u) { return u.first == b; });
       if (found == uses.end()) {
         uses.push_back({b, {indices[0]}});
         found = uses.end() - 1;
@@ -157,8 +156,8 @@ class Promote final : public Rewriter {
     });
     std::unordered_set<const VarNode*> inside = bound_in(s);
     for (const auto& [buffer, use] : uses) {
-      if (barrier || partial.count(buffer.get()) || !use.same || !use.written || !use.read || uses_any(use.index, inside) ||
-          has_loads(use.index))
+      if (barrier || partial.count(buffer.get()) || !use.same || !use.written || !use.read ||
+          uses_any(use.index, inside) || has_loads(use.index))
         continue;
       return hold(s, buffer, use.index);
     }
@@ -311,7 +310,8 @@ class Launches final : public Rewriter {
       axes.push_back(found != launch->axes.end() ? *found
                                                  : LaunchAxis{name, make_var(name), make_int(1)});
     }
-    // Global scratch of a kernel (one point's, or it would stand outside) is memory of the host plan.
+    // Global scratch of a kernel (one point's, or it would stand outside) is memory of the host
+    // plan.
     class Lift final : public Rewriter {
      public:
       std::vector<std::pair<Buffer, Annotations>> lifted;

@@ -728,6 +728,22 @@ Operand Analyzer::bi_weft_string_id(Node* node, TypeRef) {
   need_program(node->pos, "a string in a trace");
   return known_operand(make_int(types_.u16, string_index(string_arg(node, 0))));
 }
+/// Messages leave on the first color and come on the second.
+Operand Analyzer::bi_weft_post(Node* node, TypeRef) {
+  need_program(node->pos, "the post");
+  program_->out.post_out = static_cast<std::uint8_t>(color_of(known_arg(node, 0), node->pos));
+  program_->out.post_in = static_cast<std::uint8_t>(color_of(known_arg(node, 1), node->pos));
+  return void_operand();
+}
+/// Bytes of what a pointer leads to, of an array's elements.
+Operand Analyzer::bi_weft_element_bytes(Node* node, TypeRef) {
+  Operand p = arg(node, 0);
+  if (!p.type || p.type->kind != T::pointer)
+    fail(node->list[0]->pos, "wse.csl.type.mismatch",
+         cat("expected a pointer, found ", text(p.type)));
+  TypeRef t = p.type->elem->kind == T::array ? p.type->elem->elem : p.type->elem;
+  return known_operand(make_int(types_.u16, t->size));
+}
 Operand Analyzer::bi_weft_error(Node* node, TypeRef) {
   fail(node->pos, "wse.csl.library.error", string_arg(node, 0));
 }

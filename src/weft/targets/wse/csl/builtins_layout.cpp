@@ -54,6 +54,17 @@ Operand Analyzer::bi_set_rectangle(Node* node, TypeRef) {
   return void_operand();
 }
 
+/// @set_rectangle, unless the program has called it; then the sizes must agree.
+Operand Analyzer::bi_weft_rectangle(Node* node, TypeRef hint) {
+  if (!layout_->has_rectangle) return bi_set_rectangle(node, hint);
+  Int128 w = int_arg(node, 0, "the width"), h = int_arg(node, 1, "the height");
+  if (w != layout_->width || h != layout_->height)
+    fail(node->pos, "wse.csl.layout.rectangle",
+         cat("the rectangle is ", layout_->width, " x ", layout_->height, ", but ", to_text(w),
+             " x ", to_text(h), " is needed here"));
+  return void_operand();
+}
+
 namespace {
 std::string at(Int128 x, Int128 y) { return cat("(", to_text(x), ", ", to_text(y), ")"); }
 }  // namespace
