@@ -43,6 +43,7 @@ class FakeBoard final : public Board {
     if (fail_send == tag) return EPERM;
     w[1] = fail_status == tag ? 0x80000001u : 0x80000000u;
     if (fail_tag != tag) w[4] = 0x80000000u | w[3];
+    if (fail_status == tag || fail_tag == tag) return 0;  // nothing done
     bool odd = fail_value == tag;
     switch (tag) {
       case 0x0003000c:

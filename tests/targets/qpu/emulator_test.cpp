@@ -609,6 +609,27 @@ TEST(QpuEngines, waiting_in_the_slots_of_a_branch) {
   }
 }
 
+// Loops longer than the time a QPU may run ahead, whose first instruction does nothing.
+TEST(QpuEngines, giving_way_in_long_loops) {
+  const std::string text =
+      "mov ra0, unif\nmov r1, #0\nldi r2, 0x00000400\nnop\nsub r2, r2, #1; nop; sf\nadd r1, r1, "
+      "#3\nbra.anynz rel, -56\nnop\nnop\nadd r1, r1, #1\nnop\n" +
+      kStore + kEnd;
+  std::int64_t cycles = 0;
+  for (Engine engine : engines()) {
+    Bench b(with(engine));
+    std::uint64_t a = b.array(16), c = b.array(16);
+    runtime::Binary two = binary_of("mov r0, unif\n" + text, {"me", "p0"});
+    two.metadata["uniforms"] = Json(Json::Array{"me", "p0"});
+    auto r = b.run(two, {a}, 1);
+    EXPECT_EQ(b.word(a, 9), 4096u);
+    auto both = b.run(binary_of("nop\nnop\n" + text, {"p0"}), {c}, 1);
+    EXPECT_GT(both.cycles, 2048 * 10);
+    if (engine == Engine::oracle) cycles = r.cycles;
+    EXPECT_EQ(r.cycles, cycles);
+  }
+}
+
 // What translation must not change: fixed by groups of sums and products with odd operands.
 TEST(QpuEngines, infinities_in_long_sums) {
   const std::string text =

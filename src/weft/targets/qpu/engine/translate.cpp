@@ -21,7 +21,7 @@ namespace weft::qpu::hw {
 #if defined(__x86_64__)
 namespace {
 
-constexpr int kVersion = 1;  // of the text; part of the cache's key
+constexpr int kVersion = 2;  // of the text; part of the cache's key
 
 /// MXCSR as translated code wants it: toward zero, denormals flushed; and back.
 class Mode {
