@@ -54,6 +54,16 @@ def elementwise(n):
     return sch
 
 
+def pipelined(sch, ahead, copies=True):
+    """Fetches run `ahead` steps before their use: cp.async copies into ahead + 1 versions of the tiles."""
+    loops = sch.get_loops(sch.get_block("C_update"))
+    k0 = next(loop for loop in loops if loop.name == "k_0")
+    sch.annotate(k0, "software_pipeline_stage", [0, 0, ahead])
+    if copies:
+        sch.annotate(k0, "software_pipeline_async_stages", [0])
+    return sch
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--json")
@@ -112,6 +122,24 @@ def main():
                     f"tiles {bx * tx}x{by * ty}x{tk}, {tx}x{ty} a thread{', unrolled' if unroll else ''}",
                     lambda bx=bx, by=by, tx=tx, ty=ty, tk=tk, unroll=unroll: programs.gemm_4(
                         n, bx, by, tx, ty, tk, decompose=True, unroll=unroll
+                    ),
+                )
+            )
+    for bx, by, tx, ty, tk in [
+        (8, 16, 8, 4, 32),
+        (16, 16, 4, 4, 32),
+        (8, 16, 8, 4, 16),
+        (16, 16, 4, 4, 16),
+    ]:
+        for ahead, copies in [(1, False), (1, True), (2, True), (3, True)]:
+            ladder.append(
+                (
+                    f"tiles {bx * tx}x{by * ty}x{tk}, {tx}x{ty} a thread, unrolled, {ahead} ahead"
+                    f"{', cp.async' if copies else ''}",
+                    lambda bx=bx, by=by, tx=tx, ty=ty, tk=tk, ahead=ahead, copies=copies: pipelined(
+                        programs.gemm_4(n, bx, by, tx, ty, tk, decompose=True, unroll=True),
+                        ahead,
+                        copies,
                     ),
                 )
             )

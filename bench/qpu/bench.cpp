@@ -39,13 +39,15 @@ struct Cursor {
   void shift_left(Float& result) {
     result = rotate(current, 15);
     Float other = rotate(next, 15);
-    Where(index() == 15) result = other;
+    Where(index() == 15)
+      result = other;
     End
   }
   void shift_right(Float& result) {
     result = rotate(current, 1);
     Float other = rotate(prev, 1);
-    Where(index() == 0) result = other;
+    Where(index() == 0)
+      result = other;
     End
   }
 };
@@ -54,21 +56,24 @@ void heat(Ptr<Float> map, Ptr<Float> out, Int pitch, Int width, Int height) {
   Cursor row[3];
   map = map + pitch * me() + index();
   out = out + pitch;
-  For(Int y = me(), y < height, y = y + numQPUs()) Ptr<Float> p = out + y * pitch;
-  for (int i = 0; i < 3; i++) row[i].init(map + i * pitch);
-  for (int i = 0; i < 3; i++) row[i].prime();
-  For(Int x = 0, x < width, x = x + 16) for (int i = 0; i < 3; i++) row[i].advance();
-  Float left[3], right[3];
-  for (int i = 0; i < 3; i++) {
-    row[i].shift_left(right[i]);
-    row[i].shift_right(left[i]);
-  }
-  Float sum = left[0] + row[0].current + right[0] + left[1] + right[1] + left[2] + row[2].current +
-              right[2];
-  store(row[1].current - 0.25 * (row[1].current - sum * 0.125), p);
-  p = p + 16;
-  End for (int i = 0; i < 3; i++) row[i].finish();
-  map = map + pitch * numQPUs();
+  For(Int y = me(), y < height, y = y + numQPUs())
+    Ptr<Float> p = out + y * pitch;
+    for (int i = 0; i < 3; i++) row[i].init(map + i * pitch);
+    for (int i = 0; i < 3; i++) row[i].prime();
+    For(Int x = 0, x < width, x = x + 16)
+      for (int i = 0; i < 3; i++) row[i].advance();
+      Float left[3], right[3];
+      for (int i = 0; i < 3; i++) {
+        row[i].shift_left(right[i]);
+        row[i].shift_right(left[i]);
+      }
+      Float sum = left[0] + row[0].current + right[0] + left[1] + right[1] + left[2] +
+                  row[2].current + right[2];
+      store(row[1].current - 0.25 * (row[1].current - sum * 0.125), p);
+      p = p + 16;
+    End
+    for (int i = 0; i < 3; i++) row[i].finish();
+    map = map + pitch * numQPUs();
   End
 }
 

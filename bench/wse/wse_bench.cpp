@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Speed and size of the fabric: `wse_bench [threads]` prints one JSON object per case.
+// Speed and size of the fabric: `wse_bench [threads [case [width height]]]` prints one JSON
+// object per case.
 #include <sys/resource.h>
 
 #include <chrono>
@@ -182,8 +183,7 @@ comptime {
 }
 )";
 
-void gemm(int threads) {
-  const int p = 16, m = 14;
+void gemm(int threads, int p, int m) {
   Layout l = compile_text(kGemmLayout, kGemmPe, {{"p", p}, {"m", m}});
   SdkRuntime rt(std::move(l), [&] {
     RuntimeOptions o;
@@ -199,10 +199,10 @@ void gemm(int threads) {
   double s = seconds_since(t), cpu = cpu_now() - c;
   Cycle cycles = rt.fabric().now() - from;
   std::printf(
-      "{\"case\": \"GEMM %dx%d PEs, 14x14 blocks passed on\", \"threads\": %d, \"cycles\": %lld, "
+      "{\"case\": \"GEMM %dx%d PEs, %dx%d blocks passed on\", \"threads\": %d, \"cycles\": %lld, "
       "\"seconds\": %.3f, \"cpu_s\": %.3f, \"tile_cycles_per_s\": %.1fe6, \"hops_per_s\": %.1fe6, "
       "\"steps\": %lld}\n",
-      p, p, threads, static_cast<long long>(cycles), s, cpu,
+      p, p, m, m, threads, static_cast<long long>(cycles), s, cpu,
       p * p * static_cast<double>(cycles) / s / 1e6,
       static_cast<double>(rt.fabric().hops()) / s / 1e6,
       static_cast<long long>(rt.fabric().pe_steps()));
@@ -325,6 +325,51 @@ void wafer(int threads, int w, int h) {
   if (wrong) std::exit(1);
 }
 
+// Scalar code on one PE: the bytecode beside native code, in the same run.
+void scalar() {
+  const std::string layout = "layout { @set_rectangle(1, 1); @set_tile_code(0, 0, \"pe.csl\"); }";
+  const std::string pe = R"(
+export var hits: u32 = 0;
+task main() void {
+  for (@range(u16, 400)) |i| {
+    for (@range(u16, 60)) |j| {
+      const cx = @as(f32, @as(i32, i) - 250) * 0.01;
+      const cy = @as(f32, @as(i32, j) - 30) * 0.04;
+      var x: f32 = 0.0; var y: f32 = 0.0; var n: u16 = 0;
+      while (n < 50 and x * x + y * y < 4.0) : (n += 1) {
+        const t = x * x - y * y + cx;
+        y = 2.0 * x * y + cy;
+        x = t;
+      }
+      if (n == 50) hits += 1;
+    }
+  }
+}
+comptime { @bind_local_task(main, @get_local_task_id(9)); @activate(@get_local_task_id(9)); }
+)";
+  Layout l = compile_text(layout, pe, {});
+  double rate[2];
+  std::int64_t cycles[2];
+  for (Engine engine : {Engine::bytecode, Engine::native}) {
+    Fabric fabric(l, {.engine = engine});
+    fabric.start();
+    auto t = std::chrono::steady_clock::now();
+    double c = cpu_now();
+    fabric.run();
+    double s = seconds_since(t), cpu = cpu_now() - c;
+    auto n = static_cast<double>(fabric.stats().get("instructions"));
+    rate[engine == Engine::native] = n / cpu / 1e6;
+    cycles[engine == Engine::native] = fabric.now();
+    std::printf(
+        "{\"case\": \"scalar loop\", \"engine\": \"%s\", \"seconds\": %.4f, \"cpu_s\": %.4f, "
+        "\"instructions_per_s\": %.1fe6, \"cycles\": %lld}\n",
+        engine == Engine::native ? "native, compilation included" : "bytecode", s, cpu,
+        n / cpu / 1e6, static_cast<long long>(fabric.now()));
+  }
+  std::printf("{\"case\": \"scalar loop\", \"native_over_bytecode\": %.2f}\n", rate[1] / rate[0]);
+  if (cycles[0] != cycles[1]) std::exit(1);
+}
+
 // One percent of a whole wafer works; the rest is never touched.
 void idle(int threads) {
   std::string layout = kChainLayout;
@@ -371,11 +416,15 @@ int main(int argc, char** argv) {
       chain(threads);
     }
     if (which.empty() || which == "gemm") {
-      gemm(1);
-      gemm(threads);
+      gemm(1, 16, 14);
+      gemm(threads, 16, 14);
+      gemm(1, 64, 6);
+      gemm(threads, 64, 6);
     }
+    if (which.empty() || which == "scalar") scalar();
     if (which.empty() || which == "idle") idle(threads);
-    if (which.empty() || which == "wafer") wafer(threads, 750, 990);
+    if (which.empty() || which == "wafer")
+      wafer(threads, argc > 3 ? std::atoi(argv[3]) : 750, argc > 4 ? std::atoi(argv[4]) : 990);
   } catch (const std::exception& e) {
     std::fprintf(stderr, "%s\n", e.what());
     return 1;

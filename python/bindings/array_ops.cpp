@@ -68,6 +68,27 @@ void bind_array_ops(nb::module_& m) {
       .def("__eq__",
            [](const HandleOwner& a, const HandleOwner& b) { return a.storage == b.storage; })
       .def("__hash__", [](const HandleOwner& a) { return std::hash<void*>()(a.storage.get()); });
+  m.def(
+      "_softmax",
+      [](const NDArray& x, int axis) { return unlocked([&] { return softmax(x, axis); }); },
+      nb::arg("x"), nb::arg("axis") = -1);
+  m.def(
+      "_log_softmax",
+      [](const NDArray& x, int axis) { return unlocked([&] { return log_softmax(x, axis); }); },
+      nb::arg("x"), nb::arg("axis") = -1);
+  m.def(
+      "_logsumexp",
+      [](const NDArray& x, nb::handle axis, bool keepdims) {
+        Axes axes = axes_of(axis);
+        return unlocked([&] { return logsumexp(x, axes, keepdims); });
+      },
+      nb::arg("x"), nb::arg("axis") = nb::none(), nb::arg("keepdims") = false);
+  m.def(
+      "_layer_norm",
+      [](const NDArray& x, const NDArray& scale, const NDArray& shift, double eps) {
+        return unlocked([&] { return layer_norm(x, scale, shift, eps); });
+      },
+      nb::arg("x"), nb::arg("scale"), nb::arg("shift"), nb::arg("eps") = 1e-5);
   m.def("_handle", [](const NDArray& a) { return HandleOwner{a.handle()}; });
   m.def(
       "_make",
@@ -260,6 +281,10 @@ void bind_array_ops(nb::module_& m) {
     linalg::Eigen r = linalg::eigh(a);
     return nb::make_tuple(r.values, r.vectors);
   });
+  m.def("_eig", [](const NDArray& a) {
+    linalg::Eigen r = linalg::eig(a);
+    return nb::make_tuple(r.values, r.vectors);
+  });
   m.def("_svd", [](const NDArray& a, bool full) {
     linalg::Svd r = linalg::svd(a, full);
     return nb::make_tuple(r.u, r.s, r.vh);
@@ -267,9 +292,6 @@ void bind_array_ops(nb::module_& m) {
   m.def("_qr", [](const NDArray& a, bool complete) {
     linalg::Qr r = linalg::qr(a, complete);
     return nb::make_tuple(r.q, r.r);
-  });
-  m.def("_fft", [](const NDArray& x, std::int64_t n, bool inverse) {
-    return unlocked([&] { return fft_last(x, n, inverse); });
   });
   m.def("_to_bytes", [](const NDArray& x) {
     std::string bytes(static_cast<std::size_t>(x.nbytes()), '\0');

@@ -47,7 +47,9 @@ Scalar scalar_of(PyObject* o);
 bool to_operand(PyObject* o, const NDArray* other, NDArray& holder, Arg& out);
 Dims dims_of(nb::handle o, const char* what);
 NDArray array_from_buffer(PyObject* o, Copy copy, bool& ok);
-NDArray from_dlpack(PyObject* o, nb::handle device, Copy copy);
+/// device: where the result shall be; null leaves it where it is.
+NDArray from_dlpack(PyObject* o, const Ref<Device>& device, Copy copy);
+NDArray from_cuda_interface(PyObject* o);
 
 // ---- indexing (index.cpp)
 PyObject* get_item(const NDArray& array, PyObject* key);
@@ -62,6 +64,7 @@ void bind_array_ops(nb::module_& m);
 void bind_operations(nb::module_& m);
 void bind_dlpack(nb::module_& m);
 void bind_tensor(nb::module_& m);
+void bind_lazy(nb::module_& m);
 
 }  // namespace weft::py
 

@@ -259,6 +259,7 @@ NDArray to_array(PyObject* o, std::optional<Elem> dtype, Ref<Device> device, Cop
     return copy == Copy::always && !fresh ? array.copy() : array;
   };
   if (is_ndarray(o)) return finish(unwrap(o), false);
+  const bool placed = static_cast<bool>(device);  // else memory of others stays where it is
   if (!device) device = default_device();
   if (is_number(o) && !PyObject_CheckBuffer(o)) {  // NumPy's scalars keep their own type
     Scalar s = scalar_of(o);
@@ -272,8 +273,13 @@ NDArray to_array(PyObject* o, std::optional<Elem> dtype, Ref<Device> device, Cop
     nb::object a = nb::handle(o).attr("__weft_array__")();
     if (is_ndarray(a.ptr())) return finish(unwrap(a.ptr()), false);
   }
-  if (PyObject_HasAttrString(o, "__dlpack__"))
-    return finish(from_dlpack(o, nb::none(), Copy::when_needed), false);
+  for (const char* protocol : {"__dlpack__", "__cuda_array_interface__"}) {
+    if (!PyObject_HasAttrString(o, protocol)) continue;
+    if (!placed) device = Ref<Device>();
+    return finish(protocol[2] == 'd' ? from_dlpack(o, Ref<Device>(), Copy::when_needed)
+                                     : from_cuda_interface(o),
+                  false);
+  }
   if (PyObject_HasAttrString(o, "__array__")) {
     nb::object a = nb::handle(o).attr("__array__")();
     array = array_from_buffer(a.ptr(), Copy::when_needed, ok);
@@ -284,7 +290,9 @@ NDArray to_array(PyObject* o, std::optional<Elem> dtype, Ref<Device> device, Cop
       ErrorKind::dtype, "array.asarray.type",
       cat("cannot make an array of ", nb::cast<std::string>(nb::handle(o).type().attr("__name__")),
           " ", nb::cast<std::string>(nb::repr(nb::handle(o))).substr(0, 60)))
-      .note("accepted: numbers, nested sequences, buffers, DLPack tensors, objects with __array__");
+      .note(
+          "accepted: numbers, nested sequences, buffers, DLPack tensors, objects with __array__ "
+          "or __cuda_array_interface__");
 }
 
 bool to_operand(PyObject* o, const NDArray* other, NDArray& holder, Arg& out) {

@@ -8,6 +8,7 @@
 #include <array>
 
 #include "array_type.h"
+#include "weft/runtime/trace.h"
 #include "weft/target/backend.h"
 
 namespace weft::py {
@@ -35,6 +36,29 @@ struct DeviceHandle {
 };
 struct DTypeHandle {
   Elem elem;
+};
+
+/// A device's spans, until stopped.
+class DeviceTrace {
+ public:
+  explicit DeviceTrace(Ref<Device> device) : device_(std::move(device)) {
+    device_->trace_to(&sink_);
+  }
+  ~DeviceTrace() { stop(); }
+  DeviceTrace(const DeviceTrace&) = delete;
+  DeviceTrace& operator=(const DeviceTrace&) = delete;
+  void stop() {
+    if (device_) device_->trace_to(nullptr);
+    device_ = nullptr;
+  }
+  std::string json() {
+    stop();
+    return sink_.to_json();
+  }
+
+ private:
+  runtime::TraceSink sink_;
+  Ref<Device> device_;
 };
 
 std::array<PyObject*, kElems> g_dtypes{};
@@ -181,6 +205,10 @@ void bind_device(nb::module_& m) {
         return DeviceHandle(device_from_python(o));
       },
       nb::arg("device").none());
+  nb::class_<DeviceTrace>(m, "DeviceTrace", "Spans of a device's units while it lives.")
+      .def("__init__",
+           [](DeviceTrace* self, const DeviceHandle& d) { new (self) DeviceTrace(d.get()); })
+      .def("json", &DeviceTrace::json, "Ends the recording; trace-event JSON.");
   m.def("set_default_device", [](nb::handle o) { current() = device_from_python(o); });
 
   nb::class_<DTypeHandle>(m, "dtype", "An element type.")

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// DLPack in both directions, legacy and versioned (1.x), and __array__. The structures are those of
-// the public specification; they are declared here because no header of it is needed for anything
-// else.
+// DLPack in both directions, legacy and versioned (1.x), __array__ and __cuda_array_interface__.
+// The structures are those of the public specification; they are declared here because no header of
+// it is needed for anything else.
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
@@ -46,6 +46,7 @@ struct DLManagedTensorVersioned {
   DLTensor tensor;
 };
 constexpr std::uint64_t kReadOnly = 1, kCopied = 2;
+enum : int { kHost = 1, kCuda = 2, kCudaHost = 3, kCudaManaged = 13 };  // DLPack's device types
 
 /// What an exported tensor needs to live: the array itself, its shape and strides.
 template <typename Managed>
@@ -115,18 +116,33 @@ nb::object dlpack(const NDArray& self, nb::handle stream, nb::handle max_version
   bool must_copy = !copy.is_none() && nb::cast<bool>(copy);
   bool may_copy = copy.is_none() || must_copy;
   const auto& info = array.device()->info();
-  if (!stream.is_none() && info.dl_type == 1) {
-    buffer_error("a host array takes no stream");
-  }
+  int type = info.dl_type, id = info.dl_id;
   if (!dl_device.is_none()) {
     auto wanted = nb::cast<nb::tuple>(dl_device);
-    int type = nb::cast<int>(nb::object(wanted[0]));
-    if (type != info.dl_type) {
-      if (type != 1) buffer_error("weft exports to the array's own device and to the host only");
-      if (!may_copy) buffer_error("copy=False, but another device was asked for");
-      array = array.to(device_from_python(nb::str("cpu")));
-      flags = kCopied;
+    type = nb::cast<int>(nb::object(wanted[0]));
+    id = nb::cast<int>(nb::object(wanted[1]));
+  }
+  if (!stream.is_none()) {
+    if (type != kCuda)
+      buffer_error(cat("an export to DLPack device type ", type, " takes no stream"));
+    if (nb::cast<std::int64_t>(stream) == 0) {
+      throw Error(ErrorKind::value, "array.dlpack.stream",
+                  cat("stream 0 of ", describe(self), " is ambiguous"))
+          .note("legal: 1 (legacy default), 2 (per thread), a handle, -1 (no synchronisation)");
     }
+  }
+  if (type != info.dl_type || (type == kCuda && id != info.dl_id)) {
+    if (type != kHost) buffer_error("weft exports to the array's own device and to the host only");
+    if (!may_copy) buffer_error("copy=False, but another device was asked for");
+    array = array.to(device_from_python(nb::str("cpu")));
+    flags = kCopied;
+  } else if (type != kHost && type != kCuda) {
+    // A cl_mem or a simulator's address is no pointer that a consumer could use.
+    buffer_error(cat("arrays on ", info.name,
+                     " are exported by a copy to the host only: pass "
+                     "dl_device=(1, 0)"));
+  } else if (type == kCuda && (stream.is_none() || nb::cast<std::int64_t>(stream) != -1)) {
+    array.device()->synchronize();
   }
   bool negative = false;
   for (int i = 0; i < array.ndim(); ++i) negative |= array.strides()[i] < 0 && array.shape()[i] > 1;
@@ -154,10 +170,17 @@ NDArray import_capsule(PyObject* capsule, Copy copy) {
     read_only = managed->flags & kReadOnly;
   }
   const DLTensor& t = managed->tensor;
-  if (t.device.type != 1 && t.device.type != 3) {
+  const bool on_card = t.device.type == kCuda || t.device.type == kCudaManaged;
+  if (t.device.type != kHost && t.device.type != kCudaHost && !on_card) {
     buffer_error(cat("DLPack device type ", t.device.type, " cannot be adopted here"));
   }
   if (t.dtype.lanes != 1) buffer_error("vector element types cannot be adopted");
+  for (int i = 0; i < t.ndim; ++i) {
+    if (t.shape[i] < 0) buffer_error(cat("extent ", t.shape[i], " of axis ", i, " is negative"));
+  }
+  if (read_only && copy == Copy::never) buffer_error("copy=False, but the memory is read-only");
+  Ref<Device> device =
+      device_from_python(nb::str(on_card ? cat("cuda:", t.device.id).c_str() : "cpu"));
   Elem e = elem_of(DType{static_cast<TypeCode>(t.dtype.code), t.dtype.bits, 1});
   Dims shape(t.shape, t.ndim);
   Dims strides = t.strides ? Dims(t.strides, t.ndim) : NDArray::compact_strides(shape);
@@ -169,10 +192,9 @@ NDArray import_capsule(PyObject* capsule, Copy copy) {
     nb::gil_scoped_acquire gil;
     managed->deleter(managed);
   };
-  NDArray array =
-      from_external(device_from_python(nb::str("cpu")), static_cast<char*>(t.data) + t.byte_offset,
-                    span * elem_bytes(e), e, shape, strides, release);
-  return copy == Copy::always || (read_only && copy != Copy::never) ? array.copy() : array;
+  NDArray array = from_external(device, static_cast<char*>(t.data) + t.byte_offset,
+                                span * elem_bytes(e), e, shape, strides, release);
+  return copy == Copy::always || read_only ? array.copy() : array;
 }
 
 nb::object numpy(const NDArray& self, nb::handle dtype, nb::handle copy) {
@@ -195,26 +217,120 @@ nb::object numpy(const NDArray& self, nb::handle dtype, nb::handle copy) {
 
 }  // namespace
 
-NDArray from_dlpack(PyObject* o, nb::handle device, Copy copy) {
+NDArray from_dlpack(PyObject* o, const Ref<Device>& device, Copy copy) {
   if (PyCapsule_CheckExact(o)) {
     return PyCapsule_IsValid(o, kName<DLManagedTensorVersioned>)
                ? import_capsule<DLManagedTensorVersioned>(o, copy)
                : import_capsule<DLManagedTensor>(o, copy);
   }
   nb::object exporter = nb::handle(o).attr("__dlpack__");
+  int type = kHost;
+  if (PyObject_HasAttrString(o, "__dlpack_device__")) {
+    auto where = nb::cast<nb::tuple>(nb::handle(o).attr("__dlpack_device__")());
+    type = nb::cast<int>(nb::int_(nb::object(where[0])));
+  }
+  nb::dict old;  // what exporters before DLPack 1.0 take
+  const bool to_host = device && device->info().dl_type == kHost;
+  if (type == kCuda && !to_host) old["stream"] = 1;
   nb::object capsule;
   try {
     nb::dict kwargs;
+    kwargs.update(old);
     kwargs["max_version"] = nb::make_tuple(1, 1);
     if (copy != Copy::when_needed) kwargs["copy"] = nb::bool_(copy == Copy::always);
-    if (!device.is_none()) kwargs["dl_device"] = nb::make_tuple(1, 0);
+    if (to_host && type != kHost) kwargs["dl_device"] = nb::make_tuple(1, 0);
     capsule = exporter(**kwargs);
   } catch (nb::python_error& error) {
     if (!error.matches(PyExc_TypeError)) throw;
-    capsule = exporter();
+    if (type == kCuda) old["stream"] = 1;
+    capsule = exporter(**old);
   }
-  return from_dlpack(capsule.ptr(), nb::none(), copy);
+  return from_dlpack(capsule.ptr(), Ref<Device>(), copy);
 }
+
+NDArray from_cuda_interface(PyObject* o) {
+  auto held = nb::cast<nb::dict>(nb::handle(o).attr("__cuda_array_interface__"));
+  auto refuse = [](const std::string& text) {
+    throw Error(ErrorKind::value, "array.cuda_interface.value", text)
+        .note("version 3: shape, typestr, data=(pointer, read-only), strides in bytes or None");
+  };
+  for (const char* key : {"shape", "typestr", "data"}) {
+    if (!held.contains(key)) refuse(cat("__cuda_array_interface__ without \"", key, "\""));
+  }
+  Dims shape = dims_of(held["shape"], "shape");
+  std::string typestr = nb::cast<std::string>(held["typestr"]);
+  nb::object numpy_type = nb::module_::import_("numpy").attr("dtype")(typestr.c_str());
+  Elem e = elem_from_python(numpy_type.ptr());
+  if (typestr[0] == '>')
+    refuse(cat("elements of __cuda_array_interface__ are big-endian: ", typestr));
+  auto data = nb::cast<nb::tuple>(held["data"]);
+  auto address = nb::cast<std::uint64_t>(nb::object(data[0]));
+  bool read_only = nb::cast<bool>(nb::object(data[1]));
+  Dims strides = NDArray::compact_strides(shape);
+  if (held.contains("strides") && !held["strides"].is_none()) {
+    strides = dims_of(held["strides"], "strides");
+    for (int i = 0; i < strides.size(); ++i) {
+      if (strides[i] % elem_bytes(e))
+        refuse(cat("stride ", strides[i], " of axis ", i, " is no multiple of ", elem_bytes(e)));
+      strides[i] /= elem_bytes(e);
+    }
+  }
+  if (strides.size() != shape.size())
+    refuse(cat(shape.size(), " extents, ", strides.size(), " strides"));
+  const Ref<Device>& current = default_device();
+  Ref<Device> device =
+      current->info().dl_type == kCuda ? current : device_from_python(nb::str("cuda:0"));
+  std::int64_t reach = 1;
+  for (int i = 0; i < shape.size(); ++i)
+    reach += shape[i] > 0 ? std::abs(strides[i]) * (shape[i] - 1) : 0;
+  PyObject* owner = nb::borrow(o).release().ptr();
+  NDArray array = from_external(device, reinterpret_cast<void*>(address), reach * elem_bytes(e), e,
+                                shape, strides, [owner] {
+                                  if (!Py_IsInitialized()) return;
+                                  nb::gil_scoped_acquire gil;
+                                  Py_DECREF(owner);
+                                });
+  device->synchronize();  // whatever stream the owner works on
+  return read_only ? array.copy() : array;
+}
+
+namespace {
+
+nb::object cuda_interface(const NDArray& self) {
+  const auto& info = self.device()->info();
+  static constexpr const char* kinds = "biufc";
+  if (info.dl_type != kCuda || self.elem() == Elem::bfloat16) {
+    std::string text = cat("no __cuda_array_interface__: ", describe(self), " on ", info.name);
+    PyErr_SetString(PyExc_AttributeError, text.c_str());
+    throw nb::python_error();
+  }
+  Elem e = self.elem();
+  char kind = kinds[e == Elem::boolean   ? 0
+                    : is_signed_int(e)   ? 1
+                    : is_unsigned_int(e) ? 2
+                    : is_complex(e)      ? 4
+                                         : 3];
+  self.device()->synchronize();
+  nb::dict out;
+  out["shape"] = nb::cast(self.shape());
+  out["typestr"] = cat(elem_bytes(e) == 1 ? "|" : "<", std::string(1, kind), elem_bytes(e));
+  std::uint64_t address =
+      self.size() == 0
+          ? 0
+          : self.handle()->address() + static_cast<std::uint64_t>(self.offset() * elem_bytes(e));
+  out["data"] = nb::make_tuple(address, false);
+  out["strides"] = nb::none();
+  if (!self.is_contiguous()) {
+    Dims bytes = self.strides();
+    for (std::int64_t& s : bytes) s *= elem_bytes(e);
+    out["strides"] = nb::cast(bytes);
+  }
+  out["version"] = 3;
+  out["stream"] = nb::none();  // everything is done
+  return out;
+}
+
+}  // namespace
 
 void bind_dlpack(nb::module_& m) {
   nb::handle type(reinterpret_cast<PyObject*>(ndarray_type()));
@@ -231,6 +347,7 @@ void bind_dlpack(nb::module_& m) {
   method("__dlpack_device__", [](const NDArray& self) {
     return nb::make_tuple(self.device()->info().dl_type, self.device()->info().dl_id);
   });
+  m.def("_cuda_interface", [](const NDArray& self) { return cuda_interface(self); });
   method("_buffer", [](nb::handle self) { return nb::steal(PyMemoryView_FromObject(self.ptr())); });
   method(
       "__array__",
@@ -246,7 +363,7 @@ void bind_dlpack(nb::module_& m) {
       [](nb::handle o, nb::handle device, std::optional<bool> copy) {
         Ref<Device> target = device.is_none() ? Ref<Device>() : device_from_python(device);
         NDArray array = from_dlpack(
-            o.ptr(), device, copy ? (*copy ? Copy::always : Copy::never) : Copy::when_needed);
+            o.ptr(), target, copy ? (*copy ? Copy::always : Copy::never) : Copy::when_needed);
         return target ? array.to(target) : array;
       },
       nb::arg("x"), nb::arg("device").none(), nb::arg("copy").none());

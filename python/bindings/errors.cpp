@@ -16,19 +16,25 @@ std::array<PyObject*, kKinds>
 
 PyObject* class_of(ErrorKind kind) { return g_classes[static_cast<std::size_t>(kind)]; }
 
+/// Text that may quote a user's bytes: what is not UTF-8 is replaced, so that the error arrives.
+nb::object text(std::string_view s) {
+  return nb::steal(
+      PyUnicode_DecodeUTF8(s.data(), static_cast<Py_ssize_t>(s.size()), "backslashreplace"));
+}
+
 void raise(const Error& error) {
   nb::object type = nb::borrow(class_of(error.kind()));
-  nb::object instance = type(nb::str(error.what()));
-  instance.attr("code") = nb::str(error.code().c_str());
-  instance.attr("message") = nb::str(error.message().c_str());
+  nb::object instance = type(text(error.what()));
+  instance.attr("code") = text(error.code());
+  instance.attr("message") = text(error.message());
   std::string_view kind = to_string(error.kind());
   instance.attr("kind") = nb::str(kind.data(), kind.size());
-  instance.attr("help") = nb::str(error.refusal().help.c_str());
+  instance.attr("help") = text(error.refusal().help);
   nb::list places, notes;
   for (const Place& place : error.refusal().places) {
-    places.append(nb::make_tuple(place.label, place.text, place.line, place.column));
+    places.append(nb::make_tuple(text(place.label), text(place.text), place.line, place.column));
   }
-  for (const std::string& note : error.refusal().notes) notes.append(nb::str(note.c_str()));
+  for (const std::string& note : error.refusal().notes) notes.append(text(note));
   instance.attr("places") = places;
   instance.attr("notes") = notes;
   PyErr_SetObject(type.ptr(), instance.ptr());

@@ -17,5 +17,7 @@ NB_MODULE(_core, m) {
   weft::py::bind_schedule(m);
   weft::py::bind_te(m);
   weft::py::bind_build(m);
+  weft::py::bind_bridge(m);
   weft::py::bind_tensor(m);
+  weft::py::bind_lazy(m);
 }

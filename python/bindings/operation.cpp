@@ -32,6 +32,19 @@ NDArray operand_array(PyObject* o, Op op) {
                   nb::cast<std::string>(nb::handle(o).type().attr("__name__"))));
 }
 
+/// A recorder of operations (a traced value) takes the call itself; null when no argument is one.
+PyObject* recorded(Op op, PyObject* const* args, int count) {
+  for (int k = 0; k < count; ++k) {
+    if (is_ndarray(args[k]) || is_number(args[k])) continue;
+    nb::handle o(args[k]);
+    if (!nb::hasattr(o, "__weft_operation__")) continue;
+    nb::list all;
+    for (int i = 0; i < count; ++i) all.append(nb::handle(args[i]));
+    return o.attr("__weft_operation__")(std::string(info(op).name), all).release().ptr();
+  }
+  return nullptr;
+}
+
 PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObject* names) noexcept {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     Op op = reinterpret_cast<PyOperation*>(self)->op;
@@ -46,10 +59,12 @@ PyObject* call(PyObject* self, PyObject* const* args, std::size_t flags, PyObjec
       if (is_ndarray(args[0])) return wrap(apply(op, unwrap(args[0])));
       PyObject* out = nullptr;
       if (tensor_operation(op, args, &out)) return out;
+      if (PyObject* traced = recorded(op, args, 1)) return traced;
       return wrap(apply(op, operand_array(args[0], op)));
     }
     if (is_ndarray(args[0]) && is_ndarray(args[1]))
       return wrap(apply(op, unwrap(args[0]), unwrap(args[1])));
+    if (PyObject* traced = recorded(op, args, 2)) return traced;
     PyObject* out = nullptr;
     if (tensor_operation(op, args, &out)) return out;
     NDArray held[2];

@@ -5,8 +5,15 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <vector>
+
 #include "errors.h"
 #include "weft/ir/node.h"
+#include "weft/runtime/module.h"
+
+namespace weft::schedule {
+class Schedule;
+}
 
 namespace weft::py {
 
@@ -34,5 +41,11 @@ void bind_program(nb::module_& m);   // Expr, PrimFunc, IRModule, parse
 void bind_te(nb::module_& m);        // tensor expressions
 void bind_schedule(nb::module_& m);  // Schedule, BlockRef, LoopRef
 void bind_build(nb::module_& m);     // build, Module, devices
+/// A block or loop of a schedule as plain values.
+nb::object schedule_view(const schedule::Schedule& s, nb::handle ref);
+void bind_bridge(nb::module_& m);  // what weft._rpc needs of this module
+
+/// Arguments of a call as the runtime wants them; the Python objects keep the storage alive.
+std::vector<runtime::CallArg> call_args(const nb::args& args);
 
 }  // namespace weft::py

@@ -7,6 +7,7 @@
 #include "array_type.h"
 #include "program.h"
 #include "weft/ir/text.h"
+#include "weft/runtime/cache.h"
 #include "weft/runtime/module.h"
 #include "weft/target/backend.h"
 
@@ -21,7 +22,37 @@ struct PyFunction {
   Ref<runtime::Function> function;
 };
 
-/// Arguments of a call; `holders` keeps converted arrays alive.
+/// Where a call runs: the device of its first array, else the target's own.
+Ref<Device> device_of(const nb::args& args, const std::string& target) {
+  for (nb::handle a : args) {
+    if (is_ndarray(a.ptr())) return unwrap(a.ptr()).device();
+  }
+  return open_device(target);
+}
+
+nb::dict time_dict(const runtime::TimeResult& r) {
+  nb::dict out;
+  out["mean"] = r.mean, out["median"] = r.median, out["min"] = r.min, out["max"] = r.max,
+  out["stddev"] = r.stddev;
+  out["cycles"] = r.cycles, out["wall"] = r.wall, out["results"] = r.results;
+  return out;
+}
+
+/// The back end, or a refusal that lists those with an assembler.
+Backend& assembler(const Target& target) {
+  Backend& backend = find_backend(target.name);
+  if (backend.has_assembler()) return backend;
+  std::vector<std::string> known;
+  for (Backend* b : backends()) {
+    if (b->has_assembler()) known.emplace_back(b->name());
+  }
+  throw Error(ErrorKind::value, "target.assembler.none",
+              cat("target \"", target.text(), "\" has no assembler"))
+      .note(cat("targets with one: ", join(known)));
+}
+
+}  // namespace
+
 std::vector<runtime::CallArg> call_args(const nb::args& args) {
   std::vector<runtime::CallArg> out;
   for (nb::handle a : args) {
@@ -56,24 +87,6 @@ std::vector<runtime::CallArg> call_args(const nb::args& args) {
   return out;
 }
 
-/// Where a call runs: the device of its first array, else the target's own.
-Ref<Device> device_of(const nb::args& args, const std::string& target) {
-  for (nb::handle a : args) {
-    if (is_ndarray(a.ptr())) return unwrap(a.ptr()).device();
-  }
-  return open_device(target);
-}
-
-nb::dict time_dict(const runtime::TimeResult& r) {
-  nb::dict out;
-  out["mean"] = r.mean, out["median"] = r.median, out["min"] = r.min, out["max"] = r.max,
-  out["stddev"] = r.stddev;
-  out["cycles"] = r.cycles, out["wall"] = r.wall, out["results"] = r.results;
-  return out;
-}
-
-}  // namespace
-
 void bind_build(nb::module_& m) {
   nb::class_<PyFunction>(m, "Function", "A compiled function on one device. Outputs are arguments.")
       .def("__call__",
@@ -100,6 +113,12 @@ void bind_build(nb::module_& m) {
                          "Kernels for one target and the host plans of their functions.")
       .def_prop_ro("target", [](const PyCompiled& c) { return c.module->binary().target; })
       .def_prop_ro("format", [](const PyCompiled& c) { return c.module->binary().format; })
+      .def_prop_ro("notes",
+                   [](const PyCompiled& c) {
+                     nb::list out;
+                     for (const std::string& note : c.module->notes()) out.append(note);
+                     return out;
+                   })
       .def_prop_ro("functions",
                    [](const PyCompiled& c) {
                      nb::list out;
@@ -167,6 +186,27 @@ void bind_build(nb::module_& m) {
         return find_backend(target.name).info(target).limits;
       },
       nb::arg("target"), "Limits of a target by name: vector_bytes, registers, max_threads ...");
+  m.def("assemble",
+        [](const std::string& target_text, const std::string& text, const std::string& file) {
+          Target target = Target::parse(target_text);
+          std::string words = assembler(target).assemble(text, file, target);
+          return nb::bytes(words.data(), words.size());
+        });
+  m.def("disassemble", [](const std::string& target_text, nb::bytes words) {
+    Target target = Target::parse(target_text);
+    return assembler(target).disassemble({words.c_str(), words.size()}, target);
+  });
+  m.def(
+      "set_cache_directory",
+      [](const std::string& directory) { runtime::FileCache::set_shared_directory(directory); },
+      nb::arg("directory"), "Where compiled code is kept; only before the first build.");
+  m.def("assembler_targets", [] {
+    nb::list out;
+    for (Backend* b : backends()) {
+      if (b->has_assembler()) out.append(std::string(b->name()));
+    }
+    return out;
+  });
   m.def("targets", [] {
     nb::list out;
     for (Backend* b : backends()) out.append(std::string(b->name()));

@@ -9,6 +9,7 @@
 
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
+#include "weft/ir/intrinsics.h"
 #include "weft/ir/text.h"
 #include "weft/ir/verify.h"
 #include "weft/schedule/schedule.h"
@@ -195,6 +196,20 @@ void bind_expr(nb::module_& m) {
           nb::arg("dtype"))
       .def_prop_ro("dtype", [](const PyExpr& a) { return to_string(a.expr->dtype); })
       .def("__repr__", [](const PyExpr& a) { return print(a.expr); });
+  {
+    nb::list rows;
+    for (const ir::Intrinsic& row : ir::intrinsics()) {
+      if (row.effect != ir::IntrinsicEffect::pure || row.type == ir::IntrinsicType::special ||
+          row.name == "nontemporal")  // a mark that schedules put, no function of numbers
+        continue;
+      nb::dict entry;
+      entry["name"] = std::string(row.name);
+      entry["arity"] = row.arity;
+      entry["meaning"] = std::string(row.meaning);
+      rows.append(entry);
+    }
+    m.attr("intrinsic_rows") = rows;
+  }
   m.def("expr_call", [](const std::string& op, nb::args args) {
     Exprs list;
     DType like = dtypes::float32;

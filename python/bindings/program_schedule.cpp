@@ -127,7 +127,17 @@ void bind_schedule(nb::module_& m) {
       .def_prop_ro("func", [](const Schedule& s) { return PyFunc{s.func()}; })
       .def_prop_ro("trace", [](const Schedule& s) { return s.trace(); })
       .def("script", &Schedule::show)
+      .def("check_by_running", &Schedule::check_by_running, nb::arg("seed") = 0,
+           nb::arg("step_limit") = 20'000'000)
+      .def_prop_ro("checked",
+                   [](const Schedule& s) {
+                     return s.run_check() ? nb::object(nb::make_tuple(s.run_check()->compared(),
+                                                                      s.run_check()->rebased()))
+                                          : nb::none();
+                   })
       .def("copy", [](const Schedule& s) { return Schedule(s); })
+      .def("get", &schedule_view, nb::arg("ref"))
+      .def("set_detail", &Schedule::set_detail, nb::arg("on"))
       .def("work_on", &Schedule::work_on, nb::arg("func_name"))
       .def_static(
           "replay",

@@ -3,6 +3,8 @@
 
 #include "weft/array/tensor.h"
 
+#include <set>
+
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
@@ -10,6 +12,8 @@
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
+#include "weft/array/ops/convolution.h"
+#include "weft/array/ops/structured.h"
 
 namespace weft::py {
 
@@ -52,6 +56,22 @@ Dims shape_args(nb::args args) {
   Dims dims;
   for (nb::handle a : args) dims.push_back(nb::cast<std::int64_t>(a));
   return dims;
+}
+
+/// One number for both axes of an image, or two.
+Pair pair_of(nb::handle o, const char* what) {
+  Dims dims;
+  if (PyLong_Check(o.ptr())) {
+    dims.push_back(nb::cast<std::int64_t>(o));
+    dims.push_back(dims[0]);
+  } else {
+    dims = dims_of(o, what);
+  }
+  if (dims.size() != 2) {
+    throw Error(ErrorKind::value, "array.conv2d.pair",
+                cat(what, " has ", dims.size(), " numbers; one or two are legal"));
+  }
+  return {dims[0], dims[1]};
 }
 
 nb::object binary(Op op, nb::handle a, nb::handle b) {
@@ -110,34 +130,30 @@ Tensor get(const Tensor& self, nb::object key) {
   NDArray view;
   int position = 0;
   std::vector<NDArray> arrays = index_arrays(self.data(), key.ptr(), view, position);
-  if (arrays.empty()) {
-    // The same key applies to the gradient; it is kept as Python sees it.
-    auto* held = new nb::object(key);
-    std::shared_ptr<nb::object> shared(held, [](nb::object* o) {
-      nb::gil_scoped_acquire gil;
-      delete o;
-    });
-    return slice_view(self, view, [shared](const NDArray& whole) {
-      nb::gil_scoped_acquire gil;
-      NDArray out;
-      int unused = 0;
-      index_arrays(whole, shared->ptr(), out, unused);
-      return out;
-    });
-  }
-  // Bring the indexed axes to the front as the index code did, then gather.
-  if (view.size() != self.size() || view.handle() != self.data().handle()) {
-    throw Error(ErrorKind::index, "array.index.mixed",
-                cat("a Tensor of ", describe(self.data()),
-                    " cannot mix slices with index arrays in one key"))
-        .help("index in two steps: x[slices][arrays]");
-  }
-  if (position != 0) {
-    throw Error(ErrorKind::index, "array.index.mixed",
-                cat("index arrays of a Tensor must come first, here they begin at axis ", position))
-        .help("permute the axes first");
-  }
-  return gather(self, std::move(arrays));
+  // The same key applies to the gradient; it is kept as Python sees it.
+  auto* held = new nb::object(key);
+  std::shared_ptr<nb::object> shared(held, [](nb::object* o) {
+    nb::gil_scoped_acquire gil;
+    delete o;
+  });
+  Tensor part = slice_view(self, std::move(view), [shared](const NDArray& whole) {
+    nb::gil_scoped_acquire gil;
+    NDArray out;
+    int unused = 0;
+    index_arrays(whole, shared->ptr(), out, unused);
+    return out;
+  });
+  if (arrays.empty()) return part;
+  // The indexed axes are in front of the view; the result wants them at `position`.
+  int n = 0;
+  for (const NDArray& a : arrays) n = std::max(n, a.ndim());
+  Tensor out = gather(part, std::move(arrays));
+  if (position == 0) return out;
+  std::vector<int> order;
+  for (int i = 0; i < position; ++i) order.push_back(n + i);
+  for (int i = 0; i < n; ++i) order.push_back(i);
+  for (int i = n + position; i < out.ndim(); ++i) order.push_back(i);
+  return permute(out, order);
 }
 
 }  // namespace
@@ -275,6 +291,19 @@ void bind_tensor(nb::module_& m) {
       .def(
           "log_softmax", [](const Tensor& t, int axis) { return log_softmax(t, axis); },
           nb::arg("axis") = -1)
+      .def(
+          "logsumexp",
+          [](const Tensor& t, nb::handle axis, bool keepdims) {
+            return logsumexp(t, axes_of(axis), keepdims);
+          },
+          nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
+      .def(
+          "layer_norm",
+          [](const Tensor& t, const Tensor& scale, const Tensor& shift, double eps) {
+            return layer_norm(t, scale, shift, eps);
+          },
+          nb::arg("scale"), nb::arg("shift"), nb::arg("eps") = 1e-5,
+          "(x - mean) / sqrt(variance + eps) * scale + shift over the last axis.")
       .def("concat",
            [](const Tensor& self, nb::list xs, int axis) {
              std::vector<Tensor> all;
@@ -331,10 +360,70 @@ void bind_tensor(nb::module_& m) {
   });
   m.def(
       "conv2d",
-      [](const Tensor& x, const Tensor& w, std::int64_t stride, std::int64_t padding) {
-        return conv2d(x, w, stride, padding);
+      [](const Tensor& x, const Tensor& w, nb::handle stride, nb::handle padding,
+         nb::handle dilation, std::int64_t groups) {
+        return conv2d(x, w,
+                      Conv{pair_of(stride, "stride"),
+                           pair_of(padding, "padding"),
+                           pair_of(dilation, "dilation"),
+                           {0, 0},
+                           groups});
       },
-      nb::arg("x"), nb::arg("weight"), nb::arg("stride") = 1, nb::arg("padding") = 0);
+      nb::arg("x"), nb::arg("weight"), nb::arg("stride") = 1, nb::arg("padding") = 0,
+      nb::arg("dilation") = 1, nb::arg("groups") = 1,
+      "x (n, c, h, w) with weight (o, c / groups, kh, kw).");
+  m.def(
+      "conv_transpose2d",
+      [](const Tensor& x, const Tensor& w, nb::handle stride, nb::handle padding,
+         nb::handle output_padding, std::int64_t groups, nb::handle dilation) {
+        return conv_transpose2d(
+            x, w,
+            Conv{pair_of(stride, "stride"), pair_of(padding, "padding"),
+                 pair_of(dilation, "dilation"), pair_of(output_padding, "output_padding"), groups});
+      },
+      nb::arg("x"), nb::arg("weight"), nb::arg("stride") = 1, nb::arg("padding") = 0,
+      nb::arg("output_padding") = 0, nb::arg("groups") = 1, nb::arg("dilation") = 1,
+      "The transpose of conv2d: x (n, c, h, w) with weight (c, o / groups, kh, kw).");
+  m.def("_take_along_axis_tensor", [](const Tensor& x, const NDArray& index, int axis) {
+    return take_along_axis(x, index, axis);
+  });
+  m.def("_sort_tensor",
+        [](const Tensor& x, int axis, bool descending) { return sort(x, axis, descending); });
+  m.def("_cumulative_sum_tensor",
+        [](const Tensor& x, int axis) { return cumulative_sum(x, axis); });
+  m.def("_scatter_add_tensor", [](const Tensor& x, const std::vector<NDArray>& index,
+                                  const Tensor& values) { return scatter_add(x, index, values); });
+  m.def(
+      "_custom_tensor",
+      [](const std::string& name, const NDArray& data, const std::vector<Tensor>& inputs,
+         nb::object rule) {
+        // Names of operations live as long as the process.
+        static auto& names = *new std::set<std::string>;
+        const char* kept = names.insert(name).first->c_str();
+        auto* held = new nb::object(rule);
+        std::shared_ptr<nb::object> shared(held, [](nb::object* o) {
+          nb::gil_scoped_acquire gil;
+          delete o;
+        });
+        return make_tensor(kept, data, inputs, [shared, kept](const GradientCall& c) {
+          bool linked = c.g.requires_grad();
+          for (const Tensor& x : c.x) linked |= x.requires_grad();
+          if (linked) {
+            throw Error(ErrorKind::value, "compile.gradient.second",
+                        cat("the gradient of \"", kept, "\" is compiled and has none itself"))
+                .help("differentiate the function that is not compiled");
+          }
+          nb::gil_scoped_acquire gil;
+          nb::list found = nb::cast<nb::list>((*shared)(c.g.data()));
+          std::vector<Tensor> out(c.x.size());
+          for (std::size_t i = 0; i < out.size() && i < found.size(); ++i) {
+            if (!found[i].is_none()) out[i] = Tensor(nb::cast<NDArray>(found[i]));
+          }
+          return out;
+        });
+      },
+      "A tensor whose gradient is the given function of the incoming one: one array or None for "
+      "each input.");
   m.def("_gather_tensor", [](const Tensor& x, const NDArray& index) { return gather(x, {index}); });
 }
 

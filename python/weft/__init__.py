@@ -47,6 +47,7 @@ from .profiler import profile
 from .schedule import BlockRef, LoopRef, Schedule
 from ._namespace import *  # noqa: F401,F403
 from ._namespace import __all__ as _namespace_all
+from ._compile import Compiled, compile
 from . import _methods, _namespace, fft, linalg, random
 from .autograd import grad, value_and_grad
 from .io import load_arrays, load_safetensors, save, save_safetensors, savez
@@ -78,6 +79,8 @@ __all__ = [
     "Tensor",
     "grad",
     "value_and_grad",
+    "compile",
+    "Compiled",
     "Device",
     "dtype",
     "device",
@@ -101,6 +104,7 @@ __all__ = [
     "build",
     "load",
     "target_limits",
+    "tune",
     "profile",
     "Module",
     "Function",
@@ -121,6 +125,11 @@ __all__ = [
 
 def __getattr__(name):
     # Loaded on first use: importing weft stays quick.
+    if name == "tune":
+        from .tuning import tune
+
+        globals()["tune"] = tune
+        return tune
     if name in ("nn", "optim", "init", "data", "torch", "rpc", "te", "script", "wse", "vta", "ir"):
         import importlib
 

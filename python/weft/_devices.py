@@ -34,5 +34,7 @@ def use(name):
         _core.set_default_device(before)
 
 
+if os.environ.get("WEFT_CACHE_DIR"):
+    _core.set_cache_directory(os.environ["WEFT_CACHE_DIR"])
 if os.environ.get("WEFT_DEVICE"):
     _core.set_default_device(os.environ["WEFT_DEVICE"])

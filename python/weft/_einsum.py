@@ -6,10 +6,11 @@ from __future__ import annotations
 import math
 
 from . import _core
+from ._errors import error as _error
 
 
 def _refuse(code, text):
-    raise _core.ShapeError(f"error[array.einsum.{code}]: {text}")
+    raise _error(_core.ShapeError, f"array.einsum.{code}", f"{text}")
 
 
 def _parse(spec, operands):
@@ -58,12 +59,23 @@ def _diagonal(x, term):
             j = term.index(c, i + 1)
             if x.shape[i] != x.shape[j]:
                 _refuse("extent", f"einsum letter {c!r} has extents {x.shape[i]} and {x.shape[j]}")
+            if isinstance(x, _core.Tensor):
+                x, term = _tensor_diagonal(x, term, i, j)
+                continue
             shape = [n for k, n in enumerate(x.shape) if k != j]
             strides = [s for k, s in enumerate(x.strides) if k != j]
             strides[i] = x.strides[i] + x.strides[j]
             x = x.as_strided(shape, strides)
             term = term[:j] + term[j + 1 :]
     return x, term
+
+
+def _tensor_diagonal(x, term, i, j):
+    """The diagonal of axes i < j first, the other axes after it."""
+    n = x.shape[i]
+    rest = [k for k in range(x.ndim) if k not in (i, j)]
+    flat = x.permute(i, j, *rest).reshape(n * n, *(x.shape[k] for k in rest))
+    return flat[:: n + 1], term[i] + "".join(term[k] for k in rest)
 
 
 def _contract(a, ta, b, tb, keep):
@@ -95,7 +107,9 @@ def _contract(a, ta, b, tb, keep):
 def einsum(spec, *operands):
     import weft
 
-    operands = [x if isinstance(x, _core.NDArray) else weft.asarray(x) for x in operands]
+    operands = [
+        x if isinstance(x, (_core.NDArray, _core.Tensor)) else weft.asarray(x) for x in operands
+    ]
     terms, right = _parse(spec, operands)
     pairs = [_diagonal(x, t) for x, t in zip(operands, terms)]
 
@@ -116,4 +130,6 @@ def einsum(spec, *operands):
         keep = set(right).union(*rest) if rest else set(right)
         pairs.insert(0, _contract(a, ta, b, tb, keep))
     x, t = reduce_unused(*pairs[0], [])
-    return weft.permute_dims(x, tuple(t.index(c) for c in right)).copy() if t else x
+    if t:
+        x = weft.permute_dims(x, tuple(t.index(c) for c in right))
+    return x if isinstance(x, _core.Tensor) or not t else x.copy()

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from . import _core
 from ._core import NDArray
+from ._errors import error as _error
 from ._namespace import argmax, argmin, mean
 
 
 def _namespace(self, /, *, api_version=None):
     if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-        raise _core.ArgumentError(
-            f"error[array.api.version]: version {api_version!r} is not offered"
+        raise _error(
+            _core.ArgumentError, "array.api.version", f"version {api_version!r} is not offered"
         )
     import weft
 
@@ -20,8 +21,10 @@ def _namespace(self, /, *, api_version=None):
 
 def _to_device(self, device, /, *, stream=None):
     if stream is not None:
-        raise _core.ArgumentError(
-            f"error[array.to_device.stream]: {self.device} takes no stream, got {stream!r}"
+        raise _error(
+            _core.ArgumentError,
+            "array.to_device.stream",
+            f"{self.device} takes no stream, got {stream!r}",
         )
     return self.to(device)
 
@@ -35,6 +38,9 @@ NDArray.__array_namespace__ = _namespace
 NDArray.to_device = _to_device
 NDArray.make = staticmethod(_make)
 NDArray.handle = property(_core._handle, doc="The storage under the view.")
+NDArray.__cuda_array_interface__ = property(
+    _core._cuda_interface, doc="Version 3 of the protocol; AttributeError off CUDA devices."
+)
 NDArray.mean = lambda self, axis=None, keepdims=False: mean(self, axis=axis, keepdims=keepdims)
 NDArray.argmax = lambda self, axis=None, keepdims=False: argmax(self, axis=axis, keepdims=keepdims)
 NDArray.argmin = lambda self, axis=None, keepdims=False: argmin(self, axis=axis, keepdims=keepdims)

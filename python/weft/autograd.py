@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 
 from ._core import ArgumentError, Tensor, gradients
+from ._errors import error as _error
 
 
 def value_and_grad(f, argnums=0):
@@ -26,8 +27,10 @@ def value_and_grad(f, argnums=0):
         out = f(*args, **kwargs)
         if not isinstance(out, Tensor) or out.size != 1:
             shape = getattr(out, "shape", None)
-            raise ArgumentError(
-                f"error[array.grad.scalar]: grad needs a function with one number as result, got shape {shape}"
+            raise _error(
+                ArgumentError,
+                "array.grad.scalar",
+                f"grad needs a function with one number as result, got shape {shape}",
             )
         gs = gradients([out], wanted, True)
         return out, (tuple(gs) if several else gs[0])

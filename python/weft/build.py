@@ -84,6 +84,16 @@ class Module:
         """C, CUDA, OpenCL, Metal or CSL text, LLVM text for cpu, assembly for qpu and vta."""
         return self._core.source()
 
+    def plan(self, name="main"):
+        """The host plan of a function: parameters with extents and strides, steps. Plain dicts and lists."""
+        return self._core.plan(name)
+
+    @property
+    def notes(self):
+        """What the compiler decided on its own, a list of sentences: a default schedule that was
+        applied, storage that is shared, loops that are not vectorized and why."""
+        return self._core.notes
+
     def bytes(self):
         """The compiled binary."""
         return self._core.bytes()

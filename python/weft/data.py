@@ -9,6 +9,7 @@ import struct
 import weft
 
 from ._core import Tensor
+from ._errors import error as _error
 
 
 class Dataset:
@@ -57,8 +58,8 @@ def _read_idx(path):
     with opener(path, "rb") as f:
         raw = f.read()
     if len(raw) < 4 or raw[:2] != b"\0\0" or raw[2] != 8 or len(raw) < 4 + 4 * raw[3]:
-        raise weft.IOError(
-            f"error[data.idx.header]: {path} does not begin like an IDX file of bytes"
+        raise _error(
+            weft.IOError, "data.idx.header", f"{path} does not begin like an IDX file of bytes"
         )
     shape = struct.unpack(f">{raw[3]}I", raw[4 : 4 + 4 * raw[3]])
     body = raw[4 + 4 * raw[3] :]
@@ -66,8 +67,8 @@ def _read_idx(path):
     for n in shape:
         need *= n
     if len(body) != need:
-        raise weft.IOError(
-            f"error[data.idx.size]: {path} announces {need} bytes and has {len(body)}"
+        raise _error(
+            weft.IOError, "data.idx.size", f"{path} announces {need} bytes and has {len(body)}"
         )
     return weft._core._from_bytes(body, shape, weft.uint8)
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from . import _core
 from . import _namespace as _ns
+from ._errors import error as _error
+from ._namespace.common import _axis
 
 __all__ = [
     "fft",
@@ -24,48 +26,99 @@ __all__ = [
 ]
 
 _conj = _core.operations["conj"]
-_real = _core.operations["real"]
 
 
-def _scale(x, n, norm, inverse):
-    if norm not in ("backward", "ortho", "forward"):
-        raise _core.ArgumentError(
-            f"error[array.fft.norm]: norm is {norm!r}, legal: 'backward', 'ortho', 'forward'"
+class _Library:
+    """Where transforms are computed: a module with NumPy's fft interface. NumPy's own is pocketfft."""
+
+    names = ("fft", "ifft", "rfft", "irfft")
+    module = None
+
+
+def use(library=None):
+    """Takes one-dimensional transforms from a module with NumPy's fft interface, given itself or by name.
+
+    "numpy.fft" (pocketfft, the default), "scipy.fft", "mkl_fft", "pyfftw.interfaces.numpy_fft" have it. Gives
+    back the module that was in use. Raises ArgumentError when a function is missing.
+    """
+    import importlib
+
+    before = _Library.module
+    if library is None:
+        library = "numpy.fft"
+    module = importlib.import_module(library) if isinstance(library, str) else library
+    missing = [name for name in _Library.names if not callable(getattr(module, name, None))]
+    if missing:
+        raise _error(
+            _core.ArgumentError,
+            "array.fft.library",
+            f"{getattr(module, '__name__', module)} has no {', '.join(missing)}",
+            note=f"a library of transforms offers {', '.join(_Library.names)} as numpy.fft does",
         )
-    if norm == "ortho":
-        return x * (1.0 / n**0.5)
-    return x * (1.0 / n) if inverse == (norm == "backward") else x
+    _Library.module = module
+    return before
 
 
-def _along(x, n, axis, norm, inverse):
-    axis = _ns._axis(axis, x.ndim, "fft")
-    n = x.shape[axis] if n is None else n
-    out = _core._fft(_ns.moveaxis(x, axis, -1), n, inverse)
-    return _scale(_ns.moveaxis(out, -1, axis), n, norm, inverse)
+def _transform(name, x, n, axis, norm):
+    if norm not in ("backward", "ortho", "forward"):
+        raise _error(
+            _core.ArgumentError,
+            "array.fft.norm",
+            f"norm is {norm!r}, legal: 'backward', 'ortho', 'forward'",
+        )
+    axis = _axis(axis, x.ndim, name)
+    if n is not None and n < 1:
+        raise _error(
+            _core.ArgumentError,
+            f"array.{name}.length",
+            f"{name} to {n} points; at least 1 is needed",
+        )
+    if not x.device.host_accessible:
+        raise _error(
+            _core.DeviceError,
+            f"array.{name}.kernel",
+            f"no kernel of {name} for arrays on {x.device}",
+            help="move the array to the host's device with to(...)",
+        )
+    if _Library.module is None:
+        use()
+    import numpy
+
+    narrow = x.dtype in ("complex64", "float32", "float16", "bfloat16")
+    out = getattr(_Library.module, name)(numpy.asarray(x), n=n, axis=axis, norm=norm)
+    out = _ns.asarray(numpy.ascontiguousarray(out), device=x.device)
+    dtype = out.dtype.kind == "c", narrow
+    wanted = {
+        (True, True): _core.complex64,
+        (True, False): _core.complex128,
+        (False, True): _core.float32,
+        (False, False): _core.float64,
+    }[dtype]
+    return out.astype(wanted, copy=False)
 
 
 def _complex_only(x, name):
     if x.dtype.kind != "c":
-        raise _core.DTypeError(
-            f"error[array.{name}.dtype]: {name} needs complex numbers, got {x.dtype}"
+        raise _error(
+            _core.DTypeError, f"array.{name}.dtype", f"{name} needs complex numbers, got {x.dtype}"
         )
 
 
 def _real_only(x, name):
     if x.dtype.kind != "f":
-        raise _core.DTypeError(
-            f"error[array.{name}.dtype]: {name} needs real numbers, got {x.dtype}"
+        raise _error(
+            _core.DTypeError, f"array.{name}.dtype", f"{name} needs real numbers, got {x.dtype}"
         )
 
 
 def fft(x, /, *, n=None, axis=-1, norm="backward"):
     """Transform along an axis."""
-    return _along(x, n, axis, norm, False)
+    return _transform("fft", x, n, axis, norm)
 
 
 def ifft(x, /, *, n=None, axis=-1, norm="backward"):
     """Inverse transform along an axis."""
-    return _along(x, n, axis, norm, True)
+    return _transform("ifft", x, n, axis, norm)
 
 
 def _axes_of(x, s, axes):
@@ -91,40 +144,17 @@ def ifftn(x, /, *, s=None, axes=None, norm="backward"):
     return x
 
 
-def _head(x, count, axis):
-    axis = _ns._axis(axis, x.ndim, "fft")
-    return x[(*(slice(None),) * axis, slice(0, count))].copy()
-
-
 def rfft(x, /, *, n=None, axis=-1, norm="backward"):
     """Transform of real numbers: the first half of the spectrum."""
     _real_only(x, "rfft")
-    n = x.shape[axis] if n is None else n
-    return _head(_along(x, n, axis, norm, False), n // 2 + 1, axis)
-
-
-def _mirror(x, n, axis):
-    """The whole Hermitian spectrum of n points from its first half."""
-    axis = _ns._axis(axis, x.ndim, "fft")
-    front = (slice(None),) * axis
-    half = n // 2 + 1
-    if x.shape[axis] < half:
-        widths = [(0, half - x.shape[axis]) if i == axis else (0, 0) for i in range(x.ndim)]
-        x = _ns.pad(x, widths)
-    x = x[(*front, slice(0, half))]
-    tail = _ns.flip(x[(*front, slice(1, n - half + 1))], axis=axis)
-    return _ns.concat([x, _conj(tail)], axis=axis)
+    return _transform("rfft", x, n, axis, norm)
 
 
 def irfft(x, /, *, n=None, axis=-1, norm="backward"):
     """Inverse of rfft."""
-    n = 2 * (x.shape[axis] - 1) if n is None else n
-    if n < 1:
-        raise _core.ArgumentError(
-            f"error[array.irfft.length]: irfft to {n} points; at least 1 is needed"
-        )
-    x = _mirror(x if x.dtype.kind == "c" else x * (1 + 0j), n, axis)
-    return _real(_along(x, n, axis, norm, True))
+    if n is None:
+        n = 2 * (x.shape[_axis(axis, x.ndim, "irfft")] - 1)
+    return _transform("irfft", x, n, axis, norm)
 
 
 def rfftn(x, /, *, s=None, axes=None, norm="backward"):

@@ -5,13 +5,16 @@ from __future__ import annotations
 
 import ast
 import json
+import lzma
 import math
 import os
 import struct
 import tempfile
 import zipfile
+import zlib
 
 from . import _core
+from ._errors import error as _error
 
 _NPY = {
     "bool": "|b1",
@@ -51,9 +54,7 @@ _HEADER_LIMIT = 100 << 20
 
 
 def _refuse(code, text):
-    error = _core.IOError(f"error[io.{code}]: {text}")
-    error.code, error.message, error.kind = f"io.{code}", text, "io"
-    raise error
+    raise _error(_core.IOError, f"io.{code}", text)
 
 
 def _write(path, parts):
@@ -119,9 +120,9 @@ def _parse_npy(raw, where):
     try:
         header = ast.literal_eval(raw[start : start + length].decode("latin1"))
         descr, fortran, shape = header["descr"], header["fortran_order"], tuple(header["shape"])
-    except (ValueError, SyntaxError, KeyError, TypeError):
+    except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError):
         _refuse("npy.header", f"{where} has an unreadable header")
-    if descr not in _FROM_NPY:
+    if not isinstance(descr, str) or descr not in _FROM_NPY:
         _refuse(
             "npy.dtype", f"{where} holds elements of type {descr!r}; known: {', '.join(_FROM_NPY)}"
         )
@@ -156,7 +157,19 @@ def load_arrays(path):
                         archive.read(name), f"{path}:{name}"
                     )
                 return out
-        except (zipfile.BadZipFile, EOFError, NotImplementedError, RuntimeError) as error:
+        except _core.Error:
+            raise
+        except (
+            zipfile.BadZipFile,
+            zlib.error,
+            lzma.LZMAError,
+            EOFError,
+            KeyError,
+            OSError,
+            RuntimeError,
+            ValueError,
+            struct.error,
+        ) as error:
             _refuse("npz.damaged", f"{path} is a damaged archive ({error})")
     return load_safetensors(path)
 
@@ -200,7 +213,7 @@ def load_safetensors(path):
             header = json.loads(f.read(length))
             if not isinstance(header, dict):
                 raise ValueError("not an object")
-        except (ValueError, UnicodeDecodeError) as error:
+        except (ValueError, UnicodeDecodeError, RecursionError) as error:
             _refuse("safetensors.header", f"{path} has an unreadable header ({error})")
         body = f.read()
     out = {}
@@ -214,7 +227,7 @@ def load_safetensors(path):
             legal = False
         if not legal:
             _refuse("safetensors.entry", f"{path} describes tensor {name!r} wrongly")
-        if kind not in _FROM_ST:
+        if not isinstance(kind, str) or kind not in _FROM_ST:
             _refuse("safetensors.dtype", f"{path} holds {name!r} of type {kind!r}")
         dtype = _core.dtype(_FROM_ST[kind])
         if begin > end or end > len(body) or end - begin != math.prod(shape) * dtype.itemsize:

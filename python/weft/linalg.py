@@ -8,6 +8,7 @@ from collections import namedtuple as _namedtuple
 
 from . import _core
 from . import _namespace as _ns
+from ._errors import error as _error
 from ._namespace import matmul, matrix_transpose, tensordot, vecdot
 
 __all__ = [
@@ -15,7 +16,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "inv",
     "matmul",
@@ -36,6 +39,7 @@ __all__ = [
     "vector_norm",
 ]
 
+EigResult = _namedtuple("EigResult", "eigenvalues eigenvectors")
 EighResult = _namedtuple("EighResult", "eigenvalues eigenvectors")
 QRResult = _namedtuple("QRResult", "Q R")
 SlogdetResult = _namedtuple("SlogdetResult", "sign logabsdet")
@@ -50,8 +54,10 @@ def cholesky(x, /, *, upper=False):
 def cross(x1, x2, /, *, axis=-1):
     """The product of three-vectors."""
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
-        raise _core.ShapeError(
-            f"error[array.cross.extent]: cross needs extents of 3, got {x1.shape[axis]} and {x2.shape[axis]}"
+        raise _error(
+            _core.ShapeError,
+            "array.cross.extent",
+            f"cross needs extents of 3, got {x1.shape[axis]} and {x2.shape[axis]}",
         )
     a = _ns.unstack(_ns.moveaxis(x1, axis, -1), axis=-1)
     b = _ns.unstack(_ns.moveaxis(x2, axis, -1), axis=-1)
@@ -85,6 +91,16 @@ def trace(x, /, *, offset=0, dtype=None):
     return _ns.sum(diagonal(x, offset=offset), axis=-1, dtype=dtype)
 
 
+def eig(x, /):
+    """Eigenvalues and eigenvectors, complex, of general matrices."""
+    return EigResult(*_core._eig(x))
+
+
+def eigvals(x, /):
+    """Eigenvalues, complex, of general matrices."""
+    return _core._eig(x)[0]
+
+
 def eigh(x, /):
     """Eigenvalues, ascending, and eigenvectors of symmetric (Hermitian) matrices."""
     return EighResult(*_core._eigh(x))
@@ -108,8 +124,8 @@ def solve(x1, x2, /):
 def qr(x, /, *, mode="reduced"):
     """Orthogonal and triangular factors."""
     if mode not in ("reduced", "complete"):
-        raise _core.ArgumentError(
-            f"error[array.qr.mode]: mode is {mode!r}, legal: 'reduced', 'complete'"
+        raise _error(
+            _core.ArgumentError, "array.qr.mode", f"mode is {mode!r}, legal: 'reduced', 'complete'"
         )
     return QRResult(*_core._qr(x, mode == "complete"))
 
@@ -176,8 +192,10 @@ def matrix_power(x, n, /):
 def outer(x1, x2, /):
     """Products of all pairs of two vectors."""
     if x1.ndim != 1 or x2.ndim != 1:
-        raise _core.ShapeError(
-            f"error[array.outer.rank]: outer needs two vectors, got shapes {x1.shape} and {x2.shape}"
+        raise _error(
+            _core.ShapeError,
+            "array.outer.rank",
+            f"outer needs two vectors, got shapes {x1.shape} and {x2.shape}",
         )
     return x1[:, None] * x2[None, :]
 
@@ -228,7 +246,9 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
             out = (_ns.max if ord == 2 else _ns.min)(s, axis=-1)
         out = _ns.reshape(out, (*out.shape, 1, 1))
     else:
-        raise _core.ArgumentError(
-            f"error[array.matrix_norm.ord]: ord is {ord!r}; legal: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf"
+        raise _error(
+            _core.ArgumentError,
+            "array.matrix_norm.ord",
+            f"ord is {ord!r}; legal: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf",
         )
     return out if keepdims else _ns.squeeze(out, (-2, -1))

@@ -6,25 +6,46 @@ each call waits for its device, so that its span is the call's own.
 """
 
 import json
+import os
 import time
+
+from . import _core
 
 _active = []
 
 
 class Profile:
-    """Spans of one `with weft.profile()`. Times are host seconds from its start."""
+    """Spans of one `with weft.profile()`. Times are host seconds from its start.
 
-    def __init__(self):
+    With a device, the saved trace also holds the spans of its units, in its own clock (simulated on simulators).
+    """
+
+    def __init__(self, device=None, eager=False):
+        self._eager = eager
         self._start = time.perf_counter()
+        self._device, self._recording, self._units = device, None, []
         self.spans = []  # (process, thread, name, start, seconds)
 
     def __enter__(self):
         self._start = time.perf_counter()
+        if self._device is not None:
+            self._recording = _core.DeviceTrace(_core.open_device(self._device))
         _active.append(self)
+        if self._eager:
+            from . import _eager
+
+            _eager.start(note)
         return self
 
     def __exit__(self, *exception):
+        if self._eager:
+            from . import _eager
+
+            _eager.stop()
         _active.remove(self)
+        if self._recording is not None:
+            self._units = json.loads(self._recording.json())["traceEvents"]
+            self._recording = None
 
     def add(self, process, thread, name, start, seconds):
         self.spans.append((process, thread, name, start - self._start, seconds))
@@ -53,8 +74,8 @@ class Profile:
                 {"ph": "M", "pid": pid, "tid": tid, "name": "thread_name", "args": {"name": thread}}
                 for thread, tid in threads.items()
             ]
-        import os
-
+        for event in self._units:  # their processes follow ours
+            events.append({**event, "pid": event.get("pid", 0) + len(tracks) + 1})
         beside = f"{path}.tmp{os.getpid()}"
         with open(beside, "w", encoding="utf-8") as file:
             json.dump({"displayTimeUnit": "ns", "traceEvents": events}, file)
@@ -75,9 +96,12 @@ class Profile:
         return "\n".join(lines)
 
 
-def profile():
-    """A profile to be used in a with statement."""
-    return Profile()
+def profile(device=None, eager=False):
+    """A profile to be used in a with statement.
+
+    `device` adds the spans of that device's units to the trace; `eager` records operations on arrays one by one.
+    """
+    return Profile(device, eager)
 
 
 def note(process, thread, name, start, seconds):

@@ -12,6 +12,7 @@ import os
 import threading
 
 from . import _core
+from ._errors import error as _error
 
 _lock = threading.Lock()
 _state = {"key": int.from_bytes(os.urandom(8), "little"), "offset": 0}
@@ -95,7 +96,9 @@ def integers(low, high, shape=(), *, dtype=None, device=None, key=None):
     """Integers in [low, high)."""
     shape, n = _size(shape)
     if high <= low:
-        raise _core.ArgumentError(f"error[random.integers.range]: no integers in [{low}, {high})")
+        raise _error(
+            _core.ArgumentError, "random.integers.range", f"no integers in [{low}, {high})"
+        )
     s, offset = _take(2 * n, key)
     words = _core._random_bits(s, offset, 2 * n).astype("uint64")
     words = words[0::2] | (words[1::2] << 32)

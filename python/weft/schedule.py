@@ -15,12 +15,28 @@ class Schedule:
 
     Every step is checked, then applied; a refused step raises weft.ScheduleError with ``.code``, ``.places``
     and ``.help`` and leaves the program unchanged.
+
+    With ``check="run"`` the interpreter also runs the program after every step, on random whole numbers, and a
+    step that changes a result is refused with ``schedule.check.differs``: a proof by rule and a test by example.
+    It takes programs of fixed shape that execute at most `step_limit` statements; schedule a small instance
+    and replay its trace on the large one.
     """
 
-    def __init__(self, program, seed=0):
+    def __init__(self, program, seed=0, check=None, step_limit=20_000_000):
         self._core = (
             program if isinstance(program, _core.Schedule) else _core.Schedule(program, seed)
         )
+        if check == "run":
+            self._core.check_by_running(seed, step_limit)
+        elif check is not None:
+            raise _core.ArgumentError(
+                f'error[schedule.check.kind]: check is "run" or None, got {check!r}'
+            )
+
+    @property
+    def checked(self):
+        """None, or with check="run": (functions compared so far, programs taken as the new start)."""
+        return self._core.checked
 
     @property
     def mod(self):
@@ -56,6 +72,14 @@ class Schedule:
         if isinstance(trace, _core.Trace):
             trace = trace.as_json()
         return Schedule(_core.Schedule.replay(program, trace))
+
+    def get(self, ref):
+        """What a block or loop is now, as plain values.
+
+        Block: name, iters (name, kind "S" or "R", extent), reads and writes (buffer, shape, dtype, scope), has_init.
+        Loop: name, extent, axis it is bound to. Symbolic extents are None. Raises weft.ScheduleError when it is gone.
+        """
+        return self._core.get(ref)
 
     def __repr__(self):
         return f"weft.Schedule({len(self.trace)} steps)\n{self.script()}"

@@ -11,6 +11,7 @@ import linecache as _linecache
 import textwrap as _textwrap
 
 from . import _core
+from ._errors import error as _error
 from .ir import IRModule, PrimFunc, _adopt
 
 
@@ -53,8 +54,13 @@ def _source(thing, frame=None):
         else:
             lines, first = _inspect.getsourcelines(thing)
             file = _inspect.getsourcefile(thing) or "<python>"
-    except (OSError, TypeError) as error:
-        raise _core.ParseError(f"the source of {thing!r} is not available: {error}") from None
+    except (OSError, TypeError) as reason:
+        raise _error(
+            "parse",
+            "script.source",
+            f"the source of {thing!r} is not available: {reason}",
+            help="put the program into a file; T.from_source(text) takes text",
+        ) from None
     return _textwrap.dedent("".join(lines)), file, first
 
 

@@ -47,20 +47,32 @@ def reduce_axis(dom, name="k"):
     return _core.te_reduce_axis(0, dom, name)
 
 
+def _is_axes(value):
+    one = value[0] if isinstance(value, (tuple, list)) and value else value
+    return isinstance(one, _core.TeAxis)
+
+
 def sum(expr, axis, where=None):
     """Sum over reduction axes; only as the whole body of a compute."""
     return _core.te_sum(expr, axis, where)
 
 
 def prod(expr, axis, where=None):
+    """Product over reduction axes; only as the whole body of a compute."""
     return _core.te_prod(expr, axis, where)
 
 
-def min(expr, axis=None, where=None):
+def min(expr, axis, where=None):
+    """Smallest over reduction axes, as the whole body of a compute; min(a, b) is that of two values."""
+    if not _is_axes(axis):
+        return _core.expr_minmax(False, expr, axis)
     return _core.te_min(expr, axis, where)
 
 
-def max(expr, axis=None, where=None):
+def max(expr, axis, where=None):
+    """Largest over reduction axes, as the whole body of a compute; max(a, b) is that of two values."""
+    if not _is_axes(axis):
+        return _core.expr_minmax(True, expr, axis)
     return _core.te_max(expr, axis, where)
 
 
@@ -70,6 +82,7 @@ def argmax(index, value, axis):
 
 
 def argmin(index, value, axis):
+    """(index, value) of the smallest; the smaller index wins ties."""
     return _core.te_arg(False, index, value, axis)
 
 
@@ -89,41 +102,27 @@ def if_then_else(condition, a, b):
 
 
 def const(value, dtype="float32"):
+    """A constant of a type."""
     return _core.expr_const(value, dtype)
 
 
-def _intrinsic(op):
-    def call(*args):
-        return _core.expr_call(op, *args)
+def _intrinsic(name, arity, meaning):
+    parameters = [
+        _inspect.Parameter(letter, _inspect.Parameter.POSITIONAL_ONLY) for letter in "xyz"[:arity]
+    ]
 
-    call.__name__ = op
+    def call(*args):
+        return _core.expr_call(name, *args)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = meaning[0].upper() + meaning[1:] + "."
+    call.__signature__ = _inspect.Signature(parameters)
     return call
 
 
-for _op in (
-    "exp",
-    "exp2",
-    "log",
-    "log2",
-    "sqrt",
-    "rsqrt",
-    "sin",
-    "cos",
-    "tan",
-    "tanh",
-    "sigmoid",
-    "erf",
-    "floor",
-    "ceil",
-    "trunc",
-    "round",
-    "abs",
-    "pow",
-    "fmod",
-    "atan2",
-    "fma",
-    "popcount",
-    "isnan",
-    "isinf",
-):
-    globals()[_op] = _intrinsic(_op)
+# The language's own functions, from the table of intrinsics.
+for _row in [
+    *_core.intrinsic_rows,
+    {"name": "fma", "arity": 3, "meaning": "x * y + z with one rounding"},
+]:
+    globals()[_row["name"]] = _intrinsic(**_row)

@@ -12,6 +12,8 @@ import torch as _torch
 
 import weft
 
+from ._errors import error as _error
+
 __all__ = ["add", "mul", "mv", "matmul", "from_torch", "to_torch", "backend"]
 
 _library = _torch.library.Library("weft", "DEF")  # must live as long as the operators
@@ -40,9 +42,7 @@ def to_torch(x, like=None):
 
 
 def _refuse(code, text):
-    error = weft.ShapeError(f"error[torch.{code}]: {text}")
-    error.code, error.message, error.kind = f"torch.{code}", text, "shape"
-    raise error
+    raise _error(weft.ShapeError, f"torch.{code}", text)
 
 
 def _check(name, a, b):
@@ -61,8 +61,10 @@ def _check(name, a, b):
             f"matmul needs equal inner extents, got {tuple(a.shape)} and {tuple(b.shape)}",
         )
     if name in ("mv", "matmul") and a.dtype != b.dtype:
-        raise weft.DTypeError(
-            f"error[torch.{name}.dtype]: {name} of {a.dtype} and {b.dtype}; torch asks for equal types"
+        raise _error(
+            weft.DTypeError,
+            f"torch.{name}.dtype",
+            f"{name} of {a.dtype} and {b.dtype}; torch asks for equal types",
         )
 
 
@@ -174,31 +176,48 @@ def _register(name):
 add, mul, mv, matmul = (_register(name) for name in _NAMES)
 
 
+def _lowered(name, otherwise):
+    """`name` on weft where both arguments are tensors, else what the program had."""
+    op = globals()[name]
+
+    def call(*args, **kwargs):
+        tensors = len(args) == 2 and not kwargs and all(isinstance(a, _torch.Tensor) for a in args)
+        return op(*args) if tensors else otherwise(*args, **kwargs)
+
+    call.__name__ = f"weft_{name}"
+    return call
+
+
+def _linear(x, weight, bias=None):
+    y = matmul(x, weight.t())
+    return y if bias is None else add(y, bias)
+
+
 def backend(graph_module, example_inputs):
-    """A torch.compile backend: additions and products run on weft, the rest as torch has it."""
+    """A torch.compile backend: additions, products and linear layers run on weft, the rest as torch has it.
+
+    The graph keeps torch's autograd: weft's operators bring their own gradients.
+    """
     import operator
 
-    table = {
-        operator.add: add,
-        operator.mul: mul,
-        operator.matmul: matmul,
-        _torch.add: add,
-        _torch.mul: mul,
-        _torch.mv: mv,
-        _torch.matmul: matmul,
+    functions = {
+        operator.add: "add",
+        operator.mul: "mul",
+        operator.matmul: "matmul",
+        _torch.add: "add",
+        _torch.mul: "mul",
+        _torch.mv: "mv",
+        _torch.matmul: "matmul",
     }
     for node in graph_module.graph.nodes:
-        if (
-            node.op == "call_function"
-            and node.target in table
-            and len(node.args) == 2
-            and not node.kwargs
-        ):
-            if all(
-                getattr(a, "op", None) in ("placeholder", "call_function", "get_attr")
-                for a in node.args
-            ):
-                node.target = table[node.target]
+        if node.op == "call_function" and node.target is _torch.nn.functional.linear:
+            node.target = _linear
+        elif node.op == "call_function" and node.target in functions:
+            node.target = _lowered(functions[node.target], node.target)
+        elif node.op == "call_method" and node.target in _NAMES:
+            name = node.target
+            node.op = "call_function"
+            node.target = _lowered(name, getattr(_torch.Tensor, name))
     graph_module.recompile()
     return graph_module.forward
 

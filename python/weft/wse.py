@@ -307,8 +307,12 @@ class SdkRuntime:
         msg_level: str = "WARNING",
         memcpy_required: bool = True,
         timed: bool = True,
+        engine: str = "automatic",
+        trace_links: bool = False,
         **_,
     ):
+        """`engine`: "automatic", "bytecode" or "native". A trace (`suppress_simfab_trace=False`, or a platform
+        that wants one) is written to simfab_traces/trace.json at stop; `trace_links` adds a track per link."""
         directory = getattr(bindir, "directory", bindir)
         address = cmaddr or (platform.cmaddr if platform else None) or ""
         threads = platform.config.num_threads if platform else 1
@@ -316,6 +320,9 @@ class SdkRuntime:
             "cmaddr": address,
             "timed": timed,
             "threads": max(1, min(threads, os.cpu_count() or 1)),
+            "engine": engine,
+            "trace": not suppress_simfab_trace or trace_links,
+            "trace_links": trace_links,
         }
         if simfab_numthreads is not None and not 1 <= simfab_numthreads <= 64:
             raise WseValueError(
@@ -326,6 +333,7 @@ class SdkRuntime:
             )
         self._directory = os.fspath(directory)
         self._platform = platform
+        self._traced = options["trace"]
         self._handle = None
         error = ctypes.c_void_p()
         self._handle = _library.get().weft_wse_open(
@@ -338,7 +346,7 @@ class SdkRuntime:
         self._port_ids = {i: name for i, name in enumerate(self._layout["ports"])}
 
     def __del__(self):
-        if getattr(self, "_handle", None):
+        if getattr(self, "_handle", None) and _library is not None:  # None: Python is ending
             _library.get().weft_wse_close(self._handle)
             self._handle = None
 
@@ -372,6 +380,9 @@ class SdkRuntime:
         self._call("stop")
         self._keep.clear()
         _finished[os.path.realpath(self._directory)] = self
+        if self._traced:
+            os.makedirs("simfab_traces", exist_ok=True)
+            self.save_trace(os.path.join("simfab_traces", "trace.json"))
         if log := self._call("log"):
             with open("sim.log", "w", encoding="utf-8") as f:
                 f.write(log)
@@ -604,6 +615,16 @@ class SdkRuntime:
 
     def sim_log(self) -> str:
         return self._call("log")
+
+    def save_trace(self, path) -> None:
+        """Writes the trace so far; it opens in Perfetto."""
+        self._call("save_trace", {"path": os.fspath(path)})
+
+    def link_traffic(self):
+        """Wavelets sent over each link so far: uint32 [height][width][4], to the east, west, north and south."""
+        out = np.zeros((self._layout["height"], self._layout["width"], 4), np.uint32)
+        self._call("links", array=out.reshape(-1))
+        return out
 
     def heat_map(self, path, what: str = "busy") -> None:
         """Draws the fabric, one cell per PE, as .svg or .png."""

@@ -10,6 +10,7 @@ import pytest
 _package = os.path.join(os.path.dirname(__file__), "..", "..", "python")
 if os.environ.get("WEFT_TEST_INSTALLED") != "1":
     sys.path.insert(0, os.path.abspath(_package))
+sys.path.append(os.path.abspath(os.path.join(_package, "..", "compat", "needle")))
 
 SEED = int(os.environ.get("WEFT_TEST_SEED", "20261121"))
 

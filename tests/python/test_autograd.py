@@ -2,6 +2,8 @@
 """Gradients by finite differences, over the operation table and the structured operations."""
 
 import gc
+import pathlib
+import re
 
 import numpy as np
 import pytest
@@ -67,7 +69,57 @@ def test_every_gradient_of_the_table(rng, row):
         check(lambda x: op(2.0, x), np.abs(xs[0]) + 0.3)
 
 
+INDEX = weft.asarray([[0, 2, 1], [1, 1, 0]])
 STRUCTURED = {
+    "slices and arrays": (lambda a: a[1:, weft.asarray([[0, 2], [2, 2]]), ::-1], (3, 4, 2)),
+    "arrays apart": (lambda a: a[weft.asarray([0, 2]), :, weft.asarray([1, 1])], (3, 4, 2)),
+    "a mask": (lambda a: a[:, weft.asarray([True, False, True])], (2, 3)),
+    "take": (lambda a: weft.take(a, weft.asarray([1, 0, 1]), axis=1), (3, 2, 2)),
+    "take_along_axis": (lambda a: weft.take_along_axis(a, INDEX, axis=1), (2, 3)),
+    "sort": (lambda a: weft.sort(a, axis=0, descending=True), (4, 3)),
+    "topk": (lambda a: weft.topk(a, 2).values, (3, 4)),
+    "cumulative_sum": (lambda a: weft.cumulative_sum(a, axis=1), (2, 4)),
+    "scatter": (
+        lambda a, v: weft.scatter(a, weft.asarray([2, 0, 2]), v, accumulate=True),
+        (3, 2),
+        (3, 2),
+    ),
+    "pad reflect": (lambda a: weft.pad(a, [(1, 2), (2, 0)], mode="reflect"), (3, 4)),
+    "pad with a value": (lambda a: weft.pad(a, [(1, 2), (2, 0)], value=3.0), (3, 4)),
+    "squeeze": (lambda a: weft.squeeze(weft.expand_dims(a, 1), 1), (3, 4)),
+    "moveaxis": (lambda a: weft.moveaxis(a, 0, 2), (2, 3, 4)),
+    "min": (lambda a: a.min(1), (3, 4)),
+    "prod": (lambda a: weft.prod(a, axis=(0, 2), keepdims=True), (3, 2, 5)),
+    "prod at zeros": (lambda a: weft.prod(a * weft.asarray([0.0, 1.0, 1.0])), (3,)),
+    "var": (lambda a: weft.var(a, axis=0, correction=1), (3, 4)),
+    "std": (lambda a: weft.std(a, axis=1), (3, 4)),
+    "logsumexp": (lambda a: weft.logsumexp(a, axis=1), (3, 4)),
+    "clip": (lambda a: weft.clip(a, -0.5, 0.7), (3, 4)),
+    "einsum": (lambda a, b: weft.einsum("bij,jk->ik", a, b), (2, 3, 4), (4, 2)),
+    "einsum of a diagonal": (lambda a, b: weft.einsum("iji,j->ij", a, b), (3, 2, 3), (2,)),
+    "astype": (
+        lambda a: weft.astype(a.astype("complex128") * 2.0, "complex128").astype("float64"),
+        (3,),
+    ),
+    "conv2d in groups": (
+        lambda x, w: _core.conv2d(x, w, (2, 1), (1, 2), (1, 2), 2),
+        (2, 4, 5, 4),
+        (4, 2, 3, 2),
+    ),
+    "conv_transpose2d": (
+        lambda x, w: _core.conv_transpose2d(x, w, (2, 3), (1, 0), (1, 2), 2, (2, 1)),
+        (2, 4, 3, 2),
+        (4, 1, 2, 3),
+    ),
+    "conv1d": (lambda x, w: nn.functional.conv1d(x, w, 2, 1), (2, 3, 7), (2, 3, 3)),
+    "conv_transpose1d": (
+        lambda x, w: nn.functional.conv_transpose1d(x, w, 2, 1, 1),
+        (2, 3, 4),
+        (3, 2, 3),
+    ),
+    "avg_pool2d": (lambda x: nn.functional.avg_pool2d(x, 2), (1, 2, 4, 4)),
+    "embedding": (lambda w: nn.functional.embedding(w, weft.asarray([[1, 0], [1, 2]])), (3, 4)),
+    "mse": (nn.functional.mse, (3, 4), (3, 4)),
     "matmul": (lambda a, b: a @ b, (3, 4), (4, 2)),
     "batched matmul": (lambda a, b: a @ b, (2, 1, 3, 4), (5, 4, 2)),
     "vector matmul": (lambda a, b: a @ b, (4,), (4, 3)),
@@ -99,6 +151,101 @@ STRUCTURED = {
     "cross_entropy": (lambda x: nn.functional.cross_entropy(x, weft.asarray([0, 2, 1])), (3, 4)),
     "gelu": (nn.functional.gelu, (3, 4)),
 }
+
+
+def test_every_operation_that_records_itself_has_a_gradient_test(rng):
+    """Names in make_tensor calls of the source against the graphs of the functions above."""
+    source = pathlib.Path(__file__).resolve().parents[2] / "src/weft/array"
+    made = set()
+    for path in source.rglob("*.cpp"):
+        made |= set(re.findall(r'make_tensor\(\s*"(\w+)"', path.read_text()))
+    seen = set()
+    for f, *shapes in STRUCTURED.values():
+        xs = [Tensor(rng.standard_normal(s)) for s in shapes]
+        out = f(*xs)
+        out = (out * out).sum()
+        gradients = _core.gradients([out], xs, True)
+        for t in (out, *gradients):
+            seen |= {n.op for n in _core.topological(t)}
+    assert len(made) > 15 and made - seen == set()
+
+
+LAYERS = {
+    "Linear": (lambda: nn.Linear(3, 2), (4, 3)),
+    "Conv2d": (lambda: nn.Conv2d(2, 4, 3, stride=2, groups=2), (2, 2, 4, 4)),
+    "Conv1d": (lambda: nn.Conv1d(2, 3, 3, dilation=2), (2, 2, 6)),
+    "ConvTranspose2d": (lambda: nn.ConvTranspose2d(2, 3, 3, stride=2, padding=1), (1, 2, 3, 3)),
+    "ConvTranspose1d": (lambda: nn.ConvTranspose1d(2, 3, 3, 2), (1, 2, 3)),
+    "BatchNorm1d": (lambda: nn.BatchNorm1d(3), (5, 3)),
+    "BatchNorm2d": (lambda: nn.BatchNorm2d(2), (3, 2, 2, 3)),
+    "LayerNorm": (lambda: nn.LayerNorm(5), (3, 5)),
+    "Dropout": (lambda: nn.Dropout(0.5).eval(), (3, 4)),
+    "ReLU": (nn.ReLU, (3, 4)),
+    "GELU": (nn.GELU, (3, 4)),
+    "SiLU": (nn.SiLU, (3, 4)),
+    "LeakyReLU": (lambda: nn.LeakyReLU(0.1), (3, 4)),
+    "Sigmoid": (nn.Sigmoid, (3, 4)),
+    "Tanh": (nn.Tanh, (3, 4)),
+    "Softmax": (nn.Softmax, (3, 4)),
+    "Identity": (nn.Identity, (3, 4)),
+    "Flatten": (nn.Flatten, (2, 3, 2)),
+    "MaxPool2d": (lambda: nn.MaxPool2d(2), (1, 2, 4, 4)),
+    "AvgPool2d": (lambda: nn.AvgPool2d(2), (1, 2, 4, 4)),
+    "Residual": (lambda: nn.Residual(nn.Linear(3, 3)), (2, 3)),
+    "Sequential": (lambda: nn.Sequential(nn.Linear(3, 4), nn.Tanh(), nn.Linear(4, 2)), (2, 3)),
+    "RNNCell": (lambda: nn.RNNCell(3, 4), (2, 3)),
+    "RNN": (lambda: nn.RNN(3, 4, num_layers=2), (3, 2, 3)),
+    "LSTMCell": (lambda: nn.LSTMCell(3, 2), (2, 3)),
+    "LSTM": (lambda: nn.LSTM(3, 2), (3, 2, 3)),
+    "MultiHeadAttention": (lambda: nn.MultiHeadAttention(4, 2, causal=True), (2, 3, 4)),
+    "TransformerLayer": (lambda: nn.TransformerLayer(4, 2, hidden=5), (1, 3, 4)),
+}
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_every_layer_by_finite_differences(rng, name):
+    """With respect to the input and to every parameter."""
+    make, shape = LAYERS[name]
+    weft.random.seed(11)
+    layer = make()
+    parameters = layer.parameters()
+    values = [rng.standard_normal(p.shape) * 0.5 for p in parameters]
+
+    def f(x, *given):
+        for p, v in zip(parameters, given):
+            swap(layer, p, v)
+        y = layer(x)
+        for p, v in zip(parameters, given):
+            swap(layer, v, p)
+        return y[0] if isinstance(y, tuple) else y
+
+    def swap(value, old, new):
+        items = value.__dict__ if isinstance(value, nn.Module) else dict(enumerate(value))
+        for k, v in items.items():
+            if v is old:
+                value.__dict__[k] = new
+            elif isinstance(v, (nn.Module, list, tuple)):
+                swap(v, old, new)
+
+    check(f, rng.standard_normal(shape), *values, rtol=1e-4, atol=1e-5)
+
+
+def test_the_table_of_layers_is_whole():
+    others = {"Module", "Parameter", "functional", "CrossEntropyLoss", "MSELoss", "Embedding"}
+    assert set(nn.__all__) - others == set(LAYERS)
+
+
+def test_state_moves_and_returns(rng):
+    model = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(48, 2))
+    x = Tensor(rng.standard_normal((4, 2, 4, 4)).astype("float32"))
+    model(x)
+    state = model.state_dict()
+    assert {"layers.1.running_mean", "layers.1.running_var", "layers.3.bias"} < set(state)
+    other = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.Flatten(), nn.Linear(48, 2))
+    other.load_state_dict({k: v.numpy() for k, v in state.items()})
+    np.testing.assert_array_equal(other.eval()(x).numpy(), model.eval()(x).numpy())
+    state["layers.3.bias"][0] = 99.0  # a copy
+    assert model.named_parameters()["layers.3.bias"].data[0].item() != 99.0
 
 
 @pytest.mark.parametrize("name", STRUCTURED)

@@ -59,6 +59,44 @@ def test_views_made_by_hand(device):
     assert info.value.code == "array.make.outside"
 
 
+def test_the_cells_of_the_lecture_one_by_one(device, capsys):
+    """The walk of lecture 14 in its order; shell cells and those that only print are left out."""
+    x = nd.NDArray([1, 2, 3], device=device)
+    print(nd.cuda())
+    assert capsys.readouterr().out == "cuda()\n"
+    if not nd.cuda().enabled():
+        with pytest.raises(
+            weft.DeviceError, match=r"cuda\(\) is not here: .*(libcuda|NVIDIA|card)"
+        ) as info:
+            nd.NDArray([1, 2, 3], device=nd.cuda())
+        assert info.value.code == "needle.device.absent"
+        assert "no attribute" not in str(info.value)
+    assert x.device == device
+    y = x + 1
+    assert repr(y) == f"NDArray([2. 3. 4.], device={device.name}())"
+    y = x + x
+    assert y.numpy().tolist() == [2, 4, 6] and y.device == device
+    assert isinstance(y.numpy(), np.ndarray) and y.numpy().dtype == np.float32
+    for name in ("from_numpy", "to_numpy", "scalar_add", "ewise_add", "compact"):
+        assert callable(getattr(x.device, name))  # what the trace of the call shows
+    assert nd.NDArray([1, 2, 3]).device == nd.default_device() == nd.cpu_numpy()
+    for field in ("_handle", "_shape", "_strides", "_offset", "_device"):
+        assert hasattr(x, field)
+    x = nd.NDArray([0, 1, 2, 3, 4, 5], device=device)
+    z = nd.NDArray.make(shape=(2, 3), strides=(3, 1), device=x.device, handle=x._handle, offset=0)
+    assert z.numpy().tolist() == [[0, 1, 2], [3, 4, 5]] and "NDArray([[0. 1. 2.]" in repr(z)
+    b = nd.NDArray.make(
+        shape=(2, 3, 4), strides=(3, 1, 0), device=z.device, handle=z._handle, offset=0
+    )
+    assert b.numpy()[1, 2].tolist() == [5, 5, 5, 5]
+    assert (x * 2).numpy().tolist() == [0, 2, 4, 6, 8, 10]  # the operator that the lecture adds
+    x = ndl.Tensor([1, 2, 3], device=device, dtype="float32")
+    y = ndl.Tensor([2, 3, 5], device=device, dtype="float32")
+    z = x + y
+    assert z.numpy().tolist() == [3, 5, 8] and z.device == device
+    assert type(z.cached_data) is nd.NDArray
+
+
 def test_a_tensor_over_the_array(device):
     x = ndl.Tensor([1, 2, 3], device=device, dtype="float32")
     y = ndl.Tensor([2, 3, 5], device=device, dtype="float32")

@@ -59,6 +59,87 @@ def test_gradcheck(name, sa, sb):
     assert torch.autograd.gradgradcheck(getattr(wt, name), (a, b))
 
 
+def computes(name):
+    """None when the device adds two arrays, else why it does not."""
+    device = weft.device(name)
+    if not device.available:
+        return device.reason
+    try:
+        weft.ones((4,), device=device) + weft.ones((4,), device=device)
+    except weft.Error as error:
+        return f"{error.code}: {error.message}"
+    return None
+
+
+@pytest.mark.parametrize("name", ["ref", "opencl:0", "cuda:0", "qpu"])
+def test_operators_and_gradients_on_every_device(name):
+    reason = computes(name)
+    if reason:
+        pytest.skip(f"{name} has no arithmetic on arrays here: {reason[:120]}")
+    a, b = draw((5, 7), torch.float32), draw((7, 3), torch.float32)
+    v, w = draw((7,), torch.float32), draw((5, 1), torch.float32)
+    before = [t.clone() for t in (a, b, v, w)]
+    for op, x, y in (
+        ("add", a, v),
+        ("mul", a, w),
+        ("mv", a, v),
+        ("matmul", a, b),
+        ("matmul", b.t(), v),
+    ):
+        got, want = getattr(wt, op)(x, y, device=name), getattr(torch, op)(x, y)
+        assert got.device.type == "cpu" and got.dtype == want.dtype
+        torch.testing.assert_close(got, want, rtol=1e-5, atol=1e-5)
+    for t, old in zip((a, b, v, w), before):  # inputs are never written
+        assert torch.equal(t, old)
+    if name != "qpu":  # an accelerator of floats
+        i = draw((5, 7), torch.int32)
+        assert torch.equal(wt.add(i, i[:1], device=name), i + i[:1])
+        assert torch.equal(wt.mul(i.t()[::2], 3 * i.t()[::2], device=name), 3 * i.t()[::2] ** 2)
+    x, y = a.clone().requires_grad_(), b.clone().requires_grad_()
+    s, t = a.clone().requires_grad_(), b.clone().requires_grad_()
+    wt.matmul(wt.mul(x, v, device=name), y, device=name).square().sum().backward()
+    torch.matmul(torch.mul(s, v), t).square().sum().backward()
+    torch.testing.assert_close(x.grad, s.grad, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(y.grad, t.grad, rtol=1e-4, atol=1e-4)
+    with pytest.raises(weft.Error, match="matmul needs equal inner extents"):
+        wt.matmul(a, a, device=name)
+
+
+def test_the_compile_backend_puts_products_on_weft():
+    linear = torch.nn.functional.linear
+
+    def f(x, w, b):
+        y = torch.matmul(x, w) + b
+        return torch.relu(linear(y, w, b)) * x.sum() * 2.0 + y.mul(y) + x.size(0)
+
+    traced = torch.fx.symbolic_trace(f)  # what torch.compile would hand over
+    run = wt.backend(traced, [])
+    called = [n.target.__name__ for n in traced.graph.nodes if n.op == "call_function"]
+    assert (
+        called
+        == "weft_matmul weft_add _linear relu weft_mul weft_mul weft_mul weft_add weft_add".split()
+    )
+    x, w, b = torch.randn(4, 5), torch.randn(5, 5, requires_grad=True), torch.randn(5)
+    out = run(x, w, b)
+    torch.testing.assert_close(out, f(x, w, b), rtol=1e-4, atol=1e-4)
+    out.sum().backward()
+    got, w.grad = w.grad, None
+    f(x, w, b).sum().backward()
+    torch.testing.assert_close(got, w.grad, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.skipif(not hasattr(torch, "compile"), reason="torch.compile came with torch 2.0")
+def test_torch_compile_uses_the_backend():
+    @torch.compile(backend="weft")
+    def f(x, w):
+        return torch.matmul(x, w) + x
+
+    x, w = torch.randn(4, 4), torch.randn(4, 4, requires_grad=True)
+    torch.testing.assert_close(f(x, w), x @ w + x, rtol=1e-5, atol=1e-5)
+    f(x, w).sum().backward()
+    assert w.grad.shape == (4, 4)
+
+
 def test_layouts_that_are_not_contiguous():
     a = torch.randn(6, 8)[::2, 1:7].t()
     b = torch.randn(3, 6).t()

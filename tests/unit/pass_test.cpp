@@ -14,6 +14,7 @@
 #include "weft/pass/convert_blocks.h"
 #include "weft/pass/flatten_buffers.h"
 #include "weft/pass/insert_barriers.h"
+#include "weft/pass/lower_cross_thread_reduction.h"
 #include "weft/pass/lower_init.h"
 #include "weft/pass/place_allocations.h"
 #include "weft/pass/unify_thread_binding.h"
@@ -165,6 +166,26 @@ PrimFunc lowered(const PrimFunc& f, bool barriers) {
     now = p.run(now);
   }
   return now;
+}
+
+TEST(LowerCrossThreadReduction, an_axis_that_joins_gets_one_instruction_others_a_tree) {
+  PrimFunc f = parse_func(
+      "@T.prim_func\ndef main(A: T.Buffer((4, 16), \"float32\"), B: T.Buffer((4,), \"float32\")):\n"
+      "    for i in range(4):\n        for k in T.thread_binding(16, thread=\"lane\"):\n"
+      "            with T.block(\"B\"):\n                vi, vk = T.axis.remap(\"SR\", [i, k])\n"
+      "                with T.init():\n                    B[vi] = T.float32(0)\n"
+      "                B[vi] = B[vi] + A[vi, vk]\n");
+  pass::Machine m;
+  m.name = "vector machine";
+  m.axes = {{"lane", false, 16, "", 0, false, true, true}};
+  m.memories = {{"global", 0, {}}, {"shared", 0, {}}, {"local", 0, {"lane"}}};
+  std::string joined = print(pass::lower_cross_thread_reduction(f, m));
+  EXPECT_NE(joined.find("reduce.add"), std::string::npos) << joined;
+  EXPECT_EQ(joined.find("B_tree"), std::string::npos) << joined;
+  m.axes[0].joins = false;
+  std::string tree = print(pass::lower_cross_thread_reduction(f, m));
+  EXPECT_EQ(tree.find("reduce.add"), std::string::npos) << tree;
+  EXPECT_NE(tree.find("B_tree"), std::string::npos) << tree;
 }
 
 TEST(CheckRaces, finds_the_missing_barrier_and_accepts_the_inserted_one) {

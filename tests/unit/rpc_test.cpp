@@ -4,7 +4,6 @@
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <spawn.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -12,10 +11,9 @@
 #include <mutex>
 #include <random>
 
+#include "../server_process.h"
 #include "rpc_test_certificate.h"
 #include "rpc_test_device.h"
-
-extern char** environ;
 
 namespace weft::rpc {
 namespace {
@@ -77,7 +75,7 @@ TEST(Rpc, a_remote_device_is_a_device) {
   Served served;
   Ref<Session> session = served.connect();
   Ref<runtime::Device> device = session->device("memory");
-  EXPECT_EQ(device->info().name, "rpc:memory");
+  EXPECT_EQ(device->info().name, cat("rpc:memory@localhost:", served.server->port(), "#1"));
   EXPECT_EQ(device->info().limits.at("answer"), 42);
   EXPECT_EQ(device->info().kind, runtime::DeviceKind::simulator);
   // Sizes around the chunk's.
@@ -287,6 +285,9 @@ TEST(Rpc, clients_do_not_see_one_another) {
   EXPECT_EQ(refused([&] { bytes_of(*d2, *forged); }).code, "rpc.handle");
   EXPECT_EQ(refused([&] { d2->upload(*forged, 0, "forged", 6); }).code, "rpc.handle");
   EXPECT_EQ(refused([&] { bytes_of(*d2, *secret); }).code, "rpc.device.mixed");
+  EXPECT_NE(d1->info().name, d2->info().name);
+  // Two device objects of one connection are the same device.
+  EXPECT_EQ(bytes_of(*one->device(), *secret), "secret");
   EXPECT_EQ(bytes_of(*d1, *secret), "secret");
   one->upload("mine", "1");
   EXPECT_EQ(refused([&] { two->load_module("mine"); }).code, "rpc.file.unknown");
@@ -349,11 +350,13 @@ TEST(Rpc, reconfigure_gives_this_connection_another_device) {
     EXPECT_NE(busy.text.find("1 arrays"), std::string::npos);
   }
   one->reconfigure("wide");
-  EXPECT_EQ(one->device()->info().name, "rpc:memory:wide");
-  EXPECT_EQ(two->device()->info().name, "rpc:memory");
+  EXPECT_EQ(one->device()->info().name,
+            cat("rpc:memory:wide@localhost:", served.server->port(), "#1.1"));
+  EXPECT_EQ(two->device()->info().name, cat("rpc:memory@localhost:", served.server->port(), "#2"));
   EXPECT_EQ(refused([&] { old->allocate(8); }).code, "rpc.device.replaced");
   EXPECT_EQ(refused([&] { one->reconfigure("bad"); }).code, "memory.config");
-  EXPECT_EQ(one->device()->info().name, "rpc:memory:wide");
+  EXPECT_EQ(one->device()->info().name,
+            cat("rpc:memory:wide@localhost:", served.server->port(), "#1.1"));
   EXPECT_NO_THROW(one->program());
   EXPECT_EQ(refused([&] { one->program("bits"); }).code, "rpc.program.simulator");
 }
@@ -381,42 +384,9 @@ TEST(Rpc, a_slow_answer_is_an_error_in_time) {
   EXPECT_NE(nobody.text.find("300 ms"), std::string::npos);
 }
 
-/// A process running rpc_test_server.
-struct Process {
-  Process() {
-    int in[2], out[2];
-    if (pipe(in) || pipe(out)) return;
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in[0], 0);
-    posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    for (int fd : {in[0], in[1], out[0], out[1]}) posix_spawn_file_actions_addclose(&actions, fd);
-    char path[] = WEFT_RPC_TEST_SERVER;
-    char* argv[] = {path, nullptr};
-    if (posix_spawn(&pid, path, &actions, nullptr, argv, environ)) pid = 0;
-    posix_spawn_file_actions_destroy(&actions);
-    close(in[0]);
-    close(out[1]);
-    input = in[1];
-    std::string text;
-    for (char c; ::read(out[0], &c, 1) == 1 && c != '\n';) text += c;
-    close(out[0]);
-    port = text.empty() ? 0 : std::stoi(text);
-  }
-  ~Process() {
-    close(input);
-    if (pid) {
-      kill(pid, SIGKILL);
-      waitpid(pid, nullptr, 0);
-    }
-  }
-  pid_t pid = 0;
-  int input = -1, port = 0;
-};
-
 TEST(Rpc, a_server_that_dies_or_stops_is_an_error_not_a_hang) {
   for (int signal : {SIGKILL, SIGSTOP}) {
-    Process process;
+    testing::ServerProcess process(WEFT_RPC_TEST_SERVER);
     ASSERT_GT(process.port, 0);
     ConnectOptions o;
     o.deadline = std::chrono::milliseconds(1500);

@@ -1,157 +1,162 @@
 # SPDX-License-Identifier: Apache-2.0
 """The command line: ``weft <verb>``, the same as ``python -m weft <verb>``.
 
-Exit status: 0 done, 1 the work failed, 2 the command line was wrong.
+Exit status: 0 done, 1 the work failed, 2 the command line was wrong. Results go to standard output, errors and
+progress to standard error; progress only to a terminal.
 """
 
 import argparse
+import os
 import sys
 
 import weft
 
 
-def _devices(args):
-    for d in weft.devices():
-        state = "present" if d.available else "absent"
-        print(
-            f"{d.name:<12} {d.kind:<12} {state:<8} {d.description.splitlines()[0] if d.available else _first(d.reason)}"
-        )
+def _lazy(module, function):
+    """The verb's function, imported when it runs."""
+
+    def run(args):
+        import importlib
+
+        return getattr(importlib.import_module(f"weft.cli.{module}"), function)(args)
+
+    return run
 
 
-def _first(text):
-    return text.splitlines()[0] if text else ""
+def _positive(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError(f"{text} is not 1 or more")
+    return value
 
 
-def _program(path):
-    from weft import script
-
-    with open(path, encoding="utf-8") as file:
-        return script.from_source(file.read(), path)
-
-
-def _compile(args):
-    after = None
-    if args.print_after:
-
-        def after(name, function, seconds):
-            if args.print_after in ("all", name):
-                print(f"# after {name} ({seconds * 1e3:.2f} ms)\n{function.script()}")
-
-    program = _program(args.file)
-    if args.emit == "ir":
-        text = program.script()
-    else:
-        module = weft.build(program, target=args.target, after=after)
-        if args.emit == "binary":
-            output = args.output or "out.weft-mod"
-            module.save(output)
-            print(f"wrote {output}", file=sys.stderr)
-            return
-        text = module.source()
-    if args.output:
-        with open(args.output, "w", encoding="utf-8") as file:
-            file.write(text)
-    else:
-        print(text)
+def _port(text):
+    value = int(text)
+    if not 0 <= value <= 65535:
+        raise argparse.ArgumentTypeError(f"{text} is not in 0 to 65535")
+    return value
 
 
-def _run(args):
-    import numpy
-
-    module = weft.build(_program(args.file), target=args.target)
-    device = weft.device(args.device or args.target)
-    name = args.function or module.functions[0]
-    plan = module._core.plan(name)
-    rng = numpy.random.default_rng(args.seed)
-    values = []
-    for parameter in plan["params"]:
-        if not parameter.get("tensor"):
-            raise weft.ArgumentError(
-                f"parameter {parameter} is a scalar; weft run fills tensors only"
-            )
-        tensor = parameter["tensor"]
-        shape = [_constant(e) for e in tensor["shape"]]
-        data = rng.integers(0, 5, shape) if "int" in tensor["dtype"] else rng.random(shape)
-        values.append(weft.asarray(data.astype(tensor["dtype"]), device=device))
-    result = module.time_evaluator(name, number=args.number, repeat=3)(*values)
-    print(f"{name} on {device.name}: {result}")
-    if args.stats:
-        for key, value in device.stats().items():
-            print(f"  {key:<32} {value}")
+def _pair(text):
+    name, equals, value = text.partition("=")
+    if not equals or not name or not value:
+        raise argparse.ArgumentTypeError(f"{text!r} is not NAME=VALUE")
+    return name, value
 
 
-def _constant(code):
-    if len(code) == 1 and isinstance(code[0], (list, tuple)):
-        return code[0][1]
-    raise weft.ArgumentError(f"the extent {code} is symbolic; weft run needs constant shapes")
-
-
-def _errors(args):
-    import pathlib
-
-    for folder in (
-        pathlib.Path(weft.__file__).parent,
-        *pathlib.Path(weft.__file__).resolve().parents[:3],
-    ):
-        page = folder / "docs" / "errors.md"
-        if page.exists():
-            break
-    else:
-        raise weft.IOError("docs/errors.md is not part of this installation")
-    rows = [line for line in page.read_text().splitlines() if line.startswith("| `")]
-    if args.slug:
-        rows = [r for r in rows if f"`{args.slug}" in r]
-        if not rows:
-            raise weft.ArgumentError(f"no error has the slug {args.slug!r}")
-    print("\n".join(rows))
-
-
-def _demo(args):
-    from .demo import run
-
-    return run(args)
-
-
-def _parser():
-    parser = argparse.ArgumentParser(
-        prog="weft", description="One tensor program, woven onto every accelerator."
-    )
-    verbs = parser.add_subparsers(dest="verb", required=True, metavar="VERB")
-
-    def verb(name, run, text):
-        p = verbs.add_parser(name, help=text, description=text)
-        p.set_defaults(run=run)
-        return p
-
-    verb("devices", _devices, "list every device, present or not")
-    p = verb("demo", _demo, "run the tour on every device present")
-    p.add_argument("--quick", action="store_true", help="smaller sizes")
-    p.add_argument("--output", default="out", help="folder for report.html and trace.json")
-    p = verb("compile", _compile, "compile a .weft file")
-    p.add_argument("file")
+def _add_programs(verb):
+    p = verb("compile", "programs", "compile_file", "compile a .weft file")
+    p.add_argument("file", help="a text file holding T.prim_func functions")
     p.add_argument("--target", required=True, help='for example "cpu", "cuda:arch=sm_90a"')
-    p.add_argument("--emit", choices=("ir", "source", "asm", "binary"), default="source")
-    p.add_argument("--print-after", metavar="PASS", help='print the program after a pass, or "all"')
-    p.add_argument("-o", "--output")
-    p = verb("run", _run, "build a .weft file and time it on random data")
+    p.add_argument(
+        "--emit",
+        choices=("ir", "source", "asm", "binary"),
+        default="source",
+        help="ir: the program; source: the target's text; asm: machine code as text; binary: a module file",
+    )
+    p.add_argument(
+        "--print-after",
+        metavar="PASS",
+        help='print the program after this pass ("all": after each) on standard error',
+    )
+    p.add_argument("--trace", metavar="FILE", help="write the time of each pass as a trace")
+    p.add_argument("-o", "--output", help="file to write; binary: out.weft-mod by default")
+
+    p = verb("run", "programs", "run_file", "build a .weft file and time it on random data")
+    p.add_argument("file", help="a .weft file, or a saved module")
+    p.add_argument("--target", required=True, help="what to build for")
+    p.add_argument("--device", help="where to run; default: the target's own device")
+    p.add_argument("--function", help="default: the first of the file")
+    p.add_argument("--number", type=_positive, default=10, help="calls in a sample (10)")
+    p.add_argument("--repeat", type=_positive, default=3, help="samples (3)")
+    p.add_argument("--seed", type=int, default=0, help="of the random data (0)")
+    p.add_argument(
+        "--set",
+        type=_pair,
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="value of a scalar parameter, or extents of a tensor: n=1000, A=100x200",
+    )
+    p.add_argument("--check", action="store_true", help="compare with the reference interpreter")
+    p.add_argument("--stats", action="store_true", help="print the device's statistics")
+    p.add_argument("--trace", metavar="FILE", help="write a trace of passes, calls and units")
+
+    p = verb("tune", "programs", "tune_file", "search for a fast schedule of a function")
     p.add_argument("file")
     p.add_argument("--target", required=True)
-    p.add_argument("--device", help="default: the target's own")
-    p.add_argument("--function")
-    p.add_argument("--number", type=int, default=10)
+    p.add_argument("--device", help="where to measure; default: the target's own device")
+    p.add_argument("--function", help="default: the first of the file")
+    p.add_argument("--trials", type=_positive, default=64, help="candidates to measure (64)")
+    p.add_argument("--database", default="tune.db", help="what was measured; resumed (tune.db)")
     p.add_argument("--seed", type=int, default=0)
-    p.add_argument("--stats", action="store_true", help="print the device's statistics")
-    p = verb("errors", _errors, "the manual of errors")
-    p.add_argument("slug", nargs="?")
-    return parser
+    p.add_argument("-o", "--output", help="file for the scheduled program; default: print it")
+
+
+def _add_machines(verb):
+    p = verb("asm", "machine", "assemble", "assemble a text file to words")
+    p.add_argument("file")
+    p.add_argument("--target", required=True, help="a target with an instruction set: qpu, vta")
+    p.add_argument("-o", "--output", help="default: the file's name with .bin")
+    p = verb("dis", "machine", "disassemble", "words, or the kernels of a saved module, as text")
+    p.add_argument("file")
+    p.add_argument("--target", required=True, help="a target with an instruction set: qpu, vta")
+    p.add_argument("-o", "--output", help="default: print")
+    p = verb("serve", "serve", "serve", "serve a device to other processes and hosts")
+    p.add_argument("--device", required=True, help='for example "cpu", "vta:config.json"')
+    p.add_argument("--host", default="127.0.0.1", help="address to bind (127.0.0.1)")
+    p.add_argument("--port", type=_port, default=9091, help="0: any free one (9091)")
+    p.add_argument("--key-file", help="file with the key; otherwise $WEFT_RPC_KEY")
+    p.add_argument("--tls-cert", help="PEM file")
+    p.add_argument("--tls-key", help="PEM file")
+    p.add_argument(
+        "--session-bytes",
+        type=_positive,
+        default=1 << 30,
+        help="what a connection may hold (1 GiB)",
+    )
+    p.add_argument("--sessions", type=_positive, default=64, help="connections at a time (64)")
+
+
+def parser():
+    """The whole command line, one function for each group of verbs."""
+    out = argparse.ArgumentParser(
+        prog="weft",
+        description="One tensor program, woven onto every accelerator.",
+        epilog="Exit status: 0 done, 1 the work failed, 2 the command line was wrong.",
+    )
+    out.add_argument("--version", action="version", version=f"weft {weft.__version__}")
+    verbs = out.add_subparsers(dest="verb", required=True, metavar="VERB")
+
+    def verb(name, module, function, text):
+        p = verbs.add_parser(name, help=text, description=text)
+        p.set_defaults(run=_lazy(module, function))
+        return p
+
+    verb("devices", "manual", "devices", "list every device, present or not")
+    p = verb("demo", "demo", "run", "run the tour on every device present")
+    p.add_argument("--quick", action="store_true", help="smaller sizes")
+    p.add_argument("--output", default="out", help="folder for report.html and trace.json (out)")
+    _add_programs(verb)
+    _add_machines(verb)
+    p = verb("bench", "bench", "run", "measure weft beside its rivals")
+    p.add_argument("names", nargs="*", metavar="NAME", help="default: all; --list names them")
+    p.add_argument("--list", action="store_true", help="list the benchmarks")
+    p.add_argument("--json", metavar="F", help="write the figures to a file")
+    p = verb("errors", "manual", "errors", "the manual of errors")
+    p.add_argument("slug", nargs="?", help="or the beginning of one")
+    return out
 
 
 def main(argv=None):
-    args = _parser().parse_args(argv)
+    args = parser().parse_args(argv)
     try:
         return args.run(args) or 0
+    except BrokenPipeError:  # the reader of our output has gone
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
     except (weft.Error, OSError) as error:
         print(error, file=sys.stderr)
         return 1
-    except BrokenPipeError:
+    except KeyboardInterrupt:
         return 1

@@ -8,6 +8,7 @@ import sys
 import time
 
 import weft
+from weft._errors import error as _error
 
 
 class Row:
@@ -49,8 +50,11 @@ def _examples():
         folder = root / "examples"
         if folder.is_dir() and list(folder.glob("*/demo.py")):
             return sorted(folder.glob("*/demo.py"))
-    raise weft.IOError(
-        "the examples are not part of this installation; run weft demo in a source tree"
+    raise _error(
+        "io",
+        "cli.demo.examples",
+        f"the examples are not part of this installation in {pathlib.Path(weft.__file__).parent}",
+        help="run weft demo in a source tree",
     )
 
 
@@ -129,6 +133,9 @@ def run(args):
         print(f"\n{name} failed:\n{error}")
     _report(output / "report.html", rows, pictures)
     profile.save(output / "trace.json")
+    for title, svg in pictures:
+        name = "".join(c if c.isalnum() else "-" for c in title.lower())
+        (output / f"{name}.svg").write_text(svg)
     wrong = [r for r in rows if not r.good]
     print(
         f"\n{len(rows)} runs, {len(wrong)} wrong, {len(failures)} programs failed, {time.time() - started:.1f} s. "

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import weft
 
+from .._errors import error as _error
 from . import functional as F
-from .layers import Dropout, GELU, LayerNorm, Linear, Sequential
+from .layers import GELU, Dropout, LayerNorm, Linear, Sequential
 from .module import Module
 
 
@@ -14,8 +15,10 @@ class MultiHeadAttention(Module):
     def __init__(self, dim, heads, causal=False, device=None, dtype=None):
         super().__init__()
         if dim % heads:
-            raise weft.ShapeError(
-                f"error[nn.attention.heads]: {dim} features do not divide into {heads} heads"
+            raise _error(
+                weft.ShapeError,
+                "nn.attention.heads",
+                f"{dim} features do not divide into {heads} heads",
             )
         self.heads, self.causal = heads, causal
         self.query, self.key, self.value, self.out = (

@@ -9,6 +9,7 @@ import weft
 
 from .. import init
 from .._core import Tensor
+from .._errors import error as _error
 from . import functional as F
 from .module import Module, Parameter
 
@@ -39,27 +40,36 @@ class Linear(Module):
         return y if self.bias is None else y + self.bias
 
 
-class Conv2d(Module):
-    """Convolution of (n, c, h, w); padding defaults to the same size at stride 1."""
+def _pair(value):
+    return tuple(value) if isinstance(value, (tuple, list)) else (value, value)
 
-    def __init__(
-        self,
-        in_channels,
-        out_channels,
-        kernel_size,
-        stride=1,
-        padding=None,
-        bias=True,
-        device=None,
-        dtype=None,
-    ):
-        super().__init__()
-        self.stride = stride
-        self.padding = (kernel_size - 1) // 2 if padding is None else padding
-        fan_in = in_channels * kernel_size * kernel_size
-        shape = (out_channels, in_channels, kernel_size, kernel_size)
+
+class _Conv(Module):
+    """Weight and bias of a convolution; `spatial` axes of the kernel."""
+
+    spatial, transposed = 2, False
+
+    def _prepare(self, channels, kernel, groups, bias, device, dtype):
+        in_channels, out_channels = channels
+        if groups < 1 or in_channels % groups or out_channels % groups:
+            raise _error(
+                weft.ShapeError,
+                "nn.conv.groups",
+                f"{in_channels} channels in and {out_channels} out do not divide into {groups} groups",
+            )
+        area = math.prod(kernel)
+        fan_in = (out_channels if self.transposed else in_channels) // groups * area
+        first, second = (
+            (in_channels, out_channels) if self.transposed else (out_channels, in_channels)
+        )
         self.weight = Parameter(
-            init.kaiming_uniform(fan_in, out_channels, shape=shape, dtype=dtype, device=device)
+            init.kaiming_uniform(
+                fan_in,
+                out_channels,
+                shape=(first, second // groups, *kernel),
+                dtype=dtype,
+                device=device,
+            )
         )
         bound = 1.0 / math.sqrt(fan_in)
         self.bias = (
@@ -68,9 +78,148 @@ class Conv2d(Module):
             else None
         )
 
+    def _add_bias(self, y):
+        return y if self.bias is None else y + self.bias.reshape(1, -1, *(1,) * self.spatial)
+
+
+class Conv2d(_Conv):
+    """Convolution of (n, c, h, w); padding defaults to the same size at stride 1.
+
+    kernel_size, stride, padding and dilation are one number or (rows, columns).
+    """
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=None,
+        dilation=1,
+        groups=1,
+        bias=True,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__()
+        kernel, self.dilation = _pair(kernel_size), _pair(dilation)
+        self.stride, self.groups = _pair(stride), groups
+        self.padding = (
+            tuple(d * (k - 1) // 2 for k, d in zip(kernel, self.dilation))
+            if padding is None
+            else _pair(padding)
+        )
+        self._prepare((in_channels, out_channels), kernel, groups, bias, device, dtype)
+
     def forward(self, x):
-        y = F.conv2d(x, self.weight, self.stride, self.padding)
-        return y if self.bias is None else y + self.bias.reshape(1, -1, 1, 1)
+        return self._add_bias(
+            F.conv2d(x, self.weight, self.stride, self.padding, self.dilation, self.groups)
+        )
+
+
+class Conv1d(_Conv):
+    """Convolution of (n, c, length); padding defaults to the same length at stride 1."""
+
+    spatial = 1
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=None,
+        dilation=1,
+        groups=1,
+        bias=True,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__()
+        self.stride, self.dilation, self.groups = stride, dilation, groups
+        self.padding = dilation * (kernel_size - 1) // 2 if padding is None else padding
+        self._prepare((in_channels, out_channels), (kernel_size,), groups, bias, device, dtype)
+
+    def forward(self, x):
+        return self._add_bias(
+            F.conv1d(x, self.weight, self.stride, self.padding, self.dilation, self.groups)
+        )
+
+
+class ConvTranspose2d(_Conv):
+    """The transpose of Conv2d: (n, c, h, w) to (n, o, (h - 1) stride + kernel - 2 padding, ...)."""
+
+    transposed = True
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__()
+        self.stride, self.padding, self.output_padding = stride, padding, output_padding
+        self.groups, self.dilation = groups, dilation
+        self._prepare((in_channels, out_channels), _pair(kernel_size), groups, bias, device, dtype)
+
+    def forward(self, x):
+        return self._add_bias(
+            F.conv_transpose2d(
+                x,
+                self.weight,
+                self.stride,
+                self.padding,
+                self.output_padding,
+                self.groups,
+                self.dilation,
+            )
+        )
+
+
+class ConvTranspose1d(_Conv):
+    """The transpose of Conv1d."""
+
+    spatial, transposed = 1, True
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__()
+        self.stride, self.padding, self.output_padding = stride, padding, output_padding
+        self.groups, self.dilation = groups, dilation
+        self._prepare((in_channels, out_channels), (kernel_size,), groups, bias, device, dtype)
+
+    def forward(self, x):
+        return self._add_bias(
+            F.conv_transpose1d(
+                x,
+                self.weight,
+                self.stride,
+                self.padding,
+                self.output_padding,
+                self.groups,
+                self.dilation,
+            )
+        )
 
 
 class _BatchNorm(Module):
@@ -157,6 +306,46 @@ class ReLU(Module):
 class GELU(Module):
     def forward(self, x):
         return F.gelu(x)
+
+
+class SiLU(Module):
+    """x sigmoid(x)."""
+
+    def forward(self, x):
+        return x * weft.sigmoid(x)
+
+
+class LeakyReLU(Module):
+    """x where positive, else slope times x."""
+
+    def __init__(self, slope=0.01):
+        super().__init__()
+        self.slope = slope
+
+    def forward(self, x):
+        return F.relu(x) - F.relu(-x) * self.slope
+
+
+class MaxPool2d(Module):
+    """The largest value of each window."""
+
+    def __init__(self, kernel_size, stride=None):
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, stride
+
+    def forward(self, x):
+        return F.max_pool2d(x, self.kernel_size, self.stride)
+
+
+class AvgPool2d(Module):
+    """The mean of each window."""
+
+    def __init__(self, kernel_size, stride=None):
+        super().__init__()
+        self.kernel_size, self.stride = kernel_size, stride
+
+    def forward(self, x):
+        return F.avg_pool2d(x, self.kernel_size, self.stride)
 
 
 class Sigmoid(Module):

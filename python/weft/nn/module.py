@@ -6,6 +6,7 @@ from __future__ import annotations
 import weft
 
 from .._core import Tensor
+from .._errors import error as _error
 
 
 class Parameter(Tensor):
@@ -53,6 +54,18 @@ def _named(value, prefix):
             yield from _named(v, f"{prefix}.{k}")
 
 
+def _buffers(value, prefix):
+    if isinstance(value, weft.NDArray):
+        yield prefix, value
+    elif isinstance(value, (Module, dict)):
+        items = value.__dict__ if isinstance(value, Module) else value
+        for k, v in items.items():
+            yield from _buffers(v, f"{prefix}.{k}" if prefix else str(k))
+    elif isinstance(value, (list, tuple)):
+        for k, v in enumerate(value):
+            yield from _buffers(v, f"{prefix}.{k}")
+
+
 class Module:
     """Something callable with parameters, found in its attributes."""
 
@@ -84,15 +97,45 @@ class Module:
             m.training = False
         return self
 
+    def named_buffers(self):
+        """Arrays that are no parameters (running statistics), by name."""
+        return dict(_buffers(self, ""))
+
+    def to(self, device):
+        """Moves parameters and buffers to a device, in place."""
+        for p in self.parameters():
+            p.data = p.data.to(device)
+            p.grad = None
+        for m in _modules(self):
+            for k, v in m.__dict__.items():
+                if isinstance(v, weft.NDArray):
+                    m.__dict__[k] = v.to(device)
+        return self
+
     def state_dict(self):
-        """Copies of all parameters by name."""
-        return {name: p.data.copy() for name, p in self.named_parameters().items()}
+        """Copies of all parameters and buffers by name."""
+        out = {name: p.data.copy() for name, p in self.named_parameters().items()}
+        return out | {name: b.copy() for name, b in self.named_buffers().items()}
 
     def load_state_dict(self, state):
-        named = self.named_parameters()
-        if set(named) != set(state):
-            raise weft.ArgumentError(
-                f"error[nn.state.names]: parameters differ: {sorted(set(named) ^ set(state))}"
+        """Takes what state_dict gave. Raises ArgumentError when names differ, ShapeError for shapes."""
+        named, buffers = self.named_parameters(), self.named_buffers()
+        if set(named) | set(buffers) != set(state):
+            differ = sorted((set(named) | set(buffers)) ^ set(state))
+            raise _error(
+                weft.ArgumentError,
+                "nn.state.names",
+                f"names of parameters and buffers differ: {differ}",
             )
+        for name, old in (named | buffers).items():
+            new = weft.asarray(state[name])
+            if new.shape != old.shape:
+                raise _error(
+                    weft.ShapeError,
+                    "nn.state.shape",
+                    f"{name} has shape {old.shape}, the state has {new.shape}",
+                )
         for name, p in named.items():
-            p.data = weft.asarray(state[name]).copy()
+            p.data = weft.array(state[name]).astype(p.dtype).to(p.device)
+        for name, b in buffers.items():
+            b[...] = weft.asarray(state[name]).astype(b.dtype).to(b.device)

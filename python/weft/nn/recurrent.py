@@ -36,7 +36,8 @@ class RNNCell(Module):
 
     def start(self, x):
         return Tensor(
-            weft.zeros((x.shape[0], self.hidden_size), dtype=x.dtype), requires_grad=False
+            weft.zeros((x.shape[0], self.hidden_size), dtype=x.dtype, device=x.device),
+            requires_grad=False,
         )
 
     def forward(self, x, h=None):

@@ -5,8 +5,9 @@
 #include <map>
 #include <mutex>
 
+#include "weft/array/device_grid.h"
 #include "weft/array/nest.h"
-#include "weft/array/ops/value_ir.h"
+#include "weft/array/row_ir.h"
 #include "weft/target/backend.h"
 
 namespace weft {
@@ -15,7 +16,6 @@ namespace {
 
 using ir::Expr;
 using ir::Var;
-using value_ir::Unsupported;
 
 /// A program over flat storages: extents, then for each array an offset and strides, are run-time
 /// scalars.
@@ -28,6 +28,7 @@ class Program {
   struct Array {
     ir::Buffer buffer;
     Expr index;
+    bool whole = false;  // read at computed places
   };
   /// An array whose position depends on the axes [0, dims).
   Array array(const std::string& name, Elem elem, int dims) {
@@ -70,7 +71,10 @@ class Program {
       loops.push_back(ir::make_var(cat("i", i)));
       values.push_back(loops.back());
     }
-    for (const Array& a : reads) block->reads.push_back(ir::point_region(a.buffer, {a.index}));
+    for (const Array& a : reads) {
+      block->reads.push_back(a.whole ? ir::full_region(a.buffer)
+                                     : ir::point_region(a.buffer, {a.index}));
+    }
     block->writes.push_back(ir::point_region(out.buffer, {out.index}));
     block->body = ir::store(out.buffer, value, {out.index});
     if (init) block->init = ir::store(out.buffer, init, {out.index});
@@ -127,7 +131,7 @@ void run(const Ref<Device>& device, std::string_view name, const std::string& ke
     try {
       Ref<runtime::Module> module = build(ir::make_module(make()), device->info().name);
       function = make_ref<runtime::Function>(module, "main", device);
-    } catch (const Unsupported&) {
+    } catch (const RowUnsupported&) {
       throw Error(ErrorKind::device, cat("array.", name, ".kernel"),
                   cat("no kernel of ", name, " for arrays on ", device->info().name))
           .help("move the array to the host's device with to(...)");
@@ -170,54 +174,6 @@ void collapse(Dims& shape, std::vector<Dims>& strides) {
   strides = steps;
 }
 
-Expr to(const Expr& x, Elem e) {
-  DType type = dtype_of(e);
-  if (x->dtype == type) return x;
-  if (type.is_bool()) return ir::ne(x, ir::make_const(0, x->dtype));
-  return ir::cast(type, x);
-}
-
-Expr row_value(Op op, const std::vector<Expr>& in) {
-  using namespace value_ir;
-  switch (op) {
-#define UNARY(name, rule, types, value, ...) \
-  case Op::name: {                           \
-    const Expr& x = in[0];                   \
-    return value;                            \
-  }
-#define BINARY(name, rule, types, value, ...) \
-  case Op::name: {                            \
-    const Expr &x = in[0], &y = in[1];        \
-    return value;                             \
-  }
-#include "weft/array/ops/elementwise.def"
-#undef UNARY
-#undef BINARY
-    default: throw Unsupported{};
-  }
-}
-Expr reduce_value(ReduceOp op, const Expr& a, const Expr& x) {
-  using namespace value_ir;
-  switch (op) {
-#define REDUCE(name, rule, types, value, ...) \
-  case ReduceOp::name:                        \
-    return value;
-#include "weft/array/ops/reduce.def"
-#undef REDUCE
-    default: throw Unsupported{};
-  }
-}
-Expr identity(ReduceOp op, Elem e) {
-  DType t = dtype_of(e);
-  switch (op) {
-    case ReduceOp::prod:
-    case ReduceOp::all: return ir::make_const(1, t);
-    case ReduceOp::max: return t.is_bool() ? ir::make_bool(false) : ir::min_value(t);
-    case ReduceOp::min: return t.is_bool() ? ir::make_bool(true) : ir::max_value(t);
-    default: return ir::make_const(0, t);
-  }
-}
-
 void no_complex(Elem e, std::string_view name, const NDArray& on) {
   if (!is_complex(e)) return;
   throw Error(
@@ -228,8 +184,53 @@ void no_complex(Elem e, std::string_view name, const NDArray& on) {
 
 }  // namespace
 
+namespace {
+/// Runs on the grid kernels where the device has them; refuses what the IR cannot say.
+template <typename Body>
+bool on_grid(const NDArray& out, std::string_view name, const Body& body) {
+  if (!device::grid_of(out.device()).present) return false;
+  try {
+    body();
+  } catch (const RowUnsupported&) {
+    throw Error(ErrorKind::device, cat("array.", name, ".kernel"),
+                cat("no kernel of ", name, " for arrays on ", out.device()->info().name))
+        .help("move the array to the host's device with to(...)");
+  }
+  return true;
+}
+}  // namespace
+
 void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const Arg> args) {
   if (out.size() == 0) return;
+  no_complex(compute, info(op).name, out);
+  const NDArray* arrays[2];
+  Scalar constants_in[2] = {0, 0};
+  std::size_t array_count = 0, number_count = 0;
+  bool is_array[2] = {};
+  for (std::size_t k = 0; k < args.size(); ++k) {
+    is_array[k] = args[k].array != nullptr;
+    if (args[k].array) no_complex(args[k].array->elem(), info(op).name, out);
+    if (args[k].array) arrays[array_count++] = args[k].array;
+    else constants_in[number_count++] = args[k].scalar;
+  }
+  bool done = on_grid(out, info(op).name, [&] {
+    device::Map map;
+    map.key = static_cast<std::uint64_t>(op) << 2 | static_cast<std::uint64_t>(is_array[0]) << 1 |
+              static_cast<std::uint64_t>(is_array[1]);
+    map.arrays = {arrays, array_count};
+    map.numbers = {constants_in, number_count};
+    map.compute = compute;
+    map.value = [&](const std::vector<Expr>& loads, const std::vector<Expr>& constants) {
+      std::vector<Expr> in;
+      std::size_t at_load = 0, at_number = 0;
+      for (std::size_t k = 0; k < args.size(); ++k)
+        in.push_back(is_array[k] ? convert_value(loads[at_load++], compute)
+                                 : constants[at_number++]);
+      return row_value(op, in);
+    };
+    device::grid_map(out, map);
+  });
+  if (done) return;
   std::string key = cat(info(op).name, " ", name_of(compute), " ", name_of(out.elem()));
   Dims shape = out.shape();
   std::vector<Dims> strides = {out.strides()};
@@ -254,12 +255,12 @@ void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const
     for (std::size_t k = 0; k < args.size(); ++k) {
       if (args[k].array) {
         reads.push_back(p.array(cat("a", k), args[k].array->elem(), rank));
-        in.push_back(to(ir::load(reads.back().buffer, {reads.back().index}), compute));
+        in.push_back(convert_value(ir::load(reads.back().buffer, {reads.back().index}), compute));
       } else {
         in.push_back(p.scalar(cat("c", k), compute));
       }
     }
-    return p.finish(o, to(row_value(op, in), out.elem()), nullptr, reads);
+    return p.finish(o, convert_value(row_value(op, in), out.elem()), nullptr, reads);
   };
   std::vector<runtime::CallArg> call = {pointer(out)}, views, numbers;
   add_view(views, out, strides[0]);
@@ -278,10 +279,61 @@ void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const
   run(out.device(), info(op).name, key, make, call);
 }
 
+bool device_fill(const NDArray& out, const Scalar& value) {
+  if (is_complex(out.elem()) || value.large) return false;
+  alignas(16) char checked[16];
+  write_scalar(value, out.elem(), checked);  // refuses what does not fit
+  const Elem e = elem_bytes(out.elem()) == 2 && is_real_float(out.elem()) ? Elem::float32
+                 : out.elem() == Elem::boolean                            ? Elem::int32
+                                                                          : out.elem();
+  return on_grid(out, "full", [&] {
+    device::Map map;
+    map.key = 0xfffe;
+    map.numbers = {&value, 1};
+    map.compute = e;
+    map.value = [](const std::vector<Expr>&, const std::vector<Expr>& c) { return c[0]; };
+    device::grid_map(out, map);
+  });
+}
+
+bool device_select(const NDArray& out, const NDArray& condition, const Arg& a, const Arg& b) {
+  if (is_complex(out.elem())) return false;
+  return on_grid(out, "where", [&] {
+    const NDArray* arrays[3] = {&condition};
+    Scalar numbers[2] = {0, 0};
+    std::size_t array_count = 1, number_count = 0;
+    for (const Arg* arg : {&a, &b}) {
+      if (arg->array) arrays[array_count++] = arg->array;
+      else numbers[number_count++] = arg->scalar;
+    }
+    const bool first = a.array, second = b.array;
+    device::Map map;
+    map.key = 0xfff0 | static_cast<std::uint64_t>(first) << 1 | static_cast<std::uint64_t>(second);
+    map.arrays = {arrays, array_count};
+    map.numbers = {numbers, number_count};
+    map.compute = out.elem();
+    map.value = [&](const std::vector<Expr>& x, const std::vector<Expr>& c) {
+      Expr left = first ? convert_value(x[1], out.elem()) : c[0];
+      Expr right = second ? convert_value(x[first ? 2 : 1], out.elem()) : c[first ? 0 : 1];
+      return ir::select(convert_value(x[0], Elem::boolean), left, right);
+    };
+    device::grid_map(out, map);
+  });
+}
+
 void device_copy(const NDArray& dst, const NDArray& src) {
   if (dst.size() == 0) return;
   no_complex(src.elem(), "copy", src);
   no_complex(dst.elem(), "copy", dst);
+  const NDArray* from[1] = {&src};
+  bool done = on_grid(dst, "copy", [&] {
+    device::Map map;
+    map.key = 0xffff;
+    map.arrays = from;
+    map.value = [&](const std::vector<Expr>& loads, const std::vector<Expr>&) { return loads[0]; };
+    device::grid_map(dst, map);
+  });
+  if (done) return;
   Dims shape = dst.shape();
   std::vector<Dims> strides = {dst.strides(), broadcast_strides(src, dst.shape())};
   collapse(shape, strides);
@@ -289,7 +341,7 @@ void device_copy(const NDArray& dst, const NDArray& src) {
   auto make = [&] {
     Program p(rank);
     Program::Array o = p.array("out", dst.elem(), rank), a = p.array("a0", src.elem(), rank);
-    return p.finish(o, to(ir::load(a.buffer, {a.index}), dst.elem()), nullptr, {a});
+    return p.finish(o, convert_value(ir::load(a.buffer, {a.index}), dst.elem()), nullptr, {a});
   };
   std::vector<runtime::CallArg> call = {pointer(dst), pointer(src)};
   for (std::int64_t extent : shape) call.push_back(integer(extent));
@@ -302,6 +354,7 @@ void device_copy(const NDArray& dst, const NDArray& src) {
 void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x,
                    std::uint64_t mask) {
   no_complex(kernel, info(op).name, x);
+  if (on_grid(out, info(op).name, [&] { device::grid_reduce(op, kernel, out, x, mask); })) return;
   Dims kept, gone;
   std::vector<Dims> kept_strides(2), gone_strides(1);
   Dims compact = NDArray::compact_strides(out.shape());
@@ -325,8 +378,8 @@ void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& 
     Program p(rank, reduced);
     Program::Array o = p.array("out", kernel, rank), a = p.array("a0", x.elem(), rank + reduced);
     Expr acc = ir::load(o.buffer, {o.index});
-    Expr value = reduce_value(op, acc, to(ir::load(a.buffer, {a.index}), kernel));
-    return p.finish(o, value, identity(op, kernel), {o, a});
+    Expr value = reduce_value(op, acc, convert_value(ir::load(a.buffer, {a.index}), kernel));
+    return p.finish(o, value, reduce_identity(op, kernel), {o, a});
   };
   std::vector<runtime::CallArg> call = {pointer(out), pointer(x)};
   for (std::int64_t extent : kept) call.push_back(integer(extent));
@@ -342,14 +395,27 @@ void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& 
 
 void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
   no_complex(out.elem(), "matmul", out);
+  if (device::grid_of(out.device()).present) {
+    const int r = out.ndim();
+    auto lead = [&](const NDArray& x) { return Dims(x.strides().data(), r - 2); };
+    device::Contraction c;
+    c.batch = Dims(out.shape().data(), r - 2);
+    c.m = Dims{out.shape()[r - 2]};
+    c.n = Dims{out.shape()[r - 1]};
+    c.k = Dims{a.shape()[r - 1]};
+    c.a = {lead(a), Dims{a.strides()[r - 2]}, Dims{a.strides()[r - 1]}};
+    c.b = {lead(b), Dims{b.strides()[r - 2]}, Dims{b.strides()[r - 1]}};
+    c.out = {lead(out), Dims{out.strides()[r - 2]}, Dims{out.strides()[r - 1]}};
+    return device::grid_contract(out, a, b, c);
+  }
   // Batch axes, rows and columns are kept; a does not move along columns, b not along rows.
   const int nd = out.ndim();
   auto make = [&] {
     Program p(nd, 1);
     Program::Array o = p.array("out", out.elem(), nd), x = p.array("a0", a.elem(), nd + 1),
                    y = p.array("a1", b.elem(), nd + 1);
-    Expr product = to(ir::load(x.buffer, {x.index}), out.elem()) *
-                   to(ir::load(y.buffer, {y.index}), out.elem());
+    Expr product = convert_value(ir::load(x.buffer, {x.index}), out.elem()) *
+                   convert_value(ir::load(y.buffer, {y.index}), out.elem());
     return p.finish(o, ir::load(o.buffer, {o.index}) + product,
                     ir::make_const(0, dtype_of(out.elem())), {o, x, y});
   };
@@ -368,6 +434,115 @@ void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
   run(out.device(), "matmul",
       cat("matmul ", name_of(out.elem()), " ", name_of(a.elem()), " ", name_of(b.elem()), " ", nd),
       make, call);
+}
+
+ir::Expr device_cast(const ir::Expr& x, Elem elem) { return convert_value(x, elem); }
+
+void device_run(const NDArray& out, const DeviceProgram& program) {
+  if (out.size() == 0) return;
+  const int rank = out.ndim(), reduced = program.reduced.size();
+  std::string key =
+      cat(program.name, " ", program.variant, " ", name_of(out.elem()), " ", rank, " ", reduced);
+  no_complex(out.elem(), program.name, out);
+  for (const DeviceProgram::Input& input : program.inputs) {
+    no_complex(input.array.elem(), program.name, out);
+    key += cat(" ", name_of(input.array.elem()), input.whole ? "*" : "");
+  }
+  auto make = [&] {
+    Program p(rank, reduced);
+    Program::Array o = p.array("out", out.elem(), rank);
+    std::vector<Program::Array> reads;
+    if (reduced) reads.push_back(o);
+    DeviceScope scope;
+    for (std::size_t k = 0; k < program.inputs.size(); ++k) {
+      Program::Array a = p.array(cat("a", k), program.inputs[k].array.elem(), rank + reduced);
+      a.whole = program.inputs[k].whole;
+      scope.buffers.push_back(a.buffer);
+      scope.at.push_back(a.index);
+      reads.push_back(std::move(a));
+    }
+    for (int i = 0; i < rank + reduced; ++i) scope.axes.push_back(p.iter(i));
+    for (std::size_t k = 0; k < program.numbers.size(); ++k)
+      scope.numbers.push_back(p.scalar(cat("c", k), Elem::int64));
+    if (reduced) scope.acc = ir::load(o.buffer, {o.index});
+    return p.finish(o, convert_value(program.value(scope), out.elem()), reduced ? program.init : nullptr,
+                    reads);
+  };
+  std::vector<runtime::CallArg> call = {pointer(out)}, views;
+  add_view(views, out, out.strides());
+  for (const DeviceProgram::Input& input : program.inputs) {
+    call.push_back(pointer(input.array));
+    add_view(views, input.array, input.strides);
+  }
+  for (std::int64_t extent : out.shape()) call.push_back(integer(extent));
+  for (std::int64_t extent : program.reduced) call.push_back(integer(extent));
+  call.insert(call.end(), views.begin(), views.end());
+  for (std::int64_t v : program.numbers) call.push_back(integer(v));
+  run(out.device(), program.name, key, make, call);
+}
+
+bool device_has_contraction(const NDArray& x) {
+  return !x.on_host() && !is_complex(x.elem()) && device::grid_of(x.device()).present;
+}
+
+NDArray device_conv2d(const NDArray& x, const NDArray& weight, std::int64_t stride) {
+  const Dims &s = x.strides(), &sw = weight.strides();
+  const std::int64_t n = x.shape()[0], c = x.shape()[1], o = weight.shape()[0],
+                     kh = weight.shape()[2], kw = weight.shape()[3],
+                     oh = (x.shape()[2] - kh) / stride + 1, ow = (x.shape()[3] - kw) / stride + 1;
+  NDArray out = NDArray::empty(x.device(), x.elem(), Dims{n, o, oh, ow});
+  if (out.size() == 0) return out;
+  device::Contraction t;
+  t.m = Dims{o};
+  t.n = Dims{n, oh, ow};
+  t.k = Dims{c, kh, kw};
+  t.a = {{}, Dims{sw[0]}, Dims{sw[1], sw[2], sw[3]}};
+  t.b = {{}, Dims{s[1], s[2], s[3]}, Dims{s[0], s[2] * stride, s[3] * stride}};
+  t.out = {{}, Dims{oh * ow}, Dims{o * oh * ow, ow, 1}};
+  device::grid_contract(out, weight, x, t);
+  return out;
+}
+
+NDArray device_conv2d_input(const NDArray& g, const NDArray& weight, std::int64_t stride,
+                            std::int64_t padding, std::int64_t h, std::int64_t w) {
+  // The gradient at its steps among zeros, wide enough for every window; then a convolution with
+  // the weights turned around.
+  const std::int64_t n = g.shape()[0], o = g.shape()[1], c = weight.shape()[1],
+                     kh = weight.shape()[2], kw = weight.shape()[3];
+  NDArray spread = full(g.device(), g.elem(), Dims{n, o, h + kh - 1, w + kw - 1}, Scalar(0.0));
+  assign(spread.slice(2, kh - 1, g.shape()[2], stride).slice(3, kw - 1, g.shape()[3], stride), g);
+  const std::int64_t ih = h - 2 * padding, iw = w - 2 * padding;
+  NDArray out = NDArray::empty(g.device(), g.elem(), Dims{n, c, ih, iw});
+  if (out.size() == 0) return out;
+  NDArray inner = spread.slice(2, padding, ih + kh - 1, 1).slice(3, padding, iw + kw - 1, 1);
+  const int turned[2] = {2, 3};
+  NDArray back = weight.flip(turned);
+  const Dims &s = inner.strides(), &sw = back.strides();
+  device::Contraction t;
+  t.m = Dims{c};
+  t.n = Dims{n, ih, iw};
+  t.k = Dims{o, kh, kw};
+  t.a = {{}, Dims{sw[1]}, Dims{sw[0], sw[2], sw[3]}};
+  t.b = {{}, Dims{s[1], s[2], s[3]}, Dims{s[0], s[2], s[3]}};
+  t.out = {{}, Dims{ih * iw}, Dims{c * ih * iw, iw, 1}};
+  device::grid_contract(out, back, inner, t);
+  return out;
+}
+
+NDArray device_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape,
+                             std::int64_t stride) {
+  NDArray out = NDArray::empty(g.device(), g.elem(), shape);
+  if (out.size() == 0) return out;
+  const Dims &s = x.strides(), &sg = g.strides();
+  device::Contraction t;
+  t.m = Dims{shape[0]};
+  t.n = Dims{shape[1], shape[2], shape[3]};
+  t.k = Dims{g.shape()[0], g.shape()[2], g.shape()[3]};
+  t.a = {{}, Dims{sg[1]}, Dims{sg[0], sg[2], sg[3]}};
+  t.b = {{}, Dims{s[0], s[2] * stride, s[3] * stride}, Dims{s[1], s[2], s[3]}};
+  t.out = {{}, Dims{out.strides()[0]}, Dims{out.strides()[1], out.strides()[2], out.strides()[3]}};
+  device::grid_contract(out, g, x, t);
+  return out;
 }
 
 }  // namespace weft

@@ -7,6 +7,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <memory>
+#include <type_traits>
+
+#if defined(__AVX2__)
+#include <immintrin.h>
+#endif
 
 #include "weft/array/gemm.h"
 #include "weft/runtime/pool.h"
@@ -45,6 +50,23 @@ std::unique_ptr<T[], Free> aligned(std::int64_t count) {
   return std::unique_ptr<T[], Free>(static_cast<T*>(p));
 }
 
+/// Packing space of a thread, kept between products: fresh pages would cost more than packing.
+template <typename T>
+T* scratch(int which, std::int64_t count) {
+  struct Space {
+    std::unique_ptr<T[], Free> data;
+    std::int64_t size = 0;
+  };
+  static thread_local Space spaces[2];
+  Space& s = spaces[which];
+  if (s.size < count) {
+    s.data.reset();
+    s.data = aligned<T>(count);
+    s.size = s.data ? count : 0;
+  }
+  return s.data.get();
+}
+
 template <typename T>
 inline __attribute__((always_inline)) void tile(std::int64_t kc, const T* __restrict a,
                                                 const T* __restrict b, T* c, std::int64_t ldc,
@@ -54,13 +76,14 @@ inline __attribute__((always_inline)) void tile(std::int64_t kc, const T* __rest
   V acc[kMr][2];
 #pragma GCC unroll 16
   for (int i = 0; i < kMr; ++i) acc[i][0] = acc[i][1] = V{};
+#pragma GCC unroll 4
   for (std::int64_t p = 0; p < kc; ++p) {
     V b0, b1;
     std::memcpy(&b0, b, sizeof(V));
     std::memcpy(&b1, b + lanes, sizeof(V));
 #pragma GCC unroll 16
     for (int i = 0; i < kMr; ++i) {
-      V x = V{} + a[i];
+      V x = a[i] - V{};  // spread; + would add, because of signed zeros
       acc[i][0] += x * b0;
       acc[i][1] += x * b1;
     }
@@ -78,17 +101,91 @@ inline __attribute__((always_inline)) void tile(std::int64_t kc, const T* __rest
   }
 }
 
+#if defined(__AVX2__)
+/// 8 x 8 floats: r[c] = column c of the rows at in, in + step, ...
+inline __attribute__((always_inline)) void turn(const float* const* rows, std::int64_t p,
+                                                __m256 r[8]) {
+  __m256 a[8];
+  for (int k = 0; k < 4; ++k) {
+    a[2 * k] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(rows[k] + p)),
+                                    _mm_loadu_ps(rows[k + 4] + p), 1);
+    a[2 * k + 1] = _mm256_insertf128_ps(_mm256_castps128_ps256(_mm_loadu_ps(rows[k] + p + 4)),
+                                        _mm_loadu_ps(rows[k + 4] + p + 4), 1);
+  }
+  for (int h = 0; h < 2; ++h) {
+    __m256 b0 = _mm256_unpacklo_ps(a[0 + h], a[2 + h]), b1 = _mm256_unpackhi_ps(a[0 + h], a[2 + h]);
+    __m256 b2 = _mm256_unpacklo_ps(a[4 + h], a[6 + h]), b3 = _mm256_unpackhi_ps(a[4 + h], a[6 + h]);
+    r[h * 4 + 0] = _mm256_shuffle_ps(b0, b2, 0x44);
+    r[h * 4 + 1] = _mm256_shuffle_ps(b0, b2, 0xee);
+    r[h * 4 + 2] = _mm256_shuffle_ps(b1, b3, 0x44);
+    r[h * 4 + 3] = _mm256_shuffle_ps(b1, b3, 0xee);
+  }
+}
+inline __attribute__((always_inline)) void turn(const double* const* rows, std::int64_t p,
+                                                __m256d r[4]) {
+  __m256d a0 = _mm256_loadu_pd(rows[0] + p), a1 = _mm256_loadu_pd(rows[1] + p),
+          a2 = _mm256_loadu_pd(rows[2] + p), a3 = _mm256_loadu_pd(rows[3] + p);
+  __m256d b0 = _mm256_unpacklo_pd(a0, a1), b1 = _mm256_unpackhi_pd(a0, a1),
+          b2 = _mm256_unpacklo_pd(a2, a3), b3 = _mm256_unpackhi_pd(a2, a3);
+  r[0] = _mm256_permute2f128_pd(b0, b2, 0x20);
+  r[1] = _mm256_permute2f128_pd(b1, b3, 0x20);
+  r[2] = _mm256_permute2f128_pd(b0, b2, 0x31);
+  r[3] = _mm256_permute2f128_pd(b1, b3, 0x31);
+}
+struct EightColumns {
+  __m256 r[8];
+};
+struct FourColumns {
+  __m256d r[4];
+};
+inline void put(float* out, __m256 v) { _mm256_storeu_ps(out, v); }
+inline void put(double* out, __m256d v) { _mm256_storeu_pd(out, v); }
+#endif
+
+/// out[p * kWidth + r] = row r at p, for `rows` rows with unit steps along p, zeros beyond; whole
+/// vectors are stored in ascending order, so what a store writes too far the next one overwrites.
+/// `out` has room for a vector more.
+template <int kWidth, typename T>
+void interleave(std::int64_t rows, std::int64_t k, const T* in, std::int64_t step, T* out) {
+  std::int64_t p = 0;
+#if defined(__AVX2__)
+  constexpr int kSide = 32 / static_cast<int>(sizeof(T));
+  constexpr int kGroups = (kWidth + kSide - 1) / kSide;
+  alignas(64) static const T kZeros[kSide] = {};
+  for (; p + kSide <= k; p += kSide) {
+    std::conditional_t<sizeof(T) == 4, EightColumns, FourColumns> groups[kGroups];
+    for (int g = 0; g < kGroups; ++g) {
+      const T* at[kSide];
+      for (int i = 0; i < kSide; ++i)
+        at[i] = g * kSide + i < rows ? in + (g * kSide + i) * step : kZeros - p;
+      turn(at, p, groups[g].r);
+    }
+    for (int c = 0; c < kSide; ++c) {
+      for (int g = 0; g < kGroups; ++g) put(out + (p + c) * kWidth + g * kSide, groups[g].r[c]);
+    }
+  }
+#endif
+  for (; p < k; ++p) {
+    for (std::int64_t r = 0; r < kWidth; ++r)
+      out[p * kWidth + r] = r < rows ? in[r * step + p] : T(0);
+  }
+}
+
 template <typename T>
 void pack_a(std::int64_t m, std::int64_t k, const T* a, std::int64_t row, std::int64_t col,
             T* out) {
   for (std::int64_t i = 0; i < m; i += kMr) {
     std::int64_t rows = std::min<std::int64_t>(kMr, m - i);
-    for (std::int64_t r = 0; r < kMr; ++r) {
-      if (r < rows) {
-        const T* in = a + (i + r) * row;
-        for (std::int64_t p = 0; p < k; ++p) out[p * kMr + r] = in[p * col];
-      } else {
-        for (std::int64_t p = 0; p < k; ++p) out[p * kMr + r] = T(0);
+    const T* in = a + i * row;
+    if (col == 1) {
+      interleave<kMr>(rows, k, in, row, out);
+    } else if (row == 1 && rows == kMr) {
+      for (std::int64_t p = 0; p < k; ++p)
+        std::memcpy(out + p * kMr, in + p * col, sizeof(T) * kMr);
+    } else {
+      for (std::int64_t p = 0; p < k; ++p) {
+        for (std::int64_t r = 0; r < kMr; ++r)
+          out[p * kMr + r] = r < rows ? in[r * row + p * col] : T(0);
       }
     }
     out += kMr * k;
@@ -104,15 +201,12 @@ void pack_b(std::int64_t k, std::int64_t n, const T* b, std::int64_t row, std::i
     if (cols == nr && col == 1) {
       for (std::int64_t p = 0; p < k; ++p)
         std::memcpy(out + p * nr, b + p * row + j, sizeof(T) * nr);
-    } else if (col == 1 || row != 1) {
+    } else if (row == 1) {
+      interleave<Shape<T>::kNr>(cols, k, b + j * col, col, out);
+    } else {
       for (std::int64_t p = 0; p < k; ++p) {
         const T* in = b + p * row + j * col;
         for (std::int64_t c = 0; c < nr; ++c) out[p * nr + c] = c < cols ? in[c * col] : T(0);
-      }
-    } else {
-      for (std::int64_t c = 0; c < nr; ++c) {
-        const T* in = b + (j + c) * col;
-        for (std::int64_t p = 0; p < k; ++p) out[p * nr + c] = c < cols ? in[p] : T(0);
       }
     }
     out += nr * k;
@@ -152,18 +246,18 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64
   const std::int64_t kc_max = std::min(k, S::kKc), nc_max = std::min(up(n, S::kNr), S::kNc);
   const bool parallel = m * n * k > 64 * 64 * 64;
   const std::int64_t threads = parallel ? runtime::Pool::shared().threads() : 1;
-  const std::int64_t mc = std::min(S::kMc, up((m + threads - 1) / threads, kMr));
+  // Blocks of equal height, a multiple of the threads in number where there are several.
+  std::int64_t blocks_m = (m + S::kMc - 1) / S::kMc;
+  if (threads > 1) blocks_m = up(blocks_m, threads);
+  const std::int64_t mc = up((m + blocks_m - 1) / blocks_m, kMr);
   // Small products pack on the stack.
-  constexpr std::int64_t kStack = 4096;
+  constexpr std::int64_t kStack = 4096 + 16;
   alignas(64) T small[kStack];
-  const std::int64_t a_size = up(std::min(m, mc), kMr) * kc_max, b_size = nc_max * kc_max;
-  std::unique_ptr<T[], Free> heap;
+  const std::int64_t a_size = up(std::min(m, mc), kMr) * kc_max + 16,
+                     b_size = up(nc_max * kc_max + 16, 16);
   T* b_pack = small;
   const bool on_stack = a_size + b_size <= kStack && m <= mc;
-  if (!on_stack) {
-    heap = aligned<T>(b_size);
-    b_pack = heap.get();
-  }
+  if (!on_stack) b_pack = scratch<T>(0, b_size);
   for (std::int64_t j = 0; j < n; j += S::kNc) {
     std::int64_t nc = std::min(S::kNc, n - j);
     for (std::int64_t p = 0; p < k; p += S::kKc) {
@@ -183,11 +277,11 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64
       };
       const std::int64_t blocks = (m + mc - 1) / mc;
       auto multiply = [&](std::int64_t begin, std::int64_t end) {
-        auto a_pack = aligned<T>(up(mc, kMr) * kc);
+        T* a_pack = scratch<T>(1, up(mc, kMr) * kc + 16);
         for (; begin < end; ++begin) {
           std::int64_t i = begin * mc, rows = std::min(mc, m - i);
-          pack_a(rows, kc, a + i * a_row + p * a_col, a_row, a_col, a_pack.get());
-          block(rows, nc, kc, a_pack.get(), b_pack, c + i * ldc + j, ldc, p > 0);
+          pack_a(rows, kc, a + i * a_row + p * a_col, a_row, a_col, a_pack);
+          block(rows, nc, kc, a_pack, b_pack, c + i * ldc + j, ldc, p > 0);
         }
       };
       if (parallel) {

@@ -7,18 +7,12 @@
 
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
+#include "weft/array/ops/device_structured.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
 
 namespace {
-
-void need_host(const NDArray& x, std::string_view operation) {
-  if (x.on_host()) return;
-  throw Error(ErrorKind::device, cat("array.", operation, ".kernel"),
-              cat("no kernel of ", operation, " for arrays on ", x.device()->info().name))
-      .help("move the array to the host's device with to(...)");
-}
 
 /// Compact int64 positions, negative ones wrapped, all checked against the axis.
 NDArray positions(const NDArray& index, const NDArray& x, int axis, const Dims& shape) {
@@ -85,7 +79,7 @@ void copy_single(const char* base, const std::vector<std::int64_t>& at, char* ou
 }  // namespace
 
 NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
-  need_host(x, "index");
+  if (!x.on_host()) return device_gather(x, indices);
   Dims shape = index_shape(indices);
   std::vector<std::int64_t> at = offsets(x, indices, shape);
   Rest rest = rest_of(x, static_cast<int>(indices.size()));
@@ -126,7 +120,7 @@ NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
 
 void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
              bool accumulate) {
-  need_host(x, "index");
+  if (!x.on_host()) return device_scatter(x, indices, value, accumulate);
   Dims shape = index_shape(indices);
   std::vector<std::int64_t> at = offsets(x, indices, shape);
   Rest rest = rest_of(x, static_cast<int>(indices.size()));
@@ -208,11 +202,11 @@ NDArray take_along_axis(const NDArray& x, const NDArray& indices, int axis) {
 }
 
 std::vector<NDArray> nonzero(const NDArray& x) {
-  need_host(x, "nonzero");
   if (x.ndim() == 0) {
     throw Error(ErrorKind::value, "array.nonzero.rank",
                 cat("nonzero of ", describe(x), ": a 0-d array has no positions"));
   }
+  if (!x.on_host()) return device_nonzero(x);
   NDArray mask = x.elem() == Elem::boolean ? x.contiguous() : x.astype(Elem::boolean);
   const char* p = mask.host();
   std::vector<std::int64_t> found;

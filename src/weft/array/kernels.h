@@ -40,6 +40,20 @@ using CastFn = void (*)(std::int64_t n, const void* in, void* out);
 using SelectFn = void (*)(std::int64_t n, const bool* condition, const void* a, const void* b,
                           void* out);
 
+/// Kernels of one pass over a contiguous row of n elements; out may be the first input.
+enum class RowKernel : std::uint8_t {
+  softmax,               // x
+  log_softmax,           // x
+  softmax_gradient,      // y, g: y * (g - sum(g * y))
+  log_softmax_gradient,  // y, g: g - exp(y) * sum(g)
+  layer_norm,            // x, scale, shift: (x - mean) / sqrt(var + eps) * scale + shift
+  layer_norm_gradient,   // x, g * scale: gradient for x
+  logsumexp,             // x: one result
+  count_,
+};
+inline constexpr int kRowKernels = static_cast<int>(RowKernel::count_);
+using RowFn = void (*)(std::int64_t n, const void* const* in, void* out, double eps);
+
 struct KernelTable {
   ElementwiseFn elementwise[kOps][kElems] = {};
   ReduceFn reduce[kReduceOps][kElems] = {};
@@ -47,6 +61,7 @@ struct KernelTable {
   ScanFn scan[kReduceOps][kElems] = {};
   CastFn cast[kElems][kElems] = {};
   SelectFn select[kElems] = {};
+  RowFn row[kRowKernels][kElems] = {};
 };
 
 /// The table for this processor.

@@ -146,6 +146,163 @@ void select(std::int64_t n, const bool* condition, const void* a_, const void* b
   for (std::int64_t i = 0; i < n; ++i) out[i] = condition[i] ? a[i] : b[i];
 }
 
+#if WEFT_GROUP == 1
+// ---- rows. Sums run in kLane running sums joined pairwise, so they vectorise and keep their
+// order.
+constexpr int kLane = 32;
+
+template <typename T, typename F>
+WEFT_INLINE T row_sum(std::int64_t n, F term) {
+  T lanes[kLane] = {};
+  std::int64_t i = 0;
+  for (; i + kLane <= n; i += kLane) {
+    for (int l = 0; l < kLane; ++l) lanes[l] += term(i + l);
+  }
+  for (int l = 0; i < n; ++i, ++l) lanes[l] += term(i);
+  for (int width = kLane / 2; width; width /= 2) {
+    for (int l = 0; l < width; ++l) lanes[l] += lanes[l + width];
+  }
+  return lanes[0];
+}
+/// Largest element; NaN if there is one.
+template <typename T>
+WEFT_INLINE T row_max(std::int64_t n, const T* x) {
+  T lanes[kLane];
+  for (int l = 0; l < kLane; ++l) lanes[l] = -std::numeric_limits<T>::infinity();
+  std::int64_t i = 0;
+  for (; i + kLane <= n; i += kLane) {
+    for (int l = 0; l < kLane; ++l) lanes[l] = max_(x[i + l], lanes[l]);
+  }
+  for (int l = 0; i < n; ++i, ++l) lanes[l] = max_(x[i], lanes[l]);
+  for (int width = kLane / 2; width; width /= 2) {
+    for (int l = 0; l < width; ++l) lanes[l] = max_(lanes[l], lanes[l + width]);
+  }
+  return lanes[0];
+}
+/// out[i] = exp(x[i] - m) through the function of 16 elements; `out` may be x.
+template <typename T>
+struct ExpShifted {
+  T m;
+  __attribute__((noinline)) static void block(const T* x, T m, T* out) {
+#pragma GCC ivdep
+    for (std::int64_t i = 0; i < kBlock; ++i) out[i] = exp_(x[i] - m);
+  }
+  void operator()(std::int64_t n, const T* x, T* out) const {
+    std::int64_t i = 0;
+    for (; i + kBlock <= n; i += kBlock) block(x + i, m, out + i);
+    if (i == n) return;
+    alignas(64) T tail[kBlock] = {};
+    for (std::int64_t j = 0; i + j < n; ++j) tail[j] = x[i + j];
+    block(tail, m, tail);
+    for (std::int64_t j = 0; i + j < n; ++j) out[i + j] = tail[j];
+  }
+};
+
+template <typename T>
+void softmax_row(std::int64_t n, const void* const* in, void* out_, double) {
+  const T* x = static_cast<const T*>(in[0]);
+  T* out = static_cast<T*>(out_);
+  ExpShifted<T>{row_max(n, x)}(n, x, out);
+  const T scale = T(1) / row_sum<T>(n, [&](std::int64_t i) { return out[i]; });
+  for (std::int64_t i = 0; i < n; ++i) out[i] *= scale;
+}
+/// Sum of exp(x - m) over a row, through a buffer in the first cache.
+template <typename T>
+T exp_sum(std::int64_t n, const T* x, T m) {
+  constexpr std::int64_t kPiece = 512;
+  alignas(64) T piece[kPiece];
+  T total = 0;
+  for (std::int64_t i = 0; i < n; i += kPiece) {
+    std::int64_t c = n - i < kPiece ? n - i : kPiece;
+    ExpShifted<T>{m}(c, x + i, piece);
+    total += row_sum<T>(c, [&](std::int64_t j) { return piece[j]; });
+  }
+  return total;
+}
+template <typename T>
+T logsumexp_of(std::int64_t n, const T* x, T& m) {
+  m = row_max(n, x);
+  if (m == -std::numeric_limits<T>::infinity() || m == std::numeric_limits<T>::infinity() || m != m)
+    return 0;
+  return log_(exp_sum(n, x, m));
+}
+template <typename T>
+void log_softmax_row(std::int64_t n, const void* const* in, void* out_, double) {
+  const T* x = static_cast<const T*>(in[0]);
+  T* out = static_cast<T*>(out_);
+  const T m = row_max(n, x), rest = log_(exp_sum(n, x, m));
+  for (std::int64_t i = 0; i < n; ++i) out[i] = x[i] - m - rest;
+}
+template <typename T>
+void logsumexp_row(std::int64_t n, const void* const* in, void* out_, double) {
+  T m, rest = logsumexp_of(n, static_cast<const T*>(in[0]), m);
+  *static_cast<T*>(out_) = m + rest;
+}
+template <typename T>
+void softmax_gradient_row(std::int64_t n, const void* const* in, void* out_, double) {
+  const T *y = static_cast<const T*>(in[0]), *g = static_cast<const T*>(in[1]);
+  T* out = static_cast<T*>(out_);
+  const T s = row_sum<T>(n, [&](std::int64_t i) { return g[i] * y[i]; });
+  for (std::int64_t i = 0; i < n; ++i) out[i] = y[i] * (g[i] - s);
+}
+template <typename T>
+void log_softmax_gradient_row(std::int64_t n, const void* const* in, void* out_, double) {
+  const T *y = static_cast<const T*>(in[0]), *g = static_cast<const T*>(in[1]);
+  T* out = static_cast<T*>(out_);
+  const T s = row_sum<T>(n, [&](std::int64_t i) { return g[i]; });
+  constexpr std::int64_t kPiece = 512;
+  alignas(64) T piece[kPiece];
+  for (std::int64_t i = 0; i < n; i += kPiece) {
+    std::int64_t c = n - i < kPiece ? n - i : kPiece;
+    ExpShifted<T>{T(0)}(c, y + i, piece);
+    for (std::int64_t j = 0; j < c; ++j) out[i + j] = g[i + j] - piece[j] * s;
+  }
+}
+template <typename T>
+WEFT_INLINE void moments(std::int64_t n, const T* x, double eps, T& mean, T& scale) {
+  const T m = row_sum<T>(n, [&](std::int64_t i) { return x[i]; }) / static_cast<T>(n);
+  const T v = row_sum<T>(n, [&](std::int64_t i) { return (x[i] - m) * (x[i] - m); });
+  mean = m;
+  scale = T(1) / sqrt_(v / static_cast<T>(n) + static_cast<T>(eps));
+}
+template <typename T>
+void layer_norm_row(std::int64_t n, const void* const* in, void* out_, double eps) {
+  const T *x = static_cast<const T*>(in[0]), *w = static_cast<const T*>(in[1]),
+          *b = static_cast<const T*>(in[2]);
+  T* out = static_cast<T*>(out_);
+  T mean, scale;
+  moments(n, x, eps, mean, scale);
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < n; ++i) out[i] = (x[i] - mean) * scale * w[i] + b[i];
+}
+template <typename T>
+void layer_norm_gradient_row(std::int64_t n, const void* const* in, void* out_, double eps) {
+  const T *x = static_cast<const T*>(in[0]), *g = static_cast<const T*>(in[1]);
+  T* out = static_cast<T*>(out_);
+  T mean, scale;
+  moments(n, x, eps, mean, scale);
+  const T share = T(1) / static_cast<T>(n);
+  const T a = row_sum<T>(n, [&](std::int64_t i) { return g[i]; }) * share;
+  const T b =
+      row_sum<T>(n, [&](std::int64_t i) { return g[i] * (x[i] - mean); }) * share * scale * scale;
+#pragma GCC ivdep
+  for (std::int64_t i = 0; i < n; ++i) out[i] = scale * (g[i] - a - (x[i] - mean) * b);
+}
+
+template <typename T>
+void fill_rows(KernelTable& table, Elem elem) {
+  const int e = static_cast<int>(elem);
+  auto put = [&](RowKernel k, RowFn fn) { table.row[static_cast<int>(k)][e] = fn; };
+  put(RowKernel::softmax, softmax_row<T>);
+  put(RowKernel::log_softmax, log_softmax_row<T>);
+  put(RowKernel::softmax_gradient, softmax_gradient_row<T>);
+  put(RowKernel::log_softmax_gradient, log_softmax_gradient_row<T>);
+  put(RowKernel::layer_norm, layer_norm_row<T>);
+  put(RowKernel::layer_norm_gradient, layer_norm_gradient_row<T>);
+  put(RowKernel::logsumexp, logsumexp_row<T>);
+}
+#endif
+
 template <typename T>
 void fill(KernelTable& table, Elem elem) {
   const int e = static_cast<int>(elem);
@@ -294,6 +451,8 @@ void WEFT_FILL(integers)(KernelTable& table) {
 void WEFT_FILL(reals)(KernelTable& table) {
   fill<float>(table, Elem::float32);
   fill<double>(table, Elem::float64);
+  fill_rows<float>(table, Elem::float32);
+  fill_rows<double>(table, Elem::float64);
 }
 #elif WEFT_GROUP == 2
 void WEFT_FILL(others)(KernelTable& table) {

@@ -46,6 +46,11 @@ std::string spelled(const char* stem, const char* complex_stem = nullptr) {
 }
 
 void need_matrix(const NDArray& a, std::string_view name, bool square) {
+  if (!a.on_host()) {
+    throw Error(ErrorKind::device, cat("array.", name, ".kernel"),
+                cat("no kernel of ", name, " for ", describe(a), " on ", a.device()->info().name))
+        .help("move the array to the host's device with to(...)");
+  }
   if (a.ndim() < 2 || (square && a.shape()[a.ndim() - 1] != a.shape()[a.ndim() - 2])) {
     throw Error(ErrorKind::shape, cat("array.", name, ".shape"),
                 cat(name, " needs ", square ? "square matrices" : "matrices",
@@ -226,6 +231,33 @@ Eigen eigh(const NDArray& a) {
     }
   });
   return {W.astype(real_of(a.elem())), A.transpose(-2, -1).astype(a.elem())};
+}
+
+Eigen eig(const NDArray& a) {
+  need_matrix(a, "eig", true);
+  const std::int64_t n = a.shape()[a.ndim() - 1];
+  NDArray A = columns(a.astype(Elem::complex128));
+  NDArray W = NDArray::empty(A.device(), Elem::complex128, batch_shape(a, {n}));
+  NDArray V = NDArray::empty(A.device(), Elem::complex128, A.shape());
+  auto* f = routine<void(const char*, const char*, const Int*, Z*, const Int*, Z*, Z*, const Int*,
+                         Z*, const Int*, Z*, const Int*, double*, Int*)>("zgeev_");
+  const Int in = static_cast<Int>(n), ld = std::max<Int>(1, in), query = -1;
+  std::vector<double> rwork(static_cast<std::size_t>(2 * n + 1));
+  for (std::int64_t m = 0, count = batch_of(A); m < count && n > 0; ++m) {
+    Z* x = data<Z>(A) + m * n * n;
+    Z* v = data<Z>(V) + m * n * n;
+    Z* w = data<Z>(W) + m * n;
+    Z best;
+    Int info = 0;
+    f("N", "V", &in, x, &ld, w, nullptr, &ld, v, &ld, &best, &query, rwork.data(), &info);
+    const Int size = static_cast<Int>(best.real());
+    std::vector<Z> work(static_cast<std::size_t>(size));
+    f("N", "V", &in, x, &ld, w, nullptr, &ld, v, &ld, work.data(), &size, rwork.data(), &info);
+    if (info > 0) failed("eig", "divergent", a, m);
+  }
+  const Elem out = wide_of(a.elem()) == a.elem() || a.elem() == Elem::float64 ? Elem::complex128
+                                                                              : Elem::complex64;
+  return {W.astype(out), V.transpose(-2, -1).astype(out)};
 }
 
 Svd svd(const NDArray& a, bool full) {

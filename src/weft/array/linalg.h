@@ -24,6 +24,8 @@ struct Eigen {
   NDArray values, vectors;
 };
 Eigen eigh(const NDArray& a);
+/// Of general matrices; complex whatever the argument is.
+Eigen eig(const NDArray& a);
 struct Svd {
   NDArray u, s, vh;
 };
@@ -34,11 +36,3 @@ struct Qr {
 Qr qr(const NDArray& a, bool complete);
 
 }  // namespace weft::linalg
-
-namespace weft {
-
-/// Discrete Fourier transform of n points along the last axis (zero-padded or cut); no scaling.
-/// Mixed radix, Bluestein's method for large prime factors; double precision inside.
-NDArray fft_last(const NDArray& x, std::int64_t n, bool inverse);
-
-}  // namespace weft

@@ -8,6 +8,8 @@
 
 #include "weft/array/device_ops.h"
 #include "weft/array/nest.h"
+#include "weft/array/ops/device_structured.h"
+#include "weft/array/transpose.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -324,6 +326,15 @@ void write_scalar(const Scalar& value, Elem elem, void* out) {
   }
 }
 
+Types resolve(Op op, std::span<const Elem> arrays, std::span<const Scalar> numbers) {
+  const OpInfo& row = info(op);
+  Elem e = arrays.empty() ? elem_of(numbers[0]) : arrays[0];
+  for (std::size_t i = 1; i < arrays.size(); ++i) e = promote(e, arrays[i]);
+  for (const Scalar& s : numbers) e = promote_weak(e, s.kind);
+  e = admit(row, e);
+  return {e, result_of(row.rule, e)};
+}
+
 Types resolve(Op op, std::span<const Arg> args) {
   return resolve_types(info(op), args.data(), static_cast<int>(args.size()));
 }
@@ -484,6 +495,7 @@ void assign(const NDArray& dst, const NDArray& src) {
     return assign(dst, copied);
   }
   if (!dst.on_host()) return device_copy(dst, src);
+  if (transpose_copy(dst, src)) return;
   Feed feeds[1];
   prepare(feeds[0], src, dst.shape(), dst.elem());
   auto bytes = static_cast<std::size_t>(elem_bytes(dst.elem()));
@@ -502,8 +514,11 @@ NDArray where(const NDArray& condition, const Arg& a, const Arg& b) {
     shapes.push_back(&arg.array->shape());
   }
   NDArray out = NDArray::empty(condition.device(), e, broadcast_shapes(shapes, "where"));
-  need_host(out, "where");
   if (out.size() == 0) return out;
+  if (!out.on_host()) {
+    if (!device_select(out, condition, a, b)) device_where(out, condition, a, b);
+    return out;
+  }
   Elem kernel = kernel_elem(e);
   SelectFn fn = kernels().select[static_cast<int>(kernel)];
   Slot constants[2];
@@ -525,6 +540,7 @@ NDArray where(const NDArray& condition, const Arg& a, const Arg& b) {
 NDArray full(const Ref<Device>& device, Elem elem, Dims shape, const Scalar& value) {
   NDArray out = NDArray::empty(device, elem, std::move(shape));
   if (out.size() == 0) return out;
+  if (!out.on_host() && device_fill(out, value)) return out;
   if (!out.on_host()) {
     std::string bytes(static_cast<std::size_t>(out.nbytes()), '\0');
     auto width = static_cast<std::size_t>(elem_bytes(elem));

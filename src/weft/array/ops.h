@@ -69,6 +69,9 @@ struct Types {
   Elem compute, result;
 };
 Types resolve(Op op, std::span<const Arg> args);
+Types resolve(Op op, std::span<const Elem> arrays, std::span<const Scalar> numbers);
+/// The type in which a reduction of `x` accumulates, which is the result's.
+Elem reduced_elem(ReduceOp op, Elem x, std::optional<Elem> dtype = std::nullopt);
 
 /// axes empty with all = true: over everything. dtype: of accumulation and result.
 struct Axes {
@@ -110,6 +113,15 @@ NDArray searchsorted(const NDArray& x, const NDArray& values, bool right);
 // ---- products (matmul.cpp)
 /// The last two axes multiply, the others broadcast; 1-d operands as vectors.
 NDArray matmul(const NDArray& a, const NDArray& b);
+
+// ---- row kernels (rows.cpp); real floats
+/// A kernel over the rows of the last axis; operands of x's shape, or one row.
+NDArray apply_rows(RowKernel kind, std::span<const NDArray* const> operands, double eps = 0);
+NDArray softmax(const NDArray& x, int axis);
+NDArray log_softmax(const NDArray& x, int axis);
+NDArray logsumexp(const NDArray& x, const Axes& axes = {}, bool keepdims = false);
+/// (x - mean) / sqrt(variance + eps) * scale + shift over the last axis; scale, shift: one row.
+NDArray layer_norm(const NDArray& x, const NDArray& scale, const NDArray& shift, double eps);
 
 #define UNARY(name, ...) \
   inline NDArray name(const NDArray& x) { return apply(Op::name, x); }

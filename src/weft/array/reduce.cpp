@@ -8,6 +8,7 @@
 #include "weft/array/device_ops.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
+#include "weft/array/ops/device_structured.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -49,13 +50,6 @@ void need_type(const ReduceInfo& row, Elem e) {
   if (row.types & bit) return;
   throw Error(ErrorKind::dtype, cat("array.", row.name, ".dtype"),
               cat(row.name, " is not defined for ", name_of(e)));
-}
-
-void need_host(const NDArray& x, std::string_view operation) {
-  if (x.on_host()) return;
-  throw Error(ErrorKind::device, cat("array.", operation, ".kernel"),
-              cat("no kernel of ", operation, " for arrays on ", x.device()->info().name))
-      .help("move the array to the host's device with to(...)");
 }
 
 struct Slot {
@@ -205,6 +199,12 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn,
 
 const ReduceInfo& info(ReduceOp op) { return kInfo[static_cast<int>(op)]; }
 
+Elem reduced_elem(ReduceOp op, Elem x, std::optional<Elem> dtype) {
+  Elem e = accumulate_elem(op, x, dtype);
+  need_type(info(op), e);
+  return e;
+}
+
 NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
                std::optional<Elem> dtype) {
   const ReduceInfo& row = info(op);
@@ -323,11 +323,14 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
 }
 
 NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype) {
-  need_host(x, "cumulative");
   axis = normalize_axis(axis, x.ndim(), "cumulative");
   Elem acc = accumulate_elem(op, x.elem(), dtype);
   need_type(info(op), acc);
   Elem kernel = kernel_elem(acc);
+  if (!x.on_host()) {
+    NDArray out = device_scan(op, x, axis, kernel);
+    return acc == kernel ? out : out.astype(acc);
+  }
   // Scanned axis last, so that runs are contiguous; the result is seen through the inverse
   // permutation.
   std::vector<int> order;
@@ -395,7 +398,6 @@ std::int64_t best_of(const void* x, Elem e, std::int64_t n, bool largest) {
 
 NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool keepdims) {
   std::string_view name = largest ? "argmax" : "argmin";
-  need_host(x, name);
   if (is_complex(x.elem())) {
     throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
                 cat(name, " is not defined for ", name_of(x.elem())));
@@ -422,6 +424,7 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
     throw Error(ErrorKind::value, cat("array.", name, ".empty"),
                 cat(name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
   }
+  if (!x.on_host()) return device_arg_reduce(largest, moved).reshape(shape);
   auto* result = reinterpret_cast<std::int64_t*>(out.host());
   const int bytes = elem_bytes(kernel);
   runtime::Pool::shared().parallel_for(out.size(), std::max<std::int64_t>(1, kParallelGrain / n),

@@ -7,6 +7,7 @@
 
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
+#include "weft/array/ops/device_structured.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -45,10 +46,6 @@ auto with_type(Elem e, F&& f) {
 }
 
 NDArray rows_of(const NDArray& x, int axis, std::string_view name) {
-  if (!x.on_host()) {
-    throw Error(ErrorKind::device, cat("array.", name, ".kernel"),
-                cat("no kernel of ", name, " for arrays on ", x.device()->info().name));
-  }
   if (is_complex(x.elem())) {
     throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
                 cat(name, " is not defined for ", name_of(x.elem())));
@@ -64,6 +61,10 @@ NDArray sort(const NDArray& x, int axis, bool descending) {
   axis = normalize_axis(axis, x.ndim(), "sort");
   NDArray rows = rows_of(x, axis, "sort");
   std::int64_t n = x.shape()[axis];
+  if (!x.on_host()) {
+    NDArray out = rows.size() > 0 ? device_sort(rows, descending, false) : rows;
+    return out.transpose(axis, -1).astype(x.elem());
+  }
   if (rows.size() > 0) {
     with_type(rows.elem(), [&]<typename T>(T) {
       T* data = reinterpret_cast<T*>(rows.host());
@@ -82,6 +83,10 @@ NDArray sort(const NDArray& x, int axis, bool descending) {
 NDArray argsort(const NDArray& x, int axis, bool descending) {
   axis = normalize_axis(axis, x.ndim(), "argsort");
   NDArray rows = rows_of(x, axis, "argsort");
+  if (!x.on_host()) {
+    if (rows.size() == 0) return NDArray::empty(x.device(), Elem::int64, x.shape());
+    return device_sort(rows, descending, true).transpose(axis, -1).contiguous();
+  }
   NDArray order = NDArray::empty(x.device(), Elem::int64, rows.shape());
   std::int64_t n = x.shape()[axis];
   if (rows.size() > 0) {
@@ -115,6 +120,7 @@ NDArray searchsorted(const NDArray& x, const NDArray& values, bool right) {
   check_same_device(x, values, "searchsorted");
   Elem e = promote(x.elem(), values.elem());
   Elem kernel = e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e;
+  if (!x.on_host()) return device_searchsorted(x.astype(kernel), values.astype(kernel), right);
   NDArray sorted = x.astype(kernel), wanted = values.astype(kernel);
   NDArray out = NDArray::empty(x.device(), Elem::int64, values.shape());
   with_type(kernel, [&]<typename T>(T) {

@@ -84,8 +84,10 @@ std::vector<Tensor> topological(std::span<const Tensor> outputs) {
 namespace {
 
 /// Runs the chain rule; `take(tensor, gradient)` gets every finished gradient in reverse order.
+/// With `wanted`, only nodes from which one of these is reached pass gradients on.
 template <typename F>
-void run(std::span<const Tensor> outputs, std::span<const Tensor> seeds, Graph graph, F&& take) {
+void run(std::span<const Tensor> outputs, std::span<const Tensor> seeds, Graph graph,
+         std::span<const Tensor> wanted, F&& take) {
   std::unordered_map<const TensorNode*, Tensor> incoming;
   auto add = [&](const Tensor& t, const Tensor& g) {
     Tensor& slot = incoming[t.node().get()];
@@ -109,6 +111,14 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> seeds, Graph g
     add(output, graph == Graph::create ? seed : seed.detach());
   }
   std::vector<Tensor> order = topological(outputs);
+  std::unordered_set<const TensorNode*> goals, passes;
+  for (const Tensor& t : wanted) goals.insert(t.node().get());
+  for (const Tensor& t : order) {
+    for (const Tensor& input : t.inputs()) {
+      if (goals.empty() || goals.count(input.node().get()) || passes.count(input.node().get()))
+        passes.insert(t.node().get());
+    }
+  }
   for (auto it = order.rbegin(); it != order.rend(); ++it) {
     auto found = incoming.find(it->node().get());
     if (found == incoming.end()) continue;
@@ -116,7 +126,7 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> seeds, Graph g
     incoming.erase(found);
     take(*it, g);
     const TensorNode& node = *it->node();
-    if (!node.gradient) continue;
+    if (!node.gradient || !passes.count(&node)) continue;
     GradientCall call;
     call.g = g;
     call.out = graph == Graph::create ? *it : it->detach();
@@ -141,7 +151,7 @@ std::vector<Tensor> gradients(std::span<const Tensor> outputs, std::span<const T
   std::vector<Tensor> result(wanted.size());
   std::unordered_map<const TensorNode*, std::size_t> place;
   for (std::size_t i = 0; i < wanted.size(); ++i) place[wanted[i].node().get()] = i;
-  run(outputs, seeds, graph, [&](const Tensor& t, const Tensor& g) {
+  run(outputs, seeds, graph, wanted, [&](const Tensor& t, const Tensor& g) {
     auto it = place.find(t.node().get());
     if (it != place.end()) result[it->second] = g;
   });
@@ -150,7 +160,7 @@ std::vector<Tensor> gradients(std::span<const Tensor> outputs, std::span<const T
 
 void backward(const Tensor& output, const Tensor& seed, Graph graph) {
   const Tensor outputs[1] = {output}, seeds[1] = {seed};
-  run(outputs, seeds, graph, [&](const Tensor& t, const Tensor& g) {
+  run(outputs, seeds, graph, {}, [&](const Tensor& t, const Tensor& g) {
     if (t.node()->gradient || !t.requires_grad()) return;
     Tensor kept = t.grad();
     t.node()->grad = kept.defined() ? kept + g : g;

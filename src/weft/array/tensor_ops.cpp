@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "weft/array/device_ops.h"
 #include "weft/array/tensor.h"
 
 namespace weft {
@@ -288,73 +289,80 @@ Tensor gather(const Tensor& x, std::vector<NDArray> indices) {
 }
 
 namespace {
-
-NDArray window_view(const NDArray& x, std::int64_t kh, std::int64_t kw, std::int64_t stride) {
-  std::int64_t oh = (x.shape()[2] - kh) / stride + 1, ow = (x.shape()[3] - kw) / stride + 1;
-  const Dims& s = x.strides();
-  return x.as_strided(Dims{x.shape()[0], x.shape()[1], oh, ow, kh, kw},
-                      Dims{s[0], s[1], s[2] * stride, s[3] * stride, s[2], s[3]}, x.offset());
+/// A gradient that must itself be differentiable is composed of operations with gradients; else one
+/// kernel computes it.
+bool linked(const GradientCall& c) {
+  return c.g.requires_grad() || c.out.requires_grad() || c.x[0].requires_grad();
 }
+}  // namespace
 
-/// Inverse of windows: overlapping windows add up.
-Tensor fold(const Tensor& g, const Dims& shape, std::int64_t stride) {
-  const Dims& w = g.shape();  // n c oh ow kh kw
-  NDArray out = full(g.data().device(), g.elem(), shape, Scalar(0));
-  for (std::int64_t i = 0; i < w[4]; ++i) {
-    for (std::int64_t j = 0; j < w[5]; ++j) {
-      NDArray part = g.data().select(5, j).select(4, i);
-      NDArray target = out.slice(2, i, w[2], stride).slice(3, j, w[3], stride);
-      apply_into(Op::add, target, target, part);
-    }
+namespace {
+NDArray rows(RowKernel kind, const NDArray& a, const NDArray& b, int axis, double eps = 0) {
+  const int last = a.ndim() - 1;
+  int at = normalize_axis(axis, a.ndim(), "softmax");
+  if (at == last) {
+    const NDArray* in[2] = {&a, &b};
+    return apply_rows(kind, in, eps);
   }
-  std::int64_t kh = w[4], kw = w[5];
-  return make_tensor("fold", std::move(out), {g}, [kh, kw, stride](const GradientCall& c) {
-    return std::vector<Tensor>{windows(c.g, kh, kw, stride)};
+  NDArray first = a.transpose(at, last), second = b.transpose(at, last);
+  const NDArray* in[2] = {&first, &second};
+  return apply_rows(kind, in, eps).transpose(at, last);
+}
+}  // namespace
+
+Tensor softmax(const Tensor& x, int axis) {
+  return make_tensor("softmax", softmax(x.data(), axis), {x}, [axis](const GradientCall& c) {
+    if (linked(c)) {
+      const Axes axes{false, Dims{axis}};
+      return std::vector<Tensor>{c.out * (c.g - sum(c.g * c.out, axes, true))};
+    }
+    return std::vector<Tensor>{
+        Tensor(rows(RowKernel::softmax_gradient, c.out.data(), c.g.data(), axis))};
   });
 }
 
-}  // namespace
+Tensor log_softmax(const Tensor& x, int axis) {
+  return make_tensor(
+      "log_softmax", log_softmax(x.data(), axis), {x}, [axis](const GradientCall& c) {
+        if (linked(c)) {
+          const Axes axes{false, Dims{axis}};
+          return std::vector<Tensor>{c.g - exp(c.out) * sum(c.g, axes, true)};
+        }
+        return std::vector<Tensor>{
+            Tensor(rows(RowKernel::log_softmax_gradient, c.out.data(), c.g.data(), axis))};
+      });
+}
 
-Tensor windows(const Tensor& x, std::int64_t kh, std::int64_t kw, std::int64_t stride) {
-  if (x.ndim() != 4 || kh < 1 || kw < 1 || stride < 1 || x.shape()[2] < kh || x.shape()[3] < kw) {
-    throw Error(ErrorKind::shape, "array.windows.shape",
-                cat("windows of ", kh, " x ", kw, " with stride ", stride, " do not fit ",
-                    describe(x.data())))
-        .note("rule: four dimensions (n, c, h, w) with h and w at least the window's");
-  }
-  return make_tensor("windows", window_view(x.data(), kh, kw, stride), {x},
-                     [stride](const GradientCall& c) {
-                       return std::vector<Tensor>{fold(c.g, c.x[0].shape(), stride)};
+Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdims) {
+  Dims kept = kept_shape(x.shape(), all_axes(axes, x.ndim()));
+  return make_tensor("logsumexp", logsumexp(x.data(), axes, keepdims), {x},
+                     [kept](const GradientCall& c) {
+                       Tensor shifted = c.x[0] - reshape(c.out, kept);
+                       return std::vector<Tensor>{reshape(c.g, kept) * exp(shifted)};
                      });
 }
 
-Tensor conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride, std::int64_t padding) {
-  if (x.ndim() != 4 || weight.ndim() != 4 || x.shape()[1] != weight.shape()[1]) {
-    throw Error(ErrorKind::shape, "array.conv2d.shape",
-                cat("conv2d of ", describe(x.data()), " with weights ", describe(weight.data())))
-        .note("rule: (n, c, h, w) with (o, c, kh, kw)");
-  }
-  Tensor in = padding ? pad(x, {{0, 0}, {0, 0}, {padding, padding}, {padding, padding}}) : x;
-  std::int64_t o = weight.shape()[0], c = weight.shape()[1], kh = weight.shape()[2],
-               kw = weight.shape()[3];
-  Tensor win = windows(in, kh, kw, stride);
-  std::int64_t n = win.shape()[0], oh = win.shape()[2], ow = win.shape()[3];
-  const int order[] = {0, 2, 3, 1, 4, 5}, back[] = {0, 3, 1, 2};
-  Tensor rows = reshape(permute(win, order), Dims{n * oh * ow, c * kh * kw});
-  Tensor out = matmul(rows, transpose(reshape(weight, Dims{o, c * kh * kw}), 0, 1));
-  return permute(reshape(out, Dims{n, oh, ow, o}), back);
-}
-
-Tensor softmax(const Tensor& x, int axis) {
-  Axes axes{false, Dims{axis}};
-  Tensor e = exp(x - Tensor(reduce(ReduceOp::max, x.data(), axes, true)));
-  return e / sum(e, axes, true);
-}
-
-Tensor log_softmax(const Tensor& x, int axis) {
-  Axes axes{false, Dims{axis}};
-  Tensor shifted = x - Tensor(reduce(ReduceOp::max, x.data(), axes, true));
-  return shifted - log(sum(exp(shifted), axes, true));
+Tensor layer_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, double eps) {
+  return make_tensor(
+      "layer_norm", layer_norm(x.data(), scale.data(), shift.data(), eps), {x, scale, shift},
+      [eps](const GradientCall& c) {
+        const Tensor &g = c.g, &in = c.x[0], &w = c.x[1];
+        const Axes last{false, Dims{-1}};
+        std::vector<Tensor> out(3);
+        Tensor centred = in - mean(in, last, true);
+        Tensor spread = rsqrt(mean(centred * centred, last, true) + eps);
+        Tensor normal = centred * spread;
+        Tensor gs = g * w;
+        if (linked(c)) {
+          out[0] = (gs - mean(gs, last, true) - normal * mean(gs * normal, last, true)) * spread;
+        } else {
+          const NDArray* operands[2] = {&in.data(), &gs.data()};
+          out[0] = Tensor(apply_rows(RowKernel::layer_norm_gradient, operands, eps));
+        }
+        out[1] = sum_to(g * normal, w.shape());
+        out[2] = sum_to(g, w.shape());
+        return out;
+      });
 }
 
 }  // namespace weft

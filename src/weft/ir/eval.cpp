@@ -228,7 +228,8 @@ bool float_intrinsic(IntrinsicId id, DType t, std::span<const Lane> a, Lane* out
     case I::isinf_: out->i = std::isinf(x); return true;
     case I::isfinite_: out->i = std::isfinite(x); return true;
     case I::signbit_: out->i = std::signbit(x); return true;
-    case I::likely_: r = x; break;
+    case I::likely_:
+    case I::nontemporal_: r = x; break;
     default: return false;
   }
   out->f = round_float(r, t);
@@ -260,7 +261,8 @@ bool eval_intrinsic(IntrinsicId id, DType t, std::span<const Lane> a, Lane* out)
     case I::popcount_: r = std::popcount(pattern); break;
     case I::clz_: r = std::countl_zero(pattern) - (64 - width); break;
     case I::mulhi_: r = mul_high(x, y, t); break;
-    case I::likely_: r = x; break;
+    case I::likely_:
+    case I::nontemporal_: r = x; break;
     default: return false;
   }
   out->i = wrap_int(r, t);

@@ -621,7 +621,7 @@ ExpPtr Compiler::call(const CallNode* e) {
       p.c = expr(e->args[0]), p.a = expr(e->args[1]), p.b = expr(e->args[2]), p.lazy = true;
     });
   }
-  if (e->op == "likely") return expr(e->args[0]);
+  if (e->op == "likely" || e->op == "nontemporal") return expr(e->args[0]);
   if (e->op == "reinterpret") {
     if (t.lanes != e->args[0]->dtype.lanes || t.bits != e->args[0]->dtype.bits) throw unsupported();
     if (t.lanes == 1) return typed<Reinterpret>(t, [&](Reinterpret& p) { p.a = expr(e->args[0]); });

@@ -395,6 +395,11 @@ class Builder {
     }
     check_var_ = nullptr;
     if (reduce) {
+      // A user's reducer promises that order does not matter; no later step could prove it.
+      std::vector<DType> types;
+      for (const Expr& e : reduce->source) types.push_back(e->dtype);
+      if (!ir::same_reducer(reduce->reducer, ir::standard_reducer(reduce->reducer->name, types)))
+        b->annotations = ir::with_annotation(b->annotations, "commutative_reducer", true);
       fill_reduction(op, reduce, vars, where, b);
     } else {
       b->body = ir::store(result_buffer(op, index), translate(op->body[index], vars), where);

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "weft/arith/analyzer.h"
+#include "weft/arith/sum.h"
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
@@ -97,7 +98,7 @@ class Group {
     if (!fx || !fy) return true;
     Expr shift = analyzer.simplify(fy->base - fx->base);
     std::int64_t delta = 0;
-    if (!is_const_int(shift, &delta)) return true;
+    if (!is_const_int(shift, &delta)) return !versions_apart(shift, *fx, *fy);
     std::int64_t lx = fx->low, hx = fx->high, ly = fy->low + delta, hy = fy->high + delta;
     if (fx->points_max + hx < fy->points_min + ly || fy->points_max + hy < fx->points_min + lx)
       return false;
@@ -126,6 +127,26 @@ class Group {
     std::int64_t low = 0, high = 0;               // offsets from loops and lanes
     std::int64_t points_min = 0, points_max = 0;  // sum over the axes
   };
+
+  /// shift = c * (a mod n) - c * (b mod n) + d where a - b is no multiple of n: two versions of a
+  /// pipelined buffer, at least c - |d| elements apart.
+  bool versions_apart(const Expr& shift, const Form& x, const Form& y) const {
+    arith::Sum sum = arith::to_sum(shift);
+    if (sum.terms.size() != 2) return false;
+    const arith::Monomial &p = sum.terms[0], &q = sum.terms[1];
+    if (p.coeff != -q.coeff || p.atoms.size() != 1 || q.atoms.size() != 1) return false;
+    const auto* a = as<BinaryNode>(p.atoms[0]);
+    const auto* b = as<BinaryNode>(q.atoms[0]);
+    std::int64_t n = 0, m = 0, apart = 0;
+    if (!a || !b || a->kind != ExprKind::floormod || b->kind != ExprKind::floormod ||
+        !is_const_int(a->b, &n) || !is_const_int(b->b, &m) || n != m || n <= 1)
+      return false;
+    if (!is_const_int(analyzer.simplify(a->a - b->a), &apart) || arith::floor_mod(apart, n) == 0)
+      return false;
+    const std::int64_t c = std::abs(p.coeff), d = sum.constant;
+    return x.points_max + x.high - (y.points_min + y.low) - d < c &&
+           y.points_max + y.high - (x.points_min + x.low) + d < c;
+  }
 
   std::optional<Form> form(const Access& a, const std::unordered_set<const VarNode*>& open) const {
     std::vector<Var> vars;
@@ -187,6 +208,27 @@ class Inserter {
       for (const Stmt& child : as<SeqNode>(s)->stmts) out.push_back(process(child, pending));
       return seq(std::move(out));
     }
+    if (const auto* t = as<AsyncNode>(s)) {  // started here, done at the wait for its token
+      Pending mine;
+      bool stop = false;
+      collect(t->body, mine, stop);
+      Stmt sync = clashes(pending, mine);
+      if (sync) pending.clear();
+      Pending& started = started_[t->token.get()];
+      for (const Access& a : mine) {
+        if (!a.write) {
+          pending.push_back(a);
+        } else if (std::none_of(started.begin(), started.end(),
+                                [&](const Access& b) { return b.buffer == a.buffer; })) {
+          started.push_back(anywhere(a));
+        }
+      }
+      return sync ? seq({sync, s}) : s;
+    }
+    if (const auto* t = as<WaitNode>(s)) {
+      append(pending, started_[t->token.get()]);
+      return s;
+    }
     if (s->kind == StmtKind::allocate) {  // no barrier between a declaration and its body
       const auto* t = as<AllocateNode>(s);
       return allocate(t->buffer, process(t->body, pending), t->annotations);
@@ -232,6 +274,14 @@ class Inserter {
                     " whose course differs between the points of the group"));
   }
 
+  /// The same access with an element that is not known: what a wait finishes is of some iteration.
+  static Access anywhere(const Access& a) {
+    Access out = a;
+    out.index = load(a.buffer, {make_int(0)});
+    out.stmt = nullptr;
+    return out;
+  }
+
   static void append(Pending& to, const Pending& from) {
     to.insert(to.end(), from.begin(), from.end());
   }
@@ -244,8 +294,19 @@ class Inserter {
     Pending before = pending;
     open_.insert(t->var.get());
     Stmt body = process(t->body, pending);
+    // Carried: what is pending happened in another iteration than what comes.
+    Var other = make_var(t->var->name, t->var->dtype);
+    group_.analyzer.bind(other, {t->min, t->extent});
+    if (!same_range) group_.tainted.insert(other.get());
+    others_.push_back(other);
+    for (Access& a : pending) {
+      for (Loop& l : a.loops) {
+        if (l.var == t->var) l.var = other;
+      }
+      a.index = substitute(a.index, {{t->var.get(), other}});
+    }
+    body = process(body, pending);
     open_.erase(t->var.get());
-    body = process(body, pending);  // carried: the iterations of both sides differ
     loops_.pop_back();
     if (has_sync(body) && !same_range) divergent(cat("loop \"", t->var->name, "\""));
     std::int64_t n = 0;
@@ -411,6 +472,8 @@ class Inserter {
   std::vector<Loop> loops_;
   std::unordered_set<const VarNode*> open_;
   VarMap lets_;
+  std::vector<Var> others_;                              // keeps them alive
+  std::unordered_map<const VarNode*, Pending> started_;  // writes of Async work, by token
 };
 
 class InsertBarriers final : public Rewriter {

@@ -158,6 +158,20 @@ class LowerCrossThread final : public Rewriter {
                       deep_copy(substitute(body, {{across->var.get(), var}})), ForKind::bound,
                       across->axis, across->annotations);
     };
+    Exprs target;
+    for (const Expr& i : update->indices) target.push_back(substitute(i, map));
+    const MemoryRow* row = machine_.memory(update->buffer->scope);
+    Expr guard = everywhere;
+    if (!row || !row->is_private_to(across->axis))
+      guard = logical_and(guard, eq(point, make_int(0)));
+    auto guarded = [&](Stmt s) { return is_const_int_value(guard, 1) ? s : if_then(guard, s); };
+    if (machine_.axis(across->axis)->joins) {
+      Expr own = load(share, {make_int(0)});
+      Expr joined = call_typed(type, "instruction", {make_string(join_name(kind)), own});
+      return phase(allocate(share, seq({store(share, substitute(start->value, map), {make_int(0)}),
+                                        accumulate, store(share, joined, {make_int(0)}),
+                                        guarded(store(update->buffer, own, target))})));
+    }
     std::vector<Stmt> steps{phase(
         allocate(share, seq({store(share, substitute(start->value, map), {make_int(0)}), accumulate,
                              store(tree, load(share, {make_int(0)}), at(point))})))};
@@ -170,16 +184,20 @@ class LowerCrossThread final : public Rewriter {
                 at(point)))));
       n = half;  // what is left to join
     }
-    Exprs target;
-    for (const Expr& i : update->indices) target.push_back(substitute(i, map));
-    const MemoryRow* row = machine_.memory(update->buffer->scope);
-    Stmt result = store(update->buffer, load(tree, at(make_int(0))), target);
-    Expr guard = everywhere;
-    if (!row || !row->is_private_to(across->axis))
-      guard = logical_and(guard, eq(point, make_int(0)));
-    if (!is_const_int_value(guard, 1)) result = if_then(guard, result);
+    Stmt result = guarded(store(update->buffer, load(tree, at(make_int(0))), target));
     steps.push_back(phase(result));
     return allocate(tree, seq(std::move(steps)));
+  }
+
+  static std::string join_name(ExprKind kind) {
+    switch (kind) {
+      case ExprKind::add: return "reduce.add";
+      case ExprKind::mul: return "reduce.mul";
+      case ExprKind::min: return "reduce.min";
+      case ExprKind::max: return "reduce.max";
+      case ExprKind::and_: return "reduce.and";
+      default: return "reduce.or";
+    }
   }
 
   static void split_predicate(const Expr& e, const std::unordered_set<const VarNode*>& reducing,

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// A reduction iterator bound to an axis whose points can join (threadIdx): every point reduces its
-// share into a private element, the shares meet in shared memory as a tree, and the result is
-// written by point 0, or by every point when the output is private to the points.
+// A reduction iterator bound to an axis whose points can join (threadIdx, lane): every point
+// reduces its share into a private element, the shares meet in shared memory as a tree, or in one
+// instruction where the axis has it, and the result is written by point 0, or by every point when
+// the output is private to the points.
 
 #include "weft/ir/node.h"
 #include "weft/pass/machine.h"

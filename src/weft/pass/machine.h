@@ -19,6 +19,9 @@ struct AxisRow {
   std::int64_t group_limit = 0;
   bool barrier = false;  // its points can synchronise
   bool reduces = false;  // a reduction iterator may be bound
+  /// Its points join a value in one step: instruction("reduce.<op>", value), every point gets the
+  /// result. False: a tree through shared memory.
+  bool joins = false;
 };
 
 struct MemoryRow {
@@ -34,6 +37,7 @@ struct Machine {
   std::string name;           // for messages
   std::vector<AxisRow> axes;  // in launch order
   std::vector<MemoryRow> memories;
+  std::string queue;  // on which asynchronous copies run; "": there is none
   const AxisRow* axis(std::string_view axis_name) const {
     for (const AxisRow& row : axes) {
       if (row.name == axis_name) return &row;

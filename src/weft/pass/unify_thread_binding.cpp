@@ -149,7 +149,7 @@ class Host final : public Rewriter {
       : machine_(machine), function_(std::move(function)) {}
 
   Stmt rewrite(const Stmt& s) override {
-    if (!s) return s;
+    if (!s || s->kind == StmtKind::launch) return s;  // a kernel already
     if (const auto* loop = as<ForNode>(s); loop && loop->for_kind == ForKind::bound)
       return launch(s);
     if (!has_bound(s)) {

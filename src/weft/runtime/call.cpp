@@ -198,15 +198,26 @@ struct Runner {
   const HostPlan& plan;
   Device& device;
   Executable& executable;
-  std::span<const CallArg> args;
   std::vector<std::int64_t>& slots;
-  std::vector<Ref<Storage>> own;         // by buffer number
-  std::vector<Ref<Storage>> kept;        // released while work may still use them
-  std::vector<std::size_t> tensor_args;  // parameter of a buffer number
+  std::vector<KernelArg> tensors;  // of the parameters, by buffer number
+  std::vector<Ref<Storage>> own;   // by buffer number
+  std::vector<Ref<Storage>> kept;  // released while work may still use them
   Event last;
 
   void run(const std::vector<PlanStep>& steps) {
     for (const PlanStep& s : steps) step(s);
+  }
+
+  /// The whole plan; the event keeps what the work still uses.
+  Event finish() {
+    own.resize(static_cast<std::size_t>(plan.buffers));
+    run(plan.steps);
+    if (last.complete()) return {};
+    for (Ref<Storage>& storage : own) {
+      if (storage) kept.push_back(std::move(storage));
+    }
+    if (kept.empty()) return std::move(last);
+    return Event([done = std::move(last), alive = std::move(kept)]() mutable { done.wait(); });
   }
 
   void step(const PlanStep& s) {
@@ -254,6 +265,7 @@ struct Runner {
       if (extents.back() <= 0) return;
     }
     std::vector<KernelArg> actual;
+    actual.reserve(s.args.size());
     for (const PlanArg& a : s.args) {
       if (!a.is_pointer) {
         actual.push_back(KernelArg::integer(evaluate(a.scalar, slots.data())));
@@ -262,9 +274,9 @@ struct Runner {
       auto buffer = static_cast<std::size_t>(a.buffer);
       Bytes extra =
           a.offset_bytes.empty() ? 0 : static_cast<Bytes>(evaluate(a.offset_bytes, slots.data()));
-      if (buffer < tensor_args.size()) {
-        const CallArg& arg = args[tensor_args[buffer]];
-        actual.push_back(KernelArg::pointer(arg.storage, arg.byte_offset + extra));
+      if (buffer < tensors.size()) {
+        actual.push_back(
+            KernelArg::pointer(tensors[buffer].storage, tensors[buffer].offset + extra));
       } else {
         WEFT_CHECK(own[buffer], "buffer ", a.buffer, " is used before it is allocated");
         actual.push_back(KernelArg::pointer(own[buffer].get(), extra));
@@ -288,19 +300,33 @@ Function::Function(Ref<Module> module, std::string_view name, Ref<Device> device
 Event Function::call(std::span<const CallArg> args) {
   std::vector<std::int64_t> slots(static_cast<std::size_t>(plan_->slots), 0);
   Checker{*plan_, device_.get(), args, slots, {}}.run();
-  Runner runner{*plan_, *device_, *executable_, args, slots, {}, {}, {}, {}};
-  runner.own.resize(static_cast<std::size_t>(plan_->buffers));
+  Runner runner{*plan_, *device_, *executable_, slots, {}, {}, {}, {}};
   for (std::size_t i = 0; i < args.size(); ++i) {
-    if (plan_->params[i].is_tensor) runner.tensor_args.push_back(i);
+    if (plan_->params[i].is_tensor)
+      runner.tensors.push_back(KernelArg::pointer(args[i].storage, args[i].byte_offset));
   }
-  runner.run(plan_->steps);
-  if (runner.last.complete()) return {};
-  for (Ref<Storage>& storage : runner.own) {
-    if (storage) runner.kept.push_back(std::move(storage));
+  return runner.finish();
+}
+
+Event Function::launch(std::span<const KernelArg> args) {
+  WEFT_CHECK(args.size() == plan_->params.size(), "launch of ", plan_->name, " with ", args.size(),
+             " arguments, not ", plan_->params.size());
+  std::vector<std::int64_t> slots(static_cast<std::size_t>(plan_->slots), 0);
+  Runner runner{*plan_, *device_, *executable_, slots, {}, {}, {}, {}};
+  runner.tensors.reserve(args.size());
+  for (std::size_t i = 0; i < args.size(); ++i) {
+    const PlanParam& p = plan_->params[i];
+    if (!p.is_tensor) {
+      slots[static_cast<std::size_t>(p.scalar.slot)] = args[i].scalar;
+      continue;
+    }
+    runner.tensors.push_back(args[i]);
+    if (p.tensor.binds.size() == 1 && p.tensor.binds[0] >= 0)
+      slots[static_cast<std::size_t>(p.tensor.binds[0])] =
+          static_cast<std::int64_t>(args[i].storage->bytes() - args[i].offset) /
+          p.tensor.dtype.total_bytes();
   }
-  if (runner.kept.empty()) return std::move(runner.last);
-  return Event(
-      [last = std::move(runner.last), kept = std::move(runner.kept)]() mutable { last.wait(); });
+  return runner.finish();
 }
 
 TimeResult Function::time(std::span<const CallArg> args, int number, int repeat,

@@ -80,6 +80,16 @@ void check_launches(const std::vector<PlanStep>& steps, const Binary& binary) {
 
 }  // namespace
 
+std::vector<std::string> Module::notes() const {
+  std::vector<std::string> out;
+  const Json* list = binary_.metadata.is_object() ? binary_.metadata.find("notes") : nullptr;
+  if (!list || !list->is_array()) return out;
+  for (const Json& note : list->as_array()) {
+    if (note.is_string()) out.push_back(note.as_string());
+  }
+  return out;
+}
+
 const HostPlan& Module::plan(std::string_view name) const {
   std::vector<std::string> known;
   for (const HostPlan& p : plans_) {

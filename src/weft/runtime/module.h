@@ -38,6 +38,8 @@ class Module : public RefCounted {
   const Binary& binary() const { return binary_; }
   const std::vector<HostPlan>& plans() const { return plans_; }
   const std::string& source() const { return binary_.source; }
+  /// What the compiler decided on its own: default schedules, storage shared, loops not vectorized.
+  std::vector<std::string> notes() const;
   /// Throws Error(value, "module.function.unknown") listing the functions.
   const HostPlan& plan(std::string_view name) const;
   /// Atomic. `load` throws Error(io, "module.file.*") on damage, a foreign file or another version.
@@ -62,6 +64,10 @@ class Function : public RefCounted {
   /// the plan. Destination passing: outputs are arguments. Throws Error(shape|dtype|device|value,
   /// "call.*").
   Event call(std::span<const CallArg> args);
+  /// As call for callers that made the function themselves: nothing is checked, tensors are given
+  /// by storage and byte offset in the order of the parameters. One-dimensional tensors of unknown
+  /// extent reach to the end of their storage; other extents must not be symbolic.
+  Event launch(std::span<const KernelArg> args);
   /// One warm-up, then `repeat` samples of `number` calls; number grows until a sample lasts
   /// min_seconds.
   TimeResult time(std::span<const CallArg> args, int number = 10, int repeat = 3,

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The shared pool of host threads. Workers sleep on a condition variable between jobs (no
-// spinning); the caller works too. Nested calls run in the calling thread. Which thread runs a
-// chunk never changes results.
+// The shared pool of host threads: oneTBB, or the standard library's threads where it is absent
+// (CMake's WEFT_POOL). Workers sleep between jobs (no unbounded spinning); the caller works too.
+// Nested calls, and calls in a forked child, run in the calling thread. Which thread runs a chunk
+// never changes results.
 
 #include <cstdint>
 #include <memory>
+#include <string_view>
 #include <type_traits>
 
 namespace weft::runtime {
@@ -14,6 +16,8 @@ class Pool {
  public:
   /// The process's pool; made at first use with one thread per allowed processor.
   static Pool& shared();
+  /// Whose threads: "oneTBB" or "std::thread".
+  static std::string_view kind();
   explicit Pool(int threads);
   ~Pool();
   Pool(const Pool&) = delete;

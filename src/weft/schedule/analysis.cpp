@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/base/hash.h"
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
@@ -408,7 +409,60 @@ std::vector<const ForNode*> loops_below(const Leaf& leaf, const ForNode* loop) {
   return {it + 1, leaf.loops.end()};
 }
 
-std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer) {
+namespace {
+
+constexpr std::size_t kMostFacts = 4096;
+
+Facts::Key key_of(const Leaf& writer, const BufferRegion& write, const Leaf& reader,
+                  const BufferRegion& read) {
+  Facts::Key key;
+  for (const Leaf* leaf : {&writer, &reader}) {
+    key.parts.push_back(leaf->realize);
+    key.stmts.emplace_back(leaf->realize);
+    for (const ForNode* loop : leaf->loops) {
+      for (const void* part :
+           {static_cast<const void*>(loop->var.get()), static_cast<const void*>(loop->min.get()),
+            static_cast<const void*>(loop->extent.get())})
+        key.parts.push_back(part);
+      key.exprs.push_back(loop->var);
+      key.exprs.push_back(loop->min);
+      key.exprs.push_back(loop->extent);
+    }
+    key.parts.push_back(nullptr);
+  }
+  key.parts.push_back(&write);  // inside the blocks that the realizes keep
+  key.parts.push_back(&read);
+  return key;
+}
+
+}  // namespace
+
+std::uint64_t Facts::Key::hash() const {
+  std::uint64_t h = parts.size();
+  for (const void* p : parts) h = hash_combine(h, reinterpret_cast<std::uintptr_t>(p));
+  return h;
+}
+
+std::optional<bool> Facts::find(const Key& key) const {
+  std::lock_guard lock(mutex_);
+  auto found = entries_.find(key.hash());
+  if (found == entries_.end()) return std::nullopt;
+  for (const Entry& e : found->second) {
+    if (e.key.parts == key.parts) return e.value;
+  }
+  return std::nullopt;
+}
+
+void Facts::insert(Key key, bool value) {
+  std::lock_guard lock(mutex_);
+  if (count_++ >= kMostFacts) {
+    entries_.clear();
+    count_ = 1;
+  }
+  entries_[key.hash()].push_back({std::move(key), value});
+}
+
+std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer, Facts* facts) {
   const Leaf& reader = scope[consumer];
   for (const BufferRegion& read : reader.block()->reads) {
     std::string culprit;
@@ -419,7 +473,14 @@ std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer
           std::find_if(writer.block()->writes.begin(), writer.block()->writes.end(),
                        [&](const BufferRegion& w) { return w.buffer == read.buffer; });
       if (write == writer.block()->writes.end()) continue;
-      covered = is_covered(writer, *write, reader, read);
+      Facts::Key key;
+      std::optional<bool> known;
+      if (facts) {
+        key = key_of(writer, *write, reader, read);
+        known = facts->find(key);
+      }
+      covered = known ? *known : is_covered(writer, *write, reader, read);
+      if (facts && !known) facts->insert(std::move(key), covered);
       culprit = covered ? "" : writer.block()->name;
       if (covered) break;
     }
@@ -431,9 +492,9 @@ std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer
   return {};
 }
 
-std::string why_not_pipeline(const std::vector<Leaf>& scope) {
+std::string why_not_pipeline(const std::vector<Leaf>& scope, Facts* facts) {
   for (std::size_t i = 0; i < scope.size(); ++i) {
-    if (auto why = why_not_covered(scope, i); !why.empty()) return why;
+    if (auto why = why_not_covered(scope, i, facts); !why.empty()) return why;
     for (const BufferRegion& w : scope[i].block()->writes) {
       for (std::size_t j = 0; j < i; ++j) {
         if (reads(scope[j].block(), w.buffer.get()) && scope[j].block() != scope[i].block() &&

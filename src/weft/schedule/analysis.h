@@ -3,7 +3,11 @@
 // Facts about blocks that legality rests on: affine bindings, complete and reduction blocks, region
 // cover, stage pipelines. Computed from the tree on demand; the judge of index facts is weft/arith.
 
+#include <cstdint>
+#include <mutex>
+#include <optional>
 #include <string>
+#include <unordered_map>
 #include <unordered_set>
 #include <vector>
 
@@ -12,6 +16,30 @@
 #include "weft/schedule/state.h"
 
 namespace weft::schedule {
+
+/// Remembered answers about pairs of nests. A key is the nodes that an answer depends on: a step
+/// that leaves them alone leaves the answer true, whatever it did around them.
+class Facts {
+ public:
+  struct Key {
+    std::vector<const void*> parts;
+    std::vector<ir::Stmt> stmts;  // keep what parts point at alive
+    ir::Exprs exprs;
+    std::uint64_t hash() const;
+  };
+  /// Null when nothing is known.
+  std::optional<bool> find(const Key& key) const;
+  void insert(Key key, bool value);
+
+ private:
+  struct Entry {
+    Key key;
+    bool value;
+  };
+  mutable std::mutex mutex_;  // copies of a schedule share their facts
+  std::unordered_map<std::uint64_t, std::vector<Entry>> entries_;
+  std::size_t count_ = 0;
+};
 
 /// Tells the analyzer the ranges of every loop and iterator on the path (target included).
 void bind_path(arith::Analyzer& analyzer, const Path& path);
@@ -63,9 +91,10 @@ std::vector<ir::Range> clip(std::vector<ir::Range> region, const ir::Buffer& buf
 
 /// Empty when what `consumer` reads was produced before; else which buffer is not covered, and by
 /// whom.
-std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer);
+std::string why_not_covered(const std::vector<Leaf>& scope, std::size_t consumer,
+                            Facts* facts = nullptr);
 /// Empty when every consumer of the scope is covered and nothing is overwritten after being read.
-std::string why_not_pipeline(const std::vector<Leaf>& scope);
+std::string why_not_pipeline(const std::vector<Leaf>& scope, Facts* facts = nullptr);
 
 /// Index of the leaf with this block; npos if absent.
 std::size_t index_of(const std::vector<Leaf>& scope, const ir::BlockNode* block);

@@ -49,6 +49,19 @@ bool from_value(const Value& v, BlockRef& out) { return copy_from(v, out); }
 Value to_value(const LoopRef& v) { return v; }
 bool from_value(const Value& v, LoopRef& out) { return copy_from(v, out); }
 
+Value to_value(const LoopOrBlocks& v) {
+  return std::visit([](const auto& target) { return to_value(target); }, v);
+}
+bool from_value(const Value& v, LoopOrBlocks& out) {
+  if (const auto* loop = v.get<LoopRef>()) {
+    out = *loop;
+    return true;
+  }
+  std::vector<BlockRef> blocks;
+  if (!from_value(v, blocks)) return false;
+  out = std::move(blocks);
+  return true;
+}
 Value to_value(const BlockOrLoop& v) {
   return std::visit([](const auto& ref) { return Value(ref); }, v);
 }

@@ -47,6 +47,7 @@ struct BufferChoice {
 WEFT_FIELD_TYPE(BlockRef, "block")
 WEFT_FIELD_TYPE(LoopRef, "loop")
 WEFT_FIELD_TYPE(BlockOrLoop, "block or loop")
+WEFT_FIELD_TYPE(LoopOrBlocks, "loop or list of block")
 WEFT_FIELD_TYPE(IntRef, "int")
 WEFT_FIELD_TYPE(std::int64_t, "int")
 WEFT_FIELD_TYPE(bool, "bool")

@@ -44,6 +44,8 @@ using Factors = std::vector<Factor>;
 
 /// Steps that take either.
 using BlockOrLoop = std::variant<BlockRef, LoopRef>;
+/// blockize: a nest, or blocks that stand one after the other.
+using LoopOrBlocks = std::variant<LoopRef, std::vector<BlockRef>>;
 
 /// inputs -> outputs, as in `lambda i, j: (i // 16, j, i % 16)`.
 struct IndexMap {

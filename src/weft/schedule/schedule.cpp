@@ -7,6 +7,7 @@
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
 #include "weft/ir/verify.h"
+#include "weft/schedule/analysis.h"
 
 namespace weft::schedule {
 namespace {
@@ -66,6 +67,7 @@ Schedule::Schedule(IRModule m, std::shared_ptr<const ScheduleRules> rules, std::
     : random_(static_cast<std::uint64_t>(seed)) {
   if (Verdict v = verify(m)) throw Error(ErrorKind::verify, std::move(*v));
   state_.mod = unique_names(m);
+  state_.facts = std::make_shared<Facts>();
   state_.rules = rules ? std::move(rules) : ScheduleRules::generic();
 }
 
@@ -107,6 +109,9 @@ void Schedule::commit(const PrimitiveInfo& primitive, Value::List arguments, Val
       WEFT_CHECK(!v, "the program is ill-formed after ",
                  step_text(primitive, arguments, ProgramNames(state_.mod), false), ": ", render(*v),
                  "\n", print(mod));
+    }
+    if (run_check_) {
+      if (Verdict v = run_check_->compare(mod)) refuse_step(primitive, arguments, std::move(*v));
     }
     state_.mod = std::move(mod);
   }

@@ -6,6 +6,7 @@
 // (bindings, replay).
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -13,6 +14,7 @@
 
 #include "weft/ir/node.h"
 #include "weft/schedule/primitives/all.h"
+#include "weft/schedule/run_check.h"
 #include "weft/schedule/state.h"
 #include "weft/schedule/trace.h"
 
@@ -37,6 +39,12 @@ class Schedule {
   void work_on(const std::string& func_name);
   /// Verifies the program after every step; a violation is an internal error. For tests.
   void set_verifying(bool on) { verifying_ = on; }
+  /// From here on every step is also run: the interpreter must find the results of the program as
+  /// it is now unchanged, or the step is refused with "schedule.check.differs". For small programs.
+  void check_by_running(std::uint64_t seed = 0, std::int64_t step_limit = 20'000'000) {
+    run_check_.emplace(state_.mod, seed, step_limit);
+  }
+  const std::optional<RunCheck>& run_check() const { return run_check_; }
   /// Refusals without printed programs, for tuners.
   void set_detail(bool on) { state_.detail = on; }
 
@@ -127,6 +135,9 @@ class Schedule {
   BlockRef blockize(const LoopRef& target, bool preserve_unit_iters = true) {
     return apply(Blockize{target, preserve_unit_iters});
   }
+  BlockRef blockize(std::vector<BlockRef> target, bool preserve_unit_iters = true) {
+    return apply(Blockize{std::move(target), preserve_unit_iters});
+  }
   void tensorize(BlockOrLoop at, std::string tensor_intrin, bool preserve_unit_iters = true) {
     apply(Tensorize{std::move(at), std::move(tensor_intrin), preserve_unit_iters});
   }
@@ -150,6 +161,7 @@ class Schedule {
   Trace trace_;
   std::uint64_t random_ = 0;
   bool verifying_ = false;
+  std::optional<RunCheck> run_check_;
 };
 
 #define WEFT_PRIMITIVE(S)                                 \

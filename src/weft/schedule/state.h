@@ -18,12 +18,16 @@
 
 namespace weft::schedule {
 
+class Facts;  // analysis.h
+
 struct State {
   ir::IRModule mod;
   std::shared_ptr<const ScheduleRules> rules;
   std::string func = "main";  // where get_block looks when no function is named
   std::int64_t sampled = 0;   // integers that sampling steps have returned so far
   bool detail = true;         // false: refusals carry no printed program (tuners)
+  /// What was proven of nests that later steps leave alone; shared by copies.
+  std::shared_ptr<Facts> facts;
 };
 
 /// The result of a step without one.

@@ -81,11 +81,11 @@ const std::vector<PrimitiveInfo>& primitives() {
 }
 
 const PrimitiveInfo& find_primitive(std::string_view name) {
-  std::vector<std::string> names;
   for (const PrimitiveInfo& p : primitives()) {
     if (p.name == name) return p;
-    names.emplace_back(p.name);
   }
+  std::vector<std::string> names;
+  for (const PrimitiveInfo& p : primitives()) names.emplace_back(p.name);
   throw Error(ErrorKind::schedule, "schedule.primitive.unknown",
               cat("a schedule has no step \"", name, "\""))
       .note(cat("steps: ", join(names)))

@@ -45,6 +45,14 @@ class Backend {
   /// Throws Error(device, "<target>.absent") with what was searched. Same options give the same
   /// device.
   virtual Ref<runtime::Device> open(const Target& target) const = 0;
+
+  /// Whether the target has an instruction set with a text of its own.
+  virtual bool has_assembler() const { return false; }
+  /// Words of the text, little-endian, and back; print and assemble are inverse. `file` names the
+  /// text in errors. Default: Error(value, "target.assembler.none").
+  virtual std::string assemble(std::string_view text, std::string_view file,
+                               const Target& target) const;
+  virtual std::string disassemble(std::string_view words, const Target& target) const;
 };
 
 /// All back ends of this build, in the order of targets.list.

@@ -6,7 +6,9 @@
 
 #include "weft/ir/build.h"
 #include "weft/ir/verify.h"
+#include "weft/ir/visit.h"
 #include "weft/pass/check_races.h"
+#include "weft/pass/share_storage.h"
 #include "weft/target/host_plan.h"
 #include "weft/target/pipeline.h"
 
@@ -17,13 +19,29 @@ namespace {
 /// Enough for every kernel of the tour; a bigger one is examined in part.
 constexpr std::int64_t kRaceBudget = 4'000'000;
 
-void prove_race_free(const ir::PrimFunc& lowered, const TargetInfo& info,
-                     const std::string& target) {
+void prove_race_free(const ir::PrimFunc& lowered, const TargetInfo& info, const std::string& target,
+                     Json& notes) {
   pass::RaceReport report = pass::check_races(lowered, machine_of(info, target), kRaceBudget);
+  for (const std::string& part : report.unchecked) notes.push_back(cat("races, unchecked: ", part));
   if (report.clean()) return;
   throw Error(ErrorKind::verify, "verify.race",
               cat("the kernels of ", lowered->name, " race on shared memory"))
       .note(report.text());
+}
+
+/// What lowering decided that its user may want to know: Module::notes.
+void note_lowering(const std::string& function, const ir::PrimFunc& lowered, Json& notes) {
+  for (const pass::SharedStorage& s : pass::shared_storage(lowered)) {
+    notes.push_back(cat(function, ": \"", s.buffer, "\" also holds ", join(s.holds), " (",
+                        s.saved_bytes, " bytes saved)"));
+  }
+  ir::for_each_stmt(lowered->body, [&](const ir::Stmt& s) {
+    const auto* loop = ir::as<ir::ForNode>(s);
+    const Json* why = loop ? ir::find_annotation(loop->annotations, "scalarised") : nullptr;
+    if (why)
+      notes.push_back(
+          cat(function, ": loop \"", loop->var->name, "\" is not vectorized: ", why->as_string()));
+  });
 }
 
 }  // namespace
@@ -41,6 +59,7 @@ Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text,
     pass::Pipeline pipeline = backend.pipeline(target);
     std::vector<runtime::HostPlan> plans;
     std::vector<ir::PrimFunc> kernels;
+    Json notes = Json::array();
     if (m->functions.empty())
       throw Error(ErrorKind::value, "build.empty",
                   cat("the module for ", target.text(), " has no functions"));
@@ -54,9 +73,14 @@ Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text,
       try {
         if (Verdict bad = ir::verify(f)) throw Error(ErrorKind::verify, std::move(*bad));
         if (Verdict no = backend.accepts(f, target)) throw Error(ErrorKind::lower, std::move(*no));
-        f = backend.default_schedule(f, target);
+        ir::PrimFunc scheduled = backend.default_schedule(f, target);
+        if (!(scheduled == f))
+          notes.push_back(cat(name, ": no loop is bound to an axis of ", target.name,
+                              "; the default schedule for grids was applied"));
+        f = scheduled;
         ir::PrimFunc lowered = pass::run_pipeline(pipeline, f, options.observer);
-        if (options.observer.verify) prove_race_free(lowered, info, target.name);
+        if (options.observer.verify) prove_race_free(lowered, info, target.name, notes);
+        note_lowering(name, lowered, notes);
         SplitFunction parts = split_host_device(f, lowered, split);
         plans.push_back(std::move(parts.plan));
         kernels.insert(kernels.end(), parts.kernels.begin(), parts.kernels.end());
@@ -64,7 +88,12 @@ Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text,
         throw e.context(cat("while building function ", name, " for ", target.text()));
       }
     }
-    return make_ref<runtime::Module>(backend.emit(kernels, target), std::move(plans));
+    runtime::Binary binary = backend.emit(kernels, target);
+    if (!notes.as_array().empty()) {
+      if (!binary.metadata.is_object()) binary.metadata = Json::object();
+      binary.metadata["notes"] = std::move(notes);
+    }
+    return make_ref<runtime::Module>(std::move(binary), std::move(plans));
   } catch (Error& e) {
     throw e.context(cat("while building for ", target.text()));
   }

@@ -134,12 +134,17 @@ class KernelText {
     return out.replace(at, 1, std::to_string(threads));
   }
 
+  /// What orders streamed stores before the end of a host function.
+  std::string stream_end() const {
+    return streams_ && !spelling_.stream_end.empty() ? cat("  ", spelling_.stream_end, ";\n") : "";
+  }
+
   /// The typed function, and the entry of the host ABI that unpacks its arguments.
   std::string host_text(std::vector<std::string> params) {
     params.push_back("const weft_context* ctx");
     std::string out = cat(spelling_.kernel_prefix, f_->name, "(", join(params), ") {\n");
     if (!uses_ctx_) out += "  (void)ctx;\n";
-    out += text_ + "  return 0;\n}\n\n";
+    out += text_ + stream_end() + "  return 0;\n}\n\n";
     out +=
         cat("int32_t ", f_->name,
             "_entry(void* const* pointers, const int64_t* scalars, const weft_context* ctx) {\n");
@@ -241,11 +246,57 @@ class KernelText {
       case StmtKind::assert_: assert_text(as<AssertNode>(s)); break;
       case StmtKind::evaluate: evaluate_text(as<EvaluateNode>(s)->value); break;
       case StmtKind::allocate: allocate_text(as<AllocateNode>(s)); break;
+      case StmtKind::async: async_text(as<AsyncNode>(s)); break;
+      case StmtKind::wait: wait_text(as<WaitNode>(s)); break;
       default:
         throw Error(ErrorKind::emit, "emit.statement",
                     cat("a statement of kind ", static_cast<int>(s->kind), " in ", f_->name,
                         " cannot be spelled on ", spelling_.target));
     }
+  }
+
+  /// Copies that the machine makes by itself are started; what it cannot copy so is done here.
+  void async_text(const AsyncNode* t) {
+    if (spelling_.async_commit.empty()) return stmt(t->body);
+    copies_ = true;
+    const bool before = std::exchange(copying_, true);
+    stmt(t->body);
+    copying_ = before;
+    line(cat(spelling_.async_commit, ";"));
+  }
+
+  void wait_text(const WaitNode* t) {
+    if (spelling_.async_commit.empty()) return;
+    std::int64_t left = 0;
+    if (!is_const_int(t->outstanding, &left)) {
+      throw Error(ErrorKind::emit, "emit.wait",
+                  cat("a wait for a number of groups known only at run time cannot be spelled on ",
+                      spelling_.target));
+    }
+    std::string text = spelling_.async_wait;
+    text.replace(text.find('%'), 1, std::to_string(left));
+    line(cat(text, ";"));
+  }
+
+  /// Whether the store is a copy of whole elements from global to shared memory that was started.
+  bool started_copy(const StoreNode* t) {
+    const auto* l = as<LoadNode>(t->value);
+    if (!l || !t->buffer->scope.starts_with("shared") || l->buffer->scope != "global" ||
+        l->buffer->dtype != t->buffer->dtype || l->buffer->dtype.is_bool())
+      return false;
+    const auto* to = as<RampNode>(t->indices[0]);
+    const auto* from = as<RampNode>(l->indices[0]);
+    const int lanes = t->value->dtype.lanes;
+    if (lanes > 1 && !(to && from && movable(t->buffer, to) && movable(l->buffer, from)))
+      return false;
+    auto copy = spelling_.async_copies.find(lanes * t->buffer->dtype.bytes());
+    if (copy == spelling_.async_copies.end()) return false;
+    auto at = [&](const Buffer& b, const Expr& index, const RampNode* r) {
+      return cat(expr_.name(b.get(), b->name), " + ", expr_.text(r ? r->base : index));
+    };
+    line(cat(copy->second, "(", at(t->buffer, t->indices[0], to), ", ",
+             at(l->buffer, l->indices[0], from), ");"));
+    return true;
   }
 
   void for_stmt(const ForNode* t) {
@@ -311,7 +362,7 @@ class KernelText {
     // The body is printed into a function of its own.
     std::string outer = std::exchange(text_, {});
     int indent = std::exchange(indent_, 1);
-    bool nested = std::exchange(in_parallel_, true);
+    bool nested = std::exchange(in_parallel_, true), streams = std::exchange(streams_, false);
     std::string var = expr_.name(t->var.get(), t->var->name), type = expr_.type(t->var->dtype);
     line(cat("for (", type, " ", var, " = (", type, ")begin; ", var, " < (", type, ")end; ++", var,
              ") {"));
@@ -334,7 +385,8 @@ class KernelText {
           cat("  ", f.type, pointer && alone ? cat(" ", spelling_.restrict_word) : std::string(" "),
               f.name, " = args->", f.name, ";\n");
     }
-    decl += inner + "  return 0;\n}\n\n";
+    decl += inner + stream_end() + "  return 0;\n}\n\n";
+    any_streams_ |= std::exchange(streams_, streams);
     functions += decl;
     line(cat("struct ", tag, "_args ", tag, "_closure;"));
     line(cat(tag, "_closure.ctx = ctx;"));
@@ -406,7 +458,7 @@ class KernelText {
                   cat("the size of \"", b->name, "\" in scope \"", b->scope, "\" is not constant"));
     }
     if (gpu && shared) {
-      bool moved = has_vector_access(t->body, b.get());
+      bool moved = emit::has_vector_access(t->body, b.get());
       shared_.push_back({type, id, count, count * width, moved ? 16 : width, width});
     } else if (gpu) {
       if (b->scope == "global") {
@@ -417,9 +469,10 @@ class KernelText {
       }
       bool moved =
           spelling_.vectors == VectorStyle::members || spelling_.vectors == VectorStyle::casts;
-      line(cat(
-          moved && count * width >= 16 && has_vector_access(t->body, b.get()) ? align_word(16) : "",
-          spelling_.local, type, " ", id, "[", count, "];"));
+      line(cat(moved && count * width >= 16 && emit::has_vector_access(t->body, b.get())
+                   ? align_word(16)
+                   : "",
+               spelling_.local, type, " ", id, "[", count, "];"));
     } else if (constant && count * width <= 32768) {
       line(cat("_Alignas(64) ", type, " ", id, "[", std::max<std::int64_t>(count, 1), "];"));
     } else {
@@ -434,27 +487,31 @@ class KernelText {
     stmt(t->body);
   }
 
-  static bool has_vector_access(const Stmt& s, const BufferNode* b) {
-    bool found = false;
-    for_each_expr(s, [&](const Expr& e) {
-      if (const auto* l = as<LoadNode>(e))
-        found = found || (l->buffer.get() == b && l->dtype.lanes > 1);
-    });
-    for_each_stmt(s, [&](const Stmt& t) {
-      if (const auto* st = as<StoreNode>(t))
-        found = found || (st->buffer.get() == b && st->value->dtype.lanes > 1);
-    });
-    return found;
-  }
-
   // ---- stores and vectors
 
+  /// Target and value as a statement; under a nontemporal store with the machine's function for it.
+  std::string assign(const std::string& target, const std::string& value) const {
+    return streaming_ ? cat(spelling_.stream, "(&", target, ", ", value, ");")
+                      : cat(target, " = ", value, ";");
+  }
+
   void store_stmt(const StoreNode* t) {
+    if (const auto* c = as<CallNode>(t->value); c && c->op == "nontemporal") {
+      Stmt plain = store(t->buffer, c->args[0], t->indices);
+      streaming_ = !spelling_.stream.empty();
+      if (streaming_) streams_ = true;
+      else
+        line(cat("/* nontemporal: ", spelling_.target, " has no such store, an ordinary one */"));
+      store_stmt(as<StoreNode>(plain));
+      streaming_ = false;
+      return;
+    }
+    if (copying_ && started_copy(t)) return;
     std::string array = expr_.name(t->buffer.get(), t->buffer->name);
     DType element = t->buffer->dtype;
     const Expr& at = t->indices[0];
     if (t->value->dtype.lanes == 1) {
-      line(cat(array, "[", expr_.bare(at), "] = ", bare_store(element, expr_.bare(t->value)), ";"));
+      line(assign(cat(array, "[", expr_.bare(at), "]"), bare_store(element, expr_.bare(t->value))));
       return;
     }
     int lanes = t->value->dtype.lanes;
@@ -491,8 +548,8 @@ class KernelText {
       }
       for (int i = 0; i < lanes; ++i) {
         Lane lane{true, i, {}};
-        line(cat(array, "[", expr_.bare(at, &lane), "] = ", values[static_cast<std::size_t>(i)],
-                 ";"));
+        line(assign(cat(array, "[", expr_.bare(at, &lane), "]"),
+                    values[static_cast<std::size_t>(i)]));
       }
     }
     expr_.vectors.clear();
@@ -525,7 +582,7 @@ class KernelText {
       }
       for (int i = 0; i < lanes; ++i) {
         Lane lane{true, i, {}};
-        line(cat(array, "[", expr_.bare(t->indices[0], &lane), "] = ", id, "[", i, "];"));
+        line(assign(cat(array, "[", expr_.bare(t->indices[0], &lane), "]"), cat(id, "[", i, "]")));
       }
       --indent_;
       line("}");
@@ -537,7 +594,7 @@ class KernelText {
     std::string value = bare_store(element, expr_.bare(t->value, &lane)),
                 at = expr_.bare(t->indices[0], &lane);
     if (!hazard) {
-      line(cat(head, array, "[", at, "] = ", value, ";"));
+      line(head + assign(cat(array, "[", at, "]"), value));
       return;
     }
     std::string temp = expr_.fresh("lanes");
@@ -545,7 +602,7 @@ class KernelText {
     ++indent_;
     line(cat(expr_.storage_type(element), " ", temp, "[", lanes, "];"));
     line(cat(head, temp, "[", id, "] = ", value, ";"));
-    line(cat(head, array, "[", at, "] = ", temp, "[", id, "];"));
+    line(head + assign(cat(array, "[", at, "]"), cat(temp, "[", id, "]")));
     --indent_;
     line("}");
   }
@@ -598,29 +655,13 @@ class KernelText {
   std::string move_out(const Buffer& b, const RampNode* r, int lanes, const std::string& value) {
     if (spelling_.vectors == VectorStyle::load_store)
       return cat("vstore", lanes, "(", value, ", 0, ", address(b, r, false), ");");
-    return cat(address(b, r, false), " = ", value, ";");
+    return assign(address(b, r, false), value);
   }
 
   /// Whole vectors are loaded once, before the statement. Not those under a lazy condition.
   void hoist_vectors(const Expr& value, const StoreNode* direct) {
-    class Finder final : public Visitor {
-     public:
-      std::vector<const LoadNode*> loads;
-
-     protected:
-      void visit_load(const LoadNode* e) override {
-        if (e->indices.size() == 1 && e->indices[0]->kind == ExprKind::ramp) loads.push_back(e);
-        Visitor::visit_load(e);
-      }
-      void visit_call(const CallNode* e) override {
-        if (e->op == "if_then_else") return visit(e->args[0]);
-        if (e->op == "masked_load" || e->op == "address_of") return;
-        Visitor::visit_call(e);
-      }
-    } finder;
-    static_cast<Visitor&>(finder).visit(value);
     if (spelling_.vectors == VectorStyle::loops) return;
-    for (const LoadNode* l : finder.loads) {
+    for (const LoadNode* l : emit::certain_vector_loads(value)) {
       const auto* r = as<RampNode>(l->indices[0]);
       if (expr_.vectors.count(l) || !movable(l->buffer, r)) continue;
       if (direct && direct->value.get() == l && as<RampNode>(direct->indices[0]) &&
@@ -656,6 +697,9 @@ class KernelText {
   std::string text_, offsets_;
   int indent_ = 0;
   bool in_parallel_ = false, uses_ctx_ = false;
+  bool copying_ = false, copies_ = false;       // under Async; anywhere in the kernel
+  bool streaming_ = false;                      // the store at hand bypasses the caches
+  bool streams_ = false, any_streams_ = false;  // in this function; in an outlined one
   std::vector<Pointer> pointers_;
   std::vector<Scalar> scalars_;
   std::vector<Shared> shared_;
@@ -664,6 +708,8 @@ class KernelText {
   std::unordered_map<const BufferNode*, std::string> declared_;  // C pointer type
 
  public:
+  bool copies() const { return copies_; }
+  bool streams() const { return streams_ || any_streams_; }
   std::int64_t shared_bytes() const { return shared_bytes_ + signature.scratch_bytes; }
 };
 
@@ -685,11 +731,14 @@ EmittedSource emit_c(const std::vector<PrimFunc>& kernels, const CSpelling& spel
   EmittedSource out;
   std::string text;
   out.metadata = Json::object();
+  bool streams = false, copies = false;
   Json assertions = Json::object(), shared = Json::object();
   for (const PrimFunc& f : kernels) {
     KernelText kernel(spelling, helpers, f);
     std::string body = kernel.run();
     text += "\n" + kernel.functions + body;
+    streams |= kernel.streams();
+    copies |= kernel.copies();
     if (!kernel.assertions.empty()) {
       Json list = Json::array();
       for (const std::string& message : kernel.assertions) list.push_back(message);
@@ -701,7 +750,8 @@ EmittedSource emit_c(const std::vector<PrimFunc>& kernels, const CSpelling& spel
   out.metadata["assertions"] = std::move(assertions);
   out.metadata["shared_bytes"] = std::move(shared);
   std::string used = helpers.text();
-  out.text = spelling.prelude + (used.empty() ? "" : "\n" + used) + text;
+  out.text = spelling.prelude + (streams ? spelling.stream_helpers : "") +
+             (copies ? spelling.async_helpers : "") + (used.empty() ? "" : "\n" + used) + text;
   return out;
 }
 

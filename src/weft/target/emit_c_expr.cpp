@@ -400,7 +400,7 @@ std::string Expressions::call(const CallNode* e, const Lane* lane) {
   auto arg = [&](std::size_t i) { return text(e->args.at(i), lane); };
   DType t = value_type(e->dtype);
   if (op == "if_then_else") return cat("(", arg(0), " ? ", arg(1), " : ", arg(2), ")");
-  if (op == "likely") return arg(0);
+  if (op == "likely" || op == "nontemporal") return arg(0);
   if (op == "masked_load") {
     return cat("(", arg(1), " ? ", arg(0), " : ",
                e->dtype.is_float() ? literal(0.0, e->dtype.element()) : std::string("0"), ")");
@@ -482,6 +482,39 @@ std::string Expressions::call(const CallNode* e, const Lane* lane) {
   std::string out = fn + "(";
   for (std::size_t i = 0; i < e->args.size(); ++i) out += (i ? ", " : "") + bare(e->args[i], lane);
   return rounded(e->dtype, out + ")");
+}
+
+bool has_vector_access(const Stmt& s, const BufferNode* b) {
+  bool found = false;
+  for_each_expr(s, [&](const Expr& e) {
+    if (const auto* l = as<LoadNode>(e))
+      found = found || (l->buffer.get() == b && l->dtype.lanes > 1);
+  });
+  for_each_stmt(s, [&](const Stmt& t) {
+    if (const auto* st = as<StoreNode>(t))
+      found = found || (st->buffer.get() == b && st->value->dtype.lanes > 1);
+  });
+  return found;
+}
+
+std::vector<const LoadNode*> certain_vector_loads(const Expr& e) {
+  class Finder final : public Visitor {
+   public:
+    std::vector<const LoadNode*> loads;
+
+   protected:
+    void visit_load(const LoadNode* l) override {
+      if (l->indices.size() == 1 && l->indices[0]->kind == ExprKind::ramp) loads.push_back(l);
+      Visitor::visit_load(l);
+    }
+    void visit_call(const CallNode* c) override {
+      if (c->op == "if_then_else") return visit(c->args[0]);
+      if (c->op == "masked_load" || c->op == "address_of") return;
+      Visitor::visit_call(c);
+    }
+  } finder;
+  static_cast<Visitor&>(finder).visit(e);
+  return finder.loads;
 }
 
 }  // namespace emit

@@ -81,4 +81,9 @@ class Expressions {
   std::set<std::string> taken_;
 };
 
+/// Whether vectors of the buffer are loaded or stored in s.
+bool has_vector_access(const ir::Stmt& s, const ir::BufferNode* b);
+/// Loads of consecutive elements that e certainly makes: not those under a lazy condition.
+std::vector<const ir::LoadNode*> certain_vector_loads(const ir::Expr& e);
+
 }  // namespace weft::emit

@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/target/pipeline.h"
 
+#include <algorithm>
+
+#include "weft/pass/check_private.h"
 #include "weft/pass/compact_buffers.h"
 #include "weft/pass/convert_blocks.h"
 #include "weft/pass/flatten_buffers.h"
 #include "weft/pass/inject_virtual_threads.h"
 #include "weft/pass/insert_barriers.h"
+#include "weft/pass/lower_collectives.h"
 #include "weft/pass/lower_cross_thread_reduction.h"
 #include "weft/pass/lower_init.h"
+#include "weft/pass/mark_nontemporal.h"
+#include "weft/pass/merge_expressions.h"
 #include "weft/pass/narrow_indices.h"
+#include "weft/pass/pipeline_loops.h"
 #include "weft/pass/place_allocations.h"
+#include "weft/pass/share_storage.h"
 #include "weft/pass/simplify.h"
 #include "weft/pass/unify_thread_binding.h"
 #include "weft/pass/vectorize_loops.h"
@@ -22,12 +30,27 @@ pass::Machine machine_of(const TargetInfo& info, std::string name) {
   pass::Machine out;
   out.name = std::move(name);
   for (const AxisInfo& axis : info.axes) {
+    bool joins = axis.kind == AxisKind::lockstep &&
+                 std::find(axis.collectives.begin(), axis.collectives.end(), "reduce") !=
+                     axis.collectives.end();
     out.axes.push_back({axis.name, axis.kind == AxisKind::virtual_, axis.limit, axis.group,
-                        axis.group_limit, axis.barrier, axis.reduces});
+                        axis.group_limit, axis.barrier, axis.reduces, joins});
   }
   for (const MemoryInfo& memory : info.memories)
     out.memories.push_back({memory.scope, memory.bytes, memory.private_to});
+  for (const QueueInfo& queue : info.queues) {
+    if (queue.sync == "group" && out.queue.empty()) out.queue = queue.name;
+  }
   return out;
+}
+
+void LoweringOptions::read(const Target& target) {
+  share_storage = target.integer("share_storage", 1) != 0;
+  merge_expressions = target.integer("merge_expressions", 1) != 0;
+}
+
+bool is_lowering_option(std::string_view key) {
+  return key == "share_storage" || key == "merge_expressions";
 }
 
 pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& target,
@@ -43,11 +66,17 @@ pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& targ
   add("place_allocations",
       [machine](const PrimFunc& f) { return pass::place_allocations(f, machine); });
   add("convert_blocks", pass::convert_blocks);
+  add("mark_nontemporal",
+      [machine](const PrimFunc& f) { return pass::mark_nontemporal(f, machine); });
+  add("check_private", [machine](const PrimFunc& f) { return pass::check_private(f, machine); });
   add("compact_buffers",
       [machine](const PrimFunc& f) { return pass::compact_buffers(f, machine); });
   add("lower_match_buffers", pass::lower_match_buffers);
+  add("pipeline_loops", [machine](const PrimFunc& f) { return pass::pipeline_loops(f, machine); });
   add("unify_thread_binding",
       [machine](const PrimFunc& f) { return pass::unify_thread_binding(f, machine); });
+  add("lower_collectives",
+      [machine](const PrimFunc& f) { return pass::lower_collectives(f, machine); });
   add("inject_virtual_threads",
       [machine](const PrimFunc& f) { return pass::inject_virtual_threads(f, machine); });
   add("unroll_loops",
@@ -61,10 +90,12 @@ pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& targ
     add("keep_vector_loops", pass::keep_vector_loops);
   }
   add("simplify", pass::simplify);
+  if (options.share_storage) add("share_storage", pass::share_storage);
   add("insert_barriers",
       [machine](const PrimFunc& f) { return pass::insert_barriers(f, machine); });
   if (options.narrow) add("narrow_indices", pass::narrow_indices);
   add("lower_division", pass::lower_division);
+  if (options.merge_expressions) add("merge_expressions", pass::merge_expressions);
   return p;
 }
 

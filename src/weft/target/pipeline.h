@@ -17,8 +17,14 @@ pass::Machine machine_of(const TargetInfo& info, std::string name);
 struct LoweringOptions {
   int vector_lanes = 0;  // 0: vectorized loops stay loops for the compiler behind
   bool narrow = true;    // int32 indices where proven
+  bool share_storage = true, merge_expressions = true;
+  /// Switches of the target string: "cpu:share_storage=0,merge_expressions=0".
+  void read(const Target& target);
   pass::UnrollOptions unroll;
 };
+
+/// Whether an option of the target string is one of LoweringOptions::read.
+bool is_lowering_option(std::string_view key);
 
 /// Blocks -> loops -> launches -> flat memory -> vectors -> barriers.
 pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& target,

@@ -7,6 +7,7 @@
 
 #include "../../unit/lower_kit.h"
 #include "weft/base/error.h"
+#include "weft/schedule/schedule.h"
 #include "weft/target/backend.h"
 
 namespace weft {
@@ -93,6 +94,66 @@ TEST(CTarget, source_reads_like_c) {
       build(make_module(vector_add(1000, 8, ForKind::parallel, "", ForKind::vectorized)), "c");
   EXPECT_NE(module->source().find("restrict A"), std::string::npos) << module->source();
   EXPECT_NE(module->source().find("ctx->parallel_for"), std::string::npos) << module->source();
+}
+
+/// C = A + B with the stores past the caches, sixteen elements at once, chunks in parallel.
+PrimFunc streamed_add(std::int64_t n, int lanes) {
+  Schedule sch(vector_add(n));
+  const auto loop = sch.get_loops(sch.get_block("C"))[0];
+  const auto parts = sch.split(loop, {std::nullopt, 8, lanes});
+  sch.parallel(parts[0]);
+  if (lanes > 1) sch.vectorize(parts[2]);
+  sch.annotate(parts[1], "nontemporal", Json(true));
+  return sch.func();
+}
+
+TEST(HostTargets, nontemporal_stores_write_what_ordinary_ones_would) {
+  for (const char* target : {"cpu", "c"}) {
+    for (int lanes : {1, 8, 16}) {
+      for (std::int64_t n : {1024, 1000}) {
+        for (std::int64_t skip : {0, 1, 3}) {  // addresses that are no multiple of a vector, too
+          auto f = compile(streamed_add(n, lanes), target);
+          auto device = open_device(target);
+          auto a = random_floats(static_cast<std::size_t>(n), 1),
+               b = random_floats(static_cast<std::size_t>(n), 2);
+          std::vector<float> room(static_cast<std::size_t>(n + skip) + 1, -77.0f);
+          std::vector<Ref<runtime::Storage>> keep;
+          std::vector<CallArg> args;
+          auto add = [&](const std::vector<float>& data, std::int64_t from) {
+            auto s = device->allocate(data.size() * 4);
+            device->upload(*s, 0, data.data(), data.size() * 4);
+            args.push_back(
+                {s.get(), static_cast<runtime::Bytes>(from * 4), dtypes::float32, {n}, {}, 0, 0});
+            keep.push_back(s);
+          };
+          add(a, 0);
+          add(b, 0);
+          add(room, skip);
+          f->call(args).wait();
+          device->download(room.data(), *keep[2], 0, room.size() * 4);
+          for (std::int64_t i = 0; i < skip; ++i)
+            ASSERT_EQ(room[static_cast<std::size_t>(i)], -77.0f);
+          for (std::size_t i = 0; i < a.size(); ++i)
+            ASSERT_EQ(room[i + static_cast<std::size_t>(skip)], a[i] + b[i])
+                << target << lanes << n << i;
+          ASSERT_EQ(room.back(), -77.0f);
+        }
+      }
+    }
+  }
+}
+
+TEST(HostTargets, nontemporal_stores_are_spelled_as_the_machine_has_them) {
+  const std::string llvm = build(make_module(streamed_add(1024, 16)), "cpu")->source();
+  EXPECT_NE(llvm.find("align 64, !nontemporal !0"), std::string::npos) << llvm;
+#if defined(__x86_64__)
+  EXPECT_NE(llvm.find("call void @llvm.x86.sse.sfence()"), std::string::npos) << llvm;
+#endif
+  const std::string c = build(make_module(streamed_add(1024, 16)), "c")->source();
+  EXPECT_NE(c.find("WEFT_STREAM(&C["), std::string::npos) << c;
+  EXPECT_NE(c.find("  WEFT_STREAM_END();"), std::string::npos) << c;
+  EXPECT_EQ(build(make_module(vector_add(64)), "c")->source().find("WEFT_STREAM"),
+            std::string::npos);
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 
 #include "../run_program.h"
 #include "weft/base/error.h"
+#include "weft/ir/build.h"
 
 namespace weft {
 namespace {
@@ -41,6 +42,88 @@ TEST(Cuda, the_shared_ladder_step_fetches_whole_vectors) {
   for (std::size_t at = 0; (at = text.find("__syncthreads()", at)) != std::string::npos; ++at)
     ++barriers;
   EXPECT_EQ(barriers, 2u) << text;
+}
+
+std::size_t count(const std::string& text, const std::string& part) {
+  std::size_t n = 0;
+  for (std::size_t at = 0; (at = text.find(part, at)) != std::string::npos; ++at) ++n;
+  return n;
+}
+
+Schedule shared_matmul(std::int64_t tile_k) {
+  return Schedule(matmul_program(128, 128, 256, 5, 16, 16, 4, 4, tile_k).scheduled);
+}
+
+LoopRef tile_loop(Schedule& sch) {
+  for (const LoopRef& l : sch.get_loops(sch.get_block("C_update"))) {
+    if (l.var->name == "k_0") return l;
+  }
+  return {};
+}
+
+Json numbers(std::vector<int> list) {
+  Json out = Json::array();
+  for (int n : list) out.push_back(Json(n));
+  return out;
+}
+
+TEST(Cuda, pipelines_fetch_with_asynchronous_copies) {
+  for (int ahead : {1, 3}) {
+    Schedule sch = shared_matmul(8);
+    const LoopRef k = tile_loop(sch);
+    sch.annotate(k, "software_pipeline_stage", numbers({0, 0, ahead}));
+    sch.annotate(k, "software_pipeline_async_stages", numbers({0}));
+    auto module = build(sch.mod(), "cuda:arch=sm_90");
+    const std::string& text = module->source();
+    EXPECT_NE(text.find("weft_copy_16(A_shared + "), std::string::npos) << text;
+    EXPECT_NE(text.find(cat("cp.async.wait_group ", ahead - 1, ";")), std::string::npos) << text;
+    EXPECT_EQ(count(text, "cp.async.commit_group"), static_cast<std::size_t>(ahead) + 1) << text;
+    EXPECT_NE(text.find(cat("A_shared[", 512 * (ahead + 1), "];")), std::string::npos) << text;
+    // One barrier in the steady loop, one before each step of the epilogue.
+    EXPECT_EQ(count(text, "__syncthreads()"), static_cast<std::size_t>(ahead) + 1) << text;
+    if (ahead > 1) continue;
+    // Before compute capability 8.0 nothing copies by itself: the same versions, ordinary copies.
+    const std::string old = build(sch.mod(), "cuda:arch=sm_75")->source();
+    EXPECT_EQ(old.find("cp.async"), std::string::npos) << old;
+  }
+}
+
+TEST(Cuda, shared_memory_above_48_kib_is_dynamic_and_stated_at_the_launch) {
+  auto module = build(shared_matmul(128).mod(), "cuda:arch=sm_90");
+  EXPECT_NE(module->source().find("extern __shared__ __align__(16) unsigned char weft_shared[];"),
+            std::string::npos)
+      << module->source();
+  EXPECT_EQ(module->binary().kernels.at(0).scratch_bytes, 2 * 64 * 128 * 4);
+  EXPECT_EQ(build(shared_matmul(8).mod(), "cuda:arch=sm_90")->binary().kernels.at(0).scratch_bytes,
+            0);
+  try {
+    build(shared_matmul(128).mod(), "cuda:arch=sm_90,max_shared_memory_per_block=60000");
+    FAIL() << "65536 bytes were accepted where 60000 exist";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "lower.shared.limit");
+    EXPECT_NE(std::string(e.what()).find("65536 bytes"), std::string::npos) << e.what();
+  }
+}
+
+TEST(Cuda, nontemporal_stores_are_streamed) {
+  Program p = vector_add_program(4096, 128);
+  Schedule sch(p.meaning);
+  const auto parts = sch.split(sch.get_loops(sch.get_block("C"))[0], {std::nullopt, 128, 4});
+  sch.bind(parts[0], "blockIdx.x");
+  sch.bind(parts[1], "threadIdx.x");
+  sch.vectorize(parts[2]);
+  sch.annotate(parts[1], "nontemporal", Json(true));
+  const std::string text = build(sch.mod(), "cuda:arch=sm_90")->source();
+  EXPECT_NE(text.find("__stcs(&*(float4*)(C + "), std::string::npos) << text;
+}
+
+TEST(Cuda, a_function_without_bound_loops_gets_the_default_schedule_and_a_note) {
+  auto module = build(ir::make_module(matmul_meaning(96, 80, 64)), "cuda:arch=sm_90");
+  EXPECT_NE(module->source().find("__launch_bounds__(256)"), std::string::npos) << module->source();
+  ASSERT_FALSE(module->notes().empty());
+  EXPECT_NE(module->notes()[0].find("default schedule for grids"), std::string::npos)
+      << module->notes()[0];
+  EXPECT_TRUE(build(vector_add_program(1024, 128).scheduled, "cuda:arch=sm_90")->notes().empty());
 }
 
 TEST(Cuda, runs_the_tour_on_the_card) {

@@ -36,10 +36,6 @@ TEST(QpuBackend, refusals) {
   };
   EXPECT_EQ(code([] { backend().open(Target::parse("qpu:hw")); }), "qpu.absent");
   EXPECT_EQ(code([] { backend().info(Target::parse("qpu:qpus=13")); }), "qpu.device.option");
-  EXPECT_EQ(code([] { backend().emit({}, Target::parse("qpu")); }), "qpu.accepts.lowering");
-  Verdict verdict = backend().accepts(ir::PrimFunc(), Target::parse("qpu"));
-  ASSERT_TRUE(verdict);
-  EXPECT_EQ(verdict->code, "qpu.accepts.lowering");
 }
 
 }  // namespace

@@ -33,9 +33,13 @@ void triangle(Ptr<Int> p) {
   p = p + (me() << 4);
   Int n = *p;
   Int sum = 0;
-  While(any(n > 0)) Where(n > 0) sum = sum + n;
-  n = n - 1;
-  End End* p = sum;
+  While(any(n > 0))
+    Where(n > 0)
+      sum = sum + n;
+      n = n - 1;
+    End
+  End
+  *p = sum;
 }
 
 TEST(QpuExamples, triangular_numbers_on_four) {
@@ -52,15 +56,21 @@ void transposition_sort(Ptr<Int> p) {
   setWriteStride(1);
   Int evens = *p;
   Int odds = *(p + 1);
-  For(Int count = 0, count < 16, count++) Int low = min(evens, odds);
-  Int high = max(evens, odds);
-  Int low_left = rotate(low, 15);
-  Int keep = high;
-  Where(index() != 15) high = min(low_left, keep);
-  End Where(index() != 0) low = rotate(max(low_left, keep), 1);
-  End evens = low;
-  odds = high;
-  End* p = evens;
+  For(Int count = 0, count < 16, count++)
+    Int low = min(evens, odds);
+    Int high = max(evens, odds);
+    Int low_left = rotate(low, 15);
+    Int keep = high;
+    Where(index() != 15)
+      high = min(low_left, keep);
+    End
+    Where(index() != 0)
+      low = rotate(max(low_left, keep), 1);
+    End
+    evens = low;
+    odds = high;
+  End
+  *p = evens;
   *(p + 1) = odds;
 }
 
@@ -73,10 +83,11 @@ TEST(QpuExamples, odd_even_transposition_sort) {
 }
 
 void rotate_1(Int n, Float c, Float s, Ptr<Float> x, Ptr<Float> y) {
-  For(Int i = 0, i < n, i = i + 16) Float xo = x[i];
-  Float yo = y[i];
-  x[i] = xo * c - yo * s;
-  y[i] = yo * c + xo * s;
+  For(Int i = 0, i < n, i = i + 16)
+    Float xo = x[i];
+    Float yo = y[i];
+    x[i] = xo * c - yo * s;
+    y[i] = yo * c + xo * s;
   End
 }
 void rotate_2(Int n, Float c, Float s, Ptr<Float> x, Ptr<Float> y) {
@@ -86,15 +97,17 @@ void rotate_2(Int n, Float c, Float s, Ptr<Float> x, Ptr<Float> y) {
   gather(p);
   gather(q);
   Float xo, yo;
-  For(Int i = 0, i < n, i = i + inc) gather(p + inc);
-  gather(q + inc);
+  For(Int i = 0, i < n, i = i + inc)
+    gather(p + inc);
+    gather(q + inc);
+    receive(xo);
+    receive(yo);
+    store(xo * c - yo * s, p);
+    store(yo * c + xo * s, q);
+    p = p + inc;
+    q = q + inc;
+  End
   receive(xo);
-  receive(yo);
-  store(xo * c - yo * s, p);
-  store(yo * c + xo * s, q);
-  p = p + inc;
-  q = q + inc;
-  End receive(xo);
   receive(yo);
 }
 
@@ -124,14 +137,16 @@ void product(Int n, Ptr<Float> x, Ptr<Float> y) {
   gather(p);
   gather(q);
   Float xo, yo;
-  For(Int i = 0, i < n, i = i + inc) gather(p + inc);
-  gather(q + inc);
+  For(Int i = 0, i < n, i = i + inc)
+    gather(p + inc);
+    gather(q + inc);
+    receive(xo);
+    receive(yo);
+    store(xo * yo, p);
+    p = p + inc;
+    q = q + inc;
+  End
   receive(xo);
-  receive(yo);
-  store(xo * yo, p);
-  p = p + inc;
-  q = q + inc;
-  End receive(xo);
   receive(yo);
 }
 
@@ -193,19 +208,22 @@ struct Cursor {
 void matrix(Ptr<Float> map, Ptr<Float> weight, Ptr<Float> out, Int pitch, Int width, Int height) {
   Cursor row, w;
   map = map + pitch * me() + index();
-  For(Int y = me(), y < height, y = y + numQPUs()) Ptr<Float> p = out + y * 16;
-  row.init(map);
-  row.prime();
-  w.init(weight);
-  w.prime();
-  Float acc = 0;
-  For(Int x = 0, x < width, x = x + 16) row.advance();
-  w.advance();
-  acc = acc + row.current * w.current;
-  End store(acc, p);
-  row.finish();
-  w.finish();
-  map = map + pitch * numQPUs();
+  For(Int y = me(), y < height, y = y + numQPUs())
+    Ptr<Float> p = out + y * 16;
+    row.init(map);
+    row.prime();
+    w.init(weight);
+    w.prime();
+    Float acc = 0;
+    For(Int x = 0, x < width, x = x + 16)
+      row.advance();
+      w.advance();
+      acc = acc + row.current * w.current;
+    End
+    store(acc, p);
+    row.finish();
+    w.finish();
+    map = map + pitch * numQPUs();
   End
 }
 

@@ -230,6 +230,73 @@ TEST(QpuKernels, fft) {
   }
 }
 
+TEST(QpuKernels, fft_of_any_length) {
+  for (auto [n, qpus] : {std::pair{1, 1}, {2, 3}, {5, 12}, {15, 2}, {16, 1}, {17, 12}, {100, 7}}) {
+    auto size = static_cast<std::size_t>(n);
+    Floats re = random_floats(size, 23), im = random_floats(size, 24);
+    std::vector<double> xr(re.data(), re.data() + n), xi(im.data(), im.data() + n);
+    fft(re, im, n, qpus);
+    const double tau = 2 * std::acos(-1.0);
+    for (int k = 0; k < n; ++k) {
+      double wr = 0, wi = 0;
+      for (int t = 0; t < n; ++t) {
+        double angle = -tau * (static_cast<double>(k) * t) / n;
+        auto at = static_cast<std::size_t>(t);
+        wr += xr[at] * std::cos(angle) - xi[at] * std::sin(angle);
+        wi += xr[at] * std::sin(angle) + xi[at] * std::cos(angle);
+      }
+      ASSERT_NEAR(re[static_cast<std::size_t>(k)], wr, 2e-4) << n << " " << k;
+      ASSERT_NEAR(im[static_cast<std::size_t>(k)], wi, 2e-4) << n << " " << k;
+    }
+    expect_clean();
+  }
+}
+
+TEST(QpuKernels, semaphore_barrier_on_every_number_of_qpus) {
+  for (int qpus = 1; qpus <= 12; ++qpus) {
+    auto words = static_cast<std::size_t>(16 * qpus);
+    Ints slots(words), sums(words);
+    barrier_rounds(slots, sums, 5, qpus);
+    for (std::size_t i = 0; i < words; ++i) ASSERT_EQ(sums[i], qpus * 15) << qpus;
+    expect_clean();
+  }
+}
+
+TEST(QpuKernels, every_kernel_on_every_number_of_qpus) {
+  for (int qpus = 1; qpus <= 12; ++qpus) {
+    const int n = 17 * qpus + 5, rows = 19, cols = 33;
+    auto size = static_cast<std::size_t>(n);
+    Floats x = random_floats(size, 31), y = random_floats(size, 32), out(size), parts(16 * 13);
+    saxpy(2, x, y, out, n, qpus);
+    double d = 0;
+    for (std::size_t i = 0; i < size; ++i) {
+      ASSERT_NEAR(out[i], 2 * x[i] + y[i], 1e-6) << qpus;
+      d += static_cast<double>(x[i]) * y[i];
+    }
+    dot(x, y, parts, n, qpus);
+    ASSERT_NEAR(parts[0], d, 1e-4) << qpus;
+    Floats a = random_floats(rows * cols, 33), v = random_floats(cols, 34), w(rows),
+           scratch(32 * static_cast<std::size_t>(qpus)), b = random_floats(cols * 7, 35),
+           c(rows * 7);
+    gemv(a, v, w, scratch, rows, cols, qpus);
+    gemm(a, b, c, rows, 7, cols, qpus);
+    Floats soft(rows * cols);
+    softmax(a, soft, rows, cols, qpus);
+    for (std::size_t r = 0; r < rows; ++r) {
+      double dot_row = 0, first = 0, total = 0;
+      for (std::size_t k = 0; k < cols; ++k) {
+        dot_row += static_cast<double>(a[r * cols + k]) * v[k];
+        first += static_cast<double>(a[r * cols + k]) * b[k * 7];
+        total += soft[r * cols + k];
+      }
+      ASSERT_NEAR(w[r], dot_row, 1e-4) << qpus;
+      ASSERT_NEAR(c[r * 7], first, 1e-4) << qpus;
+      ASSERT_NEAR(total, 1, 1e-3) << qpus;
+    }
+    expect_clean();
+  }
+}
+
 TEST(QpuKernels, sha256_of_known_messages) {
   // "abc" and the empty message, padded; digests of FIPS 180-4.
   for (int messages : {1, 2, 17, 40}) {

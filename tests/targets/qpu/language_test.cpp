@@ -38,9 +38,15 @@ TEST(QpuLanguage, id_on_twelve) {
 void gcd(Ptr<Int> p, Ptr<Int> q, Ptr<Int> r) {
   Int a = *p;
   Int b = *q;
-  While(any(a != b)) Where(a > b) a = a - b;
-  End Where(a < b) b = b - a;
-  End End* r = a;
+  While(any(a != b))
+    Where(a > b)
+      a = a - b;
+    End
+    Where(a < b)
+      b = b - a;
+    End
+  End
+  *r = a;
 }
 
 TEST(QpuLanguage, gcd) {
@@ -58,15 +64,17 @@ void rot3d(Int n, Float c, Float s, Ptr<Float> x, Ptr<Float> y) {
   gather(p);
   gather(q);
   Float xOld, yOld;
-  For(Int i = 0, i < n, i = i + inc) gather(p + inc);
-  gather(q + inc);
+  For(Int i = 0, i < n, i = i + inc)
+    gather(p + inc);
+    gather(q + inc);
+    receive(xOld);
+    receive(yOld);
+    store(xOld * c - yOld * s, p);
+    store(yOld * c + xOld * s, q);
+    p = p + inc;
+    q = q + inc;
+  End
   receive(xOld);
-  receive(yOld);
-  store(xOld * c - yOld * s, p);
-  store(yOld * c + xOld * s, q);
-  p = p + inc;
-  q = q + inc;
-  End receive(xOld);
   receive(yOld);
 }
 
@@ -120,14 +128,22 @@ void everything(Ptr<Int> in, Ptr<Int> out, Int n) {
   put(clz(x));
   put(mul24(x, y));
   Int acc = 0;
-  For(Int i = 0, i < n, i++) If(any(i == 2)) acc = acc + 100;
-  Else acc = acc + i;
-  End End put(acc);
+  For(Int i = 0, i < n, i++)
+    If(any(i == 2))
+      acc = acc + 100;
+      Else acc = acc + i;
+    End
+  End
+  put(acc);
   Int z = x;
-  Where(x > 0) Where(y > 0) z = 1;
-  Else z = 2;
-  End Else z = 3;
-  End put(z);
+  Where(x > 0)
+    Where(y > 0)
+      z = 1;
+      Else z = 2;
+    End
+    Else z = 3;
+  End
+  put(z);
   put(toInt(min(toUint(x), toUint(y))));
   put(select(toUint(x) < toUint(y), Int(5), Int(6)));
 }
@@ -196,8 +212,9 @@ TEST(QpuLanguage, every_operation_against_plain_code) {
 
 void tails(Ptr<Float> x, Int n) {
   Ptr<Float> p = x;
-  For(Int i = 0, i < n, i = i + 16) store(toFloat(index() + i), p, n - i);
-  p = p + 16;
+  For(Int i = 0, i < n, i = i + 16)
+    store(toFloat(index() + i), p, n - i);
+    p = p + 16;
   End
 }
 
@@ -212,8 +229,9 @@ TEST(QpuLanguage, tail_stores_write_exactly_n) {
 }
 
 void printing(Int n) {
-  For(Int i = 0, i < n, i++) Print(i);
-  Print("\n");
+  For(Int i = 0, i < n, i++)
+    Print(i);
+    Print("\n");
   End
 }
 
@@ -248,8 +266,10 @@ void exchange(Ptr<Int> a, Ptr<Int> b) {
   store(me() * 10 + index(), a + (me() << 4));
   barrier();
   Int next = me() + 1;
-  Where(next == numQPUs()) next = 0;
-  End store(vload(a + (next << 4)), b + (me() << 4));
+  Where(next == numQPUs())
+    next = 0;
+  End
+  store(vload(a + (next << 4)), b + (me() << 4));
   barrier();
   store(vload(b + (next << 4)), a + (me() << 4));
 }
@@ -296,7 +316,8 @@ TEST(QpuLanguage, sfu_and_division) {
 }
 
 void wheres(Ptr<Int>) {
-  Where(index() > 3) Print("no");
+  Where(index() > 3)
+    Print("no");
   End
 }
 void unclosed(Ptr<Int> p) {
@@ -304,7 +325,8 @@ void unclosed(Ptr<Int> p) {
   *p = 1;
 }
 void endless(Ptr<Int> p) {
-  While(any(index() >= 0))* p = 1;
+  While(any(index() >= 0))
+    *p = 1;
   End
 }
 

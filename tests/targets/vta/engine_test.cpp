@@ -8,6 +8,7 @@
 
 namespace weft::vta {
 
+const KernelSet* emulated_avxvnni_kernels();
 const KernelSet* emulated_vnni_kernels();
 
 namespace {
@@ -15,6 +16,7 @@ namespace {
 /// What this host can run, and the VNNI kernels over emulated operations.
 std::vector<const KernelSet*> tested_kernels() {
   std::vector<const KernelSet*> out = usable_kernels();
+  out.push_back(emulated_avxvnni_kernels());
   out.push_back(emulated_vnni_kernels());
   return out;
 }

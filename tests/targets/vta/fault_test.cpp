@@ -232,6 +232,26 @@ TEST(VtaFault, accesses_outside_the_memories) {
   }
 }
 
+TEST(VtaFault, parameters_and_orders_that_do_not_exist) {
+  Config c;
+  Isa isa(c);
+  sim::Memory memory("dram", 1 << 20);
+  auto engine = make_oracle(isa);
+  Work work;
+  Builder b(c, "one");
+  b.load(MemType::inp, 0, b.param("x", dtypes::int8), 0, {1, 1});
+  Prepared one(b.finish(Checked::no).kernels[0].stream);
+  Refused parameter = refused([&] { execute(one, {}, 0, *engine, memory, {}, work); });
+  EXPECT_EQ(parameter.code, "vta.dram.parameter");
+  EXPECT_NE(parameter.text.find("parameter 0 of 0"), std::string::npos) << parameter.text;
+  ExecuteOptions options;
+  std::vector<std::uint32_t> order{static_cast<std::uint32_t>(one.stream.insns.size() - 1)};
+  options.order = order;  // FINISH before the LOAD that it waits for
+  Refused early = refused([&] { execute(one, {}, 0, *engine, memory, options, work); });
+  EXPECT_EQ(early.code, "vta.order");
+  EXPECT_NE(early.text.find("before its tokens"), std::string::npos) << early.text;
+}
+
 TEST(VtaFault, strict_mode_refuses_what_the_chips_do_not_do) {
   Config c;
   Isa isa(c);

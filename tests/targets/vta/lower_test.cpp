@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+
 #include "support.h"
 #include "weft/ir/text.h"
 #include "weft/runtime/module.h"
@@ -184,7 +186,7 @@ TEST(VtaLower, refusals_name_the_statement_and_the_rule) {
       "for i in T.grid(64):\n        with T.block(\"C\"):\n            v = T.axis.remap(\"S\", "
       "[i])\n"
       "            C[v] = T.cast(A[v], \"int8\")\n");
-  EXPECT_EQ(plain.code, "vta.accepts.unscheduled") << plain.text;
+  EXPECT_EQ(plain.code, "nothing was refused") << plain.text;
   Refused dtype = refusal(
       "@T.prim_func\ndef main(A: T.Buffer((64,), \"float32\")):\n    for i in T.grid(64):\n        "
       "with T.block(\"C\"):\n            v = T.axis.remap(\"S\", [i])\n            A[v] = A[v]\n");
@@ -214,6 +216,163 @@ TEST(VtaLower, refusals_name_the_statement_and_the_rule) {
   EXPECT_EQ(chain(step("X[v] + A[v]")).code, "vta.lower.operand");
   EXPECT_EQ(chain(step("X[63 - v]")).code, "vta.lower.alias");
   EXPECT_EQ(chain(step("T.max(X[v], 100000)")).code, "vta.build.constant");
+}
+
+/// A block over `grid` that assigns `value` at `index`.
+std::string block(const char* name, const char* grid, const char* index, const char* value) {
+  std::string vars;
+  std::size_t n = 1 + static_cast<std::size_t>(std::count(grid, grid + strlen(grid), ','));
+  std::string loops, iters, kinds;
+  for (std::size_t i = 0; i < n; ++i) {
+    loops += cat(i ? ", " : "", name, "_", i);
+    iters += cat(i ? ", " : "", "v", i);
+    kinds += 'S';
+  }
+  if (n == 1) iters += "";
+  return cat("    for ", loops, " in T.grid(", grid, "):\n        with T.block(\"", name,
+             "\"):\n            ", iters, " = T.axis.remap(\"", kinds, "\", [", loops,
+             "])\n            ", name, "[", index, "] = ", value, "\n");
+}
+
+TEST(VtaLower, padded_copies_become_padded_loads) {
+  Config c;
+  struct Pads {
+    int top, bottom, left, right;
+  };
+  for (Pads p : {Pads{2, 0, 0, 0}, {0, 2, 0, 0}, {0, 0, 2, 0}, {0, 0, 0, 2}, {1, 2, 3, 4}}) {
+    SCOPED_TRACE(cat(p.top, " ", p.bottom, " ", p.left, " ", p.right));
+    int h = 3, w = 5, H = h + p.top + p.bottom, W = w + p.left + p.right;
+    std::string grid = cat(H, ", ", W, ", 1, 16"), shape = cat("(", grid, ")");
+    std::string text = cat(
+        "@T.prim_func\ndef main(A: T.Buffer((", h, ", ", w, ", 1, 16), \"int32\"), C: T.Buffer(",
+        shape, ", \"int8\")):\n    X = T.alloc_buffer(", shape, ", \"int32\", scope=\"vta.acc\")\n",
+        block("X", grid.c_str(), "v0, v1, v2, v3",
+              cat("T.if_then_else(v0 >= ", p.top, " and v0 < ", p.top + h, " and v1 >= ", p.left,
+                  " and v1 < ", p.left + w, ", A[v0 - ", p.top, ", v1 - ", p.left, ", v2, v3], 0)")
+                  .c_str()),
+        block("C", grid.c_str(), "v0, v1, v2, v3", "T.cast(X[v0, v1, v2, v3], \"int8\")"));
+    Ref<runtime::Module> module = build_here(ir::parse_func(text), "vta");
+    // One LOAD with the padding in its fields.
+    Program program = from_binary(module->binary());
+    int loads = 0;
+    for (const Insn& n : program.kernels.at(0).stream.insns) {
+      if (n.op != Opcode::load || n.mem != MemType::acc) continue;
+      ++loads;
+      EXPECT_EQ(n.y_pad_0, static_cast<std::uint32_t>(p.top));
+      EXPECT_EQ(n.y_pad_1, static_cast<std::uint32_t>(p.bottom));
+      EXPECT_EQ(n.x_pad_0, static_cast<std::uint32_t>(p.left));
+      EXPECT_EQ(n.x_pad_1, static_cast<std::uint32_t>(p.right));
+    }
+    EXPECT_EQ(loads, 1);
+    Ref<runtime::Device> device = open_simulator(c, {});
+    auto function = make_ref<runtime::Function>(module, "main", device);
+    std::mt19937_64 rng(11);
+    auto a = random_values<std::int32_t>(rng, static_cast<std::size_t>(h * w * 16), -128, 127);
+    Ref<runtime::Storage> sa = device->allocate(a.size() * 4, 4096),
+                          sc = device->allocate(static_cast<std::size_t>(H * W * 16), 4096);
+    device->upload(*sa, 0, a.data(), a.size() * 4);
+    runtime::CallArg x, y;
+    x.storage = sa.get(), x.dtype = dtypes::int32, x.shape = {h, w, 1, 16};
+    y.storage = sc.get(), y.dtype = dtypes::int8, y.shape = {H, W, 1, 16};
+    std::vector<runtime::CallArg> args{x, y};
+    function->call(args).wait();
+    Bytes8 got(static_cast<std::size_t>(H * W * 16)), want(got.size(), 0);
+    device->download(got.data(), *sc, 0, got.size());
+    for (int i = 0; i < h; ++i) {
+      for (int j = 0; j < w; ++j) {
+        for (int k = 0; k < 16; ++k)
+          want[static_cast<std::size_t>(((i + p.top) * W + j + p.left) * 16 + k)] =
+              static_cast<std::int8_t>(a[static_cast<std::size_t>((i * w + j) * 16 + k)]);
+      }
+    }
+    EXPECT_EQ(got, want);
+  }
+}
+
+TEST(VtaLower, host_parts_of_scheduled_programs_are_copies_only) {
+  auto refusal = [&](const std::string& body, const char* extra = "") {
+    return refused([&] {
+      build_here(ir::parse_func(cat("@T.prim_func\ndef main(A: T.Buffer((64,), \"int32\"), C: "
+                                    "T.Buffer((64,), \"int8\")):\n    X = T.alloc_buffer((64,), "
+                                    "\"int32\", scope=\"vta.acc\")\n",
+                                    extra, body)),
+                 "vta");
+    });
+  };
+  std::string in = block("X", "64", "v0", "A[v0]"),
+              out = block("C", "64", "v0", "T.cast(X[v0], \"int8\")");
+  const char* more = "    B = T.alloc_buffer((64,), \"int32\")\n";
+  // Global to global: the host does it when it is a copy.
+  EXPECT_EQ(
+      refusal(block("B", "64", "v0", "A[63 - v0]") + block("X", "64", "v0", "B[v0]") + out, more)
+          .code,
+      "nothing was refused");
+  Refused sum =
+      refusal(block("B", "64", "v0", "A[v0] + 1") + block("X", "64", "v0", "B[v0]") + out, more);
+  EXPECT_EQ(sum.code, "vta.host.statement") << sum.text;
+  EXPECT_NE(sum.text.find("the host copies and joins bytes"), std::string::npos) << sum.text;
+  Refused survives = refusal(
+      in + block("B", "64", "v0", "A[63 - v0]") + block("X", "64", "v0", "X[v0] + 1") + out, more);
+  EXPECT_EQ(survives.code, "vta.lower.stages") << survives.text;
+  EXPECT_NE(survives.text.find("\"X\""), std::string::npos) << survives.text;
+  Refused pad = refusal(block("X", "64", "v0", "T.if_then_else(v0 >= 8, A[v0 - 8], 0)") + out);
+  EXPECT_EQ(pad.code, "vta.lower.pad") << pad.text;
+  EXPECT_NE(pad.text.find("divides an element"), std::string::npos) << pad.text;
+}
+
+TEST(VtaLower, kernels_that_are_neither_copies_nor_arrays_are_refused) {
+  // Statements of the host that are no copies.
+  std::string branch =
+      "@T.prim_func\ndef main(A: T.Buffer((64,), \"int32\"), C: T.Buffer((64,), \"int32\")):\n    "
+      "for i in T.grid(64):\n        if i < 4:\n            C[i] = A[i]\n        else:\n           "
+      " "
+      "C[i] = A[0]\n";
+  Refused loop = refused([&] { lower({ir::parse_func(branch)}, Config()); });
+  EXPECT_EQ(loop.code, "vta.host.loop") << loop.text;
+  EXPECT_NE(loop.text.find("no copy"), std::string::npos) << loop.text;
+  // Scalars are refused before any lowering, and by it.
+  std::string scalar =
+      "@T.prim_func\ndef main(A: T.Buffer((64,), \"int32\"), n: T.int32, C: T.Buffer((64,), "
+      "\"int32\")):\n    for i in T.grid(64):\n        C[i] = A[i]\n";
+  Refused wanted = refused([&] { lower({ir::parse_func(scalar)}, Config()); });
+  EXPECT_EQ(wanted.code, "vta.lower.scalar") << wanted.text;
+  EXPECT_NE(wanted.text.find("\"n\""), std::string::npos) << wanted.text;
+  EXPECT_EQ(refused([&] { build_here(ir::parse_func(scalar), "vta"); }).code, "vta.accepts.static");
+}
+
+TEST(VtaHostCopy, contradictory_copies_are_refused_before_they_write_outside) {
+  HostCopy copy;
+  copy.extents = {4, 4};
+  copy.to = {0, {4, 1}};
+  copy.from = {{0, {1, 4}}};
+  copy.dst = 1, copy.src = 0;
+  std::vector<std::byte> a(16), b(16);
+  for (std::size_t i = 0; i < 16; ++i) a[i] = static_cast<std::byte>(i);
+  run(copy, {{a.data(), 16}, {b.data(), 16}});
+  for (std::size_t i = 0; i < 16; ++i) EXPECT_EQ(b[i], static_cast<std::byte>(i % 4 * 4 + i / 4));
+  EXPECT_EQ(refused([&] { run(copy, {{a.data(), 16}, {b.data(), 15}}); }).code, "vta.host.bounds");
+  Refused outside = refused([&] { run(copy, {{a.data(), 12}, {b.data(), 16}}); });
+  EXPECT_EQ(outside.code, "vta.host.bounds");
+  EXPECT_NE(outside.text.find("of 12"), std::string::npos) << outside.text;
+  // Every field of the serialised form is checked.
+  Json good = to_json(copy);
+  EXPECT_EQ(to_json(host_copy_from_json(good, 2)).dump(), good.dump());
+  for (auto [key, value] : {std::pair<const char*, Json>{"dst", 2},
+                            {"src", -1},
+                            {"dst_bytes", 3},
+                            {"to", Json::array()},
+                            {"from", Json::array()}}) {
+    Json bad = good;
+    bad[key] = value;
+    EXPECT_EQ(refused([&] { host_copy_from_json(bad, 2); }).code, "vta.binary.damaged") << key;
+  }
+  // Guards fill or skip.
+  copy.guards = {{{0, {0, 1}}, 1, 3}};
+  copy.fill = true, copy.otherwise = 99;
+  run(copy, {{a.data(), 16}, {b.data(), 16}});
+  EXPECT_EQ(b[0], static_cast<std::byte>(99));
+  EXPECT_EQ(b[1], static_cast<std::byte>(4));
+  EXPECT_EQ(b[3], static_cast<std::byte>(99));
 }
 
 TEST(VtaBackend, options_are_checked) {

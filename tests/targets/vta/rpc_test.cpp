@@ -1,47 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // The seed's matrix product uploaded to a VTA that another process serves.
 #include <gtest/gtest.h>
-#include <spawn.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
+#include "../../server_process.h"
 #include "support.h"
 #include "weft/runtime/rpc/rpc.h"
 
-extern char** environ;
-
 namespace weft::vta {
 namespace {
-
-/// A process running vta_test_server; it ends when its input does.
-struct Server {
-  Server() {
-    int in[2], out[2];
-    if (::pipe(in) || ::pipe(out)) return;
-    posix_spawn_file_actions_t actions;
-    posix_spawn_file_actions_init(&actions);
-    posix_spawn_file_actions_adddup2(&actions, in[0], 0);
-    posix_spawn_file_actions_adddup2(&actions, out[1], 1);
-    for (int fd : {in[0], in[1], out[0], out[1]}) posix_spawn_file_actions_addclose(&actions, fd);
-    char path[] = WEFT_VTA_TEST_SERVER;
-    char* argv[] = {path, nullptr};
-    if (posix_spawn(&pid, path, &actions, nullptr, argv, environ)) pid = 0;
-    posix_spawn_file_actions_destroy(&actions);
-    close(in[0]);
-    close(out[1]);
-    input = in[1];
-    std::string text;
-    for (char c; ::read(out[0], &c, 1) == 1 && c != '\n';) text += c;
-    close(out[0]);
-    port = text.empty() ? 0 : std::stoi(text);
-  }
-  ~Server() {
-    close(input);
-    if (pid) waitpid(pid, nullptr, 0);
-  }
-  pid_t pid = 0;
-  int input = -1, port = 0;
-};
 
 runtime::HostPlan plan_of(const runtime::KernelSignature& k,
                           const std::vector<std::vector<std::int64_t>>& shapes) {
@@ -67,7 +33,7 @@ runtime::HostPlan plan_of(const runtime::KernelSignature& k,
 }
 
 TEST(VtaRpc, the_seeds_product_on_a_device_of_another_process) {
-  Server server;
+  testing::ServerProcess server(WEFT_VTA_TEST_SERVER);
   ASSERT_GT(server.port, 0);
   Ref<rpc::Session> remote = rpc::Session::connect("127.0.0.1", server.port);
   for (const char* name : {"sim", "4x8x8"}) {

@@ -180,5 +180,283 @@ def main(A: T.Buffer((8,), "float32"), C: T.Buffer((8,), "float32")):
             "wse.lower.index");
 }
 
+TEST(WseBackend, EveryRefusalNamesTheStatement) {
+  auto refused = [](const char* slug, const char* says, const std::string& text) {
+    try {
+      build(ir::parse_module(text), "wse:2x2");
+      FAIL() << "accepted; wanted wse.lower." << slug;
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), cat("wse.lower.", slug)) << e.what();
+      EXPECT_NE(std::string(e.what()).find(says), std::string::npos) << e.what();
+    }
+  };
+  const std::string head =
+      "@T.prim_func\ndef main(A: T.Buffer((8,), \"float32\"), C: T.Buffer((8,), \"float32\")):\n";
+  auto block = [](const std::string& body) {
+    return cat(
+        "    for i in range(8):\n        with T.block(\"C\"):\n            vi = "
+        "T.axis.spatial(8, i)\n",
+        body);
+  };
+  refused(
+      "fused", "holds 2 blocks (B, C",
+      head +
+          "    B = T.alloc_buffer((8,), \"float32\")\n    for i in range(8):\n        with "
+          "T.block(\"B\"):\n            vi = T.axis.spatial(8, i)\n            B[vi] = A[vi]\n    "
+          "    with T.block(\"C\"):\n            vi = T.axis.spatial(8, i)\n            C[vi] = "
+          "B[vi]\n");
+  refused("body", "block C",
+          head + block("            C[vi] = A[vi]\n            C[vi] = A[vi] + T.float32(1)\n"));
+  refused("scalar", "parameter n is a scalar",
+          "@T.prim_func\ndef main(n: T.int32, A: T.Buffer((8,), \"float32\"), C: T.Buffer((8,), "
+          "\"float32\")):\n" +
+              block("            C[vi] = A[vi]\n"));
+  refused("reduction", "reduces, but",
+          head +
+              "    for i, k in T.grid(8, 8):\n        with T.block(\"C\"):\n            vi, vk = "
+              "T.axis.remap(\"SR\", [i, k])\n            with T.init():\n                C[vi] = "
+              "T.float32(0)\n            C[vi] = C[vi] - A[vk]\n");
+  refused("reduction", "depends on its reduction iterator",
+          head +
+              "    for k in range(8):\n        with T.block(\"C\"):\n            vk = "
+              "T.axis.reduce(8, k)\n            with T.init():\n                C[vk] = "
+              "T.float32(0)\n            C[vk] = C[vk] + A[vk]\n");
+  refused("intrinsic", "block C calls erf", head + block("            C[vi] = T.erf(A[vi])\n"));
+  refused(
+      "rank", "has no dimensions",
+      "@T.prim_func\ndef main(A: T.Buffer((8,), \"float32\"), C: T.Buffer((), \"float32\")):\n    "
+      "for k in range(8):\n        with T.block(\"C\"):\n            vk = T.axis.reduce(8, k)\n    "
+      " "
+      "       with T.init():\n                C[()] = T.float32(0)\n            C[()] = C[()] + "
+      "A[vk]\n");
+  refused("index", "block C reaches A in dimension 0",
+          head + block("            C[vi] = A[vi * vi]\n"));
+}
+
+TEST(WseBackend, ModulesFitTheirRectangle) {
+  Ref<runtime::Module> module = build(ir::parse_module(kGemv), "wse:4x4");
+  Ref<runtime::Device> other = open_device("wse:3x4");
+  try {
+    runtime::Function f(module, module->plans()[0].name, other);
+    Floats a(1500), x(50), y(30);
+    std::vector<Ref<runtime::Storage>> keep;
+    std::vector<runtime::CallArg> args;
+    for (auto [values, shape] : {std::pair{&a, std::vector<std::int64_t>{30, 50}},
+                                 std::pair{&x, std::vector<std::int64_t>{50}},
+                                 std::pair{&y, std::vector<std::int64_t>{30}}}) {
+      keep.push_back(other->allocate(values->size() * 4));
+      runtime::CallArg arg;
+      arg.storage = keep.back().get();
+      arg.dtype = dtypes::float32;
+      arg.shape = shape;
+      args.push_back(arg);
+    }
+    f.call(args).wait();
+    FAIL() << "ran on another rectangle";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "wse.binary.size") << e.what();
+  }
+  try {
+    open_device("wse:4x4,threads=65");
+    FAIL() << "opened";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "wse.option.threads") << e.what();
+  }
+}
+
+int count(const std::string& text, const std::string& what) {
+  int n = 0;
+  for (std::size_t at = 0; (at = text.find(what, at)) != std::string::npos; ++at) ++n;
+  return n;
+}
+
+TEST(WseBackend, IntermediatesStayOnThePes) {
+  // A product, its row sums after a rectifier, and the scaled sums: D, E and S are never collected.
+  const char* text = R"(
+@T.prim_func
+def main(A: T.Buffer((19, 23), "float32"), B: T.Buffer((19, 23), "float32"), R: T.Buffer((19,), "float32")):
+    D = T.alloc_buffer((19, 23), "float32")
+    E = T.alloc_buffer((19, 23), "float32")
+    S = T.alloc_buffer((19,), "float32")
+    for i, j in T.grid(19, 23):
+        with T.block("D"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            D[vi, vj] = A[vi, vj] * B[vi, vj]
+    for i, j in T.grid(19, 23):
+        with T.block("E"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            E[vi, vj] = T.max(D[vi, vj], T.float32(0)) + A[vi, vj]
+    for i, j in T.grid(19, 23):
+        with T.block("S"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                S[vi] = T.float32(0)
+            S[vi] = S[vi] + E[vi, vj]
+    for i in range(19):
+        with T.block("R"):
+            vi = T.axis.spatial(19, i)
+            R[vi] = S[vi] * T.float32(0.5) + T.float32(1)
+)";
+  for (const char* target : {"wse:4x4", "wse:1x1", "wse:5x3", "wse:3x1,arch=wse3"}) {
+    Floats a = random_floats(19 * 23, 1), b = random_floats(19 * 23, 2), r(19);
+    std::string source = run(text, target, {{{19, 23}, &a}, {{19, 23}, &b}, {{19}, &r}});
+    for (std::size_t i = 0; i < 19; ++i) {
+      double sum = 0;
+      for (std::size_t j = 0; j < 23; ++j)
+        sum += std::max(a[i * 23 + j] * b[i * 23 + j], 0.0f) + a[i * 23 + j];
+      ASSERT_NEAR(r[i], sum * 0.5 + 1, 1e-4) << target << " " << i;
+    }
+    EXPECT_EQ(count(source, "stays in"), 3) << source;  // D for E, E for S, S for R
+    EXPECT_EQ(count(source, "@zeros"), 7) << source;    // A twice, B, D, E, S, R
+  }
+}
+
+TEST(WseBackend, UpdatesInPlace) {
+  const char* text = R"(
+@T.prim_func
+def main(A: T.Buffer((9, 14), "float32"), B: T.Buffer((14, 11), "float32"), C: T.Buffer((9, 11), "float32")):
+    for i, j in T.grid(9, 11):
+        with T.block("C_init"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = T.float32(0.25)
+    for i, j, k in T.grid(9, 11, 14):
+        with T.block("C_update"):
+            vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+            C[vi, vj] = C[vi, vj] + A[vi, vk] * B[vk, vj]
+)";
+  Floats a = random_floats(9 * 14, 1), b = random_floats(14 * 11, 2), c(9 * 11);
+  std::string source = run(text, "wse:4x2", {{{9, 14}, &a}, {{14, 11}, &b}, {{9, 11}, &c}});
+  EXPECT_EQ(count(source, "stays in"), 1) << source;
+  for (std::size_t i = 0; i < 9; ++i) {
+    for (std::size_t j = 0; j < 11; ++j) {
+      double want = 0.25;
+      for (std::size_t k = 0; k < 14; ++k)
+        want += static_cast<double>(a[i * 14 + k]) * static_cast<double>(b[k * 11 + j]);
+      ASSERT_NEAR(c[i * 11 + j], want, 1e-4);
+    }
+  }
+}
+
+// Random compositions: elementwise blocks over vectors and matrices, sums and maxima of rows and
+// columns, matrix-vector and matrix-matrix products, updates in place; compared with `ref`.
+struct RandomProgram {
+  std::mt19937 rng;
+  std::int64_t m, n;
+  std::string body, allocs;
+  std::vector<std::string> matrices{"A", "B"}, rows{"u"}, columns{"v"};
+  int next = 0;
+
+  explicit RandomProgram(unsigned seed) : rng(seed), m(2 + rng() % 17), n(2 + rng() % 19) {}
+  template <typename T>
+  const T& any(const std::vector<T>& v) {
+    return v[rng() % v.size()];
+  }
+  std::string fresh(std::vector<std::string>& kind, const std::string& shape, bool last) {
+    std::string name = last ? "C" : cat("t", next++);
+    if (!last) allocs += cat("    ", name, " = T.alloc_buffer(", shape, ", \"float32\")\n");
+    kind.push_back(name);
+    return name;
+  }
+  std::string shape(std::int64_t a) { return cat("(", a, ",)"); }
+  void elementwise(bool last) {
+    std::string x = any(matrices), y = any(matrices), u = any(rows), v = any(columns);
+    std::string t = fresh(matrices, cat("(", m, ", ", n, ")"), last);
+    static const char* kForms[] = {"%x + %y * T.float32(0.5)", "T.max(%x, %y) - %u", "%x * %v + %y",
+                                   "T.if_then_else(vi + vj < 7, %x, %y)",
+                                   "T.min(%x, T.float32(0.75)) * %u"};
+    std::string form = kForms[rng() % 5];
+    for (auto [key, value] :
+         {std::pair{"%x", cat(x, "[vi, vj]")}, std::pair{"%y", cat(y, "[vi, vj]")},
+          std::pair{"%u", cat(u, "[vi]")}, std::pair{"%v", cat(v, "[vj]")}}) {
+      for (std::size_t at; (at = form.find(key)) != std::string::npos;) form.replace(at, 2, value);
+    }
+    body += cat("    for i, j in T.grid(", m, ", ", n, "):\n        with T.block(\"", t,
+                "\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n            ", t,
+                "[vi, vj] = ", form, "\n");
+  }
+  void vector(bool of_rows) {
+    auto& kind = of_rows ? rows : columns;
+    std::int64_t extent = of_rows ? m : n;
+    std::string x = any(kind), y = any(kind), t = fresh(kind, shape(extent), false);
+    body += cat("    for i in range(", extent, "):\n        with T.block(\"", t,
+                "\"):\n            vi = T.axis.spatial(", extent, ", i)\n            ", t,
+                "[vi] = ", x, "[vi] * T.float32(0.5) + T.max(", y, "[vi], T.float32(-0.25))\n");
+  }
+  void reduce() {
+    bool over_rows = rng() % 2, largest = rng() % 2, product = rng() % 2;
+    std::string x = any(matrices), w = over_rows ? any(columns) : any(rows);
+    std::string t = over_rows ? fresh(rows, shape(m), false) : fresh(columns, shape(n), false);
+    std::string at = over_rows ? "vi, vk" : "vk, vi";
+    std::string value = cat(x, "[", at, "]");
+    if (product) value += cat(" * ", w, "[vk]");
+    body += cat("    for i, k in T.grid(", over_rows ? m : n, ", ", over_rows ? n : m,
+                "):\n        with T.block(\"", t,
+                "\"):\n            vi, vk = T.axis.remap(\"SR\", [i, k])\n            with "
+                "T.init():\n                ",
+                t, "[vi] = T.float32(", largest ? "-100" : "0", ")\n            ", t, "[vi] = ",
+                largest ? cat("T.max(", t, "[vi], ", value, ")") : cat(t, "[vi] + ", value), "\n");
+  }
+  void update() {
+    std::string x = any(matrices), y = any(matrices);
+    std::string t = fresh(matrices, cat("(", m, ", ", n, ")"), false);
+    body += cat("    for i, j in T.grid(", m, ", ", n, "):\n        with T.block(\"", t,
+                "_a\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n            ", t,
+                "[vi, vj] = ", y, "[vi, vj]\n    for i, j, k in T.grid(", m, ", ", n, ", ", m,
+                "):\n        with T.block(\"", t,
+                "_b\"):\n            vi, vj, vk = T.axis.remap(\"SSR\", [i, j, k])\n            ",
+                t, "[vi, vj] = ", t, "[vi, vj] + ", x, "[vk, vj] * T.float32(0.125)\n");
+  }
+  std::string text() {
+    int blocks = 2 + static_cast<int>(rng() % 5);
+    for (int k = 0; k < blocks; ++k) {
+      switch (rng() % 6) {
+        case 0:
+        case 1: elementwise(false); break;
+        case 2: vector(rng() % 2); break;
+        case 3:
+        case 4: reduce(); break;
+        default: update(); break;
+      }
+    }
+    elementwise(true);
+    std::string matrix = cat("T.Buffer((", m, ", ", n, "), \"float32\")");
+    return cat("@T.prim_func\ndef main(A: ", matrix, ", B: ", matrix, ", u: T.Buffer((", m,
+               ",), \"float32\"), v: T.Buffer((", n, ",), \"float32\"), C: ", matrix, "):\n",
+               allocs, body);
+  }
+};
+
+TEST(WseBackend, RandomCompositionsAgreeWithRef) {
+  constexpr unsigned kFirst = 1, kPrograms = 60;
+  std::printf("seeds %u..%u\n", kFirst, kFirst + kPrograms - 1);
+  int kept = 0;
+  for (unsigned seed = kFirst; seed < kFirst + kPrograms; ++seed) {
+    RandomProgram p(seed);
+    std::string text = p.text();
+    auto size = static_cast<std::size_t>(p.m * p.n);
+    Floats a = random_floats(size, seed), b = random_floats(size, seed + 1),
+           u = random_floats(static_cast<std::size_t>(p.m), seed + 2),
+           v = random_floats(static_cast<std::size_t>(p.n), seed + 3), want(size), got(size);
+    std::string target =
+        cat("wse:", 1 + p.rng() % 5, "x", 1 + p.rng() % 4, p.rng() % 3 ? "" : ",arch=wse3");
+    try {
+      run(text, "ref",
+          {{{p.m, p.n}, &a}, {{p.m, p.n}, &b}, {{p.m}, &u}, {{p.n}, &v}, {{p.m, p.n}, &want}});
+      kept += count(
+          run(text, target,
+              {{{p.m, p.n}, &a}, {{p.m, p.n}, &b}, {{p.m}, &u}, {{p.n}, &v}, {{p.m, p.n}, &got}}),
+          "stays in");
+    } catch (const Error& e) {
+      FAIL() << "seed " << seed << " on " << target << "\n" << e.what() << "\n" << text;
+    }
+    for (std::size_t k = 0; k < size; ++k) {
+      ASSERT_NEAR(got[k], want[k], 1e-4 * (1 + std::fabs(want[k])))
+          << "seed " << seed << " on " << target << ", element " << k << "\n"
+          << text;
+    }
+  }
+  EXPECT_GT(kept, 50);
+}
+
 }  // namespace
 }  // namespace weft::wse

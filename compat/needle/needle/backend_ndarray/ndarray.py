@@ -5,6 +5,7 @@ standard (float32 only, integer indices keep their axis, comparisons give 0/1, a
 import math
 
 import numpy as np
+from weft._errors import error as _error
 
 import weft
 
@@ -65,8 +66,10 @@ class BackendDevice:
 
     def require(self):
         if self.mod is None:
-            raise weft.DeviceError(
-                f"error[needle.device.absent]: {self.name}() is not here: {self.reason}"
+            raise _error(
+                weft.DeviceError,
+                "needle.device.absent",
+                f"{self.name}() is not here: {self.reason}",
             )
         return self.mod
 
@@ -149,8 +152,10 @@ class NDArray:
             device = device or default_device()
             source = other if isinstance(other, weft.NDArray) else np.array(other)
             if isinstance(source, np.ndarray) and source.dtype == object:
-                raise weft.DTypeError(
-                    f"error[needle.array.dtype]: cannot make an array of {type(other).__name__}"
+                raise _error(
+                    weft.DTypeError,
+                    "needle.array.dtype",
+                    f"cannot make an array of {type(other).__name__}",
                 )
         device.require()
         a = weft.asarray(source, dtype=dtype, copy=True)
@@ -294,8 +299,10 @@ class NDArray:
                 n = self.shape[dim]
                 i = int(i)
                 if not -n <= i < n:
-                    raise weft.IndexError(
-                        f"error[array.index.range]: index {i} is outside axis {dim} of extent {n}"
+                    raise _error(
+                        weft.IndexError,
+                        "array.index.range",
+                        f"index {i} is outside axis {dim} of extent {n}",
                     )
                 i %= n
                 out.append(slice(i, i + 1, 1))

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // The meaning of the functions that table rows are written in, as IR expressions: the same rows
-// give kernels for any target. What the IR cannot say throws Unsupported.
+// give kernels for any target. What the IR cannot say throws RowUnsupported.
 
+#include "weft/array/row_ir.h"
 #include "weft/ir/build.h"
 
 namespace weft::value_ir {
 
 using ir::Expr;
-
-struct Unsupported {};
 
 inline Expr lit_(const Expr& like, double v) { return ir::make_const(v, like->dtype); }
 inline bool is_float(const Expr& x) { return x->dtype.is_float(); }
@@ -63,7 +62,7 @@ inline Expr invert_(const Expr& x) {
 }
 inline Expr conj_(const Expr& x) { return x; }
 inline Expr real_(const Expr& x) { return x; }
-inline Expr imag_(const Expr&) { throw Unsupported{}; }
+inline Expr imag_(const Expr&) { throw RowUnsupported{}; }
 inline Expr add_(const Expr& x, const Expr& y) { return x + y; }
 inline Expr sub_(const Expr& x, const Expr& y) { return x - y; }
 inline Expr mul_(const Expr& x, const Expr& y) { return x * y; }
@@ -125,7 +124,7 @@ inline Expr floor_divide_(const Expr& x, const Expr& y) {
   return ir::select(ir::eq(y, zero), zero, ir::floordiv(x, safe));
 }
 inline Expr pow_(const Expr& x, const Expr& y) {
-  if (!is_float(x)) throw Unsupported{};
+  if (!is_float(x)) throw RowUnsupported{};
   return ir::call("pow", {x, y});
 }
 

@@ -66,9 +66,19 @@ class Watchdog {
   std::thread thread_;
 };
 
-runtime::DeviceInfo info_from(const Json& j) {
+/// `where` and the server's number of the connection make the name differ from that of any other
+/// connection's device.
+runtime::DeviceInfo info_from(const Json& j, std::string_view where, int generation) {
   runtime::DeviceInfo info;
-  info.name = "rpc:" + j.at("name").as_string();
+  // A configuration file's folder is the server's business.
+  const std::string& served = j.at("name").as_string();
+  std::size_t colon = served.find(':'), slash = served.rfind('/');
+  info.name = cat("rpc:",
+                  colon != std::string::npos && slash != std::string::npos && slash > colon
+                      ? cat(served.substr(0, colon + 1), served.substr(slash + 1))
+                      : served,
+                  "@", where, "#", j.at("connection").as_int());
+  if (generation > 0) info.name += cat(".", generation);
   std::int64_t kind = j.at("kind").as_int();
   info.kind = kind >= 0 && kind <= 2 ? static_cast<runtime::DeviceKind>(kind)
                                      : runtime::DeviceKind::hardware;
@@ -84,6 +94,7 @@ runtime::DeviceInfo info_from(const Json& j) {
 }  // namespace
 
 struct Session::Impl {
+  std::shared_ptr<void> keep;  // destroyed last
   std::shared_ptr<grpc::Channel> channel;
   std::unique_ptr<Weft::Stub> stub;
   grpc::ClientContext context;
@@ -188,11 +199,16 @@ class RemoteExecutable final : public runtime::Executable {
   int generation_;
 };
 
+/// A remote address is the server's handle times this: checks of alignment on this side then pass,
+/// as they do on the server, whose allocator was told the alignment.
+constexpr std::uint64_t kHandleUnit = 4096;
+
 class RemoteDevice final : public runtime::Device {
  public:
   explicit RemoteDevice(Ref<Session> session)
       : session_(std::move(session)),
-        info_(info_from(session_->impl().info)),
+        info_(
+            info_from(session_->impl().info, session_->impl().where, session_->impl().generation)),
         generation_(session_->impl().generation) {}
   const runtime::DeviceInfo& info() const override { return info_; }
 
@@ -204,7 +220,8 @@ class RemoteDevice final : public runtime::Device {
     if (answer.ints_size() != 1)
       throw Error(ErrorKind::rpc, "rpc.protocol", "ALLOCATE was answered without a handle");
     return make_ref<runtime::Storage>(Ref<runtime::Device>(this),
-                                      static_cast<std::uint64_t>(answer.ints(0)), bytes, space);
+                                      static_cast<std::uint64_t>(answer.ints(0)) * kHandleUnit,
+                                      bytes, space);
   }
   void upload(runtime::Storage& dst, runtime::Bytes offset, const void* src,
               runtime::Bytes bytes) override {
@@ -300,15 +317,23 @@ class RemoteDevice final : public runtime::Device {
   void clear_stats() override { ask(make(CLEAR_STATS)); }
 
   std::int64_t handle(const runtime::Storage& s) const {
-    if (s.device().get() != this)
+    return handle_of(s, *session_, info_.name);
+  }
+  /// The server's handle; refuses what is not of the present device of `session`.
+  static std::int64_t handle_of(const runtime::Storage& s, const Session& session,
+                                std::string_view wanted) {
+    auto* device = dynamic_cast<const RemoteDevice*>(s.device().get());
+    if (!device || device->session_.get() != &session)
       throw Error(ErrorKind::device, "rpc.device.mixed",
-                  cat("an array of ", s.device()->info().name, " was given to ", info_.name));
-    return static_cast<std::int64_t>(s.address());
+                  cat("an array of ", s.device()->info().name, " was given to ", wanted))
+          .help("copy it there first: to(device)");
+    device->check();
+    return static_cast<std::int64_t>(s.address() / kHandleUnit);
   }
 
  protected:
   void free_storage(std::uint64_t address, runtime::Bytes, std::string_view) override {
-    session_->impl().tell(make(RELEASE, {static_cast<std::int64_t>(address)}));
+    session_->impl().tell(make(RELEASE, {static_cast<std::int64_t>(address / kHandleUnit)}));
   }
 
  private:
@@ -335,17 +360,12 @@ class RemoteDevice final : public runtime::Device {
   int generation_;
 };
 
-void add_arguments(Frame& frame, std::span<const runtime::CallArg> args) {
+void add_arguments(Frame& frame, const Session& session, std::span<const runtime::CallArg> args) {
   for (const runtime::CallArg& a : args) {
     Argument* out = frame.add_arguments();
-    if (a.storage) {
-      auto* device = dynamic_cast<RemoteDevice*>(a.storage->device().get());
-      if (!device)
-        throw Error(ErrorKind::device, "rpc.device.mixed",
-                    cat("an array of ", a.storage->device()->info().name,
-                        " was given to a remote function"));
-      out->set_storage(static_cast<std::uint64_t>(device->handle(*a.storage)));
-    }
+    if (a.storage)
+      out->set_storage(static_cast<std::uint64_t>(
+          RemoteDevice::handle_of(*a.storage, session, "a function of another connection")));
     out->set_offset(a.byte_offset);
     out->set_integer(a.int_value);
     out->set_real(a.float_value);
@@ -443,6 +463,8 @@ void Session::program(std::string_view bitstream) {
   impl_->ask(make(PROGRAM, {static_cast<std::int64_t>(bitstream.size())}), bitstream, true);
 }
 
+void Session::keep(std::shared_ptr<void> what) { impl_->keep = std::move(what); }
+
 runtime::StatReport Session::traffic() const {
   std::lock_guard lock(impl_->mutex);
   runtime::StatReport r;
@@ -458,7 +480,7 @@ RemoteModule::RemoteModule(Ref<Session> session, std::int64_t id,
 
 void RemoteModule::call(std::string_view function, std::span<const runtime::CallArg> args) {
   Frame frame = make(CALL, {id_}, function, true);
-  add_arguments(frame, args);
+  add_arguments(frame, *session_, args);
   session_->impl().ask(frame, {}, true);
 }
 
@@ -467,7 +489,7 @@ runtime::TimeResult RemoteModule::time(std::string_view function,
                                        int repeat, double min_seconds) {
   Frame frame = make(TIME, {id_, number, repeat}, function, true);
   frame.add_reals(min_seconds);
-  add_arguments(frame, args);
+  add_arguments(frame, *session_, args);
   Frame answer = session_->impl().ask(frame, {}, true);
   if (answer.reals_size() < 7)
     throw Error(ErrorKind::rpc, "rpc.protocol", "a measurement was answered without its figures");

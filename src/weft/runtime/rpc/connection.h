@@ -16,7 +16,7 @@ using Stream = grpc::ServerReaderWriter<Frame, Frame>;
 class Connection {
  public:
   Connection(const ServerOptions& options, const OpenDevice& open, Stream& stream, std::string peer,
-             std::atomic<std::uint64_t>& held);
+             std::atomic<std::uint64_t>& held, std::int64_t id);
   ~Connection();
   /// Until the client goes or breaks the rules.
   void serve();
@@ -54,6 +54,7 @@ class Connection {
   Stream& stream_;
   std::string peer_;
   std::atomic<std::uint64_t>& held_by_all_;
+  std::int64_t id_;  // the server's number of this connection
   Ref<runtime::Device> device_;
   std::map<std::int64_t, Held> storages_;
   std::map<std::int64_t, Ref<runtime::Executable>> executables_;

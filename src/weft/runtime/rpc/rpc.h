@@ -102,6 +102,8 @@ class Session : public RefCounted {
   void reconfigure(std::string_view config);
   /// Programs the chip; empty: the bitstream that the server has for its configuration.
   void program(std::string_view bitstream = {});
+  /// `what` lives until the session ends, after its last device and array.
+  void keep(std::shared_ptr<void> what);
   /// Round trips and bytes so far, as rows.
   runtime::StatReport traffic() const;
 
@@ -113,11 +115,7 @@ class Session : public RefCounted {
   std::unique_ptr<Impl> impl_;
 };
 
-/// A server and a session of it inside this process.
-struct Local {
-  std::shared_ptr<Server> server;
-  Ref<Session> session;
-};
-Local local(OpenDevice open, std::string device_name = "device");
+/// A session of a server inside this process, which lives as long as the session.
+Ref<Session> local(OpenDevice open, std::string device_name = "device");
 
 }  // namespace weft::rpc

@@ -20,7 +20,7 @@ struct Server::Impl final : Weft::Service {
       return {grpc::StatusCode::RESOURCE_EXHAUSTED,
               cat("rpc.busy: ", options.sessions, " connections are open")};
     }
-    Connection(options, open, *stream, context->peer(), held).serve();
+    Connection(options, open, *stream, context->peer(), held, ++connections).serve();
     --alive;
     return grpc::Status::OK;
   }
@@ -28,6 +28,7 @@ struct Server::Impl final : Weft::Service {
   ServerOptions options;
   OpenDevice open;
   std::atomic<int> alive{0};
+  std::atomic<std::int64_t> connections{0};  // so far
   std::atomic<std::uint64_t> held{0};
   std::unique_ptr<grpc::Server> server;
   int port = 0;
@@ -102,13 +103,14 @@ void Server::stop() {
   impl_->changed.notify_all();
 }
 
-Local local(OpenDevice open, std::string device_name) {
+Ref<Session> local(OpenDevice open, std::string device_name) {
   ServerOptions options;
   options.port = 0;
   options.device_name = std::move(device_name);
   auto server = std::make_shared<Server>(std::move(options), std::move(open));
   Ref<Session> session = Session::connect("127.0.0.1", server->port());
-  return {std::move(server), std::move(session)};
+  session->keep(std::move(server));
+  return session;
 }
 
 }  // namespace weft::rpc

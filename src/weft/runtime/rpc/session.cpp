@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/base/json.h"
+#include "weft/runtime/programmable.h"
 #include "weft/runtime/rpc/connection.h"
 
 namespace weft::rpc {
@@ -10,8 +11,9 @@ Error protocol(std::string message) {
   return Error(ErrorKind::rpc, "rpc.protocol", std::move(message));
 }
 
-Json info_json(const runtime::DeviceInfo& info, std::string_view served) {
+Json info_json(const runtime::DeviceInfo& info, std::string_view served, std::int64_t connection) {
   Json j = Json::object();
+  j["connection"] = connection;
   j["served"] = served;
   j["name"] = info.name;
   j["kind"] = static_cast<int>(info.kind);
@@ -29,8 +31,13 @@ Json info_json(const runtime::DeviceInfo& info, std::string_view served) {
 }  // namespace
 
 Connection::Connection(const ServerOptions& options, const OpenDevice& open, Stream& stream,
-                       std::string peer, std::atomic<std::uint64_t>& held)
-    : options_(options), open_(open), stream_(stream), peer_(std::move(peer)), held_by_all_(held) {}
+                       std::string peer, std::atomic<std::uint64_t>& held, std::int64_t id)
+    : options_(options),
+      open_(open),
+      stream_(stream),
+      peer_(std::move(peer)),
+      held_by_all_(held),
+      id_(id) {}
 
 Connection::~Connection() { release_all(); }
 
@@ -111,7 +118,7 @@ bool Connection::hello() {
     return refuse(error);
   }
   answer.set_op(HELLO);
-  answer.add_texts(info_json(device_->info(), options_.device_name).dump());
+  answer.add_texts(info_json(device_->info(), options_.device_name, id_).dump());
   reply(answer);
   log("connected");
   return true;
@@ -445,7 +452,7 @@ Frame Connection::handle(const Frame& f) {
       functions_.clear();
       modules_.clear();
       device_ = open_(f.texts(0));
-      out.add_texts(info_json(device_->info(), options_.device_name).dump());
+      out.add_texts(info_json(device_->info(), options_.device_name, id_).dump());
       return out;
     }
     case PROGRAM: {
@@ -455,6 +462,14 @@ Frame Connection::handle(const Frame& f) {
                     cat("\"", device_->info().name, "\" is no chip and takes no bitstream of ",
                         bits.size(), " bytes"))
             .help("reconfigure(config) gives a simulator another configuration");
+      }
+      if (auto* chip = dynamic_cast<runtime::Programmable*>(device_.get())) {
+        chip->program(bits);
+      } else if (!bits.empty()) {
+        throw Error(
+            ErrorKind::device, "rpc.program.fixed",
+            cat("\"", device_->info().name, "\" takes no bitstream of ", bits.size(), " bytes"))
+            .note("only chips with loadable logic do");
       }
       return out;
     }

@@ -21,11 +21,100 @@ BufferRegion outer_region(const BufferRegion& region, const std::vector<IterVar>
   return {region.buffer, arith::relax_region(region.region, domain, analyzer)};
 }
 
+/// Consecutive nests as one block over the loops that surround all of them.
+Verdict wrap_blocks(const State& s, const std::vector<BlockRef>& blocks, Outcome<BlockRef>& out) {
+  if (blocks.empty())
+    return refuse(s, "schedule.blockize.empty", "blockize got an empty list of blocks")
+        .note("legal: a loop, or at least one block");
+  std::vector<Path> paths(blocks.size());
+  for (std::size_t i = 0; i < blocks.size(); ++i)
+    WEFT_TRY(locate_inner(s, blocks[i], Blockize::kName, paths[i]));
+  // The deepest node that all paths share.
+  std::size_t common = 0;
+  while (std::all_of(paths.begin(), paths.end(), [&](const Path& p) {
+    return common + 1 < p.nodes.size() && p.nodes[common] == paths[0].nodes[common] &&
+           p.func == paths[0].func;
+  }))
+    ++common;
+  const auto apart = [&](std::string_view why) {
+    std::vector<std::string> names;
+    for (const Path& p : paths) names.push_back(p.realize()->block->name);
+    Refusal r = refuse(s, "schedule.blockize.siblings",
+                       cat("blockize of ", quoted(names), ": ", why), paths[0].target().get());
+    r.note("legal: blocks of one scope whose nests stand one after the other, in that order");
+    return r;
+  };
+  if (common == 0 || paths[0].scope() == nullptr) return apart("they share no scope");
+  const std::size_t place = common - 1;  // index of the deepest common node
+  const Stmt& parent = paths[0].nodes[place];
+  for (const Path& p : paths) {
+    if (p.scope_index() != paths[0].scope_index() || p.scope_index() > place)
+      return apart("they do not stand in one scope");
+  }
+  const auto* list = as<SeqNode>(parent);
+  std::vector<Stmt> stmts = list ? list->stmts : std::vector<Stmt>{paths[0].nodes[common]};
+  std::vector<std::size_t> at;
+  for (const Path& p : paths) {
+    auto found = std::find(stmts.begin(), stmts.end(), p.nodes[common]);
+    if (found == stmts.end()) return apart("their nests are no neighbours");
+    const auto index = static_cast<std::size_t>(found - stmts.begin());
+    if (!at.empty() && index != at.back() + 1) return apart("something stands between them");
+    at.push_back(index);
+  }
+  std::vector<Stmt> body(stmts.begin() + static_cast<std::ptrdiff_t>(at.front()),
+                         stmts.begin() + static_cast<std::ptrdiff_t>(at.back()) + 1);
+  std::vector<Leaf> inside;
+  for (const Stmt& stmt : body) {
+    for (Leaf& leaf : leaves(stmt)) inside.push_back(std::move(leaf));
+  }
+  auto block = make_ref<BlockNode>();
+  block->id = fresh_block_id();
+  block->name = cat(inside[0].block()->name, "_group");
+  Exprs values;
+  VarMap map;
+  for (std::size_t i = paths[0].scope_index() + 1; i <= place; ++i) {
+    const auto* loop = as<ForNode>(paths[0].nodes[i]);
+    if (!loop) continue;
+    IterKind kind = IterKind::spatial;
+    bool used = false;
+    for (const Leaf& leaf : inside) {
+      for (std::size_t k = 0; k < leaf.realize->iter_values.size(); ++k) {
+        if (!uses_var(leaf.realize->iter_values[k], loop->var.get())) continue;
+        used = true;
+        const IterKind own = leaf.block()->iters[k].kind;
+        if (own != IterKind::spatial) kind = own;
+      }
+    }
+    for (const Stmt& stmt : body) used = used || free_vars(stmt).count(loop->var.get()) > 0;
+    if (!used) continue;
+    const Var var = make_var(cat("v", loop->var->name), loop->var->dtype);
+    map[loop->var.get()] = var;
+    block->iters.push_back({var, {loop->min, loop->extent}, kind});
+    values.push_back(loop->var);
+  }
+  block->body = substitute(seq(std::move(body)), map);
+  AccessRegions found = detect_block_regions(*block);
+  block->reads = std::move(found.reads);
+  block->writes = std::move(found.writes);
+  const std::uint64_t id = block->id;
+  stmts.erase(stmts.begin() + static_cast<std::ptrdiff_t>(at.front()),
+              stmts.begin() + static_cast<std::ptrdiff_t>(at.back()) + 1);
+  stmts.insert(stmts.begin() + static_cast<std::ptrdiff_t>(at.front()),
+               block_realize(std::move(values), nullptr, block));
+  const Stmt changed =
+      list ? replace(paths[0], seq(std::move(stmts)), place) : replace(paths[0], stmts[0], common);
+  out.mod = with_body(s.mod, paths[0].func, changed);
+  out.result = {id};
+  return std::nullopt;
+}
+
 }  // namespace
 
 Verdict Blockize::transform(const State& s, Outcome<Result>& out) const {
+  if (const auto* blocks = std::get_if<std::vector<BlockRef>>(&target))
+    return wrap_blocks(s, *blocks, out);
   Path top;
-  WEFT_TRY(locate(s, target, top));
+  WEFT_TRY(locate(s, std::get<LoopRef>(target), top));
   const auto under = leaves(top.target());
   const bool chain = [&] {
     Stmt at = top.target();

@@ -204,7 +204,8 @@ Verdict CacheRead::transform(const State& s, Outcome<Result>& out) const {
     if (!consumer_blocks.empty() && !listed) continue;
     chosen.insert(b->id);
     consumers.push_back(b);
-    if (auto why = writer ? why_not_covered(scope, i) : std::string(); !why.empty()) {
+    if (auto why = writer ? why_not_covered(scope, i, s.facts.get()) : std::string();
+        !why.empty()) {
       Refusal r =
           refuse(s, "schedule.cache_read.not_covered",
                  cat("cache_read of \"", buffer->name, "\" would copy unfinished data: ", why),
@@ -284,7 +285,7 @@ Verdict CacheWrite::transform(const State& s, Outcome<Result>& out) const {
   for (std::size_t i = 0; i < scope.size(); ++i) {
     const BlockNode* b = scope[i].block();
     if (b == writer || !reads(b, buffer.get())) continue;
-    if (auto why = why_not_covered(scope, i); !why.empty()) {
+    if (auto why = why_not_covered(scope, i, s.facts.get()); !why.empty()) {
       Refusal r = refuse(
           s, "schedule.cache_write.not_covered",
           cat("cache_write of \"", buffer->name, "\" would hand over unfinished data: ", why),

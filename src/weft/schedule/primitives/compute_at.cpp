@@ -146,7 +146,7 @@ Verdict check_blocks(const Move& m) {
       return r;
     }
   }
-  if (auto why = why_not_pipeline(m.scope); !why.empty()) {
+  if (auto why = why_not_pipeline(m.scope, m.s.facts.get()); !why.empty()) {
     Refusal r = refuse(
         m.s, m.slug("pipeline"),
         cat(m.step, " of ", m.name(), " needs a scope in which data only flows forward: ", why),
@@ -366,7 +366,7 @@ Verdict check_consumer(const Move& m, const Stmt& body) {
   const Leaf& leaf = scope[self];
   arith::Analyzer analyzer;
   bind_path(analyzer, *path);
-  std::string why = why_not_covered(scope, self);
+  std::string why = why_not_covered(scope, self, m.s.facts.get());
   if (why.empty() && !covers_domain(leaf, analyzer))
     why = "some of its iterations would not run, or not provably";
   if (why.empty()) {

@@ -153,7 +153,7 @@ Verdict check_independent(const State& s, const Kind& kind, const Path& path) {
     }
   }
   if (under.size() > 1) {
-    if (auto why = why_not_pipeline(leaves_under(path)); !why.empty()) {
+    if (auto why = why_not_pipeline(leaves_under(path), s.facts.get()); !why.empty()) {
       Refusal r = refuse(
           s, cat("schedule.", kind.step, ".not_covered"),
           cat(kind.step, " of ", name_of(loop), " needs independent iterations, but ", why), loop);

@@ -116,7 +116,7 @@ Verdict check_leaf(const State& s, std::string_view step, const Path& path,
     r.note("legal: blocks of the form B[i, j] = expression");
     return r;
   }
-  if (auto why = why_not_pipeline(scope); !why.empty()) {
+  if (auto why = why_not_pipeline(scope, s.facts.get()); !why.empty()) {
     return refuse(s, slug(step, "pipeline"),
                   cat(step, " of ", name_of(block),
                       " needs a scope in which data only flows forward: ", why),

@@ -56,7 +56,7 @@ Verdict check_blocks(const State& s, const Path& top) {
     }
   }
   if (under.size() < 2) return std::nullopt;
-  if (auto why = why_not_pipeline(leaves_under(top)); !why.empty()) {
+  if (auto why = why_not_pipeline(leaves_under(top), s.facts.get()); !why.empty()) {
     Refusal r = refuse(s, "schedule.reorder.not_covered",
                        cat("reorder would change what blocks hand over between iterations: ", why),
                        top.loop());

@@ -8,59 +8,12 @@
 #include "weft/schedule/analysis.h"
 #include "weft/schedule/primitives/reduction.h"
 #include "weft/schedule/rebind.h"
+#include "weft/schedule/reduction_pattern.h"
 
 namespace weft::schedule {
 namespace {
 
 using namespace ir;
-
-/// out = out op rest.
-struct Combiner {
-  ExprKind op = ExprKind::add;
-  const StoreNode* body = nullptr;
-  Expr rest;
-};
-
-bool is_load_of(const Expr& e, const StoreNode* target) {
-  const auto* l = as<LoadNode>(e);
-  if (!l || l->buffer != target->buffer) return false;
-  for (std::size_t i = 0; i < l->indices.size(); ++i) {
-    if (!same_expr(l->indices[i], target->indices[i])) return false;
-  }
-  return true;
-}
-
-bool match(const BlockNode* block, Combiner& out) {
-  out.body = as<StoreNode>(block->body);
-  const auto* init = as<StoreNode>(block->init);
-  if (!out.body || !init || init->buffer != out.body->buffer) return false;
-  for (std::size_t i = 0; i < init->indices.size(); ++i) {
-    if (!same_expr(init->indices[i], out.body->indices[i])) return false;
-  }
-  const auto* b = as<BinaryNode>(out.body->value);
-  if (!b) return false;
-  out.op = b->kind;
-  if (b->kind != ExprKind::add && b->kind != ExprKind::mul && b->kind != ExprKind::min &&
-      b->kind != ExprKind::max)
-    return false;
-  out.rest = is_load_of(b->a, out.body) ? b->b : is_load_of(b->b, out.body) ? b->a : nullptr;
-  if (!out.rest) return false;
-  bool again = false;
-  for_each_expr(out.rest, [&](const Expr& e) {
-    const auto* l = as<LoadNode>(e);
-    again |= l && l->buffer == out.body->buffer;
-  });
-  return !again;
-}
-
-Expr identity(ExprKind op, DType type) {
-  switch (op) {
-    case ExprKind::mul: return make_const(1, type);
-    case ExprKind::min: return max_value(type);
-    case ExprKind::max: return min_value(type);
-    default: return make_zero(type);
-  }
-}
 
 bool used_by(const Leaf& leaf, const ForNode* loop, IterKind kind) {
   for (std::size_t i = 0; i < leaf.block()->iters.size(); ++i) {
@@ -77,7 +30,7 @@ struct Plan {
   Leaf leaf{};
   std::vector<const ForNode*> chain{};  // loops that only the block stands in, outermost first
   std::size_t top = 0;                  // index of chain[0] in path.nodes
-  Combiner combiner{};
+  ReductionPattern pattern{};
   std::size_t axis = 0;
 };
 
@@ -108,7 +61,7 @@ Verdict check(Plan& p, std::int64_t factor_axis) {
             "legal: blocks with an init, affine bindings and S and R iterators, the only writers "
             "of their output");
   }
-  if (auto why = why_not_pipeline(scope); !why.empty()) {
+  if (auto why = why_not_pipeline(scope, p.s.facts.get()); !why.empty()) {
     return refuse(p.s, "schedule.rfactor.pipeline",
                   cat("rfactor of ", name_of(loop),
                       " needs a scope in which data only flows forward: ", why),
@@ -138,16 +91,21 @@ Verdict check(Plan& p, std::int64_t factor_axis) {
                   loop)
         .note(cat("legal: ", quoted(loop_names(legal))));
   }
-  if (!match(block, p.combiner)) {
+  if (auto pattern = match_reduction(block)) {
+    p.pattern = std::move(*pattern);
+  } else {
     return refuse(p.s, "schedule.rfactor.combiner",
                   cat("rfactor finds no known combiner in block ", name_of(block)), p.leaf.realize)
-        .note("legal: C[...] = C[...] op value with op one of +, *, min, max");
+        .note(
+            "legal: C[...] = C[...] op value with op one of +, *, min, max; tuples of these; "
+            "argmin "
+            "and argmax; any combination of a block with the annotation \"commutative_reducer\"");
   }
-  const auto ndim = static_cast<std::int64_t>(p.combiner.body->buffer->ndim());
+  const auto ndim = static_cast<std::int64_t>(p.pattern.updates[0]->buffer->ndim());
   if (factor_axis < -ndim - 1 || factor_axis > ndim) {
     return refuse(p.s, "schedule.rfactor.axis",
                   cat("rfactor got factor_axis ", factor_axis, " for \"",
-                      p.combiner.body->buffer->name, "\", which has ", ndim, " axes"),
+                      p.pattern.updates[0]->buffer->name, "\", which has ", ndim, " axes"),
                   p.leaf.realize)
         .note(cat("legal: ", -ndim - 1, " to ", ndim));
   }
@@ -167,6 +125,27 @@ Verdict check(Plan& p, std::int64_t factor_axis) {
   return std::nullopt;
 }
 
+/// Stores of the reducer's results; several are computed before any is stored.
+Stmt joined(const ReducerNode& reducer, const std::vector<Buffer>& targets, const Exprs& lhs,
+            const Exprs& rhs, const Exprs& at) {
+  VarMap sides;
+  for (std::size_t i = 0; i < lhs.size(); ++i) {
+    sides[reducer.lhs[i].get()] = lhs[i];
+    sides[reducer.rhs[i].get()] = rhs[i];
+  }
+  if (targets.size() == 1) return store(targets[0], substitute(reducer.result[0], sides), at);
+  std::vector<Var> names;
+  std::vector<Stmt> stores;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    names.push_back(make_var(cat("v_", targets[i]->name), targets[i]->dtype));
+    stores.push_back(store(targets[i], names[i], at));
+  }
+  Stmt out = seq(std::move(stores));
+  for (std::size_t i = targets.size(); i-- > 0;)
+    out = let_stmt(names[i], substitute(reducer.result[i], sides), out);
+  return out;
+}
+
 }  // namespace
 
 Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
@@ -176,7 +155,8 @@ Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
   const ForNode* rf = p.target.loop();
   const BlockRealizeNode* realize = p.leaf.realize;
   const BlockNode* old = p.leaf.block();
-  const StoreNode* body = p.combiner.body;
+  const std::vector<const StoreNode*>& updates = p.pattern.updates;
+  const ReducerNode& reducer = *p.pattern.reducer;
   arith::Analyzer analyzer;
   bind_path(analyzer, p.path);
 
@@ -204,13 +184,16 @@ Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
     }
   }
 
-  const Buffer& result = body->buffer;
-  auto partial = edit(result);
-  partial->name = cat(result->name, "_rf");
-  partial->strides.clear();
-  partial->elem_offset = nullptr;
-  partial->shape.insert(partial->shape.begin() + static_cast<std::ptrdiff_t>(p.axis), rf->extent);
-  const Buffer buffer = partial;
+  std::vector<Buffer> buffers;
+  for (const StoreNode* u : updates) {
+    auto partial = edit(u->buffer);
+    partial->name = cat(u->buffer->name, "_rf");
+    partial->strides.clear();
+    partial->elem_offset = nullptr;
+    partial->shape.insert(partial->shape.begin() + static_cast<std::ptrdiff_t>(p.axis), rf->extent);
+    buffers.push_back(partial);
+  }
+  const Exprs& indices = updates[0]->indices;
 
   // The new block: the loop's iterator is spatial, iterators made of it are spelled out.
   auto block = make_ref<BlockNode>();
@@ -243,15 +226,21 @@ Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
     values.push_back(realize->iter_values[i]);
   }
   const auto sliced = [&](const Exprs& at, const VarMap& map, const Var& v) {
-    Exprs indices;
-    for (const Expr& e : at) indices.push_back(substitute(e, map));
-    indices.insert(indices.begin() + static_cast<std::ptrdiff_t>(p.axis), v);
-    return indices;
+    Exprs list;
+    for (const Expr& e : at) list.push_back(substitute(e, map));
+    list.insert(list.begin() + static_cast<std::ptrdiff_t>(p.axis), v);
+    return list;
   };
-  const Exprs at = sliced(body->indices, iters, slice);
-  block->init = store(buffer, identity(p.combiner.op, buffer->dtype), at);
-  block->body = store(
-      buffer, make_binary(p.combiner.op, load(buffer, at), substitute(p.combiner.rest, iters)), at);
+  const Exprs at = sliced(indices, iters, slice);
+  std::vector<Stmt> starts;
+  Exprs held, joining;
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    starts.push_back(store(buffers[i], substitute(reducer.identity[i], iters), at));
+    held.push_back(load(buffers[i], at));
+    joining.push_back(substitute(p.pattern.rest[i], iters));
+  }
+  block->init = seq(std::move(starts));
+  block->body = joined(reducer, buffers, held, joining, at);
   block->annotations = old->annotations;
   AccessRegions found = detect_block_regions(*block);
   block->reads = std::move(found.reads);
@@ -283,13 +272,16 @@ Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
     last->iters.push_back({var, iter.dom, iter.kind});
     bindings.push_back(substitute(realize->iter_values[i], fresh));
   }
-  Exprs to;
-  for (const Expr& e : body->indices) to.push_back(substitute(e, kept));
+  Exprs to, totals, slices;
+  std::vector<Buffer> results;
+  for (const Expr& e : indices) to.push_back(substitute(e, kept));
+  for (std::size_t i = 0; i < updates.size(); ++i) {
+    results.push_back(updates[i]->buffer);
+    totals.push_back(load(results[i], to));
+    slices.push_back(load(buffers[i], sliced(indices, kept, step)));
+  }
   last->init = substitute(old->init, kept);
-  last->body = store(
-      result,
-      make_binary(p.combiner.op, load(result, to), load(buffer, sliced(body->indices, kept, step))),
-      to);
+  last->body = joined(reducer, results, totals, slices, to);
   found = detect_block_regions(*last);
   last->reads = std::move(found.reads);
   last->writes = std::move(found.writes);
@@ -304,7 +296,7 @@ Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
   const Stmt changed = replace(p.path, seq({first_nest, second_nest}), p.top);
   const auto place = find_block(changed, as<BlockRealizeNode>(p.path.nodes[scope_at])->block->id);
   auto scope = edit(place->realize()->block);
-  scope->alloc_buffers.push_back(buffer);
+  scope->alloc_buffers.insert(scope->alloc_buffers.end(), buffers.begin(), buffers.end());
   out.mod = with_body(s.mod, p.path.func, replace(*place, with_block(place->realize(), scope)));
   out.result = {block->id};
   return std::nullopt;

@@ -9,13 +9,14 @@ namespace weft::schedule {
 struct Blockize {
   static constexpr std::string_view kName = "blockize";
   static constexpr std::string_view kDoc =
-      "Puts a loop nest around one block into a block of its own, whose iterators count tiles. "
-      "Returns the new block.";
+      "Puts a loop nest around one block into a block of its own, whose iterators count tiles; or "
+      "blocks that stand one after the other, with their own loops, into one block whose iterators "
+      "are the loops around all of them. Returns the new block.";
   using Result = BlockRef;
-  LoopRef target;
+  LoopOrBlocks target;
   bool preserve_unit_iters = true;
   static void fields(auto&& f) {
-    f("target", &Blockize::target, "the outermost loop of the nest");
+    f("target", &Blockize::target, "the outermost loop of the nest, or the blocks in program order");
     f("preserve_unit_iters", &Blockize::preserve_unit_iters, "keep iterators of extent 1",
       Field::optional);
   }

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/schedule/primitives/transform_layout.h"
 
+#include <algorithm>
+#include <numeric>
+
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/regions.h"
 #include "weft/ir/text.h"
 #include "weft/schedule/analysis.h"
 #include "weft/schedule/primitives/annotate.h"
+#include "weft/schedule/tree.h"
 
 namespace weft::schedule {
 namespace {
@@ -82,6 +86,143 @@ class Relayout final : public Rewriter {
   arith::Analyzer analyzer_;
 };
 
+struct Layout {
+  Exprs shape;
+  std::vector<arith::IterSum> indices;
+  std::string error;  // empty: one to one
+};
+
+Layout layout_of(const IndexMap& map, const Exprs& extents) {
+  std::vector<IterVar> inputs;
+  arith::Analyzer analyzer;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    inputs.push_back(
+        {map.inputs[i], {make_zero(map.inputs[i]->dtype), extents[i]}, IterKind::spatial});
+    analyzer.bind(inputs.back().var, inputs.back().dom);
+  }
+  auto found = arith::detect_iter_map(map.outputs, inputs, make_bool(true),
+                                      arith::MapLevel::bijective, analyzer);
+  Layout out;
+  out.error = found.error;
+  for (const auto& sum : found.indices) {
+    Expr extent = make_const(1, dtypes::int64);
+    for (const auto& split : sum.splits) extent = extent + (split.extent - 1) * split.scale;
+    if (!is_const_int_value(sum.base, 0)) out.error = "an index has an offset";
+    out.shape.push_back(analyzer.simplify(extent));
+  }
+  out.indices = std::move(found.indices);
+  return out;
+}
+
+/// Each extent as a multiple of the constants that divide expressions of its index.
+Exprs rounded_up(const IndexMap& map, const Exprs& extents) {
+  Exprs out;
+  for (std::size_t i = 0; i < extents.size(); ++i) {
+    std::int64_t factor = 1;
+    for (const Expr& e : map.outputs) {
+      for_each_expr(e, [&](const Expr& x) {
+        const auto* b = as<BinaryNode>(x);
+        std::int64_t n = 0;
+        const bool divides = b && (x->kind == ExprKind::floordiv || x->kind == ExprKind::floormod);
+        if (divides && is_const_int(b->b, &n) && n > 0 && uses_var(b->a, map.inputs[i].get()))
+          factor = std::lcm(factor, n);
+      });
+    }
+    out.push_back(arith::simplify(floordiv(extents[i] + (factor - 1), make_int(factor)) * factor));
+  }
+  return out;
+}
+
+bool touches(const Stmt& s, const Buffer& b, bool writes) {
+  bool found = false;
+  for_each_stmt(s, [&](const Stmt& t) {
+    const auto* realize = as<BlockRealizeNode>(t);
+    if (!realize) return;
+    for (const BufferRegion& r : writes ? realize->block->writes : realize->block->reads)
+      found = found || r.buffer == b;
+  });
+  return found;
+}
+
+/// The body with a block that stores `value` to the elements outside of the old shape, after the
+/// last statement that writes the buffer. Nothing writes it: the body itself. Null: no place.
+Stmt fill_padding(const Stmt& body, const Buffer& buffer, const IndexMap& map, const Layout& layout,
+                  const Exprs& old_shape, const Expr& value) {
+  if (!touches(body, buffer, true)) return body;
+  auto block = make_ref<BlockNode>();
+  block->id = fresh_block_id();
+  block->name = cat(buffer->name, "_pad");
+  std::vector<Var> loops;
+  Exprs at, bindings;
+  for (std::size_t i = 0; i < buffer->ndim(); ++i) {
+    loops.push_back(make_var(cat("p", i)));
+    const Var v = make_var(cat("v", i));
+    block->iters.push_back({v, {make_int(0), buffer->shape[i]}, IterKind::spatial});
+    at.push_back(v);
+    bindings.push_back(loops.back());
+  }
+  Exprs outputs;
+  for (const Var& l : loops) outputs.push_back(l);
+  Expr outside = make_bool(false);
+  arith::Analyzer analyzer;
+  for (std::size_t i = 0; i < loops.size(); ++i)
+    analyzer.bind(loops[i], Range{make_int(0), buffer->shape[i]});
+  for (const auto& [var, expr] : arith::inverse_iter_map(layout.indices, outputs)) {
+    for (std::size_t i = 0; i < map.inputs.size(); ++i) {
+      if (map.inputs[i] == var)
+        outside = logical_or(outside, analyzer.simplify(ge(expr, old_shape[i])));
+    }
+  }
+  block->body = store(buffer, value, at);
+  block->writes = {point_region(buffer, at)};
+  Stmt nest = block_realize(bindings, analyzer.simplify(outside), block);
+  for (std::size_t i = loops.size(); i-- > 0;)
+    nest = make_for(loops[i], make_int(0), buffer->shape[i], nest);
+
+  // The scope that allocates the buffer, or the root for a parameter.
+  class Insert final : public Rewriter {
+   public:
+    Insert(const Buffer& b, Stmt n) : buffer(b), nest(std::move(n)) {}
+    const Buffer& buffer;
+    Stmt nest;
+    bool done = false, stuck = false, first = true;
+    Block rewrite_block(const Block& old) override {
+      const bool root = std::exchange(first, false);
+      bool own = std::find(old->alloc_buffers.begin(), old->alloc_buffers.end(), buffer) !=
+                 old->alloc_buffers.end();
+      if (!own && root) {
+        bool inner = false;
+        for_each_stmt(old->body, [&](const Stmt& t) {
+          const auto* r = as<BlockRealizeNode>(t);
+          if (!r) return;
+          const auto& list = r->block->alloc_buffers;
+          inner = inner || std::find(list.begin(), list.end(), buffer) != list.end();
+        });
+        own = !inner;  // a parameter
+      }
+      if (!own || done) return Rewriter::rewrite_block(old);
+      std::vector<Stmt> list = statements(old->body);
+      for (std::size_t i = list.size(); i-- > 0;) {
+        if (!touches(list[i], buffer, true)) continue;
+        bool reads = touches(list[i], buffer, false);
+        std::size_t writers = 0;
+        for (const Leaf& leaf : leaves(list[i])) {
+          for (const BufferRegion& r : leaf.block()->writes) writers += r.buffer == buffer;
+        }
+        if (reads && leaves(list[i]).size() > writers) stuck = true;
+        list.insert(list.begin() + static_cast<std::ptrdiff_t>(i) + 1, nest);
+        break;
+      }
+      done = true;
+      auto out = edit(old);
+      out->body = seq(std::move(list));
+      return out;
+    }
+  } insert(buffer, nest);
+  Stmt out = insert.rewrite(body);
+  return insert.done && !insert.stuck ? out : nullptr;
+}
+
 }  // namespace
 
 Verdict TransformLayout::transform(const State& s, Outcome<Result>& out) const {
@@ -112,39 +253,35 @@ Verdict TransformLayout::transform(const State& s, Outcome<Result>& out) const {
                   path.target().get())
         .note("legal: buffers without match_buffer views; transform before tensorize");
   }
-  std::vector<IterVar> inputs;
-  for (std::size_t i = 0; i < old->ndim(); ++i)
-    inputs.push_back({index_map.inputs[i],
-                      {make_zero(index_map.inputs[i]->dtype), old->shape[i]},
-                      IterKind::spatial});
-  arith::Analyzer analyzer;
-  for (const IterVar& v : inputs) analyzer.bind(v.var, v.dom);
-  const auto map = arith::detect_iter_map(index_map.outputs, inputs, make_bool(true),
-                                          arith::MapLevel::bijective, analyzer);
-  std::string why = map.error;
-  Exprs shape;
-  for (const auto& sum : map.indices) {
-    Expr extent = make_const(1, dtypes::int64);
-    for (const auto& split : sum.splits) extent = extent + (split.extent - 1) * split.scale;
-    if (!is_const_int_value(sum.base, 0)) why = "an index has an offset";
-    shape.push_back(analyzer.simplify(extent));
+  if (!pad_value.is_null() && !pad_value.is_number()) {
+    return refuse(s, "schedule.transform_layout.pad_value",
+                  cat("transform_layout of \"", old->name, "\" got pad_value ", pad_value.dump(),
+                      ", which is not a number"),
+                  path.target().get())
+        .note("legal: None or a number");
   }
-  if (!why.empty()) {
+  Layout layout = layout_of(index_map, old->shape);
+  const bool pads = !layout.error.empty() && !pad_value.is_null();
+  Exprs padded;
+  if (pads) {
+    padded = rounded_up(index_map, old->shape);
+    layout = layout_of(index_map, padded);
+  }
+  if (!layout.error.empty()) {
     std::vector<std::string> extents;
     for (const Expr& e : old->shape) extents.push_back(print(e));
     Refusal r = refuse(s, "schedule.transform_layout.bijective",
                        cat("transform_layout of \"", old->name, "\" by ", index_map.text(),
-                           " is not one to one: ", why),
+                           " is not one to one: ", layout.error),
                        path.target().get());
     r.note(cat("found: the shape is (", join(extents), ")"));
-    r.note(
-        pad_value.is_null()
-            ? "legal: maps whose factors divide the extents"
-            : "legal: maps whose factors divide the extents; layouts with padding are not written");
+    r.note(pads ? "legal: maps that are one to one when extents are rounded up to multiples of "
+                  "their factors"
+                : "legal: maps whose factors divide the extents, or a pad_value for what they add");
     return r;
   }
   auto changed = edit(old);
-  changed->shape = shape;
+  changed->shape = layout.shape;
   changed->strides.clear();
   changed->elem_offset = nullptr;
   const Buffer fresh = changed;
@@ -153,6 +290,20 @@ Verdict TransformLayout::transform(const State& s, Outcome<Result>& out) const {
     if (p.buffer == old) p.buffer = fresh;
   }
   func->body = Relayout(index_map, old, fresh).rewrite(f->body);
+  if (pads) {
+    const Expr value = pad_value.is_int() ? make_const(pad_value.as_int(), fresh->dtype)
+                                          : make_const(pad_value.as_double(), fresh->dtype);
+    Stmt body = fill_padding(func->body, fresh, index_map, layout, old->shape, value);
+    if (!body) {
+      return refuse(s, "schedule.transform_layout.place",
+                    cat("transform_layout of \"", old->name,
+                        "\" with padding: the nest that writes it also reads it, so there is no "
+                        "place for the padding"),
+                    path.target().get())
+          .note("legal: before compute_at joins the writer with its readers");
+    }
+    func->body = body;
+  }
   auto module = make_ref<IRModuleNode>(*s.mod);
   for (auto& [name, g] : module->functions) {
     if (name == path.func) g = func;

@@ -11,7 +11,11 @@ struct TransformLayout {
   static constexpr std::string_view kDoc =
       "Rewrites a buffer's shape and every access by an index map, such as lambda i, j: (i // 16, "
       "j, i % 16). The map must be "
-      "one to one over the buffer's shape. A parameter's shape changes in the function's "
+      "one to one over the buffer's shape, or over that shape with its extents rounded up when "
+      "pad_value says what the elements added hold: a block after the buffer's last writer stores "
+      "it "
+      "(of a parameter that nothing writes it is assumed). A parameter's shape changes in the "
+      "function's "
       "signature, too.";
   using Result = Done;
   BlockRef block;
@@ -23,7 +27,8 @@ struct TransformLayout {
     f("block", &TransformLayout::block, "a block that uses the buffer");
     f("buffer", &TransformLayout::buffer, "(\"read\" | \"write\", index), or the buffer's name");
     f("index_map", &TransformLayout::index_map, "from the old indices to the new ones");
-    f("pad_value", &TransformLayout::pad_value, "None: refuse maps that introduce padding",
+    f("pad_value", &TransformLayout::pad_value,
+      "what new elements outside of the old shape hold, a number; None: refuse maps that make any",
       Field::optional);
     f("assume_injective_transform", &TransformLayout::assume_injective_transform,
       "kept for compatibility; maps are proven", Field::optional);

@@ -17,10 +17,10 @@ class CBackend final : public Backend {
 
   TargetInfo info(const Target& target) const override {
     for (const auto& [key, value] : target.options) {
-      if (key != "" && key != "cc" && key != "flags") {
+      if (key != "" && key != "cc" && key != "flags" && !is_lowering_option(key)) {
         throw Error(ErrorKind::value, "c.option.unknown",
                     cat("target c has no option \"", key, "\" (given: ", value, ")"))
-            .note("options: cc, flags");
+            .note("options: cc, flags, share_storage, merge_expressions");
       }
     }
     TargetInfo out;
@@ -41,6 +41,7 @@ class CBackend final : public Backend {
     LoweringOptions options;
     options.vector_lanes = 0;
     options.narrow = true;
+    options.read(target);
     return standard_pipeline(info(target), "c", options);
   }
 

@@ -71,6 +71,39 @@ static inline uint16_t weft_float_to_half(float v) {
   return (uint16_t)(h | (sign >> 16));
 }
 )";
+    s.stream = "WEFT_STREAM";
+    s.stream_end = "WEFT_STREAM_END()";
+    s.stream_helpers = R"(
+/* Stores past the caches, where compiler and machine have them; ordinary ones elsewhere. */
+#if defined(__clang__)
+#define WEFT_STREAM(p, v) __builtin_nontemporal_store((v), (p))
+#elif defined(__GNUC__) && defined(__x86_64__)
+#define WEFT_STREAM(p, v) \
+  do { \
+    __typeof__(*(p)) weft_value = (v); \
+    if (sizeof weft_value == 4) { \
+      int weft_bits; \
+      __builtin_memcpy(&weft_bits, &weft_value, 4 <= sizeof weft_value ? 4 : 1); \
+      __builtin_ia32_movnti((int*)(p), weft_bits); \
+    } else if (sizeof weft_value == 8) { \
+      long long weft_bits; \
+      __builtin_memcpy(&weft_bits, &weft_value, 8 <= sizeof weft_value ? 8 : 1); \
+      __builtin_ia32_movnti64((long long*)(p), weft_bits); \
+    } else { \
+      *(p) = weft_value; \
+    } \
+  } while (0)
+#else
+#define WEFT_STREAM(p, v) (*(p) = (v))
+#endif
+#if defined(__x86_64__)
+#define WEFT_STREAM_END() __builtin_ia32_sfence()
+#elif defined(__GNUC__)
+#define WEFT_STREAM_END() __atomic_thread_fence(__ATOMIC_RELEASE)
+#else
+#define WEFT_STREAM_END() ((void)0)
+#endif
+)";
     s.host_entry = true;
     return s;
   }();

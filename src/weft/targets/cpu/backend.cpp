@@ -80,6 +80,7 @@ class CpuBackend final : public Backend {
     options.vector_lanes = 64;
     options.narrow = false;
     options.unroll.how = pass::Unroll::replicate;
+    options.read(target);
     return standard_pipeline(info(target), "cpu", options);
   }
 

@@ -346,7 +346,7 @@ std::string FunctionEmitter::call(const CallNode* e) {
     return let(
         cat("phi ", value_type(t), " [ ", a, ", %", from_a, " ], [ ", b, ", %", from_b, " ]"));
   }
-  if (op == "likely") return expr(e->args[0]);
+  if (op == "likely" || op == "nontemporal") return expr(e->args[0]);
   if (op == "address_of") {
     const auto* l = as<LoadNode>(e->args[0]);
     const auto* r = as<RampNode>(l->indices[0]);

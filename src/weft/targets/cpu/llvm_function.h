@@ -24,6 +24,7 @@ struct ModuleText {
   std::set<std::string> helpers;       // names of math helpers already defined
   std::string helper_text;
   bool explicit_vectors = false;
+  bool nontemporal = false;  // !0 is used
   int outlined = 0;
 };
 
@@ -47,6 +48,7 @@ class FunctionEmitter {
   void loop(const ir::ForNode* s);
   void parallel(const ir::ForNode* s);
   void store(const ir::StoreNode* s);
+  void stream(DType t, const std::string& value, const std::string& pointer);
   void allocate(const ir::AllocateNode* s);
   void loop_over(const ir::Var& var, const std::string& low, const std::string& end, bool runs,
                  const ir::Stmt& s);
@@ -84,6 +86,7 @@ class FunctionEmitter {
   ModuleText& module_;
   std::string name_, text_, entry_allocas_, block_ = "entry";
   int next_ = 0;
+  bool streams_ = false;            // holds stores that bypass the caches
   std::vector<std::string> frees_;  // workspace pointers live here, released on every return
 };
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <bit>
 
 #include "weft/base/error.h"
 #include "weft/base/text.h"
@@ -27,6 +28,14 @@ void FunctionEmitter::return_code(const std::string& code, std::size_t n) {
     std::string slot = let("getelementptr i8, ptr %ctx, i64 24");
     std::string f = let(cat("load ptr, ptr ", slot));
     line(cat("call void ", f, "(ptr %ctx, ptr ", frees_[i], ")"));
+  }
+  if (streams_) {  // streamed stores become visible before whoever waits for this function goes on
+#if defined(__x86_64__)
+    module_.declarations.insert("declare void @llvm.x86.sse.sfence()");
+    line("call void @llvm.x86.sse.sfence()");
+#else
+    line("fence release");
+#endif
   }
   line(cat("ret i32 ", code));
 }
@@ -104,6 +113,11 @@ void FunctionEmitter::store(const StoreNode* s) {
   DType element = s->buffer->dtype, t = s->value->dtype;
   const Expr& index = s->indices[0];
   std::string value = to_memory(t, expr(s->value)), align = std::to_string(element.bytes());
+  if (const auto* c = as<CallNode>(s->value); c && c->op == "nontemporal") {
+    const auto* r = as<RampNode>(index);
+    bool whole = t.lanes == 1 || (r && is_const_int_value(r->stride, 1));
+    if (whole) return stream(t, value, address(s->buffer.get(), expr(r ? r->base : index)));
+  }
   if (t.lanes == 1) {
     line(cat("store ", memory_type(t), " ", value, ", ptr ", address(s->buffer.get(), expr(index)),
              ", align ", align));
@@ -121,6 +135,36 @@ void FunctionEmitter::store(const StoreNode* s) {
     line(cat("store ", memory_type(element), " ", v, ", ptr ",
              address(s->buffer.get(), lane(index->dtype, at, i)), ", align ", align));
   }
+}
+
+/// A store past the caches. Vectors need a whole, aligned address for it: one that is not aligned
+/// at run time is stored as usual.
+void FunctionEmitter::stream(DType t, const std::string& value, const std::string& pointer) {
+  const auto bytes = static_cast<int>(t.total_bytes());
+  const std::string type = memory_type(t);
+  streams_ = true;
+  module_.nontemporal = true;
+  if (t.lanes == 1) {
+    line(
+        cat("store ", type, " ", value, ", ptr ", pointer, ", align ", bytes, ", !nontemporal !0"));
+    return;
+  }
+  module_.explicit_vectors = true;
+  // Machine vectors: a longer one is written in pieces, the natural alignment of the widest is 64.
+  const int align =
+      static_cast<int>(std::min<unsigned>(std::bit_floor(static_cast<unsigned>(bytes)), 64));
+  std::string number = let(cat("ptrtoint ptr ", pointer, " to i64"));
+  std::string rest = let(cat("and i64 ", number, ", ", align - 1));
+  std::string aligned = let(cat("icmp eq i64 ", rest, ", 0"));
+  std::string fast = label(), slow = label(), done = label();
+  line(cat("br i1 ", aligned, ", label %", fast, ", label %", slow));
+  begin_block(fast);
+  line(cat("store ", type, " ", value, ", ptr ", pointer, ", align ", align, ", !nontemporal !0"));
+  line(cat("br label %", done));
+  begin_block(slow);
+  line(cat("store ", type, " ", value, ", ptr ", pointer, ", align ", t.element().bytes()));
+  line(cat("br label %", done));
+  begin_block(done);
 }
 
 void FunctionEmitter::allocate(const AllocateNode* s) {
@@ -308,6 +352,7 @@ LlvmText emit_llvm(const std::vector<PrimFunc>& kernels) {
   }
   for (const std::string& d : module.declarations) out.text += d + "\n";
   out.text += "\n" + module.helper_text + module.functions;
+  if (module.nontemporal) out.text += "!0 = !{i32 1}\n";
   out.explicit_vectors = module.explicit_vectors;
   return out;
 }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/target/backend.h"
 #include "weft/target/accepts.h"
+#include "weft/target/default_grid_schedule.h"
 #include "weft/target/gpu_rows.h"
 #include "weft/target/pipeline.h"
 #include "weft/targets/cuda/device.h"
@@ -18,12 +19,12 @@ class CudaBackend final : public Backend {
   TargetInfo info(const Target& target) const override {
     for (const auto& [key, value] : target.options) {
       if (key != "" && key != "arch" && key != "max_threads_per_block" &&
-          key != "max_shared_memory_per_block") {
+          key != "max_shared_memory_per_block" && !is_lowering_option(key)) {
         throw Error(ErrorKind::value, "cuda.option.unknown",
                     cat("target cuda has no option \"", key, "\" (given: ", value, ")"))
             .note(
                 "options: a card's number, arch, max_threads_per_block, "
-                "max_shared_memory_per_block");
+                "max_shared_memory_per_block, share_storage, merge_expressions");
       }
     }
     GroupLimits limits;
@@ -31,6 +32,7 @@ class CudaBackend final : public Backend {
     limits.shared_bytes = target.integer("max_shared_memory_per_block", shared_of(arch(target)));
     TargetInfo out = grid_target_info(limits);
     out.limits["vector_bytes"] = 16;
+    if (copies_asynchronously(arch(target))) out.queues.push_back({"cp.async", true, "group", 0});
     out.limits["vector_align"] = 16;
     return out;
   }
@@ -39,9 +41,14 @@ class CudaBackend final : public Backend {
     return accepts_rows(f, info(target), "cuda");
   }
 
+  ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target& target) const override {
+    return default_grid_schedule(f, info(target));
+  }
+
   pass::Pipeline pipeline(const Target& target) const override {
     LoweringOptions options;
     options.vector_lanes = 16;
+    options.read(target);
     return standard_pipeline(info(target), "cuda", options);
   }
 
@@ -105,6 +112,16 @@ class CudaBackend final : public Backend {
     std::vector<Card> all = cards(&reason);
     auto i = static_cast<std::size_t>(index(target));
     return i < all.size() ? all[i].arch : "sm_90";
+  }
+
+  /// cp.async exists from compute capability 8.0 on.
+  static bool copies_asynchronously(const std::string& arch) {
+    int number = 0;
+    for (char c : arch.substr(3)) {
+      if (c < '0' || c > '9') break;
+      number = number * 10 + (c - '0');
+    }
+    return number >= 80;
   }
 
   /// Shared memory that one block may ask for, from the vendor's table of compute capabilities.

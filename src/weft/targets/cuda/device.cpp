@@ -334,8 +334,13 @@ Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel,
                 cat("kernel \"", k.name, "\" asks for ", grid[0], " x ", grid[1], " x ", grid[2],
                     " blocks; legal: 2147483647 x 65535 x 65535"));
   }
-  std::vector<std::uint64_t> values(args.size());
-  std::vector<void*> pointers(args.size());
+  constexpr std::size_t kFew = 48;  // arguments that need no allocation
+  std::uint64_t few_values[kFew];
+  void* few_pointers[kFew];
+  std::vector<std::uint64_t> many_values(args.size() > kFew ? args.size() : 0);
+  std::vector<void*> many_pointers(args.size() > kFew ? args.size() : 0);
+  std::uint64_t* values = many_values.empty() ? few_values : many_values.data();
+  void** pointers = many_pointers.empty() ? few_pointers : many_pointers.data();
   for (std::size_t i = 0; i < args.size(); ++i) {
     if (args[i].storage) {
       values[i] = args[i].storage->address() + args[i].offset;
@@ -356,8 +361,8 @@ Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel,
                       static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),
                       static_cast<unsigned>(block[0]), static_cast<unsigned>(block[1]),
                       static_cast<unsigned>(block[2]), static_cast<unsigned>(k.scratch_bytes),
-                      nullptr, pointers.data(), nullptr),
-      cat("launching ", k.name));
+                      nullptr, pointers, nullptr),
+      "launching a kernel");
   Ref<CudaDevice> self(this);
   return Event([self] { self->synchronize(); });
 }

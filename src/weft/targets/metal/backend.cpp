@@ -3,6 +3,7 @@
 
 #include "weft/target/accepts.h"
 #include "weft/target/backend.h"
+#include "weft/target/default_grid_schedule.h"
 #include "weft/target/gpu_rows.h"
 #include "weft/target/pipeline.h"
 #include "weft/targets/metal/spelling.h"
@@ -19,10 +20,13 @@ class MetalBackend final : public Backend {
 
   TargetInfo info(const Target& target) const override {
     for (const auto& [key, value] : target.options) {
-      if (key != "" && key != "max_threads_per_block" && key != "max_shared_memory_per_block") {
+      if (key != "" && key != "max_threads_per_block" && key != "max_shared_memory_per_block" &&
+          !is_lowering_option(key)) {
         throw Error(ErrorKind::value, "metal.option.unknown",
                     cat("target metal has no option \"", key, "\" (given: ", value, ")"))
-            .note("options: max_threads_per_block, max_shared_memory_per_block");
+            .note(
+                "options: max_threads_per_block, max_shared_memory_per_block, "
+                "share_storage, merge_expressions");
       }
     }
     GroupLimits limits;
@@ -41,9 +45,14 @@ class MetalBackend final : public Backend {
     return accepts_rows(f, info(target), "metal");
   }
 
+  ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target& target) const override {
+    return default_grid_schedule(f, info(target));
+  }
+
   pass::Pipeline pipeline(const Target& target) const override {
     LoweringOptions options;
     options.vector_lanes = 4;
+    options.read(target);
     return standard_pipeline(info(target), "metal", options);
   }
 

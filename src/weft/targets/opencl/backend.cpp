@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/target/backend.h"
 #include "weft/target/accepts.h"
+#include "weft/target/default_grid_schedule.h"
 #include "weft/target/gpu_rows.h"
 #include "weft/target/pipeline.h"
 #include "weft/targets/opencl/device.h"
@@ -16,10 +17,13 @@ class OpenClBackend final : public Backend {
 
   TargetInfo info(const Target& target) const override {
     for (const auto& [key, value] : target.options) {
-      if (key != "" && key != "max_threads_per_block" && key != "max_shared_memory_per_block") {
+      if (key != "" && key != "max_threads_per_block" && key != "max_shared_memory_per_block" &&
+          !is_lowering_option(key)) {
         throw Error(ErrorKind::value, "opencl.option.unknown",
                     cat("target opencl has no option \"", key, "\" (given: ", value, ")"))
-            .note("options: a device's number, max_threads_per_block, max_shared_memory_per_block");
+            .note(
+                "options: a device's number, max_threads_per_block, max_shared_memory_per_block, "
+                "share_storage, merge_expressions");
       }
     }
     GroupLimits limits;
@@ -44,9 +48,14 @@ class OpenClBackend final : public Backend {
     return accepts_rows(f, info(target), "opencl");
   }
 
+  ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target& target) const override {
+    return default_grid_schedule(f, info(target));
+  }
+
   pass::Pipeline pipeline(const Target& target) const override {
     LoweringOptions options;
     options.vector_lanes = 16;
+    options.read(target);
     return standard_pipeline(info(target), "opencl", options);
   }
 

@@ -41,6 +41,41 @@ std::vector<std::uint64_t> words_of(const runtime::Binary& binary) {
   return words;
 }
 
+std::vector<runtime::Binary> kernels_of(const runtime::Binary& binary) {
+  const Json* list = binary.metadata.is_object() ? binary.metadata.find("programs") : nullptr;
+  if (!list) return {binary};
+  std::vector<runtime::Binary> out;
+  for (const Json& item : list->as_array()) {
+    auto first = static_cast<std::uint64_t>(item.at("first").as_int()) * 8,
+         size = static_cast<std::uint64_t>(item.at("words").as_int()) * 8;
+    if (first > binary.bytes.size() || size > binary.bytes.size() - first)
+      throw Error(ErrorKind::emit, "qpu.binary.size",
+                  cat("a kernel of ", size, " bytes at ", first, " lies outside the binary of ",
+                      binary.bytes.size(), " bytes"));
+    runtime::Binary& one = out.emplace_back();
+    one.target = binary.target;
+    one.format = binary.format;
+    one.bytes = binary.bytes.substr(first, size);
+    for (const runtime::DebugEntry& d : binary.debug) {
+      if (d.pc < first || d.pc >= first + size) continue;
+      one.debug.push_back(d);
+      one.debug.back().pc -= first;
+    }
+    one.metadata = item;
+  }
+  if (out.empty())
+    throw Error(ErrorKind::emit, "qpu.binary.size",
+                cat("the binary of ", binary.bytes.size(), " bytes lists no kernel"));
+  return out;
+}
+
+void check_kernel(std::size_t kernel, std::size_t count) {
+  if (kernel < count) return;
+  throw Error(ErrorKind::value, "qpu.launch.kernel",
+              cat("the binary has no kernel number ", kernel))
+      .note(cat("legal: 0 to ", count - 1));
+}
+
 Abi parse_abi(const runtime::Binary& binary) {
   Abi out;
   if (!binary.metadata.is_object()) return out;

@@ -24,6 +24,14 @@ struct Abi {
   std::uint64_t spill_bytes = 0;
 };
 
+/// One binary per kernel. Binaries of several kernels list them in the metadata: "programs", with
+/// the first word, the number of words and the metadata of each. Throws Error(emit,
+/// "qpu.binary.size").
+std::vector<runtime::Binary> kernels_of(const runtime::Binary& binary);
+
+/// Throws Error(value, "qpu.launch.kernel") unless kernel < count.
+void check_kernel(std::size_t kernel, std::size_t count);
+
 /// Throws Error(emit, "qpu.binary.uniform").
 Abi parse_abi(const runtime::Binary& binary);
 

@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// The QPU as a back end: its rows, and the emulated chip as a device. Kernels reach it as binaries
-// made by <weft/qpu.h>; tensor programs are refused before any lowering, with the reason.
+// The QPU as a back end: its rows, tensor programs through the compiler of the kernel language
+// (tensor/), and the emulated chip as a device.
 
 #include "weft/target/backend.h"
 
 #include "weft/target/accepts.h"
+#include "weft/target/pipeline.h"
 #include "weft/targets/qpu/driver/device.h"
 #include "weft/targets/qpu/emulator.h"
+#include "weft/targets/qpu/tensor/default_schedule.h"
+#include "weft/targets/qpu/tensor/emit.h"
+#include "weft/targets/qpu/tensor/prepare.h"
 
 namespace weft::qpu {
 
@@ -20,7 +24,9 @@ class QpuBackend final : public Backend {
     hw::EmulatorOptions options = options_of(target);
     TargetInfo out;
     AxisInfo qpu;
-    qpu.name = "qpu", qpu.kind = AxisKind::parallel, qpu.limit = options.qpus, qpu.barrier = true;
+    // QPUs can meet (semaphores), but what one stored another's TMU may not see before the next
+    // launch: stages that depend on each other are launches of their own, so no barrier row.
+    qpu.name = "qpu", qpu.kind = AxisKind::parallel, qpu.limit = options.qpus;
     AxisInfo lane;
     lane.name = "lane", lane.kind = AxisKind::lockstep, lane.limit = 16, lane.level = 1,
     lane.reduces = true, lane.collectives = {"reduce", "broadcast", "shift"};
@@ -29,7 +35,7 @@ class QpuBackend final : public Backend {
     global.scope = "global", global.bytes = static_cast<std::int64_t>(options.memory_bytes),
     global.min_transfer_bytes = 4;
     MemoryInfo local;
-    local.scope = "local", local.bytes = 64 * 64, local.private_to = {"qpu"};
+    local.scope = "local", local.bytes = 64 * 64, local.private_to = {"qpu", "lane"};
     MemoryInfo vpm;
     vpm.scope = "vpm", vpm.bytes = 4096, vpm.min_transfer_bytes = 4, vpm.access = "dma";
     out.memories = {global, local, vpm};
@@ -38,27 +44,29 @@ class QpuBackend final : public Backend {
     QueueInfo store;
     store.name = "store", store.sync = "counted", store.outstanding = 1;
     out.queues = {tmu, store};
-    out.dtypes = {dtypes::float32, dtypes::int32};
+    out.dtypes = {dtypes::float32, dtypes::int32, dtypes::uint32};
     out.limits = {{"lanes", 16}, {"qpus", options.qpus}, {"registers", 64}};
     return out;
   }
 
-  Verdict accepts(const ir::PrimFunc&, const Target& target) const override {
-    Refusal refusal;
-    refusal.code = "qpu.accepts.lowering";
-    refusal.message =
-        cat("target ", target.text(),
-            " runs kernels written with <weft/qpu.h>; tensor programs are not lowered to it");
-    refusal.repair("write the kernel with <weft/qpu.h>, or build the program for another target");
-    return refusal;
+  Verdict accepts(const ir::PrimFunc& f, const Target& target) const override {
+    if (Verdict no = tensor::accepts(f)) return no;
+    return accepts_rows(f, info(target), "qpu");
   }
 
-  pass::Pipeline pipeline(const Target&) const override { return {}; }
+  ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target& target) const override {
+    return tensor::default_schedule(f, options_of(target).qpus);
+  }
+
+  pass::Pipeline pipeline(const Target& target) const override {
+    pass::Pipeline out = standard_pipeline(info(target), "qpu");
+    out.push_back({"prepare", tensor::prepare});
+    return out;
+  }
 
   runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
                        const Target& target) const override {
-    throw Error(ErrorKind::lower, "qpu.accepts.lowering",
-                cat(kernels.size(), " tensor kernels cannot be lowered for ", target.text()));
+    return tensor::emit(kernels, target.text());
   }
 
   std::vector<DeviceStatus> devices() const override {
@@ -80,6 +88,32 @@ class QpuBackend final : public Backend {
       return make_ref<hw::HwDevice>(target.text(), hw::parse_hw_options(target.text()),
                                     hw::this_board());
     return hw::make_device(target.text());
+  }
+
+  bool has_assembler() const override { return true; }
+
+  std::string assemble(std::string_view text, std::string_view file, const Target&) const override {
+    std::string out;
+    for (const hw::Instr& instr : hw::assemble(text, file)) {
+      hw::Code word = hw::encode(instr);
+      for (unsigned at = 0; at < 64; at += 8) out.push_back(static_cast<char>(word >> at));
+    }
+    return out;
+  }
+
+  std::string disassemble(std::string_view words, const Target&) const override {
+    if (words.size() % 8)
+      throw Error(ErrorKind::value, "qpu.words.size",
+                  cat(words.size(), " bytes are no whole number of instructions"))
+          .note("an instruction has 8 bytes");
+    std::string out;
+    for (std::size_t at = 0; at < words.size(); at += 8) {
+      hw::Code word = 0;
+      for (unsigned i = 0; i < 8; ++i)
+        word |= hw::Code{static_cast<unsigned char>(words[at + i])} << (8 * i);
+      out += cat(hw::print(hw::decode(word)), "\n");
+    }
+    return out;
   }
 
  private:

@@ -25,6 +25,7 @@ struct Emulator::Loaded {
     std::string kind, text;
   };
   std::vector<Print> prints;
+  std::vector<std::unique_ptr<Loaded>> parts;  // kernels beyond the first
 };
 
 Emulator::Emulator(EmulatorOptions options)
@@ -36,7 +37,7 @@ Emulator::Emulator(EmulatorOptions options)
 
 Emulator::~Emulator() = default;
 
-std::size_t Emulator::load(const runtime::Binary& binary) {
+std::unique_ptr<Emulator::Loaded> Emulator::load_one(const runtime::Binary& binary) {
   auto loaded = std::make_unique<Loaded>();
   loaded->program = make_program(words_of(binary), binary.debug);
   loaded->abi = parse_abi(binary);
@@ -50,6 +51,16 @@ std::size_t Emulator::load(const runtime::Binary& binary) {
     }
   }
   make_ready(*loaded);
+  return loaded;
+}
+
+std::size_t Emulator::load(const runtime::Binary& binary) {
+  std::unique_ptr<Loaded> loaded;
+  for (const runtime::Binary& one : kernels_of(binary)) {
+    std::unique_ptr<Loaded> next = load_one(one);
+    if (loaded) loaded->parts.push_back(std::move(next));
+    else loaded = std::move(next);
+  }
   for (std::size_t i = 0; i < programs_.size(); ++i) {
     if (!programs_[i]) {
       programs_[i] = std::move(loaded);
@@ -58,6 +69,12 @@ std::size_t Emulator::load(const runtime::Binary& binary) {
   }
   programs_.push_back(std::move(loaded));
   return programs_.size() - 1;
+}
+
+Emulator::Loaded& Emulator::part(Loaded& loaded, std::size_t kernel) {
+  check_kernel(kernel, loaded.parts.size() + 1);
+  if (kernel == 0) return loaded;
+  return *loaded.parts[kernel - 1];
 }
 
 void Emulator::make_ready(Loaded& loaded) {
@@ -168,7 +185,7 @@ void Emulator::account(bool clean) {
 
 sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
                              const sim::RunLimits& limits) {
-  Loaded& loaded = *programs_.at(handle);
+  Loaded& loaded = part(*programs_.at(handle), launch.kernel);
   make_ready(loaded);
   prepare(loaded, launch);
   machine_.on_breakpoint = [this, &loaded](const Qpu& q) { print(loaded, q); };
@@ -231,7 +248,7 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
 
 void Emulator::begin(std::size_t program, const sim::Launch& launch) {
   if (running_) account(true);
-  running_ = programs_.at(program).get();
+  running_ = &part(*programs_.at(program), launch.kernel);
   prepare(*running_, launch);
   machine_.on_breakpoint = [this](const Qpu& q) { print(*running_, q); };
 }
@@ -309,8 +326,14 @@ runtime::StatReport Emulator::stats() const {
   // Instruction mix, from executions per instruction.
   std::int64_t add = 0, mul = 0, both = 0, idle = 0, branches = 0;
   bool counted = false;
+  std::vector<const Loaded*> all;
   for (const auto& p : programs_) {
-    if (!p || !p->fast || !options_.count_instructions) continue;
+    if (p) all.push_back(p.get());
+    if (p)
+      for (const auto& more : p->parts) all.push_back(more.get());
+  }
+  for (const Loaded* p : all) {
+    if (!p->fast || !options_.count_instructions) continue;
     counted = true;
     const std::vector<std::int64_t>& counts = p->fast->counts();
     for (std::size_t i = 0; i < p->program.instrs.size(); ++i) {
@@ -341,8 +364,12 @@ void Emulator::clear_stats() {
   std::fill(qpu_idle_.begin(), qpu_idle_.end(), 0);
   for (auto& s : qpu_stall_) s.fill(0);
   machine_.counters = {};
-  for (const auto& p : programs_)
+  for (const auto& p : programs_) {
     if (p && p->fast) p->fast->clear_counts();
+    if (!p) continue;
+    for (const auto& more : p->parts)
+      if (more->fast) more->fast->clear_counts();
+  }
 }
 
 EmulatorOptions parse_options(std::string_view name) {

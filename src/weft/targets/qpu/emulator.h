@@ -3,7 +3,8 @@
 // The emulated chip as a sim::Simulator and as a runtime::Device. A binary of format "qpu" holds
 // 64-bit words, low byte first; its metadata says what each uniform is ("uniforms": a list of "me",
 // "count", "p<i>" for pointer i, "s<i>" for integer scalar i, "f<i>" for float scalar i, "spill",
-// or a number).
+// or a number). Binaries of several kernels list them in the metadata ("programs": first word,
+// words, and the metadata of each); a launch's kernel number chooses.
 
 #include <memory>
 
@@ -52,6 +53,8 @@ class Emulator final : public sim::Simulator {
 
  private:
   struct Loaded;
+  static Loaded& part(Loaded& loaded, std::size_t kernel);
+  std::unique_ptr<Loaded> load_one(const runtime::Binary& binary);
   /// The program for the engine that the options ask for now.
   void make_ready(Loaded& loaded);
   void prepare(const Loaded& loaded, const sim::Launch& launch);

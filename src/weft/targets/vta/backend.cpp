@@ -13,9 +13,11 @@
 #include "weft/target/accepts.h"
 #include "weft/target/backend.h"
 #include "weft/target/pipeline.h"
+#include "weft/targets/vta/board.h"
 #include "weft/targets/vta/default_schedule.h"
 #include "weft/targets/vta/lower.h"
 #include "weft/targets/vta/simulator.h"
+#include "weft/targets/vta/split_stages.h"
 
 namespace weft::vta {
 
@@ -23,12 +25,43 @@ namespace {
 
 /// "vta", "vta:config.json", "vta:4x8x8": a file when the name has a dot or a slash, else a sample.
 Config config_of(const Target& target) {
-  std::string_view name = target.option("", target.option("config", ""));
-  std::string text(name);
+  std::string text = target.option("", target.option("config", ""));
   if (text.empty()) return Config();
   if (text.find('.') == std::string::npos && text.find('/') == std::string::npos)
     return Config::sample(text);
   return Config::load(text);
+}
+
+/// "debug=": which parts the listing shows, as a number ("0x6" is upstream's debug_flag) or by
+/// name, joined by "+".
+unsigned debug_parts(const Target& target) {
+  std::string text(target.option("debug", ""));
+  if (!text.empty() && text.find_first_not_of("0123456789abcdefxABCDEFX") == std::string::npos &&
+      text[0] >= '0' && text[0] <= '9') {
+    auto bits = std::strtoul(text.c_str(), nullptr, 0);
+    if (bits && (bits & ~14ul) == 0) return static_cast<unsigned>(bits);
+  } else {
+    unsigned bits = 0;
+    bool known = true;
+    for (std::size_t at = 0; at <= text.size();) {
+      std::size_t end = std::min(text.find('+', at), text.size());
+      std::string_view word = std::string_view(text).substr(at, end - at);
+      unsigned bit = word == "insn" ? 2 : word == "uop" ? 4 : word == "barrier" ? 8 : 0;
+      known = known && bit;
+      bits |= bit;
+      at = end + 1;
+    }
+    if (known) return bits;
+  }
+  throw Error(ErrorKind::value, "vta.option.debug", cat("debug is \"", text, "\""))
+      .note(
+          "legal: 2 instructions, 4 micro-operations, 8 tokens also where there are none; their "
+          "sum (0x6), or insn, uop, barrier joined by +");
+}
+
+/// "vta:hw": the chip, whatever its configuration.
+bool names_chip(const Target& target) {
+  return target.option("", "") == std::string_view("hw") || target.option("hw", "") != "";
 }
 
 ir::PrimFunc gemm_meaning(const Config& c) {
@@ -61,8 +94,8 @@ class VtaBackend final : public Backend {
   std::string_view name() const override { return "vta"; }
 
   TargetInfo info(const Target& target) const override {
-    static const std::vector<std::string> known{"config", "engine", "strict", "memory",
-                                                "mode",   "timing", "hw"};
+    static const std::vector<std::string> known{"config", "engine", "strict",    "memory", "mode",
+                                                "timing", "hw",     "bitstream", "debug"};
     for (const auto& [key, value] : target.options) {
       if (key.empty() || std::find(known.begin(), known.end(), key) != known.end()) continue;
       throw Error(ErrorKind::value, "vta.option.unknown",
@@ -70,6 +103,7 @@ class VtaBackend final : public Backend {
           .note(cat("options: ", join(known)))
           .help(did_you_mean(key, known));
     }
+    if (target.option("debug", "") != "") debug_parts(target);
     Config c = config_of(target);
     TargetInfo out;
     auto memory = [&](const char* scope, std::int64_t bytes, std::int64_t smallest,
@@ -101,11 +135,21 @@ class VtaBackend final : public Backend {
       row.meaning = row.implementation = alu_meaning(c, name, expression);
       out.instructions.push_back(row);
     }
-    out.dtypes = {dtypes::int8, dtypes::int32};
+    // Narrow integers are widened on the way in and cut on the way out.
+    out.dtypes = {dtypes::int8, dtypes::int32, dtypes::int16, dtypes::uint8, dtypes::uint16};
     out.limits = {{"lanes", c.lanes()},
                   {"block_in", c.block_in()},
                   {"block_out", c.block_out()},
-                  {"batch", c.batch()}};
+                  {"batch", c.batch()},
+                  {"inp_width", c.inp_width()},
+                  {"wgt_width", c.wgt_width()},
+                  {"acc_width", c.acc_width()},
+                  {"out_width", c.out_width()},
+                  {"uop_bytes", c.buffer_bytes(MemType::uop)},
+                  {"inp_bytes", c.buffer_bytes(MemType::inp)},
+                  {"wgt_bytes", c.buffer_bytes(MemType::wgt)},
+                  {"acc_bytes", c.buffer_bytes(MemType::acc)},
+                  {"clock_hz", static_cast<std::int64_t>(c.board().clock_hz)}};
     out.symbolic_shapes = false;
     return out;
   }
@@ -146,29 +190,38 @@ class VtaBackend final : public Backend {
     p.push_back({"lower_match_buffers", pass::lower_match_buffers});
     p.push_back({"flatten_buffers", pass::flatten_buffers});
     p.push_back({"simplify", pass::simplify});
+    p.push_back({"split_stages", split_stages});
     return p;
   }
 
   runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
                        const Target& target) const override {
-    return to_binary(lower(kernels, config_of(target)), target.text());
+    Program program = lower(kernels, config_of(target));
+    runtime::Binary out = to_binary(program, target.text());
+    if (target.option("debug", "") != "") out.source = listing(program, debug_parts(target));
+    return out;
   }
 
   std::vector<DeviceStatus> devices() const override {
     DeviceStatus simulated{"vta", runtime::DeviceKind::simulator, true, "",
                            cat("simulated VTA ", Config().model())};
-    DeviceStatus chip{"vta:hw", runtime::DeviceKind::hardware, false,
-                      "no board driver is attached to this process: searched none, a board is "
-                      "reached through weft serve on its ARM host",
-                      ""};
+    DeviceStatus chip{"vta:hw", runtime::DeviceKind::hardware, false, "", ""};
+    try {
+      open_linux_bus(Config());
+      chip.available = true;
+      chip.description = cat("VTA ", Config().model(), " through /dev/mem");
+    } catch (const Error& error) {
+      chip.reason = error.message();
+    }
     return {simulated, chip};
   }
 
   Ref<runtime::Device> open(const Target& target) const override {
-    if (target.option("", "") == std::string_view("hw")) {
-      throw Error(ErrorKind::device, "vta.absent", "there is no VTA chip behind this process")
-          .note("a board's registers are mapped on its ARM host only")
-          .help("open \"vta\" for the simulator");
+    if (names_chip(target)) {
+      BoardOptions options;
+      options.bitstream = std::string(target.option("bitstream", ""));
+      Config config = config_of(target);
+      return open_board(config, open_linux_bus(config), options, target.text());
     }
     info(target);
     SimOptions options;
@@ -189,6 +242,37 @@ class VtaBackend final : public Backend {
           .note("legal: 65536 to 68719476736");
     options.memory_bytes = static_cast<std::uint64_t>(bytes);
     return open_simulator(config_of(target), std::move(options), target.text());
+  }
+
+  bool has_assembler() const override { return true; }
+
+  std::string assemble(std::string_view text, std::string_view file,
+                       const Target& target) const override {
+    std::string out;
+    for (const isa::Word& word : Isa(config_of(target)).assemble(text, file)) {
+      for (std::uint64_t half : {word.lo, word.hi}) {
+        for (unsigned at = 0; at < 64; at += 8) out.push_back(static_cast<char>(half >> at));
+      }
+    }
+    return out;
+  }
+
+  std::string disassemble(std::string_view words, const Target& target) const override {
+    if (words.size() % 16)
+      throw Error(ErrorKind::value, "vta.words.size",
+                  cat(words.size(), " bytes are no whole number of instructions"))
+          .note("an instruction has 16 bytes");
+    Isa isa(config_of(target));
+    std::string out;
+    for (std::size_t at = 0; at < words.size(); at += 16) {
+      std::uint64_t half[2] = {0, 0};
+      for (unsigned i = 0; i < 16; ++i)
+        half[i / 8] |= std::uint64_t{static_cast<unsigned char>(words[at + i])} << (8 * (i % 8));
+      isa::Word word;
+      word.lo = half[0], word.hi = half[1];
+      out += cat(isa.print(isa.decode(word)), "\n");
+    }
+    return out;
   }
 };
 

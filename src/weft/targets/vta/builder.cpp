@@ -2,6 +2,7 @@
 #include "weft/targets/vta/builder.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "weft/targets/vta/checker.h"
 #include "weft/targets/vta/synchronise.h"
@@ -313,6 +314,36 @@ void Builder::alu_imm(AluOp op, const UopKernel& kernel, std::int64_t imm) {
   run_kernel(Opcode::alu, false, op, true, static_cast<std::int32_t>(imm), kernel);
 }
 
+void Builder::load_uops_first() {
+  if (arena_.empty() || arena_.size() > static_cast<std::size_t>(config().depth(MemType::uop)))
+    return;
+  Stream out;
+  out.insns.reserve(stream_.insns.size() + 1);
+  out.base.reserve(stream_.insns.size() + 1);
+  Insn first;
+  first.op = Opcode::load, first.mem = MemType::uop, first.y_size = 1;
+  first.x_size = first.x_stride = static_cast<std::uint32_t>(arena_.size());
+  out.insns.push_back(first);
+  out.base.push_back(kUopArena);
+  // Nothing was evicted, so micro-operations lie on chip as they do in the arena. What a dropped
+  // LOAD waited for, the instruction behind it waits for.
+  bool pop_prev = false, pop_next = false;
+  for (std::size_t i = 0; i < stream_.insns.size(); ++i) {
+    Insn n = stream_.insns[i];
+    if (stream_.base[i] == kUopArena) {
+      pop_prev |= n.pop_prev, pop_next |= n.pop_next;
+      continue;
+    }
+    if (n.stage() == Stage::compute) {
+      n.pop_prev |= std::exchange(pop_prev, false);
+      n.pop_next |= std::exchange(pop_next, false);
+    }
+    out.insns.push_back(n);
+    out.base.push_back(stream_.base[i]);
+  }
+  stream_ = std::move(out);
+}
+
 void Builder::finish_into(Program& program, Checked checked) {
   WEFT_CHECK(program.config.same_machine(config()), "kernels of one program share a configuration");
   for (int t = 0; t < 4; ++t) {
@@ -324,12 +355,13 @@ void Builder::finish_into(Program& program, Checked checked) {
   if (pending_[kLoadToCompute] || pending_[kStoreToCompute]) emit_nop(Stage::compute);
   begin().op = Opcode::finish;
   seal(kAbsolute);
+  load_uops_first();
   auto shift = static_cast<std::uint32_t>(program.uops.size());
   for (std::size_t i = 0; i < stream_.insns.size(); ++i) {
     if (stream_.base[i] == kUopArena) stream_.insns[i].dram += shift;
   }
   program.uops.insert(program.uops.end(), arena_.begin(), arena_.end());
-  program.kernels.push_back({{name_, params_, {}, 0}, std::move(stream_)});
+  program.kernels.push_back({{name_, params_, {}, 0}, std::move(stream_), {}});
   if (checked == Checked::yes) {
     if (Verdict refusal = check(program, program.kernels.size() - 1)) {
       program.kernels.pop_back();
@@ -341,13 +373,14 @@ void Builder::finish_into(Program& program, Checked checked) {
 void Builder::finish_in_order(Program& program) {
   begin().op = Opcode::finish;
   seal(kAbsolute);
+  load_uops_first();
   stream_ = synchronise(stream_, arena_, isa_);
   auto shift = static_cast<std::uint32_t>(program.uops.size());
   for (std::size_t i = 0; i < stream_.insns.size(); ++i) {
     if (stream_.base[i] == kUopArena) stream_.insns[i].dram += shift;
   }
   program.uops.insert(program.uops.end(), arena_.begin(), arena_.end());
-  program.kernels.push_back({{name_, params_, {}, 0}, std::move(stream_)});
+  program.kernels.push_back({{name_, params_, {}, 0}, std::move(stream_), {}});
   if (Verdict refusal = check(program, program.kernels.size() - 1))
     throw Error(ErrorKind::lower, std::move(*refusal));
 }

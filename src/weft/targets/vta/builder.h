@@ -75,6 +75,9 @@ class Builder {
   void run_kernel(Opcode op, bool reset, AluOp alu, bool use_imm, std::int32_t imm,
                   const UopKernel& kernel);
   std::uint32_t make_resident(const std::vector<Uop>& uops);
+  /// When all micro-operations fit at once: one LOAD at the beginning, while the memory port is
+  /// free, instead of one before each first use.
+  void load_uops_first();
 
   Isa isa_;
   std::string name_;

@@ -7,6 +7,8 @@
 #include "weft/ir/visit.h"
 #include "weft/schedule/schedule.h"
 #include "weft/targets/vta/schedules.h"
+#include "weft/targets/vta/synthesise.h"
+#include "weft/targets/vta/tiles.h"
 
 namespace weft::vta {
 
@@ -104,21 +106,22 @@ Verdict accepts_default(const PrimFunc& f, const Config& c) {
   PackedMatmul m;
   std::string why;
   if (recognise(f, c, m, why)) return std::nullopt;
-  Refusal r;
-  r.code = "vta.accepts.unscheduled";
-  r.message = cat("\"", f->name, "\" has no schedule for this machine, and no default one fits");
-  r.note(why);
-  r.note(
-      "default schedules: the packed matrix product, followed by elementwise blocks of its shape");
-  r.repair(
-      "put buffers into vta.inp, vta.wgt and vta.acc with cache_read, cache_write or set_scope");
-  return r;
+  try {
+    for (const Task& s : plan_stages(f).stages) {
+      if (s.kind != Task::Kind::copy) lay_out(s, c);
+    }
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::internal) throw;
+    return error.refusal();
+  }
+  return std::nullopt;
 }
 
 PrimFunc default_schedule(const PrimFunc& f, const Config& c) {
   PackedMatmul m;
   std::string why;
-  if (is_scheduled(f) || !recognise(f, c, m, why)) return f;
+  if (is_scheduled(f)) return f;
+  if (!recognise(f, c, m, why)) return synthesise(f, plan_stages(f), c);
   MatmulTiles t = default_tiles(c, m.shape);
   auto rules = std::make_shared<schedule::ScheduleRules>(*schedule::ScheduleRules::generic());
   for (const char* scope : {"vta.inp", "vta.wgt", "vta.acc"}) rules->scopes.push_back({scope, {}});

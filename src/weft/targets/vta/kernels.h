@@ -61,6 +61,7 @@ struct KernelSet {
 const KernelSet& portable_kernels();
 /// Null when this build or the host's processor lacks it.
 const KernelSet* avx2_kernels();
+const KernelSet* avxvnni_kernels();
 const KernelSet* vnni_kernels();
 /// Those usable here, best first; the portable one is last.
 std::vector<const KernelSet*> usable_kernels();

@@ -60,7 +60,7 @@ const KernelSet& portable_kernels() {
 
 std::vector<const KernelSet*> usable_kernels() {
   std::vector<const KernelSet*> out;
-  for (const KernelSet* set : {vnni_kernels(), avx2_kernels()}) {
+  for (const KernelSet* set : {vnni_kernels(), avxvnni_kernels(), avx2_kernels()}) {
     if (set) out.push_back(set);
   }
   out.push_back(&portable_kernels());
@@ -69,6 +69,7 @@ std::vector<const KernelSet*> usable_kernels() {
 
 #if !defined(__x86_64__)
 const KernelSet* avx2_kernels() { return nullptr; }
+const KernelSet* avxvnni_kernels() { return nullptr; }
 const KernelSet* vnni_kernels() { return nullptr; }
 #endif
 

@@ -5,7 +5,9 @@
 #include <map>
 
 #include "weft/ir/text.h"
+#include "weft/targets/vta/chip_memory.h"
 #include "weft/targets/vta/nest.h"
+#include "weft/targets/vta/split_stages.h"
 
 namespace weft::vta {
 
@@ -27,14 +29,10 @@ struct NoUnit {
   Refusal refusal;
 };
 
-Expr strip_casts(Expr e) {
-  while (const auto* c = as<CastNode>(e)) e = c->value;
-  return e;
-}
-
 class Lowering {
  public:
-  Lowering(const PrimFunc& f, const Config& config) : f_(f), c_(config), b_(config, f->name) {
+  Lowering(const PrimFunc& f, const Config& config)
+      : f_(f), c_(config), b_(config, f->name), chip_(config) {
     for (const Param& p : f->params) {
       if (!p.buffer)
         throw refuse("scalar", cat("parameter \"", p.var->name, "\" is a scalar"), nullptr)
@@ -49,10 +47,7 @@ class Lowering {
   }
 
  private:
-  struct Placed {
-    MemType mem;
-    std::int64_t at, elements;
-  };
+  using Placed = ChipMemory::Placed;
 
   Error refuse(const char* slug, std::string message, const StmtNode* where) const {
     Error error(ErrorKind::lower, cat("vta.lower.", slug), std::move(message));
@@ -169,10 +164,20 @@ class Lowering {
       scalars *= *n;
     }
     std::int64_t lanes = lanes_of(mem), elements = (scalars + lanes - 1) / lanes;
-    std::int64_t at = place(a, mem, elements);
-    live_.push_back({a->buffer.get(), {mem, at, elements}});
+    if (chip_.enter(a, mem, elements) < 0) {
+      Error error = refuse("capacity",
+                           cat("\"", a->buffer->name, "\" of ", elements,
+                               " elements does not fit into ", a->buffer->scope),
+                           nullptr);
+      error.note(cat(a->buffer->scope, " has ", c_.depth(mem), " elements of ", c_.elem_bytes(mem),
+                     " bytes"));
+      for (const auto& [buffer, p] : chip_.live())
+        error.note(
+            cat("\"", buffer->name, "\" holds ", p.elements, " elements of ", buffer->scope));
+      throw error.help("smaller tiles: split the loops further out");
+    }
     walk(a->body);
-    live_.pop_back();
+    chip_.leave();
   }
 
   std::int64_t lanes_of(MemType mem) const {
@@ -181,64 +186,7 @@ class Lowering {
                                  : c_.lanes();
   }
 
-  /// Two places in turn for a buffer that comes again, so that filling one overlaps with using the
-  /// other.
-  std::int64_t place(const AllocateNode* a, MemType mem, std::int64_t elements) {
-    Slots& slots = slots_[a];
-    slots.mem = mem, slots.elements = elements;
-    std::size_t wanted = static_cast<std::size_t>(slots.count++ % 2);
-    auto free_at = [&](std::int64_t at, bool reserved) {
-      for (const auto& [buffer, p] : live_) {
-        if (p.mem == mem && at < p.at + p.elements && p.at < at + elements) return false;
-      }
-      for (const auto& [node, s] : slots_) {
-        if (!reserved || s.mem != mem) continue;
-        for (std::int64_t other : s.at) {
-          if (at < other + s.elements && other < at + elements) return false;
-        }
-      }
-      return true;
-    };
-    if (wanted < slots.at.size() && free_at(slots.at[wanted], false)) return slots.at[wanted];
-    auto find = [&](bool reserved) -> std::int64_t {
-      std::vector<std::int64_t> candidates{0};
-      for (const auto& [buffer, p] : live_) candidates.push_back(p.at + p.elements);
-      for (const auto& [node, s] : slots_) {
-        for (std::int64_t other : s.at) candidates.push_back(other + s.elements);
-      }
-      std::sort(candidates.begin(), candidates.end());
-      for (std::int64_t at : candidates) {
-        if (at + elements <= c_.depth(mem) && free_at(at, reserved)) return at;
-      }
-      return -1;
-    };
-    std::int64_t at = find(true);
-    if (at >= 0) {
-      if (slots.at.size() < 2) slots.at.push_back(at);
-      return at;
-    }
-    for (std::int64_t old : slots.at) {
-      if (free_at(old, false)) return old;
-    }
-    at = find(false);  // over what is kept for buffers that may come again
-    if (at >= 0) return at;
-    Error error = refuse("capacity",
-                         cat("\"", a->buffer->name, "\" of ", elements,
-                             " elements does not fit into ", a->buffer->scope),
-                         nullptr);
-    error.note(cat(a->buffer->scope, " has ", c_.depth(mem), " elements of ", c_.elem_bytes(mem),
-                   " bytes"));
-    for (const auto& [buffer, p] : live_)
-      error.note(cat("\"", buffer->name, "\" holds ", p.elements, " elements of ", buffer->scope));
-    throw error.help("smaller tiles: split the loops further out");
-  }
-
-  const Placed* placed(const BufferNode* b) const {
-    for (auto it = live_.rbegin(); it != live_.rend(); ++it) {
-      if (it->first == b) return &it->second;
-    }
-    return nullptr;
-  }
+  const Placed* placed(const BufferNode* b) const { return chip_.find(b); }
 
   // ---- units
 
@@ -265,8 +213,11 @@ class Lowering {
       if (loop.extent <= 0) return;
     }
     const Placed* dst = placed(s->buffer.get());
-    const LoadNode* from = as<LoadNode>(strip_casts(s->value));
-    if (dst && from && params_.count(from->buffer.get())) return dma(nest, from, *dst, true);
+    std::vector<Expr> conditions;
+    const LoadNode* from = guarded_load(s->value, conditions);
+    if (dst && from && params_.count(from->buffer.get()))
+      return dma(nest, from, *dst, true, conditions);
+    if (!conditions.empty()) from = nullptr;
     if (!dst) {
       if (!params_.count(s->buffer.get()))
         no_unit("scope", cat("\"", s->buffer->name, "\" is neither a parameter nor on chip"), s);
@@ -277,7 +228,7 @@ class Lowering {
             cat("only a copy of a buffer in vta.acc can be written to \"", s->buffer->name, "\""),
             s, "compute in vta.acc first (cache_write, set_scope), then copy");
       }
-      return dma(nest, from, *src, false);
+      return dma(nest, from, *src, false, {});
     }
     if (dst->mem != MemType::acc)
       no_unit("operand",
@@ -293,6 +244,8 @@ class Lowering {
   /// element. `a` is the on-chip index in scalars; `others` must step alike inside an element.
   struct Dim {
     std::int64_t extent, on_chip, other;
+    int loop = -1;                       // of the nest, when it is one whole
+    std::int64_t before = 0, after = 0;  // of the extent: filled with zeros
   };
 
   std::vector<Dim> elements(const Nest& nest, const Affine& a, const Affine& other,
@@ -300,7 +253,7 @@ class Lowering {
     std::vector<Dim> dims;
     for (std::size_t i = 0; i < nest.loops.size(); ++i) {
       if (nest.loops[i].extent > 1)
-        dims.push_back({nest.loops[i].extent, a.coeff[i], other.coeff[i]});
+        dims.push_back({nest.loops[i].extent, a.coeff[i], other.coeff[i], static_cast<int>(i)});
     }
     std::sort(dims.begin(), dims.end(),
               [](const Dim& x, const Dim& y) { return x.on_chip < y.on_chip; });
@@ -325,7 +278,7 @@ class Lowering {
               "rectangle",
               cat("runs of ", d.extent * covered, " scalars do not make up elements of ", lanes),
               where);
-        d = {d.extent / (lanes / covered), lanes, lanes};
+        d = {d.extent / (lanes / covered), lanes, lanes, -1};
         covered = lanes;
       }
       if (d.on_chip % lanes || d.other % lanes)
@@ -333,7 +286,7 @@ class Lowering {
                 cat("a loop steps by ", d.on_chip, " and ", d.other,
                     " scalars, no whole elements of ", lanes),
                 where);
-      out.push_back({d.extent, d.on_chip / lanes, d.other / lanes});
+      out.push_back({d.extent, d.on_chip / lanes, d.other / lanes, d.loop});
     }
     if (covered != lanes)
       no_unit("rectangle",
@@ -345,7 +298,70 @@ class Lowering {
     return out;
   }
 
-  void dma(const Nest& nest, const LoadNode* from, const Placed& chip, bool load) {
+  /// Which part of a loop the conditions leave; the rest is padding.
+  void pad(const Nest& nest, const Expr& condition, std::vector<Dim>& dims) const {
+    const StmtNode* s = nest.update;
+    const auto* c = as<BinaryNode>(condition);
+    if (c && c->kind == ExprKind::and_) {
+      pad(nest, c->a, dims);
+      pad(nest, c->b, dims);
+      return;
+    }
+    if (const auto* call = as<CallNode>(condition);
+        call && (call->op == "likely" || call->op == "bitwise_and")) {
+      for (const Expr& part : call->args) pad(nest, part, dims);
+      return;
+    }
+    auto refused = [&](const char* why) {
+      no_unit("pad", cat("the condition ", print(condition), " of a padded copy ", why), s,
+              "padding: comparisons of one loop of the copy with constants, joined by and");
+    };
+    std::optional<Affine> x, y;
+    if (c && is_compare(c->kind))
+      x = affine(c->a, nest.loops, env_), y = affine(c->b, nest.loops, env_);
+    if (!x || !y) {
+      std::optional<Affine> known = affine(condition, nest.loops, env_);
+      if (known && known->constant() && known->base) return;
+      refused("is not understood");
+    }
+    // As f >= 0.
+    std::int64_t sign = 1, base = x->base - y->base;
+    switch (c->kind) {
+      case ExprKind::ge: break;
+      case ExprKind::gt: base -= 1; break;
+      case ExprKind::le: sign = -1; break;
+      case ExprKind::lt: sign = -1, base += 1; break;
+      default: refused("is an equality");
+    }
+    base *= sign;
+    int loop = -1;
+    std::int64_t step = 0;
+    for (std::size_t i = 0; i < nest.loops.size(); ++i) {
+      std::int64_t k = sign * (x->coeff[i] - y->coeff[i]);
+      if (k == 0 || nest.loops[i].extent == 1) continue;
+      if (loop >= 0) refused("mixes loops");
+      loop = static_cast<int>(i), step = k;
+    }
+    if (loop < 0) {
+      if (base < 0) refused("leaves nothing of the copy");
+      return;
+    }
+    for (Dim& d : dims) {
+      if (d.loop != loop) continue;
+      if (step > 0) {  // i >= -base / step
+        d.before = std::max(d.before, base >= 0 ? 0 : (-base + step - 1) / step);
+      } else {  // i <= base / -step
+        d.after = std::max(
+            d.after, base < 0 ? d.extent : d.extent - 1 - std::min(base / -step, d.extent - 1));
+      }
+      if (d.before + d.after >= d.extent) refused("leaves nothing of a row or column");
+      return;
+    }
+    refused("divides an element");
+  }
+
+  void dma(const Nest& nest, const LoadNode* from, const Placed& chip, bool load,
+           const std::vector<Expr>& conditions) {
     const StoreNode* s = nest.update;
     if (nest.init) no_unit("copy", "a copy has no initial value", s);
     Affine dst = index(s->indices, nest, s), src = index(from->indices, nest, s);
@@ -365,7 +381,7 @@ class Lowering {
     } else {
       if (mem != MemType::acc)
         no_unit("store", cat("STORE reads vta.acc, not vta.", to_string(mem)), s);
-      if (!(global->dtype == dtypes::int8)) {
+      if (!global->dtype.is_integral() || global->dtype.bits != 8) {
         no_unit("dtype",
                 cat("\"", global->name, "\" is ", to_string(global->dtype), "; STORE writes int8"),
                 s, "cast to int8 (the low 8 bits are kept), after shifting and clipping");
@@ -376,21 +392,45 @@ class Lowering {
     for (const Dim& d : dims) {
       if (d.on_chip < 0 || d.other < 0) no_unit("rectangle", "it runs backwards", s);
     }
+    for (const Expr& c : conditions) pad(nest, c, dims);
     // x: neighbours on both sides. y: rows that follow one another on chip. The rest is one
-    // transfer each.
+    // transfer each. A padded loop ends its direction.
     Rect rect{1, 1, 0};
+    std::int64_t skip = 0, width = 1, height = 1;  // width, height: with padding
     std::size_t used = 0;
-    while (used < dims.size() && dims[used].on_chip == rect.x && dims[used].other == rect.x)
-      rect.x *= dims[used++].extent;
-    rect.stride = rect.x;
-    if (used < dims.size() && dims[used].on_chip == rect.x && dims[used].other > 0) {
-      rect.y = dims[used].extent, rect.stride = dims[used].other;
-      ++used;
-      while (used < dims.size() && dims[used].on_chip == rect.x * rect.y &&
-             dims[used].other == rect.stride * rect.y)
-        rect.y *= dims[used++].extent;
+    bool padded = false;
+    while (!padded && used < dims.size() && dims[used].on_chip == width &&
+           dims[used].other == width) {
+      const Dim& d = dims[used++];
+      padded = d.before || d.after;
+      rect.pad_left = d.before * width, rect.pad_right = d.after * width;
+      skip += d.before * d.other;
+      rect.x = (d.extent - d.before - d.after) * width;
+      width *= d.extent;
     }
-    transfers(dims, used, chip.at + on_chip.base / lanes, in_dram.base / lanes, rect, mem,
+    rect.stride = rect.x;
+    padded = false;
+    while (!padded && used < dims.size() && dims[used].on_chip == width * height &&
+           dims[used].other > 0 && (height == 1 || dims[used].other == rect.stride * height)) {
+      const Dim& d = dims[used++];
+      if (height == 1) rect.stride = d.other;
+      padded = d.before || d.after;
+      rect.pad_top = d.before * height, rect.pad_bottom = d.after * height;
+      skip += d.before * d.other;
+      rect.y = (d.extent - d.before - d.after) * height;
+      height *= d.extent;
+    }
+    for (std::int64_t p : {rect.pad_left, rect.pad_right, rect.pad_top, rect.pad_bottom}) {
+      if (p > 15)
+        no_unit("pad", cat("a copy is padded by ", p, " elements"), s,
+                "LOAD pads up to 15 elements on each side of rows and columns");
+    }
+    for (std::size_t i = used; i < dims.size(); ++i) {
+      if (dims[i].before || dims[i].after)
+        no_unit("pad", "a copy is padded in its third dimension", s,
+                "LOAD pads rows and columns only");
+    }
+    transfers(dims, used, chip.at + on_chip.base / lanes, in_dram.base / lanes + skip, rect, mem,
               params_.at(global), load);
   }
 
@@ -585,7 +625,7 @@ class Lowering {
   /// Leaves the value of `e` in the destination.
   void evaluate(const Nest& nest, const Expr& e, const StoreNode* s, const Placed& dst,
                 const Affine& d, const std::vector<Loop>& in_place, const Uop& here, int& steps) {
-    Expr v = strip_casts(e);
+    Expr v = strip_widening(e);
     auto reset = [&] {
       std::vector<Loop> dims = in_place;
       for (Loop& l : dims) l.src = 0;
@@ -594,7 +634,23 @@ class Lowering {
     std::int64_t number;
     if (is_const_int(v, &number)) {
       reset();
-      if (number) b_.alu_imm(AluOp::add, UopKernel::compress(in_place, here), number);
+      UopKernel all = UopKernel::compress(in_place, here);
+      auto low = static_cast<std::int16_t>(number & 0xffff);
+      std::int64_t high = (number - low) >> 16;
+      if (high) {  // more than 16 bits: in two halves
+        b_.alu_imm(AluOp::add, all, high == 32768 ? -32768 : high);
+        b_.alu_imm(AluOp::shr, all, -16);
+      }
+      if (low) b_.alu_imm(AluOp::add, all, low);
+      return;
+    }
+    if (const auto* c = as<CastNode>(v)) {  // keeps fewer bits: up and down again
+      if (!c->dtype.is_int()) unsupported(v, s);
+      evaluate(nest, c->value, s, dst, d, in_place, here, steps);
+      steps += 2;
+      UopKernel all = UopKernel::compress(in_place, here);
+      b_.alu_imm(AluOp::shr, all, c->dtype.bits - 32);
+      b_.alu_imm(AluOp::shr, all, 32 - c->dtype.bits);
       return;
     }
     if (const auto* load = as<LoadNode>(v)) {
@@ -630,14 +686,14 @@ class Lowering {
     }
     bool commutes = op != AluOp::shr && !negate;
     auto simple = [](const Expr& x) {
-      return is_const_int(strip_casts(x)) || as<LoadNode>(strip_casts(x));
+      return is_const_int(strip_widening(x)) || as<LoadNode>(strip_widening(x));
     };
     auto is_self = [&](const Expr& x) {
-      const auto* l = as<LoadNode>(strip_casts(x));
+      const auto* l = as<LoadNode>(strip_widening(x));
       return l && l->buffer.get() == s->buffer.get();
     };
-    if (commutes &&
-        (is_const_int(strip_casts(a)) || (simple(a) && !simple(b)) || (is_self(b) && !is_self(a))))
+    if (commutes && (is_const_int(strip_widening(a)) || (simple(a) && !simple(b)) ||
+                     (is_self(b) && !is_self(a))))
       std::swap(a, b);
     if (!simple(b))
       no_unit("alu", cat("both sides of ", print(v), " are expressions"), s,
@@ -648,14 +704,14 @@ class Lowering {
               s);
     evaluate(nest, a, s, dst, d, in_place, here, steps);
     ++steps;
-    if (is_const_int(strip_casts(b), &number)) {
+    if (is_const_int(strip_widening(b), &number)) {
       b_.alu_imm(op, UopKernel::compress(in_place, here), negate ? -number : number);
       return;
     }
     if (negate)
       no_unit("alu", cat("the machine cannot do ", print(v), " with two buffers"), s,
               "it subtracts and shifts left by constants only");
-    operand(op, nest, as<LoadNode>(strip_casts(b)), s, dst, d, here, steps);
+    operand(op, nest, as<LoadNode>(strip_widening(b)), s, dst, d, here, steps);
   }
 
   void operand(AluOp op, const Nest& nest, const LoadNode* load, const StoreNode* s, const Placed&,
@@ -680,20 +736,12 @@ class Lowering {
             "ALU does min, max, +, * and shifts of int32; GEMM sums of int8 products");
   }
 
-  struct Slots {
-    MemType mem = MemType::acc;
-    std::int64_t elements = 0;
-    int count = 0;
-    std::vector<std::int64_t> at;
-  };
-
   const PrimFunc& f_;
   const Config& c_;
   Builder b_;
   Environment env_;
   std::map<const BufferNode*, int> params_;
-  std::vector<std::pair<const BufferNode*, Placed>> live_;
-  std::map<const AllocateNode*, Slots> slots_;
+  ChipMemory chip_;
   std::optional<Refusal> reason_;  // why the outermost nest was no unit
 };
 
@@ -701,7 +749,23 @@ class Lowering {
 
 Program lower(const std::vector<PrimFunc>& kernels, const Config& config) {
   Program program{config, {}, {}};
-  for (const PrimFunc& f : kernels) Lowering(f, config).run_into(program);
+  for (const PrimFunc& f : kernels) {
+    if (!is_host_kernel(f)) {
+      Lowering(f, config).run_into(program);
+      continue;
+    }
+    Kernel kernel;
+    kernel.signature.name = f->name;
+    for (const Param& p : f->params) {
+      if (!p.buffer)
+        throw Error(ErrorKind::lower, "vta.lower.scalar",
+                    cat("parameter \"", p.var->name, "\" is a scalar"));
+      kernel.signature.params.push_back(
+          {p.buffer->name, runtime::ParamKind::pointer, p.buffer->dtype, "global"});
+    }
+    kernel.host = host_copies(f);
+    program.kernels.push_back(std::move(kernel));
+  }
   return program;
 }
 

@@ -154,4 +154,31 @@ std::optional<Nest> nest_of(const Stmt& s, const Environment& env) {
   return out;
 }
 
+Expr strip_casts(Expr e) {
+  while (const auto* c = as<CastNode>(e)) e = c->value;
+  return e;
+}
+
+Expr strip_widening(Expr e) {
+  while (const auto* c = as<CastNode>(e)) {
+    if (!is_const_int(c->value) && c->dtype.bits < c->value->dtype.bits) break;
+    e = c->value;
+  }
+  return e;
+}
+
+const LoadNode* guarded_load(Expr e, std::vector<Expr>& conditions) {
+  while (true) {
+    e = strip_casts(e);
+    if (const auto* l = as<LoadNode>(e)) return l;
+    const auto* call = as<CallNode>(e);
+    const auto* choose = as<SelectNode>(e);
+    bool lazy = call && call->op == "if_then_else";
+    if (!lazy && !choose) return nullptr;
+    if (!is_const_int_value(strip_casts(lazy ? call->args[2] : choose->b), 0)) return nullptr;
+    conditions.push_back(lazy ? call->args[0] : choose->condition);
+    e = lazy ? call->args[1] : choose->a;
+  }
+}
+
 }  // namespace weft::vta

@@ -8,7 +8,7 @@ namespace weft::vta {
 namespace {
 
 constexpr std::string_view kMagic = "WVTA";
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 
 template <typename T>
 void put(std::string& out, T value) {
@@ -71,6 +71,14 @@ runtime::Binary to_binary(const Program& program, std::string target) {
     }
     b.append(reinterpret_cast<const char*>(kernel.stream.base.data()),
              kernel.stream.base.size() * 2);
+    std::string host;
+    if (!kernel.host.empty()) {
+      Json copies = Json::array();
+      for (const HostCopy& copy : kernel.host) copies.push_back(to_json(copy));
+      host = copies.dump();
+    }
+    put(b, static_cast<std::uint32_t>(host.size()));
+    b += host;
   }
   return out;
 }
@@ -92,7 +100,7 @@ Program from_binary(const runtime::Binary& binary) {
   if (kernels != binary.kernels.size())
     damaged(cat("it has ", kernels, " kernels, but ", binary.kernels.size(), " signatures"));
   for (std::size_t k = 0; k < kernels; ++k) {
-    Kernel kernel{binary.kernels[k], {}};
+    Kernel kernel{binary.kernels[k], {}, {}};
     std::size_t n = in.get<std::uint32_t>();
     if (n > in.left() / 18) damaged("the instructions are cut off");
     kernel.stream.insns.reserve(n);
@@ -112,6 +120,12 @@ Program from_binary(const runtime::Binary& binary) {
       if (base < kUopArena && base >= kernel.signature.params.size())
         damaged(cat("instruction ", i, " refers to parameter ", base));
     }
+    if (std::size_t bytes = in.get<std::uint32_t>()) {
+      if (n) damaged(cat("\"", kernel.signature.name, "\" is for the host and for the machine"));
+      Json copies = Json::parse(in.text(bytes));
+      for (const Json& copy : copies.as_array())
+        kernel.host.push_back(host_copy_from_json(copy, kernel.signature.params.size()));
+    }
     out.kernels.push_back(std::move(kernel));
   }
   if (in.left()) damaged(cat(in.left(), " bytes follow the program"));
@@ -127,7 +141,8 @@ std::string listing(const Program& program, unsigned parts) {
       out += cat(i ? ", " : "", kernel.signature.params[i].name, ": ",
                  to_string(kernel.signature.params[i].dtype));
     }
-    out += ")\n";
+    out += kernel.host.empty() ? ")\n" : ")  on the host\n";
+    for (const HostCopy& copy : kernel.host) out += to_c(copy, "  ");
     // Where each micro-operation in on-chip memory came from.
     std::vector<std::uint32_t> resident(
         static_cast<std::size_t>(program.config.depth(MemType::uop)), 0);

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "weft/runtime/binary.h"
+#include "weft/targets/vta/host_copy.h"
 #include "weft/targets/vta/isa.h"
 
 namespace weft::vta {
@@ -26,6 +27,7 @@ struct Stream {
 struct Kernel {
   runtime::KernelSignature signature;  // pointer parameters only
   Stream stream;
+  std::vector<HostCopy> host;  // not empty: the host does these instead, and there is no stream
 };
 
 struct Program {

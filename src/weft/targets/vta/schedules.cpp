@@ -2,6 +2,7 @@
 #include "weft/targets/vta/schedules.h"
 
 #include <algorithm>
+#include <array>
 
 #include "weft/targets/vta/execute.h"
 
@@ -185,12 +186,14 @@ Program conv2d(const Config& c, const ConvShape& s, const ConvTiles& t, const Ep
   if (t.co * t.ci * kk > wgt_half) too_big(MemType::wgt, t.co * t.ci * kk, wgt_half, t.threads);
   std::int64_t tiles =
       s.batch * s.groups * ceil_div(co_group, t.co) * ceil_div(oh, t.h) * ceil_div(ow, t.w);
-  Pipeline p(b, t.threads, tiles * ceil_div(ci_group, t.ci), tiles);
+  const std::int64_t lead = t.lead > 0 ? std::min(t.lead, t.ci) : t.ci;
+  Pipeline p(b, t.threads, (tiles - 1) * ceil_div(ci_group, t.ci) + ceil_div(ci_group, lead),
+             tiles);
   std::int64_t bias_at = acc_half * t.threads;
+  bool first_tile = true;
   if (e.bias) b.load(MemType::acc, bias_at, bias_param, 0, {1, s.co});
   // Weights that a slot already holds are not loaded again.
-  std::vector<std::pair<std::int64_t, std::int64_t>> held(static_cast<std::size_t>(t.threads),
-                                                          {-1, -1});
+  std::vector<std::array<std::int64_t, 3>> held(static_cast<std::size_t>(t.threads), {-1, -1, -1});
   for (std::int64_t n = 0; n < s.batch; ++n) {
     for (std::int64_t g = 0; g < s.groups; ++g) {
       for (std::int64_t co = 0; co < co_group; co += t.co) {
@@ -220,18 +223,20 @@ Program conv2d(const Config& c, const ConvShape& s, const ConvTiles& t, const Ep
                       pad_bottom,
                       pad_left,
                       pad_right};
-            for (std::int64_t ci = 0; ci < ci_group; ci += t.ci) {
-              std::int64_t nci = std::min(t.ci, ci_group - ci), slot = p.begin_load();
+            const std::int64_t step = first_tile ? lead : t.ci;
+            first_tile = false;
+            for (std::int64_t ci = 0; ci < ci_group; ci += step) {
+              std::int64_t nci = std::min(step, ci_group - ci), slot = p.begin_load();
               for (std::int64_t i = 0; i < nci; ++i) {
                 std::int64_t channel = n * s.ci + g * ci_group + ci + i;
                 b.load(MemType::inp, slot * inp_half + i * rows * cols, x_param,
                        (channel * s.h + top + pad_top) * s.w + left + pad_left, rect);
               }
               auto& have = held[static_cast<std::size_t>(slot)];
-              if (have != std::pair{first_co, ci}) {
+              if (have != std::array{first_co, ci, nci}) {
                 b.load(MemType::wgt, slot * wgt_half, w_param, (first_co * ci_group + ci) * kk,
                        {nco, nci * kk, ci_group * kk});
-                have = {first_co, ci};
+                have = {first_co, ci, nci};
               }
               p.end_load();
               p.begin_sum();
@@ -244,14 +249,19 @@ Program conv2d(const Config& c, const ConvShape& s, const ConvTiles& t, const Ep
                                          at(acc, slot * inp_half, slot * wgt_half)));
               p.end_sum();
             }
-            finish_tile(b, e, acc, nco, ny * nx, ny * nx, 1, bias_at + first_co);
-            p.begin_store();
-            std::int64_t out = ((n * s.co + first_co) * oh + y) * ow + x;
-            if (nx == ow) {
-              b.store(acc, y_param, out, {nco, ny * ow, oh * ow});
-            } else {
-              for (std::int64_t i = 0; i < nco; ++i)
-                b.store(acc + i * ny * nx, y_param, out + i * oh * ow, {ny, nx, ow});
+            // In parts, so that storing one overlaps with finishing the next.
+            std::int64_t part = ceil_div(nco, std::max<std::int64_t>(t.parts, 1));
+            for (std::int64_t first = 0; first < nco; first += part) {
+              std::int64_t count = std::min(part, nco - first), from = acc + first * ny * nx;
+              finish_tile(b, e, from, count, ny * nx, ny * nx, 1, bias_at + first_co + first);
+              p.begin_store();
+              std::int64_t out = ((n * s.co + first_co + first) * oh + y) * ow + x;
+              if (nx == ow) {
+                b.store(from, y_param, out, {count, ny * ow, oh * ow});
+              } else {
+                for (std::int64_t i = 0; i < count; ++i)
+                  b.store(from + i * ny * nx, y_param, out + i * oh * ow, {ny, nx, ow});
+              }
             }
             p.end_store();
           }
@@ -419,6 +429,17 @@ ConvTiles default_tiles(const Config& c, const ConvShape& s, const Epilogue& e, 
           if (best_cycles < 0 || cycles < best_cycles) best = t, best_cycles = cycles;
         }
       }
+    }
+  }
+  // How the stream begins and ends: a shorter first sum, stores in parts.
+  for (std::int64_t lead : divisors(best.ci)) {
+    for (std::int64_t parts : divisors(best.co)) {
+      if (best_cycles < 0 || parts > 8) break;
+      ConvTiles t = best;
+      t.lead = lead, t.parts = parts;
+      std::int64_t cycles =
+          estimate(Prepared(conv2d(c, s, t, e).kernels[0].stream), c, timing).cycles;
+      if (cycles < best_cycles) best = t, best_cycles = cycles;
     }
   }
   return best;

@@ -44,6 +44,8 @@ struct ConvShape {
 struct ConvTiles {
   std::int64_t h = 1, w = 1, ci = 1, co = 1;
   int threads = 2;
+  std::int64_t lead = 0;   // channel blocks of the first sum's steps, to begin early; 0: ci
+  std::int64_t parts = 1;  // a finished tile is stored in so many parts
 };
 /// Parameters x, w, (bias,) y. Weights are [co][ci / groups][k][k].
 Program conv2d(const Config& config, const ConvShape& shape, const ConvTiles& tiles,

@@ -7,9 +7,10 @@ namespace weft::vta {
 
 struct VtaSimulator::Loaded {
   struct One {
-    explicit One(const Kernel& k) : signature(k.signature), prepared(k.stream) {}
+    explicit One(const Kernel& k) : signature(k.signature), prepared(k.stream), host(k.host) {}
     runtime::KernelSignature signature;
     Prepared prepared;
+    std::vector<HostCopy> host;
     std::optional<Timing> timing;
     std::vector<std::uint64_t> align;  // per parameter: bytes its address must be a multiple of
   };
@@ -69,6 +70,19 @@ sim::RunResult VtaSimulator::run(std::size_t program, const sim::Launch& launch,
     throw Error(ErrorKind::value, "vta.launch.arguments",
                 cat("\"", kernel.signature.name, "\" takes ", kernel.signature.params.size(),
                     " arrays, not ", launch.pointers.size()));
+  }
+  if (!kernel.host.empty()) {
+    std::vector<HostSpan> spans;
+    for (std::uint64_t p : launch.pointers) {
+      auto [start, bytes] = memory_.allocation(p);
+      spans.push_back({memory_.raw(p), bytes ? start + bytes - p : 0});
+    }
+    for (const HostCopy& copy : kernel.host) {
+      vta::run(copy, spans);
+      host_bytes_ += bytes_moved(copy);
+    }
+    ++host_launches_;
+    return {0, sim::StopReason::finished};
   }
   for (std::size_t i = 0; i < launch.pointers.size(); ++i) {
     if (launch.pointers[i] % kernel.align[i] == 0) continue;
@@ -157,13 +171,16 @@ runtime::StatReport VtaSimulator::stats() const {
   r.add("bytes.insn.fetched", "bytes", "instructions", work_.bytes_fetched);
   r.add("bytes.dram.read", "bytes", "loads and instructions", read);
   r.add("bytes.dram.written", "bytes", "stores", work_.bytes_written);
+  r.add("host.launches", "1", "kernels of copies that the host made; they take no simulated time",
+        host_launches_);
+  r.add("host.bytes", "bytes", "read and written by them", host_bytes_);
   return r;
 }
 
 void VtaSimulator::clear_stats() {
   work_ = {};
   total_ = {};
-  launches_ = 0;
+  launches_ = host_launches_ = host_bytes_ = 0;
 }
 
 std::vector<sim::NamedValue> VtaSimulator::state() const {

@@ -54,7 +54,7 @@ class VtaSimulator final : public sim::Simulator {
   std::size_t next_ = 1;
   Work work_;
   Timing total_;
-  std::int64_t launches_ = 0;
+  std::int64_t launches_ = 0, host_launches_ = 0, host_bytes_ = 0;
   runtime::TraceSink* trace_ = nullptr;
 };
 

@@ -133,6 +133,21 @@ Json call_runtime(SdkRuntime& rt, const std::string& method, const Json& a, void
   }
   if (method == "log") return rt.sim_log();
   if (method == "stats") return rt.fabric().stats().to_json();
+  if (method == "links") {  // [height][width][4]: wavelets sent east, west, north, south
+    const Layout& l = rt.fabric().layout();
+    std::int64_t want = std::int64_t{4} * l.width * l.height;
+    if (count != want || !words)
+      throw Error(ErrorKind::shape, "wse.api.links",
+                  cat("the array has ", count, " words; ", want, " are needed"));
+    rt.fabric().settle();
+    for (std::int32_t y = 0; y < l.height; ++y) {
+      for (std::int32_t x = 0; x < l.width; ++x) {
+        for (std::int64_t n : rt.fabric().link_traffic(x, y))
+          *words++ = static_cast<std::uint32_t>(std::min<std::int64_t>(n, 0xffffffff));
+      }
+    }
+    return {};
+  }
   if (method == "stats_table") return rt.fabric().stats().table();
   if (method == "cycles") return rt.fabric().now();
   if (method == "clock") return rt.fabric().timing().clock_hz;
@@ -140,6 +155,14 @@ Json call_runtime(SdkRuntime& rt, const std::string& method, const Json& a, void
     Json out = Json::array();
     for (std::string& s : rt.fabric().waiting()) out.push_back(std::move(s));
     return out;
+  }
+  if (method == "save_trace") {
+    if (!rt.trace())
+      throw Error(ErrorKind::value, "wse.api.trace",
+                  cat("no trace was asked for, so none can be saved to ", text(a, "path")))
+          .help("open the runtime with suppress_simfab_trace=False");
+    rt.trace()->save(text(a, "path"));
+    return {};
   }
   if (method == "heat_map") {
     write_heat_map(rt.fabric(), text(a, "what", "busy"), text(a, "path"));
@@ -209,7 +232,15 @@ void* weft_wse_open(const char* directory, const char* options, char** error) {
     if (const weft::Json* v = o.find("cmaddr"); v && !v->is_null()) r.cmaddr = v->as_string();
     if (const weft::Json* v = o.find("timed")) r.timed = v->as_bool();
     if (const weft::Json* v = o.find("threads")) r.threads = static_cast<int>(v->as_int());
-    return new weft::wse::SdkRuntime(directory, r);
+    if (const weft::Json* v = o.find("trace_links")) r.trace_links = v->as_bool();
+    if (const weft::Json* v = o.find("engine")) {
+      r.engine = v->as_string() == "native"     ? weft::wse::Engine::native
+                 : v->as_string() == "bytecode" ? weft::wse::Engine::bytecode
+                                                : weft::wse::Engine::automatic;
+    }
+    auto runtime = std::make_unique<weft::wse::SdkRuntime>(directory, r);
+    if (const weft::Json* v = o.find("trace"); v && v->as_bool()) runtime->start_trace();
+    return runtime.release();
   });
 }
 

@@ -22,7 +22,8 @@ Json call_tool(const std::string& method, const Json& args);
 }  // namespace weft::wse
 
 extern "C" {
-/// Null on error. `options`: {"cmaddr", "timed", "threads"}.
+/// Null on error. `options`: {"cmaddr", "timed", "threads", "engine", "trace", "trace_links"}; with
+/// "trace" the method save_trace {"path"} writes what ran so far.
 void* weft_wse_open(const char* directory, const char* options, char** error);
 void weft_wse_close(void* runtime);
 /// Result text, or null on error. Free both with weft_wse_free.

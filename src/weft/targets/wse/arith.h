@@ -84,6 +84,8 @@ constexpr bool is_float(Ty ty) {
 constexpr bool is_signed(Ty ty) { return ty <= Ty::i64; }
 constexpr int bits_of_type(Ty ty) { return 8 * size_of(ty); }
 
+/// The NaN that scalar f32 arithmetic makes.
+inline constexpr std::uint64_t kNan32 = 0x7fc00000u;
 /// add sub mul div rem fma min max on float bits, rounded once.
 std::uint64_t float_op(Op op, Ty ty, std::uint64_t a, std::uint64_t b, std::uint64_t c = 0);
 /// a + b * c rounded once to a 16-bit float format.

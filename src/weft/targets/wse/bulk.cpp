@@ -42,7 +42,6 @@ Core& Fabric::core(Pe& pe) {
           static_cast<std::uint16_t>(p.fifos[i].bytes / std::max<int>(1, p.fifos[i].elem_bytes));
     }
     if (!p.dsr_loads.empty() || !p.initial_dsrs.empty()) k.dsrs.resize(96);
-    k.ops.resize(16);
     k.regs.resize(32);
     k.dsds.resize(4);
     for (const DsrLoad& load : p.initial_dsrs) load_dsr(pe, load, p.dsds[load.dsd]);

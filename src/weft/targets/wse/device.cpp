@@ -42,12 +42,14 @@ struct Array {
   std::size_t buffer;
   std::vector<std::vector<std::int64_t>> coef;
   std::vector<std::int64_t> base, extent;
+  bool kept = false;
   std::int64_t size = 1;
   explicit Array(const Json& j)
       : name(j.at("name").as_string()),
         buffer(static_cast<std::size_t>(j.at("buffer").as_int())),
         base(numbers(j.at("base"))),
-        extent(numbers(j.at("extent"))) {
+        extent(numbers(j.at("extent"))),
+        kept(j.at("kept").as_bool()) {
     for (const Json& c : j.at("coef").as_array()) coef.push_back(numbers(c));
     for (std::int64_t e : extent) size *= e;
   }
@@ -201,6 +203,7 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
     };
     // Boxes go out; what lies outside a buffer is zero and is never used.
     for (const Array& a : inputs) {
+      if (a.kept) continue;
       const Data& from = data[a.buffer];
       std::vector<std::uint32_t> words(static_cast<std::size_t>(width * height * a.size));
       std::size_t w = 0;
@@ -232,6 +235,7 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
                     region(a), false, type(a), MemcpyOrder::ROW_MAJOR, false);
     }
     rt.launch(rt.get_id(cat("stage", number++)), {}, {}, false);
+    if (!s.at("collect").as_bool()) continue;
     const Data& to = data[output.buffer];
     std::vector<std::uint32_t> words(static_cast<std::size_t>(width * height * output.size));
     rt.memcpy_d2h(words.data(), static_cast<std::int64_t>(words.size()), rt.get_id(output.name),

@@ -97,16 +97,19 @@ class Emitter {
           ".color = y_in });\n    if (!y_first) @initialize_queue(@get_output_queue(5), .{ .color "
           "= y_out });\n  }\n";
     for (std::size_t i = 0; i < p_.stages.size(); ++i) {
-      for (const LocalArray& a : p_.stages[i].inputs)
-        tail += cat("  @export_symbol(", a.name, "_ptr, \"", a.name, "\");\n");
-      tail += cat("  @export_symbol(", p_.stages[i].output.name, "_ptr, \"",
-                  p_.stages[i].output.name, "\");\n  @export_symbol(stage", i, ");\n");
+      auto one = [&](const LocalArray& a) {
+        if (!a.kept) tail += cat("  @export_symbol(", a.name, "_ptr, \"", a.name, "\");\n");
+      };
+      for (const LocalArray& a : p_.stages[i].inputs) one(a);
+      one(p_.stages[i].output);
+      tail += cat("  @export_symbol(stage", i, ");\n");
     }
     return head + body + tail + "}\n";
   }
 
  private:
   std::string declare(const LocalArray& a) {
+    if (a.kept) return cat("// ", p_.buffers[a.buffer].name, " stays in ", a.name, "\n");
     std::string t = csl_type(p_.buffers[a.buffer].dtype);
     std::string dims;
     for (std::int64_t e : a.extent) dims += cat(dims.empty() ? "" : " x ", e);
@@ -329,7 +332,7 @@ class Emitter {
           if (x.get() == s.iters[v].var.get()) scalar = false;
         });
         if (!scalar || fa <= 0 || fo <= 0) continue;
-        std::string n = cat(s.output.name, "_v");
+        std::string n = cat(s.label, "_v");
         dsds_ += cat("const ", n, "_acc = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{",
                      s.iters[v].chunk, "} -> ", s.output.name, "[i * ", fo, "] });\n", "const ", n,
                      "_vec = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{", s.iters[v].chunk,
@@ -352,7 +355,7 @@ class Emitter {
   std::string chain(const Stage& s, const char* axis, const std::string& guard, int in_queue,
                     int out_queue) {
     const DType dtype = p_.buffers[s.output.buffer].dtype;
-    std::string t = csl_type(dtype), n = s.output.name;
+    std::string t = csl_type(dtype), n = s.label;
     std::int64_t size = s.output.size();
     std::string mov = dtype.bits == 16 ? "@mov16" : "@mov32";
     std::string add = dtype == dtypes::float32 && s.combine == Combine::add   ? "@fadds"
@@ -515,6 +518,7 @@ std::string layout_text(const StageProgram& p) {
   out += "    }\n  }\n";
   for (std::size_t i = 0; i < p.stages.size(); ++i) {
     auto one = [&](const LocalArray& a) {
+      if (a.kept) return;
       out += cat("  @export_name(\"", a.name, "\", [*]", csl_type(p.buffers[a.buffer].dtype),
                  ", true);\n");
     };

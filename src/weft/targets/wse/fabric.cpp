@@ -31,6 +31,7 @@ Fabric::Fabric(const Layout& layout, FabricOptions options)
     auto w = std::make_unique<Worker>();
     w->id = i;
     for (auto& l : w->letters) l.resize(static_cast<std::size_t>(threads));
+    for (auto& m : w->mail) m.resize(static_cast<std::size_t>(threads));
     workers_.push_back(std::move(w));
   }
   for (const Program& p : layout.programs) {
@@ -47,10 +48,11 @@ Fabric::Fabric(const Layout& layout, FabricOptions options)
     }
     tables_.push_back(t);
   }
-  express_allowed_ = options_.express;
+  native_ = std::vector<NativeSlot>(layout.programs.size());
+  express_allowed_ = options_.express && !options_.trace_links;
   for (const Program& p :
        layout.programs) {  // run-time changes of routes: every router must be visited
-    if (!p.teardown_handlers.empty()) express_allowed_ = false;
+    if (!p.teardown_handlers.empty() || !p.registers.empty()) express_allowed_ = false;
     for (const Function& f : p.functions) {
       for (const Insn& i : f.code) {
         auto fn = static_cast<ConfigFn>(i.c);
@@ -118,6 +120,7 @@ Pe& Fabric::make(std::uint32_t index) {
       } else if (q.color != kNone8) {
         bind_queue(*pe, q.queue, q.color);
         pe->in[q.queue].priority = q.priority;
+        pe->in[q.queue].control_table = q.control_table;
       }
     }
     for (const TaskBinding& t : program->tasks) {
@@ -144,6 +147,18 @@ Pe& Fabric::make(std::uint32_t index) {
       if (s.active) task_bit(*pe, Op::activate, s.space, s.id);
       if (s.blocked) task_bit(*pe, Op::block, s.space, s.id);
       if (s.unblocked) task_bit(*pe, Op::unblock, s.space, s.id);
+    }
+    if (program->post_out != kNone8) {
+      ColorState& out = add_color(*pe, program->post_out);
+      out.rx = out.route.rx = port_bit(kRamp);
+      out.tx = out.route.tx = port_bit(kHostPort);
+      ColorState& in = add_color(*pe, program->post_in);
+      in.rx = in.route.rx = port_bit(kHostPort);
+      in.tx = in.route.tx = port_bit(kRamp);
+    }
+    for (const auto& [address, value] : program->registers) {
+      std::uint64_t args[2] = {address, value};
+      configure(*pe, ConfigFn::set_register, args);
     }
   }
   created_.fetch_add(1, std::memory_order_relaxed);
@@ -296,6 +311,7 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
   if (pe.live_ops) run_ops(w, pe, now, next);
   if (pe.program) run_main(w, pe, now, next);
   if (pe.busy_out) drain_out(w, pe, now, next);
+  if (pe.flush_wait && flushed(pe)) next = std::min(next, now + 1);
   if (pe.freed) {
     pe.freed = false;
     if (pe.busy_colors) next = std::min(next, now + 1);
@@ -339,6 +355,55 @@ void Fabric::rethrow_first() {
   std::exception_ptr e = first->error;
   for (auto& w : workers_) w->error = nullptr;
   std::rethrow_exception(e);
+}
+
+void Fabric::deliver(std::uint32_t index, HostSource message) {
+  Pe& pe = make(index);
+  if (!pe.io) pe.io = std::make_unique<HostIo>();
+  auto& sources = pe.io->sources;
+  auto at = sources.end();
+  while (at != sources.begin()) {  // by arrival, then by sender: the threads' order must not show
+    const HostSource& before = *(at - 1);
+    if (before.color != message.color || before.next > 0 ||
+        std::pair(before.from, before.sender) <= std::pair(message.from, message.sender))
+      break;
+    --at;
+  }
+  Cycle from = message.from;
+  sources.insert(at, std::move(message));
+  schedule(pe, from);
+}
+
+void Fabric::post(Worker& w, Pe& pe, HostSink& sink, Cycle now) {
+  while (sink.got.size() >= 2 && sink.got.size() >= 2 + std::size_t{sink.got[1]}) {
+    auto x = static_cast<std::int32_t>(sink.got[0] & 0xffffu);
+    auto y = static_cast<std::int32_t>(sink.got[0] >> 16);
+    if (x >= width_ || y >= height_)
+      throw pe_fault(pe, "wse.message.destination",
+                     cat("a message goes to PE (", x, ", ", y, "); the rectangle is ", width_,
+                         " x ", height_));
+    HostSource message;
+    message.color = pe.program->post_in;
+    message.sender = pe.index;
+    auto n = static_cast<std::ptrdiff_t>(sink.got[1]);
+    message.data.assign(sink.got.begin() + 2, sink.got.begin() + 2 + n);
+    sink.got.erase(sink.got.begin(), sink.got.begin() + 2 + n);
+    // The first word has come n words ago; the way takes a hop per PE. Never in this cycle or the
+    // next, in which other threads may not see it yet.
+    Cycle way = std::abs(x - pe.x) + std::abs(y - pe.y);
+    message.from = now + std::max<Cycle>(2, way * timing_.hop - n);
+    auto index = static_cast<std::uint32_t>(y * width_ + x);
+    w.hops += way * static_cast<std::int64_t>(message.data.size());
+    auto worker =
+        static_cast<std::size_t>(static_cast<std::uint64_t>(index) * workers_.size() / pes_.size());
+    if (message.data.empty()) continue;
+    if (static_cast<int>(worker) == w.id) {
+      deliver(index, std::move(message));
+    } else {
+      w.letter_min = std::min(w.letter_min, message.from);
+      w.mail[static_cast<std::size_t>(w.parity)][worker].push_back({index, std::move(message)});
+    }
+  }
 }
 
 Stop Fabric::run(Cycle until) {
@@ -426,6 +491,9 @@ Stop Fabric::run_threads(Cycle until) {
           schedule(pe, l.at);
         }
         box.clear();
+        auto& bag = from->mail[static_cast<std::size_t>(parity ^ 1)][static_cast<std::size_t>(id)];
+        for (Worker::Mail& m : bag) deliver(m.pe, std::move(m.message));
+        bag.clear();
       }
       if (halt || t == kNever || t > until || t > options_.cycle_limit) {
         if (id == 0) {

@@ -12,9 +12,13 @@
 #include "weft/base/error.h"
 #include "weft/runtime/stats.h"
 #include "weft/runtime/trace.h"
+#include "weft/targets/wse/native.h"
 #include "weft/targets/wse/state.h"
 
 namespace weft::wse {
+
+/// How scalar code runs: `automatic` makes native code of a program once it has proved long.
+enum class Engine : std::uint8_t { automatic, bytecode, native };
 
 struct FabricOptions {
   bool timed = true;
@@ -23,6 +27,8 @@ struct FabricOptions {
   bool two_inputs_fault = true;
   bool fast = true;     // the batched loop of operations that work ahead
   bool express = true;  // false: every wavelet visits every router
+  Engine engine = Engine::automatic;
+  bool trace_links = false;  // a span per wavelet and link in the trace; visits every router
 };
 
 enum class Stop : std::uint8_t { quiet, host, limit };
@@ -91,6 +97,12 @@ class Fabric {
   Pe* find(std::int32_t x, std::int32_t y) const;
   std::int64_t pe_steps() const;
   std::int64_t hops();
+  /// Wavelets that left PE (x, y) to the east, west, north and south so far.
+  std::array<std::int64_t, 4> link_traffic(std::int32_t x, std::int32_t y) const {
+    const Pe* pe = find(x, y);
+    if (!pe) return {};
+    return {pe->count.sent[0], pe->count.sent[1], pe->count.sent[2], pe->count.sent[3]};
+  }
 
  private:
   struct Worker;
@@ -157,6 +169,10 @@ class Fabric {
   bool pass_filter(ColorState& cs, const Wavelet& wavelet);
   void control(Pe& pe, ColorState& cs, std::uint32_t& payload, Cycle now);
   void inject(Pe& pe, Cycle now, Cycle& next);
+  /// Sends on the messages that have come together at `pe`'s post; the first word of each is its
+  /// destination (row, column), the second its length.
+  void post(Worker& w, Pe& pe, HostSink& sink, Cycle now);
+  void deliver(std::uint32_t index, HostSource message);
   void drain_out(Worker& w, Pe& pe, Cycle now, Cycle& next);
   InQueue* queue_for(Pe& pe, int color);
 
@@ -194,10 +210,15 @@ class Fabric {
   void enter(Pe& pe, std::uint16_t function, const std::vector<std::uint64_t>& args);
   /// Runs the main thread until it ends, waits, or has spent cycles that must pass first.
   void execute(Worker& w, Pe& pe, Cycle now, Cycle& next);
+  void interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& budget);
+  /// The program's native code; null while there is none. `ran`: instructions just interpreted.
+  const NativeProgram* native_of(const Pe& pe, std::int64_t ran);
   bool touches_fabric(Pe& pe, const BulkOp& op) const;
   void end_task(Worker& w, Pe& pe);
   void task_bit(Pe& pe, Op op, TaskSpace space, int id);
   std::uint64_t configure(Pe& pe, ConfigFn fn, const std::uint64_t* args);
+  /// Raises task 29 for queues that have run empty after @queue_flush; whether any has.
+  bool flushed(Pe& pe);
   void print(Worker& w, Pe& pe, const Insn& insn, std::uint64_t value, Cycle now);
 
   std::uint8_t* span(Pe& pe, std::uint32_t address, std::uint32_t bytes) {
@@ -231,6 +252,17 @@ class Fabric {
   const TaskTable& table(const Pe& pe) const {
     return tables_[static_cast<std::size_t>(pe.program - layout_.programs.data())];
   }
+  /// Native code by program: made once, by the thread that finds the program long enough.
+  struct NativeSlot {
+    std::atomic<const NativeProgram*> code{nullptr};
+    std::atomic<std::int64_t> interpreted{0};
+    std::unique_ptr<NativeProgram> owned;
+    bool tried = false;
+  };
+  std::vector<NativeSlot> native_;
+  std::mutex native_mutex_;
+  std::string native_reason_;  // why there is no native code
+  std::int64_t native_programs_ = 0;
   std::uint32_t stream_in_ = 0, stream_out_ = 0;  // bits of the host's streaming colours
 };
 

@@ -146,8 +146,7 @@ std::size_t Fabric::bytes_in_use() const {
       for (const auto& r : cs->in) bytes += r.load() ? sizeof(Ring) : 0;
     }
     if (pe->core) {
-      bytes += sizeof(Core) + pe->core->regs.capacity() * 8 +
-               pe->core->ops.capacity() * sizeof(Running) +
+      bytes += sizeof(Core) + pe->core->regs.capacity() * 8 + pe->core->ops.bytes() +
                pe->core->dsrs.capacity() * sizeof(Dsr) + pe->core->dsds.capacity() * sizeof(Dsd);
     }
   }
@@ -194,6 +193,11 @@ runtime::StatReport Fabric::stats() {
     report.add(cat("wavelets.", kNames[p]), "1", cat("wavelets that routers sent to ", kNames[p]),
                sum.sent[p]);
   }
+  report.add("engine.native", "1",
+             native_reason_.empty()
+                 ? std::string("programs whose scalar code is native; others run as bytecode")
+                 : cat("no native code, all programs run as bytecode: ", native_reason_),
+             native_programs_);
   report.add("steps", "1", "visits of a PE by the simulator", pe_steps());
   return report;
 }

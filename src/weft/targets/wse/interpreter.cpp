@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The main thread of a PE: picks tasks and interprets their bytecode. Scalar code runs ahead of
+// The main thread of a PE: interprets the bytecode of its tasks. Scalar code runs ahead of
 // time until it does something that others can see; then the cycles it took must pass first.
 #include <algorithm>
 #include <bit>
@@ -17,8 +17,9 @@ namespace weft::wse {
 
 namespace {
 
-constexpr Cycle kQuantum = 4096;        // cycles that scalar code may run ahead
-constexpr std::size_t kMaxDepth = 512;  // calls
+constexpr Cycle kQuantum = 4096;         // cycles that scalar code may run ahead
+constexpr std::int64_t kLong = 100'000;  // interpreted instructions after which native code pays
+constexpr std::size_t kMaxDepth = 512;   // calls
 
 std::uint64_t load_scalar(Ty ty, const std::uint8_t* p) {
   switch (size_of(ty)) {
@@ -71,251 +72,6 @@ bool compare(Op op, Ty ty, std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
-Error Fabric::pe_fault(const Pe& pe, std::string_view code, std::string message) const {
-  sim::FaultPlace place;
-  place.unit = cat("pe (", pe.x, ", ", pe.y, ")");
-  place.cycle = now_;
-  if (pe.core && !pe.core->frames.empty() && pe.program) {
-    const Frame& f = pe.core->frames.back();
-    const Function& fn = pe.program->functions[f.function];
-    place.pc = static_cast<std::int64_t>(f.pc);
-    if (f.pc < fn.code.size()) {
-      const Insn& insn = fn.code[f.pc];
-      place.instruction = cat(to_string(insn.op));
-      if (insn.op == Op::bulk)
-        place.instruction =
-            cat("@", to_string(pe.program->bulks[static_cast<std::size_t>(insn.imm())].code));
-    }
-    place.source = fn.name;
-    for (auto it = fn.lines.rbegin(); it != fn.lines.rend(); ++it) {
-      if (it->pc <= f.pc) {
-        std::string file =
-            it->file < pe.program->files.size() ? pe.program->files[it->file] : pe.program->name;
-        place.source = cat(file, ":", it->line, " (", fn.name, ")");
-        break;
-      }
-    }
-  }
-  return sim::fault(code, std::move(message), place);
-}
-
-void Fabric::task_bit(Pe& pe, Op op, TaskSpace space, int id) {
-  auto apply = [&](auto& bits) {
-    using T = std::remove_reference_t<decltype(bits)>;
-    T bit = static_cast<T>(T{1} << id);
-    if (op == Op::block) bits = static_cast<T>(bits | bit);
-    else bits = static_cast<T>(bits & static_cast<T>(~bit));
-  };
-  switch (space) {
-    case TaskSpace::local:
-      if (op == Op::activate) pe.local_pending |= 1u << id;
-      else apply(pe.local_blocked);
-      break;
-    case TaskSpace::color:
-    case TaskSpace::queue:
-      if (op != Op::activate) apply(pe.color_blocked);
-      break;
-    case TaskSpace::control:
-      if (op != Op::activate) apply(pe.control_blocked);
-      break;
-    case TaskSpace::microthread:
-      if (op != Op::activate) apply(pe.ut_blocked);
-      break;
-  }
-}
-
-void Fabric::enter(Pe& pe, std::uint16_t function, const std::vector<std::uint64_t>& args) {
-  Core& k = core(pe);
-  const Function& fn = pe.program->functions[function];
-  k.frames.clear();
-  pe.sp = 0;
-  pe.sp = static_cast<std::uint16_t>(kMemoryBytes - fn.frame_bytes);
-  Frame f;
-  f.function = function;
-  f.sp = static_cast<std::uint16_t>(kMemoryBytes);
-  k.frames.push_back(f);
-  if (k.regs.size() < fn.regs + 8u) k.regs.resize(fn.regs + 8u);
-  if (k.dsds.size() < fn.dsds + 2u) k.dsds.resize(fn.dsds + 2u);
-  for (std::size_t i = 0; i < args.size(); ++i) k.regs[i] = args[i];
-  pe.main = MainState::running;
-  ++pe.count.tasks;
-}
-
-void Fabric::end_task(Worker&, Pe& pe) {
-  pe.main = MainState::idle;
-  pe.in_command = false;
-  pe.current_task = kNone16;
-}
-
-// Chooses what an idle main thread does next; lowest id first, high priority before low.
-bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
-  const TaskTable& t = table(pe);
-  int best = 1 << 20;
-  TaskSpace space = TaskSpace::local;
-  int queue = -1;
-  std::uint32_t ready = pe.local_pending & ~pe.local_blocked;
-  if (std::uint32_t high = ready & pe.high_tasks) ready = high;
-  for (; ready; ready &= ready - 1) {
-    int id = std::countr_zero(ready);
-    if (t.local[static_cast<std::size_t>(id)] == kNone16 && !(id == 29 && pe.teardown_pending)) {
-      throw pe_fault(pe, "wse.task.unbound",
-                     cat("local task ", id, " is activated but no task is bound to it"))
-          .help("bind one with @bind_local_task");
-    }
-    best = id;
-    break;
-  }
-  Wavelet chosen;
-  auto consider = [&](int q) {
-    InQueue& in = pe.in[static_cast<std::size_t>(q)];
-    Wavelet head;
-    if (!peek_queue(pe, in, now, head)) return false;
-    if (in.reader != kNone8 && !head.control) return true;
-    int id = wse3_ ? q : in.color;
-    if (pe.color_blocked >> id & 1u) return true;
-    if (head.ready > now && options_.timed) {
-      next = std::min(next, head.ready);
-      return true;
-    }
-    if (head.control) {
-      if (in.reader != kNone8) {
-        const Running& reader = pe.core->ops[in.reader];
-        if (reader.settings.terminate_on_control ||
-            reader.settings.on_control.kind != Completion::none)
-          return true;
-      }
-      int entry = static_cast<int>(head.data >> 16 & 63u);
-      if (pe.control_blocked >> entry & 1u) return true;
-      if (t.control[static_cast<std::size_t>(entry)] == kNone16) {
-        if (entry == 31) {  // the payload names no task
-          pop_queue(w, pe, static_cast<std::size_t>(q), now, now);
-          next = std::min(next, now + 1);
-          return true;
-        }
-        throw pe_fault(pe, "wse.task.control_unbound",
-                       cat("a control wavelet of colour ", static_cast<int>(in.color),
-                           " names control task ", entry, ", which is not bound"))
-            .help("bind it with @bind_control_task, or let the wavelet ignore the CE");
-      }
-      if (id < best || (id == best && space == TaskSpace::local)) {
-        best = id;
-        space = TaskSpace::control;
-        queue = q;
-        chosen = head;
-      }
-      return true;
-    }
-    if (t.data[static_cast<std::size_t>(id)] == kNone16) return true;
-    if (id < best) {
-      best = id;
-      space = TaskSpace::queue;
-      queue = q;
-      chosen = head;
-    }
-    return true;
-  };
-  for (std::uint32_t mask = pe.busy_in; mask; mask &= mask - 1) consider(std::countr_zero(mask));
-  for (std::uint32_t mask = pe.express_in; mask; mask &= mask - 1) {
-    int c = std::countr_zero(mask);
-    std::uint8_t q = pe.color_queue[static_cast<std::size_t>(c)];
-    if (q == kNone8) continue;
-    if (!consider(q)) {
-      Channel* ch = channel_of(pe, pe.in[q]);
-      if (!ch || ch->held() == 0) pe.express_in &= ~(1u << c);  // the next letter sets it again
-      else next = std::min(next, now + 1);
-    }
-  }
-  std::vector<std::uint64_t> args;
-  std::uint16_t function = kNone16;
-  if (best < 1 << 20) {
-    if (queue >= 0) {
-      std::uint32_t data = chosen.data;
-      bool is_control = space == TaskSpace::control;
-      const TaskBinding& b = pe.program->tasks[is_control ? t.control[data >> 16 & 63u]
-                                                          : t.data[static_cast<std::size_t>(best)]];
-      pop_queue(w, pe, static_cast<std::size_t>(queue), now, now);
-      function = b.function;
-      if (b.args.size() == 1)
-        args.push_back(canonical(b.args[0], size_of(b.args[0]) == 4 ? data : data & 0xffffu));
-      if (b.args.size() >= 2) {
-        args.push_back(canonical(b.args[0], data & 0xffffu));
-        args.push_back(canonical(b.args[1], data >> 16));
-      }
-    } else {
-      pe.local_pending &= ~(1u << best);
-      if (best == 29 && pe.teardown_pending && t.local[29] == kNone16) {
-        for (const auto& [color, handler] : pe.program->teardown_handlers) {
-          if (pe.teardown_pending >> color & 1u) {
-            pe.teardown_pending &= ~(1u << color);
-            function = handler;
-            break;
-          }
-        }
-        if (function == kNone16) {
-          throw pe_fault(pe, "wse.task.teardown_unbound",
-                         cat("colour ", std::countr_zero(pe.teardown_pending),
-                             " entered teardown and has no handler"))
-              .help("name one with @set_teardown_handler");
-        }
-        if (pe.teardown_pending) pe.local_pending |= 1u << 29;
-      } else {
-        function = pe.program->tasks[t.local[static_cast<std::size_t>(best)]].function;
-      }
-    }
-    pe.current_task = static_cast<std::uint16_t>(best);
-    pe.current_space = space;
-  } else if (pe.command_function != kNone16) {
-    if (pe.command_ready > now) {
-      next = std::min(next, pe.command_ready);
-      return false;
-    }
-    function = pe.command_function;
-    args = std::move(pe.command_args);
-    pe.command_function = kNone16;
-    pe.in_command = true;
-    pe.current_task = 100;
-  } else {
-    return false;
-  }
-  enter(pe, function, args);
-  return true;
-}
-
-void Fabric::run_main(Worker& w, Pe& pe, Cycle now, Cycle& next) {
-  while (true) {
-    if (pe.main_ready > now) {
-      // An idle main thread with nothing to do need not wake when its time is up.
-      bool idle = pe.main == MainState::idle && !(pe.local_pending & ~pe.local_blocked) &&
-                  !pe.busy_in && pe.command_function == kNone16;
-      next = std::min(next, pe.main_ready);
-      (void)idle;
-      return;
-    }
-    switch (pe.main) {
-      case MainState::idle:
-        if (!pick_task(w, pe, now, next)) return;
-        if (options_.timed && timing_.task_start > 0) {
-          pe.main_ready = now + timing_.task_start;
-          continue;
-        }
-        break;
-      case MainState::in_bulk: return;  // its operation advances in run_ops
-      case MainState::in_map:
-        if (!continue_map(w, pe, now, next)) {
-          if (pe.main == MainState::in_map) return;
-        }
-        break;
-      case MainState::running: break;
-    }
-    if (pe.main == MainState::running) execute(w, pe, now, next);
-    if (pe.main == MainState::running && pe.main_ready <= now) return;  // waits for a microthread
-    if (pe.main == MainState::in_bulk) {
-      next = std::min(next, now + 1);
-      return;
-    }
-  }
-}
-
 bool Fabric::touches_fabric(Pe& pe, const BulkOp& op) const {
   const Core& k = *pe.core;
   const Frame& f = k.frames.back();
@@ -330,12 +86,41 @@ bool Fabric::touches_fabric(Pe& pe, const BulkOp& op) const {
   return false;
 }
 
+const NativeProgram* Fabric::native_of(const Pe& pe, std::int64_t ran) {
+  if (options_.engine == Engine::bytecode) return nullptr;
+  NativeSlot& slot = native_[static_cast<std::size_t>(pe.program - layout_.programs.data())];
+  if (const NativeProgram* code = slot.code.load(std::memory_order_acquire)) return code;
+  std::int64_t total = slot.interpreted.fetch_add(ran, std::memory_order_relaxed) + ran;
+  if (total < 0 || (options_.engine == Engine::automatic && total < kLong)) return nullptr;
+  std::lock_guard lock(native_mutex_);
+  if (slot.tried) return slot.code.load(std::memory_order_acquire);
+  slot.tried = true;
+  slot.interpreted.store(std::int64_t{-1} << 60);  // never asked again
+  const jit::Availability& llvm = jit::llvm();
+  if (!llvm.available) {
+    native_reason_ = llvm.reason;
+    return nullptr;
+  }
+  slot.owned = std::make_unique<NativeProgram>(
+      compile_native(*pe.program, timing_, kQuantum, options_.engine == Engine::native));
+  if (!slot.owned->code) return nullptr;  // nothing in it is worth it
+  ++native_programs_;
+  slot.code.store(slot.owned.get(), std::memory_order_release);
+  return slot.owned.get();
+}
+
 void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
+  std::int64_t budget = kQuantum;
+  interpret(w, pe, now, next, budget);
+  native_of(pe, kQuantum - budget);
+}
+
+void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& budget) {
   Core& k = *pe.core;
   const Program& program = *pe.program;
   const bool timed = options_.timed;
   Cycle acc = 0;
-  std::int64_t budget = kQuantum;
+  const NativeProgram* native = native_of(pe, 0);
   Frame* f = nullptr;
   const Function* fn = nullptr;
   const Insn* code = nullptr;
@@ -360,6 +145,29 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
       throw(f->pc = pc, pe_fault(pe, "wse.code.end",
                                  cat("function ", fn->name, " runs past its ", fn->code.size(),
                                      " instructions")));
+    if (native) {
+      const NativeProgram::Entry& entry = native->functions[f->function];
+      if (entry.run && entry.leader[pc]) {
+        NativeState s;
+        s.regs = r;
+        s.memory = pe.memory;
+        s.memory_bytes = pe.memory_bytes;
+        s.pc = pc;
+        s.cycles = acc;
+        s.budget = budget;
+        s.sp = pe.sp;
+        s.place[0] = static_cast<std::uint64_t>(pe.x);
+        s.place[1] = static_cast<std::uint64_t>(pe.y);
+        s.place[2] = static_cast<std::uint64_t>(width_);
+        s.place[3] = static_cast<std::uint64_t>(height_);
+        entry.run(&s);
+        pc = static_cast<std::uint32_t>(s.pc);
+        acc = s.cycles;
+        pe.count.instructions += budget - s.budget;
+        budget = s.budget;
+        if (pc >= fn->code.size()) continue;
+      }
+    }
     const Insn& i = code[pc];
     const Ty ty = static_cast<Ty>(i.ty);
     ++pe.count.instructions;
@@ -849,16 +657,6 @@ void Fabric::execute(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         acc += timing_.task_op;
         break;
       }
-      case Op::flush:
-        if (timed && acc > 0) return sleep();
-        if (static_cast<std::size_t>(i.imm()) < pe.out.size() &&
-            pe.out[static_cast<std::size_t>(i.imm())].count) {
-          f->pc = pc;
-          pe.main_ready = now + 1;
-          return;
-        }
-        acc += timing_.task_op;
-        break;
     }
     ++pc;
   }

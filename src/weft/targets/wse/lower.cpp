@@ -78,9 +78,11 @@ class Lowering {
     collect(f_->body, blocks, temporaries);
     for (const Buffer& b : temporaries) add_buffer(b, false);
     for (const Block& b : blocks) stage(b);
+    keep_in_place();
     std::int64_t bytes = 0;
     for (const Stage& s : out_.stages) {
       auto count = [&](const LocalArray& a) {
+        if (a.kept) return;
         bytes += a.size() * out_.buffers[a.buffer].dtype.bytes();
       };
       for (const LocalArray& a : s.inputs) count(a);
@@ -125,7 +127,7 @@ class Lowering {
            cat("buffer ", b->name, " is neither a parameter nor allocated by the function"));
   }
 
-  void place(Stage& s) {
+  void place(Stage& s, bool after_chain) {
     std::vector<StageIter*> spatial, reduce;
     for (StageIter& i : s.iters) {
       if (i.extent > 1) (i.reduce ? reduce : spatial).push_back(&i);
@@ -150,10 +152,111 @@ class Lowering {
       spread(*largest(reduce), Spread::x);
       s.reduced = Spread::x;
     } else if (spatial.size() == 1) {
-      spread(*spatial[0], Spread::xy);
+      spread(*spatial[0], after_chain ? Spread::y : Spread::xy);
     } else if (chain && !reduce.empty()) {
       spread(*largest(reduce), Spread::xy);
       s.reduced = Spread::xy;
+    }
+  }
+
+  // Where the box of `a` begins on PE (x, y), per dimension: constant + cx * x + cy * y.
+  struct Origin {
+    std::int64_t base, cx, cy;
+    bool operator==(const Origin&) const = default;
+  };
+  std::vector<Origin> origins(const Stage& s, const LocalArray& a) const {
+    std::vector<Origin> out;
+    for (std::size_t d = 0; d < a.extent.size(); ++d) {
+      Origin o{a.base[d], 0, 0};
+      for (std::size_t k = 0; k < s.iters.size(); ++k) {
+        std::int64_t step = a.coef[d][k] * s.iters[k].chunk;
+        if (s.iters[k].spread == Spread::x) o.cx += step;
+        if (s.iters[k].spread == Spread::y) o.cy += step;
+        if (s.iters[k].spread == Spread::xy) {
+          o.cx += step;
+          o.cy += step * out_.width;
+        }
+      }
+      if (out_.width == 1) o.cx = 0;  // there is no other column
+      if (out_.height == 1) o.cy = 0;
+      out.push_back(o);
+    }
+    return out;
+  }
+
+  /// Whether the stage writes every element of its output's buffer, each box without holes.
+  bool covers(const Stage& s) const {
+    const auto& shape = out_.buffers[s.output.buffer].shape;
+    std::vector<int> uses(s.iters.size(), 0);
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      std::int64_t extent = 1;
+      int here = 0;
+      for (std::size_t k = 0; k < s.iters.size(); ++k) {
+        if (s.output.coef[d][k] == 0 || s.iters[k].extent == 1) continue;
+        if (s.output.coef[d][k] != 1 || ++uses[k] > 1 || ++here > 1) return false;
+        extent = s.iters[k].extent;
+      }
+      if (s.output.base[d] != 0 || extent != shape[d]) return false;
+    }
+    return true;
+  }
+
+  /// PEs that hold the right values of what a stage has written: all, or those of column 0 or the
+  /// first one only, where a chain ended.
+  static Spread where(const Stage& s, Spread inputs) {
+    if (s.reduced == Spread::xy || inputs == Spread::xy) return Spread::xy;
+    if (s.reduced == Spread::x || inputs == Spread::x) return Spread::x;
+    return Spread::none;
+  }
+  static bool uses(const Stage& s, Spread axis) {
+    for (const StageIter& i : s.iters) {
+      if (i.spread == axis || i.spread == Spread::xy) return true;
+    }
+    return false;
+  }
+
+  // Intermediates stay on the PEs where a reader's box is the writer's on every PE that matters.
+  void keep_in_place() {
+    std::vector<Spread> valid(out_.stages.size(), Spread::none);
+    std::vector<std::ptrdiff_t> writer(out_.buffers.size(), -1);  // last stage that covers it
+    for (Stage& s : out_.stages) s.collect = false;
+    auto fetched = [&](std::size_t buffer) {  // its last writer must hand it out
+      if (writer[buffer] >= 0) out_.stages[static_cast<std::size_t>(writer[buffer])].collect = true;
+    };
+    for (std::size_t j = 0; j < out_.stages.size(); ++j) {
+      Stage& s = out_.stages[j];
+      Spread inputs = Spread::none;
+      auto alias = [&](LocalArray& a) {
+        std::ptrdiff_t w = writer[a.buffer];
+        if (w < 0) return false;
+        const Stage& from = out_.stages[static_cast<std::size_t>(w)];
+        Spread held = valid[static_cast<std::size_t>(w)];
+        if (from.output.extent != a.extent || origins(from, from.output) != origins(s, a))
+          return false;
+        // Values that only column 0 (or PE 0) has serve a stage that works there only.
+        if (held == Spread::x && uses(s, Spread::x)) return false;
+        if (held == Spread::xy && (uses(s, Spread::x) || uses(s, Spread::y))) return false;
+        a.name = from.output.name;
+        a.kept = true;
+        inputs = std::max(inputs, held);
+        return true;
+      };
+      for (LocalArray& a : s.inputs) {
+        if (!alias(a)) fetched(a.buffer);
+      }
+      if (s.keeps && !alias(s.output)) fetched(s.output.buffer);
+      valid[j] = where(s, inputs);
+      std::size_t b = s.output.buffer;
+      if (covers(s)) {
+        writer[b] = static_cast<std::ptrdiff_t>(j);
+      } else {
+        fetched(b);  // what it does not write must be in the buffer
+        s.collect = true;
+        writer[b] = -1;
+      }
+    }
+    for (std::size_t b = 0; b < out_.buffers.size(); ++b) {
+      if (out_.buffers[b].param) fetched(b);
     }
   }
 
@@ -223,6 +326,7 @@ class Lowering {
     Stage s;
     s.name = block->name;
     std::string prefix = cat("s", out_.stages.size(), "_");
+    s.label = cat(prefix, "out");
     for (const IterVar& i : block->iters) {
       StageIter it;
       it.var = i.var;
@@ -273,7 +377,21 @@ class Lowering {
              "op may be +, *, min or max");
     }
     s.keeps = s.combine != Combine::none && !s.init;
-    place(s);
+    // What a chain has left in the first column is worked on there.
+    bool after_chain = false;
+    auto follows = [&](const Expr& e) {
+      for_each_expr(e, [&](const Expr& x) {
+        const auto* l = as<LoadNode>(x);
+        if (!l) return;
+        for (const Stage& before : out_.stages) {
+          after_chain |= out_.buffers[before.output.buffer].buffer.get() == l->buffer.get() &&
+                         (before.reduced == Spread::x || before.after_chain);
+        }
+      });
+    };
+    follows(s.value);
+    s.after_chain = after_chain;
+    place(s, after_chain);
     access(s, store->buffer, store->indices, cat(prefix, "out"), &s.output);
     for (std::size_t d = 0; d < store->indices.size(); ++d) {
       for (std::size_t k = 0; k < s.iters.size(); ++k) {
@@ -355,6 +473,7 @@ Json describe(const StageProgram& p) {
     Json coef = Json::array();
     for (const auto& c : a.coef) coef.push_back(numbers(c));
     row["coef"] = coef;
+    row["kept"] = a.kept;
     row["base"] = numbers(a.base);
     row["extent"] = numbers(a.extent);
     return row;
@@ -364,6 +483,7 @@ Json describe(const StageProgram& p) {
     Json row = Json::object();
     row["name"] = s.name;
     row["keeps"] = s.keeps;
+    row["collect"] = s.collect;
     row["reduced"] = static_cast<int>(s.reduced);
     Json iters = Json::array();
     for (const StageIter& i : s.iters) {

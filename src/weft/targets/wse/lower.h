@@ -33,6 +33,7 @@ struct LocalArray {
   std::size_t buffer = 0;                       // in Program's buffers
   std::vector<std::vector<std::int64_t>> coef;  // [dimension][iterator]
   std::vector<std::int64_t> base, extent;
+  bool kept = false;  // it is an earlier stage's output, still in place: `name` is that one's
   std::int64_t size() const {
     std::int64_t n = 1;
     for (std::int64_t e : extent) n *= e;
@@ -43,7 +44,7 @@ struct LocalArray {
 enum class Combine : std::uint8_t { none, add, mul, min, max };
 
 struct Stage {
-  std::string name;
+  std::string name, label;  // label: begins the names of its descriptors
   std::vector<StageIter> iters;
   std::vector<LocalArray> inputs;
   LocalArray output;
@@ -51,6 +52,8 @@ struct Stage {
   bool keeps = false;    // a reduction without init: begins with what the buffer holds
   ir::Expr init, value;  // value: what is stored, or what is combined into the element
   Spread reduced = Spread::none;
+  bool after_chain = false;  // placed on the rows, as a reduction before it ended in column 0
+  bool collect = true;       // the output goes back to the buffer; else only later stages read it
 };
 
 struct StageBuffer {

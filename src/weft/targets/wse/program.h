@@ -280,6 +280,7 @@ struct QueueInit {
   std::uint8_t queue = 0;  // input queues >= 8: made for a data task without an explicit queue
   std::uint8_t color = kNone8;
   Priority priority = Priority::unset;
+  std::uint8_t control_table = 0;  // WSE-3: .ctrl_table_id
 };
 
 struct Segment {
@@ -353,9 +354,15 @@ struct Program {
   std::vector<QueueInit> queues;
   std::vector<ColorRoute> routes;                                         // @set_local_color_config
   std::vector<std::pair<std::uint8_t, std::uint16_t>> teardown_handlers;  // colour, function
-  std::vector<Segment> image;    // initial memory; the rest is zero
-  std::uint32_t data_bytes = 0;  // static data ends here; the stack grows down to it
-  std::uint32_t code_bytes = 0;  // estimate of the machine code, counted against the 48 KB
+  // Queue (output queues are 8 more), function: called when the queue has run empty.
+  std::vector<std::pair<std::uint8_t, std::uint16_t>> empty_handlers;
+  std::vector<std::pair<std::uint16_t, std::uint16_t>> registers;  // @set_config: address, value
+  // <message_passing>: the colour on which messages leave the PE and the one on which they come.
+  std::uint8_t post_out = kNone8, post_in = kNone8;
+  std::uint8_t control_stride = 0;  // @set_control_task_table: entries per table; 0: no own table
+  std::vector<Segment> image;       // initial memory; the rest is zero
+  std::uint32_t data_bytes = 0;     // static data ends here; the stack grows down to it
+  std::uint32_t code_bytes = 0;     // estimate of the machine code, counted against the 48 KB
   std::vector<Symbol> symbols;
   std::vector<ExportBinding> exports;
   std::uint8_t fp16 = static_cast<std::uint8_t>(Ty::f16);
@@ -421,6 +428,13 @@ struct Layout {
   std::vector<std::pair<std::string, std::string>> params;  // for out.json
 };
 
+// Configuration registers of @get_config and @set_config: what a PE has of them here. Others hold
+// what was written.
+inline constexpr std::uint16_t kRegRoutes = 0;     // + colour: rx bits | tx bits << 5
+inline constexpr std::uint16_t kRegSwitch = 32;    // + colour: position | ring << 2 | pop << 3
+inline constexpr std::uint16_t kRegCounter = 64;   // + colour: the counter of its filter
+inline constexpr std::uint16_t kRegTeardown = 96;  // colours in teardown, low word; 97 high word
+
 // Functions of the `config` instruction; operands r[b], r[b + 1], ...
 enum class ConfigFn : std::uint8_t {
   reset_routes,          // colour, rx bits, tx bits
@@ -439,6 +453,13 @@ enum class ConfigFn : std::uint8_t {
   set_counter,           // colour, filter counter value
   queue_empty,           // input queue -> 0/1
   teardown_enter,        // colour
+  get_register,          // address -> value
+  set_register,          // address, value
+  filter_id,             // colour -> number of its filter among the PE's filters
+  set_filter,            // filter id, 0 counter 1 limit1 2 limit2 3 max_counter, value
+  flush,                 // queue (output: + 8): task 29 once it is empty
+  flush_pending,         // queue -> 0/1: task 29 was raised for it
+  flush_exit,            // queue
 };
 
 }  // namespace weft::wse

@@ -92,7 +92,7 @@ void fields(A& a, TaskState& v) {
 }
 template <typename A>
 void fields(A& a, QueueInit& v) {
-  all(a, v.output, v.queue, v.color, v.priority);
+  all(a, v.output, v.queue, v.color, v.priority, v.control_table);
 }
 template <typename A>
 void fields(A& a, Segment& v) {
@@ -127,8 +127,9 @@ void fields(A& a, ColorRoute& v) {
 template <typename A>
 void fields(A& a, Program& v) {
   all(a, v.name, v.files, v.strings, v.constants, v.functions, v.dsds, v.bulks, v.maps, v.dsr_loads,
-      v.initial_dsrs, v.fifos, v.tasks, v.states, v.queues, v.routes, v.teardown_handlers, v.image,
-      v.data_bytes, v.code_bytes, v.symbols, v.exports, v.fp16);
+      v.initial_dsrs, v.fifos, v.tasks, v.states, v.queues, v.routes, v.teardown_handlers,
+      v.empty_handlers, v.registers, v.post_out, v.post_in, v.control_stride, v.image, v.data_bytes,
+      v.code_bytes, v.symbols, v.exports, v.fp16);
 }
 template <typename A>
 void fields(A& a, Export& v) {

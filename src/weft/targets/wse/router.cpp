@@ -225,6 +225,12 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
     links |= port_bit(o);
     ++pe.count.sent[static_cast<std::size_t>(o)];
     ++w.hops;
+    if (trace_ && options_.trace_links && o != kRamp) {
+      double us = 1e6 / timing_.clock_hz;
+      int track = trace_->track(cat("link ", pe.x, ",", pe.y), port_name(o));
+      trace_->span(track, cat(wavelet.control ? "control " : "", "colour ", cs.color),
+                   static_cast<double>(now) * us, us);
+    }
     if (o == kRamp) {
       Cycle ready = now + timing_.ramp_in;
       queue->slot[(queue->head + queue->count) % 8u] = {payload, wavelet.control, ready};
@@ -246,6 +252,7 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
     HostSink& sink = make_sink(pe, cs.color, kHostPort);
     ++pe.count.sent[kHostPort];
     sink.got.push_back(payload);
+    if (pe.program && pe.program->post_out == cs.color) post(w, pe, sink, now);
     if (sink.wanted && --sink.wanted == 0 && sink.left->fetch_sub(1) == 1) host_event_ = true;
   }
   if (was_full && from < kRamp) {

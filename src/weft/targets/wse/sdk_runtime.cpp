@@ -68,8 +68,10 @@ SdkRuntime::SdkRuntime(Layout layout, RuntimeOptions options)
                     "\"; only the fabric simulator exists here"))
         .help("leave --cmaddr out to simulate");
   }
-  fabric_ = std::make_unique<Fabric>(
-      layout_, FabricOptions{.timed = options_.timed, .threads = options_.threads});
+  fabric_ = std::make_unique<Fabric>(layout_, FabricOptions{.timed = options_.timed,
+                                                            .threads = options_.threads,
+                                                            .engine = options_.engine,
+                                                            .trace_links = options_.trace_links});
 }
 
 SdkRuntime::~SdkRuntime() = default;

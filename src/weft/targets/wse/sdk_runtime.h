@@ -38,6 +38,8 @@ struct RuntimeOptions {
   bool timed = true;
   int threads = 1;
   bool memcpy_required = true;
+  Engine engine = Engine::automatic;
+  bool trace_links = false;  // see FabricOptions
 };
 
 using TaskHandle = std::int64_t;
@@ -74,6 +76,13 @@ class SdkRuntime {
                   bool nonblock);
   TaskHandle receive(std::string_view port, std::uint32_t* data, std::int64_t count, bool nonblock);
 
+  /// Keeps a trace of operations, and of links when the options say so, from now on.
+  void start_trace() {
+    trace_ = std::make_unique<runtime::TraceSink>();
+    fabric().trace_to(trace_.get());
+  }
+  runtime::TraceSink* trace() { return trace_.get(); }
+
   bool is_task_done(TaskHandle task);  // lets the fabric run a little
   void task_wait(TaskHandle task);
 
@@ -101,6 +110,7 @@ class SdkRuntime {
   const PortStream& port(std::string_view name, bool to_device) const;
 
   Layout layout_;
+  std::unique_ptr<runtime::TraceSink> trace_;
   RuntimeOptions options_;
   std::unique_ptr<Fabric> fabric_;
   std::deque<std::unique_ptr<Task>> queue_;    // issued, not started

@@ -127,6 +127,24 @@ void Fabric::print(Worker& w, Pe& pe, const Insn& insn, std::uint64_t value, Cyc
   }
 }
 
+bool Fabric::flushed(Pe& pe) {
+  bool any = false;
+  for (std::uint16_t bits = pe.flush_wait; bits;
+       bits = static_cast<std::uint16_t>(bits & (bits - 1))) {
+    auto q = static_cast<std::size_t>(std::countr_zero(bits));
+    Wavelet head;
+    bool full = q >= 8 ? q - 8 < pe.out.size() && pe.out[q - 8].count != 0
+                       : q < pe.in.size() && peek_queue(pe, pe.in[q], now_, head);
+    if (full) continue;
+    auto bit = static_cast<std::uint16_t>(1u << q);
+    pe.flush_wait = static_cast<std::uint16_t>(pe.flush_wait & ~bit);
+    pe.flush_pending |= bit;
+    pe.local_pending |= 1u << 29;
+    any = true;
+  }
+  return any;
+}
+
 std::uint64_t Fabric::configure(Pe& pe, ConfigFn fn, const std::uint64_t* a) {
   auto color_of = [&]() -> ColorState& {
     if (a[0] >= kColors)
@@ -213,6 +231,85 @@ std::uint64_t Fabric::configure(Pe& pe, ConfigFn fn, const std::uint64_t* a) {
       wake();
       return 0;
     case ConfigFn::set_counter: color_of().counter = static_cast<std::uint16_t>(a[1]); return 0;
+    case ConfigFn::get_register:
+    case ConfigFn::set_register: {
+      auto address = static_cast<std::uint16_t>(a[0]);
+      bool write = fn == ConfigFn::set_register;
+      auto value = static_cast<std::uint16_t>(write ? a[1] : 0);
+      auto in = [&](std::uint16_t base) { return address >= base && address < base + kColors; };
+      if (in(kRegRoutes) || in(kRegSwitch) || in(kRegCounter)) {
+        ColorState& cs = add_color(pe, static_cast<std::uint8_t>(address % 32));
+        if (in(kRegRoutes)) {
+          if (!write) return static_cast<std::uint64_t>(cs.rx & 31) | (cs.tx & 31u) << 5;
+          cs.route.rx = value & 31;
+          cs.route.tx = value >> 5 & 31;
+          cs.configured = true;
+        } else if (in(kRegSwitch)) {
+          if (!write)
+            return cs.position | (cs.route.ring ? 4u : 0u) |
+                   static_cast<unsigned>(cs.route.pop) << 3;
+          cs.position = value & 3;
+          cs.route.ring = (value & 4) != 0;
+          cs.route.pop = static_cast<PopMode>(value >> 3 & 3);
+        } else {
+          if (!write) return cs.counter;
+          cs.counter = value;
+        }
+        enforce(cs);
+        wake();
+        return 0;
+      }
+      if (address == kRegTeardown || address == kRegTeardown + 1) {
+        std::uint32_t bits = 0;
+        for (auto& cs : pe.colors) bits |= cs->down ? 1u << cs->color : 0u;
+        return address == kRegTeardown ? bits & 0xffffu : bits >> 16;
+      }
+      auto& registers = core(pe).registers;
+      for (auto& [at, held] : registers) {
+        if (at != address) continue;
+        if (write) held = value;
+        return held;
+      }
+      if (write) registers.push_back({address, value});
+      return 0;
+    }
+    case ConfigFn::filter_id: {
+      ColorState& cs = color_of();
+      if (cs.route.filter.kind == Filter::none)
+        throw pe_fault(pe, "wse.config.filter", cat("colour ", a[0], " has no filter here"));
+      std::uint64_t id = 0;
+      for (auto& other : pe.colors)
+        id += other->color < cs.color && other->route.filter.kind != Filter::none;
+      return id;
+    }
+    case ConfigFn::set_filter: {
+      std::vector<ColorState*> filtered;
+      for (auto& cs : pe.colors) {
+        if (cs->route.filter.kind != Filter::none) filtered.push_back(cs.get());
+      }
+      std::sort(filtered.begin(), filtered.end(),
+                [](ColorState* x, ColorState* y) { return x->color < y->color; });
+      if (a[0] >= filtered.size())
+        throw pe_fault(pe, "wse.config.filter",
+                       cat("filter ", a[0], " does not exist; this PE has ", filtered.size()));
+      ColorState& cs = *filtered[a[0]];
+      auto v = static_cast<std::uint16_t>(a[2]);
+      switch (a[1]) {
+        case 0: cs.counter = v; break;
+        case 1: cs.limit = cs.route.filter.limit1 = v; break;
+        case 2: cs.route.filter.limit2 = v; break;
+        default: cs.route.filter.max_counter = v; break;
+      }
+      return 0;
+    }
+    case ConfigFn::flush:
+      pe.flush_wait = static_cast<std::uint16_t>(pe.flush_wait | 1u << (a[0] & 15u));
+      wake();
+      return 0;
+    case ConfigFn::flush_pending: return pe.flush_pending >> (a[0] & 15u) & 1u;
+    case ConfigFn::flush_exit:
+      pe.flush_pending = static_cast<std::uint16_t>(pe.flush_pending & ~(1u << (a[0] & 15u)));
+      return 0;
     case ConfigFn::queue_empty: return a[0] >= pe.in.size() || pe.in[a[0]].count == 0;
   }
   return 0;

@@ -93,6 +93,7 @@ struct HostSource {
   std::size_t next = 0;
   Cycle from = 0;                             // not before this cycle
   std::atomic<std::int64_t>* left = nullptr;  // sources of the operation that are not exhausted
+  std::uint32_t sender = 0;                   // messages that come in the same cycle go by this
 };
 struct HostSink {
   std::uint8_t color = 0, port = kHostPort;
@@ -108,6 +109,7 @@ struct HostIo {
 struct InQueue {
   std::uint8_t color = kNone8;
   Priority priority = Priority::unset;
+  std::uint8_t control_table = 0;
   std::uint8_t head = 0, count = 0, depth = 4;
   std::uint8_t reader = kNone8;  // operation slot that consumes it
   Channel* channel = nullptr;    // instead of the slots
@@ -170,6 +172,23 @@ struct Running {
   Cycle ready = 0, since = 0;
 };
 
+/// The operations of a PE by slot, each made at its first use: most PEs use one or two.
+class OpSlots {
+ public:
+  Running& operator[](std::size_t k) {
+    if (!slot_[k]) slot_[k] = std::make_unique<Running>();
+    return *slot_[k];
+  }
+  std::size_t bytes() const {
+    std::size_t n = 0;
+    for (const auto& s : slot_) n += s ? sizeof(Running) : 0;
+    return n;
+  }
+
+ private:
+  std::array<std::unique_ptr<Running>, 16> slot_;
+};
+
 struct Dsr {
   Dsd dsd;
   OpSettings settings;
@@ -207,10 +226,11 @@ struct Core {
   std::vector<Dsd> dsds;
   std::vector<Frame> frames;
   std::vector<FifoState> fifos;
-  std::vector<Dsr> dsrs;     // 3 * 32, only if the program loads any
-  std::vector<Running> ops;  // slots; live ones are in progress
+  std::vector<Dsr> dsrs;  // 3 * 32, only if the program loads any
+  OpSlots ops;            // live ones are in progress
   std::unique_ptr<MapRun> map;
-  std::string line;  // simprint line in the making
+  std::string line;                                                // simprint line in the making
+  std::vector<std::pair<std::uint16_t, std::uint16_t>> registers;  // @set_config
 };
 
 struct Pe {
@@ -245,6 +265,7 @@ struct Pe {
   std::uint32_t express_in = 0;             // colours whose channel has been announced
   std::uint32_t busy_in = 0, busy_out = 0;  // queues holding something
   std::uint32_t teardown_pending = 0;
+  std::uint16_t flush_wait = 0, flush_pending = 0;  // bits of queues; output queues are 8 more
   std::uint8_t rr_color = 0, rr_op = 0, rr_out = 0;
   std::uint16_t current_task = kNone16;
   TaskSpace current_space = TaskSpace::local;

@@ -30,6 +30,11 @@ struct Fabric::Worker {
   };
   std::array<std::vector<std::vector<Letter>>, 2>
       letters;  // [parity of the cycle][receiving worker]
+  struct Mail {
+    std::uint32_t pe;
+    HostSource message;
+  };
+  std::array<std::vector<std::vector<Mail>>, 2> mail;  // as letters
   Cycle letter_min = kNever;
   int parity = 0;
   std::vector<LogLine> log;

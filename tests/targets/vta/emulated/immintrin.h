@@ -76,6 +76,9 @@ inline void _mm512_storeu_si512(void* p, __m512i v) { emulated::store(p, v); }
 inline __m128i _mm_setzero_si128() { return emulated::splat<__m128i>(0); }
 inline __m128i _mm_set1_epi8(char x) { return emulated::splat_bytes<__m128i>(x); }
 inline __m512i _mm512_set1_epi8(char x) { return emulated::splat_bytes<__m512i>(x); }
+inline __m256i _mm256_dpbusd_avx_epi32(__m256i sum, __m256i a, __m256i b) {
+  return emulated::dpbusd(sum, a, b);
+}
 inline __m256i _mm256_set1_epi32(int x) { return emulated::splat<__m256i>(x); }
 inline __m512i _mm512_set1_epi32(int x) { return emulated::splat<__m512i>(x); }
 inline __m128i _mm_dpbusd_epi32(__m128i s, __m128i a, __m128i b) {

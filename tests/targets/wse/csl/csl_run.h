@@ -31,8 +31,9 @@ inline std::string as_task(const std::string& globals, const std::string& body) 
 /// One PE after its program has come to rest.
 class Ran {
  public:
-  explicit Ran(const csl::CompileOptions& options, int x = 0, int y = 0)
-      : layout_(csl::compile(options)), fabric_(layout_, {}), x_(x), y_(y) {
+  explicit Ran(const csl::CompileOptions& options, int x = 0, int y = 0,
+               const FabricOptions& fabric = {})
+      : layout_(csl::compile(options)), fabric_(layout_, fabric), x_(x), y_(y) {
     fabric_.start();
     stop_ = fabric_.run();
   }

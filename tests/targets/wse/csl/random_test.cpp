@@ -9,6 +9,7 @@
 #include <random>
 
 #include "csl_run.h"
+#include "engines.h"
 #include "weft/base/dtype.h"
 #include "weft/base/text.h"
 
@@ -499,7 +500,9 @@ bool same(double a, double b) { return (std::isnan(a) && std::isnan(b)) || a == 
 
 TEST(RandomPrograms, MatchTheIndependentEvaluator) {
   constexpr unsigned kFirstSeed = 1, kPrograms = 2000;
-  std::printf("seeds %u..%u\n", kFirstSeed, kFirstSeed + kPrograms - 1);
+  bool llvm = jit::llvm().available;
+  std::printf("seeds %u..%u, %s\n", kFirstSeed, kFirstSeed + kPrograms - 1,
+              llvm ? "bytecode and native code" : jit::llvm().reason.c_str());
   for (unsigned seed = kFirstSeed; seed < kFirstSeed + kPrograms; ++seed) {
     Generator g(seed);
     g.local[2] = false;
@@ -538,7 +541,7 @@ TEST(RandomPrograms, MatchTheIndependentEvaluator) {
     Machine m(g);
     m.run(g.body);
     try {
-      Ran ran(single(program));
+      Ran ran(single(program), 0, 0, {.engine = Engine::bytecode});
       for (int k = 0; k < kVars; ++k) {
         auto i = static_cast<std::size_t>(k);
         std::string n = cat("g", k);
@@ -571,6 +574,10 @@ TEST(RandomPrograms, MatchTheIndependentEvaluator) {
             << "seed " << seed << " reals[" << k << "]: " << reals[k] << " " << m.reals[k] << "\n"
             << program;
         ASSERT_EQ(shorts[k], m.shorts[k]) << "seed " << seed << "\n" << program;
+      }
+      if (llvm) {
+        expect_same_on_native(ran, cat("seed ", seed));
+        ASSERT_FALSE(::testing::Test::HasFailure()) << program;
       }
     } catch (const Error& e) {
       FAIL() << "seed " << seed << "\n" << e.what() << "\n" << program;

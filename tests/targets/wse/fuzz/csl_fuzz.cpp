@@ -1,11 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 // libFuzzer entry: any bytes are the code of a PE (or a layout of their own). Build with clang:
-//   cmake -S . -B build-fuzz -DCMAKE_CXX_COMPILER=clang++ -DWEFT_FUZZ=ON -DWEFT_PYTHON=OFF && ninja
-//   -C build-fuzz wse_csl_fuzz build-fuzz/tests/targets/wse/wse_csl_fuzz -runs=1000000
-//   -max_len=4096 -timeout=10 corpus/
+//   tools of the folder: tests/targets/wse/fuzz/run.sh 1000000
+#include <algorithm>
 #include <cstdint>
+#include <cstring>
 
 #include "../csl/mutate.h"
+
+extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
+
+/// Half of the inputs are mutated programs, which get past the parser; half are mutated bytes.
+extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
+                                               std::size_t max_size, unsigned seed) {
+  std::mt19937 rng(seed);
+  if (rng() % 2) return LLVMFuzzerMutate(data, size, max_size);
+  std::string text = weft::wse::testing::mutate(rng);
+  std::size_t n = std::min(text.size(), max_size);
+  std::memcpy(data, text.data(), n);
+  return rng() % 4 ? n : LLVMFuzzerMutate(data, n, max_size);
+}
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace weft;

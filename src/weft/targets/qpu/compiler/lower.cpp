@@ -363,8 +363,12 @@ class Lowerer : private Patterns {
       }
       case Op::fetch: lower_to(e->a, Dst::write(kWTmu1S), kAlways); return tmu_read(1, d, cond);
       case Op::vload: {
-        Src a = lower(e->a);
-        move(Dst::write(kWVpmSetup, 0), load_setup_);
+        Src a = lower(e->a), setup = load_setup_;
+        if (e->b) {  // the row's length, of which 16 is written 0
+          Src n = add(kAnd, lower(e->b), Src::constant(15));
+          setup = add(kAdd, setup, add(kShl, n, shift(20)));
+        }
+        move(Dst::write(kWVpmSetup, 0), setup);
         move(Dst::write(kWDmaAddr, 0), a);
         Ins w;
         w.unit = Unit::wait, w.op = 0;

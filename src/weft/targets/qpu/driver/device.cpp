@@ -15,16 +15,23 @@ constexpr std::size_t kReadAhead = 2;
 
 class HwExecutable final : public runtime::Executable {
  public:
-  HwExecutable(Ref<runtime::Device> device, runtime::Binary binary, Abi abi,
+  struct Kernel {
+    Abi abi;
+    std::uint32_t first = 0;  // byte in the code
+  };
+  HwExecutable(Ref<runtime::Device> device, runtime::Binary binary, std::vector<Kernel> kernels,
                std::unique_ptr<GpuMemory> code)
       : Executable(std::move(device), std::move(binary)),
-        abi_(std::move(abi)),
+        kernels_(std::move(kernels)),
         code_(std::move(code)) {}
-  const Abi& abi() const { return abi_; }
-  std::uint32_t code() const { return code_->bus(); }
+  const Abi& abi(std::size_t kernel) const {
+    check_kernel(kernel, kernels_.size());
+    return kernels_[kernel].abi;
+  }
+  std::uint32_t code(std::size_t kernel) const { return code_->bus() + kernels_[kernel].first; }
 
  private:
-  Abi abi_;
+  std::vector<Kernel> kernels_;
   std::unique_ptr<GpuMemory> code_;
 };
 }  // namespace
@@ -106,7 +113,12 @@ Ref<runtime::Executable> HwDevice::load(runtime::Binary binary) {
         .note(cat("the binary was built for target \"", binary.target, "\""));
   }
   std::vector<Code> words = words_of(binary);
-  Abi abi = parse_abi(binary);
+  std::vector<HwExecutable::Kernel> kernels;
+  std::uint32_t first = 0;
+  for (const runtime::Binary& one : kernels_of(binary)) {
+    kernels.push_back({parse_abi(one), first});
+    first += static_cast<std::uint32_t>(one.bytes.size());  // they lie one after the other
+  }
   for (std::size_t n = 0; n < words.size(); ++n) {
     Instr i = decode(words[n]);
     if (i.kind == kAlu && i.sig == kSigBreak) {
@@ -117,11 +129,11 @@ Ref<runtime::Executable> HwDevice::load(runtime::Binary binary) {
   }
   std::unique_ptr<GpuMemory> code = chip_.allocate(binary.bytes.size());
   code->put(0, binary.bytes.data(), binary.bytes.size());
-  return make_ref<HwExecutable>(Ref<runtime::Device>(this), std::move(binary), std::move(abi),
+  return make_ref<HwExecutable>(Ref<runtime::Device>(this), std::move(binary), std::move(kernels),
                                 std::move(code));
 }
 
-runtime::Event HwDevice::launch(runtime::Executable& executable, std::size_t,
+runtime::Event HwDevice::launch(runtime::Executable& executable, std::size_t kernel,
                                 std::span<const runtime::KernelArg> args,
                                 std::span<const std::int64_t> extents) {
   auto& program = static_cast<HwExecutable&>(executable);
@@ -131,7 +143,7 @@ runtime::Event HwDevice::launch(runtime::Executable& executable, std::size_t,
     if (arg.storage) pointers.push_back(arg.storage->address() + arg.offset);
     else scalars.push_back(arg.scalar);
   }
-  const Abi& abi = program.abi();
+  const Abi& abi = program.abi(kernel);
   std::int64_t active = extents.empty() ? 1 : extents[0];
   std::vector<std::uint32_t> words = fill_uniforms(abi, pointers, scalars, active, options_.qpus);
   auto count = static_cast<std::size_t>(active);
@@ -149,7 +161,7 @@ runtime::Event HwDevice::launch(runtime::Executable& executable, std::size_t,
   std::unique_ptr<GpuMemory> control = chip_.allocate(count * 8);
   for (std::size_t q = 0; q < count; ++q) {
     std::uint32_t pair[] = {uniforms->bus() + static_cast<std::uint32_t>(q * per * 4),
-                            program.code()};
+                            program.code(kernel)};
     control->put(q * 8, pair, 8);
   }
   chip_.run(static_cast<std::uint32_t>(count), *control, options_.timeout_ms);

@@ -23,27 +23,31 @@ template <typename F>
 void walk(const Ptr<Float>& x, const Ptr<Float>* y, const Int& n, F body) {
   Int at = me() << 4, inc = numQPUs() << 4;
   Int lane4 = index() << 2, last = (n - 1) << 2;
-  If(any(at < n)) gather(bytes(x, min((at << 2) + lane4, last)));
-  if (y) gather(bytes(*y, min((at << 2) + lane4, last)));
-  While(any(at < n)) Int next = min(((at + inc) << 2) + lane4, last);
-  gather(bytes(x, next));
-  if (y) gather(bytes(*y, next));
-  Float vx, vy;
-  receive(vx);
-  if (y) receive(vy);
-  body(vx, vy, at);
-  at = at + inc;
-  End Float rest;
-  receive(rest);
-  if (y) receive(rest);
+  If(any(at < n))
+    gather(bytes(x, min((at << 2) + lane4, last)));
+    if (y) gather(bytes(*y, min((at << 2) + lane4, last)));
+    While(any(at < n))
+      Int next = min(((at + inc) << 2) + lane4, last);
+      gather(bytes(x, next));
+      if (y) gather(bytes(*y, next));
+      Float vx, vy;
+      receive(vx);
+      if (y) receive(vy);
+      body(vx, vy, at);
+      at = at + inc;
+    End
+    Float rest;
+    receive(rest);
+    if (y) receive(rest);
   End
 }
 
 /// Full vectors are stored plainly, the last one exactly.
 void put(const Ptr<Float>& out, const Int& at, const Int& n, FloatExpr value) {
   Float v = value;
-  If(any(at + 16 <= n)) store(v, bytes(out, at << 2));
-  Else store(v, bytes(out, at << 2), n - at);
+  If(any(at + 16 <= n))
+    store(v, bytes(out, at << 2));
+    Else store(v, bytes(out, at << 2), n - at);
   End
 }
 
@@ -61,9 +65,12 @@ void saxpy_kernel(Float f, Ptr<Float> x, Ptr<Float> y, Ptr<Float> out, Int n) {
 void gather_parts(const Float& acc, const Ptr<Float>& out) {
   store(acc, out + ((me() + 1) << 4));
   barrier();
-  If(any(me() == 0)) Float total = 0;
-  For(Int part = 1, part <= numQPUs(), part++) total = total + vload(out + (part << 4));
-  End store(sumLanes(total), out, IntExpr(1));
+  If(any(me() == 0))
+    Float total = 0;
+    For(Int part = 1, part <= numQPUs(), part++)
+      total = total + vload(out + (part << 4));
+    End
+    store(sumLanes(total), out, IntExpr(1));
   End
 }
 void dot_kernel(Ptr<Float> x, Ptr<Float> y, Ptr<Float> out, Int n) {
@@ -81,64 +88,80 @@ void sum_kernel(Ptr<Float> x, Ptr<Float> out, Int n) {
 
 void window_kernel(Ptr<Float> x, Ptr<Float> out, Int n, Int window) {
   Int results = n - window + 1, lane4 = index() << 2, last = (n - 1) << 2;
-  For(Int at = me() << 4, at < results, at = at + (numQPUs() << 4)) Float acc = 0;
-  Int from = (at << 2) + lane4;
-  For(Int k = 0, k < window, k++) acc = acc + fetch(bytes(x, min(from, last)));
-  from = from + 4;
-  End put(out, at, results, acc);
+  For(Int at = me() << 4, at < results, at = at + (numQPUs() << 4))
+    Float acc = 0;
+    Int from = (at << 2) + lane4;
+    For(Int k = 0, k < window, k++)
+      acc = acc + fetch(bytes(x, min(from, last)));
+      from = from + 4;
+    End
+    put(out, at, results, acc);
   End
 }
 
 void softmax_kernel(Ptr<Float> x, Ptr<Float> out, Int rows, Int cols) {
   Int lane4 = index() << 2, last = (cols - 1) << 2;
-  For(Int r = me(), r < rows, r = r + numQPUs()) Ptr<Float> p = x + r * cols, q = out + r * cols;
-  Float most = -3.0e38f;
-  For(Int at = 0, at < cols, at = at + 16) most =
-      max(most, fetch(bytes(p, min((at << 2) + lane4, last))));
-  End Float peak = maxLanes(most), total = 0;
-  constexpr float kLog2e = 1.44269504f;
-  For(Int at = 0, at < cols, at = at + 16) Float e =
-      exp2((fetch(bytes(p, min((at << 2) + lane4, last))) - peak) * kLog2e);
-  total = total + select(at + index() < cols, e, Float(0));
-  End Float scale = recipFull(sumLanes(total));
-  For(Int at = 0, at < cols, at = at + 16) Float e =
-      exp2((fetch(bytes(p, min((at << 2) + lane4, last))) - peak) * kLog2e);
-  put(q, at, cols, e * scale);
-  End End
+  For(Int r = me(), r < rows, r = r + numQPUs())
+    Ptr<Float> p = x + r * cols, q = out + r * cols;
+    Float most = -3.0e38f;
+    For(Int at = 0, at < cols, at = at + 16)
+      most = max(most, fetch(bytes(p, min((at << 2) + lane4, last))));
+    End
+    Float peak = maxLanes(most), total = 0;
+    constexpr float kLog2e = 1.44269504f;
+    For(Int at = 0, at < cols, at = at + 16)
+      Float e = exp2((fetch(bytes(p, min((at << 2) + lane4, last))) - peak) * kLog2e);
+      total = total + select(at + index() < cols, e, Float(0));
+    End
+    Float scale = recipFull(sumLanes(total));
+    For(Int at = 0, at < cols, at = at + 16)
+      Float e = exp2((fetch(bytes(p, min((at << 2) + lane4, last))) - peak) * kLog2e);
+      put(q, at, cols, e * scale);
+    End
+  End
 }
 
 void conv_kernel(Ptr<Float> x, Ptr<Float> weights, Ptr<Float> out, Int height, Int width) {
   Float w[9];
   for (int k = 0; k < 9; k++) w[k] = fetch(bytes(weights, IntExpr(4 * k)));
   Int lane4 = index() << 2, across = width - 2, last = (width - 1) << 2;
-  For(Int r = me(), r < height - 2, r = r + numQPUs()) Ptr<Float> p[3];
-  for (int k = 0; k < 3; k++) p[k] = x + (r + k) * width;
-  Ptr<Float> q = out + r * across;
-  For(Int at = 0, at < across, at = at + 16) Float acc = 0;
-  Int from = (at << 2) + lane4;
-  for (int j = 0; j < 3; j++) {
-    Int here = min(from + 4 * j, last);
-    for (int k = 0; k < 3; k++) acc = acc + w[k * 3 + j] * fetch(bytes(p[k], here));
-  }
-  put(q, at, across, max(acc, Float(0)));
-  End End
+  For(Int r = me(), r < height - 2, r = r + numQPUs())
+    Ptr<Float> p[3];
+    for (int k = 0; k < 3; k++) p[k] = x + (r + k) * width;
+    Ptr<Float> q = out + r * across;
+    For(Int at = 0, at < across, at = at + 16)
+      Float acc = 0;
+      Int from = (at << 2) + lane4;
+      for (int j = 0; j < 3; j++) {
+        Int here = min(from + 4 * j, last);
+        for (int k = 0; k < 3; k++) acc = acc + w[k * 3 + j] * fetch(bytes(p[k], here));
+      }
+      put(q, at, across, max(acc, Float(0)));
+    End
+  End
 }
 
 void mandelbrot_kernel(Ptr<Int> out, Int width, Int height, Float x0, Float y0, Float dx, Float dy,
                        Int most) {
-  For(Int r = me(), r < height, r = r + numQPUs()) Float ci = y0 + toFloat(r) * dy;
-  Ptr<Int> q = out + r * width;
-  For(Int at = 0, at < width, at = at + 16) Float cr = x0 + toFloat(at + index()) * dx, zr = 0,
-                                                  zi = 0;
-  Int count = 0, steps = 0, inside = 1;
-  While(any(inside != 0 && steps < most)) Float rr = zr * zr, ii = zi * zi;
-  Where(rr + ii > Float(4)) inside = 0;
-  End count = count + inside;
-  zi = zr * zi * 2.0f + ci;
-  zr = rr - ii + cr;
-  steps = steps + 1;
-  End store(count, q + at, width - at);
-  End End
+  For(Int r = me(), r < height, r = r + numQPUs())
+    Float ci = y0 + toFloat(r) * dy;
+    Ptr<Int> q = out + r * width;
+    For(Int at = 0, at < width, at = at + 16)
+      Float cr = x0 + toFloat(at + index()) * dx, zr = 0, zi = 0;
+      Int count = 0, steps = 0, inside = 1;
+      While(any(inside != 0 && steps < most))
+        Float rr = zr * zr, ii = zi * zi;
+        Where(rr + ii > Float(4))
+          inside = 0;
+        End
+        count = count + inside;
+        zi = zr * zi * 2.0f + ci;
+        zr = rr - ii + cr;
+        steps = steps + 1;
+      End
+      store(count, q + at, width - at);
+    End
+  End
 }
 
 void holds(std::size_t have, std::int64_t need, const char* what) {

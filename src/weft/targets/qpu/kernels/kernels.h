@@ -42,6 +42,14 @@ std::int64_t mandelbrot(const Ints& out, int width, int height, float x0, float 
 std::int64_t fft(const Floats& re, const Floats& im, const Floats& scratch_re,
                  const Floats& scratch_im, const Floats& cosine, const Floats& sine, int n,
                  int qpus = 12);
+/// The same for any n from 1 on, with memory and tables of its own: a power of two as above, other
+/// lengths as a convolution with a chirp (Bluestein 1970), three transforms of the next power of
+/// two from 2 n - 1 on.
+std::int64_t fft(const Floats& re, const Floats& im, int n, int qpus = 12);
+/// Semaphore barriers: in each round every QPU stores its round into its own 16 words of `slots`
+/// (16 * qpus words), all meet, and everybody adds up what everybody stored into its 16 words of
+/// `sums`.
+std::int64_t barrier_rounds(const Ints& slots, const Ints& sums, int rounds, int qpus = 12);
 /// SHA-256 of messages of one block each, padded by the caller: 16 big-endian words in, 8 words
 /// out.
 std::int64_t sha256(const Words& blocks, const Words& digests, int messages, int qpus = 12);

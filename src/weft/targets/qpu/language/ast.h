@@ -50,7 +50,8 @@ enum class Op : std::uint8_t {
   broadcast,  // value: the lane of a that all lanes get
   deref,      // 16 words from lane 0's address on, through the TMU, with the read stride
   fetch,      // per lane, through the TMU
-  vload,      // 16 words from lane 0's address on, through the VPM: sees stores of this launch
+  vload,      // 16 words from lane 0's address on, through the VPM: sees stores of this launch; b:
+              // how many words (lane 0, 1 to 16; null: 16), the lanes beyond are undefined
   select      // cond ? a : b per lane
 };
 

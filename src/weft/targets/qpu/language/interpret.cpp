@@ -135,7 +135,11 @@ class Interpreter {
         each([&](unsigned l) { return load(a[0] + l * 4 * (1 + w.read_stride)); });
         break;
       case Op::fetch: each([&](unsigned l) { return load(a[l]); }); break;
-      case Op::vload: each([&](unsigned l) { return load(a[0] + l * 4); }); break;
+      case Op::vload: {
+        unsigned n = e->b ? b[0] : 16;
+        each([&](unsigned l) { return l < n ? load(a[0] + l * 4) : 0; });
+        break;
+      }
       case Op::select: {
         auto c = truth(w, e->cond);
         each([&](unsigned l) { return c >> l & 1 ? a[l] : b[l]; });

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The statements of the kernel language as macros, in QPULib's spelling. Include after everything
-// else: the names are short.
+// The statements of the kernel language as macros, in QPULib's spelling: six names, of which no
+// header of the standard library, of Python or of this project makes use.
 
 #include "weft/targets/qpu/language/language.h"
 

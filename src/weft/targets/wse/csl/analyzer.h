@@ -13,6 +13,10 @@
 #include "weft/targets/wse/csl/parser.h"
 #include "weft/targets/wse/csl/value.h"
 
+namespace weft {
+class Json;
+}
+
 namespace weft::wse::csl {
 
 struct Global {
@@ -159,6 +163,8 @@ struct ProgramState {
   std::set<int> configured_colors;
   std::set<std::pair<bool, int>> queues;
   std::map<std::string, std::set<std::string>> exported;
+  std::map<int, Place> export_places;  // by export id: the function, or the pointer variable
+  bool has_rpc = false;
   std::vector<Global*> used;  // with an address
   std::map<const void*, int> file_index;
   std::vector<std::function<void()>> deferred;  // run when all tasks are bound
@@ -375,6 +381,13 @@ class Analyzer {
   void need_runtime(Pos pos, std::string_view what);
   void need_program(Pos pos, std::string_view what);
   void need_layout(Pos pos, std::string_view what);
+  void need_wse3(Pos pos, std::string_view what);
+  Value value_from_json(const Json& json, TypeRef t, Pos pos, const std::string& where);
+  Operand emit_config(ConfigFn fn, std::vector<Operand> args, TypeRef result, Pos pos);
+  Operand set_config(Node* node, bool checked);
+  std::uint16_t queue_number(const Value& q, Pos pos);
+  void check_task_ids();
+  int export_id(Node* node, std::string_view what);
   int fp16_kind() const;
 
   // -- layout and finishing (layout.cpp, finish.cpp)

@@ -490,8 +490,6 @@ Operand Analyzer::bi_import_module(Node* node, TypeRef) {
   return known_operand(v);
 }
 
-Operand Analyzer::bi_rpc(Node*, TypeRef) { return void_operand(); }
-
 // ---- natives of the library ----
 
 namespace {
@@ -695,7 +693,14 @@ Operand Analyzer::bi_weft_config(Node* node, TypeRef) {
                                                "set_queue_color",
                                                "set_counter",
                                                "queue_empty",
-                                               "teardown_enter"};
+                                               "teardown_enter",
+                                               "get_register",
+                                               "set_register",
+                                               "filter_id",
+                                               "set_filter",
+                                               "flush",
+                                               "flush_pending",
+                                               "flush_exit"};
   std::string n = string_arg(node, 0);
   int fn = -1;
   for (std::size_t k = 0; k < std::size(names); ++k) {
@@ -722,6 +727,22 @@ Operand Analyzer::bi_weft_config(Node* node, TypeRef) {
 Operand Analyzer::bi_weft_string_id(Node* node, TypeRef) {
   need_program(node->pos, "a string in a trace");
   return known_operand(make_int(types_.u16, string_index(string_arg(node, 0))));
+}
+/// Messages leave on the first color and come on the second.
+Operand Analyzer::bi_weft_post(Node* node, TypeRef) {
+  need_program(node->pos, "the post");
+  program_->out.post_out = static_cast<std::uint8_t>(color_of(known_arg(node, 0), node->pos));
+  program_->out.post_in = static_cast<std::uint8_t>(color_of(known_arg(node, 1), node->pos));
+  return void_operand();
+}
+/// Bytes of what a pointer leads to, of an array's elements.
+Operand Analyzer::bi_weft_element_bytes(Node* node, TypeRef) {
+  Operand p = arg(node, 0);
+  if (!p.type || p.type->kind != T::pointer)
+    fail(node->list[0]->pos, "wse.csl.type.mismatch",
+         cat("expected a pointer, found ", text(p.type)));
+  TypeRef t = p.type->elem->kind == T::array ? p.type->elem->elem : p.type->elem;
+  return known_operand(make_int(types_.u16, t->size));
 }
 Operand Analyzer::bi_weft_error(Node* node, TypeRef) {
   fail(node->pos, "wse.csl.library.error", string_arg(node, 0));

@@ -54,6 +54,17 @@ Operand Analyzer::bi_set_rectangle(Node* node, TypeRef) {
   return void_operand();
 }
 
+/// @set_rectangle, unless the program has called it; then the sizes must agree.
+Operand Analyzer::bi_weft_rectangle(Node* node, TypeRef hint) {
+  if (!layout_->has_rectangle) return bi_set_rectangle(node, hint);
+  Int128 w = int_arg(node, 0, "the width"), h = int_arg(node, 1, "the height");
+  if (w != layout_->width || h != layout_->height)
+    fail(node->pos, "wse.csl.layout.rectangle",
+         cat("the rectangle is ", layout_->width, " x ", layout_->height, ", but ", to_text(w),
+             " x ", to_text(h), " is needed here"));
+  return void_operand();
+}
+
 namespace {
 std::string at(Int128 x, Int128 y) { return cat("(", to_text(x), ", ", to_text(y), ")"); }
 }  // namespace
@@ -243,6 +254,7 @@ Operand Analyzer::bi_export_symbol(Node* node, TypeRef) {
            cat("\"", n, "\" is exported as ", e.type, ", but \"", name(d->name), "\" has type ",
                text(fn->type)));
     binding.function = static_cast<std::uint16_t>(fn->index);
+    program_->export_places[id] = p;
   } else {
     bool var_pointer = p.kind == Place::memory && p.type->kind == T::pointer;
     Global* g = nullptr;
@@ -279,6 +291,11 @@ Operand Analyzer::bi_export_symbol(Node* node, TypeRef) {
       g = anonymous_global(v, true, pos);
     }
     binding.address = static_cast<std::uint16_t>(address(g, pos));
+    Operand pointer_variable;
+    pointer_variable.where = Operand::memory;
+    pointer_variable.type = g->type;
+    pointer_variable.global = g;
+    program_->export_places[id] = place_of_operand(pointer_variable);
   }
   program_->out.exports.push_back(binding);
   return void_operand();
@@ -297,15 +314,6 @@ Operand Analyzer::bi_get_symbol_id(Node* node, TypeRef) {
   }
   fail(node->pos, "wse.csl.export.unknown", cat("the layout exports no name \"", n, "\""));
 }
-Operand Analyzer::bi_get_symbol_value(Node* node, TypeRef) {
-  fail(node->pos, "wse.csl.builtin.unsupported",
-       "@get_symbol_value is reserved for the host protocol, which is native here");
-}
-Operand Analyzer::bi_get_tensor_ptr(Node* node, TypeRef) {
-  fail(node->pos, "wse.csl.builtin.unsupported",
-       "@get_tensor_ptr is reserved for the host protocol, which is native here");
-}
-
 // ---- the run ----
 
 void Analyzer::run_layout() {

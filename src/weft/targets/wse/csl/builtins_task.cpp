@@ -278,7 +278,12 @@ Operand Analyzer::bi_initialize_queue(Node* node, TypeRef) {
       const Value& v = aggregate(config).at(static_cast<std::int64_t>(k));
       if (f == "color") init.color = static_cast<std::uint8_t>(color_of(v, node->list[1]->pos));
       else if (f == "priority") init.priority = priority_from(v, node->list[1]->pos);
-      else if (f != "ctrl_table_id") {
+      else if (f == "ctrl_table_id") {
+        if (!v.type->is_any_int() || v.i < 0 || v.i > 7)
+          fail(node->list[1]->pos, "wse.csl.id.range",
+               cat("ctrl_table_id is an integer from 0 to 7, found ", show(v)));
+        init.control_table = static_cast<std::uint8_t>(v.i);
+      } else {
         fail(node->list[1]->pos, "wse.csl.settings.unknown",
              cat("@initialize_queue has no setting \"", f, "\""),
              "legal are color, priority and ctrl_table_id");
@@ -294,15 +299,6 @@ Operand Analyzer::bi_initialize_queue(Node* node, TypeRef) {
          cat(init.output ? "output" : "input", " queue ", init.queue, " is initialised twice"));
   }
   program_->out.queues.push_back(init);
-  return void_operand();
-}
-
-Operand Analyzer::bi_queue_flush(Node* node, TypeRef) {
-  need_runtime(node->pos, "@queue_flush");
-  Value q = known_arg(node, 0);
-  if (q.type->kind != T::output_queue)
-    fail(node->pos, "wse.csl.type.mismatch", cat("expected an output_queue, found ", text(q.type)));
-  emit(Insn::with_imm(Op::flush, 0, 0, static_cast<std::int32_t>(q.i)), node->pos);
   return void_operand();
 }
 

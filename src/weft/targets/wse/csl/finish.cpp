@@ -21,19 +21,25 @@ void Analyzer::compile_program(std::size_t index) {
     Module* m =
         instantiate(tile.source, tile.params.defined() ? &tile.params : nullptr, tile.pos, true);
     run_module(m, false);
-    frame_ = nullptr;
-    Frame frame;
-    frame.module = m;
-    frame_ = &frame;
-    for (std::size_t k = 0; k < program_->deferred.size(); ++k) {
-      try {
-        program_->deferred[k]();
-      } catch (const Abandon&) {
-        program_->broken = true;
+    // Settings that name tasks wait until all tasks are bound; code that is compiled later may add
+    // more of them (a FIFO that only a function uses).
+    bool checked = false;
+    for (std::size_t next = 0; !checked || next < program_->deferred.size();) {
+      Frame frame;
+      frame.module = m;
+      frame_ = &frame;
+      while (next < program_->deferred.size()) {
+        try {
+          program_->deferred[next++]();
+        } catch (const Abandon&) {
+          program_->broken = true;
+        }
       }
+      frame_ = nullptr;
+      if (!checked) check_task_ids();
+      checked = true;
+      compile_pending();
     }
-    frame_ = nullptr;
-    compile_pending();
     if (diagnostics_.error_count() > errors || program_->broken) {
       program_->broken = true;
       return;

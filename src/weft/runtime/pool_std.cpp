@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+// The pool where oneTBB is not installed: threads of the standard library behind a condition
+// variable.
 #include "weft/runtime/pool.h"
 
-#include <sched.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -11,16 +13,12 @@
 #include <thread>
 #include <vector>
 
+#include "weft/runtime/processors.h"
+
 namespace weft::runtime {
 
 namespace {
 thread_local bool t_inside = false;  // a body runs on this thread: nested calls stay serial
-
-int processors() {
-  cpu_set_t set;
-  if (sched_getaffinity(0, sizeof(set), &set) == 0) return std::max(1, CPU_COUNT(&set));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-}
 }  // namespace
 
 struct Pool::State {
@@ -33,6 +31,7 @@ struct Pool::State {
   int invited = 0;  // workers that may still join it
   bool stop = false;
   int threads = 1;
+  const pid_t owner = getpid();  // a forked child has no workers
   std::atomic<int> limit{1};
   // the job
   Call call = nullptr;
@@ -74,6 +73,8 @@ struct Pool::State {
   }
 };
 
+std::string_view Pool::kind() { return "std::thread"; }
+
 Pool& Pool::shared() {
   static Pool pool(processors());
   return pool;
@@ -85,6 +86,10 @@ Pool::Pool(int threads) : state_(std::make_unique<State>()) {
 }
 
 Pool::~Pool() {
+  if (getpid() != state_->owner) {  // the threads stayed with the parent: nothing to join
+    for (std::thread& worker : state_->workers) worker.detach();
+    return;
+  }
   {
     std::lock_guard lock(state_->mutex);
     state_->stop = true;
@@ -100,7 +105,7 @@ void Pool::limit(int threads) { state_->limit = std::clamp(threads, 1, state_->t
 void Pool::run(std::int64_t n, std::int64_t grain, Call call, void* context) {
   State& s = *state_;
   std::unique_lock job(s.one_job, std::defer_lock);
-  if (t_inside || !job.try_lock()) {
+  if (t_inside || getpid() != s.owner || !job.try_lock()) {
     call(context, 0, n);
     return;
   }
@@ -112,9 +117,7 @@ void Pool::run(std::int64_t n, std::int64_t grain, Call call, void* context) {
     s.call = call;
     s.context = context;
     s.n = n;
-    // Four chunks a thread balance unequal speed; whole multiples of the grain keep chunks aligned.
-    std::int64_t chunks = std::max<std::int64_t>(1, std::min<std::int64_t>(n / grain, 4 * threads));
-    s.chunk = ((n + chunks - 1) / chunks + grain - 1) / grain * grain;
+    s.chunk = chunk_of(n, grain, threads);
     s.next = 0;
     s.error = nullptr;
     s.invited = threads - 1;

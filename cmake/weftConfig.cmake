@@ -1,0 +1,6 @@
+# find_package(weft): the imported target weft::weft.
+include(CMakeFindDependencyMacro)
+find_dependency(Threads)
+# The thread pool of a weft that was built where oneTBB is installed.
+find_package(TBB CONFIG QUIET)
+include("${CMAKE_CURRENT_LIST_DIR}/weftTargets.cmake")

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels of one's own on emulated Raspberry Pi QPUs, called from PyTorch, and the same product as a tensor program."""
+
+import time
+
+import numpy as np
+from qpu_programs import CLOCK, PUBLISHED, module, te_product
+
+
+def _torch():
+    try:
+        import torch
+    except ImportError:
+        return None
+    return torch
+
+
+def _row(program, seconds, error, limit, note, rate=0.0):
+    return {
+        "program": program, "device": "qpu", "seconds": seconds, "rate": rate, "unit": "GFLOP/s", "error": error,
+        "limit": limit, "note": note,
+    }  # fmt: skip
+
+
+def demo(quick=False, progress=lambda text: None):
+    torch = _torch()
+    dot, matrix = module("dot_cpp"), module("matrix_cpp")
+    rng = np.random.default_rng(100)
+    host = "PyTorch" if torch else "NumPy"
+    give = torch.from_numpy if torch else (lambda a: a)
+    for name, f, want in (
+        ("100 products", dot.product, lambda a, b: a * b),
+        ("100 sums", dot.add, lambda a, b: a + b),
+    ):
+        progress(f"{name} from {host}")
+        a, b = (give(rng.standard_normal(100).astype("float32")) for _ in range(2))
+        start = time.perf_counter()
+        got = f(a, b)
+        seconds = time.perf_counter() - start
+        wrong = 0.0 if str(got) == str(want(a, b)) else 1.0
+        yield _row(
+            name,
+            seconds,
+            wrong,
+            0,
+            f"called from {host}; all printed digits are {host}'s; host time",
+        )
+    for i in range(4 if quick else 6):
+        n = 10**i
+        progress(f"matrix-vector 100 x 10^{i}")
+        a = rng.standard_normal((100, n)).astype("float32")
+        x = rng.standard_normal(n).astype("float32")
+        want = a.astype("float64") @ x
+        limit = 1e-5 * max(n, 16) ** 0.5 * 4
+        cpu, seed = PUBLISHED[i]
+        got = np.asarray(matrix.gpu(give(a), give(x)))
+        cycles = matrix.cycles()
+        yield _row(
+            f"matrix-vector 100 x 10^{i}", cycles / CLOCK, float(np.abs(got - want).max()), limit,
+            f"own kernel, {cycles:,} clocks; published: QPU {seed * 1e3:g} ms, CPU {cpu * 1e3:g} ms",
+            200 * n / (cycles / CLOCK) / 1e9,
+        )  # fmt: skip
+        if i < 2:
+            continue
+        got, cycles = te_product(a, x)
+        yield _row(
+            f"te matrix-vector 100 x 10^{i}", cycles / CLOCK, float(np.abs(got - want).max()), limit,
+            f"tensor program, {cycles:,.0f} clocks", 200 * n / (cycles / CLOCK) / 1e9,
+        )  # fmt: skip

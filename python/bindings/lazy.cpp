@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+// Lazy graphs and their kernels, as weft.compile uses them.
+
+#include "weft/array/lazy.h"
+
+#include <nanobind/nanobind.h>
+#include <nanobind/stl/optional.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+
+#include "array_type.h"
+#include "weft/array/fuse.h"
+
+namespace weft::py {
+
+namespace {
+
+Axes axes_of(nb::handle o) {
+  Axes axes;
+  if (!o.is_none()) {
+    axes.all = false;
+    axes.axes = dims_of(o, "axis");
+  }
+  return axes;
+}
+
+Op operation(const std::string& name) {
+  for (int i = 0; i < kOps; ++i) {
+    if (info(static_cast<Op>(i)).name == name) return static_cast<Op>(i);
+  }
+  throw Error(ErrorKind::value, "compile.row.unknown", cat("no operation \"", name, "\""));
+}
+ReduceOp reduction(const std::string& name) {
+  for (int i = 0; i < kReduceOps; ++i) {
+    if (info(static_cast<ReduceOp>(i)).name == name) return static_cast<ReduceOp>(i);
+  }
+  throw Error(ErrorKind::value, "array.reduce.unknown", cat("no reduction \"", name, "\""));
+}
+
+}  // namespace
+
+void bind_lazy(nb::module_& m) {
+  nb::class_<Lazy>(m, "Lazy", "A value that a compiled function will compute.")
+      .def_prop_ro("shape", [](const Lazy& x) { return x.shape(); })
+      .def_prop_ro("dtype", [](const Lazy& x) { return x.elem(); });
+  m.def("_lazy_input", [](int index, Elem elem, nb::handle shape) {
+    return Lazy::input(index, elem, dims_of(shape, "shape"));
+  });
+  m.def("_lazy_constant",
+        [](nb::handle value, const Lazy& like) { return constant(scalar_of(value.ptr()), like); });
+  m.def("_lazy_row", [](const std::string& name, nb::list args) {
+    Op op = operation(name);
+    if (static_cast<int>(args.size()) != info(op).arity) {
+      throw Error(ErrorKind::value, "compile.row.arity",
+                  cat(name, " takes ", info(op).arity, " arguments and got ", args.size()));
+    }
+    Lazy *x = nullptr, *y = nullptr;
+    bool lazy_x = nb::try_cast<Lazy*>(args[0], x);
+    if (args.size() == 1) return apply(op, *x);
+    bool lazy_y = nb::try_cast<Lazy*>(args[1], y);
+    if (lazy_x && lazy_y) return apply(op, *x, *y);
+    return lazy_x ? apply(op, *x, scalar_of(args[1].ptr()))
+                  : apply(op, scalar_of(args[0].ptr()), *y);
+  });
+  m.def("_lazy_cast", [](const Lazy& x, Elem e) { return astype(x, e); });
+  m.def("_lazy_where", [](const Lazy& c, const Lazy& a, const Lazy& b) { return where(c, a, b); });
+  m.def("_lazy_spread",
+        [](const Lazy& x, nb::handle shape) { return broadcast_to(x, dims_of(shape, "shape")); });
+  m.def(
+      "_lazy_reduce",
+      [](const std::string& name, const Lazy& x, nb::handle axis, bool keepdims, nb::handle dtype) {
+        return reduce(reduction(name), x, axes_of(axis), keepdims, optional_elem(dtype));
+      },
+      nb::arg("name"), nb::arg("x"), nb::arg("axis") = nb::none(), nb::arg("keepdims") = false,
+      nb::arg("dtype") = nb::none());
+  m.def("_lazy_reshape",
+        [](const Lazy& x, nb::handle shape) { return reshape(x, dims_of(shape, "shape")); });
+  m.def("_lazy_permute", [](const Lazy& x, std::vector<int> axes) { return permute(x, axes); });
+  m.def("_lazy_matmul", [](const Lazy& a, const Lazy& b) { return matmul(a, b); });
+  m.def("_lazy_gradients", [](const std::vector<Lazy>& outputs, const std::vector<Lazy>& seeds,
+                              const std::vector<Lazy>& wanted) {
+    nb::list out;
+    for (const Lazy& g : gradients(outputs, seeds, wanted))
+      out.append(g.defined() ? nb::cast(g) : nb::none());
+    return out;
+  });
+  nb::class_<FusedPlan>(m, "FusedPlan", "Kernels of a lazy graph.")
+      .def("__init__", [](FusedPlan* self,
+                          std::vector<Lazy> outputs) { new (self) FusedPlan(std::move(outputs)); })
+      .def("run",
+           [](FusedPlan& p, const std::vector<NDArray>& inputs) {
+             std::vector<NDArray> out;
+             {
+               nb::gil_scoped_release nogil;
+               out = p.run(inputs);
+             }
+             return out;
+           })
+      .def_prop_ro("kernels", &FusedPlan::kernels)
+      .def_prop_ro("steps", &FusedPlan::steps)
+      .def("describe", &FusedPlan::describe)
+      .def("source", &FusedPlan::source);
+}
+
+}  // namespace weft::py

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weft.Error and its kinds raised from Python, with everything that those of the core carry."""
+
+from __future__ import annotations
+
+from . import _core
+
+_CLASSES = {
+    "value": _core.ArgumentError,
+    "shape": _core.ShapeError,
+    "dtype": _core.DTypeError,
+    "index": _core.IndexError,
+    "memory": _core.OutOfMemoryError,
+    "schedule": _core.ScheduleError,
+    "device": _core.DeviceError,
+    "fault": _core.Fault,
+    "parse": _core.ParseError,
+    "io": _core.IOError,
+}
+_KINDS = {cls: kind for kind, cls in _CLASSES.items()}
+
+
+def error(kind, code, message, notes=(), help="", note=""):
+    """An exception to raise. `kind` is a class of error, or its name as in C++ ("value", "io", ...; those without
+    a class of their own, "rpc", "tune" ..., give weft.Error itself).
+
+    Its text is rendered as the core does it: ``error[code]: message``, the notes, the help.
+    """
+    cls = kind if isinstance(kind, type) else _CLASSES.get(kind, _core.Error)
+    notes = [*notes, note] if note else list(notes)
+    lines = [f"error[{code}]: {message}"]
+    lines += [f" = {text}" for text in notes]
+    if help:
+        lines.append(f" = help: {help}")
+    out = cls("\n".join(lines))
+    out.code, out.message, out.help = code, message, help
+    out.kind = _KINDS.get(cls, "") if isinstance(kind, type) else kind
+    out.notes, out.places = notes, []
+    return out

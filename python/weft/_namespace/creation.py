@@ -1,0 +1,166 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Arrays from numbers, sequences and other libraries."""
+
+from __future__ import annotations
+
+import builtins as _py
+import math as _math
+
+from .. import _core
+from .._core import NDArray
+from .._errors import error as _error
+from .common import _COMPLEX, _INTEGERS, _dtype, _float32, _float64, _int64, _name, all_int
+
+
+def asarray(obj, /, *, dtype=None, device=None, copy=None):
+    """An array of a number, nested sequence, buffer, DLPack tensor or array; shares memory where it may."""
+    return _core._asarray(obj, dtype, device, copy)
+
+
+def array(obj, dtype=None, device=None):
+    """A new array with a copy of the elements."""
+    return _core._asarray(obj, dtype, device, True)
+
+
+def from_dlpack(x, /, *, device=None, copy=None):
+    """An array over the memory of any DLPack exporter."""
+    return _core._from_dlpack(x, device, copy)
+
+
+def empty(shape, *, dtype=None, device=None):
+    """An array with unset elements."""
+    return _core._empty(shape, dtype, device)
+
+
+def zeros(shape, *, dtype=None, device=None):
+    """An array of zeros."""
+    return _core._full(shape, 0, _float32 if dtype is None else dtype, device)
+
+
+def ones(shape, *, dtype=None, device=None):
+    """An array of ones."""
+    return _core._full(shape, 1, _float32 if dtype is None else dtype, device)
+
+
+def full(shape, fill_value, *, dtype=None, device=None):
+    """An array with the same number everywhere."""
+    if isinstance(fill_value, NDArray):
+        dtype = fill_value.dtype if dtype is None else dtype
+        fill_value = fill_value.item()
+    return _core._full(shape, fill_value, dtype, device)
+
+
+def empty_like(x, /, *, dtype=None, device=None):
+    """As empty, shape, type and device taken from x."""
+    return empty(
+        x.shape,
+        dtype=x.dtype if dtype is None else dtype,
+        device=x.device if device is None else device,
+    )
+
+
+def zeros_like(x, /, *, dtype=None, device=None):
+    """As zeros, shape, type and device taken from x."""
+    return zeros(
+        x.shape,
+        dtype=x.dtype if dtype is None else dtype,
+        device=x.device if device is None else device,
+    )
+
+
+def ones_like(x, /, *, dtype=None, device=None):
+    """As ones, shape, type and device taken from x."""
+    return ones(
+        x.shape,
+        dtype=x.dtype if dtype is None else dtype,
+        device=x.device if device is None else device,
+    )
+
+
+def full_like(x, /, fill_value, *, dtype=None, device=None):
+    """As full, shape, type and device taken from x."""
+    return full(
+        x.shape,
+        fill_value,
+        dtype=x.dtype if dtype is None else dtype,
+        device=x.device if device is None else device,
+    )
+
+
+def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
+    """Evenly spaced numbers from start up to, without, stop."""
+    if stop is None:
+        start, stop = 0, start
+    if step == 0:
+        raise _error(
+            _core.ArgumentError, "array.arange.step", f"arange from {start} to {stop} with step 0"
+        )
+    if dtype is None:
+        dtype = _int64 if all_int(start, stop, step) else _float32
+    if all_int(start, stop, step):
+        count = _py.max(0, -((start - stop) // step))
+    else:
+        count = _py.max(0, _math.ceil((stop - start) / step))
+    if (
+        all_int(start, step)
+        and _name(dtype) in _INTEGERS
+        and (_py.abs(start) >= 2**52 or _py.abs(step) >= 2**52)
+    ):
+        return (
+            asarray([start + i * step for i in range(count)], dtype=dtype, device=device)
+            if count
+            else empty(0, dtype=dtype)
+        )
+    return _core._arange(float(start), float(step), count, _dtype(dtype), device)
+
+
+def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
+    """num evenly spaced numbers over an interval."""
+    if dtype is None:
+        dtype = (
+            _core.complex64 if isinstance(start, complex) or isinstance(stop, complex) else _float32
+        )
+    wide = _core.complex128 if _name(dtype) in _COMPLEX else _float64
+    steps = num - 1 if endpoint else num
+    t = arange(0, num, 1, dtype=_float64, device=device)
+    if steps > 0:
+        step = (stop - start) / steps
+        y = t * step if step != 0 else t * (stop - start) / steps
+    else:
+        y = t * (stop - start)
+    out = (y.astype(wide) if wide != _float64 else y) + start
+    if endpoint and num > 1:
+        out[num - 1] = stop
+    return out.astype(dtype, copy=False)
+
+
+def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
+    """Ones on diagonal k, zeros elsewhere."""
+    n_cols = n_rows if n_cols is None else n_cols
+    out = zeros((n_rows, n_cols), dtype=dtype, device=device)
+    first = _py.max(0, -k)
+    count = _py.min((n_rows - first, n_cols - _py.max(0, k)))
+    if count > 0:
+        diagonal = out.as_strided((out.size,), (1,))[first * n_cols + _py.max(0, k) :: n_cols + 1][
+            :count
+        ]
+        diagonal[...] = 1
+    return out
+
+
+__all__ = [
+    "arange",
+    "array",
+    "asarray",
+    "empty",
+    "empty_like",
+    "eye",
+    "from_dlpack",
+    "full",
+    "full_like",
+    "linspace",
+    "ones",
+    "ones_like",
+    "zeros",
+    "zeros_like",
+]

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rows of the operation table, and the elementwise functions that are none."""
+
+from __future__ import annotations
+
+import builtins as _py
+
+from .. import _core
+from .._core import NDArray
+from .common import _INTEGERS, _array, _is_tensor, _name, _pybool, _row
+from .creation import asarray
+from .types import iinfo
+
+
+def where(condition, x1, x2, /):
+    """x1 where the condition holds, else x2."""
+    if _is_tensor(x1) or _is_tensor(x2):
+        return (x1 if _is_tensor(x1) else x2).where(condition, x1, x2)
+    if not isinstance(x1, NDArray) and not isinstance(x2, NDArray):
+        x1 = asarray(x1)
+    return _core._where(_array(condition), x1, x2)
+
+
+def clip(x, /, min=None, max=None):
+    """Elements limited to [min, max]."""
+
+    def bound(b):
+        if isinstance(b, NDArray) or not isinstance(b, (int, float)) or isinstance(b, _pybool):
+            return b
+        if _name(x.dtype) in _INTEGERS:  # a limit outside the type does not bind
+            info = iinfo(x.dtype)
+            return int(_py.min(_py.max(b, info.min), info.max))
+        return b
+
+    out = x
+    if min is not None:
+        out = _row("maximum")(out, bound(min))
+    if max is not None:
+        out = _row("minimum")(out, bound(max))
+    if isinstance(out, NDArray) and out.dtype != x.dtype and isinstance(x, NDArray):
+        out = out.astype(x.dtype)
+    return out.copy() if out is x and isinstance(x, NDArray) else out
+
+
+__all__ = ["clip", "where"]

@@ -1,0 +1,230 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Entries by position, searching, sorting, sets."""
+
+from __future__ import annotations
+
+from collections import namedtuple as _namedtuple
+
+from .. import _core
+from .._errors import error as _error
+from .common import _COMPLEX, _array, _axis, _bool, _int64, _is_tensor, _name, _row
+from .creation import arange, asarray, empty, ones, zeros
+from .manipulation import broadcast_shapes, broadcast_to, concat, reshape
+from .statistics import cumulative_sum
+from .types import astype
+
+
+def take(x, indices, /, *, axis=None):
+    """Entries at positions along an axis."""
+    if axis is None:
+        if x.ndim != 1:
+            raise _error(
+                _core.ArgumentError,
+                "array.take.axis",
+                f"take from {x.ndim} dimensions needs an axis",
+            )
+        axis = 0
+    if _is_tensor(x):
+        axis, index = _axis(axis, x.ndim, "take"), _array(indices)
+        order = [axis, *(i for i in range(x.ndim) if i != axis)]
+        out = _core._gather_tensor(x.permute(*order), index)
+        m = index.ndim
+        back = [*range(m, m + axis), *range(m), *range(m + axis, out.ndim)]
+        return out.permute(*back)
+    return _core._take(_array(x), _array(indices), axis)
+
+
+def take_along_axis(x, indices, /, *, axis=-1):
+    """Entries at positions that differ from line to line."""
+    if _is_tensor(x):
+        return _core._take_along_axis_tensor(x, indices, axis)
+    return _core._take_along_axis(_array(x), indices, axis)
+
+
+def scatter(x, indices, values, /, *, accumulate=False):
+    """A copy of x with values at x[indices], or added to it when `accumulate`.
+
+    indices: an array of positions along the first axis, or a tuple of them, one for each leading axis, which
+    broadcast together; values broadcast to x[indices]. Of equal positions the last value stands, or all are
+    added. Tensors: accumulate only, differentiable in x and values.
+    """
+    places = [_array(i) for i in (indices if isinstance(indices, tuple) else (indices,))]
+    if len(places) > x.ndim:
+        raise _error(
+            _core.IndexError,
+            "array.scatter.rank",
+            f"scatter into shape {x.shape} with {len(places)} index arrays",
+        )
+    if _is_tensor(x) or _is_tensor(values):
+        if not accumulate:
+            raise _error(
+                _core.ArgumentError,
+                "array.scatter.gradient",
+                f"scatter of a Tensor of shape {x.shape} replaces elements, which has no gradient here",
+                help="pass accumulate=True, or detach",
+            )
+        x = x if _is_tensor(x) else _core.Tensor(x, requires_grad=False)
+        values = values if _is_tensor(values) else _core.Tensor(values, requires_grad=False)
+        shape = (*broadcast_shapes(*[p.shape for p in places]), *x.shape[len(places) :])
+        return _core._scatter_add_tensor(x, places, values.broadcast_to(shape))
+    out = x.copy()
+    _core._scatter(out, places, _array(values), accumulate)
+    return out
+
+
+def topk(x, k, /, *, axis=-1, largest=True):
+    """The k largest (smallest) elements along an axis in order, and their positions."""
+    axis = _axis(axis, x.ndim, "topk")
+    if not 0 <= k <= x.shape[axis]:
+        raise _error(
+            _core.ArgumentError,
+            "array.topk.count",
+            f"topk of {k} elements along axis {axis} of shape {x.shape}",
+        )
+    data = x.data if _is_tensor(x) else x
+    order = argsort(data, axis=axis, descending=largest)
+    order = order[(*(slice(None),) * axis, slice(0, k))]
+    return topk_result(take_along_axis(x, order, axis=axis), order)
+
+
+def argmax(x, /, *, axis=None, keepdims=False):
+    """Position of the largest element; the first of equals."""
+    return _core._arg_reduce(True, _array(x), axis, keepdims)
+
+
+def argmin(x, /, *, axis=None, keepdims=False):
+    """Position of the smallest element; the first of equals."""
+    return _core._arg_reduce(False, _array(x), axis, keepdims)
+
+
+def nonzero(x, /):
+    """Positions of the elements that are not zero, one array for each axis."""
+    return tuple(_core._nonzero(_array(x)))
+
+
+def searchsorted(x1, x2, /, *, side="left", sorter=None):
+    """Where the elements of x2 would go in the sorted x1."""
+    if side not in ("left", "right"):
+        raise _error(
+            _core.ArgumentError,
+            "array.searchsorted.side",
+            f"side is {side!r}, legal: 'left', 'right'",
+        )
+    if sorter is not None:
+        x1 = take(x1, sorter, axis=0)
+    return _core._searchsorted(x1, _array(x2), side == "right")
+
+
+def sort(x, /, *, axis=-1, descending=False, stable=True):
+    """A sorted copy; NaN last."""
+    if _is_tensor(x):
+        return _core._sort_tensor(x, axis, descending)
+    return _core._sort(_array(x), axis, descending)
+
+
+def argsort(x, /, *, axis=-1, descending=False, stable=True):
+    """Positions that would sort the array; NaN last."""
+    return _core._argsort(_array(x), axis, descending)
+
+
+topk_result = _namedtuple("topk_result", "values indices")
+unique_all_result = _namedtuple("unique_all_result", "values indices inverse_indices counts")
+
+
+unique_counts_result = _namedtuple("unique_counts_result", "values counts")
+
+
+unique_inverse_result = _namedtuple("unique_inverse_result", "values inverse_indices")
+
+
+def unique_all(x, /):
+    """Distinct elements with first positions, inverse positions and counts; every NaN is distinct."""
+    flat = reshape(x, (-1,))
+    n = flat.size
+    if n == 0:
+        none = empty(0, dtype=_int64, device=x.device)
+        return unique_all_result(flat.copy(), none, none.reshape(x.shape), none)
+    if _name(x.dtype) in _COMPLEX:
+        order = argsort(_row("imag")(flat))
+        order = take(order, argsort(take(_row("real")(flat), order, axis=0)), axis=0)
+    else:
+        order = argsort(flat)
+    ordered = take(flat, order, axis=0)
+    fresh = ones(n, dtype=_bool, device=x.device)
+    fresh[1:] = ordered[1:] != ordered[:-1]
+    starts = nonzero(fresh)[0]
+    values = take(ordered, starts, axis=0)
+    ends = concat([starts[1:], asarray([n], device=x.device)])
+    inverse = empty(n, dtype=_int64, device=x.device)
+    inverse[order] = cumulative_sum(fresh.astype(_int64)) - 1
+    return unique_all_result(
+        values, take(order, starts, axis=0), inverse.reshape(x.shape), ends - starts
+    )
+
+
+def unique_counts(x, /):
+    """Distinct elements and how often each occurs."""
+    full_result = unique_all(x)
+    return unique_counts_result(full_result.values, full_result.counts)
+
+
+def unique_inverse(x, /):
+    """Distinct elements and the positions that rebuild x."""
+    full_result = unique_all(x)
+    return unique_inverse_result(full_result.values, full_result.inverse_indices)
+
+
+def unique_values(x, /):
+    """Distinct elements."""
+    return unique_all(x).values
+
+
+def isin(x1, x2, /, *, invert=False):
+    """Which elements of x1 occur in x2?"""
+    x2 = sort(reshape(_array(x2), (-1,)))
+    if x2.size == 0:
+        found = zeros(x1.shape, dtype=_bool, device=x1.device)
+    else:
+        at = _row("minimum")(searchsorted(x2, x1), x2.size - 1)
+        found = reshape(take(x2, reshape(at, (-1,)), axis=0), x1.shape) == x1
+    return ~found if invert else found
+
+
+def repeat(x, repeats, /, *, axis=None):
+    """Each element several times."""
+    if axis is None:
+        x, axis = reshape(x, (-1,)), 0
+    axis = _axis(axis, x.ndim, "repeat")
+    n = x.shape[axis]
+    if isinstance(repeats, int):
+        index = (
+            arange(n * repeats, device=x.device) // repeats
+            if repeats
+            else empty(0, dtype=_int64, device=x.device)
+        )
+    else:
+        counts = broadcast_to(astype(asarray(repeats), _int64), (n,))
+        ends = cumulative_sum(counts) if n else counts
+        total = int(ends[n - 1]) if n else 0
+        index = searchsorted(ends, arange(total, device=x.device), side="right")
+    return take(x, index, axis=axis)
+
+
+__all__ = [
+    "argmax",
+    "argmin",
+    "argsort",
+    "isin",
+    "nonzero",
+    "repeat",
+    "scatter",
+    "topk",
+    "searchsorted",
+    "sort",
+    "take",
+    "take_along_axis",
+    "unique_all",
+    "unique_counts",
+    "unique_inverse",
+    "unique_values",
+]

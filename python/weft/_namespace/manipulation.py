@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shapes: broadcasting, joining, permuting, borders, triangles."""
+
+from __future__ import annotations
+
+import builtins as _py
+
+from .. import _core
+from .._errors import error as _error
+from .common import _array, _axis, _is_tensor
+from .creation import arange, full, zeros
+from .elementwise import where
+
+
+def broadcast_to(x, /, shape):
+    """A view with extents of 1 repeated to a shape."""
+    return x.broadcast_to(shape)
+
+
+def broadcast_shapes(*shapes):
+    """The shape that all these broadcast to."""
+    return _core._broadcast_shapes([tuple(s) for s in shapes])
+
+
+def broadcast_arrays(*arrays):
+    """Views of all arrays in their common shape."""
+    shape = broadcast_shapes(*[a.shape for a in arrays])
+    return [a.broadcast_to(shape) for a in arrays]
+
+
+def concat(arrays, /, *, axis=0):
+    """Arrays joined along an axis; None flattens them first."""
+    arrays = list(arrays)
+    if axis is None:
+        arrays, axis = [a.reshape((-1,)) for a in arrays], 0
+    if arrays and _is_tensor(arrays[0]):
+        return arrays[0].concat(arrays, axis)
+    return _core._concat([_array(a) for a in arrays], axis)
+
+
+def stack(arrays, /, *, axis=0):
+    """Arrays of one shape joined along a new axis."""
+    arrays = list(arrays)
+    for a in arrays[1:]:
+        if a.shape != arrays[0].shape:
+            raise _error(
+                _core.ShapeError,
+                "array.stack.shape",
+                f"stack of shapes {arrays[0].shape} and {a.shape}; they must be equal",
+            )
+    ndim = arrays[0].ndim
+    if not -ndim - 1 <= axis <= ndim:
+        raise _error(
+            _core.IndexError,
+            "array.stack.axis",
+            f"axis {axis} of stack is outside a result of {ndim + 1} dimensions",
+        )
+    axis = axis % (ndim + 1)
+    return concat([expand_dims(a, axis=axis) for a in arrays], axis=axis)
+
+
+def unstack(x, /, *, axis=0):
+    """The slices along an axis, as a tuple."""
+    x = moveaxis(x, axis, 0)
+    return tuple(x[i, ...] for i in range(x.shape[0]))
+
+
+def expand_dims(x, /, axis):
+    """A view with an extra axis of extent 1."""
+    if _is_tensor(x):
+        axis = axis % (x.ndim + 1)
+        return x.reshape((*x.shape[:axis], 1, *x.shape[axis:]))
+    if isinstance(axis, tuple):
+        n = x.ndim + len(axis)
+        if len({_axis(a, n, "expand_dims") for a in axis}) < len(axis):
+            raise _error(
+                _core.ArgumentError,
+                "array.expand_dims.axis",
+                f"expand_dims of shape {x.shape} names an axis twice: {axis}",
+            )
+        for a in sorted(a % n for a in axis):
+            x = _core._expand_dims(x, a)
+        return x
+    return _core._expand_dims(x, axis)
+
+
+def squeeze(x, /, axis):
+    """A view without axes of extent 1."""
+    if _is_tensor(x):
+        axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+        axes = {_axis(a, x.ndim, "squeeze") for a in axes}
+        if _py.any(x.shape[a] != 1 for a in axes):
+            raise _error(
+                _core.ArgumentError,
+                "array.squeeze.extent",
+                f"squeeze of axes {sorted(axes)} of shape {x.shape}: an extent is not 1",
+            )
+        return x.reshape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
+    return _core._squeeze(x, axis)
+
+
+def reshape(x, /, shape, *, copy=None):
+    """The elements in another shape; one extent may be -1."""
+    if _is_tensor(x):
+        return x.reshape(shape)
+    return _core._reshape(x, shape, copy)
+
+
+def permute_dims(x, /, axes):
+    """A view with the axes in another order."""
+    return x.permute(axes)
+
+
+def matrix_transpose(x, /):
+    """A view with the last two axes exchanged."""
+    return x.mT
+
+
+def moveaxis(x, source, destination, /):
+    """A view with some axes moved."""
+    source = (source,) if isinstance(source, int) else tuple(source)
+    destination = (destination,) if isinstance(destination, int) else tuple(destination)
+    source = [_axis(a, x.ndim, "moveaxis") for a in source]
+    destination = [_axis(a, x.ndim, "moveaxis") for a in destination]
+    order = [i for i in range(x.ndim) if i not in source]
+    for d, s in sorted(zip(destination, source)):
+        order.insert(d, s)
+    return x.permute(tuple(order))
+
+
+def flip(x, /, *, axis=None):
+    """A view with axes reversed."""
+    axes = tuple(range(x.ndim)) if axis is None else (axis if isinstance(axis, tuple) else (axis,))
+    return x.flip(axes)
+
+
+def roll(x, /, shift, *, axis=None):
+    """Elements moved cyclically along axes."""
+    if axis is None:
+        return roll(reshape(x, (-1,)), shift, axis=0).reshape(x.shape)
+    shifts = shift if isinstance(shift, (tuple, list)) else (shift,)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    if len(shifts) == 1:
+        shifts = tuple(shifts) * len(axes)
+    if len(axes) == 1:
+        axes = tuple(axes) * len(shifts)
+    out = x.copy()
+    for s, a in zip(shifts, axes):
+        a = _axis(a, x.ndim, "roll")
+        n = x.shape[a]
+        if n == 0 or s % n == 0:
+            continue
+        s = s % n
+        front = (slice(None),) * a
+        out = concat([out[(*front, slice(n - s, None))], out[(*front, slice(0, n - s))]], axis=a)
+    return out
+
+
+def tile(x, repetitions, /):
+    """The whole array several times along each axis."""
+    reps = tuple(repetitions)
+    ndim = _py.max(len(reps), x.ndim)
+    reps = (1,) * (ndim - len(reps)) + reps
+    shape = (1,) * (ndim - x.ndim) + x.shape
+    pairs = tuple(v for pair in zip(reps, shape) for v in pair)
+    thin = tuple(v for n in shape for v in (1, n))
+    return reshape(broadcast_to(reshape(x, thin), pairs), tuple(r * n for r, n in zip(reps, shape)))
+
+
+_PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
+
+
+def pad(x, widths, /, *, mode="constant", value=0):
+    """A border ((before, after), ...) for every axis.
+
+    mode: "constant" (of `value`), "edge", "reflect" (without repeating the edge), "symmetric" (repeating it),
+    "wrap", as in NumPy. Raises ArgumentError (array.pad.mode, array.pad.width), ShapeError (array.pad.rank).
+    """
+    widths = [tuple(w) for w in widths]
+    if mode not in _PAD_MODES:
+        raise _error(
+            _core.ArgumentError,
+            "array.pad.mode",
+            f"mode is {mode!r}, legal: {', '.join(map(repr, _PAD_MODES))}",
+        )
+    if len(widths) != x.ndim:
+        raise _error(
+            _core.ShapeError,
+            "array.pad.rank",
+            f"pad of shape {x.shape} got {len(widths)} pairs of widths",
+        )
+    if _py.any(len(w) != 2 or _py.min(w) < 0 for w in widths):
+        raise _error(
+            _core.ArgumentError,
+            "array.pad.width",
+            f"pad of shape {x.shape} got widths {widths}; each is a pair of numbers from 0 on",
+        )
+    if mode == "constant":
+        if _is_tensor(x):
+            return x.pad(widths) if value == 0 else (x - value).pad(widths) + value
+        shape = tuple(n + a + b for n, (a, b) in zip(x.shape, widths))
+        out = full(shape, value, dtype=x.dtype, device=x.device)
+        out[tuple(slice(a, a + n) for n, (a, b) in zip(x.shape, widths))] = x
+        return out
+    for axis, (before, after) in enumerate(widths):
+        if before or after:
+            x = _pick(x, _border(mode, x.shape[axis], before, after, axis, x.shape), axis)
+    return x
+
+
+def _border(mode, n, before, after, axis, shape):
+    if n == 0:
+        raise _error(
+            _core.ShapeError,
+            "array.pad.empty",
+            f"pad of shape {shape} with mode {mode!r}: axis {axis} has nothing to repeat",
+        )
+    places = range(-before, n + after)
+    if mode == "edge":
+        return [_py.min(_py.max(i, 0), n - 1) for i in places]
+    if mode == "wrap":
+        return [i % n for i in places]
+    period = 2 * n if mode == "symmetric" else _py.max(2 * n - 2, 1)
+    last = period - 1 if mode == "symmetric" else period
+    return [i % period if i % period < n else last - i % period for i in places]
+
+
+def _pick(x, places, axis):
+    """Entries at a list of positions of one axis, of an array or Tensor."""
+    index = _core._asarray(places, "int64", x.device, None)
+    if not _is_tensor(x):
+        return _core._take(x, index, axis)
+    order = [axis, *(i for i in range(x.ndim) if i != axis)]
+    back = [order.index(i) for i in range(x.ndim)]
+    return _core._gather_tensor(x.permute(*order), index).permute(*back)
+
+
+def meshgrid(*arrays, indexing="xy"):
+    """Coordinate arrays of a grid."""
+    if indexing not in ("xy", "ij"):
+        raise _error(
+            _core.ArgumentError,
+            "array.meshgrid.indexing",
+            f"indexing is {indexing!r}, legal: 'xy', 'ij'",
+        )
+    n = len(arrays)
+    swap = indexing == "xy" and n > 1
+    out = []
+    order = [1, 0, *range(2, n)] if swap else list(range(n))
+    shape = tuple(arrays[i].shape[0] for i in order)
+    for i, a in enumerate(arrays):
+        line = [1] * n
+        line[order.index(i)] = -1
+        out.append(broadcast_to(reshape(a, tuple(line)), shape).copy())
+    return out
+
+
+def tril(x, /, *, k=0):
+    """The lower triangle; zeros above diagonal k."""
+    return where(_triangle(x, k), x, zeros((), dtype=x.dtype, device=x.device))
+
+
+def triu(x, /, *, k=0):
+    """The upper triangle; zeros below diagonal k."""
+    return where(_triangle(x, k - 1), zeros((), dtype=x.dtype, device=x.device), x)
+
+
+def _triangle(x, k):
+    if x.ndim < 2:
+        raise _error(
+            _core.ShapeError, "array.tril.rank", f"a triangle needs two dimensions, not {x.ndim}"
+        )
+    rows = reshape(arange(x.shape[-2], device=x.device), (-1, 1))
+    cols = arange(x.shape[-1], device=x.device)
+    return cols <= rows + k
+
+
+__all__ = [
+    "broadcast_arrays",
+    "broadcast_shapes",
+    "broadcast_to",
+    "concat",
+    "expand_dims",
+    "flip",
+    "matrix_transpose",
+    "meshgrid",
+    "moveaxis",
+    "pad",
+    "permute_dims",
+    "reshape",
+    "roll",
+    "squeeze",
+    "stack",
+    "tile",
+    "tril",
+    "triu",
+    "unstack",
+]

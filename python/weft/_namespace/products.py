@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums of products, and what is normalised by a sum."""
+
+from __future__ import annotations
+
+import math as _math
+
+from .. import _core
+from .._errors import error as _error
+from .common import _COMPLEX, _array, _axis, _is_tensor, _name, _row
+from .manipulation import expand_dims, moveaxis, permute_dims, reshape, squeeze
+
+
+def matmul(x1, x2, /):
+    """Matrix product over the last two axes; the others broadcast."""
+    if _is_tensor(x1) or _is_tensor(x2):
+        return x1 @ x2
+    return _core._matmul(_array(x1), _array(x2))
+
+
+def tensordot(x1, x2, /, *, axes=2):
+    """Sum of products over several axes."""
+    if isinstance(axes, int):
+        a1 = list(range(x1.ndim - axes, x1.ndim))
+        a2 = list(range(axes))
+    else:
+        a1, a2 = ([s] if isinstance(s, int) else list(s) for s in axes)
+    a1 = [_axis(a, x1.ndim, "tensordot") for a in a1]
+    a2 = [_axis(a, x2.ndim, "tensordot") for a in a2]
+    for i, j in zip(a1, a2):
+        if x1.shape[i] != x2.shape[j]:
+            raise _error(
+                _core.ShapeError,
+                "array.tensordot.extent",
+                f"tensordot over axes {i} and {j}: {x1.shape[i]} and {x2.shape[j]} differ",
+            )
+    free1 = [i for i in range(x1.ndim) if i not in a1]
+    free2 = [i for i in range(x2.ndim) if i not in a2]
+    n = _math.prod(x1.shape[i] for i in a1)
+    left = reshape(permute_dims(x1, (*free1, *a1)), (_math.prod(x1.shape[i] for i in free1), n))
+    right = reshape(permute_dims(x2, (*a2, *free2)), (n, _math.prod(x2.shape[i] for i in free2)))
+    shape = tuple(x1.shape[i] for i in free1) + tuple(x2.shape[i] for i in free2)
+    return reshape(matmul(left, right), shape)
+
+
+def vecdot(x1, x2, /, *, axis=-1):
+    """Sum of conj(x1) * x2 along an axis."""
+    if _name(x1.dtype) in _COMPLEX:
+        x1 = _row("conj")(x1)
+    if axis >= 0:
+        raise _error(
+            _core.ArgumentError,
+            "array.vecdot.axis",
+            f"axis {axis} must be negative: the arrays broadcast",
+        )
+    if x1.shape[axis] != x2.shape[axis]:
+        raise _error(
+            _core.ShapeError,
+            "array.vecdot.extent",
+            f"vecdot of extents {x1.shape[axis]} and {x2.shape[axis]}",
+        )
+    a, b = moveaxis(x1, axis, -1), moveaxis(x2, axis, -1)
+    product = matmul(expand_dims(a, axis=-2), expand_dims(b, axis=-1))
+    return squeeze(product, (-2, -1))
+
+
+def einsum(spec, *operands):
+    """Sum of products by letters: "ij,jk->ik"; "..." broadcasts."""
+    from .._einsum import einsum as implementation
+
+    return implementation(spec, *operands)
+
+
+def softmax(x, /, *, axis=-1):
+    """exp(x) / sum(exp(x)) along an axis, without overflow. Real floats."""
+    return _core._softmax(x, axis)
+
+
+def log_softmax(x, /, *, axis=-1):
+    """x - log(sum(exp(x))) along an axis, without overflow. Real floats."""
+    return _core._log_softmax(x, axis)
+
+
+def logsumexp(x, /, *, axis=None, keepdims=False):
+    """log(sum(exp(x))) along axes, without overflow. Real floats."""
+    return _core._logsumexp(x, axis, keepdims)
+
+
+def layer_norm(x, scale, shift, /, *, eps=1e-5):
+    """(x - mean) / sqrt(variance + eps) * scale + shift over the last axis; scale and shift hold one row."""
+    return _core._layer_norm(x, scale, shift, eps)
+
+
+__all__ = [
+    "einsum",
+    "layer_norm",
+    "log_softmax",
+    "logsumexp",
+    "matmul",
+    "softmax",
+    "tensordot",
+    "vecdot",
+]

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reductions, running sums, differences."""
+
+from __future__ import annotations
+
+import math as _math
+
+from .. import _core
+from .._errors import error as _error
+from .common import _INTEGERS, _array, _axis, _bool, _float32, _int64, _is_tensor, _name, _row
+from .creation import full
+from .manipulation import concat, reshape
+
+
+def _reduction(name, x, axis, keepdims, dtype=None):
+    if _is_tensor(x):
+        if name in ("all", "any"):  # truth values have no gradient
+            x = x.data
+        elif name == "prod":
+            return _tensor_prod(x, axis, keepdims)
+        else:
+            return getattr(x, name)(axis, keepdims)
+    return _core._reduce(name, _array(x), axis, keepdims, dtype)
+
+
+def _tensor_prod(x, axis, keepdims):
+    """By halves, so that gradients are right at zeros, too."""
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = sorted({_axis(a, x.ndim, "prod") for a in axes})
+    kept = [i for i in range(x.ndim) if i not in axes]
+    n = _math.prod(x.shape[i] for i in axes)
+    shape = tuple(x.shape[i] for i in kept)
+    if n == 0:
+        return _core.Tensor(full(shape, 1, dtype=x.dtype, device=x.device), requires_grad=False)
+    y = x.permute(*kept, *axes).reshape(*shape, n)
+    while n > 1:
+        half = n // 2
+        product = y[..., :half] * y[..., half : 2 * half]
+        y = concat([product, y[..., 2 * half :]], axis=-1) if n % 2 else product
+        n = half + n % 2
+    if keepdims:
+        shape = tuple(1 if i in axes else m for i, m in enumerate(x.shape))
+    return y.reshape(shape)
+
+
+def sum(x, /, *, axis=None, dtype=None, keepdims=False):
+    """Sum of elements."""
+    return _reduction("sum", x, axis, keepdims, dtype)
+
+
+def prod(x, /, *, axis=None, dtype=None, keepdims=False):
+    """Product of elements."""
+    return _reduction("prod", x, axis, keepdims, dtype)
+
+
+def max(x, /, *, axis=None, keepdims=False):
+    """Largest element; NaN if there is one."""
+    return _reduction("max", x, axis, keepdims)
+
+
+def min(x, /, *, axis=None, keepdims=False):
+    """Smallest element; NaN if there is one."""
+    return _reduction("min", x, axis, keepdims)
+
+
+def all(x, /, *, axis=None, keepdims=False):
+    """Is every element true?"""
+    return _reduction("all", x, axis, keepdims)
+
+
+def any(x, /, *, axis=None, keepdims=False):
+    """Is some element true?"""
+    return _reduction("any", x, axis, keepdims)
+
+
+def _count(x, axis):
+    if axis is None:
+        return x.size
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    return _math.prod(x.shape[a] for a in axes)
+
+
+def mean(x, /, *, axis=None, keepdims=False):
+    """Arithmetic mean."""
+    if _is_tensor(x):
+        return x.mean(axis, keepdims)
+    if _name(x.dtype) in _INTEGERS or _name(x.dtype) == "bool":
+        x = x.astype(_float32)
+    if _name(x.dtype) in ("float16", "bfloat16"):
+        return (_core._reduce("sum", x, axis, keepdims, _float32) / _count(x, axis)).astype(x.dtype)
+    return sum(x, axis=axis, keepdims=keepdims) / _count(x, axis)
+
+
+def var(x, /, *, axis=None, correction=0.0, keepdims=False):
+    """Variance, over n - correction."""
+    narrow = _name(x.dtype) in ("float16", "bfloat16")
+    wide = x.astype(_float32) if narrow or _name(x.dtype) in _INTEGERS else x
+    centred = wide - mean(wide, axis=axis, keepdims=True)
+    total = sum(centred * centred, axis=axis, keepdims=keepdims)
+    n = _count(x, axis) - correction
+    out = total / n if n > 0 else total * _math.nan
+    return out.astype(x.dtype) if narrow else out
+
+
+def std(x, /, *, axis=None, correction=0.0, keepdims=False):
+    """Standard deviation."""
+    return _row("sqrt")(var(x, axis=axis, correction=correction, keepdims=keepdims))
+
+
+def _cumulative(name, x, axis, dtype, include_initial):
+    if axis is None:
+        if x.ndim > 1:
+            raise _error(
+                _core.ArgumentError,
+                f"array.cumulative_{name}.axis",
+                f"{x.ndim} dimensions need an axis",
+            )
+        axis = 0
+    if x.ndim == 0:
+        x = reshape(x, (1,))
+    if _is_tensor(x) and name == "sum" and dtype is None and not include_initial:
+        return _core._cumulative_sum_tensor(x, axis)
+    out = _core._scan(name, _array(x), axis, dtype)
+    if include_initial:
+        axis = _axis(axis, x.ndim, f"cumulative_{name}")
+        shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
+        out = concat(
+            [full(shape, 0 if name == "sum" else 1, dtype=out.dtype, device=x.device), out],
+            axis=axis,
+        )
+    return out
+
+
+def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
+    """Running sum."""
+    return _cumulative("sum", x, axis, dtype, include_initial)
+
+
+def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
+    """Running product."""
+    return _cumulative("prod", x, axis, dtype, include_initial)
+
+
+def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
+    """Differences of neighbours, n times."""
+    parts = [p for p in (prepend, x, append) if p is not None]
+    if len(parts) > 1:
+        x = concat(parts, axis=axis)
+    axis = _axis(axis, x.ndim, "diff")
+    front = (slice(None),) * axis
+    for _ in range(n):
+        a, b = x[(*front, slice(1, None))], x[(*front, slice(None, -1))]
+        x = (a != b) if _name(x.dtype) == "bool" else a - b
+    return x
+
+
+def count_nonzero(x, /, *, axis=None, keepdims=False):
+    """How many elements are not zero."""
+    return _core._reduce("sum", x.astype(_bool), axis, keepdims, _int64)
+
+
+__all__ = [
+    "all",
+    "any",
+    "count_nonzero",
+    "cumulative_prod",
+    "cumulative_sum",
+    "diff",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "std",
+    "sum",
+    "var",
+]

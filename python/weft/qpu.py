@@ -1,0 +1,280 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QPU kernels of your own as Python functions and ``torch.ops`` entries.
+
+A ``.cpp`` with ``<weft/qpu.h>`` and ``WEFT_QPU_MODULE(name, m)`` is built by setup.py::
+
+    from setuptools import setup
+    import weft.qpu
+    setup(name="dot_cpp", ext_modules=[weft.qpu.extension("dot_cpp", ["dot.cpp"])])
+
+or by CMake (cmake/weft_qpu_module.cmake), without libtorch. ``import dot_cpp`` then gives its functions, which
+take and return torch tensors, NumPy arrays or weft arrays, and, where torch is installed, registers
+``torch.ops.dot_cpp.*``.
+"""
+
+import ctypes
+import importlib.util
+import os
+import pathlib
+import sys
+
+import numpy as np
+
+import weft
+
+__all__ = ["cmake", "extension", "include", "library", "load"]
+
+_HERE = pathlib.Path(__file__).resolve().parent
+_VERSION = 1  # WEFT_QPU_MODULE_VERSION of targets/qpu/extension/abi.h
+_FLOATS, _INTS, _INTEGER, _REAL = 1, 2, 3, 4
+_DTYPES = {_FLOATS: np.float32, _INTS: np.int32}
+
+
+class _Value(ctypes.Structure):
+    _fields_ = [
+        ("kind", ctypes.c_int32),
+        ("ndim", ctypes.c_int32),
+        ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("data", ctypes.c_void_p),
+        ("integer", ctypes.c_int64),
+        ("real", ctypes.c_double),
+        ("owner", ctypes.c_void_p),
+    ]
+
+
+_Call = ctypes.CFUNCTYPE(
+    ctypes.c_int32,
+    ctypes.c_void_p,
+    ctypes.POINTER(_Value),
+    ctypes.POINTER(_Value),
+    ctypes.POINTER(ctypes.c_void_p),
+)
+
+
+class _Operator(ctypes.Structure):
+    _fields_ = [
+        ("name", ctypes.c_char_p),
+        ("doc", ctypes.c_char_p),
+        ("kinds", ctypes.POINTER(ctypes.c_int32)),
+        ("arguments", ctypes.c_int32),
+        ("closure", ctypes.c_void_p),
+        ("call", _Call),
+    ]
+
+
+class _Table(ctypes.Structure):
+    _fields_ = [
+        ("version", ctypes.c_int32),
+        ("count", ctypes.c_int32),
+        ("name", ctypes.c_char_p),
+        ("doc", ctypes.c_char_p),
+        ("operators", ctypes.POINTER(_Operator)),
+        ("release", ctypes.CFUNCTYPE(None, ctypes.POINTER(_Value))),
+        ("release_text", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
+    ]
+
+
+# ---- building
+
+
+def _find(what, candidates):
+    for path in candidates:
+        if path.exists():
+            return str(path)
+    raise weft.IOError(
+        f"error[qpu.module.{what}]: the {what} for extension modules is not here; "
+        f"searched {', '.join(map(str, candidates))}"
+    )
+
+
+def include():
+    """The folder with weft/qpu.h. Raises weft.IOError with the places searched."""
+    return str(
+        pathlib.Path(
+            _find(
+                "include",
+                [
+                    _HERE / "include" / "weft" / "qpu.h",
+                    _HERE.parents[1] / "src" / "weft" / "qpu.h",
+                ],
+            )
+        ).parents[1]
+    )
+
+
+def library():
+    """The shared library that extension modules link. Raises weft.IOError with the places searched."""
+    return _find("library", [_HERE / "lib" / "libweft_qpu.so"])
+
+
+def cmake():
+    """The CMake file with weft_qpu_module()."""
+    return _find(
+        "cmake",
+        [
+            _HERE / "cmake" / "weft_qpu_module.cmake",
+            _HERE.parents[1] / "cmake" / "weft_qpu_module.cmake",
+        ],
+    )
+
+
+def extension(name, sources, **options):
+    """A setuptools.Extension for a module of QPU kernels; ``options`` are setuptools' own."""
+    from setuptools import Extension
+
+    where = os.path.dirname(library())
+    arguments = {
+        "include_dirs": [include()],
+        "library_dirs": [where],
+        "libraries": ["weft_qpu"],
+        "runtime_library_dirs": [where],
+        "define_macros": [("WEFT_QPU_PYTHON", None)],
+        "language": "c++",
+        "extra_compile_args": ["-std=c++20", "-O2"],
+    }
+    for key, value in options.items():
+        arguments[key] = arguments[key] + value if isinstance(value, list) else value
+    return Extension(name=name, sources=list(sources), **arguments)
+
+
+# ---- calling
+
+
+def _error(text):
+    head = text.splitlines()[0] if text else ""
+    code = head[head.find("[") + 1 : head.find("]")] if "[" in head else "qpu.module"
+    error = weft.Error(text)
+    error.code, error.message = code, head.split("]: ", 1)[-1]
+    return error
+
+
+def _host(x, dtype, what):
+    """A contiguous NumPy array of what the caller gave, and a function that gives results back alike."""
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        device = x.device
+        values = x.detach().cpu().resolve_conj().numpy()
+        back = lambda y: torch.from_numpy(y).to(device)
+    elif isinstance(x, weft.NDArray):
+        device = x.device
+        values = x.numpy()
+        back = lambda y: weft.asarray(y, device=device)
+    else:
+        values = np.asarray(x)
+        back = lambda y: y
+    if values.dtype.kind not in "iufb":
+        raise weft.DTypeError(
+            f"error[qpu.module.dtype]: {what} is {values.dtype}; legal are integers and real numbers"
+        )
+    return np.ascontiguousarray(values, dtype=dtype), back
+
+
+class _Function:
+    def __init__(self, table, entry, module):
+        self._table, self._entry = table, entry
+        self.__name__ = self.__qualname__ = entry.name.decode()
+        self.__module__ = module
+        self.__doc__ = entry.doc.decode()
+        self.kinds = [entry.kinds[i] for i in range(entry.arguments)]
+        self.result = entry.kinds[entry.arguments]
+
+    def __repr__(self):
+        return f"<QPU function {self.__module__}.{self.__name__}>"
+
+    def __call__(self, *args):
+        if len(args) != len(self.kinds):
+            raise weft.Error(
+                f"error[qpu.module.arguments]: {self.__name__} takes {len(self.kinds)} arguments, got {len(args)}"
+            )
+        values = (_Value * len(args))()
+        alive, back = [], None
+        for i, (x, kind, v) in enumerate(zip(args, self.kinds, values)):
+            v.kind = kind
+            if kind == _INTEGER:
+                v.integer = int(x)
+            elif kind == _REAL:
+                v.real = float(x)
+            else:
+                host, give = _host(x, _DTYPES[kind], f"argument {i} of {self.__name__}")
+                back = back or give
+                shape = (ctypes.c_int64 * max(host.ndim, 1))(*host.shape)
+                alive += [host, shape]
+                v.ndim, v.shape, v.data = host.ndim, shape, host.ctypes.data
+        out, text = _Value(), ctypes.c_void_p()
+        if self._entry.call(self._entry.closure, values, ctypes.byref(out), ctypes.byref(text)):
+            message = ctypes.string_at(text.value).decode() if text.value else "no text"
+            if text.value:
+                self._table.release_text(text.value)
+            raise _error(message)
+        if out.kind == _INTEGER:
+            return out.integer
+        if out.kind == _REAL:
+            return out.real
+        if out.kind not in _DTYPES:
+            return None
+        try:
+            shape = tuple(out.shape[i] for i in range(out.ndim))
+            count = int(np.prod(shape))
+            result = np.empty(shape, _DTYPES[out.kind])
+            if count:
+                ctypes.memmove(result.ctypes.data, out.data, count * 4)
+        finally:
+            self._table.release(ctypes.byref(out))
+        return back(result) if back else result
+
+
+_SCHEMA = {_FLOATS: "Tensor", _INTS: "Tensor", _INTEGER: "int", _REAL: "float", 0: "()"}
+_libraries = []  # torch.library objects must live as long as their operators
+
+
+def _register(name, functions):
+    import torch
+
+    lib = torch.library.Library(name, "DEF")
+    _libraries.append(lib)
+    for f in functions:
+        params = ", ".join(f"{_SCHEMA[k]} a{i}" for i, k in enumerate(f.kinds))
+        lib.define(f"{f.__name__}({params}) -> {_SCHEMA[f.result]}")
+        lib.impl(f.__name__, f.__call__, "CompositeExplicitAutograd")
+
+
+def _attach(module, address):
+    """Called by an extension module while it is imported: gives it its functions."""
+    table = ctypes.cast(ctypes.c_void_p(address), ctypes.POINTER(_Table)).contents
+    if table.version != _VERSION:
+        raise ImportError(
+            f"{module.__name__} was built for version {table.version} of weft's extension modules, this is {_VERSION}"
+        )
+    functions = [_Function(table, table.operators[i], module.__name__) for i in range(table.count)]
+    for f in functions:
+        setattr(module, f.__name__, f)
+    if importlib.util.find_spec("torch") is not None:
+        _register(table.name.decode(), functions)
+    return True
+
+
+def load(path, name=None):
+    """A module from a shared library with WEFT_QPU_MODULE(name, ...), built without Python's headers or with.
+
+    Raises weft.IOError when it cannot be opened or has no such table.
+    """
+    import types
+
+    path = pathlib.Path(path)
+    name = name or path.name.split(".")[0].removeprefix("lib")
+    try:
+        table = getattr(ctypes.CDLL(str(path)), f"weft_qpu_table_{name}")
+    except (OSError, AttributeError) as error:
+        raise weft.IOError(f"error[qpu.module.load]: {path}: {error}") from None
+    table.restype = ctypes.c_void_p
+    module = types.ModuleType(name)
+    _attach(module, table())
+    return module
+
+
+if __name__ == "__main__":
+    _verbs = {"include": include, "library": library, "cmake": cmake}
+    if len(sys.argv) != 2 or sys.argv[1] not in _verbs:
+        print("usage: python -m weft.qpu include|library|cmake", file=sys.stderr)
+        sys.exit(2)
+    print(_verbs[sys.argv[1]]())

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Building, checking and timing one candidate on a device."""
+
+import numpy as np
+
+import weft
+from weft._errors import error
+
+# Relative difference from the untuned program that rounding in another order may make.
+_LIMITS = {"float16": 2e-2, "bfloat16": 5e-2, "float32": 1e-4, "float64": 1e-10}
+
+
+class Measurer:
+    """Fixed random inputs of one function, their results by the untuned program, and the device."""
+
+    def __init__(self, program, name, target, device, seed):
+        self._target, self._name = target, name
+        self.device = weft.device(device or target)
+        plan = weft.build(program, target="cpu").plan(name)
+        rng = np.random.default_rng(seed)
+        self._inputs, self._written = [], []
+        for p in plan["params"]:
+            symbolic = not p["tensor"] or any(b >= 0 for b in p["binds"])
+            if symbolic or any(len(code) != 1 for code in p["shape"]):
+                raise error(
+                    "value",
+                    "tune.symbolic",
+                    f'parameter "{p["name"]}" of "{name}" has no constant extents',
+                    help="tune the function for one set of extents",
+                )
+            shape = [code[0] for code in p["shape"]]
+            kind = p["dtype"]
+            data = rng.integers(0, 5, shape) if "int" in kind else rng.random(shape)
+            self._inputs.append((data > 0.5 if kind == "bool" else data, kind))
+            self._written.append(p["written"])
+        self._expected = self._results(weft.build(program, target="cpu"), weft.device("cpu"))[1]
+
+    def _arrays(self, device):
+        out = []
+        for data, kind in self._inputs:
+            if kind == "bfloat16":
+                out.append(weft.asarray(data.astype(np.float32)).astype(kind).to(device))
+            else:
+                out.append(weft.asarray(data.astype(kind), device=device))
+        return out
+
+    def _results(self, module, device):
+        arrays = self._arrays(device)
+        module[self._name](*arrays)
+        return arrays, [
+            (a.astype("float32") if kind == "bfloat16" else a).numpy()
+            for a, written, (_, kind) in zip(arrays, self._written, self._inputs)
+            if written
+        ]
+
+    def wrong(self, results):
+        """The largest relative difference beyond what rounding explains; 0: none."""
+        kinds = [kind for (_, kind), written in zip(self._inputs, self._written) if written]
+        for got, want, kind in zip(results, self._expected, kinds):
+            if kind in _LIMITS:
+                a, b = got.astype(np.float64), want.astype(np.float64)
+                worst = float(np.max(np.abs(a - b) / np.maximum(np.abs(b), 1), initial=0))
+                if not worst <= _LIMITS[kind]:
+                    return worst if worst == worst else float("inf")
+            elif not np.array_equal(got, want):
+                return float(np.max(np.abs(got.astype(np.float64) - want), initial=0)) or 1.0
+        return 0.0
+
+    def measure(self, schedule, best):
+        """(seconds, cycles) of a call. `best`: a candidate far slower is timed once only.
+
+        Raises weft.Error: what building or running raises, tune.wrong when the result is not the program's.
+        """
+        module = weft.build(schedule, target=self._target)
+        arrays, results = self._results(module, self.device)
+        difference = self.wrong(results)
+        if difference:
+            raise error(
+                "internal",
+                "tune.wrong",
+                f'a schedule of "{self._name}" computes another result, off by {difference:.3g}',
+                notes=["the steps:\n" + schedule.trace.as_python()],
+            )
+        function = module[self._name]
+        once = function.time(*arrays, number=1, repeat=1)
+        if once.cycles or (best is not None and once.min > 4 * best):
+            return once.min, once.cycles
+        number = max(1, min(1000, int(0.01 / max(once.min, 1e-9))))
+        result = function.time(*arrays, number=number, repeat=3)
+        return result.min, result.cycles

@@ -1,0 +1,253 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sketches: general shapes of schedules whose open decisions the search fills in.
+
+A sketch is a function ``apply(draw, sch)``. It asks ``draw(name, choices)`` for each decision and takes the steps; the
+answers are recorded by name, so the same answers give the same schedule. On the host: vectors and parallel loops,
+register tiles in several levels, rfactor for reductions without enough other work. On machines with blocks and threads:
+bound loops, tiles with operands in shared memory fetched together, reductions across threads.
+"""
+
+import math
+
+import weft
+
+
+def divisors(n, most):
+    """Divisors of n up to `most`; when there are few, powers of two join them (a remainder is predicated)."""
+    out = [d for d in range(1, min(n, most) + 1) if n % d == 0]
+    if len(out) < 3:
+        out = sorted({*out, *(1 << k for k in range(1, 12) if 1 << k <= min(n, most))})
+    return out
+
+
+class Block:
+    """A block, its loops by kind, and its extents."""
+
+    def __init__(self, sch, ref):
+        self.ref, self.view, self.loops = ref, sch.get(ref), sch.get_loops(ref)
+        kinds = [i["kind"] for i in self.view["iters"]]
+        self.plain = len(kinds) == len(self.loops) and all(
+            isinstance(i["extent"], int) and sch.get(loop)["extent"] == i["extent"]
+            for i, loop in zip(self.view["iters"], self.loops)
+        )
+        self.extents = [i["extent"] for i in self.view["iters"]]
+        self.spatial = [k for k, kind in enumerate(kinds) if kind == "S"]
+        self.reduce = [k for k, kind in enumerate(kinds) if kind == "R"]
+
+    def volume(self, axes):
+        return math.prod(self.extents[k] for k in axes)
+
+
+def blocks_of(sch):
+    """Blocks directly in the function's root block, in order."""
+    return [Block(sch, ref) for ref in sch.get_child_blocks(sch.get_block("root"))]
+
+
+def inline(draw, sch):
+    """Elementwise producers disappear into their consumers where that is legal."""
+    refs = sch.get_child_blocks(sch.get_block("root"))
+    if len(refs) < 2 or not draw("inline", [1, 0]):
+        return
+    for ref in refs:
+        block = Block(sch, ref)
+        if block.reduce or not sch.get_consumers(ref):
+            continue
+        try:
+            sch.compute_inline(ref)
+        except weft.ScheduleError:
+            pass  # several reads at other places: it stays
+
+
+# ---- the host
+
+
+def host_map(draw, sch, block, tag):
+    """All loops as one, in vectors, in parallel pieces."""
+    fused = sch.fuse(*block.loops) if len(block.loops) > 1 else block.loops[0]
+    total = block.volume(block.spatial)
+    vector = draw(f"{tag}.vector", [v for v in (64, 32, 16, 8, 4, 1) if v <= total])
+    outer, inner = sch.split(fused, [None, vector])
+    chunks = math.ceil(total / vector)
+    pieces = draw(f"{tag}.pieces", [p for p in (1, 2, 4, 8, 16, 64) if p <= chunks])
+    if pieces > 1:
+        outer, _ = sch.split(outer, [pieces, None])
+        sch.parallel(outer)
+    if vector > 1:
+        sch.vectorize(inner)
+
+
+def host_tile(draw, sch, block, tag):
+    """Parallel tiles, the reduction in pieces, accumulators in registers, vectors along the last axis."""
+    write = draw(f"{tag}.accumulators", [1, 0])
+    local = sch.cache_write(block.ref, 0, "local") if write else None
+    loops = sch.get_loops(block.ref)
+    outer, middle, inner = [], [], []
+    for k in block.spatial:
+        last = k == block.spatial[-1]
+        small = draw(f"{tag}.s{k}", divisors(block.extents[k], 64 if last else 8))
+        rest = math.ceil(block.extents[k] / small)
+        mid = draw(f"{tag}.m{k}", divisors(rest, 32))
+        a, b, c = sch.split(loops[k], [None, mid, small])
+        outer.append(a), middle.append(b), inner.append(c)
+    long, short = [], []
+    for k in block.reduce:
+        a, b = sch.split(loops[k], [None, draw(f"{tag}.r{k}", divisors(block.extents[k], 64))])
+        long.append(a), short.append(b)
+    order = draw(f"{tag}.order", ["SRSRS", "SSRRS"])
+    if order == "SRSRS":
+        sch.reorder(*outer, *long, *middle, *short, *inner)
+        at = outer[-1]
+    else:
+        sch.reorder(*outer, *middle, *long, *short, *inner)
+        at = middle[-1]
+    if local is not None:
+        sch.reverse_compute_at(local, at)
+        sch.vectorize(sch.get_loops(local)[-1])
+    init = sch.decompose_reduction(block.ref, long[0])
+    unroll = draw(f"{tag}.unroll", [1, 0])
+    for ref in (block.ref, init):
+        tail = sch.get_loops(ref)[-len(block.spatial) :]
+        sch.vectorize(tail[-1])
+        if unroll:
+            for loop in tail[:-1]:
+                sch.unroll(loop)
+    if draw(f"{tag}.parallel", [1, 0]):
+        sch.parallel(outer[0])
+
+
+def host_rfactor(draw, sch, block, tag):
+    """Pieces of the reduction in parallel, each in a vector of partial results."""
+    loops = [block.loops[k] for k in block.reduce]
+    total = block.volume(block.reduce)
+    fused = sch.fuse(*loops) if len(loops) > 1 else loops[0]
+    # A partial result needs whole pieces: rfactor refuses a predicate on the reduction.
+    vector = draw(f"{tag}.lanes", [v for v in range(1, 65) if total % v == 0])
+    pieces = draw(f"{tag}.pieces", [p for p in range(1, 65) if total // vector % p == 0])
+    p, m, v = sch.split(fused, [pieces, None, vector])
+    sch.reorder(p, v, m)
+    partial = sch.rfactor(sch.fuse(p, v), 0)
+    inner = sch.get_loops(partial)
+    pv, m = inner[-2], inner[-1]
+    p, v = sch.split(pv, [pieces, vector])
+    sch.reorder(p, m, v)
+    init = sch.decompose_reduction(partial, m)
+    if vector > 1:
+        sch.vectorize(v)
+        sch.vectorize(sch.get_loops(init)[-1])
+    if pieces > 1:
+        sch.parallel(p)
+
+
+# ---- machines with blocks and threads
+
+
+def _threads(draw, tag, total):
+    return draw(f"{tag}.threads", [t for t in (128, 256, 64, 512, 32) if t <= max(total, 32)])
+
+
+def device_map(draw, sch, block, tag):
+    """All loops as one over blocks and threads; each thread takes a few neighbours."""
+    total = block.volume(block.spatial)
+    fused = sch.fuse(*block.loops) if len(block.loops) > 1 else block.loops[0]
+    threads = _threads(draw, tag, total)
+    each = draw(f"{tag}.each", [e for e in (1, 2, 4) if total % (e * threads) == 0] or [1])
+    outer, thread, inner = sch.split(fused, [None, threads, each])
+    sch.bind(outer, "blockIdx.x")
+    sch.bind(thread, "threadIdx.x")
+    if each > 1:
+        sch.vectorize(inner)
+
+
+def device_tile(draw, sch, block, tag):
+    """Tiles of the result in registers of each thread, operands through shared memory."""
+    local = sch.cache_write(block.ref, 0, "local")
+    loops = sch.get_loops(block.ref)
+    outer, thread, inner, count = [], [], [], 1
+    for k in block.spatial:
+        near = k in block.spatial[-2:]
+        each = draw(f"{tag}.e{k}", divisors(block.extents[k], 8 if near else 1))
+        rest = math.ceil(block.extents[k] / each)
+        own = draw(f"{tag}.t{k}", divisors(rest, 32 if near else 1))
+        count *= own
+        a, b, c = sch.split(loops[k], [None, own, each])
+        outer.append(a), thread.append(b), inner.append(c)
+    long, short = [], []
+    for k in block.reduce:
+        a, b = sch.split(loops[k], [None, draw(f"{tag}.r{k}", divisors(block.extents[k], 32))])
+        long.append(a), short.append(b)
+    sch.reorder(*outer, *thread, *long, *short, *inner)
+    grid = sch.fuse(*outer) if len(outer) > 1 else outer[0]
+    together = sch.fuse(*thread) if len(thread) > 1 else thread[0]
+    sch.bind(grid, "blockIdx.x")
+    sch.bind(together, "threadIdx.x")
+    sch.reverse_compute_at(local, together)
+    if draw(f"{tag}.shared", [1, 0]):
+        wide = draw(f"{tag}.wide", [1, 2, 4])
+        for index in range(len(block.view["reads"])):
+            cached = sch.cache_read(block.ref, index, "shared")
+            sch.compute_at(cached, long[-1])
+            axes = sch.get_loops(cached)[2 + len(long) :]
+            fetch = sch.fuse(*axes) if len(axes) > 1 else axes[0]
+            _, bound, vector = sch.split(fetch, [None, count, wide])
+            sch.bind(bound, "threadIdx.x")
+            if wide > 1:
+                sch.vectorize(vector)
+    if draw(f"{tag}.unroll", [1, 0]):
+        for loop in short:
+            sch.unroll(loop)
+    sch.decompose_reduction(block.ref, long[0])
+
+
+def device_rfactor(draw, sch, block, tag):
+    """Each block of threads reduces together."""
+    reduce = [block.loops[k] for k in block.reduce]
+    spatial = [block.loops[k] for k in block.spatial]
+    total = block.volume(block.reduce)
+    if spatial:
+        sch.reorder(*spatial, *reduce)
+        grid = sch.fuse(*spatial) if len(spatial) > 1 else spatial[0]
+    else:
+        grid = sch.add_unit_loop(reduce[0])
+    fused = sch.fuse(*reduce) if len(reduce) > 1 else reduce[0]
+    threads = _threads(draw, tag, total)
+    _, inner = sch.split(fused, [None, threads])
+    sch.bind(grid, "blockIdx.x")
+    sch.bind(inner, "threadIdx.x")
+
+
+def _for_blocks(pick):
+    """A sketch that schedules each block with what `pick(draw, block, tag)` chooses for it."""
+
+    def apply(draw, sch):
+        inline(draw, sch)
+        for position, block in enumerate(blocks_of(sch)):
+            if block.plain and block.loops:
+                pick(draw, block, f"b{position}")(draw, sch, block, f"b{position}")
+
+    return apply
+
+
+def _pick_host(draw, block, tag):
+    if not block.reduce:
+        return host_map
+    if not block.spatial or block.volume(block.spatial) < 16:
+        return host_rfactor
+    return {"tile": host_tile, "rfactor": host_rfactor}[draw(f"{tag}.way", ["tile", "rfactor"])]
+
+
+def _pick_device(draw, block, tag):
+    if not block.reduce:
+        return device_map
+    if not block.spatial:
+        return device_rfactor
+    return {"tile": device_tile, "rfactor": device_rfactor}[draw(f"{tag}.way", ["tile", "rfactor"])]
+
+
+def sketches_for(target):
+    """Sketches by name. Targets without one are measured with their own default schedule only."""
+    name = target.partition(":")[0]
+    if name in ("cpu", "c"):
+        return {"host": _for_blocks(_pick_host)}
+    if name in ("cuda", "opencl", "metal"):
+        return {"device": _for_blocks(_pick_device)}
+    return {}

@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""VTA from Python: the machine's numbers, operators to build, listings.
+
+>>> env = weft.vta.env()                    # or "4x8x8", "pynq", "my/vta_config.json", a dict
+>>> env.BATCH, env.BLOCK_IN, env.BLOCK_OUT, env.acc_dtype
+(1, 16, 16, 'int32')
+
+Operators (``weft.vta.op``) are plain tensor expressions over row-major arrays; ``weft.build(f, target=env.target)``
+packs, tiles and schedules them.
+"""
+
+import json as _json
+import os as _os
+import tempfile as _tempfile
+
+from . import _core
+from . import vta_c as c  # noqa: F401
+from . import vta_net as net  # noqa: F401
+from . import vta_op as op  # noqa: F401
+from . import vta_picture as picture  # noqa: F401
+
+_KEYS = {
+    "BATCH": "batch",
+    "BLOCK_IN": "block_in",
+    "BLOCK_OUT": "block_out",
+    "INP_WIDTH": "inp_width",
+    "WGT_WIDTH": "wgt_width",
+    "ACC_WIDTH": "acc_width",
+    "OUT_WIDTH": "out_width",
+    "UOP_BUFF_SIZE": "uop_bytes",
+    "INP_BUFF_SIZE": "inp_bytes",
+    "WGT_BUFF_SIZE": "wgt_bytes",
+    "ACC_BUFF_SIZE": "acc_bytes",
+}
+
+SAMPLES = ("pynq", "ultra96", "de10", "sim", "4x8x8", "1x32x32")
+
+
+class Environment:
+    """One configuration: BATCH, BLOCK_IN, BLOCK_OUT, *_WIDTH (bits), *_BUFF_SIZE (bytes), *_ELEM_BYTES,
+    *_dtype, *_scope, target (for weft.build and weft.device), TARGET, clock_hz."""
+
+    inp_scope, wgt_scope, acc_scope = "vta.inp", "vta.wgt", "vta.acc"
+    dma_copy, gemm, alu = "dma_copy", "vta.gemm", "vta.alu"
+
+    def __init__(self, target, name):
+        limits = _core.target_limits(target)
+        self.target, self.TARGET = target, name
+        for ours, theirs in _KEYS.items():
+            setattr(self, ours, limits[theirs])
+        self.clock_hz = limits["clock_hz"]
+        self.inp_dtype = f"int{self.INP_WIDTH}"
+        self.wgt_dtype = f"int{self.WGT_WIDTH}"
+        self.acc_dtype = f"int{self.ACC_WIDTH}"
+        self.out_dtype = f"int{self.OUT_WIDTH}"
+        self.INP_ELEM_BYTES = self.BATCH * self.BLOCK_IN * self.INP_WIDTH // 8
+        self.WGT_ELEM_BYTES = self.BLOCK_OUT * self.BLOCK_IN * self.WGT_WIDTH // 8
+        self.ACC_ELEM_BYTES = self.BATCH * self.BLOCK_OUT * self.ACC_WIDTH // 8
+        self.OUT_ELEM_BYTES = self.BATCH * self.BLOCK_OUT * self.OUT_WIDTH // 8
+
+    @property
+    def peak_ops(self):
+        """Operations a second of the matrix unit: 2 x BATCH x BLOCK_IN x BLOCK_OUT x clock."""
+        return 2 * self.BATCH * self.BLOCK_IN * self.BLOCK_OUT * self.clock_hz
+
+    def device(self, **options):
+        """The simulator of this configuration; options as in a device name (engine, strict, mode, memory)."""
+        text = self.target
+        for key, value in options.items():
+            text += ("," if ":" in text else ":") + f"{key}={value}"
+        return _core.open_device(text)
+
+    def describe(self):
+        """Three lines of dimensions and three of throughput."""
+        return (
+            f"Weights are {self.BLOCK_OUT} by {self.BLOCK_IN}, of type {self.wgt_dtype}\n"
+            f"Input activations are {self.BATCH} by {self.BLOCK_IN}, of type {self.inp_dtype}\n"
+            f"Output activations are {self.BATCH} by {self.BLOCK_OUT}, of type {self.acc_dtype}\n"
+            "Weight buffer requires "
+            f"{self.BLOCK_OUT * self.BLOCK_IN * self.WGT_WIDTH} bits per cycle of read xput\n"
+            "Input buffer requires "
+            f"{self.BATCH * self.BLOCK_IN * self.INP_WIDTH} bits per cycle of read xput\n"
+            "Register file requires "
+            f"{self.BATCH * self.BLOCK_OUT * self.ACC_WIDTH} bits per cycle of read & write xput"
+        )
+
+    def __repr__(self):
+        return f"weft.vta.env({self.TARGET!r}: {self.BATCH}x{self.BLOCK_IN}x{self.BLOCK_OUT})"
+
+
+def env(config=None):
+    """The numbers of a configuration: None (the default machine), a sample's name, a path to a vta_config.json in
+    upstream's format, or its contents as a dict. Raises weft.Error (vta.config.*) when they contradict themselves."""
+    if config is None:
+        return Environment("vta", "sim")
+    if isinstance(config, dict):
+        text = _json.dumps(config, sort_keys=True)
+        path = _os.path.join(
+            _tempfile.mkdtemp(prefix="weft-vta-"), "vta_config.json"
+        )  # a device's name names a file
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        return Environment(f"vta:{path}", config.get("TARGET", "sim"))
+    text = str(config)
+    if text in SAMPLES:
+        return Environment(f"vta:{text}", text)
+    target = f"vta:{_os.path.abspath(text)}" if _os.sep in text or "." in text else f"vta:{text}"
+    out = Environment(target, text)
+    with open(text, encoding="utf-8") as file:
+        out.TARGET = _json.load(file).get("TARGET", "sim")
+    return out

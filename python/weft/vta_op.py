@@ -1,0 +1,293 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Integer operators as tensor expressions: int8 in, int32 sums, an epilogue, int8 (or int32) out.
+
+Every function returns a PrimFunc named "main" whose last parameter is the result. They are declarations only; nothing
+in them names a machine, so the same function builds for "ref", "cpu" or any VTA configuration.
+"""
+
+from . import _core, te
+
+
+def maximum(a, b):
+    """The larger of two expressions."""
+    return _core.expr_minmax(True, a, b)
+
+
+def minimum(a, b):
+    """The smaller of two expressions."""
+    return _core.expr_minmax(False, a, b)
+
+
+def _epilogue(total, shape, bias, bias_index, shift, relu, clip, dtype, residual=None):
+    """>> shift, + bias, + residual, max 0, clip, cast: those that are asked for."""
+    steps = [total]
+
+    def step(name, f):
+        last = steps[-1]
+        steps.append(te.compute(shape, lambda *i: f(last[i], i), name=name))
+
+    if shift:
+        step("shifted", lambda v, i: v >> shift)
+    if bias is not None:
+        step("biased", lambda v, i: v + bias[bias_index(i)])
+    if residual is not None:
+        step("added", lambda v, i: v + residual[i].astype("int32"))
+    if relu:
+        step("relu", lambda v, i: maximum(v, te.const(0, "int32")))
+    if clip is not None:
+        low, high = clip
+        step(
+            "clipped",
+            lambda v, i: maximum(minimum(v, te.const(high, "int32")), te.const(low, "int32")),
+        )
+    if dtype != "int32":
+        step("result", lambda v, i: v.astype(dtype))
+    return steps[-1]
+
+
+def matmul(
+    m, n, k, bias=False, shift=0, relu=False, clip=None, dtype="int8", transposed=False, batch=None
+):
+    """C[m, n] = epilogue(A[m, k] . B[k, n]); transposed: B[n, k]. bias: int32[n]. batch: a leading extent."""
+    lead = () if batch is None else (batch,)
+    a = te.placeholder((*lead, m, k), "int8", name="A")
+    b = te.placeholder((*lead, n, k) if transposed else (*lead, k, n), "int8", name="B")
+    bias = te.placeholder((n,), "int32", name="bias") if bias else None
+    r = te.reduce_axis((0, k), name="k")
+
+    def element(*i):
+        front, (y, x) = i[:-2], i[-2:]
+        w = b[(*front, x, r)] if transposed else b[(*front, r, x)]
+        return te.sum(a[(*front, y, r)].astype("int32") * w.astype("int32"), axis=r)
+
+    shape = (*lead, m, n)
+    total = te.compute(shape, element, name="total")
+    out = _epilogue(total, shape, bias, lambda i: i[-1], shift, relu, clip, dtype)
+    return te.create_prim_func([t for t in (a, b, bias, out) if t is not None])
+
+
+def dense(batch, inputs, outputs, **options):
+    """Y[batch, outputs] = epilogue(X[batch, inputs] . W[outputs, inputs])."""
+    return matmul(batch, outputs, inputs, transposed=True, **options)
+
+
+def conv2d(
+    n,
+    ci,
+    h,
+    w,
+    co,
+    kernel,
+    stride=1,
+    pad=0,
+    groups=1,
+    dilation=1,
+    bias=False,
+    residual=False,
+    shift=0,
+    relu=False,
+    clip=None,
+    dtype="int8",
+    layout="NCHW",
+):
+    """Y = epilogue(conv2d(X[n, ci, h, w], W[co, ci / groups, kernel, kernel])); layout "NHWC": X[n, h, w, ci] and
+    W[kernel, kernel, ci / groups, co]. bias: int32[co]; residual: int8 of the result's shape."""
+    kh, kw = kernel if isinstance(kernel, tuple) else (kernel, kernel)
+    oh = (h + 2 * pad - dilation * (kh - 1) - 1) // stride + 1
+    ow = (w + 2 * pad - dilation * (kw - 1) - 1) // stride + 1
+    nchw = layout == "NCHW"
+    x = te.placeholder((n, ci, h, w) if nchw else (n, h, w, ci), "int8", name="X")
+    weights = te.placeholder(
+        (co, ci // groups, kh, kw) if nchw else (kh, kw, ci // groups, co), "int8", name="W"
+    )
+    source = x
+    if pad:
+        zero = te.const(0, "int8")
+
+        def padded(*i):
+            y, z = (i[2], i[3]) if nchw else (i[1], i[2])
+            inside = (y >= pad) & (y < h + pad) & (z >= pad) & (z < w + pad)
+            at = (i[0], i[1], y - pad, z - pad) if nchw else (i[0], y - pad, z - pad, i[3])
+            return te.if_then_else(inside, x[at], zero)
+
+        big = (h + 2 * pad, w + 2 * pad)
+        source = te.compute((n, ci, *big) if nchw else (n, *big, ci), padded, name="padded")
+    c, p, q = (
+        te.reduce_axis((0, extent), name=name)
+        for extent, name in ((ci // groups, "c"), (kh, "p"), (kw, "q"))
+    )
+    shape = (n, co, oh, ow) if nchw else (n, oh, ow, co)
+
+    def element(*i):
+        b, o, y, z = i if nchw else (i[0], i[3], i[1], i[2])
+        channel = c if groups == 1 else (o // (co // groups)) * (ci // groups) + c
+        at = (y * stride + p * dilation, z * stride + q * dilation)
+        value = source[(b, channel, *at) if nchw else (b, *at, channel)]
+        weight = weights[(o, c, p, q) if nchw else (p, q, c, o)]
+        return te.sum(value.astype("int32") * weight.astype("int32"), axis=[c, p, q])
+
+    total = te.compute(shape, element, name="conv")
+    b = te.placeholder((co,), "int32", name="bias") if bias else None
+    r = te.placeholder(shape, "int8", name="residual") if residual else None
+    out = _epilogue(total, shape, b, lambda i: i[1] if nchw else i[3], shift, relu, clip, dtype, r)
+    return te.create_prim_func([t for t in (x, weights, b, r, out) if t is not None])
+
+
+def conv2d_transpose(
+    n, ci, h, w, co, kernel, stride=1, pad=0, shift=0, relu=False, clip=None, dtype="int8"
+):
+    """Y[n, co, (h - 1) stride - 2 pad + kernel, ...]: the gradient of conv2d with W[ci, co, kernel, kernel]."""
+    x = te.placeholder((n, ci, h, w), "int8", name="X")
+    weights = te.placeholder((ci, co, kernel, kernel), "int8", name="W")
+    oh, ow = ((e - 1) * stride - 2 * pad + kernel for e in (h, w))
+    edge = kernel - 1 - pad
+    zero = te.const(0, "int8")
+    big = ((h - 1) * stride + 1, (w - 1) * stride + 1)
+    spread = x
+    if stride > 1:
+        spread = te.compute(
+            (n, ci, *big),
+            lambda b, c, y, z: te.if_then_else(
+                (y % stride == 0) & (z % stride == 0), x[b, c, y // stride, z // stride], zero
+            ),
+            name="spread",
+        )
+    framed = spread
+    if edge:
+        framed = te.compute(
+            (n, ci, big[0] + 2 * edge, big[1] + 2 * edge),
+            lambda b, c, y, z: te.if_then_else(
+                (y >= edge) & (y < big[0] + edge) & (z >= edge) & (z < big[1] + edge),
+                spread[b, c, y - edge, z - edge],
+                zero,
+            ),
+            name="framed",
+        )
+    c, p, q = (
+        te.reduce_axis((0, extent), name=name)
+        for extent, name in ((ci, "c"), (kernel, "p"), (kernel, "q"))
+    )
+    shape = (n, co, oh, ow)
+    total = te.compute(
+        shape,
+        lambda b, o, y, z: te.sum(
+            framed[b, c, y + p, z + q].astype("int32")
+            * weights[c, o, kernel - 1 - p, kernel - 1 - q].astype("int32"),
+            axis=[c, p, q],
+        ),
+        name="conv",
+    )
+    out = _epilogue(total, shape, None, None, shift, relu, clip, dtype)
+    return te.create_prim_func([x, weights, out])
+
+
+def conv2d_packed(
+    env,
+    n,
+    ci,
+    h,
+    w,
+    co,
+    kernel,
+    stride=1,
+    pad=0,
+    groups=1,
+    bias=False,
+    residual=False,
+    shift=0,
+    relu=False,
+    clip=None,
+    dtype="int8",
+):
+    """conv2d over the machine's own layouts: X[n / B, ci / bi, h, w, B, bi], W[co / bo, ci / groups / bi, k, k, bo, bi],
+    bias int32[co / bo, B, bo], residual and result [n / B, co / bo, oh, ow, B, bo]. Channels of a group are whole
+    blocks."""
+    B, bi, bo = env.BATCH, env.BLOCK_IN, env.BLOCK_OUT
+    nb, cb, ob = -(-n // B), ci // bi, co // bo
+    gi, go = cb // groups, ob // groups
+    if cb * bi != ci or ob * bo != co or gi * groups != cb or go * groups != ob:
+        raise ValueError(
+            f"{ci} and {co} channels in {groups} groups are no whole blocks of {bi} and {bo}"
+        )
+    oh, ow = ((e + 2 * pad - kernel) // stride + 1 for e in (h, w))
+    x = te.placeholder((nb, cb, h, w, B, bi), env.inp_dtype, name="X")
+    weights = te.placeholder((ob, gi, kernel, kernel, bo, bi), env.wgt_dtype, name="W")
+    source = x
+    if pad:
+        source = te.compute(
+            (nb, cb, h + 2 * pad, w + 2 * pad, B, bi),
+            lambda b, c, y, z, l, k: te.if_then_else(
+                (y >= pad) & (y < h + pad) & (z >= pad) & (z < w + pad),
+                x[b, c, y - pad, z - pad, l, k],
+                te.const(0, env.inp_dtype),
+            ),
+            name="padded",
+        )
+    c, p, q, k = (
+        te.reduce_axis((0, extent), name=name)
+        for extent, name in ((gi, "c"), (kernel, "p"), (kernel, "q"), (bi, "k"))
+    )
+    shape = (nb, ob, oh, ow, B, bo)
+
+    def element(b, o, y, z, l, m):
+        channel = c if groups == 1 else (o // go) * gi + c
+        value = source[b, channel, y * stride + p, z * stride + q, l, k]
+        return te.sum(
+            value.astype(env.acc_dtype) * weights[o, c, p, q, m, k].astype(env.acc_dtype),
+            axis=[c, p, q, k],
+        )
+
+    total = te.compute(shape, element, name="conv")
+    b = te.placeholder((ob, B, bo), "int32", name="bias") if bias else None
+    r = te.placeholder(shape, "int8", name="residual") if residual else None
+    out = _epilogue(total, shape, b, lambda i: (i[1], i[4], i[5]), shift, relu, clip, dtype, r)
+    return te.create_prim_func([t for t in (x, weights, b, r, out) if t is not None])
+
+
+def max_pool2d(n, c, h, w, kernel, stride, pad=0):
+    """Y = largest of each window of X[n, c, h, w], int8; outside the image counts as -128."""
+    x = te.placeholder((n, c, h, w), "int8", name="X")
+    oh, ow = ((e + 2 * pad - kernel) // stride + 1 for e in (h, w))
+    source = x
+    if pad:
+        source = te.compute(
+            (n, c, h + 2 * pad, w + 2 * pad),
+            lambda b, o, y, z: te.if_then_else(
+                (y >= pad) & (y < h + pad) & (z >= pad) & (z < w + pad),
+                x[b, o, y - pad, z - pad],
+                te.const(-128, "int8"),
+            ),
+            name="padded",
+        )
+    p, q = (te.reduce_axis((0, kernel), name=name) for name in "pq")
+    out = te.compute(
+        (n, c, oh, ow),
+        lambda b, o, y, z: te.max(source[b, o, y * stride + p, z * stride + q], axis=[p, q]),
+        name="pooled",
+    )
+    return te.create_prim_func([x, out])
+
+
+def global_sum_pool(n, c, h, w, shift, factor=1, dtype="int8"):
+    """Y[n, c] = (sum of X[n, c, h, w] over the image) * factor >> shift."""
+    x = te.placeholder((n, c, h, w), "int8", name="X")
+    p, q = te.reduce_axis((0, h), name="p"), te.reduce_axis((0, w), name="q")
+    total = te.compute(
+        (n, c), lambda b, o: te.sum(x[b, o, p, q].astype("int32"), axis=[p, q]), name="total"
+    )
+    if factor != 1:
+        sums = total
+        total = te.compute((n, c), lambda b, o: sums[b, o] * factor, name="scaled")
+    out = _epilogue(total, (n, c), None, None, shift, False, None, dtype)
+    return te.create_prim_func([x, out])
+
+
+def elementwise(shape, f, inputs=("int32",), dtype="int8", name="result"):
+    """Y = f(X0, X1, ...) point by point; `f` gets int32 expressions."""
+    xs = [te.placeholder(shape, t, name=f"X{i}") for i, t in enumerate(inputs)]
+
+    def element(*i):
+        value = f(*(x[i] if x.dtype == "int32" else x[i].astype("int32") for x in xs))
+        return value.astype(dtype) if dtype != "int32" else value
+
+    return te.create_prim_func([*xs, te.compute(shape, element, name=name)])

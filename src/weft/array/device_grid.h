@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Kernels of arrays on devices with a grid: element-wise maps, reductions, row kernels and
+// contractions. device_ops.cpp chooses between these and the generic programs.
+
+#include <functional>
+#include <span>
+
+#include "weft/array/device_kernel.h"
+#include "weft/array/ops.h"
+
+namespace weft::device {
+
+/// out = value(arrays' elements, numbers), element by element; views may have any layout. `key`
+/// names the value (bits below 32) and must differ for different values; numbers have type
+/// `compute`.
+struct Map {
+  std::uint64_t key = 0;
+  std::span<const NDArray* const> arrays;
+  std::span<const Scalar> numbers;
+  Elem compute = Elem::float32;
+  std::function<ir::Expr(const std::vector<ir::Expr>&, const std::vector<ir::Expr>&)> value;
+};
+void grid_map(const NDArray& out, const Map& map);
+
+/// out[kept] = combination over the axes in `mask`; out is compact in the order of x's kept axes.
+void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x,
+                 std::uint64_t mask);
+/// As above for the values of a map over arrays that broadcast to `shape`.
+void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, const Dims& shape,
+                 std::uint64_t mask);
+
+/// Whether a row of this length has a kernel on this device.
+bool row_kernel_fits(const Ref<Device>& device, std::int64_t columns);
+/// All operands compact with rows of out's last extent (scale and shift: one row); one type.
+void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in, double eps);
+
+/// One operand of a contraction: where the axes of each group step. An operand moves along two of
+/// the three groups.
+struct Steps {
+  Dims batch, outer, inner;
+};
+/// out[b, m, n] = sum over k of a[b, m, k] * b[b, k, n]; every group may have several axes.
+/// a.outer = m, a.inner = k; b.outer = k, b.inner = n; out.outer = m, out.inner = n.
+struct Contraction {
+  Dims batch, m, n, k;
+  Steps a, b, out;
+};
+void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const Contraction& c);
+
+}  // namespace weft::device

@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/array/device_kernel.h"
+
+#include <bit>
+#include <map>
+#include <mutex>
+#include <unordered_map>
+
+#include "weft/target/backend.h"
+
+namespace weft::device {
+
+using ir::Expr;
+using ir::Stmt;
+
+const Grid& grid_of(const Ref<Device>& device) {
+  static std::mutex mutex;
+  static auto& known = *new std::unordered_map<const Device*, Grid>;
+  std::lock_guard lock(mutex);
+  auto [it, fresh] = known.try_emplace(device.get());
+  if (fresh) {
+    Target target = Target::parse(device->info().name);
+    TargetInfo info = find_backend(target.name).info(target);
+    const AxisInfo* threads = info.axis("threadIdx.x");
+    const auto& limits = device->info().limits;
+    auto own = limits.find("threads_per_block");
+    if (info.axis("blockIdx.x") && threads && threads->barrier && info.memory("shared") &&
+        info.symbolic_shapes && own != limits.end()) {
+      it->second = {true, std::min<std::int64_t>(1024, own->second)};
+    }
+  }
+  return it->second;
+}
+
+ir::Buffer Builder::buffer(const std::string& name, Elem elem) {
+  auto b = ir::edit(ir::make_buffer(name, dtype_of(elem), {ir::make_var("n_" + name)}));
+  b->align = elem_bytes(elem);
+  ir::Buffer out = b;
+  buffers_.push_back(ir::buffer_param(out));
+  return out;
+}
+Expr Builder::integer(const std::string& name) {
+  ir::Var v = ir::make_var(name, index_type);
+  scalars_.push_back({v, nullptr});
+  return v;
+}
+Expr Builder::number(const std::string& name, Elem elem) {
+  ir::Var v = ir::make_var(name, dtype_of(elem));
+  scalars_.push_back({v, nullptr});
+  return v;
+}
+std::vector<Expr> Builder::integers(const std::string& name, int count) {
+  std::vector<Expr> out;
+  for (int i = 0; i < count; ++i) out.push_back(integer(cat(name, i)));
+  return out;
+}
+
+Stmt Builder::bound(const char* axis, const Expr& extent, const Body& body) const {
+  ir::Var v = var(std::string(axis, 1) + axis[std::string_view(axis).size() - 1]);
+  return ir::make_for(v, at(0), extent, body(v), ir::ForKind::bound, axis);
+}
+Stmt Builder::loop(const char* name, const Expr& extent, const Body& body, ir::ForKind kind) const {
+  ir::Var v = var(name);
+  return ir::make_for(v, at(0), extent, body(v), kind);
+}
+ir::PrimFunc Builder::finish(const Stmt& body) const {
+  std::vector<ir::Param> params = buffers_;
+  params.insert(params.end(), scalars_.begin(), scalars_.end());
+  return ir::make_func("main", std::move(params), ir::root_block(body));
+}
+
+Call& Call::pointer(Storage* storage, std::uint64_t offset) {
+  WEFT_CHECK(count_ < kMost, "a kernel has more than ", kMost, " arguments");
+  args_[count_++] = runtime::KernelArg::pointer(storage, offset);
+  return *this;
+}
+Call& Call::integer(std::int64_t value) {
+  WEFT_CHECK(count_ < kMost, "a kernel has more than ", kMost, " arguments");
+  args_[count_++] = runtime::KernelArg::integer(value);
+  return *this;
+}
+Call& Call::real(double value) {
+  WEFT_CHECK(count_ < kMost, "a kernel has more than ", kMost, " arguments");
+  args_[count_++] = runtime::KernelArg::real(value);
+  return *this;
+}
+
+Call& Call::number(const Scalar& value, Elem elem) {
+  if (is_real_float(elem))
+    return real(value.kind <= Kind::integer ? static_cast<double>(value.i) : value.z.real());
+  return integer(value.kind <= Kind::integer ? value.i : static_cast<std::int64_t>(value.z.real()));
+}
+
+namespace {
+struct Slot {
+  Key key;
+  const Device* device;
+  bool operator==(const Slot&) const = default;
+};
+struct Hash {
+  std::size_t operator()(const Slot& s) const {
+    std::uint64_t h = reinterpret_cast<std::uintptr_t>(s.device);
+    for (std::uint64_t word : s.key) h = (h ^ word) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
+    return h;
+  }
+};
+}  // namespace
+
+void Call::run(const Key& key, const std::function<ir::PrimFunc()>& make) {
+  static std::mutex mutex;
+  static auto& built = *new std::unordered_map<Slot, Ref<runtime::Function>, Hash>;
+  const Slot slot{key, device_.get()};
+  Ref<runtime::Function> function;
+  {
+    std::lock_guard lock(mutex);
+    if (auto it = built.find(slot); it != built.end()) function = it->second;
+  }
+  if (!function) {
+    BuildOptions options;
+    options.observer.verify = false;  // interprets whole groups: seconds for wide kernels
+    Ref<runtime::Module> module = build(ir::make_module(make()), device_->info().name, options);
+    function = make_ref<runtime::Function>(module, "main", device_);
+    std::lock_guard lock(mutex);
+    built[slot] = function;
+  }
+  runtime::Event event = function->launch({args_, count_});
+  if (device_->info().kind != runtime::DeviceKind::hardware) event.wait();
+}
+
+ir::Buffer local(const std::string& name, DType type, std::int64_t extent) {
+  return ir::make_buffer(name, type, {ir::make_int(extent)}, "local");
+}
+ir::Buffer shared(const std::string& name, DType type, std::vector<std::int64_t> shape) {
+  ir::Exprs extents;
+  for (std::int64_t n : shape) extents.push_back(ir::make_int(n));
+  return ir::make_buffer(name, type, extents, "shared");
+}
+
+Stmt join_points(const Builder& p, const ir::Buffer& shared, const Expr& row, const Expr& thread,
+                 std::int64_t threads, const Expr& value, const Combine& combine) {
+  std::vector<Stmt> steps = {ir::store(shared, value, {row, thread})};
+  for (std::int64_t half = threads / 2; half >= 1; half /= 2) {
+    steps.push_back(ir::if_then(
+        ir::lt(thread, p.at(half)),
+        ir::store(shared,
+                  combine(ir::load(shared, {row, thread}), ir::load(shared, {row, thread + half})),
+                  {row, thread})));
+  }
+  return ir::seq(std::move(steps));
+}
+
+std::vector<Expr> positions(const Expr& linear, const std::vector<Expr>& extents,
+                            const std::vector<std::vector<Expr>>& strides) {
+  std::vector<Expr> out(strides.size());
+  Expr rest = linear;
+  for (std::size_t i = extents.size(); i-- > 0;) {
+    Expr x = rest;
+    if (i > 0) {
+      x = ir::make_binary(ir::ExprKind::mod, rest, extents[i]);
+      rest = ir::div(rest, extents[i]);
+    }
+    for (std::size_t k = 0; k < strides.size(); ++k) {
+      Expr term = x * strides[k][i];
+      out[k] = out[k] ? out[k] + term : term;
+    }
+  }
+  for (Expr& e : out) {
+    if (!e) e = ir::make_int(0, linear->dtype);
+  }
+  return out;
+}
+
+bool fits_narrow(std::int64_t most) { return most < (std::int64_t{1} << 31) - (1 << 16); }
+
+}  // namespace weft::device

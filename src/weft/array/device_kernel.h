@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Kernels for devices whose target has a grid of groups of threads: a builder of programs that are
+// bound to the grid from the start, and the table of built ones. A key is a few integers, a call
+// fills a short array of arguments: no text, no checks, no waiting on the launch path.
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <vector>
+
+#include "weft/array/ops.h"
+#include "weft/ir/build.h"
+#include "weft/runtime/module.h"
+
+namespace weft::device {
+
+/// Whether the device's target has blocks, threads and shared memory; the most threads of a block.
+struct Grid {
+  bool present = false;
+  std::int64_t threads = 0;
+};
+const Grid& grid_of(const Ref<Device>& device);
+
+/// What a kernel is specialised on. The first word names the builder.
+using Key = std::array<std::uint64_t, 4>;
+
+/// A program under construction: flat buffers first, then scalars; positions are integers of one
+/// width (32 bits where every position fits).
+class Builder {
+ public:
+  explicit Builder(bool narrow) : index_type(narrow ? dtypes::int32 : dtypes::int64) {}
+  const DType index_type;
+
+  ir::Buffer buffer(const std::string& name, Elem elem);
+  ir::Expr integer(const std::string& name);            // a scalar of index_type
+  ir::Expr number(const std::string& name, Elem elem);  // a scalar of an element type
+  ir::Var var(const std::string& name) const { return ir::make_var(name, index_type); }
+  ir::Expr at(std::int64_t value) const { return ir::make_int(value, index_type); }
+  /// `count` integers name0, name1, ...
+  std::vector<ir::Expr> integers(const std::string& name, int count);
+  /// Loops over the grid's axes; the body gets the position.
+  using Body = std::function<ir::Stmt(const ir::Expr&)>;
+  ir::Stmt bound(const char* axis, const ir::Expr& extent, const Body& body) const;
+  ir::Stmt loop(const char* name, const ir::Expr& extent, const Body& body,
+                ir::ForKind kind = ir::ForKind::serial) const;
+  ir::Stmt unrolled(const char* name, std::int64_t extent, const Body& body) const {
+    return loop(name, at(extent), body, ir::ForKind::unrolled);
+  }
+  ir::PrimFunc finish(const ir::Stmt& body) const;
+
+ private:
+  std::vector<ir::Param> buffers_, scalars_;
+};
+
+/// Arguments in the order in which the builder made its buffers and scalars.
+class Call {
+ public:
+  explicit Call(const Ref<Device>& device) : device_(device) {}
+  Call& array(const NDArray& a) {
+    return pointer(a.handle().get(), static_cast<std::uint64_t>(a.offset() * elem_bytes(a.elem())));
+  }
+  Call& pointer(Storage* storage, std::uint64_t offset);
+  Call& integer(std::int64_t value);
+  Call& real(double value);
+  Call& number(const Scalar& value, Elem elem);
+  /// Builds on the first use of the key on this device, then launches; hardware is not waited for.
+  void run(const Key& key, const std::function<ir::PrimFunc()>& make);
+
+ private:
+  static constexpr std::size_t kMost = 64;
+  const Ref<Device>& device_;
+  runtime::KernelArg args_[kMost];
+  std::size_t count_ = 0;
+};
+
+/// Combines `value` of all points of a row of `threads` through shared memory, which is
+/// [rows, threads]; afterwards every point may load the result at [row, 0]. `combine` is symmetric.
+using Combine = std::function<ir::Expr(const ir::Expr&, const ir::Expr&)>;
+ir::Stmt join_points(const Builder& p, const ir::Buffer& shared, const ir::Expr& row,
+                     const ir::Expr& thread, std::int64_t threads, const ir::Expr& value,
+                     const Combine& combine);
+/// A private array of a thread.
+ir::Buffer local(const std::string& name, DType type, std::int64_t extent);
+ir::Buffer shared(const std::string& name, DType type, std::vector<std::int64_t> shape);
+
+/// Row-major position -> the dot product of coordinates with each set of strides. Extents of the
+/// leading axis are not needed.
+std::vector<ir::Expr> positions(const ir::Expr& linear, const std::vector<ir::Expr>& extents,
+                                const std::vector<std::vector<ir::Expr>>& strides);
+/// Whether all positions and sizes, with room for a block more, fit 32 bits.
+bool fits_narrow(std::int64_t most);
+
+}  // namespace weft::device

@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/array/fuse.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <set>
+#include <unordered_map>
+
+#include "weft/array/device_grid.h"
+#include "weft/array/fuse_host.h"
+#include "weft/array/nest.h"
+#include "weft/array/row_ir.h"
+#include "weft/target/backend.h"
+
+namespace weft {
+
+using ir::Expr;
+
+namespace {
+
+constexpr std::size_t kMostInputs = 11;
+
+enum class StepKind : std::uint8_t { map, reduce, reshape, permute, matmul };
+
+/// One step of a plan; slots hold arrays: the inputs first, then results.
+struct Step {
+  StepKind kind = StepKind::map;
+  Lazy root;                            // map, reduce: the expression
+  std::vector<const LazyNode*> leaves;  // of the expression, in the order of `in`
+  std::vector<int> in;
+  int out = 0;
+  Elem elem = Elem::float32;
+  Dims shape;  // map: of the result; reduce: before it
+  Lazy node;   // views and products: the node itself; reduce: the reduction
+  std::map<std::string, Ref<runtime::Function>> built;  // host: by layout
+};
+
+bool fuses(const Lazy& x) {
+  return x->kind == LazyKind::row || x->kind == LazyKind::where || x->kind == LazyKind::cast ||
+         x->kind == LazyKind::spread || x->kind == LazyKind::number;
+}
+
+/// The IR value of an expression, given its leaves' values (loaded, of their own types).
+class Writer {
+ public:
+  Writer(const std::vector<const LazyNode*>& leaves, const std::vector<Expr>& values) {
+    for (std::size_t i = 0; i < leaves.size(); ++i) known_[leaves[i]] = values[i];
+  }
+  Expr value(const Lazy& x) {
+    if (auto it = known_.find(x.node()); it != known_.end()) return it->second;
+    Expr out;
+    switch (x->kind) {
+      case LazyKind::number:
+        out = x->number.kind <= Kind::integer && !is_inexact(x.elem())
+                  ? ir::make_int(x->number.i, dtype_of(x.elem()))
+                  : ir::make_const(x->number.z.real(), dtype_of(x.elem()));
+        break;
+      case LazyKind::spread: return value(x->in[0]);
+      case LazyKind::cast: out = convert_value(value(x->in[0]), x.elem()); break;
+      case LazyKind::where:
+        out = ir::select(value(x->in[0]), value(x->in[1]), value(x->in[2]));
+        break;
+      default: {
+        std::vector<Expr> in;
+        for (const Lazy& i : x->in) in.push_back(convert_value(value(i), x->compute));
+        out = row_value(x->op, in);
+      }
+    }
+    known_[x.node()] = out;
+    return out;
+  }
+
+ private:
+  std::unordered_map<const LazyNode*, Expr> known_;
+};
+
+}  // namespace
+
+struct FusedPlan::Impl {
+  std::vector<Lazy> outputs;
+  std::vector<int> output_slots;
+  std::vector<Step> steps;
+  std::unordered_map<const LazyNode*, int> slots;  // materialised nodes
+  int inputs = 0, count = 0;
+  std::uint64_t serial = 0;
+  std::vector<std::string> sources;
+
+  int materialise(const Lazy& x) {
+    if (auto it = slots.find(x.node()); it != slots.end()) return it->second;
+    Step step;
+    step.elem = x.elem();
+    step.node = x;
+    step.shape = x.shape();
+    switch (x->kind) {
+      case LazyKind::reshape:
+      case LazyKind::permute:
+      case LazyKind::matmul:
+        step.kind = x->kind == LazyKind::reshape   ? StepKind::reshape
+                    : x->kind == LazyKind::permute ? StepKind::permute
+                                                   : StepKind::matmul;
+        for (const Lazy& i : x->in) step.in.push_back(materialise(i));
+        break;
+      case LazyKind::reduce:
+        step.kind = StepKind::reduce;
+        step.root = x->in[0];
+        step.shape = x->in[0].shape();
+        collect(step.root, step);
+        break;
+      default: step.root = x; collect(x, step);
+    }
+    step.out = count++;
+    slots[x.node()] = step.out;
+    int out = step.out;
+    steps.push_back(std::move(step));
+    return out;
+  }
+
+  /// Size of a node's value written out as a tree: rows that compare name their operands several
+  /// times, and a node with several users is written for each.
+  std::unordered_map<const LazyNode*, double> sizes;
+  double size_of(const Lazy& x) {
+    if (!fuses(x) || slots.count(x.node())) return 1;
+    if (auto it = sizes.find(x.node()); it != sizes.end()) return it->second;
+    double size = 1;
+    for (const Lazy& i : x->in) size += size_of(i);
+    if (x->kind == LazyKind::row) {
+      switch (x->op) {
+        case Op::maximum:
+        case Op::minimum:
+        case Op::sign:
+        case Op::relu:
+        case Op::square: size *= 3; break;
+        case Op::logaddexp:
+        case Op::remainder:
+        case Op::floor_divide: size *= 8; break;
+        default: break;
+      }
+    }
+    // A value that would be written out too often becomes an array of its own.
+    constexpr double kMost = 600;
+    if (size > kMost) {
+      size = 1;
+      cuts.insert(x.node());
+    }
+    return sizes[x.node()] = size;
+  }
+  std::set<const LazyNode*> cuts;
+
+  /// Leaves of a fused expression: what is not fused itself.
+  void collect(const Lazy& x, Step& step) {
+    for (const Lazy& node : topological({x})) size_of(node);
+    std::unordered_map<const LazyNode*, bool> seen;
+    std::vector<Lazy> stack = {x};
+    std::vector<Lazy> leaves;
+    while (!stack.empty()) {
+      Lazy at = stack.back();
+      stack.pop_back();
+      if (seen[at.node()]) continue;
+      seen[at.node()] = true;
+      // A value that another step has made already is read, not computed again.
+      bool made =
+          at.node() != x.node() && (slots.count(at.node()) > 0 || cuts.count(at.node()) > 0);
+      if (fuses(at) && !made) {
+        for (const Lazy& i : at->in) stack.push_back(i);
+      } else {
+        leaves.push_back(at);
+      }
+    }
+    if (leaves.size() > kMostInputs) {
+      throw Error(ErrorKind::value, "compile.inputs.many",
+                  cat("one fused kernel would read ", leaves.size(), " arrays"))
+          .note(cat("rule: at most ", kMostInputs, " arrays to a kernel"))
+          .help("split the function in two");
+    }
+    for (const Lazy& leaf : leaves) {
+      step.in.push_back(materialise(leaf));
+      step.leaves.push_back(leaf.node());
+    }
+  }
+
+  NDArray step_map(Step& s, const std::vector<NDArray>& arrays, const Ref<Device>& device);
+  NDArray step_reduce(Step& s, const std::vector<NDArray>& arrays, const Ref<Device>& device);
+  Ref<runtime::Function> host_function(Step& s, const std::string& layout,
+                                       const std::vector<NDArray>& arrays,
+                                       const Ref<Device>& device,
+                                       const std::function<ir::PrimFunc()>& make);
+};
+
+FusedPlan::FusedPlan(std::vector<Lazy> outputs) : impl_(std::make_unique<Impl>()) {
+  static std::atomic<std::uint64_t> serials{0};  // names plans in the kernel table
+  impl_->serial = ++serials;
+  impl_->outputs = std::move(outputs);
+  std::vector<Lazy> order = topological(impl_->outputs);
+  for (const Lazy& x : order) {
+    if (x->kind == LazyKind::input) impl_->inputs = std::max(impl_->inputs, x->index + 1);
+  }
+  impl_->count = impl_->inputs;
+  for (const Lazy& x : order) {
+    if (x->kind == LazyKind::input) impl_->slots[x.node()] = x->index;
+  }
+  for (const Lazy& x : impl_->outputs) impl_->output_slots.push_back(impl_->materialise(x));
+}
+FusedPlan::~FusedPlan() = default;
+FusedPlan::FusedPlan(FusedPlan&&) noexcept = default;
+
+int FusedPlan::kernels() const {
+  int n = 0;
+  for (const Step& s : impl_->steps) n += s.kind == StepKind::map || s.kind == StepKind::reduce;
+  return n;
+}
+int FusedPlan::steps() const {
+  int n = 0;
+  for (const Step& s : impl_->steps)
+    n += s.kind != StepKind::reshape && s.kind != StepKind::permute;
+  return n;
+}
+
+std::string FusedPlan::describe() const {
+  static constexpr std::string_view names[] = {"fused map", "fused reduction", "reshape", "permute",
+                                               "matmul"};
+  std::string out;
+  for (const Step& s : impl_->steps) {
+    out += cat("%", s.out, " = ", names[static_cast<int>(s.kind)]);
+    if (s.kind == StepKind::reduce) out += cat(" ", info(s.node->reduction).name);
+    std::vector<std::string> from;
+    for (int i : s.in) from.push_back(cat("%", i));
+    out += cat(" (", join(from), ")");
+    if (s.kind == StepKind::map || s.kind == StepKind::reduce) {
+      std::vector<std::string> rows;
+      for (const Lazy& x : topological({s.root})) {
+        bool leaf = std::find(s.leaves.begin(), s.leaves.end(), x.node()) != s.leaves.end();
+        if (!leaf && x->kind == LazyKind::row) rows.push_back(std::string(info(x->op).name));
+      }
+      if (!rows.empty()) out += cat(": ", join(rows));
+    }
+    out += cat(" -> ", name_of(s.node.elem()), to_string(s.node.shape()), "\n");
+  }
+  return out;
+}
+
+std::string FusedPlan::source() const { return join(impl_->sources, "\n"); }
+
+Ref<runtime::Function> FusedPlan::Impl::host_function(Step& s, const std::string& layout,
+                                                      const std::vector<NDArray>& arrays,
+                                                      const Ref<Device>& device,
+                                                      const std::function<ir::PrimFunc()>& make) {
+  std::string key = cat(device->info().name, layout);
+  for (const NDArray& a : arrays) {
+    key += a.is_contiguous() ? std::string(";c") : cat(";", to_string(a.strides()));
+  }
+  Ref<runtime::Function>& function = s.built[key];
+  if (!function) {
+    try {
+      Ref<runtime::Module> module = build(ir::make_module(make()), device->info().name);
+      sources.push_back(module->source());
+      function = make_ref<runtime::Function>(module, "main", device);
+    } catch (const RowUnsupported&) {
+      throw Error(
+          ErrorKind::value, "compile.row.unsupported",
+          cat("step %", s.out, " of the compiled function has a row without a form in the IR"))
+          .help("leave that operation outside the compiled function");
+    }
+  }
+  return function;
+}
+
+namespace {
+NDArray launch(const Ref<runtime::Function>& function, const NDArray& out,
+               const std::vector<NDArray>& arrays) {
+  std::vector<runtime::KernelArg> args;
+  auto add = [&](const NDArray& a) {
+    args.push_back(runtime::KernelArg::pointer(
+        a.handle().get(), static_cast<runtime::Bytes>(a.offset() * elem_bytes(a.elem()))));
+  };
+  add(out);
+  for (const NDArray& a : arrays) add(a);
+  runtime::Event event = function->launch(args);
+  if (out.device()->info().kind != runtime::DeviceKind::hardware || out.on_host()) event.wait();
+  return out;
+}
+}  // namespace
+
+NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
+                                  const Ref<Device>& device) {
+  NDArray out = NDArray::empty(device, s.elem, s.shape);
+  if (out.size() == 0) return out;
+  if (device::grid_of(device).present) {
+    std::vector<const NDArray*> in;
+    for (const NDArray& a : arrays) in.push_back(&a);
+    device::Map map;
+    map.key = serial << 16 | static_cast<std::uint64_t>(s.out) << 1 | std::uint64_t{1} << 48;
+    map.arrays = in;
+    map.compute = s.elem;
+    map.value = [&](const std::vector<Expr>& loads, const std::vector<Expr>&) {
+      return Writer(s.leaves, loads).value(s.root);
+    };
+    device::grid_map(out, map);
+    return out;
+  }
+  auto make = [&] {
+    fuse::HostMap map;
+    map.shape = s.shape;
+    map.steps = {out.strides()};
+    map.elems = {s.elem};
+    for (const NDArray& a : arrays) {
+      map.steps.push_back(broadcast_strides(a, s.shape));
+      map.elems.push_back(a.elem());
+    }
+    map.value = [&](const std::vector<Expr>& loads) {
+      return convert_value(Writer(s.leaves, loads).value(s.root), s.elem);
+    };
+    return fuse::host_map(std::move(map));
+  };
+  return launch(host_function(s, "", arrays, device, make), out, arrays);
+}
+
+NDArray FusedPlan::Impl::step_reduce(Step& s, const std::vector<NDArray>& arrays,
+                                     const Ref<Device>& device) {
+  const LazyNode& node = *s.node.node();
+  NDArray out = NDArray::empty(device, s.elem, node.shape);
+  if (out.size() == 0) return out;
+  std::int64_t size = 1;
+  for (std::int64_t d : s.shape) size *= d;
+  if (size == 0 || arrays.empty()) {
+    // Nothing to combine, or a number everywhere: the eager reduction has the rule.
+    NDArray filled = arrays.empty() ? NDArray() : NDArray::empty(device, s.elem, s.shape);
+    if (arrays.empty()) filled = full(device, s.elem, s.shape, s.root->number);
+    Axes axes{false, {}};
+    for (int i = 0; i < s.shape.size(); ++i) {
+      if (node.mask >> i & 1) axes.axes.push_back(i);
+    }
+    return reduce(node.reduction, filled, axes, false, s.elem).reshape(node.shape);
+  }
+  if (device::grid_of(device).present) {
+    std::vector<const NDArray*> in;
+    for (const NDArray& a : arrays) in.push_back(&a);
+    device::Map map;
+    map.key = (serial << 8 | static_cast<std::uint64_t>(s.out)) & 0xffffffff;
+    map.arrays = in;
+    map.compute = s.elem;
+    map.value = [&](const std::vector<Expr>& loads, const std::vector<Expr>&) {
+      return Writer(s.leaves, loads).value(s.root);
+    };
+    device::grid_reduce(node.reduction, s.elem, out, map, s.shape, node.mask);
+    return out;
+  }
+  const std::int64_t parts = fuse::host_reduce_parts(s.shape, node.mask);
+  auto make = [&] {
+    fuse::HostReduce r;
+    r.op = node.reduction;
+    r.kernel = s.elem;
+    r.shape = s.shape;
+    r.mask = node.mask;
+    r.parts = parts;
+    for (const NDArray& a : arrays) {
+      r.steps.push_back(broadcast_strides(a, s.shape));
+      r.elems.push_back(a.elem());
+    }
+    r.value = [&](const std::vector<Expr>& loads) {
+      return convert_value(Writer(s.leaves, loads).value(s.root), s.elem);
+    };
+    return fuse::host_reduce(std::move(r));
+  };
+  Ref<runtime::Function> function = host_function(s, " r", arrays, device, make);
+  if (parts == 1) return launch(function, out, arrays);
+  NDArray partial = launch(function, NDArray::empty(device, s.elem, Dims{parts}), arrays);
+  return reduce(node.reduction, partial, {}, false, s.elem).reshape(node.shape);
+}
+
+std::vector<NDArray> FusedPlan::run(const std::vector<NDArray>& inputs) {
+  Impl& p = *impl_;
+  WEFT_CHECK(static_cast<int>(inputs.size()) >= p.inputs, "a plan of ", p.inputs, " inputs got ",
+             inputs.size());
+  if (inputs.empty())
+    throw Error(ErrorKind::value, "compile.inputs.none",
+                "a compiled function needs an array, got 0");
+  const Ref<Device>& device = inputs[0].device();
+  std::vector<NDArray> slots(static_cast<std::size_t>(p.count));
+  for (int i = 0; i < p.inputs; ++i)
+    slots[static_cast<std::size_t>(i)] = inputs[static_cast<std::size_t>(i)];
+  for (const NDArray& a : inputs) check_same_device(inputs[0], a, "compile");
+  for (Step& s : p.steps) {
+    std::vector<NDArray> in;
+    for (int i : s.in) in.push_back(slots[static_cast<std::size_t>(i)]);
+    NDArray& out = slots[static_cast<std::size_t>(s.out)];
+    switch (s.kind) {
+      case StepKind::map: out = p.step_map(s, in, device); break;
+      case StepKind::reduce: out = p.step_reduce(s, in, device); break;
+      case StepKind::reshape: out = in[0].reshape(s.node.shape()); break;
+      case StepKind::permute: out = in[0].permute(s.node->axes); break;
+      case StepKind::matmul: out = matmul(in[0], in[1]); break;
+    }
+  }
+  std::vector<NDArray> result;
+  for (int slot : p.output_slots) result.push_back(slots[static_cast<std::size_t>(slot)]);
+  return result;
+}
+
+}  // namespace weft

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Kernels of a Lazy graph: chains of element-wise nodes become one kernel each, with a reduction at
+// their end where there is one. Views and products between them run as the eager operations. A plan
+// is made for given types and shapes; kernels are built at the first call, for the device and the
+// layouts that come.
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "weft/array/lazy.h"
+
+namespace weft {
+
+class FusedPlan {
+ public:
+  explicit FusedPlan(std::vector<Lazy> outputs);
+  ~FusedPlan();
+  FusedPlan(FusedPlan&&) noexcept;
+  /// The inputs' types and shapes must be those of the graph; all on one device.
+  std::vector<NDArray> run(const std::vector<NDArray>& inputs);
+  /// Fused kernels of one call, and all launched steps, views aside.
+  int kernels() const;
+  int steps() const;
+  /// One line for each step.
+  std::string describe() const;
+  /// The text of the kernels built so far, as their target says it.
+  std::string source() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace weft

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/array/ops/convolution.h"
+
+#include <algorithm>
+
+#include "weft/array/device_ops.h"
+
+namespace weft {
+
+namespace {
+
+std::string text(const Pair& p) { return cat(p[0], " x ", p[1]); }
+
+NDArray window_view(const NDArray& x, const Window& w) {
+  const Dims &n = x.shape(), &s = x.strides();
+  return x.as_strided(Dims{n[0], n[1], w.out[0], w.out[1], w.kernel[0], w.kernel[1]},
+                      Dims{s[0], s[1], s[2] * w.stride[0], s[3] * w.stride[1], s[2] * w.dilation[0],
+                           s[3] * w.dilation[1]},
+                      x.offset());
+}
+
+/// Extent of one window along an axis.
+std::int64_t span(const Window& w, std::size_t i) { return w.dilation[i] * (w.kernel[i] - 1) + 1; }
+
+void check_options(std::string_view name, const Conv& conv) {
+  for (std::size_t i = 0; i < 2; ++i) {
+    if (conv.stride[i] < 1 || conv.dilation[i] < 1 || conv.padding[i] < 0 ||
+        conv.output_padding[i] < 0 || conv.output_padding[i] >= conv.stride[i] || conv.groups < 1) {
+      throw Error(ErrorKind::value, cat("array.", name, ".option"),
+                  cat(name, " with stride ", text(conv.stride), ", padding ", text(conv.padding),
+                      ", dilation ", text(conv.dilation), ", output_padding ",
+                      text(conv.output_padding), ", groups ", conv.groups))
+          .note(
+              "rule: stride, dilation and groups at least 1, padding at least 0, output_padding "
+              "below the stride");
+    }
+  }
+}
+
+[[noreturn]] void refuse_shapes(std::string_view name, const Tensor& x, const Tensor& weight,
+                                const Conv& conv, std::string_view rule) {
+  throw Error(ErrorKind::shape, cat("array.", name, ".shape"),
+              cat(name, " of ", describe(x.data()), " with weights ", describe(weight.data()),
+                  ", groups ", conv.groups, ", padding ", text(conv.padding)))
+      .note(cat("rule: ", rule));
+}
+
+/// (groups, n * rows, features) as the left operand of one product for each group.
+Tensor grouped(const Tensor& x, std::span<const int> order, const Dims& split, const Dims& flat) {
+  return reshape(permute(reshape(x, split), order), flat);
+}
+
+}  // namespace
+
+Tensor windows(const Tensor& x, const Window& w) {
+  const std::int64_t oh = w.out[0], ow = w.out[1];
+  if (x.ndim() != 4 || w.kernel[0] < 1 || w.kernel[1] < 1 || w.stride[0] < 1 || w.stride[1] < 1 ||
+      w.dilation[0] < 1 || w.dilation[1] < 1 || oh < 0 || ow < 0 ||
+      (oh > 0 && (oh - 1) * w.stride[0] + span(w, 0) > x.shape()[2]) ||
+      (ow > 0 && (ow - 1) * w.stride[1] + span(w, 1) > x.shape()[3])) {
+    throw Error(ErrorKind::shape, "array.windows.shape",
+                cat("windows of ", text(w.kernel), " with stride ", text(w.stride),
+                    " and dilation ", text(w.dilation), " do not fit ", describe(x.data())))
+        .note("rule: four dimensions (n, c, h, w) with h and w at least the window's");
+  }
+  return make_tensor("windows", window_view(x.data(), w), {x}, [w](const GradientCall& c) {
+    return std::vector<Tensor>{fold(c.g, c.x[0].shape(), w)};
+  });
+}
+
+Tensor windows(const Tensor& x, std::int64_t kh, std::int64_t kw, std::int64_t stride) {
+  Window w{{kh, kw}, {stride, stride}, {1, 1}, {-1, -1}};
+  if (x.ndim() == 4 && stride >= 1 && x.shape()[2] >= kh && x.shape()[3] >= kw) {
+    w.out = {(x.shape()[2] - kh) / stride + 1, (x.shape()[3] - kw) / stride + 1};
+  }
+  return windows(x, w);
+}
+
+Tensor fold(const Tensor& x, const Dims& shape, const Window& w) {
+  NDArray out = full(x.data().device(), x.elem(), shape, Scalar(0));
+  for (std::int64_t i = 0; i < w.kernel[0]; ++i) {
+    for (std::int64_t j = 0; j < w.kernel[1]; ++j) {
+      if (x.size() == 0) continue;
+      NDArray part = x.data().select(5, j).select(4, i);
+      NDArray target = out.slice(2, i * w.dilation[0], w.out[0], w.stride[0])
+                           .slice(3, j * w.dilation[1], w.out[1], w.stride[1]);
+      apply_into(Op::add, target, target, part);
+    }
+  }
+  return make_tensor("fold", std::move(out), {x},
+                     [w](const GradientCall& c) { return std::vector<Tensor>{windows(c.g, w)}; });
+}
+
+namespace {
+
+/// Of products over copied windows; differentiable any number of times, on any device.
+Tensor composed_conv2d(const Tensor& x, const Tensor& weight, const Conv& conv, const Window& w) {
+  const std::int64_t g = conv.groups;
+  const Pair p = conv.padding;
+  Tensor in = p[0] || p[1] ? pad(x, {{0, 0}, {0, 0}, {p[0], p[0]}, {p[1], p[1]}}) : x;
+  const std::int64_t n = x.shape()[0], oh = w.out[0], ow = w.out[1], o = weight.shape()[0],
+                     cg = weight.shape()[1], k = cg * w.kernel[0] * w.kernel[1];
+  Tensor win = windows(in, w);
+  if (g == 1) {
+    const int order[] = {0, 2, 3, 1, 4, 5}, back[] = {0, 3, 1, 2};
+    Tensor rows = reshape(permute(win, order), Dims{n * oh * ow, k});
+    Tensor out = matmul(rows, transpose(reshape(weight, Dims{o, k}), 0, 1));
+    return permute(reshape(out, Dims{n, oh, ow, o}), back);
+  }
+  const int order[] = {1, 0, 3, 4, 2, 5, 6}, back[] = {1, 0, 4, 2, 3};
+  Tensor rows = grouped(win, order, Dims{n, g, cg, oh, ow, w.kernel[0], w.kernel[1]},
+                        Dims{g, n * oh * ow, k});
+  Tensor out = matmul(rows, transpose(reshape(weight, Dims{g, o / g, k}), 1, 2));
+  return reshape(permute(reshape(out, Dims{g, n, oh, ow, o / g}), back), Dims{n, o, oh, ow});
+}
+
+/// A gradient that must itself be differentiable is composed of operations with gradients.
+bool linked(const GradientCall& c) {
+  return c.g.requires_grad() || c.x[0].requires_grad() || c.x[1].requires_grad();
+}
+
+}  // namespace
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv& conv) {
+  constexpr std::string_view rule =
+      "(n, c, h, w) with (o, c / groups, kh, kw); o and c divide by groups; the padded image is at "
+      "least as large as the window";
+  check_options("conv2d", conv);
+  const std::int64_t g = conv.groups;
+  if (x.ndim() != 4 || weight.ndim() != 4 || weight.shape()[0] % g != 0 ||
+      x.shape()[1] != weight.shape()[1] * g || weight.shape()[2] < 1 || weight.shape()[3] < 1) {
+    refuse_shapes("conv2d", x, weight, conv, rule);
+  }
+  Window w{{weight.shape()[2], weight.shape()[3]}, conv.stride, conv.dilation, {0, 0}};
+  for (std::size_t i = 0; i < 2; ++i) {
+    std::int64_t room = x.shape()[static_cast<int>(2 + i)] + 2 * conv.padding[i] - span(w, i);
+    if (room < 0) refuse_shapes("conv2d", x, weight, conv, rule);
+    w.out[i] = room / conv.stride[i] + 1;
+  }
+  const bool one_kernel = device_has_contraction(x.data()) && x.elem() == weight.elem() &&
+                          is_real_float(x.elem()) && elem_bytes(x.elem()) > 2 && g == 1 &&
+                          conv.dilation == Pair{1, 1} && conv.stride[0] == conv.stride[1] &&
+                          conv.padding[0] == conv.padding[1];
+  if (!one_kernel) return composed_conv2d(x, weight, conv, w);
+  check_same_device(x.data(), weight.data(), "conv2d");
+  const std::int64_t stride = conv.stride[0], padding = conv.padding[0],
+                     h = x.shape()[2] + 2 * padding, width = x.shape()[3] + 2 * padding;
+  auto padded = [padding](const Tensor& t) {
+    return padding
+               ? pad(t.detach(), {{0, 0}, {0, 0}, {padding, padding}, {padding, padding}}).data()
+               : t.data();
+  };
+  const bool want_x = x.requires_grad(), want_w = weight.requires_grad();
+  return make_tensor(
+      "conv2d", device_conv2d(padded(x), weight.data(), stride), {x, weight},
+      [=](const GradientCall& c) {
+        if (linked(c)) {
+          const Tensor y[1] = {composed_conv2d(c.x[0], c.x[1], conv, w)}, upper[1] = {c.g},
+                       wanted[2] = {c.x[0], c.x[1]};
+          return gradients(y, upper, wanted, Graph::create);
+        }
+        std::vector<Tensor> out(2);
+        if (want_x)
+          out[0] =
+              Tensor(device_conv2d_input(c.g.data(), c.x[1].data(), stride, padding, h, width));
+        if (want_w)
+          out[1] = Tensor(device_conv2d_weight(c.g.data(), padded(c.x[0]), c.x[1].shape(), stride));
+        return out;
+      });
+}
+
+Tensor conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride, std::int64_t padding) {
+  return conv2d(x, weight, Conv{{stride, stride}, {padding, padding}, {1, 1}, {0, 0}, 1});
+}
+
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Conv& conv) {
+  constexpr std::string_view rule =
+      "(n, c, h, w) with (c, o / groups, kh, kw); c divides by groups; padding leaves at least one "
+      "row and column";
+  check_options("conv_transpose2d", conv);
+  const std::int64_t g = conv.groups;
+  if (x.ndim() != 4 || weight.ndim() != 4 || x.shape()[1] != weight.shape()[0] ||
+      x.shape()[1] % g != 0 || x.shape()[2] < 1 || x.shape()[3] < 1 || weight.shape()[2] < 1 ||
+      weight.shape()[3] < 1) {
+    refuse_shapes("conv_transpose2d", x, weight, conv, rule);
+  }
+  const std::int64_t n = x.shape()[0], h = x.shape()[2], wd = x.shape()[3], cg = x.shape()[1] / g,
+                     og = weight.shape()[1];
+  Window w{{weight.shape()[2], weight.shape()[3]}, conv.stride, conv.dilation, {h, wd}};
+  Pair whole;  // before the padding is cut off
+  for (std::size_t i = 0; i < 2; ++i) {
+    whole[i] = (w.out[i] - 1) * conv.stride[i] + span(w, i) + conv.output_padding[i];
+    if (whole[i] - 2 * conv.padding[i] < 1) {
+      refuse_shapes("conv_transpose2d", x, weight, conv, rule);
+    }
+  }
+  const std::int64_t k = og * w.kernel[0] * w.kernel[1];
+  const int order[] = {1, 0, 3, 4, 2}, back[] = {1, 0, 4, 2, 3, 5, 6};
+  Tensor rows = grouped(x, order, Dims{n, g, cg, h, wd}, Dims{g, n * h * wd, cg});
+  Tensor spread = matmul(rows, reshape(weight, Dims{g, cg, k}));
+  Tensor win =
+      reshape(permute(reshape(spread, Dims{g, n, h, wd, og, w.kernel[0], w.kernel[1]}), back),
+              Dims{n, g * og, h, wd, w.kernel[0], w.kernel[1]});
+  Tensor out = fold(win, Dims{n, g * og, whole[0], whole[1]}, w);
+  const Pair p = conv.padding;
+  if (p[0] == 0 && p[1] == 0) return out;
+  auto middle = [p, whole](const NDArray& a) {
+    return a.slice(2, p[0], whole[0] - 2 * p[0], 1).slice(3, p[1], whole[1] - 2 * p[1], 1);
+  };
+  return slice_view(out, middle(out.data()), middle);
+}
+
+}  // namespace weft

@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+// Selection, gather and scatter as programs of the IR. Scatter is turned round: every place looks
+// for the indices that name it, so no two threads write one element and the result does not depend
+// on their order.
+
+#include <algorithm>
+
+#include "weft/array/device_ops.h"
+#include "weft/array/nest.h"
+#include "weft/array/ops/device_structured.h"
+
+namespace weft {
+
+namespace {
+
+using ir::Expr;
+
+std::int64_t number_at(const NDArray& scalar) {
+  std::int64_t v = 0;
+  scalar.read_element(0, &v);
+  return v;
+}
+
+/// int64 positions of one shape, negative ones wrapped, all checked against the axis.
+NDArray positions(const NDArray& index, const NDArray& x, int axis, const Dims& shape) {
+  if (!is_integer(index.elem())) {
+    throw Error(ErrorKind::index, "array.index.dtype",
+                cat("an array index must be of integers, not ", name_of(index.elem())));
+  }
+  NDArray wide = NDArray::empty(x.device(), Elem::int64, shape);
+  assign(wide, index);
+  if (wide.size() == 0) return wide;
+  const std::int64_t n = x.shape()[axis];
+  const std::int64_t low = number_at(reduce(ReduceOp::min, wide)),
+                     high = number_at(reduce(ReduceOp::max, wide));
+  if (low < -n || high >= n) {
+    throw Error(
+        ErrorKind::index, "array.index.range",
+        cat("index ", low < -n ? low : high, " is outside axis ", axis, " of ", describe(x)))
+        .note(cat("legal: ", -n, " to ", n - 1));
+  }
+  if (low >= 0) return wide;
+  NDArray negative = apply(Op::less, wide, Scalar(0));
+  return where(negative, apply(Op::add, wide, Scalar(n)), wide);
+}
+
+Dims common_shape(std::span<const NDArray> indices) {
+  std::vector<const Dims*> shapes;
+  for (const NDArray& index : indices) shapes.push_back(&index.shape());
+  return broadcast_shapes(shapes, "index");
+}
+
+Dims joined(const Dims& a, const Dims& b, int skip = 0) {
+  Dims out = a;
+  for (int i = skip; i < b.size(); ++i) out.push_back(b[i]);
+  return out;
+}
+
+}  // namespace
+
+void device_where(const NDArray& out, const NDArray& condition, const Arg& a, const Arg& b) {
+  DeviceProgram p;
+  p.name = "where";
+  p.inputs.push_back({condition, broadcast_strides(condition, out.shape()), false});
+  for (const Arg* arg : {&a, &b}) {
+    NDArray array = arg->array ? *arg->array : full(out.device(), out.elem(), Dims{}, arg->scalar);
+    Dims strides = broadcast_strides(array, out.shape());
+    p.inputs.push_back({std::move(array), std::move(strides), false});
+  }
+  const Elem e = out.elem();
+  p.value = [e](const DeviceScope& s) {
+    return ir::select(device_cast(s.load(0), Elem::boolean), device_cast(s.load(1), e),
+                      device_cast(s.load(2), e));
+  };
+  device_run(out, p);
+}
+
+NDArray device_gather(const NDArray& x, std::span<const NDArray> indices) {
+  const Dims shape = common_shape(indices);
+  const int used = static_cast<int>(indices.size());
+  NDArray out = NDArray::empty(x.device(), x.elem(), joined(shape, x.shape(), used));
+  DeviceProgram p;
+  p.name = "index";
+  p.variant = cat("gather ", used);
+  Dims still(shape.size(), 0);
+  p.inputs.push_back({x, joined(still, x.strides(), used), true});
+  for (int k = 0; k < used; ++k) {
+    check_same_device(x, indices[static_cast<std::size_t>(k)], "index");
+    NDArray at = positions(indices[static_cast<std::size_t>(k)], x, k, shape);
+    Dims strides = at.strides();
+    while (strides.size() < out.ndim()) strides.push_back(0);
+    p.inputs.push_back({std::move(at), std::move(strides), false});
+    p.numbers.push_back(x.strides()[k]);
+  }
+  p.value = [used](const DeviceScope& s) {
+    Expr at = s.at[0];
+    for (std::size_t k = 0; k < static_cast<std::size_t>(used); ++k)
+      at = at + s.load(k + 1) * s.numbers[k];
+    return ir::load(s.buffers[0], {at});
+  };
+  device_run(out, p);
+  return out;
+}
+
+NDArray device_pick(const NDArray& x, const NDArray& at) {
+  NDArray out = NDArray::empty(x.device(), x.elem(), at.shape());
+  DeviceProgram p;
+  p.name = "index";
+  p.variant = "pick";
+  p.inputs.push_back({x, Dims(at.ndim(), 0), true});
+  p.inputs.push_back({at, at.strides(), false});
+  p.numbers.push_back(x.strides()[0]);
+  p.value = [](const DeviceScope& s) {
+    return ir::load(s.buffers[0], {s.at[0] + s.load(1) * s.numbers[0]});
+  };
+  device_run(out, p);
+  return out;
+}
+
+void device_scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
+                    bool accumulate) {
+  const Dims shape = common_shape(indices);
+  const int used = static_cast<int>(indices.size());
+  std::int64_t places = 1, count = 1, rest = 1;
+  for (int i = 0; i < x.ndim(); ++i) (i < used ? places : rest) *= x.shape()[i];
+  for (std::int64_t extent : shape) count *= extent;
+  // One row-major place for each index tuple.
+  NDArray place;
+  for (int k = 0; k < used; ++k) {
+    check_same_device(x, indices[static_cast<std::size_t>(k)], "index");
+    NDArray at = positions(indices[static_cast<std::size_t>(k)], x, k, shape);
+    place = k == 0 ? at : apply(Op::add, apply(Op::multiply, place, Scalar(x.shape()[k])), at);
+  }
+  NDArray source = value;
+  const Dims all = joined(shape, x.shape(), used);
+  while (source.ndim() > all.size() && source.shape()[0] == 1) source = source.select(0, 0);
+  NDArray packed = NDArray::empty(x.device(), x.elem(), all);
+  assign(packed, source);
+  if (packed.size() == 0) return;
+  place = place.reshape(Dims{count});
+  packed = packed.reshape(Dims{count, rest});
+  if (accumulate) {
+    if (x.elem() == Elem::boolean) {
+      throw Error(ErrorKind::dtype, "array.scatter.dtype",
+                  cat("cannot add up ", name_of(x.elem()), " at indices"));
+    }
+    NDArray sums = NDArray::empty(x.device(), x.elem(), Dims{places, rest});
+    DeviceProgram p;
+    p.name = "index";
+    p.variant = "add up";
+    p.reduced = Dims{count};
+    p.inputs.push_back({place, Dims{0, 0, 1}, false});
+    p.inputs.push_back({packed, Dims{0, 1, rest}, false});
+    const DType type = x.dtype();
+    p.init = ir::make_const(0, type);
+    p.value = [type](const DeviceScope& s) {
+      return s.acc + ir::select(ir::eq(s.load(0), s.axes[0]), s.load(1), ir::make_const(0, type));
+    };
+    device_run(sums, p);
+    apply_into(Op::add, x, x, sums.reshape(x.shape()));
+    return;
+  }
+  NDArray last = NDArray::empty(x.device(), Elem::int64, Dims{places});
+  DeviceProgram p;
+  p.name = "index";
+  p.variant = "last";
+  p.reduced = Dims{count};
+  p.inputs.push_back({place, Dims{0, 1}, false});
+  p.init = ir::make_int(-1);
+  p.value = [](const DeviceScope& s) {
+    return ir::max(s.acc, ir::select(ir::eq(s.load(0), s.axes[0]), s.axes[1], ir::make_int(-1)));
+  };
+  device_run(last, p);
+  NDArray rows[1] = {apply(Op::maximum, last, Scalar(0))};
+  NDArray chosen = device_gather(packed, rows).reshape(x.shape());
+  Dims spread;
+  for (int i = 0; i < x.ndim(); ++i) spread.push_back(i < used ? x.shape()[i] : 1);
+  NDArray hit = apply(Op::greater_equal, last, Scalar(0)).reshape(spread);
+  assign(x, where(hit, chosen, x));
+}
+
+}  // namespace weft

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: Apache-2.0
+// Softmax, log-softmax, logsumexp and layer norm: one pass over rows where the row fits (host: any
+// row; devices: rows that fit a block's registers), else composed of reductions and maps.
+
+#include "weft/array/device_grid.h"
+#include "weft/array/nest.h"
+#include "weft/array/ops.h"
+#include "weft/runtime/pool.h"
+
+namespace weft {
+
+namespace {
+
+void need_real(const NDArray& x, std::string_view name) {
+  if (is_real_float(x.elem())) return;
+  throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
+              cat(name, " is not defined for ", name_of(x.elem())))
+      .note("defined for: float16, bfloat16, float32, float64")
+      .help("convert with astype");
+}
+
+/// Composed of maps and reductions, on any device; rows along the last axis.
+NDArray composed(RowKernel kind, std::span<const NDArray* const> in, double eps) {
+  const NDArray& x = *in[0];
+  const Axes last{false, Dims{-1}};
+  auto sum = [&](const NDArray& v) { return reduce(ReduceOp::sum, v, last, true); };
+  switch (kind) {
+    case RowKernel::softmax: {
+      NDArray e = arrays::exp(arrays::subtract(x, reduce(ReduceOp::max, x, last, true)));
+      return arrays::divide(e, sum(e));
+    }
+    case RowKernel::log_softmax: {
+      NDArray s = arrays::subtract(x, reduce(ReduceOp::max, x, last, true));
+      return arrays::subtract(s, arrays::log(sum(arrays::exp(s))));
+    }
+    case RowKernel::softmax_gradient:
+      return arrays::multiply(x, arrays::subtract(*in[1], sum(arrays::multiply(*in[1], x))));
+    case RowKernel::log_softmax_gradient:
+      return arrays::subtract(*in[1], arrays::multiply(arrays::exp(x), sum(*in[1])));
+    case RowKernel::logsumexp: {
+      NDArray m = reduce(ReduceOp::max, x, last, true);
+      NDArray safe = where(arrays::isfinite(m), m, Scalar(0.0));
+      NDArray s = arrays::log(sum(arrays::exp(arrays::subtract(x, safe))));
+      return arrays::add(s, safe);
+    }
+    default: break;
+  }
+  const double n = static_cast<double>(x.shape()[x.ndim() - 1]);
+  NDArray mean = arrays::divide(sum(x), n);
+  NDArray centred = arrays::subtract(x, mean);
+  NDArray variance = arrays::divide(sum(arrays::square(centred)), n);
+  NDArray scale = arrays::rsqrt(arrays::add(variance, eps));
+  NDArray normal = arrays::multiply(centred, scale);
+  if (kind == RowKernel::layer_norm) return arrays::add(arrays::multiply(normal, *in[1]), *in[2]);
+  const NDArray& g = *in[1];
+  NDArray a = arrays::divide(sum(g), n);
+  NDArray b = arrays::divide(sum(arrays::multiply(g, normal)), n);
+  return arrays::multiply(arrays::subtract(arrays::subtract(g, a), arrays::multiply(normal, b)),
+                          scale);
+}
+
+}  // namespace
+
+NDArray apply_rows(RowKernel kind, std::span<const NDArray* const> operands, double eps) {
+  static constexpr std::string_view kNames[] = {
+      "softmax",    "log_softmax",         "softmax_gradient", "log_softmax_gradient",
+      "layer_norm", "layer_norm_gradient", "logsumexp"};
+  const std::string_view name = kNames[static_cast<int>(kind)];
+  const NDArray& x = *operands[0];
+  for (const NDArray* a : operands) {
+    need_real(*a, name);
+    check_same_device(x, *a, name);
+  }
+  if (x.ndim() == 0) {
+    throw Error(ErrorKind::shape, cat("array.", name, ".rank"),
+                cat(name, " needs at least one dimension, got ", describe(x)));
+  }
+  Dims shape = x.shape();
+  const std::int64_t n = shape[x.ndim() - 1];
+  if (kind == RowKernel::logsumexp) shape[x.ndim() - 1] = 1;
+  const bool on_grid =
+      !x.on_host() && kind != RowKernel::logsumexp && device::row_kernel_fits(x.device(), n);
+  if (n == 0 || (!x.on_host() && !on_grid)) return composed(kind, operands, eps);
+  const bool half = elem_bytes(x.elem()) == 2;
+  Elem compute = half && x.on_host() ? Elem::float32 : x.elem();
+  NDArray ready[3];
+  const NDArray* in[3];
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    ready[k] = *operands[k];
+    if (ready[k].elem() != compute) ready[k] = ready[k].astype(compute);
+    ready[k] = ready[k].contiguous();
+    in[k] = &ready[k];
+  }
+  NDArray out = NDArray::empty(x.device(), compute, shape);
+  if (out.size() == 0) return out.elem() == x.elem() ? out : out.astype(x.elem());
+  if (on_grid) {
+    device::grid_rows(kind, out, {in, operands.size()}, eps);
+    return out;
+  }
+  RowFn fn = kernels().row[static_cast<int>(kind)][static_cast<int>(compute)];
+  const std::int64_t rows = x.size() / n, out_n = out.size() / rows;
+  const int bytes = elem_bytes(compute);
+  const char* from[3];
+  std::int64_t step[3];
+  for (std::size_t k = 0; k < operands.size(); ++k) {
+    from[k] = in[k]->host();
+    step[k] = in[k]->size() == x.size() && in[k]->ndim() == x.ndim() ? n * bytes : 0;
+  }
+  char* to = out.host();
+  runtime::Pool::shared().parallel_for(rows, std::max<std::int64_t>(1, kParallelGrain / 4 / n),
+                                       [&](std::int64_t begin, std::int64_t end) {
+                                         const void* row[3];
+                                         for (; begin < end; ++begin) {
+                                           for (std::size_t k = 0; k < operands.size(); ++k)
+                                             row[k] = from[k] + begin * step[k];
+                                           fn(n, row, to + begin * out_n * bytes, eps);
+                                         }
+                                       });
+  return out.elem() == x.elem() ? out : out.astype(x.elem());
+}
+
+namespace {
+/// Along any axis: rows are brought to the end and back.
+NDArray along(RowKernel kind, const NDArray& x, int axis, std::string_view name) {
+  int a = normalize_axis(axis, x.ndim(), name);
+  const int last = x.ndim() - 1;
+  if (a == last) {
+    const NDArray* in[1] = {&x};
+    return apply_rows(kind, in);
+  }
+  NDArray moved = x.transpose(a, last).contiguous();
+  const NDArray* in[1] = {&moved};
+  return apply_rows(kind, in).transpose(a, last);
+}
+}  // namespace
+
+NDArray softmax(const NDArray& x, int axis) {
+  return along(RowKernel::softmax, x, axis, "softmax");
+}
+NDArray log_softmax(const NDArray& x, int axis) {
+  return along(RowKernel::log_softmax, x, axis, "log_softmax");
+}
+NDArray logsumexp(const NDArray& x, const Axes& axes, bool keepdims) {
+  // Reduced axes go to the end and become one.
+  std::vector<int> order, gone;
+  std::uint64_t mask = 0;
+  if (!axes.all) {
+    for (std::int64_t axis : axes.axes)
+      mask |= std::uint64_t{1} << normalize_axis(static_cast<int>(axis), x.ndim(), "logsumexp");
+  }
+  Dims kept, flat;
+  for (int i = 0; i < x.ndim(); ++i) {
+    bool reduced = axes.all || (mask >> i & 1);
+    if (reduced) gone.push_back(i);
+    else order.push_back(i), flat.push_back(x.shape()[i]);
+    if (!reduced) kept.push_back(x.shape()[i]);
+    else if (keepdims) kept.push_back(1);
+  }
+  if (gone.empty()) return x.copy();
+  order.insert(order.end(), gone.begin(), gone.end());
+  std::int64_t n = 1;
+  for (int i : gone) n *= x.shape()[i];
+  flat.push_back(n);
+  NDArray rows = x.permute(order).reshape(flat);
+  const NDArray* in[1] = {&rows};
+  return apply_rows(RowKernel::logsumexp, in).reshape(kept);
+}
+
+NDArray layer_norm(const NDArray& x, const NDArray& scale, const NDArray& shift, double eps) {
+  const std::int64_t n = x.ndim() ? x.shape()[x.ndim() - 1] : 0;
+  for (const NDArray* a : {&scale, &shift}) {
+    if (a->ndim() == 1 && a->shape()[0] == n) continue;
+    throw Error(ErrorKind::shape, "array.layer_norm.shape",
+                cat("layer_norm of ", describe(x), " with ", describe(*a)))
+        .note(cat("rule: scale and shift have one element for each of the ", n, " of a row"));
+  }
+  const NDArray* in[3] = {&x, &scale, &shift};
+  return apply_rows(RowKernel::layer_norm, in, eps);
+}
+
+}  // namespace weft

@@ -1,0 +1,541 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/targets/qpu/tensor/default_schedule.h"
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <unordered_set>
+
+#include "weft/arith/analyzer.h"
+#include "weft/ir/build.h"
+#include "weft/ir/visit.h"
+#include "weft/schedule/schedule.h"
+#include "weft/targets/qpu/tensor/linear.h"
+
+namespace weft::qpu::tensor {
+
+using namespace ir;
+using schedule::Schedule;
+
+namespace {
+constexpr std::int64_t kLanes = 16, kTileRows = 8;
+constexpr std::int64_t kSpread = 512;         // terms of a sum that are worth a stage of their own
+constexpr double kApart = 16, kScatter = 64;  // costs of an access that is not side by side
+
+struct Loop {
+  LoopRef ref;
+  const ForNode* node = nullptr;
+  const IterVar* iter = nullptr;
+  std::int64_t extent = 0;  // 0: known at run time only
+};
+
+/// The one leaf block of a nest and its loops, each feeding one iterator by itself.
+struct Nest {
+  const BlockRealizeNode* realize = nullptr;
+  std::vector<Loop> loops;
+};
+
+/// Nests below the root; `realize` is null for those of another shape.
+void nests(const Stmt& s, std::vector<Nest>& out) {
+  if (const auto* list = as<SeqNode>(s)) {
+    for (const Stmt& child : list->stmts) nests(child, out);
+    return;
+  }
+  Nest nest;
+  const Stmt* at = &s;
+  while (const auto* loop = as<ForNode>(*at)) {
+    Loop l;
+    l.node = loop;
+    l.ref = LoopRef{loop->var};
+    is_const_int(loop->extent, &l.extent);
+    nest.loops.push_back(l);
+    at = &loop->body;
+  }
+  const auto* realize = as<BlockRealizeNode>(*at);
+  bool good = realize && is_const_int_value(realize->predicate, 1);
+  if (good)
+    for_each_stmt(realize->block->body,
+                  [&](const Stmt& t) { good = good && t->kind != StmtKind::block_realize; });
+  if (good) {
+    for (Loop& l : nest.loops) {
+      good = good && l.node->for_kind != ForKind::bound;
+      for (std::size_t i = 0; i < realize->iter_values.size(); ++i)
+        if (realize->iter_values[i].get() == l.node->var.get()) l.iter = &realize->block->iters[i];
+      good =
+          good && l.iter && (l.iter->kind == IterKind::spatial || l.iter->kind == IterKind::reduce);
+    }
+    good = good && nest.loops.size() == realize->iter_values.size();
+  }
+  if (good) nest.realize = realize;
+  out.push_back(std::move(nest));
+}
+
+Expr flat_index(const Buffer& b, const Exprs& indices) {
+  Exprs strides = strides_of(b);
+  Expr out = make_int(0);
+  for (std::size_t d = 0; d < indices.size(); ++d)
+    out = out + cast(dtypes::int64, indices[d]) * cast(dtypes::int64, strides[d]);
+  return out;
+}
+
+/// Cost of 16 accesses when neighbouring lanes differ in `v`.
+double access_cost(const Buffer& b, const Exprs& indices, const VarNode* v, bool write) {
+  auto l = linear_in(flat_index(b, indices), v);
+  if (!l) return write ? kScatter : kApart;
+  if (l->constant(1)) return 1;
+  if (l->constant(0)) return write ? 0 : 1;
+  if (!l->coeff.is_constant()) return write ? 4 : 2;  // a run-time stride is often 1
+  return write ? kScatter : kApart;
+}
+
+double cost(const Nest& nest, const Loop& loop) {
+  double out = 0;
+  const VarNode* v = loop.iter->var.get();
+  const Block& block = nest.realize->block;
+  for_each_stmt(block->body, [&](const Stmt& s) {
+    if (const auto* t = as<StoreNode>(s)) out += access_cost(t->buffer, t->indices, v, true);
+  });
+  for_each_expr(block->body, [&](const Expr& e) {
+    const auto* l = as<LoadNode>(e);
+    if (!l) return;
+    for (const BufferRegion& w : block->writes)
+      if (w.buffer == l->buffer) return;  // the accumulator
+    out += access_cost(l->buffer, l->indices, v, false);
+  });
+  if (loop.iter->kind == IterKind::reduce) out += 0.5;  // joining
+  if (loop.extent > 0) {
+    std::int64_t vectors = (loop.extent + kLanes - 1) / kLanes;
+    out *= static_cast<double>(vectors * kLanes) / static_cast<double>(loop.extent);
+  }
+  return out;
+}
+
+/// Whether a reduction's lanes can join (what lower_cross_thread_reduction takes).
+bool joins(const Nest& nest) {
+  const Block& block = nest.realize->block;
+  const auto* update = as<StoreNode>(block->body);
+  const auto* combine = update ? as<BinaryNode>(update->value) : nullptr;
+  if (!combine || !as<StoreNode>(block->init)) return false;
+  auto self = [&](const Expr& e) {
+    const auto* l = as<LoadNode>(e);
+    return l && l->buffer == update->buffer;
+  };
+  switch (combine->kind) {
+    case ExprKind::add:
+    case ExprKind::mul:
+    case ExprKind::min:
+    case ExprKind::max: break;
+    default: return false;
+  }
+  bool left = self(combine->a), right = self(combine->b);
+  if (left == right) return false;
+  const Expr& value = left ? combine->b : combine->a;
+  bool again = false;
+  for_each_expr(value, [&](const Expr& e) { again = again || self(e); });
+  return !again;
+}
+
+/// All accesses run over whole arrays in the order of the loops.
+bool collapses(const Nest& nest) {
+  const Block& block = nest.realize->block;
+  Exprs vars;
+  for (const Loop& l : nest.loops) vars.push_back(l.iter->var);
+  bool good = nest.loops.size() > 1;
+  arith::Analyzer analyzer;
+  auto whole = [&](const Buffer& b, const Exprs& indices) {
+    if (!b->strides.empty() || indices.size() != vars.size()) return false;
+    for (std::size_t d = 0; d < indices.size(); ++d) {
+      if (indices[d].get() != vars[d].get()) return false;
+      if (!analyzer.prove_equal(cast(dtypes::int64, b->shape[d]),
+                                cast(dtypes::int64, nest.loops[d].node->extent)))
+        return false;
+    }
+    return true;
+  };
+  for_each_stmt(block->body, [&](const Stmt& s) {
+    if (const auto* t = as<StoreNode>(s)) good = good && whole(t->buffer, t->indices);
+  });
+  for_each_expr(block->body, [&](const Expr& e) {
+    if (const auto* l = as<LoadNode>(e)) good = good && whole(l->buffer, l->indices);
+  });
+  return good;
+}
+
+/// The loop of which several steps share a read, when lanes run along `lane`; null: none.
+const Loop* shared_reads(const Nest& nest, const Loop& lane) {
+  const Block& block = nest.realize->block;
+  for (std::size_t i = nest.loops.size(); i-- > 0;) {
+    const Loop& l = nest.loops[i];
+    if (l.iter->kind != IterKind::spatial || l.node == lane.node || l.extent < 2) continue;
+    bool shares = false;
+    for_each_expr(block->body, [&](const Expr& e) {
+      const auto* load = as<LoadNode>(e);
+      if (!load || load->buffer == block->writes[0].buffer) return;
+      Expr index = flat_index(load->buffer, load->indices);
+      auto by = linear_in(index, l.iter->var.get());
+      bool stands = by && by->constant(0) && uses_var(index, lane.iter->var.get());
+      shares = shares || stands;
+    });
+    if (shares) return &l;
+  }
+  return nullptr;
+}
+
+/// A reduction whose results for several rows stay in registers while what they share is read once:
+/// q, tile, chunk, lane, reduction loops, rows of the tile. False: nothing was changed.
+bool place_tiled(Schedule& sch, const Nest& nest, const Loop& lane, std::int64_t qpus) {
+  const Block& block = nest.realize->block;
+  if (!block->init || lane.iter->kind != IterKind::spatial || block->writes.size() != 1)
+    return false;
+  const Loop* rows = shared_reads(nest, lane);
+  if (!rows) return false;
+  std::int64_t tile = 1, points = 1;
+  for (std::int64_t t = 2; t <= kTileRows; ++t)
+    if (rows->extent % t == 0) tile = t;
+  for (const Loop& l : nest.loops) {
+    if (l.iter->kind != IterKind::spatial) continue;
+    if (l.extent <= 0) return false;
+    points *= l.node == lane.node ? (l.extent + kLanes - 1) / kLanes : l.extent;
+  }
+  // Every QPU should still have work.
+  while (tile > 1 && (points / tile < qpus || rows->extent % tile)) --tile;
+  if (tile == 1) return false;
+  BlockRef b{block->id};
+  BlockRef out = sch.cache_write(b, 0, "local");
+  std::vector<LoopRef> outer, reduce;
+  LoopRef lane_loop = lane.ref, row_loop = rows->ref;
+  std::vector<LoopRef> r = sch.split(row_loop, {std::nullopt, tile});
+  std::vector<LoopRef> c = sch.split(lane_loop, {std::nullopt, kLanes});
+  for (const Loop& l : nest.loops) {
+    if (l.iter->kind == IterKind::reduce) reduce.push_back(l.ref);
+    else if (l.node == rows->node) outer.push_back(r[0]);
+    else if (l.node != lane.node) outer.push_back(l.ref);
+  }
+  outer.push_back(c[0]);
+  std::vector<LoopRef> order = outer;
+  order.push_back(c[1]);
+  order.insert(order.end(), reduce.begin(), reduce.end());
+  order.push_back(r[1]);
+  sch.reorder(order);
+  LoopRef all = outer.size() > 1 ? sch.fuse(outer) : outer[0];
+  std::vector<LoopRef> q = sch.split(all, {std::nullopt, std::min(points / tile, qpus)});
+  sch.reorder({q[1], q[0]});
+  sch.bind(q[1], "qpu");
+  sch.bind(c[1], "lane");
+  sch.reverse_compute_at(out, c[1]);
+  sch.unroll(r[1]);
+  for (const LoopRef& l : sch.get_loops(out)) {
+    bool around = l == q[0] || l == q[1] || l == c[1];
+    if (!around) sch.unroll(l);
+  }
+  BlockRef init = sch.decompose_reduction(b, reduce[0]);
+  for (const LoopRef& l : sch.get_loops(init)) {
+    bool around = l == q[0] || l == q[1] || l == c[1];
+    if (!around) sch.unroll(l);
+  }
+  return true;
+}
+
+/// Lanes along the loop number `forced` of the nest, or along the cheapest when it is absent.
+void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
+           std::optional<std::size_t> forced = std::nullopt) {
+  if (!nest.realize || nest.loops.empty()) return;
+  std::vector<Loop> spatial, reduce;
+  for (const Loop& l : nest.loops) {
+    if (is_const_int_value(l.node->extent, 0)) return;
+    (l.iter->kind == IterKind::spatial ? spatial : reduce).push_back(l);
+  }
+  bool can_join = joins(nest);
+  const Loop* lane = nullptr;
+  double best = 0;
+  for (std::size_t i = nest.loops.size(); i-- > 0;) {  // the innermost of equals
+    const Loop& l = nest.loops[i];
+    if (l.iter->kind == IterKind::reduce && !can_join) continue;
+    if (forced && i != *forced) continue;
+    double c = cost(nest, l);
+    if (!lane || c < best) lane = &l, best = c;
+  }
+  if (!lane || lane->extent == 1) return;  // one point after the other
+  if (!reduce.empty()) {
+    Schedule before = sch;
+    try {
+      if (place_tiled(sch, nest, *lane, qpus)) return;
+    } catch (const Error& e) {  // a step refused: without registers for several rows
+      if (e.kind() != ErrorKind::schedule) throw;
+      sch = before;
+    }
+  }
+  if (reduce.empty() && collapses(nest)) {
+    std::vector<LoopRef> all;
+    for (const Loop& l : spatial) all.push_back(l.ref);
+    LoopRef whole = sch.fuse(all);
+    std::vector<LoopRef> parts = sch.split(whole, {std::nullopt, qpus, kLanes});
+    sch.reorder({parts[1], parts[0], parts[2]});
+    sch.bind(parts[1], "qpu");
+    sch.bind(parts[2], "lane");
+    return;
+  }
+  std::vector<LoopRef> outer, order;
+  std::int64_t product = 1;
+  bool known = true;
+  for (const Loop& l : spatial) {
+    if (l.node == lane->node || l.extent == 1) continue;
+    outer.push_back(l.ref);
+    known = known && l.extent > 0;
+    product *= std::max<std::int64_t>(l.extent, 1);
+  }
+  bool lane_spatial = lane->iter->kind == IterKind::spatial;
+  std::int64_t chunks = lane->extent > 0 ? (lane->extent + kLanes - 1) / kLanes : 0;
+  bool by_chunk = lane_spatial && (outer.empty() || (known && product < qpus && chunks > product));
+  if (by_chunk) {
+    std::vector<LoopRef> parts = sch.split(lane->ref, {std::nullopt, qpus, kLanes});
+    order.push_back(parts[1]);
+    for (const LoopRef& l : outer) order.push_back(l);
+    order.push_back(parts[0]);
+    order.push_back(parts[2]);
+    for (const Loop& l : reduce) order.push_back(l.ref);
+    sch.reorder(order);
+    sch.bind(parts[1], "qpu");
+    sch.bind(parts[2], "lane");
+    return;
+  }
+  std::optional<LoopRef> qpu;
+  if (!outer.empty()) {
+    // Fusing wants neighbours.
+    std::vector<LoopRef> first = outer;
+    if (lane_spatial) first.push_back(lane->ref);
+    for (const Loop& l : reduce) first.push_back(l.ref);
+    if (first.size() > 1) sch.reorder(first);
+    LoopRef rows = outer.size() > 1 ? sch.fuse(outer) : outer[0];
+    std::int64_t n = known ? std::min(product, qpus) : qpus;
+    std::vector<LoopRef> parts = sch.split(rows, {std::nullopt, n});
+    qpu = parts[1];
+    order = {parts[1], parts[0]};
+  }
+  std::vector<LoopRef> parts = sch.split(lane->ref, {std::nullopt, kLanes});
+  if (lane_spatial) order.insert(order.end(), parts.begin(), parts.end());
+  for (const Loop& l : reduce)
+    if (l.node != lane->node) order.push_back(l.ref);
+  if (!lane_spatial) order.insert(order.end(), parts.begin(), parts.end());
+  sch.reorder(order);
+  if (qpu) sch.bind(*qpu, "qpu");
+  sch.bind(parts[1], "lane");
+}
+
+/// A reduction to fewer points than there are QPUs is divided among them: partial results of a part
+/// of the loop each, joined by a second stage.
+bool spread(Schedule& sch, const Nest& nest, std::int64_t qpus) {
+  if (!nest.realize || !joins(nest)) return false;
+  std::int64_t points = 1;
+  const Loop* longest = nullptr;
+  for (const Loop& l : nest.loops) {
+    if (l.extent <= 0) return false;
+    if (l.iter->kind == IterKind::spatial) points *= l.extent;
+    else if (!longest || l.extent > longest->extent) longest = &l;
+  }
+  if (!longest || longest->extent < kSpread || points * 2 > qpus) return false;
+  std::int64_t parts = qpus / points;
+  while (parts > 1 && longest->extent % parts) --parts;
+  if (parts < 2) return false;
+  std::vector<LoopRef> divided = sch.split(longest->ref, {parts, std::nullopt});
+  sch.rfactor(divided[0], 0);
+  return true;
+}
+
+/// A long reduction along whose loop memory lies side by side, in which several results share a
+/// read (matrix times vector): 16 partial sums per result, so that the lanes are results of their
+/// own and rows can share registers; a second stage joins them.
+bool lanes_as_results(Schedule& sch, const Nest& nest, std::int64_t qpus) {
+  if (!nest.realize || !joins(nest)) return false;
+  const Loop* lane = nullptr;
+  double best = 0;
+  std::int64_t points = 1;
+  std::size_t results = 0;
+  for (std::size_t i = nest.loops.size(); i-- > 0;) {
+    const Loop& l = nest.loops[i];
+    if (l.extent <= 0) return false;
+    if (l.iter->kind == IterKind::spatial) points *= l.extent, ++results;
+    double c = cost(nest, l);
+    if (!lane || c < best) lane = &l, best = c;
+  }
+  if (!lane || lane->iter->kind != IterKind::reduce || lane->extent < kSpread ||
+      lane->extent % kLanes || points < 2 * qpus || !shared_reads(nest, *lane))
+    return false;
+  std::vector<LoopRef> parts = sch.split(lane->ref, {std::nullopt, kLanes});
+  sch.rfactor(parts[1], static_cast<std::int64_t>(results));
+  return true;
+}
+
+/// Runs a step of several primitives; what a primitive refuses is undone as a whole.
+template <typename F>
+bool attempt(Schedule& sch, const F& f) {
+  Schedule before = sch;
+  try {
+    return f();
+  } catch (const Error& e) {
+    if (e.kind() != ErrorKind::schedule) throw;
+    sch = before;
+    return false;
+  }
+}
+
+/// When strides are known at run time only, whether results or terms lie side by side is too: the
+/// function holds both versions and the host chooses. Null where there is no such choice.
+PrimFunc two_versions(const PrimFunc& f, const Nest& nest,
+                      const std::shared_ptr<const schedule::ScheduleRules>& rules,
+                      std::int64_t qpus) {
+  if (!joins(nest)) return nullptr;
+  std::optional<std::size_t> result, term;
+  bool known = true;
+  for (std::size_t i = 0; i < nest.loops.size(); ++i) {
+    (nest.loops[i].iter->kind == IterKind::spatial ? result : term) = i;
+    known = known && nest.loops[i].extent > 0;
+  }
+  if (known || !result || !term) return nullptr;
+  std::unordered_set<const VarNode*> given;
+  for (const Param& p : f->params) given.insert(p.var.get());
+  const Loop& loop = nest.loops[*result];
+  Expr chosen = ge(cast(dtypes::int64, loop.node->extent), make_int(kLanes));
+  bool good = true;
+  auto side_by_side = [&](const Buffer& b, const Exprs& indices, bool write) {
+    auto l = linear_in(flat_index(b, indices), loop.iter->var.get());
+    if (!l) {
+      good = false;
+      return;
+    }
+    Expr step = arith::to_expr(l->coeff, dtypes::int64);
+    for (const VarNode* v : used_vars(step)) good = good && given.count(v);
+    Expr fits = eq(step, make_int(1));
+    chosen = logical_and(chosen, write ? fits : logical_or(fits, eq(step, make_int(0))));
+  };
+  const Block& block = nest.realize->block;
+  for_each_stmt(block->body, [&](const Stmt& s) {
+    if (const auto* t = as<StoreNode>(s)) side_by_side(t->buffer, t->indices, true);
+  });
+  for_each_expr(block->body, [&](const Expr& e) {
+    if (const auto* l = as<LoadNode>(e)) side_by_side(l->buffer, l->indices, false);
+  });
+  for (const VarNode* v : used_vars(loop.node->extent)) good = good && given.count(v);
+  if (!good) return nullptr;
+  PrimFunc versions[2];
+  for (int i = 0; i < 2; ++i) {
+    Schedule sch(f, rules);
+    sch.set_detail(false);
+    bool done = attempt(sch, [&] {
+      place(sch, nest, qpus, i == 0 ? result : term);
+      return true;
+    });
+    if (!done) return nullptr;
+    auto version = edit(sch.func());
+    if (i == 1) version->body = deep_copy(version->body);  // what it binds is fresh
+    versions[i] = version;
+  }
+  const auto* first = as<BlockRealizeNode>(versions[0]->body);
+  const auto* second = as<BlockRealizeNode>(versions[1]->body);
+  if (!first || !second || versions[0]->params.size() != versions[1]->params.size()) return nullptr;
+  for (std::size_t i = 0; i < versions[0]->params.size(); ++i) {
+    if (versions[0]->params[i].var.get() != versions[1]->params[i].var.get() ||
+        versions[0]->params[i].buffer.get() != versions[1]->params[i].buffer.get())
+      return nullptr;
+  }
+  auto root = edit(first->block);
+  for (const Buffer& b : second->block->alloc_buffers) root->alloc_buffers.push_back(b);
+  root->body = if_then(chosen, first->block->body, second->block->body);
+  auto out = edit(versions[0]);
+  out->body = block_realize(first->iter_values, first->predicate, Block(root));
+  return out;
+}
+
+/// vectorized -> lane, parallel -> qpu, where the extents fit; others become serial loops of them.
+class BindMarked final : public Rewriter {
+ public:
+  explicit BindMarked(std::int64_t qpus) : qpus_(qpus) {}
+
+ protected:
+  Stmt rewrite_for(const Stmt& s) override {
+    Stmt inner = Rewriter::rewrite_for(s);
+    const auto* t = as<ForNode>(inner);
+    bool lanes = t->for_kind == ForKind::vectorized;
+    if (!lanes && t->for_kind != ForKind::parallel) return inner;
+    std::int64_t most = lanes ? kLanes : qpus_, n = 0;
+    std::string axis = lanes ? "lane" : "qpu";
+    if (is_const_int(t->extent, &n) && n <= most)
+      return make_for(t->var, t->min, t->extent, t->body, ForKind::bound, axis, t->annotations);
+    Var outer = make_var(t->var->name + "_o"), point = make_var(t->var->name + "_p");
+    Expr index = t->min + Expr(outer) * make_int(most) + Expr(point);
+    Expr trips = floordiv(t->extent + make_int(most - 1), make_int(most));
+    Stmt body = substitute(t->body, {{t->var.get(), cast(t->var->dtype, index)}});
+    bool divides = is_const_int(t->extent, &n) && n % most == 0;
+    if (!divides) body = guard(body, lt(index, t->min + t->extent));
+    Stmt bound = make_for(point, make_int(0), make_int(most), body, ForKind::bound, axis);
+    return make_for(outer, make_int(0), trips, bound);
+  }
+
+ private:
+  /// The condition joins the predicates of the blocks below.
+  static Stmt guard(const Stmt& s, const Expr& condition) {
+    class Adder final : public Rewriter {
+     public:
+      Expr condition;
+
+     protected:
+      Stmt rewrite_block_realize(const Stmt& t) override {
+        const auto* r = as<BlockRealizeNode>(t);
+        return block_realize(r->iter_values, logical_and(r->predicate, condition), r->block);
+      }
+    } adder;
+    adder.condition = condition;
+    return adder.rewrite(s);
+  }
+  std::int64_t qpus_;
+};
+
+}  // namespace
+
+PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
+  bool bound = false, marked = false;
+  for_each_stmt(f->body, [&](const Stmt& s) {
+    const auto* loop = as<ForNode>(s);
+    if (!loop) return;
+    bound = bound || loop->for_kind == ForKind::bound;
+    marked = marked || loop->for_kind == ForKind::vectorized || loop->for_kind == ForKind::parallel;
+  });
+  if (marked) {
+    auto out = edit(f);
+    out->body = BindMarked(qpus).rewrite(f->body);
+    return out;
+  }
+  if (bound) return f;
+  const auto* root = as<BlockRealizeNode>(f->body);
+  if (!root) return f;
+  auto rules = std::make_shared<schedule::ScheduleRules>(*schedule::ScheduleRules::generic());
+  rules->axes.push_back({"qpu", qpus, "", 0, false, false});
+  rules->axes.push_back({"lane", kLanes, "", 0, true, false});
+  std::vector<Nest> all;
+  nests(root->block->body, all);
+  if (all.size() == 1 && all[0].realize) {
+    if (PrimFunc both = two_versions(f, all[0], rules, qpus)) return both;
+  }
+  Schedule sch(f, rules);
+  sch.set_detail(false);
+  bool changed = false;
+  for (const Nest& nest : all) {
+    bool done = attempt(sch, [&] { return spread(sch, nest, qpus); }) ||
+                attempt(sch, [&] { return lanes_as_results(sch, nest, qpus); });
+    changed = changed || done;
+  }
+  PrimFunc now = sch.func();  // keeps the nodes below alive
+  if (changed) {
+    all.clear();
+    nests(as<BlockRealizeNode>(now->body)->block->body, all);
+  }
+  for (const Nest& nest : all) {
+    attempt(sch, [&] {
+      place(sch, nest, qpus);
+      return true;
+    });
+  }
+  return sch.func();
+}
+
+}  // namespace weft::qpu::tensor

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/targets/qpu/tensor/linear.h"
+
+#include "weft/ir/build.h"
+#include "weft/ir/visit.h"
+
+namespace weft::qpu::tensor {
+
+using namespace ir;
+
+std::optional<LinearIn> linear_in(const Expr& e, const VarNode* v) {
+  if (!arith::is_index_type(e->dtype)) return std::nullopt;
+  LinearIn out;
+  arith::Sum sum = arith::to_sum(e);
+  out.base.constant = sum.constant;
+  for (const arith::Monomial& m : sum.terms) {
+    Exprs rest;
+    int found = 0;
+    for (const Expr& atom : m.atoms) {
+      if (atom.get() == v) {
+        ++found;
+      } else {
+        if (uses_var(atom, v)) return std::nullopt;
+        rest.push_back(atom);
+      }
+    }
+    if (found > 1) return std::nullopt;
+    if (found == 0) out.base.add(m);
+    else if (rest.empty()) out.coeff.constant += m.coeff;
+    else out.coeff.add(arith::Monomial{m.coeff, rest});
+  }
+  return out;
+}
+
+std::vector<Expr> conjuncts(const Expr& e) {
+  if (const auto* call = as<CallNode>(e); call && call->op == "likely")
+    return conjuncts(call->args[0]);
+  const auto* b = as<BinaryNode>(e);
+  if (!b || b->kind != ExprKind::and_) return {e};
+  std::vector<Expr> out = conjuncts(b->a), more = conjuncts(b->b);
+  out.insert(out.end(), more.begin(), more.end());
+  return out;
+}
+
+Expr join_conditions(const std::vector<Expr>& list) {
+  Expr out = make_bool(true);
+  for (const Expr& e : list) out = logical_and(out, e);
+  return out;
+}
+
+Expr slack(const Expr& e) {
+  const auto* b = as<BinaryNode>(e);
+  if (!b || !is_compare(b->kind) || !arith::is_index_type(b->a->dtype)) return nullptr;
+  switch (b->kind) {
+    case ExprKind::lt: return b->b - b->a;
+    case ExprKind::le: return b->b - b->a + 1;
+    case ExprKind::gt: return b->a - b->b;
+    case ExprKind::ge: return b->a - b->b + 1;
+    default: return nullptr;
+  }
+}
+
+bool has_loads(const Expr& e) {
+  bool found = false;
+  for_each_expr(e, [&](const Expr& x) { found = found || x->kind == ExprKind::load; });
+  return found;
+}
+
+}  // namespace weft::qpu::tensor

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// One kernel over (qpu, lane) as a program of the kernel language: every IR value becomes a vector
+// of 16 lanes, every condition that differs between lanes a mask. Private to this folder.
+//
+// Masks. `lanes` is a variable of ones and zeros; null means all lanes. `prefix`: the active lanes
+// are 0 .. n - 1 with n the smallest of `counts` (read from lane 0); then stores are one exact DMA.
+
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "weft/arith/analyzer.h"
+#include "weft/ir/node.h"
+#include "weft/targets/qpu/language/language.h"
+#include "weft/targets/qpu/tensor/linear.h"
+
+namespace weft::qpu::tensor {
+
+using Value = const ast::Expr*;
+
+struct Mask {
+  Value lanes = nullptr;
+  int depth = 0;
+  bool prefix = true;
+  std::vector<Value> counts;
+};
+
+class Lowerer {
+ public:
+  explicit Lowerer(const ir::PrimFunc& kernel);
+  std::unique_ptr<ast::Program> run();
+
+ private:
+  // ---- values (express.cpp)
+  Value eval(const ir::Expr& e);
+  Value binary(const ir::BinaryNode* e);
+  Value call(const ir::CallNode* e);
+  Value convert(const ir::Expr& from, DType to);
+  Value integer_quotient(const ir::BinaryNode* e, Value x, Value y);
+  Value reduce_lanes(const std::string& how, DType type, Value x);
+  const ast::Bool* condition(const ir::Expr& e);
+  /// Whether lanes may see different values.
+  bool varying(const ir::Expr& e) const;
+  [[noreturn]] void refuse(std::string_view rule, std::string what) const;
+
+  // ---- memory (access.cpp)
+  struct Load {
+    const ir::LoadNode* node;
+    Value address;
+    std::uint32_t var;
+    Mask mask;
+  };
+  /// Brings every memory read of `e` into a register.
+  void fetch(const ir::Expr& e);
+  void collect(const ir::Expr& e, const Mask& mask);
+  void request(const ir::LoadNode* node, const Mask& mask);
+  void receive_all();
+  Value coherent(const ir::LoadNode* node, const Mask& mask);
+  Value address(const ir::Buffer& buffer, const ir::Expr& index);
+  Value safe(Value address, const ir::Expr& index, const Mask& mask);
+  void write(const ir::StoreNode* s, Value address);
+  void scatter(Value value, Value address);
+  void put(Value value, Value address, Value count);
+  std::uint32_t local(const ir::Buffer& buffer, const ir::Exprs& indices);
+
+  // ---- statements (lower.cpp)
+  void statement(const ir::Stmt& s);
+  void store(const ir::StoreNode* s);
+  void branch(const ir::IfNode* s);
+  void loop(const ir::ForNode* s);
+  void masked_loop(const ir::ForNode* s);
+  void while_loop(const ir::WhileNode* s);
+  void allocate(const ir::AllocateNode* s);
+  void with_mask(Mask mask, const ir::Stmt& body);
+  bool must_unroll(const ir::ForNode* s) const;
+
+  // ---- loops of straight code (pipeline.cpp)
+  struct Stream {
+    const ir::LoadNode* node = nullptr;
+    const ir::StoreNode* store = nullptr;
+    std::uint32_t pointer = 0, value = 0;
+    Value step = nullptr;  // bytes; null: it stands still
+  };
+  /// False: the loop has another shape, and nothing was emitted.
+  bool pipeline(const ir::ForNode* s);
+
+  // ---- little helpers
+  std::uint32_t fresh(Value value);
+  Value var(std::uint32_t v) { return b_.expr(ast::Op::var, nullptr, nullptr, v); }
+  Value keep(Value value) { return var(fresh(value)); }
+  void assign(std::uint32_t v, Value value);
+  void assign_masked(std::uint32_t v, Value value, const Mask& mask);
+  Value constant(std::int64_t n) { return b_.constant(static_cast<std::uint32_t>(n)); }
+  Value op(ast::Op o, Value x, Value y = nullptr) { return b_.expr(o, x, y); }
+  const ast::Bool* compare(ast::Compare c, Value x, Value y, ast::Kind k = ast::Kind::integer);
+  const ast::Bool* both(const ast::Bool* x, const ast::Bool* y);
+  void open_if(const ast::Bool* c) { b_.open(ast::Stmt::Op::if_, c, false); }
+  void open_while(const ast::Bool* c) { b_.open(ast::Stmt::Op::while_, c, false); }
+  const ast::Bool* active(const Mask& mask) {
+    return compare(ast::Compare::ne, mask.lanes, constant(0));
+  }
+
+  const ir::PrimFunc& kernel_;
+  Builder b_;
+  arith::Analyzer analyzer_;
+  std::unordered_map<const ir::VarNode*, Value> vars_;
+  std::unordered_set<const ir::VarNode*> varying_;
+  std::unordered_map<const ir::BufferNode*, Value> pointers_;
+  struct Registers {
+    std::vector<std::uint32_t> vars;
+    int depth = 0;
+  };
+  std::unordered_map<const ir::BufferNode*, Registers> locals_;
+  std::unordered_set<const ir::BufferNode*> stored_;  // global buffers this kernel writes
+  std::unordered_map<const void*, Value> loaded_;     // LoadNode -> register
+  std::unordered_map<const void*, Value> streams_;    // StoreNode -> address in a pipelined loop
+  std::vector<Load> pending_;
+  ir::Var lane_;
+  std::int64_t lanes_ = 16;
+  Mask mask_;
+  ir::Stmt now_;  // for messages
+};
+
+// ---- mathematics on the SFU's approximations, refined (math.cpp)
+/// Null when `name` has no form here.
+Value math(const std::string& name, Value x, Value y);
+bool has_math(const std::string& name);
+
+/// Program of one kernel function whose body is a Launch over qpu and lane.
+std::unique_ptr<ast::Program> lower_kernel(const ir::PrimFunc& kernel);
+
+}  // namespace weft::qpu::tensor

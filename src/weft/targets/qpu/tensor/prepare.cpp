@@ -1,0 +1,345 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/targets/qpu/tensor/prepare.h"
+
+#include <algorithm>
+#include <unordered_map>
+
+#include "weft/arith/analyzer.h"
+#include "weft/ir/build.h"
+#include "weft/ir/compare.h"
+#include "weft/ir/visit.h"
+#include "weft/targets/qpu/tensor/linear.h"
+
+namespace weft::qpu::tensor {
+
+using namespace ir;
+
+namespace {
+
+constexpr int kPeeled = 80;  // statements of a loop body that may be written twice
+
+bool plain(const ForNode* loop) {
+  return loop->for_kind == ForKind::serial || loop->for_kind == ForKind::unrolled;
+}
+
+Stmt with_body(const ForNode* t, Stmt body) {
+  return make_for(t->var, t->min, t->extent, std::move(body), t->for_kind, t->axis, t->annotations);
+}
+
+std::unordered_set<const VarNode*> bound_in(const Stmt& s) {
+  std::unordered_set<const VarNode*> out;
+  for_each_stmt(s, [&](const Stmt& t) {
+    if (const auto* loop = as<ForNode>(t)) out.insert(loop->var.get());
+    if (const auto* let = as<LetStmtNode>(t)) out.insert(let->var.get());
+  });
+  return out;
+}
+
+/// `for v: if c: s` with c independent of v is `if c: for v: s`; neighbours with one guard share
+/// it; registers begin inside their guard.
+class HoistGuards final : public Rewriter {
+ protected:
+  Stmt rewrite_seq(const Stmt& s) override {
+    Stmt inner = Rewriter::rewrite_seq(s);
+    const auto* list = as<SeqNode>(inner);
+    if (!list) return inner;
+    std::vector<Stmt> out;
+    for (const Stmt& child : list->stmts) {
+      const auto* guard = as<IfNode>(child);
+      const auto* before = out.empty() ? nullptr : as<IfNode>(out.back());
+      if (guard && before && !guard->else_case && !before->else_case &&
+          !has_loads(guard->condition) && same_expr(guard->condition, before->condition)) {
+        out.back() = if_then(guard->condition, seq({before->then_case, guard->then_case}));
+      } else {
+        out.push_back(child);
+      }
+    }
+    return seq(std::move(out));
+  }
+  Stmt rewrite_allocate(const Stmt& s) override {
+    Stmt inner = Rewriter::rewrite_allocate(s);
+    const auto* a = as<AllocateNode>(inner);
+    const auto* guard = a ? as<IfNode>(a->body) : nullptr;
+    if (!guard || guard->else_case || has_loads(guard->condition) || a->buffer->scope != "local")
+      return inner;
+    return if_then(guard->condition, allocate(a->buffer, guard->then_case, a->annotations));
+  }
+  Stmt rewrite_for(const Stmt& s) override {
+    Stmt inner = Rewriter::rewrite_for(s);
+    const auto* loop = as<ForNode>(inner);
+    const auto* guard = loop ? as<IfNode>(loop->body) : nullptr;
+    if (!guard || !plain(loop) || guard->else_case) return inner;
+    std::vector<Expr> out, in;
+    for (const Expr& c : conjuncts(guard->condition)) {
+      bool moves = !uses_var(c, loop->var.get()) && !has_loads(c);
+      (moves ? out : in).push_back(c);
+    }
+    if (out.empty()) return inner;
+    Stmt body = in.empty() ? guard->then_case : if_then(join_conditions(in), guard->then_case);
+    return if_then(join_conditions(out), with_body(loop, body));
+  }
+};
+
+/// Elements that stay in a register while a nest of loops runs.
+class Promote final : public Rewriter {
+ public:
+  explicit Promote(const std::vector<LaunchAxis>& axes) {
+    for (const LaunchAxis& axis : axes) points_.insert(axis.var.get());
+  }
+
+ protected:
+  Stmt rewrite_for(const Stmt& s) override {
+    const auto* loop = as<ForNode>(s);
+    if (!plain(loop)) return Rewriter::rewrite_for(s);
+    Stmt promoted = promote(s);
+    return promoted ? rewrite(promoted) : Rewriter::rewrite_for(s);
+  }
+  Stmt rewrite_seq(const Stmt& s) override {
+    // A value stored just before the loop that updates it starts in the register.
+    Stmt done = Rewriter::rewrite_seq(s);
+    const auto* list = as<SeqNode>(done);
+    if (!list) return done;
+    std::vector<Stmt> out;
+    for (const Stmt& child : list->stmts) {
+      const auto* before = out.empty() ? nullptr : as<StoreNode>(out.back());
+      const auto* hold = as<AllocateNode>(child);
+      const auto* body = hold ? as<SeqNode>(hold->body) : nullptr;
+      const auto* first = body ? as<StoreNode>(body->stmts[0]) : nullptr;
+      const auto* from = first ? as<LoadNode>(first->value) : nullptr;
+      if (before && from && first->buffer == hold->buffer && from->buffer == before->buffer &&
+          same_expr(from->indices[0], before->indices[0])) {
+        std::vector<Stmt> parts = body->stmts;
+        parts[0] = store(first->buffer, before->value, first->indices);
+        out.back() = allocate(hold->buffer, seq(std::move(parts)), hold->annotations);
+      } else {
+        out.push_back(child);
+      }
+    }
+    return seq(std::move(out));
+  }
+
+ private:
+  struct Use {
+    Expr index;
+    bool same = true, written = false, read = false;
+  };
+
+  /// Null when there is nothing to promote at this loop.
+  Stmt promote(const Stmt& s) const {
+    std::vector<std::pair<Buffer, Use>> uses;
+    auto note = [&](const Buffer& b, const Exprs& indices, bool write) {
+      if (b->scope == "local" || indices.size() != 1) return;
+      auto found =
+          std::find_if(uses.begin(), uses.end(), [&](const auto& u) { return u.first == b; });
+      if (found == uses.end()) {
+        uses.push_back({b, {indices[0]}});
+        found = uses.end() - 1;
+      }
+      Use& u = found->second;
+      u.same = u.same && same_expr(u.index, indices[0]);
+      (write ? u.written : u.read) = true;
+    };
+    for_each_stmt(s, [&](const Stmt& t) {
+      if (const auto* st = as<StoreNode>(t)) note(st->buffer, st->indices, true);
+    });
+    for_each_expr(s, [&](const Expr& e) {
+      if (const auto* l = as<LoadNode>(e)) note(l->buffer, l->indices, false);
+    });
+    bool barrier = false;
+    // What only some points do must not become a load and a store of all of them.
+    std::unordered_set<const BufferNode*> partial;
+    for_each_stmt(s, [&](const Stmt& t) {
+      barrier = barrier || t->kind == StmtKind::evaluate;
+      const auto* guard = as<IfNode>(t);
+      if (!guard || !uses_any(guard->condition, points_)) return;
+      for (const BufferNode* b : used_buffers(t)) partial.insert(b);
+    });
+    std::unordered_set<const VarNode*> inside = bound_in(s);
+    for (const auto& [buffer, use] : uses) {
+      if (barrier || partial.count(buffer.get()) || !use.same || !use.written || !use.read ||
+          uses_any(use.index, inside) || has_loads(use.index))
+        continue;
+      return hold(s, buffer, use.index);
+    }
+    return nullptr;
+  }
+
+  static Stmt hold(const Stmt& s, const Buffer& buffer, const Expr& index) {
+    Buffer reg = make_buffer(buffer->name + "_reg", buffer->dtype, {make_int(1)}, "local");
+    class Replace final : public Rewriter {
+     public:
+      Buffer from, to;
+
+     protected:
+      Expr rewrite_load(const Expr& e) override {
+        if (as<LoadNode>(e)->buffer == from) return load(to, {make_int(0)});
+        return Rewriter::rewrite_load(e);
+      }
+      Stmt rewrite_store(const Stmt& t) override {
+        const auto* st = as<StoreNode>(t);
+        if (!(st->buffer == from)) return Rewriter::rewrite_store(t);
+        return store(to, rewrite(st->value), {make_int(0)});
+      }
+    } replace;
+    replace.from = buffer, replace.to = reg;
+    // A first store that happens in the first step only is done before the loops.
+    Expr start;
+    std::vector<const ForNode*> nest;
+    Stmt rest = without_start(s, buffer, nest, start);
+    Stmt loops = static_cast<Rewriter&>(replace).rewrite(start ? rest : s);
+    Stmt begin = store(reg, start ? start : load(buffer, {index}), {make_int(0)});
+    Stmt out = allocate(reg, seq({begin, loops, store(buffer, load(reg, {make_int(0)}), {index})}));
+    if (!start) return out;
+    for (const ForNode* loop : nest) {
+      std::int64_t n = 0;
+      if (!is_const_int(loop->extent, &n) || n <= 0)
+        out = if_then(gt(loop->extent, make_const(0, loop->extent->dtype)), out);
+    }
+    return out;
+  }
+
+  /// The nest without `if all loops are at their start: buffer[..] = start` at the head of its
+  /// innermost body; `start` stays null when there is no such statement.
+  static Stmt without_start(const Stmt& s, const Buffer& buffer, std::vector<const ForNode*>& nest,
+                            Expr& start) {
+    if (const auto* loop = as<ForNode>(s); loop && plain(loop)) {
+      nest.push_back(loop);
+      Stmt body = without_start(loop->body, buffer, nest, start);
+      return start ? with_body(loop, body) : s;
+    }
+    const auto* list = as<SeqNode>(s);
+    const auto* guard = list ? as<IfNode>(list->stmts[0]) : nullptr;
+    const auto* first = guard && !guard->else_case ? as<StoreNode>(guard->then_case) : nullptr;
+    if (!first || !(first->buffer == buffer) || has_loads(first->value)) return s;
+    // True at the first step of all loops, false at any other: positive combinations of all.
+    std::unordered_map<const VarNode*, bool> seen;
+    VarMap first_step;
+    for (const ForNode* loop : nest) first_step[loop->var.get()] = loop->min;
+    for (const ForNode* loop : nest) {
+      if (uses_var(first->value, loop->var.get())) return s;
+      for (const ForNode* other : nest) {
+        if (uses_var(loop->extent, other->var.get()) || uses_var(loop->min, other->var.get()))
+          return s;
+      }
+    }
+    arith::Analyzer analyzer;
+    for (const Expr& c : conjuncts(guard->condition)) {
+      const auto* b = as<BinaryNode>(c);
+      if (!b || b->kind != ExprKind::eq) return s;
+      Expr difference = b->a - b->b;
+      if (!analyzer.prove_equal(substitute(difference, first_step),
+                                make_const(0, difference->dtype)))
+        return s;
+      for (const ForNode* loop : nest) {
+        auto l = linear_in(difference, loop->var.get());
+        if (!l || !l->coeff.is_constant() || l->coeff.constant < 0) return s;
+        if (l->coeff.constant > 0) seen[loop->var.get()] = true;
+      }
+    }
+    for (const ForNode* loop : nest) {
+      if (!seen[loop->var.get()] && !is_const_int_value(loop->extent, 1)) return s;
+    }
+    start = first->value;
+    return seq(std::vector<Stmt>(list->stmts.begin() + 1, list->stmts.end()));
+  }
+
+  std::unordered_set<const VarNode*> points_;
+};
+
+/// for v in 0..n: if c * v < limit: s  ->  the steps in which all lanes take part, then the rest.
+class Peel final : public Rewriter {
+ public:
+  explicit Peel(const LaunchNode* launch) {
+    for (const LaunchAxis& axis : launch->axes)
+      if (axis.axis == "lane") lane_ = axis;
+  }
+
+ protected:
+  Stmt rewrite_for(const Stmt& s) override {
+    Stmt inner = Rewriter::rewrite_for(s);
+    const auto* loop = as<ForNode>(inner);
+    const auto* guard = loop ? as<IfNode>(loop->body) : nullptr;
+    if (!guard || guard->else_case || !plain(loop) || !is_const_int_value(loop->min, 0) ||
+        !lane_.var || is_const_int_value(loop->extent, 1))
+      return inner;
+    int size = 0;  // the body is written twice
+    for_each_stmt(guard->then_case, [&](const Stmt&) { ++size; });
+    if (size > kPeeled) return inner;
+    Expr full;  // first step that is not full
+    for (const Expr& c : conjuncts(guard->condition)) {
+      Expr room = slack(c);
+      if (!room || has_loads(room)) return inner;
+      auto by_lane = linear_in(room, lane_.var.get());
+      auto by_step = linear_in(room, loop->var.get());
+      if (!by_lane || !by_lane->coeff.is_constant() || by_lane->coeff.constant > 0 || !by_step ||
+          !by_step->coeff.is_constant() || by_step->coeff.constant >= 0)
+        return inner;
+      std::int64_t step = -by_step->coeff.constant;
+      // room at the last lane, step 0: all lanes take part while step * v < it.
+      Expr last = substitute(arith::to_expr(by_step->base, dtypes::int64),
+                             {{lane_.var.get(), lane_.extent - make_int(1)}});
+      Expr steps = floordiv(last + make_int(step - 1), make_int(step));
+      full = full ? ir::min(full, steps) : steps;
+    }
+    Expr n = cast(dtypes::int64, loop->extent);
+    full = arith::simplify(ir::max(make_int(0), ir::min(full, n)));
+    Var count = make_var(loop->var->name + "_full");
+    Stmt body = substitute(guard->then_case, {});
+    Stmt first = make_for(loop->var, make_int(0, loop->var->dtype), cast(loop->var->dtype, count),
+                          body, loop->for_kind, "", loop->annotations);
+    Var v = make_var(loop->var->name, loop->var->dtype);
+    Expr moved = Expr(v) + cast(v->dtype, count);
+    Stmt rest = deep_copy(substitute(loop->body, {{loop->var.get(), moved}}));
+    Stmt second = make_for(v, make_int(0, v->dtype), cast(v->dtype, n - Expr(count)), rest);
+    return let_stmt(count, full, seq({first, second}));
+  }
+
+ private:
+  LaunchAxis lane_;
+};
+
+class Launches final : public Rewriter {
+ protected:
+  Stmt rewrite_default(const Stmt& s) override {
+    const auto* launch = as<LaunchNode>(s);
+    if (!launch) return Rewriter::rewrite_default(s);
+    std::vector<LaunchAxis> axes;
+    for (const char* name : {"qpu", "lane"}) {
+      auto found = std::find_if(launch->axes.begin(), launch->axes.end(),
+                                [&](const LaunchAxis& a) { return a.axis == name; });
+      axes.push_back(found != launch->axes.end() ? *found
+                                                 : LaunchAxis{name, make_var(name), make_int(1)});
+    }
+    // Global scratch of a kernel (one point's, or it would stand outside) is memory of the host
+    // plan.
+    class Lift final : public Rewriter {
+     public:
+      std::vector<std::pair<Buffer, Annotations>> lifted;
+
+     protected:
+      Stmt rewrite_allocate(const Stmt& t) override {
+        const auto* a = as<AllocateNode>(t);
+        if (a->buffer->scope != "global") return Rewriter::rewrite_allocate(t);
+        lifted.emplace_back(a->buffer, a->annotations);
+        return rewrite(a->body);
+      }
+    } lift;
+    Stmt body = lift.rewrite(launch->body);
+    body = Promote(axes).rewrite(HoistGuards().rewrite(body));
+    Ref<const LaunchNode> whole = make_ref<const LaunchNode>(launch->name, axes, body);
+    body = Peel(whole.get()).rewrite(body);
+    Stmt out = make_ref<const LaunchNode>(launch->name, axes, body);
+    for (auto& [buffer, annotations] : lift.lifted) out = allocate(buffer, out, annotations);
+    return out;
+  }
+};
+
+}  // namespace
+
+PrimFunc prepare(const PrimFunc& f) {
+  auto out = edit(f);
+  out->body = Launches().rewrite(f->body);
+  return out;
+}
+
+}  // namespace weft::qpu::tensor

@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Tiles of a stage: how much of each axis is on chip at a time, and in which order tiles come.
+// Found by trying what fits (twice where it comes again, so that filling overlaps with using) and
+// estimating cycles.
+
+#include "weft/targets/vta/layout.h"
+#include "weft/targets/vta/timing.h"
+
+namespace weft::vta {
+
+/// A stage with its lanes and layouts chosen.
+struct Laid {
+  Lanes lanes;
+  std::optional<Layout> x, w;
+  std::vector<Layout> operands, stores;  // stores: one per segment of the chain (unused if none)
+};
+/// Throws Error(lower, "vta.accepts.*").
+Laid lay_out(const Task& s, const Config& c);
+
+struct Tiles {
+  std::vector<std::int64_t> outer, tile;  // per axis, in whole elements
+  std::vector<std::size_t> order;         // tile loops outermost first; reduced axes last
+  double cycles = 0;                      // estimated
+  std::int64_t count(std::size_t axis) const { return (outer[axis] + tile[axis] - 1) / tile[axis]; }
+};
+
+/// Elements of the part of a layout that one tile reads.
+std::int64_t tile_elements(const Operand& o, const Layout& l, const Task& s,
+                           const std::vector<std::int64_t>& tile);
+/// The tile loop (position in order) inside which the operand must be fetched; -1: before all.
+int level_of(const Operand& o, const Task& s, const Tiles& t);
+
+/// Throws Error(lower, "vta.accepts.capacity") with the sizes when nothing fits.
+Tiles choose_tiles(const Task& s, const Laid& laid, const Config& c, const TimingParams& timing);
+
+}  // namespace weft::vta

@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/targets/vta/value_of.h"
+
+#include <algorithm>
+#include <bit>
+
+#include "weft/ir/build.h"
+#include "weft/ir/compare.h"
+#include "weft/ir/text.h"
+
+namespace weft::vta {
+
+using namespace ir;
+
+namespace {
+
+constexpr std::int64_t kLow = INT32_MIN, kHigh = INT32_MAX;
+
+/// The range of an operation; everything when it may wrap.
+void set_range(Value& v) {
+  auto set = [&](std::int64_t low, std::int64_t high) {
+    bool fits = low >= kLow && high <= kHigh;
+    v.low = fits ? low : kLow, v.high = fits ? high : kHigh;
+  };
+  const Value &a = *v.a, &b = *v.b;
+  switch (v.op) {
+    case AluOp::add: return set(a.low + b.low, a.high + b.high);
+    case AluOp::min: return set(std::min(a.low, b.low), std::min(a.high, b.high));
+    case AluOp::max: return set(std::max(a.low, b.low), std::max(a.high, b.high));
+    case AluOp::mul: {
+      std::int64_t p[] = {a.low * b.low, a.low * b.high, a.high * b.low, a.high * b.high};
+      return set(*std::min_element(p, p + 4), *std::max_element(p, p + 4));
+    }
+    case AluOp::shr:
+      if (b.kind != Value::Kind::constant) return set(kLow, kHigh);
+      if (b.number >= 0) return set(a.low >> b.number, a.high >> b.number);
+      return set(a.low * (std::int64_t{1} << -b.number), a.high * (std::int64_t{1} << -b.number));
+    default: return set(kLow, kHigh);
+  }
+}
+
+}  // namespace
+
+ValuePtr make_constant(std::int64_t n) {
+  auto v = std::make_shared<Value>();
+  v->kind = Value::Kind::constant, v->number = v->low = v->high = n;
+  return v;
+}
+
+ValuePtr make_op(AluOp op, ValuePtr a, ValuePtr b) {
+  bool constants = a->kind == Value::Kind::constant && b->kind == Value::Kind::constant;
+  auto v = std::make_shared<Value>();
+  v->kind = Value::Kind::op, v->op = op, v->a = std::move(a), v->b = std::move(b);
+  set_range(*v);
+  if (constants && v->low == v->high) return make_constant(v->low);
+  if (v->b->kind == Value::Kind::constant) {
+    std::int64_t n = v->b->number;
+    if ((op == AluOp::min && n >= v->a->high) || (op == AluOp::max && n <= v->a->low) ||
+        (op == AluOp::add && n == 0) || (op == AluOp::shr && n == 0) ||
+        (op == AluOp::mul && n == 1))
+      return v->a;
+  }
+  return v;
+}
+
+ValuePtr narrowed(const ValuePtr& v, DType type) {
+  if (type.bits >= 32 || type.is_float()) return v;
+  std::int64_t low = type.is_uint() || type.is_bool() ? 0 : -(std::int64_t{1} << (type.bits - 1));
+  std::int64_t high = low + (std::int64_t{1} << type.bits) - 1;
+  if (v->low >= low && v->high <= high) return v;
+  ValuePtr up = make_op(AluOp::shr, v, make_constant(type.bits - 32));
+  auto down = std::make_shared<Value>();
+  down->kind = Value::Kind::op, down->op = AluOp::shr, down->a = up;
+  down->b = make_constant(32 - type.bits);
+  down->low = low, down->high = high;
+  return down;
+}
+
+ValuePtr without_narrowing(const ValuePtr& v, int bits) {
+  if (v->kind != Value::Kind::op || v->op != AluOp::shr) return v;
+  const ValuePtr& up = v->a;
+  bool narrowing = v->b->kind == Value::Kind::constant && v->b->number == 32 - bits &&
+                   up->kind == Value::Kind::op && up->op == AluOp::shr &&
+                   up->b->kind == Value::Kind::constant && up->b->number == bits - 32;
+  return narrowing ? up->a : v;
+}
+
+ValuePtr replace_self(const ValuePtr& v, const ValuePtr& by) {
+  switch (v->kind) {
+    case Value::Kind::self: return by;
+    case Value::Kind::op: {
+      ValuePtr a = replace_self(v->a, by), b = replace_self(v->b, by);
+      if (a == v->a && b == v->b) return v;
+      auto out = std::make_shared<Value>(*v);
+      out->a = a, out->b = b;
+      return out;
+    }
+    default: return v;
+  }
+}
+
+int uses_of_self(const ValuePtr& v) {
+  if (v->kind == Value::Kind::self) return 1;
+  return v->kind == Value::Kind::op ? uses_of_self(v->a) + uses_of_self(v->b) : 0;
+}
+
+ValuePtr ValueReader::refuse(const char* why, std::string text, std::string more) {
+  if (slug.empty()) slug = why, message = std::move(text), note = std::move(more);
+  return nullptr;
+}
+
+ValuePtr ValueReader::binary(const Expr& whole, AluOp op, const Expr& x, const Expr& y) {
+  ValuePtr a = read(x), b = a ? read(y) : nullptr;
+  if (!b) return nullptr;
+  bool swap = op != AluOp::shr && a->kind == Value::Kind::constant;
+  if (swap) std::swap(a, b);
+  if (op == AluOp::mul && b->kind == Value::Kind::constant && b->number > 0 &&
+      std::has_single_bit(static_cast<std::uint64_t>(b->number))) {
+    op = AluOp::shr;  // shifts are everywhere, multiplication is not
+    b = make_constant(-std::countr_zero(static_cast<std::uint64_t>(b->number)));
+  }
+  if (op == AluOp::shr && b->kind == Value::Kind::constant && (b->number < -31 || b->number > 31))
+    return refuse("operation", cat("shifts by ", b->number, " in ", print(whole)),
+                  "shifts are 0 to 31");
+  return make_op(op, std::move(a), std::move(b));
+}
+
+ValuePtr ValueReader::read(const Expr& e) {
+  std::int64_t n = 0;
+  if (is_const_int(e, &n)) {
+    if (n < kLow || n > kHigh)
+      return refuse("operation", cat("uses the constant ", n), "constants are int32");
+    return make_constant(n);
+  }
+  if (e->dtype.is_float())
+    return refuse("dtype", cat("computes ", print(e), " in ", to_string(e->dtype)),
+                  "the machine has no floating point; scale by shifts");
+  if (e->dtype.bits > 32 && e->kind != ExprKind::cast)
+    return refuse("dtype", cat("computes ", print(e), " in ", to_string(e->dtype)),
+                  "ALU has 32 bits");
+  switch (e->kind) {
+    case ExprKind::load: {
+      const auto* l = as<LoadNode>(e);
+      if (self && l->buffer.get() == self) return std::make_shared<Value>();
+      std::optional<std::size_t> i = load(e);
+      if (!i)
+        return refuse("operand", cat("reads ", print(e), ", whose index is not affine"),
+                      "an operand is read at sums of iterators times constants");
+      auto v = std::make_shared<Value>();
+      v->kind = Value::Kind::operand, v->operand = *i;
+      DType t = dtype_of(*i);
+      if (t.is_float() || t.bits > 32 || (t.is_uint() && t.bits == 32))
+        return refuse("dtype", cat("reads ", print(e), " of ", to_string(t)),
+                      "operands are integers that int32 can hold");
+      if (t.bits < 32) {
+        v->low = t.is_uint() || t.is_bool() ? 0 : -(std::int64_t{1} << (t.bits - 1));
+        v->high = v->low + (std::int64_t{1} << t.bits) - 1;
+      }
+      return v;
+    }
+    case ExprKind::cast: {
+      const auto* c = as<CastNode>(e);
+      ValuePtr v = read(c->value);
+      if (!v) return nullptr;
+      if (c->value->dtype.is_float() || c->dtype.is_float())
+        return refuse("dtype", cat("converts ", print(e)), "the machine has no floating point");
+      if (c->dtype.bits > 32)
+        return refuse("dtype", cat("computes ", print(e), " in ", to_string(c->dtype)),
+                      "ALU has 32 bits");
+      if (c->dtype.is_uint() && (v->low < 0 || c->dtype.bits == 32) &&
+          v->high > (std::int64_t{1} << c->dtype.bits) - 1)
+        return refuse("dtype", cat("converts ", print(e), ", which may be negative"),
+                      "clip it first");
+      if (c->dtype.is_uint() && v->low < 0)
+        return refuse("dtype", cat("converts ", print(e), ", which may be negative"),
+                      "clip it first");
+      return narrowed(v, c->dtype);
+    }
+    case ExprKind::add: return binary(e, AluOp::add, as<BinaryNode>(e)->a, as<BinaryNode>(e)->b);
+    case ExprKind::mul: return binary(e, AluOp::mul, as<BinaryNode>(e)->a, as<BinaryNode>(e)->b);
+    case ExprKind::min: return binary(e, AluOp::min, as<BinaryNode>(e)->a, as<BinaryNode>(e)->b);
+    case ExprKind::max: return binary(e, AluOp::max, as<BinaryNode>(e)->a, as<BinaryNode>(e)->b);
+    case ExprKind::sub: {
+      ValuePtr a = read(as<BinaryNode>(e)->a), b = a ? read(as<BinaryNode>(e)->b) : nullptr;
+      if (!b) return nullptr;
+      if (b->kind == Value::Kind::constant)
+        return make_op(AluOp::add, std::move(a), make_constant(-b->number));
+      ValuePtr minus = make_op(AluOp::mul, std::move(b), make_constant(-1));
+      if (a->kind == Value::Kind::constant)
+        return make_op(AluOp::add, std::move(minus), std::move(a));
+      return make_op(AluOp::add, std::move(a), std::move(minus));
+    }
+    case ExprKind::floordiv: {
+      const auto* d = as<BinaryNode>(e);
+      if (is_const_int(d->b, &n) && n > 0 && std::has_single_bit(static_cast<std::uint64_t>(n))) {
+        ValuePtr a = read(d->a);
+        if (!a) return nullptr;
+        return make_op(AluOp::shr, std::move(a),
+                       make_constant(std::countr_zero(static_cast<std::uint64_t>(n))));
+      }
+      return refuse("operation", cat("computes ", print(e)), "division is by powers of two only");
+    }
+    case ExprKind::select: {
+      const auto* s = as<SelectNode>(e);
+      const auto* c = as<BinaryNode>(s->condition);
+      if (c && is_compare(c->kind)) {
+        bool greater = c->kind == ExprKind::gt || c->kind == ExprKind::ge;
+        bool less = c->kind == ExprKind::lt || c->kind == ExprKind::le;
+        bool straight = structural_equal(c->a, s->a) && structural_equal(c->b, s->b);
+        bool crossed = structural_equal(c->a, s->b) && structural_equal(c->b, s->a);
+        if ((straight && greater) || (crossed && less)) return binary(e, AluOp::max, s->a, s->b);
+        if ((straight && less) || (crossed && greater)) return binary(e, AluOp::min, s->a, s->b);
+      }
+      return refuse("operation", cat("computes ", print(e)),
+                    "a choice must be a minimum or a maximum");
+    }
+    case ExprKind::call: {
+      const auto* c = as<CallNode>(e);
+      if (c->op == "shift_right" && c->args.size() == 2)
+        return binary(e, AluOp::shr, c->args[0], c->args[1]);
+      if (c->op == "shift_left" && c->args.size() == 2 && is_const_int(c->args[1], &n))
+        return binary(e, AluOp::shr, c->args[0], make_int(-n, c->args[1]->dtype));
+      if (c->op == "abs" && c->args.size() == 1) {
+        ValuePtr a = read(c->args[0]);
+        if (!a) return nullptr;
+        return make_op(AluOp::max, a, make_op(AluOp::mul, a, make_constant(-1)));
+      }
+      if (c->op == "if_then_else") return read(select(c->args[0], c->args[1], c->args[2]));
+      return refuse("operation", cat("calls ", c->op, " in ", print(e)));
+    }
+    default: return refuse("operation", cat("computes ", print(e)));
+  }
+}
+
+}  // namespace weft::vta

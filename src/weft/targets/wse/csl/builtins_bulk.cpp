@@ -1,0 +1,244 @@
+// SPDX-License-Identifier: Apache-2.0
+// The DSD operations and @map.
+#include "weft/targets/wse/csl/depth.h"
+
+namespace weft::wse::csl {
+
+namespace {
+
+wse::Operand make_operand(wse::Operand::Kind kind, std::uint16_t index) {
+  wse::Operand o;
+  o.kind = kind;
+  o.index = index;
+  return o;
+}
+
+DsrFile file_of(TypeRef t) {
+  return t->kind == T::dsr_dest   ? DsrFile::dest
+         : t->kind == T::dsr_src0 ? DsrFile::src0
+                                  : DsrFile::src1;
+}
+
+}  // namespace
+
+wse::Operand Analyzer::bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos pos,
+                                    std::string_view what) {
+  TypeRef t = op.type;
+  if (t && t->is_dsd()) {
+    if (is_dst && t->kind == T::fabin_dsd)
+      fail(pos, "wse.csl.dsd.operand", "a fabin_dsd cannot be a destination");
+    if (!is_dst && t->kind == T::fabout_dsd)
+      fail(pos, "wse.csl.dsd.operand", "a fabout_dsd cannot be a source");
+    return make_operand(wse::Operand::dsd, to_dreg(op, pos));
+  }
+  if (t && t->kind == T::fifo)
+    return make_operand(wse::Operand::fifo, static_cast<std::uint16_t>(op.value.i));
+  if (t && t->is_dsr() && t->kind != T::xdsr) {
+    wse::Operand o = make_operand(wse::Operand::dsr, static_cast<std::uint16_t>(op.value.i));
+    o.file = file_of(t);
+    if (is_dst && o.file == DsrFile::src1)
+      fail(pos, "wse.csl.dsr.file", "a dsr_src1 cannot be a destination");
+    return o;
+  }
+  if (is_dst) {
+    if (!t || t->kind != T::pointer || t->elem->kind == T::fn)
+      fail(pos, "wse.csl.dsd.operand",
+           cat(what, " needs a descriptor, a DSR, a FIFO or a pointer as destination, found ",
+               text(t)));
+    if (t->is_const) fail(pos, "wse.csl.assign.constant", "the destination is constant");
+    op.temp = false;
+    return make_operand(wse::Operand::pointer, to_reg(op, pos));
+  }
+  if (!t) fail(pos, "wse.csl.dsd.operand", cat(what, ": a source has no value"));
+  if (t->kind == T::comptime_int || t->kind == T::comptime_float)
+    op = coerce(op, scalar, pos, what);
+  if (!op.type->is_scalar() || op.type->kind == T::pointer || op.type->size != scalar->size) {
+    fail(pos, "wse.csl.dsd.operand",
+         cat(what, " takes descriptors, DSRs, FIFOs and scalars of type ", text(scalar), ", found ",
+             text(op.type)));
+  }
+  if (scalar->is_float() && op.type != scalar && !op.type->is_int()) {
+    fail(pos, "wse.csl.dsd.operand",
+         cat(what, " takes scalars of type ", text(scalar), ", found ", text(op.type)));
+  }
+  op.temp = false;
+  return make_operand(wse::Operand::value, to_reg(op, pos));
+}
+
+Operand Analyzer::bulk(Node* node, TypeRef, Bulk code) {
+  static constexpr BulkInfo rows[] = {
+#define WEFT_WSE_BULK(name, d, s, n, k, w2, w3) {#name, d, s, n, k != 0, w2, w3},
+#include "weft/targets/wse/bulk.def"
+#undef WEFT_WSE_BULK
+  };
+  const BulkInfo& info = rows[static_cast<std::size_t>(code)];
+  std::size_t fixed = 1u + info.sources + (info.scalar ? 1 : 0);
+  std::string what = cat("@", info.name);
+  Pos pos = node->pos;
+  need_program(pos, what);
+  need_runtime(pos, what);
+  if (node->list.size() != fixed && node->list.size() != fixed + 1) {
+    fail(pos, "wse.csl.builtin.arguments",
+         cat(what, " takes ", fixed, " operands and optional settings, found ", node->list.size(),
+             " arguments"));
+  }
+  TypeRef fp16 = types_.get(static_cast<T>(fp16_kind()));
+  bool real = info.name[0] == 'f' || info.name.starts_with("xp");
+  bool single = info.src_bytes == 4;
+  TypeRef scalar = real ? (single ? types_.f32 : fp16) : single ? types_.u32 : types_.u16;
+  if (info.name.starts_with("xp")) scalar = types_.u16;
+  if (info.name == "mov16" || info.name == "mov32") scalar = single ? types_.u32 : types_.u16;
+  BulkOp op;
+  op.code = code;
+  op.fp_bf16 = options_.fp16 == Ty::bf16;
+  op.fp_cb16 = options_.fp16 == Ty::cb16;
+  std::vector<Operand> args;
+  for (std::size_t k = 0; k < fixed; ++k) {
+    Operand v = arg(node, k);
+    // Integer sources of integer operations may be negative literals.
+    if (v.is_known() && v.type->kind == T::comptime_int && !scalar->is_float() && v.value.i < 0) {
+      v = coerce(v, single ? types_.i32 : types_.i16, node->list[k]->pos);
+    }
+    args.push_back(std::move(v));
+  }
+  int scalars = 0;
+  op.dst = bulk_operand(args[0], scalar, true, node->list[0]->pos, what);
+  op.src0 =
+      bulk_operand(args[1], (info.name == "faddhs" || info.name == "fmachs") ? types_.f32 : scalar,
+                   false, node->list[1]->pos, what);
+  scalars += op.src0.kind == wse::Operand::value;
+  if (info.sources > 1) {
+    TypeRef second = scalar;
+    if (code == Bulk::fscaleh || code == Bulk::fscales || code == Bulk::sll16 ||
+        code == Bulk::slr16 || code == Bulk::sar16)
+      second = types_.i16;
+    op.src1 = bulk_operand(args[2], second, false, node->list[2]->pos, what);
+    scalars += op.src1.kind == wse::Operand::value;
+  }
+  if (info.scalar) {
+    op.scalar = bulk_operand(args[fixed - 1], scalar, false, node->list[fixed - 1]->pos, what);
+    if (op.scalar.kind != wse::Operand::value)
+      fail(node->list[fixed - 1]->pos, "wse.csl.dsd.operand",
+           cat("the last operand of ", what, " is a scalar"));
+  }
+  if (options_.arch == Arch::wse3 && info.sources > 1 && args[1].type->kind == T::fabin_dsd &&
+      args[2].type->kind == T::fabin_dsd) {
+    fail(pos, "wse.csl.dsd.operand", "on WSE-3 an operation has at most one fabin_dsd operand",
+         "stage the other one through a FIFO");
+  }
+  if (node->list.size() > fixed)
+    parse_settings(arg(node, fixed), op.settings, &op.index_reg, node->list[fixed]->pos);
+  if (op.settings.async) {
+    bool fabric = false;
+    for (const Operand& a : args)
+      fabric = fabric || a.type->kind == T::fabin_dsd || a.type->kind == T::fabout_dsd ||
+               a.type->is_dsr();
+    if (!fabric)
+      fail(pos, "wse.csl.settings.async", cat("an asynchronous ", what, " needs a fabric operand"));
+  }
+  (void)scalars;
+  program_->out.bulks.push_back(op);
+  std::uint16_t r = new_reg(pos);
+  emit(Insn::with_imm(Op::bulk, static_cast<std::uint8_t>(Ty::b1), r,
+                      static_cast<std::int32_t>(program_->out.bulks.size() - 1)),
+       pos);
+  return in_reg(types_.bool_, r);
+}
+
+/// Drops the data wavelets of a fabin_dsd until a control wavelet comes.
+Operand Analyzer::bi_dfilt(Node* node, TypeRef) {
+  need_program(node->pos, "@dfilt");
+  need_runtime(node->pos, "@dfilt");
+  Pos pos = node->pos;
+  Operand source = arg(node, 0);
+  if (!source.type || source.type->kind != T::fabin_dsd)
+    fail(node->list[0]->pos, "wse.csl.dsd.operand",
+         cat("@dfilt takes a fabin_dsd, found ", text(source.type)));
+  BulkOp op;
+  op.code = Bulk::mov32;
+  Operand endless = in_dreg(source.type, new_dreg(pos));
+  to_dreg_at(source, endless.r, pos);
+  std::uint16_t length = new_reg(pos);
+  load_constant(length, kUnboundedLength, types_.u16, pos);
+  emit({Op::dset, 0, endless.r, length, static_cast<std::uint16_t>(DsdField::length)}, pos);
+  op.src0 = make_operand(wse::Operand::dsd, endless.r);
+  Global* sink = anonymous_global(make_int(types_.u32, 0), false, pos);
+  Value pointer;
+  pointer.type = types_.pointer(types_.u32, false, false);
+  pointer.p = sink;
+  std::uint16_t where = to_new_reg(known_operand(pointer), pos);
+  op.dst = make_operand(wse::Operand::pointer, where);
+  if (node->list.size() > 1)
+    parse_settings(arg(node, 1), op.settings, &op.index_reg, node->list[1]->pos);
+  op.settings.terminate_on_control = true;
+  program_->out.bulks.push_back(op);
+  std::uint16_t r = new_reg(pos);
+  emit(Insn::with_imm(Op::bulk, static_cast<std::uint8_t>(Ty::b1), r,
+                      static_cast<std::int32_t>(program_->out.bulks.size() - 1)),
+       pos);
+  return in_reg(types_.bool_, r);
+}
+
+Operand Analyzer::bi_map(Node* node, TypeRef) {
+  need_runtime(node->pos, "@map");
+  Pos pos = node->pos;
+  Operand callee = arg(node, 0);
+  if (!callee.is_known() || !callee.value.p ||
+      (callee.type->kind != T::function && callee.type->kind != T::fn)) {
+    fail(node->list[0]->pos, "wse.csl.map.function",
+         cat("@map needs a function that is known at compile time, found ", text(callee.type)));
+  }
+  Decl* d = static_cast<Decl*>(const_cast<void*>(callee.value.p));
+  if (d->node->has(kTask))
+    fail(node->list[0]->pos, "wse.csl.call.task", "@map needs a function, not a task");
+  std::size_t inputs = d->node->list.size();
+  MapOp op;
+  std::vector<Operand> args;
+  std::vector<std::size_t> streams;
+  // Parameter types come from the declaration; a descriptor has no element type of its own.
+  TypeRef type = function_type(d, node->list[0]->pos);
+  bool has_out = type->elem->kind != T::void_;
+  std::size_t wanted = 1 + inputs + (has_out ? 1 : 0);
+  if (node->list.size() != wanted && node->list.size() != wanted + 1) {
+    fail(pos, "wse.csl.builtin.arguments",
+         cat("@map over \"", name(d->name), "\" takes the function, ", inputs, " input",
+             inputs == 1 ? "" : "s", has_out ? ", an output" : "", " and optional settings; found ",
+             node->list.size(), " arguments"));
+  }
+  for (std::size_t k = 0; k < inputs; ++k) {
+    TypeRef t = type->fields[k].type;
+    Operand v = arg(node, 1 + k, t);
+    MapOp::In in;
+    if (!t->is_scalar())
+      fail(node->list[1 + k]->pos, "wse.csl.map.parameter",
+           cat("@map cannot pass a parameter of type ", text(t)));
+    in.ty = bytecode_type(t);
+    if (v.type->is_dsd() || v.type->is_dsr() || v.type->kind == T::fifo) {
+      in.operand = bulk_operand(v, t, false, node->list[1 + k]->pos, "@map");
+    } else {
+      v = coerce(v, t, node->list[1 + k]->pos, "@map");
+      v.temp = false;
+      in.operand = make_operand(wse::Operand::value, to_reg(v, pos));
+    }
+    op.inputs.push_back(in);
+  }
+  if (has_out) {
+    op.out_ty = bytecode_type(type->elem);
+    op.out =
+        bulk_operand(arg(node, 1 + inputs), type->elem, true, node->list[1 + inputs]->pos, "@map");
+  }
+  if (node->list.size() > wanted)
+    parse_settings(arg(node, wanted), op.settings, nullptr, node->list[wanted]->pos);
+  if (op.settings.async) fail(pos, "wse.csl.settings.async", "@map is synchronous");
+  FunctionInstance* fn = plain_instance(d, pos);
+  op.function = static_cast<std::uint16_t>(fn->index);
+  op.window = b().next;
+  b().calls.push_back({fn->index, {b().next, b().dnext}});
+  new_reg(pos);
+  program_->out.maps.push_back(op);
+  emit(Insn::with_imm(Op::map, 0, 0, static_cast<std::int32_t>(program_->out.maps.size() - 1)),
+       pos);
+  return void_operand();
+}
+
+}  // namespace weft::wse::csl

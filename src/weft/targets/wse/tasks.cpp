@@ -1,0 +1,281 @@
+// SPDX-License-Identifier: Apache-2.0
+// The task scheduler of a PE: task bits, the choice of the next task, the states of the main
+// thread.
+#include <bit>
+
+#include "weft/base/error.h"
+#include "weft/sim/fault.h"
+#include "weft/targets/wse/arith.h"
+#include "weft/targets/wse/fabric.h"
+#include "weft/targets/wse/worker.h"
+
+namespace weft::wse {
+
+Error Fabric::pe_fault(const Pe& pe, std::string_view code, std::string message) const {
+  sim::FaultPlace place;
+  place.unit = cat("pe (", pe.x, ", ", pe.y, ")");
+  place.cycle = now_;
+  if (pe.core && !pe.core->frames.empty() && pe.program) {
+    const Frame& f = pe.core->frames.back();
+    const Function& fn = pe.program->functions[f.function];
+    place.pc = static_cast<std::int64_t>(f.pc);
+    if (f.pc < fn.code.size()) {
+      const Insn& insn = fn.code[f.pc];
+      place.instruction = cat(to_string(insn.op));
+      if (insn.op == Op::bulk)
+        place.instruction =
+            cat("@", to_string(pe.program->bulks[static_cast<std::size_t>(insn.imm())].code));
+    }
+    place.source = fn.name;
+    for (auto it = fn.lines.rbegin(); it != fn.lines.rend(); ++it) {
+      if (it->pc <= f.pc) {
+        std::string file =
+            it->file < pe.program->files.size() ? pe.program->files[it->file] : pe.program->name;
+        place.source = cat(file, ":", it->line, " (", fn.name, ")");
+        break;
+      }
+    }
+  }
+  return sim::fault(code, std::move(message), place);
+}
+
+void Fabric::task_bit(Pe& pe, Op op, TaskSpace space, int id) {
+  auto apply = [&](auto& bits) {
+    using T = std::remove_reference_t<decltype(bits)>;
+    T bit = static_cast<T>(T{1} << id);
+    if (op == Op::block) bits = static_cast<T>(bits | bit);
+    else bits = static_cast<T>(bits & static_cast<T>(~bit));
+  };
+  switch (space) {
+    case TaskSpace::local:
+      if (op == Op::activate) pe.local_pending |= 1u << id;
+      else apply(pe.local_blocked);
+      break;
+    case TaskSpace::color:
+    case TaskSpace::queue:
+      if (op != Op::activate) apply(pe.color_blocked);
+      break;
+    case TaskSpace::control:
+      if (op != Op::activate) apply(pe.control_blocked);
+      break;
+    case TaskSpace::microthread:
+      if (op != Op::activate) apply(pe.ut_blocked);
+      break;
+  }
+}
+
+namespace {
+/// The control task that a payload names; tables of queues lie `control_stride` entries apart.
+int control_entry(const Pe& pe, const InQueue& in, std::uint32_t payload) {
+  return static_cast<int>((payload >> 16) + in.control_table * pe.program->control_stride) & 63;
+}
+}  // namespace
+
+void Fabric::enter(Pe& pe, std::uint16_t function, const std::vector<std::uint64_t>& args) {
+  Core& k = core(pe);
+  const Function& fn = pe.program->functions[function];
+  k.frames.clear();
+  pe.sp = 0;
+  pe.sp = static_cast<std::uint16_t>(kMemoryBytes - fn.frame_bytes);
+  Frame f;
+  f.function = function;
+  f.sp = static_cast<std::uint16_t>(kMemoryBytes);
+  k.frames.push_back(f);
+  if (k.regs.size() < fn.regs + 8u) k.regs.resize(fn.regs + 8u);
+  if (k.dsds.size() < fn.dsds + 2u) k.dsds.resize(fn.dsds + 2u);
+  for (std::size_t i = 0; i < args.size(); ++i) k.regs[i] = args[i];
+  pe.main = MainState::running;
+  ++pe.count.tasks;
+}
+
+void Fabric::end_task(Worker&, Pe& pe) {
+  pe.main = MainState::idle;
+  pe.in_command = false;
+  pe.current_task = kNone16;
+}
+
+// Chooses what an idle main thread does next; lowest id first, high priority before low.
+bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
+  const TaskTable& t = table(pe);
+  int best = 1 << 20;
+  TaskSpace space = TaskSpace::local;
+  int queue = -1;
+  std::uint32_t ready = pe.local_pending & ~pe.local_blocked;
+  if (std::uint32_t high = ready & pe.high_tasks) ready = high;
+  for (; ready; ready &= ready - 1) {
+    int id = std::countr_zero(ready);
+    if (t.local[static_cast<std::size_t>(id)] == kNone16 &&
+        !(id == 29 && (pe.teardown_pending || pe.flush_pending))) {
+      throw pe_fault(pe, "wse.task.unbound",
+                     cat("local task ", id, " is activated but no task is bound to it"))
+          .help("bind one with @bind_local_task");
+    }
+    best = id;
+    break;
+  }
+  Wavelet chosen;
+  auto consider = [&](int q) {
+    InQueue& in = pe.in[static_cast<std::size_t>(q)];
+    Wavelet head;
+    if (!peek_queue(pe, in, now, head)) return false;
+    if (in.reader != kNone8 && !head.control) return true;
+    int id = wse3_ ? q : in.color;
+    if (pe.color_blocked >> id & 1u) return true;
+    if (head.ready > now && options_.timed) {
+      next = std::min(next, head.ready);
+      return true;
+    }
+    if (head.control) {
+      if (in.reader != kNone8) {
+        const Running& reader = pe.core->ops[in.reader];
+        if (reader.settings.terminate_on_control ||
+            reader.settings.on_control.kind != Completion::none)
+          return true;
+      }
+      int entry = control_entry(pe, in, head.data);
+      if (pe.control_blocked >> entry & 1u) return true;
+      if (t.control[static_cast<std::size_t>(entry)] == kNone16) {
+        if ((head.data >> 16 & 63u) == 31) {  // the payload names no task
+          pop_queue(w, pe, static_cast<std::size_t>(q), now, now);
+          next = std::min(next, now + 1);
+          return true;
+        }
+        throw pe_fault(pe, "wse.task.control_unbound",
+                       cat("a control wavelet of colour ", static_cast<int>(in.color),
+                           " names control task ", entry, ", which is not bound"))
+            .help("bind it with @bind_control_task, or let the wavelet ignore the CE");
+      }
+      if (id < best || (id == best && space == TaskSpace::local)) {
+        best = id;
+        space = TaskSpace::control;
+        queue = q;
+        chosen = head;
+      }
+      return true;
+    }
+    if (t.data[static_cast<std::size_t>(id)] == kNone16) return true;
+    if (id < best) {
+      best = id;
+      space = TaskSpace::queue;
+      queue = q;
+      chosen = head;
+    }
+    return true;
+  };
+  for (std::uint32_t mask = pe.busy_in; mask; mask &= mask - 1) consider(std::countr_zero(mask));
+  for (std::uint32_t mask = pe.express_in; mask; mask &= mask - 1) {
+    int c = std::countr_zero(mask);
+    std::uint8_t q = pe.color_queue[static_cast<std::size_t>(c)];
+    if (q == kNone8) continue;
+    if (!consider(q)) {
+      Channel* ch = channel_of(pe, pe.in[q]);
+      if (!ch || ch->held() == 0) pe.express_in &= ~(1u << c);  // the next letter sets it again
+      else next = std::min(next, now + 1);
+    }
+  }
+  std::vector<std::uint64_t> args;
+  std::uint16_t function = kNone16;
+  if (best < 1 << 20) {
+    if (queue >= 0) {
+      std::uint32_t data = chosen.data;
+      bool is_control = space == TaskSpace::control;
+      const TaskBinding& b =
+          pe.program->tasks[is_control ? t.control[static_cast<std::size_t>(control_entry(
+                                             pe, pe.in[static_cast<std::size_t>(queue)], data))]
+                                       : t.data[static_cast<std::size_t>(best)]];
+      pop_queue(w, pe, static_cast<std::size_t>(queue), now, now);
+      function = b.function;
+      if (b.args.size() == 1)
+        args.push_back(canonical(b.args[0], size_of(b.args[0]) == 4 ? data : data & 0xffffu));
+      if (b.args.size() >= 2) {
+        args.push_back(canonical(b.args[0], data & 0xffffu));
+        args.push_back(canonical(b.args[1], data >> 16));
+      }
+    } else {
+      pe.local_pending &= ~(1u << best);
+      if (best == 29 && (pe.teardown_pending || pe.flush_pending) && t.local[29] == kNone16) {
+        for (const auto& [q, handler] : pe.program->empty_handlers) {
+          if (function == kNone16 && (pe.flush_pending >> q & 1u)) {
+            pe.flush_pending = static_cast<std::uint16_t>(pe.flush_pending & ~(1u << q));
+            function = handler;
+          }
+        }
+        if (function == kNone16 && !pe.teardown_pending) {
+          throw pe_fault(pe, "wse.task.empty_unbound",
+                         cat("queue ", std::countr_zero(pe.flush_pending) & 7,
+                             " was flushed and has no handler"))
+              .help("name one with @set_empty_queue_handler, or bind local task 29");
+        }
+        for (const auto& [color, handler] : pe.program->teardown_handlers) {
+          if (function == kNone16 && (pe.teardown_pending >> color & 1u)) {
+            pe.teardown_pending &= ~(1u << color);
+            function = handler;
+            break;
+          }
+        }
+        if (function == kNone16) {
+          throw pe_fault(pe, "wse.task.teardown_unbound",
+                         cat("colour ", std::countr_zero(pe.teardown_pending),
+                             " entered teardown and has no handler"))
+              .help("name one with @set_teardown_handler");
+        }
+        if (pe.teardown_pending || pe.flush_pending) pe.local_pending |= 1u << 29;
+      } else {
+        function = pe.program->tasks[t.local[static_cast<std::size_t>(best)]].function;
+      }
+    }
+    pe.current_task = static_cast<std::uint16_t>(best);
+    pe.current_space = space;
+  } else if (pe.command_function != kNone16) {
+    if (pe.command_ready > now) {
+      next = std::min(next, pe.command_ready);
+      return false;
+    }
+    function = pe.command_function;
+    args = std::move(pe.command_args);
+    pe.command_function = kNone16;
+    pe.in_command = true;
+    pe.current_task = 100;
+  } else {
+    return false;
+  }
+  enter(pe, function, args);
+  return true;
+}
+
+void Fabric::run_main(Worker& w, Pe& pe, Cycle now, Cycle& next) {
+  while (true) {
+    if (pe.main_ready > now) {
+      // An idle main thread with nothing to do need not wake when its time is up.
+      bool idle = pe.main == MainState::idle && !(pe.local_pending & ~pe.local_blocked) &&
+                  !pe.busy_in && pe.command_function == kNone16;
+      next = std::min(next, pe.main_ready);
+      (void)idle;
+      return;
+    }
+    switch (pe.main) {
+      case MainState::idle:
+        if (!pick_task(w, pe, now, next)) return;
+        if (options_.timed && timing_.task_start > 0) {
+          pe.main_ready = now + timing_.task_start;
+          continue;
+        }
+        break;
+      case MainState::in_bulk: return;  // its operation advances in run_ops
+      case MainState::in_map:
+        if (!continue_map(w, pe, now, next)) {
+          if (pe.main == MainState::in_map) return;
+        }
+        break;
+      case MainState::running: break;
+    }
+    if (pe.main == MainState::running) execute(w, pe, now, next);
+    if (pe.main == MainState::running && pe.main_ready <= now) return;  // waits for a microthread
+    if (pe.main == MainState::in_bulk) {
+      next = std::min(next, now + 1);
+      return;
+    }
+  }
+}
+
+}  // namespace weft::wse

@@ -1,0 +1,18 @@
+# Installs the C++ part of a build, builds the consumer against it, runs it.
+function(step)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE status OUTPUT_VARIABLE said ERROR_VARIABLE said)
+  if(NOT status EQUAL 0)
+    message(FATAL_ERROR "${ARGN}: status ${status}\n${said}")
+  endif()
+  set(said "${said}" PARENT_SCOPE)
+endfunction()
+file(REMOVE_RECURSE "${WORK}/prefix" "${WORK}/consumer")
+step(${CMAKE_COMMAND} --install "${BUILD}" --component cpp --prefix "${WORK}/prefix")
+step(${CMAKE_COMMAND} -S "${CMAKE_CURRENT_LIST_DIR}/consumer" -B "${WORK}/consumer" -G Ninja -DCMAKE_BUILD_TYPE=Release
+  "-DCMAKE_CXX_COMPILER=${COMPILER}" "-DCMAKE_PREFIX_PATH=${WORK}/prefix")
+step(${CMAKE_COMMAND} --build "${WORK}/consumer")
+step("${WORK}/consumer/consumer")
+if(NOT said MATCHES "2 4 6 8")
+  message(FATAL_ERROR "the consumer printed: ${said}")
+endif()
+file(REMOVE_RECURSE "${WORK}/prefix")

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Kernels of one's own as Python functions and torch.ops entries: built by setup.py and by CMake, called from
+NumPy, weft and PyTorch; the faults of the published programs are absent."""
+
+import pathlib
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import weft
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[2] / "examples" / "qpu"
+sys.path.insert(0, str(EXAMPLES))
+import qpu_programs as programs
+
+try:
+    weft_qpu = __import__("weft.qpu").qpu
+    weft_qpu.library()
+except weft.IOError as error:  # a build of other targets only
+    pytest.skip(str(error), allow_module_level=True)
+
+
+@pytest.fixture(scope="module")
+def dot():
+    return programs.module("dot_cpp")
+
+
+@pytest.fixture(scope="module")
+def matrix():
+    return programs.module("matrix_cpp")
+
+
+def run(*command, cwd=None):
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def environment_path():
+    return str(pathlib.Path(weft.__file__).resolve().parents[1])
+
+
+def test_setup_py_recipe(tmp_path, monkeypatch):
+    """The documented command, from a copy of the folder; the module is imported by a fresh interpreter."""
+    monkeypatch.setenv("PYTHONPATH", environment_path())
+    folder = shutil.copytree(EXAMPLES / "dot", tmp_path / "dot")
+    run(sys.executable, "setup.py", "-q", "build_ext", "--inplace", cwd=folder)
+    out = run(
+        sys.executable, "-c",
+        "import numpy as np, dot_cpp; print(dot_cpp.add(np.arange(5), np.ones(5)).tolist())",
+        cwd=folder,
+    )  # fmt: skip
+    assert out.strip() == "[1.0, 2.0, 3.0, 4.0, 5.0]"
+
+
+def test_cmake_recipe(tmp_path, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", environment_path())
+    source = shutil.copytree(EXAMPLES / "matrix", tmp_path / "matrix")
+    run("cmake", "-S", source, "-B", tmp_path / "b", f"-DPython_EXECUTABLE={sys.executable}")
+    run("cmake", "--build", tmp_path / "b")
+    out = run(
+        sys.executable, "-c",
+        "import numpy as np, matrix_cpp; print(matrix_cpp.gpu(np.eye(3), np.arange(3)).tolist())",
+        cwd=tmp_path / "b",
+    )  # fmt: skip
+    assert out.strip() == "[0.0, 1.0, 2.0]"
+
+
+LENGTHS = [0, 1, 15, 16, 17, 64, 100, 191, 192, 193, 1000]
+
+
+@pytest.mark.parametrize("n", LENGTHS)
+def test_add_and_product_at_any_length(dot, n, rng):
+    # The device of the module stops at any access outside its arrays: stores beyond the end, prefetch past it.
+    a, b = rng.standard_normal((2, n)).astype("float32")
+    kept = a.copy(), b.copy()
+    np.testing.assert_allclose(dot.add(a, b), a + b, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(dot.product(a, b), a * b, rtol=1e-6, atol=1e-6)
+    np.testing.assert_array_equal((a, b), kept)  # inputs are not overwritten
+
+
+@pytest.mark.parametrize(
+    "rows,columns", [(1, 1), (3, 15), (4, 16), (5, 17), (13, 100), (100, 48), (12, 193)]
+)
+def test_matrix_vector(matrix, rows, columns, rng):
+    a = rng.standard_normal((rows, columns)).astype("float32")
+    x = rng.standard_normal(columns).astype("float32")
+    kept = a.copy()
+    want = a.astype("float64") @ x
+    np.testing.assert_allclose(matrix.gpu(a, x), want, atol=2e-5 * columns**0.5)
+    np.testing.assert_allclose(matrix.gpu(a.ravel(), x), want, atol=2e-5 * columns**0.5)
+    np.testing.assert_allclose(matrix.library(a, x), want, atol=2e-5 * columns**0.5)
+    np.testing.assert_array_equal(a, kept)
+    assert matrix.cycles() > 0
+
+
+def test_kernels_are_compiled_and_memory_is_allocated_once(dot, rng):
+    a = rng.standard_normal(2000).astype("float32")
+    dot.add(a, a), dot.product(a, a)
+    compiled, allocated = dot.compiled(), dot.allocated()
+    for n in (1, 7, 50, 400, 2000):
+        dot.add(a[:n], a[:n]), dot.product(a[:n], a[:n])
+    assert compiled == 2 and dot.compiled() == compiled
+    assert allocated >= 3 and dot.allocated() == allocated
+
+
+def test_layouts_and_types_are_read_as_what_they_are(dot):
+    i = np.arange(24)
+    np.testing.assert_array_equal(dot.add(i, i), (2 * i).astype("float32"))  # integers
+    np.testing.assert_array_equal(dot.add(i[::2], i[1::2]), (i[::2] + i[1::2]).astype("float32"))
+    m = i.reshape(4, 6).T  # not contiguous, two dimensions
+    np.testing.assert_array_equal(dot.product(m, m), (m * m).astype("float32"))
+    assert dot.product(m, m).shape == (6, 4)
+    w = weft.asarray(i.astype("float32"), device="qpu")
+    out = dot.add(w, w)
+    assert isinstance(out, weft.NDArray) and out.device.name == "qpu"
+    np.testing.assert_array_equal(out.numpy(), 2.0 * i)
+
+
+def test_mistakes(dot, matrix):
+    for call, code in (
+        (lambda: dot.add(np.ones(3), np.ones(4)), "dot_cpp.shape"),
+        (lambda: matrix.gpu(np.ones(7), np.ones(2)), "matrix_cpp.shape"),
+        (lambda: matrix.gpu(np.ones(7), np.ones(0)), "matrix_cpp.shape"),
+    ):
+        with pytest.raises(weft.Error) as e:
+            call()
+        assert e.value.code == code
+    with pytest.raises(weft.Error, match=r"qpu\.module\.arguments.*takes 2 arguments, got 1"):
+        dot.add(np.ones(3))
+    with pytest.raises(weft.DTypeError, match=r"qpu\.module\.dtype.*complex"):
+        dot.add(np.ones(3, complex), np.ones(3))
+    with pytest.raises(weft.IOError, match=r"qpu\.module\.load.*nothing\.so"):
+        weft_qpu.load("nothing.so")
+    np.testing.assert_array_equal(dot.add(np.ones(3), np.ones(3)), np.full(3, 2.0))
+
+
+def test_from_pytorch(dot, matrix):
+    torch = pytest.importorskip("torch")
+    g = torch.Generator().manual_seed(2022)
+    a, b = torch.randn(100, generator=g), torch.randn(100, generator=g)
+    kept = a.clone()
+    d = dot.product(a, b)
+    assert str(d) == str(a * b)  # equal to the last digit printed
+    assert torch.equal(a, kept) and isinstance(d, torch.Tensor)
+    assert torch.equal(torch.ops.dot_cpp.product(a, b), d)
+    torch.testing.assert_close(torch.ops.dot_cpp.add(a, b), a + b)
+    m, x = torch.randn((30, 70), generator=g), torch.randn(70, generator=g)
+    torch.testing.assert_close(torch.ops.matrix_cpp.gpu(m, x), m @ x, rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        torch.ops.matrix_cpp.gpu(m.t().contiguous().t(), x), m @ x, rtol=1e-4, atol=1e-4
+    )
+    i = torch.arange(40)
+    assert torch.equal(dot.product(i, i), (i * i).float())

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The type stubs in the package are what the run-time surface is, and a type checker accepts and refuses by them."""
+
+import ast
+import importlib
+import importlib.util
+import inspect
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import weft
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "python" / "weft"
+MODULES = {
+    "weft": "__init__.pyi",
+    "weft.linalg": "linalg.pyi",
+    "weft.fft": "fft.pyi",
+    "weft.random": "random.pyi",
+    "weft.init": "init.pyi",
+    "weft.optim": "optim.pyi",
+    "weft.data": "data.pyi",
+    "weft.nn": "nn/__init__.pyi",
+    "weft.nn.functional": "nn/functional.pyi",
+}
+
+
+def tree(file):
+    return ast.parse((PACKAGE / file).read_text())
+
+
+def definitions(body):
+    """Name -> list of nodes."""
+    out = {}
+    for node in body:
+        if isinstance(node, (ast.FunctionDef, ast.ClassDef)):
+            out.setdefault(node.name, []).append(node)
+        elif isinstance(node, ast.AnnAssign):
+            out.setdefault(node.target.id, []).append(node)
+        elif isinstance(node, ast.ImportFrom):
+            for alias in node.names:
+                out.setdefault(alias.asname or alias.name, []).append(node)
+    return out
+
+
+def shape_of(node):
+    """(name, kind, has a default) of each parameter of a definition."""
+    a = node.args
+    out, optional = [], len(a.posonlyargs) + len(a.args) - len(a.defaults)
+    for k, p in enumerate([*a.posonlyargs, *a.args]):
+        kind = "positional" if k < len(a.posonlyargs) else "both"
+        out.append((p.arg, kind, k >= optional))
+    if a.vararg:
+        out.append((a.vararg.arg, "many", False))
+    for p, value in zip(a.kwonlyargs, a.kw_defaults):
+        out.append((p.arg, "keyword", value is not None))
+    if a.kwarg:
+        out.append((a.kwarg.arg, "keywords", False))
+    return out
+
+
+def run_time_shape(f):
+    kinds = {
+        inspect.Parameter.POSITIONAL_ONLY: "positional",
+        inspect.Parameter.POSITIONAL_OR_KEYWORD: "both",
+        inspect.Parameter.VAR_POSITIONAL: "many",
+        inspect.Parameter.KEYWORD_ONLY: "keyword",
+        inspect.Parameter.VAR_KEYWORD: "keywords",
+    }
+    return [
+        (p.name, kinds[p.kind], p.default is not p.empty)
+        for p in inspect.signature(f).parameters.values()
+    ]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_every_public_name_has_its_signature(name):
+    module = importlib.import_module(name)
+    stub = definitions(tree(MODULES[name]).body)
+    public = getattr(module, "__all__", None) or [
+        n
+        for n, v in vars(module).items()
+        if n[0] != "_"
+        and getattr(v, "__module__", "") == name
+        and (inspect.isfunction(v) or inspect.isclass(v))
+    ]
+    assert [n for n in public if n not in stub] == []
+    compared = 0
+    for n in public:
+        value = getattr(module, n)
+        for node in stub[n]:
+            if isinstance(node, ast.ClassDef):
+                assert inspect.isclass(value)
+                for m in definitions(node.body).get("__init__", []):
+                    if inspect.isfunction(value.__init__):
+                        assert shape_of(m) == run_time_shape(value.__init__), n
+                        compared += 1
+            elif isinstance(node, ast.FunctionDef):
+                try:
+                    want = run_time_shape(value)
+                except ValueError:
+                    continue  # a function of the core that states no signature
+                assert shape_of(node) == want, n
+                compared += 1
+    assert compared >= 2
+
+
+def test_rows_of_the_table_are_all_there():
+    stub = definitions(tree("__init__.pyi").body)
+    for row in weft._core.elementwise_rows:
+        assert len(stub[row["name"]]) == 1 + row["arity"], row["name"]
+
+
+@pytest.mark.parametrize("name", ["NDArray", "Tensor", "Device", "dtype"])
+def test_members_of_the_core_s_classes(name):
+    node = definitions(tree("__init__.pyi").body)[name][0]
+    stub = set(definitions(node.body))
+    cls = getattr(weft, name)
+    public = {n for n in dir(cls) if n[0] != "_"}
+    assert public - stub == set() and {n for n in stub if n[0] != "_"} - public == set()
+    assert {n for n in stub if n[:2] == "__"} - set(dir(cls)) <= {
+        "__iter__"
+    }  # iterated by __getitem__
+    operators = {n for n in dir(cls) if n[:2] == "__" and n.strip("_")[1:] in ("add", "sub", "mul")}
+    assert operators <= stub
+
+
+def test_the_tool_has_nothing_to_write():
+    run = subprocess.run(
+        [sys.executable, ROOT / "tools" / "make_stubs.py", "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert run.returncode == 0, run.stdout + run.stderr
+    assert (PACKAGE / "py.typed").exists()
+
+
+@pytest.mark.skipif(not importlib.util.find_spec("mypy"), reason="mypy is not installed")
+def test_a_type_checker_accepts_a_program_and_refuses_mistakes():
+    def check(file, *options):
+        run = subprocess.run(
+            [sys.executable, "-m", "mypy", "--no-incremental", "--follow-imports=silent"]
+            + ["--python-version", "3.11", *options, ROOT / "tests/python/typecheck" / file],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={"MYPYPATH": str(ROOT / "python"), "PATH": ""},
+        )
+        return run.returncode, run.stdout
+
+    code, text = check("program.py", "--strict")
+    assert code == 0, text
+    code, text = check("mistakes.py")
+    source = (ROOT / "tests/python/typecheck/mistakes.py").read_text().splitlines()
+    marked = {n for n, line in enumerate(source, 1) if line.endswith("# refused")}
+    found = {int(line.split(":")[1]) for line in text.splitlines() if ": error:" in line}
+    assert found == marked and len(marked) > 5, text

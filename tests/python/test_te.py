@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""te's functions come from the table of intrinsics: each one on each device that runs here, against NumPy."""
+
+import math
+
+import numpy as np
+import pytest
+import weft
+import weft._core as core
+from weft import te
+
+INTEGER = {"shift_left", "shift_right", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"}
+INTEGER |= {"popcount", "clz", "mulhi"}
+PREDICATES = {"isnan", "isinf", "isfinite", "signbit"}
+REFERENCE = {
+    "erf": np.vectorize(math.erf),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "round": np.round,
+    "pow": np.power,
+    "atan2": np.arctan2,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "shift_left": np.left_shift,
+    "shift_right": np.right_shift,
+    "bitwise_not": np.invert,
+    "popcount": np.vectorize(lambda x: bin(int(x) & 0xFFFFFFFF).count("1")),
+    "clz": np.vectorize(lambda x: 32 - (int(x) & 0xFFFFFFFF).bit_length()),
+    "mulhi": lambda x, y: ((x.astype("int64") * y) >> 32).astype("int32"),
+}
+DEVICES = [d for d in ("cpu", "c", "ref", "opencl") if weft.device(d).available]
+
+
+def arguments(row, rng):
+    n = 37
+    if row["name"] in INTEGER:
+        x = rng.integers(-1000, 1000, n).astype("int32")
+        y = rng.integers(0, 31, n).astype("int32")
+        return (x, y)[: row["arity"]]
+    low, high = {"acosh": (1.0, 4.0), "atanh": (-0.9, 0.9)}.get(row["name"], (0.01, 0.99))
+    if row["name"] in PREDICATES:
+        return (rng.choice(np.array([0.0, -0.0, 1.5, -2, np.nan, np.inf, -np.inf], "float32"), n),)
+    return tuple(
+        (rng.random(n) * (high - low) + low).astype("float32") for _ in range(row["arity"])
+    )
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("row", core.intrinsic_rows, ids=lambda r: r["name"])
+def test_function(row, device):
+    rng = np.random.default_rng(5)
+    values = arguments(row, rng)
+    reference = REFERENCE.get(row["name"]) or getattr(np, row["name"])
+    expected = reference(*values)
+    placeholders = [
+        te.placeholder(v.shape, str(v.dtype), name=f"A{i}") for i, v in enumerate(values)
+    ]
+    function = getattr(te, row["name"])
+    assert function.__doc__
+    out = te.compute(
+        values[0].shape,
+        lambda i: (
+            te.if_then_else(function(*(p[i] for p in placeholders)), 1, 0)
+            if expected.dtype == bool
+            else function(*(p[i] for p in placeholders))
+        ),
+        name="C",
+    )
+    module = weft.build(te.create_prim_func([*placeholders, out]), target=device)
+    arrays = [weft.asarray(v, device=device) for v in values]
+    dtype = "int32" if row["name"] in INTEGER else "float32"
+    result = weft.zeros(expected.shape, dtype=dtype, device=device)
+    module["main"](*arrays, result)
+    if row["name"] in INTEGER or expected.dtype == bool:
+        assert np.array_equal(result.numpy(), expected)
+    else:
+        np.testing.assert_allclose(result.numpy(), expected, rtol=4e-6, atol=1e-6)
+
+
+def test_two_values_or_a_reduction():
+    a = np.array([3.0, -1.0, 2.0], "float32")
+    A = te.placeholder((3,), "float32", name="A")
+    k = te.reduce_axis(3, name="k")
+    both = te.compute((3,), lambda i: te.max(te.min(A[i], 2.5), 0.0), name="B")
+    largest = te.compute((1,), lambda i: te.max(A[k], axis=k), name="C")
+    module = weft.build(te.create_prim_func([A, both, largest]), target="cpu")
+    B, C = weft.zeros((3,), dtype="float32"), weft.zeros((1,), dtype="float32")
+    module["main"](weft.asarray(a), B, C)
+    assert B.numpy().tolist() == [2.5, 0.0, 2.0] and C.numpy().tolist() == [3.0]

@@ -1,0 +1,605 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wafer from Python: the printed GEMV and its exercises, the SDK's runtime, layout and debug classes."""
+
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "compat" / "cerebras"))
+weft = pytest.importorskip("weft")
+wse = pytest.importorskip("weft.wse")
+try:
+    wse._library.get()
+except ImportError as error:
+    pytest.skip(f"libweft_wse.so is not built: {error}", allow_module_level=True)
+
+from cerebras.geometry.geometry import IntVector  # noqa: E402
+from cerebras.sdk.debug.debug_util import debug_util  # noqa: E402
+from cerebras.sdk.runtime.sdkruntimepybind import (  # noqa: E402
+    Color,
+    Edge,
+    MemcpyDataType,
+    MemcpyOrder,
+    Route,
+    RoutingPosition,
+    SdkLayout,
+    SdkRuntime,
+    SdkTarget,
+    SimfabConfig,
+    get_platform,
+)
+from cerebras.sdk.sdk_utils import (  # noqa: E402
+    calculate_cycles,
+    input_array_to_u32,
+    memcpy_view,
+)
+
+SEED = ROOT / "examples/wse/seed"
+M, N = 4, 6
+COPY = dict(streaming=False, order=MemcpyOrder.ROW_MAJOR, data_type=MemcpyDataType.MEMCPY_32BIT)
+
+
+def tool(name, *arguments, cwd, check=True):
+    """Runs cslc or cs_python as a command."""
+    code = f"import sys; from weft.wse_tools import {name}_main; sys.exit({name}_main())"
+    env = dict(os.environ, PYTHONPATH=f"{ROOT / 'python'}")
+    done = subprocess.run(
+        [sys.executable, "-c", code, *map(str, arguments)],
+        cwd=cwd,
+        env=env,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert not check or done.returncode == 0, done.stdout + done.stderr
+    return done
+
+
+def cslc(folder, layout="layout.csl", check=True, more=()):
+    flags = "--fabric-dims=8,3 --fabric-offsets=4,1 --memcpy --channels=1 -o out".split()
+    return tool("cslc", layout, *flags, *more, cwd=folder, check=check)
+
+
+def compiled(folder, layout, pe, dims=(8, 3), pe_name="pe_program.csl", **options):
+    (folder / "layout.csl").write_text(layout)
+    (folder / pe_name).write_text(pe)
+    out = str(folder / "out")
+    wse.compile_csl(
+        str(folder / "layout.csl"),
+        out,
+        fabric_dims=dims,
+        fabric_offsets=(4, 1),
+        memcpy=True,
+        **options,
+    )
+    return out
+
+
+def started(out, **options):
+    runner = SdkRuntime(out, **options)
+    runner.load()
+    runner.run()
+    return runner
+
+
+def put(runner, name, array):
+    runner.memcpy_h2d(runner.get_id(name), array, 0, 0, 1, 1, array.size, nonblock=False, **COPY)
+
+
+def get(runner, name, count, dtype=np.float32):
+    out = np.zeros(count, dtype)
+    runner.memcpy_d2h(out, runner.get_id(name), 0, 0, 1, 1, count, nonblock=False, **COPY)
+    return out
+
+
+def seed_texts():
+    return (SEED / "layout.csl").read_text(), (SEED / "pe_program.csl").read_text()
+
+
+# ---- the printed program and its exercises
+
+
+def test_the_printed_files_end_in_success(tmp_path):
+    for name in ("layout.csl", "pe_program.csl", "run.py"):
+        (tmp_path / name).write_text((SEED / name).read_text())
+    cslc(tmp_path)
+    done = tool("cs_python", "run.py", "--name", "out", cwd=tmp_path)
+    assert done.stdout.strip().endswith("SUCCESS!")
+
+
+def test_other_values(tmp_path, rng):
+    runner = started(compiled(tmp_path, *seed_texts()))
+    A, x, b = (rng.standard_normal(n).astype(np.float32) for n in (M * N, N, M))
+    for name, value in (("A", A), ("x", x), ("b", b)):
+        put(runner, name, value)
+    runner.launch("init_and_compute", nonblock=False)
+    y = get(runner, "y", M)
+    runner.stop()
+    np.testing.assert_allclose(y, A.reshape(M, N) @ x + b, rtol=1e-5)
+
+
+def test_launched_twice_goes_on_where_it_stopped(tmp_path):
+    # A_dsd has moved on by N elements and y was never zeroed: the second launch adds A from the second row on.
+    runner = started(compiled(tmp_path, *seed_texts()))
+    A = np.arange(M * N, dtype=np.float32)
+    x, b = np.full(N, 1, np.float32), np.full(M, 2, np.float32)
+    for name, value in (("A", A), ("x", x), ("b", b)):
+        put(runner, name, value)
+    first = A.reshape(M, N) @ x + b
+    runner.launch("init_and_compute", nonblock=False)
+    np.testing.assert_array_equal(get(runner, "y", M), first)
+    runner.launch("init_and_compute", nonblock=False)
+    second = get(runner, "y", M)
+    runner.stop()
+    rows = A.reshape(M, N)[1:]  # what the moved descriptor covers of A; its last row lies behind A
+    np.testing.assert_array_equal(second[: M - 1], first[: M - 1] + rows @ x + b[: M - 1])
+    assert second[M - 1] != first[M - 1]
+
+
+def resetting(m, n):
+    layout, pe = seed_texts()
+    pe = pe.replace("const M: i16 = 4;", f"const M: i16 = {m};")
+    pe = pe.replace("const N: i16 = 6;", f"const N: i16 = {n};")
+    pe = pe.replace(
+        "// Add b to A*x", "A_dsd = @increment_dsd_offset(A_dsd, -N, f32);\n// Add b to A*x"
+    )
+    return layout, pe.replace(
+        "// Loop over all columns of A",
+        "@fmovs(y_dsd, @as(f32, 0.0));\n// Loop over all columns of A",
+    )
+
+
+def test_several_products(tmp_path, rng):
+    runner = started(compiled(tmp_path, *resetting(M, N)))
+    A, b = (rng.standard_normal(n).astype(np.float32) for n in (M * N, M))
+    put(runner, "A", A)
+    put(runner, "b", b)
+    for _ in range(5):
+        x = rng.standard_normal(N).astype(np.float32)
+        put(runner, "x", x)
+        runner.launch("init_and_compute", nonblock=False)
+        np.testing.assert_allclose(get(runner, "y", M), A.reshape(M, N) @ x + b, rtol=1e-4)
+    runner.stop()
+
+
+def test_y_fed_back_as_x(tmp_path, rng):
+    n = 5
+    runner = started(compiled(tmp_path, *resetting(n, n)))
+    A = (rng.standard_normal((n, n)) / n).astype(np.float32)
+    x, b = (rng.standard_normal(n).astype(np.float32) for _ in range(2))
+    put(runner, "A", A.ravel())
+    put(runner, "b", b)
+    want = x.astype(np.float64)
+    for _ in range(6):
+        put(runner, "x", x)
+        runner.launch("init_and_compute", nonblock=False)
+        x = get(runner, "y", n)
+        want = A @ want + b
+        np.testing.assert_allclose(x, want, rtol=1e-4, atol=1e-5)
+    runner.stop()
+
+
+# ---- commands and artifacts
+
+
+def test_out_json_holds_the_params(tmp_path):
+    layout = "param width: u16;\nparam depth: i16;\n" + seed_texts()[0].replace(
+        "@set_rectangle(1, 1);",
+        "@comptime_assert(width == 3 and depth == 7);\n@set_rectangle(1, 1);",
+    )
+    (tmp_path / "layout.csl").write_text(layout)
+    (tmp_path / "pe_program.csl").write_text(seed_texts()[1])
+    cslc(tmp_path, more=["--params=width:3", "--params", "depth:7"])
+    params = json.loads((tmp_path / "out/out.json").read_text())["params"]
+    assert params == {"width": "3", "depth": "7"}
+    assert int(params["width"]) == 3
+    names = {row["name"] for row in json.loads((tmp_path / "out/bin/out_rpc.json").read_text())}
+    assert {"A", "x", "b", "y", "init_and_compute"} <= names
+
+
+def test_errors_are_a_compilers(tmp_path):
+    layout, pe = seed_texts()
+    (tmp_path / "layout.csl").write_text(layout)
+    (tmp_path / "pe_program.csl").write_text(
+        pe.replace("x[i]", "z[i]").replace("y_dsd, b_dsd", "y_dsd, c")
+    )
+    done = cslc(tmp_path, check=False)
+    assert done.returncode == 1
+    assert "pe_program.csl:" in done.stderr and "^" in done.stderr
+    assert '"z"' in done.stderr and '"c"' in done.stderr  # several per run
+    assert not (tmp_path / "out").exists()
+    assert cslc(tmp_path, layout="none.csl", check=False).returncode == 2
+
+
+def test_a_killed_compiler_leaves_nothing_that_looks_whole(tmp_path):
+    layout = (
+        seed_texts()[0]
+        .replace("@set_rectangle(1, 1);", "@set_rectangle(700, 700);")
+        .replace(
+            '@set_tile_code(0, 0, "pe_program.csl", .{ .memcpy_params = memcpy.get_params(0) });',
+            "for (@range(u16, 700)) |i| { for (@range(u16, 700)) |j| { @set_tile_code(i, j, "
+            '"pe_program.csl", .{ .memcpy_params = memcpy.get_params(i) }); } }',
+        )
+    )
+    (tmp_path / "layout.csl").write_text(layout)
+    (tmp_path / "pe_program.csl").write_text(seed_texts()[1])
+    code = "import sys; from weft.wse_tools import cslc_main; sys.exit(cslc_main())"
+    for delay in (0.6, 1.2, 2.0):
+        process = subprocess.Popen(
+            [sys.executable, "-c", code, "layout.csl", "-o", "out", "--memcpy"],
+            cwd=tmp_path,
+            env=dict(os.environ, PYTHONPATH=str(ROOT / "python")),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
+        time.sleep(delay)
+        process.send_signal(signal.SIGKILL)
+        process.wait()
+        if (tmp_path / "out").exists():  # it had finished: then it must be whole
+            SdkRuntime(str(tmp_path / "out"))
+        else:
+            with pytest.raises(wse.WseError) as caught:
+                SdkRuntime(str(tmp_path / "out"))
+            assert caught.value.code.startswith("wse.artifact")
+
+
+# ---- SdkRuntime
+
+
+def test_no_hardware_stands_behind_an_address(tmp_path):
+    out = compiled(tmp_path, *seed_texts())
+    for address in ("10.0.0.1:9000", "cs2"):
+        with pytest.raises(weft.DeviceError) as caught:
+            SdkRuntime(out, cmaddr=address)
+        assert caught.value.code == "wse.runtime.hardware" and address in str(caught.value)
+    for nothing in (None, ""):
+        SdkRuntime(out, cmaddr=nothing)
+    with pytest.raises(weft.DeviceError):
+        SdkRuntime(out, get_platform("10.0.0.1:9000", SimfabConfig(), SdkTarget.WSE2))
+    with pytest.raises(wse.WseDeviceError):
+        debug_util(out, cmaddr="10.0.0.1:9000")
+
+
+def test_wrong_calls_name_what_is_legal(tmp_path):
+    runner = started(compiled(tmp_path, *seed_texts()))
+    with pytest.raises(wse.WseError, match="A"):
+        runner.get_id("a")
+    A = runner.get_id("A")
+
+    def refused(code, call):
+        with pytest.raises(ValueError) as caught:
+            call()
+        assert caught.value.code == code, caught.value
+
+    ok = np.zeros(24, np.float32)
+    refused(
+        "wse.memcpy.ndim",
+        lambda: runner.memcpy_h2d(A, ok.reshape(4, 6), 0, 0, 1, 1, 24, **COPY),
+    )
+    refused("wse.memcpy.dtype", lambda: runner.memcpy_h2d(A, np.zeros(24), 0, 0, 1, 1, 24, **COPY))
+    refused("wse.memcpy.strides", lambda: runner.memcpy_h2d(A, ok[::2], 0, 0, 1, 1, 12, **COPY))
+    refused("wse.memcpy.array", lambda: runner.memcpy_h2d(A, [1.0], 0, 0, 1, 1, 1, **COPY))
+    frozen = ok.copy()
+    frozen.flags.writeable = False
+    refused("wse.memcpy.readonly", lambda: runner.memcpy_d2h(frozen, A, 0, 0, 1, 1, 24, **COPY))
+    for call in (
+        lambda: runner.memcpy_h2d(A, ok, 0, 0, 1, 1, 23, **COPY),  # sizes differ
+        lambda: runner.memcpy_h2d(A, ok, 1, 0, 1, 1, 24, **COPY),  # outside the rectangle
+        lambda: runner.memcpy_h2d(A, ok, 0, 0, 2, 1, 12, **COPY),
+        lambda: runner.memcpy_h2d(99, ok, 0, 0, 1, 1, 24, **COPY),
+        lambda: runner.launch("init_and_compute", np.float32(1)),  # no argument is declared
+        lambda: runner.launch("init_and_compute", np.complex64(1)),
+    ):
+        with pytest.raises(wse.WseError):
+            call()
+    with pytest.raises(wse.WseValueError):
+        SdkRuntime(str(tmp_path / "out"), simfab_numthreads=65)
+    runner.stop()
+
+
+def test_tasks_of_nonblocking_operations(tmp_path, rng):
+    runner = started(compiled(tmp_path, *resetting(M, N)))
+    A, x, b = (rng.standard_normal(n).astype(np.float32) for n in (M * N, N, M))
+    y = np.zeros(M, np.float32)
+    tasks = [
+        runner.memcpy_h2d(runner.get_id(n), v, 0, 0, 1, 1, v.size, nonblock=True, **COPY)
+        for n, v in (("A", A), ("x", x), ("b", b))
+    ]
+    tasks.append(runner.launch("init_and_compute", nonblock=True))
+    tasks.append(runner.memcpy_d2h(y, runner.get_id("y"), 0, 0, 1, 1, M, nonblock=True, **COPY))
+    runner.task_wait(tasks[-1])
+    assert all(runner.is_task_done(t) for t in tasks)
+    np.testing.assert_allclose(y, A.reshape(M, N) @ x + b, rtol=1e-4)
+    with pytest.raises(wse.WseError):
+        runner.task_wait(wse.Task(12345))
+    runner.stop()
+
+
+RING = """
+param memcpy_params: comptime_struct;
+const sys = @import_module("<memcpy/memcpy>", memcpy_params);
+const trace = @import_module("<debug>", .{ .key = "steps", .buffer_size = 60 });
+const print = @import_module("<simprint>");
+const place = @import_module("<layout>");
+const time = @import_module("<time>");
+export var half: [6]f16 = [6]f16 { 1.0, 2.0, 3.0, 4.0, 5.0, 6.0 };
+export var word: u32 = 77;
+var stamps = @zeros([6]u16);
+var p: [*]f16 = &half;
+var q: [*]u16 = &stamps;
+fn scale(k: f16, n: u16) void {
+  time.enable_tsc();
+  time.get_timestamp(@ptrcast(*[3]u16, &stamps[0]));
+  trace.trace_string("scale");
+  trace.trace_u16(n);
+  trace.trace_i16(-3);
+  trace.trace_f32(2.5);
+  for (@range(u16, n)) |i| { half[i] *= k; }
+  word += @as(u32, place.get_x_coord());
+  trace.trace_u32(word);
+  time.get_timestamp(@ptrcast(*[3]u16, &stamps[3]));
+  print.fmt("PE {} scaled {}\\n", .{ place.get_x_coord(), n });
+  sys.unblock_cmd_stream();
+}
+comptime { @export_symbol(p, "half"); @export_symbol(q, "stamps"); @export_symbol(scale); }
+"""
+RING_LAYOUT = """
+const memcpy = @import_module("<memcpy/get_params>", .{ .width = 3, .height = 1 });
+layout {
+  @set_rectangle(3, 1);
+  for (@range(u16, 3)) |x| { @set_tile_code(x, 0, "pe_program.csl", .{ .memcpy_params = memcpy.get_params(x) }); }
+  @export_name("half", [*]f16, true);
+  @export_name("stamps", [*]u16, false);
+  @export_name("scale", fn(f16, u16)void);
+}
+"""
+
+
+def test_sixteen_bits_traces_and_logs(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    out = compiled(tmp_path, RING_LAYOUT, RING, dims=(10, 3))
+    runner = started(out)
+    values = np.arange(18, dtype=np.float16)
+    packed = input_array_to_u32(values, None, 6)
+    runner.memcpy_h2d(
+        runner.get_id("half"),
+        packed,
+        0,
+        0,
+        3,
+        1,
+        6,
+        streaming=False,
+        order=MemcpyOrder.ROW_MAJOR,
+        data_type=MemcpyDataType.MEMCPY_16BIT,
+    )
+    runner.launch("scale", np.float16(2), np.uint16(4), nonblock=False)
+    back = np.zeros(18, np.uint32)
+    runner.memcpy_d2h(
+        back,
+        runner.get_id("half"),
+        0,
+        0,
+        3,
+        1,
+        6,
+        streaming=False,
+        order=MemcpyOrder.ROW_MAJOR,
+        data_type=MemcpyDataType.MEMCPY_16BIT,
+    )
+    stamps = np.zeros(18, np.uint32)
+    runner.memcpy_d2h(
+        stamps,
+        runner.get_id("stamps"),
+        0,
+        0,
+        3,
+        1,
+        6,
+        streaming=False,
+        order=MemcpyOrder.ROW_MAJOR,
+        data_type=MemcpyDataType.MEMCPY_16BIT,
+    )
+    runner.stop()
+    want = values.reshape(3, 6).copy()
+    want[:, :4] *= 2
+    np.testing.assert_array_equal(memcpy_view(back, np.float16).reshape(3, 6), want)
+    cycles = calculate_cycles(memcpy_view(stamps, np.uint16)[:6])
+    assert 10 < cycles < 2000
+    look = debug_util(out)
+    assert look.read_trace(4, 1, "steps") == ["scale", 4, -3, 2.5, 77]
+    assert look.read_trace(6, 1, "steps")[-1] == 79
+    np.testing.assert_array_equal(look.get_symbol(5, 1, "half", np.float16), want[1])
+    rect = look.get_symbol_rect(((4, 1), (3, 1)), "word", np.uint32)
+    np.testing.assert_array_equal(rect.ravel(), [77, 78, 79])
+    log = (tmp_path / "sim.log").read_text().splitlines()
+    assert [line.split(" ", 1)[1] for line in log] == [f"PE {x} scaled 4" for x in range(3)]
+    assert all(line.startswith("@") for line in log)
+    assert runner.coord_logical_to_physical((2, 0)) == (6, 1)
+    runner.dump_core(str(tmp_path / "core.json"))
+    assert json.loads((tmp_path / "core.json").read_text())["cycles"] > 0
+
+
+def test_helpers_pack_and_view():
+    values = np.arange(6, dtype=np.float16)
+    words = input_array_to_u32(values, 0, 3)
+    assert list(words >> 16) == [0, 1, 2, 0, 1, 2]
+    np.testing.assert_array_equal(memcpy_view(words, np.float16), values)
+    assert calculate_cycles(np.array([1, 0, 0, 0, 1, 0], np.uint16)) == 65535
+    with pytest.raises(ValueError):
+        memcpy_view(np.zeros(2, np.float64), np.float16)
+    with pytest.raises(ValueError):
+        input_array_to_u32(np.zeros(2), None, 2)
+
+
+# ---- SdkLayout
+
+
+def test_layout_classes_route_and_stream(tmp_path):
+    code = """
+param rx: color;
+param tx: color;
+param offset: u16;
+const rx_iq = @get_input_queue(2);
+const tx_oq = @get_output_queue(3);
+export var seen: u32 = 0;
+const in = @get_dsd(fabin_dsd, .{ .extent = 8, .fabric_color = rx, .input_queue = rx_iq });
+const out = @get_dsd(fabout_dsd, .{ .extent = 8, .fabric_color = tx, .output_queue = tx_oq });
+var buffer = @zeros([8]u32);
+const mem = @get_dsd(mem1d_dsd, .{ .base_address = &buffer, .extent = 8 });
+task got() void { for (@range(u16, 8)) |k| { buffer[k] += @as(u32, offset); seen += buffer[k]; } @mov32(out, mem, .{ .async = true }); }
+task main() void { @mov32(mem, in, .{ .async = true, .activate = got }); }
+comptime {
+  @bind_local_task(main, @get_local_task_id(9)); @bind_local_task(got, @get_local_task_id(10)); @activate(@get_local_task_id(9));
+  @initialize_queue(rx_iq, .{ .color = rx });
+  if (@is_arch("wse3")) @initialize_queue(tx_oq, .{ .color = tx });
+}
+"""
+    (tmp_path / "add.csl").write_text(code)
+    platform = get_platform(None, SimfabConfig(num_threads=1), SdkTarget.WSE2)
+    layout = SdkLayout(platform)
+    regions, ports = [], []
+    for k, place in enumerate(((2, 2), (7, 4))):
+        region = layout.create_code_region(str(tmp_path / "add.csl"), f"add{k}", 1, 1)
+        rx, tx = Color(f"rx{k}"), Color(f"tx{k}")
+        region.set_param_all(rx) if False else region.set_param_all("rx", rx)
+        region.set_param_all("tx", tx)
+        region.set_param_all("offset", 100 * (k + 1))
+        into = region.create_input_port(
+            rx, Edge.LEFT, [RoutingPosition().set_output([Route.RAMP])], 8
+        )
+        outof = region.create_output_port(
+            tx, Edge.RIGHT, [RoutingPosition().set_input([Route.RAMP])], 8
+        )
+        region.place(*place)
+        regions.append(region)
+        ports.append((into, outof))
+    layout.connect(ports[0][1], ports[1][0])
+    source = layout.create_input_stream(ports[0][0])
+    sink = layout.create_output_stream(ports[1][1])
+    artifacts = layout.compile(out_prefix=str(tmp_path / "out"))
+    runner = SdkRuntime(artifacts, platform, memcpy_required=False)
+    runner.load()
+    runner.run()
+    data, back = np.arange(8, dtype=np.uint32), np.zeros(8, np.uint32)
+    handle = runner.receive(sink, back, 8, nonblock=True)
+    runner.send(source, data, nonblock=True)
+    runner.task_wait(handle)
+    runner.stop()
+    np.testing.assert_array_equal(back, data + 300)
+    assert runner.read_symbol(7, 4, "seen", np.uint32)[0] == int((data + 300).sum())
+    assert IntVector(1, 2) is not None
+
+
+# ---- the device
+
+
+def test_tensor_program_shows_its_csl(rng):
+    from weft import te
+
+    A = te.placeholder((12, 20), "float32", name="A")
+    x = te.placeholder((20,), "float32", name="x")
+    k = te.reduce_axis(20, name="k")
+    y = te.compute((12,), lambda i: te.sum(A[i, k] * x[k], axis=k), name="y")
+    module = weft.build(te.create_prim_func([A, x, y]), target="wse:4x4")
+    text = module.source()
+    assert "@set_rectangle" in text and "@fmac" in text
+    device = weft.device("wse:4x4")
+    a, v = rng.random((12, 20), np.float32), rng.random(20, np.float32)
+    out = weft.zeros((12,), dtype="float32", device=device)
+    module["main"](weft.asarray(a, device=device), weft.asarray(v, device=device), out)
+    np.testing.assert_allclose(out.numpy(), a @ v, rtol=1e-5)
+    assert device.stats()["cycles"] > 0
+
+
+# ---- pictures, links, traces, engines
+
+
+def test_links_traces_and_pictures(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    layout, pe = (ROOT / "examples/wse/gemv/layout.csl"), (ROOT / "examples/wse/gemv/pe.csl")
+    for f in (layout, pe):
+        (tmp_path / f.name).write_text(f.read_text())
+    out = str(tmp_path / "out")
+    params = {"width": 4, "rows": 8, "cols": 3}
+    wse.compile_csl(
+        str(tmp_path / "layout.csl"),
+        out,
+        fabric_dims=(11, 3),
+        fabric_offsets=(4, 1),
+        params=params,
+        memcpy=True,
+    )
+    results = []
+    for options in (dict(engine="bytecode"), dict(engine="native"), dict(trace_links=True)):
+        runner = started(out, **options)
+        A = np.arange(4 * 24, dtype=np.float32)
+        runner.memcpy_h2d(runner.get_id("A"), A, 0, 0, 4, 1, 24, **COPY)
+        runner.memcpy_h2d(runner.get_id("x"), np.ones(12, np.float32), 0, 0, 4, 1, 3, **COPY)
+        runner.launch("multiply", nonblock=False)
+        y = get(runner, "y", 8)
+        links = runner.link_traffic()
+        runner.stop()
+        assert links.shape == (1, 4, 4)
+        # Partial sums of 8 rows go one hop west from each PE but the first.
+        np.testing.assert_array_equal(links[0, :, 1], [0, 8, 8, 8])
+        assert links[0, :, [0, 2, 3]].sum() == 0
+        assert (runner.stats()["engine.native"] == 0) or options.get("engine") == "native"
+        results.append((y.tolist(), runner.cycles()))
+    assert results[0] == results[1] and results[0][0] == results[2][0]
+    events = json.loads((tmp_path / "simfab_traces/trace.json").read_text())
+    events = events["traceEvents"] if isinstance(events, dict) else events
+    hops = [e for e in events if e.get("name", "").startswith("colour ")]
+    assert len(hops) == 24
+    for what in ("busy", "traffic", "west"):
+        runner.heat_map(tmp_path / f"{what}.svg", what)
+        assert (tmp_path / f"{what}.svg").read_text().startswith("<svg")
+    runner.heat_map(tmp_path / "busy.png", "busy")
+    assert (tmp_path / "busy.png").read_bytes()[:4] == b"\x89PNG"
+    untraced = started(out)
+    for code, call in (
+        ("wse.api.trace", lambda: untraced.save_trace(tmp_path / "t.json")),
+        ("wse.api.method", lambda: untraced._call("nothing")),
+        ("wse.api.string", lambda: untraced.program_string(4, 1, 999)),
+        (
+            "wse.api.type",
+            lambda: untraced._call(
+                "launch",
+                {
+                    "id": untraced.get_id("multiply"),
+                    "args": [1],
+                    "types": ["f128"],
+                    "nonblock": False,
+                },
+            ),
+        ),
+        ("wse.api.links", lambda: untraced._call("links", array=np.zeros(3, np.uint32))),
+    ):
+        with pytest.raises(wse.WseError) as caught:
+            call()
+        assert caught.value.code == code
+
+
+def test_options_outside_their_range(tmp_path):
+    out = compiled(tmp_path, *seed_texts())
+    with pytest.raises(wse.WseError) as caught:
+        compiled(tmp_path, *seed_texts(), channels=17)
+    assert caught.value.code == "wse.cslc.channels"
+    with pytest.raises(wse.WseError) as caught:
+        SdkRuntime(out, simfab_numthreads=0)
+    assert caught.value.code == "wse.runtime.threads"
+    runner = started(out)
+    with pytest.raises(wse.WseError) as caught:
+        runner.launch("init_and_compute", np.complex64(1))
+    assert caught.value.code == "wse.launch.type"
+    with pytest.raises(weft.Error) as caught:
+        weft.device("wse:2x2,threads=99").synchronize()
+    assert caught.value.code == "wse.option.threads"

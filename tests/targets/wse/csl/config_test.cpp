@@ -1,0 +1,646 @@
+// SPDX-License-Identifier: Apache-2.0
+// Built-ins about registers, filters, queues that run empty, control task tables, values from
+// files and the host's symbols; and the library modules that use them.
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <cmath>
+#include <complex>
+#include <numbers>
+#include <random>
+
+#include "csl_run.h"
+#include "weft/base/dtype.h"
+#include "weft/base/text.h"
+#include "weft/targets/wse/sdk_runtime.h"
+
+namespace weft::wse::testing {
+namespace {
+
+using Words = std::vector<std::uint32_t>;
+
+Words run_words(const csl::CompileOptions& o, int x = 0, int y = 0) {
+  Ran ran(o, x, y);
+  return ran.read<std::uint32_t>("out");
+}
+
+void expect_error(const csl::CompileOptions& o, const char* code, const char* text) {
+  try {
+    csl::compile(o);
+    FAIL() << "compiled; wanted " << code;
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), code) << e.what();
+    EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what();
+  }
+}
+
+void expect_fault(const csl::CompileOptions& o, const char* code, const char* text) {
+  try {
+    Ran ran(o);
+    FAIL() << "ran; wanted " << code;
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), code) << e.what();
+    EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what();
+  }
+}
+
+TEST(Config, RegistersHoldWhatIsWritten) {
+  auto o = single(as_task(
+      "const addresses = @import_module(\"<tile_config/addresses>\");\n"
+      "export var out = @zeros([4]u32); var k: u16 = 3;\n"
+      "comptime { @set_config(addresses.SCRATCH + 1, 77); }\n",
+      "@set_config(addresses.SCRATCH + k, 1234); out[0] = @as(u32, @get_config(addresses.SCRATCH "
+      "+ 3)); out[1] = @as(u32, @get_config(addresses.SCRATCH + 1)); out[2] = @as(u32, "
+      "@get_config(addresses.SCRATCH)); @set_config(addresses.SCRATCH + 1, 5); out[3] = @as(u32, "
+      "@get_config(addresses.SCRATCH + 1));"));
+  EXPECT_EQ(run_words(o), (Words{1234, 77, 0, 5}));
+}
+
+TEST(Config, RoutesAndSwitchesAreRegisters) {
+  auto o = single(as_task(
+      "const addresses = @import_module(\"<tile_config/addresses>\");\n"
+      "export var out = @zeros([5]u32); const c = @get_color(4);\n"
+      "comptime { @set_local_color_config(c, .{ .routes = .{ .rx = .{RAMP}, .tx = .{EAST} }, "
+      ".switches = .{ .pos1 = .{ .tx = WEST }, .ring_mode = true, .pop_mode = .{ .always_pop = "
+      "true } } }); }\n",
+      "out[0] = @as(u32, @get_config(addresses.ROUTES + 4)); out[1] = @as(u32, "
+      "@get_config(addresses.SWITCHES + 4)); @set_config_unchecked(addresses.SWITCHES + 4, 1); "
+      "out[2] = @as(u32, @get_config(addresses.ROUTES + 4)); out[3] = @as(u32, "
+      "@get_config(addresses.SWITCHES + 4)); out[4] = @as(u32, @get_config(addresses.TEARDOWN));"));
+  // Ports: east 0, west 1, north 2, south 3, ramp 4; inputs in the low five bits.
+  EXPECT_EQ(run_words(o), (Words{16 | 1 << 5, 4 | 1 << 3, 16 | 2 << 5, 1, 0}));
+  expect_error(single("comptime { @set_config(4, 1); }"), "wse.csl.config.managed",
+               "register 4 belongs to the routes");
+  expect_error(single("comptime { @set_config(200, 1); @set_config(200, 2); }"),
+               "wse.csl.config.twice", "register 200 is set twice");
+}
+
+TEST(Config, FiltersAreNumberedByColor) {
+  const std::string filter =
+      ", .filter = .{ .kind = .{ .counter = true }, .count_data = true, .limit1 = 3, .max_counter "
+      "= 1 } }); ";
+  const std::string route = ".{ .routes = .{ .rx = .{WEST}, .tx = .{RAMP} }";
+  std::string globals =
+      "export var out = @zeros([4]u32);\nconst a = @get_color(9); const b = @get_color(2); const "
+      "tile = @import_module(\"<tile_config>\");\ncomptime { @set_local_color_config(a, " +
+      route + filter + "@set_local_color_config(b, " + route + filter + "}\n";
+  auto o = single(
+      as_task(globals,
+              "out[0] = @as(u32, @get_filter_id(a)); out[1] = @as(u32, @get_filter_id(b)); "
+              "tile.filters.set_counter(@get_filter_id(a), 2); out[2] = @as(u32, "
+              "@get_config(tile.addresses.FILTER_COUNTERS + 9)); tile.filters.set_counter(b, 1); "
+              "tile.filters.set_limit1(b, 5); tile.filters.set_limit2(a, 5); "
+              "tile.filters.set_max_counter(b, 4); out[3] = @as(u32, "
+              "@get_config(tile.addresses.FILTER_COUNTERS + 2));"));
+  EXPECT_EQ(run_words(o), (Words{1, 0, 2, 1}));
+  expect_fault(
+      single(as_task("var id: u16 = 0; const c = @get_color(3);\n", "id = @get_filter_id(c);")),
+      "wse.config.filter", "colour 3 has no filter");
+  expect_fault(single(as_task("const f = @import_module(\"<tile_config/filters>\"); var k: u16 = "
+                              "7;\n",
+                              "f.set_counter(k, 1);")),
+               "wse.config.filter", "filter 7 does not exist");
+  expect_error(single(as_task("var id: u16 = 0;\n", "id = @get_filter_id(4);")),
+               "wse.csl.type.mismatch", "takes a color");
+}
+
+TEST(Config, ValuesFromFiles) {
+  auto o = single(
+      as_task("const table = @import_comptime_value([2, 3]u16, \"data.json\");\n"
+              "const shape = @import_comptime_value(comptime_struct, \"shape.json\");\n"
+              "const pair = @import_comptime_value(struct { n: i16, on: bool }, \"pair.json\");\n"
+              "export var out = @zeros([shape.count]u32); var m = table;\n",
+              "out[0] = @as(u32, m[1, 2]); out[1] = @as(u32, shape.scale * 4.0); out[2] = "
+              "@strlen(shape.name); "
+              "out[3] = @as(u32, pair.n) + @as(u32, pair.on); out[4] = shape.list[1];"));
+  o.files["data.json"] = "[[1, 2, 3], [4, 5, 60]]";
+  o.files["shape.json"] = R"({"count": 5, "scale": 2.5, "name": "abc", "list": [7, 8]})";
+  o.files["pair.json"] = R"({"n": 41, "on": true})";
+  EXPECT_EQ(run_words(o), (Words{60, 10, 3, 42, 8}));
+  auto wrong = [&](const char* type, const char* text, const char* code, const char* says) {
+    auto w = single(cat("const v = @import_comptime_value(", type,
+                        ", \"v.json\"); comptime { @comptime_assert(@is_same_type(@type_of(v), "
+                        "void)); }"));
+    w.files["v.json"] = text;
+    expect_error(w, code, says);
+  };
+  wrong("u16", "70000", "wse.csl.json.type", "does not fit u16");
+  wrong("u16", "1.5", "wse.csl.json.type", "a fraction");
+  wrong("[3]u16", "[1, 2]", "wse.csl.json.type", "holds 2 elements");
+  wrong("struct { a: u16 }", "{}", "wse.csl.json.type", "no member \"a\"");
+  wrong("bool", "1", "wse.csl.json.type", "a number");
+  wrong("color", "1", "wse.csl.json.type", "cannot be read");
+  wrong("u16", "{", "wse.csl.json.parse", "is not JSON");
+  expect_error(single("const v = @import_comptime_value(u16, \"none.json\"); comptime { "
+                      "@comptime_assert(v == 1); }"),
+               "wse.csl.file.missing", "none.json");
+}
+
+TEST(Config, EmptyQueuesCallTheirHandlers) {
+  // Two PEs; the first sends four words and asks to be told when its queue is empty.
+  csl::CompileOptions o;
+  o.root = "layout.csl";
+  o.read_disk = false;
+  o.arch = Arch::wse3;
+  o.files["layout.csl"] =
+      "const c = @get_color(2); layout { @set_rectangle(2, 1); @set_tile_code(0, 0, \"a.csl\", .{ "
+      ".c = c }); @set_tile_code(1, 0, \"b.csl\", .{ .c = c }); @set_color_config(0, 0, c, .{ "
+      ".routes = .{ .rx = .{RAMP}, .tx = .{EAST} } }); @set_color_config(1, 0, c, .{ .routes = .{ "
+      ".rx = .{WEST}, .tx = .{RAMP} } }); }";
+  o.files["a.csl"] = R"(
+param c: color;
+const q = @get_output_queue(2);
+export var out = @zeros([3]u32);
+var data = [4]u32 { 1, 2, 3, 4 };
+const to = @get_dsd(fabout_dsd, .{ .extent = 4, .fabric_color = c, .output_queue = q });
+const from = @get_dsd(mem1d_dsd, .{ .base_address = &data, .extent = 4 });
+const flush = @import_module("<tile_config/queue_flush>");
+fn emptied() void { out[0] += 1; out[2] = @as(u32, flush.is_pending(q)); flush.exit(q); }
+task main() void {
+  @mov32(to, from, .{ .async = true, .activate = done });
+}
+task done() void { @queue_flush(q); out[1] = 9; }
+comptime {
+  @initialize_queue(q, .{ .color = c });
+  @set_empty_queue_handler(emptied, q);
+  @bind_local_task(main, @get_local_task_id(9));
+  @bind_local_task(done, @get_local_task_id(10));
+  @activate(@get_local_task_id(9));
+}
+)";
+  o.files["b.csl"] = R"(
+param c: color;
+const q = @get_input_queue(2);
+export var out = @zeros([4]u32);
+const to = @get_dsd(mem1d_dsd, .{ .base_address = &out, .extent = 4 });
+task main() void {
+  @mov32(to, @get_dsd(fabin_dsd, .{ .extent = 4, .fabric_color = c, .input_queue = q }), .{ .async = true });
+}
+comptime {
+  @initialize_queue(q, .{ .color = c });
+  @bind_local_task(main, @get_local_task_id(9));
+  @activate(@get_local_task_id(9));
+}
+)";
+  EXPECT_EQ(run_words(o, 0, 0), (Words{1, 9, 0}));  // called once, the pending bit already cleared
+  EXPECT_EQ(run_words(o, 1, 0), (Words{1, 2, 3, 4}));
+  auto unbound = o;
+  std::string& a = unbound.files["a.csl"];
+  a.erase(a.find("  @set_empty_queue_handler"), 41);
+  expect_fault(unbound, "wse.task.empty_unbound", "queue 2 was flushed");
+  // With task 29 bound by the program the library tells which queue it was.
+  auto bound = o;
+  std::string& b = bound.files["a.csl"];
+  b.replace(b.find("  @set_empty_queue_handler(emptied, q);"), 39,
+            "  @bind_local_task(emptied, @get_local_task_id(29));");
+  b.replace(b.find("fn emptied"), 2, "task");
+  EXPECT_EQ(run_words(bound, 0, 0), (Words{1, 9, 1}));
+  const std::string handler = "fn f() void { } const q = @get_output_queue(2); comptime { ";
+  expect_error(single(handler + "@set_empty_queue_handler(f, q); }"), "wse.csl.builtin.wse3",
+               "WSE-3 only");
+  expect_error(single(handler + "@set_empty_queue_handler(f, q); @set_empty_queue_handler(f, q); }",
+                      Arch::wse3),
+               "wse.csl.queue.handler_twice", "output queue 2");
+}
+
+TEST(Config, ControlTasksMayHaveTheirOwnTable) {
+  // PE 0 sends control wavelets that name entry 10 on two colors; the table index of the second
+  // queue adds two entries. Local task 10 is another task.
+  csl::CompileOptions o;
+  o.root = "layout.csl";
+  o.read_disk = false;
+  o.arch = Arch::wse3;
+  o.files["layout.csl"] =
+      "const c = @get_color(2); const d = @get_color(3); layout { @set_rectangle(2, 1); "
+      "@set_tile_code(0, 0, \"a.csl\", .{ .c = c, .d = d }); @set_tile_code(1, 0, \"b.csl\", .{ .c "
+      "= c, .d = d }); for ([2]color { c, d }) |k| { @set_color_config(0, 0, k, .{ .routes = .{ "
+      ".rx = .{RAMP}, .tx = .{EAST} } }); @set_color_config(1, 0, k, .{ .routes = .{ .rx = "
+      ".{WEST}, .tx = .{RAMP} } }); } }";
+  o.files["a.csl"] = R"(
+param c: color;
+param d: color;
+const ctrl = @import_module("<control>");
+const q = @get_output_queue(2);
+const r = @get_output_queue(3);
+task main() void {
+  const word = ctrl.encode_control_task_payload(@get_control_task_id(10));
+  @mov32(@get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = c, .output_queue = q, .control = true }), word);
+  @mov32(@get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = d, .output_queue = r, .control = true }), word);
+}
+comptime {
+  @initialize_queue(q, .{ .color = c });
+  @initialize_queue(r, .{ .color = d });
+  @bind_local_task(main, @get_local_task_id(9));
+  @activate(@get_local_task_id(9));
+}
+)";
+  o.files["b.csl"] = R"(
+param c: color;
+param d: color;
+export var out = @zeros([3]u32);
+task first() void { out[0] += 1; @activate(@get_local_task_id(10)); }
+task second() void { out[1] += 1; }
+task local() void { out[2] += 1; }
+comptime {
+  @set_control_task_table(.{ .instructions = 8, .stride = 2 });
+  @initialize_queue(@get_input_queue(2), .{ .color = c });
+  @initialize_queue(@get_input_queue(3), .{ .color = d, .ctrl_table_id = 1 });
+  @bind_control_task(first, @get_control_task_id(10));
+  @bind_control_task(second, @get_control_task_id(12));
+  @bind_local_task(local, @get_local_task_id(10));
+}
+)";
+  EXPECT_EQ(run_words(o, 1, 0), (Words{1, 1, 1}));
+  auto clash = o;
+  std::string& b = clash.files["b.csl"];
+  std::size_t table = b.find("  @set_control_task_table");
+  b.erase(table, b.find('\n', table) - table);
+  expect_error(clash, "wse.csl.task.clash", "both bound to entry point 10");
+  for (const char* bad : {"@set_control_task_table(.{ .instructions = 3 });",
+                          "@set_control_task_table(.{ .stride = 9 });",
+                          "@set_control_task_table(); @set_control_task_table();"})
+    expect_error(single(cat("comptime { ", bad, " }"), Arch::wse3), "wse.csl.task.table", "table");
+  expect_error(single("comptime { @set_control_task_table(); }"), "wse.csl.builtin.wse3",
+               "WSE-3 only");
+  expect_error(single("comptime { @initialize_queue(@get_input_queue(2), .{ .color = "
+                      "@get_color(1), .ctrl_table_id = 9 }); }",
+                      Arch::wse3),
+               "wse.csl.id.range", "ctrl_table_id");
+}
+
+TEST(Config, SymbolsOfTheHost) {
+  auto o = single(as_task(
+      "var a = [3]u32 { 4, 5, 6 }; var b = [2]f32 { 1.5, 2.5 };\nvar pa: [*]u32 = &a; var pb: "
+      "[*]f32 = &b; export var out = @zeros([6]u32); var id: u16 = 1;\nfn f(x: u32) u32 { return x "
+      "+ 1; }\ncomptime { @export_symbol(pa, \"a\"); @export_symbol(pb, \"b\"); @export_symbol(f); "
+      "@rpc(@get_data_task_id(@get_color(5))); }\n",
+      "const p = @get_tensor_ptr(@get_symbol_id(\"a\")); out[0] = p[2]; out[1] = "
+      "@get_symbol_value(\"a\")[1]; out[2] = @get_symbol_value(\"f\")(41); const q = "
+      "@get_tensor_ptr(id); out[3] = @bitcast(u32, @bitcast([*]f32, @bitcast(u16, q))[1]); id = 9; "
+      "out[4] = @as(u32, @bitcast(u16, @get_tensor_ptr(id))); out[5] = @as(u32, "
+      "@has_exported_tensors());"));
+  o.files["layout.csl"] =
+      "layout { @set_rectangle(1, 1); @set_tile_code(0, 0, \"pe.csl\"); @export_name(\"a\", "
+      "[*]u32, true); @export_name(\"b\", [*]f32, true); @export_name(\"f\", fn(u32)u32); "
+      "@export_name(\"late\", [*]f32, true); }";
+  EXPECT_EQ(run_words(o), (Words{6, 5, 42, 0x40200000, 0, 1}));
+  auto bad = [&](const char* body, const char* code, const char* says) {
+    auto w =
+        single(as_task("var a: u32 = 0; var p: *u32 = &a; fn f(x: u32) u32 { return x; } "
+                       "comptime { @export_symbol(f); }\n",
+                       body));
+    w.files["layout.csl"] = o.files["layout.csl"];
+    expect_error(w, code, says);
+  };
+  bad("a = @get_symbol_value(\"late\")[0];", "wse.csl.export.unbound", "does not export \"late\"");
+  bad("a = @get_symbol_value(\"none\")[0];", "wse.csl.export.unknown", "no symbol");
+  bad("const q = @get_tensor_ptr(\"f\"); a = q[0];", "wse.csl.export.type", "no tensor");
+  expect_error(single("comptime { @rpc(); @rpc(); }"), "wse.csl.rpc.twice", "twice");
+  expect_error(single("comptime { @rpc(5.0); }"), "wse.csl.type.mismatch", "@rpc takes");
+}
+
+TEST(Library, Complex) {
+  auto o = single(as_task(
+      "const z = @import_module(\"<complex>\");\nexport var out = @zeros([8]f32); var x: f32 = "
+      "2.0; var h: f16 = 3.0;\n",
+      "const a = z.get_complex_64(x, 3.0); const b = z.get_complex(x + 2.0, 1.0); const s = "
+      "z.add_complex(a, b); const d = z.subtract_complex_64(a, b); const p = z.multiply_complex(a, "
+      "b); const q = z.multiply_complex_32(z.get_complex_32(h, 1.0), z.get_complex_32(2.0, h)); "
+      "out[0] = s.real; out[1] = s.imag; out[2] = d.real; out[3] = d.imag; out[4] = p.real; out[5] "
+      "= p.imag; out[6] = @as(f32, q.real); out[7] = @as(f32, q.imag);"));
+  Ran ran(o);
+  EXPECT_EQ(ran.read<float>("out"), (std::vector<float>{6, 4, -2, 2, 5, 14, 3, 11}));
+}
+
+TEST(Library, DsdOpsByType) {
+  auto o = single(as_task(
+      "const ops = @import_module(\"<dsd_ops>\");\nvar a = [3]f32 { 1.0, -2.0, 3.0 }; var b = "
+      "[3]f32 { 10.0, 20.0, 30.0 }; export var out = @zeros([7, 3]f32); var h = [3]f16 { 1.0, 2.0, "
+      "-4.0 }; export var hs = @zeros([2, 3]f16); var w = [3]u16 { 1, 2, 65535 }; export var ws = "
+      "@zeros([2, 3]u16); export var ls = @zeros([3]u32); var l = [3]u32 { 7, 8, 9 };\nconst da = "
+      "@get_dsd(mem1d_dsd, .{ .base_address = &a, .extent = 3 }); const db = @get_dsd(mem1d_dsd, "
+      ".{ .base_address = &b, .extent = 3 }); const dh = @get_dsd(mem1d_dsd, .{ .base_address = "
+      "&h, .extent = 3 }); const dw = @get_dsd(mem1d_dsd, .{ .base_address = &w, .extent = 3 }); "
+      "const dl = @get_dsd(mem1d_dsd, .{ .base_address = &l, .extent = 3 });\n",
+      "const o0 = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{3} -> out[0, i] }); ops.mov(f32, o0, "
+      "da); ops.add(f32, @increment_dsd_offset(o0, 3, f32), da, db); ops.sub(f32, "
+      "@increment_dsd_offset(o0, 6, f32), da, db); ops.mul(f32, @increment_dsd_offset(o0, 9, f32), "
+      "da, db); ops.mac(f32, @increment_dsd_offset(o0, 12, f32), db, da, 2.0); ops.max(f32, "
+      "@increment_dsd_offset(o0, 15, f32), da, 0.0); ops.abs(f32, @increment_dsd_offset(o0, 18, "
+      "f32), da); const o1 = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{3} -> hs[0, i] }); "
+      "ops.neg(f16, o1, dh); ops.mul(f16, @increment_dsd_offset(o1, 3, f16), dh, dh); const o2 = "
+      "@get_dsd(mem1d_dsd, .{ .tensor_access = |i|{3} -> ws[0, i] }); ops.add(u16, o2, dw, dw); "
+      "ops.sub(u16, @increment_dsd_offset(o2, 3, u16), dw, 1); ops.mov(u32, @get_dsd(mem1d_dsd, .{ "
+      ".base_address = &ls, .extent = 3 }), dl);"));
+  Ran ran(o);
+  EXPECT_EQ(ran.read<float>("out"),
+            (std::vector<float>{1,  -2, 3,  11, 18, 33, -9, -22, -27, 10, -40,
+                                90, 12, 16, 36, 1,  0,  3,  1,   2,   3}));
+  EXPECT_EQ(ran.read<std::uint16_t>("hs"),
+            (std::vector<std::uint16_t>{0xbc00, 0xc000, 0x4400, 0x3c00, 0x4400, 0x4c00}));
+  EXPECT_EQ(ran.read<std::uint16_t>("ws"), (std::vector<std::uint16_t>{2, 4, 65534, 0, 1, 65534}));
+  EXPECT_EQ(ran.read<std::uint32_t>("ls"), (Words{7, 8, 9}));
+  expect_error(single(as_task("const ops = @import_module(\"<dsd_ops>\"); var l = [3]u32 { 7, 8, 9 "
+                              "}; const dl = @get_dsd(mem1d_dsd, .{ .base_address = &l, .extent = "
+                              "3 });\n",
+                              "ops.add(u32, dl, dl, dl);")),
+               "wse.csl.comptime.assert", "no such operation");
+}
+
+TEST(Library, MallocGivesAndTakes) {
+  auto o = single(as_task(
+      "const heap = @import_module(\"<malloc>\", .{ .buffer_size = 40 });\nexport var out = "
+      "@zeros([8]u32);\n",
+      "const a = heap.malloc_u32(5); const b = heap.malloc(f32, 4); for (@range(u16, 5)) |k| { "
+      "a[k] = 100 + @as(u32, k); } for (@range(u16, 4)) |k| { b[k] = 0.5; } out[0] = a[4]; out[1] "
+      "= @as(u32, b[3] * 4.0); out[2] = @as(u32, heap.words_free()); const c = "
+      "heap.malloc_words(30); out[3] = @as(u32, c); heap.free(a); heap.free(b); out[4] = @as(u32, "
+      "heap.malloc_words(30) != 0); out[5] = @as(u32, (@bitcast(u16, b) - @bitcast(u16, a)) / 2); "
+      "out[6] = @as(u32, @bitcast(u16, a) % 4); out[7] = @as(u32, heap.malloc_words(30));"));
+  // Pieces of 11 and 9 words with a header each; 40 - 22 = 18 left with a header of its own.
+  EXPECT_EQ(run_words(o), (Words{104, 2, 17, 0, 1, 12, 2, 0}));
+}
+
+TEST(Library, TallyEndsAtTheCorner) {
+  for (auto [w, h] : {std::pair{1, 1}, std::pair{4, 3}, std::pair{5, 2}, std::pair{1, 4}}) {
+    csl::CompileOptions o;
+    o.root = "layout.csl";
+    o.read_disk = false;
+    o.params = {{"w", w}, {"h", h}, {"total", w * h * 7}};
+    o.files["layout.csl"] = R"(
+param w: u16;
+param h: u16;
+param total: u32;
+const done = @get_color(20);
+const tally = @import_module("<kernels/tally/layout>", .{ .kernel_width = w, .kernel_height = h,
+  .phase2_tally = total, .colors = [3]color { @get_color(5), @get_color(6), @get_color(7) }, .output_color = done });
+layout {
+  @set_rectangle(w, h);
+  for (@range(u16, w)) |x| {
+    for (@range(u16, h)) |y| {
+      @set_tile_code(x, y, "pe.csl", .{ .tally_params = tally.get_params(x, y) });
+      @set_color_config(x, y, done, .{ .routes = .{ .rx = .{RAMP}, .tx = .{RAMP} } });
+    }
+  }
+}
+)";
+    o.files["pe.csl"] = R"(
+param tally_params: comptime_struct;
+export var out = @zeros([3]u32);
+fn over() void { out[0] += 1; }
+const tally = @import_module("<kernels/tally/pe>", @concat_structs(tally_params, .{ .output_queues = [1]u16{2}, .callback = over }));
+const place = @import_module("<layout>");
+var rounds: u16 = 0;
+task main() void {
+  if (rounds == 0) tally.signal_completion();
+  tally.bump_tally(if (rounds == 2) 5 else 1);
+  rounds += 1;
+  if (rounds < 3) @activate(@get_local_task_id(9));
+  out[2] = tally.local_tally;
+}
+task result(sum: u32) void { out[1] = sum; }
+comptime {
+  @bind_local_task(main, @get_local_task_id(9));
+  @bind_data_task(result, @get_data_task_id(@get_color(20)));
+  @activate(@get_local_task_id(9));
+}
+)";
+    auto all = static_cast<std::uint32_t>(w * h * 7);
+    EXPECT_EQ(run_words(o, w - 1, 0), (Words{1, all, 7})) << w << "x" << h;
+    if (w > 1) {
+      EXPECT_EQ(run_words(o, 0, 0), (Words{0, 0, 7}));
+    }
+  }
+}
+
+TEST(Library, MessagesReachAnyPe) {
+  // Everyone sends to the PE opposite; the first PE also gets a word from each.
+  csl::CompileOptions o;
+  o.root = "layout.csl";
+  o.read_disk = false;
+  o.arch = Arch::wse3;
+  o.files["layout.csl"] =
+      "layout { @set_rectangle(4, 3); for (@range(u16, 4)) |x| { for (@range(u16, 3)) |y| { "
+      "@set_tile_code(x, y, \"pe.csl\"); } } }";
+  o.files["pe.csl"] = R"(
+const msg = @import_module("<message_passing>", .{ .input_queue = 2, .output_queue = 3, .enable_asserts = true });
+const place = @import_module("<layout>");
+export var out = @zeros([5]u32);
+export var got = @zeros([3]u16);
+export var sum = @zeros([12]u32);
+var mine = @zeros([5]u32);
+var short = @zeros([3]u16);
+var word = @zeros([1]u32);
+const sent = @get_local_task_id(10);
+const read = @get_local_task_id(11);
+var n: u16 = 0;
+task main() void {
+  msg.init();
+  const x = place.get_x_coord();
+  const y = place.get_y_coord();
+  for (@range(u16, 5)) |k| { mine[k] = @as(u32, 100 * x + 10 * y + k); }
+  for (@range(u16, 3)) |k| { short[k] = 7 * x + y + k; }
+  msg.send_message(3 - x, 2 - y, &mine, 5, .{ .activate = sent });
+  msg.recv_message(&out, 5, .{ .activate = read });
+}
+var step: u16 = 0;
+task on_sent() void {
+  step += 1;
+  if (step == 1) { msg.send_message(3 - place.get_x_coord(), 2 - place.get_y_coord(), &short, 3, .{ .activate = sent }); }
+}
+task on_read() void {
+  n += 1;
+  if (n == 1) { msg.recv_message(&got, 3, .{ .activate = read }); }
+  out[4] += @as(u32, n) * 1000;
+}
+comptime {
+  @bind_local_task(main, @get_local_task_id(9));
+  @bind_local_task(on_sent, sent);
+  @bind_local_task(on_read, read);
+  @activate(@get_local_task_id(9));
+}
+)";
+  for (int threads : {1, 3}) {
+    for (auto [x, y] : {std::pair{0, 0}, std::pair{3, 1}, std::pair{2, 2}}) {
+      FabricOptions options;
+      options.threads = threads;
+      Ran ran(o, x, y, options);
+      auto sx = static_cast<std::uint32_t>(3 - x), sy = static_cast<std::uint32_t>(2 - y);
+      Words want;
+      for (std::uint32_t k = 0; k < 5; ++k) want.push_back(100 * sx + 10 * sy + k);
+      want[4] += 3000;  // two messages have been read
+      EXPECT_EQ(ran.read<std::uint32_t>("out"), want) << x << " " << y << " " << threads;
+      std::vector<std::uint16_t> shorts;
+      for (std::uint32_t k = 0; k < 3; ++k)
+        shorts.push_back(static_cast<std::uint16_t>(7 * sx + sy + k));
+      EXPECT_EQ(ran.read<std::uint16_t>("got"), shorts);
+    }
+  }
+  auto wrong = o;
+  std::string& pe = wrong.files["pe.csl"];
+  pe.replace(pe.find("3 - x, 2 - y"), 12, "9 - x, 2 - y");
+  pe.replace(pe.find(", .enable_asserts = true"), 24, "");
+  expect_fault(wrong, "wse.message.destination", "a message goes to PE (");
+  expect_error(single(as_task("const msg = @import_module(\"<message_passing>\", .{ .input_queue = "
+                              "2, .output_queue = 3 });\n",
+                              "msg.init();")),
+               "wse.csl.comptime.assert", "WSE-3 only");
+}
+
+// The sum itself, in double.
+using Complex = std::complex<double>;
+std::vector<Complex> dft3(const std::vector<Complex>& in, int n, bool inverse) {
+  std::vector<Complex> a = in, b(in.size());
+  for (int axis = 0; axis < 3; ++axis) {
+    int stride = axis == 0 ? n * n : axis == 1 ? n : 1;
+    for (int at = 0; at < n * n * n; ++at) {
+      int k = at / stride % n, base = at - k * stride;
+      Complex sum = 0;
+      for (int j = 0; j < n; ++j)
+        sum += a[static_cast<std::size_t>(base + j * stride)] *
+               std::polar(1.0, (inverse ? 2 : -2) * std::numbers::pi * j * k / n);
+      b[static_cast<std::size_t>(at)] = sum;
+    }
+    std::swap(a, b);
+  }
+  return a;
+}
+
+TEST(Library, FftInThreeDimensions) {
+  struct Run {
+    int w, n;
+    bool half, inverse;
+    std::int16_t norm;
+    double tolerance;
+  };
+  for (Run r : {Run{2, 8, false, false, 0, 1e-4}, Run{4, 8, false, true, 0, 1e-6},
+                Run{2, 4, false, false, 1, 1e-5}, Run{4, 8, true, false, 1, 0.05}}) {
+    csl::CompileOptions o;
+    o.root = "layout.csl";
+    o.read_disk = false;
+    o.arch = Arch::wse3;
+    o.memcpy = true;
+    o.fabric_width = r.w + 7;
+    o.fabric_height = r.w + 2;
+    o.offset_x = 4;
+    o.offset_y = 1;
+    o.files["layout.csl"] =
+        cat("const fft = @import_module(\"<kernels/fft/fft3d_layout>\", .{ .width = ", r.w,
+            " }); layout { fft.FFT_kernel(", r.w, ", ", r.n, ", ", r.half ? "f16" : "f32", "); }");
+    SdkRuntime rt(csl::compile(o));
+    rt.load();
+    rt.run();
+    std::mt19937 rng(4);
+    auto points = static_cast<std::size_t>(r.n * r.n * r.n);
+    std::vector<Complex> in(points);
+    for (Complex& v : in) {
+      std::uniform_real_distribution<double> d(-1, 1);
+      v = {half_to_float(double_to_half(d(rng))), half_to_float(double_to_half(d(rng)))};
+    }
+    int block = r.n / r.w;
+    std::int64_t each = 2 * r.n * block * block;
+    std::vector<std::uint32_t> words;
+    auto type = r.half ? MemcpyDataType::MEMCPY_16BIT : MemcpyDataType::MEMCPY_32BIT;
+    auto put = [&](double v) {
+      if (r.half) words.push_back(double_to_half(v));
+      else words.push_back(std::bit_cast<std::uint32_t>(static_cast<float>(v)));
+    };
+    auto at = [&](int x, int y, int z) {
+      return static_cast<std::size_t>((x * r.n + y) * r.n + z);
+    };
+    for (int py = 0; py < r.w; ++py) {
+      for (int px = 0; px < r.w; ++px) {
+        for (int x = 0; x < block; ++x) {
+          for (int y = 0; y < block; ++y) {
+            for (int z = 0; z < r.n; ++z) {
+              Complex v = in[at(px * block + x, py * block + y, z)];
+              put(v.real());
+              put(v.imag());
+            }
+          }
+        }
+      }
+    }
+    Region all{0, 0, r.w, r.w, each};
+    auto count = static_cast<std::int64_t>(words.size());
+    rt.memcpy_h2d(rt.get_id("X"), words.data(), count, all, false, type, MemcpyOrder::ROW_MAJOR,
+                  false);
+    auto bits = [](int v) { return static_cast<std::uint64_t>(static_cast<std::int64_t>(v)); };
+    rt.launch(rt.get_id("csfftExecC2C"), {bits(r.norm), bits(r.inverse)}, {Ty::i16, Ty::i16},
+              false);
+    rt.memcpy_d2h(words.data(), count, rt.get_id("X"), all, false, type, MemcpyOrder::ROW_MAJOR,
+                  false);
+    rt.stop();
+    std::vector<Complex> want = dft3(in, r.n, r.inverse);
+    double scale = r.norm == 1 ? 1 / std::sqrt(static_cast<double>(points))
+                   : r.inverse ? 1 / static_cast<double>(points)
+                               : 1;
+    double worst = 0;
+    std::size_t k = 0;
+    auto take = [&] {
+      std::uint32_t w = words[k++];
+      return r.half ? static_cast<double>(half_to_float(static_cast<std::uint16_t>(w)))
+                    : static_cast<double>(std::bit_cast<float>(w));
+    };
+    for (int py = 0; py < r.w; ++py) {
+      for (int px = 0; px < r.w; ++px) {
+        for (int y = 0; y < block; ++y) {
+          for (int z = 0; z < block; ++z) {
+            for (int x = 0; x < r.n; ++x) {
+              double re = take(), im = take();
+              Complex v = want[at(x, px * block + y, py * block + z)] * scale;
+              worst = std::max(worst, std::abs(v - Complex(re, im)));
+            }
+          }
+        }
+      }
+    }
+    EXPECT_LT(worst, r.tolerance) << r.w << " " << r.n;
+  }
+}
+
+TEST(Library, DfiltDropsUpToAControlWavelet) {
+  csl::CompileOptions o;
+  o.root = "layout.csl";
+  o.read_disk = false;
+  o.files["layout.csl"] =
+      "const c = @get_color(2); layout { @set_rectangle(2, 1); @set_tile_code(0, 0, \"a.csl\", .{ "
+      ".c = c }); @set_tile_code(1, 0, \"b.csl\", .{ .c = c }); @set_color_config(0, 0, c, .{ "
+      ".routes = .{ .rx = .{RAMP}, .tx = .{EAST} } }); @set_color_config(1, 0, c, .{ .routes = .{ "
+      ".rx = .{WEST}, .tx = .{RAMP} } }); }";
+  o.files["a.csl"] = R"(
+param c: color;
+const ctrl = @import_module("<control>");
+const q = @get_output_queue(2);
+var data = [5]u32 { 1, 2, 3, 4, 5 };
+const from = @get_dsd(mem1d_dsd, .{ .base_address = &data, .extent = 5 });
+task main() void {
+  const to = @get_dsd(fabout_dsd, .{ .extent = 5, .fabric_color = c, .output_queue = q });
+  @mov32(to, from);
+  @mov32(@get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = c, .output_queue = q, .control = true }),
+         ctrl.encode_single_payload(ctrl.opcode.NOP, false, {}, 0));
+  @mov32(@set_dsd_length(to, 2), @increment_dsd_offset(from, 2, u32));
+}
+comptime { @bind_local_task(main, @get_local_task_id(9)); @activate(@get_local_task_id(9)); }
+)";
+  o.files["b.csl"] = R"(
+param c: color;
+export var out = @zeros([2]u32);
+const in = @get_dsd(fabin_dsd, .{ .extent = 2, .fabric_color = c, .input_queue = @get_input_queue(2) });
+task main() void { @dfilt(in, .{ .async = true, .activate = then }); }
+task then() void { @mov32(@get_dsd(mem1d_dsd, .{ .base_address = &out, .extent = 2 }), in, .{ .async = true }); }
+comptime {
+  @bind_local_task(main, @get_local_task_id(9));
+  @bind_local_task(then, @get_local_task_id(10));
+  @activate(@get_local_task_id(9));
+}
+)";
+  EXPECT_EQ(run_words(o, 1, 0), (Words{3, 4}));
+  expect_error(single(as_task("var a = @zeros([2]u32); const d = @get_dsd(mem1d_dsd, .{ "
+                              ".base_address = &a, .extent = 2 });\n",
+                              "@dfilt(d);")),
+               "wse.csl.dsd.operand", "@dfilt takes a fabin_dsd");
+}
+
+}  // namespace
+}  // namespace weft::wse::testing

@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: Apache-2.0
+// The grid kernels of arrays are built for a card that is not there: every program must pass the
+// CUDA pipeline and its compiler. Launches of this device do nothing, so the same device measures
+// the host's part of a small operation (ARRAY_GRID_TIME=1 prints it).
+
+#include <gtest/gtest.h>
+
+#include <chrono>
+#include <cstdlib>
+
+#include "weft/array/device_grid.h"
+#include "weft/array/tensor.h"
+#include "weft/target/backend.h"
+
+namespace weft {
+namespace {
+
+class PaperCard final : public runtime::Device {
+ public:
+  explicit PaperCard(std::string target) {
+    info_.name = std::move(target);
+    info_.kind = runtime::DeviceKind::hardware;
+    info_.limits = {{"threads_per_block", 1024}};
+  }
+  const runtime::DeviceInfo& info() const override { return info_; }
+  Ref<Storage> allocate(runtime::Bytes bytes, runtime::Bytes, std::string_view space) override {
+    return make_ref<Storage>(Ref<runtime::Device>(this), 4096, bytes, space);
+  }
+  void upload(Storage&, runtime::Bytes, const void*, runtime::Bytes) override {}
+  void download(void*, const Storage&, runtime::Bytes, runtime::Bytes) override {}
+  void copy(Storage&, runtime::Bytes, const Storage&, runtime::Bytes, runtime::Bytes) override {}
+  Ref<runtime::Executable> load(runtime::Binary binary) override {
+    ++built;
+    largest = std::max(largest, binary.source.size());
+    return make_ref<runtime::Executable>(Ref<runtime::Device>(this), std::move(binary));
+  }
+  runtime::Event launch(runtime::Executable&, std::size_t, std::span<const runtime::KernelArg> args,
+                        std::span<const std::int64_t> extents) override {
+    ++launched;
+    last_args.assign(args.begin(), args.end());
+    last_extents.assign(extents.begin(), extents.end());
+    return {};
+  }
+  int built = 0, launched = 0;
+  std::size_t largest = 0;
+  std::vector<runtime::KernelArg> last_args;
+  std::vector<std::int64_t> last_extents;
+
+ protected:
+  void free_storage(std::uint64_t, runtime::Bytes, std::string_view) override {}
+
+ private:
+  runtime::DeviceInfo info_;
+};
+
+/// Null when no compiler for the card is found here.
+Ref<PaperCard> card() {
+  for (const DeviceStatus& status : all_devices()) {
+    if (status.name.starts_with("cuda") && status.reason.find("NVRTC") != std::string::npos)
+      return nullptr;
+  }
+  static Ref<PaperCard> one = make_ref<PaperCard>("cuda:arch=sm_90");
+  try {
+    Ref<Device> device = one;
+    NDArray x = NDArray::empty(device, Elem::float32, Dims{4});
+    arrays::add(x, x);
+  } catch (const Error& e) {
+    if (e.code().find("nvrtc") != std::string::npos) return nullptr;
+    throw;
+  }
+  return one;
+}
+
+#define NEED_CARD()                                                             \
+  Ref<PaperCard> paper = card();                                                \
+  if (!paper) GTEST_SKIP() << "NVRTC, the compiler for cuda, is not installed"; \
+  Ref<Device> device = paper
+
+TEST(ArrayGrid, every_kind_of_map_compiles) {
+  NEED_CARD();
+  int before = paper->launched;
+  NDArray x = NDArray::empty(device, Elem::float32, Dims{37, 53});
+  NDArray row = NDArray::empty(device, Elem::float32, Dims{53});
+  arrays::add(x, x);
+  EXPECT_EQ(paper->last_extents[0], (37 * 53 + 1023) / 1024);
+  arrays::add(x, row);
+  arrays::multiply(x, 2.0);
+  arrays::exp(x.transpose(0, 1));
+  arrays::maximum(x, 0.0);
+  arrays::greater(x, row);
+  NDArray h = NDArray::empty(device, Elem::float16, Dims{5, 7});
+  arrays::add(h, h);
+  x.transpose(0, 1).copy();
+  EXPECT_EQ(paper->launched - before, 8);
+  int built = paper->built;
+  arrays::add(x, x);
+  EXPECT_EQ(paper->built, built) << "a kernel was built twice";
+}
+
+TEST(ArrayGrid, reductions_compile_and_long_ones_are_cut) {
+  NEED_CARD();
+  NDArray x = NDArray::empty(device, Elem::float32, Dims{1 << 15, 1 << 10});
+  int before = paper->launched;
+  reduce(ReduceOp::sum, x);
+  EXPECT_EQ(paper->launched - before, 2);
+  reduce(ReduceOp::sum, x, {false, Dims{0}});
+  reduce(ReduceOp::max, x, {false, Dims{1}});
+  NDArray y = NDArray::empty(device, Elem::float32, Dims{128, 64, 8, 8});
+  reduce(ReduceOp::sum, y, {false, Dims{0, 2, 3}});
+  EXPECT_GE(paper->launched - before, 6);
+}
+
+TEST(ArrayGrid, row_kernels_compile) {
+  NEED_CARD();
+  for (std::int64_t n : {10, 1000, 1024, 16384}) {
+    NDArray x = NDArray::empty(device, Elem::float32, Dims{64, n});
+    int before = paper->launched;
+    softmax(x, -1);
+    log_softmax(x, -1);
+    NDArray w = NDArray::empty(device, Elem::float32, Dims{n});
+    layer_norm(x, w, w, 1e-5);
+    const NDArray* two[2] = {&x, &x};
+    apply_rows(RowKernel::softmax_gradient, two);
+    apply_rows(RowKernel::log_softmax_gradient, two);
+    apply_rows(RowKernel::layer_norm_gradient, two, 1e-5);
+    EXPECT_EQ(paper->launched - before, 6) << n;
+  }
+}
+
+TEST(ArrayGrid, products_compile_for_every_tile) {
+  NEED_CARD();
+  for (auto [m, n, k] : {std::array<std::int64_t, 3>{4096, 4096, 64},
+                         {256, 1024, 784},
+                         {256, 10, 1024},
+                         {5, 7, 3},
+                         {64, 64, 100000}}) {
+    NDArray a = NDArray::empty(device, Elem::float32, Dims{m, k});
+    NDArray b = NDArray::empty(device, Elem::float32, Dims{n, k});
+    int before = paper->launched;
+    matmul(a, b.transpose(0, 1));
+    EXPECT_GE(paper->launched - before, 1);
+    EXPECT_LE(paper->launched - before, 2);
+  }
+}
+
+TEST(ArrayGrid, host_time_of_a_small_operation) {
+  NEED_CARD();
+  NDArray x = NDArray::empty(device, Elem::float32, Dims{16});
+  int before = paper->launched;
+  constexpr int kTimes = 20000;
+  auto start = std::chrono::steady_clock::now();
+  for (int i = 0; i < kTimes; ++i) arrays::add(x, x);
+  double seconds =
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / kTimes;
+  EXPECT_EQ(paper->launched - before, kTimes);
+  if (std::getenv("ARRAY_GRID_TIME"))
+    std::printf("host part of a small add: %.3f us\n", seconds * 1e6);
+}
+
+}  // namespace
+}  // namespace weft

@@ -1,0 +1,444 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the type stubs of python/weft from the run-time surface and the tables below. --check: only compares.
+
+Elementwise functions come from the rows of the operation table, everything else from inspect; the tables say what
+inspect cannot: the types of parameters by name, results, and the members of the classes of the core.
+"""
+
+import importlib
+import inspect
+import pathlib
+import sys
+
+root = pathlib.Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(root / "python"), str(root / "tools")]
+from stub_tables import (  # noqa: E402
+    DEVICE,
+    ELSEWHERE,
+    ERRORS,
+    NDARRAY,
+    OPERATORS,
+    OWN,
+    PARAMETERS,
+    RESULTS,
+    TENSOR,
+    TENSORS,
+)
+
+package = root / "python" / "weft"
+
+MARK = "# SPDX-License-Identifier: Apache-2.0\n# Written by tools/make_stubs.py.\n"
+TYPES = """
+_bool = _builtins.bool
+_Number = _bool | int | float | complex
+_DType = dtype | str | type[Any]
+_Device = Device | str
+_ArrayLike = NDArray | _Number | _numpy.ndarray[Any, Any] | Sequence[Any]
+"""
+
+
+def default(value):
+    if value is None or isinstance(value, (bool, int, float, str)) and value == value:
+        text = repr(value)
+        return text if text not in ("inf", "-inf") else "..."
+    return "..."
+
+
+def parameter(function, p, types, owner=""):
+    own = OWN.get((owner, function, p.name)) or OWN.get((function, p.name))
+    annotation = types.get(p.name) or own or PARAMETERS.get(p.name, "Any")
+    star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
+    if p.kind is p.VAR_KEYWORD:
+        annotation = "Any"
+    text = f"{star}{p.name}: {annotation}"
+    if p.default is not p.empty:
+        value = default(p.default)
+        if value == "None" and "None" not in annotation and annotation != "Any":
+            text += " | None"
+        text += f" = {value}"
+    return text
+
+
+def signature(name, f, result, types=None, bound=False, owner=""):
+    """`def name(...) -> result: ...` from the function's own signature."""
+    parts, last = ["self"] if bound else [], None
+    listed = list(inspect.signature(f).parameters.values())
+    if bound:
+        listed = [p for p in listed if p.name != "self"]
+    for p in listed:
+        if last is p.POSITIONAL_ONLY and p.kind is not p.POSITIONAL_ONLY:
+            parts.append("/")
+        if p.kind is p.KEYWORD_ONLY and last not in (p.KEYWORD_ONLY, p.VAR_POSITIONAL):
+            parts.append("*")
+        parts.append(parameter(name, p, types or {}, owner))
+        last = p.kind
+    if last is inspect.Parameter.POSITIONAL_ONLY:
+        parts.append("/")
+    return f"def {name}({', '.join(parts)}) -> {result}: ..."
+
+
+def overloads(name, f, variants):
+    return "".join(
+        f"@overload\n{signature(name, f, result, types)}\n" for types, result in variants
+    )
+
+
+def operation(name, f, arity):
+    if arity == 1:
+        return overloads(name, f, [({"x": "Tensor"}, "Tensor"), ({"x": "_ArrayLike"}, "NDArray")])
+    return overloads(
+        name,
+        f,
+        [
+            ({"x1": "Tensor", "x2": "Tensor | _ArrayLike"}, "Tensor"),
+            ({"x1": "_ArrayLike", "x2": "Tensor"}, "Tensor"),
+            ({"x1": "_ArrayLike", "x2": "_ArrayLike"}, "NDArray"),
+        ],
+    )
+
+
+def named_tuple(t, fields=None):
+    body = "".join(f"    {name}: {(fields or {}).get(name, 'NDArray')}\n" for name in t._fields)
+    return f"class {t.__name__}(NamedTuple):\n{body}\n"
+
+
+def core_class(name, table, other):
+    lines = [f"class {name}:"]
+    settable = {"data", "grad", "requires_grad"} if name == "Tensor" else set()
+    for attribute, kind in table["attributes"].items():
+        if attribute in settable:
+            set_kind = "Any" if attribute in ("data", "grad") else kind
+            lines += ["    @property", f"    def {attribute}(self) -> {kind}: ..."]
+            lines += [
+                f"    @{attribute}.setter",
+                f"    def {attribute}(self, value: {set_kind}) -> None: ...",
+            ]
+        else:
+            lines += ["    @property", f"    def {attribute}(self) -> {kind}: ..."]
+    lines += [f"    {m}" for m in table["methods"]]
+    cls = other
+    for short in OPERATORS:
+        for prefix, result in (("", name), ("r", name), ("i", name)):
+            dunder = f"__{prefix}{short}__"
+            if dunder in dir(cls):
+                operand = "_ArrayLike | Tensor" if name == "Tensor" else "_ArrayLike"
+                lines.append(f"    def {dunder}(self, other: {operand}, /) -> {result}: ...")
+    if name == "NDArray":
+        for short in ("eq", "ne"):
+            lines.append(
+                f"    def __{short}__(self, other: _ArrayLike, /) -> NDArray: ...  # type: ignore[override]"
+            )
+        for short in ("lt", "le", "gt", "ge"):
+            lines.append(f"    def __{short}__(self, other: _ArrayLike, /) -> NDArray: ...")
+    return "\n".join(lines) + "\n\n"
+
+
+def main_stub(weft):
+    from weft._namespace import indexing, types
+
+    out = MARK + (
+        "import builtins as _builtins\nimport os\nfrom collections.abc import Callable, Iterator, Sequence\n"
+        "from typing import Any, NamedTuple, overload\n\nimport numpy as _numpy\n\n"
+    )
+    for module in ("data", "fft", "init", "linalg", "nn", "optim", "random"):
+        out += f"from . import {module} as {module}\n"
+    for module, names in ELSEWHERE.items():
+        out += f"from .{module} import " + ", ".join(f"{n} as {n}" for n in names) + "\n"
+    out += TYPES + "_dtype = dtype\n\n__version__: str\n__array_api_version__: str\n\n"
+    out += "e: float\npi: float\ninf: float\nnan: float\nnewaxis: None\n\n"
+    out += core_class("NDArray", NDARRAY, weft.NDArray) + core_class("Tensor", TENSOR, weft.Tensor)
+    out += (
+        DEVICE
+        + "\nclass Error(Exception):\n    code: str\n    message: str\n    kind: str\n    help: str\n"
+    )
+    out += "    notes: list[str]\n    places: list[Any]\n\n"
+    out += "".join(f"class {a}(Error, {b}): ...\n" for a, b in ERRORS) + "\n"
+    out += "".join(f"{name}: dtype\n" for name in weft._dtypes) + "\n"
+    out += named_tuple(
+        types.finfo_object,
+        dict.fromkeys(("eps", "max", "min", "smallest_normal"), "float")
+        | {"bits": "int", "dtype": "_dtype"},
+    )
+    out += named_tuple(
+        types.iinfo_object, dict.fromkeys(("bits", "max", "min"), "int") | {"dtype": "_dtype"}
+    )
+    for name in (
+        "unique_all_result",
+        "unique_counts_result",
+        "unique_inverse_result",
+        "topk_result",
+    ):
+        out += named_tuple(getattr(indexing, name))
+    rows = {r["name"]: r["arity"] for r in weft._core.elementwise_rows}
+    skip = {
+        "e",
+        "pi",
+        "inf",
+        "nan",
+        "newaxis",
+        *weft._dtypes,
+        "NDArray",
+        "Tensor",
+        "Device",
+        "dtype",
+        "Error",
+    }
+    skip |= {n for n, _ in ERRORS} | {n for names in ELSEWHERE.values() for n in names}
+    for name in weft.__all__:
+        f = getattr(weft, name)
+        if name in skip or inspect.ismodule(f):
+            continue
+        if name in rows:
+            out += operation(name, f, rows[name])
+        elif name in ("concat", "stack"):
+            out += overloads(
+                name,
+                f,
+                [
+                    ({"arrays": "Sequence[Tensor]"}, "Tensor"),
+                    ({"arrays": "Sequence[_ArrayLike]"}, "NDArray"),
+                ],
+            )
+        elif name == "matmul":
+            out += operation(name, f, 2)
+        elif name == "where":
+            out += overloads(
+                name,
+                f,
+                [
+                    ({"x1": "Tensor", "x2": "Tensor | _ArrayLike"}, "Tensor"),
+                    ({"x1": "_ArrayLike", "x2": "Tensor"}, "Tensor"),
+                    ({}, "NDArray"),
+                ],
+            )
+        elif name in TENSORS:
+            out += overloads(
+                name, f, [({"x": "Tensor"}, "Tensor"), ({"x": "_ArrayLike"}, "NDArray")]
+            )
+        elif name in ("set_threads", "get_threads"):
+            out += f"def {name}({'n: int, /' if name == 'set_threads' else ''}) -> {RESULTS[name]}: ...\n"
+        elif name == "scatter":
+            out += overloads(
+                name,
+                f,
+                [
+                    ({"x": "Tensor", "values": "Tensor | _ArrayLike"}, "Tensor"),
+                    ({"x": "_ArrayLike", "values": "Tensor"}, "Tensor"),
+                    ({}, "NDArray"),
+                ],
+            )
+        else:
+            out += signature(name, f, RESULTS.get(name, "NDArray")) + "\n"
+    return out + "\n__all__: list[str]\n"
+
+
+def imports(*names, more=""):
+    return (
+        "import builtins as _builtins\nimport os\nfrom collections.abc import Callable, Iterable, Iterator, Mapping, "
+        "Sequence\nfrom typing import Any, NamedTuple\n\n"
+        f"from weft import {', '.join(names)}, _ArrayLike, _bool, _Device, _DType, _Number\n{more}\n"
+    )
+
+
+def function_stub(module, result, names, more=""):
+    out = MARK + imports("NDArray", "Tensor", "random", more=more)
+    tuples = {}
+    for name, value in vars(module).items():
+        if isinstance(value, type) and issubclass(value, tuple) and hasattr(value, "_fields"):
+            if value.__module__ == module.__name__:
+                tuples[name] = value
+    out += "".join(named_tuple(t) for t in tuples.values())
+    short = module.__name__.rpartition(".")[2]
+    for name in names:
+        f = getattr(module, name)
+        result_of = RESULTS.get(name, result) if module.__name__ != "weft.init" else result
+        if name in ("conv2d", "conv_transpose2d", "relu"):
+            continue
+        if name == "use":
+            result_of = "Any"
+        out += signature(name, f, result_of, owner=short) + "\n"
+    return out
+
+
+def class_stub(module, names, methods):
+    """Classes by their constructors; `methods`: what they have beside it, by class or for all of them."""
+    out = ""
+    for name in names:
+        cls = getattr(module, name)
+        base = next((b.__name__ for b in cls.__mro__[1:] if b.__name__ in names), "")
+        out += f"class {name}{f'({base})' if base else ''}:\n"
+        lines = []
+        if "__init__" in vars(cls) or not base:
+            if cls.__init__ is not object.__init__:
+                lines.append(signature("__init__", cls.__init__, "None", bound=True, owner=name))
+        lines += methods.get(name, [])
+        if "forward" in vars(cls) and name != "Module":
+            many = "tuple[Tensor, Any]" if name in ("RNN", "LSTM", "LSTMCell") else "Tensor"
+            kinds = {"x": "Tensor", "y": "Tensor", "h": "Tensor | None", "memory": "Tensor | None"}
+            if name == "Embedding":
+                kinds = {}
+            text = signature("forward", cls.forward, many, kinds, bound=True, owner=name)
+            if name == "LSTMCell":
+                text += "  # type: ignore[override]"
+            lines += [text, text.replace("def forward", "def __call__")]
+        out += "".join(f"    {line}\n" for line in lines) or "    ...\n"
+        out += "\n"
+    return out
+
+
+def stubs():
+    import weft
+
+    load = lambda name: importlib.import_module(f"weft.{name}")
+    files = {
+        "py.typed": "",
+        "_core.pyi": MARK + "from typing import Any\n\ndef __getattr__(name: str) -> Any: ...\n",
+        "__init__.pyi": main_stub(weft),
+    }
+    linalg, fft, random = load("linalg"), load("fft"), load("random")
+    files["linalg.pyi"] = function_stub(linalg, "NDArray", linalg.__all__)
+    files["fft.pyi"] = function_stub(fft, "NDArray", [*fft.__all__, "use"])
+    names = [
+        "key",
+        "split",
+        "seed",
+        "uniform",
+        "normal",
+        "integers",
+        "bernoulli",
+        "permutation",
+        "choice",
+    ]
+    key = (
+        "\nclass Key:\n    seed: int\n    offset: int\n    def __init__(self, seed: int, offset: int = 0) -> None: ...\n"
+        "    def split(self, n: int = 2) -> list[Key]: ...\n"
+    )
+    files["random.pyi"] = (
+        function_stub(random, "NDArray", names, key)
+        .replace(", random,", ",")
+        .replace("random.Key", "Key")
+    )
+    init = load("init")
+    names = [
+        n
+        for n, f in vars(init).items()
+        if inspect.isfunction(f) and f.__module__ == "weft.init" and n[0] != "_"
+    ]
+    files["init.pyi"] = function_stub(init, "Tensor", names)
+    functional, nn = load("nn.functional"), load("nn")
+    files["nn/functional.pyi"] = (
+        function_stub(functional, "Tensor", functional.__all__)
+        .replace("x: _ArrayLike", "x: Tensor")
+        .replace("y: Any", "y: Tensor")
+        .replace("q: Any, k: int, v: Any", "q: Tensor, k: Tensor, v: Tensor")
+        + "def relu(x: Tensor, /) -> Tensor: ...\n"
+        "def conv2d(x: Tensor, weight: Tensor, stride: int | tuple[int, int] = 1, padding: int | tuple[int, int] = 0, "
+        "dilation: int | tuple[int, int] = 1, groups: int = 1) -> Tensor: ...\n"
+        "def conv_transpose2d(x: Tensor, weight: Tensor, stride: int | tuple[int, int] = 1, "
+        "padding: int | tuple[int, int] = 0, output_padding: int | tuple[int, int] = 0, groups: int = 1, "
+        "dilation: int | tuple[int, int] = 1) -> Tensor: ...\n"
+    )
+    module = [
+        "training: _bool",
+        "def __call__(self, *args: Any, **kwargs: Any) -> Any: ...",
+        "def forward(self, *args: Any, **kwargs: Any) -> Any: ...",
+        "def parameters(self) -> list[Parameter]: ...",
+        "def named_parameters(self) -> dict[str, Parameter]: ...",
+        "def named_buffers(self) -> dict[str, NDArray]: ...",
+        "def modules(self) -> list[Module]: ...",
+        "def to(self: _M, device: _Device) -> _M: ...",
+        "def train(self: _M) -> _M: ...",
+        "def eval(self: _M) -> _M: ...",
+        "def state_dict(self) -> dict[str, NDArray]: ...",
+        "def load_state_dict(self, state: Mapping[str, Any]) -> None: ...",
+    ]
+    linear = ["weight: Parameter", "bias: Parameter | None"]
+    norm = ["weight: Parameter", "bias: Parameter", "running_mean: NDArray", "running_var: NDArray"]
+    cell = [
+        "weight_ih: Parameter",
+        "weight_hh: Parameter",
+        "bias_ih: Parameter | None",
+        "bias_hh: Parameter | None",
+    ]
+    extra = {
+        "Module": module,
+        "BatchNorm1d": [*norm, "def __call__(self, x: Tensor) -> Tensor: ..."],
+    }
+    extra["BatchNorm2d"] = extra["BatchNorm1d"]
+    extra["RNNCell"] = cell
+    extra["RNN"] = ["cells: list[RNNCell]"]
+    extra["LayerNorm"] = ["weight: Parameter", "bias: Parameter"]
+    extra["Embedding"] = ["weight: Parameter"]
+    for name in ("Linear", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d"):
+        extra[name] = linear
+    classes = ["Module", *(n for n in nn.__all__ if n not in ("functional", "Module", "Parameter"))]
+    files["nn/__init__.pyi"] = (
+        MARK
+        + imports(
+            "NDArray",
+            "Tensor",
+            more="from typing import TypeVar\n\nfrom . import functional as functional\n",
+        )
+        + '_M = TypeVar("_M", bound="Module")\n\nclass Parameter(Tensor): ...\n\n'
+        + class_stub(nn, classes, extra).replace("logits: Any", "logits: Tensor")
+        + "\n__all__: list[str]\n"
+    )
+    optim, data = load("optim"), load("data")
+    step = [
+        "params: list[Tensor]",
+        "def zero_grad(self) -> None: ...",
+        "def reset_grad(self) -> None: ...",
+        "def clip_grad_norm(self, max_norm: float = 1.0) -> float: ...",
+        "def step(self) -> None: ...",
+    ]
+    files["optim.pyi"] = (
+        MARK
+        + imports("Tensor")
+        + class_stub(
+            optim,
+            ["Optimizer", "SGD", "Adam", "AdamW"],
+            {"Optimizer": step, "SGD": ["lr: float"], "Adam": ["lr: float"]},
+        )
+    )
+    each = {
+        "Dataset": [
+            "def __len__(self) -> int: ...",
+            "def __getitem__(self, index: Any) -> Any: ...",
+            "def transform(self, x: Any) -> Any: ...",
+        ],
+        "ArrayDataset": ["arrays: list[NDArray]"],
+        "DataLoader": [
+            "def __len__(self) -> int: ...",
+            "def __iter__(self) -> Iterator[tuple[Tensor, ...]]: ...",
+        ],
+    }
+    files["data.pyi"] = (
+        MARK
+        + imports("NDArray", "Tensor", "random")
+        + class_stub(data, ["Dataset", "ArrayDataset", "IdxDataset", "DataLoader"], each)
+        .replace("arrays: Sequence[NDArray]", "arrays: Any")
+        .replace("labels: _ArrayLike | Tensor", "labels: Any")
+        + signature("synthetic_images", data.synthetic_images, "ArrayDataset")
+        + "\n"
+    )
+    return files
+
+
+def main():
+    check, changed = "--check" in sys.argv, []
+    for name, text in stubs().items():
+        path = package / name
+        if not path.exists() or path.read_text() != text:
+            changed.append(name)
+            if not check:
+                path.write_text(text)
+    print(
+        f"stubs: {len(changed)} {'differ' if check else 'written'}"
+        + "".join(f"\n  {n}" for n in changed)
+    )
+    return bool(check and changed)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

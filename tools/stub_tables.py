@@ -1,0 +1,405 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tools/make_stubs.py cannot see: types of parameters by name, results, members of the core's classes."""
+
+SHAPE = "int | Sequence[int]"
+AXES = "int | Sequence[int] | None"
+PARAMETERS = {
+    # arrays
+    "x": "_ArrayLike",
+    "x1": "_ArrayLike",
+    "x2": "_ArrayLike",
+    "condition": "_ArrayLike",
+    "indices": "_ArrayLike",
+    "values": "_ArrayLike",
+    "arrays": "Sequence[NDArray]",
+    "sorter": "NDArray | None",
+    "logits": "Tensor",
+    "labels": "_ArrayLike | Tensor",
+    "weight": "Tensor",
+    "index": "_ArrayLike | Tensor",
+    "i": "_ArrayLike | Tensor",
+    # what arrays are made of
+    "obj": "Any",
+    "shape": SHAPE,
+    "dtype": "_DType | None",
+    "device": "_Device | None",
+    "copy": "_bool | None",
+    "requires_grad": "_bool",
+    "fill_value": "_Number | NDArray",
+    "key": "random.Key | None",
+    "k": "int",
+    "n": "int",
+    "num": "int",
+    # axes and flags
+    "axis": AXES,
+    "axes": AXES,
+    "keepdims": "_bool",
+    "descending": "_bool",
+    "stable": "_bool",
+    "accumulate": "_bool",
+    "largest": "_bool",
+    "invert": "_bool",
+    "include_initial": "_bool",
+    "endpoint": "_bool",
+    "full_matrices": "_bool",
+    "upper": "_bool",
+    "causal": "_bool",
+    "training": "_bool",
+    "bias": "_bool",
+    "shuffle": "_bool",
+    "side": "str",
+    "mode": "str",
+    "norm": "str",
+    "indexing": "str",
+    "nonlinearity": "str",
+    "spec": "str",
+    "path": "str | os.PathLike[str]",
+    # numbers
+    "start": "_Number",
+    "stop": "_Number | None",
+    "step": "_Number",
+    "value": "_Number",
+    "min": "_Number | NDArray | None",
+    "max": "_Number | NDArray | None",
+    "correction": "float",
+    "offset": "int",
+    "decimals": "int",
+    "p": "float",
+    "seed": "int",
+    "low": "float",
+    "high": "float",
+    "mean": "float",
+    "std": "float",
+    "gain": "float",
+    "lr": "float",
+    "momentum": "float",
+    "weight_decay": "float",
+    "beta1": "float",
+    "beta2": "float",
+    "eps": "float",
+    "max_norm": "float",
+    "dropout": "float",
+    "slope": "float",
+    "noise": "float",
+    "d": "float",
+    "c": "float",
+    "rtol": "float | NDArray | None",
+    "batch_size": "int",
+    "groups": "int",
+    "stride": "int | tuple[int, int] | None",
+    "padding": "int | tuple[int, int] | None",
+    "dilation": "int | tuple[int, int]",
+    "output_padding": "int | tuple[int, int]",
+    "kernel_size": "int | tuple[int, int]",
+    "kernel": "int",
+    "in_features": "int",
+    "out_features": "int",
+    "in_channels": "int",
+    "out_channels": "int",
+    "dim": "int",
+    "heads": "int",
+    "hidden": "int | None",
+    "hidden_size": "int",
+    "input_size": "int",
+    "num_layers": "int",
+    "num_embeddings": "int",
+    "embedding_dim": "int",
+    "fan_in": "int",
+    "fan_out": "int",
+    "classes": "int",
+    "params": "Iterable[Tensor]",
+    "modules": "Module",
+    "fn": "Callable[[Tensor], Tensor]",
+    "dataset": "Dataset",
+    "transforms": "Sequence[Callable[[NDArray], NDArray]] | None",
+    "shift": "int | Sequence[int]",
+    "repeats": "int | NDArray",
+    "repetitions": "Sequence[int]",
+    "widths": "Sequence[tuple[int, int]]",
+    "source": "int | Sequence[int]",
+    "destination": "int | Sequence[int]",
+    "prepend": "NDArray | None",
+    "append": "NDArray | None",
+    "kind": "_DType | str | tuple[_DType | str, ...]",
+    "from_": "_DType | NDArray",
+    "to": "_DType",
+    "type": "_DType | NDArray",
+    "arrays_and_dtypes": "_DType | NDArray | Tensor | _Number",
+    "shapes": "Sequence[int]",
+    "operands": "_ArrayLike",
+    "ord": "int | float | str | None",
+    "s": "Sequence[int] | None",
+    "f": "Callable[..., Any]",
+    "argnums": "int | Sequence[int]",
+    "api_version": "str | None",
+    "library": "Any",
+    "state": "Any",
+}
+OWN = {  # (function, parameter)
+    ("reshape", "shape"): SHAPE,
+    ("full_like", "x"): "NDArray",
+    ("empty_like", "x"): "NDArray",
+    ("zeros_like", "x"): "NDArray",
+    ("ones_like", "x"): "NDArray",
+    ("broadcast_arrays", "arrays"): "NDArray",
+    ("meshgrid", "arrays"): "NDArray",
+    ("fftn", "axes"): "Sequence[int] | None",
+    ("fft", "n"): "int | None",
+    ("ifft", "n"): "int | None",
+    ("rfft", "n"): "int | None",
+    ("irfft", "n"): "int | None",
+    ("hfft", "n"): "int | None",
+    ("ihfft", "n"): "int | None",
+    ("tensordot", "axes"): "int | tuple[Sequence[int], Sequence[int]]",
+    ("arange", "start"): "float",
+    ("arange", "stop"): "float | None",
+    ("arange", "step"): "float",
+    ("linspace", "stop"): "_Number",
+    ("einsum", "operands"): "_ArrayLike | Tensor",
+    ("from_dlpack", "x"): "Any",
+    ("max_pool2d", "stride"): "int | None",
+    ("avg_pool2d", "stride"): "int | None",
+    ("MaxPool2d", "kernel_size"): "int",
+    ("AvgPool2d", "kernel_size"): "int",
+    ("MaxPool2d", "stride"): "int | None",
+    ("AvgPool2d", "stride"): "int | None",
+    ("key", "key"): "random.Key",
+    ("split", "key"): "random.Key",
+    ("choice", "x"): "int | NDArray",
+    ("integers", "low"): "int",
+    ("integers", "high"): "int",
+    ("scatter", "indices"): "_ArrayLike | tuple[_ArrayLike, ...]",
+    ("softmax", "axis"): "int",
+    ("Softmax", "axis"): "int",
+}
+for _name in ("rand", "randn", "constant", "ones", "zeros"):
+    OWN["init", _name, "shape"] = "int"
+TUPLE = "tuple[int, ...]"
+RESULTS = {
+    "can_cast": "_bool",
+    "isdtype": "_bool",
+    "result_type": "dtype",
+    "finfo": "finfo_object",
+    "iinfo": "iinfo_object",
+    "broadcast_shapes": TUPLE,
+    "broadcast_arrays": "list[NDArray]",
+    "meshgrid": "list[NDArray]",
+    "unstack": "tuple[NDArray, ...]",
+    "nonzero": "tuple[NDArray, ...]",
+    "unique_all": "unique_all_result",
+    "unique_counts": "unique_counts_result",
+    "unique_inverse": "unique_inverse_result",
+    "topk": "topk_result",
+    "grad": "Callable[..., Any]",
+    "value_and_grad": "Callable[..., tuple[Tensor, Any]]",
+    "device": "Device",
+    "devices": "list[Device]",
+    "use": "Any",
+    "set_threads": "None",
+    "get_threads": "int",
+    "save": "None",
+    "savez": "None",
+    "save_safetensors": "None",
+    "load_arrays": "Any",
+    "load_safetensors": "dict[str, NDArray]",
+    "compile": "Callable[..., Any]",
+    "__array_namespace_info__": "Any",
+    "eig": "EigResult",
+    "eigh": "EighResult",
+    "qr": "QRResult",
+    "slogdet": "SlogdetResult",
+    "svd": "SVDResult",
+    "key": "Key",
+    "split": "list[Key]",
+    "seed": "None",
+    "synthetic_images": "ArrayDataset",
+}
+# Functions of the namespace that take a Tensor and give one.
+TENSORS = set(
+    """sum prod max min mean var std reshape permute_dims matrix_transpose moveaxis flip squeeze expand_dims broadcast_to
+    take take_along_axis sort cumulative_sum pad softmax logsumexp astype clip""".split()
+)
+OPERATORS = {
+    "add": "add",
+    "sub": "subtract",
+    "mul": "multiply",
+    "truediv": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "pow": "pow",
+    "matmul": "matmul",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+}
+NDARRAY = {
+    "attributes": {
+        "shape": TUPLE,
+        "strides": TUPLE,
+        "offset": "int",
+        "dtype": "_dtype",
+        "device": "Device",
+        "size": "int",
+        "ndim": "int",
+        "nbytes": "int",
+        "T": "NDArray",
+        "mT": "NDArray",
+        "handle": "Any",
+    },
+    "methods": [
+        "def numpy(self) -> _numpy.ndarray[Any, Any]: ...",
+        "def to(self, device: _Device, /) -> NDArray: ...",
+        "def to_device(self, device: _Device, /, *, stream: Any = ...) -> NDArray: ...",
+        "def item(self, *index: int) -> Any: ...",
+        "def tolist(self) -> Any: ...",
+        "def is_compact(self) -> _bool: ...",
+        "def is_contiguous(self) -> _bool: ...",
+        "def compact(self) -> NDArray: ...",
+        "def copy(self) -> NDArray: ...",
+        "def astype(self, dtype: _DType, copy: _bool = True) -> NDArray: ...",
+        "def fill(self, value: _Number, /) -> None: ...",
+        "def permute(self, axes: Sequence[int], /) -> NDArray: ...",
+        "def flip(self, axes: int | Sequence[int], /) -> NDArray: ...",
+        "def as_strided(self, shape: Sequence[int], strides: Sequence[int], /) -> NDArray: ...",
+        "def broadcast_to(self, shape: Sequence[int], /) -> NDArray: ...",
+        "def reshape(self, *shape: int | Sequence[int]) -> NDArray: ...",
+        *(
+            f"def {name}(self, axis: {AXES} = None, keepdims: _bool = False{dtype}) -> NDArray: ..."
+            for name, dtype in {
+                "sum": ", *, dtype: _DType | None = None",
+                "prod": ", *, dtype: _DType | None = None",
+                "max": "",
+                "min": "",
+                "all": "",
+                "any": "",
+                "mean": "",
+            }.items()
+        ),
+        *(
+            f"def {name}(self, axis: int | None = None, keepdims: _bool = False) -> NDArray: ..."
+            for name in ("argmax", "argmin")
+        ),
+        "@staticmethod",
+        "def make(shape: Sequence[int], strides: Sequence[int] | None = None, device: _Device | None = None, "
+        "handle: Any = None, offset: int = 0, dtype: _DType | None = None) -> NDArray: ...",
+        "def __getitem__(self, key: Any, /) -> NDArray: ...",
+        "def __setitem__(self, key: Any, value: Any, /) -> None: ...",
+        "def __len__(self) -> int: ...",
+        "def __iter__(self) -> Iterator[NDArray]: ...",
+        "def __bool__(self) -> _bool: ...",
+        "def __int__(self) -> int: ...",
+        "def __index__(self) -> int: ...",
+        "def __float__(self) -> float: ...",
+        "def __complex__(self) -> complex: ...",
+        "def __neg__(self) -> NDArray: ...",
+        "def __pos__(self) -> NDArray: ...",
+        "def __abs__(self) -> NDArray: ...",
+        "def __invert__(self) -> NDArray: ...",
+        "def __array__(self, dtype: Any = None, copy: _bool | None = None) -> _numpy.ndarray[Any, Any]: ...",
+        "def __array_namespace__(self, /, *, api_version: str | None = None) -> Any: ...",
+        "def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, "
+        "copy: _bool | None = None) -> Any: ...",
+        "def __dlpack_device__(self) -> tuple[int, int]: ...",
+    ],
+}
+TENSOR = {
+    "attributes": {
+        "data": "NDArray",
+        "grad": "Tensor | None",
+        "requires_grad": "_bool",
+        "op": "str",
+        "inputs": "list[Tensor]",
+        "is_leaf": "_bool",
+        "shape": TUPLE,
+        "ndim": "int",
+        "size": "int",
+        "dtype": "_dtype",
+        "device": "Device",
+        "T": "Tensor",
+        "mT": "Tensor",
+    },
+    "methods": [
+        "def __init__(self, data: Any, device: _Device | None = None, dtype: _DType | None = None, "
+        "requires_grad: _bool = True) -> None: ...",
+        "def detach(self) -> Tensor: ...",
+        "def numpy(self) -> _numpy.ndarray[Any, Any]: ...",
+        "def item(self) -> Any: ...",
+        "def tolist(self) -> Any: ...",
+        "def backward(self, grad: Tensor | NDArray | _Number | None = None, create_graph: _bool = False) -> None: ...",
+        *(
+            f"def {name}(self, axis: {AXES} = None, keepdims: _bool = False) -> Tensor: ..."
+            for name in ("sum", "mean", "max", "min")
+        ),
+        "def reshape(self, *shape: int | Sequence[int]) -> Tensor: ...",
+        "def permute(self, *axes: int | Sequence[int]) -> Tensor: ...",
+        "def flip(self, *axes: int | Sequence[int]) -> Tensor: ...",
+        "def transpose(self, a: int = -2, b: int = -1) -> Tensor: ...",
+        "def broadcast_to(self, shape: Sequence[int], /) -> Tensor: ...",
+        "def astype(self, dtype: _DType, /) -> Tensor: ...",
+        "def pad(self, widths: Sequence[tuple[int, int]], /) -> Tensor: ...",
+        "def softmax(self, axis: int = -1) -> Tensor: ...",
+        "def log_softmax(self, axis: int = -1) -> Tensor: ...",
+        "def concat(self, tensors: list[Tensor], axis: int, /) -> Tensor: ...",
+        "def where(self, condition: Any, a: Any, b: Any, /) -> Tensor: ...",
+        "def windows(self, kh: int, kw: int, stride: int, /) -> Tensor: ...",
+        "def __getitem__(self, key: Any, /) -> Tensor: ...",
+        "def __len__(self) -> int: ...",
+        "def __float__(self) -> float: ...",
+        "def __neg__(self) -> Tensor: ...",
+        "def __abs__(self) -> Tensor: ...",
+        "def __gt__(self, other: Any, /) -> Tensor: ...",
+        "def __lt__(self, other: Any, /) -> Tensor: ...",
+        "def __array__(self, dtype: Any = None, copy: _bool | None = None) -> _numpy.ndarray[Any, Any]: ...",
+    ],
+}
+DEVICE = """class Device:
+    @property
+    def name(self) -> str: ...
+    @property
+    def kind(self) -> str: ...
+    @property
+    def description(self) -> str: ...
+    @property
+    def available(self) -> _bool: ...
+    @property
+    def reason(self) -> str: ...
+    @property
+    def host_accessible(self) -> _bool: ...
+    @property
+    def clock_hz(self) -> float: ...
+    @property
+    def limits(self) -> dict[str, int]: ...
+    def synchronize(self) -> None: ...
+    def stats(self) -> dict[str, Any]: ...
+    def clear_stats(self) -> None: ...
+
+class dtype:
+    def __init__(self, name: _DType) -> None: ...
+    @property
+    def name(self) -> str: ...
+    @property
+    def itemsize(self) -> int: ...
+    @property
+    def kind(self) -> str: ...
+"""
+ERRORS = [
+    ("ArgumentError", "ValueError"),
+    ("ShapeError", "ValueError"),
+    ("DTypeError", "TypeError"),
+    ("IndexError", "_builtins.IndexError"),
+    ("OutOfMemoryError", "MemoryError"),
+    ("ScheduleError", "ValueError"),
+    ("DeviceError", "RuntimeError"),
+    ("Fault", "RuntimeError"),
+    ("ParseError", "ValueError"),
+    ("IOError", "OSError"),
+]
+# Classes and functions that stubs leave to the module's own source.
+ELSEWHERE = {
+    "build": ["Function", "Module", "TimeResult", "build", "load", "target_limits"],
+    "ir": ["IRModule", "PrimFunc"],
+    "profiler": ["profile"],
+    "schedule": ["BlockRef", "LoopRef", "Schedule"],
+}
