@@ -11,6 +11,7 @@
 #include <random>
 
 #include "weft/runtime/cache.h"
+#include "weft/targets/qpu/abi.h"
 #include "weft/targets/qpu/engine/translate.h"
 #include "weft/targets/qpu/float.h"
 
@@ -319,6 +320,25 @@ TEST(QpuEmulator, bad_launches_and_binaries) {
   bad.metadata["uniforms"] = Json(Json::Array{"x9"});
   EXPECT_EQ(code([&] { b.run(bad, {a}); }), "qpu.binary.uniform");
   EXPECT_EQ(code([&] { parse_options("qpu:qpus=13"); }), "qpu.device.option");
+  EXPECT_EQ(code([&] { parse_options("qpu:engine=magic"); }), "qpu.device.option");
+  EXPECT_EQ(parse_options("qpu:engine=translated,counts=off").engine, Engine::translated);
+  const std::int64_t large[] = {1ll << 40};
+  std::string text;
+  try {
+    fill_uniforms({{{UniformKind::integer, 0}}, 0}, {}, large, 1, 12);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "qpu.launch.range");
+    text = e.what();
+  }
+  EXPECT_NE(text.find("scalar argument 0, 1099511627776, does not fit"), std::string::npos) << text;
+  try {
+    require_translation("no such processor");
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "qpu.engine.translated");
+    EXPECT_NE(std::string(e.what()).find("no such processor"), std::string::npos);
+  }
+  require_translation("");
   EXPECT_EQ(parse_options("qpu:qpus=4,races=off").qpus, 4);
   EXPECT_EQ(code([&] { b.run(good, {a}); }), "");
 }
