@@ -9,7 +9,6 @@ from .. import _core
 from .._errors import error as _error
 from .common import _COMPLEX, _array, _axis, _is_tensor, _name, _row
 from .manipulation import expand_dims, moveaxis, permute_dims, reshape, squeeze
-from .statistics import mean
 
 
 def matmul(x1, x2, /):
@@ -74,16 +73,12 @@ def einsum(spec, *operands):
 
 def softmax(x, /, *, axis=-1):
     """exp(x) / sum(exp(x)) along an axis, without overflow. Real floats."""
-    if _is_tensor(x):
-        return x.softmax(axis)
-    return _core._softmax(_array(x), axis)
+    return x.softmax(axis) if _is_tensor(x) else _core._softmax(_array(x), axis)
 
 
 def log_softmax(x, /, *, axis=-1):
     """x - log(sum(exp(x))) along an axis, without overflow. Real floats."""
-    if _is_tensor(x):
-        return x.log_softmax(axis)
-    return _core._log_softmax(_array(x), axis)
+    return x.log_softmax(axis) if _is_tensor(x) else _core._log_softmax(_array(x), axis)
 
 
 def logsumexp(x, /, *, axis=None, keepdims=False):
@@ -101,7 +96,7 @@ def layer_norm(x, scale, shift, /, *, eps=1e-5):
         centred = x - mean(x, axis=-1, keepdims=True)
         variance = mean(centred * centred, axis=-1, keepdims=True)
         return centred * _row("rsqrt")(variance + eps) * scale + shift
-    return _core._layer_norm(x, scale, shift, eps)
+    return _core._layer_norm(_array(x), _array(scale), _array(shift), eps)
 
 
 __all__ = [

@@ -16,6 +16,9 @@ Memory::Memory(std::string name, std::uint64_t size_bytes, std::uint64_t base)
                 cat("the host cannot reserve ", human_bytes(size_), " for \"", name_, "\""));
   }
   data_ = static_cast<std::byte*>(data);
+  // A wish: machines stream through many places of a large memory at once.
+  constexpr std::uint64_t kLarge = 32 << 20;
+  if (size_ >= kLarge) ::madvise(data, size_, MADV_HUGEPAGE);
 }
 
 Memory::~Memory() { ::munmap(data_, std::max<std::uint64_t>(size_, 1)); }

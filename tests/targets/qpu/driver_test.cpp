@@ -11,6 +11,7 @@
 #include <deque>
 
 #include "weft/targets/qpu/isa.h"
+#include "weft/targets/qpu/language/kernel.h"
 
 namespace weft::qpu::hw {
 namespace {
@@ -43,6 +44,7 @@ class FakeBoard final : public Board {
     if (fail_send == tag) return EPERM;
     w[1] = fail_status == tag ? 0x80000001u : 0x80000000u;
     if (fail_tag != tag) w[4] = 0x80000000u | w[3];
+    if (fail_status == tag || fail_tag == tag) return 0;  // nothing done
     bool odd = fail_value == tag;
     switch (tag) {
       case 0x0003000c:
@@ -390,6 +392,14 @@ TEST(QpuDriver, bad_input) {
   EXPECT_EQ(parse_hw_options("qpu:hw,launch=registers,timeout=5,qpus=3").timeout_ms, 5u);
   EXPECT_TRUE(names_chip("qpu:hw"));
   EXPECT_FALSE(names_chip("qpu:qpus=2"));
+}
+
+TEST(QpuDriver, what_only_the_emulator_can_do) {
+  std::string text;
+  EXPECT_EQ(
+      code_of([] { detail::only_emulator(nullptr, "qpu:hw", "show what kernels print"); }, &text),
+      "qpu.hw.emulator_only");
+  EXPECT_NE(text.find("\"qpu:hw\" cannot show what kernels print"), std::string::npos) << text;
 }
 
 TEST(QpuDriver, this_machine_answers_with_a_reason) {

@@ -11,6 +11,7 @@
 #include <random>
 
 #include "weft/runtime/cache.h"
+#include "weft/targets/qpu/abi.h"
 #include "weft/targets/qpu/engine/translate.h"
 #include "weft/targets/qpu/float.h"
 
@@ -319,6 +320,25 @@ TEST(QpuEmulator, bad_launches_and_binaries) {
   bad.metadata["uniforms"] = Json(Json::Array{"x9"});
   EXPECT_EQ(code([&] { b.run(bad, {a}); }), "qpu.binary.uniform");
   EXPECT_EQ(code([&] { parse_options("qpu:qpus=13"); }), "qpu.device.option");
+  EXPECT_EQ(code([&] { parse_options("qpu:engine=magic"); }), "qpu.device.option");
+  EXPECT_EQ(parse_options("qpu:engine=translated,counts=off").engine, Engine::translated);
+  const std::int64_t large[] = {1ll << 40};
+  std::string text;
+  try {
+    fill_uniforms({{{UniformKind::integer, 0}}, 0}, {}, large, 1, 12);
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "qpu.launch.range");
+    text = e.what();
+  }
+  EXPECT_NE(text.find("scalar argument 0, 1099511627776, does not fit"), std::string::npos) << text;
+  try {
+    require_translation("no such processor");
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "qpu.engine.translated");
+    EXPECT_NE(std::string(e.what()).find("no such processor"), std::string::npos);
+  }
+  require_translation("");
   EXPECT_EQ(parse_options("qpu:qpus=4,races=off").qpus, 4);
   EXPECT_EQ(code([&] { b.run(good, {a}); }), "");
 }
@@ -604,6 +624,27 @@ TEST(QpuEngines, waiting_in_the_slots_of_a_branch) {
     EXPECT_EQ(b.word(a, 0), 21u);
     EXPECT_GT(b.emulator.stats().get("stall.qpu0.semaphore"), 0);
     EXPECT_FALSE(b.emulator.stats().check_books()) << b.emulator.stats().table();
+    if (engine == Engine::oracle) cycles = r.cycles;
+    EXPECT_EQ(r.cycles, cycles);
+  }
+}
+
+// Loops longer than the time a QPU may run ahead, whose first instruction does nothing.
+TEST(QpuEngines, giving_way_in_long_loops) {
+  const std::string text =
+      "mov ra0, unif\nmov r1, #0\nldi r2, 0x00000400\nnop\nsub r2, r2, #1; nop; sf\nadd r1, r1, "
+      "#3\nbra.anynz rel, -56\nnop\nnop\nadd r1, r1, #1\nnop\n" +
+      kStore + kEnd;
+  std::int64_t cycles = 0;
+  for (Engine engine : engines()) {
+    Bench b(with(engine));
+    std::uint64_t a = b.array(16), c = b.array(16);
+    runtime::Binary two = binary_of("mov r0, unif\n" + text, {"me", "p0"});
+    two.metadata["uniforms"] = Json(Json::Array{"me", "p0"});
+    auto r = b.run(two, {a}, 1);
+    EXPECT_EQ(b.word(a, 9), 4096u);
+    auto both = b.run(binary_of("nop\nnop\n" + text, {"p0"}), {c}, 1);
+    EXPECT_GT(both.cycles, 2048 * 10);
     if (engine == Engine::oracle) cycles = r.cycles;
     EXPECT_EQ(r.cycles, cycles);
   }

@@ -78,6 +78,18 @@ void rot3d(Int n, Float c, Float s, Ptr<Float> x, Ptr<Float> y) {
   receive(yOld);
 }
 
+void semaphore_sixteen() { semaInc(16); }
+
+TEST(QpuLanguage, semaphores_are_0_to_15) {
+  try {
+    compile(semaphore_sixteen);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "qpu.language.semaphore");
+    EXPECT_NE(std::string(e.what()).find("no semaphore 16"), std::string::npos) << e.what();
+  }
+}
+
 TEST(QpuLanguage, rot3d_in_place) {
   auto k = compile(rot3d);
   SharedArray<float> x(192 * 4), y(192 * 4);

@@ -7,6 +7,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <bit>
 #include <cstdio>
 #include <cstring>
@@ -260,6 +261,10 @@ TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
   if (!translate) std::printf("not translated: %s\n", hw::translation_missing().c_str());
   ASSERT_EQ(source.out, machine.out);
   std::int64_t instructions = 0;
+  // LLVM needs about 20 ms a kernel: a tenth of them in the suite, all with the argument --all.
+  const std::vector<std::string> arguments = ::testing::internal::GetArgvs();
+  const std::uint64_t share =
+      std::find(arguments.begin(), arguments.end(), "--all") == arguments.end() ? 10 : 1;
   int compared = 0;
   for (std::uint64_t seed = 1; seed <= 10000; ++seed) {
     std::unique_ptr<ast::Program> program = Generator(seed).program();
@@ -278,7 +283,7 @@ TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
     try {
       interpret(*program, params, source.emulator.memory(), options);
       auto r = machine.run(compiled.binary, qpus);
-      if (translate) {
+      if (translate && seed % share == 0) {
         translated.clear();
         auto t = translated.run(compiled.binary, qpus);
         ASSERT_EQ(t.cycles, r.cycles) << "seed " << seed;
@@ -310,7 +315,7 @@ TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
     instructions += static_cast<std::int64_t>(compiled.instructions);
   }
   EXPECT_GT(instructions, 10000 * 50);
-  EXPECT_EQ(compared, translate ? 10000 : 0);
+  EXPECT_EQ(compared, translate ? 10000 / static_cast<int>(share) : 0);
   EXPECT_FALSE(machine.emulator.stats().check_books());
 }
 

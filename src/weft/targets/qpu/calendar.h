@@ -5,27 +5,33 @@
 // "free from" time.
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
-#include <vector>
 
 namespace weft::qpu::hw {
 
 class Calendar {
  public:
-  Calendar() : buckets_(kBuckets) {}
-
   void reset() {
-    std::fill(buckets_.begin(), buckets_.end(), Bucket{});
+    buckets_.fill(Bucket{});
     first_ = 0;
     busy_ = 0;
   }
   /// No request comes from before `now` any more.
-  void advance(std::int64_t now) { first_ = std::max(first_, now / kWidth); }
+  void advance(std::int64_t now) { first_ = std::max(first_, now >> kShift); }
 
   /// Books `clocks` from `now` on; returns when the service ends.
   std::int64_t reserve(std::int64_t now, std::int64_t clocks) {
     busy_ += clocks;
-    std::int64_t index = std::max(now / kWidth, first_), end = now;
+    std::int64_t index = std::max(now >> kShift, first_), end = now;
+    {  // nearly always there is room in the first bucket
+      Bucket& bucket = buckets_[static_cast<std::size_t>(index & (kBuckets - 1))];
+      std::int64_t used = bucket.epoch == index ? bucket.used : 0;
+      if (used + clocks < kWidth) [[likely]] {
+        bucket = {index, used + clocks};
+        return std::max(index * kWidth + used, now) + clocks;
+      }
+    }
     while (true) {
       Bucket& bucket = buckets_[static_cast<std::size_t>(index & (kBuckets - 1))];
       std::int64_t used = bucket.epoch == index ? bucket.used : 0, room = kWidth - used;
@@ -43,11 +49,11 @@ class Calendar {
   std::int64_t busy() const { return busy_; }
 
  private:
-  static constexpr std::int64_t kWidth = 64, kBuckets = 1024;
+  static constexpr std::int64_t kShift = 6, kWidth = 1 << kShift, kBuckets = 1024;
   struct Bucket {
     std::int64_t epoch = -1, used = 0;
   };
-  std::vector<Bucket> buckets_;
+  std::array<Bucket, kBuckets> buckets_{};
   std::int64_t first_ = 0, busy_ = 0;
 };
 

@@ -30,6 +30,7 @@ void Machine::begin_launch(const Program& p, int active) {
     q = Qpu{};
     q.id = id;
     q.finished = id >= active;
+    q.traced = trace != nullptr;
     for (unsigned i = 0; i < 16; ++i) {
       q.slot[kSlotElement][i] = i;
       q.slot[kSlotNumber][i] = static_cast<std::uint32_t>(id);

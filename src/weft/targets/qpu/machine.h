@@ -6,6 +6,7 @@
 // q.now are those of the instruction at hand whenever a peripheral function is called.
 
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <functional>
 #include <string>
@@ -14,6 +15,7 @@
 #include "weft/runtime/binary.h"
 #include "weft/runtime/trace.h"
 #include "weft/sim/memory.h"
+#include "weft/targets/qpu/assumptions.h"
 #include "weft/targets/qpu/calendar.h"
 #include "weft/targets/qpu/isa.h"
 #include "weft/targets/qpu/rules.h"
@@ -72,6 +74,7 @@ struct Qpu {
   std::int64_t limit = 0;    // fast engines: when to give way
   std::uint32_t into = 0;    // interpreted engine: instructions of the block done so far
   std::exception_ptr fault;  // translated engine: thrown once its code has been left
+  bool traced = false;       // stalls are to be written down
   bool finished = true, taken = false;
   int slots_left = 0,
       end_left = -1;  // delay slots to go of a branch; instructions to go after program end
@@ -145,8 +148,9 @@ class Machine {
   bool read(Qpu& q, bool file_b, unsigned address, Vec& out);
   void write(Qpu& q, bool file_b, unsigned address, const Vec& value);
   void tmu_request(Qpu& q, unsigned unit, const Vec& address);
-  /// The same for lanes that ask for consecutive words from `first` on.
+  /// The same for lanes that ask for consecutive words from `first` on, and for those that do not.
   void tmu_request_row(Qpu& q, unsigned unit, std::uint32_t first);
+  void tmu_request_scattered(Qpu& q, unsigned unit, const Vec& address);
   void tmu_receive(Qpu& q, unsigned unit);  // into r4
   bool semaphore(Qpu& q, unsigned number, bool acquire);
   void breakpoint(Qpu& q);
@@ -190,9 +194,16 @@ class Machine {
   bool find_range(Qpu& q, std::uint64_t address, std::uint64_t bytes);
   void outside_read(Qpu& q, std::uint64_t address, std::uint64_t bytes, std::string_view what);
   void conflict(Qpu& q, const Shadow::Conflict& c, std::uint64_t base, bool write, bool tmu);
-  std::int64_t line_ready(unsigned unit, std::uint32_t line, std::int64_t start);
+  void tmu_row_slow(Qpu& q, unsigned unit, std::uint32_t address);
+  void tmu_row_race(Qpu& q, std::uint64_t first);
+  std::int64_t line_ready(unsigned unit, std::uint32_t line, std::int64_t start) {
+    if (tmu_tag_[unit][line % timing::kTmuLines] == line) {
+      ++counters.tmu_hits;
+      return start + timing::kTmuHit;
+    }
+    return line_missing(unit, line, start);
+  }
   std::int64_t line_missing(unsigned unit, std::uint32_t line, std::int64_t start);
-  void tmu_scattered(Qpu& q, unsigned unit, const Vec& address);
   void check_fifo(const Qpu& q, unsigned unit);
   unsigned tmu_of(const Qpu& q, unsigned unit) const {
     return static_cast<unsigned>(q.id) / 4 * 2 + (unit ^ (!q.noswap && (q.id & 2) ? 1 : 0));
@@ -222,6 +233,30 @@ class Machine {
   alignas(16) std::uint32_t l2_tag_[timing::kL2Sets][timing::kL2Ways] = {};
   std::uint8_t l2_next_[timing::kL2Sets] = {};
 };
+
+inline void Machine::tmu_request_row(Qpu& q, unsigned unit, std::uint32_t address) {
+  TmuFifo& fifo = q.fifo[unit];
+  std::uint64_t first = address & ~3u;
+  if (fifo.count >= assume::kTmuFifoDepth || !inside(q, first, 64)) [[unlikely]] {
+    tmu_row_slow(q, unit, address);
+    return;
+  }
+  const std::byte* from = memory.raw(first);
+  unsigned at = (fifo.head + fifo.count) & 7, which = tmu_of(q, unit);
+  std::memcpy(&fifo.data[at], from, 64);
+  __builtin_prefetch(from + 64);  // streams go on
+  std::int64_t start = tmu_unit[which].reserve(q.now, timing::kTmuVector);
+  ++counters.tmu_requests;
+  auto line = static_cast<std::uint32_t>(first / timing::kLine);
+  unsigned offset = first % timing::kLine;
+  if (check_races && (offset || !shadow_.read_line(q.id, (first - memory.base()) / timing::kLine)))
+      [[unlikely]]
+    tmu_row_race(q, first);
+  std::int64_t ready = line_ready(which, line, start);
+  if (offset) ready = std::max(ready, line_ready(which, line + 1, start));
+  fifo.ready[at] = ready;
+  ++fifo.count;
+}
 
 /// Decodes, validates and indexes. Throws Error(emit, "qpu.binary.*") on what is no program.
 Program make_program(std::vector<Code> words, std::vector<runtime::DebugEntry> debug);

@@ -23,6 +23,7 @@ T* reserve(std::uint64_t count) {
     throw Error(
         ErrorKind::memory, "sim.memory.map",
         cat("the host cannot reserve ", human_bytes(count * sizeof(T)), " for race checks"));
+  ::madvise(p, count * sizeof(T), MADV_HUGEPAGE);  // a wish: streams touch many pages at once
   return static_cast<T*>(p);
 }
 }  // namespace

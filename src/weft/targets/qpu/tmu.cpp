@@ -38,14 +38,6 @@ std::int64_t Machine::line_missing(unsigned unit, std::uint32_t line, std::int64
   return sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock) + timing::kMemory;
 }
 
-inline std::int64_t Machine::line_ready(unsigned unit, std::uint32_t line, std::int64_t start) {
-  if (tmu_tag_[unit][line % timing::kTmuLines] == line) {
-    ++counters.tmu_hits;
-    return start + timing::kTmuHit;
-  }
-  return line_missing(unit, line, start);
-}
-
 void Machine::check_fifo(const Qpu& q, unsigned unit) {
   if (q.fifo[unit].count >= assume::kTmuFifoDepth) [[unlikely]] {
     fail_rule(q, "tmu_overflow",
@@ -54,48 +46,25 @@ void Machine::check_fifo(const Qpu& q, unsigned unit) {
   }
 }
 
-void Machine::tmu_request_row(Qpu& q, unsigned unit, std::uint32_t address) {
-  check_fifo(q, unit);
-  std::uint64_t first = address & ~3u;
-  if (!inside(q, first, 64)) [[unlikely]] {
-    Vec lanes;
-    for (unsigned i = 0; i < 16; ++i) lanes[i] = address + 4 * i;
-    tmu_scattered(q, unit, lanes);
-    return;
-  }
-  TmuFifo& fifo = q.fifo[unit];
-  unsigned which = tmu_of(q, unit), at = (fifo.head + fifo.count) & 7;
-  std::int64_t start = tmu_unit[which].reserve(q.now, timing::kTmuVector);
-  ++counters.tmu_requests;
-  const std::byte* from = memory.raw(first);
-  std::memcpy(&fifo.data[at], from, 64);
-  __builtin_prefetch(from + 64);  // streams go on
-  auto line = static_cast<std::uint32_t>(first / timing::kLine);
-  unsigned offset = first % timing::kLine;
-  if (check_races) {
-    std::uint64_t word = (first - memory.base()) / 4;
-    if (offset || !shadow_.read_line(q.id, word / 16)) {
-      Shadow::Conflict c = shadow_.read16(q.id, word, 0xffff, false);
-      if (c.other >= 0) [[unlikely]]
-        conflict(q, c, memory.base(), false, true);
-    }
-  }
-  std::int64_t ready = line_ready(which, line, start);
-  if (offset) ready = std::max(ready, line_ready(which, line + 1, start));
-  fifo.ready[at] = ready;
-  ++fifo.count;
+void Machine::tmu_row_slow(Qpu& q, unsigned unit, std::uint32_t address) {
+  Vec lanes;
+  for (unsigned i = 0; i < 16; ++i) lanes[i] = address + 4 * i;
+  tmu_request_scattered(q, unit, lanes);
+}
+
+void Machine::tmu_row_race(Qpu& q, std::uint64_t first) {
+  Shadow::Conflict c = shadow_.read16(q.id, (first - memory.base()) / 4, 0xffff, false);
+  if (c.other >= 0) [[unlikely]]
+    conflict(q, c, memory.base(), false, true);
 }
 
 void Machine::tmu_request(Qpu& q, unsigned unit, const Vec& address) {
-  if (contiguous(address)) {
-    tmu_request_row(q, unit, address[0]);
-  } else {
-    check_fifo(q, unit);
-    tmu_scattered(q, unit, address);
-  }
+  if (contiguous(address)) tmu_request_row(q, unit, address[0]);
+  else tmu_request_scattered(q, unit, address);
 }
 
-void Machine::tmu_scattered(Qpu& q, unsigned unit, const Vec& address) {
+void Machine::tmu_request_scattered(Qpu& q, unsigned unit, const Vec& address) {
+  check_fifo(q, unit);
   TmuFifo& fifo = q.fifo[unit];
   unsigned which = tmu_of(q, unit), at = (fifo.head + fifo.count) & 7;
   Vec& data = fifo.data[at];

@@ -13,6 +13,7 @@ namespace weft::qpu::mir {
 
 namespace {
 using Bits = std::vector<std::uint64_t>;
+constexpr double kBalance = 1e-3;  // what an even load of the files counts beside a clash
 
 struct Facts {
   std::vector<double> weight;         // uses and definitions, by loop depth
@@ -73,15 +74,20 @@ Facts collect(const Function& f) {
   return x;
 }
 
+/// Ways to hand out registers: spread out, so that reuse does not chain instructions together;
+/// packed into few; packed, the long-lived first.
+enum class Way : std::uint8_t { spread, packed, long_first };
+
 /// Colours what fits; returns what does not.
-std::vector<std::uint32_t> colour(const Function& f, const Facts& x,
+std::vector<std::uint32_t> colour(const Function& f, const Facts& x, Way way,
                                   std::vector<std::int16_t>& home) {
   home.assign(f.vregs, -1);
   std::vector<std::uint32_t> order;
   for (std::uint32_t v = 0; v < f.vregs; ++v)
     if (x.used[v]) order.push_back(v);
   auto urgency = [&](std::uint32_t v) {
-    return (f.needs_acc[v] ? 1e12 : 0) + x.weight[v] / (x.length[v] + 1.0);
+    if (f.needs_acc[v]) return 1e12;
+    return way == Way::long_first ? x.length[v] + 0.0 : x.weight[v] / (x.length[v] + 1.0);
   };
   std::sort(order.begin(), order.end(), [&](std::uint32_t p, std::uint32_t q) {
     double a = urgency(p), b = urgency(q);
@@ -89,6 +95,8 @@ std::vector<std::uint32_t> colour(const Function& f, const Facts& x,
   });
   bool keep_ra0 = !f.prints.empty();
   unsigned turn = 0;
+  // Each word has one port per file: uses are spread over both, so that operations find partners.
+  double load[2] = {0, 0};
   std::vector<std::uint32_t> homeless;
   for (std::uint32_t v : order) {
     bool taken[67] = {};
@@ -117,10 +125,9 @@ std::vector<std::uint32_t> colour(const Function& f, const Facts& x,
     if (best < 0 && !f.needs_acc[v]) {
       double best_cost = 0;
       for (int file = 0; file < 2; ++file) {
-        double cost = file ? cost_b : cost_a;
+        double cost = (file ? cost_b : cost_a) + kBalance * load[file];
         if (best >= 0 && cost >= best_cost) continue;
-        for (unsigned k = 0; k < 32;
-             ++k) {  // in turn, so that reuse does not chain instructions together
+        for (unsigned k = 0; k < 32; ++k) {
           auto r = static_cast<std::int16_t>(file * 32 + static_cast<int>((turn + k) & 31));
           if (taken[r]) continue;
           best = r, best_cost = cost;
@@ -131,10 +138,11 @@ std::vector<std::uint32_t> colour(const Function& f, const Facts& x,
         for (std::int16_t r = 64; r < 67 && best < 0; ++r)
           if (!taken[r]) best = r;
       }
-      turn += 3;
+      if (way == Way::spread) turn += 3;
     }
     if (best < 0) homeless.push_back(v);
     else home[v] = best;
+    if (best >= 0 && best < 64) load[best >> 5] += x.weight[v];
   }
   return homeless;
 }
@@ -213,7 +221,9 @@ void spill(Function& f, std::uint32_t v) {
 bool allocate(Function& f, std::vector<std::int16_t>& home) {
   for (int round = 0;; ++round) {
     Facts x = collect(f);
-    std::vector<std::uint32_t> homeless = colour(f, x, home);
+    std::vector<std::uint32_t> homeless = colour(f, x, Way::spread, home);
+    for (Way way : {Way::packed, Way::long_first})
+      if (!homeless.empty()) homeless = colour(f, x, way, home);
     if (homeless.empty()) break;
     if (!f.may_spill) return false;
     WEFT_CHECK(round < 60, "spilling does not end: ", homeless.size(), " values left");

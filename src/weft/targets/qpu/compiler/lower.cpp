@@ -9,6 +9,7 @@
 
 #include "weft/base/error.h"
 #include "weft/targets/qpu/compiler/mir.h"
+#include "weft/targets/qpu/compiler/patterns.h"
 #include "weft/targets/qpu/float.h"
 
 namespace weft::qpu::mir {
@@ -23,12 +24,9 @@ using namespace hw;
 constexpr unsigned kRowsPerQpu =
     5;  // VPM rows: 12 x 5 = 60 of 64; 0: stores, 1: loads, 2 to 4: spills
 
-/// value = offset + stride * lane with an unknown common offset; nullopt: no such pattern.
-using Pattern = std::optional<std::int32_t>;
-
-class Lowerer {
+class Lowerer : private Patterns {
  public:
-  Lowerer(const ast::Program& p, bool may_spill) : p_(p) { f_.may_spill = may_spill; }
+  Lowerer(const ast::Program& p, bool may_spill) : Patterns(p) { f_.may_spill = may_spill; }
 
   Function run() {
     f_.vregs = p_.vars;
@@ -54,7 +52,12 @@ class Lowerer {
         return row_setup(first, base, shift, extra);
       };
       if (uses_store_) {
-        vpm_write_setup_ = plus(0x00001a00, 0, 0);
+        if (f_.may_spill) {
+          vpm_write_setup_ = plus(0x00001a00, 0, 0);  // spilling writes other rows
+        } else {
+          // Stride 64 wraps to the same row: one set-up serves all stores.
+          move(Dst::write(kWVpmSetup, 1), plus(0x00000a00, 0, 0));
+        }
         store_setup_ = plus(write_strided_ ? 0x88010000 : 0x80904000, 7, 0);
         if (uses_count_)
           count_setup_ =
@@ -122,6 +125,9 @@ class Lowerer {
   }
   void emit(Ins i) {
     i.place = place_;
+    if (i.d.kind == Dst::vreg)
+      for (Copy& c : copies_)
+        if (c.var == i.d.value) c.temp = 0;
     block().code.push_back(i);
   }
   void add_to(unsigned op, Dst d, Src a, Src b, std::uint8_t cond = kAlways, bool sf = false) {
@@ -192,124 +198,7 @@ class Lowerer {
     }
   }
 
-  // ---- lane patterns, over all assignments until nothing changes
-  Pattern pattern(const Expr* e) const {
-    switch (e->op) {
-      case Op::constant:
-      case Op::uniform: return 0;
-      case Op::element: return 1;
-      case Op::var: return e->value < var_pattern_.size() ? var_pattern_[e->value] : Pattern();
-      case Op::add:
-      case Op::sub: {
-        Pattern x = pattern(e->a), y = pattern(e->b);
-        if (!x || !y) return {};
-        return e->op == Op::add ? *x + *y : *x - *y;
-      }
-      case Op::shl: {
-        Pattern x = pattern(e->a);
-        if (!x) return {};
-        if (*x == 0 && pattern(e->b) == Pattern(0)) return 0;
-        if (e->b->op != Op::constant) return {};
-        return static_cast<std::int32_t>(static_cast<std::uint32_t>(*x) << (e->b->value & 31));
-      }
-      case Op::deref:
-      case Op::fetch:
-      case Op::vload:
-      case Op::number: return {};
-      case Op::rotate: return pattern(e->a) == Pattern(0) ? Pattern(0) : Pattern();
-      case Op::broadcast: return 0;
-      case Op::select: return {};
-      default: {
-        bool uniform = pattern(e->a) == Pattern(0) && (!e->b || pattern(e->b) == Pattern(0));
-        return uniform ? Pattern(0) : Pattern();
-      }
-    }
-  }
-  void patterns() {
-    // Optimistic: a variable keeps the pattern of its first assignment until another contradicts.
-    var_pattern_.assign(p_.vars, Pattern());
-    std::vector<std::uint8_t> state(p_.vars, 0);  // 0 unseen, 1 pattern, 2 none
-    for (bool changed = true; changed;) {
-      changed = false;
-      visit(p_.body, false, [&](std::uint32_t var, const Expr* value, bool masked) {
-        if (state[var] == 2) return;
-        Pattern x;
-        if (value && !masked) {
-          if (depends_on_unseen(value, state)) return;
-          x = pattern(value);
-        }
-        if (!x || (state[var] == 1 && var_pattern_[var] != x)) {
-          state[var] = 2, var_pattern_[var] = {}, changed = true;
-        } else if (state[var] == 0) {
-          state[var] = 1, var_pattern_[var] = x, changed = true;
-        }
-      });
-    }
-  }
-  bool depends_on_unseen(const Expr* e, const std::vector<std::uint8_t>& state) const {
-    if (!e) return false;
-    if (e->op == Op::var) return state[e->value] == 0;
-    return depends_on_unseen(e->a, state) || depends_on_unseen(e->b, state);
-  }
-  template <typename F>
-  void visit(const std::vector<const Stmt*>& list, bool masked, const F& f) const {
-    for (const Stmt* s : list) {
-      if (s->op == Stmt::Op::assign) f(s->var, s->value, masked);
-      if (s->op == Stmt::Op::receive) f(s->var, nullptr, masked);
-      visit(s->body, masked || s->op == Stmt::Op::where, f);
-      visit(s->other, masked || s->op == Stmt::Op::where, f);
-    }
-  }
-
   // ---- expressions
-  static std::optional<std::uint32_t> known(const Expr* e) {
-    if (e->op == Op::constant) return e->value;
-    if (!e->a || e->op == Op::deref || e->op == Op::fetch || e->op == Op::vload ||
-        e->op == Op::select)
-      return {};
-    auto x = known(e->a);
-    if (!x) return {};
-    if (e->op == Op::rotate || e->op == Op::broadcast) return x;
-    auto y = e->b ? known(e->b) : std::optional<std::uint32_t>(0);
-    if (!y) return {};
-    switch (e->op) {
-      case Op::bit_not: return ~*x;
-      case Op::mul: return *x * *y;
-      case Op::mul24: return mul_lane(kMul24, *x, *y).value;
-      case Op::fmul: return fmul(*x, *y);
-      case Op::umin: return std::min(*x, *y);
-      case Op::umax: return std::max(*x, *y);
-      case Op::recip: return sfu(kWRecip, *x);
-      case Op::rsqrt: return sfu(kWRsqrt, *x);
-      case Op::exp2: return sfu(kWExp2, *x);
-      case Op::log2: return sfu(kWLog2, *x);
-      default: return add_lane(add_op(e->op), *x, *y).value;
-    }
-  }
-  static unsigned add_op(Op op) {
-    switch (op) {
-      case Op::bit_not: return kNot;
-      case Op::itof: return kItof;
-      case Op::ftoi: return kFtoi;
-      case Op::clz: return kClz;
-      case Op::add: return kAdd;
-      case Op::sub: return kSub;
-      case Op::fadd: return kFadd;
-      case Op::fsub: return kFsub;
-      case Op::fmin: return kFmin;
-      case Op::fmax: return kFmax;
-      case Op::min: return kMin;
-      case Op::max: return kMax;
-      case Op::shl: return kShl;
-      case Op::shr: return kShr;
-      case Op::asr: return kAsr;
-      case Op::ror: return kRor;
-      case Op::bit_and: return kAnd;
-      case Op::bit_or: return kOr;
-      default: return kXor;
-    }
-  }
-
   Src lower(const Expr* e) {
     if (auto c = known(e)) return big(*c);
     if (e->op == Op::var) return Src::of(e->value);
@@ -371,6 +260,29 @@ class Lowerer {
   /// Shift amounts: only five bits count, so 16 to 31 are written as -16 to -1.
   static Src shift(unsigned n) { return Src::constant(n < 16 ? n : n - 32); }
 
+  /// A value in a register that can be rotated. Copies of the two variables last asked for are used
+  /// again: more would leave too few such registers.
+  Src rotatable(const Expr* e) {
+    constexpr std::size_t kFar = 40;  // instructions after which a copy is forgotten
+    bool variable = e->op == Op::var;
+    for (Copy& c : copies_) {
+      if (!variable || !c.temp || c.var != e->value || c.block != f_.blocks.size() ||
+          block().code.size() > c.used + kFar)
+        continue;
+      c.used = block().code.size();
+      Src found = Src::of(c.temp);
+      if (&c == &copies_[1]) std::swap(copies_[0], copies_[1]);
+      return found;
+    }
+    std::uint32_t source = temp(true);
+    lower_to(e, Dst::of(source), kAlways);
+    if (variable) {
+      copies_[1] = copies_[0];
+      copies_[0] = {e->value, source, f_.blocks.size(), block().code.size()};
+    }
+    return Src::of(source);
+  }
+
   void rotate(const Expr* e, Dst d, std::uint8_t cond) {
     auto amount = known(e->b);
     if (amount && (*amount & 15) == 0) return lower_to(e->a, d, cond);
@@ -378,15 +290,14 @@ class Lowerer {
     i.unit = Unit::mul, i.op = kV8min, i.d = d, i.cond = cond;
     // Few registers can be rotated: they are taken last and left at once.
     Src by = amount ? Src() : lower(e->b);
-    std::uint32_t source = temp(true);
-    lower_to(e->a, Dst::of(source), kAlways);
+    Src source = rotatable(e->a);
     if (amount) {
       i.rotate = static_cast<std::uint8_t>(*amount & 15);
     } else {
       move(Dst::write(kWR5, 1), by);
       i.rotate = 16;
     }
-    i.a = i.b = Src::of(source);
+    i.a = i.b = source;
     if (cond == kAlways) return emit(i);
     std::uint32_t t = temp();  // a condition on a rotated result is unconfirmed: two steps
     i.cond = kAlways, i.d = Dst::of(t);
@@ -440,9 +351,7 @@ class Lowerer {
           Ins i;
           i.unit = Unit::mul, i.op = kV8min, i.d = Dst::write(kWR5, 1),
           i.rotate = static_cast<std::uint8_t>(16 - e->value);
-          std::uint32_t source = temp(true);
-          lower_to(e->a, Dst::of(source), kAlways);
-          i.a = i.b = Src::of(source);
+          i.a = i.b = rotatable(e->a);
           emit(i);
         }
         return move(d, Src{Src::r5, 0, kFileAny}, cond);
@@ -653,11 +562,12 @@ class Lowerer {
     wait_store();
     if (late) move(Dst::write(kWVpm), v);
     else lower_to(s.value, Dst::write(kWVpm), kAlways);
-    // Directly before the write, so that nothing can come between.
-    Ins set;
-    set.unit = Unit::move, set.d = Dst::write(kWVpmSetup, 1), set.a = vpm_write_setup_,
-    set.place = place_;
-    block().code.insert(block().code.end() - 1, set);
+    if (f_.may_spill) {  // directly before the write, so that nothing can come between
+      Ins set;
+      set.unit = Unit::move, set.d = Dst::write(kWVpmSetup, 1), set.a = vpm_write_setup_,
+      set.place = place_;
+      block().code.insert(block().code.end() - 1, set);
+    }
     move(Dst::write(kWVpmSetup, 1), setup);
     move(Dst::write(kWDmaAddr, 1), a);
   }
@@ -777,12 +687,15 @@ class Lowerer {
     block().ends = true;
   }
 
-  const ast::Program& p_;
+  struct Copy {
+    std::uint32_t var = 0, temp = 0;  // 0: none
+    std::size_t block = 0, used = 0;
+  };
+  Copy copies_[2];  // of variables, where they can be rotated
   Function f_;
   int depth_ = 0;
   ast::Place place_;
   std::vector<std::uint32_t> uniform_;
-  std::vector<Pattern> var_pattern_;
   std::unordered_map<const Expr*, Src> memo_;
   bool uses_store_ = false, uses_load_ = false, uses_lanes_ = false, uses_count_ = false,
        write_strided_ = false, read_strided_ = false;

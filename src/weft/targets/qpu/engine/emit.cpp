@@ -23,6 +23,7 @@ declare i32 @weft_qpu_break(ptr, ptr, i32, i32)
 declare i32 @weft_qpu_off(ptr, ptr, i32, i32)
 declare i32 @weft_qpu_finish(ptr, ptr, i32, i32)
 declare void @weft_qpu_repair(ptr, ptr, i32)
+declare i64 @llvm.smax.i64(i64, i64)
 declare <8 x i32> @llvm.fshr.v8i32(<8 x i32>, <8 x i32>, <8 x i32>)
 declare <8 x i32> @llvm.smin.v8i32(<8 x i32>, <8 x i32>)
 declare <8 x i32> @llvm.smax.v8i32(<8 x i32>, <8 x i32>)
@@ -296,10 +297,87 @@ void Emitter::alu(std::uint32_t at, const Instr& i) {
               plain ? Shape{} : result_shape(i, true, shapes_));
   }
   if (i.kind == kAlu && (i.sig == kSigLoadTmu0 || i.sig == kSigLoadTmu1)) {
-    helper("receive", at, cat("i32 ", i.sig - kSigLoadTmu0));
-    now_[kSlotAcc + 4] = -1;
-    dirty_[kSlotAcc + 4] = false;
+    receive(at, i.sig - kSigLoadTmu0);
   }
+}
+
+void Emitter::request(std::uint32_t at, int unit, std::int32_t value, bool row) {
+  Halves lanes = ints(value);
+  std::string first = t_.def("extractelement ", kInt8, " ", lanes.lo, ", i32 0");
+  if (row) {
+    helper("tmu_row", at, cat("i32 ", unit, ", i32 ", first));
+    return;
+  }
+  // Consecutive words all the same?
+  std::string one = t_.def("insertelement ", kInt8, " undef, i32 ", first, ", i32 0");
+  std::string all =
+      t_.def("shufflevector ", kInt8, " ", one, ", ", kInt8, " undef, ", kInt8, " zeroinitializer");
+  Halves row_of{"<i32 0, i32 4, i32 8, i32 12, i32 16, i32 20, i32 24, i32 28>",
+                "<i32 32, i32 36, i32 40, i32 44, i32 48, i32 52, i32 56, i32 60>"};
+  Halves wanted = each2("add", kInt8, {all, all}, row_of);
+  std::string bits = any(each2("icmp ne", kInt8, lanes, wanted));
+  std::string good = t_.def("icmp eq i8 ", bits, ", 0");
+  unsigned id = t_.fresh();
+  t_.line("br i1 ", good, ", label %c", id, ", label %s", id);
+  t_.label("s", id);
+  store(kInt8, lanes, offsetof(Qpu, slot) + 64ull * kSlotOutAdd);
+  helper("tmu", at, cat("i32 ", unit));
+  t_.line("br label %j", id);
+  t_.label("c", id);
+  helper("tmu_row", at, cat("i32 ", unit, ", i32 ", first));
+  t_.line("br label %j", id);
+  label_ = cat("j", id);
+  t_.label(label_);
+}
+
+void Emitter::receive(std::uint32_t at, int unit) {
+  std::size_t fifo = offsetof(Qpu, fifo) + sizeof(TmuFifo) * static_cast<std::size_t>(unit);
+  std::string head_at = address(fifo + offsetof(TmuFifo, head)),
+              count_at = address(fifo + offsetof(TmuFifo, count));
+  std::string head = t_.def("load i32, ptr ", head_at), count = t_.def("load i32, ptr ", count_at);
+  std::string traced = t_.def("load i8, ptr ", address(offsetof(Qpu, traced)));
+  std::string none = t_.def("icmp eq i32 ", count, ", 0");
+  std::string told = t_.def("icmp ne i8 ", traced, ", 0");
+  std::string slow = t_.def("or i1 ", none, ", ", told);
+  unsigned id = t_.fresh();
+  t_.line("br i1 ", slow, ", label %s", id, ", label %c", id);
+  // The oldest result, and the wait for it.
+  t_.label("c", id);
+  std::string place = t_.def("zext i32 ", head, " to i64");
+  std::string bytes = t_.def("shl i64 ", place, ", 6");
+  std::string base = t_.def("getelementptr i8, ptr %q, i64 ", bytes);
+  std::string lo_at = t_.def("getelementptr i8, ptr ", base, ", i64 ", fifo),
+              hi_at = t_.def("getelementptr i8, ptr ", base, ", i64 ", fifo + 32);
+  std::string lo = t_.def("load ", kInt8, ", ptr ", lo_at, ", align 32"),
+              hi = t_.def("load ", kInt8, ", ptr ", hi_at, ", align 32");
+  std::string eight = t_.def("shl i64 ", place, ", 3");
+  std::string times = t_.def("getelementptr i8, ptr %q, i64 ", eight);
+  std::string time_of =
+      t_.def("getelementptr i8, ptr ", times, ", i64 ", fifo + offsetof(TmuFifo, ready));
+  std::string ready = t_.def("load i64, ptr ", time_of);
+  std::string time_at = address(offsetof(Qpu, time)), time = t_.def("load i64, ptr ", time_at);
+  std::string now = t_.def("add i64 ", time, ", ", (at - start_) * timing::kIssue);
+  std::string late = t_.def("sub i64 ", ready, ", ", now);
+  std::string wait = t_.def("call i64 @llvm.smax.i64(i64 ", late, ", i64 0)");
+  t_.line("store i64 ", t_.def("add i64 ", time, ", ", wait), ", ptr ", time_at);
+  std::string stall_at = address(offsetof(Qpu, stall) + 8 * kStallTmu);
+  std::string stalled = t_.def("load i64, ptr ", stall_at);
+  t_.line("store i64 ", t_.def("add i64 ", stalled, ", ", wait), ", ptr ", stall_at);
+  std::string next = t_.def("and i32 ", t_.def("add i32 ", head, ", 1"), ", 7");
+  t_.line("store i32 ", next, ", ptr ", head_at);
+  t_.line("store i32 ", t_.def("sub i32 ", count, ", 1"), ", ptr ", count_at);
+  t_.line("br label %j", id);
+  t_.label("s", id);
+  helper("receive", at, cat("i32 ", unit));
+  std::string from = label_;
+  Halves kept = load(kInt8, offsetof(Qpu, slot) + 64ull * (kSlotAcc + 4));
+  t_.line("br label %j", id);
+  label_ = cat("j", id);
+  t_.label(label_);
+  Value v;
+  v.as_int.lo = t_.def("phi ", kInt8, " [ ", lo, ", %c", id, " ], [ ", kept.lo, ", %", from, " ]");
+  v.as_int.hi = t_.def("phi ", kInt8, " [ ", hi, ", %c", id, " ], [ ", kept.hi, ", %", from, " ]");
+  set(kSlotAcc + 4, add(v));
 }
 
 void Emitter::deliver(std::uint32_t at, bool file_b, unsigned waddr, unsigned cond,
@@ -315,13 +393,7 @@ void Emitter::deliver(std::uint32_t at, bool file_b, unsigned waddr, unsigned co
   }
   if (waddr == kWTmu0S || waddr == kWTmu1S) {
     int unit = waddr == kWTmu1S;
-    if (shape.known() && shape.stride == 4) {
-      std::string first = t_.def("extractelement ", kInt8, " ", ints(value).lo, ", i32 0");
-      helper("tmu_row", at, cat("i32 ", unit, ", i32 ", first));
-    } else {
-      store_slot(kSlotOutAdd, value);
-      helper("tmu", at, cat("i32 ", unit));
-    }
+    request(at, unit, value, shape.known() && shape.stride == 4);
     return;
   }
   store_slot(kSlotOutAdd, value);

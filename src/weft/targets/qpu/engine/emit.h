@@ -95,6 +95,8 @@ class Emitter {
   void load_immediate(std::uint32_t at, const Instr& i);
   void deliver(std::uint32_t at, bool file_b, unsigned address, unsigned cond, std::int32_t value,
                Shape shape);
+  void request(std::uint32_t at, int unit, std::int32_t value, bool row);
+  void receive(std::uint32_t at, int unit);
   void helper(std::string_view name, std::uint32_t at, std::string_view extra = {});
   std::string where(std::uint32_t at) const;
   void literal(std::uint32_t at);

@@ -30,6 +30,7 @@ struct Op {
   std::uint32_t at = 0, into = 0;  // instruction, and its place in the block
   const Instr* instr = nullptr;
   const Vec* constant = nullptr;
+  std::uint32_t target = 0;                    // of the branch
   const Op *taken = nullptr, *next = nullptr;  // of the block's last step
   std::int64_t* count = nullptr;
 };
@@ -160,7 +161,8 @@ const Op* request(Machine& m, Qpu& q, const Op* op) {
   locate(q, op);
   const Vec& where = vec(q, op->add_a);
   if constexpr (ROW) m.tmu_request_row(q, op->amount, where[0]);
-  else m.tmu_request(q, op->amount, where);
+  else if (is_row(where)) m.tmu_request_row(q, op->amount, where[0]);
+  else m.tmu_request_scattered(q, op->amount, where);
   return onward(m, q, op);
 }
 
@@ -227,7 +229,7 @@ const Op* branches(Machine&, Qpu& q, const Op* op) {
   q.taken = false;
   if (q.time < q.limit) [[likely]]
     return op->taken;
-  q.pc = op->taken->at;
+  q.pc = op->target;
   return nullptr;
 }
 
@@ -285,7 +287,10 @@ class Interpreter final : public FastProgram {
       (block.in_slots ? slot_starts_ : starts_)[block.first] = &ops_[begin[b]];
       Op& last = ops_[end[b]];
       if (count) last.count = &counts_[b];
-      if (block.target >= 0) last.taken = &ops_[begin[static_cast<std::size_t>(block.target)]];
+      if (block.target >= 0) {
+        last.target = flow_.blocks[static_cast<std::size_t>(block.target)].first;
+        last.taken = &ops_[begin[static_cast<std::size_t>(block.target)]];
+      }
       if (block.next >= 0) last.next = &ops_[begin[static_cast<std::size_t>(block.next)]];
     }
   }

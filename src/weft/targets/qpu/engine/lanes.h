@@ -289,6 +289,24 @@ struct HostFloatMode {
 };
 #endif
 
+/// Whether lane l holds lane 0 plus 4 l.
+inline bool is_row(const Vec& v) {
+#if defined(__AVX2__)
+  Lanes x = load(v);
+  __m256i first = _mm256_broadcastd_epi32(_mm256_castsi256_si128(x.lo));
+  __m256i lo = _mm256_xor_si256(
+              x.lo, _mm256_add_epi32(first, _mm256_setr_epi32(0, 4, 8, 12, 16, 20, 24, 28))),
+          hi = _mm256_xor_si256(
+              x.hi, _mm256_add_epi32(first, _mm256_setr_epi32(32, 36, 40, 44, 48, 52, 56, 60)));
+  __m256i bad = _mm256_or_si256(lo, hi);
+  return _mm256_testz_si256(bad, bad);
+#else
+  std::uint32_t bad = 0;
+  for (unsigned l = 0; l < 16; ++l) bad |= v[l] ^ (v[0] + 4 * l);
+  return bad == 0;
+#endif
+}
+
 template <int M>
 inline Lanes mul_carry(const Lanes& a, const Lanes& b) {
   if constexpr (M == kMul24) {

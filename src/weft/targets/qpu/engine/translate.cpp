@@ -18,10 +18,17 @@
 
 namespace weft::qpu::hw {
 
+void require_translation(const std::string& missing) {
+  if (missing.empty()) return;
+  throw Error(ErrorKind::device, "qpu.engine.translated",
+              cat("the translated engine cannot run here: ", missing))
+      .help("use engine=interpreted, which needs nothing");
+}
+
 #if defined(__x86_64__)
 namespace {
 
-constexpr int kVersion = 1;  // of the text; part of the cache's key
+constexpr int kVersion = 2;  // of the text; part of the cache's key
 
 /// MXCSR as translated code wants it: toward zero, denormals flushed; and back.
 class Mode {
@@ -239,11 +246,7 @@ std::string translation_missing() {
 
 std::unique_ptr<FastProgram> make_translated(const Program& program,
                                              const TranslateOptions& options) {
-  if (std::string why = translation_missing(); !why.empty()) {
-    throw Error(ErrorKind::device, "qpu.engine.translated",
-                cat("the translated engine cannot run here: ", why))
-        .help("use engine=interpreted, which needs nothing");
-  }
+  require_translation(translation_missing());
   return std::make_unique<Translated>(program, options);
 }
 
@@ -252,9 +255,8 @@ std::unique_ptr<FastProgram> make_translated(const Program& program,
 std::string translation_missing() { return "translated programs need an x86-64 host"; }
 
 std::unique_ptr<FastProgram> make_translated(const Program&, const TranslateOptions&) {
-  throw Error(ErrorKind::device, "qpu.engine.translated",
-              cat("the translated engine cannot run here: ", translation_missing()))
-      .help("use engine=interpreted, which needs nothing");
+  require_translation(translation_missing());
+  return nullptr;
 }
 
 #endif

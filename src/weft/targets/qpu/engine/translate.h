@@ -22,7 +22,9 @@ struct TranslateOptions {
 
 /// Empty: this host can run translated programs; otherwise why not.
 std::string translation_missing();
-/// Throws Error(device, "qpu.engine.translated") where translation is not possible.
+/// Throws Error(device, "qpu.engine.translated") when something is missing.
+void require_translation(const std::string& missing);
+/// Throws as require_translation does where translation is not possible.
 std::unique_ptr<FastProgram> make_translated(const Program& program,
                                              const TranslateOptions& options);
 

@@ -84,18 +84,18 @@ void gemv_kernel(Ptr<Float> a, Ptr<Float> x, Ptr<Float> out, Ptr<Float> scratch,
   End
 }
 
-constexpr int kTile = 8;
+constexpr int kTile = 8, kStep = 4;
 
 /// A tile of 8 rows by 16 columns stays in registers; rows of A come 16 at a time and are broadcast
 /// lane by lane.
 void gemm_kernel(Ptr<Float> a, Ptr<Float> b, Ptr<Float> c, Int m, Int n, Int k) {
   Int lane = index();
   Int a_pitch = k << 2, b_pitch = n << 2;
-  // Down the columns of tiles: QPUs at work at the same time share the lines of B.
-  Int down = (m + kTile - 1) >> 3, tiles = ((n + 15) >> 4) * down;
+  // Along the rows of tiles: a tile's lines of A stay in the L2 for all tiles beside it.
+  Int across = (n + 15) >> 4, tiles = ((m + kTile - 1) >> 3) * across;
   For(Int t = me(), t < tiles, t = t + numQPUs())
-    Int tx = t / down;
-    Int row = (t - tx * down) << 3, col = tx << 4;
+    Int ty = t / across;
+    Int row = ty << 3, col = (t - ty * across) << 4;
     Int column = min(col + lane, n - 1);
     Float acc[kTile];
     for (int r = 0; r < kTile; r++) acc[r] = 0;
@@ -104,38 +104,51 @@ void gemm_kernel(Ptr<Float> a, Ptr<Float> b, Ptr<Float> c, Int m, Int n, Int k) 
       pa[r] = PtrExpr<Float>::of((IntExpr::of(a.expr) + min(row + r, m - 1) * a_pitch).expr) + lane;
     Ptr<Float> pb = b + column;
     Int left = k;
-    Float av[kTile], next[kTile];
+    Float av[kTile], rows[2][kStep];  // of A: 16 columns a row; of B: some rows, and the next
+    auto next_row = [&](const Int& pitch) {
+      gather(pb);
+      pb = PtrExpr<Float>::of((IntExpr::of(pb.expr) + pitch).expr);
+    };
+    // Sixteen steps of k a round, four by four: while some rows of B are used, the next arrive,
+    // and in the last quarter, through the other TMU, the next vectors of A. Requests for B run
+    // four ahead, over the end of a round too; the last round asks again for what exists.
     If(any(left >= 16))
       for (int r = 0; r < kTile; r++) av[r] = fetch(pa[r]);
+      for (int e = 0; e < kStep; e++) next_row(b_pitch);
+      for (int e = 0; e < kStep; e++) {
+        receive(rows[0][e]);
+        next_row(b_pitch);
+      }
     End
     While(any(left >= 16))
-      // Per 16 steps of k: 16 rows of B and, after every second, the next vector of a row of A;
-      // four in flight.
       Int hop = select(left >= 32, Int(64), Int(0));
-      auto request = [&](int e) {
-        if (e % 3 == 2) {
-          pa[e / 3] = PtrExpr<Float>::of((IntExpr::of(pa[e / 3].expr) + hop).expr);
-          gather(pa[e / 3]);
-        } else {
-          gather(pb);
-          pb = PtrExpr<Float>::of((IntExpr::of(pb.expr) + b_pitch).expr);
-        }
+      Int pitch = select(left >= 32, b_pitch, Int(0));
+      int received = 0;
+      auto take = [&](Float& to) {
+        receive(to);
+        next_row(received++ + kStep < 11 ? b_pitch : pitch);  // the row after this round's last
       };
-      for (int e = 0; e < 4; e++) request(e);
-      for (int e = 0; e < 24; e++) {
-        Float bv;
-        if (e % 3 == 2) receive(next[e / 3]);
-        else receive(bv);
-        if (e + 4 < 24) request(e + 4);
-        if (e % 3 == 2) continue;
-        for (int r = 0; r < kTile; r++)
-          acc[r] = acc[r] + bv * broadcast(av[r], static_cast<unsigned>(e / 3 * 2 + e % 3));
+      for (int quarter = 0; quarter < 4; quarter++) {
+        for (int r = 0; r < kTile; r++) {
+          if (r % 2 == 0) take(rows[(quarter + 1) % 2][r / 2]);
+          for (int e = 0; e < kStep; e++)
+            acc[r] = acc[r] + rows[quarter % 2][e] *
+                                  broadcast(av[r], static_cast<unsigned>(quarter * kStep + e));
+          if (quarter < 3) continue;
+          pa[r] = PtrExpr<Float>::of((IntExpr::of(pa[r].expr) + hop).expr);
+          av[r] = fetch(pa[r]);
+        }
       }
-      for (int r = 0; r < kTile; r++) av[r] = next[r];
       left = left - 16;
     End
     If(any(k >= 16))
-      for (int r = 0; r < kTile; r++) pa[r] = pa[r] + 16;  // the last block did not move on
+      for (int e = 0; e < kStep; e++) {
+        Float drop;
+        receive(drop);
+      }
+      // The last round did not move on.
+      pb = b + (k - left) * n + column;
+      for (int r = 0; r < kTile; r++) pa[r] = pa[r] + 16;
     End
     // What is left of k, one step at a time: every lane reads the same element of A.
     For(Int s = 0, s < left, s++)

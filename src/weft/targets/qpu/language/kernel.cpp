@@ -54,14 +54,18 @@ Opened& open(std::string_view name) {
 
 /// What only the emulator can do.
 hw::Emulator& emulator(std::string_view name, const char* what) {
-  Opened& o = open(name);
-  if (!o.emulator)
+  return detail::only_emulator(open(name).emulator, name, what);
+}
+}  // namespace
+
+hw::Emulator& detail::only_emulator(hw::Emulator* emulator, std::string_view name,
+                                    const char* what) {
+  if (!emulator)
     throw Error(ErrorKind::device, "qpu.hw.emulator_only",
                 cat("device \"", name, "\" cannot ", what))
         .help("use the emulator: \"qpu\"");
-  return *o.emulator;
+  return *emulator;
 }
-}  // namespace
 
 Ref<runtime::Device> device(std::string_view name) { return open(name).device; }
 

@@ -31,7 +31,12 @@ std::vector<Note> takeNotes(std::string_view name = "qpu");
 /// Where Print goes; standard output when unset (given back to the previous when empty).
 void setPrint(std::function<void(std::string_view)> print, std::string_view name = "qpu");
 
+namespace hw {
+class Emulator;
+}
 namespace detail {
+/// The emulator of a device that has one; a chip throws Error(device, "qpu.hw.emulator_only").
+hw::Emulator& only_emulator(hw::Emulator* emulator, std::string_view name, const char* what);
 struct Memory {
   Memory(std::size_t bytes, std::string_view device);
   Ref<runtime::Storage> storage;
