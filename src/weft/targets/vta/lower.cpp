@@ -401,6 +401,7 @@ class Lowering {
     bool padded = false;
     while (!padded && used < dims.size() && dims[used].on_chip == width &&
            dims[used].other == width) {
+      if (width > 1 && (dims[used].before || dims[used].after)) break;  // padded by whole rows
       const Dim& d = dims[used++];
       padded = d.before || d.after;
       rect.pad_left = d.before * width, rect.pad_right = d.after * width;
