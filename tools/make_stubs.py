@@ -189,7 +189,9 @@ def main_stub(weft):
         f = getattr(weft, name)
         if name in skip or inspect.ismodule(f):
             continue
-        if name in rows:
+        if inspect.isclass(f) and name[0] != "_":
+            out += f"from .{f.__module__.removeprefix('weft.')} import {name} as {name}\n"
+        elif name in rows:
             out += operation(name, f, rows[name])
         elif name in ("concat", "stack"):
             out += overloads(

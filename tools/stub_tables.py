@@ -157,6 +157,9 @@ OWN = {  # (function, parameter)
     ("linspace", "stop"): "_Number",
     ("einsum", "operands"): "_ArrayLike | Tensor",
     ("from_dlpack", "x"): "Any",
+    ("compile", "function"): "Callable[..., Any]",
+    ("layer_norm", "scale"): "_ArrayLike | Tensor | None",
+    ("layer_norm", "shift"): "_ArrayLike | Tensor | None",
     ("max_pool2d", "stride"): "int | None",
     ("avg_pool2d", "stride"): "int | None",
     ("MaxPool2d", "kernel_size"): "int",
@@ -170,6 +173,7 @@ OWN = {  # (function, parameter)
     ("integers", "high"): "int",
     ("scatter", "indices"): "_ArrayLike | tuple[_ArrayLike, ...]",
     ("softmax", "axis"): "int",
+    ("log_softmax", "axis"): "int",
     ("Softmax", "axis"): "int",
 }
 for _name in ("rand", "randn", "constant", "ones", "zeros"):
@@ -217,7 +221,7 @@ RESULTS = {
 # Functions of the namespace that take a Tensor and give one.
 TENSORS = set(
     """sum prod max min mean var std reshape permute_dims matrix_transpose moveaxis flip squeeze expand_dims broadcast_to
-    take take_along_axis sort cumulative_sum pad softmax logsumexp astype clip""".split()
+    take take_along_axis sort cumulative_sum pad softmax log_softmax layer_norm logsumexp astype clip""".split()
 )
 OPERATORS = {
     "add": "add",
@@ -341,6 +345,8 @@ TENSOR = {
         "def pad(self, widths: Sequence[tuple[int, int]], /) -> Tensor: ...",
         "def softmax(self, axis: int = -1) -> Tensor: ...",
         "def log_softmax(self, axis: int = -1) -> Tensor: ...",
+        "def logsumexp(self, axis: int | Sequence[int] | None = None, keepdims: _bool = False) -> Tensor: ...",
+        "def layer_norm(self, scale: Tensor, shift: Tensor, eps: float = 1e-05) -> Tensor: ...",
         "def concat(self, tensors: list[Tensor], axis: int, /) -> Tensor: ...",
         "def where(self, condition: Any, a: Any, b: Any, /) -> Tensor: ...",
         "def windows(self, kh: int, kw: int, stride: int, /) -> Tensor: ...",

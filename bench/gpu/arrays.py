@@ -13,6 +13,7 @@ import traceback
 
 import numpy as np
 import torch
+
 import weft
 from weft import nn, optim
 
@@ -164,8 +165,8 @@ def rows(bench, columns):
         error_of(weft.softmax(a), torch.softmax(ta, 1)),
         **tbs,
     )
-    f = lambda: weft.layer_norm(a, w, w)  # noqa: E731
-    g = lambda: torch.nn.functional.layer_norm(ta, (columns,), tw, tw)  # noqa: E731
+    f = lambda: weft.layer_norm(a, w, w)
+    g = lambda: torch.nn.functional.layer_norm(ta, (columns,), tw, tw)
     bench.case(f"layer norm, rows of {columns}", f, g, error_of(f(), g()), **tbs)
 
 
@@ -185,8 +186,8 @@ def convolution(bench):
     x, tx = bench.pair(128, 32, 32, 32)
     w, tw = bench.pair(64, 32, 3, 3)
     p, q = weft.Tensor(x, requires_grad=False), weft.Tensor(w, requires_grad=False)
-    f = lambda: weft.nn.functional.conv2d(p, q, 1, 1)  # noqa: E731
-    g = lambda: torch.nn.functional.conv2d(tx, tw, padding=1)  # noqa: E731
+    f = lambda: weft.nn.functional.conv2d(p, q, 1, 1)
+    g = lambda: torch.nn.functional.conv2d(tx, tw, padding=1)
     bench.case(
         "conv 32->64 3x3, 32x32, b128",
         f,

@@ -8,7 +8,7 @@
 
 namespace {
 
-constexpr std::int64_t n = 128;
+constexpr std::int64_t n = 64;
 
 weft::PrimFunc matmul() {
   using namespace weft;

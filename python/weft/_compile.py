@@ -14,12 +14,13 @@ import weft
 
 from . import _core
 from ._core import NDArray, Tensor
+from ._errors import error as _error
 
-__all__ = ["compile", "Compiled"]
+__all__ = ["Compiled", "compile"]
 
 
 def _refuse(what, repair):
-    raise _core.ArgumentError(f"error[compile.trace.unsupported]: {what}\n = help: {repair}")
+    raise _error("value", "compile.trace.unsupported", what, help=repair)
 
 
 class Traced:
@@ -101,6 +102,11 @@ class Traced:
         top = self.max(axis, True)
         total = weft.log(weft.exp(self - top).sum(axis, True)) + top
         return total if keepdims else total.reshape(self.max(axis, False).shape)
+
+    def layer_norm(self, scale, shift, eps=1e-5):
+        centred = self - self.mean(-1, True)
+        spread = weft.rsqrt((centred * centred).mean(-1, True) + eps)
+        return centred * spread * scale + shift
 
     def __matmul__(self, other):
         return Traced(_core._lazy_matmul(self._lazy, _lazy(other, self)))
@@ -335,8 +341,11 @@ class Compiled:
 
     def _need(self):
         if self._last is None:
-            raise _core.ArgumentError(
-                f"error[compile.trace.none]: {self.__name__} was compiled but not called yet: 0 traces\n = help: call it once"
+            raise _error(
+                "value",
+                "compile.trace.none",
+                f"{self.__name__} was compiled but not called yet: 0 traces",
+                help="call it once",
             )
         return self._last
 
@@ -358,7 +367,7 @@ class Compiled:
         return self._need().backward()[0].kernels
 
 
-def compile(function):  # noqa: A001
+def compile(function):
     """The function with its element-wise chains and trailing reductions fused into few kernels.
 
     Works on NDArray and Tensor arguments (nested in lists and tuples too); other arguments are constants of the trace.

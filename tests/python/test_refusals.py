@@ -113,6 +113,13 @@ CASES = [
         "nn.state.shape",
         r"\(2, 3\), the state has \(2, 4\)",
     ),
+    (lambda x, p: weft.compile(lambda t: t + 1).kernels, A, "compile.trace.none", "not called yet"),
+    (
+        lambda x, p: weft.compile(lambda t: t if t.sum() > 0 else t * 2)(x),
+        A,
+        "compile.trace.unsupported",
+        "truth of a traced value",
+    ),
     (lambda x, p: weft.random.integers(3, 3), A, "random.integers.range", r"\[3, 3\)"),
     (lambda x, p: Tensor(x).data.__setitem__(9, 0), X, "array.index.range", "outside axis 0"),
     (

@@ -367,3 +367,18 @@ def test_importing_weft_does_not_load_grpc():
         [sys.executable, "-c", code], env=ENVIRONMENT, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_a_remote_device_can_be_tuned_on(tmp_path):
+    remote = rpc.local("cpu")
+    sch = weft.tune(double, trials=3, database=tmp_path / "t.db", device=remote.device())
+    a = weft.asarray(np.arange(256, dtype=np.float32))
+    b = weft.zeros((256,), dtype="float32")
+    weft.build(sch)["double"](a, b)
+    assert np.array_equal(b.numpy(), 2 * a.numpy())
+    # Times on the remote device are no times of the local one.
+    weft.tune(double, trials=1, database=tmp_path / "t.db")
+    import sqlite3
+
+    rows = sqlite3.connect(tmp_path / "t.db").execute("select target from trials").fetchall()
+    assert len(rows) == 4 and len({r[0] for r in rows}) == 2

@@ -105,6 +105,17 @@ def test_running_sums(rng, device):
     same(weft.cumulative_sum(whole, include_initial=True), [0, *np.cumsum(np.arange(9))])
 
 
+def test_what_is_normalised_by_a_sum(rng, device):
+    a = rng.standard_normal((4, 9)).astype("float32")
+    x = weft.asarray(a).to(device)
+    e = np.exp(a - a.max(1, keepdims=True))
+    same(weft.softmax(x, axis=1), e / e.sum(1, keepdims=True), rtol=1e-5, atol=1e-6)
+    same(weft.logsumexp(x, axis=0), np.log(np.exp(a).sum(0)), rtol=1e-5, atol=1e-5)
+    same(weft.var(x, axis=1, correction=1), a.var(1, ddof=1), rtol=1e-5, atol=1e-5)
+    t = Tensor(x).log_softmax(-1)
+    same(t.data, np.log(e / e.sum(1, keepdims=True)), rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("mode", ["constant", "edge", "reflect", "symmetric", "wrap"])
 def test_borders(rng, device, mode):
     a = rng.standard_normal((3, 4)).astype("float32")

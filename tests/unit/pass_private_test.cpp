@@ -69,6 +69,16 @@ TEST(CheckPrivate, accepts_what_stays_with_its_thread) {
   EXPECT_EQ(lower(two_nests("(vi + 3) % 8", "(vi + 3) % 8")), "");
 }
 
+TEST(CheckPrivate, leaves_programs_whose_points_run_together_alone) {
+  PrimFunc f = parse_func(two_nests("vi", "7 - vi"));
+  auto together = ir::edit(f);
+  together->attrs = ir::with_annotation(f->attrs, pass::kPointsTogether, true);
+  f = together;
+  EXPECT_NO_THROW({
+    for (const pass::Pass& p : standard_pipeline(generic_target_info(), "grid", {})) f = p.run(f);
+  });
+}
+
 TEST(CheckPrivate, shared_memory_is_what_threads_exchange_through) {
   EXPECT_EQ(lower(two_nests("vi", "7 - vi", "shared")), "");
   const std::string across = lower(

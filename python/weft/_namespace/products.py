@@ -73,22 +73,26 @@ def einsum(spec, *operands):
 
 def softmax(x, /, *, axis=-1):
     """exp(x) / sum(exp(x)) along an axis, without overflow. Real floats."""
-    return _core._softmax(x, axis)
+    return x.softmax(axis) if _is_tensor(x) else _core._softmax(_array(x), axis)
 
 
 def log_softmax(x, /, *, axis=-1):
     """x - log(sum(exp(x))) along an axis, without overflow. Real floats."""
-    return _core._log_softmax(x, axis)
+    return x.log_softmax(axis) if _is_tensor(x) else _core._log_softmax(_array(x), axis)
 
 
 def logsumexp(x, /, *, axis=None, keepdims=False):
     """log(sum(exp(x))) along axes, without overflow. Real floats."""
-    return _core._logsumexp(x, axis, keepdims)
+    if _is_tensor(x):
+        return x.logsumexp(axis, keepdims)
+    return _core._logsumexp(_array(x), axis, keepdims)
 
 
 def layer_norm(x, scale, shift, /, *, eps=1e-5):
     """(x - mean) / sqrt(variance + eps) * scale + shift over the last axis; scale and shift hold one row."""
-    return _core._layer_norm(x, scale, shift, eps)
+    if _is_tensor(x):
+        return x.layer_norm(scale, shift, eps)
+    return _core._layer_norm(_array(x), _array(scale), _array(shift), eps)
 
 
 __all__ = [

@@ -83,13 +83,13 @@ def _add_programs(verb):
     p.add_argument("--trace", metavar="FILE", help="write a trace of passes, calls and units")
 
     p = verb("tune", "programs", "tune_file", "search for a fast schedule of a function")
-    p.add_argument("file")
-    p.add_argument("--target", required=True)
+    p.add_argument("file", help="a .weft file")
+    p.add_argument("--target", required=True, help="what to build for")
     p.add_argument("--device", help="where to measure; default: the target's own device")
     p.add_argument("--function", help="default: the first of the file")
     p.add_argument("--trials", type=_positive, default=64, help="candidates to measure (64)")
     p.add_argument("--database", default="tune.db", help="what was measured; resumed (tune.db)")
-    p.add_argument("--seed", type=int, default=0)
+    p.add_argument("--seed", type=int, default=0, help="of the search (0)")
     p.add_argument("-o", "--output", help="file for the scheduled program; default: print it")
 
 

@@ -225,13 +225,15 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
       s = ir::let_stmt(first, Expr(which) * length, s);
       return ir::let_stmt(which, mod(z, bp), s);
     };
-    return p.finish(p.bound("blockIdx.x", bn, [&](const Expr& x) {
-      return p.bound("blockIdx.y", bm, [&](const Expr& y) {
-        return p.bound("blockIdx.z", bp * bb, [&](const Expr& z) {
-          return p.bound("threadIdx.x", p.at(tile.threads_x()), [&](const Expr& tx) {
-            return p.bound("threadIdx.y", p.at(tile.threads_y()),
-                           [&](const Expr& ty) { return body(x, y, z, tx, ty); });
-          });
+    // One axis of blocks: the others are limited to 65535.
+    return p.finish(p.bound("blockIdx.x", bn * bm * bp * bb, [&](const Expr& block) {
+      return p.bound("threadIdx.x", p.at(tile.threads_x()), [&](const Expr& tx) {
+        return p.bound("threadIdx.y", p.at(tile.threads_y()), [&](const Expr& ty) {
+          ir::Var x = p.var("x"), y = p.var("y"), z = p.var("z");
+          Stmt s = body(x, y, z, tx, ty);
+          s = ir::let_stmt(z, ir::div(block, bn * bm), s);
+          s = ir::let_stmt(y, ir::make_binary(ir::ExprKind::mod, ir::div(block, bn), bm), s);
+          return ir::let_stmt(x, ir::make_binary(ir::ExprKind::mod, block, bn), s);
         });
       });
     }));

@@ -66,7 +66,10 @@ Stmt Builder::loop(const char* name, const Expr& extent, const Body& body, ir::F
 ir::PrimFunc Builder::finish(const Stmt& body) const {
   std::vector<ir::Param> params = buffers_;
   params.insert(params.end(), scalars_.begin(), scalars_.end());
-  return ir::make_func("main", std::move(params), ir::root_block(body));
+  // "weft.points_together": points exchange through shared memory, ordered by barriers
+  // (pass/check_private.h).
+  return ir::make_func("main", std::move(params), ir::root_block(body),
+                       ir::with_annotation({}, "weft.points_together", true));
 }
 
 Call& Call::pointer(Storage* storage, std::uint64_t offset) {

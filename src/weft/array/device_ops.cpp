@@ -465,8 +465,8 @@ void device_run(const NDArray& out, const DeviceProgram& program) {
     for (std::size_t k = 0; k < program.numbers.size(); ++k)
       scope.numbers.push_back(p.scalar(cat("c", k), Elem::int64));
     if (reduced) scope.acc = ir::load(o.buffer, {o.index});
-    return p.finish(o, convert_value(program.value(scope), out.elem()), reduced ? program.init : nullptr,
-                    reads);
+    return p.finish(o, convert_value(program.value(scope), out.elem()),
+                    reduced ? program.init : nullptr, reads);
   };
   std::vector<runtime::CallArg> call = {pointer(out)}, views;
   add_view(views, out, out.strides());

@@ -289,6 +289,10 @@ NDArray NDArray::reshape(Dims shape) const {
         ErrorKind::shape, "array.reshape.size",
         cat("cannot reshape ", describe(*this), " of ", size_, " elements to ", to_string(shape)));
   }
+  if (is_contiguous()) {  // the common case, without a second copy of the extents
+    Dims strides = compact_strides(shape);
+    return NDArray(storage_, elem_, std::move(shape), std::move(strides), offset_);
+  }
   NDArray out;
   if (reshape_view(shape, out)) return out;
   copy().reshape_view(shape, out);

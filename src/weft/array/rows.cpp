@@ -78,6 +78,8 @@ NDArray apply_rows(RowKernel kind, std::span<const NDArray* const> operands, dou
   Dims shape = x.shape();
   const std::int64_t n = shape[x.ndim() - 1];
   if (kind == RowKernel::logsumexp) shape[x.ndim() - 1] = 1;
+  if (x.size() == 0 && kind != RowKernel::logsumexp)
+    return NDArray::empty(x.device(), x.elem(), shape);
   const bool on_grid =
       !x.on_host() && kind != RowKernel::logsumexp && device::row_kernel_fits(x.device(), n);
   if (n == 0 || (!x.on_host() && !on_grid)) return composed(kind, operands, eps);

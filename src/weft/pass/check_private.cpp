@@ -695,6 +695,7 @@ class Run {
 }  // namespace
 
 PrimFunc check_private(const PrimFunc& f, const Machine& machine, std::int64_t max_accesses) {
+  if (find_annotation(f->attrs, kPointsTogether)) return f;
   bool points = false;
   for_each_stmt(f->body, [&](const Stmt& s) {
     if (const auto* t = as<ForNode>(s)) points = points || is_axis(t);

@@ -8,11 +8,17 @@
 // compared with its reader. What the budget does not reach, or what depends on data, is accepted.
 
 #include <cstdint>
+#include <string_view>
 
 #include "weft/ir/node.h"
 #include "weft/pass/machine.h"
 
 namespace weft::pass {
+
+/// Attribute of functions whose points run together: their loops over points hold statements that
+/// barriers separate (insert_barriers), so that read as loops, one point after another, they mean
+/// nothing. What their points exchange is not judged.
+inline constexpr std::string_view kPointsTogether = "weft.points_together";
 
 /// Returns f itself. `max_accesses` bounds the run with concrete indices.
 ir::PrimFunc check_private(const ir::PrimFunc& f, const Machine& machine,

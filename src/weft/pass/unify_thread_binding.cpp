@@ -150,6 +150,9 @@ class Host final : public Rewriter {
 
   Stmt rewrite(const Stmt& s) override {
     if (!s || s->kind == StmtKind::launch) return s;  // a kernel already
+    bool kernels = false;
+    for_each_stmt(s, [&](const Stmt& t) { kernels = kernels || t->kind == StmtKind::launch; });
+    if (kernels) return Rewriter::rewrite(s);
     if (const auto* loop = as<ForNode>(s); loop && loop->for_kind == ForKind::bound)
       return launch(s);
     if (!has_bound(s)) {

@@ -210,7 +210,8 @@ struct Runner {
 
   /// The whole plan; the event keeps what the work still uses.
   Event finish() {
-    own.resize(static_cast<std::size_t>(plan.buffers));
+    if (static_cast<std::size_t>(plan.buffers) > tensors.size())
+      own.resize(static_cast<std::size_t>(plan.buffers));
     run(plan.steps);
     if (last.complete()) return {};
     for (Ref<Storage>& storage : own) {
@@ -260,6 +261,7 @@ struct Runner {
     while (kernel < binary.kernels.size() && binary.kernels[kernel].name != s.text) ++kernel;
     if (kernel == binary.kernels.size()) binary.kernel(s.text);
     std::vector<std::int64_t> extents;
+    extents.reserve(s.extents.size());
     for (const PlanExpr& e : s.extents) {
       extents.push_back(evaluate(e, slots.data()));
       if (extents.back() <= 0) return;

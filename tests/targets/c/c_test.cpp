@@ -111,8 +111,8 @@ TEST(HostTargets, nontemporal_stores_write_what_ordinary_ones_would) {
   for (const char* target : {"cpu", "c"}) {
     for (int lanes : {1, 8, 16}) {
       for (std::int64_t n : {1024, 1000}) {
+        auto f = compile(streamed_add(n, lanes), target);
         for (std::int64_t skip : {0, 1, 3}) {  // addresses that are no multiple of a vector, too
-          auto f = compile(streamed_add(n, lanes), target);
           auto device = open_device(target);
           auto a = random_floats(static_cast<std::size_t>(n), 1),
                b = random_floats(static_cast<std::size_t>(n), 2);

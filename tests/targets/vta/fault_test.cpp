@@ -245,8 +245,12 @@ TEST(VtaFault, parameters_and_orders_that_do_not_exist) {
   EXPECT_EQ(parameter.code, "vta.dram.parameter");
   EXPECT_NE(parameter.text.find("parameter 0 of 0"), std::string::npos) << parameter.text;
   ExecuteOptions options;
-  std::vector<std::uint32_t> order{static_cast<std::uint32_t>(one.stream.insns.size() - 1)};
-  options.order = order;  // FINISH before the LOAD that it waits for
+  std::vector<std::uint32_t> order;  // first what waits for the LOAD's token
+  for (std::uint32_t i = 0; i < one.stream.insns.size(); ++i) {
+    if (one.stream.insns[i].pop_prev) order.push_back(i);
+  }
+  ASSERT_FALSE(order.empty());
+  options.order = order;
   Refused early = refused([&] { execute(one, {}, 0, *engine, memory, options, work); });
   EXPECT_EQ(early.code, "vta.order");
   EXPECT_NE(early.text.find("before its tokens"), std::string::npos) << early.text;

@@ -363,8 +363,8 @@ Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel,
                       static_cast<unsigned>(block[2]), static_cast<unsigned>(k.scratch_bytes),
                       nullptr, pointers, nullptr),
       "launching a kernel");
-  Ref<CudaDevice> self(this);
-  return Event([self] { self->synchronize(); });
+  // Devices stay open as long as the process, so the event needs no handle (and no allocation).
+  return Event([this] { synchronize(); });
 }
 
 }  // namespace

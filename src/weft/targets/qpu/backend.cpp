@@ -59,7 +59,11 @@ class QpuBackend final : public Backend {
   }
 
   pass::Pipeline pipeline(const Target& target) const override {
-    pass::Pipeline out = standard_pipeline(info(target), "qpu");
+    // prepare() and the kernel compiler look for accumulators and common values themselves, and
+    // want indices whole; a buffer that stands for two would be stored and read in one kernel.
+    LoweringOptions options;
+    options.merge_expressions = options.share_storage = false;
+    pass::Pipeline out = standard_pipeline(info(target), "qpu", options);
     out.push_back({"prepare", tensor::prepare});
     return out;
   }

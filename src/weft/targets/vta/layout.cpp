@@ -2,6 +2,7 @@
 #include "weft/targets/vta/layout.h"
 
 #include <algorithm>
+#include <cstdlib>
 
 #include "weft/ir/build.h"
 
@@ -181,7 +182,14 @@ std::optional<Layout> layout_with(const Operand& o, const Task& s, std::array<in
       const Bounds& bound = o.bounds[p.dim];
       auto [low, high] = range_of(o.index[p.dim], s.axes);
       bool outside = low < bound.low || high >= bound.high;
-      if (outside && (inner > 2 || bound.low - low > kMaxPad || high - bound.high + 1 > kMaxPad))
+      // Every tile must hold something: a window may not lie in the padding altogether.
+      std::int64_t window = 0;
+      for (const Axis& a : s.axes) {
+        if (a.reduce) window += std::abs(o.index[p.dim].coeff(a.var.get())) * (a.extent - 1);
+      }
+      bool empty = low + window < bound.low || high - window >= bound.high;
+      if (outside &&
+          (empty || inner > 2 || bound.low - low > kMaxPad || high - bound.high + 1 > kMaxPad))
         return std::nullopt;
     }
   }

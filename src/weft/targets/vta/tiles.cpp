@@ -125,6 +125,13 @@ class Search {
     const Lanes& l = laid.lanes;
     x_ = product_ && l.swapped ? &s.w : &s.x;
     w_ = product_ && l.swapped ? &s.x : &s.w;
+    // Windows that LOAD pads stay whole, so that no tile lies in the padding altogether.
+    whole_.assign(s.axes.size(), false);
+    for (const PackedDim& p : product_&& laid.x->guard ? laid.x->dims : std::vector<PackedDim>{}) {
+      for (std::size_t a = 0; p.window && a < s.axes.size(); ++a) {
+        if (s.axes[a].reduce && x_->index[p.dim].coeff(s.axes[a].var.get()) != 0) whole_[a] = true;
+      }
+    }
   }
 
   Tiles run() {
@@ -173,6 +180,7 @@ class Search {
     for (std::int64_t n : candidates(t.outer[a], most)) {
       t.tile[a] = n;
       walk(t, a + 1, most);
+      if (whole_[a]) break;  // the first candidate is all of it
     }
     t.tile[a] = 1;
   }
@@ -287,6 +295,7 @@ class Search {
   bool product_ = false, reduction_ = false, found_ = false;
   int places_ = 2;
   const Operand *x_ = nullptr, *w_ = nullptr;
+  std::vector<bool> whole_;
   Tiles best_;
 };
 

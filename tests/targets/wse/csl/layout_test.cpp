@@ -250,6 +250,75 @@ comptime {
   }
 }
 
+TEST(Layouts, CollectivesOfMoreThanTheBuffersHold) {
+  // Parts far longer than all queues on the way; a sum in place at a root in the middle.
+  const char* text = R"(
+const c2d = @import_module("<collectives_2d/params>");
+layout {
+  @set_rectangle(4, 1);
+  for (@range(u16, 4)) |x| {
+    @set_tile_code(x, 0, "pe.csl", .{ .c = c2d.get_params(x, 0, .{
+      .x_colors = .{ @get_color(0), @get_color(1) }, .x_entrypoints = .{ @get_local_task_id(10), @get_local_task_id(11) } }) });
+  }
+}
+)";
+  const char* pe = R"(
+param c: comptime_struct;
+const n: u16 = 300;
+const x = @import_module("<collectives_2d/pe>", .{ .dim_params = c.x, .queues = [2]u16{2, 4} });
+const next = @get_local_task_id(15);
+var parts = @zeros([4 * n]u32);
+var part = @zeros([n]u32);
+var all = @zeros([4 * n]u32);
+var sums = @zeros([20]f32);
+export var out = @zeros([6]u32);
+export var total = @zeros([2]f32);
+var state: u16 = 0;
+task advance() void {
+  state += 1;
+  switch (state) {
+    1 => {
+      x.init();
+      for (@range(u16, 4 * n)) |k| { parts[k] = @as(u32, k); }
+      for (@range(u16, 20)) |k| { sums[k] = @as(f32, x.pe_id + k); }
+      x.scatter(2, &parts, &part, n, next);
+    },
+    2 => { out[0] = part[0]; out[1] = part[n - 1]; x.gather(1, &part, &all, n, next); },
+    3 => { out[2] = all[0]; out[3] = all[4 * n - 1]; x.gather(0, &part, &all, n, next); },
+    4 => { out[4] = all[2 * n]; x.reduce_fadds(2, &sums, &sums, 20, next); },
+    5 => { out[5] = 1; total[0] = sums[0]; total[1] = sums[19]; },
+    else => { },
+  }
+}
+comptime {
+  @bind_local_task(advance, next);
+  @activate(next);
+  if (@is_arch("wse3")) { }
+}
+)";
+  for (Arch arch : {Arch::wse2, Arch::wse3}) {
+    for (unsigned k = 0; k < 4; ++k) {
+      auto o = layout(text, pe);
+      o.arch = arch;
+      Ran ran(o, static_cast<int>(k), 0);
+      auto out = ran.read<std::uint32_t>("out");
+      EXPECT_EQ(out[0], 300 * k);
+      EXPECT_EQ(out[1], 300 * k + 299);
+      if (k == 1) {
+        EXPECT_EQ(out[2], 0u);
+        EXPECT_EQ(out[3], 1199u);
+      }
+      if (k == 0) {
+        EXPECT_EQ(out[4], 600u);
+      }
+      EXPECT_EQ(out[5], 1u) << k;
+      if (k == 2) {
+        EXPECT_EQ(ran.read<float>("total"), (std::vector<float>{6, 82}));
+      }
+    }
+  }
+}
+
 TEST(Layouts, RoutesAreKeptOncePerKind) {
   const char* text = R"(
 const c = @get_color(3);

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // The rarer refusals of the compiler and faults of the machine, each provoked once.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cstdio>
 
 #include "csl_run.h"
 #include "weft/base/text.h"
@@ -261,6 +265,40 @@ TEST(Refusals, OfQueuesAndTeardown) {
     routed.express = express;
     expect("wse.task.teardown_unbound", "has no handler", [&] { Ran ran(down, 0, 0, routed); });
   }
+}
+
+TEST(Refusals, OfAHostWithoutMemory) {
+#if defined(__SANITIZE_ADDRESS__)
+  GTEST_SKIP() << "the address sanitizer reserves more than any limit on the address space";
+#endif
+  auto o = single("var v = @zeros([2]u32); comptime { }");
+  o.files["layout.csl"] =
+      "layout { @set_rectangle(200, 200); for (@range(u16, 200)) |x| { for (@range(u16, 200)) |y| "
+      "{ "
+      "@set_tile_code(x, y, \"pe.csl\"); } } }";
+  Layout l = csl::compile(o);
+  auto child = [&] {
+    Fabric fabric(l, {});
+    for (int k = 0; k < 40000; ++k) fabric.touch(k % 200, k / 200);
+    long pages = 0;
+    if (std::FILE* f = std::fopen("/proc/self/statm", "r")) {
+      if (std::fscanf(f, "%ld", &pages) != 1) pages = 0;
+      std::fclose(f);
+    }
+    rlimit limit{static_cast<rlim_t>(pages) * 4096 + (64u << 20), RLIM_INFINITY};
+    limit.rlim_max = limit.rlim_cur;
+    setrlimit(RLIMIT_AS, &limit);
+    std::uint32_t word = 1;
+    try {
+      for (int k = 0; k < 40000; ++k) fabric.write_memory(k % 200, k / 200, 49000, &word, 4);
+    } catch (const Error& e) {
+      _exit(e.code() == "wse.memory.host" ? 0 : 3);
+    } catch (...) {
+      _exit(4);
+    }
+    _exit(5);
+  };
+  EXPECT_EXIT(child(), ::testing::ExitedWithCode(0), "");
 }
 
 TEST(Refusals, OfCodeThatNoCompilerMade) {

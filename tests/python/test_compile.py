@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weft.compile beside the same functions run eagerly: named shapes of work, random chains, gradients, refusals."""
+
+import random
+
+import numpy as np
+import pytest
+
+import weft
+
+SEED = 20261121
+
+
+def _rng():
+    print("seed", SEED)
+    return np.random.default_rng(SEED)
+
+
+def _array(rng, *shape, dtype="float32"):
+    return weft.asarray(rng.standard_normal(shape).astype(dtype))
+
+
+def _same(compiled, function, *args, tol=1e-4):
+    got, want = compiled(*args), function(*args)
+    single = not isinstance(want, (tuple, list))
+    for g, w in zip([got] if single else got, [want] if single else want):
+        assert g.shape == w.shape and g.dtype == w.dtype
+        np.testing.assert_allclose(g.numpy(), w.numpy(), rtol=tol, atol=tol)
+
+
+CASES = {
+    "chain": (lambda a, b: weft.tanh(a * 2.0 + b) * weft.exp(-a * a), (100,), (100,), 1),
+    "total": (lambda a, b: weft.sum(weft.tanh(a * 2.0 + b)), (100,), (100,), 1),
+    "row broadcast": (lambda a, b: (a + b) * a - 1.0, (37, 53), (53,), 1),
+    "column broadcast": (lambda a, b: (a + b) * a - 1.0, (37, 53), (37, 1), 1),
+    "row sums": (lambda a, b: weft.sum((a + b) * (a - b), axis=1), (37, 53), (53,), 1),
+    "column sums": (lambda a, b: weft.sum((a + b) * (a - b), axis=0), (37, 530), (530,), 1),
+    "column maxima": (lambda a, b: weft.max(a * b, axis=0, keepdims=True), (37, 53), (53,), 1),
+    "middle axis": (lambda a, b: weft.min(a * b, axis=1), (5, 7, 300), (300,), 1),
+    "outer axes": (lambda a, b: weft.sum(a * b, axis=(0, 2)), (5, 7, 300), (300,), 1),
+    "softmax": (lambda a, b: weft.softmax(a * b), (7, 53), (53,), 3),
+    "logsumexp": (lambda a, b: weft.logsumexp(a * b, axis=1), (7, 53), (53,), 3),
+    "where": (lambda a, b: weft.where(a > b, a * 2.0, b - a), (37, 53), (53,), 1),
+    "long total": (lambda a, b: weft.mean(a * a + b), (1 << 17,), (1,), 2),
+    "two results": (lambda a, b: (a + b, weft.sum(a, axis=0)), (37, 53), (53,), 2),
+    "one row": (lambda a, b: weft.exp(a + b), (1, 5), (5,), 1),
+    "scalars": (lambda a, b: weft.exp(a + b), (), (), 1),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_same_as_eager_and_kernel_count(name):
+    function, first, second, kernels = CASES[name]
+    rng = _rng()
+    compiled = weft.compile(function)
+    _same(compiled, function, _array(rng, *first), _array(rng, *second))
+    assert compiled.kernels == kernels, compiled.describe()
+    assert compiled.source()
+
+
+def test_views_types_and_traces():
+    rng = _rng()
+    f = lambda a: weft.exp(a) * 2.0
+    compiled = weft.compile(f)
+    base = _array(rng, 40, 60)
+    for view in (base, base[::2, ::-1], base.T, base[3], base[:, 3:4]):
+        _same(compiled, f, view)
+    _same(compiled, f, _array(rng, 40, 60, dtype="float64"), tol=1e-6)
+    assert compiled.traces == 6
+    ints = weft.asarray(rng.integers(-5, 6, (33, 47)).astype("int32"))
+    g = lambda a: weft.sum(a * a + 1, axis=1)
+    _same(weft.compile(g), g, ints)
+    h = lambda a: weft.any(a > 4, axis=0)
+    _same(weft.compile(h), h, ints)
+    empty = weft.zeros((0, 4))
+    assert weft.compile(f)(empty).shape == (0, 4)
+    assert weft.compile(lambda a: weft.sum(a * 2.0, axis=0))(empty).numpy().tolist() == [0.0] * 4
+
+
+UNARY = ["exp", "tanh", "sin", "abs", "negative", "square", "sigmoid", "relu"]
+BINARY = ["add", "subtract", "multiply", "maximum", "minimum"]
+
+
+def _random_function(choose):
+    """A list of steps over a stack of values; the same list runs on arrays and on traced values."""
+    steps = [
+        (choose.choice(UNARY), choose.random())
+        if choose.random() < 0.5
+        else (choose.choice(BINARY), choose.random())
+        for _ in range(choose.randint(1, 9))
+    ]
+    reduction = choose.choice([None, "sum", "max", "min"])
+    axis = choose.choice([None, 0, 1, (0, 1)])
+
+    def function(a, b, c):
+        values = [a, b, c]
+        for name, r in steps:
+            x = values[int(r * len(values))]
+            y = values[-1]
+            if name in UNARY:
+                values.append(getattr(weft, name)(weft.tanh(x) if name == "exp" else x))
+            else:
+                values.append(getattr(weft, name)(x, y))
+            values[-1] = values[-1] * 0.5
+        out = values[-1] + a * 0.25
+        return out if reduction is None else getattr(weft, reduction)(out, axis=axis)
+
+    return function
+
+
+@pytest.mark.parametrize("case", range(24))
+def test_random_chains(case):
+    choose = random.Random(SEED + case)
+    rng = np.random.default_rng(SEED + case)
+    print("seed", SEED + case)
+    function = _random_function(choose)
+    rows, columns = choose.choice([(1, 1), (3, 17), (33, 64), (5, 129)])
+    args = _array(rng, rows, columns), _array(rng, columns), _array(rng, rows, 1)
+    compiled = weft.compile(function)
+    _same(compiled, function, *args, tol=2e-4)
+    assert compiled.kernels <= 3
+    # Gradients of the same chain.
+    eager = [weft.Tensor(a) for a in args]
+    fused = [weft.Tensor(a) for a in args]
+    y = function(*eager)
+    seed = _array(rng, *y.shape)
+    y.backward(seed)
+    compiled(*fused).backward(seed)
+    for e, f in zip(eager, fused):
+        if e.grad is None:
+            assert f.grad is None or not np.any(f.grad.numpy())
+            continue
+        np.testing.assert_allclose(f.grad.numpy(), e.grad.numpy(), rtol=2e-3, atol=2e-3)
+
+
+def test_gradient_through_products_and_captured_tensors():
+    rng = _rng()
+    x, w, b = (weft.Tensor(_array(rng, *s)) for s in ((17, 5), (5, 9), (9,)))
+    compiled = weft.compile(lambda x: weft.sum(weft.relu(x @ w + b)))
+    compiled(x).backward()
+    want = [t.grad.numpy() for t in (x, w, b)]
+    for t in (x, w, b):
+        t.grad = None
+    weft.sum(weft.relu(x @ w + b)).backward()
+    for t, g in zip((x, w, b), want):
+        np.testing.assert_allclose(t.grad.numpy(), g, rtol=1e-4, atol=1e-4)
+    assert compiled.backward_kernels() >= 1
+
+
+@pytest.mark.parametrize(
+    "function, text",
+    [
+        (lambda a: a[0], "indexes"),
+        (lambda a: a if a else a, "truth"),
+        (lambda a: float(a), "number"),
+        (lambda a: 3, "returns int"),
+        (lambda a: a.nonzero(), "nonzero"),
+    ],
+)
+def test_what_a_trace_cannot_hold_is_refused(function, text):
+    with pytest.raises(weft.Error, match=text) as caught:
+        weft.compile(function)(weft.ones((3,)))
+    assert caught.value.code == "compile.trace.unsupported"
+
+
+def test_other_refusals():
+    compiled = weft.compile(lambda a: weft.exp(a))
+    with pytest.raises(weft.Error, match="not called yet") as caught:
+        compiled.kernels  # noqa: B018
+    assert caught.value.code == "compile.trace.none"
+    x = weft.Tensor(weft.ones((3,)))
+    with pytest.raises(weft.Error, match="prod has no gradient rule") as caught:
+        weft.compile(lambda a: weft.prod(a))(x).backward()
+    assert caught.value.code == "compile.gradient.none"
+    y = compiled(x).sum()
+    with pytest.raises(weft.Error, match="has none itself") as caught:
+        y.backward(create_graph=True)
+    assert caught.value.code == "compile.gradient.second"
+    many = [weft.ones((3,)) for _ in range(13)]
+    with pytest.raises(weft.Error, match="13 arrays") as caught:
+        weft.compile(lambda *xs: sum(xs[1:], xs[0]))(*many)
+    assert caught.value.code == "compile.inputs.many"
+    with pytest.raises(weft.Error, match="inner|matmul") as caught:
+        weft.compile(lambda a, b: a @ b)(weft.ones((2, 3)), weft.ones((2, 3)))
+    assert caught.value.code == "array.matmul.inner_extent"

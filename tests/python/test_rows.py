@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Row kernels, blocked transposes, products of every layout and the vector mathematics beside NumPy in float64."""
+
+import numpy as np
+import pytest
+
+import weft
+
+SEED = 20261122
+SHAPES = [(1, 1), (3, 7), (5, 32), (2, 1000), (7, 33), (4, 5, 17)]
+
+
+def _rng():
+    print("seed", SEED)
+    return np.random.default_rng(SEED)
+
+
+def _softmax(a, axis):
+    e = np.exp(a - a.max(axis, keepdims=True))
+    return e / e.sum(axis, keepdims=True)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_softmax_family(shape, dtype):
+    rng = _rng()
+    x = (rng.standard_normal(shape) * 3).astype(dtype)
+    wide = x.astype("float64")
+    tol = {"float16": 4e-3, "float32": 2e-6, "float64": 1e-12}[dtype]
+    w = weft.asarray(x)
+    for axis in range(len(shape)):
+        s = _softmax(wide, axis)
+        lse = np.log(np.exp(wide - wide.max(axis, keepdims=True)).sum(axis)) + wide.max(axis)
+        for got, want in (
+            (weft.softmax(w, axis=axis), s),
+            (weft.log_softmax(w, axis=axis), np.log(s)),
+            (weft.logsumexp(w, axis=axis), lse),
+        ):
+            assert got.shape == want.shape and str(got.dtype) == dtype
+            np.testing.assert_allclose(
+                got.numpy().astype("float64"), want, rtol=tol * 4, atol=tol * 4
+            )
+    flipped = weft.flip(w, axis=-1)
+    np.testing.assert_allclose(
+        weft.softmax(flipped).numpy(),
+        weft.softmax(w).numpy()[..., ::-1],
+        rtol=1e-3 if dtype == "float16" else 1e-6,
+    )
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", SHAPES)
+def test_layer_norm(shape, dtype):
+    rng = _rng()
+    x, s, b = (rng.standard_normal(k).astype(dtype) for k in (shape, shape[-1:], shape[-1:]))
+    got = weft.layer_norm(weft.asarray(x), weft.asarray(s), weft.asarray(b)).numpy()
+    wide = x.astype("float64")
+    want = (wide - wide.mean(-1, keepdims=True)) / np.sqrt(
+        wide.var(-1, keepdims=True) + 1e-5
+    ) * s + b
+    np.testing.assert_allclose(got, want, rtol=3e-5, atol=3e-5)
+    with pytest.raises(weft.ShapeError, match="one element for each") as caught:
+        weft.layer_norm(weft.asarray(x), weft.ones((shape[-1] + 1,), dtype=dtype), weft.asarray(b))
+    assert caught.value.code == "array.layer_norm.shape"
+
+
+def test_special_rows():
+    inf, nan = np.inf, np.nan
+    x = weft.asarray(
+        np.array([[nan, 1, 2], [inf, 1, 2], [-inf, 0, 1], [-inf, -inf, -inf]], "float32")
+    )
+    s = weft.softmax(x).numpy()
+    assert np.isnan(s[0]).all() and np.isnan(s[3]).all()
+    np.testing.assert_allclose(s[2], [0, 0.26894142, 0.73105858], rtol=1e-6)
+    lse = weft.logsumexp(x, axis=1).numpy()
+    assert np.isnan(lse[0]) and lse[1] == inf and lse[3] == -inf
+    assert weft.softmax(weft.zeros((3, 0))).shape == (3, 0)
+    assert weft.softmax(weft.zeros((0, 3)), axis=0).shape == (0, 3)
+    for f, name in (
+        (weft.softmax, "softmax"),
+        (weft.log_softmax, "log_softmax"),
+        (weft.logsumexp, "logsumexp"),
+    ):
+        with pytest.raises(weft.DTypeError, match=f"{name} is not defined for int32") as caught:
+            f(weft.ones((2, 2), dtype=weft.int32), axis=-1)
+        assert caught.value.code == f"array.{name}.dtype"
+    with pytest.raises(weft.ShapeError, match="at least one dimension") as caught:
+        weft._core._layer_norm(weft.asarray(1.0), weft.ones((0,)), weft.ones((0,)))
+    assert caught.value.code in ("array.layer_norm.rank", "array.layer_norm.shape")
+
+
+@pytest.mark.parametrize("name", ["softmax", "log_softmax", "logsumexp", "layer_norm"])
+def test_gradients_by_finite_differences(name):
+    rng = _rng()
+    x, g = rng.standard_normal((3, 5)), rng.standard_normal((3, 5))
+    s, b = rng.standard_normal(5), rng.standard_normal(5)
+
+    def run(*values):
+        t = [weft.Tensor(v, dtype=weft.float64) for v in values]
+        if name == "layer_norm":
+            y = t[0].layer_norm(t[1], t[2])
+        elif name == "logsumexp":
+            y = t[0].logsumexp(1, True)
+        else:
+            y = getattr(t[0], name)(-1)
+        return t, (y * weft.Tensor(g, dtype=weft.float64, requires_grad=False)).sum()
+
+    values = [x, s, b] if name == "layer_norm" else [x]
+    tensors, loss = run(*values)
+    loss.backward()
+    for k, v in enumerate(values):
+        numeric = np.zeros_like(v)
+        for i in np.ndindex(*v.shape):
+            step = np.zeros_like(v)
+            step[i] = 1e-6
+            up, down = list(values), list(values)
+            up[k], down[k] = v + step, v - step
+            numeric[i] = (run(*up)[1].item() - run(*down)[1].item()) / 2e-6
+        np.testing.assert_allclose(tensors[k].grad.numpy(), numeric, rtol=1e-5, atol=1e-6)
+    # With the gradient's own graph the composed form is used; it must say the same.
+    tensors, loss = run(*values)
+    linked = weft._core.gradients([loss], tensors, True)
+    plain = weft._core.gradients([loss], tensors, False)
+    for a, b_ in zip(linked, plain):
+        np.testing.assert_allclose(a.numpy(), b_.numpy(), rtol=1e-9, atol=1e-12)
+
+
+def _units(got, want):
+    """Largest distance in units in the last place of float32 among finite results."""
+    exact = want.astype("float32")
+    step = np.spacing(np.abs(exact)).astype("float64")
+    some = np.isfinite(exact) & (exact != 0)
+    return float(np.max(np.abs(got.astype("float64") - want)[some] / step[some]))
+
+
+@pytest.mark.parametrize(
+    "name, low, high, most",
+    [("exp", -103, 88.7, 1.0), ("tanh", -12, 12, 2.0), ("sigmoid", -80, 80, 2.5)],
+)
+def test_vector_mathematics_is_accurate(name, low, high, most):
+    rng = _rng()
+    x = np.concatenate([np.linspace(low, high, 200001), rng.standard_normal(50001) * 1e-2]).astype(
+        "float32"
+    )
+    wide = x.astype("float64")
+    want = {"exp": np.exp, "tanh": np.tanh, "sigmoid": lambda v: 1 / (1 + np.exp(-v))}[name](wide)
+    assert _units(getattr(weft, name)(weft.asarray(x)).numpy(), want) <= most
+
+
+def test_log_is_within_two_units_and_special_values_are_right():
+    rng = _rng()
+    x = np.concatenate(
+        [np.exp(np.linspace(-100, 88, 200001)), 1 + rng.standard_normal(50001) * 1e-2]
+    ).astype("float32")
+    x = np.abs(x)
+    assert _units(weft.log(weft.asarray(x)).numpy(), np.log(x.astype("float64"))) <= 2.0
+    special = np.array(
+        [
+            0,
+            -0.0,
+            np.inf,
+            -np.inf,
+            np.nan,
+            1e-45,
+            -1e-45,
+            3.4e38,
+            -3.4e38,
+            88.8,
+            -87.5,
+            -103,
+            -105,
+            1e-38,
+            1,
+            -1,
+        ],
+        "float32",
+    )
+    with np.errstate(all="ignore"):
+        for name in ("exp", "log", "tanh"):
+            got = getattr(weft, name)(weft.asarray(special)).numpy()
+            want = getattr(np, name)(special.astype("float64")).astype("float32")
+            np.testing.assert_allclose(got, want, rtol=3e-7, atol=0)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int16", "complex64"])
+@pytest.mark.parametrize(
+    "shape", [(8, 8), (7, 9), (33, 70), (130, 257), (1, 40), (3, 41, 50), (2, 3, 17, 19)]
+)
+def test_transposed_copies(shape, dtype):
+    rng = _rng()
+    x = (rng.standard_normal(shape) * 100).astype(dtype)
+    w = weft.asarray(x)
+    n = len(shape)
+    for order in {
+        tuple(reversed(range(n))),
+        tuple(np.roll(range(n), 1)),
+        (*range(n - 2), n - 1, n - 2),
+    }:
+        view = weft.permute_dims(w, tuple(int(i) for i in order))
+        np.testing.assert_array_equal(view.copy().numpy(), x.transpose(order))
+    part, mine = x[..., 1:, :-1], w[..., 1:, :-1]
+    np.testing.assert_array_equal(mine.mT.copy().numpy(), np.swapaxes(part, -1, -2))
+    target = weft.zeros(x.shape[:-2] + (x.shape[-1], x.shape[-2]), dtype=dtype)
+    target.mT[...] = w
+    np.testing.assert_array_equal(target.numpy(), np.swapaxes(x, -1, -2))
+
+
+def test_large_transposes_stream():
+    x = np.arange(1603 * 1408, dtype="float32").reshape(1603, 1408)
+    np.testing.assert_array_equal(weft.asarray(x).T.copy().numpy(), x.T)
+    y = np.arange(1032 * 1040, dtype="float64").reshape(1032, 1040)
+    np.testing.assert_array_equal(weft.asarray(y).T.copy().numpy(), y.T)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(
+    "size", [(1, 1, 1), (5, 7, 3), (6, 16, 64), (33, 65, 100), (128, 130, 77), (150, 257, 513)]
+)
+def test_products_of_every_layout(size, dtype):
+    rng = _rng()
+    m, n, k = size
+    a, b = rng.standard_normal((m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype)
+    want = a.astype("float64") @ b.astype("float64")
+    tol = 2e-5 if dtype == "float32" else 1e-12
+    lefts = [
+        weft.asarray(a),
+        weft.asarray(np.ascontiguousarray(a.T)).T,
+        weft.asarray(np.repeat(a, 2, 1))[:, ::2],
+    ]
+    rights = [
+        weft.asarray(b),
+        weft.asarray(np.ascontiguousarray(b.T)).T,
+        weft.asarray(np.repeat(b, 2, 1))[:, ::2],
+        weft.asarray(b[::-1].copy())[::-1],
+    ]
+    for left in lefts:
+        for right in rights:
+            got = (left @ right).numpy()
+            assert np.max(np.abs(got - want)) <= tol * max(1.0, k**0.5) * 4
