@@ -237,3 +237,25 @@ def test_products_of_every_layout(size, dtype):
         for right in rights:
             got = (left @ right).numpy()
             assert np.max(np.abs(got - want)) <= tol * max(1.0, k**0.5) * 4
+
+
+@pytest.mark.parametrize("stride, padding", [(1, 1), (2, 0), (3, 2)])
+def test_convolution_on_a_device_with_a_grid_is_one_kernel(stride, padding):
+    device = weft.device("cuda:0")
+    if not device.available:
+        device = weft.device("opencl:0")
+    if not device.available:
+        pytest.skip(f"no device with a grid: {device.reason}")
+    rng = _rng()
+    x, w = rng.standard_normal((2, 3, 8, 7)), rng.standard_normal((4, 3, 3, 3))
+    seed = None
+    found = []
+    for place in (device, weft.device("cpu")):
+        t = [weft.Tensor(v.astype("float32"), device=place) for v in (x, w)]
+        y = weft.nn.functional.conv2d(*t, stride, padding)
+        assert (y.op == "conv2d") == (place is device)
+        seed = rng.standard_normal(y.shape).astype("float32") if seed is None else seed
+        y.backward(weft.asarray(seed, device=place))
+        found.append([y.numpy(), *(v.grad.numpy() for v in t)])
+    for a, b in zip(*found):
+        np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-4)

@@ -35,7 +35,7 @@ struct Shape {
   typedef T Vector __attribute__((vector_size(kVectorBytes)));
   static constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
   static constexpr int kNr = 2 * kLanes;
-  static constexpr std::int64_t kKc = 384 * 4 / static_cast<std::int64_t>(sizeof(T));
+  static constexpr std::int64_t kKc = sizeof(T) == 8 ? 256 : 384;
   static constexpr std::int64_t kMc = kMr * 24;
   static constexpr std::int64_t kNc = 2048;
 };
