@@ -156,15 +156,32 @@ class DefaultSchedule {
     std::vector<LoopRef> order = spatial;
     order.insert(order.end(), reduction.begin(), reduction.end());
     if (order.size() > 1 && !reduction.empty() && !attempt([&] { sch_.reorder(order); })) return;
+    const bool across = joins && results > 0 && results <= kFewResults && terms >= kLongReduction &&
+                        terms * kResultsPerTerm >= results;
+    if (!across && !reduction.empty() && spatial.size() > 1) return bind_last(spatial);
     LoopRef all = spatial[0];
     if (spatial.size() > 1 && !attempt([&] { all = sch_.fuse(spatial); })) return;
-    if (joins && results > 0 && results <= kFewResults && terms >= kLongReduction &&
-        terms * kResultsPerTerm >= results && across_threads(all, reduction, terms))
-      return;
+    if (across && across_threads(all, reduction, terms)) return;
     attempt([&] {
       const auto width = results > 0 ? std::min(threads_, results) : threads_;
       const std::vector<LoopRef> parts = sch_.split(all, {std::nullopt, factor(width)});
       sch_.bind(parts[0], "blockIdx.x");
+      sch_.bind(parts[1], "threadIdx.x");
+    });
+  }
+
+  /// Digits of a fused loop that are cut across are no affine binding, which reductions need: the
+  /// last loop is split alone.
+  void bind_last(std::vector<LoopRef> spatial) {
+    std::int64_t width = threads_;
+    for (const ForNode* loop : path_->loops()) {
+      const std::int64_t n = extent_of(loop);
+      if (loop->var == spatial.back().var && n > 0) width = std::min(width, n);
+    }
+    attempt([&] {
+      const std::vector<LoopRef> parts = sch_.split(spatial.back(), {std::nullopt, factor(width)});
+      spatial.back() = parts[0];
+      sch_.bind(sch_.fuse(spatial), "blockIdx.x");
       sch_.bind(parts[1], "threadIdx.x");
     });
   }

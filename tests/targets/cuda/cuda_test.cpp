@@ -51,7 +51,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 }
 
 Schedule shared_matmul(std::int64_t tile_k) {
-  return Schedule(matmul_program(128, 128, 256, 5, 8, 8, 8, 8, tile_k).scheduled);
+  return Schedule(matmul_program(128, 128, 256, 5, 8, 8, 4, 4, tile_k).scheduled);
 }
 
 LoopRef tile_loop(Schedule& sch) {
@@ -78,7 +78,7 @@ TEST(Cuda, pipelines_fetch_with_asynchronous_copies) {
     EXPECT_NE(text.find("weft_copy_16(A_shared + "), std::string::npos) << text;
     EXPECT_NE(text.find(cat("cp.async.wait_group ", ahead - 1, ";")), std::string::npos) << text;
     EXPECT_EQ(count(text, "cp.async.commit_group"), static_cast<std::size_t>(ahead) + 1) << text;
-    EXPECT_NE(text.find(cat("A_shared[", 512 * (ahead + 1), "];")), std::string::npos) << text;
+    EXPECT_NE(text.find(cat("A_shared[", 256 * (ahead + 1), "];")), std::string::npos) << text;
     // One barrier in the steady loop, one before each step of the epilogue.
     EXPECT_EQ(count(text, "__syncthreads()"), static_cast<std::size_t>(ahead) + 1) << text;
     if (ahead > 1) continue;
@@ -89,15 +89,15 @@ TEST(Cuda, pipelines_fetch_with_asynchronous_copies) {
 }
 
 TEST(Cuda, shared_memory_above_48_kib_is_dynamic_and_stated_at_the_launch) {
-  auto module = build(shared_matmul(128).mod(), "cuda:arch=sm_90");
+  auto module = build(shared_matmul(256).mod(), "cuda:arch=sm_90");
   EXPECT_NE(module->source().find("extern __shared__ __align__(16) unsigned char weft_shared[];"),
             std::string::npos)
       << module->source();
-  EXPECT_EQ(module->binary().kernels.at(0).scratch_bytes, 2 * 64 * 128 * 4);
+  EXPECT_EQ(module->binary().kernels.at(0).scratch_bytes, 2 * 32 * 256 * 4);
   EXPECT_EQ(build(shared_matmul(8).mod(), "cuda:arch=sm_90")->binary().kernels.at(0).scratch_bytes,
             0);
   try {
-    build(shared_matmul(128).mod(), "cuda:arch=sm_90,max_shared_memory_per_block=60000");
+    build(shared_matmul(256).mod(), "cuda:arch=sm_90,max_shared_memory_per_block=60000");
     FAIL() << "65536 bytes were accepted where 60000 exist";
   } catch (const Error& e) {
     EXPECT_EQ(e.code(), "lower.shared.limit");
@@ -119,7 +119,7 @@ TEST(Cuda, nontemporal_stores_are_streamed) {
 
 TEST(Cuda, a_function_without_bound_loops_gets_the_default_schedule_and_a_note) {
   auto module = build(ir::make_module(matmul_meaning(96, 80, 64)), "cuda:arch=sm_90");
-  EXPECT_NE(module->source().find("__launch_bounds__(256)"), std::string::npos) << module->source();
+  EXPECT_NE(module->source().find("__launch_bounds__(80)"), std::string::npos) << module->source();
   ASSERT_FALSE(module->notes().empty());
   EXPECT_NE(module->notes()[0].find("default schedule for grids"), std::string::npos)
       << module->notes()[0];
