@@ -303,7 +303,7 @@ Case pipelined_product(Random& random, bool* deep) {
   sch.bind(j[1], "threadIdx.x");
   for (int side : {0, 1}) {
     const BlockRef fetch = sch.cache_read(c, side, "shared");
-    sch.compute_at(fetch, r[0]);
+    sch.compute_at(fetch, r[0], true);  // a tile of one column keeps its loop
     const auto loops = sch.get_loops(fetch);
     const LoopRef all = sch.fuse({loops[loops.size() - 2], loops[loops.size() - 1]});
     const auto parts = sch.split(all, {None, threads, threads});

@@ -51,7 +51,7 @@ std::size_t count(const std::string& text, const std::string& part) {
 }
 
 Schedule shared_matmul(std::int64_t tile_k) {
-  return Schedule(matmul_program(128, 128, 256, 5, 16, 16, 4, 4, tile_k).scheduled);
+  return Schedule(matmul_program(128, 128, 256, 5, 8, 8, 8, 8, tile_k).scheduled);
 }
 
 LoopRef tile_loop(Schedule& sch) {

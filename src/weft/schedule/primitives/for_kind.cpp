@@ -88,9 +88,12 @@ Verdict check_iters(const State& s, const Kind& kind, const Path& path, const Le
 
 /// Why the block's instances are not independent under the loop.
 std::string why_dependent(const std::vector<Leaf>& under, std::size_t index,
+                          const std::vector<const ForNode*>& around,
                           const arith::Analyzer& analyzer) {
-  const Leaf& leaf = under[index];
-  if (why_not_complete(under, leaf.block()).empty()) return {};
+  if (why_not_complete(under, under[index].block()).empty()) return {};
+  // Bindings are affine in all loops together: (i_0 * 256 + i_1) // 80 is not in i_1 alone.
+  Leaf leaf = under[index];
+  leaf.loops.insert(leaf.loops.begin(), around.begin(), around.end());
   std::string why = why_not_reduction(under, leaf, analyzer);
   if (why.empty()) return {};
   // The two halves of a decomposed reduction: each iteration starts its own accumulators.
@@ -121,12 +124,14 @@ Verdict check_independent(const State& s, const Kind& kind, const Path& path) {
     WEFT_TRY(check_iters(s, kind, path, under[i], uses_loop));
     uses[i] = uses_loop;
   }
+  std::vector<const ForNode*> around = path.loops();
+  std::erase(around, loop);
   for (std::size_t i = 0; i < under.size(); ++i) {
     arith::Analyzer analyzer;
     bind_path(analyzer, path);
     bind_loops(analyzer, under[i].loops);
     const BlockNode* block = under[i].block();
-    if (auto why = why_dependent(under, i, analyzer); !why.empty()) {
+    if (auto why = why_dependent(under, i, around, analyzer); !why.empty()) {
       Refusal r =
           refuse(s, cat("schedule.", kind.step, ".dependent"),
                  cat(kind.step, " of ", name_of(loop), " needs independent iterations, but block ",
