@@ -84,7 +84,7 @@ TEST(QpuLanguage, semaphores_are_0_to_15) {
   try {
     compile(semaphore_sixteen);
     ADD_FAILURE() << "accepted";
-  } catch (const Error& e) {
+  } catch (const weft::Error& e) {
     EXPECT_EQ(e.code(), "qpu.language.semaphore");
     EXPECT_NE(std::string(e.what()).find("no semaphore 16"), std::string::npos) << e.what();
   }
