@@ -67,7 +67,7 @@ def test_chains(n, dtype, rng):
 
 @pytest.mark.parametrize("qpus", range(1, 13))
 def test_every_number_of_qpus(qpus, rng):
-    target = f"qpu:qpus={qpus}"
+    target = f"qpu:qpus={qpus},memory=16"
     x, y = rng.standard_normal((2, 331)).astype("float32")
     agrees(chain(331), [x, y], np.zeros(331, "float32"), target)
     a, v = (

@@ -18,7 +18,7 @@ using namespace ir;
 using schedule::Schedule;
 
 namespace {
-constexpr std::int64_t kLanes = 16, kTileRows = 8;
+constexpr std::int64_t kLanes = 16;
 constexpr std::int64_t kSpread = 512;         // terms of a sum that are worth a stage of their own
 constexpr double kApart = 16, kScatter = 64;  // costs of an access that is not side by side
 
@@ -161,81 +161,6 @@ bool collapses(const Nest& nest) {
   return good;
 }
 
-/// The loop of which several steps share a read, when lanes run along `lane`; null: none.
-const Loop* shared_reads(const Nest& nest, const Loop& lane) {
-  const Block& block = nest.realize->block;
-  for (std::size_t i = nest.loops.size(); i-- > 0;) {
-    const Loop& l = nest.loops[i];
-    if (l.iter->kind != IterKind::spatial || l.node == lane.node || l.extent < 2) continue;
-    bool shares = false;
-    for_each_expr(block->body, [&](const Expr& e) {
-      const auto* load = as<LoadNode>(e);
-      if (!load || load->buffer == block->writes[0].buffer) return;
-      Expr index = flat_index(load->buffer, load->indices);
-      auto by = linear_in(index, l.iter->var.get());
-      bool stands = by && by->constant(0) && uses_var(index, lane.iter->var.get());
-      shares = shares || stands;
-    });
-    if (shares) return &l;
-  }
-  return nullptr;
-}
-
-/// A reduction whose results for several rows stay in registers while what they share is read once:
-/// q, tile, chunk, lane, reduction loops, rows of the tile. False: nothing was changed.
-bool place_tiled(Schedule& sch, const Nest& nest, const Loop& lane, std::int64_t qpus) {
-  const Block& block = nest.realize->block;
-  if (!block->init || lane.iter->kind != IterKind::spatial || block->writes.size() != 1)
-    return false;
-  const Loop* rows = shared_reads(nest, lane);
-  if (!rows) return false;
-  std::int64_t tile = 1, points = 1;
-  for (std::int64_t t = 2; t <= kTileRows; ++t)
-    if (rows->extent % t == 0) tile = t;
-  for (const Loop& l : nest.loops) {
-    if (l.iter->kind != IterKind::spatial) continue;
-    if (l.extent <= 0) return false;
-    points *= l.node == lane.node ? (l.extent + kLanes - 1) / kLanes : l.extent;
-  }
-  // Every QPU should still have work.
-  while (tile > 1 && (points / tile < qpus || rows->extent % tile)) --tile;
-  if (tile == 1) return false;
-  BlockRef b{block->id};
-  BlockRef out = sch.cache_write(b, 0, "local");
-  std::vector<LoopRef> outer, reduce;
-  LoopRef lane_loop = lane.ref, row_loop = rows->ref;
-  std::vector<LoopRef> r = sch.split(row_loop, {std::nullopt, tile});
-  std::vector<LoopRef> c = sch.split(lane_loop, {std::nullopt, kLanes});
-  for (const Loop& l : nest.loops) {
-    if (l.iter->kind == IterKind::reduce) reduce.push_back(l.ref);
-    else if (l.node == rows->node) outer.push_back(r[0]);
-    else if (l.node != lane.node) outer.push_back(l.ref);
-  }
-  outer.push_back(c[0]);
-  std::vector<LoopRef> order = outer;
-  order.push_back(c[1]);
-  order.insert(order.end(), reduce.begin(), reduce.end());
-  order.push_back(r[1]);
-  sch.reorder(order);
-  LoopRef all = outer.size() > 1 ? sch.fuse(outer) : outer[0];
-  std::vector<LoopRef> q = sch.split(all, {std::nullopt, std::min(points / tile, qpus)});
-  sch.reorder({q[1], q[0]});
-  sch.bind(q[1], "qpu");
-  sch.bind(c[1], "lane");
-  sch.reverse_compute_at(out, c[1]);
-  sch.unroll(r[1]);
-  for (const LoopRef& l : sch.get_loops(out)) {
-    bool around = l == q[0] || l == q[1] || l == c[1];
-    if (!around) sch.unroll(l);
-  }
-  BlockRef init = sch.decompose_reduction(b, reduce[0]);
-  for (const LoopRef& l : sch.get_loops(init)) {
-    bool around = l == q[0] || l == q[1] || l == c[1];
-    if (!around) sch.unroll(l);
-  }
-  return true;
-}
-
 /// Lanes along the loop number `forced` of the nest, or along the cheapest when it is absent.
 void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
            std::optional<std::size_t> forced = std::nullopt) {
@@ -256,15 +181,6 @@ void place(Schedule& sch, const Nest& nest, std::int64_t qpus,
     if (!lane || c < best) lane = &l, best = c;
   }
   if (!lane || lane->extent == 1) return;  // one point after the other
-  if (!reduce.empty()) {
-    Schedule before = sch;
-    try {
-      if (place_tiled(sch, nest, *lane, qpus)) return;
-    } catch (const Error& e) {  // a step refused: without registers for several rows
-      if (e.kind() != ErrorKind::schedule) throw;
-      sch = before;
-    }
-  }
   if (reduce.empty() && collapses(nest)) {
     std::vector<LoopRef> all;
     for (const Loop& l : spatial) all.push_back(l.ref);
@@ -339,30 +255,6 @@ bool spread(Schedule& sch, const Nest& nest, std::int64_t qpus) {
   if (parts < 2) return false;
   std::vector<LoopRef> divided = sch.split(longest->ref, {parts, std::nullopt});
   sch.rfactor(divided[0], 0);
-  return true;
-}
-
-/// A long reduction along whose loop memory lies side by side, in which several results share a
-/// read (matrix times vector): 16 partial sums per result, so that the lanes are results of their
-/// own and rows can share registers; a second stage joins them.
-bool lanes_as_results(Schedule& sch, const Nest& nest, std::int64_t qpus) {
-  if (!nest.realize || !joins(nest)) return false;
-  const Loop* lane = nullptr;
-  double best = 0;
-  std::int64_t points = 1;
-  std::size_t results = 0;
-  for (std::size_t i = nest.loops.size(); i-- > 0;) {
-    const Loop& l = nest.loops[i];
-    if (l.extent <= 0) return false;
-    if (l.iter->kind == IterKind::spatial) points *= l.extent, ++results;
-    double c = cost(nest, l);
-    if (!lane || c < best) lane = &l, best = c;
-  }
-  if (!lane || lane->iter->kind != IterKind::reduce || lane->extent < kSpread ||
-      lane->extent % kLanes || points < 2 * qpus || !shared_reads(nest, *lane))
-    return false;
-  std::vector<LoopRef> parts = sch.split(lane->ref, {std::nullopt, kLanes});
-  sch.rfactor(parts[1], static_cast<std::int64_t>(results));
   return true;
 }
 
@@ -519,11 +411,8 @@ PrimFunc default_schedule(const PrimFunc& f, std::int64_t qpus) {
   Schedule sch(f, rules);
   sch.set_detail(false);
   bool changed = false;
-  for (const Nest& nest : all) {
-    bool done = attempt(sch, [&] { return spread(sch, nest, qpus); }) ||
-                attempt(sch, [&] { return lanes_as_results(sch, nest, qpus); });
-    changed = changed || done;
-  }
+  for (const Nest& nest : all)
+    changed = attempt(sch, [&] { return spread(sch, nest, qpus); }) || changed;
   PrimFunc now = sch.func();  // keeps the nodes below alive
   if (changed) {
     all.clear();

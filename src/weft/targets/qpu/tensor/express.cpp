@@ -163,6 +163,9 @@ Value Lowerer::binary(const BinaryNode* e) {
   if (!e->dtype.is_scalar() || (real && e->dtype.bits != 32))
     refuse("dtype", cat("\"", print(Expr(e)), "\" is ", to_string(e->dtype)));
   Value x = eval(e->a), y = eval(e->b);
+  bool divides = e->kind == ExprKind::div || e->kind == ExprKind::mod ||
+                 e->kind == ExprKind::floordiv || e->kind == ExprKind::floormod;
+  if (divides) x = settle(x), y = settle(y);
   auto F = [](Value v) { return FloatExpr::of(v); };
   switch (e->kind) {
     case ExprKind::add: return op(real ? Op::fadd : Op::add, x, y);
@@ -178,7 +181,7 @@ Value Lowerer::binary(const BinaryNode* e) {
     case ExprKind::max: return op(real ? Op::fmax : is_unsigned ? Op::umax : Op::max, x, y);
     case ExprKind::div:
       if (real) return (F(x) / F(y)).expr;
-      return integer_quotient(e, x, y);
+      return keep(integer_quotient(e, x, y));
     case ExprKind::mod:
       if (real) return math("fmod", x, y);
       return op(Op::sub, x, op(Op::mul, integer_quotient(e, x, y), y));
@@ -204,6 +207,13 @@ Value Lowerer::binary(const BinaryNode* e) {
     }
     default: refuse("expression", cat("\"", print(Expr(e)), "\" has no operation here"));
   }
+}
+
+/// For values that are used more than once: trees are walked, not graphs.
+Value Lowerer::settle(Value v) {
+  bool leaf =
+      v->op == Op::constant || v->op == Op::var || v->op == Op::element || v->op == Op::uniform;
+  return leaf ? v : keep(v);
 }
 
 /// Toward zero.
@@ -292,7 +302,7 @@ Value Lowerer::call(const CallNode* e) {
   }
   if (name == "abs") {
     if (real) return op(Op::bit_and, arg(0), constant(0x7fffffff));
-    Value x = arg(0);
+    Value x = settle(arg(0));
     return op(Op::max, x, op(Op::sub, constant(0), x));
   }
   if (name == "fma") return op(Op::fadd, op(Op::fmul, arg(0), arg(1)), arg(2));
@@ -302,7 +312,7 @@ Value Lowerer::call(const CallNode* e) {
   if (name == "bitwise_not") return op(Op::bit_not, arg(0));
   if (name == "clz" && e->dtype.bits == 32) return op(Op::clz, arg(0));
   if (name == "shift_left" || name == "shift_right") {
-    Value x = arg(0), n = arg(1);
+    Value x = settle(arg(0)), n = settle(arg(1));
     bool left = name == "shift_left";
     Op o = left ? Op::shl : e->dtype.is_uint() ? Op::shr : Op::asr;
     std::int64_t k = 0;

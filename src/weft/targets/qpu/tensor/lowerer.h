@@ -91,6 +91,7 @@ class Lowerer {
   std::uint32_t fresh(Value value);
   Value var(std::uint32_t v) { return b_.expr(ast::Op::var, nullptr, nullptr, v); }
   Value keep(Value value) { return var(fresh(value)); }
+  Value settle(Value value);
   void assign(std::uint32_t v, Value value);
   void assign_masked(std::uint32_t v, Value value, const Mask& mask);
   Value constant(std::int64_t n) { return b_.constant(static_cast<std::uint32_t>(n)); }
