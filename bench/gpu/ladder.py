@@ -57,7 +57,7 @@ def elementwise(n):
 def pipelined(sch, ahead, copies=True):
     """Fetches run `ahead` steps before their use: cp.async copies into ahead + 1 versions of the tiles."""
     loops = sch.get_loops(sch.get_block("C_update"))
-    k0 = next(loop for loop in loops if loop.name == "k_0")
+    k0 = next(loop for loop in loops if loop.name == "r_0")
     sch.annotate(k0, "software_pipeline_stage", [0, 0, ahead])
     if copies:
         sch.annotate(k0, "software_pipeline_async_stages", [0])

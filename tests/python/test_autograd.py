@@ -170,7 +170,10 @@ def test_every_operation_that_records_itself_has_a_gradient_test(rng):
         gradients = _core.gradients([out], xs, True)
         for t in (out, *gradients):
             seen |= {n.op for n in _core.topological(t)}
-    assert len(made) > 15 and made - seen == set()
+    on_cards = {
+        "conv2d"
+    }  # one kernel there; test_structured.py compares its gradients with torch's
+    assert len(made) > 15 and made - seen == on_cards
 
 
 LAYERS = {

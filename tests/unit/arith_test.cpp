@@ -198,6 +198,24 @@ TEST(Analyzer, split_and_fuse_indices_come_back_to_the_loop) {
   EXPECT_TRUE(is(i - i0 * 32 - i2, i1 * 4));
 }
 
+TEST(Analyzer, digits_are_joined_only_where_they_fit) {
+  Var x = make_var("x");
+  for (std::int64_t c = 2; c <= 4; ++c) {
+    for (std::int64_t k = 1; k <= 13; ++k) {
+      for (std::int64_t m : {0, 3}) {  // 0: the leading digit, 3: one in the middle
+        Expr high = floordiv(x, make_int(c));
+        if (m) high = floormod(high, make_int(m));
+        Expr e = high * make_int(k) + floormod(x, make_int(c)), s = simplify(e);
+        for (std::int64_t v = -9; v <= 40; ++v) {
+          Point p{{x.get(), v}};
+          ASSERT_EQ(value_of(s, p), value_of(e, p))
+              << "x = " << v << ", c = " << c << ", k = " << k;
+        }
+      }
+    }
+  }
+}
+
 TEST(Analyzer, symbolic_extents) {
   Analyzer a;
   Var n = make_var("n"), m = make_var("m"), i = make_var("i"), j = make_var("j");

@@ -90,8 +90,12 @@ def logsumexp(x, /, *, axis=None, keepdims=False):
 
 def layer_norm(x, scale, shift, /, *, eps=1e-5):
     """(x - mean) / sqrt(variance + eps) * scale + shift over the last axis; scale and shift hold one row."""
-    if _is_tensor(x):
+    if all(isinstance(a, _core.Tensor) for a in (x, scale, shift)):
         return x.layer_norm(scale, shift, eps)
+    if _is_tensor(x) or _is_tensor(scale) or _is_tensor(shift):
+        centred = x - mean(x, axis=-1, keepdims=True)
+        variance = mean(centred * centred, axis=-1, keepdims=True)
+        return centred * _row("rsqrt")(variance + eps) * scale + shift
     return _core._layer_norm(_array(x), _array(scale), _array(shift), eps)
 
 

@@ -14,6 +14,8 @@ from .manipulation import concat, reshape
 
 def _reduction(name, x, axis, keepdims, dtype=None):
     if _is_tensor(x):
+        if hasattr(x, "__weft_operation__"):  # a traced value writes every reduction down
+            return getattr(x, name)(axis, keepdims)
         if name in ("all", "any"):  # truth values have no gradient
             x = x.data
         elif name == "prod":

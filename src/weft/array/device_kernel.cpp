@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/array/device_kernel.h"
 
+#include <algorithm>
 #include <bit>
 #include <map>
 #include <mutex>
@@ -20,7 +21,11 @@ const Grid& grid_of(const Ref<Device>& device) {
   auto [it, fresh] = known.try_emplace(device.get());
   if (fresh) {
     Target target = Target::parse(device->info().name);
-    TargetInfo info = find_backend(target.name).info(target);
+    const auto& all = backends();
+    auto backend = std::find_if(all.begin(), all.end(),
+                                [&](const Backend* b) { return b->name() == target.name; });
+    if (backend == all.end()) return it->second;  // served by another process
+    TargetInfo info = (*backend)->info(target);
     const AxisInfo* threads = info.axis("threadIdx.x");
     const auto& limits = device->info().limits;
     auto own = limits.find("threads_per_block");

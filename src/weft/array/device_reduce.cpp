@@ -127,8 +127,12 @@ void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, c
   }
   s.kept.collapse(s.count);
   s.gone.collapse(s.count);
-  const Plan plan = plan_of(s, grid_of(device));
-  const std::int64_t part = (s.gone.size + plan.parts - 1) / plan.parts;
+  Plan plan = plan_of(s, grid_of(device));
+  // Parts begin where whole sweeps end, so that a warp's loads stay on their lines.
+  const std::int64_t sweep_size = (plan.columns ? plan.y : plan.x) * kUnroll;
+  std::int64_t part = (s.gone.size + plan.parts - 1) / plan.parts;
+  if (plan.parts > 1) part = (part + sweep_size - 1) / sweep_size * sweep_size;
+  plan.parts = (s.gone.size + part - 1) / part;
   NDArray target = out;
   if (plan.parts > 1) target = NDArray::empty(device, kernel, Dims{plan.parts, s.kept.size});
   const int kept_rank = s.kept.rank(), gone_rank = s.gone.rank();
@@ -188,7 +192,7 @@ void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, c
       const Expr& row = plan.columns ? tx : ty;
       Expr k = group * p.at(across) + row;
       std::vector<ir::Var> base;
-      for (int k = 0; k < s.count; ++k) base.push_back(p.var(cat("base", k)));
+      for (int i = 0; i < s.count; ++i) base.push_back(p.var(cat("base", i)));
       ir::Var begin = p.var("begin"), end = p.var("end");
       auto take = [&](const Expr& i, const Expr& slot) {
         std::vector<Expr> at = positions(i, gone, gone_steps), loads;

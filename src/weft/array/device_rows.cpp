@@ -134,7 +134,9 @@ void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* cons
               return ir::store(x, call1("exp", slot(x, e) - kept(0)), {p.at(e)});
             });
             total([&](std::int64_t e) { return only(e, slot(x, e)); }, add, 1);
-            write([&](std::int64_t e) { return ir::div(slot(x, e), kept(1)); });
+            // One division for the row: eight under guards would run one after another.
+            steps.push_back(ir::store(keep, ir::div(one, kept(1)), {p.at(1)}));
+            write([&](std::int64_t e) { return slot(x, e) * kept(1); });
           } else {
             total([&](std::int64_t e) { return only(e, call1("exp", slot(x, e) - kept(0))); }, add,
                   1);

@@ -315,7 +315,7 @@ TEST(VtaLower, host_parts_of_scheduled_programs_are_copies_only) {
       in + block("B", "64", "v0", "A[63 - v0]") + block("X", "64", "v0", "X[v0] + 1") + out, more);
   EXPECT_EQ(survives.code, "vta.lower.stages") << survives.text;
   EXPECT_NE(survives.text.find("\"X\""), std::string::npos) << survives.text;
-  Refused pad = refusal(block("X", "64", "v0", "T.if_then_else(v0 >= 8, A[v0 - 8], 0)") + out);
+  Refused pad = refusal(block("X", "64", "v0", "T.if_then_else(v0 < 8, A[v0], 0)") + out);
   EXPECT_EQ(pad.code, "vta.lower.pad") << pad.text;
   EXPECT_NE(pad.text.find("divides an element"), std::string::npos) << pad.text;
 }

@@ -12,6 +12,7 @@
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
 #include "weft/runtime/module.h"
+#include "weft/targets/wse/lower.h"
 
 namespace weft::wse {
 namespace {
@@ -232,8 +233,15 @@ TEST(WseBackend, EveryRefusalNamesTheStatement) {
       "A[vk]\n");
   refused("wse.lower.index", "block C reaches A in dimension 0",
           head + block("            C[vi] = A[vi * vi]\n"));
-  refused("wse.lower.expression", "block C computes an expression",
-          head + block("            C[vi] = A[vi] * T.Cast(\"float32\", i)\n"));
+  try {  // a block that no verifier has seen
+    StageProgram p = lower_stages(
+        ir::parse_func(head + block("            C[vi] = A[vi] * T.Cast(\"float32\", i)\n")), 2, 2);
+    pe_text(p);
+    FAIL() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "wse.lower.expression") << e.what();
+    EXPECT_NE(std::string(e.what()).find("block C computes an expression"), std::string::npos);
+  }
   refused(
       "wse.lower.symbolic", "is not a constant",
       "@T.prim_func\ndef main(a: T.handle, c: T.handle):\n    n = T.int32()\n    A = "

@@ -121,8 +121,7 @@ WEFT_INLINE float tanh_float(float x) {
   float small = p * z * x + x;
   float m = std::fabs(x);
   float large = 1.0f - 2.0f / (exp_float(m + m) + 1.0f);
-  large = std::copysign(large, x);
-  return m < 0.625f ? small : large;
+  return std::copysign(m < 0.625f ? small : large, x);  // also of a zero
 }
 
 // Functions of libm on reals, of the C++ library on complex numbers.

@@ -26,6 +26,7 @@ namespace {
 /// "vta", "vta:config.json", "vta:4x8x8": a file when the name has a dot or a slash, else a sample.
 Config config_of(const Target& target) {
   std::string text = target.option("", target.option("config", ""));
+  if (text == "hw") text = target.option("config", "");
   if (text.empty()) return Config();
   if (text.find('.') == std::string::npos && text.find('/') == std::string::npos)
     return Config::sample(text);

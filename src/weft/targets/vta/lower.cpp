@@ -399,8 +399,11 @@ class Lowering {
     std::int64_t skip = 0, width = 1, height = 1;  // width, height: with padding
     std::size_t used = 0;
     bool padded = false;
+    // With one element left between the padding, its step in memory does not matter.
+    auto single = [](const Dim& d) { return d.extent - d.before - d.after == 1; };
     while (!padded && used < dims.size() && dims[used].on_chip == width &&
-           dims[used].other == width) {
+           (dims[used].other == width || single(dims[used]))) {
+      if (width > 1 && (dims[used].before || dims[used].after)) break;  // padded by whole rows
       const Dim& d = dims[used++];
       padded = d.before || d.after;
       rect.pad_left = d.before * width, rect.pad_right = d.after * width;
@@ -411,9 +414,10 @@ class Lowering {
     rect.stride = rect.x;
     padded = false;
     while (!padded && used < dims.size() && dims[used].on_chip == width * height &&
-           dims[used].other > 0 && (height == 1 || dims[used].other == rect.stride * height)) {
+           (dims[used].other > 0 || single(dims[used])) &&
+           (height == 1 || dims[used].other == rect.stride * height)) {
       const Dim& d = dims[used++];
-      if (height == 1) rect.stride = d.other;
+      if (height == 1) rect.stride = single(d) ? rect.x : d.other;
       padded = d.before || d.after;
       rect.pad_top = d.before * height, rect.pad_bottom = d.after * height;
       skip += d.before * d.other;

@@ -22,11 +22,11 @@ struct Segment {
   Stmt body;
 };
 
-std::vector<Segment> segments(const Stmt& s, const PrimFunc& f) {
+std::vector<Segment> segments(const Stmt& s) {
   std::vector<Segment> out;
   if (const auto* seq_node = as<SeqNode>(s)) {
     for (const Stmt& part : seq_node->stmts) {
-      for (Segment& one : segments(part, f)) {
+      for (Segment& one : segments(part)) {
         if (one.device && !out.empty() && out.back().device) {
           out.back().body = seq({out.back().body, one.body});
         } else {
@@ -39,13 +39,12 @@ std::vector<Segment> segments(const Stmt& s, const PrimFunc& f) {
   const auto* a = as<AllocateNode>(s);
   if (!a || !a->buffer->scope.starts_with("vta.")) return {{touches_chip(s), s}};
   // Host copies around the buffer's life move out of it.
-  std::vector<Segment> inner = segments(a->body, f);
+  std::vector<Segment> inner = segments(a->body);
   auto lives = [&](const Segment& one) {
     return used_buffers(one.body).count(a->buffer.get()) > 0;
   };
   std::size_t first = 0, end = inner.size();
   while (first < end && !lives(inner[first])) out.push_back(inner[first++]);
-  std::vector<Segment> after;
   while (end > first && !lives(inner[end - 1])) --end;
   std::vector<Stmt> body;
   for (std::size_t i = first; i < end; ++i) {
@@ -62,54 +61,37 @@ std::vector<Segment> segments(const Stmt& s, const PrimFunc& f) {
   return out;
 }
 
-class Splitter {
- public:
-  explicit Splitter(const PrimFunc& f) : f_(f) {}
-
-  Stmt run(const Stmt& s) {
-    if (const auto* a = as<AllocateNode>(s); a && !a->buffer->scope.starts_with("vta."))
-      return allocate(a->buffer, run(a->body), a->annotations);
-    if (const auto* q = as<SeqNode>(s)) {
-      // Global buffers may begin anywhere in the sequence; everything else is in segments.
-      std::vector<Stmt> out, run_of;
-      auto flush = [&] {
-        if (run_of.empty()) return;
-        for (const Segment& one : segments(seq(run_of), f_)) out.push_back(launch(one));
-        run_of.clear();
-      };
-      for (const Stmt& part : q->stmts) {
-        const auto* a = as<AllocateNode>(part);
-        if (a && !a->buffer->scope.starts_with("vta.")) {
-          flush();
-          out.push_back(run(part));
-        } else {
-          run_of.push_back(part);
-        }
-      }
-      flush();
-      return seq(out);
-    }
+/// Takes global buffers out of a straight sequence: they live as long as the function.
+Stmt without_globals(const Stmt& s, std::vector<const AllocateNode*>& globals) {
+  if (const auto* q = as<SeqNode>(s)) {
     std::vector<Stmt> out;
-    for (const Segment& one : segments(s, f_)) out.push_back(launch(one));
-    return seq(out);
+    for (const Stmt& part : q->stmts) out.push_back(without_globals(part, globals));
+    return seq(std::move(out));
   }
-
- private:
-  Stmt launch(const Segment& one) {
-    std::string name =
-        cat(f_->name, one.device ? "_kernel" : "_host", one.device ? kernels_++ : hosts_++);
-    return make_ref<LaunchNode>(std::move(name), std::vector<LaunchAxis>{}, one.body);
-  }
-
-  const PrimFunc& f_;
-  int kernels_ = 0, hosts_ = 0;
-};
+  const auto* a = as<AllocateNode>(s);
+  if (!a) return s;
+  Stmt body = without_globals(a->body, globals);
+  if (a->buffer->scope.starts_with("vta.")) return allocate(a->buffer, body, a->annotations);
+  globals.push_back(a);
+  return body;
+}
 
 }  // namespace
 
 PrimFunc split_stages(const PrimFunc& f) {
+  std::vector<const AllocateNode*> globals;
+  Stmt body = without_globals(f->body, globals);
+  std::vector<Stmt> launches;
+  int kernels = 0, hosts = 0;
+  for (const Segment& one : segments(body)) {
+    std::string name =
+        one.device ? cat(f->name, "_kernel", kernels++) : cat(f->name, "_host", hosts++);
+    launches.push_back(make_ref<LaunchNode>(std::move(name), std::vector<LaunchAxis>{}, one.body));
+  }
+  Stmt all = seq(std::move(launches));
+  for (const AllocateNode* a : globals) all = allocate(a->buffer, all, a->annotations);
   auto out = edit(f);
-  out->body = Splitter(f).run(f->body);
+  out->body = all;
   return out;
 }
 
