@@ -629,6 +629,27 @@ TEST(QpuEngines, waiting_in_the_slots_of_a_branch) {
   }
 }
 
+// What LLVM could compute beforehand it would round to nearest.
+TEST(QpuEngines, constants_are_rounded_as_the_qpu_does) {
+  const std::string text =
+      "mov ra0, unif\nldi r0, 0x13579bdf\nnot r0, r0\nitof r1, r0\n"
+      "ldi r2, 0xc07ffffe\nnot r2, r2\nldi r3, 0xcc3fffff\nnot r3, r3\n"
+      "fadd r2, r2, r3\nxor r1, r1, r2\n" +
+      kStore + kEnd;
+  std::uint32_t wanted = itof(~0x13579bdfu) ^ fadd(0x3f800001u, 0x33c00000u);
+  EXPECT_EQ(fadd(0x3f800001u, 0x33c00000u), 0x3f800001u);  // to nearest: one more
+  for (Engine engine : engines()) {
+    EmulatorOptions o = with(engine);
+    for (int level : {0, 2}) {
+      o.optimisation = level;
+      Bench b(o);
+      std::uint64_t a = b.array(16);
+      b.run(binary_of(text, {"p0"}), {a});
+      EXPECT_EQ(hex(b.word(a, 3)), hex(wanted)) << static_cast<int>(engine);
+    }
+  }
+}
+
 // Loops longer than the time a QPU may run ahead, whose first instruction does nothing.
 TEST(QpuEngines, giving_way_in_long_loops) {
   const std::string text =

@@ -121,9 +121,7 @@ std::int32_t Emitter::add_op(const Instr& i, std::int32_t a, std::int32_t b) {
     }
     case kFtoi: return convert_to_int(a);
     case kItof: {
-      // Constants come from memory: LLVM would round them to nearest.
-      Halves x =
-          values_[static_cast<std::size_t>(a)].constant ? cast(kFloat8, floats(a), kInt8) : ints(a);
+      Halves x = hidden(a);
       v.as_float = {t_.def("sitofp ", kInt8, " ", x.lo, " to ", kFloat8),
                     t_.def("sitofp ", kInt8, " ", x.hi, " to ", kFloat8)};
       v.as_int = cast(kFloat8, v.as_float, kInt8);  // never -0

@@ -375,6 +375,7 @@ void Emitter::receive(std::uint32_t at, int unit) {
   label_ = cat("j", id);
   t_.label(label_);
   Value v;
+  v.loaded = true;
   v.as_int.lo = t_.def("phi ", kInt8, " [ ", lo, ", %c", id, " ], [ ", kept.lo, ", %", from, " ]");
   v.as_int.hi = t_.def("phi ", kInt8, " [ ", hi, ", %c", id, " ], [ ", kept.hi, ", %", from, " ]");
   set(kSlotAcc + 4, add(v));

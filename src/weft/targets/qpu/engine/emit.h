@@ -26,6 +26,7 @@ struct Value {
   std::uint32_t word = 0;
   std::int32_t pool = -1;  // constants: place in the pool, or
   std::int32_t slot = -1;  // the slot that holds it
+  bool loaded = false;     // from memory: nothing that LLVM could compute beforehand
   // Sums and products not yet repaired: the operation and its operands.
   bool pending = false, consumed = false;
   std::uint8_t op = 0;
@@ -111,6 +112,8 @@ class Emitter {
   void set(unsigned slot, std::int32_t value);
   Halves ints(std::int32_t value);
   Halves floats(std::int32_t value);
+  /// The integer form as something that LLVM cannot know: it would round constants to nearest.
+  Halves hidden(std::int32_t value);
   void store_slot(unsigned slot, std::int32_t value);
   std::string address(std::size_t offset);
   Halves load(std::string_view type, std::size_t offset);

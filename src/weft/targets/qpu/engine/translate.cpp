@@ -28,7 +28,7 @@ void require_translation(const std::string& missing) {
 #if defined(__x86_64__)
 namespace {
 
-constexpr int kVersion = 2;  // of the text; part of the cache's key
+constexpr int kVersion = 3;  // of the text; part of the cache's key
 
 /// MXCSR as translated code wants it: toward zero, denormals flushed; and back.
 class Mode {

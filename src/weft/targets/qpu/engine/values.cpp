@@ -60,6 +60,7 @@ std::int32_t Emitter::read(unsigned slot) {
   }
   Value v;
   v.as_int = load(kInt8, slot_offset(slot));
+  v.loaded = true;
   return now_[slot] = add(std::move(v));
 }
 
@@ -118,8 +119,15 @@ Halves Emitter::floats(std::int32_t index) {
     std::string f = t_.def("load ", kFloat8, ", ptr ", p, ", align 32");
     return values_[at].as_float = {f, f};
   }
-  Halves f = cast(kInt8, v.as_int, kFloat8);
+  Halves f = cast(kInt8, hidden(index), kFloat8);
   return values_[at].as_float = f;
+}
+
+Halves Emitter::hidden(std::int32_t index) {
+  Halves x = ints(index);
+  if (values_[static_cast<std::size_t>(index)].loaded) return x;
+  constexpr std::string_view kSame = "call <8 x i32> asm \"\", \"=x,0\"(<8 x i32> ";
+  return {t_.def(kSame, x.lo, ")"), t_.def(kSame, x.hi, ")")};
 }
 
 void Emitter::store_slot(unsigned slot, std::int32_t value) {
