@@ -16,7 +16,8 @@ struct Blockize {
   LoopOrBlocks target;
   bool preserve_unit_iters = true;
   static void fields(auto&& f) {
-    f("target", &Blockize::target, "the outermost loop of the nest, or the blocks in program order");
+    f("target", &Blockize::target,
+      "the outermost loop of the nest, or the blocks in program order");
     f("preserve_unit_iters", &Blockize::preserve_unit_iters, "keep iterators of extent 1",
       Field::optional);
   }

@@ -69,45 +69,46 @@ Express* Fabric::make_express(Pe& pe, ColorState& cs) {
     std::uint32_t index;
     int hops;
   };
-  std::vector<End> ends;
-  auto express = std::make_unique<Express>();
-  for (std::size_t i = 0; i < todo.size(); ++i) {
-    At at = todo[i];
-    const Route* r = static_route(at.index, cs.color);
-    if (!r || !plain(*r) || r->rx != port_bit(at.port) || r->tx == 0 || todo.size() > 4096)
-      return nullptr;
-    std::int32_t x = static_cast<std::int32_t>(at.index) % width_,
-                 y = static_cast<std::int32_t>(at.index) / width_;
-    for (int o = 0; o < kPorts; ++o) {
-      if (!(r->tx >> o & 1u)) continue;
-      express->links.emplace_back(at.index, static_cast<std::uint8_t>(o));
-      if (o == kRamp) {
-        if (layout_.tiles[at.index].program == kNoProgram) return nullptr;
-        ends.push_back({at.index, at.hops});
-        continue;
-      }
-      if (!link_alone(at.index, cs.color, o)) return nullptr;
-      std::int32_t nx = x + (o == kEast) - (o == kWest), ny = y + (o == kSouth) - (o == kNorth);
-      if (nx < 0 || ny < 0 || nx >= width_ || ny >= height_) return nullptr;
-      todo.push_back({static_cast<std::uint32_t>(ny * width_ + nx), kOpposite[o], at.hops + 1});
+  std::vector <
+End
+> ends;
+auto express = std::make_unique<Express>();
+for (std::size_t i = 0; i < todo.size(); ++i) {
+  At at = todo[i];
+  const Route* r = static_route(at.index, cs.color);
+  if (!r || !plain(*r) || r->rx != port_bit(at.port) || r->tx == 0 || todo.size() > 4096)
+    return nullptr;
+  std::int32_t x = static_cast<std::int32_t>(at.index) % width_,
+               y = static_cast<std::int32_t>(at.index) / width_;
+  for (int o = 0; o < kPorts; ++o) {
+    if (!(r->tx >> o & 1u)) continue;
+    express->links.emplace_back(at.index, static_cast<std::uint8_t>(o));
+    if (o == kRamp) {
+      if (layout_.tiles[at.index].program == kNoProgram) return nullptr;
+      ends.push_back({at.index, at.hops});
+      continue;
     }
+    if (!link_alone(at.index, cs.color, o)) return nullptr;
+    std::int32_t nx = x + (o == kEast) - (o == kWest), ny = y + (o == kSouth) - (o == kNorth);
+    if (nx < 0 || ny < 0 || nx >= width_ || ny >= height_) return nullptr;
+    todo.push_back({static_cast<std::uint32_t>(ny * width_ + nx), kOpposite[o], at.hops + 1});
   }
-  for (const End& end : ends) {
-    auto c = std::make_unique<Channel>();
-    Pe& to = make(end.index);
-    c->from = &pe;
-    c->to = &to;
-    c->color = cs.color;
-    c->latency =
-        options_.timed ? 1 + timing_.ramp_out + end.hops * timing_.hop + timing_.ramp_in : 0;
-    c->capacity = static_cast<std::uint32_t>(4 + timing_.router_depth * (end.hops + 1) + 4);
-    c->slot.resize(std::bit_ceil(c->capacity));
-    c->mask = static_cast<std::uint32_t>(c->slot.size()) - 1;
-    color_state(to, cs.color)->arriving.store(c.get(), std::memory_order_release);
-    express->to.push_back(std::move(c));
-  }
-  cs.express = std::move(express);
-  return cs.express.get();
+}
+for (const End& end : ends) {
+  auto c = std::make_unique<Channel>();
+  Pe& to = make(end.index);
+  c->from = &pe;
+  c->to = &to;
+  c->color = cs.color;
+  c->latency = options_.timed ? 1 + timing_.ramp_out + end.hops * timing_.hop + timing_.ramp_in : 0;
+  c->capacity = static_cast<std::uint32_t>(4 + timing_.router_depth * (end.hops + 1) + 4);
+  c->slot.resize(std::bit_ceil(c->capacity));
+  c->mask = static_cast<std::uint32_t>(c->slot.size()) - 1;
+  color_state(to, cs.color)->arriving.store(c.get(), std::memory_order_release);
+  express->to.push_back(std::move(c));
+}
+cs.express = std::move(express);
+return cs.express.get();
 }
 
 // Readers are told of what this visit has sent.

@@ -54,19 +54,20 @@ inline constexpr std::uint16_t kNoReg = 0xffff;
 struct Operand {
   enum Where : std::uint8_t { nothing, known, reg, dreg, memory, parts };
   enum Base : std::uint8_t { absolute, frame, pointer };
-  Where where = nothing;
-  Base base = absolute;
-  bool is_const = false;  // memory that may not be written
-  bool temp = false;      // reg: nobody else reads it
-  TypeRef type = nullptr;
-  Value value;                   // known
-  std::uint16_t r = kNoReg;      // reg, dreg; memory: register of base `pointer`
-  std::uint16_t index = kNoReg;  // memory: register scaled by the element size
-  Global* global = nullptr;      // memory, absolute
-  std::int32_t offset = 0;
-  std::shared_ptr<std::vector<Operand>> fields;  // parts of a struct or array
+  Where
+    where = nothing;
+    Base base = absolute;
+    bool is_const = false;  // memory that may not be written
+    bool temp = false;      // reg: nobody else reads it
+    TypeRef type = nullptr;
+    Value value;                   // known
+    std::uint16_t r = kNoReg;      // reg, dreg; memory: register of base `pointer`
+    std::uint16_t index = kNoReg;  // memory: register scaled by the element size
+    Global* global = nullptr;      // memory, absolute
+    std::int32_t offset = 0;
+    std::shared_ptr<std::vector<Operand>> fields;  // parts of a struct or array
 
-  bool is_known() const { return where == known; }
+    bool is_known() const { return where == known; }
 };
 
 /// Something that can be assigned to.
