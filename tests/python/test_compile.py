@@ -183,3 +183,10 @@ def test_other_refusals():
     with pytest.raises(weft.Error, match="inner|matmul") as caught:
         weft.compile(lambda a, b: a @ b)(weft.ones((2, 3)), weft.ones((2, 3)))
     assert caught.value.code == "array.matmul.inner_extent"
+
+
+def test_axes_that_are_no_permutation_are_refused_while_tracing():
+    twice = weft.compile(lambda a: weft.permute_dims(a, (0, 0)) * 2)
+    with pytest.raises(weft.ArgumentError, match="no permutation") as refused:
+        twice(weft.ones((2, 3)))
+    assert refused.value.code == "array.permute.axes"

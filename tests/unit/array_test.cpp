@@ -84,5 +84,23 @@ TEST(Array, second_derivatives) {
   EXPECT_NEAR(v, 2 * std::cos(1.5) - 1.5 * std::sin(1.5), 1e-12);
 }
 
+TEST(Array, memory_of_another_machine_has_no_host_pointer) {
+  for (const DeviceStatus& status : all_devices()) {
+    if (!status.available) continue;
+    Ref<Device> device = open_device(status.name);
+    if (device->info().host_accessible) continue;
+    NDArray a = NDArray::empty(device, Elem::float32, Dims{4});
+    try {
+      (void)a.host();
+      FAIL() << status.name << " gave a pointer";
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), "array.host.access");
+      EXPECT_NE(std::string(error.what()).find(status.name), std::string::npos) << error.what();
+    }
+    return;
+  }
+  GTEST_SKIP() << "every device of this build shares the host's memory";
+}
+
 }  // namespace
 }  // namespace weft

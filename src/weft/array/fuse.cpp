@@ -256,10 +256,8 @@ Ref<runtime::Function> FusedPlan::Impl::host_function(Step& s, const std::string
       sources.push_back(module->source());
       function = make_ref<runtime::Function>(module, "main", device);
     } catch (const RowUnsupported&) {
-      throw Error(
-          ErrorKind::value, "compile.row.unsupported",
-          cat("step %", s.out, " of the compiled function has a row without a form in the IR"))
-          .help("leave that operation outside the compiled function");
+      internal_error(__FILE__, __LINE__, "every row of the table has a form in the IR",
+                     cat("step %", s.out, " has none"));
     }
   }
   return function;
@@ -372,9 +370,7 @@ std::vector<NDArray> FusedPlan::run(const std::vector<NDArray>& inputs) {
   Impl& p = *impl_;
   WEFT_CHECK(static_cast<int>(inputs.size()) >= p.inputs, "a plan of ", p.inputs, " inputs got ",
              inputs.size());
-  if (inputs.empty())
-    throw Error(ErrorKind::value, "compile.inputs.none",
-                "a compiled function needs an array, got 0");
+  WEFT_CHECK(!inputs.empty(), "a plan without inputs has no device");
   const Ref<Device>& device = inputs[0].device();
   std::vector<NDArray> slots(static_cast<std::size_t>(p.count));
   for (int i = 0; i < p.inputs; ++i)

@@ -291,6 +291,10 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
   return {};
 }
 
+runtime::StatReport WseDevice::stats() const {
+  return stats_.rows().empty() ? report_of({}) : stats_;
+}
+
 runtime::Span WseDevice::measure(const std::function<void()>& work) {
   std::int64_t before = cycles_;
   auto start = std::chrono::steady_clock::now();

@@ -26,7 +26,7 @@ class WseDevice final : public runtime::Device {
                         std::span<const runtime::KernelArg> args,
                         std::span<const std::int64_t> extents) override;
   runtime::Span measure(const std::function<void()>& work) override;
-  runtime::StatReport stats() const override { return stats_; }
+  runtime::StatReport stats() const override;
   void clear_stats() override { stats_ = {}; }
   void trace_to(runtime::TraceSink* sink) override { trace_ = sink; }
 
@@ -37,7 +37,7 @@ class WseDevice final : public runtime::Device {
   runtime::DeviceInfo info_;
   int threads_;
   std::int64_t cycles_ = 0;
-  runtime::StatReport stats_;  // of the last launch
+  runtime::StatReport stats_;  // of the last launch; empty before one
   runtime::TraceSink* trace_ = nullptr;
 };
 

@@ -40,6 +40,14 @@ struct LogLine {
   std::string text;
 };
 
+/// What the statistics of a fabric are made of; all zero before anything ran.
+struct FabricTotals {
+  PeCounters sum;
+  std::int64_t touched = 0, now = 0, native_programs = 0, steps = 0;
+  std::string native_reason;  // why nothing is native; empty: it may be
+};
+runtime::StatReport report_of(const FabricTotals& totals);
+
 class Fabric {
  public:
   Fabric(const Layout& layout, FabricOptions options);

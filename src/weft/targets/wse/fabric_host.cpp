@@ -153,15 +153,45 @@ std::size_t Fabric::bytes_in_use() const {
   return bytes;
 }
 
+runtime::StatReport report_of(const FabricTotals& t) {
+  runtime::StatReport report;
+  const PeCounters& sum = t.sum;
+  report.add("cycles", "cycles", "PEs touched times simulated cycles", t.touched * t.now);
+  report.add("busy.pe", "cycles", "PE cycles in which the main thread or a microthread worked",
+             sum.busy);
+  report.add("stall.pe.wait", "cycles",
+             "PE cycles in which an operation waited for wavelets, room or a microthread",
+             sum.stall);
+  report.add("idle.pe", "cycles", "PE cycles with nothing to do", sum.idle);
+  report.add("fabric.cycles", "cycles", "simulated cycles", t.now);
+  report.add("pes.touched", "1", "PEs that came into being", t.touched);
+  report.add("instructions", "1", "bytecode instructions", sum.instructions);
+  report.add("elements", "1", "elements of DSD operations", sum.elements);
+  report.add("flops", "1", "floating or integer operations in DSD operations", sum.flops);
+  report.add("tasks", "1", "tasks and commands started", sum.tasks);
+  static constexpr const char* kNames[kAllPorts] = {"east",  "west", "north",
+                                                    "south", "ramp", "host"};
+  for (std::size_t p = 0; p < kAllPorts; ++p) {
+    report.add(cat("wavelets.", kNames[p]), "1", cat("wavelets that routers sent to ", kNames[p]),
+               sum.sent[p]);
+  }
+  report.add("engine.native", "1",
+             t.native_reason.empty()
+                 ? std::string("programs whose scalar code is native; others run as bytecode")
+                 : cat("no native code, all programs run as bytecode: ", t.native_reason),
+             t.native_programs);
+  report.add("steps", "1", "visits of a PE by the simulator", t.steps);
+  return report;
+}
+
 runtime::StatReport Fabric::stats() {
   settle();
-  runtime::StatReport report;
-  PeCounters sum;
-  std::int64_t touched = 0;
+  FabricTotals totals;
+  PeCounters& sum = totals.sum;
   for (const auto& slot : pes_) {
     const Pe* pe = slot.load();
     if (!pe) continue;
-    ++touched;
+    ++totals.touched;
     const PeCounters& c = pe->count;
     sum.instructions += c.instructions;
     sum.elements += c.elements;
@@ -174,32 +204,11 @@ runtime::StatReport Fabric::stats() {
     sum.idle += c.idle + (pe->mode == 2 ? rest : 0);
     for (std::size_t p = 0; p < c.sent.size(); ++p) sum.sent[p] += c.sent[p];
   }
-  report.add("cycles", "cycles", "PEs touched times simulated cycles", touched * now_);
-  report.add("busy.pe", "cycles", "PE cycles in which the main thread or a microthread worked",
-             sum.busy);
-  report.add("stall.pe.wait", "cycles",
-             "PE cycles in which an operation waited for wavelets, room or a microthread",
-             sum.stall);
-  report.add("idle.pe", "cycles", "PE cycles with nothing to do", sum.idle);
-  report.add("fabric.cycles", "cycles", "simulated cycles", now_);
-  report.add("pes.touched", "1", "PEs that came into being", touched);
-  report.add("instructions", "1", "bytecode instructions", sum.instructions);
-  report.add("elements", "1", "elements of DSD operations", sum.elements);
-  report.add("flops", "1", "floating or integer operations in DSD operations", sum.flops);
-  report.add("tasks", "1", "tasks and commands started", sum.tasks);
-  static constexpr const char* kNames[kAllPorts] = {"east",  "west", "north",
-                                                    "south", "ramp", "host"};
-  for (std::size_t p = 0; p < kAllPorts; ++p) {
-    report.add(cat("wavelets.", kNames[p]), "1", cat("wavelets that routers sent to ", kNames[p]),
-               sum.sent[p]);
-  }
-  report.add("engine.native", "1",
-             native_reason_.empty()
-                 ? std::string("programs whose scalar code is native; others run as bytecode")
-                 : cat("no native code, all programs run as bytecode: ", native_reason_),
-             native_programs_);
-  report.add("steps", "1", "visits of a PE by the simulator", pe_steps());
-  return report;
+  totals.now = now_;
+  totals.native_reason = native_reason_;
+  totals.native_programs = native_programs_;
+  totals.steps = pe_steps();
+  return report_of(totals);
 }
 
 std::vector<std::string> Fabric::waiting(std::size_t limit) const {
