@@ -183,7 +183,9 @@ def test_schedule_names():
     before = str(sch.mod)
     with pytest.raises(weft.ScheduleError) as refused:
         sch.parallel(k)
-    assert refused.value.code and refused.value.places is not None and refused.value.help is not None
+    assert (
+        refused.value.code and refused.value.places is not None and refused.value.help is not None
+    )
     assert str(sch.mod) == before
     again = weft.Schedule.replay(main, sch.trace.as_json())
     assert weft.ir.structural_equal(again.mod, sch.mod)
