@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 #include "array_type.h"
 #include "program.h"
@@ -22,11 +23,11 @@ namespace {
 class PrivateFile {
  public:
   explicit PrivateFile(std::string_view content) {
-    char folder[] = "/tmp/weft-config-XXXXXX";
-    if (!::mkdtemp(folder))
+    // The system's own folder for temporary files (TMPDIR where it is set).
+    folder_ = (std::filesystem::temp_directory_path() / "weft-config-XXXXXX").string();
+    if (!::mkdtemp(folder_.data()))
       throw Error(ErrorKind::io, "rpc.reconfigure.file",
-                  cat("cannot make a folder like ", folder, " for the configuration"));
-    folder_ = folder;
+                  cat("cannot make a folder like ", folder_, " for the configuration"));
     path_ = folder_ + "/config.json";
     write_file_atomic(path_, content);
   }

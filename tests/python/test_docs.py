@@ -4,6 +4,8 @@
 import argparse
 import pathlib
 import re
+import subprocess
+import sys
 
 import pytest
 import weft
@@ -51,3 +53,10 @@ def test_every_flag_is_documented():
 def test_the_version_is_one():
     assert f'version = "{weft.__version__}"' in (ROOT / "pyproject.toml").read_text()
     assert f"VERSION {weft.__version__}" in (ROOT / "CMakeLists.txt").read_text()
+
+
+def test_the_generated_pages_are_the_tables():
+    done = subprocess.run(
+        [sys.executable, ROOT / "tools/reference.py", "--check"], capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
