@@ -9,8 +9,10 @@ Operators (``weft.vta.op``) are plain tensor expressions over row-major arrays; 
 packs, tiles and schedules them.
 """
 
+import atexit as _atexit
 import json as _json
 import os as _os
+import shutil as _shutil
 import tempfile as _tempfile
 
 from . import _core
@@ -95,9 +97,9 @@ def env(config=None):
         return Environment("vta", "sim")
     if isinstance(config, dict):
         text = _json.dumps(config, sort_keys=True)
-        path = _os.path.join(
-            _tempfile.mkdtemp(prefix="weft-vta-"), "vta_config.json"
-        )  # a device's name names a file
+        folder = _tempfile.mkdtemp(prefix="weft-vta-")  # a device's name names a file
+        _atexit.register(_shutil.rmtree, folder, ignore_errors=True)
+        path = _os.path.join(folder, "vta_config.json")
         with open(path, "w", encoding="utf-8") as file:
             file.write(text)
         return Environment(f"vta:{path}", config.get("TARGET", "sim"))
