@@ -1,0 +1,63 @@
+# What goes to a Raspberry Pi (docs/guide/raspberry-pi.md): the target weft_pi builds the library of QPU kernels, an
+# example and the tests in one program; cpack packs them with the headers as a .deb and a .tar.gz.
+set(WEFT_PI_TESTS isa rules driver emulator language kernels examples bad_input random_kernel
+  CACHE STRING "tests/targets/qpu/<name>_test.cpp in the test program")
+set(rpath "$ORIGIN/../lib")
+# A third of the time: several files at once. Those with names of their own that others have too stay alone.
+set_target_properties(weft_target_qpu PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
+set(alone backend.cpp driver/device.cpp engine/flow.cpp kernels/linear.cpp kernels/transforms.cpp)
+list(TRANSFORM alone PREPEND "${PROJECT_SOURCE_DIR}/src/weft/targets/qpu/")
+set_source_files_properties(${alone}
+  TARGET_DIRECTORY weft_target_qpu PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
+
+add_executable(weft_qpu_vector "${PROJECT_SOURCE_DIR}/examples/qpu/pi/vector.cpp")
+set_target_properties(weft_qpu_vector PROPERTIES OUTPUT_NAME weft-qpu-vector)
+add_executable(weft_qpu_figures "${PROJECT_SOURCE_DIR}/tests/targets/qpu/figures.cpp")
+set_target_properties(weft_qpu_figures PROPERTIES OUTPUT_NAME weft-qpu-figures)
+set(programs weft_qpu_vector weft_qpu_figures)
+if(WEFT_TESTS)
+  list(TRANSFORM WEFT_PI_TESTS PREPEND "${PROJECT_SOURCE_DIR}/tests/targets/qpu/" OUTPUT_VARIABLE sources)
+  list(TRANSFORM sources APPEND "_test.cpp")
+  add_executable(weft_qpu_test ${sources})
+  target_link_libraries(weft_qpu_test PRIVATE weft_qpu weft_runtime GTest::gtest_main)
+  set_target_properties(weft_qpu_test PROPERTIES OUTPUT_NAME weft-qpu-test)
+  list(APPEND programs weft_qpu_test)
+endif()
+foreach(program IN LISTS programs)
+  target_link_libraries(${program} PRIVATE weft_qpu)
+  target_include_directories(${program} PRIVATE "${PROJECT_SOURCE_DIR}/src")
+  target_compile_features(${program} PRIVATE cxx_std_20)
+  weft_warnings(${program})
+  set_target_properties(${program} PROPERTIES INSTALL_RPATH "${rpath}")
+endforeach()
+add_custom_target(weft_pi DEPENDS weft_qpu ${programs})
+
+install(TARGETS weft_qpu LIBRARY DESTINATION lib COMPONENT pi)
+install(TARGETS ${programs} RUNTIME DESTINATION bin COMPONENT pi)
+foreach(part base runtime sim isa jit targets/qpu)
+  install(DIRECTORY "${PROJECT_SOURCE_DIR}/src/weft/${part}/" DESTINATION include/weft/${part} COMPONENT pi
+    FILES_MATCHING PATTERN "*.h")
+endforeach()
+foreach(header qpu.h qpu_macros.h qpu_module.h)
+  install(FILES "${PROJECT_SOURCE_DIR}/src/weft/${header}" DESTINATION include/weft COMPONENT pi)
+endforeach()
+install(FILES "${PROJECT_SOURCE_DIR}/examples/qpu/pi/README.md" "${PROJECT_SOURCE_DIR}/examples/qpu/pi/vector.cpp"
+  "${PROJECT_SOURCE_DIR}/LICENSE" DESTINATION share/weft COMPONENT pi)
+
+if(CMAKE_SYSTEM_PROCESSOR STREQUAL "aarch64")
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE arm64)
+else()
+  set(CPACK_DEBIAN_PACKAGE_ARCHITECTURE armhf)
+endif()
+set(CPACK_GENERATOR "DEB;TGZ")
+set(CPACK_PACKAGE_NAME weft-pi)
+set(CPACK_PACKAGE_FILE_NAME "weft-pi_${PROJECT_VERSION}_${CPACK_DEBIAN_PACKAGE_ARCHITECTURE}")
+set(CPACK_PACKAGE_CONTACT "weft developers")
+set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "kernels for the VideoCore IV QPUs of a Raspberry Pi 2, 3 or Zero 2")
+set(CPACK_PACKAGING_INSTALL_PREFIX "/opt/weft")
+set(CPACK_DEBIAN_PACKAGE_DEPENDS "libc6 (>= 2.36), libstdc++6 (>= 12)")
+set(CPACK_STRIP_FILES ON)
+# One component of the installation; the rest need not be built.
+set(CPACK_INSTALL_CMAKE_PROJECTS "${PROJECT_BINARY_DIR};weft;pi;/")
+set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
+include(CPack)
