@@ -3,12 +3,6 @@
 set(WEFT_PI_TESTS isa rules driver emulator language kernels examples bad_input random_kernel
   CACHE STRING "tests/targets/qpu/<name>_test.cpp in the test program")
 set(rpath "$ORIGIN/../lib")
-# A third of the time: several files at once. Those with names of their own that others have too stay alone.
-set_target_properties(weft_target_qpu PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 8)
-set(alone backend.cpp driver/device.cpp engine/flow.cpp kernels/linear.cpp kernels/transforms.cpp)
-list(TRANSFORM alone PREPEND "${PROJECT_SOURCE_DIR}/src/weft/targets/qpu/")
-set_source_files_properties(${alone}
-  TARGET_DIRECTORY weft_target_qpu PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
 
 add_executable(weft_qpu_vector "${PROJECT_SOURCE_DIR}/examples/qpu/pi/vector.cpp")
 set_target_properties(weft_qpu_vector PROPERTIES OUTPUT_NAME weft-qpu-vector)

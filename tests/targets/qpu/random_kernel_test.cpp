@@ -101,10 +101,15 @@ class Generator {
     static constexpr Op kOne[] = {Op::bit_not, Op::itof,  Op::ftoi, Op::clz,
                                   Op::recip,   Op::rsqrt, Op::exp2, Op::log2};
     switch (pick(12)) {
-      case 0: return b_->expr(kOne[pick(8)], expr(depth - 1));
-      case 1:
-        return pick(3) ? select(depth)
-                       : b_->expr(Op::broadcast, expr(depth - 1), nullptr, pick(16));
+      case 0: {  // in steps: the order of a call's arguments differs by processor
+        const Expr* x = expr(depth - 1);
+        return b_->expr(kOne[pick(8)], x);
+      }
+      case 1: {
+        if (pick(3)) return select(depth);
+        unsigned lane = pick(16);
+        return b_->expr(Op::broadcast, expr(depth - 1), nullptr, lane);
+      }
       case 2: return pick(3) ? expr(depth - 1) : b_->expr(Op::fetch, lanes());
       case 3: return pick(3) ? expr(depth - 1) : b_->expr(Op::deref, row(in_, pick(3)));
       case 4: return pick(6) ? expr(depth - 1) : b_->expr(Op::vload, row(in_, pick(3)));
@@ -165,25 +170,26 @@ class Generator {
           if (pick(2)) b_->otherwise(), statements(depth + 1, true);
           b_->close();
           break;
-        case 2:
+        case 2: {
           if (depth > 2) break;
           drain();
-          b_->open(Stmt::Op::if_, boolean(1), pick(2));
+          const bool any = pick(2);
+          b_->open(Stmt::Op::if_, boolean(1), any);
           statements(depth + 1, false);
           drain();
           if (pick(2)) b_->otherwise(), statements(depth + 1, false), drain();
           b_->close();
           break;
+        }
         case 3: {
           if (depth > 1) break;
           drain();
           std::uint32_t i_var = b_->fresh();
           assign(i_var, b_->constant(0));
           const Expr* iv = b_->expr(Op::var, nullptr, nullptr, i_var);
-          b_->open(Stmt::Op::while_,
-                   b_->boolean({Bool::Op::compare, ast::Compare::lt, ast::Kind::integer, iv,
-                                b_->constant(1 + pick(4)), nullptr, nullptr}),
-                   pick(2));
+          const Bool* again = b_->boolean({Bool::Op::compare, ast::Compare::lt, ast::Kind::integer,
+                                           iv, b_->constant(1 + pick(4)), nullptr, nullptr});
+          b_->open(Stmt::Op::while_, again, pick(2));
           statements(depth + 1, false);
           drain();
           assign(i_var, b_->expr(Op::add, iv, b_->constant(1)));
