@@ -121,7 +121,8 @@ void gemm_kernel(Ptr<Float> a, Ptr<Float> b, Ptr<Float> c, Int m, Int n, Int k) 
       }
     End
     While(any(left >= 16))
-      Int hop = select(left >= 32, Int(64), Int(0));
+      Int stay = 0, move_on = 64;  // apart: the order of a call's arguments differs by host
+      Int hop = select(left >= 32, move_on, stay);
       Int pitch = select(left >= 32, b_pitch, Int(0));
       int received = 0;
       auto take = [&](Float& to) {

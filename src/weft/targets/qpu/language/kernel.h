@@ -3,6 +3,7 @@
 // Running kernels from C++: arrays that both sides see, and kernels compiled once and called like
 // functions.
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,6 +11,7 @@
 #include <string_view>
 #include <tuple>
 #include <type_traits>
+#include <utility>
 #include <vector>
 
 #include "weft/runtime/device.h"
@@ -185,6 +187,19 @@ T bind_parameter() {
   assign(v.var, b("a parameter").expr(ast::Op::uniform, nullptr, nullptr, uniform));
   return v;
 }
+/// Calls f with copies of the parameters, made here, the last first: C++ leaves the order of a
+/// call's arguments to the host's compiler, and kernels must not depend on it.
+template <typename... Ts, std::size_t... I>
+void call_with_copies(void (*f)(Ts...), std::tuple<Ts...>& parameters, std::index_sequence<I...>) {
+  std::array<Adopt, sizeof...(Ts)> copies;
+  [[maybe_unused]] auto copy = [&](auto& parameter, std::size_t at) {
+    std::remove_reference_t<decltype(parameter)> own(parameter);
+    copies[at] = {own.var, own.expr};
+  };
+  [[maybe_unused]] constexpr std::size_t last = sizeof...(Ts) - 1;
+  (copy(std::get<last - I>(parameters), last - I), ...);
+  f(Ts(copies[I])...);
+}
 }  // namespace detail
 
 template <typename... Ts>
@@ -213,7 +228,7 @@ Kernel<Ts...> compile(void (*f)(Ts...), std::string name = "kernel",
                       std::string_view device = "qpu") {
   Builder builder;
   std::tuple<Ts...> parameters{detail::bind_parameter<Ts>()...};  // braces: in order
-  std::apply([&](auto&... p) { f(p...); }, parameters);
+  detail::call_with_copies(f, parameters, std::index_sequence_for<Ts...>());
   return Kernel<Ts...>(builder.finish(std::move(name)), device);
 }
 

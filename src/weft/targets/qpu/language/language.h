@@ -121,18 +121,26 @@ void assign(std::uint32_t var, const ast::Expr* value);
 void store_to(const ast::Expr* address, const ast::Expr* value, const ast::Expr* count,
               const Here& here);
 
+/// A variable that exists already, for another object to stand for.
+struct Adopt {
+  std::uint32_t var = 0;
+  const ast::Expr* expr = nullptr;
+};
+
 /// What all variables share: a number, fresh at construction.
 struct Variable {
   std::uint32_t var;
   const ast::Expr* expr;
   explicit Variable(const char* what)
       : var(b(what).fresh()), expr(b(what).expr(ast::Op::var, nullptr, nullptr, var)) {}
+  explicit Variable(Adopt a) : var(a.var), expr(a.expr) {}
 };
 }  // namespace detail
 
 #define WEFT_QPU_VARIABLE(Type, ExprType)                                  \
   struct Type : detail::Variable {                                         \
     Type() : Variable(#Type) {}                                            \
+    explicit Type(detail::Adopt a) : Variable(a) {}                        \
     Type(const Type& v) : Variable(#Type) { detail::assign(var, v.expr); } \
     Type(ExprType v) : Variable(#Type) { detail::assign(var, v.expr); }    \
     Type(const Deref<Type>& v) : Type(ExprType(v)) {}                      \
@@ -159,6 +167,7 @@ struct Variable {
 template <typename T>
 struct Ptr : detail::Variable {
   Ptr() : Variable("Ptr") {}
+  explicit Ptr(detail::Adopt a) : Variable(a) {}
   Ptr(const Ptr& v) : Variable("Ptr") { detail::assign(var, v.expr); }
   Ptr(PtrExpr<T> v) : Variable("Ptr") { detail::assign(var, v.expr); }
   Ptr& operator=(const Ptr& v) {
