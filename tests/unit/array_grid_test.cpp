@@ -172,7 +172,7 @@ TEST(ArrayGrid, every_tile_multiplies_right) {
   } catch (const Error& e) {
     GTEST_SKIP() << "no OpenCL device: " << e.what();
   }
-  constexpr std::int64_t kM = 131, kN = 138, kK = 77;
+  constexpr std::int64_t kM = 132, kN = 138, kK = 77;
   const auto all = device::tiles(4);
   for (std::size_t i = 0; i < all.size(); ++i) {
     const int layout = static_cast<int>(i % 2);
@@ -184,7 +184,7 @@ TEST(ArrayGrid, every_tile_multiplies_right) {
     c.a = {{}, Dims{a.strides()[0]}, Dims{a.strides()[1]}};
     c.b = {{}, Dims{b.strides()[0]}, Dims{b.strides()[1]}};
     c.out = {{}, Dims{kN}, Dims{1}};
-    c.tile = static_cast<int>(i), c.parts = 1 + layout;
+    c.tile = static_cast<int>(i), c.parts = 1 + layout, c.vectors = true;
     NDArray out = NDArray::empty(device, Elem::float32, Dims{kM, kN});
     device::grid_contract(out, a, b, c);
     std::vector<float> got(static_cast<std::size_t>(kM * kN));
