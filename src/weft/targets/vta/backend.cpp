@@ -7,6 +7,7 @@
 #include "weft/pass/compact_buffers.h"
 #include "weft/pass/convert_blocks.h"
 #include "weft/pass/flatten_buffers.h"
+#include "weft/pass/inject_virtual_threads.h"
 #include "weft/pass/lower_init.h"
 #include "weft/pass/place_allocations.h"
 #include "weft/pass/simplify.h"
@@ -14,6 +15,7 @@
 #include "weft/target/backend.h"
 #include "weft/target/pipeline.h"
 #include "weft/targets/vta/board.h"
+#include "weft/targets/vta/chip_memory.h"
 #include "weft/targets/vta/default_schedule.h"
 #include "weft/targets/vta/lower.h"
 #include "weft/targets/vta/simulator.h"
@@ -112,6 +114,7 @@ class VtaBackend final : public Backend {
       MemoryInfo m;
       m.scope = scope, m.bytes = bytes, m.min_transfer_bytes = static_cast<int>(smallest),
       m.access = access;
+      if (m.scope.starts_with("vta.")) m.private_to = {"vthread"};  // a place for each thread
       out.memories.push_back(m);
     };
     memory("global", 0, 1, "dma");
@@ -189,6 +192,9 @@ class VtaBackend final : public Backend {
     p.push_back({"compact_buffers",
                  [machine](const ir::PrimFunc& f) { return pass::compact_buffers(f, machine); }});
     p.push_back({"lower_match_buffers", pass::lower_match_buffers});
+    p.push_back({"inject_virtual_threads", [machine](const ir::PrimFunc& f) {
+                   return pass::inject_virtual_threads(keep_places(f), machine);
+                 }});
     p.push_back({"flatten_buffers", pass::flatten_buffers});
     p.push_back({"simplify", pass::simplify});
     p.push_back({"split_stages", split_stages});

@@ -127,6 +127,8 @@ std::optional<Nest> nest_of(const Stmt& s, const Environment& env) {
   Nest out;
   Stmt at = s;
   while (const auto* loop = as<ForNode>(at)) {
+    // A copy for each virtual thread: instructions of their own.
+    if (loop->for_kind == ForKind::unrolled) return std::nullopt;
     std::optional<std::int64_t> min = constant(loop->min, env),
                                 extent = constant(loop->extent, env);
     if (!min || !extent) return std::nullopt;
