@@ -60,6 +60,9 @@ struct CSpelling {
   /// Asynchronous copies to shared memory: bytes -> function (shared pointer, global pointer), what
   /// ends a group of them, and the wait with % for the groups that may be outstanding. Empty: none.
   std::map<int, std::string> async_copies;
+  /// Bytes -> function (shared pointer, global pointer, condition): zeros where the condition is
+  /// false, and nothing is read then.
+  std::map<int, std::string> async_guarded;
   std::string async_helpers, async_commit, async_wait;
   std::string trap;  // statement that stops a kernel whose assertion failed; "": refuse
 };

@@ -86,6 +86,12 @@ bool alu(int op, bool use_imm, std::int32_t imm, std::int32_t* acc, int lanes, s
   return table[op][use_imm](imm, acc, lanes, dst, dst_step, src, src_step, n);
 }
 
+#ifndef WEFT_VTA_OWN_NARROW
+void narrow(std::int8_t* __restrict dst, const std::int32_t* __restrict src, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) dst[i] = static_cast<std::int8_t>(src[i]);
+}
+#endif
+
 void widen(std::int32_t* __restrict dst, const std::int8_t* __restrict src, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) dst[i] = src[i];
 }
