@@ -507,8 +507,9 @@ class Lowerer : private Patterns {
     if (s.place.line) place_ = s.place;
     switch (s.op) {
       case Stmt::Op::assign: return lower_to(s.value, Dst::of(s.var), kAlways);
-      case Stmt::Op::gather: return lower_to(s.address, Dst::write(kWTmu0S), kAlways);
-      case Stmt::Op::receive: return tmu_read(0, Dst::of(s.var), kAlways);
+      case Stmt::Op::gather:
+        return lower_to(s.address, Dst::write(s.all ? kWTmu1S : kWTmu0S), kAlways);
+      case Stmt::Op::receive: return tmu_read(s.all, Dst::of(s.var), kAlways);
       case Stmt::Op::store: return store(s);
       case Stmt::Op::flush: return wait_store();
       case Stmt::Op::if_: return if_statement(s);
