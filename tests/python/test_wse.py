@@ -205,6 +205,40 @@ def test_out_json_holds_the_params(tmp_path):
     assert {"A", "x", "b", "y", "init_and_compute"} <= names
 
 
+def test_every_option_of_the_compiler(tmp_path):
+    layout, pe = seed_texts()
+    layout = layout.replace(
+        "layout {",
+        "param n: u16;\nparam tag: color;\nlayout {\n@comptime_assert(@get_int(tag) == 9 and n == 5);",
+    ).replace(
+        "@set_rectangle(1, 1);",
+        "@set_rectangle(1, 1);\n@set_color_config(0, 0, tag, .{ .routes = .{ .rx = .{ WEST }, .tx = .{ RAMP, EAST } }, "
+        ".switches = .{ .pos1 = .{ .rx = RAMP }, .ring_mode = true } });",
+    )
+    (tmp_path / "more").mkdir()
+    (tmp_path / "more" / "pe_program.csl").write_text(pe)
+    (tmp_path / "layout.csl").write_text(
+        layout.replace('"pe_program.csl"', '"more/pe_program.csl"')
+    )
+    more = "--arch wse3 --params=n:5 --colors=tag:9 --width-west-buf=0 --width-east-buf=0 --verbose --import-path more "
+    more += "--fp16-format=bf16 --max-inlined-iterations=100 --max-parallelism=2 -g0 --out-routes --output-json"
+    done = cslc(tmp_path, more=more.split())
+    rows = [line.split() for line in done.stdout.splitlines() if line[:1] == " "]
+    assert ["0", "0", "9", "WEST", "EAST", "RAMP", "pos1", "rx", "RAMP;", "ring;"] in rows, (
+        done.stdout
+    )
+    assert json.loads((tmp_path / "out.json").read_text())["params"]["n"] == "5"
+    done = cslc(
+        tmp_path,
+        more=["--params=n:5", "--colors", "tag:9", "--output-json=named.json", "-o=second"],
+    )
+    assert (tmp_path / "second" / "out.json").exists()
+    assert (tmp_path / "named.json").read_text() == (tmp_path / "second/out.json").read_text()
+    assert "pos1" not in done.stdout
+    refused = cslc(tmp_path, more=["--arch=wse9"], check=False)
+    assert refused.returncode == 2 and "wse9" in refused.stderr
+
+
 def test_errors_are_a_compilers(tmp_path):
     layout, pe = seed_texts()
     (tmp_path / "layout.csl").write_text(layout)
