@@ -10,6 +10,7 @@ import weft
 from weft import script as T
 from weft import te
 
+pytestmark = pytest.mark.targets("vta")
 SEEDS = range(60)
 
 
