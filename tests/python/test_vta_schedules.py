@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 import weft
+from weft import script as T
 from weft import te
 
+pytestmark = pytest.mark.targets("vta")
 SEEDS = range(60)
 
 
@@ -215,3 +217,40 @@ def test_random_sequences_of_primitives():
     print(f"{built} of {len(SEEDS)} built; refused: {sorted(refused)}; steps: {sorted(steps)}")
     assert built >= len(SEEDS) // 4 and len(refused) >= 3
     assert {"split", "reorder", "compute_at", "bind", "annotate", "fuse"} <= steps
+
+
+@T.prim_func
+def halves(
+    A: T.Buffer((6, 16), "int32"), D: T.Buffer((3, 16), "int32"), C: T.Buffer((6, 16), "int8")
+):
+    a = T.alloc_buffer((6, 16), "int32", scope="vta.acc")
+    d = T.alloc_buffer((3, 16), "int32", scope="vta.acc")
+    for i, l in T.grid(6, 16):
+        with T.block("a"):
+            vi, vl = T.axis.remap("SS", [i, l])
+            a[vi, vl] = A[vi, vl]
+    for i, l in T.grid(3, 16):
+        with T.block("d"):
+            vi, vl = T.axis.remap("SS", [i, l])
+            d[vi, vl] = D[vi, vl]
+    for i, l in T.grid(6, 16):
+        with T.block("sum"):
+            vi, vl = T.axis.remap("SS", [i, l])
+            a[vi, vl] = (a[vi, vl] + 5) + d[vi // 2, vl]
+    for i, l in T.grid(6, 16):
+        with T.block("C"):
+            vi, vl = T.axis.remap("SS", [i, l])
+            C[vi, vl] = T.Cast("int8", a[vi, vl])
+
+
+def test_a_nest_refused_half_way_leaves_nothing():
+    """The addition of 5 is one instruction over all rows; d's index is none, so the rows are done one by one."""
+    module = weft.build(halves, target="vta")
+    device = weft.device("vta")
+    rng = np.random.default_rng(3)
+    a, d = (rng.integers(-50, 50, (n, 16)).astype(np.int32) for n in (6, 3))
+    arrays = [weft.asarray(x, device=device) for x in (a, d, np.zeros((6, 16), np.int8))]
+    module["halves"](*arrays)
+    want = (a + 5 + d.repeat(2, axis=0)).astype(np.int8)
+    np.testing.assert_array_equal(arrays[2].numpy(), want)
+    assert module.source().count("add imm 5") == 6
