@@ -18,38 +18,43 @@ import tempfile
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
 # name, file, changes to its text, limit on the ratio
-PROGRAMS = [
-    ("Hello", "Hello", [], 1.0),
-    ("ID (12 QPUs)", "ID", [], 1.0),
-    ("Tri", "Tri", [], 1.0),
-    ("TriFloat", "TriFloat", [], 1.0),
-    ("GCD", "GCD", [], 1.0),
-    ("MultiTri (4 QPUs)", "MultiTri", [], 1.0),
-    ("OET", "OET", [], 1.0),
-    ("ReqRecv", "ReqRecv", [], 1.0),
-    ("Print", "Print", [], 1.0),
-] + [
-    (
-        f"Rot3D {version} ({qpus} QPUs, 19200)",
-        "Rot3D",
-        [
-            (r"compile\(rot3D_3\)", f"compile(rot3D_{version})"),
-            (r"setNumQPUs\(12\)", f"setNumQPUs({qpus})"),
-            (r"//(for \(int i = 0; i < N; i\+\+\))", r"\1"),
-            (r"//(  printf\(\"%f %f)", r"\1"),
-        ],
-        0.6,
-    )
-    for version, qpus in ((1, 1), (2, 1), (3, 12))
-] + [
-    (
-        f"HeatMap ({qpus} QPUs, 512 x 504, one step)",
-        "HeatMap",
-        [(r"NSTEPS = 1500", "NSTEPS = 1"), (r"NQPUS  = 1\b", f"NQPUS = {qpus}")],
-        0.6,
-    )
-    for qpus in (1, 12)
-] + [("the first tour's GEMV, its weights given index() (4 QPUs, 100 x 1024)", None, [], 0.6)]
+PROGRAMS = (
+    [
+        ("Hello", "Hello", [], 1.0),
+        ("ID (12 QPUs)", "ID", [], 1.0),
+        ("Tri", "Tri", [], 1.0),
+        ("TriFloat", "TriFloat", [], 1.0),
+        ("GCD", "GCD", [], 1.0),
+        ("MultiTri (4 QPUs)", "MultiTri", [], 1.0),
+        ("OET", "OET", [], 1.0),
+        ("ReqRecv", "ReqRecv", [], 1.0),
+        ("Print", "Print", [], 1.0),
+    ]
+    + [
+        (
+            f"Rot3D {version} ({qpus} QPUs, 19200)",
+            "Rot3D",
+            [
+                (r"compile\(rot3D_3\)", f"compile(rot3D_{version})"),
+                (r"setNumQPUs\(12\)", f"setNumQPUs({qpus})"),
+                (r"//(for \(int i = 0; i < N; i\+\+\))", r"\1"),
+                (r"//(  printf\(\"%f %f)", r"\1"),
+            ],
+            0.6,
+        )
+        for version, qpus in ((1, 1), (2, 1), (3, 12))
+    ]
+    + [
+        (
+            f"HeatMap ({qpus} QPUs, 512 x 504, one step)",
+            "HeatMap",
+            [(r"NSTEPS = 1500", "NSTEPS = 1"), (r"NQPUS  = 1\b", f"NQPUS = {qpus}")],
+            0.6,
+        )
+        for qpus in (1, 12)
+    ]
+    + [("the first tour's GEMV, its weights given index() (4 QPUs, 100 x 1024)", None, [], 0.6)]
+)
 
 GEMV = """
 #include <QPULib.h>
@@ -118,8 +123,22 @@ def build_qpulib(source, work):
     header.write_text(header.read_text().replace("HEAP_SIZE 65536", "HEAP_SIZE 1048576"))
     objects = [f for f in sorted((copy / "Lib").rglob("*.cpp"))]
     library = work / "libqpulib.so"
-    run(["g++", "-O1", "-w", "-fpermissive", "-std=c++11", "-DEMULATION_MODE", "-fPIC", "-shared", "-I", copy / "Lib"]
-        + objects + ["-o", library])
+    run(
+        [
+            "g++",
+            "-O1",
+            "-w",
+            "-fpermissive",
+            "-std=c++11",
+            "-DEMULATION_MODE",
+            "-fPIC",
+            "-shared",
+            "-I",
+            copy / "Lib",
+        ]
+        + objects
+        + ["-o", library]
+    )
     return copy, library
 
 
@@ -128,7 +147,10 @@ def numbers(text):
 
 
 def same(a, b):
-    a, b = ("\n".join(line for line in t.splitlines() if not re.fullmatch(r"(# )?\d+\.\d{6}s", line)) for t in (a, b))
+    a, b = (
+        "\n".join(line for line in t.splitlines() if not re.fullmatch(r"(# )?\d+\.\d{6}s", line))
+        for t in (a, b)
+    )
     x, y = numbers(a), numbers(b)
     scale = max([1.0] + [abs(v) for v in x])
     words = re.sub(r"-?\d+(\.\d+)?", "", a) == re.sub(r"-?\d+(\.\d+)?", "", b)
@@ -157,15 +179,46 @@ def main():
             )
             new = work / "new.cpp"
             new.write_text(
-                re.sub(r'#include [<"]QPULib.h[>"]', "#include <weft/qpu.h>\nusing namespace weft::qpu;", text)
+                re.sub(
+                    r'#include [<"]QPULib.h[>"]',
+                    "#include <weft/qpu.h>\nusing namespace weft::qpu;",
+                    text,
+                )
                 + "\n#include <cstdio>\nint main() { int r = program(); std::fprintf(stderr, "
                 '"%lld\\n", (long long)device()->stats().get("instructions")); return r; }\n'
             )
-            run(["g++", "-w", "-fpermissive", "-std=c++11", "-DEMULATION_MODE", "-I", qpulib / "Lib", old, library,
-                 f"-Wl,-rpath,{work}", "-o", work / "old"])
+            run(
+                [
+                    "g++",
+                    "-w",
+                    "-fpermissive",
+                    "-std=c++11",
+                    "-DEMULATION_MODE",
+                    "-I",
+                    qpulib / "Lib",
+                    old,
+                    library,
+                    f"-Wl,-rpath,{work}",
+                    "-o",
+                    work / "old",
+                ]
+            )
             lib = ROOT / "python" / "weft" / "lib"
-            run(["g++", "-w", "-std=c++20", "-I", ROOT / "src", new, f"-L{lib}", "-lweft_qpu", f"-Wl,-rpath,{lib}", "-o",
-                 work / "new"])
+            run(
+                [
+                    "g++",
+                    "-w",
+                    "-std=c++20",
+                    "-I",
+                    ROOT / "src",
+                    new,
+                    f"-L{lib}",
+                    "-lweft_qpu",
+                    f"-Wl,-rpath,{lib}",
+                    "-o",
+                    work / "new",
+                ]
+            )
             a, b = run([work / "old"]), run([work / "new"])
             x, y = int(a.stderr.split()[-1]), int(b.stderr.split()[-1])
             verdict = "" if y <= limit * x else f" more than {limit}"

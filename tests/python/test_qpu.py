@@ -89,6 +89,28 @@ def test_matrix_vector(rows, columns, dtype, rng):
     agrees(matvec(rows, columns, dtype), [a, x], np.full(rows, 5, dtype))
 
 
+@pytest.mark.parametrize("rows", [48, 24, 100, 37, 13])
+@pytest.mark.parametrize("columns", [640, 643])
+def test_rows_share_what_they_read(rows, columns, rng):
+    """A QPU's rows run together, four at most, and ask once for the vector; the rest of them one by one."""
+    device = weft.device("qpu")
+    a = rng.integers(-9, 9, (rows, columns)).astype("float32")
+    x = rng.integers(-9, 9, columns).astype("float32")
+    before = device.stats()["tmu.requests"]
+    got, _ = on(matvec(rows, columns), [a, x], np.full(rows, 5, "float32"))
+    asked = device.stats()["tmu.requests"] - before
+    np.testing.assert_array_equal(got, a @ x)
+    vectors = -(-columns // 16)
+    alone = rows * vectors * 2
+    assert asked >= rows * vectors
+    if rows % 12 == 0:
+        together = min(rows // 12, 4)
+        tail = rows if columns % 16 else 0  # the masked step asks again
+        assert asked <= rows * vectors + rows * vectors // together + tail < alone
+    else:
+        assert asked <= alone
+
+
 @pytest.mark.parametrize("m,n,k", [(1, 1, 1), (3, 17, 5), (16, 16, 16), (20, 50, 30), (33, 15, 17)])
 def test_matmul_bias_relu(m, n, k, rng):
     a, b, c = (rng.integers(-9, 9, s).astype("float32") for s in ((m, k), (k, n), (n,)))

@@ -8,6 +8,7 @@
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
 #include "weft/ir/visit.h"
+#include "weft/targets/qpu/tensor/jam.h"
 #include "weft/targets/qpu/tensor/linear.h"
 
 namespace weft::qpu::tensor {
@@ -325,7 +326,7 @@ class Launches final : public Rewriter {
       }
     } lift;
     Stmt body = lift.rewrite(launch->body);
-    body = Promote(axes).rewrite(HoistGuards().rewrite(body));
+    body = jam(Promote(axes).rewrite(HoistGuards().rewrite(body)));
     Ref<const LaunchNode> whole = make_ref<const LaunchNode>(launch->name, axes, body);
     body = Peel(whole.get()).rewrite(body);
     Stmt out = make_ref<const LaunchNode>(launch->name, axes, body);
