@@ -101,7 +101,10 @@ void products(const Ref& device) {
                 static_cast<long long>(c.k), c.left_transposed ? 'T' : 'N',
                 c.right_transposed ? 'T' : 'N', chosen.tile, static_cast<long long>(chosen.parts),
                 own * 1e6, flops / own / 1e12);
-    for (std::size_t i = 0; i < all.size(); ++i) {
+    for (std::size_t both = 0; both < 2 * all.size(); ++both) {
+      const std::size_t i = both % all.size();
+      t.vectors = both >= all.size();
+      if (t.vectors && (c.m % 4 != 0 || c.n % 4 != 0 || i > 3)) continue;
       std::printf("  %3lldx%-3lldx%-2lld %lldx%lld:", static_cast<long long>(all[i].rows),
                   static_cast<long long>(all[i].columns), static_cast<long long>(all[i].depth),
                   static_cast<long long>(all[i].each_m), static_cast<long long>(all[i].each_n));
@@ -121,7 +124,8 @@ void products(const Ref& device) {
                     error > 1e-3 * std::sqrt(static_cast<double>(c.k)) ? " WRONG" : "");
       }
       t.tile = -1;
-      std::printf("\n");
+      std::printf("%s\n", t.vectors ? "  (in vectors)" : "");
+      t.vectors = false;
     }
     std::fflush(stdout);
   }

@@ -56,8 +56,7 @@ std::int64_t largest(const Dims& steps) {
 
 /// Neighbours along which axis lie together, and whether whole vectors of them can be read.
 Read read_of(const NDArray& x, Elem compute, const Dims& outer, const Dims& steps,
-             const Dims& summed, const Dims& summed_steps, const Dims& batch_steps,
-             const Grid& grid) {
+             const Dims& summed, const Dims& summed_steps, const Dims& batch_steps, bool vectors) {
   auto fastest = [](const Dims& d) { return std::abs(d[d.size() - 1]); };
   const bool along_summed =
       product(summed) > 1 && (fastest(summed_steps) < fastest(steps) || product(outer) == 1);
@@ -69,7 +68,7 @@ Read read_of(const NDArray& x, Elem compute, const Dims& outer, const Dims& step
   const std::uint64_t address =
       x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
   // Vectors of converted elements, or of more than four, are not moved as one.
-  const bool wide = !grid.queue.empty() && x.elem() == compute && lanes <= 4 && outer.size() == 1 &&
+  const bool wide = vectors && x.elem() == compute && lanes <= 4 && outer.size() == 1 &&
                     steps[0] == 1 && outer[0] % lanes == 0 && address % 16 == 0 &&
                     whole(summed_steps) && whole(batch_steps);
   return wide ? Read::wide : Read::rows;
@@ -114,8 +113,8 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   }
   ContractSpec spec;
   spec.out = out.elem(), spec.a = a.elem(), spec.b = b.elem();
-  spec.read_a = read_of(a, spec.out, c.m, c.a.outer, c.k, c.a.inner, c.a.batch, grid);
-  spec.read_b = read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, grid);
+  spec.read_a = read_of(a, spec.out, c.m, c.a.outer, c.k, c.a.inner, c.a.batch, in.vectors);
+  spec.read_b = read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, in.vectors);
   // A few steps behind the end are asked for and left out.
   const std::int64_t beyond = (choice.stages + 2) * tile.depth;
   spec.narrow = fits_narrow(std::max(

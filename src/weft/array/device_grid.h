@@ -50,6 +50,7 @@ struct Contraction {
   Steps a, b, out;
   int tile = -1;           // index into tiles() instead of the choice, for measurements
   std::int64_t parts = 1;  // with it
+  bool vectors = false;    // operands are read in vectors of 16 bytes where their steps allow it
 };
 void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const Contraction& c);
 

@@ -446,8 +446,8 @@ class FastEngine final : public Engine {
         stamp_[d] = epoch_;
         group_of_[d] = static_cast<std::uint32_t>(rows_.size());
         for (std::uint32_t b = 0; b < batch_; ++b) {
-          rows_.push_back({(d * batch_ + b) * static_cast<std::uint32_t>(block_),
-                           (s * batch_ + b) * inp_row_});
+          rows_.push_back(
+              {(d * batch_ + b) * static_cast<std::uint32_t>(block_), (s * batch_ + b) * inp_row_});
         }
       }
     }
@@ -504,7 +504,7 @@ class FastEngine final : public Engine {
   Aligned<std::int32_t> acc_;
   std::vector<std::uint32_t> uop_;
   std::uint32_t uop_valid_ = 0;  // micro-operations below this index are this run's
-  std::size_t high_[4];  // elements of inp, wgt, acc that may be non-zero
+  std::size_t high_[4];          // elements of inp, wgt, acc that may be non-zero
   std::vector<Plan> plans_;
   std::int64_t longest_plan_ = 1;
   std::vector<std::uint32_t> stamp_, group_of_;

@@ -36,8 +36,8 @@ struct GemmCall {
 
 struct KernelSet {
   std::string_view name;
-  int rows;       // rows that are summed together: those must be distinct
-  int inp_scale;  // packed bytes per byte of input
+  int rows;                             // rows that are summed together: those must be distinct
+  int inp_scale;                        // packed bytes per byte of input
   std::size_t (*wgt_bytes)(int block);  // of a packed weight tile
   std::byte inp_zero;                   // every byte of packed zeros; packed zero weights are zeros
   /// n rows of block_in bytes.

@@ -184,7 +184,8 @@ void gemm(const GemmCall& call) {
     }
   }
 }
-constexpr KernelSet kSet{"avx2", kRowsAtOnce, 2, packed_wgt_bytes, std::byte{0}, pack_inp, pack_wgt, gemm, alu, narrow, widen};
+constexpr KernelSet kSet{"avx2",   kRowsAtOnce, 2,   packed_wgt_bytes, std::byte{0}, pack_inp,
+                         pack_wgt, gemm,        alu, narrow,           widen};
 }  // namespace
 
 const KernelSet* avx2_kernels() { return __builtin_cpu_supports("avx2") ? &kSet : nullptr; }

@@ -22,7 +22,7 @@ struct Vector {
 #ifdef WEFT_EMULATED_VECTORS
     sum = _mm256_dpbusd_avx_epi32(sum, x, w);
 #else  // in place; compilers copy the sums of a loop around otherwise
-    __asm__("{vex} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(x), "x"(w));
+    __asm__("%{vex%} vpdpbusd %2, %1, %0" : "+x"(sum) : "x"(x), "x"(w));
 #endif
     return sum;
   }
@@ -43,9 +43,9 @@ void gemm(const GemmCall& call) {  // 12 sums, 2 weights, 1 input: 15 of 16 regi
   }
 }
 
-constexpr KernelSet kSet{"avx-vnni", 6,        1,    packed_wgt_bytes, std::byte{0x80},
-                         pack_inp,   pack_wgt, gemm, alu,              narrow,
-                         widen};
+constexpr KernelSet kSet{
+    "avx-vnni", 6,      1,    packed_wgt_bytes, std::byte{0x80}, pack_inp, pack_wgt, gemm,
+    alu,        narrow, widen};
 
 /// CPUID leaf 7, subleaf 1, EAX bit 4.
 bool has_avx_vnni() {

@@ -7,8 +7,7 @@ namespace weft::vta {
 namespace {
 #include "weft/targets/vta/kernels_common.inl"
 
-void pack_inp(std::byte* packed, const std::int8_t* raw, std::size_t rows,
-              int block) {
+void pack_inp(std::byte* packed, const std::int8_t* raw, std::size_t rows, int block) {
   std::memcpy(packed, raw, rows * static_cast<std::size_t>(block));
 }
 
@@ -54,7 +53,8 @@ void gemm(const GemmCall& call) {
 }  // namespace
 
 const KernelSet& portable_kernels() {
-  static constexpr KernelSet set{"portable", 8, 1, packed_wgt_bytes, std::byte{0}, pack_inp, pack_wgt, gemm, alu, narrow, widen};
+  static constexpr KernelSet set{"portable", 8,    1,   packed_wgt_bytes, std::byte{0}, pack_inp,
+                                 pack_wgt,   gemm, alu, narrow,           widen};
   return set;
 }
 

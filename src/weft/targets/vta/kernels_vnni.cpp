@@ -7,6 +7,7 @@
 namespace weft::vta {
 namespace {
 #define WEFT_VTA_OWN_NARROW
+#define WEFT_VTA_LANES 16
 #include "weft/targets/vta/kernels_common.inl"
 #include "weft/targets/vta/kernels_dpbusd.inl"
 
@@ -96,7 +97,8 @@ void pack_wgt(std::byte* packed, const std::int8_t* raw, int block) {
   write_excess<Vector>(packed, block);
 }
 
-void gemm(const GemmCall& call) {  // 16 sums of 32 registers: as many as the two units' latency asks
+void gemm(
+    const GemmCall& call) {  // 16 sums of 32 registers: as many as the two units' latency asks
   switch (call.block) {
     case 8: return gemm_count<Half, 8, 1, 8, 2>(call);
     case 16: return gemm_count<Vector, 8, 1, 16, 2>(call);
@@ -106,9 +108,9 @@ void gemm(const GemmCall& call) {  // 16 sums of 32 registers: as many as the tw
   }
 }
 
-constexpr KernelSet kSet{"avx512-vnni", 8,        1,    packed_wgt_bytes, std::byte{0x80},
-                         pack_inp,      pack_wgt, gemm, alu,              narrow,
-                         widen};
+constexpr KernelSet kSet{
+    "avx512-vnni", 8,      1,    packed_wgt_bytes, std::byte{0x80}, pack_inp, pack_wgt, gemm,
+    alu,           narrow, widen};
 }  // namespace
 
 const KernelSet* vnni_kernels() {
