@@ -38,7 +38,8 @@ struct Shape {
   // A panel of B and one of A fit the first cache together.
   static constexpr std::int64_t kKc = sizeof(T) == 8 ? 256 : 352;
   static constexpr std::int64_t kMc = kMr * 24;
-  static constexpr std::int64_t kNc = 2048;
+  static constexpr std::int64_t kNc = 1024;
+  static constexpr std::int64_t kDeep = 8;  // parts of k that are packed at once
 };
 
 struct Free {
@@ -282,54 +283,65 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64
   std::int64_t blocks_m = (m + S::kMc - 1) / S::kMc;
   if (threads > 1) blocks_m = up(blocks_m, threads);
   const std::int64_t mc = up((m + blocks_m - 1) / blocks_m, kMr);
+  const bool direct = a_col == 1 && k <= kDirectK;
   // Small products pack on the stack.
   constexpr std::int64_t kStack = 4096 + 16;
   alignas(64) T small[kStack];
-  const std::int64_t a_size = up(std::min(m, mc), kMr) * kc_max + 16,
-                     b_size = up(nc_max * kc_max + 16, 16);
-  T* b_pack = small;
-  const bool direct = a_col == 1 && k <= kDirectK;
-  const bool on_stack = a_size + b_size <= kStack && m <= mc;
-  if (!on_stack) b_pack = scratch<T>(0, b_size);
-  for (std::int64_t j = 0; j < n; j += S::kNc) {
-    std::int64_t nc = std::min(S::kNc, n - j);
+  const std::int64_t a_size = up(std::min(m, mc), kMr) * kc_max + 16;
+  if (const std::int64_t b_size = up(nc_max * kc_max + 16, 16);
+      a_size + b_size <= kStack && m <= mc && n <= S::kNc) {
     for (std::int64_t p = 0; p < k; p += kc_max) {
-      std::int64_t kc = std::min(kc_max, k - p);
-      const T* b_at = b + p * b_row + j * b_col;
-      if (on_stack) {
-        pack_b(kc, nc, b_at, b_row, b_col, b_pack);
-        if (direct) {
-          block_direct(m, nc, kc, a, a_row, b_pack, c + j, ldc);
-          continue;
-        }
-        T* a_pack = small + b_size;
-        pack_a(m, kc, a + p * a_col, a_row, a_col, a_pack);
-        block<false, T>(m, nc, kc, a_pack, 0, nullptr, b_pack, c + j, ldc, p > 0);
+      const std::int64_t kc = std::min(kc_max, k - p);
+      pack_b(kc, n, b + p * b_row, b_row, b_col, small);
+      if (direct) {
+        block_direct(m, n, kc, a, a_row, small, c, ldc);
         continue;
       }
-      const std::int64_t panels = (nc + S::kNr - 1) / S::kNr;
+      pack_a(m, kc, a + p * a_col, a_row, a_col, small + b_size);
+      block<false, T>(m, n, kc, small + b_size, 0, nullptr, small, c, ldc, p > 0);
+    }
+    return;
+  }
+  // All parts of k that fit are packed for some columns of B; then each block of rows runs through
+  // them, so that its piece of C stays in the caches.
+  const std::int64_t deep = std::min(parts, S::kDeep) * kc_max, part_size = nc_max * kc_max;
+  T* b_pack = scratch<T>(0, std::min(parts, S::kDeep) * part_size + 16);
+  for (std::int64_t j = 0; j < n; j += S::kNc) {
+    const std::int64_t nc = std::min(S::kNc, n - j), panels = (nc + S::kNr - 1) / S::kNr;
+    for (std::int64_t from = 0; from < k; from += deep) {
+      const std::int64_t depth = std::min(deep, k - from), here = (depth + kc_max - 1) / kc_max;
       auto pack = [&](std::int64_t begin, std::int64_t end) {
-        pack_b(kc, std::min(nc, end * S::kNr) - begin * S::kNr, b_at + begin * S::kNr * b_col,
-               b_row, b_col, b_pack + begin * S::kNr * kc);
-      };
-      const std::int64_t blocks = (m + mc - 1) / mc;
-      auto multiply = [&](std::int64_t begin, std::int64_t end) {
-        T* a_pack = direct ? nullptr : scratch<T>(1, up(mc, kMr) * kc + 16);
         for (; begin < end; ++begin) {
-          std::int64_t i = begin * mc, rows = std::min(mc, m - i);
-          if (direct) {
-            block_direct(rows, nc, kc, a + i * a_row, a_row, b_pack, c + i * ldc + j, ldc);
-            continue;
-          }
-          pack_a(rows, kc, a + i * a_row + p * a_col, a_row, a_col, a_pack);
-          block<false, T>(rows, nc, kc, a_pack, 0, nullptr, b_pack, c + i * ldc + j, ldc, p > 0);
+          const std::int64_t part = begin / panels, panel = begin % panels * S::kNr;
+          const std::int64_t kc = std::min(kc_max, depth - part * kc_max);
+          pack_b(kc, std::min<std::int64_t>(nc - panel, S::kNr),
+                 b + (from + part * kc_max) * b_row + (j + panel) * b_col, b_row, b_col,
+                 b_pack + part * part_size + panel * kc);
         }
       };
+      auto multiply = [&](std::int64_t begin, std::int64_t end) {
+        T* a_pack = direct ? nullptr : scratch<T>(1, up(mc, kMr) * kc_max + 16);
+        for (; begin < end; ++begin) {
+          const std::int64_t i = begin * mc, rows = std::min(mc, m - i);
+          T* out = c + i * ldc + j;
+          if (direct) {
+            block_direct(rows, nc, depth, a + i * a_row, a_row, b_pack, out, ldc);
+            continue;
+          }
+          for (std::int64_t part = 0; part < here; ++part) {
+            const std::int64_t p = part * kc_max, kc = std::min(kc_max, depth - p);
+            pack_a(rows, kc, a + i * a_row + (from + p) * a_col, a_row, a_col, a_pack);
+            block<false, T>(rows, nc, kc, a_pack, 0, nullptr, b_pack + part * part_size, out, ldc,
+                            from + p > 0);
+          }
+        }
+      };
+      const std::int64_t blocks = (m + mc - 1) / mc;
       if (parallel) {
-        runtime::Pool::shared().parallel_for(panels, 16, pack);
+        runtime::Pool::shared().parallel_for(here * panels, 16, pack);
         runtime::Pool::shared().parallel_for(blocks, 1, multiply);
       } else {
-        pack(0, panels);
+        pack(0, here * panels);
         multiply(0, blocks);
       }
     }
