@@ -347,6 +347,7 @@ def stubs():
         "def forward(self, *args: Any, **kwargs: Any) -> Any: ...",
         "def parameters(self) -> list[Parameter]: ...",
         "def named_parameters(self) -> dict[str, Parameter]: ...",
+        "def zero_grad(self) -> None: ...",
         "def named_buffers(self) -> dict[str, NDArray]: ...",
         "def modules(self) -> list[Module]: ...",
         "def to(self: _M, device: _Device) -> _M: ...",

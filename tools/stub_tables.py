@@ -336,6 +336,23 @@ TENSOR = {
             f"def {name}(self, axis: {AXES} = None, keepdims: _bool = False) -> Tensor: ..."
             for name in ("sum", "mean", "max", "min")
         ),
+        *(
+            f"def {name}(self) -> Tensor: ..."
+            for name in "abs cos exp log relu rsqrt sigmoid sin sqrt square tanh".split()
+        ),
+        *(
+            f"def {name}(self, axis: {AXES} = None, keepdims: _bool = False, correction: float = 0.0) -> Tensor: ..."
+            for name in ("var", "std")
+        ),
+        *(
+            f"def {name}(self, axis: int | None = None, keepdims: _bool = False) -> NDArray: ..."
+            for name in ("argmax", "argmin")
+        ),
+        "def clip(self, min: _Number | None = None, max: _Number | None = None) -> Tensor: ...",
+        "def unsqueeze(self, dim: int) -> Tensor: ...",
+        "def squeeze(self, dim: int | Sequence[int] | None = None) -> Tensor: ...",
+        "def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor: ...",
+        "def view(self, *shape: int | Sequence[int]) -> Tensor: ...",
         "def reshape(self, *shape: int | Sequence[int]) -> Tensor: ...",
         "def permute(self, *axes: int | Sequence[int]) -> Tensor: ...",
         "def flip(self, *axes: int | Sequence[int]) -> Tensor: ...",

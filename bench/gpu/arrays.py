@@ -76,8 +76,10 @@ def error_of(ours, theirs):
 
 def small(bench):
     a, ta = bench.pair(16)
-    bench.case("a + b, 16 elements", lambda: a + a, lambda: ta + ta, error_of(a + a, ta + ta), 3000)
-    bench.case("a + 2.0, 16", lambda: a + 2.0, lambda: ta + 2.0, error_of(a + 2.0, ta + 2.0), 3000)
+    bench.case(
+        "a + b, 16 elements", lambda: a + a, lambda: ta + ta, error_of(a + a, ta + ta), 20000
+    )
+    bench.case("a + 2.0, 16", lambda: a + 2.0, lambda: ta + 2.0, error_of(a + 2.0, ta + 2.0), 20000)
     bench.case(
         "sum, 16", lambda: weft.sum(a), lambda: ta.sum(), error_of(weft.sum(a), ta.sum()), 3000
     )
@@ -170,16 +172,50 @@ def rows(bench, columns):
     bench.case(f"layer norm, rows of {columns}", f, g, error_of(f(), g()), **tbs)
 
 
-def products(bench, n):
-    (a, ta), (b, tb) = bench.pair(n, n), bench.pair(n, n)
+def products(bench, m, n, k, layout="NN"):
+    """Layout T: the operand is the transpose of a compact array."""
+    a, ta = bench.pair(*((k, m) if layout[0] == "T" else (m, k)))
+    b, tb = bench.pair(*((n, k) if layout[1] == "T" else (k, n)))
+    if layout[0] == "T":
+        a, ta = a.T, ta.T
+    if layout[1] == "T":
+        b, tb = b.T, tb.T
+    size = f"{m}" if m == n == k else f"{m}x{n}x{k}"
     bench.case(
-        f"matmul float32 {n}",
+        f"matmul float32 {size}{'' if layout == 'NN' else ' ' + layout}",
+        lambda: a @ b,
+        lambda: ta @ tb,
+        error_of(a @ b, ta @ tb),
+        number=20 if m * n * k > 1 << 28 else 400,
+        unit="TFLOP/s",
+        work=2e-12 * m * n * k,
+    )
+
+
+def batched(bench, batch, n):
+    (a, ta), (b, tb) = bench.pair(batch, n, n), bench.pair(batch, n, n)
+    bench.case(
+        f"matmul float32 {batch} of {n}",
         lambda: a @ b,
         lambda: ta @ tb,
         error_of(a @ b, ta @ tb),
         unit="TFLOP/s",
-        work=2e-12 * n**3,
+        work=2e-12 * batch * n**3,
     )
+
+
+PRODUCTS = (
+    *((n, n, n) for n in (128, 256, 512, 1024, 2048, 4096)),
+    (1000, 1001, 999),
+    (4096, 4096, 4096, "NT"),
+    (4096, 4096, 4096, "TN"),
+    (256, 1024, 784),
+    (1024, 784, 256, "TN"),
+    (256, 10, 1024),
+    (64, 64, 100000),
+    (100000, 64, 64),
+    (4096, 1, 4096),
+)
 
 
 def convolution(bench):
@@ -339,10 +375,11 @@ def main():
     bench.attempt(small, bench)
     bench.attempt(elementwise, bench, 24 if args.quick else 28)
     bench.attempt(sums, bench, 26 if args.quick else 30)
-    for columns in (1000, 1024, 4096, 16384):
+    for columns in (1000, 1023, 1024, 4096, 4097, 16384, 50257):
         bench.attempt(rows, bench, columns)
-    for n in (512, 1024, 2048, 4096):
-        bench.attempt(products, bench, n)
+    for shape in PRODUCTS:
+        bench.attempt(products, bench, *shape)
+    bench.attempt(batched, bench, 64, 256)
     bench.attempt(convolution, bench)
     bench.attempt(mlp_step, bench)
     bench.attempt(resnet_step, bench)

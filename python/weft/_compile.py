@@ -15,6 +15,7 @@ import weft
 from . import _core
 from ._core import NDArray, Tensor
 from ._errors import error as _error
+from ._methods import VALUES
 
 __all__ = ["Compiled", "compile"]
 
@@ -123,6 +124,8 @@ class Traced:
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
+        if name in VALUES:
+            return lambda: getattr(weft, name)(self)
         return _refuse(
             f'a traced value has no "{name}"',
             "element-wise operations, where, astype, reductions, softmax, reshape, permute and @ can be compiled; leave the rest outside",

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Methods that the array type takes from the namespace."""
+"""Methods that arrays and tensors take from the namespace."""
 
 from __future__ import annotations
 
 from . import _core
-from ._core import NDArray
+from ._core import NDArray, Tensor
 from ._errors import error as _error
 from ._namespace import argmax, argmin, mean
 
@@ -54,3 +54,89 @@ def _rebuild(raw, shape, dtype):
 NDArray.__reduce__ = lambda self: (_rebuild, (_core._to_bytes(self), self.shape, self.dtype))
 NDArray.__copy__ = lambda self: self.copy()
 NDArray.__deepcopy__ = lambda self, memo: self.copy()
+
+
+def _value_method(name):
+    def method(self):
+        import weft
+
+        return getattr(weft, name)(self)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"weft.{name} of the tensor, element by element."
+    return method
+
+
+# Element by element, also on traced values of weft.compile.
+VALUES = "abs cos exp log relu rsqrt sigmoid sin sqrt square tanh".split()
+for _name in VALUES:
+    setattr(Tensor, _name, _value_method(_name))
+
+
+def _view(self, *shape):
+    """As reshape."""
+    return self.reshape(*shape)
+
+
+def _unsqueeze(self, dim):
+    """With a new axis of extent 1 at `dim`."""
+    import weft
+
+    return weft.expand_dims(self, axis=dim)
+
+
+def _squeeze(self, dim=None):
+    """Without the axes `dim`, which must have extent 1; without all such axes when None."""
+    import weft
+
+    axes = tuple(i for i, n in enumerate(self.shape) if n == 1) if dim is None else dim
+    return weft.squeeze(self, axis=axes)
+
+
+def _flatten(self, start_dim=0, end_dim=-1):
+    """With the axes from start_dim to end_dim (inclusive) as one."""
+    first, last = start_dim % max(self.ndim, 1), end_dim % max(self.ndim, 1)
+    return self.reshape(*self.shape[:first], -1, *self.shape[last + 1 :])
+
+
+def _argmax(self, axis=None, keepdims=False):
+    """Positions of the largest elements, as an array of int64."""
+    return argmax(self.data, axis=axis, keepdims=keepdims)
+
+
+def _argmin(self, axis=None, keepdims=False):
+    """Positions of the smallest elements, as an array of int64."""
+    return argmin(self.data, axis=axis, keepdims=keepdims)
+
+
+def _spread(name):
+    def method(self, axis=None, keepdims=False, correction=0.0):
+        import weft
+
+        return getattr(weft, name)(self, axis=axis, keepdims=keepdims, correction=correction)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"weft.{name}; the divisor is the count less `correction`."
+    return method
+
+
+def _clip(self, min=None, max=None):
+    """Every element brought between min and max."""
+    import weft
+
+    return weft.clip(self, min, max)
+
+
+for _name, _method in {
+    "view": _view,
+    "unsqueeze": _unsqueeze,
+    "squeeze": _squeeze,
+    "flatten": _flatten,
+    "argmax": _argmax,
+    "argmin": _argmin,
+    "var": _spread("var"),
+    "std": _spread("std"),
+    "clip": _clip,
+}.items():
+    _method.__name__ = _method.__qualname__ = _name
+    setattr(Tensor, _name, _method)

@@ -404,3 +404,31 @@ def test_a_transformer_and_an_mlp_learn():
     y = x.data.copy()
     y[:, 4] = 9.0
     np.testing.assert_array_equal(layer(x).numpy()[:, :4], layer(Tensor(y)).numpy()[:, :4])
+
+
+def test_methods_that_other_libraries_have(rng):
+    a = rng.random((2, 1, 3)) + 0.5
+    x = weft.Tensor(a)
+    for name in "abs cos exp log relu rsqrt sigmoid sin sqrt square tanh".split():
+        want = getattr(weft, name)(x)
+        assert np.array_equal(getattr(x, name)().numpy(), want.numpy()), name
+    assert x.view(3, 2).shape == (3, 2) and x.unsqueeze(-1).shape == (2, 1, 3, 1)
+    assert x.squeeze().shape == x.squeeze(1).shape == (2, 3)
+    assert x.flatten().shape == (6,) and x.flatten(1).shape == x.flatten(-2).shape == (2, 3)
+    assert np.allclose(x.var(2, correction=1.0).numpy(), a.var(2, ddof=1))
+    assert np.allclose(x.std().numpy(), a.std()) and np.allclose(
+        x.clip(0.7, 0.9).numpy(), a.clip(0.7, 0.9)
+    )
+    assert np.array_equal(x.argmax(2).numpy(), a.argmax(2)) and x.argmin() == a.argmin()
+    (x.exp().flatten() * 2.0).sum().backward()
+    assert np.allclose(x.grad.numpy(), 2 * np.exp(a))
+
+
+def test_a_model_says_what_it_is_made_of():
+    net = weft.nn.Sequential(weft.nn.Linear(2, 3), weft.nn.Residual(weft.nn.ReLU()))
+    text = repr(net)
+    assert "layers.0: Linear(weight: (2, 3), bias: (3,))" in text and "ReLU()" in text
+    net(weft.Tensor(np.ones((1, 2), "float32"))).sum().backward()
+    assert net.parameters()[0].grad is not None
+    net.zero_grad()
+    assert all(p.grad is None for p in net.parameters())

@@ -36,6 +36,7 @@ def test_an_unknown_target_lists_the_known_ones():
     assert refused(weft.Error, weft.build, add(), target="").code == "target.parse"
 
 
+@pytest.mark.targets("qpu", "vta")
 def test_an_absent_device_says_what_was_searched():
     device = weft.device("qpu:hw")
     assert not device.available and "not available: " in device.reason

@@ -79,6 +79,7 @@ def test_help_names_every_verb_and_every_option_has_a_text():
     assert weft_("--version").stdout.strip() == f"weft {weft.__version__}"
 
 
+@pytest.mark.targets("qpu")
 def test_devices():
     lines = weft_("devices").stdout.splitlines()
     assert len(lines) == len(weft.devices())
@@ -151,6 +152,7 @@ def test_errors_page():
     assert "error[cli.errors.slug]" in weft_("errors", "no.such.slug", status=1).stderr
 
 
+@pytest.mark.targets("qpu")
 def test_bad_input_is_status_1_with_a_slug(tmp_path, program):
     cases = {
         "target.unknown": ["compile", program, "--target", "cpy"],

@@ -152,6 +152,7 @@ def test_build_and_run(target, program):
         assert r.cycles > 0 and r.wall > 0
 
 
+@pytest.mark.targets("vta")
 def test_vta_builds_the_plain_product():
     A = te.placeholder((20, 33), "int8", name="A")
     B = te.placeholder((17, 33), "int8", name="B")
@@ -220,6 +221,7 @@ def test_remote_in_process(tmp_path):
     np.testing.assert_allclose(z.numpy(), a @ a, rtol=1e-5)
 
 
+@pytest.mark.targets("vta")
 def test_vta_environment():
     env = weft.vta.env()
     assert (env.BATCH, env.BLOCK_IN, env.BLOCK_OUT) == (1, 16, 16) and env.INP_WIDTH == 8

@@ -7,6 +7,8 @@ import pytest
 import weft
 from weft import te
 
+pytestmark = pytest.mark.targets("qpu")
+
 SIZES = [0, 1, 15, 16, 17, 33, 100, 191, 193]
 
 

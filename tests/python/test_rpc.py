@@ -151,6 +151,7 @@ def test_arrays_and_modules_of_another_process(rng, tmp_path, target):
     assert "connected" in log and "closed" in log and served.process.returncode == 0
 
 
+@pytest.mark.targets("vta")
 def test_simulators_count_cycles_and_take_configurations(tmp_path):
     with Served("--device", "vta") as served:
         remote = rpc.connect("127.0.0.1", served.port)

@@ -118,6 +118,7 @@ def test_wrong_candidates_are_seen(tmp_path, monkeypatch):
     assert weft.ir.structural_equal(sch.func, chain(50))
 
 
+@pytest.mark.targets("qpu", "vta")
 def test_refusals(tmp_path):
     database = tmp_path / "t.db"
 

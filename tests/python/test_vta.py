@@ -9,6 +9,8 @@ from weft.vta import op
 import weft
 from weft import te
 
+pytestmark = pytest.mark.targets("vta")
+
 CONFIGS = ("sim", "4x8x8", "1x32x32")
 SEED = 20261121
 

@@ -12,6 +12,8 @@ from weft.vta import op
 
 import weft
 
+pytestmark = pytest.mark.targets("vta")
+
 needs_cc = pytest.mark.skipif(shutil.which("cc") is None, reason="no C compiler (cc)")
 
 

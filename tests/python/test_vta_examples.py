@@ -11,6 +11,8 @@ from weft.vta import op
 
 import weft
 
+pytestmark = pytest.mark.targets("vta")
+
 pytest.importorskip("weft._rpc", reason="built without gRPC")
 _path = pathlib.Path(__file__).resolve().parents[2] / "examples/vta/matmul.py"
 _spec = importlib.util.spec_from_file_location("vta_matmul", _path)

@@ -10,6 +10,8 @@ import weft
 from weft import script as T
 from weft import te
 
+pytestmark = pytest.mark.targets("vta")
+
 
 def refusal(func, target="vta"):
     with pytest.raises(weft.Error) as caught:

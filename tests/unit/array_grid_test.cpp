@@ -1,14 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 // The grid kernels of arrays are built for a card that is not there: every program must pass the
 // CUDA pipeline and its compiler. Launches of this device do nothing, so the same device measures
-// the host's part of a small operation (ARRAY_GRID_TIME=1 prints it).
+// the host's part of a small operation (ARRAY_GRID_TIME=1 prints it). ARRAY_GRID_DUMP=folder writes
+// the kernels' texts.
 
 #include <gtest/gtest.h>
 
 #include <chrono>
+#include <cmath>
 #include <cstdlib>
+#include <fstream>
 
 #include "weft/array/device_grid.h"
+#include "weft/array/device_tile.h"
 #include "weft/array/tensor.h"
 #include "weft/target/backend.h"
 
@@ -20,7 +24,8 @@ class PaperCard final : public runtime::Device {
   explicit PaperCard(std::string target) {
     info_.name = std::move(target);
     info_.kind = runtime::DeviceKind::hardware;
-    info_.limits = {{"threads_per_block", 1024}};
+    info_.limits = {
+        {"threads_per_block", 1024}, {"shared_bytes", 232448}, {"multiprocessors", 132}};
   }
   const runtime::DeviceInfo& info() const override { return info_; }
   Ref<Storage> allocate(runtime::Bytes bytes, runtime::Bytes, std::string_view space) override {
@@ -32,6 +37,8 @@ class PaperCard final : public runtime::Device {
   Ref<runtime::Executable> load(runtime::Binary binary) override {
     ++built;
     largest = std::max(largest, binary.source.size());
+    if (const char* folder = std::getenv("ARRAY_GRID_DUMP"))
+      std::ofstream(cat(folder, "/kernel_", built, ".cu")) << binary.source;
     return make_ref<runtime::Executable>(Ref<runtime::Device>(this), std::move(binary));
   }
   runtime::Event launch(runtime::Executable&, std::size_t, std::span<const runtime::KernelArg> args,
@@ -140,6 +147,74 @@ TEST(ArrayGrid, products_compile_for_every_tile) {
     matmul(a, b.transpose(0, 1));
     EXPECT_GE(paper->launched - before, 1);
     EXPECT_LE(paper->launched - before, 2);
+  }
+}
+
+/// rows x columns numbers between -0.5 and 0.5 on the device, and the same here.
+NDArray numbers(const Ref<Device>& device, std::int64_t rows, std::int64_t columns,
+                std::vector<float>& values) {
+  values.resize(static_cast<std::size_t>(rows * columns));
+  std::uint32_t state = 20261121;
+  for (float& v : values) {
+    state = state * 1664525u + 1013904223u;
+    v = static_cast<float>(state >> 8) / 16777216.0f - 0.5f;
+  }
+  NDArray out = NDArray::empty(device, Elem::float32, Dims{rows, columns});
+  device->upload(*out.handle(), 0, values.data(), values.size() * 4);
+  return out;
+}
+
+/// Each tile, on a device that is here; operands of either layout and parts take turns.
+TEST(ArrayGrid, every_tile_multiplies_right) {
+  Ref<Device> device;
+  try {
+    device = open_device("opencl:0");
+  } catch (const Error& e) {
+    GTEST_SKIP() << "no OpenCL device: " << e.what();
+  }
+  constexpr std::int64_t kM = 132, kN = 138, kK = 77;
+  const auto all = device::tiles(4);
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    const int layout = static_cast<int>(i % 2);
+    std::vector<float> va, vb;
+    NDArray a = layout ? numbers(device, kK, kM, va).transpose(0, 1) : numbers(device, kM, kK, va);
+    NDArray b = layout ? numbers(device, kN, kK, vb).transpose(0, 1) : numbers(device, kK, kN, vb);
+    device::Contraction c;
+    c.m = Dims{kM}, c.n = Dims{kN}, c.k = Dims{kK};
+    c.a = {{}, Dims{a.strides()[0]}, Dims{a.strides()[1]}};
+    c.b = {{}, Dims{b.strides()[0]}, Dims{b.strides()[1]}};
+    c.out = {{}, Dims{kN}, Dims{1}};
+    c.tile = static_cast<int>(i), c.parts = 1 + layout, c.vectors = true;
+    NDArray out = NDArray::empty(device, Elem::float32, Dims{kM, kN});
+    device::grid_contract(out, a, b, c);
+    std::vector<float> got(static_cast<std::size_t>(kM * kN));
+    device->download(got.data(), *out.handle(), 0, got.size() * 4);
+    double worst = 0;
+    for (std::int64_t y = 0; y < kM; ++y) {
+      for (std::int64_t x = 0; x < kN; ++x) {
+        double want = 0;
+        for (std::int64_t z = 0; z < kK; ++z)
+          want += static_cast<double>(
+                      va[static_cast<std::size_t>(y * a.strides()[0] + z * a.strides()[1])]) *
+                  vb[static_cast<std::size_t>(z * b.strides()[0] + x * b.strides()[1])];
+        worst = std::max(worst, std::abs(want - got[static_cast<std::size_t>(y * kN + x)]));
+      }
+    }
+    EXPECT_LT(worst, 1e-5) << "tile " << i << ", layout " << layout;
+  }
+}
+
+TEST(ArrayGrid, a_device_is_known_by_its_value) {
+  Ref<Device> one = make_ref<PaperCard>("cuda:arch=sm_90"), other = make_ref<PaperCard>("cpu");
+  EXPECT_TRUE(device::grid_of(one).present);
+  EXPECT_EQ(device::grid_of(one).processors, 132);
+  EXPECT_FALSE(device::grid_of(other).present);
+  // A device of another kind where one has been.
+  const Device* place = one.get();
+  one = nullptr;
+  for (int i = 0; i < 64; ++i) {
+    Ref<Device> next = make_ref<PaperCard>("cpu");
+    EXPECT_FALSE(device::grid_of(next).present) << (next.get() == place);
   }
 }
 

@@ -84,6 +84,26 @@ class Module:
     def named_parameters(self):
         return dict(_named(self, ""))
 
+    def zero_grad(self):
+        """Forgets the gradients of all parameters."""
+        for p in self.parameters():
+            p.grad = None
+
+    def __repr__(self):
+        inner = []
+        for name, value in self.__dict__.items():
+            many = value if isinstance(value, (list, tuple)) else [value]
+            inner += [
+                f"{name}{f'.{i}' if value is many else ''}: {v!r}"
+                for i, v in enumerate(many)
+                if isinstance(v, Module)
+            ]
+        if inner:
+            lines = "\n".join(inner).replace("\n", "\n  ")
+            return f"{type(self).__name__}(\n  {lines}\n)"
+        shapes = ", ".join(f"{n}: {tuple(p.shape)}" for n, p in self.named_parameters().items())
+        return f"{type(self).__name__}({shapes})"
+
     def modules(self):
         return list(_modules(self))
 

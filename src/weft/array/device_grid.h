@@ -33,6 +33,9 @@ void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, c
 /// Whether a row of this length has a kernel on this device.
 bool row_kernel_fits(const Ref<Device>& device, std::int64_t columns);
 /// All operands compact with rows of out's last extent (scale and shift: one row); one type.
+/// The first for rows whose elements fit the registers of a block.
+void grid_long_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in,
+                    double eps);
 void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in, double eps);
 
 /// One operand of a contraction: where the axes of each group step. An operand moves along two of
@@ -45,6 +48,9 @@ struct Steps {
 struct Contraction {
   Dims batch, m, n, k;
   Steps a, b, out;
+  int tile = -1;           // index into tiles() instead of the choice, for measurements
+  std::int64_t parts = 1;  // with it
+  bool vectors = false;    // operands are read in vectors of 16 bytes where their steps allow it
 };
 void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const Contraction& c);
 

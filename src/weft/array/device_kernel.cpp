@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <deque>
 #include <map>
 #include <mutex>
 #include <unordered_map>
@@ -14,27 +15,58 @@ namespace weft::device {
 using ir::Expr;
 using ir::Stmt;
 
+namespace {
+
+/// Two devices of one name and the same limits are alike: an address may be another's later.
+struct KnownGrid {
+  std::string name;
+  std::map<std::string, std::int64_t> limits;
+  Grid grid;
+};
+
+Grid ask_grid(const runtime::DeviceInfo& device) {
+  Target target = Target::parse(device.name);
+  const auto& all = backends();
+  auto backend = std::find_if(all.begin(), all.end(),
+                              [&](const Backend* b) { return b->name() == target.name; });
+  if (backend == all.end()) return {};  // served by another process
+  TargetInfo info = (*backend)->info(target);
+  const AxisInfo* threads = info.axis("threadIdx.x");
+  const MemoryInfo* memory = info.memory("shared");
+  auto limit = [&](const char* name, std::int64_t otherwise) {
+    auto found = device.limits.find(name);
+    return found == device.limits.end() ? otherwise : found->second;
+  };
+  const std::int64_t most = limit("threads_per_block", 0);
+  if (most < 1 || !info.axis("blockIdx.x") || !threads || !threads->barrier || !memory ||
+      !info.symbolic_shapes)
+    return {};
+  Grid grid;
+  grid.present = true;
+  grid.threads = std::min<std::int64_t>(1024, most);
+  // 32 KiB and a middling card where the device does not say.
+  auto stated = info.limits.find("max_shared_memory_per_block");
+  grid.shared_bytes = std::min<std::int64_t>(limit("shared_bytes", 32768),
+                                             stated == info.limits.end() ? 32768 : stated->second);
+  grid.processors = limit("multiprocessors", 64);
+  for (const QueueInfo& queue : info.queues) {
+    if (queue.sync == "group" && grid.queue.empty()) grid.queue = queue.name;
+  }
+  return grid;
+}
+
+}  // namespace
+
 const Grid& grid_of(const Ref<Device>& device) {
   static std::mutex mutex;
-  static auto& known = *new std::unordered_map<const Device*, Grid>;
+  static auto& known = *new std::deque<KnownGrid>;
+  const runtime::DeviceInfo& info = device->info();
   std::lock_guard lock(mutex);
-  auto [it, fresh] = known.try_emplace(device.get());
-  if (fresh) {
-    Target target = Target::parse(device->info().name);
-    const auto& all = backends();
-    auto backend = std::find_if(all.begin(), all.end(),
-                                [&](const Backend* b) { return b->name() == target.name; });
-    if (backend == all.end()) return it->second;  // served by another process
-    TargetInfo info = (*backend)->info(target);
-    const AxisInfo* threads = info.axis("threadIdx.x");
-    const auto& limits = device->info().limits;
-    auto own = limits.find("threads_per_block");
-    if (info.axis("blockIdx.x") && threads && threads->barrier && info.memory("shared") &&
-        info.symbolic_shapes && own != limits.end()) {
-      it->second = {true, std::min<std::int64_t>(1024, own->second)};
-    }
+  for (const KnownGrid& k : known) {
+    if (k.name == info.name && k.limits == info.limits) return k.grid;
   }
-  return it->second;
+  known.push_back({info.name, info.limits, ask_grid(info)});
+  return known.back().grid;
 }
 
 ir::Buffer Builder::buffer(const std::string& name, Elem elem) {
@@ -68,13 +100,14 @@ Stmt Builder::loop(const char* name, const Expr& extent, const Body& body, ir::F
   ir::Var v = var(name);
   return ir::make_for(v, at(0), extent, body(v), kind);
 }
-ir::PrimFunc Builder::finish(const Stmt& body) const {
+ir::PrimFunc Builder::finish(const Stmt& body, bool exclusive) const {
   std::vector<ir::Param> params = buffers_;
   params.insert(params.end(), scalars_.begin(), scalars_.end());
   // "weft.points_together": points exchange through shared memory, ordered by barriers
   // (pass/check_private.h).
-  return ir::make_func("main", std::move(params), ir::root_block(body),
-                       ir::with_annotation({}, "weft.points_together", true));
+  ir::Annotations notes = ir::with_annotation({}, "weft.points_together", true);
+  if (exclusive) notes = ir::with_annotation(std::move(notes), "tir.noalias", true);
+  return ir::make_func("main", std::move(params), ir::root_block(body), std::move(notes));
 }
 
 Call& Call::pointer(Storage* storage, std::uint64_t offset) {

@@ -7,6 +7,7 @@
 #include <array>
 #include <cstdint>
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "weft/array/ops.h"
@@ -15,11 +16,15 @@
 
 namespace weft::device {
 
-/// Whether the device's target has blocks, threads and shared memory; the most threads of a block.
+/// What a device's target and the device itself say about groups of threads.
 struct Grid {
-  bool present = false;
-  std::int64_t threads = 0;
+  bool present = false;           // it has blocks, threads with a barrier and shared memory
+  std::int64_t threads = 0;       // most of a block
+  std::int64_t shared_bytes = 0;  // most of a block
+  std::int64_t processors = 0;    // blocks run on so many at once
+  std::string queue;              // for copies that run beside the arithmetic; "": none
 };
+/// Known by the device's name and limits. The reference stays valid.
 const Grid& grid_of(const Ref<Device>& device);
 
 /// What a kernel is specialised on. The first word names the builder.
@@ -47,7 +52,8 @@ class Builder {
   ir::Stmt unrolled(const char* name, std::int64_t extent, const Body& body) const {
     return loop(name, at(extent), body, ir::ForKind::unrolled);
   }
-  ir::PrimFunc finish(const ir::Stmt& body) const;
+  /// `exclusive`: what the kernel writes is read nowhere else.
+  ir::PrimFunc finish(const ir::Stmt& body, bool exclusive = false) const;
 
  private:
   std::vector<ir::Param> buffers_, scalars_;

@@ -393,10 +393,40 @@ void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& 
       make, call);
 }
 
+namespace {
+
+/// A product with one row or one column is a reduction of products: both operands are read once, by
+/// neighbouring threads. False for other products.
+bool matrix_vector(const NDArray& out, const NDArray& a, const NDArray& b) {
+  const int r = out.ndim();
+  const std::int64_t m = out.shape()[r - 2], n = out.shape()[r - 1];
+  if ((m != 1 && n != 1) || out.elem() == Elem::boolean) return false;
+  // (batch, rows, k) of the matrix, with the vector spread over the rows.
+  const NDArray matrix = n == 1 ? a : b.transpose(r - 2, r - 1);
+  const NDArray vector = n == 1 ? b.transpose(r - 2, r - 1) : a;
+  const NDArray* arrays[2] = {&matrix, &vector};
+  const Elem compute = out.elem();
+  device::Map map;
+  map.key = 0x7001;
+  map.arrays = arrays;
+  map.compute = compute;
+  map.value = [&](const std::vector<Expr>& x, const std::vector<Expr>&) {
+    return convert_value(x[0], compute) * convert_value(x[1], compute);
+  };
+  Dims kept = matrix.shape();
+  kept.resize(r - 1);
+  device::grid_reduce(ReduceOp::sum, compute, out.reshape(kept), map, matrix.shape(),
+                      std::uint64_t{1} << (r - 1));
+  return true;
+}
+
+}  // namespace
+
 void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
   no_complex(out.elem(), "matmul", out);
   if (device::grid_of(out.device()).present) {
     const int r = out.ndim();
+    if (matrix_vector(out, a, b)) return;
     auto lead = [&](const NDArray& x) { return Dims(x.strides().data(), r - 2); };
     device::Contraction c;
     c.batch = Dims(out.shape().data(), r - 2);
@@ -406,6 +436,13 @@ void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
     c.a = {lead(a), Dims{a.strides()[r - 2]}, Dims{a.strides()[r - 1]}};
     c.b = {lead(b), Dims{b.strides()[r - 2]}, Dims{b.strides()[r - 1]}};
     c.out = {lead(out), Dims{out.strides()[r - 2]}, Dims{out.strides()[r - 1]}};
+    // Copies that run beside the arithmetic cannot convert: large operands are converted first.
+    constexpr std::int64_t kLarge = std::int64_t{1} << 24;
+    const bool large = c.m[0] * c.n[0] >= kLarge / std::max<std::int64_t>(1, c.k[0]);
+    if (large && (a.elem() != out.elem() || b.elem() != out.elem())) {
+      return device_matmul(out, a.elem() == out.elem() ? a : a.astype(out.elem()),
+                           b.elem() == out.elem() ? b : b.astype(out.elem()));
+    }
     return device::grid_contract(out, a, b, c);
   }
   // Batch axes, rows and columns are kept; a does not move along columns, b not along rows.

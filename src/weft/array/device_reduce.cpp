@@ -72,6 +72,13 @@ Plan plan_of(const Shape& s, const Grid& grid) {
   Plan plan;
   const std::int64_t wide = std::min<std::int64_t>(256, grid.threads);
   plan.columns = s.kept.size >= 16 && s.kept.inner(s.count) < s.gone.inner(s.count);
+  // Few summands for many columns: a thread for each column, without shared memory's detour.
+  const bool flat = plan.columns && s.gone.size <= 64 && s.kept.size >= wide * grid.processors / 2;
+  if (flat) {
+    plan.x = wide;
+    plan.y = 1;
+    return plan;
+  }
   if (plan.columns) {
     plan.x = 32;
     plan.y = wide / 32;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Kernels of one pass over rows (softmax, layer norm and their gradients): the threads of a row
-// hold its elements in registers, so memory is read once and written once.
+// hold its elements in registers, so memory is read once and written once. Longer rows are in
+// device_long_rows.cpp.
 
 #include <bit>
 
@@ -14,12 +15,12 @@ using ir::Stmt;
 
 namespace {
 
-struct Tile {
+struct RowTile {
   std::int64_t threads = 32, each = 8, rows = 1;
 };
 
 /// Eight elements to a thread up to 512 threads, then sixteen.
-bool tile_of(const Grid& grid, std::int64_t columns, Tile& out) {
+bool tile_of(const Grid& grid, std::int64_t columns, RowTile& out) {
   if (!grid.present || columns < 1) return false;
   for (std::int64_t each : {8, 16}) {
     std::int64_t threads = std::max<std::int64_t>(
@@ -38,16 +39,14 @@ bool tile_of(const Grid& grid, std::int64_t columns, Tile& out) {
 }  // namespace
 
 bool row_kernel_fits(const Ref<Device>& device, std::int64_t columns) {
-  Tile tile;
-  return tile_of(grid_of(device), columns, tile);
+  return columns >= 1 && grid_of(device).present;
 }
 
 void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* const> in, double eps) {
   if (out.size() == 0) return;
   const std::int64_t columns = out.shape()[out.ndim() - 1], rows = out.size() / columns;
-  Tile tile;
-  WEFT_CHECK(tile_of(grid_of(out.device()), columns, tile), "a row kernel for ", columns,
-             " columns");
+  RowTile tile;
+  if (!tile_of(grid_of(out.device()), columns, tile)) return grid_long_rows(kind, out, in, eps);
   const bool full = columns == tile.threads * tile.each;
   const bool narrow = fits_narrow(out.size() + tile.threads * tile.each * (tile.rows + 1));
   const Elem elem = out.elem();
@@ -83,6 +82,7 @@ void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* cons
       auto slot = [&](const ir::Buffer& b, std::int64_t e) { return ir::load(b, {p.at(e)}); };
       auto kept = [&](std::int64_t k) { return ir::load(keep, {p.at(k)}); };
       auto column = [&](std::int64_t e) { return t + p.at(e * tile.threads); };
+      auto any = [&](const ir::Buffer& b, const Expr& e) { return ir::load(b, {e}); };
       // statement e of every element; outside ones are skipped, or take `otherwise`
       auto every = [&](const std::function<Stmt(std::int64_t)>& f) {
         for (std::int64_t e = 0; e < each; ++e) steps.push_back(f(e));
@@ -91,9 +91,13 @@ void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* cons
         return full ? live : ir::logical_and(live, ir::lt(column(e), width));
       };
       auto fetch = [&](const ir::Buffer& to, const ir::Buffer& b, const Expr& otherwise) {
+        // What lies outside is read at the nearest place inside: a load under a condition would
+        // wait for it, and the loads behind it with it.
+        Expr safe_row = ir::min(row, row_count - p.at(1));
         every([&](std::int64_t e) {
-          Expr v = convert_value(ir::load(b, {Expr(row) * width + column(e)}), compute);
-          return ir::store(to, ir::if_then_else(inside(e), v, otherwise), {p.at(e)});
+          Expr at = full ? column(e) : ir::min(column(e), width - p.at(1));
+          Expr v = convert_value(ir::load(b, {safe_row * width + at}), compute);
+          return ir::store(to, ir::select(inside(e), v, otherwise), {p.at(e)});
         });
       };
       auto total = [&](const std::function<Expr(std::int64_t)>& value, const Combine& combine,
@@ -107,11 +111,14 @@ void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* cons
       auto only = [&](std::int64_t e, const Expr& v) {  // zero where the row has ended
         return full ? v : ir::select(ir::lt(column(e), width), v, zero);
       };
-      auto write = [&](const std::function<Expr(std::int64_t)>& value) {
-        every([&](std::int64_t e) {
-          return ir::if_then(inside(e), ir::store(result, convert_value(value(e), elem),
-                                                  {Expr(row) * width + column(e)}));
-        });
+      // One statement: barriers between stores of one thread would be asked for otherwise.
+      auto write = [&](const std::function<Expr(const Expr&)>& value) {
+        steps.push_back(p.unrolled("e", each, [&](const Expr& e) {
+          Expr at = t + e * p.at(tile.threads);
+          Expr in_row = full ? live : ir::logical_and(live, ir::lt(at, width));
+          return ir::if_then(
+              in_row, ir::store(result, convert_value(value(e), elem), {Expr(row) * width + at}));
+        }));
       };
       auto normalise = [&] {  // keep[1] = 1 / deviation; x = normalised
         Expr n = ir::cast(type, width);
@@ -136,12 +143,12 @@ void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* cons
             total([&](std::int64_t e) { return only(e, slot(x, e)); }, add, 1);
             // One division for the row: eight under guards would run one after another.
             steps.push_back(ir::store(keep, ir::div(one, kept(1)), {p.at(1)}));
-            write([&](std::int64_t e) { return slot(x, e) * kept(1); });
+            write([&](const Expr& e) { return any(x, e) * kept(1); });
           } else {
             total([&](std::int64_t e) { return only(e, call1("exp", slot(x, e) - kept(0))); }, add,
                   1);
             steps.push_back(ir::store(keep, call1("log", kept(1)), {p.at(1)}));
-            write([&](std::int64_t e) { return slot(x, e) - kept(0) - kept(1); });
+            write([&](const Expr& e) { return any(x, e) - kept(0) - kept(1); });
           }
           break;
         }
@@ -149,20 +156,21 @@ void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* cons
           fetch(x, from[0], zero);
           fetch(y, from[1], zero);
           total([&](std::int64_t e) { return slot(x, e) * slot(y, e); }, add, 0);
-          write([&](std::int64_t e) { return slot(x, e) * (slot(y, e) - kept(0)); });
+          write([&](const Expr& e) { return any(x, e) * (any(y, e) - kept(0)); });
           break;
         case RowKernel::log_softmax_gradient:
           fetch(x, from[0], zero);
           fetch(y, from[1], zero);
           total([&](std::int64_t e) { return slot(y, e); }, add, 0);
-          write([&](std::int64_t e) { return slot(y, e) - call1("exp", slot(x, e)) * kept(0); });
+          write([&](const Expr& e) { return any(y, e) - call1("exp", any(x, e)) * kept(0); });
           break;
         case RowKernel::layer_norm:
           fetch(x, from[0], zero);
           normalise();
-          write([&](std::int64_t e) {
-            return slot(x, e) * convert_value(ir::load(from[1], {column(e)}), compute) +
-                   convert_value(ir::load(from[2], {column(e)}), compute);
+          write([&](const Expr& e) {
+            return any(x, e) *
+                       convert_value(ir::load(from[1], {t + e * p.at(tile.threads)}), compute) +
+                   convert_value(ir::load(from[2], {t + e * p.at(tile.threads)}), compute);
           });
           break;
         case RowKernel::layer_norm_gradient:
@@ -171,9 +179,9 @@ void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* cons
           normalise();
           total([&](std::int64_t e) { return slot(y, e); }, add, 2);
           total([&](std::int64_t e) { return slot(y, e) * slot(x, e); }, add, 3);
-          write([&](std::int64_t e) {
+          write([&](const Expr& e) {
             Expr n = ir::cast(type, width);
-            return kept(1) * (slot(y, e) - ir::div(kept(2), n) - slot(x, e) * ir::div(kept(3), n));
+            return kept(1) * (any(y, e) - ir::div(kept(2), n) - any(x, e) * ir::div(kept(3), n));
           });
           break;
         default: WEFT_CHECK(false, "row kernel ", static_cast<int>(kind));

@@ -310,9 +310,65 @@ Event Function::call(std::span<const CallArg> args) {
   return runner.finish();
 }
 
+namespace {
+
+constexpr std::size_t kFewSlots = 96, kFewArgs = 72, kFewAxes = 6;
+
+/// A plan that is one launch of what it was given, small enough for arrays on the stack.
+const PlanStep* single_launch(const HostPlan& plan) {
+  if (plan.steps.size() != 1 || plan.steps[0].kind != StepKind::launch) return nullptr;
+  const PlanStep& s = plan.steps[0];
+  const bool few = static_cast<std::size_t>(plan.slots) <= kFewSlots && s.args.size() <= kFewArgs &&
+                   s.extents.size() <= kFewAxes && plan.params.size() <= kFewArgs;
+  return few ? &s : nullptr;
+}
+
+}  // namespace
+
 Event Function::launch(std::span<const KernelArg> args) {
   WEFT_CHECK(args.size() == plan_->params.size(), "launch of ", plan_->name, " with ", args.size(),
              " arguments, not ", plan_->params.size());
+  if (const PlanStep* s = single_launch(*plan_)) {
+    std::int64_t slots[kFewSlots] = {};
+    const KernelArg* tensors[kFewArgs];
+    std::size_t count = 0;
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      const PlanParam& p = plan_->params[i];
+      if (!p.is_tensor) {
+        slots[p.scalar.slot] = args[i].scalar;
+        continue;
+      }
+      tensors[count++] = &args[i];
+      if (p.tensor.binds.size() == 1 && p.tensor.binds[0] >= 0)
+        slots[p.tensor.binds[0]] =
+            static_cast<std::int64_t>(args[i].storage->bytes() - args[i].offset) /
+            p.tensor.dtype.total_bytes();
+    }
+    std::int64_t extents[kFewAxes];
+    for (std::size_t i = 0; i < s->extents.size(); ++i) {
+      extents[i] = evaluate(s->extents[i], slots);
+      if (extents[i] <= 0) return {};
+    }
+    KernelArg actual[kFewArgs];
+    for (std::size_t i = 0; i < s->args.size(); ++i) {
+      const PlanArg& a = s->args[i];
+      if (!a.is_pointer) {
+        actual[i] = KernelArg::integer(evaluate(a.scalar, slots));
+        continue;
+      }
+      auto buffer = static_cast<std::size_t>(a.buffer);
+      WEFT_CHECK(buffer < count, "buffer ", a.buffer, " of a plan with ", count, " tensors");
+      Bytes extra =
+          a.offset_bytes.empty() ? 0 : static_cast<Bytes>(evaluate(a.offset_bytes, slots));
+      actual[i] = KernelArg::pointer(tensors[buffer]->storage, tensors[buffer]->offset + extra);
+    }
+    const Binary& binary = executable_->binary();
+    std::size_t kernel = 0;
+    while (kernel < binary.kernels.size() && binary.kernels[kernel].name != s->text) ++kernel;
+    if (kernel == binary.kernels.size()) binary.kernel(s->text);
+    return device_->launch(*executable_, kernel, {actual, s->args.size()},
+                           {extents, s->extents.size()});
+  }
   std::vector<std::int64_t> slots(static_cast<std::size_t>(plan_->slots), 0);
   Runner runner{*plan_, *device_, *executable_, slots, {}, {}, {}, {}};
   runner.tensors.reserve(args.size());

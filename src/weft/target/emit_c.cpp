@@ -5,6 +5,8 @@
 
 #include "weft/arith/analyzer.h"
 #include "weft/base/error.h"
+#include "weft/ir/build.h"
+#include "weft/ir/compare.h"
 #include "weft/ir/intrinsics.h"
 #include "weft/target/emit_c_internal.h"
 
@@ -145,6 +147,7 @@ class KernelText {
     std::string out = cat(spelling_.kernel_prefix, f_->name, "(", join(params), ") {\n");
     if (!uses_ctx_) out += "  (void)ctx;\n";
     out += text_ + stream_end() + "  return 0;\n}\n\n";
+    if (!spelling_.unpacks) return out;
     out +=
         cat("int32_t ", f_->name,
             "_entry(void* const* pointers, const int64_t* scalars, const weft_context* ctx) {\n");
@@ -278,9 +281,15 @@ class KernelText {
     line(cat(text, ";"));
   }
 
-  /// Whether the store is a copy of whole elements from global to shared memory that was started.
+  /// Whether the store is a copy of whole elements from global to shared memory, or of zeros in
+  /// their place, that was started.
   bool started_copy(const StoreNode* t) {
     const auto* l = as<LoadNode>(t->value);
+    const CallNode* guard = as<CallNode>(t->value);
+    if (guard && guard->op == "if_then_else" && guard->args[0]->dtype.is_scalar() &&
+        same_expr(guard->args[2], make_const(0, guard->dtype)))
+      l = as<LoadNode>(guard->args[1]);
+    else guard = nullptr;
     if (!l || !t->buffer->scope.starts_with("shared") || l->buffer->scope != "global" ||
         l->buffer->dtype != t->buffer->dtype || l->buffer->dtype.is_bool())
       return false;
@@ -289,13 +298,15 @@ class KernelText {
     const int lanes = t->value->dtype.lanes;
     if (lanes > 1 && !(to && from && movable(t->buffer, to) && movable(l->buffer, from)))
       return false;
-    auto copy = spelling_.async_copies.find(lanes * t->buffer->dtype.bytes());
-    if (copy == spelling_.async_copies.end()) return false;
+    const auto& copies = guard ? spelling_.async_guarded : spelling_.async_copies;
+    auto copy = copies.find(lanes * t->buffer->dtype.bytes());
+    if (copy == copies.end()) return false;
     auto at = [&](const Buffer& b, const Expr& index, const RampNode* r) {
       return cat(expr_.name(b.get(), b->name), " + ", expr_.text(r ? r->base : index));
     };
     line(cat(copy->second, "(", at(t->buffer, t->indices[0], to), ", ",
-             at(l->buffer, l->indices[0], from), ");"));
+             at(l->buffer, l->indices[0], from), guard ? cat(", ", expr_.bare(guard->args[0])) : "",
+             ");"));
     return true;
   }
 

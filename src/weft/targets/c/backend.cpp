@@ -14,7 +14,7 @@ class CBackend final : public TextBackend {
   CBackend()
       : TextBackend({.name = "c",
                      .format = "c",
-                     .options = {"cc", "flags"},
+                     .options = {"cc", "flags", "library"},
                      .grid = false,
                      .spelling = spelling}) {}
 
@@ -27,6 +27,10 @@ class CBackend final : public TextBackend {
     }
     out.dtypes = generic_target_info().dtypes;
     return out;
+  }
+
+  const CSpelling& spelling_for(const Target& target) const override {
+    return target.integer("library", 0) ? library_spelling() : spelling();
   }
 
   std::vector<DeviceStatus> devices() const override {

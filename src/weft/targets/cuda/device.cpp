@@ -3,6 +3,7 @@
 
 #include <bit>
 #include <chrono>
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -24,7 +25,8 @@ using Pointer = unsigned long long;  // CUdeviceptr
 using Handle = void*;
 
 // Attribute numbers of the driver's interface.
-constexpr int kMaxThreads = 1, kSharedPerBlock = 8, kMajor = 75, kMinor = 76, kSharedOptin = 97;
+constexpr int kMaxThreads = 1, kSharedPerBlock = 8, kProcessors = 16, kMajor = 75, kMinor = 76,
+              kSharedOptin = 97;
 constexpr int kFuncDynamicShared = 8;
 
 struct Driver {
@@ -124,41 +126,41 @@ class CudaDevice final : public runtime::Device {
     info_.dl_type = 2;
     info_.dl_id = index;
     info_.memory_bytes = card.memory;
-    info_.limits = {{"threads_per_block", card.threads}, {"shared_bytes", card.shared_optin}};
+    info_.limits = {{"threads_per_block", card.threads},
+                    {"shared_bytes", card.shared_optin},
+                    {"multiprocessors", card.processors}};
   }
 
   const runtime::DeviceInfo& info() const override { return info_; }
 
   Ref<Storage> allocate(Bytes bytes, Bytes, std::string_view space) override {
-    use();
-    Bytes size = rounded(bytes);
-    Pointer p = 0;
+    const Bytes size = rounded(bytes);
     {
       std::lock_guard lock(mutex_);
       auto& list = free_[size];
       if (!list.empty()) {
-        p = list.back();
+        Pointer p = list.back();
         list.pop_back();
         cached_ -= size;
+        count(size);
+        return make_ref<Storage>(Ref<runtime::Device>(this), p, bytes, space);
       }
     }
-    if (p == 0) {
-      int code = driver().alloc(&p, size);
-      if (code == 2) {  // give the pool back and try once more
-        trim();
-        code = driver().alloc(&p, size);
-      }
-      if (code == 2) {
-        throw Error(ErrorKind::memory, "device.memory.exhausted",
-                    cat(info_.name, " cannot allocate ", human_bytes(bytes), ": ",
-                        human_bytes(live_), " are in use of ", human_bytes(card_.memory)));
-      }
-      driver().check(code, "cuMemAlloc");
+    use();
+    Pointer p = 0;
+    int code = driver().alloc(&p, size);
+    if (code == 2) {  // give the pool back and try once more
+      trim();
+      code = driver().alloc(&p, size);
     }
+    if (code == 2) {
+      throw Error(ErrorKind::memory, "device.memory.exhausted",
+                  cat(info_.name, " cannot allocate ", human_bytes(bytes), ": ", human_bytes(live_),
+                      " are in use of ", human_bytes(card_.memory)));
+    }
+    driver().check(code, "cuMemAlloc");
     std::lock_guard lock(mutex_);
-    live_ += size;
-    peak_ = std::max(peak_, live_);
-    ++allocations_;
+    count(size);
     return make_ref<Storage>(Ref<runtime::Device>(this), p, bytes, space);
   }
 
@@ -239,6 +241,11 @@ class CudaDevice final : public runtime::Device {
   }
 
  private:
+  void count(Bytes size) {
+    live_ += size;
+    peak_ = std::max(peak_, live_);
+    ++allocations_;
+  }
   /// Four classes to each doubling.
   static Bytes rounded(Bytes bytes) {
     Bytes step = std::max<Bytes>(512, std::bit_floor(std::max<Bytes>(bytes, 1)) / 4);
@@ -275,6 +282,8 @@ class CudaExecutable final : public runtime::Executable {
     if (driver().set_current && module_) driver().unload(module_);
   }
   std::vector<Handle> functions;
+  /// Of each kernel: where its axes go (0 to 2: the grid's x, y, z; 3 to 5: the block's).
+  std::vector<std::vector<std::size_t>> places;
 
  private:
   Ref<CudaDevice> cuda_;
@@ -311,19 +320,26 @@ Ref<runtime::Executable> CudaDevice::load(runtime::Binary binary) {
     }
     functions.push_back(f);
   }
-  return make_ref<CudaExecutable>(Ref<CudaDevice>(this), std::move(binary), module,
-                                  std::move(functions));
+  std::vector<std::vector<std::size_t>> places;
+  for (const KernelSignature& k : binary.kernels) {
+    std::vector<std::size_t>& at = places.emplace_back();
+    for (const std::string& axis : k.axes)
+      at.push_back((axis.starts_with("block") ? 0u : 3u) +
+                   static_cast<std::size_t>(axis.back() - 'x'));
+  }
+  auto out = make_ref<CudaExecutable>(Ref<CudaDevice>(this), std::move(binary), module,
+                                      std::move(functions));
+  out->places = std::move(places);
+  return out;
 }
 
 Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel,
                          std::span<const KernelArg> args, std::span<const std::int64_t> extents) {
   auto& cuda = static_cast<CudaExecutable&>(executable);
   const KernelSignature& k = executable.binary().kernels.at(kernel);
-  std::int64_t grid[3] = {1, 1, 1}, block[3] = {1, 1, 1};
-  for (std::size_t i = 0; i < k.axes.size(); ++i) {
-    std::size_t dim = static_cast<std::size_t>(k.axes[i].back() - 'x');
-    (k.axes[i].starts_with("block") ? grid : block)[dim] = extents[i];
-  }
+  std::int64_t shape[6] = {1, 1, 1, 1, 1, 1}, *grid = shape, *block = shape + 3;
+  const std::vector<std::size_t>& places = cuda.places[kernel];
+  for (std::size_t i = 0; i < places.size(); ++i) shape[places[i]] = extents[i];
   if (block[0] * block[1] * block[2] > card_.threads) {
     throw Error(ErrorKind::device, "cuda.launch.threads",
                 cat("kernel \"", k.name, "\" asks for ", block[0] * block[1] * block[2],
@@ -334,35 +350,42 @@ Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel,
                 cat("kernel \"", k.name, "\" asks for ", grid[0], " x ", grid[1], " x ", grid[2],
                     " blocks; legal: 2147483647 x 65535 x 65535"));
   }
-  constexpr std::size_t kFew = 48;  // arguments that need no allocation
-  std::uint64_t few_values[kFew];
-  void* few_pointers[kFew];
-  std::vector<std::uint64_t> many_values(args.size() > kFew ? args.size() : 0);
-  std::vector<void*> many_pointers(args.size() > kFew ? args.size() : 0);
-  std::uint64_t* values = many_values.empty() ? few_values : many_values.data();
-  void** pointers = many_pointers.empty() ? few_pointers : many_pointers.data();
+  // The arguments as the kernel's parameter space has them: each at its own alignment.
+  constexpr std::size_t kMost = 4096;  // bytes of parameters that every card takes
+  alignas(16) char packed[kMost];
+  std::size_t used = 0;
   for (std::size_t i = 0; i < args.size(); ++i) {
+    std::uint64_t value = 0;
+    std::size_t width = 8;
     if (args[i].storage) {
-      values[i] = args[i].storage->address() + args[i].offset;
+      value = args[i].storage->address() + args[i].offset;
     } else {
-      DType t = k.params[i].dtype;
-      double real = std::bit_cast<double>(args[i].scalar);
+      const DType t = k.params[i].dtype;
+      // bool and 16-bit floats are words of 32 bits in a kernel's interface.
+      width = t.is_bool() || t.is_float() ? (t.bits == 64 ? 8u : 4u)
+                                          : static_cast<std::size_t>(std::max(8, int{t.bits}) / 8);
       if (t.is_float() && t.bits <= 32)
-        values[i] = std::bit_cast<std::uint32_t>(static_cast<float>(real));
+        value =
+            std::bit_cast<std::uint32_t>(static_cast<float>(std::bit_cast<double>(args[i].scalar)));
       else
-        values[i] = static_cast<std::uint64_t>(
+        value = static_cast<std::uint64_t>(
             args[i].scalar);  // little-endian: narrow integers are the low bytes
     }
-    pointers[i] = &values[i];
+    used = (used + width - 1) / width * width;
+    WEFT_CHECK(used + width <= kMost, "kernel ", k.name, " has more than ", kMost,
+               " bytes of parameters");
+    std::memcpy(packed + used, &value, width);
+    used += width;
   }
+  // CU_LAUNCH_PARAM_BUFFER_POINTER 1, CU_LAUNCH_PARAM_BUFFER_SIZE 2, CU_LAUNCH_PARAM_END 0.
+  void* extra[] = {reinterpret_cast<void*>(1), packed, reinterpret_cast<void*>(2), &used, nullptr};
   use();
-  driver().check(
-      driver().launch(cuda.functions[kernel], static_cast<unsigned>(grid[0]),
-                      static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),
-                      static_cast<unsigned>(block[0]), static_cast<unsigned>(block[1]),
-                      static_cast<unsigned>(block[2]), static_cast<unsigned>(k.scratch_bytes),
-                      nullptr, pointers, nullptr),
-      "launching a kernel");
+  driver().check(driver().launch(cuda.functions[kernel], static_cast<unsigned>(grid[0]),
+                                 static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),
+                                 static_cast<unsigned>(block[0]), static_cast<unsigned>(block[1]),
+                                 static_cast<unsigned>(block[2]),
+                                 static_cast<unsigned>(k.scratch_bytes), nullptr, nullptr, extra),
+                 "launching a kernel");
   // Devices stay open as long as the process, so the event needs no handle (and no allocation).
   return Event([this] { synchronize(); });
 }
@@ -382,7 +405,8 @@ std::vector<Card> cards(std::string* reason) {
     return out;
   }
   for (int i = 0; i < n; ++i) {
-    int ordinal = 0, major = 0, minor = 0, threads = 1024, shared = 49152, optin = 49152;
+    int ordinal = 0, major = 0, minor = 0, threads = 1024, shared = 49152, optin = 49152,
+        processors = 1;
     char name[256] = {};
     std::size_t memory = 0;
     if (d.get(&ordinal, i) != 0) continue;
@@ -392,9 +416,10 @@ std::vector<Card> cards(std::string* reason) {
     d.attribute(&threads, kMaxThreads, ordinal);
     d.attribute(&shared, kSharedPerBlock, ordinal);
     d.attribute(&optin, kSharedOptin, ordinal);
+    d.attribute(&processors, kProcessors, ordinal);
     d.memory(&memory, ordinal);
-    out.push_back(
-        {name, cat("sm_", major, minor), threads, shared, std::max(shared, optin), memory});
+    out.push_back({name, cat("sm_", major, minor), threads, shared, std::max(shared, optin),
+                   processors, memory});
   }
   return out;
 }

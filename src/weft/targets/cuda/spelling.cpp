@@ -59,12 +59,19 @@ const CSpelling& spelling() {
         R"(static __device__ __forceinline__ float weft_half_to_float(unsigned short h) { float v; asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h)); return v; }
 static __device__ __forceinline__ unsigned short weft_float_to_half(float v) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v)); return h; }
 )";
-    for (int bytes : {4, 8, 16}) s.async_copies[bytes] = "weft_copy_" + std::to_string(bytes);
-    // PTX ISA: cp.async; only 16 bytes may pass by the first-level cache (.cg).
+    for (int bytes : {4, 8, 16}) {
+      s.async_copies[bytes] = "weft_copy_" + std::to_string(bytes);
+      s.async_guarded[bytes] = "weft_copy_if_" + std::to_string(bytes);
+    }
+    // PTX ISA: cp.async; only 16 bytes may pass by the first-level cache (.cg). The last operand
+    // is the number of bytes to read; zeros fill the rest.
     s.async_helpers = R"(
 static __device__ __forceinline__ void weft_copy_4(void* to, const void* from) { asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from) : "memory"); }
 static __device__ __forceinline__ void weft_copy_8(void* to, const void* from) { asm volatile("cp.async.ca.shared.global [%0], [%1], 8;" :: "r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from) : "memory"); }
 static __device__ __forceinline__ void weft_copy_16(void* to, const void* from) { asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from) : "memory"); }
+static __device__ __forceinline__ void weft_copy_if_4(void* to, const void* from, int some) { asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" :: "r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from), "r"(some ? 4 : 0) : "memory"); }
+static __device__ __forceinline__ void weft_copy_if_8(void* to, const void* from, int some) { asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" :: "r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from), "r"(some ? 8 : 0) : "memory"); }
+static __device__ __forceinline__ void weft_copy_if_16(void* to, const void* from, int some) { asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" :: "r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from), "r"(some ? 16 : 0) : "memory"); }
 )";
     s.async_commit = "asm volatile(\"cp.async.commit_group;\" ::: \"memory\")";
     s.async_wait = "asm volatile(\"cp.async.wait_group %;\" ::: \"memory\")";

@@ -28,8 +28,8 @@ using ULong = std::uint64_t;
 
 // Numbers of the interface.
 constexpr UInt kPlatformName = 0x0902, kDeviceName = 0x102B, kDeviceMaxWorkGroup = 0x1004,
-               kDeviceMaxItemSizes = 0x1005, kDeviceLocalMem = 0x1023, kDeviceGlobalMem = 0x101F,
-               kDeviceDoubleConfig = 0x1032, kBuildLog = 0x1183;
+               kDeviceMaxItemSizes = 0x1005, kDeviceUnits = 0x1002, kDeviceLocalMem = 0x1023,
+               kDeviceGlobalMem = 0x101F, kDeviceDoubleConfig = 0x1032, kBuildLog = 0x1183;
 constexpr ULong kAllDevices = 0xFFFFFFFF, kReadWrite = 1;
 constexpr UInt kTrue = 1;
 
@@ -144,6 +144,9 @@ std::vector<Found> find_all(std::string* reason) {
       ULong local = 32768, global = 0, doubles = 0;
       l.device_info(d, kDeviceMaxWorkGroup, sizeof(group), &group, nullptr);
       l.device_info(d, kDeviceMaxItemSizes, sizeof(sizes), sizes, nullptr);
+      UInt units = 1;
+      l.device_info(d, kDeviceUnits, sizeof(units), &units, nullptr);
+      f.adapter.processors = std::max<std::int64_t>(1, units);
       l.device_info(d, kDeviceLocalMem, sizeof(local), &local, nullptr);
       l.device_info(d, kDeviceGlobalMem, sizeof(global), &global, nullptr);
       l.device_info(d, kDeviceDoubleConfig, sizeof(doubles), &doubles, nullptr);
@@ -173,7 +176,8 @@ class ClDevice final : public runtime::Device {
     info_.dl_id = index;
     info_.memory_bytes = adapter_.memory;
     info_.limits = {{"threads_per_block", adapter_.threads},
-                    {"shared_bytes", adapter_.shared_bytes}};
+                    {"shared_bytes", adapter_.shared_bytes},
+                    {"multiprocessors", adapter_.processors}};
   }
 
   const runtime::DeviceInfo& info() const override { return info_; }

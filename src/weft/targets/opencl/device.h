@@ -12,7 +12,7 @@ namespace weft::opencl {
 
 struct Adapter {
   std::string name, platform;
-  std::int64_t threads = 256, shared_bytes = 32768;
+  std::int64_t threads = 256, shared_bytes = 32768, processors = 1;
   std::int64_t sizes[3] = {256, 256, 256};
   runtime::Bytes memory = 0;
   bool doubles = false;

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every tile of matrix products on a device with a grid, for a list of shapes and parts, each
+// beside what the choice by expected time takes and checked against it:
+//   tile_bench [DEVICE] [--small]
+// --small times a small addition instead: the whole operation, and its launch and its result's
+// storage by themselves.
+
+#include <algorithm>
+#include <chrono>
+#include <cmath>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "weft/array/device_grid.h"
+#include "weft/array/device_tile.h"
+#include "weft/target/backend.h"
+
+namespace {
+
+using weft::Dims;
+using weft::Elem;
+using weft::NDArray;
+using Ref = weft::Ref<weft::Device>;
+
+double median(std::vector<double> v) {
+  std::sort(v.begin(), v.end());
+  return v[v.size() / 2];
+}
+
+double seconds(const Ref& device, const std::function<void()>& work, int times) {
+  work();
+  std::vector<double> samples;
+  for (int s = 0; s < 5; ++s) {
+    samples.push_back(device
+                          ->measure([&] {
+                            for (int i = 0; i < times; ++i) work();
+                          })
+                          .seconds /
+                      times);
+  }
+  return median(samples);
+}
+
+NDArray numbers(const Ref& device, std::int64_t rows, std::int64_t columns) {
+  std::vector<float> values(static_cast<std::size_t>(rows * columns));
+  std::uint32_t state = 12345;
+  for (float& v : values) {
+    state = state * 1664525u + 1013904223u;
+    v = static_cast<float>(state >> 8) / 16777216.0f - 0.5f;
+  }
+  NDArray out = NDArray::empty(device, Elem::float32, Dims{rows, columns});
+  device->upload(*out.handle(), 0, values.data(), values.size() * 4);
+  return out;
+}
+
+struct Case {
+  std::int64_t m, n, k;
+  bool left_transposed, right_transposed;
+};
+
+void products(const Ref& device) {
+  const weft::device::Grid& grid = weft::device::grid_of(device);
+  auto all = weft::device::tiles(4);
+  for (const Case& c : std::vector<Case>{{128, 128, 128, false, false},
+                                         {256, 256, 256, false, false},
+                                         {512, 512, 512, false, false},
+                                         {1024, 1024, 1024, false, false},
+                                         {1000, 1001, 999, false, false},
+                                         {2048, 2048, 2048, false, false},
+                                         {4096, 4096, 4096, false, false},
+                                         {4096, 4096, 4096, false, true},
+                                         {4096, 4096, 4096, true, false},
+                                         {256, 1024, 784, false, false},
+                                         {1024, 784, 256, true, false},
+                                         {256, 10, 1024, false, false},
+                                         {64, 64, 100000, false, false},
+                                         {100000, 64, 64, false, false}}) {
+    NDArray a =
+        c.left_transposed ? numbers(device, c.k, c.m).transpose(0, 1) : numbers(device, c.m, c.k);
+    NDArray b =
+        c.right_transposed ? numbers(device, c.n, c.k).transpose(0, 1) : numbers(device, c.k, c.n);
+    weft::device::Contraction t;
+    t.m = Dims{c.m}, t.n = Dims{c.n}, t.k = Dims{c.k};
+    t.a = {{}, Dims{a.strides()[0]}, Dims{a.strides()[1]}};
+    t.b = {{}, Dims{b.strides()[0]}, Dims{b.strides()[1]}};
+    t.out = {{}, Dims{c.n}, Dims{1}};
+    const double flops = 2.0 * static_cast<double>(c.m * c.n) * static_cast<double>(c.k);
+    const int times = flops > 2e10 ? 5 : 50;
+    auto chosen = weft::device::choose_tile(grid, 4, 1, c.m, c.n, c.k);
+    NDArray want = NDArray::empty(device, Elem::float32, Dims{c.m, c.n});
+    weft::device::grid_contract(want, a, b, t);
+    std::vector<float> expected(static_cast<std::size_t>(c.m * c.n)), got(expected.size());
+    device->download(expected.data(), *want.handle(), 0, expected.size() * 4);
+    const double own = seconds(
+        device, [&] { weft::device::grid_contract(want, a, b, t); }, times);
+    std::printf("%lldx%lldx%lld %c%c chosen tile %zu x %lld parts: %.1f us %.2f TFLOP/s\n",
+                static_cast<long long>(c.m), static_cast<long long>(c.n),
+                static_cast<long long>(c.k), c.left_transposed ? 'T' : 'N',
+                c.right_transposed ? 'T' : 'N', chosen.tile, static_cast<long long>(chosen.parts),
+                own * 1e6, flops / own / 1e12);
+    for (std::size_t both = 0; both < 2 * all.size(); ++both) {
+      const std::size_t i = both % all.size();
+      t.vectors = both >= all.size();
+      if (t.vectors && (c.m % 4 != 0 || c.n % 4 != 0 || i > 3)) continue;
+      std::printf("  %3lldx%-3lldx%-2lld %lldx%lld:", static_cast<long long>(all[i].rows),
+                  static_cast<long long>(all[i].columns), static_cast<long long>(all[i].depth),
+                  static_cast<long long>(all[i].each_m), static_cast<long long>(all[i].each_n));
+      const std::int64_t blocks =
+          (c.m + all[i].rows - 1) / all[i].rows * ((c.n + all[i].columns - 1) / all[i].columns);
+      for (std::int64_t parts = 1; parts <= 256; parts *= 2) {
+        if (parts > 1 && (blocks * parts > 1056 || c.k / parts < 32)) break;
+        t.tile = static_cast<int>(i), t.parts = parts;
+        NDArray out = NDArray::empty(device, Elem::float32, Dims{c.m, c.n});
+        const double s = seconds(
+            device, [&] { weft::device::grid_contract(out, a, b, t); }, times);
+        device->download(got.data(), *out.handle(), 0, got.size() * 4);
+        double error = 0;
+        for (std::size_t e = 0; e < got.size(); ++e)
+          error = std::max(error, std::abs(static_cast<double>(got[e] - expected[e])));
+        std::printf(" /%lld %.1f%s", static_cast<long long>(parts), s * 1e6,
+                    error > 1e-3 * std::sqrt(static_cast<double>(c.k)) ? " WRONG" : "");
+      }
+      t.tile = -1;
+      std::printf("%s\n", t.vectors ? "  (in vectors)" : "");
+      t.vectors = false;
+    }
+    std::fflush(stdout);
+  }
+}
+
+void small(const Ref& device) {
+  constexpr int kTimes = 20000;
+  NDArray x = numbers(device, 1, 16);
+  auto per_call = [&](const char* what, const std::function<void()>& work) {
+    std::vector<double> samples;
+    for (int i = 0; i < 1000; ++i) work();
+    for (int s = 0; s < 9; ++s) {
+      device->synchronize();
+      auto start = std::chrono::steady_clock::now();
+      for (int i = 0; i < kTimes; ++i) work();
+      device->synchronize();
+      samples.push_back(
+          std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / kTimes);
+    }
+    std::printf("%-40s %.3f us\n", what, median(samples) * 1e6);
+  };
+  per_call("a + a, 16 elements", [&] { weft::arrays::add(x, x); });
+  NDArray out = NDArray::empty(device, Elem::float32, Dims{1, 16});
+  per_call("the same into a result that exists",
+           [&] { weft::apply_into(weft::Op::add, out, x, x); });
+  per_call("a result's storage", [&] { NDArray::empty(device, Elem::float32, Dims{1, 16}); });
+  per_call("what the device is", [&] { weft::device::grid_of(device); });
+}
+
+}  // namespace
+
+int main(int count, char** arguments) {
+  bool only_small = false;
+  std::string name = "cuda:0";
+  for (int i = 1; i < count; ++i) {
+    if (std::strcmp(arguments[i], "--small") == 0) only_small = true;
+    else name = arguments[i];
+  }
+  try {
+    Ref device = weft::open_device(name);
+    if (only_small) small(device);
+    else products(device);
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "%s\n", e.what());
+    return 1;
+  }
+  return 0;
+}

@@ -1,0 +1,33 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The kernel of a contraction: tiles of both operands go to shared memory a few steps ahead of
+// their use, on the device's copy queue where it has one; each thread keeps its part of the result
+// in registers.
+
+#include "weft/array/device_tile.h"
+
+namespace weft::device {
+
+/// How a tile of an operand is read: neighbouring threads along the summed axis, along the other
+/// one, or along the other one with whole vectors of 16 bytes.
+enum class Read : std::uint8_t { summed, rows, wide };
+
+struct ContractSpec {
+  Elem out, a, b;      // out is what is computed in
+  bool narrow = true;  // positions fit 32 bits
+  Read read_a = Read::rows, read_b = Read::rows;
+  int rank_m = 1, rank_n = 1, rank_k = 1, rank_batch = 0;
+  Tile tile;
+  std::int64_t stages = 1;
+  std::string queue;  // "": copies are done where they stand
+};
+
+/// Parameters: out, a, b; blocks_m, blocks_n, parts, batches, length of a part, m, n, k, elements
+/// of a part's result; the extents of m, n, k, batch; the steps of a along m, k, batch, of b along
+/// k, n, batch, of out along m, n, batch. An operand that is read `wide` has its steps in vectors.
+ir::PrimFunc contract_kernel(const ContractSpec& spec);
+
+/// Elements in a vector of 16 bytes.
+inline std::int64_t vector_of(Elem elem) { return 16 / elem_bytes(elem); }
+
+}  // namespace weft::device

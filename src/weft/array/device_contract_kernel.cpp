@@ -1,0 +1,327 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/array/device_contract.h"
+
+#include <algorithm>
+
+#include "weft/array/row_ir.h"
+
+namespace weft::device {
+
+using ir::Expr;
+using ir::Stmt;
+
+namespace {
+
+Expr mod(const Expr& a, const Expr& b) { return ir::make_binary(ir::ExprKind::mod, a, b); }
+
+/// Names for values, introduced around a statement in the order in which they were made.
+class Lets {
+ public:
+  Expr name(const Builder& p, const char* name, const Expr& value) {
+    vars_.emplace_back(p.var(name), value);
+    return vars_.back().first;
+  }
+  Stmt around(Stmt s) const {
+    for (std::size_t i = vars_.size(); i-- > 0;)
+      s = ir::let_stmt(vars_[i].first, vars_[i].second, s);
+    return s;
+  }
+
+ private:
+  std::vector<std::pair<ir::Var, Expr>> vars_;
+};
+
+/// Where the elements of an operand lie.
+struct Operand {
+  ir::Buffer from, tile, table;  // in global memory; [stages, depth, extent]
+  Elem elem;
+  Read read = Read::rows;
+  std::int64_t extent = 0;         // rows or columns of the tile
+  std::vector<Expr> outer, steps;  // extents and steps of the axes that are not summed
+  std::vector<Expr> summed;        // steps of the summed axes
+  Expr base, start, limit;         // of the batch; of the block; number of rows or columns
+};
+
+class Kernel {
+ public:
+  explicit Kernel(const ContractSpec& spec) : s_(spec), t_(spec.tile), p_(spec.narrow) {}
+
+  ir::PrimFunc build() {
+    to_ = p_.buffer("out", s_.out);
+    a_.from = p_.buffer("a", s_.a);
+    b_.from = p_.buffer("b", s_.b);
+    blocks_m_ = p_.integer("blocks_m"), blocks_n_ = p_.integer("blocks_n");
+    parts_ = p_.integer("parts"), batches_ = p_.integer("batches"), length_ = p_.integer("part");
+    a_.limit = p_.integer("m"), b_.limit = p_.integer("n"), k_ = p_.integer("k");
+    slab_ = p_.integer("slab");
+    a_.outer = p_.integers("dm", s_.rank_m), b_.outer = p_.integers("dn", s_.rank_n);
+    dk_ = p_.integers("dk", s_.rank_k), db_ = p_.integers("db", s_.rank_batch);
+    a_.steps = p_.integers("am", s_.rank_m), a_.summed = p_.integers("ak", s_.rank_k);
+    batch_a_ = p_.integers("ab", s_.rank_batch);
+    b_.summed = p_.integers("bk", s_.rank_k), b_.steps = p_.integers("bn", s_.rank_n);
+    batch_b_ = p_.integers("bb", s_.rank_batch);
+    out_m_ = p_.integers("om", s_.rank_m), out_n_ = p_.integers("on", s_.rank_n);
+    batch_out_ = p_.integers("ob", s_.rank_batch);
+    const DType type = dtype_of(s_.out);
+    a_.elem = s_.a, b_.elem = s_.b, a_.read = s_.read_a, b_.read = s_.read_b;
+    a_.extent = t_.rows, b_.extent = t_.columns;
+    a_.tile = padded("tile_a", type, t_.rows), b_.tile = padded("tile_b", type, t_.columns);
+    acc_ = local("acc", type, t_.each_m * t_.each_n);
+    ra_ = local("ra", type, t_.each_m), rb_ = local("rb", type, t_.each_n);
+    a_.table = shared("table_a", p_.index_type, {table_slots(), t_.depth});
+    b_.table = shared("table_b", p_.index_type, {table_slots(), t_.depth});
+    place_ = local("place", p_.index_type, t_.each_n);
+    token_ = ir::make_var("copied", dtypes::int64);
+    return p_.finish(
+        // One axis of blocks: the others are limited to 65535.
+        p_.bound("blockIdx.x", blocks_n_ * blocks_m_ * parts_ * batches_,
+                 [&](const Expr& block) {
+                   return p_.bound("threadIdx.x", p_.at(t_.threads()),
+                                   [&](const Expr& thread) { return body(block, thread); });
+                 }),
+        true);
+  }
+
+ private:
+  Expr at(std::int64_t v) const { return p_.at(v); }
+
+  /// [stages, depth, extent] with lines four elements longer: transposed writes fall on different
+  /// banks, and vectors stay aligned.
+  ir::Buffer padded(const char* name, DType type, std::int64_t extent) const {
+    auto b = ir::edit(shared(name, type, {s_.stages, t_.depth, extent}));
+    b->strides = {ir::make_int(t_.depth * (extent + 4)), ir::make_int(extent + 4), ir::make_int(1)};
+    return b;
+  }
+
+  Stmt body(const Expr& block, const Expr& thread) {
+    Lets lets;
+    auto let = [&](const char* name, const Expr& value) { return lets.name(p_, name, value); };
+    thread_ = thread;
+    Expr x = let("x", mod(block, blocks_n_)), rest = let("rest", ir::div(block, blocks_n_));
+    Expr y = let("y", mod(rest, blocks_m_)), z = let("z", ir::div(rest, blocks_m_));
+    Expr which = let("which", mod(z, parts_));
+    first_ = let("first", which * length_);
+    last_ = let("last", ir::min(first_ + length_, k_));
+    auto base = positions(ir::div(z, parts_), db_, {batch_a_, batch_b_, batch_out_});
+    a_.base = let("base_a", base[0]), b_.base = let("base_b", base[1]);
+    Expr base_out = let("base_out", base[2] + which * slab_);
+    a_.start = let("start_m", y * at(t_.rows)), b_.start = let("start_n", x * at(t_.columns));
+    // The thread's place: warp, then lane; groups of up to four rows and columns.
+    Expr warp = let("warp", ir::div(thread, at(32))), lane = let("lane", mod(thread, at(32)));
+    const std::int64_t lanes_n = 32 / t_.lanes_m;
+    four_m_ = std::min<std::int64_t>(4, t_.each_m), four_n_ = std::min<std::int64_t>(4, t_.each_n);
+    row_ = let("row", ir::div(warp, at(t_.warps_n)) * at(t_.lanes_m * t_.each_m) +
+                          ir::div(lane, at(lanes_n)) * at(four_m_));
+    column_ = let("column", mod(warp, at(t_.warps_n)) * at(lanes_n * t_.each_n) +
+                                mod(lane, at(lanes_n)) * at(four_n_));
+    Fetch fa = prepare(a_, lets), fb = prepare(b_, lets);
+    Expr tiles = let("tiles", ir::div(last_ - first_ + at(t_.depth - 1), at(t_.depth)));
+
+    std::vector<Stmt> all;
+    for (std::int64_t i = 0; i < t_.each_m * t_.each_n; ++i)
+      all.push_back(ir::store(acc_, zero(), {at(i)}));
+    // Copies run `ahead` steps before their use; each slot of shared memory is one of them.
+    const std::int64_t ahead = s_.stages - 1;
+    if (tabled()) {
+      for (std::int64_t s = 0; s < s_.stages; ++s) all.push_back(tabulate(at(s)));
+    }
+    for (std::int64_t s = 0; s < ahead; ++s)
+      all.push_back(group(ir::seq({bring(a_, fa, at(s)), bring(b_, fb, at(s))})));
+    all.push_back(p_.loop("kt", tiles, [&](const Expr& kt) {
+      std::vector<Stmt> steps;
+      Expr next = kt + at(ahead);
+      std::vector<Stmt> copies = {bring(a_, fa, next), bring(b_, fb, next)};
+      // Places for the copies of the step after: read behind that step's barrier.
+      if (tabled()) copies.push_back(tabulate(next + at(1)));
+      if (ahead > 0) {
+        steps.push_back(
+            ir::Stmt(make_ref<const ir::WaitNode>(token_, ir::make_int(ahead - 1), "")));
+        steps.push_back(group(ir::seq(std::move(copies))));
+      } else {
+        steps.push_back(group(ir::seq(std::move(copies))));
+        steps.push_back(ir::Stmt(make_ref<const ir::WaitNode>(token_, ir::make_int(0), "")));
+      }
+      Expr slot = ir::floormod(kt, at(s_.stages));
+      steps.push_back(p_.unrolled("kk", t_.depth, [&](const Expr& kk) { return step(slot, kk); }));
+      return ir::seq(std::move(steps));
+    }));
+    all.push_back(write(base_out));
+    Stmt s = ir::seq(std::move(all));
+    for (const ir::Buffer& b : {acc_, ra_, rb_, place_, a_.tile, b_.tile}) s = ir::allocate(b, s);
+    if (tabled()) s = ir::allocate(a_.table, ir::allocate(b_.table, s));
+    return lets.around(s);
+  }
+
+  Expr zero() const { return ir::make_const(0, dtype_of(s_.out)); }
+  Stmt group(const Stmt& copies) const {
+    return make_ref<const ir::AsyncNode>(s_.queue.empty() ? "in order" : s_.queue, token_, copies);
+  }
+  /// Places along several summed axes come from a table in shared memory: divisions are made once
+  /// for a block.
+  bool tabled() const { return s_.rank_k > 1; }
+  /// One is read while another is written.
+  std::int64_t table_slots() const { return std::max<std::int64_t>(2, s_.stages); }
+
+  Stmt tabulate(const Expr& tile) const {
+    Expr pk = first_ + tile * at(t_.depth) + thread_;
+    auto places = positions(pk, dk_, {a_.summed, b_.summed});
+    Expr slot = ir::floormod(tile, at(table_slots()));
+    Stmt both = ir::seq({ir::store(a_.table, places[0], {slot, thread_}),
+                         ir::store(b_.table, places[1], {slot, thread_})});
+    return ir::if_then(ir::lt(thread_, at(t_.depth)), both);
+  }
+
+  /// A thread's share of a tile: `count` elements or vectors, `pace` apart along the axis on which
+  /// they differ.
+  struct Fetch {
+    std::int64_t width = 1, count = 0, pace = 0, units = 0;
+    bool guarded = false;  // the last share is not a full one
+    Expr kk, ee;           // of the first
+    Expr inside;           // along the summed axis for rows and wide; along the other for summed
+    std::vector<Expr> places;
+  };
+
+  Fetch prepare(const Operand& o, Lets& lets) const {
+    auto let = [&](const char* name, const Expr& value) { return lets.name(p_, name, value); };
+    Fetch f;
+    const std::int64_t threads = t_.threads();
+    f.width = o.read == Read::wide ? vector_of(o.elem) : 1;
+    const std::int64_t line = o.read == Read::summed ? t_.depth : o.extent / f.width;
+    f.units = o.extent * t_.depth / f.width;
+    f.count = (f.units + threads - 1) / threads;
+    f.guarded = f.units % threads != 0;
+    f.pace = threads / line;
+    WEFT_CHECK(threads % line == 0, "a line of ", line, " for ", threads, " threads");
+    Expr across = let("across", mod(thread_, at(line))),
+         along = let("along", ir::div(thread_, at(line)));
+    f.kk = o.read == Read::summed ? across : along;
+    f.ee = o.read == Read::summed ? along : across;
+    if (o.read == Read::summed) {
+      for (std::int64_t e = 0; e < f.count; ++e) {
+        if (e > 0 && o.outer.size() == 1) break;  // a known distance apart
+        Expr pe = o.start + f.ee + at(e * f.pace);
+        f.places.push_back(let("place", o.base + positions(pe, o.outer, {o.steps})[0]));
+      }
+      return f;
+    }
+    Expr pe = o.start + f.ee * at(f.width);
+    f.inside = let("inside", ir::select(ir::lt(pe, o.limit), last_, at(0)));
+    Expr place = o.read == Read::wide ? ir::div(o.start, at(f.width)) + f.ee
+                                      : positions(pe, o.outer, {o.steps})[0];
+    f.places.push_back(let("place", o.base + place));
+    return f;
+  }
+
+  /// Step `tile` of an operand into its slot.
+  Stmt bring(const Operand& o, const Fetch& f, const Expr& tile) const {
+    Lets lets;
+    Expr slot = lets.name(p_, "slot", ir::floormod(tile, at(s_.stages)));
+    Expr pk = lets.name(p_, "pk", first_ + tile * at(t_.depth) + f.kk);
+    Expr table_slot = ir::floormod(tile, at(table_slots()));
+    auto place_k = [&](const Expr& kk) { return ir::load(o.table, {table_slot, kk}); };
+    std::vector<Stmt> copies;
+    Expr at_k, limit;
+    if (o.read == Read::summed) {
+      at_k = lets.name(p_, "at_k", tabled() ? place_k(f.kk) : pk * o.summed[0]);
+      limit = lets.name(p_, "limit", ir::select(ir::lt(pk, last_), o.limit, at(0)));
+    } else if (!tabled()) {
+      at_k = lets.name(p_, "at_k", f.places[0] + pk * o.summed[0]);
+    }
+    for (std::int64_t e = 0; e < f.count; ++e) {
+      Expr kk = f.kk, ee = f.ee, place, ok;
+      if (o.read == Read::summed) {
+        ee = ee + at(e * f.pace);
+        place = at_k + (o.outer.size() == 1 ? f.places[0] + at(e * f.pace) * o.steps[0]
+                                            : f.places[static_cast<std::size_t>(e)]);
+        ok = ir::lt(o.start + ee, limit);
+      } else {
+        kk = kk + at(e * f.pace);
+        place = tabled() ? f.places[0] + place_k(kk) : at_k + at(e * f.pace) * o.summed[0];
+        ok = ir::lt(pk + at(e * f.pace), f.inside);
+      }
+      auto copy = [&](const Expr& v) {
+        Expr from = f.width == 1 ? place : place * at(f.width) + v;
+        Expr to = f.width == 1 ? ee : ee * at(f.width) + v;
+        Expr value = convert_value(ir::load(o.from, {from}), s_.out);
+        return ir::store(o.tile, ir::if_then_else(ok, value, zero()), {slot, kk, to});
+      };
+      Stmt put =
+          f.width == 1 ? copy(nullptr) : p_.loop("v", at(f.width), copy, ir::ForKind::vectorized);
+      if (f.guarded && e + 1 == f.count)
+        put = ir::if_then(ir::lt(thread_, at(f.units - e * t_.threads())), put);
+      copies.push_back(put);
+    }
+    return lets.around(ir::seq(std::move(copies)));
+  }
+
+  /// One summand of every element of the thread.
+  Stmt step(const Expr& slot, const Expr& kk) const {
+    std::vector<Stmt> s;
+    auto take = [&](const ir::Buffer& into, const ir::Buffer& tile, const Expr& place,
+                    std::int64_t each, std::int64_t four, std::int64_t apart) {
+      for (std::int64_t g = 0; g < each / four; ++g) {
+        s.push_back(p_.loop(
+            "v", at(four),
+            [&](const Expr& v) {
+              return ir::store(into, ir::load(tile, {slot, kk, place + at(g * apart) + v}),
+                               {at(g * four) + v});
+            },
+            ir::ForKind::vectorized));
+      }
+    };
+    take(ra_, a_.tile, row_, t_.each_m, four_m_, four_m_ * t_.lanes_m);
+    take(rb_, b_.tile, column_, t_.each_n, four_n_, four_n_ * (32 / t_.lanes_m));
+    for (std::int64_t i = 0; i < t_.each_m; ++i) {
+      for (std::int64_t jj = 0; jj < t_.each_n; ++jj) {
+        std::int64_t j = i % 2 ? t_.each_n - 1 - jj : jj;  // neighbours share an operand
+        Expr to = at(i * t_.each_n + j);
+        s.push_back(ir::store(
+            acc_, ir::load(acc_, {to}) + ir::load(ra_, {at(i)}) * ir::load(rb_, {at(j)}), {to}));
+      }
+    }
+    return ir::seq(std::move(s));
+  }
+
+  /// One statement stores everything, in loops that the compiler of the target unrolls: barriers
+  /// between stores of one thread would be asked for otherwise.
+  Stmt write(const Expr& base) const {
+    auto of = [&](const Expr& i, std::int64_t four, std::int64_t apart) {
+      return ir::div(i, at(four)) * at(apart) + mod(i, at(four));
+    };
+    auto column = [&](const Expr& j) {
+      return b_.start + column_ + of(j, four_n_, four_n_ * (32 / t_.lanes_m));
+    };
+    Stmt columns = p_.unrolled("j", t_.each_n, [&](const Expr& j) {
+      return ir::store(place_, positions(column(j), b_.outer, {out_n_})[0], {j});
+    });
+    Stmt rows = p_.unrolled("i", t_.each_m, [&](const Expr& i) {
+      Lets line;
+      Expr r = line.name(p_, "r", a_.start + row_ + of(i, four_m_, four_m_ * t_.lanes_m));
+      Expr start = line.name(p_, "line", base + positions(r, a_.outer, {out_m_})[0]);
+      Stmt stores = p_.unrolled("j", t_.each_n, [&](const Expr& j) {
+        return ir::if_then(ir::logical_and(ir::lt(r, a_.limit), ir::lt(column(j), b_.limit)),
+                           ir::store(to_, ir::load(acc_, {i * at(t_.each_n) + j}),
+                                     {start + ir::load(place_, {j})}));
+      });
+      return line.around(stores);
+    });
+    return ir::seq({columns, rows});
+  }
+
+  const ContractSpec& s_;
+  const Tile t_;
+  Builder p_;
+  Operand a_, b_;
+  ir::Buffer to_, acc_, ra_, rb_, place_;
+  ir::Var token_;
+  Expr blocks_m_, blocks_n_, parts_, batches_, length_, k_, slab_, thread_, first_, last_, row_,
+      column_;
+  std::vector<Expr> dk_, db_, batch_a_, batch_b_, out_m_, out_n_, batch_out_;
+  std::int64_t four_m_ = 4, four_n_ = 4;
+};
+
+}  // namespace
+
+ir::PrimFunc contract_kernel(const ContractSpec& spec) { return Kernel(spec).build(); }
+
+}  // namespace weft::device
