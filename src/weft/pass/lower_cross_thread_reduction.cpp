@@ -209,9 +209,19 @@ class LowerCrossThread final : public Rewriter {
     for (auto half = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)) / 2);
          half >= 1; half /= 2) {
       std::int64_t active = std::min(half, n - half);
-      steps.push_back(
-          phase(if_then(lt(point, make_int(active)),
-                        store_all(tree, joined(loads(point), loads(point + half)), at(point)))));
+      const Expr joins = lt(point, make_int(active));
+      const Exprs both = joined(loads(point), loads(point + half));
+      if (parts == 1) {
+        steps.push_back(phase(if_then(joins, store_all(tree, both, at(point)))));
+      } else {  // all components are read before any is written, each under a guard of its own
+        std::vector<Stmt> read, written;
+        for (std::size_t k = 0; k < parts; ++k) {
+          read.push_back(store(share[k], both[k], here));
+          written.push_back(store(tree[k], load(share[k], here), at(point)));
+        }
+        steps.push_back(phase(with_shares(
+            seq({if_then(joins, seq(std::move(read))), if_then(joins, seq(std::move(written)))}))));
+      }
       n = half;  // what is left to join
     }
     steps.push_back(phase(guarded(finished(loads(make_int(0))))));

@@ -49,6 +49,12 @@ std::int64_t extent_of(const ForNode* loop) {
   return is_const_int(loop->extent, &n) ? n : -1;
 }
 
+/// Tuples stay in one thread: what their points exchange costs more than it saves.
+bool joins_by_one_value(const BlockNode& block) {
+  const auto pattern = match_reduction(&block);
+  return pattern && pattern->updates.size() == 1;
+}
+
 class DefaultSchedule {
  public:
   DefaultSchedule(const PrimFunc& f, const TargetInfo& info)
@@ -256,7 +262,7 @@ class DefaultSchedule {
       (r ? reduction : spatial).push_back(l);
     }
     if (mixed) return;
-    const bool joins = match_reduction(&now).has_value();
+    const bool joins = joins_by_one_value(now);
     if (spatial.empty()) {
       if (!attempt([&] { spatial = {sch_.add_unit_loop(loops[0])}; })) return;
     }
