@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <random>
 
 #include "lower_kit.h"
@@ -203,6 +204,68 @@ TEST(CheckRaces, several_writers_of_one_value_are_legal_and_counted) {
   pass::RaceReport report = pass::check_races(lowered(window_sum_shared(false), true), grid());
   EXPECT_TRUE(report.clean()) << report.text();
   EXPECT_GT(report.same_value_writes, 130 * 100);
+}
+
+/// 64 points run one store to "S" of shared memory, whose value `make` builds from the point.
+pass::RaceReport races_of(
+    const std::function<Stmt(const Buffer& a, const Buffer& s, Expr t)>& make) {
+  Buffer a = make_buffer("A", dtypes::float32, {make_int(64)}),
+         s = make_buffer("S", dtypes::float32, {make_int(64)}, "shared");
+  Var t = make_var("t");
+  std::vector<LaunchAxis> axes{{"threadIdx.x", t, make_int(64)}};
+  Stmt body = allocate(s, make(a, s, t));
+  PrimFunc f = make_func("main", {buffer_param(a)},
+                         make_ref<const LaunchNode>("main_kernel0", std::move(axes), body));
+  return pass::check_races(f, grid());
+}
+
+TEST(CheckRaces, points_meet_within_one_statement) {
+  auto shifted = [](const Expr& at) {
+    return races_of([&](const Buffer&, const Buffer& s, const Expr& t) {
+      return store(s, load(s, {floormod(t + at, make_int(64))}) + 1, {t});
+    });
+  };
+  EXPECT_TRUE(shifted(make_int(0)).clean());
+  const pass::RaceReport bad = shifted(make_int(1));
+  ASSERT_FALSE(bad.clean());
+  EXPECT_EQ(bad.races[0].buffer, "S");
+  EXPECT_EQ(bad.races[0].what, "read/write");
+}
+
+TEST(CheckRaces, values_from_data_are_equal_only_where_they_come_from_one_element) {
+  auto through_let = [](const std::function<Expr(const Expr&)>& from) {
+    return races_of([&](const Buffer& a, const Buffer& s, const Expr& t) {
+      Var v = make_var("v", dtypes::float32);
+      return let_stmt(v, load(a, {from(t)}), store(s, Expr(v) * make_float(2), {make_int(0)}));
+    });
+  };
+  const pass::RaceReport same = through_let([](const Expr&) { return make_int(3); });
+  EXPECT_TRUE(same.clean()) << same.text();
+  EXPECT_EQ(same.same_value_writes, 2 * 63);  // the first and the last group
+  const pass::RaceReport bad = through_let([](const Expr& t) { return t; });
+  ASSERT_FALSE(bad.clean()) << bad.text();
+  EXPECT_EQ(bad.races[0].what, "write/write");
+}
+
+TEST(CheckRaces, lanes_and_lazy_arms_count) {
+  auto wide = [](std::int64_t step) {
+    return races_of([&](const Buffer&, const Buffer& s, const Expr& t) {
+      Expr first = floormod(t * step, make_int(60)), at = ramp(first, make_int(1), 4);
+      return if_then(lt(t, make_int(15)), store(s, broadcast(cast(dtypes::float32, t), 4), {at}));
+    });
+  };
+  EXPECT_TRUE(wide(4).clean()) << wide(4).text();
+  EXPECT_FALSE(wide(3).clean());
+  // Only odd points read their neighbour's element: what even points write is their own.
+  auto lazy = [](bool odd_reads) {
+    return races_of([&](const Buffer&, const Buffer& s, const Expr& t) {
+      Expr odd = eq(floormod(t, make_int(2)), make_int(odd_reads ? 1 : 2));
+      Expr value = if_then_else(odd, load(s, {t - 1}), make_float(0));
+      return if_then(lt(t, make_int(63)), store(s, value, {t}));
+    });
+  };
+  EXPECT_FALSE(lazy(true).clean());
+  EXPECT_TRUE(lazy(false).clean());
 }
 
 /// out[i] = sum over k of A[i, k], the reduction over the points of threadIdx.x.

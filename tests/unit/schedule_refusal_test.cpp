@@ -330,7 +330,7 @@ TEST(schedule_refusal, the_first_step_of_a_reduction_stays_first) {
 TEST(schedule_refusal, a_cache_of_what_is_written_in_no_box) {
   Schedule sch =
       make(nest("    for i, j in T.grid(3, 3):\n",
-                "vi = T.axis.spatial(64, i * 2 + j)\n            T.where(i * 2 + j < 5 and j < 2)",
+                "vi = T.axis.spatial(64, i * 2 + j)\n            T.where(i * 2 + j < 5 and j < 1)",
                 "B[vi] = A[vi]"));
   expect_refused(sch, [](Schedule& s) { s.cache_write(s.get_block("B"), 0, "local"); },
                  "schedule.cache_write.inexact", {"not provably a box"});
@@ -605,6 +605,42 @@ TEST(schedule_refusal, text_shows_step_and_program) {
   } catch (const Error& e) {
     EXPECT_EQ(std::string(e.what()).find("for i in"), std::string::npos) << e.what();
   }
+}
+
+TEST(schedule_refusal, the_text_names_a_repair) {
+  Schedule sch = make(matmul(8, 8, 8));
+  const BlockRef c = sch.get_block("C");
+  const auto l = sch.get_loops(c);
+  expect_refused(sch, [&](Schedule& s) { s.bind(l[2], "blockIdx.x"); }, "schedule.bind.iterator",
+                 {"sch.bind(k, \"threadIdx.x\") reduces"});
+  expect_refused(sch, [&](Schedule& s) { s.vectorize(l[2]); }, "schedule.vectorize.iterator",
+                 {"sch.vectorize(j)"});
+  expect_refused(sch, [&](Schedule& s) { s.parallel(l[2]); }, "schedule.parallel.iterator",
+                 {"sch.parallel(i)"});
+  expect_refused(sch, [&](Schedule& s) { s.rfactor(l[1], 0); }, "schedule.rfactor.loop",
+                 {"sch.rfactor(k, 0)"});
+  expect_refused(sch,
+                 [&](Schedule& s) {
+                   s.fuse({l[0], l[2]});
+                 },
+                 "schedule.fuse.nest", {"sch.reorder(i, j, k)", "\"k\" next after \"i\""});
+  expect_refused(sch, [&](Schedule& s) { s.compute_inline(c); }, "schedule.compute_inline.init",
+                 {"sch.compute_at", "sch.reverse_compute_inline"});
+  expect_refused(sch, [&](Schedule& s) { s.set_scope(c, 0, "shared"); },
+                 "schedule.set_scope.parameter", {"sch.cache_write"});
+  sch.bind(l[0], "threadIdx.x");
+  expect_refused(sch, [&](Schedule& s) { s.bind(l[1], "threadIdx.x"); }, "schedule.bind.nested",
+                 {"sch.bind(j, \"threadIdx.y\")"});
+  sch.bind(l[1], "threadIdx.y");  // the repair is one
+  sch.decompose_reduction(c, l[2]);
+  expect_refused(sch, [&](Schedule& s) { s.decompose_reduction(s.get_block("C_update"), l[2]); },
+                 "schedule.decompose_reduction.block", {"decomposed already"});
+  Schedule two = make(two_stages(4, 4));
+  const BlockRef b = two.get_block("B"), last = two.get_block("C");
+  expect_refused(two, [&](Schedule& s) { s.compute_at(last, s.get_loops(b)[0]); },
+                 "schedule.compute_at.partner", {"sch.reverse_compute_at", "here \"B\""});
+  expect_refused(two, [&](Schedule& s) { s.compute_at(b, s.get_loops(b)[0]); },
+                 "schedule.compute_at.inside", {"\"i\", \"j\" around \"C\""});
 }
 
 }  // namespace

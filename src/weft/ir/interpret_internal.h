@@ -205,6 +205,7 @@ class Compiler {
   std::unordered_map<const VarNode*, Range> ranges_;
   std::size_t slots_ = 0, views_ = 0, sites_ = 0;
   bool in_launch_ = false, in_bound_ = false;
+  std::vector<const ForNode*> bound_loops_;  // around, outermost first
 };
 
 inline std::size_t at(int i) { return static_cast<std::size_t>(i); }

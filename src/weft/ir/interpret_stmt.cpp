@@ -5,6 +5,7 @@
 
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
+#include "weft/ir/execution.h"
 #include "weft/ir/interpret_internal.h"
 #include "weft/ir/intrinsics.h"
 #include "weft/ir/text.h"
@@ -394,7 +395,9 @@ CodePtr Compiler::stmt(const Stmt& s) {
       out->slot = slot(f->var.get());
       ranges_[f->var.get()] = {f->min, f->extent};
       bool outer = std::exchange(in_bound_, in_bound_ || f->for_kind == ForKind::bound);
+      if (f->for_kind == ForKind::bound) bound_loops_.push_back(f);
       out->body = stmt(f->body);
+      if (f->for_kind == ForKind::bound) bound_loops_.pop_back();
       in_bound_ = outer;
       return out;
     }
@@ -512,7 +515,17 @@ CodePtr Compiler::allocation(const Buffer& b, CodePtr body) {
 CodePtr Compiler::block(const BlockRealizeNode* r) {
   const BlockNode& b = *r->block;
   auto out = make<BlockCode>(r);
-  if (!is_const_int_value(r->predicate, 1)) out->predicate = expr(r->predicate);
+  Expr runs = r->predicate;
+  if (!b.execution.axis.empty()) {
+    auto loop = std::find_if(bound_loops_.rbegin(), bound_loops_.rend(),
+                             [&](const ForNode* l) { return l->axis == b.execution.axis; });
+    if (loop == bound_loops_.rend())
+      throw Error(ErrorKind::lower, "interpret.unsupported",
+                  cat("block \"", b.name, "\" asks for a part of axis ", b.execution.axis,
+                      ", to which no loop around it is bound"));
+    runs = logical_and(executes_at(b.execution, *loop), runs);
+  }
+  if (!is_const_int_value(runs, 1)) out->predicate = expr(runs);
   if (b.iters.size() > 32)
     throw Error(
         ErrorKind::verify, "interpret.rank",

@@ -2,16 +2,18 @@
 #include "weft/pass/check_races.h"
 
 #include <algorithm>
-#include <bit>
 #include <deque>
 #include <map>
 #include <numeric>
 #include <optional>
 #include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
 
-#include "weft/base/hash.h"
 #include "weft/base/text.h"
 #include "weft/ir/visit.h"
+#include "weft/pass/point_values.h"
 
 namespace weft::pass {
 
@@ -19,19 +21,30 @@ using namespace ir;
 
 namespace {
 
-using Value = std::optional<std::int64_t>;
 struct Exhausted {};  // the budget is spent; private to this file
 
-/// Who touched an element since the last barrier.
+/// Who touched an element since the barrier that `epoch` counts.
 struct Cell {
-  std::int64_t writer = -1, reader = -1;
-  bool writers = false, readers = false;  // more than one point
   std::uint64_t value = 0;
+  std::int32_t writer = -1, reader = -1;
+  std::uint32_t epoch = 0;
+  bool writers = false, readers = false;  // more than one point
 };
 
-std::int64_t floordiv(std::int64_t a, std::int64_t b) {
-  return a / b - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
-}
+/// The cells of a buffer: those of its size in a row, and any others.
+struct Cells {
+  std::vector<Cell> row;
+  std::unordered_map<std::int64_t, Cell> others;
+};
+
+/// A use of watched memory by a statement, in the arms of the lazy choices around it.
+struct Access {
+  Buffer buffer;
+  Expr index, stored;  // stored null: read
+  std::vector<std::pair<Expr, bool>> under;
+};
+
+constexpr std::int64_t kMostCells = 1 << 22;
 
 class GroupRun {
  public:
@@ -47,8 +60,7 @@ class GroupRun {
       const AxisRow* row = machine_.axis(axis.axis);
       bool joined = row && row->barrier;
       if (!is_const_int(axis.extent, &n)) {
-        report_.unchecked.push_back(
-            cat(launch_->name, ": the extent of ", axis.axis, " is known only at run time"));
+        unchecked(cat("the extent of ", axis.axis, " is known only at run time"));
         if (joined) return;
         n = 2;
       }
@@ -56,22 +68,23 @@ class GroupRun {
       if (joined) points_ *= n;
     }
     if (points_ <= 1) return;
-    find_slots();
-    env_.assign(static_cast<std::size_t>(points_) * slots_.size(), std::nullopt);
-    for (std::int64_t p = 0; p < points_; ++p) {
-      std::int64_t rest = p;
-      for (std::size_t i = 0; i < launch_->axes.size(); ++i) {
-        const AxisRow* row = machine_.axis(launch_->axes[i].axis);
-        std::int64_t at = last_group ? extents[i] - 1 : 0;
-        if (row && row->barrier) {
-          at = rest % extents[i];
-          rest /= extents[i];
-        }
-        set(p, launch_->axes[i].var.get(), at);
+    find_buffers();
+    Points all(static_cast<std::size_t>(points_));
+    std::iota(all.begin(), all.end(), 0);
+    values_.emplace(points_);
+    std::int64_t below = 1;
+    for (std::size_t i = 0; i < launch_->axes.size(); ++i) {
+      const AxisRow* row = machine_.axis(launch_->axes[i].axis);
+      Numbers at;
+      at.known = true;
+      at.value = last_group ? extents[i] - 1 : 0;
+      if (row && row->barrier) {
+        at.uniform = false;
+        for (std::int64_t p : all) at.values.push_back(p / below % extents[i]);
+        below *= extents[i];
       }
+      values_->set(launch_->axes[i].var.get(), all, std::move(at));
     }
-    std::vector<std::int64_t> all;
-    for (std::int64_t p = 0; p < points_; ++p) all.push_back(p);
     try {
       exec(launch_->body, all);
       for (const auto& [buffer, elements] : in_flight_) {
@@ -80,18 +93,20 @@ class GroupRun {
         race(buffer->name, element, point, -1, "a copy that no wait finishes");
       }
     } catch (const Exhausted&) {
-      report_.unchecked.push_back(cat(launch_->name, ": stopped after ", budget_, " accesses"));
+      unchecked(cat("stopped after ", budget_, " accesses"));
     }
   }
 
  private:
-  void find_slots() {
-    auto add = [&](const Var& v) { slots_.emplace(v.get(), slots_.size()); };
-    for (const LaunchAxis& axis : launch_->axes) add(axis.var);
+  void find_buffers() {
     for_each_stmt(launch_->body, [&](const Stmt& s) {
-      if (const auto* t = as<ForNode>(s)) add(t->var);
-      if (const auto* t = as<LetStmtNode>(s)) add(t->var);
-      if (const auto* t = as<StoreNode>(s)) written_.insert(t->buffer.get());
+      if (const auto* t = as<StoreNode>(s); t && !watched(t->buffer.get()))
+        own_.insert(t->buffer.get());  // a point's own copy
+      const auto* a = as<AllocateNode>(s);
+      std::int64_t n = 0;
+      if (!a || !watched(a->buffer.get()) || a->buffer->shape.size() != 1) return;
+      if (is_const_int(a->buffer->shape[0], &n) && n > 0 && n <= kMostCells)
+        cells_[a->buffer.get()].row.resize(static_cast<std::size_t>(n));
     });
   }
 
@@ -150,14 +165,9 @@ class GroupRun {
     return out;
   }
 
-  Value& slot(std::int64_t p, const VarNode* v) {
-    return env_[static_cast<std::size_t>(p) * slots_.size() + slots_.at(v)];
-  }
-  void set(std::int64_t p, const VarNode* v, Value value) { slot(p, v) = value; }
-
   // ---- statements, all active points together
 
-  void exec(const Stmt& s, const std::vector<std::int64_t>& active) {
+  void exec(const Stmt& s, const Points& active) {
     if (!s || active.empty() || !matters(s)) return;
     switch (s->kind) {
       case StmtKind::seq:
@@ -175,55 +185,42 @@ class GroupRun {
       case StmtKind::wait: return wait(as<WaitNode>(s), active);
       case StmtKind::let: {
         const auto* t = as<LetStmtNode>(s);
-        for (std::int64_t p : active) {
-          reads(t->value, p);
-          set(p, t->var.get(), value(t->value, p));
-        }
+        touch_all(s, active);
+        values_->bind(t->var.get(), active, t->value, own_);
         return exec(t->body, active);
       }
-      case StmtKind::if_: return branch(as<IfNode>(s), active);
-      case StmtKind::for_: return loop(as<ForNode>(s), active);
-      case StmtKind::while_:
-        report_.unchecked.push_back(cat(launch_->name, ": a while loop"));
-        return exec(as<WhileNode>(s)->body, active);
-      case StmtKind::store: {
-        const auto* t = as<StoreNode>(s);
-        for (std::int64_t p : active) {
-          reads(t->value, p);
-          for (const Expr& i : t->indices) reads(i, p);
-          if (watched(t->buffer.get())) touch(t->buffer, t->indices[0], p, t->value);
-        }
-        return;
-      }
+      case StmtKind::if_: return branch(s, active);
+      case StmtKind::for_: return loop(s, active);
+      case StmtKind::while_: unchecked("a while loop"); return exec(as<WhileNode>(s)->body, active);
+      case StmtKind::store: return touch_all(s, active);
       case StmtKind::evaluate:
         if (is_sync(s)) {
           if (active.size() != static_cast<std::size_t>(points_)) {
             race("", 0, active.front(), -1, "barrier under a condition that differs");
           }
-          cells_.clear();
+          ++epoch_;
           return;
         }
-        for (std::int64_t p : active) reads(as<EvaluateNode>(s)->value, p);
-        return;
-      default:
-        report_.unchecked.push_back(
-            cat(launch_->name, ": a statement of kind ", static_cast<int>(s->kind)));
+        return touch_all(s, active);
+      default: unchecked(cat("a statement of kind ", static_cast<int>(s->kind)));
     }
   }
 
   /// All but the newest groups of the token are finished: each point's writes happen now.
-  void wait(const WaitNode* t, const std::vector<std::int64_t>& active) {
-    for (std::int64_t p : active) {
-      Value left = value(t->outstanding, p);
-      if (!left) {
-        report_.unchecked.push_back(cat(launch_->name, ": a wait for a count on data"));
+  void wait(const WaitNode* t, const Points& active) {
+    const Numbers counts = values_->eval(t->outstanding, active);
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      const std::int64_t p = active[i];
+      if (!counts.known_at(i)) {
+        unchecked("a wait for a count on data");
         continue;
       }
+      const std::int64_t left = counts.at(i);
       auto& groups = started_[{p, t->token.get()}];
-      while (static_cast<std::int64_t>(groups.size()) > *left) {
+      while (static_cast<std::int64_t>(groups.size()) > left) {
         for (const Started& w : groups.front()) {
           in_flight_[w.buffer].erase(w.element);
-          Cell& cell = cells_[w.buffer][w.element];
+          Cell& cell = cell_of(cells_[w.buffer], w.element);
           if (cell.reader >= 0 && (cell.readers || cell.reader != p))
             race(w.buffer->name, w.element, cell.reader, p, "read/asynchronous write");
           if (cell.writer >= 0 && cell.writer != p) {
@@ -231,7 +228,7 @@ class GroupRun {
             else race(w.buffer->name, w.element, cell.writer, p, "write/write");
             cell.writers = true;
           }
-          cell.writer = p;
+          cell.writer = static_cast<std::int32_t>(p);
           cell.value = w.value;
         }
         groups.pop_front();
@@ -239,147 +236,217 @@ class GroupRun {
     }
   }
 
-  void branch(const IfNode* t, const std::vector<std::int64_t>& active) {
-    std::vector<std::int64_t> yes, no;
-    bool unknown = false;
-    for (std::int64_t p : active) {
-      reads(t->condition, p);
-      Value v = value(t->condition, p);
-      if (!v) {
-        unknown = true;
-        yes.push_back(p);
-        no.push_back(p);
-      } else {
-        (*v ? yes : no).push_back(p);
-      }
+  void branch(const Stmt& s, const Points& active) {
+    const auto* t = as<IfNode>(s);
+    touch_all(s, active);
+    const Numbers v = values_->eval(t->condition, active);
+    Points yes, no;
+    for (std::size_t i = 0; i < active.size(); ++i) {
+      if (!v.known_at(i) || v.at(i)) yes.push_back(active[i]);
+      if (!v.known_at(i) || !v.at(i)) no.push_back(active[i]);
     }
-    if (unknown)
-      report_.unchecked.push_back(cat(launch_->name, ": a condition on data; both sides were run"));
+    if (!v.all_known()) unchecked("a condition on data; both sides were run");
     exec(t->then_case, yes);
     exec(t->else_case, no);
   }
 
-  void loop(const ForNode* t, const std::vector<std::int64_t>& active) {
-    std::vector<std::int64_t> low(active.size()), count(active.size());
-    std::int64_t most = 0;
-    bool unknown = false;
-    for (std::size_t i = 0; i < active.size(); ++i) {
-      reads(t->min, active[i]);
-      reads(t->extent, active[i]);
-      Value a = value(t->min, active[i]), n = value(t->extent, active[i]);
-      unknown |= !a || !n;
-      low[i] = a.value_or(0);
-      count[i] = n.value_or(2);
-      most = std::max(most, count[i]);
+  void loop(const Stmt& s, const Points& active) {
+    const auto* t = as<ForNode>(s);
+    touch_all(s, active);
+    const Numbers low = values_->eval(t->min, active), count = values_->eval(t->extent, active);
+    if (!low.all_known() || !count.all_known()) {
+      unchecked(cat("loop \"", t->var->name,
+                    "\" has a range known only at run time; two iterations were run"));
     }
-    if (unknown)
-      report_.unchecked.push_back(
-          cat(launch_->name, ": loop \"", t->var->name,
-              "\" has a range known only at run time; two iterations were run"));
-    bool sampled = holds_sync(t->body) && most > 4;
+    auto begin_of = [&](std::size_t i) { return low.known_at(i) ? low.at(i) : 0; };
+    auto count_of = [&](std::size_t i) { return count.known_at(i) ? count.at(i) : 2; };
+    std::int64_t most = count_of(0);
+    bool alike = low.uniform && count.uniform;
+    for (std::size_t i = 0; i < active.size() && !alike; ++i) most = std::max(most, count_of(i));
+    bool sampled = most > 4 && holds_sync(t->body);
     // Versions of a pipelined buffer repeat: whole periods are left out, so that what is under way
     // before and after them fits together.
     const std::int64_t period = sampled && holds_wait(t->body) ? period_of(t->body) : 0;
     const std::int64_t resume = period > 0 ? 4 + (most - 4) / period * period : 0;
     for (std::int64_t k = 0; k < most; ++k) {
       if (period > 0 ? k >= 4 && k < resume : sampled && k > 2 && k < most - 1) continue;
-      std::vector<std::int64_t> now;
+      Numbers at;
+      at.known = true;
+      if (alike) {
+        at.value = begin_of(0) + k;
+        values_->set(t->var.get(), active, std::move(at));
+        exec(t->body, active);
+        continue;
+      }
+      Points now;
+      at.uniform = false;
       for (std::size_t i = 0; i < active.size(); ++i) {
-        if (k >= count[i]) continue;
-        set(active[i], t->var.get(), low[i] + k);
+        if (k >= count_of(i)) continue;
+        at.values.push_back(begin_of(i) + k);
         now.push_back(active[i]);
       }
+      values_->set(t->var.get(), now, std::move(at));
       exec(t->body, now);
     }
   }
 
   // ---- memory
 
-  void reads(const Expr& e, std::int64_t p) {
+  using Under = std::vector<std::pair<Expr, bool>>;
+
+  /// What evaluating an expression reads of watched memory.
+  void find_reads(const Expr& e, const Under& under, std::vector<Access>& out) const {
     if (!e) return;
+    auto all = [&](std::initializer_list<Expr> parts) {
+      for (const Expr& part : parts) find_reads(part, under, out);
+    };
     switch (e->kind) {
       case ExprKind::int_imm:
       case ExprKind::float_imm:
       case ExprKind::string_imm:
       case ExprKind::var: return;
-      case ExprKind::cast: return reads(as<CastNode>(e)->value, p);
-      case ExprKind::not_: return reads(as<NotNode>(e)->a, p);
-      case ExprKind::broadcast: return reads(as<BroadcastNode>(e)->value, p);
-      case ExprKind::ramp:
-        reads(as<RampNode>(e)->base, p);
-        return reads(as<RampNode>(e)->stride, p);
-      case ExprKind::select: {
-        const auto* s = as<SelectNode>(e);
-        reads(s->condition, p), reads(s->a, p), reads(s->b, p);
-        return;
-      }
-      case ExprKind::let: reads(as<LetNode>(e)->value, p); return reads(as<LetNode>(e)->body, p);
+      case ExprKind::cast: return all({as<CastNode>(e)->value});
+      case ExprKind::not_: return all({as<NotNode>(e)->a});
+      case ExprKind::broadcast: return all({as<BroadcastNode>(e)->value});
+      case ExprKind::ramp: return all({as<RampNode>(e)->base, as<RampNode>(e)->stride});
+      case ExprKind::select:
+        return all({as<SelectNode>(e)->condition, as<SelectNode>(e)->a, as<SelectNode>(e)->b});
+      case ExprKind::let: return all({as<LetNode>(e)->value, as<LetNode>(e)->body});
       case ExprKind::call: {
         const auto* c = as<CallNode>(e);
-        if (c->op == "if_then_else") {
-          reads(c->args[0], p);
-          Value v = value(c->args[0], p);
-          if (!v || *v) reads(c->args[1], p);
-          if (!v || !*v) reads(c->args[2], p);
+        if (c->op != "if_then_else") {
+          for (const Expr& a : c->args) find_reads(a, under, out);
           return;
         }
-        for (const Expr& a : c->args) reads(a, p);
+        all({c->args[0]});
+        for (bool arm : {true, false}) {
+          Under inner = under;
+          inner.emplace_back(c->args[0], arm);
+          find_reads(c->args[arm ? 1 : 2], inner, out);
+        }
         return;
       }
       case ExprKind::load: {
         const auto* l = as<LoadNode>(e);
-        for (const Expr& i : l->indices) reads(i, p);
-        if (watched(l->buffer.get())) touch(l->buffer, l->indices[0], p, nullptr);
+        for (const Expr& i : l->indices) find_reads(i, under, out);
+        if (watched(l->buffer.get())) out.push_back({l->buffer, l->indices[0], nullptr, under});
         return;
       }
-      default: reads(as<BinaryNode>(e)->a, p); return reads(as<BinaryNode>(e)->b, p);
+      default: all({as<BinaryNode>(e)->a, as<BinaryNode>(e)->b});
     }
   }
 
-  void touch(const Buffer& b, const Expr& index, std::int64_t p, const Expr& stored) {
-    int lanes = index->dtype.lanes;
-    for (int lane = 0; lane < lanes; ++lane) {
-      if (++report_.accesses > budget_) throw Exhausted{};
-      Value at = value(index, p, lane);
-      if (!at) {
-        report_.unchecked.push_back(
-            cat(launch_->name, ": an index of \"", b->name, "\" depends on data"));
-        return;
-      }
-      auto& flying = in_flight_[b.get()];
-      if (auto found = flying.find(*at);
-          found != flying.end() && !(stored && token_ && found->second == p)) {
-        race(b->name, *at, found->second, p,
-             stored ? "asynchronous write/write" : "read before the copy was waited for");
-      }
-      Cell& cell = cells_[b.get()][*at];
-      if (stored && token_) {  // lands at a wait; nobody may be using the element meanwhile
-        if (cell.reader >= 0 && (cell.readers || cell.reader != p))
-          race(b->name, *at, cell.reader, p, "read/asynchronous write");
-        if (cell.writer >= 0 && (cell.writers || cell.writer != p))
-          race(b->name, *at, cell.writer, p, "write/asynchronous write");
-        flying[*at] = p;
-        started_[{p, token_}].back().push_back({b.get(), *at, signature(stored, p, lane)});
+  /// The accesses of a statement itself, without the statements inside it.
+  const std::vector<Access>& accesses_of(const Stmt& s) {
+    auto [it, fresh] = accesses_.try_emplace(s.get());
+    if (!fresh) return it->second;
+    std::vector<Access>& out = it->second;
+    if (const auto* t = as<LetStmtNode>(s)) find_reads(t->value, {}, out);
+    if (const auto* t = as<IfNode>(s)) find_reads(t->condition, {}, out);
+    if (const auto* t = as<EvaluateNode>(s)) find_reads(t->value, {}, out);
+    if (const auto* t = as<ForNode>(s)) {
+      find_reads(t->min, {}, out);
+      find_reads(t->extent, {}, out);
+    }
+    if (const auto* t = as<StoreNode>(s)) {
+      find_reads(t->value, {}, out);
+      for (const Expr& i : t->indices) find_reads(i, {}, out);
+      if (watched(t->buffer.get())) out.push_back({t->buffer, t->indices[0], t->value, {}});
+    }
+    return out;
+  }
+
+  void touch_all(const Stmt& s, const Points& active) {
+    for (const Access& a : accesses_of(s)) {
+      if (a.under.empty()) {
+        touch(a, active);
         continue;
       }
-      if (stored) {
-        std::uint64_t v = signature(stored, p, lane);
-        if (cell.reader >= 0 && (cell.readers || cell.reader != p))
-          race(b->name, *at, cell.readers && cell.reader == p ? -1 : cell.reader, p, "read/write");
-        if (cell.writer >= 0 && (cell.writers || cell.writer != p)) {
-          if (v == cell.value) ++report_.same_value_writes;
-          else race(b->name, *at, cell.writer, p, "write/write");
+      Points some = active;
+      for (const auto& [condition, arm] : a.under) {
+        const Numbers v = values_->eval(condition, some);
+        Points kept;
+        for (std::size_t i = 0; i < some.size(); ++i) {
+          if (!v.known_at(i) || (v.at(i) != 0) == arm) kept.push_back(some[i]);
         }
-        if (cell.writer >= 0 && cell.writer != p) cell.writers = true;
-        cell.writer = p;
-        cell.value = v;
-      } else {
-        if (cell.writer >= 0 && (cell.writers || cell.writer != p))
-          race(b->name, *at, cell.writer, p, "write/read");
-        if (cell.reader >= 0 && cell.reader != p) cell.readers = true;
-        cell.reader = p;
+        some = std::move(kept);
+      }
+      if (!some.empty()) touch(a, some);
+    }
+  }
+
+  Cell& cell_of(Cells& cells, std::int64_t element) {
+    const bool inside = element >= 0 && element < static_cast<std::int64_t>(cells.row.size());
+    Cell& cell = inside ? cells.row[static_cast<std::size_t>(element)] : cells.others[element];
+    if (cell.epoch != epoch_) {
+      cell = {};
+      cell.epoch = epoch_;
+    }
+    return cell;
+  }
+
+  void touch(const Access& a, const Points& active) {
+    const int lanes = a.index->dtype.lanes;
+    Cells& cells = cells_[a.buffer.get()];
+    const std::string& name = a.buffer->name;
+    for (int lane = 0; lane < lanes; ++lane) {
+      report_.accesses += static_cast<std::int64_t>(active.size());
+      if (report_.accesses > budget_) throw Exhausted{};
+      const Numbers at = values_->eval(a.index, active, lane);
+      if (!at.all_known()) unchecked(cat("an index of \"", name, "\" depends on data"));
+      Hashes written;
+      if (a.stored) written = values_->signature(a.stored, active, lane, own_);
+      for (std::size_t i = 0; i < active.size(); ++i) {
+        if (!at.known_at(i)) continue;
+        const std::int64_t element = at.at(i);
+        const auto p = static_cast<std::int32_t>(active[i]);
+        if (!in_flight_.empty()) check_flying(a, element, p);
+        Cell& cell = cell_of(cells, element);
+        if (!a.stored) {
+          if (cell.writer >= 0 && (cell.writers || cell.writer != p))
+            race(name, element, cell.writer, p, "write/read");
+          if (cell.reader >= 0 && cell.reader != p) cell.readers = true;
+          cell.reader = p;
+        } else if (token_) {  // lands at a wait; nobody may be using the element meanwhile
+          if (cell.reader >= 0 && (cell.readers || cell.reader != p))
+            race(name, element, cell.reader, p, "read/asynchronous write");
+          if (cell.writer >= 0 && (cell.writers || cell.writer != p))
+            race(name, element, cell.writer, p, "write/asynchronous write");
+          in_flight_[a.buffer.get()][element] = p;
+          started_[{p, token_}].back().push_back({a.buffer.get(), element, written.at(i)});
+        } else {
+          write(name, cell, element, p, written.at(i));
+        }
       }
     }
+  }
+
+  void check_flying(const Access& a, std::int64_t element, std::int32_t p) {
+    auto flying = in_flight_.find(a.buffer.get());
+    if (flying == in_flight_.end()) return;
+    auto found = flying->second.find(element);
+    if (found == flying->second.end() || (a.stored && token_ && found->second == p)) return;
+    race(a.buffer->name, element, found->second, p,
+         a.stored ? "asynchronous write/write" : "read before the copy was waited for");
+  }
+
+  void write(const std::string& name, Cell& cell, std::int64_t element, std::int32_t p,
+             std::uint64_t value) {
+    if (cell.reader >= 0 && (cell.readers || cell.reader != p))
+      race(name, element, cell.readers && cell.reader == p ? -1 : cell.reader, p, "read/write");
+    if (cell.writer >= 0 && (cell.writers || cell.writer != p)) {
+      if (value == cell.value) ++report_.same_value_writes;
+      else race(name, element, cell.writer, p, "write/write");
+    }
+    if (cell.writer >= 0 && cell.writer != p) cell.writers = true;
+    cell.writer = p;
+    cell.value = value;
+  }
+
+  void unchecked(std::string what) {
+    std::string text = cat(launch_->name, ": ", what);
+    auto& list = report_.unchecked;
+    if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(std::move(text));
   }
 
   void race(const std::string& buffer, std::int64_t element, std::int64_t first,
@@ -390,139 +457,17 @@ class GroupRun {
     report_.races.push_back({launch_->name, buffer, element, first, second, std::move(what)});
   }
 
-  // ---- values
-
-  Value value(const Expr& e, std::int64_t p, int lane = 0) {
-    switch (e->kind) {
-      case ExprKind::int_imm: return as<IntImmNode>(e)->value;
-      case ExprKind::var: {
-        auto found = slots_.find(as<VarNode>(e));
-        return found == slots_.end()
-                   ? Value()
-                   : env_[static_cast<std::size_t>(p) * slots_.size() + found->second];
-      }
-      case ExprKind::cast:
-        return e->dtype.is_float() || as<CastNode>(e)->value->dtype.is_float()
-                   ? Value()
-                   : value(as<CastNode>(e)->value, p, lane);
-      case ExprKind::not_: {
-        Value v = value(as<NotNode>(e)->a, p, lane);
-        return v ? Value(*v == 0) : v;
-      }
-      case ExprKind::ramp: {
-        Value base = value(as<RampNode>(e)->base, p), step = value(as<RampNode>(e)->stride, p);
-        return base && step ? Value(*base + *step * lane) : Value();
-      }
-      case ExprKind::broadcast: return value(as<BroadcastNode>(e)->value, p);
-      case ExprKind::select: {
-        Value c = value(as<SelectNode>(e)->condition, p, lane);
-        return c ? value(*c ? as<SelectNode>(e)->a : as<SelectNode>(e)->b, p, lane) : Value();
-      }
-      case ExprKind::call: return call_value(as<CallNode>(e), p, lane);
-      default: break;
-    }
-    if (!is_binary(e->kind)) return {};
-    const auto* b = as<BinaryNode>(e);
-    if (b->a->dtype.is_float()) return {};
-    Value x = value(b->a, p, lane);
-    if (x && e->kind == ExprKind::and_ && !*x) return 0;
-    if (x && e->kind == ExprKind::or_ && *x) return 1;
-    Value y = value(b->b, p, lane);
-    if (y && e->kind == ExprKind::and_ && !*y) return 0;
-    if (!x || !y) return {};
-    std::int64_t u = *x, v = *y;
-    bool divides = e->kind == ExprKind::div || e->kind == ExprKind::mod ||
-                   e->kind == ExprKind::floordiv || e->kind == ExprKind::floormod;
-    if (divides && v == 0) return {};
-    switch (e->kind) {
-      case ExprKind::add: return u + v;
-      case ExprKind::sub: return u - v;
-      case ExprKind::mul: return u * v;
-      case ExprKind::div: return u / v;
-      case ExprKind::mod: return u % v;
-      case ExprKind::floordiv: return floordiv(u, v);
-      case ExprKind::floormod: return u - floordiv(u, v) * v;
-      case ExprKind::min: return std::min(u, v);
-      case ExprKind::max: return std::max(u, v);
-      case ExprKind::eq: return u == v;
-      case ExprKind::ne: return u != v;
-      case ExprKind::lt: return u < v;
-      case ExprKind::le: return u <= v;
-      case ExprKind::gt: return u > v;
-      case ExprKind::ge: return u >= v;
-      case ExprKind::and_: return u && v;
-      default: return u || v;
-    }
-  }
-
-  Value call_value(const CallNode* c, std::int64_t p, int lane) {
-    if (c->op == "likely") return value(c->args[0], p, lane);
-    if (c->op == "if_then_else") {
-      Value k = value(c->args[0], p, lane);
-      return k ? value(c->args[*k ? 1 : 2], p, lane) : Value();
-    }
-    if (c->args.size() != 2) return {};
-    Value a = value(c->args[0], p, lane), b = value(c->args[1], p, lane);
-    if (!a || !b) return {};
-    if (c->op == "shift_right") return *a >> std::min<std::int64_t>(*b, 63);
-    if (c->op == "shift_left")
-      return static_cast<std::int64_t>(static_cast<std::uint64_t>(*a) << (*b & 63));
-    if (c->op == "bitwise_and") return *a & *b;
-    if (c->op == "bitwise_or") return *a | *b;
-    if (c->op == "bitwise_xor") return *a ^ *b;
-    return {};
-  }
-
-  /// Equal for values that are equal for certain: same expression over the same elements of memory.
-  std::uint64_t signature(const Expr& e, std::int64_t p, int lane) {
-    if (Value v = value(e, p, lane)) return hash_combine(1, static_cast<std::uint64_t>(*v));
-    std::uint64_t h = hash_combine(static_cast<std::uint64_t>(e->kind) + 100,
-                                   static_cast<std::uint64_t>(e->dtype.bits));
-    switch (e->kind) {
-      case ExprKind::float_imm:
-        return hash_combine(h, std::bit_cast<std::uint64_t>(as<FloatImmNode>(e)->value));
-      case ExprKind::var:
-        return hash_combine(h, reinterpret_cast<std::uintptr_t>(e.get()));  // a scalar parameter
-      case ExprKind::load: {
-        const auto* l = as<LoadNode>(e);
-        h = hash_combine(h, reinterpret_cast<std::uintptr_t>(l->buffer.get()));
-        Value at = value(l->indices[0], p, l->indices[0]->dtype.lanes > 1 ? lane : 0);
-        bool own =
-            written_.count(l->buffer.get()) && !watched(l->buffer.get());  // a point's own copy
-        return hash_combine(h, static_cast<std::uint64_t>(at && !own ? *at : -1 - p));
-      }
-      case ExprKind::cast: return hash_combine(h, signature(as<CastNode>(e)->value, p, lane));
-      case ExprKind::not_: return hash_combine(h, signature(as<NotNode>(e)->a, p, lane));
-      case ExprKind::broadcast: return signature(as<BroadcastNode>(e)->value, p, 0);
-      case ExprKind::select: {
-        const auto* s = as<SelectNode>(e);
-        return hash_combine(hash_combine(hash_combine(h, signature(s->condition, p, lane)),
-                                         signature(s->a, p, lane)),
-                            signature(s->b, p, lane));
-      }
-      case ExprKind::call: {
-        h = hash_combine(h, hash_text(as<CallNode>(e)->op));
-        for (const Expr& a : as<CallNode>(e)->args) h = hash_combine(h, signature(a, p, lane));
-        return h;
-      }
-      default:
-        if (is_binary(e->kind))
-          return hash_combine(hash_combine(h, signature(as<BinaryNode>(e)->a, p, lane)),
-                              signature(as<BinaryNode>(e)->b, p, lane));
-        return hash_combine(h, static_cast<std::uint64_t>(p));
-    }
-  }
-
   const LaunchNode* launch_;
   const Machine& machine_;
   RaceReport& report_;
   std::int64_t budget_, points_ = 1;
 
-  std::unordered_map<const VarNode*, std::size_t> slots_;
-  std::vector<Value> env_;
-  std::unordered_set<const BufferNode*> written_;
+  std::optional<PointValues> values_;
+  std::unordered_set<const BufferNode*> own_;
   std::unordered_map<const StmtNode*, bool> matters_;
-  std::unordered_map<const BufferNode*, std::unordered_map<std::int64_t, Cell>> cells_;
+  std::unordered_map<const StmtNode*, std::vector<Access>> accesses_;
+  std::unordered_map<const BufferNode*, Cells> cells_;
+  std::uint32_t epoch_ = 1;  // counts barriers
 
   /// A write of Async work that no wait has finished yet.
   struct Started {

@@ -3,6 +3,7 @@
 
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
+#include "weft/ir/execution.h"
 #include "weft/ir/visit.h"
 
 namespace weft::pass {
@@ -26,12 +27,7 @@ class ConvertBlocks final : public Rewriter {
     const Block& block = realize->block;
     WEFT_CHECK(!block->init, "block ", block->name, " still has an init");
     WEFT_CHECK(block->alloc_buffers.empty(), "block ", block->name, " still allocates");
-    if (!block->execution.axis.empty()) {
-      throw Error(ErrorKind::lower, "lower.execution",
-                  cat("block \"", block->name, "\" asks for points ", block->execution.begin,
-                      " to ", block->execution.end, " of axis ", block->execution.axis,
-                      ", which is not lowered yet"));
-    }
+    const Expr chosen = block->execution.axis.empty() ? make_bool(true) : execution(block);
     VarMap map;
     for (std::size_t i = 0; i < block->iters.size(); ++i) {
       map[block->iters[i].var.get()] = cast(block->iters[i].var->dtype, realize->iter_values[i]);
@@ -51,8 +47,42 @@ class ConvertBlocks final : public Rewriter {
     } else {
       out = rewrite(substitute(block->body, map));
     }
-    return is_const_int_value(realize->predicate, 1) ? out : if_then(realize->predicate, out);
+    const Expr runs = logical_and(chosen, realize->predicate);
+    return is_const_int_value(runs, 1) ? out : if_then(runs, out);
   }
+
+  Stmt rewrite_for(const Stmt& s) override {
+    const auto* loop = as<ForNode>(s);
+    const bool bound = loop->for_kind == ForKind::bound;
+    if (bound) around_.push_back(loop);
+    Stmt out = Rewriter::rewrite_for(s);
+    if (bound) around_.pop_back();
+    return out;
+  }
+
+ private:
+  /// The condition under which a point runs a block that only a part of an axis executes.
+  Expr execution(const Block& block) const {
+    const Execution& e = block->execution;
+    std::vector<std::string> axes;
+    std::int64_t extent = 0;
+    for (std::size_t i = around_.size(); i-- > 0;) {
+      const ForNode* loop = around_[i];
+      axes.push_back(loop->axis);
+      if (loop->axis != e.axis) continue;
+      if (is_const_int(loop->extent, &extent) && e.end > extent) break;
+      return executes_at(e, loop);
+    }
+    Error error(ErrorKind::lower, "lower.execution",
+                cat("block \"", block->name, "\" asks for points ", e.begin, " to ", e.end,
+                    " of axis ", e.axis,
+                    extent ? cat(", which has ", extent, " here")
+                           : std::string(", to which no loop around it is bound")));
+    error.note(cat("axes bound around it: ", axes.empty() ? "none" : join(axes)));
+    throw error.help(extent ? "choose a part of the axis" : "bind a loop around the block to it");
+  }
+
+  std::vector<const ForNode*> around_;  // bound loops, outermost first
 };
 
 class LowerMatchBuffers final : public Rewriter {

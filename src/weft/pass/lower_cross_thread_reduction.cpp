@@ -7,6 +7,7 @@
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
+#include "weft/ir/reduction_pattern.h"
 #include "weft/ir/visit.h"
 
 namespace weft::pass {
@@ -72,29 +73,16 @@ class LowerCrossThread final : public Rewriter {
 
   Stmt lower(const Chain& chain) {
     const Block& block = chain.realize->block;
-    const auto* update = as<StoreNode>(block->body);
-    const auto* start = as<StoreNode>(block->init);
-    if (!start)
+    if (!block->init)
       refuse("init", block,
-             "its initial value is not one store beside the update; do not decompose it");
-    if (!update) refuse("body", block, "its body is not one store");
-    const auto* combine = as<BinaryNode>(update->value);
-    auto is_self = [&](const Expr& e) {
-      const auto* l = as<LoadNode>(e);
-      if (!l || !(l->buffer == update->buffer)) return false;
-      for (std::size_t i = 0; i < l->indices.size(); ++i) {
-        if (!same_expr(l->indices[i], update->indices[i])) return false;
-      }
-      return true;
-    };
-    bool left = combine && is_self(combine->a), right = combine && is_self(combine->b);
-    ExprKind kind = combine ? combine->kind : ExprKind::var;
-    bool known = kind == ExprKind::add || kind == ExprKind::mul || kind == ExprKind::min ||
-                 kind == ExprKind::max || kind == ExprKind::and_ || kind == ExprKind::or_;
-    if (left == right || !known)
+             "its initial value is not stored beside the update; do not decompose it");
+    const auto pattern = match_reduction(block.get());
+    if (!pattern)
       refuse("reducer", block,
-             "its update is not out = combine(out, value) with +, *, min, max, and, or");
-    Expr value = left ? combine->b : combine->a;
+             "its update is not out = combine(out, value) with +, *, min, max, and, or, argmin, "
+             "argmax or a combination it vouches for (\"commutative_reducer\")");
+    const Reducer& reducer = pattern->reducer;
+    const std::size_t parts = pattern->updates.size();
 
     const ForNode* across = nullptr;
     std::unordered_set<const VarNode*> reducing;
@@ -117,7 +105,6 @@ class LowerCrossThread final : public Rewriter {
     VarMap map;
     for (std::size_t i = 0; i < block->iters.size(); ++i)
       map[block->iters[i].var.get()] = chain.realize->iter_values[i];
-    DType type = update->buffer->dtype;
     // The shares of one row of points; other axes of the group have rows of their own.
     Exprs shape, row_index;
     for (const ForNode* l : enclosing_) {
@@ -127,21 +114,46 @@ class LowerCrossThread final : public Rewriter {
       row_index.push_back(Expr(l->var) - l->min);
     }
     shape.push_back(make_int(n));
-    Buffer share = make_buffer(update->buffer->name + "_share", type, {make_int(1)}, "local");
-    Buffer tree = make_buffer(update->buffer->name + "_tree", type, shape, "shared");
+    std::vector<Buffer> share, tree;
+    for (const StoreNode* u : pattern->updates) {
+      const Buffer& b = u->buffer;
+      share.push_back(make_buffer(b->name + "_share", b->dtype, {make_int(1)}, "local"));
+      tree.push_back(make_buffer(b->name + "_tree", b->dtype, shape, "shared"));
+    }
     Expr point = Expr(across->var) - across->min;
     auto at = [&](const Expr& p) {
       Exprs out = row_index;
       out.push_back(p);
       return out;
     };
+    auto shares = [&] {
+      Exprs out;
+      for (const Buffer& b : share) out.push_back(load(b, {make_int(0)}));
+      return out;
+    };
+    auto loads = [&](const Expr& p) {
+      Exprs out;
+      for (const Buffer& b : tree) out.push_back(load(b, at(p)));
+      return out;
+    };
+    auto joined = [&](const Exprs& left, const Exprs& right) {
+      VarMap sides;
+      for (std::size_t k = 0; k < parts; ++k) {
+        sides[reducer->lhs[k].get()] = left[k];
+        sides[reducer->rhs[k].get()] = right[k];
+      }
+      Exprs out;
+      for (const Expr& e : reducer->result) out.push_back(substitute(e, sides));
+      return out;
+    };
 
     Expr everywhere = make_bool(true),
          inside = make_bool(true);  // the predicate, without and with reduction loops
     split_predicate(substitute(chain.realize->predicate, map), reducing, everywhere, inside);
-    Stmt accumulate =
-        store(share, make_binary(kind, load(share, {make_int(0)}), substitute(value, map)),
-              {make_int(0)});
+    Exprs values;
+    for (const Expr& e : pattern->rest) values.push_back(substitute(e, map));
+    const Exprs here(1, make_int(0));
+    Stmt accumulate = store_all(share, joined(shares(), values), here);
     if (!is_const_int_value(inside, 1)) accumulate = if_then(inside, accumulate);
     for (std::size_t i = chain.loops.size(); i-- > 0;) {
       const ForNode* l = chain.loops[i];
@@ -158,35 +170,85 @@ class LowerCrossThread final : public Rewriter {
                       deep_copy(substitute(body, {{across->var.get(), var}})), ForKind::bound,
                       across->axis, across->annotations);
     };
+    auto with_shares = [&](Stmt body) {
+      for (std::size_t k = parts; k-- > 0;) body = allocate(share[k], std::move(body));
+      return body;
+    };
     Exprs target;
-    for (const Expr& i : update->indices) target.push_back(substitute(i, map));
-    const MemoryRow* row = machine_.memory(update->buffer->scope);
+    for (const Expr& i : pattern->updates[0]->indices) target.push_back(substitute(i, map));
+    std::vector<Buffer> results;
+    for (const StoreNode* u : pattern->updates) results.push_back(u->buffer);
+    // A start value that changes something joins once, at the end.
+    auto finished = [&](const Exprs& all) {
+      bool neutral = true;
+      Exprs start;
+      for (std::size_t k = 0; k < parts; ++k) {
+        start.push_back(substitute(pattern->start[k], map));
+        neutral = neutral && same_expr(start[k], reducer->identity[k]);
+      }
+      return store_all(results, neutral ? all : joined(start, all), target);
+    };
+    const MemoryRow* row = machine_.memory(results[0]->scope);
     Expr guard = everywhere;
     if (!row || !row->is_private_to(across->axis))
       guard = logical_and(guard, eq(point, make_int(0)));
     auto guarded = [&](Stmt s) { return is_const_int_value(guard, 1) ? s : if_then(guard, s); };
+    const Stmt clear = store_all(share, substitute_all(reducer->identity, map), here);
+    const ExprKind kind = reducer->result[0]->kind;
     if (machine_.axis(across->axis)->joins) {
-      Expr own = load(share, {make_int(0)});
-      Expr joined = call_typed(type, "instruction", {make_string(join_name(kind)), own});
-      return phase(allocate(share, seq({store(share, substitute(start->value, map), {make_int(0)}),
-                                        accumulate, store(share, joined, {make_int(0)}),
-                                        guarded(store(update->buffer, own, target))})));
+      if (parts > 1 || !is_binary(kind))
+        refuse("reducer", block,
+               cat("axis \"", across->axis, "\" joins by one of +, *, min, max, and, or"));
+      Expr whole = call_typed(share[0]->dtype, "instruction",
+                              {make_string(join_name(kind)), load(share[0], here)});
+      return phase(with_shares(
+          seq({clear, accumulate, store(share[0], whole, here), guarded(finished(shares()))})));
     }
-    std::vector<Stmt> steps{phase(
-        allocate(share, seq({store(share, substitute(start->value, map), {make_int(0)}), accumulate,
-                             store(tree, load(share, {make_int(0)}), at(point))})))};
+    std::vector<Stmt> steps{
+        phase(with_shares(seq({clear, accumulate, store_all(tree, shares(), at(point))})))};
     for (auto half = static_cast<std::int64_t>(std::bit_ceil(static_cast<std::uint64_t>(n)) / 2);
          half >= 1; half /= 2) {
       std::int64_t active = std::min(half, n - half);
-      steps.push_back(phase(if_then(
-          lt(point, make_int(active)),
-          store(tree, make_binary(kind, load(tree, at(point)), load(tree, at(point + half))),
-                at(point)))));
+      const Expr joins = lt(point, make_int(active));
+      const Exprs both = joined(loads(point), loads(point + half));
+      if (parts == 1) {
+        steps.push_back(phase(if_then(joins, store_all(tree, both, at(point)))));
+      } else {  // all components are read before any is written, each under a guard of its own
+        std::vector<Stmt> read, written;
+        for (std::size_t k = 0; k < parts; ++k) {
+          read.push_back(store(share[k], both[k], here));
+          written.push_back(store(tree[k], load(share[k], here), at(point)));
+        }
+        steps.push_back(phase(with_shares(
+            seq({if_then(joins, seq(std::move(read))), if_then(joins, seq(std::move(written)))}))));
+      }
       n = half;  // what is left to join
     }
-    Stmt result = guarded(store(update->buffer, load(tree, at(make_int(0))), target));
-    steps.push_back(phase(result));
-    return allocate(tree, seq(std::move(steps)));
+    steps.push_back(phase(guarded(finished(loads(make_int(0))))));
+    Stmt out = seq(std::move(steps));
+    for (std::size_t k = parts; k-- > 0;) out = allocate(tree[k], std::move(out));
+    return out;
+  }
+
+  static Exprs substitute_all(const Exprs& list, const VarMap& map) {
+    Exprs out;
+    for (const Expr& e : list) out.push_back(substitute(e, map));
+    return out;
+  }
+
+  /// Several values are all computed before any is stored.
+  static Stmt store_all(const std::vector<Buffer>& buffers, const Exprs& values,
+                        const Exprs& indices) {
+    if (buffers.size() == 1) return store(buffers[0], values[0], indices);
+    std::vector<Var> names;
+    std::vector<Stmt> stores;
+    for (std::size_t k = 0; k < buffers.size(); ++k) {
+      names.push_back(make_var(buffers[k]->name + "_v", values[k]->dtype));
+      stores.push_back(store(buffers[k], names[k], indices));
+    }
+    Stmt out = seq(std::move(stores));
+    for (std::size_t k = buffers.size(); k-- > 0;) out = let_stmt(names[k], values[k], out);
+    return out;
   }
 
   static std::string join_name(ExprKind kind) {

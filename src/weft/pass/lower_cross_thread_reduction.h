@@ -10,9 +10,8 @@
 
 namespace weft::pass {
 
-/// Runs first, on blocks. Refuses ("lower.cross_thread.*") what is not `out = combine(out, value)`
-/// with
-/// +, *, min, max, and, or as the deepest loops.
+/// Runs first, on blocks. Refuses ("lower.cross_thread.*") what ir/reduction_pattern.h does not
+/// know, or what does not stand in the deepest loops.
 ir::PrimFunc lower_cross_thread_reduction(const ir::PrimFunc& f, const Machine& machine);
 
 }  // namespace weft::pass

@@ -7,6 +7,7 @@
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
+#include "weft/schedule/counted_box.h"
 #include "weft/schedule/rebind.h"
 
 namespace weft::schedule {
@@ -91,12 +92,6 @@ arith::IterMapResult detect(const std::vector<Range>& region,
   return arith::detect_iter_map(mins, as_iters(loops), predicate, level, analyzer);
 }
 
-/// [base, base + the smallest of widths).
-struct Span {
-  Expr base;
-  std::vector<Expr> widths;
-};
-
 /// The terms of a predicate that matter to a region: those on loops that do not occur in it only
 /// have to be satisfiable. False when that is not provable.
 bool relevant_conditions(const std::vector<Range>& region, const std::vector<const ForNode*>& loops,
@@ -121,12 +116,10 @@ bool relevant_conditions(const std::vector<Range>& region, const std::vector<con
   return true;
 }
 
-std::optional<std::vector<Span>> exact_spans(const std::vector<Range>& region,
+std::optional<std::vector<Span>> digit_spans(const std::vector<Range>& region,
                                              const std::vector<const ForNode*>& loops,
-                                             const Expr& predicate,
+                                             const std::vector<Expr>& conditions,
                                              const arith::Analyzer& analyzer) {
-  std::vector<Expr> conditions;
-  if (!relevant_conditions(region, loops, predicate, analyzer, conditions)) return std::nullopt;
   Expr condition = make_bool(true);
   for (const Expr& part : conditions) condition = both(condition, part);
   auto map = detect(region, loops, condition, arith::MapLevel::none, analyzer);
@@ -162,6 +155,16 @@ std::optional<std::vector<Span>> exact_spans(const std::vector<Range>& region,
   // place.
   if (narrowed.size() < conditions.size()) return std::nullopt;
   return out;
+}
+
+std::optional<std::vector<Span>> exact_spans(const std::vector<Range>& region,
+                                             const std::vector<const ForNode*>& loops,
+                                             const Expr& predicate,
+                                             const arith::Analyzer& analyzer) {
+  std::vector<Expr> conditions;
+  if (!relevant_conditions(region, loops, predicate, analyzer, conditions)) return std::nullopt;
+  auto out = digit_spans(region, loops, conditions, analyzer);
+  return out || conditions.empty() ? out : counted_box(region, loops, conditions, analyzer);
 }
 
 /// A reduction is not finished inside its own loops.

@@ -8,10 +8,17 @@
 
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
-#include "weft/ir/compare.h"
+#include "weft/ir/reduction_pattern.h"
 #include "weft/ir/visit.h"
+#include "weft/pass/check_private.h"
+#include "weft/pass/compact_buffers.h"
+#include "weft/pass/convert_blocks.h"
+#include "weft/pass/lower_cross_thread_reduction.h"
+#include "weft/pass/lower_init.h"
+#include "weft/pass/place_allocations.h"
 #include "weft/schedule/schedule.h"
 #include "weft/schedule/tree.h"
+#include "weft/target/pipeline.h"
 #include "weft/target/rules.h"
 
 namespace weft {
@@ -20,10 +27,11 @@ using namespace ir;
 
 namespace {
 
-constexpr std::int64_t kThreads = 256;       // points of a group
-constexpr std::int64_t kFewResults = 8192;   // below: one group reduces one result
-constexpr std::int64_t kResultsPerTerm = 8;  // above: results alone keep the machine busy
-constexpr std::int64_t kLongReduction = 64;  // from here on it is worth joining threads
+constexpr std::int64_t kThreads = 256;        // points of a group
+constexpr std::int64_t kFewResults = 8192;    // below: one group reduces one result
+constexpr std::int64_t kResultsPerTerm = 8;   // above: results alone keep the machine busy
+constexpr std::int64_t kLongReduction = 64;   // from here on it is worth joining threads
+constexpr std::int64_t kPrivateBytes = 4096;  // of an array that each thread has
 
 bool attempt(const std::function<void()>& step) {
   try {
@@ -41,36 +49,17 @@ std::int64_t extent_of(const ForNode* loop) {
   return is_const_int(loop->extent, &n) ? n : -1;
 }
 
-/// out = combine(out, value) by one operator, as reductions across threads need.
-bool joins_across_threads(const BlockNode& block) {
-  const auto* init = as<StoreNode>(block.init);
-  const auto* update = as<StoreNode>(block.body);
-  const auto* combine = update ? as<BinaryNode>(update->value) : nullptr;
-  if (!init || !combine) return false;
-  switch (combine->kind) {
-    case ExprKind::add:
-    case ExprKind::mul:
-    case ExprKind::min:
-    case ExprKind::max:
-    case ExprKind::and_:
-    case ExprKind::or_: break;
-    default: return false;
-  }
-  auto is_self = [&](const Expr& e) {
-    const auto* l = as<LoadNode>(e);
-    if (!l || !(l->buffer == update->buffer)) return false;
-    for (std::size_t i = 0; i < l->indices.size(); ++i) {
-      if (!same_expr(l->indices[i], update->indices[i])) return false;
-    }
-    return true;
-  };
-  return is_self(combine->a) != is_self(combine->b);
+/// Tuples stay in one thread: what their points exchange costs more than it saves.
+bool joins_by_one_value(const BlockNode& block) {
+  const auto pattern = match_reduction(&block);
+  return pattern && pattern->updates.size() == 1;
 }
 
 class DefaultSchedule {
  public:
   DefaultSchedule(const PrimFunc& f, const TargetInfo& info)
-      : sch_(f, std::make_shared<schedule::ScheduleRules>(rules_of(info))) {
+      : sch_(f, std::make_shared<schedule::ScheduleRules>(rules_of(info))),
+        machine_(machine_of(info, "grid")) {
     const AxisInfo* x = info.axis("threadIdx.x");
     threads_ = kThreads;
     if (x->limit > 0) threads_ = std::min(threads_, x->limit);
@@ -81,9 +70,15 @@ class DefaultSchedule {
   PrimFunc run() {
     const BlockRef root = sch_.get_block(as<BlockRealizeNode>(sch_.func()->body)->block->name);
     for (BlockRef b : sch_.get_child_blocks(root)) inline_chain(b);
-    for (BlockRef b : sch_.get_child_blocks(root)) keep_in_nest(b);
-    for (BlockRef b : sch_.get_child_blocks(root)) bind_nest(b);
-    return sch_.func();
+    for (const std::vector<BlockRef>& nest : nests()) {
+      if (nest.size() > 1) {
+        bind_together(nest);
+      } else {
+        keep_in_nest(nest[0]);
+        bind_nest(nest[0]);
+      }
+    }
+    return keep_in_blocks(bind_rest(sch_.func()));
   }
 
  private:
@@ -107,11 +102,27 @@ class DefaultSchedule {
     if (all) attempt([&] { sch_.compute_inline(b); });
   }
 
-  /// What only one nest uses need not leave its kernel.
-  void keep_in_nest(BlockRef b) {
-    const auto* root = as<BlockRealizeNode>(sch_.func()->body);
+  static const BlockRealizeNode* root_of(const PrimFunc& f) {
+    return as<BlockRealizeNode>(f->body);
+  }
+
+  /// The blocks of each statement of the body.
+  std::vector<std::vector<BlockRef>> nests() const {
+    std::vector<std::vector<BlockRef>> out;
+    for (const Stmt& s : schedule::statements(root_of(sch_.func())->block->body)) {
+      std::vector<BlockRef> blocks;
+      for (const schedule::Leaf& leaf : schedule::leaves(s)) blocks.push_back({leaf.block()->id});
+      if (!blocks.empty()) out.push_back(std::move(blocks));
+    }
+    return out;
+  }
+
+  /// What only one nest uses need not leave its kernel. Whether anything was kept.
+  bool keep_in_nest(BlockRef b) {
+    const auto* root = root_of(sch_.func());
     const auto& own = root->block->alloc_buffers;
     const auto& writes = block(b).writes;
+    bool kept = false;
     for (std::size_t w = 0; w < writes.size(); ++w) {
       const Buffer buffer = writes[w].buffer;
       if (buffer->scope != "global" || std::find(own.begin(), own.end(), buffer) == own.end())
@@ -119,9 +130,111 @@ class DefaultSchedule {
       int nests = 0;
       for (const Stmt& s : schedule::statements(root->block->body))
         nests += used_buffers(s).count(buffer.get()) > 0 ? 1 : 0;
-      if (nests == 1) attempt([&] { sch_.set_scope(b, static_cast<std::int64_t>(w), "local"); });
-      return;
+      if (nests == 1)
+        kept |= attempt([&] { sch_.set_scope(b, static_cast<std::int64_t>(w), "local"); });
+      return kept;
     }
+    return kept;
+  }
+
+  /// Whether what each thread keeps to itself is little and known.
+  bool fits_threads() const {
+    try {
+      PrimFunc f = pass::lower_init(pass::lower_cross_thread_reduction(sch_.func(), machine_));
+      f = pass::convert_blocks(pass::place_allocations(f, machine_));
+      f = pass::compact_buffers(pass::check_private(f, machine_), machine_);
+      bool fits = true;
+      for_each_stmt(f->body, [&](const Stmt& s) {
+        const auto* a = as<AllocateNode>(s);
+        if (!a || a->buffer->scope != "local") return;
+        std::int64_t bytes = a->buffer->dtype.total_bytes(), n = 0;
+        for (const Expr& e : a->buffer->shape)
+          bytes = is_const_int(e, &n) && bytes >= 0 && n <= kPrivateBytes ? bytes * n : -1;
+        fits = fits && bytes >= 0 && bytes <= kPrivateBytes;
+      });
+      return fits;
+    } catch (const Error& e) {
+      if (e.kind() != ErrorKind::lower) throw;
+      return false;
+    }
+  }
+
+  /// Blocks under common loops: threads run through as many of those as are independent, and keep
+  /// what the blocks hand to one another.
+  void bind_together(const std::vector<BlockRef>& blocks) {
+    std::vector<LoopRef> common = sch_.get_loops(blocks[0]);
+    for (const BlockRef& b : blocks) {
+      const std::vector<LoopRef> own = sch_.get_loops(b);
+      std::size_t same = 0;
+      while (same < common.size() && same < own.size() && own[same] == common[same]) ++same;
+      common.resize(same);
+    }
+    for (std::size_t depth = common.size(); depth > 0; --depth) {
+      const Schedule before = sch_;
+      const std::vector<LoopRef> outer(common.begin(),
+                                       common.begin() + static_cast<std::ptrdiff_t>(depth));
+      const bool bound = attempt([&] {
+        LoopRef all = outer[0];
+        if (depth > 1) all = sch_.fuse(outer);
+        block(blocks[0]);
+        std::int64_t width = threads_;
+        for (const ForNode* loop : path_->loops()) {
+          const std::int64_t n = extent_of(loop);
+          if (loop->var == all.var && n > 0) width = std::min(width, n);
+        }
+        const std::vector<LoopRef> parts = sch_.split(all, {std::nullopt, factor(width)});
+        sch_.bind(parts[0], "blockIdx.x");
+        sch_.bind(parts[1], "threadIdx.x");
+      });
+      if (bound) {
+        for (const BlockRef& b : blocks) keep_in_nest(b);
+        if (fits_threads()) return;
+      }
+      sch_ = before;
+    }
+  }
+
+  /// What a block inside a nest allocates belongs to the thread that runs the block.
+  static PrimFunc keep_in_blocks(const PrimFunc& f) {
+    BufferMap map;
+    for_each_stmt(f->body, [&](const Stmt& s) {
+      const auto* realize = as<BlockRealizeNode>(s);
+      if (!realize || realize == root_of(f)) return;
+      for (const Buffer& b : realize->block->alloc_buffers) {
+        if (b->scope != "global") continue;
+        auto own = edit(b);
+        own->scope = "local";
+        map[b.get()] = own;
+      }
+    });
+    if (map.empty()) return f;
+    auto out = edit(f);
+    out->body = replace_buffers(f->body, map);
+    return out;
+  }
+
+  /// A statement that no step could bind runs in one thread.
+  static PrimFunc bind_rest(const PrimFunc& f) {
+    const auto* root = root_of(f);
+    std::vector<Stmt> out;
+    bool changed = false;
+    for (const Stmt& s : schedule::statements(root->block->body)) {
+      bool bound = false;
+      for_each_stmt(s, [&](const Stmt& inner) {
+        const auto* t = as<ForNode>(inner);
+        bound = bound || (t && t->for_kind == ForKind::bound);
+      });
+      out.push_back(bound ? s
+                          : make_for(make_var("one"), make_int(0), make_int(1), s, ForKind::bound,
+                                     "threadIdx.x"));
+      changed = changed || !bound;
+    }
+    if (!changed) return f;
+    auto copy = edit(root->block);
+    copy->body = seq(std::move(out));
+    auto g = edit(f);
+    g->body = block_realize(root->iter_values, root->predicate, copy);
+    return g;
   }
 
   void bind_nest(BlockRef b) {
@@ -149,7 +262,7 @@ class DefaultSchedule {
       (r ? reduction : spatial).push_back(l);
     }
     if (mixed) return;
-    const bool joins = joins_across_threads(now);
+    const bool joins = joins_by_one_value(now);
     if (spatial.empty()) {
       if (!attempt([&] { spatial = {sch_.add_unit_loop(loops[0])}; })) return;
     }
@@ -202,6 +315,7 @@ class DefaultSchedule {
   static schedule::Factor factor(std::int64_t n) { return schedule::IntRef(n); }
 
   Schedule sch_;
+  pass::Machine machine_;
   std::optional<schedule::Path> path_;
   std::int64_t threads_ = kThreads;
 };

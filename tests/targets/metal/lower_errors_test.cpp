@@ -141,9 +141,18 @@ TEST(LowerErrors, what_only_lowering_can_know) {
           "    for i in T.thread_binding(64, thread=\"threadIdx.x\"):\n"
           "        with T.block(\"A\"):\n"
           "            vi = T.axis.spatial(64, i)\n"
-          "            T.execution(\"threadIdx.x\", 0, 32)\n"
+          "            T.execution(\"threadIdx.x\", 0, 96)\n"
           "            A[vi] = T.float32(1)\n",
-          "lower.execution", {"\"A\"", "0 to 32", "threadIdx.x"});
+          "lower.execution", {"\"A\"", "0 to 96", "which has 64 here", "threadIdx.x"});
+  refuses("metal",
+          "@T.prim_func\n"
+          "def main(A: T.Buffer((64,), \"float32\")):\n"
+          "    for i in T.thread_binding(64, thread=\"threadIdx.x\"):\n"
+          "        with T.block(\"A\"):\n"
+          "            vi = T.axis.spatial(64, i)\n"
+          "            T.execution(\"threadIdx.y\", 0, 32)\n"
+          "            A[vi] = T.float32(1)\n",
+          "lower.execution", {"threadIdx.y, to which no loop around it is bound", "threadIdx.x"});
   refuses("c",
           "@T.prim_func\n"
           "def main(A: T.Buffer((4, 8), \"float32\")):\n"

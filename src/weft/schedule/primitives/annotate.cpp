@@ -124,6 +124,7 @@ Verdict find_allocation(const State& s, std::string_view step, const Path& path,
       cat(step, " cannot change \"", buffer->name, "\", which the function does not allocate"),
       path.target().get());
   r.note(cat("buffers allocated around the block: ", quoted(names)));
+  r.repair("sch.cache_read or sch.cache_write make a buffer of the function's own in any scope");
   return r;
 }
 

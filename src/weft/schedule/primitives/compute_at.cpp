@@ -52,7 +52,7 @@ std::string legal_loops(const Move& m) {
                                  [&](std::size_t i) { return is_under(m.scope[i], loop); });
     if (all && !is_under(m.leaf(), loop)) legal.push_back(loop);
   }
-  return quoted(loop_names(legal));
+  return cat(quoted(loop_names(legal)), " around ", names_of(m, m.partners));
 }
 
 Verdict check_places(Move& m, BlockRef block, const LoopRef& loop) {
@@ -83,6 +83,11 @@ Verdict check_places(Move& m, BlockRef block, const LoopRef& loop) {
                        cat(m.step, ": block ", m.name(), " has no ", kind, " to move to"),
                        m.leaf().realize);
     r.note(cat("blocks of the scope: ", quoted(block_names(m.s.mod))));
+    const auto others = m.forward() ? producers_of(m.scope, m.self) : consumers_of(m.scope, m.self);
+    if (!others.empty())
+      r.repair(cat("sch.", m.forward() ? "reverse_compute_at" : "compute_at",
+                   " moves a block to its ", m.forward() ? "producers" : "consumers", ", here ",
+                   names_of(m, others)));
     return r;
   }
   for (std::size_t i : m.partners) {

@@ -52,6 +52,9 @@ Verdict check(const State& s, const Path& path, const Path& target, const Leaf& 
     r.note(
         "legal: blocks with an init, affine bindings and S and R iterators, the only writers of "
         "their output");
+    if (is_update(leaf.block()))
+      r.note(cat("found: ", name_of(leaf.block()),
+                 " accumulates without an init: its reduction has been decomposed already"));
     return r;
   }
   const auto reduce = loops_of(leaf, IterKind::reduce);

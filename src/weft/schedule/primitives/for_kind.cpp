@@ -78,8 +78,15 @@ Verdict check_iters(const State& s, const Kind& kind, const Path& path, const Le
         if (a.reduces) axes.push_back(a.name);
       }
       r.note(cat("axes that can reduce: ", quoted(axes)));
+      if (!axes.empty())
+        r.repair(
+            cat("sch.bind(", loop->var->name, ", \"", axes[0], "\") reduces across its points"));
     } else if (reduce) {
       r.note("rfactor turns a reduction loop into a spatial one");
+      if (!legal.empty()) {
+        const bool inner = kind.kind == ForKind::vectorized;  // vectors want the innermost loop
+        r.repair(cat("sch.", kind.step, "(", inner ? legal.back() : legal.front(), ")"));
+      }
     }
     return r;
   }
@@ -252,6 +259,7 @@ Verdict check_extents(const State& s, const AxisRule& axis, const Path& path) {
 Verdict check_nested(const State& s, const AxisRule& axis, const Path& path) {
   if (axis.is_virtual) return std::nullopt;
   std::vector<std::pair<const ForNode*, const ForNode*>> pairs;  // outer, inner
+  const std::vector<const ForNode*> around = path.loops();
   for (const ForNode* outer : path.loops()) {
     if (outer->for_kind == ForKind::bound && outer->axis == axis.name)
       pairs.push_back({outer, path.loop()});
@@ -273,6 +281,14 @@ Verdict check_nested(const State& s, const AxisRule& axis, const Path& path) {
                                name_of(leaf.block()), " depends on ", name_of(outer)),
                            leaf.realize);
         r.note("legal: another axis for one of them");
+        for (const AxisRule& other : s.rules->axes) {
+          const bool free = other.group == axis.group && other.name != axis.name &&
+                            std::none_of(around.begin(), around.end(),
+                                         [&](const ForNode* l) { return l->axis == other.name; });
+          if (!free) continue;
+          r.repair(cat("sch.bind(", path.loop()->var->name, ", \"", other.name, "\")"));
+          break;
+        }
         return r;
       }
       for (const BufferRegion& w : leaf.block()->writes) {

@@ -62,6 +62,8 @@ Verdict Fuse::transform(const State& s, Outcome<Result>& out) const {
       auto names = loop_names(deepest.loops());
       names.push_back(deepest.loop()->var->name);
       r.note(cat("the nest there is, outermost first: ", quoted(names)));
+      r.repair(cat("sch.reorder(", join(names), ") in an order with ", name_of(loop),
+                   " next after ", name_of(outer), ", then fuse"));
       return r;
     }
     for (std::size_t j = 0; j < i; ++j) {

@@ -97,7 +97,10 @@ Verdict check_leaf(const State& s, std::string_view step, const Path& path,
     return refuse(s, slug(step, "init"),
                   cat(step, ": block ", name_of(block), " is a reduction with an init"),
                   path.realize())
-        .note("legal: blocks without init");
+        .note("legal: blocks without init")
+        .repair(
+            "sch.compute_at moves a reduction to its consumers, sch.reverse_compute_inline folds "
+            "an element-wise consumer into it");
   }
   if (auto why = why_not_complete(scope, block); !why.empty()) {
     Refusal r =

@@ -4,11 +4,11 @@
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
+#include "weft/ir/reduction_pattern.h"
 #include "weft/ir/regions.h"
 #include "weft/schedule/analysis.h"
 #include "weft/schedule/primitives/reduction.h"
 #include "weft/schedule/rebind.h"
-#include "weft/schedule/reduction_pattern.h"
 
 namespace weft::schedule {
 namespace {
@@ -86,10 +86,12 @@ Verdict check(Plan& p, std::int64_t factor_axis) {
     for (const ForNode* l : p.leaf.loops) {
       if (used_by(p.leaf, l, IterKind::reduce)) legal.push_back(l);
     }
-    return refuse(p.s, "schedule.rfactor.loop",
-                  cat("rfactor: ", name_of(loop), " is not a reduction loop of ", name_of(block)),
-                  loop)
-        .note(cat("legal: ", quoted(loop_names(legal))));
+    Refusal r = refuse(
+        p.s, "schedule.rfactor.loop",
+        cat("rfactor: ", name_of(loop), " is not a reduction loop of ", name_of(block)), loop);
+    r.note(cat("legal: ", quoted(loop_names(legal))));
+    if (!legal.empty()) r.repair(cat("sch.rfactor(", legal.back()->var->name, ", 0)"));
+    return r;
   }
   if (auto pattern = match_reduction(block)) {
     p.pattern = std::move(*pattern);

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/target/backend.h"
-#include "weft/target/accepts.h"
-#include "weft/target/pipeline.h"
+#include "weft/target/text_backend.h"
 #include "weft/targets/c/device.h"
 #include "weft/targets/c/spelling.h"
 
@@ -11,19 +9,16 @@ namespace {
 
 constexpr std::string_view kFlags = "-O3 -march=native -fno-math-errno -fno-trapping-math -fwrapv";
 
-class CBackend final : public Backend {
+class CBackend final : public TextBackend {
  public:
-  std::string_view name() const override { return "c"; }
+  CBackend()
+      : TextBackend({.name = "c",
+                     .format = "c",
+                     .options = {"cc", "flags", "library"},
+                     .grid = false,
+                     .spelling = spelling}) {}
 
-  TargetInfo info(const Target& target) const override {
-    for (const auto& [key, value] : target.options) {
-      if (key != "" && key != "cc" && key != "flags" && key != "library" &&
-          !is_lowering_option(key)) {
-        throw Error(ErrorKind::value, "c.option.unknown",
-                    cat("target c has no option \"", key, "\" (given: ", value, ")"))
-            .note("options: cc, flags, library, share_storage, merge_expressions");
-      }
-    }
+  TargetInfo rows(const Target&) const override {
     TargetInfo out;
     for (const char* scope : {"global", "shared", "local"}) {
       MemoryInfo memory;
@@ -34,30 +29,8 @@ class CBackend final : public Backend {
     return out;
   }
 
-  Verdict accepts(const ir::PrimFunc& f, const Target& target) const override {
-    return accepts_rows(f, info(target), "c");
-  }
-
-  pass::Pipeline pipeline(const Target& target) const override {
-    LoweringOptions options;
-    options.vector_lanes = 0;
-    options.narrow = true;
-    options.read(target);
-    return standard_pipeline(info(target), "c", options);
-  }
-
-  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
-                       const Target& target) const override {
-    EmittedSource out =
-        emit_c(kernels, target.integer("library", 0) ? library_spelling() : spelling());
-    runtime::Binary binary;
-    binary.target = target.text();
-    binary.format = "c";
-    binary.bytes = out.text;
-    binary.source = std::move(out.text);
-    binary.kernels = std::move(out.kernels);
-    binary.metadata = std::move(out.metadata);
-    return binary;
+  const CSpelling& spelling_for(const Target& target) const override {
+    return target.integer("library", 0) ? library_spelling() : spelling();
   }
 
   std::vector<DeviceStatus> devices() const override {

@@ -1,9 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/target/backend.h"
-#include "weft/target/accepts.h"
-#include "weft/target/default_grid_schedule.h"
-#include "weft/target/gpu_rows.h"
-#include "weft/target/pipeline.h"
+#include "weft/target/text_backend.h"
 #include "weft/targets/cuda/device.h"
 #include "weft/targets/cuda/nvrtc.h"
 #include "weft/targets/cuda/spelling.h"
@@ -12,61 +8,31 @@ namespace weft::cuda {
 
 namespace {
 
-class CudaBackend final : public Backend {
+class CudaBackend final : public TextBackend {
  public:
-  std::string_view name() const override { return "cuda"; }
+  CudaBackend()
+      : TextBackend({.name = "cuda",
+                     .format = "cubin",
+                     .number = "a card's number",
+                     .options = {"arch"},
+                     .vector_lanes = 16,
+                     .spelling = spelling}) {}
 
-  TargetInfo info(const Target& target) const override {
-    for (const auto& [key, value] : target.options) {
-      if (key != "" && key != "arch" && key != "max_threads_per_block" &&
-          key != "max_shared_memory_per_block" && !is_lowering_option(key)) {
-        throw Error(ErrorKind::value, "cuda.option.unknown",
-                    cat("target cuda has no option \"", key, "\" (given: ", value, ")"))
-            .note(
-                "options: a card's number, arch, max_threads_per_block, "
-                "max_shared_memory_per_block, share_storage, merge_expressions");
-      }
-    }
+  TargetInfo rows(const Target& target) const override {
     GroupLimits limits;
-    limits.threads = target.integer("max_threads_per_block", 1024);
-    limits.shared_bytes = target.integer("max_shared_memory_per_block", shared_of(arch(target)));
-    TargetInfo out = grid_target_info(limits);
+    limits.shared_bytes = shared_of(arch(target));
+    TargetInfo out = grid_target_info(stated(limits, target));
     out.limits["vector_bytes"] = 16;
     if (copies_asynchronously(arch(target))) out.queues.push_back({"cp.async", true, "group", 0});
     out.limits["vector_align"] = 16;
     return out;
   }
 
-  Verdict accepts(const ir::PrimFunc& f, const Target& target) const override {
-    return accepts_rows(f, info(target), "cuda");
-  }
-
-  ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target& target) const override {
-    return default_grid_schedule(f, info(target));
-  }
-
-  pass::Pipeline pipeline(const Target& target) const override {
-    LoweringOptions options;
-    options.vector_lanes = 16;
-    options.read(target);
-    return standard_pipeline(info(target), "cuda", options);
-  }
-
-  runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
-                       const Target& target) const override {
-    EmittedSource out = emit_c(kernels, spelling());
-    check_shared_bytes(out, info(target).limits.at("max_shared_memory_per_block"), target.text());
-    Compiled compiled = compile(out.text, arch(target));
-    runtime::Binary binary;
-    binary.target = target.text();
-    binary.format = "cubin";
+  void compile(runtime::Binary& binary, const Target& target) const override {
+    Compiled compiled = cuda::compile(binary.source, arch(target));
     binary.bytes = std::move(compiled.cubin);
-    binary.source = std::move(out.text);
-    binary.kernels = std::move(out.kernels);
-    binary.metadata = std::move(out.metadata);
     binary.metadata["arch"] = arch(target);
     if (!compiled.log.empty()) binary.metadata["log"] = compiled.log;
-    return binary;
   }
 
   std::vector<DeviceStatus> devices() const override {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/schedule/reduction_pattern.h"
+#include "weft/ir/reduction_pattern.h"
 
 #include <algorithm>
 #include <cmath>
@@ -10,9 +10,7 @@
 #include "weft/ir/reducers.h"
 #include "weft/ir/visit.h"
 
-namespace weft::schedule {
-
-using namespace ir;
+namespace weft::ir {
 
 namespace {
 
@@ -97,7 +95,7 @@ class Abstract final : public Rewriter {
 
 bool is_joining(ExprKind kind) {
   return kind == ExprKind::add || kind == ExprKind::mul || kind == ExprKind::min ||
-         kind == ExprKind::max;
+         kind == ExprKind::max || kind == ExprKind::and_ || kind == ExprKind::or_;
 }
 
 Expr identity_of(ExprKind op, DType type) {
@@ -105,6 +103,8 @@ Expr identity_of(ExprKind op, DType type) {
     case ExprKind::mul: return make_const(1, type);
     case ExprKind::min: return max_value(type);
     case ExprKind::max: return min_value(type);
+    case ExprKind::and_: return make_bool(true);
+    case ExprKind::or_: return make_bool(false);
     default: return make_zero(type);
   }
 }
@@ -277,6 +277,14 @@ std::optional<ReductionPattern> match_reduction(const BlockNode* block) {
     reducer->lhs.push_back(make_var("x", out.updates[i]->buffer->dtype));
   Abstract abstract(out.updates, reducer->lhs);
   for (const Expr& v : values) reducer->result.push_back(abstract.rewrite(v));
+  if (abstract.leaves.empty() && n == 1) {  // a constant joins: counting
+    if (const auto* b = as<BinaryNode>(reducer->result[0]); b && is_joining(b->kind)) {
+      const bool left = b->a == Expr(reducer->lhs[0]);
+      abstract.leaves.push_back({left ? b->b : b->a, make_var("y", b->a->dtype)});
+      const Expr y = abstract.leaves[0].var;
+      reducer->result[0] = left ? make_binary(b->kind, b->a, y) : make_binary(b->kind, y, b->b);
+    }
+  }
   if (abstract.reads_elsewhere || abstract.leaves.size() != n) return std::nullopt;
   for (std::size_t i = 0; i < n; ++i) {
     Var y = partner(reducer->result[i], reducer->lhs[i], abstract.leaves);
@@ -288,6 +296,7 @@ std::optional<ReductionPattern> match_reduction(const BlockNode* block) {
       if (leaf.var == y) out.rest.push_back(leaf.expr);
     }
   }
+  out.start = identity;
   bool by_operators = true;
   for (std::size_t i = 0; i < n; ++i) {
     const auto* b = as<BinaryNode>(reducer->result[i]);
@@ -312,4 +321,4 @@ std::optional<ReductionPattern> match_reduction(const BlockNode* block) {
   return out;
 }
 
-}  // namespace weft::schedule
+}  // namespace weft::ir

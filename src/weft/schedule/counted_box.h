@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The box of points that a nest reaches, found by running its loops. For nests of constant extents
+// whose digits no rule can tell apart: a tile fetched by more threads than it has elements, where a
+// predicate cuts a number whose quotient and remainder are the indices.
+
+#include <optional>
+#include <vector>
+
+#include "weft/arith/analyzer.h"
+#include "weft/schedule/state.h"
+
+namespace weft::schedule {
+
+/// [base, base + the smallest of widths).
+struct Span {
+  ir::Expr base;
+  std::vector<ir::Expr> widths;
+};
+
+/// Exactly what the points `region` (extents 1) reach while `loops` run under all `conditions`, of
+/// which those that mention more than the loops must bound one index from above. Absent when that
+/// is no box, or takes more than 32768 steps to find out.
+std::optional<std::vector<Span>> counted_box(const std::vector<ir::Range>& region,
+                                             const std::vector<const ir::ForNode*>& loops,
+                                             const std::vector<ir::Expr>& conditions,
+                                             const arith::Analyzer& analyzer);
+
+}  // namespace weft::schedule

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/target/text_backend.h"
+
+#include <algorithm>
+
+#include "weft/target/accepts.h"
+#include "weft/target/default_grid_schedule.h"
+#include "weft/target/pipeline.h"
+
+namespace weft {
+
+namespace {
+
+constexpr std::string_view kThreads = "max_threads_per_block",
+                           kShared = "max_shared_memory_per_block";
+
+}  // namespace
+
+TargetInfo TextBackend::info(const Target& target) const {
+  std::vector<std::string> legal(row_.options.begin(), row_.options.end());
+  if (row_.grid) legal.insert(legal.end(), {std::string(kThreads), std::string(kShared)});
+  for (const auto& [key, value] : target.options) {
+    const bool known = key.empty() || is_lowering_option(key) ||
+                       std::find(legal.begin(), legal.end(), key) != legal.end();
+    if (known) continue;
+    legal.insert(legal.end(), {"share_storage", "merge_expressions"});
+    throw Error(ErrorKind::value, cat(row_.name, ".option.unknown"),
+                cat("target ", row_.name, " has no option \"", key, "\" (given: ", value, ")"))
+        .note(cat("options: ", row_.number.empty() ? "" : cat(row_.number, ", "), join(legal)))
+        .help(did_you_mean(key, legal));
+  }
+  return rows(target);
+}
+
+GroupLimits TextBackend::stated(GroupLimits limits, const Target& target) {
+  limits.threads = target.integer(kThreads, limits.threads);
+  limits.shared_bytes = target.integer(kShared, limits.shared_bytes);
+  return limits;
+}
+
+Verdict TextBackend::accepts(const ir::PrimFunc& f, const Target& target) const {
+  return accepts_rows(f, info(target), std::string(row_.name));
+}
+
+ir::PrimFunc TextBackend::default_schedule(const ir::PrimFunc& f, const Target& target) const {
+  return row_.grid ? default_grid_schedule(f, info(target)) : f;
+}
+
+pass::Pipeline TextBackend::pipeline(const Target& target) const {
+  LoweringOptions options;
+  options.vector_lanes = row_.vector_lanes;
+  options.read(target);
+  return standard_pipeline(info(target), std::string(row_.name), options);
+}
+
+runtime::Binary TextBackend::emit(const std::vector<ir::PrimFunc>& kernels,
+                                  const Target& target) const {
+  EmittedSource out = emit_c(kernels, spelling_for(target));
+  if (row_.grid)
+    check_shared_bytes(out, info(target).limits.at(std::string(kShared)), target.text());
+  runtime::Binary binary;
+  binary.target = target.text();
+  binary.format = row_.format;
+  binary.bytes = out.text;
+  binary.source = std::move(out.text);
+  binary.kernels = std::move(out.kernels);
+  binary.metadata = std::move(out.metadata);
+  compile(binary, target);
+  return binary;
+}
+
+}  // namespace weft
