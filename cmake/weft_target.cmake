@@ -4,7 +4,7 @@
 
 function(weft_target name)
   cmake_parse_arguments(ARG "NO_BACKEND" "PYTHON" "SOURCES;DEPS;LIBRARIES" ${ARGN})
-  weft_component(target_${name} LAYER targets SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS} LIBRARIES ${ARG_LIBRARIES})
+  weft_component(target_${name} COLD LAYER targets SOURCES ${ARG_SOURCES} DEPS ${ARG_DEPS} LIBRARIES ${ARG_LIBRARIES})
   if(NOT ARG_NO_BACKEND)
     set_property(GLOBAL APPEND PROPERTY WEFT_BACKENDS ${name})
   endif()

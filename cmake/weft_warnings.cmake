@@ -1,7 +1,7 @@
-# Warnings that every target of ours is built with; -DWEFT_WERROR=ON makes them errors.
+# Warnings that every target of ours is built with (g++ 12 warns wrongly about std::string's own code: the last two); -DWEFT_WERROR=ON makes them errors.
 option(WEFT_WERROR "treat warnings as errors" OFF)
 function(weft_warnings target)
   target_compile_options(${target} PRIVATE -Wall -Wextra -Wpedantic -Wshadow=local -Wnon-virtual-dtor
-    $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
+    $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict$<SEMICOLON>-Wno-array-bounds$<SEMICOLON>-Wno-stringop-overread>
     $<$<BOOL:${WEFT_WERROR}>:-Werror>)
 endfunction()

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures of the QPU target: speed of the emulator, cycles of kernels against their bounds, compile
-// times. Build with -DCMAKE_BUILD_TYPE=Release; run without arguments.
+// times. qpu_bench [interpreted|translated|threads|compile [part of a name [repeats]]]
 
+#include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <ctime>
 #include <string_view>
 
@@ -11,6 +13,7 @@
 #include "weft/targets/qpu/kernels/kernels.h"
 
 #include <weft/qpu.h>
+#include "hundred_lines.h"
 
 using namespace weft::qpu;
 
@@ -77,9 +80,12 @@ void heat(Ptr<Float> map, Ptr<Float> out, Int pitch, Int width, Int height) {
   End
 }
 
+bool wall = false;  // several threads
+int repeats = 9;
+
 double now() {  // processor time: the machine may be shared
   timespec t;
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &t);
+  clock_gettime(wall ? CLOCK_MONOTONIC : CLOCK_PROCESS_CPUTIME_ID, &t);
   return static_cast<double>(t.tv_sec) + static_cast<double>(t.tv_nsec) * 1e-9;
 }
 
@@ -92,12 +98,15 @@ void report(const char* name, double seconds, std::int64_t instructions, std::in
               static_cast<double>(instructions) / seconds / 1e6);
 }
 
+std::string_view only;  // names to measure; empty: all
+
 template <typename F>
 void measure(const char* name, F run) {
+  if (std::string_view(name).find(only) == std::string_view::npos) return;
   run();  // compile, touch memory
   double best = 1e9;
   std::int64_t cycles = 0, count = 0;
-  for (int i = 0; i < 3; ++i) {
+  for (int i = 0; i < repeats; ++i) {
     std::int64_t before = executed();
     double start = now();
     cycles = run();
@@ -111,13 +120,75 @@ hw::Emulator& emulator() {
   return static_cast<hw::Emulator&>(static_cast<weft::sim::SimDevice&>(*device()).simulator());
 }
 
-void all(hw::Engine engine, bool races) {
+/// The first tour's product, its weights given index() and its cursors in order: what a program
+/// written for QPULib looks like.
+struct Stream {
+  Ptr<Float> at;
+  Float value, coming;
+  void open(Ptr<Float> p) {
+    gather(p);
+    value = 0;
+    at = p + 16;
+  }
+  void fill() {
+    receive(coming);
+    gather(at);
+  }
+  void step() {
+    at = at + 16;
+    gather(at);
+    value = coming;
+    receive(coming);
+  }
+  void close() { receive(coming); }
+};
+
+void tour_gemv(Ptr<Float> a, Ptr<Float> x, Ptr<Float> out, Int pitch, Int width, Int height) {
+  Stream row, w;
+  a = a + pitch * me() + index();
+  For(Int y = me(), y < height, y = y + numQPUs())
+    row.open(a);
+    w.open(x + index());
+    row.fill();
+    w.fill();
+    Float sum = 0;
+    For(Int i = 0, i < width, i = i + 16)
+      row.step();
+      w.step();
+      sum = sum + row.value * w.value;
+    End
+    store(sum, out + y * 16);
+    row.close();
+    w.close();
+    a = a + pitch * numQPUs();
+  End
+}
+
+/// Compile times: the median of 21.
+template <typename... Ts>
+void compile_time(const char* name, void (*f)(Ts...)) {
+  if (std::string_view(name).find(only) == std::string_view::npos) return;
+  std::size_t words = compile(f, name).instructions();
+  double times[21];
+  for (double& t : times) {
+    double start = now();
+    compile(f, name);
+    t = now() - start;
+  }
+  std::sort(std::begin(times), std::end(times));
+  std::printf("%-28s %.3f ms (fastest %.3f), %zu instructions\n", name, times[10] * 1e3,
+              times[0] * 1e3, words);
+}
+
+void all(hw::Engine engine, bool races, int threads) {
+  wall = threads > 1;
+  emulator().options().threads = threads;
   emulator().options().engine = engine;
   emulator().options().check_races = races;
   emulator().options().count_instructions = false;
-  std::printf("engine: %s (%s), race checks %s, statistics off\n",
+  std::printf("engine: %s (%s), %d thread%s, race checks %s, statistics off\n",
               engine == hw::Engine::translated ? "translated" : "interpreted", hw::fast_variant(),
-              races ? "on" : "off");
+              threads, threads > 1 ? "s (elapsed time)" : "", races ? "on" : "off");
   for (int e = 0, cols = 1; e <= 5; ++e, cols *= 10) {
     kernels::Floats a(100 * static_cast<std::size_t>(cols)), x(static_cast<std::size_t>(cols)),
         y(100), s(112 * 12);
@@ -126,6 +197,18 @@ void all(hw::Engine engine, bool races) {
     char name[64];
     std::snprintf(name, sizeof name, "gemv 100 x 10^%d, 12 QPUs", e);
     measure(name, [&] { return kernels::gemv(a, x, y, s, 100, cols); });
+  }
+  {
+    constexpr int kRows = 96, kCols = 16384;
+    SharedArray<float> a(kRows * kCols + 32), x(kCols + 32), y(kRows * 16);
+    for (std::size_t i = 0; i < kRows * kCols; ++i) a[i] = static_cast<float>(i % 97) / 97.0f;
+    for (std::size_t i = 0; i < kCols; ++i) x[i] = static_cast<float>(i % 89) / 89.0f;
+    auto k = compile(tour_gemv, "tour_gemv");
+    k.setNumQPUs(12);
+    measure("tour's gemv 96 x 16384", [&] {
+      k(&a, &x, &y, kCols, kCols, kRows);
+      return k.cycles();
+    });
   }
   {
     kernels::Floats a(512 * 512), b(512 * 512), c(512 * 512);
@@ -150,10 +233,6 @@ void all(hw::Engine engine, bool races) {
         return k.cycles();
       });
     }
-    double start = now();
-    for (int i = 0; i < 20; ++i) compile(heat, "heat");
-    std::printf("compile heatmap: %.3f ms, %zu instructions\n", (now() - start) / 20 * 1e3,
-                k.instructions());
   }
   takeNotes();
 }
@@ -161,11 +240,23 @@ void all(hw::Engine engine, bool races) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  std::string_view only = argc > 1 ? argv[1] : "";
+  std::string_view which = argc > 1 ? argv[1] : "";
+  only = argc > 2 ? argv[2] : "";
+  if (argc > 3) repeats = std::max(1, std::atoi(argv[3]));
   for (hw::Engine engine : {hw::Engine::interpreted, hw::Engine::translated}) {
-    if (engine == hw::Engine::translated && only == "interpreted") continue;
-    if (engine == hw::Engine::interpreted && only == "translated") continue;
-    for (bool races : {true, false}) all(engine, races);
+    if (!which.empty() &&
+        which != (engine == hw::Engine::translated ? "translated" : "interpreted"))
+      continue;
+    for (bool races : {true, false}) all(engine, races, 1);
+  }
+  if (which.empty() || which == "threads") {
+    for (hw::Engine engine : {hw::Engine::interpreted, hw::Engine::translated})
+      all(engine, true, 2);
+  }
+  wall = false;
+  if (which.empty() || which == "compile") {
+    compile_time("compile a 100-line kernel", hundred_lines);
+    compile_time("compile heatmap", heat);
   }
   return 0;
 }

@@ -40,10 +40,10 @@ SAMPLES = ("pynq", "ultra96", "de10", "sim", "4x8x8", "1x32x32")
 
 class Environment:
     """One configuration: BATCH, BLOCK_IN, BLOCK_OUT, *_WIDTH (bits), *_BUFF_SIZE (bytes), *_ELEM_BYTES,
-    *_dtype, *_scope, target (for weft.build and weft.device), TARGET, clock_hz."""
+    *_dtype, *_scope, gemm (the intrinsic for tensorize), target (for weft.build and weft.device), TARGET, clock_hz."""
 
     inp_scope, wgt_scope, acc_scope = "vta.inp", "vta.wgt", "vta.acc"
-    dma_copy, gemm, alu = "dma_copy", "vta.gemm", "vta.alu"
+    dma_copy, alu = "dma_copy", "vta.alu"
 
     def __init__(self, target, name):
         limits = _core.target_limits(target)
@@ -51,6 +51,8 @@ class Environment:
         for ours, theirs in _KEYS.items():
             setattr(self, ours, limits[theirs])
         self.clock_hz = limits["clock_hz"]
+        shape = (self.BATCH, self.BLOCK_OUT, self.BLOCK_IN)  # the intrinsic for sch.tensorize
+        self.gemm = "vta.gemm" if shape == (1, 16, 16) else "vta.gemm.{}x{}x{}".format(*shape)
         self.inp_dtype = f"int{self.INP_WIDTH}"
         self.wgt_dtype = f"int{self.WGT_WIDTH}"
         self.acc_dtype = f"int{self.ACC_WIDTH}"

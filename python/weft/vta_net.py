@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A quantised ResNet-18 (int8, synthetic weights) whose layers run on VTA wherever it can do them.
+"""Quantised networks (int8, synthetic weights) whose layers run on VTA wherever it can do them: ResNets of both
+versions, YOLOv3-tiny.
 
 Each layer is a tensor program. It is built for the accelerator; when that is refused it is built for the CPU, and the
 report says so and why. Nothing falls back in silence.
@@ -30,6 +31,7 @@ class Layer:
     dtype: str
     reference: object
     macs: int = 0
+    key: tuple = ()  # layers of one key are one program
 
 
 def _blocks(c, block):
@@ -75,7 +77,12 @@ class Net:
     def build(self):
         """Where each layer runs: [(name, target, reason)]; the reason is why it is not on the accelerator."""
         out = []
+        known = {}
         for layer in self.layers:
+            if layer.key in known:
+                self._built[layer.name], reason = known[layer.key]
+                out.append((layer.name, self._built[layer.name][1], reason))
+                continue
             reason = ""
             try:
                 module, target = weft.build(layer.func, target=self.env.target), self.env.target
@@ -86,6 +93,8 @@ class Net:
                 reason = f"{code}: {refusal.message}"
                 module, target = weft.build(layer.func, target=self.host), self.host
             self._built[layer.name] = (module, target)
+            if layer.key:
+                known[layer.key] = (module, target), reason
             out.append((layer.name, target, reason))
         self._places = out
         return out
@@ -134,158 +143,343 @@ class Net:
         return x.transpose(0, 4, 1, 5, 2, 3).reshape(nb * B, cb * b, h, w)[:n, :c]
 
 
-def resnet18(env, size=224, classes=1000, width=64, seed=2026, host="cpu"):
-    """ResNet-18 for one image of 3 x size x size. Weights and biases come from `seed`; each sum is shifted so that its
-    values fill int8. Layers after the first keep the machine's packed layout."""
-    rng = np.random.default_rng(seed)
-    net = Net(env, (1, 3, size, size), host)
+class _Maker:
+    """Adds layers to a Net. Activations are (name, channels, size, packed); layers whose channels are whole blocks
+    keep the machine's packed layout, and copies are put in where the layout changes."""
 
-    def shift_for(fan_in):
-        """Sums of fan_in products of about 40 x 25 spread like sqrt(fan_in) x 1000; about 100 is wanted."""
-        return max(0, round(np.log2(np.sqrt(fan_in) * 1000 / 60)))
+    def __init__(self, env, size, seed, host):
+        self.env, self.rng = env, np.random.default_rng(seed)
+        self.net = Net(env, (1, 3, size, size), host)
+        self.image = ("image", 3, size, False)
 
-    def conv(name, source, ci, h, co, kernel, stride, pad, relu, residual=None):
-        weights = rng.integers(-50, 51, (co, ci, kernel, kernel)).astype(np.int8)
-        bias = rng.integers(-20, 21, co).astype(np.int32)
-        shift, oh = shift_for(ci * kernel * kernel), (h + 2 * pad - kernel) // stride + 1
-        clip = (0, 127) if relu else (-127, 127)
-        packed = ci % env.BLOCK_IN == 0 and co % env.BLOCK_OUT == 0
-        inputs = (source,) if residual is None else (source, residual)
+    def shape(self, channels, size, packed):
+        if not packed:
+            return (1, channels, size, size)
+        B, b = self.env.BATCH, self.env.BLOCK_IN
+        return (1, _blocks(channels, b) // b, size, size, B, b)
 
+    def lanes(self, values):
+        """Per-channel numbers as elements of packed activations."""
+        b = self.env.BLOCK_OUT
+        return np.ascontiguousarray(
+            np.broadcast_to(values.reshape(-1, 1, b), (len(values) // b, self.env.BATCH, b))
+        )
+
+    def whole(self, *channels):
+        return all(c % self.env.BLOCK_IN == 0 for c in channels)
+
+    def to_packed(self, x, name):
+        source, channels, size, packed = x
+        if packed:
+            return x
+        layer = Layer(
+            name,
+            _pack_func(self.env, channels, size),
+            (source,),
+            (),
+            self.shape(channels, size, True),
+            "int8",
+            self.net.pack,
+            key=("pack", channels, size),
+        )
+        self.net.add(layer)
+        return (name, channels, size, True)
+
+    def to_rows(self, x, name):
+        source, channels, size, packed = x
+        if not packed:
+            return x
+        layer = Layer(
+            name,
+            _unpack_func(self.env, channels, size),
+            (source,),
+            (),
+            self.shape(channels, size, False),
+            "int8",
+            lambda v: np.ascontiguousarray(self.net.unpack(v, 1, channels)),
+            key=("unpack", channels, size),
+        )
+        self.net.add(layer)
+        return (name, channels, size, False)
+
+    def conv(self, name, x, co, kernel, stride=1, pad=0, clip=(0, 127), residual=None):
+        """>> shift, + bias, + residual, clip. The shift lets sums of products of about 40 x 25, which spread like
+        sqrt(fan in) x 1000, fill int8."""
+        env, net = self.env, self.net
+        _, ci, h, _ = x
+        weights = self.rng.integers(-50, 51, (co, ci, kernel, kernel)).astype(np.int8)
+        bias = self.rng.integers(-20, 21, co).astype(np.int32)
+        shift = max(0, round(np.log2(np.sqrt(ci * kernel * kernel) * 1000 / 60)))
+        oh = (h + 2 * pad - kernel) // stride + 1
+        packed = self.whole(ci, co)
+        x = (self.to_packed if packed else self.to_rows)(x, f"{name}.in")
+        inputs = (x[0],) if residual is None else (x[0], residual[0])
+        key = ("conv", packed, ci, h, co, kernel, stride, pad, clip, shift, residual is not None)
+        options = {"bias": True, "shift": shift, "clip": clip}
         if packed:
             func = op.conv2d_packed(
-                env,
-                1,
-                ci,
-                h,
-                h,
-                co,
-                kernel,
-                stride,
-                pad,
-                bias=True,
-                residual=residual is not None,
-                shift=shift,
-                clip=clip,
+                env, 1, ci, h, h, co, kernel, stride, pad, residual=residual is not None, **options
             )
-            w = weights.reshape(
-                co // env.BLOCK_OUT, env.BLOCK_OUT, ci // env.BLOCK_IN, env.BLOCK_IN, kernel, kernel
-            )
-            w = np.ascontiguousarray(w.transpose(0, 2, 4, 5, 1, 3))
-            b = np.ascontiguousarray(
-                np.broadcast_to(
-                    bias.reshape(-1, 1, env.BLOCK_OUT),
-                    (co // env.BLOCK_OUT, env.BATCH, env.BLOCK_OUT),
-                )
-            )
+            bi, bo = env.BLOCK_IN, env.BLOCK_OUT
+            w = weights.reshape(co // bo, bo, ci // bi, bi, kernel, kernel)
+            w, b = np.ascontiguousarray(w.transpose(0, 2, 4, 5, 1, 3)), self.lanes(bias)
         else:
-            func = op.conv2d(
-                1, ci, h, h, co, kernel, stride, pad, bias=True, shift=shift, clip=clip
-            )
+            func = op.conv2d(1, ci, h, h, co, kernel, stride, pad, **options)
             w, b = weights, bias
 
         def reference(*values):
-            x = net.unpack(values[0], 1, ci) if packed else values[0]
-            y = (_im2col_conv(x, weights, stride, pad) >> shift) + bias[:, None, None]
+            v = net.unpack(values[0], 1, ci) if packed else values[0]
+            y = (_im2col_conv(v, weights, stride, pad) >> shift) + bias[:, None, None]
             if residual is not None:
                 y = y + net.unpack(values[1], 1, co)
             y = np.clip(y, *clip).astype(np.int8)
             return net.pack(y) if packed else y
 
-        shape = net.pack(np.zeros((1, co, oh, oh), np.int8)).shape if packed else (1, co, oh, oh)
+        macs = oh * oh * co * ci * kernel * kernel
+        shape = self.shape(co, oh, packed)
+        net.add(Layer(name, func, inputs, (w, b), shape, "int8", reference, macs, key))
+        return (name, co, oh, packed)
+
+    def max_pool(self, name, x, kernel, stride, before=0, after=0):
+        """Windows over the image framed with -128: `before` rows and columns first, `after` last."""
+        source, channels, h, packed = x
+        oh = (h + before + after - kernel) // stride + 1
+
+        def reference(v):
+            frame = [(0, 0)] * v.ndim
+            frame[2] = frame[3] = (before, after)
+            v, span = np.pad(v, frame, constant_values=-128), stride * (oh - 1) + 1
+            windows = [
+                v[:, :, p : p + span : stride, q : q + span : stride]
+                for p in range(kernel)
+                for q in range(kernel)
+            ]
+            return np.max(windows, axis=0)
+
+        func = _pool_func(self.shape(channels, h, packed), kernel, stride, before, oh)
+        key = ("pool", packed, channels, h, kernel, stride, before, after)
+        shape = self.shape(channels, oh, packed)
+        self.net.add(Layer(name, func, (source,), (), shape, "int8", reference, key=key))
+        return (name, channels, oh, packed)
+
+    def elementwise(self, name, x, kind, f, reference, *constants):
+        """A chain on one activation; `f` gets it and `constants`, int32 per channel."""
+        source, channels, h, packed = x
+        shape = self.shape(channels, h, packed)
+        source_t = te.placeholder(shape, "int8", name="X")
+        places = [self.lanes(c) if packed else c for c in constants]
+        taken = [te.placeholder(c.shape, "int32", name=f"C{i}") for i, c in enumerate(places)]
+
+        def element(*i):
+            at = (i[1], i[4], i[5]) if packed else (i[1],)
+            return f(source_t[i].astype("int32"), *(c[at] for c in taken)).astype("int8")
+
+        out = te.compute(shape, element, name="result")
+
+        def whole(v):
+            rows = self.net.unpack(v, 1, channels) if packed else v
+            y = reference(rows.astype(np.int64), *(c[:, None, None] for c in constants))
+            return self.net.pack(y.astype(np.int8)) if packed else y.astype(np.int8)
+
+        func = te.create_prim_func([source_t, *taken, out])
+        key = (kind, packed, channels, h)
+        self.net.add(Layer(name, func, (source,), tuple(places), shape, "int8", whole, key=key))
+        return (name, channels, h, packed)
+
+    def head(self, x, classes):
+        """The mean over the image, a dense layer, and scores in float32."""
+        net, rng = self.net, self.rng
+        source, channels, h, _ = self.to_packed(x, "head.in")
+        factor = round(65536 / (h * h))
+        average = _average_func(self.env, channels, h, factor)
+
+        def mean(v):
+            total = net.unpack(v, 1, channels).astype(np.int64).sum((2, 3))
+            return ((total * factor) >> 16).astype(np.int8)
+
+        net.add(Layer("pool2", average, (source,), (), (1, channels), "int8", mean))
+        weights = rng.integers(-50, 51, (classes, channels)).astype(np.int8)
+        bias = rng.integers(-1000, 1001, classes).astype(np.int32)
+        dense = op.dense(1, channels, classes, bias=True, dtype="int32")
+
+        def scores(v):
+            return (v.astype(np.int64) @ weights.T.astype(np.int64) + bias).astype(np.int32)
+
         net.add(
             Layer(
-                name,
-                func,
-                inputs,
-                (w, b),
-                shape,
-                "int8",
-                reference,
-                oh * oh * co * ci * kernel * kernel,
+                "dense",
+                dense,
+                ("pool2",),
+                (weights, bias),
+                (1, classes),
+                "int32",
+                scores,
+                channels * classes,
             )
         )
-        return name, oh
-
-    first, h = conv("conv1", "image", 3, size, width, 7, 2, 3, relu=True)
-    pooled = (h + 2 - 3) // 2 + 1
-
-    def pool_reference(x):
-        x = np.pad(x, ((0, 0), (0, 0), (1, 1), (1, 1)), constant_values=-128)
-        span = 2 * (pooled - 1) + 1
-        return np.max(
-            [x[:, :, p : p + span : 2, q : q + span : 2] for p in range(3) for q in range(3)],
-            axis=0,
-        )
-
-    net.add(
-        Layer(
-            "pool1",
-            op.max_pool2d(1, width, h, h, 3, 2, 1),
-            (first,),
-            (),
-            (1, width, pooled, pooled),
-            "int8",
-            pool_reference,
-        )
-    )
-    shape = net.pack(np.zeros((1, width, pooled, pooled), np.int8)).shape
-    net.add(Layer("pack", _pack_func(env, width, pooled), ("pool1",), (), shape, "int8", net.pack))
-    last, h, channels = "pack", pooled, width
-    for stage in range(4):
-        co = width << stage
-        for block in range(2):
-            stride = 2 if stage and not block else 1
-            tag = f"stage{stage + 1}.{block + 1}"
-            shortcut = last
-            if stride != 1 or channels != co:
-                shortcut, _ = conv(f"{tag}.down", last, channels, h, co, 1, stride, 0, relu=False)
-            middle, oh = conv(f"{tag}.conv1", last, channels, h, co, 3, stride, 1, relu=True)
-            last, _ = conv(
-                f"{tag}.conv2", middle, co, oh, co, 3, 1, 1, relu=True, residual=shortcut
+        net.add(
+            Layer(
+                "probabilities",
+                _softmax_scores(classes),
+                ("dense",),
+                (),
+                (1, classes),
+                "float32",
+                lambda v: np.exp((v - v.max()).astype(np.float32) / np.float32(1024)),
             )
-            h, channels = oh, co
-    shape = net.pack(np.zeros((1, channels, 1, 1), np.int8)).shape
-    factor = round(65536 / (h * h))
-    net.add(
-        Layer(
-            "pool2",
-            _average_func(env, channels, h, factor),
-            (last,),
-            (),
-            (1, channels),
-            "int8",
-            lambda x: (
-                (net.unpack(x, 1, channels).astype(np.int64).sum((2, 3)) * factor) >> 16
-            ).astype(np.int8),
         )
-    )
-    weights = rng.integers(-50, 51, (classes, channels)).astype(np.int8)
-    bias = rng.integers(-1000, 1001, classes).astype(np.int32)
-    net.add(
-        Layer(
-            "dense",
-            op.dense(1, channels, classes, bias=True, dtype="int32"),
-            ("pool2",),
-            (weights, bias),
-            (1, classes),
-            "int32",
-            lambda x: (x.astype(np.int64) @ weights.T.astype(np.int64) + bias).astype(np.int32),
-            channels * classes,
+        return net
+
+
+_DEPTHS = {18: (2, 2, 2, 2), 34: (3, 4, 6, 3), 50: (3, 4, 6, 3), 101: (3, 4, 23, 3)}
+
+
+def resnet(env, depth=18, version=1, size=224, classes=1000, width=64, seed=2026, host="cpu"):
+    """A ResNet of 18, 34, 50 or 101 layers for one image of 3 x size x size; from 50 on with bottlenecks. version 1:
+    clipped after the sum with the shortcut; version 2: before each convolution (He et al. 2016). Weights and biases
+    come from `seed`."""
+    if depth not in _DEPTHS or version not in (1, 2):
+        raise ValueError(f"depth is {depth}, version {version}: 18, 34, 50 or 101, version 1 or 2")
+    m = _Maker(env, size, seed, host)
+    signed, positive = (-127, 127), (0, 127)
+
+    def before(tag, x):  # version 2: shift each channel, keep what is positive
+        bias = m.rng.integers(-20, 21, x[1]).astype(np.int32)
+        return m.elementwise(
+            tag,
+            x,
+            "before",
+            lambda v, b: op.minimum(op.maximum(v + b, 0), 127),
+            lambda v, b: np.clip(v + b, 0, 127),
+            bias,
         )
-    )
-    net.add(
-        Layer(
-            "probabilities",
-            _softmax_scores(classes),
-            ("dense",),
-            (),
-            (1, classes),
-            "float32",
-            lambda x: np.exp((x - x.max()).astype(np.float32) / np.float32(1024)),
+
+    x = m.conv("conv1", m.image, width, 7, 2, 3)
+    x = m.max_pool("pool1", x, 3, 2, 1, 1)
+    if m.whole(width):
+        x = m.to_packed(x, "pack")
+    for stage, blocks in enumerate(_DEPTHS[depth]):
+        inner = width << stage
+        co = inner * 4 if depth >= 50 else inner
+        for block in range(blocks):
+            tag, stride = f"stage{stage + 1}.{block + 1}", 2 if stage and not block else 1
+            inside = before(f"{tag}.before1", x) if version == 2 else x
+            shortcut = x
+            if stride != 1 or x[1] != co:
+                shortcut = m.conv(f"{tag}.down", inside, co, 1, stride, clip=signed)
+            last = {"clip": signed if version == 2 else positive, "residual": shortcut}
+            if depth >= 50:
+                inside = m.conv(f"{tag}.conv1", inside, inner, 1)
+                inside = m.conv(f"{tag}.conv2", inside, inner, 3, stride, 1)
+                x = m.conv(f"{tag}.conv3", inside, co, 1, **last)
+            else:
+                inside = m.conv(f"{tag}.conv1", inside, inner, 3, stride, 1)
+                x = m.conv(f"{tag}.conv2", inside, co, 3, 1, 1, **last)
+    if version == 2:
+        x = before("last", x)
+    return m.head(x, classes)
+
+
+def resnet18(env, size=224, classes=1000, width=64, seed=2026, host="cpu"):
+    """resnet(depth=18, version=1)."""
+    return resnet(env, 18, 1, size, classes, width, seed, host)
+
+
+def yolov3_tiny(env, size=416, outputs=255, width=16, seed=2026, host="cpu"):
+    """YOLOv3-tiny for one image of 3 x size x size (a multiple of 32): 13 convolutions with leaky clipping (an eighth
+    below zero), six pools, upsampling and concatenation. Its results are the layers "coarse" and "fine", the latter
+    last; their channels are padded to whole blocks, as weights of zero."""
+    if size % 32:
+        raise ValueError(f"size is {size}, which is no multiple of 32")
+    m = _Maker(env, size, seed, host)
+    signed = (-127, 127)
+
+    def leaky(tag, x, co, kernel):
+        x = m.conv(tag, x, co, kernel, 1, kernel // 2, clip=signed)
+        return m.elementwise(
+            f"{tag}.leaky",
+            x,
+            "leaky",
+            lambda v: op.maximum(v, v >> 3),
+            lambda v: np.maximum(v, v >> 3),
         )
+
+    x, route = m.image, None
+    for i in range(6):
+        x = leaky(f"conv{i + 1}", x, width << i, 3)
+        route = x if i == 4 else route
+        x = m.max_pool(f"pool{i + 1}", x, 2, 2) if i < 5 else m.max_pool("pool6", x, 2, 1, 0, 1)
+    x = leaky("conv7", x, width << 6, 3)
+    neck = leaky("conv8", x, width << 4, 1)
+    x = leaky("conv9", neck, width << 5, 3)
+    channels = _blocks(outputs, env.BLOCK_OUT)
+    m.conv("coarse", x, channels, 1, clip=signed)
+    x = leaky("conv10", neck, width << 3, 1)
+    x = _upsample_and_join(m, "joined", x, route)
+    x = leaky("conv11", x, width << 4, 3)
+    m.conv("fine", x, channels, 1, clip=signed)
+    return m.net
+
+
+def _upsample_and_join(m, name, x, route):
+    """Twice the size by repetition, then the channels of `route`: copies."""
+    (_, ca, h, _), (b, cb, _, packed) = x, route
+    x = (m.to_packed if packed else m.to_rows)(x, f"{name}.in")
+    sx, sr = m.shape(ca, h, packed), m.shape(cb, 2 * h, packed)
+    first, second = te.placeholder(sx, "int8", name="X"), te.placeholder(sr, "int8", name="Y")
+    shape = (1, sx[1] + sr[1], *sr[2:])
+    out = te.compute(
+        shape,
+        lambda n, c, y, z, *k: te.if_then_else(
+            c < sx[1],
+            first[(n, c, y // 2, z // 2, *k)],
+            second[(n, c - sx[1], y, z, *k)],
+        ),
+        name="joined",
     )
-    return net
+
+    def reference(u, v):
+        return np.concatenate([u.repeat(2, axis=2).repeat(2, axis=3), v], axis=1)
+
+    func = te.create_prim_func([first, second, out])
+    m.net.add(Layer(name, func, (x[0], b), (), shape, "int8", reference))
+    return (name, ca + cb, 2 * h, packed)
+
+
+def _pool_func(shape, kernel, stride, before, oh):
+    """The largest of each window over dimensions 2 and 3; outside the image counts as -128."""
+    x = te.placeholder(shape, "int8", name="X")
+    h, big = shape[2], stride * (oh - 1) + kernel
+    source = x
+    if big > h or before:
+        source = te.compute(
+            (*shape[:2], big, big, *shape[4:]),
+            lambda n, c, y, z, *k: te.if_then_else(
+                (y >= before) & (y < h + before) & (z >= before) & (z < h + before),
+                x[(n, c, y - before, z - before, *k)],
+                te.const(-128, "int8"),
+            ),
+            name="framed",
+        )
+    p, q = (te.reduce_axis((0, kernel), name=name) for name in "pq")
+    out = te.compute(
+        (*shape[:2], oh, oh, *shape[4:]),
+        lambda n, c, y, z, *k: te.max(
+            source[(n, c, y * stride + p, z * stride + q, *k)], axis=[p, q]
+        ),
+        name="pooled",
+    )
+    return te.create_prim_func([x, out])
+
+
+def _unpack_func(env, channels, h):
+    """The machine's layout -> [1, c, h, h]: a copy, which the host makes."""
+    b = env.BLOCK_IN
+    x = te.placeholder((1, _blocks(channels, b) // b, h, h, env.BATCH, b), "int8", name="X")
+    out = te.compute(
+        (1, channels, h, h), lambda n, c, y, z: x[0, c // b, y, z, 0, c % b], name="rows"
+    )
+    return te.create_prim_func([x, out])
 
 
 def _pack_func(env, channels, h):

@@ -55,6 +55,10 @@ class WseDeviceError(WseError):
     """There is no such machine here."""
 
 
+def _value_error(code: str, message: str, kind: str = "value") -> WseValueError:
+    return WseValueError(code, message, f"error[{code}]: {message}", kind)
+
+
 def _core_error(kind: str):
     """The class of `weft` itself for this kind of error, if the core is there."""
     try:
@@ -160,8 +164,10 @@ def compile_csl(
     import_paths: Sequence[str] = (),
     fp16_format: str = "f16",
     warnings_as_errors: bool = False,
+    routes: bool = False,
 ) -> dict:
-    """Compiles a layout file and writes the artifact directory `out`; returns {"warnings", "printed"}."""
+    """Compiles a layout file and writes the artifact directory `out`; returns {"warnings", "printed"}, with
+    `routes` also {"routes"}, a table of every PE's colors."""
     return _tool(
         "compile",
         {
@@ -177,6 +183,7 @@ def compile_csl(
             "import_paths": [os.fspath(p) for p in import_paths],
             "fp16_format": fp16_format,
             "warnings_as_errors": warnings_as_errors,
+            "routes": routes,
         },
     )
 
@@ -209,11 +216,8 @@ class Task:
 def _words(array, what: str, writable: bool):
     """The array as 32-bit words without a copy."""
     if not isinstance(array, np.ndarray):
-        raise WseValueError(
-            "wse.memcpy.array",
-            f"{what} needs a NumPy array, not {type(array).__name__}",
-            f"error[wse.memcpy.array]: {what} needs a NumPy array, not {type(array).__name__}",
-            "value",
+        raise _value_error(
+            "wse.memcpy.array", f"{what} needs a NumPy array, not {type(array).__name__}"
         )
     problem = None
     if array.ndim != 1:
@@ -238,7 +242,7 @@ def _words(array, what: str, writable: bool):
             f"{what}: the array of {array.size} elements is read-only",
         )
     if problem:
-        raise WseValueError(problem[0], problem[1], f"error[{problem[0]}]: {problem[1]}", "value")
+        raise _value_error(*problem)
     return array
 
 
@@ -325,11 +329,9 @@ class SdkRuntime:
             "trace_links": trace_links,
         }
         if simfab_numthreads is not None and not 1 <= simfab_numthreads <= 64:
-            raise WseValueError(
+            raise _value_error(
                 "wse.runtime.threads",
                 f"simfab_numthreads is {simfab_numthreads}; legal are 1 to 64",
-                f"error[wse.runtime.threads]: simfab_numthreads is {simfab_numthreads}; legal are 1 to 64",
-                "value",
             )
         self._directory = os.fspath(directory)
         self._platform = platform
@@ -407,61 +409,29 @@ class SdkRuntime:
         data_type=MemcpyDataType.MEMCPY_32BIT,
         order=MemcpyOrder.ROW_MAJOR,
         nonblock=False,
+        _broadcast=0,
     ):
-        return self._h2d(0, dest, src, px, py, w, h, l, streaming, data_type, order, nonblock)
+        """Copies `src`, 32-bit words of shape [h][w][l] flattened in `order`, to symbol or color `dest` of the
+        rectangle at (px, py)."""
+        return self._copy(
+            "memcpy_h2d",
+            dest,
+            _words(src, "memcpy_h2d", False),
+            (px, py, w, h, l),
+            streaming,
+            data_type,
+            order,
+            nonblock,
+            _broadcast,
+        )
 
-    def memcpy_h2d_rowbcast(
-        self,
-        dest,
-        src,
-        px,
-        py,
-        w,
-        h,
-        l,
-        *,
-        streaming=False,
-        data_type=MemcpyDataType.MEMCPY_32BIT,
-        order=MemcpyOrder.ROW_MAJOR,
-        nonblock=False,
-    ):
-        """One column of data, `src` of shape [h][l], goes to every PE of its row."""
-        return self._h2d(1, dest, src, px, py, w, h, l, streaming, data_type, order, nonblock)
+    def memcpy_h2d_rowbcast(self, dest, src, px, py, w, h, l, **how):
+        """One column of data, `src` of shape [h][l], goes to every PE of its row. Options as memcpy_h2d."""
+        return self.memcpy_h2d(dest, src, px, py, w, h, l, _broadcast=1, **how)
 
-    def memcpy_h2d_colbcast(
-        self,
-        dest,
-        src,
-        px,
-        py,
-        w,
-        h,
-        l,
-        *,
-        streaming=False,
-        data_type=MemcpyDataType.MEMCPY_32BIT,
-        order=MemcpyOrder.ROW_MAJOR,
-        nonblock=False,
-    ):
-        """One row of data, `src` of shape [w][l], goes to every PE of its column."""
-        return self._h2d(2, dest, src, px, py, w, h, l, streaming, data_type, order, nonblock)
-
-    def _h2d(self, broadcast, dest, src, px, py, w, h, l, streaming, data_type, order, nonblock):
-        array = _words(src, "memcpy_h2d", False)
-        args = {
-            "id": int(dest),
-            "px": int(px),
-            "py": int(py),
-            "w": int(w),
-            "h": int(h),
-            "l": int(l),
-            "streaming": bool(streaming),
-            "data_type": int(data_type),
-            "order": int(order),
-            "nonblock": bool(nonblock),
-            "broadcast": broadcast,
-        }
-        return self._issue("memcpy_h2d", args, array, nonblock)
+    def memcpy_h2d_colbcast(self, dest, src, px, py, w, h, l, **how):
+        """One row of data, `src` of shape [w][l], goes to every PE of its column. Options as memcpy_h2d."""
+        return self.memcpy_h2d(dest, src, px, py, w, h, l, _broadcast=2, **how)
 
     def memcpy_d2h(
         self,
@@ -478,20 +448,32 @@ class SdkRuntime:
         order=MemcpyOrder.ROW_MAJOR,
         nonblock=False,
     ):
-        array = _words(dest, "memcpy_d2h", True)
+        """Copies symbol or color `src` of the rectangle at (px, py) into `dest`, 32-bit words of shape
+        [h][w][l] flattened in `order`."""
+        return self._copy(
+            "memcpy_d2h",
+            src,
+            _words(dest, "memcpy_d2h", True),
+            (px, py, w, h, l),
+            streaming,
+            data_type,
+            order,
+            nonblock,
+        )
+
+    def _copy(
+        self, method, symbol, array, region, streaming, data_type, order, nonblock, broadcast=0
+    ):
         args = {
-            "id": int(src),
-            "px": int(px),
-            "py": int(py),
-            "w": int(w),
-            "h": int(h),
-            "l": int(l),
+            "id": int(symbol),
+            **{name: int(v) for name, v in zip(("px", "py", "w", "h", "l"), region)},
             "streaming": bool(streaming),
             "data_type": int(data_type),
             "order": int(order),
             "nonblock": bool(nonblock),
+            "broadcast": broadcast,
         }
-        return self._issue("memcpy_d2h", args, array, nonblock)
+        return self._issue(method, args, array, nonblock)
 
     def launch(self, name, *args, nonblock=False):
         """Runs an exported function on every PE; arguments are NumPy scalars of the declared types."""
@@ -506,11 +488,8 @@ class SdkRuntime:
                 ).type(a)
             code = _TYPES.get(a.dtype.str[1:])
             if code is None:
-                raise WseValueError(
-                    "wse.launch.type",
-                    f"argument {i} has type {a.dtype}, which no PE has",
-                    f"error[wse.launch.type]: argument {i} has type {a.dtype}, which no PE has",
-                    "dtype",
+                raise _value_error(
+                    "wse.launch.type", f"argument {i} has type {a.dtype}, which no PE has", "dtype"
                 )
             raw = (
                 np.array(a)
@@ -540,7 +519,13 @@ class SdkRuntime:
 
     # Streams of SdkLayout programs.
     def get_port_id(self, name) -> int:
-        return next(i for i, n in self._port_ids.items() if n == str(name))
+        for i, n in self._port_ids.items():
+            if n == str(name):
+                return i
+        raise _value_error(
+            "wse.stream.port",
+            f'there is no port "{name}"; the program has {", ".join(self._port_ids.values()) or "none"}',
+        )
 
     def report_port_infos(self) -> None:
         for i, name in self._port_ids.items():

@@ -45,17 +45,24 @@ def cslc_main(argv: list[str] | None = None) -> int:
     p.add_argument("--colors", action="append", default=[])
     p.add_argument("--memcpy", action="store_true")
     p.add_argument("--channels", type=int, default=1)
-    p.add_argument("--width-west-buf", type=int, default=0)
-    p.add_argument("--width-east-buf", type=int, default=0)
+    nothing = "accepted; the simulator needs none of it"
+    p.add_argument("--width-west-buf", type=int, default=0, help=nothing)
+    p.add_argument("--width-east-buf", type=int, default=0, help=nothing)
     p.add_argument("--import-path", action="append", default=[])
     p.add_argument("--fp16-format", default="f16", choices=["f16", "bf16", "cb16"])
-    p.add_argument("--output-json", default=None)
-    p.add_argument("--max-inlined-iterations", type=int, default=None)
-    p.add_argument("--max-parallelism", type=int, default=None)
+    p.add_argument(
+        "--output-json",
+        nargs="?",
+        const="",
+        metavar="PATH",
+        help="also write the resolved parameters there; default OUT.json",
+    )
+    p.add_argument("--max-inlined-iterations", type=int, default=None, help=nothing)
+    p.add_argument("--max-parallelism", type=int, default=None, help=nothing)
     p.add_argument("--warnings-as-errors", action="store_true")
     p.add_argument("--verbose", action="store_true")
-    p.add_argument("--out-routes", action="store_true")
-    p.add_argument("-g0", action="store_true", dest="no_debug")
+    p.add_argument("--out-routes", action="store_true", help="print every PE's colors and routes")
+    p.add_argument("-g0", action="store_true", dest="no_debug", help=nothing)
     p.add_argument("--version", action="version", version="cslc (weft), language of SDK 1.4")
     # "-o=out" and "--channels=1" are both in use.
     args = [
@@ -82,6 +89,7 @@ def cslc_main(argv: list[str] | None = None) -> int:
             import_paths=a.import_path,
             fp16_format=a.fp16_format,
             warnings_as_errors=a.warnings_as_errors,
+            routes=a.out_routes,
         )
     except wse.WseError as e:
         print(e, file=sys.stderr)
@@ -90,6 +98,12 @@ def cslc_main(argv: list[str] | None = None) -> int:
         print(line)
     if result.get("warnings"):
         print(result["warnings"], file=sys.stderr)
+    if a.out_routes:
+        print(result["routes"], end="")
+    if a.output_json is not None:
+        out = pathlib.Path(a.out)
+        target = pathlib.Path(a.output_json) if a.output_json else out.with_name(out.name + ".json")
+        target.write_text((out / "out.json").read_text())
     if a.verbose:
         print(f"wrote {a.out}")
     return 0

@@ -11,6 +11,7 @@
 #include <mutex>
 #include <random>
 
+#include "../expect_error.h"
 #include "../server_process.h"
 #include "rpc_test_certificate.h"
 #include "rpc_test_device.h"
@@ -18,18 +19,8 @@
 namespace weft::rpc {
 namespace {
 
-struct Refused {
-  std::string code, text;
-};
-template <typename F>
-Refused refused(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  }
-  return {"nothing was refused", ""};
-}
+using testing::refused;
+using testing::Refused;
 
 /// A server in this process whose log can be read.
 struct Served {

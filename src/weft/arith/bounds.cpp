@@ -16,22 +16,26 @@ namespace {
 
 constexpr std::int64_t kMin = Bounds::kMin, kMax = Bounds::kMax;
 
-__extension__ typedef __int128 Wide;
-
-std::int64_t clamp(Wide v) {
-  if (v <= kMin) return kMin;
-  if (v >= kMax) return kMax;
-  return static_cast<std::int64_t>(v);
+/// The exact sum or product where 64 bits hold it, else the nearer unknown.
+std::int64_t clamped_sum(std::int64_t a, std::int64_t b) {
+  std::int64_t v;
+  if (__builtin_add_overflow(a, b, &v)) return a < 0 ? kMin : kMax;
+  return v;
+}
+std::int64_t clamped_product(std::int64_t a, std::int64_t b) {
+  std::int64_t v;
+  if (__builtin_mul_overflow(a, b, &v)) return (a < 0) == (b < 0) ? kMax : kMin;
+  return v;
 }
 
 std::int64_t plus(std::int64_t a, std::int64_t b) {
   if (a == kMin || b == kMin) return kMin;
   if (a == kMax || b == kMax) return kMax;
-  return clamp(static_cast<Wide>(a) + b);
+  return clamped_sum(a, b);
 }
 std::int64_t plus_max(std::int64_t a, std::int64_t b) {  // for upper ends: unknown is kMax
   if (a == kMax || b == kMax) return kMax;
-  return a == kMin || b == kMin ? kMin : clamp(static_cast<Wide>(a) + b);
+  return a == kMin || b == kMin ? kMin : clamped_sum(a, b);
 }
 
 Bounds add(Bounds a, Bounds b) { return {plus(a.min, b.min), plus_max(a.max, b.max)}; }
@@ -39,7 +43,7 @@ Bounds add(Bounds a, Bounds b) { return {plus(a.min, b.min), plus_max(a.max, b.m
 std::int64_t times(std::int64_t a, std::int64_t b) {
   if (a == 0 || b == 0) return 0;
   if (a == kMin || a == kMax || b == kMin || b == kMax) return (a < 0) == (b < 0) ? kMax : kMin;
-  return clamp(static_cast<Wide>(a) * b);
+  return clamped_product(a, b);
 }
 
 Bounds multiply(Bounds a, Bounds b) {

@@ -33,14 +33,15 @@ namespace {
 /// c (x // c) + x % c = x, and (x // a % b) a + x % a = x % (a b), inside a sum.
 bool merge_pairs(Sum& sum) {
   for (std::size_t i = 0; i < sum.terms.size(); ++i) {
+    if (sum.terms[i].atoms.size() != 1 || sum.terms[i].atoms[0]->kind != ExprKind::floormod)
+      continue;
     const Monomial low = sum.terms[i];
-    if (low.atoms.size() != 1 || low.atoms[0]->kind != ExprKind::floormod) continue;
     const auto* r = as<BinaryNode>(low.atoms[0]);
     std::int64_t c;
     if (!is_const_int(r->b, &c) || c <= 0) continue;
     for (std::size_t j = 0; j < sum.terms.size(); ++j) {
+      if (i == j || sum.terms[j].atoms.size() != 1 || sum.terms[j].coeff != low.coeff * c) continue;
       const Monomial high = sum.terms[j];
-      if (i == j || high.atoms.size() != 1 || high.coeff != low.coeff * c) continue;
       Expr atom = high.atoms[0], merged;
       std::int64_t outer = 0;
       const auto* q = as<BinaryNode>(atom);
@@ -117,7 +118,7 @@ Sum Analyzer::Impl::simplify_sum(const Expr& e) const {
   } else if (e->kind == ExprKind::mul) {
     Sum x = simplify_sum(b->a), y = simplify_sum(b->b);
     if (x.terms.size() * y.terms.size() <= 16) {
-      out = multiply(x, y);
+      out = multiply(std::move(x), std::move(y));
     } else {
       out.terms.push_back({1, {to_expr(x, e->dtype) * to_expr(y, e->dtype)}});
     }

@@ -29,7 +29,7 @@ bool same_atoms(const Exprs& a, const Exprs& b) {
   return true;
 }
 
-void Sum::add(const Monomial& m) {
+void Sum::add(Monomial m) {
   if (m.coeff == 0) return;
   for (std::size_t i = 0; i < terms.size(); ++i) {
     if (!same_atoms(terms[i].atoms, m.atoms)) continue;
@@ -37,15 +37,31 @@ void Sum::add(const Monomial& m) {
     if (terms[i].coeff == 0) terms.erase(terms.begin() + static_cast<std::ptrdiff_t>(i));
     return;
   }
-  terms.push_back(m);
+  terms.push_back(std::move(m));
 }
 
-void Sum::add(const Sum& other, std::int64_t factor) {
-  constant += other.constant * factor;
-  for (const Monomial& m : other.terms) add(Monomial{m.coeff * factor, m.atoms});
+void Sum::add(Sum other, std::int64_t factor) {
+  other.scale(factor);
+  constant += other.constant;
+  if (terms.empty()) {
+    terms = std::move(other.terms);
+    return;
+  }
+  for (Monomial& m : other.terms) add(std::move(m));
 }
 
-Sum multiply(const Sum& a, const Sum& b) {
+void Sum::scale(std::int64_t factor) {
+  constant *= factor;
+  if (factor == 0) terms.clear();
+  for (Monomial& m : terms) m.coeff *= factor;
+}
+
+Sum multiply(Sum a, Sum b) {
+  if (a.is_constant()) std::swap(a, b);
+  if (b.is_constant()) {
+    a.scale(b.constant);
+    return a;
+  }
   Sum out;
   out.constant = a.constant * b.constant;
   for (const Monomial& m : a.terms) out.add(Monomial{m.coeff * b.constant, m.atoms});
@@ -54,7 +70,7 @@ Sum multiply(const Sum& a, const Sum& b) {
     for (const Monomial& y : b.terms) {
       Monomial product{x.coeff * y.coeff, x.atoms};
       product.atoms.insert(product.atoms.end(), y.atoms.begin(), y.atoms.end());
-      out.add(product);
+      out.add(std::move(product));
     }
   }
   return out;
@@ -75,10 +91,12 @@ Sum to_sum(const Expr& e) {
     }
     if (e->kind == ExprKind::mul) {
       Sum x = to_sum(b->a), y = to_sum(b->b);
-      if (x.terms.size() * y.terms.size() <= 16) return multiply(x, y);
+      if (x.terms.size() * y.terms.size() <= 16) return multiply(std::move(x), std::move(y));
     }
   }
-  out.terms.push_back({1, {e}});
+  out.terms.emplace_back();
+  out.terms[0].coeff = 1;
+  out.terms[0].atoms.push_back(e);
   return out;
 }
 
@@ -96,7 +114,7 @@ Expr to_expr(const Sum& sum, DType type) {
   };
   for (const Monomial& m : sum.terms) {
     if (m.coeff < 0) continue;
-    Expr term = widened(m.atoms) * make_int(m.coeff, type);
+    Expr term = m.coeff == 1 ? widened(m.atoms) : widened(m.atoms) * make_int(m.coeff, type);
     out = out ? out + term : term;
   }
   bool constant_done = false;
@@ -109,7 +127,7 @@ Expr to_expr(const Sum& sum, DType type) {
     if (!out) {
       out = widened(m.atoms) * make_int(m.coeff, type);
     } else {
-      out = out - widened(m.atoms) * make_int(-m.coeff, type);
+      out = out - (m.coeff == -1 ? widened(m.atoms) : widened(m.atoms) * make_int(-m.coeff, type));
     }
   }
   if (!out) return make_int(sum.constant, type);

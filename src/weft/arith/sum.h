@@ -21,14 +21,15 @@ struct Sum {
   std::int64_t constant = 0;
 
   bool is_constant() const { return terms.empty(); }
-  void add(const Monomial& m);
-  void add(const Sum& other, std::int64_t factor);
+  void add(Monomial m);
+  void add(Sum other, std::int64_t factor);
+  void scale(std::int64_t factor);
 };
 
 bool same_atoms(const ir::Exprs& a, const ir::Exprs& b);
 /// Opens +, -, and * of signed integers of 32 or 64 bits; anything else is an atom.
 Sum to_sum(const ir::Expr& e);
-Sum multiply(const Sum& a, const Sum& b);
+Sum multiply(Sum a, Sum b);
 /// Back to an expression of type `type`; positive terms first, the constant last.
 ir::Expr to_expr(const Sum& sum, DType type);
 ir::Expr monomial_expr(const ir::Exprs& atoms);

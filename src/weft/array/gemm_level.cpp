@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// The matrix product for one processor level (WEFT_LEVEL). Blocks as in Goto's scheme: a KC x NR
-// panel of B stays in the first cache, an MC x KC block of A in the second, a register tile of MR x
-// NR accumulates.
+// The matrix product for one processor level (WEFT_LEVEL). Blocks as in Goto's
+// scheme: a KC x NR panel of B stays in the first cache, an MC x KC block of A
+// in the second, a register tile of MR x NR accumulates.
 
 #include <algorithm>
 #include <cstdlib>
@@ -35,7 +35,8 @@ struct Shape {
   typedef T Vector __attribute__((vector_size(kVectorBytes)));
   static constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
   static constexpr int kNr = 2 * kLanes;
-  static constexpr std::int64_t kKc = sizeof(T) == 8 ? 256 : 384;
+  // A panel of B and one of A fit the first cache together.
+  static constexpr std::int64_t kKc = sizeof(T) == 8 ? 256 : 352;
   static constexpr std::int64_t kMc = kMr * 24;
   static constexpr std::int64_t kNc = 2048;
 };
@@ -50,7 +51,8 @@ std::unique_ptr<T[], Free> aligned(std::int64_t count) {
   return std::unique_ptr<T[], Free>(static_cast<T*>(p));
 }
 
-/// Packing space of a thread, kept between products: fresh pages would cost more than packing.
+/// Packing space of a thread, kept between products: fresh pages would cost
+/// more than packing.
 template <typename T>
 T* scratch(int which, std::int64_t count) {
   struct Space {
@@ -67,15 +69,20 @@ T* scratch(int which, std::int64_t count) {
   return s.data.get();
 }
 
+/// c[i, j] (+)= sum over p of a[i * row + p * step] * b[p * NR + j].
 template <typename T>
 inline __attribute__((always_inline)) void tile(std::int64_t kc, const T* __restrict a,
+                                                std::int64_t row, std::int64_t step,
                                                 const T* __restrict b, T* c, std::int64_t ldc,
                                                 bool add) {
   using V = typename Shape<T>::Vector;
   constexpr int lanes = Shape<T>::kLanes;
   V acc[kMr][2];
 #pragma GCC unroll 16
-  for (int i = 0; i < kMr; ++i) acc[i][0] = acc[i][1] = V{};
+  for (int i = 0; i < kMr; ++i) {
+    __builtin_prefetch(c + i * ldc, 1);
+    acc[i][0] = acc[i][1] = V{};
+  }
 #pragma GCC unroll 4
   for (std::int64_t p = 0; p < kc; ++p) {
     V b0, b1;
@@ -83,21 +90,21 @@ inline __attribute__((always_inline)) void tile(std::int64_t kc, const T* __rest
     std::memcpy(&b1, b + lanes, sizeof(V));
 #pragma GCC unroll 16
     for (int i = 0; i < kMr; ++i) {
-      V x = a[i] - V{};  // spread; + would add, because of signed zeros
+      V x = a[i * row] - V{};  // spread; + would add, because of signed zeros
       acc[i][0] += x * b0;
       acc[i][1] += x * b1;
     }
-    a += kMr;
+    a += step;
     b += 2 * lanes;
   }
 #pragma GCC unroll 16
   for (int i = 0; i < kMr; ++i) {
-    T* row = c + i * ldc;
+    T* out = c + i * ldc;
     V old[2] = {};
-    if (add) std::memcpy(old, row, sizeof(old));
+    if (add) std::memcpy(old, out, sizeof(old));
     old[0] += acc[i][0];
     old[1] += acc[i][1];
-    std::memcpy(row, old, sizeof(old));
+    std::memcpy(out, old, sizeof(old));
   }
 }
 
@@ -142,9 +149,9 @@ inline void put(float* out, __m256 v) { _mm256_storeu_ps(out, v); }
 inline void put(double* out, __m256d v) { _mm256_storeu_pd(out, v); }
 #endif
 
-/// out[p * kWidth + r] = row r at p, for `rows` rows with unit steps along p, zeros beyond; whole
-/// vectors are stored in ascending order, so what a store writes too far the next one overwrites.
-/// `out` has room for a vector more.
+/// out[p * kWidth + r] = row r at p, for `rows` rows with unit steps along p,
+/// zeros beyond; whole vectors are stored in ascending order, so what a store
+/// writes too far the next one overwrites. `out` has room for a vector more.
 template <int kWidth, typename T>
 void interleave(std::int64_t rows, std::int64_t k, const T* in, std::int64_t step, T* out) {
   std::int64_t p = 0;
@@ -213,20 +220,29 @@ void pack_b(std::int64_t k, std::int64_t n, const T* b, std::int64_t row, std::i
   }
 }
 
-template <typename T>
-void block(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, const T* b, T* c,
-           std::int64_t ldc, bool add) {
-  constexpr std::int64_t nr = Shape<T>::kNr;
+/// kDirect: A is read where it stands, rows of unit step `row` apart, but for
+/// the last ones that do not fill a tile, which are packed at `rest`.
+template <bool kDirect, typename T>
+void block(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t row,
+           const T* rest, const T* b, T* c, std::int64_t ldc, bool add) {
+  constexpr std::int64_t nr = Shape<T>::kNr, line = 64 / sizeof(T);
+  const std::int64_t tiles = (m + kMr - 1) / kMr;
+  const std::int64_t share = (nr * k / tiles + line) / line * line;
   for (std::int64_t j = 0; j < n; j += nr) {
+    const T* bp = b + j * k;
+    const T* next = bp + nr * k;  // of B: brought in while this one is used
+    const T* next_end = j + nr < n ? next + nr * k : next;
     for (std::int64_t i = 0; i < m; i += kMr) {
-      const T* ap = a + i * k;
-      const T* bp = b + j * k;
+      for (const T* end = std::min(next + share, next_end); next < end; next += line)
+        __builtin_prefetch(next, 0, 2);
       std::int64_t rows = std::min<std::int64_t>(kMr, m - i), cols = std::min(nr, n - j);
       if (rows == kMr && cols == nr) {
-        tile<T>(k, ap, bp, c + i * ldc + j, ldc, add);
+        if constexpr (kDirect) tile<T>(k, a + i * row, row, 1, bp, c + i * ldc + j, ldc, add);
+        else tile<T>(k, a + i * k, 1, kMr, bp, c + i * ldc + j, ldc, add);
       } else {
         alignas(64) T edge[kMr * nr];
-        tile<T>(k, ap, bp, edge, nr, false);
+        if (kDirect && rows == kMr) tile<T>(k, a + i * row, row, 1, bp, edge, nr, false);
+        else tile<T>(k, kDirect ? rest : a + i * k, 1, kMr, bp, edge, nr, false);
         for (std::int64_t r = 0; r < rows; ++r) {
           T* out = c + (i + r) * ldc + j;
           for (std::int64_t q = 0; q < cols; ++q)
@@ -237,16 +253,32 @@ void block(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, const T* 
   }
 }
 
+/// Short rows of unit step need no packing: a register tile reads a few of them
+/// side by side.
+constexpr std::int64_t kDirectK = 256;
+template <typename T>
+void block_direct(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t row,
+                  const T* b, T* c, std::int64_t ldc) {
+  alignas(64) T rest[kMr * kDirectK + 16];
+  const std::int64_t whole = m / kMr * kMr;
+  if (whole < m) interleave<kMr>(m - whole, k, a + whole * row, row, rest);
+  block<true>(m, n, k, a, row, rest, b, c, ldc, false);
+}
+
 template <typename T>
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
           std::int64_t a_col, const T* b, std::int64_t b_row, std::int64_t b_col, T* c,
           std::int64_t ldc) {
   using S = Shape<T>;
   auto up = [](std::int64_t v, std::int64_t to) { return (v + to - 1) / to * to; };
-  const std::int64_t kc_max = std::min(k, S::kKc), nc_max = std::min(up(n, S::kNr), S::kNc);
+  // Parts of k of about equal length.
+  const std::int64_t parts = (k + S::kKc - 1) / S::kKc;
+  const std::int64_t kc_max = std::min(k, up((k + parts - 1) / parts, 4)),
+                     nc_max = std::min(up(n, S::kNr), S::kNc);
   const bool parallel = m * n * k > 64 * 64 * 64;
   const std::int64_t threads = parallel ? runtime::Pool::shared().threads() : 1;
-  // Blocks of equal height, a multiple of the threads in number where there are several.
+  // Blocks of equal height, a multiple of the threads in number where there are
+  // several.
   std::int64_t blocks_m = (m + S::kMc - 1) / S::kMc;
   if (threads > 1) blocks_m = up(blocks_m, threads);
   const std::int64_t mc = up((m + blocks_m - 1) / blocks_m, kMr);
@@ -256,18 +288,23 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64
   const std::int64_t a_size = up(std::min(m, mc), kMr) * kc_max + 16,
                      b_size = up(nc_max * kc_max + 16, 16);
   T* b_pack = small;
+  const bool direct = a_col == 1 && k <= kDirectK;
   const bool on_stack = a_size + b_size <= kStack && m <= mc;
   if (!on_stack) b_pack = scratch<T>(0, b_size);
   for (std::int64_t j = 0; j < n; j += S::kNc) {
     std::int64_t nc = std::min(S::kNc, n - j);
-    for (std::int64_t p = 0; p < k; p += S::kKc) {
-      std::int64_t kc = std::min(S::kKc, k - p);
+    for (std::int64_t p = 0; p < k; p += kc_max) {
+      std::int64_t kc = std::min(kc_max, k - p);
       const T* b_at = b + p * b_row + j * b_col;
       if (on_stack) {
         pack_b(kc, nc, b_at, b_row, b_col, b_pack);
+        if (direct) {
+          block_direct(m, nc, kc, a, a_row, b_pack, c + j, ldc);
+          continue;
+        }
         T* a_pack = small + b_size;
         pack_a(m, kc, a + p * a_col, a_row, a_col, a_pack);
-        block(m, nc, kc, a_pack, b_pack, c + j, ldc, p > 0);
+        block<false, T>(m, nc, kc, a_pack, 0, nullptr, b_pack, c + j, ldc, p > 0);
         continue;
       }
       const std::int64_t panels = (nc + S::kNr - 1) / S::kNr;
@@ -277,11 +314,15 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64
       };
       const std::int64_t blocks = (m + mc - 1) / mc;
       auto multiply = [&](std::int64_t begin, std::int64_t end) {
-        T* a_pack = scratch<T>(1, up(mc, kMr) * kc + 16);
+        T* a_pack = direct ? nullptr : scratch<T>(1, up(mc, kMr) * kc + 16);
         for (; begin < end; ++begin) {
           std::int64_t i = begin * mc, rows = std::min(mc, m - i);
+          if (direct) {
+            block_direct(rows, nc, kc, a + i * a_row, a_row, b_pack, c + i * ldc + j, ldc);
+            continue;
+          }
           pack_a(rows, kc, a + i * a_row + p * a_col, a_row, a_col, a_pack);
-          block(rows, nc, kc, a_pack, b_pack, c + i * ldc + j, ldc, p > 0);
+          block<false, T>(rows, nc, kc, a_pack, 0, nullptr, b_pack, c + i * ldc + j, ldc, p > 0);
         }
       };
       if (parallel) {

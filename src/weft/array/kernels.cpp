@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "weft/array/kernels.h"
+#include "weft/array/kernel_lists.h"
+
+#include <type_traits>
 
 namespace weft {
 
@@ -8,27 +10,57 @@ namespace weft {
 #else
 #define WEFT_LEVELS(X) X(base)
 #endif
-#define WEFT_DECLARE(level)                       \
-  void fill_integers_##level(KernelTable& table); \
-  void fill_reals_##level(KernelTable& table);    \
-  void fill_others_##level(KernelTable& table);   \
-  void fill_casts_##level(KernelTable& table);
+#define WEFT_GROUPS(X, level) X(integers, level) X(reals, level) X(booleans, level) X(casts, level)
+#define WEFT_DECLARE_LIST(group, level) \
+  extern "C" const KernelEntry weft_kernels_##group##_##level[];
+#define WEFT_DECLARE(level)             \
+  WEFT_GROUPS(WEFT_DECLARE_LIST, level) \
+  void fill_complex_##level(KernelTable& table);
 WEFT_LEVELS(WEFT_DECLARE)
 #undef WEFT_DECLARE
+#undef WEFT_DECLARE_LIST
 
 namespace {
-#define WEFT_FILL_ALL(level)          \
-  void fill_##level(KernelTable& t) { \
-    fill_integers_##level(t);         \
-    fill_reals_##level(t);            \
-    fill_others_##level(t);           \
-    fill_casts_##level(t);            \
+
+struct Tables {
+  KernelTable all;
+  OneKernels one;
+};
+
+void enter(const KernelEntry* list, Tables& tables) {
+  KernelTable& t = tables.all;
+  for (; list->table >= 0; ++list) {
+    const KernelEntry& k = *list;
+    auto put = [&](auto& slot) {
+      slot = reinterpret_cast<std::decay_t<decltype(slot)>>(k.function);
+    };
+    switch (k.table) {
+      case KernelEntry::elementwise:
+        if (k.layout == 0) put(t.elementwise[k.row][k.elem]);
+        else put(tables.one.one[k.layout - 1][k.row][k.elem]);
+        break;
+      case KernelEntry::reduce: put(t.reduce[k.row][k.elem]); break;
+      case KernelEntry::accumulate: put(t.accumulate[k.row][k.elem]); break;
+      case KernelEntry::scan: put(t.scan[k.row][k.elem]); break;
+      case KernelEntry::cast: put(t.cast[k.row][k.elem]); break;
+      case KernelEntry::select: put(t.select[k.elem]); break;
+      default: put(t.row[k.row][k.elem]); break;
+    }
+  }
+}
+
+#define WEFT_ENTER(group, level) enter(weft_kernels_##group##_##level, t);
+#define WEFT_FILL_ALL(level)       \
+  void fill_##level(Tables& t) {   \
+    WEFT_GROUPS(WEFT_ENTER, level) \
+    fill_complex_##level(t.all);   \
   }
 WEFT_LEVELS(WEFT_FILL_ALL)
 #undef WEFT_FILL_ALL
+#undef WEFT_ENTER
 
-KernelTable choose() {
-  KernelTable table;
+Tables choose() {
+  Tables table;
 #if defined(WEFT_X86_LEVELS)
   __builtin_cpu_init();
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
@@ -45,10 +77,20 @@ KernelTable choose() {
   fill_base(table);
   return table;
 }
+const Tables& tables() {
+  static const Tables all = choose();
+  return all;
+}
+
 }  // namespace
 
 const KernelTable& kernels() {
-  static const KernelTable table = choose();
+  static const KernelTable& table = tables().all;
+  return table;
+}
+
+const OneKernels& one_kernels() {
+  static const OneKernels& table = tables().one;
   return table;
 }
 

@@ -30,7 +30,7 @@ inline constexpr int kReduceOps = static_cast<int>(ReduceOp::count_);
 
 /// out[i] = f(in[0][i], in[1][i]); `out` may be the same memory as an input.
 using ElementwiseFn = void (*)(std::int64_t n, const void* const* in, void* out);
-/// *acc = combine(*acc, in[0], ..., in[n-1]) in a fixed order that depends on n alone.
+/// *acc = combination of in[0] to in[n-1], n > 0, in a fixed order that depends on n alone.
 using ReduceFn = void (*)(std::int64_t n, const void* in, void* acc);
 /// acc[i] = combine(acc[i], in[i]).
 using AccumulateFn = void (*)(std::int64_t n, const void* in, void* acc);

@@ -7,10 +7,15 @@
 #include <limits>
 
 #include "weft/array/device_ops.h"
+#include "weft/array/kernel_lists.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops/device_structured.h"
 #include "weft/array/transpose.h"
 #include "weft/runtime/pool.h"
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 namespace weft {
 
@@ -70,7 +75,8 @@ Elem result_of(Rule rule, Elem e) {
 
 /// One operand ready for chunks of the linear index space.
 struct Feed {
-  enum class Mode : std::uint8_t { direct, constant, cast, gather } mode = Mode::direct;
+  /// single: one element of the kernel's type for a kernel that takes one.
+  enum class Mode : std::uint8_t { direct, constant, single, cast, gather } mode = Mode::direct;
   const char* base = nullptr;
   int bytes = 1, kernel_bytes = 1;
   CastFn cast = nullptr;  // null: same type
@@ -129,6 +135,7 @@ const void* bring(const Feed& feed, Walker* walker, std::int64_t begin, std::int
   switch (feed.mode) {
     case Feed::Mode::direct: return feed.base + begin * feed.bytes;
     case Feed::Mode::constant: return slot.data;
+    case Feed::Mode::single: return feed.base;
     case Feed::Mode::cast:
       feed.cast(n, feed.base + begin * feed.bytes, slot.data);
       return slot.data;
@@ -144,6 +151,32 @@ const void* bring(const Feed& feed, Walker* walker, std::int64_t begin, std::int
   return slot.data;
 }
 
+/// A result above this size does not stay in the caches: it is stored past them.
+constexpr std::int64_t kStreamBytes = std::int64_t{32} << 20;
+
+/// Copies whole lines past the caches where the machine can; `out` stands on a line's start.
+void stream_copy(char* out, const char* in, std::int64_t bytes) {
+#if defined(__SSE2__)
+  std::int64_t i = 0;
+  for (; i + 64 <= bytes; i += 64) {
+    for (int k = 0; k < 64; k += 16) {
+      _mm_stream_si128(reinterpret_cast<__m128i*>(out + i + k),
+                       _mm_load_si128(reinterpret_cast<const __m128i*>(in + i + k)));
+    }
+  }
+  std::memcpy(out + i, in + i, static_cast<std::size_t>(bytes - i));
+#else
+  std::memcpy(out, in, static_cast<std::size_t>(bytes));
+#endif
+}
+
+/// Before the end of a task that streamed.
+void stream_end() {
+#if defined(__SSE2__)
+  _mm_sfence();
+#endif
+}
+
 /// Runs `call(n, in, out)` over the linear space of `out`'s elements, chunk by chunk, on all
 /// threads.
 template <int kIn, typename Call>
@@ -156,14 +189,32 @@ void run_chunks(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, c
           ? nullptr
           : kernels().cast[static_cast<int>(kernel_out)][static_cast<int>(out.elem())];
   bool all_direct = out_direct;
-  for (const Feed& feed : feeds) all_direct &= feed.mode == Feed::Mode::direct;
+  for (const Feed& feed : feeds)
+    all_direct &= feed.mode == Feed::Mode::direct || feed.mode == Feed::Mode::single;
   char* out_base = out.host();
   const int out_bytes = elem_bytes(out.elem());
+  bool stream = all_direct && out.nbytes() >= kStreamBytes &&
+                reinterpret_cast<std::uintptr_t>(out_base) % 64 == 0;
+  for (const Feed& feed : feeds) stream &= feed.base != out_base;  // not in place
   runtime::Pool::shared().parallel_for(
       size, kParallelGrain, [&](std::int64_t begin, std::int64_t end) {
         const void* in[kIn];
+        if (stream && begin * out_bytes % 64 == 0) {
+          Slot result;
+          for (std::int64_t at = begin; at < end; at += kChunk) {
+            const std::int64_t n = std::min(kChunk, end - at);
+            for (int k = 0; k < kIn; ++k)
+              in[k] =
+                  feeds[k].base + (feeds[k].mode == Feed::Mode::single ? 0 : at * feeds[k].bytes);
+            call(n, in, result.data);
+            stream_copy(out_base + at * out_bytes, result.data, n * out_bytes);
+          }
+          return stream_end();
+        }
         if (all_direct) {
-          for (int k = 0; k < kIn; ++k) in[k] = feeds[k].base + begin * feeds[k].bytes;
+          for (int k = 0; k < kIn; ++k)
+            in[k] =
+                feeds[k].base + (feeds[k].mode == Feed::Mode::single ? 0 : begin * feeds[k].bytes);
           call(end - begin, in, out_base + begin * out_bytes);
           return;
         }
@@ -205,6 +256,52 @@ void run_chunks(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, c
       });
 }
 
+/// Operands whose inner axis is contiguous, or one element for all, are read where they stand, a
+/// row at a time: `plain` for rows, `one[k]` where operand k is the one element. False: not that
+/// shape.
+template <int kIn>
+bool run_rows(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, ElementwiseFn plain,
+              const ElementwiseFn* one) {
+  if (out.elem() != kernel_out || !out.is_contiguous()) return false;
+  std::int64_t inner = 0;
+  int constant = -1;
+  bool single = false;
+  for (int k = 0; k < kIn; ++k) {
+    const Feed& f = feeds[k];
+    single |= f.mode == Feed::Mode::single;
+    if (f.mode == Feed::Mode::direct || f.mode == Feed::Mode::single) continue;
+    if (f.mode != Feed::Mode::gather || f.cast || f.nest.ndim != 2) return false;
+    if (inner && inner != f.nest.shape[1]) return false;
+    inner = f.nest.shape[1];
+    if (f.nest.stride[1] == f.nest.bytes) continue;
+    if (f.nest.stride[1] != 0 || constant >= 0 || !one || !one[k]) return false;
+    constant = k;
+  }
+  if (inner < 64 || (single && constant >= 0)) return false;
+  const ElementwiseFn fn = constant >= 0 ? one[constant] : plain;
+  const char* base[kIn];
+  std::int64_t step[kIn];
+  for (int k = 0; k < kIn; ++k) {
+    const Feed& f = feeds[k];
+    const bool rows = f.mode == Feed::Mode::gather;
+    base[k] = rows ? f.nest.base : f.base;
+    step[k] = rows ? f.nest.stride[0] : f.mode == Feed::Mode::single ? 0 : inner * f.bytes;
+  }
+  char* to = out.host();
+  const std::int64_t out_step = inner * elem_bytes(kernel_out);
+  runtime::Pool::shared().parallel_for(out.size() / inner,
+                                       std::max<std::int64_t>(1, kParallelGrain / inner),
+                                       [&](std::int64_t begin, std::int64_t end) {
+                                         const void* in[kIn];
+                                         for (; begin < end; ++begin) {
+                                           for (int k = 0; k < kIn; ++k)
+                                             in[k] = base[k] + begin * step[k];
+                                           fn(inner, in, to + begin * out_step);
+                                         }
+                                       });
+  return true;
+}
+
 void need_host(const NDArray& x, std::string_view operation) {
   if (x.on_host()) return;
   throw Error(ErrorKind::device, cat("array.", operation, ".kernel"),
@@ -212,11 +309,12 @@ void need_host(const NDArray& x, std::string_view operation) {
       .help("move the array to the host's device with to(...)");
 }
 
-Feed scalar_feed(const Scalar& scalar, Elem kernel, Slot& slot) {
-  write_scalar(scalar, kernel, slot.data);
+/// `one` holds an element.
+Feed scalar_feed(const Scalar& scalar, Elem kernel, char* one) {
+  write_scalar(scalar, kernel, one);
   Feed feed;
   feed.mode = Feed::Mode::constant;
-  feed.base = slot.data;
+  feed.base = one;
   feed.bytes = feed.kernel_bytes = elem_bytes(kernel);
   return feed;
 }
@@ -247,7 +345,7 @@ void run_binary(Op op, ElementwiseFn fn, Elem compute, Rule rule, const NDArray&
                 const Arg& y) {
   if (out.size() == 0) return;
   Elem kernel = kernel_elem(compute);
-  Slot constants[2];
+  alignas(16) char constants[2][16];
   Feed feeds[2];
   const Arg* args[2] = {&x, &y};
   for (int k = 0; k < 2; ++k) {
@@ -258,6 +356,21 @@ void run_binary(Op op, ElementwiseFn fn, Elem compute, Rule rule, const NDArray&
       feeds[k] = scalar_feed(args[k]->scalar, kernel, constants[k]);
     }
   }
+  // One element against many has kernels of its own.
+  for (int k = 0; k < 2; ++k) {
+    if (feeds[k].mode != Feed::Mode::constant || feeds[1 - k].mode == Feed::Mode::constant)
+      continue;
+    ElementwiseFn one = one_kernel(k, op, kernel);
+    if (!one) continue;
+    if (feeds[k].cast) {
+      feeds[k].cast(1, feeds[k].base, constants[k]);
+      feeds[k].base = constants[k];
+    }
+    feeds[k].mode = Feed::Mode::single;
+    fn = one;
+  }
+  const ElementwiseFn one[2] = {one_kernel(0, op, kernel), one_kernel(1, op, kernel)};
+  if (run_rows<2>(feeds, out, result_of(rule, kernel), fn, one)) return;
   run_chunks<2>(feeds, out, result_of(rule, kernel),
                 [fn](std::int64_t n, const void* const* in, void* o) { fn(n, in, o); });
 }
@@ -364,6 +477,7 @@ NDArray apply(Op op, const Arg& x) {
   }
   Feed feeds[1];
   prepare(feeds[0], a, a.shape(), kernel);
+  if (run_rows<1>(feeds, out, result_of(row.rule, kernel), fn, nullptr)) return out;
   run_chunks<1>(feeds, out, result_of(row.rule, kernel),
                 [fn](std::int64_t n, const void* const* in, void* o) { fn(n, in, o); });
   return out;
@@ -415,6 +529,13 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
     // A short array with a number: no chunk machinery.
     alignas(64) char spread[64 * 16];
     const int bytes = elem_bytes(kernel);
+    const int other = x.array ? 1 : 0;
+    if (auto one = one_kernel(other, op, kernel)) {
+      write_scalar(x.array ? y.scalar : x.scalar, kernel, spread);
+      const void* in[2] = {other ? array->host() : spread, other ? spread : array->host()};
+      one(out.size(), in, out.host());
+      return out;
+    }
     write_scalar(x.array ? y.scalar : x.scalar, kernel, spread);
     for (std::int64_t i = 1; i < out.size(); ++i)
       std::memcpy(spread + i * bytes, spread, static_cast<std::size_t>(bytes));
@@ -497,6 +618,13 @@ void assign(const NDArray& dst, const NDArray& src) {
   if (!dst.on_host()) return device_copy(dst, src);
   if (transpose_copy(dst, src)) return;
   Feed feeds[1];
+  if (src.elem() != dst.elem()) {
+    prepare(feeds[0], src, dst.shape(), src.elem());
+    CastFn cast = kernels().cast[static_cast<int>(src.elem())][static_cast<int>(dst.elem())];
+    return run_chunks<1>(
+        feeds, dst, dst.elem(),
+        [cast](std::int64_t n, const void* const* in, void* out) { cast(n, in[0], out); });
+  }
   prepare(feeds[0], src, dst.shape(), dst.elem());
   auto bytes = static_cast<std::size_t>(elem_bytes(dst.elem()));
   run_chunks<1>(feeds, dst, dst.elem(), [bytes](std::int64_t n, const void* const* in, void* out) {
@@ -521,7 +649,7 @@ NDArray where(const NDArray& condition, const Arg& a, const Arg& b) {
   }
   Elem kernel = kernel_elem(e);
   SelectFn fn = kernels().select[static_cast<int>(kernel)];
-  Slot constants[2];
+  alignas(16) char constants[2][16];
   Feed feeds[3];
   prepare(feeds[0], condition, out.shape(), Elem::boolean);
   for (int k = 0; k < 2; ++k) {
@@ -550,7 +678,7 @@ NDArray full(const Ref<Device>& device, Elem elem, Dims shape, const Scalar& val
     device->upload(*out.handle(), 0, bytes.data(), bytes.size());
     return out;
   }
-  Slot constant;
+  alignas(16) char constant[16];
   Feed feeds[1] = {scalar_feed(value, elem, constant)};
   auto width = static_cast<std::size_t>(elem_bytes(elem));
   run_chunks<1>(feeds, out, elem, [width](std::int64_t n, const void* const* in, void* o) {

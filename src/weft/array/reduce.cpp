@@ -114,8 +114,15 @@ std::int64_t product(const Dims& dims) {
 /// Combines n > 0 elements of `nest` from `begin` on; `acc` is written. Cut at kPart, joined
 /// pairwise.
 constexpr std::int64_t kPart = 4096;
-void reduce_run(const Nest& nest, Elem elem, Elem kernel, ReduceFn fn, std::int64_t begin,
+struct Combine {
+  ReduceFn reduce;
+  AccumulateFn join;  // of two results
+};
+void reduce_run(const Nest& nest, Elem elem, Elem kernel, const Combine& fn, std::int64_t begin,
                 std::int64_t n, void* acc) {
+  if (n <= kPart && elem == kernel && nest.contiguous()) {
+    return fn.reduce(n, nest.base + begin * nest.bytes, acc);
+  }
   const auto bytes = static_cast<std::size_t>(elem_bytes(kernel));
   Stream stream(nest, elem, kernel, begin);
   // A binary counter of partial results: level l holds a sum of 2^l parts.
@@ -123,25 +130,18 @@ void reduce_run(const Nest& nest, Elem elem, Elem kernel, ReduceFn fn, std::int6
   std::int64_t parts = 0;
   for (std::int64_t at = 0; at < n; at += kPart, ++parts) {
     std::int64_t m = std::min(kPart, n - at);
-    alignas(16) char part[16];
-    bool first = true;
+    alignas(16) char part[16], piece[16];
     for (std::int64_t done = 0; done < m;) {
       std::int64_t c = stream.free() ? m : std::min(kChunk, m - done);
-      const char* in = static_cast<const char*>(stream.next(c));
-      if (first) {
-        std::memcpy(part, in, bytes);
-        if (c > 1) fn(c - 1, in + bytes, part);
-        first = false;
-      } else {
-        fn(c, in, part);
-      }
+      fn.reduce(c, stream.next(c), done ? piece : part);
+      if (done) fn.join(1, piece, part);
       done += c;
     }
     int level = 0;
     for (std::int64_t p = parts; p & 1; p >>= 1, ++level) {
       alignas(16) char joined[16];
       std::memcpy(joined, levels[level], bytes);
-      fn(1, part, joined);
+      fn.join(1, part, joined);
       std::memcpy(part, joined, bytes);
     }
     std::memcpy(levels[level], part, bytes);
@@ -153,7 +153,7 @@ void reduce_run(const Nest& nest, Elem elem, Elem kernel, ReduceFn fn, std::int6
       std::memcpy(acc, levels[level], bytes);
       first = false;
     } else {
-      fn(1, levels[level], acc);
+      fn.join(1, levels[level], acc);
     }
   }
 }
@@ -162,37 +162,58 @@ void write_identity(ReduceOp op, Elem kernel, void* out) {
   write_scalar(Scalar(kIdentity[static_cast<int>(op)] == "one" ? 1 : 0), kernel, out);
 }
 
-/// Kept axes innermost: whole rows are accumulated.
+/// Kept axes innermost: whole rows are accumulated. Many rows of few columns are cut into parts
+/// that threads share; the cut depends on the shape alone.
 void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn, char* out) {
   const std::int64_t kept = product(s.kept_shape), gone = product(s.gone_shape);
   const int bytes = elem_bytes(kernel), in_bytes = elem_bytes(x.elem());
-  const std::int64_t grain = std::max<std::int64_t>(
-      kChunk, kParallelGrain / std::max<std::int64_t>(gone, 1) / kChunk * kChunk);
-  Nest steps = make_nest(x.host(), s.gone_shape, s.gone_strides, in_bytes);
-  runtime::Pool::shared().parallel_for(kept, grain, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t at = begin; at < end; at += kChunk) {
-      std::int64_t n = std::min(kChunk, end - at);
-      char* acc = out + at * bytes;
-      std::int64_t count[kMaxDims] = {};
-      char* base = steps.base;
-      for (std::int64_t r = 0; r < gone; ++r) {
-        Nest row = make_nest(base, s.kept_shape, s.kept_strides, in_bytes);
-        Stream stream(row, x.elem(), kernel, at);
-        const void* in = stream.next(n);
-        if (r == 0) {
-          std::memcpy(acc, in, static_cast<std::size_t>(n * bytes));
-        } else {
-          fn(n, in, acc);
-        }
-        for (int i = steps.ndim - 1; i >= 0; --i) {
-          base += steps.stride[i];
-          if (++count[i] < steps.shape[i]) break;
-          base -= steps.stride[i] * steps.shape[i];
-          count[i] = 0;
-        }
+  const Nest steps = make_nest(x.host(), s.gone_shape, s.gone_strides, in_bytes);
+  const Nest first = make_nest(x.host(), s.kept_shape, s.kept_strides, in_bytes);
+  const bool direct = first.contiguous() && x.elem() == kernel;
+  // What is accumulated and what is read stay in the first cache together.
+  const std::int64_t width = direct ? 4 * kChunk : kChunk, chunks = (kept + width - 1) / width;
+  const std::int64_t parts =
+      chunks >= 16 || kept * gone < 4 * kParallelGrain
+          ? 1
+          : std::clamp<std::int64_t>(gone / 64, 1, std::max<std::int64_t>(1, 32 / chunks));
+  std::string partial(parts > 1 ? static_cast<std::size_t>((parts - 1) * kept * bytes) : 0, '\0');
+  auto accumulate = [&](std::int64_t part, std::int64_t at) {
+    const std::int64_t begin = gone * part / parts, end = gone * (part + 1) / parts;
+    const std::int64_t n = std::min(width, kept - at);
+    char* acc =
+        (part ? &partial[static_cast<std::size_t>((part - 1) * kept * bytes)] : out) + at * bytes;
+    std::int64_t count[kMaxDims] = {};
+    std::int64_t offset = 0, left = begin;
+    for (int i = steps.ndim - 1; i >= 0; --i) {
+      count[i] = left % steps.shape[i];
+      left /= steps.shape[i];
+      offset += count[i] * steps.stride[i];
+    }
+    for (std::int64_t r = begin; r < end; ++r) {
+      Nest row = first;
+      row.base = first.base + offset;
+      auto combine = [&](const void* in) {
+        if (r == begin) std::memcpy(acc, in, static_cast<std::size_t>(n * bytes));
+        else fn(n, in, acc);
+      };
+      if (direct) combine(row.base + at * in_bytes);
+      else combine(Stream(row, x.elem(), kernel, at).next(n));
+      for (int i = steps.ndim - 1; i >= 0; --i) {
+        offset += steps.stride[i];
+        if (++count[i] < steps.shape[i]) break;
+        offset -= steps.stride[i] * steps.shape[i];
+        count[i] = 0;
       }
     }
+  };
+  const std::int64_t tasks = parts * chunks;
+  const std::int64_t grain = std::clamp<std::int64_t>(
+      kParallelGrain * tasks / std::max<std::int64_t>(kept * gone, 1), 1, tasks);
+  runtime::Pool::shared().parallel_for(tasks, grain, [&](std::int64_t begin, std::int64_t end) {
+    for (; begin < end; ++begin) accumulate(begin / chunks, begin % chunks * width);
   });
+  for (std::int64_t part = 1; part < parts; ++part)
+    fn(kept, &partial[static_cast<std::size_t>((part - 1) * kept * bytes)], out);
 }
 
 }  // namespace
@@ -244,12 +265,11 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
     if (out.size() > 0) device_reduce(op, kernel, out, x, mask);
     return acc == kernel ? out : out.astype(acc);
   }
-  ReduceFn fn = kernels().reduce[static_cast<int>(op)][e];
+  const Combine fn = {kernels().reduce[static_cast<int>(op)][e],
+                      kernels().accumulate[static_cast<int>(op)][e]};
   if (out.size() == 1 && x.size() > 0 && x.size() <= kPart && x.elem() == kernel &&
       x.is_contiguous()) {
-    auto bytes = static_cast<std::size_t>(elem_bytes(kernel));
-    std::memcpy(out.host(), x.host(), bytes);
-    if (x.size() > 1) fn(x.size() - 1, x.host() + bytes, out.host());
+    fn.reduce(x.size(), x.host(), out.host());
     return acc == kernel ? out : out.astype(acc);
   }
   Split s = split_axes(x, mask);
@@ -278,7 +298,7 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
     least = std::min(least, step);
   }
   if (kept_step < gone_step && kept >= 8) {
-    reduce_rows(s, x, kernel, kernels().accumulate[static_cast<int>(op)][e], out.host());
+    reduce_rows(s, x, kernel, fn.join, out.host());
     return acc == kernel ? out : out.astype(acc);
   }
   Nest kept_nest = make_nest(x.host(), s.kept_shape, s.kept_strides, elem_bytes(x.elem()));
@@ -312,9 +332,18 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
     }
   } else {
     std::int64_t grain = std::max<std::int64_t>(1, kParallelGrain / gone);
+    const Nest run = make_nest(x.host(), s.gone_shape, s.gone_strides, elem_bytes(x.elem()));
+    if (gone <= kPart && x.elem() == kernel && run.contiguous() && kept_nest.ndim <= 1) {
+      const std::int64_t step = kept_nest.ndim ? kept_nest.stride[0] : 0;
+      runtime::Pool::shared().parallel_for(kept, grain, [&](std::int64_t k, std::int64_t end) {
+        for (; k < end; ++k) fn.reduce(gone, kept_nest.base + k * step, out.host() + k * bytes);
+      });
+      return acc == kernel ? out : out.astype(acc);
+    }
     runtime::Pool::shared().parallel_for(kept, grain, [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t k = begin; k < end; ++k) {
-        Nest nest = make_nest(origin(k), s.gone_shape, s.gone_strides, elem_bytes(x.elem()));
+        Nest nest = run;
+        nest.base = origin(k);
         reduce_run(nest, x.elem(), kernel, fn, 0, gone, out.host() + k * bytes);
       }
     });

@@ -24,6 +24,19 @@ void indent_into(std::string& out, std::string_view text, std::string_view margi
 }
 }  // namespace
 
+Refusal& Refusal::at(std::string label, std::string text, int line, int column) {
+  places.push_back({std::move(label), std::move(text), line, column});
+  return *this;
+}
+Refusal& Refusal::note(std::string text) {
+  notes.push_back(std::move(text));
+  return *this;
+}
+Refusal& Refusal::repair(std::string text) {
+  help = std::move(text);
+  return *this;
+}
+
 std::string render(const Refusal& refusal) {
   std::string out = cat("error[", refusal.code, "]: ", refusal.message, "\n");
   for (const Place& place : refusal.places) {

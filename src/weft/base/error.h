@@ -54,18 +54,9 @@ struct Refusal {
   std::vector<std::string> notes;  // what was found; which choices are legal
   std::string help;                // a repair that was checked, or empty
 
-  Refusal& at(std::string label, std::string text, int line = 0, int column = 0) {
-    places.push_back({std::move(label), std::move(text), line, column});
-    return *this;
-  }
-  Refusal& note(std::string text) {
-    notes.push_back(std::move(text));
-    return *this;
-  }
-  Refusal& repair(std::string text) {
-    help = std::move(text);
-    return *this;
-  }
+  Refusal& at(std::string label, std::string text, int line = 0, int column = 0);
+  Refusal& note(std::string text);
+  Refusal& repair(std::string text);
 };
 
 /// Empty means legal.

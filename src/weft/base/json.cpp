@@ -324,7 +324,8 @@ const Json& Json::at(std::string_view key) const {
   std::vector<std::string> keys;
   for (const auto& [name, value] : as_object()) keys.push_back(name);
   throw Error(ErrorKind::value, "json.key", cat("there is no member \"", key, "\""))
-      .note(cat("members: ", join(keys)));
+      .note(cat("members: ", join(keys)))
+      .help(did_you_mean(key, keys));
 }
 
 const Json& Json::at(std::size_t index) const {

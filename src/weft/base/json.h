@@ -3,6 +3,7 @@
 // JSON in and out, small, because the runtime and the CUDA path may depend on nothing but the
 // standard library and fmt. Objects keep insertion order. Integers stay 64-bit integers.
 
+#include <concepts>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,11 +22,9 @@ class Json {
   Json() = default;
   Json(std::nullptr_t) {}
   Json(bool value) : value_(value) {}
-  Json(int value) : value_(static_cast<std::int64_t>(value)) {}
-  Json(unsigned value) : value_(static_cast<std::int64_t>(value)) {}
-  Json(std::int64_t value) : value_(value) {}
-  Json(long long value) : value_(static_cast<std::int64_t>(value)) {}
-  Json(std::uint64_t value) : value_(static_cast<std::int64_t>(value)) {}
+  /// Any integer; a template, because which of long and long long is int64_t differs by system.
+  template <std::integral T>
+  Json(T value) : value_(static_cast<std::int64_t>(value)) {}
   Json(double value) : value_(value) {}
   Json(const char* value) : value_(std::string(value)) {}
   Json(std::string_view value) : value_(std::string(value)) {}

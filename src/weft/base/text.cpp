@@ -23,7 +23,59 @@ std::string shortest_of(T value) {
 std::string shortest(double value) { return shortest_of(value); }
 std::string shortest(float value) { return shortest_of(value); }
 
-void detail::append(std::string& out, double value) { out += shortest(value); }
+Piece::Piece(float value) : Piece(static_cast<double>(value)) {}
+Piece::Piece(double value) : data_(digits_) {
+  const std::string text = shortest(value);  // at most 24 characters
+  size_ = text.copy(digits_, sizeof digits_);
+}
+void Piece::write(long long value) {
+  size_ = static_cast<std::size_t>(std::to_chars(digits_, digits_ + sizeof digits_, value).ptr -
+                                   digits_);
+}
+void Piece::write(unsigned long long value) {
+  size_ = static_cast<std::size_t>(std::to_chars(digits_, digits_ + sizeof digits_, value).ptr -
+                                   digits_);
+}
+
+std::string detail::concatenate(std::initializer_list<const Piece*> pieces) {
+  std::size_t size = 0;
+  for (const Piece* p : pieces) size += p->text().size();
+  std::string out;
+  out.reserve(size);
+  for (const Piece* p : pieces) out += p->text();
+  return out;
+}
+std::string cat(const Piece& a) { return detail::concatenate({&a}); }
+std::string cat(const Piece& a, const Piece& b) { return detail::concatenate({&a, &b}); }
+std::string cat(const Piece& a, const Piece& b, const Piece& c) {
+  return detail::concatenate({&a, &b, &c});
+}
+std::string cat(const Piece& a, const Piece& b, const Piece& c, const Piece& d) {
+  return detail::concatenate({&a, &b, &c, &d});
+}
+std::string cat(const Piece& a, const Piece& b, const Piece& c, const Piece& d, const Piece& e) {
+  return detail::concatenate({&a, &b, &c, &d, &e});
+}
+std::string cat(const Piece& a, const Piece& b, const Piece& c, const Piece& d, const Piece& e,
+                const Piece& f) {
+  return detail::concatenate({&a, &b, &c, &d, &e, &f});
+}
+std::string cat(const Piece& a, const Piece& b, const Piece& c, const Piece& d, const Piece& e,
+                const Piece& f, const Piece& g) {
+  return detail::concatenate({&a, &b, &c, &d, &e, &f, &g});
+}
+std::string cat(const Piece& a, const Piece& b, const Piece& c, const Piece& d, const Piece& e,
+                const Piece& f, const Piece& g, const Piece& h) {
+  return detail::concatenate({&a, &b, &c, &d, &e, &f, &g, &h});
+}
+std::string cat(const Piece& a, const Piece& b, const Piece& c, const Piece& d, const Piece& e,
+                const Piece& f, const Piece& g, const Piece& h, const Piece& i) {
+  return detail::concatenate({&a, &b, &c, &d, &e, &f, &g, &h, &i});
+}
+std::string cat(const Piece& a, const Piece& b, const Piece& c, const Piece& d, const Piece& e,
+                const Piece& f, const Piece& g, const Piece& h, const Piece& i, const Piece& j) {
+  return detail::concatenate({&a, &b, &c, &d, &e, &f, &g, &h, &i, &j});
+}
 
 std::string hex(std::uint64_t value, int digits) {
   char buffer[32];

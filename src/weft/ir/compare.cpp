@@ -488,7 +488,12 @@ std::uint64_t structural_hash(const Expr& e) {
 }
 
 bool same_expr(const Expr& a, const Expr& b) {
-  return a == b || (a && b && a->kind == b->kind && Equal(false).expr(a, b));
+  if (a == b) return true;
+  // Two variables are the same only if they are one object.
+  if (!a || !b || a->kind != b->kind || a->kind == ExprKind::var || a->dtype != b->dtype)
+    return false;
+  if (a->kind == ExprKind::int_imm) return as<IntImmNode>(a)->value == as<IntImmNode>(b)->value;
+  return Equal(false).expr(a, b);
 }
 
 }  // namespace weft::ir

@@ -42,7 +42,7 @@ std::string result_name(const OperationNode& op, std::size_t i) {
 }
 
 [[noreturn]] void refuse(std::string_view slug, std::string message, std::string help = "") {
-  Error e(ErrorKind::value, cat("te.", slug), std::move(message));
+  Error e(ErrorKind::value, slug, std::move(message));
   if (!help.empty()) e.help(std::move(help));
   throw e;
 }
@@ -51,9 +51,9 @@ void check_shape(const Exprs& shape, const std::string& name) {
   for (std::size_t i = 0; i < shape.size(); ++i) {
     std::int64_t v;
     if (!shape[i] || !shape[i]->dtype.is_integral() || !shape[i]->dtype.is_scalar())
-      refuse("shape", cat("dimension ", i, " of \"", name, "\" is no integer"));
+      refuse("te.shape", cat("dimension ", i, " of \"", name, "\" is no integer"));
     if (is_const_int(shape[i], &v) && v < 0)
-      refuse("shape", cat("dimension ", i, " of \"", name, "\" is ", v));
+      refuse("te.shape", cat("dimension ", i, " of \"", name, "\" is ", v));
   }
 }
 
@@ -62,7 +62,7 @@ void check_body(const Expr& e, const std::string& name) {
   auto inner = [&](const Expr& part) {
     ir::for_each_expr(part, [&](const Expr& x) {
       if (x->kind == ir::ExprKind::reduce)
-        refuse("compute.reduce",
+        refuse("te.compute.reduce",
                cat("the body of \"", name, "\" uses a reduction inside an expression: ", print(e)),
                "compute the reduction first, as a tensor of its own");
     });
@@ -114,12 +114,12 @@ std::vector<Tensor> compute_many(Exprs shape, const ComputeMany& body, std::stri
   }
   op->shape = std::move(shape);
   op->body = body(vars);
-  if (op->body.empty()) refuse("compute.body", cat("the body of \"", name, "\" gives no value"));
+  if (op->body.empty()) refuse("te.compute.body", cat("the body of \"", name, "\" gives no value"));
   const ir::ReduceNode* first = nullptr;
   for (std::size_t i = 0; i < op->body.size(); ++i) {
     const Expr& e = op->body[i];
     if (!e || e->dtype.is_handle() || !e->dtype.is_scalar())
-      refuse("compute.body", cat("value ", i, " of \"", name, "\" is no number"));
+      refuse("te.compute.body", cat("value ", i, " of \"", name, "\" is no number"));
     check_body(e, name);
     const auto* r = as<ir::ReduceNode>(e);
     if (i == 0) first = r;
@@ -127,13 +127,13 @@ std::vector<Tensor> compute_many(Exprs shape, const ComputeMany& body, std::stri
                         r->source == first->source
                   : !first;
     if (!same)
-      refuse("compute.body",
+      refuse("te.compute.body",
              cat("value ", i, " of \"", name, "\" is not component ", i,
                  " of the same reduction as the others"),
              "give all components of one reduction, in order");
   }
   if (first && first->source.size() != op->body.size()) {
-    refuse("compute.body",
+    refuse("te.compute.body",
            cat("\"", name, "\" takes ", op->body.size(), " of the ", first->source.size(),
                " results of its reduction"),
            "use compute_many and give all of them");
@@ -167,24 +167,25 @@ IterVar reduce_axis(std::int64_t extent, std::string name) {
 
 Exprs reduce(const Reducer& reducer, Exprs source, std::vector<IterVar> axes, Expr where) {
   if (!reducer || reducer->lhs.size() != source.size()) {
-    refuse("reduce.arity", cat("a reducer of ", reducer ? reducer->lhs.size() : 0,
-                               " values is given ", source.size()));
+    refuse("te.reduce.arity", cat("a reducer of ", reducer ? reducer->lhs.size() : 0,
+                                  " values is given ", source.size()));
   }
   if (axes.empty())
-    refuse("reduce.axes", cat("the reduction \"", reducer->name, "\" has no axis"),
+    refuse("te.reduce.axes", cat("the reduction \"", reducer->name, "\" has no axis"),
            "make one with te.reduce_axis");
   for (const IterVar& axis : axes) {
     if (axis.kind != ir::IterKind::reduce)
-      refuse("reduce.axes", cat("\"", axis.var->name, "\" is no reduction axis"),
+      refuse("te.reduce.axes", cat("\"", axis.var->name, "\" is no reduction axis"),
              "make one with te.reduce_axis");
   }
   for (std::size_t i = 0; i < source.size(); ++i) {
     if (source[i]->dtype != reducer->lhs[i]->dtype)
-      refuse("reduce.types", cat("value ", i, " of the reduction is ", to_string(source[i]->dtype),
-                                 ", its reducer takes ", to_string(reducer->lhs[i]->dtype)));
+      refuse("te.reduce.types",
+             cat("value ", i, " of the reduction is ", to_string(source[i]->dtype),
+                 ", its reducer takes ", to_string(reducer->lhs[i]->dtype)));
   }
   if (where && where->dtype != dtypes::boolean)
-    refuse("reduce.types", cat("the condition of a reduction is ", to_string(where->dtype)));
+    refuse("te.reduce.types", cat("the condition of a reduction is ", to_string(where->dtype)));
   Exprs out;
   for (std::size_t i = 0; i < source.size(); ++i)
     out.push_back(
@@ -197,7 +198,7 @@ Exprs standard(std::string_view name, Exprs source, std::vector<IterVar> axes, E
   std::vector<DType> types;
   for (const Expr& e : source) types.push_back(e->dtype);
   Reducer r = ir::standard_reducer(name, types);
-  if (!r) refuse("reduce.types", cat("\"", name, "\" does not reduce ", to_string(types[0])));
+  if (!r) refuse("te.reduce.types", cat("\"", name, "\" does not reduce ", to_string(types[0])));
   return reduce(r, std::move(source), std::move(axes), std::move(where));
 }
 }  // namespace
@@ -231,15 +232,16 @@ Exprs CommReducer::operator()(Exprs source, std::vector<IterVar> axes, Expr wher
   }
   Exprs result = combine(x, y), start = identity(types);
   if (result.size() != source.size() || start.size() != source.size()) {
-    refuse("reduce.arity",
+    refuse("te.reduce.arity",
            cat("the reducer \"", name, "\" combines to ", result.size(), " values and has ",
                start.size(), " identities for ", source.size(), " sources"));
   }
   for (std::size_t i = 0; i < source.size(); ++i) {
     if (result[i]->dtype != types[i] || start[i]->dtype != types[i]) {
-      refuse("reduce.types", cat("value ", i, " of the reducer \"", name, "\" is ",
-                                 to_string(result[i]->dtype), " with an identity of ",
-                                 to_string(start[i]->dtype), ", its source ", to_string(types[i])));
+      refuse("te.reduce.types",
+             cat("value ", i, " of the reducer \"", name, "\" is ", to_string(result[i]->dtype),
+                 " with an identity of ", to_string(start[i]->dtype), ", its source ",
+                 to_string(types[i])));
     }
   }
   return te::reduce(ir::make_reducer(name, x, y, std::move(result), std::move(start)),
@@ -262,16 +264,16 @@ class Builder {
     for (const Arg& arg : args) {
       if (const auto* v = std::get_if<Var>(&arg)) {
         if (!*v || !scalars_.insert(v->get()).second)
-          refuse("create_prim_func.args",
+          refuse("te.create_prim_func.args",
                  cat("the variable \"", *v ? (*v)->name : "", "\" appears twice"));
         params.push_back({*v, nullptr});
         continue;
       }
       const Tensor& t = std::get<Tensor>(arg);
       if (!t || !result_of(t.buffer().get()))
-        refuse("create_prim_func.args", "an argument is no tensor of te");
+        refuse("te.create_prim_func.args", "an argument is no tensor of te");
       if (buffers_.count(t.buffer().get()))
-        refuse("create_prim_func.args", cat("the tensor \"", t.name(), "\" appears twice"));
+        refuse("te.create_prim_func.args", cat("the tensor \"", t.name(), "\" appears twice"));
       buffers_[t.buffer().get()] = fresh_buffer(t.op().get(), t.value_index(), *t.buffer());
       params.push_back(ir::buffer_param(buffers_[t.buffer().get()]));
       for (const Expr& e : t.shape()) {
@@ -306,7 +308,7 @@ class Builder {
     if (!visited_.insert(op.get()).second) return;
     if (op->is_placeholder()) {
       if (!by_result_.count(op.get())) {
-        refuse("create_prim_func.missing",
+        refuse("te.create_prim_func.missing",
                cat("the placeholder \"", op->name, "\" is used but is no argument"),
                "add it to the list");
       }
@@ -318,8 +320,8 @@ class Builder {
         if (const auto* l = as<ir::LoadNode>(x)) {
           const auto* r = result_of(l->buffer.get());
           if (!r)
-            refuse("create_prim_func.args", cat("\"", op->name, "\" reads \"", l->buffer->name,
-                                                "\", which is no tensor of te"));
+            refuse("te.create_prim_func.args", cat("\"", op->name, "\" reads \"", l->buffer->name,
+                                                   "\", which is no tensor of te"));
           visit(r->op);
         }
       });
@@ -380,7 +382,7 @@ class Builder {
       Var loop = ir::make_var(axis.var->name, axis.var->dtype),
           iter = ir::make_var(cat("v_", axis.var->name), axis.var->dtype);
       if (vars.count(axis.var.get()))
-        refuse("create_prim_func.axis",
+        refuse("te.create_prim_func.axis",
                cat("\"", op->name, "\" reduces over \"", axis.var->name, "\" twice"));
       vars[axis.var.get()] = iter;
       loops.push_back(loop);
@@ -405,7 +407,7 @@ class Builder {
       b->body = ir::store(result_buffer(op, index), translate(op->body[index], vars), where);
     }
     if (check_var_) {
-      refuse("create_prim_func.var",
+      refuse("te.create_prim_func.var",
              cat("\"", op->name, "\" uses the variable \"", check_var_->name,
                  "\", which neither an argument nor an axis defines"),
              "add it to the arguments");
@@ -463,7 +465,7 @@ ir::PrimFunc create_prim_func(const std::vector<Arg>& args, std::string name) {
   bool any = false;
   for (const Arg& arg : args) any = any || std::holds_alternative<Tensor>(arg);
   if (!any)
-    refuse("create_prim_func.args",
+    refuse("te.create_prim_func.args",
            cat("the function \"", name, "\" has no tensor among ", args.size(), " arguments"));
   return Builder().run(args, name);
 }

@@ -11,12 +11,16 @@ using namespace ir;
 
 namespace {
 
+using Whole = std::function<bool(const Stmt&)>;
+
 class Expand final : public Rewriter {
  public:
-  Expand(const Machine& machine, const ForNode* loop) : machine_(machine), loop_(loop) {}
+  Expand(const Machine& machine, const ForNode* loop, const Whole& whole)
+      : machine_(machine), loop_(loop), whole_(whole) {}
 
   Stmt push(const Stmt& s) {
     if (!needs(s)) return s;
+    if (whole_ && whole_(s)) return replicate(s);
     switch (s->kind) {
       case StmtKind::seq: {
         std::vector<Stmt> out;
@@ -108,12 +112,13 @@ class Expand final : public Rewriter {
 
   const Machine& machine_;
   const ForNode* loop_;
+  const Whole& whole_;
   std::unordered_map<const BufferNode*, Buffer> wide_;
 };
 
 class Inject final : public Rewriter {
  public:
-  explicit Inject(const Machine& machine) : machine_(machine) {}
+  Inject(const Machine& machine, const Whole& whole) : machine_(machine), whole_(whole) {}
 
  protected:
   Stmt rewrite_for(const Stmt& s) override {
@@ -127,17 +132,18 @@ class Inject final : public Rewriter {
                   cat("loop \"", loop->var->name, "\" is bound to ", loop->axis,
                       " and needs a constant extent"));
     }
-    return Expand(machine_, loop).push(loop->body);
+    return Expand(machine_, loop, whole_).push(loop->body);
   }
 
  private:
   const Machine& machine_;
+  const Whole& whole_;
 };
 
 }  // namespace
 
-PrimFunc inject_virtual_threads(const PrimFunc& f, const Machine& machine) {
-  Stmt body = Inject(machine).rewrite(f->body);
+PrimFunc inject_virtual_threads(const PrimFunc& f, const Machine& machine, const Whole& whole) {
+  Stmt body = Inject(machine, whole).rewrite(f->body);
   if (body == f->body) return f;
   auto out = edit(f);
   out->body = body;

@@ -4,11 +4,16 @@
 // that need it, as an unrolled loop, so that points interleave; memory private to the axis gets one
 // more dimension.
 
+#include <functional>
+
 #include "weft/ir/node.h"
 #include "weft/pass/machine.h"
 
 namespace weft::pass {
 
-ir::PrimFunc inject_virtual_threads(const ir::PrimFunc& f, const Machine& machine);
+/// `whole`: statements that are copied as they are instead of being entered, for machines whose
+/// instructions are loop nests.
+ir::PrimFunc inject_virtual_threads(const ir::PrimFunc& f, const Machine& machine,
+                                    const std::function<bool(const ir::Stmt&)>& whole = {});
 
 }  // namespace weft::pass

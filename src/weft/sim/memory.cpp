@@ -4,13 +4,16 @@
 #include <sys/mman.h>
 
 #include <algorithm>
+#include <cstdint>
 
 namespace weft::sim {
 
 Memory::Memory(std::string name, std::uint64_t size_bytes, std::uint64_t base)
     : name_(std::move(name)), size_(size_bytes), base_(base) {
-  void* data = ::mmap(nullptr, std::max<std::uint64_t>(size_, 1), PROT_READ | PROT_WRITE,
-                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  void* data = MAP_FAILED;
+  if (size_ <= SIZE_MAX)  // where addresses have 32 bits, it may be more
+    data = ::mmap(nullptr, std::max<std::uint64_t>(size_, 1), PROT_READ | PROT_WRITE,
+                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (data == MAP_FAILED) {
     throw Error(ErrorKind::memory, "sim.memory.map",
                 cat("the host cannot reserve ", human_bytes(size_), " for \"", name_, "\""));

@@ -147,6 +147,7 @@ class KernelText {
     std::string out = cat(spelling_.kernel_prefix, f_->name, "(", join(params), ") {\n");
     if (!uses_ctx_) out += "  (void)ctx;\n";
     out += text_ + stream_end() + "  return 0;\n}\n\n";
+    if (!spelling_.unpacks) return out;
     out +=
         cat("int32_t ", f_->name,
             "_entry(void* const* pointers, const int64_t* scalars, const weft_context* ctx) {\n");

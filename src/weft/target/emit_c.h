@@ -52,7 +52,8 @@ struct CSpelling {
       false;  // "[[buffer(i)]]" after each parameter, scalars by constant reference
   std::string extra_parameters;  // after the kernel's own
   bool pointer_offsets = false;  // each pointer comes with an offset in elements
-  bool host_entry = false;       // also an entry of the host kernel ABI, and parallel loops
+  bool host_entry = false;       // host functions: parallel loops, status results
+  bool unpacks = true;           // of host functions also an entry of the host kernel ABI
   /// Function or macro (pointer, value) that stores past the caches; "": ordinary stores, with a
   /// comment in the text. stream_end orders them before the end of a host function.
   std::string stream, stream_helpers, stream_end;

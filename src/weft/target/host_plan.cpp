@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
 #include "weft/ir/intrinsics.h"
+#include "weft/ir/text.h"
 #include "weft/ir/visit.h"
 
 namespace weft {
@@ -218,8 +219,7 @@ class Splitter {
     }
     throw Error(ErrorKind::lower, "lower.host.expression",
                 cat("function ", original_->name,
-                    " needs a value on the host that only the device can compute (expression kind ",
-                    static_cast<int>(e->kind), ")"))
+                    " needs a value on the host that only the device can compute: ", print(e)))
         .help("move the statement into a kernel by binding a loop around it");
   }
 
@@ -315,8 +315,15 @@ class Splitter {
 
   [[noreturn]] void refuse(const Stmt& s) {
     throw Error(ErrorKind::lower, "lower.host.statement",
-                cat("function ", original_->name, " has a statement of kind ",
-                    static_cast<int>(s->kind), " outside every kernel"));
+                cat("function ", original_->name,
+                    " has a statement outside every kernel that only a kernel can run: ",
+                    print(s).substr(0, 200)))
+        .note(
+            "loops that are bound to an axis of the target make kernels; what stands outside them "
+            "runs on the host, which only loops, branches, allocates and launches")
+        .help(
+            "bind a loop around it, for example sch.bind(sch.add_unit_loop(block), "
+            "\"threadIdx.x\")");
   }
 
   void kernel(const std::string& name, const std::vector<LaunchAxis>& axes, const Stmt& body,
@@ -355,9 +362,7 @@ class Splitter {
               [&](const VarNode* a, const VarNode* b) { return slot(a) < slot(b); });
     for (const VarNode* v : scalars) {
       if (v->dtype.is_handle()) continue;
-      if (!slot_of_.count(v))
-        throw Error(ErrorKind::internal, "lower.host.free",
-                    cat("variable ", v->name, " of ", name, " has no value"));
+      WEFT_CHECK(slot_of_.count(v), "variable ", v->name, " of ", name, " has no value");
       PlanArg arg;
       arg.is_pointer = false;
       arg.scalar = {{PlanOp::slot, slot(v)}};

@@ -96,6 +96,15 @@ TEST(CTarget, source_reads_like_c) {
   EXPECT_NE(module->source().find("ctx->parallel_for"), std::string::npos) << module->source();
 }
 
+TEST(CTarget, library_text_has_no_entries_and_pointers_that_may_be_equal) {
+  const IRModule m = make_module(vector_add(1000, 8, ForKind::serial, "", ForKind::vectorized));
+  const std::string text = build(m, "c:library=1")->source();
+  for (const char* there : {"static int32_t main_kernel0(", "#pragma GCC ivdep", "weft_exp_float"})
+    EXPECT_NE(text.find(there), std::string::npos) << there << " is not in\n" << text;
+  for (const char* gone : {"restrict", "_entry("})
+    EXPECT_EQ(text.find(gone), std::string::npos) << gone << " is in\n" << text;
+}
+
 /// C = A + B with the stores past the caches, sixteen elements at once, chunks in parallel.
 PrimFunc streamed_add(std::int64_t n, int lanes) {
   Schedule sch(vector_add(n));

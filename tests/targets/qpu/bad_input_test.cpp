@@ -17,20 +17,15 @@
 #include <sstream>
 #include <thread>
 
-#include "weft/ir/build.h"
-#include "weft/ir/te.h"
-#include "weft/ir/text.h"
-#include "weft/target/backend.h"
-#include "weft/targets/qpu/kernels/kernels.h"
-#include "weft/targets/qpu/tensor/emit.h"
+#include "refusal.h"
 #include "weft/sim/simulator.h"
-#include "weft/targets/qpu/tensor/lowerer.h"
 // clang-format on
 
 namespace {
 using namespace weft::qpu;
-using weft::cat;
 using weft::Ref;
+using weft::test::expect_refusal;
+using weft::test::failure;
 
 void fill(Ptr<Int> p, Int n) {
   For(Int at = me() << 4, at < n, at = at + (numQPUs() << 4))
@@ -41,23 +36,6 @@ void endless(Ptr<Int> p) {
   While(any(index() >= 0))
     store(IntExpr(1), p + (me() << 4));
   End
-}
-
-/// The error's code and text.
-std::pair<std::string, std::string> failure(const std::function<void()>& f) {
-  try {
-    f();
-  } catch (const weft::Error& e) {
-    return {e.code(), e.what()};
-  }
-  return {"accepted", ""};
-}
-
-void expect_refusal(const std::function<void()>& f, const std::string& code,
-                    const std::string& text) {
-  auto [got, what] = failure(f);
-  EXPECT_EQ(got, code);
-  EXPECT_NE(what.find(text), std::string::npos) << what;
 }
 
 /// A launch on all QPUs gives what it always gives, and nothing is written behind the array.
@@ -121,6 +99,45 @@ TEST(QpuBadInput, pointers) {
       },
       "qpu.launch.qpus", "13 QPUs");
   expect_usable();
+}
+
+void copy_from(Ptr<Int> p, Int words, Ptr<Int> out) { store(*(p + words), out); }
+void put_at(Ptr<Int> p, Int words) { store(IntExpr(1), p + words); }
+
+TEST(QpuBadInput, null_pointers_that_kernels_make) {
+  SharedArray<int> p(16, "qpu:reads=fault"), out(16, "qpu:reads=fault");
+  int back = -static_cast<int>(p.getAddress() / 4);
+  auto read = compile(copy_from, "copy_from", "qpu:reads=fault");
+  expect_refusal([&] { read(&p, back, &out); }, "qpu.memory.read_outside", "0x0");
+  auto write = compile(put_at, "put_at", "qpu:reads=fault");
+  expect_refusal([&] { write(&p, back); }, "qpu.memory.store_outside", "0x0");
+  write(&p, 0);
+  EXPECT_EQ(p[15], 1);
+  read(&p, 0, &out);
+  EXPECT_EQ(out[15], 1);
+  expect_usable();
+}
+
+TEST(QpuBadInput, arrays_of_another_device) {
+  auto k = compile(fill, "fill");
+  SharedArray<int> elsewhere(16, "qpu:reads=fault"), here(16);
+  expect_refusal([&] { k(&elsewhere, 5); }, "qpu.launch.device", "argument 0 is an array on");
+  k(&here, 5);
+  EXPECT_EQ(here[4], 4);
+  expect_usable();
+}
+
+TEST(QpuBadInput, copies_stay_inside_arrays) {
+  SharedArray<int> a(5);
+  const int from[] = {1, 2, 3};
+  a.write(from, 3, 2);
+  int to[5] = {9, 9, 9, 9, 9};
+  a.read(to, 5);
+  EXPECT_EQ((std::vector<int>(to, to + 5)), (std::vector<int>{0, 0, 1, 2, 3}));
+  expect_refusal([&] { a.write(from, 3, 3); }, "qpu.array.index", "3 elements from 3 on");
+  expect_refusal([&] { a.read(to, 1, SIZE_MAX); }, "qpu.array.index", "1 elements from");
+  expect_refusal([&] { a.read(to, SIZE_MAX, 1); }, "qpu.array.index", "SharedArray of 5");
+  a.write(from, 0, 5);
 }
 
 TEST(QpuBadInput, number_of_qpus) {
@@ -187,30 +204,6 @@ TEST(QpuBadInput, corrupt_binaries) {
   expect_usable();
 }
 
-TEST(QpuBadInput, binaries_of_several_kernels) {
-  weft::ir::PrimFunc f = weft::ir::parse_func(
-      "@T.prim_func\ndef main(A: T.Buffer((20,), \"int32\"), C: T.Buffer((20,), \"int32\")):\n"
-      "    B = T.alloc_buffer((20,), \"int32\")\n"
-      "    for i in range(20):\n        with T.block(\"B\"):\n"
-      "            vi = T.axis.spatial(20, i)\n            B[vi] = A[vi] + 1\n"
-      "    for i in range(20):\n        with T.block(\"C\"):\n"
-      "            vi = T.axis.spatial(20, i)\n            C[vi] = B[19 - vi] * 2\n");
-  Ref<weft::runtime::Module> module = weft::build(weft::ir::make_module(f), "qpu");
-  weft::runtime::Binary good = module->binary();
-  ASSERT_EQ(good.kernels.size(), 2u);
-  Ref<weft::runtime::Device> device = weft::open_device("qpu");
-  Ref<weft::runtime::Executable> e = device->load(good);
-  std::int64_t extents[] = {1, 16};
-  expect_refusal([&] { device->launch(*e, 2, {}, extents).wait(); }, "qpu.launch.kernel",
-                 "number 2");
-  weft::runtime::Binary bad = good;
-  bad.bytes.resize(bad.bytes.size() - 8);
-  expect_refusal([&] { device->load(bad); }, "qpu.binary.size", "outside the binary");
-  bad = good;
-  bad.metadata["programs"] = weft::Json::array();
-  expect_refusal([&] { device->load(bad); }, "qpu.binary.size", "no kernel");
-}
-
 TEST(QpuBadInput, arrays_too_large) {
   expect_refusal([] { SharedArray<int> a(1u << 30); }, "sim.memory.exhausted", "4 GiB");
   std::vector<SharedArray<float>> many;
@@ -233,45 +226,6 @@ TEST(QpuBadInput, modules) {
   table.def("one", one);
   expect_refusal([&] { table.def("one", one); }, "qpu.module.twice", "\"one\" twice");
   EXPECT_EQ(table.table()->count, 1);
-}
-
-/// What the tensor lowering refuses beyond what accepts() sees in a whole function.
-std::string kernel(const std::string& header, const std::string& body) {
-  return cat("@T.prim_func(lowered=True)\ndef main(", header,
-             "):\n    with T.launch(\"k\", {\"qpu\": 1, ", "\"lane\": 16}) as (qpu, lane):\n",
-             body);
-}
-std::function<void()> lowering(std::string text) {
-  return [text] { tensor::lower_kernel(weft::ir::parse_func(text)); };
-}
-
-TEST(QpuBadInput, tensor_statements_without_a_form) {
-  const std::string ab = "A: T.Buffer((64,), \"float32\"), B: T.Buffer((64,), \"float32\")";
-  expect_refusal(lowering(kernel(ab, "        T.call_extern(\"f\", A[lane])\n")),
-                 "qpu.lower.statement", "T.call_extern");
-  expect_refusal(lowering(kernel(ab, "        B[lane] = T.erf(A[lane])\n")), "qpu.lower.intrinsic",
-                 "\"erf\"");
-  expect_refusal(lowering(kernel(ab, "        if lane < 4:\n            T.sync(\"global\")\n")),
-                 "qpu.lower.barrier", "differs by lane");
-  expect_refusal(lowering(kernel(ab,
-                                 "        L = T.allocate((4,), \"float32\", scope=\"local\")\n"
-                                 "        L[lane % 4] = A[lane]\n        B[lane] = L[0]\n")),
-                 "qpu.lower.local", "must be constant");
-  expect_refusal(lowering(kernel(ab,
-                                 "        L = T.allocate((9999,), \"float32\", "
-                                 "scope=\"local\")\n        L[0] = A[lane]\n")),
-                 "qpu.lower.local", "9999");
-  expect_refusal(lowering(kernel("A: T.Buffer((64,), \"float64\")", "        A[lane] = A[lane]\n")),
-                 "qpu.lower.load", "float64");
-  expect_refusal(lowering(kernel("A: T.Buffer((64,), \"int8\")", "        A[lane] = T.int8(1)\n")),
-                 "qpu.lower.store", "int8");
-  expect_refusal(lowering(kernel("A: T.Buffer((64,), \"int32\")",
-                                 "        A[lane] = T.cast(T.int64(5000000000), \"int32\")\n")),
-                 "qpu.lower.range", "5000000000");
-  expect_refusal(lowering(kernel(ab,
-                                 "        S = T.allocate((4,), \"float32\", scope=\"shared\")\n"
-                                 "        S[0] = A[lane]\n")),
-                 "qpu.lower.scope", "shared");
 }
 
 }  // namespace

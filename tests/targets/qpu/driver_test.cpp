@@ -382,7 +382,7 @@ TEST(QpuDriver, bad_input) {
     Ref<runtime::Storage> s = device->allocate(8, 64, "global");
     std::uint32_t w = 0;
     EXPECT_EQ(code_of([&] { device->upload(*s, 6, &w, 4); }), "device.access");
-    EXPECT_EQ(code_of([&] { device->allocate(std::size_t{1} << 40, 64, "global"); }),
+    EXPECT_EQ(code_of([&] { device->allocate(std::uint64_t{1} << 40, 64, "global"); }),
               "qpu.hw.memory.exhausted");
     EXPECT_EQ(device->info().clock_hz, 300e6);
   }
@@ -392,6 +392,73 @@ TEST(QpuDriver, bad_input) {
   EXPECT_EQ(parse_hw_options("qpu:hw,launch=registers,timeout=5,qpus=3").timeout_ms, 5u);
   EXPECT_TRUE(names_chip("qpu:hw"));
   EXPECT_FALSE(names_chip("qpu:qpus=2"));
+}
+
+TEST(QpuDriver, bad_arguments_leave_the_chip_usable) {
+  auto board = std::make_shared<FakeBoard>();
+  int runs = 0;
+  board->on_execute = [&](const std::uint32_t*) { ++runs; };
+  {
+    auto device = make_ref<HwDevice>("qpu:hw", HwOptions{}, board);
+    auto other = make_ref<HwDevice>("qpu:hw,qpus=3", HwOptions{}, std::make_shared<FakeBoard>());
+    Ref<runtime::Storage> data = device->allocate(100, 64, "global"),
+                          elsewhere = other->allocate(100, 64, "global");
+    Ref<runtime::Executable> program = device->load(kernel());
+    std::size_t blocks = board->sizes.size();
+    using runtime::KernelArg;
+    auto launch = [&](std::vector<KernelArg> args, std::int64_t qpus = 1, std::size_t which = 0) {
+      std::int64_t extents[] = {qpus};
+      device->launch(*program, which, args, extents).wait();
+    };
+    const KernelArg pointer = KernelArg::pointer(data.get()), five = KernelArg::integer(5);
+    struct Case {
+      std::vector<KernelArg> args;
+      std::int64_t qpus;
+      std::size_t which;
+      const char *slug, *part;
+    };
+    const Case cases[] = {
+        {{KernelArg::pointer(data.get(), 2), five}, 1, 0, "qpu.launch.align", "multiple of 4"},
+        {{five}, 1, 0, "qpu.launch.unbound", "pointer parameter 0"},
+        {{pointer}, 1, 0, "qpu.launch.unbound", "scalar parameter 0"},
+        {{KernelArg::pointer(nullptr), five}, 1, 0, "qpu.launch.unbound", "pointer parameter 0"},
+        {{pointer, KernelArg::integer(std::int64_t{1} << 40)}, 1, 0, "qpu.launch.range", "32 bits"},
+        {{KernelArg::pointer(elsewhere.get()), five}, 1, 0, "qpu.launch.device", "qpu:hw,qpus=3"},
+        {{pointer, five}, 13, 0, "qpu.launch.qpus", "13 QPUs"},
+        {{pointer, five}, 1, 1, "qpu.launch.kernel", "number 1"},
+    };
+    for (const Case& c : cases) {
+      std::string text;
+      EXPECT_EQ(code_of([&] { launch(c.args, c.qpus, c.which); }, &text), c.slug);
+      EXPECT_NE(text.find(c.part), std::string::npos) << text;
+      EXPECT_EQ(board->sizes.size(), blocks) << c.slug << " left memory behind";
+      EXPECT_EQ(runs, 0) << c.slug << " reached the chip";
+    }
+    launch({pointer, five}, 12);
+    EXPECT_EQ(runs, 1);
+    // Damaged binaries are refused before anything is taken.
+    auto load = [&](const std::function<void(runtime::Binary&)>& spoil) {
+      runtime::Binary bad = kernel();
+      spoil(bad);
+      std::string code = code_of([&] { device->load(bad); });
+      EXPECT_EQ(board->sizes.size(), blocks) << code;
+      return code;
+    };
+    EXPECT_EQ(load([](auto& b) { b.bytes.clear(); }), "qpu.binary.empty");
+    EXPECT_EQ(load([](auto& b) { b.bytes[7] = '\xf0', b.bytes[6] = '\xc8'; }), "qpu.binary.word");
+    EXPECT_EQ(load([](auto& b) { b.metadata["uniforms"] = Json(Json::Array{"x9"}); }),
+              "qpu.binary.uniform");
+    launch({pointer, five});
+    EXPECT_EQ(runs, 2);
+    // A kernel that does not end: the device is used again afterwards.
+    board->fail_value = 0x00030011;
+    EXPECT_EQ(code_of([&] { launch({pointer, five}); }), "qpu.hw.timeout");
+    EXPECT_EQ(board->sizes.size(), blocks);
+    board->fail_value = 0;
+    launch({pointer, five});
+    EXPECT_EQ(runs, 4);
+  }
+  board->expect_clean();
 }
 
 TEST(QpuDriver, what_only_the_emulator_can_do) {

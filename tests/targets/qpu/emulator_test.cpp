@@ -321,6 +321,8 @@ TEST(QpuEmulator, bad_launches_and_binaries) {
   EXPECT_EQ(code([&] { b.run(bad, {a}); }), "qpu.binary.uniform");
   EXPECT_EQ(code([&] { parse_options("qpu:qpus=13"); }), "qpu.device.option");
   EXPECT_EQ(code([&] { parse_options("qpu:engine=magic"); }), "qpu.device.option");
+  EXPECT_EQ(code([&] { parse_options("qpu:threads=0"); }), "qpu.device.option");
+  EXPECT_EQ(parse_options("qpu:threads=2,counts=off").threads, 2);
   EXPECT_EQ(parse_options("qpu:engine=translated,counts=off").engine, Engine::translated);
   const std::int64_t large[] = {1ll << 40};
   std::string text;

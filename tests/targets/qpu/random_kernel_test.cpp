@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Random kernels: the source interpreter, the emulated machine code on the interpreted engine, and
-// for part of them the oracle engine, must leave the same memory. Programs are built through the
-// builder, so every operation and statement of the language takes part.
+// for part of them the oracle and the translated engine, must leave the same memory. Programs are
+// built through the builder, so every operation and statement of the language takes part.
+//
+//   qpu_random_kernel_test --all [--from=1] [--to=10000]    every kernel translated as well
 
 #include "weft/targets/qpu/compiler/compile.h"
 
@@ -11,6 +13,7 @@
 #include <bit>
 #include <cstdio>
 #include <cstring>
+#include <ctime>
 #include <random>
 
 #include "weft/targets/qpu/emulator.h"
@@ -49,10 +52,11 @@ class Generator {
       vars_[v] = b.fresh(),
       assign(vars_[v], v & 1 ? b.expr(Op::deref, row(in_, rng_() % 3)) : b.constant(value()));
     rows_ = 0;
-    pending_ = 0;
+    pending_[0] = pending_[1] = 0;
+    both_ = pick(4) == 0;
     budget_ = 30 + static_cast<int>(rng_() % 50);
     statements(0, false);
-    while (pending_ > 0) receive();
+    drain();
     for (unsigned v = 0; v < kVars && rows_ < 8; ++v) put(var(v));
     return b.finish("random");
   }
@@ -101,12 +105,17 @@ class Generator {
     static constexpr Op kOne[] = {Op::bit_not, Op::itof,  Op::ftoi, Op::clz,
                                   Op::recip,   Op::rsqrt, Op::exp2, Op::log2};
     switch (pick(12)) {
-      case 0: return b_->expr(kOne[pick(8)], expr(depth - 1));
-      case 1:
-        return pick(3) ? select(depth)
-                       : b_->expr(Op::broadcast, expr(depth - 1), nullptr, pick(16));
-      case 2: return pick(3) ? expr(depth - 1) : b_->expr(Op::fetch, lanes());
-      case 3: return pick(3) ? expr(depth - 1) : b_->expr(Op::deref, row(in_, pick(3)));
+      case 0: {  // in steps: the order of a call's arguments differs by processor
+        const Expr* x = expr(depth - 1);
+        return b_->expr(kOne[pick(8)], x);
+      }
+      case 1: {
+        if (pick(3)) return select(depth);
+        unsigned lane = pick(16);
+        return b_->expr(Op::broadcast, expr(depth - 1), nullptr, lane);
+      }
+      case 2: return both_ || pick(3) ? expr(depth - 1) : b_->expr(Op::fetch, lanes());
+      case 3: return both_ || pick(3) ? expr(depth - 1) : b_->expr(Op::deref, row(in_, pick(3)));
       case 4: return pick(6) ? expr(depth - 1) : b_->expr(Op::vload, row(in_, pick(3)));
       default: {
         const Expr* x = expr(depth - 1);
@@ -140,9 +149,10 @@ class Generator {
   }
   /// A condition with the same outcome whichever lane is asked is not needed: any and all both
   /// occur.
-  void receive() {
-    b_->append(Stmt::Op::receive).var = vars_[pick(kVars)];
-    --pending_;
+  void receive(std::uint8_t unit) {
+    Stmt& s = b_->append(Stmt::Op::receive);
+    s.var = vars_[pick(kVars)], s.all = unit != 0;
+    --pending_[unit];
   }
   void put(const Expr* e) {
     Stmt& s = b_->append(Stmt::Op::store);
@@ -165,25 +175,26 @@ class Generator {
           if (pick(2)) b_->otherwise(), statements(depth + 1, true);
           b_->close();
           break;
-        case 2:
+        case 2: {
           if (depth > 2) break;
           drain();
-          b_->open(Stmt::Op::if_, boolean(1), pick(2));
+          const bool any = pick(2);
+          b_->open(Stmt::Op::if_, boolean(1), any);
           statements(depth + 1, false);
           drain();
           if (pick(2)) b_->otherwise(), statements(depth + 1, false), drain();
           b_->close();
           break;
+        }
         case 3: {
           if (depth > 1) break;
           drain();
           std::uint32_t i_var = b_->fresh();
           assign(i_var, b_->constant(0));
           const Expr* iv = b_->expr(Op::var, nullptr, nullptr, i_var);
-          b_->open(Stmt::Op::while_,
-                   b_->boolean({Bool::Op::compare, ast::Compare::lt, ast::Kind::integer, iv,
-                                b_->constant(1 + pick(4)), nullptr, nullptr}),
-                   pick(2));
+          const Bool* again = b_->boolean({Bool::Op::compare, ast::Compare::lt, ast::Kind::integer,
+                                           iv, b_->constant(1 + pick(4)), nullptr, nullptr});
+          b_->open(Stmt::Op::while_, again, pick(2));
           statements(depth + 1, false);
           drain();
           assign(i_var, b_->expr(Op::add, iv, b_->constant(1)));
@@ -191,10 +202,15 @@ class Generator {
           break;
         }
         case 4:
-          if (pending_ < 4) b_->append(Stmt::Op::gather).address = lanes(), ++pending_;
+          if (std::uint8_t unit = tmu(); pending_[unit] < 4) {
+            const Expr* where = lanes();
+            Stmt& s = b_->append(Stmt::Op::gather);
+            s.address = where, s.all = unit != 0;
+            ++pending_[unit];
+          }
           break;
         case 5:
-          if (pending_ > 0) receive();
+          if (std::uint8_t unit = tmu(); pending_[unit] > 0) receive(unit);
           break;
         case 6: put(expr(2)); break;
         default: {
@@ -205,19 +221,22 @@ class Generator {
     }
   }
   void drain() {
-    while (pending_ > 0) receive();
+    for (std::uint8_t unit = 0; unit < 2; ++unit)
+      while (pending_[unit] > 0) receive(unit);
   }
+  std::uint8_t tmu() { return both_ ? static_cast<std::uint8_t>(pick(2)) : 0; }
 
   std::mt19937_64 rng_;
   Builder* b_ = nullptr;
   const Expr *in_ = nullptr, *out_ = nullptr, *n_ = nullptr;
   std::uint32_t vars_[kVars] = {};
   unsigned rows_ = 0;
-  int pending_ = 0, budget_ = 0;
+  int pending_[2] = {}, budget_ = 0;  // gathers not yet received, per TMU
+  bool both_ = false;                 // gathers of both TMUs; then nothing else reads through TMU1
 };
 
 struct World {
-  explicit World(hw::Engine engine) : emulator(options(engine)) {
+  explicit World(hw::Engine engine, int threads = 1) : emulator(options(engine, threads)) {
     in = emulator.memory().allocate(kIn * 4, 64);
     out = emulator.memory().allocate(kOut * 4, 64);
     std::mt19937 rng(3);
@@ -228,8 +247,9 @@ struct World {
       std::memcpy(emulator.memory().raw(in + 4 * i), &v, 4);
     }
   }
-  static hw::EmulatorOptions options(hw::Engine engine) {
+  static hw::EmulatorOptions options(hw::Engine engine, int threads) {
     hw::EmulatorOptions o;
+    o.threads = threads;
     o.engine = engine;
     o.memory_bytes = 1 << 20;
     o.count_instructions = false;
@@ -254,19 +274,40 @@ struct World {
   std::uint64_t in = 0, out = 0;
 };
 
+struct Parts {
+  static double now() { return static_cast<double>(std::clock()) / CLOCKS_PER_SEC; }
+  void start() { since = now(); }
+  void stop(int part) {
+    double t = now();
+    seconds[part] += t - since;
+    since = t;
+  }
+  double since = 0, seconds[6] = {};
+};
+
 TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
   World source(hw::Engine::interpreted), machine(hw::Engine::interpreted),
-      oracle(hw::Engine::oracle), translated(hw::Engine::translated);
+      oracle(hw::Engine::oracle), translated(hw::Engine::translated),
+      threaded(hw::Engine::interpreted, 2);
   const bool translate = hw::translation_missing().empty();
   if (!translate) std::printf("not translated: %s\n", hw::translation_missing().c_str());
   ASSERT_EQ(source.out, machine.out);
   std::int64_t instructions = 0;
-  // LLVM needs about 20 ms a kernel: a tenth of them in the suite, all with the argument --all.
-  const std::vector<std::string> arguments = ::testing::internal::GetArgvs();
-  const std::uint64_t share =
-      std::find(arguments.begin(), arguments.end(), "--all") == arguments.end() ? 10 : 1;
-  int compared = 0;
-  for (std::uint64_t seed = 1; seed <= 10000; ++seed) {
+  // LLVM takes most of the time: a tenth of them in the suite, all with the argument --all.
+  std::uint64_t share = 10, from = 1, to = 10000;
+  for (const std::string& a : ::testing::internal::GetArgvs()) {
+    if (a == "--all") share = 1;
+    if (a.starts_with("--from=")) from = std::stoull(a.substr(7));
+    if (a.starts_with("--to=")) to = std::stoull(a.substr(5));  // fewer under an emulated processor
+  }
+  ASSERT_LE(from, to);
+  std::uint64_t compared = 0;
+  std::int64_t cycles = 0;
+  std::uint64_t checksum = 1469598103934665603u;  // FNV-1a over words
+  // Processor seconds of the parts: making the kernel, source, machine code, translated, oracle.
+  Parts parts;
+  for (std::uint64_t seed = from; seed <= to; ++seed) {
+    parts.start();
     std::unique_ptr<ast::Program> program = Generator(seed).program();
     Compiled compiled;
     try {
@@ -274,6 +315,7 @@ TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
     } catch (const Error& e) {
       FAIL() << "seed " << seed << ": " << e.what();
     }
+    parts.stop(0);
     int qpus = 1 + static_cast<int>(seed % 3);
     source.clear(), machine.clear();
     std::uint32_t params[] = {static_cast<std::uint32_t>(source.in),
@@ -282,7 +324,10 @@ TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
     options.qpus = qpus;
     try {
       interpret(*program, params, source.emulator.memory(), options);
+      parts.stop(1);
       auto r = machine.run(compiled.binary, qpus);
+      cycles += r.cycles;
+      parts.stop(2);
       if (translate && seed % share == 0) {
         translated.clear();
         auto t = translated.run(compiled.binary, qpus);
@@ -292,6 +337,17 @@ TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
                   0)
             << "the translated engine differs, seed " << seed;
         ++compared;
+        parts.stop(3);
+      }
+      if (seed % 10 == 5) {
+        threaded.clear();
+        auto t = threaded.run(compiled.binary, qpus);
+        ASSERT_EQ(t.cycles, r.cycles) << "seed " << seed;
+        ASSERT_EQ(std::memcmp(threaded.emulator.memory().raw(threaded.out),
+                              machine.emulator.memory().raw(machine.out), kOut * 4),
+                  0)
+            << "two threads differ, seed " << seed;
+        parts.stop(5);
       }
       if (seed % 10 == 0) {
         oracle.clear();
@@ -301,6 +357,7 @@ TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
                               machine.emulator.memory().raw(machine.out), kOut * 4),
                   0)
             << "engines differ, seed " << seed;
+        parts.stop(4);
       }
     } catch (const Error& e) {
       FAIL() << "seed " << seed << ": " << e.what() << "\n" << compiled.binary.source;
@@ -311,11 +368,21 @@ TEST(QpuRandomKernels, machine_code_means_what_the_source_means) {
       std::memcpy(&b, machine.emulator.memory().raw(machine.out + 4 * i), 4);
       ASSERT_EQ(hex(a), hex(b)) << "seed " << seed << " word " << i << " row " << i / 16 % 8
                                 << " lane " << i % 16;
+      checksum = (checksum ^ b) * 1099511628211u;
     }
     instructions += static_cast<std::int64_t>(compiled.instructions);
   }
-  EXPECT_GT(instructions, 10000 * 50);
-  EXPECT_EQ(compared, translate ? 10000 / static_cast<int>(share) : 0);
+  std::printf("%llu random kernels: %lld instructions, %lld clocks, checksum %s\n",
+              static_cast<unsigned long long>(to - from + 1), static_cast<long long>(instructions),
+              static_cast<long long>(cycles), hex(checksum, 16).c_str());
+  EXPECT_GT(instructions, static_cast<std::int64_t>(to - from + 1) * 50);
+  EXPECT_EQ(compared, translate ? to / share - (from - 1) / share : 0);
+  std::printf(
+      "%llu kernels, %llu translated; processor seconds: compiling %.1f, source %.1f, machine code "
+      "%.1f, translated %.1f, oracle %.1f, two threads %.1f\n",
+      static_cast<unsigned long long>(to - from + 1), static_cast<unsigned long long>(compared),
+      parts.seconds[0], parts.seconds[1], parts.seconds[2], parts.seconds[3], parts.seconds[4],
+      parts.seconds[5]);
   EXPECT_FALSE(machine.emulator.stats().check_books());
 }
 

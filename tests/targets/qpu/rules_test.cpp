@@ -101,21 +101,20 @@ TEST(QpuRules, each_static_rule_is_refused_where_it_is_broken) {
 
 TEST(QpuRules, hazards_are_seen_along_branches) {
   // ra1 is written in the last delay slot and read at the target only.
-  std::vector<Instr> program = assemble(
-      std::string("add r0, ra1, r0\nnop\nbra.anyz rel, -48\nnop\nnop\nmov ra1, r0\n") + kEnd);
+  std::vector<Instr> program =
+      assemble(cat("add r0, ra1, r0\nnop\nbra.anyz rel, -48\nnop\nnop\nmov ra1, r0\n", kEnd));
   std::vector<Violation> found = validate(program);
   ASSERT_EQ(found.size(), 1u) << slugs(found);
   EXPECT_EQ(found[0].at, 0u);
   EXPECT_EQ(found[0].because, 5u);
   // What follows an unconditional branch's slots is not reached from them.
-  program =
-      assemble(std::string("bra.always rel, 8\nnop\nnop\nmov ra1, r0\nadd r0, ra1, r0\n") + kEnd);
+  program = assemble(cat("bra.always rel, 8\nnop\nnop\nmov ra1, r0\nadd r0, ra1, r0\n", kEnd));
   EXPECT_EQ(slugs(validate(program)), "");
 }
 
 TEST(QpuRules, idle_operations_and_dropped_reads_break_nothing) {
-  EXPECT_EQ(slugs(validate(assemble(
-                std::string("mov ra1, r0\nnop; nop; raddr_a=1\nmov.never tmu0_s, r0\n") + kEnd))),
+  EXPECT_EQ(slugs(validate(
+                assemble(cat("mov ra1, r0\nnop; nop; raddr_a=1\nmov.never tmu0_s, r0\n", kEnd)))),
             "");
 }
 

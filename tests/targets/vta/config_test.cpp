@@ -1,23 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/vta/config.h"
 
-#include <gtest/gtest.h>
+#include "../../expect_error.h"
 
 namespace weft::vta {
 namespace {
 
-struct Refused {
-  std::string code, text;
-};
-template <typename F>
-Refused refused(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  }
-  return {"nothing was refused", ""};
-}
+using testing::refused;
+using testing::Refused;
 
 TEST(VtaConfig, the_default_has_the_documented_numbers) {
   Config c;

@@ -237,16 +237,16 @@ TEST(VtaEngine, every_kernel_of_every_set_at_odd_sizes) {
       Bytes8 x(8 * bb, -128), w(bb * bb, -128);
       for (std::size_t i = 0; i < w.size(); i += 3) w[i] = 127;
       std::vector<std::byte> px(x.size() * static_cast<std::size_t>(set->inp_scale) + 64),
-          pw(w.size() * static_cast<std::size_t>(set->wgt_scale) + 64);
-      std::vector<std::int32_t> sums(8), acc(8 * bb, 7);
-      set->pack_inp(px.data(), sums.data(), x.data(), 8, block);
+          pw(set->wgt_bytes(block) + 64);
+      std::vector<std::int32_t> acc(8 * bb, 7);
+      set->pack_inp(px.data(), x.data(), 8, block);
       set->pack_wgt(pw.data(), w.data(), block);
       std::vector<GemmRow> rows;
       for (std::uint32_t r = 0; r < 8; ++r)
         rows.push_back({r * static_cast<std::uint32_t>(block),
-                        r * static_cast<std::uint32_t>(block * set->inp_scale), r});
+                        r * static_cast<std::uint32_t>(block * set->inp_scale)});
       GemmStep step{0, 0};
-      set->gemm({acc.data(), px.data(), sums.data(), pw.data(), rows.data(), 8, &step, 1, block});
+      set->gemm({acc.data(), px.data(), pw.data(), rows.data(), 8, &step, 1, block});
       for (std::size_t o = 0; o < bb; ++o) {
         std::int32_t want = 7;
         for (std::size_t k = 0; k < bb; ++k) want += -128 * w[o * bb + k];

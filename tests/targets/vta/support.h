@@ -7,24 +7,15 @@
 #include <random>
 #include <vector>
 
+#include "../../expect_error.h"
 #include "weft/targets/vta/checker.h"
 #include "weft/targets/vta/schedules.h"
 #include "weft/targets/vta/simulator.h"
 
 namespace weft::vta {
 
-struct Refused {
-  std::string code, text;
-};
-template <typename F>
-Refused refused(F&& f) {
-  try {
-    f();
-  } catch (const Error& error) {
-    return {error.code(), error.what()};
-  }
-  return {"nothing was refused", ""};
-}
+using testing::refused;
+using testing::Refused;
 
 template <typename T>
 std::vector<T> random_values(std::mt19937_64& rng, std::size_t n, std::int64_t low,

@@ -138,5 +138,20 @@ TEST(VtaSynchronise, random_streams_keep_the_meaning_of_program_order) {
   }
 }
 
+TEST(VtaSynchronise, an_instruction_that_leaves_its_memory_is_named) {
+  Config c;
+  Isa isa(c);
+  Stream stream;
+  Insn load;
+  load.op = Opcode::load, load.mem = MemType::inp, load.y_size = 1, load.x_size = load.x_stride = 4;
+  load.sram = static_cast<std::uint32_t>(c.depth(MemType::inp)) - 2;
+  stream.insns = {load};
+  stream.base = {0};
+  testing::expect_error(ErrorKind::lower, "vta.lower.range",
+                        {cat("reaches element ", c.depth(MemType::inp) + 1, " of "),
+                         cat("which has ", c.depth(MemType::inp)), "instruction"},
+                        [&] { synchronise(stream, {}, isa); });
+}
+
 }  // namespace
 }  // namespace weft::vta

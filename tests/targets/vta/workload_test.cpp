@@ -221,6 +221,17 @@ TEST(VtaWorkloads, t15_resnet_layers) {
     ConvShape s = shape_of(layer, c);
     expect_conv2d(c, s, default_tiles(c, s, kBiasClip), kBiasClip, 21);
   }
+  for (const char* name : {"4x8x8", "1x32x32"}) {  // tiles by hand: what fits these machines
+    Config other = Config::sample(name);
+    for (const ResnetLayer& layer : resnet18_layers()) {
+      SCOPED_TRACE(cat(name, " ", layer.name));
+      ConvShape s = shape_of(layer, other);
+      expect_conv2d(
+          other, s,
+          {std::min<std::int64_t>(s.out_h(), 7), std::min<std::int64_t>(s.out_w(), 28), 1, 2, 2},
+          kBiasClip, 21);
+    }
+  }
 }
 
 TEST(VtaWorkloads, t16_transposed_convolution) {
@@ -241,7 +252,8 @@ TEST(VtaWorkloads, t17_grouped_convolution) {
     std::int64_t size, channels, groups, stride;
   };
   for (Row r : {Row{112, 32, 2, 1}, Row{112, 64, 4, 2}, Row{56, 128, 8, 1}, Row{56, 128, 8, 2},
-                Row{28, 256, 16, 1}, Row{14, 512, 32, 1}, Row{7, 1024, 64, 1}}) {
+                Row{28, 256, 16, 1}, Row{28, 256, 16, 2}, Row{14, 512, 32, 1}, Row{14, 512, 32, 2},
+                Row{7, 1024, 64, 1}}) {
     SCOPED_TRACE(r.channels);
     ConvShape s{1, r.size, r.size, r.channels / 16, r.channels / 16, 3, r.stride, 1, r.groups};
     expect_conv2d(c, s, default_tiles(c, s, kClip), kClip, 27);
@@ -337,8 +349,7 @@ TEST(VtaWorkloads, t7_t8_t9_alu_chains) {
   }
 }
 
-TEST(VtaWorkloads, t5_padded_loads) {
-  Config c;
+void expect_padded_loads(const Config& c) {
   struct Pads {
     std::int64_t top, bottom, left, right;
   };
@@ -358,18 +369,19 @@ TEST(VtaWorkloads, t5_padded_loads) {
       if (oracle) options.engine = EngineKind::oracle;
       Session run(c, options);
       std::mt19937_64 rng(43);
-      auto in = random_values<std::int32_t>(rng, st(h * w * 16), -100, 100);
+      const std::int64_t lanes = c.lanes();
+      auto in = random_values<std::int32_t>(rng, st(h * w * lanes), -100, 100);
       run.argument(in);
-      run.argument(Bytes8(st(rows * cols * 16), 55));
+      run.argument(Bytes8(st(rows * cols * lanes), 55));
       run(b.finish());
       Bytes8 got = run.result<std::int8_t>(1);
       for (std::int64_t r = 0; r < rows; ++r) {
         for (std::int64_t q = 0; q < cols; ++q) {
           bool inside = r >= pad.top && r < pad.top + h && q >= pad.left && q < pad.left + w;
-          for (std::int64_t l = 0; l < 16; ++l) {
+          for (std::int64_t l = 0; l < lanes; ++l) {
             std::int32_t want =
-                1 + (inside ? in[st(((r - pad.top) * w + q - pad.left) * 16 + l)] : 0);
-            ASSERT_EQ(got[st((r * cols + q) * 16 + l)], want);
+                1 + (inside ? in[st(((r - pad.top) * w + q - pad.left) * lanes + l)] : 0);
+            ASSERT_EQ(got[st((r * cols + q) * lanes + l)], want);
           }
         }
       }
@@ -377,15 +389,19 @@ TEST(VtaWorkloads, t5_padded_loads) {
   }
 }
 
-TEST(VtaWorkloads, t22_more_micro_operations_than_the_memory_holds) {
+TEST(VtaWorkloads, t5_padded_loads) {
+  for (const std::string& name : kThree) expect_padded_loads(Config::sample(name));
+}
+
+void expect_eviction(const Config& c) {
   // 90 distinct kernels of 100 micro-operations: 9000 > 8192. Kernel j adds j + 1 to every 90th
   // element.
-  Config c;
   Builder b(c, "eviction");
   int x = b.param("x", dtypes::int32), y = b.param("y", dtypes::int8);
   b.load(MemType::acc, 0, x, 0, {1, 2000});
   std::mt19937_64 rng(44);
-  std::vector<std::int32_t> in(2000 * 16, 0), want(2000, 0);
+  const std::size_t lanes = st(c.lanes());
+  std::vector<std::int32_t> in(2000 * lanes, 0), want(2000, 0);
   for (int j = 0; j < 90; ++j) {
     UopKernel k;
     for (int i = 0; i < 100; ++i) {
@@ -400,11 +416,15 @@ TEST(VtaWorkloads, t22_more_micro_operations_than_the_memory_holds) {
   b.store(0, y, 0, {1, 2000});
   Session run(c);
   run.argument(in);
-  run.argument(Bytes8(2000 * 16, 0));
+  run.argument(Bytes8(2000 * lanes, 0));
   run(b.finish());
   Bytes8 got = run.result<std::int8_t>(1);
-  for (std::size_t i = 0; i < 2000; ++i)
-    ASSERT_EQ(got[i * 16], static_cast<std::int8_t>(want[i] & 0xff)) << i;
+  for (std::size_t i = 0; i < 2000 * lanes; ++i)
+    ASSERT_EQ(got[i], static_cast<std::int8_t>(want[i / lanes] & 0xff)) << i;
+}
+
+TEST(VtaWorkloads, t22_more_micro_operations_than_the_memory_holds) {
+  for (const std::string& name : kThree) expect_eviction(Config::sample(name));
 }
 
 }  // namespace

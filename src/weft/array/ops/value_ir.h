@@ -109,19 +109,35 @@ inline Expr logaddexp_(const Expr& x, const Expr& y) {
   Expr d = abs_(x - y), equal = ir::eq(x, y);
   return ir::select(ir::ne(d, d), ir::select(equal, x, x + y), max_(x, y) + log1p_(exp_(neg_(d))));
 }
+/// A divisor that no machine traps at: 1 in place of 0 and of -1, whose results are known.
+inline Expr safe_divisor(const Expr& y) {
+  Expr trap = ir::eq(y, lit_(y, 0));
+  if (y->dtype.is_int()) trap = ir::logical_or(trap, ir::eq(y, lit_(y, -1)));
+  return ir::select(trap, lit_(y, 1), y);
+}
 inline Expr remainder_(const Expr& x, const Expr& y) {
   if (is_float(x)) {
     Expr m = ir::call("fmod", {x, y}), zero = lit_(x, 0);
     Expr other = ir::ne(ir::lt(m, zero), ir::lt(y, zero));
     return ir::select(ir::eq(m, zero), copysign_(zero, y), ir::select(other, m + y, m));
   }
-  Expr zero = lit_(y, 0), safe = ir::select(ir::eq(y, zero), lit_(y, 1), y);
-  return ir::select(ir::eq(y, zero), zero, ir::floormod(x, safe));
+  return ir::floormod(x, safe_divisor(y));
 }
 inline Expr floor_divide_(const Expr& x, const Expr& y) {
-  if (is_float(x)) return floor_(ir::div(x, y));
-  Expr zero = lit_(y, 0), safe = ir::select(ir::eq(y, zero), lit_(y, 1), y);
-  return ir::select(ir::eq(y, zero), zero, ir::floordiv(x, safe));
+  Expr zero = lit_(y, 0);
+  if (is_float(x)) {
+    // The quotient of what the remainder leaves is whole but for rounding.
+    Expr q = ir::div(x, y), m = ir::call("fmod", {x, y});
+    Expr other = ir::logical_and(ir::ne(m, zero), ir::ne(ir::lt(m, zero), ir::lt(y, zero)));
+    Expr d = ir::div(x - m, y) - ir::select(other, one_(x), zero);
+    Expr f = floor_(d), near = ir::select(ir::gt(d - f, lit_(x, 0.5)), f + one_(x), f);
+    Expr plain = ir::logical_or(ir::logical_or(ir::eq(y, zero), ir::eq(q, zero)),
+                                ir::logical_not(isfinite_(x)));
+    return ir::select(plain, floor_(q), ir::select(ir::eq(d, zero), copysign_(zero, q), near));
+  }
+  Expr q = ir::floordiv(x, safe_divisor(y));
+  if (x->dtype.is_int()) q = ir::select(ir::eq(y, lit_(y, -1)), zero - x, q);
+  return ir::select(ir::eq(y, zero), zero, q);
 }
 inline Expr pow_(const Expr& x, const Expr& y) {
   if (!is_float(x)) throw RowUnsupported{};

@@ -17,10 +17,11 @@ class CBackend final : public Backend {
 
   TargetInfo info(const Target& target) const override {
     for (const auto& [key, value] : target.options) {
-      if (key != "" && key != "cc" && key != "flags" && !is_lowering_option(key)) {
+      if (key != "" && key != "cc" && key != "flags" && key != "library" &&
+          !is_lowering_option(key)) {
         throw Error(ErrorKind::value, "c.option.unknown",
                     cat("target c has no option \"", key, "\" (given: ", value, ")"))
-            .note("options: cc, flags, share_storage, merge_expressions");
+            .note("options: cc, flags, library, share_storage, merge_expressions");
       }
     }
     TargetInfo out;
@@ -47,7 +48,8 @@ class CBackend final : public Backend {
 
   runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
                        const Target& target) const override {
-    EmittedSource out = emit_c(kernels, spelling());
+    EmittedSource out =
+        emit_c(kernels, target.integer("library", 0) ? library_spelling() : spelling());
     runtime::Binary binary;
     binary.target = target.text();
     binary.format = "c";

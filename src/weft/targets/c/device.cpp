@@ -75,9 +75,12 @@ std::string processor() {
 struct ScratchDirectory {
   std::string path;
   ScratchDirectory() {
-    std::string name = (std::filesystem::temp_directory_path() / "weft-c-XXXXXX").string();
-    if (!mkdtemp(name.data()))
-      throw Error(ErrorKind::io, "c.scratch", cat("no scratch directory could be made at ", name));
+    std::error_code wrong;  // a TMPDIR that is no directory is an error of ours, not of the library
+    std::string name = (std::filesystem::temp_directory_path(wrong) / "weft-c-XXXXXX").string();
+    if (wrong || !mkdtemp(name.data())) {
+      throw Error(ErrorKind::io, "c.scratch", cat("no scratch directory could be made at ", name))
+          .help("name a writable directory in TMPDIR");
+    }
     path = name;
   }
   ~ScratchDirectory() {

@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
+#include "weft/ir/text.h"
 #include "weft/targets/cpu/llvm_function.h"
 
 namespace weft::cpu {
@@ -147,7 +148,8 @@ std::string FunctionEmitter::expr(const Expr& e) {
     case ExprKind::string_imm:
     case ExprKind::reduce:
       throw Error(ErrorKind::emit, "cpu.emit.expression",
-                  cat("expression kind ", static_cast<int>(e->kind), " is not lowered"));
+                  cat("the cpu target has no value for ", print(e)))
+          .note("texts are arguments of calls; reductions of te become blocks first");
     default: return binary(as<BinaryNode>(e));
   }
 }

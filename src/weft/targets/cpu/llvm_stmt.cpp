@@ -5,6 +5,7 @@
 #include "weft/base/error.h"
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
+#include "weft/ir/text.h"
 #include "weft/ir/visit.h"
 #include "weft/targets/cpu/emit_llvm.h"
 #include "weft/targets/cpu/llvm_function.h"
@@ -104,7 +105,8 @@ void FunctionEmitter::stmt(const Stmt& s) {
     case StmtKind::wait: return;
     default:
       throw Error(ErrorKind::emit, "cpu.emit.statement",
-                  cat("statement kind ", static_cast<int>(s->kind), " is not lowered for cpu"));
+                  "a statement reached the emitter of cpu that a pass should have lowered: " +
+                      print(s).substr(0, 200));
   }
 }
 

@@ -41,6 +41,23 @@ std::vector<std::uint64_t> words_of(const runtime::Binary& binary) {
   return words;
 }
 
+std::vector<Instr> decode_words(std::span<const Code> words) {
+  if (words.empty())
+    throw Error(ErrorKind::emit, "qpu.binary.empty", "the binary holds no instruction");
+  std::vector<Instr> out;
+  out.reserve(words.size());
+  for (std::size_t n = 0; n < words.size(); ++n) {
+    try {
+      out.push_back(decode(words[n]));
+    } catch (const Error& e) {
+      throw Error(ErrorKind::emit, "qpu.binary.word",
+                  cat("word ", n, " of the binary, ", hex(words[n], 16), ", is no instruction"))
+          .note(e.message());
+    }
+  }
+  return out;
+}
+
 std::vector<runtime::Binary> kernels_of(const runtime::Binary& binary) {
   const Json* list = binary.metadata.is_object() ? binary.metadata.find("programs") : nullptr;
   if (!list) return {binary};
@@ -115,6 +132,9 @@ std::vector<std::uint32_t> fill_uniforms(const Abi& abi, std::span<const std::ui
           if (p & 3)
             throw Error(ErrorKind::value, "qpu.launch.align",
                         cat("pointer argument ", u.value, ", ", hex(p), ", is no multiple of 4"));
+          if (p > 0xffffffffu)
+            throw Error(ErrorKind::value, "qpu.launch.range",
+                        cat("pointer argument ", u.value, ", ", hex(p), ", does not fit 32 bits"));
           value = static_cast<std::uint32_t>(p);
           break;
         }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weft/runtime/binary.h"
+#include "weft/targets/qpu/isa.h"
 
 namespace weft::qpu::hw {
 
@@ -37,6 +38,9 @@ Abi parse_abi(const runtime::Binary& binary);
 
 /// The instruction words. Throws Error(emit, "qpu.binary.size").
 std::vector<std::uint64_t> words_of(const runtime::Binary& binary);
+
+/// What they mean. Throws Error(emit, "qpu.binary.empty" | "qpu.binary.word").
+std::vector<Instr> decode_words(std::span<const Code> words);
 
 /// Uniforms of `active` QPUs one after the other; spill addresses are left 0. `limit`: QPUs of the
 /// device. Throws Error(value, "qpu.launch.qpus" | ".unbound" | ".null" | ".align" | ".range").

@@ -13,9 +13,8 @@ namespace weft::qpu::hw {
 class Calendar {
  public:
   void reset() {
-    buckets_.fill(Bucket{});
-    first_ = 0;
-    busy_ = 0;
+    buckets_.fill(-1);
+    first_ = busy_ = full_from_ = full_to_ = 0;
   }
   /// No request comes from before `now` any more.
   void advance(std::int64_t now) { first_ = std::max(first_, now >> kShift); }
@@ -23,38 +22,44 @@ class Calendar {
   /// Books `clocks` from `now` on; returns when the service ends.
   std::int64_t reserve(std::int64_t now, std::int64_t clocks) {
     busy_ += clocks;
-    std::int64_t index = std::max(now >> kShift, first_), end = now;
-    {  // nearly always there is room in the first bucket
-      Bucket& bucket = buckets_[static_cast<std::size_t>(index & (kBuckets - 1))];
-      std::int64_t used = bucket.epoch == index ? bucket.used : 0;
-      if (used + clocks < kWidth) [[likely]] {
-        bucket = {index, used + clocks};
-        return std::max(index * kWidth + used, now) + clocks;
-      }
-    }
-    while (true) {
-      Bucket& bucket = buckets_[static_cast<std::size_t>(index & (kBuckets - 1))];
-      std::int64_t used = bucket.epoch == index ? bucket.used : 0, room = kWidth - used;
-      if (room > 0) {
-        std::int64_t take = std::min(room, clocks);
-        end = std::max({end, index * kWidth + used, now}) + take;
-        bucket = {index, used + take};
-        clocks -= take;
-        if (room == take && index == first_) ++first_;
-        if (clocks == 0) return end;
-      }
-      ++index;
-    }
+    std::int64_t index = std::max(now >> kShift, first_), base = index << kEpoch;
+    std::int64_t& bucket = buckets_[static_cast<std::size_t>(index & (kBuckets - 1))];
+    std::int64_t used = bucket - base;
+    if (static_cast<std::uint64_t>(used) > kWidth) used = 0;  // of another time: empty
+    if (used + clocks > kWidth) [[unlikely]]
+      return reserve_on(now, index, clocks);
+    bucket = base + used + clocks;
+    return std::max((index << kShift) + used, now) + clocks;
   }
   std::int64_t busy() const { return busy_; }
 
  private:
-  static constexpr std::int64_t kShift = 6, kWidth = 1 << kShift, kBuckets = 1024;
-  struct Bucket {
-    std::int64_t epoch = -1, used = 0;
-  };
-  std::array<Bucket, kBuckets> buckets_{};
+  static constexpr std::int64_t kShift = 6, kWidth = 1 << kShift, kBuckets = 1024, kEpoch = 8;
+
+  /// From bucket `index` on, through full ones.
+  [[gnu::noinline]] std::int64_t reserve_on(std::int64_t now, std::int64_t index,
+                                            std::int64_t clocks) {
+    for (std::int64_t end = now;;) {
+      if (index >= full_from_ && index < full_to_) index = full_to_;
+      std::int64_t& bucket = buckets_[static_cast<std::size_t>(index & (kBuckets - 1))];
+      std::int64_t base = index << kEpoch, used = bucket - base;
+      if (static_cast<std::uint64_t>(used) > kWidth) used = 0;
+      std::int64_t take = std::min(kWidth - used, clocks);
+      if (take > 0) {
+        end = std::max({end, (index << kShift) + used, now}) + take;
+        bucket = base + used + take;
+        clocks -= take;
+        if (clocks == 0) return end;
+      }
+      if (index != full_to_) full_from_ = index;
+      full_to_ = ++index;
+    }
+  }
+
+  // Bucket number times 256 plus the clocks used of it.
+  std::array<std::int64_t, kBuckets> buckets_{};
   std::int64_t first_ = 0, busy_ = 0;
+  std::int64_t full_from_ = 0, full_to_ = 0;  // buckets without room, some of them
 };
 
 }  // namespace weft::qpu::hw

@@ -8,6 +8,7 @@
 
 #include "weft/sim/fault.h"
 #include "weft/targets/qpu/abi.h"
+#include "weft/targets/qpu/engine/ahead.h"
 #include "weft/targets/qpu/engine/translate.h"
 #include "weft/targets/qpu/isa_names.h"
 
@@ -18,6 +19,7 @@ struct Emulator::Loaded {
   std::unique_ptr<FastProgram> fast;
   Engine engine = Engine::oracle;  // that `fast` is of
   bool counted = false;
+  bool ahead = false;  // QPUs may run ahead of each other on several threads
   Abi abi;
   std::vector<runtime::KernelSignature> kernels;
   struct Print {
@@ -51,6 +53,7 @@ std::unique_ptr<Emulator::Loaded> Emulator::load_one(const runtime::Binary& bina
     }
   }
   make_ready(*loaded);
+  loaded->ahead = may_run_ahead(loaded->program);
   return loaded;
 }
 
@@ -98,13 +101,12 @@ void Emulator::make_ready(Loaded& loaded) {
 
 void Emulator::unload(std::size_t program) { programs_.at(program).reset(); }
 
-void Emulator::prepare(const Loaded& loaded, const sim::Launch& launch) {
+std::vector<std::uint32_t> Emulator::prepare(const Loaded& loaded, const sim::Launch& launch) {
   active_ = 0;
   std::int64_t wanted = launch.extents.empty() ? 1 : launch.extents[0];
   std::vector<std::uint32_t> words =
       fill_uniforms(loaded.abi, launch.pointers, launch.scalars, wanted, options_.qpus);
   active_ = static_cast<int>(wanted);
-  std::size_t per = loaded.abi.uniforms.size();
   spill_ = loaded.abi.spill_bytes
                ? machine_.memory.allocate(
                      loaded.abi.spill_bytes * static_cast<std::uint64_t>(active_), 64)
@@ -112,6 +114,12 @@ void Emulator::prepare(const Loaded& loaded, const sim::Launch& launch) {
   uniforms_ = words.empty() ? 0 : machine_.memory.allocate(words.size() * 4, 64);
   machine_.outside_reads = options_.outside_reads;
   machine_.check_races = options_.check_races;
+  begin_qpus(loaded, words);
+  return words;
+}
+
+void Emulator::begin_qpus(const Loaded& loaded, const std::vector<std::uint32_t>& words) {
+  std::size_t per = loaded.abi.uniforms.size();
   machine_.begin_launch(loaded.program, active_);
   for (int q = 0; q < active_; ++q) {
     for (std::size_t u = 0; u < per; ++u) {
@@ -163,6 +171,9 @@ void Emulator::account(bool clean) {
   for (std::size_t i = 0; i < machine_.qpus.size(); ++i) {
     Qpu& q = machine_.qpus[i];
     qpu_instructions_[i] += q.instructions;
+    machine_.counters.uniforms += q.counts.uniforms, machine_.counters.sfu += q.counts.sfu;
+    machine_.counters.vpm_reads += q.counts.vpm_reads;
+    machine_.counters.vpm_writes += q.counts.vpm_writes;
     instructions_ += q.instructions;
     std::int64_t used = q.instructions * timing::kIssue;
     for (std::size_t s = 0; s < kStallReasons; ++s)
@@ -183,15 +194,33 @@ void Emulator::account(bool clean) {
   uniforms_ = spill_ = 0;
 }
 
+bool Emulator::run_ahead(Loaded& loaded, const std::vector<std::uint32_t>& words,
+                         std::int64_t limit_cycles) {
+  if (options_.threads < 2 || active_ < 2 || !loaded.ahead || options_.count_instructions ||
+      !options_.check_races || machine_.trace)
+    return false;
+  if (!ahead_) ahead_ = std::make_unique<Ahead>(machine_, options_.threads);
+  if (ahead_->run(*loaded.fast, active_, limit_cycles)) return true;
+  loaded.ahead = false;  // the next launch would go the same way
+  begin_qpus(loaded, words);
+  return false;
+}
+
 sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
                              const sim::RunLimits& limits) {
   Loaded& loaded = part(*programs_.at(handle), launch.kernel);
   make_ready(loaded);
-  prepare(loaded, launch);
+  std::vector<std::uint32_t> words = prepare(loaded, launch);
   machine_.on_breakpoint = [this, &loaded](const Qpu& q) { print(loaded, q); };
   bool fast = loaded.fast && options_.engine != Engine::oracle;
   std::int64_t finish = 0;
   try {
+    if (fast && run_ahead(loaded, words, limits.cycles)) {
+      for (int i = 0; i < active_; ++i)
+        finish = std::max(finish, machine_.qpus[static_cast<std::size_t>(i)].time);
+      account(true);
+      return {finish, sim::StopReason::finished};
+    }
     std::int64_t window = 0;
     while (true) {
       window += timing::kQuantum;
@@ -384,7 +413,8 @@ EmulatorOptions parse_options(std::string_view name) {
       throw Error(ErrorKind::value, "qpu.device.option",
                   cat("device option \"", item, "\" is not understood"))
           .note(cat("legal: ", legal))
-          .help(did_you_mean(key, {"qpus", "races", "reads", "memory", "engine", "counts"}));
+          .help(did_you_mean(key,
+                             {"qpus", "races", "reads", "memory", "engine", "counts", "threads"}));
     };
     int n = 0;
     bool numeric = std::from_chars(value.data(), value.data() + value.size(), n).ptr ==
@@ -407,9 +437,12 @@ EmulatorOptions parse_options(std::string_view name) {
                                             : Engine::translated;
     } else if (key == "counts" && (value == "on" || value == "off")) {
       out.count_instructions = value == "on";
+    } else if (key == "threads") {
+      if (!numeric || n < 1 || n > kMaxQpus) bad("threads=1 to threads=12");
+      out.threads = n;
     } else {
       bad("qpus=1..12, memory=MiB, races=on|off, reads=fault|report, counts=on|off, "
-          "engine=oracle|interpreted|translated");
+          "engine=oracle|interpreted|translated, threads=1..12");
     }
   }
   return out;

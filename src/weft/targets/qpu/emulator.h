@@ -13,6 +13,8 @@
 
 namespace weft::qpu::hw {
 
+class Ahead;
+
 enum class Engine : std::uint8_t { oracle, interpreted, translated };
 
 struct EmulatorOptions {
@@ -24,6 +26,7 @@ struct EmulatorOptions {
   bool count_instructions = true;  // statistics per instruction
   bool keep_registers = false;     // what nobody reads any more keeps its last value (tests)
   int optimisation = 2;            // translated engine: LLVM's code generator, 0 to 3
+  int threads = 1;                 // of the host; more than one with races checked, uncounted
   bool file_cache = true;          // translated engine: machine code is kept for other processes
 };
 
@@ -57,12 +60,18 @@ class Emulator final : public sim::Simulator {
   std::unique_ptr<Loaded> load_one(const runtime::Binary& binary);
   /// The program for the engine that the options ask for now.
   void make_ready(Loaded& loaded);
-  void prepare(const Loaded& loaded, const sim::Launch& launch);
+  /// Returns the values of the uniforms.
+  std::vector<std::uint32_t> prepare(const Loaded& loaded, const sim::Launch& launch);
+  void begin_qpus(const Loaded& loaded, const std::vector<std::uint32_t>& words);
+  /// Runs the launch on several threads; false: it is as if nothing had happened.
+  bool run_ahead(Loaded& loaded, const std::vector<std::uint32_t>& words,
+                 std::int64_t limit_cycles);
   void account(bool clean);
   void print(const Loaded& loaded, const Qpu& q);
 
   EmulatorOptions options_;
   Machine machine_;
+  std::unique_ptr<Ahead> ahead_;
   std::vector<std::unique_ptr<Loaded>> programs_;
   Loaded* running_ = nullptr;
   std::uint64_t uniforms_ = 0, spill_ = 0;
@@ -74,7 +83,8 @@ class Emulator final : public sim::Simulator {
   std::int64_t tmu_busy_[6] = {}, vdr_busy_ = 0, vdw_busy_ = 0, sdram_busy_ = 0;
 };
 
-/// "qpu", or "qpu:qpus=4,races=off,reads=report,memory=64" (MiB), as a device.
+/// "qpu", or "qpu:qpus=4,races=off,reads=report,memory=64" (MiB), as a device. "threads=2" has an
+/// effect with "counts=off" and races checked, on programs without mutex and prints.
 Ref<runtime::Device> make_device(std::string_view name = "qpu");
 EmulatorOptions parse_options(std::string_view name);
 

@@ -31,6 +31,7 @@ void Machine::begin_launch(const Program& p, int active) {
     q.id = id;
     q.finished = id >= active;
     q.traced = trace != nullptr;
+    pair_tmus(q, false);
     for (unsigned i = 0; i < 16; ++i) {
       q.slot[kSlotElement][i] = i;
       q.slot[kSlotNumber][i] = static_cast<std::uint32_t>(id);
@@ -50,6 +51,7 @@ void Machine::begin_launch(const Program& p, int active) {
   mutex_owner = -1;
   mutex_time = 0;
   host_interrupts = 0;
+  epoch.store(0, std::memory_order_relaxed);
   shadow_.begin_launch();
   vpm_shadow_.begin_launch();
 }
@@ -114,6 +116,11 @@ void Machine::trace_stall(const Qpu& q, std::int64_t clocks, StallReason why) {
 }
 
 bool Machine::semaphore(Qpu& q, unsigned number, bool acquire) {
+  if (q.events) {
+    if (std::exchange(q.passed, false)) return true;
+    note(q, Event::semaphore, number, acquire);
+    return false;
+  }
   std::uint8_t& value = semaphores[number];
   if (acquire ? value == 0 : value == 15) {
     q.wait = Wait::semaphore;
@@ -188,6 +195,7 @@ void Machine::finish(Qpu& q) {
     fail(q, "qpu.mutex.held", cat("qpu ", q.id, " ended while holding the mutex"),
          "write mutex before the end");
   q.finished = true;
+  if (q.events) note(q, Event::finish);
 }
 
 bool Machine::find_range(Qpu& q, std::uint64_t address, std::uint64_t bytes) {
@@ -240,7 +248,7 @@ bool Machine::read(Qpu& q, bool file_b, unsigned address, Vec& out) {
       }
       std::uint32_t value = memory.load<std::uint32_t>(q.uniform);
       q.uniform += 4;
-      ++counters.uniforms;
+      ++q.counts.uniforms;
       for (std::uint32_t& lane : out.lane) lane = value;
       return true;
     }
@@ -255,10 +263,12 @@ bool Machine::read(Qpu& q, bool file_b, unsigned address, Vec& out) {
     }
     case 50:
       if (file_b) {
-        if (q.store_pending) stall(q, q.store_done, kStallDmaStore);
+        if (q.store_pending && q.events) note(q, Event::wait_store);
+        else if (q.store_pending) stall(q, q.store_done, kStallDmaStore);
         q.store_pending = false, q.store_rows = 0;
       } else {
-        if (q.load_pending) stall(q, q.load_done, kStallDmaLoad);
+        if (q.load_pending && q.events) note(q, Event::wait_load);
+        else if (q.load_pending) stall(q, q.load_done, kStallDmaLoad);
         q.load_pending = false, q.load_rows = 0;
       }
       out = q.slot[kSlotZero];
@@ -285,9 +295,9 @@ bool Machine::read(Qpu& q, bool file_b, unsigned address, Vec& out) {
 
 void Machine::write(Qpu& q, bool file_b, unsigned address, const Vec& value) {
   switch (address) {
-    case kWNoswap: q.noswap = value[0] != 0; return;
+    case kWNoswap: pair_tmus(q, value[0] != 0); return;
     case kWHostInt:
-      if (value[0]) ++host_interrupts;
+      if (value[0] && !q.events) ++host_interrupts;
       return;
     case kNull: return;
     case kWUniformsAddr: {
@@ -317,7 +327,7 @@ void Machine::write(Qpu& q, bool file_b, unsigned address, const Vec& value) {
     case kWRsqrt:
     case kWExp2:
     case kWLog2:
-      ++counters.sfu;
+      ++q.counts.sfu;
       for (unsigned i = 0; i < 16; ++i) q.sfu_result[i] = sfu(address, value[i]);
       q.sfu_countdown = 3;
       return;

@@ -5,12 +5,17 @@
 // beyond one QPU's registers goes through here, so engines cannot differ in it. Invariant: q.pc and
 // q.now are those of the instruction at hand whenever a peripheral function is called.
 
+#include <atomic>
 #include <cstdint>
 #include <cstring>
 #include <exception>
 #include <functional>
 #include <string>
 #include <vector>
+
+#if defined(__SSE2__)
+#include <emmintrin.h>
+#endif
 
 #include "weft/runtime/binary.h"
 #include "weft/runtime/trace.h"
@@ -64,6 +69,39 @@ struct VpmAccess {
   unsigned size = 2;
 };
 
+/// What a QPU that runs ahead (engine/ahead.h) did to units shared with others, written down by its
+/// thread and settled in the order of simulated time.
+struct Event {
+  enum Kind : std::uint8_t {
+    row,         // value: address; unit: TMU, and its number in the high half
+    scattered,   // the same; the next kRaw events are the 16 addresses
+    receive,     // unit
+    vpm_read,    // value: row; unit: first column; mask: words from there
+    vpm_write,   // the same
+    load_words,  // value: word of the memory; mask
+    store_words,
+    outside_row,  // value: address; unit: words; mask: row of a DMA load
+    dma_load,     // value: words; mask: beats
+    dma_store,
+    wait_load,
+    wait_store,
+    semaphore,  // unit: its number; mask: acquire
+    branch,
+    finish,
+    fault,  // the thread met one; it is found again one instruction at a time
+  };
+  static constexpr int kRaw = 4;
+  std::uint32_t at = 0, value = 0;  // clocks without stalls, low half
+  Kind kind = row;
+  std::uint8_t unit = 0;
+  std::uint16_t mask = 0;
+  std::uint32_t pc = 0;
+};
+static_assert(sizeof(Event) * Event::kRaw == sizeof(Vec));
+
+/// Thrown where running ahead cannot go on: the launch is done again on one thread.
+struct RunAgain {};
+
 struct Qpu {
   Vec slot[kSlots];
   Vec mask[8];  // lanes by Cond: never, always, zs, zc, ns, nc, cs, cc; all ones or zero
@@ -83,7 +121,7 @@ struct Qpu {
   unsigned wait_semaphore = 0;
   std::uint32_t uniform = 0, uniform_end = 0;
   TmuFifo fifo[2];
-  bool noswap = false;
+  std::uint8_t tmu[2] = {};  // of its slice's pair, behind TMU0 and TMU1
   VpmAccess vpm_write, vpm_read[2];
   unsigned vpm_reads = 0;
   bool vpm_write_set = false;
@@ -98,6 +136,15 @@ struct Qpu {
     std::uint64_t begin = 1, end = 0;
   } range[4];  // allocations seen lately
   unsigned range_next = 0;
+  // Running ahead: where events go (null: it does not), from where on a branch leaves, and the end;
+  // the words that stores replaced, each store with its address, count and epoch.
+  Event *events = nullptr, *events_leave = nullptr, *events_end = nullptr;
+  std::vector<std::uint32_t>* replaced = nullptr;
+  bool passed = false;           // the semaphore at pc
+  std::uint32_t event_time = 0;  // of the last one settled
+  struct {
+    std::int64_t uniforms = 0, sfu = 0, vpm_reads = 0, vpm_writes = 0;
+  } counts;
   const Instr* history[3] = {};  // the three instructions before, newest first
   std::uint32_t history_pc[3] = {};
 };
@@ -161,6 +208,19 @@ class Machine {
   bool wake(Qpu& q);
   void advance(std::int64_t now);  // of all calendars
 
+  void note(Qpu& q, Event::Kind kind, unsigned unit = 0, std::uint32_t mask = 0,
+            std::uint64_t value = 0) {
+    if (q.events >= q.events_end) [[unlikely]]
+      throw RunAgain{};
+    *q.events++ = {static_cast<std::uint32_t>(q.now), static_cast<std::uint32_t>(value), kind,
+                   static_cast<std::uint8_t>(unit),   static_cast<std::uint16_t>(mask),  q.pc};
+  }
+  /// Settles what a QPU running ahead wrote down, on `t`, which has its times: up to a branch at or
+  /// after `limit`, a semaphore, or `end`.
+  enum class Settled : std::uint8_t { all, late, waits, synchronised, finished };
+  Settled settle(Qpu& t, const Event*& at, const Event* end, std::int64_t limit);
+  std::atomic<std::uint32_t> epoch{0};  // synchronisations settled in this launch
+
   [[noreturn]] void fail(const Qpu& q, std::string_view code, std::string message,
                          std::string_view help = {});
   [[noreturn]] void fail_rule(const Qpu& q, std::string_view slug, std::string message);
@@ -194,19 +254,49 @@ class Machine {
   bool find_range(Qpu& q, std::uint64_t address, std::uint64_t bytes);
   void outside_read(Qpu& q, std::uint64_t address, std::uint64_t bytes, std::string_view what);
   void conflict(Qpu& q, const Shadow::Conflict& c, std::uint64_t base, bool write, bool tmu);
+  /// When the data of a request for a row are there.
+  std::int64_t row_ready(Qpu& q, unsigned which, std::uint64_t first);
+  std::int64_t scattered_ready(Qpu& q, unsigned which, const Vec& address, Vec* data);
+  void dma_words(Qpu& q, std::uint64_t address, std::uint32_t mask, bool write);
+  void dma_time(Qpu& q, std::int64_t words, std::int64_t beats, bool write);
   void tmu_row_slow(Qpu& q, unsigned unit, std::uint32_t address);
   void tmu_row_race(Qpu& q, std::uint64_t first);
+  /// When a line that `unit` asks for at `start` is there; caches keep it.
   std::int64_t line_ready(unsigned unit, std::uint32_t line, std::int64_t start) {
-    if (tmu_tag_[unit][line % timing::kTmuLines] == line) {
+    std::uint32_t& tag = tmu_tag_[unit][line % timing::kTmuLines];
+    if (tag == line) {
       ++counters.tmu_hits;
       return start + timing::kTmuHit;
     }
-    return line_missing(unit, line, start);
+    tag = line;
+    std::size_t set = line % timing::kL2Sets;
+    if (in_l2(set, line)) {
+      ++counters.l2_hits;
+      return start + timing::kL2Hit;
+    }
+    l2_tag_[set][l2_next_[set]++ & (timing::kL2Ways - 1)] = line;
+    ++counters.memory_lines;
+    return sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock) + timing::kMemory;
   }
-  std::int64_t line_missing(unsigned unit, std::uint32_t line, std::int64_t start);
+  bool in_l2(std::size_t set, std::uint32_t line) const {
+    static_assert(timing::kL2Ways == 4);
+#if defined(__SSE2__)
+    __m128i same = _mm_cmpeq_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(l2_tag_[set])),
+                                   _mm_set1_epi32(static_cast<int>(line)));
+    return _mm_movemask_epi8(same) != 0;
+#else
+    std::uint32_t found = 0;
+    for (std::uint32_t way : l2_tag_[set]) found |= way == line;
+    return found;
+#endif
+  }
+  [[noreturn]] void tmu_empty(const Qpu& q, unsigned unit);
   void check_fifo(const Qpu& q, unsigned unit);
-  unsigned tmu_of(const Qpu& q, unsigned unit) const {
-    return static_cast<unsigned>(q.id) / 4 * 2 + (unit ^ (!q.noswap && (q.id & 2) ? 1 : 0));
+  /// Each slice has two TMUs; unless told not to, every other QPU pair sees them swapped.
+  static void pair_tmus(Qpu& q, bool noswap) {
+    unsigned swap = !noswap && (q.id & 2) ? 1 : 0, first = static_cast<unsigned>(q.id) / 4 * 2;
+    q.tmu[0] = static_cast<std::uint8_t>(first + swap);
+    q.tmu[1] = static_cast<std::uint8_t>(first + (swap ^ 1));
   }
   void stall(Qpu& q, std::int64_t until, StallReason why) {
     if (until <= q.now) return;
@@ -234,17 +324,7 @@ class Machine {
   std::uint8_t l2_next_[timing::kL2Sets] = {};
 };
 
-inline void Machine::tmu_request_row(Qpu& q, unsigned unit, std::uint32_t address) {
-  TmuFifo& fifo = q.fifo[unit];
-  std::uint64_t first = address & ~3u;
-  if (fifo.count >= assume::kTmuFifoDepth || !inside(q, first, 64)) [[unlikely]] {
-    tmu_row_slow(q, unit, address);
-    return;
-  }
-  const std::byte* from = memory.raw(first);
-  unsigned at = (fifo.head + fifo.count) & 7, which = tmu_of(q, unit);
-  std::memcpy(&fifo.data[at], from, 64);
-  __builtin_prefetch(from + 64);  // streams go on
+inline std::int64_t Machine::row_ready(Qpu& q, unsigned which, std::uint64_t first) {
   std::int64_t start = tmu_unit[which].reserve(q.now, timing::kTmuVector);
   ++counters.tmu_requests;
   auto line = static_cast<std::uint32_t>(first / timing::kLine);
@@ -254,8 +334,34 @@ inline void Machine::tmu_request_row(Qpu& q, unsigned unit, std::uint32_t addres
     tmu_row_race(q, first);
   std::int64_t ready = line_ready(which, line, start);
   if (offset) ready = std::max(ready, line_ready(which, line + 1, start));
-  fifo.ready[at] = ready;
+  return ready;
+}
+
+inline void Machine::tmu_request_row(Qpu& q, unsigned unit, std::uint32_t address) {
+  TmuFifo& fifo = q.fifo[unit];
+  std::uint64_t first = address & ~3u;
+  if (fifo.count >= assume::kTmuFifoDepth || !inside(q, first, 64)) [[unlikely]] {
+    tmu_row_slow(q, unit, address);
+    return;
+  }
+  const std::byte* from = memory.raw(first);
+  unsigned at = (fifo.head + fifo.count) & 7, which = q.tmu[unit];
+  std::memcpy(&fifo.data[at], from, 64);
+  __builtin_prefetch(from + 64);  // streams go on
+  if (q.events) note(q, Event::row, unit | which << 4, 0, first);
+  else fifo.ready[at] = row_ready(q, which, first);
   ++fifo.count;
+}
+
+inline void Machine::tmu_receive(Qpu& q, unsigned unit) {
+  TmuFifo& fifo = q.fifo[unit];
+  if (fifo.count == 0) [[unlikely]]
+    tmu_empty(q, unit);
+  if (q.events) note(q, Event::receive, unit);
+  else stall(q, fifo.ready[fifo.head], kStallTmu);
+  std::memcpy(&q.slot[kSlotAcc + 4], &fifo.data[fifo.head], 64);
+  fifo.head = (fifo.head + 1) & 7;
+  --fifo.count;
 }
 
 /// Decodes, validates and indexes. Throws Error(emit, "qpu.binary.*") on what is no program.

@@ -2,6 +2,7 @@
 // The meaning of QPU words, literally: one instruction, one lane at a time, every rule of the book
 // checked on the way. Slow, and what every other engine must agree with.
 
+#include "weft/targets/qpu/abi.h"
 #include "weft/targets/qpu/engine.h"
 #include "weft/targets/qpu/float.h"
 #include "weft/targets/qpu/machine.h"
@@ -10,17 +11,7 @@ namespace weft::qpu::hw {
 
 Program make_program(std::vector<Code> words, std::vector<runtime::DebugEntry> debug) {
   Program p;
-  if (words.empty())
-    throw Error(ErrorKind::emit, "qpu.binary.empty", cat("the binary holds ", 0, " instructions"));
-  for (std::size_t n = 0; n < words.size(); ++n) {
-    try {
-      p.instrs.push_back(decode(words[n]));
-    } catch (const Error& e) {
-      throw Error(ErrorKind::emit, "qpu.binary.word",
-                  cat("word ", n, " of the binary, ", hex(words[n], 16), ", is no instruction"))
-          .note(e.message());
-    }
-  }
+  p.instrs = decode_words(words);
   p.words = std::move(words);
   p.debug = std::move(debug);
   p.violations = validate(p.instrs);

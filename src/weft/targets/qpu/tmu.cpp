@@ -24,20 +24,6 @@ WEFT_QPU_CLONES bool contiguous(const Vec& a) {
 }
 }  // namespace
 
-std::int64_t Machine::line_missing(unsigned unit, std::uint32_t line, std::int64_t start) {
-  tmu_tag_[unit][line % timing::kTmuLines] = line;
-  std::size_t set = line % timing::kL2Sets;
-  std::uint32_t found = 0;
-  for (std::uint32_t way : l2_tag_[set]) found |= way == line;
-  if (found) {
-    ++counters.l2_hits;
-    return start + timing::kL2Hit;
-  }
-  l2_tag_[set][l2_next_[set]++ & (timing::kL2Ways - 1)] = line;
-  ++counters.memory_lines;
-  return sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock) + timing::kMemory;
-}
-
 void Machine::check_fifo(const Qpu& q, unsigned unit) {
   if (q.fifo[unit].count >= assume::kTmuFifoDepth) [[unlikely]] {
     fail_rule(q, "tmu_overflow",
@@ -66,8 +52,24 @@ void Machine::tmu_request(Qpu& q, unsigned unit, const Vec& address) {
 void Machine::tmu_request_scattered(Qpu& q, unsigned unit, const Vec& address) {
   check_fifo(q, unit);
   TmuFifo& fifo = q.fifo[unit];
-  unsigned which = tmu_of(q, unit), at = (fifo.head + fifo.count) & 7;
+  unsigned which = q.tmu[unit], at = (fifo.head + fifo.count) & 7;
   Vec& data = fifo.data[at];
+  if (q.events) {
+    note(q, Event::scattered, unit | which << 4);
+    if (q.events_end - q.events < Event::kRaw) throw RunAgain{};
+    std::memcpy(static_cast<void*>(q.events), &address, sizeof address);
+    q.events += Event::kRaw;
+    for (unsigned i = 0; i < 16; ++i) {
+      std::uint64_t a = address[i] & ~3u;
+      data[i] = memory.contains(a, 4) ? memory.load<std::uint32_t>(a) : 0;
+    }
+  } else {
+    fifo.ready[at] = scattered_ready(q, which, address, &data);
+  }
+  ++fifo.count;
+}
+
+std::int64_t Machine::scattered_ready(Qpu& q, unsigned which, const Vec& address, Vec* data) {
   std::int64_t start = tmu_unit[which].reserve(q.now, timing::kTmuVector), ready = 0;
   ++counters.tmu_requests;
   std::uint32_t previous = 0;
@@ -75,9 +77,9 @@ void Machine::tmu_request_scattered(Qpu& q, unsigned unit, const Vec& address) {
     std::uint64_t a = address.lane[i] & ~3u;
     if (!inside(q, a, 4)) [[unlikely]] {
       outside_read(q, a, 4, cat("lane ", i, " of a TMU request"));
-      data[i] = memory.contains(a, 4) ? memory.load<std::uint32_t>(a) : 0;
+      if (data) (*data)[i] = memory.contains(a, 4) ? memory.load<std::uint32_t>(a) : 0;
     } else {
-      std::memcpy(&data[i], memory.raw(a), 4);
+      if (data) std::memcpy(&(*data)[i], memory.raw(a), 4);
       if (check_races) {
         Shadow::Conflict c = shadow_.read16(q.id, (a - memory.base()) / 4, 1, false);
         if (c.other >= 0) [[unlikely]]
@@ -88,22 +90,14 @@ void Machine::tmu_request_scattered(Qpu& q, unsigned unit, const Vec& address) {
     if (line != previous || i == 0) ready = std::max(ready, line_ready(which, line, start));
     previous = line;
   }
-  fifo.ready[at] = ready;
-  ++fifo.count;
+  return ready;
 }
 
-void Machine::tmu_receive(Qpu& q, unsigned unit) {
-  TmuFifo& fifo = q.fifo[unit];
-  if (fifo.count == 0) [[unlikely]] {
-    fail(q, "qpu.tmu.empty",
-         cat("qpu ", q.id, " waits for TMU ", unit,
-             " without a request outstanding; it would wait for ever"),
-         "request before receiving");
-  }
-  stall(q, fifo.ready[fifo.head], kStallTmu);
-  std::memcpy(&q.slot[kSlotAcc + 4], &fifo.data[fifo.head], 64);
-  fifo.head = (fifo.head + 1) & 7;
-  --fifo.count;
+void Machine::tmu_empty(const Qpu& q, unsigned unit) {
+  fail(q, "qpu.tmu.empty",
+       cat("qpu ", q.id, " waits for TMU ", unit,
+           " without a request outstanding; it would wait for ever"),
+       "request before receiving");
 }
 
 }  // namespace weft::qpu::hw

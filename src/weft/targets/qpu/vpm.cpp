@@ -31,6 +31,12 @@ Cell cell(const VpmAccess& a, unsigned i) {
 
 unsigned address_mask(const VpmAccess& a) { return a.size == 2 ? 63 : a.size == 1 ? 127 : 255; }
 
+/// Clocks that a DMA engine needs.
+std::int64_t beats(unsigned rows, std::int64_t words) {
+  return rows * timing::kDmaRow +
+         (words * 4 + timing::kVpmBytesPerClock - 1) / timing::kVpmBytesPerClock;
+}
+
 std::uint64_t rows(unsigned first, unsigned count) {
   return (count >= 64 ? ~0ull : (1ull << count) - 1) << first;
 }
@@ -38,6 +44,7 @@ std::uint64_t rows(unsigned first, unsigned count) {
 
 void Machine::vpm_shadow(Qpu& q, unsigned row, unsigned column, std::uint32_t mask, bool write) {
   if (!check_races) return;
+  if (q.events) return note(q, write ? Event::vpm_write : Event::vpm_read, column, mask, row);
   std::uint64_t word = row * 16 + column;
   Shadow::Conflict c =
       write ? vpm_shadow_.write16(q.id, word, mask) : vpm_shadow_.read16(q.id, word, mask, true);
@@ -104,7 +111,7 @@ void Machine::vpm_read(Qpu& q, Vec& out) {
     fail_rule(q, "vpm_read_count",
               cat("qpu ", q.id, " reads the VPM without a vector set up; it would wait for ever"));
   VpmAccess& a = q.vpm_read[0];
-  ++counters.vpm_reads;
+  ++q.counts.vpm_reads;
   if (a.size == 2 && a.horizontal && !(q.load_pending && (q.load_rows >> (a.addr & 63) & 1))) {
     vpm_shadow(q, a.addr & 63, 0, 0xffff, false);
     std::memcpy(&out, vpm[a.addr & 63], 64);
@@ -131,7 +138,7 @@ void Machine::vpm_write(Qpu& q, const Vec& value) {
     fail(q, "qpu.vpm.no_setup", cat("qpu ", q.id, " writes the VPM without a set-up"),
          "write vw_setup first");
   VpmAccess& a = q.vpm_write;
-  ++counters.vpm_writes;
+  ++q.counts.vpm_writes;
   if (a.size == 2 && a.horizontal && !(q.store_pending && (q.store_rows >> (a.addr & 63) & 1))) {
     vpm_shadow(q, a.addr & 63, 0, 0xffff, true);
     std::memcpy(vpm[a.addr & 63], &value, 64);
@@ -181,12 +188,9 @@ void Machine::dma_load(Qpu& q, std::uint32_t address) {
   for (unsigned r = 0; r < count; ++r) {
     std::uint64_t from = address + r * pitch;
     bool good = inside(q, from, length * 4);
-    if (!good) outside_read(q, from, length * 4, cat("row ", r, " of a DMA load"));
-    if (good && check_races) {
-      Shadow::Conflict c =
-          shadow_.read16(q.id, (from - memory.base()) / 4, (1u << length) - 1, true);
-      if (c.other >= 0) conflict(q, c, memory.base(), false, false);
-    }
+    if (!good && q.events) note(q, Event::outside_row, length, r, from);
+    else if (!good) outside_read(q, from, length * 4, cat("row ", r, " of a DMA load"));
+    if (good) dma_words(q, from, (1u << length) - 1, false);
     if (good && !vertical) {
       vpm_shadow(q, y + r * vpitch, x, (1u << length) - 1, true);
       std::memcpy(&vpm[y + r * vpitch][x], memory.raw(from), length * 4);
@@ -199,21 +203,9 @@ void Machine::dma_load(Qpu& q, std::uint32_t address) {
       }
     q.load_rows |= rows(y + r * vpitch, vertical ? length : 1);
   }
-  std::int64_t bytes = static_cast<std::int64_t>(count) * length * 4;
-  std::int64_t beats =
-      count * timing::kDmaRow + (bytes + timing::kVpmBytesPerClock - 1) / timing::kVpmBytesPerClock;
-  std::int64_t start = q.now + timing::kDmaStart, end = vdr.reserve(start, beats);
-  end = std::max(end, sdram.reserve(start, (bytes + timing::kSdramBytesPerClock - 1) /
-                                               timing::kSdramBytesPerClock) +
-                          timing::kMemory);
-  if (trace)
-    trace->span(trace->track("qpu", "dma load"), cat("qpu ", q.id),
-                static_cast<double>(start) / timing::kClockHz * 1e6,
-                static_cast<double>(end - start) / timing::kClockHz * 1e6);
-  q.load_done = end;
   q.load_pending = true;
-  ++counters.dma_loads;
-  counters.dma_bytes_read += bytes;
+  std::int64_t words = static_cast<std::int64_t>(count) * length;
+  dma_time(q, words, beats(count, words), false);
 }
 
 void Machine::dma_store(Qpu& q, std::uint32_t address) {
@@ -240,6 +232,7 @@ void Machine::dma_store(Qpu& q, std::uint32_t address) {
          "rows go to 63, columns to 15");
   }
   std::uint64_t step = depth * 4 + q.vdw_stride;
+  if (q.events && units * depth > 1024) throw RunAgain{};
   q.store_rows = horizontal ? rows(y, units) : rows(y, last_row - y + 1);
   for (unsigned u = 0; u < units; ++u) {
     std::uint64_t to = address + u * step;
@@ -251,11 +244,16 @@ void Machine::dma_store(Qpu& q, std::uint32_t address) {
     }
     for (unsigned d = 0; d < depth; d += 16) {
       unsigned n = std::min(16u, depth - d);
-      if (check_races) {
-        Shadow::Conflict c =
-            shadow_.write16(q.id, (to - memory.base()) / 4 + d, n == 16 ? 0xffffu : (1u << n) - 1);
-        if (c.other >= 0) conflict(q, c, memory.base(), true, false);
-      }
+      dma_words(q, to + 4ull * d, (1u << n) - 1, true);
+    }
+    if (q.events) {
+      std::vector<std::uint32_t>& old = *q.replaced;
+      std::size_t before = old.size();
+      old.resize(before + depth + 3);
+      std::memcpy(old.data() + before, memory.raw(to), depth * 4);
+      old[before + depth] = static_cast<std::uint32_t>(to);
+      old[before + depth + 1] = depth;
+      old[before + depth + 2] = epoch.load(std::memory_order_relaxed);
     }
     if (horizontal) {
       vpm_shadow(q, y + u, x, (1u << depth) - 1, false);
@@ -268,20 +266,37 @@ void Machine::dma_store(Qpu& q, std::uint32_t address) {
         memory.store<std::uint32_t>(to + 4 * d, vpm[row][column]);
       }
   }
-  std::int64_t bytes = static_cast<std::int64_t>(units) * depth * 4;
-  std::int64_t beats =
-      units * timing::kDmaRow + (bytes + timing::kVpmBytesPerClock - 1) / timing::kVpmBytesPerClock;
-  std::int64_t start = q.now + timing::kDmaStart, end = vdw.reserve(start, beats);
-  end = std::max(end, sdram.reserve(start, (bytes + timing::kSdramBytesPerClock - 1) /
-                                               timing::kSdramBytesPerClock));
+  q.store_pending = true;
+  std::int64_t words = static_cast<std::int64_t>(units) * depth;
+  dma_time(q, words, beats(units, words), true);
+}
+
+void Machine::dma_words(Qpu& q, std::uint64_t address, std::uint32_t mask, bool write) {
+  if (!check_races) return;
+  std::uint64_t word = (address - memory.base()) / 4;
+  if (q.events) return note(q, write ? Event::store_words : Event::load_words, 0, mask, word);
+  Shadow::Conflict c =
+      write ? shadow_.write16(q.id, word, mask) : shadow_.read16(q.id, word, mask, true);
+  if (c.other >= 0) conflict(q, c, memory.base(), write, false);
+}
+
+void Machine::dma_time(Qpu& q, std::int64_t words, std::int64_t clocks, bool write) {
+  if (q.events) {
+    return note(q, write ? Event::dma_store : Event::dma_load, 0,
+                static_cast<std::uint32_t>(clocks), static_cast<std::uint64_t>(words));
+  }
+  std::int64_t bytes = words * 4, start = q.now + timing::kDmaStart;
+  std::int64_t end = (write ? vdw : vdr).reserve(start, clocks);
+  std::int64_t moved =
+      sdram.reserve(start, (bytes + timing::kSdramBytesPerClock - 1) / timing::kSdramBytesPerClock);
+  end = std::max(end, write ? moved : moved + timing::kMemory);
   if (trace)
-    trace->span(trace->track("qpu", "dma store"), cat("qpu ", q.id),
+    trace->span(trace->track("qpu", write ? "dma store" : "dma load"), cat("qpu ", q.id),
                 static_cast<double>(start) / timing::kClockHz * 1e6,
                 static_cast<double>(end - start) / timing::kClockHz * 1e6);
-  q.store_done = end;
-  q.store_pending = true;
-  ++counters.dma_stores;
-  counters.dma_bytes_written += bytes;
+  (write ? q.store_done : q.load_done) = end;
+  ++(write ? counters.dma_stores : counters.dma_loads);
+  (write ? counters.dma_bytes_written : counters.dma_bytes_read) += bytes;
 }
 
 }  // namespace weft::qpu::hw

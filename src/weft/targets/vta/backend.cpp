@@ -7,6 +7,7 @@
 #include "weft/pass/compact_buffers.h"
 #include "weft/pass/convert_blocks.h"
 #include "weft/pass/flatten_buffers.h"
+#include "weft/pass/inject_virtual_threads.h"
 #include "weft/pass/lower_init.h"
 #include "weft/pass/place_allocations.h"
 #include "weft/pass/simplify.h"
@@ -14,8 +15,10 @@
 #include "weft/target/backend.h"
 #include "weft/target/pipeline.h"
 #include "weft/targets/vta/board.h"
+#include "weft/targets/vta/chip_memory.h"
 #include "weft/targets/vta/default_schedule.h"
 #include "weft/targets/vta/lower.h"
+#include "weft/targets/vta/nest.h"
 #include "weft/targets/vta/simulator.h"
 #include "weft/targets/vta/split_stages.h"
 
@@ -65,17 +68,16 @@ bool names_chip(const Target& target) {
   return target.option("", "") == std::string_view("hw") || target.option("hw", "") != "";
 }
 
-ir::PrimFunc gemm_meaning(const Config& c) {
-  std::string text =
-      cat("@T.prim_func\ndef gemm(A: T.Buffer((", c.batch(), ", ", c.block_in(),
-          "), \"int8\", scope=\"vta.inp\"), B: T.Buffer((", c.block_out(), ", ", c.block_in(),
-          "), \"int8\", scope=\"vta.wgt\"), C: T.Buffer((", c.batch(), ", ", c.block_out(),
-          "), \"int32\", scope=\"vta.acc\")):\n", "    for b, o, k in T.grid(", c.batch(), ", ",
-          c.block_out(), ", ", c.block_in(),
-          "):\n        with T.block(\"gemm\"):\n            vb, vo, vk = T.axis.remap(\"SSR\", [b, "
-          "o, k])\n",
-          "            C[vb, vo] = C[vb, vo] + T.cast(A[vb, vk], \"int32\") * T.cast(B[vo, vk], "
-          "\"int32\")\n");
+ir::PrimFunc gemm_meaning(int batch, int in, int out) {
+  std::string text = cat(
+      "@T.prim_func\ndef gemm(A: T.Buffer((", batch, ", ", in,
+      "), \"int8\", scope=\"vta.inp\"), B: T.Buffer((", out, ", ", in,
+      "), \"int8\", scope=\"vta.wgt\"), C: T.Buffer((", batch, ", ", out,
+      "), \"int32\", scope=\"vta.acc\")):\n    for b, o, k in T.grid(", batch, ", ", out, ", ", in,
+      "):\n        with T.block(\"gemm\"):\n            vb, vo, vk = T.axis.remap(\"SSR\", [b, o, "
+      "k])\n",
+      "            C[vb, vo] = C[vb, vo] + T.cast(A[vb, vk], \"int32\") * T.cast(B[vo, vk], "
+      "\"int32\")\n");
   return ir::parse_func(text, "<vta.gemm>");
 }
 
@@ -112,6 +114,7 @@ class VtaBackend final : public Backend {
       MemoryInfo m;
       m.scope = scope, m.bytes = bytes, m.min_transfer_bytes = static_cast<int>(smallest),
       m.access = access;
+      if (m.scope.starts_with("vta.")) m.private_to = {"vthread"};  // a place for each thread
       out.memories.push_back(m);
     };
     memory("global", 0, 1, "dma");
@@ -124,8 +127,18 @@ class VtaBackend final : public Backend {
     for (const char* queue : {"load", "compute", "store"})
       out.queues.push_back({queue, true, "token", 255});
     InstructionInfo gemm;
-    gemm.name = "vta.gemm", gemm.meaning = gemm.implementation = gemm_meaning(c);
+    gemm.name = "vta.gemm";
+    gemm.meaning = gemm.implementation = gemm_meaning(c.batch(), c.block_in(), c.block_out());
     out.instructions.push_back(gemm);
+    // By shape too, so that programs for another configuration can be scheduled before a target is
+    // named.
+    for (int batch : {1, 2, 4}) {
+      for (int block : {8, 16, 32}) {
+        gemm.name = cat("vta.gemm.", batch, "x", block, "x", block);
+        gemm.meaning = gemm.implementation = gemm_meaning(batch, block, block);
+        out.instructions.push_back(gemm);
+      }
+    }
     for (auto [name, expression] : {std::pair{"max", "T.max(X[vb, vo], Y[vb, vo])"},
                                     {"min", "T.min(X[vb, vo], Y[vb, vo])"},
                                     {"add", "X[vb, vo] + Y[vb, vo]"},
@@ -189,6 +202,9 @@ class VtaBackend final : public Backend {
     p.push_back({"compact_buffers",
                  [machine](const ir::PrimFunc& f) { return pass::compact_buffers(f, machine); }});
     p.push_back({"lower_match_buffers", pass::lower_match_buffers});
+    p.push_back({"inject_virtual_threads", [machine](const ir::PrimFunc& f) {
+                   return pass::inject_virtual_threads(keep_places(f), machine, is_nest);
+                 }});
     p.push_back({"flatten_buffers", pass::flatten_buffers});
     p.push_back({"simplify", pass::simplify});
     p.push_back({"split_stages", split_stages});

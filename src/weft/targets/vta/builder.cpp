@@ -105,6 +105,7 @@ UopKernel UopKernel::compress(std::vector<Loop> dims, Uop first) {
 
 Builder::Builder(const Config& config, std::string kernel_name)
     : isa_(config), name_(std::move(kernel_name)) {
+  for (int m = 0; m < 6; ++m) depth_[m] = isa_.config().depth(static_cast<MemType>(m));
   stream_.insns.reserve(4096);
   stream_.base.reserve(4096);
 }
@@ -114,23 +115,24 @@ int Builder::param(std::string name, DType dtype) {
   return static_cast<int>(params_.size()) - 1;
 }
 
-Insn& Builder::begin() { return stream_.insns.emplace_back(); }
-
 void Builder::seal(std::uint16_t base) {
-  static constexpr int kTo[4] = {1, 0, 2, 1};  // the stage that pops a token of each kind
   Insn& n = stream_.insns.back();
-  if (!isa_.fits(n)) {
+  if (!isa_.fits(n)) [[unlikely]] {
     Insn bad = n;
     stream_.insns.pop_back();
     isa_.encode(bad);  // throws
   }
-  int stage = static_cast<int>(n.stage());
-  last_[stage] = static_cast<std::int64_t>(stream_.base.size());
+  const Stage stage = n.stage();
+  last_[static_cast<int>(stage)] = static_cast<std::int64_t>(stream_.base.size());
   stream_.base.push_back(base);
-  for (int t = 0; t < 4; ++t) {
-    if (!pending_[t] || kTo[t] != stage) continue;
-    (t == kLoadToCompute || t == kComputeToStore ? n.pop_prev : n.pop_next) = true;
-    pending_[t] = false;
+  // The pops that wait for an instruction of this stage.
+  if (stage == Stage::compute) {
+    n.pop_prev |= std::exchange(pending_[kLoadToCompute], false);
+    n.pop_next |= std::exchange(pending_[kStoreToCompute], false);
+  } else if (stage == Stage::load) {
+    n.pop_next |= std::exchange(pending_[kComputeToLoad], false);
+  } else {
+    n.pop_prev |= std::exchange(pending_[kComputeToStore], false);
   }
 }
 
@@ -171,9 +173,10 @@ void Builder::load(MemType mem, std::int64_t sram, int param, std::int64_t dram,
   if (param < 0 || static_cast<std::size_t>(param) >= params_.size())
     throw Error(ErrorKind::value, "vta.build.parameter",
                 cat("parameter ", param, " of ", params_.size()));
-  std::int64_t stride = r.stride ? r.stride : r.x, width = r.pad_left + r.x + r.pad_right;
-  MemType memory = mem == MemType::acc8 ? MemType::acc : mem;
-  std::int64_t total = width * (r.pad_top + r.y + r.pad_bottom), depth = config().depth(memory);
+  const std::int64_t stride = r.stride ? r.stride : r.x, width = r.pad_left + r.x + r.pad_right;
+  const MemType memory = mem == MemType::acc8 ? MemType::acc : mem;
+  std::int64_t total = width * (r.pad_top + r.y + r.pad_bottom),
+               depth = depth_[static_cast<int>(memory)];
   if (sram < 0 || total < 0 || sram + total > depth) {
     throw Error(
         ErrorKind::lower, "vta.build.capacity",
@@ -185,6 +188,18 @@ void Builder::load(MemType mem, std::int64_t sram, int param, std::int64_t dram,
   if (r.x > 0 && r.y > 0 && r.x == stride && !r.pad_left && !r.pad_right && !r.pad_top &&
       !r.pad_bottom && r.x * r.y <= kMaxSize && r.y > 1) {
     return load(mem, sram, param, dram, {1, r.x * r.y});  // contiguous: one row
+  }
+  if (r.y <= kMaxSize && static_cast<std::uint64_t>(dram | r.x | r.y | stride | r.pad_left |
+                                                    r.pad_right | r.pad_top | r.pad_bottom) >>
+                                 32 ==
+                             0) {  // one instruction
+    auto low = [](std::int64_t v) { return static_cast<std::uint32_t>(v); };
+    Insn& n = begin();
+    n.op = Opcode::load, n.mem = mem, n.sram = low(sram), n.dram = low(dram), n.y_size = low(r.y);
+    n.x_size = low(r.x), n.x_stride = low(stride);
+    n.y_pad_0 = low(r.pad_top), n.y_pad_1 = low(r.pad_bottom), n.x_pad_0 = low(r.pad_left);
+    n.x_pad_1 = low(r.pad_right);
+    return seal(static_cast<std::uint16_t>(param));
   }
   for (std::int64_t y = 0; y < r.y || (y == 0 && r.y == 0); y += kMaxSize) {
     std::uint32_t sram_at = narrow(sram, "sram"), dram_at = narrow(dram + y * stride, "dram"),
@@ -209,7 +224,7 @@ void Builder::store(std::int64_t sram, int param, std::int64_t dram, const Rect&
                 cat("parameter ", param, " of ", params_.size()));
   if (r.pad_left | r.pad_right | r.pad_top | r.pad_bottom)
     throw Error(ErrorKind::lower, "vta.build.store_pad", "STORE cannot pad");
-  std::int64_t stride = r.stride ? r.stride : r.x, depth = config().depth(MemType::acc);
+  std::int64_t stride = r.stride ? r.stride : r.x, depth = depth_[static_cast<int>(MemType::acc)];
   if (sram < 0 || sram + r.x * r.y > depth) {
     throw Error(ErrorKind::lower, "vta.build.capacity",
                 cat("elements ", sram, " to ", sram + r.x * r.y - 1, " lie outside acc"))
@@ -233,8 +248,7 @@ std::uint32_t Builder::make_resident(const std::vector<Uop>& uops) {
         .note(cat("legal: 1 to ", depth, ", the micro-operation memory"))
         .help("fold more of the kernel into its two loops");
   }
-  if (recent_ < places_.size() && places_[recent_].sram >= 0 && uops == recent_uops_)
-    return static_cast<std::uint32_t>(places_[recent_].sram);
+  recent_at_ = -1;
   std::vector<std::uint32_t> words;
   words.reserve(uops.size());
   for (const Uop& u : uops) words.push_back(isa_.encode(u));
@@ -246,9 +260,11 @@ std::uint32_t Builder::make_resident(const std::vector<Uop>& uops) {
     arena_.insert(arena_.end(), entry->first.begin(), entry->first.end());
   }
   Place& place = places_[entry->second];
-  recent_ = entry->second;
   recent_uops_ = uops;
-  if (place.sram >= 0) return static_cast<std::uint32_t>(place.sram);
+  if (place.sram >= 0) {
+    recent_at_ = place.sram;
+    return static_cast<std::uint32_t>(place.sram);
+  }
   if (next_uop_ + count > depth) next_uop_ = 0;
   std::uint32_t at = next_uop_;
   for (auto it = resident_.begin(); it != resident_.end();) {
@@ -264,7 +280,7 @@ std::uint32_t Builder::make_resident(const std::vector<Uop>& uops) {
   n.op = Opcode::load, n.mem = MemType::uop, n.sram = at, n.dram = place.arena, n.y_size = 1,
   n.x_size = count, n.x_stride = count;
   seal(kUopArena);
-  place.sram = at;
+  place.sram = recent_at_ = at;
   resident_[at] = entry->second;
   next_uop_ = at + count;
   return at;
@@ -272,22 +288,32 @@ std::uint32_t Builder::make_resident(const std::vector<Uop>& uops) {
 
 void Builder::run_kernel(Opcode op, bool reset, AluOp alu, bool use_imm, std::int32_t imm,
                          const UopKernel& kernel) {
-  std::uint32_t first = make_resident(kernel.uops);
+  const std::uint32_t first =
+      recent_at_ >= 0 && kernel.uops == recent_uops_  // the last kernel's, still on chip
+          ? static_cast<std::uint32_t>(recent_at_)
+          : make_resident(kernel.uops);
   const auto& [out, in] = kernel.loops;
-  Insn loops;  // checked before anything is recorded
-  loops.iter_out = narrow(out.extent, "extent"), loops.iter_in = narrow(in.extent, "extent");
-  loops.dst_out = narrow(out.dst, "dst"), loops.dst_in = narrow(in.dst, "dst");
-  bool reads = !reset && !use_imm;
-  if (reads) loops.src_out = narrow(out.src, "src"), loops.src_in = narrow(in.src, "src");
-  if (reads && op == Opcode::gemm)
-    loops.wgt_out = narrow(out.wgt, "wgt"), loops.wgt_in = narrow(in.wgt, "wgt");
+  const bool reads = !reset && !use_imm;
+  if (static_cast<std::uint64_t>(out.extent | in.extent | out.dst | in.dst |
+                                 (reads ? out.src | in.src | out.wgt | in.wgt : 0)) >>
+      32) [[unlikely]] {
+    for (const UopKernel::Loop& l : kernel.loops) {
+      narrow(l.extent, "extent"), narrow(l.dst, "dst");
+      if (reads) narrow(l.src, "src"), narrow(l.wgt, "wgt");
+    }
+  }
+  auto low = [](std::int64_t v) { return static_cast<std::uint32_t>(v); };
   Insn& n = begin();
-  n.op = op, n.reset = reset, n.alu = alu, n.use_imm = use_imm, n.imm = imm;
+  n.op = op, n.reset = reset, n.use_imm = use_imm;
   n.uop_begin = first, n.uop_end = first + static_cast<std::uint32_t>(kernel.uops.size());
-  n.iter_out = loops.iter_out, n.iter_in = loops.iter_in, n.dst_out = loops.dst_out,
-  n.dst_in = loops.dst_in;
-  n.src_out = loops.src_out, n.src_in = loops.src_in, n.wgt_out = loops.wgt_out,
-  n.wgt_in = loops.wgt_in;
+  n.iter_out = low(out.extent), n.iter_in = low(in.extent);
+  n.dst_out = low(out.dst), n.dst_in = low(in.dst);
+  if (reads) n.src_out = low(out.src), n.src_in = low(in.src);
+  if (op == Opcode::alu) {
+    n.alu = alu, n.imm = imm;
+  } else if (reads) {
+    n.wgt_out = low(out.wgt), n.wgt_in = low(in.wgt);
+  }
   seal(kAbsolute);
 }
 
@@ -317,31 +343,36 @@ void Builder::alu_imm(AluOp op, const UopKernel& kernel, std::int64_t imm) {
 void Builder::load_uops_first() {
   if (arena_.empty() || arena_.size() > static_cast<std::size_t>(config().depth(MemType::uop)))
     return;
-  Stream out;
-  out.insns.reserve(stream_.insns.size() + 1);
-  out.base.reserve(stream_.insns.size() + 1);
-  Insn first;
+  auto& [insns, base] = stream_;
+  const auto at =
+      static_cast<std::size_t>(std::find(base.begin(), base.end(), kUopArena) - base.begin());
+  // What a LOAD that goes away waited for, the instruction behind it waits for.
+  bool pop_prev = insns[at].pop_prev, pop_next = insns[at].pop_next;
+  // The first takes everything, and moves to the front.
+  std::move_backward(insns.begin(), insns.begin() + static_cast<std::ptrdiff_t>(at),
+                     insns.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+  std::move_backward(base.begin(), base.begin() + static_cast<std::ptrdiff_t>(at),
+                     base.begin() + static_cast<std::ptrdiff_t>(at) + 1);
+  Insn& first = insns[0] = {};
   first.op = Opcode::load, first.mem = MemType::uop, first.y_size = 1;
   first.x_size = first.x_stride = static_cast<std::uint32_t>(arena_.size());
-  out.insns.push_back(first);
-  out.base.push_back(kUopArena);
-  // Nothing was evicted, so micro-operations lie on chip as they do in the arena. What a dropped
-  // LOAD waited for, the instruction behind it waits for.
-  bool pop_prev = false, pop_next = false;
-  for (std::size_t i = 0; i < stream_.insns.size(); ++i) {
-    Insn n = stream_.insns[i];
-    if (stream_.base[i] == kUopArena) {
+  base[0] = kUopArena;
+  // Nothing was evicted, so micro-operations lie on chip as they do in the arena.
+  std::size_t to = at + 1;
+  for (std::size_t i = at + 1; i < insns.size(); ++i) {
+    Insn& n = insns[i];
+    if (base[i] == kUopArena) {
       pop_prev |= n.pop_prev, pop_next |= n.pop_next;
       continue;
     }
-    if (n.stage() == Stage::compute) {
+    if ((pop_prev | pop_next) && n.stage() == Stage::compute) {
       n.pop_prev |= std::exchange(pop_prev, false);
       n.pop_next |= std::exchange(pop_next, false);
     }
-    out.insns.push_back(n);
-    out.base.push_back(stream_.base[i]);
+    if (to != i) insns[to] = n, base[to] = base[i];
+    ++to;
   }
-  stream_ = std::move(out);
+  insns.resize(to), base.resize(to);
 }
 
 void Builder::finish_into(Program& program, Checked checked) {

@@ -69,7 +69,7 @@ class Builder {
  private:
   /// Instructions are filled in where they stay; seal() checks the last one and puts waiting pops
   /// on it.
-  Insn& begin();
+  Insn& begin() { return stream_.insns.emplace_back(); }
   void seal(std::uint16_t base);
   void emit_nop(Stage stage);
   void run_kernel(Opcode op, bool reset, AluOp alu, bool use_imm, std::int32_t imm,
@@ -93,7 +93,8 @@ class Builder {
   std::map<std::uint32_t, std::size_t> resident_;  // by first address in the micro-operation memory
   std::uint32_t next_uop_ = 0;
   std::vector<Uop> recent_uops_;  // of the last kernel: often the next one's too
-  std::size_t recent_ = ~std::size_t{0};
+  std::int64_t recent_at_ = -1;   // where they lie on chip; -1: nowhere
+  std::int64_t depth_[6] = {};
   bool pending_[4] = {};
   std::int64_t last_[3] = {-1, -1, -1};
 };

@@ -3,7 +3,51 @@
 
 #include <algorithm>
 
+#include "weft/ir/build.h"
+#include "weft/ir/visit.h"
+
 namespace weft::vta {
+
+using namespace ir;
+
+namespace {
+
+constexpr const char* kPlaces = "vta.places";
+
+class Keep final : public Rewriter {
+ protected:
+  Stmt rewrite_for(const Stmt& s) override {
+    const bool thread = as<ForNode>(s)->for_kind == ForKind::bound;
+    depth_ += thread;
+    Stmt out = Rewriter::rewrite_for(s);
+    depth_ -= thread;
+    const auto* loop = as<ForNode>(out);
+    if (loop->for_kind != ForKind::unrolled) return out;
+    return make_for(loop->var, loop->min, loop->extent, loop->body, ForKind::serial, "",
+                    loop->annotations);
+  }
+  Stmt rewrite_allocate(const Stmt& s) override {
+    Stmt inner = Rewriter::rewrite_allocate(s);
+    const auto* a = as<AllocateNode>(inner);
+    if (depth_ == 0 || !a->buffer->scope.starts_with("vta.")) return inner;
+    Annotations notes = a->annotations;
+    notes.emplace_back(kPlaces, Json(1));
+    return allocate(a->buffer, a->body, std::move(notes));
+  }
+
+ private:
+  int depth_ = 0;
+};
+
+}  // namespace
+
+PrimFunc keep_places(const PrimFunc& f) {
+  Stmt body = Keep().rewrite(f->body);
+  if (body == f->body) return f;
+  auto out = edit(f);
+  out->body = body;
+  return out;
+}
 
 std::int64_t ChipMemory::enter(const ir::AllocateNode* a, MemType mem, std::int64_t elements) {
   std::int64_t at = place(a, mem, elements);
@@ -48,12 +92,15 @@ std::int64_t ChipMemory::place(const ir::AllocateNode* a, MemType mem, std::int6
   Slots& slots = slots_[a];
   slots.mem = mem;
   slots.elements = std::max(slots.elements, elements);
-  auto wanted = static_cast<std::size_t>(slots.count++ % 2);
+  const bool one = std::any_of(a->annotations.begin(), a->annotations.end(),
+                               [](const auto& note) { return note.first == kPlaces; });
+  const std::size_t places = one ? 1 : 2;
+  auto wanted = static_cast<std::size_t>(slots.count++) % places;
   if (wanted < slots.at.size() && free_at(mem, slots.at[wanted], elements, false))
     return slots.at[wanted];
   std::int64_t at = find_room(mem, elements, true);
   if (at >= 0) {
-    if (slots.at.size() < 2) slots.at.push_back(at);
+    if (slots.at.size() < places) slots.at.push_back(at);
     return at;
   }
   for (std::int64_t old : slots.at) {

@@ -12,6 +12,11 @@
 
 namespace weft::vta {
 
+/// Buffers under virtual threads get a place for each thread and no other: the user's threads are
+/// the double buffering. Marks their allocations, before the threads are expanded; loops marked as
+/// unrolled mean nothing here and become serial, so that unrolled loops are copies for threads.
+ir::PrimFunc keep_places(const ir::PrimFunc& f);
+
 class ChipMemory {
  public:
   struct Placed {

@@ -20,6 +20,24 @@ struct Cluster {
   std::vector<Row> steps;  // {weight, input relative to the row's}: reuse of the pair type
 };
 
+/// Registers are loaded whole, so nothing that they hold should cross a cache line.
+template <typename T>
+class Aligned {
+ public:
+  void assign(std::size_t n, T value) {
+    room_.assign(n + kLine / sizeof(T), value);
+    auto at = reinterpret_cast<std::uintptr_t>(room_.data());
+    data_ = room_.data() + (kLine - at % kLine) % kLine / sizeof(T);
+  }
+  T* data() { return data_; }
+  const T* data() const { return data_; }
+
+ private:
+  static constexpr std::size_t kLine = 64;
+  std::vector<T> room_;
+  T* data_ = nullptr;
+};
+
 struct Plan {
   std::uint32_t end = 0;
   bool valid = false;
@@ -39,27 +57,20 @@ class FastEngine final : public Engine {
     depth_acc_ = c_.depth(MemType::acc), depth_inp_ = c_.depth(MemType::inp),
     depth_wgt_ = c_.depth(MemType::wgt), depth_uop_ = c_.depth(MemType::uop);
     inp_row_ = static_cast<std::uint32_t>(block_ * k_.inp_scale);
-    wgt_elem_ = static_cast<std::uint32_t>(c_.elem_bytes(MemType::wgt) * k_.wgt_scale);
-    inp_.resize(static_cast<std::size_t>(depth_inp_) * batch_ * inp_row_ + 64);
-    sums_.resize(static_cast<std::size_t>(depth_inp_) * batch_);
-    wgt_.resize(static_cast<std::size_t>(depth_wgt_) * wgt_elem_ + 64);
-    acc_.resize(static_cast<std::size_t>(depth_acc_ * lanes_) + 16);
+    wgt_elem_ = static_cast<std::uint32_t>(k_.wgt_bytes(block_));
+    inp_.assign(static_cast<std::size_t>(depth_inp_) * batch_ * inp_row_ + 64, k_.inp_zero);
+    wgt_.assign(static_cast<std::size_t>(depth_wgt_) * wgt_elem_ + 64, std::byte{0});
+    acc_.assign(static_cast<std::size_t>(depth_acc_ * lanes_) + 16, 0);
     uop_.resize(static_cast<std::size_t>(depth_uop_));
     plans_.resize(static_cast<std::size_t>(depth_uop_));
     stamp_.resize(static_cast<std::size_t>(depth_acc_), 0);
-    zeros_.resize(static_cast<std::size_t>(
-        std::max(c_.elem_bytes(MemType::wgt), c_.elem_bytes(MemType::acc))));
     high_[0] = high_[1] = high_[2] = high_[3] = 0;
-    // A zero weight is not zero when packed with a bias.
-    for (std::int64_t i = 0; i < depth_wgt_; ++i) k_.pack_wgt(wgt_at(i), zeros_.data(), block_);
   }
 
   void clear() override {
-    std::fill_n(inp_.begin(), high_[0] * batch_ * inp_row_, std::byte{0});
-    std::fill_n(sums_.begin(), high_[0] * batch_, 0);
-    for (std::size_t i = 0; i < high_[1]; ++i)
-      k_.pack_wgt(wgt_at(static_cast<std::int64_t>(i)), zeros_.data(), block_);
-    std::fill_n(acc_.begin(), high_[2] * static_cast<std::size_t>(lanes_), 0);
+    std::fill_n(inp_.data(), high_[0] * batch_ * inp_row_, k_.inp_zero);
+    std::fill_n(wgt_.data(), high_[1] * wgt_elem_, std::byte{0});
+    std::fill_n(acc_.data(), high_[2] * static_cast<std::size_t>(lanes_), 0);
     // Micro-operations stay: a program that reads what it never loaded is refused by the checker,
     // and keeping them lets the plans of a program that runs again survive. Reads of unloaded ones
     // see zero: see uop_valid_.
@@ -190,7 +201,7 @@ class FastEngine final : public Engine {
   }
 
   std::vector<std::int32_t> acc(std::uint32_t element) const override {
-    auto begin = acc_.begin() + std::int64_t{element} * lanes_;
+    const std::int32_t* begin = acc_.data() + std::int64_t{element} * lanes_;
     return {begin, begin + lanes_};
   }
   std::uint32_t uop_word(std::uint32_t index) const override {
@@ -208,14 +219,13 @@ class FastEngine final : public Engine {
   void zero(MemType mem, std::int64_t at, std::int64_t count) {
     switch (mem) {
       case MemType::inp:
-        std::memset(inp_.data() + at * batch_ * inp_row_, 0,
-                    static_cast<std::size_t>(count) * batch_ * inp_row_);
-        std::fill_n(sums_.begin() + at * batch_, count * batch_, 0);
+        std::fill_n(inp_.data() + at * batch_ * inp_row_,
+                    static_cast<std::size_t>(count) * batch_ * inp_row_, k_.inp_zero);
         break;
       case MemType::wgt:
-        for (std::int64_t i = 0; i < count; ++i) k_.pack_wgt(wgt_at(at + i), zeros_.data(), block_);
+        std::fill_n(wgt_at(at), static_cast<std::size_t>(count) * wgt_elem_, std::byte{0});
         break;
-      default: std::fill_n(acc_.begin() + at * lanes_, count * lanes_, 0); break;
+      default: std::fill_n(acc_.data() + at * lanes_, count * lanes_, 0); break;
     }
   }
 
@@ -223,7 +233,7 @@ class FastEngine final : public Engine {
     const std::int8_t* raw = reinterpret_cast<const std::int8_t*>(from);
     switch (mem) {
       case MemType::inp:
-        k_.pack_inp(inp_.data() + at * batch_ * inp_row_, sums_.data() + at * batch_, raw,
+        k_.pack_inp(inp_.data() + at * batch_ * inp_row_, raw,
                     static_cast<std::size_t>(count) * batch_, block_);
         break;
       case MemType::wgt:
@@ -436,8 +446,8 @@ class FastEngine final : public Engine {
         stamp_[d] = epoch_;
         group_of_[d] = static_cast<std::uint32_t>(rows_.size());
         for (std::uint32_t b = 0; b < batch_; ++b) {
-          rows_.push_back({(d * batch_ + b) * static_cast<std::uint32_t>(block_),
-                           (s * batch_ + b) * inp_row_, s * batch_ + b});
+          rows_.push_back(
+              {(d * batch_ + b) * static_cast<std::uint32_t>(block_), (s * batch_ + b) * inp_row_});
         }
       }
     }
@@ -449,7 +459,6 @@ class FastEngine final : public Engine {
     GemmCall call;
     call.acc = acc_.data() + std::size_t{dst} * static_cast<std::size_t>(lanes_);
     call.inp = inp_.data() + std::size_t{src} * batch_ * inp_row_;
-    call.sums = sums_.data() + std::size_t{src} * batch_;
     call.wgt = wgt_.data() + std::size_t{wgt} * wgt_elem_;
     call.steps = steps.data();
     call.step_count = steps.size();
@@ -471,11 +480,10 @@ class FastEngine final : public Engine {
     high_[2] = std::max(high_[2], std::size_t{u.dst} + 1);
     GemmRow rows[64];
     for (std::uint32_t b = 0; b < batch_; ++b)
-      rows[b] = {b * static_cast<std::uint32_t>(block_), b * inp_row_, b};
+      rows[b] = {b * static_cast<std::uint32_t>(block_), b * inp_row_};
     const GemmStep step{0, 0};
     k_.gemm({acc_.data() + std::size_t{u.dst} * static_cast<std::size_t>(lanes_),
              inp_.data() + std::size_t{u.src} * batch_ * inp_row_,
-             sums_.data() + std::size_t{u.src} * batch_,
              wgt_.data() + std::size_t{u.wgt} * wgt_elem_, rows, batch_, &step, 1, block_});
   }
 
@@ -492,12 +500,11 @@ class FastEngine final : public Engine {
   int lanes_;
   std::int64_t depth_acc_, depth_inp_, depth_wgt_, depth_uop_;
   std::uint32_t inp_row_, wgt_elem_;
-  std::vector<std::byte> inp_, wgt_;
-  std::vector<std::int32_t> sums_, acc_;
+  Aligned<std::byte> inp_, wgt_;
+  Aligned<std::int32_t> acc_;
   std::vector<std::uint32_t> uop_;
   std::uint32_t uop_valid_ = 0;  // micro-operations below this index are this run's
-  std::vector<std::int8_t> zeros_;
-  std::size_t high_[4];  // elements of inp, wgt, acc that may be non-zero
+  std::size_t high_[4];          // elements of inp, wgt, acc that may be non-zero
   std::vector<Plan> plans_;
   std::int64_t longest_plan_ = 1;
   std::vector<std::uint32_t> stamp_, group_of_;

@@ -4,6 +4,7 @@
 // form with a fast codec for engines and queues. Table and codec are tested against one another.
 
 #include <cstdint>
+#include <cstring>
 #include <span>
 #include <string>
 #include <vector>
@@ -20,25 +21,59 @@ std::string_view to_string(Opcode op);
 std::string_view to_string(AluOp op);
 std::string_view to_string(Stage stage);
 
-/// A decoded instruction. Sizes, strides and addresses count elements of the memory type.
+/// A decoded instruction. Sizes, strides and addresses count elements of the memory type. Fields of
+/// transfers share their place with fields of loops: a stream is read once per run and should be
+/// short.
 struct Insn {
   Opcode op = Opcode::finish;
   bool pop_prev = false, pop_next = false, push_prev = false, push_next = false;
-  // load, store
-  MemType mem = MemType::uop;
-  std::uint32_t sram = 0, dram = 0;
-  std::uint32_t y_size = 0, x_size = 0, x_stride = 0;
-  std::uint32_t y_pad_0 = 0, y_pad_1 = 0, x_pad_0 = 0, x_pad_1 = 0;
-  // gemm, alu
-  bool reset = false;
-  std::uint32_t uop_begin = 0, uop_end = 0;  // end is exclusive
-  std::uint32_t iter_out = 0, iter_in = 0;
-  std::uint32_t dst_out = 0, dst_in = 0, src_out = 0, src_in = 0, wgt_out = 0, wgt_in = 0;
-  AluOp alu = AluOp::min;
-  bool use_imm = false;
-  std::int32_t imm = 0;
+  union {
+    MemType mem = MemType::uop;  // load, store
+    AluOp alu;                   // alu
+  };
+  bool reset = false, use_imm = false;  // gemm, alu
+  union {
+    std::uint32_t sram = 0;   // load, store
+    std::uint32_t uop_begin;  // gemm, alu
+  };
+  union {
+    std::uint32_t dram = 0;
+    std::uint32_t uop_end;  // exclusive
+  };
+  union {
+    std::uint32_t y_size = 0;
+    std::uint32_t iter_out;
+  };
+  union {
+    std::uint32_t x_size = 0;
+    std::uint32_t iter_in;
+  };
+  union {
+    std::uint32_t x_stride = 0;
+    std::uint32_t dst_out;
+  };
+  union {
+    std::uint32_t y_pad_0 = 0;
+    std::uint32_t dst_in;
+  };
+  union {
+    std::uint32_t y_pad_1 = 0;
+    std::uint32_t src_out;
+  };
+  union {
+    std::uint32_t x_pad_0 = 0;
+    std::uint32_t src_in;
+  };
+  union {
+    std::uint32_t x_pad_1 = 0;
+    std::uint32_t wgt_out;  // gemm
+  };
+  union {
+    std::uint32_t wgt_in = 0;  // gemm
+    std::int32_t imm;          // alu
+  };
 
-  bool operator==(const Insn&) const = default;
+  bool operator==(const Insn& other) const { return std::memcmp(this, &other, sizeof *this) == 0; }
   Stage stage() const {
     if (op == Opcode::store) return Stage::store;
     return op == Opcode::load && (mem == MemType::inp || mem == MemType::wgt) ? Stage::load
@@ -55,6 +90,8 @@ struct Insn {
     return std::int64_t{iter_out} * iter_in * (std::int64_t{uop_end} - uop_begin);
   }
 };
+
+static_assert(sizeof(Insn) == 48);
 
 struct Uop {
   std::uint32_t dst = 0, src = 0, wgt = 0;

@@ -18,17 +18,14 @@ struct GemmStep {
   std::uint32_t inp, wgt;
 };
 
-/// A row of the product, relative to the bases of GemmCall: accumulators, bytes of packed input,
-/// its sum.
+/// A row of the product, relative to the bases of GemmCall: accumulators, bytes of packed input.
 struct GemmRow {
-  std::uint32_t acc, inp, sum;
+  std::uint32_t acc, inp;
 };
 
 struct GemmCall {
   std::int32_t* acc;
   const std::byte* inp;  // packed inputs
-  const std::int32_t*
-      sums;  // sums of input rows' values, for kernel sets that bias weights; advances with inp
   const std::byte* wgt;  // packed weights
   const GemmRow* rows;
   std::size_t row_count;
@@ -39,11 +36,12 @@ struct GemmCall {
 
 struct KernelSet {
   std::string_view name;
-  int rows;                  // rows that are summed together: those must be distinct
-  int inp_scale, wgt_scale;  // packed bytes per byte
-  /// n rows of block_in bytes: packs them, and writes their sums.
-  void (*pack_inp)(std::byte* packed, std::int32_t* sums, const std::int8_t* raw, std::size_t rows,
-                   int block);
+  int rows;                             // rows that are summed together: those must be distinct
+  int inp_scale;                        // packed bytes per byte of input
+  std::size_t (*wgt_bytes)(int block);  // of a packed weight tile
+  std::byte inp_zero;                   // every byte of packed zeros; packed zero weights are zeros
+  /// n rows of block_in bytes.
+  void (*pack_inp)(std::byte* packed, const std::int8_t* raw, std::size_t rows, int block);
   void (*pack_wgt)(std::byte* packed, const std::int8_t* raw, int block);
   /// acc[row] += sum over steps of inp[row + step] . wgt[step], `rows` rows at a time from the
   /// first.

@@ -7,6 +7,7 @@
 
 namespace weft::vta {
 namespace {
+#define WEFT_VTA_OWN_NARROW
 #include "weft/targets/vta/kernels_common.inl"
 
 constexpr int kRowsAtOnce = 6;  // 12 accumulators, 2 weights, 1 input, 1 product: all 16 registers
@@ -32,8 +33,7 @@ void narrow(std::int8_t* dst, const std::int32_t* src, std::size_t n) {
   for (; i < n; ++i) dst[i] = static_cast<std::int8_t>(src[i]);
 }
 
-void pack_inp(std::byte* packed, std::int32_t*, const std::int8_t* raw, std::size_t rows,
-              int block) {
+void pack_inp(std::byte* packed, const std::int8_t* raw, std::size_t rows, int block) {
   std::size_t n = rows * static_cast<std::size_t>(block), i = 0;
   std::int16_t* out = reinterpret_cast<std::int16_t*>(packed);
   for (; i + 16 <= n; i += 16) {
@@ -60,6 +60,10 @@ inline void transpose_pairs(__m128i* r) {
     r[2 * i] = _mm_unpacklo_epi64(b[i], b[4 + i]);
     r[2 * i + 1] = _mm_unpackhi_epi64(b[i], b[4 + i]);
   }
+}
+
+std::size_t packed_wgt_bytes(int block) {
+  return 2 * static_cast<std::size_t>(block) * static_cast<std::size_t>(block);
 }
 
 void pack_wgt(std::byte* packed, const std::int8_t* raw, int block) {
@@ -180,7 +184,8 @@ void gemm(const GemmCall& call) {
     }
   }
 }
-constexpr KernelSet kSet{"avx2", kRowsAtOnce, 2, 2, pack_inp, pack_wgt, gemm, alu, narrow, widen};
+constexpr KernelSet kSet{"avx2",   kRowsAtOnce, 2,   packed_wgt_bytes, std::byte{0}, pack_inp,
+                         pack_wgt, gemm,        alu, narrow,           widen};
 }  // namespace
 
 const KernelSet* avx2_kernels() { return __builtin_cpu_supports("avx2") ? &kSet : nullptr; }

@@ -2,9 +2,12 @@
 // ALU, narrowing and widening in plain C++, compiled once per instruction set; the includer's flags decide
 // what the compiler makes of the lane loops. Included inside an unnamed namespace.
 
-// Eight lanes; a compiler splits them where registers are shorter.
-typedef std::int32_t Lanes __attribute__((vector_size(32)));
-typedef std::uint32_t Unsigned __attribute__((vector_size(32)));
+// Eight lanes, or what the includer says; a compiler splits them where registers are shorter.
+#ifndef WEFT_VTA_LANES
+#define WEFT_VTA_LANES 8
+#endif
+typedef std::int32_t Lanes __attribute__((vector_size(WEFT_VTA_LANES * 4)));
+typedef std::uint32_t Unsigned __attribute__((vector_size(WEFT_VTA_LANES * 4)));
 
 template <int kOp>
 inline std::int32_t alu_lane(std::int32_t x, std::int32_t y) {
@@ -40,11 +43,11 @@ bool alu_run(std::int32_t imm, std::int32_t* acc, int lanes_given, std::uint32_t
   const std::int32_t* s = acc + static_cast<std::size_t>(src) * static_cast<std::size_t>(lanes);
   const std::size_t dn = static_cast<std::size_t>(dst_step) * static_cast<std::size_t>(lanes);
   const std::size_t sn = static_cast<std::size_t>(src_step) * static_cast<std::size_t>(lanes);
-  const Lanes constant = {imm, imm, imm, imm, imm, imm, imm, imm};
+  const Lanes constant = Lanes{} + imm;
   Lanes bad = {};
   for (std::size_t i = 0; i < n; ++i, d += dn, s += sn) {
     int l = 0;
-    for (; l + 8 <= lanes; l += 8) {
+    for (; l + WEFT_VTA_LANES <= lanes; l += WEFT_VTA_LANES) {
       Lanes x, y;
       __builtin_memcpy(&x, d + l, sizeof x);
       if constexpr (kImm) {
@@ -56,14 +59,14 @@ bool alu_run(std::int32_t imm, std::int32_t* acc, int lanes_given, std::uint32_t
       alu_vector<kOp>(x, y);
       __builtin_memcpy(d + l, &x, sizeof x);
     }
-    for (; l < lanes; ++l) {   // elements of 4 lanes
+    for (; l < lanes; ++l) {  // elements of fewer lanes
       std::int32_t y = kImm ? imm : s[l];
       if (kOp == 3 && !kImm && (y > 31 || y < -31)) bad[0] = -1;
       d[l] = alu_lane<kOp>(d[l], y);
     }
   }
   std::int32_t any = 0;
-  for (int l = 0; l < 8; ++l) any |= bad[l];
+  for (int l = 0; l < WEFT_VTA_LANES; ++l) any |= bad[l];
   return any == 0;
 }
 
@@ -85,6 +88,12 @@ bool alu(int op, bool use_imm, std::int32_t imm, std::int32_t* acc, int lanes, s
                                      {alu_lanes<4, false>, alu_lanes<4, true>}};
   return table[op][use_imm](imm, acc, lanes, dst, dst_step, src, src_step, n);
 }
+
+#ifndef WEFT_VTA_OWN_NARROW
+void narrow(std::int8_t* __restrict dst, const std::int32_t* __restrict src, std::size_t n) {
+  for (std::size_t i = 0; i < n; ++i) dst[i] = static_cast<std::int8_t>(src[i]);
+}
+#endif
 
 void widen(std::int32_t* __restrict dst, const std::int8_t* __restrict src, std::size_t n) {
   for (std::size_t i = 0; i < n; ++i) dst[i] = src[i];

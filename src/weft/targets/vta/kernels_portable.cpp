@@ -7,13 +7,12 @@ namespace weft::vta {
 namespace {
 #include "weft/targets/vta/kernels_common.inl"
 
-void narrow(std::int8_t* __restrict dst, const std::int32_t* __restrict src, std::size_t n) {
-  for (std::size_t i = 0; i < n; ++i) dst[i] = static_cast<std::int8_t>(src[i]);
+void pack_inp(std::byte* packed, const std::int8_t* raw, std::size_t rows, int block) {
+  std::memcpy(packed, raw, rows * static_cast<std::size_t>(block));
 }
 
-void pack_inp(std::byte* packed, std::int32_t*, const std::int8_t* raw, std::size_t rows,
-              int block) {
-  std::memcpy(packed, raw, rows * static_cast<std::size_t>(block));
+std::size_t packed_wgt_bytes(int block) {
+  return static_cast<std::size_t>(block) * static_cast<std::size_t>(block);
 }
 
 /// [o][k] -> [k][o], so that the loop over o runs over neighbours.
@@ -54,7 +53,8 @@ void gemm(const GemmCall& call) {
 }  // namespace
 
 const KernelSet& portable_kernels() {
-  static constexpr KernelSet set{"portable", 8, 1, 1, pack_inp, pack_wgt, gemm, alu, narrow, widen};
+  static constexpr KernelSet set{"portable", 8,    1,   packed_wgt_bytes, std::byte{0}, pack_inp,
+                                 pack_wgt,   gemm, alu, narrow,           widen};
   return set;
 }
 

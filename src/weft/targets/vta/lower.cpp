@@ -2,6 +2,7 @@
 #include "weft/targets/vta/lower.h"
 
 #include <algorithm>
+#include <functional>
 #include <map>
 
 #include "weft/ir/text.h"
@@ -76,8 +77,10 @@ class Lowering {
       case StmtKind::for_:
       case StmtKind::store: {
         if (std::optional<Nest> nest = nest_of(s, env_)) {
+          unit_.clear();
           try {
             unit(*nest);
+            for (const auto& instruction : unit_) instruction();
             return;
           } catch (NoUnit& no) {
             // Every loop around it has been fixed: this is the reason. Otherwise the outermost
@@ -447,9 +450,9 @@ class Lowering {
       return;
     }
     if (load) {
-      b_.load(mem, chip, param, dram, rect);
+      emit([=, this] { b_.load(mem, chip, param, dram, rect); });
     } else {
-      b_.store(chip, param, dram, rect);
+      emit([=, this] { b_.store(chip, param, dram, rect); });
     }
   }
 
@@ -517,8 +520,18 @@ class Lowering {
     if (nest.init) reset_for(nest, dst);
     Uop first{element(dst.at + d.base / (B * O)), element(px->at + a.base / (B * K)),
               element(pw->at + b.base / (K * O))};
-    b_.gemm(UopKernel::compress(std::move(dims), first));
+    emit([this, k = UopKernel::compress(std::move(dims), first)] { b_.gemm(k); });
     return true;
+  }
+
+  /// Instructions of a unit are recorded once all of it is known to be one: a nest that is refused
+  /// half way is tried again inside its outer loop, and must have left nothing.
+  void emit(std::function<void()> instruction) { unit_.push_back(std::move(instruction)); }
+  void emit_reset(std::vector<Loop> dims, std::uint32_t dst) {
+    emit([this, k = UopKernel::compress(std::move(dims), {dst, 0, 0})] { b_.reset(k); });
+  }
+  void emit_alu(AluOp op, UopKernel kernel, std::int64_t number) {
+    emit([this, op, number, k = std::move(kernel)] { b_.alu_imm(op, k, number); });
   }
 
   static std::uint32_t element(std::int64_t at) { return static_cast<std::uint32_t>(at); }
@@ -579,8 +592,7 @@ class Lowering {
               "GEMM's reset sets to 0; add another start with ALU");
     Affine d = index(s->indices, nest, s);
     if (nest.init_guard && !first_step(nest.init_guard, nest, d, s)) return;
-    b_.reset(UopKernel::compress(acc_dims(nest, d, nullptr, false, s),
-                                 {element(dst.at + d.base / c_.lanes()), 0, 0}));
+    emit_reset(acc_dims(nest, d, nullptr, false, s), element(dst.at + d.base / c_.lanes()));
   }
 
   /// Whether the guard (a conjunction of "this reduction index is at its first value") holds for
@@ -633,7 +645,7 @@ class Lowering {
     auto reset = [&] {
       std::vector<Loop> dims = in_place;
       for (Loop& l : dims) l.src = 0;
-      b_.reset(UopKernel::compress(std::move(dims), {here.dst, 0, 0}));
+      emit_reset(std::move(dims), here.dst);
     };
     std::int64_t number;
     if (is_const_int(v, &number)) {
@@ -642,10 +654,10 @@ class Lowering {
       auto low = static_cast<std::int16_t>(number & 0xffff);
       std::int64_t high = (number - low) >> 16;
       if (high) {  // more than 16 bits: in two halves
-        b_.alu_imm(AluOp::add, all, high == 32768 ? -32768 : high);
-        b_.alu_imm(AluOp::shr, all, -16);
+        emit_alu(AluOp::add, all, high == 32768 ? -32768 : high);
+        emit_alu(AluOp::shr, all, -16);
       }
-      if (low) b_.alu_imm(AluOp::add, all, low);
+      if (low) emit_alu(AluOp::add, all, low);
       return;
     }
     if (const auto* c = as<CastNode>(v)) {  // keeps fewer bits: up and down again
@@ -653,8 +665,8 @@ class Lowering {
       evaluate(nest, c->value, s, dst, d, in_place, here, steps);
       steps += 2;
       UopKernel all = UopKernel::compress(in_place, here);
-      b_.alu_imm(AluOp::shr, all, c->dtype.bits - 32);
-      b_.alu_imm(AluOp::shr, all, 32 - c->dtype.bits);
+      emit_alu(AluOp::shr, all, c->dtype.bits - 32);
+      emit_alu(AluOp::shr, all, 32 - c->dtype.bits);
       return;
     }
     if (const auto* load = as<LoadNode>(v)) {
@@ -709,7 +721,7 @@ class Lowering {
     evaluate(nest, a, s, dst, d, in_place, here, steps);
     ++steps;
     if (is_const_int(strip_widening(b), &number)) {
-      b_.alu_imm(op, UopKernel::compress(in_place, here), negate ? -number : number);
+      emit_alu(op, UopKernel::compress(in_place, here), negate ? -number : number);
       return;
     }
     if (negate)
@@ -731,8 +743,11 @@ class Lowering {
     if (load->buffer.get() == s->buffer.get() && x != d)
       no_unit("alias", cat("\"", s->buffer->name, "\" is read at another place than it is written"),
               s);
-    b_.alu(op, UopKernel::compress(acc_dims(nest, d, &x, true, s),
-                                   {here.dst, element(src->at + x.base / c_.lanes()), 0}));
+    emit([this, op,
+          k = UopKernel::compress(acc_dims(nest, d, &x, true, s),
+                                  {here.dst, element(src->at + x.base / c_.lanes()), 0})] {
+      b_.alu(op, k);
+    });
   }
 
   [[noreturn]] void unsupported(const Expr& v, const StoreNode* s) const {
@@ -746,6 +761,7 @@ class Lowering {
   Environment env_;
   std::map<const BufferNode*, int> params_;
   ChipMemory chip_;
+  std::vector<std::function<void()>> unit_;
   std::optional<Refusal> reason_;  // why the outermost nest was no unit
 };
 

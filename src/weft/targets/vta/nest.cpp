@@ -123,25 +123,19 @@ std::optional<std::int64_t> constant(const Expr& e, const Environment& env) {
   return a ? std::optional<std::int64_t>(a->base) : std::nullopt;
 }
 
-std::optional<Nest> nest_of(const Stmt& s, const Environment& env) {
-  Nest out;
-  Stmt at = s;
-  while (const auto* loop = as<ForNode>(at)) {
-    std::optional<std::int64_t> min = constant(loop->min, env),
-                                extent = constant(loop->extent, env);
-    if (!min || !extent) return std::nullopt;
-    out.loops.push_back({loop->var.get(), *min, *extent});
-    at = loop->body;
-  }
+namespace {
+
+/// Descends to what is under the loops: one update, with or without its initial value before it.
+bool one_update(Stmt at, Nest& out) {
   if (const auto* seq = as<SeqNode>(at)) {
-    if (seq->stmts.size() != 2) return std::nullopt;
+    if (seq->stmts.size() != 2) return false;
     Stmt first = seq->stmts[0];
     if (const auto* guard = as<IfNode>(first); guard && !guard->else_case) {
       out.init_guard = guard->condition;
       first = guard->then_case;
     }
     out.init = as<StoreNode>(first);
-    if (!out.init) return std::nullopt;
+    if (!out.init) return false;
     at = seq->stmts[1];
   }
   if (const auto* guard = as<IfNode>(at); guard && !guard->else_case) {
@@ -149,8 +143,32 @@ std::optional<Nest> nest_of(const Stmt& s, const Environment& env) {
     at = guard->then_case;
   }
   out.update = as<StoreNode>(at);
-  if (!out.update) return std::nullopt;
-  if (out.init && out.init->buffer.get() != out.update->buffer.get()) return std::nullopt;
+  if (!out.update) return false;
+  return !out.init || out.init->buffer.get() == out.update->buffer.get();
+}
+
+}  // namespace
+
+bool is_nest(const Stmt& s) {
+  Nest out;
+  Stmt at = s;
+  while (const auto* loop = as<ForNode>(at)) at = loop->body;
+  return one_update(at, out);
+}
+
+std::optional<Nest> nest_of(const Stmt& s, const Environment& env) {
+  Nest out;
+  Stmt at = s;
+  while (const auto* loop = as<ForNode>(at)) {
+    // A copy for each virtual thread: instructions of their own.
+    if (loop->for_kind == ForKind::unrolled) return std::nullopt;
+    std::optional<std::int64_t> min = constant(loop->min, env),
+                                extent = constant(loop->extent, env);
+    if (!min || !extent) return std::nullopt;
+    out.loops.push_back({loop->var.get(), *min, *extent});
+    at = loop->body;
+  }
+  if (!one_update(at, out)) return std::nullopt;
   return out;
 }
 

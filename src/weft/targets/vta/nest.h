@@ -42,6 +42,8 @@ struct Nest {
   ir::Expr guard;  // of the update; null: always
 };
 
+/// Whether a statement has the shape of a nest: loops around one update.
+bool is_nest(const ir::Stmt& s);
 /// The nest at `s` when it contains one update and nothing else.
 std::optional<Nest> nest_of(const ir::Stmt& s, const Environment& env);
 

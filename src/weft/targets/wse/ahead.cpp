@@ -68,7 +68,7 @@ std::uint32_t Fabric::run_ahead(Worker& w, Pe& pe, Running& run, Cycle now) {
   std::uint32_t tail = out ? out->tail.load(std::memory_order_relaxed) : 0,
                 taken = out ? out->head.load(std::memory_order_acquire) : 0;
   const auto stamp = static_cast<std::uint32_t>(now);
-  const Ty half = op.fp_bf16 ? Ty::bf16 : op.fp_cb16 ? Ty::cb16 : static_cast<Ty>(pe.program->fp16);
+  const Ty half = half_type(*pe.program, op);
   const int step = op.code == Bulk::fmacs || op.code == Bulk::fmuls ? timing_.fmacs_den : 1;
   std::uint8_t* memory = pe.memory;
   std::uint32_t n = 0;

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// DSD operations: operands become cursors; operations on memory alone run at once and cost time,
-// operations with a fabric operand advance by elements as wavelets come and go.
+// DSD operations begin: operands become cursors; operations on memory alone run at once and cost
+// time, operations with a fabric operand go on in progress.cpp.
 #include <algorithm>
 #include <bit>
 
@@ -14,12 +14,6 @@ namespace weft::wse {
 
 namespace {
 constexpr std::uint8_t kMainSlot = 15;
-
-Ty half_type(const Program& program, const BulkOp& op) {
-  if (op.fp_bf16) return Ty::bf16;
-  if (op.fp_cb16) return Ty::cb16;
-  return static_cast<Ty>(program.fp16);
-}
 
 int source_bytes(Bulk code, int which) {
   const BulkInfo& info = bulk_info(code);
@@ -243,7 +237,7 @@ std::uint32_t Fabric::read_cursor(Worker& w, Pe& pe, Cursor& c, Cycle now) {
       --f.count;
       if (f.hit_full) {
         f.hit_full = false;
-        complete(pe, info.on_pop, now_);
+        complete(pe, info.on_pop, clock(pe));
       }
       return v;
     }
@@ -395,18 +389,19 @@ std::uint32_t Fabric::run_memory(Worker& w, Pe& pe, Running& run, Cycle& cost) {
   } else {
     Cycle ignored = kNever;
     for (; done < n; ++done) {
-      if (!cursor_ready(pe, run.a, false, now_, ignored) ||
-          !cursor_ready(pe, run.b, false, now_, ignored) ||
-          !cursor_ready(pe, run.dst, true, now_, ignored))
+      if (!cursor_ready(pe, run.a, false, clock(pe), ignored) ||
+          !cursor_ready(pe, run.b, false, clock(pe), ignored) ||
+          !cursor_ready(pe, run.dst, true, clock(pe), ignored))
         break;
-      std::uint32_t a = read_cursor(w, pe, run.a, now_), b = read_cursor(w, pe, run.b, now_);
+      std::uint32_t a = read_cursor(w, pe, run.a, clock(pe)),
+                    b = read_cursor(w, pe, run.b, clock(pe));
       std::uint32_t v = bulk_element(run.op->code, half, a, b, run.scalar);
       if (run.op->code == Bulk::addc16) {
         std::uint32_t sum = (a & 0xffffu) + (b & 0xffffu) + run.carry;
         run.carry = sum >> 16;
         v = sum & 0xffffu;
       }
-      write_cursor(pe, run.dst, v, run.index, run.index, now_);
+      write_cursor(pe, run.dst, v, run.index, run.index, clock(pe));
       if (running_sum) run.a.value_bits = v;
     }
   }
@@ -519,218 +514,6 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
   else cost += timing_.main_async;
   if (run.left == 0) finish(w, pe, k.ops[slot], now, false);
   return true;
-}
-
-void Fabric::finish(Worker& w, Pe& pe, Running& run, Cycle now, bool) {
-  Core& k = *pe.core;
-  auto save = [&](const Operand& o, const Cursor& c) {
-    if (o.kind != Operand::dsr) return;
-    Dsr& r = k.dsrs[static_cast<std::size_t>(o.file) * 32u + (o.index & 31u)];
-    if (r.settings.save_address && c.kind == Cursor::mem) r.dsd.base = c.address;
-  };
-  save(run.op->dst, run.dst);
-  save(run.op->src0, run.a);
-  save(run.op->src1, run.b);
-  for (const Cursor* c : {&run.a, &run.b}) {
-    if (c->kind == Cursor::fabin && pe.in[c->queue].reader == run.slot)
-      pe.in[c->queue].reader = kNone8;
-  }
-  if (run.dst.kind == Cursor::fabout) {
-    if (pe.out[run.dst.queue].writer == run.slot) pe.out[run.dst.queue].writer = kNone8;
-  }
-  if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
-    announce(w, *pe.out[run.dst.queue].express, now);
-  run.live = false;
-  pe.live_ops &= ~(1u << run.slot);
-  complete(pe, run.settings.done, now);
-  if (run.main) {
-    pe.main = MainState::running;
-    pe.main_ready = now + (options_.timed ? 1 : 0);
-  } else if (pe.main == MainState::idle && run.settings.done.kind != Completion::none &&
-             options_.timed) {
-    pe.main_ready = std::max(pe.main_ready, now + timing_.completion);
-  }
-  if (trace_) {
-    int track = trace_->track(cat("pe ", pe.x, ",", pe.y),
-                              run.main ? "main" : cat("microthread ", static_cast<int>(run.slot)));
-    double us = 1e6 / timing_.clock_hz;
-    trace_->span(track, cat("@", to_string(run.op->code)), static_cast<double>(run.since) * us,
-                 static_cast<double>(now - run.since) * us);
-  }
-}
-
-// One element if possible: 0 nothing now, 1 an element, 2 finished or about to be. `ahead`:
-// elements may be done before their cycle has come.
-int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next, bool ahead) {
-  if (run.finishing) {
-    if (run.ready > now && options_.timed) {
-      next = std::min(next, run.ready);
-      return 0;
-    }
-    finish(w, pe, run, now, false);
-    return 2;
-  }
-  // A control wavelet at the head of an input ends or pauses the stream.
-  for (Cursor* c : {&run.a, &run.b}) {
-    if (c->kind != Cursor::fabin) continue;
-    Wavelet head;
-    if (!peek_queue(pe, pe.in[c->queue], now, head) || !head.control) continue;
-    if (head.ready > now && options_.timed) {
-      next = std::min(next, head.ready);
-      return 0;
-    }
-    if (run.settings.terminate_on_control || run.settings.on_control.kind != Completion::none) {
-      pop_queue(w, pe, c->queue, now, now);
-      complete(pe, run.settings.on_control, now);
-      if (run.settings.terminate_on_control) {
-        finish(w, pe, run, now, true);
-        return 2;
-      }
-      next = std::min(next, now + 1);
-    }
-    return 0;  // a control task takes it
-  }
-  Cycle at = ahead ? run.ready : std::max(run.ready, now);
-  for (Cycle t : {cursor_time(pe, run.a, false, now), cursor_time(pe, run.b, false, now),
-                  cursor_time(pe, run.dst, true, now)}) {
-    if (t < 0) {
-      run.stalled = true;
-      return 0;
-    }
-    at = std::max(at, t);
-  }
-  if (!options_.timed) at = now;
-  if (at > now && !ahead) {
-    next = std::min(next, at);
-    return 0;
-  }
-  run.stalled = false;
-  pe.op_time = at;
-  const BulkOp& op = *run.op;
-  int times = 1;
-  if (run.dst.bytes == 2 && ((run.dst.flags | run.a.flags | run.b.flags) & Dsd::kSimd32)) times = 2;
-  for (int t = 0; t < times && run.left; ++t) {
-    if (t > 0 &&
-        (cursor_time(pe, run.a, false, now) < 0 || cursor_time(pe, run.b, false, now) < 0 ||
-         cursor_time(pe, run.dst, true, now) < 0))
-      break;
-    std::uint32_t a = read_cursor(w, pe, run.a, now), b = read_cursor(w, pe, run.b, now);
-    std::uint32_t v;
-    switch (op.code) {  // the commonest, without the call
-      case Bulk::mov32:
-      case Bulk::fmovs: v = a; break;
-      case Bulk::fadds: v = static_cast<std::uint32_t>(bits_of(f32_of(a) + f32_of(b))); break;
-      case Bulk::addc16: {
-        std::uint32_t sum = (a & 0xffffu) + (b & 0xffffu) + run.carry;
-        run.carry = sum >> 16;
-        v = sum & 0xffffu;
-        break;
-      }
-      default: v = bulk_element(op.code, half_type(*pe.program, op), a, b, run.scalar);
-    }
-    if (run.a.kind == Cursor::value && op.dst.kind == Operand::pointer &&
-        op.src1.kind != Operand::none)
-      run.a.value_bits = v;
-    if (run.dst.kind == Cursor::fabout && times == 2 && (run.dst.flags & Dsd::kSimd32)) {
-      if (!run.half_out && run.left > 1) {
-        run.packed = v & 0xffffu;
-        run.half_out = true;
-      } else {
-        write_cursor(pe, run.dst, run.half_out ? run.packed | v << 16 : v & 0xffffu, run.index,
-                     run.index, now);
-        run.half_out = false;
-      }
-    } else {
-      write_cursor(pe, run.dst, v, run.index, run.index, now);
-    }
-    ++pe.count.elements;
-    if (op.src1.kind != Operand::none) pe.count.flops += bulk_info(op.code).scalar ? 2 : 1;
-    ++run.done;
-    if (!run.endless) --run.left;
-  }
-  bool express = run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express;
-  if (run.dst.kind == Cursor::fabout && !express)
-    next = std::min(next, now + 1);  // the ramp takes it
-  if (run.left == 0) {
-    if (run.dst.kind == Cursor::fabout && (run.dst.flags & Dsd::kAdvanceSwitch) && !express) {
-      OutQueue& q = pe.out[run.dst.queue];
-      // The advance rides behind the last element: a control wavelet that the CE ignores.
-      if (q.count < 8) {
-        std::uint32_t last = (q.head + q.count) % 8u;
-        q.slot[last] = {1u << 22 | 1u << 24 | 31u << 16, 1u, now + 1};
-        q.slot_color[last] = run.dst.color;
-        ++q.count;
-        pe.busy_out |= 1u << run.dst.queue;
-      }
-    }
-    if (at > now) {  // done ahead of time: the end comes when it is due
-      run.finishing = true;
-      run.ready = at;
-      next = std::min(next, at);
-      return 2;
-    }
-    finish(w, pe, run, now, false);
-    return 2;
-  }
-  if (options_.timed)
-    run.ready = at + (op.code == Bulk::fmacs || op.code == Bulk::fmuls ? timing_.fmacs_den : 1);
-  return 1;
-}
-
-void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
-  Core& k = *pe.core;
-  bool issued = false;
-  const std::uint32_t above = ~0u << pe.rr_op;
-  for (int level = 3; level >= 0; --level) {  // high, medium, low, unset
-    for (std::uint32_t part : {above, ~above}) {
-      for (std::uint32_t mask = pe.live_ops & part & 0xffffu; mask; mask &= mask - 1) {
-        int s = std::countr_zero(mask);
-        Running& run = k.ops[static_cast<std::size_t>(s)];
-        if (!run.live || static_cast<int>(run.priority) != level || (pe.ut_blocked >> s & 1u))
-          continue;
-        if (issued && options_.timed) {
-          next = std::min(next, now + 1);
-          continue;
-        }
-        // Alone and with channels or memory at every end, an operation may work ahead.
-        auto free_end = [&](const Cursor& c) {
-          if (c.kind == Cursor::fifo || c.kind == Cursor::mem4) return c.kind == Cursor::mem4;
-          if (c.kind == Cursor::fabin)
-            return channel_of(pe, pe.in[c.queue]) != nullptr && pe.in[c.queue].count == 0;
-          if (c.kind == Cursor::fabout) return express_of(pe, pe.out[c.queue], c.color) != nullptr;
-          return true;
-        };
-        bool ahead = options_.timed && std::has_single_bit(pe.live_ops) &&
-                     (run.main || pe.main == MainState::idle) && free_end(run.a) &&
-                     free_end(run.b) && free_end(run.dst);
-        std::uint32_t many =
-            ahead && !run.finishing && options_.fast ? run_ahead(w, pe, run, now) : 0;
-        int r = try_element(w, pe, run, now, next, ahead);
-        int done = many ? 1 : r;
-        if (ahead) {
-          while (r == 1) r = try_element(w, pe, run, now, next, true);
-          if (done == 0) continue;
-          if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
-            announce(w, *pe.out[run.dst.queue].express, now);
-          if (r == 0 && run.live && run.ready > now)
-            pe.ahead_until = std::max(pe.ahead_until, run.ready);
-          issued = true;
-          if (!run.live) next = std::min(next, now + 1);
-          continue;
-        }
-        while (r == 1 && !options_.timed) r = try_element(w, pe, run, now, next, false);
-        if (done == 0) continue;
-        if (run.dst.kind == Cursor::fabout && pe.out[run.dst.queue].express)
-          announce(w, *pe.out[run.dst.queue].express, now);
-        issued = true;
-        pe.rr_op = static_cast<std::uint8_t>((s + 1) % 16);
-        if (pe.main_ready > now && !run.main && pe.main == MainState::running)
-          ++pe.main_ready;  // took its turn
-        next = std::min(next, now + 1);
-      }
-    }
-    if (pe.live_ops == 0) break;
-  }
 }
 
 }  // namespace weft::wse

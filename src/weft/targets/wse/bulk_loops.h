@@ -21,6 +21,11 @@ struct LoopSide {
 void bulk_loop(Bulk code, Ty half, LoopSide dst, LoopSide a, LoopSide b, std::uint32_t scalar,
                std::uint32_t n, bool running);
 
+/// The 16-bit float format of an operation.
+inline Ty half_type(const Program& program, const BulkOp& op) {
+  return op.fp_bf16 ? Ty::bf16 : op.fp_cb16 ? Ty::cb16 : static_cast<Ty>(program.fp16);
+}
+
 inline std::uint32_t load_bits(const std::uint8_t* p, int bytes) {
   if (bytes == 4) {
     std::uint32_t v;

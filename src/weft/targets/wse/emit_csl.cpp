@@ -57,16 +57,38 @@ std::string identity(Combine c, DType t) {
   return "0";
 }
 
+/// The routes that a program needs.
+struct Ways {
+  bool x = false, y = false;      // chains along rows and along the first column
+  bool row = false, all = false;  // broadcast along each row, and from the first PE to all
+  explicit Ways(const StageProgram& p) {
+    for (const Stage& s : p.stages) {
+      x |= s.reduced == Spread::x || s.reduced == Spread::xy;
+      y |= s.reduced == Spread::xy;
+      for (const LocalArray& a : s.inputs) {
+        const Movement& m = a.move;
+        row |= m.kind == Movement::Kind::row;
+        all |= m.kind == Movement::Kind::all;
+        if (m.kind != Movement::Kind::gather || m.here) continue;
+        x |= m.columns > 1;
+        y |= m.rows > 1;
+        (m.within_row ? row : all) = true;
+      }
+    }
+    x &= p.width > 1;
+    y &= p.height > 1;
+    row &= p.width > 1;
+    all &= p.width * p.height > 1;
+  }
+};
+
 class Emitter {
  public:
   explicit Emitter(const StageProgram& p) : p_(p) {}
 
   std::string run() {
-    bool any_x = false, any_y = false;
-    for (const Stage& s : p_.stages) {
-      any_x |= (s.reduced == Spread::x || s.reduced == Spread::xy) && p_.width > 1;
-      any_y |= s.reduced == Spread::xy && p_.height > 1;
-    }
+    const Ways ways(p_);
+    const bool any_x = ways.x, any_y = ways.y;
     std::string body;
     for (std::size_t i = 0; i < p_.stages.size(); ++i) body += stage(i);
     std::string head =
@@ -84,6 +106,15 @@ class Emitter {
       head +=
           "// Chain along the first column: from the south, towards the north.\nparam y_first: "
           "bool;\nparam y_last: bool;\nparam y_in: color;\nparam y_out: color;\n";
+    if (ways.row)
+      head += "// From the first column to all PEs of the row.\nparam row_color: color;\n";
+    if (ways.all) head += "// From the first PE to all.\nparam all_color: color;\n";
+    for (DType t : {dtypes::float32, dtypes::float16, dtypes::int32, dtypes::int16, dtypes::uint32,
+                    dtypes::uint16}) {
+      if (std::int64_t n = p_.gathered(t))
+        head += cat("// Parts of a buffer from several PEs.\nvar gathered_", csl_type(t),
+                    " = @zeros([", n, "]", csl_type(t), ");\n");
+    }
     for (const auto& [name, text] : helpers_) head += text;
     std::string tail = "\ncomptime {\n";
     if (any_x)
@@ -96,9 +127,19 @@ class Emitter {
           "  if (@is_arch(\"wse3\")) {\n    if (!y_last) @initialize_queue(@get_input_queue(4), .{ "
           ".color = y_in });\n    if (!y_first) @initialize_queue(@get_output_queue(5), .{ .color "
           "= y_out });\n  }\n";
+    if (ways.row)
+      tail +=
+          "  if (@is_arch(\"wse3\")) {\n    @initialize_queue(@get_input_queue(5), .{ .color = "
+          "row_color });\n    @initialize_queue(@get_output_queue(2), .{ .color = row_color });\n  "
+          "}\n";
+    if (ways.all)
+      tail +=
+          "  if (@is_arch(\"wse3\")) {\n    @initialize_queue(@get_input_queue(6), .{ .color = "
+          "all_color });\n    @initialize_queue(@get_output_queue(4), .{ .color = all_color });\n  "
+          "}\n";
     for (std::size_t i = 0; i < p_.stages.size(); ++i) {
       auto one = [&](const LocalArray& a) {
-        if (!a.kept) tail += cat("  @export_symbol(", a.name, "_ptr, \"", a.name, "\");\n");
+        if (!a.on_wafer()) tail += cat("  @export_symbol(", a.name, "_ptr, \"", a.name, "\");\n");
       };
       for (const LocalArray& a : p_.stages[i].inputs) one(a);
       one(p_.stages[i].output);
@@ -113,6 +154,10 @@ class Emitter {
     std::string t = csl_type(p_.buffers[a.buffer].dtype);
     std::string dims;
     for (std::int64_t e : a.extent) dims += cat(dims.empty() ? "" : " x ", e);
+    if (a.on_wafer())
+      return cat("var ", a.name, " = @zeros([", a.size(), "]", t, ");   // ",
+                 p_.buffers[a.buffer].name, ", ", dims, ", from ", a.move.from,
+                 " over the fabric\n");
     return cat("var ", a.name, " = @zeros([", a.size(), "]", t, ");   // ",
                p_.buffers[a.buffer].name, dims.empty() ? std::string() : cat(", ", dims), "\nvar ",
                a.name, "_ptr: [*]", t, " = &", a.name, ";\n");
@@ -393,6 +438,127 @@ class Emitter {
     return body;
   }
 
+  std::string descriptor(const std::string& name, const std::string& array, std::int64_t n) {
+    return cat("const ", name, " = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{", n, "} -> ", array,
+               "[i] });\n");
+  }
+
+  static std::string fabric(bool in, const std::string& extent, const char* color, int queue) {
+    return cat("@get_dsd(", in ? "fabin" : "fabout", "_dsd, .{ .extent = ", extent,
+               ", .fabric_color = ", color,
+               in ? ", .input_queue = @get_input_queue(" : ", .output_queue = @get_output_queue(",
+               queue, ") })");
+  }
+
+  // Brings a box from the PEs that hold it.
+  std::string movement(const LocalArray& a) {
+    const Movement& m = a.move;
+    const DType dtype = p_.buffers[a.buffer].dtype;
+    const std::string mov = dtype.bits == 16 ? "@mov16" : "@mov32", here = cat(a.name, "_here");
+    const std::string& buffer = p_.buffers[a.buffer].name;
+    std::string out;
+    if (m.kind != Movement::Kind::gather) {
+      bool row = m.kind == Movement::Kind::row;
+      std::string n = cat(a.size()), there = cat(a.name, "_there");
+      const char* color = row ? "row_color" : "all_color";
+      dsds_ += descriptor(here, a.name, a.size()) + descriptor(there, m.from, a.size());
+      out += cat("  // ", buffer,
+                 row ? " goes from the first column along the rows.\n"
+                     : " goes from the first PE to all.\n");
+      std::string copy = cat(mov, "(", here, ", ", there, ");");
+      if (row ? p_.width == 1 : p_.width * p_.height == 1) return cat(out, "  ", copy, "\n");
+      return cat(out, "  if (px == 0", row ? "" : " and py == 0", ") {\n    ", copy, "\n    ", mov,
+                 "(", fabric(false, n, color, row ? 2 : 4), ", ", there, ");\n  } else {\n    ",
+                 mov, "(", here, ", ", fabric(true, n, color, row ? 5 : 6), ");\n  }\n");
+    }
+    std::int64_t box = 1;
+    for (std::int64_t e : m.box) box *= e;
+    std::string source = m.from;
+    if (!m.here) {
+      source = cat("gathered_", csl_type(dtype));
+      out += gather(a, mov, box);
+    }
+    out += cat("  // Every PE takes its part of ", buffer, ".\n");
+    std::string indent = "  ", position = "0", inside, place = "0";
+    std::string row_of = "0", column_of = "0";
+    for (std::size_t d = 0; d < a.extent.size(); ++d) {
+      const Movement::Origin& o = m.origin[d];
+      const Movement::Part& part = m.parts[d];
+      std::string j = cat("j", d), g = cat("g", d);
+      out += cat(indent, "for (@range(i32, ", a.extent[d], ")) |", j, "| {\n");
+      indent += "  ";
+      out += cat(indent, "const ", g, " = ", o.base, " + ", o.cx, " * px + ", o.cy, " * py + ", j,
+                 ";\n");
+      inside += cat(inside.empty() ? "" : " and ", g, " >= 0 and ", g, " < ",
+                    p_.buffers[a.buffer].shape[d]);
+      position = cat("(", position, ") * ", a.extent[d], " + ", j);
+      std::string part_of = part.spread == Spread::none ? "" : cat(g, " / ", part.chunk);
+      std::string local = part.spread == Spread::none ? g : cat(g, " % ", part.chunk);
+      place = cat("(", place, ") * ", m.box[d], " + ", local);
+      if (part.spread == Spread::x) column_of = part_of;
+      if (part.spread == Spread::y && !m.within_row) row_of = part_of;
+      if (part.spread == Spread::xy) {
+        column_of = cat("(", part_of, ") % ", p_.width);
+        row_of = cat("(", part_of, ") / ", p_.width);
+      }
+    }
+    std::string owner = m.columns * m.rows == 1 ? ""
+                                                : cat("((", row_of, ") * ", m.columns, " + ",
+                                                      column_of, ") * ", box, " + ");
+    out += cat(indent, "if (", inside, ") { ", a.name, "[", position, "] = ", source, "[", owner,
+               place, "]; }\n");
+    while (indent.size() > 2) {
+      indent.resize(indent.size() - 2);
+      out += cat(indent, "}\n");
+    }
+    return out;
+  }
+
+  // All parts come to the first PE of the row or of all, row by row, and go from there to
+  // everybody.
+  std::string gather(const LocalArray& a, const std::string& mov, std::int64_t box) {
+    const Movement& m = a.move;
+    const std::string own = cat(a.name, "_own"), all = cat(a.name, "_gathered"),
+                      element = csl_type(p_.buffers[a.buffer].dtype);
+    const std::int64_t line = box * m.columns, total = line * m.rows;
+    dsds_ += descriptor(own, m.from, box);
+    dsds_ += descriptor(all, cat("gathered_", element), total);
+    auto part = [&](std::int64_t from, std::int64_t n) {
+      return cat("@set_dsd_length(@increment_dsd_offset(", all, ", ", from, ", ", element, "), ", n,
+                 ")");
+    };
+    auto passed = [&](const char* axis, int in, int queue, const std::string& n) {
+      return cat(mov, "(", fabric(false, n, axis[0] == 'x' ? "x_out" : "y_out", queue), ", ",
+                 fabric(true, n, axis[0] == 'x' ? "x_in" : "y_in", in), ");");
+    };
+    std::string out = cat("  // Parts of ", p_.buffers[a.buffer].name, " come together",
+                          m.within_row ? " in the first column.\n" : " in the first PE.\n");
+    if (m.columns > 1) {
+      out +=
+          cat("  if (px > 0) {\n    ", mov, "(", fabric(false, cat(box), "x_out", 3), ", ", own,
+              ");\n    if (px < ", p_.width - 1, ") {\n      const n = @as(u16, (", p_.width - 1,
+              " - px) * ", box, ");\n      ", passed("x", 2, 3, "n"), "\n    }\n  } else {\n    ",
+              mov, "(", part(0, box), ", ", own, ");\n    ", mov, "(", part(box, line - box), ", ",
+              fabric(true, cat(line - box), "x_in", 2), ");\n  }\n");
+    } else {
+      out += cat("  if (px == 0) ", mov, "(", part(0, box), ", ", own, ");\n");
+    }
+    if (m.rows > 1) {
+      out += cat("  if (px == 0 and py > 0) {\n    ", mov, "(",
+                 fabric(false, cat(line), "y_out", 5), ", ", part(0, line), ");\n    if (py < ",
+                 p_.height - 1, ") {\n      const n = @as(u16, (", p_.height - 1, " - py) * ", line,
+                 ");\n      ", passed("y", 4, 5, "n"), "\n    }\n  } else if (px == 0) {\n    ",
+                 mov, "(", part(line, total - line), ", ",
+                 fabric(true, cat(total - line), "y_in", 4), ");\n  }\n");
+    }
+    if (m.within_row ? p_.width == 1 : p_.width * p_.height == 1) return out;
+    const char* color = m.within_row ? "row_color" : "all_color";
+    return cat(out, "  if (px == 0", m.within_row ? "" : " and py == 0", ") {\n    ", mov, "(",
+               fabric(false, cat(total), color, m.within_row ? 2 : 4), ", ", all,
+               ");\n  } else {\n    ", mov, "(", all, ", ",
+               fabric(true, cat(total), color, m.within_row ? 5 : 6), ");\n  }\n");
+  }
+
   std::string stage(std::size_t number_of) {
     const Stage& s = p_.stages[number_of];
     const DType dtype = p_.buffers[s.output.buffer].dtype;
@@ -421,6 +587,9 @@ class Emitter {
                   i.name, ": i32 = ", i.extent, " - lo_", i.name, ";\n  if (n_", i.name, " > ",
                   i.chunk, ") { n_", i.name, " = ", i.chunk, "; }\n  if (n_", i.name, " < 0) { n_",
                   i.name, " = 0; }\n");
+    }
+    for (const LocalArray& a : s.inputs) {
+      if (a.move.kind != Movement::Kind::none) body += movement(a);
     }
     auto spatial = [&](std::size_t k) { return !s.iters[k].reduce; };
     auto all = [](std::size_t) { return true; };
@@ -478,11 +647,8 @@ class Emitter {
 std::string pe_text(const StageProgram& program) { return Emitter(program).run(); }
 
 std::string layout_text(const StageProgram& p) {
-  bool x = false, y = false;
-  for (const Stage& s : p.stages) {
-    x |= (s.reduced == Spread::x || s.reduced == Spread::xy) && p.width > 1;
-    y |= s.reduced == Spread::xy && p.height > 1;
-  }
+  const Ways ways(p);
+  const bool x = ways.x, y = ways.y;
   std::string out =
       cat("// ", p.name, " on a rectangle of ", p.width, " x ", p.height,
           " PEs.\nconst memcpy = @import_module(\"<memcpy/get_params>\", .{ .width = ", p.width,
@@ -490,6 +656,8 @@ std::string layout_text(const StageProgram& p) {
   // Neighbours use two colours in turn, so that no router sees one colour from two sides.
   if (x) out += "const x_colors = [2]color{ @get_color(0), @get_color(1) };\n";
   if (y) out += "const y_colors = [2]color{ @get_color(2), @get_color(3) };\n";
+  if (ways.row) out += "const row_color = @get_color(4);\n";
+  if (ways.all) out += "const all_color = @get_color(5);\n";
   out += cat("\nlayout {\n  @set_rectangle(", p.width, ", ", p.height, ");\n  for (@range(u16, ",
              p.width, ")) |px| {\n    for (@range(u16, ", p.height, ")) |py| {\n",
              "      @set_tile_code(px, py, \"pe.csl\", .{\n        .memcpy_params = "
@@ -500,7 +668,49 @@ std::string layout_text(const StageProgram& p) {
   if (y)
     out += cat("        .y_first = py == 0, .y_last = py == ", p.height - 1,
                ",\n        .y_out = y_colors[py % 2], .y_in = y_colors[(py + 1) % 2],\n");
+  if (ways.row) out += "        .row_color = row_color,\n";
+  if (ways.all) out += "        .all_color = all_color,\n";
   out += "      });\n";
+  if (ways.row)
+    out +=
+        cat("      if (px == 0) { @set_color_config(px, py, row_color, .{ .routes = .{ .rx = .{ "
+            "RAMP }, .tx "
+            "= .{ EAST } } }); }\n      else if (px < ",
+            p.width - 1,
+            ") { @set_color_config(px, py, row_color, .{ .routes = .{ .rx = .{ WEST }, .tx = .{ "
+            "RAMP, EAST } "
+            "} }); }\n      else { @set_color_config(px, py, row_color, .{ .routes = .{ .rx = .{ "
+            "WEST }, .tx "
+            "= .{ RAMP } } }); }\n");
+  if (ways.all) {
+    // East along the first row and from there south.
+    for (bool first_row : {true, false}) {
+      for (int column = 0; column < 3; ++column) {  // first, between, last
+        bool west = column == 0, east = column == 2;
+        if (first_row) {
+          std::string to = west ? "" : "RAMP";
+          auto add = [&](const char* side) { to += cat(to.empty() ? "" : ", ", side); };
+          if (!east && p.width > 1) add("EAST");
+          if (p.height > 1) add("SOUTH");
+          if (p.width == 1 && !west) continue;
+          if (p.width == 2 && column == 1) continue;
+          out += cat("      if (py == 0 and px ",
+                     west   ? "== 0"
+                     : east ? cat("== ", p.width - 1)
+                            : cat("> 0 and px < ", p.width - 1),
+                     ") @set_color_config(px, py, all_color, .{ .routes = .{ .rx = .{ ",
+                     west ? "RAMP" : "WEST", " }, .tx = .{ ", to, " } } });\n");
+        } else if (column < 2 && p.height > 1) {  // between the rows, the last row
+          if (column == 0 && p.height == 2) continue;
+          out += cat(
+              "      if (py ",
+              column == 0 ? cat("> 0 and py < ", p.height - 1) : cat("== ", p.height - 1),
+              ") @set_color_config(px, py, all_color, .{ .routes = .{ .rx = .{ NORTH }, .tx = .{ ",
+              column == 0 ? "RAMP, SOUTH" : "RAMP", " } } });\n");
+        }
+      }
+    }
+  }
   if (x)
     out +=
         cat("      if (px > 0) @set_color_config(px, py, x_colors[px % 2], .{ .routes = .{ .rx = "
@@ -518,7 +728,7 @@ std::string layout_text(const StageProgram& p) {
   out += "    }\n  }\n";
   for (std::size_t i = 0; i < p.stages.size(); ++i) {
     auto one = [&](const LocalArray& a) {
-      if (a.kept) return;
+      if (a.on_wafer()) return;
       out += cat("  @export_name(\"", a.name, "\", [*]", csl_type(p.buffers[a.buffer].dtype),
                  ", true);\n");
     };

@@ -34,6 +34,7 @@ Fabric::Fabric(const Layout& layout, FabricOptions options)
     for (auto& m : w->mail) m.resize(static_cast<std::size_t>(threads));
     workers_.push_back(std::move(w));
   }
+  share_tiles();
   for (const Program& p : layout.programs) {
     TaskTable t;
     t.local.fill(kNone16);
@@ -57,7 +58,8 @@ Fabric::Fabric(const Layout& layout, FabricOptions options)
       for (const Insn& i : f.code) {
         auto fn = static_cast<ConfigFn>(i.c);
         if (i.op == Op::config && fn != ConfigFn::set_task_priority &&
-            fn != ConfigFn::set_main_priority)
+            fn != ConfigFn::set_main_priority && fn != ConfigFn::set_timer &&
+            fn != ConfigFn::timer_left)
           express_allowed_ = false;
       }
     }
@@ -95,8 +97,7 @@ Pe& Fabric::make(std::uint32_t index) {
   pe->index = index;
   pe->x = static_cast<std::int32_t>(index) % width_;
   pe->y = static_cast<std::int32_t>(index) / width_;
-  pe->worker =
-      static_cast<std::uint16_t>(static_cast<std::uint64_t>(index) * workers_.size() / pes_.size());
+  pe->worker = worker_of(index);
   pe->color_slot.fill(kNone8);
   pe->color_queue.fill(kNone8);
   pe->accounted = 0;
@@ -305,6 +306,10 @@ void Fabric::account(Pe& pe, Cycle now) {
 Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
   account(pe, now);
   Cycle next = kNever;
+  if (pe.timer_at <= now) {
+    pe.timer_at = kNever;
+    task_bit(pe, Op::activate, TaskSpace::local, kTimerTask);
+  }
   if (pe.io && !pe.io->sources.empty()) inject(pe, now, next);
   if (pe.busy_colors) route(w, pe, now, next);
   std::int64_t before = pe.count.elements;
@@ -316,6 +321,7 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
     pe.freed = false;
     if (pe.busy_colors) next = std::min(next, now + 1);
   }
+  next = std::min(next, pe.timer_at);
   if (next != kNever || pe.count.elements != before)
     w.last_work = std::max({w.last_work, now, std::min(pe.ahead_until, now + 4096)});
   if (pe.again) {
@@ -334,6 +340,7 @@ void Fabric::run_cycle(Worker& w, Cycle now, int) {
     if (pe.wake_at != now) continue;  // came earlier, or was moved
     pe.wake_at = kNever;
     ++w.steps;
+    ++pe.visits;
     try {
       Cycle next = step(w, pe, now);
       if (next != kNever) schedule(pe, next <= now ? now + 1 : next);
@@ -394,8 +401,7 @@ void Fabric::post(Worker& w, Pe& pe, HostSink& sink, Cycle now) {
     message.from = now + std::max<Cycle>(2, way * timing_.hop - n);
     auto index = static_cast<std::uint32_t>(y * width_ + x);
     w.hops += way * static_cast<std::int64_t>(message.data.size());
-    auto worker =
-        static_cast<std::size_t>(static_cast<std::uint64_t>(index) * workers_.size() / pes_.size());
+    std::size_t worker = worker_of(index);
     if (message.data.empty()) continue;
     if (static_cast<int>(worker) == w.id) {
       deliver(index, std::move(message));
@@ -454,14 +460,25 @@ class Gate {
 }  // namespace
 
 Stop Fabric::run_threads(Cycle until) {
+  Stop result = Stop::quiet;
+  while (run_share(until, result)) {
+    // A look that changed nothing makes the next one later.
+    share_period_ = share_anew() ? 2048 : std::min<std::int64_t>(share_period_ * 2, 1 << 20);
+  }
+  return result;
+}
+
+bool Fabric::run_share(Cycle until, Stop& result) {
   int n = static_cast<int>(workers_.size());
   Gate gate(n);
   struct Say {
     std::atomic<Cycle> next{kNever};
     std::atomic<bool> stop{false};
+    std::atomic<std::int64_t> steps{0};  // made in this call
   };
   std::vector<std::array<Say, 2>> say(static_cast<std::size_t>(n));
-  Stop result = Stop::quiet;
+  result = Stop::quiet;
+  bool uneven = false;
   Cycle last = now_;
   // One gate per cycle: each thread says when its next event is, letters included; letters of a
   // cycle are read after the gate while the next cycle's go into the other half of the mailbox.
@@ -470,10 +487,13 @@ Stop Fabric::run_threads(Cycle until) {
     int parity = 0;
     bool stop = false;
     w.letter_min = kNever;
-    while (true) {
+    const std::int64_t steps_before = w.steps;
+    for (std::int64_t round = 1;; ++round) {
       Say& mine = say[static_cast<std::size_t>(id)][static_cast<std::size_t>(parity)];
       mine.next.store(std::min(w.first(), w.letter_min), std::memory_order_relaxed);
       mine.stop.store(stop, std::memory_order_relaxed);
+      const bool look = round % share_period_ == 0;
+      if (look) mine.steps.store(w.steps - steps_before, std::memory_order_relaxed);
       gate.pass();
       Cycle t = kNever;
       bool halt = false;
@@ -502,6 +522,20 @@ Stop Fabric::run_threads(Cycle until) {
         }
         return;
       }
+      if (look) {
+        std::int64_t sum = 0, most = 0;
+        for (auto& s : say) {
+          std::int64_t k =
+              s[static_cast<std::size_t>(parity)].steps.load(std::memory_order_relaxed);
+          sum += k;
+          most = std::max(most, k);
+        }
+        // Every thread comes to the same answer: more than an eighth above the mean is uneven.
+        if (most * n * 8 > sum * 9) {
+          if (id == 0) uneven = true;
+          return;
+        }
+      }
       if (id == 0) last = t;
       w.letter_min = kNever;
       w.parity = parity;
@@ -515,18 +549,20 @@ Stop Fabric::run_threads(Cycle until) {
   body(0);
   for (auto& t : threads) t.join();
   rethrow_first();
+  if (uneven) {
+    now_ = std::max(now_, last);
+    return true;
+  }
   if (result == Stop::limit) {
     if (last > options_.cycle_limit && until > options_.cycle_limit) {
       throw deadlock("wse.limit.cycles",
                      cat("the program still runs after ", options_.cycle_limit, " cycles"));
     }
     now_ = std::max(now_, until);
-  } else if (result == Stop::host) {
-    now_ = std::max(now_, last);
   } else {
     now_ = std::max(now_, last);
   }
-  return result;
+  return false;
 }
 
 }  // namespace weft::wse

@@ -105,6 +105,8 @@ class Fabric {
   Pe* find(std::int32_t x, std::int32_t y) const;
   std::int64_t pe_steps() const;
   std::int64_t hops();
+  /// Index after the last PE of each host thread's share, in row-major order.
+  const std::vector<std::uint32_t>& shares() const { return share_end_; }
   /// Wavelets that left PE (x, y) to the east, west, north and south so far.
   std::array<std::int64_t, 4> link_traffic(std::int32_t x, std::int32_t y) const {
     const Pe* pe = find(x, y);
@@ -136,8 +138,21 @@ class Fabric {
   Cycle step(Worker& w, Pe& pe, Cycle now);
   void run_cycle(Worker& w, Cycle now, int parity);
   Stop run_threads(Cycle until);
+  /// Runs until something ends the run, or (true) until the threads' shares should be made anew.
+  bool run_share(Cycle until, Stop& result);
   void rethrow_first();
+
+  // balance.cpp: which thread visits which PE. Shares are runs of PEs in row-major order.
+  void share_tiles();
+  bool share_anew();
+  std::uint16_t worker_of(std::uint32_t index) const {
+    std::uint16_t w = 0;
+    while (index >= share_end_[w]) ++w;
+    return w;
+  }
   void account(Pe& pe, Cycle now);
+  /// The cycle of the visit in progress, on any thread (`now_` is brought up to date between runs).
+  Cycle clock(const Pe& pe) const { return std::max(pe.accounted, now_); }
   int neighbor_index(const Pe& pe, int port) const;
 
   // express.cpp
@@ -244,6 +259,8 @@ class Fabric {
   std::int32_t width_ = 0, height_ = 0;
   std::vector<std::atomic<Pe*>> pes_;
   std::vector<std::unique_ptr<Worker>> workers_;
+  std::vector<std::uint32_t> share_end_;  // index after the last PE of each worker's share
+  std::int64_t share_period_ = 2048;      // cycles between looks at the balance
   std::mutex make_mutex_;
   Cycle now_ = 0;
   std::atomic<std::int64_t> commands_open_{0};

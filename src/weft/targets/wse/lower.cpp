@@ -78,19 +78,15 @@ class Lowering {
     collect(f_->body, blocks, temporaries);
     for (const Buffer& b : temporaries) add_buffer(b, false);
     for (const Block& b : blocks) stage(b);
-    keep_in_place();
-    std::int64_t bytes = 0;
-    for (const Stage& s : out_.stages) {
-      auto count = [&](const LocalArray& a) {
-        if (a.kept) return;
-        bytes += a.size() * out_.buffers[a.buffer].dtype.bytes();
-      };
-      for (const LocalArray& a : s.inputs) count(a);
-      count(s.output);
+    std::vector<Stage> apart = out_.stages;
+    keep_in_place(kGatherBytes);
+    if (bytes_used() > kFreeBytes) {  // rather through the memory beside the wafer than not at all
+      out_.stages = std::move(apart);
+      keep_in_place(0);
     }
-    if (bytes > 44 * 1024) {
+    if (std::int64_t bytes = bytes_used(); bytes > kFreeBytes) {
       refuse("capacity",
-             cat("every PE would need ", bytes, " bytes for its parts of the buffers; ", 44 * 1024,
+             cat("every PE would need ", bytes, " bytes for its parts of the buffers; ", kFreeBytes,
                  " of its 49152 are free"),
              cat("use more PEs than ", out_.width, " x ", out_.height));
     }
@@ -98,6 +94,25 @@ class Lowering {
   }
 
  private:
+  static constexpr std::int64_t kFreeBytes = 44 * 1024;   // for arrays; code takes the rest
+  static constexpr std::int64_t kGatherBytes = 8 * 1024;  // more than that is not gathered on PEs
+
+  /// Bytes of every PE's arrays.
+  std::int64_t bytes_used() const {
+    std::int64_t bytes = 0;
+    for (const Stage& s : out_.stages) {
+      auto count = [&](const LocalArray& a) {
+        if (!a.kept) bytes += a.size() * out_.buffers[a.buffer].dtype.bytes();
+      };
+      for (const LocalArray& a : s.inputs) count(a);
+      count(s.output);
+    }
+    for (DType t : {dtypes::float32, dtypes::float16, dtypes::int32, dtypes::int16, dtypes::uint32,
+                    dtypes::uint16})
+      bytes += out_.gathered(t) * t.bytes();
+    return bytes;
+  }
+
   void add_buffer(const Buffer& b, bool param) {
     if (!(b->dtype.is_scalar() && (b->dtype == dtypes::float32 || b->dtype == dtypes::float16 ||
                                    b->dtype == dtypes::int32 || b->dtype == dtypes::int16 ||
@@ -159,11 +174,7 @@ class Lowering {
     }
   }
 
-  // Where the box of `a` begins on PE (x, y), per dimension: constant + cx * x + cy * y.
-  struct Origin {
-    std::int64_t base, cx, cy;
-    bool operator==(const Origin&) const = default;
-  };
+  using Origin = Movement::Origin;
   std::vector<Origin> origins(const Stage& s, const LocalArray& a) const {
     std::vector<Origin> out;
     for (std::size_t d = 0; d < a.extent.size(); ++d) {
@@ -215,8 +226,46 @@ class Lowering {
     return false;
   }
 
-  // Intermediates stay on the PEs where a reader's box is the writer's on every PE that matters.
-  void keep_in_place() {
+  /// The way of `a` from the output of `from`, whose values `held` says where to find; none: the
+  /// memory beside the wafer.
+  Movement way(const Stage& from, Spread held, const Stage& s, const LocalArray& a,
+               std::int64_t limit) const {
+    Movement m;
+    if (limit == 0) return m;
+    m.from = from.output.name;
+    m.box = from.output.extent;
+    m.origin = origins(s, a);
+    if (held != Spread::none && m.box == a.extent && origins(from, from.output) == m.origin) {
+      m.kind = held == Spread::x ? Movement::Kind::row : Movement::Kind::all;
+      return m;
+    }
+    bool by_x = false, by_y = false, by_xy = false;
+    m.within_row = true;
+    for (std::size_t d = 0; d < m.box.size(); ++d) {
+      Movement::Part part;
+      for (std::size_t k = 0; k < from.iters.size(); ++k) {
+        if (from.output.coef[d][k] == 0 || from.iters[k].extent == 1) continue;
+        part = {from.iters[k].chunk, from.iters[k].spread};
+      }
+      by_x |= part.spread == Spread::x;
+      by_y |= part.spread == Spread::y;
+      by_xy |= part.spread == Spread::xy;
+      if (part.spread == Spread::y && out_.height > 1)
+        m.within_row &= m.origin[d] == Origin{0, 0, part.chunk} && a.extent[d] <= part.chunk;
+      m.parts.push_back(part);
+    }
+    m.within_row &= !by_xy && held != Spread::xy;
+    if (by_x || by_xy) m.columns = out_.width;
+    if ((by_y || by_xy) && !m.within_row) m.rows = out_.height;
+    m.here = held == Spread::none && m.columns == 1 && m.rows == 1;
+    if (m.gathered() * out_.buffers[a.buffer].dtype.bytes() <= limit)
+      m.kind = Movement::Kind::gather;
+    return m;
+  }
+
+  // Intermediates stay on the PEs where a reader's box is the writer's on every PE that matters, or
+  // go there over the fabric; gathering takes at most `limit` bytes.
+  void keep_in_place(std::int64_t limit) {
     std::vector<Spread> valid(out_.stages.size(), Spread::none);
     std::vector<std::ptrdiff_t> writer(out_.buffers.size(), -1);  // last stage that covers it
     for (Stage& s : out_.stages) s.collect = false;
@@ -242,7 +291,12 @@ class Lowering {
         return true;
       };
       for (LocalArray& a : s.inputs) {
-        if (!alias(a)) fetched(a.buffer);
+        if (alias(a)) continue;
+        if (std::ptrdiff_t w = writer[a.buffer]; w >= 0) {
+          a.move = way(out_.stages[static_cast<std::size_t>(w)], valid[static_cast<std::size_t>(w)],
+                       s, a, limit);
+        }
+        if (!a.on_wafer()) fetched(a.buffer);
       }
       if (s.keeps && !alias(s.output)) fetched(s.output.buffer);
       valid[j] = where(s, inputs);
@@ -418,6 +472,17 @@ class Lowering {
 
 }  // namespace
 
+std::int64_t StageProgram::gathered(DType dtype) const {
+  std::int64_t n = 0;
+  for (const Stage& s : stages) {
+    for (const LocalArray& a : s.inputs) {
+      if (a.move.kind == Movement::Kind::gather && !a.move.here && buffers[a.buffer].dtype == dtype)
+        n = std::max(n, a.move.gathered());
+    }
+  }
+  return n;
+}
+
 StageProgram lower_stages(const PrimFunc& f, std::int32_t width, std::int32_t height) {
   return Lowering(f, width, height).run();
 }
@@ -473,7 +538,7 @@ Json describe(const StageProgram& p) {
     Json coef = Json::array();
     for (const auto& c : a.coef) coef.push_back(numbers(c));
     row["coef"] = coef;
-    row["kept"] = a.kept;
+    row["kept"] = a.on_wafer();
     row["base"] = numbers(a.base);
     row["extent"] = numbers(a.extent);
     return row;

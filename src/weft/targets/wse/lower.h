@@ -26,6 +26,40 @@ struct StageIter {
   Spread spread = Spread::none;
 };
 
+/// How an input that an earlier stage has left on other PEs, or in other boxes, comes to its
+/// readers.
+struct Movement {
+  enum class Kind : std::uint8_t {
+    none,
+    row,     // broadcast: the first column holds the box of every PE of its row
+    all,     // broadcast: the first PE holds everybody's box
+    gather,  // boxes are gathered, handed to everybody, and everybody takes its part
+  };
+  /// Element i of the writer's dimension lies in part i / chunk, which `spread` places.
+  struct Part {
+    std::int64_t chunk = 1;
+    Spread spread = Spread::none;
+  };
+  /// First element of the reader's box on PE (x, y): base + cx * x + cy * y.
+  struct Origin {
+    std::int64_t base = 0, cx = 0, cy = 0;
+    bool operator==(const Origin&) const = default;
+  };
+  Kind kind = Kind::none;
+  std::string from;               // the writer's array
+  std::vector<std::int64_t> box;  // its extents
+  std::vector<Part> parts;
+  std::vector<Origin> origin;
+  std::int64_t columns = 1, rows = 1;  // PEs that hold different parts
+  bool here = false;                   // every PE holds all: nothing travels
+  bool within_row = false;             // no PE needs parts of other rows
+  std::int64_t gathered() const {
+    std::int64_t n = columns * rows;
+    for (std::int64_t e : box) n *= e;
+    return n;
+  }
+};
+
 /// The box of a buffer that one PE holds: dimension d starts at base[d] + sum(coef[d][k] * start of
 /// iterator k) and has extent[d] elements.
 struct LocalArray {
@@ -34,6 +68,8 @@ struct LocalArray {
   std::vector<std::vector<std::int64_t>> coef;  // [dimension][iterator]
   std::vector<std::int64_t> base, extent;
   bool kept = false;  // it is an earlier stage's output, still in place: `name` is that one's
+  Movement move;      // or comes from one over the fabric
+  bool on_wafer() const { return kept || move.kind != Movement::Kind::none; }
   std::int64_t size() const {
     std::int64_t n = 1;
     for (std::int64_t e : extent) n *= e;
@@ -69,6 +105,8 @@ struct StageProgram {
   std::int32_t width = 1, height = 1;
   std::vector<StageBuffer> buffers;  // parameters first, in order
   std::vector<Stage> stages;
+  /// Elements of the array in which parts of buffers of this type are gathered; 0: there is none.
+  std::int64_t gathered(DType dtype) const;
 };
 
 /// Throws Error(lower, "wse.lower.…") with what is not accepted and why.

@@ -436,6 +436,7 @@ inline constexpr std::uint16_t kRegCounter = 64;   // + colour: the counter of i
 inline constexpr std::uint16_t kRegTeardown = 96;  // colours in teardown, low word; 97 high word
 
 // Functions of the `config` instruction; operands r[b], r[b + 1], ...
+inline constexpr int kTimerTask = 30;  // local task of the timer
 enum class ConfigFn : std::uint8_t {
   reset_routes,          // colour, rx bits, tx bits
   clear_position,        // colour: current switch position = 0
@@ -460,6 +461,8 @@ enum class ConfigFn : std::uint8_t {
   flush,                 // queue (output: + 8): task 29 once it is empty
   flush_pending,         // queue -> 0/1: task 29 was raised for it
   flush_exit,            // queue
+  set_timer,             // cycles until local task 30 is activated, 0: never
+  timer_left,            // -> cycles until then, 0: not set
 };
 
 }  // namespace weft::wse

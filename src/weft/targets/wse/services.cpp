@@ -134,7 +134,7 @@ bool Fabric::flushed(Pe& pe) {
     auto q = static_cast<std::size_t>(std::countr_zero(bits));
     Wavelet head;
     bool full = q >= 8 ? q - 8 < pe.out.size() && pe.out[q - 8].count != 0
-                       : q < pe.in.size() && peek_queue(pe, pe.in[q], now_, head);
+                       : q < pe.in.size() && peek_queue(pe, pe.in[q], clock(pe), head);
     if (full) continue;
     auto bit = static_cast<std::uint16_t>(1u << q);
     pe.flush_wait = static_cast<std::uint16_t>(pe.flush_wait & ~bit);
@@ -215,11 +215,20 @@ std::uint64_t Fabric::configure(Pe& pe, ConfigFn fn, const std::uint64_t* a) {
       return 0;
     }
     case ConfigFn::set_task_priority:
-      if (static_cast<TaskSpace>(a[0]) == TaskSpace::local && a[1] < 32) {
-        if (a[2]) pe.high_tasks |= 1u << a[1];
-        else pe.high_tasks &= ~(1u << a[1]);
+      if (auto space = static_cast<TaskSpace>(a[0]); space == TaskSpace::control) {
+        std::uint64_t bit = std::uint64_t{1} << (a[1] & 63u);
+        pe.high_control = a[2] ? pe.high_control | bit : pe.high_control & ~bit;
+      } else if (space != TaskSpace::microthread) {
+        std::uint32_t& high = space == TaskSpace::local ? pe.high_tasks : pe.high_data;
+        std::uint32_t bit = 1u << (a[1] & 31u);
+        high = a[2] ? high | bit : high & ~bit;
       }
       return 0;
+    case ConfigFn::set_timer:
+      pe.timer_at = a[0] ? clock(pe) + static_cast<Cycle>(a[0]) : kNever;
+      return 0;
+    case ConfigFn::timer_left:
+      return pe.timer_at == kNever ? 0 : static_cast<std::uint64_t>(pe.timer_at - clock(pe));
     case ConfigFn::set_main_priority: pe.cluster_high_main = a[0] >= 2; return 0;
     case ConfigFn::set_queue_color:
       if (a[0] == 0) {

@@ -243,7 +243,8 @@ struct Pe {
   bool cluster_high_main = false;
   const Program* program = nullptr;
 
-  Cycle wake_at = kNever;  // its entry in the calendar
+  Cycle wake_at = kNever;    // its entry in the calendar
+  std::uint32_t visits = 0;  // since the threads' shares were made
   Cycle last_step = -1;
   Cycle main_ready = 0;   // main thread continues (or the next task starts) here
   Cycle accounted = 0;    // counters are booked up to here
@@ -257,7 +258,8 @@ struct Pe {
   std::uint16_t ut_blocked = 0;     // microthreads
   std::uint32_t color_blocked = 0;  // bits of colours, or of queues on WSE-3
   std::uint32_t high_tasks = 0;     // local tasks of high priority
-  std::uint64_t control_blocked = 0;
+  std::uint32_t high_data = 0;      // colours, or queues on WSE-3, whose tasks have high priority
+  std::uint64_t control_blocked = 0, high_control = 0;
   std::uint32_t busy_colors = 0;            // colours with wavelets in some input ring
   std::uint32_t live_ops = 0;               // bits of ops slots
   Cycle ahead_until = 0;                    // elements have been done up to here
@@ -285,6 +287,8 @@ struct Pe {
   std::uint16_t command_function = kNone16;
   std::vector<std::uint64_t> command_args;
   Cycle command_ready = kNever;
+
+  Cycle timer_at = kNever;  // activates local task 30
 
   // Cycle counter.
   bool tsc_on = false;

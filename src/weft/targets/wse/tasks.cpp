@@ -14,7 +14,7 @@ namespace weft::wse {
 Error Fabric::pe_fault(const Pe& pe, std::string_view code, std::string message) const {
   sim::FaultPlace place;
   place.unit = cat("pe (", pe.x, ", ", pe.y, ")");
-  place.cycle = now_;
+  place.cycle = clock(pe);
   if (pe.core && !pe.core->frames.empty() && pe.program) {
     const Frame& f = pe.core->frames.back();
     const Function& fn = pe.program->functions[f.function];
@@ -94,14 +94,17 @@ void Fabric::end_task(Worker&, Pe& pe) {
   pe.current_task = kNone16;
 }
 
-// Chooses what an idle main thread does next; lowest id first, high priority before low.
+// Chooses what an idle main thread does next: high priority before low, then the lowest id (a data
+// or control task's is that of its colour, or of its queue on WSE-3).
 bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
   const TaskTable& t = table(pe);
-  int best = 1 << 20;
+  constexpr int kLow = 1 << 10, kNone = 1 << 20;  // low priority is added to the id
+  int best = kNone;
   TaskSpace space = TaskSpace::local;
   int queue = -1;
   std::uint32_t ready = pe.local_pending & ~pe.local_blocked;
-  if (std::uint32_t high = ready & pe.high_tasks) ready = high;
+  bool high_local = (ready & pe.high_tasks) != 0;
+  if (high_local) ready &= pe.high_tasks;
   for (; ready; ready &= ready - 1) {
     int id = std::countr_zero(ready);
     if (t.local[static_cast<std::size_t>(id)] == kNone16 &&
@@ -110,7 +113,7 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
                      cat("local task ", id, " is activated but no task is bound to it"))
           .help("bind one with @bind_local_task");
     }
-    best = id;
+    best = id + (high_local ? 0 : kLow);
     break;
   }
   Wavelet chosen;
@@ -145,8 +148,9 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
                            " names control task ", entry, ", which is not bound"))
             .help("bind it with @bind_control_task, or let the wavelet ignore the CE");
       }
-      if (id < best || (id == best && space == TaskSpace::local)) {
-        best = id;
+      int rank = id + (pe.high_control >> entry & 1u ? 0 : kLow);
+      if (rank < best || (rank == best && space == TaskSpace::local)) {
+        best = rank;
         space = TaskSpace::control;
         queue = q;
         chosen = head;
@@ -154,8 +158,9 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
       return true;
     }
     if (t.data[static_cast<std::size_t>(id)] == kNone16) return true;
-    if (id < best) {
-      best = id;
+    int rank = id + (pe.high_data >> id & 1u ? 0 : kLow);
+    if (rank < best) {
+      best = rank;
       space = TaskSpace::queue;
       queue = q;
       chosen = head;
@@ -175,7 +180,8 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
   }
   std::vector<std::uint64_t> args;
   std::uint16_t function = kNone16;
-  if (best < 1 << 20) {
+  if (best < kNone) {
+    best &= kLow - 1;
     if (queue >= 0) {
       std::uint32_t data = chosen.data;
       bool is_control = space == TaskSpace::control;

@@ -10,6 +10,58 @@ namespace weft::wse {
 
 namespace {
 
+std::string ports(std::uint8_t bits) {
+  static constexpr std::string_view names[] = {"EAST", "WEST", "NORTH", "SOUTH", "RAMP"};
+  static_assert(kEast == 0 && kWest == 1 && kNorth == 2 && kSouth == 3 && kRamp == 4);
+  std::string out;
+  for (std::size_t k = 0; k < std::size(names); ++k) {
+    if (bits >> k & 1u) out += cat(out.empty() ? "" : " ", names[k]);
+  }
+  return out.empty() ? "-" : out;
+}
+
+std::string pad_right(std::string text, std::size_t width) {
+  if (text.size() < width) text.append(width - text.size(), ' ');
+  return text + " ";
+}
+std::string pad_left(const std::string& text, std::size_t width) {
+  return std::string(text.size() < width ? width - text.size() : 0, ' ') + text;
+}
+
+// A row per PE and colour: inputs, outputs, switch positions and what else is set.
+std::string routes_table(const Layout& layout) {
+  std::string out = cat(pad_left("x", 5), pad_left("y", 5), pad_left("color", 7), "  ",
+                        pad_right("rx", 12), pad_right("tx", 24), "more\n");
+  for (std::size_t k = 0; k < layout.tiles.size(); ++k) {
+    const Tile& tile = layout.tiles[k];
+    auto rows = [&](const std::vector<ColorRoute>& routes) {
+      for (const ColorRoute& c : routes) {
+        const Route& r = c.route;
+        std::string more;
+        for (std::size_t p = 0; p < r.positions.size(); ++p) {
+          const SwitchPosition& s = r.positions[p];
+          if (s.valid)
+            more += cat(" pos", p + 1, s.rx ? cat(" rx ", ports(s.rx)) : std::string(),
+                        s.tx ? cat(" tx ", ports(s.tx)) : std::string(), ";");
+        }
+        if (r.ring) more += " ring;";
+        if (r.pop != PopMode::none) more += " pops;";
+        if (r.filter.kind != Filter::none) more += " filter;";
+        if (r.teardown) more += " teardown;";
+        if (r.swap_x || r.swap_y)
+          more += cat(" swap", r.swap_x ? " x" : "", r.swap_y ? " y" : "", ";");
+        auto width = static_cast<std::size_t>(layout.width);
+        out += cat(pad_left(cat(k % width), 5), pad_left(cat(k / width), 5),
+                   pad_left(cat(static_cast<int>(c.color)), 7), "  ", pad_right(ports(r.rx), 12),
+                   pad_right(ports(r.tx), 24), more, "\n");
+      }
+    };
+    if (tile.routes < layout.route_sets.size()) rows(layout.route_sets[tile.routes]);
+    if (tile.program < layout.programs.size()) rows(layout.programs[tile.program].routes);
+  }
+  return out;
+}
+
 Json compile_tool(const Json& a) {
   csl::CompileOptions o;
   o.root = a.at("root").as_string();
@@ -38,6 +90,8 @@ Json compile_tool(const Json& a) {
   Json printed = Json::array();
   for (std::string& line : result.printed) printed.push_back(std::move(line));
   out["printed"] = printed;
+  if (const Json* r = a.find("routes"); r && r->as_bool())
+    out["routes"] = routes_table(result.layout);
   return out;
 }
 

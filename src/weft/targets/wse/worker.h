@@ -54,6 +54,12 @@ struct Fabric::Worker {
       far.emplace(t, pe);
     }
   }
+  /// Forgets all entries.
+  void clear() {
+    for (auto& slot : wheel) slot.clear();
+    filled.fill(0);
+    far = {};
+  }
   /// First cycle >= base with an entry, kNever if none.
   Cycle first() const {
     auto start = static_cast<std::size_t>(base % kWheel);

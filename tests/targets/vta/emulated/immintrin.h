@@ -3,6 +3,8 @@
 // The AVX-512 operations that the VNNI kernels use, in plain C++ from their definitions, so that
 // those kernels' logic is tested on hosts whose processor lacks them.
 
+#define WEFT_EMULATED_VECTORS
+
 #include <cstdint>
 #include <cstring>
 
@@ -91,6 +93,8 @@ inline __m512i _mm512_dpbusd_epi32(__m512i s, __m512i a, __m512i b) {
   return emulated::dpbusd(s, a, b);
 }
 inline __m128i _mm_add_epi32(__m128i a, __m128i b) { return emulated::map(a, b, emulated::add); }
+inline __m256i _mm256_add_epi32(__m256i a, __m256i b) { return emulated::map(a, b, emulated::add); }
+inline __m512i _mm512_add_epi32(__m512i a, __m512i b) { return emulated::map(a, b, emulated::add); }
 inline __m256i _mm256_sub_epi32(__m256i a, __m256i b) { return emulated::map(a, b, emulated::sub); }
 inline __m512i _mm512_sub_epi32(__m512i a, __m512i b) { return emulated::map(a, b, emulated::sub); }
 inline __m512i _mm512_xor_si512(__m512i a, __m512i b) {

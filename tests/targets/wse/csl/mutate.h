@@ -2,6 +2,7 @@
 #pragma once
 // Source mutations shared by the short test and the fuzzer.
 
+#include <cctype>
 #include <random>
 #include <string>
 #include <vector>
@@ -82,81 +83,93 @@ comptime { @comptime_assert(x < 10); }
   return texts;
 }
 
-inline std::string mutate(std::mt19937& rng) {
-  static const std::vector<std::string> pieces = {
-      "(",
-      ")",
-      "{",
-      "}",
-      "[",
-      "]",
-      ".{",
-      ";",
-      ",",
-      ".",
-      "*",
-      "&",
-      "|i|{3} -> ",
-      "@as(u16, ",
-      "@zeros([3]u16)",
-      "if (",
-      " else ",
-      "while (true) ",
-      "for (@range(u16, 3)) |i| ",
-      "comptime ",
-      "inline ",
-      "var q: u32 = 1;",
-      "const q = 3;",
-      "0x7fffffffffffffff",
-      "1e300",
-      "\"s\"",
-      "'c'",
-      "-1",
-      "65536",
-      "~",
-      "!",
-      "<<",
-      ">>",
-      "/ 0",
-      "@type_of(",
-      "&y",
-      "y_ptr",
-      ".*",
-      "fn",
-      "task",
-      "u16",
-      "f16",
-      "comptime_int",
-      "type",
-      "struct { a: u16 }",
-      "enum(u8) { a, b }",
-      "return",
-      "break",
-      "continue",
-      "switch (k) { else => 1 }",
-      "@get_dsd(mem1d_dsd, .{ .base_address = &y, .extent = 2 })",
-      "@import_module(\"pe.csl\")",
-      "@import_module(\"<time>\")",
-      "@map(add, d, 1.0, d)",
-      "[*]",
-      "*const ",
-      "anytype",
-      "void",
-      "{}",
-      "true",
-      "@concat_structs(",
-      "RAMP",
-      "@get_color(3)",
-      "\xff",
-      "\0"};
-  const auto& texts = corpus();
-  std::string text = texts[rng() % texts.size()];
+/// What an edit may insert: punctuation, beginnings of constructs, and a call of every built-in.
+inline const std::vector<std::string>& pieces() {
+  static const std::vector<std::string> all = [] {
+    std::vector<std::string> out = {"(",
+                                    ")",
+                                    "{",
+                                    "}",
+                                    "[",
+                                    "]",
+                                    ".{",
+                                    ";",
+                                    ",",
+                                    ".",
+                                    "*",
+                                    "&",
+                                    "|i|{3} -> ",
+                                    "@as(u16, ",
+                                    "@zeros([3]u16)",
+                                    "if (",
+                                    " else ",
+                                    "while (true) ",
+                                    "for (@range(u16, 3)) |i| ",
+                                    "comptime ",
+                                    "inline ",
+                                    "var q: u32 = 1;",
+                                    "const q = 3;",
+                                    "0x7fffffffffffffff",
+                                    "1e300",
+                                    "\"s\"",
+                                    "'c'",
+                                    "-1",
+                                    "65536",
+                                    "~",
+                                    "!",
+                                    "<<",
+                                    ">>",
+                                    "/ 0",
+                                    "@type_of(",
+                                    "&y",
+                                    "y_ptr",
+                                    ".*",
+                                    "fn",
+                                    "task",
+                                    "u16",
+                                    "f16",
+                                    "comptime_int",
+                                    "type",
+                                    "struct { a: u16 }",
+                                    "enum(u8) { a, b }",
+                                    "return",
+                                    "break",
+                                    "continue",
+                                    "switch (k) { else => 1 }",
+                                    "@get_dsd(mem1d_dsd, .{ .base_address = &y, .extent = 2 })",
+                                    "@import_module(\"pe.csl\")",
+                                    "@import_module(\"<time>\")",
+                                    "@map(add, d, 1.0, d)",
+                                    "[*]",
+                                    "*const ",
+                                    "anytype",
+                                    "void",
+                                    "{}",
+                                    "true",
+                                    "@concat_structs(",
+                                    "RAMP",
+                                    "@get_color(3)",
+                                    "\xff",
+                                    std::string(1, '\0')};
+#define WEFT_CSL_BUILTIN(name, fn, low, high) out.emplace_back("@" #name "(");
+#include "weft/targets/wse/csl/builtins.def"
+#undef WEFT_CSL_BUILTIN
+#define WEFT_WSE_BULK(name, ...) out.emplace_back("@" #name "(d, d, ");
+#include "weft/targets/wse/bulk.def"
+#undef WEFT_WSE_BULK
+    return out;
+  }();
+  return all;
+}
+
+/// `text` after one to four edits.
+inline std::string mutate_text(std::string text, std::mt19937& rng) {
   int edits = 1 + static_cast<int>(rng() % 4);
   for (int k = 0; k < edits && !text.empty(); ++k) {
     std::size_t at = rng() % text.size();
     switch (rng() % 6) {
       case 0: text.erase(at, 1 + rng() % 12); break;
-      case 1: text.insert(at, pieces[rng() % pieces.size()]); break;
+      case 1: text.insert(at, pieces()[rng() % pieces().size()]); break;
       case 2: text[at] = static_cast<char>(rng()); break;
       case 3: {
         std::size_t from = rng() % text.size();
@@ -188,6 +201,11 @@ inline std::string mutate(std::mt19937& rng) {
     }
   }
   return text;
+}
+
+inline std::string mutate(std::mt19937& rng) {
+  const auto& texts = corpus();
+  return mutate_text(texts[rng() % texts.size()], rng);
 }
 
 }  // namespace weft::wse::testing

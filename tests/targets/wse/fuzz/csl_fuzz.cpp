@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// libFuzzer entry: any bytes are the code of a PE (or a layout of their own). Build with clang:
-//   tools of the folder: tests/targets/wse/fuzz/run.sh 1000000
+// libFuzzer entry: any bytes are the code of a PE (or a layout of their own). Built and run by
+// tools/fuzz_csl.
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
@@ -9,15 +9,20 @@
 
 extern "C" std::size_t LLVMFuzzerMutate(std::uint8_t* data, std::size_t size, std::size_t max_size);
 
-/// Half of the inputs are mutated programs, which get past the parser; half are mutated bytes.
+/// An eighth of the inputs are mutated programs of our own, five eighths the corpus' edited as
+/// programs, which get past the parser, the rest mutated bytes.
 extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t size,
                                                std::size_t max_size, unsigned seed) {
+  using namespace weft::wse::testing;
   std::mt19937 rng(seed);
-  if (rng() % 2) return LLVMFuzzerMutate(data, size, max_size);
-  std::string text = weft::wse::testing::mutate(rng);
+  unsigned kind = rng() % 8;
+  if (kind >= 6) return LLVMFuzzerMutate(data, size, max_size);
+  std::string text = kind == 0 || size < 8
+                         ? mutate(rng)
+                         : mutate_text(std::string(reinterpret_cast<char*>(data), size), rng);
   std::size_t n = std::min(text.size(), max_size);
   std::memcpy(data, text.data(), n);
-  return rng() % 4 ? n : LLVMFuzzerMutate(data, n, max_size);
+  return n;
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {

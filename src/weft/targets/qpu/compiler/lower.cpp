@@ -222,6 +222,13 @@ class Lowerer : private Patterns {
     }
   }
 
+  /// Both operands, the second first. C++ leaves the order of a call's arguments to the host's
+  /// compiler; the words must not depend on it.
+  std::pair<Src, Src> operands(const Expr* x, const Expr* y) {
+    Src second = lower(y), first = lower(x);
+    return {first, second};
+  }
+
   void multiply(const Expr* x, const Expr* y, Dst d, std::uint8_t cond) {
     if (known(x)) std::swap(x, y);
     if (auto c = known(y)) {
@@ -242,7 +249,10 @@ class Lowerer : private Patterns {
                       v, cond);
       }
     }
-    if (below(x, 24) && below(y, 24)) return mul(kMul24, d, lower(x), lower(y), cond);
+    if (below(x, 24) && below(y, 24)) {
+      auto [l, r] = operands(x, y);
+      return mul(kMul24, d, l, r, cond);
+    }
     if (below(x, 24)) std::swap(x, y);
     Src a = lower(x), b = lower(y);
     if (below(y, 24)) {  // a * b = al * b + (ah * b) << 24 with a = ah : al, 8 and 24 bits
@@ -253,8 +263,9 @@ class Lowerer : private Patterns {
     // bl are masked.
     Src mask = big(0xffff), al = add(kAnd, a, mask), bl = add(kAnd, b, mask),
         ah = add(kShr, a, shift(16)), bh = add(kShr, b, shift(16));
-    Src middle = add(kAdd, mul(kMul24, ah, bl), mul(kMul24, al, bh));
-    add_to(kAdd, d, mul(kMul24, al, bl), add(kShl, middle, shift(16)), cond);
+    Src second = mul(kMul24, al, bh), first = mul(kMul24, ah, bl);
+    Src high = add(kShl, add(kAdd, first, second), shift(16));
+    add_to(kAdd, d, mul(kMul24, al, bl), high, cond);
   }
 
   /// Shift amounts: only five bits count, so 16 to 31 are written as -16 to -1.
@@ -340,8 +351,11 @@ class Lowerer : private Patterns {
         lower_to(e->a, Dst::write(address), kAlways);
         return move(d, Src{Src::r4, 0, kFileAny}, cond);
       }
-      case Op::fmul: return mul(kFmul, d, lower(e->a), lower(e->b), cond);
-      case Op::mul24: return mul(kMul24, d, lower(e->a), lower(e->b), cond);
+      case Op::fmul:
+      case Op::mul24: {
+        auto [l, r] = operands(e->a, e->b);
+        return mul(e->op == Op::fmul ? kFmul : kMul24, d, l, r, cond);
+      }
       case Op::mul: return multiply(e->a, e->b, d, cond);
       case Op::rotate: return rotate(e, d, cond);
       case Op::broadcast: {
@@ -411,7 +425,8 @@ class Lowerer : private Patterns {
       return add_to(op == kAdd ? kSub : kAdd, d, lower(e->a), Src::constant(0 - *y),
                     cond);  // + 16 is - (-16)
     }
-    add_to(op, d, lower(e->a), lower(e->b), cond);
+    auto [l, r] = operands(e->a, e->b);
+    add_to(op, d, l, r, cond);
   }
 
   // ---- conditions
@@ -492,8 +507,9 @@ class Lowerer : private Patterns {
     if (s.place.line) place_ = s.place;
     switch (s.op) {
       case Stmt::Op::assign: return lower_to(s.value, Dst::of(s.var), kAlways);
-      case Stmt::Op::gather: return lower_to(s.address, Dst::write(kWTmu0S), kAlways);
-      case Stmt::Op::receive: return tmu_read(0, Dst::of(s.var), kAlways);
+      case Stmt::Op::gather:
+        return lower_to(s.address, Dst::write(s.all ? kWTmu1S : kWTmu0S), kAlways);
+      case Stmt::Op::receive: return tmu_read(s.all, Dst::of(s.var), kAlways);
       case Stmt::Op::store: return store(s);
       case Stmt::Op::flush: return wait_store();
       case Stmt::Op::if_: return if_statement(s);
@@ -538,7 +554,8 @@ class Lowerer : private Patterns {
     if (!s.count) return store_now(s, store_setup_);
     // Nothing for n <= 0; at most 16.
     std::uint32_t n = temp();
-    add_to(kMin, Dst::of(n), lower(s.count), [&] { return big(16); }());
+    Src most = big(16), count = lower(s.count);
+    add_to(kMin, Dst::of(n), count, most);
     move(Dst::write(kWR5, 1), Src::of(n));  // lane 0 decides
     std::uint32_t m = temp();
     move(Dst::of(m), Src{Src::r5, 0, kFileAny});

@@ -22,6 +22,7 @@ enum Resource : int {
   kResUniform,
   kResVpm,
   kResTmu0,
+  kResTmu1,
   kResPrint,
   kResources
 };
@@ -304,6 +305,14 @@ class BlockScheduler {
     std::vector<std::vector<int>> readers(kResources);
     int last_store = -1, last_setup = -1, last_barrier = -1;
     std::vector<int> requests, loads1, requests1;
+    // Reads in expressions leave TMU1 empty between blocks; streams do not: then order is kept.
+    int outstanding = 0;
+    bool streams1 = false;
+    for (const Ins& i : block_.code) {
+      if (tmu_write(i, 1)) ++outstanding;
+      if (i.unit == Unit::tmu_load && i.op == 1) streams1 = --outstanding < 0 || streams1;
+    }
+    streams1 = streams1 || outstanding != 0;
     for (int n = 0; n < static_cast<int>(nodes_.size()); ++n) {
       const Ins& i = block_.code[static_cast<std::size_t>(n)];
       nodes_[static_cast<std::size_t>(n)].i = &i;
@@ -351,13 +360,15 @@ class BlockScheduler {
         if (read_setup) last_setup = n;
       }
       if (tmu_write(i, 0) || (i.unit == Unit::tmu_load && i.op == 0)) chain(kResTmu0);
-      if (tmu_write(i, 1)) {
+      bool on1 = tmu_write(i, 1), from1 = i.unit == Unit::tmu_load && i.op == 1;
+      if (streams1 && (on1 || from1)) chain(kResTmu1);
+      if (on1 && !streams1) {
         if (!requests1.empty()) edge(requests1.back(), n, 1);
         if (requests1.size() >= 4)
           edge(loads1.size() > requests1.size() - 4 ? loads1[requests1.size() - 4] : -1, n, 1);
         requests1.push_back(n);
       }
-      if (i.unit == Unit::tmu_load && i.op == 1) {
+      if (from1 && !streams1) {
         if (!loads1.empty()) edge(loads1.back(), n, 1);
         if (loads1.size() < requests1.size()) edge(requests1[loads1.size()], n, 1, kTmuSoft);
         loads1.push_back(n);
@@ -446,18 +457,58 @@ std::vector<bool> live_registers(const Function& f, const std::vector<std::int16
   return used;
 }
 
+/// The condition that holds in no lane where a branch is not taken; kAlways: nothing is known.
+unsigned false_after(unsigned cond_br) {
+  switch (cond_br) {
+    case 2: return kZs;  // any Z set
+    case 3: return kZc;  // any Z clear
+    case 6: return kNs;
+    case 7: return kNc;
+    case 10: return kCs;
+    case 11: return kCc;
+    default: return kAlways;
+  }
+}
+
+/// Whether a word may change what `test`, another word, computes its flags from.
+bool changes_operands(const Instr& i, const Instr& test) {
+  auto reads = [&](unsigned mux) {
+    auto writes = [&](bool file_b, unsigned address) {
+      if (mux < 4) return address == kWAcc0 + mux;
+      if (mux == kMuxA) return !file_b && address == test.raddr_a;
+      return test.kind == kAlu && file_b && address == test.raddr_b;
+    };
+    return writes(add_file_b(i), i.waddr_add) || writes(mul_file_b(i), i.waddr_mul);
+  };
+  return reads(test.add_a) || reads(test.add_b);
+}
+
+/// A comparison of plain registers and small numbers on the ADD unit alone.
+bool plain_test(const Instr& i) {
+  auto plain = [&](unsigned mux) {
+    if (mux < 4) return true;
+    if (mux == kMuxA) return i.raddr_a < 32;
+    return mux == kMuxB && (i.kind == kAluImm || i.raddr_b < 32);
+  };
+  return (i.kind == kAlu || i.kind == kAluImm) && i.sf && i.op_add && !i.op_mul &&
+         i.cond_add == kAlways && i.waddr_add == kNull && i.pack == 0 && i.unpack == 0 &&
+         plain(i.add_a) && plain(i.add_b);
+}
+
 /// Whether a word may be executed although its block is not entered: it only computes into dead
-/// registers.
-bool harmless(const Instr& i, const std::vector<bool>& live) {
+/// registers, or under a condition that is false then.
+bool harmless(const Instr& i, const std::vector<bool>& live, unsigned never) {
   if ((i.kind != kAlu && i.kind != kAluImm) || (i.kind == kAlu && i.sig != kSigNone)) return false;
   if (i.raddr_a >= 32 && i.raddr_a != kNull && i.raddr_a != kRElementA) return false;
   if (i.kind == kAlu && i.raddr_b >= 32 && i.raddr_b != kNull && i.raddr_b != kRQpuB) return false;
-  auto dead = [&](unsigned address, bool file_b, bool active) {
+  auto dead = [&](unsigned address, bool file_b, bool active, unsigned cond) {
     if (!active || address == kNull) return true;
+    if (never != kAlways && cond == never && address < 36 && !i.sf) return true;
     if (address < 32) return !live[address + (file_b ? 32 : 0)];
     return address < 35 && !live[address - 32 + 64];
   };
-  return dead(i.waddr_add, add_file_b(i), i.op_add) && dead(i.waddr_mul, mul_file_b(i), i.op_mul);
+  return dead(i.waddr_add, add_file_b(i), i.op_add, i.cond_add) &&
+         dead(i.waddr_mul, mul_file_b(i), i.op_mul, i.cond_mul);
 }
 
 /// Empty slots of a branch take the first words of its target, which the branch then skips.
@@ -482,10 +533,24 @@ void fill_slots(const Function& f, const std::vector<std::int16_t>& home,
       if (blocks[t][n].instr.kind == kBranch || blocks[t][n].instr.sig == kSigEnd)
         limit = std::min(limit, n);
     Words source(blocks[t].begin(), blocks[t].begin() + static_cast<std::ptrdiff_t>(limit));
+    // Where the branch is not taken, its condition holds in no lane while the flags stay as they
+    // are: the same test made again changes nothing while its operands stay.
+    const Instr* test = nullptr;
+    for (std::size_t n = 0; n < at; ++n)
+      if (words[n].instr.sf) test = &words[n].instr;
+    unsigned never = test ? false_after(block.cond) : unsigned{kAlways};
+    bool same = test && plain_test(*test);
+    for (std::size_t n = at; n-- > 0 && &words[n].instr != test;)
+      same = same && !changes_operands(words[n].instr, *test);
+    for (std::size_t n = at + 1; n < first_empty; ++n)
+      same = same && !changes_operands(words[n].instr, *test);
     std::uint32_t done = 0;
     for (std::size_t slot = first_empty; slot < words.size() && done < source.size(); ++slot) {
       const auto& w = source[done];
-      if (w.print >= 0 || !harmless(w.instr, live)) break;
+      if (w.print >= 0 || !harmless(w.instr, live, never)) break;
+      if (w.instr.sf && !(same && w.instr == *test)) never = kAlways;
+      // Into dead registers it may write whatever the flags say.
+      same = same && !changes_operands(w.instr, *test);
       bool good = true;
       for (unsigned d = 1; d <= 3 && d <= slot; ++d) {
         const char* slug = nullptr;

@@ -73,12 +73,12 @@ Found find_chip(Board& board) {
   return out;
 }
 
-GpuMemory::GpuMemory(Board& board, Mailbox& mailbox, const Found& found, std::size_t bytes)
-    : board_(board), mailbox_(mailbox), bytes_(bytes) {
-  mapped_ = (std::max<std::size_t>(bytes, 1) + kPage - 1) / kPage * kPage;
-  if (mapped_ > 0x3f000000u)
+GpuMemory::GpuMemory(Board& board, Mailbox& mailbox, const Found& found, std::uint64_t bytes)
+    : board_(board), mailbox_(mailbox), bytes_(static_cast<std::size_t>(bytes)) {
+  if (bytes > 0x3f000000u)
     throw Error(ErrorKind::memory, "qpu.hw.memory.exhausted",
                 cat("the VideoCore cannot have ", human_bytes(bytes), " of memory"));
+  mapped_ = (std::max<std::size_t>(bytes_, 1) + kPage - 1) / kPage * kPage;
   handle_ = mailbox_.allocate(static_cast<std::uint32_t>(mapped_), kPage,
                               found.first_generation ? kFlagsShared : kFlagsDirect);
   try {
@@ -193,7 +193,7 @@ Chip::~Chip() {
   }
 }
 
-std::unique_ptr<GpuMemory> Chip::allocate(std::size_t bytes) {
+std::unique_ptr<GpuMemory> Chip::allocate(std::uint64_t bytes) {
   return std::make_unique<GpuMemory>(*board_, mailbox_, found_, bytes);
 }
 

@@ -27,7 +27,7 @@ enum class LaunchBy : std::uint8_t { mailbox, registers };
 /// A block of the VideoCore's memory, locked and mapped; given back when destroyed.
 class GpuMemory {
  public:
-  GpuMemory(Board& board, Mailbox& mailbox, const Found& found, std::size_t bytes);
+  GpuMemory(Board& board, Mailbox& mailbox, const Found& found, std::uint64_t bytes);
   ~GpuMemory();
   GpuMemory(const GpuMemory&) = delete;
   GpuMemory& operator=(const GpuMemory&) = delete;
@@ -54,7 +54,7 @@ class Chip {
   Chip& operator=(const Chip&) = delete;
   const Found& found() const { return found_; }
   std::uint32_t clock_hz() const { return clock_hz_; }
-  std::unique_ptr<GpuMemory> allocate(std::size_t bytes);
+  std::unique_ptr<GpuMemory> allocate(std::uint64_t bytes);
   /// Runs `count` QPUs: pairs of uniforms' and code's bus addresses lie in `control`.
   void run(std::uint32_t count, const GpuMemory& control, std::uint32_t timeout_ms);
 

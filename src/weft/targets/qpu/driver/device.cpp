@@ -119,8 +119,9 @@ Ref<runtime::Executable> HwDevice::load(runtime::Binary binary) {
     kernels.push_back({parse_abi(one), first});
     first += static_cast<std::uint32_t>(one.bytes.size());  // they lie one after the other
   }
-  for (std::size_t n = 0; n < words.size(); ++n) {
-    Instr i = decode(words[n]);
+  const std::vector<Instr> instructions = decode_words(words);
+  for (std::size_t n = 0; n < instructions.size(); ++n) {
+    const Instr& i = instructions[n];
     if (i.kind == kAlu && i.sig == kSigBreak) {
       throw Error(ErrorKind::emit, "qpu.hw.breakpoint",
                   cat("instruction ", n, " is a software breakpoint, which stops a QPU for good"))
@@ -140,6 +141,11 @@ runtime::Event HwDevice::launch(runtime::Executable& executable, std::size_t ker
   std::vector<std::uint64_t> pointers;
   std::vector<std::int64_t> scalars;
   for (const runtime::KernelArg& arg : args) {
+    if (arg.storage && arg.storage->device().get() != this) {
+      throw Error(ErrorKind::device, "qpu.launch.device",
+                  cat("an argument of the kernel lies on ", arg.storage->device()->info().name,
+                      ", the kernel runs on ", info_.name));
+    }
     if (arg.storage) pointers.push_back(arg.storage->address() + arg.offset);
     else scalars.push_back(arg.scalar);
   }

@@ -68,7 +68,9 @@ std::uint32_t Mailbox::allocate(std::uint32_t bytes, std::uint32_t align, std::u
   if (handle == 0) {
     throw Error(ErrorKind::memory, "qpu.hw.memory.exhausted",
                 cat("the VideoCore has no ", human_bytes(bytes), " of memory left"))
-        .help("raise gpu_mem in /boot/config.txt and restart the board");
+        .help(
+            "raise gpu_mem in /boot/firmware/config.txt (/boot/config.txt before 2023) and restart "
+            "the board");
   }
   return handle;
 }
@@ -101,7 +103,9 @@ void Mailbox::enable(bool on) {
                 cat("the firmware refuses to ", on ? "enable" : "disable", " the QPUs: status ",
                     hex(status, 8)))
         .note("the kernel's graphics driver (vc4-kms-v3d) owns them when it is loaded")
-        .help("remove \"dtoverlay=vc4-kms-v3d\" from /boot/config.txt and restart the board");
+        .help(
+            "remove \"dtoverlay=vc4-kms-v3d\" from /boot/firmware/config.txt (/boot/config.txt "
+            "before 2023) and restart the board");
   }
 }
 

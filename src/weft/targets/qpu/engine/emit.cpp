@@ -159,9 +159,32 @@ void Emitter::finish_block(const FlowBlock& b, std::uint32_t length) {
   std::string late = t_.def("icmp sge i64 ", time_, ", %limit");
   t_.line("br i1 ", late, ", label %y", id, ", label %b", b.target);
   t_.label("y", id);
+  // Running ahead, every branch is written down, and it goes on while there is room.
+  std::string place = t_.def("load ptr, ptr ", address(offsetof(Qpu, events)));
+  std::string serial = t_.def("icmp eq ptr ", place, ", null");
+  t_.line("br i1 ", serial, ", label %z", id, ", label %w", id);
+  t_.label("w", id);
+  std::string next = event(place, time_, Event::branch, 0, 0);
+  std::string end = t_.def("load ptr, ptr ", address(offsetof(Qpu, events_leave)));
+  std::string room = t_.def("icmp ult ptr ", next, ", ", end);
+  t_.line("br i1 ", room, ", label %b", b.target, ", label %z", id);
+  t_.label("z", id);
   t_.line("store i32 ", flow_.blocks[static_cast<std::size_t>(b.target)].first, ", ptr ",
           address(offsetof(Qpu, pc)));
   t_.line("ret void");
+}
+
+std::string Emitter::event(const std::string& place, const std::string& time, Event::Kind kind,
+                           int unit, std::uint32_t at) {
+  static_assert(sizeof(Event) == 16 && offsetof(Event, kind) == 8 && offsetof(Event, unit) == 9 &&
+                offsetof(Event, pc) == 12);
+  std::uint64_t what = static_cast<std::uint64_t>(at) << 32 |
+                       static_cast<std::uint64_t>(unit) << 8 | static_cast<std::uint64_t>(kind);
+  t_.line("store i64 ", t_.def("and i64 ", time, ", 4294967295"), ", ptr ", place);
+  t_.line("store i64 ", what, ", ptr ", t_.def("getelementptr i8, ptr ", place, ", i64 8"));
+  std::string next = t_.def("getelementptr i8, ptr ", place, ", i64 16");
+  t_.line("store ptr ", next, ", ptr ", address(offsetof(Qpu, events)));
+  return next;
 }
 
 std::string Emitter::where(std::uint32_t at) const {
@@ -366,6 +389,13 @@ void Emitter::receive(std::uint32_t at, int unit) {
   std::string next = t_.def("and i32 ", t_.def("add i32 ", head, ", 1"), ", 7");
   t_.line("store i32 ", next, ", ptr ", head_at);
   t_.line("store i32 ", t_.def("sub i32 ", count, ", 1"), ", ptr ", count_at);
+  std::string written = t_.def("load ptr, ptr ", address(offsetof(Qpu, events)));
+  std::string serial = t_.def("icmp eq ptr ", written, ", null");
+  t_.line("br i1 ", serial, ", label %n", id, ", label %e", id);
+  t_.label("e", id);
+  event(written, now, Event::receive, unit, at);
+  t_.line("br label %n", id);
+  t_.label("n", id);
   t_.line("br label %j", id);
   t_.label("s", id);
   helper("receive", at, cat("i32 ", unit));
@@ -376,8 +406,8 @@ void Emitter::receive(std::uint32_t at, int unit) {
   t_.label(label_);
   Value v;
   v.loaded = true;
-  v.as_int.lo = t_.def("phi ", kInt8, " [ ", lo, ", %c", id, " ], [ ", kept.lo, ", %", from, " ]");
-  v.as_int.hi = t_.def("phi ", kInt8, " [ ", hi, ", %c", id, " ], [ ", kept.hi, ", %", from, " ]");
+  v.as_int.lo = t_.def("phi ", kInt8, " [ ", lo, ", %n", id, " ], [ ", kept.lo, ", %", from, " ]");
+  v.as_int.hi = t_.def("phi ", kInt8, " [ ", hi, ", %n", id, " ], [ ", kept.hi, ", %", from, " ]");
   set(kSlotAcc + 4, add(v));
 }
 

@@ -26,9 +26,12 @@ void require_translation(const std::string& missing) {
 }
 
 #if defined(__x86_64__)
+// These run only where translated code does.
+#define WEFT_QPU_AVX2 __attribute__((target("avx2,bmi,bmi2")))
+
 namespace {
 
-constexpr int kVersion = 3;  // of the text; part of the cache's key
+constexpr int kVersion = 5;  // of the text; part of the cache's key
 
 /// MXCSR as translated code wants it: toward zero, denormals flushed; and back.
 class Mode {
@@ -50,7 +53,7 @@ void locate(Qpu& q, std::uint32_t pc, std::uint32_t into) {
 
 /// Runs `work`; the block's part before this instruction is accounted when control leaves it.
 template <typename F>
-int guarded(Qpu& q, std::uint32_t pc, std::uint32_t into, F work) {
+[[gnu::always_inline]] inline int guarded(Qpu& q, std::uint32_t pc, std::uint32_t into, F work) {
   locate(q, pc, into);
   try {
     if (work()) return 0;
@@ -91,15 +94,16 @@ int do_tmu(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into, unsigned un
   });
 }
 
-int do_tmu_row(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into, unsigned unit,
-               std::uint32_t first) {
+WEFT_QPU_AVX2 int do_tmu_row(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into,
+                             unsigned unit, std::uint32_t first) {
   return guarded(*q, pc, into, [&] {
     m->tmu_request_row(*q, unit, first);
     return true;
   });
 }
 
-int do_receive(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into, unsigned unit) {
+WEFT_QPU_AVX2 int do_receive(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into,
+                             unsigned unit) {
   return guarded(*q, pc, into, [&] {
     m->tmu_receive(*q, unit);
     return true;
@@ -182,8 +186,7 @@ class Translated final : public FastProgram {
   Translated(const Program& program, const TranslateOptions& options)
       : flow_(analyse(program, options.keep)),
         size_(program.instrs.size()),
-        block_counts_(flow_.blocks.size()),
-        scratch_(kScratch) {
+        block_counts_(flow_.blocks.size()) {
     auto compile = [&] {
       jit::CompileOptions how;
       how.codegen_level = options.optimisation;
@@ -209,7 +212,8 @@ class Translated final : public FastProgram {
     {
       Mode mode(kQpu);
       std::uint32_t from = q.pc | (q.slots_left ? kInSlots : 0);
-      run_(&m, &q, limit, block_counts_.data(), scratch_.data(), from);
+      Vec scratch[kScratch];
+      run_(&m, &q, limit, block_counts_.data(), scratch, from);
     }
     if (q.fault) [[unlikely]]
       std::rethrow_exception(std::exchange(q.fault, nullptr));
@@ -233,7 +237,6 @@ class Translated final : public FastProgram {
   Ref<jit::Code> code_;
   Run* run_ = nullptr;
   std::vector<std::int64_t> block_counts_;
-  std::vector<Vec> scratch_;
   mutable std::vector<std::int64_t> counts_;
 };
 }  // namespace

@@ -109,7 +109,7 @@ struct Stmt {
   const Expr* address = nullptr;  // gather, store
   const Expr* count = nullptr;    // store: how many elements (null: 16)
   const Bool* cond = nullptr;     // if, while, where
-  bool all = false;               // if, while: all lanes instead of any
+  bool all = false;               // if, while: all lanes instead of any; gather, receive: TMU1
   std::vector<const Stmt*> body, other;
   std::string text;
   Place place;

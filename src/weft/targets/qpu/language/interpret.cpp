@@ -29,7 +29,7 @@ struct Worker {
   int id = 0;
   std::vector<Vec> vars;
   std::vector<Frame> stack;
-  std::deque<Vec> fifo;
+  std::deque<Vec> fifo[2];  // per TMU
   std::uint32_t read_stride = 0, write_stride = 0;
 };
 
@@ -53,8 +53,8 @@ class Interpreter {
         if (w.stack.empty()) continue;
         alive = true;
         while (!w.stack.empty() && step(w)) moved = true;
-        if (w.stack.empty() && !w.fifo.empty())
-          fail("unread", cat("qpu ", w.id, " ended with ", w.fifo.size(), " gathers not received"));
+        if (std::size_t left = w.fifo[0].size() + w.fifo[1].size(); w.stack.empty() && left)
+          fail("unread", cat("qpu ", w.id, " ended with ", left, " gathers not received"));
       }
       if (!alive) return;
       if (!moved) fail("deadlock", cat("all ", options_.qpus, " QPUs wait for semaphores"));
@@ -231,15 +231,16 @@ class Interpreter {
       case Stmt::Op::gather: {
         Vec a = eval(w, s.address), r;
         for (unsigned l = 0; l < 16; ++l) r[l] = load(a[l]);
-        if (w.fifo.size() >= 4)
+        if (w.fifo[s.all].size() >= 4)
           fail("overflow", cat("line ", s.place.line, ": a fifth gather before a receive"));
-        w.fifo.push_back(r);
+        w.fifo[s.all].push_back(r);
         break;
       }
       case Stmt::Op::receive:
-        if (w.fifo.empty()) fail("empty", cat("line ", s.place.line, ": receive without gather"));
-        w.vars[s.var] = w.fifo.front();
-        w.fifo.pop_front();
+        if (w.fifo[s.all].empty())
+          fail("empty", cat("line ", s.place.line, ": receive without gather"));
+        w.vars[s.var] = w.fifo[s.all].front();
+        w.fifo[s.all].pop_front();
         break;
       case Stmt::Op::store: {
         Vec v = eval(w, s.value), a = eval(w, s.address);

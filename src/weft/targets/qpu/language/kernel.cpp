@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/qpu/language/kernel.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <cstring>
 #include <map>
 #include <mutex>
 
@@ -87,11 +89,26 @@ void setPrint(std::function<void(std::string_view)> print, std::string_view name
 }
 
 namespace detail {
-Memory::Memory(std::size_t bytes, std::string_view name) {
+Memory::Memory(runtime::Bytes bytes, std::string_view name) {
   Opened& o = open(name);
   storage = o.device->allocate(bytes, 64);
   host = o.chip ? o.chip->host(*storage) : o.emulator->memory().raw(storage->address());
-  std::memset(host, 0, bytes);
+  if (!o.chip) {
+    std::memset(host, 0, static_cast<std::size_t>(bytes));
+    return;
+  }
+  const std::string zeros(65536, '\0');  // memset may use accesses that uncached memory refuses
+  for (runtime::Bytes at = 0; at < bytes; at += zeros.size())
+    o.device->upload(*storage, at, zeros.data(),
+                     std::min<runtime::Bytes>(zeros.size(), bytes - at));
+}
+
+void Memory::write(std::size_t offset, const void* from, std::size_t bytes) {
+  storage->device()->upload(*storage, offset, from, bytes);
+}
+
+void Memory::read(std::size_t offset, void* to, std::size_t bytes) const {
+  storage->device()->download(to, *storage, offset, bytes);
 }
 }  // namespace detail
 
@@ -143,8 +160,17 @@ void AnyKernel::launch(const std::vector<KernelArgument>& arguments) {
   Opened& o = open(s.device);
   if (!s.executable) s.executable = o.device->load(s.compiled.binary);
   std::vector<runtime::KernelArg> args;
-  for (const KernelArgument& a : arguments)
-    if (a.pointer) args.push_back(runtime::KernelArg::pointer(a.storage));
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const KernelArgument& a = arguments[i];
+    if (!a.pointer) continue;
+    if (a.storage->device().get() != o.device.get()) {
+      throw Error(ErrorKind::device, "qpu.launch.device",
+                  cat("argument ", i, " is an array on ", a.storage->device()->info().name,
+                      ", the kernel runs on ", o.device->info().name))
+          .help(cat("give the arrays and the kernel one device name: \"", s.device, "\""));
+    }
+    args.push_back(runtime::KernelArg::pointer(a.storage));
+  }
   for (const KernelArgument& a : arguments)
     if (!a.pointer) args.push_back(runtime::KernelArg::integer(a.scalar));
   std::int64_t extents[] = {s.qpus};

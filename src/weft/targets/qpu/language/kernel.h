@@ -38,7 +38,9 @@ namespace detail {
 /// The emulator of a device that has one; a chip throws Error(device, "qpu.hw.emulator_only").
 hw::Emulator& only_emulator(hw::Emulator* emulator, std::string_view name, const char* what);
 struct Memory {
-  Memory(std::size_t bytes, std::string_view device);
+  Memory(runtime::Bytes bytes, std::string_view device);
+  void write(std::size_t offset, const void* from, std::size_t bytes);
+  void read(std::size_t offset, void* to, std::size_t bytes) const;
   Ref<runtime::Storage> storage;
   void* host = nullptr;
 };
@@ -52,7 +54,7 @@ class SharedArray {
 
  public:
   explicit SharedArray(std::size_t n, std::string_view device = "qpu")
-      : memory_(std::make_shared<detail::Memory>(n * 4, device)), size_(n) {}
+      : memory_(std::make_shared<detail::Memory>(runtime::Bytes{n} * 4, device)), size_(n) {}
   std::size_t size() const { return size_; }
   /// Throws Error(index, "qpu.array.index").
   Word& operator[](std::size_t i) const {
@@ -61,13 +63,31 @@ class SharedArray {
                   cat("element ", i, " of a SharedArray of ", size_));
     return data()[i];
   }
+  /// On the chip this memory is uncached and takes aligned accesses only: copy by write() and
+  /// read(), which memcpy may not do.
   Word* data() const { return static_cast<Word*>(memory_->host); }
+  /// Copies n elements in, from element `first` on. Throws Error(index, "qpu.array.index").
+  void write(const Word* from, std::size_t n, std::size_t first = 0) const {
+    check(first, n);
+    memory_->write(first * 4, from, n * 4);
+  }
+  /// Copies n elements out, from element `first` on. Throws Error(index, "qpu.array.index").
+  void read(Word* to, std::size_t n, std::size_t first = 0) const {
+    check(first, n);
+    memory_->read(first * 4, to, n * 4);
+  }
   std::uint32_t getAddress() const {
     return static_cast<std::uint32_t>(memory_->storage->address());
   }
   runtime::Storage& storage() const { return *memory_->storage; }
 
  private:
+  void check(std::size_t first, std::size_t n) const {
+    if (first > size_ || n > size_ - first)
+      throw Error(ErrorKind::index, "qpu.array.index",
+                  cat(n, " elements from ", first, " on of a SharedArray of ", size_));
+  }
+
   std::shared_ptr<detail::Memory> memory_;
   std::size_t size_;
 };

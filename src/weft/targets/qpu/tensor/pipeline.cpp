@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Innermost loops of straight code: addresses move by additions, what a step reads was asked for
-// one step before (at most four requests in flight), the last step asks for nothing.
+// steps before (streams alternate between the two TMUs, at most four requests in flight each), the
+// last steps ask for nothing.
 
 #include <algorithm>
 
@@ -16,7 +17,7 @@ using ast::Compare;
 using ast::Op;
 
 namespace {
-constexpr std::size_t kInFlight = 4, kMaxStreams = 20;
+constexpr std::size_t kInFlight = 4, kMaxStreams = 20;  // requests per TMU
 
 bool lazy_loads(const Expr& e) {
   bool found = false;
@@ -97,12 +98,20 @@ bool Lowerer::pipeline(const ForNode* s) {
     if (t.step) moving.push_back(&t);
     else fixed.push_back(t);
   }
-  auto ask = [&](const Stream& t) { b_.append(ast::Stmt::Op::gather).address = var(t.pointer); };
-  auto take = [&](const Stream& t) { b_.append(ast::Stmt::Op::receive).var = t.value; };
+  // Stream number j of its list asks TMU j mod 2. Nothing else reads through TMU1 meanwhile: an
+  // expression that does would take a stream's result.
+  auto ask = [&](const Stream& t, std::size_t j) {
+    ast::Stmt& request = b_.append(ast::Stmt::Op::gather);
+    request.address = var(t.pointer), request.all = j % 2 != 0;
+  };
+  auto take = [&](const Stream& t, std::size_t j) {
+    ast::Stmt& result = b_.append(ast::Stmt::Op::receive);
+    result.var = t.value, result.all = j % 2 != 0;
+  };
   auto advance = [&](const Stream& t) { assign(t.pointer, op(Op::add, var(t.pointer), t.step)); };
   for (std::size_t i = 0, sent = 0; i < fixed.size(); ++i) {
-    for (; sent < fixed.size() && sent < i + kInFlight; ++sent) ask(fixed[sent]);
-    take(fixed[i]);
+    for (; sent < fixed.size() && sent < i + kInFlight; ++sent) ask(fixed[sent], 0);
+    take(fixed[i], 0);
   }
   auto compute = [&] {
     for (const Stmt& t : body) {
@@ -130,13 +139,14 @@ bool Lowerer::pipeline(const ForNode* s) {
   std::int64_t n = 0;
   bool known = is_const_int(s->extent, &n);
   const std::size_t count = moving.size();
-  const auto steps = static_cast<std::int64_t>(count ? kInFlight / count : 0);
+  const std::size_t most = (count + 1) / 2;  // streams of one TMU
+  const auto steps = static_cast<std::int64_t>(count ? kInFlight / most : 0);
   if (steps > 1 && !(known && n < 2 * steps)) {
     // Few streams: several steps ahead. Pointers stand at what is asked for next.
     auto ask_all = [&] {
-      for (const Stream* t : moving) {
-        ask(*t);
-        advance(*t);
+      for (std::size_t j = 0; j < count; ++j) {
+        ask(*moving[j], j);
+        advance(*moving[j]);
       }
     };
     Value early = keep(op(Op::min, op(Op::add, begin, constant(steps)), end));
@@ -147,31 +157,32 @@ bool Lowerer::pipeline(const ForNode* s) {
     b_.close();
     Value last = keep(op(Op::sub, end, constant(steps)));
     open_while(compare(Compare::lt, var(x), last));
-    for (const Stream* t : moving) {
-      take(*t);
-      ask(*t);
-      advance(*t);
+    for (std::size_t j = 0; j < count; ++j) {
+      take(*moving[j], j);
+      ask(*moving[j], j);
+      advance(*moving[j]);
     }
     compute();
     next();
     b_.close();
     open_while(compare(Compare::lt, var(x), end));
-    for (const Stream* t : moving) take(*t);
+    for (std::size_t j = 0; j < count; ++j) take(*moving[j], j);
     compute();
     next();
     b_.close();
   } else {
-    const std::size_t ahead = std::min(kInFlight, count);
-    for (std::size_t j = 0; j < ahead; ++j) ask(*moving[j]);
+    // Of an odd number of streams, the last and the first share a TMU and follow each other.
+    const std::size_t ahead = std::min(2 * kInFlight - count % 2, count);
+    for (std::size_t j = 0; j < ahead; ++j) ask(*moving[j], j);
     auto step = [&](bool more) {
       for (std::size_t j = 0; j < count; ++j) {
-        take(*moving[j]);
+        take(*moving[j], j);
         std::size_t later = j + ahead;
         if (later < count) {
-          ask(*moving[later]);
+          ask(*moving[later], later);
         } else if (more) {
           advance(*moving[later - count]);
-          ask(*moving[later - count]);
+          ask(*moving[later - count], later - count);
         }
       }
       compute();

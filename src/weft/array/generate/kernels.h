@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The host's eager kernels as programs of the IR, one for each row of the operation tables, element
+// type and layout. The generator schedules and compiles them to C at build time; kernels.h of
+// `array` says what they are called with.
+
+#include <string>
+#include <vector>
+
+#include "weft/array/kernel_lists.h"
+#include "weft/ir/node.h"
+
+namespace weft::generate {
+
+struct Kernel {
+  KernelEntry entry;  // without the pointer
+  std::string name;
+  ir::PrimFunc func;
+  /// Runs on one block of kBlock elements, the rest as a padded copy, so that every element goes
+  /// through the same vector code. Types of operands and result.
+  bool blocks = false;
+  std::vector<Elem> operands;
+  Elem result = Elem::boolean;
+};
+
+inline constexpr std::int64_t kBlock = 16;
+
+/// Kernels of one group of element types: "integers", "reals", "others" (bool).
+std::vector<Kernel> table_kernels(const std::vector<Elem>& elems);
+/// Conversions of all pairs of types, and `where` of the types that have no other kernels.
+std::vector<Kernel> cast_kernels();
+/// Softmax, layer norm and their like.
+std::vector<Kernel> row_kernels(const std::vector<Elem>& elems);
+
+/// One C file: the kernels' text through target c, functions with the tables' signatures, and the
+/// list `weft_kernels_<group>_<WEFT_LEVEL>`.
+std::string library_text(const std::string& group, const std::vector<Kernel>& kernels);
+
+}  // namespace weft::generate

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/array/generate/kernels.h"
+#include "weft/base/error.h"
+#include "weft/ir/build.h"
+#include "weft/target/backend.h"
+
+namespace weft::generate {
+
+namespace {
+
+const char* c_type(Elem e) {
+  static constexpr const char* names[] = {
+      "uint8_t",  "int8_t",   "int16_t",  "int32_t", "int64_t", "uint8_t", "uint16_t", "uint32_t",
+      "uint64_t", "uint16_t", "uint16_t", "float",   "double",  "float",   "double"};
+  return names[static_cast<int>(e)];
+}
+
+/// Parameters of a table's functions, and what the kernel's own parameters are of them.
+struct Frame {
+  const char* parameters;
+  std::vector<std::pair<std::string, std::string>> arguments;
+};
+
+const Frame& frame_of(std::int16_t table) {
+  static const Frame frames[] = {
+      {"int64_t n, const void* const* in, void* out",
+       {{"n", "n"}, {"a0", "in[0]"}, {"a1", "in[1]"}, {"out", "out"}}},
+      {"int64_t n, const void* in, void* acc", {{"n", "n"}, {"a0", "in"}, {"acc", "acc"}}},
+      {"int64_t n, const void* in, void* acc", {{"n", "n"}, {"a0", "in"}, {"acc", "acc"}}},
+      {"int64_t n, const void* in, void* out, void* acc",
+       {{"n", "n"}, {"a0", "in"}, {"out", "out"}, {"acc", "acc"}}},
+      {"int64_t n, const void* in, void* out", {{"n", "n"}, {"a0", "in"}, {"out", "out"}}},
+      {"int64_t n, const uint8_t* c, const void* a, const void* b, void* out",
+       {{"n", "n"}, {"condition", "c"}, {"a0", "a"}, {"a1", "b"}, {"out", "out"}}},
+      {"int64_t n, const void* const* in, void* out, double eps",
+       {{"n", "n"},
+        {"a0", "in[0]"},
+        {"a1", "in[1]"},
+        {"a2", "in[2]"},
+        {"out", "out"},
+        {"eps", "eps"}}},
+  };
+  return frames[table];
+}
+
+std::string call_of(const runtime::KernelSignature& kernel,
+                    const std::vector<std::pair<std::string, std::string>>& arguments) {
+  std::vector<std::string> values;
+  for (const runtime::KernelParam& p : kernel.params) {
+    std::string value;
+    for (const auto& [name, text] : arguments) {
+      if (name == p.name) value = text;
+    }
+    WEFT_CHECK(!value.empty(), "kernel ", kernel.name, " has a parameter ", p.name);
+    values.push_back(value);
+  }
+  values.push_back("0");
+  return cat(kernel.name, "(", join(values), ");\n");
+}
+
+/// Block by block: whole ones are read in place, the rest from a padded copy. The kernel is one
+/// function that is not specialised and writes memory of its own, so that there is one vector code.
+std::string block_text(const Kernel& k, const runtime::KernelSignature& kernel) {
+  std::vector<std::pair<std::string, std::string>> arguments = {{"out", "result"}};
+  std::string from, copies;
+  for (std::size_t i = 0; i < k.operands.size(); ++i) {
+    const std::string a = cat("a", i), type = c_type(k.operands[i]);
+    arguments.emplace_back(a, cat("p", i));
+    from += cat("    const ", type, "* p", i, " = (const ", type, "*)in[", i, "] + at;\n");
+    copies += cat("    ", type, " ", a, "[", kBlock, "];\n    if (left < ", kBlock,
+                  ") {\n      for (int i = 0; i < ", kBlock, "; ++i) ", a, "[i] = i < left ? p", i,
+                  "[i] : 1;\n      p", i, " = ", a, ";\n    }\n");
+  }
+  const std::string type = c_type(k.result);
+  return cat("static void ", k.name, "(", frame_of(k.entry.table).parameters,
+             ") {\n  for (int64_t at = 0; at < n; at += ", kBlock,
+             ") {\n    const int64_t left = n - at;\n", from, copies, "    _Alignas(64) ", type,
+             " result[", kBlock, "];\n    ", call_of(kernel, arguments), "    if (left >= ", kBlock,
+             ") {\n      __builtin_memcpy((", type,
+             "*)out + at, result, sizeof result);\n    } else {\n",
+             "      for (int i = 0; i < left; ++i) ((", type,
+             "*)out)[at + i] = result[i];\n    }\n", "  }\n}\n");
+}
+
+void mark_single(std::string& text, const std::string& function) {
+  const std::string head = cat("static int32_t ", function, "(");
+  const std::size_t at = text.find(head);
+  WEFT_CHECK(at != std::string::npos, "no function ", function, " in the text");
+  text.insert(at, "WEFT_SINGLE ");
+}
+
+}  // namespace
+
+std::string library_text(const std::string& group, const std::vector<Kernel>& kernels) {
+  std::vector<std::pair<std::string, ir::PrimFunc>> functions;
+  for (const Kernel& k : kernels) functions.emplace_back(k.name, k.func);
+  Ref<runtime::Module> module = build(ir::make_module(std::move(functions)), "c:library=1");
+  const auto& built = module->binary().kernels;
+  WEFT_CHECK(built.size() == kernels.size(), built.size(), " kernels of ", kernels.size());
+  std::string text = module->source();
+  const std::size_t first = text.find("\nstatic int32_t ");
+  WEFT_CHECK(first != std::string::npos, "no kernels in the text of ", group);
+  text.insert(first,
+              "\n#if defined(__clang__)\n#define WEFT_SINGLE __attribute__((noinline))\n#else\n"
+              "#define WEFT_SINGLE __attribute__((noipa))\n#endif\n");
+  std::string rows;
+  for (std::size_t i = 0; i < kernels.size(); ++i) {
+    const Kernel& k = kernels[i];
+    if (k.blocks) {
+      mark_single(text, built[i].name);
+      text += block_text(k, built[i]);
+    } else {
+      const Frame& frame = frame_of(k.entry.table);
+      text += cat("static void ", k.name, "(", frame.parameters, ") {\n  ",
+                  call_of(built[i], frame.arguments), "}\n");
+    }
+    rows += cat("  {", k.entry.table, ", ", k.entry.row, ", ", k.entry.elem, ", ", k.entry.layout,
+                ", (void (*)(void))", k.name, "},\n");
+  }
+  text += cat(
+      "\n#define WEFT_JOIN2(a, b) a##_##b\n#define WEFT_JOIN(a, b) WEFT_JOIN2(a, b)\n"
+      "struct weft_kernel_entry { int16_t table, row, elem, layout; void (*function)(void); };\n"
+      "extern const struct weft_kernel_entry WEFT_JOIN(weft_kernels_",
+      group, ", WEFT_LEVEL)[];\nconst struct weft_kernel_entry WEFT_JOIN(weft_kernels_", group,
+      ", WEFT_LEVEL)[] = {\n", rows, "  {-1, 0, 0, 0, 0},\n};\n");
+  return text;
+}
+
+}  // namespace weft::generate

@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+// weft_make_kernels DIR: writes integers.c, reals.c, booleans.c and casts.c, the text of the host's
+// eager kernels. Runs at build time, on the machine that builds.
+
+#include <fstream>
+#include <iostream>
+
+#include "weft/array/generate/kernels.h"
+#include "weft/base/error.h"
+
+namespace {
+
+using weft::Elem;
+using weft::generate::Kernel;
+
+bool write(const std::string& folder, const std::string& group,
+           const std::vector<Kernel>& kernels) {
+  const std::string path = folder + "/" + group + ".c";
+  std::ofstream file(path, std::ios::binary);
+  file << weft::generate::library_text(group, kernels);
+  file.close();
+  if (!file) std::cerr << "cannot write " << path << "\n";
+  return static_cast<bool>(file);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::cerr << "usage: weft_make_kernels DIR\n";
+    return 2;
+  }
+  try {
+    std::vector<Kernel> reals = weft::generate::table_kernels({Elem::float32, Elem::float64});
+    for (Kernel& k : weft::generate::row_kernels({Elem::float32, Elem::float64}))
+      reals.push_back(std::move(k));
+    const std::string folder = argv[1];
+    const bool done = write(folder, "integers",
+                            weft::generate::table_kernels({Elem::int8, Elem::int16, Elem::int32,
+                                                           Elem::int64, Elem::uint8, Elem::uint16,
+                                                           Elem::uint32, Elem::uint64})) &&
+                      write(folder, "reals", reals) &&
+                      write(folder, "booleans", weft::generate::table_kernels({Elem::boolean})) &&
+                      write(folder, "casts", weft::generate::cast_kernels());
+    return done ? 0 : 1;
+  } catch (const weft::Error& e) {
+    std::cerr << e.what() << "\n";
+    return 1;
+  }
+}

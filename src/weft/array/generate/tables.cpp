@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+// Element-wise rows, reductions, running combinations, choices and conversions.
+
+#include <set>
+
+#include "weft/array/generate/builder.h"
+#include "weft/array/generate/kernels.h"
+#include "weft/array/row_ir.h"
+#include "weft/ir/regions.h"
+#include "weft/ir/visit.h"
+#include "weft/schedule/schedule.h"
+
+namespace weft::generate {
+
+namespace {
+
+constexpr int B = 1, I = 2, U = 4, F = 8, C = 16;
+constexpr bool same = false, real = false, boolean = true, widen = false;
+
+struct Row {
+  std::string name;
+  int arity, types;
+  bool truth;  // the result is bool
+};
+const Row kRows[] = {
+#define UNARY(name, rule, types, ...) {#name, 1, types, rule},
+#define BINARY(name, rule, types, ...) {#name, 2, types, rule},
+#include "weft/array/ops/elementwise.def"
+#undef UNARY
+#undef BINARY
+};
+const Row kReductions[] = {
+#define REDUCE(name, rule, types, ...) {#name, 2, types, rule},
+#include "weft/array/ops/reduce.def"
+#undef REDUCE
+};
+
+int type_bit(Elem e) {
+  return e == Elem::boolean   ? B
+         : is_signed_int(e)   ? I
+         : is_unsigned_int(e) ? U
+         : is_complex(e)      ? C
+                              : F;
+}
+
+/// Functions that the C library has as vector code, which may differ from its scalar code in the
+/// last place.
+bool calls_library(const Expr& e) {
+  static const std::set<std::string> names = {
+      "exp",  "exp2", "expm1", "log",  "log2", "log10", "log1p", "sin",   "cos",   "tan",
+      "asin", "acos", "atan",  "sinh", "cosh", "tanh",  "asinh", "acosh", "atanh", "erf"};
+  bool found = false;
+  ir::for_each_expr(e, [&](const Expr& x) {
+    const auto* c = ir::as<ir::CallNode>(x);
+    if (!c || !names.count(c->op)) return;
+    const bool own =
+        x->dtype == dtypes::float32 && (c->op == "exp" || c->op == "log" || c->op == "tanh");
+    found |= !own;
+  });
+  return found;
+}
+
+/// Truth values are both there anyway: combining their bytes needs no branch.
+class NoBranches final : public ir::Rewriter {
+ protected:
+  Expr rewrite_default(const Expr& e) override {
+    Expr out = ir::Rewriter::rewrite_default(e);
+    if (out->kind != ir::ExprKind::and_ && out->kind != ir::ExprKind::or_) return out;
+    const auto* pair = ir::as<ir::BinaryNode>(out);
+    return ir::call(out->kind == ir::ExprKind::and_ ? "bitwise_and" : "bitwise_or",
+                    {pair->a, pair->b});
+  }
+};
+
+Expr value_of(Op op, const std::vector<Expr>& in) {
+  const DType type = in[0]->dtype;
+  if (op == Op::pow && type.is_integral()) {
+    return ir::call_typed(
+        type, "call_extern",
+        {ir::make_string(cat("weft_pow_", type.is_int() ? "i" : "u", std::to_string(type.bits))),
+         in[0], in[1]});
+  }
+  return row_value(op, in);
+}
+
+/// A block over `iters` that stores `value` at `at`; operands are read first.
+Stmt point_block(const std::vector<Var>& loops, const std::vector<Expr>& extents,
+                 const std::function<Stmt(const std::vector<Expr>&)>& body) {
+  auto block = make_ref<ir::BlockNode>();
+  block->id = ir::fresh_block_id();
+  block->name = "point";
+  std::vector<Expr> at, values;
+  for (std::size_t i = 0; i < loops.size(); ++i) {
+    Var v = ir::make_var("v_" + loops[i]->name, loops[i]->dtype);
+    block->iters.push_back({v, {number(0), extents[i]}, ir::IterKind::spatial});
+    at.push_back(v);
+    values.push_back(loops[i]);
+  }
+  block->body = body(at);
+  auto regions = ir::detect_block_regions(*block);
+  block->reads = regions.reads;
+  block->writes = regions.writes;
+  return ir::block_realize(values, ir::make_bool(true), block);
+}
+
+/// The loop of one block, in vectors.
+ir::PrimFunc vectorized(const ir::PrimFunc& f) {
+  schedule::Schedule sch(f);
+  auto loops = sch.get_loops(sch.get_block("point"));
+  sch.vectorize(loops.back());
+  return sch.func();
+}
+
+struct Load {
+  ir::Buffer buffer;
+  bool one;  // the same element for all
+};
+
+Stmt pointwise(const std::vector<Load>& loads, const ir::Buffer& out, const Expr& at,
+               const std::function<Expr(const std::vector<Expr>&)>& value) {
+  std::vector<Var> vars;
+  std::vector<Expr> in;
+  for (std::size_t k = 0; k < loads.size(); ++k) {
+    vars.push_back(ir::make_var(cat("x", k), loads[k].buffer->dtype));
+    in.push_back(vars.back());
+  }
+  Stmt body = ir::store(out, value(in), {at});
+  for (std::size_t k = loads.size(); k-- > 0;) {
+    Expr element = ir::load(loads[k].buffer, {loads[k].one ? number(0) : at});
+    body = ir::let_stmt(vars[k], element, body);
+  }
+  return body;
+}
+
+ir::PrimFunc map_function(Op op, int arity, Elem e, Elem result, int layout, bool blocks) {
+  Program p;
+  const Expr extent = blocks ? number(kBlock) : Expr(p.n);
+  std::vector<Load> loads;
+  for (int k = 0; k < arity; ++k) {
+    const bool one = layout == k + 1;
+    loads.push_back({p.buffer(cat("a", k), e, one ? number(1) : extent), one});
+  }
+  ir::Buffer out = p.buffer("out", result, extent);
+  auto value = [&](const std::vector<Expr>& in) {
+    return NoBranches().rewrite(convert_value(value_of(op, in), result));
+  };
+  Var i = ir::make_var("i");
+  Stmt body = point_block({i}, {extent}, [&](const std::vector<Expr>& v) {
+    return pointwise(loads, out, v[0], value);
+  });
+  return vectorized(p.finish(ir::make_for(i, number(0), extent, body)));
+}
+
+/// acc[0] = combination of x[0] to x[n-1], n > 0: `lanes` running results, joined pairwise.
+ir::PrimFunc reduce_function(ReduceOp op, Elem e) {
+  const DType t = dtype_of(e);
+  const bool adds = op == ReduceOp::sum || op == ReduceOp::prod;
+  const std::int64_t lanes = std::max<std::int64_t>(16, (adds ? 128 : 256) / elem_bytes(e));
+  Program p;
+  ir::Buffer x = p.buffer("a0", e), acc = p.buffer("acc", e, number(1));
+  ir::Buffer part = local("part", t, lanes), result = local("result", t, 1);
+  const ir::Exprs zero = {number(0)};
+  auto combine = [&](const Expr& a, const Expr& b) {
+    return NoBranches().rewrite(reduce_value(op, a, b));
+  };
+  const Expr whole = ir::floordiv(p.n, number(lanes));
+  std::vector<Stmt> joined;
+  joined.push_back(vectors("l", number(lanes),
+                           [&](const Expr& l) { return ir::store(part, ir::load(x, {l}), {l}); }));
+  // Four at a time where that still vectorises: the running results are read and written a quarter
+  // as often.
+  const Expr fours = adds ? ir::floordiv(whole - 1, number(4)) : number(0);
+  auto at = [&](const Expr& group, const Expr& l) {
+    return ir::load(x, {(group + 1) * number(lanes) + l});
+  };
+  auto four_groups = loop("i", fours, [&](const Expr& i) {
+    return vectors("l", number(lanes), [&](const Expr& l) {
+      const Expr first = i * number(4);
+      Expr low = combine(at(first, l), at(first + 1, l));
+      Expr high = combine(at(first + 2, l), at(first + 3, l));
+      return with_value("low", low, [&](const Expr& lo) {
+        return with_value("high", high, [&](const Expr& hi) {
+          return with_value("four", combine(lo, hi), [&](const Expr& four) {
+            return ir::store(part, combine(ir::load(part, {l}), four), {l});
+          });
+        });
+      });
+    });
+  });
+  if (adds) joined.push_back(four_groups);
+  joined.push_back(loop("i", whole - 1 - fours * number(4), [&](const Expr& i) {
+    return vectors("l", number(lanes), [&](const Expr& l) {
+      return ir::store(part, combine(ir::load(part, {l}), at(fours * number(4) + i, l)), {l});
+    });
+  }));
+  for (std::int64_t width = lanes / 2; width; width /= 2) {
+    joined.push_back(vectors("l", number(width), [&](const Expr& l) {
+      return ir::store(part, combine(ir::load(part, {l}), ir::load(part, {l + number(width)})),
+                       {l});
+    }));
+  }
+  joined.push_back(ir::store(result, ir::load(part, zero), zero));
+  auto rest = [&](const Expr& from) {
+    return loop("r", Expr(p.n) - from, [&](const Expr& r) {
+      return ir::store(result, combine(ir::load(result, zero), ir::load(x, {from + r})), zero);
+    });
+  };
+  joined.push_back(rest(whole * number(lanes)));
+  Stmt brief = ir::seq({ir::store(result, ir::load(x, zero), zero), rest(number(1))});
+  Stmt any = ir::if_then(ir::ge(p.n, number(2 * lanes)),
+                         ir::allocate(part, ir::seq(std::move(joined))), brief);
+  return p.finish(
+      ir::allocate(result, ir::seq({any, ir::store(acc, ir::load(result, zero), zero)})));
+}
+
+ir::PrimFunc accumulate_function(ReduceOp op, Elem e) {
+  Program p;
+  ir::Buffer x = p.buffer("a0", e), acc = p.buffer("acc", e);
+  return p.finish(vectors("i", p.n, [&](const Expr& i) {
+    Expr value = NoBranches().rewrite(reduce_value(op, ir::load(acc, {i}), ir::load(x, {i})));
+    return ir::store(acc, value, {i});
+  }));
+}
+
+ir::PrimFunc scan_function(ReduceOp op, Elem e) {
+  Program p;
+  ir::Buffer x = p.buffer("a0", e), out = p.buffer("out", e), acc = p.buffer("acc", e, number(1));
+  ir::Buffer state = local("state", dtype_of(e), 1);
+  const ir::Exprs zero = {number(0)};
+  std::vector<Stmt> all;
+  all.push_back(ir::store(state, ir::load(acc, zero), zero));
+  all.push_back(loop("i", p.n, [&](const Expr& i) {
+    Expr value = NoBranches().rewrite(reduce_value(op, ir::load(state, zero), ir::load(x, {i})));
+    return ir::seq({ir::store(state, value, zero), ir::store(out, ir::load(state, zero), {i})});
+  }));
+  all.push_back(ir::store(acc, ir::load(state, zero), zero));
+  return p.finish(ir::allocate(state, ir::seq(std::move(all))));
+}
+
+/// out[i] = condition[i] ? a[i] : b[i], with `width` numbers of `type` to an element.
+ir::PrimFunc select_function(DType type, int width) {
+  Program p;
+  const Expr extent = Expr(p.n) * number(width);
+  ir::Buffer c = p.buffer("condition", Elem::boolean);
+  ir::Buffer a = p.buffer("a0", type, extent), b = p.buffer("a1", type, extent),
+             out = p.buffer("out", type, extent);
+  Var i = ir::make_var("i");
+  Stmt body = point_block({i}, {p.n}, [&](const std::vector<Expr>& v) {
+    std::vector<Stmt> all;
+    for (int w = 0; w < width; ++w) {
+      Expr at = v[0] * number(width) + number(w);
+      all.push_back(with_value(cat("x", w), ir::load(a, {at}), [&](const Expr& x) {
+        return with_value(cat("y", w), ir::load(b, {at}), [&](const Expr& y) {
+          return ir::store(out, ir::select(ir::load(c, {v[0]}), x, y), {at});
+        });
+      }));
+    }
+    return ir::seq(std::move(all));
+  });
+  return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
+}
+
+/// What astype does to numbers out of range is the machine's; the same in vectors and alone.
+Expr convert(const Expr& x, Elem to) {
+  const DType from = x->dtype, t = dtype_of(to);
+  if (from == t) return x;
+  if (t.is_bool()) return ir::ne(x, ir::make_const(0, from));
+  if (from.is_float() && t.is_integral()) {
+    if (t.bits < 32) return ir::cast(t, ir::cast(dtypes::int32, x));
+    if (t == dtypes::uint32) return ir::cast(t, ir::cast(dtypes::int64, x));
+    if (t == dtypes::uint64) {
+      const Expr half = ir::make_const(9223372036854775808.0, from);
+      Expr high = ir::cast(t, ir::cast(dtypes::int64, x - half));
+      high = ir::call("bitwise_xor", {high, ir::make_int(INT64_MIN, t)});
+      return ir::select(ir::lt(x, half), ir::cast(t, ir::cast(dtypes::int64, x)), high);
+    }
+  }
+  const bool wide = from == dtypes::float64 || (from.is_integral() && from.bits >= 32);
+  if (t.is_float() && t.bits == 16 && wide) {
+    Expr odd = ir::call_typed(dtypes::float32, "call_extern",
+                              {ir::make_string("weft_odd_float"), ir::cast(dtypes::float64, x)});
+    return ir::cast(t, odd);
+  }
+  return ir::cast(t, x);
+}
+
+/// Complex numbers are pairs of reals.
+ir::PrimFunc cast_function(Elem from, Elem to) {
+  Program p;
+  const Elem a = real_of(from), b = real_of(to);
+  const int width_a = is_complex(from) ? 2 : 1, width_b = is_complex(to) ? 2 : 1;
+  // Bits alone, where nothing is converted.
+  const bool bits = from == to;
+  const DType words[] = {dtypes::uint8, dtypes::uint16, dtypes::uint32, dtypes::uint64};
+  auto word = [&](Elem e) {
+    return words[elem_bytes(e) == 1 ? 0 : elem_bytes(e) == 2 ? 1 : elem_bytes(e) == 4 ? 2 : 3];
+  };
+  ir::Buffer x = p.buffer("a0", bits ? word(a) : dtype_of(a), Expr(p.n) * number(width_a));
+  ir::Buffer out = p.buffer("out", bits ? word(b) : dtype_of(b), Expr(p.n) * number(width_b));
+  Var i = ir::make_var("i");
+  Stmt body = point_block({i}, {p.n}, [&](const std::vector<Expr>& v) {
+    auto part = [&](int k) { return ir::load(x, {v[0] * number(width_a) + number(k)}); };
+    auto put = [&](int k, const Expr& value) {
+      return ir::store(out, value, {v[0] * number(width_b) + number(k)});
+    };
+    auto as = [&](const Expr& value) { return bits ? value : convert(value, b); };
+    if (width_b == 2)
+      return ir::seq({put(0, as(part(0))),
+                      put(1, width_a == 2 ? as(part(1)) : ir::make_const(0, out->dtype))});
+    if (width_a == 2 && to == Elem::boolean)
+      return put(0, ir::call("bitwise_or", {convert(part(0), b), convert(part(1), b)}));
+    return put(0, as(part(0)));
+  });
+  return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
+}
+
+KernelEntry entry(KernelEntry::Table table, int row, Elem e, int layout = 0) {
+  KernelEntry out{};
+  out.table = table;
+  out.row = static_cast<std::int16_t>(row);
+  out.elem = static_cast<std::int16_t>(e);
+  out.layout = static_cast<std::int16_t>(layout);
+  return out;
+}
+
+}  // namespace
+
+std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
+  std::vector<Kernel> out;
+  auto add = [&](KernelEntry at, const std::string& name, ir::PrimFunc f) -> Kernel& {
+    out.push_back({at, name, std::move(f), false, {}, Elem::boolean});
+    return out.back();
+  };
+  using T = KernelEntry;
+  for (Elem e : elems) {
+    const std::string tail = cat("_", name_of(e));
+    for (int k = 0; k < kOps; ++k) {
+      const Row& row = kRows[k];
+      if (!(row.types & type_bit(e))) continue;
+      const Op op = static_cast<Op>(k);
+      const Elem result = row.truth ? Elem::boolean : e;
+      std::vector<Expr> probe(2, ir::make_var("x", dtype_of(e)));
+      const bool blocks = calls_library(value_of(op, probe));
+      const int layouts = row.arity == 2 && !blocks ? 3 : 1;
+      for (int layout = 0; layout < layouts; ++layout) {
+        static constexpr const char* suffix[] = {"", "_left", "_right"};
+        Kernel& kernel =
+            add(entry(T::elementwise, k, e, layout), cat("w_", row.name, tail, suffix[layout]),
+                map_function(op, row.arity, e, result, layout, blocks));
+        kernel.blocks = blocks;
+        kernel.operands.assign(static_cast<std::size_t>(row.arity), e);
+        kernel.result = result;
+      }
+    }
+    for (int k = 0; k < kReduceOps; ++k) {
+      const Row& row = kReductions[k];
+      if (!(row.types & type_bit(e))) continue;
+      const ReduceOp op = static_cast<ReduceOp>(k);
+      add(entry(T::reduce, k, e), cat("w_reduce_", row.name, tail), reduce_function(op, e));
+      add(entry(T::accumulate, k, e), cat("w_accumulate_", row.name, tail),
+          accumulate_function(op, e));
+      add(entry(T::scan, k, e), cat("w_scan_", row.name, tail), scan_function(op, e));
+    }
+  }
+  return out;
+}
+
+std::vector<Kernel> cast_kernels() {
+  std::vector<Kernel> out;
+  for (int a = 0; a < kElems; ++a) {
+    for (int b = 0; b < kElems; ++b) {
+      const Elem from = static_cast<Elem>(a), to = static_cast<Elem>(b);
+      out.push_back({entry(KernelEntry::cast, a, to),
+                     cat("w_cast_", name_of(from), "_", name_of(to)),
+                     cast_function(from, to),
+                     false,
+                     {},
+                     to});
+    }
+    const Elem e = static_cast<Elem>(a);
+    if (e == Elem::float16 || e == Elem::bfloat16) continue;
+    out.push_back({entry(KernelEntry::select, 0, e),
+                   cat("w_select_", name_of(e)),
+                   select_function(dtype_of(real_of(e)), is_complex(e) ? 2 : 1),
+                   false,
+                   {},
+                   e});
+  }
+  return out;
+}
+
+}  // namespace weft::generate

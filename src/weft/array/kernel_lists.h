@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// What generated text (generate/) and the tables agree on: the lists of kernels that it ends with,
+// and the kernels of one element against many.
+
+#include "weft/array/kernels.h"
+
+namespace weft {
+
+/// A row of the lists. Plain: C writes it. A list ends with table -1.
+struct KernelEntry {
+  enum Table : std::int16_t { elementwise, reduce, accumulate, scan, cast, select, row_kernel };
+  std::int16_t table, row, elem, layout;
+  void (*function)();
+};
+
+/// Rows of two operands of which the first (0) or the second (1) is one element for all; null where
+/// there is none.
+struct OneKernels {
+  ElementwiseFn one[2][kOps][kElems] = {};
+};
+const OneKernels& one_kernels();
+inline ElementwiseFn one_kernel(int operand, Op op, Elem e) {
+  return one_kernels().one[operand][static_cast<int>(op)][static_cast<int>(e)];
+}
+
+}  // namespace weft

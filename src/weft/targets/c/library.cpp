@@ -1,0 +1,151 @@
+// SPDX-License-Identifier: Apache-2.0
+// The mathematics of library text. Polynomials are those of the Cephes library (S. Moshier,
+// netlib.org/cephes, single precision), as in the vector code of the targets that emit LLVM.
+
+#include "weft/targets/c/spelling.h"
+
+namespace weft::c {
+
+namespace {
+
+// glibc's vector mathematics: declaring the variants lets the compiler use them in loops.
+constexpr const char* kVectorLibrary = R"(
+#if defined(__GNUC__) && !defined(__clang__) && defined(__x86_64__) && defined(__GLIBC__)
+#define WEFT_SIMD(name) \
+  extern __attribute__((simd("notinbranch"), const)) double name(double); \
+  extern __attribute__((simd("notinbranch"), const)) float name##f(float);
+WEFT_SIMD(exp) WEFT_SIMD(log) WEFT_SIMD(sin) WEFT_SIMD(cos) WEFT_SIMD(tan) WEFT_SIMD(asin)
+WEFT_SIMD(acos) WEFT_SIMD(atan) WEFT_SIMD(sinh) WEFT_SIMD(cosh) WEFT_SIMD(tanh) WEFT_SIMD(asinh)
+WEFT_SIMD(acosh) WEFT_SIMD(atanh) WEFT_SIMD(exp2) WEFT_SIMD(expm1) WEFT_SIMD(log2)
+WEFT_SIMD(log10) WEFT_SIMD(log1p) WEFT_SIMD(erf)
+#endif
+#define WEFT_FUNCTION static inline __attribute__((always_inline))
+)";
+
+// exp: x = n ln 2 + r, a polynomial of degree 6 in r, two steps of scaling so that subnormal
+// results come out; NaN passes through. tanh: a polynomial below 0.625, else through exp.
+constexpr const char* kMath = R"(
+WEFT_FUNCTION int32_t weft_bits_of(float v) { int32_t b; __builtin_memcpy(&b, &v, 4); return b; }
+WEFT_FUNCTION float weft_of_bits(int32_t b) { float v; __builtin_memcpy(&v, &b, 4); return v; }
+WEFT_FUNCTION int32_t weft_left(int32_t e) { return (int32_t)((uint32_t)e << 23); }
+WEFT_FUNCTION float weft_exp_float(float x) {
+  float c = x > 89.0f ? 89.0f : x;
+  c = c < -104.0f ? -104.0f : c;
+  float t = c * 1.44269504088896341f + 12582912.0f; /* 1.5 * 2^23: rounds to an integer */
+  int32_t n = weft_bits_of(t) - 0x4b400000;
+  float whole = t - 12582912.0f;
+  float r = c - whole * 0.693359375f;
+  r = r + whole * 2.12194440e-4f;
+  float p = 1.9875691500e-4f;
+  p = p * r + 1.3981999507e-3f;
+  p = p * r + 8.3334519073e-3f;
+  p = p * r + 4.1665795894e-2f;
+  p = p * r + 1.6666665459e-1f;
+  p = p * r + 5.0000001201e-1f;
+  float y = p * (r * r) + r + 1.0f;
+  int32_t half = n >> 1;
+  y *= weft_of_bits(weft_left(half + 127));
+  return y * weft_of_bits(weft_left(n - half + 127));
+}
+WEFT_FUNCTION float weft_log_float(float x) {
+  int tiny = x < 1.17549435e-38f;
+  float scaled = tiny ? x * 8388608.0f : x;
+  int32_t bits = weft_bits_of(scaled);
+  int32_t e = (bits - 0x3f3504f3) >> 23;
+  float f = weft_of_bits(bits - weft_left(e)) - 1.0f;
+  float exponent = (float)e + (tiny ? -23.0f : 0.0f);
+  float z = f * f;
+  float p = 7.0376836292e-2f;
+  p = p * f - 1.1514610310e-1f;
+  p = p * f + 1.1676998740e-1f;
+  p = p * f - 1.2420140846e-1f;
+  p = p * f + 1.4249322787e-1f;
+  p = p * f - 1.6668057665e-1f;
+  p = p * f + 2.0000714765e-1f;
+  p = p * f - 2.4999993993e-1f;
+  p = p * f + 3.3333331174e-1f;
+  float y = p * f * z;
+  y = y + exponent * -2.12194440e-4f;
+  y = y - 0.5f * z;
+  float r = f + y + exponent * 0.693359375f;
+  r = x == INFINITY ? x : r;
+  r = x == 0.0f ? -INFINITY : r;
+  float bad = x != x ? x : NAN;
+  return x >= 0.0f ? r : bad;
+}
+WEFT_FUNCTION float weft_tanh_float(float x) {
+  float z = x * x;
+  float p = -5.70498872745e-3f;
+  p = p * z + 2.06390887954e-2f;
+  p = p * z - 5.37397155531e-2f;
+  p = p * z + 1.33314422036e-1f;
+  p = p * z - 3.33332819422e-1f;
+  float small = p * z * x + x;
+  float m = fabsf(x);
+  float large = 1.0f - 2.0f / (weft_exp_float(m + m) + 1.0f);
+  return copysignf(m < 0.625f ? small : large, x); /* also of a zero */
+}
+)";
+
+constexpr const char* kHalf = R"(
+WEFT_FUNCTION float weft_half_to_float(uint16_t h) {
+  _Float16 v;
+  __builtin_memcpy(&v, &h, 2);
+  return (float)v;
+}
+WEFT_FUNCTION uint16_t weft_float_to_half(float v) {
+  _Float16 h = (_Float16)v;
+  uint16_t bits;
+  __builtin_memcpy(&bits, &h, 2);
+  return bits;
+}
+)";
+
+// What expressions name as foreign functions: a double rounded to odd at 24 bits, so that a second
+// rounding to 16-bit floats is right; powers of integers.
+constexpr const char* kForeign = R"(
+WEFT_FUNCTION float weft_odd_float(double d) {
+  float f = (float)d;
+  int32_t bits = weft_bits_of(f);
+  int inexact = (double)f != d && fabsf(f) < INFINITY;
+  bits = (bits - (fabs((double)f) > fabs(d) ? 1 : 0)) | 1;
+  return inexact ? weft_of_bits(bits) : f;
+}
+#define WEFT_POWER(name, type, wide) \
+  WEFT_FUNCTION type weft_pow_##name(type x, type y) { \
+    if (y < 0) return x == 1 ? 1 : x == (type)-1 ? (type)((y & 1) ? -1 : 1) : 0; \
+    type result = 1; \
+    while (y) { \
+      if (y & 1) result = (type)((wide)result * (wide)x); \
+      x = (type)((wide)x * (wide)x); \
+      y = (type)(y >> 1); \
+    } \
+    return result; \
+  }
+WEFT_POWER(i8, int8_t, uint32_t) WEFT_POWER(i16, int16_t, uint32_t)
+WEFT_POWER(i32, int32_t, uint32_t) WEFT_POWER(i64, int64_t, uint64_t)
+WEFT_POWER(u8, uint8_t, uint32_t) WEFT_POWER(u16, uint16_t, uint32_t)
+WEFT_POWER(u32, uint32_t, uint32_t) WEFT_POWER(u64, uint64_t, uint64_t)
+)";
+
+}  // namespace
+
+const CSpelling& library_spelling() {
+  static const CSpelling table = [] {
+    CSpelling s = spelling();
+    s.prelude += std::string(kVectorLibrary) + kMath + kForeign;
+    s.function_prefix = "WEFT_FUNCTION ";
+    s.kernel_prefix = "static int32_t ";
+    s.restrict_word = "";
+    s.types["bool"] = "uint8_t";
+    s.functions["exp"].first = "weft_exp_float";
+    s.functions["log"].first = "weft_log_float";
+    s.functions["tanh"].first = "weft_tanh_float";
+    s.half_helpers = kHalf;
+    s.unpacks = false;
+    return s;
+  }();
+  return table;
+}
+
+}  // namespace weft::c

@@ -1,0 +1,368 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is not on this machine: libraries that are missing, cards that are not there, compilers that refuse. A library
+made of a few lines of C stands where the missing one would, and a process of its own looks at it."""
+
+import argparse
+import os
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import weft
+from weft import cli, rpc
+from weft.cli import bench, manual, programs, serve
+
+CC = shutil.which("cc") or "cc"
+
+HIDE = r"""
+#define _GNU_SOURCE
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+void* dlopen(const char* name, int flags) {
+  static void* (*real)(const char*, int);
+  if (!real) real = dlsym(RTLD_NEXT, "dlopen");
+  char words[256], *word, *rest = words;
+  strncpy(words, getenv("HIDE"), 255);
+  while (name && (word = strsep(&rest, " "))) if (strstr(name, word)) return 0;
+  return real(name, flags);
+}
+"""
+
+# A driver with one small card, whose every call can be told to fail through the environment.
+DRIVER = r"""
+#include <stdlib.h>
+#include <string.h>
+typedef unsigned long long P;
+#define TOLD(name) do { const char* t = getenv("FAIL"); if (t && !strcmp(t, #name)) return 999; } while (0)
+#define SAYS(name, ...) int name(__VA_ARGS__) { TOLD(name);
+SAYS(cuInit, unsigned f) return 0; }
+SAYS(cuDeviceGetCount, int* n) *n = 1; return 0; }
+SAYS(cuDeviceGet, int* d, int i) *d = i; return 0; }
+SAYS(cuDeviceGetName, char* t, int n, int d) strncpy(t, "Loom 1", n); return 0; }
+int cuDeviceGetAttribute(int* v, int a, int d) {
+  *v = a == 1 ? 512 : a == 8 || a == 97 ? 1024 : a == 75 ? 9 : 0; return 0; }
+SAYS(cuDeviceTotalMem_v2, size_t* b, int d) *b = 1 << 20; return 0; }
+SAYS(cuDevicePrimaryCtxRetain, void** c, int d) *c = (void*)1; return 0; }
+SAYS(cuCtxSetCurrent, void* c) return 0; }
+SAYS(cuCtxSynchronize, void) return 0; }
+SAYS(cuMemAlloc_v2, P* p, size_t n) if (n > 1 << 20) return 2; *p = (P)malloc(n); return 0; }
+SAYS(cuMemFree_v2, P p) free((void*)p); return 0; }
+SAYS(cuMemcpyHtoD_v2, P d, const void* s, size_t n) memcpy((void*)d, s, n); return 0; }
+SAYS(cuMemcpyDtoH_v2, void* d, P s, size_t n) memcpy(d, (void*)s, n); return 0; }
+SAYS(cuMemcpyDtoDAsync_v2, P d, P s, size_t n, void* q) memmove((void*)d, (void*)s, n); return 0; }
+SAYS(cuModuleLoadData, void** m, const void* b) *m = (void*)1; return 0; }
+SAYS(cuModuleUnload, void* m) return 0; }
+SAYS(cuModuleGetFunction, void** f, void* m, const char* n) *f = (void*)1; return 0; }
+SAYS(cuFuncSetAttribute, void* f, int a, int v) return 0; }
+SAYS(cuLaunchKernel, void* f, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned g, unsigned s,
+     void* q, void** p, void** x) return 0; }
+SAYS(cuEventCreate, void** e, unsigned f) *e = (void*)1; return 0; }
+SAYS(cuEventDestroy_v2, void* e) return 0; }
+SAYS(cuEventRecord, void* e, void* s) return 0; }
+SAYS(cuEventSynchronize, void* e) return 0; }
+SAYS(cuEventElapsedTime, float* m, void* a, void* b) *m = 1; return 0; }
+int cuGetErrorName(int c, const char** t) { *t = "CUDA_ERROR_UNKNOWN"; return 0; }
+int cuGetErrorString(int c, const char** t) { *t = "the loom is stuck"; return 0; }
+"""
+
+# A compiler that gives an empty program, or fails where the environment says.
+NVRTC = r"""
+#include <stdlib.h>
+#include <string.h>
+#define TOLD(name) do { const char* t = getenv("FAIL"); if (t && !strcmp(t, #name)) return 6; } while (0)
+int nvrtcVersion(int* a, int* b) { *a = 13; *b = 99; return 0; }
+int nvrtcCreateProgram(void** p, const char* t, const char* n, int k, const char** a, const char** b) {
+  TOLD(nvrtcCreateProgram); *p = (void*)1; return 0; }
+int nvrtcDestroyProgram(void** p) { return 0; }
+int nvrtcCompileProgram(void* p, int n, const char** o) { TOLD(nvrtcCompileProgram); return 0; }
+int nvrtcGetProgramLogSize(void* p, size_t* n) { *n = 22; return 0; }
+int nvrtcGetProgramLog(void* p, char* t) { strcpy(t, "kernel.cu(7): warped\n"); return 0; }
+int nvrtcGetCUBINSize(void* p, size_t* n) { *n = strcmp(getenv("FAIL"), "architecture") ? 4 : 0; return 0; }
+int nvrtcGetCUBIN(void* p, char* t) { TOLD(nvrtcGetCUBIN); memcpy(t, "fake", 4); return 0; }
+const char* nvrtcGetErrorString(int c) { return c == 6 ? "NVRTC_ERROR_COMPILATION" : "NVRTC_SUCCESS"; }
+"""
+
+PRELUDE = """
+import numpy as np, sys, weft
+from weft import te
+def add(n, blocks=None, threads=None, stage=1):
+    a, b = te.placeholder((n,), "float32", name="A"), te.placeholder((n,), "float32", name="B")
+    sch = weft.Schedule(te.create_prim_func([a, b, te.compute((n,), lambda i: a[i] + b[i], name="C")]))
+    block = sch.get_block("C")
+    if threads:
+        outer, _, inner = sch.split(sch.get_loops(block)[0], [None, stage, threads])
+        sch.bind(outer, blocks or "blockIdx.x")
+        sch.bind(inner, "threadIdx.x")
+        if stage > 1:
+            sch.compute_at(sch.cache_read(block, 0, "shared"), outer)
+    return sch
+def refused(f, *a, **k):
+    try:
+        f(*a, **k)
+    except weft.Error as error:
+        print(type(error).__name__, error, sep="\\n")
+        sys.exit(7)
+    print("nothing was refused")
+"""
+
+
+@pytest.fixture(scope="module")
+def places(tmp_path_factory):
+    """Folders with what is built from the texts above, and one for the kernel cache."""
+    root = tmp_path_factory.mktemp("absent")
+    running = []
+    for name, text in {
+        "hide.so": HIDE,
+        "fakes/libcuda.so.1": DRIVER,
+        "fakes/libnvrtc.so.13": NVRTC,
+    }.items():
+        path = root / name
+        path.parent.mkdir(exist_ok=True)
+        source = path.with_suffix(".c")
+        source.write_text(text)
+        running.append(subprocess.Popen([CC, "-shared", "-fPIC", "-w", "-o", path, source, "-ldl"]))
+    assert all(p.wait() == 0 for p in running)
+    return root
+
+
+def look(places, code, library=None, hide=None, fail="", status=7):
+    """What the process refuses: class and text."""
+    environment = {
+        **os.environ,
+        "PYTHONPATH": os.pathsep.join(p for p in sys.path if p),
+        "WEFT_CACHE_DIR": str(places / f"cache{fail}"),
+        "FAIL": fail,
+    }
+    if library:
+        environment["LD_LIBRARY_PATH"] = str(places / library)
+    if hide:
+        environment |= {"LD_PRELOAD": str(places / "hide.so"), "HIDE": hide}
+    done = subprocess.run(
+        [sys.executable, "-c", PRELUDE + code],
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+    assert done.returncode == status, done.stdout + done.stderr
+    kind, _, text = done.stdout.partition("\n")
+    return kind, text
+
+
+@pytest.mark.parametrize(
+    "hide, code, kind, slug, parts",
+    [
+        (
+            "libLLVM",
+            "refused(weft.build, add(8), target='cpu:mcpu=x')",
+            "Error",
+            "jit.llvm.absent",
+            ["libLLVM 15 to 19", "searched libLLVM.so.19.1", 'target "c"'],
+        ),
+        (
+            "nvrtc",
+            "refused(weft.build, add(64, threads=32), target='cuda:arch=sm_90')",
+            "DeviceError",
+            "cuda.nvrtc.absent",
+            ["sm_90", "searched: libnvrtc.so.13", "nvidia-cuda-nvrtc"],
+        ),
+        (
+            "OpenCL",
+            "refused(weft.device('opencl').synchronize)",
+            "DeviceError",
+            "opencl.absent",
+            ["libOpenCL.so.1", "no OpenCL loader is installed"],
+        ),
+        (
+            "blas lapack mkl",
+            "refused(weft.linalg.cholesky, weft.asarray(np.eye(3)))",
+            "DeviceError",
+            "array.lapack.absent",
+            ["dpotrf", "libopenblas.so.0", "install liblapack3"],
+        ),
+    ],
+)
+def test_a_library_that_is_missing(places, hide, code, kind, slug, parts):
+    found, text = look(places, code, hide=hide)
+    assert found == kind and text.startswith(f"error[{slug}]: "), (found, text)
+    assert all(part in text for part in parts), text
+
+
+CALL = """
+def call(sch, n, target="cuda:arch=sm_90"):
+    m = weft.build(sch, target=target)
+    with weft.use("cuda:0"):
+        x = [weft.zeros((n,), dtype="float32", device="cuda:0") for _ in range(3)]
+    m["main"](*x)
+    weft.device("cuda:0").synchronize()
+"""
+
+
+@pytest.mark.parametrize(
+    "slug, code, fail, parts",
+    [
+        (
+            "cuda.driver",
+            "call(add(64, threads=32), 64)",
+            "cuLaunchKernel",
+            ["launching a kernel", "999", "stuck"],
+        ),
+        (
+            "cuda.load",
+            "call(add(64, threads=32), 64)",
+            "cuModuleLoadData",
+            ["Loom 1 (sm_90)", "cuda:arch=sm_90"],
+        ),
+        (
+            "cuda.launch.threads",
+            "call(add(2048, threads=1024), 2048)",
+            "",
+            ["1024 threads", "Loom 1 has 512"],
+        ),
+        (
+            "cuda.launch.shared",
+            "call(add(32768, threads=32, stage=512), 32768)",
+            "",
+            ["shared memory", "has 1024"],
+        ),
+        (
+            "cuda.launch.blocks",
+            "call(add(te.var('n'), blocks='blockIdx.y', threads=2), 140000)",
+            "",
+            ["1 x 70000 x 1 blocks", "65535"],
+        ),
+        (
+            "cuda.absent",
+            "refused(weft.zeros, (4,), device='cuda:0')",
+            "cuInit",
+            ["cuInit says", "stuck"],
+        ),
+        (
+            "cuda.absent",
+            "refused(weft.zeros, (4,), device='cuda:3')",
+            "",
+            ["cuda:3 is absent", "cuda:0 to"],
+        ),
+        (
+            "device.memory.exhausted",
+            "refused(weft.zeros, (1 << 20,), device='cuda:0')",
+            "",
+            ["4 MiB", "1 MiB"],
+        ),
+    ],
+)
+def test_a_card_that_refuses(places, slug, code, fail, parts):
+    options = {
+        # The build is told what the card does not hold, so that the refusal is the device's own.
+        "cuda.launch.threads": "max_threads_per_block=1024",
+        "cuda.launch.shared": "max_shared_memory_per_block=100000",
+    }
+    target = "cuda:arch=sm_90" + (f",{options[slug]}" if slug in options else "")
+    if code.startswith("call("):
+        code = f"refused({code.replace('call(', 'call, ', 1)[:-1]}, target={target!r})"
+    kind, text = look(places, CALL + code, library="fakes", fail=fail)
+    assert text.startswith(f"error[{slug}]: "), text
+    assert kind == ("OutOfMemoryError" if "memory" in slug else "DeviceError")
+    assert all(part in text for part in parts), text
+
+
+@pytest.mark.parametrize(
+    "slug, fail, parts",
+    [
+        (
+            "cuda.nvrtc.failed",
+            "nvrtcCreateProgram",
+            ["nvrtcCreateProgram failed", "NVRTC_ERROR_COMPILATION"],
+        ),
+        (
+            "cuda.nvrtc.refused",
+            "nvrtcCompileProgram",
+            ["refused the generated CUDA C for sm_90", "kernel.cu(7)"],
+        ),
+        (
+            "cuda.nvrtc.arch",
+            "architecture",
+            ['"sm_90" names no real architecture', "sm_90, not compute_90"],
+        ),
+    ],
+)
+def test_a_compiler_that_refuses(places, slug, fail, parts):
+    kind, text = look(
+        places,
+        "refused(weft.build, add(64, threads=32), target='cuda:arch=sm_90')",
+        library="fakes",
+        fail=fail,
+    )
+    assert kind == "Error" and text.startswith(f"error[{slug}]: "), (kind, text)
+    assert all(part in text for part in parts), text
+
+
+def refused(kind, f, *arguments, **keywords):
+    with pytest.raises(kind) as caught:
+        f(*arguments, **keywords)
+    return caught.value
+
+
+def test_benchmarks_that_fail_or_are_wrong(tmp_path, monkeypatch):
+    error = refused(weft.Error, bench._check, "loom", np.ones(3), np.array([1, 1, 2]))
+    assert error.code == "bench.wrong" and "loom: the result is off by 0.5" in error.message
+    script = tmp_path / "broken.py"
+    script.write_text("raise SystemExit(3)\n")
+    monkeypatch.setattr(bench, "_scripts", lambda: {"loom/broken": script})
+    arguments = argparse.Namespace(names=["loom/broken"], list=False, json=None)
+    error = refused(weft.Error, bench.run, arguments)
+    assert error.code == "bench.failed" and "loom/broken ended with status 3" in error.message
+
+
+def test_an_empty_key_file(tmp_path):
+    key = tmp_path / "key"
+    key.write_text("\n")
+    error = refused(weft.Error, serve._key, argparse.Namespace(key_file=key))
+    assert error.code == "cli.serve.key" and f"{key} is empty" in error.message
+
+
+def test_an_installation_without_the_manual(tmp_path, monkeypatch):
+    monkeypatch.setattr(weft, "__file__", str(tmp_path / "lib" / "weft" / "__init__.py"))
+    error = refused(weft.IOError, manual.errors, argparse.Namespace(slug=None))
+    assert error.code == "cli.errors.page" and str(tmp_path) in str(error)
+
+
+def test_a_result_that_is_not_the_reference_s(tmp_path):
+    program = """
+@T.prim_func
+def main(A: T.Buffer((8,), "float32"), B: T.Buffer((8,), "float32")):
+    for i in range(8):
+        with T.block("B"):
+            vi = T.axis.spatial(8, i)
+            B[vi] = A[vi] {}
+"""
+    right, wrong = tmp_path / "right.weft", tmp_path / "module.weft"
+    right.write_text(program.format("* T.float32(2)"))
+    wrong.write_text(program.format("+ T.float32(9)"))
+    arguments = cli.parser().parse_args(["run", str(right), "--target", "cpu", "--check"])
+    programs.run_file(arguments)
+    build, built = weft.build, []
+
+    def planted(f, target):  # the program of the target is another than that of the reference
+        built.append(target)
+        return build(f if target == "ref" else programs._program(wrong), target=target)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(weft, "build", planted)
+        error = refused(weft.Error, programs.run_file, arguments)
+    assert (
+        error.code == "cli.run.check" and "main on cpu differs from the reference" in error.message
+    )
+    assert built == ["cpu", "ref"]
+
+
+def test_a_remote_module_of_two_functions_is_asked_which():
+    class Core:
+        functions = ("first", "second")
+
+    error = refused(weft.Error, rpc.RemoteModule(Core()))
+    assert error.code == "rpc.module.function" and "2 functions" in error.message
+    assert any("first, second" in note for note in error.notes)

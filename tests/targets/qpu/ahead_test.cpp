@@ -1,0 +1,250 @@
+// SPDX-License-Identifier: Apache-2.0
+// QPUs on several host threads: memory, clocks, statistics, notes and faults are those of one.
+
+#include "weft/targets/qpu/engine/ahead.h"
+
+#include <gtest/gtest.h>
+
+#include <cstring>
+#include <functional>
+#include <random>
+
+#include "weft/sim/simulator.h"
+#include "weft/targets/qpu/emulator.h"
+#include "weft/targets/qpu/engine/translate.h"
+#include "weft/targets/qpu/kernels/kernels.h"
+
+#include <weft/qpu.h>
+
+namespace weft::qpu {
+namespace {
+
+hw::Emulator& emulator() {
+  return static_cast<hw::Emulator&>(static_cast<sim::SimDevice&>(*device()).simulator());
+}
+
+struct Options {  // as they were, at the end
+  hw::EmulatorOptions before = emulator().options();
+  ~Options() { emulator().options() = before; }
+};
+
+/// What a launch leaves: words of arrays, clocks, every statistic, notes.
+struct Left {
+  std::vector<std::uint32_t> words;
+  std::int64_t cycles = 0;
+  std::string stats, notes, fault;
+  bool operator==(const Left&) const = default;
+};
+
+template <typename T>
+void keep(Left& left, const SharedArray<T>& a) {
+  std::size_t at = left.words.size();
+  left.words.resize(at + a.size());
+  std::memcpy(left.words.data() + at, a.data(), a.size() * 4);
+}
+
+Left launch(hw::Engine engine, int threads, const std::function<void(Left&)>& work) {
+  hw::EmulatorOptions& o = emulator().options();
+  o.engine = engine, o.threads = threads;
+  o.count_instructions = false;
+  o.optimisation = 0, o.file_cache = false;
+  emulator().clear_stats();
+  takeNotes();
+  Left left;
+  try {
+    work(left);
+  } catch (const Error& e) {
+    left.fault = e.what();
+  }
+  left.stats = emulator().stats().table();
+  for (const Note& n : takeNotes()) left.notes += cat(n.code, " ", n.message, " ", n.source, "\n");
+  return left;
+}
+
+/// On both engines and 1, 2 and 3 threads: all leave the same.
+Left same_on_threads(const char* name, const std::function<void(Left&)>& work) {
+  Options options;
+  Left first = launch(hw::Engine::interpreted, 1, work);
+  for (hw::Engine engine : {hw::Engine::interpreted, hw::Engine::translated}) {
+    if (engine == hw::Engine::translated && !hw::translation_missing().empty()) continue;
+    for (int threads : {1, 2, 3}) {
+      Left left = launch(engine, threads, work);
+      EXPECT_EQ(left.cycles, first.cycles) << name << ", " << threads << " threads";
+      EXPECT_EQ(left.stats, first.stats) << name << ", " << threads << " threads";
+      EXPECT_EQ(left.notes, first.notes) << name << ", " << threads << " threads";
+      EXPECT_EQ(left.fault, first.fault) << name << ", " << threads << " threads";
+      EXPECT_TRUE(left.words == first.words) << name << ", " << threads << " threads";
+    }
+  }
+  return first;
+}
+
+void fill(const SharedArray<float>& a, unsigned seed) {
+  std::mt19937 rng(seed);
+  auto& to = const_cast<SharedArray<float>&>(a);
+  for (std::size_t i = 0; i < a.size(); ++i) to[i] = static_cast<float>(rng() % 2000) / 64.0f - 9;
+}
+
+TEST(QpuAhead, the_kernel_library) {
+  constexpr int kRows = 37, kCols = 1000;
+  same_on_threads("gemv", [](Left& left) {
+    kernels::Floats a(kRows * kCols), x(kCols), y(kRows), s(48 * 12);
+    fill(a, 1), fill(x, 2);
+    left.cycles = kernels::gemv(a, x, y, s, kRows, kCols);
+    keep(left, y);
+  });
+  same_on_threads("gemm", [](Left& left) {
+    kernels::Floats a(40 * 33), b(33 * 50), c(40 * 50);
+    fill(a, 3), fill(b, 4);
+    left.cycles = kernels::gemm(a, b, c, 40, 50, 33, 7);
+    keep(left, c);
+  });
+  same_on_threads("sort", [](Left& left) {
+    kernels::Ints x(777), p(1024), q(1024);
+    std::mt19937 rng(5);
+    for (std::size_t i = 0; i < 777; ++i) x[i] = static_cast<int>(rng());
+    left.cycles = kernels::sort(x, p, q, 777);
+    keep(left, x);
+  });
+  same_on_threads("barrier", [](Left& left) {
+    kernels::Ints slots(16 * 12), sums(16 * 12);
+    left.cycles = kernels::barrier_rounds(slots, sums, 9);
+    keep(left, slots), keep(left, sums);
+  });
+  same_on_threads("mandelbrot", [](Left& left) {
+    kernels::Ints out(61 * 45);
+    left.cycles = kernels::mandelbrot(out, 61, 45, -2, -1, 0.05f, 0.045f, 60);
+    keep(left, out);
+  });
+  same_on_threads("sha256", [](Left& left) {
+    kernels::Words in(16 * 50), out(8 * 50);
+    std::mt19937 rng(6);
+    for (std::size_t i = 0; i < in.size(); ++i) in[i] = static_cast<unsigned>(rng());
+    left.cycles = kernels::sha256(in, out, 50);
+    keep(left, out);
+  });
+  same_on_threads("fft", [](Left& left) {
+    kernels::Floats re(200), im(200);
+    fill(re, 7), fill(im, 8);
+    left.cycles = kernels::fft(re, im, 200);
+    keep(left, re), keep(left, im);
+  });
+}
+
+// Reads past the end are noted in the same order and number, and stay harmless.
+void moving_sum(Int n, Ptr<Float> x, Ptr<Float> y) {
+  Int step = numQPUs() << 4;
+  Ptr<Float> p = x + index() + (me() << 4), q = y + index() + (me() << 4);
+  gather(p);
+  gather(q);
+  Float a, b;
+  For(Int i = 0, i < n, i = i + step)
+    gather(p + step);
+    gather(q + step);
+    receive(a);
+    receive(b);
+    store(a * 0.5f + b, p);
+    p = p + step;
+    q = q + step;
+  End
+  receive(a);
+  receive(b);
+}
+
+TEST(QpuAhead, notes_of_reads_outside) {
+  Left left = same_on_threads("moving sum", [](Left& l) {
+    auto k = compile(moving_sum);
+    k.setNumQPUs(12);
+    constexpr int kN = 16 * 12 * 90;
+    SharedArray<float> x(kN), y(kN);
+    fill(x, 11), fill(y, 12);
+    k(kN, &x, &y);
+    l.cycles = k.cycles();
+    keep(l, x);
+  });
+  EXPECT_NE(left.notes.find("qpu.memory.read_outside"), std::string::npos);
+}
+
+// Two QPUs store to the same words, late in the launch.
+void collide(Int n, Ptr<Int> x, Ptr<Int> y) {
+  Int sum = 0;
+  For(Int i = 0, i < n, i = i + 1)
+    sum = sum + *(y + (i & 3));
+  End
+  store(sum, x + (me() << 4));
+  If(any(me() > 4))
+    store(sum, x);
+  End
+}
+
+// Stores past the end of the array after some work of all, on twelve QPUs; not on six.
+void overrun(Int n, Ptr<Int> x, Ptr<Int> y) {
+  Int sum = 0;
+  For(Int i = 0, i < n, i = i + 1)
+    sum = sum + *y;
+    store(sum, x + (me() << 4));
+  End
+  store(sum, x + ((me() + numQPUs()) << 4));
+}
+
+TEST(QpuAhead, faults) {
+  auto on = [](auto kernel, int qpus, std::int64_t n) {
+    return [=](Left& left) {
+      auto k = compile(kernel);
+      k.setNumQPUs(qpus);
+      SharedArray<int> x(16 * 12), y(64);
+      for (std::size_t i = 0; i < 64; ++i) y[i] = static_cast<int>(i);
+      k(static_cast<int>(n), &x, &y);
+      left.cycles = k.cycles();
+    };
+  };
+  Left race = same_on_threads("a race", on(collide, 12, 700));
+  EXPECT_NE(race.fault.find("without synchronisation"), std::string::npos) << race.fault;
+  Left outside = same_on_threads("a store outside", on(overrun, 12, 300));
+  EXPECT_NE(outside.fault.find("a DMA store of 64 bytes"), std::string::npos) << outside.fault;
+  // The device works afterwards.
+  EXPECT_EQ(same_on_threads("six QPUs", on(overrun, 6, 30)).fault, "");
+}
+
+// What a fault of one thread's QPU leaves behind does not count: it is done again by one thread,
+// on the memory of the beginning.
+void count_up(Int n, Ptr<Int> x, Ptr<Int>) {
+  For(Int i = 0, i < n, i = i + 1)
+    Int v = vload(x + (me() << 4));
+    store(v + 1, x + (me() << 4));
+  End
+  store(n, x + ((me() << 4) + (192 << 4)));
+}
+
+TEST(QpuAhead, memory_is_put_back_before_the_second_run) {
+  Options options;
+  for (int threads : {1, 2}) {
+    hw::EmulatorOptions& o = emulator().options();
+    o.engine = hw::Engine::interpreted, o.threads = threads, o.count_instructions = false;
+    auto k = compile(count_up);
+    k.setNumQPUs(12);
+    SharedArray<int> x(16 * 12), y(16);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = 0;
+    EXPECT_THROW(k(200, &x, &y), Error);
+    for (std::size_t i = 0; i < x.size(); ++i) {
+      EXPECT_GE(x[i], 0);
+      EXPECT_LE(x[i], 200) << "counted twice, " << threads << " threads";
+    }
+  }
+}
+
+TEST(QpuAhead, what_looks_at_time_runs_on_one_thread) {
+  auto program = [](const std::string& text) {
+    std::vector<hw::Code> words;
+    for (const hw::Instr& i : hw::assemble(text + "nop; nop; thrend\nnop\nnop\n"))
+      words.push_back(hw::encode(i));
+    return hw::make_program(std::move(words), {});
+  };
+  EXPECT_TRUE(hw::may_run_ahead(program("mov r0, unif\nsacq 3\n")));
+  EXPECT_FALSE(hw::may_run_ahead(program("nop; nop; raddr_b=49\n")));  // DMA busy
+  EXPECT_FALSE(hw::may_run_ahead(program("nop; nop; raddr_b=51\n")));  // mutex
+  EXPECT_FALSE(hw::may_run_ahead(program("nop; nop; bkpt\n")));
+}
+
+}  // namespace
+}  // namespace weft::qpu
