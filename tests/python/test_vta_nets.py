@@ -6,6 +6,8 @@ import pytest
 
 import weft
 
+pytestmark = pytest.mark.targets("vta")
+
 
 def check(net, elsewhere):
     image = net.image(3)

@@ -9,6 +9,8 @@ import pytest
 import weft
 from weft import te
 
+pytestmark = pytest.mark.targets("vta")
+
 SEEDS = range(60)
 
 
