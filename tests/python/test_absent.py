@@ -11,8 +11,11 @@ import sys
 import numpy as np
 import pytest
 import weft
-from weft import cli, rpc
-from weft.cli import bench, manual, programs, serve
+
+pytest.importorskip("weft._rpc", reason="built without gRPC")
+
+from weft import cli, rpc  # noqa: E402
+from weft.cli import bench, manual, programs, serve  # noqa: E402
 
 CC = shutil.which("cc") or "cc"
 

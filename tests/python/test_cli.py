@@ -87,6 +87,7 @@ def test_devices():
     assert any(line.startswith("cpu ") and " present " in line for line in lines)
 
 
+@pytest.mark.targets("qpu")  # named among the targets with an assembler
 def test_compile_emits_each_form(program, tmp_path):
     ir = weft_("compile", program, "--target", "cpu", "--emit", "ir").stdout
     assert weft.ir.structural_equal(weft.script.from_source(ir), weft.script.from_source(PROGRAM))

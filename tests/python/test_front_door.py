@@ -209,6 +209,7 @@ def test_save_load_profile_tune(tmp_path):
 
 
 def test_remote_in_process(tmp_path):
+    pytest.importorskip("weft._rpc", reason="built without gRPC")
     m = weft.build(main, target="cpu")
     m.save(str(tmp_path / "gemm.weft-mod"))
     remote = weft.rpc.local()

@@ -99,6 +99,8 @@ def test_every_public_name_has_its_signature(name):
                         assert shape_of(m) == run_time_shape(value.__init__), n
                         compared += 1
             elif isinstance(node, ast.FunctionDef):
+                if type(value).__name__ == "nb_func":
+                    continue  # of the core: some Pythons show a signature, in another form
                 try:
                     want = run_time_shape(value)
                 except ValueError:

@@ -247,8 +247,8 @@ class _BatchNorm(Module):
         else:
             centred = x - self.running_mean.reshape(self.shape)
             var = Tensor(self.running_var.reshape(self.shape), requires_grad=False)
-        y = centred * weft.rsqrt(var + self.eps)
-        return y * self.weight.reshape(*self.shape) + self.bias.reshape(*self.shape)
+        scale = weft.rsqrt(var + self.eps) * self.weight.reshape(*self.shape)
+        return centred * scale + self.bias.reshape(*self.shape)
 
 
 class BatchNorm1d(_BatchNorm):

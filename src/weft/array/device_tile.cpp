@@ -10,13 +10,13 @@ namespace {
 // rows, columns, depth, each_m, each_n, lanes_m, warps_m, warps_n, resident, rate: of 4096 x 4096 x
 // 4096 on an NVIDIA H200 (bench/gpu/tiles.cpp), whose processors could do 128 a clock at 1.9 GHz.
 constexpr Tile kWords[] = {
-    {128, 128, 16, 8, 8, 8, 2, 4, 2, 0.74},  //
-    {64, 128, 16, 8, 8, 8, 1, 4, 3, 0.69},   //
-    {128, 64, 16, 8, 8, 4, 4, 1, 3, 0.69},   //
-    {64, 64, 32, 8, 4, 4, 2, 2, 4, 0.58},    //
-    {32, 128, 16, 4, 8, 8, 1, 4, 4, 0.53},   //
+    {128, 128, 16, 8, 8, 8, 2, 4, 2, 0.75},  //
+    {64, 128, 16, 8, 8, 8, 1, 4, 3, 0.74},   //
+    {128, 64, 16, 8, 8, 4, 4, 1, 3, 0.745},  //
+    {64, 64, 32, 8, 4, 4, 2, 2, 4, 0.62},    //
+    {32, 128, 16, 4, 8, 8, 1, 4, 4, 0.58},   //
     {128, 32, 16, 8, 4, 4, 4, 1, 4, 0.58},   //
-    {32, 32, 32, 4, 2, 4, 2, 2, 6, 0.31},    //
+    {32, 32, 32, 4, 2, 4, 2, 2, 6, 0.34},    //
 };
 // Twice the registers and shared memory for each element.
 constexpr Tile kDoubles[] = {
@@ -29,7 +29,7 @@ constexpr Tile kDoubles[] = {
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
 
 /// What a launch and the sum over parts cost, in clocks of a processor.
-constexpr double kLaunch = 9000, kBytesPerClock = 10;
+constexpr double kLaunch = 9000, kBytesPerClock = 3.3;
 
 double expected_clocks(const Grid& grid, const Tile& t, std::int64_t element_bytes,
                        std::int64_t batch, std::int64_t m, std::int64_t n, std::int64_t k,
@@ -44,7 +44,7 @@ double expected_clocks(const Grid& grid, const Tile& t, std::int64_t element_byt
                        (element_bytes > 4 ? 64 : 128) / t.rate;
   const std::int64_t rest = each % t.resident;
   // A processor with fewer blocks than it needs waits for memory and barriers.
-  const double busy = 0.55 + 0.45 * static_cast<double>(rest) / static_cast<double>(t.resident);
+  const double busy = 0.60 + 0.45 * static_cast<double>(rest) / static_cast<double>(t.resident);
   double clocks = static_cast<double>(each - rest) * block;
   if (rest > 0) clocks += static_cast<double>(rest) * block / busy;
   if (parts > 1) {
