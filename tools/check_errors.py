@@ -2,7 +2,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Every error slug has the form a.b.c and is provoked by a test.
 
-  --doc  writes docs/errors.md
+--doc  writes docs/errors.md
 """
 
 import pathlib
