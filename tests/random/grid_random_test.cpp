@@ -151,8 +151,8 @@ TEST(grid_random, sums_across_threads) {
       sch.bind(loops[0], random.chance(70) ? "blockIdx.x" : "threadIdx.y");
       const bool other = n > threads && random.chance(50);  // bind the loop over the shares
       const LoopRef across = parts[inner != other ? 1 : 0], rest = parts[inner != other ? 0 : 1];
-      if (random.chance(50)) sch.reorder({rest, across});
-      sch.bind(across, "threadIdx.x");
+      if (random.chance(50)) attempt([&] { sch.reorder({rest, across}); });
+      if (!attempt([&] { sch.bind(across, "threadIdx.x"); })) continue;
       const ir::PrimFunc lowered = lowered_for("metal", sch.func());
       ASSERT_EQ(difference(f, lowered, seed), "") << "seed " << seed << "\n"
                                                   << sch.show() << ir::print(lowered);
