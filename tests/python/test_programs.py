@@ -265,3 +265,41 @@ def test_a_profile_shows_passes_and_calls(tmp_path):
     assert [x.name for x in tmp_path.iterdir()] == ["trace.json"]
     f(a, a, weft.zeros((1024,), dtype="float32", device="c"))
     assert len(p.spans) == len(names)
+
+
+@pytest.mark.parametrize("columns", [96, 128])
+@pytest.mark.parametrize("threads", [1, 8, 32])
+def test_the_first_largest_element_is_found_across_threads(threads, columns, rng):
+    """A reduction of pairs, spread over the threads of a block."""
+    device = weft.device("opencl:0")
+    if not device.available:
+        pytest.skip(device.reason)
+
+    @T.prim_func
+    def argmax(
+        A: T.Buffer((64, columns), "float32"),
+        I: T.Buffer((64,), "int32"),  # noqa: E741
+        V: T.Buffer((64,), "float32"),
+    ):
+        for i, k in T.grid(64, columns):
+            with T.block("argmax"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    I[vi] = -1
+                    V[vi] = T.min_value("float32")
+                i0: T.int32 = T.Select(V[vi] >= A[vi, vk], I[vi], T.Cast("int32", vk))
+                v0: T.float32 = T.Select(V[vi] >= A[vi, vk], V[vi], A[vi, vk])
+                I[vi] = i0
+                V[vi] = v0
+
+    sch = weft.Schedule(argmax)
+    i, k = sch.get_loops(sch.get_block("argmax"))
+    sch.bind(i, "blockIdx.x")
+    _, thread = sch.split(k, [None, threads])
+    sch.bind(thread, "threadIdx.x")
+    module = weft.build(sch, target="opencl")
+    values = rng.standard_normal((64, columns)).astype("float32")
+    where, largest = (weft.zeros((64,), dtype=t, device=device) for t in ("int32", "float32"))
+    module["argmax"](weft.asarray(values, device=device), where, largest)
+    np.testing.assert_array_equal(where.numpy(), values.argmax(1))
+    np.testing.assert_array_equal(largest.numpy(), values.max(1))

@@ -123,6 +123,8 @@ std::string why_dependent(const std::vector<Leaf>& under, std::size_t index,
 
 Verdict check_independent(const State& s, const Kind& kind, const Path& path) {
   const ForNode* loop = path.loop();
+  std::int64_t extent = 0;
+  if (is_const_int(loop->extent, &extent) && extent <= 1) return std::nullopt;  // nothing to race
   // The loop alone, so that its variable counts as a loop of each leaf.
   std::vector<Leaf> under = leaves(path.target());
   std::vector<bool> uses(under.size(), false);
