@@ -133,7 +133,7 @@ WEFT_POWER(u32, uint32_t, uint32_t) WEFT_POWER(u64, uint64_t, uint64_t)
 const CSpelling& library_spelling() {
   static const CSpelling table = [] {
     CSpelling s = spelling();
-    s.prelude += std::string(kVectorLibrary) + kMath + kForeign;
+    s.prelude += cat(kVectorLibrary, kMath, kForeign);
     s.function_prefix = "WEFT_FUNCTION ";
     s.kernel_prefix = "static int32_t ";
     s.restrict_word = "";
