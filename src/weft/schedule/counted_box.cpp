@@ -2,8 +2,6 @@
 #include "weft/schedule/counted_box.h"
 
 #include <algorithm>
-#include <unordered_map>
-#include <unordered_set>
 
 #include "weft/arith/sum.h"
 #include "weft/ir/build.h"
@@ -81,20 +79,6 @@ class Code {
   std::vector<std::int64_t> stack_;
 };
 
-/// What `condition` says as `index < limit`, where the limit does not depend on the loops.
-Expr limit_of(const Expr& condition, const Expr& index,
-              const std::unordered_set<const VarNode*>& vars, const arith::Analyzer& analyzer) {
-  const auto* b = as<BinaryNode>(condition);
-  Expr below;  // the condition is below < 0
-  if (condition->kind == ExprKind::lt) below = b->a - b->b;
-  if (condition->kind == ExprKind::le) below = b->a - b->b - 1;
-  if (condition->kind == ExprKind::gt) below = b->b - b->a;
-  if (condition->kind == ExprKind::ge) below = b->b - b->a - 1;
-  if (!below || !arith::is_index_type(below->dtype)) return nullptr;
-  const Expr limit = analyzer.simplify(cast(below->dtype, index) - below);
-  return uses_any(limit, vars) ? nullptr : limit;
-}
-
 /// The points that the loops reach, as one number in [0, volume) each: all of them or none of use.
 bool is_full(const std::vector<std::vector<std::int64_t>>& points, std::vector<std::int64_t>& low,
              std::vector<std::int64_t>& width) {
@@ -131,7 +115,6 @@ std::optional<std::vector<Span>> counted_box(const std::vector<Range>& region,
                                              const std::vector<Expr>& conditions,
                                              const arith::Analyzer& analyzer) {
   std::vector<Loop> loops;
-  std::unordered_set<const VarNode*> vars;
   std::int64_t points = 1;
   for (const ForNode* loop : all) {
     const VarNode* v = loop->var.get();
@@ -149,7 +132,6 @@ std::optional<std::vector<Span>> counted_box(const std::vector<Range>& region,
     points *= constant.extent;
     if (points > kMostPoints) return std::nullopt;
     loops.push_back(constant);
-    vars.insert(v);
   }
   VarMap first;
   for (const Loop& l : loops) first[l.node->var.get()] = l.node->min;
@@ -161,19 +143,8 @@ std::optional<std::vector<Span>> counted_box(const std::vector<Range>& region,
     if (!indices[d].compile(analyzer.simplify(region[d].min - base), loops)) return std::nullopt;
     out.push_back({base, {}});
   }
-  std::vector<std::pair<std::size_t, Expr>> limits;
   for (const Expr& condition : conditions) {
-    Code code;
-    if (code.compile(condition, loops)) {
-      filters.push_back(std::move(code));
-      continue;
-    }
-    Expr limit;
-    for (std::size_t d = 0; d < region.size() && !limit; ++d) {
-      limit = limit_of(condition, region[d].min, vars, analyzer);
-      if (limit) limits.emplace_back(d, limit);
-    }
-    if (!limit) return std::nullopt;
+    if (!filters.emplace_back().compile(condition, loops)) return std::nullopt;
   }
   std::vector<std::vector<std::int64_t>> reached;
   std::vector<std::int64_t> at;
@@ -204,8 +175,6 @@ std::optional<std::vector<Span>> counted_box(const std::vector<Range>& region,
     out[d].base = analyzer.simplify(out[d].base + make_int(low[d], type));
     out[d].widths = {make_int(width[d], type)};
   }
-  for (const auto& [d, limit] : limits)
-    out[d].widths.push_back(analyzer.simplify(limit - out[d].base));
   return out;
 }
 

@@ -18,9 +18,9 @@ struct Span {
   std::vector<ir::Expr> widths;
 };
 
-/// Exactly what the points `region` (extents 1) reach while `loops` run under all `conditions`, of
-/// which those that mention more than the loops must bound one index from above. Absent when that
-/// is no box, or takes more than 32768 steps to find out.
+/// Exactly what the points `region` (extents 1) reach while `loops` run under all `conditions`.
+/// Absent when that is no box, when a condition mentions more than the loops, or when finding out
+/// takes more than 32768 steps.
 std::optional<std::vector<Span>> counted_box(const std::vector<ir::Range>& region,
                                              const std::vector<const ir::ForNode*>& loops,
                                              const std::vector<ir::Expr>& conditions,

@@ -21,8 +21,9 @@ std::string clang_says(std::string text) {
   }
   std::string file = ::testing::TempDir() + "weft_metal_kernel.cpp";
   write_file_atomic(file, text);
-  std::string command = cat("clang -std=c++20 -fsyntax-only -Wno-unknown-attributes -I",
-                            WEFT_METAL_SHIM, " ", file, " 2>&1");
+  std::string command =
+      cat(WEFT_CLANG, " -x c++ -std=c++20 -fsyntax-only -Wno-unknown-attributes -I",
+          WEFT_METAL_SHIM, " ", file, " 2>&1");
   FILE* pipe = popen(command.c_str(), "r");
   std::string out;
   char room[512];
