@@ -57,73 +57,6 @@ constexpr bool is_fl = std::is_floating_point_v<T>;
 template <typename T>
 constexpr bool is_int = std::is_integral_v<T> && !std::is_same_v<T, bool>;
 
-/// e to the x for float as straight-line code, which vectorises: x = n ln 2 + r, a polynomial of
-/// degree 6 in r (minimax on |r| <= ln 2 / 2; Cephes' expf), two steps of scaling so that subnormal
-/// results come out. Within 2 units in the last place; NaN passes through the polynomial.
-WEFT_INLINE float exp_float(float x) {
-  constexpr float kMagic = 12582912.0f;  // 1.5 * 2^23: adding it rounds to an integer
-  float c = x > 89.0f ? 89.0f : x;
-  c = c < -104.0f ? -104.0f : c;
-  float t = c * 1.44269504088896341f + kMagic;
-  std::int32_t n = __builtin_bit_cast(std::int32_t, t) - 0x4b400000;
-  float whole = t - kMagic;
-  float r = c - whole * 0.693359375f;
-  r = r + whole * 2.12194440e-4f;
-  float p = 1.9875691500e-4f;
-  p = p * r + 1.3981999507e-3f;
-  p = p * r + 8.3334519073e-3f;
-  p = p * r + 4.1665795894e-2f;
-  p = p * r + 1.6666665459e-1f;
-  p = p * r + 5.0000001201e-1f;
-  float y = p * (r * r) + r + 1.0f;
-  std::int32_t half = n >> 1;
-  y *= __builtin_bit_cast(float, (half + 127) << 23);
-  return y * __builtin_bit_cast(float, (n - half + 127) << 23);
-}
-
-/// Natural logarithm for float as straight-line code (Cephes' logf): within 2 units in the last
-/// place, subnormal arguments included.
-WEFT_INLINE float log_float(float x) {
-  bool tiny = x < 1.17549435e-38f;
-  float scaled = tiny ? x * 8388608.0f : x;
-  std::int32_t bits = __builtin_bit_cast(std::int32_t, scaled);
-  std::int32_t e = (bits - 0x3f3504f3) >> 23;
-  float f = __builtin_bit_cast(float, bits - (e << 23)) - 1.0f;
-  float exponent = static_cast<float>(e) + (tiny ? -23.0f : 0.0f);
-  float z = f * f;
-  float p = 7.0376836292e-2f;
-  p = p * f - 1.1514610310e-1f;
-  p = p * f + 1.1676998740e-1f;
-  p = p * f - 1.2420140846e-1f;
-  p = p * f + 1.4249322787e-1f;
-  p = p * f - 1.6668057665e-1f;
-  p = p * f + 2.0000714765e-1f;
-  p = p * f - 2.4999993993e-1f;
-  p = p * f + 3.3333331174e-1f;
-  float y = p * f * z;
-  y = y + exponent * -2.12194440e-4f;
-  y = y - 0.5f * z;
-  float r = f + y + exponent * 0.693359375f;
-  r = x == std::numeric_limits<float>::infinity() ? x : r;
-  r = x == 0.0f ? -std::numeric_limits<float>::infinity() : r;
-  float bad = x != x ? x : std::numeric_limits<float>::quiet_NaN();
-  return x >= 0.0f ? r : bad;
-}
-
-/// Hyperbolic tangent for float: a polynomial below 0.625, else through exp (Cephes' tanhf).
-WEFT_INLINE float tanh_float(float x) {
-  float z = x * x;
-  float p = -5.70498872745e-3f;
-  p = p * z + 2.06390887954e-2f;
-  p = p * z - 5.37397155531e-2f;
-  p = p * z + 1.33314422036e-1f;
-  p = p * z - 3.33332819422e-1f;
-  float small = p * z * x + x;
-  float m = std::fabs(x);
-  float large = 1.0f - 2.0f / (exp_float(m + m) + 1.0f);
-  return std::copysign(m < 0.625f ? small : large, x);  // also of a zero
-}
-
 // Functions of libm on reals, of the C++ library on complex numbers.
 #define WEFT_MATH(name)                                             \
   template <typename T>                                             \
@@ -145,21 +78,11 @@ WEFT_MATH(sin)
 WEFT_MATH(sinh)
 WEFT_MATH(tan)
 WEFT_MATH(sqrt)
-template <typename T>
-WEFT_INLINE T exp_(T x) {
-  if constexpr (std::is_same_v<T, float>) return exp_float(x);
-  else if constexpr (std::is_same_v<T, double>) return ::exp(x);
-  else return std::exp(x);
-}
-template <typename T>
-WEFT_INLINE T log_(T x) {
-  if constexpr (std::is_same_v<T, float>) return log_float(x);
-  else if constexpr (std::is_same_v<T, double>) return ::log(x);
-  else return std::log(x);
-}
+WEFT_MATH(exp)
+WEFT_MATH(log)
 template <typename T>
 WEFT_INLINE T tanh_(T x) {
-  if constexpr (std::is_same_v<T, float>) return tanh_float(x);
+  if constexpr (std::is_same_v<T, float>) return ::tanhf(x);
   else if constexpr (std::is_same_v<T, double>) return ::tanh(x);
   else {
     using R = typename T::value_type;
