@@ -144,7 +144,7 @@ def roll(x, /, shift, *, axis=None):
         shifts = tuple(shifts) * len(axes)
     if len(axes) == 1:
         axes = tuple(axes) * len(shifts)
-    out = x.copy()
+    out = x
     for s, a in zip(shifts, axes):
         a = _axis(a, x.ndim, "roll")
         n = x.shape[a]
@@ -153,7 +153,7 @@ def roll(x, /, shift, *, axis=None):
         s = s % n
         front = (slice(None),) * a
         out = concat([out[(*front, slice(n - s, None))], out[(*front, slice(0, n - s))]], axis=a)
-    return out
+    return x.copy() if out is x else out
 
 
 def tile(x, repetitions, /):
