@@ -34,7 +34,7 @@ bool reads(const Expr& e, const BufferNode* b) {
 class KernelText {
  public:
   KernelText(const CSpelling& spelling, emit::Helpers& helpers, const PrimFunc& f)
-      : spelling_(spelling), expr_(spelling, helpers), f_(f) {}
+      : spelling_(spelling), helpers_(helpers), expr_(spelling, helpers), f_(f) {}
 
   std::string functions;  // outlined bodies of parallel loops
   std::vector<std::string> assertions;
@@ -45,6 +45,8 @@ class KernelText {
     const auto* launch = as<LaunchNode>(f_->body);
     for_each_stmt(f_->body, [&](const Stmt& s) {
       if (const auto* t = as<StoreNode>(s)) written_.insert(t->buffer.get());
+      if (const auto* t = as<ForNode>(s))
+        instructions_ |= find_annotation(t->annotations, "instruction") != nullptr;
     });
     for_each_expr(f_->body, [&](const Expr& e) {
       if (const auto* c = as<CallNode>(e); c && c->op == "address_of") {
@@ -311,6 +313,17 @@ class KernelText {
   }
 
   void for_stmt(const ForNode* t) {
+    if (spelling_.instruction && find_annotation(t->annotations, "instruction")) {
+      InstructionPrinter print;
+      print.address = [&](const Buffer& b, const Expr& index) {
+        return cat(expr_.name(b.get(), b->name), " + ", expr_.text(index));
+      };
+      print.helper = [&](const std::string& name, const std::string& text) {
+        helpers_.define(name, text);
+      };
+      line(spelling_.instruction(t, print));
+      return;
+    }
     analyzer_.bind(t->var, {t->min, t->extent});
     if (t->for_kind == ForKind::parallel && spelling_.host_entry && !in_parallel_)
       return parallel_text(t);
@@ -470,7 +483,7 @@ class KernelText {
     }
     if (gpu && shared) {
       bool moved = emit::has_vector_access(t->body, b.get());
-      shared_.push_back({type, id, count, count * width, moved ? 16 : width, width});
+      shared_.push_back({type, id, count, count * width, moved || instructions_ ? 16 : width, width});
     } else if (gpu) {
       if (b->scope == "global") {
         throw Error(
@@ -702,12 +715,14 @@ class KernelText {
   };
 
   const CSpelling& spelling_;
+  emit::Helpers& helpers_;
   emit::Expressions expr_;
   PrimFunc f_;
   arith::Analyzer analyzer_;
   std::string text_, offsets_;
   int indent_ = 0;
   bool in_parallel_ = false, uses_ctx_ = false;
+  bool instructions_ = false;                   // some loop is an instruction of the machine
   bool copying_ = false, copies_ = false;       // under Async; anywhere in the kernel
   bool streaming_ = false;                      // the store at hand bypasses the caches
   bool streams_ = false, any_streams_ = false;  // in this function; in an outlined one

@@ -29,7 +29,7 @@ Stmt core(Stmt s) {
 /// of the program; a buffer's indices may differ by an offset that the tile fixes.
 class Match {
  public:
-  explicit Match(const arith::Analyzer& analyzer) : analyzer_(analyzer) {}
+  explicit Match(arith::Analyzer& analyzer) : analyzer_(analyzer) {}
 
   struct Operand {
     Buffer buffer;  // of the program
@@ -49,7 +49,7 @@ class Match {
           return fail(cat("loop \"", b->var->name, "\" runs ", print(b->extent),
                           " times, the instruction needs ", print(a->extent)));
         }
-        bind(a->var, b->var);
+        bind(a->var, b->var, {b->min, b->extent});
         return stmt(a->body, b->body);
       }
       case StmtKind::seq: {
@@ -87,8 +87,9 @@ class Match {
     }
     return core(s);
   }
-  void bind(const Var& d, const Var& p) {
+  void bind(const Var& d, const Var& p, const Range& range) {
     vars_[d.get()] = p;
+    analyzer_.bind(p, range);
     inner_.insert(p.get());
   }
   bool same_extent(const Expr& a, const Expr& b) {
@@ -127,7 +128,7 @@ class Match {
       }
       if (!expr(d->iter_values[left[k]], p->iter_values[right[k]]))
         return fail(cat("iterator \"", y.var->name, "\" is bound differently"));
-      bind(x.var, y.var);
+      bind(x.var, y.var, y.dom);
     }
     if (!expr(d->predicate, p->predicate)) return fail("the predicates differ");
     if (!a->init != !b->init)
@@ -208,7 +209,7 @@ class Match {
     }
   }
 
-  const arith::Analyzer& analyzer_;
+  arith::Analyzer& analyzer_;  // learns the ranges of the tile's variables
   VarMap vars_, fixed_;
   std::unordered_set<const VarNode*> inner_;
 };

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/cuda/spelling.h"
 
+#include "weft/targets/cuda/tensor_cores.h"
+
 namespace weft::cuda {
 
 const CSpelling& spelling() {
@@ -76,6 +78,7 @@ static __device__ __forceinline__ void weft_copy_if_16(void* to, const void* fro
     s.async_commit = "asm volatile(\"cp.async.commit_group;\" ::: \"memory\")";
     s.async_wait = "asm volatile(\"cp.async.wait_group %;\" ::: \"memory\")";
     s.stream = "__stcs";
+    s.instruction = instruction_text;
     s.trap = "__trap();";
     return s;
   }();
