@@ -49,7 +49,7 @@ class Match {
           return fail(cat("loop \"", b->var->name, "\" runs ", print(b->extent),
                           " times, the instruction needs ", print(a->extent)));
         }
-        bind(a->var, b->var, {b->min, b->extent});
+        bind(a->var, b->var);
         return stmt(a->body, b->body);
       }
       case StmtKind::seq: {
@@ -87,9 +87,8 @@ class Match {
     }
     return core(s);
   }
-  void bind(const Var& d, const Var& p, const Range& range) {
+  void bind(const Var& d, const Var& p) {
     vars_[d.get()] = p;
-    analyzer_.bind(p, range);
     inner_.insert(p.get());
   }
   bool same_extent(const Expr& a, const Expr& b) {
@@ -103,6 +102,7 @@ class Match {
       if (!is_const_int_value(a->iters[i].dom.extent, 1)) left.push_back(i);
     }
     for (std::size_t i = 0; i < b->iters.size(); ++i) {
+      analyzer_.bind(b->iters[i].var, b->iters[i].dom);  // (o * 16 + i) // 16 is o
       if (!is_const_int_value(b->iters[i].dom.extent, 1)) {
         right.push_back(i);
       } else {
@@ -128,7 +128,7 @@ class Match {
       }
       if (!expr(d->iter_values[left[k]], p->iter_values[right[k]]))
         return fail(cat("iterator \"", y.var->name, "\" is bound differently"));
-      bind(x.var, y.var, y.dom);
+      bind(x.var, y.var);
     }
     if (!expr(d->predicate, p->predicate)) return fail("the predicates differ");
     if (!a->init != !b->init)
@@ -209,7 +209,7 @@ class Match {
     }
   }
 
-  arith::Analyzer& analyzer_;  // learns the ranges of the tile's variables
+  arith::Analyzer& analyzer_;
   VarMap vars_, fixed_;
   std::unordered_set<const VarNode*> inner_;
 };
