@@ -9,7 +9,6 @@
 // only in loads and stores of consecutive elements.
 
 #include <cstdint>
-#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -25,14 +24,6 @@ enum class VectorStyle : std::uint8_t {
   members,  // float4 with .x .y .z .w, constructed by make_float4(...), moved through pointer casts
   load_store,  // vload4 / vstore4, constructed by (float4)(...)
   casts,       // float4(...) and pointer casts
-};
-
-/// What the hook for loops annotated "instruction" may use.
-struct InstructionPrinter {
-  /// Text of the address of an element of a flat buffer.
-  std::function<std::string(const ir::Buffer&, const ir::Expr& index)> address;
-  /// Adds the definition of a function, once.
-  std::function<void(const std::string& name, const std::string& text)> helper;
 };
 
 struct CSpelling {
@@ -73,8 +64,8 @@ struct CSpelling {
   /// false, and nothing is read then.
   std::map<int, std::string> async_guarded;
   std::string async_helpers, async_commit, async_wait;
-  /// The statement for a loop annotated "instruction" (see InstructionInfo); null: the loop itself.
-  std::string (*instruction)(const ir::ForNode* loop, const InstructionPrinter& print) = nullptr;
+  /// The definition of a function that the intrinsic "instruction" calls; null: there are none.
+  std::string (*instruction)(std::string_view name) = nullptr;
   std::string trap;  // statement that stops a kernel whose assertion failed; "": refuse
 };
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "weft/target/text_backend.h"
 #include "weft/targets/cuda/device.h"
 #include "weft/targets/cuda/nvrtc.h"
@@ -27,6 +29,15 @@ class CudaBackend final : public TextBackend {
     if (copies_asynchronously(arch(target))) out.queues.push_back({"cp.async", true, "group", 0});
     out.limits["vector_align"] = 16;
     out.instructions = tensor_core_rows();
+    return out;
+  }
+
+  pass::Pipeline pipeline(const Target& target) const override {
+    pass::Pipeline out = TextBackend::pipeline(target);
+    // While indices are still quotients and remainders.
+    auto before = std::find_if(out.begin(), out.end(),
+                               [](const auto& p) { return p.name == "lower_division"; });
+    out.insert(before, {"select_tensor_cores", select_tensor_cores});
     return out;
   }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/cuda/tensor_cores.h"
 
+#include <cstdio>
 #include <map>
 
 #include "weft/arith/analyzer.h"
@@ -149,7 +150,7 @@ class Place {
                         std::int64_t lane = 0) const {
     std::int64_t out = 0;
     if (!is_const_int(arith::simplify(at(values, lane) - at({})), &out))
-      misplaced(buffer_, "its strides are known only at run time");
+      misplaced(buffer_, cat("its index ", print(index_), " has strides known only at run time"));
     return out;
   }
   void expect(const std::map<std::string, std::int64_t>& values, std::int64_t lane,
@@ -158,9 +159,7 @@ class Place {
     if (found != elements)
       misplaced(buffer_, cat(what, " is ", found, " elements on, not ", elements));
   }
-  std::string pointer(const InstructionPrinter& print) const {
-    return print.address(buffer_, at({}));
-  }
+  Expr pointer() const { return call("address_of", {load(buffer_, {at({})})}); }
   void expect_aligned(std::int64_t elements, const char* what) const {
     if (elements % 8) misplaced(buffer_, cat(what, " is ", elements, " elements, no multiple of 8"));
   }
@@ -209,7 +208,14 @@ std::string mma_helper(const std::string& name, int m, int n, const std::string&
   return out;
 }
 
-std::string mma_text(const ForNode* loop, const InstructionPrinter& print) {
+/// A function of instruction_definition on the first elements of a tile's operands.
+Stmt instruction(const std::string& name, const Place& a, std::int64_t step_a, const Place& b,
+                 std::int64_t step_b, const Place& c) {
+  return evaluate(call("instruction", {make_string(name), c.pointer(), a.pointer(), make_int(step_a),
+                                       b.pointer(), make_int(step_b)}));
+}
+
+Stmt mma_call(const ForNode* loop) {
   const Nest nest = read(loop, "ijhek");
   const int m = static_cast<int>(nest.extents.at("i")) * 16;
   const int n = static_cast<int>(nest.extents.at("j")) * 8;
@@ -226,10 +232,7 @@ std::string mma_text(const ForNode* loop, const InstructionPrinter& print) {
   c.expect({{"h", 1}}, 0, n / 4, "the eighth row");
   a.expect_aligned(lda, "a row");
   b.expect_aligned(ldb, "a row");
-  const std::string type = short_type(nest.a->buffer), name = cat("weft_mma_m", m, "n", n, "_", type);
-  print.helper(name, mma_helper(name, m, n, type));
-  return cat(name, "(", c.pointer(print), ", ", a.pointer(print), ", ", lda, ", ", b.pointer(print),
-             ", ", ldb, ");");
+  return instruction(cat("weft_mma_m", m, "n", n, "_", short_type(nest.a->buffer)), a, lda, b, ldb, c);
 }
 
 /// Descriptors: address >> 4, LBO at bit 16, SBO at bit 32, no swizzle. 16 further k are two core
@@ -257,7 +260,7 @@ std::string wgmma_helper(const std::string& name, int n, int steps, const std::s
   return out;
 }
 
-std::string wgmma_text(const ForNode* loop, const InstructionPrinter& print) {
+Stmt wgmma_call(const ForNode* loop) {
   const Nest nest = read(loop, "jhek");
   const int n = static_cast<int>(nest.extents.at("j")) * 8;
   const int steps = static_cast<int>(nest.extents.at("k")) / 16;
@@ -275,11 +278,8 @@ std::string wgmma_text(const ForNode* loop, const InstructionPrinter& print) {
   const std::int64_t next_k = a.distance({{"k", 8}}), next_column = b.distance({{"j", 1}});
   a.expect_aligned(next_k, "the step to the eighth k");
   b.expect_aligned(next_column, "the step to the eighth column");
-  const std::string type = short_type(nest.a->buffer),
-                    name = cat("weft_wgmma_n", n, "k", steps * 16, "_", type);
-  print.helper(name, wgmma_helper(name, n, steps, type));
-  return cat(name, "(", c.pointer(print), ", ", a.pointer(print), ", ", next_k * 2, ", ",
-             b.pointer(print), ", ", next_column * 2, ");");
+  return instruction(cat("weft_wgmma_n", n, "k", steps * 16, "_", short_type(nest.a->buffer)), a,
+                     next_k * 2, b, next_column * 2, c);
 }
 
 }  // namespace
@@ -298,10 +298,31 @@ const std::vector<InstructionInfo>& tensor_core_rows() {
   return rows;
 }
 
-std::string instruction_text(const ForNode* loop, const InstructionPrinter& print) {
-  const Json* name = find_annotation(loop->annotations, "instruction");
-  WEFT_CHECK(name && name->is_string(), "a loop without its instruction");
-  return name->as_string() == "mma" ? mma_text(loop, print) : wgmma_text(loop, print);
+PrimFunc select_tensor_cores(const PrimFunc& f) {
+  class Select final : public Rewriter {
+   protected:
+    Stmt rewrite_for(const Stmt& s) override {
+      const Json* name = find_annotation(as<ForNode>(s)->annotations, "instruction");
+      if (!name) return Rewriter::rewrite_for(s);
+      return name->as_string() == "mma" ? mma_call(as<ForNode>(s)) : wgmma_call(as<ForNode>(s));
+    }
+  };
+  Stmt body = Select().rewrite(f->body);
+  if (body == f->body) return f;
+  auto out = edit(f);
+  out->body = std::move(body);
+  return out;
+}
+
+std::string instruction_definition(std::string_view name) {
+  int m = 0, n = 0, k = 0;
+  char type[8] = "";
+  const std::string text(name);
+  if (std::sscanf(text.c_str(), "weft_mma_m%dn%d_%7s", &m, &n, type) == 3)
+    return mma_helper(text, m, n, type);
+  const int found = std::sscanf(text.c_str(), "weft_wgmma_n%dk%d_%7s", &n, &k, type);
+  WEFT_CHECK(found == 3, "no instruction ", name);
+  return wgmma_helper(text, n, k / 16, type);
 }
 
 }  // namespace weft::cuda

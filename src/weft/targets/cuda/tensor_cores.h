@@ -15,17 +15,20 @@
 // Source: PTX ISA, "Matrix fragments" of mma.m16n8k16, ldmatrix, wgmma and its matrix descriptor.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
-#include "weft/target/emit_c.h"
 #include "weft/target/target.h"
 
 namespace weft::cuda {
 
 const std::vector<InstructionInfo>& tensor_core_rows();
 
-/// The text that replaces a loop annotated "instruction" (hook of the emitter). Throws
+/// Puts calls of the intrinsic "instruction" for annotated loops. Throws
 /// Error(emit, "cuda.instruction.layout") when an operand does not lie as the instruction needs.
-std::string instruction_text(const ir::ForNode* loop, const InstructionPrinter& print);
+ir::PrimFunc select_tensor_cores(const ir::PrimFunc& f);
+
+/// The device function that such a call names.
+std::string instruction_definition(std::string_view name);
 
 }  // namespace weft::cuda
