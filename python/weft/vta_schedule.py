@@ -8,6 +8,7 @@ They can be edited, replayed and built. ``weft.build(f, target="vta")`` needs no
 
 import ast as _ast
 import itertools as _itertools
+import math as _math
 
 from ._errors import error
 from .schedule import Schedule
@@ -152,31 +153,39 @@ class _Product:
         self.sums = [n for n in sums if n in self.outer]
         self.used = used
         self.index = (x, w)
+        self.known = {}
+        self.codes = tuple(
+            [
+                (names, _names(e), compile(_ast.Expression(e), "<index>", "eval"))
+                for e in index
+                if (names := [n for n in _names(e) if n in self.outer])
+            ]
+            for index in self.index
+        )
 
     def footprint(self, which, tile):
         """Elements of a tile of the input (0), the weights (1) or the sum (2)."""
+        names = self.spatial if which == 2 else [n for n in self.outer if n in self.used[which]]
+        key = (which, *(tile[n] for n in names))
+        if key not in self.known:
+            self.known[key] = self._count(which, tile)
+        return self.known[key]
+
+    def _count(self, which, tile):
         if which == 2:
-            total = 1
-            for n in self.spatial:
-                total *= tile[n]
-            return total
+            return _math.prod(tile[n] for n in self.spatial)
         total = 1
-        for e in self.index[which]:
-            names = [n for n in _names(e) if n in tile]
-            if not names:
-                continue
+        for names, every, code in self.codes[which]:
             # The largest distance between two values of the index, by evaluating its corners.
-            code = compile(_ast.Expression(e), "<index>", "eval")
+            step = {n: 1 if self.packed else self.size.get(n, 1) for n in names}
             values = []
             for corner in _itertools.product((0, 1), repeat=len(names)):
-                scope = dict.fromkeys(_names(e), 0)
-                step = {n: self.size[n] if n in self.size and not self.packed else 1 for n in names}
+                scope = dict.fromkeys(every, 0)
                 for n, c in zip(names, corner, strict=True):
                     scope[n] = c * (tile[n] - 1) * step[n]
                 values.append(eval(code, {"__builtins__": {}}, scope))
-            span = max(values) - min(values)
-            lane = [self.size[n] for n in names if n in self.size and not self.packed]
-            total *= span // (lane[0] if lane else 1) + 1
+            lane = max(step.values())  # whole elements of an axis that is a lane
+            total *= (max(values) - min(values)) // lane + 1
         return total
 
     def order(self, tile):
@@ -222,6 +231,7 @@ class _Product:
             else:
                 picked = _divisors(e)
                 choices.append(picked if len(picked) <= 6 else picked[:3] + picked[-4:])
+        macs = _math.prod(self.outer.values())
         bytes_of = (env.INP_ELEM_BYTES, env.WGT_ELEM_BYTES)
         best = None
         for sizes in _itertools.product(*choices):
@@ -229,9 +239,6 @@ class _Product:
             if any(self.footprint(k, tile) > limit[k] for k in range(3)):
                 continue
             times = {n: self.outer[n] // tile[n] for n in self.outer}
-            macs = traffic = 1
-            for n in self.outer:
-                macs *= self.outer[n]
             traffic = 0
             for k in (0, 1):
                 loads, at = 1, self.level(k, tile)
@@ -240,9 +247,7 @@ class _Product:
                     if n == at:
                         break
                 traffic += loads * (self.footprint(k, tile) * bytes_of[k] / 8 + 33)
-            steps = 1
-            for n in self.outer:
-                steps *= times[n]
+            steps = _math.prod(times.values())
             cost = max(macs, traffic) + min(macs, traffic) / 16 + 12 * steps
             if best is None or cost < best[0]:
                 best = (cost, tile)
