@@ -21,6 +21,13 @@ class _Block:
         self.name, self.iters = name, {}  # name -> ("S" | "R", extent)
         self.writes, self.write_index, self.loads, self.reduces = None, [], [], False
 
+    def is_window(self):
+        """Whether it copies one array at shifted places, with zeros around: what a transfer can do."""
+        parts = [n for _, i in self.loads for e in i for n in _ast.walk(e)]
+        return len(self.loads) == 1 and not any(
+            isinstance(n, (_ast.FloorDiv, _ast.Mod, _ast.Mult)) for n in parts
+        )
+
     def lines(self):
         return [n for n, (kind, _) in self.iters.items() if kind == "S"]
 
@@ -72,7 +79,7 @@ def _read(func):
             elif isinstance(s, _ast.Assign) and _call(s.value, "T.axis.spatial", "T.axis.reduce"):
                 kind = "S" if s.value.func.attr == "spatial" else "R"
                 block.iters[s.targets[0].id] = (kind, _ast.literal_eval(s.value.args[0]))
-            elif isinstance(s, _ast.With):
+            elif isinstance(s, _ast.With) and _call(s.items[0].context_expr, "T.init"):
                 block.reduces = True
             elif isinstance(s, _ast.Assign) and isinstance(s.targets[0], _ast.Subscript):
                 target = s.targets[0]
@@ -152,16 +159,19 @@ class _Product:
         self.spatial = [n for n in spatial if n in self.outer]
         self.sums = [n for n in sums if n in self.outer]
         self.used = used
-        self.index = (x, w)
         self.known = {}
         self.codes = tuple(
             [
-                (names, _names(e), compile(_ast.Expression(e), "<index>", "eval"))
+                (
+                    [n for n in self.outer if n in _names(e)],
+                    _names(e),
+                    compile(_ast.Expression(e), "<index>", "eval"),
+                )
                 for e in index
-                if (names := [n for n in _names(e) if n in self.outer])
             ]
-            for index in self.index
+            for index in (x, w, block.write_index)
         )
+        self.index = (x, w, block.write_index)
 
     def footprint(self, which, tile):
         """Elements of a tile of the input (0), the weights (1) or the sum (2)."""
@@ -171,10 +181,9 @@ class _Product:
             self.known[key] = self._count(which, tile)
         return self.known[key]
 
-    def _count(self, which, tile):
-        if which == 2:
-            return _math.prod(tile[n] for n in self.spatial)
-        total = 1
+    def spans(self, which, tile):
+        """Of each axis of the input (0), the weights (1) or the sum (2): what a tile reaches, in numbers."""
+        out = []
         for names, every, code in self.codes[which]:
             # The largest distance between two values of the index, by evaluating its corners.
             step = {n: 1 if self.packed else self.size.get(n, 1) for n in names}
@@ -182,10 +191,16 @@ class _Product:
             for corner in _itertools.product((0, 1), repeat=len(names)):
                 scope = dict.fromkeys(every, 0)
                 for n, c in zip(names, corner, strict=True):
-                    scope[n] = c * (tile[n] - 1) * step[n]
+                    scope[n] = c * (tile[n] * step[n] - 1)
                 values.append(eval(code, {"__builtins__": {}}, scope))
-            lane = max(step.values())  # whole elements of an axis that is a lane
-            total *= (max(values) - min(values)) // lane + 1
+            out.append(max(values) - min(values) + 1)
+        return out
+
+    def _count(self, which, tile):
+        total = 1
+        for (names, _, _), span in zip(self.codes[which], self.spans(which, tile), strict=True):
+            lane = 1 if self.packed else max((self.size.get(n, 1) for n in names), default=1)
+            total *= -(-span // lane)
         return total
 
     def order(self, tile):
@@ -207,7 +222,7 @@ class _Product:
                 at = n
         return at
 
-    def choose(self, env, chain, fixed):
+    def choose(self, env, chain, fixed, threads):
         """Tiles that fit twice, with the fewest estimated cycles of max(compute, transfers)."""
         limit = [
             env.INP_BUFF_SIZE // env.INP_ELEM_BYTES // 2,
@@ -239,6 +254,8 @@ class _Product:
             if any(self.footprint(k, tile) > limit[k] for k in range(3)):
                 continue
             times = {n: self.outer[n] // tile[n] for n in self.outer}
+            if threads > 1 and all(times[n] % threads for n in self.spatial):
+                continue
             traffic = 0
             for k in (0, 1):
                 loads, at = 1, self.level(k, tile)
@@ -252,7 +269,8 @@ class _Product:
             if best is None or cost < best[0]:
                 best = (cost, tile)
         if best is None:
-            raise _refuse("no tile fits into the memories twice", f"elements: {limit}")
+            wish = f" with a multiple of {threads} steps for the threads" if threads > 1 else ""
+            raise _refuse(f"no tile{wish} fits into the memories twice", f"elements: {limit}")
         return best[1]
 
 
@@ -274,7 +292,13 @@ def default_schedule(func, env=None, tiles=None, threads=1):
     from . import vta as _vta
 
     env = env or _vta.env()
-    buffers, blocks = _read(func)
+    try:
+        buffers, blocks = _read(func)
+    except (ValueError, AttributeError, KeyError, StopIteration) as reason:
+        raise _refuse(
+            f"it is no plain function of blocks with constant extents ({type(reason).__name__})",
+            "what has steps already, symbolic extents or scalars is not read",
+        ) from reason
     sums = [b for b in blocks if b.reduces]
     if len(sums) > 1:
         raise _refuse(f"it has {len(sums)} blocks with sums", "one is expected")
@@ -288,8 +312,10 @@ def default_schedule(func, env=None, tiles=None, threads=1):
     made = {b.writes for b in chain + sums}
     for b in chain:
         for name, _ in b.loads:
-            if name not in made and buffers[name][1] != "int32":
-                raise _refuse(f"{name!r} is {buffers[name][1]}; steps cannot widen it on the way")
+            if name not in made and buffers[name][1] not in ("int32", "int8"):
+                raise _refuse(
+                    f"{name!r} is {buffers[name][1]}; the accumulator takes int32 and int8"
+                )
     sch = Schedule(func)
     if sums:
         _schedule_product(
@@ -349,10 +375,10 @@ def _schedule_product(sch, env, p, blocks, at, buffers, tiles, threads):
     own = {b.writes for b in chain} | {p.block.writes}
     names = [p.block.name] + [b.name for b in _fold_chain(sch, chain)]
     last = sch.get_block(names[-1])
-    tile = p.choose(env, len(names) - 2, dict(tiles or {}))
+    tile = p.choose(env, len(names) - 2, dict(tiles or {}), threads)
 
     # Packing: global copies of what does not lie in whole elements, made by the host.
-    made = {b.writes: b for b in before}
+    made = {b.writes: b for b in before if b.is_window()}  # others stay copies of the host
     padding = [made[n] for n in (p.x, p.w) if n in made]
     packs = []
     if not p.packed:
@@ -386,8 +412,6 @@ def _schedule_product(sch, env, p, blocks, at, buffers, tiles, threads):
             outer[n] = bound
             order.append(rest)
         order.append(outer[n])
-    if threads > 1 and bound is None:
-        raise _refuse(f"no tile loop has a multiple of {threads} steps for the threads")
     sch.reorder(
         *order,
         *(inner[n] for n in p.sums),
@@ -399,15 +423,29 @@ def _schedule_product(sch, env, p, blocks, at, buffers, tiles, threads):
     innermost = outer[[n for n in p.order(tile) if n in p.spatial][-1]]
     for n in names[1:]:
         sch.reverse_compute_at(sch.get_block(n), innermost)
-    copies = [c for n in names[1:] for c in _operands(sch, env, sch.get_block(n), own)]
-    for c in copies:
-        sch.compute_at(c, innermost)
+    operands = []  # second operands of the chain: the copy into the accumulator, and its packing
+    for n in names[1:]:
+        block = sch.get_block(n)
+        for i, r in enumerate(sch.get(block)["reads"]):
+            if r["buffer"] in own or r["scope"] != "global":
+                continue
+            pack = None
+            if not p.packed and len(r["shape"]) == len(p.block.write_index):
+                pack = sch.cache_read(block, i, "global")
+            elif not p.packed and env.BATCH > 1:
+                raise _refuse(
+                    f"{r['buffer']!r} has no row axis, and an element has {env.BATCH} rows",
+                    "no step repeats a buffer along a new axis",
+                )
+            operands.append((sch.cache_read(block, i, env.acc_scope), pack))
+            sch.compute_at(operands[-1][0], innermost)
+    copies = [c for c, _ in operands]
     if bound is not None:
         sch.bind(bound, "vthread")
 
     # Layouts, once the tiles are where they belong.
     if not p.packed:
-        _block_layouts(sch, env, p, packs, inp, wgt, names, buffers)
+        _block_layouts(sch, env, p, tile, packs, inp, wgt, names, operands)
     for block in [inp, wgt, *copies, last]:
         _mark(sch, env, block)
     first_sum = next((outer[n] for n in p.sums), None)
@@ -417,7 +455,7 @@ def _schedule_product(sch, env, p, blocks, at, buffers, tiles, threads):
     sch.tensorize(lanes[p.lane[0]], env.gemm)
 
 
-def _block_layouts(sch, env, p, packs, inp, wgt, names, buffers):
+def _block_layouts(sch, env, p, tile, packs, inp, wgt, names, operands):
     """Buffers of the sum become blocks of whole elements: [...outer...][lane][lane]."""
 
     def blocked(index, first, second):
@@ -432,22 +470,24 @@ def _block_layouts(sch, env, p, packs, inp, wgt, names, buffers):
         return next(d for d, e in enumerate(index) if _ast.unparse(e) == name)
 
     row, col, deep = p.lane
-    x, w = p.index
+    x, w, y = p.index
     shape_x = ((dim(x, row), env.BATCH), (dim(x, deep), env.BLOCK_IN))
     shape_w = ((dim(w, col), env.BLOCK_OUT), (dim(w, deep), env.BLOCK_IN))
-    y = p.block.write_index
     shape_y = ((dim(y, row), env.BATCH), (dim(y, col), env.BLOCK_OUT))
-    todo = [(b, w if which else x, shape_w if which else shape_x) for b, which in packs]
-    todo += [(inp, x, shape_x), (wgt, w, shape_w)]
-    todo += [(sch.get_block(n), y, shape_y) for n in names]
-    for block, index, shape in todo:
+    host = [(b, w if which else x, shape_w if which else shape_x) for b, which in packs]
+    host += [(b, y, shape_y) for _, b in operands if b is not None]
+    chip = [(inp, 0, shape_x), (wgt, 1, shape_w)]
+    chip += [(c, 2, shape_y) for c, b in operands if b is not None]
+    chip += [(sch.get_block(n), 2, shape_y) for n in names[1:]]
+    total = (sch.get_block(names[0]), y, shape_y)
+    for block, index, shape in [*host, total, *((b, p.index[k], s) for b, k, s in chip)]:
         sch.transform_layout(block, ("write", 0), blocked(index, *shape))
-        if block in (b for b, _ in packs) or block is todo[-len(names)][0]:
-            continue
-        own = sch.get_loops(block)[-len(index) :]  # of the copy: lanes become loops of their own
+    for block, which, shape in chip:  # lanes become loops of their own
+        long = [d for d, n in enumerate(p.spans(which, tile)) if n > 1]  # others have no loop
+        own = sch.get_loops(block)[-len(long) :]
         for d, n in shape:
             if n > 1:
-                sch.split(own[d], [None, n])
+                sch.split(own[long.index(d)], [None, n])
 
 
 __all__ = ["default_schedule"]

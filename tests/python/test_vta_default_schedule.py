@@ -2,6 +2,8 @@
 """Default schedules in public steps: the workloads of VTA's own tests, built from the steps, equal NumPy, and their
 traces, replayed from JSON or executed as Python, give the identical instruction stream."""
 
+import re
+
 import numpy as np
 import pytest
 from weft.vta import op
@@ -276,6 +278,49 @@ def test_tiles_can_be_given_and_steps_edited():
     assert cycles not in (small, large)
 
 
+@pytest.mark.parametrize("packed", [True, False])
+def test_residuals_are_widened_on_the_way(packed):
+    env = weft.vta.env()
+    sizes = (1, 32, 9, 11, 48, 3)
+    options = {"pad": 1, "residual": True, "bias": True, "shift": 6, "clip": (-128, 127)}
+    f = op.conv2d_packed(env, *sizes, **options) if packed else op.conv2d(*sizes, **options)
+    x, w, b, r = arrays(
+        [
+            ((1, 32, 9, 11), "int8"),
+            ((48, 32, 3, 3), "int8"),
+            ((48,), "int32"),
+            ((1, 48, 9, 11), "int8"),
+        ],
+        8,
+    )
+    total = (convolve(x, w, 1, 1) >> 6) + b[None, :, None, None] + r
+    want = np.clip(total, -128, 127).astype(np.int8)
+    if packed:
+        x, r, want = (
+            v.reshape(1, 1, -1, 16, 9, 11).transpose(0, 2, 4, 5, 1, 3).copy() for v in (x, r, want)
+        )
+        w = w.reshape(3, 16, 2, 16, 3, 3).transpose(0, 2, 4, 5, 1, 3).copy()
+        b = b.reshape(3, 1, 16)
+    check(env, f, [x, w, b, r], want)
+
+
+def test_bytes_in_the_accumulator_are_copies():
+    env = weft.vta.env()
+    sch = weft.vta.default_schedule(seed_matmul(env, 1, 2, 2), env)
+    sch.cache_write(sch.get_block("C"), 0, "vta.acc")
+    with pytest.raises(weft.Error) as refusal:
+        weft.build(sch, target=env.target)
+    assert refusal.value.code == "vta.lower.dtype"
+    assert "is int8 in vta.acc, and is computed" in str(refusal.value)
+
+
+def symbolic(env):
+    n = te.var("n")
+    X = te.placeholder((n, 16), "int32", name="X")
+    Y = te.compute((n, 16), lambda i, j: X[i, j] + 1, name="Y")
+    return te.create_prim_func([X, te.compute((n, 16), lambda *i: Y[i].astype("int8"), name="Z")])
+
+
 @pytest.mark.parametrize(
     ("f", "options", "reason"),
     [
@@ -283,13 +328,9 @@ def test_tiles_can_be_given_and_steps_edited():
         (lambda env: op.matmul(16, 16, 16, dtype="int32"), {}, "must cast int32 sums to int8"),
         (lambda env: op.matmul(16, 16, 32), {"tiles": {"v_i0": 3}}, "does not divide 'v_i0' of 16"),
         (lambda env: op.matmul(16, 16, 32), {"tiles": {"x": 3}}, "tiles name ['x']"),
-        (lambda env: op.matmul(16, 16, 32), {"threads": 3}, "multiple of 3 steps"),
+        (lambda env: op.matmul(16, 16, 32), {"threads": 3}, "no tile with a multiple of 3 steps"),
         (lambda env: op.global_sum_pool(1, 16, 4, 4, 2), {}, "does not multiply two int8 arrays"),
-        (
-            lambda env: op.conv2d_packed(env, 1, 16, 8, 8, 16, 3, pad=1, residual=True),
-            {},
-            "steps cannot widen it",
-        ),
+        (symbolic, {}, "no plain function of blocks with constant extents"),
     ],
 )
 def test_what_steps_cannot_express_is_refused(f, options, reason):
@@ -299,3 +340,58 @@ def test_what_steps_cannot_express_is_refused(f, options, reason):
     assert refusal.value.code == "vta.schedule.default"
     assert reason in str(refusal.value), refusal.value
     assert "weft.build" in refusal.value.help
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_random_operators_equal_what_build_makes(seed):
+    """Operators of whole lanes at random: what the steps refuse names the reason, what they take equals weft.build's
+    own schedule, which test_vta.py compares with NumPy, and their trace replays to the identical stream."""
+    rng = np.random.default_rng([77, seed])
+
+    def pick(*values):
+        return values[rng.integers(len(values))]
+
+    def upto(n):
+        return int(rng.integers(1, n + 1))
+
+    env = weft.vta.env(CONFIGS[seed % 3])
+    B, bi, bo = env.BATCH, env.BLOCK_IN, env.BLOCK_OUT
+    options = {
+        "shift": upto(9),
+        "relu": bool(pick(0, 1)),
+        "clip": pick(None, (-100, 90)),
+        "bias": bool(pick(0, 1)),
+    }
+    kind = pick("matmul", "conv2d", "conv2d_packed", "conv2d_transpose")
+    kernel = pick(1, 2, 3, 5)
+    window = {"stride": upto(3), "pad": int(rng.integers(kernel)), "residual": bool(pick(0, 1))}
+    height, width = 4 + upto(9), 4 + upto(9)
+    if kind == "matmul":
+        sizes = (upto(9) * B, upto(5) * bo, upto(5) * bi)
+        f = op.matmul(*sizes, transposed=bool(pick(0, 1)), batch=pick(None, 2), **options)
+    elif kind == "conv2d":
+        sizes = (upto(2) * B, upto(3) * bi, height, width, upto(3) * bo, kernel)
+        f = op.conv2d(*sizes, layout=pick("NCHW", "NHWC"), **window, **options)
+    elif kind == "conv2d_packed":
+        groups = pick(1, 2)
+        sizes = (upto(2) * B, upto(3) * bi * groups, height, width, upto(3) * bo * groups, kernel)
+        f = op.conv2d_packed(env, *sizes, groups=groups, **window, **options)
+    else:
+        sizes = (B, upto(2) * bi, upto(6), upto(6), upto(2) * bo, pick(2, 3, 4), pick(1, 2))
+        f = op.conv2d_transpose(*sizes, pad=pick(0, 1), shift=5)
+    shapes = [
+        (tuple(int(n) for n in shape.split(",") if n.strip()), dtype)
+        for shape, dtype in re.findall(
+            r'T\.Buffer\(\(([^)]*)\), "(\w+)"\)', str(f).split("T.func_attr")[0]
+        )
+    ]
+    *inputs, result = arrays(shapes, seed)
+    try:
+        weft.vta.default_schedule(f, env)
+    except weft.ScheduleError as refusal:
+        assert refusal.code == "vta.schedule.default"
+        assert "has no row axis" in str(refusal), refusal  # a plain bias where an element has rows
+        assert env.BATCH > 1 and options["bias"]
+        return
+    want, _ = run(env, weft.build(f, target=env.target), inputs, result.shape)
+    check(env, f, inputs, want)

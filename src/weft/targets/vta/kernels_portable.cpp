@@ -63,7 +63,7 @@ void gemm(const GemmCall& call) {
   switch (call.block) {
     case 4: return gemm_count<Vector, 4, 1, 4>(call);
     case 8: return gemm_count<Vector, 4, 2, 8>(call);
-    case 16: return gemm_count<Vector, 2, 4, 16>(call);
+    case 16: return gemm_count<Vector, 4, 2, 16>(call);
     case 32: return gemm_count<Vector, 2, 4, 32>(call);
     default: return gemm_count<Vector, 2, 4, 64>(call);
   }

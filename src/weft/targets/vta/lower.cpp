@@ -129,7 +129,10 @@ void Lowering::allocation(const AllocateNode* a) {
                   a->buffer->name, "\""));
   }
   DType want = mem == MemType::acc ? dtypes::int32 : dtypes::int8;
-  if (!(a->buffer->dtype == want)) {
+  // Bytes are widened on their way into the accumulator; unit() sees to it that nothing else writes
+  // them.
+  const bool widened = mem == MemType::acc && a->buffer->dtype == dtypes::int8;
+  if (!(a->buffer->dtype == want) && !widened) {
     throw refuse(
         "dtype",
         cat("\"", a->buffer->name, "\" is ", to_string(a->buffer->dtype), " in ", a->buffer->scope),
@@ -208,6 +211,11 @@ void Lowering::unit(const Nest& nest) {
             cat("\"", s->buffer->name, "\" in ", s->buffer->scope,
                 " can only be filled by a copy from global memory"),
             s);
+  if (!(s->buffer->dtype == dtypes::int32))
+    no_unit("dtype",
+            cat("\"", s->buffer->name, "\" is ", to_string(s->buffer->dtype),
+                " in vta.acc, and is computed"),
+            s, "bytes there are copies from global memory; sums and chains are int32");
   if (product(nest, *dst)) return;
   if (nest.init) reset_for(nest, *dst);
   chain(nest, s->value, s, *dst);
