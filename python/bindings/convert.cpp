@@ -292,7 +292,7 @@ NDArray to_array(PyObject* o, std::optional<Elem> dtype, Ref<Device> device, Cop
     if (nb::hasattr(a, "dtype"))
       throw Error(ErrorKind::dtype, "array.asarray.type",
                   cat("cannot make an array of elements of type ",
-                      nb::cast<std::string>(nb::repr(a.attr("dtype")))))
+                      nb::cast<std::string>(nb::str(nb::handle(nb::object(a.attr("dtype")))))))
           .note("legal: bool, integers, floats, complex numbers");
   }
   if (PySequence_Check(o) && !PyUnicode_Check(o)) return from_sequence(o, dtype, device);

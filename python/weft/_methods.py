@@ -229,6 +229,27 @@ NDArray.__rdivmod__ = lambda self, other: (other // self, other % self)
 Tensor.__format__ = _format
 
 
+def _contains(self, value):
+    """Whether some element equals the value, as in NumPy."""
+    import weft
+
+    return bool(weft.any(self == value))
+
+
+NDArray.__contains__ = Tensor.__contains__ = _contains
+
+
+def _dlpack(self, **options):
+    """The array of the tensor. Raises BufferError when it requires gradients: detach() first."""
+    if self.requires_grad:
+        raise BufferError("a tensor that requires gradients is not exported: detach() first")
+    return self.data.__dlpack__(**options)
+
+
+Tensor.__dlpack__ = _dlpack
+Tensor.__dlpack_device__ = lambda self: self.data.__dlpack_device__()
+
+
 def _rebuild(raw, shape, dtype):
     return _core._from_bytes(raw, shape, dtype)
 
