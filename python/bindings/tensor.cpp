@@ -48,6 +48,15 @@ const char* kept_name(const std::string& name) {
   return names.insert(name).first->c_str();
 }
 
+/// The rule of a compiled gradient, which has none.
+GradientFn no_second(const char* name) {
+  return [name](const GradientCall&) -> std::vector<Tensor> {
+    throw Error(ErrorKind::value, "compile.gradient.second",
+                cat("the gradient of \"", name, "\" is compiled and has none itself"))
+        .help("differentiate the function that is not compiled");
+  };
+}
+
 Axes axes_of(nb::handle o) {
   Axes axes;
   if (!o.is_none()) {
@@ -433,18 +442,14 @@ void bind_tensor(nb::module_& m) {
         const char* kept = kept_name(name);
         std::shared_ptr<nb::object> shared = kept_object(rule);
         return make_tensor(kept, data, inputs, [shared, kept](const GradientCall& c) {
-          bool linked = c.g.requires_grad();
-          for (const Tensor& x : c.x) linked |= x.requires_grad();
-          if (linked) {
-            throw Error(ErrorKind::value, "compile.gradient.second",
-                        cat("the gradient of \"", kept, "\" is compiled and has none itself"))
-                .help("differentiate the function that is not compiled");
-          }
           nb::gil_scoped_acquire gil;
           nb::list found = nb::cast<nb::list>((*shared)(c.g.data()));
-          std::vector<Tensor> out(c.x.size());
+          std::vector<Tensor> out(c.x.size()), sources = c.x;
+          sources.push_back(c.g);
           for (std::size_t i = 0; i < out.size() && i < found.size(); ++i) {
-            if (!found[i].is_none()) out[i] = Tensor(nb::cast<NDArray>(found[i]));
+            // Linked, so that a gradient of the gradient is refused rather than missing.
+            if (!found[i].is_none())
+              out[i] = make_tensor(kept, nb::cast<NDArray>(found[i]), sources, no_second(kept));
           }
           return out;
         });

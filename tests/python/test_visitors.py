@@ -512,3 +512,80 @@ def test_arrays_on_a_remote_device_have_no_operators():
     error = refused(weft.DeviceError, "array.device.remote", lambda: x + x)
     assert "add" in error.message and "upload" in error.help
     refused(weft.DeviceError, "array.device.remote", weft.sum, x)
+
+
+# ---- layers and optimizers
+
+
+def test_the_gradient_of_a_compiled_function():
+    f = weft.compile(lambda v: (weft.exp(v) * 2.0).sum())
+    g = weft.grad(f)(weft.Tensor([0.0, 1.0]))
+    np.testing.assert_allclose(g.numpy(), 2 * np.exp([0.0, 1.0]), rtol=1e-6)
+    refused(
+        weft.Error,
+        "compile.gradient.second",
+        weft.grad(lambda v: weft.grad(f)(v).sum()),
+        weft.Tensor([0.0, 1.0]),
+    )
+
+
+def test_modules_are_walked():
+    nn = weft.nn
+    model = nn.Sequential(
+        nn.Linear(2, 3), nn.Sequential(nn.Dropout(0.5), nn.ReLU()), nn.Linear(3, 1)
+    )
+    assert len(model) == 3 and type(model[-1]) is nn.Linear and len(model[:2]) == 2
+    assert [type(m).__name__ for m in model] == ["Linear", "Sequential", "Linear"]
+    assert list(model.named_children()) == ["layers.0", "layers.1", "layers.2"]
+    assert model.children()[1][0] is model.named_modules()["layers.1.layers.0"]
+    assert not any(m.training for m in model.train(False).modules())
+    assert all(m.training for m in model.train().modules())
+    names = []
+    assert (
+        model.apply(lambda m: names.append(type(m).__name__)) is model and names[-1] == "Sequential"
+    )
+    model[0].requires_grad_(False)
+    model(weft.ones((4, 2))).sum().backward()
+    assert model[0].weight.grad is None and model[2].weight.grad is not None
+    several = nn.ModuleList([nn.Linear(2, 2)]).append(nn.Linear(2, 1))
+    assert len(several) == 2 and len(several.parameters()) == 4 and len(several[1:]) == 1
+    assert "legal" in str(refused(weft.ArgumentError, "nn.dropout.p", nn.Dropout, 1.5))
+
+
+def test_optimizers_say_what_they_take_and_go_on_from_a_state():
+    optim = weft.optim
+    p = weft.nn.Parameter([1.0, -2.0])
+    error = refused(weft.DTypeError, "optim.params.type", optim.SGD, [{"params": [p]}])
+    assert "dict" in error.message
+    refused(weft.ArgumentError, "optim.lr", optim.SGD, [p], lr=-1.0)
+
+    def run(make, steps, state=None, start=(1.0, -2.0)):
+        q = weft.nn.Parameter(list(start), dtype="float64")
+        o = make([q])
+        if state is not None:
+            o.load_state_dict(state)
+        for _ in range(steps):
+            o.zero_grad()
+            (q * q * q * q).sum().backward()
+            o.step()
+        return q.tolist(), o.state_dict()
+
+    import torch
+
+    for make, twin in [
+        (lambda ps: optim.SGD(ps, lr=0.01, momentum=0.9, nesterov=True), lambda ps: torch.optim.SGD(ps, lr=0.01, momentum=0.9, nesterov=True)),
+        (lambda ps: optim.Adam(ps, lr=0.1, betas=(0.8, 0.9)), lambda ps: torch.optim.Adam(ps, lr=0.1, betas=(0.8, 0.9))),
+        (lambda ps: optim.AdamW(ps, lr=0.1, weight_decay=0.1), lambda ps: torch.optim.AdamW(ps, lr=0.1, weight_decay=0.1)),
+    ]:  # fmt: skip
+        t = torch.tensor([1.0, -2.0], dtype=torch.float64, requires_grad=True)
+        o = twin([t])
+        for _ in range(6):
+            o.zero_grad()
+            (t * t * t * t).sum().backward()
+            o.step()
+        whole, _ = run(make, 6)
+        np.testing.assert_allclose(whole, t.detach().numpy(), rtol=1e-6)
+        half, state = run(make, 3)
+        state = pickle.loads(pickle.dumps(state))
+        np.testing.assert_allclose(run(make, 3, state, half)[0], whole, rtol=1e-12)
+    refused(weft.ArgumentError, "optim.state.names", optim.SGD([p]).load_state_dict, {})
