@@ -8,7 +8,11 @@ namespace weft {
 
 namespace {
 const std::vector<Tensor> kNoInputs;
-}
+thread_local bool t_grad_enabled = true;
+}  // namespace
+
+bool grad_enabled() { return t_grad_enabled; }
+void set_grad_enabled(bool on) { t_grad_enabled = on; }
 
 Tensor::Tensor(NDArray data, bool requires_grad) : node_(make_ref<TensorNode>()) {
   node_->data = std::move(data);
@@ -47,7 +51,7 @@ Tensor make_tensor(const char* op, NDArray data, std::vector<Tensor> inputs, Gra
   Tensor out(std::move(data), false);
   bool wanted = false;
   for (const Tensor& input : inputs) wanted |= input.requires_grad();
-  if (wanted && is_inexact(out.elem())) {
+  if (wanted && grad_enabled() && is_inexact(out.elem())) {
     out.node()->requires_grad = true;
     out.node()->op = op;
     out.node()->inputs = std::move(inputs);
