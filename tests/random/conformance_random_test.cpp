@@ -361,11 +361,15 @@ TEST(conformance_random, opencl_pipelined_products) {
 }
 
 /// The ladder's GEMM-4 (tiles in registers, operands fetched together into shared memory) of
-/// extents that its tiles hardly ever divide.
+/// extents that its tiles hardly ever divide; every thread has something to do.
 Case uneven_product(Random& random) {
-  const int m = random.between(1, 40), n = random.between(1, 40), k = random.between(1, 40);
   const int rows = 1 << random.between(1, 2), columns = 1 << random.between(1, 2);
-  const int tile = 1 << random.between(1, 2), depth = random.between(2, 5);
+  const int tile = 1 << random.between(1, 2), depth = 1 << random.between(1, 2);
+  const int m = rows * tile * random.between(1, 3) - random.between(0, tile - 1);
+  const int n = columns * tile * random.between(1, 3) - random.between(0, tile - 1);
+  const int k = depth * random.between(2, 5) - random.between(0, depth - 1);
+  int lanes = 4;  // fetched at once; each thread fetches as often as any other
+  while (tile * depth % (std::max(rows, columns) * lanes) != 0) lanes /= 2;
   Case out;
   out.program = matmul(m, n, k);
   out.meaning = parse(out.program);
@@ -386,7 +390,7 @@ Case uneven_product(Random& random) {
     sch.compute_at(fetch, r[0]);
     const auto loops = sch.get_loops(fetch);
     const auto parts = sch.split(sch.fuse({loops[loops.size() - 2], loops[loops.size() - 1]}),
-                                 {None, rows * columns, 1 << random.between(0, 2)});
+                                 {None, rows * columns, lanes});
     sch.bind(parts[1], "threadIdx.x");
     sch.vectorize(parts[2]);
   }
@@ -398,7 +402,7 @@ TEST(conformance_random, opencl_uneven_products) {
   const auto device = device_or_null("opencl");
   if (!device) GTEST_SKIP() << "no device for the target opencl";
   std::uint32_t refused = 0, compared = 0;
-  const std::uint32_t count = 40 * scale();
+  const std::uint32_t count = 24 * scale();
   for (std::uint32_t seed = 380'001; seed < 380'001 + count; ++seed) {
     Random random(seed);
     Case c;
@@ -421,7 +425,7 @@ TEST(conformance_random, opencl_uneven_products) {
   }
   std::printf("uneven products: seeds 380001 to %u, %u compared, %u schedules refused\n",
               380'000 + count, compared, refused);
-  EXPECT_GT(compared * 2, count);
+  EXPECT_LT(refused * 5, count);
 }
 
 /// Plants one fault in a lowered kernel: a stored value off by one, a constant off by one, or a
