@@ -3,9 +3,11 @@
 
 import argparse
 import linecache
+import os
 import pathlib
 import re
 import shlex
+import shutil
 import subprocess
 import sys
 
@@ -101,6 +103,30 @@ def test_the_tutorials_kernel_compiles(tmp_path):
         text=True,
     )
     assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.targets("wse")
+def test_the_tutorials_commands_for_the_wafer_run(tmp_path):
+    shutil.copytree(ROOT / "examples/wse/gemv", tmp_path, dirs_exist_ok=True)
+    (code,) = [c for words, c in blocks("docs/tutorial/05-wafer.md") if words == "console"]
+    paths = [str(ROOT / "python"), str(ROOT / "compat/cerebras")]
+    said = ""
+    for line in code.splitlines():
+        if not line.startswith("$ "):
+            assert like(line, said), f"the page shows {line}, but it prints {said}"
+            continue
+        verb, *arguments = shlex.split(line[2:])
+        entry = f"import sys; from weft import wse_tools; sys.exit(wse_tools.{verb}_main())"
+        done = subprocess.run(
+            [sys.executable, "-c", entry, *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        said = done.stdout
+    assert "SUCCESS!" in said
 
 
 def test_output_that_differs_is_seen():

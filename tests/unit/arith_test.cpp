@@ -458,15 +458,16 @@ TEST(Strided, known_walks) {
   };
   EXPECT_EQ(dims(i * 16 + j), (Dims{{128, 1}}));  // contiguous
   EXPECT_EQ(dims(i * 64 + j), (Dims{{8, 64}, {16, 1}}));
-  EXPECT_EQ(dims(i * 64 + floordiv(j, 4) * 16 + floormod(j, 4)), (Dims{{32, 16}, {4, 1}}));
+  EXPECT_EQ(dims(i * 64 + floordiv(j, make_int(4)) * 16 + floormod(j, make_int(4))),
+            (Dims{{32, 16}, {4, 1}}));
   EXPECT_EQ(dims(i + j), (Dims{{8, 1}, {16, 1}}));  // a window: places are visited again
-  EXPECT_EQ(dims(floormod(j, 4)), (Dims{{32, 0}, {4, 1}}));
+  EXPECT_EQ(dims(floormod(j, make_int(4))), (Dims{{32, 0}, {4, 1}}));
   EXPECT_EQ(dims(make_int(7) - i), (Dims{{8, -1}, {16, 0}}));
   EXPECT_EQ(dims(make_int(5)), (Dims{{128, 0}}));
   EXPECT_EQ(dims(i * j), (Dims{{-1, -1}}));
-  EXPECT_EQ(dims(i * n + j), (Dims{{-1, -1}}));       // a stride that is not known
-  EXPECT_EQ(dims(floordiv(j, 3)), (Dims{{-1, -1}}));  // the last round is not whole
-  EXPECT_EQ(dims(floordiv(i + j, 2)), (Dims{{-1, -1}}));
+  EXPECT_EQ(dims(i * n + j), (Dims{{-1, -1}}));                 // a stride that is not known
+  EXPECT_EQ(dims(floordiv(j, make_int(3))), (Dims{{-1, -1}}));  // the last round is not whole
+  EXPECT_EQ(dims(floordiv(i + j, make_int(2))), (Dims{{-1, -1}}));
   auto based = as_strided(j + n * 4 + 3, l.list, a);
   ASSERT_TRUE(based);
   EXPECT_TRUE(a.prove_equal(based->base, n * 4 + 3));
