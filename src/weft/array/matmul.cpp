@@ -92,7 +92,7 @@ void real(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64
   const GemmTable& table = gemm_table();
   if (n == 1 && ldc == 1 && gemv_of<T>(table)(m, k, a, a_row, a_col, b, b_row, c)) return;
   if (m == 1 && gemv_of<T>(table)(n, k, b, b_col, b_row, a, a_col, c)) return;
-  gemm_of<T>(table)(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc);
+  gemm_of<T>(table)(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc, false);
 }
 
 template <typename T, typename F>
