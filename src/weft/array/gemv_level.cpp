@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix times vector for one processor level (WEFT_LEVEL). Memory is read once in several streams:
-// four rows at once where rows are contiguous, eight columns at once where columns are.
+// four rows at once where rows are contiguous, sixteen columns at once where columns are.
 
 #include <algorithm>
 #include <cstring>
