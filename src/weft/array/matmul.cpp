@@ -152,6 +152,12 @@ NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
         .at("right", describe(b_in))
         .note("rule: [.., m, k] by [.., k, n] gives [.., m, n]");
   }
+  if (NDArray rows; b_in.ndim() == 2 && a.ndim() > 2 && a.size() > 0 &&
+                    a.reshape_view(Dims{a.size() / k, k}, rows)) {  // one product, not many
+    Dims shape = a.shape();
+    shape[a.ndim() - 1] = n;
+    return matmul(rows, b_in).reshape(shape);
+  }
   Dims batch_a(a.shape().data(), a.ndim() - 2), batch_b(b.shape().data(), b.ndim() - 2);
   const Dims* shapes[2] = {&batch_a, &batch_b};
   Dims batch = broadcast_shapes(shapes, "matmul");

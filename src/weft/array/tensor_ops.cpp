@@ -246,6 +246,12 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
     Tensor out = matmul(a, reshape(b, Dims{b.size(), 1}));
     return reshape(out, Dims(out.shape().data(), out.ndim() - 1));
   }
+  if (a.ndim() > 2 && b.ndim() == 2 && a.size() > 0) {  // many rows by one matrix: one product
+    const std::int64_t k = a.shape()[a.ndim() - 1];
+    Dims shape = a.shape();
+    shape[a.ndim() - 1] = b.shape()[1];
+    if (k == b.shape()[0]) return reshape(matmul(reshape(a, Dims{a.size() / k, k}), b), shape);
+  }
   const bool want_a = a.requires_grad(), want_b = b.requires_grad();
   return make_tensor(
       "matmul", matmul(a.data(), b.data()), {a, b},
