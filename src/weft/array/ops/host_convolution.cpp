@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <memory>
 #include <vector>
 
 #include "weft/array/gemm.h"
@@ -17,6 +18,25 @@ using runtime::Pool;
 
 /// Bytes of laid out windows at once: they stay in the caches while they are multiplied.
 constexpr I kWindowBytes = I{2} << 20;
+
+/// Space of a thread, kept between products: fresh pages cost more than laying out. The first for
+/// windows, the second for images side by side.
+template <typename T>
+T* scratch(int which, I count) {
+  struct Space {
+    std::unique_ptr<T[]> data;
+    I size = 0;
+  };
+  static thread_local Space spaces[2];
+  Space& space = spaces[which];
+  if (space.size < count) {
+    space.data = nullptr;
+    space.size = 0;
+    space.data = std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(count));
+    space.size = count;
+  }
+  return space.data.get();
+}
 
 template <typename T>
 GemmFn<T> product() {
@@ -175,16 +195,14 @@ void forward(const Geometry& s, const T* x, const T* weight, T* out) {
                      s.places, 1, to, s.places, false);
         return;
       }
-      std::vector<T> windows(static_cast<std::size_t>(s.k * columns)), result;
+      T* windows = scratch<T>(0, s.k * columns);
       Pool::shared().parallel_for(s.k, std::max<I>(1, 16384 / columns), [&](I begin, I end) {
-        lay_out(s, in, p, begin, end, windows.data(), columns);
+        lay_out(s, in, p, begin, end, windows, columns);
       });
-      if (p.images > 1) result.resize(static_cast<std::size_t>(s.og * columns));
-      T* c = p.images > 1 ? result.data() : to;
-      product<T>()(s.og, columns, s.k, w, s.k, 1, windows.data(), columns, 1, c,
+      T* c = p.images > 1 ? scratch<T>(1, s.og * columns) : to;
+      product<T>()(s.og, columns, s.k, w, s.k, 1, windows, columns, 1, c,
                    p.images > 1 ? columns : s.places, false);
-      if (p.images > 1)
-        side_by_side<false>(p.images, s.og, s.places, to, image_step, result.data());
+      if (p.images > 1) side_by_side<false>(p.images, s.og, s.places, to, image_step, c);
     });
   }
 }
@@ -206,11 +224,10 @@ void backward_input(const Geometry& s, const T* g, const T* weight, T* x) {
       // Only read; side_by_side has one signature for both directions.
       T* in = const_cast<T*>(g) + p.image * image_step + group * s.og * s.places + p.first * s.ow;
       I step = s.places;
-      std::vector<T> gathered;
       if (p.images > 1) {
-        gathered.resize(static_cast<std::size_t>(s.og * columns));
-        side_by_side<true>(p.images, s.og, s.places, in, image_step, gathered.data());
-        in = gathered.data();
+        T* gathered = scratch<T>(1, s.og * columns);
+        side_by_side<true>(p.images, s.og, s.places, in, image_step, gathered);
+        in = gathered;
         step = columns;
       }
       if (s.plain() && p.images == 1) {
@@ -218,11 +235,10 @@ void backward_input(const Geometry& s, const T* g, const T* weight, T* x) {
                      out + p.image * s.c * s.places + p.first * s.ow, s.places, false);
         return;
       }
-      std::vector<T> windows(static_cast<std::size_t>(s.k * columns));
-      product<T>()(s.k, columns, s.og, w, 1, s.k, in, step, 1, windows.data(), columns, false);
-      Pool::shared().parallel_for(s.cg, 1, [&](I begin, I end) {
-        add_back(s, out, p, begin, end, windows.data(), columns);
-      });
+      T* windows = scratch<T>(0, s.k * columns);
+      product<T>()(s.k, columns, s.og, w, 1, s.k, in, step, 1, windows, columns, false);
+      Pool::shared().parallel_for(
+          s.cg, 1, [&](I begin, I end) { add_back(s, out, p, begin, end, windows, columns); });
     };
     const I count = static_cast<I>(tasks.size());
     auto run = [&](I begin, I end) {
@@ -239,7 +255,6 @@ template <typename T>
 void backward_weight(const Geometry& s, const T* g, const T* x, T* weight) {
   // One piece after the other, cut by size alone, so that sums have one order.
   const std::vector<Piece> list = pieces(s, sizeof(T), s.n);
-  std::vector<T> windows, gathered;
   for (I group = 0; group < s.groups; ++group) {
     T* out = weight + group * s.og * s.k;
     const T* in = x + group * s.cg * s.h * s.w;
@@ -249,19 +264,19 @@ void backward_weight(const Geometry& s, const T* g, const T* x, T* weight) {
       T* from = const_cast<T*>(g) + p.image * image_step + group * s.og * s.places + p.first * s.ow;
       I step = s.places;
       if (p.images > 1) {
-        gathered.resize(static_cast<std::size_t>(s.og * columns));
-        side_by_side<true>(p.images, s.og, s.places, from, image_step, gathered.data());
-        from = gathered.data();
+        T* gathered = scratch<T>(1, s.og * columns);
+        side_by_side<true>(p.images, s.og, s.places, from, image_step, gathered);
+        from = gathered;
         step = columns;
       }
       const T* b = in + p.image * s.c * s.places + p.first * s.ow;
       I b_step = s.places;
       if (!s.plain() || p.images > 1) {
-        windows.resize(static_cast<std::size_t>(s.k * columns));
+        T* windows = scratch<T>(0, s.k * columns);
         Pool::shared().parallel_for(s.k, std::max<I>(1, 16384 / columns), [&](I begin, I end) {
-          lay_out(s, in, p, begin, end, windows.data(), columns);
+          lay_out(s, in, p, begin, end, windows, columns);
         });
-        b = windows.data();
+        b = windows;
         b_step = columns;
       }
       product<T>()(s.og, s.k, columns, from, step, 1, b, 1, b_step, out, s.k, add);
