@@ -48,6 +48,11 @@ Machine::Settled Machine::settle(Qpu& t, const Event*& from, const Event* end, s
     t.event_at = last;
     return how;
   };
+  auto wait = [&](std::int64_t until, StallReason why) {  // nothing is traced here
+    if (until <= t.now) return;
+    t.stall[why] += until - t.now;
+    t.time = t.now = until;
+  };
   for (; at < end; ++at) {
     const Event e = *at;
     t.time += timing::kIssue * static_cast<std::int64_t>(static_cast<std::uint16_t>(e.at - last));
@@ -73,7 +78,7 @@ Machine::Settled Machine::settle(Qpu& t, const Event*& from, const Event* end, s
       }
       case Event::receive: {
         TmuFifo& fifo = t.fifo[e.extra];
-        stall(t, fifo.ready[fifo.head], kStallTmu);
+        wait(fifo.ready[fifo.head], kStallTmu);
         fifo.head = (fifo.head + 1) & 7;
         --fifo.count;
         break;
@@ -96,8 +101,8 @@ Machine::Settled Machine::settle(Qpu& t, const Event*& from, const Event* end, s
       case Event::dma_store:
         dma_time(t, e.value & 0xffff, e.value >> 16, e.kind == Event::dma_store);
         break;
-      case Event::wait_load: stall(t, t.load_done, kStallDmaLoad); break;
-      case Event::wait_store: stall(t, t.store_done, kStallDmaStore); break;
+      case Event::wait_load: wait(t.load_done, kStallDmaLoad); break;
+      case Event::wait_store: wait(t.store_done, kStallDmaStore); break;
       case Event::semaphore:
         t.pc = e.value >> 1;
         if (!semaphore(t, e.extra, e.value & 1)) return leave(Settled::waits, at);
