@@ -64,9 +64,9 @@ def test_arguments_of_another_dtype_shape_device_or_stride():
     assert "64" in str(shape) and "63" in str(shape)
     rank = call(weft.zeros((8, 8), dtype="float32"))
     assert isinstance(rank, weft.ShapeError) and rank.code == "call.rank"
-    device = call(weft.zeros((64,), dtype="float32", device="ref"))
+    device = call(weft.zeros((64,), dtype="float32", device="null"))
     assert isinstance(device, weft.DeviceError) and device.code == "call.device"
-    assert "ref" in str(device) and "cpu" in str(device)
+    assert "null" in str(device) and "cpu" in str(device)
     strided = call(weft.zeros((128,), dtype="float32")[::2])
     assert strided.code == "call.strides" and "compact" in str(strided)
     count = refused(weft.Error, f, good, good)
