@@ -287,8 +287,9 @@ void bind_array_ops(nb::module_& m) {
     linalg::Eigen r = linalg::eig(a);
     return nb::make_tuple(r.values, r.vectors);
   });
+  m.def("_svdvals", [](const NDArray& a) { return linalg::svd(a, linalg::SvdPart::values).s; });
   m.def("_svd", [](const NDArray& a, bool full) {
-    linalg::Svd r = linalg::svd(a, full);
+    linalg::Svd r = linalg::svd(a, full ? linalg::SvdPart::full : linalg::SvdPart::thin);
     return nb::make_tuple(r.u, r.s, r.vh);
   });
   m.def("_qr", [](const NDArray& a, bool complete) {

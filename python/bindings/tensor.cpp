@@ -29,7 +29,7 @@ Tensor operand(nb::handle o, const Tensor& like) {
   if (Tensor* t = tensor_of(o.ptr())) return *t;
   if (is_number(o.ptr())) {
     Scalar s = scalar_of(o.ptr());
-    return Tensor(full(like.data().device(), promote_weak(like.elem(), s.kind), Dims{}, s));
+    return Tensor(full(like.device(), promote_weak(like.elem(), s.kind), Dims{}, s));
   }
   return Tensor(to_array(o.ptr(), std::nullopt, Ref<Device>(), Copy::when_needed));
 }
@@ -240,7 +240,8 @@ void bind_tensor(nb::module_& m) {
                                                              Ref<Device>(), Copy::when_needed);
             if (!(next.shape() == t.shape()) || next.elem() != t.elem()) {
               throw Error(ErrorKind::shape, "array.tensor.data",
-                          cat("data of ", describe(t.data()), " cannot become ", describe(next)));
+                          cat("data of ", name_of(t.elem()), to_string(t.shape()),
+                              " cannot become ", describe(next)));
             }
             t.set_data(std::move(next));
           })
@@ -256,12 +257,12 @@ void bind_tensor(nb::module_& m) {
           "op", [](const Tensor& t) { return std::string(t.op()); },
           "The operation that made it; \"\" for leaves.")
       .def_prop_ro("inputs", [](const Tensor& t) { return t.inputs(); })
-      .def_prop_ro("is_leaf", [](const Tensor& t) { return t.inputs().empty(); })
+      .def_prop_ro("is_leaf", [](const Tensor& t) { return t.node()->inputs.empty(); })
       .def_prop_ro("shape", [](const Tensor& t) { return t.shape(); })
       .def_prop_ro("ndim", &Tensor::ndim)
       .def_prop_ro("size", &Tensor::size)
       .def_prop_ro("dtype", [](const Tensor& t) { return t.elem(); })
-      .def_prop_ro("device", [](const Tensor& t) { return device_object(t.data().device()); })
+      .def_prop_ro("device", [](const Tensor& t) { return device_object(t.device()); })
       .def_prop_ro("T", [](const Tensor& t) { return transpose(t, -2, -1); })
       .def_prop_ro("mT", [](const Tensor& t) { return transpose(t, -2, -1); })
       .def("detach", &Tensor::detach, "The same data without history.")
@@ -373,8 +374,9 @@ void bind_tensor(nb::module_& m) {
       .def("__le__", [](const Tensor& t, nb::handle o) { return compared(Op::less_equal, t, o); })
       .def("__float__", [](const Tensor& t) { return nb::float_(nb::steal(wrap(t.data()))); })
       .def("__repr__", [](const Tensor& t) {
-        return cat("weft.Tensor(", format(t.data()), ", dtype=", name_of(t.elem()),
-                   ", device=", t.data().device()->info().name,
+        return cat("weft.Tensor(",
+                   t.released() ? cat("released, shape=", to_string(t.shape())) : format(t.data()),
+                   ", dtype=", name_of(t.elem()), ", device=", t.device()->info().name,
                    t.requires_grad()
                        ? cat(", requires_grad=True", *t.op() ? cat(", op=", t.op()) : std::string())
                        : std::string(),
@@ -390,7 +392,7 @@ void bind_tensor(nb::module_& m) {
         nb::list out;
         for (std::size_t i = 0; i < gs.size(); ++i) {
           out.append(gs[i].defined() ? gs[i]
-                                     : Tensor(full(wanted[i].data().device(), wanted[i].elem(),
+                                     : Tensor(full(wanted[i].device(), wanted[i].elem(),
                                                    wanted[i].shape(), Scalar(0))));
         }
         return out;

@@ -205,7 +205,7 @@ def svd(x, /, *, full_matrices=True):
 
 def svdvals(x, /):
     """Singular values, descending."""
-    return _core._svd(_plain(x, "svdvals"), False)[1]
+    return _core._svdvals(_plain(x, "svdvals"))
 
 
 def _eps(x):

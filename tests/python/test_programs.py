@@ -147,7 +147,7 @@ def test_calls_check_their_arguments():
     for bad, kind in (
         (weft.zeros((1000,), dtype="float32", device="c"), weft.ShapeError),
         (weft.zeros((1024,), dtype="float64", device="c"), weft.DTypeError),
-        (weft.zeros((1024,), dtype="float32", device="null"), weft.DeviceError),
+        (weft.zeros((1024,), dtype="float32", device="qpu"), weft.DeviceError),
         (3, weft.Error),
     ):
         with pytest.raises(kind, match="argument 2"):

@@ -223,7 +223,7 @@ class ConvTranspose1d(_Conv):
 
 
 class _BatchNorm(Module):
-    axes, shape = (0,), (1, -1)
+    ranks = (2, 3)
 
     def __init__(self, dim, eps=1e-5, momentum=0.1, device=None, dtype=None):
         super().__init__()
@@ -234,10 +234,18 @@ class _BatchNorm(Module):
         self.running_var = weft.ones((dim,), dtype=dtype, device=device)
 
     def forward(self, x):
+        if x.ndim not in self.ranks or x.shape[1] != self.weight.size:
+            raise _error(
+                weft.ShapeError,
+                "nn.batch_norm.shape",
+                f"{type(self).__name__} of {self.weight.size} features got shape {x.shape}",
+                note=f"rule: {' or '.join(map(str, self.ranks))} dimensions, features along axis 1",
+            )
+        axes, shape = (0, *range(2, x.ndim)), (1, -1, *(1,) * (x.ndim - 2))
         if self.training:
-            mean = x.mean(self.axes, True)
+            mean = x.mean(axes, True)
             centred = x - mean
-            var = (centred * centred).mean(self.axes, True)
+            var = (centred * centred).mean(axes, True)
             n = x.size / self.weight.size
             unbiased = var.data.reshape(-1) * (n / max(n - 1.0, 1.0))
             self.running_mean = (
@@ -245,20 +253,20 @@ class _BatchNorm(Module):
             )
             self.running_var = self.running_var * (1 - self.momentum) + unbiased * self.momentum
         else:
-            centred = x - self.running_mean.reshape(self.shape)
-            var = Tensor(self.running_var.reshape(self.shape), requires_grad=False)
-        scale = weft.rsqrt(var + self.eps) * self.weight.reshape(*self.shape)
-        return centred * scale + self.bias.reshape(*self.shape)
+            centred = x - self.running_mean.reshape(shape)
+            var = Tensor(self.running_var.reshape(shape), requires_grad=False)
+        scale = weft.rsqrt(var + self.eps) * self.weight.reshape(*shape)
+        return centred * scale + self.bias.reshape(*shape)
 
 
 class BatchNorm1d(_BatchNorm):
-    """Normalises each feature of (n, features) over the batch."""
+    """Normalises each feature of (n, features) or (n, features, length) over the batch."""
 
 
 class BatchNorm2d(_BatchNorm):
     """Normalises each channel of (n, c, h, w) over the batch."""
 
-    axes, shape = (0, 2, 3), (1, -1, 1, 1)
+    ranks = (4,)
 
 
 class LayerNorm(Module):

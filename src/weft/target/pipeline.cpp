@@ -84,6 +84,7 @@ pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& targ
   add("place_allocations",
       [machine](const PrimFunc& f) { return pass::place_allocations(f, machine); });
   add("convert_blocks", pass::convert_blocks);
+  add("lower_plain_matches", pass::lower_plain_matches);
   add("mark_nontemporal",
       [machine](const PrimFunc& f) { return pass::mark_nontemporal(f, machine); });
   add("check_private", [machine](const PrimFunc& f) { return pass::check_private(f, machine); });

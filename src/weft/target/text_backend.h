@@ -30,7 +30,7 @@ class TextBackend : public Backend {
   TargetInfo info(const Target& target) const final;
   Verdict accepts(const ir::PrimFunc& f, const Target& target) const final;
   ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target& target) const final;
-  pass::Pipeline pipeline(const Target& target) const final;
+  pass::Pipeline pipeline(const Target& target) const override;
   runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const final;
 
  protected:
