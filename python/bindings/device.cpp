@@ -66,9 +66,18 @@ Ref<Device>& host_device() {
   static Ref<Device> device = open_device("cpu");
   return device;
 }
+/// The name that WEFT_DEVICE gave: opened when it is needed first, so that importing never fails.
+std::string& process_name() {
+  static std::string name;
+  return name;
+}
 /// The default of the process, and what `with weft.use(...)` puts before it on one thread.
 Ref<Device>& process_device() {
   static Ref<Device> device = host_device();
+  if (!process_name().empty()) {
+    device = open_device(process_name());
+    process_name().clear();
+  }
   return device;
 }
 Ref<Device>& thread_device() {
@@ -215,7 +224,9 @@ void bind_device(nb::module_& m) {
       .def("__init__",
            [](DeviceTrace* self, const DeviceHandle& d) { new (self) DeviceTrace(d.get()); })
       .def("json", &DeviceTrace::json, "Ends the recording; trace-event JSON.");
-  m.def("set_default_device", [](nb::handle o) { process_device() = device_from_python(o); });
+  m.def(
+      "set_default_device", [](const std::string& name) { process_name() = name; }, nb::arg("name"),
+      "The default of all threads; opened, or refused, at the first use.");
   m.def(
       "swap_thread_device",
       [](nb::handle o) -> nb::object {

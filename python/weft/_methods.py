@@ -23,6 +23,7 @@ def _namespace(self, /, *, api_version=None):
 
 
 def _to_device(self, device, /, *, stream=None):
+    """The array on a device: the array API's spelling of to(device)."""
     if stream is not None:
         raise _error(
             _core.ArgumentError,
@@ -57,14 +58,14 @@ def _no_out(out):
         )
 
 
-def _mean(self, axis=None, dtype=None, out=None, keepdims=False):
-    """Arithmetic mean; NumPy's argument order."""
+def _mean(self, axis=None, keepdims=False, dtype=None, out=None):
+    """Arithmetic mean."""
     _no_out(out)
     return mean(self if dtype is None else self.astype(dtype), axis=axis, keepdims=keepdims)
 
 
 def _spread_of(name):
-    def method(self, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
+    def method(self, axis=None, keepdims=False, dtype=None, out=None, ddof=0):
         import weft
 
         _no_out(out)
@@ -76,7 +77,7 @@ def _spread_of(name):
 
 
 def _position(name):
-    def method(self, axis=None, out=None, *, keepdims=False):
+    def method(self, axis=None, keepdims=False, out=None):
         import weft
 
         _no_out(out)

@@ -86,10 +86,12 @@ class Module:
 
     @property
     def target(self):
+        """The target's text."""
         return self._core.target
 
     @property
     def functions(self):
+        """The names of the functions."""
         return self._core.functions
 
     def source(self):

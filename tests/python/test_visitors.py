@@ -2,7 +2,10 @@
 """What visitors tried after reading the front door only, and what they must find."""
 
 import copy
+import os
 import pickle
+import subprocess
+import sys
 import threading
 
 import numpy as np
@@ -109,6 +112,21 @@ def test_build_says_what_it_was_given():
     assert "-1" in error.message and "legal: 1" in error.notes[0]
 
 
+def test_an_option_that_no_target_knows_is_refused():
+    for target, slug, legal in [
+        ("cpu:mcp=host", "cpu.option.unknown", "mcpu"),
+        ("cpu:1", "cpu.option.unknown", "mcpu"),
+        ("wse:2x2,foo=1", "wse.option.unknown", "WxH, arch"),
+        ("c:foo=1", "c.option.unknown", "flags"),
+    ]:
+        error = refused(weft.ArgumentError, slug, weft.build, add(), target=target)
+        assert legal in error.notes[0], error
+    assert (
+        "mcpu" in refused(weft.ArgumentError, "cpu.option.unknown", weft.device, "cpu:mcp=x").help
+    )
+    assert weft.device("cpu:0") == weft.device("cpu")
+
+
 def test_host_memory_serves_every_target_that_computes_there():
     a = weft.asarray(np.arange(64, dtype="float32"))
     for target in ("c", "ref", "cpu"):
@@ -160,6 +178,28 @@ def test_the_default_device_belongs_to_the_thread():
         with weft.use("qpu:hw"):
             pass
     assert weft.zeros(1).device.name == "cpu"
+
+
+def test_an_absent_default_device_is_no_import_error(tmp_path):
+    text = (
+        "import weft\n"
+        "print(weft.zeros(2, device='cpu').device)\n"
+        "for _ in range(2):\n"
+        "    try: weft.zeros(2)\n"
+        "    except weft.Error as e: print(e.code)\n"
+    )
+    for name, code in [("qpu:hw", "qpu.absent"), ("nope", "target.unknown")]:
+        done = subprocess.run(
+            [sys.executable, "-c", text],
+            capture_output=True,
+            text=True,
+            env={
+                **os.environ,
+                "WEFT_DEVICE": name,
+                "PYTHONPATH": os.pathsep.join(filter(None, sys.path)),
+            },
+        )
+        assert done.stdout.split() == ["cpu", code, code], done.stdout + done.stderr
 
 
 def test_everything_that_is_loaded_later_is_listed():
@@ -589,3 +629,32 @@ def test_optimizers_say_what_they_take_and_go_on_from_a_state():
         state = pickle.loads(pickle.dumps(state))
         np.testing.assert_allclose(run(make, 3, state, half)[0], whole, rtol=1e-12)
     refused(weft.ArgumentError, "optim.state.names", optim.SGD([p]).load_state_dict, {})
+
+
+# ---- command line
+
+
+def test_files_that_are_no_programs(tmp_path, capsys):
+    from weft import cli
+
+    assert cli.main(["compile", str(tmp_path / "none.weft"), "--target", "cpu"]) == 1
+    error = capsys.readouterr().err
+    assert (
+        error.startswith("error[cli.file]: ") and "none.weft" in error and "No such file" in error
+    )
+    binary = tmp_path / "binary.weft"
+    binary.write_bytes(b"\x7fELF\xff\xfe")
+    assert cli.main(["compile", str(binary), "--target", "cpu"]) == 1
+    assert capsys.readouterr().err.startswith("error[cli.text]: byte 4 ")
+
+
+def test_a_target_without_passes_says_so(tmp_path, capsys):
+    from weft import cli
+
+    program = tmp_path / "add.weft"
+    program.write_text(add(8).script())
+    arguments = ["compile", str(program), "--emit", "source", "--print-after", "all", "--target"]
+    assert cli.main([*arguments, "wse:2x2"]) == 0
+    assert "without passes" in capsys.readouterr().err
+    assert cli.main([*arguments, "cpu"]) == 0
+    assert "# after simplify" in capsys.readouterr().err

@@ -19,16 +19,7 @@ constexpr std::string_view kThreads = "max_threads_per_block",
 TargetInfo TextBackend::info(const Target& target) const {
   std::vector<std::string> legal(row_.options.begin(), row_.options.end());
   if (row_.grid) legal.insert(legal.end(), {std::string(kThreads), std::string(kShared)});
-  for (const auto& [key, value] : target.options) {
-    const bool known = key.empty() || is_lowering_option(key) ||
-                       std::find(legal.begin(), legal.end(), key) != legal.end();
-    if (known) continue;
-    legal.insert(legal.end(), {"share_storage", "merge_expressions"});
-    throw Error(ErrorKind::value, cat(row_.name, ".option.unknown"),
-                cat("target ", row_.name, " has no option \"", key, "\" (given: ", value, ")"))
-        .note(cat("options: ", row_.number.empty() ? "" : cat(row_.number, ", "), join(legal)))
-        .help(did_you_mean(key, legal));
-  }
+  check_options(target, std::move(legal), row_.number);
   return rows(target);
 }
 
