@@ -260,6 +260,17 @@ def test_elementwise_chains():  # T3, T7, T8, T9
         check(env, te.create_prim_func([*xs, out]), data, theirs(*data).astype(np.int8))
 
 
+def test_bytes_are_widened_into_a_chain():
+    env = weft.vta.env()
+    shape = (40, 10, env.BATCH, env.BLOCK_OUT)
+    X, Y = (te.placeholder(shape, "int8", name=name) for name in "XY")
+    body = te.compute(shape, lambda *i: (X[i].astype("int32") + Y[i].astype("int32")) >> 1, "mean")
+    out = te.compute(shape, lambda *i: body[i].astype("int8"), name="out")
+    x, y = arrays([(shape, "int8")] * 2, 3)
+    want = ((x.astype(np.int32) + y) >> 1).astype(np.int8)
+    check(env, te.create_prim_func([X, Y, out]), [x, y], want)
+
+
 def test_tiles_can_be_given_and_steps_edited():
     env = weft.vta.env()
     f = op.matmul(64, 64, 64, shift=4)
