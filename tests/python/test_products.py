@@ -162,6 +162,39 @@ def test_values_stay_while_someone_holds_them_or_a_gradient_reads_them(rng):
     np.testing.assert_array_equal(held.numpy(), a)
 
 
+def test_a_pass_that_retains_nothing_gives_memory_back_on_its_way(rng):
+    device, n = weft.device("cpu"), 1 << 18
+    values = rng.random(n).astype("float32")
+    peaks, gradients = [], []
+    for retain in (True, False):
+        x = Tensor(values)
+        gc.collect()
+        before = device.stats()["bytes.live"]
+        y = x
+        for _ in range(12):
+            y = weft.tanh(y)  # its gradient reads the result
+        loss = y.sum()
+        del y
+        assert device.stats()["bytes.live"] - before >= 12 * n * 4
+        loss.backward(retain_graph=retain)
+        peaks.append(device.stats()["bytes.live"] - before)
+        gradients.append(x.grad.numpy())
+        x.grad = None
+        if retain:
+            loss.backward()
+            np.testing.assert_array_equal(x.grad.numpy(), gradients[0])
+        else:
+            with pytest.raises(weft.ArgumentError, match="retain_graph=False") as info:
+                loss.backward()
+            assert info.value.code == "array.tensor.released"
+            assert [t.op for t in _core.topological(loss)] == ["", *["tanh"] * 12, "sum"]
+    np.testing.assert_array_equal(*gradients)
+    assert peaks[0] >= 12 * n * 4 and peaks[1] <= 2 * n * 4
+    held = weft.tanh(Tensor(values))
+    held.sum().backward(retain_graph=False)
+    np.testing.assert_allclose(held.numpy(), np.tanh(values), rtol=1e-6)  # someone holds it
+
+
 def test_the_first_layer_computes_no_gradient_of_its_input(rng):
     x = Tensor(rng.standard_normal((4, 3)), requires_grad=False)
     w = Tensor(rng.standard_normal((3, 2)))
