@@ -83,13 +83,12 @@ def wgmma(f, block=(128, 128, 64), columns=128, stages=4, dtype="float16"):
     s.bind(bi, "blockIdx.y")
     s.bind(bj, "blockIdx.x")
     s.bind(wi, "threadIdx.y")
-    for cache in (a, b):  # 8 rows of 16 bytes are neighbours in shared memory
+    for cache in (a, b):  # neighbouring threads fetch neighbouring 16 bytes and write other banks
         s.compute_at(cache, ko)
         x, y = s.get_loops(cache)[-2:]
-        x0, x1 = s.split(x, [None, 8])
         y0, y1 = s.split(y, [None, 8])
-        s.reorder(x0, y0, x1, y1)
-        steps, ty, tx = s.split(s.fuse(x0, y0, x1), [None, groups, 128])
+        steps, ty, tx = s.split(s.fuse(x, y0), [None, groups, 128])
+        s.storage_align(cache, 0, 0, 64, 8)
         s.bind(ty, "threadIdx.y")
         s.bind(tx, "threadIdx.x")
         s.vectorize(y1)

@@ -133,7 +133,9 @@ void bind_array_ops(nb::module_& m) {
   method("fill", [](const NDArray& a, nb::handle value) {
     assign(a, full(a.device(), a.elem(), Dims{}, scalar_of(value.ptr())));
   });
-  method("permute", [](const NDArray& a, nb::handle axes) { return a.permute(ints(axes)); });
+  method("permute", [](const NDArray& a, nb::args axes) {
+    return a.permute(ints(axes.size() == 1 ? axes[0].ptr() : axes.ptr()));
+  });
   method("as_strided", [](const NDArray& a, nb::handle shape, nb::handle strides) {
     return a.as_strided(dims_of(shape, "shape"), dims_of(strides, "strides"), a.offset());
   });

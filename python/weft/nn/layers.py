@@ -283,8 +283,17 @@ class LayerNorm(Module):
 
 
 class Dropout(Module):
+    """Zeroes each element with probability p while training and scales the others by 1 / (1 - p)."""
+
     def __init__(self, p=0.5):
         super().__init__()
+        if not 0 <= p < 1:
+            raise _error(
+                weft.ArgumentError,
+                "nn.dropout.p",
+                f"dropout with probability {p}",
+                ["legal: 0 and more, less than 1"],
+            )
         self.p = p
 
     def forward(self, x):
@@ -389,6 +398,38 @@ class Sequential(Module):
         for m in self.layers:
             x = m(x)
         return x
+
+    def __len__(self):
+        return len(self.layers)
+
+    def __iter__(self):
+        return iter(self.layers)
+
+    def __getitem__(self, index):
+        got = self.layers[index]
+        return Sequential(*got) if isinstance(index, slice) else got
+
+
+class ModuleList(Module):
+    """Modules in a list whose parameters are found; it is not called itself."""
+
+    def __init__(self, modules=()):
+        super().__init__()
+        self.items = list(modules)
+
+    def append(self, module):
+        self.items.append(module)
+        return self
+
+    def __len__(self):
+        return len(self.items)
+
+    def __iter__(self):
+        return iter(self.items)
+
+    def __getitem__(self, index):
+        got = self.items[index]
+        return ModuleList(got) if isinstance(index, slice) else got
 
 
 class Residual(Module):

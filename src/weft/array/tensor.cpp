@@ -6,6 +6,13 @@
 
 namespace weft {
 
+namespace {
+thread_local bool t_grad_enabled = true;
+}  // namespace
+
+bool grad_enabled() { return t_grad_enabled; }
+void set_grad_enabled(bool on) { t_grad_enabled = on; }
+
 Tensor::Tensor(NDArray data, bool requires_grad) : node_(make_ref<TensorNode>()) {
   node_->data = std::move(data);
   node_->requires_grad = requires_grad;
@@ -76,7 +83,7 @@ Tensor make_tensor(const char* op, NDArray data, std::vector<Tensor> inputs, Gra
   Tensor out(std::move(data), false);
   bool wanted = false;
   for (const Tensor& input : inputs) wanted |= input.requires_grad();
-  if (wanted && is_inexact(out.elem())) {
+  if (wanted && grad_enabled() && is_inexact(out.elem())) {
     TensorNode& node = *out.node();
     node.requires_grad = true;
     node.op = op;

@@ -109,6 +109,21 @@ void backward(const Tensor& output, const Tensor& seed = {}, Graph graph = Graph
 /// Inputs before users, in the order of first need.
 std::vector<Tensor> topological(std::span<const Tensor> outputs);
 
+/// Whether operations of this thread link their results into a graph. They do from the start.
+bool grad_enabled();
+void set_grad_enabled(bool on);
+/// No graph is made on this thread while one lives.
+class NoGrad {
+ public:
+  NoGrad() : before_(grad_enabled()) { set_grad_enabled(false); }
+  ~NoGrad() { set_grad_enabled(before_); }
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  bool before_;
+};
+
 /// Whose values an operation's gradient reads: bit i for input i, kResult for its result. Shapes
 /// and types may always be read.
 using Reads = std::uint32_t;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/pass/compact_buffers.h"
 
-#include <memory>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 
@@ -411,8 +411,8 @@ class Apply final : public Rewriter {
     BufferRegion out = Rewriter::rewrite_region(region);
     if (auto found = done_.find(region.buffer.get()); found != done_.end()) {
       for (std::size_t i = 0; i < out.region.size(); ++i) {
-        out.region[i].min = facts_.analyzer.simplify(
-            out.region[i].min - substitute(found->second.mins[i], points_));
+        out.region[i].min = facts_.analyzer.simplify(out.region[i].min -
+                                                     substitute(found->second.mins[i], points_));
       }
     }
     return out;
@@ -423,9 +423,10 @@ class Apply final : public Rewriter {
     const auto* t = as<ForNode>(s);
     Var common = facts_.point(t);
     if (!common) return Rewriter::rewrite_for(s);
+    const VarMap outer = points_;  // loops over one axis may stand inside each other
     points_[common.get()] = t->var;
     Stmt out = Rewriter::rewrite_for(s);
-    points_.erase(common.get());
+    points_ = outer;
     return out;
   }
 

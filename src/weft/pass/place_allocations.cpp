@@ -147,8 +147,10 @@ class Placer {
         const MemoryRow* row = machine_.memory(buffer_->scope);
         bool shared_by_all = loop->for_kind == ForKind::bound && (!row || row->private_to.empty());
         bool lanes = loop->for_kind == ForKind::vectorized;
+        // Points of an axis with memory of their own hand nothing to each other.
+        bool own = loop->for_kind == ForKind::bound && row && row->is_private_to(loop->axis);
         if (shared_by_all || lanes || uses(loop->min, b) || uses(loop->extent, b) ||
-            carries(loop->body, loop->var.get(), b)) {
+            (!own && carries(loop->body, loop->var.get(), b))) {
           return here(s);
         }
         return make_for(loop->var, loop->min, loop->extent, place(loop->body), loop->for_kind,

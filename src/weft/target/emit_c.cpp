@@ -471,7 +471,8 @@ class KernelText {
     }
     if (gpu && shared) {
       bool moved = emit::has_vector_access(t->body, b.get());
-      shared_.push_back({type, id, count, count * width, moved || instructions_ ? 16 : width, width});
+      shared_.push_back(
+          {type, id, count, count * width, moved || instructions_ ? 16 : width, width});
     } else if (gpu) {
       if (b->scope == "global") {
         throw Error(

@@ -33,8 +33,17 @@ TargetInfo TextBackend::info(const Target& target) const {
 }
 
 GroupLimits TextBackend::stated(GroupLimits limits, const Target& target) {
-  limits.threads = target.integer(kThreads, limits.threads);
-  limits.shared_bytes = target.integer(kShared, limits.shared_bytes);
+  auto at_least = [&](std::string_view key, std::int64_t otherwise, std::int64_t least) {
+    std::int64_t value = target.integer(key, otherwise);
+    if (value < least) {
+      throw Error(ErrorKind::value, "target.option.range",
+                  cat("option \"", key, "\" of target ", target.name, " is ", value))
+          .note(cat("legal: ", least, " and more; without the option it is ", otherwise));
+    }
+    return value;
+  };
+  limits.threads = at_least(kThreads, limits.threads, 1);
+  limits.shared_bytes = at_least(kShared, limits.shared_bytes, 0);
   return limits;
 }
 

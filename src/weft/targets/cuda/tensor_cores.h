@@ -2,7 +2,8 @@
 #pragma once
 // Tensor cores as instructions for tensorize. An instruction works on a tile of C whose elements
 // lie in the registers of the threads that execute it together; which thread holds which element
-// is a layout that transform_layout gives the accumulator's buffer ("local", one thread's part each):
+// is a layout that transform_layout gives the accumulator's buffer ("local", one thread's part
+// each):
 //
 //   cuda.mma.m{16,32,64}n{32,64}k16.{float16,bfloat16}   32 threads of threadIdx.x, from sm_80 on
 //     C[i, j] at (i % 8 * 4 + j % 8 // 2, i // 8, j // 8, j % 2), A[i, k] and B[k, j] as they are

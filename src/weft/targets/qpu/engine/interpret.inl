@@ -156,19 +156,37 @@ const Op* write_sfu(Machine& m, Qpu& q, const Op* op) {
   return op + 1;
 }
 
-template <bool ROW>
+template <bool ROW, unsigned UNIT>
 const Op* request(Machine& m, Qpu& q, const Op* op) {
-  locate(q, op);
   const Vec& where = vec(q, op->add_a);
-  if constexpr (ROW) m.tmu_request_row(q, op->amount, where[0]);
-  else if (is_row(where)) m.tmu_request_row(q, op->amount, where[0]);
-  else m.tmu_request_scattered(q, op->amount, where);
+  const bool row = ROW || is_row(where);
+  std::int64_t now = q.time + timing::kIssue * static_cast<std::int64_t>(op->into);
+  if (!row || !m.tmu_request_line<UNIT>(q, where[0], now)) {
+    locate(q, op);
+    if (row) m.tmu_request_row(q, UNIT, where[0]);
+    else m.tmu_request_scattered(q, UNIT, where);
+  }
   return onward(m, q, op);
 }
 
+template <unsigned UNIT>
 const Op* receive(Machine& m, Qpu& q, const Op* op) {
-  locate(q, op);
-  m.tmu_receive(q, op->amount);
+  TmuFifo& fifo = q.fifo[UNIT];
+  if (fifo.count == 0 || q.events || q.traced) [[unlikely]] {
+    locate(q, op);
+    m.tmu_receive(q, UNIT);
+    return onward(m, q, op);
+  }
+  // The time after a wait is that of the answer, whatever it was before.
+  std::int64_t before = timing::kIssue * static_cast<std::int64_t>(op->into);
+  std::int64_t ready = fifo.ready[fifo.head] - before;
+  if (ready > q.time) {
+    q.stall[kStallTmu] += ready - q.time;
+    q.time = ready;
+  }
+  store(q.slot[kSlotAcc + 4], load(fifo.data[fifo.head]));
+  fifo.head = (fifo.head + 1) & 7;
+  --fifo.count;
   return onward(m, q, op);
 }
 
@@ -465,12 +483,13 @@ class Interpreter final : public FastProgram {
         out.fn = write_sfu;
       } else if (address == kWTmu0S || address == kWTmu1S) {
         Shape shape = result_shape(i, is_mul, shapes);
-        out.fn = shape.known() && shape.stride == 4 ? request<true> : request<false>;
-        out.amount = address == kWTmu1S;
+        bool row = shape.known() && shape.stride == 4;
+        out.fn = address == kWTmu1S ? (row ? request<true, 1> : request<false, 1>)
+                                    : (row ? request<true, 0> : request<false, 0>);
       }
     }
     if (i.kind == kAlu && (i.sig == kSigLoadTmu0 || i.sig == kSigLoadTmu1))
-      step(receive, at, into).amount = static_cast<std::uint8_t>(i.sig - kSigLoadTmu0);
+      step(i.sig == kSigLoadTmu1 ? receive<1> : receive<0>, at, into);
   }
 
   Flow flow_;
