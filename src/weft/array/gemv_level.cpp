@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix times vector for one processor level (WEFT_LEVEL). Memory is read once in several streams:
-// four rows at once where rows are contiguous, sixteen columns at once where columns are.
+// four rows at once where rows are contiguous, eight columns at once where columns are.
 
 #include <algorithm>
 #include <cstring>
@@ -118,7 +118,9 @@ void columns(std::int64_t m, std::int64_t k, const T* __restrict a, std::int64_t
              const T* __restrict x, T* __restrict y) {
   using V = typename Lane<T>::Vector;
   constexpr int lanes = Lane<T>::kCount;
-  constexpr std::int64_t kPiece = 8192 / sizeof(T), kColumns = 16;
+  // A line is used up where it is met: columns at a power of two would evict each other's.
+  constexpr int kLine = 64 / kVectorBytes;
+  constexpr std::int64_t kPiece = 8192 / sizeof(T), kColumns = 8;
   for (std::int64_t from = 0; from < m; from += kPiece) {
     const std::int64_t count = std::min(kPiece, m - from);
     T* out = y + from;
@@ -128,11 +130,16 @@ void columns(std::int64_t m, std::int64_t k, const T* __restrict a, std::int64_t
       const std::int64_t n = std::min(kColumns, k - p);
       std::int64_t i = 0;
       if (n == kColumns) {
-        for (; i + lanes <= count; i += lanes) {
-          V sum = load(out + i);
+        for (; i + kLine * lanes <= count; i += kLine * lanes) {
+          V sum[kLine];
+          std::memcpy(sum, out + i, sizeof(sum));
 #pragma GCC unroll 16
-          for (int q = 0; q < kColumns; ++q) sum += load(in + q * col + i) * (x[p + q] - V{});
-          std::memcpy(out + i, &sum, sizeof(sum));
+          for (int q = 0; q < kColumns; ++q) {
+            const V factor = x[p + q] - V{};
+#pragma GCC unroll 4
+            for (int l = 0; l < kLine; ++l) sum[l] += load(in + q * col + i + l * lanes) * factor;
+          }
+          std::memcpy(out + i, sum, sizeof(sum));
         }
       }
       for (; i < count; ++i) {
