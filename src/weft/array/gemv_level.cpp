@@ -111,35 +111,28 @@ T dot(std::int64_t k, const T* a, const T* x) {
   return sums[0];
 }
 
-/// y[i] = sum of a[i + p * col] * x[p], kColumns columns a pass over a piece of y that stays in the
+/// y[i] = sum of a[i + p * col] * x[p], eight columns a pass over a piece of y that stays in the
 /// first cache.
 template <typename T>
 void columns(std::int64_t m, std::int64_t k, const T* __restrict a, std::int64_t col,
              const T* __restrict x, T* __restrict y) {
   using V = typename Lane<T>::Vector;
   constexpr int lanes = Lane<T>::kCount;
-  // A line is used up where it is met: columns at a power of two would evict each other's.
-  constexpr int kLine = 64 / kVectorBytes;
-  constexpr std::int64_t kPiece = 8192 / sizeof(T), kColumns = 8;
+  constexpr std::int64_t kPiece = 8192 / sizeof(T);
   for (std::int64_t from = 0; from < m; from += kPiece) {
     const std::int64_t count = std::min(kPiece, m - from);
     T* out = y + from;
     std::memset(out, 0, static_cast<std::size_t>(count) * sizeof(T));
-    for (std::int64_t p = 0; p < k; p += kColumns) {
+    for (std::int64_t p = 0; p < k; p += 8) {
       const T* in = a + from + p * col;
-      const std::int64_t n = std::min(kColumns, k - p);
+      const std::int64_t n = std::min<std::int64_t>(8, k - p);
       std::int64_t i = 0;
-      if (n == kColumns) {
-        for (; i + kLine * lanes <= count; i += kLine * lanes) {
-          V sum[kLine];
-          std::memcpy(sum, out + i, sizeof(sum));
-#pragma GCC unroll 16
-          for (int q = 0; q < kColumns; ++q) {
-            const V factor = x[p + q] - V{};
-#pragma GCC unroll 4
-            for (int l = 0; l < kLine; ++l) sum[l] += load(in + q * col + i + l * lanes) * factor;
-          }
-          std::memcpy(out + i, sum, sizeof(sum));
+      if (n == 8) {
+        for (; i + lanes <= count; i += lanes) {
+          V sum = load(out + i);
+#pragma GCC unroll 8
+          for (int q = 0; q < 8; ++q) sum += load(in + q * col + i) * (x[p + q] - V{});
+          std::memcpy(out + i, &sum, sizeof(sum));
         }
       }
       for (; i < count; ++i) {
