@@ -143,7 +143,7 @@ def test_a_graph_keeps_only_what_gradients_read(rng):
     assert [t.op for t in order] == ["", "add", "reshape", "transpose", "add", "multiply", "relu"]
     assert all(t.size == n and t.dtype == "float32" and t.device == device for t in order)
     assert "released, shape=" in repr(order[1]) and "op=add" in repr(order[1])
-    with pytest.raises(weft.ArgumentError, match='result of "add"') as info:
+    with pytest.raises(weft.ArgumentError, match="result of add, shape") as info:
         order[1].numpy()
     assert info.value.code == "array.tensor.released"
     z.sum().backward()

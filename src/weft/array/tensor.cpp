@@ -23,8 +23,7 @@ const NDArray& Tensor::data() const {
   if (node_->device) [[unlikely]] {
     throw Error(
         ErrorKind::value, "array.tensor.released",
-        cat("the values of this result of \"", node_->op, "\", shape ",
-            to_string(node_->data.shape()),
+        cat("the values of this result of ", node_->op, ", shape ", to_string(node_->data.shape()),
             ", were released: nothing held it, and no gradient reads them or a backward pass "
             "with retain_graph=False has been"))
         .help("keep the tensor in a variable for as long as its values are wanted");
