@@ -350,7 +350,7 @@ TENSOR = {
         "def numpy(self) -> _numpy.ndarray[Any, Any]: ...",
         "def item(self) -> Any: ...",
         "def tolist(self) -> Any: ...",
-        "def backward(self, grad: Tensor | NDArray | _Number | None = None, create_graph: _bool = False) -> None: ...",
+        "def backward(self, grad: Tensor | NDArray | _Number | None = None, create_graph: _bool = False, retain_graph: _bool = True) -> None: ...",
         *(
             f"def {name}(self, axis: {AXES} = None, keepdims: _bool = False) -> Tensor: ..."
             for name in ("sum", "mean", "max", "min", "prod")

@@ -72,7 +72,7 @@ class Bench:
         for _ in range((rounds + turns - 1) // turns):
             for n, f in zip(names, work):
                 if turns > 1:
-                    time.sleep(0.04)
+                    time.sleep(0.15)
                     f()
                 for _ in range(turns):
                     start = time.perf_counter()

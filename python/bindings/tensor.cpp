@@ -278,12 +278,16 @@ void bind_tensor(nb::module_& m) {
       .def("tolist", [](const Tensor& t) { return nb::steal(wrap(t.data())).attr("tolist")(); })
       .def(
           "backward",
-          [](const Tensor& t, nb::handle grad, bool create_graph) {
+          [](const Tensor& t, nb::handle grad, bool create_graph, bool retain_graph) {
             backward(t, grad.is_none() ? Tensor() : operand(grad, t),
-                     create_graph ? Graph::create : Graph::discard);
+                     create_graph   ? Graph::create
+                     : retain_graph ? Graph::discard
+                                    : Graph::release);
           },
           nb::arg("grad") = nb::none(), nb::arg("create_graph") = false,
-          "Adds gradients to .grad of all leaves.")
+          nb::arg("retain_graph") = true,
+          "Adds gradients to .grad of all leaves. Without retain_graph the values that the graph "
+          "keeps are given back on the way, and a second pass is refused.")
       .def(
           "sum",
           [](const Tensor& t, nb::handle axis, bool keepdims) {

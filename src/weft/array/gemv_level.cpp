@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Matrix times vector for one processor level (WEFT_LEVEL). Memory is read once in several streams:
-// four rows at once where rows are contiguous, sixteen columns at once where columns are.
+// four rows at once where rows are contiguous, eight columns at once where columns are.
 
 #include <algorithm>
 #include <cstring>
@@ -111,27 +111,27 @@ T dot(std::int64_t k, const T* a, const T* x) {
   return sums[0];
 }
 
-/// y[i] = sum of a[i + p * col] * x[p], kColumns columns a pass over a piece of y that stays in the
+/// y[i] = sum of a[i + p * col] * x[p], eight columns a pass over a piece of y that stays in the
 /// first cache.
 template <typename T>
 void columns(std::int64_t m, std::int64_t k, const T* __restrict a, std::int64_t col,
              const T* __restrict x, T* __restrict y) {
   using V = typename Lane<T>::Vector;
   constexpr int lanes = Lane<T>::kCount;
-  constexpr std::int64_t kPiece = 8192 / sizeof(T), kColumns = 16;
+  constexpr std::int64_t kPiece = 8192 / sizeof(T);
   for (std::int64_t from = 0; from < m; from += kPiece) {
     const std::int64_t count = std::min(kPiece, m - from);
     T* out = y + from;
     std::memset(out, 0, static_cast<std::size_t>(count) * sizeof(T));
-    for (std::int64_t p = 0; p < k; p += kColumns) {
+    for (std::int64_t p = 0; p < k; p += 8) {
       const T* in = a + from + p * col;
-      const std::int64_t n = std::min(kColumns, k - p);
+      const std::int64_t n = std::min<std::int64_t>(8, k - p);
       std::int64_t i = 0;
-      if (n == kColumns) {
+      if (n == 8) {
         for (; i + lanes <= count; i += lanes) {
           V sum = load(out + i);
-#pragma GCC unroll 16
-          for (int q = 0; q < kColumns; ++q) sum += load(in + q * col + i) * (x[p + q] - V{});
+#pragma GCC unroll 8
+          for (int q = 0; q < 8; ++q) sum += load(in + q * col + i) * (x[p + q] - V{});
           std::memcpy(out + i, &sum, sizeof(sum));
         }
       }

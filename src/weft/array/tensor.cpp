@@ -21,10 +21,11 @@ Tensor::Tensor(NDArray data, bool requires_grad) : node_(make_ref<TensorNode>())
 
 const NDArray& Tensor::data() const {
   if (node_->device) [[unlikely]] {
-    throw Error(ErrorKind::value, "array.tensor.released",
-                cat("the values of this result of \"", node_->op, "\", shape ",
-                    to_string(node_->data.shape()),
-                    ", were released: nothing held it and no gradient reads them"))
+    throw Error(
+        ErrorKind::value, "array.tensor.released",
+        cat("the values of this result of ", node_->op, ", shape ", to_string(node_->data.shape()),
+            ", were released: nothing held it, and no gradient reads them or a backward pass "
+            "with retain_graph=False has been"))
         .help("keep the tensor in a variable for as long as its values are wanted");
   }
   return node_->data;
@@ -181,6 +182,10 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> seeds, Graph g
       Tensor part = gs[i].shape() == input.shape() ? gs[i] : sum_to(gs[i], input.shape());
       if (part.elem() != input.elem()) part = astype(part, input.elem());
       add(input, part);
+    }
+    if (graph == Graph::release) {  // all that use this node have been passed
+      it->node()->needed = false;
+      *it = Tensor();
     }
   }
 }

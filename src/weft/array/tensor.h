@@ -95,7 +95,10 @@ struct GradientCall {
   Tensor out, g;
 };
 
-enum class Graph : std::uint8_t { discard, create };
+/// What becomes of graphs in a backward pass: `discard` makes none of the gradients, `create` makes
+/// one, `release` makes none and gives back the values of each node that was passed, so that the
+/// pass cannot be repeated.
+enum class Graph : std::uint8_t { discard, create, release };
 
 /// Gradients of `outputs` (weighted by `seeds`, ones when undefined) with respect to `wanted`;
 /// undefined entries for tensors that do not matter. Throws Error(value, "array.backward.*").
