@@ -4,8 +4,8 @@
 // itself and writes down, as events, what it does to units that QPUs share; the launch's own thread
 // settles the events (caches, bandwidth, race checks, semaphores) in the order in which one thread
 // would have met them. A QPU stops at a semaphore until that is settled. What cannot be settled so
-// (a fault, rows of the VPM that two QPUs use) puts memory back, and the launch is done again by one
-// thread.
+// (a fault, rows of the VPM that two QPUs use) puts memory back, and the launch is done again by
+// one thread.
 
 #include <atomic>
 #include <condition_variable>
