@@ -127,10 +127,11 @@ struct PlainCalendar {
 };
 
 TEST(QpuCalendar, books_the_first_free_clocks) {
+  int looked = 0;
   for (unsigned seed = 1; seed <= 60; ++seed) {
     std::mt19937 rng(seed);
-    Calendar calendar;
-    calendar.reset();
+    Calendar calendar, looked_at;
+    calendar.reset(), looked_at.reset();
     PlainCalendar plain;
     std::int64_t now = 0, busy = 0;
     const unsigned pace = 4 + 8 * (seed % 8), ahead = seed % 2 ? 2048 : 100;
@@ -139,13 +140,26 @@ TEST(QpuCalendar, books_the_first_free_clocks) {
       std::int64_t at = std::max<std::int64_t>(now + rng() % ahead - 90, 0),
                    clocks = rng() % 2 ? 8 : 16;
       if (rng() % 9 == 0) clocks = 12;
-      if (rng() % 50 == 0) calendar.advance(now), plain.first = std::max(plain.first, now / 64);
+      if (rng() % 50 == 0)
+        calendar.advance(now), looked_at.advance(now),
+            plain.first = std::max(plain.first, now / 64);
       busy += clocks;
-      ASSERT_EQ(calendar.reserve(at, clocks), plain.reserve(at, clocks))
-          << "seed " << seed << " step " << step;
+      std::int64_t end = calendar.reserve(at, clocks);
+      ASSERT_EQ(end, plain.reserve(at, clocks)) << "seed " << seed << " step " << step;
+      Calendar::Place place;
+      if (looked_at.look(at, clocks, &place)) {
+        looked_at.take(place, clocks);
+        ASSERT_EQ(end, place.end) << "seed " << seed << " step " << step;
+        ++looked;
+      } else {
+        ASSERT_EQ(end, looked_at.reserve(at, clocks)) << "seed " << seed << " step " << step;
+      }
     }
+    EXPECT_EQ(looked_at.busy(), busy);
     EXPECT_EQ(calendar.busy(), busy);
   }
+  EXPECT_GT(looked, 20000);
+  EXPECT_LT(looked, 170000);
 }
 
 }  // namespace

@@ -14,37 +14,42 @@ class Calendar {
  public:
   void reset() {
     buckets_.fill(-1);
-    first_ = busy_ = full_from_ = full_to_ = last_used_ = 0;
-    last_ = -1;
+    first_ = busy_ = full_from_ = full_to_ = 0;
   }
   /// No request comes from before `now` any more.
   void advance(std::int64_t now) { first_ = std::max(first_, now >> kShift); }
 
-  /// Books `clocks` from `now` on; returns when the service ends. Branches instead of selections:
-  /// what is guessed right does not wait for `now`, which hangs on the answer of the request
-  /// before.
+  /// Books `clocks` from `now` on; returns when the service ends.
   std::int64_t reserve(std::int64_t now, std::int64_t clocks) {
     busy_ += clocks;
-    std::int64_t index = now >> kShift, used = last_used_;
-    if (index < first_) [[unlikely]]
-      index = first_;
-    if (index != last_) {
-      used = buckets_[static_cast<std::size_t>(index & (kBuckets - 1))] - (index << kEpoch);
-      if (static_cast<std::uint64_t>(used) > kWidth) used = 0;  // of another time: empty
-    }
-    std::int64_t after = used + clocks;
-    if (after > kWidth) [[unlikely]]
+    std::int64_t index = std::max(now >> kShift, first_), base = index << kEpoch;
+    std::int64_t& bucket = buckets_[static_cast<std::size_t>(index & (kBuckets - 1))];
+    std::int64_t used = bucket - base;
+    if (static_cast<std::uint64_t>(used) > kWidth) used = 0;  // of another time: empty
+    if (used + clocks > kWidth) [[unlikely]]
       return reserve_on(now, index, clocks);
-    buckets_[static_cast<std::size_t>(index & (kBuckets - 1))] = (index << kEpoch) + after;
-    last_ = index, last_used_ = after;
-    std::int64_t end = (index << kShift) + after;
-    if (now + clocks > end) {
-      asm volatile("");  // a branch, not a selection
-      end = now + clocks;
-    }
-    return end;
+    bucket = base + used + clocks;
+    return std::max((index << kShift) + used, now) + clocks;
   }
   std::int64_t busy() const { return busy_; }
+
+  /// What reserve would do where one bucket has room; false: it has not.
+  struct Place {
+    std::int64_t* bucket;
+    std::int64_t value, end;
+  };
+  bool look(std::int64_t now, std::int64_t clocks, Place* place) {
+    std::int64_t index = std::max(now >> kShift, first_), base = index << kEpoch;
+    std::int64_t& bucket = buckets_[static_cast<std::size_t>(index & (kBuckets - 1))];
+    std::int64_t used = bucket - base;
+    if (static_cast<std::uint64_t>(used) > kWidth) used = 0;
+    *place = {&bucket, base + used + clocks, std::max((index << kShift) + used, now) + clocks};
+    return used + clocks <= kWidth;
+  }
+  void take(const Place& place, std::int64_t clocks) {
+    *place.bucket = place.value;
+    busy_ += clocks;
+  }
 
  private:
   static constexpr std::int64_t kShift = 6, kWidth = 1 << kShift, kBuckets = 1024, kEpoch = 8;
@@ -52,7 +57,6 @@ class Calendar {
   /// From bucket `index` on, through full ones.
   [[gnu::noinline]] std::int64_t reserve_on(std::int64_t now, std::int64_t index,
                                             std::int64_t clocks) {
-    last_ = -1;
     for (std::int64_t end = now;;) {
       if (index >= full_from_ && index < full_to_) index = full_to_;
       std::int64_t& bucket = buckets_[static_cast<std::size_t>(index & (kBuckets - 1))];
@@ -74,7 +78,6 @@ class Calendar {
   std::array<std::int64_t, kBuckets> buckets_{};
   std::int64_t first_ = 0, busy_ = 0;
   std::int64_t full_from_ = 0, full_to_ = 0;  // buckets without room, some of them
-  std::int64_t last_ = -1, last_used_ = 0;    // the bucket booked last, and the clocks used of it
 };
 
 }  // namespace weft::qpu::hw

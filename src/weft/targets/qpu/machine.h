@@ -372,11 +372,31 @@ inline std::int64_t Machine::row_ready(Qpu& q, unsigned which, std::uint64_t fir
 [[gnu::always_inline]] inline bool Machine::line_booked(const Qpu& q, unsigned which,
                                                         std::uint32_t first, std::int64_t now,
                                                         std::int64_t* ready) {
+  Calendar& calendar = tmu_unit[which];
+  Calendar::Place asked, moved;
+  if ((first % timing::kLine) || !calendar.look(now, timing::kTmuVector, &asked)) return false;
   const std::uint32_t line = first / timing::kLine;
-  if (first % timing::kLine) return false;
+  std::uint32_t& tag = tmu_tag_[which][line % timing::kTmuLines];
+  const std::size_t set = line % timing::kL2Sets;
+  constexpr int kMove = timing::kLine / timing::kSdramBytesPerClock;
+  const bool hit = tag == line, missed = !hit && !in_l2(set, line);
+  if (missed && !sdram.look(asked.end, kMove, &moved)) return false;
   if (check_races && !shadow_.read_line(q.id, line - memory.base() / timing::kLine, false))
     return false;
-  *ready = line_ready(which, line, tmu_unit[which].reserve(now, timing::kTmuVector));
+  calendar.take(asked, timing::kTmuVector);
+  if (missed) {
+    sdram.take(moved, kMove);
+    l2_tag_[set][l2_next_[set]++ & (timing::kL2Ways - 1)] = line;
+    ++counters.memory_lines;
+    *ready = moved.end + timing::kMemory;
+  } else if (hit) {
+    ++counters.tmu_hits;
+    *ready = asked.end + timing::kTmuHit;
+  } else {
+    ++counters.l2_hits;
+    *ready = asked.end + timing::kL2Hit;
+  }
+  tag = line;
   return true;
 }
 

@@ -46,7 +46,6 @@ class Shadow {
         (writer && !(uncached && writer == writer_of(qpu))))
       return false;
     summary_[line] = s | 1u << qpu;
-    __builtin_prefetch(summary_ + line + 32);
     return true;
   }
   /// Writes a whole line that nobody else has touched, and this QPU as a whole only; false: ask

@@ -24,6 +24,7 @@ declare i32 @weft_qpu_break(ptr, ptr, i32, i32)
 declare i32 @weft_qpu_off(ptr, ptr, i32, i32)
 declare i32 @weft_qpu_finish(ptr, ptr, i32, i32)
 declare void @weft_qpu_repair(ptr, ptr, i32)
+declare i64 @llvm.smax.i64(i64, i64)
 declare <8 x i32> @llvm.fshr.v8i32(<8 x i32>, <8 x i32>, <8 x i32>)
 declare <8 x i32> @llvm.smin.v8i32(<8 x i32>, <8 x i32>)
 declare <8 x i32> @llvm.smax.v8i32(<8 x i32>, <8 x i32>)
@@ -380,18 +381,12 @@ void Emitter::receive(std::uint32_t at, int unit) {
   std::string ready = t_.def("load i64, ptr ", time_of);
   std::string time_at = address(offsetof(Qpu, time)), time = t_.def("load i64, ptr ", time_at);
   std::string now = t_.def("add i64 ", time, ", ", (at - start_) * timing::kIssue);
-  std::string late = t_.def("icmp sgt i64 ", ready, ", ", now);
-  t_.line("br i1 ", late, ", label %l", id, ", label %p", id);
-  // A branch: the time after a wait is that of the answer, whatever it was before.
-  t_.label("l", id);
-  t_.line("store i64 ", t_.def("sub i64 ", ready, ", ", (at - start_) * timing::kIssue), ", ptr ",
-          time_at);
+  std::string late = t_.def("sub i64 ", ready, ", ", now);
+  std::string wait = t_.def("call i64 @llvm.smax.i64(i64 ", late, ", i64 0)");
+  t_.line("store i64 ", t_.def("add i64 ", time, ", ", wait), ", ptr ", time_at);
   std::string stall_at = address(offsetof(Qpu, stall) + 8 * kStallTmu);
   std::string stalled = t_.def("load i64, ptr ", stall_at);
-  std::string wait = t_.def("sub i64 ", ready, ", ", now);
   t_.line("store i64 ", t_.def("add i64 ", stalled, ", ", wait), ", ptr ", stall_at);
-  t_.line("br label %p", id);
-  t_.label("p", id);
   std::string next = t_.def("and i32 ", t_.def("add i32 ", head, ", 1"), ", 7");
   t_.line("store i32 ", next, ", ptr ", head_at);
   t_.line("store i32 ", t_.def("sub i32 ", count, ", 1"), ", ptr ", count_at);

@@ -169,24 +169,9 @@ const Op* request(Machine& m, Qpu& q, const Op* op) {
   return onward(m, q, op);
 }
 
-template <unsigned UNIT>
 const Op* receive(Machine& m, Qpu& q, const Op* op) {
-  TmuFifo& fifo = q.fifo[UNIT];
-  if (fifo.count == 0 || q.events || q.traced) [[unlikely]] {
-    locate(q, op);
-    m.tmu_receive(q, UNIT);
-    return onward(m, q, op);
-  }
-  // The time after a wait is that of the answer, whatever it was before.
-  std::int64_t before = timing::kIssue * static_cast<std::int64_t>(op->into);
-  std::int64_t ready = fifo.ready[fifo.head] - before;
-  if (ready > q.time) {
-    q.stall[kStallTmu] += ready - q.time;
-    q.time = ready;
-  }
-  store(q.slot[kSlotAcc + 4], load(fifo.data[fifo.head]));
-  fifo.head = (fifo.head + 1) & 7;
-  --fifo.count;
+  locate(q, op);
+  m.tmu_receive(q, op->amount);
   return onward(m, q, op);
 }
 
@@ -489,7 +474,7 @@ class Interpreter final : public FastProgram {
       }
     }
     if (i.kind == kAlu && (i.sig == kSigLoadTmu0 || i.sig == kSigLoadTmu1))
-      step(i.sig == kSigLoadTmu1 ? receive<1> : receive<0>, at, into);
+      step(receive, at, into).amount = static_cast<std::uint8_t>(i.sig - kSigLoadTmu0);
   }
 
   Flow flow_;
