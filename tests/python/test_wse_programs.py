@@ -118,10 +118,13 @@ def test_map_says_which_type_it_cannot_know(tmp_path):
 STREAMS = """
 param memcpy_params: comptime_struct;
 param c: color;
-const sys = @import_module("<memcpy/memcpy>", @concat_structs(memcpy_params, .{ .MEMCPYH2D_1 = c }));
+const sys = @import_module("<memcpy/memcpy>", .{ .LAUNCH = memcpy_params.LAUNCH, .MEMCPYH2D_1 = c });
 export var sum: u32 = 0;
 task on_word(x: u32) void { sum += x; }
-comptime { @bind_data_task(on_word, @get_data_task_id(sys.MEMCPYH2D_1)); @rpc(@get_data_task_id(sys.LAUNCH)); }
+comptime {
+  @comptime_assert(@is_same_type(@type_of(memcpy_params.MEMCPYD2H_1), void));
+  @bind_data_task(on_word, @get_data_task_id(sys.MEMCPYH2D_1)); @rpc(@get_data_task_id(sys.LAUNCH));
+}
 """
 
 
