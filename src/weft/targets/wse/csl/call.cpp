@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls: at compile time, inlined, and emitted; function instances and their bodies.
+#include <algorithm>
+
 #include "weft/targets/wse/csl/depth.h"
 
 namespace weft::wse::csl {
@@ -161,6 +163,16 @@ Operand Analyzer::call_decl(Decl* d, const std::vector<Node*>* nodes, std::vecto
     fail(pos, "wse.csl.call.extern", cat("\"", name(d->name), "\" is extern and has no body here"));
   Signature sig = bind(d, nodes, std::move(given), pos);
   if (known()) return call_known(d, sig, pos);
+  // What cannot exist at run time is computed now: floor(2.5) is a number like any other.
+  if (sig.result->kind != T::void_ && only_known(sig.result) &&
+      std::all_of(sig.args.begin(), sig.args.end(), [](auto& a) { return a.is_known(); })) {
+    struct Known {
+      explicit Known(Frame* f) : frame(f) { ++frame->known; }
+      ~Known() { --frame->known; }
+      Frame* frame;
+    } scope(frame_);
+    return call_known(d, sig, pos);
+  }
   if (d->node->has(kInline)) return call_inline(d, sig, pos);
   FunctionInstance* fn = instance(d, sig, pos);
   std::vector<Operand> args;
