@@ -73,11 +73,9 @@ def test_on_a_card(make, dtype):
 )
 def test_another_architecture_is_refused(arch, make, what):
     sch = SCHEDULES[make].values[0](tensor_cores.product(M, N, K), "float16")
-    with pytest.raises(
-        weft.Error,
-        match=rf"(?s)cuda.instruction.arch.*uses {what}, which {arch} does not have.*help",
-    ):
+    with pytest.raises(weft.Error, match=f"uses {what}, which {arch} does not have") as caught:
         weft.build(sch, target=f"cuda:arch={arch}")
+    assert caught.value.code == "cuda.instruction.arch"
 
 
 def test_rows_that_ldmatrix_cannot_read_are_refused():
@@ -85,10 +83,9 @@ def test_rows_that_ldmatrix_cannot_read_are_refused():
     f = tensor_cores.product(64, 64, 32)
     sch = tensor_cores.mma(f, (64, 64, 16), (64, 64), 1)
     sch.storage_align(sch.get_block("A_shared"), 0, 0, 16, 1)
-    with pytest.raises(
-        weft.Error, match=r"cuda.instruction.layout.*\"A_shared\".*no multiple of 8"
-    ):
+    with pytest.raises(weft.Error, match='"A_shared".*no multiple of 8') as caught:
         weft.build(sch, target="cuda:arch=sm_90")
+    assert caught.value.code == "cuda.instruction.layout"
 
 
 def test_a_tile_of_another_size_is_refused():
