@@ -502,6 +502,29 @@ def test_tensors_move_between_devices_with_their_gradients():
     assert x.grad.device.name == "cpu" and x.grad.tolist() == [2.0, 4.0]
 
 
+# ---- scheduling
+
+
+def test_scheduling_opens_no_driver():
+    text = (
+        "import weft\n"
+        "from weft import te\n"
+        "a = te.placeholder((8,), name='A')\n"
+        "f = te.create_prim_func([a, te.compute((8,), lambda i: a[i] + 1.0, name='B')])\n"
+        "sch = weft.Schedule(f)\n"
+        "sch.bind(sch.get_loops('B')[0], 'threadIdx.x')\n"
+        "maps = open('/proc/self/maps').read()\n"
+        "print([n for n in ('libOpenCL', 'libcuda', 'libLLVM', 'libpocl') if n in maps])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", text],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+    )
+    assert done.stdout.strip() == "[]", done.stdout + done.stderr
+
+
 # ---- lowering
 
 

@@ -23,6 +23,12 @@ TargetInfo TextBackend::info(const Target& target) const {
   return rows(target);
 }
 
+TargetInfo TextBackend::kind() const {
+  Target plain;
+  plain.name = std::string(row_.name);
+  return rows(plain);
+}
+
 GroupLimits TextBackend::stated(GroupLimits limits, const Target& target) {
   auto at_least = [&](std::string_view key, std::int64_t otherwise, std::int64_t least) {
     std::int64_t value = target.integer(key, otherwise);

@@ -32,6 +32,13 @@ class CudaBackend final : public TextBackend {
     return out;
   }
 
+  TargetInfo kind() const override {
+    Target newest;
+    newest.name = "cuda";
+    newest.options["arch"] = "sm_90";
+    return rows(newest);
+  }
+
   pass::Pipeline pipeline(const Target& target) const override {
     pass::Pipeline out = TextBackend::pipeline(target);
     // While indices are still quotients and remainders.
