@@ -87,10 +87,28 @@ function(weft_component name)
   install(TARGETS weft_${name} EXPORT weft ARCHIVE DESTINATION lib COMPONENT cpp)
 endfunction()
 
-# weft_test(<name> [LONG] SOURCES ... COMPONENTS ... [LABELS ...]): a GoogleTest program registered with CTest. LONG: it runs only when
-# its bytes have changed since it last passed (tools/if_changed).
+# weft_run(<name> PROGRAM <target> [ARGUMENTS ...] [READS ...] [LABELS ...] [TIMEOUT seconds]): a program of the build as a test. It is
+# run again only when something it depends on has changed since it passed (tools/if_changed): its bytes, its arguments, the files it
+# READS, the machine. Exit status 77 is "skipped", with the reason printed.
+find_program(WEFT_PYTHON3 python3)
+function(weft_run name)
+  cmake_parse_arguments(ARG "" "PROGRAM;TIMEOUT" "ARGUMENTS;READS;LABELS" ${ARGN})
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  if(WEFT_PYTHON3 AND NOT CMAKE_CROSSCOMPILING)
+    list(TRANSFORM ARG_READS PREPEND "--reads=")
+    add_test(NAME ${name} COMMAND "${PROJECT_SOURCE_DIR}/tools/if_changed" ${ARG_READS} -- $<TARGET_FILE:${ARG_PROGRAM}> ${ARG_ARGUMENTS})
+  else()
+    add_test(NAME ${name} COMMAND ${ARG_PROGRAM} ${ARG_ARGUMENTS})
+  endif()
+  set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+# weft_test(<name> [LONG] SOURCES ... COMPONENTS ... [LIBRARIES ...] [READS ...] [LABELS ...] [TIMEOUT seconds]): a GoogleTest program
+# registered by weft_run. LONG: of more than ten seconds; it starts first.
 function(weft_test name)
-  cmake_parse_arguments(ARG "LONG" "TIMEOUT" "SOURCES;COMPONENTS;LABELS;LIBRARIES" ${ARGN})
+  cmake_parse_arguments(ARG "LONG" "TIMEOUT" "SOURCES;COMPONENTS;LABELS;LIBRARIES;READS" ${ARGN})
   if(NOT WEFT_TESTS)
     return()
   endif()
@@ -105,11 +123,8 @@ function(weft_test name)
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 300)
   endif()
+  weft_run(${name} PROGRAM ${name} READS ${ARG_READS} LABELS ${ARG_LABELS} TIMEOUT ${ARG_TIMEOUT})
   if(ARG_LONG)
-    add_test(NAME ${name} COMMAND "${PROJECT_SOURCE_DIR}/tools/if_changed" $<TARGET_FILE:${name}>)
-    set_tests_properties(${name} PROPERTIES SKIP_RETURN_CODE 77 COST 100)
-  else()
-    add_test(NAME ${name} COMMAND ${name})
+    set_tests_properties(${name} PROPERTIES COST 100)
   endif()
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABELS}" TIMEOUT ${ARG_TIMEOUT})
 endfunction()

@@ -251,6 +251,8 @@ NDARRAY = {
         "T": "NDArray",
         "mT": "NDArray",
         "handle": "Any",
+        "real": "NDArray",
+        "imag": "NDArray",
     },
     "methods": [
         "def numpy(self) -> _numpy.ndarray[Any, Any]: ...",
@@ -264,7 +266,7 @@ NDARRAY = {
         "def copy(self) -> NDArray: ...",
         "def astype(self, dtype: _DType, copy: _bool = True) -> NDArray: ...",
         "def fill(self, value: _Number, /) -> None: ...",
-        "def permute(self, axes: Sequence[int], /) -> NDArray: ...",
+        "def permute(self, *axes: int | Sequence[int]) -> NDArray: ...",
         "def flip(self, axes: int | Sequence[int], /) -> NDArray: ...",
         "def as_strided(self, shape: Sequence[int], strides: Sequence[int], /) -> NDArray: ...",
         "def broadcast_to(self, shape: Sequence[int], /) -> NDArray: ...",
@@ -278,13 +280,30 @@ NDARRAY = {
                 "min": "",
                 "all": "",
                 "any": "",
-                "mean": "",
+                "mean": ", dtype: _DType | None = None, out: None = None",
+                "std": ", dtype: _DType | None = None, out: None = None, ddof: float = 0",
+                "var": ", dtype: _DType | None = None, out: None = None, ddof: float = 0",
             }.items()
         ),
         *(
-            f"def {name}(self, axis: int | None = None, keepdims: _bool = False) -> NDArray: ..."
+            f"def {name}(self, axis: int | None = None, keepdims: _bool = False, out: None = None) -> NDArray: ..."
             for name in ("argmax", "argmin")
         ),
+        *(
+            f"def {name}(self, axis: int | None = None, dtype: _DType | None = None, out: None = None) -> NDArray: ..."
+            for name in ("cumsum", "cumprod")
+        ),
+        *(f"def {name}(self) -> NDArray: ..." for name in ("ravel", "flatten", "conj")),
+        "def clip(self, min: Any = None, max: Any = None, out: None = None) -> NDArray: ...",
+        "def round(self, decimals: int = 0, out: None = None) -> NDArray: ...",
+        "def transpose(self, *axes: int | Sequence[int]) -> NDArray: ...",
+        "def swapaxes(self, axis1: int, axis2: int) -> NDArray: ...",
+        "def squeeze(self, axis: int | Sequence[int] | None = None) -> NDArray: ...",
+        "def take(self, indices: Any, axis: int | None = None) -> NDArray: ...",
+        "def dot(self, other: Any) -> NDArray: ...",
+        "def argsort(self, *, axis: int = -1, descending: _bool = False, stable: _bool = True) -> NDArray: ...",
+        "def nonzero(self) -> tuple[NDArray, ...]: ...",
+        "def repeat(self, repeats: Any, *, axis: int | None = None) -> NDArray: ...",
         "@staticmethod",
         "def make(shape: Sequence[int], strides: Sequence[int] | None = None, device: _Device | None = None, "
         "handle: Any = None, offset: int = 0, dtype: _DType | None = None) -> NDArray: ...",
@@ -331,11 +350,23 @@ TENSOR = {
         "def numpy(self) -> _numpy.ndarray[Any, Any]: ...",
         "def item(self) -> Any: ...",
         "def tolist(self) -> Any: ...",
-        "def backward(self, grad: Tensor | NDArray | _Number | None = None, create_graph: _bool = False) -> None: ...",
+        "def backward(self, grad: Tensor | NDArray | _Number | None = None, create_graph: _bool = False, retain_graph: _bool = True) -> None: ...",
         *(
             f"def {name}(self, axis: {AXES} = None, keepdims: _bool = False) -> Tensor: ..."
-            for name in ("sum", "mean", "max", "min")
+            for name in ("sum", "mean", "max", "min", "prod")
         ),
+        *(
+            f"def {name}(self, axis: {AXES} = None, keepdims: _bool = False) -> NDArray: ..."
+            for name in ("all", "any")
+        ),
+        *(
+            f"def {name}(self, other: Any) -> Tensor: ..."
+            for name in "add sub mul div pow matmul mm bmm".split()
+        ),
+        *(f"def {name}(self) -> Tensor: ..." for name in "cpu clone contiguous".split()),
+        *(f"def {name}(self) -> int: ..." for name in "dim numel".split()),
+        "def to(self, device: _Device) -> Tensor: ...",
+        "def requires_grad_(self, requires_grad: _bool = True) -> Tensor: ...",
         *(
             f"def {name}(self) -> Tensor: ..."
             for name in "abs cos exp log relu rsqrt sigmoid sin sqrt square tanh".split()
@@ -373,7 +404,15 @@ TENSOR = {
         "def __neg__(self) -> Tensor: ...",
         "def __abs__(self) -> Tensor: ...",
         "def __gt__(self, other: Any, /) -> Tensor: ...",
+        "def __ge__(self, other: Any, /) -> Tensor: ...",
         "def __lt__(self, other: Any, /) -> Tensor: ...",
+        "def __le__(self, other: Any, /) -> Tensor: ...",
+        "def __bool__(self) -> _bool: ...",
+        "def __int__(self) -> int: ...",
+        "def __pos__(self) -> Tensor: ...",
+        "def __dlpack__(self, *, stream: Any = None, max_version: Any = None, dl_device: Any = None, "
+        "copy: _bool | None = None) -> Any: ...",
+        "def __dlpack_device__(self) -> tuple[int, int]: ...",
         "def __array__(self, dtype: Any = None, copy: _bool | None = None) -> _numpy.ndarray[Any, Any]: ...",
     ],
 }

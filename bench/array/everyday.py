@@ -539,7 +539,7 @@ def main():
     weft.set_threads(options.threads)
     if torch:
         torch.set_num_threads(options.threads)
-    bench = Bench(options.only, options.seconds, 0.02 if options.threads > 1 else 0.0, 2)
+    bench = Bench(options.only, options.seconds, 0.15 if options.threads > 1 else 0.0, 2)
     for size in options.size:
         data = Data(size)
         for group in (statistics_, order, places, creation, values):

@@ -201,8 +201,22 @@ def products(bench, rng):
     n = 512
     a = rng.random((n, n), dtype="float32")
     wa = weft.asarray(a)
-    bench.case("matmul float32 512, A B'", lambda: wa @ wa.T, tol=1e-2, numpy=lambda: a @ a.T)
-    bench.case("matmul float32 512, A' B", lambda: wa.T @ wa, tol=1e-2, numpy=lambda: a.T @ a)
+    b = rng.random((n, n), dtype="float32")  # of a @ a.T NumPy computes half
+    wb = weft.asarray(b)
+    bench.case("matmul float32 512, A B'", lambda: wa @ wb.T, tol=1e-2, numpy=lambda: a @ b.T)
+    bench.case("matmul float32 512, A' B", lambda: wa.T @ wb, tol=1e-2, numpy=lambda: a.T @ b)
+    for m in (1024, 3162):
+        a, x = rng.random((m, m), dtype="float32"), rng.random(m, dtype="float32")
+        wa, wx = weft.asarray(a), weft.asarray(x)
+        ta, tx = (torch.from_numpy(a), torch.from_numpy(x)) if torch else (None, None)
+        for tag, w, v, t in (("A x", wa, a, ta), ("A' x", wa.T, a.T, ta is not None and ta.t())):
+            bench.case(
+                f"matmul float32 {m}, {tag}",
+                lambda: w @ wx,
+                tol=1e-2,
+                numpy=lambda: v @ x,
+                torch=t is not None and (lambda: t @ tx),
+            )
     s = rng.random((64, 64, 64), dtype="float32")
     ws, ts = weft.asarray(s), torch.from_numpy(s) if torch else None
     bench.case(
@@ -225,7 +239,7 @@ def main():
     weft.set_threads(options.threads)
     if torch:
         torch.set_num_threads(options.threads)
-    bench = Bench(options.only, options.seconds, 0.02 if options.threads > 1 else 0.0)
+    bench = Bench(options.only, options.seconds, 0.15 if options.threads > 1 else 0.0)
     rng = np.random.default_rng(0)
     x, y = (rng.random(options.size, dtype="float32") + np.float32(0.1) for _ in range(2))
     w, v = weft.asarray(x), weft.asarray(y)

@@ -18,7 +18,8 @@ import numpy as np
 import weft
 from weft import te
 
-env = weft.vta.env()  # or a vta_config.json: weft.vta.env("vta_config.json")
+config = None  # or "vta_config.json"
+env = weft.vta.env(config)
 
 
 @contextlib.contextmanager
@@ -118,6 +119,11 @@ def main(o=1, m=4, n=4, show=print):
         path = pathlib.Path(folder, "gemm.weft-mod")
         module.save(path)
         remote = weft.rpc.connect("127.0.0.1", port, key=os.environ.get("WEFT_RPC_KEY"))
+        if (
+            env.TARGET != "sim"
+        ):  # a board: its runtime follows the configuration, then its FPGA is programmed
+            remote.reconfigure(config)
+            remote.program(bitstream=None)
         show(remote)
         remote.upload(path)
         f = remote.load_module("gemm.weft-mod")

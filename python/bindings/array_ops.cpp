@@ -134,7 +134,9 @@ void bind_array_ops(nb::module_& m) {
   method("fill", [](const NDArray& a, nb::handle value) {
     assign(a, full(a.device(), a.elem(), Dims{}, scalar_of(value.ptr())));
   });
-  method("permute", [](const NDArray& a, nb::handle axes) { return a.permute(ints(axes)); });
+  method("permute", [](const NDArray& a, nb::args axes) {
+    return a.permute(ints(axes.size() == 1 ? axes[0].ptr() : axes.ptr()));
+  });
   method("as_strided", [](const NDArray& a, nb::handle shape, nb::handle strides) {
     return a.as_strided(dims_of(shape, "shape"), dims_of(strides, "strides"), a.offset());
   });
@@ -290,8 +292,9 @@ void bind_array_ops(nb::module_& m) {
     linalg::Eigen r = linalg::eig(a);
     return nb::make_tuple(r.values, r.vectors);
   });
+  m.def("_svdvals", [](const NDArray& a) { return linalg::svd(a, linalg::SvdPart::values).s; });
   m.def("_svd", [](const NDArray& a, bool full) {
-    linalg::Svd r = linalg::svd(a, full);
+    linalg::Svd r = linalg::svd(a, full ? linalg::SvdPart::full : linalg::SvdPart::thin);
     return nb::make_tuple(r.u, r.s, r.vh);
   });
   m.def("_qr", [](const NDArray& a, bool complete) {

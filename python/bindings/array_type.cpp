@@ -394,6 +394,8 @@ PyObject* reduce_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
         keepdims = PyObject_IsTrue(value) == 1;
       } else if (PyUnicode_CompareWithASCIIString(name, "dtype") == 0) {
         dtype = optional_elem(value);
+      } else if (PyUnicode_CompareWithASCIIString(name, "out") == 0 && value == Py_None) {
+        // what numpy.sum(array) passes on
       } else {
         PyErr_Format(PyExc_TypeError, "unexpected keyword argument %R", name);
         return nullptr;

@@ -277,14 +277,24 @@ NDArray to_array(PyObject* o, std::optional<Elem> dtype, Ref<Device> device, Cop
   for (const char* protocol : {"__dlpack__", "__cuda_array_interface__"}) {
     if (!PyObject_HasAttrString(o, protocol)) continue;
     if (!placed) device = Ref<Device>();
-    return finish(protocol[2] == 'd' ? from_dlpack(o, Ref<Device>(), Copy::when_needed)
-                                     : from_cuda_interface(o),
-                  false);
+    try {
+      return finish(protocol[2] == 'd' ? from_dlpack(o, Ref<Device>(), Copy::when_needed)
+                                       : from_cuda_interface(o),
+                    false);
+    } catch (nb::python_error& refused) {  // NumPy's arrays of strings, dates and objects
+      if (!refused.matches(PyExc_BufferError)) throw;
+      break;
+    }
   }
   if (PyObject_HasAttrString(o, "__array__")) {
     nb::object a = nb::handle(o).attr("__array__")();
     array = array_from_buffer(a.ptr(), Copy::when_needed, ok);
     if (ok) return finish(std::move(array), false);
+    if (nb::hasattr(a, "dtype"))
+      throw Error(ErrorKind::dtype, "array.asarray.type",
+                  cat("cannot make an array of elements of type ",
+                      nb::cast<std::string>(nb::str(nb::handle(nb::object(a.attr("dtype")))))))
+          .note("legal: bool, integers, floats, complex numbers");
   }
   if (PySequence_Check(o) && !PyUnicode_Check(o)) return from_sequence(o, dtype, device);
   throw Error(

@@ -66,10 +66,25 @@ Ref<Device>& host_device() {
   static Ref<Device> device = open_device("cpu");
   return device;
 }
-Ref<Device>& current() {
+/// The name that WEFT_DEVICE gave: opened when it is needed first, so that importing never fails.
+std::string& process_name() {
+  static std::string name;
+  return name;
+}
+/// The default of the process, and what `with weft.use(...)` puts before it on one thread.
+Ref<Device>& process_device() {
   static Ref<Device> device = host_device();
+  if (!process_name().empty()) {
+    device = open_device(process_name());
+    process_name().clear();
+  }
   return device;
 }
+Ref<Device>& thread_device() {
+  thread_local Ref<Device> device;
+  return device;
+}
+const Ref<Device>& current() { return thread_device() ? thread_device() : process_device(); }
 
 bool try_elem(PyObject* o, Elem& out) {
   DTypeHandle* handle = nullptr;
@@ -209,7 +224,18 @@ void bind_device(nb::module_& m) {
       .def("__init__",
            [](DeviceTrace* self, const DeviceHandle& d) { new (self) DeviceTrace(d.get()); })
       .def("json", &DeviceTrace::json, "Ends the recording; trace-event JSON.");
-  m.def("set_default_device", [](nb::handle o) { current() = device_from_python(o); });
+  m.def(
+      "set_default_device", [](const std::string& name) { process_name() = name; }, nb::arg("name"),
+      "The default of all threads; opened, or refused, at the first use.");
+  m.def(
+      "swap_thread_device",
+      [](nb::handle o) -> nb::object {
+        Ref<Device> before = thread_device();
+        thread_device() = o.is_none() ? Ref<Device>() : device_from_python(o);
+        return before ? device_object(before) : nb::none();
+      },
+      nb::arg("device").none(),
+      "Sets this thread's default device (None: the process's) and returns the former.");
 
   nb::class_<DTypeHandle>(m, "dtype", "An element type.")
       .def("__init__", [](DTypeHandle* self,

@@ -17,7 +17,7 @@ namespace {
 }
 
 bool is_index_array(PyObject* o) {
-  return is_ndarray(o) || PyList_Check(o) ||
+  return is_ndarray(o) || PyList_Check(o) || PyObject_HasAttrString(o, "__weft_array__") ||
          (PyObject_CheckBuffer(o) && !PyLong_Check(o) && !PyBytes_Check(o));
 }
 

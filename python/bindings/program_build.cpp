@@ -22,12 +22,30 @@ struct PyFunction {
   Ref<runtime::Function> function;
 };
 
-/// Where a call runs: the device of its first array, else the target's own.
+/// "numpy.ndarray", "list", "NoneType".
+std::string type_of(nb::handle o) {
+  nb::object type = nb::borrow(reinterpret_cast<PyObject*>(Py_TYPE(o.ptr())));
+  std::string module = nb::cast<std::string>(nb::str(type.attr("__module__")));
+  std::string name = nb::cast<std::string>(nb::str(type.attr("__qualname__")));
+  return module == "builtins" ? name : cat(module, ".", name);
+}
+
+/// " (its repr)" when that is short, else nothing.
+std::string short_text(nb::handle o) {
+  std::string text = nb::cast<std::string>(nb::repr(o));
+  return text.size() > 40 || text.find('\n') != std::string::npos ? "" : cat(" (", text, ")");
+}
+
+/// Where a call runs: the device of its first array; without arrays, and for those in host memory,
+/// the target's own. Host memory serves every target that computes there ("cpu", "c", "ref").
 Ref<Device> device_of(const nb::args& args, const std::string& target) {
+  Ref<Device> found;
   for (nb::handle a : args) {
-    if (is_ndarray(a.ptr())) return unwrap(a.ptr()).device();
+    if (!is_ndarray(a.ptr())) continue;
+    found = unwrap(a.ptr()).device();
+    break;
   }
-  return open_device(target);
+  return !found || runtime::shares_host_memory(*found) ? open_device(target) : found;
 }
 
 nb::dict time_dict(const runtime::TimeResult& r) {
@@ -79,7 +97,8 @@ std::vector<runtime::CallArg> call_args(const nb::args& args) {
           cat("pass the tensor's array: ", nb::cast<std::string>(nb::repr(a)).substr(0, 80)));
     } else {
       throw Error(ErrorKind::value, "call.kind",
-                  cat("no kernel takes ", nb::cast<std::string>(nb::repr(a)).substr(0, 80)))
+                  cat("argument ", out.size() + 1, " is a ", type_of(a), short_text(a),
+                      ", which no kernel takes"))
           .help("pass weft.NDArray, int or float; weft.asarray(x) converts");
     }
     out.push_back(std::move(arg));
@@ -166,11 +185,17 @@ void bind_build(nb::module_& m) {
         }
         return PyCompiled{build(module_from_python(program), target, options)};
       },
-      nb::arg("program"), nb::arg("target"), nb::arg("after") = nb::none());
+      nb::arg("program").none(), nb::arg("target"), nb::arg("after") = nb::none());
   m.def(
       "load_module",
       [](const std::string& path) { return PyCompiled{runtime::Module::load(path)}; },
       nb::arg("path"));
+  m.def(
+      "read_module",
+      [](nb::bytes data) {
+        return PyCompiled{runtime::Module::deserialize({data.c_str(), data.size()}, "<bytes>")};
+      },
+      nb::arg("data"));
   m.def("device_statuses", [] {
     nb::list out;
     for (const DeviceStatus& s : all_devices()) {

@@ -87,7 +87,8 @@ void bind_schedule(nb::module_& m) {
              BlockRef* o = nullptr;
              return nb::try_cast<BlockRef*>(b, o) && o && *o == a;
            })
-      .def("__hash__", [](const BlockRef& a) { return static_cast<std::size_t>(a.id); });
+      .def("__hash__", [](const BlockRef& a) { return static_cast<std::size_t>(a.id); })
+      .def("__repr__", [](const BlockRef& a) { return cat("weft.BlockRef(#", a.id, ")"); });
   nb::class_<LoopRef>(m, "LoopRef",
                       "A loop of a scheduled program; stays valid while the loop exists.")
       .def_prop_ro("name", [](const LoopRef& l) { return l.var->name; })
@@ -96,7 +97,8 @@ void bind_schedule(nb::module_& m) {
              LoopRef* o = nullptr;
              return nb::try_cast<LoopRef*>(b, o) && o && *o == a;
            })
-      .def("__hash__", [](const LoopRef& a) { return reinterpret_cast<std::size_t>(a.var.get()); });
+      .def("__hash__", [](const LoopRef& a) { return reinterpret_cast<std::size_t>(a.var.get()); })
+      .def("__repr__", [](const LoopRef& a) { return cat("weft.LoopRef(", a.var->name, ")"); });
   nb::class_<PyInt>(m, "SampledInt", "The integer that a sampling step chose.")
       .def("__int__", [](const PyInt& v) { return v.value.value; })
       .def("__index__", [](const PyInt& v) { return v.value.value; })
@@ -125,6 +127,7 @@ void bind_schedule(nb::module_& m) {
            })
       .def_prop_ro("mod", [](const Schedule& s) { return PyModule{s.mod()}; })
       .def_prop_ro("func", [](const Schedule& s) { return PyFunc{s.func()}; })
+      .def_prop_ro("start", [](const Schedule& s) { return PyModule{s.start()}; })
       .def_prop_ro("trace", [](const Schedule& s) { return s.trace(); })
       .def("script", &Schedule::show)
       .def("check_by_running", &Schedule::check_by_running, nb::arg("seed") = 0,

@@ -29,9 +29,32 @@ Tensor operand(nb::handle o, const Tensor& like) {
   if (Tensor* t = tensor_of(o.ptr())) return *t;
   if (is_number(o.ptr())) {
     Scalar s = scalar_of(o.ptr());
-    return Tensor(full(like.data().device(), promote_weak(like.elem(), s.kind), Dims{}, s));
+    return Tensor(full(like.device(), promote_weak(like.elem(), s.kind), Dims{}, s));
   }
   return Tensor(to_array(o.ptr(), std::nullopt, Ref<Device>(), Copy::when_needed));
+}
+
+/// A Python object that a graph holds; it may be released without the interpreter's lock.
+std::shared_ptr<nb::object> kept_object(const nb::object& o) {
+  return {new nb::object(o), [](nb::object* held) {
+            nb::gil_scoped_acquire gil;
+            delete held;
+          }};
+}
+
+/// Names of operations live as long as the process.
+const char* kept_name(const std::string& name) {
+  static auto& names = *new std::set<std::string>;
+  return names.insert(name).first->c_str();
+}
+
+/// The rule of a compiled gradient, which has none.
+GradientFn no_second(const char* name) {
+  return [name](const GradientCall&) -> std::vector<Tensor> {
+    throw Error(ErrorKind::value, "compile.gradient.second",
+                cat("the gradient of \"", name, "\" is compiled and has none itself"))
+        .help("differentiate the function that is not compiled");
+  };
 }
 
 Axes axes_of(nb::handle o) {
@@ -88,6 +111,21 @@ nb::object binary(Op op, nb::handle a, nb::handle b) {
   return nb::cast(x ? apply(op, *x, t) : apply(op, t, *y));
 }
 
+/// Element by element; NotImplemented for what is no array, so that == is False and < a TypeError.
+nb::object compared(Op op, const Tensor& t, nb::handle o) {
+  if (!tensor_of(o.ptr()) && !is_number(o.ptr()) && !is_ndarray(o.ptr()) &&
+      !PyObject_CheckBuffer(o.ptr()))
+    return nb::borrow(Py_NotImplemented);
+  return binary(op, nb::cast(t), o);
+}
+
+/// As the array: one element is its truth, more have none.
+bool truth(const Tensor& t) {
+  int yes = PyObject_IsTrue(nb::steal(wrap(t.data())).ptr());
+  if (yes < 0) throw nb::python_error();
+  return yes != 0;
+}
+
 template <Op kOp>
 PyObject* binary_slot(PyObject* a, PyObject* b) noexcept {
   return guarded(static_cast<PyObject*>(nullptr),
@@ -119,7 +157,10 @@ PyType_Slot g_slots[] = {
     {Py_nb_subtract, reinterpret_cast<void*>(binary_slot<Op::subtract>)},
     {Py_nb_multiply, reinterpret_cast<void*>(binary_slot<Op::multiply>)},
     {Py_nb_true_divide, reinterpret_cast<void*>(binary_slot<Op::divide>)},
+    {Py_nb_floor_divide, reinterpret_cast<void*>(binary_slot<Op::floor_divide>)},
+    {Py_nb_remainder, reinterpret_cast<void*>(binary_slot<Op::remainder>)},
     {Py_nb_power, reinterpret_cast<void*>(power_slot)},
+    {Py_nb_positive, reinterpret_cast<void*>(unary_slot<Op::positive>)},
     {Py_nb_negative, reinterpret_cast<void*>(unary_slot<Op::negative>)},
     {Py_nb_absolute, reinterpret_cast<void*>(unary_slot<Op::abs>)},
     {Py_nb_matrix_multiply, reinterpret_cast<void*>(matmul_slot)},
@@ -131,11 +172,7 @@ Tensor get(const Tensor& self, nb::object key) {
   int position = 0;
   std::vector<NDArray> arrays = index_arrays(self.data(), key.ptr(), view, position);
   // The same key applies to the gradient; it is kept as Python sees it.
-  auto* held = new nb::object(key);
-  std::shared_ptr<nb::object> shared(held, [](nb::object* o) {
-    nb::gil_scoped_acquire gil;
-    delete o;
-  });
+  std::shared_ptr<nb::object> shared = kept_object(key);
   Tensor part = slice_view(self, std::move(view), [shared](const NDArray& whole) {
     nb::gil_scoped_acquire gil;
     NDArray out;
@@ -203,7 +240,8 @@ void bind_tensor(nb::module_& m) {
                                                              Ref<Device>(), Copy::when_needed);
             if (!(next.shape() == t.shape()) || next.elem() != t.elem()) {
               throw Error(ErrorKind::shape, "array.tensor.data",
-                          cat("data of ", describe(t.data()), " cannot become ", describe(next)));
+                          cat("data of ", name_of(t.elem()), to_string(t.shape()),
+                              " cannot become ", describe(next)));
             }
             t.set_data(std::move(next));
           })
@@ -219,12 +257,12 @@ void bind_tensor(nb::module_& m) {
           "op", [](const Tensor& t) { return std::string(t.op()); },
           "The operation that made it; \"\" for leaves.")
       .def_prop_ro("inputs", [](const Tensor& t) { return t.inputs(); })
-      .def_prop_ro("is_leaf", [](const Tensor& t) { return t.inputs().empty(); })
+      .def_prop_ro("is_leaf", [](const Tensor& t) { return t.node()->inputs.empty(); })
       .def_prop_ro("shape", [](const Tensor& t) { return t.shape(); })
       .def_prop_ro("ndim", &Tensor::ndim)
       .def_prop_ro("size", &Tensor::size)
       .def_prop_ro("dtype", [](const Tensor& t) { return t.elem(); })
-      .def_prop_ro("device", [](const Tensor& t) { return device_object(t.data().device()); })
+      .def_prop_ro("device", [](const Tensor& t) { return device_object(t.device()); })
       .def_prop_ro("T", [](const Tensor& t) { return transpose(t, -2, -1); })
       .def_prop_ro("mT", [](const Tensor& t) { return transpose(t, -2, -1); })
       .def("detach", &Tensor::detach, "The same data without history.")
@@ -240,12 +278,16 @@ void bind_tensor(nb::module_& m) {
       .def("tolist", [](const Tensor& t) { return nb::steal(wrap(t.data())).attr("tolist")(); })
       .def(
           "backward",
-          [](const Tensor& t, nb::handle grad, bool create_graph) {
+          [](const Tensor& t, nb::handle grad, bool create_graph, bool retain_graph) {
             backward(t, grad.is_none() ? Tensor() : operand(grad, t),
-                     create_graph ? Graph::create : Graph::discard);
+                     create_graph   ? Graph::create
+                     : retain_graph ? Graph::discard
+                                    : Graph::release);
           },
           nb::arg("grad") = nb::none(), nb::arg("create_graph") = false,
-          "Adds gradients to .grad of all leaves.")
+          nb::arg("retain_graph") = true,
+          "Adds gradients to .grad of all leaves. Without retain_graph the values that the graph "
+          "keeps are given back on the way, and a second pass is refused.")
       .def(
           "sum",
           [](const Tensor& t, nb::handle axis, bool keepdims) {
@@ -317,22 +359,28 @@ void bind_tensor(nb::module_& m) {
       .def("windows", [](const Tensor& t, std::int64_t kh, std::int64_t kw,
                          std::int64_t stride) { return windows(t, kh, kw, stride); })
       .def("__getitem__", get)
-      .def("__len__", [](const Tensor& t) { return t.ndim() ? t.shape()[0] : 0; })
+      .def("__len__", [](const Tensor& t) { return nb::len(nb::steal(wrap(t.data()))); })
+      .def("__bool__", [](const Tensor& t) { return truth(t); })
+      .def(
+          "__int__",
+          [](const Tensor& t) { return nb::steal(PyNumber_Long(nb::steal(wrap(t.data())).ptr())); })
       .def("__hash__", [](const Tensor& t) { return std::hash<const void*>()(t.node().get()); })
       .def(
-          "__eq__",
-          [](const Tensor& t, nb::handle o) {
-            Tensor* x = tensor_of(o.ptr());
-            return x && x->node() == t.node();
-          },
+          "__eq__", [](const Tensor& t, nb::handle o) { return compared(Op::equal, t, o); },
           nb::arg().none())
-      .def("__gt__",
-           [](const Tensor& t, nb::handle o) { return binary(Op::greater, nb::cast(t), o); })
-      .def("__lt__", [](const Tensor& t, nb::handle o) { return binary(Op::less, nb::cast(t), o); })
+      .def(
+          "__ne__", [](const Tensor& t, nb::handle o) { return compared(Op::not_equal, t, o); },
+          nb::arg().none())
+      .def("__gt__", [](const Tensor& t, nb::handle o) { return compared(Op::greater, t, o); })
+      .def("__ge__",
+           [](const Tensor& t, nb::handle o) { return compared(Op::greater_equal, t, o); })
+      .def("__lt__", [](const Tensor& t, nb::handle o) { return compared(Op::less, t, o); })
+      .def("__le__", [](const Tensor& t, nb::handle o) { return compared(Op::less_equal, t, o); })
       .def("__float__", [](const Tensor& t) { return nb::float_(nb::steal(wrap(t.data()))); })
       .def("__repr__", [](const Tensor& t) {
-        return cat("weft.Tensor(", format(t.data()), ", dtype=", name_of(t.elem()),
-                   ", device=", t.data().device()->info().name,
+        return cat("weft.Tensor(",
+                   t.released() ? cat("released, shape=", to_string(t.shape())) : format(t.data()),
+                   ", dtype=", name_of(t.elem()), ", device=", t.device()->info().name,
                    t.requires_grad()
                        ? cat(", requires_grad=True", *t.op() ? cat(", op=", t.op()) : std::string())
                        : std::string(),
@@ -348,7 +396,7 @@ void bind_tensor(nb::module_& m) {
         nb::list out;
         for (std::size_t i = 0; i < gs.size(); ++i) {
           out.append(gs[i].defined() ? gs[i]
-                                     : Tensor(full(wanted[i].data().device(), wanted[i].elem(),
+                                     : Tensor(full(wanted[i].device(), wanted[i].elem(),
                                                    wanted[i].shape(), Scalar(0))));
         }
         return out;
@@ -397,33 +445,53 @@ void bind_tensor(nb::module_& m) {
       "_custom_tensor",
       [](const std::string& name, const NDArray& data, const std::vector<Tensor>& inputs,
          nb::object rule) {
-        // Names of operations live as long as the process.
-        static auto& names = *new std::set<std::string>;
-        const char* kept = names.insert(name).first->c_str();
-        auto* held = new nb::object(rule);
-        std::shared_ptr<nb::object> shared(held, [](nb::object* o) {
-          nb::gil_scoped_acquire gil;
-          delete o;
-        });
+        const char* kept = kept_name(name);
+        std::shared_ptr<nb::object> shared = kept_object(rule);
         return make_tensor(kept, data, inputs, [shared, kept](const GradientCall& c) {
-          bool linked = c.g.requires_grad();
-          for (const Tensor& x : c.x) linked |= x.requires_grad();
-          if (linked) {
-            throw Error(ErrorKind::value, "compile.gradient.second",
-                        cat("the gradient of \"", kept, "\" is compiled and has none itself"))
-                .help("differentiate the function that is not compiled");
-          }
           nb::gil_scoped_acquire gil;
           nb::list found = nb::cast<nb::list>((*shared)(c.g.data()));
-          std::vector<Tensor> out(c.x.size());
+          std::vector<Tensor> out(c.x.size()), sources = c.x;
+          sources.push_back(c.g);
           for (std::size_t i = 0; i < out.size() && i < found.size(); ++i) {
-            if (!found[i].is_none()) out[i] = Tensor(nb::cast<NDArray>(found[i]));
+            // Linked, so that a gradient of the gradient is refused rather than missing.
+            if (!found[i].is_none())
+              out[i] = make_tensor(kept, nb::cast<NDArray>(found[i]), sources, no_second(kept));
           }
           return out;
         });
       },
       "A tensor whose gradient is the given function of the incoming one: one array or None for "
       "each input.");
+  m.def("grad_enabled", &grad_enabled, "Whether operations of this thread link a graph.");
+  m.def(
+      "set_grad_enabled",
+      [](bool on) {
+        bool before = grad_enabled();
+        set_grad_enabled(on);
+        return before;
+      },
+      nb::arg("on"), "Returns what it was.");
+  m.def(
+      "_function_tensor",
+      [](const std::string& name, const NDArray& data, const std::vector<Tensor>& inputs,
+         nb::object rule) {
+        std::shared_ptr<nb::object> shared = kept_object(rule);
+        return make_tensor(kept_name(name), data, inputs, [shared](const GradientCall& c) {
+          bool linked = c.g.requires_grad();
+          for (const Tensor& x : c.x) linked |= x.requires_grad();
+          std::optional<NoGrad> unlinked;
+          if (!linked) unlinked.emplace();
+          nb::gil_scoped_acquire gil;
+          nb::list found = nb::cast<nb::list>((*shared)(c.x, c.out, c.g));
+          std::vector<Tensor> out(c.x.size());
+          for (std::size_t i = 0; i < out.size() && i < found.size(); ++i) {
+            if (!found[i].is_none()) out[i] = nb::cast<Tensor>(found[i]);
+          }
+          return out;
+        });
+      },
+      "A tensor whose gradients are rule(inputs, output, incoming): one tensor or None "
+      "for each input.");
   m.def("_gather_tensor", [](const Tensor& x, const NDArray& index) { return gather(x, {index}); });
 }
 

@@ -49,8 +49,9 @@ from ._namespace import *  # noqa: F401,F403
 from ._namespace import __all__ as _namespace_all
 from ._compile import Compiled, compile
 from . import _methods, _namespace, fft, linalg, random
-from .autograd import grad, value_and_grad
+from .autograd import grad, no_grad, value_and_grad
 from .io import load_arrays, load_safetensors, save, save_safetensors, savez
+from . import _copies
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
@@ -79,6 +80,7 @@ __all__ = [
     "Tensor",
     "grad",
     "value_and_grad",
+    "no_grad",
     "compile",
     "Compiled",
     "Device",
@@ -123,14 +125,21 @@ __all__ = [
 ]
 
 
+# Loaded on first use: importing weft stays quick.
+_LATER = ("nn", "optim", "init", "data", "torch", "rpc", "te", "script", "wse", "vta", "qpu")
+
+
+def __dir__():
+    return sorted({*globals(), *_LATER})
+
+
 def __getattr__(name):
-    # Loaded on first use: importing weft stays quick.
     if name == "tune":
         from .tuning import tune
 
         globals()["tune"] = tune
         return tune
-    if name in ("nn", "optim", "init", "data", "torch", "rpc", "te", "script", "wse", "vta", "ir"):
+    if name in _LATER:
         import importlib
 
         try:

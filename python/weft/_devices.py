@@ -25,13 +25,12 @@ def devices() -> list[_core.Device]:
 
 @contextlib.contextmanager
 def use(name):
-    """Makes a device the default inside a with statement."""
-    before = _core.open_device(None)
-    _core.set_default_device(name)
+    """Makes a device the default inside a with statement, for the thread that runs it."""
+    before = _core.swap_thread_device(_core.open_device(name))
     try:
         yield _core.open_device(None)
     finally:
-        _core.set_default_device(before)
+        _core.swap_thread_device(before)
 
 
 if os.environ.get("WEFT_CACHE_DIR"):

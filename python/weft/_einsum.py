@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""einsum by pairwise contraction: each step is a batched matrix product."""
+"""einsum by pairwise contraction in a cheap order: each step is a batched product or an elementwise one."""
 
 from __future__ import annotations
 
+import functools
 import math
 
 from . import _core
@@ -48,6 +49,8 @@ def _parse(spec, operands):
     for c in right:
         if not any(c in term for term in out):
             _refuse("output", f"einsum output letter {c!r} is in no operand of {spec!r}")
+        if right.count(c) > 1:
+            _refuse("output", f"einsum output letter {c!r} stands twice in {spec!r}")
     return out, right
 
 
@@ -78,29 +81,84 @@ def _tensor_diagonal(x, term, i, j):
     return flat[:: n + 1], term[i] + "".join(term[k] for k in rest)
 
 
-def _contract(a, ta, b, tb, keep):
+@functools.lru_cache(maxsize=256)
+def contraction_path(terms, right, sizes):
+    """Pairs to contract, each of positions (i, j), i < j, in the list that remains; the result goes to its end.
+
+    Greedy: the pair whose product adds least to what is stored, then the one with fewest multiplications; pairs
+    without a common letter wait until nothing else is left. `sizes` are (letter, extent) pairs.
+    """
+    size = dict(sizes)
+
+    def volume(letters):
+        return math.prod(size[c] for c in letters)
+
+    left, path = [frozenset(t) for t in terms], []
+    while len(left) > 2:
+        names = [c for t in left for c in t]
+        count = {c: names.count(c) for c in set(names)}
+        best = None
+        for j in range(1, len(left)):
+            for i in range(j):
+                a, b = left[i], left[j]
+                both = a | b
+                kept = frozenset(c for c in both if c in right or count[c] > (c in a) + (c in b))
+                grows = volume(kept) - volume(a) - volume(b)
+                cost = (not a & b, grows, volume(both), i, j)
+                if best is None or cost < best[0]:
+                    best = cost, kept
+        (_, _, _, i, j), kept = best
+        path.append((i, j))
+        del left[j], left[i]
+        left.append(kept)
+    return (*path, (0, 1)) if len(left) == 2 else ()
+
+
+def _extents(pairs):
+    """(letter, extent) of all operands; an extent of one is spread."""
+    size = {}
+    for x, t in pairs:
+        for c, n in zip(t, x.shape):
+            old = size.setdefault(c, n)
+            if old != n and old != 1 and n != 1:
+                _refuse("extent", f"einsum letter {c!r} has extents {old} and {n}")
+            if old == 1:
+                size[c] = n
+    return size
+
+
+def _contract(a, ta, b, tb, keep, size):
     import weft
 
     batch = [c for c in ta if c in tb and c in keep]
     gone = [c for c in ta if c in tb and c not in keep]
     only_a = [c for c in ta if c not in tb]
     only_b = [c for c in tb if c not in ta]
-    size = {}
-    for t, x in ((ta, a), (tb, b)):
-        for c, n in zip(t, x.shape):
-            if size.get(c, 1) != 1 and n != 1 and size[c] != n:
-                _refuse("extent", f"einsum letter {c!r} has extents {size[c]} and {n}")
-            size[c] = max(size.get(c, 1), n) if n != 0 and size.get(c, 1) != 0 else 0
+    letters = "".join(batch + only_a + only_b)
+
+    def ordered(x, t, wanted):
+        order = tuple(t.index(c) for c in wanted)
+        return x if order == tuple(range(len(order))) else weft.permute_dims(x, order)
+
+    if not gone:  # nothing is summed: one elementwise product over all letters
+        a, b = (
+            weft.reshape(
+                ordered(x, t, [c for c in letters if c in t]),
+                tuple(x.shape[t.index(c)] if c in t else 1 for c in letters),
+            )
+            for x, t in ((a, ta), (b, tb))
+        )
+        product = weft.logical_and(a, b) if a.dtype == b.dtype == "bool" else a * b
+        return weft.broadcast_to(product, tuple(size[c] for c in letters)), letters
 
     def arrange(x, t, groups):
-        x = weft.permute_dims(x, tuple(t.index(c) for g in groups for c in g))
+        x = ordered(x, t, [c for g in groups for c in g])
         x = weft.broadcast_to(x, tuple(size[c] for g in groups for c in g))
         return weft.reshape(x, tuple(math.prod(size[c] for c in g) for g in groups))
 
     product = weft.matmul(
         arrange(a, ta, (batch, only_a, gone)), arrange(b, tb, (batch, gone, only_b))
     )
-    letters = "".join(batch + only_a + only_b)
     return weft.reshape(product, tuple(size[c] for c in letters)), letters
 
 
@@ -112,6 +170,7 @@ def einsum(spec, *operands):
     ]
     terms, right = _parse(spec, operands)
     pairs = [_diagonal(x, t) for x, t in zip(operands, terms)]
+    size = _extents(pairs)
 
     def reduce_unused(x, t, others):
         drop = tuple(
@@ -122,14 +181,17 @@ def einsum(spec, *operands):
             t = "".join(c for i, c in enumerate(t) if i not in drop)
         return x, t
 
-    while len(pairs) > 1:
-        (a, ta), (b, tb) = pairs.pop(0), pairs.pop(0)
-        rest = [t for _, t in pairs]
-        a, ta = reduce_unused(a, ta, [tb, *rest])
-        b, tb = reduce_unused(b, tb, [ta, *rest])
-        keep = set(right).union(*rest) if rest else set(right)
-        pairs.insert(0, _contract(a, ta, b, tb, keep))
-    x, t = reduce_unused(*pairs[0], [])
+    # What only one operand names is summed before any product.
+    pairs = [
+        reduce_unused(x, t, [u for k, (_, u) in enumerate(pairs) if k != i])
+        for i, (x, t) in enumerate(pairs)
+    ]
+    path = contraction_path(tuple(t for _, t in pairs), right, tuple(sorted(size.items())))
+    for i, j in path:
+        (b, tb), (a, ta) = pairs.pop(j), pairs.pop(i)
+        keep = set(right).union(*(t for _, t in pairs))
+        pairs.append(_contract(a, ta, b, tb, keep, size))
+    x, t = pairs[0]
     if t:
         x = weft.permute_dims(x, tuple(t.index(c) for c in right))
     return x if isinstance(x, _core.Tensor) or not t else x.copy()

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
-from ._core import ArgumentError, Tensor, gradients
+from . import _core
+from ._core import ArgumentError, NDArray, ShapeError, Tensor, gradients
 from ._errors import error as _error
 
 
@@ -47,3 +49,97 @@ def grad(f, argnums=0):
         return both(*args, **kwargs)[1]
 
     return wrapped
+
+
+@contextlib.contextmanager
+def no_grad():
+    """Inside, operations of this thread make no graph: ``with weft.no_grad(): y = model(x)``. Also a decorator."""
+    before = _core.set_grad_enabled(False)
+    try:
+        yield
+    finally:
+        _core.set_grad_enabled(before)
+
+
+class Context:
+    """What forward leaves for backward: save_for_backward(*tensors), saved_tensors, and any attribute."""
+
+    saved_tensors = ()
+
+    def save_for_backward(self, *tensors):
+        self.saved_tensors = tensors
+
+
+class Function:
+    """An operation of one's own with its gradient.
+
+    >>> class Cube(weft.autograd.Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x):
+    ...         ctx.save_for_backward(x)
+    ...         return x * x * x
+    ...     @staticmethod
+    ...     def backward(ctx, g):
+    ...         (x,) = ctx.saved_tensors
+    ...         return g * 3.0 * x * x
+    >>> y = Cube.apply(weft.Tensor([1.0, 2.0]))
+
+    forward gets the arguments of apply and returns one Tensor or NDArray; no graph is made inside. backward gets the
+    gradient of that result and returns one gradient, or None, for each argument (a tuple when there are several);
+    written with operations on tensors, it can be differentiated again.
+    """
+
+    @staticmethod
+    def forward(ctx, *args):
+        raise NotImplementedError
+
+    @staticmethod
+    def backward(ctx, grad):
+        raise NotImplementedError
+
+    @classmethod
+    def apply(cls, *args):
+        """Runs forward and links the result. Raises ArgumentError for a result that is no array, or for a wrong number
+        of gradients; ShapeError for a gradient of another shape than its argument."""
+        ctx = Context()
+        with no_grad():
+            out = cls.forward(ctx, *args)
+        if not isinstance(out, (Tensor, NDArray)):
+            raise _error(
+                ArgumentError,
+                "array.function.result",
+                f"{cls.__name__}.forward must return one Tensor or NDArray, got {type(out).__name__}",
+            )
+        data = out.data if isinstance(out, Tensor) else out
+        places = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+        inputs = [args[i] for i in places]
+        saved = ctx.saved_tensors
+
+        def rule(xs, result, g):
+            # Saved arguments and the saved result are the graph's own, so that gradients of gradients pass.
+            own = {id(a): x for a, x in zip(inputs, xs)} | {id(out): result}
+            ctx.saved_tensors = tuple(own.get(id(t), t) for t in saved)
+            found = cls.backward(ctx, g)
+            found = list(found) if isinstance(found, (tuple, list)) else [found]
+            if len(found) != len(args):
+                raise _error(
+                    ArgumentError,
+                    "array.function.gradients",
+                    f"{cls.__name__}.backward must return {len(args)} gradients, one for each argument of apply, "
+                    f"got {len(found)}",
+                )
+            gs = []
+            for i, x in zip(places, xs):
+                one = found[i]
+                if one is not None and not isinstance(one, Tensor):
+                    one = Tensor(one, requires_grad=False)
+                if one is not None and one.shape != x.shape:
+                    raise _error(
+                        ShapeError,
+                        "array.function.shape",
+                        f"{cls.__name__}.backward gives a gradient of shape {one.shape} for argument {i} of shape {x.shape}",
+                    )
+                gs.append(one)
+            return gs
+
+        return _core._function_tensor(cls.__name__, data, inputs, rule)

@@ -5,6 +5,8 @@ import time
 
 from . import _core
 from . import profiler as _profiler
+from ._errors import error as _error
+from .ir import PrimFunc
 
 
 class TimeResult:
@@ -15,6 +17,11 @@ class TimeResult:
     def __init__(self, values):
         for name in self.__slots__:
             setattr(self, name, values[name])
+
+    @property
+    def std(self):
+        """As stddev."""
+        return self.stddev
 
     def __repr__(self):
         cycles = f", cycles={self.cycles:.0f}" if self.cycles else ""
@@ -72,12 +79,19 @@ class Module:
             self._functions[name] = Function(self._core, name)
         return self._functions[name]
 
+    def __call__(self, *args):
+        """Calls the only function, or the one named "main"."""
+        names = self.functions
+        self[names[0] if len(names) == 1 else "main"](*args)
+
     @property
     def target(self):
+        """The target's text."""
         return self._core.target
 
     @property
     def functions(self):
+        """The names of the functions."""
         return self._core.functions
 
     def source(self):
@@ -118,17 +132,28 @@ class Module:
 
 
 def build(program, target="cpu", after=None):
-    """Compiles a PrimFunc, IRModule or Schedule. `after(pass_name, function, seconds)` sees every pass.
+    """Compiles a PrimFunc, IRModule or Schedule for a target (its text, or a device).
 
-    Raises weft.Error: target.unknown, a refusal of the target, or a lowering error with its context.
+    `after(pass_name, function, seconds)` sees every pass. Raises weft.Error: target.unknown, a refusal of the
+    target, or a lowering error with its context.
     """
+    if isinstance(target, _core.Device):
+        target = target.name
+    if not isinstance(target, str):
+        raise _error(
+            "dtype",
+            "build.target",
+            f"a target is text, got a {type(target).__name__}",
+            help='for example weft.build(f, target="cpu")',
+        )
+    see = after and (lambda name, function, seconds: after(name, PrimFunc(function), seconds))
     if not _profiler.active():
-        return Module(_core.build(program, target, after))
+        return Module(_core.build(program, target, see))
 
     def watch(name, function, seconds):
         _profiler.note("compiler", "passes", name, time.perf_counter() - seconds, seconds)
-        if after is not None:
-            after(name, function, seconds)
+        if see is not None:
+            see(name, function, seconds)
 
     start = time.perf_counter()
     module = Module(_core.build(program, target, watch))

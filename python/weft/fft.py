@@ -6,7 +6,7 @@ from __future__ import annotations
 from . import _core
 from . import _namespace as _ns
 from ._errors import error as _error
-from ._namespace.common import _axis
+from ._namespace.common import _array, _axis, _is_tensor
 
 __all__ = [
     "fft",
@@ -66,6 +66,14 @@ def _transform(name, x, n, axis, norm):
             "array.fft.norm",
             f"norm is {norm!r}, legal: 'backward', 'ortho', 'forward'",
         )
+    if _is_tensor(x) and x.requires_grad:
+        raise _error(
+            _core.DTypeError,
+            f"array.{name}.gradient",
+            f"{name} of a Tensor that requires gradients has no gradient here",
+            help="pass x.detach()",
+        )
+    x = _array(x)
     axis = _axis(axis, x.ndim, name)
     if n is not None and n < 1:
         raise _error(

@@ -15,6 +15,7 @@ import zlib
 
 from . import _core
 from ._errors import error as _error
+from ._namespace.common import _array
 
 _NPY = {
     "bool": "|b1",
@@ -74,6 +75,7 @@ def _write(path, parts):
 
 
 def _npy_bytes(x):
+    x = _array(x)
     name = x.dtype.name
     if name not in _NPY:
         _refuse("npy.dtype", f"the npy format has no {name}; convert the array or use safetensors")
@@ -180,6 +182,7 @@ def save_safetensors(path, arrays, metadata=None):
     if metadata:
         header["__metadata__"] = {str(k): str(v) for k, v in metadata.items()}
     for name, x in arrays.items():
+        x = _array(x)
         if x.dtype.name not in _ST:
             _refuse("safetensors.dtype", f"safetensors has no {x.dtype.name}")
         raw = _core._to_bytes(x)

@@ -33,17 +33,21 @@ class PrimFunc(_Program):
 
     @property
     def name(self):
+        """The function's name."""
         return self._core.name
 
     @property
     def params(self):
+        """The names of its parameters, in order."""
         return self._core.params
 
     @property
     def attrs(self):
+        """What T.func_attr says, as a dict."""
         return self._core.attrs
 
     def with_attr(self, key, value):
+        """The function with one attribute more."""
         return PrimFunc(self._core.with_attr(key, value))
 
 
@@ -60,6 +64,7 @@ class IRModule(_Program):
 
     @property
     def functions(self):
+        """PrimFuncs by name."""
         return {name: PrimFunc(f) for name, f in self._core.functions.items()}
 
     def __call__(self):

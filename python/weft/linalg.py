@@ -9,6 +9,8 @@ from collections import namedtuple as _namedtuple
 from . import _core
 from . import _namespace as _ns
 from ._errors import error as _error
+from ._namespace.common import _array, _is_tensor
+from .autograd import Function as _Function
 from ._namespace import matmul, matrix_transpose, tensordot, vecdot
 
 __all__ = [
@@ -46,9 +48,63 @@ SlogdetResult = _namedtuple("SlogdetResult", "sign logabsdet")
 SVDResult = _namedtuple("SVDResult", "U S Vh")
 
 
+def _plain(x, name):
+    """The array of an argument. Raises DTypeError for a Tensor whose gradient would be lost."""
+    if _is_tensor(x) and x.requires_grad:
+        raise _error(
+            _core.DTypeError,
+            f"array.{name}.gradient",
+            f"{name} of a Tensor that requires gradients has no gradient here",
+            ["with gradients: inv, solve, det, products, norms, traces"],
+            help="pass x.detach()",
+        )
+    return _array(x)
+
+
+class _Inverse(_Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = _core.Tensor(inv(x.data), requires_grad=False)
+        ctx.save_for_backward(x)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        y = inv(ctx.saved_tensors[0])
+        return -(y.mT @ g @ y.mT)
+
+
+class _Solution(_Function):
+    @staticmethod
+    def forward(ctx, a, b):
+        ctx.save_for_backward(a, b)
+        return solve(a.data, b.data)
+
+    @staticmethod
+    def backward(ctx, g):
+        a, b = ctx.saved_tensors
+        gb = solve(a.mT, g)
+        x = solve(a, b)
+        if b.ndim == 1:
+            return -(gb[..., :, None] * x[..., None, :]), gb
+        return -(gb @ x.mT), gb
+
+
+class _Determinant(_Function):
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return det(x.data)
+
+    @staticmethod
+    def backward(ctx, g):
+        (x,) = ctx.saved_tensors
+        return (g * det(x))[..., None, None] * inv(x).mT
+
+
 def cholesky(x, /, *, upper=False):
     """The triangular factor of symmetric (Hermitian) positive definite matrices."""
-    return _core._cholesky(x, upper)
+    return _core._cholesky(_plain(x, "cholesky"), upper)
 
 
 def cross(x1, x2, /, *, axis=-1):
@@ -67,12 +123,14 @@ def cross(x1, x2, /, *, axis=-1):
 
 def det(x, /):
     """Determinants."""
-    return _core._slogdet(x)[2]
+    if _is_tensor(x) and x.requires_grad:
+        return _Determinant.apply(x)
+    return _core._slogdet(_array(x))[2]
 
 
 def slogdet(x, /):
     """Signs and logarithms of the magnitudes of determinants."""
-    sign, log, _ = _core._slogdet(x)
+    sign, log, _ = _core._slogdet(_plain(x, "slogdet"))
     return SlogdetResult(sign, log)
 
 
@@ -93,32 +151,42 @@ def trace(x, /, *, offset=0, dtype=None):
 
 def eig(x, /):
     """Eigenvalues and eigenvectors, complex, of general matrices."""
-    return EigResult(*_core._eig(x))
+    return EigResult(*_core._eig(_plain(x, "eig")))
 
 
 def eigvals(x, /):
     """Eigenvalues, complex, of general matrices."""
-    return _core._eig(x)[0]
+    return _core._eig(_plain(x, "eigvals"))[0]
 
 
 def eigh(x, /):
     """Eigenvalues, ascending, and eigenvectors of symmetric (Hermitian) matrices."""
-    return EighResult(*_core._eigh(x))
+    return EighResult(*_core._eigh(_plain(x, "eigh")))
 
 
 def eigvalsh(x, /):
     """Eigenvalues, ascending, of symmetric (Hermitian) matrices."""
-    return _core._eigh(x)[0]
+    return _core._eigh(_plain(x, "eigvalsh"))[0]
 
 
 def inv(x, /):
     """Inverse matrices."""
+    if _is_tensor(x) and x.requires_grad:
+        return _Inverse.apply(x)
+    x = _array(x)
     return _core._solve(x, _ns.eye(x.shape[-1], dtype=x.dtype, device=x.device))
 
 
 def solve(x1, x2, /):
     """x with x1 x = x2."""
-    return _core._solve(x1, x2)
+    if any(_is_tensor(x) and x.requires_grad for x in (x1, x2)):
+        x1, x2 = (x if _is_tensor(x) else _core.Tensor(x, requires_grad=False) for x in (x1, x2))
+        if x2.ndim > 1 and x1.shape[:-2] != x2.shape[:-2]:  # gradients want equal batches
+            batch = _ns.broadcast_shapes(x1.shape[:-2], x2.shape[:-2])
+            x1 = x1.broadcast_to((*batch, *x1.shape[-2:]))
+            x2 = x2.broadcast_to((*batch, *x2.shape[-2:]))
+        return _Solution.apply(x1, x2)
+    return _core._solve(_array(x1), _array(x2))
 
 
 def qr(x, /, *, mode="reduced"):
@@ -127,17 +195,17 @@ def qr(x, /, *, mode="reduced"):
         raise _error(
             _core.ArgumentError, "array.qr.mode", f"mode is {mode!r}, legal: 'reduced', 'complete'"
         )
-    return QRResult(*_core._qr(x, mode == "complete"))
+    return QRResult(*_core._qr(_plain(x, "qr"), mode == "complete"))
 
 
 def svd(x, /, *, full_matrices=True):
     """Singular value decomposition."""
-    return SVDResult(*_core._svd(x, full_matrices))
+    return SVDResult(*_core._svd(_plain(x, "svd"), full_matrices))
 
 
 def svdvals(x, /):
     """Singular values, descending."""
-    return _core._svd(x, False)[1]
+    return _core._svdvals(_plain(x, "svdvals"))
 
 
 def _eps(x):
@@ -158,6 +226,7 @@ def matrix_rank(x, /, *, rtol=None):
 
 def pinv(x, /, *, rtol=None):
     """Generalised inverse by singular values."""
+    x = _plain(x, "pinv")
     u, s, vh = svd(x, full_matrices=False)
     if rtol is None:
         rtol = max(x.shape[-2:]) * _eps(x)
@@ -186,7 +255,7 @@ def matrix_power(x, n, /):
         n >>= 1
         if n:
             x = matmul(x, x)
-    return out.copy()
+    return out if _is_tensor(out) else out.copy()
 
 
 def outer(x1, x2, /):

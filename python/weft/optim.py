@@ -5,12 +5,53 @@ from __future__ import annotations
 
 import weft
 
+from ._errors import error as _error
+
 
 class Optimizer:
     """Holds parameters; step() updates those that have a gradient."""
 
-    def __init__(self, params):
+    # Names of what state_dict keeps besides the rows by parameter.
+    _kept: tuple[str, ...] = ("lr",)
+    _rows: tuple[str, ...] = ()
+
+    def __init__(self, params, lr=0.01):
         self.params = list(params)
+        for p in self.params:
+            if not isinstance(p, weft.Tensor):
+                raise _error(
+                    weft.DTypeError,
+                    "optim.params.type",
+                    f"an optimizer takes tensors, got a {type(p).__name__}",
+                    help="pass model.parameters(); give groups with other rates optimizers of their own",
+                )
+        if not lr >= 0:
+            raise _error(
+                weft.ArgumentError, "optim.lr", f"the learning rate is {lr}", ["legal: 0 and more"]
+            )
+        self.lr = lr
+
+    def state_dict(self):
+        """Rates, counters and running averages: what load_state_dict goes on with."""
+        out = {name: getattr(self, name) for name in self._kept}
+        for name in self._rows:
+            out[name.strip("_")] = {i: x.copy() for i, x in getattr(self, name).items()}
+        return out
+
+    def load_state_dict(self, state):
+        """Takes what state_dict gave. Raises ArgumentError when names differ."""
+        wanted = {*self._kept, *(name.strip("_") for name in self._rows)}
+        if set(state) != wanted:
+            raise _error(
+                weft.ArgumentError,
+                "optim.state.names",
+                f"the state holds {sorted(state)}; needed: {sorted(wanted)}",
+            )
+        for name in self._kept:
+            setattr(self, name, state[name])
+        for name in self._rows:
+            rows = state[name.strip("_")]
+            setattr(self, name, {int(i): weft.asarray(x, copy=True) for i, x in rows.items()})
 
     def zero_grad(self):
         for p in self.params:
@@ -32,11 +73,13 @@ class Optimizer:
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent with momentum and weight decay."""
+    """Stochastic gradient descent with momentum (nesterov: looked up one step ahead) and weight decay."""
 
-    def __init__(self, params, lr=0.01, momentum=0.0, weight_decay=0.0):
-        super().__init__(params)
-        self.lr, self.momentum, self.weight_decay = lr, momentum, weight_decay
+    _kept, _rows = ("lr", "momentum", "weight_decay", "nesterov"), ("_velocity",)
+
+    def __init__(self, params, lr=0.01, momentum=0.0, weight_decay=0.0, nesterov=False):
+        super().__init__(params, lr)
+        self.momentum, self.weight_decay, self.nesterov = momentum, weight_decay, nesterov
         self._velocity = {}
 
     def step(self):
@@ -48,7 +91,8 @@ class SGD(Optimizer):
                 g = g + p.data * self.weight_decay
             if self.momentum:
                 v = self._velocity.get(i)
-                g = self._velocity[i] = g if v is None else v * self.momentum + g
+                v = self._velocity[i] = g if v is None else v * self.momentum + g
+                g = g + v * self.momentum if self.nesterov else v
             p.data = p.data - g * self.lr
 
 
@@ -56,16 +100,14 @@ class Adam(Optimizer):
     """Adam with bias correction; weight decay is added to the gradient."""
 
     decoupled = False
+    _kept, _rows = ("lr", "beta1", "beta2", "eps", "weight_decay", "t"), ("_m", "_v")
 
-    def __init__(self, params, lr=0.001, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0):
-        super().__init__(params)
-        self.lr, self.beta1, self.beta2, self.eps, self.weight_decay = (
-            lr,
-            beta1,
-            beta2,
-            eps,
-            weight_decay,
-        )
+    def __init__(
+        self, params, lr=0.001, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0, betas=None
+    ):
+        super().__init__(params, lr)
+        self.beta1, self.beta2 = (beta1, beta2) if betas is None else betas
+        self.eps, self.weight_decay = eps, weight_decay
         self.t, self._m, self._v = 0, {}, {}
 
     def step(self):
@@ -91,5 +133,7 @@ class AdamW(Adam):
 
     decoupled = True
 
-    def __init__(self, params, lr=0.001, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01):
-        super().__init__(params, lr, beta1, beta2, eps, weight_decay)
+    def __init__(
+        self, params, lr=0.001, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01, betas=None
+    ):
+        super().__init__(params, lr, beta1, beta2, eps, weight_decay, betas)

@@ -91,11 +91,44 @@ class RemoteModule:
         return f"weft.rpc.RemoteModule(functions={self.functions})"
 
 
+def _bytes_of(path):
+    try:
+        return pathlib.Path(path).read_bytes()
+    except OSError as reason:
+        raise error(
+            "io", "rpc.file.read", f"cannot read {os.fspath(path)!r}: {reason.strerror}"
+        ) from reason
+
+
 class Remote:
-    """A connection. It ends, and the server releases what it held, with its last device and array."""
+    """A connection. It ends, and the server releases what it held, with its last device and array.
+
+    `with` closes it at the end of the block.
+    """
 
     def __init__(self, session, where):
-        self._session, self._where, self._device = session, where, None
+        self._open, self._where, self._device = session, where, None
+
+    @property
+    def _session(self):
+        if self._open is None:
+            raise error(
+                "device",
+                "rpc.closed",
+                f"the connection to {self._where} was closed",
+                help="connect again with weft.rpc.connect",
+            )
+        return self._open
+
+    def close(self):
+        """Lets the connection go: it ends as soon as no device, module or array of it is left."""
+        self._open = self._device = None
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.close()
 
     def upload(self, path, data=None, name=None):
         """Sends a file, or `data` under the name `path`; the server keeps it for this connection, in memory.
@@ -103,7 +136,7 @@ class Remote:
         Raises weft.Error: rpc.file.name for a name that is no plain file name, rpc.limit.bytes.
         """
         if data is None:
-            data = pathlib.Path(path).read_bytes()
+            data = _bytes_of(path)
             name = name or pathlib.Path(path).name
         self._session.upload(name or str(path), bytes(data))
 
@@ -126,7 +159,7 @@ class Remote:
         if isinstance(config, dict):
             text = json.dumps(config)
         elif isinstance(config, os.PathLike) or str(config).endswith(".json"):
-            text = pathlib.Path(config).read_text(encoding="utf-8")
+            text = _bytes_of(config).decode("utf-8")
         else:
             text = str(config)
         self._session.reconfigure(text)
@@ -139,7 +172,7 @@ class Remote:
         elif isinstance(bitstream, (bytes, bytearray, memoryview)):
             content = bytes(bitstream)
         else:
-            content = pathlib.Path(bitstream).read_bytes()
+            content = _bytes_of(bitstream)
         self._session.program(content)
 
     def stats(self):

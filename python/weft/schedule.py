@@ -45,6 +45,7 @@ class Schedule:
 
     @property
     def func(self):
+        """The function that is scheduled, as it is now."""
         return PrimFunc(self._core.func)
 
     @property
@@ -53,6 +54,7 @@ class Schedule:
         return self._core.trace
 
     def script(self):
+        """The program now as T-script."""
         return self._core.script()
 
     def show(self, *_ignored, **_also):
@@ -60,6 +62,7 @@ class Schedule:
         print(self.script())
 
     def copy(self):
+        """A schedule with the same program and steps that goes its own way."""
         return Schedule(self._core.copy())
 
     def work_on(self, func_name):

@@ -101,6 +101,28 @@ def if_then_else(condition, a, b):
     return _core.expr_if_then_else(condition, a, b)
 
 
+def all(*conditions):
+    """Whether all conditions hold; what stands right of a false one is not evaluated."""
+    return _joined(True, conditions)
+
+
+def any(*conditions):
+    """Whether some condition holds; what stands right of a true one is not evaluated."""
+    return _joined(False, conditions)
+
+
+def _joined(conjunction, conditions):
+    if not conditions:
+        return const(conjunction, "bool")
+    out = conditions[0]
+    for condition in conditions[1:]:
+        out = _core.expr_logical(conjunction, out, condition)
+    return out
+
+
+size_var = var
+
+
 def const(value, dtype="float32"):
     """A constant of a type."""
     return _core.expr_const(value, dtype)

@@ -34,7 +34,9 @@ def _names(items: list[str], what: str) -> dict[str, int]:
 def cslc_main(argv: list[str] | None = None) -> int:
     """Compiles a CSL layout: `cslc layout.csl --fabric-dims=8,3 --fabric-offsets=4,1 --memcpy --channels=1 -o out`."""
     p = argparse.ArgumentParser(
-        prog="cslc", description="Compiles a CSL program for the fabric simulator."
+        prog="cslc",
+        description="Compiles a CSL program for the fabric simulator.",
+        allow_abbrev=False,
     )
     p.add_argument("file", help="the layout file")
     p.add_argument("-o", dest="out", default="out", help="artifact directory")

@@ -170,9 +170,7 @@ def test_every_operation_that_records_itself_has_a_gradient_test(rng):
         gradients = _core.gradients([out], xs, True)
         for t in (out, *gradients):
             seen |= {n.op for n in _core.topological(t)}
-    # One kernel on devices with a grid; on the host it is composed. test_rows.py checks its gradients.
-    elsewhere = {"conv2d"}
-    assert len(made) > 15 and made - seen - elsewhere == set()
+    assert len(made) > 15 and made - seen == set()
 
 
 LAYERS = {
@@ -236,7 +234,15 @@ def test_every_layer_by_finite_differences(rng, name):
 
 
 def test_the_table_of_layers_is_whole():
-    others = {"Module", "Parameter", "functional", "CrossEntropyLoss", "MSELoss", "Embedding"}
+    others = {
+        "Module",
+        "Parameter",
+        "functional",
+        "CrossEntropyLoss",
+        "MSELoss",
+        "Embedding",
+        "ModuleList",
+    }
     assert set(nn.__all__) - others == set(LAYERS)
 
 
@@ -276,10 +282,15 @@ def test_graph_is_visible_and_topological():
     a, b = Tensor([1.0, 2.0]), Tensor([3.0, 4.0])
     c = a * b
     d = weft.exp(c) + a
-    assert d.op == "add" and [t.op for t in d.inputs] == ["exp", ""] and c.inputs == [a, b]
+    assert (
+        d.op == "add"
+        and [t.op for t in d.inputs] == ["exp", ""]
+        and [hash(t) for t in c.inputs] == [hash(a), hash(b)]
+    )
     order = _core.topological(d)
-    place = {t: i for i, t in enumerate(order)}
-    assert all(place[i] < place[t] for t in order for i in t.inputs) and order[-1] == d
+    place = {hash(t): i for i, t in enumerate(order)}  # a hash is the node's, == is elementwise
+    assert all(place[hash(i)] < place[hash(t)] for t in order for i in t.inputs)
+    assert hash(order[-1]) == hash(d)
     assert d.detach().op == "" and not d.detach().requires_grad
 
 

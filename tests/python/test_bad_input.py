@@ -64,9 +64,9 @@ def test_arguments_of_another_dtype_shape_device_or_stride():
     assert "64" in str(shape) and "63" in str(shape)
     rank = call(weft.zeros((8, 8), dtype="float32"))
     assert isinstance(rank, weft.ShapeError) and rank.code == "call.rank"
-    device = call(weft.zeros((64,), dtype="float32", device="ref"))
+    device = call(weft.zeros((64,), dtype="float32", device="qpu"))
     assert isinstance(device, weft.DeviceError) and device.code == "call.device"
-    assert "ref" in str(device) and "cpu" in str(device)
+    assert "lies on qpu" in str(device) and "cpu" in str(device)
     strided = call(weft.zeros((128,), dtype="float32")[::2])
     assert strided.code == "call.strides" and "compact" in str(strided)
     count = refused(weft.Error, f, good, good)
@@ -193,6 +193,30 @@ def test_damaged_entries_of_the_kernel_cache_are_made_again(tmp_path):
         assert again.keys() == whole.keys(), name  # and no temporary file beside
         assert all(len(again[p]) == len(whole[p]) for p in whole), name
         assert all(again[p] != damage(whole[p]) for p in whole), name  # it was looked at
+
+
+def test_processes_that_fill_one_cache_at_once_agree(tmp_path):
+    """Four at a time, from nothing and from damaged entries: each result is right, each entry is whole."""
+    folder = tmp_path / "cache"
+    environment = {**ENVIRONMENT, "WEFT_CACHE_DIR": str(folder)}
+
+    def together():
+        several = [
+            subprocess.Popen([sys.executable, "-c", RUN], env=environment, stderr=subprocess.PIPE)
+            for _ in range(4)
+        ]
+        for process in several:
+            _, said = process.communicate(timeout=120)
+            assert process.returncode == 0 and said == b""
+        return {p.name: p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+    whole = together()
+    assert whole
+    for name, content in whole.items():
+        (folder / name).write_bytes(content[: len(content) // 3])
+    again = together()
+    assert again.keys() == whole.keys()  # nothing half-written lies beside
+    assert all(len(again[n]) == len(whole[n]) for n in whole)
 
 
 def test_a_cache_folder_open_to_others_is_not_used(tmp_path):

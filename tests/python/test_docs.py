@@ -2,8 +2,12 @@
 """The documentation is true: its Python runs, its links lead somewhere, every flag of the command line is named."""
 
 import argparse
+import linecache
+import os
 import pathlib
 import re
+import shlex
+import shutil
 import subprocess
 import sys
 
@@ -24,15 +28,130 @@ def test_links_lead_somewhere(page):
             assert (page.parent / target.partition("#")[0]).exists(), target
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/guide/laptop.md"])
-def test_python_blocks_run(page, tmp_path, monkeypatch, capsys):
+# Blocks that are not run, by the rest of the line that opens them: "python not-run: why".
+BLOCK = re.compile(r"^( *)```(.*)\n((?:.*\n)*?)\1```$", re.M)
+TESTED_ELSEWHERE = {  # language, or language and page: what looks at such blocks
+    "cmake": "tests/package/run.cmake",
+    "def": "tests/python/test_guide.py",
+    "sh armhf": "tools/check_arm",
+    "sh arm64": "tools/check_arm",
+    ("cpp", "docs/guide/new-target.md"): "tests/targets/toy/toy_test.cpp",
+    ("cpp", "docs/tutorial/06-qpu.md"): "tests/python/test_docs.py",
+    ("python", "docs/guide/one-call.md"): "tests/python/test_guide.py",
+}
+NOT_PROGRAMS = {"", "text", "ini"}  # pictures, output (compared below), files of others
+
+
+def blocks(page):
+    """(language, code) of each block of a page."""
+    for _, words, code in BLOCK.findall((ROOT / page).read_text()):
+        yield words.strip(), code
+
+
+def with_python(page):
+    return any(
+        words == "python" and ("python", page) not in TESTED_ELSEWHERE for words, _ in blocks(page)
+    )
+
+
+NAMES = [str(p.relative_to(ROOT)) for p in PAGES]
+
+
+def like(shown, printed):
+    """Whether the output is what the page shows; there, three points stand for any text."""
+    pattern = ".*?".join(re.escape(part) for part in shown.strip().split("..."))
+    return re.fullmatch(pattern, printed.strip(), re.S) is not None
+
+
+@pytest.mark.parametrize("page", [n for n in NAMES if with_python(n)])
+def test_python_blocks_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
-    blocks = re.findall(r"```python\n(.*?)```", (ROOT / page).read_text(), re.S)
-    assert blocks
-    namespace = {}
-    for block in blocks:
-        exec(compile(block, page, "exec"), namespace)  # noqa: S102  (our own documentation)
-    assert capsys.readouterr().out
+    namespace, printed, ran = {"__name__": page}, "", 0
+    for words, code in blocks(page):
+        if words == "python":
+            place = f"<{page}, block {ran + 1}>"
+            # T.prim_func reads its function's text, as inspect does.
+            linecache.cache[place] = (len(code), None, code.splitlines(True), place)
+            exec(compile(code, place, "exec"), namespace)  # noqa: S102
+            printed, ran = capsys.readouterr().out, ran + 1
+        elif words == "text" and ran:
+            assert like(code, printed), f"{page}: the page shows\n{code}\nbut it prints\n{printed}"
+    assert ran
+
+
+def test_every_block_is_run_or_says_why_not():
+    seen = set()
+    for page in NAMES:
+        for words, _ in blocks(page):
+            language, _, reason = words.partition(" not-run: ")
+            known = language in NOT_PROGRAMS | {"python", "console"} or any(
+                key in TESTED_ELSEWHERE for key in (language, (language, page))
+            )
+            assert known or len(reason) > 10, f"{page}: ```{words} is neither run nor marked"
+            seen.add(language)
+    assert {"python", "console", "cpp", "sh armhf"} <= seen
+    for checker in TESTED_ELSEWHERE.values():
+        assert (ROOT / checker).exists()
+
+
+def test_the_tutorials_kernel_compiles(tmp_path):
+    (code,) = [code for words, code in blocks("docs/tutorial/06-qpu.md") if words == "cpp"]
+    (tmp_path / "triple.cpp").write_text(code + "\nauto kernel = compile(triple);\n")
+    done = subprocess.run(
+        ["c++", "-std=c++20", "-fsyntax-only", f"-I{ROOT / 'src'}", tmp_path / "triple.cpp"],
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.targets("wse")
+def test_the_tutorials_commands_for_the_wafer_run(tmp_path):
+    shutil.copytree(ROOT / "examples/wse/gemv", tmp_path, dirs_exist_ok=True)
+    (code,) = [c for words, c in blocks("docs/tutorial/05-wafer.md") if words == "console"]
+    paths = [str(ROOT / "python"), str(ROOT / "compat/cerebras")]
+    said = ""
+    for line in code.splitlines():
+        if not line.startswith("$ "):
+            assert like(line, said), f"the page shows {line}, but it prints {said}"
+            continue
+        verb, *arguments = shlex.split(line[2:])
+        entry = f"import sys; from weft import wse_tools; sys.exit(wse_tools.{verb}_main())"
+        done = subprocess.run(
+            [sys.executable, "-c", entry, *arguments],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": os.pathsep.join(paths)},
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        said = done.stdout
+    assert "SUCCESS!" in said
+
+
+def test_output_that_differs_is_seen():
+    assert like("(3, ...)\nyes\n", "(3, 1)\nyes\n")
+    assert not like("(3, 1)\nyes\n", "(3, 1)\nno\n")
+    assert not like("yes", "yes\nand more")
+
+
+def test_weft_commands_of_console_blocks_parse():
+    lines = [
+        line
+        for page in NAMES
+        for words, code in blocks(page)
+        if words == "console"
+        for line in code.splitlines()
+    ]
+    found = []
+    for line in lines:
+        line = line.partition("  #")[0]
+        command = re.match(r"\$ (?:\w+=\S+ )*(?:weft|\S*python -m weft) (.*)", line)
+        if command:
+            found.append(parser().parse_args(shlex.split(command[1])).verb)
+        local = re.match(r"\$ (?:git \S+.*&& cd weft|\./(demo|test|tools/\w+)\b)", line)
+        assert not local or not local[1] or (ROOT / local[1]).exists(), line
+    assert {"devices", "serve"} <= set(found)
 
 
 def test_every_flag_is_documented():

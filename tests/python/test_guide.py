@@ -12,6 +12,12 @@ sys.path.insert(0, str(ROOT / "compat" / "needle"))
 PAGES = ["one-call.md"]
 
 
+@pytest.mark.targets("qpu", "vta", "wse")
+def test_the_page_about_torch_runs():
+    pytest.importorskip("torch")
+    test_code_runs("torch.md")
+
+
 @pytest.mark.parametrize("page", PAGES)
 def test_code_runs(page):
     text = (ROOT / "docs" / "guide" / page).read_text()

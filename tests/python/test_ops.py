@@ -430,6 +430,14 @@ def test_sort_search_and_sets(rng, dtype):
         ("ijk->j", [(2, 3, 4)]),
         ("ij,ij->", [(3, 4), (3, 4)]),
         ("a,ab,b->", [(3,), (3, 4), (4,)]),
+        ("ij,ij->ji", [(1, 4), (3, 4)]),
+        ("i,i->i", [(1,), (5,)]),
+        ("...i,...i->...", [(2, 3, 4), (3, 4)]),
+        ("ii,jj->", [(3, 3), (4, 4)]),
+        ("ij,jk->", [(0, 3), (3, 2)]),
+        ("ij,jk->ik", [(2, 0), (0, 2)]),
+        ("ij,jk,kl,lm,mn->in", [(3, 40), (40, 5), (5, 60), (60, 7), (7, 2)]),
+        ("i,j,k,l,m,ijklm->", [(7,)] * 5 + [(7,) * 5]),
     ],
 )
 def test_einsum(rng, spec, shapes):
@@ -448,9 +456,45 @@ def test_einsum_refuses():
         ("ij->k", [(2, 3)], "output"),
         ("ijk->i", [(2, 3)], "rank"),
         ("i,j->i", [(2,)], "operands"),
+        ("ij->ii", [(2, 2)], "output"),
     ]:
         with pytest.raises(weft.ShapeError, match=f"array.einsum.{code}"):
             weft.einsum(spec, *[weft.ones(s) for s in shapes])
+
+
+def _multiplications(path, terms, right, size):
+    """Sum of the loops' volumes along a path."""
+    left, total = [set(t) for t in terms], 0
+    for step in path:
+        taken = [left.pop(i) for i in sorted(step, reverse=True)]
+        both = set().union(*taken)
+        total += np.prod([size[c] for c in both], dtype=float)
+        left.append(both & set(right).union(*left))
+    return total
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_einsum_orders_long_products_as_cheaply_as_numpy(seed):
+    from weft._einsum import contraction_path
+
+    rng = np.random.default_rng(seed)
+    letters = "abcdefghijkl"
+    terms = ["".join(rng.choice(list(letters), rng.integers(1, 4), False)) for _ in range(9)]
+    used = sorted(set("".join(terms)))
+    size = {c: int(rng.integers(2, 6)) for c in used}
+    right = "".join(rng.choice(used, 2, False))
+    spec = ",".join(terms) + "->" + right
+    xs = [rng.standard_normal([size[c] for c in t]) for t in terms]
+    path = contraction_path(tuple(terms), right, tuple(sorted(size.items())))
+    theirs = np.einsum_path(spec, *xs, optimize="greedy")[0][1:]
+    ours = _multiplications(path, terms, right, size)
+    assert ours <= 2 * _multiplications(theirs, terms, right, size)
+    np.testing.assert_allclose(
+        np.asarray(weft.einsum(spec, *map(weft.asarray, xs))),
+        np.einsum(spec, *xs, optimize=True),
+        rtol=1e-9,
+        atol=1e-9,
+    )
 
 
 def test_fft_and_linalg_against_numpy(rng):

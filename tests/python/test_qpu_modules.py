@@ -43,9 +43,19 @@ def environment_path():
     return str(pathlib.Path(weft.__file__).resolve().parents[1])
 
 
-def test_setup_py_recipe(tmp_path, monkeypatch):
-    """The documented command, from a copy of the folder; the module is imported by a fresh interpreter."""
+@pytest.fixture
+def recipe(tmp_path, monkeypatch):
+    """The environment of the recipes. The compiler's output is kept by ccache, if that is here."""
     monkeypatch.setenv("PYTHONPATH", environment_path())
+    if shutil.which("ccache"):
+        monkeypatch.setenv("CC", "ccache cc")
+        monkeypatch.setenv("CMAKE_CXX_COMPILER_LAUNCHER", "ccache")
+        monkeypatch.setenv("CCACHE_BASEDIR", str(tmp_path))
+        monkeypatch.setenv("CCACHE_NOHASHDIR", "1")
+
+
+def test_setup_py_recipe(tmp_path, recipe):
+    """The documented command, from a copy of the folder; the module is imported by a fresh interpreter."""
     folder = shutil.copytree(EXAMPLES / "dot", tmp_path / "dot")
     run(sys.executable, "setup.py", "-q", "build_ext", "--inplace", cwd=folder)
     out = run(
@@ -56,8 +66,7 @@ def test_setup_py_recipe(tmp_path, monkeypatch):
     assert out.strip() == "[1.0, 2.0, 3.0, 4.0, 5.0]"
 
 
-def test_cmake_recipe(tmp_path, monkeypatch):
-    monkeypatch.setenv("PYTHONPATH", environment_path())
+def test_cmake_recipe(tmp_path, recipe):
     source = shutil.copytree(EXAMPLES / "matrix", tmp_path / "matrix")
     run("cmake", "-S", source, "-B", tmp_path / "b", f"-DPython_EXECUTABLE={sys.executable}")
     run("cmake", "--build", tmp_path / "b")

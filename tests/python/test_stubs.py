@@ -145,8 +145,9 @@ def test_the_tool_has_nothing_to_write():
 def test_a_type_checker_accepts_a_program_and_refuses_mistakes():
     def check(file, *options):
         run = subprocess.run(
-            [sys.executable, "-m", "mypy", "--no-incremental", "--follow-imports=silent"]
-            + ["--python-version", "3.11", *options, ROOT / "tests/python/typecheck" / file],
+            [sys.executable, "-m", "mypy", "--follow-imports=silent", "--python-version", "3.11"]
+            + ["--cache-dir", ROOT / "build/mypy-cache" / file, *options]
+            + [ROOT / "tests/python/typecheck" / file],
             capture_output=True,
             text=True,
             check=False,

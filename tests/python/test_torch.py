@@ -71,7 +71,7 @@ def computes(name):
     return None
 
 
-@pytest.mark.parametrize("name", ["ref", "opencl:0", "cuda:0", "qpu"])
+@pytest.mark.parametrize("name", ["c", "ref", "opencl:0", "cuda:0", "qpu", "wse:4x4"])
 def test_operators_and_gradients_on_every_device(name):
     reason = computes(name)
     if reason:
@@ -103,6 +103,16 @@ def test_operators_and_gradients_on_every_device(name):
     torch.testing.assert_close(y.grad, t.grad, rtol=1e-4, atol=1e-4)
     with pytest.raises(weft.Error, match="matmul needs equal inner extents"):
         wt.matmul(a, a, device=name)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.int8, torch.int32])
+def test_a_device_without_such_arithmetic_says_so(dtype):
+    """vta multiplies matrices of constant extents in its own types only; nothing else stands in for it."""
+    a = draw((16, 16), dtype)
+    for name in ("add", "mul", "matmul"):
+        with pytest.raises(weft.Error, match="vta cannot compute with|is not constant") as info:
+            getattr(wt, name)(a, a, device="vta")
+        assert info.value.code in ("target.dtype", "vta.accepts.static")
 
 
 def test_the_compile_backend_puts_products_on_weft():

@@ -360,6 +360,74 @@ TEST(conformance_random, opencl_pipelined_products) {
   EXPECT_GT(deep, 0);
 }
 
+/// The ladder's GEMM-4 (tiles in registers, operands fetched together into shared memory) of
+/// extents that its tiles hardly ever divide; every thread has something to do.
+Case uneven_product(Random& random) {
+  const int rows = 1 << random.between(1, 2), columns = 1 << random.between(1, 2);
+  const int tile = 1 << random.between(1, 2), depth = 1 << random.between(1, 2);
+  const int m = rows * tile * random.between(1, 3) - random.between(0, tile - 1);
+  const int n = columns * tile * random.between(1, 3) - random.between(0, tile - 1);
+  const int k = depth * random.between(2, 5) - random.between(0, depth - 1);
+  int lanes = 4;  // fetched at once; each thread fetches as often as any other
+  while (tile * depth % (std::max(rows, columns) * lanes) != 0) lanes /= 2;
+  Case out;
+  out.program = matmul(m, n, k);
+  out.meaning = parse(out.program);
+  out.sch = std::make_unique<Schedule>(out.meaning);
+  Schedule& sch = *out.sch;
+  const BlockRef c = sch.get_block("C"), back = sch.cache_write(c, 0, "local");
+  const auto l = sch.get_loops(c);
+  const auto i = sch.split(l[0], {None, rows, tile}), j = sch.split(l[1], {None, columns, tile}),
+             r = sch.split(l[2], {None, depth});
+  sch.reorder({i[0], j[0], i[1], j[1], r[0], r[1], i[2], j[2]});
+  const LoopRef thread = sch.fuse({i[1], j[1]});
+  sch.reverse_compute_at(back, thread);
+  sch.bind(i[0], "blockIdx.x");
+  sch.bind(j[0], "blockIdx.y");
+  sch.bind(thread, "threadIdx.x");
+  for (int side : {0, 1}) {
+    const BlockRef fetch = sch.cache_read(c, side, "shared");
+    sch.compute_at(fetch, r[0]);
+    const auto loops = sch.get_loops(fetch);
+    const auto parts = sch.split(sch.fuse({loops[loops.size() - 2], loops[loops.size() - 1]}),
+                                 {None, rows * columns, lanes});
+    sch.bind(parts[1], "threadIdx.x");
+    sch.vectorize(parts[2]);
+  }
+  if (random.chance(50)) sch.decompose_reduction(c, r[0]);
+  return out;
+}
+
+TEST(conformance_random, opencl_uneven_products) {
+  const auto device = device_or_null("opencl");
+  if (!device) GTEST_SKIP() << "no device for the target opencl";
+  std::uint32_t refused = 0, compared = 0;
+  const std::uint32_t count = 24 * scale();
+  for (std::uint32_t seed = 380'001; seed < 380'001 + count; ++seed) {
+    Random random(seed);
+    Case c;
+    const auto story = [&] { return cat("seed ", seed, "\n", c.sch ? c.sch->show() : ""); };
+    try {
+      c = uneven_product(random);
+    } catch (
+        const Error& e) {  // a tile larger than the matrix: what is read is not provably written
+      ASSERT_EQ(e.kind(), ErrorKind::schedule) << e.what();
+      ++refused;
+      continue;
+    }
+    try {
+      const auto module = build(c.sch->mod(), "opencl");
+      ASSERT_EQ(difference(c.meaning, module, device, seed), "") << story() << module->source();
+      ++compared;
+    } catch (const Error& e) {
+      FAIL() << e.what() << "\n" << story();
+    }
+  }
+  std::printf("uneven products: seeds 380001 to %u, %u compared, %u schedules refused\n",
+              380'000 + count, compared, refused);
+  EXPECT_LT(refused * 5, count);
+}
+
 /// Plants one fault in a lowered kernel: a stored value off by one, a constant off by one, or a
 /// load that always reads the first element.
 class Fault final : public ir::Rewriter {

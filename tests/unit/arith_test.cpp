@@ -10,6 +10,7 @@
 
 #include "weft/arith/analyzer.h"
 #include "weft/arith/iter_map.h"
+#include "weft/arith/strided.h"
 #include "weft/arith/sum.h"
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
@@ -430,6 +431,88 @@ TEST(IterMap, claims_hold_by_counting) {
   }
   EXPECT_GT(accepted, 50);
   EXPECT_GT(refused, 500);
+}
+
+/// Addresses in the order in which counters of a strided walk visit them.
+std::vector<std::int64_t> visited(const Strided& walk, std::int64_t base) {
+  std::vector<std::int64_t> out = {base};
+  for (const StridedDim& d : walk.dims) {  // from the outermost: each place becomes `extent` places
+    std::vector<std::int64_t> next;
+    for (std::int64_t at : out) {
+      for (std::int64_t k = 0; k < d.extent; ++k) next.push_back(at + k * d.stride);
+    }
+    out = std::move(next);
+  }
+  return out;
+}
+
+TEST(Strided, known_walks) {
+  Loops l;
+  const Var i = l.add("i", 8), j = l.add("j", 16);
+  const Var n = make_var("n");
+  Analyzer a;
+  using Dims = std::vector<StridedDim>;
+  auto dims = [&](const Expr& e) {
+    auto walk = as_strided(e, l.list, a);
+    return walk ? walk->dims : Dims{{-1, -1}};
+  };
+  EXPECT_EQ(dims(i * 16 + j), (Dims{{128, 1}}));  // contiguous
+  EXPECT_EQ(dims(i * 64 + j), (Dims{{8, 64}, {16, 1}}));
+  EXPECT_EQ(dims(i * 64 + floordiv(j, make_int(4)) * 16 + floormod(j, make_int(4))),
+            (Dims{{32, 16}, {4, 1}}));
+  EXPECT_EQ(dims(i + j), (Dims{{8, 1}, {16, 1}}));  // a window: places are visited again
+  EXPECT_EQ(dims(floormod(j, make_int(4))), (Dims{{32, 0}, {4, 1}}));
+  EXPECT_EQ(dims(make_int(7) - i), (Dims{{8, -1}, {16, 0}}));
+  EXPECT_EQ(dims(make_int(5)), (Dims{{128, 0}}));
+  EXPECT_EQ(dims(i * j), (Dims{{-1, -1}}));
+  EXPECT_EQ(dims(i * n + j), (Dims{{-1, -1}}));                 // a stride that is not known
+  EXPECT_EQ(dims(floordiv(j, make_int(3))), (Dims{{-1, -1}}));  // the last round is not whole
+  EXPECT_EQ(dims(floordiv(i + j, make_int(2))), (Dims{{-1, -1}}));
+  auto based = as_strided(j + n * 4 + 3, l.list, a);
+  ASSERT_TRUE(based);
+  EXPECT_TRUE(a.prove_equal(based->base, n * 4 + 3));
+}
+
+TEST(Strided, walks_visit_every_place_in_order) {
+  int accepted = 0, refused = 0;
+  for (unsigned seed = 0; seed < 4000; ++seed) {
+    Random random(seed + 1200000);
+    Loops l;
+    l.add("i", random.number(1, 12)), l.add("j", random.number(1, 12)),
+        l.add("k", random.number(1, 6));
+    if (random.number(0, 2) == 0) {  // loops that do not begin at 0
+      for (IterVar& v : l.list) v.dom.min = make_int(random.number(-3, 5));
+    }
+    Expr index = make_int(random.number(-9, 9));
+    for (std::int64_t n = random.number(1, 4); n--;) {
+      const Var& v = l.list[static_cast<std::size_t>(random.number(0, 2))].var;
+      Expr term = v;
+      if (random.number(0, 1)) term = floordiv(term, make_int(random.number(1, 4)));
+      if (random.number(0, 1)) term = floormod(term, make_int(random.number(1, 4)));
+      index = index + term * random.number(-5, 20);
+    }
+    Analyzer a;
+    auto walk = as_strided(index, l.list, a);
+    ++(walk ? accepted : refused);
+    if (!walk) continue;
+    std::vector<std::int64_t> want;
+    auto low = [&](std::size_t d) { return as<IntImmNode>(l.list[d].dom.min)->value; };
+    auto high = [&](std::size_t d) { return low(d) + as<IntImmNode>(l.list[d].dom.extent)->value; };
+    for (std::int64_t i = low(0); i < high(0); ++i) {
+      for (std::int64_t j = low(1); j < high(1); ++j) {
+        for (std::int64_t k = low(2); k < high(2); ++k)
+          want.push_back(value_of(
+              index,
+              {{l.list[0].var.get(), i}, {l.list[1].var.get(), j}, {l.list[2].var.get(), k}}));
+      }
+    }
+    ASSERT_EQ(visited(*walk, value_of(walk->base, {})), want) << "seed " << seed;
+    for (std::size_t d = 1; d < walk->dims.size(); ++d)
+      EXPECT_NE(walk->dims[d - 1].stride, walk->dims[d].stride * walk->dims[d].extent)
+          << "seed " << seed << ": one dimension would do";
+  }
+  EXPECT_GT(accepted, 800);
+  EXPECT_GT(refused, 800);
 }
 
 TEST(IterMap, subspace_division_recombines) {

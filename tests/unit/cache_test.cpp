@@ -73,6 +73,18 @@ TEST(FileCache, a_damaged_entry_is_a_typed_error_and_is_made_again) {
   EXPECT_EQ(cache.load(key()), "made again");
 }
 
+TEST(FileCache, a_value_that_cannot_be_kept_is_given_all_the_same) {
+  Scratch scratch;
+  FileCache cache(scratch.path + "/gone");
+  std::filesystem::remove_all(scratch.path + "/gone");
+  EXPECT_THROW(cache.store(key(), "value"), Error);
+  EXPECT_EQ(cache.get(key(), [] { return std::string("made"); }), "made");
+  EXPECT_THROW(
+      cache.get(key(),
+                []() -> std::string { throw Error(ErrorKind::io, "test.make", "not made"); }),
+      Error);
+}
+
 TEST(FileCache, a_directory_open_to_others_is_refused) {
   Scratch scratch;
   std::string open = scratch.path + "/open";

@@ -169,5 +169,46 @@ TEST(CheckPrivate, a_reduction_in_a_private_accumulator_passes_and_virtual_threa
   EXPECT_NE(lower(program("vthread", "T.max(vi - 1, 0)")).find("vthread"), std::string::npos);
 }
 
+TEST(CheckPrivate, guards_of_several_conditions_are_followed) {
+  // 31 is no multiple of 8: the last group fetches 7 columns, and element (0, 31), which is (1, 0)
+  // when indices are flattened, is guarded away in both nests. Guards of several parts, of `or` and
+  // of numbers made from them are followed like single ones.
+  auto program = [](const std::string& fetched, const std::string& used) {
+    return "@T.prim_func\n"
+           "def main(A: T.Buffer((8, 31), \"float32\"), B: T.Buffer((31, 31), \"float32\")):\n"
+           "    S = T.alloc_buffer((8, 31), \"float32\", scope=\"shared\")\n"
+           "    for x in T.thread_binding(4, thread=\"blockIdx.x\"):\n"
+           "        for y in T.thread_binding(4, thread=\"blockIdx.y\"):\n"
+           "            for t in T.thread_binding(4, thread=\"threadIdx.x\"):\n"
+           "                for r in range(4):\n"
+           "                    for u in T.thread_binding(4, thread=\"threadIdx.x\"):\n"
+           "                        for v in T.vectorized(4):\n"
+           "                            with T.block(\"S\"):\n"
+           "                                vr = T.axis.spatial(8, r * 2 + u // 2)\n"
+           "                                vc = T.axis.spatial(31, y * 8 + v + u % 2 * 4)\n"
+           "                                T.where(" +
+           fetched +
+           ")\n"
+           "                                S[vr, vc] = A[vr, vc]\n"
+           "                for i, j in T.grid(4, 4):\n"
+           "                    with T.block(\"B\"):\n"
+           "                        vi = T.axis.spatial(31, x * 8 + t // 2 * 4 + i)\n"
+           "                        vj = T.axis.spatial(31, y * 8 + t % 2 * 4 + j)\n"
+           "                        T.where(" +
+           used +
+           ")\n"
+           "                        B[vi, vj] = S[vi % 8, vj]\n";
+  };
+  const std::string in = "y * 8 + v + u % 2 * 4 < 31", row = "x * 8 + t // 2 * 4 + i < 31",
+                    column = "y * 8 + t % 2 * 4 + j < 31";
+  EXPECT_EQ(lower(program(in, column)), "");
+  EXPECT_EQ(lower(program(in, row + " and " + column)), "");
+  EXPECT_EQ(lower(program(in, "not (31 <= y * 8 + t % 2 * 4 + j or " + row + " and x < 0)")), "");
+  EXPECT_EQ(lower(program(in, "T.cast(" + column + ", \"int32\") == 1")), "");
+  // A guard of two parts that lets the element through is an exchange between groups.
+  const std::string across = lower(program(in, row + " and y * 8 + t % 2 * 4 + j < 32"));
+  EXPECT_NE(across.find("written at blockIdx.x = 0, blockIdx.y = 0"), std::string::npos) << across;
+}
+
 }  // namespace
 }  // namespace weft

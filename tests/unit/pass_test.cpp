@@ -295,6 +295,45 @@ TEST(LowerCrossThreadReduction, sums_rows_over_the_points) {
   }
 }
 
+/// A sum over blocks of 16 that see S through a matched buffer; `use` is the innermost statement.
+PrimFunc matched_sum(const std::string& use) {
+  return parse_func(cat(R"(
+@T.prim_func
+def main(A: T.Buffer((64,), "float32"), B: T.Buffer((16,), "float32")):
+    S = T.alloc_buffer((64,), "float32")
+    for k in range(4):
+        for i in range(16):
+            with T.block("copy"):
+                v = T.axis.spatial(64, k * 16 + i)
+                T.reads(A[v])
+                T.writes(S[v])
+                S[v] = A[v]
+        with T.block("sum"):
+            vk = T.axis.reduce(4, k)
+            T.reads(S[vk * 16:vk * 16 + 16], B[0:16])
+            T.writes(B[0:16])
+            M = T.match_buffer(S[vk * 16:vk * 16 + 16], (16,), "float32", offset_factor=16)
+            for j in range(16):
+                )",
+                        use, "\n"),
+                    "<matched>");
+}
+
+TEST(PlaceAllocations, a_matched_buffer_that_is_only_read_lives_inside_the_reduction) {
+  auto inside_loop = [](const PrimFunc& f) {
+    bool found = false;
+    for_each_stmt(pass::place_allocations(f, grid())->body, [&](const Stmt& s) {
+      const auto* loop = as<ForNode>(s);
+      const auto* a = loop ? as<AllocateNode>(loop->body) : nullptr;
+      found = found || (a && a->buffer->name == "S");
+    });
+    return found;
+  };
+  EXPECT_TRUE(inside_loop(matched_sum("B[j] = B[j] + M[j]")));
+  // What one step writes there the next may read.
+  EXPECT_FALSE(inside_loop(matched_sum("M[j] = M[j] + B[j]")));
+}
+
 TEST(UnifyThreadBinding, refuses_unequal_extents_and_unknown_axes) {
   PrimFunc f = vector_add(100, 8, ForKind::bound, "warp.x", ForKind::serial);
   try {

@@ -399,6 +399,25 @@ TEST(schedule_blocks, tensorize_replaces_a_tile_by_an_instruction) {
   EXPECT_TRUE(ir::structural_equal(again.mod(), sch.mod()));
 }
 
+TEST(schedule_blocks, tensorize_sees_tiles_through_a_blocked_layout) {
+  Schedule sch(parse(matmul(8, 8, 8)), with_dot4());
+  sch.set_verifying(true);
+  const BlockRef c = sch.get_block("C");
+  const BlockRef a = sch.cache_read(c, 0, "global");
+  const auto l = sch.get_loops(c);
+  const auto i = sch.split(l[0], {None, 4});
+  const auto j = sch.split(l[1], {None, 4});
+  const auto k = sch.split(l[2], {None, 4});
+  sch.reorder({i[0], j[0], k[0], i[1], j[1], k[1]});
+  sch.decompose_reduction(c, k[0]);
+  // The tile is read at [(o * 4 + i) // 4][...][(o * 4 + i) % 4][...].
+  sch.transform_layout(a, {"write", 0, ""},
+                       IndexMap::parse("lambda x, y: (x // 4, y // 4, x % 4, y % 4)"));
+  sch.tensorize(i[1], "dot4");
+  EXPECT_NE(sch.show().find("T.match_buffer"), std::string::npos) << sch.show();
+  expect_same_results(parse(matmul(8, 8, 8)), sch.func());
+}
+
 TEST(schedule_blocks, tensorize_refuses_what_the_instruction_does_not_compute) {
   Schedule sch(parse(matmul(8, 8, 8)), with_dot4());
   const BlockRef c = sch.get_block("C");

@@ -33,8 +33,9 @@ def concat(arrays, /, *, axis=0):
     arrays = list(arrays)
     if axis is None:
         arrays, axis = [a.reshape((-1,)) for a in arrays], 0
-    if arrays and _is_tensor(arrays[0]):
-        return arrays[0].concat(arrays, axis)
+    tensor = next((a for a in arrays if _is_tensor(a)), None)
+    if tensor is not None:
+        return tensor.concat(arrays, axis)
     return _core._concat([_array(a) for a in arrays], axis)
 
 
@@ -153,7 +154,7 @@ def roll(x, /, shift, *, axis=None):
         s = s % n
         front = (slice(None),) * a
         out = concat([out[(*front, slice(n - s, None))], out[(*front, slice(0, n - s))]], axis=a)
-    return x.copy() if out is x else out
+    return x.copy() if out is x and not _is_tensor(x) else out
 
 
 def tile(x, repetitions, /):
@@ -251,7 +252,8 @@ def meshgrid(*arrays, indexing="xy"):
     for i, a in enumerate(arrays):
         line = [1] * n
         line[order.index(i)] = -1
-        out.append(broadcast_to(reshape(a, tuple(line)), shape).copy())
+        view = broadcast_to(reshape(a, tuple(line)), shape)
+        out.append(view if _is_tensor(view) else view.copy())
     return out
 
 

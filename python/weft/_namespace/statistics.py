@@ -138,6 +138,16 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     return _row("sqrt")(var(x, axis=axis, correction=correction, keepdims=keepdims))
 
 
+def _tensor_scan(x, axis):
+    """Running products by doubling, so that gradients are right at zeros, too."""
+    front, n, step = (slice(None),) * axis, x.shape[axis], 1
+    while step < n:
+        late = x[(*front, slice(step, None))] * x[(*front, slice(None, n - step))]
+        x = concat([x[(*front, slice(None, step))], late], axis=axis)
+        step *= 2
+    return x
+
+
 def _cumulative(name, x, axis, dtype, include_initial):
     if axis is None:
         if x.ndim > 1:
@@ -149,9 +159,12 @@ def _cumulative(name, x, axis, dtype, include_initial):
         axis = 0
     if x.ndim == 0:
         x = reshape(x, (1,))
-    if _is_tensor(x) and name == "sum" and dtype is None and not include_initial:
-        return _core._cumulative_sum_tensor(x, axis)
-    out = _core._scan(name, _array(x), axis, dtype)
+    if _is_tensor(x):
+        axis = _axis(axis, x.ndim, f"cumulative_{name}")
+        x = x if dtype is None else x.astype(dtype)
+        out = _core._cumulative_sum_tensor(x, axis) if name == "sum" else _tensor_scan(x, axis)
+    else:
+        out = _core._scan(name, _array(x), axis, dtype)
     if include_initial:
         axis = _axis(axis, x.ndim, f"cumulative_{name}")
         shape = (*x.shape[:axis], 1, *x.shape[axis + 1 :])
@@ -187,8 +200,9 @@ def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
 
 def count_nonzero(x, /, *, axis=None, keepdims=False):
     """How many elements are not zero."""
+    x = _array(x)
     if axis is None and not keepdims and x.device.host_accessible:
-        return full((), _core._count_marked(_array(x)), dtype=_int64, device=x.device)
+        return full((), _core._count_marked(x), dtype=_int64, device=x.device)
     return _core._reduce("sum", x.astype(_bool), axis, keepdims, _int64)
 
 

@@ -155,8 +155,16 @@ def main(argv=None):
     except BrokenPipeError:  # the reader of our output has gone
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
-    except (weft.Error, OSError) as error:
+    except weft.Error as error:
         print(error, file=sys.stderr)
+        return 1
+    except OSError as error:
+        text = f'cannot use "{error.filename}": {error.strerror}' if error.filename else str(error)
+        print(f"error[cli.file]: {text}", file=sys.stderr)
+        return 1
+    except UnicodeDecodeError as error:
+        print(f"error[cli.text]: byte {error.start} of the file is not UTF-8 text", file=sys.stderr)
+        print(" = help: weft dis shows saved modules", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 1

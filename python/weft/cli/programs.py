@@ -56,6 +56,10 @@ def compile_file(args):
             f'no pass of target "{args.target}" is called "{args.print_after}"',
             notes=["passes: " + ", ".join(dict.fromkeys(seen))],
         )
+    if args.print_after and not seen:
+        print(
+            f'# target "{args.target}" lowers blocks as they are, without passes', file=sys.stderr
+        )
     if args.emit == "binary":
         output = args.output or "out.weft-mod"
         module.save(output)

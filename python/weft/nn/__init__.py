@@ -21,6 +21,7 @@ from .layers import (
     LeakyReLU,
     Linear,
     MaxPool2d,
+    ModuleList,
     MSELoss,
     ReLU,
     Residual,
@@ -36,6 +37,7 @@ from .recurrent import LSTM, LSTMCell, RNN, RNNCell
 __all__ = [
     "functional",
     "Module",
+    "ModuleList",
     "Parameter",
     "AvgPool2d",
     "BatchNorm1d",

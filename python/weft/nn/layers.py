@@ -223,7 +223,7 @@ class ConvTranspose1d(_Conv):
 
 
 class _BatchNorm(Module):
-    axes, shape = (0,), (1, -1)
+    ranks = (2, 3)
 
     def __init__(self, dim, eps=1e-5, momentum=0.1, device=None, dtype=None):
         super().__init__()
@@ -234,10 +234,18 @@ class _BatchNorm(Module):
         self.running_var = weft.ones((dim,), dtype=dtype, device=device)
 
     def forward(self, x):
+        if x.ndim not in self.ranks or x.shape[1] != self.weight.size:
+            raise _error(
+                weft.ShapeError,
+                "nn.batch_norm.shape",
+                f"{type(self).__name__} of {self.weight.size} features got shape {x.shape}",
+                note=f"rule: {' or '.join(map(str, self.ranks))} dimensions, features along axis 1",
+            )
+        axes, shape = (0, *range(2, x.ndim)), (1, -1, *(1,) * (x.ndim - 2))
         if self.training:
-            mean = x.mean(self.axes, True)
+            mean = x.mean(axes, True)
             centred = x - mean
-            var = (centred * centred).mean(self.axes, True)
+            var = (centred * centred).mean(axes, True)
             n = x.size / self.weight.size
             unbiased = var.data.reshape(-1) * (n / max(n - 1.0, 1.0))
             self.running_mean = (
@@ -245,20 +253,20 @@ class _BatchNorm(Module):
             )
             self.running_var = self.running_var * (1 - self.momentum) + unbiased * self.momentum
         else:
-            centred = x - self.running_mean.reshape(self.shape)
-            var = Tensor(self.running_var.reshape(self.shape), requires_grad=False)
-        scale = weft.rsqrt(var + self.eps) * self.weight.reshape(*self.shape)
-        return centred * scale + self.bias.reshape(*self.shape)
+            centred = x - self.running_mean.reshape(shape)
+            var = Tensor(self.running_var.reshape(shape), requires_grad=False)
+        scale = weft.rsqrt(var + self.eps) * self.weight.reshape(*shape)
+        return centred * scale + self.bias.reshape(*shape)
 
 
 class BatchNorm1d(_BatchNorm):
-    """Normalises each feature of (n, features) over the batch."""
+    """Normalises each feature of (n, features) or (n, features, length) over the batch."""
 
 
 class BatchNorm2d(_BatchNorm):
     """Normalises each channel of (n, c, h, w) over the batch."""
 
-    axes, shape = (0, 2, 3), (1, -1, 1, 1)
+    ranks = (4,)
 
 
 class LayerNorm(Module):
@@ -275,8 +283,17 @@ class LayerNorm(Module):
 
 
 class Dropout(Module):
+    """Zeroes each element with probability p while training and scales the others by 1 / (1 - p)."""
+
     def __init__(self, p=0.5):
         super().__init__()
+        if not 0 <= p < 1:
+            raise _error(
+                weft.ArgumentError,
+                "nn.dropout.p",
+                f"dropout with probability {p}",
+                ["legal: 0 and more, less than 1"],
+            )
         self.p = p
 
     def forward(self, x):
@@ -381,6 +398,38 @@ class Sequential(Module):
         for m in self.layers:
             x = m(x)
         return x
+
+    def __len__(self):
+        return len(self.layers)
+
+    def __iter__(self):
+        return iter(self.layers)
+
+    def __getitem__(self, index):
+        got = self.layers[index]
+        return Sequential(*got) if isinstance(index, slice) else got
+
+
+class ModuleList(Module):
+    """Modules in a list whose parameters are found; it is not called itself."""
+
+    def __init__(self, modules=()):
+        super().__init__()
+        self.items = list(modules)
+
+    def append(self, module):
+        self.items.append(module)
+        return self
+
+    def __len__(self):
+        return len(self.items)
+
+    def __iter__(self):
+        return iter(self.items)
+
+    def __getitem__(self, index):
+        got = self.items[index]
+        return ModuleList(got) if isinstance(index, slice) else got
 
 
 class Residual(Module):

@@ -107,9 +107,46 @@ class Module:
     def modules(self):
         return list(_modules(self))
 
-    def train(self):
+    def named_children(self):
+        """The modules directly inside, by name; those in lists as "name.0"."""
+        out = {}
+        for name, value in self.__dict__.items():
+            if isinstance(value, Module):
+                out[name] = value
+            elif isinstance(value, (list, tuple)):
+                out |= {f"{name}.{i}": m for i, m in enumerate(value) if isinstance(m, Module)}
+            elif isinstance(value, dict):
+                out |= {f"{name}.{k}": m for k, m in value.items() if isinstance(m, Module)}
+        return out
+
+    def children(self):
+        """The modules directly inside."""
+        return list(self.named_children().values())
+
+    def named_modules(self, prefix=""):
+        """This module under the name `prefix` and all inside it, by dotted names."""
+        out = {prefix: self}
+        for name, m in self.named_children().items():
+            out |= m.named_modules(f"{prefix}.{name}" if prefix else name)
+        return out
+
+    def apply(self, f):
+        """Calls f on every module inside, then on this one; returns it."""
+        for m in self.children():
+            m.apply(f)
+        f(self)
+        return self
+
+    def requires_grad_(self, requires_grad=True):
+        """Sets requires_grad of all parameters; returns the module."""
+        for p in self.parameters():
+            p.requires_grad = bool(requires_grad)
+        return self
+
+    def train(self, mode=True):
+        """Layers such as Dropout and BatchNorm behave as in training; with mode=False as eval()."""
         for m in _modules(self):
-            m.training = True
+            m.training = bool(mode)
         return self
 
     def eval(self):

@@ -119,6 +119,12 @@ runtime::CallArg number(const Scalar& s, Elem e) {
 /// Builds once for each key and device, then calls.
 void run(const Ref<Device>& device, std::string_view name, const std::string& key,
          const std::function<ir::PrimFunc()>& make, const std::vector<runtime::CallArg>& args) {
+  if (device->info().name.starts_with("rpc:")) {
+    throw Error(ErrorKind::device, "array.device.remote",
+                cat(name, " is not computed on ", device->info().name,
+                    ": arrays there are arguments of uploaded modules"))
+        .help("upload a module that computes it, or bring the array here with to(\"cpu\")");
+  }
   static std::mutex mutex;
   static auto& built = *new std::map<std::string, Ref<runtime::Function>>;
   const std::string full = cat(device->info().name, " ", key);

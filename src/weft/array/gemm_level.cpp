@@ -259,17 +259,17 @@ void block(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int6
 constexpr std::int64_t kDirectK = 256;
 template <typename T>
 void block_direct(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t row,
-                  const T* b, T* c, std::int64_t ldc) {
+                  const T* b, T* c, std::int64_t ldc, bool add) {
   alignas(64) T rest[kMr * kDirectK + 16];
   const std::int64_t whole = m / kMr * kMr;
   if (whole < m) interleave<kMr>(m - whole, k, a + whole * row, row, rest);
-  block<true>(m, n, k, a, row, rest, b, c, ldc, false);
+  block<true>(m, n, k, a, row, rest, b, c, ldc, add);
 }
 
 template <typename T>
 void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
           std::int64_t a_col, const T* b, std::int64_t b_row, std::int64_t b_col, T* c,
-          std::int64_t ldc) {
+          std::int64_t ldc, bool add) {
   using S = Shape<T>;
   auto up = [](std::int64_t v, std::int64_t to) { return (v + to - 1) / to * to; };
   // Parts of k of about equal length.
@@ -294,11 +294,11 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64
       const std::int64_t kc = std::min(kc_max, k - p);
       pack_b(kc, n, b + p * b_row, b_row, b_col, small);
       if (direct) {
-        block_direct(m, n, kc, a, a_row, small, c, ldc);
+        block_direct(m, n, kc, a, a_row, small, c, ldc, add);
         continue;
       }
       pack_a(m, kc, a + p * a_col, a_row, a_col, small + b_size);
-      block<false, T>(m, n, kc, small + b_size, 0, nullptr, small, c, ldc, p > 0);
+      block<false, T>(m, n, kc, small + b_size, 0, nullptr, small, c, ldc, add || p > 0);
     }
     return;
   }
@@ -325,14 +325,14 @@ void gemm(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64
           const std::int64_t i = begin * mc, rows = std::min(mc, m - i);
           T* out = c + i * ldc + j;
           if (direct) {
-            block_direct(rows, nc, depth, a + i * a_row, a_row, b_pack, out, ldc);
+            block_direct(rows, nc, depth, a + i * a_row, a_row, b_pack, out, ldc, add);
             continue;
           }
           for (std::int64_t part = 0; part < here; ++part) {
             const std::int64_t p = part * kc_max, kc = std::min(kc_max, depth - p);
             pack_a(rows, kc, a + i * a_row + (from + p) * a_col, a_row, a_col, a_pack);
             block<false, T>(rows, nc, kc, a_pack, 0, nullptr, b_pack + part * part_size, out, ldc,
-                            from + p > 0);
+                            add || from + p > 0);
           }
         }
       };

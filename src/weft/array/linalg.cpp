@@ -260,16 +260,18 @@ Eigen eig(const NDArray& a) {
   return {W.astype(out), V.transpose(-2, -1).astype(out)};
 }
 
-Svd svd(const NDArray& a, bool full) {
+Svd svd(const NDArray& a, SvdPart part) {
   need_matrix(a, "svd", false);
+  const bool full = part == SvdPart::full, vectors = part != SvdPart::values;
+  const char* job = full ? "A" : vectors ? "S" : "N";
   std::int64_t rows = a.shape()[a.ndim() - 2], cols = a.shape()[a.ndim() - 1],
                k = std::min(rows, cols);
   std::int64_t uc = full ? rows : k, vr = full ? cols : k;
   Elem wide = wide_of(a.elem());
   NDArray A = columns(a);
-  NDArray U = NDArray::empty(A.device(), wide, batch_shape(a, {uc, rows}));
+  NDArray U = NDArray::empty(A.device(), wide, batch_shape(a, {vectors ? uc : 0, rows}));
   NDArray S = NDArray::empty(A.device(), Elem::float64, batch_shape(a, {k}));
-  NDArray V = NDArray::empty(A.device(), wide, batch_shape(a, {cols, vr}));
+  NDArray V = NDArray::empty(A.device(), wide, batch_shape(a, {cols, vectors ? vr : 0}));
   by_type(wide, [&]<typename T>(T) {
     Int m = static_cast<Int>(rows), n = static_cast<Int>(cols), info = 0, query = -1;
     Int lda = std::max<Int>(1, m), ldv = std::max<Int>(1, static_cast<Int>(vr));
@@ -278,22 +280,21 @@ Svd svd(const NDArray& a, bool full) {
         k * std::max(5 * k + 7, 2 * std::max(rows, cols) + 2 * k + 1) + 1));
     for (std::int64_t b = 0, count = batch_of(A); b < count && k > 0; ++b) {
       T* x = data<T>(A) + b * rows * cols;
-      T* u = data<T>(U) + b * uc * rows;
-      T* v = data<T>(V) + b * cols * vr;
+      T* u = vectors ? data<T>(U) + b * uc * rows : nullptr;
+      T* v = vectors ? data<T>(V) + b * cols * vr : nullptr;
       double* s = data<double>(S) + b * k;
       auto run = [&](T* work, Int* lwork) {
         if constexpr (kComplex<T>) {
           auto* f = routine<void(const char*, const Int*, const Int*, T*, const Int*, double*, T*,
                                  const Int*, T*, const Int*, T*, const Int*, double*, Int*, Int*)>(
               "zgesdd_");
-          f(full ? "A" : "S", &m, &n, x, &lda, s, u, &lda, v, &ldv, work, lwork, rwork.data(),
-            iwork.data(), &info);
+          f(job, &m, &n, x, &lda, s, u, &lda, v, &ldv, work, lwork, rwork.data(), iwork.data(),
+            &info);
         } else {
           auto* f =
               routine<void(const char*, const Int*, const Int*, T*, const Int*, double*, T*,
                            const Int*, T*, const Int*, T*, const Int*, Int*, Int*)>("dgesdd_");
-          f(full ? "A" : "S", &m, &n, x, &lda, s, u, &lda, v, &ldv, work, lwork, iwork.data(),
-            &info);
+          f(job, &m, &n, x, &lda, s, u, &lda, v, &ldv, work, lwork, iwork.data(), &info);
         }
       };
       T size;

@@ -29,7 +29,8 @@ Eigen eig(const NDArray& a);
 struct Svd {
   NDArray u, s, vh;
 };
-Svd svd(const NDArray& a, bool full);
+enum class SvdPart : std::uint8_t { values, thin, full };  // `values` leaves u and vh empty
+Svd svd(const NDArray& a, SvdPart part);
 struct Qr {
   NDArray q, r;
 };

@@ -15,7 +15,9 @@ namespace weft {
 #else
 #define WEFT_LEVELS(X) X(base)
 #endif
-#define WEFT_DECLARE(level) void fill_gemm_##level(GemmTable& table);
+#define WEFT_DECLARE(level)                 \
+  void fill_gemm_##level(GemmTable& table); \
+  void fill_gemv_##level(GemmTable& table);
 WEFT_LEVELS(WEFT_DECLARE)
 #undef WEFT_DECLARE
 
@@ -26,14 +28,17 @@ const GemmTable& gemm_table() {
     __builtin_cpu_init();
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
       fill_gemm_avx512(t);
+      fill_gemv_avx512(t);
       return t;
     }
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
       fill_gemm_avx2(t);
+      fill_gemv_avx2(t);
       return t;
     }
 #endif
     fill_gemm_base(t);
+    fill_gemv_base(t);
     return t;
   }();
   return table;
@@ -68,9 +73,27 @@ void plain(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int6
       });
 }
 
-struct Matrix {
-  std::int64_t rows, cols, row, col;
-};
+template <typename T>
+GemmFn<T> gemm_of(const GemmTable& t) {
+  if constexpr (sizeof(T) == 4) return t.f32;
+  else return t.f64;
+}
+template <typename T>
+GemvFn<T> gemv_of(const GemmTable& t) {
+  if constexpr (sizeof(T) == 4) return t.v32;
+  else return t.v64;
+}
+
+/// A single row or column is a product with a vector.
+template <typename T>
+void real(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
+          std::int64_t a_col, const T* b, std::int64_t b_row, std::int64_t b_col, T* c,
+          std::int64_t ldc) {
+  const GemmTable& table = gemm_table();
+  if (n == 1 && ldc == 1 && gemv_of<T>(table)(m, k, a, a_row, a_col, b, b_row, c)) return;
+  if (m == 1 && gemv_of<T>(table)(n, k, b, b_col, b_row, a, a_col, c)) return;
+  gemm_of<T>(table)(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc, false);
+}
 
 template <typename T, typename F>
 void batches(F fn, const NDArray& a, const NDArray& b, const NDArray& out, std::int64_t m,
@@ -129,6 +152,12 @@ NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
         .at("right", describe(b_in))
         .note("rule: [.., m, k] by [.., k, n] gives [.., m, n]");
   }
+  if (NDArray rows; b_in.ndim() == 2 && a.ndim() > 2 && a.size() > 0 &&
+                    a.reshape_view(Dims{a.size() / k, k}, rows)) {  // one product, not many
+    Dims shape = a.shape();
+    shape[a.ndim() - 1] = n;
+    return matmul(rows, b_in).reshape(shape);
+  }
   Dims batch_a(a.shape().data(), a.ndim() - 2), batch_b(b.shape().data(), b.ndim() - 2);
   const Dims* shapes[2] = {&batch_a, &batch_b};
   Dims batch = broadcast_shapes(shapes, "matmul");
@@ -148,8 +177,8 @@ NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
     a = a.broadcast_to(shape_a);
     b = b.broadcast_to(shape_b);
     switch (kernel) {
-      case Elem::float32: batches<float>(gemm_table().f32, a, b, out, m, n, k); break;
-      case Elem::float64: batches<double>(gemm_table().f64, a, b, out, m, n, k); break;
+      case Elem::float32: batches<float>(real<float>, a, b, out, m, n, k); break;
+      case Elem::float64: batches<double>(real<double>, a, b, out, m, n, k); break;
       case Elem::complex64:
         batches<std::complex<float>>(plain<std::complex<float>>, a, b, out, m, n, k);
         break;

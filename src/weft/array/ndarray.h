@@ -33,6 +33,13 @@ class NDArray {
                       std::int64_t offset = 0);
 
   bool defined() const { return static_cast<bool>(storage_); }
+  /// The same shape and type over nothing.
+  NDArray outline() const {
+    NDArray out = *this;
+    out.storage_ = nullptr;
+    out.host_ = false;
+    return out;
+  }
   const Dims& shape() const { return shape_; }
   const Dims& strides() const { return strides_; }
   std::int64_t offset() const { return offset_; }

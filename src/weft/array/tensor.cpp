@@ -7,51 +7,92 @@
 namespace weft {
 
 namespace {
-const std::vector<Tensor> kNoInputs;
-}
+thread_local bool t_grad_enabled = true;
+}  // namespace
+
+bool grad_enabled() { return t_grad_enabled; }
+void set_grad_enabled(bool on) { t_grad_enabled = on; }
 
 Tensor::Tensor(NDArray data, bool requires_grad) : node_(make_ref<TensorNode>()) {
   node_->data = std::move(data);
   node_->requires_grad = requires_grad;
+  hold();
 }
 
-const NDArray& Tensor::data() const { return node_->data; }
-void Tensor::set_data(NDArray data) { node_->data = std::move(data); }
+const NDArray& Tensor::data() const {
+  if (node_->device) [[unlikely]] {
+    throw Error(
+        ErrorKind::value, "array.tensor.released",
+        cat("the values of this result of ", node_->op, ", shape ", to_string(node_->data.shape()),
+            ", were released: nothing held it, and no gradient reads them or a backward pass "
+            "with retain_graph=False has been"))
+        .help("keep the tensor in a variable for as long as its values are wanted");
+  }
+  return node_->data;
+}
+void Tensor::set_data(NDArray data) {
+  node_->data = std::move(data);
+  node_->device = nullptr;
+}
+bool Tensor::released() const { return static_cast<bool>(node_->device); }
+const Ref<Device>& Tensor::device() const {
+  return node_->device ? node_->device : node_->data.device();
+}
 bool Tensor::requires_grad() const { return node_->requires_grad; }
 void Tensor::set_requires_grad(bool value) { node_->requires_grad = value; }
 const char* Tensor::op() const { return node_->op; }
-const std::vector<Tensor>& Tensor::inputs() const { return node_ ? node_->inputs : kNoInputs; }
+std::vector<Tensor> Tensor::inputs() const {
+  return node_ ? std::vector<Tensor>(node_->inputs.begin(), node_->inputs.end())
+               : std::vector<Tensor>();
+}
 Tensor Tensor::grad() const { return node_->grad; }
 void Tensor::set_grad(Tensor grad) { node_->grad = std::move(grad); }
-Tensor Tensor::detach() const { return Tensor(node_->data, false); }
+Tensor Tensor::detach() const {
+  Tensor out(node_->data, false);
+  out.node_->device = node_->device;
+  return out;
+}
+
+void TensorNode::forget() {
+  if (needed || device || !data.defined()) return;
+  device = data.device();
+  data = data.outline();
+}
 
 void TensorNode::dispose() {
-  std::vector<Tensor> pending = std::move(inputs);
-  pending.push_back(std::move(grad));
+  std::vector<Ref<TensorNode>> pending = std::move(inputs);
+  if (grad.defined()) pending.push_back(grad.node());
+  grad = Tensor();
   gradient = nullptr;
   while (!pending.empty()) {
-    Tensor t = std::move(pending.back());
+    Ref<TensorNode> node = std::move(pending.back());
     pending.pop_back();
-    if (t.defined() && t.node()->ref_count() == 1) {
-      TensorNode& last = *t.node();
-      for (Tensor& input : last.inputs) pending.push_back(std::move(input));
-      last.inputs.clear();
-      if (last.grad.defined()) pending.push_back(std::move(last.grad));
-      last.gradient = nullptr;
-    }
+    if (node->ref_count() != 1) continue;
+    for (Ref<TensorNode>& input : node->inputs) pending.push_back(std::move(input));
+    node->inputs.clear();
+    if (node->grad.defined()) pending.push_back(node->grad.node());
+    node->grad = Tensor();
+    node->gradient = nullptr;
   }
   delete this;
 }
 
-Tensor make_tensor(const char* op, NDArray data, std::vector<Tensor> inputs, GradientFn gradient) {
+Tensor make_tensor(const char* op, NDArray data, std::vector<Tensor> inputs, GradientFn gradient,
+                   Reads reads) {
   Tensor out(std::move(data), false);
   bool wanted = false;
   for (const Tensor& input : inputs) wanted |= input.requires_grad();
-  if (wanted && is_inexact(out.elem())) {
-    out.node()->requires_grad = true;
-    out.node()->op = op;
-    out.node()->inputs = std::move(inputs);
-    out.node()->gradient = std::move(gradient);
+  if (wanted && grad_enabled() && is_inexact(out.elem())) {
+    TensorNode& node = *out.node();
+    node.requires_grad = true;
+    node.op = op;
+    node.needed = reads & kResult;
+    node.inputs.reserve(inputs.size());
+    for (std::size_t i = 0; i < inputs.size(); ++i) {
+      if (i > 30 || (reads >> i & 1)) inputs[i].node()->needed = true;
+      node.inputs.push_back(inputs[i].node());
+    }
+    node.gradient = std::move(gradient);
   }
   return out;
 }
@@ -69,9 +110,10 @@ std::vector<Tensor> topological(std::span<const Tensor> outputs) {
     stack.push_back({output, 0});
     while (!stack.empty()) {
       Frame& frame = stack.back();
-      if (frame.next < frame.tensor.inputs().size()) {
-        Tensor input = frame.tensor.inputs()[frame.next++];
-        if (seen.insert(input.node().get()).second) stack.push_back({std::move(input), 0});
+      const std::vector<Ref<TensorNode>>& inputs = frame.tensor.node()->inputs;
+      if (frame.next < inputs.size()) {
+        const Ref<TensorNode>& input = inputs[frame.next++];
+        if (seen.insert(input.get()).second) stack.push_back({Tensor(input), 0});
       } else {
         order.push_back(frame.tensor);
         stack.pop_back();
@@ -114,8 +156,8 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> seeds, Graph g
   std::unordered_set<const TensorNode*> goals, passes;
   for (const Tensor& t : wanted) goals.insert(t.node().get());
   for (const Tensor& t : order) {
-    for (const Tensor& input : t.inputs()) {
-      if (goals.empty() || goals.count(input.node().get()) || passes.count(input.node().get()))
+    for (const Ref<TensorNode>& input : t.node()->inputs) {
+      if (goals.empty() || goals.count(input.get()) || passes.count(input.get()))
         passes.insert(t.node().get());
     }
   }
@@ -131,15 +173,19 @@ void run(std::span<const Tensor> outputs, std::span<const Tensor> seeds, Graph g
     call.g = g;
     call.out = graph == Graph::create ? *it : it->detach();
     call.x.reserve(node.inputs.size());
-    for (const Tensor& input : node.inputs)
-      call.x.push_back(graph == Graph::create ? input : input.detach());
+    for (const Ref<TensorNode>& input : node.inputs)
+      call.x.push_back(graph == Graph::create ? Tensor(input) : Tensor(input).detach());
     std::vector<Tensor> gs = node.gradient(call);
     for (std::size_t i = 0; i < node.inputs.size(); ++i) {
-      const Tensor& input = node.inputs[i];
+      const Tensor input(node.inputs[i]);
       if (!input.requires_grad() || i >= gs.size() || !gs[i].defined()) continue;
       Tensor part = gs[i].shape() == input.shape() ? gs[i] : sum_to(gs[i], input.shape());
       if (part.elem() != input.elem()) part = astype(part, input.elem());
       add(input, part);
+    }
+    if (graph == Graph::release) {  // all that use this node have been passed
+      it->node()->needed = false;
+      *it = Tensor();
     }
   }
 }

@@ -3,8 +3,10 @@
 // Tensor: an array that remembers how it was made. Operations on tensors that require gradients
 // link nodes into a graph, which stays visible (op, inputs) and is walked in topological order
 // without recursion. Gradients are computed with the same operations, so with Graph::create they
-// can be differentiated again.
+// can be differentiated again. A Tensor is a handle: when the last one of a result goes and no
+// gradient reads its values, these are released; its place, shape and type stay in the graph.
 
+#include <atomic>
 #include <functional>
 #include <span>
 #include <vector>
@@ -23,49 +25,80 @@ class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(NDArray data, bool requires_grad = false);
-  explicit Tensor(Ref<TensorNode> node) : node_(std::move(node)) {}
+  explicit Tensor(Ref<TensorNode> node) : node_(std::move(node)) { hold(); }
+  Tensor(const Tensor& other) : node_(other.node_) { hold(); }
+  Tensor(Tensor&& other) noexcept : node_(std::move(other.node_)) {}
+  Tensor& operator=(Tensor other) noexcept {
+    std::swap(node_, other.node_);
+    return *this;
+  }
+  ~Tensor() { let_go(); }
 
   bool defined() const { return static_cast<bool>(node_); }
   const Ref<TensorNode>& node() const { return node_; }
+  /// Throws Error(value, "array.tensor.released") when the values were released.
   const NDArray& data() const;
   void set_data(NDArray data);
+  bool released() const;
+  const Ref<Device>& device() const;
   bool requires_grad() const;
   void set_requires_grad(bool value);
   const char* op() const;  // "" for leaves
-  const std::vector<Tensor>& inputs() const;
+  std::vector<Tensor> inputs() const;
   Tensor grad() const;  // undefined before backward
   void set_grad(Tensor grad);
   Tensor detach() const;
 
-  const Dims& shape() const { return data().shape(); }
-  int ndim() const { return data().ndim(); }
-  std::int64_t size() const { return data().size(); }
-  Elem elem() const { return data().elem(); }
+  const Dims& shape() const;
+  int ndim() const { return shape().size(); }
+  std::int64_t size() const;
+  Elem elem() const;
   bool operator==(const Tensor& other) const { return node_ == other.node_; }
 
  private:
+  void hold() const;
+  void let_go() const;
   Ref<TensorNode> node_;
 };
 
 struct TensorNode final : RefCounted {
-  NDArray data;
+  NDArray data;        // without storage once released
+  Ref<Device> device;  // of released data
   bool requires_grad = false;
+  bool needed = false;  // a gradient reads the data
+  std::atomic<std::int32_t> handles{0};
   const char* op = "";
-  std::vector<Tensor> inputs;
+  std::vector<Ref<TensorNode>> inputs;
   GradientFn gradient;
   Tensor grad;
   TensorNode() = default;
+  /// Gives the data back where no handle and no gradient wants it.
+  void forget();
 
  protected:
   void dispose() override;  // long chains are released in a loop, not by recursion
 };
+
+inline void Tensor::hold() const {
+  if (node_) node_->handles.fetch_add(1, std::memory_order_relaxed);
+}
+inline void Tensor::let_go() const {
+  if (node_ && node_->handles.fetch_sub(1, std::memory_order_acq_rel) == 1 && node_->gradient)
+    node_->forget();
+}
+inline const Dims& Tensor::shape() const { return node_->data.shape(); }
+inline std::int64_t Tensor::size() const { return node_->data.size(); }
+inline Elem Tensor::elem() const { return node_->data.elem(); }
 
 struct GradientCall {
   std::vector<Tensor> x;
   Tensor out, g;
 };
 
-enum class Graph : std::uint8_t { discard, create };
+/// What becomes of graphs in a backward pass: `discard` makes none of the gradients, `create` makes
+/// one, `release` makes none and gives back the values of each node that was passed, so that the
+/// pass cannot be repeated.
+enum class Graph : std::uint8_t { discard, create, release };
 
 /// Gradients of `outputs` (weighted by `seeds`, ones when undefined) with respect to `wanted`;
 /// undefined entries for tensors that do not matter. Throws Error(value, "array.backward.*").
@@ -76,8 +109,28 @@ void backward(const Tensor& output, const Tensor& seed = {}, Graph graph = Graph
 /// Inputs before users, in the order of first need.
 std::vector<Tensor> topological(std::span<const Tensor> outputs);
 
+/// Whether operations of this thread link their results into a graph. They do from the start.
+bool grad_enabled();
+void set_grad_enabled(bool on);
+/// No graph is made on this thread while one lives.
+class NoGrad {
+ public:
+  NoGrad() : before_(grad_enabled()) { set_grad_enabled(false); }
+  ~NoGrad() { set_grad_enabled(before_); }
+  NoGrad(const NoGrad&) = delete;
+  NoGrad& operator=(const NoGrad&) = delete;
+
+ private:
+  bool before_;
+};
+
+/// Whose values an operation's gradient reads: bit i for input i, kResult for its result. Shapes
+/// and types may always be read.
+using Reads = std::uint32_t;
+constexpr Reads kResult = 1u << 31, kReadsNothing = 0, kReadsAll = ~0u;
 /// A tensor made by an operation; linked only when an input requires gradients.
-Tensor make_tensor(const char* op, NDArray data, std::vector<Tensor> inputs, GradientFn gradient);
+Tensor make_tensor(const char* op, NDArray data, std::vector<Tensor> inputs, GradientFn gradient,
+                   Reads reads = kReadsAll);
 
 // ---- operations; the elementwise rows are declared below
 Tensor apply(Op op, const Tensor& x);

@@ -32,13 +32,33 @@ const Tensor none;  // a gradient that is zero almost everywhere
 using UnaryGradient = Tensor (*)(const Tensor&, const Tensor&, const Tensor&);
 using BinaryGradient = void (*)(const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool,
                                 bool, Tensor&, Tensor&);
+
+/// Does the text of a gradient's cell name this argument?
+constexpr bool names(std::string_view cell, std::string_view word) {
+  auto letter = [](char c) {
+    return c == '_' || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  for (std::size_t at = cell.find(word); at != cell.npos; at = cell.find(word, at + 1)) {
+    const std::size_t end = at + word.size();
+    if ((at == 0 || !letter(cell[at - 1])) && (end == cell.size() || !letter(cell[end])))
+      return true;
+  }
+  return false;
+}
+constexpr Reads reads_of(std::string_view cell) {
+  return (names(cell, "x") ? 1u : 0u) | (names(cell, "y") ? 2u : 0u) |
+         (names(cell, "out") ? kResult : 0u);
+}
+
 struct Gradients {
   UnaryGradient unary;
   BinaryGradient binary;
+  Reads first, second;  // what the gradient for either operand reads
 };
 constexpr Gradients kGradients[] = {
-#define UNARY(name, ...) {grad_##name, nullptr},
-#define BINARY(name, ...) {nullptr, grad_##name},
+#define UNARY(name, rule, types, value, grad, ...) {grad_##name, nullptr, reads_of(#grad), 0},
+#define BINARY(name, rule, types, value, gx, gy, ...) \
+  {nullptr, grad_##name, reads_of(#gx), reads_of(#gy)},
 #include "weft/array/ops/elementwise.def"
 #undef UNARY
 #undef BINARY
@@ -46,7 +66,7 @@ constexpr Gradients kGradients[] = {
 
 /// The scalar as a 0-d tensor, for gradients that multiply by it.
 Tensor constant(const Scalar& s, const Tensor& like) {
-  return Tensor(full(like.data().device(), promote_weak(like.elem(), s.kind), Dims{}, s));
+  return Tensor(full(like.device(), promote_weak(like.elem(), s.kind), Dims{}, s));
 }
 
 std::vector<int> all_axes(const Axes& axes, int ndim) {
@@ -69,61 +89,75 @@ Dims kept_shape(const Dims& shape, const std::vector<int>& axes) {
 
 Tensor apply(Op op, const Tensor& x) {
   return make_tensor(
-      info(op).name.data(), apply(op, Arg(x.data())), {x}, [op](const GradientCall& c) {
+      info(op).name.data(), apply(op, Arg(x.data())), {x},
+      [op](const GradientCall& c) {
         return std::vector<Tensor>{kGradients[static_cast<int>(op)].unary(c.g, c.x[0], c.out)};
-      });
+      },
+      kGradients[static_cast<int>(op)].first);
 }
 
 Tensor apply(Op op, const Tensor& x, const Tensor& y) {
   bool want_x = x.requires_grad(), want_y = y.requires_grad();
-  return make_tensor(info(op).name.data(), apply(op, Arg(x.data()), Arg(y.data())), {x, y},
-                     [op, want_x, want_y](const GradientCall& c) {
-                       std::vector<Tensor> out(2);
-                       kGradients[static_cast<int>(op)].binary(c.g, c.x[0], c.x[1], c.out, want_x,
-                                                               want_y, out[0], out[1]);
-                       return out;
-                     });
+  const Gradients& cells = kGradients[static_cast<int>(op)];
+  return make_tensor(
+      info(op).name.data(), apply(op, Arg(x.data()), Arg(y.data())), {x, y},
+      [op, want_x, want_y](const GradientCall& c) {
+        std::vector<Tensor> out(2);
+        kGradients[static_cast<int>(op)].binary(c.g, c.x[0], c.x[1], c.out, want_x, want_y, out[0],
+                                                out[1]);
+        return out;
+      },
+      (want_x ? cells.first : 0) | (want_y ? cells.second : 0));
 }
 
 Tensor apply(Op op, const Tensor& x, const Scalar& y) {
-  return make_tensor(info(op).name.data(), apply(op, Arg(x.data()), Arg(y)), {x},
-                     [op, y](const GradientCall& c) {
-                       std::vector<Tensor> out(1);
-                       Tensor unused;
-                       kGradients[static_cast<int>(op)].binary(c.g, c.x[0], constant(y, c.x[0]),
-                                                               c.out, true, false, out[0], unused);
-                       return out;
-                     });
+  return make_tensor(
+      info(op).name.data(), apply(op, Arg(x.data()), Arg(y)), {x},
+      [op, y](const GradientCall& c) {
+        std::vector<Tensor> out(1);
+        Tensor unused;
+        kGradients[static_cast<int>(op)].binary(c.g, c.x[0], constant(y, c.x[0]), c.out, true,
+                                                false, out[0], unused);
+        return out;
+      },
+      kGradients[static_cast<int>(op)].first & ~2u);
 }
 
 Tensor apply(Op op, const Scalar& x, const Tensor& y) {
-  return make_tensor(info(op).name.data(), apply(op, Arg(x), Arg(y.data())), {y},
-                     [op, x](const GradientCall& c) {
-                       std::vector<Tensor> out(1);
-                       Tensor unused;
-                       kGradients[static_cast<int>(op)].binary(c.g, constant(x, c.x[0]), c.x[0],
-                                                               c.out, false, true, unused, out[0]);
-                       return out;
-                     });
+  return make_tensor(
+      info(op).name.data(), apply(op, Arg(x), Arg(y.data())), {y},
+      [op, x](const GradientCall& c) {
+        std::vector<Tensor> out(1);
+        Tensor unused;
+        kGradients[static_cast<int>(op)].binary(c.g, constant(x, c.x[0]), c.x[0], c.out, false,
+                                                true, unused, out[0]);
+        return out;
+      },
+      // The tensor is the row's second operand and this node's first input.
+      (kGradients[static_cast<int>(op)].second & kResult) |
+          (kGradients[static_cast<int>(op)].second >> 1 & 1));
 }
 
 Tensor ones_like(const Tensor& x) {
-  return Tensor(full(x.data().device(), x.elem(), x.shape(), Scalar(1)));
+  return Tensor(full(x.device(), x.elem(), x.shape(), Scalar(1)));
 }
 
 Tensor astype(const Tensor& x, Elem elem) {
   if (x.elem() == elem) return x;
-  return make_tensor("astype", x.data().astype(elem), {x}, [](const GradientCall& c) {
-    return std::vector<Tensor>{astype(c.g, c.x[0].elem())};
-  });
+  return make_tensor(
+      "astype", x.data().astype(elem), {x},
+      [](const GradientCall& c) { return std::vector<Tensor>{astype(c.g, c.x[0].elem())}; },
+      kReadsNothing);
 }
 
 Tensor sum(const Tensor& x, const Axes& axes, bool keepdims) {
   Dims kept = kept_shape(x.shape(), all_axes(axes, x.ndim()));
-  return make_tensor("sum", reduce(ReduceOp::sum, x.data(), axes, keepdims), {x},
-                     [kept](const GradientCall& c) {
-                       return std::vector<Tensor>{broadcast_to(reshape(c.g, kept), c.x[0].shape())};
-                     });
+  return make_tensor(
+      "sum", reduce(ReduceOp::sum, x.data(), axes, keepdims), {x},
+      [kept](const GradientCall& c) {
+        return std::vector<Tensor>{broadcast_to(reshape(c.g, kept), c.x[0].shape())};
+      },
+      kReadsNothing);
 }
 
 Tensor mean(const Tensor& x, const Axes& axes, bool keepdims) {
@@ -146,9 +180,10 @@ Tensor max(const Tensor& x, const Axes& axes, bool keepdims) {
 }
 
 Tensor reshape(const Tensor& x, const Dims& shape) {
-  return make_tensor("reshape", x.data().reshape(shape), {x}, [](const GradientCall& c) {
-    return std::vector<Tensor>{reshape(c.g, c.x[0].shape())};
-  });
+  return make_tensor(
+      "reshape", x.data().reshape(shape), {x},
+      [](const GradientCall& c) { return std::vector<Tensor>{reshape(c.g, c.x[0].shape())}; },
+      kReadsNothing);
 }
 
 Tensor permute(const Tensor& x, std::span<const int> axes) {
@@ -158,21 +193,24 @@ Tensor permute(const Tensor& x, std::span<const int> axes) {
     back[static_cast<std::size_t>(normalize_axis(axes[i], x.ndim(), "permute"))] =
         static_cast<int>(i);
   }
-  return make_tensor("permute", std::move(data), {x}, [back](const GradientCall& c) {
-    return std::vector<Tensor>{permute(c.g, back)};
-  });
+  return make_tensor(
+      "permute", std::move(data), {x},
+      [back](const GradientCall& c) { return std::vector<Tensor>{permute(c.g, back)}; },
+      kReadsNothing);
 }
 
 Tensor transpose(const Tensor& x, int a, int b) {
-  return make_tensor("transpose", x.data().transpose(a, b), {x}, [a, b](const GradientCall& c) {
-    return std::vector<Tensor>{transpose(c.g, a, b)};
-  });
+  return make_tensor(
+      "transpose", x.data().transpose(a, b), {x},
+      [a, b](const GradientCall& c) { return std::vector<Tensor>{transpose(c.g, a, b)}; },
+      kReadsNothing);
 }
 
 Tensor broadcast_to(const Tensor& x, const Dims& shape) {
-  return make_tensor("broadcast_to", x.data().broadcast_to(shape), {x}, [](const GradientCall& c) {
-    return std::vector<Tensor>{sum_to(c.g, c.x[0].shape())};
-  });
+  return make_tensor(
+      "broadcast_to", x.data().broadcast_to(shape), {x},
+      [](const GradientCall& c) { return std::vector<Tensor>{sum_to(c.g, c.x[0].shape())}; },
+      kReadsNothing);
 }
 
 Tensor sum_to(const Tensor& x, const Dims& shape) {
@@ -187,9 +225,10 @@ Tensor sum_to(const Tensor& x, const Dims& shape) {
 
 Tensor flip(const Tensor& x, std::span<const int> axes) {
   std::vector<int> kept(axes.begin(), axes.end());
-  return make_tensor("flip", x.data().flip(axes), {x}, [kept](const GradientCall& c) {
-    return std::vector<Tensor>{flip(c.g, kept)};
-  });
+  return make_tensor(
+      "flip", x.data().flip(axes), {x},
+      [kept](const GradientCall& c) { return std::vector<Tensor>{flip(c.g, kept)}; },
+      kReadsNothing);
 }
 
 Tensor matmul(const Tensor& a, const Tensor& b) {
@@ -207,12 +246,22 @@ Tensor matmul(const Tensor& a, const Tensor& b) {
     Tensor out = matmul(a, reshape(b, Dims{b.size(), 1}));
     return reshape(out, Dims(out.shape().data(), out.ndim() - 1));
   }
-  return make_tensor("matmul", matmul(a.data(), b.data()), {a, b}, [](const GradientCall& c) {
-    std::vector<Tensor> out(2);
-    out[0] = matmul(c.g, transpose(c.x[1], -2, -1));
-    out[1] = matmul(transpose(c.x[0], -2, -1), c.g);
-    return out;
-  });
+  if (a.ndim() > 2 && b.ndim() == 2 && a.size() > 0) {  // many rows by one matrix: one product
+    const std::int64_t k = a.shape()[a.ndim() - 1];
+    Dims shape = a.shape();
+    shape[a.ndim() - 1] = b.shape()[1];
+    if (k == b.shape()[0]) return reshape(matmul(reshape(a, Dims{a.size() / k, k}), b), shape);
+  }
+  const bool want_a = a.requires_grad(), want_b = b.requires_grad();
+  return make_tensor(
+      "matmul", matmul(a.data(), b.data()), {a, b},
+      [want_a, want_b](const GradientCall& c) {
+        std::vector<Tensor> out(2);
+        if (want_a) out[0] = matmul(c.g, transpose(c.x[1], -2, -1));
+        if (want_b) out[1] = matmul(transpose(c.x[0], -2, -1), c.g);
+        return out;
+      },
+      (want_b ? 1u : 0u) | (want_a ? 2u : 0u));
 }
 
 Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
@@ -221,19 +270,25 @@ Tensor where(const Tensor& condition, const Tensor& a, const Tensor& b) {
       [condition](const GradientCall& c) {
         Tensor zero(full(c.g.data().device(), c.g.elem(), Dims{}, Scalar(0)));
         return std::vector<Tensor>{where(condition, c.g, zero), where(condition, zero, c.g)};
-      });
+      },
+      kReadsNothing);
 }
 
 Tensor slice_view(const Tensor& x, NDArray view, std::function<NDArray(const NDArray&)> same_view) {
-  return make_tensor("getitem", std::move(view), {x}, [same_view](const GradientCall& c) {
-    const Tensor& g = c.g;
-    NDArray grown = full(g.data().device(), g.elem(), c.x[0].shape(), Scalar(0));
-    assign(same_view(grown), g.data());
-    return std::vector<Tensor>{
-        make_tensor("getitem_gradient", std::move(grown), {g}, [same_view](const GradientCall& d) {
-          return std::vector<Tensor>{slice_view(d.g, same_view(d.g.data()), same_view)};
-        })};
-  });
+  return make_tensor(
+      "getitem", std::move(view), {x},
+      [same_view](const GradientCall& c) {
+        const Tensor& g = c.g;
+        NDArray grown = full(g.data().device(), g.elem(), c.x[0].shape(), Scalar(0));
+        assign(same_view(grown), g.data());
+        return std::vector<Tensor>{make_tensor(
+            "getitem_gradient", std::move(grown), {g},
+            [same_view](const GradientCall& d) {
+              return std::vector<Tensor>{slice_view(d.g, same_view(d.g.data()), same_view)};
+            },
+            kReadsNothing)};
+      },
+      kReadsNothing);
 }
 
 Tensor concat(std::span<const Tensor> xs, int axis) {
@@ -242,7 +297,8 @@ Tensor concat(std::span<const Tensor> xs, int axis) {
   NDArray joined = concat(arrays, axis);
   int a = normalize_axis(axis, joined.ndim(), "concat");
   return make_tensor(
-      "concat", std::move(joined), {xs.begin(), xs.end()}, [a](const GradientCall& c) {
+      "concat", std::move(joined), {xs.begin(), xs.end()},
+      [a](const GradientCall& c) {
         std::vector<Tensor> out;
         std::int64_t at = 0;
         for (const Tensor& x : c.x) {
@@ -252,7 +308,8 @@ Tensor concat(std::span<const Tensor> xs, int axis) {
           at += n;
         }
         return out;
-      });
+      },
+      kReadsNothing);
 }
 
 Tensor pad(const Tensor& x, const std::vector<std::pair<std::int64_t, std::int64_t>>& widths) {
@@ -272,20 +329,27 @@ Tensor pad(const Tensor& x, const std::vector<std::pair<std::int64_t, std::int64
   };
   NDArray out = full(x.data().device(), x.elem(), shape, Scalar(0));
   assign(middle(out), x.data());
-  return make_tensor("pad", std::move(out), {x}, [middle](const GradientCall& c) {
-    return std::vector<Tensor>{slice_view(c.g, middle(c.g.data()), middle)};
-  });
+  return make_tensor(
+      "pad", std::move(out), {x},
+      [middle](const GradientCall& c) {
+        return std::vector<Tensor>{slice_view(c.g, middle(c.g.data()), middle)};
+      },
+      kReadsNothing);
 }
 
 Tensor gather(const Tensor& x, std::vector<NDArray> indices) {
   NDArray data = gather(x.data(), indices);
-  return make_tensor("gather", std::move(data), {x}, [indices](const GradientCall& c) {
-    NDArray grown = full(c.g.data().device(), c.g.elem(), c.x[0].shape(), Scalar(0));
-    scatter(grown, indices, c.g.data(), true);
-    return std::vector<Tensor>{make_tensor(
-        "scatter", std::move(grown), {c.g},
-        [indices](const GradientCall& d) { return std::vector<Tensor>{gather(d.g, indices)}; })};
-  });
+  return make_tensor(
+      "gather", std::move(data), {x},
+      [indices](const GradientCall& c) {
+        NDArray grown = full(c.g.data().device(), c.g.elem(), c.x[0].shape(), Scalar(0));
+        scatter(grown, indices, c.g.data(), true);
+        return std::vector<Tensor>{make_tensor(
+            "scatter", std::move(grown), {c.g},
+            [indices](const GradientCall& d) { return std::vector<Tensor>{gather(d.g, indices)}; },
+            kReadsNothing)};
+      },
+      kReadsNothing);
 }
 
 namespace {
@@ -311,26 +375,31 @@ NDArray rows(RowKernel kind, const NDArray& a, const NDArray& b, int axis, doubl
 }  // namespace
 
 Tensor softmax(const Tensor& x, int axis) {
-  return make_tensor("softmax", softmax(x.data(), axis), {x}, [axis](const GradientCall& c) {
-    if (linked(c)) {
-      const Axes axes{false, Dims{axis}};
-      return std::vector<Tensor>{c.out * (c.g - sum(c.g * c.out, axes, true))};
-    }
-    return std::vector<Tensor>{
-        Tensor(rows(RowKernel::softmax_gradient, c.out.data(), c.g.data(), axis))};
-  });
+  return make_tensor(
+      "softmax", softmax(x.data(), axis), {x},
+      [axis](const GradientCall& c) {
+        if (linked(c)) {
+          const Axes axes{false, Dims{axis}};
+          return std::vector<Tensor>{c.out * (c.g - sum(c.g * c.out, axes, true))};
+        }
+        return std::vector<Tensor>{
+            Tensor(rows(RowKernel::softmax_gradient, c.out.data(), c.g.data(), axis))};
+      },
+      kResult);
 }
 
 Tensor log_softmax(const Tensor& x, int axis) {
   return make_tensor(
-      "log_softmax", log_softmax(x.data(), axis), {x}, [axis](const GradientCall& c) {
+      "log_softmax", log_softmax(x.data(), axis), {x},
+      [axis](const GradientCall& c) {
         if (linked(c)) {
           const Axes axes{false, Dims{axis}};
           return std::vector<Tensor>{c.g - exp(c.out) * sum(c.g, axes, true)};
         }
         return std::vector<Tensor>{
             Tensor(rows(RowKernel::log_softmax_gradient, c.out.data(), c.g.data(), axis))};
-      });
+      },
+      kResult);
 }
 
 Tensor logsumexp(const Tensor& x, const Axes& axes, bool keepdims) {
@@ -362,7 +431,8 @@ Tensor layer_norm(const Tensor& x, const Tensor& scale, const Tensor& shift, dou
         out[1] = sum_to(g * normal, w.shape());
         out[2] = sum_to(g, w.shape());
         return out;
-      });
+      },
+      3);
 }
 
 }  // namespace weft

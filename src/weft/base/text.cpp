@@ -132,6 +132,7 @@ std::string did_you_mean(std::string_view name, const std::vector<std::string>& 
   int best = 1 + static_cast<int>(name.size()) / 3;
   std::string_view found;
   for (const std::string& candidate : known) {
+    if (candidate == name) return {};  // the name is right: something else is wrong
     // A name cut short is the likeliest slip, however much is missing.
     const bool cut = name.size() >= 3 && candidate.starts_with(name);
     int distance = cut ? 1 : edit_distance(name, candidate);

@@ -210,15 +210,30 @@ Value Builder::typed(const Node& n, DType t) {
 Value Builder::script_call(const Node& n, const std::string& name) {
   DType t;
   if (try_parse_dtype(name, t)) return typed(n, t);
+  // Older script states the type of a result: T.if_then_else(c, a, b, dtype="float32").
+  const bool stated = n.kids.size() > 1 && n.names.back() == "dtype" &&
+                      (name == "if_then_else" || name == "Select" || binary_names().contains(name));
+  const std::size_t given = n.kids.size() - 1 - (stated ? 1 : 0);
   auto arity = [&](std::size_t count) {
-    if (n.kids.size() - 1 != count)
-      fail(n, "arity", cat("T.", name, " takes ", count, " arguments, found ", n.kids.size() - 1));
+    if (given != count)
+      fail(n, "arity", cat("T.", name, " takes ", count, " arguments, found ", given));
+  };
+  auto pair_of = [&](const Node& x, const Node& y) {
+    Value a = eval(x), b = eval(y);
+    if (!stated) return matched(n, a, b);
+    DType type = dtype(*n.kids.back());
+    auto out = a.weak() && b.weak() ? std::pair(to_expr(x, a, type), to_expr(y, b, type))
+                                    : matched(n, a, b);
+    if (out.first->dtype != type)
+      fail(*n.kids.back(), "types",
+           cat("T.", name, " gives ", to_string(out.first->dtype), ", not ", to_string(type)));
+    return out;
   };
   auto arg = [&](std::size_t i) -> const Node& { return *n.kids[i + 1]; };
 
   if (auto found = binary_names().find(name); found != binary_names().end()) {
     arity(2);
-    auto [a, b] = matched(n, eval(arg(0)), eval(arg(1)));
+    auto [a, b] = pair_of(arg(0), arg(1));
     if (a->dtype.is_handle()) fail(n, "types", cat("T.", name, " needs numbers"));
     return Value::of(raw_binary(n, found->second, a, b));
   }
@@ -244,7 +259,7 @@ Value Builder::script_call(const Node& n, const std::string& name) {
   if (name == "Select" || name == "if_then_else") {
     arity(3);
     Expr c = condition(arg(0));
-    auto [a, b] = matched(n, eval(arg(1)), eval(arg(2)));
+    auto [a, b] = pair_of(arg(1), arg(2));
     if (c->dtype.lanes > 1 && c->dtype.lanes != a->dtype.lanes) {
       if (a->dtype.lanes != 1)
         fail(n, "types",

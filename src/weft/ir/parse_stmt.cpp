@@ -306,6 +306,9 @@ Stmt Builder::for_loop(const Statement& s) {
     if (first && second) lo = eval(*first);
     Range r = range(*s.value, lo, eval(second ? *second : *first));
     const Node* notes = bound ? a.get(3, "annotations") : a.get(2, "annotations");
+    if (name == "range" && notes && notes->kind != Kind::dict)
+      fail(*notes, "loop", "a range has no step",
+           "write the loop over the number of steps and multiply its variable");
     Annotations given =
         notes && notes->kind != Kind::constant ? annotations(*notes) : Annotations{};
     std::string axis_name;
@@ -381,10 +384,18 @@ Stmt Builder::with(const Statement& s) {
     return make_ref<const AsyncNode>(queue, t, nested_suite(s.body));
   }
   if (name == "let" || name == "LetStmt") {
-    Args a = args(*s.value, {"value", "dtype"}, 1);
-    std::string target = single("T.let");
-    const Node* type = a.get(1, "dtype");
-    Expr value = expr(*a.get(0, "value"), type ? dtype(*type) : dtypes::handle);
+    std::string target;
+    const Node *type = nullptr, *what = nullptr;
+    if (!s.target && s.value->kids.size() == 3 && s.value->kids[1]->kind == Kind::name) {
+      target = s.value->kids[1]->text;  // the older with T.let(x, value):
+      what = s.value->kids[2].get();
+    } else {
+      Args a = args(*s.value, {"value", "dtype"}, 1);
+      target = single("T.let");
+      type = a.get(1, "dtype");
+      what = a.get(0, "value");
+    }
+    Expr value = expr(*what, type ? dtype(*type) : dtypes::handle);
     Var v = make_var(target, type ? dtype(*type) : value->dtype);
     define(target, Value::of(Expr(v)));
     out = let_stmt(v, value, nested_suite(s.body));

@@ -609,6 +609,8 @@ class Run {
     }
   }
 
+  static bool whole(const Expr& e) { return e->dtype.is_integral() || e->dtype.is_bool(); }
+
   Value value(const Expr& e, int lane = 0) {
     switch (e->kind) {
       case ExprKind::int_imm: return as<IntImmNode>(e)->value;
@@ -618,9 +620,8 @@ class Run {
         return e->dtype.is_int() ? Value(kSymbol) : Value();
       }
       case ExprKind::cast:
-        return e->dtype.is_integral() && as<CastNode>(e)->value->dtype.is_integral()
-                   ? value(as<CastNode>(e)->value, lane)
-                   : Value();
+        return whole(e) && whole(as<CastNode>(e)->value) ? value(as<CastNode>(e)->value, lane)
+                                                         : Value();
       case ExprKind::not_: {
         Value v = value(as<NotNode>(e)->a, lane);
         return v ? Value(*v == 0) : v;
@@ -646,7 +647,7 @@ class Run {
     }
     if (!is_binary(e->kind)) return {};
     const auto* b = as<BinaryNode>(e);
-    if (!b->a->dtype.is_integral()) return {};
+    if (!whole(b->a)) return {};
     Value x = value(b->a, lane);
     if (x && e->kind == ExprKind::and_ && !*x) return 0;
     if (x && e->kind == ExprKind::or_ && *x) return 1;

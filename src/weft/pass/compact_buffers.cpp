@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/pass/compact_buffers.h"
 
+#include <map>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "weft/arith/analyzer.h"
 #include "weft/base/error.h"
@@ -31,6 +33,9 @@ struct Loop {
 /// The box of one allocation, dimension by dimension; absent until the first access.
 struct Box {
   Buffer buffer;
+  /// Axes, private to the buffer, whose loops all accesses stand under although the allocation does
+  /// not: each point has its own box there, which may move with the point.
+  std::optional<std::set<std::string>> points;
   std::size_t depth = 0;  // loops outside the allocation
   std::vector<Interval> dims;
   bool seen = false, whole = false;  // whole: some access is opaque
@@ -182,9 +187,22 @@ class Relaxer {
 
 class Collector final : public Visitor {
  public:
-  explicit Collector(const Machine& machine) : machine_(machine) {}
+  /// `before`: what a first walk has found, for the points of its boxes.
+  explicit Collector(const Machine& machine, const Collector* before = nullptr)
+      : machine_(machine), before_(before) {}
   std::unordered_map<const BufferNode*, Box> boxes;
   Analyzer analyzer;
+
+  /// One variable for all loops over an axis; null unless they run from 0.
+  Var point(const ForNode* loop) {
+    if (loop->for_kind != ForKind::bound || !is_const_int_value(loop->min, 0)) return nullptr;
+    Var& var = axes_[loop->axis];
+    if (!var) {
+      var = make_var(loop->axis, loop->var->dtype);
+      analyzer.bind(var, {loop->min, loop->extent});
+    }
+    return var->dtype == loop->var->dtype ? var : nullptr;
+  }
 
   using Visitor::visit;
   void visit(const Expr& e) override {
@@ -220,7 +238,10 @@ class Collector final : public Visitor {
     visit(s->extent);
     Range range{substitute(s->min, lets_), substitute(s->extent, lets_)};
     analyzer.bind(s->var, range);
-    loops_.push_back({s->var, range, s->for_kind == ForKind::bound ? s->axis : ""});
+    Var common = point(s);
+    if (common) lets_[s->var.get()] = common;
+    loops_.push_back(
+        {common ? common : s->var, range, s->for_kind == ForKind::bound ? s->axis : ""});
     visit(s->body);
     loops_.pop_back();
   }
@@ -300,10 +321,16 @@ class Collector final : public Visitor {
     Box& box = found->second;
     const MemoryRow* row = machine_.memory(buffer->scope);
     std::vector<Loop> inside;
+    std::set<std::string> under;
     for (std::size_t i = 0; i < loops_.size(); ++i) {
-      bool shares = !loops_[i].axis.empty() && !(row && row->is_private_to(loops_[i].axis));
-      if (i >= box.depth || shares) inside.push_back(loops_[i]);
+      const std::string& axis = loops_[i].axis;
+      const bool own = !axis.empty() && row && row->is_private_to(axis);
+      if (i >= box.depth && own) under.insert(axis);
+      if (i >= box.depth && own && moves(buffer, axis)) continue;
+      if (i >= box.depth || (!axis.empty() && !own)) inside.push_back(loops_[i]);
     }
+    if (!box.points) box.points = under;
+    std::erase_if(*box.points, [&](const std::string& axis) { return !under.count(axis); });
     Relaxer relaxer(inside, guards_, analyzer);
     for (std::size_t d = 0; d < region.size(); ++d) {
       Expr low = substitute(region[d].min, lets_);
@@ -313,6 +340,12 @@ class Collector final : public Visitor {
       merge(box.dims[d], now, box.seen);
     }
     box.seen = true;
+  }
+
+  bool moves(const BufferNode* buffer, const std::string& axis) const {
+    if (!before_ || !axes_.count(axis)) return false;
+    const Box& box = before_->boxes.at(buffer);
+    return !box.whole && box.points && box.points->count(axis);
   }
 
   void merge(Interval& into, const Interval& now, bool seen) const {
@@ -337,6 +370,8 @@ class Collector final : public Visitor {
   }
 
   const Machine& machine_;
+  const Collector* before_;
+  std::map<std::string, Var> axes_;
   std::vector<Loop> loops_;
   Exprs guards_;
   VarMap lets_;
@@ -376,13 +411,25 @@ class Apply final : public Rewriter {
     BufferRegion out = Rewriter::rewrite_region(region);
     if (auto found = done_.find(region.buffer.get()); found != done_.end()) {
       for (std::size_t i = 0; i < out.region.size(); ++i) {
-        out.region[i].min = facts_.analyzer.simplify(out.region[i].min - found->second.mins[i]);
+        out.region[i].min = facts_.analyzer.simplify(out.region[i].min -
+                                                     substitute(found->second.mins[i], points_));
       }
     }
     return out;
   }
 
  protected:
+  Stmt rewrite_for(const Stmt& s) override {
+    const auto* t = as<ForNode>(s);
+    Var common = facts_.point(t);
+    if (!common) return Rewriter::rewrite_for(s);
+    const VarMap outer = points_;  // loops over one axis may stand inside each other
+    points_[common.get()] = t->var;
+    Stmt out = Rewriter::rewrite_for(s);
+    points_ = outer;
+    return out;
+  }
+
   Expr rewrite_load(const Expr& e) override {
     const auto* l = as<LoadNode>(e);
     auto found = done_.find(l->buffer.get());
@@ -415,7 +462,9 @@ class Apply final : public Rewriter {
     Exprs out;
     for (std::size_t i = 0; i < indices.size(); ++i) {
       Expr at = rewrite(indices[i]);
-      out.push_back(is_const_int_value(mins[i], 0) ? at : facts_.analyzer.simplify(at - mins[i]));
+      out.push_back(is_const_int_value(mins[i], 0)
+                        ? at
+                        : facts_.analyzer.simplify(at - substitute(mins[i], points_)));
     }
     return out;
   }
@@ -456,12 +505,14 @@ class Apply final : public Rewriter {
 
   Collector& facts_;
   std::unordered_map<const BufferNode*, Compacted> done_;
+  VarMap points_;  // the common variable of an axis -> that of the loop at hand
 };
 
 }  // namespace
 
 PrimFunc compact_buffers(const PrimFunc& f, const Machine& machine) {
-  Collector collector(machine);
+  Collector first(machine), collector(machine, &first);
+  static_cast<Visitor&>(first).visit(f->body);
   static_cast<Visitor&>(collector).visit(f->body);
   if (collector.boxes.empty()) return f;
   Stmt body = Apply(collector).rewrite(f->body);

@@ -12,12 +12,26 @@ using namespace ir;
 
 namespace {
 
-bool hides_addresses(const Block& block) {
-  bool found = !block->match_buffers.empty();
+bool takes_addresses(const Block& block) {
+  bool found = false;
   for_each_expr(block->body, [&](const Expr& e) {
     if (const auto* c = as<CallNode>(e)) found = found || c->op == "address_of";
   });
   return found;
+}
+
+bool hides_addresses(const Block& block) {
+  return !block->match_buffers.empty() || takes_addresses(block);
+}
+
+/// Whether nothing in the block depends on where its views lie before it is known.
+bool is_plain(const Block& block) {
+  for (const MatchBuffer& m : block->match_buffers) {
+    if (!m.buffer->strides.empty() || m.buffer->elem_offset) return false;
+    for (const Expr& e : m.buffer->shape)
+      if (!is_const_int(e)) return false;
+  }
+  return !takes_addresses(block);
 }
 
 class ConvertBlocks final : public Rewriter {
@@ -86,10 +100,14 @@ class ConvertBlocks final : public Rewriter {
 };
 
 class LowerMatchBuffers final : public Rewriter {
+ public:
+  explicit LowerMatchBuffers(bool plain_only) : plain_only_(plain_only) {}
+
  protected:
   Stmt rewrite_block_realize(const Stmt& s) override {
     const auto* realize = as<BlockRealizeNode>(s);
     const Block& block = realize->block;
+    if (plain_only_ && !is_plain(block)) return Rewriter::rewrite_block_realize(s);
     auto saved = matches_;
     VarMap vars;
     for (const MatchBuffer& m : block->match_buffers) bind(m, vars);
@@ -185,6 +203,7 @@ class LowerMatchBuffers final : public Rewriter {
     return true;
   }
 
+  const bool plain_only_;
   std::unordered_map<const BufferNode*, Match> matches_;
 };
 
@@ -201,8 +220,12 @@ PrimFunc convert_blocks(const PrimFunc& f) {
   return with_body(f, ConvertBlocks().rewrite(f->body));
 }
 
+PrimFunc lower_plain_matches(const PrimFunc& f) {
+  return with_body(f, LowerMatchBuffers(true).rewrite(f->body));
+}
+
 PrimFunc lower_match_buffers(const PrimFunc& f) {
-  return with_body(f, LowerMatchBuffers().rewrite(f->body));
+  return with_body(f, LowerMatchBuffers(false).rewrite(f->body));
 }
 
 }  // namespace weft::pass

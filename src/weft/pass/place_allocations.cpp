@@ -23,14 +23,34 @@ bool lists(const Block& block, const BufferNode* buffer) {
   return false;
 }
 
+bool writes_to(const Stmt& s, const BufferNode* buffer);
+
+/// Whether a block may change the buffer: it lists it as written, or its body writes to what stands
+/// for it there (a matched buffer that is only read changes nothing).
 bool updates(const Block& block, const BufferNode* buffer) {
   for (const BufferRegion& r : block->writes) {
     if (r.buffer.get() == buffer) return true;
   }
   for (const MatchBuffer& m : block->match_buffers) {
-    if (m.source.buffer.get() == buffer) return true;
+    if (m.source.buffer.get() != buffer) continue;
+    if (writes_to(block->init, m.buffer.get()) || writes_to(block->body, m.buffer.get()))
+      return true;
   }
   return false;
+}
+
+/// Stores, blocks that update it, and calls that are given it: what those do to it is not known.
+bool writes_to(const Stmt& s, const BufferNode* buffer) {
+  if (!s) return false;
+  bool found = false;
+  for_each_stmt(s, [&](const Stmt& t) {
+    if (const auto* store = as<StoreNode>(t)) found = found || store->buffer.get() == buffer;
+    if (const auto* realize = as<BlockRealizeNode>(t))
+      found = found || updates(realize->block, buffer);
+    if (t->kind == StmtKind::evaluate || t->kind == StmtKind::collective)
+      found = found || used_buffers(t).count(buffer) > 0;
+  });
+  return found;
 }
 
 bool uses(const Stmt& s, const BufferNode* buffer) {
@@ -127,8 +147,10 @@ class Placer {
         const MemoryRow* row = machine_.memory(buffer_->scope);
         bool shared_by_all = loop->for_kind == ForKind::bound && (!row || row->private_to.empty());
         bool lanes = loop->for_kind == ForKind::vectorized;
+        // Points of an axis with memory of their own hand nothing to each other.
+        bool own = loop->for_kind == ForKind::bound && row && row->is_private_to(loop->axis);
         if (shared_by_all || lanes || uses(loop->min, b) || uses(loop->extent, b) ||
-            carries(loop->body, loop->var.get(), b)) {
+            (!own && carries(loop->body, loop->var.get(), b))) {
           return here(s);
         }
         return make_for(loop->var, loop->min, loop->extent, place(loop->body), loop->for_kind,

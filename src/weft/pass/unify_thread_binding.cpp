@@ -161,10 +161,15 @@ class Host final : public Rewriter {
       return touches_memory(s) && s->kind != StmtKind::seq ? launch(s) : Rewriter::rewrite(s);
     }
     if (const auto* a = as<AllocateNode>(s); a && !is_global(a->buffer)) {
+      const MemoryRow* row = machine_.memory(a->buffer->scope);
+      std::string around = row && !row->private_to.empty()
+                               ? cat("bind a loop around all its uses to \"", row->private_to[0],
+                                     "\", which makes them one kernel, or ")
+                               : std::string();
       throw Error(ErrorKind::lower, "lower.scope.host",
                   cat("\"", a->buffer->name, "\" of scope \"", a->buffer->scope,
                       "\" is used by more than one kernel of ", function_))
-          .help("set its scope to \"global\"");
+          .help(cat(around, "set its scope to \"global\""));
     }
     return Rewriter::rewrite(s);
   }

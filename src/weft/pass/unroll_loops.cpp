@@ -43,6 +43,7 @@ class UnrollLoops final : public Rewriter {
  protected:
   Stmt rewrite_for(const Stmt& s) override {
     const auto* t = as<ForNode>(s);
+    if (find_annotation(t->annotations, "instruction")) return s;  // printed as one
     std::int64_t saved = auto_steps_;
     if (const Json* n = find_annotation(t->annotations, "pragma_auto_unroll_max_step"))
       auto_steps_ = n->as_int();

@@ -89,7 +89,12 @@ std::string FileCache::get(const CacheKey& key, const std::function<std::string(
     discard(key);  // damaged or of another version: made again
   }
   std::string made = make();
-  store(key, made);
+  try {
+    store(key, made);
+  } catch (const Error& error) {
+    // A full disk costs the next build its time, not this one its result.
+    if (error.kind() != ErrorKind::io) throw;
+  }
   return made;
 }
 

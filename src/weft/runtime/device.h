@@ -137,6 +137,11 @@ class Device : public RefCounted {
   virtual void free_storage(std::uint64_t address, Bytes bytes, std::string_view space) = 0;
 };
 
+/// Whether a device computes in the host's own memory, so that any array there serves it.
+inline bool shares_host_memory(const Device& device) {
+  return device.info().host_accessible && device.info().kind != DeviceKind::simulator;
+}
+
 /// Refuses ("device.access") when [offset, offset + bytes) leaves the storage.
 void check_range(const Storage& storage, Bytes offset, Bytes bytes);
 

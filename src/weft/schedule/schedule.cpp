@@ -66,7 +66,7 @@ Schedule::Schedule(const PrimFunc& f, std::shared_ptr<const ScheduleRules> rules
 Schedule::Schedule(IRModule m, std::shared_ptr<const ScheduleRules> rules, std::int64_t seed)
     : random_(static_cast<std::uint64_t>(seed)) {
   if (Verdict v = verify(m)) throw Error(ErrorKind::verify, std::move(*v));
-  state_.mod = unique_names(m);
+  start_ = state_.mod = unique_names(m);
   state_.facts = std::make_shared<Facts>();
   state_.rules = rules ? std::move(rules) : ScheduleRules::generic();
 }

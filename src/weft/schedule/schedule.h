@@ -32,6 +32,8 @@ class Schedule {
   /// The function of a one-function module, or the one worked on.
   ir::PrimFunc func() const;
   const Trace& trace() const { return trace_; }
+  /// The program before the first step: replaying the trace on it gives `mod` again.
+  const ir::IRModule& start() const { return start_; }
   const State& state() const { return state_; }
   /// The program as T-script.
   std::string show() const;
@@ -158,6 +160,7 @@ class Schedule {
               ir::IRModule mod);
 
   State state_;
+  ir::IRModule start_;
   Trace trace_;
   std::uint64_t random_ = 0;
   bool verifying_ = false;

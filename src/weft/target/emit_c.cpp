@@ -47,9 +47,10 @@ class KernelText {
       if (const auto* t = as<StoreNode>(s)) written_.insert(t->buffer.get());
     });
     for_each_expr(f_->body, [&](const Expr& e) {
-      if (const auto* c = as<CallNode>(e); c && c->op == "address_of") {
-        if (const auto* l = as<LoadNode>(c->args[0])) written_.insert(l->buffer.get());
-      }
+      const auto* c = as<CallNode>(e);
+      if (c && c->op == "instruction") instructions_ = true;
+      if (!c || c->op != "address_of") return;
+      if (const auto* l = as<LoadNode>(c->args[0])) written_.insert(l->buffer.get());
     });
     bool alone = flag(f_, "noalias") || flag(f_, "tir.noalias");
     std::vector<std::string> params;
@@ -296,7 +297,7 @@ class KernelText {
     const auto* to = as<RampNode>(t->indices[0]);
     const auto* from = as<RampNode>(l->indices[0]);
     const int lanes = t->value->dtype.lanes;
-    if (lanes > 1 && !(to && from && movable(t->buffer, to) && movable(l->buffer, from)))
+    if (lanes > 1 && !(to && from && copyable(t->buffer, to) && copyable(l->buffer, from)))
       return false;
     const auto& copies = guard ? spelling_.async_guarded : spelling_.async_copies;
     auto copy = copies.find(lanes * t->buffer->dtype.bytes());
@@ -470,7 +471,8 @@ class KernelText {
     }
     if (gpu && shared) {
       bool moved = emit::has_vector_access(t->body, b.get());
-      shared_.push_back({type, id, count, count * width, moved ? 16 : width, width});
+      shared_.push_back(
+          {type, id, count, count * width, moved || instructions_ ? 16 : width, width});
     } else if (gpu) {
       if (b->scope == "global") {
         throw Error(
@@ -527,6 +529,13 @@ class KernelText {
     }
     int lanes = t->value->dtype.lanes;
     if (spelling_.vectors == VectorStyle::loops) return store_lanes_loop(t, array, lanes);
+    if (const auto* from = as<LoadNode>(t->value); from && from->buffer->dtype == element) {
+      const auto *to = as<RampNode>(at), *r = as<RampNode>(from->indices[0]);
+      if (to && r && copyable(t->buffer, to) && copyable(from->buffer, r)) {
+        line(move_out(t->buffer, to, lanes, move_in(from, r)));
+        return;
+      }
+    }
     hoist_vectors(t->value, t);
     const auto* r = as<RampNode>(at);
     if (r && movable(t->buffer, r)) {
@@ -633,9 +642,24 @@ class KernelText {
     return (m.coeff == 0 || m.coeff % lanes == 0) && m.base % lanes == 0;
   }
 
-  std::string vector_type(DType element, int lanes) const {
+  /// Whether consecutive elements can be copied as one vector, though no lane of it has a name.
+  bool copyable(const Buffer& b, const RampNode* r) const {
+    if (movable(b, r)) return true;
+    const int lanes = r->dtype.lanes;
+    if (spelling_.vectors != VectorStyle::members || !is_const_int_value(r->stride, 1) ||
+        b->dtype.is_bool() || !spelling_.types.count(vector_name(b->dtype, lanes)))
+      return false;
+    arith::Modular m = analyzer_.modular(r->base);
+    return (m.coeff == 0 || m.coeff % lanes == 0) && m.base % lanes == 0;
+  }
+
+  static std::string vector_name(DType element, int lanes) {
     DType t = element.is_float() && element.bits == 16 ? DType{TypeCode::uint_, 16, 1} : element;
-    auto found = spelling_.types.find(to_string(t.with_lanes(lanes)));
+    return to_string(t.with_lanes(lanes));
+  }
+
+  std::string vector_type(DType element, int lanes) const {
+    auto found = spelling_.types.find(vector_name(element, lanes));
     if (found != spelling_.types.end()) return found->second;
     return cat(expr_.storage_type(element), lanes);
   }
@@ -708,6 +732,7 @@ class KernelText {
   std::string text_, offsets_;
   int indent_ = 0;
   bool in_parallel_ = false, uses_ctx_ = false;
+  bool instructions_ = false;                   // tiles go to instructions of the machine
   bool copying_ = false, copies_ = false;       // under Async; anywhere in the kernel
   bool streaming_ = false;                      // the store at hand bypasses the caches
   bool streams_ = false, any_streams_ = false;  // in this function; in an outlined one

@@ -64,6 +64,8 @@ struct CSpelling {
   /// false, and nothing is read then.
   std::map<int, std::string> async_guarded;
   std::string async_helpers, async_commit, async_wait;
+  /// The definition of a function that the intrinsic "instruction" calls; null: there are none.
+  std::string (*instruction)(std::string_view name) = nullptr;
   std::string trap;  // statement that stops a kernel whose assertion failed; "": refuse
 };
 

@@ -460,9 +460,10 @@ std::string Expressions::call(const CallNode* e, const Lane* lane) {
     return cat("(&", name(l->buffer.get(), l->buffer->name), "[", bare(r ? r->base : l->indices[0]),
                "])");
   }
-  if (op == "call_extern") {
+  if (op == "call_extern" || (op == "instruction" && spelling_.instruction)) {
     const auto* callee = as<StringImmNode>(e->args.at(0));
-    WEFT_CHECK(callee, "call_extern without a name");
+    WEFT_CHECK(callee, op, " without a name");
+    if (op == "instruction") helpers_.define(callee->value, spelling_.instruction(callee->value));
     std::string out = callee->value + "(";
     for (std::size_t i = 1; i < e->args.size(); ++i)
       out += (i > 1 ? ", " : "") + bare(e->args[i], lane);

@@ -24,6 +24,9 @@ class Helpers {
   std::string floating(const std::string& what, DType type);
   void need_half();
   void need_bfloat();
+  void define(const std::string& name, const std::string& definition) {
+    if (first(name)) text_ += definition;
+  }
   std::string text() const { return text_; }
 
  private:

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "weft/base/error.h"
+#include "weft/base/text.h"
 #include "weft/pass/check_private.h"
 #include "weft/pass/compact_buffers.h"
 #include "weft/pass/convert_blocks.h"
@@ -53,6 +55,22 @@ bool is_lowering_option(std::string_view key) {
   return key == "share_storage" || key == "merge_expressions";
 }
 
+void check_options(const Target& target, std::vector<std::string> legal, std::string_view bare) {
+  for (const auto& [key, value] : target.options) {
+    if (is_lowering_option(key)) continue;
+    if (key.empty() ? !bare.empty() || value == "0"
+                    : std::find(legal.begin(), legal.end(), key) != legal.end())
+      continue;
+    legal.insert(legal.end(), {"share_storage", "merge_expressions"});
+    std::string given = key.empty() ? cat("takes no value \"", value, "\"")
+                                    : cat("has no option \"", key, "\" (given: ", value, ")");
+    throw Error(ErrorKind::value, cat(target.name, ".option.unknown"),
+                cat("target ", target.name, " ", given))
+        .note(cat("options: ", bare, bare.empty() ? "" : ", ", join(legal)))
+        .help(did_you_mean(key, legal));
+  }
+}
+
 pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& target,
                                  const LoweringOptions& options) {
   pass::Machine machine = machine_of(info, target);
@@ -66,6 +84,7 @@ pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& targ
   add("place_allocations",
       [machine](const PrimFunc& f) { return pass::place_allocations(f, machine); });
   add("convert_blocks", pass::convert_blocks);
+  add("lower_plain_matches", pass::lower_plain_matches);
   add("mark_nontemporal",
       [machine](const PrimFunc& f) { return pass::mark_nontemporal(f, machine); });
   add("check_private", [machine](const PrimFunc& f) { return pass::check_private(f, machine); });

@@ -3,6 +3,9 @@
 // The list of passes that C-like targets share, with the switches in which they differ.
 
 #include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "weft/pass/machine.h"
 #include "weft/pass/pass.h"
@@ -25,6 +28,11 @@ struct LoweringOptions {
 
 /// Whether an option of the target string is one of LoweringOptions::read.
 bool is_lowering_option(std::string_view key);
+
+/// Throws Error(value, "<target>.option.unknown") for an option beside `legal` and those of the
+/// lowering. `bare` says what a value without a key names ("a card's number"); "": only "0", the
+/// first and only one.
+void check_options(const Target& target, std::vector<std::string> legal, std::string_view bare);
 
 /// Blocks -> loops -> launches -> flat memory -> vectors -> barriers.
 pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& target,

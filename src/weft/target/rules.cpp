@@ -2,6 +2,7 @@
 #include "weft/target/rules.h"
 
 #include "weft/target/backend.h"
+#include "weft/target/text_backend.h"
 
 namespace weft {
 
@@ -24,7 +25,8 @@ std::shared_ptr<const schedule::ScheduleRules> all_rules() {
     for (Backend* backend : backends()) {
       Target plain;
       plain.name = std::string(backend->name());
-      merged->merge(rules_of(backend->info(plain)));
+      const auto* text = dynamic_cast<const TextBackend*>(backend);
+      merged->merge(rules_of(text ? text->kind() : backend->info(plain)));
     }
     return merged;
   }();

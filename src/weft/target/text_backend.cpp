@@ -19,22 +19,28 @@ constexpr std::string_view kThreads = "max_threads_per_block",
 TargetInfo TextBackend::info(const Target& target) const {
   std::vector<std::string> legal(row_.options.begin(), row_.options.end());
   if (row_.grid) legal.insert(legal.end(), {std::string(kThreads), std::string(kShared)});
-  for (const auto& [key, value] : target.options) {
-    const bool known = key.empty() || is_lowering_option(key) ||
-                       std::find(legal.begin(), legal.end(), key) != legal.end();
-    if (known) continue;
-    legal.insert(legal.end(), {"share_storage", "merge_expressions"});
-    throw Error(ErrorKind::value, cat(row_.name, ".option.unknown"),
-                cat("target ", row_.name, " has no option \"", key, "\" (given: ", value, ")"))
-        .note(cat("options: ", row_.number.empty() ? "" : cat(row_.number, ", "), join(legal)))
-        .help(did_you_mean(key, legal));
-  }
+  check_options(target, std::move(legal), row_.number);
   return rows(target);
 }
 
+TargetInfo TextBackend::kind() const {
+  Target plain;
+  plain.name = std::string(row_.name);
+  return rows(plain);
+}
+
 GroupLimits TextBackend::stated(GroupLimits limits, const Target& target) {
-  limits.threads = target.integer(kThreads, limits.threads);
-  limits.shared_bytes = target.integer(kShared, limits.shared_bytes);
+  auto at_least = [&](std::string_view key, std::int64_t otherwise, std::int64_t least) {
+    std::int64_t value = target.integer(key, otherwise);
+    if (value < least) {
+      throw Error(ErrorKind::value, "target.option.range",
+                  cat("option \"", key, "\" of target ", target.name, " is ", value))
+          .note(cat("legal: ", least, " and more; without the option it is ", otherwise));
+    }
+    return value;
+  };
+  limits.threads = at_least(kThreads, limits.threads, 1);
+  limits.shared_bytes = at_least(kShared, limits.shared_bytes, 0);
   return limits;
 }
 

@@ -28,9 +28,11 @@ class TextBackend : public Backend {
   std::string_view name() const final { return row_.name; }
   /// rows() after a look at the options. Throws Error(value, "<target>.option.unknown").
   TargetInfo info(const Target& target) const final;
+  /// What machines of this kind share, without opening a driver to look for one.
+  virtual TargetInfo kind() const;
   Verdict accepts(const ir::PrimFunc& f, const Target& target) const final;
   ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target& target) const final;
-  pass::Pipeline pipeline(const Target& target) const final;
+  pass::Pipeline pipeline(const Target& target) const override;
   runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels, const Target& target) const final;
 
  protected:

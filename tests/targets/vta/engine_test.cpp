@@ -9,15 +9,17 @@
 namespace weft::vta {
 
 const KernelSet* emulated_avxvnni_kernels();
+const KernelSet& emulated_plain_kernels();
 const KernelSet* emulated_vnni_kernels();
 
 namespace {
 
-/// What this host can run, and the VNNI kernels over emulated operations.
+/// What this host can run, the VNNI kernels over emulated operations, and those for any processor.
 std::vector<const KernelSet*> tested_kernels() {
   std::vector<const KernelSet*> out = usable_kernels();
   out.push_back(emulated_avxvnni_kernels());
   out.push_back(emulated_vnni_kernels());
+  out.push_back(&emulated_plain_kernels());
   return out;
 }
 

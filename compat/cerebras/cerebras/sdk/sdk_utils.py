@@ -37,7 +37,10 @@ def input_array_to_u32(np_arr: np.ndarray, sentinel: int | None, fast_dim_sz: in
 
 
 def calculate_cycles(timestamps) -> int:
-    """Cycles between two 48-bit time stamps, six 16-bit words: start low to high, then end."""
+    """Cycles between two 48-bit time stamps: six 16-bit words (alone, or in the low halves of 32-bit words, or
+    packed by two into three words), start low to high, then end."""
+    if np.asarray(timestamps).dtype.itemsize == 4 and np.size(timestamps) == 3:
+        timestamps = np.ascontiguousarray(timestamps).view(np.uint16)  # two 16-bit words in each
     t = (
         np.asarray(timestamps).view(np.uint16)
         if np.asarray(timestamps).dtype.itemsize == 2

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "weft/array/device_ops.h"
+#include "weft/array/ops/host_convolution.h"
 
 namespace weft {
 
@@ -63,9 +64,10 @@ Tensor windows(const Tensor& x, const Window& w) {
                     " and dilation ", text(w.dilation), " do not fit ", describe(x.data())))
         .note("rule: four dimensions (n, c, h, w) with h and w at least the window's");
   }
-  return make_tensor("windows", window_view(x.data(), w), {x}, [w](const GradientCall& c) {
-    return std::vector<Tensor>{fold(c.g, c.x[0].shape(), w)};
-  });
+  return make_tensor(
+      "windows", window_view(x.data(), w), {x},
+      [w](const GradientCall& c) { return std::vector<Tensor>{fold(c.g, c.x[0].shape(), w)}; },
+      kReadsNothing);
 }
 
 Tensor windows(const Tensor& x, std::int64_t kh, std::int64_t kw, std::int64_t stride) {
@@ -87,8 +89,9 @@ Tensor fold(const Tensor& x, const Dims& shape, const Window& w) {
       apply_into(Op::add, target, target, part);
     }
   }
-  return make_tensor("fold", std::move(out), {x},
-                     [w](const GradientCall& c) { return std::vector<Tensor>{windows(c.g, w)}; });
+  return make_tensor(
+      "fold", std::move(out), {x},
+      [w](const GradientCall& c) { return std::vector<Tensor>{windows(c.g, w)}; }, kReadsNothing);
 }
 
 namespace {
@@ -119,6 +122,31 @@ bool linked(const GradientCall& c) {
   return c.g.requires_grad() || c.x[0].requires_grad() || c.x[1].requires_grad();
 }
 
+/// The gradients of composed_conv2d, themselves with gradients.
+std::vector<Tensor> composed_gradients(const GradientCall& c, const Conv& conv, const Window& w) {
+  const Tensor y[1] = {composed_conv2d(c.x[0], c.x[1], conv, w)}, upper[1] = {c.g},
+               wanted[2] = {c.x[0], c.x[1]};
+  return gradients(y, upper, wanted, Graph::create);
+}
+
+Reads both(bool want_x, bool want_w) { return (want_w ? 1u : 0u) | (want_x ? 2u : 0u); }
+
+Tensor host_node(const Tensor& x, const Tensor& weight, const Conv& conv, const Window& w) {
+  const bool want_x = x.requires_grad(), want_w = weight.requires_grad();
+  return make_tensor(
+      "conv2d", host_conv2d(x.data(), weight.data(), conv, w), {x, weight},
+      [=](const GradientCall& c) {
+        if (linked(c)) return composed_gradients(c, conv, w);
+        std::vector<Tensor> out(2);
+        const Dims &in = c.x[0].shape(), &shape = c.x[1].shape();
+        if (want_x)
+          out[0] = Tensor(host_conv2d_input(c.g.data(), c.x[1].data(), conv, w, in[2], in[3]));
+        if (want_w) out[1] = Tensor(host_conv2d_weight(c.g.data(), c.x[0].data(), shape, conv, w));
+        return out;
+      },
+      both(want_x, want_w));
+}
+
 }  // namespace
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv& conv) {
@@ -141,6 +169,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv& conv) {
                           is_real_float(x.elem()) && elem_bytes(x.elem()) > 2 && g == 1 &&
                           conv.dilation == Pair{1, 1} && conv.stride[0] == conv.stride[1] &&
                           conv.padding[0] == conv.padding[1];
+  if (host_has_convolution(x.data(), weight.data())) return host_node(x, weight, conv, w);
   if (!one_kernel) return composed_conv2d(x, weight, conv, w);
   check_same_device(x.data(), weight.data(), "conv2d");
   const std::int64_t stride = conv.stride[0], padding = conv.padding[0],
@@ -154,11 +183,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv& conv) {
   return make_tensor(
       "conv2d", device_conv2d(padded(x), weight.data(), stride), {x, weight},
       [=](const GradientCall& c) {
-        if (linked(c)) {
-          const Tensor y[1] = {composed_conv2d(c.x[0], c.x[1], conv, w)}, upper[1] = {c.g},
-                       wanted[2] = {c.x[0], c.x[1]};
-          return gradients(y, upper, wanted, Graph::create);
-        }
+        if (linked(c)) return composed_gradients(c, conv, w);
         std::vector<Tensor> out(2);
         if (want_x)
           out[0] =
@@ -166,34 +191,21 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv& conv) {
         if (want_w)
           out[1] = Tensor(device_conv2d_weight(c.g.data(), padded(c.x[0]), c.x[1].shape(), stride));
         return out;
-      });
+      },
+      both(want_x, want_w));
 }
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride, std::int64_t padding) {
   return conv2d(x, weight, Conv{{stride, stride}, {padding, padding}, {1, 1}, {0, 0}, 1});
 }
 
-Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Conv& conv) {
-  constexpr std::string_view rule =
-      "(n, c, h, w) with (c, o / groups, kh, kw); c divides by groups; padding leaves at least one "
-      "row and column";
-  check_options("conv_transpose2d", conv);
-  const std::int64_t g = conv.groups;
-  if (x.ndim() != 4 || weight.ndim() != 4 || x.shape()[1] != weight.shape()[0] ||
-      x.shape()[1] % g != 0 || x.shape()[2] < 1 || x.shape()[3] < 1 || weight.shape()[2] < 1 ||
-      weight.shape()[3] < 1) {
-    refuse_shapes("conv_transpose2d", x, weight, conv, rule);
-  }
-  const std::int64_t n = x.shape()[0], h = x.shape()[2], wd = x.shape()[3], cg = x.shape()[1] / g,
-                     og = weight.shape()[1];
-  Window w{{weight.shape()[2], weight.shape()[3]}, conv.stride, conv.dilation, {h, wd}};
-  Pair whole;  // before the padding is cut off
-  for (std::size_t i = 0; i < 2; ++i) {
-    whole[i] = (w.out[i] - 1) * conv.stride[i] + span(w, i) + conv.output_padding[i];
-    if (whole[i] - 2 * conv.padding[i] < 1) {
-      refuse_shapes("conv_transpose2d", x, weight, conv, rule);
-    }
-  }
+namespace {
+
+/// Of one product and a fold; `whole`: extents before the padding is cut off.
+Tensor composed_transpose(const Tensor& x, const Tensor& weight, const Conv& conv, const Window& w,
+                          const Pair& whole) {
+  const std::int64_t g = conv.groups, n = x.shape()[0], h = x.shape()[2], wd = x.shape()[3],
+                     cg = x.shape()[1] / g, og = weight.shape()[1];
   const std::int64_t k = og * w.kernel[0] * w.kernel[1];
   const int order[] = {1, 0, 3, 4, 2}, back[] = {1, 0, 4, 2, 3, 5, 6};
   Tensor rows = grouped(x, order, Dims{n, g, cg, h, wd}, Dims{g, n * h * wd, cg});
@@ -208,6 +220,53 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Conv& conv)
     return a.slice(2, p[0], whole[0] - 2 * p[0], 1).slice(3, p[1], whole[1] - 2 * p[1], 1);
   };
   return slice_view(out, middle(out.data()), middle);
+}
+
+}  // namespace
+
+Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Conv& conv) {
+  constexpr std::string_view rule =
+      "(n, c, h, w) with (c, o / groups, kh, kw); c divides by groups; padding leaves at least one "
+      "row and column";
+  check_options("conv_transpose2d", conv);
+  const std::int64_t g = conv.groups;
+  if (x.ndim() != 4 || weight.ndim() != 4 || x.shape()[1] != weight.shape()[0] ||
+      x.shape()[1] % g != 0 || x.shape()[2] < 1 || x.shape()[3] < 1 || weight.shape()[2] < 1 ||
+      weight.shape()[3] < 1) {
+    refuse_shapes("conv_transpose2d", x, weight, conv, rule);
+  }
+  const std::int64_t h = x.shape()[2], wd = x.shape()[3];
+  Window w{{weight.shape()[2], weight.shape()[3]}, conv.stride, conv.dilation, {h, wd}};
+  Pair whole;  // before the padding is cut off
+  for (std::size_t i = 0; i < 2; ++i) {
+    whole[i] = (w.out[i] - 1) * conv.stride[i] + span(w, i) + conv.output_padding[i];
+    if (whole[i] - 2 * conv.padding[i] < 1) {
+      refuse_shapes("conv_transpose2d", x, weight, conv, rule);
+    }
+  }
+  if (host_has_convolution(x.data(), weight.data())) {
+    const bool want_x = x.requires_grad(), want_w = weight.requires_grad();
+    const Pair p = conv.padding;
+    return make_tensor(
+        "conv_transpose2d",
+        host_conv2d_input(x.data(), weight.data(), conv, w, whole[0] - 2 * p[0],
+                          whole[1] - 2 * p[1]),
+        {x, weight},
+        [=](const GradientCall& c) {
+          if (linked(c)) {
+            const Tensor y[1] = {composed_transpose(c.x[0], c.x[1], conv, w, whole)},
+                         upper[1] = {c.g}, wanted[2] = {c.x[0], c.x[1]};
+            return gradients(y, upper, wanted, Graph::create);
+          }
+          std::vector<Tensor> out(2);
+          if (want_x) out[0] = Tensor(host_conv2d(c.g.data(), c.x[1].data(), conv, w));
+          if (want_w)
+            out[1] = Tensor(host_conv2d_weight(c.x[0].data(), c.g.data(), c.x[1].shape(), conv, w));
+          return out;
+        },
+        both(want_x, want_w));
+  }
+  return composed_transpose(x, weight, conv, w, whole);
 }
 
 }  // namespace weft

@@ -18,7 +18,7 @@ Tensor take_along_axis(const Tensor& x, const NDArray& indices, int axis) {
     Dims line(x.ndim(), 1);
     line[i] = shape[i];
     places.push_back(
-        arange(x.data().device(), Elem::int64, 0, 1, shape[i]).reshape(line).broadcast_to(shape));
+        arange(x.device(), Elem::int64, 0, 1, shape[i]).reshape(line).broadcast_to(shape));
   }
   return gather(grown == x.shape() ? x : broadcast_to(x, grown), std::move(places));
 }
@@ -30,18 +30,23 @@ Tensor sort(const Tensor& x, int axis, bool descending) {
 Tensor cumulative_sum(const Tensor& x, int axis) {
   axis = normalize_axis(axis, x.ndim(), "cumulative");
   return make_tensor(
-      "cumulative_sum", scan(ReduceOp::sum, x.data(), axis), {x}, [axis](const GradientCall& c) {
+      "cumulative_sum", scan(ReduceOp::sum, x.data(), axis), {x},
+      [axis](const GradientCall& c) {
         const int axes[] = {axis};
         return std::vector<Tensor>{flip(cumulative_sum(flip(c.g, axes), axis), axes)};
-      });
+      },
+      kReadsNothing);
 }
 
 Tensor scatter_add(const Tensor& x, std::vector<NDArray> indices, const Tensor& values) {
   NDArray out = x.data().copy();
   scatter(out, indices, values.data(), true);
-  return make_tensor("scatter_add", std::move(out), {x, values}, [indices](const GradientCall& c) {
-    return std::vector<Tensor>{c.g, gather(c.g, indices)};
-  });
+  return make_tensor(
+      "scatter_add", std::move(out), {x, values},
+      [indices](const GradientCall& c) {
+        return std::vector<Tensor>{c.g, gather(c.g, indices)};
+      },
+      kReadsNothing);
 }
 
 }  // namespace weft

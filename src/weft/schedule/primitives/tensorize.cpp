@@ -29,7 +29,7 @@ Stmt core(Stmt s) {
 /// of the program; a buffer's indices may differ by an offset that the tile fixes.
 class Match {
  public:
-  explicit Match(const arith::Analyzer& analyzer) : analyzer_(analyzer) {}
+  explicit Match(arith::Analyzer& analyzer) : analyzer_(analyzer) {}
 
   struct Operand {
     Buffer buffer;  // of the program
@@ -102,6 +102,7 @@ class Match {
       if (!is_const_int_value(a->iters[i].dom.extent, 1)) left.push_back(i);
     }
     for (std::size_t i = 0; i < b->iters.size(); ++i) {
+      analyzer_.bind(b->iters[i].var, b->iters[i].dom);  // (o * 16 + i) // 16 is o
       if (!is_const_int_value(b->iters[i].dom.extent, 1)) {
         right.push_back(i);
       } else {
@@ -208,7 +209,7 @@ class Match {
     }
   }
 
-  const arith::Analyzer& analyzer_;
+  arith::Analyzer& analyzer_;
   VarMap vars_, fixed_;
   std::unordered_set<const VarNode*> inner_;
 };

@@ -60,7 +60,8 @@ class CpuBackend final : public Backend {
  public:
   std::string_view name() const override { return "cpu"; }
 
-  TargetInfo info(const Target&) const override {
+  TargetInfo info(const Target& target) const override {
+    check_options(target, {"mcpu", "passes"}, "");
     TargetInfo out;
     MemoryInfo global, local;
     global.scope = "global";
@@ -130,7 +131,10 @@ class CpuBackend final : public Backend {
     return {{"cpu", runtime::DeviceKind::hardware, true, "", "host processor through LLVM"}};
   }
 
-  Ref<runtime::Device> open(const Target&) const override { return make_ref<CpuDevice>(); }
+  Ref<runtime::Device> open(const Target& target) const override {
+    check_options(target, {"mcpu", "passes"}, "");
+    return make_ref<CpuDevice>();
+  }
 };
 
 }  // namespace

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "weft/target/text_backend.h"
 #include "weft/targets/cuda/device.h"
 #include "weft/targets/cuda/nvrtc.h"
 #include "weft/targets/cuda/spelling.h"
+#include "weft/targets/cuda/tensor_cores.h"
 
 namespace weft::cuda {
 
@@ -25,13 +28,31 @@ class CudaBackend final : public TextBackend {
     out.limits["vector_bytes"] = 16;
     if (copies_asynchronously(arch(target))) out.queues.push_back({"cp.async", true, "group", 0});
     out.limits["vector_align"] = 16;
+    out.instructions = tensor_core_rows();
+    return out;
+  }
+
+  TargetInfo kind() const override {
+    Target newest;
+    newest.name = "cuda";
+    newest.options["arch"] = "sm_90";
+    return rows(newest);
+  }
+
+  pass::Pipeline pipeline(const Target& target) const override {
+    pass::Pipeline out = TextBackend::pipeline(target);
+    // While indices are still quotients and remainders.
+    auto before = std::find_if(out.begin(), out.end(),
+                               [](const auto& p) { return p.name == "lower_division"; });
+    out.insert(before, {"select_tensor_cores", select_tensor_cores});
     return out;
   }
 
   void compile(runtime::Binary& binary, const Target& target) const override {
-    Compiled compiled = cuda::compile(binary.source, arch(target));
+    const std::string arch = arch_for(binary.source, CudaBackend::arch(target));
+    Compiled compiled = cuda::compile(binary.source, arch);
     binary.bytes = std::move(compiled.cubin);
-    binary.metadata["arch"] = arch(target);
+    binary.metadata["arch"] = arch;
     if (!compiled.log.empty()) binary.metadata["log"] = compiled.log;
   }
 
@@ -80,14 +101,30 @@ class CudaBackend final : public TextBackend {
     return i < all.size() ? all[i].arch : "sm_90";
   }
 
-  /// cp.async exists from compute capability 8.0 on.
-  static bool copies_asynchronously(const std::string& arch) {
+  static int capability(const std::string& arch) {
     int number = 0;
     for (char c : arch.substr(3)) {
       if (c < '0' || c > '9') break;
       number = number * 10 + (c - '0');
     }
-    return number >= 80;
+    return number;
+  }
+
+  /// cp.async exists from compute capability 8.0 on.
+  static bool copies_asynchronously(const std::string& arch) { return capability(arch) >= 80; }
+
+  /// The architecture whose compiler knows what the text uses: wgmma only that of sm_90a.
+  static std::string arch_for(const std::string& source, const std::string& arch) {
+    const bool group = source.find("wgmma.") != std::string::npos;
+    if (group ? capability(arch) != 90
+              : capability(arch) < 80 && source.find("mma.sync") != std::string::npos) {
+      throw Error(ErrorKind::emit, "cuda.instruction.arch",
+                  cat("the kernel uses ", group ? "wgmma" : "mma.m16n8k16", ", which ", arch,
+                      " does not have"))
+          .note(group ? "wgmma: sm_90a alone" : "mma.m16n8k16: sm_80 and later")
+          .help(group ? "tensorize with cuda.mma.* instead" : "leave the block as loops");
+    }
+    return group ? "sm_90a" : arch;
   }
 
   /// Shared memory that one block may ask for, from the vendor's table of compute capabilities.

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/cuda/spelling.h"
 
+#include "weft/targets/cuda/tensor_cores.h"
+
 namespace weft::cuda {
 
 const CSpelling& spelling() {
@@ -37,6 +39,9 @@ const CSpelling& spelling() {
       s.types["float32x" + n] = "float" + n;
       s.types["float64x" + n] = "double" + n;
     }
+    // Copied whole; their lanes have no names.
+    for (const char* t : {"int8x16", "uint8x16", "int16x8", "uint16x8"}) s.types[t] = "uint4";
+    for (const char* t : {"int8x8", "uint8x8"}) s.types[t] = "uint2";
     s.shared = "__shared__ ";
     s.restrict_word = "__restrict__ ";
     s.static_shared_bytes = 49152;
@@ -76,6 +81,7 @@ static __device__ __forceinline__ void weft_copy_if_16(void* to, const void* fro
     s.async_commit = "asm volatile(\"cp.async.commit_group;\" ::: \"memory\")";
     s.async_wait = "asm volatile(\"cp.async.wait_group %;\" ::: \"memory\")";
     s.stream = "__stcs";
+    s.instruction = instruction_definition;
     s.trap = "__trap();";
     return s;
   }();

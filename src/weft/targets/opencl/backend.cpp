@@ -26,12 +26,12 @@ class OpenClBackend final : public TextBackend {
       limits.shared_bytes = all[i].shared_bytes;
       for (int d = 0; d < 3; ++d) limits.thread_extent[d] = all[i].sizes[d];
     }
-    for (std::int64_t& n : limits.block_extent) n = 2147483647;
-    TargetInfo out = grid_target_info(stated(limits, target));
-    out.limits["vector_bytes"] = 16;
+    TargetInfo out = table(stated(limits, target));
     if (i < all.size() && !all[i].doubles) std::erase(out.dtypes, dtypes::float64);
     return out;
   }
+
+  TargetInfo kind() const override { return table({}); }
 
   std::vector<DeviceStatus> devices() const override {
     std::string reason;
@@ -55,6 +55,14 @@ class OpenClBackend final : public TextBackend {
 
   Ref<runtime::Device> open(const Target& target) const override {
     return open_adapter(static_cast<int>(target.integer("", 0)));
+  }
+
+ private:
+  static TargetInfo table(GroupLimits limits) {
+    for (std::int64_t& n : limits.block_extent) n = 2147483647;
+    TargetInfo out = grid_target_info(limits);
+    out.limits["vector_bytes"] = 16;
+    return out;
   }
 };
 

@@ -33,6 +33,24 @@ class Calendar {
   }
   std::int64_t busy() const { return busy_; }
 
+  /// What reserve would do where one bucket has room; false: it has not.
+  struct Place {
+    std::int64_t* bucket;
+    std::int64_t value, end;
+  };
+  bool look(std::int64_t now, std::int64_t clocks, Place* place) {
+    std::int64_t index = std::max(now >> kShift, first_), base = index << kEpoch;
+    std::int64_t& bucket = buckets_[static_cast<std::size_t>(index & (kBuckets - 1))];
+    std::int64_t used = bucket - base;
+    if (static_cast<std::uint64_t>(used) > kWidth) used = 0;
+    *place = {&bucket, base + used + clocks, std::max((index << kShift) + used, now) + clocks};
+    return used + clocks <= kWidth;
+  }
+  void take(const Place& place, std::int64_t clocks) {
+    *place.bucket = place.value;
+    busy_ += clocks;
+  }
+
  private:
   static constexpr std::int64_t kShift = 6, kWidth = 1 << kShift, kBuckets = 1024, kEpoch = 8;
 

@@ -184,7 +184,10 @@ void Emulator::account(bool clean) {
                            static_cast<double>(q.time) / timing::kClockHz * 1e6);
     }
   }
-  for (std::size_t u = 0; u < 6; ++u) tmu_busy_[u] += machine_.tmu_unit[u].busy();
+  for (std::size_t u = 0; u < 6; ++u) {
+    tmu_busy_[u] += machine_.tmu_unit[u].busy();
+    machine_.counters.tmu_requests += machine_.tmu_unit[u].busy() / timing::kTmuVector;
+  }
   vdr_busy_ += machine_.vdr.busy();
   vdw_busy_ += machine_.vdw.busy();
   sdram_busy_ += machine_.sdram.busy();

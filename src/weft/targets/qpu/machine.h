@@ -5,6 +5,7 @@
 // beyond one QPU's registers goes through here, so engines cannot differ in it. Invariant: q.pc and
 // q.now are those of the instruction at hand whenever a peripheral function is called.
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <cstring>
@@ -73,31 +74,31 @@ struct VpmAccess {
 /// thread and settled in the order of simulated time.
 struct Event {
   enum Kind : std::uint8_t {
-    row,         // value: address; unit: TMU, and its number in the high half
-    scattered,   // the same; the next kRaw events are the 16 addresses
-    receive,     // unit
-    vpm_read,    // value: row; unit: first column; mask: words from there
-    vpm_write,   // the same
-    load_words,  // value: word of the memory; mask
+    row,         // value: address; extra: TMU, and its number in the high half
+    scattered,   // the same; then an event with the pc, and kRaw that are the 16 addresses
+    receive,     // extra: TMU
+    load_words,  // value: word of the memory; extra: how many from there
     store_words,
-    outside_row,  // value: address; unit: words; mask: row of a DMA load
-    dma_load,     // value: words; mask: beats
+    load_row,  // the same, and the whole transfer
+    store_row,
+    outside_row,  // value: address; extra: words; then an event with the pc and the load's row
+    dma_load,     // value: words, and clocks in the high half
     dma_store,
     wait_load,
     wait_store,
-    semaphore,  // unit: its number; mask: acquire
+    semaphore,  // value: acquire, and the pc from bit 1 on; extra: its number
     branch,
     finish,
     fault,  // the thread met one; it is found again one instruction at a time
   };
-  static constexpr int kRaw = 4;
-  std::uint32_t at = 0, value = 0;  // clocks without stalls, low half
+  static constexpr int kRaw = 8;
+  std::uint32_t value = 0;
+  std::uint16_t at = 0;  // instructions since launch, low half: no more than 65535 between two
   Kind kind = row;
-  std::uint8_t unit = 0;
-  std::uint16_t mask = 0;
-  std::uint32_t pc = 0;
+  std::uint8_t extra = 0;
 };
-static_assert(sizeof(Event) * Event::kRaw == sizeof(Vec));
+static_assert(sizeof(Event) == 8 && sizeof(Event) * Event::kRaw == sizeof(Vec));
+static_assert(timing::kIssue == 4, "clocks without stalls are instructions times this");
 
 /// Thrown where running ahead cannot go on: the launch is done again on one thread.
 struct RunAgain {};
@@ -139,9 +140,19 @@ struct Qpu {
   // Running ahead: where events go (null: it does not), from where on a branch leaves, and the end;
   // the words that stores replaced, each store with its address, count and epoch.
   Event *events = nullptr, *events_leave = nullptr, *events_end = nullptr;
-  std::vector<std::uint32_t>* replaced = nullptr;
-  bool passed = false;           // the semaphore at pc
-  std::uint32_t event_time = 0;  // of the last one settled
+  struct Replaced {
+    std::vector<std::uint32_t> words;
+    std::size_t used = 0;
+    /// Room for so many words.
+    std::uint32_t* more(std::size_t count) {
+      if (used + count > words.size()) words.resize(std::max(2 * words.size(), used + count));
+      used += count;
+      return words.data() + used - count;
+    }
+  }* replaced = nullptr;
+  bool passed = false;         // the semaphore at pc
+  std::uint16_t event_at = 0;  // of the last one settled
+  std::uint64_t vpm_rows = 0;  // touched while running ahead
   struct {
     std::int64_t uniforms = 0, sfu = 0, vpm_reads = 0, vpm_writes = 0;
   } counts;
@@ -198,6 +209,10 @@ class Machine {
   /// The same for lanes that ask for consecutive words from `first` on, and for those that do not.
   void tmu_request_row(Qpu& q, unsigned unit, std::uint32_t first);
   void tmu_request_scattered(Qpu& q, unsigned unit, const Vec& address);
+  /// The same for a row within one line, at clock `now`, without what is rare; false: nothing has
+  /// happened, and tmu_request_row does it.
+  template <unsigned kUnit>
+  bool tmu_request_line(Qpu& q, std::uint32_t first, std::int64_t now);
   void tmu_receive(Qpu& q, unsigned unit);  // into r4
   bool semaphore(Qpu& q, unsigned number, bool acquire);
   void breakpoint(Qpu& q);
@@ -208,12 +223,12 @@ class Machine {
   bool wake(Qpu& q);
   void advance(std::int64_t now);  // of all calendars
 
-  void note(Qpu& q, Event::Kind kind, unsigned unit = 0, std::uint32_t mask = 0,
-            std::uint64_t value = 0) {
+  void note(Qpu& q, Event::Kind kind, unsigned extra = 0, std::uint64_t value = 0) {
     if (q.events >= q.events_end) [[unlikely]]
       throw RunAgain{};
-    *q.events++ = {static_cast<std::uint32_t>(q.now), static_cast<std::uint32_t>(value), kind,
-                   static_cast<std::uint8_t>(unit),   static_cast<std::uint16_t>(mask),  q.pc};
+    *q.events++ = {static_cast<std::uint32_t>(value),
+                   static_cast<std::uint16_t>(q.now / timing::kIssue), kind,
+                   static_cast<std::uint8_t>(extra)};
   }
   /// Settles what a QPU running ahead wrote down, on `t`, which has its times: up to a branch at or
   /// after `limit`, a semaphore, or `end`.
@@ -228,7 +243,7 @@ class Machine {
   std::string source_of(std::uint32_t pc) const;
 
   std::vector<Finding> findings;
-  std::uint32_t vpm[64][16] = {};
+  alignas(64) std::uint32_t vpm[64][16] = {};
   std::uint8_t semaphores[16] = {};
   std::int64_t semaphore_time[16] = {};  // of the last decrement
   int mutex_owner = -1;
@@ -254,10 +269,16 @@ class Machine {
   bool find_range(Qpu& q, std::uint64_t address, std::uint64_t bytes);
   void outside_read(Qpu& q, std::uint64_t address, std::uint64_t bytes, std::string_view what);
   void conflict(Qpu& q, const Shadow::Conflict& c, std::uint64_t base, bool write, bool tmu);
+  /// A row within one line that `which` is asked for at clock `now`: when its data are there;
+  /// false: nothing has happened, row_ready looks at what is rare.
+  bool line_booked(const Qpu& q, unsigned which, std::uint32_t first, std::int64_t now,
+                   std::int64_t* ready);
   /// When the data of a request for a row are there.
   std::int64_t row_ready(Qpu& q, unsigned which, std::uint64_t first);
   std::int64_t scattered_ready(Qpu& q, unsigned which, const Vec& address, Vec* data);
-  void dma_words(Qpu& q, std::uint64_t address, std::uint32_t mask, bool write);
+  void dma_words(Qpu& q, std::uint64_t address, unsigned count, bool write);
+  /// A transfer of one row: both.
+  void dma_row(Qpu& q, std::uint64_t address, unsigned count, bool write);
   void dma_time(Qpu& q, std::int64_t words, std::int64_t beats, bool write);
   void tmu_row_slow(Qpu& q, unsigned unit, std::uint32_t address);
   void tmu_row_race(Qpu& q, std::uint64_t first);
@@ -313,8 +334,20 @@ class Machine {
   void setup(Qpu& q, bool write, std::uint32_t word);
   void dma_load(Qpu& q, std::uint32_t address);
   void dma_store(Qpu& q, std::uint32_t address);
+  /// A store of one whole line without what is rare; false: nothing has happened.
+  bool dma_store_line(Qpu& q, std::uint32_t address);
   /// Words of a row from `column` on that `mask` names are used.
   void vpm_shadow(Qpu& q, unsigned row, unsigned column, std::uint32_t mask, bool write);
+  /// All words of a row.
+  void vpm_row_shadow(Qpu& q, unsigned row, bool write) {
+    if (!check_races) return;
+    if (q.events) {
+      q.vpm_rows |= 1ull << row;
+      return;
+    }
+    if (write ? vpm_shadow_.write_line(q.id, row) : vpm_shadow_.read_line(q.id, row, true)) return;
+    vpm_shadow(q, row, 0, 0xffff, write);
+  }
 
   Shadow shadow_, vpm_shadow_;
   std::int64_t increments_[16][16] = {};
@@ -326,15 +359,63 @@ class Machine {
 
 inline std::int64_t Machine::row_ready(Qpu& q, unsigned which, std::uint64_t first) {
   std::int64_t start = tmu_unit[which].reserve(q.now, timing::kTmuVector);
-  ++counters.tmu_requests;
   auto line = static_cast<std::uint32_t>(first / timing::kLine);
   unsigned offset = first % timing::kLine;
-  if (check_races && (offset || !shadow_.read_line(q.id, (first - memory.base()) / timing::kLine)))
-      [[unlikely]]
+  if (check_races && (offset || !shadow_.read_line(q.id, (first - memory.base()) / timing::kLine,
+                                                   false))) [[unlikely]]
     tmu_row_race(q, first);
   std::int64_t ready = line_ready(which, line, start);
   if (offset) ready = std::max(ready, line_ready(which, line + 1, start));
   return ready;
+}
+
+[[gnu::always_inline]] inline bool Machine::line_booked(const Qpu& q, unsigned which,
+                                                        std::uint32_t first, std::int64_t now,
+                                                        std::int64_t* ready) {
+  Calendar& calendar = tmu_unit[which];
+  Calendar::Place asked, moved;
+  if ((first % timing::kLine) || !calendar.look(now, timing::kTmuVector, &asked)) return false;
+  const std::uint32_t line = first / timing::kLine;
+  std::uint32_t& tag = tmu_tag_[which][line % timing::kTmuLines];
+  const std::size_t set = line % timing::kL2Sets;
+  constexpr int kMove = timing::kLine / timing::kSdramBytesPerClock;
+  const bool hit = tag == line, missed = !hit && !in_l2(set, line);
+  if (missed && !sdram.look(asked.end, kMove, &moved)) return false;
+  if (check_races && !shadow_.read_line(q.id, line - memory.base() / timing::kLine, false))
+    return false;
+  calendar.take(asked, timing::kTmuVector);
+  if (missed) {
+    sdram.take(moved, kMove);
+    l2_tag_[set][l2_next_[set]++ & (timing::kL2Ways - 1)] = line;
+    ++counters.memory_lines;
+    *ready = moved.end + timing::kMemory;
+  } else if (hit) {
+    ++counters.tmu_hits;
+    *ready = asked.end + timing::kTmuHit;
+  } else {
+    ++counters.l2_hits;
+    *ready = asked.end + timing::kL2Hit;
+  }
+  tag = line;
+  return true;
+}
+
+template <unsigned kUnit>
+[[gnu::always_inline]] inline bool Machine::tmu_request_line(Qpu& q, std::uint32_t first,
+                                                             std::int64_t now) {
+  TmuFifo& fifo = q.fifo[kUnit];
+  const unsigned count = fifo.count, at = (fifo.head + count) & 7;
+  if (count >= assume::kTmuFifoDepth || q.events) return false;
+  const std::uint64_t past = std::uint64_t{first} + 64;
+  const Qpu::Range* r = q.range;
+  while (first < r->begin || past > r->end)
+    if (++r == std::end(q.range)) return false;
+  if (!line_booked(q, q.tmu[kUnit], first, now, &fifo.ready[at])) return false;
+  const std::byte* from = memory.raw(first);
+  copy_row(&fifo.data[at], from);
+  __builtin_prefetch(from + 4 * timing::kLine);  // streams go on
+  fifo.count = count + 1;
+  return true;
 }
 
 inline void Machine::tmu_request_row(Qpu& q, unsigned unit, std::uint32_t address) {
@@ -346,9 +427,9 @@ inline void Machine::tmu_request_row(Qpu& q, unsigned unit, std::uint32_t addres
   }
   const std::byte* from = memory.raw(first);
   unsigned at = (fifo.head + fifo.count) & 7, which = q.tmu[unit];
-  std::memcpy(&fifo.data[at], from, 64);
+  copy_row(&fifo.data[at], from);
   __builtin_prefetch(from + 64);  // streams go on
-  if (q.events) note(q, Event::row, unit | which << 4, 0, first);
+  if (q.events) note(q, Event::row, unit | which << 4, first);
   else fifo.ready[at] = row_ready(q, which, first);
   ++fifo.count;
 }
@@ -359,7 +440,7 @@ inline void Machine::tmu_receive(Qpu& q, unsigned unit) {
     tmu_empty(q, unit);
   if (q.events) note(q, Event::receive, unit);
   else stall(q, fifo.ready[fifo.head], kStallTmu);
-  std::memcpy(&q.slot[kSlotAcc + 4], &fifo.data[fifo.head], 64);
+  copy_row(&q.slot[kSlotAcc + 4], &fifo.data[fifo.head]);
   fifo.head = (fifo.head + 1) & 7;
   --fifo.count;
 }

@@ -48,7 +48,7 @@ void Shadow::begin_launch() {
     ::madvise(summary_, lines_count_ * 4, MADV_DONTNEED);
     launch_ = 0;
   }
-  launch_ += 0x10000u;
+  launch_ += kLaunch & -kLaunch;
   for (int q = 0; q < kMaxQpus; ++q) {
     clock_[static_cast<std::size_t>(q)].fill(0);
     clock_[static_cast<std::size_t>(q)][static_cast<std::size_t>(q)] = 1;
@@ -64,7 +64,8 @@ std::uint16_t* Shadow::detail(std::uint64_t line) {
   if ((s & kLaunch) != launch_) s = launch_;
   if (!(s & kDetailed)) {
     std::fill(masks, masks + 16, static_cast<std::uint16_t>(s & 0xfffu));
-    std::fill(masks + 16, masks + 32, std::uint16_t{0});
+    std::uint32_t writer = (s & kWriter) >> 13;
+    std::fill(masks + 16, masks + 32, static_cast<std::uint16_t>(writer ? 1u << (writer - 1) : 0));
     summary_[line] = s | kDetailed;
   }
   return masks;
@@ -96,7 +97,7 @@ WEFT_QPU_CLONES Shadow::Conflict Shadow::access(int qpu, std::uint64_t line, std
 Shadow::Conflict Shadow::read16(int qpu, std::uint64_t word, std::uint32_t mask, bool uncached) {
   std::uint64_t line = word >> 4;
   unsigned offset = word & 15;
-  if (offset == 0 && mask == 0xffffu && read_line(qpu, line)) return {};
+  if (offset == 0 && mask == 0xffffu && read_line(qpu, line, uncached)) return {};
   std::uint32_t bits = mask << offset;
   Conflict low, high;
   if (bits & 0xffffu) low = access(qpu, line, bits & 0xffffu, false, uncached);
@@ -106,6 +107,7 @@ Shadow::Conflict Shadow::read16(int qpu, std::uint64_t word, std::uint32_t mask,
 
 Shadow::Conflict Shadow::write16(int qpu, std::uint64_t word, std::uint32_t mask) {
   std::uint64_t line = word >> 4;
+  if ((word & 15) == 0 && mask == 0xffffu && write_line(qpu, line)) return {};
   std::uint32_t bits = mask << (word & 15);
   Conflict low, high;
   if (bits & 0xffffu) low = access(qpu, line, bits & 0xffffu, true, false);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Who touched which word during a launch: finds races between QPUs and TMU reads of words stored in
-// the same launch. A line of 16 words that was only read whole costs one word of summary; the
-// first other access gives it two masks per word (readers, writers). QPUs that have synchronised
+// the same launch. A line of 16 words that was only read whole, or written whole by one QPU alone,
+// costs one word of summary; the first other access gives it two masks per word (readers, writers).
+// QPUs that have synchronised
 // through a semaphore carry vector clocks, and the clocks of their accesses are kept per line.
 // Exact: two accesses race when neither happened before the other through semaphores or the mutex.
 
@@ -35,12 +36,27 @@ class Shadow {
   /// `uncached` is false.
   Conflict read16(int qpu, std::uint64_t word, std::uint32_t mask, bool uncached);
   Conflict write16(int qpu, std::uint64_t word, std::uint32_t mask);
-  /// Reads a whole line that only whole reads have touched; false: ask read16.
-  bool read_line(int qpu, std::uint64_t line) {
+  /// Reads a whole line that only whole accesses have touched, and that nobody wrote, or, when
+  /// `uncached`, nobody else; false: ask read16.
+  bool read_line(int qpu, std::uint64_t line, bool uncached) {
     std::uint32_t s = summary_[line];
     if ((s & kLaunch) != launch_) s = launch_;
-    if ((s & kDetailed) || (advanced_ >> qpu & 1)) return false;
+    std::uint32_t writer = s & kWriter;
+    if ((s & kDetailed) || (advanced_ >> qpu & 1) ||
+        (writer && !(uncached && writer == writer_of(qpu))))
+      return false;
     summary_[line] = s | 1u << qpu;
+    return true;
+  }
+  /// Writes a whole line that nobody else has touched, and this QPU as a whole only; false: ask
+  /// write16.
+  bool write_line(int qpu, std::uint64_t line) {
+    std::uint32_t s = summary_[line], mine = writer_of(qpu);
+    if ((s & kLaunch) != launch_) s = launch_;
+    if ((s & ~(kLaunch | 1u << qpu | mine)) || (advanced_ >> qpu & 1) ||
+        ((s & kWriter) && (s & kWriter) != mine))
+      return false;
+    summary_[line] = s | mine;
     return true;
   }
 
@@ -59,9 +75,10 @@ class Shadow {
   Conflict slow(int qpu, std::uint64_t line, std::uint32_t mask, bool write, bool uncached);
   void record(int qpu, std::uint64_t line, std::uint32_t mask, bool write);
 
-  // A line's summary: bits 0..11 QPUs that read all of it, kDetailed, and the launch in the high
-  // half: of another launch, nobody touched it.
-  static constexpr std::uint32_t kDetailed = 1u << 12, kLaunch = 0xffff0000u;
+  // A line's summary: bits 0..11 QPUs that read all of it, kDetailed, one more than the QPU that
+  // wrote all of it, and the launch in the high bits: of another launch, nobody touched it.
+  static constexpr std::uint32_t kDetailed = 1u << 12, kWriter = 15u << 13, kLaunch = ~0u << 17;
+  static std::uint32_t writer_of(int qpu) { return static_cast<std::uint32_t>(qpu + 1) << 13; }
   std::uint64_t lines_count_;
   std::uint32_t* summary_ = nullptr;
   std::uint16_t* masks_ = nullptr;

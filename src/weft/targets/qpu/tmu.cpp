@@ -55,7 +55,7 @@ void Machine::tmu_request_scattered(Qpu& q, unsigned unit, const Vec& address) {
   unsigned which = q.tmu[unit], at = (fifo.head + fifo.count) & 7;
   Vec& data = fifo.data[at];
   if (q.events) {
-    note(q, Event::scattered, unit | which << 4);
+    note(q, Event::scattered, unit | which << 4), note(q, Event::scattered, 0, q.pc);
     if (q.events_end - q.events < Event::kRaw) throw RunAgain{};
     std::memcpy(static_cast<void*>(q.events), &address, sizeof address);
     q.events += Event::kRaw;
@@ -71,7 +71,6 @@ void Machine::tmu_request_scattered(Qpu& q, unsigned unit, const Vec& address) {
 
 std::int64_t Machine::scattered_ready(Qpu& q, unsigned which, const Vec& address, Vec* data) {
   std::int64_t start = tmu_unit[which].reserve(q.now, timing::kTmuVector), ready = 0;
-  ++counters.tmu_requests;
   std::uint32_t previous = 0;
   for (unsigned i = 0; i < 16; ++i) {
     std::uint64_t a = address.lane[i] & ~3u;

@@ -37,6 +37,10 @@ std::int64_t beats(unsigned rows, std::int64_t words) {
          (words * 4 + timing::kVpmBytesPerClock - 1) / timing::kVpmBytesPerClock;
 }
 
+std::uint32_t* words_at(sim::Memory& memory, std::uint64_t address) {
+  return reinterpret_cast<std::uint32_t*>(memory.raw(address));
+}
+
 std::uint64_t rows(unsigned first, unsigned count) {
   return (count >= 64 ? ~0ull : (1ull << count) - 1) << first;
 }
@@ -44,7 +48,10 @@ std::uint64_t rows(unsigned first, unsigned count) {
 
 void Machine::vpm_shadow(Qpu& q, unsigned row, unsigned column, std::uint32_t mask, bool write) {
   if (!check_races) return;
-  if (q.events) return note(q, write ? Event::vpm_write : Event::vpm_read, column, mask, row);
+  if (q.events) {
+    q.vpm_rows |= 1ull << row;
+    return;
+  }
   std::uint64_t word = row * 16 + column;
   Shadow::Conflict c =
       write ? vpm_shadow_.write16(q.id, word, mask) : vpm_shadow_.read16(q.id, word, mask, true);
@@ -113,8 +120,8 @@ void Machine::vpm_read(Qpu& q, Vec& out) {
   VpmAccess& a = q.vpm_read[0];
   ++q.counts.vpm_reads;
   if (a.size == 2 && a.horizontal && !(q.load_pending && (q.load_rows >> (a.addr & 63) & 1))) {
-    vpm_shadow(q, a.addr & 63, 0, 0xffff, false);
-    std::memcpy(&out, vpm[a.addr & 63], 64);
+    vpm_row_shadow(q, a.addr & 63, false);
+    copy_row(&out, vpm[a.addr & 63]);
   } else
     for (unsigned i = 0; i < 16; ++i) {
       Cell c = cell(a, i);
@@ -140,8 +147,8 @@ void Machine::vpm_write(Qpu& q, const Vec& value) {
   VpmAccess& a = q.vpm_write;
   ++q.counts.vpm_writes;
   if (a.size == 2 && a.horizontal && !(q.store_pending && (q.store_rows >> (a.addr & 63) & 1))) {
-    vpm_shadow(q, a.addr & 63, 0, 0xffff, true);
-    std::memcpy(vpm[a.addr & 63], &value, 64);
+    vpm_row_shadow(q, a.addr & 63, true);
+    copy_row(vpm[a.addr & 63], &value);
   } else
     for (unsigned i = 0; i < 16; ++i) {
       Cell c = cell(a, i);
@@ -188,12 +195,15 @@ void Machine::dma_load(Qpu& q, std::uint32_t address) {
   for (unsigned r = 0; r < count; ++r) {
     std::uint64_t from = address + r * pitch;
     bool good = inside(q, from, length * 4);
-    if (!good && q.events) note(q, Event::outside_row, length, r, from);
+    if (!good && q.events)
+      note(q, Event::outside_row, length, from), note(q, Event::outside_row, r, q.pc);
     else if (!good) outside_read(q, from, length * 4, cat("row ", r, " of a DMA load"));
-    if (good) dma_words(q, from, (1u << length) - 1, false);
+    if (good && !(q.events && count == 1)) dma_words(q, from, length, false);
+    else if (good) note(q, Event::load_row, length, (from - memory.base()) / 4);
     if (good && !vertical) {
-      vpm_shadow(q, y + r * vpitch, x, (1u << length) - 1, true);
-      std::memcpy(&vpm[y + r * vpitch][x], memory.raw(from), length * 4);
+      if (length == 16) vpm_row_shadow(q, y + r * vpitch, true);
+      else vpm_shadow(q, y + r * vpitch, x, (1u << length) - 1, true);
+      copy_words(&vpm[y + r * vpitch][x], words_at(memory, from), length);
     } else
       for (unsigned e = 0; e < length; ++e) {
         unsigned row = y + r * vpitch + (vertical ? e : 0), column = x + (vertical ? 0 : e);
@@ -205,10 +215,34 @@ void Machine::dma_load(Qpu& q, std::uint32_t address) {
   }
   q.load_pending = true;
   std::int64_t words = static_cast<std::int64_t>(count) * length;
+  if (q.events && count == 1 && inside(q, address, length * 4)) return;  // in Event::load_row
   dma_time(q, words, beats(count, words), false);
 }
 
+bool Machine::dma_store_line(Qpu& q, std::uint32_t address) {
+  // One horizontal unit of 16 words from column 0.
+  constexpr std::uint32_t kOneRow = 1u << 23 | 16u << 16 | 1u << 14;
+  const std::uint32_t w = q.vdw_setup;
+  const unsigned y = w >> 7 & 127;
+  if (((w & ~(127u << 7)) ^ kOneRow) << 2 || y > 63 || address % timing::kLine || !q.vdw_set ||
+      q.store_pending || q.events || trace || !inside(q, address, timing::kLine))
+    return false;
+  if (check_races && (!vpm_shadow_.read_line(q.id, y, true) ||
+                      !shadow_.write_line(q.id, (address - memory.base()) / timing::kLine)))
+    return false;
+  q.store_rows = 1ull << y;
+  q.store_pending = true;
+  copy_row(memory.raw(address), vpm[y]);
+  const std::int64_t start = q.now + timing::kDmaStart;
+  const std::int64_t end = vdw.reserve(start, beats(1, 16));
+  q.store_done = std::max(end, sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock));
+  ++counters.dma_stores;
+  counters.dma_bytes_written += timing::kLine;
+  return true;
+}
+
 void Machine::dma_store(Qpu& q, std::uint32_t address) {
+  if (dma_store_line(q, address)) return;
   if (q.store_pending)
     fail_rule(q, "dma_outstanding",
               cat("qpu ", q.id, " starts a DMA store before waiting for the one before"));
@@ -233,6 +267,7 @@ void Machine::dma_store(Qpu& q, std::uint32_t address) {
   }
   std::uint64_t step = depth * 4 + q.vdw_stride;
   if (q.events && units * depth > 1024) throw RunAgain{};
+  const bool whole = units == 1 && depth <= 16;  // one event for all of it
   q.store_rows = horizontal ? rows(y, units) : rows(y, last_row - y + 1);
   for (unsigned u = 0; u < units; ++u) {
     std::uint64_t to = address + u * step;
@@ -242,22 +277,22 @@ void Machine::dma_store(Qpu& q, std::uint32_t address) {
                memory.describe(to, depth * 4)),
            "store only the elements that exist");
     }
-    for (unsigned d = 0; d < depth; d += 16) {
-      unsigned n = std::min(16u, depth - d);
-      dma_words(q, to + 4ull * d, (1u << n) - 1, true);
-    }
+    if (q.events && whole) note(q, Event::store_row, depth, (to - memory.base()) / 4);
+    else
+      for (unsigned d = 0; d < depth; d += 16)
+        dma_words(q, to + 4ull * d, std::min(16u, depth - d), true);
     if (q.events) {
-      std::vector<std::uint32_t>& old = *q.replaced;
-      std::size_t before = old.size();
-      old.resize(before + depth + 3);
-      std::memcpy(old.data() + before, memory.raw(to), depth * 4);
-      old[before + depth] = static_cast<std::uint32_t>(to);
-      old[before + depth + 1] = depth;
-      old[before + depth + 2] = epoch.load(std::memory_order_relaxed);
+      std::uint32_t* old = q.replaced->more(depth + 3);
+      if (depth <= 16) copy_words(old, words_at(memory, to), depth);
+      else std::memcpy(old, memory.raw(to), depth * 4);
+      old[depth] = static_cast<std::uint32_t>(to);
+      old[depth + 1] = depth;
+      old[depth + 2] = epoch.load(std::memory_order_relaxed);
     }
     if (horizontal) {
-      vpm_shadow(q, y + u, x, (1u << depth) - 1, false);
-      std::memcpy(memory.raw(to), &vpm[y + u][x], depth * 4);
+      if (depth == 16) vpm_row_shadow(q, y + u, false);
+      else vpm_shadow(q, y + u, x, (1u << depth) - 1, false);
+      copy_words(words_at(memory, to), &vpm[y + u][x], depth);
     } else
       for (unsigned d = 0; d < depth; ++d) {
         unsigned row = horizontal ? y + u : y + d + 16 * ((x + u) / 16),
@@ -267,14 +302,24 @@ void Machine::dma_store(Qpu& q, std::uint32_t address) {
       }
   }
   q.store_pending = true;
+  if (q.events && whole) return;
   std::int64_t words = static_cast<std::int64_t>(units) * depth;
   dma_time(q, words, beats(units, words), true);
 }
 
-void Machine::dma_words(Qpu& q, std::uint64_t address, std::uint32_t mask, bool write) {
+void Machine::dma_row(Qpu& q, std::uint64_t address, unsigned count, bool write) {
+  dma_words(q, address, count, write);
+  dma_time(q, count, beats(1, count), write);
+}
+
+void Machine::dma_words(Qpu& q, std::uint64_t address, unsigned count, bool write) {
   if (!check_races) return;
   std::uint64_t word = (address - memory.base()) / 4;
-  if (q.events) return note(q, write ? Event::store_words : Event::load_words, 0, mask, word);
+  if (q.events) return note(q, write ? Event::store_words : Event::load_words, count, word);
+  std::uint32_t mask = (1u << count) - 1;
+  if (word % 16 == 0 && count == 16 &&
+      (write ? shadow_.write_line(q.id, word / 16) : shadow_.read_line(q.id, word / 16, true)))
+    return;
   Shadow::Conflict c =
       write ? shadow_.write16(q.id, word, mask) : shadow_.read16(q.id, word, mask, true);
   if (c.other >= 0) conflict(q, c, memory.base(), write, false);
@@ -283,7 +328,7 @@ void Machine::dma_words(Qpu& q, std::uint64_t address, std::uint32_t mask, bool 
 void Machine::dma_time(Qpu& q, std::int64_t words, std::int64_t clocks, bool write) {
   if (q.events) {
     return note(q, write ? Event::dma_store : Event::dma_load, 0,
-                static_cast<std::uint32_t>(clocks), static_cast<std::uint64_t>(words));
+                static_cast<std::uint64_t>(words | clocks << 16));
   }
   std::int64_t bytes = words * 4, start = q.now + timing::kDmaStart;
   std::int64_t end = (write ? vdw : vdr).reserve(start, clocks);

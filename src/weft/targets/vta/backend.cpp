@@ -19,6 +19,7 @@
 #include "weft/targets/vta/default_schedule.h"
 #include "weft/targets/vta/lower.h"
 #include "weft/targets/vta/nest.h"
+#include "weft/targets/vta/reuse_buffers.h"
 #include "weft/targets/vta/simulator.h"
 #include "weft/targets/vta/split_stages.h"
 
@@ -207,6 +208,7 @@ class VtaBackend final : public Backend {
                  }});
     p.push_back({"flatten_buffers", pass::flatten_buffers});
     p.push_back({"simplify", pass::simplify});
+    p.push_back({"reuse_buffers", reuse_buffers});
     p.push_back({"split_stages", split_stages});
     return p;
   }

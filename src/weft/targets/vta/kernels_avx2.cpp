@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Pairs of products by vpmaddwd: inputs widened to int16, weights laid out as [k / 2][o][2] int16.
-// A pair's sum is at most 2 * 128 * 128, so nothing saturates.
+// Pairs of products by vpmaddwd in 256 bits.
 #include "weft/targets/vta/kernels.h"
 
 #include <immintrin.h>
@@ -9,8 +8,29 @@ namespace weft::vta {
 namespace {
 #define WEFT_VTA_OWN_NARROW
 #include "weft/targets/vta/kernels_common.inl"
+#include "weft/targets/vta/kernels_pairs.inl"
 
 constexpr int kRowsAtOnce = 6;  // 12 accumulators, 2 weights, 1 input, 1 product: all 16 registers
+
+struct Vector {
+  using Register = __m256i;
+  static constexpr int kLanes = 8;
+  static Register load(const void* p) { return _mm256_loadu_si256(static_cast<const __m256i*>(p)); }
+  static void store(void* p, Register v) { _mm256_storeu_si256(static_cast<__m256i*>(p), v); }
+  static Register pair(const void* p) {
+    int two;
+    __builtin_memcpy(&two, p, 4);
+    return _mm256_set1_epi32(two);
+  }
+  /// acc += pair products. Written out because compilers otherwise gather the products of a whole
+  /// tile before adding them, and run out of registers.
+  static void multiply_add(Register& acc, Register x, Register w) {
+    Register product;
+    __asm__ volatile("vpmaddwd %[w], %[x], %[p]\n\tvpaddd %[p], %[a], %[a]"
+                     : [a] "+x"(acc), [p] "=&x"(product)
+                     : [x] "x"(x), [w] "x"(w));
+  }
+};
 
 void narrow(std::int8_t* dst, const std::int32_t* src, std::size_t n) {
   const __m256i mask = _mm256_set1_epi32(0xff);
@@ -62,10 +82,6 @@ inline void transpose_pairs(__m128i* r) {
   }
 }
 
-std::size_t packed_wgt_bytes(int block) {
-  return 2 * static_cast<std::size_t>(block) * static_cast<std::size_t>(block);
-}
-
 void pack_wgt(std::byte* packed, const std::int8_t* raw, int block) {
   std::int16_t* out = reinterpret_cast<std::int16_t*>(packed);
   if (block % 16 != 0) {
@@ -88,83 +104,12 @@ void pack_wgt(std::byte* packed, const std::int8_t* raw, int block) {
   }
 }
 
-/// acc += pair products. Written out because compilers otherwise gather the products of a whole
-/// tile before adding them, and run out of registers.
-inline void multiply_add(__m256i& acc, __m256i x, __m256i v) {
-  __m256i product;
-  __asm__ volatile("vpmaddwd %[v], %[x], %[p]\n\tvpaddd %[p], %[a], %[a]"
-                   : [a] "+x"(acc), [p] "=&x"(product)
-                   : [x] "x"(x), [v] "x"(v));
-}
-
-/// kColumns vectors of 8 accumulators per row.
-template <int kRows, int kColumns, int kBlock>
-inline void gemm_rows(const GemmCall& call, const GemmRow* rows, int first) {
-  __m256i acc[kRows][kColumns];
-  const std::byte* inp[kRows];
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-    inp[r] = call.inp + rows[r].inp;
-#pragma GCC unroll 4
-    for (int c = 0; c < kColumns; ++c)
-      acc[r][c] = _mm256_loadu_si256(
-          reinterpret_cast<const __m256i*>(call.acc + rows[r].acc + first + 8 * c));
-  }
-  const GemmStep* step = call.steps;
-  const GemmStep* end = step + call.step_count;
-  const std::byte* wgt = call.wgt + first * 4;
-  for (; step != end; ++step) {
-    const std::byte* w = wgt + step->wgt;
-    const std::uint32_t at = step->inp;
-#pragma GCC unroll 8
-    for (int k = 0; k < kBlock / 2; ++k) {
-      __m256i v[kColumns];
-#pragma GCC unroll 4
-      for (int c = 0; c < kColumns; ++c)
-        v[c] = _mm256_loadu_si256(reinterpret_cast<const __m256i*>(w + (k * kBlock + 8 * c) * 4));
-#pragma GCC unroll 8
-      for (int r = 0; r < kRows; ++r) {
-        int pair;
-        __builtin_memcpy(&pair, inp[r] + at + 4 * k, 4);
-        __m256i x = _mm256_set1_epi32(pair);
-#pragma GCC unroll 4
-        for (int c = 0; c < kColumns; ++c) multiply_add(acc[r][c], x, v[c]);
-      }
-    }
-  }
-#pragma GCC unroll 8
-  for (int r = 0; r < kRows; ++r) {
-#pragma GCC unroll 4
-    for (int c = 0; c < kColumns; ++c)
-      _mm256_storeu_si256(reinterpret_cast<__m256i*>(call.acc + rows[r].acc + first + 8 * c),
-                          acc[r][c]);
-  }
-}
-
-template <int kColumns, int kBlock>
-void gemm_count(const GemmCall& call) {
-  for (int first = 0; first < kBlock; first += 8 * kColumns) {
-    const GemmRow* row = call.rows;
-    std::size_t left = call.row_count;
-    for (; left >= kRowsAtOnce; left -= kRowsAtOnce, row += kRowsAtOnce)
-      gemm_rows<kRowsAtOnce, kColumns, kBlock>(call, row, first);
-    switch (left) {
-      case 1: gemm_rows<1, kColumns, kBlock>(call, row, first); break;
-      case 2: gemm_rows<2, kColumns, kBlock>(call, row, first); break;
-      case 3: gemm_rows<3, kColumns, kBlock>(call, row, first); break;
-      case 4: gemm_rows<4, kColumns, kBlock>(call, row, first); break;
-      case 5: gemm_rows<5, kColumns, kBlock>(call, row, first); break;
-      default: break;
-    }
-  }
-}
-
 void gemm(const GemmCall& call) {
   switch (call.block) {
-    case 8: return gemm_count<1, 8>(call);
-    case 16: return gemm_count<2, 16>(call);
-    case 32: return gemm_count<2, 32>(call);
-    case 64: return gemm_count<2, 64>(call);
+    case 8: return gemm_count<Vector, kRowsAtOnce, 1, 8>(call);
+    case 16: return gemm_count<Vector, kRowsAtOnce, 2, 16>(call);
+    case 32: return gemm_count<Vector, kRowsAtOnce, 2, 32>(call);
+    case 64: return gemm_count<Vector, kRowsAtOnce, 2, 64>(call);
     default: break;
   }
   const int block = call.block;  // 4

@@ -1,4 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+// For any processor: vectors of 16 bytes as compilers know them. Where SSE2 is the baseline
+// (x86-64) its pmaddwd does a pair of products; elsewhere the halves are multiplied and added
+// apart.
 #include <cstring>
 
 #include "weft/targets/vta/kernels.h"
@@ -6,54 +9,69 @@
 namespace weft::vta {
 namespace {
 #include "weft/targets/vta/kernels_common.inl"
+#include "weft/targets/vta/kernels_pairs.inl"
+
+struct Vector {
+  typedef std::int32_t Register __attribute__((vector_size(16)));
+  typedef std::int16_t Halves __attribute__((vector_size(16)));
+  static constexpr int kLanes = 4;
+  static Register load(const void* p) {
+    Register v;
+    std::memcpy(&v, p, sizeof v);
+    return v;
+  }
+  static void store(void* p, Register v) { std::memcpy(p, &v, sizeof v); }
+  static Register pair(const void* p) {
+    std::int32_t two;
+    std::memcpy(&two, p, sizeof two);
+    return Register{two, two, two, two};
+  }
+  static void multiply_add(Register& acc, Register x, Register w) {
+#if defined(__SSE2__) && !defined(WEFT_VTA_PLAIN_VECTORS)
+    // In place; compilers otherwise gather products first and run out of registers.
+    Register product = x;
+    __asm__("pmaddwd %1, %0" : "+x"(product) : "x"(w));
+    acc += product;
+#else
+    constexpr bool kLittle = __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__;
+    static_assert(kLittle, "pairs are read as the low and the high half of a lane");
+    const Register low = ((x << 16) >> 16) * ((w << 16) >> 16), high = (x >> 16) * (w >> 16);
+    acc += low + high;
+#endif
+  }
+};
 
 void pack_inp(std::byte* packed, const std::int8_t* raw, std::size_t rows, int block) {
-  std::memcpy(packed, raw, rows * static_cast<std::size_t>(block));
+  const std::size_t n = rows * static_cast<std::size_t>(block);
+  std::int16_t* out = reinterpret_cast<std::int16_t*>(packed);
+  for (std::size_t i = 0; i < n; ++i) out[i] = raw[i];
 }
 
-std::size_t packed_wgt_bytes(int block) {
-  return static_cast<std::size_t>(block) * static_cast<std::size_t>(block);
-}
-
-/// [o][k] -> [k][o], so that the loop over o runs over neighbours.
+/// Pairs are moved as they are, then widened.
 void pack_wgt(std::byte* packed, const std::int8_t* raw, int block) {
+  std::int8_t turned[64 * 64];
   for (int o = 0; o < block; ++o) {
-    for (int k = 0; k < block; ++k)
-      packed[k * block + o] = static_cast<std::byte>(raw[o * block + k]);
+    for (int k = 0; k < block; k += 2)
+      std::memcpy(turned + k * block + 2 * o, raw + o * block + k, 2);
   }
-}
-
-template <int kBlock>
-void gemm_block(const GemmCall& call) {
-  const int block = kBlock ? kBlock : call.block;
-  for (std::size_t r = 0; r < call.row_count; ++r) {
-    std::uint32_t sum[64] = {};
-    for (std::size_t s = 0; s < call.step_count; ++s) {
-      const std::int8_t* x =
-          reinterpret_cast<const std::int8_t*>(call.inp + call.rows[r].inp + call.steps[s].inp);
-      const std::int8_t* w = reinterpret_cast<const std::int8_t*>(call.wgt + call.steps[s].wgt);
-      for (int k = 0; k < block; ++k, w += block) {
-        for (int o = 0; o < block; ++o) sum[o] += static_cast<std::uint32_t>(x[k] * w[o]);
-      }
-    }
-    std::int32_t* acc = call.acc + call.rows[r].acc;
-    for (int o = 0; o < block; ++o)
-      acc[o] = static_cast<std::int32_t>(static_cast<std::uint32_t>(acc[o]) + sum[o]);
-  }
+  std::int16_t* out = reinterpret_cast<std::int16_t*>(packed);
+  const int n = block * block;
+  for (int i = 0; i < n; ++i) out[i] = turned[i];
 }
 
 void gemm(const GemmCall& call) {
   switch (call.block) {
-    case 8: return gemm_block<8>(call);
-    case 16: return gemm_block<16>(call);
-    case 32: return gemm_block<32>(call);
-    default: return gemm_block<0>(call);
+    case 4: return gemm_count<Vector, 4, 1, 4>(call);
+    case 8: return gemm_count<Vector, 4, 2, 8>(call);
+    case 16: return gemm_count<Vector, 4, 2, 16>(call);
+    case 32: return gemm_count<Vector, 2, 4, 32>(call);
+    default: return gemm_count<Vector, 2, 4, 64>(call);
   }
 }
 }  // namespace
 
 const KernelSet& portable_kernels() {
-  static constexpr KernelSet set{"portable", 8,    1,   packed_wgt_bytes, std::byte{0}, pack_inp,
+  static constexpr KernelSet set{"portable", 4,    2,   packed_wgt_bytes, std::byte{0}, pack_inp,
                                  pack_wgt,   gemm, alu, narrow,           widen};
   return set;
 }

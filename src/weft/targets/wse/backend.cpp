@@ -5,6 +5,7 @@
 #include "weft/target/backend.h"
 
 #include "weft/base/text.h"
+#include "weft/target/pipeline.h"
 #include "weft/targets/wse/device.h"
 #include "weft/targets/wse/lower.h"
 
@@ -17,6 +18,7 @@ struct Size {
 };
 
 Size size_of_target(const Target& target) {
+  check_options(target, {"arch", "threads"}, "WxH");
   std::string text = target.option("", "4x4");
   Size s;
   std::size_t x = text.find('x');

@@ -161,6 +161,10 @@ Pe& Fabric::make(std::uint32_t index) {
       std::uint64_t args[2] = {address, value};
       configure(*pe, ConfigFn::set_register, args);
     }
+    for (const StartConfig& c : program->start_config) {
+      std::uint64_t args[3] = {c.args[0], c.args[1], c.args[2]};
+      configure(*pe, static_cast<ConfigFn>(c.fn), args);
+    }
   }
   created_.fetch_add(1, std::memory_order_relaxed);
   Pe* raw = pe.release();

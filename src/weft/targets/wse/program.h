@@ -338,6 +338,12 @@ struct ColorRoute {
   Route route;
 };
 
+/// A call of ConfigFn that a program makes before anything runs.
+struct StartConfig {
+  std::uint8_t fn = 0;
+  std::array<std::uint32_t, 3> args{};
+};
+
 struct Program {
   std::string name;                // "pe_program.csl (3)"
   std::vector<std::string> files;  // named by LineEntry::file
@@ -357,6 +363,7 @@ struct Program {
   // Queue (output queues are 8 more), function: called when the queue has run empty.
   std::vector<std::pair<std::uint8_t, std::uint16_t>> empty_handlers;
   std::vector<std::pair<std::uint16_t, std::uint16_t>> registers;  // @set_config: address, value
+  std::vector<StartConfig> start_config;                           // after the registers
   // <message_passing>: the colour on which messages leave the PE and the one on which they come.
   std::uint8_t post_out = kNone8, post_in = kNone8;
   std::uint8_t control_stride = 0;  // @set_control_task_table: entries per table; 0: no own table

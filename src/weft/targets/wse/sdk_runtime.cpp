@@ -521,7 +521,7 @@ void SdkRuntime::stop() {
   if (stopped_) return;
   drive(nullptr);
   Stop s = Stop::host;
-  Cycle until = fabric_->now() + 50 * kSettle;
+  Cycle until = fabric_->now() + 1000 * kSettle;  // what polls for ever ends here
   while (s == Stop::host) s = fabric_->run(until);
   pump();
   stopped_ = true;

@@ -4,13 +4,25 @@
 #include <algorithm>
 #include <limits>
 
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
 namespace weft::qpu::hw {
 
 namespace {
 constexpr std::size_t kEvents = 2048;   // of a chunk, after which a branch leaves
 constexpr std::size_t kLargest = 4096;  // instructions of a program that runs ahead
+constexpr int kSpins = 4000;  // looks at a changed state before a thread sleeps: about 100 us
+
+void pause() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
 // Between two taken branches every instruction comes once; most write one event, a scattered
-// request five, a VPM access in a sub-word mode sixteen.
+// request ten, a transfer up to 64 rows checks its own room.
 std::size_t room_for(std::size_t instructions) { return kEvents + 20 * instructions + 4096; }
 }  // namespace
 
@@ -28,23 +40,35 @@ bool may_run_ahead(const Program& program) {
   return true;
 }
 
-Machine::Settled Machine::settle(Qpu& t, const Event*& at, const Event* end, std::int64_t limit) {
+Machine::Settled Machine::settle(Qpu& t, const Event*& from, const Event* end, std::int64_t limit) {
+  const Event* at = from;
+  std::uint16_t last = t.event_at;
+  auto leave = [&](Settled how, const Event* next) {
+    from = next;
+    t.event_at = last;
+    return how;
+  };
+  auto wait = [&](std::int64_t until, StallReason why) {  // nothing is traced here
+    if (until <= t.now) return;
+    t.stall[why] += until - t.now;
+    t.time = t.now = until;
+  };
   for (; at < end; ++at) {
-    const Event& e = *at;
-    t.time += static_cast<std::uint32_t>(e.at - t.event_time);
-    t.event_time = e.at;
+    const Event e = *at;
+    t.time += timing::kIssue * static_cast<std::int64_t>(static_cast<std::uint16_t>(e.at - last));
+    last = e.at;
     t.now = t.time;
-    t.pc = e.pc;
     switch (e.kind) {
       case Event::row:
       case Event::scattered: {
-        TmuFifo& fifo = t.fifo[e.unit & 15];
+        TmuFifo& fifo = t.fifo[e.extra & 15];
         std::int64_t& ready = fifo.ready[(fifo.head + fifo.count) & 7];
-        unsigned which = e.unit >> 4;
+        unsigned which = e.extra >> 4;
         if (e.kind == Event::row) {
-          ready = row_ready(t, which, e.value);
+          if (!line_booked(t, which, e.value, t.now, &ready)) ready = row_ready(t, which, e.value);
         } else {
           Vec address;
+          t.pc = (++at)->value;
           std::memcpy(static_cast<void*>(&address), at + 1, sizeof address);
           ready = scattered_ready(t, which, address, nullptr);
           at += Event::kRaw;
@@ -53,49 +77,50 @@ Machine::Settled Machine::settle(Qpu& t, const Event*& at, const Event* end, std
         break;
       }
       case Event::receive: {
-        TmuFifo& fifo = t.fifo[e.unit];
-        stall(t, fifo.ready[fifo.head], kStallTmu);
+        TmuFifo& fifo = t.fifo[e.extra];
+        wait(fifo.ready[fifo.head], kStallTmu);
         fifo.head = (fifo.head + 1) & 7;
         --fifo.count;
         break;
       }
-      case Event::vpm_read:
-      case Event::vpm_write:
-        vpm_shadow(t, e.value, e.unit, e.mask, e.kind == Event::vpm_write);
-        break;
       case Event::load_words:
       case Event::store_words:
-        dma_words(t, memory.base() + 4ull * e.value, e.mask, e.kind == Event::store_words);
+        dma_words(t, memory.base() + 4ull * e.value, e.extra, e.kind == Event::store_words);
+        break;
+      case Event::load_row:
+      case Event::store_row:
+        dma_row(t, memory.base() + 4ull * e.value, e.extra, e.kind == Event::store_row);
         break;
       case Event::outside_row:
-        outside_read(t, e.value, e.unit * 4u, cat("row ", e.mask, " of a DMA load"));
+        ++at;
+        t.pc = at->value;
+        outside_read(t, e.value, e.extra * 4u,
+                     cat("row ", static_cast<unsigned>(at->extra), " of a DMA load"));
         break;
       case Event::dma_load:
-      case Event::dma_store: dma_time(t, e.value, e.mask, e.kind == Event::dma_store); break;
-      case Event::wait_load: stall(t, t.load_done, kStallDmaLoad); break;
-      case Event::wait_store: stall(t, t.store_done, kStallDmaStore); break;
+      case Event::dma_store:
+        dma_time(t, e.value & 0xffff, e.value >> 16, e.kind == Event::dma_store);
+        break;
+      case Event::wait_load: wait(t.load_done, kStallDmaLoad); break;
+      case Event::wait_store: wait(t.store_done, kStallDmaStore); break;
       case Event::semaphore:
-        if (!semaphore(t, e.unit, e.mask != 0)) return Settled::waits;
+        t.pc = e.value >> 1;
+        if (!semaphore(t, e.extra, e.value & 1)) return leave(Settled::waits, at);
         epoch.fetch_add(1, std::memory_order_relaxed);
-        ++at;
-        return Settled::synchronised;
+        return leave(Settled::synchronised, at + 1);
       case Event::branch:
-        if (t.time >= limit) {
-          ++at;
-          return Settled::late;
-        }
+        if (t.time >= limit) return leave(Settled::late, at + 1);
         break;
       case Event::finish: {
         // The clock stands after the instruction.
         t.time += timing::kIssue;
         t.finished = true;
-        ++at;
-        return Settled::finished;
+        return leave(Settled::finished, at + 1);
       }
       case Event::fault: throw RunAgain{};
     }
   }
-  return Settled::all;
+  return leave(Settled::all, at);
 }
 
 Ahead::Ahead(Machine& machine, int threads)
@@ -111,8 +136,8 @@ Ahead::~Ahead() {
   {
     std::lock_guard lock(mutex_);
     quit_ = true;
+    tell();
   }
-  changed_.notify_all();
 }
 
 int Ahead::candidate() const {
@@ -131,8 +156,29 @@ void Ahead::work() {
   while (!quit_) {
     int i = candidate();
     if (i >= 0) record(i, lock);
-    else changed_.wait(lock);
+    else sleep(lock);
   }
+}
+
+void Ahead::sleep(std::unique_lock<std::mutex>& lock) {
+  std::uint32_t seen = version_.load(std::memory_order_relaxed);
+  lock.unlock();
+  for (int i = 0; i < kSpins; ++i) {
+    if (version_.load(std::memory_order_acquire) != seen) {
+      lock.lock();
+      return;
+    }
+    pause();
+  }
+  lock.lock();
+  ++sleeping_;
+  changed_.wait(lock, [&] { return version_.load(std::memory_order_relaxed) != seen; });
+  --sleeping_;
+}
+
+void Ahead::tell() {
+  version_.fetch_add(1, std::memory_order_release);
+  if (sleeping_) changed_.notify_all();
 }
 
 void Ahead::record(int i, std::unique_lock<std::mutex>& lock) {
@@ -160,11 +206,12 @@ void Ahead::record(int i, std::unique_lock<std::mutex>& lock) {
     stopped = true;
   }
   chunk.used = static_cast<std::size_t>(q.events - begin);
+  chunk.vpm_rows = q.vpm_rows;
   lock.lock();
   f.running = false;
   f.stopped = stopped;
   ++f.filled;
-  changed_.notify_all();
+  tell();
 }
 
 void Ahead::provide(int i) {
@@ -174,12 +221,16 @@ void Ahead::provide(int i) {
     WEFT_CHECK(f.running || !f.stopped, "a QPU that stopped has nothing to settle");
     int other = f.running ? candidate() : i;
     if (other >= 0) record(other, lock);
-    else changed_.wait(lock);
+    else sleep(lock);
   }
   auto at = static_cast<std::size_t>(i);
   const Chunk& chunk = f.chunk[f.first];
   at_[at] = chunk.events.data();
   end_[at] = at_[at] + chunk.used;
+  // Rows of the VPM are each QPU's own; where they are shared, one thread looks who is in order.
+  f.vpm_rows |= chunk.vpm_rows;
+  for (const Feed& g : feeds_)
+    if (&g != &f && (g.vpm_rows & f.vpm_rows)) throw RunAgain{};
 }
 
 void Ahead::consume(int i, bool synchronised) {
@@ -190,7 +241,7 @@ void Ahead::consume(int i, bool synchronised) {
   --f.filled;
   at_[at] = end_[at] = nullptr;
   if (synchronised) m_.qpus[at].passed = true, f.stopped = false;
-  changed_.notify_all();
+  tell();
 }
 
 void Ahead::loop(int active, std::int64_t limit_cycles) {
@@ -234,7 +285,7 @@ void Ahead::settle_down() {
   std::unique_lock lock(mutex_);
   stopping_ = true;
   while (std::any_of(feeds_.begin(), feeds_.end(), [](const Feed& f) { return f.running; }))
-    changed_.wait(lock);
+    sleep(lock);
   fast_ = nullptr;
   for (Qpu& q : m_.qpus) q.events = nullptr, q.replaced = nullptr;
 }
@@ -249,8 +300,8 @@ void Ahead::put_back() {
   // go to different words, or they race, which the second run finds too.
   std::vector<Store> stores;
   for (const Feed& f : feeds_) {
-    for (std::size_t end = f.replaced.size(); end > 0;) {
-      const std::uint32_t* tail = f.replaced.data() + end - 3;
+    for (std::size_t end = f.replaced.used; end > 0;) {
+      const std::uint32_t* tail = f.replaced.words.data() + end - 3;
       std::size_t count = tail[1];
       stores.push_back({tail[2], tail[0], tail - count, count});
       end -= count + 3;
@@ -281,12 +332,13 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
       Feed& f = feeds_[i];
       f.first = f.filled = 0;
       f.stopped = f.running = false;
-      f.replaced.clear();
+      f.replaced.used = 0;
+      f.vpm_rows = 0;
       m_.qpus[i].replaced = &f.replaced;
     }
     fast_ = &fast, active_ = active, stopping_ = false;
+    tell();
   }
-  changed_.notify_all();
   try {
     loop(active, limit_cycles);
   } catch (...) {  // RunAgain, or a fault: others have gone past it, one thread stops in time

@@ -4,9 +4,10 @@
 // itself and writes down, as events, what it does to units that QPUs share; the launch's own thread
 // settles the events (caches, bandwidth, race checks, semaphores) in the order in which one thread
 // would have met them. A QPU stops at a semaphore until that is settled. What cannot be settled so
-// (a fault, an instruction that looks at time) puts memory back, and the launch is done again by
+// (a fault, rows of the VPM that two QPUs use) puts memory back, and the launch is done again by
 // one thread.
 
+#include <atomic>
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
@@ -38,6 +39,7 @@ class Ahead {
   struct Chunk {
     std::vector<Event> events;
     std::size_t used = 0;
+    std::uint64_t vpm_rows = 0;  // that the QPU has touched since the launch began
   };
   static constexpr std::size_t kChunks = 3;
   /// What one QPU has written down and nobody settled yet.
@@ -46,10 +48,15 @@ class Ahead {
     std::size_t first = 0, filled = 0;
     bool running = false;
     bool stopped = false;  // at a semaphore, a fault, or the end
-    std::vector<std::uint32_t> replaced;
+    Qpu::Replaced replaced;
+    std::uint64_t vpm_rows = 0;
   };
 
   void work();
+  /// Until something changes, with the lock held before and after; looks for a while, then sleeps.
+  void sleep(std::unique_lock<std::mutex>& lock);
+  /// Something has changed; with the lock held.
+  void tell();
   /// A QPU that may run now, the one with the least written down first; -1: none.
   int candidate() const;
   /// Runs QPU i for a chunk; called and left with the lock held.
@@ -70,6 +77,8 @@ class Ahead {
   int active_ = 0;
   bool stopping_ = false;  // this launch
   bool quit_ = false;
+  std::atomic<std::uint32_t> version_{0};
+  int sleeping_ = 0;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<std::jthread> threads_;

@@ -15,7 +15,8 @@ constexpr std::string_view kHelpers = R"(
 declare i32 @weft_qpu_read(ptr, ptr, i32, i32, i32, i32)
 declare i32 @weft_qpu_write(ptr, ptr, i32, i32, i32, i32)
 declare i32 @weft_qpu_tmu(ptr, ptr, i32, i32, i32)
-declare i32 @weft_qpu_tmu_row(ptr, ptr, i32, i32, i32, i32)
+declare i32 @weft_qpu_tmu_row0(ptr, ptr, i32, i32, i32)
+declare i32 @weft_qpu_tmu_row1(ptr, ptr, i32, i32, i32)
 declare i32 @weft_qpu_receive(ptr, ptr, i32, i32, i32)
 declare i32 @weft_qpu_semaphore(ptr, ptr, i32, i32)
 declare i32 @weft_qpu_literal(ptr, ptr, i32, i32)
@@ -164,7 +165,7 @@ void Emitter::finish_block(const FlowBlock& b, std::uint32_t length) {
   std::string serial = t_.def("icmp eq ptr ", place, ", null");
   t_.line("br i1 ", serial, ", label %z", id, ", label %w", id);
   t_.label("w", id);
-  std::string next = event(place, time_, Event::branch, 0, 0);
+  std::string next = event(place, time_, Event::branch, 0);
   std::string end = t_.def("load ptr, ptr ", address(offsetof(Qpu, events_leave)));
   std::string room = t_.def("icmp ult ptr ", next, ", ", end);
   t_.line("br i1 ", room, ", label %b", b.target, ", label %z", id);
@@ -175,14 +176,14 @@ void Emitter::finish_block(const FlowBlock& b, std::uint32_t length) {
 }
 
 std::string Emitter::event(const std::string& place, const std::string& time, Event::Kind kind,
-                           int unit, std::uint32_t at) {
-  static_assert(sizeof(Event) == 16 && offsetof(Event, kind) == 8 && offsetof(Event, unit) == 9 &&
-                offsetof(Event, pc) == 12);
-  std::uint64_t what = static_cast<std::uint64_t>(at) << 32 |
-                       static_cast<std::uint64_t>(unit) << 8 | static_cast<std::uint64_t>(kind);
-  t_.line("store i64 ", t_.def("and i64 ", time, ", 4294967295"), ", ptr ", place);
-  t_.line("store i64 ", what, ", ptr ", t_.def("getelementptr i8, ptr ", place, ", i64 8"));
-  std::string next = t_.def("getelementptr i8, ptr ", place, ", i64 16");
+                           int extra) {
+  static_assert(sizeof(Event) == 8 && offsetof(Event, at) == 4 && offsetof(Event, kind) == 6 &&
+                offsetof(Event, extra) == 7 && timing::kIssue == 4);
+  std::uint64_t what = static_cast<std::uint64_t>(extra) << 56 | static_cast<std::uint64_t>(kind)
+                                                                     << 48;
+  std::string at = t_.def("and i64 ", t_.def("shl i64 ", time, ", 30"), ", ", 0xffffull << 32);
+  t_.line("store i64 ", t_.def("or i64 ", at, ", ", what), ", ptr ", place);
+  std::string next = t_.def("getelementptr i8, ptr ", place, ", i64 8");
   t_.line("store ptr ", next, ", ptr ", address(offsetof(Qpu, events)));
   return next;
 }
@@ -328,7 +329,7 @@ void Emitter::request(std::uint32_t at, int unit, std::int32_t value, bool row) 
   Halves lanes = ints(value);
   std::string first = t_.def("extractelement ", kInt8, " ", lanes.lo, ", i32 0");
   if (row) {
-    helper("tmu_row", at, cat("i32 ", unit, ", i32 ", first));
+    helper(unit ? "tmu_row1" : "tmu_row0", at, cat("i32 ", first));
     return;
   }
   // Consecutive words all the same?
@@ -347,7 +348,7 @@ void Emitter::request(std::uint32_t at, int unit, std::int32_t value, bool row) 
   helper("tmu", at, cat("i32 ", unit));
   t_.line("br label %j", id);
   t_.label("c", id);
-  helper("tmu_row", at, cat("i32 ", unit, ", i32 ", first));
+  helper(unit ? "tmu_row1" : "tmu_row0", at, cat("i32 ", first));
   t_.line("br label %j", id);
   label_ = cat("j", id);
   t_.label(label_);
@@ -393,7 +394,7 @@ void Emitter::receive(std::uint32_t at, int unit) {
   std::string serial = t_.def("icmp eq ptr ", written, ", null");
   t_.line("br i1 ", serial, ", label %n", id, ", label %e", id);
   t_.label("e", id);
-  event(written, now, Event::receive, unit, at);
+  event(written, now, Event::receive, unit);
   t_.line("br label %n", id);
   t_.label("n", id);
   t_.line("br label %j", id);

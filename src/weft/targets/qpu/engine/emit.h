@@ -103,8 +103,7 @@ class Emitter {
   void literal(std::uint32_t at);
   void advance(std::uint32_t length);
   /// Writes an event of `time` at `place` down; the place of the next.
-  std::string event(const std::string& place, const std::string& time, Event::Kind kind, int unit,
-                    std::uint32_t at);
+  std::string event(const std::string& place, const std::string& time, Event::Kind kind, int extra);
   void slots_left(std::uint32_t n);
 
   // values.cpp: registers, flags, repairs.

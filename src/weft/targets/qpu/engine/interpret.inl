@@ -156,13 +156,16 @@ const Op* write_sfu(Machine& m, Qpu& q, const Op* op) {
   return op + 1;
 }
 
-template <bool ROW>
+template <bool ROW, unsigned UNIT>
 const Op* request(Machine& m, Qpu& q, const Op* op) {
-  locate(q, op);
   const Vec& where = vec(q, op->add_a);
-  if constexpr (ROW) m.tmu_request_row(q, op->amount, where[0]);
-  else if (is_row(where)) m.tmu_request_row(q, op->amount, where[0]);
-  else m.tmu_request_scattered(q, op->amount, where);
+  const bool row = ROW || is_row(where);
+  std::int64_t now = q.time + timing::kIssue * static_cast<std::int64_t>(op->into);
+  if (!row || !m.tmu_request_line<UNIT>(q, where[0], now)) {
+    locate(q, op);
+    if (row) m.tmu_request_row(q, UNIT, where[0]);
+    else m.tmu_request_scattered(q, UNIT, where);
+  }
   return onward(m, q, op);
 }
 
@@ -465,8 +468,9 @@ class Interpreter final : public FastProgram {
         out.fn = write_sfu;
       } else if (address == kWTmu0S || address == kWTmu1S) {
         Shape shape = result_shape(i, is_mul, shapes);
-        out.fn = shape.known() && shape.stride == 4 ? request<true> : request<false>;
-        out.amount = address == kWTmu1S;
+        bool row = shape.known() && shape.stride == 4;
+        out.fn = address == kWTmu1S ? (row ? request<true, 1> : request<false, 1>)
+                                    : (row ? request<true, 0> : request<false, 0>);
       }
     }
     if (i.kind == kAlu && (i.sig == kSigLoadTmu0 || i.sig == kSigLoadTmu1))

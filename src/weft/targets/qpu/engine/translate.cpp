@@ -31,7 +31,7 @@ void require_translation(const std::string& missing) {
 
 namespace {
 
-constexpr int kVersion = 5;  // of the text; part of the cache's key
+constexpr int kVersion = 9;  // of the text; part of the cache's key
 
 /// MXCSR as translated code wants it: toward zero, denormals flushed; and back.
 class Mode {
@@ -94,12 +94,22 @@ int do_tmu(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into, unsigned un
   });
 }
 
-WEFT_QPU_AVX2 int do_tmu_row(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into,
-                             unsigned unit, std::uint32_t first) {
+template <unsigned kUnit>
+[[gnu::noinline]] int any_tmu_row(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into,
+                                  std::uint32_t first) {
   return guarded(*q, pc, into, [&] {
-    m->tmu_request_row(*q, unit, first);
+    m->tmu_request_row(*q, kUnit, first);
     return true;
   });
+}
+
+template <unsigned kUnit>
+WEFT_QPU_AVX2 int do_tmu_row(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into,
+                             std::uint32_t first) {
+  std::int64_t now = q->time + timing::kIssue * static_cast<std::int64_t>(into);
+  if (m->tmu_request_line<kUnit>(*q, first, now)) [[likely]]
+    return 0;
+  return any_tmu_row<kUnit>(m, q, pc, into, first);
 }
 
 WEFT_QPU_AVX2 int do_receive(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into,
@@ -167,7 +177,8 @@ void* helper_address(std::string_view name) {
       {"weft_qpu_read", reinterpret_cast<void*>(&do_read)},
       {"weft_qpu_write", reinterpret_cast<void*>(&do_write)},
       {"weft_qpu_tmu", reinterpret_cast<void*>(&do_tmu)},
-      {"weft_qpu_tmu_row", reinterpret_cast<void*>(&do_tmu_row)},
+      {"weft_qpu_tmu_row0", reinterpret_cast<void*>(&do_tmu_row<0>)},
+      {"weft_qpu_tmu_row1", reinterpret_cast<void*>(&do_tmu_row<1>)},
       {"weft_qpu_receive", reinterpret_cast<void*>(&do_receive)},
       {"weft_qpu_semaphore", reinterpret_cast<void*>(&do_semaphore)},
       {"weft_qpu_literal", reinterpret_cast<void*>(&do_literal)},

@@ -3,6 +3,7 @@
 // and roots are refined by Newton steps, exponentials and logarithms are polynomials (Taylor series
 // on a centred interval, so that the neglected term is below 2^-23).
 
+#include <initializer_list>
 #include <numbers>
 
 #include "weft/targets/qpu/tensor/lowerer.h"
@@ -94,6 +95,80 @@ F tanh_full(F x) {
   F y = F(1) - F(2) * recipFull(exp_full(c + c) + F(1));
   return select(s < F(0.01f), small, y);
 }
+F size_of(F x) { return floatOf(bitsOf(x) & I(0x7fffffff)); }
+F with_sign_of(F size, F x) {
+  return floatOf((bitsOf(size) & I(0x7fffffff)) | (bitsOf(x) & ~I(0x7fffffff)));
+}
+F sqrt_full(F x) { return select(x > F(0), x * rsqrt_full(x), F(0)); }
+/// x (1 + k0 s + k1 s^2 + ...), the last coefficient first.
+F series(F x, F s, std::initializer_list<float> last_first) {
+  F p = F(0);
+  for (float k : last_first) p = keep((p + F(k)) * s);
+  return x + x * p;
+}
+
+F expm1_full(F x) {
+  F small = series(x, x, {1.0f / 5040, 1.0f / 720, 1.0f / 120, 1.0f / 24, 1.0f / 6, 0.5f});
+  return keep(select(size_of(x) < F(0.5f), small, exp_full(x) - F(1)));
+}
+F log1p_full(F x) {  // log((1 + z) / (1 - z))
+  F z = keep(x / (x + F(2)));
+  F small = F(2) * series(z, keep(z * z), {1.0f / 11, 1.0f / 9, 1.0f / 7, 1.0f / 5, 1.0f / 3});
+  return keep(select(size_of(x) < F(0.4f), small, log_full(keep(x + F(1)))));
+}
+F sinh_full(F x) {
+  F small = series(x, keep(x * x), {1.0f / 362880, 1.0f / 5040, 1.0f / 120, 1.0f / 6});
+  F e = keep(exp_full(size_of(x)));
+  F large = with_sign_of((e - recipFull(e)) * F(0.5f), x);
+  return select(size_of(x) < F(1), small, large);
+}
+F cosh_full(F x) {
+  F e = keep(exp_full(size_of(x)));
+  return (e + recipFull(e)) * F(0.5f);
+}
+
+/// For 0 <= a: reduced to |r| <= tan(pi / 8), then a polynomial to 1e-7 there.
+F atan_positive(F a) {
+  BoolExpr far = a > F(2.4142136f), middle = a > F(0.41421356f);
+  F from = keep(select(far, F(std::numbers::pi_v<float> / 2),
+                       select(middle, F(std::numbers::pi_v<float> / 4), F(0))));
+  F r = keep(select(far, F(-1), select(middle, a - F(1), a)) /
+             select(far, a, select(middle, a + F(1), F(1))));
+  return keep(from + series(r, keep(r * r),
+                            {8.05374449538e-2f, -1.38776856032e-1f, 1.99777106478e-1f,
+                             -3.33329491539e-1f}));
+}
+F atan_full(F x) { return with_sign_of(atan_positive(keep(size_of(x))), x); }
+F atan2_full(F y, F x) {
+  F up = keep(size_of(y)), along = keep(size_of(x));
+  // The quotient of the smaller by the larger, so that it is finite; 0 / 0 is 0.
+  BoolExpr steep = up > along;
+  F small = keep(min(up, along)), large = keep(max(up, along));
+  F a = keep(atan_positive(keep(select(large > F(0), small / large, F(0)))));
+  a = keep(select(steep, F(std::numbers::pi_v<float> / 2) - a, a));
+  a = keep(select(bitsOf(x) < I(0), F(std::numbers::pi_v<float>) - a, a));
+  return with_sign_of(a, y);
+}
+F asin_full(F x) { return atan2_full(x, keep(sqrt_full(keep((F(1) - x) * (F(1) + x))))); }
+F acos_full(F x) { return atan2_full(keep(sqrt_full(keep((F(1) - x) * (F(1) + x)))), x); }
+F asinh_full(F x) {
+  F a = keep(size_of(x)), root = keep(sqrt_full(keep(a * a + F(1))));
+  return with_sign_of(log1p_full(keep(a + a * a / (F(1) + root))), x);
+}
+F acosh_full(F x) { return log_full(keep(x + sqrt_full(keep((x - F(1)) * (x + F(1)))))); }
+F atanh_full(F x) { return F(0.5f) * log1p_full(keep((x + x) / (F(1) - x))); }
+
+/// Abramowitz and Stegun 7.1.26 (1.5e-7 absolute); near zero the series, which keeps digits.
+F erf_full(F x) {
+  F a = keep(min(size_of(x), F(6))), s = keep(a * a);
+  F small = keep(F(2 * std::numbers::inv_sqrtpi_v<float>) *
+                 series(a, s, {-1.0f / 1320, 1.0f / 216, -1.0f / 42, 1.0f / 10, -1.0f / 3}));
+  F t = keep(recipFull(F(1) + F(0.3275911f) * a));
+  F p = F(1.061405429f);
+  for (float k : {-1.453152027f, 1.421413741f, -0.284496736f, 0.254829592f}) p = keep(p * t + F(k));
+  F large = F(1) - p * t * exp_full(keep(F(0) - s));
+  return with_sign_of(select(a < F(0.5f), small, large), x);
+}
 }  // namespace
 
 Value math(const std::string& name, Value a, Value b) {
@@ -107,7 +182,20 @@ Value math(const std::string& name, Value a, Value b) {
   if (name == "rsqrt") return rsqrt_full(x).expr;
   if (name == "sin") return sine(x, 0).expr;
   if (name == "cos") return sine(x, 1).expr;
+  if (name == "tan") return (sine(x, 0) / keep(sine(x, 1))).expr;
+  if (name == "asin") return asin_full(x).expr;
+  if (name == "acos") return acos_full(x).expr;
+  if (name == "atan") return atan_full(x).expr;
+  if (name == "atan2") return atan2_full(x, y).expr;
+  if (name == "sinh") return sinh_full(x).expr;
+  if (name == "cosh") return cosh_full(x).expr;
   if (name == "tanh") return tanh_full(x).expr;
+  if (name == "asinh") return asinh_full(x).expr;
+  if (name == "acosh") return acosh_full(x).expr;
+  if (name == "atanh") return atanh_full(x).expr;
+  if (name == "expm1") return expm1_full(x).expr;
+  if (name == "log1p") return log1p_full(x).expr;
+  if (name == "erf") return erf_full(x).expr;
   if (name == "floor") return floor_full(x).expr;
   if (name == "ceil") return (F(0) - floor_full(keep(F(0) - x))).expr;
   if (name == "trunc") return trunc_full(x).expr;
@@ -130,8 +218,10 @@ Value math(const std::string& name, Value a, Value b) {
 
 bool has_math(const std::string& name) {
   for (const char* known :
-       {"exp", "exp2", "log", "log2", "log10", "sqrt", "rsqrt", "sin", "cos", "tanh", "floor",
-        "ceil", "trunc", "round", "sigmoid", "pow", "fmod", "hypot", "copysign"}) {
+       {"exp",  "exp2",  "log",   "log2",    "log10", "sqrt",  "rsqrt", "sin",
+        "cos",  "tan",   "asin",  "acos",    "atan",  "atan2", "sinh",  "cosh",
+        "tanh", "asinh", "acosh", "atanh",   "expm1", "log1p", "erf",   "floor",
+        "ceil", "trunc", "round", "sigmoid", "pow",   "fmod",  "hypot", "copysign"}) {
     if (name == known) return true;
   }
   return false;

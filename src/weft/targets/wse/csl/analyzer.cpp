@@ -219,6 +219,7 @@ void Analyzer::append_key(std::string& out, const Value& v) const {
     auto* d = static_cast<DsdValue*>(v.obj.get());
     raw(d->dsd);
     raw(d->global);
+    raw(d->element);
     return;
   }
   if (t->kind == T::range && v.obj) {

@@ -332,7 +332,11 @@ class Analyzer {
     std::vector<bool> known;  // passed at compile time
     TypeRef result = nullptr;
   };
+  /// Argument k for a parameter declared with a type, or (null) as anytype.
+  using Giver = std::function<Operand(std::size_t k, TypeRef declared)>;
   Signature bind(Decl* decl, const std::vector<Node*>* nodes, std::vector<Operand> given, Pos pos);
+  Signature bind_each(Decl* decl, std::size_t count, const std::vector<Node*>* nodes,
+                      const Giver& give, Pos pos);
   Operand call_decl(Decl* decl, const std::vector<Node*>* nodes, std::vector<Operand> given,
                     Pos pos);
   Operand call_known(Decl* decl, Signature& sig, Pos pos);
@@ -374,6 +378,7 @@ class Analyzer {
   Operand dsd_from_fields(T kind, const Operand& fields, Pos pos);
   void parse_settings(const Operand& config, OpSettings& settings, std::uint16_t* index_reg,
                       Pos pos);
+  TypeRef element_of(const Operand& op) const;
   Priority priority_from(const Value& v, Pos pos);
   Completion completion(const Operand& what, Completion::Kind kind, Pos pos);
   wse::Operand bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos pos,
@@ -412,6 +417,7 @@ class Analyzer {
   std::unique_ptr<ProgramState> program_;
   Frame* frame_ = nullptr;
   int depth_ = 0;
+  const char* stack_base_ = nullptr;  // of the outermost guard
   std::int64_t steps_ = 0;
   Symbol sym_tensor_access_ = 0;
   int module_nesting_ = 0;

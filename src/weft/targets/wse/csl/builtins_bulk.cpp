@@ -179,6 +179,16 @@ Operand Analyzer::bi_dfilt(Node* node, TypeRef) {
   return in_reg(types_.bool_, r);
 }
 
+/// Type of the elements that a memory descriptor was made over; null when nothing tells.
+TypeRef Analyzer::element_of(const Operand& op) const {
+  const Value* v = op.is_known() ? &op.value : nullptr;
+  if (op.where == Operand::memory && op.base == Operand::absolute && op.global)
+    v = &op.global->init;  // a module's variable: what it began with
+  if (!v || !v->defined() || !v->type || !v->type->is_dsd() || !v->obj) return nullptr;
+  TypeRef t = static_cast<DsdValue*>(v->obj.get())->element;
+  return t && t->is_scalar() ? t : nullptr;
+}
+
 Operand Analyzer::bi_map(Node* node, TypeRef) {
   need_runtime(node->pos, "@map");
   Pos pos = node->pos;
@@ -195,42 +205,69 @@ Operand Analyzer::bi_map(Node* node, TypeRef) {
   MapOp op;
   std::vector<Operand> args;
   std::vector<std::size_t> streams;
-  // Parameter types come from the declaration; a descriptor has no element type of its own.
-  TypeRef type = function_type(d, node->list[0]->pos);
-  bool has_out = type->elem->kind != T::void_;
-  std::size_t wanted = 1 + inputs + (has_out ? 1 : 0);
-  if (node->list.size() != wanted && node->list.size() != wanted + 1) {
+  auto check_count = [&](bool enough, std::string_view output) {
+    if (enough) return;
     fail(pos, "wse.csl.builtin.arguments",
          cat("@map over \"", name(d->name), "\" takes the function, ", inputs, " input",
-             inputs == 1 ? "" : "s", has_out ? ", an output" : "", " and optional settings; found ",
-             node->list.size(), " arguments"));
-  }
+             inputs == 1 ? "" : "s", output, " and optional settings; found ", node->list.size(),
+             " arguments"));
+  };
+  check_count(node->list.size() > inputs, "");
+  // What comes element by element stands for a value of the parameter's declared type, or, of an
+  // `anytype`, of the type of the array behind the descriptor; null where something else is passed.
+  std::vector<Operand> sources(inputs);
+  auto give = [&](std::size_t k, TypeRef declared) {
+    Operand v = arg(node, 1 + k, declared);
+    bool stream = v.type->is_dsd() || v.type->is_dsr() || v.type->kind == T::fifo;
+    bool cell = declared && declared->is_scalar() && v.type->kind == T::pointer &&
+                declared->kind != T::pointer && v.type->elem == declared;
+    if (!stream && !cell) return v;
+    TypeRef t = declared ? declared : element_of(v);
+    if (!t)
+      fail(
+          node->list[1 + k]->pos, "wse.csl.map.element",
+          cat("the elements of this ", text(v.type), " have no type of their own, and parameter \"",
+              name(d->node->list[k]->name), "\" is anytype"),
+          "write the parameter's type");
+    sources[k] = std::move(v);
+    return in_reg(t, 0);
+  };
+  Signature sig = bind_each(d, inputs, nullptr, give, pos);
+  TypeRef result = sig.result;
+  bool has_out = result->kind != T::void_;
+  std::size_t wanted = 1 + inputs + (has_out ? 1 : 0);
+  check_count(node->list.size() == wanted || node->list.size() == wanted + 1,
+              has_out ? ", an output" : "");
   for (std::size_t k = 0; k < inputs; ++k) {
-    TypeRef t = type->fields[k].type;
-    Operand v = arg(node, 1 + k, t);
+    TypeRef t = sig.types[k];
+    Pos at = node->list[1 + k]->pos;
+    bool stream = sources[k].type != nullptr;
+    if (sig.known[k] && !stream) continue;  // part of the instance
+    if (!t->is_scalar() || sig.known[k])
+      fail(at, "wse.csl.map.parameter", cat("@map cannot pass a parameter of type ", text(t)));
     MapOp::In in;
-    if (!t->is_scalar())
-      fail(node->list[1 + k]->pos, "wse.csl.map.parameter",
-           cat("@map cannot pass a parameter of type ", text(t)));
     in.ty = bytecode_type(t);
-    if (v.type->is_dsd() || v.type->is_dsr() || v.type->kind == T::fifo) {
-      in.operand = bulk_operand(v, t, false, node->list[1 + k]->pos, "@map");
+    if (stream && sources[k].type->kind == T::pointer) {  // read anew for each element
+      sources[k].temp = false;
+      in.operand = make_operand(wse::Operand::pointer, to_reg(sources[k], pos));
+    } else if (stream) {
+      in.operand = bulk_operand(sources[k], t, false, at, "@map");
     } else {
-      v = coerce(v, t, node->list[1 + k]->pos, "@map");
-      v.temp = false;
-      in.operand = make_operand(wse::Operand::value, to_reg(v, pos));
+      sig.args[k].temp = false;
+      in.operand = make_operand(wse::Operand::value, to_reg(sig.args[k], pos));
     }
     op.inputs.push_back(in);
   }
   if (has_out) {
-    op.out_ty = bytecode_type(type->elem);
-    op.out =
-        bulk_operand(arg(node, 1 + inputs), type->elem, true, node->list[1 + inputs]->pos, "@map");
+    if (!result->is_scalar())
+      fail(pos, "wse.csl.map.parameter", cat("@map cannot store a result of type ", text(result)));
+    op.out_ty = bytecode_type(result);
+    op.out = bulk_operand(arg(node, 1 + inputs), result, true, node->list[1 + inputs]->pos, "@map");
   }
   if (node->list.size() > wanted)
     parse_settings(arg(node, wanted), op.settings, nullptr, node->list[wanted]->pos);
   if (op.settings.async) fail(pos, "wse.csl.settings.async", "@map is synchronous");
-  FunctionInstance* fn = plain_instance(d, pos);
+  FunctionInstance* fn = instance(d, sig, pos);
   op.function = static_cast<std::uint16_t>(fn->index);
   op.window = b().next;
   b().calls.push_back({fn->index, {b().next, b().dnext}});

@@ -193,6 +193,7 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
       fail(pos, "wse.csl.dsd.base", cat("base_address is a pointer, found ", text(p.type)),
            "write &A");
     TypeRef elem = p.type->elem->kind == T::array ? p.type->elem->elem : p.type->elem;
+    value->element = elem;
     elem_bytes = std::max<std::int64_t>(1, elem->size);
     d.elem_bytes = static_cast<std::uint8_t>(std::min<std::int64_t>(elem_bytes, 255));
     base = std::move(p);
@@ -436,6 +437,8 @@ Operand Analyzer::bi_set_dsd_base_addr(Node* node, TypeRef) {
     Value v = copy_dsd(d.value);
     dsd_of(v).global = static_cast<Global*>(const_cast<void*>(base.value.p));
     dsd_of(v).dsd.base = static_cast<std::uint16_t>(base.value.i);
+    TypeRef target = base.type->elem;
+    dsd_of(v).element = target->kind == T::array ? target->elem : target;
     return known_operand(v);
   }
   std::uint16_t r = new_dreg(node->pos);

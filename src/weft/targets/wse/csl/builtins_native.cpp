@@ -135,7 +135,7 @@ Operand Analyzer::bi_weft_next_command(Node* node, TypeRef) {
 Operand Analyzer::bi_weft_stream(Node* node, TypeRef) {
   Value c = known_arg(node, 0);
   bool to_device = known_arg(node, 1).i != 0;
-  if (!layout_ || program_ || c.type->kind == T::void_) return void_operand();
+  if (c.type->kind == T::void_) return void_operand();
   HostStream s;
   s.color = static_cast<std::uint8_t>(color_of(c, node->pos));
   s.to_device = to_device;
@@ -224,6 +224,16 @@ Operand Analyzer::bi_weft_config(Node* node, TypeRef) {
     if (names[k] == n) fn = static_cast<int>(k);
   }
   if (fn < 0) fail(node->pos, "wse.csl.builtin.native", cat("no tile configuration \"", n, "\""));
+  auto which = static_cast<ConfigFn>(fn);
+  if (known() && (which == ConfigFn::set_task_priority || which == ConfigFn::set_main_priority)) {
+    need_program(node->pos, n);
+    StartConfig c;
+    c.fn = static_cast<std::uint8_t>(fn);
+    for (std::size_t k = 1; k < node->list.size() && k <= c.args.size(); ++k)
+      c.args[k - 1] = static_cast<std::uint32_t>(int_arg(node, k, n));
+    program_->out.start_config.push_back(c);
+    return void_operand();
+  }
   need_runtime(node->pos, n);
   std::vector<Operand> args;
   for (std::size_t k = 1; k < node->list.size(); ++k) {

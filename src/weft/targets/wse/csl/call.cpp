@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Calls: at compile time, inlined, and emitted; function instances and their bodies.
+#include <algorithm>
+
 #include "weft/targets/wse/csl/depth.h"
 
 namespace weft::wse::csl {
@@ -28,8 +30,19 @@ void Analyzer::protect(const Operand& op) {
 
 Analyzer::Signature Analyzer::bind(Decl* d, const std::vector<Node*>* nodes,
                                    std::vector<Operand> given, Pos pos) {
+  if (!nodes)
+    return bind_each(
+        d, given.size(), nullptr, [&](std::size_t k, TypeRef) { return std::move(given[k]); }, pos);
+  auto give = [&](std::size_t k, TypeRef type) {
+    if (d->node->list[k]->has(kComptime)) return known_operand(eval_known((*nodes)[k], type));
+    return eval((*nodes)[k], type);
+  };
+  return bind_each(d, nodes->size(), nodes, give, pos);
+}
+
+Analyzer::Signature Analyzer::bind_each(Decl* d, std::size_t count, const std::vector<Node*>* nodes,
+                                        const Giver& give, Pos pos) {
   Node* fn = d->node;
-  std::size_t count = nodes ? nodes->size() : given.size();
   if (count != fn->list.size()) {
     Diagnostic& diag =
         diagnostics_.add(Diagnostic::Level::error, pos, "wse.csl.call.arguments",
@@ -59,16 +72,7 @@ Analyzer::Signature Analyzer::bind(Decl* d, const std::vector<Node*>* nodes,
     }
     bool at_compile_time = p->has(kComptime);
     Pos at = nodes ? (*nodes)[k]->pos : pos;
-    Operand v;
-    if (nodes) {
-      if (at_compile_time) {
-        v = known_operand(eval_known((*nodes)[k], type));
-      } else {
-        v = eval((*nodes)[k], type);
-      }
-    } else {
-      v = std::move(given[k]);
-    }
+    Operand v = give(k, type);
     if (v.where == Operand::nothing || !v.type) v = void_operand();
     if (type) v = coerce(std::move(v), type, at, cat("argument \"", name(p->name), "\""));
     if (!type || type->kind == T::comptime_struct) type = v.type;
@@ -114,8 +118,15 @@ TypeRef Analyzer::function_type(Decl* d, Pos pos) {
 }
 
 Operand Analyzer::eval_call(Node* node, TypeRef) {
-  Operand callee = eval(node->a);
   Pos pos = node->pos;
+  Operand callee;
+  if (node->a->kind == Kind::deref) {  // p.*(x) calls what p points to, as p(x) does
+    callee = eval(node->a->a);
+    if (!callee.type || callee.type->kind != T::pointer || callee.type->elem->kind != T::fn)
+      callee = load(deref_place(callee, pos), pos);
+  } else {
+    callee = eval(node->a);
+  }
   if (!callee.type) fail(pos, "wse.csl.call.callee", "there is nothing to call");
   if (callee.is_known() &&
       (callee.type->kind == T::function || callee.type->kind == T::fn ||
@@ -152,6 +163,16 @@ Operand Analyzer::call_decl(Decl* d, const std::vector<Node*>* nodes, std::vecto
     fail(pos, "wse.csl.call.extern", cat("\"", name(d->name), "\" is extern and has no body here"));
   Signature sig = bind(d, nodes, std::move(given), pos);
   if (known()) return call_known(d, sig, pos);
+  // What cannot exist at run time is computed now: floor(2.5) is a number like any other.
+  if (sig.result->kind != T::void_ && only_known(sig.result) &&
+      std::all_of(sig.args.begin(), sig.args.end(), [](auto& a) { return a.is_known(); })) {
+    struct Known {
+      explicit Known(Frame* f) : frame(f) { ++frame->known; }
+      ~Known() { --frame->known; }
+      Frame* frame;
+    } scope(frame_);
+    return call_known(d, sig, pos);
+  }
   if (d->node->has(kInline)) return call_inline(d, sig, pos);
   FunctionInstance* fn = instance(d, sig, pos);
   std::vector<Operand> args;

@@ -479,7 +479,7 @@ Flow Analyzer::exec_for(Node* node) {
   std::uint16_t counter = new_reg(pos), stop = new_reg(pos), step = new_reg(pos),
                 test = new_reg(pos);
   TypeRef element = types_.u16;
-  bool down = false;
+  bool down = false, either = false;  // either: the step's sign is known at run time only
   Operand array;
   std::uint16_t index = kNoReg;
   if (is_range) {
@@ -496,15 +496,14 @@ Flow Analyzer::exec_for(Node* node) {
       start_op = (*it.fields)[0];
       stop_op = (*it.fields)[1];
       step_op = (*it.fields)[2];
-      if (!step_op.is_known())
-        fail(node->a->pos, "wse.csl.for.step", "the step of @range must be known at compile time");
-      down = step_op.value.i < 0;
+      if (step_op.is_known()) down = step_op.value.i < 0;
+      else either = step_op.type->is_signed();
     }
     if (element->kind == T::comptime_int) {
       fail(node->a->pos, "wse.csl.for.range_type",
            "a loop at run time needs a @range over a run-time integer type");
     }
-    start_op.temp = stop_op.temp = false;
+    start_op.temp = stop_op.temp = step_op.temp = false;
     to_reg_at(start_op, counter, pos);
     to_reg_at(stop_op, stop, pos);
     to_reg_at(step_op, step, pos);
@@ -519,8 +518,29 @@ Flow Analyzer::exec_for(Node* node) {
     index = new_reg(pos);
     load_constant(index, 0, types_.u16, pos);
   }
-  Op compare = down ? Op::gt : Op::lt;
-  emit({compare, i64, test, counter, stop}, pos);
+  std::uint16_t zero = kNoReg, other = kNoReg;
+  if (either) {
+    zero = new_reg(pos);
+    other = new_reg(pos);
+    load_constant(zero, 0, types_.get(T::i64), pos);
+  }
+  auto emit_test = [&] {
+    if (!either) {
+      emit({down ? Op::gt : Op::lt, i64, test, counter, stop}, pos);
+      return;
+    }
+    // (step < 0 and counter > stop) or (step > 0 and counter < stop), without jumps.
+    auto b1 = static_cast<std::uint8_t>(Ty::b1);
+    emit({Op::lt, i64, test, step, zero}, pos);
+    emit({Op::gt, i64, other, counter, stop}, pos);
+    emit({Op::band, b1, other, other, test}, pos);
+    std::uint16_t up = new_reg(pos);
+    emit({Op::gt, i64, test, step, zero}, pos);
+    emit({Op::lt, i64, up, counter, stop}, pos);
+    emit({Op::band, b1, test, test, up}, pos);
+    emit({Op::bor, b1, test, test, other}, pos);
+  };
+  emit_test();
   std::size_t exit = emit_jump(Op::jz, test, pos);
   std::size_t top = here();
   jump_lands_here_ = true;
@@ -554,7 +574,7 @@ Flow Analyzer::exec_for(Node* node) {
     load_constant(one, 1, types_.u16, pos);
     emit({Op::add, static_cast<std::uint8_t>(Ty::u16), index, index, one}, pos);
   }
-  emit({compare, i64, test, counter, stop}, pos);
+  emit_test();
   patch_to(emit_jump(Op::jnz, test, pos), top);
   patch_here(exit);
   --frame_->runtime_branches;

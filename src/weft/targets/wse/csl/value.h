@@ -60,6 +60,7 @@ struct CellPointer : RefCounted {
 struct DsdValue : RefCounted {
   Dsd dsd;
   Global* global = nullptr;
+  TypeRef element = nullptr;  // of the array a memory descriptor was made over
 };
 
 /// A compile-time range.

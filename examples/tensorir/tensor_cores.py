@@ -1,0 +1,162 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Products of 16-bit floats on tensor cores, as schedules of ordinary steps.
+
+The layout of the accumulators (which thread holds which element) is a ``transform_layout`` of a buffer in scope
+"local"; the instruction is a ``tensorize``. Everything stays an ordinary program: ``weft.build(..., target="ref")``
+runs it, ``sch.trace`` prints it.
+"""
+
+import weft
+from weft import te
+
+
+def product(m, n, k, dtype="float16"):
+    """C[m, n] = A[m, k] @ B[k, n], operands of 16 bits, sums and result float32."""
+    A, B = te.placeholder((m, k), dtype, name="A"), te.placeholder((k, n), dtype, name="B")
+    r = te.reduce_axis((0, k), name="k")
+    C = te.compute(
+        (m, n),
+        lambda i, j: te.sum(A[i, r].astype("float32") * B[r, j].astype("float32"), axis=r),
+        name="C",
+    )
+    return te.create_prim_func([A, B, C])
+
+
+def _pipeline(s, loop, stages):
+    if stages > 1:
+        s.annotate(loop, "software_pipeline_stage", [0, 0, stages - 1])
+        s.annotate(loop, "software_pipeline_order", [0, 1, 2])
+        s.annotate(loop, "software_pipeline_async_stages", [0])
+
+
+def _lanes(s, rows, columns, warps):
+    """Loops over a tile in the order of an accumulator's fragment: lane, then what it holds.
+
+    The tile's rows are warps * 16 or, with warps = 1, multiples of 16."""
+    if warps > 1:
+        w, h, g = s.split(rows, [warps, 2, 8])
+    else:
+        h, g = s.split(rows, [None, 8])
+    j, t, e = s.split(columns, [None, 4, 2])
+    if warps > 1:
+        s.reorder(w, g, t, j, h, e)
+        lane = s.fuse(w, g, t)
+    else:
+        s.reorder(g, t, h, j, e)
+        lane = s.fuse(g, t)
+    s.bind(lane, "threadIdx.x")
+    for loop in (h, j):
+        s.unroll(loop)
+    return e
+
+
+def wgmma(f, block=(128, 128, 64), columns=128, stages=4, dtype="float16"):
+    """For sm_90a: groups of 128 threads, each with 64 rows of the block and `columns` of it."""
+    bm, bn, bk = block
+    groups = bm // 64
+    s = weft.Schedule(f)
+    C = s.get_block("C")
+    a, b, c = (
+        s.cache_read(C, 0, "shared"),
+        s.cache_read(C, 1, "shared"),
+        s.cache_write(C, 0, "local"),
+    )
+    s.transform_layout(C, ("read", 0), lambda i, k: (k // 8, i, k % 8))
+    s.transform_layout(C, ("read", 1), lambda k, j: (j // 8, k, j % 8))
+    s.transform_layout(
+        C,
+        ("write", 0),
+        lambda i, j: (
+            i // 64,
+            j // columns,
+            i % 64 // 16 * 32 + i % 8 * 4 + j % 8 // 2,
+            j % columns // 8,
+            i % 16 // 8,
+            j % 2,
+        ),
+    )
+    i, j, k = s.get_loops(C)
+    bi, wi, ti = s.split(i, [None, groups, 64])
+    bj, wj, tj = s.split(j, [None, bn // columns, columns])
+    ko, kk = s.split(k, [None, bk])
+    s.reorder(bi, bj, ko, wi, wj, ti, tj, kk)
+    s.bind(bi, "blockIdx.y")
+    s.bind(bj, "blockIdx.x")
+    s.bind(wi, "threadIdx.y")
+    for cache in (a, b):  # neighbouring threads fetch neighbouring 16 bytes and write other banks
+        s.compute_at(cache, ko)
+        x, y = s.get_loops(cache)[-2:]
+        y0, y1 = s.split(y, [None, 8])
+        steps, ty, tx = s.split(s.fuse(x, y0), [None, groups, 128])
+        s.storage_align(cache, 0, 0, 64, 8)
+        s.bind(ty, "threadIdx.y")
+        s.bind(tx, "threadIdx.x")
+        s.vectorize(y1)
+        s.unroll(steps)
+    s.reverse_compute_at(c, bj)
+    rows, cols = s.get_loops(c)[-2:]
+    group, rows = s.split(rows, [None, 64])
+    s.bind(group, "threadIdx.y")
+    s.vectorize(_lanes(s, rows, cols, 4))
+    init = s.decompose_reduction(C, ko)
+    s.unroll(_lanes(s, *s.get_loops(init)[-2:], 4))
+    s.tensorize(ti, f"cuda.wgmma.m64n{columns}k{bk}.{dtype}")
+    _pipeline(s, ko, stages)
+    return s
+
+
+def mma(f, block=(128, 128, 32), warp=(64, 64), stages=4, dtype="float16"):
+    """From sm_80 on: warps of 32 threads, each with a tile of `warp`."""
+    (bm, bn, bk), (wm, wn) = block, warp
+    warps = bm // wm * (bn // wn)
+    s = weft.Schedule(f)
+    C = s.get_block("C")
+    a, b, c = (
+        s.cache_read(C, 0, "shared"),
+        s.cache_read(C, 1, "shared"),
+        s.cache_write(C, 0, "local"),
+    )
+    s.transform_layout(
+        C,
+        ("write", 0),
+        lambda i, j: (
+            i // wm,
+            j // wn,
+            i % 8 * 4 + j % 8 // 2,
+            i % wm // 8,
+            j % wn // 8,
+            j % 2,
+        ),
+    )
+    i, j, k = s.get_loops(C)
+    bi, wi, ti = s.split(i, [None, bm // wm, wm])
+    bj, wj, tj = s.split(j, [None, bn // wn, wn])
+    ko, ki, kk = s.split(k, [None, bk // 16, 16])
+    s.reorder(bi, bj, ko, wi, wj, ki, ti, tj, kk)
+    s.bind(bi, "blockIdx.y")
+    s.bind(bj, "blockIdx.x")
+    s.bind(wi, "threadIdx.z")
+    s.bind(wj, "threadIdx.y")
+    s.unroll(ki)
+    for cache in (a, b):
+        s.compute_at(cache, ko)
+        fused = s.fuse(*s.get_loops(cache)[-2:])
+        steps, tz, ty, tx, lanes = s.split(fused, [None, bm // wm, bn // wn, 32, 8])
+        for loop, axis in ((tz, "threadIdx.z"), (ty, "threadIdx.y"), (tx, "threadIdx.x")):
+            s.bind(loop, axis)
+        s.vectorize(lanes)
+        s.unroll(steps)
+        s.storage_align(cache, 0, 0, 32, 8)  # rows begin 16 bytes further in the banks
+    s.reverse_compute_at(c, bj)
+    rows, cols = s.get_loops(c)[-2:]
+    tz, rows = s.split(rows, [None, wm])
+    ty, cols = s.split(cols, [None, wn])
+    s.reorder(tz, ty, rows, cols)
+    s.bind(tz, "threadIdx.z")
+    s.bind(ty, "threadIdx.y")
+    s.vectorize(_lanes(s, rows, cols, 1))
+    init = s.decompose_reduction(C, ko)
+    s.unroll(_lanes(s, *s.get_loops(init)[-2:], 1))
+    s.tensorize(ti, f"cuda.mma.m{wm}n{wn}k16.{dtype}")
+    _pipeline(s, ko, stages)
+    return s

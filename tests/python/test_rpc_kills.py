@@ -1,0 +1,118 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Clients and servers of simulated VTAs that die by SIGKILL at random moments, and eight clients at once."""
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+import time
+
+import numpy as np
+import pytest
+import weft
+from test_rpc import ENVIRONMENT, Served, rpc, until
+from weft.vta import op
+
+pytestmark = pytest.mark.targets("vta")
+SEED = 20
+
+CLIENT = """
+import sys, numpy as np, weft, weft.rpc
+remote = weft.rpc.connect("127.0.0.1", int(sys.argv[1]))
+device = remote.device("vta")
+remote.upload(sys.argv[2])
+f = remote.load_module("product.weft-mod")
+rng = np.random.default_rng(int(sys.argv[3]))
+a, b = (rng.integers(-128, 128, (64, 64)).astype(np.int8) for _ in range(2))
+print("ready", flush=True)
+while True:
+    A, B = weft.asarray(a, device=device), weft.asarray(b, device=device)
+    C = weft.zeros((64, 64), dtype="int8", device=device)
+    f["main"](A, B, C)
+    big = weft.asarray(np.zeros(1 << 20, np.int8), device=device)
+    assert np.array_equal(C.numpy(), ((a.astype(np.int32) @ b) >> 4).astype(np.int8))
+"""
+
+
+@pytest.fixture(scope="module")
+def product(tmp_path_factory):
+    path = tmp_path_factory.mktemp("vta") / "product.weft-mod"
+    weft.build(op.matmul(64, 64, 64, shift=4), target="vta").save(path)
+    return path
+
+
+def work(remote, path, rng, rounds):
+    """Products of this connection's own numbers; how many were right."""
+    device = remote.device("vta")
+    remote.upload(path)
+    f = remote.load_module("product.weft-mod")
+    for _ in range(rounds):
+        a, b = (rng.integers(-128, 128, (64, 64)).astype(np.int8) for _ in range(2))
+        arrays = [weft.asarray(x, device=device) for x in (a, b, np.zeros((64, 64), np.int8))]
+        f["main"](*arrays)
+        np.testing.assert_array_equal(
+            arrays[2].numpy(), ((a.astype(np.int32) @ b.astype(np.int32)) >> 4).astype(np.int8)
+        )
+    return rounds
+
+
+def test_eight_clients_at_once_each_with_a_machine_of_its_own(product):
+    with rpc.Server("vta", port=0) as server:
+        done, failures = [], []
+
+        def client(seed):
+            try:
+                remote = rpc.connect("127.0.0.1", server.port)
+                done.append(work(remote, product, np.random.default_rng(seed), 20))
+                assert remote.stats()["launches"] == 20  # of this connection's machine alone
+            except Exception as error:  # noqa: BLE001
+                failures.append(error)
+
+        threads = [threading.Thread(target=client, args=(seed,)) for seed in range(8)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert not failures and done == [20] * 8
+        assert until(lambda: server.sessions == 0 and server.held_bytes == 0)
+
+
+def test_clients_killed_at_random_moments_leave_nothing_behind(product):
+    rng = random.Random(SEED)
+    with rpc.Server("vta", port=0) as server:
+        clients = [
+            subprocess.Popen(
+                [sys.executable, "-c", CLIENT, str(server.port), str(product), str(seed)],
+                env=ENVIRONMENT,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+            for seed in range(6)
+        ]
+        for child in clients:
+            assert child.stdout.readline() == b"ready\n", child.stderr.read()
+        for child in clients:
+            time.sleep(rng.uniform(0, 0.05))
+            assert child.poll() is None, child.communicate()[1]  # its own answers were right so far
+            child.send_signal(signal.SIGKILL)
+        for child in clients:
+            child.communicate(timeout=10)
+        assert until(lambda: server.sessions == 0 and server.held_bytes == 0)
+        remote = rpc.connect("127.0.0.1", server.port)
+        assert work(remote, product, np.random.default_rng(SEED), 3) == 3
+
+
+def test_servers_killed_at_random_moments_are_errors_in_time(product):
+    rng = random.Random(SEED)
+    for seed in range(3):
+        served = Served("--device", "vta")
+        remote = rpc.connect("127.0.0.1", served.port, deadline=5, run_deadline=5)
+        timer = threading.Timer(rng.uniform(0, 0.15), served.process.kill)
+        timer.start()
+        start = time.time()
+        with pytest.raises(weft.Error) as lost:
+            work(remote, product, np.random.default_rng(seed), 1_000_000)
+        assert lost.value.code == "rpc.lost", lost.value
+        assert time.time() - start < 8
+        served.process.communicate(timeout=10)

@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensor cores of cuda: schedules of ordinary steps, exact on the interpreter, cubins without a card, right on one."""
+
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+import weft
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples/tensorir"))
+import tensor_cores  # noqa: E402
+
+SCHEDULES = [
+    pytest.param(lambda f, t: tensor_cores.mma(f, (64, 64, 32), (32, 32), 2, t), id="mma"),
+    pytest.param(lambda f, t: tensor_cores.mma(f, (128, 64, 16), (64, 64), 1, t), id="mma-1"),
+    pytest.param(lambda f, t: tensor_cores.wgmma(f, (64, 64, 16), 64, 3, t), id="wgmma"),
+    pytest.param(lambda f, t: tensor_cores.wgmma(f, (128, 128, 32), 128, 1, t), id="wgmma-1"),
+]
+M, N, K = 128, 128, 96
+
+
+def operands(dtype, device):
+    rng = np.random.default_rng(7)
+    pair = (rng.standard_normal(shape, np.float32) for shape in ((M, K), (K, N)))
+    return [weft.asarray(x).astype(dtype).to(weft.device(device)) for x in pair]
+
+
+def check(f, dtype, device):
+    A, B = operands(dtype, device)
+    C = weft.zeros((M, N), dtype="float32", device=weft.device(device))
+    f(A, B, C)
+    a, b = (x.to(weft.device("cpu")).astype("float64").numpy() for x in (A, B))
+    np.testing.assert_allclose(C.numpy(), a @ b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("make", SCHEDULES)
+def test_the_scheduled_program_computes_the_product(make, dtype):
+    sch = make(tensor_cores.product(M, N, K, dtype), dtype)
+    check(weft.build(sch, target="ref")["main"], dtype, "ref")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("make", SCHEDULES)
+def test_cubins(make, dtype):
+    reason = weft.device("cuda").reason
+    if "NVRTC" in reason:
+        pytest.skip(f"no NVRTC: {reason}")
+    text = weft.build(
+        make(tensor_cores.product(M, N, K, dtype), dtype), target="cuda:arch=sm_90"
+    ).source()
+    short = {"float16": "f16", "bfloat16": "bf16"}[dtype]
+    assert f".f32.{short}.{short}" in text
+    # The accumulators are registers: one thread's part, not the whole tile.
+    size = text.split("float C_local[")[1].split("]")[0]
+    assert int(size) in (32, 64, 128)
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("make", SCHEDULES)
+def test_on_a_card(make, dtype):
+    device = weft.device("cuda")
+    if not device.available:
+        pytest.skip(f"no CUDA device: {device.reason}")
+    f = weft.build(make(tensor_cores.product(M, N, K, dtype), dtype), target="cuda")["main"]
+    check(f, dtype, "cuda")
+
+
+@pytest.mark.parametrize(
+    "arch, make, what",
+    [("sm_80", 2, "wgmma"), ("sm_100", 2, "wgmma"), ("sm_75", 1, "mma.m16n8k16")],
+)
+def test_another_architecture_is_refused(arch, make, what):
+    sch = SCHEDULES[make].values[0](tensor_cores.product(M, N, K), "float16")
+    with pytest.raises(weft.Error, match=f"uses {what}, which {arch} does not have") as caught:
+        weft.build(sch, target=f"cuda:arch={arch}")
+    assert caught.value.code == "cuda.instruction.arch"
+
+
+def test_rows_that_ldmatrix_cannot_read_are_refused():
+    """Rows that begin at multiples of 2 bytes: the layout is named, not silently slow or wrong."""
+    f = tensor_cores.product(64, 64, 32)
+    sch = tensor_cores.mma(f, (64, 64, 16), (64, 64), 1)
+    sch.storage_align(sch.get_block("A_shared"), 0, 0, 16, 1)
+    with pytest.raises(weft.Error, match='"A_shared".*no multiple of 8') as caught:
+        weft.build(sch, target="cuda:arch=sm_90")
+    assert caught.value.code == "cuda.instruction.layout"
+
+
+def test_a_tile_of_another_size_is_refused():
+    sch = weft.Schedule(tensor_cores.product(64, 64, 32))
+    with pytest.raises(weft.ScheduleError, match="does not compute"):
+        sch.tensorize(sch.get_loops(sch.get_block("C"))[0], "cuda.mma.m16n32k16.float16")
