@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Large arrays on the host beside NumPy, torch and oneDNN in one run, interleaved; medians.
+"""Large arrays on the host beside NumPy, torch and oneDNN in one run, interleaved; medians (beside.py says how).
 
 PYTHONPATH=python python bench/array/large.py [--threads N] [--only TEXT ...] [--json F]
 
@@ -10,15 +10,14 @@ import argparse
 import ctypes
 import json
 import os
-import statistics
 import sys
-import time
 
 THREADS = sys.argv[sys.argv.index("--threads") + 1] if "--threads" in sys.argv else "1"
 for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
     os.environ[name] = THREADS
 
 import numpy as np
+from beside import Bench
 
 import weft
 
@@ -45,44 +44,6 @@ def onednn():
         assert status == 0
 
     return product
-
-
-class Bench:
-    def __init__(self, only, seconds):
-        self.only, self.seconds, self.rows = only, seconds, []
-
-    def case(self, name, ours, check=True, tol=1e-4, **rivals):
-        if self.only and not any(text in name for text in self.only):
-            return
-        rivals = {k: f for k, f in rivals.items() if f}
-        if check:
-            want = next(iter(rivals.values()))()
-            np.testing.assert_allclose(np.asarray(ours()), np.asarray(want), rtol=tol, atol=tol)
-        names = ["weft", *rivals]
-        work = [ours, *rivals.values()]
-        start = time.perf_counter()
-        for f in work:
-            f()
-        once = time.perf_counter() - start
-        rounds = max(3, min(15, int(self.seconds / once)))
-        times = {n: [] for n in names}
-        # Threads of OpenMP and OpenBLAS spin on after a call and would take a processor from whoever
-        # comes next: each waits for silence, wakes its own threads and is then timed several times.
-        turns = 3 if THREADS != "1" else 1
-        for _ in range((rounds + turns - 1) // turns):
-            for n, f in zip(names, work):
-                if turns > 1:
-                    time.sleep(0.15)
-                    f()
-                for _ in range(turns):
-                    start = time.perf_counter()
-                    f()
-                    times[n].append(time.perf_counter() - start)
-        medians = {n: statistics.median(t) for n, t in times.items()}
-        ratio = min(medians[n] for n in rivals) / medians["weft"]
-        self.rows.append(dict(case=name, ratio=ratio, **medians))
-        text = "  ".join(f"{n} {t * 1e3:8.2f} ms" for n, t in medians.items())
-        print(f"{name:28s} {text}   ratio {ratio:.2f}", flush=True)
 
 
 def elementwise(bench, x, y, w, v, tx, ty):
@@ -278,7 +239,7 @@ def main():
     weft.set_threads(options.threads)
     if torch:
         torch.set_num_threads(options.threads)
-    bench = Bench(options.only, options.seconds)
+    bench = Bench(options.only, options.seconds, 0.02 if options.threads > 1 else 0.0)
     rng = np.random.default_rng(0)
     x, y = (rng.random(options.size, dtype="float32") + np.float32(0.1) for _ in range(2))
     w, v = weft.asarray(x), weft.asarray(y)

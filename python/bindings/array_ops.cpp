@@ -9,6 +9,7 @@
 
 #include "array_type.h"
 #include "weft/array/linalg.h"
+#include "weft/array/moments.h"
 #include "weft/array/random.h"
 #include "weft/runtime/pool.h"
 
@@ -200,6 +201,9 @@ void bind_array_ops(nb::module_& m) {
       },
       nb::arg("name"), nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"),
       nb::arg("dtype").none());
+  m.def("_squares_about", [](const NDArray& x, const NDArray& mean) {
+    return unlocked([&] { return squares_about(x, mean); });
+  });
   m.def(
       "_scan",
       [](const std::string& name, const NDArray& x, int axis, nb::handle dtype) {
@@ -236,6 +240,7 @@ void bind_array_ops(nb::module_& m) {
   m.def("_scatter", [](const NDArray& x, const std::vector<NDArray>& i, const NDArray& v,
                        bool accumulate) { scatter(x, i, v, accumulate); });
   m.def("_nonzero", [](const NDArray& x) { return nonzero(x); });
+  m.def("_count_marked", [](const NDArray& x) { return count_marked(x); });
   m.def(
       "_reshape",
       [](const NDArray& x, nb::handle shape, std::optional<bool> copy) {

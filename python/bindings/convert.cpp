@@ -238,8 +238,9 @@ NDArray array_from_buffer(PyObject* o, Copy copy, bool& ok) {
     return {};
   }
   ok = true;
-  NDArray shared = from_external(device_from_python(nb::str("cpu")), view->buf, span, e, shape,
-                                 strides, release);
+  const Ref<Device>& usual = default_device();
+  const Ref<Device> host = usual->info().name == "cpu" ? usual : device_from_python(nb::str("cpu"));
+  NDArray shared = from_external(host, view->buf, span, e, shape, strides, release);
   if (copy == Copy::always || (!writable && copy != Copy::never)) return shared.copy();
   return shared;
 }

@@ -171,6 +171,42 @@ int index_ndim(const std::vector<NDArray>& arrays) {
   return n;
 }
 
+/// The view of a key of integers and slices alone; false where it is something else.
+bool plain_view(const NDArray& array, PyObject* key, NDArray& view) {
+  auto part = [&](PyObject* o, int& axis) {
+    if (PyLong_CheckExact(o)) {
+      view = view.select(axis, to_position(o, view, axis, axis));
+    } else {
+      view = slice_axis(view, axis, o);
+      ++axis;
+    }
+  };
+  auto plain = [](PyObject* o) { return PyLong_CheckExact(o) || PySlice_Check(o); };
+  int axis = 0;
+  if (!PyTuple_CheckExact(key)) {
+    if (array.ndim() == 0 || !plain(key)) return false;
+    view = array;
+    part(key, axis);
+    return true;
+  }
+  const Py_ssize_t n = PyTuple_GET_SIZE(key);
+  if (n > array.ndim()) return false;
+  for (Py_ssize_t i = 0; i < n; ++i)
+    if (!plain(PyTuple_GET_ITEM(key, i))) return false;
+  view = array;
+  for (Py_ssize_t i = 0; i < n; ++i) part(PyTuple_GET_ITEM(key, i), axis);
+  return true;
+}
+
+/// The key as a mask over the leading axes of an array on the same device; null when it is not one.
+const NDArray* mask_of(PyObject* key, const NDArray& array) {
+  if (!is_ndarray(key)) return nullptr;
+  const NDArray& mask = unwrap(key);
+  const bool fits = mask.elem() == Elem::boolean && mask.ndim() > 0 &&
+                    mask.ndim() <= array.ndim() && mask.device() == array.device();
+  return fits ? &mask : nullptr;
+}
+
 }  // namespace
 
 std::vector<NDArray> index_arrays(const NDArray& array, PyObject* key, NDArray& view,
@@ -182,9 +218,15 @@ std::vector<NDArray> index_arrays(const NDArray& array, PyObject* key, NDArray& 
 }
 
 PyObject* get_item(const NDArray& array, PyObject* key) {
-  if (PyLong_CheckExact(key) && array.ndim() > 0)
-    return wrap(array.select(0, to_position(key, array, 0, 0)));
-  if (PySlice_Check(key) && array.ndim() > 0) return wrap(slice_axis(array, 0, key));
+  if (array.ndim() > 0) {
+    if (PyLong_CheckExact(key)) return wrap(array.select(0, to_position(key, array, 0, 0)));
+    if (PySlice_Check(key)) return wrap(slice_axis(array, 0, key));
+  }
+  if (PyTuple_CheckExact(key)) {
+    NDArray view;
+    if (plain_view(array, key, view)) return wrap(std::move(view));
+  }
+  if (const NDArray* mask = mask_of(key, array)) return wrap(select_marked(array, *mask));
   Parsed p = parse(array, key);
   if (p.arrays.empty()) return wrap(std::move(p.view));
   NDArray out = gather(p.view, p.arrays);
@@ -192,14 +234,17 @@ PyObject* get_item(const NDArray& array, PyObject* key) {
 }
 
 void set_item(const NDArray& array, PyObject* key, PyObject* value) {
-  Parsed p = parse(array, key);
-  NDArray source;
+  const NDArray* mask = mask_of(key, array);
+  NDArray source, view;
+  const bool plain = plain_view(array, key, view);
   if (is_number(value)) {
     Scalar s = scalar_of(value);
     if (s.kind == Kind::complex && !is_complex(array.elem())) {
       throw Error(ErrorKind::dtype, "array.assign.dtype",
                   cat("a complex number cannot be stored in ", describe(array)));
     }
+    if (plain && view.size() == 1 && view.on_host())
+      return write_scalar(s, array.elem(), view.host());
     source = full(array.device(), array.elem(), Dims{}, s);
   } else {
     source = to_array(value, std::nullopt, Ref<Device>(), Copy::when_needed);
@@ -209,6 +254,10 @@ void set_item(const NDArray& array, PyObject* key, PyObject* value) {
     }
     if (source.device() != array.device()) source = source.to(array.device());
   }
+  if (mask && source.size() == 1) return assign_marked(array, *mask, source);
+  Parsed p;
+  if (plain) p.view = view;
+  else p = parse(array, key);
   if (p.arrays.empty()) {
     while (source.ndim() > p.view.ndim() && source.shape()[0] == 1) source = source.select(0, 0);
     assign(p.view, source);

@@ -91,6 +91,10 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     """Evenly spaced numbers from start up to, without, stop."""
     if stop is None:
         start, stop = 0, start
+    if type(start) is type(stop) is type(step) is int and dtype is None and step:
+        if -(2**52) < start < 2**52 and -(2**52) < step < 2**52:  # the common case
+            count = -((start - stop) // step)
+            return _core._arange(start, step, count if count > 0 else 0, _int64, device)
     if step == 0:
         raise _error(
             _core.ArgumentError, "array.arange.step", f"arange from {start} to {stop} with step 0"
@@ -120,6 +124,12 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
         dtype = (
             _core.complex64 if isinstance(start, complex) or isinstance(stop, complex) else _float32
         )
+    if endpoint and num > 1 and _name(dtype) in ("float32", "float64"):
+        step = (stop - start) / (num - 1)
+        if step != 0 or start == stop:
+            out = _core._arange(float(start), float(step), num, _dtype(dtype), device)
+            out[num - 1] = stop
+            return out
     wide = _core.complex128 if _name(dtype) in _COMPLEX else _float64
     steps = num - 1 if endpoint else num
     t = arange(0, num, 1, dtype=_float64, device=device)

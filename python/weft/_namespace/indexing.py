@@ -196,6 +196,14 @@ def repeat(x, repeats, /, *, axis=None):
         x, axis = reshape(x, (-1,)), 0
     axis = _axis(axis, x.ndim, "repeat")
     n = x.shape[axis]
+    if isinstance(repeats, int) and 0 < repeats <= 8 and not _is_tensor(x):
+        # One strided copy for each repetition.
+        shape = (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])
+        out = empty(shape, dtype=x.dtype, device=x.device)
+        front = (slice(None),) * (axis + 1)
+        for k in range(repeats):
+            out[(*front, k)] = x
+        return reshape(out, (*x.shape[:axis], n * repeats, *x.shape[axis + 1 :]))
     if isinstance(repeats, int):
         index = (
             arange(n * repeats, device=x.device) // repeats

@@ -145,7 +145,7 @@ def roll(x, /, shift, *, axis=None):
         shifts = tuple(shifts) * len(axes)
     if len(axes) == 1:
         axes = tuple(axes) * len(shifts)
-    out = x if _is_tensor(x) else x.copy()
+    out = x
     for s, a in zip(shifts, axes):
         a = _axis(a, x.ndim, "roll")
         n = x.shape[a]
@@ -154,7 +154,7 @@ def roll(x, /, shift, *, axis=None):
         s = s % n
         front = (slice(None),) * a
         out = concat([out[(*front, slice(n - s, None))], out[(*front, slice(0, n - s))]], axis=a)
-    return out
+    return x.copy() if out is x else out
 
 
 def tile(x, repetitions, /):

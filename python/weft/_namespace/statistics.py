@@ -93,12 +93,41 @@ def mean(x, /, *, axis=None, keepdims=False):
     return sum(x, axis=axis, keepdims=keepdims) / _count(x, axis)
 
 
+def _reduced_axes(ndim, axis):
+    if axis is None:
+        return set(range(ndim))
+    return {a % ndim for a in (axis if isinstance(axis, (tuple, list)) else (axis,))}
+
+
+def _kept(shape, axis):
+    gone = _reduced_axes(len(shape), axis)
+    return tuple(n for i, n in enumerate(shape) if i not in gone)
+
+
+def _in_rows(x, axis):
+    """Are the reduced axes the last ones of a compact array of reals on the host?"""
+    if not isinstance(x, _core.NDArray) or x.size == 0 or not x.device.host_accessible:
+        return False
+    gone = _reduced_axes(x.ndim, axis)
+    return (
+        _name(x.dtype) in ("float32", "float64")
+        and gone == set(range(x.ndim - len(gone), x.ndim))
+        and x.is_contiguous()
+    )
+
+
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     """Variance, over n - correction."""
     narrow = _name(x.dtype) in ("float16", "bfloat16")
     wide = x.astype(_float32) if narrow or _name(x.dtype) in _INTEGERS else x
-    centred = wide - mean(wide, axis=axis, keepdims=True)
-    total = sum(centred * centred, axis=axis, keepdims=keepdims)
+    middle = mean(wide, axis=axis, keepdims=True)
+    if _in_rows(wide, axis):
+        total = _core._squares_about(wide, middle).reshape(
+            middle.shape if keepdims else _kept(wide.shape, axis)
+        )
+    else:
+        centred = wide - middle
+        total = sum(centred * centred, axis=axis, keepdims=keepdims)
     n = _count(x, axis) - correction
     out = total / n if n > 0 else total * _math.nan
     return out.astype(x.dtype) if narrow else out
@@ -171,7 +200,10 @@ def diff(x, /, *, axis=-1, n=1, prepend=None, append=None):
 
 def count_nonzero(x, /, *, axis=None, keepdims=False):
     """How many elements are not zero."""
-    return _core._reduce("sum", _array(x).astype(_bool), axis, keepdims, _int64)
+    x = _array(x)
+    if axis is None and not keepdims and x.device.host_accessible:
+        return full((), _core._count_marked(_array(x)), dtype=_int64, device=x.device)
+    return _core._reduce("sum", x.astype(_bool), axis, keepdims, _int64)
 
 
 __all__ = [

@@ -9,7 +9,16 @@ namespace weft {
 
 /// A row of the lists. Plain: C writes it. A list ends with table -1.
 struct KernelEntry {
-  enum Table : std::int16_t { elementwise, reduce, accumulate, scan, cast, select, row_kernel };
+  enum Table : std::int16_t {
+    elementwise,
+    reduce,
+    accumulate,
+    scan,
+    cast,
+    select,
+    row_kernel,
+    fold
+  };
   std::int16_t table, row, elem, layout;
   void (*function)();
 };

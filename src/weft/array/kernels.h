@@ -34,6 +34,8 @@ using ElementwiseFn = void (*)(std::int64_t n, const void* const* in, void* out)
 using ReduceFn = void (*)(std::int64_t n, const void* in, void* acc);
 /// acc[i] = combine(acc[i], in[i]).
 using AccumulateFn = void (*)(std::int64_t n, const void* in, void* acc);
+/// acc[i] = combination of acc[i] and in[0][i] to in[3][i].
+using FoldFn = void (*)(std::int64_t n, const void* const* in, void* acc);
 /// Running combination, inclusive; `acc` carries over between calls.
 using ScanFn = void (*)(std::int64_t n, const void* in, void* out, void* acc);
 using CastFn = void (*)(std::int64_t n, const void* in, void* out);
@@ -58,6 +60,7 @@ struct KernelTable {
   ElementwiseFn elementwise[kOps][kElems] = {};
   ReduceFn reduce[kReduceOps][kElems] = {};
   AccumulateFn accumulate[kReduceOps][kElems] = {};
+  FoldFn fold[kReduceOps][kElems] = {};  // null for complex numbers
   ScanFn scan[kReduceOps][kElems] = {};
   CastFn cast[kElems][kElems] = {};
   SelectFn select[kElems] = {};

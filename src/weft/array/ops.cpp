@@ -10,6 +10,7 @@
 #include "weft/array/kernel_lists.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops/device_structured.h"
+#include "weft/array/strided_copy.h"
 #include "weft/array/transpose.h"
 #include "weft/runtime/pool.h"
 
@@ -375,6 +376,26 @@ void run_binary(Op op, ElementwiseFn fn, Elem compute, Rule rule, const NDArray&
                 [fn](std::int64_t n, const void* const* in, void* o) { fn(n, in, o); });
 }
 
+/// out = condition ? a : b for arrays and numbers that broadcast to it; b may be `out` itself.
+void select_into(const NDArray& out, const NDArray& condition, const Arg& a, const Arg& b) {
+  const Arg* args[2] = {&a, &b};
+  Elem kernel = kernel_elem(out.elem());
+  SelectFn fn = kernels().select[static_cast<int>(kernel)];
+  alignas(16) char constants[2][16];
+  Feed feeds[3];
+  prepare(feeds[0], condition, out.shape(), Elem::boolean);
+  for (int k = 0; k < 2; ++k) {
+    if (args[k]->array) {
+      prepare(feeds[k + 1], *args[k]->array, out.shape(), kernel);
+    } else {
+      feeds[k + 1] = scalar_feed(args[k]->scalar, kernel, constants[k]);
+    }
+  }
+  run_chunks<3>(feeds, out, kernel, [fn](std::int64_t n, const void* const* in, void* o) {
+    fn(n, static_cast<const bool*>(in[0]), in[1], in[2], o);
+  });
+}
+
 }  // namespace
 
 const OpInfo& info(Op op) { return kInfo[static_cast<int>(op)]; }
@@ -506,6 +527,15 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
                 cat(row.name, " needs an array, got two numbers"));
   }
   Types types = resolve_types(row, args, 2);
+  if (op == Op::pow && x.array && !y.array && x.array->elem() == types.compute) {
+    // Powers with the same value, special ones included, from cheaper operations.
+    const bool real = is_real_float(types.compute);
+    const double p = y.scalar.kind == Kind::integer ? static_cast<double>(y.scalar.i)
+                     : y.scalar.kind == Kind::real  ? y.scalar.z.real()
+                                                    : 0;
+    if (p == 2 && !is_complex(types.compute)) return apply(Op::square, x);
+    if (p == -1 && real) return apply(Op::reciprocal, x);
+  }
   Elem kernel = kernel_elem(types.compute);
   ElementwiseFn fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)];
   if (x.array && y.array) {
@@ -616,7 +646,7 @@ void assign(const NDArray& dst, const NDArray& src) {
     return assign(dst, copied);
   }
   if (!dst.on_host()) return device_copy(dst, src);
-  if (transpose_copy(dst, src)) return;
+  if (transpose_copy(dst, src) || strided_copy(dst, src)) return;
   Feed feeds[1];
   if (src.elem() != dst.elem()) {
     prepare(feeds[0], src, dst.shape(), src.elem());
@@ -647,22 +677,24 @@ NDArray where(const NDArray& condition, const Arg& a, const Arg& b) {
     if (!device_select(out, condition, a, b)) device_where(out, condition, a, b);
     return out;
   }
-  Elem kernel = kernel_elem(e);
-  SelectFn fn = kernels().select[static_cast<int>(kernel)];
-  alignas(16) char constants[2][16];
-  Feed feeds[3];
-  prepare(feeds[0], condition, out.shape(), Elem::boolean);
-  for (int k = 0; k < 2; ++k) {
-    if (args[k].array) {
-      prepare(feeds[k + 1], *args[k].array, out.shape(), kernel);
-    } else {
-      feeds[k + 1] = scalar_feed(args[k].scalar, kernel, constants[k]);
-    }
-  }
-  run_chunks<3>(feeds, out, kernel, [fn](std::int64_t n, const void* const* in, void* o) {
-    fn(n, static_cast<const bool*>(in[0]), in[1], in[2], o);
-  });
+  select_into(out, condition, args[0], args[1]);
   return out;
+}
+
+void assign_marked(const NDArray& x, const NDArray& mask, const NDArray& value) {
+  NDArray wide = mask;
+  for (int i = 0; i < mask.ndim(); ++i) {
+    if (i < x.ndim() && mask.shape()[i] == x.shape()[i]) continue;
+    throw Error(ErrorKind::index, "array.index.mask",
+                cat("a mask of shape ", to_string(mask.shape()), " does not fit axes 0... of ",
+                    describe(x)));
+  }
+  for (int i = mask.ndim(); i < x.ndim(); ++i) wide = wide.expand_dims(i);
+  if (x.size() == 0) return;
+  const NDArray one = value.astype(x.elem()).reshape(Dims{});
+  if (!x.on_host()) return assign(x, where(wide, one, x));
+  if (may_overlap(x, mask)) wide = wide.copy();
+  select_into(x, wide, one, x);
 }
 
 NDArray full(const Ref<Device>& device, Elem elem, Dims shape, const Scalar& value) {
@@ -678,60 +710,18 @@ NDArray full(const Ref<Device>& device, Elem elem, Dims shape, const Scalar& val
     device->upload(*out.handle(), 0, bytes.data(), bytes.size());
     return out;
   }
+  auto width = static_cast<std::size_t>(elem_bytes(elem));
+  if (out.size() <= 64) {
+    write_scalar(value, elem, out.host());
+    for (std::int64_t i = 1; i < out.size(); ++i)
+      std::memcpy(out.host() + i * static_cast<std::int64_t>(width), out.host(), width);
+    return out;
+  }
   alignas(16) char constant[16];
   Feed feeds[1] = {scalar_feed(value, elem, constant)};
-  auto width = static_cast<std::size_t>(elem_bytes(elem));
   run_chunks<1>(feeds, out, elem, [width](std::int64_t n, const void* const* in, void* o) {
     std::memcpy(o, in[0], static_cast<std::size_t>(n) * width);
   });
-  return out;
-}
-
-NDArray arange(const Ref<Device>& device, Elem elem, double start, double step,
-               std::int64_t count) {
-  NDArray out = NDArray::empty(device, elem, Dims{count});
-  std::string bytes(static_cast<std::size_t>(out.nbytes()), '\0');
-  const int width = elem_bytes(elem);
-  const bool integral = kind_of(elem) <= Kind::integer;
-  for (std::int64_t i = 0; i < count; ++i) {
-    if (integral) {
-      write_scalar(Scalar(static_cast<std::int64_t>(start) + i * static_cast<std::int64_t>(step)),
-                   elem, &bytes[static_cast<std::size_t>(i * width)]);
-    } else {
-      write_scalar(Scalar(start + static_cast<double>(i) * step), elem,
-                   &bytes[static_cast<std::size_t>(i * width)]);
-    }
-  }
-  if (!bytes.empty()) device->upload(*out.handle(), 0, bytes.data(), bytes.size());
-  return out;
-}
-
-NDArray concat(std::span<const NDArray> arrays, int axis) {
-  if (arrays.empty()) throw Error(ErrorKind::value, "array.concat.empty", "concat of 0 arrays");
-  const NDArray& first = arrays[0];
-  axis = normalize_axis(axis, first.ndim(), "concat");
-  Elem e = first.elem();
-  Dims shape = first.shape();
-  for (std::size_t k = 1; k < arrays.size(); ++k) {
-    const NDArray& a = arrays[k];
-    check_same_device(first, a, "concat");
-    e = promote(e, a.elem());
-    bool fits = a.ndim() == first.ndim();
-    for (int i = 0; fits && i < a.ndim(); ++i) fits = i == axis || a.shape()[i] == first.shape()[i];
-    if (!fits) {
-      throw Error(ErrorKind::shape, "array.concat.shape",
-                  cat("concat along axis ", axis, " of shapes ", to_string(first.shape()), " and ",
-                      to_string(a.shape())))
-          .note("rule: all other extents are equal");
-    }
-    shape[axis] += a.shape()[axis];
-  }
-  NDArray out = NDArray::empty(first.device(), e, shape);
-  std::int64_t at = 0;
-  for (const NDArray& a : arrays) {
-    assign(out.slice(axis, at, a.shape()[axis], 1), a);
-    at += a.shape()[axis];
-  }
   return out;
 }
 

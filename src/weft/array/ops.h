@@ -103,6 +103,12 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
              bool accumulate);
 /// One int64 array for each axis: where x is not zero.
 std::vector<NDArray> nonzero(const NDArray& x);
+/// x where `mask` is set, along its leading axes that the mask has: x[mask].
+NDArray select_marked(const NDArray& x, const NDArray& mask);
+/// x[mask] = value for one value, everywhere; `mask` has x's leading axes.
+void assign_marked(const NDArray& x, const NDArray& mask, const NDArray& value);
+/// How many truth values of an array on the host are set.
+std::int64_t count_marked(const NDArray& mask);
 
 // ---- sorting (sort.cpp): stable, NaN last
 NDArray sort(const NDArray& x, int axis, bool descending);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 
 #include "weft/array/device_ops.h"
 #include "weft/array/nest.h"
@@ -164,14 +165,16 @@ void write_identity(ReduceOp op, Elem kernel, void* out) {
 
 /// Kept axes innermost: whole rows are accumulated. Many rows of few columns are cut into parts
 /// that threads share; the cut depends on the shape alone.
-void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn, char* out) {
+void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn, FoldFn fold,
+                 char* out) {
   const std::int64_t kept = product(s.kept_shape), gone = product(s.gone_shape);
   const int bytes = elem_bytes(kernel), in_bytes = elem_bytes(x.elem());
   const Nest steps = make_nest(x.host(), s.gone_shape, s.gone_strides, in_bytes);
   const Nest first = make_nest(x.host(), s.kept_shape, s.kept_strides, in_bytes);
   const bool direct = first.contiguous() && x.elem() == kernel;
   // What is accumulated and what is read stay in the first cache together.
-  const std::int64_t width = direct ? 4 * kChunk : kChunk, chunks = (kept + width - 1) / width;
+  const std::int64_t width = direct ? 16 * kChunk / bytes : kChunk,
+                     chunks = (kept + width - 1) / width;
   const std::int64_t parts =
       chunks >= 16 || kept * gone < 4 * kParallelGrain
           ? 1
@@ -182,6 +185,7 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn,
     const std::int64_t n = std::min(width, kept - at);
     char* acc =
         (part ? &partial[static_cast<std::size_t>((part - 1) * kept * bytes)] : out) + at * bytes;
+    std::optional<Stream> stream;
     std::int64_t count[kMaxDims] = {};
     std::int64_t offset = 0, left = begin;
     for (int i = steps.ndim - 1; i >= 0; --i) {
@@ -189,22 +193,32 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn,
       left /= steps.shape[i];
       offset += count[i] * steps.stride[i];
     }
-    for (std::int64_t r = begin; r < end; ++r) {
-      Nest row = first;
-      row.base = first.base + offset;
-      auto combine = [&](const void* in) {
-        if (r == begin) std::memcpy(acc, in, static_cast<std::size_t>(n * bytes));
-        else fn(n, in, acc);
-      };
-      if (direct) combine(row.base + at * in_bytes);
-      else combine(Stream(row, x.elem(), kernel, at).next(n));
+    auto next = [&] {
+      const char* row = first.base + offset;
       for (int i = steps.ndim - 1; i >= 0; --i) {
         offset += steps.stride[i];
         if (++count[i] < steps.shape[i]) break;
         offset -= steps.stride[i] * steps.shape[i];
         count[i] = 0;
       }
+      return const_cast<char*>(row);
+    };
+    auto element = [&](char* base) -> const void* {
+      if (direct) return base + at * in_bytes;
+      Nest row = first;
+      row.base = base;
+      stream.emplace(row, x.elem(), kernel, at);
+      return stream->next(n);
+    };
+    std::memcpy(acc, element(next()), static_cast<std::size_t>(n * bytes));
+    std::int64_t r = begin + 1;
+    // Four rows at a time: what is accumulated is read and written a quarter as often.
+    for (; direct && fold && r + 4 <= end; r += 4) {
+      const void* rows[4];
+      for (const void*& row : rows) row = element(next());
+      fold(n, rows, acc);
     }
+    for (; r < end; ++r) fn(n, element(next()), acc);
   };
   const std::int64_t tasks = parts * chunks;
   const std::int64_t grain = std::clamp<std::int64_t>(
@@ -298,7 +312,11 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
     least = std::min(least, step);
   }
   if (kept_step < gone_step && kept >= 8) {
-    reduce_rows(s, x, kernel, fn.join, out.host());
+    // The extremes of floats go row by row: with NaN asked for at each step, compilers do not make
+    // vectors of four rows.
+    const bool extreme = is_real_float(kernel) && (op == ReduceOp::max || op == ReduceOp::min);
+    FoldFn fold = extreme ? nullptr : kernels().fold[static_cast<int>(op)][e];
+    reduce_rows(s, x, kernel, fn.join, fold, out.host());
     return acc == kernel ? out : out.astype(acc);
   }
   Nest kept_nest = make_nest(x.host(), s.kept_shape, s.kept_strides, elem_bytes(x.elem()));
@@ -360,109 +378,49 @@ NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype)
     NDArray out = device_scan(op, x, axis, kernel);
     return acc == kernel ? out : out.astype(acc);
   }
-  // Scanned axis last, so that runs are contiguous; the result is seen through the inverse
-  // permutation.
-  std::vector<int> order;
-  for (int i = 0; i < x.ndim(); ++i) {
-    if (i != axis) order.push_back(i);
+  const NDArray in = x.elem() == kernel ? x.contiguous() : x.astype(kernel);
+  NDArray out = NDArray::empty(x.device(), kernel, x.shape());
+  if (out.size() == 0) return acc == kernel ? out : out.astype(acc);
+  std::int64_t outer = 1, inner = 1;
+  for (int i = 0; i < axis; ++i) outer *= x.shape()[i];
+  for (int i = axis + 1; i < x.ndim(); ++i) inner *= x.shape()[i];
+  const std::int64_t n = x.shape()[axis], bytes = elem_bytes(kernel);
+  const auto e = static_cast<int>(kernel);
+  ScanFn fn = kernels().scan[static_cast<int>(op)][e];
+  runtime::Pool& pool = runtime::Pool::shared();
+  if (inner == 1) {
+    pool.parallel_for(outer, std::max<std::int64_t>(1, kParallelGrain / n),
+                      [&](std::int64_t b, std::int64_t end) {
+                        for (; b < end; ++b) {
+                          alignas(16) char state[16];
+                          const char* from = in.host() + b * n * bytes;
+                          char* to = out.host() + b * n * bytes;
+                          std::memcpy(state, from, static_cast<std::size_t>(bytes));
+                          std::memcpy(to, from, static_cast<std::size_t>(bytes));
+                          if (n > 1) fn(n - 1, from + bytes, to + bytes, state);
+                        }
+                      });
+    return acc == kernel ? out : out.astype(acc);
   }
-  order.push_back(axis);
-  NDArray moved = x.permute(order);
-  NDArray out = NDArray::empty(x.device(), kernel, moved.shape());
-  assign(out, moved);
-  ScanFn fn = kernels().scan[static_cast<int>(op)][static_cast<int>(kernel)];
-  std::int64_t n = out.shape()[x.ndim() - 1];
-  const int bytes = elem_bytes(kernel);
-  if (out.size() > 0) {
-    runtime::Pool::shared().parallel_for(
-        out.size() / n, std::max<std::int64_t>(1, kParallelGrain / n),
-        [&](std::int64_t b, std::int64_t e) {
-          for (; b < e; ++b) {
-            alignas(16) char state[16];
-            char* row = out.host() + b * n * bytes;
-            std::memcpy(state, row, static_cast<std::size_t>(bytes));
-            if (n > 1) fn(n - 1, row + bytes, row + bytes, state);
+  // Rows behind the axis are combined with the row before, a strip of columns at a time.
+  const std::int64_t width = 16 * kChunk / bytes, strips = (inner + width - 1) / width;
+  AccumulateFn join = kernels().accumulate[static_cast<int>(op)][e];
+  pool.parallel_for(
+      outer * strips, std::max<std::int64_t>(1, kParallelGrain / (n * std::min(width, inner))),
+      [&](std::int64_t t, std::int64_t end) {
+        for (; t < end; ++t) {
+          const std::int64_t at = t % strips * width, m = std::min(width, inner - at);
+          const std::int64_t first = (t / strips * n * inner + at) * bytes, step = inner * bytes;
+          const auto row = static_cast<std::size_t>(m * bytes);
+          std::memcpy(out.host() + first, in.host() + first, row);
+          for (std::int64_t r = 1; r < n; ++r) {
+            char* to = out.host() + first + r * step;
+            std::memcpy(to, to - step, row);
+            join(m, in.host() + first + r * step, to);
           }
-        });
-  }
-  std::vector<int> back(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i)
-    back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
-  NDArray result = out.permute(back);
-  return acc == kernel ? result.contiguous() : result.astype(acc);
-}
-
-namespace {
-
-template <typename T>
-std::int64_t best_index(const T* x, std::int64_t n, bool largest) {
-  std::int64_t best = 0;
-  for (std::int64_t i = 1; i < n; ++i) {
-    if constexpr (std::is_floating_point_v<T>) {
-      if (x[best] != x[best]) break;
-      if (x[i] != x[i]) return i;
-    }
-    if (largest ? x[i] > x[best] : x[i] < x[best]) best = i;
-  }
-  return best;
-}
-
-std::int64_t best_of(const void* x, Elem e, std::int64_t n, bool largest) {
-  switch (e) {
-    case Elem::boolean:
-    case Elem::uint8: return best_index(static_cast<const std::uint8_t*>(x), n, largest);
-    case Elem::int8: return best_index(static_cast<const std::int8_t*>(x), n, largest);
-    case Elem::int16: return best_index(static_cast<const std::int16_t*>(x), n, largest);
-    case Elem::int32: return best_index(static_cast<const std::int32_t*>(x), n, largest);
-    case Elem::int64: return best_index(static_cast<const std::int64_t*>(x), n, largest);
-    case Elem::uint16: return best_index(static_cast<const std::uint16_t*>(x), n, largest);
-    case Elem::uint32: return best_index(static_cast<const std::uint32_t*>(x), n, largest);
-    case Elem::uint64: return best_index(static_cast<const std::uint64_t*>(x), n, largest);
-    case Elem::float64: return best_index(static_cast<const double*>(x), n, largest);
-    default: return best_index(static_cast<const float*>(x), n, largest);
-  }
-}
-
-}  // namespace
-
-NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool keepdims) {
-  std::string_view name = largest ? "argmax" : "argmin";
-  if (is_complex(x.elem())) {
-    throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
-                cat(name, " is not defined for ", name_of(x.elem())));
-  }
-  int a = axis ? normalize_axis(*axis, x.ndim(), name) : -1;
-  NDArray moved = axis ? x : x.reshape(Dims{x.size()});
-  Dims shape;
-  for (int i = 0; i < x.ndim(); ++i) {
-    if (axis && i != a) shape.push_back(x.shape()[i]);
-    else if (keepdims) shape.push_back(1);
-  }
-  std::vector<int> order;
-  for (int i = 0; i < moved.ndim(); ++i) {
-    if (i != (axis ? a : 0)) order.push_back(i);
-  }
-  order.push_back(axis ? a : 0);
-  moved = moved.permute(order);
-  Elem kernel = kernel_elem(x.elem());
-  moved = moved.elem() == kernel ? moved.contiguous() : moved.astype(kernel);
-  std::int64_t n = moved.shape()[moved.ndim() - 1];
-  NDArray out = NDArray::empty(x.device(), Elem::int64, shape);
-  if (out.size() == 0) return out;
-  if (n == 0) {
-    throw Error(ErrorKind::value, cat("array.", name, ".empty"),
-                cat(name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
-  }
-  if (!x.on_host()) return device_arg_reduce(largest, moved).reshape(shape);
-  auto* result = reinterpret_cast<std::int64_t*>(out.host());
-  const int bytes = elem_bytes(kernel);
-  runtime::Pool::shared().parallel_for(out.size(), std::max<std::int64_t>(1, kParallelGrain / n),
-                                       [&](std::int64_t b, std::int64_t e) {
-                                         for (; b < e; ++b)
-                                           result[b] = best_of(moved.host() + b * n * bytes, kernel,
-                                                               n, largest);
-                                       });
-  return out;
+        }
+      });
+  return acc == kernel ? out : out.astype(acc);
 }
 
 }  // namespace weft

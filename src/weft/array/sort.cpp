@@ -2,12 +2,14 @@
 // Sorting along an axis, stable, NaN last in either direction; positions in sorted arrays.
 
 #include <algorithm>
+#include <memory>
 #include <numeric>
 #include <type_traits>
 
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
 #include "weft/array/ops/device_structured.h"
+#include "weft/array/radix.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -55,6 +57,106 @@ NDArray rows_of(const NDArray& x, int axis, std::string_view name) {
   return kernel == x.elem() ? moved.copy() : moved.astype(kernel);
 }
 
+/// Rows shared by threads; one long row is shared inside (radix.h).
+template <typename F>
+void for_rows(std::int64_t rows, std::int64_t n, const F& f) {
+  if (rows == 1) return f(std::int64_t{0}, std::int64_t{1});
+  runtime::Pool::shared().parallel_for(rows, std::max<std::int64_t>(1, 4096 / n), f);
+}
+
+/// Memory that is not cleared before it is written.
+template <typename T>
+std::unique_ptr<T[]> room(std::int64_t n) {
+  return std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(n));
+}
+
+/// Sorts rows of one length, in memory that it keeps between them.
+template <typename T>
+class Sorter {
+ public:
+  Sorter(std::int64_t n, bool descending) : n_(n), descending_(descending) {}
+
+  /// Stable: -0 and 0 keep their order, NaNs theirs and their bits.
+  void values(T* row) {
+    if (!keys_) keys_ = room<K>(2 * n_);
+    zeros_.clear();
+    nans_.clear();
+    if constexpr (std::is_floating_point_v<T>) {
+      std::int64_t special = 0;
+      for (std::int64_t i = 0; i < n_; ++i)
+        special += std::bit_cast<K>(row[i]) == std::bit_cast<K>(T{-0.0}) || row[i] != row[i];
+      for (std::int64_t i = 0; special && i < n_; ++i) {
+        if (row[i] == 0) zeros_.push_back(row[i]);
+        if (row[i] != row[i]) nans_.push_back(row[i]);
+      }
+    }
+    fill(n_, [&](std::int64_t i) { keys_[i] = radix::key_of(row[i], descending_); });
+    const K* sorted = keys_.get();
+    if (n_ < kShort) std::sort(keys_.get(), keys_.get() + n_);
+    else sorted = radix::sort(keys_.get(), keys_.get() + n_, n_, [](K k) { return k; });
+    fill(n_, [&](std::int64_t i) { row[i] = radix::value_of<T>(sorted[i], descending_); });
+    const K* zero = std::lower_bound(sorted, sorted + n_, radix::key_of(T{0}, descending_));
+    std::copy(zeros_.begin(), zeros_.end(), row + (zero - sorted));
+    std::copy(nans_.begin(), nans_.end(), row + n_ - static_cast<std::int64_t>(nans_.size()));
+  }
+
+  void places(const T* row, std::int64_t* out) {
+    if constexpr (sizeof(T) <= 4) {
+      if (n_ < kShort) {  // the position behind the key makes equal keys differ
+        std::uint64_t both[kShort];
+        for (std::int64_t i = 0; i < n_; ++i)
+          both[i] = static_cast<std::uint64_t>(radix::key_of(row[i], descending_)) << 32 |
+                    static_cast<std::uint64_t>(i);
+        std::sort(both, both + n_);
+        for (std::int64_t i = 0; i < n_; ++i)
+          out[i] = static_cast<std::int64_t>(both[i] & UINT32_MAX);
+        return;
+      }
+    }
+    if (n_ < kShort) {
+      std::iota(out, out + n_, 0);
+      return std::stable_sort(out, out + n_, [&](std::int64_t a, std::int64_t b) {
+        return Before<T>{descending_}(row[a], row[b]);
+      });
+    }
+    if (n_ <= UINT32_MAX) places_of(row, out, narrow_);
+    else places_of(row, out, wide_);
+  }
+
+ private:
+  using K = radix::Key<T>;
+  /// Below this many elements comparisons are faster than counting digits.
+  static constexpr std::int64_t kShort = sizeof(T) == 8 ? 256 : 128;
+  template <typename Index>
+  struct Item {
+    K key;
+    Index at;
+  };
+  template <typename F>
+  void fill(std::int64_t n, const F& f) {
+    runtime::Pool::shared().parallel_for(n, radix::kShared, [&](std::int64_t i, std::int64_t end) {
+      for (; i < end; ++i) f(i);
+    });
+  }
+  template <typename I>
+  void places_of(const T* row, std::int64_t* out, std::unique_ptr<Item<I>[]>& items) {
+    if (!items) items = room<Item<I>>(2 * n_);
+    fill(n_, [&](std::int64_t i) {
+      items[i] = {radix::key_of(row[i], descending_), static_cast<I>(i)};
+    });
+    const Item<I>* sorted = radix::sort(items.get(), items.get() + n_, n_,
+                                        [](const Item<I>& item) { return item.key; });
+    fill(n_, [&](std::int64_t i) { out[i] = static_cast<std::int64_t>(sorted[i].at); });
+  }
+
+  const std::int64_t n_;
+  const bool descending_;
+  std::unique_ptr<K[]> keys_;
+  std::unique_ptr<Item<std::uint32_t>[]> narrow_;
+  std::unique_ptr<Item<std::uint64_t>[]> wide_;
+  std::vector<T> zeros_, nans_;
+};
+
 }  // namespace
 
 NDArray sort(const NDArray& x, int axis, bool descending) {
@@ -68,12 +170,10 @@ NDArray sort(const NDArray& x, int axis, bool descending) {
   if (rows.size() > 0) {
     with_type(rows.elem(), [&]<typename T>(T) {
       T* data = reinterpret_cast<T*>(rows.host());
-      runtime::Pool::shared().parallel_for(rows.size() / n, std::max<std::int64_t>(1, 4096 / n),
-                                           [&](std::int64_t r, std::int64_t end) {
-                                             for (; r < end; ++r)
-                                               std::stable_sort(data + r * n, data + (r + 1) * n,
-                                                                Before<T>{descending});
-                                           });
+      for_rows(rows.size() / n, n, [&](std::int64_t r, std::int64_t end) {
+        Sorter<T> sorter(n, descending);
+        for (; r < end; ++r) sorter.values(data + r * n);
+      });
     });
   }
   NDArray out = rows.transpose(axis, -1);
@@ -93,20 +193,10 @@ NDArray argsort(const NDArray& x, int axis, bool descending) {
     with_type(rows.elem(), [&]<typename T>(T) {
       const T* data = reinterpret_cast<const T*>(rows.host());
       auto* out = reinterpret_cast<std::int64_t*>(order.host());
-      runtime::Pool::shared().parallel_for(
-          rows.size() / n, std::max<std::int64_t>(1, 4096 / n),
-          [&](std::int64_t r, std::int64_t end) {
-            for (; r < end; ++r) {
-              std::int64_t* line = out + r * n;
-              const T* values = data + r * n;
-              std::iota(line, line + n, 0);
-              std::stable_sort(
-                  line, line + n,
-                  [values, before = Before<T>{descending}](std::int64_t a, std::int64_t b) {
-                    return before(values[a], values[b]);
-                  });
-            }
-          });
+      for_rows(rows.size() / n, n, [&](std::int64_t r, std::int64_t end) {
+        Sorter<T> sorter(n, descending);
+        for (; r < end; ++r) sorter.places(data + r * n, out + r * n);
+      });
     });
   }
   return order.transpose(axis, -1).contiguous();
@@ -128,11 +218,14 @@ NDArray searchsorted(const NDArray& x, const NDArray& values, bool right) {
     const T* end = begin + sorted.size();
     const T* v = reinterpret_cast<const T*>(wanted.host());
     auto* o = reinterpret_cast<std::int64_t*>(out.host());
-    for (std::int64_t i = 0; i < wanted.size(); ++i) {
-      o[i] = (right ? std::upper_bound(begin, end, v[i], Before<T>{false})
-                    : std::lower_bound(begin, end, v[i], Before<T>{false})) -
-             begin;
-    }
+    runtime::Pool::shared().parallel_for(
+        wanted.size(), 1024, [&](std::int64_t i, std::int64_t stop) {
+          for (; i < stop; ++i) {
+            o[i] = (right ? std::upper_bound(begin, end, v[i], Before<T>{false})
+                          : std::lower_bound(begin, end, v[i], Before<T>{false})) -
+                   begin;
+          }
+        });
   });
   return out;
 }

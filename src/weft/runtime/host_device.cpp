@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/runtime/host_device.h"
 
+#include <sys/mman.h>
+
 #include <algorithm>
 #include <atomic>
 #include <bit>
@@ -27,11 +29,18 @@ std::int32_t run_parallel(const weft_context*, std::int64_t n, weft_parallel_bod
   return result;
 }
 
+/// Large blocks ask for huge pages: first use costs a five-hundredth of the faults.
+constexpr Bytes kHugePage = Bytes{2} << 20;
+
 void* take(Bytes bytes, Bytes align) {
   void* block = nullptr;
-  return posix_memalign(&block, std::max<Bytes>(align, 64), std::max<Bytes>(bytes, 64)) == 0
-             ? block
-             : nullptr;
+  const bool large = bytes >= 2 * kHugePage;
+  align = std::max<Bytes>(align, large ? kHugePage : 64);
+  if (posix_memalign(&block, align, std::max<Bytes>(bytes, 64)) != 0) return nullptr;
+#if defined(MADV_HUGEPAGE)
+  if (large) madvise(block, bytes / kHugePage * kHugePage, MADV_HUGEPAGE);  // refusal does no harm
+#endif
+  return block;
 }
 
 void* workspace_alloc(const weft_context*, std::uint64_t bytes, std::uint64_t align) {

@@ -39,6 +39,13 @@ const Frame& frame_of(std::int16_t table) {
         {"a2", "in[2]"},
         {"out", "out"},
         {"eps", "eps"}}},
+      {"int64_t n, const void* const* in, void* acc",
+       {{"n", "n"},
+        {"a0", "in[0]"},
+        {"a1", "in[1]"},
+        {"a2", "in[2]"},
+        {"a3", "in[3]"},
+        {"acc", "acc"}}},
   };
   return frames[table];
 }

@@ -46,9 +46,10 @@ int type_bit(Elem e) {
 /// Functions that the C library has as vector code, which may differ from its scalar code in the
 /// last place.
 bool calls_library(const Expr& e) {
-  static const std::set<std::string> names = {
-      "exp",  "exp2", "expm1", "log",  "log2", "log10", "log1p", "sin",   "cos",   "tan",
-      "asin", "acos", "atan",  "sinh", "cosh", "tanh",  "asinh", "acosh", "atanh", "erf"};
+  static const std::set<std::string> names = {"exp",   "exp2", "expm1", "log",   "log2",  "log10",
+                                              "log1p", "sin",  "cos",   "tan",   "asin",  "acos",
+                                              "atan",  "sinh", "cosh",  "tanh",  "asinh", "acosh",
+                                              "atanh", "erf",  "pow",   "atan2", "hypot"};
   bool found = false;
   ir::for_each_expr(e, [&](const Expr& x) {
     const auto* c = ir::as<ir::CallNode>(x);
@@ -72,6 +73,24 @@ class NoBranches final : public ir::Rewriter {
   }
 };
 
+/// Division of integers that a float holds, rounded to the one below: processors divide floats in
+/// vectors. The quotient is further from the next integer than rounding takes it, since x / y
+/// misses an integer by 1 / y at least. Divisors 0 and -1 as in ops/value_ir.h.
+Expr divided(Op op, const Expr& x, const Expr& y) {
+  const DType type = x->dtype;
+  const DType real = type.bits < 32 ? dtypes::float32 : dtypes::float64;
+  const Expr zero = ir::make_const(0, type), one = ir::make_const(1, type);
+  Expr none = ir::eq(y, zero), back = ir::make_bool(false);
+  if (type.is_int()) back = ir::eq(y, ir::make_const(-1, type));
+  const Expr safe = ir::select(ir::call("bitwise_or", {none, back}), one, y);
+  // By way of int32: narrower integers have no conversions of their own.
+  Expr whole = ir::call("floor", {ir::div(ir::cast(real, x), ir::cast(real, safe))});
+  Expr q = ir::cast(type, ir::cast(dtypes::int32, whole));
+  if (op == Op::remainder) return x - q * safe;
+  if (type.is_int()) q = ir::select(back, zero - x, q);
+  return ir::select(none, zero, q);
+}
+
 Expr value_of(Op op, const std::vector<Expr>& in) {
   const DType type = in[0]->dtype;
   if (op == Op::pow && type.is_integral()) {
@@ -80,6 +99,8 @@ Expr value_of(Op op, const std::vector<Expr>& in) {
         {ir::make_string(cat("weft_pow_", type.is_int() ? "i" : "u", std::to_string(type.bits))),
          in[0], in[1]});
   }
+  if ((op == Op::floor_divide || op == Op::remainder) && (type.bits < 32 || type == dtypes::int32))
+    return divided(op, in[0], in[1]);
   return row_value(op, in);
 }
 
@@ -151,58 +172,91 @@ ir::PrimFunc map_function(Op op, int arity, Elem e, Elem result, int layout, boo
   return vectorized(p.finish(ir::make_for(i, number(0), extent, body)));
 }
 
+/// A reduction's combination as host kernels write it. For the extremes of floats the choice
+/// between two is the processor's own instruction and NaN is asked for apart: three instructions,
+/// not four.
+struct Taking {
+  ReduceOp op;
+  bool extreme;  // of floats
+
+  Taking(ReduceOp op, Elem e)
+      : op(op), extreme(dtype_of(e).is_float() && (op == ReduceOp::max || op == ReduceOp::min)) {}
+  Expr operator()(const Expr& a, const Expr& b) const {
+    if (!extreme) return NoBranches().rewrite(reduce_value(op, a, b));
+    Expr choice = ir::select(op == ReduceOp::max ? ir::gt(a, b) : ir::lt(a, b), a, b);
+    return ir::select(ir::ne(a, a), a, choice);
+  }
+};
+
+/// then(values as variables).
+Stmt with_values(const std::vector<Expr>& values,
+                 const std::function<Stmt(const std::vector<Expr>&)>& then) {
+  std::vector<Var> vars;
+  std::vector<Expr> names;
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    vars.push_back(ir::make_var(cat("x", k), values[k]->dtype));
+    names.push_back(vars.back());
+  }
+  Stmt body = then(names);
+  for (std::size_t k = values.size(); k-- > 0;) body = ir::let_stmt(vars[k], values[k], body);
+  return body;
+}
+
 /// acc[0] = combination of x[0] to x[n-1], n > 0: `lanes` running results, joined pairwise.
 ir::PrimFunc reduce_function(ReduceOp op, Elem e) {
   const DType t = dtype_of(e);
+  const Taking take(op, e);
   const bool adds = op == ReduceOp::sum || op == ReduceOp::prod;
   const std::int64_t lanes = std::max<std::int64_t>(16, (adds ? 128 : 256) / elem_bytes(e));
   Program p;
   ir::Buffer x = p.buffer("a0", e), acc = p.buffer("acc", e, number(1));
   ir::Buffer part = local("part", t, lanes), result = local("result", t, 1);
   const ir::Exprs zero = {number(0)};
-  auto combine = [&](const Expr& a, const Expr& b) {
-    return NoBranches().rewrite(reduce_value(op, a, b));
-  };
   const Expr whole = ir::floordiv(p.n, number(lanes));
-  std::vector<Stmt> joined;
-  joined.push_back(vectors("l", number(lanes),
-                           [&](const Expr& l) { return ir::store(part, ir::load(x, {l}), {l}); }));
-  // Four at a time where that still vectorises: the running results are read and written a quarter
-  // as often.
-  const Expr fours = adds ? ir::floordiv(whole - 1, number(4)) : number(0);
-  auto at = [&](const Expr& group, const Expr& l) {
-    return ir::load(x, {(group + 1) * number(lanes) + l});
+  auto group = [&](const Expr& first, int count, const Expr& l) {
+    std::vector<Expr> loads;
+    for (int k = 0; k < count; ++k) loads.push_back(ir::load(x, {(first + k) * number(lanes) + l}));
+    return loads;
   };
-  auto four_groups = loop("i", fours, [&](const Expr& i) {
+  // The running result of a lane takes in elements of one group, or of four.
+  auto groups = [&](const Expr& first, int count) {
     return vectors("l", number(lanes), [&](const Expr& l) {
-      const Expr first = i * number(4);
-      Expr low = combine(at(first, l), at(first + 1, l));
-      Expr high = combine(at(first + 2, l), at(first + 3, l));
-      return with_value("low", low, [&](const Expr& lo) {
-        return with_value("high", high, [&](const Expr& hi) {
-          return with_value("four", combine(lo, hi), [&](const Expr& four) {
-            return ir::store(part, combine(ir::load(part, {l}), four), {l});
-          });
+      std::vector<Expr> values = group(first, count, l);
+      values.push_back(ir::load(part, {l}));
+      return with_values(values, [&](const std::vector<Expr>& v) {
+        if (count == 1) return ir::store(part, take(v[1], v[0]), {l});
+        return with_values({take(v[0], v[1]), take(v[2], v[3])}, [&](const std::vector<Expr>& w) {
+          return ir::store(part, take(v[4], take(w[0], w[1])), {l});
         });
       });
     });
-  });
-  if (adds) joined.push_back(four_groups);
-  joined.push_back(loop("i", whole - 1 - fours * number(4), [&](const Expr& i) {
-    return vectors("l", number(lanes), [&](const Expr& l) {
-      return ir::store(part, combine(ir::load(part, {l}), at(fours * number(4) + i, l)), {l});
+  };
+  std::vector<Stmt> joined;
+  joined.push_back(vectors("l", number(lanes), [&](const Expr& l) {
+    return with_values(group(number(0), 2, l), [&](const std::vector<Expr>& v) {
+      return ir::store(part, take(v[0], v[1]), {l});
     });
   }));
+  // Four at a time where that still vectorises: the running results are read and written a quarter
+  // as often.
+  const Expr fours = adds ? ir::floordiv(whole - 2, number(4)) : number(0);
+  if (adds)
+    joined.push_back(loop("i", fours, [&](const Expr& i) { return groups(i * number(4) + 2, 4); }));
+  joined.push_back(loop("i", whole - 2 - fours * number(4),
+                        [&](const Expr& i) { return groups(fours * number(4) + 2 + i, 1); }));
   for (std::int64_t width = lanes / 2; width; width /= 2) {
     joined.push_back(vectors("l", number(width), [&](const Expr& l) {
-      return ir::store(part, combine(ir::load(part, {l}), ir::load(part, {l + number(width)})),
-                       {l});
+      return with_values(
+          {ir::load(part, {l}), ir::load(part, {l + number(width)})},
+          [&](const std::vector<Expr>& v) { return ir::store(part, take(v[0], v[1]), {l}); });
     }));
   }
   joined.push_back(ir::store(result, ir::load(part, zero), zero));
   auto rest = [&](const Expr& from) {
     return loop("r", Expr(p.n) - from, [&](const Expr& r) {
-      return ir::store(result, combine(ir::load(result, zero), ir::load(x, {from + r})), zero);
+      return with_values(
+          {ir::load(result, zero), ir::load(x, {from + r})},
+          [&](const std::vector<Expr>& v) { return ir::store(result, take(v[0], v[1]), zero); });
     });
   };
   joined.push_back(rest(whole * number(lanes)));
@@ -213,12 +267,23 @@ ir::PrimFunc reduce_function(ReduceOp op, Elem e) {
       ir::allocate(result, ir::seq({any, ir::store(acc, ir::load(result, zero), zero)})));
 }
 
-ir::PrimFunc accumulate_function(ReduceOp op, Elem e) {
+/// acc[i] = combination of acc[i] and of x[i] of one row or of four.
+ir::PrimFunc accumulate_function(ReduceOp op, Elem e, int rows) {
   Program p;
-  ir::Buffer x = p.buffer("a0", e), acc = p.buffer("acc", e);
+  const Taking take(op, e);
+  std::vector<ir::Buffer> x;
+  for (int k = 0; k < rows; ++k) x.push_back(p.buffer(cat("a", k), e));
+  ir::Buffer acc = p.buffer("acc", e);
   return p.finish(vectors("i", p.n, [&](const Expr& i) {
-    Expr value = NoBranches().rewrite(reduce_value(op, ir::load(acc, {i}), ir::load(x, {i})));
-    return ir::store(acc, value, {i});
+    std::vector<Expr> loads = {ir::load(acc, {i})};
+    for (const ir::Buffer& row : x) loads.push_back(ir::load(row, {i}));
+    return with_values(loads, [&](const std::vector<Expr>& v) {
+      if (rows == 1) return ir::store(acc, take(v[0], v[1]), {i});
+      return with_values({take(v[1], v[2]), take(v[3], v[4])}, [&](const std::vector<Expr>& w) {
+        return with_value("four", take(w[0], w[1]),
+                          [&](const Expr& four) { return ir::store(acc, take(v[0], four), {i}); });
+      });
+    });
   }));
 }
 
@@ -358,7 +423,8 @@ std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
       const ReduceOp op = static_cast<ReduceOp>(k);
       add(entry(T::reduce, k, e), cat("w_reduce_", row.name, tail), reduce_function(op, e));
       add(entry(T::accumulate, k, e), cat("w_accumulate_", row.name, tail),
-          accumulate_function(op, e));
+          accumulate_function(op, e, 1));
+      add(entry(T::fold, k, e), cat("w_fold_", row.name, tail), accumulate_function(op, e, 4));
       add(entry(T::scan, k, e), cat("w_scan_", row.name, tail), scan_function(op, e));
     }
   }

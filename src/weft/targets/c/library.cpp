@@ -18,6 +18,10 @@ WEFT_SIMD(exp) WEFT_SIMD(log) WEFT_SIMD(sin) WEFT_SIMD(cos) WEFT_SIMD(tan) WEFT_
 WEFT_SIMD(acos) WEFT_SIMD(atan) WEFT_SIMD(sinh) WEFT_SIMD(cosh) WEFT_SIMD(tanh) WEFT_SIMD(asinh)
 WEFT_SIMD(acosh) WEFT_SIMD(atanh) WEFT_SIMD(exp2) WEFT_SIMD(expm1) WEFT_SIMD(log2)
 WEFT_SIMD(log10) WEFT_SIMD(log1p) WEFT_SIMD(erf)
+#define WEFT_SIMD2(name) \
+  extern __attribute__((simd("notinbranch"), const)) double name(double, double); \
+  extern __attribute__((simd("notinbranch"), const)) float name##f(float, float);
+WEFT_SIMD2(pow) WEFT_SIMD2(atan2) WEFT_SIMD2(hypot)
 #endif
 #define WEFT_FUNCTION static inline __attribute__((always_inline))
 )";

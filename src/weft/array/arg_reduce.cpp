@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: Apache-2.0
+// Positions of extremes: the extreme comes from the reduction's kernels, block by block, and its
+// first place is looked up in the block that has it. NaN counts as the extreme.
+
+#include <algorithm>
+#include <cstring>
+
+#include "weft/array/nest.h"
+#include "weft/array/ops.h"
+#include "weft/array/ops/device_structured.h"
+#include "weft/runtime/pool.h"
+
+namespace weft {
+
+namespace {
+
+constexpr std::int64_t kBlock = 4096, kPiece = kBlock * 64;
+
+template <typename T>
+bool is_it(T x, T wanted) {
+  return x == wanted || (wanted != wanted && x != x);
+}
+
+/// The first place of a value that is there.
+template <typename T>
+std::int64_t first_of(const T* x, std::int64_t n, T wanted) {
+  constexpr std::int64_t kStep = 64;
+  std::int64_t at = 0;
+  const bool nan = wanted != wanted;
+  for (; at + kStep <= n; at += kStep) {
+    int found = 0;
+    for (std::int64_t i = 0; i < kStep; ++i)
+      found |= nan ? x[at + i] != x[at + i] : x[at + i] == wanted;
+    if (found) break;
+  }
+  while (at + 1 < n && !is_it(x[at], wanted)) ++at;
+  return at;
+}
+
+/// Is `a` to be preferred to `b`, which stands before it?
+template <typename T>
+bool better(T a, T b, bool largest) {
+  if (b != b) return false;
+  return a != a || (largest ? a > b : a < b);
+}
+
+template <typename T>
+struct Best {
+  T value;
+  std::int64_t at;
+};
+
+template <typename T>
+class Finder {
+ public:
+  Finder(ReduceFn reduce, bool largest) : reduce_(reduce), largest_(largest) {}
+  Best<T> best(const T* x, std::int64_t n) const {
+    T value{};
+    std::int64_t block = 0;
+    for (std::int64_t at = 0; at < n; at += kBlock) {
+      T one;
+      reduce_(std::min(kBlock, n - at), x + at, &one);
+      if (at && !better(one, value, largest_)) continue;
+      value = one;
+      block = at;
+    }
+    return {value, block + first_of(x + block, std::min(kBlock, n - block), value)};
+  }
+  /// Rows of n, contiguous; one long row is shared by threads in pieces.
+  void rows(const T* x, std::int64_t count, std::int64_t n, std::int64_t* out) const {
+    runtime::Pool& pool = runtime::Pool::shared();
+    if (count == 1 && n > kPiece) {
+      std::vector<Best<T>> parts(static_cast<std::size_t>((n + kPiece - 1) / kPiece));
+      pool.parallel_for(static_cast<std::int64_t>(parts.size()), 1,
+                        [&](std::int64_t p, std::int64_t end) {
+                          for (; p < end; ++p) {
+                            const std::int64_t from = p * kPiece;
+                            Best<T> b = best(x + from, std::min(kPiece, n - from));
+                            parts[static_cast<std::size_t>(p)] = {b.value, from + b.at};
+                          }
+                        });
+      Best<T> all = parts[0];
+      for (const Best<T>& b : parts) {
+        if (better(b.value, all.value, largest_)) all = b;
+      }
+      *out = all.at;
+      return;
+    }
+    pool.parallel_for(count, std::max<std::int64_t>(1, kParallelGrain / n),
+                      [&](std::int64_t r, std::int64_t end) {
+                        for (; r < end; ++r) out[r] = best(x + r * n, n).at;
+                      });
+  }
+
+ private:
+  ReduceFn reduce_;
+  bool largest_;
+};
+
+/// Blocks of n rows of m columns: the last row from below that has its column's extreme.
+template <typename T>
+void columns(const T* x, const T* extreme, std::int64_t outer, std::int64_t n, std::int64_t m,
+             std::int64_t* out) {
+  constexpr std::int64_t kStrip = 512;
+  const std::int64_t strips = (m + kStrip - 1) / kStrip;
+  runtime::Pool::shared().parallel_for(
+      outer * strips, std::max<std::int64_t>(1, kParallelGrain / (n * std::min(m, kStrip))),
+      [&](std::int64_t t, std::int64_t end) {
+        std::int32_t at[kStrip];
+        for (; t < end; ++t) {
+          const std::int64_t o = t / strips, from = t % strips * kStrip,
+                             width = std::min(kStrip, m - from);
+          const T* top = extreme + o * m + from;
+          std::fill_n(at, width, 0);
+          for (std::int64_t r = n; r-- > 0;) {
+            const T* row = x + (o * n + r) * m + from;
+            const auto here = static_cast<std::int32_t>(r);
+            for (std::int64_t i = 0; i < width; ++i) {
+              // A column of NaN is told by its extreme, which equals nothing.
+              const bool hit = (row[i] == top[i]) | ((top[i] != top[i]) & (row[i] != row[i]));
+              at[i] = hit ? here : at[i];
+            }
+          }
+          for (std::int64_t i = 0; i < width; ++i) out[o * m + from + i] = at[i];
+        }
+      });
+}
+
+template <typename F>
+void with_type(Elem e, const F& f) {
+  switch (e) {
+    case Elem::boolean:
+    case Elem::uint8: return f(std::uint8_t{});
+    case Elem::int8: return f(std::int8_t{});
+    case Elem::int16: return f(std::int16_t{});
+    case Elem::int32: return f(std::int32_t{});
+    case Elem::int64: return f(std::int64_t{});
+    case Elem::uint16: return f(std::uint16_t{});
+    case Elem::uint32: return f(std::uint32_t{});
+    case Elem::uint64: return f(std::uint64_t{});
+    case Elem::float64: return f(double{});
+    default: return f(float{});
+  }
+}
+
+}  // namespace
+
+NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool keepdims) {
+  std::string_view name = largest ? "argmax" : "argmin";
+  if (is_complex(x.elem())) {
+    throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
+                cat(name, " is not defined for ", name_of(x.elem())));
+  }
+  const int a = axis ? normalize_axis(*axis, x.ndim(), name) : -1;
+  Dims shape;
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (axis && i != a) shape.push_back(x.shape()[i]);
+    else if (keepdims) shape.push_back(1);
+  }
+  const bool narrow = x.elem() == Elem::float16 || x.elem() == Elem::bfloat16;
+  const Elem kernel = narrow ? Elem::float32 : x.elem();
+  NDArray flat = axis ? x : x.reshape(Dims{x.size()});
+  const int at = axis ? a : 0;
+  const std::int64_t n = flat.shape()[at];
+  NDArray out = NDArray::empty(x.device(), Elem::int64, shape);
+  if (out.size() == 0) return out;
+  if (n == 0) {
+    throw Error(ErrorKind::value, cat("array.", name, ".empty"),
+                cat(name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
+  }
+  auto result = [&] { return reinterpret_cast<std::int64_t*>(out.host()); };
+  const ReduceOp op = largest ? ReduceOp::max : ReduceOp::min;
+  std::int64_t inner = 1;
+  for (int i = at + 1; i < flat.ndim(); ++i) inner *= flat.shape()[i];
+  if (x.on_host() && inner >= 16 && flat.is_contiguous() && flat.elem() == kernel &&
+      n <= INT32_MAX) {
+    Axes axes;
+    axes.all = false;
+    axes.axes.push_back(at);
+    const NDArray extreme = reduce(op, flat, axes, false);
+    with_type(kernel, [&]<typename T>(T) {
+      columns(reinterpret_cast<const T*>(flat.host()), reinterpret_cast<const T*>(extreme.host()),
+              flat.size() / (n * inner), n, inner, result());
+    });
+    return out;
+  }
+  std::vector<int> order;
+  for (int i = 0; i < flat.ndim(); ++i) {
+    if (i != at) order.push_back(i);
+  }
+  order.push_back(at);
+  NDArray moved = flat.permute(order);
+  moved = moved.elem() == kernel ? moved.contiguous() : moved.astype(kernel);
+  if (!x.on_host()) return device_arg_reduce(largest, moved).reshape(shape);
+  const ReduceFn fn = kernels().reduce[static_cast<int>(op)][static_cast<int>(kernel)];
+  with_type(kernel, [&]<typename T>(T) {
+    Finder<T>(fn, largest).rows(reinterpret_cast<const T*>(moved.host()), out.size(), n, result());
+  });
+  return out;
+}
+
+}  // namespace weft

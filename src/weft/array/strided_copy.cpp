@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/array/strided_copy.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "weft/array/nest.h"
+#include "weft/runtime/pool.h"
+
+namespace weft {
+
+namespace {
+
+/// Axes of both, merged where both allow it; steps in elements.
+struct Pair {
+  int ndim = 0;
+  std::int64_t shape[kMaxDims], to[kMaxDims], from[kMaxDims];
+};
+
+Pair make_pair(const NDArray& dst, const NDArray& src) {
+  Pair p;
+  const Dims from = broadcast_strides(src, dst.shape());
+  for (int i = 0; i < dst.ndim(); ++i) {
+    const std::int64_t n = dst.shape()[i];
+    if (n == 1) continue;
+    const int last = p.ndim - 1;
+    if (last >= 0 && p.to[last] == dst.strides()[i] * n && p.from[last] == from[i] * n) {
+      p.shape[last] *= n;
+      p.to[last] = dst.strides()[i];
+      p.from[last] = from[i];
+      continue;
+    }
+    p.shape[p.ndim] = n;
+    p.to[p.ndim] = dst.strides()[i];
+    p.from[p.ndim++] = from[i];
+  }
+  return p;
+}
+
+/// The steps are known when this is compiled, so that the loop becomes vectors.
+template <int kTo, int kFrom, typename T>
+void run(T* to, const T* from, std::int64_t n) {
+  for (std::int64_t i = 0; i < n; ++i) to[i * kTo] = from[i * kFrom];
+}
+
+template <typename T>
+void row(T* to, std::int64_t ts, const T* from, std::int64_t fs, std::int64_t n) {
+  if (ts == 1 && fs == 1) {
+    std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
+  } else if (ts == 1 && fs == 0) {
+    std::fill_n(to, n, *from);
+  } else if (ts == 1 && fs == 2) {
+    run<1, 2>(to, from, n);
+  } else if (ts == 2 && fs == 1) {
+    run<2, 1>(to, from, n);
+  } else if (ts == 2 && fs == 2) {
+    run<2, 2>(to, from, n);
+  } else if (ts == 1 && fs == -1) {
+    run<1, -1>(to, from, n);
+  } else {
+    for (std::int64_t i = 0; i < n; ++i) to[i * ts] = from[i * fs];
+  }
+}
+
+template <typename T>
+void copy(const Pair& p, T* to, const T* from) {
+  const int last = p.ndim - 1;
+  const std::int64_t n = p.shape[last], ts = p.to[last], fs = p.from[last];
+  std::int64_t rows = 1;
+  for (int i = 0; i < last; ++i) rows *= p.shape[i];
+  if (rows == 1) {
+    runtime::Pool::shared().parallel_for(n, kParallelGrain, [&](std::int64_t i, std::int64_t end) {
+      row(to + i * ts, ts, from + i * fs, fs, end - i);
+    });
+    return;
+  }
+  runtime::Pool::shared().parallel_for(rows, std::max<std::int64_t>(1, kParallelGrain / n),
+                                       [&](std::int64_t r, std::int64_t end) {
+                                         std::int64_t count[kMaxDims], left = r, t = 0, f = 0;
+                                         for (int i = last - 1; i >= 0; --i) {
+                                           count[i] = left % p.shape[i];
+                                           left /= p.shape[i];
+                                           t += count[i] * p.to[i];
+                                           f += count[i] * p.from[i];
+                                         }
+                                         for (; r < end; ++r) {
+                                           row(to + t, ts, from + f, fs, n);
+                                           for (int i = last - 1; i >= 0; --i) {
+                                             t += p.to[i];
+                                             f += p.from[i];
+                                             if (++count[i] < p.shape[i]) break;
+                                             t -= p.to[i] * p.shape[i];
+                                             f -= p.from[i] * p.shape[i];
+                                             count[i] = 0;
+                                           }
+                                         }
+                                       });
+}
+
+}  // namespace
+
+bool strided_copy(const NDArray& dst, const NDArray& src) {
+  if (src.elem() != dst.elem()) return false;
+  const Pair p = make_pair(dst, src);
+  if (p.ndim == 0 || (p.ndim == 1 && p.to[0] == 1 && p.from[0] == 1)) return false;
+  struct Wide {
+    std::uint64_t a, b;
+  };
+  auto typed = [&]<typename T>(T) {
+    copy(p, reinterpret_cast<T*>(dst.host()), reinterpret_cast<const T*>(src.host()));
+    return true;
+  };
+  switch (elem_bytes(dst.elem())) {
+    case 1: return typed(std::uint8_t{});
+    case 2: return typed(std::uint16_t{});
+    case 4: return typed(std::uint32_t{});
+    case 8: return typed(std::uint64_t{});
+    default: return typed(Wide{});
+  }
+}
+
+}  // namespace weft
