@@ -121,6 +121,7 @@ def test_transforms(rng, name, dtype):
                 got = np.asarray(getattr(weft.fft, name)(weft.asarray(x), n=n, norm=norm))
                 tolerance = 1e-4 if narrow(dtype) else 1e-10
                 np.testing.assert_allclose(got, want, rtol=tolerance, atol=tolerance)
-                assert got.itemsize == want.itemsize // (2 if narrow(dtype) else 1)
+                widened = np.lib.NumpyVersion(np.__version__) < "2.0.0" and narrow(dtype)
+                assert got.itemsize == want.itemsize // (2 if widened else 1)
                 checked += 1
     assert checked >= 51
