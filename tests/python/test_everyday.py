@@ -306,3 +306,13 @@ def test_evenly_spaced(dtype):
         if dtype == "float16" and max(args) > 2048:
             continue
         _equal(weft.arange(*args, dtype=dtype), np.arange(*args).astype(dtype))
+
+
+def test_rolling_by_nothing_is_a_copy_of_an_array_and_the_tensor_itself():
+    x = weft.arange(5)
+    y = weft.roll(x, 0)
+    y[0] = 7
+    assert x.tolist() == [0, 1, 2, 3, 4] and weft.roll(x, 7).tolist() == [3, 4, 0, 1, 2]
+    t = weft.Tensor([1.0, 2.0, 3.0])
+    assert weft.roll(t, 3).numpy().tolist() == [1.0, 2.0, 3.0]
+    assert int(weft.count_nonzero(t)) == 3
