@@ -22,7 +22,7 @@ class _Word:
         self._name = name
 
     def __getattr__(self, name):
-        if name.startswith("__"):
+        if name.startswith("_"):  # no word of T-script; other parts of weft ask for such names
             raise AttributeError(name)
         return _Word(f"{self._name}.{name}")
 

@@ -681,3 +681,10 @@ def test_a_target_without_passes_says_so(tmp_path, capsys):
     assert "without passes" in capsys.readouterr().err
     assert cli.main([*arguments, "cpu"]) == 0
     assert "# after simplify" in capsys.readouterr().err
+
+
+def test_a_word_of_the_script_is_no_program():
+    from weft import script as T
+
+    with pytest.raises(weft.Error):
+        weft.build(T.no_such_function("text"), target="c")

@@ -28,6 +28,7 @@ struct Loop {
   Var var;
   Range range;
   std::string axis;  // "" unless bound
+  bool common = false;  // the variable is that of all loops over the axis
 };
 
 /// The box of one allocation, dimension by dimension; absent until the first access.
@@ -193,10 +194,14 @@ class Collector final : public Visitor {
   std::unordered_map<const BufferNode*, Box> boxes;
   Analyzer analyzer;
 
-  /// One variable for all loops over an axis; null unless they run from 0.
+  /// One variable for all loops over an axis that have one constant range (kernels may differ);
+  /// null unless they run from 0.
   Var point(const ForNode* loop) {
-    if (loop->for_kind != ForKind::bound || !is_const_int_value(loop->min, 0)) return nullptr;
-    Var& var = axes_[loop->axis];
+    std::int64_t extent = 0;
+    if (loop->for_kind != ForKind::bound || !is_const_int_value(loop->min, 0) ||
+        !is_const_int(loop->extent, &extent))
+      return nullptr;
+    Var& var = axes_[{loop->axis, extent}];
     if (!var) {
       var = make_var(loop->axis, loop->var->dtype);
       analyzer.bind(var, {loop->min, loop->extent});
@@ -241,7 +246,7 @@ class Collector final : public Visitor {
     Var common = point(s);
     if (common) lets_[s->var.get()] = common;
     loops_.push_back(
-        {common ? common : s->var, range, s->for_kind == ForKind::bound ? s->axis : ""});
+        {common ? common : s->var, range, s->for_kind == ForKind::bound ? s->axis : "", !!common});
     visit(s->body);
     loops_.pop_back();
   }
@@ -326,7 +331,7 @@ class Collector final : public Visitor {
       const std::string& axis = loops_[i].axis;
       const bool own = !axis.empty() && row && row->is_private_to(axis);
       if (i >= box.depth && own) under.insert(axis);
-      if (i >= box.depth && own && moves(buffer, axis)) continue;
+      if (i >= box.depth && own && loops_[i].common && moves(buffer, axis)) continue;
       if (i >= box.depth || (!axis.empty() && !own)) inside.push_back(loops_[i]);
     }
     if (!box.points) box.points = under;
@@ -343,7 +348,7 @@ class Collector final : public Visitor {
   }
 
   bool moves(const BufferNode* buffer, const std::string& axis) const {
-    if (!before_ || !axes_.count(axis)) return false;
+    if (!before_) return false;
     const Box& box = before_->boxes.at(buffer);
     return !box.whole && box.points && box.points->count(axis);
   }
@@ -371,7 +376,7 @@ class Collector final : public Visitor {
 
   const Machine& machine_;
   const Collector* before_;
-  std::map<std::string, Var> axes_;
+  std::map<std::pair<std::string, std::int64_t>, Var> axes_;
   std::vector<Loop> loops_;
   Exprs guards_;
   VarMap lets_;
