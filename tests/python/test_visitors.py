@@ -688,3 +688,25 @@ def test_a_word_of_the_script_is_no_program():
 
     with pytest.raises(weft.Error):
         weft.build(T.no_such_function("text"), target="c")
+
+
+def test_one_loop_over_results_and_terms_is_not_reduced_across_threads():
+    """fuse(i, k) counts results and terms: threads would add into each other's results."""
+    from weft import script as T
+
+    @T.prim_func
+    def rows(A: T.Buffer((8, 4), "float32"), B: T.Buffer((8,), "float32")):
+        for i, k in T.grid(8, 4):
+            with T.block("B"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    B[vi] = T.float32(0)
+                B[vi] = B[vi] + A[vi, vk]
+
+    sch = weft.Schedule(rows)
+    both = sch.fuse(*sch.get_loops(sch.get_block("B")))
+    with pytest.raises(weft.ScheduleError, match="reduction iterator") as caught:
+        sch.bind(both, "threadIdx.x")
+    assert caught.value.code == "schedule.bind.iterator"
+    sch = weft.Schedule(rows)
+    sch.bind(sch.get_loops(sch.get_block("B"))[1], "threadIdx.x")  # terms alone: a cross-thread sum

@@ -27,7 +27,7 @@ struct Interval {
 struct Loop {
   Var var;
   Range range;
-  std::string axis;  // "" unless bound
+  std::string axis;     // "" unless bound
   bool common = false;  // the variable is that of all loops over the axis
 };
 

@@ -49,12 +49,19 @@ Verdict check_iters(const State& s, const Kind& kind, const Path& path, const Le
   const ForNode* loop = path.loop();
   auto around = path.loops();
   around.insert(around.end(), leaf.loops.begin(), leaf.loops.end());
+  bool feeds_spatial = false;
+  for (std::size_t i = 0; i < leaf.block()->iters.size(); ++i) {
+    feeds_spatial |= leaf.block()->iters[i].kind == IterKind::spatial &&
+                     uses_var(leaf.realize->iter_values[i], loop->var.get());
+  }
   for (std::size_t i = 0; i < leaf.block()->iters.size(); ++i) {
     if (!uses_var(leaf.realize->iter_values[i], loop->var.get())) continue;
     uses_loop = true;
     const IterVar& iter = leaf.block()->iters[i];
     const bool reduce = iter.kind == IterKind::reduce;
-    if (iter.kind == IterKind::spatial || (reduce && kind.axis && kind.axis->reduces)) continue;
+    if (iter.kind == IterKind::spatial) continue;
+    // Points that reduce work on one result; a loop that also counts results has several.
+    if (reduce && kind.axis && kind.axis->reduces && !feeds_spatial) continue;
     Refusal r = refuse(
         s, cat("schedule.", kind.step, ".iterator"),
         cat(kind.step, " of ", name_of(loop), " would run the ", reduce ? "reduction " : "ordered ",
