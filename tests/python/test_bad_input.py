@@ -49,6 +49,7 @@ def test_an_absent_device_says_what_was_searched():
         assert error.code.startswith("cuda.") and "libcuda" in str(error)
 
 
+@pytest.mark.targets("qpu")
 def test_arguments_of_another_dtype_shape_device_or_stride():
     f = weft.build(add(), target="cpu")["main"]
     good = weft.zeros((64,), dtype="float32")

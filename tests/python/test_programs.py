@@ -152,6 +152,7 @@ def test_a_refused_step_changes_nothing_and_says_why():
     assert weft.ir.structural_hash(sch.mod) == before
 
 
+@pytest.mark.targets("qpu")
 def test_calls_check_their_arguments():
     m = weft.build(programs.VectorAdd, target="c")["main"]
     good = weft.zeros((1024,), dtype="float32", device="c")

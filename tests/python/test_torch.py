@@ -105,6 +105,7 @@ def test_operators_and_gradients_on_every_device(name):
         wt.matmul(a, a, device=name)
 
 
+@pytest.mark.targets("vta")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.int8, torch.int32])
 def test_a_device_without_such_arithmetic_says_so(dtype):
     """vta multiplies matrices of constant extents in its own types only; nothing else stands in for it."""

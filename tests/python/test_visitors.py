@@ -15,6 +15,14 @@ from weft import script as T
 from weft import te
 
 
+def has_remotes():
+    try:
+        from weft import _rpc  # noqa: F401
+    except ImportError:
+        return False
+    return True
+
+
 def refused(kind, code, f, *arguments, **keywords):
     with pytest.raises(kind) as caught:
         f(*arguments, **keywords)
@@ -30,6 +38,7 @@ def add(n=64):
 # ---- copies and pickles
 
 
+@pytest.mark.targets("qpu")
 def test_devices_and_programs_are_copied_and_pickled():
     device = weft.device("cpu")
     assert pickle.loads(pickle.dumps(device)) == device == copy.deepcopy(device)
@@ -112,6 +121,7 @@ def test_build_says_what_it_was_given():
     assert "-1" in error.message and "legal: 1" in error.notes[0]
 
 
+@pytest.mark.targets("wse")
 def test_an_option_that_no_target_knows_is_refused():
     for target, slug, legal in [
         ("cpu:mcp=host", "cpu.option.unknown", "mcpu"),
@@ -127,6 +137,7 @@ def test_an_option_that_no_target_knows_is_refused():
     assert weft.device("cpu:0") == weft.device("cpu")
 
 
+@pytest.mark.targets("qpu")
 def test_host_memory_serves_every_target_that_computes_there():
     a = weft.asarray(np.arange(64, dtype="float32"))
     for target in ("c", "ref", "cpu"):
@@ -156,6 +167,7 @@ def test_empty_arrays_are_compact_arguments():
             module["main"](weft.zeros(shape, dtype="float32"), weft.ones(shape, dtype="float32"))
 
 
+@pytest.mark.targets("qpu")
 def test_the_default_device_belongs_to_the_thread():
     seen = {}
 
@@ -180,6 +192,7 @@ def test_the_default_device_belongs_to_the_thread():
     assert weft.zeros(1).device.name == "cpu"
 
 
+@pytest.mark.targets("qpu")
 def test_an_absent_default_device_is_no_import_error(tmp_path):
     text = (
         "import weft\n"
@@ -557,6 +570,7 @@ def test_a_reduction_across_threads_feeds_the_same_block():
 # ---- remote devices
 
 
+@pytest.mark.skipif(not has_remotes(), reason="built without remote devices")
 def test_a_connection_is_closed(tmp_path):
     with weft.rpc.local("cpu") as remote:
         assert remote.device("cpu").available
@@ -569,6 +583,7 @@ def test_a_connection_is_closed(tmp_path):
     remote.close()
 
 
+@pytest.mark.skipif(not has_remotes(), reason="built without remote devices")
 def test_arrays_on_a_remote_device_have_no_operators():
     remote = weft.rpc.local("cpu")
     x = weft.ones(4, dtype="float32").to(remote.device())
@@ -671,6 +686,7 @@ def test_files_that_are_no_programs(tmp_path, capsys):
     assert capsys.readouterr().err.startswith("error[cli.text]: byte 4 ")
 
 
+@pytest.mark.targets("wse")
 def test_a_target_without_passes_says_so(tmp_path, capsys):
     from weft import cli
 
