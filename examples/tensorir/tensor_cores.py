@@ -50,17 +50,28 @@ def _lanes(s, rows, columns, warps):
     return e
 
 
+def _start(f):
+    """The schedule, its block, what fetches A and B into shared memory and what writes the registers out."""
+    s = weft.Schedule(f)
+    C = s.get_block("C")
+    fetches = (s.cache_read(C, operand, "shared") for operand in (0, 1))
+    return s, C, *fetches, s.cache_write(C, 0, "local")
+
+
+def _finish(s, C, ko, rows, columns, warps, tile, instruction, stages):
+    s.vectorize(_lanes(s, rows, columns, warps))
+    init = s.decompose_reduction(C, ko)
+    s.unroll(_lanes(s, *s.get_loops(init)[-2:], warps))
+    s.tensorize(tile, instruction)
+    _pipeline(s, ko, stages)
+    return s
+
+
 def wgmma(f, block=(128, 128, 64), columns=128, stages=4, dtype="float16"):
     """For sm_90a: groups of 128 threads, each with 64 rows of the block and `columns` of it."""
     bm, bn, bk = block
     groups = bm // 64
-    s = weft.Schedule(f)
-    C = s.get_block("C")
-    a, b, c = (
-        s.cache_read(C, 0, "shared"),
-        s.cache_read(C, 1, "shared"),
-        s.cache_write(C, 0, "local"),
-    )
+    s, C, a, b, c = _start(f)
     s.transform_layout(C, ("read", 0), lambda i, k: (k // 8, i, k % 8))
     s.transform_layout(C, ("read", 1), lambda k, j: (j // 8, k, j % 8))
     s.transform_layout(
@@ -97,25 +108,13 @@ def wgmma(f, block=(128, 128, 64), columns=128, stages=4, dtype="float16"):
     rows, cols = s.get_loops(c)[-2:]
     group, rows = s.split(rows, [None, 64])
     s.bind(group, "threadIdx.y")
-    s.vectorize(_lanes(s, rows, cols, 4))
-    init = s.decompose_reduction(C, ko)
-    s.unroll(_lanes(s, *s.get_loops(init)[-2:], 4))
-    s.tensorize(ti, f"cuda.wgmma.m64n{columns}k{bk}.{dtype}")
-    _pipeline(s, ko, stages)
-    return s
+    return _finish(s, C, ko, rows, cols, 4, ti, f"cuda.wgmma.m64n{columns}k{bk}.{dtype}", stages)
 
 
 def mma(f, block=(128, 128, 32), warp=(64, 64), stages=4, dtype="float16"):
     """From sm_80 on: warps of 32 threads, each with a tile of `warp`."""
     (bm, bn, bk), (wm, wn) = block, warp
-    warps = bm // wm * (bn // wn)
-    s = weft.Schedule(f)
-    C = s.get_block("C")
-    a, b, c = (
-        s.cache_read(C, 0, "shared"),
-        s.cache_read(C, 1, "shared"),
-        s.cache_write(C, 0, "local"),
-    )
+    s, C, a, b, c = _start(f)
     s.transform_layout(
         C,
         ("write", 0),
@@ -154,9 +153,4 @@ def mma(f, block=(128, 128, 32), warp=(64, 64), stages=4, dtype="float16"):
     s.reorder(tz, ty, rows, cols)
     s.bind(tz, "threadIdx.z")
     s.bind(ty, "threadIdx.y")
-    s.vectorize(_lanes(s, rows, cols, 1))
-    init = s.decompose_reduction(C, ko)
-    s.unroll(_lanes(s, *s.get_loops(init)[-2:], 1))
-    s.tensorize(ti, f"cuda.mma.m{wm}n{wn}k16.{dtype}")
-    _pipeline(s, ko, stages)
-    return s
+    return _finish(s, C, ko, rows, cols, 1, ti, f"cuda.mma.m{wm}n{wn}k16.{dtype}", stages)

@@ -8,6 +8,7 @@
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
 #include "weft/array/ops/device_structured.h"
+#include "weft/array/with_type.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -124,23 +125,6 @@ void columns(const T* x, const T* extreme, std::int64_t outer, std::int64_t n, s
           for (std::int64_t i = 0; i < width; ++i) out[o * m + from + i] = at[i];
         }
       });
-}
-
-template <typename F>
-void with_type(Elem e, const F& f) {
-  switch (e) {
-    case Elem::boolean:
-    case Elem::uint8: return f(std::uint8_t{});
-    case Elem::int8: return f(std::int8_t{});
-    case Elem::int16: return f(std::int16_t{});
-    case Elem::int32: return f(std::int32_t{});
-    case Elem::int64: return f(std::int64_t{});
-    case Elem::uint16: return f(std::uint16_t{});
-    case Elem::uint32: return f(std::uint32_t{});
-    case Elem::uint64: return f(std::uint64_t{});
-    case Elem::float64: return f(double{});
-    default: return f(float{});
-  }
 }
 
 }  // namespace

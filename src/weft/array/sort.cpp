@@ -10,6 +10,7 @@
 #include "weft/array/ops.h"
 #include "weft/array/ops/device_structured.h"
 #include "weft/array/radix.h"
+#include "weft/array/with_type.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -29,23 +30,6 @@ struct Before {
     return descending ? a > b : a < b;
   }
 };
-
-template <typename F>
-auto with_type(Elem e, F&& f) {
-  switch (e) {
-    case Elem::boolean:
-    case Elem::uint8: return f(std::uint8_t{});
-    case Elem::int8: return f(std::int8_t{});
-    case Elem::int16: return f(std::int16_t{});
-    case Elem::int32: return f(std::int32_t{});
-    case Elem::int64: return f(std::int64_t{});
-    case Elem::uint16: return f(std::uint16_t{});
-    case Elem::uint32: return f(std::uint32_t{});
-    case Elem::uint64: return f(std::uint64_t{});
-    case Elem::float64: return f(double{});
-    default: return f(float{});
-  }
-}
 
 NDArray rows_of(const NDArray& x, int axis, std::string_view name) {
   if (is_complex(x.elem())) {
