@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/pass/compact_buffers.h"
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <optional>
@@ -518,9 +519,13 @@ class Apply final : public Rewriter {
 PrimFunc compact_buffers(const PrimFunc& f, const Machine& machine) {
   Collector first(machine), collector(machine, &first);
   static_cast<Visitor&>(first).visit(f->body);
-  static_cast<Visitor&>(collector).visit(f->body);
-  if (collector.boxes.empty()) return f;
-  Stmt body = Apply(collector).rewrite(f->body);
+  if (first.boxes.empty()) return f;
+  // Boxes that move with a point are few: only they are worth a second walk.
+  const bool moving = std::any_of(first.boxes.begin(), first.boxes.end(), [](const auto& entry) {
+    return entry.second.points && !entry.second.points->empty();
+  });
+  if (moving) static_cast<Visitor&>(collector).visit(f->body);
+  Stmt body = Apply(moving ? collector : first).rewrite(f->body);
   if (body == f->body) return f;
   auto out = edit(f);
   out->body = body;
