@@ -303,7 +303,7 @@ PERHAPS = [
 @pytest.mark.parametrize("target", ["ref", "cpu", "c", "opencl", "cuda:arch=sm_90", "null"])
 @pytest.mark.parametrize("body", BEYOND)
 def test_an_index_that_is_certainly_beyond_its_buffer_is_no_program(body, target):
-    error = refused(weft.VerifyError, weft.build, one_store(body), target=target)
+    error = refused(weft.Error, weft.build, one_store(body), target=target)
     assert error.code == "verify.bounds" and BEYOND[body] in error.message, error
     assert "has extent 10" in error.message and "indices of this dimension are 0 to 9" in error.help
     assert "^^^" in str(error)
