@@ -251,19 +251,33 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
     if (mentions(part, written) || !analyzer.prove(substitute(part, first))) return false;
   }
   const Expr& runs = reader.realize->predicate;
-  const auto have = exact_spans(bound_region(write, writer.realize), written,
-                                unsettled(when, written, runs, analyzer), analyzer);
-  if (!have) return false;
+  const auto made = bound_region(write, writer.realize);
   const auto region = bound_region(read, reader.realize);
+  const auto by_counting = [&] {
+    // A condition on loops that the region does not name is let go: more is read then.
+    std::vector<const ForNode*> silent;
+    for (const ForNode* loop : reader.loops) {
+      if (std::none_of(region.begin(), region.end(),
+                       [&](const Range& r) { return uses_var(r.min, loop->var.get()); }))
+        silent.push_back(loop);
+    }
+    Expr least = make_bool(true);
+    for (const Expr& part : conjuncts(runs)) {
+      if (!mentions(part, silent)) least = both(least, part);
+    }
+    return counted_cover({made, written, when}, {region, needed, least}, shared, read.buffer);
+  };
+  const auto have = exact_spans(made, written, unsettled(when, written, runs, analyzer), analyzer);
+  if (!have) return by_counting();
   const auto want = relax(region, needed, runs, analyzer);
   std::optional<std::vector<Span>> tight;
   if (!is_true(runs))
     tight = exact_spans(region, needed, unsettled(runs, needed, runs, analyzer), analyzer);
   for (std::size_t d = 0; d < want.size(); ++d) {
     const Expr& base = (*have)[d].base;
-    if (!want[d].min || !want[d].extent) return false;
+    if (!want[d].min || !want[d].extent) return by_counting();
     if (!analyzer.prove(le(base, want[d].min)) && !analyzer.prove(le(base, make_zero(base->dtype))))
-      return false;
+      return by_counting();
     // What is read ends at the smallest of these; what is written, at the smallest of its own.
     std::vector<Expr> ends = {want[d].min + want[d].extent, read.buffer->shape[d]};
     if (tight) {
@@ -273,7 +287,7 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
       const Expr end = base + width;
       const bool reached = std::any_of(ends.begin(), ends.end(),
                                        [&](const Expr& e) { return analyzer.prove(ge(end, e)); });
-      if (!reached) return false;
+      if (!reached) return by_counting();
     }
   }
   return true;
