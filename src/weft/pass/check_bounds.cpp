@@ -152,7 +152,9 @@ class CheckBounds final : public Visitor {
       const bool fixed = is_const_int(extent, &n);
       const std::int64_t low = got.exact ? got.bounds.min : got.bounds.max;
       const std::int64_t high = got.exact ? got.bounds.max : got.bounds.min;
-      const bool below = low < 0;
+      // Views of the array library begin inside a storage and go back from there; these have
+      // extents that are known at run time only.
+      const bool below = fixed && low < 0;
       const bool beyond = fixed ? high >= n : analyzer_.prove(ge(index, extent));
       if (!below && !beyond) continue;
       std::string range = got.bounds.is_point() ? cat("is ", got.bounds.min)
