@@ -3,13 +3,10 @@
 
 #include <type_traits>
 
+#include "weft/array/levels.h"
+
 namespace weft {
 
-#if defined(WEFT_X86_LEVELS)
-#define WEFT_LEVELS(X) X(base) X(avx2) X(avx512)
-#else
-#define WEFT_LEVELS(X) X(base)
-#endif
 #define WEFT_GROUPS(X, level) X(integers, level) X(reals, level) X(booleans, level) X(casts, level)
 #define WEFT_DECLARE_LIST(group, level) \
   extern "C" const KernelEntry weft_kernels_##group##_##level[];
@@ -62,13 +59,17 @@ WEFT_LEVELS(WEFT_FILL_ALL)
 
 Tables choose() {
   Tables table;
-#if defined(WEFT_X86_LEVELS)
+#if defined(WEFT_WITH_AVX2) || defined(WEFT_WITH_AVX512)
   __builtin_cpu_init();
+#endif
+#if defined(WEFT_WITH_AVX512)
   if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
       __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512dq")) {
     fill_avx512(table);
     return table;
   }
+#endif
+#if defined(WEFT_WITH_AVX2)
   if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
       __builtin_cpu_supports("f16c")) {
     fill_avx2(table);

@@ -5,16 +5,12 @@
 
 #include "weft/array/device_ops.h"
 #include "weft/array/gemm.h"
+#include "weft/array/levels.h"
 #include "weft/array/ops.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
 
-#if defined(WEFT_X86_LEVELS)
-#define WEFT_LEVELS(X) X(base) X(avx2) X(avx512)
-#else
-#define WEFT_LEVELS(X) X(base)
-#endif
 #define WEFT_DECLARE(level)                 \
   void fill_gemm_##level(GemmTable& table); \
   void fill_gemv_##level(GemmTable& table);
@@ -24,13 +20,17 @@ WEFT_LEVELS(WEFT_DECLARE)
 const GemmTable& gemm_table() {
   static const GemmTable table = [] {
     GemmTable t;
-#if defined(WEFT_X86_LEVELS)
+#if defined(WEFT_WITH_AVX2) || defined(WEFT_WITH_AVX512)
     __builtin_cpu_init();
+#endif
+#if defined(WEFT_WITH_AVX512)
     if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
       fill_gemm_avx512(t);
       fill_gemv_avx512(t);
       return t;
     }
+#endif
+#if defined(WEFT_WITH_AVX2)
     if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
       fill_gemm_avx2(t);
       fill_gemv_avx2(t);
