@@ -2,6 +2,7 @@
 // The mathematics of library text. Polynomials are those of the Cephes library (S. Moshier,
 // netlib.org/cephes, single precision), as in the vector code of the targets that emit LLVM.
 
+#include "weft/base/text.h"
 #include "weft/targets/c/spelling.h"
 
 namespace weft::c {
