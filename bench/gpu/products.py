@@ -6,6 +6,7 @@ Each kernel is checked against a float32 product of the same operands. torch wri
 
 import argparse
 import json
+import time
 
 import ladder
 import tensor_cores
@@ -40,6 +41,17 @@ def candidates(n, dtype):
         )
 
 
+def eager(A, B, times):
+    """Seconds of one A @ B among `times` back to back."""
+    torch.cuda.synchronize()
+    weft.device("cuda").synchronize()
+    started = time.perf_counter()
+    for _ in range(times):
+        A @ B
+    weft.device("cuda").synchronize()
+    return (time.perf_counter() - started) / times
+
+
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--json")
@@ -56,6 +68,25 @@ def main():
             out = torch.empty_like(a)
             A, B = weft.from_dlpack(a), weft.from_dlpack(b)
             C = weft.zeros((n, n), dtype="float32", device=weft.device("cuda"))
+            ours, rival = ladder.interleave(
+                lambda k: eager(A, B, k), lambda: torch.matmul(a, b), rounds=5
+            )
+            error = float((torch.from_dlpack(A @ B).float() - expected).norm() / expected.norm())
+            rows.append(
+                dict(
+                    dtype=dtype,
+                    n=n,
+                    name="A @ B",
+                    us=ours * 1e6,
+                    rival_us=rival * 1e6,
+                    error=error,
+                )
+            )
+            print(
+                f"{dtype} {n} A @ B {ours * 1e6:9.1f} us {2 * n**3 / ours / 1e12:7.1f} TFLOP/s  "
+                f"ratio {rival / ours:5.3f}  error {error:.1e}",
+                flush=True,
+            )
             for name, make in candidates(n, dtype):
                 try:
                     f = weft.build(make(tensor_cores.product(n, n, n, dtype)), target="cuda")[

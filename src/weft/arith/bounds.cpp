@@ -207,6 +207,11 @@ Modular Analyzer::Impl::modular_atom(const Expr& e) const {
       if (found->second.bounds.is_point()) return {0, found->second.bounds.min};
     }
   }
+  if (const auto* cast = as<CastNode>(e)) {  // to a wider type: the same number
+    const DType from = cast->value->dtype;
+    if (is_index_type(from) && is_index_type(e->dtype) && from.bits <= e->dtype.bits)
+      return modular(to_sum(cast->value));
+  }
   std::int64_t c;
   if (e->kind == ExprKind::floormod && is_const_int(as<BinaryNode>(e)->b, &c) && c > 0) {
     Modular m = modular(to_sum(as<BinaryNode>(e)->a));
