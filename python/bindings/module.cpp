@@ -1,12 +1,31 @@
 // SPDX-License-Identifier: Apache-2.0
 // weft._core: one function for each component.
 
+#include <optional>
+
 #include "array_type.h"
 #include "program.h"
+#include "weft/base/interrupt.h"
+
+namespace {
+
+/// What loops of this thread ask now and then: Ctrl-C, or what else a handler of Python's raises.
+void watch_signals() {
+  thread_local std::optional<weft::InterruptScope> scope;
+  scope.emplace([] {
+    nanobind::gil_scoped_acquire gil;
+    if (PyErr_CheckSignals() != 0) throw nanobind::python_error();
+  });
+}
+
+}  // namespace
 
 NB_MODULE(_core, m) {
   // Types and element types live as long as the process on purpose.
   nanobind::set_leak_warnings(false);
+  watch_signals();
+  m.def("_watch_signals", &watch_signals,
+        "Lets Ctrl-C end long work of this thread; the thread that imports the module has it.");
   weft::py::bind_errors(m);
   weft::py::bind_device(m);
   weft::py::bind_array_type(m);

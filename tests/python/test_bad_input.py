@@ -269,3 +269,54 @@ def test_views_outside_their_storage():
     )
     assert error.code == "array.make.outside" and isinstance(error, IndexError)
     assert np.array_equal(a.numpy(), np.zeros(8, np.float32))
+
+
+def one_store(body, n=10):
+    lines = "\n".join("    " + line for line in body.splitlines())
+    return T.from_source(
+        "from weft import script as T\n\n@T.prim_func\n"
+        f'def main(A: T.Buffer(({n},), "float32"), B: T.Buffer((10,), "float32"), m: T.int64):\n{lines}\n'
+    )
+
+
+BEYOND = {
+    "B[0] = A[12]": "is 12, beyond the end",
+    "B[-1] = A[0]": "is -1, below 0",
+    "for i in range(10):\n    B[i] = A[i + 3]": "goes from 3 to 12, beyond the end",
+    "for i in range(4):\n    for j in range(4):\n        B[i * 3 + j] = A[0]": "goes from 0 to 12",
+    'for i in range(10):\n    with T.block("B"):\n        v = T.axis.spatial(10, i)\n'
+    "        B[v] = A[v - 1]": "goes from -1 to 8, below 0",
+}
+PERHAPS = [
+    "if m > 3:\n    B[0] = A[12]",
+    "for i in range(m):\n    B[0] = A[12]",
+    "for i in range(0):\n    B[0] = A[12]",
+    "for i in range(20):\n    if i < 10:\n        B[i] = A[i]",
+    "B[0] = T.if_then_else(m > 3, A[12], A[0])",
+    "B[0] = T.Select(m > 3, A[0], A[0])",
+    'for i in range(12):\n    with T.block("B"):\n        v = T.axis.spatial(10, i)\n'
+    "        T.where(i < 10)\n        B[v] = A[v]",
+    "for i in range(10):\n    B[i] = A[9 - i]",
+]
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu", "c", "opencl", "cuda:arch=sm_90", "null"])
+@pytest.mark.parametrize("body", BEYOND)
+def test_an_index_that_is_certainly_beyond_its_buffer_is_no_program(body, target):
+    error = refused(weft.Error, weft.build, one_store(body), target=target)
+    assert error.code == "verify.bounds" and BEYOND[body] in error.message, error
+    assert "has extent 10" in error.message and "indices of this dimension are 0 to 9" in error.help
+    assert "^^^" in str(error)
+
+
+@pytest.mark.parametrize("target", ["ref", "cpu", "c"])
+@pytest.mark.parametrize("body", PERHAPS)
+def test_an_access_that_may_never_happen_is_not_refused(body, target):
+    module = weft.build(one_store(body), target=target)
+    a, b = weft.asarray(np.arange(10, dtype="float32")), weft.zeros(10, dtype="float32")
+    if target == "ref":
+        a, b = a.to_device("ref"), b.to_device("ref")
+    elif target == "c":
+        a, b = a.to_device("c"), b.to_device("c")
+    module["main"](a, b, 0)
+    assert np.all(b.numpy() <= 9)

@@ -90,15 +90,44 @@ def test_the_ladder_runs_where_barriers_run(name):
         )
 
 
-@pytest.mark.parametrize("n", [100, 127])
+@pytest.mark.parametrize("n", [13, 40, 100, 127])
 @pytest.mark.parametrize("name", LADDER)
 def test_the_ladder_takes_extents_that_its_tiles_do_not_divide(name, n):
-    """100: whole rows of threads have nothing to do; 127: the last threads lack one element."""
+    """13: fewer elements than threads; 40: less than a tile; 100: whole rows of threads have nothing to do; 127: the
+    last threads lack one element."""
+    a, b = RNG.random((n, n), np.float32), RNG.random((n, n), np.float32)
+    sch = LADDER[name](n)
+    assert np.allclose(run(sch, "ref", a, b, shape=(n, n)), a @ b, rtol=1e-4)
+    if n < 100 or (n == 127 and name in ("GEMM-2", "GEMM-3")):
+        return  # the interpreter has seen the program; compiling each for a device takes seconds
+    for target in gpu_targets():
+        assert np.allclose(
+            run(sch, target, a, b, shape=(n, n), device=f"{target}:0"), a @ b, rtol=1e-4
+        )
+
+
+@pytest.mark.parametrize(
+    "name, n", [("GEMM-2", 40), ("GEMM-4", 40), ("GEMM-4", 1000), ("GEMM-4 decomposed", 1000)]
+)
+def test_tiles_of_64_do_not_have_to_divide(name, n):
     a, b = RNG.random((n, n), np.float32), RNG.random((n, n), np.float32)
     for target in gpu_targets():
         assert np.allclose(
             run(LADDER[name](n), target, a, b, shape=(n, n), device=f"{target}:0"), a @ b, rtol=1e-4
         )
+
+
+def test_the_ladder_can_be_scheduled_for_every_extent():
+    for n in [*range(4, 72, 5), 128, 257, 513, 1000, 1001]:
+        for make in LADDER.values():
+            make(n)
+
+
+def test_threads_whose_whole_tile_lies_outside_write_nothing():
+    n = 40  # one thread of 64 has all elements of its tile of 64
+    a, b = RNG.random((n, n), np.float32), RNG.random((n, n), np.float32)
+    sch = programs.gemm_2(n, tile=64)
+    assert np.allclose(run(sch, "ref", a, b, shape=(n, n)), a @ b, rtol=1e-4)
 
 
 @pytest.mark.parametrize("name", LADDER)

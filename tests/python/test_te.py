@@ -91,3 +91,103 @@ def test_two_values_or_a_reduction():
     B, C = weft.zeros((3,), dtype="float32"), weft.zeros((1,), dtype="float32")
     module["main"](weft.asarray(a), B, C)
     assert B.numpy().tolist() == [2.5, 0.0, 2.0] and C.numpy().tolist() == [3.0]
+
+
+def rows(reduce):
+    """One value per row of an (n, k) matrix, both extents known at run time only."""
+    n, k = te.var("n"), te.var("k")
+    a = te.placeholder((n, k), "float32", name="A")
+    r = te.reduce_axis((0, k), "r")
+    return te.create_prim_func([a, te.compute((n,), lambda i: reduce(a[i, r], r), name="B")])
+
+
+def fused(f):
+    sch = weft.Schedule(f)
+    sch.fuse(*sch.get_loops(sch.get_block("B")))
+    return sch
+
+
+def tiled(f):
+    sch = weft.Schedule(f)
+    i, r = sch.get_loops(sch.get_block("B"))
+    o, _ = sch.split(r, [None, 4])
+    sch.reorder(o, i)
+    return sch
+
+
+def cached(f):
+    sch = weft.Schedule(f)
+    block = sch.get_block("B")
+    out = sch.cache_write(block, 0, "local")
+    sch.reverse_compute_at(out, sch.get_loops(block)[0])
+    return sch
+
+
+def decomposed(f):
+    sch = weft.Schedule(f)
+    block = sch.get_block("B")
+    sch.decompose_reduction(block, sch.get_loops(block)[1])
+    return sch
+
+
+def on_a_grid(f, form):
+    sch = weft.Schedule(f)
+    block = sch.get_block("B")
+    i, r = sch.get_loops(block)
+    if form == "reordered":
+        o, t = sch.split(i, [None, 32])
+        sch.reorder(o, r, t)
+    else:
+        o, t = sch.split(i, [None, 32])
+    sch.bind(o, "blockIdx.x")
+    sch.bind(t, "threadIdx.x")
+    return sch
+
+
+FORMS = {
+    "plain": lambda f: f,
+    "fused": fused,
+    "tiled": tiled,
+    "cached": cached,
+    "decomposed": decomposed,
+}
+SHAPES = [(5, 0), (1, 0), (37, 0), (5, 3), (0, 0), (0, 4), (33, 9)]
+REDUCTIONS = {
+    "sum": (lambda x, r: te.sum(x, axis=r), lambda a: a.sum(1)),
+    "max": (lambda x, r: te.max(x, axis=r), lambda a: a.max(1, initial=-np.inf)),
+}
+
+
+@pytest.mark.parametrize("form", list(FORMS))
+@pytest.mark.parametrize("name", REDUCTIONS)
+@pytest.mark.parametrize("device", [d for d in DEVICES if d != "opencl"])
+def test_a_reduction_over_nothing_is_its_identity(device, name, form):
+    build, reference = REDUCTIONS[name]
+    f = rows(build)
+    module = weft.build(FORMS[form](f), target=device)
+    check_rows(module, device, reference)
+
+
+@pytest.mark.parametrize("form", ["plain", "reordered"])
+def test_a_reduction_over_nothing_on_a_grid(form):
+    build, reference = REDUCTIONS["sum"]
+    f = on_a_grid(rows(build), form)
+    assert "if (k <= 0)" in weft.build(f, target="cuda:arch=sm_90").source()
+    check_rows(weft.build(f, target="opencl"), "opencl:0", reference)
+
+
+def check_rows(module, device, reference):
+    rng = np.random.default_rng(5)
+    for shape in SHAPES:
+        a = rng.random(shape).astype("float32")
+        out = weft.asarray(np.full(shape[0], 7, "float32"), device=device)
+        module["main"](weft.asarray(a, device=device), out)
+        assert np.allclose(out.numpy(), reference(a), rtol=1e-5), shape
+
+
+def test_a_reduction_that_has_steps_for_certain_gets_no_second_init():
+    n = te.var("n")
+    a = te.placeholder((n, 8), "float32", name="A")
+    r = te.reduce_axis((0, 8), "r")
+    f = te.create_prim_func([a, te.compute((n,), lambda i: te.sum(a[i, r], axis=r), name="B")])
+    assert "<= 0" not in weft.build(f, target="c").source()

@@ -241,6 +241,153 @@ TEST(Analyzer, symbolic_extents) {
   EXPECT_TRUE(a.prove(le(o * 8 + Expr(q) + 1, n)));
 }
 
+/// What a statement stores, in order: buffer names are numbers, indices and values their points.
+void run_stores(const Stmt& s, Point& p, std::vector<std::array<std::int64_t, 2>>& out) {
+  if (const auto* t = as<StoreNode>(s)) {
+    out.push_back({value_of(t->indices[0], p), value_of(t->value, p)});
+  } else if (const auto* q = as<SeqNode>(s)) {
+    for (const Stmt& child : q->stmts) run_stores(child, p, out);
+  } else if (const auto* f = as<IfNode>(s)) {
+    if (value_of(f->condition, p)) run_stores(f->then_case, p, out);
+    else if (f->else_case) run_stores(f->else_case, p, out);
+  } else if (const auto* l = as<ForNode>(s)) {
+    const std::int64_t first = value_of(l->min, p), count = value_of(l->extent, p);
+    for (std::int64_t k = 0; k < count; ++k) {
+      p[l->var.get()] = first + k;
+      run_stores(l->body, p, out);
+    }
+  }
+}
+
+/// Loops over symbolic extents that may be 0 or negative, guards on them inside and after.
+class Nests {
+ public:
+  explicit Nests(unsigned seed) : random_(seed) {}
+  Stmt statement(int depth) {
+    const std::int64_t kind = depth <= 0 ? 0 : random_.number(0, 6);
+    if (kind <= 1) return store(out_, cast(dtypes::int64, value()), {cast(dtypes::int64, value())});
+    if (kind == 2) return if_then(guard(), statement(depth - 1), statement(depth - 1));
+    if (kind == 3) return seq({statement(depth - 1), if_then(guard(), statement(depth - 1))});
+    Var v = make_var("v", dtypes::int64);
+    const Expr low = make_int(random_.number(-2, 2)), count = value();
+    known_.push_back(v);
+    Stmt body = statement(depth - 1);
+    known_.pop_back();
+    Stmt loop = make_for(v, low, count, body);
+    return kind == 4 ? loop : seq({loop, if_then(guard(), statement(depth - 1))});
+  }
+  const Var n = make_var("n", dtypes::int64), m = make_var("m", dtypes::int64);
+
+ private:
+  Expr value() {
+    auto one = [&]() -> Expr {
+      const std::int64_t k = random_.number(0, 3);
+      if (k == 0) return n;
+      if (k == 1) return m;
+      if (k == 2 && !known_.empty())
+        return known_[static_cast<std::size_t>(
+            random_.number(0, static_cast<std::int64_t>(known_.size()) - 1))];
+      return make_int(random_.number(-1, 4));
+    };
+    switch (random_.number(0, 5)) {
+      case 0: return one() + one();
+      case 1: return one() - one();
+      case 2: return max(one(), one());
+      case 3: return floordiv(one() + 3, make_int(4));
+      default: return one();
+    }
+  }
+  Expr guard() {
+    const Expr a = value(), b = value();
+    switch (random_.number(0, 3)) {
+      case 0: return lt(a, b);
+      case 1: return ge(a, b);
+      case 2: return gt(a, make_int(0));
+      default: return le(a, b);
+    }
+  }
+  Random random_;
+  std::vector<Var> known_;
+  Buffer out_ = make_buffer("out", dtypes::int64, {make_int(1)});
+};
+
+TEST(Statements, simplified_nests_of_symbolic_extents_store_the_same) {
+  int changed = 0;
+  for (unsigned seed = 0; seed < 4000; ++seed) {
+    Nests nests(seed + 5000000);
+    const Stmt before = nests.statement(4), after = simplify(before);
+    changed += before == after ? 0 : 1;
+    for (std::int64_t n = -2; n <= 3; ++n) {
+      for (std::int64_t m = -2; m <= 3; ++m) {
+        Point p{{nests.n.get(), n}, {nests.m.get(), m}}, q = p;
+        std::vector<std::array<std::int64_t, 2>> want, got;
+        run_stores(before, p, want);
+        run_stores(after, q, got);
+        ASSERT_EQ(got, want) << "seed " << seed << ", n = " << n << ", m = " << m;
+      }
+    }
+  }
+  EXPECT_GT(changed, 1000);
+}
+
+TEST(Analyzer, a_loop_that_runs_is_known_inside_only) {
+  Analyzer a;
+  const Var n = make_var("n"), i = make_var("i");
+  {
+    const Analyzer::Scope inside(a);
+    a.bind(i, Range{make_int(0), n});
+    EXPECT_TRUE(a.prove(ge(n, make_int(1))));
+    EXPECT_TRUE(a.prove(lt(i, n)));
+  }
+  EXPECT_FALSE(a.prove(ge(n, make_int(1))));
+  EXPECT_FALSE(a.prove(ge(n, make_int(0))));  // a scalar parameter may be negative
+  EXPECT_EQ(a.bounds(n).min, Bounds::kMin);
+}
+
+/// Inside a loop over a symbolic extent all that is proved holds on every point of it; after it,
+/// all that is proved holds for every extent, also for those of which the loop makes nothing.
+TEST(Analyzer, proofs_inside_and_after_symbolic_loops_hold) {
+  int inside_proofs = 0, after_proofs = 0;
+  for (unsigned seed = 0; seed < 6000; ++seed) {
+    Random random(seed + 6000000);
+    Domain d;
+    for (const char* name : {"n", "i", "j"}) d.vars.push_back(make_var(name));
+    const auto &n = d.vars[0], &i = d.vars[1], &j = d.vars[2];
+    const std::int64_t low = random.number(-2, 2), lose = random.number(-1, 2);
+    const Expr inner = random.number(0, 1) ? n - i : n - lose;
+    const Expr inside = random.condition(d, 1);
+    Expr after = random.condition(d, 1);
+    after = substitute(after, {{i.get(), n + 1}, {j.get(), n - 2}});
+    Analyzer a;
+    bool holds = false;
+    {
+      const Analyzer::Scope scope(a);
+      a.bind(i, Range{make_int(low), n});
+      const Analyzer::Scope deeper(a);
+      a.bind(j, Range{make_int(0), inner});
+      holds = a.prove(inside);
+    }
+    inside_proofs += holds ? 1 : 0;
+    const bool later = a.prove(after);
+    after_proofs += later ? 1 : 0;
+    for (std::int64_t size = -4; size <= 6; ++size) {
+      Point p{{n.get(), size}};
+      ASSERT_TRUE(!later || value_of(after, p)) << "seed " << seed << ", n = " << size;
+      for (std::int64_t x = low; holds && x < low + size; ++x) {
+        p[i.get()] = x;
+        const std::int64_t count = value_of(inner, p);
+        for (std::int64_t y = 0; y < count; ++y) {
+          p[j.get()] = y;
+          ASSERT_TRUE(value_of(inside, p))
+              << "seed " << seed << ", n = " << size << ", i = " << x << ", j = " << y;
+        }
+      }
+    }
+  }
+  EXPECT_GT(inside_proofs, 300);
+  EXPECT_GT(after_proofs, 100);
+}
+
 TEST(Region, relaxation_covers_exactly) {
   for (unsigned seed = 0; seed < 600; ++seed) {
     SCOPED_TRACE(seed);

@@ -412,6 +412,21 @@ TEST(schedule_refusal, a_consumer_must_not_move_under_a_reduction_loop) {
   }
 }
 
+TEST(schedule_refusal, a_block_around_loops_that_change_with_loops_outside) {
+  Schedule sch = make(R"(
+@T.prim_func
+def main(A: T.Buffer((4, 4), "float32"), B: T.Buffer((4, 4), "float32")):
+    for i in range(4):
+        for j in range(i + 1):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[vi, vj] = A[vi, vj]
+)");
+  const auto l = sch.get_loops(sch.get_block("B"));
+  expect_refused(sch, [&](Schedule& s) { s.blockize(l[1]); }, "schedule.blockize.extent",
+                 {"the range of \"j\" changes with \"i\""});
+}
+
 TEST(schedule_refusal, inlining) {
   Schedule sch = make(matmul(4, 4, 4));
   const BlockRef c = sch.get_block("C");

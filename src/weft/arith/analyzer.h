@@ -4,6 +4,7 @@
 // answers: what are an expression's bounds, what is it modulo n, what is its simplest form, is this
 // condition always true. All answers are conservative: "unknown" is allowed, "wrong" is not.
 
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <memory>
@@ -40,7 +41,9 @@ class Analyzer {
   ~Analyzer();
   Analyzer(const Analyzer&) = delete;
 
-  /// min <= var < min + extent; extents may be symbolic (then assumed positive where used).
+  /// min <= var < min + extent. A variable has a value only where its loop runs, so that from here
+  /// on a symbolic extent is at least 1; what is outside the loop must not see that: bind it within
+  /// a Scope.
   void bind(const ir::Var& var, const ir::Range& range);
   /// var is exactly value.
   void bind(const ir::Var& var, const ir::Expr& value);
@@ -56,6 +59,19 @@ class Analyzer {
     std::unique_ptr<Impl> saved_;
   };
 
+  /// A loop's inside: what bindings say of other variables than their own (a loop of n iterations
+  /// that runs has 1 <= n) is forgotten when the scope ends. Scopes and constraints nest.
+  class Scope {
+   public:
+    explicit Scope(Analyzer& analyzer);
+    ~Scope();
+    Scope(const Scope&) = delete;
+
+   private:
+    Analyzer& analyzer_;
+    std::size_t known_;
+  };
+
   Bounds bounds(const ir::Expr& e) const;
   Modular modular(const ir::Expr& e) const;
   /// Canonical form: equal index expressions over bound variables mostly become the same
@@ -69,6 +85,7 @@ class Analyzer {
 
  private:
   friend class Constraint;
+  friend class Scope;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -355,6 +355,14 @@ Analyzer::Constraint::Constraint(Analyzer& analyzer, const Expr& condition) : an
 
 Analyzer::Constraint::~Constraint() { *analyzer_.impl_ = *saved_; }
 
+Analyzer::Scope::Scope(Analyzer& analyzer)
+    : analyzer_(analyzer), known_(analyzer.impl_->at_most_zero.size()) {}
+
+Analyzer::Scope::~Scope() {
+  auto& known = analyzer_.impl_->at_most_zero;
+  known.erase(known.begin() + static_cast<std::ptrdiff_t>(known_), known.end());
+}
+
 Bounds Analyzer::bounds(const Expr& e) const {
   Bounds out = impl_->bounds(e);
   if (e->kind == ExprKind::int_imm) return out;

@@ -488,6 +488,7 @@ class SimplifyStmt final : public Rewriter {
     if (analyzer.prove(le(extent, make_int(0, extent->dtype)))) return seq({});
     std::int64_t k;
     bool keeps = is_const_int(extent, &k) && k == 1;  // one trip: the variable is known
+    const Analyzer::Scope inside(analyzer);
     if (keeps) analyzer.bind(t->var, lo);
     else analyzer.bind(t->var, Range{lo, extent});
     Stmt body = rewrite(t->body);
@@ -516,6 +517,7 @@ class SimplifyStmt final : public Rewriter {
     Exprs values = rewrite_all(t->iter_values, &changed);
     Expr predicate = rewrite(t->predicate);
     // Inside, iterators are known by their domains only: bindings stay outside the block.
+    const Analyzer::Scope inside(analyzer);
     for (const IterVar& iter : t->block->iters) {
       if (is_const_int_value(iter.dom.extent, 1)) continue;
       analyzer.bind(iter.var, iter.dom);
@@ -526,8 +528,10 @@ class SimplifyStmt final : public Rewriter {
   }
   Stmt rewrite_default(const Stmt& s) override {
     if (const auto* t = as<LaunchNode>(s)) {
+      const Analyzer::Scope inside(analyzer);
       for (const LaunchAxis& axis : t->axes)
         analyzer.bind(axis.var, Range{make_int(0, axis.extent->dtype), axis.extent});
+      return Rewriter::rewrite_default(s);
     }
     return Rewriter::rewrite_default(s);
   }

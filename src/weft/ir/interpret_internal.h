@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "weft/base/error.h"
+#include "weft/base/interrupt.h"
 #include "weft/ir/eval.h"
 #include "weft/ir/fiber.h"
 #include "weft/ir/interpret.h"
@@ -156,6 +157,7 @@ class Machine {
   void call(const PrimFunc& f, std::vector<Actual>& args);
   void tick(const StmtNode* at) {
     if (--steps < 0) exhausted(at);
+    if ((steps & 0xfff) == 0) poll_interrupt();
   }
   [[noreturn]] static void exhausted(const StmtNode* at);
 

@@ -212,16 +212,17 @@ class Covering {
     arith::Analyzer analyzer;
     auto bind = [&](const Loop& l) { analyzer.bind(l.var, l.range); };
     for (const Loop& l : outer_) bind(l);
-    for (const Loop& l : w_.loops) bind(l);
+    for (const Loop& l : r_.loops) bind(l);  // the read happens
+    arith::DomainMap of_read;
+    for (std::size_t i = common_; i < r_.loops.size(); ++i)
+      of_read[r_.loops[i].var.get()] = r_.loops[i].range;
     std::vector<IterVar> own;
     for (std::size_t i = common_; i < w_.loops.size(); ++i) {
-      if (!is_const_int_value(w_.loops[i].range.min, 0)) return false;
-      own.push_back({w_.loops[i].var, w_.loops[i].range, IterKind::spatial});
-    }
-    arith::DomainMap of_read;
-    for (std::size_t i = common_; i < r_.loops.size(); ++i) {
-      bind(r_.loops[i]);
-      of_read[r_.loops[i].var.get()] = r_.loops[i].range;
+      const Range& range = w_.loops[i].range;
+      if (!is_const_int_value(range.min, 0)) return false;
+      if (!analyzer.prove(ge(range.extent, make_int(1, range.extent->dtype)))) return false;
+      bind(w_.loops[i]);
+      own.push_back({w_.loops[i].var, range, IterKind::spatial});
     }
     Expr predicate = make_bool(true);
     for (const Expr& g : open) predicate = logical_and(predicate, g);

@@ -243,6 +243,7 @@ class Collector final : public Visitor {
     visit(s->min);
     visit(s->extent);
     Range range{substitute(s->min, lets_), substitute(s->extent, lets_)};
+    const Analyzer::Scope inside(analyzer);
     analyzer.bind(s->var, range);
     Var common = point(s);
     if (common) lets_[s->var.get()] = common;

@@ -50,10 +50,11 @@ class Narrow final : public Rewriter {
 
   Stmt rewrite_for(const Stmt& s) override {
     const auto* t = as<ForNode>(s);
-    analyzer_.bind(t->var, {t->min, t->extent});
-    if (!is_index(t->var)) return Rewriter::rewrite_for(s);
-    Expr low = narrow(t->min), extent = narrow(t->extent);
+    const bool index = is_index(t->var);
+    Expr low = index ? narrow(t->min) : nullptr, extent = index ? narrow(t->extent) : nullptr;
     bool fits = low && extent && in_range(analyzer_.bounds(t->min + t->extent));
+    const arith::Analyzer::Scope inside(analyzer_);
+    analyzer_.bind(t->var, {t->min, t->extent});
     if (!fits) return Rewriter::rewrite_for(s);
     Var var = define(t->var);
     return make_for(var, low, extent, rewrite(t->body), t->for_kind, t->axis, t->annotations);

@@ -4,12 +4,14 @@
 #include <chrono>
 
 #include "weft/base/error.h"
+#include "weft/base/interrupt.h"
 #include "weft/ir/verify.h"
 
 namespace weft::pass {
 
 ir::PrimFunc run_pipeline(const Pipeline& pipeline, ir::PrimFunc f, const PassObserver& observer) {
   for (const Pass& pass : pipeline) {
+    poll_interrupt();
     auto start = std::chrono::steady_clock::now();
     try {
       f = pass.run(f);

@@ -82,13 +82,16 @@ class LowerDivision final : public Rewriter {
  protected:
   Stmt rewrite_for(const Stmt& s) override {
     const auto* t = as<ForNode>(s);
+    const arith::Analyzer::Scope inside(analyzer_);
     analyzer_.bind(t->var, {t->min, t->extent});
     return Rewriter::rewrite_for(s);
   }
   Stmt rewrite_default(const Stmt& s) override {
     if (const auto* launch = as<LaunchNode>(s)) {
+      const arith::Analyzer::Scope inside(analyzer_);
       for (const LaunchAxis& axis : launch->axes)
         analyzer_.bind(axis.var, {make_int(0), axis.extent});
+      return Rewriter::rewrite_default(s);
     }
     return Rewriter::rewrite_default(s);
   }

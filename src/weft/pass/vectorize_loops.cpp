@@ -241,6 +241,7 @@ class Vectorize final : public Rewriter {
  protected:
   Stmt rewrite_for(const Stmt& s) override {
     const auto* t = as<ForNode>(s);
+    const Analyzer::Scope inside(analyzer_);
     analyzer_.bind(t->var, {t->min, t->extent});
     Stmt inner = Rewriter::rewrite_for(s);
     t = as<ForNode>(inner);
@@ -268,8 +269,10 @@ class Vectorize final : public Rewriter {
 
   Stmt rewrite_default(const Stmt& s) override {
     if (const auto* launch = as<LaunchNode>(s)) {
+      const Analyzer::Scope inside(analyzer_);
       for (const LaunchAxis& axis : launch->axes)
         analyzer_.bind(axis.var, {make_int(0), axis.extent});
+      return Rewriter::rewrite_default(s);
     }
     return Rewriter::rewrite_default(s);
   }

@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "weft/base/error.h"
+#include "weft/base/interrupt.h"
 #include "weft/runtime/module.h"
 
 namespace weft::runtime {
@@ -284,6 +285,7 @@ struct Runner {
         actual.push_back(KernelArg::pointer(own[buffer].get(), extra));
       }
     }
+    poll_interrupt();
     last = device.launch(executable, kernel, actual, extents);
   }
 };

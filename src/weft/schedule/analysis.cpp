@@ -178,6 +178,48 @@ bool is_finished_under(const Leaf& writer, const std::vector<const ForNode*>& lo
   return true;
 }
 
+/// A loop of the reduction alone. Its block is one unit here: whatever the loop's extent, outputs
+/// with an init are written, and those without are read as well, so that another block writes them.
+bool is_reduction_only(const Leaf& leaf, const ForNode* loop) {
+  bool used = false;
+  for (std::size_t i = 0; i < leaf.block()->iters.size(); ++i) {
+    if (!uses_var(leaf.realize->iter_values[i], loop->var.get())) continue;
+    if (leaf.block()->iters[i].kind != IterKind::reduce) return false;
+    used = true;
+  }
+  return used;
+}
+
+/// Binds the loops; false when one may have no iteration.
+bool bind_running(arith::Analyzer& analyzer, const std::vector<const ForNode*>& loops) {
+  for (const ForNode* loop : loops) {
+    if (!analyzer.prove(ge(loop->extent, make_const(1, loop->extent->dtype)))) return false;
+    analyzer.bind(loop->var, Range{loop->min, loop->extent});
+  }
+  return true;
+}
+
+bool mentions(const Expr& e, const std::vector<const ForNode*>& loops) {
+  return std::any_of(loops.begin(), loops.end(),
+                     [&](const ForNode* loop) { return uses_var(e, loop->var.get()); });
+}
+
+/// The parts of a predicate that are not settled once `given` holds: those without any of `own`
+/// loops are the same for all iterations of these, and `given` may imply them.
+Expr unsettled(const Expr& predicate, const std::vector<const ForNode*>& own, const Expr& given,
+               arith::Analyzer& analyzer) {
+  Expr out = make_bool(true);
+  for (const Expr& part : conjuncts(predicate)) {
+    const Expr least = analyzer.simplify(part);  // i * 8 + k < 40 with k < 8 is i < 5
+    if (!mentions(least, own)) {
+      const arith::Analyzer::Constraint scope(analyzer, given);
+      if (analyzer.prove(least)) continue;
+    }
+    out = both(out, part);
+  }
+  return out;
+}
+
 /// Whether, wherever the loops around both stand, `write` of `writer` covers `read` of `reader`.
 bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reader,
                 const BufferRegion& read) {
@@ -189,24 +231,53 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
   const auto offset = static_cast<std::ptrdiff_t>(common);
   const std::vector<const ForNode*> shared(reader.loops.begin(), reader.loops.begin() + offset);
   if (!is_finished_under(writer, shared)) return false;
-  const std::vector<const ForNode*> written(writer.loops.begin() + offset, writer.loops.end());
+  std::vector<const ForNode*> written, reduced;
+  for (auto loop = writer.loops.begin() + offset; loop != writer.loops.end(); ++loop)
+    (is_reduction_only(writer, *loop) ? reduced : written).push_back(*loop);
   const std::vector<const ForNode*> needed(reader.loops.begin() + offset, reader.loops.end());
   arith::Analyzer analyzer;
-  bind_loops(analyzer, reader.loops);
-  bind_loops(analyzer, written);
-  const auto have = exact_spans(bound_region(write, writer.realize), written,
-                                writer.realize->predicate, analyzer);
-  if (!have) return false;
+  bind_loops(analyzer, reader.loops);  // all of them: where the reader does not run, none is asked
+  if (!bind_running(analyzer, written)) return false;
+  Expr when = make_bool(true);
+  for (const Expr& part : conjuncts(writer.realize->predicate)) {
+    if (!mentions(part, reduced)) {
+      when = both(when, part);
+      continue;
+    }
+    VarMap first;
+    for (const ForNode* loop : reduced) first[loop->var.get()] = loop->min;
+    const arith::Analyzer::Scope scope(analyzer);
+    bind_loops(analyzer, reduced);
+    if (mentions(part, written) || !analyzer.prove(substitute(part, first))) return false;
+  }
+  const Expr& runs = reader.realize->predicate;
+  const auto made = bound_region(write, writer.realize);
   const auto region = bound_region(read, reader.realize);
-  const auto want = relax(region, needed, reader.realize->predicate, analyzer);
+  const auto by_counting = [&] {
+    // A condition on loops that the region does not name is let go: more is read then.
+    std::vector<const ForNode*> silent;
+    for (const ForNode* loop : reader.loops) {
+      if (std::none_of(region.begin(), region.end(),
+                       [&](const Range& r) { return uses_var(r.min, loop->var.get()); }))
+        silent.push_back(loop);
+    }
+    Expr least = make_bool(true);
+    for (const Expr& part : conjuncts(runs)) {
+      if (!mentions(part, silent)) least = both(least, part);
+    }
+    return counted_cover({made, written, when}, {region, needed, least}, shared, read.buffer);
+  };
+  const auto have = exact_spans(made, written, unsettled(when, written, runs, analyzer), analyzer);
+  if (!have) return by_counting();
+  const auto want = relax(region, needed, runs, analyzer);
   std::optional<std::vector<Span>> tight;
-  if (!is_true(reader.realize->predicate))
-    tight = exact_spans(region, needed, reader.realize->predicate, analyzer);
+  if (!is_true(runs))
+    tight = exact_spans(region, needed, unsettled(runs, needed, runs, analyzer), analyzer);
   for (std::size_t d = 0; d < want.size(); ++d) {
     const Expr& base = (*have)[d].base;
-    if (!want[d].min || !want[d].extent) return false;
+    if (!want[d].min || !want[d].extent) return by_counting();
     if (!analyzer.prove(le(base, want[d].min)) && !analyzer.prove(le(base, make_zero(base->dtype))))
-      return false;
+      return by_counting();
     // What is read ends at the smallest of these; what is written, at the smallest of its own.
     std::vector<Expr> ends = {want[d].min + want[d].extent, read.buffer->shape[d]};
     if (tight) {
@@ -216,7 +287,7 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
       const Expr end = base + width;
       const bool reached = std::any_of(ends.begin(), ends.end(),
                                        [&](const Expr& e) { return analyzer.prove(ge(end, e)); });
-      if (!reached) return false;
+      if (!reached) return by_counting();
     }
   }
   return true;
@@ -257,6 +328,9 @@ std::string why_not_affine(const Leaf& leaf, const arith::Analyzer& analyzer) {
 
 bool covers_domain(const Leaf& leaf, const arith::Analyzer& analyzer) {
   if (is_true(leaf.realize->predicate) && leaf.block()->iters.empty()) return true;
+  arith::Analyzer around;  // a loop without an iteration covers an empty domain only
+  for (const IterVar& iter : leaf.block()->iters) around.bind(iter.var, iter.dom);
+  if (!bind_running(around, leaf.loops)) return false;
   std::vector<Range> points;
   for (const Expr& v : leaf.realize->iter_values) points.push_back({v, make_const(1, v->dtype)});
   auto reached = relax_exact(points, leaf.loops, leaf.realize->predicate, analyzer);

@@ -2,6 +2,7 @@
 #include "weft/schedule/counted_box.h"
 
 #include <algorithm>
+#include <set>
 
 #include "weft/arith/sum.h"
 #include "weft/ir/build.h"
@@ -176,6 +177,122 @@ std::optional<std::vector<Span>> counted_box(const std::vector<Range>& region,
     out[d].widths = {make_int(width[d], type)};
   }
   return out;
+}
+
+namespace {
+
+/// The loops of both kinds that one side's expressions use, and these as code.
+class Side {
+ public:
+  Side(const Touched& t, const std::vector<const ForNode*>& shared) {
+    auto used = [&](const ForNode* loop) {
+      const VarNode* v = loop->var.get();
+      return uses_var(t.predicate, v) ||
+             std::any_of(t.region.begin(), t.region.end(),
+                         [&](const Range& r) { return uses_var(r.min, v); });
+    };
+    for (std::size_t i = 0; i < shared.size() + t.loops.size(); ++i) {
+      const bool own = i >= shared.size();
+      const ForNode* loop = own ? t.loops[i - shared.size()] : shared[i];
+      Loop constant{loop};
+      const bool known =
+          is_const_int(loop->min, &constant.min) && is_const_int(loop->extent, &constant.extent);
+      const bool needed = used(loop);
+      if ((needed || own) && (!known || constant.extent < 1)) return;
+      if (!needed) continue;
+      if (!own) shared_.push_back(i);
+      points_ *= std::min(constant.extent, 2 * kMostPoints);
+      if (points_ > kMostPoints) return;
+      loops_.push_back(constant);
+    }
+    width_ = t.region.size();
+    for (const Range& r : t.region) {
+      std::int64_t n = 0;
+      if (!is_const_int(r.extent, &n) || n < 1 || !codes_.emplace_back().compile(r.min, loops_))
+        return;
+      extents_.push_back(n);
+      volume_ *= std::min(n, 2 * kMostPoints);
+      if (volume_ * points_ > kMostPoints) return;
+    }
+    good_ = codes_.emplace_back().compile(t.predicate, loops_);
+  }
+  bool good() const { return good_; }
+  /// Places, among the shared loops, of those that this side uses; they come first in `at`.
+  const std::vector<std::size_t>& shared() const { return shared_; }
+
+  /// Calls f(values of the shared loops used, point); false when an expression has no value.
+  template <typename F>
+  bool each(const F& f) {
+    std::vector<std::int64_t> at, low(width_), point(width_);
+    for (const Loop& l : loops_) at.push_back(l.min);
+    for (std::int64_t n = 0; n < points_; ++n) {
+      std::int64_t runs = 0;
+      if (!codes_.back().run(at, runs)) return false;
+      for (std::size_t d = 0; runs && d < width_; ++d) {
+        if (!codes_[d].run(at, low[d])) return false;
+      }
+      const std::vector<std::int64_t> key(at.begin(),
+                                          at.begin() + static_cast<std::ptrdiff_t>(shared_.size()));
+      for (std::int64_t k = 0; runs && k < volume_; ++k) {
+        std::int64_t rest = k;
+        for (std::size_t d = width_; d-- > 0; rest /= extents_[d])
+          point[d] = low[d] + rest % extents_[d];
+        f(key, point);
+      }
+      for (std::size_t i = loops_.size(); i-- > 0;) {
+        if (++at[i] < loops_[i].min + loops_[i].extent) break;
+        at[i] = loops_[i].min;
+      }
+    }
+    return true;
+  }
+
+ private:
+  std::vector<Loop> loops_;
+  std::vector<std::size_t> shared_;
+  std::vector<Code> codes_;  // one per dimension, then the predicate
+  std::vector<std::int64_t> extents_;
+  std::size_t width_ = 0;
+  std::int64_t points_ = 1, volume_ = 1;
+  bool good_ = false;
+};
+
+}  // namespace
+
+bool counted_cover(const Touched& write, const Touched& read,
+                   const std::vector<const ForNode*>& shared, const Buffer& buffer) {
+  std::vector<std::int64_t> shape;
+  for (const Expr& e : buffer->shape) {
+    if (!is_const_int(e, &shape.emplace_back())) return false;
+  }
+  Side writer(write, shared), reader(read, shared);
+  // What is written may depend on the shared loops that the reader's expressions name, no others.
+  std::vector<std::size_t> places;
+  for (std::size_t s : writer.shared()) {
+    const auto found = std::find(reader.shared().begin(), reader.shared().end(), s);
+    if (found == reader.shared().end()) return false;
+    places.push_back(static_cast<std::size_t>(found - reader.shared().begin()));
+  }
+  if (!writer.good() || !reader.good()) return false;
+  auto inside = [&](const std::vector<std::int64_t>& point) {
+    for (std::size_t d = 0; d < shape.size(); ++d) {
+      if (point[d] < 0 || point[d] >= shape[d]) return false;
+    }
+    return true;
+  };
+  std::set<std::vector<std::int64_t>> made;
+  const bool counted = writer.each([&](std::vector<std::int64_t> key, const auto& point) {
+    key.insert(key.end(), point.begin(), point.end());
+    if (inside(point)) made.insert(std::move(key));
+  });
+  bool covered = true;
+  return counted && reader.each([&](const auto& key, const auto& point) {
+    if (!covered || !inside(point)) return;
+    std::vector<std::int64_t> wanted;
+    for (std::size_t p : places) wanted.push_back(key[p]);
+    wanted.insert(wanted.end(), point.begin(), point.end());
+    covered = made.count(wanted) != 0;
+  }) && covered;
 }
 
 }  // namespace weft::schedule

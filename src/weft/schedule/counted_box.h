@@ -26,4 +26,18 @@ std::optional<std::vector<Span>> counted_box(const std::vector<ir::Range>& regio
                                              const std::vector<ir::Expr>& conditions,
                                              const arith::Analyzer& analyzer);
 
+/// One side of a question of cover: what a block touches of a buffer in one run of the loops that
+/// both blocks stand in. Ends of regions are constant; loops and conditions may use the shared
+/// ones.
+struct Touched {
+  const std::vector<ir::Range>& region;
+  const std::vector<const ir::ForNode*>& loops;  // its own
+  const ir::Expr& predicate;
+};
+
+/// Whether, for every run of the shared loops, all that `read` touches inside the buffer is touched
+/// by `write`. By counting: false when a loop is not constant or there are too many points.
+bool counted_cover(const Touched& write, const Touched& read,
+                   const std::vector<const ir::ForNode*>& shared, const ir::Buffer& buffer);
+
 }  // namespace weft::schedule

@@ -15,6 +15,7 @@ Rebinder::Rebinder(const std::vector<IterVar>& outer, const VarMap& map, Expr co
 Stmt Rebinder::rewrite_for(const Stmt& s) {
   const auto* loop = static_cast<const ForNode*>(s.get());
   const Range dom{rewrite(loop->min), rewrite(loop->extent)};
+  const arith::Analyzer::Scope inside(analyzer_);
   analyzer_.bind(loop->var, dom);
   loops_.push_back({loop->var, dom, IterKind::spatial});
   Stmt body = rewrite(loop->body);

@@ -7,6 +7,7 @@
 #include "weft/ir/build.h"
 #include "weft/ir/verify.h"
 #include "weft/ir/visit.h"
+#include "weft/pass/check_bounds.h"
 #include "weft/pass/check_races.h"
 #include "weft/pass/share_storage.h"
 #include "weft/target/host_plan.h"
@@ -72,6 +73,7 @@ Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text,
       }
       try {
         if (Verdict bad = ir::verify(f)) throw Error(ErrorKind::verify, std::move(*bad));
+        pass::check_bounds(f);
         if (Verdict no = backend.accepts(f, target)) throw Error(ErrorKind::lower, std::move(*no));
         ir::PrimFunc scheduled = backend.default_schedule(f, target);
         if (!(scheduled == f))

@@ -9,6 +9,7 @@
 #include "weft/pass/compact_buffers.h"
 #include "weft/pass/convert_blocks.h"
 #include "weft/pass/flatten_buffers.h"
+#include "weft/pass/init_empty_reductions.h"
 #include "weft/pass/inject_virtual_threads.h"
 #include "weft/pass/insert_barriers.h"
 #include "weft/pass/lower_collectives.h"
@@ -78,6 +79,7 @@ pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& targ
   auto add = [&](std::string name, std::function<PrimFunc(const PrimFunc&)> run) {
     p.push_back({std::move(name), std::move(run)});
   };
+  add("init_empty_reductions", pass::init_empty_reductions);
   add("lower_cross_thread_reduction",
       [machine](const PrimFunc& f) { return pass::lower_cross_thread_reduction(f, machine); });
   add("lower_init", pass::lower_init);

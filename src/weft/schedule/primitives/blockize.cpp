@@ -138,6 +138,21 @@ Verdict Blockize::transform(const State& s, Outcome<Result>& out) const {
   const auto loops = path.loops();
   std::vector<Var> inner_loops;
   for (const ForNode* loop : under[0].loops) inner_loops.push_back(loop->var);
+  for (const ForNode* loop : under[0].loops) {
+    for (const ForNode* outside : loops) {
+      const VarNode* v = outside->var.get();
+      const bool inside =
+          std::find(under[0].loops.begin(), under[0].loops.end(), outside) != under[0].loops.end();
+      if (inside || (!uses_var(loop->min, v) && !uses_var(loop->extent, v))) continue;
+      Refusal r = refuse(
+          s, "schedule.blockize.extent",
+          cat("blockize of ", name_of(top.loop()), ": the range of ", name_of(loop),
+              " changes with ", name_of(outside), ", which would stand outside the new block"),
+          loop);
+      r.note("legal: nests whose loops have the same ranges wherever they are run");
+      return r;
+    }
+  }
   arith::Analyzer analyzer;
   bind_path(analyzer, path);
   const auto parts = arith::subspace_divide(realize->iter_values, as_iters(loops), inner_loops,

@@ -308,7 +308,10 @@ Stmt regenerate(const Move& m, const std::vector<std::optional<Range>>& ranges,
     Range range = ranges[i].value_or(dom);
     std::int64_t dmin = 0, dext = 0, rmin = 0, rext = 0;
     const bool fixed_domain = is_const_int(dom.min, &dmin) && is_const_int(dom.extent, &dext);
-    if (fixed_domain && is_const_int(range.extent, &rext) && rext >= dext) range = dom;
+    // A producer may as well make all; a consumer takes what its place has, or takes it again.
+    if (fixed_domain && is_const_int(range.extent, &rext) && rext >= dext &&
+        (m.forward() || is_const_int(range.min)))
+      range = dom;
     if (fixed_domain && is_const_int(range.min, &rmin) && is_const_int(range.extent, &rext)) {
       const std::int64_t first = std::max(rmin, dmin), end = std::min(rmin + rext, dmin + dext);
       range = {make_int(first, type), make_int(std::max<std::int64_t>(end - first, 0), type)};

@@ -6,6 +6,7 @@
 #include <charconv>
 #include <cstdio>
 
+#include "weft/base/interrupt.h"
 #include "weft/sim/fault.h"
 #include "weft/targets/qpu/abi.h"
 #include "weft/targets/qpu/engine/ahead.h"
@@ -226,6 +227,7 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
     }
     std::int64_t window = 0;
     while (true) {
+      poll_interrupt();
       window += timing::kQuantum;
       std::int64_t stop = limits.cycles < window ? limits.cycles + 1 : window,
                    earliest = std::numeric_limits<std::int64_t>::max();

@@ -7,6 +7,7 @@
 #include "weft/ir/build.h"
 #include "weft/ir/interpret.h"
 #include "weft/ir/text.h"
+#include "weft/pass/init_empty_reductions.h"
 #include "weft/runtime/host_device.h"
 #include "weft/target/backend.h"
 #include "weft/target/whole_function.h"
@@ -89,7 +90,9 @@ class RefBackend final : public Backend {
     return out;
   }
   Verdict accepts(const ir::PrimFunc&, const Target&) const override { return {}; }
-  pass::Pipeline pipeline(const Target&) const override { return {}; }
+  pass::Pipeline pipeline(const Target&) const override {
+    return {{"init_empty_reductions", pass::init_empty_reductions}};
+  }
   runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
                        const Target& target) const override {
     std::vector<std::pair<std::string, ir::PrimFunc>> functions;

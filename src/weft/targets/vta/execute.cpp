@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/base/interrupt.h"
 #include "weft/targets/vta/tokens.h"
 
 namespace weft::vta {
@@ -212,6 +213,7 @@ class Executor {
   bool ready(const Insn& n) const { return (token_use(n).pops & empty_) == 0; }
 
   void one(std::uint32_t at) {
+    poll_interrupt();
     const Insn& n = program_.stream.insns[at];
     try {
       TokenUse use = token_use(n);

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <thread>
 
+#include "weft/base/interrupt.h"
 #include "weft/sim/fault.h"
 #include "weft/targets/wse/worker.h"
 
@@ -416,11 +417,16 @@ void Fabric::post(Worker& w, Pe& pe, HostSink& sink, Cycle now) {
   }
 }
 
+namespace {
+constexpr std::int64_t kAsk = 64;  // rounds from one question whether to stop to the next
+}  // namespace
+
 Stop Fabric::run(Cycle until) {
   host_event_ = false;
   if (workers_.size() > 1) return run_threads(until);
   Worker& w = *workers_[0];
-  while (true) {
+  for (std::int64_t round = 1;; ++round) {
+    if (round % kAsk == 0) poll_interrupt();
     Cycle t = w.first();
     if (t == kNever) return Stop::quiet;
     if (t > until) {
@@ -544,6 +550,13 @@ bool Fabric::run_share(Cycle until, Stop& result) {
       w.letter_min = kNever;
       w.parity = parity;
       run_cycle(w, t, parity);
+      if (id == 0 && round % kAsk == 0 && !w.error) {  // only the caller's thread can be asked
+        try {
+          poll_interrupt();
+        } catch (...) {
+          w.error = std::current_exception();
+        }
+      }
       stop = w.error != nullptr || host_event_.load(std::memory_order_relaxed);
       parity ^= 1;
     }

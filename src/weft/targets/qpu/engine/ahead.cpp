@@ -8,6 +8,8 @@
 #include <immintrin.h>
 #endif
 
+#include "weft/base/interrupt.h"
+
 namespace weft::qpu::hw {
 
 namespace {
@@ -248,6 +250,7 @@ void Ahead::loop(int active, std::int64_t limit_cycles) {
   // As Emulator::run does it with one thread.
   std::int64_t window = 0;
   while (true) {
+    poll_interrupt();
     window += timing::kQuantum;
     std::int64_t stop = limit_cycles < window ? limit_cycles + 1 : window,
                  earliest = std::numeric_limits<std::int64_t>::max();
