@@ -14,18 +14,25 @@ import weft
 
 
 def candidates(n, dtype):
-    for block, columns, stages in [((128, 256, 32), 256, 4), ((128, 256, 64), 256, 3)]:
-        if n % block[0] or n % block[1]:
+    for block, columns, stages, together in [
+        ((128, 256, 64), 256, 4, 8),
+        ((128, 128, 64), 128, 3, 1),
+        ((128, 128, 64), 128, 3, 8),
+        ((128, 128, 64), 128, 3, 16),
+        ((256, 128, 64), 128, 3, 8),
+        ((256, 128, 64), 128, 4, 4),
+    ]:
+        if n % (block[0] * together) or n % block[1]:
             continue
         yield (
-            f"wgmma {'x'.join(map(str, block))}, {stages} stages",
-            lambda f, b=block, c=columns, s=stages: tensor_cores.wgmma(f, b, c, s, dtype),
+            f"wgmma {'x'.join(map(str, block))}, {stages} stages, {together} rows together",
+            lambda f, b=block, c=columns, s=stages, t=together: tensor_cores.wgmma(
+                f, b, c, s, dtype, t
+            ),
         )
     for block, warp, stages in [
         ((128, 128, 32), (64, 64), 4),
         ((128, 128, 64), (64, 64), 2),
-        ((256, 128, 64), (64, 64), 3),
-        ((128, 64, 32), (32, 64), 4),
     ]:
         yield (
             f"mma {'x'.join(map(str, block))}, warps {warp[0]}x{warp[1]}, {stages} stages",

@@ -14,10 +14,10 @@ import tensor_cores  # noqa: E402
 SCHEDULES = [
     pytest.param(lambda f, t: tensor_cores.mma(f, (64, 64, 32), (32, 32), 2, t), id="mma"),
     pytest.param(lambda f, t: tensor_cores.mma(f, (128, 64, 16), (64, 64), 1, t), id="mma-1"),
-    pytest.param(lambda f, t: tensor_cores.wgmma(f, (64, 64, 16), 64, 3, t), id="wgmma"),
-    pytest.param(lambda f, t: tensor_cores.wgmma(f, (128, 128, 32), 128, 1, t), id="wgmma-1"),
+    pytest.param(lambda f, t: tensor_cores.wgmma(f, (64, 64, 64), 64, 3, t), id="wgmma"),
+    pytest.param(lambda f, t: tensor_cores.wgmma(f, (64, 128, 64), 128, 1, t, 2), id="wgmma-1"),
 ]
-M, N, K = 128, 128, 96
+M, N, K = 128, 128, 192
 
 
 def operands(dtype, device):
