@@ -157,6 +157,7 @@ OWN = {  # (function, parameter)
     ("linspace", "stop"): "_Number",
     ("einsum", "operands"): "_ArrayLike | Tensor",
     ("from_dlpack", "x"): "Any",
+    ("compile", "contract"): "_bool",
     ("compile", "function"): "Callable[..., Any]",
     ("layer_norm", "scale"): "_ArrayLike | Tensor | None",
     ("layer_norm", "shift"): "_ArrayLike | Tensor | None",

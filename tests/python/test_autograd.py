@@ -443,3 +443,24 @@ def test_a_model_says_what_it_is_made_of():
     assert net.parameters()[0].grad is not None
     net.zero_grad()
     assert all(p.grad is None for p in net.parameters())
+
+
+def test_elements_are_assigned_outside_of_graphs_only():
+    w = weft.Tensor([1.0, 2.0, 3.0])
+    with pytest.raises(weft.ArgumentError, match="no_grad") as e:
+        w[0] = 5.0
+    assert e.value.code == "array.tensor.assign" and w.numpy().tolist() == [1, 2, 3]
+    with weft.no_grad():
+        w[0] = 5.0
+        w[1:] = weft.Tensor([7.0, 8.0])
+    assert w.numpy().tolist() == [5, 7, 8] and w.requires_grad
+    y = w * 2
+    with pytest.raises(weft.ArgumentError, match="result of multiply") as e, weft.no_grad():
+        y[0] = 1.0
+    assert e.value.code == "array.tensor.assign"
+    plain = weft.Tensor([[1, 2], [3, 4]], requires_grad=False)
+    plain[weft.asarray([True, False])] = 9
+    plain[1, 0] = weft.asarray(6)
+    assert plain.numpy().tolist() == [[9, 9], [6, 4]]
+    with pytest.raises(weft.Error):
+        plain[5] = 0
