@@ -185,8 +185,8 @@ void Emulator::account(bool clean) {
     }
   }
   for (std::size_t u = 0; u < 6; ++u) {
-    tmu_busy_[u] += machine_.tmu_unit[u].busy();
-    machine_.counters.tmu_requests += machine_.tmu_unit[u].busy() / timing::kTmuVector;
+    tmu_busy_[u] += machine_.tmus[u].calendar.busy();
+    machine_.counters.tmu_requests += machine_.tmus[u].calendar.busy() / timing::kTmuVector;
   }
   vdr_busy_ += machine_.vdr.busy();
   vdw_busy_ += machine_.vdw.busy();

@@ -43,8 +43,10 @@ void Machine::begin_launch(const Program& p, int active) {
     }
   }
   for (Calendar* c : {&sdram, &vdr, &vdw}) c->reset();
-  for (Calendar& c : tmu_unit) c.reset();
-  std::fill(&tmu_tag_[0][0], &tmu_tag_[0][0] + 6 * timing::kTmuLines, 0);
+  for (Tmu& t : tmus) {
+    t.calendar.reset();
+    std::fill(std::begin(t.tag), std::end(t.tag), 0);
+  }
   std::fill(&l2_tag_[0][0], &l2_tag_[0][0] + timing::kL2Sets * timing::kL2Ways, 0);
   std::fill(std::begin(semaphore_time), std::end(semaphore_time), 0);
   std::fill(&increments_[0][0], &increments_[0][0] + 16 * 16, 0);
@@ -142,6 +144,7 @@ bool Machine::semaphore(Qpu& q, unsigned number, bool acquire) {
     shadow_.acquire(q.id, number), vpm_shadow_.acquire(q.id, number);
   } else {
     shadow_.release(q.id, number), vpm_shadow_.release(q.id, number);
+    for (RequestSite& site : q.site) site = {};
   }
   return true;
 }
@@ -164,7 +167,7 @@ bool Machine::wake(Qpu& q) {
 
 void Machine::advance(std::int64_t now) {
   for (Calendar* c : {&sdram, &vdr, &vdw}) c->advance(now);
-  for (Calendar& c : tmu_unit) c.advance(now);
+  for (Tmu& t : tmus) t.calendar.advance(now);
 }
 
 void Machine::breakpoint(Qpu& q) {
@@ -322,6 +325,7 @@ void Machine::write(Qpu& q, bool file_b, unsigned address, const Vec& value) {
       mutex_owner = -1;
       mutex_time = q.now;
       shadow_.release(q.id, Shadow::kMutex), vpm_shadow_.release(q.id, Shadow::kMutex);
+      for (RequestSite& site : q.site) site = {};
       return;
     case kWRecip:
     case kWRsqrt:

@@ -48,6 +48,18 @@ class Shadow {
     summary_[line] = s | 1u << qpu;
     return true;
   }
+  /// The same for a read that may be stale, of a QPU that has not released anything, by the line's
+  /// summary.
+  std::uint32_t* summary(std::uint64_t line) { return summary_ + line; }
+  bool read_line(std::uint32_t& summary, int qpu) const {
+    std::uint32_t s = summary;
+    if ((s ^ launch_) & kLaunch) s = launch_;
+    if (s & (kDetailed | kWriter)) return false;
+    summary = s | 1u << qpu;
+    return true;
+  }
+  /// Whether a QPU has released something: its accesses have clocks of their own.
+  bool advanced(int qpu) const { return advanced_ >> qpu & 1; }
   /// Writes a whole line that nobody else has touched, and this QPU as a whole only; false: ask
   /// write16.
   bool write_line(int qpu, std::uint64_t line) {

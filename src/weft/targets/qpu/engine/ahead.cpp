@@ -8,6 +8,8 @@
 #include <immintrin.h>
 #endif
 
+#include "weft/targets/qpu/tmu.h"
+
 namespace weft::qpu::hw {
 
 namespace {
@@ -63,14 +65,18 @@ Machine::Settled Machine::settle(Qpu& t, const Event*& from, const Event* end, s
       case Event::scattered: {
         TmuFifo& fifo = t.fifo[e.extra & 15];
         std::int64_t& ready = fifo.ready[(fifo.head + fifo.count) & 7];
-        unsigned which = e.extra >> 4;
+        Tmu& tmu = tmus[e.extra >> 4];
         if (e.kind == Event::row) {
-          if (!line_booked(t, which, e.value, t.now, &ready)) ready = row_ready(t, which, e.value);
+          const std::uint32_t line = e.value / timing::kLine;
+          ready = e.value % timing::kLine || shadow_.advanced(t.id) ||
+                          !shadow_.read_line(*summary_of(line), t.id)
+                      ? row_ready(t, tmu, e.value)
+                      : line_booked(tmu, line, t.now);
         } else {
           Vec address;
           t.pc = (++at)->value;
           std::memcpy(static_cast<void*>(&address), at + 1, sizeof address);
-          ready = scattered_ready(t, which, address, nullptr);
+          ready = scattered_ready(t, tmu, address, nullptr);
           at += Event::kRaw;
         }
         ++fifo.count;

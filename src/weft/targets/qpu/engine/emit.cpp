@@ -15,8 +15,8 @@ constexpr std::string_view kHelpers = R"(
 declare i32 @weft_qpu_read(ptr, ptr, i32, i32, i32, i32)
 declare i32 @weft_qpu_write(ptr, ptr, i32, i32, i32, i32)
 declare i32 @weft_qpu_tmu(ptr, ptr, i32, i32, i32)
-declare i32 @weft_qpu_tmu_row0(ptr, ptr, i32, i32, i32)
-declare i32 @weft_qpu_tmu_row1(ptr, ptr, i32, i32, i32)
+declare i32 @weft_qpu_tmu_row0(ptr, ptr, i32, i32, i32, ptr)
+declare i32 @weft_qpu_tmu_row1(ptr, ptr, i32, i32, i32, ptr)
 declare i32 @weft_qpu_receive(ptr, ptr, i32, i32, i32)
 declare i32 @weft_qpu_semaphore(ptr, ptr, i32, i32)
 declare i32 @weft_qpu_literal(ptr, ptr, i32, i32)
@@ -328,8 +328,9 @@ void Emitter::alu(std::uint32_t at, const Instr& i) {
 void Emitter::request(std::uint32_t at, int unit, std::int32_t value, bool row) {
   Halves lanes = ints(value);
   std::string first = t_.def("extractelement ", kInt8, " ", lanes.lo, ", i32 0");
+  std::string site = address(offsetof(Qpu, site) + sizeof(RequestSite) * flow_.site[at]);
   if (row) {
-    helper(unit ? "tmu_row1" : "tmu_row0", at, cat("i32 ", first));
+    helper(unit ? "tmu_row1" : "tmu_row0", at, cat("i32 ", first, ", ptr ", site));
     return;
   }
   // Consecutive words all the same?
@@ -348,7 +349,7 @@ void Emitter::request(std::uint32_t at, int unit, std::int32_t value, bool row) 
   helper("tmu", at, cat("i32 ", unit));
   t_.line("br label %j", id);
   t_.label("c", id);
-  helper(unit ? "tmu_row1" : "tmu_row0", at, cat("i32 ", first));
+  helper(unit ? "tmu_row1" : "tmu_row0", at, cat("i32 ", first, ", ptr ", site));
   t_.line("br label %j", id);
   label_ = cat("j", id);
   t_.label(label_);

@@ -11,6 +11,7 @@
 #include "weft/jit/jit.h"
 #include "weft/runtime/cache.h"
 #include "weft/targets/qpu/float.h"
+#include "weft/targets/qpu/tmu.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -31,7 +32,7 @@ void require_translation(const std::string& missing) {
 
 namespace {
 
-constexpr int kVersion = 9;  // of the text; part of the cache's key
+constexpr int kVersion = 10;  // of the text; part of the cache's key
 
 /// MXCSR as translated code wants it: toward zero, denormals flushed; and back.
 class Mode {
@@ -96,20 +97,21 @@ int do_tmu(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into, unsigned un
 
 template <unsigned kUnit>
 [[gnu::noinline]] int any_tmu_row(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into,
-                                  std::uint32_t first) {
+                                  std::uint32_t first, RequestSite* site) {
   return guarded(*q, pc, into, [&] {
     m->tmu_request_row(*q, kUnit, first);
+    m->open_site(*q, *site, first);
     return true;
   });
 }
 
 template <unsigned kUnit>
 WEFT_QPU_AVX2 int do_tmu_row(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into,
-                             std::uint32_t first) {
+                             std::uint32_t first, RequestSite* site) {
   std::int64_t now = q->time + timing::kIssue * static_cast<std::int64_t>(into);
-  if (m->tmu_request_line<kUnit>(*q, first, now)) [[likely]]
+  if (m->tmu_request_line<kUnit>(*q, *site, first, now)) [[likely]]
     return 0;
-  return any_tmu_row<kUnit>(m, q, pc, into, first);
+  return any_tmu_row<kUnit>(m, q, pc, into, first, site);
 }
 
 WEFT_QPU_AVX2 int do_receive(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into,
