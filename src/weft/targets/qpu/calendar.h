@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace weft::qpu::hw {
@@ -29,6 +30,11 @@ class Calendar {
   }
   std::int64_t busy() const { return busy_; }
 
+  /// For code that books by itself (engine/requests.cpp): places of first_ and busy_ in bytes,
+  /// those of the buckets' clocks being multiples of eight from 0 on.
+  static constexpr std::size_t first_place() { return offsetof(Calendar, first_); }
+  static constexpr std::size_t busy_place() { return offsetof(Calendar, busy_); }
+
   /// What reserve would do where one bucket has room; false: it may not have.
   struct Place {
     std::int64_t* until;
@@ -45,14 +51,7 @@ class Calendar {
     *place.until = place.value;
     busy_ += clocks;
   }
-
- private:
-  static constexpr std::int64_t kWidth = 1 << 6, kBuckets = 1024;
-
-  std::int64_t& bucket(std::int64_t base) {
-    return until_[static_cast<std::size_t>(base >> 6 & (kBuckets - 1))];
-  }
-  /// Through full buckets.
+  /// Reserves through full buckets.
   [[gnu::noinline]] std::int64_t reserve_on(std::int64_t now, std::int64_t clocks) {
     busy_ += clocks;
     std::int64_t base = std::max(now & -kWidth, first_), end = now;
@@ -70,6 +69,13 @@ class Calendar {
       if (base != full_to_) full_from_ = base;
       full_to_ = base += kWidth;
     }
+  }
+
+  static constexpr std::int64_t kWidth = 1 << 6, kBuckets = 1024;
+
+ private:
+  std::int64_t& bucket(std::int64_t base) {
+    return until_[static_cast<std::size_t>(base >> 6 & (kBuckets - 1))];
   }
 
   // Up to which clock a bucket is used; at most its first clock: not at all.

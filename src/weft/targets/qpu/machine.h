@@ -70,6 +70,25 @@ struct Tmu {
   std::uint32_t tag[timing::kTmuLines] = {};
 };
 
+/// Statistics since clear.
+struct Counters {
+  std::int64_t tmu_requests = 0, tmu_hits = 0, l2_hits = 0, memory_lines = 0;
+  std::int64_t dma_loads = 0, dma_stores = 0, dma_bytes_read = 0, dma_bytes_written = 0,
+               vpm_reads = 0, vpm_writes = 0;
+  std::int64_t uniforms = 0, sfu = 0;
+};
+
+/// What the requests of all QPUs go through.
+struct Shared {
+  Tmu tmus[6];
+  Calendar sdram;
+  // Line numbers as in Tmu::tag.
+  alignas(16) std::uint32_t l2_tag[timing::kL2Sets][timing::kL2Ways] = {};
+  std::uint8_t l2_next[timing::kL2Sets] = {};
+  Counters counters;
+  std::uint32_t launch = 0;  // Shadow's
+};
+
 /// What an instruction that makes requests has found out about the array that it asks for rows of.
 struct RequestSite {
   std::uint32_t begin = 0, lines = 0;  // 0: nothing
@@ -120,6 +139,7 @@ struct Qpu {
   Vec slot[kSlots];
   Vec mask[8];  // lanes by Cond: never, always, zs, zc, ns, nc, cs, cc; all ones or zero
   int id = 0;
+  std::uint32_t bit = 1;           // of `id`
   std::uint32_t pc = 0;            // instruction index
   std::int64_t time = 0, now = 0;  // clocks since launch
   std::int64_t instructions = 0;
@@ -267,15 +287,8 @@ class Machine {
   std::int64_t mutex_time = 0;
   int host_interrupts = 0;
 
-  // Statistics since clear.
-  struct Counters {
-    std::int64_t tmu_requests = 0, tmu_hits = 0, l2_hits = 0, memory_lines = 0;
-    std::int64_t dma_loads = 0, dma_stores = 0, dma_bytes_read = 0, dma_bytes_written = 0,
-                 vpm_reads = 0, vpm_writes = 0;
-    std::int64_t uniforms = 0, sfu = 0;
-  } counters;
-  Tmu tmus[6];
-  Calendar sdram, vdr, vdw;
+  Shared shared;
+  Calendar vdr, vdw;
 
  private:
   bool inside(Qpu& q, std::uint64_t address, std::uint64_t bytes) {
@@ -302,28 +315,30 @@ class Machine {
   std::int64_t line_ready(Tmu& tmu, std::uint32_t line, std::int64_t start) {
     std::uint32_t& tag = tmu.tag[line % timing::kTmuLines];
     if (tag == line) {
-      ++counters.tmu_hits;
+      ++shared.counters.tmu_hits;
       return start + timing::kTmuHit;
     }
     tag = line;
     std::size_t set = line % timing::kL2Sets;
     if (in_l2(set, line)) {
-      ++counters.l2_hits;
+      ++shared.counters.l2_hits;
       return start + timing::kL2Hit;
     }
-    l2_tag_[set][l2_next_[set]++ & (timing::kL2Ways - 1)] = line;
-    ++counters.memory_lines;
-    return sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock) + timing::kMemory;
+    shared.l2_tag[set][shared.l2_next[set]++ & (timing::kL2Ways - 1)] = line;
+    ++shared.counters.memory_lines;
+    return shared.sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock) +
+           timing::kMemory;
   }
   bool in_l2(std::size_t set, std::uint32_t line) const {
     static_assert(timing::kL2Ways == 4);
 #if defined(__SSE2__)
-    __m128i same = _mm_cmpeq_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(l2_tag_[set])),
-                                   _mm_set1_epi32(static_cast<int>(line)));
+    __m128i same =
+        _mm_cmpeq_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(shared.l2_tag[set])),
+                        _mm_set1_epi32(static_cast<int>(line)));
     return _mm_movemask_epi8(same) != 0;
 #else
     std::uint32_t found = 0;
-    for (std::uint32_t way : l2_tag_[set]) found |= way == line;
+    for (std::uint32_t way : shared.l2_tag[set]) found |= way == line;
     return found;
 #endif
   }
@@ -332,11 +347,11 @@ class Machine {
   /// Each slice has two TMUs; unless told not to, every other QPU pair sees them swapped.
   void pair_tmus(Qpu& q, bool noswap) {
     unsigned swap = !noswap && (q.id & 2) ? 1 : 0, first = static_cast<unsigned>(q.id) / 4 * 2;
-    q.tmu[0] = &tmus[first + swap];
-    q.tmu[1] = &tmus[first + (swap ^ 1)];
+    q.tmu[0] = &shared.tmus[first + swap];
+    q.tmu[1] = &shared.tmus[first + (swap ^ 1)];
   }
   unsigned number_of(const Qpu& q, unsigned unit) const {
-    return static_cast<unsigned>(q.tmu[unit] - tmus);
+    return static_cast<unsigned>(q.tmu[unit] - shared.tmus);
   }
   std::uint32_t* summary_of(std::uint64_t line) {
     return shadow_.summary(line - memory.base() / timing::kLine);
@@ -373,8 +388,6 @@ class Machine {
 
   Shadow shadow_, vpm_shadow_;
   std::int64_t increments_[16][16] = {};
-  alignas(16) std::uint32_t l2_tag_[timing::kL2Sets][timing::kL2Ways] = {};
-  std::uint8_t l2_next_[timing::kL2Sets] = {};
 };
 
 /// Decodes, validates and indexes. Throws Error(emit, "qpu.binary.*") on what is no program.

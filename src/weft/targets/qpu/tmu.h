@@ -14,18 +14,18 @@ namespace weft::qpu::hw {
   const std::int64_t start = tmu.calendar.reserve(now, timing::kTmuVector);
   std::uint32_t& tag = tmu.tag[line % timing::kTmuLines];
   if (tag == line) {
-    ++counters.tmu_hits;
+    ++shared.counters.tmu_hits;
     return start + timing::kTmuHit;
   }
   tag = line;
   const std::size_t set = line % timing::kL2Sets;
   if (in_l2(set, line)) {
-    ++counters.l2_hits;
+    ++shared.counters.l2_hits;
     return start + timing::kL2Hit;
   }
-  l2_tag_[set][l2_next_[set]++ & (timing::kL2Ways - 1)] = line;
-  ++counters.memory_lines;
-  return sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock) + timing::kMemory;
+  shared.l2_tag[set][shared.l2_next[set]++ & (timing::kL2Ways - 1)] = line;
+  ++shared.counters.memory_lines;
+  return shared.sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock) + timing::kMemory;
 }
 
 template <unsigned kUnit>

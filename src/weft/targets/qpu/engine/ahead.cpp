@@ -65,7 +65,7 @@ Machine::Settled Machine::settle(Qpu& t, const Event*& from, const Event* end, s
       case Event::scattered: {
         TmuFifo& fifo = t.fifo[e.extra & 15];
         std::int64_t& ready = fifo.ready[(fifo.head + fifo.count) & 7];
-        Tmu& tmu = tmus[e.extra >> 4];
+        Tmu& tmu = shared.tmus[e.extra >> 4];
         if (e.kind == Event::row) {
           const std::uint32_t line = e.value / timing::kLine;
           ready = e.value % timing::kLine || shadow_.advanced(t.id) ||
@@ -202,6 +202,7 @@ void Ahead::record(int i, std::unique_lock<std::mutex>& lock) {
   q.events_end = begin + room - m_.program->instrs.size();
   bool stopped = false;
   try {
+    Turns turns(fast_);
     fast_->run(m_, q, std::numeric_limits<std::int64_t>::min());
     // It left for want of room, at its end, or at a semaphore.
     stopped = q.finished || q.events[-1].kind == Event::semaphore;
@@ -323,7 +324,7 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
   std::uint8_t semaphores[16];
   std::memcpy(vpm, m_.vpm, sizeof vpm);
   std::memcpy(semaphores, m_.semaphores, sizeof semaphores);
-  Machine::Counters counters = m_.counters;
+  Counters counters = m_.shared.counters;
   std::vector<Finding> findings = m_.findings;
   for (std::size_t i = 0; i < times_.size(); ++i) {
     Qpu& t = times_[i];
@@ -352,7 +353,7 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
     put_back();
     std::memcpy(m_.vpm, vpm, sizeof vpm);
     std::memcpy(m_.semaphores, semaphores, sizeof semaphores);
-    m_.counters = counters;
+    m_.shared.counters = counters;
     m_.findings = std::move(findings);
     return false;
   }

@@ -305,8 +305,10 @@ class Interpreter final : public FastProgram {
     }
   }
 
+  unsigned enter() override { return set_float_mode(); }
+  void leave(unsigned before) override { restore_float_mode(before); }
+
   void run(Machine& m, Qpu& q, std::int64_t limit) override {
-    FloatMode mode;
     q.limit = limit;
     q.into = 0;
     try {
