@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -59,8 +60,9 @@ enum StallReason : std::uint8_t {
 };
 
 struct TmuFifo {
-  Vec data[8];
-  std::int64_t ready[8] = {};
+  static constexpr unsigned kSlots = std::bit_ceil(unsigned{assume::kTmuFifoDepth});
+  Vec data[kSlots];
+  std::int64_t ready[kSlots] = {};
   unsigned head = 0, count = 0;
 };
 
@@ -138,16 +140,22 @@ struct RunAgain {};
 struct Qpu {
   Vec slot[kSlots];
   Vec mask[8];  // lanes by Cond: never, always, zs, zc, ns, nc, cs, cc; all ones or zero
+  // What every block and every request of the fast engines looks at lies together.
   int id = 0;
   std::uint32_t bit = 1;           // of `id`
   std::uint32_t pc = 0;            // instruction index
+  std::uint32_t into = 0;          // interpreted engine: instructions of the block done so far
   std::int64_t time = 0, now = 0;  // clocks since launch
   std::int64_t instructions = 0;
-  std::int64_t limit = 0;    // fast engines: when to give way
-  std::uint32_t into = 0;    // interpreted engine: instructions of the block done so far
-  std::exception_ptr fault;  // translated engine: thrown once its code has been left
-  bool traced = false;       // stalls are to be written down
+  // Running ahead: where events go (null: it does not), from where on a branch leaves, and the end.
+  Event *events = nullptr, *events_leave = nullptr;
+  bool traced = false;  // stalls are to be written down
   bool finished = true, taken = false;
+  Tmu* tmu[2] = {};  // of its slice's pair, behind TMU0 and TMU1
+  std::int64_t stall[kStallReasons] = {};
+  std::int64_t limit = 0;  // fast engines: when to give way
+  Event* events_end = nullptr;
+  std::exception_ptr fault;  // translated engine: thrown once its code has been left
   int slots_left = 0,
       end_left = -1;  // delay slots to go of a branch; instructions to go after program end
   std::uint32_t target = 0;
@@ -155,7 +163,6 @@ struct Qpu {
   unsigned wait_semaphore = 0;
   std::uint32_t uniform = 0, uniform_end = 0;
   TmuFifo fifo[2];
-  Tmu* tmu[2] = {};  // of its slice's pair, behind TMU0 and TMU1
   static constexpr std::size_t kSites = 16;
   RequestSite site[kSites];  // by FlowBlock's numbers; used by no more than one program
   VpmAccess vpm_write, vpm_read[2];
@@ -167,14 +174,11 @@ struct Qpu {
   std::uint64_t load_rows = 0, store_rows = 0;  // VPM rows of a DMA not yet waited for
   int sfu_countdown = 0;                        // oracle only: r4 changes when it reaches zero
   Vec sfu_result;
-  std::int64_t stall[kStallReasons] = {};
   struct Range {
     std::uint64_t begin = 1, end = 0;
   } range[4];  // allocations seen lately
   unsigned range_next = 0;
-  // Running ahead: where events go (null: it does not), from where on a branch leaves, and the end;
-  // the words that stores replaced, each store with its address, count and epoch.
-  Event *events = nullptr, *events_leave = nullptr, *events_end = nullptr;
+  // Running ahead: the words that stores replaced, each store with its address, count and epoch.
   struct Replaced {
     std::vector<std::uint32_t> words;
     std::size_t used = 0;

@@ -75,7 +75,7 @@ void Machine::tmu_request(Qpu& q, unsigned unit, const Vec& address) {
 void Machine::tmu_request_scattered(Qpu& q, unsigned unit, const Vec& address) {
   check_fifo(q, unit);
   TmuFifo& fifo = q.fifo[unit];
-  unsigned at = (fifo.head + fifo.count) & 7;
+  unsigned at = (fifo.head + fifo.count) & (TmuFifo::kSlots - 1);
   Vec& data = fifo.data[at];
   if (q.events) {
     note(q, Event::scattered, unit | number_of(q, unit) << 4), note(q, Event::scattered, 0, q.pc);

@@ -39,7 +39,7 @@ template <unsigned kUnit>
   if (place >= site.lines || fifo.count >= assume::kTmuFifoDepth ||
       !shadow_.read_line(site.summary[place], q.id))
     return false;
-  const unsigned at = (fifo.head + fifo.count++) & 7;
+  const unsigned at = (fifo.head + fifo.count++) & (TmuFifo::kSlots - 1);
   const std::byte* from = site.data + std::size_t{timing::kLine} * place;
   copy_row(&fifo.data[at], from);
   __builtin_prefetch(from + 4 * timing::kLine);  // streams go on
@@ -55,7 +55,7 @@ inline void Machine::tmu_request_row(Qpu& q, unsigned unit, std::uint32_t addres
     return;
   }
   const std::byte* from = memory.raw(first);
-  unsigned at = (fifo.head + fifo.count) & 7;
+  unsigned at = (fifo.head + fifo.count) & (TmuFifo::kSlots - 1);
   copy_row(&fifo.data[at], from);
   __builtin_prefetch(from + 64);  // streams go on
   if (q.events) note(q, Event::row, unit | number_of(q, unit) << 4, first);
@@ -70,7 +70,7 @@ inline void Machine::tmu_receive(Qpu& q, unsigned unit) {
   if (q.events) note(q, Event::receive, unit);
   else stall(q, fifo.ready[fifo.head], kStallTmu);
   copy_row(&q.slot[kSlotAcc + 4], &fifo.data[fifo.head]);
-  fifo.head = (fifo.head + 1) & 7;
+  fifo.head = (fifo.head + 1) & (TmuFifo::kSlots - 1);
   --fifo.count;
 }
 

@@ -64,7 +64,7 @@ Machine::Settled Machine::settle(Qpu& t, const Event*& from, const Event* end, s
       case Event::row:
       case Event::scattered: {
         TmuFifo& fifo = t.fifo[e.extra & 15];
-        std::int64_t& ready = fifo.ready[(fifo.head + fifo.count) & 7];
+        std::int64_t& ready = fifo.ready[(fifo.head + fifo.count) & (TmuFifo::kSlots - 1)];
         Tmu& tmu = shared.tmus[e.extra >> 4];
         if (e.kind == Event::row) {
           const std::uint32_t line = e.value / timing::kLine;
@@ -85,7 +85,7 @@ Machine::Settled Machine::settle(Qpu& t, const Event*& from, const Event* end, s
       case Event::receive: {
         TmuFifo& fifo = t.fifo[e.extra];
         wait(fifo.ready[fifo.head], kStallTmu);
-        fifo.head = (fifo.head + 1) & 7;
+        fifo.head = (fifo.head + 1) & (TmuFifo::kSlots - 1);
         --fifo.count;
         break;
       }

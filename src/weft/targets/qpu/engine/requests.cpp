@@ -87,7 +87,8 @@ void Emitter::request_row(std::uint32_t place_of, int unit, const std::string& f
   t_.line("store i32 ", t_.def("or i32 ", touched, ", ", bit), ", ptr ", summary_at);
   // The line into the queue.
   std::string head = t_.def("load i32, ptr ", address(fifo + offsetof(TmuFifo, head)));
-  std::string slot = t_.def("and i32 ", t_.def("add i32 ", head, ", ", waiting), ", 7");
+  std::string slot =
+      t_.def("and i32 ", t_.def("add i32 ", head, ", ", waiting), ", ", TmuFifo::kSlots - 1);
   t_.line("store i32 ", t_.def("add i32 ", waiting, ", 1"), ", ptr ", count_at);
   std::string slot64 = t_.def("zext i32 ", slot, " to i64");
   std::string data = t_.def("load ptr, ptr ", address(known + offsetof(RequestSite, data)));
@@ -238,7 +239,7 @@ void Emitter::receive(std::uint32_t at, int unit) {
   std::string stall_at = address(offsetof(Qpu, stall) + 8 * kStallTmu);
   std::string stalled = t_.def("load i64, ptr ", stall_at);
   t_.line("store i64 ", t_.def("add i64 ", stalled, ", ", wait), ", ptr ", stall_at);
-  std::string next = t_.def("and i32 ", t_.def("add i32 ", head, ", 1"), ", 7");
+  std::string next = t_.def("and i32 ", t_.def("add i32 ", head, ", 1"), ", ", TmuFifo::kSlots - 1);
   t_.line("store i32 ", next, ", ptr ", head_at);
   t_.line("store i32 ", t_.def("sub i32 ", count, ", 1"), ", ptr ", count_at);
   std::string written = t_.def("load ptr, ptr ", address(offsetof(Qpu, events)));
