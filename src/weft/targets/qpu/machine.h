@@ -151,7 +151,8 @@ struct Qpu {
   Event *events = nullptr, *events_leave = nullptr;
   bool traced = false;  // stalls are to be written down
   bool finished = true, taken = false;
-  Tmu* tmu[2] = {};  // of its slice's pair, behind TMU0 and TMU1
+  std::uint8_t tmu_number[2] = {};  // of its slice's pair, behind TMU0 and TMU1
+  Tmu* tmu[2] = {};                 // the same
   std::int64_t stall[kStallReasons] = {};
   std::int64_t limit = 0;  // fast engines: when to give way
   Event* events_end = nullptr;
@@ -351,11 +352,10 @@ class Machine {
   /// Each slice has two TMUs; unless told not to, every other QPU pair sees them swapped.
   void pair_tmus(Qpu& q, bool noswap) {
     unsigned swap = !noswap && (q.id & 2) ? 1 : 0, first = static_cast<unsigned>(q.id) / 4 * 2;
-    q.tmu[0] = &shared.tmus[first + swap];
-    q.tmu[1] = &shared.tmus[first + (swap ^ 1)];
-  }
-  unsigned number_of(const Qpu& q, unsigned unit) const {
-    return static_cast<unsigned>(q.tmu[unit] - shared.tmus);
+    for (unsigned unit = 0; unit < 2; ++unit) {
+      q.tmu_number[unit] = static_cast<std::uint8_t>(first + (swap ^ unit));
+      q.tmu[unit] = &shared.tmus[q.tmu_number[unit]];
+    }
   }
   std::uint32_t* summary_of(std::uint64_t line) {
     return shadow_.summary(line - memory.base() / timing::kLine);

@@ -39,7 +39,8 @@ void Machine::tmu_row_slow(Qpu& q, unsigned unit, std::uint32_t address) {
 }
 
 void Machine::open_site(Qpu& q, RequestSite& site, std::uint32_t first) {
-  if (q.events || first % timing::kLine || shadow_.advanced(q.id)) return;
+  // Running ahead, who settles looks for races.
+  if (first % timing::kLine || (!q.events && shadow_.advanced(q.id))) return;
   for (const Qpu::Range& r : q.range) {
     if (first < r.begin || first >= r.end || r.begin % timing::kLine) continue;
     site = {static_cast<std::uint32_t>(r.begin),
@@ -78,7 +79,7 @@ void Machine::tmu_request_scattered(Qpu& q, unsigned unit, const Vec& address) {
   unsigned at = (fifo.head + fifo.count) & (TmuFifo::kSlots - 1);
   Vec& data = fifo.data[at];
   if (q.events) {
-    note(q, Event::scattered, unit | number_of(q, unit) << 4), note(q, Event::scattered, 0, q.pc);
+    note(q, Event::scattered, unit | q.tmu_number[unit] << 4), note(q, Event::scattered, 0, q.pc);
     if (q.events_end - q.events < Event::kRaw) throw RunAgain{};
     std::memcpy(static_cast<void*>(q.events), &address, sizeof address);
     q.events += Event::kRaw;

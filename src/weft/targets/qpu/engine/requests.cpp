@@ -67,10 +67,43 @@ void Emitter::request_row(std::uint32_t place_of, int unit, const std::string& f
   std::string count_at = address(fifo + offsetof(TmuFifo, count));
   std::string waiting = t_.def("load i32, ptr ", count_at);
   std::string room = t_.def("icmp ult i32 ", waiting, ", ", assume::kTmuFifoDepth);
-  t_.line("br i1 ", room, ", label %w", id, ", label %s", id);
+  t_.line("br i1 ", room, ", label %u", id, ", label %s", id);
+  t_.label("u", id);
+  std::string wide = t_.def("zext i32 ", place, " to i64");
+  std::string head = t_.def("load i32, ptr ", address(fifo + offsetof(TmuFifo, head)));
+  std::string slot =
+      t_.def("and i32 ", t_.def("add i32 ", head, ", ", waiting), ", ", TmuFifo::kSlots - 1);
+  std::string slot64 = t_.def("zext i32 ", slot, " to i64");
+  std::string now = t_.def("add i64 ", time(), ", ", (place_of - start_) * timing::kIssue);
+  auto queue = [&] {
+    t_.line("store i32 ", t_.def("add i32 ", waiting, ", 1"), ", ptr ", count_at);
+    std::string data = t_.def("load ptr, ptr ", address(known + offsetof(RequestSite, data)));
+    static_assert(timing::kLine == 64 && sizeof(Vec) == 64);
+    std::string source =
+        t_.def("getelementptr i8, ptr ", data, ", i64 ", t_.def("shl i64 ", wide, ", 6"));
+    std::string to = t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", slot64, ", 6"));
+    for (std::size_t half : {0u, 32u}) {
+      std::string words = t_.def("load ", kInt8, ", ptr ", field(source, half), ", align 4");
+      t_.line("store ", kInt8, " ", words, ", ptr ", field(to, fifo + half), ", align 32");
+    }
+    t_.line("call void @llvm.prefetch.p0(ptr ", field(source, 4 * timing::kLine),
+            ", i32 0, i32 3, i32 1)");
+  };
+  std::string written = t_.def("load ptr, ptr ", address(offsetof(Qpu, events)));
+  std::string serial = t_.def("icmp eq ptr ", written, ", null");
+  t_.line("br i1 ", serial, ", label %w", id, ", label %v", id);
+  // Running ahead, the rest is for who settles.
+  t_.label("v", id);
+  queue();
+  event(written, now, Event::row, unit);
+  std::string number =
+      t_.def("load i8, ptr ", address(offsetof(Qpu, tmu_number) + static_cast<std::size_t>(unit)));
+  std::string both = t_.def("or i8 ", t_.def("shl i8 ", number, ", 4"), ", ", unit);
+  t_.line("store i8 ", both, ", ptr ", field(written, offsetof(Event, extra)));
+  t_.line("store i32 ", first, ", ptr ", written);
+  t_.line("br label %k", id);
   // Has nobody written it, or parts of it?
   t_.label("w", id);
-  std::string wide = t_.def("zext i32 ", place, " to i64");
   std::string summaries = t_.def("load ptr, ptr ", address(known + offsetof(RequestSite, summary)));
   std::string summary_at = t_.def("getelementptr i32, ptr ", summaries, ", i64 ", wide);
   std::string summary = t_.def("load i32, ptr ", summary_at);
@@ -85,25 +118,8 @@ void Emitter::request_row(std::uint32_t place_of, int unit, const std::string& f
   t_.label("p", id);
   std::string bit = t_.def("load i32, ptr ", address(offsetof(Qpu, bit)));
   t_.line("store i32 ", t_.def("or i32 ", touched, ", ", bit), ", ptr ", summary_at);
-  // The line into the queue.
-  std::string head = t_.def("load i32, ptr ", address(fifo + offsetof(TmuFifo, head)));
-  std::string slot =
-      t_.def("and i32 ", t_.def("add i32 ", head, ", ", waiting), ", ", TmuFifo::kSlots - 1);
-  t_.line("store i32 ", t_.def("add i32 ", waiting, ", 1"), ", ptr ", count_at);
-  std::string slot64 = t_.def("zext i32 ", slot, " to i64");
-  std::string data = t_.def("load ptr, ptr ", address(known + offsetof(RequestSite, data)));
-  static_assert(timing::kLine == 64 && sizeof(Vec) == 64);
-  std::string source =
-      t_.def("getelementptr i8, ptr ", data, ", i64 ", t_.def("shl i64 ", wide, ", 6"));
-  std::string to = t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", slot64, ", 6"));
-  for (std::size_t half : {0u, 32u}) {
-    std::string words = t_.def("load ", kInt8, ", ptr ", field(source, half), ", align 4");
-    t_.line("store ", kInt8, " ", words, ", ptr ", field(to, fifo + half), ", align 32");
-  }
-  t_.line("call void @llvm.prefetch.p0(ptr ", field(source, 4 * timing::kLine),
-          ", i32 0, i32 3, i32 1)");
+  queue();
   // When it is there.
-  std::string now = t_.def("add i64 ", time(), ", ", (place_of - start_) * timing::kIssue);
   std::string tmu =
       t_.def("load ptr, ptr ", address(offsetof(Qpu, tmu) + 8 * static_cast<std::size_t>(unit)));
   static_assert(offsetof(Tmu, calendar) == 0);

@@ -32,7 +32,7 @@ void require_translation(const std::string& missing) {
 
 namespace {
 
-constexpr int kVersion = 12;  // of the text; part of the cache's key
+constexpr int kVersion = 13;  // of the text; part of the cache's key
 
 /// MXCSR as translated code wants it: toward zero, denormals flushed; and back.
 class Mode {
