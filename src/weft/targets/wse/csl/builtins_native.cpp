@@ -275,6 +275,11 @@ Operand Analyzer::bi_weft_error(Node* node, TypeRef) {
   fail(node->pos, "wse.csl.library.error", string_arg(node, 0));
 }
 
+// The local task that programs cannot name, for a library module that has none of its caller.
+Operand Analyzer::bi_weft_own_task(Node*, TypeRef) {
+  return known_operand(make_int(types_.get(T::local_task_id), 31));
+}
+
 Operand Analyzer::bi_random16(Node* node, TypeRef) {
   need_runtime(node->pos, "@random16");
   std::uint16_t r = new_reg(node->pos);
