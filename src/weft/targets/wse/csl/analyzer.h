@@ -390,6 +390,7 @@ class Analyzer {
   void need_wse3(Pos pos, std::string_view what);
   Value value_from_json(const Json& json, TypeRef t, Pos pos, const std::string& where);
   Operand emit_config(ConfigFn fn, std::vector<Operand> args, TypeRef result, Pos pos);
+  void check_ranges(Node* node, std::size_t k, const Operand& address);
   Operand set_config(Node* node, bool checked);
   std::uint16_t queue_number(const Value& q, Pos pos);
   void check_task_ids();

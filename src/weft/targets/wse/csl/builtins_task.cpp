@@ -29,7 +29,8 @@ Operand Analyzer::make_id(Node* node, T kind, int low, int high) {
     }
     return known_operand(make_int(t, v.value.i));
   }
-  if (kind != T::color) need_known(v, node->pos, cat("the argument of @get_", basic_name(kind)));
+  if (kind == T::input_queue || kind == T::output_queue)
+    need_known(v, node->pos, cat("the argument of @get_", basic_name(kind)));
   return in_reg(t, to_reg(v, node->pos));
 }
 
