@@ -8,6 +8,30 @@ namespace weft::wse::csl {
 
 // ---- values from files ----
 
+/// A built-in type, or a one-dimensional array of one, as "[8]u16".
+TypeRef Analyzer::type_from_text(std::string_view text, Pos pos, const std::string& where) {
+  auto trim = [](std::string_view v) {
+    while (!v.empty() && v.front() == ' ') v.remove_prefix(1);
+    while (!v.empty() && v.back() == ' ') v.remove_suffix(1);
+    return v;
+  };
+  text = trim(text);
+  std::int64_t count = -1;
+  if (std::size_t end = text.find(']'); text.starts_with("[") && end != std::string_view::npos) {
+    count = 0;
+    for (char c : trim(text.substr(1, end - 1))) {
+      if (c < '0' || c > '9' || count > 65536) count = 1 << 20;
+      else count = count * 10 + (c - '0');
+    }
+    text = trim(text.substr(end + 1));
+  }
+  TypeRef type = types_.find(text);
+  if (!type || count > 65536)
+    fail(pos, "wse.csl.json.type", cat(where, " names the type \"", text, "\", which is none"),
+         "legal are built-in types and one-dimensional arrays of them, as \"name:[8]u16\"");
+  return count < 0 ? type : types_.array(type, {count});
+}
+
 Value Analyzer::value_from_json(const Json& json, TypeRef t, Pos pos, const std::string& where) {
   auto mismatch = [&](std::string_view found) {
     fail(pos, "wse.csl.json.type",
@@ -30,8 +54,14 @@ Value Analyzer::value_from_json(const Json& json, TypeRef t, Pos pos, const std:
     std::vector<Value> items;
     if (json.is_object()) {
       for (const auto& [key, item] : json.as_object()) {
-        items.push_back(value_from_json(item, t, pos, cat(where, ".", key)));
-        fields.push_back({names_.intern(key), items.back().type});
+        // "name:type" says the type of the member.
+        std::size_t colon = key.find(':');
+        std::string member = key.substr(0, colon);
+        TypeRef type = colon == std::string::npos
+                           ? t
+                           : type_from_text(std::string_view(key).substr(colon + 1), pos, where);
+        items.push_back(value_from_json(item, type, pos, cat(where, ".", member)));
+        fields.push_back({names_.intern(member), items.back().type});
       }
     } else if (json.is_array()) {
       for (std::size_t k = 0; k < json.size(); ++k) {
@@ -398,13 +428,15 @@ Operand Analyzer::bi_get_symbol_value(Node* node, TypeRef) {
                   same = new_reg(pos);
     bool any = false;
     for (auto& [n, place] : program_->export_places) {
-      if (place.type != t) continue;
+      if (layout_->export_types[static_cast<std::size_t>(n)] != t) continue;
       if (!any) load_constant(out, 0, t, pos);
       any = true;
       load_constant(k, static_cast<std::uint64_t>(n), types_.u16, pos);
       emit({Op::eq, static_cast<std::uint8_t>(Ty::u16), same, id, k}, pos);
       std::size_t skip = emit_jump(Op::jz, same, pos);
-      to_reg_at(load(place, pos), out, pos);
+      Operand value = load(place, pos);
+      if (value.type != t) value = load(deref_place(value, pos), pos);  // behind its pointer
+      to_reg_at(value, out, pos);
       patch_here(skip);
     }
     if (!any)

@@ -267,7 +267,7 @@ Operand Analyzer::bi_range_step(Node* node, TypeRef) {
 Operand Analyzer::bi_type_of(Node* node, TypeRef) {
   if (known()) {
     if (node->list[0]->kind == Kind::ident || node->list[0]->kind == Kind::field ||
-        node->list[0]->kind == Kind::index) {
+        node->list[0]->kind == Kind::index || node->list[0]->kind == Kind::deref) {
       Place p = place(node->list[0]);
       return known_operand(make_type(p.type));
     }

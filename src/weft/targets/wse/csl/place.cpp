@@ -647,6 +647,12 @@ Place Analyzer::place(Node* node) {
       return place_of_operand(eval(node));
     }
     case Kind::deref: return deref_place(eval(node->a), node->pos);
+    case Kind::builtin:
+      if (name(node->name) == "field" && node->list.size() == 2) {  // it can be assigned to
+        Symbol field = names_.intern(string_arg(node, 1));
+        return field_place(place(node->list[0]), field, node->pos);
+      }
+      return place_of_operand(eval(node));
     default: return place_of_operand(eval(node));
   }
 }
