@@ -115,6 +115,47 @@ def test_map_says_which_type_it_cannot_know(tmp_path):
     )
 
 
+def test_symbols_named_by_themselves(tmp_path):
+    exports = (
+        '@export_name("A", i16, true); @export_name("B", i16, true); @export_name("go", fn(f32)void); '
+        '@export_name("p", [*]f32, true);'
+    )
+    text = """
+export var o = @zeros([4]u32); export var A: i16 = 41; var B: i16 = 42; var f = @zeros([2]f32); const p: [*]f32 = &f;
+fn go(a: f32) void { o[3] = 1; }
+comptime { @export_symbol(A); @export_symbol(B); @export_symbol(go); @export_symbol(p); }
+var id: u16 = 0;
+"""
+    body = "id = @get_symbol_id(B); o[0] = @as(u32, @as(u16, @get_symbol_value(i16, id))); o[1] = @as(u32, @get_symbol_id(go)); o[2] = @as(u32, @get_symbol_id(p));"
+    out = compiled(
+        tmp_path,
+        {"layout.csl": LAYOUT.replace("}", exports + "}"), "pe.csl": text + START % body},
+    )
+    runner = wse.SdkRuntime(out, memcpy_required=False)
+    runner.load()
+    runner.run()
+    runner._call("stop")
+    assert list(runner.read_symbol(0, 0, "o", "uint32")) == [42, 2, 3, 0]
+    with pytest.raises(wse.WseError) as caught:
+        compiled(
+            tmp_path,
+            {
+                "layout.csl": LAYOUT.replace("}", exports + "}"),
+                "pe.csl": text + "var C: i16 = 1;" + START % "id = @get_symbol_id(C);",
+            },
+        )
+    assert caught.value.code == "wse.csl.export.unbound", caught.value
+    with pytest.raises(wse.WseError) as caught:
+        compiled(
+            tmp_path,
+            {
+                "layout.csl": LAYOUT.replace("}", exports + "}"),
+                "pe.csl": text + START % "const x = @get_symbol_value(u64, id);",
+            },
+        )
+    assert caught.value.code == "wse.csl.export.type" and "u64" in str(caught.value)
+
+
 STREAMS = """
 param memcpy_params: comptime_struct;
 param c: color;
