@@ -325,6 +325,19 @@ void bind_tensor(nb::module_& m) {
             return mean(t, axes_of(axis), keepdims);
           },
           nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
+      // PyTorch's names of the arguments. Not of max and min, which give pairs there.
+      .def(
+          "sum",
+          [](const Tensor& t, nb::handle dim, bool keepdim) {
+            return sum(t, axes_of(dim), keepdim);
+          },
+          nb::arg("dim"), nb::arg("keepdim") = false)
+      .def(
+          "mean",
+          [](const Tensor& t, nb::handle dim, bool keepdim) {
+            return mean(t, axes_of(dim), keepdim);
+          },
+          nb::arg("dim"), nb::arg("keepdim") = false)
       .def(
           "max",
           [](const Tensor& t, nb::handle axis, bool keepdims) {
@@ -356,8 +369,13 @@ void bind_tensor(nb::module_& m) {
           "softmax", [](const Tensor& t, int axis) { return softmax(t, axis); },
           nb::arg("axis") = -1)
       .def(
+          "softmax", [](const Tensor& t, int dim) { return softmax(t, dim); }, nb::arg("dim"))
+      .def(
           "log_softmax", [](const Tensor& t, int axis) { return log_softmax(t, axis); },
           nb::arg("axis") = -1)
+      .def(
+          "log_softmax", [](const Tensor& t, int dim) { return log_softmax(t, dim); },
+          nb::arg("dim"))
       .def(
           "logsumexp",
           [](const Tensor& t, nb::handle axis, bool keepdims) {

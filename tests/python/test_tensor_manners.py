@@ -196,8 +196,8 @@ def test_modules_are_walked():
     )
     assert len(model) == 3 and type(model[-1]) is nn.Linear and len(model[:2]) == 2
     assert [type(m).__name__ for m in model] == ["Linear", "Sequential", "Linear"]
-    assert list(model.named_children()) == ["layers.0", "layers.1", "layers.2"]
-    assert model.children()[1][0] is model.named_modules()["layers.1.layers.0"]
+    assert list(model.named_children()) == ["0", "1", "2"]
+    assert model.children()[1][0] is model.named_modules()["1.0"]
     assert not any(m.training for m in model.train(False).modules())
     assert all(m.training for m in model.train().modules())
     names = []
@@ -215,7 +215,7 @@ def test_modules_are_walked():
 def test_optimizers_say_what_they_take_and_go_on_from_a_state():
     optim = weft.optim
     p = weft.nn.Parameter([1.0, -2.0])
-    error = refused(weft.DTypeError, "optim.params.type", optim.SGD, [{"params": [p]}])
+    error = refused(weft.DTypeError, "optim.params.type", optim.SGD, [p, {"params": [p]}])
     assert "dict" in error.message
     refused(weft.ArgumentError, "optim.lr", optim.SGD, [p], lr=-1.0)
 
