@@ -9,6 +9,7 @@ inspect cannot: the types of parameters by name, results, and the members of the
 import importlib
 import inspect
 import pathlib
+import re
 import sys
 
 root = pathlib.Path(__file__).resolve().parent.parent
@@ -103,6 +104,11 @@ def named_tuple(t, fields=None):
     return f"class {t.__name__}(NamedTuple):\n{body}\n"
 
 
+def shadowed(text):
+    """A class with methods called int, float and bool: inside it these names are not the types."""
+    return re.sub(r"(?<!def )\b(int|float|bool)\b", r"_builtins.\1", text)
+
+
 def core_class(name, table, other):
     lines = [f"class {name}:"]
     settable = {"data", "grad", "requires_grad"} if name == "Tensor" else set()
@@ -147,7 +153,9 @@ def main_stub(weft):
         out += f"from .{module} import " + ", ".join(f"{n} as {n}" for n in names) + "\n"
     out += TYPES + "_dtype = dtype\n\n__version__: str\n__array_api_version__: str\n\n"
     out += "e: float\npi: float\ninf: float\nnan: float\nnewaxis: None\n\n"
-    out += core_class("NDArray", NDARRAY, weft.NDArray) + core_class("Tensor", TENSOR, weft.Tensor)
+    out += core_class("NDArray", NDARRAY, weft.NDArray) + shadowed(
+        core_class("Tensor", TENSOR, weft.Tensor)
+    )
     out += (
         DEVICE
         + "\nclass Error(Exception):\n    code: str\n    message: str\n    kind: str\n    help: str\n"
@@ -349,7 +357,11 @@ def stubs():
         "def named_parameters(self) -> dict[str, Parameter]: ...",
         "def zero_grad(self) -> None: ...",
         "def named_buffers(self) -> dict[str, NDArray]: ...",
+        "def buffers(self) -> list[NDArray]: ...",
+        "def register_buffer(self, name: str, array: Any) -> None: ...",
         "def modules(self) -> list[Module]: ...",
+        "def cpu(self: _M) -> _M: ...",
+        "def cuda(self: _M) -> _M: ...",
         "def to(self: _M, device: _Device) -> _M: ...",
         "def train(self: _M) -> _M: ...",
         "def eval(self: _M) -> _M: ...",
@@ -375,13 +387,17 @@ def stubs():
     extra["Embedding"] = ["weight: Parameter"]
     for name in ("Linear", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d"):
         extra[name] = linear
-    classes = ["Module", *(n for n in nn.__all__ if n not in ("functional", "Module", "Parameter"))]
+    classes = [
+        "Module",
+        *(n for n in nn.__all__ if n not in ("functional", "init", "utils", "Module", "Parameter")),
+    ]
     files["nn/__init__.pyi"] = (
         MARK
         + imports(
             "NDArray",
             "Tensor",
-            more="from typing import TypeVar\n\nfrom . import functional as functional\n",
+            more="from typing import TypeVar\n\nfrom .. import init as init\n"
+            "from . import functional as functional, utils as utils\n",
         )
         + '_M = TypeVar("_M", bound="Module")\n\nclass Parameter(Tensor): ...\n\n'
         + class_stub(nn, classes, extra).replace("logits: Any", "logits: Tensor")
@@ -389,19 +405,26 @@ def stubs():
     )
     optim, data = load("optim"), load("data")
     step = [
-        "params: list[Tensor]",
-        "def zero_grad(self) -> None: ...",
+        "param_groups: list[dict[str, Any]]",
+        "@property",
+        "def params(self) -> list[Tensor]: ...",
+        "def zero_grad(self, set_to_none: _bool = True) -> None: ...",
         "def reset_grad(self) -> None: ...",
         "def clip_grad_norm(self, max_norm: float = 1.0) -> float: ...",
         "def step(self) -> None: ...",
     ]
     files["optim.pyi"] = (
         MARK
-        + imports("Tensor")
+        + imports("Tensor", more="from . import lr_scheduler as lr_scheduler\n")
         + class_stub(
             optim,
-            ["Optimizer", "SGD", "Adam", "AdamW"],
-            {"Optimizer": step, "SGD": ["lr: float"], "Adam": ["lr: float"]},
+            ["Optimizer", "SGD", "Adam", "AdamW", "RMSprop"],
+            {
+                "Optimizer": step,
+                "SGD": ["lr: float"],
+                "Adam": ["lr: float"],
+                "RMSprop": ["lr: float"],
+            },
         )
     )
     each = {

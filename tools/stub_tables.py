@@ -157,6 +157,7 @@ OWN = {  # (function, parameter)
     ("linspace", "stop"): "_Number",
     ("einsum", "operands"): "_ArrayLike | Tensor",
     ("from_dlpack", "x"): "Any",
+    ("compile", "contract"): "_bool",
     ("compile", "function"): "Callable[..., Any]",
     ("layer_norm", "scale"): "_ArrayLike | Tensor | None",
     ("layer_norm", "shift"): "_ArrayLike | Tensor | None",
@@ -376,9 +377,35 @@ TENSOR = {
             for name in ("var", "std")
         ),
         *(
-            f"def {name}(self, axis: int | None = None, keepdims: _bool = False) -> NDArray: ..."
+            f"def {name}(self, axis: int | None = None, keepdims: _bool = False, *, dim: int | None = None, "
+            "keepdim: _bool = False) -> NDArray: ..."
             for name in ("argmax", "argmin")
         ),
+        "def split(self, split_size_or_sections: int | Sequence[int], dim: int = 0) -> tuple[Tensor, ...]: ...",
+        "def chunk(self, chunks: int, dim: int = 0) -> tuple[Tensor, ...]: ...",
+        "def unbind(self, dim: int = 0) -> tuple[Tensor, ...]: ...",
+        "def narrow(self, dim: int, start: int, length: int) -> Tensor: ...",
+        "def masked_fill(self, mask: Any, value: _Number) -> Tensor: ...",
+        "def expand(self, *sizes: int | Sequence[int]) -> Tensor: ...",
+        "def expand_as(self, other: Tensor) -> Tensor: ...",
+        "def norm(self, p: float = 2, dim: int | Sequence[int] | None = None, keepdim: _bool = False) -> Tensor: ...",
+        "def index_select(self, dim: int, index: Any) -> Tensor: ...",
+        "def gather(self, dim: int, index: Any) -> Tensor: ...",
+        "def cumsum(self, dim: int) -> Tensor: ...",
+        "def clamp(self, min: _Number | None = None, max: _Number | None = None) -> Tensor: ...",
+        "def type_as(self, other: Tensor) -> Tensor: ...",
+        "def roll(self, *args: Any, **kwargs: Any) -> Tensor: ...",
+        *(f"def {name}(self) -> Tensor: ..." for name in "t double half float".split()),
+        *(f"def {name}(self) -> NDArray: ..." for name in "long int bool".split()),
+        *(
+            f"def {name}(self, *args: Any, **kwargs: Any) -> Tensor: ..."
+            for name in "log1p expm1 reciprocal sign floor ceil round tril triu".split()
+        ),
+        *(
+            f"def {name}(self, *args: Any, **kwargs: Any) -> Any: ..."
+            for name in "isnan isfinite isinf".split()
+        ),
+        *(f"def {name}(self, other: Any) -> Any: ..." for name in "eq ne lt le gt ge".split()),
         "def clip(self, min: _Number | None = None, max: _Number | None = None) -> Tensor: ...",
         "def unsqueeze(self, dim: int) -> Tensor: ...",
         "def squeeze(self, dim: int | Sequence[int] | None = None) -> Tensor: ...",

@@ -3,10 +3,19 @@
 
 Every library gets a few calls in a row, the first untimed, after a pause: worker threads of the one before, which may
 spin for milliseconds after their last job, have gone to sleep by then and take no processor from the next.
+
+Imported before NumPy: libraries read the number of threads (--threads N, else 1) from the environment when they load.
 """
 
+import os
 import statistics
+import sys
 import time
+
+for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
+    os.environ[_name] = (
+        sys.argv[sys.argv.index("--threads") + 1] if "--threads" in sys.argv else "1"
+    )
 
 import numpy as np
 

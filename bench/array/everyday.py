@@ -8,15 +8,10 @@ The ratio is the best rival's time divided by ours.
 
 import argparse
 import json
-import os
-import sys
 
-THREADS = sys.argv[sys.argv.index("--threads") + 1] if "--threads" in sys.argv else "1"
-for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
-    os.environ[name] = THREADS
+from beside import Bench  # first: it tells NumPy how many threads to have
 
 import numpy as np
-from beside import Bench
 
 import weft
 

@@ -58,22 +58,27 @@ def _start(f):
     return s, C, *fetches, s.cache_write(C, 0, "local")
 
 
-def _finish(s, C, ko, rows, columns, warps, tile, instruction, stages):
+def _finish(s, C, ko, rows, columns, warps, tile, instruction, stages, layouts=()):
     s.vectorize(_lanes(s, rows, columns, warps))
     init = s.decompose_reduction(C, ko)
     s.unroll(_lanes(s, *s.get_loops(init)[-2:], warps))
+    for operand, layout in enumerate(layouts, 1):  # the sum reads C, A, B
+        s.transform_layout(C, ("read", operand), layout)
     s.tensorize(tile, instruction)
     _pipeline(s, ko, stages)
     return s
 
 
-def wgmma(f, block=(128, 128, 64), columns=128, stages=4, dtype="float16"):
-    """For sm_90a: groups of 128 threads, each with 64 rows of the block and `columns` of it."""
+def wgmma(f, block=(128, 128, 64), columns=128, stages=4, dtype="float16", together=1):
+    """For sm_90a: groups of 128 threads, each with 64 rows of the block and `columns` of it.
+
+    `together` rows of blocks follow one another, so that what they read stays in the cache.
+
+    Tiles lie in rows of 128 bytes whose pieces of 16 bytes are swizzled (``^``) by the row, so that neither copies nor
+    the tensor cores meet in a bank."""
     bm, bn, bk = block
     groups = bm // 64
     s, C, a, b, c = _start(f)
-    s.transform_layout(C, ("read", 0), lambda i, k: (k // 8, i, k % 8))
-    s.transform_layout(C, ("read", 1), lambda k, j: (j // 8, k, j % 8))
     s.transform_layout(
         C,
         ("write", 0),
@@ -87,28 +92,32 @@ def wgmma(f, block=(128, 128, 64), columns=128, stages=4, dtype="float16"):
         ),
     )
     i, j, k = s.get_loops(C)
-    bi, wi, ti = s.split(i, [None, groups, 64])
+    outer, inner, wi, ti = s.split(i, [None, together, groups, 64])
     bj, wj, tj = s.split(j, [None, bn // columns, columns])
-    ko, kk = s.split(k, [None, bk])
-    s.reorder(bi, bj, ko, wi, wj, ti, tj, kk)
-    s.bind(bi, "blockIdx.y")
-    s.bind(bj, "blockIdx.x")
+    ko, ki, kk = s.split(k, [None, bk // 64, 64])
+    s.reorder(outer, bj, inner, ko, wi, wj, ki, ti, tj, kk)
+    grid = s.fuse(outer, bj, inner)
+    s.bind(grid, "blockIdx.x")
     s.bind(wi, "threadIdx.y")
-    for cache in (a, b):  # neighbouring threads fetch neighbouring 16 bytes and write other banks
+    for cache in (a, b):  # neighbouring threads fetch neighbouring 16 bytes
         s.compute_at(cache, ko)
         x, y = s.get_loops(cache)[-2:]
         y0, y1 = s.split(y, [None, 8])
         steps, ty, tx = s.split(s.fuse(x, y0), [None, groups, 128])
-        s.storage_align(cache, 0, 0, 64, 8)
         s.bind(ty, "threadIdx.y")
         s.bind(tx, "threadIdx.x")
         s.vectorize(y1)
         s.unroll(steps)
-    s.reverse_compute_at(c, bj)
+    s.reverse_compute_at(c, grid)
     rows, cols = s.get_loops(c)[-2:]
     group, rows = s.split(rows, [None, 64])
     s.bind(group, "threadIdx.y")
-    return _finish(s, C, ko, rows, cols, 4, ti, f"cuda.wgmma.m64n{columns}k{bk}.{dtype}", stages)
+    layouts = (
+        lambda i, k: (k // 64, i, k % 64 // 8 ^ i % 8, k % 8),
+        lambda k, j: (j // 64, k, j % 64 // 8 ^ k % 8, j % 8),
+    )
+    name = f"cuda.wgmma.m64n{columns}k64.{dtype}"
+    return _finish(s, C, ko, rows, cols, 4, ti, name, stages, layouts)
 
 
 def mma(f, block=(128, 128, 32), warp=(64, 64), stages=4, dtype="float16"):

@@ -216,24 +216,65 @@ int assign_subscript(PyObject* self, PyObject* key, PyObject* value) noexcept {
 Py_ssize_t length(PyObject* self) noexcept {
   const NDArray& a = unwrap(self);
   if (a.ndim() == 0) {
-    PyErr_SetString(PyExc_TypeError, "a 0-d array has no length");
+    PyErr_SetString(PyExc_TypeError,
+                    "a 0-d array has no length: x.item() is its value, torch.from_dlpack(x) makes "
+                    "it a tensor of torch");
     return -1;
   }
   return static_cast<Py_ssize_t>(a.shape()[0]);
 }
+/// What C code finds that takes the array for a sequence (torch.tensor does): numbers at the end.
+/// Subscripts and iteration give arrays.
 PyObject* sequence_item(PyObject* self, Py_ssize_t i) noexcept {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     const NDArray& a = unwrap(self);
-    if (a.ndim() == 0) {
-      PyErr_SetString(PyExc_TypeError, "a 0-d array cannot be iterated");
-      return nullptr;
-    }
-    if (i < 0 || i >= a.shape()[0]) {
+    if (a.ndim() == 0 || i < 0 || i >= a.shape()[0]) {
       PyErr_SetString(PyExc_IndexError, "end of array");
       return nullptr;
     }
-    return wrap(a.select(0, i));
+    NDArray part = a.select(0, i);
+    return part.ndim() == 0 ? item(part, 0) : wrap(std::move(part));
   });
+}
+
+struct PyIterator {
+  PyObject_HEAD PyObject* array;
+  std::int64_t at, step;
+};
+PyTypeObject* g_iterator = nullptr;
+
+PyObject* iterator(PyObject* self, bool back) {
+  const NDArray& a = unwrap(self);
+  if (a.ndim() == 0) {
+    PyErr_SetString(PyExc_TypeError, "a 0-d array cannot be iterated");
+    return nullptr;
+  }
+  PyObject* out = g_iterator->tp_alloc(g_iterator, 0);
+  if (!out) return nullptr;
+  auto* it = reinterpret_cast<PyIterator*>(out);
+  Py_INCREF(self);
+  it->array = self;
+  it->at = back ? a.shape()[0] - 1 : 0;
+  it->step = back ? -1 : 1;
+  return out;
+}
+PyObject* iterate(PyObject* self) noexcept { return iterator(self, false); }
+PyObject* reversed(PyObject* self, PyObject*) noexcept { return iterator(self, true); }
+PyObject* iterator_next(PyObject* self) noexcept {
+  return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
+    auto* it = reinterpret_cast<PyIterator*>(self);
+    const NDArray& a = unwrap(it->array);
+    if (it->at < 0 || it->at >= a.shape()[0]) return nullptr;
+    const std::int64_t at = it->at;
+    it->at += it->step;
+    return wrap(a.select(0, at));
+  });
+}
+void iterator_dealloc(PyObject* self) noexcept {
+  PyTypeObject* type = Py_TYPE(self);
+  Py_DECREF(reinterpret_cast<PyIterator*>(self)->array);
+  type->tp_free(self);
+  Py_DECREF(type);
 }
 
 // ---- buffer protocol
@@ -420,6 +461,7 @@ PyMethodDef g_methods[] = {
     {"item", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(item_method)),
      METH_FASTCALL, "item(*index): one element as a Python number."},
     {"__complex__", to_complex, METH_NOARGS, nullptr},
+    {"__reversed__", reversed, METH_NOARGS, nullptr},
     WEFT_REDUCE_METHOD(sum, "sum(axis=None, keepdims=False, *, dtype=None)"),
     WEFT_REDUCE_METHOD(prod, "prod(axis=None, keepdims=False, *, dtype=None)"),
     WEFT_REDUCE_METHOD(max, "max(axis=None, keepdims=False)"),
@@ -463,6 +505,14 @@ PyObject* wrap(NDArray array) {
 }
 
 void bind_array_type(nb::module_& m) {
+  PyType_Slot iterator_slots[] = {{Py_tp_iter, slot(PyObject_SelfIter)},
+                                  {Py_tp_iternext, slot(iterator_next)},
+                                  {Py_tp_dealloc, slot(iterator_dealloc)},
+                                  {0, nullptr}};
+  PyType_Spec iterator_spec = {"weft._ArrayIterator", sizeof(PyIterator), 0, Py_TPFLAGS_DEFAULT,
+                               iterator_slots};
+  g_iterator = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&iterator_spec));
+  if (!g_iterator) throw nb::python_error();
   PyType_Slot slots[] = {
       {Py_tp_doc,
        const_cast<char*>("A strided array on a device: NDArray(data, device=None, dtype=None).")},
@@ -472,6 +522,7 @@ void bind_array_type(nb::module_& m) {
       {Py_tp_repr, slot(representation)},
       {Py_tp_str, slot(text)},
       {Py_tp_richcompare, slot(compare)},
+      {Py_tp_iter, slot(iterate)},
       {Py_tp_hash, slot(PyObject_HashNotImplemented)},
       {Py_tp_getset, g_getset},
       {Py_tp_methods, g_methods},

@@ -4,6 +4,7 @@
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
 
+#include <cmath>
 #include <cstring>
 
 #include "array_type.h"
@@ -31,9 +32,15 @@ Scalar scalar_of(PyObject* o) {
       }
       PyErr_Clear();
     }
-    throw Error(ErrorKind::value, "array.scalar.range",
-                cat("the integer ", nb::cast<std::string>(nb::str(nb::handle(o))),
-                    " does not fit in 64 bits"));
+    Scalar s(static_cast<std::int64_t>(0));
+    s.beyond = true;
+    s.z = PyLong_AsDouble(o);
+    if (PyErr_Occurred()) {  // beyond float64 as well
+      PyErr_Clear();
+      const bool negative = PyObject_RichCompareBool(o, nb::int_(0).ptr(), Py_LT) == 1;
+      s.z = negative ? -HUGE_VAL : HUGE_VAL;
+    }
+    return s;
   }
   if (PyComplex_Check(o))
     return Scalar(std::complex<double>(PyComplex_RealAsDouble(o), PyComplex_ImagAsDouble(o)));

@@ -208,10 +208,19 @@ nb::object numpy(const NDArray& self, nb::handle dtype, nb::handle copy) {
   }
   if (array.elem() == Elem::bfloat16)
     array = array.astype(Elem::float32);  // NumPy has no such type
-  nb::module_ np = nb::module_::import_("numpy");
-  nb::object view = np.attr("asarray")(nb::steal(wrap(array)).attr("_buffer")());
+  struct Functions {
+    nb::object copied, view;
+  };
+  static const Functions& numpy = *[] {  // lives as long as the process
+    nb::module_ np = nb::module_::import_("numpy");
+    return new Functions{np.attr("array"), np.attr("asarray")};
+  }();
+  nb::object buffer = nb::steal(PyMemoryView_FromObject(nb::steal(wrap(array)).ptr()));
+  if (!buffer.is_valid()) throw nb::python_error();
+  if (dtype.is_none() && !copy.is_none() && nb::cast<bool>(copy))
+    return numpy.copied(buffer, nb::arg("order") = "C");
+  nb::object view = numpy.view(buffer);
   if (!dtype.is_none()) return view.attr("astype")(dtype, nb::arg("copy") = !never);
-  if (!copy.is_none() && nb::cast<bool>(copy)) return view.attr("copy")();
   return view;
 }
 

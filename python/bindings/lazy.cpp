@@ -85,8 +85,12 @@ void bind_lazy(nb::module_& m) {
     return out;
   });
   nb::class_<FusedPlan>(m, "FusedPlan", "Kernels of a lazy graph.")
-      .def("__init__", [](FusedPlan* self,
-                          std::vector<Lazy> outputs) { new (self) FusedPlan(std::move(outputs)); })
+      .def(
+          "__init__",
+          [](FusedPlan* self, std::vector<Lazy> outputs, bool contract) {
+            new (self) FusedPlan(std::move(outputs), contract);
+          },
+          nb::arg("outputs"), nb::arg("contract") = false)
       .def("run",
            [](FusedPlan& p, const std::vector<NDArray>& inputs) {
              std::vector<NDArray> out;

@@ -118,6 +118,17 @@ PyExpr reflected(const PyExpr& a, nb::handle b) {
   return {make_binary(kind, expr_from_python(b, a.expr->dtype), a.expr)};
 }
 
+/// An operator that is a function of the intrinsics table, and its mirror image.
+template <typename Class>
+void bind_operator(Class& c, const char* name, const char* mirrored, const char* function) {
+  c.def(name, [function](const PyExpr& a, nb::handle b) {
+    return PyExpr{call(function, {a.expr, expr_from_python(b, a.expr->dtype)})};
+  });
+  c.def(mirrored, [function](const PyExpr& a, nb::handle b) {
+    return PyExpr{call(function, {expr_from_python(b, a.expr->dtype), a.expr})};
+  });
+}
+
 PyExpr divide(const Expr& a, const Expr& b) {
   if (a->dtype.is_float() || b->dtype.is_float()) return {div(a, b)};
   throw Error(ErrorKind::dtype, "python.division",
@@ -126,8 +137,14 @@ PyExpr divide(const Expr& a, const Expr& b) {
 }
 
 void bind_expr(nb::module_& m) {
-  nb::class_<PyExpr>(m, "Expr", "An expression of the IR. Operators build new ones.")
-      .def("__add__", &arithmetic<ExprKind::add>)
+  nb::class_<PyExpr> expr(m, "Expr", "An expression of the IR. Operators build new ones.");
+  bind_operator(expr, "__lshift__", "__rlshift__", "shift_left");
+  bind_operator(expr, "__rshift__", "__rrshift__", "shift_right");
+  bind_operator(expr, "__and__", "__rand__", "bitwise_and");
+  bind_operator(expr, "__or__", "__ror__", "bitwise_or");
+  bind_operator(expr, "__xor__", "__rxor__", "bitwise_xor");
+  bind_operator(expr, "__pow__", "__rpow__", "pow");
+  expr.def("__add__", &arithmetic<ExprKind::add>)
       .def("__radd__", &reflected<ExprKind::add>)
       .def("__sub__", &arithmetic<ExprKind::sub>)
       .def("__rsub__", &reflected<ExprKind::sub>)
@@ -152,26 +169,8 @@ void bind_expr(nb::module_& m) {
              return divide(expr_from_python(b, a.expr->dtype), a.expr);
            })
       .def("__neg__", [](const PyExpr& a) { return PyExpr{make_zero(a.expr->dtype) - a.expr}; })
-      .def("__lshift__",
-           [](const PyExpr& a, nb::handle b) {
-             return PyExpr{call("shift_left", {a.expr, expr_from_python(b, a.expr->dtype)})};
-           })
-      .def("__rshift__",
-           [](const PyExpr& a, nb::handle b) {
-             return PyExpr{call("shift_right", {a.expr, expr_from_python(b, a.expr->dtype)})};
-           })
-      .def("__and__",
-           [](const PyExpr& a, nb::handle b) {
-             return PyExpr{call("bitwise_and", {a.expr, expr_from_python(b, a.expr->dtype)})};
-           })
-      .def("__or__",
-           [](const PyExpr& a, nb::handle b) {
-             return PyExpr{call("bitwise_or", {a.expr, expr_from_python(b, a.expr->dtype)})};
-           })
-      .def("__xor__",
-           [](const PyExpr& a, nb::handle b) {
-             return PyExpr{call("bitwise_xor", {a.expr, expr_from_python(b, a.expr->dtype)})};
-           })
+      .def("__abs__", [](const PyExpr& a) { return PyExpr{call("abs", {a.expr})}; })
+      .def("__pos__", [](const PyExpr& a) { return a; })
       .def("__invert__",
            [](const PyExpr& a) {
              return PyExpr{a.expr->dtype.is_bool() ? logical_not(a.expr)
@@ -239,6 +238,16 @@ void bind_expr(nb::module_& m) {
     Expr x = expr_from_python(a, like);
     return PyExpr{
         make_binary(is_max ? ExprKind::max : ExprKind::min, x, expr_from_python(b, x->dtype))};
+  });
+  m.def("expr_binary", [](const std::string& op, nb::handle a, nb::handle b) {
+    ExprKind kind = op == "floordiv"   ? ExprKind::floordiv
+                    : op == "floormod" ? ExprKind::floormod
+                    : op == "truncdiv" ? ExprKind::div
+                                       : ExprKind::mod;
+    PyExpr* typed = nullptr;
+    DType like = nb::try_cast<PyExpr*>(b, typed) && typed ? typed->expr->dtype : dtypes::int64;
+    Expr x = expr_from_python(a, like);
+    return PyExpr{make_binary(kind, x, expr_from_python(b, x->dtype))};
   });
   m.def("expr_logical", [](bool is_and, nb::handle a, nb::handle b) {
     return PyExpr{make_binary(is_and ? ExprKind::and_ : ExprKind::or_, expr_from_python(a),

@@ -7,6 +7,7 @@
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
 #include "weft/schedule/schedule.h"
+#include "weft/target/backend.h"
 #include "weft/target/rules.h"
 
 namespace weft::py {
@@ -151,6 +152,19 @@ void bind_schedule(nb::module_& m) {
             return Schedule::replay(module_from_python(program), json, all_rules());
           },
           nb::arg("program"), nb::arg("trace"));
+  m.def(
+      "default_schedule",
+      [](nb::handle program, const std::string& target, nb::handle options) {
+        ir::IRModule mod = module_from_python(program);
+        if (mod->functions.size() != 1)
+          throw Error(ErrorKind::value, "python.program",
+                      cat("a default schedule is made for one function, the module has ",
+                          mod->functions.size()));
+        return Schedule(
+            *default_steps(mod->functions[0].second, target, json_from_python(options)));
+      },
+      nb::arg("program"), nb::arg("target"), nb::arg("options"),
+      "The default schedule of a function as steps, by targets that make such.");
   m.def(
       "schedule_primitives",
       [] {

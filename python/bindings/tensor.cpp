@@ -103,6 +103,12 @@ nb::object binary(Op op, nb::handle a, nb::handle b) {
   nb::handle other = x ? b : a;
   if (is_number(other.ptr())) {
     Scalar s = scalar_of(other.ptr());
+    const NDArray& array = (x ? *x : *y).data();
+    const std::optional<bool> known = s.kind != Kind::integer
+                                          ? std::nullopt
+                                          : (x ? foregone(op, array, s) : foregone(op, s, array));
+    if (known)
+      return nb::cast(Tensor(full(array.device(), Elem::boolean, array.shape(), *known), false));
     return nb::cast(x ? apply(op, *x, s) : apply(op, s, *y));
   }
   if (!is_ndarray(other.ptr()) && !PyObject_CheckBuffer(other.ptr()))
@@ -124,6 +130,25 @@ bool truth(const Tensor& t) {
   int yes = PyObject_IsTrue(nb::steal(wrap(t.data())).ptr());
   if (yes < 0) throw nb::python_error();
   return yes != 0;
+}
+
+/// What a graph was made from is not written over.
+void set(const Tensor& t, nb::handle key, nb::handle value) {
+  const bool leaf = t.node()->inputs.empty();
+  if (!leaf || (t.requires_grad() && grad_enabled())) {
+    throw Error(ErrorKind::value, "array.tensor.assign",
+                cat("assignment to elements of ",
+                    leaf ? cat("a tensor that requires gradients, shape ", to_string(t.shape()))
+                         : cat("the result of ", t.op(), ", shape ", to_string(t.shape())),
+                    ": its graph would not know of it"))
+        .help(leaf ? "assign inside `with weft.no_grad():`, or make a new tensor with weft.where"
+                   : "make a new tensor with weft.where, or assign to x.detach()");
+  }
+  auto plain = [](nb::handle o) {
+    Tensor* given = tensor_of(o.ptr());
+    return given ? nb::steal(wrap(given->data())) : nb::borrow(o);
+  };
+  set_item(t.data(), plain(key).ptr(), plain(value).ptr());
 }
 
 template <Op kOp>
@@ -285,9 +310,9 @@ void bind_tensor(nb::module_& m) {
                                     : Graph::release);
           },
           nb::arg("grad") = nb::none(), nb::arg("create_graph") = false,
-          nb::arg("retain_graph") = true,
-          "Adds gradients to .grad of all leaves. Without retain_graph the values that the graph "
-          "keeps are given back on the way, and a second pass is refused.")
+          nb::arg("retain_graph") = false,
+          "Adds gradients to .grad of all leaves. Unless retain_graph (or create_graph) says that "
+          "the graph will be passed again, the values that it keeps are given back on the way.")
       .def(
           "sum",
           [](const Tensor& t, nb::handle axis, bool keepdims) {
@@ -300,6 +325,19 @@ void bind_tensor(nb::module_& m) {
             return mean(t, axes_of(axis), keepdims);
           },
           nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
+      // PyTorch's names of the arguments. Not of max and min, which give pairs there.
+      .def(
+          "sum",
+          [](const Tensor& t, nb::handle dim, bool keepdim) {
+            return sum(t, axes_of(dim), keepdim);
+          },
+          nb::arg("dim"), nb::arg("keepdim") = false)
+      .def(
+          "mean",
+          [](const Tensor& t, nb::handle dim, bool keepdim) {
+            return mean(t, axes_of(dim), keepdim);
+          },
+          nb::arg("dim"), nb::arg("keepdim") = false)
       .def(
           "max",
           [](const Tensor& t, nb::handle axis, bool keepdims) {
@@ -331,8 +369,13 @@ void bind_tensor(nb::module_& m) {
           "softmax", [](const Tensor& t, int axis) { return softmax(t, axis); },
           nb::arg("axis") = -1)
       .def(
+          "softmax", [](const Tensor& t, int dim) { return softmax(t, dim); }, nb::arg("dim"))
+      .def(
           "log_softmax", [](const Tensor& t, int axis) { return log_softmax(t, axis); },
           nb::arg("axis") = -1)
+      .def(
+          "log_softmax", [](const Tensor& t, int dim) { return log_softmax(t, dim); },
+          nb::arg("dim"))
       .def(
           "logsumexp",
           [](const Tensor& t, nb::handle axis, bool keepdims) {
@@ -359,6 +402,7 @@ void bind_tensor(nb::module_& m) {
       .def("windows", [](const Tensor& t, std::int64_t kh, std::int64_t kw,
                          std::int64_t stride) { return windows(t, kh, kw, stride); })
       .def("__getitem__", get)
+      .def("__setitem__", set)
       .def("__len__", [](const Tensor& t) { return nb::len(nb::steal(wrap(t.data()))); })
       .def("__bool__", [](const Tensor& t) { return truth(t); })
       .def(

@@ -48,7 +48,7 @@ from .schedule import BlockRef, LoopRef, Schedule
 from ._namespace import *  # noqa: F401,F403
 from ._namespace import __all__ as _namespace_all
 from ._compile import Compiled, compile
-from . import _methods, _namespace, fft, linalg, random
+from . import _methods, _namespace, _tensor_methods, fft, linalg, random
 from .autograd import grad, no_grad, value_and_grad
 from .io import load_arrays, load_safetensors, save, save_safetensors, savez
 from . import _copies

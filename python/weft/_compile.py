@@ -89,7 +89,7 @@ class Traced:
 
     def mean(self, axis=None, keepdims=False):
         total = self.sum(axis, keepdims)
-        return total * (max(total.size, 1) / max(self.size, 1))
+        return total / (max(self.size, 1) / max(total.size, 1))
 
     def softmax(self, axis=-1):
         e = weft.exp(self - self.max(axis, True))
@@ -193,7 +193,7 @@ def _lazy(value, like):
 class _Trace:
     """One specialisation: inputs of given types and shapes, kernels forward and backward."""
 
-    def __init__(self, function, leaves, rebuild):
+    def __init__(self, function, leaves, rebuild, contract):
         self.inputs = [_core._lazy_input(i, a.dtype, a.shape) for i, a in enumerate(leaves)]
         self.extra, self._by_id = [], {}
         _active.append(self)
@@ -211,7 +211,8 @@ class _Trace:
                     "return arrays computed from the arguments",
                 )
         self.outputs = [r._lazy for r in results]
-        self.forward = _core.FusedPlan(self.outputs)
+        self.forward = _core.FusedPlan(self.outputs, contract)
+        self._contract = contract
         self._backward = None
 
     def captured(self, array):
@@ -233,7 +234,7 @@ class _Trace:
             ]
             gradients = _core._lazy_gradients(self.outputs, seeds, self.inputs)
             reached = [i for i, g in enumerate(gradients) if g is not None]
-            plan = _core.FusedPlan([gradients[i] for i in reached])
+            plan = _core.FusedPlan([gradients[i] for i in reached], self._contract)
             self._backward = plan, reached
         return self._backward
 
@@ -282,8 +283,9 @@ def _static(args):
 class Compiled:
     """A function whose array work runs in fused kernels; made by weft.compile."""
 
-    def __init__(self, function):
+    def __init__(self, function, contract=False):
         self.function = function
+        self.contract = contract
         self.__doc__ = function.__doc__
         self.__name__ = getattr(function, "__name__", "compiled")
         self._traces = {}
@@ -297,7 +299,7 @@ class Compiled:
         )
         trace = self._traces.get(key)
         if trace is None:
-            trace = self._traces[key] = _Trace(self.function, arrays, rebuild)
+            trace = self._traces[key] = _Trace(self.function, arrays, rebuild, self.contract)
         self._last = trace
         return trace, arrays
 
@@ -370,11 +372,17 @@ class Compiled:
         return self._need().backward()[0].kernels
 
 
-def compile(function):
+def compile(function, *, contract=False):
     """The function with its element-wise chains and trailing reductions fused into few kernels.
 
     Works on NDArray and Tensor arguments (nested in lists and tuples too); other arguments are constants of the trace.
-    The trace is kept for each combination of types, shapes and devices. Gradients are compiled as well. Raises an Error
+    On the host every element is rounded as the eager operations round it, which arithmetic, exp, log, tanh and what is
+    made of them then share to the last bit (sums are taken in another order; other functions may differ by an ulp);
+    contract=True lets a product and a sum become one rounding. The trace is kept for each combination of types, shapes and devices. Gradients are compiled as well. Raises an Error
     with code compile.trace.unsupported where the function needs a value while it is being traced.
     """
-    return function if isinstance(function, Compiled) else Compiled(function)
+    if isinstance(function, Compiled):
+        if function.contract == contract:
+            return function
+        function = function.function
+    return Compiled(function, contract)

@@ -303,14 +303,14 @@ def _flatten(self, start_dim=0, end_dim=-1):
     return self.reshape(*self.shape[:first], -1, *self.shape[last + 1 :])
 
 
-def _argmax(self, axis=None, keepdims=False):
-    """Positions of the largest elements, as an array of int64."""
-    return argmax(self.data, axis=axis, keepdims=keepdims)
+def _argmax(self, axis=None, keepdims=False, *, dim=None, keepdim=False):
+    """Positions of the largest elements, as an array of int64; dim and keepdim are PyTorch's names."""
+    return argmax(self.data, axis=axis if dim is None else dim, keepdims=keepdims or keepdim)
 
 
-def _argmin(self, axis=None, keepdims=False):
-    """Positions of the smallest elements, as an array of int64."""
-    return argmin(self.data, axis=axis, keepdims=keepdims)
+def _argmin(self, axis=None, keepdims=False, *, dim=None, keepdim=False):
+    """Positions of the smallest elements, as an array of int64; dim and keepdim are PyTorch's names."""
+    return argmin(self.data, axis=axis if dim is None else dim, keepdims=keepdims or keepdim)
 
 
 def _spread(name):

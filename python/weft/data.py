@@ -36,6 +36,14 @@ class ArrayDataset(Dataset):
     def __init__(self, *arrays, transforms=None):
         super().__init__(transforms)
         self.arrays = [weft.asarray(a) for a in arrays]
+        lengths = [a.shape[0] if a.ndim else None for a in self.arrays]
+        if len(set(lengths)) != 1 or None in lengths:
+            raise _error(
+                weft.ShapeError,
+                "data.arrays.length",
+                f"arrays of a data set have the shapes {[a.shape for a in self.arrays]}",
+                note="rule: one array or more, of equal length along the first axis",
+            )
 
     def __len__(self):
         return self.arrays[0].shape[0]
@@ -84,18 +92,33 @@ def synthetic_images(n, classes=10, shape=(3, 32, 32), noise=0.5, seed=0):
 
 
 class DataLoader:
-    """Batches of a data set, shuffled anew in every pass when asked."""
+    """Batches of a data set, shuffled anew in every pass when asked.
 
-    def __init__(self, dataset, batch_size=1, shuffle=False, key=None):
+    A key makes the sequence of passes repeatable. The last batch may be smaller; drop_last leaves it out.
+    """
+
+    def __init__(self, dataset, batch_size=1, shuffle=False, key=None, drop_last=False):
+        if batch_size < 1:
+            raise _error(
+                weft.ArgumentError,
+                "data.batch_size",
+                f"batches of {batch_size} samples",
+                ["legal: 1 and more"],
+            )
         self.dataset, self.batch_size, self.shuffle, self.key = dataset, batch_size, shuffle, key
+        self.drop_last = drop_last
 
     def __len__(self):
-        return -(-len(self.dataset) // self.batch_size)
+        n = len(self.dataset)
+        return n // self.batch_size if self.drop_last else -(-n // self.batch_size)
 
     def __iter__(self):
         n = len(self.dataset)
-        order = weft.random.permutation(n, key=self.key) if self.shuffle else weft.arange(n)
-        for at in range(0, n, self.batch_size):
+        key = self.key
+        if self.shuffle and key is not None:
+            key, self.key = weft.random.split(key, 2)
+        order = weft.random.permutation(n, key=key) if self.shuffle else weft.arange(n)
+        for at in range(0, len(self) * self.batch_size, self.batch_size):
             index = order[at : at + self.batch_size]
             if isinstance(self.dataset, ArrayDataset):
                 parts = [weft.take(a, index, axis=0) for a in self.dataset.arrays]

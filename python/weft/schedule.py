@@ -49,6 +49,11 @@ class Schedule:
         return PrimFunc(self._core.func)
 
     @property
+    def start(self):
+        """The program before the first step, an IRModule: the trace, replayed on it, gives ``mod`` again."""
+        return IRModule(self._core.start)
+
+    @property
     def trace(self):
         """The steps so far: ``.as_python()``, ``.as_json()``."""
         return self._core.trace

@@ -97,8 +97,58 @@ def create_prim_func(args, name="main"):
 
 
 def if_then_else(condition, a, b):
-    """Only the chosen side is evaluated."""
+    """Only the chosen side is evaluated. Python numbers take the other side's type; two of them are float32."""
     return _core.expr_if_then_else(condition, a, b)
+
+
+def Select(condition, a, b):
+    """The chosen side; both are evaluated, so neither may fault. Types as in if_then_else."""
+    return _core.expr_select(condition, a, b)
+
+
+def cast(dtype, value):
+    """The value converted to a type; value.astype(dtype) is the same."""
+    return value.astype(dtype) if isinstance(value, _core.Expr) else const(value, dtype)
+
+
+def min_value(dtype):
+    """The smallest finite number of a type, as a constant of it."""
+    return _limit(dtype, "min")
+
+
+def max_value(dtype):
+    """The largest finite number of a type, as a constant of it."""
+    return _limit(dtype, "max")
+
+
+def infinity(dtype="float32"):
+    """Positive infinity of a floating-point type. Raises DTypeError for others."""
+    return const(float("inf"), dtype)
+
+
+def _limit(dtype, which):
+    dtype = str(dtype)
+    if dtype == "bool":
+        return const(which == "max", dtype)
+    import weft
+
+    of = weft.finfo if "float" in dtype else weft.iinfo
+    return const(getattr(of(dtype), which), dtype)
+
+
+def _division(name, meaning):
+    def call(a, b):
+        return _core.expr_binary(name, a, b)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = meaning
+    return call
+
+
+floordiv = indexdiv = _division("floordiv", "a / b of whole numbers, rounded down.")
+floormod = indexmod = _division("floormod", "a - b * floordiv(a, b).")
+truncdiv = _division("truncdiv", "a / b of whole numbers, rounded toward zero, as in C.")
+truncmod = _division("truncmod", "a - b * truncdiv(a, b), as in C.")
 
 
 def all(*conditions):
@@ -148,3 +198,8 @@ for _row in [
     {"name": "fma", "arity": 3, "meaning": "x * y + z with one rounding"},
 ]:
     globals()[_row["name"]] = _intrinsic(**_row)
+
+
+def power(x, y):
+    """x to the power y; another name of pow."""
+    return _core.expr_call("pow", x, y)

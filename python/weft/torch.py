@@ -14,7 +14,7 @@ import weft
 
 from ._errors import error as _error
 
-__all__ = ["add", "mul", "mv", "matmul", "from_torch", "to_torch", "backend"]
+__all__ = ["add", "mul", "mv", "matmul", "from_torch", "to_torch", "load_state_dict", "backend"]
 
 _library = _torch.library.Library("weft", "DEF")  # must live as long as the operators
 _NAMES = ("add", "mul", "mv", "matmul")
@@ -39,6 +39,39 @@ def to_torch(x, like=None):
     else:
         out = _torch.from_dlpack(x)
     return out if like is None else out.to(like.device)
+
+
+def _from_state(state, prefix, module, out):
+    """Moves the entries of `state` that belong to `module` into `out`, under our names and in our layout."""
+    entry = lambda name: weft.array(from_torch(state.pop(f"{prefix}{name}")))  # noqa: E731
+    if isinstance(module, (weft.nn.RNN, weft.nn.RNNCell)):
+        cells = (
+            {f"{prefix}cells.{k}.": (cell, f"_l{k}") for k, cell in enumerate(module.cells)}
+            if isinstance(module, weft.nn.RNN)
+            else {prefix: (module, "")}
+        )
+        for ours, (cell, suffix) in cells.items():
+            for name in cell.named_parameters():
+                x = entry(name + suffix)
+                out[ours + name] = x.T if name.startswith("weight") else x
+        return
+    state.pop(f"{prefix}num_batches_tracked", None)
+    if isinstance(module, weft.nn.Linear) and f"{prefix}weight" in state:
+        out[f"{prefix}weight"] = entry("weight").T
+    for name, part in module.named_children().items():
+        _from_state(state, f"{prefix}{name}.", part, out)
+
+
+def load_state_dict(module, state):
+    """Takes the parameters and buffers of a torch module (or of its state_dict) into a weft.nn module.
+
+    Attributes of both must have the same names. Weights of Linear and of recurrent layers, which PyTorch keeps as
+    (out, in), are transposed. Raises as weft.nn.Module.load_state_dict; KeyError for a missing recurrent weight.
+    """
+    state = dict(state if isinstance(state, dict) else state.state_dict())
+    out = {}
+    _from_state(state, "", module, out)
+    module.load_state_dict({**out, **{k: weft.array(from_torch(v)) for k, v in state.items()}})
 
 
 def _refuse(code, text):

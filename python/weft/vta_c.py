@@ -120,11 +120,11 @@ def _copy(c):
     to = f"int{8 * c['dst_bytes']}_t"
     if len(c["from"]) == 1:
         kind = f"{'' if c['signed'] else 'u'}int{8 * c['src_bytes']}_t"
-        value = f"((const {kind}*)a[{c['src']}])[{_index(c['from'][0])}]"
+        value = f"((const {kind}*)a[{c['src'][0]}])[{_index(c['from'][0])}]"
     else:
         value = " | ".join(
-            f"(uint32_t)((const uint8_t*)a[{c['src']}])[{_index(row)}] << {8 * k}"
-            for k, row in enumerate(c["from"])
+            f"(uint32_t)((const uint8_t*)a[{src}])[{_index(row)}] << {8 * k}"
+            for k, (src, row) in enumerate(zip(c["src"], c["from"], strict=True))
         )
     if chosen:
         value = f"({' && '.join(chosen)}) ? ({to})({value}) : ({to}){c['otherwise']}"

@@ -19,6 +19,7 @@ import numpy as np
 __all__ = [
     "Color",
     "Edge",
+    "FP16TYPE",
     "IntRectangle",
     "IntVector",
     "MemcpyDataType",
@@ -220,6 +221,9 @@ def _words(array, what: str, writable: bool):
             "wse.memcpy.array", f"{what} needs a NumPy array, not {type(array).__name__}"
         )
     problem = None
+    flat = array.flags.c_contiguous and max(array.shape, default=0) == array.size
+    if array.ndim != 1 and flat:
+        array = array.reshape(-1)  # one row or one column: its elements in order, without a copy
     if array.ndim != 1:
         problem = (
             "wse.memcpy.ndim",
@@ -261,11 +265,25 @@ class SimfabConfig:
         self.dump_core, self.core_path = dump_core, core_path
 
 
+class FP16TYPE(enum.IntEnum):
+    """The 16-bit floating-point format of a compilation."""
+
+    F16 = 0
+    BF16 = 1
+    CB16 = 2
+
+
 class Platform:
     """Where a program runs; only simulators exist."""
 
     def __init__(self, config: SimfabConfig | None, target: SdkTarget, cmaddr: str | None = None):
         self.config, self.target, self.cmaddr = config or SimfabConfig(), SdkTarget(target), cmaddr
+
+    def is_system(self) -> bool:
+        return bool(self.cmaddr)
+
+    def is_simulation(self) -> bool:
+        return not self.cmaddr
 
 
 def get_platform(cmaddr=None, config=None, target=SdkTarget.WSE3) -> Platform:
@@ -432,6 +450,33 @@ class SdkRuntime:
     def memcpy_h2d_colbcast(self, dest, src, px, py, w, h, l, **how):
         """One row of data, `src` of shape [w][l], goes to every PE of its column. Options as memcpy_h2d."""
         return self.memcpy_h2d(dest, src, px, py, w, h, l, _broadcast=2, **how)
+
+    def memcpy_h2d_stride(self, dest, src, px, py, w, h, l, row_stride, col_stride, **how):
+        """Only the PEs at every `row_stride`-th column and `col_stride`-th row of the rectangle get data: `src` of
+        shape [columns][rows][l], flattened in `order`. Other options as memcpy_h2d."""
+        if min(row_stride, col_stride, w, h) < 1:
+            raise _value_error(
+                "wse.memcpy.stride",
+                f"memcpy_h2d_stride: strides {row_stride} and {col_stride} over {w} x {h} PEs; all must be positive",
+            )
+        columns, rows = 1 + (w - 1) // row_stride, 1 + (h - 1) // col_stride
+        words = _words(src, "memcpy_h2d_stride", False)
+        if words.size != columns * rows * l:
+            raise _value_error(
+                "wse.memcpy.size",
+                f"memcpy_h2d_stride: the array has {words.size} elements, {columns} x {rows} PEs take {l} each",
+            )
+        order = how.pop("order", MemcpyOrder.ROW_MAJOR)
+        parts = words.reshape(
+            (columns, rows, l), order="C" if order == MemcpyOrder.ROW_MAJOR else "F"
+        )
+        task = None
+        for i in range(columns):
+            for j in range(rows):
+                part = np.ascontiguousarray(parts[i, j])
+                at = (px + i * row_stride, py + j * col_stride)
+                task = self.memcpy_h2d(dest, part, *at, 1, 1, l, **how)
+        return task
 
     def memcpy_d2h(
         self,

@@ -68,6 +68,18 @@ class Color:
     def __init__(self, name: str, value: int | None = None):
         Color._count += 1
         self.name, self.value, self.key = name, value, f"{name}#{Color._count}"
+        self.region: str | None = None
+
+    def get_global_name(self) -> str:
+        """The name, after the region's and an underscore where it belongs to one."""
+        return f"{self.region}_{self.name}" if self.region else self.name
+
+    def get_local_param_name(self) -> str:
+        return self.name
+
+    def get_value(self) -> int | None:
+        """The physical value, if one was given."""
+        return self.value
 
 
 @dataclasses.dataclass(frozen=True)
@@ -111,10 +123,11 @@ class CodeRegion:
             "symbols": [],
         }
 
-    def color(self, name: str) -> Color:
-        """A colour that belongs to this region."""
+    def color(self, name: str, value: int | None = None) -> Color:
+        """A colour that belongs to this region, with a physical value if one is given."""
         if name not in self._colors:
-            self._colors[name] = Color(name)
+            self._colors[name] = Color(name, value)
+            self._colors[name].region = self._data["name"]
         return self._colors[name]
 
     def _use(self, color: Color) -> str:
@@ -218,7 +231,12 @@ class Artifacts:
 
 
 class SdkLayout:
-    def __init__(self, platform):
+    def __init__(self, platform, **_):
+        """`platform`: what get_platform returns, or an SdkTarget."""
+        from weft.wse import Platform, SdkTarget
+
+        if isinstance(platform, SdkTarget):
+            platform = Platform(None, platform)
         self._platform = platform
         self._colors: dict[str, dict] = {}
         self._regions: list[CodeRegion] = []
@@ -250,17 +268,32 @@ class SdkLayout:
     create_input_stream_from_loc = create_input_stream
     create_output_stream_from_loc = create_output_stream
 
-    def hstack(self, *regions, gap: int = 0):
-        x = 0
+    def _stack(self, regions, origin, gap, axis, size) -> int:
+        if len(regions) == 1 and isinstance(regions[0], (list, tuple)):
+            regions = regions[0]
+        if not regions:
+            return 0
+        at = [regions[0]._data["x"], regions[0]._data["y"]]
+        if origin is not None:
+            at = [int(origin.x), int(origin.y)]
+        first = at[axis]
         for r in regions:
-            r.place(x, r._data["y"])
-            x += r._data["width"] + gap
+            r.place(*at)
+            at[axis] += r._data[size] + gap
+        return at[axis] - gap - first
 
-    def vstack(self, *regions, gap: int = 0):
-        y = 0
-        for r in regions:
-            r.place(r._data["x"], y)
-            y += r._data["height"] + gap
+    def hstack(self, *regions, origin: IntVector | None = None, gap: int = 0) -> int:
+        """Places regions, or the regions of a list, from left to right, beginning at the first one's place or at
+        `origin`; returns the width of all."""
+        if len(regions) == 2 and isinstance(regions[1], IntVector):
+            regions, origin = regions[:1], regions[1]
+        return self._stack(regions, origin, gap, 0, "width")
+
+    def vstack(self, *regions, origin: IntVector | None = None, gap: int = 0) -> int:
+        """Places regions from top to bottom, as hstack does; returns the height of all."""
+        if len(regions) == 2 and isinstance(regions[1], IntVector):
+            regions, origin = regions[:1], regions[1]
+        return self._stack(regions, origin, gap, 1, "height")
 
     def compile(self, out_prefix: str | None = None, **_) -> Artifacts:
         from weft.wse import SdkTarget, _tool

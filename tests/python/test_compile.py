@@ -191,3 +191,24 @@ def test_axes_that_are_no_permutation_are_refused_while_tracing():
     with pytest.raises(weft.ArgumentError, match="no permutation") as refused:
         twice(weft.ones((2, 3)))
     assert refused.value.code == "array.permute.axes"
+
+
+def test_rounds_as_eager_unless_contraction_is_asked_for():
+    rng = _rng()
+    a, b, c = (_array(rng, 100_003) for _ in range(3))
+
+    def chain(a, b, c):
+        return weft.exp(a * b + c) * c - weft.tanh(a * a - b) + weft.log(c * c + b * b)
+
+    exact, loose = weft.compile(chain), weft.compile(chain, contract=True)
+    want = chain(a, b, c).numpy()
+    assert np.array_equal(exact(a, b, c).numpy(), want, equal_nan=True)
+    near = loose(a, b, c).numpy()
+    np.testing.assert_allclose(near, want, rtol=1e-3, atol=1e-3)
+    if "fma" in open("/proc/cpuinfo").read():
+        assert not np.array_equal(near, want), "nothing was contracted"
+    wide = [weft.asarray(x.numpy().astype("float64")) for x in (a, b, c)]
+    product = weft.compile(lambda a, b, c: a * b + c)
+    assert np.array_equal(product(*wide).numpy(), (wide[0] * wide[1] + wide[2]).numpy())
+    assert weft.compile(product) is product
+    assert weft.compile(product, contract=True).contract

@@ -316,3 +316,47 @@ def test_rolling_by_nothing_is_a_copy_of_an_array_and_the_tensor_itself():
     t = weft.Tensor([1.0, 2.0, 3.0])
     assert weft.roll(t, 3).numpy().tolist() == [1.0, 2.0, 3.0]
     assert int(weft.count_nonzero(t)) == 3
+
+
+@pytest.mark.parametrize("dtype", TYPES)
+def test_rows_reduced_four_at_a_time(dtype):
+    rng = _rng(dtype)
+    for rows, columns in (
+        (4, 1),
+        (5, 63),
+        (7, 64),
+        (6, 65),
+        (9, 1000),
+        (5, 4097),
+        (3, 16_500),
+        (1, 70_001),
+    ):
+        x = _numbers(rng, dtype, rows, columns)
+        w = weft.asarray(x)
+        at = rng.integers(columns)
+        for value in (x, np.roll(x, at, 1)):  # what is rare at every place of a vector
+            w = weft.asarray(value)
+            for name in ("max", "min"):
+                _equal(getattr(weft, name)(w, axis=1), getattr(np, name)(value, 1))
+                _equal(getattr(weft, name)(w.T, axis=0), getattr(np, name)(value, 1))
+                columnwise = weft.asarray(np.ascontiguousarray(value.T))
+                _equal(getattr(weft, name)(columnwise, axis=0), getattr(np, name)(value, 1))
+            _equal(weft.argmax(w, axis=1), np.argmax(value, 1))
+            _equal(weft.argmin(w, axis=1), np.argmin(value, 1))
+        if dtype.startswith("float"):
+            x = rng.standard_normal((rows, columns)).astype(dtype)
+            wide = x.astype("float64")
+            bound = (
+                2 * np.abs(wide).sum(1) * np.finfo(np.float32 if dtype == "float16" else dtype).eps
+            )
+            got = weft.sum(
+                weft.asarray(x), axis=1, dtype=weft.float64 if dtype == "float64" else weft.float32
+            )
+            assert np.all(np.abs(got.numpy() - wide.sum(1)) <= bound * 8)
+        else:
+            _equal(weft.sum(weft.asarray(x), axis=1), x.sum(1))
+        same = weft.asarray(
+            np.repeat(x[:1], rows, 0)
+        )  # equal rows have equal sums, wherever they stand
+        sums = _bits(weft.sum(same, axis=1))
+        assert np.all(sums == sums[0])

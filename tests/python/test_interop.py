@@ -315,3 +315,61 @@ def test_dlpack_on_a_card_with_torch():
     assert weft.from_dlpack(back, device="cpu").sum().item() == 27
     with pytest.raises(weft.ArgumentError, match="ambiguous"):
         weft.from_dlpack(back).__dlpack__(stream=0)
+
+
+def test_torch_makes_tensors_of_arrays_and_numpy_of_tensors():
+    torch = pytest.importorskip("torch", reason="needs torch beside weft")
+    values = np.arange(6, dtype="float32").reshape(2, 3)
+    x = weft.asarray(values)
+    for made in (
+        torch.tensor(x),
+        torch.as_tensor(x),
+        torch.tensor([x[0], x[1]]),
+        torch.from_dlpack(x),
+        torch.from_numpy(x.numpy()),
+        torch.tensor(x.T).T,
+    ):
+        assert tuple(made.shape) == (2, 3)
+        np.testing.assert_array_equal(made.numpy(), values)
+    for dtype, want in ((weft.int64, torch.int64), (weft.uint8, torch.int64)):
+        made = torch.tensor(weft.asarray([1, 0], dtype=dtype))
+        assert made.dtype == want and made.tolist() == [1, 0]
+    with pytest.raises(TypeError, match="torch.from_dlpack"):
+        torch.tensor(x[0, 0])
+    held = weft.Tensor(values)
+    np.testing.assert_array_equal(np.asarray(held), values)
+    np.testing.assert_array_equal(torch.from_numpy(held.numpy()).numpy(), values)
+    np.testing.assert_array_equal(torch.from_dlpack(held.detach()).numpy(), values)
+    source = torch.ones(2, 3)
+    back = weft.from_dlpack(source)
+    source[0, 0] = 7
+    assert back[0, 0].item() == 7
+    back[1, 1] = 5
+    assert source[1, 1].item() == 5
+
+
+def test_iteration_gives_arrays_both_ways():
+    x = weft.asarray([[1, 2], [3, 4], [5, 6]])
+    assert all(isinstance(part, weft.NDArray) for part in (*x, *x[0], *reversed(x[0])))
+    assert [part.tolist() for part in x] == x.tolist()
+    assert [part.item() for part in reversed(x[:, 0])] == [5, 3, 1]
+    assert [part.tolist() for part in reversed(x)] == x.tolist()[::-1]
+    walk = iter(x)
+    del x
+    assert next(walk).tolist() == [1, 2]
+    assert list(weft.zeros((0, 3))) == []
+    with pytest.raises(TypeError, match="0-d"):
+        iter(weft.asarray(1.0))
+    with pytest.raises(TypeError, match="0-d"):
+        reversed(weft.asarray(1.0))
+
+
+def test_numpy_copies_any_layout():
+    x = weft.reshape(weft.arange(24, dtype=weft.int16), (2, 3, 4))
+    for view in (x, x.mT, x[:, ::-1], x[1:, :, ::2], x[0, 0, 0], x[:0]):
+        plain = view.numpy()
+        assert plain.dtype == np.int16 and plain.shape == view.shape
+        assert plain.flags.c_contiguous and plain.flags.writeable
+        assert plain.tolist() == view.tolist()
+        plain[...] = -1
+    assert x.tolist() == np.arange(24).reshape(2, 3, 4).tolist()

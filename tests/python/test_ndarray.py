@@ -432,3 +432,28 @@ def test_bfloat16_and_float16_round_to_nearest_even(rng):
     y = weft.asarray(x).astype("bfloat16") * weft.asarray(x).astype("bfloat16")
     t = torch.tensor(x).bfloat16()
     np.testing.assert_array_equal(y.numpy(), (t * t).float().numpy())
+
+
+@pytest.mark.parametrize(
+    "dtype", ["int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64"]
+)
+def test_integers_beyond_the_type_compare_by_value(dtype):
+    import operator
+
+    info = np.iinfo(dtype)
+    values = np.array([info.min, 0, 1, info.max], dtype)
+    x = weft.asarray(values)
+    t = weft.Tensor(x, requires_grad=False)
+    numbers = [info.min - 1, info.max + 1, 10**30, -(10**30), 10**400, info.min, info.max, 0]
+    for name in ("eq", "ne", "lt", "le", "gt", "ge"):
+        f = getattr(operator, name)
+        for n in numbers:
+            want = [f(int(v), n) for v in values]
+            for got in (f(x, n), f(t, n)):
+                assert got.dtype == weft.bool and got.numpy().tolist() == want, (name, n)
+            assert f(n, x).tolist() == [f(n, int(v)) for v in values], (name, n)
+    assert weft.less(x, info.max + 1).tolist() == [True] * 4
+    with pytest.raises(weft.ArgumentError, match=f"does not fit in {dtype}") as e:
+        x + (info.max + 1)
+    assert e.value.code == "array.scalar.range"
+    assert (weft.ones((2,)) + 10**30).tolist() == [float(np.float32(10**30))] * 2

@@ -191,3 +191,60 @@ def test_a_reduction_that_has_steps_for_certain_gets_no_second_init():
     r = te.reduce_axis((0, 8), "r")
     f = te.create_prim_func([a, te.compute((n,), lambda i: te.sum(a[i, r], axis=r), name="B")])
     assert "<= 0" not in weft.build(f, target="c").source()
+
+
+def test_functions_that_users_of_tvm_expect():
+    A, B = te.placeholder((8,), "int32", name="A"), te.placeholder((8,), "float32", name="B")
+    results = [
+        te.compute((8,), f, name=f"r{n}")
+        for n, f in enumerate(
+            [
+                lambda i: te.Select(A[i] > 0, te.floordiv(A[i], 3), te.truncdiv(A[i], 3)),
+                lambda i: te.floormod(A[i], 3) * 10 + te.truncmod(A[i], 3),
+                lambda i: (7 & A[i]) | (1 << (A[i] & 3)) ^ (64 | A[i]) + (2000 >> (A[i] & 3)),
+                lambda i: te.max(te.min(A[i], te.max_value("int8").astype("int32")), te.cast("int32", te.min_value("int8"))),
+                lambda i: te.cast("int32", abs(B[i]) ** 2 + 2 ** B[i] + te.power(B[i], 2.0)),
+                lambda i: te.cast("int32", te.if_then_else(B[i] < te.infinity(), +B[i], -B[i])),
+            ]
+        )
+    ]  # fmt: skip
+    m = weft.build(te.create_prim_func([A, B, *results]), target="ref")
+    a = np.array([-200, -7, -3, -1, 0, 2, 7, 300], dtype="int32")
+    b = np.array([-2, -1, 0, 1, 2, 3, -3, 1], dtype="float32")
+    out = [weft.zeros(8, dtype="int32") for _ in results]
+    m["main"](weft.asarray(a), weft.asarray(b), *out)
+    trunc = np.trunc(a / 3).astype("int32")
+    for got, want in zip(
+        out,
+        [
+            np.where(a > 0, a // 3, trunc),
+            a % 3 * 10 + (a - 3 * trunc),
+            (7 & a) | (1 << (a & 3)) ^ (64 | a) + (2000 >> (a & 3)),
+            np.clip(a, -128, 127),
+            np.trunc(b * b + 2.0**b + b * b),
+            b,
+        ],
+    ):
+        np.testing.assert_array_equal(got.numpy(), want)
+
+
+def test_an_expression_too_deep_is_refused():
+    A = te.placeholder((4,), "float32", name="A")
+
+    def body(n):
+        def f(i):
+            e = A[i]
+            for _ in range(n):
+                e = e + 1.0
+            return e
+
+        return f
+
+    with pytest.raises(weft.Error) as caught:
+        te.compute((4,), body(100_000), name="C")
+    assert caught.value.code == "te.compute.depth" and '"C"' in str(caught.value)
+    for target in ("ref", "c"):
+        m = weft.build(te.create_prim_func([A, te.compute((4,), body(1990), name="C")]), target)
+        out = weft.zeros(4, dtype="float32")
+        m["main"](weft.zeros(4, dtype="float32"), out)
+        assert out.tolist() == [1990.0] * 4

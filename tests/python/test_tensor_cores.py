@@ -14,10 +14,10 @@ import tensor_cores  # noqa: E402
 SCHEDULES = [
     pytest.param(lambda f, t: tensor_cores.mma(f, (64, 64, 32), (32, 32), 2, t), id="mma"),
     pytest.param(lambda f, t: tensor_cores.mma(f, (128, 64, 16), (64, 64), 1, t), id="mma-1"),
-    pytest.param(lambda f, t: tensor_cores.wgmma(f, (64, 64, 16), 64, 3, t), id="wgmma"),
-    pytest.param(lambda f, t: tensor_cores.wgmma(f, (128, 128, 32), 128, 1, t), id="wgmma-1"),
+    pytest.param(lambda f, t: tensor_cores.wgmma(f, (64, 64, 64), 64, 3, t), id="wgmma"),
+    pytest.param(lambda f, t: tensor_cores.wgmma(f, (64, 128, 64), 128, 1, t, 2), id="wgmma-1"),
 ]
-M, N, K = 128, 128, 96
+M, N, K = 128, 128, 192
 
 
 def operands(dtype, device):
@@ -92,3 +92,44 @@ def test_a_tile_of_another_size_is_refused():
     sch = weft.Schedule(tensor_cores.product(64, 64, 32))
     with pytest.raises(weft.ScheduleError, match="does not compute"):
         sch.tensorize(sch.get_loops(sch.get_block("C"))[0], "cuda.mma.m16n32k16.float16")
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "a, b, how",
+    [
+        ((256, 128), (128, 192), ""),
+        ((64, 4096), (4096, 64), ""),
+        ((100, 70), (70, 51), ""),
+        ((17, 16), (16, 33), ""),
+        ((300, 128), (200, 128), "transposed right"),
+        ((129, 100), (129, 40), "transposed left"),
+        ((3, 2, 65, 64), (64, 80), ""),
+        ((3, 1, 65, 72), (2, 72, 96), "broadcast"),
+        ((2, 130, 24), (2, 24, 26), "sliced"),
+    ],
+)
+def test_eager_products_on_a_card(a, b, how, dtype):
+    device = weft.device("cuda")
+    if not device.available:
+        pytest.skip(f"no CUDA device: {device.reason}")
+    rng = np.random.default_rng(5)
+    A, B = (
+        weft.asarray(rng.standard_normal(s, np.float32)).astype(dtype).to(device) for s in (a, b)
+    )
+    if how == "transposed right":
+        B = B.T
+    if how == "transposed left":
+        A = A.T
+    if how == "sliced":
+        A, B = A[:, ::2, 1:], B[:, 1:, ::-1]
+    C = A @ B
+    assert C.dtype == getattr(weft, dtype)
+    x, y = (t.to(weft.device("cpu")).astype("float64").numpy() for t in (A, B))
+    want = x @ y
+    got = C.to(weft.device("cpu")).astype("float64").numpy()
+    assert got.shape == want.shape
+    scale = 2**-8 if dtype == "bfloat16" else 2**-11  # the result is rounded once
+    np.testing.assert_allclose(
+        got, want, rtol=1.01 * scale, atol=2e-6 * x.shape[-1] * abs(x).max() * abs(y).max()
+    )

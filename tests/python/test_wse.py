@@ -302,6 +302,70 @@ def test_no_hardware_stands_behind_an_address(tmp_path):
         debug_util(out, cmaddr="10.0.0.1:9000")
 
 
+def test_columns_strides_and_names_of_the_documentation(tmp_path):
+    from cerebras.sdk.runtime import sdkruntimepybind as pybind
+
+    (tmp_path / "pe.csl").write_text("""
+param memcpy_params: comptime_struct;
+const sys = @import_module("<memcpy/memcpy>", memcpy_params);
+var v = @zeros([2]u32); var p: [*]u32 = &v;
+comptime { @export_symbol(p, "v"); }
+""")
+    (tmp_path / "layout.csl").write_text("""
+const memcpy = @import_module("<memcpy/get_params>", .{ .width = 6, .height = 3 });
+layout {
+  @set_rectangle(6, 3);
+  for (@range(u16, 6)) |x| { for (@range(u16, 3)) |y| { @set_tile_code(x, y, "pe.csl", .{ .memcpy_params = memcpy.get_params(x) }); } }
+  @export_name("v", [*]u32, true);
+}
+""")
+    wse.compile_csl(
+        str(tmp_path / "layout.csl"),
+        str(tmp_path / "out"),
+        memcpy=True,
+        fabric_dims=(13, 5),
+        fabric_offsets=(4, 1),
+    )
+    platform = pybind.get_simulator(target=pybind.SdkTarget.WSE2)
+    assert platform.is_simulation() and not platform.is_system()
+    runner = wse.SdkRuntime(pybind.SdkCompileArtifacts(str(tmp_path / "out")), platform)
+    runner.load()
+    runner.run()
+    words = np.arange(1, 9, dtype=np.uint32).reshape(-1, 1)  # a column is taken as it is
+    runner.memcpy_h2d_stride(
+        runner.get_id("v"), words, 1, 0, 5, 3, 2, row_stride=3, col_stride=2, **COPY
+    )
+    back = np.zeros((36, 1), np.uint32)
+    runner.memcpy_d2h(back, runner.get_id("v"), 0, 0, 6, 3, 2, **COPY)
+    want = np.zeros((3, 6, 2), np.uint32)
+    want[0::2, 1::3] = np.arange(1, 9).reshape(2, 2, 2).transpose(1, 0, 2)
+    np.testing.assert_array_equal(back.reshape(3, 6, 2), want)
+    for code, array, strides in [
+        ("wse.memcpy.stride", words, (0, 1)),
+        ("wse.memcpy.size", words, (1, 1)),
+    ]:
+        with pytest.raises(ValueError) as caught:
+            runner.memcpy_h2d_stride(runner.get_id("v"), array, 1, 0, 5, 3, 2, *strides, **COPY)
+        assert caught.value.code == code and "memcpy_h2d_stride" in str(caught.value)
+    runner._call("stop")
+    np.testing.assert_array_equal(memcpy_view(np.array([0x102, 3], np.uint32), np.uint8), [2, 3])
+    layout = pybind.SdkLayout(pybind.SdkTarget.WSE3, msg_level="INFO")
+    regions = [layout.create_code_region(str(tmp_path / "pe.csl"), n, 2, 1) for n in "ab"]
+    assert layout.hstack(regions, wse.IntVector(3, 4)) == 4
+    assert [r._data["x"] for r in regions] == [3, 5]
+    assert layout.vstack(regions) == 2
+    color = regions[0].color("c", 7)
+    assert (color.get_value(), color.get_local_param_name(), color.get_global_name()) == (
+        7,
+        "c",
+        "a_c",
+    )
+    assert pybind.FP16TYPE.BF16 != pybind.FP16TYPE.F16
+    assert isinstance(regions[0], pybind.CodeRegion)
+    for name in ("PortHandle", "EdgeRouteInfo"):
+        assert isinstance(getattr(pybind, name), type)
+
+
 def test_wrong_calls_name_what_is_legal(tmp_path):
     runner = started(compiled(tmp_path, *seed_texts()))
     with pytest.raises(wse.WseError, match="A"):
@@ -380,7 +444,7 @@ fn scale(k: f16, n: u16) void {
   word += @as(u32, place.get_x_coord());
   trace.trace_u32(word);
   time.get_timestamp(@ptrcast(*[3]u16, &stamps[3]));
-  print.fmt("PE {} scaled {}\\n", .{ place.get_x_coord(), n });
+  print.fmt("PE {} scaled {}", .{ place.get_x_coord(), n });
   sys.unblock_cmd_stream();
 }
 comptime { @export_symbol(p, "half"); @export_symbol(q, "stamps"); @export_symbol(scale); }

@@ -115,6 +115,47 @@ def test_map_says_which_type_it_cannot_know(tmp_path):
     )
 
 
+def test_symbols_named_by_themselves(tmp_path):
+    exports = (
+        '@export_name("A", i16, true); @export_name("B", i16, true); @export_name("go", fn(f32)void); '
+        '@export_name("p", [*]f32, true);'
+    )
+    text = """
+export var o = @zeros([4]u32); export var A: i16 = 41; var B: i16 = 42; var f = @zeros([2]f32); const p: [*]f32 = &f;
+fn go(a: f32) void { o[3] = 1; }
+comptime { @export_symbol(A); @export_symbol(B); @export_symbol(go); @export_symbol(p); }
+var id: u16 = 0;
+"""
+    body = "id = @get_symbol_id(B); o[0] = @as(u32, @as(u16, @get_symbol_value(i16, id))); o[1] = @as(u32, @get_symbol_id(go)); o[2] = @as(u32, @get_symbol_id(p));"
+    out = compiled(
+        tmp_path,
+        {"layout.csl": LAYOUT.replace("}", exports + "}"), "pe.csl": text + START % body},
+    )
+    runner = wse.SdkRuntime(out, memcpy_required=False)
+    runner.load()
+    runner.run()
+    runner._call("stop")
+    assert list(runner.read_symbol(0, 0, "o", "uint32")) == [42, 2, 3, 0]
+    with pytest.raises(wse.WseError) as caught:
+        compiled(
+            tmp_path,
+            {
+                "layout.csl": LAYOUT.replace("}", exports + "}"),
+                "pe.csl": text + "var C: i16 = 1;" + START % "id = @get_symbol_id(C);",
+            },
+        )
+    assert caught.value.code == "wse.csl.export.unbound", caught.value
+    with pytest.raises(wse.WseError) as caught:
+        compiled(
+            tmp_path,
+            {
+                "layout.csl": LAYOUT.replace("}", exports + "}"),
+                "pe.csl": text + START % "const x = @get_symbol_value(u64, id);",
+            },
+        )
+    assert caught.value.code == "wse.csl.export.type" and "u64" in str(caught.value)
+
+
 STREAMS = """
 param memcpy_params: comptime_struct;
 param c: color;
@@ -187,6 +228,8 @@ def random_tensor_program(rng):
                     "turn",
                     "repeat",
                     "shift",
+                    "reshape",
+                    "pick",
                 ]
             )
             if kind == "unary":
@@ -223,6 +266,25 @@ def random_tensor_program(rng):
                 t = te.compute(s[::-1], lambda i, j: src[j, i], name=name)
             elif kind == "repeat" and len(s) == 1:
                 t = te.compute((rng.choice([3, 6, 10]),) + s, lambda i, j: src[j], name=name)
+            elif kind == "reshape" and len(s) == 2:
+                t = te.compute(
+                    (s[0] * s[1],), lambda i: src[i // s[1], i % s[1]] + src[0, 0], name=name
+                )
+            elif kind == "reshape" and len(s) == 1:
+                n = next(k for k in (7, 5, 3, 2, 1) if s[0] % k == 0)
+                w = s[0] // n
+                t = te.compute((n, w), lambda i, j: src[(i * w + j) * 2 % s[0]], name=name)
+            elif kind == "pick":
+                n, m = s[0], s[-1]
+                t = te.compute(
+                    s,
+                    lambda *i: (
+                        src[((i[0] * i[0] + 2) % n,) + i[1:-1] + ((i[-1] * 3 + i[0]) % m,)]
+                        if len(s) > 1
+                        else src[(i[0] * 5 + 1) % n]
+                    ),
+                    name=name,
+                )
             elif kind == "shift" and s[0] > 2:
                 t = te.compute(
                     (s[0] - 1,) + s[1:], lambda *i: src[i] + src[(i[0] + 1,) + i[1:]], name=name
@@ -231,6 +293,50 @@ def random_tensor_program(rng):
                 continue
             done.append(kind)
     return inputs, t, f"{dtype} {' '.join(done)}"
+
+
+def on_target(program, target, values, shape):
+    import weft
+
+    device = weft.device(target)
+    out = weft.zeros(shape, dtype=str(values[0].dtype), device=device)
+    weft.build(program, target=target)["main"](
+        *[weft.asarray(v, device=device) for v in values], out
+    )
+    return out.numpy()
+
+
+@pytest.mark.parametrize("size", ["1x1", "2x3", "4x4", "5x1", "1x4"])
+def test_reads_and_writes_through_quotients_and_remainders(size):
+    import weft
+    from weft import te
+    from weft import script as T
+
+    a = np.arange(42, dtype=np.float32).reshape(7, 6)
+    A = te.placeholder((7, 6), "float32", name="A")
+    B = te.compute((7, 6), lambda i, j: A[i, j] + 1.0, name="B")
+    k = te.reduce_axis(14, "k")
+    E = te.compute((3,), lambda i: te.sum(B[(i * 14 + k) // 6, (i * 14 + k) % 6], axis=k), name="E")
+    F = te.compute((3,), lambda i: E[i] * E[2 - i], name="F")
+    rows = (a + 1).reshape(3, 14).sum(1)
+    got = on_target(te.create_prim_func([A, F]), f"wse:{size}", [a], (3,))
+    np.testing.assert_array_equal(got, rows * rows[::-1])
+
+    @T.prim_func
+    def main(A: T.Buffer((7, 6), "float32"), C: T.Buffer((42,), "float32")):
+        B = T.alloc_buffer((2, 21), "float32")
+        for i, j in T.grid(7, 6):
+            with T.block("B"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                B[(vi * 6 + vj) // 21, (vi * 6 + vj) % 21] = A[vi, vj] * T.float32(3)
+        for i in range(42):
+            with T.block("C"):
+                vi = T.axis.spatial(42, i)
+                C[vi] = B[vi // 21, vi % 21] - B[(41 - vi) // 21, (41 - vi) % 21]
+
+    b = a.ravel() * 3
+    np.testing.assert_array_equal(on_target(main, f"wse:{size}", [a], (42,)), b - b[::-1])
+    assert "// B[vi // 21, vi % 21], " in weft.build(main, target=f"wse:{size}").source()
 
 
 @pytest.mark.parametrize("first", range(0, 200, 20))

@@ -30,6 +30,8 @@ std::int64_t value_of(const Expr& e, const Point& p) {
   if (const auto* n = as<NotNode>(e)) return !value_of(n->a, p);
   if (const auto* s = as<SelectNode>(e))
     return value_of(s->condition, p) ? value_of(s->a, p) : value_of(s->b, p);
+  if (const auto* c = as<CallNode>(e); c && c->op == "bitwise_xor")
+    return value_of(c->args[0], p) ^ value_of(c->args[1], p);
   const auto* b = as<BinaryNode>(e);
   if (!b) throw Error(ErrorKind::internal, "test", "unexpected expression");
   std::int64_t x = value_of(b->a, p), y = value_of(b->b, p);
@@ -92,7 +94,7 @@ class Random {
     return d;
   }
   Expr index(const Domain& d, int depth) {
-    std::int64_t kind = depth <= 0 ? number(0, 2) : number(0, 11);
+    std::int64_t kind = depth <= 0 ? number(0, 2) : number(0, 12);
     auto sub = [&] { return index(d, depth - 1); };
     switch (kind) {
       case 0: return make_int(number(-5, 20));
@@ -106,6 +108,7 @@ class Random {
       case 8: return floordiv(sub(), make_int(number(1, 12)));
       case 9:
       case 10: return floormod(sub(), make_int(number(1, 12)));
+      case 11: return call("bitwise_xor", {sub(), sub()});
       default: return number(0, 1) ? min(sub(), sub()) : max(sub(), sub());
     }
   }

@@ -10,8 +10,10 @@
 #include <cmath>
 #include <cstdlib>
 #include <fstream>
+#include <random>
 
 #include "weft/array/device_grid.h"
+#include "weft/array/device_product.h"
 #include "weft/array/device_tile.h"
 #include "weft/array/tensor.h"
 #include "weft/target/backend.h"
@@ -36,6 +38,7 @@ class PaperCard final : public runtime::Device {
   void copy(Storage&, runtime::Bytes, const Storage&, runtime::Bytes, runtime::Bytes) override {}
   Ref<runtime::Executable> load(runtime::Binary binary) override {
     ++built;
+    last_source = binary.source;
     largest = std::max(largest, binary.source.size());
     if (const char* folder = std::getenv("ARRAY_GRID_DUMP"))
       std::ofstream(cat(folder, "/kernel_", built, ".cu")) << binary.source;
@@ -50,6 +53,7 @@ class PaperCard final : public runtime::Device {
   }
   int built = 0, launched = 0;
   std::size_t largest = 0;
+  std::string last_source;
   std::vector<runtime::KernelArg> last_args;
   std::vector<std::int64_t> last_extents;
 
@@ -201,6 +205,78 @@ TEST(ArrayGrid, every_tile_multiplies_right) {
       }
     }
     EXPECT_LT(worst, 1e-5) << "tile " << i << ", layout " << layout;
+  }
+}
+
+TEST(ArrayGrid, products_of_16_bits_go_to_tensor_cores) {
+  NEED_CARD();
+  for (auto [elem, batch, m, n, k] :
+       {std::tuple{Elem::float16, 1, 4096, 4096, 4096}, {Elem::bfloat16, 3, 100, 51, 70}}) {
+    SCOPED_TRACE(cat(batch, " x ", m, " x ", n, " x ", k));
+    NDArray a = NDArray::empty(device, elem, Dims{batch, m, k});
+    NDArray b = NDArray::empty(device, elem, Dims{batch, n, k});
+    NDArray out = matmul(a, b.transpose(1, 2));
+    EXPECT_EQ(out.elem(), elem);
+    EXPECT_NE(paper->last_source.find("wgmma.mma_async"), std::string::npos);
+  }
+  // Another type, another card: as before.
+  NDArray x = NDArray::empty(device, Elem::float32, Dims{64, 64});
+  EXPECT_FALSE(device::has_product(device, x.elem(), x.elem()));
+  Ref<Device> older = make_ref<PaperCard>("cuda:arch=sm_80");
+  EXPECT_FALSE(device::has_product(older, Elem::float16, Elem::float16));
+  EXPECT_FALSE(device::has_product(device, Elem::float16, Elem::bfloat16));
+}
+
+/// The kernel of tensor cores is an ordinary program: a device without them runs its loops.
+TEST(ArrayGrid, any_device_multiplies_as_tensor_cores_do) {
+  Ref<Device> paper = make_ref<PaperCard>("cuda:arch=sm_90"), here;
+  try {
+    here = open_device("opencl:0");
+  } catch (const Error& e) {
+    GTEST_SKIP() << "no OpenCL device: " << e.what();
+  }
+  const auto& rows = device::grid_of(paper).products;
+  ASSERT_GT(rows.size(), 0u);
+  constexpr std::int64_t kBatch = 2, kM = 70, kN = 68, kK = 72, kWide = 72;
+  std::mt19937 rng(11);
+  constexpr std::int64_t n = kN, groups = 2;
+  std::vector<float> va(kBatch * kM * kK), vb(static_cast<std::size_t>(kK * kWide));
+  auto fill = [&](std::vector<float>& v) {  // few bits: sums are exact
+    for (float& x : v) x = static_cast<float>(static_cast<int>(rng() % 17) - 8) / 8;
+  };
+  fill(va), fill(vb);
+  auto halves = [&](const std::vector<float>& v, Dims shape) {
+    NDArray x = NDArray::empty(here, Elem::float32, std::move(shape));
+    here->upload(*x.handle(), 0, v.data(), v.size() * 4);
+    return x.astype(Elem::bfloat16);
+  };
+  NDArray a = halves(va, Dims{kBatch, kM, kK}), b = halves(vb, Dims{kK, kWide});
+  NDArray out = NDArray::empty(here, Elem::float32, Dims{kBatch, kM, n});
+  device::ProductSpec spec;
+  for (const InstructionInfo& row : rows) {
+    if (row.product->columns == 64 && row.meaning->params[0].buffer->dtype == dtypes::bfloat16)
+      spec.row = &row;
+  }
+  ASSERT_TRUE(spec.row);
+  spec.in = Elem::bfloat16, spec.rank_batch = 1, spec.groups = groups;
+  Ref<runtime::Module> module = build(ir::make_module(device::product_kernel(spec)), "opencl:0");
+  auto f = make_ref<runtime::Function>(module, "main", here);
+  std::vector<runtime::KernelArg> args;
+  for (const NDArray* x : {&out, &a, &b})
+    args.push_back(runtime::KernelArg::pointer(x->handle().get(), 0));
+  const std::int64_t blocks_m = (kM + 64 * groups - 1) / (64 * groups), blocks_n = (n + 63) / 64;
+  for (std::int64_t v : {blocks_m, blocks_n, kBatch, kM, n, kK, kK / 8, kWide / 8, kBatch,
+                         kM * kK / 8, std::int64_t{0}})
+    args.push_back(runtime::KernelArg::integer(v));
+  f->launch(args).wait();
+  std::vector<float> got(static_cast<std::size_t>(out.size()));
+  here->download(got.data(), *out.handle(), 0, got.size() * 4);
+  for (std::int64_t i = 0; i < out.size(); ++i) {
+    float want = 0;
+    for (std::int64_t k = 0; k < kK; ++k)
+      want += va[static_cast<std::size_t>(i / n * kK + k)] *
+              vb[static_cast<std::size_t>(k * kWide + i % n)];
+    ASSERT_EQ(got[static_cast<std::size_t>(i)], want) << i / n % kM << ", " << i % n;
   }
 }
 

@@ -4,12 +4,14 @@
 #include "weft/runtime/pool.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <stdexcept>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace weft::runtime {
@@ -42,6 +44,47 @@ TEST(Pool, AnErrorOfABodyComesBackAndThePoolGoesOn) {
     std::atomic<std::int64_t> sum = 0;
     pool.parallel_for(1000, 1, [&](std::int64_t b, std::int64_t e) { sum += e - b; });
     EXPECT_EQ(sum, 1000);
+  }
+}
+
+TEST(Pool, WorkersLeaveTheCallersProcessor) {
+  cpu_set_t all;
+  ASSERT_EQ(sched_getaffinity(0, sizeof(all), &all), 0);
+  if (CPU_COUNT(&all) < 2) GTEST_SKIP() << "one processor: there is nowhere to go";
+  Pool pool(2);
+  // Jobs until a worker took part; how many of its chunks ran off `cpu`, and how many there were.
+  auto call = [&](int cpu) {
+    const auto me = std::this_thread::get_id();
+    std::atomic<int> workers = 0, off = 0;
+    for (int round = 0; round < 200 && workers == 0; ++round) {
+      pool.parallel_for(4, 1, [&](std::int64_t, std::int64_t) {
+        if (std::this_thread::get_id() == me) {
+          for (int wait = 0; wait < 100 && workers == 0; ++wait) usleep(100);
+          return;
+        }
+        cpu_set_t mine;
+        ASSERT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
+        off += !CPU_ISSET(cpu, &mine) && CPU_COUNT(&mine) == CPU_COUNT(&all) - 1;
+        ++workers;
+      });
+    }
+    return std::pair{off.load(), workers.load()};
+  };
+  ASSERT_GT(call(0).second, 0);  // threads are made with the mask of their maker: all processors
+  for (int cpu = 0, tried = 0; cpu < CPU_SETSIZE && tried < 2; ++cpu) {
+    if (!CPU_ISSET(cpu, &all)) continue;
+    ++tried;
+    std::thread caller([&] {  // pinned, so that the test knows where it calls from
+      cpu_set_t one;
+      CPU_ZERO(&one);
+      CPU_SET(cpu, &one);
+      ASSERT_EQ(sched_setaffinity(0, sizeof(one), &one), 0);
+      usleep(20000);  // the worker is out of the last job
+      const auto [off, workers] = call(cpu);
+      EXPECT_GT(workers, 0);
+      EXPECT_EQ(off, workers) << "called from processor " << cpu;
+    });
+    caller.join();
   }
 }
 

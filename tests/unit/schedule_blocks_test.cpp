@@ -94,6 +94,46 @@ TEST(schedule_blocks, reverse_compute_at_follows_the_tiles) {
   }
 }
 
+TEST(schedule_blocks, reverse_compute_at_with_a_producer_before_the_loop) {
+  const std::string text = R"(
+@T.prim_func
+def main(A: T.Buffer((8, 6), "float32"), D: T.Buffer((6,), "float32"), C: T.Buffer((8, 6), "float32")):
+    B = T.alloc_buffer((8, 6), "float32")
+    E = T.alloc_buffer((6,), "float32")
+    for j in range(6):
+        with T.block("E"):
+            vj = T.axis.spatial(6, j)
+            E[vj] = D[vj] * T.float32(3)
+    for i, j in T.grid(8, 6):
+        with T.block("B"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            B[vi, vj] = A[vi, vj] + T.float32(1)
+    for i, j in T.grid(8, 6):
+        with T.block("C"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = B[vi, vj] + E[vj]
+)";
+  Schedule sch = make(text);
+  const auto l = sch.get_loops(sch.get_block("B"));
+  const BlockRef c = sch.get_block("C"), e = sch.get_block("E");
+  sch.reverse_compute_at(c, l[0]);
+  EXPECT_EQ(sch.get_loops(c)[0], l[0]);
+  expect_sound(sch, text);
+  sch.compute_at(e, l[0]);
+  EXPECT_EQ(sch.get_loops(e)[0], l[0]);
+  expect_sound(sch, text);
+  // A producer between the loop and the consumer still forbids the move.
+  std::string later = text;
+  const auto from = later.find("    for j in range(6):"), to = later.find("    for i, j in");
+  const std::string nest = later.substr(from, to - from);
+  later.erase(from, to - from);
+  later.insert(later.rfind("    for i, j in"), nest);
+  Schedule other = make(later);
+  EXPECT_THROW(
+      other.reverse_compute_at(other.get_block("C"), other.get_loops(other.get_block("B"))[0]),
+      Error);
+}
+
 TEST(schedule_blocks, cache_read_of_an_intermediate_goes_behind_its_writer) {
   Schedule sch = make(two_stages(4, 6));
   const BlockRef cache = sch.cache_read(sch.get_block("C"), 0, "shared");

@@ -10,21 +10,46 @@ import weft
 from .. import _core
 from .._core import Tensor, conv2d, conv_transpose2d
 from .._errors import error as _error
+from . import losses as _losses
+from .losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    huber_loss,
+    kl_div,
+    l1_loss,
+    mse,
+    mse_loss,
+    nll_loss,
+    smooth_l1_loss,
+)
 
 __all__ = [
+    *_losses.__all__,
     "conv1d",
     "conv2d",
     "conv_transpose1d",
     "conv_transpose2d",
     "relu",
     "gelu",
+    "silu",
+    "leaky_relu",
+    "elu",
+    "softplus",
+    "sigmoid",
+    "tanh",
     "softmax",
-    "cross_entropy",
-    "mse",
+    "log_softmax",
+    "linear",
+    "one_hot",
+    "normalize",
+    "cosine_similarity",
     "embedding",
     "max_pool2d",
     "avg_pool2d",
+    "adaptive_avg_pool2d",
     "attention",
+    "scaled_dot_product_attention",
     "dropout",
 ]
 
@@ -67,36 +92,74 @@ def gelu(x):
     return x * (weft.erf(x * (1.0 / math.sqrt(2.0))) + 1.0) * 0.5
 
 
-def softmax(x, axis=-1):
-    """exp(x) / sum(exp(x))."""
-    return x.softmax(axis)
+def silu(x):
+    """x sigmoid(x)."""
+    return x * weft.sigmoid(x)
 
 
-def cross_entropy(logits, labels):
-    """Mean of -log softmax(logits)[label] over rows; labels are integers."""
-    labels = weft.asarray(getattr(labels, "data", labels)).to(logits.device)
-    if logits.ndim != 2 or labels.shape != logits.shape[:1]:
-        raise _error(
-            weft.ShapeError,
-            "nn.cross_entropy.shape",
-            f"logits {logits.shape} need labels of shape {logits.shape[:1]}, got {labels.shape}",
-        )
-    n, classes = logits.shape
-    flat = logits.log_softmax(-1).reshape(n * classes)
-    if labels.size and (int(weft.min(labels)) < 0 or int(weft.max(labels)) >= classes):
-        raise _error(
-            weft.IndexError, "nn.cross_entropy.label", f"a label is outside [0, {classes})"
-        )
-    picked = _core._gather_tensor(
-        flat, weft.arange(n, device=logits.device) * classes + labels.astype(weft.int64)
+def leaky_relu(x, slope=0.01):
+    """x where positive, else slope times x."""
+    return relu(x) - relu(-x) * slope
+
+
+def elu(x, alpha=1.0):
+    """x where positive, else alpha (exp(x) - 1)."""
+    return relu(x) + weft.expm1(-relu(-x)) * alpha
+
+
+def softplus(x, beta=1.0):
+    """log(1 + exp(beta x)) / beta, without overflow."""
+    return relu(x) + weft.log1p(weft.exp(-weft.abs(x) * beta)) * (1.0 / beta)
+
+
+def sigmoid(x):
+    """1 / (1 + exp(-x))."""
+    return weft.sigmoid(x)
+
+
+def tanh(x):
+    """The hyperbolic tangent."""
+    return weft.tanh(x)
+
+
+def softmax(x, axis=-1, dim=None):
+    """exp(x) / sum(exp(x)) along an axis; `dim` is PyTorch's name of it."""
+    return x.softmax(axis if dim is None else dim)
+
+
+def log_softmax(x, axis=-1, dim=None):
+    """x - log(sum(exp(x))) along an axis; `dim` is PyTorch's name of it."""
+    return x.log_softmax(axis if dim is None else dim)
+
+
+def linear(x, weight, bias=None):
+    """x weight + bias; weight is (in, out), as in weft.nn.Linear."""
+    y = x @ weight
+    return y if bias is None else y + bias
+
+
+def one_hot(index, num_classes):
+    """An array of int64 with a new last axis, 1 at each index. Raises IndexError outside [0, num_classes)."""
+    index = weft.asarray(getattr(index, "data", index))
+    if index.size and (int(weft.min(index)) < 0 or int(weft.max(index)) >= num_classes):
+        raise _error(weft.IndexError, "nn.one_hot.index", f"an index is outside [0, {num_classes})")
+    return (index[..., None] == weft.arange(num_classes, device=index.device)).astype(weft.int64)
+
+
+def normalize(x, p=2.0, axis=1, eps=1e-12):
+    """x over its p-norm along an axis, the norm held at eps."""
+    norm = (
+        weft.sqrt((x * x).sum(axis, True))
+        if p == 2
+        else (weft.abs(x) ** p).sum(axis, True) ** (1 / p)
     )
-    return -picked.mean()
+    return x / weft.clip(norm, eps, None)
 
 
-def mse(x, y):
-    """Mean of squared differences."""
-    d = x - y
-    return (d * d).mean()
+def cosine_similarity(x, y, axis=1, eps=1e-8):
+    """The cosine of the angle between vectors along an axis."""
+    lengths = [weft.clip(weft.sqrt((v * v).sum(axis)), eps, None) for v in (x, y)]
+    return (x * y).sum(axis) / (lengths[0] * lengths[1])
 
 
 def embedding(weight, index):
@@ -106,14 +169,39 @@ def embedding(weight, index):
     return rows.reshape(*index.shape, weight.shape[1])
 
 
-def max_pool2d(x, kernel, stride=None):
-    """Largest value of each window."""
-    return x.windows(kernel, kernel, stride or kernel).max((4, 5))
+def _windows(x, kernel, stride, padding, outside):
+    rows, columns = (padding, padding) if isinstance(padding, int) else padding
+    if rows or columns:
+        border = ((0, 0), (0, 0), (rows, rows), (columns, columns))
+        inside = weft.pad(weft.ones(x.shape[2:], dtype="bool", device=x.device), border[2:])
+        x = x.pad(border)
+        if outside:
+            x = weft.where(inside, x, -math.inf)
+    return x.windows(kernel, kernel, stride or kernel)
 
 
-def avg_pool2d(x, kernel, stride=None):
-    """Mean of each window."""
-    return x.windows(kernel, kernel, stride or kernel).mean((4, 5))
+def max_pool2d(x, kernel, stride=None, padding=0):
+    """Largest value of each window; a border of `padding` never wins."""
+    return _windows(x, kernel, stride, padding, True).max((4, 5))
+
+
+def avg_pool2d(x, kernel, stride=None, padding=0):
+    """Mean of each window; a border of `padding` counts as zeros."""
+    return _windows(x, kernel, stride, padding, False).mean((4, 5))
+
+
+def adaptive_avg_pool2d(x, output_size):
+    """Means of (n, c, h, w) to (n, c, *output_size); extents must divide. Raises ShapeError."""
+    rows, columns = (output_size,) * 2 if isinstance(output_size, int) else output_size
+    if x.ndim != 4 or x.shape[2] % rows or x.shape[3] % columns:
+        raise _error(
+            weft.ShapeError,
+            "nn.adaptive_pool.shape",
+            f"{x.shape} does not divide into {rows} by {columns} windows",
+            note="rule: (n, c, h, w) with h and w multiples of the output's",
+        )
+    n, c, h, w = x.shape
+    return x.reshape(n, c, rows, h // rows, columns, w // columns).mean((3, 5))
 
 
 def dropout(x, p, training=True, key=None):
@@ -132,3 +220,22 @@ def attention(q, k, v, causal=False):
         mask = weft.triu(weft.full((n, m), -math.inf, dtype=scores.dtype), k=1 + m - n)
         scores = scores + Tensor(mask.to(scores.device), requires_grad=False)
     return scores.softmax(-1) @ v
+
+
+def scaled_dot_product_attention(q, k, v, attn_mask=None, dropout_p=0.0, is_causal=False):
+    """softmax(q k' / sqrt(d) + mask) v; attn_mask is true where attention is allowed, or numbers to add.
+
+    With is_causal position i attends to positions up to i. dropout_p acts always, as in PyTorch.
+    """
+    if attn_mask is None and not dropout_p and q.shape[-2] == k.shape[-2]:
+        return attention(q, k, v, is_causal)
+    scores = (q @ k.mT) * (1.0 / math.sqrt(q.shape[-1]))
+    masks = [] if attn_mask is None else [attn_mask]
+    if is_causal:
+        masks.append(weft.tril(weft.ones(scores.shape[-2:], dtype="bool")))
+    for mask in masks:
+        mask = weft.asarray(getattr(mask, "data", mask))
+        if mask.dtype == weft.bool:
+            mask = weft.where(mask, 0.0, -math.inf).astype(scores.dtype)
+        scores = scores + Tensor(mask.to(scores.device), requires_grad=False)
+    return dropout(scores.softmax(-1), dropout_p) @ v

@@ -327,40 +327,73 @@ class SiLU(Module):
     """x sigmoid(x)."""
 
     def forward(self, x):
-        return x * weft.sigmoid(x)
+        return F.silu(x)
 
 
 class LeakyReLU(Module):
     """x where positive, else slope times x."""
 
-    def __init__(self, slope=0.01):
+    def __init__(self, slope=0.01, negative_slope=None):
         super().__init__()
-        self.slope = slope
+        self.slope = slope if negative_slope is None else negative_slope
 
     def forward(self, x):
-        return F.relu(x) - F.relu(-x) * self.slope
+        return F.leaky_relu(x, self.slope)
+
+
+class ELU(Module):
+    """x where positive, else alpha (exp(x) - 1)."""
+
+    def __init__(self, alpha=1.0):
+        super().__init__()
+        self.alpha = alpha
+
+    def forward(self, x):
+        return F.elu(x, self.alpha)
+
+
+class Softplus(Module):
+    """log(1 + exp(beta x)) / beta."""
+
+    def __init__(self, beta=1.0):
+        super().__init__()
+        self.beta = beta
+
+    def forward(self, x):
+        return F.softplus(x, self.beta)
 
 
 class MaxPool2d(Module):
     """The largest value of each window."""
 
-    def __init__(self, kernel_size, stride=None):
+    def __init__(self, kernel_size, stride=None, padding=0):
         super().__init__()
-        self.kernel_size, self.stride = kernel_size, stride
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
 
     def forward(self, x):
-        return F.max_pool2d(x, self.kernel_size, self.stride)
+        return F.max_pool2d(x, self.kernel_size, self.stride, self.padding)
 
 
 class AvgPool2d(Module):
     """The mean of each window."""
 
-    def __init__(self, kernel_size, stride=None):
+    def __init__(self, kernel_size, stride=None, padding=0):
         super().__init__()
-        self.kernel_size, self.stride = kernel_size, stride
+        self.kernel_size, self.stride, self.padding = kernel_size, stride, padding
 
     def forward(self, x):
-        return F.avg_pool2d(x, self.kernel_size, self.stride)
+        return F.avg_pool2d(x, self.kernel_size, self.stride, self.padding)
+
+
+class AdaptiveAvgPool2d(Module):
+    """Means over equal windows, as many as output_size says."""
+
+    def __init__(self, output_size):
+        super().__init__()
+        self.output_size = output_size
+
+    def forward(self, x):
+        return F.adaptive_avg_pool2d(x, self.output_size)
 
 
 class Sigmoid(Module):
@@ -374,22 +407,39 @@ class Tanh(Module):
 
 
 class Softmax(Module):
-    def __init__(self, axis=-1):
+    """exp(x) / sum(exp(x)) along an axis; `dim` is PyTorch's name of it."""
+
+    def __init__(self, axis=-1, dim=None):
         super().__init__()
-        self.axis = axis
+        self.axis = axis if dim is None else dim
 
     def forward(self, x):
         return x.softmax(self.axis)
 
 
-class Flatten(Module):
-    """(n, ...) to (n, features)."""
+class LogSoftmax(Softmax):
+    """x - log(sum(exp(x))) along an axis."""
 
     def forward(self, x):
-        return x.reshape(x.shape[0], -1)
+        return x.log_softmax(self.axis)
+
+
+class Flatten(Module):
+    """(n, ...) to (n, features), or the axes from start_dim to end_dim as one."""
+
+    def __init__(self, start_dim=1, end_dim=-1):
+        super().__init__()
+        self.start_dim, self.end_dim = start_dim, end_dim
+
+    def forward(self, x):
+        return x.flatten(self.start_dim, self.end_dim)
 
 
 class Sequential(Module):
+    """Modules called one after another; inside names they are "0", "1", ..."""
+
+    _nameless = "layers"
+
     def __init__(self, *modules):
         super().__init__()
         self.layers = modules
@@ -412,6 +462,8 @@ class Sequential(Module):
 
 class ModuleList(Module):
     """Modules in a list whose parameters are found; it is not called itself."""
+
+    _nameless = "items"
 
     def __init__(self, modules=()):
         super().__init__()
@@ -443,11 +495,62 @@ class Residual(Module):
         return self.fn(x) + x
 
 
-class CrossEntropyLoss(Module):
+class _Loss(Module):
+    def __init__(self, reduction="mean"):
+        super().__init__()
+        self.reduction = reduction
+
+
+class CrossEntropyLoss(_Loss):
+    """nn.functional.cross_entropy."""
+
+    def __init__(self, ignore_index=None, label_smoothing=0.0, reduction="mean"):
+        super().__init__(reduction)
+        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+
     def forward(self, logits, labels):
-        return F.cross_entropy(logits, labels)
+        return F.cross_entropy(
+            logits, labels, self.ignore_index, self.label_smoothing, self.reduction
+        )
 
 
-class MSELoss(Module):
+class NLLLoss(_Loss):
+    """nn.functional.nll_loss."""
+
+    def forward(self, logits, labels):
+        return F.nll_loss(logits, labels, None, self.reduction)
+
+
+class MSELoss(_Loss):
+    """nn.functional.mse_loss; with a mean, shapes may broadcast."""
+
     def forward(self, x, y):
-        return F.mse(x, y)
+        return F.mse(x, y) if self.reduction == "mean" else F.mse_loss(x, y, self.reduction)
+
+
+class L1Loss(_Loss):
+    """nn.functional.l1_loss."""
+
+    def forward(self, x, y):
+        return F.l1_loss(x, y, self.reduction)
+
+
+class SmoothL1Loss(_Loss):
+    """nn.functional.smooth_l1_loss."""
+
+    def forward(self, x, y):
+        return F.smooth_l1_loss(x, y, self.reduction)
+
+
+class BCELoss(_Loss):
+    """nn.functional.binary_cross_entropy."""
+
+    def forward(self, x, y):
+        return F.binary_cross_entropy(x, y, self.reduction)
+
+
+class BCEWithLogitsLoss(_Loss):
+    """nn.functional.binary_cross_entropy_with_logits."""
+
+    def forward(self, x, y):
+        return F.binary_cross_entropy_with_logits(x, y, self.reduction)

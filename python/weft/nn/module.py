@@ -42,32 +42,48 @@ def _modules(value):
             yield from _modules(v)
 
 
-def _named(value, prefix):
-    if isinstance(value, Parameter):
-        yield prefix, value
-    elif isinstance(value, (Module, dict)):
-        items = value.__dict__ if isinstance(value, Module) else value
-        for k, v in items.items():
-            yield from _named(v, f"{prefix}.{k}" if prefix else str(k))
+def _parts(value):
+    """(name, part) of a module, dict or list; what a module says is nameless gives its own parts."""
+    if isinstance(value, Module):
+        for k, v in value.__dict__.items():
+            if k == value._nameless:
+                yield from _parts(v)
+            else:
+                yield k, v
+    elif isinstance(value, dict):
+        for k, v in value.items():
+            yield str(k), v
     elif isinstance(value, (list, tuple)):
         for k, v in enumerate(value):
-            yield from _named(v, f"{prefix}.{k}")
+            yield str(k), v
 
 
-def _buffers(value, prefix):
-    if isinstance(value, weft.NDArray):
+def _found(value, kind, prefix):
+    if isinstance(value, kind):
         yield prefix, value
-    elif isinstance(value, (Module, dict)):
-        items = value.__dict__ if isinstance(value, Module) else value
-        for k, v in items.items():
-            yield from _buffers(v, f"{prefix}.{k}" if prefix else str(k))
-    elif isinstance(value, (list, tuple)):
-        for k, v in enumerate(value):
-            yield from _buffers(v, f"{prefix}.{k}")
+    else:
+        for k, v in _parts(value):
+            yield from _found(v, kind, f"{prefix}.{k}" if prefix else k)
+
+
+def _children(value, prefix=""):
+    for k, v in _parts(value):
+        name = f"{prefix}.{k}" if prefix else k
+        if isinstance(v, Module):
+            yield name, v
+        elif isinstance(v, (list, tuple, dict)):
+            yield from _children(v, name)
+
+
+def _plain(name):
+    """A name from before containers were nameless: "layers.0.weight" was the "0.weight" of now."""
+    return ".".join(part for part in name.split(".") if part not in ("layers", "items"))
 
 
 class Module:
     """Something callable with parameters, found in its attributes."""
+
+    _nameless = None  # the attribute whose parts are named as if they were the module's own
 
     def __init__(self):
         self.training = True
@@ -82,7 +98,7 @@ class Module:
         return list(_walk(self, set()))
 
     def named_parameters(self):
-        return dict(_named(self, ""))
+        return dict(_found(self, Parameter, ""))
 
     def zero_grad(self):
         """Forgets the gradients of all parameters."""
@@ -90,14 +106,7 @@ class Module:
             p.grad = None
 
     def __repr__(self):
-        inner = []
-        for name, value in self.__dict__.items():
-            many = value if isinstance(value, (list, tuple)) else [value]
-            inner += [
-                f"{name}{f'.{i}' if value is many else ''}: {v!r}"
-                for i, v in enumerate(many)
-                if isinstance(v, Module)
-            ]
+        inner = [f"{name}: {m!r}" for name, m in self.named_children().items()]
         if inner:
             lines = "\n".join(inner).replace("\n", "\n  ")
             return f"{type(self).__name__}(\n  {lines}\n)"
@@ -109,15 +118,7 @@ class Module:
 
     def named_children(self):
         """The modules directly inside, by name; those in lists as "name.0"."""
-        out = {}
-        for name, value in self.__dict__.items():
-            if isinstance(value, Module):
-                out[name] = value
-            elif isinstance(value, (list, tuple)):
-                out |= {f"{name}.{i}": m for i, m in enumerate(value) if isinstance(m, Module)}
-            elif isinstance(value, dict):
-                out |= {f"{name}.{k}": m for k, m in value.items() if isinstance(m, Module)}
-        return out
+        return dict(_children(self))
 
     def children(self):
         """The modules directly inside."""
@@ -156,7 +157,23 @@ class Module:
 
     def named_buffers(self):
         """Arrays that are no parameters (running statistics), by name."""
-        return dict(_buffers(self, ""))
+        return dict(_found(self, weft.NDArray, ""))
+
+    def buffers(self):
+        """Arrays that are no parameters (running statistics)."""
+        return list(self.named_buffers().values())
+
+    def register_buffer(self, name, array):
+        """Sets an attribute to an array that moves and is saved with the module, and is not trained."""
+        setattr(self, name, weft.asarray(getattr(array, "data", array)))
+
+    def cpu(self):
+        """As to("cpu")."""
+        return self.to("cpu")
+
+    def cuda(self):
+        """As to("cuda:0"). Raises DeviceError without one."""
+        return self.to("cuda:0")
 
     def to(self, device):
         """Moves parameters and buffers to a device, in place."""
@@ -177,12 +194,17 @@ class Module:
     def load_state_dict(self, state):
         """Takes what state_dict gave. Raises ArgumentError when names differ, ShapeError for shapes."""
         named, buffers = self.named_parameters(), self.named_buffers()
-        if set(named) | set(buffers) != set(state):
-            differ = sorted((set(named) | set(buffers)) ^ set(state))
+        known = set(named) | set(buffers)
+        if known != set(state):
+            plain = {_plain(name): value for name, value in state.items()}
+            state = plain if known == set(plain) else state
+        if known != set(state):
+            lack, extra = sorted(known - set(state)), sorted(set(state) - known)
             raise _error(
                 weft.ArgumentError,
                 "nn.state.names",
-                f"names of parameters and buffers differ: {differ}",
+                f"names of parameters and buffers differ: {lack + extra}",
+                [f"missing from the state: {lack}", f"unknown to the module: {extra}"],
             )
         for name, old in (named | buffers).items():
             new = weft.asarray(state[name])

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Recurrent layers over (time, batch, features)."""
+"""Recurrent layers over (time, batch, features), or (batch, time, features) with batch_first."""
 
 from __future__ import annotations
 
@@ -59,20 +59,38 @@ class LSTMCell(RNNCell):
         return weft.sigmoid(o) * weft.tanh(c), c
 
 
+class GRUCell(RNNCell):
+    """Gates in the order reset, update, new, as in PyTorch."""
+
+    gates = 3
+
+    def forward(self, x, h=None):
+        h = self.start(x) if h is None else h
+        n = self.hidden_size
+        a, b = x @ self.weight_ih, h @ self.weight_hh
+        if self.bias_ih is not None:
+            a, b = a + self.bias_ih, b + self.bias_hh
+        r, z = (weft.sigmoid(a[:, k : k + n] + b[:, k : k + n]) for k in (0, n))
+        new = weft.tanh(a[:, 2 * n :] + r * b[:, 2 * n :])
+        return (h - new) * z + new
+
+
 class RNN(Module):
-    """Layers of cells over a sequence: (outputs, final states)."""
+    """Layers of cells over a sequence: (outputs, final states), one state for each layer."""
 
     cell = RNNCell
 
-    def __init__(self, input_size, hidden_size, num_layers=1, **kwargs):
+    def __init__(self, input_size, hidden_size, num_layers=1, batch_first=False, **kwargs):
         super().__init__()
+        self.batch_first = batch_first
         self.cells = [
             self.cell(input_size if k == 0 else hidden_size, hidden_size, **kwargs)
             for k in range(num_layers)
         ]
 
     def forward(self, x, state=None):
-        steps = [x[t] for t in range(x.shape[0])]
+        time = 1 if self.batch_first else 0
+        steps = [x[:, t] if time else x[t] for t in range(x.shape[time])]
         finals = []
         for k, cell in enumerate(self.cells):
             s = None if state is None else state[k]
@@ -82,10 +100,16 @@ class RNN(Module):
                 out.append(s[0] if isinstance(s, tuple) else s)
             steps = out
             finals.append(s)
-        return weft.stack(steps, axis=0), finals
+        return weft.stack(steps, axis=time), finals
 
 
 class LSTM(RNN):
     """Layers of LSTM cells over a sequence."""
 
     cell = LSTMCell
+
+
+class GRU(RNN):
+    """Layers of GRU cells over a sequence."""
+
+    cell = GRUCell

@@ -2,6 +2,7 @@
 // Ranges of variables, constraints, constant bounds and congruences.
 
 #include <algorithm>
+#include <bit>
 #include <numeric>
 
 #include "weft/arith/analyzer_impl.h"
@@ -140,6 +141,13 @@ Bounds Analyzer::Impl::atom_bounds(const Expr& e, int depth) const {
         return {shift(x.min), shift(x.max)};
       }
       if (c->op == "bitwise_and" && is_const_int(c->args[1], &k) && k >= 0) return {0, k};
+      if (c->op == "bitwise_xor" || c->op == "bitwise_or") {  // no bit above the higher one's
+        Bounds x = bounds(c->args[0]), y = bounds(c->args[1]);
+        const std::int64_t top = std::max(x.max, y.max);
+        if (x.min < 0 || y.min < 0 || top == kMax) return type_bounds(e->dtype);
+        const int bits = std::bit_width(static_cast<std::uint64_t>(top));
+        return {0, static_cast<std::int64_t>((1ull << bits) - 1)};
+      }
       return type_bounds(e->dtype);
     }
     case ExprKind::add:
@@ -198,6 +206,11 @@ Modular Analyzer::Impl::modular_atom(const Expr& e) const {
       if (found->second.value) return modular(to_sum(found->second.value));
       if (found->second.bounds.is_point()) return {0, found->second.bounds.min};
     }
+  }
+  if (const auto* cast = as<CastNode>(e)) {  // to a wider type: the same number
+    const DType from = cast->value->dtype;
+    if (is_index_type(from) && is_index_type(e->dtype) && from.bits <= e->dtype.bits)
+      return modular(to_sum(cast->value));
   }
   std::int64_t c;
   if (e->kind == ExprKind::floormod && is_const_int(as<BinaryNode>(e)->b, &c) && c > 0) {

@@ -461,7 +461,15 @@ Expr Analyzer::Impl::simplify(const Expr& e) const {
     return v == as<CastNode>(e)->value ? e : cast(e->dtype, v);
   }
   std::function<Expr(const Expr&)> self = [this](const Expr& x) { return simplify(x); };
-  return Children(self).of(e);
+  Expr out = Children(self).of(e);
+  if (const auto* c = as<CallNode>(out); c && c->op == "bitwise_xor") {
+    std::int64_t x, y;
+    const bool left = is_const_int(c->args[0], &x), right = is_const_int(c->args[1], &y);
+    if (left && right) return make_int(x ^ y, out->dtype);
+    if (left && x == 0) return c->args[1];
+    if (right && y == 0) return c->args[0];
+  }
+  return out;
 }
 
 // ---- statements

@@ -22,18 +22,24 @@ bool is_it(T x, T wanted) {
   return x == wanted || (wanted != wanted && x != x);
 }
 
+/// The first step of 64 that has what `hit` asks for, else where no whole step is left.
+template <typename T, typename F>
+std::int64_t step_of(const T* x, std::int64_t n, F hit) {
+  constexpr std::int64_t kStep = 64;
+  std::int64_t at = 0;
+  for (; at + kStep <= n; at += kStep) {
+    int found = 0;
+    for (std::int64_t i = 0; i < kStep; ++i) found |= hit(x[at + i]);
+    if (found) break;
+  }
+  return at;
+}
+
 /// The first place of a value that is there.
 template <typename T>
 std::int64_t first_of(const T* x, std::int64_t n, T wanted) {
-  constexpr std::int64_t kStep = 64;
-  std::int64_t at = 0;
-  const bool nan = wanted != wanted;
-  for (; at + kStep <= n; at += kStep) {
-    int found = 0;
-    for (std::int64_t i = 0; i < kStep; ++i)
-      found |= nan ? x[at + i] != x[at + i] : x[at + i] == wanted;
-    if (found) break;
-  }
+  std::int64_t at = wanted != wanted ? step_of(x, n, [](T v) { return v != v; })
+                                     : step_of(x, n, [wanted](T v) { return v == wanted; });
   while (at + 1 < n && !is_it(x[at], wanted)) ++at;
   return at;
 }
@@ -54,16 +60,26 @@ struct Best {
 template <typename T>
 class Finder {
  public:
-  Finder(ReduceFn reduce, bool largest) : reduce_(reduce), largest_(largest) {}
+  Finder(ReduceFn reduce, ReduceFourFn four, bool largest)
+      : reduce_(reduce), four_(four), largest_(largest) {}
   Best<T> best(const T* x, std::int64_t n) const {
     T value{};
     std::int64_t block = 0;
-    for (std::int64_t at = 0; at < n; at += kBlock) {
-      T one;
-      reduce_(std::min(kBlock, n - at), x + at, &one);
-      if (at && !better(one, value, largest_)) continue;
+    auto take = [&](std::int64_t at, T one) {
+      if (at && !better(one, value, largest_)) return;
       value = one;
       block = at;
+    };
+    std::int64_t at = 0;
+    for (; at + 4 * kBlock <= n; at += 4 * kBlock) {
+      T each[4];
+      four(x + at, kBlock, kBlock, each);
+      for (int k = 0; k < 4; ++k) take(at + k * kBlock, each[k]);
+    }
+    for (; at < n; at += kBlock) {
+      T one;
+      reduce_(std::min(kBlock, n - at), x + at, &one);
+      take(at, one);
     }
     return {value, block + first_of(x + block, std::min(kBlock, n - block), value)};
   }
@@ -89,12 +105,25 @@ class Finder {
     }
     pool.parallel_for(count, std::max<std::int64_t>(1, kParallelGrain / n),
                       [&](std::int64_t r, std::int64_t end) {
+                        for (; n <= kBlock && r + 4 <= end; r += 4) {
+                          T each[4];
+                          four(x + r * n, n, n, each);
+                          for (int k = 0; k < 4; ++k)
+                            out[r + k] = first_of(x + (r + k) * n, n, each[k]);
+                        }
                         for (; r < end; ++r) out[r] = best(x + r * n, n).at;
                       });
   }
 
  private:
+  /// The extremes of four runs of n, `step` apart.
+  void four(const T* x, std::int64_t n, std::int64_t step, T* out) const {
+    const void* in[4] = {x, x + step, x + 2 * step, x + 3 * step};
+    four_(n, in, out);
+  }
+
   ReduceFn reduce_;
+  ReduceFourFn four_;
   bool largest_;
 };
 
@@ -176,9 +205,12 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
   NDArray moved = flat.permute(order);
   moved = moved.elem() == kernel ? moved.contiguous() : moved.astype(kernel);
   if (!x.on_host()) return device_arg_reduce(largest, moved).reshape(shape);
-  const ReduceFn fn = kernels().reduce[static_cast<int>(op)][static_cast<int>(kernel)];
+  const auto o = static_cast<int>(op), e = static_cast<int>(kernel);
+  const ReduceFn fn = kernels().reduce[o][e];
+  const ReduceFourFn four = kernels().reduce_four[o][e];
   with_type(kernel, [&]<typename T>(T) {
-    Finder<T>(fn, largest).rows(reinterpret_cast<const T*>(moved.host()), out.size(), n, result());
+    Finder<T>(fn, four, largest)
+        .rows(reinterpret_cast<const T*>(moved.host()), out.size(), n, result());
   });
   return out;
 }

@@ -52,6 +52,9 @@ Grid ask_grid(const runtime::DeviceInfo& device) {
   for (const QueueInfo& queue : info.queues) {
     if (queue.sync == "group" && grid.queue.empty()) grid.queue = queue.name;
   }
+  for (const InstructionInfo& row : info.instructions) {
+    if (row.product && !grid.queue.empty()) grid.products.push_back(row);
+  }
   return grid;
 }
 

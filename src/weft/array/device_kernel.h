@@ -13,16 +13,18 @@
 #include "weft/array/ops.h"
 #include "weft/ir/build.h"
 #include "weft/runtime/module.h"
+#include "weft/target/target.h"
 
 namespace weft::device {
 
 /// What a device's target and the device itself say about groups of threads.
 struct Grid {
-  bool present = false;           // it has blocks, threads with a barrier and shared memory
-  std::int64_t threads = 0;       // most of a block
-  std::int64_t shared_bytes = 0;  // most of a block
-  std::int64_t processors = 0;    // blocks run on so many at once
-  std::string queue;              // for copies that run beside the arithmetic; "": none
+  bool present = false;                   // it has blocks, threads with a barrier and shared memory
+  std::int64_t threads = 0;               // most of a block
+  std::int64_t shared_bytes = 0;          // most of a block
+  std::int64_t processors = 0;            // blocks run on so many at once
+  std::string queue;                      // for copies that run beside the arithmetic; "": none
+  std::vector<InstructionInfo> products;  // instructions that add whole products
 };
 /// Known by the device's name and limits. The reference stays valid.
 const Grid& grid_of(const Ref<Device>& device);

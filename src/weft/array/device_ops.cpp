@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "weft/array/device_grid.h"
+#include "weft/array/device_product.h"
 #include "weft/array/nest.h"
 #include "weft/array/row_ir.h"
 #include "weft/target/backend.h"
@@ -430,6 +431,8 @@ bool matrix_vector(const NDArray& out, const NDArray& a, const NDArray& b) {
 
 void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
   no_complex(out.elem(), "matmul", out);
+  if (out.elem() == Elem::float16 || out.elem() == Elem::bfloat16)
+    return device::grid_product(out, a, b);
   if (device::grid_of(out.device()).present) {
     const int r = out.ndim();
     if (matrix_vector(out, a, b)) return;

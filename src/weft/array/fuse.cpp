@@ -146,6 +146,7 @@ struct FusedPlan::Impl {
     return sizes[x.node()] = size;
   }
   std::set<const LazyNode*> cuts;
+  bool contract = false;
 
   /// Leaves of a fused expression: what is not fused itself.
   void collect(const Lazy& x, Step& step) {
@@ -187,7 +188,8 @@ struct FusedPlan::Impl {
                                        const std::function<ir::PrimFunc()>& make);
 };
 
-FusedPlan::FusedPlan(std::vector<Lazy> outputs) : impl_(std::make_unique<Impl>()) {
+FusedPlan::FusedPlan(std::vector<Lazy> outputs, bool contract) : impl_(std::make_unique<Impl>()) {
+  impl_->contract = contract;
   static std::atomic<std::uint64_t> serials{0};  // names plans in the kernel table
   impl_->serial = ++serials;
   impl_->outputs = std::move(outputs);
@@ -252,7 +254,10 @@ Ref<runtime::Function> FusedPlan::Impl::host_function(Step& s, const std::string
   Ref<runtime::Function>& function = s.built[key];
   if (!function) {
     try {
-      Ref<runtime::Module> module = build(ir::make_module(make()), device->info().name);
+      auto kernel = ir::edit(make());
+      kernel->attrs.push_back({"contract", Json(contract)});
+      Ref<runtime::Module> module =
+          build(ir::make_module(ir::PrimFunc(kernel)), device->info().name);
       sources.push_back(module->source());
       function = make_ref<runtime::Function>(module, "main", device);
     } catch (const RowUnsupported&) {

@@ -15,7 +15,9 @@ namespace weft {
 
 class FusedPlan {
  public:
-  explicit FusedPlan(std::vector<Lazy> outputs);
+  /// `contract`: on the host a product and a sum may become one rounding; without, every element is
+  /// rounded as the eager operations round it.
+  explicit FusedPlan(std::vector<Lazy> outputs, bool contract = false);
   ~FusedPlan();
   FusedPlan(FusedPlan&&) noexcept;
   /// The inputs' types and shapes must be those of the graph; all on one device.

@@ -17,7 +17,8 @@ struct KernelEntry {
     cast,
     select,
     row_kernel,
-    fold
+    fold,
+    reduce_four
   };
   std::int16_t table, row, elem, layout;
   void (*function)();

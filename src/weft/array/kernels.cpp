@@ -42,6 +42,7 @@ void enter(const KernelEntry* list, Tables& tables) {
       case KernelEntry::cast: put(t.cast[k.row][k.elem]); break;
       case KernelEntry::select: put(t.select[k.elem]); break;
       case KernelEntry::fold: put(t.fold[k.row][k.elem]); break;
+      case KernelEntry::reduce_four: put(t.reduce_four[k.row][k.elem]); break;
       default: put(t.row[k.row][k.elem]); break;
     }
   }

@@ -400,66 +400,6 @@ void select_into(const NDArray& out, const NDArray& condition, const Arg& a, con
 
 const OpInfo& info(Op op) { return kInfo[static_cast<int>(op)]; }
 
-Elem elem_of(const Scalar& value) {
-  switch (value.kind) {
-    case Kind::boolean: return Elem::boolean;
-    case Kind::integer: return kDefaultInt;
-    case Kind::real: return kDefaultReal;
-    default: return kDefaultComplex;
-  }
-}
-
-void write_scalar(const Scalar& value, Elem elem, void* out) {
-  auto put = [&](auto v) { std::memcpy(out, &v, sizeof(v)); };
-  auto put_int = [&]<typename T>(T) {
-    if (value.kind <= Kind::integer) {
-      bool fits =
-          value.large
-              ? std::is_same_v<T, std::uint64_t>
-              : (std::is_unsigned_v<T>
-                     ? value.i >= 0 &&
-                           static_cast<std::uint64_t>(value.i) <= std::numeric_limits<T>::max()
-                     : value.i >= static_cast<std::int64_t>(std::numeric_limits<T>::min()) &&
-                           value.i <= static_cast<std::int64_t>(std::min<std::uint64_t>(
-                                          std::numeric_limits<T>::max(), INT64_MAX)));
-      if (!fits) {
-        throw Error(ErrorKind::value, "array.scalar.range",
-                    cat("the integer ",
-                        value.large ? std::to_string(static_cast<std::uint64_t>(value.i))
-                                    : std::to_string(value.i),
-                        " does not fit in ", name_of(elem)));
-      }
-      put(static_cast<T>(value.i));
-    } else {
-      put(static_cast<T>(value.z.real()));
-    }
-  };
-  double real = value.kind <= Kind::integer
-                    ? (value.large ? static_cast<double>(static_cast<std::uint64_t>(value.i))
-                                   : static_cast<double>(value.i))
-                    : value.z.real();
-  switch (elem) {
-    case Elem::boolean:
-      return put(
-          static_cast<std::uint8_t>(value.kind <= Kind::integer ? value.i != 0 : value.z != 0.0));
-    case Elem::int8: return put_int(std::int8_t{});
-    case Elem::int16: return put_int(std::int16_t{});
-    case Elem::int32: return put_int(std::int32_t{});
-    case Elem::int64: return put_int(std::int64_t{});
-    case Elem::uint8: return put_int(std::uint8_t{});
-    case Elem::uint16: return put_int(std::uint16_t{});
-    case Elem::uint32: return put_int(std::uint32_t{});
-    case Elem::uint64: return put_int(std::uint64_t{});
-    case Elem::float16: return put(double_to_half(real));
-    case Elem::bfloat16: return put(double_to_bfloat(real));
-    case Elem::float32: return put(static_cast<float>(real));
-    case Elem::float64: return put(real);
-    case Elem::complex64:
-      return put(std::complex<float>(static_cast<float>(real), static_cast<float>(value.z.imag())));
-    case Elem::complex128: return put(std::complex<double>(real, value.z.imag()));
-  }
-}
-
 Types resolve(Op op, std::span<const Elem> arrays, std::span<const Scalar> numbers) {
   const OpInfo& row = info(op);
   Elem e = arrays.empty() ? elem_of(numbers[0]) : arrays[0];
@@ -527,6 +467,10 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
                 cat(row.name, " needs an array, got two numbers"));
   }
   Types types = resolve_types(row, args, 2);
+  if (!(x.array && y.array) && types.result == Elem::boolean) {
+    if (const std::optional<bool> known = foregone(op, x, y))
+      return full(array->device(), Elem::boolean, array->shape(), *known);
+  }
   if (op == Op::pow && x.array && !y.array && x.array->elem() == types.compute) {
     // Powers with the same value, special ones included, from cheaper operations.
     const bool real = is_real_float(types.compute);

@@ -39,6 +39,7 @@ struct Scalar {
   Kind kind = Kind::integer;
   std::int64_t i = 0;          // boolean, integer
   bool large = false;          // integer: i holds the bits of an unsigned above INT64_MAX
+  bool beyond = false;         // integer: outside of 64 bits; z is near it
   std::complex<double> z = 0;  // real, complex
   Scalar(bool v) : kind(Kind::boolean), i(v), z(v) {}
   Scalar(int v) : i(v), z(v) {}
@@ -59,6 +60,10 @@ struct Arg {
   Arg(Scalar s) : scalar(s) {}
   Arg(double v) : scalar(v) {}
 };
+
+/// What comparing an array of integers with an integer that its type cannot hold gives everywhere;
+/// nothing where the type holds it and for other operations.
+std::optional<bool> foregone(Op op, const Arg& x, const Arg& y);
 
 NDArray apply(Op op, const Arg& x);
 NDArray apply(Op op, const Arg& x, const Arg& y);

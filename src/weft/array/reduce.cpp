@@ -117,7 +117,8 @@ std::int64_t product(const Dims& dims) {
 constexpr std::int64_t kPart = 4096;
 struct Combine {
   ReduceFn reduce;
-  AccumulateFn join;  // of two results
+  ReduceFourFn reduce_four;  // null for complex numbers
+  AccumulateFn join;         // of two results
 };
 void reduce_run(const Nest& nest, Elem elem, Elem kernel, const Combine& fn, std::int64_t begin,
                 std::int64_t n, void* acc) {
@@ -125,19 +126,10 @@ void reduce_run(const Nest& nest, Elem elem, Elem kernel, const Combine& fn, std
     return fn.reduce(n, nest.base + begin * nest.bytes, acc);
   }
   const auto bytes = static_cast<std::size_t>(elem_bytes(kernel));
-  Stream stream(nest, elem, kernel, begin);
   // A binary counter of partial results: level l holds a sum of 2^l parts.
   alignas(16) char levels[48][16];
   std::int64_t parts = 0;
-  for (std::int64_t at = 0; at < n; at += kPart, ++parts) {
-    std::int64_t m = std::min(kPart, n - at);
-    alignas(16) char part[16], piece[16];
-    for (std::int64_t done = 0; done < m;) {
-      std::int64_t c = stream.free() ? m : std::min(kChunk, m - done);
-      fn.reduce(c, stream.next(c), done ? piece : part);
-      if (done) fn.join(1, piece, part);
-      done += c;
-    }
+  auto add = [&](char* part) {
     int level = 0;
     for (std::int64_t p = parts; p & 1; p >>= 1, ++level) {
       alignas(16) char joined[16];
@@ -146,6 +138,35 @@ void reduce_run(const Nest& nest, Elem elem, Elem kernel, const Combine& fn, std
       std::memcpy(part, joined, bytes);
     }
     std::memcpy(levels[level], part, bytes);
+    ++parts;
+  };
+  std::int64_t at = 0;
+  if (fn.reduce_four && elem == kernel && nest.contiguous()) {
+    for (; at + 4 * kPart <= n; at += 4 * kPart) {
+      const void* rows[4];
+      for (int k = 0; k < 4; ++k) rows[k] = nest.base + (begin + at + k * kPart) * nest.bytes;
+      alignas(16) char four[4 * 16];
+      fn.reduce_four(kPart, rows, four);
+      for (std::size_t k = 0; k < 4; ++k) {
+        alignas(16) char part[16];
+        std::memcpy(part, four + k * bytes, bytes);
+        add(part);
+      }
+    }
+  }
+  if (at < n) {
+    Stream stream(nest, elem, kernel, begin + at);
+    for (; at < n; at += kPart) {
+      std::int64_t m = std::min(kPart, n - at);
+      alignas(16) char part[16], piece[16];
+      for (std::int64_t done = 0; done < m;) {
+        std::int64_t c = stream.free() ? m : std::min(kChunk, m - done);
+        fn.reduce(c, stream.next(c), done ? piece : part);
+        if (done) fn.join(1, piece, part);
+        done += c;
+      }
+      add(part);
+    }
   }
   bool first = true;
   for (int level = 47; level >= 0; --level) {
@@ -157,6 +178,25 @@ void reduce_run(const Nest& nest, Elem elem, Elem kernel, const Combine& fn, std
       fn.join(1, levels[level], acc);
     }
   }
+}
+
+/// out[k] of rows of n elements, `step` bytes apart, four at a time; the last four may overlap
+/// those before, so that every row is combined in one order.
+void reduce_fours(const char* base, std::int64_t step, std::int64_t rows, std::int64_t n,
+                  ReduceFourFn fn, char* out, int bytes) {
+  const std::int64_t fours = (rows + 3) / 4;
+  const std::int64_t grain = std::max<std::int64_t>(1, kParallelGrain / (4 * n));
+  runtime::Pool::shared().parallel_for(fours, grain, [&](std::int64_t f, std::int64_t end) {
+    for (; f < end; ++f) {
+      const std::int64_t first = std::min(f * 4, rows - 4), skip = f * 4 - first;
+      const void* in[4];
+      for (int k = 0; k < 4; ++k) in[k] = base + (first + k) * step;
+      alignas(16) char four[4 * 16];
+      fn(n, in, four);
+      std::memcpy(out + f * 4 * bytes, four + skip * bytes,
+                  static_cast<std::size_t>((4 - skip) * bytes));
+    }
+  });
 }
 
 void write_identity(ReduceOp op, Elem kernel, void* out) {
@@ -279,8 +319,9 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
     if (out.size() > 0) device_reduce(op, kernel, out, x, mask);
     return acc == kernel ? out : out.astype(acc);
   }
-  const Combine fn = {kernels().reduce[static_cast<int>(op)][e],
-                      kernels().accumulate[static_cast<int>(op)][e]};
+  const auto o = static_cast<int>(op);
+  const Combine fn = {kernels().reduce[o][e], kernels().reduce_four[o][e],
+                      kernels().accumulate[o][e]};
   if (out.size() == 1 && x.size() > 0 && x.size() <= kPart && x.elem() == kernel &&
       x.is_contiguous()) {
     fn.reduce(x.size(), x.host(), out.host());
@@ -312,11 +353,7 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
     least = std::min(least, step);
   }
   if (kept_step < gone_step && kept >= 8) {
-    // The extremes of floats go row by row: with NaN asked for at each step, compilers do not make
-    // vectors of four rows.
-    const bool extreme = is_real_float(kernel) && (op == ReduceOp::max || op == ReduceOp::min);
-    FoldFn fold = extreme ? nullptr : kernels().fold[static_cast<int>(op)][e];
-    reduce_rows(s, x, kernel, fn.join, fold, out.host());
+    reduce_rows(s, x, kernel, fn.join, kernels().fold[o][e], out.host());
     return acc == kernel ? out : out.astype(acc);
   }
   Nest kept_nest = make_nest(x.host(), s.kept_shape, s.kept_strides, elem_bytes(x.elem()));
@@ -353,6 +390,10 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
     const Nest run = make_nest(x.host(), s.gone_shape, s.gone_strides, elem_bytes(x.elem()));
     if (gone <= kPart && x.elem() == kernel && run.contiguous() && kept_nest.ndim <= 1) {
       const std::int64_t step = kept_nest.ndim ? kept_nest.stride[0] : 0;
+      if (fn.reduce_four && kept >= 4) {
+        reduce_fours(kept_nest.base, step, kept, gone, fn.reduce_four, out.host(), bytes);
+        return acc == kernel ? out : out.astype(acc);
+      }
       runtime::Pool::shared().parallel_for(kept, grain, [&](std::int64_t k, std::int64_t end) {
         for (; k < end; ++k) fn.reduce(gone, kept_nest.base + k * step, out.host() + k * bytes);
       });

@@ -25,8 +25,10 @@ const NDArray& Tensor::data() const {
         ErrorKind::value, "array.tensor.released",
         cat("the values of this result of ", node_->op, ", shape ", to_string(node_->data.shape()),
             ", were released: nothing held it, and no gradient reads them or a backward pass "
-            "with retain_graph=False has been"))
-        .help("keep the tensor in a variable for as long as its values are wanted");
+            "has been"))
+        .help(
+            "keep the tensor in a variable for as long as its values are wanted; to pass a graph "
+            "twice, backward(retain_graph=True)");
   }
   return node_->data;
 }

@@ -57,8 +57,45 @@ void check_shape(const Exprs& shape, const std::string& name) {
   }
 }
 
+/// Every walk over expressions recurses; deeper ones would end the process for want of stack.
+constexpr std::size_t kMaxDepth = 2000;
+
+/// Visits the children of one node only: they are kept for later, not walked.
+class Children final : public ir::Visitor {
+ public:
+  using ir::Visitor::visit;
+  std::vector<Expr> of(const Expr& e) {
+    found_.clear();
+    ir::Visitor::visit(e);
+    return std::move(found_);
+  }
+  void visit(const Expr& e) override { found_.push_back(e); }
+
+ private:
+  std::vector<Expr> found_;
+};
+
+void check_depth(const Expr& body, const std::string& name) {
+  Children children;
+  std::unordered_map<const ir::ExprNode*, std::size_t> deepest;
+  std::vector<std::pair<Expr, std::size_t>> open{{body, 1}};
+  while (!open.empty()) {
+    auto [e, depth] = std::move(open.back());
+    open.pop_back();
+    std::size_t& known = deepest[e.get()];
+    if (known >= depth) continue;
+    known = depth;
+    if (depth > kMaxDepth)
+      refuse("te.compute.depth",
+             cat("the body of \"", name, "\" is nested deeper than ", kMaxDepth, " expressions"),
+             "compute an inner part as a tensor of its own, or loop with te.reduce_axis");
+    for (Expr& child : children.of(e)) open.emplace_back(std::move(child), depth + 1);
+  }
+}
+
 /// Reductions stand only at the top of a body.
 void check_body(const Expr& e, const std::string& name) {
+  check_depth(e, name);
   auto inner = [&](const Expr& part) {
     ir::for_each_expr(part, [&](const Expr& x) {
       if (x->kind == ir::ExprKind::reduce)

@@ -192,6 +192,7 @@ class Collector final : public Visitor {
   /// `before`: what a first walk has found, for the points of its boxes.
   explicit Collector(const Machine& machine, const Collector* before = nullptr)
       : machine_(machine), before_(before) {}
+  const Machine& machine() const { return machine_; }
   std::unordered_map<const BufferNode*, Box> boxes;
   Analyzer analyzer;
 
@@ -493,9 +494,10 @@ class Apply final : public Rewriter {
           arith::Bounds b = facts_.analyzer.bounds(size);
           n = b.max != arith::Bounds::kMax ? b.max : -1;
         }
-        if (n >= 0 && (!full_known || n < full)) {
+        const bool varies = facts_.machine().varying_shapes && !is_const_int(size);
+        if (n >= 0 && (!full_known || n < full || (varies && n == full))) {
           low = facts_.analyzer.simplify(dim.min);
-          extent = make_int(std::max<std::int64_t>(n, 1));
+          extent = varies ? size : make_int(std::max<std::int64_t>(n, 1));
           changed = true;
         }
       }

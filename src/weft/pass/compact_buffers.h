@@ -2,8 +2,9 @@
 #pragma once
 // Shrinks every allocation to the box its accesses really touch: accesses are relaxed over the
 // loops inside the allocation and over the bound loops whose points share one instance of the
-// memory; guards tighten the box. The box's origin is subtracted from the indices. "dim_align"
-// annotations become strides afterwards.
+// memory; guards tighten the box. On machines whose shapes may vary the box of a partial tile is
+// smaller. The box's origin is subtracted from the indices. "dim_align" annotations become strides
+// afterwards.
 
 #include "weft/ir/node.h"
 #include "weft/pass/machine.h"

@@ -38,6 +38,8 @@ struct Machine {
   std::vector<AxisRow> axes;  // in launch order
   std::vector<MemoryRow> memories;
   std::string queue;  // on which asynchronous copies run; "": there is none
+  /// Buffers inside loops may have extents that depend on the loops around them.
+  bool varying_shapes = false;
   const AxisRow* axis(std::string_view axis_name) const {
     for (const AxisRow& row : axes) {
       if (row.name == axis_name) return &row;

@@ -128,7 +128,8 @@ class Narrow final : public Rewriter {
       }
       case ExprKind::call: {
         const auto* c = as<CallNode>(e);
-        if (c->op != "shift_right" && c->op != "bitwise_and") return nullptr;
+        if (c->op != "shift_right" && c->op != "bitwise_and" && c->op != "bitwise_xor")
+          return nullptr;
         Expr a = narrow(c->args[0]), b = narrow(c->args[1]);
         return a && b ? call(c->op, {a, b}) : nullptr;
       }

@@ -33,6 +33,7 @@ struct Pool::State {
   int threads = 1;
   const pid_t owner = getpid();  // a forked child has no workers
   std::atomic<int> limit{1};
+  Aside aside;
   // the job
   Call call = nullptr;
   void* context = nullptr;
@@ -66,6 +67,7 @@ struct Pool::State {
       --invited;
       ++active;
       lock.unlock();
+      aside.works();
       work();
       lock.lock();
       if (--active == 0) done.notify_one();
@@ -121,6 +123,7 @@ void Pool::run(std::int64_t n, std::int64_t grain, Call call, void* context) {
     s.next = 0;
     s.error = nullptr;
     s.invited = threads - 1;
+    s.aside.calls();
     ++s.generation;
   }
   s.wake.notify_all();

@@ -4,6 +4,8 @@
 #include "weft/target/backend.h"
 
 #include "weft/base/text.h"
+#include "weft/schedule/schedule.h"
+#include "weft/target/rules.h"
 
 namespace weft {
 
@@ -15,6 +17,28 @@ namespace {
       .help("choose a target whose source() is assembly");
 }
 }  // namespace
+
+schedule::ScheduleRules rules_of(const TargetInfo& info) {
+  schedule::ScheduleRules out;
+  for (const AxisInfo& axis : info.axes) {
+    out.axes.push_back({axis.name, axis.limit, axis.group, axis.group_limit, axis.reduces,
+                        axis.kind == AxisKind::virtual_});
+  }
+  for (const MemoryInfo& memory : info.memories)
+    out.scopes.push_back({memory.scope, memory.private_to});
+  for (const InstructionInfo& i : info.instructions)
+    out.instructions.push_back({i.name, i.meaning, i.implementation});
+  return out;
+}
+
+std::unique_ptr<schedule::Schedule> Backend::default_steps(const ir::PrimFunc& f,
+                                                           const Target& target,
+                                                           const Json&) const {
+  throw Error(ErrorKind::value, "target.schedule.steps",
+              cat("target ", target.name, " makes no steps for \"", f->name,
+                  "\": its default schedule is no list of public steps"))
+      .help("weft.build applies it by itself");
+}
 
 std::string Backend::assemble(std::string_view text, std::string_view, const Target& target) const {
   no_assembler(target, text.size());

@@ -16,6 +16,10 @@
 
 namespace weft {
 
+namespace schedule {
+class Schedule;
+}
+
 struct DeviceStatus {
   std::string name;  // "cuda:0"
   runtime::DeviceKind kind = runtime::DeviceKind::hardware;
@@ -34,6 +38,12 @@ class Backend {
   virtual Verdict accepts(const ir::PrimFunc& f, const Target& target) const = 0;
   /// A default schedule for a function without one (unbound loops); default: f itself.
   virtual ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target&) const { return f; }
+  /// The same as steps that can be shown, edited and replayed on its `start()`, by back ends whose
+  /// default schedules are made of public steps; others throw Error(value,
+  /// "target.schedule.steps").
+  virtual std::unique_ptr<schedule::Schedule> default_steps(const ir::PrimFunc& f,
+                                                            const Target& target,
+                                                            const Json& options) const;
   /// Which passes, in which order, ending with a function whose Launch statements are device
   /// kernels.
   virtual pass::Pipeline pipeline(const Target& target) const = 0;
@@ -59,6 +69,10 @@ class Backend {
 const std::vector<Backend*>& backends();
 /// Throws Error(value, "target.unknown") listing the known ones.
 Backend& find_backend(std::string_view name);
+
+/// The default schedule of a function for a target, as steps. Throws as Backend::default_steps.
+std::unique_ptr<schedule::Schedule> default_steps(const ir::PrimFunc& f, std::string_view target,
+                                                  const Json& options = {});
 
 /// The device of a string ("cpu", "cuda:0", "qpu:qpus=12"); opened once per canonical text.
 Ref<runtime::Device> open_device(std::string_view text);

@@ -10,6 +10,7 @@
 #include "weft/pass/check_bounds.h"
 #include "weft/pass/check_races.h"
 #include "weft/pass/share_storage.h"
+#include "weft/schedule/schedule.h"
 #include "weft/target/host_plan.h"
 #include "weft/target/pipeline.h"
 
@@ -99,6 +100,13 @@ Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text,
   } catch (Error& e) {
     throw e.context(cat("while building for ", target.text()));
   }
+}
+
+std::unique_ptr<schedule::Schedule> default_steps(const ir::PrimFunc& f,
+                                                  std::string_view target_text,
+                                                  const Json& options) {
+  Target target = Target::parse(target_text);
+  return find_backend(target.name).default_steps(f, target, options);
 }
 
 Backend& find_backend(std::string_view name) {

@@ -177,15 +177,21 @@ class KernelText {
   }
 
   std::string shared_declarations() {
-    std::int64_t total = 0;
-    for (const auto& b : shared_) total = (total + 15) / 16 * 16 + b.bytes;
+    std::int64_t total = 0, most = 16;
+    const auto place = [&](std::int64_t at, const Shared& b) {
+      const std::int64_t unit = std::max(b.align, 16);
+      most = std::max(unit, most);
+      return (at + unit - 1) / unit * unit;
+    };
+    for (const auto& b : shared_) total = place(total, b) + b.bytes;
     std::string out;
     if (spelling_.static_shared_bytes > 0 && total > spelling_.static_shared_bytes) {
       signature.scratch_bytes = total;
-      out += cat("  extern ", spelling_.shared, "__align__(16) unsigned char weft_shared[];\n");
+      out += cat("  extern ", spelling_.shared, "__align__(", most,
+                 ") unsigned char weft_shared[];\n");
       std::int64_t at = 0;
       for (const auto& b : shared_) {
-        at = (at + 15) / 16 * 16;
+        at = place(at, b);
         out += cat("  ", b.type, "* ", b.name, " = (", b.type, "*)(weft_shared + ", at, ");\n");
         at += b.bytes;
       }
@@ -471,8 +477,8 @@ class KernelText {
     }
     if (gpu && shared) {
       bool moved = emit::has_vector_access(t->body, b.get());
-      shared_.push_back(
-          {type, id, count, count * width, moved || instructions_ ? 16 : width, width});
+      const int align = b->align > 64 ? b->align : moved || instructions_ ? 16 : width;
+      shared_.push_back({type, id, count, count * width, align, width});
     } else if (gpu) {
       if (b->scope == "global") {
         throw Error(

@@ -372,6 +372,8 @@ class Splitter {
     }
     Annotations attrs;
     if (alone_) attrs.emplace_back("noalias", true);
+    if (const Json* contract = find_annotation(original_->attrs, "contract"))
+      attrs.emplace_back("contract", *contract);
     out_.kernels.push_back(make_func(name, std::move(params), body, std::move(attrs)));
     out.push_back(std::move(launch));
   }

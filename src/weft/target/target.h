@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -58,10 +59,18 @@ struct QueueInfo {
 
 /// An instruction for tensorize: its meaning and its implementation as PrimFuncs over the same
 /// parameters.
+/// An instruction that adds a matrix product A[rows, depth] * B[depth, columns] to C: how its
+/// operands lie, as index maps of schedule::IndexMap's text. C's first index is the thread.
+struct ProductShape {
+  std::int64_t rows = 0, columns = 0, depth = 0, threads = 0;
+  std::string a, b, c;
+};
+
 struct InstructionInfo {
   std::string name;  // "vta.gemm", "dot4.i8"
   ir::PrimFunc meaning, implementation;
   std::map<std::string, std::int64_t> bounds;  // operand limits
+  std::optional<ProductShape> product;         // for whole products of arrays
 };
 
 struct TargetInfo {

@@ -345,7 +345,7 @@ TEST(VtaHostCopy, contradictory_copies_are_refused_before_they_write_outside) {
   copy.extents = {4, 4};
   copy.to = {0, {4, 1}};
   copy.from = {{0, {1, 4}}};
-  copy.dst = 1, copy.src = 0;
+  copy.dst = 1, copy.src = {0};
   std::vector<std::byte> a(16), b(16);
   for (std::size_t i = 0; i < 16; ++i) a[i] = static_cast<std::byte>(i);
   run(copy, {{a.data(), 16}, {b.data(), 16}});
@@ -358,7 +358,9 @@ TEST(VtaHostCopy, contradictory_copies_are_refused_before_they_write_outside) {
   Json good = to_json(copy);
   EXPECT_EQ(to_json(host_copy_from_json(good, 2)).dump(), good.dump());
   for (auto [key, value] : {std::pair<const char*, Json>{"dst", 2},
-                            {"src", -1},
+                            {"src", Json::array()},
+                            {"src", Json::parse("[-1]", "<test>")},
+                            {"src", Json::parse("[2]", "<test>")},
                             {"dst_bytes", 3},
                             {"to", Json::array()},
                             {"from", Json::array()}}) {

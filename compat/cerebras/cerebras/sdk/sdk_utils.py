@@ -7,16 +7,16 @@ import numpy as np
 
 
 def memcpy_view(arr: np.ndarray, dtype) -> np.ndarray:
-    """`arr` of 32-bit words seen as `dtype`: the words themselves, or their low halves for 16-bit types."""
+    """`arr` of 32-bit words seen as `dtype`: the words themselves, or their low halves (bytes) for 16-bit (8-bit) types."""
     dtype = np.dtype(dtype)
     if arr.dtype.itemsize != 4:
         raise ValueError(f"memcpy_view wants 32-bit words, not {arr.dtype}")
     if dtype.itemsize == 4:
         return arr.view(dtype)
-    if dtype.itemsize == 2:
-        return arr.view(dtype).reshape(*arr.shape[:-1], -1)[..., ::2]
+    if dtype.itemsize in (1, 2):
+        return arr.view(dtype).reshape(*arr.shape[:-1], -1)[..., :: 4 // dtype.itemsize]
     raise ValueError(
-        f"memcpy_view: elements of {dtype} have {dtype.itemsize} bytes; legal are 2 and 4"
+        f"memcpy_view: elements of {dtype} have {dtype.itemsize} bytes; legal are 1, 2 and 4"
     )
 
 

@@ -1,7 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/array/generate/builder.h"
 
+#include "weft/ir/visit.h"
+
 namespace weft::generate {
+
+namespace {
+
+class NoBranches final : public ir::Rewriter {
+ protected:
+  Expr rewrite_default(const Expr& e) override {
+    Expr out = ir::Rewriter::rewrite_default(e);
+    if (out->kind != ir::ExprKind::and_ && out->kind != ir::ExprKind::or_) return out;
+    const auto* pair = ir::as<ir::BinaryNode>(out);
+    return ir::call(out->kind == ir::ExprKind::and_ ? "bitwise_and" : "bitwise_or",
+                    {pair->a, pair->b});
+  }
+};
+
+}  // namespace
+
+Expr no_branches(const Expr& e) { return NoBranches().rewrite(e); }
 
 ir::Buffer Program::buffer(const std::string& name, DType type, Expr extent) {
   auto b = ir::edit(ir::make_buffer(name, type, {extent ? std::move(extent) : Expr(n)}));
@@ -36,6 +55,19 @@ Stmt with_value(const std::string& name, const Expr& value, const Body& body) {
   Var v = ir::make_var(name, value->dtype);
   Stmt inside = body(v);
   return ir::let_stmt(v, value, inside);
+}
+
+Stmt with_values(const std::vector<Expr>& values,
+                 const std::function<Stmt(const std::vector<Expr>&)>& then) {
+  std::vector<Var> vars;
+  std::vector<Expr> names;
+  for (std::size_t k = 0; k < values.size(); ++k) {
+    vars.push_back(ir::make_var(cat("x", k), values[k]->dtype));
+    names.push_back(vars.back());
+  }
+  Stmt body = then(names);
+  for (std::size_t k = values.size(); k-- > 0;) body = ir::let_stmt(vars[k], values[k], body);
+  return body;
 }
 
 }  // namespace weft::generate

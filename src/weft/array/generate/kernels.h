@@ -25,8 +25,30 @@ struct Kernel {
 
 inline constexpr std::int64_t kBlock = 16;
 
+/// The types' column of the tables' rows, and a type's letter there.
+namespace types {
+inline constexpr int B = 1, I = 2, U = 4, F = 8, C = 16;
+}
+inline int type_bit(Elem e) {
+  return e == Elem::boolean   ? types::B
+         : is_signed_int(e)   ? types::I
+         : is_unsigned_int(e) ? types::U
+         : is_complex(e)      ? types::C
+                              : types::F;
+}
+inline KernelEntry entry(KernelEntry::Table table, int row, Elem e, int layout = 0) {
+  KernelEntry out{};
+  out.table = table;
+  out.row = static_cast<std::int16_t>(row);
+  out.elem = static_cast<std::int16_t>(e);
+  out.layout = static_cast<std::int16_t>(layout);
+  return out;
+}
+
 /// Kernels of one group of element types: "integers", "reals", "others" (bool).
 std::vector<Kernel> table_kernels(const std::vector<Elem>& elems);
+/// Those of reductions and running combinations of one type.
+std::vector<Kernel> reduction_kernels(Elem e);
 /// Conversions of all pairs of types, and `where` of the types that have no other kernels.
 std::vector<Kernel> cast_kernels();
 /// Softmax, layer norm and their like.

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Element-wise rows, reductions, running combinations, choices and conversions.
+// Element-wise rows, choices and conversions.
 
 #include <set>
 
@@ -14,8 +14,8 @@ namespace weft::generate {
 
 namespace {
 
-constexpr int B = 1, I = 2, U = 4, F = 8, C = 16;
-constexpr bool same = false, real = false, boolean = true, widen = false;
+using namespace types;
+constexpr bool same = false, real = false, boolean = true;
 
 struct Row {
   std::string name;
@@ -29,19 +29,6 @@ const Row kRows[] = {
 #undef UNARY
 #undef BINARY
 };
-const Row kReductions[] = {
-#define REDUCE(name, rule, types, ...) {#name, 2, types, rule},
-#include "weft/array/ops/reduce.def"
-#undef REDUCE
-};
-
-int type_bit(Elem e) {
-  return e == Elem::boolean   ? B
-         : is_signed_int(e)   ? I
-         : is_unsigned_int(e) ? U
-         : is_complex(e)      ? C
-                              : F;
-}
 
 /// Functions that the C library has as vector code, which may differ from its scalar code in the
 /// last place.
@@ -60,18 +47,6 @@ bool calls_library(const Expr& e) {
   });
   return found;
 }
-
-/// Truth values are both there anyway: combining their bytes needs no branch.
-class NoBranches final : public ir::Rewriter {
- protected:
-  Expr rewrite_default(const Expr& e) override {
-    Expr out = ir::Rewriter::rewrite_default(e);
-    if (out->kind != ir::ExprKind::and_ && out->kind != ir::ExprKind::or_) return out;
-    const auto* pair = ir::as<ir::BinaryNode>(out);
-    return ir::call(out->kind == ir::ExprKind::and_ ? "bitwise_and" : "bitwise_or",
-                    {pair->a, pair->b});
-  }
-};
 
 /// Division of integers that a float holds, rounded to the one below: processors divide floats in
 /// vectors. The quotient is further from the next integer than rounding takes it, since x / y
@@ -163,143 +138,13 @@ ir::PrimFunc map_function(Op op, int arity, Elem e, Elem result, int layout, boo
   }
   ir::Buffer out = p.buffer("out", result, extent);
   auto value = [&](const std::vector<Expr>& in) {
-    return NoBranches().rewrite(convert_value(value_of(op, in), result));
+    return no_branches(convert_value(value_of(op, in), result));
   };
   Var i = ir::make_var("i");
   Stmt body = point_block({i}, {extent}, [&](const std::vector<Expr>& v) {
     return pointwise(loads, out, v[0], value);
   });
   return vectorized(p.finish(ir::make_for(i, number(0), extent, body)));
-}
-
-/// A reduction's combination as host kernels write it. For the extremes of floats the choice
-/// between two is the processor's own instruction and NaN is asked for apart: three instructions,
-/// not four.
-struct Taking {
-  ReduceOp op;
-  bool extreme;  // of floats
-
-  Taking(ReduceOp op, Elem e)
-      : op(op), extreme(dtype_of(e).is_float() && (op == ReduceOp::max || op == ReduceOp::min)) {}
-  Expr operator()(const Expr& a, const Expr& b) const {
-    if (!extreme) return NoBranches().rewrite(reduce_value(op, a, b));
-    Expr choice = ir::select(op == ReduceOp::max ? ir::gt(a, b) : ir::lt(a, b), a, b);
-    return ir::select(ir::ne(a, a), a, choice);
-  }
-};
-
-/// then(values as variables).
-Stmt with_values(const std::vector<Expr>& values,
-                 const std::function<Stmt(const std::vector<Expr>&)>& then) {
-  std::vector<Var> vars;
-  std::vector<Expr> names;
-  for (std::size_t k = 0; k < values.size(); ++k) {
-    vars.push_back(ir::make_var(cat("x", k), values[k]->dtype));
-    names.push_back(vars.back());
-  }
-  Stmt body = then(names);
-  for (std::size_t k = values.size(); k-- > 0;) body = ir::let_stmt(vars[k], values[k], body);
-  return body;
-}
-
-/// acc[0] = combination of x[0] to x[n-1], n > 0: `lanes` running results, joined pairwise.
-ir::PrimFunc reduce_function(ReduceOp op, Elem e) {
-  const DType t = dtype_of(e);
-  const Taking take(op, e);
-  const bool adds = op == ReduceOp::sum || op == ReduceOp::prod;
-  const std::int64_t lanes = std::max<std::int64_t>(16, (adds ? 128 : 256) / elem_bytes(e));
-  Program p;
-  ir::Buffer x = p.buffer("a0", e), acc = p.buffer("acc", e, number(1));
-  ir::Buffer part = local("part", t, lanes), result = local("result", t, 1);
-  const ir::Exprs zero = {number(0)};
-  const Expr whole = ir::floordiv(p.n, number(lanes));
-  auto group = [&](const Expr& first, int count, const Expr& l) {
-    std::vector<Expr> loads;
-    for (int k = 0; k < count; ++k) loads.push_back(ir::load(x, {(first + k) * number(lanes) + l}));
-    return loads;
-  };
-  // The running result of a lane takes in elements of one group, or of four.
-  auto groups = [&](const Expr& first, int count) {
-    return vectors("l", number(lanes), [&](const Expr& l) {
-      std::vector<Expr> values = group(first, count, l);
-      values.push_back(ir::load(part, {l}));
-      return with_values(values, [&](const std::vector<Expr>& v) {
-        if (count == 1) return ir::store(part, take(v[1], v[0]), {l});
-        return with_values({take(v[0], v[1]), take(v[2], v[3])}, [&](const std::vector<Expr>& w) {
-          return ir::store(part, take(v[4], take(w[0], w[1])), {l});
-        });
-      });
-    });
-  };
-  std::vector<Stmt> joined;
-  joined.push_back(vectors("l", number(lanes), [&](const Expr& l) {
-    return with_values(group(number(0), 2, l), [&](const std::vector<Expr>& v) {
-      return ir::store(part, take(v[0], v[1]), {l});
-    });
-  }));
-  // Four at a time where that still vectorises: the running results are read and written a quarter
-  // as often.
-  const Expr fours = adds ? ir::floordiv(whole - 2, number(4)) : number(0);
-  if (adds)
-    joined.push_back(loop("i", fours, [&](const Expr& i) { return groups(i * number(4) + 2, 4); }));
-  joined.push_back(loop("i", whole - 2 - fours * number(4),
-                        [&](const Expr& i) { return groups(fours * number(4) + 2 + i, 1); }));
-  for (std::int64_t width = lanes / 2; width; width /= 2) {
-    joined.push_back(vectors("l", number(width), [&](const Expr& l) {
-      return with_values(
-          {ir::load(part, {l}), ir::load(part, {l + number(width)})},
-          [&](const std::vector<Expr>& v) { return ir::store(part, take(v[0], v[1]), {l}); });
-    }));
-  }
-  joined.push_back(ir::store(result, ir::load(part, zero), zero));
-  auto rest = [&](const Expr& from) {
-    return loop("r", Expr(p.n) - from, [&](const Expr& r) {
-      return with_values(
-          {ir::load(result, zero), ir::load(x, {from + r})},
-          [&](const std::vector<Expr>& v) { return ir::store(result, take(v[0], v[1]), zero); });
-    });
-  };
-  joined.push_back(rest(whole * number(lanes)));
-  Stmt brief = ir::seq({ir::store(result, ir::load(x, zero), zero), rest(number(1))});
-  Stmt any = ir::if_then(ir::ge(p.n, number(2 * lanes)),
-                         ir::allocate(part, ir::seq(std::move(joined))), brief);
-  return p.finish(
-      ir::allocate(result, ir::seq({any, ir::store(acc, ir::load(result, zero), zero)})));
-}
-
-/// acc[i] = combination of acc[i] and of x[i] of one row or of four.
-ir::PrimFunc accumulate_function(ReduceOp op, Elem e, int rows) {
-  Program p;
-  const Taking take(op, e);
-  std::vector<ir::Buffer> x;
-  for (int k = 0; k < rows; ++k) x.push_back(p.buffer(cat("a", k), e));
-  ir::Buffer acc = p.buffer("acc", e);
-  return p.finish(vectors("i", p.n, [&](const Expr& i) {
-    std::vector<Expr> loads = {ir::load(acc, {i})};
-    for (const ir::Buffer& row : x) loads.push_back(ir::load(row, {i}));
-    return with_values(loads, [&](const std::vector<Expr>& v) {
-      if (rows == 1) return ir::store(acc, take(v[0], v[1]), {i});
-      return with_values({take(v[1], v[2]), take(v[3], v[4])}, [&](const std::vector<Expr>& w) {
-        return with_value("four", take(w[0], w[1]),
-                          [&](const Expr& four) { return ir::store(acc, take(v[0], four), {i}); });
-      });
-    });
-  }));
-}
-
-ir::PrimFunc scan_function(ReduceOp op, Elem e) {
-  Program p;
-  ir::Buffer x = p.buffer("a0", e), out = p.buffer("out", e), acc = p.buffer("acc", e, number(1));
-  ir::Buffer state = local("state", dtype_of(e), 1);
-  const ir::Exprs zero = {number(0)};
-  std::vector<Stmt> all;
-  all.push_back(ir::store(state, ir::load(acc, zero), zero));
-  all.push_back(loop("i", p.n, [&](const Expr& i) {
-    Expr value = NoBranches().rewrite(reduce_value(op, ir::load(state, zero), ir::load(x, {i})));
-    return ir::seq({ir::store(state, value, zero), ir::store(out, ir::load(state, zero), {i})});
-  }));
-  all.push_back(ir::store(acc, ir::load(state, zero), zero));
-  return p.finish(ir::allocate(state, ir::seq(std::move(all))));
 }
 
 /// out[i] = condition[i] ? a[i] : b[i], with `width` numbers of `type` to an element.
@@ -379,15 +224,6 @@ ir::PrimFunc cast_function(Elem from, Elem to) {
   return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
 }
 
-KernelEntry entry(KernelEntry::Table table, int row, Elem e, int layout = 0) {
-  KernelEntry out{};
-  out.table = table;
-  out.row = static_cast<std::int16_t>(row);
-  out.elem = static_cast<std::int16_t>(e);
-  out.layout = static_cast<std::int16_t>(layout);
-  return out;
-}
-
 }  // namespace
 
 std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
@@ -417,16 +253,7 @@ std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
         kernel.result = result;
       }
     }
-    for (int k = 0; k < kReduceOps; ++k) {
-      const Row& row = kReductions[k];
-      if (!(row.types & type_bit(e))) continue;
-      const ReduceOp op = static_cast<ReduceOp>(k);
-      add(entry(T::reduce, k, e), cat("w_reduce_", row.name, tail), reduce_function(op, e));
-      add(entry(T::accumulate, k, e), cat("w_accumulate_", row.name, tail),
-          accumulate_function(op, e, 1));
-      add(entry(T::fold, k, e), cat("w_fold_", row.name, tail), accumulate_function(op, e, 4));
-      add(entry(T::scan, k, e), cat("w_scan_", row.name, tail), scan_function(op, e));
-    }
+    for (Kernel& kernel : reduction_kernels(e)) out.push_back(std::move(kernel));
   }
   return out;
 }

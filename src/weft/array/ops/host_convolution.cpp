@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstring>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "weft/array/gemm.h"
@@ -163,6 +164,19 @@ void side_by_side(I images, I rows, I places, T* apart, I image_step, T* togethe
   }
 }
 
+/// A piece of the result's gradient as a matrix of og rows, and their step: in place, or its images
+/// side by side.
+template <typename T>
+std::pair<const T*, I> channels(const Geometry& s, const T* g, const Piece& p, I group) {
+  const I image_step = s.o * s.places, columns = p.images * p.rows * s.ow;
+  const T* in = g + p.image * image_step + group * s.og * s.places + p.first * s.ow;
+  if (p.images == 1) return {in, s.places};
+  T* gathered = scratch<T>(1, s.og * columns);
+  // Only read; side_by_side has one signature for both directions.
+  side_by_side<true>(p.images, s.og, s.places, const_cast<T*>(in), image_step, gathered);
+  return {gathered, columns};
+}
+
 /// fn(piece) for all pieces: shared by the threads, or one after the other with threads inside.
 template <typename F>
 void each(const std::vector<Piece>& list, F&& fn) {
@@ -220,16 +234,8 @@ void backward_input(const Geometry& s, const T* g, const T* weight, T* x) {
     const T* w = weight + group * s.og * s.k;
     T* out = x + group * s.cg * s.h * s.w;
     auto one = [&](const Piece& p) {
-      const I columns = p.images * p.rows * s.ow, image_step = s.o * s.places;
-      // Only read; side_by_side has one signature for both directions.
-      T* in = const_cast<T*>(g) + p.image * image_step + group * s.og * s.places + p.first * s.ow;
-      I step = s.places;
-      if (p.images > 1) {
-        T* gathered = scratch<T>(1, s.og * columns);
-        side_by_side<true>(p.images, s.og, s.places, in, image_step, gathered);
-        in = gathered;
-        step = columns;
-      }
+      const I columns = p.images * p.rows * s.ow;
+      const auto [in, step] = channels(s, g, p, group);
       if (s.plain() && p.images == 1) {
         product<T>()(s.k, columns, s.og, w, 1, s.k, in, step, 1,
                      out + p.image * s.c * s.places + p.first * s.ow, s.places, false);
@@ -260,15 +266,8 @@ void backward_weight(const Geometry& s, const T* g, const T* x, T* weight) {
     const T* in = x + group * s.cg * s.h * s.w;
     bool add = false;
     for (const Piece& p : list) {
-      const I columns = p.images * p.rows * s.ow, image_step = s.o * s.places;
-      T* from = const_cast<T*>(g) + p.image * image_step + group * s.og * s.places + p.first * s.ow;
-      I step = s.places;
-      if (p.images > 1) {
-        T* gathered = scratch<T>(1, s.og * columns);
-        side_by_side<true>(p.images, s.og, s.places, from, image_step, gathered);
-        from = gathered;
-        step = columns;
-      }
+      const I columns = p.images * p.rows * s.ow;
+      const auto [from, step] = channels(s, g, p, group);
       const T* b = in + p.image * s.c * s.places + p.first * s.ow;
       I b_step = s.places;
       if (!s.plain() || p.images > 1) {

@@ -90,6 +90,17 @@ Verdict check_places(Move& m, BlockRef block, const LoopRef& loop) {
                    names_of(m, others)));
     return r;
   }
+  if (!m.forward()) {
+    // Producers that stand before the loop are complete there, as far as check_consumer finds;
+    // those inside decide what one iteration takes.
+    std::size_t first = 0;
+    while (first < m.scope.size() && !is_under(m.scope[first], target)) ++first;
+    std::vector<std::size_t> inside;
+    for (std::size_t i : m.partners) {
+      if (i >= first) inside.push_back(i);
+    }
+    if (!inside.empty()) m.partners = std::move(inside);
+  }
   for (std::size_t i : m.partners) {
     if (is_under(m.scope[i], target)) continue;
     Refusal r =

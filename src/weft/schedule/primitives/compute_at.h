@@ -31,7 +31,9 @@ struct ComputeAt {
 struct ReverseComputeAt {
   static constexpr std::string_view kName = "reverse_compute_at";
   static constexpr std::string_view kDoc =
-      "Moves a consumer under a loop that all its producers stand in, and computes there what one "
+      "Moves a consumer under a loop that its producers stand in (others may stand before the "
+      "loop), "
+      "and computes there what one "
       "iteration makes possible.";
   using Result = Done;
   BlockRef block;

@@ -88,9 +88,63 @@ class Relayout final : public Rewriter {
 
 struct Layout {
   Exprs shape;
-  std::vector<arith::IterSum> indices;
+  std::vector<arith::IterSum> indices;  // without what outputs are swizzled by
+  std::vector<Var> outputs;
+  Exprs swizzles;     // output i is its digit ^ swizzles[i], a function of other outputs; or null
   std::string error;  // empty: one to one
+
+  /// The digits at a place of the new layout.
+  Exprs digits(const Exprs& at) const {
+    VarMap values;
+    for (std::size_t i = 0; i < at.size(); ++i) values[outputs[i].get()] = at[i];
+    Exprs out = at;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      if (swizzles[i]) out[i] = call("bitwise_xor", {at[i], substitute(swizzles[i], values)});
+    }
+    return out;
+  }
 };
+
+/// digit ^ other: the operands; else the index alone.
+std::pair<Expr, Expr> swizzle_of(const Expr& index) {
+  const auto* c = as<CallNode>(index);
+  if (!c || c->op != "bitwise_xor") return {index, nullptr};
+  return {c->args[0], c->args[1]};
+}
+
+/// Why the layout's outputs, swizzled by `others`, may not be one to one; fills the swizzles.
+std::string swizzle(Layout& layout, const Exprs& others) {
+  arith::Analyzer analyzer;
+  Exprs outputs;
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    layout.outputs.push_back(make_var(cat("o", i)));
+    outputs.push_back(layout.outputs.back());
+    analyzer.bind(layout.outputs.back(), Range{make_int(0), layout.shape[i]});
+  }
+  layout.swizzles.resize(others.size());
+  if (std::all_of(others.begin(), others.end(), [](const Expr& e) { return !e; })) return {};
+  VarMap inputs;
+  for (const auto& [var, value] : arith::inverse_iter_map(layout.indices, outputs))
+    inputs[var.get()] = value;
+  for (std::size_t i = 0; i < others.size(); ++i) {
+    if (!others[i]) continue;
+    std::int64_t extent = 0;
+    if (!is_const_int(layout.shape[i], &extent) || (extent & (extent - 1)))
+      return cat("the digit that index ", i, " swizzles has extent ", print(layout.shape[i]),
+                 ", which is no power of two");
+    const Expr by = analyzer.simplify(substitute(others[i], inputs));
+    const arith::Bounds bounds = analyzer.bounds(by);
+    if (bounds.min < 0 || bounds.max >= extent)
+      return cat("index ", i, " swizzles a digit below ", extent, " by ", print(others[i]),
+                 ", which may be larger");
+    for (std::size_t j = 0; j < others.size(); ++j) {
+      if (others[j] && uses_var(by, layout.outputs[j].get()))
+        return cat("index ", i, " is swizzled by what index ", j, ", itself swizzled, tells");
+    }
+    layout.swizzles[i] = by;
+  }
+  return {};
+}
 
 Layout layout_of(const IndexMap& map, const Exprs& extents) {
   std::vector<IterVar> inputs;
@@ -100,8 +154,14 @@ Layout layout_of(const IndexMap& map, const Exprs& extents) {
         {map.inputs[i], {make_zero(map.inputs[i]->dtype), extents[i]}, IterKind::spatial});
     analyzer.bind(inputs.back().var, inputs.back().dom);
   }
-  auto found = arith::detect_iter_map(map.outputs, inputs, make_bool(true),
-                                      arith::MapLevel::bijective, analyzer);
+  Exprs digits, others;
+  for (const Expr& e : map.outputs) {
+    const auto& [digit, other] = swizzle_of(e);
+    digits.push_back(digit);
+    others.push_back(other);
+  }
+  auto found =
+      arith::detect_iter_map(digits, inputs, make_bool(true), arith::MapLevel::bijective, analyzer);
   Layout out;
   out.error = found.error;
   for (const auto& sum : found.indices) {
@@ -111,6 +171,7 @@ Layout layout_of(const IndexMap& map, const Exprs& extents) {
     out.shape.push_back(analyzer.simplify(extent));
   }
   out.indices = std::move(found.indices);
+  if (out.error.empty()) out.error = swizzle(out, others);
   return out;
 }
 
@@ -167,7 +228,7 @@ Stmt fill_padding(const Stmt& body, const Buffer& buffer, const IndexMap& map, c
   arith::Analyzer analyzer;
   for (std::size_t i = 0; i < loops.size(); ++i)
     analyzer.bind(loops[i], Range{make_int(0), buffer->shape[i]});
-  for (const auto& [var, expr] : arith::inverse_iter_map(layout.indices, outputs)) {
+  for (const auto& [var, expr] : arith::inverse_iter_map(layout.indices, layout.digits(outputs))) {
     for (std::size_t i = 0; i < map.inputs.size(); ++i) {
       if (map.inputs[i] == var)
         outside = logical_or(outside, analyzer.simplify(ge(expr, old_shape[i])));

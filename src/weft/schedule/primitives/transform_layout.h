@@ -14,7 +14,9 @@ struct TransformLayout {
       "one to one over the buffer's shape, or over that shape with its extents rounded up when "
       "pad_value says what the elements added hold: a block after the buffer's last writer stores "
       "it "
-      "(of a parameter that nothing writes it is assumed). A parameter's shape changes in the "
+      "(of a parameter that nothing writes it is assumed). An index may be a digit ^ others (a "
+      "swizzle): the digit's extent is a power of two that the others stay below. A parameter's "
+      "shape changes in the "
       "function's "
       "signature, too.";
   using Result = Done;

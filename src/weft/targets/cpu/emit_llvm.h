@@ -19,8 +19,9 @@ struct LlvmText {
   std::map<std::string, std::vector<std::string>> assertions;  // per kernel: texts by code - 1
 };
 
-/// Kernels: params are one-dimensional buffers, then scalars; bodies without blocks.
-/// Throws Error(emit, "cpu.emit.*") on what the emitter cannot express.
+/// Products and sums may contract into one rounding, except in a kernel with the attribute
+/// "contract": false. Kernels: params are one-dimensional buffers, then scalars; bodies without
+/// blocks. Throws Error(emit, "cpu.emit.*") on what the emitter cannot express.
 LlvmText emit_llvm(const std::vector<ir::PrimFunc>& kernels);
 
 }  // namespace weft::cpu

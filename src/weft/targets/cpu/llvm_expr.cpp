@@ -160,10 +160,13 @@ std::string FunctionEmitter::binary(const BinaryNode* e) {
   bool fp = t.is_float(), is_unsigned = t.is_uint() || t.is_bool();
   auto op = [&](const char* name) { return let(cat(name, " ", ty, " ", a, ", ", b)); };
   auto rounded = [&](std::string v) { return t.is_bfloat() ? round_bfloat(t, v) : v; };
+  auto real = [&](const char* name) {
+    return rounded(op(module_.contract ? cat(name, " contract").c_str() : name));
+  };
   switch (e->kind) {
-    case ExprKind::add: return fp ? rounded(op("fadd contract")) : op("add");
-    case ExprKind::sub: return fp ? rounded(op("fsub contract")) : op("sub");
-    case ExprKind::mul: return fp ? rounded(op("fmul contract")) : op("mul");
+    case ExprKind::add: return fp ? real("fadd") : op("add");
+    case ExprKind::sub: return fp ? real("fsub") : op("sub");
+    case ExprKind::mul: return fp ? real("fmul") : op("mul");
     case ExprKind::div: return fp ? rounded(op("fdiv")) : op(is_unsigned ? "udiv" : "sdiv");
     case ExprKind::mod: return op(is_unsigned ? "urem" : "srem");
     case ExprKind::floordiv:

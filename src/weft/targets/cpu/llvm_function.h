@@ -25,6 +25,7 @@ struct ModuleText {
   std::string helper_text;
   bool explicit_vectors = false;
   bool nontemporal = false;  // !0 is used
+  bool contract = true;      // a product and a sum may become one rounding; of the kernel at hand
   int outlined = 0;
 };
 

@@ -17,7 +17,7 @@ namespace {
 /// Writes straight-line vector code over float and i32 of some number of lanes.
 class Writer {
  public:
-  explicit Writer(int lanes) : lanes_(lanes) {}
+  Writer(int lanes, bool contract) : lanes_(lanes), flag_(contract ? " contract " : " ") {}
   std::string f() const { return type("float"); }
   std::string i() const { return type("i32"); }
   std::string b() const { return type("i1"); }
@@ -32,13 +32,13 @@ class Writer {
     return v;
   }
   std::string mul(const std::string& a, const std::string& c) {
-    return let(cat("fmul contract ", f(), " ", a, ", ", c));
+    return let(cat("fmul", flag_, f(), " ", a, ", ", c));
   }
   std::string add(const std::string& a, const std::string& c) {
-    return let(cat("fadd contract ", f(), " ", a, ", ", c));
+    return let(cat("fadd", flag_, f(), " ", a, ", ", c));
   }
   std::string sub(const std::string& a, const std::string& c) {
-    return let(cat("fsub contract ", f(), " ", a, ", ", c));
+    return let(cat("fsub", flag_, f(), " ", a, ", ", c));
   }
   std::string fma(const std::string& a, const std::string& x, const std::string& c) {
     return add(mul(a, x), c);
@@ -77,6 +77,7 @@ class Writer {
     return out + ">";
   }
   int lanes_, next_ = 0;
+  const char* flag_;
 };
 
 std::string exp_code(Writer& w, const std::string& x) {
@@ -143,9 +144,9 @@ bool has_math_helper(const std::string& op, DType t) {
 }
 
 std::string math_helper(ModuleText& module, const std::string& op, DType t) {
-  std::string name = cat("weft.", op, ".", t.lanes);
+  std::string name = cat("weft.", op, ".", t.lanes, module.contract ? "" : ".exact");
   if (!module.helpers.insert(name).second) return name;
-  Writer w(t.lanes);
+  Writer w(t.lanes, module.contract);
   std::string r = op == "exp"   ? exp_code(w, "%x")
                   : op == "log" ? log_code(w, "%x")
                                 : tanh_code(w, "%x");

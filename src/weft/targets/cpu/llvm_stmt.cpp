@@ -313,6 +313,8 @@ LlvmText emit_llvm(const std::vector<PrimFunc>& kernels) {
   for (const PrimFunc& f : kernels) {
     FunctionEmitter emitter(module, f->name);
     emitter.assertions = &out.assertions[f->name];
+    const Json* contract = find_annotation(f->attrs, "contract");
+    module.contract = !contract || truthy(f->attrs, "contract");
     bool noalias = truthy(f->attrs, "noalias") || truthy(f->attrs, "tir.noalias");
     std::string parameters, unpack, list;
     int pointers = 0, scalars = 0;

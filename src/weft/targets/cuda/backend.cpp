@@ -29,6 +29,9 @@ class CudaBackend final : public TextBackend {
     if (copies_asynchronously(arch(target))) out.queues.push_back({"cp.async", true, "group", 0});
     out.limits["vector_align"] = 16;
     out.instructions = tensor_core_rows();
+    if (capability(arch(target)) != 90) {  // wgmma is of sm_90a alone
+      for (InstructionInfo& row : out.instructions) row.product.reset();
+    }
     return out;
   }
 

@@ -61,25 +61,37 @@ InstructionInfo mma(int m, int n, const char* type) {
           "e], \"float32\")\n"));
 }
 
-/// 128 threads: core matrices of 8 rows of 16 bytes, without swizzle.
-InstructionInfo wgmma(int n, int k, const char* type) {
+/// 128 threads: rows of 128 bytes, swizzled ("128B swizzle mode").
+InstructionInfo wgmma(int n, const char* type) {
   const std::string c =
       "C[vi // 16 * 32 + vi % 8 * 4 + vj % 8 // 2, vj // 8, vi % 16 // 8, vj % 2]";
-  return row(
-      cat("cuda.wgmma.m64n", n, "k", k, ".", type),
-      join({buffer("A", cat(k / 8, ", 64, 8"), type, "shared"),
-            buffer("B", cat(n / 8, ", ", k, ", 8"), type, "shared"),
+  const std::string row_of_t = "t // 32 * 16 + t % 32 // 4 + h * 8";
+  InstructionInfo out = row(
+      cat("cuda.wgmma.m64n", n, "k64.", type),
+      join({buffer("A", "64, 8, 8", type, "shared"),
+            buffer("B", cat(n / 64, ", 64, 8, 8"), type, "shared"),
             buffer("C", cat("128, ", n / 8, ", 2, 2"), "float32", "local")}),
-      cat("64, ", n, ", ", k),
+      cat("64, ", n, ", 64"),
       cat(c, " = ", c,
-          " + T.cast(A[vk // 8, vi, vk % 8], \"float32\") * T.cast(B[vj // 8, vk, vj % 8], "
-          "\"float32\")"),
+          " + T.cast(A[vi, vk // 8 ^ vi % 8, vk % 8], \"float32\") * T.cast(B[vj // 64, vk, vj % "
+          "64 "
+          "// 8 ^ vk % 8, vj % 8], \"float32\")"),
       cat("    for t in T.thread_binding(128, thread=\"threadIdx.x\"):\n        for j in T.serial(",
           n / 8,
-          ", annotations={\"instruction\": \"wgmma\"}):\n            for h, e, k in T.grid(2, 2, ",
-          k,
-          "):\n                C[t, j, h, e] = C[t, j, h, e] + T.cast(A[k // 8, t // 32 * 16 + t % "
-          "32 // 4 + h * 8, k % 8], \"float32\") * T.cast(B[j, k, t % 4 * 2 + e], \"float32\")\n"));
+          ", annotations={\"instruction\": \"wgmma\"}):\n            for h, e, k in T.grid(2, 2, "
+          "64):\n                C[t, j, h, e] = C[t, j, h, e] + T.cast(A[",
+          row_of_t,
+          ", k // 8 ^ t % 32 // 4, k % 8], \"float32\") * T.cast(B[j // 8, k, j % 8 ^ k % 8, t % 4 "
+          "* 2 + e], \"float32\")\n"));
+  out.product = ProductShape{
+      64,
+      n,
+      64,
+      128,
+      "lambda i, k: (i, k // 8 ^ i % 8, k % 8)",
+      "lambda k, j: (j // 64, k, j % 64 // 8 ^ k % 8, j % 8)",
+      "lambda i, j: (i // 16 * 32 + i % 8 * 4 + j % 8 // 2, j // 8, i % 16 // 8, j % 2)"};
+  return out;
 }
 
 /// What a loop annotated "instruction" adds up: C[c] += A[a] * B[b], with the nest's variables.
@@ -166,6 +178,12 @@ class Place {
       misplaced(buffer_, cat(what, " is ", found, " elements on, not ", elements));
   }
   Expr pointer() const { return call("address_of", {load(buffer_, {at({})})}); }
+  /// The first element lies at a multiple of so many.
+  void expect_multiple(std::int64_t elements) const {
+    const Expr first = at({});
+    if (!is_const_int_value(arith::simplify(floormod(first, make_int(elements, first->dtype))), 0))
+      misplaced(buffer_, cat("its index ", print(first), " is no multiple of ", elements));
+  }
   void expect_aligned(std::int64_t elements, const char* what) const {
     if (elements % 8)
       misplaced(buffer_, cat(what, " is ", elements, " elements, no multiple of 8"));
@@ -247,6 +265,7 @@ Stmt mma_call(const ForNode* loop) {
   b.expect({{"j", 1}}, 0, 8, "the eighth column");
   c.expect({{"e", 1}}, 0, 1, "the next column");
   c.expect({{"j", 1}}, 0, 2, "the eighth column");
+  c.expect({}, 1, 0, "the next thread's part");
   c.expect({{"h", 1}}, 0, n / 4, "the eighth row");
   a.expect_aligned(lda, "a row");
   b.expect_aligned(ldb, "a row");
@@ -254,53 +273,64 @@ Stmt mma_call(const ForNode* loop) {
                      c);
 }
 
-/// Descriptors: address >> 4, LBO at bit 16, SBO at bit 32, no swizzle. 16 further k are two core
-/// matrices of A and 256 bytes of B.
-std::string wgmma_helper(const std::string& name, int n, int steps, const std::string& type) {
+/// Descriptors: address >> 4, LBO at bit 16, SBO at bit 32, 128-byte swizzle at bit 62. 16 further
+/// k are 32 bytes of A's rows and 16 rows of B.
+std::string wgmma_helper(const std::string& name, int n, const std::string& type) {
   const int registers = n / 2;
   std::string out =
       cat("static __device__ __forceinline__ void ", name,
-          "(float* c, const void* a, int next_k, const void* b, int next_column) {\n"
-          "  unsigned long long da = (((unsigned int)__cvta_generic_to_shared(a) & "
-          "0x3ffff) >> 4) | ((unsigned long long)(next_k >> 4) << 16) | (8ull << 32);\n"
-          "  unsigned long long db = (((unsigned int)__cvta_generic_to_shared(b) & "
-          "0x3ffff) >> 4) | (8ull << 16) | ((unsigned long long)(next_column >> 4) << "
-          "32);\n"
+          "(float* c, const void* a, int next_rows, const void* b, int next_columns) {\n"
+          "  const unsigned long long swizzled = 1ull << 62 | 64ull << 32;\n"
+          "  unsigned long long da = swizzled | (((unsigned int)__cvta_generic_to_shared(a) & "
+          "0x3ffff) >> 4) | 1ull << 16;\n"
+          "  unsigned long long db = swizzled | (((unsigned int)__cvta_generic_to_shared(b) & "
+          "0x3ffff) >> 4) | (unsigned long long)(next_columns >> 4) << 16;\n"
           "  asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\");\n");
   std::string sums;
   for (int i = 0; i < registers; ++i) sums += cat(i ? ", " : "", "\"+f\"(c[", i, "])");
-  out += cat("#pragma unroll\n  for (int k = 0; k < ", steps,
-             "; ++k)\n    asm volatile(\"wgmma.mma_async.sync.aligned.m64n", n, "k16.f32.", type,
-             ".", type, " {", percents(0, registers), "}, %", registers, ", %", registers + 1,
-             ", 1, 1, 1, 0, 1;\" : ", sums,
-             " : \"l\"(da + (unsigned long long)k * (next_k >> 3)), "
-             "\"l\"(db + (unsigned long long)k * 16));\n"
-             "  asm volatile(\"wgmma.commit_group.sync.aligned;\" ::: \"memory\");\n"
-             "  asm volatile(\"wgmma.wait_group.sync.aligned 0;\" ::: \"memory\");\n}\n");
+  out +=
+      cat("#pragma unroll\n  for (int k = 0; k < 4; ++k)\n    asm "
+          "volatile(\"wgmma.mma_async.sync.aligned.m64n",
+          n, "k16.f32.", type, ".", type, " {", percents(0, registers), "}, %", registers, ", %",
+          registers + 1, ", 1, 1, 1, 0, 1;\" : ", sums,
+          " : \"l\"(da + (unsigned long long)k * 2), \"l\"(db + (unsigned long long)k * 128));\n"
+          "  asm volatile(\"wgmma.commit_group.sync.aligned;\" ::: \"memory\");\n"
+          "  asm volatile(\"wgmma.wait_group.sync.aligned 0;\" ::: \"memory\");\n}\n");
   return out;
 }
 
 Stmt wgmma_call(const ForNode* loop) {
   const Nest nest = read(loop, "jhek");
   const int n = static_cast<int>(nest.extents.at("j")) * 8;
-  const int steps = static_cast<int>(nest.extents.at("k")) / 16;
   const Place a(nest, nest.a->buffer, nest.a->indices[0]),
       b(nest, nest.b->buffer, nest.b->indices[0]),
       c(nest, nest.store->buffer, nest.store->indices[0]);
-  a.expect({{"k", 1}}, 0, 1, "the next k");
-  a.expect({}, 4, 8, "the next row");
-  a.expect({{"h", 1}}, 0, 64, "the eighth row");
-  a.expect({}, 32, 128, "the sixteenth row");
-  b.expect({{"e", 1}}, 0, 1, "the next column");
-  b.expect({{"k", 1}}, 0, 8, "the next k");
+  const std::int64_t next_columns = n > 64 ? b.distance({{"j", 8}}) : 64 * 64;
+  for (int k : {0, 1, 2, 4, 8, 16, 32}) {
+    for (int t : {0, 1, 2, 4, 8, 16, 32, 64}) {
+      for (int h : {0, 1}) {
+        const int r = t / 32 * 16 + t % 32 / 4 + h * 8;
+        a.expect({{"h", h}, {"k", k}}, t, r * 64 + ((k / 8) ^ (r % 8)) * 8 + k % 8,
+                 "its swizzled row");
+      }
+    }
+    for (int j : {0, 1, 2, 4}) {
+      for (int e : {0, 1})
+        b.expect({{"j", j}, {"e", e}, {"k", k}}, 1, k * 64 + ((j % 8) ^ (k % 8)) * 8 + 2 + e,
+                 "its swizzled row");
+    }
+  }
+  for (int j = 8; j < n / 8; j += 8)
+    b.expect({{"j", j}}, 0, j / 8 * next_columns, "its next 64 columns");
   c.expect({{"e", 1}}, 0, 1, "the next column");
+  c.expect({}, 1, 0, "the next thread's part");
   c.expect({{"h", 1}}, 0, 2, "the eighth row");
   c.expect({{"j", 1}}, 0, 4, "the eighth column");
-  const std::int64_t next_k = a.distance({{"k", 8}}), next_column = b.distance({{"j", 1}});
-  a.expect_aligned(next_k, "the step to the eighth k");
-  b.expect_aligned(next_column, "the step to the eighth column");
-  return instruction(cat("weft_wgmma_n", n, "k", steps * 16, "_", short_type(nest.a->buffer)), a,
-                     next_k * 2, b, next_column * 2, c);
+  a.expect_multiple(512);
+  b.expect_multiple(512);
+  b.expect_aligned(next_columns, "the step to 64 further columns");
+  return instruction(cat("weft_wgmma_n", n, "k64_", short_type(nest.a->buffer)), a, 0, b,
+                     next_columns * 2, c);
 }
 
 }  // namespace
@@ -311,8 +341,7 @@ const std::vector<InstructionInfo>& tensor_core_rows() {
     for (const char* type : kTypes) {
       for (int m : {16, 32, 64})
         for (int n : {32, 64}) out.push_back(mma(m, n, type));
-      for (int n : {64, 128, 256})
-        for (int k : {16, 32, 64}) out.push_back(wgmma(n, k, type));
+      for (int n : {64, 128, 256}) out.push_back(wgmma(n, type));
     }
     return out;
   }();
@@ -323,6 +352,7 @@ PrimFunc select_tensor_cores(const PrimFunc& f) {
   class Select final : public Rewriter {
    public:
     bool groups = false;  // wgmma is used
+    BufferMap aligned;    // its operands, at multiples of the swizzle's 1024 bytes
 
    protected:
     Stmt rewrite_for(const Stmt& s) override {
@@ -330,6 +360,12 @@ PrimFunc select_tensor_cores(const PrimFunc& f) {
       if (!name) return Rewriter::rewrite_for(s);
       if (name->as_string() == "mma") return mma_call(as<ForNode>(s));
       groups = true;
+      const Nest nest = read(as<ForNode>(s), "jhek");
+      for (const LoadNode* l : {nest.a, nest.b}) {
+        auto moved = edit(l->buffer);
+        moved->align = 1024;
+        aligned[l->buffer.get()] = moved;
+      }
       return wgmma_call(as<ForNode>(s));
     }
   } select;
@@ -346,14 +382,14 @@ PrimFunc select_tensor_cores(const PrimFunc& f) {
   };
   Stmt body = select.rewrite(f->body);
   if (body == f->body) return f;
-  if (select.groups) body = Fence().rewrite(body);
+  if (select.groups) body = replace_buffers(Fence().rewrite(body), select.aligned);
   auto out = edit(f);
   out->body = std::move(body);
   return out;
 }
 
 std::string instruction_definition(std::string_view name) {
-  int m = 0, n = 0, k = 0;
+  int m = 0, n = 0;
   char type[8] = "";
   const std::string text(name);
   if (name == kFence)
@@ -361,9 +397,9 @@ std::string instruction_definition(std::string_view name) {
                "() { asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\"); }\n");
   if (std::sscanf(text.c_str(), "weft_mma_m%dn%d_%7s", &m, &n, type) == 3)
     return mma_helper(text, m, n, type);
-  const int found = std::sscanf(text.c_str(), "weft_wgmma_n%dk%d_%7s", &n, &k, type);
-  WEFT_CHECK(found == 3, "no instruction ", name);
-  return wgmma_helper(text, n, k / 16, type);
+  const int found = std::sscanf(text.c_str(), "weft_wgmma_n%dk64_%7s", &n, type);
+  WEFT_CHECK(found == 2, "no instruction ", name);
+  return wgmma_helper(text, n, type);
 }
 
 }  // namespace weft::cuda

@@ -7,9 +7,10 @@
 //
 //   cuda.mma.m{16,32,64}n{32,64}k16.{float16,bfloat16}   32 threads of threadIdx.x, from sm_80 on
 //     C[i, j] at (i % 8 * 4 + j % 8 // 2, i // 8, j // 8, j % 2), A[i, k] and B[k, j] as they are
-//   cuda.wgmma.m64n{64,128,256}k{16,32,64}.{float16,bfloat16}   128 threads, sm_90a
+//   cuda.wgmma.m64n{64,128,256}k64.{float16,bfloat16}   128 threads, sm_90a
 //     C[i, j] at (i // 16 * 32 + i % 8 * 4 + j % 8 // 2, j // 8, i % 16 // 8, j % 2),
-//     A[i, k] at (k // 8, i, k % 8), B[k, j] at (j // 8, k, j % 8)
+//     A[i, k] at (i, k // 8 ^ i % 8, k % 8), B[k, j] at (j // 64, k, j % 64 // 8 ^ k % 8, j % 8):
+//     rows of 128 bytes, whose pieces of 16 bytes are swizzled by the row
 //
 // Meaning and implementation are ordinary programs: the interpreter runs them, the race checker
 // proves them. The loop annotated "instruction" is what the machine's instruction stands for.

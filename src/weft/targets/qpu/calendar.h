@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
 #include <cstdint>
 
 namespace weft::qpu::hw {
@@ -13,70 +14,73 @@ namespace weft::qpu::hw {
 class Calendar {
  public:
   void reset() {
-    buckets_.fill(-1);
+    until_.fill(0);
     first_ = busy_ = full_from_ = full_to_ = 0;
   }
   /// No request comes from before `now` any more.
-  void advance(std::int64_t now) { first_ = std::max(first_, now >> kShift); }
+  void advance(std::int64_t now) { first_ = std::max(first_, now & -kWidth); }
 
   /// Books `clocks` from `now` on; returns when the service ends.
   std::int64_t reserve(std::int64_t now, std::int64_t clocks) {
-    busy_ += clocks;
-    std::int64_t index = std::max(now >> kShift, first_), base = index << kEpoch;
-    std::int64_t& bucket = buckets_[static_cast<std::size_t>(index & (kBuckets - 1))];
-    std::int64_t used = bucket - base;
-    if (static_cast<std::uint64_t>(used) > kWidth) used = 0;  // of another time: empty
-    if (used + clocks > kWidth) [[unlikely]]
-      return reserve_on(now, index, clocks);
-    bucket = base + used + clocks;
-    return std::max((index << kShift) + used, now) + clocks;
+    Place place;
+    if (!look(now, clocks, &place)) [[unlikely]]
+      return reserve_on(now, clocks);
+    take(place, clocks);
+    return place.end;
   }
   std::int64_t busy() const { return busy_; }
 
-  /// What reserve would do where one bucket has room; false: it has not.
+  /// For code that books by itself (engine/requests.cpp): places of first_ and busy_ in bytes,
+  /// those of the buckets' clocks being multiples of eight from 0 on.
+  static constexpr std::size_t first_place() { return offsetof(Calendar, first_); }
+  static constexpr std::size_t busy_place() { return offsetof(Calendar, busy_); }
+
+  /// What reserve would do where one bucket has room; false: it may not have.
   struct Place {
-    std::int64_t* bucket;
+    std::int64_t* until;
     std::int64_t value, end;
   };
   bool look(std::int64_t now, std::int64_t clocks, Place* place) {
-    std::int64_t index = std::max(now >> kShift, first_), base = index << kEpoch;
-    std::int64_t& bucket = buckets_[static_cast<std::size_t>(index & (kBuckets - 1))];
-    std::int64_t used = bucket - base;
-    if (static_cast<std::uint64_t>(used) > kWidth) used = 0;
-    *place = {&bucket, base + used + clocks, std::max((index << kShift) + used, now) + clocks};
-    return used + clocks <= kWidth;
+    const std::int64_t base = std::max(now & -kWidth, first_);
+    std::int64_t& until = bucket(base);
+    const std::int64_t used = std::max(until, base);  // of an earlier time: empty
+    *place = {&until, used + clocks, std::max(used, now) + clocks};
+    return used + clocks - base <= kWidth;
   }
   void take(const Place& place, std::int64_t clocks) {
-    *place.bucket = place.value;
+    *place.until = place.value;
     busy_ += clocks;
   }
-
- private:
-  static constexpr std::int64_t kShift = 6, kWidth = 1 << kShift, kBuckets = 1024, kEpoch = 8;
-
-  /// From bucket `index` on, through full ones.
-  [[gnu::noinline]] std::int64_t reserve_on(std::int64_t now, std::int64_t index,
-                                            std::int64_t clocks) {
-    for (std::int64_t end = now;;) {
-      if (index >= full_from_ && index < full_to_) index = full_to_;
-      std::int64_t& bucket = buckets_[static_cast<std::size_t>(index & (kBuckets - 1))];
-      std::int64_t base = index << kEpoch, used = bucket - base;
-      if (static_cast<std::uint64_t>(used) > kWidth) used = 0;
+  /// Reserves through full buckets.
+  [[gnu::noinline]] std::int64_t reserve_on(std::int64_t now, std::int64_t clocks) {
+    busy_ += clocks;
+    std::int64_t base = std::max(now & -kWidth, first_), end = now;
+    while (true) {
+      if (base >= full_from_ && base < full_to_) base = full_to_;
+      std::int64_t &until = bucket(base), used = until - base;
+      if (static_cast<std::uint64_t>(used) > kWidth) used = 0;  // of another time: empty
       std::int64_t take = std::min(kWidth - used, clocks);
       if (take > 0) {
-        end = std::max({end, (index << kShift) + used, now}) + take;
-        bucket = base + used + take;
+        until = base + used + take;
+        end = std::max(base + used, end) + take;
         clocks -= take;
         if (clocks == 0) return end;
       }
-      if (index != full_to_) full_from_ = index;
-      full_to_ = ++index;
+      if (base != full_to_) full_from_ = base;
+      full_to_ = base += kWidth;
     }
   }
 
-  // Bucket number times 256 plus the clocks used of it.
-  std::array<std::int64_t, kBuckets> buckets_{};
-  std::int64_t first_ = 0, busy_ = 0;
+  static constexpr std::int64_t kWidth = 1 << 6, kBuckets = 1024;
+
+ private:
+  std::int64_t& bucket(std::int64_t base) {
+    return until_[static_cast<std::size_t>(base >> 6 & (kBuckets - 1))];
+  }
+
+  // Up to which clock a bucket is used; at most its first clock: not at all.
+  std::array<std::int64_t, kBuckets> until_{};
+  std::int64_t first_ = 0, busy_ = 0;         // the bucket of the last advance
   std::int64_t full_from_ = 0, full_to_ = 0;  // buckets without room, some of them
 };
 

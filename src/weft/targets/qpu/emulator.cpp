@@ -172,9 +172,10 @@ void Emulator::account(bool clean) {
   for (std::size_t i = 0; i < machine_.qpus.size(); ++i) {
     Qpu& q = machine_.qpus[i];
     qpu_instructions_[i] += q.instructions;
-    machine_.counters.uniforms += q.counts.uniforms, machine_.counters.sfu += q.counts.sfu;
-    machine_.counters.vpm_reads += q.counts.vpm_reads;
-    machine_.counters.vpm_writes += q.counts.vpm_writes;
+    machine_.shared.counters.uniforms += q.counts.uniforms,
+        machine_.shared.counters.sfu += q.counts.sfu;
+    machine_.shared.counters.vpm_reads += q.counts.vpm_reads;
+    machine_.shared.counters.vpm_writes += q.counts.vpm_writes;
     instructions_ += q.instructions;
     std::int64_t used = q.instructions * timing::kIssue;
     for (std::size_t s = 0; s < kStallReasons; ++s)
@@ -186,12 +187,13 @@ void Emulator::account(bool clean) {
     }
   }
   for (std::size_t u = 0; u < 6; ++u) {
-    tmu_busy_[u] += machine_.tmu_unit[u].busy();
-    machine_.counters.tmu_requests += machine_.tmu_unit[u].busy() / timing::kTmuVector;
+    tmu_busy_[u] += machine_.shared.tmus[u].calendar.busy();
+    machine_.shared.counters.tmu_requests +=
+        machine_.shared.tmus[u].calendar.busy() / timing::kTmuVector;
   }
   vdr_busy_ += machine_.vdr.busy();
   vdw_busy_ += machine_.vdw.busy();
-  sdram_busy_ += machine_.sdram.busy();
+  sdram_busy_ += machine_.shared.sdram.busy();
   machine_.end_launch(clean);
   if (uniforms_) machine_.memory.release(uniforms_);
   if (spill_) machine_.memory.release(spill_);
@@ -225,6 +227,7 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
       account(true);
       return {finish, sim::StopReason::finished};
     }
+    Turns turns(fast ? loaded.fast.get() : nullptr);
     std::int64_t window = 0;
     while (true) {
       poll_interrupt();
@@ -322,7 +325,7 @@ std::vector<Finding> Emulator::take_findings() { return std::exchange(machine_.f
 
 runtime::StatReport Emulator::stats() const {
   runtime::StatReport r;
-  const Machine::Counters& c = machine_.counters;
+  const Counters& c = machine_.shared.counters;
   r.add("cycles", "cycles", "simulated V3D clocks, all launches", cycles_);
   r.add("launches", "1", "kernel launches", launches_);
   r.add("instructions", "1", "QPU instructions executed", instructions_);
@@ -397,7 +400,7 @@ void Emulator::clear_stats() {
   std::fill(qpu_instructions_.begin(), qpu_instructions_.end(), 0);
   std::fill(qpu_idle_.begin(), qpu_idle_.end(), 0);
   for (auto& s : qpu_stall_) s.fill(0);
-  machine_.counters = {};
+  machine_.shared.counters = {};
   for (const auto& p : programs_) {
     if (p && p->fast) p->fast->clear_counts();
     if (!p) continue;

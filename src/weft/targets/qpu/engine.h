@@ -16,11 +16,31 @@ namespace weft::qpu::hw {
 class FastProgram {
  public:
   virtual ~FastProgram() = default;
+  /// Puts the processor's float arithmetic into the mode that run wants on this thread; leave puts
+  /// back what it was.
+  virtual unsigned enter() = 0;
+  virtual void leave(unsigned before) = 0;
   /// Runs q until its time reaches `limit` (checked at taken branches), it waits, or it finishes.
   virtual void run(Machine& m, Qpu& q, std::int64_t limit) = 0;
   /// Executions per instruction when counting was asked for.
   virtual const std::vector<std::int64_t>& counts() const = 0;
   virtual void clear_counts() = 0;
+};
+
+/// Between enter and leave. Of no program: nothing.
+class Turns {
+ public:
+  explicit Turns(FastProgram* program)
+      : program_(program), before_(program ? program->enter() : 0) {}
+  ~Turns() {
+    if (program_) program_->leave(before_);
+  }
+  Turns(const Turns&) = delete;
+  Turns& operator=(const Turns&) = delete;
+
+ private:
+  FastProgram* program_;
+  unsigned before_;
 };
 
 /// Picks the variant for the processor. `count`: executions per instruction (statistics); `keep`:

@@ -29,6 +29,7 @@ void Machine::begin_launch(const Program& p, int active) {
     int id = q.id;
     q = Qpu{};
     q.id = id;
+    q.bit = 1u << id;
     q.finished = id >= active;
     q.traced = trace != nullptr;
     pair_tmus(q, false);
@@ -42,10 +43,12 @@ void Machine::begin_launch(const Program& p, int active) {
       for (unsigned i = 0; i < 16; ++i) q.slot[kSlotImm + code][i] = small_immediate(code);
     }
   }
-  for (Calendar* c : {&sdram, &vdr, &vdw}) c->reset();
-  for (Calendar& c : tmu_unit) c.reset();
-  std::fill(&tmu_tag_[0][0], &tmu_tag_[0][0] + 6 * timing::kTmuLines, 0);
-  std::fill(&l2_tag_[0][0], &l2_tag_[0][0] + timing::kL2Sets * timing::kL2Ways, 0);
+  for (Calendar* c : {&shared.sdram, &vdr, &vdw}) c->reset();
+  for (Tmu& t : shared.tmus) {
+    t.calendar.reset();
+    std::fill(std::begin(t.tag), std::end(t.tag), 0);
+  }
+  std::fill(&shared.l2_tag[0][0], &shared.l2_tag[0][0] + timing::kL2Sets * timing::kL2Ways, 0);
   std::fill(std::begin(semaphore_time), std::end(semaphore_time), 0);
   std::fill(&increments_[0][0], &increments_[0][0] + 16 * 16, 0);
   mutex_owner = -1;
@@ -53,6 +56,7 @@ void Machine::begin_launch(const Program& p, int active) {
   host_interrupts = 0;
   epoch.store(0, std::memory_order_relaxed);
   shadow_.begin_launch();
+  shared.launch = shadow_.launch();
   vpm_shadow_.begin_launch();
 }
 
@@ -142,6 +146,7 @@ bool Machine::semaphore(Qpu& q, unsigned number, bool acquire) {
     shadow_.acquire(q.id, number), vpm_shadow_.acquire(q.id, number);
   } else {
     shadow_.release(q.id, number), vpm_shadow_.release(q.id, number);
+    for (RequestSite& site : q.site) site = {};
   }
   return true;
 }
@@ -163,8 +168,8 @@ bool Machine::wake(Qpu& q) {
 }
 
 void Machine::advance(std::int64_t now) {
-  for (Calendar* c : {&sdram, &vdr, &vdw}) c->advance(now);
-  for (Calendar& c : tmu_unit) c.advance(now);
+  for (Calendar* c : {&shared.sdram, &vdr, &vdw}) c->advance(now);
+  for (Tmu& t : shared.tmus) t.calendar.advance(now);
 }
 
 void Machine::breakpoint(Qpu& q) {
@@ -322,6 +327,7 @@ void Machine::write(Qpu& q, bool file_b, unsigned address, const Vec& value) {
       mutex_owner = -1;
       mutex_time = q.now;
       shadow_.release(q.id, Shadow::kMutex), vpm_shadow_.release(q.id, Shadow::kMutex);
+      for (RequestSite& site : q.site) site = {};
       return;
     case kWRecip:
     case kWRsqrt:

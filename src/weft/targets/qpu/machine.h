@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <bit>
 #include <cstdint>
 #include <cstring>
 #include <exception>
@@ -59,9 +60,42 @@ enum StallReason : std::uint8_t {
 };
 
 struct TmuFifo {
-  Vec data[8];
-  std::int64_t ready[8] = {};
+  static constexpr unsigned kSlots = std::bit_ceil(unsigned{assume::kTmuFifoDepth});
+  Vec data[kSlots];
+  std::int64_t ready[kSlots] = {};
   unsigned head = 0, count = 0;
+};
+
+/// A texture unit: when it is busy, and the lines in its cache (0, below any allocation: empty).
+struct Tmu {
+  Calendar calendar;
+  std::uint32_t tag[timing::kTmuLines] = {};
+};
+
+/// Statistics since clear.
+struct Counters {
+  std::int64_t tmu_requests = 0, tmu_hits = 0, l2_hits = 0, memory_lines = 0;
+  std::int64_t dma_loads = 0, dma_stores = 0, dma_bytes_read = 0, dma_bytes_written = 0,
+               vpm_reads = 0, vpm_writes = 0;
+  std::int64_t uniforms = 0, sfu = 0;
+};
+
+/// What the requests of all QPUs go through.
+struct Shared {
+  Tmu tmus[6];
+  Calendar sdram;
+  // Line numbers as in Tmu::tag.
+  alignas(16) std::uint32_t l2_tag[timing::kL2Sets][timing::kL2Ways] = {};
+  std::uint8_t l2_next[timing::kL2Sets] = {};
+  Counters counters;
+  std::uint32_t launch = 0;  // Shadow's
+};
+
+/// What an instruction that makes requests has found out about the array that it asks for rows of.
+struct RequestSite {
+  std::uint32_t begin = 0, lines = 0;  // 0: nothing
+  const std::byte* data = nullptr;     // of the first line
+  std::uint32_t* summary = nullptr;    // of its accesses (shadow.h)
 };
 
 struct VpmAccess {
@@ -106,15 +140,23 @@ struct RunAgain {};
 struct Qpu {
   Vec slot[kSlots];
   Vec mask[8];  // lanes by Cond: never, always, zs, zc, ns, nc, cs, cc; all ones or zero
+  // What every block and every request of the fast engines looks at lies together.
   int id = 0;
+  std::uint32_t bit = 1;           // of `id`
   std::uint32_t pc = 0;            // instruction index
+  std::uint32_t into = 0;          // interpreted engine: instructions of the block done so far
   std::int64_t time = 0, now = 0;  // clocks since launch
   std::int64_t instructions = 0;
-  std::int64_t limit = 0;    // fast engines: when to give way
-  std::uint32_t into = 0;    // interpreted engine: instructions of the block done so far
-  std::exception_ptr fault;  // translated engine: thrown once its code has been left
-  bool traced = false;       // stalls are to be written down
+  // Running ahead: where events go (null: it does not), from where on a branch leaves, and the end.
+  Event *events = nullptr, *events_leave = nullptr;
+  bool traced = false;  // stalls are to be written down
   bool finished = true, taken = false;
+  std::uint8_t tmu_number[2] = {};  // of its slice's pair, behind TMU0 and TMU1
+  Tmu* tmu[2] = {};                 // the same
+  std::int64_t stall[kStallReasons] = {};
+  std::int64_t limit = 0;  // fast engines: when to give way
+  Event* events_end = nullptr;
+  std::exception_ptr fault;  // translated engine: thrown once its code has been left
   int slots_left = 0,
       end_left = -1;  // delay slots to go of a branch; instructions to go after program end
   std::uint32_t target = 0;
@@ -122,7 +164,8 @@ struct Qpu {
   unsigned wait_semaphore = 0;
   std::uint32_t uniform = 0, uniform_end = 0;
   TmuFifo fifo[2];
-  std::uint8_t tmu[2] = {};  // of its slice's pair, behind TMU0 and TMU1
+  static constexpr std::size_t kSites = 16;
+  RequestSite site[kSites];  // by FlowBlock's numbers; used by no more than one program
   VpmAccess vpm_write, vpm_read[2];
   unsigned vpm_reads = 0;
   bool vpm_write_set = false;
@@ -132,14 +175,11 @@ struct Qpu {
   std::uint64_t load_rows = 0, store_rows = 0;  // VPM rows of a DMA not yet waited for
   int sfu_countdown = 0;                        // oracle only: r4 changes when it reaches zero
   Vec sfu_result;
-  std::int64_t stall[kStallReasons] = {};
   struct Range {
     std::uint64_t begin = 1, end = 0;
   } range[4];  // allocations seen lately
   unsigned range_next = 0;
-  // Running ahead: where events go (null: it does not), from where on a branch leaves, and the end;
-  // the words that stores replaced, each store with its address, count and epoch.
-  Event *events = nullptr, *events_leave = nullptr, *events_end = nullptr;
+  // Running ahead: the words that stores replaced, each store with its address, count and epoch.
   struct Replaced {
     std::vector<std::uint32_t> words;
     std::size_t used = 0;
@@ -209,10 +249,12 @@ class Machine {
   /// The same for lanes that ask for consecutive words from `first` on, and for those that do not.
   void tmu_request_row(Qpu& q, unsigned unit, std::uint32_t first);
   void tmu_request_scattered(Qpu& q, unsigned unit, const Vec& address);
-  /// The same for a row within one line, at clock `now`, without what is rare; false: nothing has
-  /// happened, and tmu_request_row does it.
+  /// The same for a row within one line of an array that `site` knows, at clock `now`, without
+  /// what is rare; false: nothing has happened, and tmu_request_row does it.
   template <unsigned kUnit>
-  bool tmu_request_line(Qpu& q, std::uint32_t first, std::int64_t now);
+  bool tmu_request_line(Qpu& q, const RequestSite& site, std::uint32_t first, std::int64_t now);
+  /// Lets later requests from an instruction that asked for `first` go by the short path.
+  void open_site(Qpu& q, RequestSite& site, std::uint32_t first);
   void tmu_receive(Qpu& q, unsigned unit);  // into r4
   bool semaphore(Qpu& q, unsigned number, bool acquire);
   void breakpoint(Qpu& q);
@@ -250,14 +292,8 @@ class Machine {
   std::int64_t mutex_time = 0;
   int host_interrupts = 0;
 
-  // Statistics since clear.
-  struct Counters {
-    std::int64_t tmu_requests = 0, tmu_hits = 0, l2_hits = 0, memory_lines = 0;
-    std::int64_t dma_loads = 0, dma_stores = 0, dma_bytes_read = 0, dma_bytes_written = 0,
-                 vpm_reads = 0, vpm_writes = 0;
-    std::int64_t uniforms = 0, sfu = 0;
-  } counters;
-  Calendar tmu_unit[6], sdram, vdr, vdw;
+  Shared shared;
+  Calendar vdr, vdw;
 
  private:
   bool inside(Qpu& q, std::uint64_t address, std::uint64_t bytes) {
@@ -269,55 +305,60 @@ class Machine {
   bool find_range(Qpu& q, std::uint64_t address, std::uint64_t bytes);
   void outside_read(Qpu& q, std::uint64_t address, std::uint64_t bytes, std::string_view what);
   void conflict(Qpu& q, const Shadow::Conflict& c, std::uint64_t base, bool write, bool tmu);
-  /// A row within one line that `which` is asked for at clock `now`: when its data are there;
-  /// false: nothing has happened, row_ready looks at what is rare.
-  bool line_booked(const Qpu& q, unsigned which, std::uint32_t first, std::int64_t now,
-                   std::int64_t* ready);
+  /// When a line that `tmu` is asked for at clock `now` is there; caches keep it.
+  std::int64_t line_booked(Tmu& tmu, std::uint32_t line, std::int64_t now);
   /// When the data of a request for a row are there.
-  std::int64_t row_ready(Qpu& q, unsigned which, std::uint64_t first);
-  std::int64_t scattered_ready(Qpu& q, unsigned which, const Vec& address, Vec* data);
+  std::int64_t row_ready(Qpu& q, Tmu& tmu, std::uint64_t first);
+  std::int64_t scattered_ready(Qpu& q, Tmu& tmu, const Vec& address, Vec* data);
   void dma_words(Qpu& q, std::uint64_t address, unsigned count, bool write);
   /// A transfer of one row: both.
   void dma_row(Qpu& q, std::uint64_t address, unsigned count, bool write);
   void dma_time(Qpu& q, std::int64_t words, std::int64_t beats, bool write);
   void tmu_row_slow(Qpu& q, unsigned unit, std::uint32_t address);
   void tmu_row_race(Qpu& q, std::uint64_t first);
-  /// When a line that `unit` asks for at `start` is there; caches keep it.
-  std::int64_t line_ready(unsigned unit, std::uint32_t line, std::int64_t start) {
-    std::uint32_t& tag = tmu_tag_[unit][line % timing::kTmuLines];
+  /// When a line that `tmu` asks for at `start` is there; caches keep it.
+  std::int64_t line_ready(Tmu& tmu, std::uint32_t line, std::int64_t start) {
+    std::uint32_t& tag = tmu.tag[line % timing::kTmuLines];
     if (tag == line) {
-      ++counters.tmu_hits;
+      ++shared.counters.tmu_hits;
       return start + timing::kTmuHit;
     }
     tag = line;
     std::size_t set = line % timing::kL2Sets;
     if (in_l2(set, line)) {
-      ++counters.l2_hits;
+      ++shared.counters.l2_hits;
       return start + timing::kL2Hit;
     }
-    l2_tag_[set][l2_next_[set]++ & (timing::kL2Ways - 1)] = line;
-    ++counters.memory_lines;
-    return sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock) + timing::kMemory;
+    shared.l2_tag[set][shared.l2_next[set]++ & (timing::kL2Ways - 1)] = line;
+    ++shared.counters.memory_lines;
+    return shared.sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock) +
+           timing::kMemory;
   }
   bool in_l2(std::size_t set, std::uint32_t line) const {
     static_assert(timing::kL2Ways == 4);
 #if defined(__SSE2__)
-    __m128i same = _mm_cmpeq_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(l2_tag_[set])),
-                                   _mm_set1_epi32(static_cast<int>(line)));
+    __m128i same =
+        _mm_cmpeq_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(shared.l2_tag[set])),
+                        _mm_set1_epi32(static_cast<int>(line)));
     return _mm_movemask_epi8(same) != 0;
 #else
     std::uint32_t found = 0;
-    for (std::uint32_t way : l2_tag_[set]) found |= way == line;
+    for (std::uint32_t way : shared.l2_tag[set]) found |= way == line;
     return found;
 #endif
   }
   [[noreturn]] void tmu_empty(const Qpu& q, unsigned unit);
   void check_fifo(const Qpu& q, unsigned unit);
   /// Each slice has two TMUs; unless told not to, every other QPU pair sees them swapped.
-  static void pair_tmus(Qpu& q, bool noswap) {
+  void pair_tmus(Qpu& q, bool noswap) {
     unsigned swap = !noswap && (q.id & 2) ? 1 : 0, first = static_cast<unsigned>(q.id) / 4 * 2;
-    q.tmu[0] = static_cast<std::uint8_t>(first + swap);
-    q.tmu[1] = static_cast<std::uint8_t>(first + (swap ^ 1));
+    for (unsigned unit = 0; unit < 2; ++unit) {
+      q.tmu_number[unit] = static_cast<std::uint8_t>(first + (swap ^ unit));
+      q.tmu[unit] = &shared.tmus[q.tmu_number[unit]];
+    }
+  }
+  std::uint32_t* summary_of(std::uint64_t line) {
+    return shadow_.summary(line - memory.base() / timing::kLine);
   }
   void stall(Qpu& q, std::int64_t until, StallReason why) {
     if (until <= q.now) return;
@@ -351,99 +392,7 @@ class Machine {
 
   Shadow shadow_, vpm_shadow_;
   std::int64_t increments_[16][16] = {};
-  // Line numbers; 0, which is below any allocation, marks what is empty.
-  std::uint32_t tmu_tag_[6][timing::kTmuLines] = {};
-  alignas(16) std::uint32_t l2_tag_[timing::kL2Sets][timing::kL2Ways] = {};
-  std::uint8_t l2_next_[timing::kL2Sets] = {};
 };
-
-inline std::int64_t Machine::row_ready(Qpu& q, unsigned which, std::uint64_t first) {
-  std::int64_t start = tmu_unit[which].reserve(q.now, timing::kTmuVector);
-  auto line = static_cast<std::uint32_t>(first / timing::kLine);
-  unsigned offset = first % timing::kLine;
-  if (check_races && (offset || !shadow_.read_line(q.id, (first - memory.base()) / timing::kLine,
-                                                   false))) [[unlikely]]
-    tmu_row_race(q, first);
-  std::int64_t ready = line_ready(which, line, start);
-  if (offset) ready = std::max(ready, line_ready(which, line + 1, start));
-  return ready;
-}
-
-[[gnu::always_inline]] inline bool Machine::line_booked(const Qpu& q, unsigned which,
-                                                        std::uint32_t first, std::int64_t now,
-                                                        std::int64_t* ready) {
-  Calendar& calendar = tmu_unit[which];
-  Calendar::Place asked, moved;
-  if ((first % timing::kLine) || !calendar.look(now, timing::kTmuVector, &asked)) return false;
-  const std::uint32_t line = first / timing::kLine;
-  std::uint32_t& tag = tmu_tag_[which][line % timing::kTmuLines];
-  const std::size_t set = line % timing::kL2Sets;
-  constexpr int kMove = timing::kLine / timing::kSdramBytesPerClock;
-  const bool hit = tag == line, missed = !hit && !in_l2(set, line);
-  if (missed && !sdram.look(asked.end, kMove, &moved)) return false;
-  if (check_races && !shadow_.read_line(q.id, line - memory.base() / timing::kLine, false))
-    return false;
-  calendar.take(asked, timing::kTmuVector);
-  if (missed) {
-    sdram.take(moved, kMove);
-    l2_tag_[set][l2_next_[set]++ & (timing::kL2Ways - 1)] = line;
-    ++counters.memory_lines;
-    *ready = moved.end + timing::kMemory;
-  } else if (hit) {
-    ++counters.tmu_hits;
-    *ready = asked.end + timing::kTmuHit;
-  } else {
-    ++counters.l2_hits;
-    *ready = asked.end + timing::kL2Hit;
-  }
-  tag = line;
-  return true;
-}
-
-template <unsigned kUnit>
-[[gnu::always_inline]] inline bool Machine::tmu_request_line(Qpu& q, std::uint32_t first,
-                                                             std::int64_t now) {
-  TmuFifo& fifo = q.fifo[kUnit];
-  const unsigned count = fifo.count, at = (fifo.head + count) & 7;
-  if (count >= assume::kTmuFifoDepth || q.events) return false;
-  const std::uint64_t past = std::uint64_t{first} + 64;
-  const Qpu::Range* r = q.range;
-  while (first < r->begin || past > r->end)
-    if (++r == std::end(q.range)) return false;
-  if (!line_booked(q, q.tmu[kUnit], first, now, &fifo.ready[at])) return false;
-  const std::byte* from = memory.raw(first);
-  copy_row(&fifo.data[at], from);
-  __builtin_prefetch(from + 4 * timing::kLine);  // streams go on
-  fifo.count = count + 1;
-  return true;
-}
-
-inline void Machine::tmu_request_row(Qpu& q, unsigned unit, std::uint32_t address) {
-  TmuFifo& fifo = q.fifo[unit];
-  std::uint64_t first = address & ~3u;
-  if (fifo.count >= assume::kTmuFifoDepth || !inside(q, first, 64)) [[unlikely]] {
-    tmu_row_slow(q, unit, address);
-    return;
-  }
-  const std::byte* from = memory.raw(first);
-  unsigned at = (fifo.head + fifo.count) & 7, which = q.tmu[unit];
-  copy_row(&fifo.data[at], from);
-  __builtin_prefetch(from + 64);  // streams go on
-  if (q.events) note(q, Event::row, unit | which << 4, first);
-  else fifo.ready[at] = row_ready(q, which, first);
-  ++fifo.count;
-}
-
-inline void Machine::tmu_receive(Qpu& q, unsigned unit) {
-  TmuFifo& fifo = q.fifo[unit];
-  if (fifo.count == 0) [[unlikely]]
-    tmu_empty(q, unit);
-  if (q.events) note(q, Event::receive, unit);
-  else stall(q, fifo.ready[fifo.head], kStallTmu);
-  copy_row(&q.slot[kSlotAcc + 4], &fifo.data[fifo.head]);
-  fifo.head = (fifo.head + 1) & 7;
-  --fifo.count;
-}
 
 /// Decodes, validates and indexes. Throws Error(emit, "qpu.binary.*") on what is no program.
 Program make_program(std::vector<Code> words, std::vector<runtime::DebugEntry> debug);

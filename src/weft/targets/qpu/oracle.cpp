@@ -5,7 +5,7 @@
 #include "weft/targets/qpu/abi.h"
 #include "weft/targets/qpu/engine.h"
 #include "weft/targets/qpu/float.h"
-#include "weft/targets/qpu/machine.h"
+#include "weft/targets/qpu/tmu.h"
 
 namespace weft::qpu::hw {
 

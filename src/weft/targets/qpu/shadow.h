@@ -48,6 +48,22 @@ class Shadow {
     summary_[line] = s | 1u << qpu;
     return true;
   }
+  /// The same for a read that may be stale, of a QPU that has not released anything, by the line's
+  /// summary.
+  std::uint32_t* summary(std::uint64_t line) { return summary_ + line; }
+  bool read_line(std::uint32_t& summary, int qpu) const {
+    std::uint32_t s = summary;
+    if ((s ^ launch_) & kLaunch) s = launch_;
+    if (s & (kDetailed | kWriter)) return false;
+    summary = s | 1u << qpu;
+    return true;
+  }
+  /// The same in parts, for code that does it by itself (engine/requests.cpp): of another launch, a
+  /// summary counts as launch(); with any bit of kNotOnlyRead it is not for the short path.
+  std::uint32_t launch() const { return launch_; }
+  static constexpr std::uint32_t kLaunchShift = 17, kNotOnlyRead = 0x1f000;
+  /// Whether a QPU has released something: its accesses have clocks of their own.
+  bool advanced(int qpu) const { return advanced_ >> qpu & 1; }
   /// Writes a whole line that nobody else has touched, and this QPU as a whole only; false: ask
   /// write16.
   bool write_line(int qpu, std::uint64_t line) {
@@ -77,7 +93,9 @@ class Shadow {
 
   // A line's summary: bits 0..11 QPUs that read all of it, kDetailed, one more than the QPU that
   // wrote all of it, and the launch in the high bits: of another launch, nobody touched it.
-  static constexpr std::uint32_t kDetailed = 1u << 12, kWriter = 15u << 13, kLaunch = ~0u << 17;
+  static constexpr std::uint32_t kDetailed = 1u << 12, kWriter = 15u << 13,
+                                 kLaunch = ~0u << kLaunchShift;
+  static_assert(kNotOnlyRead == (kDetailed | kWriter));
   static std::uint32_t writer_of(int qpu) { return static_cast<std::uint32_t>(qpu + 1) << 13; }
   std::uint64_t lines_count_;
   std::uint32_t* summary_ = nullptr;

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "weft/targets/qpu/assumptions.h"
-#include "weft/targets/qpu/machine.h"
+#include "weft/targets/qpu/tmu.h"
 
 namespace weft::qpu::hw {
 
@@ -38,6 +38,30 @@ void Machine::tmu_row_slow(Qpu& q, unsigned unit, std::uint32_t address) {
   tmu_request_scattered(q, unit, lanes);
 }
 
+void Machine::open_site(Qpu& q, RequestSite& site, std::uint32_t first) {
+  // Running ahead, who settles looks for races.
+  if (first % timing::kLine || (!q.events && shadow_.advanced(q.id))) return;
+  for (const Qpu::Range& r : q.range) {
+    if (first < r.begin || first >= r.end || r.begin % timing::kLine) continue;
+    site = {static_cast<std::uint32_t>(r.begin),
+            static_cast<std::uint32_t>((r.end - r.begin) / timing::kLine), memory.raw(r.begin),
+            summary_of(r.begin / timing::kLine)};
+    return;
+  }
+}
+
+std::int64_t Machine::row_ready(Qpu& q, Tmu& tmu, std::uint64_t first) {
+  std::int64_t start = tmu.calendar.reserve(q.now, timing::kTmuVector);
+  auto line = static_cast<std::uint32_t>(first / timing::kLine);
+  unsigned offset = first % timing::kLine;
+  if (check_races && (offset || !shadow_.read_line(q.id, (first - memory.base()) / timing::kLine,
+                                                   false))) [[unlikely]]
+    tmu_row_race(q, first);
+  std::int64_t ready = line_ready(tmu, line, start);
+  if (offset) ready = std::max(ready, line_ready(tmu, line + 1, start));
+  return ready;
+}
+
 void Machine::tmu_row_race(Qpu& q, std::uint64_t first) {
   Shadow::Conflict c = shadow_.read16(q.id, (first - memory.base()) / 4, 0xffff, false);
   if (c.other >= 0) [[unlikely]]
@@ -52,10 +76,10 @@ void Machine::tmu_request(Qpu& q, unsigned unit, const Vec& address) {
 void Machine::tmu_request_scattered(Qpu& q, unsigned unit, const Vec& address) {
   check_fifo(q, unit);
   TmuFifo& fifo = q.fifo[unit];
-  unsigned which = q.tmu[unit], at = (fifo.head + fifo.count) & 7;
+  unsigned at = (fifo.head + fifo.count) & (TmuFifo::kSlots - 1);
   Vec& data = fifo.data[at];
   if (q.events) {
-    note(q, Event::scattered, unit | which << 4), note(q, Event::scattered, 0, q.pc);
+    note(q, Event::scattered, unit | q.tmu_number[unit] << 4), note(q, Event::scattered, 0, q.pc);
     if (q.events_end - q.events < Event::kRaw) throw RunAgain{};
     std::memcpy(static_cast<void*>(q.events), &address, sizeof address);
     q.events += Event::kRaw;
@@ -64,13 +88,13 @@ void Machine::tmu_request_scattered(Qpu& q, unsigned unit, const Vec& address) {
       data[i] = memory.contains(a, 4) ? memory.load<std::uint32_t>(a) : 0;
     }
   } else {
-    fifo.ready[at] = scattered_ready(q, which, address, &data);
+    fifo.ready[at] = scattered_ready(q, *q.tmu[unit], address, &data);
   }
   ++fifo.count;
 }
 
-std::int64_t Machine::scattered_ready(Qpu& q, unsigned which, const Vec& address, Vec* data) {
-  std::int64_t start = tmu_unit[which].reserve(q.now, timing::kTmuVector), ready = 0;
+std::int64_t Machine::scattered_ready(Qpu& q, Tmu& tmu, const Vec& address, Vec* data) {
+  std::int64_t start = tmu.calendar.reserve(q.now, timing::kTmuVector), ready = 0;
   std::uint32_t previous = 0;
   for (unsigned i = 0; i < 16; ++i) {
     std::uint64_t a = address.lane[i] & ~3u;
@@ -86,7 +110,7 @@ std::int64_t Machine::scattered_ready(Qpu& q, unsigned which, const Vec& address
       }
     }
     auto line = static_cast<std::uint32_t>(a / timing::kLine);
-    if (line != previous || i == 0) ready = std::max(ready, line_ready(which, line, start));
+    if (line != previous || i == 0) ready = std::max(ready, line_ready(tmu, line, start));
     previous = line;
   }
   return ready;

@@ -235,9 +235,10 @@ bool Machine::dma_store_line(Qpu& q, std::uint32_t address) {
   copy_row(memory.raw(address), vpm[y]);
   const std::int64_t start = q.now + timing::kDmaStart;
   const std::int64_t end = vdw.reserve(start, beats(1, 16));
-  q.store_done = std::max(end, sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock));
-  ++counters.dma_stores;
-  counters.dma_bytes_written += timing::kLine;
+  q.store_done =
+      std::max(end, shared.sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock));
+  ++shared.counters.dma_stores;
+  shared.counters.dma_bytes_written += timing::kLine;
   return true;
 }
 
@@ -332,16 +333,16 @@ void Machine::dma_time(Qpu& q, std::int64_t words, std::int64_t clocks, bool wri
   }
   std::int64_t bytes = words * 4, start = q.now + timing::kDmaStart;
   std::int64_t end = (write ? vdw : vdr).reserve(start, clocks);
-  std::int64_t moved =
-      sdram.reserve(start, (bytes + timing::kSdramBytesPerClock - 1) / timing::kSdramBytesPerClock);
+  std::int64_t moved = shared.sdram.reserve(
+      start, (bytes + timing::kSdramBytesPerClock - 1) / timing::kSdramBytesPerClock);
   end = std::max(end, write ? moved : moved + timing::kMemory);
   if (trace)
     trace->span(trace->track("qpu", write ? "dma store" : "dma load"), cat("qpu ", q.id),
                 static_cast<double>(start) / timing::kClockHz * 1e6,
                 static_cast<double>(end - start) / timing::kClockHz * 1e6);
   (write ? q.store_done : q.load_done) = end;
-  ++(write ? counters.dma_stores : counters.dma_loads);
-  (write ? counters.dma_bytes_written : counters.dma_bytes_read) += bytes;
+  ++(write ? shared.counters.dma_stores : shared.counters.dma_loads);
+  (write ? shared.counters.dma_bytes_written : shared.counters.dma_bytes_read) += bytes;
 }
 
 }  // namespace weft::qpu::hw

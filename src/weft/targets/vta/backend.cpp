@@ -14,6 +14,7 @@
 #include "weft/target/accepts.h"
 #include "weft/target/backend.h"
 #include "weft/target/pipeline.h"
+#include "weft/target/rules.h"
 #include "weft/targets/vta/board.h"
 #include "weft/targets/vta/chip_memory.h"
 #include "weft/targets/vta/default_schedule.h"
@@ -22,6 +23,7 @@
 #include "weft/targets/vta/reuse_buffers.h"
 #include "weft/targets/vta/simulator.h"
 #include "weft/targets/vta/split_stages.h"
+#include "weft/targets/vta/trim_loops.h"
 
 namespace weft::vta {
 
@@ -190,7 +192,30 @@ class VtaBackend final : public Backend {
   }
 
   ir::PrimFunc default_schedule(const ir::PrimFunc& f, const Target& target) const override {
-    return vta::default_schedule(f, config_of(target));
+    return is_scheduled(f) ? f : default_steps(f, target, Json())->func();
+  }
+
+  /// Options: tiles, an object of whole elements by axis, and threads.
+  std::unique_ptr<schedule::Schedule> default_steps(const ir::PrimFunc& f, const Target& target,
+                                                    const Json& options) const override {
+    ScheduleOptions given;
+    if (options.is_object()) {
+      for (const auto& [key, value] : options.as_object()) {
+        if (key == "tiles") {
+          for (const auto& [axis, n] : value.as_object()) given.tiles[axis] = n.as_int();
+        } else if (key == "threads") {
+          given.threads = value.as_int();
+        } else {
+          throw Error(ErrorKind::value, "vta.option.schedule",
+                      cat("the default schedule has no option \"", key, "\""))
+              .note("options: tiles, threads");
+        }
+      }
+    }
+    auto rules = std::make_shared<schedule::ScheduleRules>(*schedule::ScheduleRules::generic());
+    rules->merge(rules_of(info(target)));
+    return std::make_unique<schedule::Schedule>(
+        vta::default_schedule(f, config_of(target), rules, given));
   }
 
   pass::Pipeline pipeline(const Target& target) const override {
@@ -202,6 +227,12 @@ class VtaBackend final : public Backend {
     p.push_back({"convert_blocks", pass::convert_blocks});
     p.push_back({"compact_buffers",
                  [machine](const ir::PrimFunc& f) { return pass::compact_buffers(f, machine); }});
+    p.push_back({"trim_loops", trim_loops});
+    pass::Machine recording = machine;  // places are found while recording
+    recording.varying_shapes = true;
+    p.push_back({"compact_tiles", [recording](const ir::PrimFunc& f) {
+                   return pass::compact_buffers(f, recording);
+                 }});
     p.push_back({"lower_match_buffers", pass::lower_match_buffers});
     p.push_back({"inject_virtual_threads", [machine](const ir::PrimFunc& f) {
                    return pass::inject_virtual_threads(keep_places(f), machine, is_nest);

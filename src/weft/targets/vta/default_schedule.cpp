@@ -5,10 +5,8 @@
 
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
-#include "weft/schedule/schedule.h"
-#include "weft/targets/vta/schedules.h"
-#include "weft/targets/vta/synthesise.h"
-#include "weft/targets/vta/tiles.h"
+#include "weft/schedule/tree.h"
+#include "weft/targets/vta/pack.h"
 
 namespace weft::vta {
 
@@ -16,77 +14,189 @@ using namespace ir;
 
 namespace {
 
-struct BlockInfo {
-  Block block;
-  bool reduces = false;
+/// One stage's steps.
+class Steps {
+ public:
+  Steps(schedule::Schedule& sch, const PackedStage& stage, const Config& c,
+        const ScheduleOptions& options)
+      : sch_(sch), p_(stage), c_(c), options_(options) {}
+
+  void run() {
+    choose();
+    anchor_ = sch_.get_block(p_.anchor);
+    sch_.set_scope(anchor_, 0, "vta.acc");
+    for (const PackedStep& s : p_.steps) {
+      steps_.push_back(sch_.get_block(s.block));
+      if (s.on_chip) sch_.set_scope(steps_.back(), 0, "vta.acc");
+    }
+    for (const PackedInput& in : p_.inputs) copies_.push_back(copy(in));
+    tile();
+    for (std::size_t i = 0; i < copies_.size(); ++i) {
+      if (!p_.inputs[i].operand) sch_.compute_at(copies_[i], outer_[*level(p_.inputs[i])]);
+    }
+    const LoopRef innermost = outer_[spatial_end_ - 1];
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (!p_.steps[i].free) sch_.reverse_compute_at(steps_[i], innermost);
+    }
+    for (std::size_t i = steps_.size(); i-- > 0;) {
+      if (p_.steps[i].free) sch_.compute_at(steps_[i], innermost);
+    }
+    for (std::size_t i = 0; i < copies_.size(); ++i) {  // after their consumers
+      if (p_.inputs[i].operand) sch_.compute_at(copies_[i], outer_[*level(p_.inputs[i])]);
+    }
+    for (BlockRef b : copies_) mark(b);
+    for (std::size_t i = 0; i < steps_.size(); ++i) {
+      if (!p_.steps[i].on_chip) mark(steps_[i]);
+    }
+    if (thread_) sch_.bind(*thread_, "vthread");
+    if (p_.task.kind == Task::Kind::elementwise) return;
+    sch_.decompose_reduction(anchor_, first_inside_);
+    if (p_.task.kind == Task::Kind::product) sch_.tensorize(lanes_[0], gemm());
+  }
+
+ private:
+  [[noreturn]] static void refuse(std::string message, std::string note) {
+    throw Error(ErrorKind::schedule, "vta.schedule.default", std::move(message))
+        .note(std::move(note));
+  }
+
+  static std::string name_of(const Axis& a) { return a.var->name; }
+
+  void choose() {
+    TileWish wish;
+    wish.threads = options_.threads;
+    wish.tile.assign(p_.task.axes.size(), 0);
+    for (const auto& [name, n] : options_.tiles) {
+      for (std::size_t a = 0; a < p_.task.axes.size(); ++a) {
+        if (name_of(p_.task.axes[a]) == name) wish.tile[a] = n;
+      }
+    }
+    try {
+      t_ = choose_tiles(p_.task, p_.laid, c_, options_.timing, wish);
+    } catch (const Error& error) {
+      if (error.code() != "vta.accepts.capacity" ||
+          (options_.tiles.empty() && options_.threads == 1))
+        throw;
+      refuse(cat("no tiles of \"", p_.anchor, "\" fit with ",
+                 options_.threads > 1 ? cat("a multiple of ", options_.threads, " of them")
+                                      : std::string("those given")),
+             "everything that comes again has a place on chip; without tiles= and threads= all "
+             "sizes are tried");
+    }
+  }
+
+  std::string gemm() const {
+    const auto known = [&](const std::string& name) {
+      return sch_.state().rules->instruction(name);
+    };
+    std::string shaped = cat("vta.gemm.", c_.batch(), "x", c_.block_out(), "x", c_.block_in());
+    const bool plain = c_.batch() == 1 && c_.block_out() == 16 && c_.block_in() == 16;
+    return !plain && known(shaped) ? shaped : "vta.gemm";
+  }
+
+  /// A copy on chip of what the consumer reads, with its view folded in.
+  BlockRef copy(const PackedInput& in) {
+    BlockRef consumer = sch_.get_block(in.consumer);
+    std::optional<schedule::Path> at = schedule::find_block(sch_.mod(), consumer);
+    WEFT_CHECK(at, "block \"", in.consumer, "\" is gone");
+    const std::vector<BufferRegion>& reads = at->realize()->block->reads;
+    std::size_t i = 0;
+    while (i < reads.size() && reads[i].buffer->name != in.array) ++i;
+    WEFT_CHECK(i < reads.size(), "block \"", in.consumer, "\" does not read \"", in.array, "\"");
+    BlockRef out = sch_.cache_read(consumer, static_cast<std::int64_t>(i), in.scope);
+    if (!in.view.empty()) sch_.compute_inline(sch_.get_block(in.view));
+    return out;
+  }
+
+  /// Tile loops outside, in the tiles' order; inside the sums, the spatial loops and the lanes.
+  void tile() {
+    std::vector<LoopRef> loops = sch_.get_loops(anchor_);
+    const std::size_t axes = p_.task.axes.size();
+    std::vector<std::optional<LoopRef>> outer(axes), inner(axes);
+    std::size_t at = 0, spatial = 0;
+    for (std::size_t a : p_.loops) {
+      if (p_.task.axes[a].reduce && lanes_.empty()) {
+        lanes_.assign(loops.begin() + static_cast<std::ptrdiff_t>(at),
+                      loops.begin() + static_cast<std::ptrdiff_t>(at) + 2);
+        at += 2;
+      }
+      if (!p_.task.axes[a].reduce) ++spatial;
+      const LoopRef& loop = loops[at++];
+      if (t_.count(a) == 1) {
+        inner[a] = loop;
+      } else if (t_.tile[a] == 1) {
+        outer[a] = loop;
+      } else {
+        std::vector<LoopRef> parts = sch_.split(loop, {std::nullopt, schedule::IntRef(t_.tile[a])});
+        outer[a] = parts[0], inner[a] = parts[1];
+      }
+    }
+    while (at < loops.size()) lanes_.push_back(loops[at++]);
+    bool bound = options_.threads <= 1;
+    for (std::size_t a : t_.order) {
+      if (!outer[a]) continue;
+      if (!bound && !p_.task.axes[a].reduce && t_.count(a) % options_.threads == 0) {
+        bound = true;
+        std::vector<LoopRef> parts =
+            sch_.split(*outer[a], {std::nullopt, schedule::IntRef(options_.threads)});
+        outer_.push_back(parts[0]), axis_.push_back(a);
+        thread_ = outer[a] = parts[1];
+      }
+      outer_.push_back(*outer[a]), axis_.push_back(a);
+      if (!p_.task.axes[a].reduce) spatial_end_ = outer_.size();
+    }
+    std::vector<LoopRef> order = outer_;
+    for (bool reduce : {true, false}) {
+      for (std::size_t a : p_.loops) {
+        if (p_.task.axes[a].reduce == reduce && inner[a]) order.push_back(*inner[a]);
+      }
+    }
+    order.insert(order.end(), lanes_.begin(), lanes_.end());
+    if (order.size() > 1) sch_.reorder(order);
+    first_inside_ = order[spatial_end_];
+    surround(order.front());
+  }
+
+  /// The innermost tile loop that changes what a copy holds.
+  std::optional<std::size_t> level(const PackedInput& in) const {
+    std::optional<std::size_t> out;
+    for (std::size_t i = 0; i < outer_.size(); ++i) {
+      if (in.operand && i >= spatial_end_) break;
+      if (!axis_[i] || uses(in.index, p_.task.axes[*axis_[i]])) out = i;
+    }
+    return out;
+  }
+
+  /// A loop around all of the stage, for copies that no tile loop changes.
+  void surround(const LoopRef& outermost) {
+    bool needed = spatial_end_ == 0;
+    for (const PackedInput& in : p_.inputs) needed |= !level(in);
+    if (!needed) return;
+    outer_.insert(outer_.begin(), sch_.add_unit_loop(outermost));
+    axis_.insert(axis_.begin(), std::nullopt);
+    ++spatial_end_;
+  }
+
+  /// The copy's innermost own loop is marked as a transfer.
+  void mark(BlockRef b) {
+    std::vector<LoopRef> loops = sch_.get_loops(b);
+    if (!loops.empty() && std::find(outer_.begin(), outer_.end(), loops.back()) == outer_.end())
+      sch_.annotate(loops.back(), "dma_copy", 1);
+  }
+
+  schedule::Schedule& sch_;
+  const PackedStage& p_;
+  const Config& c_;
+  const ScheduleOptions& options_;
+  Tiles t_;
+  BlockRef anchor_;
+  std::vector<BlockRef> steps_, copies_;
+  std::vector<LoopRef> outer_, lanes_;            // tile loops, outermost first; the anchor's lanes
+  std::vector<std::optional<std::size_t>> axis_;  // of each tile loop
+  std::size_t spatial_end_ = 0;                   // tile loops before the reduced ones
+  LoopRef first_inside_;
+  std::optional<LoopRef> thread_;
 };
-
-std::vector<BlockInfo> leaf_blocks(const PrimFunc& f) {
-  std::vector<BlockInfo> out;
-  for_each_stmt(f->body, [&](const Stmt& s) {
-    const auto* r = as<BlockRealizeNode>(s);
-    if (!r || r->block->iters.empty()) return;
-    BlockInfo info{r->block, false};
-    for (const IterVar& v : r->block->iters) info.reduces |= v.kind == IterKind::reduce;
-    out.push_back(info);
-  });
-  return out;
-}
-
-std::int64_t extent(const Buffer& b, std::size_t d) {
-  std::int64_t n = 0;
-  return d < b->shape.size() && is_const_int(b->shape[d], &n) ? n : -1;
-}
-
-/// C[bo][co][bi][ci] += A[bo][ko][bi][ki] * B[co][ko][ci][ki], then elementwise blocks of C's
-/// shape.
-struct PackedMatmul {
-  Block sum;
-  std::vector<Block> after;  // in program order; the last writes the result
-  MatmulShape shape;
-};
-
-bool recognise(const PrimFunc& f, const Config& c, PackedMatmul& out, std::string& why) {
-  std::vector<BlockInfo> blocks = leaf_blocks(f);
-  std::size_t sums = 0;
-  for (const BlockInfo& b : blocks) sums += b.reduces;
-  if (sums != 1 || !blocks.front().reduces) {
-    why = cat("it has ", sums, " blocks with reductions, where one is expected, first");
-    return false;
-  }
-  out.sum = blocks.front().block;
-  if (out.sum->iters.size() != 6 || out.sum->reads.size() < 2 || out.sum->writes.size() != 1) {
-    why = cat("block \"", out.sum->name,
-              "\" is no product over packed layouts (4 spatial and 2 reduction iterators)");
-    return false;
-  }
-  std::vector<Buffer> inputs;
-  for (const BufferRegion& r : out.sum->reads) {
-    if (r.buffer.get() != out.sum->writes[0].buffer.get()) inputs.push_back(r.buffer);
-  }
-  const Buffer& sum = out.sum->writes[0].buffer;
-  if (inputs.size() != 2 || inputs[0]->ndim() != 4 || inputs[1]->ndim() != 4 || sum->ndim() != 4) {
-    why = cat("block \"", out.sum->name, "\" does not multiply two packed arrays of 4 dimensions");
-    return false;
-  }
-  bool packed = extent(inputs[0], 2) == c.batch() && extent(inputs[0], 3) == c.block_in() &&
-                extent(inputs[1], 2) == c.block_out() && extent(inputs[1], 3) == c.block_in() &&
-                extent(sum, 2) == c.batch() && extent(sum, 3) == c.block_out();
-  if (!packed) {
-    why = cat("the inner extents are not those of the machine: input [", c.batch(), "][",
-              c.block_in(), "], weights [", c.block_out(), "][", c.block_in(), "], sum [",
-              c.batch(), "][", c.block_out(), "]");
-    return false;
-  }
-  if (blocks.size() < 2) {
-    why = cat("\"", sum->name,
-              "\" is int32, and only int8 leaves the machine: a last block must cast it");
-    return false;
-  }
-  for (std::size_t i = 1; i < blocks.size(); ++i) out.after.push_back(blocks[i].block);
-  out.shape = {extent(sum, 0), extent(sum, 1), extent(inputs[0], 1)};
-  return true;
-}
 
 }  // namespace
 
@@ -103,9 +213,6 @@ bool is_scheduled(const PrimFunc& f) {
 
 Verdict accepts_default(const PrimFunc& f, const Config& c) {
   if (is_scheduled(f)) return std::nullopt;
-  PackedMatmul m;
-  std::string why;
-  if (recognise(f, c, m, why)) return std::nullopt;
   try {
     for (const Task& s : plan_stages(f).stages) {
       if (s.kind != Task::Kind::copy) lay_out(s, c);
@@ -117,30 +224,31 @@ Verdict accepts_default(const PrimFunc& f, const Config& c) {
   return std::nullopt;
 }
 
-PrimFunc default_schedule(const PrimFunc& f, const Config& c) {
-  PackedMatmul m;
-  std::string why;
-  if (is_scheduled(f)) return f;
-  if (!recognise(f, c, m, why)) return synthesise(f, plan_stages(f), c);
-  MatmulTiles t = default_tiles(c, m.shape);
-  auto rules = std::make_shared<schedule::ScheduleRules>(*schedule::ScheduleRules::generic());
-  for (const char* scope : {"vta.inp", "vta.wgt", "vta.acc"}) rules->scopes.push_back({scope, {}});
-  schedule::Schedule sch(f, rules);
-  BlockRef sum = sch.get_block(m.sum->name);
-  sch.set_scope(sum, 0, "vta.acc");
-  for (std::size_t i = 0; i + 1 < m.after.size(); ++i)
-    sch.set_scope(sch.get_block(m.after[i]->name), 0, "vta.acc");
-  BlockRef a = sch.cache_read(sum, 0, "vta.inp"), w = sch.cache_read(sum, 1, "vta.wgt");
-  std::vector<LoopRef> loops = sch.get_loops(sum);
-  std::vector<LoopRef> o = sch.split(loops[0], {std::nullopt, t.o}),
-                       n = sch.split(loops[1], {std::nullopt, t.m}),
-                       k = sch.split(loops[4], {std::nullopt, t.n});
-  sch.reorder({o[0], n[0], k[0], k[1], o[1], n[1], loops[2], loops[3], loops[5]});
-  sch.compute_at(a, k[0]);
-  sch.compute_at(w, k[0]);
-  for (const Block& block : m.after) sch.reverse_compute_at(sch.get_block(block->name), n[0]);
-  sch.decompose_reduction(sum, k[0]);
-  return sch.func();
+schedule::Schedule default_schedule(const PrimFunc& f, const Config& c,
+                                    std::shared_ptr<const schedule::ScheduleRules> rules,
+                                    const ScheduleOptions& options) {
+  if (is_scheduled(f))
+    throw Error(ErrorKind::schedule, "vta.schedule.scheduled",
+                cat("\"", f->name, "\" has buffers in the machine's memories already"))
+        .help("build it as it is, or begin from the function without steps");
+  Packed packed = pack(f, c);
+  std::vector<std::string> names;
+  for (const PackedStage& s : packed.stages) {
+    for (const Axis& a : s.task.axes) names.push_back(a.var->name);
+  }
+  for (const auto& [name, n] : options.tiles) {
+    if (std::find(names.begin(), names.end(), name) == names.end())
+      throw Error(ErrorKind::schedule, "vta.schedule.default",
+                  cat("tiles name \"", name, "\", no iterator of \"", f->name, "\""))
+          .note(cat("iterators: ", join(names)));
+    if (n < 1)
+      throw Error(ErrorKind::schedule, "vta.schedule.default",
+                  cat("a tile of ", n, " whole elements along \"", name, "\""))
+          .note("legal: at least 1");
+  }
+  schedule::Schedule sch(packed.func, std::move(rules));
+  for (const PackedStage& s : packed.stages) Steps(sch, s, c, options).run();
+  return sch;
 }
 
 }  // namespace weft::vta

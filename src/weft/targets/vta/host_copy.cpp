@@ -61,8 +61,7 @@ class Reader {
               [](const Part& a, const Part& b) { return a.shift < b.shift; });
     for (std::size_t i = 0; i < parts_.size(); ++i) {
       bool byte = parts_[i].load->buffer->dtype.bytes() == 1;
-      if (parts_[i].shift != static_cast<int>(8 * i) || (parts_.size() > 1 && !byte) ||
-          parts_[i].load->buffer.get() != parts_[0].load->buffer.get())
+      if (parts_[i].shift != static_cast<int>(8 * i) || (parts_.size() > 1 && !byte))
         refuse(cat("computes ", print(s_->value)), "the host copies and joins bytes, no more");
     }
     // Splits until every index is a sum.
@@ -170,7 +169,8 @@ class Reader {
       out_.guards.push_back({*i, 0, extent, true});
     }
     out_.dst = param(s_->buffer.get());
-    out_.src = param(parts_.at(0).load->buffer.get());
+    out_.src.clear();
+    for (const Part& p : parts_) out_.src.push_back(param(p.load->buffer.get()));
     DType d = s_->buffer->dtype, f = parts_[0].load->buffer->dtype;
     out_.dst_bytes = d.bytes(), out_.src_bytes = f.bytes(), out_.src_signed = f.is_int();
     if (out_.from.size() > 1 && static_cast<int>(out_.from.size()) != out_.dst_bytes)

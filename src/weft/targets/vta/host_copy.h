@@ -26,7 +26,8 @@ struct HostCopy {
     bool skip = false;  // outside it nothing is written, filled or not
   };
   std::vector<std::int64_t> extents;  // outermost first
-  int dst = 0, src = 0;               // parameters
+  int dst = 0;                        // parameter
+  std::vector<int> src;               // parameter of each part
   int dst_bytes = 1, src_bytes = 1;   // of an element
   bool src_signed = true;
   Index to;

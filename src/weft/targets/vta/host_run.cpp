@@ -14,9 +14,12 @@ std::int64_t floor_div(std::int64_t a, std::int64_t b) {
 
 class Runner {
  public:
-  Runner(const HostCopy& c, std::byte* dst, const std::byte* src, std::int64_t dst_count,
-         std::int64_t src_count)
-      : c_(c), dst_(dst), src_(src), dst_count_(dst_count), src_count_(src_count) {}
+  struct Source {
+    const std::byte* data;
+    std::int64_t count;  // elements
+  };
+  Runner(const HostCopy& c, std::byte* dst, std::int64_t dst_count, std::vector<Source> sources)
+      : c_(c), dst_(dst), dst_count_(dst_count), src_(std::move(sources)) {}
 
   void run() {
     std::vector<std::int64_t> from;
@@ -77,17 +80,17 @@ class Runner {
     for (std::int64_t i = first; i < end; ++i, to += ds) {
       for (std::size_t k = 0; k < from.size(); ++k) {
         std::int64_t at = from[k] + i * step(c_.from[k]);
-        check(to, at);
-        dst_[to * c_.dst_bytes + static_cast<std::int64_t>(k)] = src_[at];
+        check(to, at, k);
+        dst_[to * c_.dst_bytes + static_cast<std::int64_t>(k)] = src_[k].data[at];
       }
     }
   }
 
-  void check(std::int64_t to, std::int64_t from) const {
-    if (to < 0 || to >= dst_count_ || from < 0 || from >= src_count_) [[unlikely]]
+  void check(std::int64_t to, std::int64_t from, std::size_t part = 0) const {
+    if (to < 0 || to >= dst_count_ || from < 0 || from >= src_[part].count) [[unlikely]]
       throw Error(ErrorKind::value, "vta.host.bounds",
                   cat("a host copy reaches element ", to < 0 || to >= dst_count_ ? to : from,
-                      " of ", to < 0 || to >= dst_count_ ? dst_count_ : src_count_))
+                      " of ", to < 0 || to >= dst_count_ ? dst_count_ : src_[part].count))
           .note("the module's loops and the arrays' sizes contradict each other");
   }
 
@@ -99,7 +102,7 @@ class Runner {
   template <typename T>
   void same(std::int64_t to, std::int64_t ds, std::int64_t from, std::int64_t fs, std::int64_t n) {
     T* d = reinterpret_cast<T*>(dst_) + to;
-    const T* s = reinterpret_cast<const T*>(src_) + from;
+    const T* s = reinterpret_cast<const T*>(src_[0].data) + from;
     for (std::int64_t i = 0; i < n; ++i) d[i * ds] = s[i * fs];
   }
 
@@ -109,7 +112,7 @@ class Runner {
     check(to + (n - 1) * ds, from + (n - 1) * fs);
     if (c_.dst_bytes == c_.src_bytes) {
       if (ds == 1 && fs == 1) {
-        std::memcpy(dst_ + to * c_.dst_bytes, src_ + from * c_.src_bytes,
+        std::memcpy(dst_ + to * c_.dst_bytes, src_[0].data + from * c_.src_bytes,
                     static_cast<std::size_t>(n * c_.dst_bytes));
         return;
       }
@@ -122,7 +125,7 @@ class Runner {
     }
     for (std::int64_t i = 0; i < n; ++i, to += ds, from += fs) {
       std::int64_t v = 0;
-      std::memcpy(&v, src_ + from * c_.src_bytes, static_cast<std::size_t>(c_.src_bytes));
+      std::memcpy(&v, src_[0].data + from * c_.src_bytes, static_cast<std::size_t>(c_.src_bytes));
       int unused = 64 - 8 * c_.src_bytes;
       v = static_cast<std::int64_t>(static_cast<std::uint64_t>(v) << unused);
       v = c_.src_signed ? v >> unused
@@ -133,19 +136,21 @@ class Runner {
 
   const HostCopy& c_;
   std::byte* dst_;
-  const std::byte* src_;
-  std::int64_t dst_count_, src_count_;
+  std::int64_t dst_count_;
+  std::vector<Source> src_;  // of each part
 };
 
 }  // namespace
 
 void run(const HostCopy& c, const std::vector<HostSpan>& params) {
   if (c.points() == 0) return;
-  const HostSpan &d = params.at(static_cast<std::size_t>(c.dst)),
-                 &s = params.at(static_cast<std::size_t>(c.src));
-  Runner(c, d.data, s.data, static_cast<std::int64_t>(d.bytes) / c.dst_bytes,
-         static_cast<std::int64_t>(s.bytes) / c.src_bytes)
-      .run();
+  const HostSpan& d = params.at(static_cast<std::size_t>(c.dst));
+  std::vector<Runner::Source> sources;
+  for (int part : c.src) {
+    const HostSpan& s = params.at(static_cast<std::size_t>(part));
+    sources.push_back({s.data, static_cast<std::int64_t>(s.bytes) / c.src_bytes});
+  }
+  Runner(c, d.data, static_cast<std::int64_t>(d.bytes) / c.dst_bytes, std::move(sources)).run();
 }
 
 std::int64_t bytes_moved(const HostCopy& c) {
@@ -194,7 +199,9 @@ Json to_json(const HostCopy& c) {
     guards.push_back(std::move(row));
   }
   out["extents"] = std::move(extents);
-  out["dst"] = c.dst, out["src"] = c.src;
+  Json sources = Json::array();
+  for (int part : c.src) sources.push_back(part);
+  out["dst"] = c.dst, out["src"] = std::move(sources);
   out["dst_bytes"] = c.dst_bytes, out["src_bytes"] = c.src_bytes;
   out["signed"] = c.src_signed;
   out["to"] = index_json(c.to);
@@ -222,7 +229,12 @@ HostCopy host_copy_from_json(const Json& json, std::size_t params) {
       return static_cast<int>(v);
     };
     auto last = static_cast<std::int64_t>(params) - 1;
-    c.dst = number("dst", last), c.src = number("src", last);
+    c.dst = number("dst", last);
+    for (const Json& part : json.at("src").as_array()) {
+      if (part.as_int() < 0 || part.as_int() > last)
+        damaged(cat("\"src\" of a host copy is ", part.as_int()));
+      c.src.push_back(static_cast<int>(part.as_int()));
+    }
     c.dst_bytes = number("dst_bytes", 8), c.src_bytes = number("src_bytes", 8);
     for (int b : {c.dst_bytes, c.src_bytes}) {
       if (b != 1 && b != 2 && b != 4 && b != 8) damaged(cat("elements of ", b, " bytes"));
@@ -231,6 +243,8 @@ HostCopy host_copy_from_json(const Json& json, std::size_t params) {
     c.to = index_from(json.at("to"), c.extents.size());
     for (const Json& f : json.at("from").as_array())
       c.from.push_back(index_from(f, c.extents.size()));
+    if (c.src.size() != c.from.size())
+      damaged(cat(c.src.size(), " arrays for ", c.from.size(), " parts of a host copy"));
     if (c.from.empty() ||
         (c.from.size() > 1 && (static_cast<int>(c.from.size()) != c.dst_bytes || c.src_bytes != 1)))
       damaged(cat("a host copy of ", c.from.size(), " parts"));
@@ -275,7 +289,7 @@ std::string to_c(const HostCopy& c, std::string_view indent) {
   std::string value, dst = type(c.dst_bytes, true), src = type(c.src_bytes, c.src_signed);
   std::string target = cat("((", dst, "*)p", c.dst, ")[", sum(c.to), "]");
   for (std::size_t k = 0; k < c.from.size(); ++k) {
-    std::string part = cat("((const ", c.from.size() > 1 ? "uint8_t" : src, "*)p", c.src, ")[",
+    std::string part = cat("((const ", c.from.size() > 1 ? "uint8_t" : src, "*)p", c.src[k], ")[",
                            sum(c.from[k]), "]");
     value += cat(k ? " | " : "", c.from.size() > 1 ? cat("(uint32_t)", part, " << ", 8 * k) : part);
   }

@@ -177,15 +177,64 @@ Affine Lowering::index(const Exprs& indices, const Nest& nest, const StmtNode* w
   return *a;
 }
 
-void Lowering::unit(const Nest& nest) {
-  const StoreNode* s = nest.update;
-  if (nest.guard) {
-    std::optional<Affine> value = affine(nest.guard, nest.loops, env_);
-    if (!value || !value->constant())
-      no_unit("guard", cat("the guard ", print(nest.guard), " differs inside the nest"), s,
-              "choose tiles that divide the extents");
-    if (!value->base) return;
+void Lowering::narrow(Nest& nest, const Expr& guard) const {
+  const auto* both = as<BinaryNode>(guard);
+  if (both && both->kind == ExprKind::and_) {
+    narrow(nest, both->a);
+    return narrow(nest, both->b);
   }
+  const auto* pair = as<CallNode>(guard);
+  if (pair && pair->op == "bitwise_and") {
+    narrow(nest, pair->args[0]);
+    return narrow(nest, pair->args[1]);
+  }
+  auto differs = [&] {
+    no_unit("guard", cat("the guard ", print(guard), " differs inside the nest"), nest.update,
+            "a guard may bound each loop of a nest, or hold for all of it");
+  };
+  auto nothing = [&] {
+    for (NestLoop& loop : nest.loops) loop.extent = 0;
+    if (nest.loops.empty()) nest.never = true;
+  };
+  if (std::optional<Affine> value = affine(guard, nest.loops, env_); value && value->constant()) {
+    if (!value->base) nothing();
+    return;
+  }
+  std::optional<Affine> a, b;
+  if (both) a = affine(both->a, nest.loops, env_), b = affine(both->b, nest.loops, env_);
+  if (!a || !b) return differs();
+  const ExprKind kind = guard->kind;
+  if (kind == ExprKind::lt || kind == ExprKind::le) std::swap(a, b);
+  else if (kind != ExprKind::gt && kind != ExprKind::ge) return differs();
+  // Now the guard is room >= 0.
+  std::int64_t room = a->base - b->base - (kind == ExprKind::lt || kind == ExprKind::gt ? 1 : 0);
+  std::int64_t low = room, high = room;
+  std::optional<std::size_t> one;
+  bool several = false;
+  for (std::size_t i = 0; i < nest.loops.size(); ++i) {
+    std::int64_t step = a->coeff[i] - b->coeff[i];
+    if (step == 0 || nest.loops[i].extent <= 1) continue;
+    several = several || one;
+    one = i;
+    (step > 0 ? high : low) += step * (nest.loops[i].extent - 1);
+  }
+  if (low >= 0) return;
+  if (high < 0) return nothing();
+  if (several) return differs();
+  NestLoop& loop = nest.loops[*one];
+  std::int64_t step = a->coeff[*one] - b->coeff[*one];
+  if (step > 0) {
+    std::int64_t first = (-room + step - 1) / step;
+    loop.min += first, loop.extent -= first;
+  } else {
+    loop.extent = std::min(loop.extent, room / -step + 1);
+  }
+}
+
+void Lowering::unit(Nest nest) {
+  const StoreNode* s = nest.update;
+  if (nest.guard) narrow(nest, nest.guard);
+  if (nest.never) return;
   for (const NestLoop& loop : nest.loops) {
     if (loop.extent <= 0) return;
   }

@@ -50,7 +50,10 @@ class Lowering {
 
   Affine index(const ir::Exprs& indices, const Nest& nest, const ir::StmtNode* where) const;
 
-  void unit(const Nest& nest);
+  void unit(Nest nest);
+
+  /// Takes the steps for which the guard does not hold out of the nest's loops.
+  void narrow(Nest& nest, const ir::Expr& guard) const;
 
   /// A loop nest over lanes and elements of one on-chip buffer: removes the loops that make up an
   /// element. `a` is the on-chip index in scalars; `others` must step alike inside an element.

@@ -125,6 +125,14 @@ std::optional<std::int64_t> constant(const Expr& e, const Environment& env) {
 
 namespace {
 
+/// What a condition without alternative encloses; the condition is added to the nest's guard.
+Stmt through_guard(const Stmt& at, Nest& out) {
+  const auto* guard = as<IfNode>(at);
+  if (!guard || guard->else_case) return at;
+  out.guard = out.guard ? logical_and(out.guard, guard->condition) : guard->condition;
+  return guard->then_case;
+}
+
 /// Descends to what is under the loops: one update, with or without its initial value before it.
 bool one_update(Stmt at, Nest& out) {
   if (const auto* seq = as<SeqNode>(at)) {
@@ -138,10 +146,7 @@ bool one_update(Stmt at, Nest& out) {
     if (!out.init) return false;
     at = seq->stmts[1];
   }
-  if (const auto* guard = as<IfNode>(at); guard && !guard->else_case) {
-    out.guard = guard->condition;
-    at = guard->then_case;
-  }
+  at = through_guard(at, out);
   out.update = as<StoreNode>(at);
   if (!out.update) return false;
   return !out.init || out.init->buffer.get() == out.update->buffer.get();
@@ -152,7 +157,11 @@ bool one_update(Stmt at, Nest& out) {
 bool is_nest(const Stmt& s) {
   Nest out;
   Stmt at = s;
-  while (const auto* loop = as<ForNode>(at)) at = loop->body;
+  while (const auto* loop = as<ForNode>(at)) {
+    at = loop->body;
+    // A condition between loops is that of a tensorized tile.
+    if (Stmt inside = through_guard(at, out); as<ForNode>(inside)) at = inside;
+  }
   return one_update(at, out);
 }
 
@@ -167,6 +176,11 @@ std::optional<Nest> nest_of(const Stmt& s, const Environment& env) {
     if (!min || !extent) return std::nullopt;
     out.loops.push_back({loop->var.get(), *min, *extent});
     at = loop->body;
+    Nest inner = out;
+    if (Stmt inside = through_guard(at, inner); as<ForNode>(inside)) {
+      out.guard = inner.guard;
+      at = inside;
+    }
   }
   if (!one_update(at, out)) return std::nullopt;
   return out;

@@ -39,7 +39,8 @@ struct Nest {
   const ir::StoreNode* init = nullptr;
   ir::Expr init_guard;  // null: always
   const ir::StoreNode* update = nullptr;
-  ir::Expr guard;  // of the update; null: always
+  ir::Expr guard;      // of the update; null: always
+  bool never = false;  // the guard is known not to hold
 };
 
 /// Whether a statement has the shape of a nest: loops around one update.

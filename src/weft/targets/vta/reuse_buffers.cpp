@@ -49,7 +49,8 @@ bool one_to_one(const Nest& nest, const Affine& at) {
 /// Whether the nest stores what it reads of `from` at the very same places.
 bool in_place(const Nest& nest, const BufferNode* from) {
   const StoreNode* s = nest.update;
-  if (nest.init || nest.guard || s->indices.size() != 1) return false;
+  if (nest.init || s->indices.size() != 1) return false;
+  if (nest.guard && !used_buffers(evaluate(nest.guard)).empty()) return false;
   std::optional<Affine> to = affine(s->indices[0], nest.loops, {});
   if (!to || !one_to_one(nest, *to)) return false;
   bool same = true;

@@ -114,8 +114,9 @@ namespace {
 
 class Search {
  public:
-  Search(const Task& s, const Laid& laid, const Config& c, const TimingParams& t)
-      : s_(s), laid_(laid), c_(c), t_(t), chain_(compile_chain(s)) {
+  Search(const Task& s, const Laid& laid, const Config& c, const TimingParams& t,
+         const TileWish& wish)
+      : s_(s), laid_(laid), c_(c), t_(t), wish_(wish), chain_(compile_chain(s)) {
     for (std::size_t a = 0; a < s.axes.size(); ++a) {
       best_.outer.push_back(outer_extent(s, laid.lanes, c, a));
       best_.tile.push_back(1);
@@ -169,6 +170,7 @@ class Search {
 
   void walk(Tiles& t, std::size_t a, std::size_t most) {
     if (a == s_.axes.size()) {
+      if (wish_.threads > 1 && !threads_fit(t)) return;
       double cycles = cost(t);
       if (cycles >= 0 && (!found_ || cycles < best_.cycles)) {
         found_ = true;
@@ -177,12 +179,21 @@ class Search {
       }
       return;
     }
-    for (std::int64_t n : candidates(t.outer[a], most)) {
+    const bool given = a < wish_.tile.size() && wish_.tile[a] > 0;
+    for (std::int64_t n :
+         given ? std::vector{std::min(wish_.tile[a], t.outer[a])} : candidates(t.outer[a], most)) {
       t.tile[a] = n;
       walk(t, a + 1, most);
       if (whole_[a]) break;  // the first candidate is all of it
     }
     t.tile[a] = 1;
+  }
+
+  bool threads_fit(const Tiles& t) const {
+    for (std::size_t a = 0; a < s_.axes.size(); ++a) {
+      if (!s_.axes[a].reduce && t.count(a) % wish_.threads == 0) return true;
+    }
+    return false;
   }
 
   double runs(const Tiles& t, int level) const {
@@ -291,6 +302,7 @@ class Search {
   const Laid& laid_;
   const Config& c_;
   TimingParams t_;
+  const TileWish& wish_;
   ChainProgram chain_;
   bool product_ = false, reduction_ = false, found_ = false;
   int places_ = 2;
@@ -301,8 +313,9 @@ class Search {
 
 }  // namespace
 
-Tiles choose_tiles(const Task& s, const Laid& laid, const Config& c, const TimingParams& timing) {
-  return Search(s, laid, c, timing).run();
+Tiles choose_tiles(const Task& s, const Laid& laid, const Config& c, const TimingParams& timing,
+                   const TileWish& wish) {
+  return Search(s, laid, c, timing, wish).run();
 }
 
 }  // namespace weft::vta

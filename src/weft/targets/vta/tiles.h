@@ -31,7 +31,14 @@ std::int64_t tile_elements(const Operand& o, const Layout& l, const Task& s,
 /// The tile loop (position in order) inside which the operand must be fetched; -1: before all.
 int level_of(const Operand& o, const Task& s, const Tiles& t);
 
+/// What is not to be chosen.
+struct TileWish {
+  std::vector<std::int64_t> tile;  // per axis, 0: free; empty: all free
+  std::int64_t threads = 1;        // some spatial axis must have a multiple of so many tiles
+};
+
 /// Throws Error(lower, "vta.accepts.capacity") with the sizes when nothing fits.
-Tiles choose_tiles(const Task& s, const Laid& laid, const Config& c, const TimingParams& timing);
+Tiles choose_tiles(const Task& s, const Laid& laid, const Config& c, const TimingParams& timing,
+                   const TileWish& wish = {});
 
 }  // namespace weft::vta

@@ -8,6 +8,7 @@
 #include "weft/base/error.h"
 #include "weft/targets/wse/csl/compile.h"
 #include "weft/targets/wse/sdk_runtime.h"
+#include "weft/targets/wse/view.h"
 
 namespace weft::wse {
 
@@ -158,6 +159,8 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
     std::int64_t bytes = 4;
     std::vector<std::int64_t> shape;
     std::string own;
+    std::ptrdiff_t view_of = -1;
+    std::vector<ViewIndex> index;
   };
   std::vector<Data> data(buffers.size());
   std::size_t next = 0;
@@ -174,7 +177,21 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
       d.own.resize(static_cast<std::size_t>(n));
       d.at = d.own.data();
     }
+    if (const Json* of = buffers[i].find("view_of")) {
+      d.view_of = static_cast<std::ptrdiff_t>(of->as_int());
+      for (const Json& index : buffers[i].at("index").as_array()) d.index.emplace_back(index);
+    }
   }
+  // Brings a view up to date, or what is seen through it.
+  auto refresh = [&](std::size_t buffer, bool back) {
+    Data& view = data[buffer];
+    if (view.view_of < 0) return;
+    Data& whole = data[static_cast<std::size_t>(view.view_of)];
+    for_each_viewed(view.shape, whole.shape, view.index, [&](std::int64_t k, std::int64_t element) {
+      char *seen = view.at + k * view.bytes, *there = whole.at + element * view.bytes;
+      std::memcpy(back ? there : seen, back ? seen : there, static_cast<std::size_t>(view.bytes));
+    });
+  };
   RuntimeOptions options;
   options.threads = threads_;
   SdkRuntime rt(c.layout, options);
@@ -204,6 +221,7 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
     // Boxes go out; what lies outside a buffer is zero and is never used.
     for (const Array& a : inputs) {
       if (a.kept) continue;
+      refresh(a.buffer, false);
       const Data& from = data[a.buffer];
       std::vector<std::uint32_t> words(static_cast<std::size_t>(width * height * a.size));
       std::size_t w = 0;
@@ -284,6 +302,7 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
         }
       }
     }
+    refresh(output.buffer, true);
   }
   rt.stop();
   cycles_ += rt.fabric().now();

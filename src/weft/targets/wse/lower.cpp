@@ -6,7 +6,9 @@
 
 #include "weft/arith/analyzer.h"
 #include "weft/ir/build.h"
+#include "weft/ir/text.h"
 #include "weft/ir/visit.h"
+#include "weft/targets/wse/view.h"
 
 namespace weft::wse {
 
@@ -270,6 +272,8 @@ class Lowering {
     std::vector<std::ptrdiff_t> writer(out_.buffers.size(), -1);  // last stage that covers it
     for (Stage& s : out_.stages) s.collect = false;
     auto fetched = [&](std::size_t buffer) {  // its last writer must hand it out
+      if (out_.buffers[buffer].view_of >= 0)
+        buffer = static_cast<std::size_t>(out_.buffers[buffer].view_of);
       if (writer[buffer] >= 0) out_.stages[static_cast<std::size_t>(writer[buffer])].collect = true;
     };
     for (std::size_t j = 0; j < out_.stages.size(); ++j) {
@@ -301,7 +305,11 @@ class Lowering {
       if (s.keeps && !alias(s.output)) fetched(s.output.buffer);
       valid[j] = where(s, inputs);
       std::size_t b = s.output.buffer;
-      if (covers(s)) {
+      if (std::ptrdiff_t of = out_.buffers[b].view_of; of >= 0) {
+        fetched(b);  // what the view does not reach
+        s.collect = true;
+        writer[static_cast<std::size_t>(of)] = -1;
+      } else if (covers(s)) {
         writer[b] = static_cast<std::ptrdiff_t>(j);
       } else {
         fetched(b);  // what it does not write must be in the buffer
@@ -314,6 +322,76 @@ class Lowering {
     }
   }
 
+  /// Whether each index is a sum of iterators times constants.
+  static bool linear(const Stage& s, const Exprs& indices) {
+    std::vector<Var> vars;
+    for (const StageIter& i : s.iters) vars.push_back(i.var);
+    return std::all_of(indices.begin(), indices.end(), [&](const Expr& e) {
+      auto l = arith::detect_linear(e, vars);
+      return l && as<IntImmNode>(arith::simplify(l->base));
+    });
+  }
+
+  /// A view of `b` through indices that are not linear: an element per point of the iterators in
+  /// them, or of all spatial ones. Changes the indices to those iterators.
+  Buffer view(const Stage& s, const Buffer& b, Exprs* indices, bool spatial) {
+    std::vector<Var> used;
+    StageBuffer v;
+    for (const StageIter& i : s.iters) {
+      bool here = spatial && !i.reduce;
+      for (const Expr& e : *indices) {
+        for_each_expr(e, [&](const Expr& x) { here |= x.get() == i.var.get(); });
+      }
+      if (!here) continue;
+      used.push_back(i.var);
+      v.shape.push_back(i.extent);
+    }
+    v.index = Json::array();
+    for (std::size_t d = 0; d < indices->size(); ++d) {
+      std::string why;
+      Json index = index_to_json(arith::simplify((*indices)[d]), used, &why);
+      if (index.is_null()) {
+        refuse("index",
+               cat("block ", s.name, " reaches ", b->name, " in dimension ", d,
+                   " through an index that depends on ", why),
+               "let each index depend on nothing but the block's iterators");
+      }
+      v.index.push_back(std::move(index));
+    }
+    v.view_of = static_cast<std::ptrdiff_t>(buffer_index(b));
+    for (const Expr& e : *indices)
+      v.name += cat(v.name.empty() ? cat(b->name, "[") : ", ", print(arith::simplify(e)));
+    v.name += "]";
+    v.dtype = b->dtype;
+    v.param = false;
+    Exprs shape, at;
+    for (std::size_t k = 0; k < used.size(); ++k) {
+      shape.push_back(make_int(v.shape[k]));
+      at.push_back(used[k]);
+    }
+    Buffer seen = v.buffer = make_buffer(cat(b->name, "_seen"), b->dtype, shape);
+    *indices = std::move(at);
+    out_.buffers.push_back(std::move(v));
+    return seen;
+  }
+
+  /// The expression with views in place of accesses that are not linear.
+  Expr with_views(const Stage& s, const Expr& e) {
+    struct Views final : Rewriter {
+      Lowering& lowering;
+      const Stage& s;
+      Views(Lowering& l, const Stage& stage) : lowering(l), s(stage) {}
+      Expr rewrite_load(const Expr& x) override {
+        const auto* l = as<LoadNode>(x);
+        if (linear(s, l->indices)) return x;
+        Exprs indices = l->indices;
+        Buffer seen = lowering.view(s, l->buffer, &indices, false);
+        return load(seen, indices);
+      }
+    };
+    return Views(*this, s).rewrite(e);
+  }
+
   // The local array of an access, merged with an earlier one of the same slopes.
   void access(Stage& s, const Buffer& b, const Exprs& indices, const std::string& name,
               LocalArray* fixed) {
@@ -323,19 +401,9 @@ class Lowering {
     a.buffer = buffer_index(b);
     const auto& shape = out_.buffers[a.buffer].shape;
     for (std::size_t d = 0; d < indices.size(); ++d) {
-      auto linear = arith::detect_linear(indices[d], vars);
-      const IntImmNode* base = nullptr;
-      Expr simple;
-      if (linear) {
-        simple = arith::simplify(linear->base);
-        base = as<IntImmNode>(simple);
-      }
-      if (!linear || !base) {
-        refuse("index",
-               cat("block ", s.name, " reaches ", b->name, " in dimension ", d,
-                   " through an index that is not linear in its iterators"),
-               "split the block so that each index is a sum of iterators times constants");
-      }
+      auto linear = arith::detect_linear(indices[d], vars);  // of views and others alike
+      Expr simple = arith::simplify(linear->base);
+      const auto* base = as<IntImmNode>(simple);
       a.coef.push_back(linear->coeffs);
       std::int64_t low = base->value, n = 1;
       for (std::size_t k = 0; k < vars.size(); ++k) {
@@ -446,8 +514,11 @@ class Lowering {
     follows(s.value);
     s.after_chain = after_chain;
     place(s, after_chain);
-    access(s, store->buffer, store->indices, cat(prefix, "out"), &s.output);
-    for (std::size_t d = 0; d < store->indices.size(); ++d) {
+    Buffer target = store->buffer;
+    Exprs places = store->indices;
+    if (!linear(s, places)) target = view(s, target, &places, true);
+    access(s, target, places, cat(prefix, "out"), &s.output);
+    for (std::size_t d = 0; d < places.size(); ++d) {
       for (std::size_t k = 0; k < s.iters.size(); ++k) {
         if (s.iters[k].reduce && s.output.coef[d][k])
           refuse("reduction", cat("block ", block->name,
@@ -461,8 +532,12 @@ class Lowering {
           access(s, l->buffer, l->indices, cat(prefix, "in"), nullptr);
       });
     };
+    s.value = with_views(s, s.value);
     reads(s.value);
-    if (s.init) reads(s.init);
+    if (s.init) {
+      s.init = with_views(s, s.init);
+      reads(s.init);
+    }
     out_.stages.push_back(std::move(s));
   }
 
@@ -520,6 +595,10 @@ Json describe(const StageProgram& p) {
     Json row = Json::object();
     row["dtype"] = to_string(b.dtype);
     row["param"] = b.param;
+    if (b.view_of >= 0) {
+      row["view_of"] = static_cast<std::int64_t>(b.view_of);
+      row["index"] = b.index;
+    }
     Json shape = Json::array();
     for (std::int64_t e : b.shape) shape.push_back(e);
     row["shape"] = shape;

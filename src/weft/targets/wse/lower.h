@@ -98,6 +98,10 @@ struct StageBuffer {
   DType dtype;
   std::vector<std::int64_t> shape;
   bool param = true;
+  /// A view: one element per point of some of a block's iterators, which are `shape`; `index` says
+  /// which element of buffer `view_of` each is (view.h).
+  std::ptrdiff_t view_of = -1;
+  Json index;
 };
 
 struct StageProgram {

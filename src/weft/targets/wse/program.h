@@ -108,7 +108,7 @@ enum class MathFn : std::uint8_t {
   copysign,  // two operands
 };
 
-enum class PrintKind : std::uint8_t { text, character, decimal, hex, real, line };
+enum class PrintKind : std::uint8_t { text, character, decimal, hex, real, line, binary };
 
 /// Where a task id lives. WSE-2 data tasks are named by colour, WSE-3 ones by input queue.
 enum class TaskSpace : std::uint8_t { local, color, queue, control, microthread };
@@ -470,6 +470,9 @@ enum class ConfigFn : std::uint8_t {
   flush_exit,            // queue
   set_timer,             // cycles until local task 30 is activated, 0: never
   timer_left,            // -> cycles until then, 0: not set
+  change_route,          // colour, 0 set / 1 toggle / 2 clear, bit (0..4 rx, 5..9 tx)
+  set_position,          // colour, current switch position
+  queue_bits,            // 0 in / 1 out, 0 empty / 1 full -> a bit per queue
 };
 
 }  // namespace weft::wse

@@ -77,12 +77,12 @@ void Fabric::control(Pe& pe, ColorState& cs, std::uint32_t& payload, Cycle) {
   while (last < 3 && cs.route.positions[static_cast<std::size_t>(last)].valid) ++last;
   switch (command) {
     case 1:  // advance
-      if (cs.route.pop == PopMode::on_advance || cs.route.pop == PopMode::on_advance_nop)
-        pop = true;
-      if (last > 0) {
-        if (cs.position < last) ++cs.position;
-        else if (cs.route.ring) cs.position = 0;
+      if (last > 0 && (cs.position < last || cs.route.ring)) {
+        cs.position = cs.position < last ? static_cast<std::uint8_t>(cs.position + 1) : 0;
         enforce(cs);
+        // A switch that stays where it is leaves the command to the next router.
+        if (cs.route.pop == PopMode::on_advance || cs.route.pop == PopMode::on_advance_nop)
+          pop = true;
       }
       break;
     case 2:  // reset

@@ -120,8 +120,14 @@ void Fabric::print(Worker& w, Pe& pe, const Insn& insn, std::uint64_t value, Cyc
                               : cat(value);
       break;
     case PrintKind::hex:
-      line += hex(value & (size_of(ty) == 8 ? ~0ull : (1ull << bits_of_type(ty)) - 1));
+    case PrintKind::binary: {
+      bool four = static_cast<PrintKind>(insn.b) == PrintKind::hex;
+      for (int k = bits_of_type(ty); k > 0;) {
+        k -= four ? 4 : 1;
+        line.push_back("0123456789ABCDEF"[value >> k & (four ? 15u : 1u)]);
+      }
       break;
+    }
     case PrintKind::real: line += real_text(to_double(ty, value)); break;
     case PrintKind::line: flush(); break;
   }
@@ -319,6 +325,44 @@ std::uint64_t Fabric::configure(Pe& pe, ConfigFn fn, const std::uint64_t* a) {
     case ConfigFn::flush_exit:
       pe.flush_pending = static_cast<std::uint16_t>(pe.flush_pending & ~(1u << (a[0] & 15u)));
       return 0;
+    case ConfigFn::change_route: {
+      ColorState& cs = color_of();
+      std::uint8_t& ports = a[2] < 5 ? cs.route.rx : cs.route.tx;
+      auto bit = static_cast<std::uint8_t>(1u << a[2] % 5);
+      ports = static_cast<std::uint8_t>(a[1] == 0   ? ports | bit
+                                        : a[1] == 1 ? ports ^ bit
+                                                    : ports & ~bit);
+      cs.configured = true;
+      enforce(cs);
+      wake();
+      return 0;
+    }
+    case ConfigFn::set_position: {
+      ColorState& cs = color_of();
+      if (a[1] > 3)
+        throw pe_fault(pe, "wse.config.position",
+                       cat("switch position ", a[1], "; legal are 0 to 3"));
+      cs.position = static_cast<std::uint8_t>(a[1]);
+      enforce(cs);
+      wake();
+      return 0;
+    }
+    case ConfigFn::queue_bits: {
+      std::uint64_t bits = 0;
+      for (std::size_t q = 0; q < (a[0] && !wse3_ ? 6u : 8u); ++q) {
+        Wavelet head;
+        std::size_t count = 0, depth = 1;
+        if (a[0] == 0 && q < pe.in.size()) {
+          count = pe.in[q].channel ? peek_queue(pe, pe.in[q], clock(pe), head) : pe.in[q].count;
+          depth = pe.in[q].channel ? 2 : pe.in[q].depth;
+        } else if (a[0] && q < pe.out.size()) {
+          count = pe.out[q].count;
+          depth = pe.out[q].depth;
+        }
+        if (a[1] == 0 ? count == 0 : count >= depth) bits |= 1u << q;
+      }
+      return bits;
+    }
     case ConfigFn::queue_empty: return a[0] >= pe.in.size() || pe.in[a[0]].count == 0;
   }
   return 0;

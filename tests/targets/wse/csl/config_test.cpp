@@ -71,8 +71,20 @@ TEST(Config, RoutesAndSwitchesAreRegisters) {
   EXPECT_EQ(run_words(o), (Words{16 | 1 << 5, 4 | 1 << 3, 16 | 2 << 5, 1, 0}));
   expect_error(single("comptime { @set_config(4, 1); }"), "wse.csl.config.managed",
                "register 4 belongs to the routes");
-  expect_error(single("comptime { @set_config(200, 1); @set_config(200, 2); }"),
-               "wse.csl.config.twice", "register 200 is set twice");
+  // The later of two values holds, and can be asked for at compile time.
+  EXPECT_EQ(run_words(single(as_task(
+                "export var out = @zeros([3]u32);\ncomptime { @set_config(200, 1); "
+                "@set_config(200, 2); @set_config(201, @get_config(200) + 40); }\n",
+                "out[0] = @as(u32, @get_config(200, .{ 190, 210 })); out[1] = @as(u32, "
+                "@get_config_unchecked(201)); @set_config(202, 9, .{ .{ 1, 5 }, .{ 200, 203 } }); "
+                "out[2] = @as(u32, @get_config(202));"))),
+            (Words{2, 42, 9}));
+  expect_error(single("comptime { const x = @get_config(300); }"), "wse.csl.config.unset",
+               "register 300 has no value");
+  expect_error(single(as_task("", "@set_config(200, 1, .{ 1, 5 });")), "wse.csl.config.range",
+               "address 200 lies in none of the 1 ranges");
+  expect_error(single(as_task("", "@set_config(200, 1, .{ 7, 5 });")), "wse.csl.config.range",
+               "the range from 7 to 5 is empty");
 }
 
 TEST(Config, FiltersAreNumberedByColor) {
@@ -317,21 +329,26 @@ TEST(Library, DsdOpsByType) {
       "const ops = @import_module(\"<dsd_ops>\");\nvar a = [3]f32 { 1.0, -2.0, 3.0 }; var b = "
       "[3]f32 { 10.0, 20.0, 30.0 }; export var out = @zeros([7, 3]f32); var h = [3]f16 { 1.0, 2.0, "
       "-4.0 }; export var hs = @zeros([2, 3]f16); var w = [3]u16 { 1, 2, 65535 }; export var ws = "
-      "@zeros([2, 3]u16); export var ls = @zeros([3]u32); var l = [3]u32 { 7, 8, 9 };\nconst da = "
+      "@zeros([2, 3]u16); export var ls = @zeros([3]u32); export var cs = @zeros([3]f32); "
+      "export var ci = @zeros([3]i16); var l = [3]u32 { 7, 8, 9 };\nconst da = "
       "@get_dsd(mem1d_dsd, .{ .base_address = &a, .extent = 3 }); const db = @get_dsd(mem1d_dsd, "
       ".{ .base_address = &b, .extent = 3 }); const dh = @get_dsd(mem1d_dsd, .{ .base_address = "
       "&h, .extent = 3 }); const dw = @get_dsd(mem1d_dsd, .{ .base_address = &w, .extent = 3 }); "
       "const dl = @get_dsd(mem1d_dsd, .{ .base_address = &l, .extent = 3 });\n",
       "const o0 = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{3} -> out[0, i] }); ops.mov(f32, o0, "
-      "da); ops.add(f32, @increment_dsd_offset(o0, 3, f32), da, db); ops.sub(f32, "
-      "@increment_dsd_offset(o0, 6, f32), da, db); ops.mul(f32, @increment_dsd_offset(o0, 9, f32), "
-      "da, db); ops.mac(f32, @increment_dsd_offset(o0, 12, f32), db, da, 2.0); ops.max(f32, "
-      "@increment_dsd_offset(o0, 15, f32), da, 0.0); ops.abs(f32, @increment_dsd_offset(o0, 18, "
-      "f32), da); const o1 = @get_dsd(mem1d_dsd, .{ .tensor_access = |i|{3} -> hs[0, i] }); "
-      "ops.neg(f16, o1, dh); ops.mul(f16, @increment_dsd_offset(o1, 3, f16), dh, dh); const o2 = "
-      "@get_dsd(mem1d_dsd, .{ .tensor_access = |i|{3} -> ws[0, i] }); ops.add(u16, o2, dw, dw); "
-      "ops.sub(u16, @increment_dsd_offset(o2, 3, u16), dw, 1); ops.mov(u32, @get_dsd(mem1d_dsd, .{ "
-      ".base_address = &ls, .extent = 3 }), dl);"));
+      "da, .{}); ops.add(f32, f32, @increment_dsd_offset(o0, 3, f32), da, db, .{}); ops.sub(f32, "
+      "@increment_dsd_offset(o0, 6, f32), da, db, .{}); ops.mul(f32, @increment_dsd_offset(o0, 9, "
+      "f32), da, db, .{}); ops.fmac(f32, f32, @increment_dsd_offset(o0, 12, f32), db, da, 2.0, "
+      ".{}); ops.max(f32, @increment_dsd_offset(o0, 15, f32), da, 0.0, .{}); ops.abs(f32, "
+      "@increment_dsd_offset(o0, 18, f32), da, .{}); const o1 = @get_dsd(mem1d_dsd, .{ "
+      ".tensor_access = |i|{3} -> hs[0, i] }); ops.neg(f16, o1, dh, .{}); ops.mul(f16, "
+      "@increment_dsd_offset(o1, 3, f16), dh, dh, .{}); const o2 = @get_dsd(mem1d_dsd, .{ "
+      ".tensor_access = |i|{3} -> ws[0, i] }); ops.add(u16, u16, o2, dw, dw, .{}); ops.sub(u16, "
+      "@increment_dsd_offset(o2, 3, u16), dw, 1, .{}); const done = ops.mov(u32, "
+      "@get_dsd(mem1d_dsd, .{ .base_address = &ls, .extent = 3 }), dl, .{}); @assert(done); "
+      "ops.convert(f32, f16, @get_dsd(mem1d_dsd, .{ .base_address = &cs, .extent = 3 }), dh, .{}); "
+      "ops.convert(i16, f32, @get_dsd(mem1d_dsd, .{ .base_address = &ci, .extent = 3 }), da, "
+      ".{});"));
   Ran ran(o);
   EXPECT_EQ(ran.read<float>("out"),
             (std::vector<float>{1,  -2, 3,  11, 18, 33, -9, -22, -27, 10, -40,
@@ -340,25 +357,126 @@ TEST(Library, DsdOpsByType) {
             (std::vector<std::uint16_t>{0xbc00, 0xc000, 0x4400, 0x3c00, 0x4400, 0x4c00}));
   EXPECT_EQ(ran.read<std::uint16_t>("ws"), (std::vector<std::uint16_t>{2, 4, 65534, 0, 1, 65534}));
   EXPECT_EQ(ran.read<std::uint32_t>("ls"), (Words{7, 8, 9}));
+  EXPECT_EQ(ran.read<float>("cs"), (std::vector<float>{1, 2, -4}));
+  EXPECT_EQ(ran.read<std::int16_t>("ci"), (std::vector<std::int16_t>{1, -2, 3}));
   expect_error(single(as_task("const ops = @import_module(\"<dsd_ops>\"); var l = [3]u32 { 7, 8, 9 "
                               "}; const dl = @get_dsd(mem1d_dsd, .{ .base_address = &l, .extent = "
                               "3 });\n",
-                              "ops.add(u32, dl, dl, dl);")),
+                              "ops.add(u32, u32, dl, dl, dl, .{});")),
                "wse.csl.comptime.assert", "no such operation");
 }
 
-TEST(Library, MallocGivesAndTakes) {
+TEST(Library, MallocIsAnArena) {
   auto o = single(as_task(
-      "const heap = @import_module(\"<malloc>\", .{ .buffer_size = 40 });\nexport var out = "
-      "@zeros([8]u32);\n",
-      "const a = heap.malloc_u32(5); const b = heap.malloc(f32, 4); for (@range(u16, 5)) |k| { "
-      "a[k] = 100 + @as(u32, k); } for (@range(u16, 4)) |k| { b[k] = 0.5; } out[0] = a[4]; out[1] "
-      "= @as(u32, b[3] * 4.0); out[2] = @as(u32, heap.words_free()); const c = "
-      "heap.malloc_words(30); out[3] = @as(u32, c); heap.free(a); heap.free(b); out[4] = @as(u32, "
-      "heap.malloc_words(30) != 0); out[5] = @as(u32, (@bitcast(u16, b) - @bitcast(u16, a)) / 2); "
-      "out[6] = @as(u32, @bitcast(u16, a) % 4); out[7] = @as(u32, heap.malloc_words(30));"));
-  // Pieces of 11 and 9 words with a header each; 40 - 22 = 18 left with a header of its own.
-  EXPECT_EQ(run_words(o), (Words{104, 2, 17, 0, 1, 12, 2, 0}));
+      "const heap = @import_module(\"<malloc>\", .{ .buffer_num_words = 40 });\nexport var out = "
+      "@zeros([10]u32);\n",
+      "const h = heap.malloc_u16(3); const a = heap.malloc_u32(5); const b = heap.malloc(f32, 4); "
+      "for (@range(u16, 5)) |k| { a[k] = 100 + @as(u32, k); } for (@range(u16, 4)) |k| { b[k] = "
+      "0.5; } h[2] = 7; out[0] = a[4]; out[1] = @as(u32, b[3] * 4.0); out[2] = @as(u32, h[2]); "
+      "out[3] = @as(u32, heap.has_enough_words(18)); out[4] = @as(u32, heap.has_enough_words(19)); "
+      "out[5] = @as(u32, heap.has_enough_space(f32, 9)); out[6] = @as(u32, "
+      "heap.has_enough_double_words(10)); out[7] = @as(u32, (@bitcast(u16, b) - @bitcast(u16, a)) "
+      "/ 2); heap.free(); out[8] = @as(u32, heap.has_enough_words(40)); out[9] = @as(u32, "
+      "@bitcast(u16, heap.malloc_i16(1)) == @bitcast(u16, h));"));
+  // 3 words, one left out so that 32-bit numbers begin at even ones, 10 and 8 words: 18 are left.
+  EXPECT_EQ(run_words(o), (Words{104, 2, 7, 1, 0, 1, 0, 10, 1, 1}));
+  try {
+    run_words(
+        single(as_task("const heap = @import_module(\"<malloc>\", .{ .buffer_num_words = 4, "
+                       ".asserts_enabled = true });\n",
+                       "const a = heap.malloc_f32(3);")));
+    FAIL() << "more was given than there is";
+  } catch (const Error& e) {
+    EXPECT_NE(std::string(e.what()).find("assert"), std::string::npos) << e.what();
+  }
+}
+
+// Names and forms of the documentation that no other test calls.
+TEST(Library, TileConfigAsDocumented) {
+  const char* globals = R"(
+const tc = @import_module("<tile_config>"); const cc = tc.color_config; const sw = tc.switch_config;
+export var out = @zeros([20]u32); const red = @get_color(2); var blue: color = @get_color(3);
+const a = tc.addresses;
+fn route(c: u16) u32 { return @as(u32, @get_config(a.ROUTES + c)); }
+fn switched(c: u16) u32 { return @as(u32, @get_config(a.SWITCHES + c)); }
+comptime {
+  @set_local_color_config(red, .{ .routes = .{ .rx = .{ WEST }, .tx = .{ RAMP } }, .switches = .{ .pos1 = .{ .rx = EAST } } });
+  @set_local_color_config(@get_color(3), .{ .routes = .{ .rx = .{ WEST }, .tx = .{ RAMP } } });
+  tc.task_priority.set_task_priority(@get_local_task_id(9));
+  tc.task_priority.clear_task_priority(@get_local_task_id(9));
+  tc.main_thread_priority.update_main_thread_priority(tc.main_thread_priority.level.MEDIUM_HIGH);
+}
+)";
+  const char* body = R"(
+cc.set_io_direction(red, cc.fabric_io.TX_EAST); out[0] = route(2);
+cc.toggle_io_direction(blue, cc.fabric_io.RX_WEST); cc.toggle_io_direction(blue, cc.fabric_io.RX_SOUTH); out[1] = route(3);
+cc.clear_io_direction(cc.get_color_config_addr(red), cc.fabric_io.TX_RAMP); out[2] = route(2);
+cc.reset_routes(blue, .{ .tx = [2]direction{ NORTH, SOUTH }, .rx = RAMP }); out[3] = route(3);
+sw.set_current_switch_position(red, 1); out[4] = switched(2); out[5] = route(2);
+sw.clear_current_position(sw.get_switch_config_addr(red, sw.switch_status)); out[6] = switched(2);
+sw.set_ring_mode(red, sw.ring_mode.RING_MODE); sw.set_pop_mode(red, sw.pop_mode.POP_ON_ADVANCE); out[7] = switched(2);
+sw.set_switch_pos(sw.switch_pos.POS2, red, NORTH, sw.switch_select.INPUT); sw.set_current_switch_position(red, 2); out[8] = route(2);
+const none = tc.teardown.get_pending(); out[9] = @as(u32, tc.teardown.is_pending(none, red)); out[10] = @as(u32, tc.teardown.is_pending(0x8, @get_color(3)));
+out[11] = @as(u32, tc.input_queue_status.all_empty(tc.input_queue_status.get())); out[12] = @as(u32, tc.output_queue_status.none_full(tc.output_queue_status.get()));
+out[13] = @as(u32, tc.output_queue_status.is_empty(tc.output_queue_status.get(), @get_output_queue(3))); out[14] = @as(u32, tc.input_queue_status.get_raw());
+out[15] = @as(u32, tc.get_fabric_coord(tc.fabric_coord.X)); out[16] = @as(u32, tc.word_size); const wide: tc.double_reg_type = 70000; out[17] = wide;
+out[18] = @as(u32, @strlen(tc.target_name));
+)";
+  EXPECT_EQ(run_words(single(as_task(globals, body))), (Words{2 | 1 << 5 | 1 << 9,
+                                                              8 | 1 << 9,
+                                                              2 | 1 << 5,
+                                                              16 | 1 << 7 | 1 << 8,
+                                                              1,
+                                                              1 | 1 << 5,
+                                                              0,
+                                                              4 | 2 << 3,
+                                                              4 | 1 << 5,
+                                                              0,
+                                                              1,
+                                                              1,
+                                                              1,
+                                                              1,
+                                                              0xff,
+                                                              0,
+                                                              2,
+                                                              70000,
+                                                              4,
+                                                              0}));
+  const std::string head = "const tc = @import_module(\"<tile_config>\");\n";
+  expect_error(
+      single(as_task(head, "tc.exceptions.set_exception_mask(tc.exceptions.FP_DIV_BY_0);")),
+      "wse.csl.library.error", "does not stop at exceptions");
+  expect_error(single(as_task(head, "tc.control_transform.set_mask(2);")), "wse.csl.library.error",
+               "does not change the index");
+  expect_error(single(as_task(head,
+                              "tc.switch_config.set_rxtx_switch_pos1(@get_color(1), EAST, "
+                              "WEST);")),
+               "wse.csl.comptime.assert", "WSE-3 only");
+}
+
+TEST(Library, MathOfBits) {
+  const char* globals = R"(
+const m = @import_module("<math>"); const r = @import_module("<random>"); const t = @import_module("<timer>", .{ .timerCount = 2 });
+const time = @import_module("<time>"); const d = @import_module("<directions>");
+export var out = @zeros([20]u32); var x: f32 = -6.5; var h: f16 = 0.375; var tiny: f32 = 1.0e-40; var loud: u32 = 0x7f800001;
+)";
+  const char* body = R"(
+out[0] = @bitcast(u32, m.POSITIVE_INF(f32)); out[1] = @as(u32, @bitcast(u16, m.NEGATIVE_INF_f16)); out[2] = @as(u32, m.isNaN(m.NaN(f16)));
+out[3] = @as(u32, m.signbit(x)); out[4] = @as(u32, m.signbit_f16(h)); out[5] = @as(u32, m.sig(x) == -1.625); out[6] = @as(u32, m.sig_f16(h) == 1.5);
+out[7] = @as(u32, m.isSignaling(@bitcast(f32, loud))); out[8] = @as(u32, m.isSignaling(m.NaN_f32)); out[9] = @as(u32, m.sig(tiny) >= 1.0 and m.sig(tiny) < 2.0);
+out[10] = @as(u32, r.random_pow_u32(4) < 16 and r.random_pow_u32(0) == 0);
+time.enable_tsc(); t.start(1); for (@range(u16, 100)) |k| { out[11] += 1; } t.stop(1); var e = @zeros([3]u16); t.elapsed(1, &e);
+out[12] = @as(u32, e[0] > 100 and e[0] < 2000 and e[1] == 0 and e[2] == 0);
+if (d.rotate_clockwise(NORTH) == EAST and d.rotate_counterclockwise(NORTH) == WEST) out[13] = 1;
+out[14] = @as(u32, @strlen(@strcat())); out[15] = @as(u32, @strlen(@strcat(@get_string_from_byte('A'), @get_string_from_byte(10))));
+)";
+  EXPECT_EQ(run_words(single(as_task(globals, body))),
+            (Words{0x7f800000, 0xfc00, 1, 1, 0, 1, 1, 1, 0, 1, 1, 100, 1, 1, 0, 2, 0, 0, 0, 0}));
+  expect_error(single("const s = @get_string_from_byte(256); comptime { @comptime_print(s); }"),
+               "wse.csl.comptime.byte", "256 is no byte");
+  expect_error(single(as_task("const time = @import_module(\"<time>\"); var w = @zeros([3]u16);\n",
+                              "time.get_perf_cntr(&w, 0);")),
+               "wse.csl.library.error", "no performance counters");
 }
 
 TEST(Library, TallyEndsAtTheCorner) {

@@ -159,7 +159,8 @@ TEST(Library, RandomLayoutAndDirections) {
 
 TEST(Library, EveryPrintAndTime) {
   Ran ran(single(as_task(
-      "const print = @import_module(\"<simprint>\"); const time = "
+      "const print = @import_module(\"<simprint>\"); const quiet = "
+      "@import_module(\"<simprint>\", .{ .enable = false }); const time = "
       "@import_module(\"<time>\");\nexport var "
       "out = @zeros([3]u32); var a = @zeros([3]u16); var b = @zeros([3]u16); var u: u16 = 65535; "
       "var w: "
@@ -171,15 +172,20 @@ TEST(Library, EveryPrintAndTime) {
       "print.print_u16_hex(u); print.print_string(\" \"); print.print_u32_hex(w); "
       "print.print_newline(); "
       "print.print_f32(f); print.print_string(\" \"); print.print_f16(h); print.print_newline(); "
-      "print.fmt_no_nl(\"{} and {}\", .{ u, f }); print.fmt(\" end\\n\", .{}); "
-      "print.fmt_with_coords(\"{}\\n\", .{ i }); time.enable_tsc(); time.get_timestamp(&a); "
+      "print.fmt_no_nl(\"{} and {}\", .{ u, f }); print.fmt(\" end {X} {b} {d} {f} "
+      "{{x}\", .{ i, @as(u16, 5), w, h }); print.fmt_with_coords(\"{}\", .{ i }); "
+      "print.print_u16_binary(6); print.print_newline(); quiet.fmt(\"{}\", .{ i }); "
+      "time.enable_tsc(); time.get_timestamp(&a); "
       "time.reset_tsc_counter(); time.get_timestamp(&b); out[0] = @as(u32, b[0] <= a[0] + 60); "
       "time.disable_tsc(); time.get_timestamp(&a); for (@range(u16, 50)) |k| { out[2] += 1; } "
       "time.get_timestamp(&b); out[1] = @as(u32, a[0] == b[0]);")));
   std::vector<std::string> lines;
   for (const LogLine& l : ran.fabric().take_log()) lines.push_back(l.text);
-  EXPECT_EQ(lines, (std::vector<std::string>{"u 65535 4000000000", "-5 -70000", "0xffff 0xee6b2800",
-                                             "1.5 -0.25", "65535 and 1.5 end", "P0.0: -5"}));
+  EXPECT_EQ(lines, (std::vector<std::string>{"u 65535 4000000000", "-5 -70000", "FFFF EE6B2800",
+                                             "1.5 -0.25",
+                                             "65535 and 1.5 end FFFB 0000000000000101 4000000000 "
+                                             "-0.25 {x}",
+                                             "PE(0,0): -5", "0000000000000110"}));
   EXPECT_EQ(ran.read<std::uint32_t>("out"), (std::vector<std::uint32_t>{1, 1, 50}));
 }
 

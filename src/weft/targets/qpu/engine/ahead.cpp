@@ -9,6 +9,7 @@
 #endif
 
 #include "weft/base/interrupt.h"
+#include "weft/targets/qpu/tmu.h"
 
 namespace weft::qpu::hw {
 
@@ -64,15 +65,19 @@ Machine::Settled Machine::settle(Qpu& t, const Event*& from, const Event* end, s
       case Event::row:
       case Event::scattered: {
         TmuFifo& fifo = t.fifo[e.extra & 15];
-        std::int64_t& ready = fifo.ready[(fifo.head + fifo.count) & 7];
-        unsigned which = e.extra >> 4;
+        std::int64_t& ready = fifo.ready[(fifo.head + fifo.count) & (TmuFifo::kSlots - 1)];
+        Tmu& tmu = shared.tmus[e.extra >> 4];
         if (e.kind == Event::row) {
-          if (!line_booked(t, which, e.value, t.now, &ready)) ready = row_ready(t, which, e.value);
+          const std::uint32_t line = e.value / timing::kLine;
+          ready = e.value % timing::kLine || shadow_.advanced(t.id) ||
+                          !shadow_.read_line(*summary_of(line), t.id)
+                      ? row_ready(t, tmu, e.value)
+                      : line_booked(tmu, line, t.now);
         } else {
           Vec address;
           t.pc = (++at)->value;
           std::memcpy(static_cast<void*>(&address), at + 1, sizeof address);
-          ready = scattered_ready(t, which, address, nullptr);
+          ready = scattered_ready(t, tmu, address, nullptr);
           at += Event::kRaw;
         }
         ++fifo.count;
@@ -81,7 +86,7 @@ Machine::Settled Machine::settle(Qpu& t, const Event*& from, const Event* end, s
       case Event::receive: {
         TmuFifo& fifo = t.fifo[e.extra];
         wait(fifo.ready[fifo.head], kStallTmu);
-        fifo.head = (fifo.head + 1) & 7;
+        fifo.head = (fifo.head + 1) & (TmuFifo::kSlots - 1);
         --fifo.count;
         break;
       }
@@ -198,6 +203,7 @@ void Ahead::record(int i, std::unique_lock<std::mutex>& lock) {
   q.events_end = begin + room - m_.program->instrs.size();
   bool stopped = false;
   try {
+    Turns turns(fast_);
     fast_->run(m_, q, std::numeric_limits<std::int64_t>::min());
     // It left for want of room, at its end, or at a semaphore.
     stopped = q.finished || q.events[-1].kind == Event::semaphore;
@@ -320,7 +326,7 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
   std::uint8_t semaphores[16];
   std::memcpy(vpm, m_.vpm, sizeof vpm);
   std::memcpy(semaphores, m_.semaphores, sizeof semaphores);
-  Machine::Counters counters = m_.counters;
+  Counters counters = m_.shared.counters;
   std::vector<Finding> findings = m_.findings;
   for (std::size_t i = 0; i < times_.size(); ++i) {
     Qpu& t = times_[i];
@@ -349,7 +355,7 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
     put_back();
     std::memcpy(m_.vpm, vpm, sizeof vpm);
     std::memcpy(m_.semaphores, semaphores, sizeof semaphores);
-    m_.counters = counters;
+    m_.shared.counters = counters;
     m_.findings = std::move(findings);
     return false;
   }

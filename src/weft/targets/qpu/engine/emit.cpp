@@ -15,8 +15,11 @@ constexpr std::string_view kHelpers = R"(
 declare i32 @weft_qpu_read(ptr, ptr, i32, i32, i32, i32)
 declare i32 @weft_qpu_write(ptr, ptr, i32, i32, i32, i32)
 declare i32 @weft_qpu_tmu(ptr, ptr, i32, i32, i32)
-declare i32 @weft_qpu_tmu_row0(ptr, ptr, i32, i32, i32)
-declare i32 @weft_qpu_tmu_row1(ptr, ptr, i32, i32, i32)
+declare i32 @weft_qpu_tmu_row0(ptr, ptr, i32, i32, i32, ptr)
+declare i32 @weft_qpu_tmu_row1(ptr, ptr, i32, i32, i32, ptr)
+declare i64 @weft_qpu_reserve(ptr, i64, i64)
+declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
+declare i32 @llvm.fshr.i32(i32, i32, i32)
 declare i32 @weft_qpu_receive(ptr, ptr, i32, i32, i32)
 declare i32 @weft_qpu_semaphore(ptr, ptr, i32, i32)
 declare i32 @weft_qpu_literal(ptr, ptr, i32, i32)
@@ -46,11 +49,11 @@ std::string translate_text(const Program& program, const Flow& flow, bool count)
 
 std::string Emitter::run() {
   std::string head =
-      "define void @weft_qpu_run(ptr %m, ptr %q, i64 %limit, ptr %counts, ptr %scratch, i32 "
+      "define void @weft_qpu_run(ptr %m, ptr %q, ptr %shared, i64 %limit, ptr %counts, ptr "
+      "%scratch, i32 "
       "%from) nounwind {\nstart:\n  switch i32 %from, label %out [\n";
   for (std::size_t b = 0; b < flow_.blocks.size(); ++b)
-    head += cat("    i32 ", flow_.blocks[b].first | (flow_.blocks[b].in_slots ? kInSlots : 0),
-                ", label %b", b, "\n");
+    head += cat("    i32 ", b, ", label %b", b, "\n");
   head += "  ]\nout:\n  ret void\n";
   for (std::size_t b = 0; b < flow_.blocks.size(); ++b) block(b);
   std::string out = std::move(head);
@@ -81,6 +84,7 @@ void Emitter::block(std::size_t index) {
   forget();
   shapes_ = b.shapes;
   start_ = b.first;
+  clock_.clear();
   taken_.clear();
   auto n = static_cast<std::uint32_t>(program_.instrs.size());
   if (b.first >= n) {
@@ -114,10 +118,9 @@ void Emitter::slots_left(std::uint32_t n) {
 }
 
 void Emitter::advance(std::uint32_t length) {
-  std::string time = address(offsetof(Qpu, time)), count = address(offsetof(Qpu, instructions));
-  std::string before = t_.def("load i64, ptr ", time);
-  time_ = t_.def("add i64 ", before, ", ", length * timing::kIssue);
-  t_.line("store i64 ", time_, ", ptr ", time);
+  std::string count = address(offsetof(Qpu, instructions));
+  time_ = t_.def("add i64 ", time(), ", ", length * timing::kIssue);
+  t_.line("store i64 ", time_, ", ptr ", address(offsetof(Qpu, time)));
   std::string done = t_.def("load i64, ptr ", count);
   std::string sum = t_.def("add i64 ", done, ", ", length);
   t_.line("store i64 ", sum, ", ptr ", count);
@@ -188,6 +191,11 @@ std::string Emitter::event(const std::string& place, const std::string& time, Ev
   return next;
 }
 
+const std::string& Emitter::time() {
+  if (clock_.empty()) clock_ = t_.def("load i64, ptr ", address(offsetof(Qpu, time)));
+  return clock_;
+}
+
 std::string Emitter::where(std::uint32_t at) const {
   return cat("ptr %m, ptr %q, i32 ", at, ", i32 ", at - start_);
 }
@@ -200,6 +208,7 @@ void Emitter::helper(std::string_view name, std::uint32_t at, std::string_view e
   t_.line("br i1 ", good, ", label %k", id, ", label %out");
   label_ = cat("k", id);
   t_.label(label_);
+  clock_.clear();  // it may have waited
 }
 
 void Emitter::literal(std::uint32_t at) {
@@ -323,93 +332,6 @@ void Emitter::alu(std::uint32_t at, const Instr& i) {
   if (i.kind == kAlu && (i.sig == kSigLoadTmu0 || i.sig == kSigLoadTmu1)) {
     receive(at, i.sig - kSigLoadTmu0);
   }
-}
-
-void Emitter::request(std::uint32_t at, int unit, std::int32_t value, bool row) {
-  Halves lanes = ints(value);
-  std::string first = t_.def("extractelement ", kInt8, " ", lanes.lo, ", i32 0");
-  if (row) {
-    helper(unit ? "tmu_row1" : "tmu_row0", at, cat("i32 ", first));
-    return;
-  }
-  // Consecutive words all the same?
-  std::string one = t_.def("insertelement ", kInt8, " undef, i32 ", first, ", i32 0");
-  std::string all =
-      t_.def("shufflevector ", kInt8, " ", one, ", ", kInt8, " undef, ", kInt8, " zeroinitializer");
-  Halves row_of{"<i32 0, i32 4, i32 8, i32 12, i32 16, i32 20, i32 24, i32 28>",
-                "<i32 32, i32 36, i32 40, i32 44, i32 48, i32 52, i32 56, i32 60>"};
-  Halves wanted = each2("add", kInt8, {all, all}, row_of);
-  std::string bits = any(each2("icmp ne", kInt8, lanes, wanted));
-  std::string good = t_.def("icmp eq i8 ", bits, ", 0");
-  unsigned id = t_.fresh();
-  t_.line("br i1 ", good, ", label %c", id, ", label %s", id);
-  t_.label("s", id);
-  store(kInt8, lanes, offsetof(Qpu, slot) + 64ull * kSlotOutAdd);
-  helper("tmu", at, cat("i32 ", unit));
-  t_.line("br label %j", id);
-  t_.label("c", id);
-  helper(unit ? "tmu_row1" : "tmu_row0", at, cat("i32 ", first));
-  t_.line("br label %j", id);
-  label_ = cat("j", id);
-  t_.label(label_);
-}
-
-void Emitter::receive(std::uint32_t at, int unit) {
-  std::size_t fifo = offsetof(Qpu, fifo) + sizeof(TmuFifo) * static_cast<std::size_t>(unit);
-  std::string head_at = address(fifo + offsetof(TmuFifo, head)),
-              count_at = address(fifo + offsetof(TmuFifo, count));
-  std::string head = t_.def("load i32, ptr ", head_at), count = t_.def("load i32, ptr ", count_at);
-  std::string traced = t_.def("load i8, ptr ", address(offsetof(Qpu, traced)));
-  std::string none = t_.def("icmp eq i32 ", count, ", 0");
-  std::string told = t_.def("icmp ne i8 ", traced, ", 0");
-  std::string slow = t_.def("or i1 ", none, ", ", told);
-  unsigned id = t_.fresh();
-  t_.line("br i1 ", slow, ", label %s", id, ", label %c", id);
-  // The oldest result, and the wait for it.
-  t_.label("c", id);
-  std::string place = t_.def("zext i32 ", head, " to i64");
-  std::string bytes = t_.def("shl i64 ", place, ", 6");
-  std::string base = t_.def("getelementptr i8, ptr %q, i64 ", bytes);
-  std::string lo_at = t_.def("getelementptr i8, ptr ", base, ", i64 ", fifo),
-              hi_at = t_.def("getelementptr i8, ptr ", base, ", i64 ", fifo + 32);
-  std::string lo = t_.def("load ", kInt8, ", ptr ", lo_at, ", align 32"),
-              hi = t_.def("load ", kInt8, ", ptr ", hi_at, ", align 32");
-  std::string eight = t_.def("shl i64 ", place, ", 3");
-  std::string times = t_.def("getelementptr i8, ptr %q, i64 ", eight);
-  std::string time_of =
-      t_.def("getelementptr i8, ptr ", times, ", i64 ", fifo + offsetof(TmuFifo, ready));
-  std::string ready = t_.def("load i64, ptr ", time_of);
-  std::string time_at = address(offsetof(Qpu, time)), time = t_.def("load i64, ptr ", time_at);
-  std::string now = t_.def("add i64 ", time, ", ", (at - start_) * timing::kIssue);
-  std::string late = t_.def("sub i64 ", ready, ", ", now);
-  std::string wait = t_.def("call i64 @llvm.smax.i64(i64 ", late, ", i64 0)");
-  t_.line("store i64 ", t_.def("add i64 ", time, ", ", wait), ", ptr ", time_at);
-  std::string stall_at = address(offsetof(Qpu, stall) + 8 * kStallTmu);
-  std::string stalled = t_.def("load i64, ptr ", stall_at);
-  t_.line("store i64 ", t_.def("add i64 ", stalled, ", ", wait), ", ptr ", stall_at);
-  std::string next = t_.def("and i32 ", t_.def("add i32 ", head, ", 1"), ", 7");
-  t_.line("store i32 ", next, ", ptr ", head_at);
-  t_.line("store i32 ", t_.def("sub i32 ", count, ", 1"), ", ptr ", count_at);
-  std::string written = t_.def("load ptr, ptr ", address(offsetof(Qpu, events)));
-  std::string serial = t_.def("icmp eq ptr ", written, ", null");
-  t_.line("br i1 ", serial, ", label %n", id, ", label %e", id);
-  t_.label("e", id);
-  event(written, now, Event::receive, unit);
-  t_.line("br label %n", id);
-  t_.label("n", id);
-  t_.line("br label %j", id);
-  t_.label("s", id);
-  helper("receive", at, cat("i32 ", unit));
-  std::string from = label_;
-  Halves kept = load(kInt8, offsetof(Qpu, slot) + 64ull * (kSlotAcc + 4));
-  t_.line("br label %j", id);
-  label_ = cat("j", id);
-  t_.label(label_);
-  Value v;
-  v.loaded = true;
-  v.as_int.lo = t_.def("phi ", kInt8, " [ ", lo, ", %n", id, " ], [ ", kept.lo, ", %", from, " ]");
-  v.as_int.hi = t_.def("phi ", kInt8, " [ ", hi, ", %n", id, " ], [ ", kept.hi, ", %", from, " ]");
-  set(kSlotAcc + 4, add(v));
 }
 
 void Emitter::deliver(std::uint32_t at, bool file_b, unsigned waddr, unsigned cond,

@@ -96,15 +96,23 @@ class Emitter {
   void load_immediate(std::uint32_t at, const Instr& i);
   void deliver(std::uint32_t at, bool file_b, unsigned address, unsigned cond, std::int32_t value,
                Shape shape);
-  void request(std::uint32_t at, int unit, std::int32_t value, bool row);
-  void receive(std::uint32_t at, int unit);
   void helper(std::string_view name, std::uint32_t at, std::string_view extra = {});
   std::string where(std::uint32_t at) const;
   void literal(std::uint32_t at);
   void advance(std::uint32_t length);
+  /// The QPU's clock at the start of the block, plus its stalls since.
+  const std::string& time();
   /// Writes an event of `time` at `place` down; the place of the next.
   std::string event(const std::string& place, const std::string& time, Event::Kind kind, int extra);
   void slots_left(std::uint32_t n);
+
+  // requests.cpp: texture units.
+  void request(std::uint32_t at, int unit, std::int32_t value, bool row);
+  void request_row(std::uint32_t at, int unit, const std::string& first);
+  std::string reserve(const std::string& calendar, const std::string& now, int clocks);
+  void bump(const std::string& base, std::size_t place, int more);
+  std::string field(const std::string& base, std::size_t offset);
+  void receive(std::uint32_t at, int unit);
 
   // values.cpp: registers, flags, repairs.
   std::int32_t add(Value v);
@@ -158,6 +166,7 @@ class Emitter {
   std::vector<Live> live_;            // after each instruction of the block
   Shapes shapes_;
   std::string taken_, time_, label_;
+  std::string clock_;  // time()'s value; empty: in memory only
   std::uint32_t start_ = 0;
   std::vector<std::vector<int>> recipes_;
   std::vector<Vec> pool_;

@@ -10,6 +10,7 @@
 #include "weft/targets/qpu/engine.h"
 #include "weft/targets/qpu/engine/flow.h"
 #include "weft/targets/qpu/engine/lanes.h"
+#include "weft/targets/qpu/tmu.h"
 
 namespace weft::qpu::hw {
 namespace {
@@ -161,9 +162,10 @@ const Op* request(Machine& m, Qpu& q, const Op* op) {
   const Vec& where = vec(q, op->add_a);
   const bool row = ROW || is_row(where);
   std::int64_t now = q.time + timing::kIssue * static_cast<std::int64_t>(op->into);
-  if (!row || !m.tmu_request_line<UNIT>(q, where[0], now)) {
+  RequestSite& site = q.site[op->amount];
+  if (!row || !m.tmu_request_line<UNIT>(q, site, where[0], now)) {
     locate(q, op);
-    if (row) m.tmu_request_row(q, UNIT, where[0]);
+    if (row) m.tmu_request_row(q, UNIT, where[0]), m.open_site(q, site, where[0]);
     else m.tmu_request_scattered(q, UNIT, where);
   }
   return onward(m, q, op);
@@ -303,8 +305,10 @@ class Interpreter final : public FastProgram {
     }
   }
 
+  unsigned enter() override { return set_float_mode(); }
+  void leave(unsigned before) override { restore_float_mode(before); }
+
   void run(Machine& m, Qpu& q, std::int64_t limit) override {
-    FloatMode mode;
     q.limit = limit;
     q.into = 0;
     try {
@@ -471,6 +475,7 @@ class Interpreter final : public FastProgram {
         bool row = shape.known() && shape.stride == 4;
         out.fn = address == kWTmu1S ? (row ? request<true, 1> : request<false, 1>)
                                     : (row ? request<true, 0> : request<false, 0>);
+        out.amount = flow_.site[at];
       }
     }
     if (i.kind == kAlu && (i.sig == kSigLoadTmu0 || i.sig == kSigLoadTmu1))

@@ -213,18 +213,13 @@ inline Lanes rotate(const Lanes& v, unsigned n) {
   return {_mm256_blendv_epi8(a, b, wrapped), _mm256_blendv_epi8(b, a, wrapped)};
 }
 
-class FloatMode {
- public:
-  FloatMode() : saved_(_mm_getcsr()) {
-    _mm_setcsr(0x1f80 | 0x6000 | 0x8040);
-  }  // masked, toward zero, FTZ and DAZ
-  ~FloatMode() { _mm_setcsr(saved_); }
-  FloatMode(const FloatMode&) = delete;
-  FloatMode& operator=(const FloatMode&) = delete;
-
- private:
-  unsigned saved_;
-};
+/// Toward zero, denormals flushed; gives the mode before.
+inline unsigned set_float_mode() {
+  unsigned before = _mm_getcsr();
+  _mm_setcsr(0x1f80 | 0x6000 | 0x8040);
+  return before;
+}
+inline void restore_float_mode(unsigned before) { _mm_setcsr(before); }
 class HostFloatMode {
  public:
   HostFloatMode() : saved_(_mm_getcsr()) { _mm_setcsr(0x1f80); }
@@ -281,9 +276,8 @@ inline bool any_lane(const Vec& m) {
 inline Lanes rotate(const Lanes& v, unsigned n) {
   return lanes_of([&](unsigned l) { return v[(l - n) & 15]; });
 }
-struct FloatMode {
-  FloatMode() {}
-};
+inline unsigned set_float_mode() { return 0; }
+inline void restore_float_mode(unsigned) {}
 struct HostFloatMode {
   HostFloatMode() {}
 };

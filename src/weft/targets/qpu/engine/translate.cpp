@@ -11,6 +11,7 @@
 #include "weft/jit/jit.h"
 #include "weft/runtime/cache.h"
 #include "weft/targets/qpu/float.h"
+#include "weft/targets/qpu/tmu.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -31,7 +32,7 @@ void require_translation(const std::string& missing) {
 
 namespace {
 
-constexpr int kVersion = 9;  // of the text; part of the cache's key
+constexpr int kVersion = 13;  // of the text; part of the cache's key
 
 /// MXCSR as translated code wants it: toward zero, denormals flushed; and back.
 class Mode {
@@ -95,21 +96,17 @@ int do_tmu(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into, unsigned un
 }
 
 template <unsigned kUnit>
-[[gnu::noinline]] int any_tmu_row(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into,
-                                  std::uint32_t first) {
+WEFT_QPU_AVX2 int do_tmu_row(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into,
+                             std::uint32_t first, RequestSite* site) {
   return guarded(*q, pc, into, [&] {
     m->tmu_request_row(*q, kUnit, first);
+    m->open_site(*q, *site, first);
     return true;
   });
 }
 
-template <unsigned kUnit>
-WEFT_QPU_AVX2 int do_tmu_row(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into,
-                             std::uint32_t first) {
-  std::int64_t now = q->time + timing::kIssue * static_cast<std::int64_t>(into);
-  if (m->tmu_request_line<kUnit>(*q, first, now)) [[likely]]
-    return 0;
-  return any_tmu_row<kUnit>(m, q, pc, into, first);
+std::int64_t do_reserve(Calendar* calendar, std::int64_t now, std::int64_t clocks) {
+  return calendar->reserve_on(now, clocks);
 }
 
 WEFT_QPU_AVX2 int do_receive(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into,
@@ -179,6 +176,7 @@ void* helper_address(std::string_view name) {
       {"weft_qpu_tmu", reinterpret_cast<void*>(&do_tmu)},
       {"weft_qpu_tmu_row0", reinterpret_cast<void*>(&do_tmu_row<0>)},
       {"weft_qpu_tmu_row1", reinterpret_cast<void*>(&do_tmu_row<1>)},
+      {"weft_qpu_reserve", reinterpret_cast<void*>(&do_reserve)},
       {"weft_qpu_receive", reinterpret_cast<void*>(&do_receive)},
       {"weft_qpu_semaphore", reinterpret_cast<void*>(&do_semaphore)},
       {"weft_qpu_literal", reinterpret_cast<void*>(&do_literal)},
@@ -208,7 +206,7 @@ class Translated final : public FastProgram {
       std::string key =
           cat("qpu ", kVersion, " ", jit::host_fingerprint(), " ", options.optimisation, " ",
               options.count ? "count" : "", options.keep ? "keep" : "", " ", sizeof(Qpu), " ",
-              offsetof(Qpu, time), "\n");
+              offsetof(Qpu, time), " ", sizeof(Shared), "\n");
       key.append(reinterpret_cast<const char*>(program.words.data()), program.words.size() * 8);
       object = runtime::FileCache::shared().get(runtime::CacheKey::of(key), compile);
     } else {
@@ -219,13 +217,17 @@ class Translated final : public FastProgram {
     WEFT_CHECK(run_, "the translated program has no entry");
   }
 
+  unsigned enter() override {
+    unsigned before = _mm_getcsr();
+    _mm_setcsr(kQpu);
+    return before;
+  }
+  void leave(unsigned before) override { _mm_setcsr(before); }
+
   void run(Machine& m, Qpu& q, std::int64_t limit) override {
-    {
-      Mode mode(kQpu);
-      std::uint32_t from = q.pc | (q.slots_left ? kInSlots : 0);
-      Vec scratch[kScratch];
-      run_(&m, &q, limit, block_counts_.data(), scratch, from);
-    }
+    const std::vector<std::int32_t>& blocks = q.slots_left ? flow_.slot_block_at : flow_.block_at;
+    Vec scratch[kScratch];
+    run_(&m, &q, &m.shared, limit, block_counts_.data(), scratch, blocks[q.pc]);
     if (q.fault) [[unlikely]]
       std::rethrow_exception(std::exchange(q.fault, nullptr));
   }
@@ -242,7 +244,7 @@ class Translated final : public FastProgram {
   void clear_counts() override { std::fill(block_counts_.begin(), block_counts_.end(), 0); }
 
  private:
-  using Run = void(Machine*, Qpu*, std::int64_t, std::int64_t*, Vec*, std::uint32_t);
+  using Run = void(Machine*, Qpu*, Shared*, std::int64_t, std::int64_t*, Vec*, std::int32_t);
   Flow flow_;
   std::size_t size_;
   Ref<jit::Code> code_;

@@ -31,9 +31,6 @@ std::unique_ptr<FastProgram> make_translated(const Program& program,
 /// The LLVM text, for tests and debugging.
 std::string translate_text(const Program& program, const Flow& flow, bool count);
 
-/// Added to the instruction where execution goes on, when that is in the slots of a branch.
-inline constexpr std::uint32_t kInSlots = 1u << 31;
-
 /// A group of sums and products as the repair helper reads it: how many operations and inputs,
 /// then per operation its code (MUL operations from 32 on) and two places in the scratch area.
 inline constexpr int kRecipeMul = 32;

@@ -164,7 +164,8 @@ struct ProgramState {
   std::set<int> configured_colors;
   std::set<std::pair<bool, int>> queues;
   std::map<std::string, std::set<std::string>> exported;
-  std::map<int, Place> export_places;  // by export id: the function, or the pointer variable
+  std::map<int, Place> export_places;     // by export id: the function, or the pointer variable
+  std::map<const void*, int> export_ids;  // by function or variable
   bool has_rpc = false;
   std::vector<Global*> used;  // with an address
   std::map<const void*, int> file_index;
@@ -390,6 +391,9 @@ class Analyzer {
   void need_wse3(Pos pos, std::string_view what);
   Value value_from_json(const Json& json, TypeRef t, Pos pos, const std::string& where);
   Operand emit_config(ConfigFn fn, std::vector<Operand> args, TypeRef result, Pos pos);
+  TypeRef type_from_text(std::string_view text, Pos pos, const std::string& where);
+  const void* exported_symbol(const Place& p, Pos pos);
+  void check_ranges(Node* node, std::size_t k, const Operand& address);
   Operand set_config(Node* node, bool checked);
   std::uint16_t queue_number(const Value& q, Pos pos);
   void check_task_ids();

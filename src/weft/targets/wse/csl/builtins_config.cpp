@@ -8,6 +8,30 @@ namespace weft::wse::csl {
 
 // ---- values from files ----
 
+/// A built-in type, or a one-dimensional array of one, as "[8]u16".
+TypeRef Analyzer::type_from_text(std::string_view text, Pos pos, const std::string& where) {
+  auto trim = [](std::string_view v) {
+    while (!v.empty() && v.front() == ' ') v.remove_prefix(1);
+    while (!v.empty() && v.back() == ' ') v.remove_suffix(1);
+    return v;
+  };
+  text = trim(text);
+  std::int64_t count = -1;
+  if (std::size_t end = text.find(']'); text.starts_with("[") && end != std::string_view::npos) {
+    count = 0;
+    for (char c : trim(text.substr(1, end - 1))) {
+      if (c < '0' || c > '9' || count > 65536) count = 1 << 20;
+      else count = count * 10 + (c - '0');
+    }
+    text = trim(text.substr(end + 1));
+  }
+  TypeRef type = types_.find(text);
+  if (!type || count > 65536)
+    fail(pos, "wse.csl.json.type", cat(where, " names the type \"", text, "\", which is none"),
+         "legal are built-in types and one-dimensional arrays of them, as \"name:[8]u16\"");
+  return count < 0 ? type : types_.array(type, {count});
+}
+
 Value Analyzer::value_from_json(const Json& json, TypeRef t, Pos pos, const std::string& where) {
   auto mismatch = [&](std::string_view found) {
     fail(pos, "wse.csl.json.type",
@@ -30,8 +54,14 @@ Value Analyzer::value_from_json(const Json& json, TypeRef t, Pos pos, const std:
     std::vector<Value> items;
     if (json.is_object()) {
       for (const auto& [key, item] : json.as_object()) {
-        items.push_back(value_from_json(item, t, pos, cat(where, ".", key)));
-        fields.push_back({names_.intern(key), items.back().type});
+        // "name:type" says the type of the member.
+        std::size_t colon = key.find(':');
+        std::string member = key.substr(0, colon);
+        TypeRef type = colon == std::string::npos
+                           ? t
+                           : type_from_text(std::string_view(key).substr(colon + 1), pos, where);
+        items.push_back(value_from_json(item, type, pos, cat(where, ".", member)));
+        fields.push_back({names_.intern(member), items.back().type});
       }
     } else if (json.is_array()) {
       for (std::size_t k = 0; k < json.size(); ++k) {
@@ -147,10 +177,57 @@ bool modelled(Int128 address) {
 }
 }  // namespace
 
+// One inclusive range of addresses, or several, that the address is said to lie in.
+void Analyzer::check_ranges(Node* node, std::size_t k, const Operand& address) {
+  if (node->list.size() <= k) return;
+  Value ranges = known_arg(node, k);
+  Pos pos = node->list[k]->pos;
+  auto fields = [&](const Value& v) {
+    return v.type->kind == T::struct_ ? v.type->fields.size() : 0;
+  };
+  std::vector<std::pair<Int128, Int128>> all;
+  auto add = [&](const Value& range) {
+    if (fields(range) != 2 || !aggregate(range).at(0).type->is_any_int() ||
+        !aggregate(range).at(1).type->is_any_int())
+      fail(pos, "wse.csl.config.range",
+           cat("a range of addresses is .{first, last}, found ", text(range.type)));
+    all.push_back({aggregate(range).at(0).i, aggregate(range).at(1).i});
+    if (all.back().first > all.back().second)
+      fail(pos, "wse.csl.config.range",
+           cat("the range from ", to_text(all.back().first), " to ", to_text(all.back().second),
+               " is empty"));
+  };
+  if (fields(ranges) > 0 && aggregate(ranges).at(0).type->kind == T::struct_) {
+    for (std::size_t j = 0; j < fields(ranges); ++j)
+      add(aggregate(ranges).at(static_cast<std::int64_t>(j)));
+  } else {
+    add(ranges);
+  }
+  if (!address.is_known()) return;
+  for (auto& [low, high] : all) {
+    if (address.value.i >= low && address.value.i <= high) return;
+  }
+  fail(pos, "wse.csl.config.range",
+       cat("address ", to_text(address.value.i), " lies in none of the ", all.size(), " ranges"));
+}
+
 Operand Analyzer::bi_get_config(Node* node, TypeRef) {
-  need_runtime(node->pos, "@get_config");
+  need_program(node->pos, "@get_config");
   Operand address = coerce(arg(node, 0), types_.u16, node->list[0]->pos, "the address");
+  check_ranges(node, 1, address);
+  if (known()) {
+    auto a = static_cast<std::uint16_t>(need_known(address, node->pos, "the address").i);
+    for (auto& [at, value] : program_->out.registers) {
+      if (at == a) return known_operand(make_int(types_.u16, value));
+    }
+    fail(node->pos, "wse.csl.config.unset",
+         cat("register ", a, " has no value at compile time; @set_config gives it one"));
+  }
   return emit_config(ConfigFn::get_register, {address}, types_.u16, node->pos);
+}
+
+Operand Analyzer::bi_get_config_unchecked(Node* node, TypeRef hint) {
+  return bi_get_config(node, hint);  // nothing is checked that would differ
 }
 
 Operand Analyzer::set_config(Node* node, bool checked) {
@@ -158,6 +235,7 @@ Operand Analyzer::set_config(Node* node, bool checked) {
   need_program(pos, "@set_config");
   Operand address = coerce(arg(node, 0), types_.u16, node->list[0]->pos, "the address");
   Operand value = coerce(arg(node, 1), types_.u16, node->list[1]->pos, "the value");
+  check_ranges(node, 2, address);
   if (checked && address.is_known() && modelled(address.value.i)) {
     fail(pos, "wse.csl.config.managed",
          cat("register ", to_text(address.value.i),
@@ -171,9 +249,9 @@ Operand Analyzer::set_config(Node* node, bool checked) {
   auto a = static_cast<std::uint16_t>(need_known(address, pos, "the address").i);
   auto v = static_cast<std::uint16_t>(need_known(value, pos, "the value").i);
   for (auto& [old, was] : program_->out.registers) {
-    if (old == a)
-      fail(pos, "wse.csl.config.twice",
-           cat("register ", a, " is set twice, to ", was, " and to ", v));
+    if (old != a) continue;
+    was = v;
+    return void_operand();
   }
   program_->out.registers.push_back({a, v});
   return void_operand();
@@ -342,6 +420,29 @@ int Analyzer::export_id(Node* node, std::string_view what) {
 
 Operand Analyzer::bi_get_symbol_value(Node* node, TypeRef) {
   need_runtime(node->pos, "@get_symbol_value");
+  if (node->list.size() == 2) {  // type and an id that only run time knows
+    Pos pos = node->pos;
+    TypeRef t = type_arg(node, 0);
+    Operand v = coerce(arg(node, 1), types_.u16, pos, "the id");
+    std::uint16_t id = to_new_reg(v, pos), out = new_reg(pos), k = new_reg(pos),
+                  same = new_reg(pos);
+    bool any = false;
+    for (auto& [n, place] : program_->export_places) {
+      if (layout_->export_types[static_cast<std::size_t>(n)] != t) continue;
+      if (!any) load_constant(out, 0, t, pos);
+      any = true;
+      load_constant(k, static_cast<std::uint64_t>(n), types_.u16, pos);
+      emit({Op::eq, static_cast<std::uint8_t>(Ty::u16), same, id, k}, pos);
+      std::size_t skip = emit_jump(Op::jz, same, pos);
+      Operand value = load(place, pos);
+      if (value.type != t) value = load(deref_place(value, pos), pos);  // behind its pointer
+      to_reg_at(value, out, pos);
+      patch_here(skip);
+    }
+    if (!any)
+      fail(pos, "wse.csl.export.type", cat("this program exports no symbol of type ", text(t)));
+    return in_reg(t, out);
+  }
   int id = export_id(node, "@get_symbol_value");
   return load(program_->export_places.at(id), node->pos);
 }

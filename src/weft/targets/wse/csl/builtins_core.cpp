@@ -267,7 +267,7 @@ Operand Analyzer::bi_range_step(Node* node, TypeRef) {
 Operand Analyzer::bi_type_of(Node* node, TypeRef) {
   if (known()) {
     if (node->list[0]->kind == Kind::ident || node->list[0]->kind == Kind::field ||
-        node->list[0]->kind == Kind::index) {
+        node->list[0]->kind == Kind::index || node->list[0]->kind == Kind::deref) {
       Place p = place(node->list[0]);
       return known_operand(make_type(p.type));
     }
@@ -452,6 +452,13 @@ Operand Analyzer::bi_strcat(Node* node, TypeRef) {
 Operand Analyzer::bi_strlen(Node* node, TypeRef) {
   return known_operand(
       make_int(types_.comptime_int, static_cast<Int128>(string_arg(node, 0).size())));
+}
+Operand Analyzer::bi_get_string_from_byte(Node* node, TypeRef) {
+  Int128 byte = int_arg(node, 0, "the byte");
+  if (byte < 0 || byte > 255)
+    fail(node->list[0]->pos, "wse.csl.comptime.byte",
+         cat(to_text(byte), " is no byte; legal are 0 to 255"));
+  return known_operand(make_string(std::string(1, static_cast<char>(byte))));
 }
 Operand Analyzer::bi_get_array(Node* node, TypeRef) {
   std::string s = string_arg(node, 0);

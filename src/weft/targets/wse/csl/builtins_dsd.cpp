@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built-ins about descriptors, DSRs and FIFOs, and the DSD operations.
+#include <algorithm>
+
 #include "weft/targets/wse/csl/depth.h"
 
 namespace weft::wse::csl {
 namespace {
 
-constexpr std::string_view kAccessBase = "$base", kAccessOffset = "$offset",
-                           kAccessExtents = "$extents", kAccessStrides = "$strides";
+constexpr std::string_view kAccessBase = "base_address", kAccessOffset = "offset",
+                           kAccessExtents = "extent", kAccessStrides = "stride";
 
 }  // namespace
 
@@ -120,8 +122,14 @@ Operand Analyzer::eval_access(Node* node) {
   for (std::size_t k = 0; k < n; ++k) {
     extent_types.push_back({0, extents[k].type});
     extent_parts->push_back(extents[k]);
+  }
+  // Strides innermost first, each from the last element of the dimensions inside it.
+  Int128 inside = 0;
+  for (std::size_t k = n; k-- > 0;) {
     stride_types.push_back({0, types_.comptime_int});
-    stride_values.push_back(make_int(types_.comptime_int, strides[k]));
+    stride_values.push_back(make_int(types_.comptime_int, strides[k] - inside));
+    if (k > 0)
+      inside += (need_known(extents[k], pos, "an extent of several dimensions").i - 1) * strides[k];
   }
   Operand extent_tuple;
   extent_tuple.where = Operand::parts;
@@ -162,10 +170,10 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
            : kind == T::fabin_dsd ? DsdKind::fabin
                                   : DsdKind::fabout;
   d.stride = {};
-  Operand base, length, color, runtime_offset;
+  Operand base, length, color, runtime_offset, runtime_stride;
   std::int64_t elem_bytes = 2, offset = 0;
-  bool has_base = false, has_extent = false, has_stride = false, has_access = false;
-  std::vector<Int128> extents, true_strides, delta_strides;
+  bool has_base = false, has_extent = false, has_stride = false;
+  std::vector<Int128> extents, delta_strides;
   auto set_flag = [&](const Operand& v, std::uint8_t flag) {
     if (need_known(v, pos, "a descriptor's property").i != 0) d.flags |= flag;
   };
@@ -199,42 +207,31 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
     base = std::move(p);
     has_base = true;
   };
-  for (std::size_t k = 0; k < fields.type->fields.size(); ++k) {
-    const std::string& f = name(fields.type->fields[k].name);
-    Operand v = part(fields, k, pos);
-    if (f == "tensor_access" && memory) {
-      has_access = true;
-      auto member = [&](std::string_view n) {
-        int index = field_index(v.type, names_.intern(n));
-        if (index < 0)
-          fail(pos, "wse.csl.dsd.access", "tensor_access needs the form |i|{n} -> A[i]");
-        return part(v, static_cast<std::size_t>(index), pos);
-      };
-      if (v.type->kind != T::struct_)
-        fail(pos, "wse.csl.dsd.access", "tensor_access needs the form |i|{n} -> A[i]");
-      set_base(member(kAccessBase));
-      offset += static_cast<std::int64_t>(member(kAccessOffset).value.i);
-      Operand ex = member(kAccessExtents);
-      if (kind == T::mem1d_dsd) {
-        if (ex.type->fields.size() != 1)
-          fail(pos, "wse.csl.dsd.access",
-               cat("mem1d_dsd takes one index variable, found ", ex.type->fields.size()),
-               "use mem4d_dsd");
-        length = part(ex, 0, pos);
-      } else {
-        extents = integers(ex, "the extents");
-      }
-      true_strides = integers(member(kAccessStrides), "the strides");
-      has_extent = has_stride = true;
-    } else if (f == "base_address" && memory) {
+  std::vector<std::string> seen;
+  auto property = [&](const std::string& f, const Operand& v) {
+    if (std::find(seen.begin(), seen.end(), f) != seen.end())
+      fail(pos, "wse.csl.dsd.property", cat(basic_name(kind), " is given \"", f, "\" twice"));
+    seen.push_back(f);
+    if (f == "base_address" && memory) {
       set_base(v);
     } else if (f == "extent") {
       has_extent = true;
-      if (kind == T::mem4d_dsd) extents = integers(v, "the extents");
-      else length = v;
+      if (kind == T::mem4d_dsd) {
+        extents = integers(v, "the extents");
+      } else if (v.type && v.type->is_aggregate() && memory) {
+        if (v.type->fields.size() != 1)
+          fail(pos, "wse.csl.dsd.access",
+               cat("mem1d_dsd takes one index variable, found ", v.type->fields.size()),
+               "use mem4d_dsd");
+        length = part(v, 0, pos);
+      } else {
+        length = v;
+      }
     } else if (f == "stride" && memory) {
       has_stride = true;
-      delta_strides = integers(v, "a stride");
+      if (kind == T::mem1d_dsd && v.type && v.type->is_any_int() && !v.is_known())
+        runtime_stride = coerce(v, types_.i8, pos, "the stride");
+      else delta_strides = integers(v, "a stride");
     } else if (f == "offset" && memory) {
       if (v.is_known())
         offset +=
@@ -287,6 +284,24 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
                   : "legal are extent, fabric_color, the queue, control, advance_switch, "
                     "wavelet_index_offset, simd_mode and priority");
     }
+  };
+  for (std::size_t k = 0; k < fields.type->fields.size(); ++k) {
+    const std::string& f = name(fields.type->fields[k].name);
+    Operand v = part(fields, k, pos);
+    if (f == "tensor_access" && memory) {
+      if (!v.type || v.type->kind != T::struct_)
+        fail(pos, "wse.csl.dsd.access", "tensor_access needs the form |i|{n} -> A[i]");
+      for (std::size_t j = 0; j < v.type->fields.size(); ++j) {
+        const std::string& g = name(v.type->fields[j].name);
+        if (g != kAccessBase && g != kAccessOffset && g != kAccessExtents && g != kAccessStrides)
+          fail(pos, "wse.csl.dsd.access",
+               cat("tensor_access has no property \"", g, "\", it needs the form |i|{n} -> A[i]"),
+               "or a struct of base_address, extent, stride and offset");
+        property(g, part(v, j, pos));
+      }
+    } else {
+      property(f, v);
+    }
   }
   if (memory && !has_base)
     fail(pos, "wse.csl.dsd.base", cat(basic_name(kind), " needs tensor_access or base_address"));
@@ -297,20 +312,16 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
     if (n < 1 || n > 4)
       fail(pos, "wse.csl.dsd.extent", cat("mem4d_dsd has 1 to 4 dimensions, found ", n));
     std::vector<Int128> strides(n, 0);
-    if (has_access) {
-      strides = true_strides;
-    } else {
-      // Spelled innermost first, as the step from the last element of the dimensions inside.
-      if (!has_stride) delta_strides.assign(n, 1);
-      if (delta_strides.size() != n)
-        fail(pos, "wse.csl.dsd.stride",
-             cat("mem4d_dsd has ", n, " extents but ", delta_strides.size(), " strides"));
-      Int128 inside = 0;
-      for (std::size_t k = 0; k < n; ++k) {
-        std::size_t dim = n - 1 - k;
-        strides[dim] = delta_strides[k] + inside;
-        inside += (extents[dim] - 1) * strides[dim];
-      }
+    // Spelled innermost first, as the step from the last element of the dimensions inside.
+    if (!has_stride) delta_strides.assign(n, 1);
+    if (delta_strides.size() != n)
+      fail(pos, "wse.csl.dsd.stride",
+           cat("mem4d_dsd has ", n, " extents but ", delta_strides.size(), " strides"));
+    Int128 inside = 0;
+    for (std::size_t k = 0; k < n; ++k) {
+      std::size_t dim = n - 1 - k;
+      strides[dim] = delta_strides[k] + inside;
+      inside += (extents[dim] - 1) * strides[dim];
     }
     for (std::size_t k = 0; k < n; ++k) {
       if (extents[k] < 0 || extents[k] > 0xffff)
@@ -320,7 +331,7 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
       d.stride[4 - n + k] = static_cast<std::int16_t>(strides[k] * elem_bytes);
     }
   } else if (kind == T::mem1d_dsd) {
-    Int128 stride = has_access ? true_strides[0] : has_stride ? delta_strides.at(0) : 1;
+    Int128 stride = delta_strides.empty() ? 1 : delta_strides[0];
     if (stride < -32768 / elem_bytes || stride > 32767 / elem_bytes)
       fail(pos, "wse.csl.dsd.stride", cat("stride ", to_text(stride), " does not fit"));
     d.stride[3] = static_cast<std::int16_t>(stride * elem_bytes);
@@ -363,7 +374,7 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
   known_value.type = types_.get(kind);
   known_value.obj = value;
   if (!runtime_base && !runtime_length && !runtime_color &&
-      runtime_offset.where == Operand::nothing)
+      runtime_offset.where == Operand::nothing && runtime_stride.where == Operand::nothing)
     return known_operand(known_value);
   need_runtime(pos, "a descriptor of run-time values");
   std::uint16_t r = new_dreg(pos);
@@ -384,6 +395,7 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
   if (runtime_offset.where != Operand::nothing)
     emit({Op::dadd, 0, r, to_reg(runtime_offset, pos), static_cast<std::uint16_t>(elem_bytes)},
          pos);
+  if (runtime_stride.where != Operand::nothing) set(DsdField::element_stride, runtime_stride);
   return in_dreg(types_.get(kind), r);
 }
 

@@ -211,6 +211,19 @@ Operand Analyzer::bi_export_name(Node* node, TypeRef) {
   return void_operand();
 }
 
+/// What identifies a symbol: its function, its place in memory, or what a constant pointer points
+/// to.
+const void* Analyzer::exported_symbol(const Place& p, Pos pos) {
+  if (p.kind == Place::memory && p.operand.global) return p.operand.global;
+  if (p.type->kind != T::pointer && p.type->kind != T::function && p.type->kind != T::fn)
+    return nullptr;
+  Operand v = load(p, pos);
+  if (!v.is_known()) return nullptr;
+  return v.value.obj
+             ? static_cast<const void*>(static_cast<CellPointer*>(v.value.obj.get())->cell.get())
+             : v.value.p;
+}
+
 Operand Analyzer::bi_export_symbol(Node* node, TypeRef) {
   need_program(node->pos, "@export_symbol");
   if (!known())
@@ -255,7 +268,9 @@ Operand Analyzer::bi_export_symbol(Node* node, TypeRef) {
                text(fn->type)));
     binding.function = static_cast<std::uint16_t>(fn->index);
     program_->export_places[id] = p;
+    program_->export_ids.emplace(d, id);
   } else {
+    if (const void* symbol = exported_symbol(p, pos)) program_->export_ids.emplace(symbol, id);
     bool var_pointer = p.kind == Place::memory && p.type->kind == T::pointer;
     Global* g = nullptr;
     if (var_pointer && p.operand.global && p.operand.base == Operand::absolute) {
@@ -307,6 +322,16 @@ Operand Analyzer::bi_has_exported_tensors(Node*, TypeRef) {
   return known_operand(make_bool(any));
 }
 Operand Analyzer::bi_get_symbol_id(Node* node, TypeRef) {
+  if (layout_ && program_ && node->list[0]->kind != Kind::string) {
+    Place p = place(node->list[0]);
+    if (p.type->kind != T::comptime_string) {
+      auto id = program_->export_ids.find(exported_symbol(p, node->pos));
+      if (id != program_->export_ids.end())
+        return known_operand(make_int(types_.u16, static_cast<Int128>(id->second)));
+      fail(node->pos, "wse.csl.export.unbound", "this program does not export that symbol",
+           "add @export_symbol to a comptime block");
+    }
+  }
   std::string n = string_arg(node, 0);
   for (std::size_t k = 0; k < layout_->exports.size(); ++k) {
     if (layout_->exports[k].name == n)

@@ -181,6 +181,7 @@ Operand Analyzer::bi_weft_print(Node* node, TypeRef) {
   need_runtime(node->pos, "printing");
   std::string kind = string_arg(node, 0);
   PrintKind k = kind == "hex"         ? PrintKind::hex
+                : kind == "binary"    ? PrintKind::binary
                 : kind == "real"      ? PrintKind::real
                 : kind == "character" ? PrintKind::character
                                       : PrintKind::decimal;
@@ -217,7 +218,10 @@ Operand Analyzer::bi_weft_config(Node* node, TypeRef) {
                                                "flush_pending",
                                                "flush_exit",
                                                "set_timer",
-                                               "timer_left"};
+                                               "timer_left",
+                                               "change_route",
+                                               "set_position",
+                                               "queue_bits"};
   std::string n = string_arg(node, 0);
   int fn = -1;
   for (std::size_t k = 0; k < std::size(names); ++k) {
@@ -273,6 +277,11 @@ Operand Analyzer::bi_weft_element_bytes(Node* node, TypeRef) {
 }
 Operand Analyzer::bi_weft_error(Node* node, TypeRef) {
   fail(node->pos, "wse.csl.library.error", string_arg(node, 0));
+}
+
+// The local task that programs cannot name, for a library module that has none of its caller.
+Operand Analyzer::bi_weft_own_task(Node*, TypeRef) {
+  return known_operand(make_int(types_.get(T::local_task_id), 31));
 }
 
 Operand Analyzer::bi_random16(Node* node, TypeRef) {

@@ -29,7 +29,8 @@ Operand Analyzer::make_id(Node* node, T kind, int low, int high) {
     }
     return known_operand(make_int(t, v.value.i));
   }
-  if (kind != T::color) need_known(v, node->pos, cat("the argument of @get_", basic_name(kind)));
+  if (kind == T::input_queue || kind == T::output_queue)
+    need_known(v, node->pos, cat("the argument of @get_", basic_name(kind)));
   return in_reg(t, to_reg(v, node->pos));
 }
 
@@ -51,15 +52,16 @@ Operand Analyzer::bi_get_control_task_id(Node* node, TypeRef) {
 }
 
 Operand Analyzer::bi_get_data_task_id(Node* node, TypeRef) {
-  Value v = known_arg(node, 0);
+  Operand v = arg(node, 0);
   TypeRef t = types_.get(T::data_task_id);
   T wanted = options_.arch == Arch::wse3 ? T::input_queue : T::color;
-  if (v.type->kind != wanted) {
+  if (!v.type || v.type->kind != wanted) {
     fail(node->list[0]->pos, "wse.csl.type.mismatch",
          cat("on ", options_.arch == Arch::wse3 ? "WSE-3" : "WSE-2", " @get_data_task_id takes ",
              options_.arch == Arch::wse3 ? "an input_queue" : "a color", ", found ", text(v.type)));
   }
-  return known_operand(make_int(t, v.i));
+  if (!v.is_known()) return in_reg(t, to_reg(v, node->pos));
+  return known_operand(make_int(t, v.value.i));
 }
 
 Operand Analyzer::bind_task(Node* node, T kind) {
@@ -361,12 +363,30 @@ bool Analyzer::route_from(const Value& config, Route& route, int color, Pos pos)
       fail(pos, "wse.csl.route.config", cat("expected 0..", high, ", found ", to_text(v.i)));
     return static_cast<std::uint16_t>(v.i);
   };
+  auto pop_mode = [&](const Value& v) {
+    each(
+        v,
+        [&](const std::string& g, const Value& w) {
+          bool on = w.i != 0;
+          if (g == "no_pop") {
+            if (on) route.pop = PopMode::none;
+          } else if (g == "always_pop") {
+            if (on) route.pop = PopMode::always;
+          } else if (g == "pop_on_advance") {
+            if (on) route.pop = PopMode::on_advance;
+          } else if (g == "pop_on_advance_nop") {
+            if (on) route.pop = PopMode::on_advance_nop;
+          } else return false;
+          return true;
+        },
+        "pop_mode", "no_pop, always_pop, pop_on_advance and pop_on_advance_nop");
+  };
   auto routes = [&](const std::string& f, const Value& v) {
     if (f == "rx") route.rx = port_set(v, pos);
     else if (f == "tx") route.tx = port_set(v, pos);
     else if (f == "color_swap_x") route.swap_x = v.i != 0;
     else if (f == "color_swap_y") route.swap_y = v.i != 0;
-    else if (f == "pop_mode") return false;
+    else if (f == "pop_mode") pop_mode(v);  // where older programs have it
     else return false;
     return true;
   };
@@ -392,22 +412,7 @@ bool Analyzer::route_from(const Value& config, Route& route, int color, Pos pos)
     } else if (f == "ring_mode") {
       route.ring = v.i != 0;
     } else if (f == "pop_mode") {
-      each(
-          v,
-          [&](const std::string& g, const Value& w) {
-            bool on = w.i != 0;
-            if (g == "no_pop") {
-              if (on) route.pop = PopMode::none;
-            } else if (g == "always_pop") {
-              if (on) route.pop = PopMode::always;
-            } else if (g == "pop_on_advance") {
-              if (on) route.pop = PopMode::on_advance;
-            } else if (g == "pop_on_advance_nop") {
-              if (on) route.pop = PopMode::on_advance_nop;
-            } else return false;
-            return true;
-          },
-          "pop_mode", "no_pop, always_pop, pop_on_advance and pop_on_advance_nop");
+      pop_mode(v);
     } else {
       return false;
     }

@@ -155,6 +155,13 @@ Operand Analyzer::eval_call(Node* node, TypeRef) {
 
 Operand Analyzer::call_decl(Decl* d, const std::vector<Node*>* nodes, std::vector<Operand> given,
                             Pos pos) {
+  std::size_t count = nodes ? nodes->size() : given.size();
+  if (count != d->node->list.size() && d->module && d->module->source &&
+      d->module->source->path.starts_with("<")) {
+    // A library function may have a form for another number of arguments, which is named so.
+    auto form = d->module->decls.find(names_.intern(cat(name(d->name), "__", count)));
+    if (form != d->module->decls.end()) d = form->second;
+  }
   if (d->node->has(kTask)) {
     fail(pos, "wse.csl.call.task", cat("task \"", name(d->name), "\" cannot be called"),
          "activate it with @activate");

@@ -565,6 +565,9 @@ Place Analyzer::index_place(Place base, const std::vector<Node*>& indices, Pos p
     fail(pos, "wse.csl.comptime.runtime_value",
          "the index exists only at run time, but is needed at compile time");
   auto i32 = static_cast<std::uint8_t>(Ty::i32);
+  for (Operand& index : values) {  // untyped numbers beside an index that only run time knows
+    if (index.is_known()) index = known_operand(make_int(types_.i32, index.value.i));
+  }
   std::uint16_t linear = to_reg(values[0], pos);
   for (std::size_t d = 1; d < values.size(); ++d) {
     std::uint16_t scale = new_reg(pos), sum = new_reg(pos);
@@ -644,6 +647,12 @@ Place Analyzer::place(Node* node) {
       return place_of_operand(eval(node));
     }
     case Kind::deref: return deref_place(eval(node->a), node->pos);
+    case Kind::builtin:
+      if (name(node->name) == "field" && node->list.size() == 2) {  // it can be assigned to
+        Symbol field = names_.intern(string_arg(node, 1));
+        return field_place(place(node->list[0]), field, node->pos);
+      }
+      return place_of_operand(eval(node));
     default: return place_of_operand(eval(node));
   }
 }

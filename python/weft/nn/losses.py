@@ -1,0 +1,159 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Losses, as functions. `reduction` is "mean", "sum" or "none"."""
+
+from __future__ import annotations
+
+import weft
+
+from .. import _core
+from .._core import Tensor
+from .._errors import error as _error
+
+__all__ = [
+    "cross_entropy",
+    "nll_loss",
+    "mse",
+    "mse_loss",
+    "l1_loss",
+    "smooth_l1_loss",
+    "huber_loss",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "kl_div",
+]
+
+
+def _reduced(x, reduction):
+    if reduction not in ("mean", "sum", "none"):
+        raise _error(
+            weft.ArgumentError,
+            "nn.loss.reduction",
+            f"no reduction is called {reduction!r}",
+            ['legal: "mean", "sum", "none"'],
+        )
+    return x if reduction == "none" else getattr(x, reduction)()
+
+
+def _like(x, target, name):
+    target = target if isinstance(target, Tensor) else Tensor(target, requires_grad=False)
+    if x.shape != target.shape:
+        raise _error(
+            weft.ShapeError,
+            "nn.loss.shape",
+            f"{name} compares shape {x.shape} with {target.shape}",
+            note="rule: equal shapes; losses do not broadcast",
+        )
+    return target.to(x.device)
+
+
+def _picked(scores, labels, name):
+    """(rows of scores, labels in a row, their shape): scores (n, classes, ...) become (n, ..., classes)."""
+    labels = weft.asarray(getattr(labels, "data", labels)).to(scores.device)
+    if scores.ndim < 2 or labels.shape != (scores.shape[0], *scores.shape[2:]):
+        want = (scores.shape[0], *scores.shape[2:]) if scores.ndim else ()
+        raise _error(
+            weft.ShapeError,
+            f"nn.{name}.shape",
+            f"logits {scores.shape} need labels of shape {want}, got {labels.shape}",
+        )
+    if scores.ndim > 2:
+        scores = scores.permute(0, *range(2, scores.ndim), 1)
+    return scores.reshape(labels.size, scores.shape[-1]), labels.reshape(-1), labels.shape
+
+
+def cross_entropy(logits, labels, ignore_index=None, label_smoothing=0.0, reduction="mean"):
+    """-log softmax(logits)[label]; logits (n, classes) or (n, classes, ...), labels integers without the class axis.
+
+    Rows labelled ignore_index count neither in the sum nor in the mean. label_smoothing s puts (1 - s) on the label
+    and s / classes on every class. Raises ShapeError, and IndexError for labels outside [0, classes).
+    """
+    rows, labels, shape = _picked(logits, labels, "cross_entropy")
+    losses, keep = _chosen(rows.log_softmax(-1), labels, ignore_index, label_smoothing)
+    return _mean_of(losses, keep, reduction, shape)
+
+
+def nll_loss(log_probabilities, labels, ignore_index=None, reduction="mean"):
+    """-log_probabilities[label]: cross_entropy of what log_softmax already normalised."""
+    rows, labels, shape = _picked(log_probabilities, labels, "cross_entropy")
+    losses, keep = _chosen(rows, labels, ignore_index, 0.0)
+    return _mean_of(losses, keep, reduction, shape)
+
+
+def _chosen(rows, labels, ignore_index, smoothing):
+    n, classes = rows.shape
+    keep = None
+    if ignore_index is not None:
+        keep = labels != ignore_index
+        labels = weft.where(keep, labels, 0)
+    if labels.size and (int(weft.min(labels)) < 0 or int(weft.max(labels)) >= classes):
+        raise _error(
+            weft.IndexError, "nn.cross_entropy.label", f"a label is outside [0, {classes})"
+        )
+    flat = rows.reshape(n * classes)
+    at = weft.arange(n, device=rows.device) * classes + labels.astype(weft.int64)
+    losses = -_core._gather_tensor(flat, at)
+    if smoothing:
+        losses = losses * (1.0 - smoothing) - rows.mean(1) * smoothing
+    if keep is not None:
+        losses = losses * Tensor(keep.astype(rows.dtype), requires_grad=False)
+    return losses, keep
+
+
+def _mean_of(losses, keep, reduction, shape):
+    if keep is not None and reduction == "mean":
+        return losses.sum() / float(weft.count_nonzero(keep))
+    out = _reduced(losses, reduction)
+    return out.reshape(*shape) if reduction == "none" else out
+
+
+def mse(x, y):
+    """Mean of squared differences; shapes broadcast."""
+    d = x - y
+    return (d * d).mean()
+
+
+def mse_loss(x, target, reduction="mean"):
+    """Squared differences of equal shapes."""
+    d = x - _like(x, target, "mse_loss")
+    return _reduced(d * d, reduction)
+
+
+def l1_loss(x, target, reduction="mean"):
+    """Absolute differences of equal shapes."""
+    return _reduced(weft.abs(x - _like(x, target, "l1_loss")), reduction)
+
+
+def huber_loss(x, target, reduction="mean", delta=1.0):
+    """d * d / 2 where |d| < delta, else delta * (|d| - delta / 2)."""
+    d = weft.abs(x - _like(x, target, "huber_loss"))
+    near = weft.clip(d, 0.0, delta)
+    return _reduced(near * near * 0.5 + (d - near) * delta, reduction)
+
+
+def smooth_l1_loss(x, target, reduction="mean", beta=1.0):
+    """huber_loss(delta=beta) / beta; l1_loss when beta is 0."""
+    if beta == 0:
+        return l1_loss(x, target, reduction)
+    return huber_loss(x, target, reduction, beta) / beta
+
+
+def binary_cross_entropy(x, target, reduction="mean"):
+    """-(t log x + (1 - t) log(1 - x)) of probabilities; logarithms are held at -100, as in PyTorch."""
+    target = _like(x, target, "binary_cross_entropy")
+    yes, no = (weft.clip(weft.log(p), -100.0, None) for p in (x, 1.0 - x))
+    return _reduced(-(target * yes + (1.0 - target) * no), reduction)
+
+
+def binary_cross_entropy_with_logits(x, target, reduction="mean"):
+    """binary_cross_entropy(sigmoid(x), target), without overflow for large |x|."""
+    target = _like(x, target, "binary_cross_entropy_with_logits")
+    stable = weft.relu(x) - x * target + weft.log1p(weft.exp(-weft.abs(x)))
+    return _reduced(stable, reduction)
+
+
+def kl_div(x, target, reduction="mean"):
+    """t (log t - x) with x a logarithm of probabilities; "batchmean" is the sum over the rows' number."""
+    target = _like(x, target, "kl_div")
+    safe = weft.where(target.data > 0, target, 1.0)
+    out = target * (weft.log(safe) - x)
+    return out.sum() / float(x.shape[0]) if reduction == "batchmean" else _reduced(out, reduction)

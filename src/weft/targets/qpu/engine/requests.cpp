@@ -1,0 +1,284 @@
+// SPDX-License-Identifier: Apache-2.0
+// Requests to the texture units and their results as LLVM text: what tmu.h does for a row of one
+// line of a known array, in place; all else is left to helpers.
+
+#include <cstddef>
+
+#include "weft/targets/qpu/engine/emit.h"
+
+namespace weft::qpu::hw {
+
+std::string Emitter::field(const std::string& base, std::size_t offset) {
+  return t_.def("getelementptr i8, ptr ", base, ", i64 ", offset);
+}
+
+void Emitter::bump(const std::string& base, std::size_t place, int more) {
+  std::string p = field(base, place);
+  t_.line("store i64 ", t_.def("add i64 ", t_.def("load i64, ptr ", p), ", ", more), ", ptr ", p);
+}
+
+/// Calendar::reserve.
+std::string Emitter::reserve(const std::string& calendar, const std::string& now, int clocks) {
+  std::string day = t_.def("and i64 ", now, ", ", -Calendar::kWidth);
+  std::string first = t_.def("load i64, ptr ", field(calendar, Calendar::first_place()));
+  std::string base = t_.def("call i64 @llvm.smax.i64(i64 ", day, ", i64 ", first, ")");
+  std::string byte =
+      t_.def("and i64 ", t_.def("lshr i64 ", base, ", 3"), ", ", 8 * (Calendar::kBuckets - 1));
+  static_assert(Calendar::kWidth == 64);
+  std::string until = t_.def("getelementptr i8, ptr ", calendar, ", i64 ", byte);
+  std::string before = t_.def("load i64, ptr ", until);
+  std::string used = t_.def("call i64 @llvm.smax.i64(i64 ", before, ", i64 ", base, ")");
+  std::string value = t_.def("add i64 ", used, ", ", clocks);
+  std::string taken = t_.def("sub i64 ", value, ", ", base);
+  std::string full = t_.def("icmp sgt i64 ", taken, ", ", Calendar::kWidth);
+  unsigned id = t_.fresh();
+  t_.line("br i1 ", full, ", label %f", id, ", label %c", id);
+  t_.label("c", id);
+  // max(used, now), so written that no branch comes of it: nobody could foretell it.
+  std::string late = t_.def("sub i64 ", used, ", ", now);
+  std::string wait = t_.def("call i64 @llvm.smax.i64(i64 ", late, ", i64 0)");
+  std::string end = t_.def("add i64 ", t_.def("add i64 ", now, ", ", wait), ", ", clocks);
+  t_.line("store i64 ", value, ", ptr ", until);
+  bump(calendar, Calendar::busy_place(), clocks);
+  t_.line("br label %e", id);
+  t_.label("f", id);
+  std::string later =
+      t_.def("call i64 @weft_qpu_reserve(ptr ", calendar, ", i64 ", now, ", i64 ", clocks, ")");
+  t_.line("br label %e", id);
+  label_ = cat("e", id);
+  t_.label(label_);
+  return t_.def("phi i64 [ ", end, ", %c", id, " ], [ ", later, ", %f", id, " ]");
+}
+
+/// Machine::tmu_request_line.
+void Emitter::request_row(std::uint32_t place_of, int unit, const std::string& first) {
+  const std::size_t fifo = offsetof(Qpu, fifo) + sizeof(TmuFifo) * static_cast<std::size_t>(unit),
+                    known = offsetof(Qpu, site) + sizeof(RequestSite) * flow_.site[place_of];
+  unsigned id = t_.fresh();
+  time();  // for all that follows
+  // Is it a line of the array?
+  std::string begin = t_.def("load i32, ptr ", address(known + offsetof(RequestSite, begin)));
+  std::string lines = t_.def("load i32, ptr ", address(known + offsetof(RequestSite, lines)));
+  std::string from = t_.def("sub i32 ", first, ", ", begin);
+  std::string place = t_.def("call i32 @llvm.fshr.i32(i32 ", from, ", i32 ", from, ", i32 6)");
+  std::string inside = t_.def("icmp ult i32 ", place, ", ", lines);
+  t_.line("br i1 ", inside, ", label %i", id, ", label %s", id);
+  t_.label("i", id);
+  std::string count_at = address(fifo + offsetof(TmuFifo, count));
+  std::string waiting = t_.def("load i32, ptr ", count_at);
+  std::string room = t_.def("icmp ult i32 ", waiting, ", ", assume::kTmuFifoDepth);
+  t_.line("br i1 ", room, ", label %u", id, ", label %s", id);
+  t_.label("u", id);
+  std::string wide = t_.def("zext i32 ", place, " to i64");
+  std::string head = t_.def("load i32, ptr ", address(fifo + offsetof(TmuFifo, head)));
+  std::string slot =
+      t_.def("and i32 ", t_.def("add i32 ", head, ", ", waiting), ", ", TmuFifo::kSlots - 1);
+  std::string slot64 = t_.def("zext i32 ", slot, " to i64");
+  std::string now = t_.def("add i64 ", time(), ", ", (place_of - start_) * timing::kIssue);
+  auto queue = [&] {
+    t_.line("store i32 ", t_.def("add i32 ", waiting, ", 1"), ", ptr ", count_at);
+    std::string data = t_.def("load ptr, ptr ", address(known + offsetof(RequestSite, data)));
+    static_assert(timing::kLine == 64 && sizeof(Vec) == 64);
+    std::string source =
+        t_.def("getelementptr i8, ptr ", data, ", i64 ", t_.def("shl i64 ", wide, ", 6"));
+    std::string to = t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", slot64, ", 6"));
+    for (std::size_t half : {0u, 32u}) {
+      std::string words = t_.def("load ", kInt8, ", ptr ", field(source, half), ", align 4");
+      t_.line("store ", kInt8, " ", words, ", ptr ", field(to, fifo + half), ", align 32");
+    }
+    t_.line("call void @llvm.prefetch.p0(ptr ", field(source, 4 * timing::kLine),
+            ", i32 0, i32 3, i32 1)");
+  };
+  std::string written = t_.def("load ptr, ptr ", address(offsetof(Qpu, events)));
+  std::string serial = t_.def("icmp eq ptr ", written, ", null");
+  t_.line("br i1 ", serial, ", label %w", id, ", label %v", id);
+  // Running ahead, the rest is for who settles.
+  t_.label("v", id);
+  queue();
+  event(written, now, Event::row, unit);
+  std::string number =
+      t_.def("load i8, ptr ", address(offsetof(Qpu, tmu_number) + static_cast<std::size_t>(unit)));
+  std::string both = t_.def("or i8 ", t_.def("shl i8 ", number, ", 4"), ", ", unit);
+  t_.line("store i8 ", both, ", ptr ", field(written, offsetof(Event, extra)));
+  t_.line("store i32 ", first, ", ptr ", written);
+  t_.line("br label %k", id);
+  // Has nobody written it, or parts of it?
+  t_.label("w", id);
+  std::string summaries = t_.def("load ptr, ptr ", address(known + offsetof(RequestSite, summary)));
+  std::string summary_at = t_.def("getelementptr i32, ptr ", summaries, ", i64 ", wide);
+  std::string summary = t_.def("load i32, ptr ", summary_at);
+  std::string launch = t_.def("load i32, ptr ", field("%shared", offsetof(Shared, launch)));
+  std::string differs = t_.def("xor i32 ", summary, ", ", launch);
+  std::string older =
+      t_.def("icmp uge i32 ", differs, ", ", std::uint32_t{1} << Shadow::kLaunchShift);
+  std::string touched = t_.def("select i1 ", older, ", i32 ", launch, ", i32 ", summary);
+  std::string odd = t_.def("and i32 ", touched, ", ", Shadow::kNotOnlyRead);
+  std::string plain = t_.def("icmp eq i32 ", odd, ", 0");
+  t_.line("br i1 ", plain, ", label %p", id, ", label %s", id);
+  t_.label("p", id);
+  std::string bit = t_.def("load i32, ptr ", address(offsetof(Qpu, bit)));
+  t_.line("store i32 ", t_.def("or i32 ", touched, ", ", bit), ", ptr ", summary_at);
+  queue();
+  // When it is there.
+  std::string tmu =
+      t_.def("load ptr, ptr ", address(offsetof(Qpu, tmu) + 8 * static_cast<std::size_t>(unit)));
+  static_assert(offsetof(Tmu, calendar) == 0);
+  std::string asked = reserve(tmu, now, timing::kTmuVector);
+  std::string line = t_.def("lshr i32 ", first, ", 6");
+  auto index = [&](int count_of, int shift) {
+    std::string low = t_.def("and i32 ", line, ", ", count_of - 1);
+    return t_.def("shl i64 ", t_.def("zext i32 ", low, " to i64"), ", ", shift);
+  };
+  std::string tag_at = t_.def("getelementptr i8, ptr ", field(tmu, offsetof(Tmu, tag)), ", i64 ",
+                              index(timing::kTmuLines, 2));
+  std::string tag = t_.def("load i32, ptr ", tag_at);
+  std::string same = t_.def("icmp eq i32 ", tag, ", ", line);
+  std::string hit = t_.def("add i64 ", asked, ", ", timing::kTmuHit);
+  t_.line("br i1 ", same, ", label %h", id, ", label %m", id);
+  auto counted = [&](std::size_t place_in_counters) {
+    bump("%shared", offsetof(Shared, counters) + place_in_counters, 1);
+  };
+  t_.label("h", id);
+  counted(offsetof(Counters, tmu_hits));
+  t_.line("br label %a", id);
+  t_.label("m", id);
+  t_.line("store i32 ", line, ", ptr ", tag_at);
+  std::string set = index(timing::kL2Sets, 4);
+  static_assert(sizeof(Shared::l2_tag[0]) == 16 && sizeof(Shared::l2_next[0]) == 1);
+  std::string ways_at =
+      t_.def("getelementptr i8, ptr ", field("%shared", offsetof(Shared, l2_tag)), ", i64 ", set);
+  std::string ways = t_.def("load <4 x i32>, ptr ", ways_at, ", align 16");
+  std::string one = t_.def("insertelement <4 x i32> undef, i32 ", line, ", i32 0");
+  std::string all =
+      t_.def("shufflevector <4 x i32> ", one, ", <4 x i32> undef, <4 x i32> zeroinitializer");
+  std::string equal = t_.def("icmp eq <4 x i32> ", ways, ", ", all);
+  std::string bits = t_.def("bitcast <4 x i1> ", equal, " to i4");
+  std::string absent = t_.def("icmp eq i4 ", bits, ", 0");
+  std::string l2 = t_.def("add i64 ", asked, ", ", timing::kL2Hit);
+  t_.line("br i1 ", absent, ", label %o", id, ", label %l", id);
+  t_.label("l", id);
+  counted(offsetof(Counters, l2_hits));
+  t_.line("br label %a", id);
+  t_.label("o", id);
+  std::string next_at =
+      t_.def("getelementptr i8, ptr ", field("%shared", offsetof(Shared, l2_next)), ", i64 ",
+             t_.def("lshr i64 ", set, ", 4"));
+  std::string next = t_.def("load i8, ptr ", next_at);
+  t_.line("store i8 ", t_.def("add i8 ", next, ", 1"), ", ptr ", next_at);
+  std::string way =
+      t_.def("zext i8 ", t_.def("and i8 ", next, ", ", timing::kL2Ways - 1), " to i64");
+  t_.line("store i32 ", line, ", ptr ", t_.def("getelementptr i32, ptr ", ways_at, ", i64 ", way));
+  counted(offsetof(Counters, memory_lines));
+  std::string moved = reserve(field("%shared", offsetof(Shared, sdram)), asked,
+                              timing::kLine / timing::kSdramBytesPerClock);
+  std::string fetched = t_.def("add i64 ", moved, ", ", timing::kMemory);
+  std::string last = label_;
+  t_.line("br label %a", id);
+  t_.label("a", id);
+  std::string ready = t_.def("phi i64 [ ", hit, ", %h", id, " ], [ ", l2, ", %l", id, " ], [ ",
+                             fetched, ", %", last, " ]");
+  std::string ready_at =
+      t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", slot64, ", 3"));
+  t_.line("store i64 ", ready, ", ptr ", field(ready_at, fifo + offsetof(TmuFifo, ready)));
+  t_.line("br label %k", id);
+  t_.label("s", id);
+  std::string kept = clock_;  // no request waits
+  helper(unit ? "tmu_row1" : "tmu_row0", place_of, cat("i32 ", first, ", ptr ", address(known)));
+  clock_ = kept;
+  t_.line("br label %k", id);
+  label_ = cat("k", id);
+  t_.label(label_);
+}
+
+void Emitter::request(std::uint32_t at, int unit, std::int32_t value, bool row) {
+  Halves lanes = ints(value);
+  std::string first = t_.def("extractelement ", kInt8, " ", lanes.lo, ", i32 0");
+  if (row) {
+    request_row(at, unit, first);
+    return;
+  }
+  // Consecutive words all the same?
+  std::string one = t_.def("insertelement ", kInt8, " undef, i32 ", first, ", i32 0");
+  std::string all =
+      t_.def("shufflevector ", kInt8, " ", one, ", ", kInt8, " undef, ", kInt8, " zeroinitializer");
+  Halves row_of{"<i32 0, i32 4, i32 8, i32 12, i32 16, i32 20, i32 24, i32 28>",
+                "<i32 32, i32 36, i32 40, i32 44, i32 48, i32 52, i32 56, i32 60>"};
+  Halves wanted = each2("add", kInt8, {all, all}, row_of);
+  std::string bits = any(each2("icmp ne", kInt8, lanes, wanted));
+  std::string good = t_.def("icmp eq i8 ", bits, ", 0");
+  unsigned id = t_.fresh();
+  std::string kept = time();  // no request waits
+  t_.line("br i1 ", good, ", label %c", id, ", label %s", id);
+  t_.label("s", id);
+  store(kInt8, lanes, offsetof(Qpu, slot) + 64ull * kSlotOutAdd);
+  helper("tmu", at, cat("i32 ", unit));
+  clock_ = kept;
+  t_.line("br label %j", id);
+  t_.label("c", id);
+  request_row(at, unit, first);
+  t_.line("br label %j", id);
+  label_ = cat("j", id);
+  t_.label(label_);
+}
+
+void Emitter::receive(std::uint32_t at, int unit) {
+  std::size_t fifo = offsetof(Qpu, fifo) + sizeof(TmuFifo) * static_cast<std::size_t>(unit);
+  std::string head_at = address(fifo + offsetof(TmuFifo, head)),
+              count_at = address(fifo + offsetof(TmuFifo, count));
+  std::string head = t_.def("load i32, ptr ", head_at), count = t_.def("load i32, ptr ", count_at);
+  std::string traced = t_.def("load i8, ptr ", address(offsetof(Qpu, traced)));
+  std::string none = t_.def("icmp eq i32 ", count, ", 0");
+  std::string told = t_.def("icmp ne i8 ", traced, ", 0");
+  std::string slow = t_.def("or i1 ", none, ", ", told);
+  std::string before = time();
+  unsigned id = t_.fresh();
+  t_.line("br i1 ", slow, ", label %s", id, ", label %c", id);
+  // The oldest result, and the wait for it.
+  t_.label("c", id);
+  std::string place = t_.def("zext i32 ", head, " to i64");
+  std::string bytes = t_.def("shl i64 ", place, ", 6");
+  std::string base = t_.def("getelementptr i8, ptr %q, i64 ", bytes);
+  std::string lo_at = t_.def("getelementptr i8, ptr ", base, ", i64 ", fifo),
+              hi_at = t_.def("getelementptr i8, ptr ", base, ", i64 ", fifo + 32);
+  std::string lo = t_.def("load ", kInt8, ", ptr ", lo_at, ", align 32"),
+              hi = t_.def("load ", kInt8, ", ptr ", hi_at, ", align 32");
+  std::string eight = t_.def("shl i64 ", place, ", 3");
+  std::string times = t_.def("getelementptr i8, ptr %q, i64 ", eight);
+  std::string time_of =
+      t_.def("getelementptr i8, ptr ", times, ", i64 ", fifo + offsetof(TmuFifo, ready));
+  std::string ready = t_.def("load i64, ptr ", time_of);
+  std::string now = t_.def("add i64 ", before, ", ", (at - start_) * timing::kIssue);
+  std::string late = t_.def("sub i64 ", ready, ", ", now);
+  std::string wait = t_.def("call i64 @llvm.smax.i64(i64 ", late, ", i64 0)");
+  std::string waited = t_.def("add i64 ", before, ", ", wait);
+  t_.line("store i64 ", waited, ", ptr ", address(offsetof(Qpu, time)));
+  std::string stall_at = address(offsetof(Qpu, stall) + 8 * kStallTmu);
+  std::string stalled = t_.def("load i64, ptr ", stall_at);
+  t_.line("store i64 ", t_.def("add i64 ", stalled, ", ", wait), ", ptr ", stall_at);
+  std::string next = t_.def("and i32 ", t_.def("add i32 ", head, ", 1"), ", ", TmuFifo::kSlots - 1);
+  t_.line("store i32 ", next, ", ptr ", head_at);
+  t_.line("store i32 ", t_.def("sub i32 ", count, ", 1"), ", ptr ", count_at);
+  std::string written = t_.def("load ptr, ptr ", address(offsetof(Qpu, events)));
+  std::string serial = t_.def("icmp eq ptr ", written, ", null");
+  t_.line("br i1 ", serial, ", label %n", id, ", label %e", id);
+  t_.label("e", id);
+  event(written, now, Event::receive, unit);
+  t_.line("br label %n", id);
+  t_.label("n", id);
+  t_.line("br label %j", id);
+  t_.label("s", id);
+  helper("receive", at, cat("i32 ", unit));
+  std::string from = label_, after = time();
+  Halves kept = load(kInt8, offsetof(Qpu, slot) + 64ull * (kSlotAcc + 4));
+  t_.line("br label %j", id);
+  label_ = cat("j", id);
+  t_.label(label_);
+  clock_ = t_.def("phi i64 [ ", waited, ", %n", id, " ], [ ", after, ", %", from, " ]");
+  Value v;
+  v.loaded = true;
+  v.as_int.lo = t_.def("phi ", kInt8, " [ ", lo, ", %n", id, " ], [ ", kept.lo, ", %", from, " ]");
+  v.as_int.hi = t_.def("phi ", kInt8, " [ ", hi, ", %n", id, " ], [ ", kept.hi, ", %", from, " ]");
+  set(kSlotAcc + 4, add(v));
+}
+
+}  // namespace weft::qpu::hw
