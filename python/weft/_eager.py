@@ -14,9 +14,8 @@ import time
 from ._core import NDArray
 
 _OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift neg pos abs invert".split()
-_METHODS = (
-    "sum prod max min all any reshape permute astype copy compact to numpy __getitem__ __setitem__"
-)
+# Without __getitem__: once it was replaced, the type's own access to items of sequences is lost.
+_METHODS = "sum prod max min all any reshape permute astype copy compact to numpy __setitem__"
 _SLOTS = [
     f"__{prefix}{name}__"
     for name in _OPERATORS

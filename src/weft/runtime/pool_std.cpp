@@ -33,7 +33,6 @@ struct Pool::State {
   int threads = 1;
   const pid_t owner = getpid();  // a forked child has no workers
   std::atomic<int> limit{1};
-  Aside aside;
   // the job
   Call call = nullptr;
   void* context = nullptr;
@@ -67,7 +66,7 @@ struct Pool::State {
       --invited;
       ++active;
       lock.unlock();
-      aside.works();
+      Aside::shared().works();
       work();
       lock.lock();
       if (--active == 0) done.notify_one();
@@ -123,7 +122,7 @@ void Pool::run(std::int64_t n, std::int64_t grain, Call call, void* context) {
     s.next = 0;
     s.error = nullptr;
     s.invited = threads - 1;
-    s.aside.calls();
+    Aside::shared().calls();
     ++s.generation;
   }
   s.wake.notify_all();

@@ -37,7 +37,6 @@ struct Pool::State {
   const int threads;
   const pid_t owner = getpid();  // a forked child has no workers
   std::atomic<int> limit;
-  Aside aside;
   std::mutex mutex;  // guards the arena's making
   int made_for = 0;
   std::shared_ptr<tbb::task_arena> arena;  // shared: a job keeps its own when the limit changes
@@ -76,14 +75,14 @@ void Pool::run(std::int64_t n, std::int64_t grain, Call call, void* context) {
   const std::int64_t chunk = chunk_of(n, grain, threads());
   const std::int64_t chunks = (n + chunk - 1) / chunk;
   std::shared_ptr<tbb::task_arena> arena = state_->arena_now();
-  state_->aside.calls();
+  Aside::shared().calls();
   Calls calls;
   arena->execute([&] {
     tbb::parallel_for(
         tbb::blocked_range<std::int64_t>(0, chunks, 1),
         [&](const tbb::blocked_range<std::int64_t>& range) {
           Inside inside;
-          if (!t_calls) state_->aside.works();
+          if (!t_calls) Aside::shared().works();
           for (std::int64_t i = range.begin(); i < range.end(); ++i)
             call(context, i * chunk, std::min(n, (i + 1) * chunk));
         },
