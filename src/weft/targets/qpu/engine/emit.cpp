@@ -93,6 +93,9 @@ void Emitter::block(std::size_t index) {
     return;
   }
   std::uint32_t length = b.last - b.first + 1;
+  std::size_t requests = 0;
+  for (std::uint32_t at = b.first; at <= b.last; ++at) requests += flow_.asks[at];
+  in_place_ = requests <= kInPlace;
   live_.assign(length, {});
   Live live = b.live_out;
   for (std::uint32_t k = length; k-- > 0;) {

@@ -165,6 +165,8 @@ class Emitter {
   std::vector<std::int32_t> pinned_;  // values of the instruction at hand
   std::vector<Live> live_;            // after each instruction of the block
   Shapes shapes_;
+  bool in_place_ = false;  // the block's requests; where there are many, code grows too large
+  static constexpr std::size_t kInPlace = 4;
   std::string taken_, time_, label_;
   std::string clock_;  // time()'s value; empty: in memory only
   std::uint32_t start_ = 0;

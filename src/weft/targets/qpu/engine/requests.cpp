@@ -54,8 +54,13 @@ std::string Emitter::reserve(const std::string& calendar, const std::string& now
 void Emitter::request_row(std::uint32_t place_of, int unit, const std::string& first) {
   const std::size_t fifo = offsetof(Qpu, fifo) + sizeof(TmuFifo) * static_cast<std::size_t>(unit),
                     known = offsetof(Qpu, site) + sizeof(RequestSite) * flow_.site[place_of];
+  const std::string kept = time();  // no request waits
+  auto call = [&] {
+    helper(unit ? "tmu_row1" : "tmu_row0", place_of, cat("i32 ", first, ", ptr ", address(known)));
+    clock_ = kept;
+  };
+  if (!in_place_) return call();
   unsigned id = t_.fresh();
-  time();  // for all that follows
   // Is it a line of the array?
   std::string begin = t_.def("load i32, ptr ", address(known + offsetof(RequestSite, begin)));
   std::string lines = t_.def("load i32, ptr ", address(known + offsetof(RequestSite, lines)));
@@ -182,9 +187,7 @@ void Emitter::request_row(std::uint32_t place_of, int unit, const std::string& f
   t_.line("store i64 ", ready, ", ptr ", field(ready_at, fifo + offsetof(TmuFifo, ready)));
   t_.line("br label %k", id);
   t_.label("s", id);
-  std::string kept = clock_;  // no request waits
-  helper(unit ? "tmu_row1" : "tmu_row0", place_of, cat("i32 ", first, ", ptr ", address(known)));
-  clock_ = kept;
+  call();
   t_.line("br label %k", id);
   label_ = cat("k", id);
   t_.label(label_);

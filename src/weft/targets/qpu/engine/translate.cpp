@@ -32,7 +32,7 @@ void require_translation(const std::string& missing) {
 
 namespace {
 
-constexpr int kVersion = 13;  // of the text; part of the cache's key
+constexpr int kVersion = 14;  // of the text; part of the cache's key
 
 /// MXCSR as translated code wants it: toward zero, denormals flushed; and back.
 class Mode {
@@ -96,13 +96,22 @@ int do_tmu(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into, unsigned un
 }
 
 template <unsigned kUnit>
-WEFT_QPU_AVX2 int do_tmu_row(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into,
-                             std::uint32_t first, RequestSite* site) {
+[[gnu::noinline]] int any_tmu_row(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into,
+                                  std::uint32_t first, RequestSite* site) {
   return guarded(*q, pc, into, [&] {
     m->tmu_request_row(*q, kUnit, first);
     m->open_site(*q, *site, first);
     return true;
   });
+}
+
+template <unsigned kUnit>
+WEFT_QPU_AVX2 int do_tmu_row(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into,
+                             std::uint32_t first, RequestSite* site) {
+  std::int64_t now = q->time + timing::kIssue * static_cast<std::int64_t>(into);
+  if (!q->events && m->tmu_request_line<kUnit>(*q, *site, first, now)) [[likely]]
+    return 0;
+  return any_tmu_row<kUnit>(m, q, pc, into, first, site);
 }
 
 std::int64_t do_reserve(Calendar* calendar, std::int64_t now, std::int64_t clocks) {
