@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""ResNet-18's convolutions from default schedules in public steps beside those that weft.build makes by itself: share
-of 256 multiplications a cycle in the cycle model, without data.   PYTHONPATH=python python bench/vta/steps.py
+"""ResNet-18's convolutions by weft.vta.default_schedule and by weft.build, which are one code and must agree: share of
+256 multiplications a cycle in the cycle model, without data.   PYTHONPATH=python python bench/vta/steps.py
 """
 
 import time
