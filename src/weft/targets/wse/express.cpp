@@ -78,6 +78,8 @@ for (std::size_t i = 0; i < todo.size(); ++i) {
   const Route* r = static_route(at.index, cs.color);
   if (!r || !plain(*r) || r->rx != port_bit(at.port) || r->tx == 0 || todo.size() > 4096)
     return nullptr;
+  const Route* pair = static_route(at.index, cs.color ^ 1);  // which may take what arrives
+  if (pair && (pair->swap_x || pair->swap_y)) return nullptr;
   std::int32_t x = static_cast<std::int32_t>(at.index) % width_,
                y = static_cast<std::int32_t>(at.index) / width_;
   for (int o = 0; o < kPorts; ++o) {

@@ -163,7 +163,7 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
   }
 
   InQueue* queue = nullptr;
-  std::array<Ring*, kPorts> target{};
+  std::array<Ring*, kPorts> target{}, also{};
   std::array<Pe*, kPorts> target_pe{};
   std::array<std::uint8_t, kPorts> target_color{};
   for (int o = 0; o < kPorts; ++o) {
@@ -187,10 +187,16 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
     }
     Pe& nb = make(static_cast<std::uint32_t>(n));
     std::uint8_t color = cs.color;
+    ColorState* both = nullptr;  // where only one color of a pair swaps, the other one receives too
     if (nb.any_swap) {
-      ColorState* other = color_state(nb, color ^ 1);
-      bool horizontal = o == kEast || o == kWest;
-      if (other && (horizontal ? other->route.swap_x : other->route.swap_y)) color ^= 1;
+      ColorState *own = color_state(nb, color), *other = color_state(nb, color ^ 1);
+      auto swaps = [&](const ColorState& c) {
+        return o == kEast || o == kWest ? c.route.swap_x : c.route.swap_y;
+      };
+      if (other && swaps(*other)) {
+        color ^= 1;
+        if (own && own->configured && !swaps(*own) && (own->rx & port_bit(opposite(o)))) both = own;
+      }
     }
     ColorState* ncs = color_state(nb, color);
     if (!ncs) {
@@ -200,6 +206,14 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
           .help("configure the colour there with @set_color_config");
     }
     Ring& r = ring(*ncs, opposite(o));
+    if (both) {
+      Ring& second = ring(*both, opposite(o));
+      if (second.held(now) >= timing_.router_depth) {
+        next = std::min(next, now + 1);
+        return false;
+      }
+      also[static_cast<std::size_t>(o)] = &second;
+    }
     if (r.held(now) >= timing_.router_depth) {
       if (static_cast<std::uint32_t>(r.pop.load(std::memory_order_relaxed) >> 32) ==
           static_cast<std::uint32_t>(now)) {
@@ -242,6 +256,10 @@ bool Fabric::route_color(Worker& w, Pe& pe, ColorState& cs, Cycle now, Cycle& ne
       r->push({payload, wavelet.control, ready});
       notify(w, *target_pe[static_cast<std::size_t>(o)], ready,
              target_color[static_cast<std::size_t>(o)]);
+      if (Ring* second = also[static_cast<std::size_t>(o)]) {
+        second->push({payload, wavelet.control, ready});
+        notify(w, *target_pe[static_cast<std::size_t>(o)], ready, cs.color);
+      }
     } else if (HostSink* sink = sink_of(pe, cs.color, o);
                sink && !wavelet.control) {  // the host takes data only
       sink->got.push_back(payload);

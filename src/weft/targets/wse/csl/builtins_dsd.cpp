@@ -267,6 +267,8 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
       Value mode = need_known(v, pos, "simd_mode");
       if (const Value* on = field_of(mode, "simd_32"))
         if (on->i) d.flags |= Dsd::kSimd32;
+      if (const Value* on = field_of(mode, "simd_32_or_64"))
+        if (on->i) d.flags |= Dsd::kSimd32;
       if (const Value* on = field_of(mode, "simd_64"))
         if (on->i) d.flags |= Dsd::kSimd32;
     } else if (f == "zero" && kind == T::fabout_dsd) {
