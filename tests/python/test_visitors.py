@@ -748,7 +748,7 @@ def _x():
             "copy=False",
             lambda: weft.zeros(2, device="opencl:0").__array__(copy=False),
         ),
-        (weft.ShapeError, "array.tensor.data", "float32(2)", lambda: setattr(weft.Tensor([1.0, 2.0]), "data", weft.zeros(3))),
+        (weft.ShapeError, "array.tensor.data", "float32(2,)", lambda: setattr(weft.Tensor([1.0, 2.0]), "data", weft.zeros(3))),
         (weft.DTypeError, "python.division", "int32", lambda: _x() / 2),
         (weft.DTypeError, "python.expression", "not an expression", lambda: _x() + "1"),
         (weft.ArgumentError, "python.truth", "A[0] > 0", lambda: bool(_x() > 0)),
@@ -796,3 +796,20 @@ def test_the_manual_of_errors_knows_prefixes(capsys):
     with pytest.raises(SystemExit) as stop:
         cli.main(["tune", "x.weft", "--target", "c", "--trials", "many"])
     assert stop.value.code == 2 and "'many' is not a whole number" in capsys.readouterr().err
+
+
+def test_names_of_numpy_lead_to_ours():
+    import re
+
+    from weft._names import ELSEWHERE
+
+    with pytest.raises(AttributeError, match=r"'concatenate'; here it is weft\.concat\("):
+        weft.concatenate  # noqa: B018
+    for name, ours in ELSEWHERE.items():
+        assert not hasattr(weft, name), name
+        for path in re.findall(r"\bweft\.([\w.]+)", ours):
+            value = weft
+            for part in path.split("."):
+                value = getattr(value, part)
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'$"):
+        weft.nothing  # noqa: B018
