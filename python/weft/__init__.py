@@ -147,4 +147,6 @@ def __getattr__(name):
         except ModuleNotFoundError as error:
             if error.name != f"weft.{name}":
                 raise
-    raise AttributeError(f"module 'weft' has no attribute {name!r}")
+    from ._names import elsewhere
+
+    raise AttributeError(f"module 'weft' has no attribute {name!r}{elsewhere(name)}")

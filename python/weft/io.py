@@ -124,6 +124,9 @@ def _parse_npy(raw, where):
         descr, fortran, shape = header["descr"], header["fortran_order"], tuple(header["shape"])
     except (ValueError, SyntaxError, KeyError, TypeError, RecursionError, MemoryError):
         _refuse("npy.header", f"{where} has an unreadable header")
+    swapped = isinstance(descr, str) and descr[:1] == ">" and "<" + descr[1:] in _FROM_NPY
+    if swapped:
+        descr = "<" + descr[1:]
     if not isinstance(descr, str) or descr not in _FROM_NPY:
         _refuse(
             "npy.dtype", f"{where} holds elements of type {descr!r}; known: {', '.join(_FROM_NPY)}"
@@ -135,11 +138,16 @@ def _parse_npy(raw, where):
     body = raw[start + length :]
     if len(body) < need:
         _refuse("npy.truncated", f"{where} needs {need} bytes of elements and has {len(body)}")
+    body = body[:need]
+    if swapped:  # most significant byte first: turn each number around
+        one = dtype.itemsize // (2 if dtype.kind == "c" else 1)
+        numbers = _core._from_bytes(body, (need // one, one), _core.dtype("uint8"))
+        body = _core._to_bytes(numbers[:, ::-1])
     if fortran:
-        return _core._from_bytes(body[:need], tuple(reversed(shape)), dtype).permute(
+        return _core._from_bytes(body, tuple(reversed(shape)), dtype).permute(
             tuple(reversed(range(len(shape))))
         )
-    return _core._from_bytes(body[:need], shape, dtype)
+    return _core._from_bytes(body, shape, dtype)
 
 
 def load_arrays(path):

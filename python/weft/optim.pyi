@@ -19,49 +19,17 @@ class Optimizer:
     def step(self) -> None: ...
 
 class SGD(Optimizer):
-    def __init__(
-        self,
-        params: Iterable[Tensor],
-        lr: float = 0.01,
-        momentum: float = 0.0,
-        weight_decay: float = 0.0,
-        nesterov: Any = False,
-    ) -> None: ...
+    def __init__(self, params: Iterable[Tensor], lr: float = 0.01, momentum: float = 0.0, weight_decay: float = 0.0, nesterov: Any = False) -> None: ...
     lr: float
 
 class Adam(Optimizer):
-    def __init__(
-        self,
-        params: Iterable[Tensor],
-        lr: float = 0.001,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-08,
-        weight_decay: float = 0.0,
-        betas: Any = None,
-    ) -> None: ...
+    def __init__(self, params: Iterable[Tensor], lr: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-08, weight_decay: float = 0.0, betas: Any = None) -> None: ...
     lr: float
 
 class AdamW(Adam):
-    def __init__(
-        self,
-        params: Iterable[Tensor],
-        lr: float = 0.001,
-        beta1: float = 0.9,
-        beta2: float = 0.999,
-        eps: float = 1e-08,
-        weight_decay: float = 0.01,
-        betas: Any = None,
-    ) -> None: ...
+    def __init__(self, params: Iterable[Tensor], lr: float = 0.001, beta1: float = 0.9, beta2: float = 0.999, eps: float = 1e-08, weight_decay: float = 0.01, betas: Any = None) -> None: ...
 
 class RMSprop(Optimizer):
-    def __init__(
-        self,
-        params: Iterable[Tensor],
-        lr: float = 0.01,
-        alpha: Any = 0.99,
-        eps: float = 1e-08,
-        weight_decay: float = 0.0,
-        momentum: float = 0.0,
-    ) -> None: ...
+    def __init__(self, params: Iterable[Tensor], lr: float = 0.01, alpha: Any = 0.99, eps: float = 1e-08, weight_decay: float = 0.0, momentum: float = 0.0) -> None: ...
     lr: float
+

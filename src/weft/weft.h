@@ -8,6 +8,7 @@
 //   m["main"](a, b, c);                        // weft::NDArray, destination passing
 //   m.time_evaluator("main", 100, 3)(a, b, c).median;
 
+#include <concepts>
 #include <optional>
 #include <type_traits>
 #include <utility>
@@ -80,9 +81,9 @@ class Module {
       }
       return out;
     }
-    static runtime::CallArg arg(std::int64_t value) {
+    static runtime::CallArg arg(std::integral auto value) {
       runtime::CallArg out;
-      out.dtype = dtypes::int64, out.int_value = value;
+      out.dtype = dtypes::int64, out.int_value = static_cast<std::int64_t>(value);
       return out;
     }
     static runtime::CallArg arg(double value) {

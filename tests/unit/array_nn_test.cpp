@@ -57,7 +57,7 @@ TEST(Nn, optimizers_follow_their_formulas) {
     auto optimizer = make(std::vector<Tensor>{x});
     for (int i = 0; i < 2; ++i) {
       optimizer.zero_grad();
-      backward(sum(x * x * 0.5));
+      sum(x * x * 0.5).backward();
       optimizer.step();
     }
     return at(x.data(), 0);

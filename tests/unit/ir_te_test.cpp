@@ -213,7 +213,7 @@ TEST(Te, RefusalsSayWhatIsWrong) {
             },
             "C");
       },
-      "te.compute.depth", "the body of \"C\" is nested deeper than 2000");
+      "te.compute.depth", "the body of \"C\" is nested deeper than 1000");
   refused([&] { placeholder({make_int(-1)}, dtypes::float32, "P"); }, "te.shape",
           "dimension 0 of \"P\" is -1");
   refused([&] { a(make_int(0), make_int(0)); }, "ir.load.rank", "\"A\" has 1 dimensions, but 2");

@@ -32,5 +32,14 @@ def errors(args):
     if args.slug:
         rows = [r for r in rows if r.startswith(f"| `{args.slug}")]
         if not rows:
-            raise error("value", "cli.errors.slug", f'no error has the slug "{args.slug}"')
+            import difflib
+
+            known = [line.split("`")[1] for line in page.read_text().splitlines() if "| `" in line]
+            near = difflib.get_close_matches(args.slug, known, 3)
+            raise error(
+                "value",
+                "cli.errors.slug",
+                f'no error has the slug "{args.slug}", and none begins so',
+                help=f"nearest: {', '.join(near)}" if near else "weft errors lists all",
+            )
     print("\n".join(rows))

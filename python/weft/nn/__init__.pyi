@@ -44,12 +44,7 @@ class AdaptiveAvgPool2d(Module):
     def __call__(self, x: Tensor) -> Tensor: ...
 
 class AvgPool2d(Module):
-    def __init__(
-        self,
-        kernel_size: int | tuple[int, int],
-        stride: int | tuple[int, int] | None = None,
-        padding: int | tuple[int, int] | None = 0,
-    ) -> None: ...
+    def __init__(self, kernel_size: int | tuple[int, int], stride: int | tuple[int, int] | None = None, padding: int | tuple[int, int] | None = 0) -> None: ...
     def forward(self, x: Tensor) -> Tensor: ...
     def __call__(self, x: Tensor) -> Tensor: ...
 
@@ -76,87 +71,35 @@ class BCEWithLogitsLoss(Module):
     def __call__(self, x: Tensor, y: Tensor) -> Tensor: ...
 
 class Conv1d(Module):
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int, int],
-        stride: int | tuple[int, int] | None = 1,
-        padding: int | tuple[int, int] | None = None,
-        dilation: int | tuple[int, int] = 1,
-        groups: int = 1,
-        bias: _bool = True,
-        device: _Device | None = None,
-        dtype: _DType | None = None,
-    ) -> None: ...
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int | tuple[int, int], stride: int | tuple[int, int] | None = 1, padding: int | tuple[int, int] | None = None, dilation: int | tuple[int, int] = 1, groups: int = 1, bias: _bool = True, device: _Device | None = None, dtype: _DType | None = None) -> None: ...
     weight: Parameter
     bias: Parameter | None
     def forward(self, x: Tensor) -> Tensor: ...
     def __call__(self, x: Tensor) -> Tensor: ...
 
 class Conv2d(Module):
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int, int],
-        stride: int | tuple[int, int] | None = 1,
-        padding: int | tuple[int, int] | None = None,
-        dilation: int | tuple[int, int] = 1,
-        groups: int = 1,
-        bias: _bool = True,
-        device: _Device | None = None,
-        dtype: _DType | None = None,
-    ) -> None: ...
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int | tuple[int, int], stride: int | tuple[int, int] | None = 1, padding: int | tuple[int, int] | None = None, dilation: int | tuple[int, int] = 1, groups: int = 1, bias: _bool = True, device: _Device | None = None, dtype: _DType | None = None) -> None: ...
     weight: Parameter
     bias: Parameter | None
     def forward(self, x: Tensor) -> Tensor: ...
     def __call__(self, x: Tensor) -> Tensor: ...
 
 class ConvTranspose1d(Module):
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int, int],
-        stride: int | tuple[int, int] | None = 1,
-        padding: int | tuple[int, int] | None = 0,
-        output_padding: int | tuple[int, int] = 0,
-        groups: int = 1,
-        bias: _bool = True,
-        dilation: int | tuple[int, int] = 1,
-        device: _Device | None = None,
-        dtype: _DType | None = None,
-    ) -> None: ...
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int | tuple[int, int], stride: int | tuple[int, int] | None = 1, padding: int | tuple[int, int] | None = 0, output_padding: int | tuple[int, int] = 0, groups: int = 1, bias: _bool = True, dilation: int | tuple[int, int] = 1, device: _Device | None = None, dtype: _DType | None = None) -> None: ...
     weight: Parameter
     bias: Parameter | None
     def forward(self, x: Tensor) -> Tensor: ...
     def __call__(self, x: Tensor) -> Tensor: ...
 
 class ConvTranspose2d(Module):
-    def __init__(
-        self,
-        in_channels: int,
-        out_channels: int,
-        kernel_size: int | tuple[int, int],
-        stride: int | tuple[int, int] | None = 1,
-        padding: int | tuple[int, int] | None = 0,
-        output_padding: int | tuple[int, int] = 0,
-        groups: int = 1,
-        bias: _bool = True,
-        dilation: int | tuple[int, int] = 1,
-        device: _Device | None = None,
-        dtype: _DType | None = None,
-    ) -> None: ...
+    def __init__(self, in_channels: int, out_channels: int, kernel_size: int | tuple[int, int], stride: int | tuple[int, int] | None = 1, padding: int | tuple[int, int] | None = 0, output_padding: int | tuple[int, int] = 0, groups: int = 1, bias: _bool = True, dilation: int | tuple[int, int] = 1, device: _Device | None = None, dtype: _DType | None = None) -> None: ...
     weight: Parameter
     bias: Parameter | None
     def forward(self, x: Tensor) -> Tensor: ...
     def __call__(self, x: Tensor) -> Tensor: ...
 
 class CrossEntropyLoss(Module):
-    def __init__(
-        self, ignore_index: Any = None, label_smoothing: Any = 0.0, reduction: Any = "mean"
-    ) -> None: ...
+    def __init__(self, ignore_index: Any = None, label_smoothing: Any = 0.0, reduction: Any = 'mean') -> None: ...
     def forward(self, logits: Tensor, labels: _ArrayLike | Tensor) -> Tensor: ...
     def __call__(self, logits: Tensor, labels: _ArrayLike | Tensor) -> Tensor: ...
 
@@ -171,13 +114,7 @@ class ELU(Module):
     def __call__(self, x: Tensor) -> Tensor: ...
 
 class Embedding(Module):
-    def __init__(
-        self,
-        num_embeddings: int,
-        embedding_dim: int,
-        device: _Device | None = None,
-        dtype: _DType | None = None,
-    ) -> None: ...
+    def __init__(self, num_embeddings: int, embedding_dim: int, device: _Device | None = None, dtype: _DType | None = None) -> None: ...
     weight: Parameter
     def forward(self, index: _ArrayLike | Tensor) -> Tensor: ...
     def __call__(self, index: _ArrayLike | Tensor) -> Tensor: ...
@@ -200,13 +137,7 @@ class L1Loss(Module):
     def __call__(self, x: Tensor, y: Tensor) -> Tensor: ...
 
 class LayerNorm(Module):
-    def __init__(
-        self,
-        dim: int,
-        eps: float = 1e-05,
-        device: _Device | None = None,
-        dtype: _DType | None = None,
-    ) -> None: ...
+    def __init__(self, dim: int, eps: float = 1e-05, device: _Device | None = None, dtype: _DType | None = None) -> None: ...
     weight: Parameter
     bias: Parameter
     def forward(self, x: Tensor) -> Tensor: ...
@@ -218,14 +149,7 @@ class LeakyReLU(Module):
     def __call__(self, x: Tensor) -> Tensor: ...
 
 class Linear(Module):
-    def __init__(
-        self,
-        in_features: int,
-        out_features: int,
-        bias: _bool = True,
-        device: _Device | None = None,
-        dtype: _DType | None = None,
-    ) -> None: ...
+    def __init__(self, in_features: int, out_features: int, bias: _bool = True, device: _Device | None = None, dtype: _DType | None = None) -> None: ...
     weight: Parameter
     bias: Parameter | None
     def forward(self, x: Tensor) -> Tensor: ...
@@ -236,12 +160,7 @@ class LogSoftmax(Softmax):
     def __call__(self, x: Tensor) -> Tensor: ...
 
 class MaxPool2d(Module):
-    def __init__(
-        self,
-        kernel_size: int | tuple[int, int],
-        stride: int | tuple[int, int] | None = None,
-        padding: int | tuple[int, int] | None = 0,
-    ) -> None: ...
+    def __init__(self, kernel_size: int | tuple[int, int], stride: int | tuple[int, int] | None = None, padding: int | tuple[int, int] | None = 0) -> None: ...
     def forward(self, x: Tensor) -> Tensor: ...
     def __call__(self, x: Tensor) -> Tensor: ...
 
@@ -293,41 +212,28 @@ class Tanh(Module):
     def forward(self, x: Tensor) -> Tensor: ...
     def __call__(self, x: Tensor) -> Tensor: ...
 
-class GRU(RNN): ...
+class GRU(RNN):
+    ...
 
 class GRUCell(RNNCell):
     def forward(self, x: Tensor, h: Tensor | None = None) -> Tensor: ...
     def __call__(self, x: Tensor, h: Tensor | None = None) -> Tensor: ...
 
-class LSTM(RNN): ...
+class LSTM(RNN):
+    ...
 
 class LSTMCell(RNNCell):
     def forward(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]: ...  # type: ignore[override]
     def __call__(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]: ...  # type: ignore[override]
 
 class RNN(Module):
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        num_layers: int = 1,
-        batch_first: Any = False,
-        **kwargs: Any,
-    ) -> None: ...
+    def __init__(self, input_size: int, hidden_size: int, num_layers: int = 1, batch_first: Any = False, **kwargs: Any) -> None: ...
     cells: list[RNNCell]
     def forward(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]: ...
     def __call__(self, x: Tensor, state: Any = None) -> tuple[Tensor, Any]: ...
 
 class RNNCell(Module):
-    def __init__(
-        self,
-        input_size: int,
-        hidden_size: int,
-        bias: _bool = True,
-        nonlinearity: str = "tanh",
-        device: _Device | None = None,
-        dtype: _DType | None = None,
-    ) -> None: ...
+    def __init__(self, input_size: int, hidden_size: int, bias: _bool = True, nonlinearity: str = 'tanh', device: _Device | None = None, dtype: _DType | None = None) -> None: ...
     weight_ih: Parameter
     weight_hh: Parameter
     bias_ih: Parameter | None
@@ -336,29 +242,14 @@ class RNNCell(Module):
     def __call__(self, x: Tensor, h: Tensor | None = None) -> Tensor: ...
 
 class MultiHeadAttention(Module):
-    def __init__(
-        self,
-        dim: int,
-        heads: int,
-        causal: _bool = False,
-        device: _Device | None = None,
-        dtype: _DType | None = None,
-    ) -> None: ...
+    def __init__(self, dim: int, heads: int, causal: _bool = False, device: _Device | None = None, dtype: _DType | None = None) -> None: ...
     def forward(self, x: Tensor, memory: Tensor | None = None) -> Tensor: ...
     def __call__(self, x: Tensor, memory: Tensor | None = None) -> Tensor: ...
 
 class TransformerLayer(Module):
-    def __init__(
-        self,
-        dim: int,
-        heads: int,
-        hidden: int | None = None,
-        dropout: float = 0.0,
-        causal: _bool = False,
-        device: _Device | None = None,
-        dtype: _DType | None = None,
-    ) -> None: ...
+    def __init__(self, dim: int, heads: int, hidden: int | None = None, dropout: float = 0.0, causal: _bool = False, device: _Device | None = None, dtype: _DType | None = None) -> None: ...
     def forward(self, x: Tensor) -> Tensor: ...
     def __call__(self, x: Tensor) -> Tensor: ...
+
 
 __all__: list[str]

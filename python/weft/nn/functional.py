@@ -11,18 +11,7 @@ from .. import _core
 from .._core import Tensor, conv2d, conv_transpose2d
 from .._errors import error as _error
 from . import losses as _losses
-from .losses import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cross_entropy,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    mse,
-    mse_loss,
-    nll_loss,
-    smooth_l1_loss,
-)
+from .losses import *  # noqa: F401,F403
 
 __all__ = [
     *_losses.__all__,

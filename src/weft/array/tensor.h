@@ -48,6 +48,8 @@ class Tensor {
   Tensor grad() const;  // undefined before backward
   void set_grad(Tensor grad);
   Tensor detach() const;
+  /// weft::backward of this tensor.
+  void backward(const Tensor& seed = {}) const;
 
   const Dims& shape() const;
   int ndim() const { return shape().size(); }
@@ -106,6 +108,7 @@ std::vector<Tensor> gradients(std::span<const Tensor> outputs, std::span<const T
                               std::span<const Tensor> wanted, Graph graph);
 /// Adds to .grad of every leaf that requires it.
 void backward(const Tensor& output, const Tensor& seed = {}, Graph graph = Graph::discard);
+inline void Tensor::backward(const Tensor& seed) const { weft::backward(*this, seed); }
 /// Inputs before users, in the order of first need.
 std::vector<Tensor> topological(std::span<const Tensor> outputs);
 

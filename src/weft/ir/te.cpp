@@ -57,8 +57,9 @@ void check_shape(const Exprs& shape, const std::string& name) {
   }
 }
 
-/// Every walk over expressions recurses; deeper ones would end the process for want of stack.
-constexpr std::size_t kMaxDepth = 2000;
+/// Every walk over expressions recurses: far deeper ones would end the process for want of stack.
+/// The text form, in which some targets keep their programs, ends here too.
+constexpr std::size_t kMaxDepth = 1000;
 
 /// Visits the children of one node only: they are kept for later, not walked.
 class Children final : public ir::Visitor {

@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the functions of NumPy and PyTorch are called here, for those who look for them in vain."""
+
+# NumPy's (or PyTorch's) name: what to write instead. Names of the array API standard 2024.12 are not listed.
+ELSEWHERE = {
+    "absolute": "weft.abs(x)",
+    "amax": "weft.max(x)",
+    "amin": "weft.min(x)",
+    "allclose": "weft.all(weft.abs(a - b) <= atol + rtol * weft.abs(b))",
+    "arccos": "weft.acos(x)",
+    "arccosh": "weft.acosh(x)",
+    "arcsin": "weft.asin(x)",
+    "arcsinh": "weft.asinh(x)",
+    "arctan": "weft.atan(x)",
+    "arctan2": "weft.atan2(x, y)",
+    "arctanh": "weft.atanh(x)",
+    "argwhere": "weft.stack(weft.nonzero(x), axis=1)",
+    "array_equal": "a.shape == b.shape and weft.all(a == b)",
+    "bincount": "weft.unique_counts(x)",
+    "cat": "weft.concat(arrays, axis=0)",
+    "concatenate": "weft.concat(arrays, axis=0)",
+    "cumprod": "weft.cumulative_prod(x, axis=0)",
+    "cumsum": "weft.cumulative_sum(x, axis=0)",
+    "diag": "weft.linalg.diagonal(x)",
+    "diagonal": "weft.linalg.diagonal(x)",
+    "dot": "a @ b",
+    "float": "weft.float32 or weft.float64",
+    "from_numpy": "weft.from_dlpack(x), which shares memory, or weft.asarray(x)",
+    "hstack": "weft.concat(arrays, axis=1)",
+    "inner": "weft.vecdot(a, b)",
+    "int": "weft.int32 or weft.int64",
+    "invert": "weft.bitwise_invert(x)",
+    "left_shift": "weft.bitwise_left_shift(x, n)",
+    "manual_seed": "weft.random.seed(n)",
+    "median": "weft.sort(x)[x.size // 2]",
+    "mod": "weft.remainder(a, b)",
+    "ndarray": "weft.NDArray",
+    "outer": "weft.linalg.outer(a, b)",
+    "power": "weft.pow(x, y)",
+    "rand": "weft.random.uniform(shape)",
+    "randn": "weft.random.normal(shape)",
+    "ravel": "x.reshape(-1)",
+    "right_shift": "weft.bitwise_right_shift(x, n)",
+    "split": "slices, x[:n] and x[n:], or Tensor.split",
+    "swapaxes": "weft.permute_dims(x, axes)",
+    "tensor": "weft.Tensor(data)",
+    "trace": "weft.linalg.trace(x)",
+    "transpose": "weft.permute_dims(x, axes) or x.T",
+    "true_divide": "weft.divide(x, y)",
+    "unique": "weft.unique_values(x)",
+    "vstack": "weft.concat(arrays, axis=0)",
+}
+
+
+def elsewhere(name):
+    """ "; here it is ..." for a name of NumPy or PyTorch, else nothing."""
+    return f"; here it is {ELSEWHERE[name]}" if name in ELSEWHERE else ""
