@@ -8,6 +8,8 @@ import threading
 
 import numpy as np
 import pytest
+from refusal import refused
+
 import weft
 from weft import te
 
@@ -18,13 +20,6 @@ def has_remotes():
     except ImportError:
         return False
     return True
-
-
-def refused(kind, code, f, *arguments, **keywords):
-    with pytest.raises(kind) as caught:
-        f(*arguments, **keywords)
-    assert caught.value.code == code, caught.value
-    return caught.value
 
 
 def add(n=64):

@@ -3,14 +3,9 @@
 
 import numpy as np
 import pytest
+from refusal import refused
+
 import weft
-
-
-def refused(kind, code, f, *arguments, **keywords):
-    with pytest.raises(kind) as caught:
-        f(*arguments, **keywords)
-    assert caught.value.code == code, caught.value
-    return caught.value
 
 
 def test_numpy_functions_take_arrays():

@@ -3,16 +3,11 @@
 
 import numpy as np
 import pytest
+from refusal import refused
+
 import weft
 from weft import script as T
 from weft import te
-
-
-def refused(kind, code, f, *arguments, **keywords):
-    with pytest.raises(kind) as caught:
-        f(*arguments, **keywords)
-    assert caught.value.code == code, caught.value
-    return caught.value
 
 
 def add(n=64):

@@ -6,14 +6,9 @@ import threading
 
 import numpy as np
 import pytest
+from refusal import refused
+
 import weft
-
-
-def refused(kind, code, f, *arguments, **keywords):
-    with pytest.raises(kind) as caught:
-        f(*arguments, **keywords)
-    assert caught.value.code == code, caught.value
-    return caught.value
 
 
 def numeric(f, x, h=1e-6):

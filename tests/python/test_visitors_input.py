@@ -3,8 +3,9 @@
 
 import numpy as np
 import pytest
+from refusal import refused
+
 import weft
-from test_visitors import refused
 from weft import script as T
 from weft import te
 
