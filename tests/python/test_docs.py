@@ -2,6 +2,7 @@
 """The documentation is true: its Python runs, its links lead somewhere, every flag of the command line is named."""
 
 import argparse
+import importlib.util
 import linecache
 import os
 import pathlib
@@ -63,7 +64,20 @@ def like(shown, printed):
     return re.fullmatch(pattern, printed.strip(), re.S) is not None
 
 
-@pytest.mark.parametrize("page", [n for n in NAMES if with_python(n)])
+# Pages that need more of a build than its core: targets, or the package's remote devices.
+NEEDS = {"docs/guide/torch.md": ["qpu"], "docs/tutorial/05-wafer.md": ["wse"]}
+REMOTE = ["docs/tutorial/08-remote.md"]
+
+
+def marks(page):
+    wanted = [pytest.mark.targets(*NEEDS[page])] if page in NEEDS else []
+    if page in REMOTE:
+        absent = importlib.util.find_spec("weft._rpc") is None
+        wanted.append(pytest.mark.skipif(absent, reason="this build has no remote devices"))
+    return wanted
+
+
+@pytest.mark.parametrize("page", [pytest.param(n, marks=marks(n)) for n in NAMES if with_python(n)])
 def test_python_blocks_print_what_the_page_shows(page, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     namespace, printed, ran = {"__name__": page}, "", 0

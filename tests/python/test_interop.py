@@ -331,9 +331,10 @@ def test_torch_makes_tensors_of_arrays_and_numpy_of_tensors():
     ):
         assert tuple(made.shape) == (2, 3)
         np.testing.assert_array_equal(made.numpy(), values)
-    for dtype, want in ((weft.int64, torch.int64), (weft.uint8, torch.int64)):
+    for dtype in (weft.int64, weft.uint8):  # older versions of torch read small integers as int64
         made = torch.tensor(weft.asarray([1, 0], dtype=dtype))
-        assert made.dtype == want and made.tolist() == [1, 0]
+        assert made.dtype in (torch.int64, getattr(torch, str(dtype)))
+        assert made.tolist() == [1, 0]
     with pytest.raises(TypeError, match="torch.from_dlpack"):
         torch.tensor(x[0, 0])
     held = weft.Tensor(values)

@@ -206,7 +206,7 @@ def entry(dtype="F32", shape=(2,), offsets=(0, 8)):
 
 DAMAGED = [
     (npy("[('a', '<f4')]"), "io.npy.dtype"),
-    (npy("'>f4'"), "io.npy.dtype"),
+    (npy("'<M8[s]'"), "io.npy.dtype"),
     (npy(shape="(-2,)"), "io.npy.shape"),
     (npy(shape="(2**70,)"), "io.npy.header"),
     (npy(shape="(1180591620717411303424,)"), "io.npy.truncated"),
