@@ -265,7 +265,7 @@ TEST(ArrayGrid, any_device_multiplies_as_tensor_cores_do) {
   for (const NDArray* x : {&out, &a, &b})
     args.push_back(runtime::KernelArg::pointer(x->handle().get(), 0));
   const std::int64_t blocks_m = (kM + 64 * groups - 1) / (64 * groups), blocks_n = (n + 63) / 64;
-  for (std::int64_t v : {blocks_m, blocks_n, kBatch, kM, n, kK, kK / 8, kWide / 8, kBatch,
+  for (std::int64_t v : {blocks_m, blocks_n, kBatch, kM, n, kK, n / 2, kK / 8, kWide / 8, kBatch,
                          kM * kK / 8, std::int64_t{0}})
     args.push_back(runtime::KernelArg::integer(v));
   f->launch(args).wait();

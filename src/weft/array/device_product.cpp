@@ -64,7 +64,7 @@ class Kernel {
     to_ = p_.buffer("out", s_.out), a_ = p_.buffer("a", s_.in), b_ = p_.buffer("b", s_.in);
     blocks_m_ = p_.integer("blocks_m"), blocks_n_ = p_.integer("blocks_n");
     batches_ = p_.integer("batches"), m_ = p_.integer("m"), n_ = p_.integer("n");
-    k_ = p_.integer("k");
+    k_ = p_.integer("k"), half_ = p_.integer("half");        // of n, where columns go in pairs
     step_a_ = p_.integer("am"), step_b_ = p_.integer("bk");  // of rows, in vectors
     db_ = p_.integers("db", s_.rank_batch);
     batch_a_ = p_.integers("ab", s_.rank_batch), batch_b_ = p_.integers("bb", s_.rank_batch);
@@ -114,7 +114,7 @@ class Kernel {
     start_n_ = let("start_n", ir::div(inside, high) * at(shape_.columns));
     auto base = positions(batch, db_, {batch_a_, batch_b_});
     base_a_ = let("base_a", base[0]), base_b_ = let("base_b", base[1]);
-    base_out_ = let("base_out", batch * m_ * n_);
+    base_out_ = let("base_out", batch * m_);
     // A thread's first vectors of both tiles: where they lie, and what is left behind them.
     const Expr along_a = ir::floordiv(all_, at(line_a())),
                across_a = ir::floormod(all_, at(line_a()));
@@ -270,9 +270,12 @@ class Kernel {
       if (var == map_c_.map.inputs[0]) row = v;
       else column = first = v;
       // Columns go in pairs: the first of two tells.
-      if (var == map_c_.map.inputs[1] && s_.pairs)
+      if (var == map_c_.map.inputs[1] && s_.pairs) {
         first = ir::cast(p_.index_type, analyzer.simplify(ir::floordiv(value, ir::make_int(2)))) *
                 at(2);
+        column = first +
+                 ir::cast(p_.index_type, analyzer.simplify(ir::floormod(value, ir::make_int(2))));
+      }
     }
     place.erase(place.begin());  // the thread
     Stmt s = make(place, row, column, first);
@@ -287,10 +290,12 @@ class Kernel {
   Stmt write() const {
     return each_sum(
         "w", [&](const ir::Exprs& place, const Expr& row, const Expr& column, const Expr& first) {
-          const Expr i = start_m_ + group_ * at(shape_.rows) + row;
+          const Expr i = start_m_ + group_ * at(shape_.rows) + row, line = base_out_ + i;
+          const Expr to = s_.pairs ? (line * half_ + ir::div(start_n_ + first, at(2))) * at(2) +
+                                         (column - first)
+                                   : line * n_ + start_n_ + column;
           return ir::if_then(ir::logical_and(ir::lt(i, m_), ir::lt(start_n_ + first, n_)),
-                             ir::store(to_, convert_value(ir::load(acc_, place), s_.out),
-                                       {base_out_ + i * n_ + start_n_ + column}));
+                             ir::store(to_, convert_value(ir::load(acc_, place), s_.out), {to}));
         });
   }
 
@@ -301,7 +306,7 @@ class Kernel {
   const Layout map_a_, map_b_, map_c_;
   ir::Buffer to_, a_, b_, tile_a_, tile_b_, acc_;
   ir::Var token_;
-  Expr blocks_m_, blocks_n_, batches_, m_, n_, k_, step_a_, step_b_;
+  Expr blocks_m_, blocks_n_, batches_, m_, n_, k_, half_, step_a_, step_b_;
   std::vector<Expr> db_, batch_a_, batch_b_;
   Expr group_, thread_, all_, start_m_, start_n_, base_a_, base_b_, base_out_;
   Expr place_a_, rows_left_, k_left_, place_b_, inside_b_;
@@ -411,6 +416,7 @@ void grid_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in) 
   Call call(out.device());
   call.array(out).array(a).array(b);
   call.integer(blocks_m).integer(blocks_n).integer(batches).integer(m).integer(n).integer(k);
+  call.integer(n / 2);
   call.integer(a.strides()[r - 2] / kVector).integer(b.strides()[r - 2] / kVector);
   for (std::int64_t v : batch) call.integer(v);
   for (int i = 0; i + 2 < r; ++i) call.integer(a.strides()[i] / kVector);

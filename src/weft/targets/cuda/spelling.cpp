@@ -76,7 +76,7 @@ static __device__ __forceinline__ void weft_copy_8(void* to, const void* from) {
 static __device__ __forceinline__ void weft_copy_16(void* to, const void* from) { asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from) : "memory"); }
 static __device__ __forceinline__ void weft_copy_if_4(void* to, const void* from, int some) { asm volatile("cp.async.ca.shared.global [%0], [%1], 4, %2;" :: "r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from), "r"(some ? 4 : 0) : "memory"); }
 static __device__ __forceinline__ void weft_copy_if_8(void* to, const void* from, int some) { asm volatile("cp.async.ca.shared.global [%0], [%1], 8, %2;" :: "r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from), "r"(some ? 8 : 0) : "memory"); }
-static __device__ __forceinline__ void weft_copy_if_16(void* to, const void* from, int some) { asm volatile("cp.async.ca.shared.global [%0], [%1], 16, %2;" :: "r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from), "r"(some ? 16 : 0) : "memory"); }
+static __device__ __forceinline__ void weft_copy_if_16(void* to, const void* from, int some) { asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"((unsigned int)__cvta_generic_to_shared(to)), "l"(from), "r"(some ? 16 : 0) : "memory"); }
 )";
     s.async_commit = "asm volatile(\"cp.async.commit_group;\" ::: \"memory\")";
     s.async_wait = "asm volatile(\"cp.async.wait_group %;\" ::: \"memory\")";
