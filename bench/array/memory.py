@@ -33,67 +33,59 @@ def measure(step, steps):
     return dict(bytes=resident("VmHWM") - before, losses=losses)
 
 
+def model_of(nn, name, transformer, **convolution):
+    """The network `name` in either library, whose modules have the same names."""
+    if name.startswith("MLP"):
+        return nn.Sequential(
+            nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
+        )
+    if name.startswith("conv"):
+        layers = []
+        for a, b, stride in ((3, 32, 1), (32, 64, 2), (64, 64, 1), (64, 128, 2)):
+            layers += [
+                nn.Conv2d(a, b, 3, stride=stride, **convolution),
+                nn.BatchNorm2d(b),
+                nn.ReLU(),
+            ]
+        return nn.Sequential(*layers, nn.Flatten(), nn.Linear(128 * 8 * 8, 10))
+    return nn.Sequential(transformer(), nn.Flatten(), nn.Linear(64 * 128, 10))
+
+
+def train(nn, optim, model, data, target, steps):
+    optimizer = optim.Adam(model.parameters(), lr=1e-3)
+    loss_of = nn.CrossEntropyLoss()
+
+    def step():
+        optimizer.zero_grad()
+        loss = loss_of(model(data), target)
+        loss.backward()
+        optimizer.step()
+        return loss.item()
+
+    return measure(step, steps)
+
+
 def in_weft(name, x, labels, steps):
     import weft
     from weft import nn, optim
 
     weft.set_threads(1)
-    if name.startswith("MLP"):
-        model = nn.Sequential(
-            nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
-        )
-    elif name.startswith("conv"):
-        layers = []
-        for a, b, stride in ((3, 32, 1), (32, 64, 2), (64, 64, 1), (64, 128, 2)):
-            layers += [nn.Conv2d(a, b, 3, stride=stride), nn.BatchNorm2d(b), nn.ReLU()]
-        model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(128 * 8 * 8, 10))
-    else:
-        model = nn.Sequential(
-            nn.TransformerLayer(128, 8, 512), nn.Flatten(), nn.Linear(64 * 128, 10)
-        )
-    optimizer = optim.Adam(model.parameters(), lr=1e-3)
-    loss_of = nn.CrossEntropyLoss()
+    model = model_of(nn, name, lambda: nn.TransformerLayer(128, 8, 512))
     data, target = weft.Tensor(x, requires_grad=False), weft.asarray(labels)
-
-    def step():
-        optimizer.zero_grad()
-        loss = loss_of(model(data), target)
-        loss.backward()
-        optimizer.step()
-        return loss.item()
-
-    return measure(step, steps)
+    return train(nn, optim, model, data, target, steps)
 
 
 def in_torch(name, x, labels, steps):
     import torch
-    from torch import nn
+    from torch import nn, optim
 
     torch.set_num_threads(1)
-    if name.startswith("MLP"):
-        model = nn.Sequential(
-            nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)
-        )
-    elif name.startswith("conv"):
-        layers = []
-        for a, b, stride in ((3, 32, 1), (32, 64, 2), (64, 64, 1), (64, 128, 2)):
-            layers += [nn.Conv2d(a, b, 3, stride=stride, padding=1), nn.BatchNorm2d(b), nn.ReLU()]
-        model = nn.Sequential(*layers, nn.Flatten(), nn.Linear(128 * 8 * 8, 10))
-    else:
-        layer = nn.TransformerEncoderLayer(128, 8, 512, 0.0, batch_first=True, norm_first=True)
-        model = nn.Sequential(layer, nn.Flatten(), nn.Linear(64 * 128, 10))
-    optimizer = torch.optim.Adam(model.parameters(), lr=1e-3)
-    loss_of = nn.CrossEntropyLoss()
-    data, target = torch.from_numpy(x), torch.from_numpy(labels)
 
-    def step():
-        optimizer.zero_grad()
-        loss = loss_of(model(data), target)
-        loss.backward()
-        optimizer.step()
-        return loss.item()
+    def transformer():
+        return nn.TransformerEncoderLayer(128, 8, 512, 0.0, batch_first=True, norm_first=True)
 
-    return measure(step, steps)
+    model = model_of(nn, name, transformer, padding=1)
+    return train(nn, optim, model, torch.from_numpy(x), torch.from_numpy(labels), steps)
 
 
 def child(library, name, steps):
