@@ -335,8 +335,10 @@ def test_torch_makes_tensors_of_arrays_and_numpy_of_tensors():
         made = torch.tensor(weft.asarray([1, 0], dtype=dtype))
         assert made.dtype in (torch.int64, getattr(torch, str(dtype)))
         assert made.tolist() == [1, 0]
-    with pytest.raises(TypeError, match="torch.from_dlpack"):
-        torch.tensor(x[0, 0])
+    try:  # newer versions of torch read arrays without dimensions, older ones ask for their length
+        assert torch.tensor(x[0, 1]).item() == 1
+    except TypeError as refused:
+        assert "torch.from_dlpack" in str(refused)
     held = weft.Tensor(values)
     np.testing.assert_array_equal(np.asarray(held), values)
     np.testing.assert_array_equal(torch.from_numpy(held.numpy()).numpy(), values)

@@ -21,8 +21,9 @@ struct ProductSpec {
   std::int64_t groups = 2, stages = 3;  // groups of the instruction's rows in a block; of copies
   std::string queue;
 };
-/// Parameters: out, a, b; blocks_m, blocks_n, batches, m, n, k, n / 2; the steps of a's and b's rows in
-/// vectors of 16 bytes; the extents of the batch and the steps of a and b along it, in vectors.
+/// Parameters: out, a, b; blocks_m, blocks_n, batches, m, n, k, n / 2; the steps of a's and b's
+/// rows in vectors of 16 bytes; the extents of the batch and the steps of a and b along it, in
+/// vectors.
 ir::PrimFunc product_kernel(const ProductSpec& spec);
 
 /// out[b, m, n] = sum over k of a[b, m, k] * b[b, k, n], all of one rank with equal leading extents
