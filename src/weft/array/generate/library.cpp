@@ -23,6 +23,7 @@ struct Frame {
 
 const Frame& frame_of(std::int16_t table) {
   if (table == KernelEntry::reduce_four) table = KernelEntry::fold;
+  if (table == KernelEntry::known) table = KernelEntry::elementwise;
   static const Frame frames[] = {
       {"int64_t n, const void* const* in, void* out",
        {{"n", "n"}, {"a0", "in[0]"}, {"a1", "in[1]"}, {"out", "out"}}},

@@ -107,7 +107,8 @@ WEFT_FUNCTION uint16_t weft_float_to_half(float v) {
 )";
 
 // What expressions name as foreign functions: a double rounded to odd at 24 bits, so that a second
-// rounding to 16-bit floats is right; powers of integers.
+// rounding to 16-bit floats is right; powers of integers; quotients rounded to the one below of a
+// divisor that is known as a multiplier m and a shift l (array/known.cpp).
 constexpr const char* kForeign = R"(
 WEFT_FUNCTION float weft_odd_float(double d) {
   float f = (float)d;
@@ -131,6 +132,22 @@ WEFT_POWER(i8, int8_t, uint32_t) WEFT_POWER(i16, int16_t, uint32_t)
 WEFT_POWER(i32, int32_t, uint32_t) WEFT_POWER(i64, int64_t, uint64_t)
 WEFT_POWER(u8, uint8_t, uint32_t) WEFT_POWER(u16, uint16_t, uint32_t)
 WEFT_POWER(u32, uint32_t, uint32_t) WEFT_POWER(u64, uint64_t, uint64_t)
+__extension__ typedef unsigned __int128 weft_u128;
+#define WEFT_QUOTIENT(bits, wide) \
+  WEFT_FUNCTION int##bits##_t weft_quotient_i##bits(int##bits##_t x, int##bits##_t m, int##bits##_t l) { \
+    uint##bits##_t sign = (uint##bits##_t)(x >> (bits - 1)); \
+    uint##bits##_t size = (uint##bits##_t)((uint##bits##_t)x ^ sign); \
+    uint##bits##_t q = (uint##bits##_t)(((wide)size * (uint##bits##_t)m) >> bits); \
+    q = (uint##bits##_t)(q >> l); \
+    return (int##bits##_t)(q ^ sign); \
+  } \
+  WEFT_FUNCTION uint##bits##_t weft_quotient_u##bits(uint##bits##_t x, uint##bits##_t m, uint##bits##_t l) { \
+    uint##bits##_t t = (uint##bits##_t)(((wide)x * m) >> bits); \
+    uint##bits##_t half = (uint##bits##_t)((uint##bits##_t)(x - t) >> 1); \
+    return (uint##bits##_t)((uint##bits##_t)(t + half) >> l); \
+  }
+WEFT_QUOTIENT(8, uint16_t) WEFT_QUOTIENT(16, uint32_t) WEFT_QUOTIENT(32, uint64_t)
+WEFT_QUOTIENT(64, weft_u128)
 )";
 
 }  // namespace
