@@ -5,6 +5,7 @@
 
 #include "weft/base/hash.h"
 #include "weft/base/text.h"
+#include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
 #include "weft/schedule/counted_box.h"
@@ -350,6 +351,7 @@ std::string why_not_complete(const std::vector<Leaf>& scope, const BlockNode* bl
       return cat("its iterator \"", iter.var->name, "\" is not spatial");
     }
   }
+  if (adds_atomically(block->body)) return "it adds to what its output held before";
   if (auto why = other_writer(scope, block); !why.empty()) return why;
   for (const BufferRegion& w : block->writes) {
     if (reads(block, w.buffer.get()))
@@ -372,6 +374,27 @@ std::string why_not_reduction(const std::vector<Leaf>& scope, const Leaf& leaf,
   if (auto why = other_writer(scope, block); !why.empty()) return why;
   if (const VarNode* v = reduce_iter_in_output(block)) {
     return cat("its reduction iterator \"", v->name, "\" indexes the output");
+  }
+  return {};
+}
+
+std::string why_not_additions(const std::vector<Leaf>& scope, const BlockNode* block) {
+  if (block->init) return "it has an init, which must come before every addition";
+  bool only = true;
+  for_each_stmt(block->body, [&](const Stmt& s) {
+    const auto* store = as<StoreNode>(s);
+    only = only && (!store || as_atomic(store));
+  });
+  if (!only) return "it also stores without adding";
+  for (const BufferRegion& w : block->writes) {
+    if (!adds_atomically(block->body, w.buffer.get()))
+      return cat("it writes \"", w.buffer->name, "\" without adding");
+    for (const Leaf& leaf : scope) {
+      if (reads(leaf.block(), w.buffer.get()) ||
+          (leaf.block() != block && writes(leaf.block(), w.buffer.get())))
+        return cat("\"", w.buffer->name, "\", which it adds to, is used by block \"",
+                   leaf.block()->name, "\" under the loop");
+    }
   }
   return {};
 }

@@ -60,6 +60,9 @@ bool covers_domain(const Leaf& leaf, const arith::Analyzer& analyzer);
 std::string why_not_complete(const std::vector<Leaf>& scope, const ir::BlockNode* block);
 std::string why_not_reduction(const std::vector<Leaf>& scope, const Leaf& leaf,
                               const arith::Analyzer& analyzer);
+/// Empty when all the block does is to add atomically (T.atomic_add) to buffers that nothing else
+/// in `scope` touches: its instances may run in any order and at the same time.
+std::string why_not_additions(const std::vector<Leaf>& scope, const ir::BlockNode* block);
 /// A decomposed reduction: no init, reads back exactly what it writes, R iterators not in the
 /// output.
 bool is_update(const ir::BlockNode* block);

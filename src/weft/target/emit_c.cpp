@@ -5,6 +5,7 @@
 
 #include "weft/arith/analyzer.h"
 #include "weft/base/error.h"
+#include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
 #include "weft/ir/intrinsics.h"
@@ -514,6 +515,35 @@ class KernelText {
                       : cat(target, " = ", value, ";");
   }
 
+  void atomic_text(const StoreNode* t, const Expr& value) {
+    const Buffer& b = t->buffer;
+    const std::string type = to_string(b->dtype);
+    auto found = b->scope.starts_with("shared") ? spelling_.atomic_add.find(type + "@shared")
+                                                : spelling_.atomic_add.end();
+    if (found == spelling_.atomic_add.end()) found = spelling_.atomic_add.find(type);
+    if (found == spelling_.atomic_add.end() || found->second.first.empty()) {
+      std::vector<std::string> legal;
+      for (const auto& [key, function] : spelling_.atomic_add) {
+        if (!function.first.empty() && key.find('@') == std::string::npos) legal.push_back(key);
+      }
+      throw Error(ErrorKind::emit, "emit.atomic",
+                  cat("an atomic addition to \"", b->name, "\" (", type, ", scope \"", b->scope,
+                      "\") cannot be spelled on ", spelling_.target))
+          .note(cat("in global memory ", spelling_.target,
+                    " adds to: ", legal.empty() ? "nothing" : join(legal)));
+    }
+    const bool own = b->scope != "global" && !b->scope.starts_with("shared");
+    if (own && !spelling_.host_entry) {  // nobody else sees it
+      const std::string element =
+          cat(expr_.name(b.get(), b->name), "[", expr_.bare(t->indices[0]), "]");
+      return line(cat(element, " += ", expr_.bare(value), ";"));
+    }
+    const auto& [function, definition] = found->second;
+    if (!definition.empty()) expr_.define_helper(function, definition);
+    line(cat(function, "(&", expr_.name(b.get(), b->name), "[", expr_.bare(t->indices[0]), "], ",
+             expr_.bare(value), ");"));
+  }
+
   void store_stmt(const StoreNode* t) {
     if (const auto* c = as<CallNode>(t->value); c && c->op == "nontemporal") {
       Stmt plain = store(t->buffer, c->args[0], t->indices);
@@ -525,6 +555,7 @@ class KernelText {
       streaming_ = false;
       return;
     }
+    if (const CallNode* c = as_atomic(t)) return atomic_text(t, c->args[1]);
     if (copying_ && started_copy(t)) return;
     std::string array = expr_.name(t->buffer.get(), t->buffer->name);
     DType element = t->buffer->dtype;
