@@ -142,14 +142,10 @@ def training(rows):
     """needle's ResNet-9 in bfloat16, batch 128, Adam."""
     bench = Bench()
     theirs = resnet9(torch).cuda().to(torch.bfloat16)
-    model = resnet9(weft)
+    model = resnet9(weft, "bfloat16")
     for p, t in zip(model.parameters(), theirs.parameters()):
         value = t.detach().t().contiguous() if t.ndim == 2 else t.detach().clone()
         p.data = weft.from_dlpack(value)
-    for module in model.modules():
-        for name, value in vars(module).items():
-            if name.startswith("running") and hasattr(value, "data"):
-                value.data = value.data.astype("bfloat16")
     x = torch.randn(128, 3, 32, 32, device="cuda").to(torch.bfloat16)
     labels = torch.randint(0, 10, (128,), device="cuda")
     hot = torch.nn.functional.one_hot(labels, 10).to(torch.bfloat16)

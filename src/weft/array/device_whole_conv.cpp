@@ -134,10 +134,29 @@ void patches(const Last& out, const Last& x, const NDArray& weight, const Images
   run_whole(x.data.device(), spec, {&a, &b, &to}, out.data, v);
 }
 
+/// Windows of one place: each image is a product by itself, of planes as they lie.
+bool plain(const NDArray& weight, const Images& images, const NDArray& y) {
+  const Dims &w = weight.shape(), &n = y.shape();
+  return w[2] * w[3] == 1 && images.step[0] * images.step[1] == 1 && images.before[0] == 0 &&
+         images.before[1] == 0 && n[2] * n[3] % 8 == 0;
+}
+bool as_planes(const NDArray& x, NDArray& out) {
+  const Dims& n = x.shape();
+  return x.reshape_view(Dims{n[0], n[1], n[2] * n[3]}, out);
+}
+NDArray as_matrices(const NDArray& weight, std::int64_t count) {
+  const Dims& w = weight.shape();
+  return weight.reshape(Dims{1, w[0], w[1]}).broadcast_to(Dims{count, w[0], w[1]});
+}
+
 }  // namespace
 
 void whole_conv(const NDArray& out, const NDArray& x, const NDArray& weight, const Images& images) {
   const Dims& n = out.shape();
+  NDArray from, planes;
+  if (plain(weight, images, out) && as_planes(x, from) && as_planes(out, planes) &&
+      whole_product(planes, as_matrices(weight, n[0]), from))
+    return;
   const Last to{empty_last(out, n[0], n[2], n[3], n[1]), n[1]};
   patches(to, channels_last(x), by_place(weight), images, false);
   from_channels_last(out, to);
@@ -146,6 +165,10 @@ void whole_conv(const NDArray& out, const NDArray& x, const NDArray& weight, con
 void whole_conv_input(const NDArray& out, const NDArray& g, const NDArray& weight,
                       const Images& images) {
   const Dims &n = out.shape(), &w = weight.shape();
+  NDArray upper, planes;
+  if (plain(weight, images, g) && as_planes(g, upper) && as_planes(out, planes) &&
+      whole_product(planes, as_matrices(weight, n[0]).transpose(1, 2), upper))
+    return;
   const Last to{empty_last(out, n[0], n[2], n[3], n[1]), n[1]};
   Last from = channels_last(g);
   const std::int64_t *step = images.step, h = from.height(), wide = from.width();
@@ -168,6 +191,18 @@ void whole_conv_input(const NDArray& out, const NDArray& g, const NDArray& weigh
 void whole_conv_weight(const NDArray& out, const NDArray& g, const NDArray& x,
                        const Images& images) {
   const Dims& w = out.shape();
+  NDArray planes_g, planes_x;
+  // One sum for each image, added up afterwards, where that moves less than turning the images.
+  if (plain(out, images, g) && w[0] * w[1] * 4 < (w[0] + w[1]) * g.shape()[2] * g.shape()[3] &&
+      as_planes(g, planes_g) && as_planes(x, planes_x)) {
+    NDArray sums = NDArray::empty(out.device(), Elem::float32, Dims{g.shape()[0], w[0], w[1]});
+    NDArray target = out.is_contiguous() ? out : NDArray::empty(out.device(), out.elem(), w);
+    if (whole_product(sums, planes_g, planes_x.transpose(1, 2))) {
+      add_parts(target, sums);
+      if (!out.is_contiguous()) assign(out, target);
+      return;
+    }
+  }
   const Last from = channels_last(x), by = channels_last(g);
   WholeProduct spec;
   spec.mode = WholeProduct::Mode::places;
