@@ -277,7 +277,7 @@ class Machine {
   }
   /// Settles an event that a QPU running ahead wrote down, on `t`, which has its times: t.now.
   void settle_one(Qpu& t, const Event*& at);
-  std::atomic<std::uint32_t> epoch{0};  // synchronisations settled in this launch
+  alignas(64) std::atomic<std::uint32_t> epoch{0};  // synchronisations settled in this launch
 
   [[noreturn]] void fail(const Qpu& q, std::string_view code, std::string message,
                          std::string_view help = {});
@@ -285,15 +285,16 @@ class Machine {
   sim::Memory& mem() { return memory; }
   std::string source_of(std::uint32_t pc) const;
 
-  std::vector<Finding> findings;
+  alignas(64) std::vector<Finding> findings;
   alignas(64) std::uint32_t vpm[64][16] = {};
-  std::uint8_t semaphores[16] = {};
+  alignas(64) std::uint8_t semaphores[16] = {};
   std::int64_t semaphore_time[16] = {};  // of the last decrement
   int mutex_owner = -1;
   std::int64_t mutex_time = 0;
   int host_interrupts = 0;
 
-  Shared shared;
+  // What one of two threads has, and then what the other has (engine/ahead.h).
+  alignas(64) Shared shared;
   Calendar vdr, vdw;
 
  private:
@@ -397,7 +398,8 @@ class Machine {
     vpm_shadow(q, row, 0, 0xffff, write);
   }
 
-  Shadow shadow_, vpm_shadow_;
+  alignas(64) Shadow shadow_;
+  Shadow vpm_shadow_;
   std::int64_t increments_[16][16] = {};
 };
 

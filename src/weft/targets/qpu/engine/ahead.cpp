@@ -349,8 +349,8 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
     q.replaced = &f.replaced;
   }
   fast_ = &fast, active_ = active;
-  idle_ = false;
   running_ = true;
+  idle_ = false;  // the last: the other thread begins
   tell();
   try {
     loop(active, limit_cycles);

@@ -46,11 +46,12 @@ class Ahead {
   /// What one QPU has written down and nobody settled yet.
   struct Feed {
     Chunk chunk[kChunks];
-    std::atomic<std::uint32_t> filled{0};   // chunks so far: by the one thread
-    std::atomic<std::uint32_t> settled{0};  // by the other
-    std::atomic<bool> stopped{false};       // at a semaphore, a fault, or the end
-    Qpu::Replaced replaced;
-    std::uint64_t vpm_rows = 0;
+    // Each on a line of its own: one thread looks at it while the other works.
+    alignas(64) std::atomic<std::uint32_t> filled{0};   // chunks so far: by the one thread
+    alignas(64) std::atomic<std::uint32_t> settled{0};  // by the other
+    alignas(64) std::atomic<bool> stopped{false};       // at a semaphore, a fault, or the end
+    alignas(64) Qpu::Replaced replaced;
+    alignas(64) std::uint64_t vpm_rows = 0;
   };
 
   void work();
