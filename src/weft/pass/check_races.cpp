@@ -19,10 +19,9 @@ namespace {
 
 using Symbols = std::unordered_map<const VarNode*, std::int64_t>;
 
-constexpr std::int64_t kSize = 272;       // a size known only at run time: some tiles, and a rest
-constexpr std::int64_t kGroups = 1024;    // at most so many are told apart in one run
-constexpr std::int64_t kIterations = 64;  // of a parallel loop
-constexpr std::int64_t kAcross = 200'000, kHost = 32'000;  // accesses of a run
+constexpr std::int64_t kSize = 272;  // a size known only at run time: some tiles, and a rest
+constexpr std::int64_t kGroups = 1 << 16, kIterations = 1 << 12;  // whose distances are covered
+constexpr std::int64_t kAcross = 200'000, kHost = 32'000;         // accesses of a run
 
 /// A value for every integer parameter: a size when it decides how often something runs, else (a
 /// stride, an offset) a number so large and odd that products of two of them do not meet.
@@ -50,6 +49,19 @@ Symbols symbols_of(const PrimFunc& f) {
     large = large * 3 + 2;
     if (large > (std::int64_t{1} << 42)) large = (std::int64_t{1} << 33) + 7;
   }
+  return out;
+}
+
+/// Some of n numbers such that every distance up to `reach` lies between two of them: the first
+/// ones, then every step-th; and the last.
+std::vector<std::int64_t> samples(std::int64_t n, std::int64_t reach) {
+  const std::int64_t within = std::min(n, reach);
+  std::int64_t step = 1;
+  while (step * step < within) ++step;
+  std::vector<std::int64_t> out;
+  for (std::int64_t k = 0; k < std::min(step, n); ++k) out.push_back(k);
+  for (std::int64_t k = step; k < within; k += step) out.push_back(k);
+  if (out.back() != n - 1) out.push_back(n - 1);
   return out;
 }
 
@@ -181,9 +193,7 @@ class Kernel {
     s.brief = true;
     s.budget = std::min(budget_, kAcross);
     const Coordinates mine = unpack(thread, true);
-    const std::int64_t all = std::min(groups_, kGroups);
-    for (std::int64_t k = 0; k < all; ++k) {
-      const std::int64_t g = k < all / 2 ? k : groups_ - (all - k);
+    for (const std::int64_t g : samples(groups_, kGroups)) {
       const Coordinates at = unpack(g, false);
       for (std::size_t a = 0; a < extents_.size(); ++a)
         s.at[a].push_back(joined_[a] ? mine[a] : at[a]);
@@ -250,9 +260,7 @@ class ParallelLoops final : public Visitor {
     s.at.resize(1);
     s.brief = true;
     s.budget = kHost;
-    const std::int64_t all = std::min(n, kIterations);
-    for (std::int64_t k = 0; k < all; ++k) {
-      const std::int64_t i = k < all * 3 / 4 ? k : n - (all - k);
+    for (const std::int64_t i : samples(n, kIterations)) {
       s.at[0].push_back(low + i);
       s.group.push_back(i);
     }

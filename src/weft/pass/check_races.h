@@ -6,10 +6,11 @@
 // value is legal and counted; so are atomic additions (ir/atomic.h) to one element.
 //
 // What is run: the points of the first and the last group together, barrier by barrier; those of
-// the groups next to the first along each axis; one point of each of up to 1024 groups; up to 64
-// iterations of each parallel loop. Loops that hold a barrier are sampled (first, second, third and
-// last iteration), and so are loops in the runs across groups. Sizes known only at run time are
-// given a value. It knows nothing of how barriers were placed.
+// the groups next to the first along each axis; one point of each of some groups, and some
+// iterations of each parallel loop, chosen so that all distances up to 65536 and 4096 occur. Loops
+// that hold a barrier are sampled (first, second, third and last iteration), and so are loops in
+// the runs across groups. Sizes known only at run time are given a value. It knows nothing of how
+// barriers were placed.
 
 #include <cstdint>
 #include <string>

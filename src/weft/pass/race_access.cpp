@@ -245,6 +245,14 @@ std::int64_t Crossings::add_points(const Setup& setup) {
   return first;
 }
 
+Crossings::Cell& Crossings::cell(const BufferNode* b, std::int64_t element) {
+  if (at_buffer_ != b) {
+    at_ = &cells_[b];
+    at_buffer_ = b;
+  }
+  return (*at_)[element];
+}
+
 bool Crossings::wrote(const BufferNode* b, std::int64_t element, std::int64_t group,
                       const Cell& cell) const {
   return cell.writer == group || (!also_.empty() && also_.count({b, element, group}) > 0) ||
@@ -253,7 +261,7 @@ bool Crossings::wrote(const BufferNode* b, std::int64_t element, std::int64_t gr
 
 void Crossings::read(const Access& a, std::int64_t element, std::int64_t group, const Use& use) {
   const BufferNode* b = a.buffer.get();
-  Cell& cell = cells_[b][element];
+  Cell& cell = this->cell(b, element);
   if (cell.writer >= 0) {  // reading back what the group itself has written is no exchange
     if (!wrote(b, element, group, cell)) race(b, element, cell.write, use, "write/read");
     return;
@@ -269,8 +277,11 @@ void Crossings::read(const Access& a, std::int64_t element, std::int64_t group, 
 void Crossings::write(const Access& a, std::int64_t element, std::int64_t group,
                       std::uint64_t value, const Use& use) {
   const BufferNode* b = a.buffer.get();
-  Cell& cell = cells_[b][element];
-  writers_.insert({b, group});
+  Cell& cell = this->cell(b, element);
+  if (const std::pair writer(b, group); writer != last_writer_) {
+    writers_.insert(writer);
+    last_writer_ = writer;
+  }
   if (cell.reader >= 0 && (cell.readers || cell.reader != group))
     race(b, element, cell.reader != group ? cell.read : cell.other_read, use, "read/write");
   if (cell.writer >= 0 && cell.writer != group) {

@@ -14,7 +14,7 @@ using namespace ir;
 namespace {
 
 constexpr std::int64_t kMostCells = 1 << 22;
-constexpr std::int64_t kFirst = 8, kLast = 2;  // iterations of a brief run
+constexpr std::int64_t kFirst = 3, kLast = 1;  // iterations of a brief run
 
 template <typename F>
 bool any_stmt(const Stmt& s, F&& f) {
@@ -139,27 +139,29 @@ bool Run::matters(const Stmt& s) {
   return matters_[s.get()] = found;
 }
 
-/// Whether a loop's variable decides which elements of watched memory are touched, or whether.
-bool Run::decides_places(const ForNode* t) {
-  auto [it, fresh] = decides_.try_emplace(t, false);
+/// What a loop's variable decides: which elements of watched memory are touched, only whether some
+/// are, or neither.
+Run::Decides Run::decides(const ForNode* t) {
+  auto [it, fresh] = decides_.try_emplace(t, Decides::nothing);
   if (!fresh) return it->second;
   std::unordered_set<const VarNode*> vars{t->var.get()};
-  bool found = false;
-  auto expr = [&](const Expr& e) { found = found || (e && uses_any(e, vars)); };
+  bool whether = false, where = false;
+  auto condition = [&](const Expr& e) { whether = whether || (e && uses_any(e, vars)); };
+  auto index = [&](const Expr& e) { where = where || uses_any(e, vars); };
   auto places = [&](const Expr& e) {
     for_each_expr(e, [&](const Expr& x) {
       const auto* l = as<LoadNode>(x);
       if (l && watched(l->buffer.get())) {
-        for (const Expr& i : l->indices) expr(i);
+        for (const Expr& i : l->indices) index(i);
       }
-      if (const auto* s = as<SelectNode>(x)) expr(s->condition);
-      if (const auto* c = as<CallNode>(x); c && c->op == "if_then_else") expr(c->args[0]);
+      if (const auto* s = as<SelectNode>(x)) condition(s->condition);
+      if (const auto* c = as<CallNode>(x); c && c->op == "if_then_else") condition(c->args[0]);
     });
   };
   for_each_stmt(t->body, [&](const Stmt& s) {
-    if (const auto* f = as<ForNode>(s)) expr(f->min), expr(f->extent);
-    if (const auto* f = as<IfNode>(s)) expr(f->condition), places(f->condition);
-    if (const auto* f = as<WaitNode>(s)) expr(f->outstanding);
+    if (const auto* f = as<ForNode>(s)) index(f->min), condition(f->extent);
+    if (const auto* f = as<IfNode>(s)) condition(f->condition), places(f->condition);
+    if (const auto* f = as<WaitNode>(s)) index(f->outstanding);
     if (const auto* f = as<LetStmtNode>(s)) {
       if (uses_any(f->value, vars)) vars.insert(f->var.get());
       places(f->value);
@@ -168,11 +170,19 @@ bool Run::decides_places(const ForNode* t) {
     if (const auto* f = as<StoreNode>(s)) {
       places(f->value);
       if (watched(f->buffer.get())) {
-        for (const Expr& i : f->indices) expr(i);
+        for (const Expr& i : f->indices) index(i);
       }
     }
   });
-  return decides_[t] = found;
+  return decides_[t] = where ? Decides::where : whether ? Decides::whether : Decides::nothing;
+}
+
+bool Run::in_group_memory(const Stmt& s) {
+  auto [it, fresh] = grouped_.try_emplace(s.get(), false);
+  if (!fresh) return it->second;
+  bool found = false;
+  for (const BufferNode* b : used_buffers(s)) found = found || shared_by_group(b);
+  return grouped_[s.get()] = found;
 }
 
 // ---- statements, all active points together
@@ -302,9 +312,13 @@ void Run::iterations(const ForNode* t, const Points& active, const Numbers& low,
   // before and after them fits together.
   const std::int64_t period = sampled && waits ? period_of(t->body) : 0;
   const std::int64_t resume = period > 0 ? 4 + (most - 4) / period * period : 0;
-  const bool same_places = !waits && !token_ && !decides_places(t);
-  const bool brief = setup_.brief && !same_places && most > kFirst + kLast;
-  if (brief) crossings_.partial = true;
+  // Where no memory of the group is used, iterations are there to find the elements of each point.
+  const bool few = !waits && !token_ && !sampled;
+  const Decides what = few ? decides(t) : Decides::where;
+  const bool same_places = few && what == Decides::nothing;
+  const bool brief =
+      few && !same_places && most > kFirst + kLast && (setup_.brief || !in_group_memory(t->body));
+  if (brief && what == Decides::where) crossings_.partial = true;
   for (std::int64_t k = 0; k < most; ++k) {
     if (period > 0 ? k >= 4 && k < resume : sampled && k > 2 && k < most - 1) continue;
     if (same_places && k > 1) break;

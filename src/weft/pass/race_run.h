@@ -96,6 +96,10 @@ class Crossings {
   /// Groups that wrote the value another had written: (buffer, element, group).
   std::set<std::tuple<const ir::BufferNode*, std::int64_t, std::int64_t>> also_;
   std::set<std::pair<const ir::BufferNode*, std::int64_t>> writers_;  // buffer, group
+  std::pair<const ir::BufferNode*, std::int64_t> last_writer_{nullptr, -1};
+  std::unordered_map<std::int64_t, Cell>* at_ = nullptr;  // the cells of at_buffer_
+  const ir::BufferNode* at_buffer_ = nullptr;
+  Cell& cell(const ir::BufferNode* b, std::int64_t element);
   std::vector<std::string> axes_;
   std::vector<std::vector<std::int64_t>> places_;
   std::string text(const Use& use) const;
@@ -136,7 +140,10 @@ class Run {
   bool shared_by_group(const ir::BufferNode* b) const;
   bool watched(const ir::BufferNode* b) const;
   bool matters(const ir::Stmt& s);
-  bool decides_places(const ir::ForNode* loop);
+  /// What a loop's variable decides of the uses of watched memory inside.
+  enum class Decides : std::uint8_t { nothing, whether, where };
+  Decides decides(const ir::ForNode* loop);
+  bool in_group_memory(const ir::Stmt& s);
   void exec(const ir::Stmt& s, const Points& active);
   void wait(const ir::WaitNode* t, const Points& active);
   void branch(const ir::Stmt& s, const Points& active);
@@ -172,7 +179,8 @@ class Run {
   PointValues values_;
   Buffers own_, inside_;
   std::unordered_set<const ir::VarNode*> local_;  // variables whose values come from such memory
-  std::unordered_map<const ir::StmtNode*, bool> matters_, decides_;
+  std::unordered_map<const ir::StmtNode*, bool> matters_, grouped_;
+  std::unordered_map<const ir::ForNode*, Decides> decides_;
   std::unordered_map<const ir::StmtNode*, std::vector<Access>> accesses_;
   std::unordered_map<const ir::BufferNode*, Cells> cells_;
   std::uint32_t epoch_ = 1;             // counts barriers
