@@ -165,6 +165,9 @@ Verdict check_independent(const State& s, const Kind& kind, const Path& path) {
     if (uses[i] || why_not_complete({under[i]}, block).empty() ||
         why_not_additions({under[i]}, block).empty())
       continue;
+    std::vector<const ForNode*> all = around;
+    all.insert(all.end(), under[i].loops.begin(), under[i].loops.end());
+    if (standing(all, under[i].realize->predicate).count(loop->var.get())) continue;
     for (const BufferRegion& w : block->writes) {
       const bool own = kind.axis ? s.rules->is_private(w.buffer->scope, kind.axis->name)
                                  : only_used_under(path, w.buffer.get());
