@@ -143,3 +143,80 @@ def test_signs_of_narrow_floats_are_bits(dtype):
     np.testing.assert_array_equal(abs(x).numpy().view("uint16"), words & 0x7FFF)
     np.testing.assert_array_equal((-x).numpy().view("uint16"), words ^ 0x8000)
     np.testing.assert_array_equal((-x[::3]).numpy().view("uint16"), words[::3] ^ 0x8000)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "uint32"])
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 95, 4099, 40_001])
+def test_truth_values_of_every_length(dtype, n):
+    rng = np.random.default_rng(SEED + n)
+    a, b = (rng.integers(0, 3, n).astype(dtype) for _ in range(2))
+    if dtype == "float32":
+        a[rng.random(n) < 0.2] = np.nan
+        b[rng.random(n) < 0.2] = np.nan
+    wa, wb = weft.asarray(a), weft.asarray(b)
+    for name in "equal not_equal less less_equal greater greater_equal".split():
+        ours, theirs = getattr(weft, name), getattr(np, name)
+        np.testing.assert_array_equal(ours(wa, wb).numpy(), theirs(a, b))
+        np.testing.assert_array_equal(ours(wa, 1).numpy(), theirs(a, b.dtype.type(1)))
+        np.testing.assert_array_equal(ours(1, wb).numpy(), theirs(a.dtype.type(1), b))
+        np.testing.assert_array_equal(ours(wa[::-1], wb[:1]).numpy(), theirs(a[::-1], b[:1]))
+
+
+@pytest.mark.parametrize("n", [1, 63, 64, 65, 1000])
+def test_remainders_of_floats_have_the_bits_of_fmod(n):
+    """Quotients on both sides of what the quick way takes, whole ones, special values, every layout."""
+    rng = np.random.default_rng(SEED + n)
+    x = (rng.standard_normal(n) * 10.0 ** rng.integers(-3, 4, n)).astype("float32")
+    y = (rng.standard_normal(n) + 1.5).astype("float32")
+    whole = rng.random(n) < 0.3
+    x[whole] = (np.round(x[whole]) * y[whole]).astype("float32")
+    cases = [(x, y)]
+    far = x.copy()
+    far[n // 2] = 3e30
+    cases.append((far, y))
+    odd = x.copy()
+    odd[:: max(1, n // 7)] = rng.choice(
+        np.array([0, -0.0, np.inf, -np.inf, np.nan, 1e-45], "float32"), len(odd[:: max(1, n // 7)])
+    )
+    cases += [(odd, y), (y, odd)]
+    with np.errstate(all="ignore"):
+        for a, b in cases:
+            wa, wb = weft.asarray(a), weft.asarray(b)
+            d = np.float32(0.7)
+            for got, p, q in ((wa % wb, a, b), (wa % 0.7, a, d), (0.7 % wb, d, b)):
+                m = np.fmod(p, q)
+                want = np.where(
+                    m == 0, np.copysign(np.float32(0), q), np.where((m < 0) != (q < 0), m + q, m)
+                )
+                np.testing.assert_array_equal(got.numpy(), want.astype("float32"))
+            for got, q in ((wa // wb, b), (wa // 0.7, d)):
+                plain = ~np.isfinite(a) | (q == 0) | (a / q == 0)  # where there is no remainder
+                want = np.where(plain, np.floor(a / q), np.floor_divide(a, q))
+                np.testing.assert_array_equal(got.numpy(), want)
+
+
+def test_extremes_of_four_rows_and_nan():
+    rng = np.random.default_rng(SEED)
+    for dtype in ("float32", "float64"):
+        for n in (1, 7, 8, 15, 16, 17, 40, 1000):
+            x = rng.standard_normal((23, n)).astype(dtype)
+            x[5, rng.integers(0, n)] = np.nan
+            x[22, -1] = np.nan
+            x[11, 0] = np.nan
+            for ours, theirs in ((weft.max, np.max), (weft.min, np.min)):
+                np.testing.assert_array_equal(ours(weft.asarray(x), axis=1).numpy(), theirs(x, 1))
+
+
+def test_random_normals_are_box_and_mullers():
+    key = weft.random.Key(SEED)
+    u = weft.random.uniform((8, 3), key=key).numpy().reshape(-1).astype("float64")
+    radius, angle = np.sqrt(-2 * np.log1p(-u[::2])), 2 * np.pi * u[1::2]
+    want = np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1).reshape(-1)
+    got = weft.random.normal((8, 3), key=key).numpy().reshape(-1)
+    np.testing.assert_allclose(got, want, rtol=2e-6, atol=2e-7)
+    for dtype in ("float32", "float64"):  # a stream does not depend on how much is drawn of it
+        for make in (weft.random.uniform, weft.random.normal):
+            long = make((100_001,), key=key, dtype=dtype).numpy()
+            for n in (1, 2, 3, 5, 1001):
+                np.testing.assert_array_equal(make((n,), key=key, dtype=dtype).numpy(), long[:n])
+    assert abs(long.mean()) < 0.02 and abs(long.std() - 1) < 0.02

@@ -19,7 +19,8 @@ struct KernelEntry {
     row_kernel,
     fold,
     reduce_four,
-    known
+    known,
+    random
   };
   std::int16_t table, row, elem, layout;
   void (*function)();

@@ -16,9 +16,16 @@ namespace {
 /// integers using multiplication", PLDI 1994), for numerators of `bits` bits:
 ///   signed    the numerator without its sign has bits - 1: m = 2^(bits - 1 + l) / d + 1
 ///   unsigned  m = 2^bits (2^l - d) / d + 1
-/// with l = ceil(log2 d). Elements: m, l - 1, d.
+/// with l = ceil(log2 d). Elements: m, l - 1, d;
+/// and of 8 bits m = 2^16 / d + 1 in 16 bits, with nothing to shift.
 template <typename T>
 void division(T d, std::int64_t* constants) {
+  if constexpr (sizeof(T) == 1) {
+    const std::uint16_t words[3] = {static_cast<std::uint16_t>(65536 / d + 1), 0,
+                                    static_cast<std::uint16_t>(d)};
+    std::memcpy(constants, words, sizeof(words));
+    return;
+  }
   constexpr int bits = 8 * static_cast<int>(sizeof(T));
   using U = std::make_unsigned_t<T>;
   __extension__ typedef unsigned __int128 Wide;

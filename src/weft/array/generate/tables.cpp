@@ -162,7 +162,10 @@ ir::PrimFunc known_function(Known way, Elem e) {
   ir::Buffer x = p.buffer("a0", e), out;
   std::vector<Expr> constants;
   if (way == Known::quotient || way == Known::rest) {
-    ir::Buffer c = p.buffer("a1", e, number(3));
+    // Those of 8 bits are words.
+    const bool narrow = elem_bytes(e) == 1;
+    ir::Buffer c =
+        narrow ? p.buffer("a1", dtypes::uint16, number(3)) : p.buffer("a1", e, number(3));
     for (int k = 0; k < 3; ++k) constants.push_back(ir::load(c, {number(k)}));
   }
   out = p.buffer("out", e);
@@ -177,7 +180,7 @@ ir::PrimFunc known_function(Known way, Elem e) {
         cat("weft_quotient_", v->dtype.is_int() ? "i" : "u", std::to_string(v->dtype.bits));
     Expr q = ir::call_typed(v->dtype, "call_extern",
                             {ir::make_string(name), v, constants[0], constants[1]});
-    return way == Known::quotient ? q : v - q * constants[2];
+    return way == Known::quotient ? q : v - q * ir::cast(v->dtype, constants[2]);
   };
   Var i = ir::make_var("i");
   Stmt body = point_block({i}, {p.n}, [&](const std::vector<Expr>& v) {
@@ -300,9 +303,14 @@ std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
       const int layouts = row.arity == 2 && !blocks ? 3 : 1;
       for (int layout = 0; layout < layouts; ++layout) {
         static constexpr const char* suffix[] = {"", "_left", "_right"};
-        Kernel& kernel =
-            add(entry(T::elementwise, k, e, layout), cat("w_", row.name, tail, suffix[layout]),
-                map_function(op, row.arity, e, result, layout, blocks));
+        const bool truth = row.truth && elem_bytes(e) == 4 && !blocks;
+        const bool left = (op == Op::floor_divide || op == Op::remainder) && e == Elem::float32;
+        auto value = [&](const std::vector<Expr>& in) { return no_branches(value_of(op, in)); };
+        ir::PrimFunc f = truth  ? truth_function(row.arity, e, layout, value)
+                         : left ? remainder_function(layout, value)
+                                : map_function(op, row.arity, e, result, layout, blocks);
+        Kernel& kernel = add(entry(T::elementwise, k, e, layout),
+                             cat("w_", row.name, tail, suffix[layout]), std::move(f));
         kernel.blocks = blocks;
         kernel.operands.assign(static_cast<std::size_t>(row.arity), e);
         kernel.result = result;
