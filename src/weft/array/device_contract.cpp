@@ -116,7 +116,7 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   spec.read_a = read_of(a, spec.out, c.m, c.a.outer, c.k, c.a.inner, c.a.batch, in.vectors);
   spec.read_b = read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, in.vectors);
   // A few steps behind the end are asked for and left out.
-  const std::int64_t beyond = (choice.stages + 2) * tile.depth;
+  const std::int64_t beyond = (choice.stages + 3) * tile.depth;
   spec.narrow = fits_narrow(std::max(
       {reach(c.m, c.a.outer) + reach(c.k, c.a.inner) + reach(c.batch, c.a.batch) +
            beyond * largest(c.a.inner) + tile.rows * largest(c.a.outer),
