@@ -65,6 +65,11 @@ def _take(count, key):
 
 def _size(shape):
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    least = min(shape, default=0)
+    if least < 0:
+        raise _error(
+            _core.ArgumentError, "array.shape.negative", f"negative extent {least} in shape {shape}"
+        )
     return shape, math.prod(shape)
 
 

@@ -360,6 +360,24 @@ def floating(env):
             'no tiles of "total" fit with those given',
         ),
         (
+            lambda env: op.matmul(32, 16, 2048 * 16),
+            {"tiles": {"v_k": 1500, "v_i0": 2}},
+            "vta.schedule.default",
+            "vta.inp: 3000 of 2048 elements of 16 bytes, too many",
+        ),
+        (
+            lambda env: op.matmul(32, 16, 2048 * 16),
+            {"tiles": {"v_k": 1500, "v_i0": 1}},
+            "vta.schedule.default",
+            "vta.wgt: 1500 of 1024 elements of 256 bytes, too many",
+        ),
+        (
+            lambda env: op.matmul(2100, 16, 32),
+            {"tiles": {"v_i0": 2100, "v_k": 1}},
+            "vta.schedule.default",
+            "vta.acc: 2100 of 2048 elements of 64 bytes, too many",
+        ),
+        (
             lambda env: op.matmul(16, 16, 32),
             {"tiles": {"x": 3}},
             "vta.schedule.default",
@@ -501,3 +519,28 @@ def test_random_operators_equal_the_host(seed):
     *inputs, result = arrays(shapes, seed)
     want = reference(f, inputs, result.shape)
     check(env, f, inputs, want)
+
+
+def test_tiles_that_do_not_divide_cost_no_copies():
+    env = weft.vta.env()
+    f = op.conv2d_packed(env, 1, 64, 14, 14, 96, 3, pad=1, bias=True, shift=8, clip=(0, 127))
+    x, w, b = arrays([((1, 64, 14, 14), "int8"), ((96, 64, 3, 3), "int8"), ((96,), "int32")], 21)
+    want = np.clip((convolve(x, w, 1, 1) >> 8) + b[None, :, None, None], 0, 127).astype(np.int8)
+    given = [
+        x.reshape(1, 1, 4, 16, 14, 14).transpose(0, 2, 4, 5, 1, 3).copy(),
+        w.reshape(6, 16, 4, 16, 3, 3).transpose(0, 2, 4, 5, 1, 3).copy(),
+        b.reshape(6, 1, 16),
+    ]
+    want = want.reshape(1, 1, 6, 16, 14, 14).transpose(0, 2, 4, 5, 1, 3).copy()
+    elements = 6 * 14 * 14
+    for tiles in ({"v_o": 3, "v_y": 7}, {"v_o": 4, "v_y": 14}, {"v_o": 4, "v_y": 5, "v_z": 9}):
+        module = weft.build(weft.vta.default_schedule(f, env, tiles=tiles), target=env.target)
+        device = weft.device(env.target)
+        arguments = [weft.asarray(a, device=device) for a in given]
+        result = weft.asarray(np.full(want.shape, 77, np.int8), device=device)
+        before = device.stats()
+        module["main"](*arguments, result)
+        np.testing.assert_array_equal(result.numpy(), want)
+        used = {name: device.stats()[name] - before[name] for name in ("uops.alu", "uops.reset")}
+        # One reset, and one step each for shift, bias and the two bounds: nothing copies elements.
+        assert used == {"uops.alu": 4 * elements, "uops.reset": elements}, (tiles, used)

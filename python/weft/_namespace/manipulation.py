@@ -42,6 +42,8 @@ def concat(arrays, /, *, axis=0):
 def stack(arrays, /, *, axis=0):
     """Arrays of one shape joined along a new axis."""
     arrays = list(arrays)
+    if not arrays:
+        raise _error(_core.ArgumentError, "array.stack.empty", f"stack of {len(arrays)} arrays")
     for a in arrays[1:]:
         if a.shape != arrays[0].shape:
             raise _error(

@@ -15,7 +15,8 @@ namespace weft {
 
 namespace {
 
-constexpr std::int64_t kBlock = 4096, kPiece = kBlock * 64;
+/// Four blocks are looked through at once; those of a short row are short.
+constexpr std::int64_t kBlock = 4096, kShortBlock = 512, kPiece = kBlock * 64;
 
 template <typename T>
 bool is_it(T x, T wanted) {
@@ -63,6 +64,7 @@ class Finder {
   Finder(ReduceFn reduce, ReduceFourFn four, bool largest)
       : reduce_(reduce), four_(four), largest_(largest) {}
   Best<T> best(const T* x, std::int64_t n) const {
+    const std::int64_t size = n < 4 * kBlock ? kShortBlock : kBlock;
     T value{};
     std::int64_t block = 0;
     auto take = [&](std::int64_t at, T one) {
@@ -71,17 +73,17 @@ class Finder {
       block = at;
     };
     std::int64_t at = 0;
-    for (; at + 4 * kBlock <= n; at += 4 * kBlock) {
+    for (; at + 4 * size <= n; at += 4 * size) {
       T each[4];
-      four(x + at, kBlock, kBlock, each);
-      for (int k = 0; k < 4; ++k) take(at + k * kBlock, each[k]);
+      four(x + at, size, size, each);
+      for (int k = 0; k < 4; ++k) take(at + k * size, each[k]);
     }
-    for (; at < n; at += kBlock) {
+    for (; at < n; at += size) {
       T one;
-      reduce_(std::min(kBlock, n - at), x + at, &one);
+      reduce_(std::min(size, n - at), x + at, &one);
       take(at, one);
     }
-    return {value, block + first_of(x + block, std::min(kBlock, n - block), value)};
+    return {value, block + first_of(x + block, std::min(size, n - block), value)};
   }
   /// Rows of n, contiguous; one long row is shared by threads in pieces.
   void rows(const T* x, std::int64_t count, std::int64_t n, std::int64_t* out) const {

@@ -55,6 +55,7 @@ Grid ask_grid(const runtime::DeviceInfo& device) {
   for (const InstructionInfo& row : info.instructions) {
     if (row.product && !grid.queue.empty()) grid.products.push_back(row);
   }
+  grid.whole_products = info.whole_products && limit("tensor_maps", 0) > 0;
   return grid;
 }
 

@@ -218,15 +218,19 @@ NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
   }
   const Nest first = make_nest(x.host(), rest.shape, rest.strides, bytes);
   const std::int64_t row = rest.size * bytes;
+  const bool whole_rows = first.contiguous();
   for_offsets(x, lines, count,
               std::max<std::int64_t>(1, kParallelGrain / std::max<std::int64_t>(1, rest.size)),
               [&](std::int64_t begin, std::int64_t n, const std::int64_t* at) {
-                for (std::int64_t i = 0; i < n && row > 0; ++i) {
+                char* to = out.host() + begin * row;
+                for (std::int64_t i = 0; i < n && row > 0; ++i, to += row) {
+                  if (whole_rows) {
+                    std::memcpy(to, first.base + at[i] * bytes, static_cast<std::size_t>(row));
+                    continue;
+                  }
                   Nest nest = first;
                   nest.base += at[i] * bytes;
-                  char* to = out.host() + (begin + i) * row;
-                  if (nest.contiguous()) std::memcpy(to, nest.base, static_cast<std::size_t>(row));
-                  else Walker(nest).gather(rest.size, to);
+                  Walker(nest).gather(rest.size, to);
                 }
               });
   return out;

@@ -90,11 +90,11 @@ std::vector<std::string> vocabulary() {
 
 bool is_statement_name(const std::string& name) {
   static const std::set<std::string> names = {
-      "block",      "init",         "where",          "reads",    "writes",     "block_attr",
-      "func_attr",  "alloc_buffer", "match_buffer",   "allocate", "serial",     "parallel",
-      "vectorized", "unroll",       "thread_binding", "grid",     "range",      "launch",
-      "async_",     "wait",         "collective",     "Assert",   "evaluate",   "Buffer",
-      "prim_func",  "execution",    "launch_thread",  "attr",     "decl_buffer"};
+      "block",      "init",         "where",          "reads",    "writes",      "block_attr",
+      "func_attr",  "alloc_buffer", "match_buffer",   "allocate", "serial",      "parallel",
+      "vectorized", "unroll",       "thread_binding", "grid",     "range",       "launch",
+      "async_",     "wait",         "collective",     "Assert",   "evaluate",    "Buffer",
+      "prim_func",  "execution",    "launch_thread",  "attr",     "decl_buffer", "atomic_add"};
   return names.count(name) || name.starts_with("axis.");
 }
 
@@ -323,7 +323,7 @@ Value Builder::script_call(const Node& n, const std::string& name) {
     return function_call(n, text(arg(0), "the name of a function"), 1);
   }
 
-  const Intrinsic* row = find_intrinsic(name);
+  const Intrinsic* row = name == "atomic_add" ? nullptr : find_intrinsic(name);
   if (!row) {
     if (is_statement_name(name))
       fail(n, "place", cat("T.", name, " is no expression"), "it is a statement of its own");

@@ -7,6 +7,7 @@
 #include "weft/arith/analyzer.h"
 #include "weft/arith/sum.h"
 #include "weft/base/error.h"
+#include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
 
@@ -27,6 +28,7 @@ struct Access {
   Expr index;  // scalar; lanes are in `lanes`
   int lanes = 1;
   bool write = false;
+  bool atomic = false;  // an addition in one step: in any order with others of its kind
   const StmtNode* stmt = nullptr;
   std::vector<Loop> loops;  // serial loops around it inside the kernel
 };
@@ -91,7 +93,7 @@ class Group {
   /// one value for both; all other loops run independently.
   bool conflict(const Access& x, const Access& y,
                 const std::unordered_set<const VarNode*>& open) const {
-    if (!(x.buffer == y.buffer) || (!x.write && !y.write)) return false;
+    if (!(x.buffer == y.buffer) || (!x.write && !y.write) || (x.atomic && y.atomic)) return false;
     if (x.write && y.write && x.stmt == y.stmt)
       return false;  // each point ends with its own last write
     auto fx = form(x, open), fy = form(y, open);
@@ -480,9 +482,12 @@ class Inserter {
       case StmtKind::allocate: return collect(as<AllocateNode>(s)->body, out, stop);
       case StmtKind::store: {
         const auto* t = as<StoreNode>(s);
-        collect_expr(t->value, s.get(), out);
+        const CallNode* atomic = as_atomic(t);
+        collect_expr(atomic ? atomic->args[1] : t->value, s.get(), out);
         for (const Expr& i : t->indices) collect_expr(i, s.get(), out);
+        const std::size_t before = out.size();
         add(t->buffer, t->indices, true, s.get(), out);
+        if (out.size() > before) out.back().atomic = atomic != nullptr;
         return;
       }
       case StmtKind::evaluate:

@@ -66,6 +66,9 @@ struct CSpelling {
   std::string async_helpers, async_commit, async_wait;
   /// The definition of a function that the intrinsic "instruction" calls; null: there are none.
   std::string (*instruction)(std::string_view name) = nullptr;
+  /// Atomic additions: dtype, or "dtype@shared" where shared memory needs another, -> function
+  /// (pointer, value) and its definition, "" where the language has it. Absent: refused.
+  std::map<std::string, std::pair<std::string, std::string>> atomic_add;
   std::string trap;  // statement that stops a kernel whose assertion failed; "": refuse
 };
 
