@@ -82,7 +82,7 @@ class Kernel {
                    return p_.bound("threadIdx.x", p_.at(t_.threads()),
                                    [&](const Expr& thread) { return body(block, thread); });
                  }),
-        true, s_.tile.resident);
+        true, t_.bounded ? t_.resident : 0);
   }
 
  private:
@@ -141,24 +141,30 @@ class Kernel {
       if (tabled()) both.push_back(tabulate(tile + at(1)));
       return group(ir::seq(std::move(both)));
     };
-    if (ahead > 0) {
+    const bool early = t_.early && ahead > 0;
+    if (early) {
       // Copies go out first: what they replace was taken before the barrier.
       all.insert(all.end(), {wait(ahead - 1), copies(at(ahead)), take(0, at(0), at(0))});
     }
     all.push_back(p_.loop("kt", tiles, [&](const Expr& kt) {
       std::vector<Stmt> steps;
       const Expr slot = ir::floormod(kt, at(s_.stages));
-      if (ahead == 0) steps.insert(steps.end(), {copies(kt), wait(0), take(0, slot, at(0))});
+      if (!early) {
+        if (ahead > 0) steps.insert(steps.end(), {wait(ahead - 1), copies(kt + at(ahead))});
+        else steps.insert(steps.end(), {copies(kt), wait(0)});
+        steps.push_back(p_.unrolled("kk", t_.depth, [&](const Expr& kk) {
+          return ir::seq({take(0, slot, kk), add(0)});
+        }));
+        return ir::seq(std::move(steps));
+      }
       steps.push_back(p_.unrolled("kk", t_.depth / 2 - 1, [&](const Expr& kk) {
         return ir::seq(
             {take(1, slot, kk * at(2) + at(1)), add(0), take(0, slot, kk * at(2) + at(2)), add(1)});
       }));
       steps.insert(steps.end(), {take(1, slot, at(t_.depth - 1)), add(0)});
-      if (ahead > 0) {
-        const Expr after = ir::floormod(kt + at(1), at(s_.stages));
-        steps.insert(steps.end(),
-                     {wait(ahead - 1), copies(kt + at(s_.stages)), take(0, after, at(0))});
-      }
+      const Expr after = ir::floormod(kt + at(1), at(s_.stages));
+      steps.insert(steps.end(),
+                   {wait(ahead - 1), copies(kt + at(s_.stages)), take(0, after, at(0))});
       steps.push_back(add(1));
       return ir::seq(std::move(steps));
     }));
