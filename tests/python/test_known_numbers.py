@@ -145,12 +145,12 @@ def test_signs_of_narrow_floats_are_bits(dtype):
     np.testing.assert_array_equal((-x[::3]).numpy().view("uint16"), words[::3] ^ 0x8000)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int32", "uint32"])
+@pytest.mark.parametrize("dtype", "float32 int32 uint32 float64 int64 uint64".split())
 @pytest.mark.parametrize("n", [1, 31, 32, 33, 95, 4099, 40_001])
 def test_truth_values_of_every_length(dtype, n):
     rng = np.random.default_rng(SEED + n)
     a, b = (rng.integers(0, 3, n).astype(dtype) for _ in range(2))
-    if dtype == "float32":
+    if dtype.startswith("float"):
         a[rng.random(n) < 0.2] = np.nan
         b[rng.random(n) < 0.2] = np.nan
     wa, wb = weft.asarray(a), weft.asarray(b)
