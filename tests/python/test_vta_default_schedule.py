@@ -396,6 +396,18 @@ def floating(env):
             "vta.schedule.default",
             "a multiple of 17",
         ),
+        (
+            lambda env: op.matmul(16, 16, 32),
+            {"threads": 0},
+            "vta.schedule.default",
+            "0 virtual threads",
+        ),
+        (
+            lambda env: op.matmul(16, 16, 32),
+            {"tiles": {"v_k": "much"}},
+            "vta.option.schedule",
+            'tiles["v_k"] is "much"',
+        ),
         (symbolic, {}, "vta.accepts.block", "without a constant range"),
         (floating, {}, "vta.accepts.dtype", "float32"),
     ],
@@ -580,3 +592,15 @@ def test_parameters_of_the_cycle_model_are_options(tmp_path):
             env.device(timing=str(path))
         assert refusal.value.code == code, refusal.value
         assert reason in str(refusal.value)
+
+
+def test_a_missing_scope_is_named():
+    env = weft.vta.env()
+    sch = weft.Schedule(seed_matmul(env, 1, 2, 2))
+    sch.set_scope(sch.get_block("A_buf"), 0, env.inp_scope)
+    sch.set_scope(sch.get_block("C_buf"), 0, env.acc_scope)
+    with pytest.raises(weft.Error) as refusal:
+        weft.build(sch, target=env.target)
+    assert refusal.value.code == "vta.lower.stages"
+    assert 'the one that writes "B_buf", which lies in global memory' in str(refusal.value)
+    assert 'sch.set_scope(sch.get_block("B_buf"), 0' in str(refusal.value)

@@ -210,7 +210,13 @@ class VtaBackend final : public Backend {
     if (options.is_object()) {
       for (const auto& [key, value] : options.as_object()) {
         if (key == "tiles") {
-          for (const auto& [axis, n] : value.as_object()) given.tiles[axis] = n.as_int();
+          for (const auto& [axis, n] : value.as_object()) {
+            if (!n.is_int())
+              throw Error(ErrorKind::value, "vta.option.schedule",
+                          cat("tiles[\"", axis, "\"] is ", n.dump()))
+                  .note("legal: whole numbers, elements of the machine along that iterator");
+            given.tiles[axis] = n.as_int();
+          }
         } else if (key == "threads") {
           given.threads = value.as_int();
         } else {
