@@ -153,8 +153,8 @@ def main_stub(weft):
         out += f"from .{module} import " + ", ".join(f"{n} as {n}" for n in names) + "\n"
     out += TYPES + "_dtype = dtype\n\n__version__: str\n__array_api_version__: str\n\n"
     out += "e: float\npi: float\ninf: float\nnan: float\nnewaxis: None\n\n"
-    out += core_class("NDArray", NDARRAY, weft.NDArray) + shadowed(
-        core_class("Tensor", TENSOR, weft.Tensor)
+    out += shadowed(
+        core_class("NDArray", NDARRAY, weft.NDArray) + core_class("Tensor", TENSOR, weft.Tensor)
     )
     out += (
         DEVICE

@@ -244,19 +244,19 @@ def torch_mlp():
     ).cuda()
 
 
-def conv_bn(i, o, k, s, side):
+def conv_bn(i, o, k, s, side, dtype):
     if side is torch:
         return torch.nn.Sequential(
             torch.nn.Conv2d(i, o, k, s, (k - 1) // 2), torch.nn.BatchNorm2d(o), torch.nn.ReLU()
         )
-    d = "cuda:0"
-    return nn.Sequential(nn.Conv2d(i, o, k, s, device=d), nn.BatchNorm2d(o, device=d), nn.ReLU())
+    d = dict(device="cuda:0", dtype=dtype)
+    return nn.Sequential(nn.Conv2d(i, o, k, s, **d), nn.BatchNorm2d(o, **d), nn.ReLU())
 
 
-def resnet9(side):
+def resnet9(side, dtype=None):
     """needle's ResNet-9 for (3, 32, 32)."""
     lib = torch.nn if side is torch else nn
-    extra = {} if side is torch else {"device": "cuda:0"}
+    extra = {} if side is torch else {"device": "cuda:0", "dtype": dtype}
 
     class Residual(lib.Module):
         def __init__(self, body):
@@ -267,7 +267,7 @@ def resnet9(side):
             return self.body(x) + x
 
     def block(*args):
-        return conv_bn(*args, side)
+        return conv_bn(*args, side, dtype)
 
     return lib.Sequential(
         block(3, 16, 7, 4), block(16, 32, 3, 2),

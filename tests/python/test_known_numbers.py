@@ -80,7 +80,7 @@ def test_powers_by_products_and_roots(dtype, p):
     x = np.array([*special, *np.random.default_rng(SEED).uniform(0, 9, 3000)], dtype)
     with np.errstate(all="ignore"):
         want = np.power(x.astype("longdouble"), np.longdouble(p)).astype(dtype)
-        want[: len(special)] = np.power(x[: len(special)], np.array(p, dtype))
+        want[: len(special)] = np.power(x[: len(special)], np.full(len(special), p, dtype))
     for got in (weft.asarray(x) ** p, weft.pow(weft.asarray(x), p), weft.asarray(x)[::-1] ** p):
         got = got.numpy()
         got = got[::-1] if got[0] != want[0] else got

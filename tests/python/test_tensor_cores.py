@@ -107,6 +107,10 @@ def test_a_tile_of_another_size_is_refused():
         ((3, 2, 65, 64), (64, 80), ""),
         ((3, 1, 65, 72), (2, 72, 96), "broadcast"),
         ((2, 130, 24), (2, 24, 26), "sliced"),
+        ((1000, 1000), (1000, 1008), ""),
+        ((64, 20000), (20000, 72), ""),
+        ((2, 3, 64, 64), (2, 3, 72, 64), "transposed right"),
+        ((200, 136), (200, 520), "transposed left"),
     ],
 )
 def test_eager_products_on_a_card(a, b, how, dtype):
@@ -118,7 +122,7 @@ def test_eager_products_on_a_card(a, b, how, dtype):
         weft.asarray(rng.standard_normal(s, np.float32)).astype(dtype).to(device) for s in (a, b)
     )
     if how == "transposed right":
-        B = B.T
+        B = weft.matrix_transpose(B)
     if how == "transposed left":
         A = A.T
     if how == "sliced":
@@ -133,3 +137,35 @@ def test_eager_products_on_a_card(a, b, how, dtype):
     np.testing.assert_allclose(
         got, want, rtol=1.01 * scale, atol=2e-6 * x.shape[-1] * abs(x).max() * abs(y).max()
     )
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize(
+    "x, w, stride, padding",
+    [
+        ((2, 64, 16, 16), (128, 64, 3, 3), 1, 1),
+        ((3, 3, 33, 17), (20, 3, 5, 3), (2, 1), (2, 0)),
+        ((5, 130, 7, 7), (72, 130, 1, 1), 1, 0),
+        ((8, 16, 4, 4), (40, 16, 3, 3), 2, 1),
+        ((2, 8, 32, 32), (16, 8, 7, 7), 4, 3),
+        ((1, 1, 5, 5), (1, 1, 5, 5), 1, 0),
+        ((2, 24, 9, 9), (8, 24, 2, 2), 1, 3),
+    ],
+)
+def test_convolutions_on_a_card(x, w, stride, padding, dtype):
+    """Forward and both gradients beside float64 on the host, each rounded once."""
+    device = weft.device("cuda")
+    if not device.available:
+        pytest.skip(f"no CUDA device: {device.reason}")
+    rng = np.random.default_rng(9)
+    host = [weft.asarray(rng.standard_normal(s, np.float32)).astype(dtype) for s in (x, w)]
+    mine = [weft.Tensor(t.to(device)) for t in host]
+    want = [weft.Tensor(t.astype("float64")) for t in host]
+    y, z = (weft.nn.functional.conv2d(*t, stride=stride, padding=padding) for t in (mine, want))
+    g = weft.asarray(rng.standard_normal(z.shape, np.float32)).astype(dtype)
+    y.backward(g.to(device)), z.backward(g.astype("float64"))
+    scale = 2**-8 if dtype == "bfloat16" else 2**-11
+    for a, b in ((y, z), (mine[0].grad, want[0].grad), (mine[1].grad, want[1].grad)):
+        a, b = a.data.to(weft.device("cpu")).astype("float64").numpy(), b.numpy()
+        assert a.shape == b.shape
+        np.testing.assert_allclose(a, b, rtol=1.01 * scale, atol=1e-4 * abs(b).max())

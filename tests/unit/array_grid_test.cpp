@@ -15,6 +15,7 @@
 #include "weft/array/device_grid.h"
 #include "weft/array/device_product.h"
 #include "weft/array/device_tile.h"
+#include "weft/array/device_whole.h"
 #include "weft/array/tensor.h"
 #include "weft/target/backend.h"
 
@@ -26,8 +27,10 @@ class PaperCard final : public runtime::Device {
   explicit PaperCard(std::string target) {
     info_.name = std::move(target);
     info_.kind = runtime::DeviceKind::hardware;
-    info_.limits = {
-        {"threads_per_block", 1024}, {"shared_bytes", 232448}, {"multiprocessors", 132}};
+    info_.limits = {{"threads_per_block", 1024},
+                    {"shared_bytes", 232448},
+                    {"multiprocessors", 132},
+                    {"tensor_maps", 1}};
   }
   const runtime::DeviceInfo& info() const override { return info_; }
   Ref<Storage> allocate(runtime::Bytes bytes, runtime::Bytes, std::string_view space) override {
@@ -218,13 +221,120 @@ TEST(ArrayGrid, products_of_16_bits_go_to_tensor_cores) {
     NDArray out = matmul(a, b.transpose(1, 2));
     EXPECT_EQ(out.elem(), elem);
     EXPECT_NE(paper->last_source.find("wgmma.mma_async"), std::string::npos);
+    EXPECT_NE(paper->last_source.find("cp.async.bulk.tensor"), std::string::npos);
   }
+  // More batch axes than the whole kernel knows: the instruction's.
+  const Ref<PaperCard> plain = make_ref<PaperCard>("cuda:arch=sm_90");
+  NDArray heads = NDArray::empty(plain, Elem::bfloat16, Dims{3, 64, 5, 64, 7, 64});
+  const int order[] = {0, 2, 4, 1, 3, 5};
+  NDArray left = heads.permute(order).slice(0, 0, 2, 1);
+  left = left.as_strided(Dims{2, 5, 7, 64, 64},
+                         Dims{64 * 5 * 64 * 7 * 64, 64 * 7 * 64, 64, 5 * 64 * 7 * 64, 1}, 0);
+  NDArray right = NDArray::empty(plain, Elem::bfloat16, Dims{64, 64});
+  matmul(left.transpose(3, 4), right.broadcast_to(Dims{2, 5, 7, 64, 64}));
+  EXPECT_EQ(plain->last_source.find("cp.async.bulk.tensor"), std::string::npos);
   // Another type, another card: as before.
   NDArray x = NDArray::empty(device, Elem::float32, Dims{64, 64});
   EXPECT_FALSE(device::has_product(device, x.elem(), x.elem()));
   Ref<Device> older = make_ref<PaperCard>("cuda:arch=sm_80");
   EXPECT_FALSE(device::has_product(older, Elem::float16, Elem::float16));
   EXPECT_FALSE(device::has_product(device, Elem::float16, Elem::bfloat16));
+}
+
+/// What the whole kernel is told: tensors, tiles, steps, and which batch axes move.
+TEST(ArrayGrid, whole_products_say_what_they_read) {
+  NEED_CARD();
+  constexpr std::int64_t kM = 300, kN = 520, kK = 8192;
+  NDArray a = NDArray::empty(device, Elem::bfloat16, Dims{2, 1, kK, kM + 4});
+  NDArray b = NDArray::empty(device, Elem::bfloat16, Dims{3, kK, kN});
+  matmul(a.slice(3, 0, kM, 1).transpose(2, 3), b);
+  auto number = [&](std::size_t i) { return paper->last_args.at(i).scalar; };
+  // a is read as it lies, transposed: m innermost, then k, then the batch axes, of which one moves.
+  EXPECT_EQ(number(1), kM);
+  EXPECT_EQ(number(2), kK);
+  EXPECT_EQ(number(3), 1);
+  EXPECT_EQ(number(4), 2);
+  EXPECT_EQ(number(5), kM + 4);
+  EXPECT_EQ(number(7), kK * (kM + 4));
+  EXPECT_EQ(number(8 + 1), kN);
+  EXPECT_EQ(number(8 + 3), 3);
+  EXPECT_EQ(number(8 + 4), 1);
+  EXPECT_NE(paper->last_source.find("#define A_ALONG_M 1"), std::string::npos);
+  EXPECT_NE(paper->last_source.find("#define OUT 0"), std::string::npos);
+  const std::vector<std::int64_t> moves{number(24 + 10), number(24 + 11), number(24 + 12),
+                                        number(24 + 13)};
+  EXPECT_EQ(moves, (std::vector<std::int64_t>{0, 1, 1, 0}));
+  EXPECT_LE(paper->last_extents[0], 132);
+  // Few tiles and a long sum: parts, added up by another kernel.
+  const int before = paper->launched;
+  matmul(NDArray::empty(device, Elem::float16, Dims{64, 65536}),
+         NDArray::empty(device, Elem::float16, Dims{65536, 64}));
+  EXPECT_GE(paper->launched - before, 2);
+  // Rows that are no multiples of 16 bytes: stored by threads.
+  matmul(NDArray::empty(device, Elem::float16, Dims{256, 256}),
+         NDArray::empty(device, Elem::float16, Dims{51, 256}).transpose(0, 1));
+  EXPECT_NE(paper->last_source.find("#define OUT 1"), std::string::npos);
+}
+
+/// Every kernel that a choice can lead to is refused by nobody and keeps its registers.
+TEST(ArrayGrid, whole_products_compile_for_every_tile) {
+  NEED_CARD();
+  Backend& cuda = find_backend("cuda");
+  const Target target = Target::parse("cuda:arch=sm_90");
+  int kernels = 0;
+  for (int groups : {1, 2}) {
+    for (int columns : {64, 128, 256}) {
+      for (int which = 0; which < 5; ++which) {
+        WholeProduct p;
+        p.type = which % 2 ? dtypes::float16 : dtypes::bfloat16;
+        p.groups = groups, p.columns = columns, p.stages = 4;
+        p.a_along_m = which == 1 || which == 4, p.b_along_n = which != 2;
+        p.out = which == 1   ? WholeProduct::Out::stored
+                : which == 4 ? WholeProduct::Out::partial
+                             : WholeProduct::Out::copied;
+        if (which >= 2) {
+          p.mode = which == 4 ? WholeProduct::Mode::places : WholeProduct::Mode::patches;
+          p.patch[0] = p.patch[1] = 8, p.step[0] = 2;
+        }
+        const runtime::Binary built = cuda.whole_product(p, target);
+        EXPECT_EQ(built.metadata.at("arch").as_string(), "sm_90a");
+        EXPECT_LE(built.kernels[0].scratch_bytes, 232448);
+        if (const Json* log = built.metadata.find("log")) {
+          for (const char* bad : {"C7508", "C7515", "C7517", "C7519", "warning"})
+            EXPECT_EQ(log->as_string().find(bad), std::string::npos) << log->as_string();
+        }
+        ++kernels;
+      }
+    }
+  }
+  EXPECT_EQ(kernels, 30);
+}
+
+TEST(ArrayGrid, whole_products_choose_their_tile) {
+  const device::WholeChoice large = device::choose_whole(132, 1, 4096, 4096, 64, true);
+  EXPECT_EQ(large.groups * 64 * large.columns, 128 * 256);
+  EXPECT_EQ(large.parts, 1);
+  const device::WholeChoice middle = device::choose_whole(132, 1, 1024, 1024, 16, true);
+  EXPECT_EQ(middle.groups * 64 * middle.columns, 64 * 128);
+  const device::WholeChoice small = device::choose_whole(132, 1, 512, 512, 8, true);
+  EXPECT_EQ(small.groups * 64 * small.columns, 64 * 64);
+  const device::WholeChoice deep = device::choose_whole(132, 1, 64, 64, 4096, true);
+  EXPECT_GT(deep.parts, 4);
+  EXPECT_EQ(device::choose_whole(132, 1, 64, 64, 4096, false).parts, 1);
+}
+
+TEST(ArrayGrid, convolutions_of_16_bits_read_windows_in_place) {
+  NEED_CARD();
+  NDArray x = NDArray::empty(device, Elem::bfloat16, Dims{4, 24, 30, 28});
+  NDArray w = NDArray::empty(device, Elem::bfloat16, Dims{40, 24, 3, 5});
+  NDArray y = NDArray::empty(device, Elem::bfloat16, Dims{4, 40, 15, 28});
+  device::Images images;
+  images.step[0] = 2, images.before[0] = 1, images.before[1] = 2;
+  const int before = paper->launched;
+  device::whole_conv(y, x, w, images);
+  EXPECT_EQ(paper->launched - before, 4);  // images and weights in order, the product, the result
+  device::whole_conv_input(x, y, w, images);
+  device::whole_conv_weight(w, y, x, images);
 }
 
 /// The kernel of tensor cores is an ordinary program: a device without them runs its loops.

@@ -25,6 +25,7 @@ struct Grid {
   std::int64_t processors = 0;            // blocks run on so many at once
   std::string queue;                      // for copies that run beside the arithmetic; "": none
   std::vector<InstructionInfo> products;  // instructions that add whole products
+  bool whole_products = false;            // the target has kernels for them (device_whole.h)
 };
 /// Known by the device's name and limits. The reference stays valid.
 const Grid& grid_of(const Ref<Device>& device);
@@ -54,8 +55,10 @@ class Builder {
   ir::Stmt unrolled(const char* name, std::int64_t extent, const Body& body) const {
     return loop(name, at(extent), body, ir::ForKind::unrolled);
   }
-  /// `exclusive`: what the kernel writes is read nowhere else.
-  ir::PrimFunc finish(const ir::Stmt& body, bool exclusive = false) const;
+  /// `exclusive`: what the kernel writes is read nowhere else. `together`: blocks that should fit a
+  /// processor at once; 0: as many as do.
+  ir::PrimFunc finish(const ir::Stmt& body, bool exclusive = false,
+                      std::int64_t together = 0) const;
 
  private:
   std::vector<ir::Param> buffers_, scalars_;

@@ -5,6 +5,7 @@
 
 #include "weft/arith/iter_map.h"
 #include "weft/array/device_kernel.h"
+#include "weft/array/device_whole.h"
 #include "weft/array/row_ir.h"
 #include "weft/ir/visit.h"
 #include "weft/schedule/refs.h"
@@ -312,8 +313,8 @@ class Kernel {
   Expr place_a_, rows_left_, k_left_, place_b_, inside_b_;
 };
 
-/// The operand with rows of whole vectors at whole vectors; else a copy of it, with zeros behind
-/// each row.
+}  // namespace
+
 NDArray in_vectors(const NDArray& x) {
   const int r = x.ndim();
   const std::uint64_t address =
@@ -339,6 +340,8 @@ NDArray in_vectors(const NDArray& x) {
   }
   return out.as_strided(shape, steps, out.offset());
 }
+
+namespace {
 
 struct Choice {
   std::size_t row = 0;
@@ -382,6 +385,7 @@ bool has_product(const Ref<Device>& device, Elem a, Elem b) {
 }
 
 void grid_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in) {
+  if (whole_product(out, a_in, b_in)) return;
   const NDArray a = in_vectors(a_in), b = in_vectors(b_in);
   const int r = out.ndim();
   const std::int64_t m = out.shape()[r - 2], n = out.shape()[r - 1], k = a.shape()[r - 1];

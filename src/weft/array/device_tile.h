@@ -16,6 +16,9 @@ struct Tile {
   std::int64_t rows, columns, depth, each_m, each_n, lanes_m, warps_m, warps_n;
   std::int64_t resident;  // blocks that a processor needs to be busy
   double rate;            // of the multiply-adds per clock of a busy processor
+  /// Operands of a summand are taken from shared memory while the one before is added; registers
+  /// are limited so that `resident` blocks fit.
+  bool early = false, bounded = false;
 
   std::int64_t threads() const { return 32 * warps_m * warps_n; }
   /// Elements in shared memory for one step of the summed extent.

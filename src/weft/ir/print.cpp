@@ -3,6 +3,7 @@
 #include <cctype>
 
 #include "weft/base/error.h"
+#include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
 #include "weft/ir/intrinsics.h"
@@ -341,12 +342,15 @@ void Printer::stmt(const Stmt& s, bool last) {
   switch (s->kind) {
     case StmtKind::store: {
       const auto* t = as<StoreNode>(s);
+      const CallNode* atomic = as_atomic(t);
+      if (atomic) put("T.atomic_add(");
       put(name_of(t->buffer.get(), t->buffer->name));
       put("[");
       if (t->indices.empty()) put("()");
       exprs(t->indices);
-      put("] = ");
-      expr(t->value, kAny, t->buffer->dtype);
+      put(atomic ? "], " : "] = ");
+      expr(atomic ? atomic->args[1] : t->value, kAny, t->buffer->dtype);
+      if (atomic) put(")");
       header_done();
       break;
     }

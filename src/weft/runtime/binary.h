@@ -12,18 +12,22 @@
 
 namespace weft::runtime {
 
-enum class ParamKind : std::uint8_t { pointer, scalar };
+/// tensor: a description of an array for the device's copy engine, made at the launch from the
+/// arguments that follow one another: a pointer, `box.size()` extents (innermost first), the
+/// strides of all but the innermost axis in elements.
+enum class ParamKind : std::uint8_t { pointer, scalar, tensor };
 
 struct KernelParam {
   std::string name;
   ParamKind kind = ParamKind::pointer;
-  DType dtype;                   // of the element, or of the scalar
-  std::string space = "global";  // memory space a pointer must live in
+  DType dtype;                      // of the element, or of the scalar
+  std::string space = "global";     // memory space a pointer must live in
+  std::vector<int> box{}, steps{};  // tensor: what one copy spans on each axis, and every how many
 };
 
 struct KernelSignature {
   std::string name;
-  std::vector<KernelParam> params;  // pointers first, then scalars
+  std::vector<KernelParam> params;  // tensors first, then pointers, then scalars
   std::vector<std::string>
       axes;  // launch axes in order ("blockIdx.x", "qpu", "pe.x"); may be empty
   std::int64_t scratch_bytes =

@@ -39,6 +39,7 @@ Json signature_json(const KernelSignature& k) {
     j["pointer"] = p.kind == ParamKind::pointer;
     j["dtype"] = to_string(p.dtype);
     j["space"] = p.space;
+    WEFT_CHECK(p.kind != ParamKind::tensor, "kernels of modules take pointers and scalars");
     params.push_back(std::move(j));
   }
   for (const std::string& a : k.axes) axes.push_back(a);

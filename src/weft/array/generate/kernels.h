@@ -20,7 +20,7 @@ struct Kernel {
   /// Runs on one block of kBlock elements, the rest as a padded copy, so that every element goes
   /// through the same vector code. Types of operands and result.
   bool blocks = false;
-  std::vector<Elem> operands;
+  std::vector<Elem> operands = {};
   Elem result = Elem::boolean;
 };
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "weft/array/device_ops.h"
+#include "weft/array/device_whole.h"
 #include "weft/array/ops/host_convolution.h"
 
 namespace weft {
@@ -147,6 +148,49 @@ Tensor host_node(const Tensor& x, const Tensor& weight, const Conv& conv, const 
       both(want_x, want_w));
 }
 
+/// Whether the device's own kernel of products fits: 16-bit floats, windows without gaps.
+bool fits_whole_product(const Tensor& x, const Tensor& weight, const Conv& conv, const Window& w) {
+  if (x.data().on_host() || x.elem() != weight.elem() ||
+      !device::has_whole_product(x.data().device(), x.elem()))
+    return false;
+  constexpr std::int64_t kMostStep = 8, kMostPlaces = std::int64_t{1} << 31;  // of the copy engine
+  return conv.groups == 1 && conv.dilation == Pair{1, 1} && conv.stride[0] <= kMostStep &&
+         conv.stride[1] <= kMostStep && x.size() > 0 && w.out[0] * w.out[1] > 0 &&
+         weight.size() > 0 && x.size() < kMostPlaces &&
+         x.shape()[0] * w.out[0] * w.out[1] * 64 < kMostPlaces;
+}
+
+Tensor whole_node(const Tensor& x, const Tensor& weight, const Conv& conv, const Window& w) {
+  check_same_device(x.data(), weight.data(), "conv2d");
+  device::Images images;
+  for (std::size_t i = 0; i < 2; ++i)
+    images.step[i] = conv.stride[i], images.before[i] = conv.padding[i];
+  const Ref<Device>& device = x.data().device();
+  NDArray y =
+      NDArray::empty(device, x.elem(), Dims{x.shape()[0], weight.shape()[0], w.out[0], w.out[1]});
+  device::whole_conv(y, x.data(), weight.data(), images);
+  const bool want_x = x.requires_grad(), want_w = weight.requires_grad();
+  return make_tensor(
+      "conv2d", std::move(y), {x, weight},
+      [=](const GradientCall& c) {
+        if (linked(c)) return composed_gradients(c, conv, w);
+        std::vector<Tensor> out(2);
+        const NDArray g = c.g.data();
+        if (want_x) {
+          NDArray dx = NDArray::empty(g.device(), g.elem(), c.x[0].shape());
+          device::whole_conv_input(dx, g, c.x[1].data(), images);
+          out[0] = Tensor(std::move(dx));
+        }
+        if (want_w) {
+          NDArray dw = NDArray::empty(g.device(), g.elem(), c.x[1].shape());
+          device::whole_conv_weight(dw, g, c.x[0].data(), images);
+          out[1] = Tensor(std::move(dw));
+        }
+        return out;
+      },
+      both(want_x, want_w));
+}
+
 }  // namespace
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv& conv) {
@@ -170,6 +214,7 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv& conv) {
                           conv.dilation == Pair{1, 1} && conv.stride[0] == conv.stride[1] &&
                           conv.padding[0] == conv.padding[1];
   if (host_has_convolution(x.data(), weight.data())) return host_node(x, weight, conv, w);
+  if (fits_whole_product(x, weight, conv, w)) return whole_node(x, weight, conv, w);
   if (!one_kernel) return composed_conv2d(x, weight, conv, w);
   check_same_device(x.data(), weight.data(), "conv2d");
   const std::int64_t stride = conv.stride[0], padding = conv.padding[0],

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/cuda/device.h"
 
+#include <algorithm>
 #include <bit>
 #include <chrono>
 #include <cstring>
@@ -28,6 +29,13 @@ using Handle = void*;
 constexpr int kMaxThreads = 1, kSharedPerBlock = 8, kProcessors = 16, kMajor = 75, kMinor = 76,
               kSharedOptin = 97;
 constexpr int kFuncDynamicShared = 8;
+
+/// CUtensorMap, and numbers of cuTensorMapEncodeTiled.
+struct alignas(64) TensorMap {
+  char bytes[128];
+};
+constexpr int kMapFloat16 = 6, kMapFloat32 = 7, kMapBfloat16 = 9, kMapSwizzle128 = 3,
+              kMapPromote128 = 2;
 
 struct Driver {
   void* library = nullptr;
@@ -57,6 +65,8 @@ struct Driver {
   int (*event_record)(Handle, Handle) = nullptr;
   int (*event_wait)(Handle) = nullptr;
   int (*event_elapsed)(float*, Handle, Handle) = nullptr;
+  int (*encode)(TensorMap*, int, unsigned, Pointer, const std::uint64_t*, const std::uint64_t*,
+                const unsigned*, const unsigned*, int, int, int, int) = nullptr;
   int (*error_name)(int, const char**) = nullptr;
   int (*error_text)(int, const char**) = nullptr;
 
@@ -85,6 +95,7 @@ struct Driver {
       library = nullptr;
       return;
     }
+    find("cuTensorMapEncodeTiled", encode);  // drivers from 12.0 on
     if (int code = init(0); code != 0) {
       reason = cat("libcuda.so.1 is present but cuInit says ", text(code));
       library = nullptr;
@@ -128,7 +139,8 @@ class CudaDevice final : public runtime::Device {
     info_.memory_bytes = card.memory;
     info_.limits = {{"threads_per_block", card.threads},
                     {"shared_bytes", card.shared_optin},
-                    {"multiprocessors", card.processors}};
+                    {"multiprocessors", card.processors},
+                    {"tensor_maps", d.encode && card.major >= 9}};
   }
 
   const runtime::DeviceInfo& info() const override { return info_; }
@@ -284,6 +296,8 @@ class CudaExecutable final : public runtime::Executable {
   std::vector<Handle> functions;
   /// Of each kernel: where its axes go (0 to 2: the grid's x, y, z; 3 to 5: the block's).
   std::vector<std::vector<std::size_t>> places;
+  /// Of each kernel: its parameters that are tensors, which stand first.
+  std::vector<std::size_t> tensors;
 
  private:
   Ref<CudaDevice> cuda_;
@@ -330,6 +344,37 @@ Ref<runtime::Executable> CudaDevice::load(runtime::Binary binary) {
   auto out = make_ref<CudaExecutable>(Ref<CudaDevice>(this), std::move(binary), module,
                                       std::move(functions));
   out->places = std::move(places);
+  for (const KernelSignature& k : out->binary().kernels) {
+    out->tensors.push_back(static_cast<std::size_t>(std::count_if(
+        k.params.begin(), k.params.end(),
+        [](const runtime::KernelParam& p) { return p.kind == runtime::ParamKind::tensor; })));
+  }
+  return out;
+}
+
+/// What a kernel's copies need to know of an array. Takes its arguments from the front of `args`.
+TensorMap tensor_map(const KernelSignature& k, const runtime::KernelParam& p,
+                     std::span<const KernelArg>& args) {
+  constexpr std::size_t kMost = 5;
+  const std::size_t rank = p.box.size();
+  WEFT_CHECK(rank <= kMost && args.size() >= 2 * rank, "tensor ", p.name, " of ", k.name);
+  const auto bytes = static_cast<std::uint64_t>(p.dtype.bytes());
+  std::uint64_t extents[kMost], strides[kMost];
+  unsigned box[kMost], steps[kMost];
+  for (std::size_t i = 0; i < rank; ++i) {
+    extents[i] = static_cast<std::uint64_t>(args[1 + i].scalar);
+    if (i + 1 < rank) strides[i] = static_cast<std::uint64_t>(args[1 + rank + i].scalar) * bytes;
+    box[i] = static_cast<unsigned>(p.box[i]), steps[i] = static_cast<unsigned>(p.steps[i]);
+  }
+  const int type = p.dtype == dtypes::float16    ? kMapFloat16
+                   : p.dtype == dtypes::bfloat16 ? kMapBfloat16
+                                                 : kMapFloat32;
+  TensorMap out;
+  driver().check(driver().encode(&out, type, static_cast<unsigned>(rank),
+                                 args[0].storage->address() + args[0].offset, extents, strides, box,
+                                 steps, 0, kMapSwizzle128, kMapPromote128, 0),
+                 cat("describing tensor \"", p.name, "\" of ", k.name));
+  args = args.subspan(2 * rank);
   return out;
 }
 
@@ -354,13 +399,24 @@ Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel,
   constexpr std::size_t kMost = 4096;  // bytes of parameters that every card takes
   alignas(16) char packed[kMost];
   std::size_t used = 0;
+  // Tensors are at an offset that only the driver knows: arguments are handed over one by one.
+  constexpr std::size_t kMostTensors = 4, kMostParams = 64;
+  const std::size_t tensors = cuda.tensors[kernel];
+  TensorMap maps[kMostTensors];
+  void* each[kMostParams];
+  WEFT_CHECK(tensors <= kMostTensors && (tensors == 0 || k.params.size() <= kMostParams), "kernel ",
+             k.name, " has too many tensors");
+  for (std::size_t i = 0; i < tensors; ++i) {
+    maps[i] = tensor_map(k, k.params[i], args);
+    each[i] = &maps[i];
+  }
   for (std::size_t i = 0; i < args.size(); ++i) {
     std::uint64_t value = 0;
     std::size_t width = 8;
     if (args[i].storage) {
       value = args[i].storage->address() + args[i].offset;
     } else {
-      const DType t = k.params[i].dtype;
+      const DType t = k.params[tensors + i].dtype;
       // bool and 16-bit floats are words of 32 bits in a kernel's interface.
       width = t.is_bool() || t.is_float() ? (t.bits == 64 ? 8u : 4u)
                                           : static_cast<std::size_t>(std::max(8, int{t.bits}) / 8);
@@ -375,17 +431,19 @@ Event CudaDevice::launch(runtime::Executable& executable, std::size_t kernel,
     WEFT_CHECK(used + width <= kMost, "kernel ", k.name, " has more than ", kMost,
                " bytes of parameters");
     std::memcpy(packed + used, &value, width);
+    if (tensors > 0) each[tensors + i] = packed + used;
     used += width;
   }
   // CU_LAUNCH_PARAM_BUFFER_POINTER 1, CU_LAUNCH_PARAM_BUFFER_SIZE 2, CU_LAUNCH_PARAM_END 0.
   void* extra[] = {reinterpret_cast<void*>(1), packed, reinterpret_cast<void*>(2), &used, nullptr};
   use();
-  driver().check(driver().launch(cuda.functions[kernel], static_cast<unsigned>(grid[0]),
-                                 static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),
-                                 static_cast<unsigned>(block[0]), static_cast<unsigned>(block[1]),
-                                 static_cast<unsigned>(block[2]),
-                                 static_cast<unsigned>(k.scratch_bytes), nullptr, nullptr, extra),
-                 "launching a kernel");
+  driver().check(
+      driver().launch(cuda.functions[kernel], static_cast<unsigned>(grid[0]),
+                      static_cast<unsigned>(grid[1]), static_cast<unsigned>(grid[2]),
+                      static_cast<unsigned>(block[0]), static_cast<unsigned>(block[1]),
+                      static_cast<unsigned>(block[2]), static_cast<unsigned>(k.scratch_bytes),
+                      nullptr, tensors > 0 ? each : nullptr, tensors > 0 ? nullptr : extra),
+      "launching a kernel");
   // Devices stay open as long as the process, so the event needs no handle (and no allocation).
   return Event([this] { synchronize(); });
 }
@@ -418,7 +476,7 @@ std::vector<Card> cards(std::string* reason) {
     d.attribute(&optin, kSharedOptin, ordinal);
     d.attribute(&processors, kProcessors, ordinal);
     d.memory(&memory, ordinal);
-    out.push_back({name, cat("sm_", major, minor), threads, shared, std::max(shared, optin),
+    out.push_back({name, cat("sm_", major, minor), major, threads, shared, std::max(shared, optin),
                    processors, memory});
   }
   return out;

@@ -12,6 +12,7 @@ namespace weft::cuda {
 
 struct Card {
   std::string name, arch;  // "NVIDIA H200", "sm_90"
+  int major = 0;           // compute capability
   std::int64_t threads = 1024, shared_bytes = 49152, shared_optin = 49152, processors = 1;
   runtime::Bytes memory = 0;
 };

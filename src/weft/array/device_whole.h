@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Products and convolutions of 16-bit floats by a kernel that the device's target has for them as a
+// whole (target/whole_product.h): which tile, into how many parts, which tensors.
+
+#include <vector>
+
+#include "weft/array/device_grid.h"
+#include "weft/target/whole_product.h"
+
+namespace weft::device {
+
+/// Whether the device has such kernels for operands of this type.
+bool has_whole_product(const Ref<Device>& device, Elem elem);
+
+/// out[b, m, n] = sum over k of a[b, m, k] * b[b, k, n] as grid_product; false where the device has
+/// no kernel for it or the operands need more batch axes than it knows.
+bool whole_product(const NDArray& out, const NDArray& a, const NDArray& b);
+
+/// Images [n, channels, y, x] and windows' steps and margins along y and x.
+struct Images {
+  std::int64_t step[2] = {1, 1}, before[2] = {0, 0};
+};
+/// out[n, o, y, x] = sum over c, i, j of x[n, c, y * step + i - before, ...] * weight[o, c, i, j];
+/// what lies outside of x is 0. `out` of the wanted extents, all of one 16-bit type.
+void whole_conv(const NDArray& out, const NDArray& x, const NDArray& weight, const Images& images);
+/// The gradient of the convolution above with steps 1 towards x: weights are turned around.
+void whole_conv_input(const NDArray& out, const NDArray& g, const NDArray& weight,
+                      const Images& images);
+/// The gradient towards the weights, [o, c, i, j], from g[n, o, y, x].
+void whole_conv_weight(const NDArray& out, const NDArray& g, const NDArray& x,
+                       const Images& images);
+
+/// The tile of least expected time, and into how many parts the sum goes.
+struct WholeChoice {
+  int groups = 2, columns = 256, stages = 4;
+  std::int64_t parts = 1;
+};
+/// `steps` of 64 summands; `divisible`: whether parts of the sum can be added up afterwards.
+WholeChoice choose_whole(std::int64_t processors, std::int64_t batches, std::int64_t m,
+                         std::int64_t n, std::int64_t steps, bool divisible);
+
+}  // namespace weft::device

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Launches of kernels for whole products: what device_whole.cpp and device_whole_conv.cpp share.
+
+#include "weft/array/device_whole.h"
+
+namespace weft::device {
+
+/// An operand as the copy engine sees it: extents innermost first, strides in elements.
+struct WholeTensor {
+  Storage* storage = nullptr;
+  std::uint64_t offset = 0;
+  std::int64_t extents[4] = {}, strides[3] = {};
+};
+WholeTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> extents,
+                      std::initializer_list<std::int64_t> strides);
+
+/// The scalars of target/whole_product.h; along x before y, inner before outer.
+struct WholeNumbers {
+  std::int64_t tiles_m = 1, tiles_n = 1, batches = 1, parts = 1, steps = 1, part = 1, m = 1, n = 1,
+               inner = 1, move_a[2] = {}, move_b[2] = {}, patches[2] = {1, 1}, before[2] = {},
+               window = 1, chunks = 1, turned = 0;
+};
+/// Builds the kernel on the first use on this device, then launches.
+void run_whole(const Ref<Device>& device, const WholeProduct& spec,
+               std::initializer_list<const WholeTensor*> tensors, const NDArray& to,
+               const WholeNumbers& numbers);
+
+/// out = the sum over the first axis of float32 `parts`, in that order, rounded once.
+void add_parts(const NDArray& out, const NDArray& parts);
+
+}  // namespace weft::device
