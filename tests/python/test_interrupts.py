@@ -2,12 +2,14 @@
 """Ctrl-C ends long work, and what was at work goes on: simulated kernels, the interpreter, timing."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.targets("qpu")
@@ -84,10 +86,14 @@ signal.signal(signal.SIGINT, handler)
 )
 
 
+# Who was started in the background ignores Ctrl-C, and hands that down.
+LISTENING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+
 def interrupted(code, *arguments):
     """What the program prints when Ctrl-C comes while it works; a deaf one is killed and prints nothing."""
     process = subprocess.Popen(
-        [sys.executable, "-c", code, *arguments],
+        [sys.executable, "-c", LISTENING + code, *arguments],
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -212,19 +218,28 @@ def test_the_wafers_library_says_that_it_was_stopped(tmp_path):
     import ctypes
 
     wse = pytest.importorskip("weft.wse")
-    library, stop, seen = wse._library.get(), ctypes.c_int32(1), []
-    (tmp_path / "layout.csl").write_text("layout { while (true) { } }")
+    library, stop, seen = wse._library.get(), ctypes.c_int32(0), []
+    start = WAFER.index("folder = ")
+    program = WAFER[start : WAFER.index("class Stop")].replace(
+        "tempfile.mkdtemp()", repr(str(tmp_path))
+    )
+    names = {"pathlib": pathlib, "np": np, "wse": wse, "body": "@activate(again);"}
+    exec(program, names)  # noqa: S102
+    exec(WAFER[WAFER.index("def runtime") : WAFER.index("rt = runtime()")], names)  # noqa: S102
+    rt = names["runtime"]()
+    names["put"](rt, 3)
 
     def work():
         library.weft_wse_watch(ctypes.byref(stop))
         try:
-            wse._tool(
-                "compile", {"root": str(tmp_path / "layout.csl"), "out": str(tmp_path / "out")}
-            )
+            rt.launch("start", nonblock=False)
+            names["put"](rt, 7)
         except wse.WseError as reason:
             seen.append(reason)
 
     thread = threading.Thread(target=work)
     thread.start()
+    time.sleep(0.3)
+    stop.value = 1
     thread.join(60)
-    assert [e.code for e in seen] == ["wse.interrupted"] and '"compile"' in seen[0].message
+    assert [e.code for e in seen] == ["wse.interrupted"] and "stopped by its caller" in str(seen[0])
