@@ -82,7 +82,7 @@ class Kernel {
                    return p_.bound("threadIdx.x", p_.at(t_.threads()),
                                    [&](const Expr& thread) { return body(block, thread); });
                  }),
-        true, t_.bounded ? t_.resident : 0);
+        true, s_.bounded ? t_.resident : 0);
   }
 
  private:
@@ -141,7 +141,7 @@ class Kernel {
       if (tabled()) both.push_back(tabulate(tile + at(1)));
       return group(ir::seq(std::move(both)));
     };
-    const bool early = t_.early && ahead > 0;
+    const bool early = s_.early && ahead > 0;
     if (early) {
       // Copies go out first: what they replace was taken before the barrier.
       all.insert(all.end(), {wait(ahead - 1), copies(at(ahead)), take(0, at(0), at(0))});
