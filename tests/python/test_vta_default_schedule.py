@@ -604,3 +604,20 @@ def test_a_missing_scope_is_named():
     assert refusal.value.code == "vta.lower.stages"
     assert 'the one that writes "B_buf", which lies in global memory' in str(refusal.value)
     assert 'sch.set_scope(sch.get_block("B_buf"), 0' in str(refusal.value)
+
+
+def test_strides_fetch_only_the_rows_that_are_read():
+    env = weft.vta.env()
+    f, inputs, want = packed_conv(env, 14, 64, 64, 1, 2)
+    _, cycles = check(env, f, inputs, want, tiles={"v_o": 4, "v_y": 7, "v_z": 7, "v_c": 4})
+    device = weft.device(env.target)
+    given = [weft.asarray(a, device=device) for a in (*inputs, want)]
+    before = device.stats()["bytes.inp.written"]
+    module = weft.build(
+        weft.vta.default_schedule(f, env, tiles={"v_o": 4, "v_y": 7, "v_z": 7, "v_c": 4}),
+        target=env.target,
+    )
+    module["main"](*given)
+    # 4 channel blocks of 7 rows (not 13) of 13 columns.
+    assert device.stats()["bytes.inp.written"] - before == 4 * 7 * 13 * 16
+    assert cycles > 0
