@@ -378,3 +378,140 @@ def test_a_u_net_learns_as_torch_does(optimizer):
             step.step()
     theirs.eval(), ours.eval()
     _same(ours(weft.Tensor(x)), theirs(torch.tensor(x)), 2e-3)
+
+
+def test_weights_go_back_to_torch():
+    import weft.torch as wt
+
+    def make(of):
+        class Net(of.Module):
+            def __init__(self):
+                super().__init__()
+                self.embed, self.rnn = of.Embedding(9, 6), of.LSTM(6, 5, num_layers=2)
+                self.cell = of.GRUCell(5, 4)
+                self.tail = of.Sequential(
+                    of.Linear(4, 3), of.BatchNorm1d(3), of.ReLU(), of.Linear(3, 2, bias=False)
+                )
+
+            def forward(self, x):
+                y, _ = self.rnn(self.embed(x))
+                return self.tail(self.cell(y[-1]))
+
+        return Net()
+
+    ours, theirs = make(nn), make(torch.nn)
+    x = RNG.integers(0, 9, (7, 3))
+    ours(weft.asarray(x))  # moves the running statistics
+    left = theirs.load_state_dict(wt.state_dict(ours), strict=False)
+    assert left.unexpected_keys == [] and set(left.missing_keys) <= {"tail.1.num_batches_tracked"}
+    ours.eval(), theirs.eval()
+    _same(ours(weft.asarray(x)), theirs(torch.tensor(x)))
+    again = make(nn)
+    wt.load_state_dict(again, theirs)
+    again.eval()
+    _same(again(weft.asarray(x)), theirs(torch.tensor(x)))
+
+
+def test_initial_values_in_place():
+    init = nn.init
+    weft.random.seed(5)
+    linear, conv = nn.Linear(300, 200), nn.Conv2d(16, 32, 3)
+    for weight, fan_in, fan_out in ((linear.weight, 300, 200), (conv.weight, 144, 288)):
+        for fill, std in [
+            (init.xavier_uniform_, (2 / (fan_in + fan_out)) ** 0.5),
+            (init.xavier_normal_, (2 / (fan_in + fan_out)) ** 0.5),
+            (init.kaiming_uniform_, (2 / fan_in) ** 0.5),
+            (
+                lambda w: init.kaiming_normal_(w, mode="fan_out", nonlinearity="relu"),
+                (2 / fan_out) ** 0.5,
+            ),
+            (lambda w: init.normal_(w, 1.0, 0.02), 0.02),
+            (lambda w: init.uniform_(w, -0.3, 0.3), 0.3 / 3**0.5),
+        ]:
+            assert fill(weight) is weight and weight.requires_grad
+            assert abs(float(weft.std(weight.data)) / std - 1) < 0.05
+    x = init.trunc_normal_(linear.weight, 0.0, 1.0, -0.5, 0.7).numpy()
+    assert -0.5 <= x.min() < -0.45 and 0.65 < x.max() <= 0.7
+    assert init.constant_(linear.bias, 0.5).tolist() == [0.5] * 200
+    assert (
+        init.zeros_(linear.bias).tolist() == [0.0] * 200
+        and init.ones_(linear.bias).tolist() == [1.0] * 200
+    )
+    assert np.array_equal(init.eye_(linear.weight).numpy(), np.eye(300, 200))
+    for shape in ((5, 9), (9, 5), (4, 2, 3)):
+        m = init.orthogonal_(weft.Tensor(np.zeros(shape, "float32"))).numpy().reshape(shape[0], -1)
+        m = m if m.shape[0] <= m.shape[1] else m.T
+        np.testing.assert_allclose(m @ m.T, np.eye(m.shape[0]), atol=1e-5)
+    for name, slope in (
+        ("relu", None),
+        ("tanh", None),
+        ("leaky_relu", 0.2),
+        ("selu", None),
+        ("conv2d", None),
+    ):
+        assert (
+            abs(init.calculate_gain(name, slope) - torch.nn.init.calculate_gain(name, slope)) < 1e-6
+        )
+    for code, kind, text, call in [
+        (
+            "init.gain",
+            weft.ArgumentError,
+            "no gain is known for 'swish'",
+            lambda: init.calculate_gain("swish"),
+        ),
+        (
+            "init.fan",
+            weft.ShapeError,
+            r"shape \(200,\) has no fan-in",
+            lambda: init.xavier_normal_(linear.bias),
+        ),
+    ]:
+        with pytest.raises(kind, match=text) as refused:
+            call()
+        assert refused.value.code == code
+
+
+def test_parts_of_data_sets_and_late_groups():
+    whole = weft.data.TensorDataset(weft.arange(10), weft.arange(10) * 2)
+    parts = weft.data.random_split(whole, [7, 3], key=weft.random.key(1))
+    seen = [int(p[i][0]) for p in parts for i in range(len(p))]
+    assert sorted(seen) == list(range(10)) and [len(p) for p in parts] == [7, 3]
+    assert [len(p) for p in weft.data.random_split(whole, [0.55, 0.45])] == [6, 4]
+    loader = weft.data.DataLoader(parts[0], batch_size=3)
+    assert [tuple(a.shape) for a, b in loader] == [(3,), (3,), (1,)]
+    assert all(np.array_equal(b.numpy(), 2 * a.numpy()) for a, b in loader)
+    with pytest.raises(
+        weft.ArgumentError, match=r"lengths \[7, 4\] of a data set of 10"
+    ) as refused:
+        weft.data.random_split(whole, [7, 4])
+    assert refused.value.code == "data.split.lengths"
+
+    first, late = nn.Linear(2, 3), nn.Linear(3, 1)
+    opt = weft.optim.SGD(first.parameters(), lr=0.1, momentum=0.9)
+    opt.add_param_group({"params": late.parameters(), "lr": 0.01})
+    assert [g["lr"] for g in opt.param_groups] == [0.1, 0.01] and opt.param_groups[1][
+        "momentum"
+    ] == 0.9
+    with pytest.raises(weft.ArgumentError, match="more than one group"):
+        opt.add_param_group({"params": first.weight})
+    assert len(opt.param_groups) == 2
+
+
+def test_names_of_numpy_in_the_small_modules():
+    for module, name, ours in [
+        (weft.random, "randint", "integers"),
+        (weft.random, "default_rng", "key"),
+        (weft.linalg, "norm", "vector_norm"),
+        (weft.fft, "fft2", "fftn"),
+    ]:
+        with pytest.raises(AttributeError, match=f"no attribute '{name}'; here it is .*{ours}"):
+            getattr(module, name)
+    with pytest.raises(AttributeError, match="module 'weft.fft' has no attribute 'wavelets'$"):
+        weft.fft.wavelets
+    for call in (
+        lambda: weft.random.normal(0.0, 1.0, (3,)),
+        lambda: weft.random.uniform(0, 1, (3,)),
+    ):
+        with pytest.raises(weft.DTypeError, match=r"a number is expected, got \(3,\)") as refused:
+            call()
+        assert refused.value.code == "random.shape.place"
