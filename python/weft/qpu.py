@@ -44,13 +44,15 @@ class _Value(ctypes.Structure):
 
 
 _Check = ctypes.CFUNCTYPE(ctypes.c_int32)
-_Call = ctypes.CFUNCTYPE(
+_CALL = (
     ctypes.c_int32,
     ctypes.c_void_p,
     ctypes.POINTER(_Value),
     ctypes.POINTER(_Value),
     ctypes.POINTER(ctypes.c_void_p),
 )
+_Call = ctypes.CFUNCTYPE(*_CALL)
+_HeldCall = ctypes.PYFUNCTYPE(*_CALL)
 
 
 class _Operator(ctypes.Structure):
@@ -175,15 +177,18 @@ def _host(x, dtype, what):
 _thread = threading.local()
 
 
-@_Check
-def _signals():
-    """Asked now and then by a call at work: 1 where a signal's handler has raised, which the call then raises."""
-    try:
-        ctypes.pythonapi.PyErr_CheckSignals()
-    except BaseException as raised:  # of any kind: a handler may raise what it likes
-        _thread.raised = raised
-        return 1
-    return 0
+# Asked now and then by a call at work. A handler that raises ends it; the exception stays set, and ctypes raises it
+# when the call returns, which takes that the interpreter was held meanwhile.
+_CHECK = ctypes.cast(ctypes.pythonapi.PyErr_CheckSignals, _Check)
+_NO_CHECK = ctypes.cast(None, _Check)
+
+
+def _watched(table, on):
+    """Whether calls of this thread from now on ask for signals: `on`."""
+    if getattr(_thread, "watched", False) != on:
+        table.watch(_CHECK if on else _NO_CHECK)  # one library for all modules
+        _thread.watched = on
+    return on
 
 
 class _Function:
@@ -218,17 +223,26 @@ class _Function:
                 alive += [host, shape]
                 v.ndim, v.shape, v.data = host.ndim, shape, host.ctypes.data
         out, text = _Value(), ctypes.c_void_p()
-        if not getattr(_thread, "watched", False):
-            self._table.watch(_signals)  # one library for all modules
-            _thread.watched = True
-        _thread.raised = None
-        if self._entry.call(self._entry.closure, values, ctypes.byref(out), ctypes.byref(text)):
+        # Signals are the main thread's. Where other threads want to run too, the interpreter is theirs meanwhile,
+        # and Ctrl-C waits for the end.
+        alone = (
+            threading.current_thread() is threading.main_thread() and threading.active_count() == 1
+        )
+        call = (
+            ctypes.cast(self._entry.call, _HeldCall)
+            if _watched(self._table, alone)
+            else self._entry.call
+        )
+        try:
+            failed = call(self._entry.closure, values, ctypes.byref(out), ctypes.byref(text))
+        except BaseException:  # a signal's handler has raised
+            if text.value:
+                self._table.release_text(text.value)
+            raise
+        if failed:
             message = ctypes.string_at(text.value).decode() if text.value else "no text"
             if text.value:
                 self._table.release_text(text.value)
-            if _thread.raised is not None:
-                raised, _thread.raised = _thread.raised, None
-                raise raised
             raise _error(message)
         if out.kind == _INTEGER:
             return out.integer
