@@ -57,76 +57,97 @@ NDArray numbers(const Ref& device, std::int64_t rows, std::int64_t columns) {
 }
 
 struct Case {
-  std::int64_t m, n, k;
+  std::int64_t batch, m, n, k;
   bool left_transposed, right_transposed;
+};
+
+/// batch x rows x columns.
+NDArray operand(const Ref& device, std::int64_t batch, std::int64_t rows, std::int64_t columns,
+                bool transposed) {
+  NDArray x = numbers(device, batch * (transposed ? columns : rows), transposed ? rows : columns);
+  return transposed ? x.reshape(Dims{batch, columns, rows}).transpose(1, 2)
+                    : x.reshape(Dims{batch, rows, columns});
+}
+
+struct Result {
+  double seconds;
+  std::string text;
 };
 
 void products(const Ref& device) {
   const weft::device::Grid& grid = weft::device::grid_of(device);
   auto all = weft::device::tiles(4);
-  for (const Case& c : std::vector<Case>{{128, 128, 128, false, false},
-                                         {256, 256, 256, false, false},
-                                         {512, 512, 512, false, false},
-                                         {1024, 1024, 1024, false, false},
-                                         {1000, 1001, 999, false, false},
-                                         {2048, 2048, 2048, false, false},
-                                         {4096, 4096, 4096, false, false},
-                                         {4096, 4096, 4096, false, true},
-                                         {4096, 4096, 4096, true, false},
-                                         {256, 1024, 784, false, false},
-                                         {1024, 784, 256, true, false},
-                                         {256, 10, 1024, false, false},
-                                         {64, 64, 100000, false, false},
-                                         {100000, 64, 64, false, false}}) {
-    NDArray a =
-        c.left_transposed ? numbers(device, c.k, c.m).transpose(0, 1) : numbers(device, c.m, c.k);
-    NDArray b =
-        c.right_transposed ? numbers(device, c.n, c.k).transpose(0, 1) : numbers(device, c.k, c.n);
+  for (const Case& c : std::vector<Case>{{1, 256, 256, 256, false, false},
+                                         {1, 512, 512, 512, false, false},
+                                         {1, 1024, 1024, 1024, false, false},
+                                         {1, 1000, 1001, 999, false, false},
+                                         {1, 2048, 2048, 2048, false, false},
+                                         {1, 4096, 4096, 4096, false, false},
+                                         {64, 256, 256, 256, false, false},
+                                         {1, 256, 1024, 784, false, false},
+                                         {1, 1024, 1024, 1024, false, true},
+                                         {1, 2048, 2048, 2048, false, true},
+                                         {1, 1024, 1024, 1024, true, false},
+                                         {1, 2048, 2048, 2048, true, false},
+                                         {1, 1024, 784, 256, true, false},
+                                         {1, 64, 64, 100000, false, false}}) {
+    const NDArray a = operand(device, c.batch, c.m, c.k, c.left_transposed),
+                  b = operand(device, c.batch, c.k, c.n, c.right_transposed);
     weft::device::Contraction t;
-    t.m = Dims{c.m}, t.n = Dims{c.n}, t.k = Dims{c.k};
-    t.a = {{}, Dims{a.strides()[0]}, Dims{a.strides()[1]}};
-    t.b = {{}, Dims{b.strides()[0]}, Dims{b.strides()[1]}};
-    t.out = {{}, Dims{c.n}, Dims{1}};
-    const double flops = 2.0 * static_cast<double>(c.m * c.n) * static_cast<double>(c.k);
-    const int times = flops > 2e10 ? 5 : 50;
-    auto chosen = weft::device::choose_tile(grid, 4, 1, c.m, c.n, c.k);
-    NDArray want = NDArray::empty(device, Elem::float32, Dims{c.m, c.n});
+    t.batch = Dims{c.batch}, t.m = Dims{c.m}, t.n = Dims{c.n}, t.k = Dims{c.k};
+    t.a = {Dims{a.strides()[0]}, Dims{a.strides()[1]}, Dims{a.strides()[2]}};
+    t.b = {Dims{b.strides()[0]}, Dims{b.strides()[1]}, Dims{b.strides()[2]}};
+    t.out = {Dims{c.m * c.n}, Dims{c.n}, Dims{1}};
+    const double flops = 2.0 * static_cast<double>(c.batch * c.m * c.n) * static_cast<double>(c.k);
+    const int times = flops > 2e10 ? 3 : 30;
+    const auto chosen =
+        weft::device::choose_tile(grid, 4, c.batch, c.m, c.n, c.k,
+                                  c.m % 4 || c.n % 4 ? 0 : c.left_transposed + !c.right_transposed);
+    const NDArray want = NDArray::empty(device, Elem::float32, Dims{c.batch, c.m, c.n}),
+                  out = NDArray::empty(device, Elem::float32, Dims{c.batch, c.m, c.n});
     weft::device::grid_contract(want, a, b, t);
-    std::vector<float> expected(static_cast<std::size_t>(c.m * c.n)), got(expected.size());
+    std::vector<float> expected(static_cast<std::size_t>(want.size())), got(expected.size());
     device->download(expected.data(), *want.handle(), 0, expected.size() * 4);
     const double own = seconds(
         device, [&] { weft::device::grid_contract(want, a, b, t); }, times);
-    std::printf("%lldx%lldx%lld %c%c chosen tile %zu x %lld parts: %.1f us %.2f TFLOP/s\n",
-                static_cast<long long>(c.m), static_cast<long long>(c.n),
-                static_cast<long long>(c.k), c.left_transposed ? 'T' : 'N',
-                c.right_transposed ? 'T' : 'N', chosen.tile, static_cast<long long>(chosen.parts),
-                own * 1e6, flops / own / 1e12);
-    for (std::size_t both = 0; both < 2 * all.size(); ++both) {
-      const std::size_t i = both % all.size();
-      t.vectors = both >= all.size();
-      if (t.vectors && (c.m % 4 != 0 || c.n % 4 != 0 || i > 3)) continue;
-      std::printf("  %3lldx%-3lldx%-2lld %lldx%lld:", static_cast<long long>(all[i].rows),
-                  static_cast<long long>(all[i].columns), static_cast<long long>(all[i].depth),
-                  static_cast<long long>(all[i].each_m), static_cast<long long>(all[i].each_n));
-      const std::int64_t blocks =
-          (c.m + all[i].rows - 1) / all[i].rows * ((c.n + all[i].columns - 1) / all[i].columns);
-      for (std::int64_t parts = 1; parts <= 256; parts *= 2) {
-        if (parts > 1 && (blocks * parts > 1056 || c.k / parts < 32)) break;
-        t.tile = static_cast<int>(i), t.parts = parts;
-        NDArray out = NDArray::empty(device, Elem::float32, Dims{c.m, c.n});
-        const double s = seconds(
-            device, [&] { weft::device::grid_contract(out, a, b, t); }, times);
-        device->download(got.data(), *out.handle(), 0, got.size() * 4);
-        double error = 0;
-        for (std::size_t e = 0; e < got.size(); ++e)
-          error = std::max(error, std::abs(static_cast<double>(got[e] - expected[e])));
-        std::printf(" /%lld %.1f%s", static_cast<long long>(parts), s * 1e6,
-                    error > 1e-3 * std::sqrt(static_cast<double>(c.k)) ? " WRONG" : "");
+    std::printf("%lld of %lldx%lldx%lld %c%c chosen tile %zu x %lld parts: %.1f us %.2f TFLOP/s\n",
+                static_cast<long long>(c.batch), static_cast<long long>(c.m),
+                static_cast<long long>(c.n), static_cast<long long>(c.k),
+                c.left_transposed ? 'T' : 'N', c.right_transposed ? 'T' : 'N', chosen.tile,
+                static_cast<long long>(chosen.parts), own * 1e6, flops / own / 1e12);
+    std::vector<Result> results;
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      const std::int64_t blocks = c.batch * ((c.m + all[i].rows - 1) / all[i].rows) *
+                                  ((c.n + all[i].columns - 1) / all[i].columns);
+      if (blocks > 20000) continue;
+      // As it stands: operands early or not, registers limited or not; vectors with both.
+      for (int variant : {0, 1, 3, 4, 7}) {
+        if (variant >= 4 && (c.m % 4 != 0 || c.n % 4 != 0)) continue;
+        for (std::int64_t parts = 1; parts <= 256; parts = parts < 4 ? parts + 1 : parts * 2) {
+          if (parts > 1 && (blocks * parts > 1056 || c.k / parts < 32)) break;
+          t.tile = static_cast<int>(i), t.parts = parts, t.variant = variant;
+          const double s = seconds(
+              device, [&] { weft::device::grid_contract(out, a, b, t); }, times);
+          device->download(got.data(), *out.handle(), 0, got.size() * 4);
+          double error = 0;
+          for (std::size_t e = 0; e < got.size(); ++e)
+            error = std::max(error, std::abs(static_cast<double>(got[e] - expected[e])));
+          const char* wrong = error > 1e-3 * std::sqrt(static_cast<double>(c.k)) ? " WRONG" : "";
+          char line[160];
+          std::snprintf(line, sizeof line, "tile %zu (%lldx%lldx%lld) variant %d /%lld %.1f us%s",
+                        i, static_cast<long long>(all[i].rows),
+                        static_cast<long long>(all[i].columns),
+                        static_cast<long long>(all[i].depth), variant,
+                        static_cast<long long>(parts), s * 1e6, wrong);
+          results.push_back({*wrong ? 0 : s, line});
+        }
       }
-      t.tile = -1;
-      std::printf("%s\n", t.vectors ? "  (in vectors)" : "");
-      t.vectors = false;
     }
+    t.tile = -1;
+    std::sort(results.begin(), results.end(),
+              [](const Result& x, const Result& y) { return x.seconds < y.seconds; });
+    for (std::size_t i = 0; i < std::min<std::size_t>(12, results.size()); ++i)
+      std::printf("    %s\n", results[i].text.c_str());
     std::fflush(stdout);
   }
 }

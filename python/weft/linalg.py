@@ -322,3 +322,9 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
             f"ord is {ord!r}; legal: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf",
         )
     return out if keepdims else _ns.squeeze(out, (-2, -1))
+
+
+def __getattr__(name):
+    from ._names import LINALG, missing
+
+    raise missing("weft.linalg", name, LINALG)

@@ -355,3 +355,20 @@ def main(a: T.handle, c: T.handle):
         c = weft.zeros((n,), dtype="float32")
         m["main"](weft.asarray(a), c)
         np.testing.assert_array_equal(c.numpy(), a.sum(axis=1))
+
+
+def test_a_loop_of_the_host_around_a_launch_moves_the_elements():
+    def program(index):
+        return T.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((7, 4), "float32"), C: T.Buffer((7, 4), "float32")):
+    for i in range(7):
+        for j in T.thread_binding(4, thread="threadIdx.x"):
+            for k in range(3):
+                with T.block("c"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    C[vi, {index}] = C[vi, {index}] + A[vi, vj]
+""")
+
+    assert "kernel void" in weft.build(program("vj"), target="metal").source()
+    assert '"C"' in race(program("vj // 2"), "metal")

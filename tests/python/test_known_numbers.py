@@ -80,7 +80,7 @@ def test_powers_by_products_and_roots(dtype, p):
     x = np.array([*special, *np.random.default_rng(SEED).uniform(0, 9, 3000)], dtype)
     with np.errstate(all="ignore"):
         want = np.power(x.astype("longdouble"), np.longdouble(p)).astype(dtype)
-        want[: len(special)] = np.power(x[: len(special)], np.array(p, dtype))
+        want[: len(special)] = np.power(x[: len(special)], np.full(len(special), p, dtype))
     for got in (weft.asarray(x) ** p, weft.pow(weft.asarray(x), p), weft.asarray(x)[::-1] ** p):
         got = got.numpy()
         got = got[::-1] if got[0] != want[0] else got
@@ -145,12 +145,12 @@ def test_signs_of_narrow_floats_are_bits(dtype):
     np.testing.assert_array_equal((-x[::3]).numpy().view("uint16"), words[::3] ^ 0x8000)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "int32", "uint32"])
+@pytest.mark.parametrize("dtype", "float32 int32 uint32 float64 int64 uint64".split())
 @pytest.mark.parametrize("n", [1, 31, 32, 33, 95, 4099, 40_001])
 def test_truth_values_of_every_length(dtype, n):
     rng = np.random.default_rng(SEED + n)
     a, b = (rng.integers(0, 3, n).astype(dtype) for _ in range(2))
-    if dtype == "float32":
+    if dtype.startswith("float"):
         a[rng.random(n) < 0.2] = np.nan
         b[rng.random(n) < 0.2] = np.nan
     wa, wb = weft.asarray(a), weft.asarray(b)

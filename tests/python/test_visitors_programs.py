@@ -290,3 +290,25 @@ def test_threads_that_keep_to_their_rows_need_no_barrier():
     with pytest.raises(weft.Error) as refused:  # the last element of a row is the next row's first
         weft.build(program(64), target="cuda:arch=sm_90a")
     assert refused.value.code == "verify.race"
+
+
+def test_shared_memory_of_threads_without_blocks():
+    """Loops bound to threads alone are one group: what they share keeps them in one kernel."""
+
+    @T.prim_func
+    def main(A: T.Buffer((64,), "float32"), B: T.Buffer((64,), "float32")):
+        S = T.alloc_buffer((64,), "float32", scope="shared")
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            with T.block("S"):
+                vt = T.axis.spatial(64, t)
+                S[vt] = A[vt] * T.float32(2)
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            with T.block("B"):
+                vt = T.axis.spatial(64, t)
+                B[vt] = S[63 - vt]
+
+    a = np.random.default_rng(9).standard_normal(64).astype("float32")
+    (got,) = _run(main, "opencl", (a,), ((64,), "float32"))
+    assert np.array_equal(got, a[::-1] * 2)
+    text = weft.build(main, target="cuda:arch=sm_90a").source()
+    assert text.count("__global__") == 1 and text.count("__syncthreads") == 1

@@ -2,6 +2,7 @@
 """Default schedules in public steps: the workloads of VTA's own tests, built from the steps, equal NumPy, and their
 traces, replayed from JSON or executed as Python, give the identical instruction stream."""
 
+import json
 import re
 
 import numpy as np
@@ -395,6 +396,18 @@ def floating(env):
             "vta.schedule.default",
             "a multiple of 17",
         ),
+        (
+            lambda env: op.matmul(16, 16, 32),
+            {"threads": 0},
+            "vta.schedule.default",
+            "0 virtual threads",
+        ),
+        (
+            lambda env: op.matmul(16, 16, 32),
+            {"tiles": {"v_k": "much"}},
+            "vta.option.schedule",
+            'tiles["v_k"] is "much"',
+        ),
         (symbolic, {}, "vta.accepts.block", "without a constant range"),
         (floating, {}, "vta.accepts.dtype", "float32"),
     ],
@@ -544,3 +557,67 @@ def test_tiles_that_do_not_divide_cost_no_copies():
         used = {name: device.stats()[name] - before[name] for name in ("uops.alu", "uops.reset")}
         # One reset, and one step each for shift, bias and the two bounds: nothing copies elements.
         assert used == {"uops.alu": 4 * elements, "uops.reset": elements}, (tiles, used)
+
+
+def test_parameters_of_the_cycle_model_are_options(tmp_path):
+    env = weft.vta.env()
+    f = op.conv2d_packed(env, 1, 64, 14, 14, 64, 3, pad=1, shift=8)
+    module = weft.build(f, target=env.target)
+
+    def cycles(**options):
+        device = env.device(mode="cycles", **options)
+        shapes = (1, 4, 14, 14, 1, 16), (4, 4, 3, 3, 16, 16), (1, 4, 14, 14, 1, 16)
+        given = [weft.zeros(shape, dtype="int8", device=device) for shape in shapes]
+        return module.time_evaluator("main", number=1)(*given).cycles
+
+    usual = cycles()
+    assert cycles(timing={"latency": 32}) == usual
+    slow = cycles(timing={"latency": 500})
+    assert slow > usual + 400
+    path = tmp_path / "slow.json"
+    path.write_text('{"latency": 500}')
+    assert cycles(timing=str(path)) == slow
+    # Tiles are chosen for the machine that is named.
+    path.write_text('{"latency": 2000, "bus_bytes": 2}')
+    other = op.conv2d_packed(env, 1, 256, 14, 14, 512, 1, 2, shift=8)
+    usually = weft.build(other, target="vta").source()
+    assert weft.build(other, target=f"vta:timing={path}").source() != usually
+    for wrong, code, reason in (
+        ({"latencies": 3}, "vta.timing.key", "latencies"),
+        ({"bus_bytes": 0}, "vta.timing.value", "bus_bytes is 0"),
+        ([3], "vta.timing.value", "holds [3]"),
+    ):
+        path.write_text(json.dumps(wrong))
+        with pytest.raises(weft.Error) as refusal:
+            env.device(timing=str(path))
+        assert refusal.value.code == code, refusal.value
+        assert reason in str(refusal.value)
+
+
+def test_a_missing_scope_is_named():
+    env = weft.vta.env()
+    sch = weft.Schedule(seed_matmul(env, 1, 2, 2))
+    sch.set_scope(sch.get_block("A_buf"), 0, env.inp_scope)
+    sch.set_scope(sch.get_block("C_buf"), 0, env.acc_scope)
+    with pytest.raises(weft.Error) as refusal:
+        weft.build(sch, target=env.target)
+    assert refusal.value.code == "vta.lower.stages"
+    assert 'the one that writes "B_buf", which lies in global memory' in str(refusal.value)
+    assert 'sch.set_scope(sch.get_block("B_buf"), 0' in str(refusal.value)
+
+
+def test_strides_fetch_only_the_rows_that_are_read():
+    env = weft.vta.env()
+    f, inputs, want = packed_conv(env, 14, 64, 64, 1, 2)
+    _, cycles = check(env, f, inputs, want, tiles={"v_o": 4, "v_y": 7, "v_z": 7, "v_c": 4})
+    device = weft.device(env.target)
+    given = [weft.asarray(a, device=device) for a in (*inputs, want)]
+    before = device.stats()["bytes.inp.written"]
+    module = weft.build(
+        weft.vta.default_schedule(f, env, tiles={"v_o": 4, "v_y": 7, "v_z": 7, "v_c": 4}),
+        target=env.target,
+    )
+    module["main"](*given)
+    # 4 channel blocks of 7 rows (not 13) of 13 columns.
+    assert device.stats()["bytes.inp.written"] - before == 4 * 7 * 13 * 16
+    assert cycles > 0

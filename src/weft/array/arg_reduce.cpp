@@ -18,6 +18,8 @@ namespace {
 /// Four blocks are looked through at once; those of a short row are short.
 constexpr std::int64_t kBlock = 4096, kShortBlock = 512, kPiece = kBlock * 64;
 
+constexpr std::int32_t kStep = 64;
+
 template <typename T>
 bool is_it(T x, T wanted) {
   return x == wanted || (wanted != wanted && x != x);
@@ -26,7 +28,6 @@ bool is_it(T x, T wanted) {
 /// The first step of 64 that has what `hit` asks for, else where no whole step is left.
 template <typename T, typename F>
 std::int64_t step_of(const T* x, std::int64_t n, F hit) {
-  constexpr std::int64_t kStep = 64;
   std::int64_t at = 0;
   for (; at + kStep <= n; at += kStep) {
     int found = 0;
@@ -36,13 +37,27 @@ std::int64_t step_of(const T* x, std::int64_t n, F hit) {
   return at;
 }
 
-/// The first place of a value that is there.
+/// The first place of a value that is there; in the step that has it, the least of all places.
 template <typename T>
 std::int64_t first_of(const T* x, std::int64_t n, T wanted) {
-  std::int64_t at = wanted != wanted ? step_of(x, n, [](T v) { return v != v; })
-                                     : step_of(x, n, [wanted](T v) { return v == wanted; });
-  while (at + 1 < n && !is_it(x[at], wanted)) ++at;
-  return at;
+  const bool nan = wanted != wanted;
+  std::int64_t at = nan ? step_of(x, n, [](T v) { return v != v; })
+                        : step_of(x, n, [wanted](T v) { return v == wanted; });
+  if (n < kStep) {
+    while (at + 1 < n && !is_it(x[at], wanted)) ++at;
+    return at;
+  }
+  at = std::min(at, n - kStep);  // what the last step has of the one before was looked through
+  std::int32_t least = kStep;
+  auto places = [&](auto hit) {
+    for (std::int32_t i = 0; i < kStep; ++i) {
+      const std::int32_t here = hit(x[at + i]) ? i : kStep;
+      least = here < least ? here : least;
+    }
+  };
+  if (nan) places([](T v) { return v != v; });
+  else places([wanted](T v) { return v == wanted; });
+  return at + least;
 }
 
 /// Is `a` to be preferred to `b`, which stands before it?

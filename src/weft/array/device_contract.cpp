@@ -90,14 +90,23 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   collapse(c.k, c.a.inner, c.b.outer);
   const std::int64_t m = product(c.m), n = product(c.n), k = product(c.k), batch = product(c.batch);
   const Grid& grid = grid_of(out.device());
-  TileChoice choice = choose_tile(grid, elem_bytes(out.elem()), batch, m, n, k);
+  // Vectors of 16 bytes wherever the steps allow them, unless a measurement says otherwise.
+  const bool vectors = in.tile < 0 || (in.variant & 4);
+  ContractSpec spec;
+  spec.out = out.elem(), spec.a = a.elem(), spec.b = b.elem();
+  spec.read_a = read_of(a, spec.out, c.m, c.a.outer, c.k, c.a.inner, c.a.batch, vectors);
+  spec.read_b = read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, vectors);
+  const std::int64_t bytes = elem_bytes(out.elem());
+  TileChoice choice = choose_tile(grid, bytes, batch, m, n, k,
+                                  (spec.read_a == Read::wide) + (spec.read_b == Read::wide));
+  spec.early = spec.bounded = choice.early;
   if (in.tile >= 0) {
     choice.tile = static_cast<std::size_t>(in.tile);
     choice.parts = in.parts;
-    choice.stages = std::max<std::int64_t>(
-        1, stages_of(grid, tiles(elem_bytes(out.elem()))[choice.tile], elem_bytes(out.elem())));
+    choice.stages = std::max<std::int64_t>(1, stages_of(grid, tiles(bytes)[choice.tile], bytes));
+    spec.early = in.variant & 1, spec.bounded = in.variant & 2;
   }
-  const Tile& tile = tiles(elem_bytes(out.elem()))[choice.tile];
+  const Tile& tile = tiles(bytes)[choice.tile];
   const std::int64_t blocks_m = ceil_div(m, tile.rows), blocks_n = ceil_div(n, tile.columns);
   const std::int64_t part = ceil_div(ceil_div(k, choice.parts), tile.depth) * tile.depth;
   const std::int64_t parts = ceil_div(k, part);
@@ -111,12 +120,8 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
     for (std::int64_t& s : steps_out.outer) s *= n;
     steps_out.inner = NDArray::compact_strides(c.n);
   }
-  ContractSpec spec;
-  spec.out = out.elem(), spec.a = a.elem(), spec.b = b.elem();
-  spec.read_a = read_of(a, spec.out, c.m, c.a.outer, c.k, c.a.inner, c.a.batch, in.vectors);
-  spec.read_b = read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, in.vectors);
   // A few steps behind the end are asked for and left out.
-  const std::int64_t beyond = (choice.stages + 2) * tile.depth;
+  const std::int64_t beyond = (choice.stages + 3) * tile.depth;
   spec.narrow = fits_narrow(std::max(
       {reach(c.m, c.a.outer) + reach(c.k, c.a.inner) + reach(c.batch, c.a.batch) +
            beyond * largest(c.a.inner) + tile.rows * largest(c.a.outer),
@@ -138,7 +143,8 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
               word(spec.read_a) << 13 | word(spec.read_b) << 15,
           word(spec.rank_m) | word(spec.rank_n) << 8 | word(spec.rank_k) << 16 |
               word(spec.rank_batch) << 24,
-          word(choice.tile) | word(spec.stages) << 16};
+          word(choice.tile) | word(spec.stages) << 16 | word(spec.early) << 24 |
+              word(spec.bounded) << 25};
   Call call(out.device());
   call.array(target).array(a).array(b);
   call.integer(blocks_m).integer(blocks_n).integer(parts).integer(batch).integer(part);

@@ -67,7 +67,10 @@ class Kernel {
     a_.extent = t_.rows, b_.extent = t_.columns;
     a_.tile = padded("tile_a", type, t_.rows), b_.tile = padded("tile_b", type, t_.columns);
     acc_ = local("acc", type, t_.each_m * t_.each_n);
-    ra_ = local("ra", type, t_.each_m), rb_ = local("rb", type, t_.each_n);
+    for (std::size_t i = 0; i < 2; ++i) {
+      ra_[i] = local(cat("ra", i), type, t_.each_m);
+      rb_[i] = local(cat("rb", i), type, t_.each_n);
+    }
     a_.table = shared("table_a", p_.index_type, {table_slots(), t_.depth});
     b_.table = shared("table_b", p_.index_type, {table_slots(), t_.depth});
     place_ = local("place", p_.index_type, t_.each_n);
@@ -79,7 +82,7 @@ class Kernel {
                    return p_.bound("threadIdx.x", p_.at(t_.threads()),
                                    [&](const Expr& thread) { return body(block, thread); });
                  }),
-        true);
+        true, s_.bounded ? t_.resident : 0);
   }
 
  private:
@@ -127,27 +130,48 @@ class Kernel {
     }
     for (std::int64_t s = 0; s < ahead; ++s)
       all.push_back(group(ir::seq({bring(a_, fa, at(s)), bring(b_, fb, at(s))})));
+    auto wait = [&](std::int64_t in_flight) {
+      return ir::Stmt(make_ref<const ir::WaitNode>(token_, ir::make_int(in_flight), ""));
+    };
+    // Operands of a summand are taken while the one before is added; those of a tile's first
+    // summand behind the barrier that the tile before ends with.
+    auto copies = [&](const Expr& tile) {
+      std::vector<Stmt> both = {bring(a_, fa, tile), bring(b_, fb, tile)};
+      // Places for the copies of the step after: read behind that step's barrier.
+      if (tabled()) both.push_back(tabulate(tile + at(1)));
+      return group(ir::seq(std::move(both)));
+    };
+    const bool early = s_.early && ahead > 0;
+    if (early) {
+      // Copies go out first: what they replace was taken before the barrier.
+      all.insert(all.end(), {wait(ahead - 1), copies(at(ahead)), take(0, at(0), at(0))});
+    }
     all.push_back(p_.loop("kt", tiles, [&](const Expr& kt) {
       std::vector<Stmt> steps;
-      Expr next = kt + at(ahead);
-      std::vector<Stmt> copies = {bring(a_, fa, next), bring(b_, fb, next)};
-      // Places for the copies of the step after: read behind that step's barrier.
-      if (tabled()) copies.push_back(tabulate(next + at(1)));
-      if (ahead > 0) {
-        steps.push_back(
-            ir::Stmt(make_ref<const ir::WaitNode>(token_, ir::make_int(ahead - 1), "")));
-        steps.push_back(group(ir::seq(std::move(copies))));
-      } else {
-        steps.push_back(group(ir::seq(std::move(copies))));
-        steps.push_back(ir::Stmt(make_ref<const ir::WaitNode>(token_, ir::make_int(0), "")));
+      const Expr slot = ir::floormod(kt, at(s_.stages));
+      if (!early) {
+        if (ahead > 0) steps.insert(steps.end(), {wait(ahead - 1), copies(kt + at(ahead))});
+        else steps.insert(steps.end(), {copies(kt), wait(0)});
+        steps.push_back(p_.unrolled("kk", t_.depth, [&](const Expr& kk) {
+          return ir::seq({take(0, slot, kk), add(0)});
+        }));
+        return ir::seq(std::move(steps));
       }
-      Expr slot = ir::floormod(kt, at(s_.stages));
-      steps.push_back(p_.unrolled("kk", t_.depth, [&](const Expr& kk) { return step(slot, kk); }));
+      steps.push_back(p_.unrolled("kk", t_.depth / 2 - 1, [&](const Expr& kk) {
+        return ir::seq(
+            {take(1, slot, kk * at(2) + at(1)), add(0), take(0, slot, kk * at(2) + at(2)), add(1)});
+      }));
+      steps.insert(steps.end(), {take(1, slot, at(t_.depth - 1)), add(0)});
+      const Expr after = ir::floormod(kt + at(1), at(s_.stages));
+      steps.insert(steps.end(),
+                   {wait(ahead - 1), copies(kt + at(s_.stages)), take(0, after, at(0))});
+      steps.push_back(add(1));
       return ir::seq(std::move(steps));
     }));
     all.push_back(write(base_out));
     Stmt s = ir::seq(std::move(all));
-    for (const ir::Buffer& b : {acc_, ra_, rb_, place_, a_.tile, b_.tile}) s = ir::allocate(b, s);
+    for (const ir::Buffer& b : {acc_, ra_[0], ra_[1], rb_[0], rb_[1], place_, a_.tile, b_.tile})
+      s = ir::allocate(b, s);
     if (tabled()) s = ir::allocate(a_.table, ir::allocate(b_.table, s));
     return lets.around(s);
   }
@@ -254,11 +278,11 @@ class Kernel {
     return lets.around(ir::seq(std::move(copies)));
   }
 
-  /// One summand of every element of the thread.
-  Stmt step(const Expr& slot, const Expr& kk) const {
+  /// The thread's operands of one summand, into one of two sets of registers.
+  Stmt take(std::size_t set, const Expr& slot, const Expr& kk) const {
     std::vector<Stmt> s;
-    auto take = [&](const ir::Buffer& into, const ir::Buffer& tile, const Expr& place,
-                    std::int64_t each, std::int64_t four, std::int64_t apart) {
+    auto each_four = [&](const ir::Buffer& into, const ir::Buffer& tile, const Expr& place,
+                         std::int64_t each, std::int64_t four, std::int64_t apart) {
       for (std::int64_t g = 0; g < each / four; ++g) {
         s.push_back(p_.loop(
             "v", at(four),
@@ -269,14 +293,21 @@ class Kernel {
             ir::ForKind::vectorized));
       }
     };
-    take(ra_, a_.tile, row_, t_.each_m, four_m_, four_m_ * t_.lanes_m);
-    take(rb_, b_.tile, column_, t_.each_n, four_n_, four_n_ * (32 / t_.lanes_m));
+    each_four(ra_[set], a_.tile, row_, t_.each_m, four_m_, four_m_ * t_.lanes_m);
+    each_four(rb_[set], b_.tile, column_, t_.each_n, four_n_, four_n_ * (32 / t_.lanes_m));
+    return ir::seq(std::move(s));
+  }
+
+  /// One summand of every element of the thread.
+  Stmt add(std::size_t set) const {
+    std::vector<Stmt> s;
     for (std::int64_t i = 0; i < t_.each_m; ++i) {
       for (std::int64_t jj = 0; jj < t_.each_n; ++jj) {
         std::int64_t j = i % 2 ? t_.each_n - 1 - jj : jj;  // neighbours share an operand
         Expr to = at(i * t_.each_n + j);
         s.push_back(ir::store(
-            acc_, ir::load(acc_, {to}) + ir::load(ra_, {at(i)}) * ir::load(rb_, {at(j)}), {to}));
+            acc_, ir::load(acc_, {to}) + ir::load(ra_[set], {at(i)}) * ir::load(rb_[set], {at(j)}),
+            {to}));
       }
     }
     return ir::seq(std::move(s));
@@ -312,7 +343,7 @@ class Kernel {
   const Tile t_;
   Builder p_;
   Operand a_, b_;
-  ir::Buffer to_, acc_, ra_, rb_, place_;
+  ir::Buffer to_, acc_, ra_[2], rb_[2], place_;
   ir::Var token_;
   Expr blocks_m_, blocks_n_, parts_, batches_, length_, k_, slab_, thread_, first_, last_, row_,
       column_;

@@ -15,7 +15,8 @@ namespace weft::device {
 struct Tile {
   std::int64_t rows, columns, depth, each_m, each_n, lanes_m, warps_m, warps_n;
   std::int64_t resident;  // blocks that a processor needs to be busy
-  double rate;            // of the multiply-adds per clock of a busy processor
+  double
+      rate[3];  // of the multiply-adds per clock of a busy processor, by operands read in vectors
 
   std::int64_t threads() const { return 32 * warps_m * warps_n; }
   /// Elements in shared memory for one step of the summed extent.
@@ -29,10 +30,14 @@ struct TileChoice {
   std::size_t tile = 0;     // index into tiles()
   std::int64_t parts = 1;   // of the summed extent
   std::int64_t stages = 1;  // versions of the tiles in shared memory
+  /// Operands of a summand are taken from shared memory while the one before is added, by few
+  /// blocks; and registers are limited so that Tile::resident blocks fit.
+  bool early = false;
 };
-/// The tile and parts of least expected time on this device for batch products m x k by k x n.
+/// The tile and parts of least expected time on this device for batch products m x k by k x n, of
+/// whose operands `wide` (0 to 2) are read in vectors of 16 bytes.
 TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_t batch,
-                       std::int64_t m, std::int64_t n, std::int64_t k);
+                       std::int64_t m, std::int64_t n, std::int64_t k, int wide);
 /// Versions of the tiles that fit: one more than copies in flight.
 std::int64_t stages_of(const Grid& grid, const Tile& tile, std::int64_t element_bytes);
 

@@ -153,8 +153,7 @@ const void* bring(const Feed& feed, Walker* walker, std::int64_t begin, std::int
   return slot.data;
 }
 
-/// A result above this size does not stay in the caches: it is stored past them. So is one that is
-/// written beside twice as much, of operands and itself.
+/// A result above this size does not stay in the caches: it is stored past them.
 constexpr std::int64_t kStreamBytes = std::int64_t{32} << 20;
 
 /// Copies whole lines past the caches where the machine can; `out` stands on a line's start.
@@ -196,19 +195,16 @@ void run_chunks(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, c
     all_direct &= feed.mode == Feed::Mode::direct || feed.mode == Feed::Mode::single;
   char* out_base = out.host();
   const int out_bytes = elem_bytes(out.elem());
-  std::int64_t traffic = out.nbytes();
-  for (const Feed& feed : feeds) traffic += feed.mode == Feed::Mode::direct ? size * feed.bytes : 0;
-  bool stream = all_direct && (out.nbytes() >= kStreamBytes || traffic >= 2 * kStreamBytes) &&
+  bool stream = all_direct && out.nbytes() >= kStreamBytes &&
                 reinterpret_cast<std::uintptr_t>(out_base) % 64 == 0;
-  const std::int64_t stream_chunk = 4 * kChunk / std::min(out_bytes, 4);
   for (const Feed& feed : feeds) stream &= feed.base != out_base;  // not in place
   runtime::Pool::shared().parallel_for(
       size, kParallelGrain, [&](std::int64_t begin, std::int64_t end) {
         const void* in[kIn];
         if (stream && begin * out_bytes % 64 == 0) {
           Slot result;
-          for (std::int64_t at = begin; at < end; at += stream_chunk) {
-            const std::int64_t n = std::min(stream_chunk, end - at);
+          for (std::int64_t at = begin; at < end; at += kChunk) {
+            const std::int64_t n = std::min(kChunk, end - at);
             for (int k = 0; k < kIn; ++k)
               in[k] =
                   feeds[k].base + (feeds[k].mode == Feed::Mode::single ? 0 : at * feeds[k].bytes);

@@ -217,11 +217,17 @@ class Kernel {
   std::int64_t threads_ = 1, groups_ = 1;
 };
 
-/// The parallel loops of a host function. Loops around them stand at their first iteration.
-class ParallelLoops final : public Visitor {
+/// The launches and parallel loops of a host function. Loops around them stand at their first
+/// iteration.
+class HostPlan final : public Visitor {
  public:
-  ParallelLoops(std::string name, Symbols symbols, const Machine& machine, RaceReport& report)
-      : name_(std::move(name)), symbols_(std::move(symbols)), machine_(machine), report_(report) {}
+  HostPlan(std::string name, Symbols symbols, const Machine& machine, RaceReport& report,
+           std::int64_t budget)
+      : name_(std::move(name)),
+        symbols_(std::move(symbols)),
+        machine_(machine),
+        report_(report),
+        budget_(budget) {}
   using Visitor::visit;
   void visit(const Expr&) override {}
   void visit(const Stmt& s) override {
@@ -234,7 +240,9 @@ class ParallelLoops final : public Visitor {
   }
 
  protected:
-  void visit_launch(const LaunchNode*) override {}
+  void visit_launch(const LaunchNode* launch) override {
+    Kernel(launch, machine_, symbols_, report_, budget_).check();
+  }
   void visit_for(const ForNode* loop) override {
     const std::int64_t low = std::max<std::int64_t>(value_of(loop->min, symbols_), 0);
     if (loop->for_kind == ForKind::parallel) check(loop, low);
@@ -272,6 +280,7 @@ class ParallelLoops final : public Visitor {
   Symbols symbols_;
   const Machine& machine_;
   RaceReport& report_;
+  std::int64_t budget_;
 };
 
 }  // namespace
@@ -293,12 +302,8 @@ std::string RaceReport::text() const {
 
 RaceReport check_races(const PrimFunc& f, const Machine& machine, std::int64_t max_accesses) {
   RaceReport report;
-  const Symbols symbols = symbols_of(f);
-  for_each_stmt(f->body, [&](const Stmt& s) {
-    const auto* launch = as<LaunchNode>(s);
-    if (launch) Kernel(launch, machine, symbols, report, max_accesses).check();
-  });
-  static_cast<Visitor&&>(ParallelLoops(f->name, symbols, machine, report)).visit(f->body);
+  HostPlan plan(f->name, symbols_of(f), machine, report, max_accesses);
+  plan.visit(f->body);
   if (find_annotation(f->attrs, kDistinctElements))
     std::erase_if(report.races, [](const Race& r) { return r.element < 0 && !r.buffer.empty(); });
   std::vector<std::string> once;

@@ -452,7 +452,7 @@ TEST(VtaLower, estimates_of_tiles_are_those_of_the_cycle_model) {
       for (std::size_t a = 0; a < stage.task.axes.size(); ++a)
         given.tiles[stage.task.axes[a].var->name] = ranked[rank].tile[a];
       const auto cycles = static_cast<double>(modelled(default_schedule(f, c, rules, given), c));
-      EXPECT_NEAR(ranked[rank].cycles / cycles, 1, rank ? 0.06 : 0.015)
+      EXPECT_NEAR(ranked[rank].cycles / cycles, 1, rank ? 0.08 : 0.015)
           << l.size << " " << l.ci << " " << l.kernel << ", rank " << rank << ": " << cycles;
     }
   }

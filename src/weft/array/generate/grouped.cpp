@@ -54,7 +54,9 @@ ir::PrimFunc truth_function(int arity, Elem e, int layout, const RowValue& value
   constexpr std::int64_t kGroup = 32;
   Program p;
   const Operands in = operands_of(p, arity, e, layout);
-  ir::Buffer out = p.buffer("out", Elem::boolean), mask = local("mask", dtypes::int32, kGroup);
+  const bool wide = elem_bytes(e) == 8;
+  const DType word = wide ? dtypes::int64 : dtypes::int32;
+  ir::Buffer out = p.buffer("out", Elem::boolean), mask = local("mask", word, kGroup);
   const Expr whole = ir::floordiv(p.n, number(kGroup));
   auto address = [](const ir::Buffer& b, const Expr& at) {
     return ir::call("address_of", {ir::load(b, {at})});
@@ -63,15 +65,14 @@ ir::PrimFunc truth_function(int arity, Elem e, int layout, const RowValue& value
     const Expr from = i * number(kGroup);
     Stmt fill = vectors("l", number(kGroup), [&](const Expr& l) {
       return in.at(from + l, [&](const std::vector<Expr>& v) {
-        return ir::store(mask,
-                         ir::select(value(v), ir::make_const(-1, dtypes::int32),
-                                    ir::make_const(0, dtypes::int32)),
-                         {l});
+        return ir::store(
+            mask, ir::select(value(v), ir::make_const(-1, word), ir::make_const(0, word)), {l});
       });
     });
-    Stmt pack = ir::evaluate(ir::call_typed(
-        dtypes::int32, "call_extern",
-        {ir::make_string("weft_truth_bytes"), address(mask, number(0)), address(out, from)}));
+    Stmt pack = ir::evaluate(
+        ir::call_typed(dtypes::int32, "call_extern",
+                       {ir::make_string(wide ? "weft_truth_bytes_64" : "weft_truth_bytes"),
+                        address(mask, number(0)), address(out, from)}));
     return ir::allocate(mask, ir::seq({fill, pack}));
   });
   Stmt rest = loop("r", Expr(p.n) - whole * number(kGroup), [&](const Expr& r) {

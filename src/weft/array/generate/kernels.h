@@ -20,7 +20,7 @@ struct Kernel {
   /// Runs on one block of kBlock elements, the rest as a padded copy, so that every element goes
   /// through the same vector code. Types of operands and result.
   bool blocks = false;
-  std::vector<Elem> operands;
+  std::vector<Elem> operands = {};
   Elem result = Elem::boolean;
 };
 
@@ -60,7 +60,7 @@ std::vector<Kernel> random_kernels();
 
 /// A row's value over elements as expressions.
 using RowValue = std::function<ir::Expr(const std::vector<ir::Expr>&)>;
-/// A truth value of elements of 4 bytes, 32 at a time; layout as in KernelEntry.
+/// A truth value of elements of 4 or 8 bytes, 32 at a time; layout as in KernelEntry.
 ir::PrimFunc truth_function(int arity, Elem e, int layout, const RowValue& value);
 /// floor_divide or remainder of float32.
 ir::PrimFunc remainder_function(int layout, const RowValue& value);

@@ -303,7 +303,7 @@ std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
       const int layouts = row.arity == 2 && !blocks ? 3 : 1;
       for (int layout = 0; layout < layouts; ++layout) {
         static constexpr const char* suffix[] = {"", "_left", "_right"};
-        const bool truth = row.truth && elem_bytes(e) == 4 && !blocks;
+        const bool truth = row.truth && elem_bytes(e) >= 4 && !blocks;
         const bool left = (op == Op::floor_divide || op == Op::remainder) && e == Elem::float32;
         auto value = [&](const std::vector<Expr>& in) { return no_branches(value_of(op, in)); };
         ir::PrimFunc f = truth  ? truth_function(row.arity, e, layout, value)

@@ -233,6 +233,10 @@ schedule::Schedule default_schedule(const PrimFunc& f, const Config& c,
     throw Error(ErrorKind::schedule, "vta.schedule.scheduled",
                 cat("\"", f->name, "\" has buffers in the machine's memories already"))
         .help("build it as it is, or begin from the function without steps");
+  if (options.threads < 1)
+    throw Error(ErrorKind::schedule, "vta.schedule.default",
+                cat(options.threads, " virtual threads"))
+        .note("legal: at least 1");
   Packed packed = pack(f, c);
   std::vector<std::string> names;
   for (const PackedStage& s : packed.stages) {

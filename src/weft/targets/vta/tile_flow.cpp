@@ -20,9 +20,11 @@ TiledOperand::TiledOperand(const Operand& o, const Layout& l, const Task& s) : g
     if (!p.window) {
       d.terms.push_back({p.axis, 1});
     } else {
-      d.base = o.index[p.dim].base - p.shift;
+      d.base = (o.index[p.dim].base - p.shift) / p.step;
+      d.extent = (p.extent - 1 - (p.step > 1 ? p.shift : 0)) / p.step + 1;
+      d.skips = p.step > 1;
       for (std::size_t a = 0; a < s.axes.size(); ++a) {
-        const std::int64_t c = o.index[p.dim].coeff(s.axes[a].var.get());
+        const std::int64_t c = p.coeff(o.index[p.dim].coeff(s.axes[a].var.get()));
         if (c != 0) d.terms.push_back({a, c});
       }
     }
@@ -62,11 +64,11 @@ Moves TiledOperand::moves(const std::vector<std::int64_t>& tile,
     all *= n;
     out.elements *= kept;
     if (n > 1) {
-      if (!whole) ++stage, whole = true;
+      if (!whole || d.skips) ++stage, whole = true;
       if (stage == 1) out.rows *= kept;
       if (stage > 1) out.transfers *= kept;
     }
-    whole = whole && kept == d.extent;
+    whole = whole && kept == d.extent && !d.skips;
   }
   out.pads = all - out.elements;
   return out;

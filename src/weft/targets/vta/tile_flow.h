@@ -36,7 +36,7 @@ class TiledOperand {
     std::int64_t coeff;
   };
   struct Dim {
-    bool window = false;
+    bool window = false, skips = false;  // skips: rows between those that are read
     std::int64_t extent = 1, base = 0;
     std::vector<Term> terms;  // window: of the position; otherwise the one axis
   };

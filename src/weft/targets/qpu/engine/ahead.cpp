@@ -15,7 +15,7 @@ namespace weft::qpu::hw {
 
 namespace {
 constexpr std::size_t kEvents = 1024;   // of a chunk, after which a branch leaves
-constexpr std::size_t kRecord = 4096;   // bytes, the same
+constexpr std::size_t kRecord = 8192;   // bytes, the same
 constexpr std::size_t kLargest = 4096;  // instructions of a program that runs ahead
 constexpr int kSpins = 20000;           // looks at what is awaited before a thread sleeps
 
@@ -27,7 +27,7 @@ void pause() {
 
 // Between two taken branches every instruction comes once and writes up to five words: two ports
 // read, two addresses written, a branch.
-std::size_t record_room(std::size_t instructions) { return kRecord + 24 * instructions; }
+std::size_t record_room(std::size_t instructions) { return kRecord + 24 * instructions + 1024; }
 // Each of these words may stand for a scattered request, of ten events; a transfer has one.
 std::size_t event_room(std::size_t instructions) {
   return kEvents + 10 * record_room(instructions) / 4;

@@ -68,7 +68,8 @@ std::int32_t Emitter::convert_to_int(std::int32_t a) {
     std::string p = t_.def("getelementptr i8, ptr %scratch, i64 ", half * 32);
     t_.line("store ", kFloat8, " ", half ? f.hi : f.lo, ", ptr ", p, ", align 32");
   }
-  t_.line("call void @weft_qpu_repair(ptr %scratch, ptr @recipe", recipes_.size(), ", i32 1)");
+  t_.line("call preserve_allcc i32 @weft_qpu_rare_repair(ptr %scratch, ptr @recipe",
+          recipes_.size(), ", i32 1)");
   recipes_.push_back({1, 1, kFtoi, 0, 0});
   for (unsigned half = 0; half < 2; ++half) {
     std::string p = t_.def("getelementptr i8, ptr %scratch, i64 ", 64 + half * 32);

@@ -63,8 +63,8 @@ void Emitter::clock(std::uint32_t at) {
   if (needs_literal(i)) return settle(at);
   const bool ldi = is_ldi(i);
   if (!ldi) {
-    if (peripheral_a(i) == 50) settle(at);
-    if (peripheral_b(i) == 50) settle(at);
+    if (peripheral_a(i) == 50) wait_dma(at, false);
+    if (peripheral_b(i) == 50) wait_dma(at, true);
   }
   auto triggered = [&](bool active, unsigned waddr, unsigned cond) {
     if (!active || cond == kNever) return;

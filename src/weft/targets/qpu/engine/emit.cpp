@@ -14,10 +14,17 @@ bool rotates(const Instr& i) { return i.kind == kAluImm && i.raddr_b >= 48 && i.
 constexpr std::string_view kHelpers = R"(
 declare i32 @weft_qpu_read(ptr, ptr, i32, i32, i32, i32)
 declare i32 @weft_qpu_write(ptr, ptr, i32, i32, i32, i32)
-declare i32 @weft_qpu_tmu(ptr, ptr, i32, i32, i32)
 declare i32 @weft_qpu_tmu_row0(ptr, ptr, i32, i32, i32, ptr)
 declare i32 @weft_qpu_tmu_row1(ptr, ptr, i32, i32, i32, ptr)
-declare i64 @weft_qpu_reserve(ptr, i64, i64)
+declare preserve_allcc i32 @weft_qpu_rare_read(ptr, ptr, i32, i32, i32, i32)
+declare preserve_allcc i32 @weft_qpu_rare_write(ptr, ptr, i32, i32, i32, i32)
+declare preserve_allcc i32 @weft_qpu_rare_tmu(ptr, ptr, i32, i32, i32)
+declare preserve_allcc i32 @weft_qpu_rare_tmu_row0(ptr, ptr, i32, i32, i32, ptr)
+declare preserve_allcc i32 @weft_qpu_rare_tmu_row1(ptr, ptr, i32, i32, i32, ptr)
+declare preserve_allcc i32 @weft_qpu_rare_receive(ptr, ptr, i32, i32, i32)
+declare preserve_allcc i32 @weft_qpu_rare_settle(ptr, ptr, i32, i32, i32)
+declare preserve_allcc i64 @weft_qpu_rare_reserve(ptr, i64, i64)
+declare preserve_allcc i32 @weft_qpu_rare_repair(ptr, ptr, i32)
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 declare i32 @llvm.fshr.i32(i32, i32, i32)
 declare i32 @weft_qpu_receive(ptr, ptr, i32, i32, i32)
@@ -29,7 +36,6 @@ declare i32 @weft_qpu_literal(ptr, ptr, i32, i32)
 declare i32 @weft_qpu_break(ptr, ptr, i32, i32)
 declare i32 @weft_qpu_off(ptr, ptr, i32, i32)
 declare i32 @weft_qpu_finish(ptr, ptr, i32, i32)
-declare void @weft_qpu_repair(ptr, ptr, i32)
 declare i64 @llvm.smax.i64(i64, i64)
 declare i32 @llvm.smin.i32(i32, i32)
 declare i32 @llvm.smax.i32(i32, i32)
@@ -299,6 +305,7 @@ void Emitter::load_immediate(std::uint32_t at, const Instr& i) {
 void Emitter::alu(std::uint32_t at, const Instr& i) {
   auto read_port = [&](unsigned slot, unsigned address_read) {
     now_[slot] = -1;
+    if (address_read == 50) now_[slot] = splat(0);
     if (address_read != kRUniform) return;
     Value v;
     v.loaded = true;
@@ -306,12 +313,12 @@ void Emitter::alu(std::uint32_t at, const Instr& i) {
     now_[slot] = add(std::move(v));
   };
   if (unsigned a = peripheral_a(i)) {
-    if (a == 50) noted("read", at, cat("i32 0, i32 ", a));
+    if (a == 50) wait_dma(at, false);
     else helper("read", at, cat("i32 0, i32 ", a));
     read_port(kSlotPerA, a);
   }
   if (unsigned b = peripheral_b(i)) {
-    if (b == 50) noted("read", at, cat("i32 1, i32 ", b));
+    if (b == 50) wait_dma(at, true);
     else helper("read", at, cat("i32 1, i32 ", b));
     read_port(kSlotPerB, b);
   }
@@ -375,6 +382,7 @@ void Emitter::deliver(std::uint32_t at, bool file_b, unsigned waddr, unsigned co
     return;
   }
   // Set-ups and addresses are lane 0's.
+  if (waddr == kWVpmSetup && file_b) return set_up_store(at, first_lane(value));
   if (waddr == kWVpmSetup || waddr == kWDmaAddr)
     t_.line("store i32 ", first_lane(value), ", ptr ",
             address(offsetof(Qpu, slot) + 64ull * kSlotOutAdd));

@@ -130,13 +130,19 @@ class Emitter {
   void advance(std::uint32_t length);
   void leave(const FlowBlock& b);
 
+  // peripherals.cpp: the frequent ones in place.
+  void wait_dma(std::uint32_t at, bool store);
+  void set_up_store(std::uint32_t at, const std::string& word);
+
   // loops.cpp: blocks that branch to themselves keep everything in registers of the host.
   bool loops(std::size_t index) const;
   void open_loop(std::size_t index);
   void close_loop(std::size_t index);
 
   // state.cpp: the QPU's state, helpers, and what is written down.
-  void helper(std::string_view name, std::uint32_t at, std::string_view extra = {});
+  /// `rare`: one that leaves all registers as they are, so that nothing has to make way for it.
+  void helper(std::string_view name, std::uint32_t at, std::string_view extra = {},
+              bool rare = false);
   /// The same for what may write events down, or settle them.
   void noted(std::string_view name, std::uint32_t at, std::string_view extra = {});
   Aside aside(std::string_view name, std::uint32_t at, std::string_view extra,
@@ -168,6 +174,8 @@ class Emitter {
   void receive(std::uint32_t at, int unit);
   /// The clock after a wait for the oldest result.
   void wait_for(std::uint32_t at, int unit);
+  /// The same until `ready`.
+  void wait_until(std::uint32_t at, const std::string& ready, StallReason why);
   Aside request_aside(std::string_view name, std::uint32_t at, std::string_view extra,
                       const KeptState& before, const std::string& place);
 

@@ -42,8 +42,8 @@ std::string Emitter::reserve(const std::string& calendar, const std::string& now
   bump(calendar, Calendar::busy_place(), clocks);
   t_.line("br label %e", id);
   t_.label("f", id);
-  std::string later =
-      t_.def("call i64 @weft_qpu_reserve(ptr ", calendar, ", i64 ", now, ", i64 ", clocks, ")");
+  std::string later = t_.def("call preserve_allcc i64 @weft_qpu_rare_reserve(ptr ", calendar,
+                             ", i64 ", now, ", i64 ", clocks, ")");
   t_.line("br label %e", id);
   label_ = cat("e", id);
   t_.label(label_);
@@ -66,15 +66,13 @@ std::string Emitter::line_ready(int unit, const std::string& first, const std::s
                               index(timing::kTmuLines, 2));
   std::string tag = t_.def("load i32, ptr ", tag_at);
   std::string same = t_.def("icmp eq i32 ", tag, ", ", line);
-  std::string hit = t_.def("add i64 ", asked, ", ", timing::kTmuHit);
-  t_.line("br i1 ", same, ", label %h", id, ", label %m", id);
-  auto counted = [&](std::size_t place_in_counters) {
-    bump("%shared", offsetof(Shared, counters) + place_in_counters, 1);
+  auto counted = [&](std::size_t place_in_counters, const std::string& more) {
+    std::string at = field("%shared", offsetof(Shared, counters) + place_in_counters);
+    t_.line("store i64 ", t_.def("add i64 ", t_.def("load i64, ptr ", at), ", ", more), ", ptr ",
+            at);
   };
-  t_.label("h", id);
-  counted(offsetof(Counters, tmu_hits));
-  t_.line("br label %a", id);
-  t_.label("m", id);
+  // Which of the two caches has it follows no pattern that a processor could foretell: one branch
+  // only, to the memory.
   t_.line("store i32 ", line, ", ptr ", tag_at);
   std::string set = index(timing::kL2Sets, 4);
   static_assert(sizeof(Shared::l2_tag[0]) == 16 && sizeof(Shared::l2_next[0]) == 1);
@@ -85,12 +83,17 @@ std::string Emitter::line_ready(int unit, const std::string& first, const std::s
   std::string all =
       t_.def("shufflevector <4 x i32> ", one, ", <4 x i32> undef, <4 x i32> zeroinitializer");
   std::string equal = t_.def("icmp eq <4 x i32> ", ways, ", ", all);
-  std::string bits = t_.def("bitcast <4 x i1> ", equal, " to i4");
-  std::string absent = t_.def("icmp eq i4 ", bits, ", 0");
-  std::string l2 = t_.def("add i64 ", asked, ", ", timing::kL2Hit);
-  t_.line("br i1 ", absent, ", label %o", id, ", label %l", id);
-  t_.label("l", id);
-  counted(offsetof(Counters, l2_hits));
+  std::string bits = t_.def("zext i4 ", t_.def("bitcast <4 x i1> ", equal, " to i4"), " to i32");
+  std::string found = t_.def("or i32 ", bits, ", ", t_.def("zext i1 ", same, " to i32"));
+  std::string absent = t_.def("icmp eq i32 ", found, ", 0");
+  t_.line("br i1 ", absent, ", label %o", id, ", label %h", id);
+  t_.label("h", id);
+  std::string near = t_.def("zext i1 ", same, " to i64");
+  counted(offsetof(Counters, tmu_hits), near);
+  counted(offsetof(Counters, l2_hits), t_.def("xor i64 ", near, ", 1"));
+  std::string latency =
+      t_.def("select i1 ", same, ", i64 ", timing::kTmuHit, ", i64 ", timing::kL2Hit);
+  std::string hit = t_.def("add i64 ", asked, ", ", latency);
   t_.line("br label %a", id);
   t_.label("o", id);
   std::string next_at =
@@ -101,7 +104,7 @@ std::string Emitter::line_ready(int unit, const std::string& first, const std::s
   std::string way =
       t_.def("zext i8 ", t_.def("and i8 ", next, ", ", timing::kL2Ways - 1), " to i64");
   t_.line("store i32 ", line, ", ptr ", t_.def("getelementptr i32, ptr ", ways_at, ", i64 ", way));
-  counted(offsetof(Counters, memory_lines));
+  counted(offsetof(Counters, memory_lines), "1");
   std::string moved = reserve(field("%shared", offsetof(Shared, sdram)), asked,
                               timing::kLine / timing::kSdramBytesPerClock);
   std::string fetched = t_.def("add i64 ", moved, ", ", timing::kMemory);
@@ -109,8 +112,7 @@ std::string Emitter::line_ready(int unit, const std::string& first, const std::s
   t_.line("br label %a", id);
   label_ = cat("a", id);
   t_.label(label_);
-  return t_.def("phi i64 [ ", hit, ", %h", id, " ], [ ", l2, ", %l", id, " ], [ ", fetched, ", %",
-                last, " ]");
+  return t_.def("phi i64 [ ", hit, ", %h", id, " ], [ ", fetched, ", %", last, " ]");
 }
 
 /// Machine::tmu_request_line, or the half of it that the role has.
@@ -297,10 +299,14 @@ void Emitter::wait_for(std::uint32_t at, int unit) {
   std::string times = t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", place, ", 3"));
   std::string time_of = field(times, fifo + offsetof(TmuFifo, ready));
   std::string ready = t_.def("load i64, ptr ", time_of);
+  wait_until(at, ready, kStallTmu);
+}
+
+void Emitter::wait_until(std::uint32_t at, const std::string& ready, StallReason why) {
   std::string now = t_.def("add i64 ", kept(kTime), ", ", (at - start_) * timing::kIssue);
   std::string late = t_.def("sub i64 ", ready, ", ", now);
   std::string wait = t_.def("call i64 @llvm.smax.i64(i64 ", late, ", i64 0)");
-  std::string stall_at = address(offsetof(Qpu, stall) + 8 * kStallTmu);
+  std::string stall_at = address(offsetof(Qpu, stall) + 8 * static_cast<std::size_t>(why));
   std::string stalled = t_.def("load i64, ptr ", stall_at);
   t_.line("store i64 ", t_.def("add i64 ", stalled, ", ", wait), ", ptr ", stall_at);
   keep(kTime, t_.def("add i64 ", kept(kTime), ", ", wait));

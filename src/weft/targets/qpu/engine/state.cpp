@@ -10,6 +10,8 @@
 namespace weft::qpu::hw {
 
 namespace {
+constexpr std::size_t kAheadOfRecord = 768;  // bytes
+
 std::size_t place_of(std::size_t word) {
   switch (word) {
     case kTime: return offsetof(Qpu, time);
@@ -45,10 +47,11 @@ void Emitter::drop() {
   kept_ = {};
 }
 
-void Emitter::helper(std::string_view name, std::uint32_t at, std::string_view extra) {
+void Emitter::helper(std::string_view name, std::uint32_t at, std::string_view extra, bool rare) {
   drop();  // it may wait
   std::string status =
-      t_.def("call i32 @weft_qpu_", name, "(", where(at), extra.empty() ? "" : ", ", extra, ")");
+      t_.def(rare ? "call preserve_allcc i32 @weft_qpu_rare_" : "call i32 @weft_qpu_", name, "(",
+             where(at), extra.empty() ? "" : ", ", extra, ")");
   std::string good = t_.def("icmp eq i32 ", status, ", 0");
   unsigned id = t_.fresh();
   label_ = cat("k", id);
@@ -59,7 +62,7 @@ void Emitter::helper(std::string_view name, std::uint32_t at, std::string_view e
 Emitter::Aside Emitter::aside(std::string_view name, std::uint32_t at, std::string_view extra,
                               const KeptState& before) {
   KeptState kept = std::exchange(kept_, before);
-  helper(name, at, extra);
+  helper(name, at, extra, true);
   Aside out;
   for (std::size_t w = 0; w < kKeptWords; ++w)
     if (!before[w].value.empty())
@@ -92,6 +95,9 @@ void Emitter::close_record() {
   if (record_bytes_ == 0) return;
   record_ = t_.def("getelementptr i8, ptr ", record_, ", i64 ", record_bytes_);
   record_bytes_ = 0;
+  // The lines come from the other thread's cache, or go there.
+  t_.line("call void @llvm.prefetch.p0(ptr ", field(record_, kAheadOfRecord), ", i32 ",
+          role_ == Role::values ? 1 : 0, ", i32 3, i32 1)");
   if (!loop_) t_.line("store ptr ", record_, ", ptr ", address(offsetof(Qpu, record)));
 }
 

@@ -33,7 +33,7 @@ void require_translation(const std::string& missing) {
 
 namespace {
 
-constexpr int kVersion = 15;  // of the text; part of the cache's key
+constexpr int kVersion = 20;  // of the text; part of the cache's key
 
 /// MXCSR as translated code wants it: toward zero, denormals flushed; and back.
 class Mode {
@@ -190,7 +190,8 @@ int do_finish(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t) {
   });
 }
 
-void do_repair(Vec* scratch, const std::int32_t* recipe, int) {
+/// 0: without a result, rax would have to stay as it is (WEFT_QPU_RARE).
+int do_repair(Vec* scratch, const std::int32_t* recipe, int) {
   std::int32_t operations = recipe[0], inputs = recipe[1];
   const std::int32_t* step = recipe + 2;
   for (std::int32_t k = 0; k < operations; ++k, step += 3) {
@@ -202,7 +203,101 @@ void do_repair(Vec* scratch, const std::int32_t* recipe, int) {
                                 : add_lane(op, a[l], b[l]).value;
     }
   }
+  return 0;
 }
+
+}  // namespace
+}  // namespace weft::qpu::hw
+
+// The same for calls that are rare, from code that has its values in vector registers: LLVM's
+// convention preserve_allcc, in which the callee keeps every register but r11 and that of the
+// result.
+#define WEFT_QPU_RARE(name, function)                                                         \
+  extern "C" __attribute__((visibility("hidden"))) char weft_qpu_rare_##name;                 \
+  extern "C" __attribute__((visibility("hidden"), used)) void* const weft_qpu_target_##name = \
+      reinterpret_cast<void*>(&function);                                                     \
+  asm(".text\n.p2align 4\n.hidden weft_qpu_rare_" #name "\n.globl weft_qpu_rare_" #name       \
+      "\n"                                                                                    \
+      "weft_qpu_rare_" #name                                                                  \
+      ":\n"                                                                                   \
+      "  movq weft_qpu_target_" #name                                                         \
+      "(%rip), %r11\n"                                                                        \
+      "  jmp weft_qpu_keep_all\n")
+
+asm(R"(
+.text
+.p2align 4
+weft_qpu_keep_all:
+  pushq %rbp
+  movq %rsp, %rbp
+  pushq %rcx
+  pushq %rdx
+  pushq %rsi
+  pushq %rdi
+  pushq %r8
+  pushq %r9
+  pushq %r10
+  pushq %rbx
+  subq $512, %rsp
+  andq $-32, %rsp
+  vmovdqa %ymm0, (%rsp)
+  vmovdqa %ymm1, 32(%rsp)
+  vmovdqa %ymm2, 64(%rsp)
+  vmovdqa %ymm3, 96(%rsp)
+  vmovdqa %ymm4, 128(%rsp)
+  vmovdqa %ymm5, 160(%rsp)
+  vmovdqa %ymm6, 192(%rsp)
+  vmovdqa %ymm7, 224(%rsp)
+  vmovdqa %ymm8, 256(%rsp)
+  vmovdqa %ymm9, 288(%rsp)
+  vmovdqa %ymm10, 320(%rsp)
+  vmovdqa %ymm11, 352(%rsp)
+  vmovdqa %ymm12, 384(%rsp)
+  vmovdqa %ymm13, 416(%rsp)
+  vmovdqa %ymm14, 448(%rsp)
+  vmovdqa %ymm15, 480(%rsp)
+  vzeroupper
+  call *%r11
+  vmovdqa (%rsp), %ymm0
+  vmovdqa 32(%rsp), %ymm1
+  vmovdqa 64(%rsp), %ymm2
+  vmovdqa 96(%rsp), %ymm3
+  vmovdqa 128(%rsp), %ymm4
+  vmovdqa 160(%rsp), %ymm5
+  vmovdqa 192(%rsp), %ymm6
+  vmovdqa 224(%rsp), %ymm7
+  vmovdqa 256(%rsp), %ymm8
+  vmovdqa 288(%rsp), %ymm9
+  vmovdqa 320(%rsp), %ymm10
+  vmovdqa 352(%rsp), %ymm11
+  vmovdqa 384(%rsp), %ymm12
+  vmovdqa 416(%rsp), %ymm13
+  vmovdqa 448(%rsp), %ymm14
+  vmovdqa 480(%rsp), %ymm15
+  leaq -64(%rbp), %rsp
+  popq %rbx
+  popq %r10
+  popq %r9
+  popq %r8
+  popq %rdi
+  popq %rsi
+  popq %rdx
+  popq %rcx
+  popq %rbp
+  ret
+)");
+
+namespace weft::qpu::hw {
+namespace {
+WEFT_QPU_RARE(read, do_read);
+WEFT_QPU_RARE(write, do_write);
+WEFT_QPU_RARE(tmu, do_tmu);
+WEFT_QPU_RARE(tmu_row0, do_tmu_row<0>);
+WEFT_QPU_RARE(tmu_row1, do_tmu_row<1>);
+WEFT_QPU_RARE(receive, do_receive);
+WEFT_QPU_RARE(settle, do_settle);
+WEFT_QPU_RARE(reserve, do_reserve);
+WEFT_QPU_RARE(repair, do_repair);
 
 void* helper_address(std::string_view name) {
   struct Known {
@@ -212,10 +307,8 @@ void* helper_address(std::string_view name) {
   static const Known known[] = {
       {"weft_qpu_read", reinterpret_cast<void*>(&do_read)},
       {"weft_qpu_write", reinterpret_cast<void*>(&do_write)},
-      {"weft_qpu_tmu", reinterpret_cast<void*>(&do_tmu)},
       {"weft_qpu_tmu_row0", reinterpret_cast<void*>(&do_tmu_row<0>)},
       {"weft_qpu_tmu_row1", reinterpret_cast<void*>(&do_tmu_row<1>)},
-      {"weft_qpu_reserve", reinterpret_cast<void*>(&do_reserve)},
       {"weft_qpu_settle", reinterpret_cast<void*>(&do_settle)},
       {"weft_qpu_clock_row", reinterpret_cast<void*>(&do_clock_row)},
       {"weft_qpu_clock_semaphore", reinterpret_cast<void*>(&do_clock_semaphore)},
@@ -225,7 +318,15 @@ void* helper_address(std::string_view name) {
       {"weft_qpu_break", reinterpret_cast<void*>(&do_break)},
       {"weft_qpu_off", reinterpret_cast<void*>(&do_off)},
       {"weft_qpu_finish", reinterpret_cast<void*>(&do_finish)},
-      {"weft_qpu_repair", reinterpret_cast<void*>(&do_repair)},
+      {"weft_qpu_rare_read", &weft_qpu_rare_read},
+      {"weft_qpu_rare_write", &weft_qpu_rare_write},
+      {"weft_qpu_rare_tmu", &weft_qpu_rare_tmu},
+      {"weft_qpu_rare_tmu_row0", &weft_qpu_rare_tmu_row0},
+      {"weft_qpu_rare_tmu_row1", &weft_qpu_rare_tmu_row1},
+      {"weft_qpu_rare_receive", &weft_qpu_rare_receive},
+      {"weft_qpu_rare_settle", &weft_qpu_rare_settle},
+      {"weft_qpu_rare_reserve", &weft_qpu_rare_reserve},
+      {"weft_qpu_rare_repair", &weft_qpu_rare_repair},
   };
   for (const Known& k : known)
     if (k.name == name) return k.address;

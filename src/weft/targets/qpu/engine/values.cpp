@@ -231,8 +231,8 @@ void Emitter::resolve() {
               ", align 32");
     }
   }
-  t_.line("call void @weft_qpu_repair(ptr %scratch, ptr @recipe", recipes_.size(), ", i32 ",
-          recipe[0], ")");
+  t_.line("call preserve_allcc i32 @weft_qpu_rare_repair(ptr %scratch, ptr @recipe",
+          recipes_.size(), ", i32 ", recipe[0], ")");
   recipes_.push_back(std::move(recipe));
   std::vector<std::pair<std::int32_t, Halves>> kept;
   for (std::size_t k = 0; k < group_.size(); ++k) {
