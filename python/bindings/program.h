@@ -4,6 +4,7 @@
 
 #include <nanobind/nanobind.h>
 #include <nanobind/stl/string.h>
+#include <initializer_list>
 
 #include <vector>
 
@@ -19,6 +20,7 @@ namespace weft::py {
 
 struct PyExpr {
   ir::Expr expr;
+  int levels = 1;  // at least those of expr; see grown()
 };
 struct PyBuffer {
   ir::Buffer buffer;
@@ -29,6 +31,12 @@ struct PyFunc {
 struct PyModule {
   ir::IRModule mod;
 };
+
+/// What an operator made of `from`, one level deeper. Refuses ("python.expression.depth") more
+/// levels than what walks and frees expressions can take, so that no loop in Python grows one too
+/// deep.
+PyExpr grown(ir::Expr e, std::initializer_list<nb::handle> from);
+PyExpr grown(ir::Expr e, const PyExpr& a, nb::handle b);
 
 /// Expr, Buffer element, int, float or bool as an expression; `like` types plain numbers.
 ir::Expr expr_from_python(nb::handle o, DType like = dtypes::int64);

@@ -3,6 +3,10 @@
 
 #include "program.h"
 
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
 #include <nanobind/operators.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/vector.h>
@@ -12,6 +16,7 @@
 #include "weft/ir/intrinsics.h"
 #include "weft/ir/text.h"
 #include "weft/ir/verify.h"
+#include "weft/ir/visit.h"
 #include "weft/schedule/schedule.h"
 
 namespace weft::py {
@@ -109,28 +114,87 @@ Capture capture_from(nb::object lookup) {
   };
 }
 
+constexpr int kMostLevels = 2000;
+
+/// The levels of an expression, each shared part once.
+class Levels final : public ir::Visitor {
+ public:
+  int of(const Expr& e) {
+    auto known = levels_.find(e.get());
+    if (known != levels_.end()) return known->second;
+    const int outside = std::exchange(below_, 0);
+    Visitor::visit(e);
+    const int out = below_ + 1;
+    below_ = outside;
+    return levels_[e.get()] = out;
+  }
+  using Visitor::visit;
+  void visit(const Expr& e) override {
+    if (e) below_ = std::max(below_, of(e));
+  }
+
+ private:
+  std::unordered_map<const ir::ExprNode*, int> levels_;
+  int below_ = 0;
+};
+
+int levels_of(nb::handle o) {
+  PyExpr* e = nullptr;
+  if (nb::try_cast<PyExpr*>(o, e, false) && e) return e->levels;
+  int out = 0;
+  if (PyTuple_Check(o.ptr()) || PyList_Check(o.ptr())) {
+    for (nb::handle item : o) out = std::max(out, levels_of(item));
+  }
+  return out;
+}
+
+PyExpr deeper(Expr e, int below) {
+  PyExpr out{std::move(e), below + 1};
+  if (out.levels <= kMostLevels) return out;
+  out.levels = Levels().of(out.expr);  // builders fold: there may be fewer
+  if (out.levels <= kMostLevels) return out;
+  throw Error(ErrorKind::value, "python.expression.depth",
+              cat("an expression of type ", to_string(out.expr->dtype), " is nested deeper than ",
+                  kMostLevels, " levels"))
+      .help("compute an inner part as a tensor of its own, or loop with te.reduce_axis");
+}
+
+}  // namespace
+
+PyExpr grown(Expr e, std::initializer_list<nb::handle> from) {
+  int below = 0;
+  for (nb::handle o : from) below = std::max(below, levels_of(o));
+  return deeper(std::move(e), below);
+}
+
+PyExpr grown(Expr e, const PyExpr& a, nb::handle b) {
+  return deeper(std::move(e), std::max(a.levels, levels_of(b)));
+}
+
+namespace {
+
 template <ExprKind kind>
 PyExpr arithmetic(const PyExpr& a, nb::handle b) {
-  return {make_binary(kind, a.expr, expr_from_python(b, a.expr->dtype))};
+  return grown(make_binary(kind, a.expr, expr_from_python(b, a.expr->dtype)), a, b);
 }
 template <ExprKind kind>
 PyExpr reflected(const PyExpr& a, nb::handle b) {
-  return {make_binary(kind, expr_from_python(b, a.expr->dtype), a.expr)};
+  return grown(make_binary(kind, expr_from_python(b, a.expr->dtype), a.expr), a, b);
 }
 
 /// An operator that is a function of the intrinsics table, and its mirror image.
 template <typename Class>
 void bind_operator(Class& c, const char* name, const char* mirrored, const char* function) {
   c.def(name, [function](const PyExpr& a, nb::handle b) {
-    return PyExpr{call(function, {a.expr, expr_from_python(b, a.expr->dtype)})};
+    return grown(call(function, {a.expr, expr_from_python(b, a.expr->dtype)}), a, b);
   });
   c.def(mirrored, [function](const PyExpr& a, nb::handle b) {
-    return PyExpr{call(function, {expr_from_python(b, a.expr->dtype), a.expr})};
+    return grown(call(function, {expr_from_python(b, a.expr->dtype), a.expr}), a, b);
   });
 }
 
-PyExpr divide(const Expr& a, const Expr& b) {
-  if (a->dtype.is_float() || b->dtype.is_float()) return {div(a, b)};
+Expr divide(const Expr& a, const Expr& b) {
+  if (a->dtype.is_float() || b->dtype.is_float()) return div(a, b);
   throw Error(ErrorKind::dtype, "python.division",
               cat("\"/\" of ", to_string(a->dtype), " is ambiguous"))
       .help("use // for whole numbers, or cast to a float");
@@ -162,19 +226,21 @@ void bind_expr(nb::module_& m) {
       .def("__ne__", &arithmetic<ExprKind::ne>)
       .def("__truediv__",
            [](const PyExpr& a, nb::handle b) {
-             return divide(a.expr, expr_from_python(b, a.expr->dtype));
+             return grown(divide(a.expr, expr_from_python(b, a.expr->dtype)), a, b);
            })
       .def("__rtruediv__",
            [](const PyExpr& a, nb::handle b) {
-             return divide(expr_from_python(b, a.expr->dtype), a.expr);
+             return grown(divide(expr_from_python(b, a.expr->dtype), a.expr), a, b);
            })
-      .def("__neg__", [](const PyExpr& a) { return PyExpr{make_zero(a.expr->dtype) - a.expr}; })
-      .def("__abs__", [](const PyExpr& a) { return PyExpr{call("abs", {a.expr})}; })
+      .def("__neg__",
+           [](const PyExpr& a) { return grown(make_zero(a.expr->dtype) - a.expr, a, nb::none()); })
+      .def("__abs__", [](const PyExpr& a) { return grown(call("abs", {a.expr}), a, nb::none()); })
       .def("__pos__", [](const PyExpr& a) { return a; })
       .def("__invert__",
            [](const PyExpr& a) {
-             return PyExpr{a.expr->dtype.is_bool() ? logical_not(a.expr)
-                                                   : call("bitwise_not", {a.expr})};
+             return grown(
+                 a.expr->dtype.is_bool() ? logical_not(a.expr) : call("bitwise_not", {a.expr}), a,
+                 nb::none());
            })
       .def("__hash__",
            [](const PyExpr& a) { return reinterpret_cast<std::uintptr_t>(a.expr.get()); })
@@ -190,7 +256,7 @@ void bind_expr(nb::module_& m) {
       .def(
           "astype",
           [](const PyExpr& a, const std::string& dtype) {
-            return PyExpr{cast(parse_dtype(dtype), a.expr)};
+            return grown(cast(parse_dtype(dtype), a.expr), a, nb::none());
           },
           nb::arg("dtype"))
       .def_prop_ro("dtype", [](const PyExpr& a) { return to_string(a.expr->dtype); })
@@ -220,24 +286,25 @@ void bind_expr(nb::module_& m) {
       }
     }
     for (nb::handle a : args) list.push_back(expr_from_python(a, like));
-    return PyExpr{call(op, std::move(list))};
+    return grown(call(op, std::move(list)), {args});
   });
   m.def("expr_select", [](nb::handle c, nb::handle a, nb::handle b) {
     Expr x = expr_from_python(a, dtypes::float32), y = expr_from_python(b, x->dtype);
-    return PyExpr{select(expr_from_python(c), x, y)};
+    return grown(select(expr_from_python(c), x, y), {c, a, b});
   });
   m.def("expr_if_then_else", [](nb::handle c, nb::handle a, nb::handle b) {
     Expr x = expr_from_python(a, dtypes::float32);
     PyExpr* typed = nullptr;
     if (nb::try_cast<PyExpr*>(b, typed) && typed) x = expr_from_python(a, typed->expr->dtype);
-    return PyExpr{if_then_else(expr_from_python(c), x, expr_from_python(b, x->dtype))};
+    return grown(if_then_else(expr_from_python(c), x, expr_from_python(b, x->dtype)), {c, a, b});
   });
   m.def("expr_minmax", [](bool is_max, nb::handle a, nb::handle b) {
     PyExpr* typed = nullptr;
     DType like = nb::try_cast<PyExpr*>(b, typed) && typed ? typed->expr->dtype : dtypes::int64;
     Expr x = expr_from_python(a, like);
-    return PyExpr{
-        make_binary(is_max ? ExprKind::max : ExprKind::min, x, expr_from_python(b, x->dtype))};
+    return grown(
+        make_binary(is_max ? ExprKind::max : ExprKind::min, x, expr_from_python(b, x->dtype)),
+        {a, b});
   });
   m.def("expr_binary", [](const std::string& op, nb::handle a, nb::handle b) {
     ExprKind kind = op == "floordiv"   ? ExprKind::floordiv
@@ -247,17 +314,18 @@ void bind_expr(nb::module_& m) {
     PyExpr* typed = nullptr;
     DType like = nb::try_cast<PyExpr*>(b, typed) && typed ? typed->expr->dtype : dtypes::int64;
     Expr x = expr_from_python(a, like);
-    return PyExpr{make_binary(kind, x, expr_from_python(b, x->dtype))};
+    return grown(make_binary(kind, x, expr_from_python(b, x->dtype)), {a, b});
   });
   m.def("expr_logical", [](bool is_and, nb::handle a, nb::handle b) {
-    return PyExpr{make_binary(is_and ? ExprKind::and_ : ExprKind::or_, expr_from_python(a),
-                              expr_from_python(b))};
+    return grown(make_binary(is_and ? ExprKind::and_ : ExprKind::or_, expr_from_python(a),
+                             expr_from_python(b)),
+                 {a, b});
   });
   m.def(
       "expr_const",
       [](nb::handle value, const std::string& dtype) {
         DType t = parse_dtype(dtype);
-        return PyExpr{cast(t, expr_from_python(value, t))};
+        return grown(cast(t, expr_from_python(value, t)), {value});
       },
       nb::arg("value"), nb::arg("dtype") = "float32");
 }

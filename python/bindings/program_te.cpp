@@ -46,8 +46,9 @@ void bind_reducer(nb::module_& m, const char* name, F f) {
   m.def(
       name,
       [f](nb::handle source, nb::handle axes, nb::object where) {
-        return PyExpr{f(expr_from_python(source), axes_from(axes),
-                        where.is_none() ? ir::Expr() : expr_from_python(where))};
+        return grown(f(expr_from_python(source), axes_from(axes),
+                       where.is_none() ? ir::Expr() : expr_from_python(where)),
+                     {source, where});
       },
       nb::arg("source"), nb::arg("axis"), nb::arg("where") = nb::none());
 }
@@ -62,10 +63,10 @@ nb::list variables(const std::vector<ir::Var>& vars) {
 
 void bind_te(nb::module_& m) {
   nb::class_<PyTensor>(m, "TeTensor", "One result of a computation; index it to read a point.")
-      .def("__getitem__",
-           [](const PyTensor& t, nb::handle key) { return PyExpr{t.tensor.at(exprs_from(key))}; })
-      .def("__call__",
-           [](const PyTensor& t, nb::args key) { return PyExpr{t.tensor.at(exprs_from(key))}; })
+      .def("__getitem__", [](const PyTensor& t,
+                             nb::handle key) { return grown(t.tensor.at(exprs_from(key)), {key}); })
+      .def("__call__", [](const PyTensor& t,
+                          nb::args key) { return grown(t.tensor.at(exprs_from(key)), {key}); })
       .def_prop_ro("shape",
                    [](const PyTensor& t) {
                      nb::list out;
@@ -146,7 +147,7 @@ void bind_te(nb::module_& m) {
     ir::Expr i = index_from_python(index), v = expr_from_python(value);
     ir::Exprs made =
         largest ? te::argmax(i, v, axes_from(axes)) : te::argmin(i, v, axes_from(axes));
-    return nb::make_tuple(PyExpr{made[0]}, PyExpr{made[1]});
+    return nb::make_tuple(grown(made[0], {index, value}), grown(made[1], {index, value}));
   });
   m.def("te_comm_reduce", [](nb::callable combine, nb::callable identity, const std::string& name,
                              nb::handle source, nb::handle axes) {
@@ -180,9 +181,9 @@ void bind_te(nb::module_& m) {
         },
         name);
     ir::Exprs made = reducer(sources, axes_from(axes));
-    if (one) return nb::cast(PyExpr{made[0]});
+    if (one) return nb::cast(grown(made[0], {source}));
     nb::list out;
-    for (const ir::Expr& e : made) out.append(PyExpr{e});
+    for (const ir::Expr& e : made) out.append(grown(e, {source}));
     return nb::object(nb::tuple(out));
   });
   m.def("te_create_prim_func", [](nb::handle args, const std::string& name) {

@@ -1,13 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Built-ins about registers, filters, queues that run empty, control task tables, values from
-// files and the host's symbols; and the library modules that use them.
+// files and the host's symbols.
 #include <gtest/gtest.h>
-
-#include <bit>
-#include <cmath>
-#include <complex>
-#include <numbers>
-#include <random>
 
 #include "csl_run.h"
 #include "weft/base/dtype.h"

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Built-ins about registers, filters, queues that run empty, control task tables, values from
-// files and the host's symbols; and the library modules that use them.
+// Library modules that the reference names: complex numbers, arenas, tile configuration, tallies,
+// messages, transforms, filters.
 #include <gtest/gtest.h>
 
 #include <bit>
