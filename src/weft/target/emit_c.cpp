@@ -131,10 +131,13 @@ class KernelText {
       if (!is_const_int(axis.extent, &n)) return "";
       threads *= n;
     }
-    std::string out = spelling_.launch_bounds, numbers = std::to_string(threads);
-    if (const Json* n = find_annotation(f_->attrs, kGroupsTogether))
-      numbers += cat(", ", n->as_int());
-    return out.replace(out.find('%'), 1, numbers);
+    std::string out = spelling_.launch_bounds;
+    std::size_t at = out.find('%');
+    std::string numbers = std::to_string(threads);
+    // Groups that should fit a processor at once: a limit of a point's registers.
+    if (const Json* groups = find_annotation(f_->attrs, kGroupsTogether))
+      numbers += cat(", ", groups->as_int());
+    return out.replace(at, 1, numbers);
   }
 
   /// What orders streamed stores before the end of a host function.
