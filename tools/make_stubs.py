@@ -153,8 +153,8 @@ def main_stub(weft):
         out += f"from .{module} import " + ", ".join(f"{n} as {n}" for n in names) + "\n"
     out += TYPES + "_dtype = dtype\n\n__version__: str\n__array_api_version__: str\n\n"
     out += "e: float\npi: float\ninf: float\nnan: float\nnewaxis: None\n\n"
-    out += core_class("NDArray", NDARRAY, weft.NDArray) + shadowed(
-        core_class("Tensor", TENSOR, weft.Tensor)
+    out += shadowed(
+        core_class("NDArray", NDARRAY, weft.NDArray) + core_class("Tensor", TENSOR, weft.Tensor)
     )
     out += (
         DEVICE
@@ -434,6 +434,7 @@ def stubs():
             "def transform(self, x: Any) -> Any: ...",
         ],
         "ArrayDataset": ["arrays: list[NDArray]"],
+        "Subset": ["dataset: Dataset", "indices: NDArray"],
         "DataLoader": [
             "def __len__(self) -> int: ...",
             "def __iter__(self) -> Iterator[tuple[Tensor, ...]]: ...",
@@ -442,10 +443,16 @@ def stubs():
     files["data.pyi"] = (
         MARK
         + imports("NDArray", "Tensor", "random")
-        + class_stub(data, ["Dataset", "ArrayDataset", "IdxDataset", "DataLoader"], each)
+        + class_stub(
+            data,
+            ["Dataset", "ArrayDataset", "TensorDataset", "IdxDataset", "Subset", "DataLoader"],
+            each,
+        )
         .replace("arrays: Sequence[NDArray]", "arrays: Any")
         .replace("labels: _ArrayLike | Tensor", "labels: Any")
         + signature("synthetic_images", data.synthetic_images, "ArrayDataset")
+        + "\n"
+        + signature("random_split", data.random_split, "list[Subset]")
         + "\n"
     )
     return files

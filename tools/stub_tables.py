@@ -304,6 +304,20 @@ NDARRAY = {
         "def dot(self, other: Any) -> NDArray: ...",
         "def argsort(self, *, axis: int = -1, descending: _bool = False, stable: _bool = True) -> NDArray: ...",
         "def nonzero(self) -> tuple[NDArray, ...]: ...",
+        *(
+            f"def {name}(self) -> NDArray: ..."
+            for name in "float double half long int bool".split()
+        ),
+        *(
+            f"def {name}(self, other: Any, *, alpha: _Number = 1) -> NDArray: ..."
+            for name in ("add_", "sub_", "mul_", "div_", "pow_")
+        ),
+        "def zero_(self) -> NDArray: ...",
+        "def fill_(self, value: _Number) -> NDArray: ...",
+        "def copy_(self, source: Any) -> NDArray: ...",
+        "def clamp_(self, min: _Number | None = None, max: _Number | None = None) -> NDArray: ...",
+        "def uniform_(self, a: float = 0.0, b: float = 1.0) -> NDArray: ...",
+        "def normal_(self, mean: float = 0.0, std: float = 1.0) -> NDArray: ...",
         "def repeat(self, repeats: Any, *, axis: int | None = None) -> NDArray: ...",
         "@staticmethod",
         "def make(shape: Sequence[int], strides: Sequence[int] | None = None, device: _Device | None = None, "
@@ -366,7 +380,49 @@ TENSOR = {
         ),
         *(f"def {name}(self) -> Tensor: ..." for name in "cpu clone contiguous".split()),
         *(f"def {name}(self) -> int: ..." for name in "dim numel".split()),
-        "def to(self, device: _Device) -> Tensor: ...",
+        "def to(self, device: _Device | _dtype | None = None, dtype: _DType | None = None) -> Tensor: ...",
+        "def repeat(self, *sizes: int | Sequence[int]) -> Tensor: ...",
+        "def select(self, dim: int, index: int) -> Tensor: ...",
+        "def topk(self, k: int, dim: int = -1, largest: _bool = True) -> Any: ...",
+        "def argsort(self, dim: int = -1, descending: _bool = False) -> NDArray: ...",
+        "def sort(self, dim: int = -1, descending: _bool = False) -> tuple[Tensor, NDArray]: ...",
+        "def addmm(self, a: Any, b: Any, *, beta: _Number = 1, alpha: _Number = 1) -> Tensor: ...",
+        *(
+            f"def {name}(self, other: Any) -> Tensor: ..."
+            for name in ("outer", "dot", "view_as", "reshape_as")
+        ),
+        "def mv(self, vector: Any) -> Tensor: ...",
+        *(
+            f"def {name}(self, dim: int | Sequence[int] | None = None, keepdim: _bool = False) -> Tensor: ..."
+            for name in ("amax", "amin")
+        ),
+        "def allclose(self, other: Any, rtol: float = 1e-05, atol: float = 1e-08) -> _bool: ...",
+        *(
+            f"def {name}(self, *size: int | Sequence[int], dtype: _DType | None = None, "
+            "device: _Device | None = None) -> Tensor: ..."
+            for name in ("new_zeros", "new_ones", "new_empty")
+        ),
+        *(
+            f"def {name}(self, *args: Any, **kwargs: Any) -> Tensor: ..."
+            for name in (
+                "trunc erf exp2 log2 log10 tan asin acos atan sinh cosh asinh acosh atanh maximum minimum atan2 hypot "
+                "remainder floor_divide copysign logaddexp moveaxis movedim diff"
+            ).split()
+        ),
+        *(
+            f"def {name}(self, *args: Any, **kwargs: Any) -> Any: ..."
+            for name in ("count_nonzero", "nonzero")
+        ),
+        *(
+            f"def {name}(self, other: Any, *, alpha: _Number = 1) -> Tensor: ..."
+            for name in ("add_", "sub_", "mul_", "div_", "pow_")
+        ),
+        "def zero_(self) -> Tensor: ...",
+        "def fill_(self, value: _Number) -> Tensor: ...",
+        "def copy_(self, source: Any) -> Tensor: ...",
+        "def clamp_(self, min: _Number | None = None, max: _Number | None = None) -> Tensor: ...",
+        "def uniform_(self, a: float = 0.0, b: float = 1.0) -> Tensor: ...",
+        "def normal_(self, mean: float = 0.0, std: float = 1.0) -> Tensor: ...",
         "def requires_grad_(self, requires_grad: _bool = True) -> Tensor: ...",
         *(
             f"def {name}(self) -> Tensor: ..."

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Figures of the QPU target: speed of the emulator, cycles of kernels against their bounds, compile
-// times. qpu_bench [interpreted|translated|threads|compile [part of a name [repeats]]]
+// times. qpu_bench [interpreted|translated|threads|threads:translated|compile [part of a name
+// [repeats]]]
 
 #include <algorithm>
 #include <cstdio>
@@ -249,9 +250,9 @@ int main(int argc, char** argv) {
       continue;
     for (bool races : {true, false}) all(engine, races, 1);
   }
-  if (which.empty() || which == "threads") {
+  if (which.empty() || which.starts_with("threads")) {
     for (hw::Engine engine : {hw::Engine::interpreted, hw::Engine::translated})
-      all(engine, true, 2);
+      if (which != "threads:translated" || engine == hw::Engine::translated) all(engine, true, 2);
   }
   wall = false;
   if (which.empty() || which == "compile") {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Speed of the simulated VTA and of its command queue, and the cycle model on ResNet-18. Each
-// figure is the best of several rounds on one core. `vta_bench [--json] [case ...]`.
+// figure is the best of several rounds on one core. `vta_bench [--json] [--kernels NAME] [case
+// ...]`.
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
@@ -18,6 +19,16 @@ using namespace weft::vta;
 
 Json results = Json::object();
 bool as_json = false;
+std::string only;  // --kernels
+
+/// Those of this host that are asked for, best first.
+std::vector<const KernelSet*> wanted_kernels() {
+  std::vector<const KernelSet*> out;
+  for (const KernelSet* set : usable_kernels()) {
+    if (only.empty() || set->name == only) out.push_back(set);
+  }
+  return out;
+}
 
 void report(const std::string& name, double value, const char* unit, double floor = 0) {
   results[name] = value;
@@ -122,6 +133,44 @@ class Ready {
 
 const Epilogue kEpilogue{8, true, true, 0, 127};
 
+/// The inner loop alone: rows of one weight column each, operands in the first caches.
+void kernels() {
+  for (const KernelSet* set : wanted_kernels()) {
+    for (std::size_t steps : {8u, 32u}) {
+      constexpr std::size_t kRowCount = 48;
+      constexpr int kBlock = 16;
+      const auto row = static_cast<std::size_t>(kBlock * set->inp_scale),
+                 tile = set->wgt_bytes(kBlock);
+      auto aligned = [](std::vector<std::byte>& room, std::size_t n) {
+        room.assign(n + 128, std::byte{3});
+        return room.data() + (64 - reinterpret_cast<std::uintptr_t>(room.data()) % 64);
+      };
+      std::vector<std::byte> acc, inp, wgt;
+      std::vector<GemmRow> rows;
+      std::vector<GemmStep> sum;
+      for (std::size_t r = 0; r < kRowCount; ++r)
+        rows.push_back(
+            {static_cast<std::uint32_t>(r * kBlock), static_cast<std::uint32_t>(r * steps * row)});
+      for (std::size_t s = 0; s < steps; ++s)
+        sum.push_back({static_cast<std::uint32_t>(s * row), static_cast<std::uint32_t>(s * tile)});
+      GemmCall call{reinterpret_cast<std::int32_t*>(aligned(acc, kRowCount * kBlock * 4)),
+                    aligned(inp, kRowCount * steps * row + 64),
+                    aligned(wgt, steps * tile + 64),
+                    rows.data(),
+                    rows.size(),
+                    sum.data(),
+                    sum.size(),
+                    kBlock};
+      const double t = seconds([&] {
+        for (int i = 0; i < 100; ++i) set->gemm(call);
+      });
+      report(cat("kernel ", kRowCount, " rows, ", steps, " steps, ", set->name),
+             100 * 2.0 * kRowCount * static_cast<double>(steps) * kBlock * kBlock / t * 1e-9,
+             "GOP/s");
+    }
+  }
+}
+
 void gemm() {
   struct Case {
     const char* config;
@@ -130,10 +179,12 @@ void gemm() {
   for (Case c : {Case{"sim", 512}, Case{"sim", 1024}, Case{"4x8x8", 512}, Case{"1x32x32", 512}}) {
     Config config = Config::sample(c.config);
     MatmulShape s{c.size / config.batch(), c.size / config.block_out(), c.size / config.block_in()};
-    // Large tiles, in which a weight is used often once it has been packed.
-    MatmulTiles tiles{128, 8, 8, 2};
+    // Large tiles, in which a weight is used often once it has been packed; with one place for each
+    // they are larger still, and functional speed does not ask for overlap.
+    const bool deep = std::strcmp(c.config, "sim") == 0;
+    MatmulTiles tiles = deep ? MatmulTiles{128, 16, 16, 1} : MatmulTiles{128, 8, 8, 2};
     Program program = matmul(config, s, tiles);
-    for (const KernelSet* kernels : usable_kernels()) {
+    for (const KernelSet* kernels : wanted_kernels()) {
       Ready run(config, program, {c.size * c.size, c.size * c.size, c.size * c.size}, kernels);
       double t = seconds([&] { run(); }, kernels->name == "portable" ? 3 : 9);
       double ops = 2.0 * static_cast<double>(c.size) * static_cast<double>(c.size) *
@@ -146,20 +197,23 @@ void gemm() {
 
 void resnet() {
   Config config;
-  double total_ops = 0, total_time = 0;
-  for (const ResnetLayer& layer : resnet18_layers()) {
-    ConvShape s = shape_of(layer, config);
-    Program program = conv2d(config, s, default_tiles(config, s, kEpilogue), kEpilogue);
-    Ready run(config, program,
-              {s.ci * s.h * s.w * 16, s.co * s.ci * s.kernel * s.kernel * 256, s.co * 64,
-               s.co * s.out_h() * s.out_w() * 16});
-    double t = seconds([&] { run(); });
-    double ops =
-        2.0 * 256 * static_cast<double>(s.ci * s.co * s.kernel * s.kernel * s.out_h() * s.out_w());
-    report(cat("resnet ", layer.name), ops / t * 1e-9, "GOP/s");
-    total_ops += ops * layer.repeats, total_time += t * layer.repeats;
+  for (const KernelSet* kernels : wanted_kernels()) {
+    double total_ops = 0, total_time = 0;
+    for (const ResnetLayer& layer : resnet18_layers()) {
+      ConvShape s = shape_of(layer, config);
+      Program program = conv2d(config, s, default_tiles(config, s, kEpilogue), kEpilogue);
+      Ready run(config, program,
+                {s.ci * s.h * s.w * 16, s.co * s.ci * s.kernel * s.kernel * 256, s.co * 64,
+                 s.co * s.out_h() * s.out_w() * 16},
+                kernels);
+      double t = seconds([&] { run(); }, 3);
+      double ops = 2.0 * 256 *
+                   static_cast<double>(s.ci * s.co * s.kernel * s.kernel * s.out_h() * s.out_w());
+      report(cat("resnet ", layer.name, " ", kernels->name), ops / t * 1e-9, "GOP/s");
+      total_ops += ops * layer.repeats, total_time += t * layer.repeats;
+    }
+    report(cat("resnet C2-C11 ", kernels->name), total_ops / total_time * 1e-9, "GOP/s", 200);
   }
-  report("resnet C2-C11", total_ops / total_time * 1e-9, "GOP/s", 200);
 }
 
 void cycles() {
@@ -285,12 +339,19 @@ int main(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     if (std::strcmp(argv[i], "--json") == 0) {
       as_json = true;
+    } else if (std::strcmp(argv[i], "--kernels") == 0 && i + 1 < argc) {
+      only = argv[++i];
     } else {
       wanted.emplace_back(argv[i]);
     }
   }
+  if (wanted_kernels().empty()) {
+    std::printf("this host has no kernel set \"%s\"\n", only.c_str());
+    return 1;
+  }
   if (!verify()) return 1;
-  for (auto [name, run] : {std::pair<const char*, void (*)()>{"gemm", gemm},
+  for (auto [name, run] : {std::pair<const char*, void (*)()>{"kernels", kernels},
+                           {"gemm", gemm},
                            {"resnet", resnet},
                            {"cycles", cycles},
                            {"alu", alu_and_store},

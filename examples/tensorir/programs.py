@@ -122,7 +122,7 @@ def gemm_3(n=1024):
 def cooperative_fetch(sch, block, index, at, threads, vector):
     """Brings a tile of operand `index` to shared memory with all threads of the block, `vector` floats at once."""
     cached = sch.cache_read(block=block, read_buffer_index=index, storage_scope="shared")
-    sch.compute_at(cached, at)
+    sch.compute_at(cached, at, preserve_unit_loops=True)
     i, j = sch.get_loops(cached)[-2:]
     _, tx, vec = sch.split(sch.fuse(i, j), [None, threads, vector])
     sch.bind(tx, "threadIdx.x")

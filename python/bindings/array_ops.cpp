@@ -276,9 +276,12 @@ void bind_array_ops(nb::module_& m) {
       return random_normal(default_device(), seed, first, n, wide ? Elem::float64 : Elem::float32);
     });
   });
-  m.def("_solve", [](const NDArray& a, const NDArray& b) {
-    return unlocked([&] { return linalg::solve(a, b); });
-  });
+  m.def(
+      "_solve",
+      [](const NDArray& a, const NDArray& b, const std::string& name) {
+        return unlocked([&] { return linalg::solve(a, b, name); });
+      },
+      nb::arg("a"), nb::arg("b"), nb::arg("name") = "solve");
   m.def("_slogdet", [](const NDArray& a) {
     linalg::SignedLog r = linalg::slogdet(a);
     return nb::make_tuple(r.sign, r.log, r.determinant);

@@ -182,12 +182,13 @@ PyObject* to_float(PyObject* self) noexcept {
 PyObject* to_index(PyObject* self) noexcept {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     const NDArray& a = unwrap(self);
-    if (!is_integer(a.elem()) || a.ndim() != 0) {
+    const bool truth = a.elem() == Elem::boolean;  // as Python's own and torch's; torch.tensor asks
+    if (!(is_integer(a.elem()) || truth) || a.ndim() != 0) {
       PyErr_Format(PyExc_TypeError, "only a 0-d integer array can be an index, not %s",
                    describe(a).c_str());
       return nullptr;
     }
-    return item(a, 0);
+    return PyNumber_Long(nb::steal(item(a, 0)).ptr());
   });
 }
 PyObject* to_complex(PyObject* self, PyObject*) noexcept {
@@ -575,6 +576,12 @@ void bind_array_type(nb::module_& m) {
   if (!type) throw nb::python_error();
   g_type = reinterpret_cast<PyTypeObject*>(type);
   m.attr("NDArray") = nb::borrow(type);
+  m.def(
+      "_own_sequence_items",
+      [](nb::handle subtype) {
+        reinterpret_cast<PyTypeObject*>(subtype.ptr())->tp_as_sequence->sq_item = sequence_item;
+      },
+      "Undoes for a type of arrays what assigning its __getitem__ does to items of sequences.");
   nb::handle(type).attr("__array_ufunc__") = nb::none();
 }
 

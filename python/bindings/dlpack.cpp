@@ -197,6 +197,37 @@ NDArray import_capsule(PyObject* capsule, Copy copy) {
   return copy == Copy::always || read_only ? array.copy() : array;
 }
 
+/// A compact copy in memory of NumPy's, which is told type and shape instead of a buffer to look
+/// at.
+nb::object numpy_copy(const NDArray& array, nb::handle empty) {
+  static const nb::object* const types = [] {  // live as long as the process
+    static constexpr const char* names[] = {"?",  "i1", "i2",    "i4", "i8", "u1", "u2", "u4",
+                                            "u8", "f2", nullptr, "f4", "f8", "c8", "c16"};
+    auto* out = new nb::object[kElems];
+    const nb::object make = nb::module_::import_("numpy").attr("dtype");
+    for (int e = 0; e < kElems; ++e)
+      if (names[e]) out[e] = make(names[e]);
+    return out;
+  }();
+  nb::object shape = nb::steal(PyTuple_New(array.ndim()));
+  for (int i = 0; i < array.ndim(); ++i)
+    PyTuple_SET_ITEM(shape.ptr(), i, PyLong_FromLongLong(array.shape()[i]));
+  PyObject* args[2] = {shape.ptr(), types[static_cast<int>(array.elem())].ptr()};
+  nb::object out = nb::steal(PyObject_Vectorcall(empty.ptr(), args, 2, nullptr));
+  Py_buffer view;
+  if (!out.is_valid() || PyObject_GetBuffer(out.ptr(), &view, PyBUF_WRITABLE) != 0)
+    throw nb::python_error();
+  const auto bytes = static_cast<std::size_t>(array.nbytes());
+  if (bytes < (std::size_t{1} << 20)) {
+    std::memcpy(view.buf, array.host(), bytes);
+  } else {
+    nb::gil_scoped_release nogil;
+    std::memcpy(view.buf, array.host(), bytes);
+  }
+  PyBuffer_Release(&view);
+  return out;
+}
+
 nb::object numpy(const NDArray& self, nb::handle dtype, nb::handle copy) {
   NDArray array = self;
   bool never = !copy.is_none() && !nb::cast<bool>(copy);
@@ -209,16 +240,17 @@ nb::object numpy(const NDArray& self, nb::handle dtype, nb::handle copy) {
   if (array.elem() == Elem::bfloat16)
     array = array.astype(Elem::float32);  // NumPy has no such type
   struct Functions {
-    nb::object copied, view;
+    nb::object copied, view, empty;
   };
   static const Functions& numpy = *[] {  // lives as long as the process
     nb::module_ np = nb::module_::import_("numpy");
-    return new Functions{np.attr("array"), np.attr("asarray")};
+    return new Functions{np.attr("array"), np.attr("asarray"), np.attr("empty")};
   }();
+  const bool copied = dtype.is_none() && !copy.is_none() && nb::cast<bool>(copy);
+  if (copied && array.is_contiguous() && array.size() > 0) return numpy_copy(array, numpy.empty);
   nb::object buffer = nb::steal(PyMemoryView_FromObject(nb::steal(wrap(array)).ptr()));
   if (!buffer.is_valid()) throw nb::python_error();
-  if (dtype.is_none() && !copy.is_none() && nb::cast<bool>(copy))
-    return numpy.copied(buffer, nb::arg("order") = "C");
+  if (copied) return numpy.copied(buffer, nb::arg("order") = "C");
   nb::object view = numpy.view(buffer);
   if (!dtype.is_none()) return view.attr("astype")(dtype, nb::arg("copy") = !never);
   return view;

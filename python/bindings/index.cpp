@@ -29,11 +29,12 @@ NDArray slice_axis(const NDArray& a, int axis, PyObject* o) {
   return a.slice(axis, start, count, step);
 }
 
-std::int64_t to_position(PyObject* o, const NDArray& a, int axis, std::int64_t shown_axis) {
+/// The position that an integer of a key names along one axis of the array as the user has it.
+std::int64_t to_position(PyObject* o, const NDArray& a, int axis) {
   Py_ssize_t i = PyNumber_AsSsize_t(o, PyExc_IndexError);
   if (i == -1 && PyErr_Occurred()) throw nb::python_error();
   std::int64_t n = a.shape()[axis];
-  if (i < -n || i >= n) out_of_range(i, static_cast<int>(shown_axis), a);
+  if (i < -n || i >= n) out_of_range(i, axis, a);
   return i < 0 ? i + n : i;
 }
 
@@ -94,6 +95,7 @@ Parsed parse(const NDArray& array, PyObject* key) {
   Parsed out;
   out.view = array;
   int axis = 0;            // in view
+  int from = 0;            // in array
   std::vector<int> axes;   // of view, that arrays index
   bool separated = false;  // something stands between two index arrays
   bool open = false, closed = false;
@@ -110,12 +112,14 @@ Parsed parse(const NDArray& array, PyObject* key) {
     PyObject* o = items[k];
     if (o == Py_Ellipsis) {
       axis += array.ndim() - used;
+      from += array.ndim() - used;
       between();
     } else if (o == Py_None) {
       out.view = out.view.expand_dims(axis++);
       between();
     } else if (PySlice_Check(o)) {
       out.view = slice_axis(out.view, axis++, o);
+      ++from;
       between();
     } else if (converted[k].defined() && converted[k].elem() == Elem::boolean) {
       const NDArray& mask = converted[k];
@@ -134,10 +138,12 @@ Parsed parse(const NDArray& array, PyObject* key) {
         continue;
       }
       for (NDArray& index : nonzero(mask)) add(std::move(index), axis++);
+      from += mask.ndim();
     } else if (converted[k].defined() && (any_array || converted[k].ndim() > 0)) {
       add(converted[k], axis++);
+      ++from;
     } else {
-      std::int64_t i = to_position(o, out.view, axis, axis);
+      std::int64_t i = to_position(o, array, from++);
       if (any_array) {
         add(full(array.device(), Elem::int64, Dims{}, Scalar(i)), axis++);
       } else {
@@ -173,9 +179,9 @@ int index_ndim(const std::vector<NDArray>& arrays) {
 
 /// The view of a key of integers and slices alone; false where it is something else.
 bool plain_view(const NDArray& array, PyObject* key, NDArray& view) {
-  auto part = [&](PyObject* o, int& axis) {
+  auto part = [&](PyObject* o, int& axis, int from) {
     if (PyLong_CheckExact(o)) {
-      view = view.select(axis, to_position(o, view, axis, axis));
+      view = view.select(axis, to_position(o, array, from));
     } else {
       view = slice_axis(view, axis, o);
       ++axis;
@@ -186,7 +192,7 @@ bool plain_view(const NDArray& array, PyObject* key, NDArray& view) {
   if (!PyTuple_CheckExact(key)) {
     if (array.ndim() == 0 || !plain(key)) return false;
     view = array;
-    part(key, axis);
+    part(key, axis, 0);
     return true;
   }
   const Py_ssize_t n = PyTuple_GET_SIZE(key);
@@ -194,7 +200,7 @@ bool plain_view(const NDArray& array, PyObject* key, NDArray& view) {
   for (Py_ssize_t i = 0; i < n; ++i)
     if (!plain(PyTuple_GET_ITEM(key, i))) return false;
   view = array;
-  for (Py_ssize_t i = 0; i < n; ++i) part(PyTuple_GET_ITEM(key, i), axis);
+  for (Py_ssize_t i = 0; i < n; ++i) part(PyTuple_GET_ITEM(key, i), axis, static_cast<int>(i));
   return true;
 }
 
@@ -219,7 +225,7 @@ std::vector<NDArray> index_arrays(const NDArray& array, PyObject* key, NDArray& 
 
 PyObject* get_item(const NDArray& array, PyObject* key) {
   if (array.ndim() > 0) {
-    if (PyLong_CheckExact(key)) return wrap(array.select(0, to_position(key, array, 0, 0)));
+    if (PyLong_CheckExact(key)) return wrap(array.select(0, to_position(key, array, 0)));
     if (PySlice_Check(key)) return wrap(slice_axis(array, 0, key));
   }
   if (PyTuple_CheckExact(key)) {

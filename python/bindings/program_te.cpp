@@ -76,31 +76,36 @@ void bind_te(nb::module_& m) {
                      }
                      return nb::tuple(out);
                    })
+      .def_prop_ro("ndim", [](const PyTensor& t) { return t.tensor.ndim(); })
+      .def("__iter__",  // without it Python would index 0, 1, 2, ... for ever
+           [](const PyTensor& t) -> nb::object {
+             throw Error(ErrorKind::dtype, "te.tensor.iterate",
+                         cat("a symbolic tensor is not a sequence: \"", t.tensor.name(), "\""))
+                 .help("index it inside te.compute: lambda i: A[i]");
+           })
       .def_prop_ro("dtype", [](const PyTensor& t) { return to_string(t.tensor.dtype()); })
       .def_prop_ro("name", [](const PyTensor& t) { return t.tensor.name(); })
       .def("__repr__", [](const PyTensor& t) {
         return cat("te.Tensor(", t.tensor.name(), ", ", to_string(t.tensor.dtype()), ", ",
                    t.tensor.ndim(), " dimensions)");
       });
-  nb::class_<PyAxis>(m, "TeAxis", "An axis to reduce over; usable as an index.")
-      .def("asobject", [](const PyAxis& a) { return PyExpr{a.axis.var}; })
-      .def("__add__", [](const PyAxis& a,
-                         nb::handle b) { return nb::cast(PyExpr{a.axis.var}).attr("__add__")(b); })
-      .def("__radd__",
-           [](const PyAxis& a, nb::handle b) {
-             return nb::cast(PyExpr{a.axis.var}).attr("__radd__")(b);
-           })
-      .def("__sub__", [](const PyAxis& a,
-                         nb::handle b) { return nb::cast(PyExpr{a.axis.var}).attr("__sub__")(b); })
-      .def("__rsub__",
-           [](const PyAxis& a, nb::handle b) {
-             return nb::cast(PyExpr{a.axis.var}).attr("__rsub__")(b);
-           })
-      .def("__mul__", [](const PyAxis& a,
-                         nb::handle b) { return nb::cast(PyExpr{a.axis.var}).attr("__mul__")(b); })
-      .def("__rmul__", [](const PyAxis& a, nb::handle b) {
-        return nb::cast(PyExpr{a.axis.var}).attr("__rmul__")(b);
-      });
+  nb::class_<PyAxis> axis(m, "TeAxis", "An axis to reduce over; usable as an index.");
+  axis.def("asobject", [](const PyAxis& a) { return PyExpr{a.axis.var}; });
+  // In an expression an axis is its variable. Every operator has to be here: Python answers a
+  // missing "==" itself, with False, and a condition on the axis would silently never hold.
+  for (const char* name :
+       {"__add__",      "__radd__",    "__sub__",    "__rsub__",      "__mul__",     "__rmul__",
+        "__floordiv__", "__mod__",     "__rmod__",   "__rfloordiv__", "__truediv__", "__rtruediv__",
+        "__lt__",       "__le__",      "__gt__",     "__ge__",        "__eq__",      "__ne__",
+        "__and__",      "__rand__",    "__or__",     "__ror__",       "__xor__",     "__rxor__",
+        "__lshift__",   "__rlshift__", "__rshift__", "__rrshift__",   "__pow__",     "__rpow__",
+        "__neg__",      "__pos__",     "__abs__",    "__invert__",    "__bool__",    "__hash__",
+        "__repr__",     "astype"}) {
+    axis.def(name, [name](const PyAxis& a, nb::args rest) {
+      return nb::cast(PyExpr{a.axis.var}).attr(name)(*rest);
+    });
+  }
+  axis.def_prop_ro("dtype", [](const PyAxis& a) { return to_string(a.axis.var->dtype); });
   m.def("te_var", [](const std::string& name, const std::string& dtype) {
     return PyExpr{te::var(name, parse_dtype(dtype))};
   });

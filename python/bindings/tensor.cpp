@@ -263,7 +263,9 @@ void bind_tensor(nb::module_& m) {
             NDArray next = tensor_of(value.ptr()) ? tensor_of(value.ptr())->data()
                                                   : to_array(value.ptr(), std::nullopt,
                                                              Ref<Device>(), Copy::when_needed);
-            if (!(next.shape() == t.shape()) || next.elem() != t.elem()) {
+            bool other_float = is_inexact(next.elem()) && is_inexact(t.elem()) &&
+                               is_complex(next.elem()) == is_complex(t.elem());
+            if (!(next.shape() == t.shape()) || (next.elem() != t.elem() && !other_float)) {
               throw Error(ErrorKind::shape, "array.tensor.data",
                           cat("data of ", name_of(t.elem()), to_string(t.shape()),
                               " cannot become ", describe(next)));

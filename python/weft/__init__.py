@@ -49,9 +49,9 @@ from ._namespace import *  # noqa: F401,F403
 from ._namespace import __all__ as _namespace_all
 from ._compile import Compiled, compile
 from . import _methods, _namespace, _tensor_methods, fft, linalg, random
-from .autograd import grad, no_grad, value_and_grad
+from .autograd import enable_grad, grad, no_grad, value_and_grad
 from .io import load_arrays, load_safetensors, save, save_safetensors, savez
-from . import _copies
+from . import _copies, _inplace
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"
@@ -81,6 +81,7 @@ __all__ = [
     "grad",
     "value_and_grad",
     "no_grad",
+    "enable_grad",
     "compile",
     "Compiled",
     "Device",

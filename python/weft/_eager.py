@@ -11,11 +11,13 @@ import inspect
 import sys
 import time
 
+from . import _core
 from ._core import NDArray
 
 _OPERATORS = "add sub mul truediv floordiv mod pow matmul and or xor lshift rshift neg pos abs invert".split()
-# Without __getitem__: once it was replaced, the type's own access to items of sequences is lost.
-_METHODS = "sum prod max min all any reshape permute astype copy compact to numpy __setitem__"
+_METHODS = (
+    "sum prod max min all any reshape permute astype copy compact to numpy __getitem__ __setitem__"
+)
 _SLOTS = [
     f"__{prefix}{name}__"
     for name in _OPERATORS
@@ -52,6 +54,14 @@ def _wrapped(f, name, note):
         return call
 
 
+def _own_items(owner):
+    """Assigning __getitem__ also took the type's items as a sequence, which C code such as torch.tensor reads."""
+    _core._own_sequence_items(owner)
+    for child in owner.__subclasses__():
+        if "__getitem__" not in child.__dict__:
+            _own_items(child)
+
+
 def start(note):
     """Wraps what is callable on arrays; note(process, thread, name, start, seconds) gets each call."""
     _depth[0] += 1
@@ -75,6 +85,7 @@ def start(note):
             _kept.append((weft, name, f))
     for owner, name, f in _kept:
         setattr(owner, name, _wrapped(f, name.strip("_"), note))
+    _own_items(NDArray)
 
 
 def stop():
@@ -84,3 +95,4 @@ def stop():
         for owner, name, f in _kept:
             setattr(owner, name, f)
         _kept.clear()
+        _own_items(NDArray)

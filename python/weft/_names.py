@@ -51,7 +51,35 @@ ELSEWHERE = {
     "vstack": "weft.concat(arrays, axis=0)",
 }
 
+RANDOM = {
+    "rand": "weft.random.uniform(shape)",
+    "random": "weft.random.uniform(shape)",
+    "randn": "weft.random.normal(shape)",
+    "standard_normal": "weft.random.normal(shape)",
+    "randint": "weft.random.integers(low, high, shape)",
+    "shuffle": "x[weft.random.permutation(len(x))]",
+    "default_rng": "weft.random.key(seed), given as key=",
+}
+LINALG = {
+    "norm": "weft.linalg.vector_norm(x) or weft.linalg.matrix_norm(x)",
+    "lstsq": "weft.linalg.pinv(a) @ b",
+    "multi_dot": "a @ b @ c",
+    "cond": "weft.linalg.svdvals(x), the first over the last",
+}
+FFT = {
+    "fft2": "weft.fft.fftn(x, axes=(-2, -1))",
+    "ifft2": "weft.fft.ifftn(x, axes=(-2, -1))",
+    "rfft2": "weft.fft.rfftn(x, axes=(-2, -1))",
+    "irfft2": "weft.fft.irfftn(x, axes=(-2, -1))",
+}
+
 
 def elsewhere(name):
     """ "; here it is ..." for a name of NumPy or PyTorch, else nothing."""
     return f"; here it is {ELSEWHERE[name]}" if name in ELSEWHERE else ""
+
+
+def missing(module, name, table):
+    """The AttributeError for a name that a module lacks."""
+    where = f"; here it is {table[name]}" if name in table else ""
+    return AttributeError(f"module {module!r} has no attribute {name!r}{where}")

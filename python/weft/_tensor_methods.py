@@ -176,14 +176,117 @@ def clamp(self, min=None, max=None):
     return self.clip(min, max)
 
 
+def repeat(self, *sizes):
+    """The whole tensor several times along each axis, as in PyTorch; weft.tile."""
+    import weft
+
+    return weft.tile(self, tuple(sizes[0]) if sizes and not isinstance(sizes[0], int) else sizes)
+
+
+def select(self, dim, index):
+    """The entry at a position along an axis, which goes."""
+    return self[(slice(None),) * _axis(self, dim) + (index,)]
+
+
+def topk(self, k, dim=-1, largest=True):
+    """(values, positions) of the k largest or smallest along an axis, in order."""
+    import weft
+
+    return weft.topk(self, k, axis=dim, largest=largest)
+
+
+def argsort(self, dim=-1, descending=False):
+    """Positions that would sort along an axis."""
+    import weft
+
+    return weft.argsort(self.data, axis=dim, descending=descending)
+
+
+def sort(self, dim=-1, descending=False):
+    """(values, positions) sorted along an axis."""
+    import weft
+
+    at = self.argsort(dim, descending)
+    return weft.take_along_axis(self, at, axis=dim), at
+
+
+def addmm(self, a, b, *, beta=1, alpha=1):
+    """beta * self + alpha * (a @ b)."""
+    return self * beta + (a @ b) * alpha
+
+
+def mv(self, vector):
+    """The product of a matrix and a vector."""
+    return self @ vector
+
+
+def outer(self, other):
+    """The products of all pairs of two vectors."""
+    return self.reshape(-1, 1) * other.reshape(1, -1)
+
+
+def dot(self, other):
+    """The inner product of two vectors."""
+    return self @ other
+
+
+def view_as(self, other):
+    """In the shape of another."""
+    return self.reshape(*other.shape)
+
+
+def amax(self, dim=None, keepdim=False):
+    """The largest, over axes."""
+    return self.max(dim, keepdim)
+
+
+def amin(self, dim=None, keepdim=False):
+    """The smallest, over axes."""
+    return self.min(dim, keepdim)
+
+
+def allclose(self, other, rtol=1e-5, atol=1e-8):
+    """Is every difference at most atol + rtol * |other|?"""
+    import weft
+
+    a, b = self.data, weft.asarray(getattr(other, "data", other))
+    return bool(weft.all((a == b) | (weft.abs(a - b) <= atol + rtol * weft.abs(b))))
+
+
+def _new(name):
+    def method(self, *size, dtype=None, device=None):
+        import weft
+
+        shape = tuple(size[0]) if size and not isinstance(size[0], int) else size
+        data = getattr(weft, name)(shape, dtype=dtype or self.dtype, device=device or self.device)
+        return Tensor(data, requires_grad=False)
+
+    method.__doc__ = f"A tensor of {name} with this type and device."
+    return method
+
+
+_move = Tensor.to
+
+
+def to(self, device=None, dtype=None):
+    """On a device, or converted to an element type, or both."""
+    if isinstance(device, _core.dtype):
+        device, dtype = None, device
+    moved = self if device is None else _move(self, device)
+    return moved if dtype is None else moved.astype(dtype)
+
+
 METHODS = {
     f.__name__: f
     for f in (
         *(split, chunk, unbind, narrow, masked_fill, expand, expand_as, norm, index_select),
-        *(gather, t, type_as, double, half, cumsum, clamp),
+        *(gather, t, type_as, double, half, cumsum, clamp, repeat, select, topk, argsort, sort),
+        *(addmm, mv, outer, dot, view_as, amax, amin, allclose, to),
     )
 }
 METHODS["float"] = _float
+METHODS |= {"reshape_as": view_as}
+METHODS |= {"new_zeros": _new("zeros"), "new_ones": _new("ones"), "new_empty": _new("empty")}
 METHODS |= {"long": _whole("int64"), "int": _whole("int32"), "bool": _whole("bool")}
 METHODS |= {
     n: _compared(getattr(operator, n), s)
@@ -191,9 +294,31 @@ METHODS |= {
 }
 METHODS |= {
     n: _named(n)
-    for n in "log1p expm1 reciprocal sign floor ceil round isnan isfinite isinf tril triu".split()
+    for n in (
+        "log1p expm1 reciprocal sign floor ceil round isnan isfinite isinf tril triu trunc erf exp2 log2 log10 "
+        "tan asin acos atan sinh cosh asinh acosh atanh maximum minimum atan2 hypot remainder floor_divide "
+        "copysign logaddexp count_nonzero nonzero moveaxis diff"
+    ).split()
 }
+METHODS["movedim"] = METHODS["moveaxis"]
 METHODS["roll"] = _named("roll", shifts="shift", dims="axis")
 for _name, _method in METHODS.items():
     _method.__name__ = _method.__qualname__ = _name
     setattr(Tensor, _name, _method)
+
+# Comparisons give arrays; (guess == labels).float().mean() is how accuracy is written.
+for _name, _dtype in {
+    "float": "float32",
+    "double": "float64",
+    "half": "float16",
+    "long": "int64",
+    "int": "int32",
+    "bool": "bool",
+}.items():
+
+    def _method(self, _dtype=_dtype):
+        return self.astype(_dtype)
+
+    _method.__doc__ = f"As {_dtype}."
+    _method.__name__ = _method.__qualname__ = _name
+    setattr(_core.NDArray, _name, _method)

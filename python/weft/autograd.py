@@ -41,7 +41,14 @@ def value_and_grad(f, argnums=0):
 
 
 def grad(f, argnums=0):
-    """The gradient function of f; grad(grad(f)) is its second derivative."""
+    """The gradient function of f; grad(grad(f)) is its second derivative. Raises DTypeError for what is no function."""
+    if not callable(f):
+        raise _error(
+            "dtype",
+            "array.grad.function",
+            f"grad takes a function, got a {type(f).__name__}",
+            help="gradients of a tensor: loss.backward(), then x.grad",
+        )
     both = value_and_grad(f, argnums)
 
     @functools.wraps(f)
@@ -59,6 +66,43 @@ def no_grad():
         yield
     finally:
         _core.set_grad_enabled(before)
+
+
+@contextlib.contextmanager
+def enable_grad():
+    """Inside, operations make a graph again, within no_grad or a Function's own methods. Also a decorator."""
+    before = _core.set_grad_enabled(True)
+    try:
+        yield
+    finally:
+        _core.set_grad_enabled(before)
+
+
+def checkpoint(f, *args):
+    """f(*args), a Tensor, keeping none of what is computed inside: backward computes it again.
+
+    Parameters that f uses without being handed them get their gradients as usual. Random numbers drawn inside are
+    drawn anew: seed them when they matter.
+    """
+
+    class Checkpoint(Function):
+        @staticmethod
+        def forward(ctx, anchor, *tensors):
+            return f(*tensors)
+
+        @staticmethod
+        def backward(ctx, g):
+            with enable_grad():
+                again = [
+                    Tensor(a.data, requires_grad=a.requires_grad) if isinstance(a, Tensor) else a
+                    for a in args
+                ]
+                out = f(*again)
+                out.backward(g)
+            return (None, *(a.grad if isinstance(a, Tensor) else None for a in again))
+
+    # The anchor asks for a gradient even where no argument does: the parameters inside may.
+    return Checkpoint.apply(Tensor([0.0]), *args)
 
 
 class Context:

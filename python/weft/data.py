@@ -53,6 +53,45 @@ class ArrayDataset(Dataset):
         return (self.transform(first), *rest)
 
 
+class TensorDataset(ArrayDataset):
+    """PyTorch's name of ArrayDataset."""
+
+
+class Subset(Dataset):
+    """Some samples of another set, by their positions in it."""
+
+    def __init__(self, dataset, indices):
+        super().__init__()
+        self.dataset, self.indices = dataset, weft.asarray(indices, dtype="int64")
+
+    def __len__(self):
+        return self.indices.shape[0]
+
+    def __getitem__(self, index):
+        at = self.indices[index]
+        return self.dataset[int(at) if at.ndim == 0 else at]
+
+
+def random_split(dataset, lengths, key=None):
+    """Disjoint subsets of these lengths, or fractions that add up to 1, in random order. Raises ArgumentError."""
+    n = len(dataset)
+    if lengths and all(isinstance(m, float) for m in lengths) and abs(sum(lengths) - 1.0) < 1e-9:
+        parts = [int(n * m) for m in lengths]
+        lengths = [m + (i < n - sum(parts)) for i, m in enumerate(parts)]
+    if sum(lengths) != n or min(lengths) < 0:
+        raise _error(
+            weft.ArgumentError,
+            "data.split.lengths",
+            f"lengths {list(lengths)} of a data set of {n} samples",
+            ["rule: they add up to the number of samples, or are fractions that add up to 1"],
+        )
+    order, out, at = weft.random.permutation(n, key=key), [], 0
+    for m in lengths:
+        out.append(Subset(dataset, order[at : at + m]))
+        at += m
+    return out
+
+
 class IdxDataset(ArrayDataset):
     """Images and labels from local files in the IDX format of MNIST, plain or gzipped."""
 

@@ -233,3 +233,9 @@ def fftshift(x, /, *, axes=None):
 def ifftshift(x, /, *, axes=None):
     """Inverse of fftshift."""
     return _shift(x, axes, -1)
+
+
+def __getattr__(name):
+    from ._names import FFT, missing
+
+    raise missing("weft.fft", name, FFT)

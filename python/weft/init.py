@@ -8,6 +8,7 @@ import math
 import weft
 
 from ._core import Tensor
+from ._errors import error as _error
 
 _GAINS = {"linear": 1.0, "sigmoid": 1.0, "tanh": 5.0 / 3.0, "relu": math.sqrt(2.0)}
 
@@ -72,3 +73,113 @@ def kaiming_normal(fan_in, fan_out, shape=None, nonlinearity="relu", **kwargs):
     return randn(
         *(shape or (fan_in, fan_out)), std=_GAINS[nonlinearity] / math.sqrt(fan_in), **kwargs
     )
+
+
+def calculate_gain(nonlinearity, param=None):
+    """The factor by which a nonlinearity shrinks a signal; param is the slope of "leaky_relu" (0.01)."""
+    if nonlinearity == "leaky_relu":
+        return math.sqrt(2.0 / (1 + (0.01 if param is None else param) ** 2))
+    known = {**_GAINS, "conv1d": 1.0, "conv2d": 1.0, "selu": 0.75}
+    if nonlinearity not in known:
+        raise _error(
+            "value",
+            "init.gain",
+            f"no gain is known for {nonlinearity!r}",
+            [f"legal: {', '.join(sorted(known))}, leaky_relu"],
+        )
+    return known[nonlinearity]
+
+
+def _fans(tensor):
+    """(in, out) of a weight: (in, out) of Linear, (out, in / groups, ...) of convolutions."""
+    if tensor.ndim < 2:
+        raise _error(
+            "shape",
+            "init.fan",
+            f"a tensor of shape {tensor.shape} has no fan-in: two axes are needed",
+        )
+    if tensor.ndim == 2:
+        return tensor.shape
+    area = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * area, tensor.shape[0] * area
+
+
+def _given(tensor, values):
+    """The elements of the tensor become these; returns it. Parameters may be given values at any time."""
+    tensor.data = values.astype(tensor.dtype).to(tensor.device)
+    return tensor
+
+
+def uniform_(tensor, a=0.0, b=1.0):
+    """Uniform in [a, b); returns the tensor."""
+    return _given(tensor, weft.random.uniform(tensor.shape, a, b))
+
+
+def normal_(tensor, mean=0.0, std=1.0):
+    """Normal; returns the tensor."""
+    return _given(tensor, weft.random.normal(tensor.shape, mean, std))
+
+
+def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0):
+    """Normal, drawn again outside of [a, b]; returns the tensor."""
+    x = weft.random.normal(tensor.shape, mean, std)
+    for _ in range(100):
+        outside = (x < a) | (x > b)
+        if not bool(weft.any(outside)):
+            break
+        x = weft.where(outside, weft.random.normal(tensor.shape, mean, std), x)
+    return _given(tensor, weft.clip(x, a, b))
+
+
+def constant_(tensor, val):
+    """The same number everywhere; returns the tensor."""
+    return _given(tensor, weft.full(tensor.shape, float(val)))
+
+
+def ones_(tensor):
+    """Ones; returns the tensor."""
+    return constant_(tensor, 1.0)
+
+
+def zeros_(tensor):
+    """Zeros; returns the tensor."""
+    return constant_(tensor, 0.0)
+
+
+def eye_(tensor):
+    """The identity, as far as it goes, of a matrix; returns it."""
+    return _given(tensor, weft.eye(*tensor.shape))
+
+
+def xavier_uniform_(tensor, gain=1.0):
+    """As xavier_uniform, into a weight; returns it. Raises ShapeError below two axes."""
+    return _given(tensor, xavier_uniform(*_fans(tensor), gain, shape=tensor.shape).data)
+
+
+def xavier_normal_(tensor, gain=1.0):
+    """As xavier_normal, into a weight; returns it. Raises ShapeError below two axes."""
+    return _given(tensor, xavier_normal(*_fans(tensor), gain, shape=tensor.shape).data)
+
+
+def _kaiming_std(tensor, a, mode, nonlinearity):
+    fan = _fans(tensor)[mode == "fan_out"]
+    return calculate_gain(nonlinearity, a) / math.sqrt(fan)
+
+
+def kaiming_uniform_(tensor, a=0.0, mode="fan_in", nonlinearity="leaky_relu"):
+    """Uniform with variance gain**2 / fan, into a weight; `a` is leaky_relu's slope. Returns it."""
+    bound = math.sqrt(3.0) * _kaiming_std(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound)
+
+
+def kaiming_normal_(tensor, a=0.0, mode="fan_in", nonlinearity="leaky_relu"):
+    """Normal with variance gain**2 / fan, into a weight; `a` is leaky_relu's slope. Returns it."""
+    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
+
+
+def orthogonal_(tensor, gain=1.0):
+    """Orthogonal rows or columns (whichever are fewer) of the tensor seen as a matrix; returns it."""
+    rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
+    q, r = weft.linalg.qr(weft.random.normal((max(rows, columns), min(rows, columns))))
+    q = q * weft.sign(weft.linalg.diagonal(r))
+    return _given(tensor, ((q if rows >= columns else q.T) * gain).reshape(tensor.shape))

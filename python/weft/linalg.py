@@ -174,7 +174,8 @@ def inv(x, /):
     if _is_tensor(x) and x.requires_grad:
         return _Inverse.apply(x)
     x = _array(x)
-    return _core._solve(x, _ns.eye(x.shape[-1], dtype=x.dtype, device=x.device))
+    n = x.shape[-1] if x.ndim else 0
+    return _core._solve(x, _ns.eye(n, dtype=x.dtype, device=x.device), "inv")
 
 
 def solve(x1, x2, /):
@@ -321,3 +322,9 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
             f"ord is {ord!r}; legal: 'fro', 'nuc', 1, -1, 2, -2, inf, -inf",
         )
     return out if keepdims else _ns.squeeze(out, (-2, -1))
+
+
+def __getattr__(name):
+    from ._names import LINALG, missing
+
+    raise missing("weft.linalg", name, LINALG)

@@ -30,47 +30,52 @@ class Optimizer:
             setattr(cls, name, _option(name))
 
     def __init__(self, params, lr=0.01, **options):
-        options = {"lr": lr, **options}
+        self._defaults = {"lr": lr, **options}
         groups = list(params)
         if not all(isinstance(g, dict) for g in groups):
             groups = [{"params": groups}]
-        self.param_groups, seen = [], set()
+        self.param_groups = []
         for given in groups:
-            group = {**options, **given}
-            unknown = sorted(set(group) - {"params", "initial_lr", *self._options})
-            if unknown or "params" not in given:
+            self.add_param_group(given)
+
+    def add_param_group(self, given):
+        """One more group: a dict with "params" and the options that differ. Raises ArgumentError, DTypeError."""
+        seen = {id(p) for p in self.params}
+        group = {**self._defaults, **given}
+        unknown = sorted(set(group) - {"params", "initial_lr", *self._options})
+        if unknown or "params" not in given:
+            raise _error(
+                weft.ArgumentError,
+                "optim.params.group",
+                f"{type(self).__name__} has a group with the keys {sorted(given)}",
+                [f'legal: "params" and {", ".join(self._options)}'],
+            )
+        held = group["params"]
+        group["params"] = [held] if isinstance(held, weft.Tensor) else list(held)
+        for p in group["params"]:
+            if not isinstance(p, weft.Tensor):
                 raise _error(
-                    weft.ArgumentError,
-                    "optim.params.group",
-                    f"{type(self).__name__} has a group with the keys {sorted(given)}",
-                    [f'legal: "params" and {", ".join(self._options)}'],
+                    weft.DTypeError,
+                    "optim.params.type",
+                    f"an optimizer takes tensors, got a {type(p).__name__}",
+                    help="pass model.parameters(), or groups: [{'params': [...], 'lr': 0.1}, ...]",
                 )
-            held = group["params"]
-            group["params"] = [held] if isinstance(held, weft.Tensor) else list(held)
-            for p in group["params"]:
-                if not isinstance(p, weft.Tensor):
-                    raise _error(
-                        weft.DTypeError,
-                        "optim.params.type",
-                        f"an optimizer takes tensors, got a {type(p).__name__}",
-                        help="pass model.parameters(), or groups: [{'params': [...], 'lr': 0.1}, ...]",
-                    )
-            twice = [p for p in group["params"] if id(p) in seen]
-            if twice:
-                raise _error(
-                    weft.ArgumentError,
-                    "optim.params.twice",
-                    f"a parameter of shape {twice[0].shape} is in more than one group",
-                )
-            seen.update(id(p) for p in group["params"])
-            if not group["lr"] >= 0:
-                raise _error(
-                    weft.ArgumentError,
-                    "optim.lr",
-                    f"the learning rate is {group['lr']}",
-                    ["legal: 0 and more"],
-                )
-            self.param_groups.append(group)
+        twice = [p for p in group["params"] if id(p) in seen]
+        if twice:
+            raise _error(
+                weft.ArgumentError,
+                "optim.params.twice",
+                f"a parameter of shape {twice[0].shape} is in more than one group",
+            )
+        seen.update(id(p) for p in group["params"])
+        if not group["lr"] >= 0:
+            raise _error(
+                weft.ArgumentError,
+                "optim.lr",
+                f"the learning rate is {group['lr']}",
+                ["legal: 0 and more"],
+            )
+        self.param_groups.append(group)
 
     @property
     def params(self):

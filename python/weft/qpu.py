@@ -17,6 +17,7 @@ import importlib.util
 import os
 import pathlib
 import sys
+import threading
 
 import numpy as np
 
@@ -25,7 +26,7 @@ import weft
 __all__ = ["cmake", "extension", "include", "library", "load"]
 
 _HERE = pathlib.Path(__file__).resolve().parent
-_VERSION = 1  # WEFT_QPU_MODULE_VERSION of targets/qpu/extension/abi.h
+_VERSION = 2  # WEFT_QPU_MODULE_VERSION of targets/qpu/extension/abi.h
 _FLOATS, _INTS, _INTEGER, _REAL = 1, 2, 3, 4
 _DTYPES = {_FLOATS: np.float32, _INTS: np.int32}
 
@@ -42,6 +43,7 @@ class _Value(ctypes.Structure):
     ]
 
 
+_Check = ctypes.CFUNCTYPE(ctypes.c_int32)
 _Call = ctypes.CFUNCTYPE(
     ctypes.c_int32,
     ctypes.c_void_p,
@@ -71,6 +73,7 @@ class _Table(ctypes.Structure):
         ("operators", ctypes.POINTER(_Operator)),
         ("release", ctypes.CFUNCTYPE(None, ctypes.POINTER(_Value))),
         ("release_text", ctypes.CFUNCTYPE(None, ctypes.c_void_p)),
+        ("watch", ctypes.CFUNCTYPE(None, _Check)),
     ]
 
 
@@ -169,6 +172,20 @@ def _host(x, dtype, what):
     return np.ascontiguousarray(values, dtype=dtype), back
 
 
+_thread = threading.local()
+
+
+@_Check
+def _signals():
+    """Asked now and then by a call at work: 1 where a signal's handler has raised, which the call then raises."""
+    try:
+        ctypes.pythonapi.PyErr_CheckSignals()
+    except BaseException as raised:  # of any kind: a handler may raise what it likes
+        _thread.raised = raised
+        return 1
+    return 0
+
+
 class _Function:
     def __init__(self, table, entry, module):
         self._table, self._entry = table, entry
@@ -201,10 +218,17 @@ class _Function:
                 alive += [host, shape]
                 v.ndim, v.shape, v.data = host.ndim, shape, host.ctypes.data
         out, text = _Value(), ctypes.c_void_p()
+        if not getattr(_thread, "watched", False):
+            self._table.watch(_signals)  # one library for all modules
+            _thread.watched = True
+        _thread.raised = None
         if self._entry.call(self._entry.closure, values, ctypes.byref(out), ctypes.byref(text)):
             message = ctypes.string_at(text.value).decode() if text.value else "no text"
             if text.value:
                 self._table.release_text(text.value)
+            if _thread.raised is not None:
+                raised, _thread.raised = _thread.raised, None
+                raise raised
             raise _error(message)
         if out.kind == _INTEGER:
             return out.integer

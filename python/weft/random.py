@@ -63,14 +63,28 @@ def _take(count, key):
         return _state["key"], offset
 
 
-def _size(shape):
+def _size(shape, *numbers):
+    """The shape and its size; `numbers` are what a user of NumPy may have given in the shape's place."""
+    for number in numbers:
+        if isinstance(number, (tuple, list)):
+            raise _error(
+                _core.DTypeError,
+                "random.shape.place",
+                f"a number is expected, got {number!r}",
+                help="the shape comes first here: weft.random.normal((2, 3), mean, std)",
+            )
     shape = (shape,) if isinstance(shape, int) else tuple(shape)
+    least = min(shape, default=0)
+    if least < 0:
+        raise _error(
+            _core.ArgumentError, "array.shape.negative", f"negative extent {least} in shape {shape}"
+        )
     return shape, math.prod(shape)
 
 
 def uniform(shape=(), low=0.0, high=1.0, *, dtype=None, device=None, key=None):
     """Uniform in [low, high)."""
-    shape, n = _size(shape)
+    shape, n = _size(shape, low, high)
     dtype = _core.dtype("float32" if dtype is None else dtype)
     wide = dtype.name == "float64"
     s, offset = _take(2 * n if wide else n, key)
@@ -82,7 +96,7 @@ def uniform(shape=(), low=0.0, high=1.0, *, dtype=None, device=None, key=None):
 
 def normal(shape=(), mean=0.0, std=1.0, *, dtype=None, device=None, key=None):
     """Normal (Gaussian)."""
-    shape, n = _size(shape)
+    shape, n = _size(shape, mean, std)
     dtype = _core.dtype("float32" if dtype is None else dtype)
     wide = dtype.name == "float64"
     s, offset = _take(4 * ((n + 1) // 2) if wide else 2 * ((n + 1) // 2), key)
@@ -132,3 +146,9 @@ def choice(x, shape=(), *, key=None):
 def _place(x, dtype, device):
     x = x.astype(dtype, copy=False)
     return x if device is None else x.to(device)
+
+
+def __getattr__(name):
+    from ._names import RANDOM, missing
+
+    raise missing("weft.random", name, RANDOM)

@@ -9,6 +9,7 @@
 import inspect as _inspect
 
 from . import _core
+from ._errors import error as _error
 from .ir import PrimFunc
 
 Tensor = _core.TeTensor
@@ -27,15 +28,24 @@ def placeholder(shape, dtype="float32", name="placeholder"):
 def compute(shape, fcompute, name="compute", attrs=None):
     """The tensor whose element at (i, j, ...) is fcompute(i, j, ...); a tuple of results gives a tuple of tensors.
 
-    Raises weft.Error for a reduction inside a larger expression, or a body that is no expression.
+    Raises ShapeError when fcompute takes another number of indices than there are dimensions, weft.Error for a
+    reduction inside a larger expression, or a body that is no expression.
     """
     shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
-    axes = []
+    axes, required, variadic = [], 0, False
     for parameter in _inspect.signature(fcompute).parameters.values():
         if parameter.kind is parameter.VAR_POSITIONAL:
-            axes = []
+            axes, variadic = [], True
             break
         axes.append(parameter.name)
+        required += parameter.default is parameter.empty
+    if len(shape) < required or not variadic and len(shape) > len(axes):
+        raise _error(
+            _core.ShapeError,
+            "te.compute.indices",
+            f'"{name}" has {len(shape)} dimensions, its function takes {required} indices',
+            help="one parameter for each dimension, or *indices",
+        )
     return _core.te_compute(shape, fcompute, name, axes, attrs or {})
 
 

@@ -14,7 +14,17 @@ import weft
 
 from ._errors import error as _error
 
-__all__ = ["add", "mul", "mv", "matmul", "from_torch", "to_torch", "load_state_dict", "backend"]
+__all__ = [
+    "add",
+    "mul",
+    "mv",
+    "matmul",
+    "from_torch",
+    "to_torch",
+    "load_state_dict",
+    "state_dict",
+    "backend",
+]
 
 _library = _torch.library.Library("weft", "DEF")  # must live as long as the operators
 _NAMES = ("add", "mul", "mv", "matmul")
@@ -72,6 +82,22 @@ def load_state_dict(module, state):
     out = {}
     _from_state(state, "", module, out)
     module.load_state_dict({**out, **{k: weft.array(from_torch(v)) for k, v in state.items()}})
+
+
+def state_dict(module):
+    """Copies of the parameters and buffers of a weft.nn module as torch tensors, under PyTorch's names and in its
+    layout: what a torch module of the same structure takes by load_state_dict."""
+    arrays, names = module.state_dict(), {}
+    for prefix, part in module.named_modules().items():
+        dot = f"{prefix}." if prefix else ""
+        if isinstance(part, (weft.nn.Linear, weft.nn.RNNCell)):
+            for name in part.named_parameters():
+                if name.startswith("weight"):
+                    arrays[dot + name] = arrays[dot + name].T
+        if isinstance(part, weft.nn.RNN):
+            for k, cell in enumerate(part.cells):
+                names |= {f"{dot}cells.{k}.{n}": f"{dot}{n}_l{k}" for n in cell.named_parameters()}
+    return {names.get(n, n): to_torch(x.compact().to("cpu")).clone() for n, x in arrays.items()}
 
 
 def _refuse(code, text):

@@ -39,6 +39,16 @@ _KEYS = {
 SAMPLES = ("pynq", "ultra96", "de10", "sim", "4x8x8", "1x32x32")
 
 
+def _temporary(name, values):
+    """The path of a JSON file that lives as long as this process: a device's name names files."""
+    folder = _tempfile.mkdtemp(prefix="weft-vta-")
+    _atexit.register(_shutil.rmtree, folder, ignore_errors=True)
+    path = _os.path.join(folder, name)
+    with open(path, "w", encoding="utf-8") as file:
+        _json.dump(values, file, sort_keys=True)
+    return path
+
+
 class Environment:
     """One configuration: BATCH, BLOCK_IN, BLOCK_OUT, *_WIDTH (bits), *_BUFF_SIZE (bytes), *_ELEM_BYTES,
     *_dtype, *_scope, gemm (the intrinsic for tensorize), target (for weft.build and weft.device), TARGET, clock_hz."""
@@ -69,8 +79,12 @@ class Environment:
         return 2 * self.BATCH * self.BLOCK_IN * self.BLOCK_OUT * self.clock_hz
 
     def device(self, **options):
-        """The simulator of this configuration; options as in a device name (engine, strict, mode, memory)."""
+        """The simulator of this configuration; options as in a device name (engine, strict, mode, memory, timing).
+        `timing`: parameters of the cycle model, {"latency": 100}, or the path of a JSON file of them.
+        Raises weft.Error (vta.option.*, vta.timing.*)."""
         text = self.target
+        if isinstance(options.get("timing"), dict):
+            options["timing"] = _temporary("timing.json", options["timing"])
         for key, value in options.items():
             text += ("," if ":" in text else ":") + f"{key}={value}"
         return _core.open_device(text)
@@ -99,12 +113,7 @@ def env(config=None):
     if config is None:
         return Environment("vta", "sim")
     if isinstance(config, dict):
-        text = _json.dumps(config, sort_keys=True)
-        folder = _tempfile.mkdtemp(prefix="weft-vta-")  # a device's name names a file
-        _atexit.register(_shutil.rmtree, folder, ignore_errors=True)
-        path = _os.path.join(folder, "vta_config.json")
-        with open(path, "w", encoding="utf-8") as file:
-            file.write(text)
+        path = _temporary("vta_config.json", config)
         return Environment(f"vta:{path}", config.get("TARGET", "sim"))
     text = str(config)
     if text in SAMPLES:

@@ -21,6 +21,9 @@ def minimum(a, b):
 def _epilogue(total, shape, bias, bias_index, shift, relu, clip, dtype, residual=None):
     """>> shift, + bias, + residual, max 0, clip, cast: those that are asked for."""
     steps = [total]
+    if isinstance(total, _Channels) and dtype == "int32" and not (shift or relu):
+        if bias is None and residual is None and clip is None:
+            return te.compute(shape, lambda *i: total[i], name="result")
 
     def step(name, f):
         last = steps[-1]
@@ -89,9 +92,13 @@ def conv2d(
     clip=None,
     dtype="int8",
     layout="NCHW",
+    block=16,
 ):
     """Y = epilogue(conv2d(X[n, ci, h, w], W[co, ci / groups, kernel, kernel])); layout "NHWC": X[n, h, w, ci] and
-    W[kernel, kernel, ci / groups, co]. bias: int32[co]; residual: int8 of the result's shape."""
+    W[kernel, kernel, ci / groups, co]. bias: int32[co]; residual: int8 of the result's shape.
+
+    Depthwise (groups == ci == co): `block` channels (env.BLOCK_IN, where they divide ci) are multiplied at a time by
+    a diagonal matrix, which the host makes of the weights; 1: channel by channel."""
     kh, kw = kernel if isinstance(kernel, tuple) else (kernel, kernel)
     oh = (h + 2 * pad - dilation * (kh - 1) - 1) // stride + 1
     ow = (w + 2 * pad - dilation * (kw - 1) - 1) // stride + 1
@@ -101,6 +108,14 @@ def conv2d(
         (co, ci // groups, kh, kw) if nchw else (kh, kw, ci // groups, co), "int8", name="W"
     )
     source = x
+
+    def finish(total):
+        b = te.placeholder((co,), "int32", name="bias") if bias else None
+        r = te.placeholder(shape, "int8", name="residual") if residual else None
+        channel = (lambda i: i[1]) if nchw else (lambda i: i[3])
+        out = _epilogue(total, shape, b, channel, shift, relu, clip, dtype, r)
+        return te.create_prim_func([t for t in (x, weights, b, r, out) if t is not None])
+
     if pad:
         zero = te.const(0, "int8")
 
@@ -117,6 +132,9 @@ def conv2d(
         for extent, name in ((ci // groups, "c"), (kh, "p"), (kw, "q"))
     )
     shape = (n, co, oh, ow) if nchw else (n, oh, ow, co)
+    if groups == ci == co and block > 1 and ci % block == 0:
+        total = _depthwise(source, weights, shape, (kh, kw), stride, dilation, nchw, block)
+        return finish(total)
 
     def element(*i):
         b, o, y, z = i if nchw else (i[0], i[3], i[1], i[2])
@@ -126,11 +144,44 @@ def conv2d(
         weight = weights[(o, c, p, q) if nchw else (p, q, c, o)]
         return te.sum(value.astype("int32") * weight.astype("int32"), axis=[c, p, q])
 
-    total = te.compute(shape, element, name="conv")
-    b = te.placeholder((co,), "int32", name="bias") if bias else None
-    r = te.placeholder(shape, "int8", name="residual") if residual else None
-    out = _epilogue(total, shape, b, lambda i: i[1] if nchw else i[3], shift, relu, clip, dtype, r)
-    return te.create_prim_func([t for t in (x, weights, b, r, out) if t is not None])
+    return finish(te.compute(shape, element, name="conv"))
+
+
+class _Channels:
+    """A sum over [.., channels / block, block, ..] read as [.., channels, ..]."""
+
+    def __init__(self, total, axis, block):
+        self._total, self._axis, self._block = total, axis, block
+
+    def __getitem__(self, i):
+        c = i[self._axis]
+        at = (c // self._block, c % self._block)
+        return self._total[(*i[: self._axis], *at, *i[self._axis + 1 :])]
+
+
+def _depthwise(source, weights, shape, kernel, stride, dilation, nchw, block):
+    axis = 1 if nchw else 3
+    zero = te.const(0, "int8")
+
+    def diagonal(g, o, i, p, q):
+        c = g * block + o
+        return te.if_then_else(o == i, weights[(c, 0, p, q) if nchw else (p, q, 0, c)], zero)
+
+    wide = te.compute((shape[axis] // block, block, block, *kernel), diagonal, name="diagonal")
+    k, p, q = (
+        te.reduce_axis((0, extent), name=name)
+        for extent, name in ((block, "c"), (kernel[0], "p"), (kernel[1], "q"))
+    )
+
+    def element(*i):
+        b, g, o, y, z = i if nchw else (i[0], i[3], i[4], i[1], i[2])
+        at = (y * stride + p * dilation, z * stride + q * dilation)
+        c = g * block + k
+        value = source[(b, c, *at) if nchw else (b, *at, c)]
+        return te.sum(value.astype("int32") * wide[g, o, k, p, q].astype("int32"), axis=[k, p, q])
+
+    split = (*shape[:axis], shape[axis] // block, block, *shape[axis + 1 :])
+    return _Channels(te.compute(split, element, name="conv"), axis, block)
 
 
 def conv2d_transpose(

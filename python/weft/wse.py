@@ -12,6 +12,7 @@ import enum
 import json
 import os
 import pathlib
+import threading
 from collections.abc import Sequence
 
 import numpy as np
@@ -126,8 +127,43 @@ class _Library:
             lib.weft_wse_call.argtypes = [p, s, s, p, ctypes.c_int64, ctypes.POINTER(p)]
             lib.weft_wse_tool.restype, lib.weft_wse_tool.argtypes = p, [s, s, ctypes.POINTER(p)]
             lib.weft_wse_free.restype, lib.weft_wse_free.argtypes = None, [p]
+            lib.weft_wse_watch.restype, lib.weft_wse_watch.argtypes = None, [p]
             self._lib = lib
         return self._lib
+
+    def patiently(self, call, *args):
+        """Calls a function of the library that may take long. In the main thread a worker makes the call, so
+        that Python's signal handlers run meanwhile: what one raises (Ctrl-C) ends the call and is raised."""
+        if threading.current_thread() is not threading.main_thread():
+            return call(*args)
+        stop, done, outcome = ctypes.c_int32(0), threading.Semaphore(0), []
+
+        def work():
+            self.get().weft_wse_watch(ctypes.byref(stop))
+            try:
+                outcome.append((call(*args), None))
+            except BaseException as reason:  # noqa: BLE001  (handed to the caller)
+                outcome.append((None, reason))
+            finally:
+                self.get().weft_wse_watch(None)
+                done.release()
+
+        threading.Thread(target=work, daemon=True).start()
+        try:
+            done.acquire()
+        except BaseException:
+            stop.value = 1
+            while True:  # whatever else is raised: the worker still uses the arguments
+                try:
+                    done.acquire()
+                    break
+                except BaseException:  # noqa: BLE001
+                    continue
+            raise
+        result, reason = outcome[0]
+        if reason is not None:
+            raise reason
+        return result
 
     def take(self, pointer) -> str:
         text = ctypes.string_at(pointer).decode()
@@ -141,12 +177,23 @@ class _Library:
 
 
 _library = _Library()
+# Methods of a runtime that let simulated time pass; all others are answered at once.
+_SIMULATES = frozenset(
+    "load run stop launch memcpy_h2d memcpy_d2h send receive task_wait is_task_done".split()
+)
+
+
+def _directly(call, *args):
+    return call(*args)
 
 
 def _tool(method: str, args: dict):
     error = ctypes.c_void_p()
-    result = _library.get().weft_wse_tool(
-        method.encode(), json.dumps(args).encode(), ctypes.byref(error)
+    result = _library.patiently(
+        _library.get().weft_wse_tool,
+        method.encode(),
+        json.dumps(args).encode(),
+        ctypes.byref(error),
     )
     return _library.finish(result, error)
 
@@ -373,7 +420,9 @@ class SdkRuntime:
     def _call(self, method: str, args: dict | None = None, array=None):
         error = ctypes.c_void_p()
         data = array.ctypes.data if array is not None else None
-        result = _library.get().weft_wse_call(
+        call = _library.get().weft_wse_call
+        result = (_library.patiently if method in _SIMULATES else _directly)(
+            call,
             self._handle,
             method.encode(),
             json.dumps(args or {}).encode(),

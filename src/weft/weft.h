@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "weft/array/ndarray.h"
+#include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/ir/te.h"
 #include "weft/ir/text.h"

@@ -208,6 +208,23 @@ LAYERS = {
     "LSTM": (lambda: nn.LSTM(3, 2), (3, 2, 3)),
     "MultiHeadAttention": (lambda: nn.MultiHeadAttention(4, 2, causal=True), (2, 3, 4)),
     "TransformerLayer": (lambda: nn.TransformerLayer(4, 2, hidden=5), (1, 3, 4)),
+    "PReLU": (nn.PReLU, (3, 4)),
+    "GLU": (nn.GLU, (3, 4)),
+    "Softmin": (nn.Softmin, (3, 4)),
+    "GroupNorm": (lambda: nn.GroupNorm(2, 4), (2, 4, 3)),
+    "InstanceNorm1d": (lambda: nn.InstanceNorm1d(3, affine=True), (2, 3, 4)),
+    "InstanceNorm2d": (lambda: nn.InstanceNorm2d(2), (2, 2, 3, 2)),
+    "Upsample": (lambda: nn.Upsample(scale_factor=1.5, mode="bilinear"), (1, 2, 3, 4)),
+    "PixelShuffle": (lambda: nn.PixelShuffle(2), (1, 4, 2, 3)),
+    "ZeroPad2d": (lambda: nn.ZeroPad2d(1), (1, 1, 2, 3)),
+    "ConstantPad2d": (lambda: nn.ConstantPad2d((1, 0, 2, 1), 3.0), (1, 1, 2, 3)),
+    "ReflectionPad2d": (lambda: nn.ReflectionPad2d(1), (1, 1, 3, 3)),
+    "ReplicationPad2d": (lambda: nn.ReplicationPad2d(2), (1, 1, 2, 3)),
+    "Unflatten": (lambda: nn.Unflatten(1, (2, 2)), (3, 4)),
+    **{
+        name: (getattr(nn, name), (3, 4))
+        for name in "CELU Hardsigmoid Hardswish Hardtanh LogSigmoid Mish ReLU6 SELU Softsign".split()
+    },
 }
 
 
@@ -248,6 +265,9 @@ def test_the_table_of_layers_is_whole():
         "utils",
         "Embedding",
         "ModuleList",
+        "ModuleDict",
+        "ParameterDict",
+        "ParameterList",
     }
     others |= {n for n in nn.__all__ if n.endswith("Loss")}  # beside torch: test_torch_habits.py
     assert set(nn.__all__) - others == set(LAYERS)

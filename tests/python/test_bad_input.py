@@ -320,3 +320,31 @@ def test_an_access_that_may_never_happen_is_not_refused(body, target):
         a, b = a.to_device("c"), b.to_device("c")
     module["main"](a, b, 0)
     assert np.all(b.numpy() <= 9)
+
+
+def test_lengths_that_cannot_be():
+    i = weft.arange(3)
+    for make, code, text in (
+        (lambda: weft.repeat(i, [2**62, 2**62, 1]), "array.size.overflow", "64 bits"),
+        (lambda: weft.repeat(i, [1, -1, 1]), "array.repeat.negative", "-1 times"),
+        (lambda: weft.repeat(i, -2), "array.repeat.negative", "-2 times"),
+        (lambda: weft.linspace(0, 1, -3), "array.linspace.number", "-3 numbers"),
+        (lambda: weft.stack([]), "array.stack.empty", "0 arrays"),
+        (lambda: weft.random.normal((2, -1)), "array.shape.negative", "(2, -1)"),
+    ):
+        with pytest.raises(weft.ArgumentError) as info:
+            make()
+        assert info.value.code == code and text in str(info.value)
+
+
+def test_index_errors_name_the_axis_of_the_array_that_was_indexed():
+    x = weft.zeros((2, 3, 4))
+    for key, axis, i in (
+        ((0, 7), 1, 7),
+        ((slice(None), 0, -9), 2, -9),
+        ((..., 4), 2, 4),
+        ((None, 0, 3), 1, 3),
+    ):
+        with pytest.raises(weft.IndexError) as info:
+            x[key]
+        assert f"index {i} is outside axis {axis} of float32[2, 3, 4]" in str(info.value)

@@ -2,12 +2,14 @@
 """Ctrl-C ends long work, and what was at work goes on: simulated kernels, the interpreter, timing."""
 
 import os
+import pathlib
 import signal
 import subprocess
 import sys
 import threading
 import time
 
+import numpy as np
 import pytest
 
 pytestmark = pytest.mark.targets("qpu")
@@ -84,10 +86,14 @@ signal.signal(signal.SIGINT, handler)
 )
 
 
+# Who was started in the background ignores Ctrl-C, and hands that down.
+LISTENING = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+
 def interrupted(code, *arguments):
     """What the program prints when Ctrl-C comes while it works; a deaf one is killed and prints nothing."""
     process = subprocess.Popen(
-        [sys.executable, "-c", code, *arguments],
+        [sys.executable, "-c", LISTENING + code, *arguments],
         env=ENVIRONMENT,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -119,3 +125,121 @@ def test_a_handler_of_ones_own():
 def test_timing_of_many_calls():
     out, err = interrupted(TIMING)
     assert out == "stopped, and usable\n", err
+
+
+# A wafer program without end: one task that never returns, or one that activates itself again and again.
+WAFER = """
+import pathlib, signal, sys, tempfile
+import numpy as np
+from weft import wse
+
+body, handler = sys.argv[1:]
+folder = pathlib.Path(tempfile.mkdtemp())
+(folder / "pe.csl").write_text('''
+param memcpy_params: comptime_struct;
+const sys = @import_module("<memcpy/memcpy>", memcpy_params);
+var v = @zeros([1]u32); var p: [*]u32 = &v;
+const again: local_task_id = @get_local_task_id(8);
+task work() void {
+  v[0] += 1;
+  if (v[0] == 3) { sys.unblock_cmd_stream(); return; }
+  BODY
+}
+fn start() void { @activate(again); }
+comptime {
+  @bind_local_task(work, again);
+  @export_symbol(p, "v");
+  @export_symbol(start);
+}
+'''.replace("BODY", body))
+(folder / "layout.csl").write_text('''
+const memcpy = @import_module("<memcpy/get_params>", .{ .width = 1, .height = 1 });
+layout {
+  @set_rectangle(1, 1);
+  @set_tile_code(0, 0, "pe.csl", .{ .memcpy_params = memcpy.get_params(0) });
+  @export_name("v", [*]u32, true);
+  @export_name("start", fn()void);
+}
+''')
+wse.compile_csl(str(folder / "layout.csl"), str(folder / "out"), memcpy=True, fabric_dims=(8, 3),
+                fabric_offsets=(4, 1))
+
+class Stop(BaseException):
+    pass
+
+def raises(number, frame):
+    raise Stop
+
+if handler == "own":
+    signal.signal(signal.SIGINT, raises)
+
+def runtime():
+    rt = wse.SdkRuntime(str(folder / "out"))
+    rt.load()
+    rt.run()
+    return rt
+
+def put(rt, value):
+    rt.memcpy_h2d(rt.get_id("v"), np.array([value], "uint32"), 0, 0, 1, 1, 1, streaming=False,
+                  order=wse.MemcpyOrder.ROW_MAJOR, data_type=wse.MemcpyDataType.MEMCPY_32BIT, nonblock=False)
+
+rt = runtime()
+put(rt, 2)
+rt.launch("start", nonblock=False)  # ends at once
+put(rt, 3)
+print("running", flush=True)
+try:
+    rt.launch("start", nonblock=False)
+    put(rt, 7)
+    print("ended")
+except (KeyboardInterrupt, Stop) as reason:
+    assert (type(reason) is Stop) == (handler == "own")
+    del rt
+    rt = runtime()
+    put(rt, 2)
+    rt.launch("start", nonblock=False)
+    rt.stop()
+    print("stopped, and usable")
+"""
+
+
+@pytest.mark.targets("wse")
+@pytest.mark.parametrize("handler", ["python's", "own"])
+@pytest.mark.parametrize("body", ["@activate(again);", "while (true) { v[0] += 4; }"])
+def test_a_wafer_program_without_end(body, handler):
+    wse = pytest.importorskip("weft.wse")
+    wse._library.get()
+    out, err = interrupted(WAFER, body, handler)
+    assert out == "stopped, and usable\n", err
+
+
+@pytest.mark.targets("wse")
+def test_the_wafers_library_says_that_it_was_stopped(tmp_path):
+    import ctypes
+
+    wse = pytest.importorskip("weft.wse")
+    library, stop, seen = wse._library.get(), ctypes.c_int32(0), []
+    start = WAFER.index("folder = ")
+    program = WAFER[start : WAFER.index("class Stop")].replace(
+        "tempfile.mkdtemp()", repr(str(tmp_path))
+    )
+    names = {"pathlib": pathlib, "np": np, "wse": wse, "body": "@activate(again);"}
+    exec(program, names)  # noqa: S102
+    exec(WAFER[WAFER.index("def runtime") : WAFER.index("rt = runtime()")], names)  # noqa: S102
+    rt = names["runtime"]()
+    names["put"](rt, 3)
+
+    def work():
+        library.weft_wse_watch(ctypes.byref(stop))
+        try:
+            rt.launch("start", nonblock=False)
+            names["put"](rt, 7)
+        except wse.WseError as reason:
+            seen.append(reason)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    time.sleep(0.3)
+    stop.value = 1
+    thread.join(60)
+    assert [e.code for e in seen] == ["wse.interrupted"] and "stopped by its caller" in str(seen[0])

@@ -526,7 +526,13 @@ def test_fft_and_linalg_against_numpy(rng):
     np.testing.assert_allclose((q @ r).numpy(), a, atol=1e-12)
     with pytest.raises(weft.ArgumentError) as info:
         weft.linalg.inv(weft.zeros((3, 3)))
+    assert info.value.code == "array.inv.singular" and "matrix 0" in str(info.value)
+    with pytest.raises(weft.ArgumentError) as info:
+        weft.linalg.solve(weft.zeros((3, 3)), weft.ones(3))
     assert info.value.code == "array.solve.singular" and "matrix 0" in str(info.value)
+    with pytest.raises(weft.ShapeError, match="inv needs square matrices") as info:
+        weft.linalg.inv(weft.zeros((2, 3)))
+    assert info.value.code == "array.inv.shape"
     with pytest.raises(weft.ArgumentError, match="indefinite"):
         weft.linalg.cholesky(-weft.eye(3))
     with pytest.raises(weft.ShapeError, match="square"):

@@ -117,8 +117,18 @@ def test_tiles_of_64_do_not_have_to_divide(name, n):
         )
 
 
+@pytest.mark.parametrize("n", [1, 2, 3, 5])
+@pytest.mark.parametrize("name", [*LADDER, "host"])
+def test_the_ladder_takes_matrices_smaller_than_any_tile(name, n):
+    """A tile of which only the first element, or only the first few, exist."""
+    a, b = RNG.random((n, n), np.float32), RNG.random((n, n), np.float32)
+    sch = programs.gemm_host(n) if name == "host" else LADDER[name](n)
+    for target in ["ref", "cpu", "c"] if name == "host" else ["ref", *gpu_targets()]:
+        assert np.allclose(run(sch, target, a, b, shape=(n, n)), a @ b, rtol=1e-4)
+
+
 def test_the_ladder_can_be_scheduled_for_every_extent():
-    for n in [*range(4, 72, 5), 128, 257, 513, 1000, 1001]:
+    for n in [*range(1, 9), *range(9, 72, 5), 128, 257, 513, 1000, 1001]:
         for make in LADDER.values():
             make(n)
 

@@ -366,8 +366,14 @@ def test_refusals_name_statement_and_rule():
         "qpu.accepts.dtype",
         '"A"',
         "float64",
+        '.astype("float32")',
     )
-    refused(lambda: weft.build(unary("int8", lambda x: x + 1), "qpu"), "qpu.accepts.dtype", "int8")
+    refused(
+        lambda: weft.build(unary("int8", lambda x: x + 1), "qpu"),
+        "qpu.accepts.dtype",
+        "int8",
+        '.astype("int32")',
+    )
     refused(
         lambda: weft.build(unary("float32", lambda x: te.nextafter(x, x)), "qpu"),
         "qpu.accepts.intrinsic", '"nextafter"', 'block "Z"',

@@ -4,8 +4,11 @@ NumPy, weft and PyTorch; the faults of the published programs are absent."""
 
 import pathlib
 import shutil
+import signal
 import subprocess
 import sys
+import threading
+import time
 
 import numpy as np
 import pytest
@@ -164,3 +167,83 @@ def test_from_pytorch(dot, matrix):
     )
     i = torch.arange(40)
     assert torch.equal(dot.product(i, i), (i * i).float())
+
+
+ENDLESS = """
+#include <weft/qpu.h>
+#include <weft/qpu_module.h>
+using namespace weft::qpu;
+int spin(int rounds) {
+  auto k = compile(+[](Int n, Ptr<Int> p) {
+    Int x = 0;
+    While(any(x < n))
+      x = x + 1;
+    End
+    *p = x;
+  });
+  SharedArray<int> a(16);
+  k(rounds, &a);
+  return a[3];
+}
+WEFT_QPU_MODULE(spin_cpp, m) { m.def("spin", &spin, "counts"); }
+"""
+
+STOPPED = """
+import sys
+import weft.qpu
+spin = weft.qpu.load(sys.argv[1], "spin_cpp").spin
+assert spin(5) == 5
+print("running", flush=True)
+try:
+    spin(2**31 - 1)
+    print("ended")
+except KeyboardInterrupt:
+    assert spin(7) == 7
+    print("stopped, and usable")
+"""
+
+
+def test_ctrl_c_stops_a_kernel(tmp_path, recipe):
+    """Ctrl-C arrives as its exception while a module's kernel is emulated, and the module goes on."""
+    source, library = tmp_path / "spin.cpp", tmp_path / "libspin_cpp.so"
+    source.write_text(ENDLESS)
+    compiler = ["ccache", "c++"] if shutil.which("ccache") else ["c++"]
+    run(
+        *compiler,
+        "-std=c++20",
+        "-O1",
+        "-fPIC",
+        f"-I{weft_qpu.include()}",
+        "-c",
+        source,
+        "-o",
+        tmp_path / "spin.o",
+    )
+    lib = pathlib.Path(weft_qpu.library()).parent
+    run(
+        "c++",
+        "-shared",
+        tmp_path / "spin.o",
+        "-o",
+        library,
+        f"-L{lib}",
+        "-lweft_qpu",
+        f"-Wl,-rpath,{lib}",
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", STOPPED, library],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    watchdog = threading.Timer(100, process.kill)
+    watchdog.start()
+    try:
+        assert process.stdout.readline() == "running\n", process.communicate()
+        time.sleep(0.5)  # into the kernel
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate()
+    finally:
+        watchdog.cancel()
+        process.kill()
+    assert out == "stopped, and usable\n", (out, err)

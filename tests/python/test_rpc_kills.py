@@ -63,7 +63,7 @@ def test_eight_clients_at_once_each_with_a_machine_of_its_own(product):
 
         def client(seed):
             try:
-                remote = rpc.connect("127.0.0.1", server.port)
+                remote = rpc.connect("127.0.0.1", server.port, deadline=60)
                 done.append(work(remote, product, np.random.default_rng(seed), 20))
                 assert remote.stats()["launches"] == 20  # of this connection's machine alone
             except Exception as error:  # noqa: BLE001

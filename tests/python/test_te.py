@@ -248,3 +248,71 @@ def test_an_expression_too_deep_is_refused():
         out = weft.zeros(4, dtype="float32")
         m["main"](weft.zeros(4, dtype="float32"), out)
         assert out.tolist() == [990.0] * 4
+
+
+def test_an_axis_to_reduce_over_is_its_variable():
+    r, i = te.reduce_axis(7, "r"), te.var("i")
+    written = [
+        r == 3,
+        3 == r,
+        r != i,
+        i == r,
+        r < 3,
+        r // 2,
+        7 // r,
+        r % 2,
+        r >> 1,
+        r & 1,
+        -r,
+        abs(r),
+        ~r,
+    ]
+    assert [repr(e) for e in written[:7]] == [
+        *("r == 3", "r == 3", "r != i", "i == r", "r < 3", "r // 2", "7 // r")
+    ]
+    assert all(type(e) is weft._core.Expr for e in written)
+    assert r.dtype == "int64" and repr(r.astype("float32")) == 'T.Cast("float32", r)'
+    with pytest.raises(weft.ArgumentError) as refused:
+        bool(r == 3 or r == 4)
+    assert refused.value.code == "python.truth"
+
+    A = te.placeholder((7,), "int32", name="A")
+    B = te.compute((1,), lambda j: te.sum(te.if_then_else(r == 3, A[r], 0), axis=r), name="B")
+    out = weft.zeros((1,), dtype="int32")
+    weft.build(te.create_prim_func([A, B]))(
+        weft.asarray([1, 2, 3, 40, 5, 6, 7], dtype="int32"), out
+    )
+    assert out.tolist() == [40]
+
+
+def test_tensors_are_not_sequences_and_take_whole_indices():
+    A = te.placeholder((4,), name="A")
+    assert A.ndim == 1
+    with pytest.raises(weft.DTypeError, match='not a sequence: "A"') as refused:
+        list(A)
+    assert refused.value.code == "te.tensor.iterate"
+    with pytest.raises(weft.ArgumentError, match='index 0 of "A" is .*0.5.*no integer') as refused:
+        A[0.5]
+    assert refused.value.code == "te.index"
+    for shape, body in (((4,), lambda i, j: A[i]), ((2, 2), lambda i: A[i]), ((4,), lambda: 1.0)):
+        with pytest.raises(weft.ShapeError, match="dimensions, its function takes") as refused:
+            te.compute(shape, body, name="C")
+        assert refused.value.code == "te.compute.indices"
+    for body in (lambda *i: A(*i), lambda i, scale=2.0: A[i] * scale, lambda i, *rest: A[i]):
+        assert te.compute((4,), body).shape == (4,)
+
+
+def test_limits_are_finite_in_both_languages():
+    from weft import script as T
+
+    for dtype in ("float16", "bfloat16", "float32", "float64", "int8", "uint32", "int64"):
+
+        @T.prim_func
+        def f(A: T.Buffer((2,), dtype)):
+            A[0] = T.min_value(dtype)
+            A[1] = T.max_value(dtype)
+
+        out = weft.zeros((2,), dtype=dtype)
+        weft.build(f, target="ref")(out)
+        of = (weft.finfo if "float" in dtype else weft.iinfo)(dtype)
+        assert [out[0].item(), out[1].item()] == [of.min, of.max]

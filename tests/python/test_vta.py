@@ -200,6 +200,36 @@ CONVS = [
         "clip": (0, 127),
     },
     {"n": 1, "ci": 3, "h": 20, "w": 20, "co": 16, "kernel": 7, "stride": 2, "pad": 3, "shift": 6},
+    # Depthwise, by diagonal matrices.
+    {
+        "n": 1,
+        "ci": 32,
+        "h": 9,
+        "w": 10,
+        "co": 32,
+        "kernel": 3,
+        "pad": 1,
+        "stride": 2,
+        "groups": 32,
+        "bias": True,
+        "shift": 7,
+        "clip": (0, 96),
+    },
+    {"n": 1, "ci": 48, "h": 7, "w": 6, "co": 48, "kernel": 3, "groups": 48, "dtype": "int32"},
+    {
+        "n": 1,
+        "ci": 16,
+        "h": 6,
+        "w": 5,
+        "co": 16,
+        "kernel": 5,
+        "pad": 2,
+        "groups": 16,
+        "layout": "NHWC",
+        "residual": True,
+        "shift": 6,
+        "relu": True,
+    },
 ]
 
 
@@ -228,6 +258,7 @@ def test_conv2d(config, case):
     if o.get("layout") == "NHWC":
         x, w = x.transpose(0, 2, 3, 1).copy(), w.transpose(2, 3, 1, 0).copy()
         want = want.transpose(0, 2, 3, 1)
+        residual = None if residual is None else residual.transpose(0, 2, 3, 1).copy()
     arrays = [a for a in (x, w, bias, residual) if a is not None]
     got, _ = run(op.conv2d(**o), arrays, np.full(want.shape, 77, dtype), config)
     np.testing.assert_array_equal(got, want)
@@ -402,3 +433,20 @@ def test_strided_and_padded_packed_convolutions_use_no_host_copies():
             got, _ = run(func, [net.pack(x), wp.copy(), bp.copy()], out, config)
             np.testing.assert_array_equal(net.unpack(got, env.BATCH, co), want)
             assert device.stats()["host.launches"] == 0
+
+
+def test_depthwise_convolutions_use_the_whole_matrix_unit():
+    options = {"pad": 1, "groups": 32, "shift": 7}
+    rng = np.random.default_rng(SEED)
+    x, w = rand(rng, (1, 32, 14, 14)), rand(rng, (32, 1, 3, 3))
+    want = epilogue(conv_ref(x, w, 1, 1, 32, 1), None, 7, None, False, None, "int8")
+    cycles = []
+    for block in (16, 1):
+        f = op.conv2d(1, 32, 14, 14, 32, 3, block=block, **options)
+        device = weft.device("vta")
+        got, _ = run(f, [x, w], np.full(want.shape, 77, "int8"), "sim")
+        np.testing.assert_array_equal(got, want)
+        module = weft.build(f, target="vta")
+        arrays = [weft.asarray(a, device=device) for a in (x, w, want)]
+        cycles.append(module.time_evaluator("main", number=1)(*arrays).cycles)
+    assert cycles[0] * 4 < cycles[1]

@@ -2,6 +2,7 @@
 """Default schedules in public steps: the workloads of VTA's own tests, built from the steps, equal NumPy, and their
 traces, replayed from JSON or executed as Python, give the identical instruction stream."""
 
+import json
 import re
 
 import numpy as np
@@ -360,6 +361,24 @@ def floating(env):
             'no tiles of "total" fit with those given',
         ),
         (
+            lambda env: op.matmul(32, 16, 2048 * 16),
+            {"tiles": {"v_k": 1500, "v_i0": 2}},
+            "vta.schedule.default",
+            "vta.inp: 3000 of 2048 elements of 16 bytes, too many",
+        ),
+        (
+            lambda env: op.matmul(32, 16, 2048 * 16),
+            {"tiles": {"v_k": 1500, "v_i0": 1}},
+            "vta.schedule.default",
+            "vta.wgt: 1500 of 1024 elements of 256 bytes, too many",
+        ),
+        (
+            lambda env: op.matmul(2100, 16, 32),
+            {"tiles": {"v_i0": 2100, "v_k": 1}},
+            "vta.schedule.default",
+            "vta.acc: 2100 of 2048 elements of 64 bytes, too many",
+        ),
+        (
             lambda env: op.matmul(16, 16, 32),
             {"tiles": {"x": 3}},
             "vta.schedule.default",
@@ -376,6 +395,18 @@ def floating(env):
             {"threads": 17},
             "vta.schedule.default",
             "a multiple of 17",
+        ),
+        (
+            lambda env: op.matmul(16, 16, 32),
+            {"threads": 0},
+            "vta.schedule.default",
+            "0 virtual threads",
+        ),
+        (
+            lambda env: op.matmul(16, 16, 32),
+            {"tiles": {"v_k": "much"}},
+            "vta.option.schedule",
+            'tiles["v_k"] is "much"',
         ),
         (symbolic, {}, "vta.accepts.block", "without a constant range"),
         (floating, {}, "vta.accepts.dtype", "float32"),
@@ -501,3 +532,92 @@ def test_random_operators_equal_the_host(seed):
     *inputs, result = arrays(shapes, seed)
     want = reference(f, inputs, result.shape)
     check(env, f, inputs, want)
+
+
+def test_tiles_that_do_not_divide_cost_no_copies():
+    env = weft.vta.env()
+    f = op.conv2d_packed(env, 1, 64, 14, 14, 96, 3, pad=1, bias=True, shift=8, clip=(0, 127))
+    x, w, b = arrays([((1, 64, 14, 14), "int8"), ((96, 64, 3, 3), "int8"), ((96,), "int32")], 21)
+    want = np.clip((convolve(x, w, 1, 1) >> 8) + b[None, :, None, None], 0, 127).astype(np.int8)
+    given = [
+        x.reshape(1, 1, 4, 16, 14, 14).transpose(0, 2, 4, 5, 1, 3).copy(),
+        w.reshape(6, 16, 4, 16, 3, 3).transpose(0, 2, 4, 5, 1, 3).copy(),
+        b.reshape(6, 1, 16),
+    ]
+    want = want.reshape(1, 1, 6, 16, 14, 14).transpose(0, 2, 4, 5, 1, 3).copy()
+    elements = 6 * 14 * 14
+    for tiles in ({"v_o": 3, "v_y": 7}, {"v_o": 4, "v_y": 14}, {"v_o": 4, "v_y": 5, "v_z": 9}):
+        module = weft.build(weft.vta.default_schedule(f, env, tiles=tiles), target=env.target)
+        device = weft.device(env.target)
+        arguments = [weft.asarray(a, device=device) for a in given]
+        result = weft.asarray(np.full(want.shape, 77, np.int8), device=device)
+        before = device.stats()
+        module["main"](*arguments, result)
+        np.testing.assert_array_equal(result.numpy(), want)
+        used = {name: device.stats()[name] - before[name] for name in ("uops.alu", "uops.reset")}
+        # One reset, and one step each for shift, bias and the two bounds: nothing copies elements.
+        assert used == {"uops.alu": 4 * elements, "uops.reset": elements}, (tiles, used)
+
+
+def test_parameters_of_the_cycle_model_are_options(tmp_path):
+    env = weft.vta.env()
+    f = op.conv2d_packed(env, 1, 64, 14, 14, 64, 3, pad=1, shift=8)
+    module = weft.build(f, target=env.target)
+
+    def cycles(**options):
+        device = env.device(mode="cycles", **options)
+        shapes = (1, 4, 14, 14, 1, 16), (4, 4, 3, 3, 16, 16), (1, 4, 14, 14, 1, 16)
+        given = [weft.zeros(shape, dtype="int8", device=device) for shape in shapes]
+        return module.time_evaluator("main", number=1)(*given).cycles
+
+    usual = cycles()
+    assert cycles(timing={"latency": 32}) == usual
+    slow = cycles(timing={"latency": 500})
+    assert slow > usual + 400
+    path = tmp_path / "slow.json"
+    path.write_text('{"latency": 500}')
+    assert cycles(timing=str(path)) == slow
+    # Tiles are chosen for the machine that is named.
+    path.write_text('{"latency": 2000, "bus_bytes": 2}')
+    other = op.conv2d_packed(env, 1, 256, 14, 14, 512, 1, 2, shift=8)
+    usually = weft.build(other, target="vta").source()
+    assert weft.build(other, target=f"vta:timing={path}").source() != usually
+    for wrong, code, reason in (
+        ({"latencies": 3}, "vta.timing.key", "latencies"),
+        ({"bus_bytes": 0}, "vta.timing.value", "bus_bytes is 0"),
+        ([3], "vta.timing.value", "holds [3]"),
+    ):
+        path.write_text(json.dumps(wrong))
+        with pytest.raises(weft.Error) as refusal:
+            env.device(timing=str(path))
+        assert refusal.value.code == code, refusal.value
+        assert reason in str(refusal.value)
+
+
+def test_a_missing_scope_is_named():
+    env = weft.vta.env()
+    sch = weft.Schedule(seed_matmul(env, 1, 2, 2))
+    sch.set_scope(sch.get_block("A_buf"), 0, env.inp_scope)
+    sch.set_scope(sch.get_block("C_buf"), 0, env.acc_scope)
+    with pytest.raises(weft.Error) as refusal:
+        weft.build(sch, target=env.target)
+    assert refusal.value.code == "vta.lower.stages"
+    assert 'the one that writes "B_buf", which lies in global memory' in str(refusal.value)
+    assert 'sch.set_scope(sch.get_block("B_buf"), 0' in str(refusal.value)
+
+
+def test_strides_fetch_only_the_rows_that_are_read():
+    env = weft.vta.env()
+    f, inputs, want = packed_conv(env, 14, 64, 64, 1, 2)
+    _, cycles = check(env, f, inputs, want, tiles={"v_o": 4, "v_y": 7, "v_z": 7, "v_c": 4})
+    device = weft.device(env.target)
+    given = [weft.asarray(a, device=device) for a in (*inputs, want)]
+    before = device.stats()["bytes.inp.written"]
+    module = weft.build(
+        weft.vta.default_schedule(f, env, tiles={"v_o": 4, "v_y": 7, "v_z": 7, "v_c": 4}),
+        target=env.target,
+    )
+    module["main"](*given)
+    # 4 channel blocks of 7 rows (not 13) of 13 columns.
+    assert device.stats()["bytes.inp.written"] - before == 4 * 7 * 13 * 16
+    assert cycles > 0

@@ -3,7 +3,11 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
+
 #include "ir_programs.h"
+#include "weft/base/error.h"
+#include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
 #include "weft/ir/verify.h"
@@ -49,6 +53,50 @@ TEST(IrVerify, AcceptsEveryProgramOfTheCollection) {
     Verdict v = verify(m);
     EXPECT_FALSE(v.has_value()) << render(*v);
   }
+}
+
+TEST(IrVerify, AtomicAdditionsAreStoresOfOneElement) {
+  Parts p;
+  const Stmt good = atomic_add(p.a, {p.i, p.i}, p.one);
+  EXPECT_TRUE(adds_atomically(good, p.a.get()));
+  EXPECT_FALSE(adds_atomically(p.put(p.i, p.i)));
+  EXPECT_FALSE(verify(p.func(p.loop(good))).has_value());
+  const auto* made = as<StoreNode>(good);
+  const Stmt other = make_ref<const StoreNode>(p.a, made->value, Exprs{p.i, make_int(0)});
+  expect_refused(verify(p.func(p.loop(other))), "verify.atomic.element", "adds to another element");
+  const Stmt inside = make_ref<const StoreNode>(p.a, made->value + p.one, Exprs{p.i, p.i});
+  expect_refused(verify(p.func(p.loop(inside))), "verify.atomic.place", "inside an expression");
+  const Stmt mixed = make_ref<const StoreNode>(
+      p.a, call_typed(dtypes::float32, "atomic_add", {load(p.a, {p.i, p.i}), make_int(1)}),
+      Exprs{p.i, p.i});
+  expect_refused(verify(p.func(p.loop(mixed))), "verify.types", "an atomic addition of int64");
+}
+
+void expect_error(const std::function<void()>& f, std::string_view code, std::string_view part) {
+  try {
+    f();
+    ADD_FAILURE() << "accepted, expected " << code;
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), code) << e.what();
+    EXPECT_NE(std::string(e.what()).find(part), std::string::npos) << e.what();
+  }
+}
+
+TEST(IrVerify, AtomicAdditionsHaveTypesThatMachinesAddInOneStep) {
+  Parts p;
+  Buffer half = make_buffer("H", dtypes::float16, {make_int(8)});
+  expect_error([&] { atomic_add(half, {make_int(0)}, make_float(1, dtypes::float16)); },
+               "ir.atomic.type", "\"H\" is one of float16");
+  expect_error(
+      [&] {
+        atomic_add(p.a, {p.i, p.i}, make_int(1));
+      },
+      "ir.atomic.value", "but int64 is added");
+  expect_error(
+      [&] {
+        call("atomic_add", {load(p.a, {p.i, p.i}), p.one});
+      },
+      "ir.call.atomic", "is a statement");
 }
 
 TEST(IrVerify, RefusesVariablesOutsideTheirScope) {

@@ -6,6 +6,7 @@
 
 #include "lower_kit.h"
 #include "weft/base/error.h"
+#include "weft/ir/atomic.h"
 #include "weft/ir/interpret.h"
 #include "weft/ir/text.h"
 #include "weft/ir/verify.h"
@@ -266,6 +267,81 @@ TEST(CheckRaces, lanes_and_lazy_arms_count) {
   };
   EXPECT_FALSE(lazy(true).clean());
   EXPECT_TRUE(lazy(false).clean());
+}
+
+/// One store to "G" of global memory by every point of a grid of 5 groups of 8.
+pass::RaceReport grid_races(const std::function<Stmt(const Buffer& g, Expr group, Expr t)>& make) {
+  Buffer g = make_buffer("G", dtypes::int32, {make_int(64)});
+  Var b = make_var("b"), t = make_var("t");
+  std::vector<LaunchAxis> axes{{"blockIdx.x", b, make_int(5)}, {"threadIdx.x", t, make_int(8)}};
+  PrimFunc f =
+      make_func("main", {buffer_param(g)},
+                make_ref<const LaunchNode>("main_kernel0", std::move(axes), make(g, b, t)));
+  return pass::check_races(f, grid());
+}
+
+TEST(CheckRaces, groups_are_told_apart_in_memory_that_all_see) {
+  auto number = [](const Expr& e) { return cast(dtypes::int32, e); };
+  auto at = [&](const std::function<Expr(Expr, Expr)>& index,
+                const std::function<Expr(Expr, Expr)>& value) {
+    return grid_races([&](const Buffer& g, const Expr& b, const Expr& t) {
+      return store(g, number(value(b, t)), {index(b, t)});
+    });
+  };
+  auto own = [](const Expr& b, const Expr& t) { return b * 8 + t; };
+  EXPECT_TRUE(at(own, own).clean());
+  const auto narrow = at([](Expr b, Expr t) { return b * 7 + t; }, own);
+  ASSERT_EQ(narrow.races.size(), 1u) << narrow.text();
+  EXPECT_EQ(narrow.races[0].what, "write/write");
+  EXPECT_EQ(narrow.races[0].scope, "global");
+  EXPECT_EQ(narrow.races[0].element, 7);
+  EXPECT_NE(narrow.races[0].first_use.find("blockIdx.x = 0, threadIdx.x = 7"), std::string::npos);
+  EXPECT_NE(narrow.races[0].second_use.find("blockIdx.x = 1, threadIdx.x = 0"), std::string::npos);
+  // Groups 0 and 3 meet, neighbours do not.
+  EXPECT_FALSE(at([](Expr b, Expr t) { return floormod(b, make_int(3)) * 8 + t; }, own).clean());
+  // One value for all.
+  EXPECT_TRUE(at([](Expr, Expr t) { return t; }, [](Expr, Expr) { return make_int(4); }).clean());
+  EXPECT_FALSE(at([](Expr, Expr t) { return t; }, [](Expr b, Expr) { return b; }).clean());
+}
+
+TEST(CheckRaces, what_a_group_keeps_to_itself_is_not_one_value) {
+  const auto report = grid_races([](const Buffer& g, const Expr& b, const Expr& t) {
+    Buffer own = make_buffer("own", dtypes::int32, {make_int(1)}, "local");
+    return allocate(own, seq({store(own, cast(dtypes::int32, b), {make_int(0)}),
+                              store(g, load(own, {make_int(0)}), {t})}));
+  });
+  ASSERT_FALSE(report.clean());
+  EXPECT_EQ(report.races[0].what, "write/write");
+}
+
+TEST(CheckRaces, atomic_additions_meet_without_a_race) {
+  auto sum = [](bool atomic, bool read) {
+    return grid_races([&](const Buffer& g, const Expr&, const Expr& t) {
+      const Expr zero = make_int(0), one = make_int(1, dtypes::int32);
+      Stmt add = atomic ? atomic_add(g, {zero}, one) : store(g, load(g, {zero}) + one, {zero});
+      return read ? seq({add, store(g, load(g, {zero}), {t + 1})}) : add;
+    });
+  };
+  EXPECT_TRUE(sum(true, false).clean()) << sum(true, false).text();
+  const auto plain = sum(false, false);
+  ASSERT_FALSE(plain.clean());
+  EXPECT_TRUE(plain.races[0].adds);
+  EXPECT_FALSE(sum(true, true).clean());  // somebody looks while others add
+}
+
+TEST(CheckRaces, what_data_decides_is_left_alone_unless_it_adds) {
+  auto chosen = [](bool adds) {
+    return grid_races([&](const Buffer& g, const Expr&, const Expr& t) {
+      Expr at = cast(dtypes::int64, load(g, {t + 32}));
+      Expr one = make_int(1, dtypes::int32);
+      return store(g, adds ? load(g, {at}) + one : one, {at});
+    });
+  };
+  EXPECT_TRUE(chosen(false).clean()) << chosen(false).text();
+  EXPECT_FALSE(chosen(false).unchecked.empty());
+  const auto bad = chosen(true);
+  ASSERT_FALSE(bad.clean());
+  EXPECT_EQ(bad.races[0].element, -1);
 }
 
 /// out[i] = sum over k of A[i, k], the reduction over the points of threadIdx.x.

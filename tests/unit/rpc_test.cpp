@@ -327,6 +327,8 @@ TEST(Rpc, limits_are_kept) {
   EXPECT_NO_THROW(session->upload("f", std::string(900, 'x')));
   EXPECT_EQ(refused([&] { session->upload("g", std::string(1 << 22, 'x')); }).code,
             "rpc.limit.bytes");
+  EXPECT_NO_THROW(session->upload("f", std::string(950, 'y')));  // nothing was sent: it goes on
+  EXPECT_EQ(refused([&] { session->upload("f", std::string(1100, 'x')); }).code, "rpc.limit.bytes");
   EXPECT_NO_THROW(served.connect()->device()->allocate(5000));  // the server goes on
 }
 

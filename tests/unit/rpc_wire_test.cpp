@@ -77,6 +77,26 @@ TEST(RpcWire, a_connection_holds_256_files) {
   EXPECT_NO_THROW(session->upload("file7", "another"));
 }
 
+TEST(RpcWire, a_client_that_sends_more_than_it_may_is_cut_off) {
+  ServerOptions options;
+  options.port = 0;
+  options.session_bytes = 1000;
+  Server server(options, [](std::string_view config) { return memory_device(config); });
+  RawClient client(server.port());
+  EXPECT_EQ(client.ask(HELLO, {kVersion}, "").op(), HELLO);
+  Frame put, data, answer;
+  put.set_op(PUT_FILE), put.add_ints(1 << 30), put.add_texts("large");
+  data.set_op(DATA), data.set_data(std::string(600, 'x'));
+  ASSERT_TRUE(client.stream->Write(put));
+  client.stream->Write(data);
+  ASSERT_TRUE(client.stream->Read(&answer));
+  ASSERT_EQ(answer.op(), FAILED);
+  EXPECT_EQ(answer.failure().code(), "rpc.limit.bytes");
+  EXPECT_NE(answer.failure().message().find("1 GiB"), std::string::npos);
+  EXPECT_FALSE(client.stream->Read(&answer));  // the rest is not taken
+  EXPECT_EQ(server.held_bytes(), 0u);
+}
+
 /// Answers HELLO properly and everything else with what the test says.
 class RawServer final : public Weft::Service {
  public:

@@ -120,6 +120,8 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
 
 def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
     """num evenly spaced numbers over an interval."""
+    if num < 0:
+        raise _error(_core.ArgumentError, "array.linspace.number", f"linspace of {num} numbers")
     if dtype is None:
         dtype = (
             _core.complex64 if isinstance(start, complex) or isinstance(stop, complex) else _float32

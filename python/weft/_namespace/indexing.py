@@ -196,6 +196,12 @@ def repeat(x, repeats, /, *, axis=None):
         x, axis = reshape(x, (-1,)), 0
     axis = _axis(axis, x.ndim, "repeat")
     n = x.shape[axis]
+    if isinstance(repeats, int) and repeats < 0:
+        raise _error(
+            _core.ArgumentError,
+            "array.repeat.negative",
+            f"an element cannot be repeated {repeats} times",
+        )
     if isinstance(repeats, int) and 0 < repeats <= 8 and not _is_tensor(x):
         # One strided copy for each repetition.
         shape = (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])
@@ -212,6 +218,19 @@ def repeat(x, repeats, /, *, axis=None):
         )
     else:
         counts = broadcast_to(astype(asarray(repeats), _int64), (n,))
+        least, wanted = (int(counts.min()), float(counts.astype("float64").sum())) if n else (0, 0)
+        if least < 0:
+            raise _error(
+                _core.ArgumentError,
+                "array.repeat.negative",
+                f"an element cannot be repeated {least} times",
+            )
+        if wanted >= 2**62:
+            raise _error(
+                _core.ArgumentError,
+                "array.size.overflow",
+                f"repeat to about {wanted:.3g} entries: more than 64 bits can count bytes of",
+            )
         ends = cumulative_sum(counts) if n else counts
         total = int(ends[n - 1]) if n else 0
         index = searchsorted(ends, arange(total, device=x.device), side="right")

@@ -8,7 +8,7 @@ import builtins as _py
 from .. import _core
 from .._errors import error as _error
 from .common import _array, _axis, _is_tensor
-from .creation import arange, full, zeros
+from .creation import arange, full, ones, zeros
 from .elementwise import where
 
 
@@ -42,6 +42,8 @@ def concat(arrays, /, *, axis=0):
 def stack(arrays, /, *, axis=0):
     """Arrays of one shape joined along a new axis."""
     arrays = list(arrays)
+    if not arrays:
+        raise _error(_core.ArgumentError, "array.stack.empty", f"stack of {len(arrays)} arrays")
     for a in arrays[1:]:
         if a.shape != arrays[0].shape:
             raise _error(
@@ -171,12 +173,28 @@ def tile(x, repetitions, /):
 _PAD_MODES = ("constant", "edge", "reflect", "symmetric", "wrap")
 
 
+def _flat(widths):
+    """Is it a flat sequence of numbers?"""
+    return not hasattr(widths, "__iter__") or _py.all(isinstance(w, (int, float)) for w in widths)
+
+
 def pad(x, widths, /, *, mode="constant", value=0):
-    """A border ((before, after), ...) for every axis.
+    """A border ((before, after), ...) for every axis; one pair, or one number, is the same for all.
 
     mode: "constant" (of `value`), "edge", "reflect" (without repeating the edge), "symmetric" (repeating it),
     "wrap", as in NumPy. Raises ArgumentError (array.pad.mode, array.pad.width), ShapeError (array.pad.rank).
     """
+    if isinstance(widths, int):
+        widths = (widths, widths)
+    flat = _flat(widths)
+    if flat and hasattr(widths, "__len__") and len(widths) == 2:
+        widths, flat = [tuple(widths)] * x.ndim, False
+    if flat:
+        raise _error(
+            _core.ArgumentError,
+            "array.pad.width",
+            f"pad of shape {x.shape} got widths {widths!r}; each axis has a pair (before, after)",
+        )
     widths = [tuple(w) for w in widths]
     if mode not in _PAD_MODES:
         raise _error(
@@ -198,7 +216,10 @@ def pad(x, widths, /, *, mode="constant", value=0):
         )
     if mode == "constant":
         if _is_tensor(x):
-            return x.pad(widths) if value == 0 else (x - value).pad(widths) + value
+            if value == 0:
+                return x.pad(widths)
+            inside = pad(ones(x.shape, dtype="bool", device=x.device), widths)
+            return where(inside, x.pad(widths), value)
         shape = tuple(n + a + b for n, (a, b) in zip(x.shape, widths))
         out = full(shape, value, dtype=x.dtype, device=x.device)
         out[tuple(slice(a, a + n) for n, (a, b) in zip(x.shape, widths))] = x

@@ -3,7 +3,23 @@
 
 from .. import init
 from . import functional, utils
+from .activations import (
+    CELU,
+    GLU,
+    Hardsigmoid,
+    Hardswish,
+    Hardtanh,
+    LogSigmoid,
+    Mish,
+    PReLU,
+    ReLU6,
+    SELU,
+    Softmin,
+    Softsign,
+)
 from .attention import MultiHeadAttention, TransformerLayer
+from .containers import ModuleDict, ParameterDict, ParameterList
+from .groups import GroupNorm, InstanceNorm1d, InstanceNorm2d
 from .layers import (
     AdaptiveAvgPool2d,
     AvgPool2d,
@@ -21,7 +37,9 @@ from .layers import (
     Embedding,
     Flatten,
     GELU,
+    HuberLoss,
     Identity,
+    KLDivLoss,
     L1Loss,
     LayerNorm,
     LeakyReLU,
@@ -42,6 +60,15 @@ from .layers import (
     Tanh,
 )
 from .module import Module, Parameter
+from .resampling import (
+    ConstantPad2d,
+    PixelShuffle,
+    ReflectionPad2d,
+    ReplicationPad2d,
+    Unflatten,
+    Upsample,
+    ZeroPad2d,
+)
 from .recurrent import GRU, GRUCell, LSTM, LSTMCell, RNN, RNNCell
 
 __all__ = [
@@ -91,6 +118,33 @@ __all__ = [
     "LSTMCell",
     "RNN",
     "RNNCell",
+    "CELU",
+    "GLU",
+    "Hardsigmoid",
+    "Hardswish",
+    "Hardtanh",
+    "LogSigmoid",
+    "Mish",
+    "PReLU",
+    "ReLU6",
+    "SELU",
+    "Softmin",
+    "Softsign",
+    "ModuleDict",
+    "ParameterDict",
+    "ParameterList",
+    "GroupNorm",
+    "InstanceNorm1d",
+    "InstanceNorm2d",
+    "ConstantPad2d",
+    "PixelShuffle",
+    "ReflectionPad2d",
+    "ReplicationPad2d",
+    "Unflatten",
+    "Upsample",
+    "ZeroPad2d",
+    "HuberLoss",
+    "KLDivLoss",
     "MultiHeadAttention",
     "TransformerLayer",
 ]

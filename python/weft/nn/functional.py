@@ -10,11 +10,22 @@ import weft
 from .. import _core
 from .._core import Tensor, conv2d, conv_transpose2d
 from .._errors import error as _error
+from . import activations as _activations
 from . import losses as _losses
+from .activations import *  # noqa: F401,F403
+from .groups import group_norm
 from .losses import *  # noqa: F401,F403
+from .resampling import interpolate, pad, pixel_shuffle
 
 __all__ = [
     *_losses.__all__,
+    *_activations.__all__,
+    "batch_norm",
+    "group_norm",
+    "interpolate",
+    "layer_norm",
+    "pad",
+    "pixel_shuffle",
     "conv1d",
     "conv2d",
     "conv_transpose1d",
@@ -76,8 +87,50 @@ def conv_transpose1d(x, weight, stride=1, padding=0, output_padding=0, groups=1,
     return y.reshape(y.shape[0], y.shape[1], y.shape[3])
 
 
-def gelu(x):
-    """x times the normal distribution function of x."""
+def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
+    """Mean 0 and variance 1 over the last axes, whose extents are normalized_shape, then times weight plus bias."""
+    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    if x.shape[x.ndim - len(shape) :] != shape:
+        raise _error(
+            weft.ShapeError,
+            "nn.layer_norm.shape",
+            f"layer_norm over {shape} got shape {x.shape}",
+            note="rule: the last axes have these extents",
+        )
+    size = math.prod(shape)
+    scale = (
+        weft.ones((size,), dtype=x.dtype, device=x.device) if weight is None else weight.reshape(-1)
+    )
+    shift = (
+        weft.zeros((size,), dtype=x.dtype, device=x.device) if bias is None else bias.reshape(-1)
+    )
+    scale, shift = (
+        t if isinstance(t, Tensor) else Tensor(t, requires_grad=False) for t in (scale, shift)
+    )
+    if len(shape) == 1:
+        return x.layer_norm(scale, shift, eps)
+    rows = x.reshape(*x.shape[: x.ndim - len(shape)], size)
+    return rows.layer_norm(scale, shift, eps).reshape(*x.shape)
+
+
+def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=False, eps=1e-5):
+    """(n, c, ...) over the batch when training, else by the running statistics, which are not changed here."""
+    axes, shape = (0, *range(2, x.ndim)), (1, -1, *(1,) * (x.ndim - 2))
+    if training:
+        centred = x - x.mean(axes, True)
+        var = (centred * centred).mean(axes, True)
+    else:
+        centred = x - running_mean.reshape(shape)
+        var = Tensor(running_var.reshape(shape), requires_grad=False)
+    y = centred * weft.rsqrt(var + eps)
+    y = y if weight is None else y * weight.reshape(*shape)
+    return y if bias is None else y + bias.reshape(*shape)
+
+
+def gelu(x, approximate="none"):
+    """x times the normal distribution function of x; approximate="tanh" takes the tanh formula."""
+    if approximate == "tanh":
+        return _activations.gelu_tanh(x)
     return x * (weft.erf(x * (1.0 / math.sqrt(2.0))) + 1.0) * 0.5
 
 
@@ -193,10 +246,12 @@ def adaptive_avg_pool2d(x, output_size):
     return x.reshape(n, c, rows, h // rows, columns, w // columns).mean((3, 5))
 
 
-def dropout(x, p, training=True, key=None):
+def dropout(x, p=0.5, training=True, key=None):
     """Zeroes elements with probability p and scales the others."""
     if not training or p == 0:
         return x
+    if p == 1:
+        return x * 0.0
     keep = weft.random.bernoulli(1.0 - p, x.shape, key=key).astype(x.dtype).to(x.device)
     return x * Tensor(keep * (1.0 / (1.0 - p)), requires_grad=False)
 

@@ -44,6 +44,29 @@ def _pair(value):
     return tuple(value) if isinstance(value, (tuple, list)) else (value, value)
 
 
+def _padding(padding, kernel, dilation):
+    """One width for each axis; None and "same" keep the size at stride 1, "valid" is none at all."""
+    if isinstance(padding, str) and padding not in ("same", "valid"):
+        raise _error(
+            weft.ArgumentError,
+            "nn.conv.padding",
+            f"padding is {padding!r}",
+            ['legal: numbers, "same", "valid", None (as "same")'],
+        )
+    if padding == "same" and any(d * (k - 1) % 2 for k, d in zip(kernel, dilation)):
+        raise _error(
+            weft.ArgumentError,
+            "nn.conv.padding",
+            f'padding "same" of a kernel {tuple(kernel)} would differ from side to side',
+            help="an odd kernel, or weft.pad before a convolution without padding",
+        )
+    if padding is None or padding == "same":
+        return tuple(d * (k - 1) // 2 for k, d in zip(kernel, dilation))
+    if padding == "valid":
+        return (0,) * len(kernel)
+    return tuple(padding) if isinstance(padding, (tuple, list)) else (padding,) * len(kernel)
+
+
 class _Conv(Module):
     """Weight and bias of a convolution; `spatial` axes of the kernel."""
 
@@ -104,11 +127,7 @@ class Conv2d(_Conv):
         super().__init__()
         kernel, self.dilation = _pair(kernel_size), _pair(dilation)
         self.stride, self.groups = _pair(stride), groups
-        self.padding = (
-            tuple(d * (k - 1) // 2 for k, d in zip(kernel, self.dilation))
-            if padding is None
-            else _pair(padding)
-        )
+        self.padding = _padding(padding, kernel, self.dilation)
         self._prepare((in_channels, out_channels), kernel, groups, bias, device, dtype)
 
     def forward(self, x):
@@ -137,7 +156,7 @@ class Conv1d(_Conv):
     ):
         super().__init__()
         self.stride, self.dilation, self.groups = stride, dilation, groups
-        self.padding = dilation * (kernel_size - 1) // 2 if padding is None else padding
+        (self.padding,) = _padding(padding, (kernel_size,), (dilation,))
         self._prepare((in_channels, out_channels), (kernel_size,), groups, bias, device, dtype)
 
     def forward(self, x):
@@ -225,20 +244,22 @@ class ConvTranspose1d(_Conv):
 class _BatchNorm(Module):
     ranks = (2, 3)
 
-    def __init__(self, dim, eps=1e-5, momentum=0.1, device=None, dtype=None):
+    def __init__(self, dim, eps=1e-5, momentum=0.1, affine=True, device=None, dtype=None):
         super().__init__()
-        self.eps, self.momentum = eps, momentum
-        self.weight = Parameter(init.ones(dim, dtype=dtype, device=device))
-        self.bias = Parameter(init.zeros(dim, dtype=dtype, device=device))
+        self.eps, self.momentum, self.features = eps, momentum, dim
+        self.weight = self.bias = None
+        if affine:
+            self.weight = Parameter(init.ones(dim, dtype=dtype, device=device))
+            self.bias = Parameter(init.zeros(dim, dtype=dtype, device=device))
         self.running_mean = weft.zeros((dim,), dtype=dtype, device=device)
         self.running_var = weft.ones((dim,), dtype=dtype, device=device)
 
     def forward(self, x):
-        if x.ndim not in self.ranks or x.shape[1] != self.weight.size:
+        if x.ndim not in self.ranks or x.shape[1] != self.features:
             raise _error(
                 weft.ShapeError,
                 "nn.batch_norm.shape",
-                f"{type(self).__name__} of {self.weight.size} features got shape {x.shape}",
+                f"{type(self).__name__} of {self.features} features got shape {x.shape}",
                 note=f"rule: {' or '.join(map(str, self.ranks))} dimensions, features along axis 1",
             )
         axes, shape = (0, *range(2, x.ndim)), (1, -1, *(1,) * (x.ndim - 2))
@@ -246,7 +267,7 @@ class _BatchNorm(Module):
             mean = x.mean(axes, True)
             centred = x - mean
             var = (centred * centred).mean(axes, True)
-            n = x.size / self.weight.size
+            n = x.size / self.features
             unbiased = var.data.reshape(-1) * (n / max(n - 1.0, 1.0))
             self.running_mean = (
                 self.running_mean * (1 - self.momentum) + mean.data.reshape(-1) * self.momentum
@@ -255,8 +276,10 @@ class _BatchNorm(Module):
         else:
             centred = x - self.running_mean.reshape(shape)
             var = Tensor(self.running_var.reshape(shape), requires_grad=False)
-        scale = weft.rsqrt(var + self.eps) * self.weight.reshape(*shape)
-        return centred * scale + self.bias.reshape(*shape)
+        scale = weft.rsqrt(var + self.eps)
+        if self.weight is None:
+            return centred * scale
+        return centred * (scale * self.weight.reshape(*shape)) + self.bias.reshape(*shape)
 
 
 class BatchNorm1d(_BatchNorm):
@@ -270,29 +293,31 @@ class BatchNorm2d(_BatchNorm):
 
 
 class LayerNorm(Module):
-    """Normalises the last axis."""
+    """Normalises the last axis, or the last axes when `dim` is a sequence of their extents."""
 
-    def __init__(self, dim, eps=1e-5, device=None, dtype=None):
+    def __init__(self, dim, eps=1e-5, elementwise_affine=True, device=None, dtype=None):
         super().__init__()
-        self.eps = eps
-        self.weight = Parameter(init.ones(dim, dtype=dtype, device=device))
-        self.bias = Parameter(init.zeros(dim, dtype=dtype, device=device))
+        self.eps, self.shape = eps, tuple(dim) if isinstance(dim, (tuple, list)) else (dim,)
+        self.weight = self.bias = None
+        if elementwise_affine:
+            self.weight = Parameter(init.ones(*self.shape, dtype=dtype, device=device))
+            self.bias = Parameter(init.zeros(*self.shape, dtype=dtype, device=device))
 
     def forward(self, x):
-        return x.layer_norm(self.weight, self.bias, self.eps)
+        return F.layer_norm(x, self.shape, self.weight, self.bias, self.eps)
 
 
 class Dropout(Module):
     """Zeroes each element with probability p while training and scales the others by 1 / (1 - p)."""
 
-    def __init__(self, p=0.5):
+    def __init__(self, p=0.5, inplace=False):
         super().__init__()
-        if not 0 <= p < 1:
+        if not 0 <= p <= 1:
             raise _error(
                 weft.ArgumentError,
                 "nn.dropout.p",
                 f"dropout with probability {p}",
-                ["legal: 0 and more, less than 1"],
+                ["legal: 0 to 1"],
             )
         self.p = p
 
@@ -314,17 +339,31 @@ class Embedding(Module):
 
 
 class ReLU(Module):
+    """x where positive, else 0. `inplace` is taken as PyTorch's word and changes nothing: results are new."""
+
+    def __init__(self, inplace=False):
+        super().__init__()
+
     def forward(self, x):
         return F.relu(x)
 
 
 class GELU(Module):
+    """x times the normal distribution function of x; approximate="tanh" takes the tanh formula."""
+
+    def __init__(self, approximate="none"):
+        super().__init__()
+        self.approximate = approximate
+
     def forward(self, x):
-        return F.gelu(x)
+        return F.gelu(x, self.approximate)
 
 
 class SiLU(Module):
     """x sigmoid(x)."""
+
+    def __init__(self, inplace=False):
+        super().__init__()
 
     def forward(self, x):
         return F.silu(x)
@@ -459,6 +498,11 @@ class Sequential(Module):
         got = self.layers[index]
         return Sequential(*got) if isinstance(index, slice) else got
 
+    def append(self, module):
+        """One more at the end; returns the module."""
+        self.layers = (*self.layers, module)
+        return self
+
 
 class ModuleList(Module):
     """Modules in a list whose parameters are found; it is not called itself."""
@@ -470,8 +514,23 @@ class ModuleList(Module):
         self.items = list(modules)
 
     def append(self, module):
+        """One more at the end; returns the list."""
         self.items.append(module)
         return self
+
+    def extend(self, modules):
+        """Some more at the end; returns the list."""
+        self.items.extend(modules)
+        return self
+
+    __iadd__ = extend
+
+    def insert(self, index, module):
+        """One more before an index."""
+        self.items.insert(index, module)
+
+    def __setitem__(self, index, module):
+        self.items[index] = module
 
     def __len__(self):
         return len(self.items)
@@ -504,13 +563,13 @@ class _Loss(Module):
 class CrossEntropyLoss(_Loss):
     """nn.functional.cross_entropy."""
 
-    def __init__(self, ignore_index=None, label_smoothing=0.0, reduction="mean"):
+    def __init__(self, ignore_index=None, label_smoothing=0.0, reduction="mean", weight=None):
         super().__init__(reduction)
-        self.ignore_index, self.label_smoothing = ignore_index, label_smoothing
+        self.ignore_index, self.label_smoothing, self.weight = ignore_index, label_smoothing, weight
 
     def forward(self, logits, labels):
         return F.cross_entropy(
-            logits, labels, self.ignore_index, self.label_smoothing, self.reduction
+            logits, labels, self.ignore_index, self.label_smoothing, self.reduction, self.weight
         )
 
 
@@ -552,5 +611,27 @@ class BCELoss(_Loss):
 class BCEWithLogitsLoss(_Loss):
     """nn.functional.binary_cross_entropy_with_logits."""
 
+    def __init__(self, reduction="mean", pos_weight=None):
+        super().__init__(reduction)
+        self.pos_weight = pos_weight
+
     def forward(self, x, y):
-        return F.binary_cross_entropy_with_logits(x, y, self.reduction)
+        return F.binary_cross_entropy_with_logits(x, y, self.reduction, self.pos_weight)
+
+
+class HuberLoss(_Loss):
+    """nn.functional.huber_loss."""
+
+    def __init__(self, reduction="mean", delta=1.0):
+        super().__init__(reduction)
+        self.delta = delta
+
+    def forward(self, x, y):
+        return F.huber_loss(x, y, self.reduction, self.delta)
+
+
+class KLDivLoss(_Loss):
+    """nn.functional.kl_div."""
+
+    def forward(self, x, y):
+        return F.kl_div(x, y, self.reduction)

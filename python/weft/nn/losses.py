@@ -61,30 +61,42 @@ def _picked(scores, labels, name):
     return scores.reshape(labels.size, scores.shape[-1]), labels.reshape(-1), labels.shape
 
 
-def cross_entropy(logits, labels, ignore_index=None, label_smoothing=0.0, reduction="mean"):
+def cross_entropy(
+    logits, labels, ignore_index=None, label_smoothing=0.0, reduction="mean", weight=None
+):
     """-log softmax(logits)[label]; logits (n, classes) or (n, classes, ...), labels integers without the class axis.
 
     Rows labelled ignore_index count neither in the sum nor in the mean. label_smoothing s puts (1 - s) on the label
-    and s / classes on every class. Raises ShapeError, and IndexError for labels outside [0, classes).
+    and s / classes on every class. `weight` scales each class's part; the mean is then over the labels' weights.
+    Raises ShapeError, and IndexError for labels outside [0, classes).
     """
     rows, labels, shape = _picked(logits, labels, "cross_entropy")
-    losses, keep = _chosen(rows.log_softmax(-1), labels, ignore_index, label_smoothing)
+    losses, keep = _chosen(rows.log_softmax(-1), labels, ignore_index, label_smoothing, weight)
     return _mean_of(losses, keep, reduction, shape)
 
 
 def nll_loss(log_probabilities, labels, ignore_index=None, reduction="mean"):
     """-log_probabilities[label]: cross_entropy of what log_softmax already normalised."""
     rows, labels, shape = _picked(log_probabilities, labels, "cross_entropy")
-    losses, keep = _chosen(rows, labels, ignore_index, 0.0)
+    losses, keep = _chosen(rows, labels, ignore_index, 0.0, None)
     return _mean_of(losses, keep, reduction, shape)
 
 
-def _chosen(rows, labels, ignore_index, smoothing):
+def _chosen(rows, labels, ignore_index, smoothing, weight):
+    """(losses of the rows, how much each counts in a mean, or None where all count as one)."""
     n, classes = rows.shape
-    keep = None
+    valid = None
+    if weight is not None:
+        weight = weft.asarray(getattr(weight, "data", weight)).to(rows.device).astype(rows.dtype)
+        if weight.shape != (classes,):
+            raise _error(
+                weft.ShapeError,
+                "nn.cross_entropy.weight",
+                f"{classes} classes need as many weights, got shape {weight.shape}",
+            )
     if ignore_index is not None:
-        keep = labels != ignore_index
-        labels = weft.where(keep, labels, 0)
+        valid = labels != ignore_index
+        labels = weft.where(valid, labels, 0)
     if labels.size and (int(weft.min(labels)) < 0 or int(weft.max(labels)) >= classes):
         raise _error(
             weft.IndexError, "nn.cross_entropy.label", f"a label is outside [0, {classes})"
@@ -92,16 +104,22 @@ def _chosen(rows, labels, ignore_index, smoothing):
     flat = rows.reshape(n * classes)
     at = weft.arange(n, device=rows.device) * classes + labels.astype(weft.int64)
     losses = -_core._gather_tensor(flat, at)
+    keep = None if valid is None else valid.astype(rows.dtype)
+    if weight is not None:
+        counts = weft.take(weight, labels.astype(weft.int64), axis=0)
+        losses = losses * Tensor(counts, requires_grad=False)
+        rows = rows * Tensor(weight, requires_grad=False)
+        keep = counts if keep is None else keep * counts
     if smoothing:
         losses = losses * (1.0 - smoothing) - rows.mean(1) * smoothing
-    if keep is not None:
-        losses = losses * Tensor(keep.astype(rows.dtype), requires_grad=False)
+    if valid is not None:
+        losses = losses * Tensor(valid.astype(rows.dtype), requires_grad=False)
     return losses, keep
 
 
 def _mean_of(losses, keep, reduction, shape):
     if keep is not None and reduction == "mean":
-        return losses.sum() / float(weft.count_nonzero(keep))
+        return losses.sum() / float(weft.sum(keep))
     out = _reduced(losses, reduction)
     return out.reshape(*shape) if reduction == "none" else out
 
@@ -144,10 +162,15 @@ def binary_cross_entropy(x, target, reduction="mean"):
     return _reduced(-(target * yes + (1.0 - target) * no), reduction)
 
 
-def binary_cross_entropy_with_logits(x, target, reduction="mean"):
-    """binary_cross_entropy(sigmoid(x), target), without overflow for large |x|."""
+def binary_cross_entropy_with_logits(x, target, reduction="mean", pos_weight=None):
+    """binary_cross_entropy(sigmoid(x), target), without overflow for large |x|; pos_weight scales the part of t."""
     target = _like(x, target, "binary_cross_entropy_with_logits")
-    stable = weft.relu(x) - x * target + weft.log1p(weft.exp(-weft.abs(x)))
+    if pos_weight is None:
+        stable = weft.relu(x) - x * target + weft.log1p(weft.exp(-weft.abs(x)))
+    else:
+        pos_weight = weft.asarray(getattr(pos_weight, "data", pos_weight))
+        part = target * Tensor((pos_weight - 1).to(x.device), requires_grad=False) + 1.0
+        stable = (1.0 - target) * x + part * (weft.relu(-x) + weft.log1p(weft.exp(-weft.abs(x))))
     return _reduced(stable, reduction)
 
 

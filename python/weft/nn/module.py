@@ -80,6 +80,18 @@ def _plain(name):
     return ".".join(part for part in name.split(".") if part not in ("layers", "items"))
 
 
+class _Handle:
+    """Of a hook."""
+
+    def __init__(self, hooks, hook):
+        self.hooks = hooks
+        hooks[id(self)] = hook
+
+    def remove(self):
+        """Takes the hook away."""
+        self.hooks.pop(id(self), None)
+
+
 class Module:
     """Something callable with parameters, found in its attributes."""
 
@@ -89,7 +101,18 @@ class Module:
         self.training = True
 
     def __call__(self, *args, **kwargs):
-        return self.forward(*args, **kwargs)
+        out = self.forward(*args, **kwargs)
+        for hook in self.__dict__.get("_hooks", {}).values():
+            changed = hook(self, args, out)
+            out = out if changed is None else changed
+        return out
+
+    def register_forward_hook(self, hook):
+        """Calls hook(module, arguments, result) after forward; what it returns, unless None, is the result.
+
+        Returns a handle; its remove() takes the hook away.
+        """
+        return _Handle(self.__dict__.setdefault("_hooks", {}), hook)
 
     def forward(self, *args, **kwargs):
         raise NotImplementedError
@@ -163,6 +186,35 @@ class Module:
         """Arrays that are no parameters (running statistics)."""
         return list(self.named_buffers().values())
 
+    def get_submodule(self, target):
+        """The module of a dotted name, itself for "". Raises ArgumentError with the names there are."""
+        return self._named(target, dict(self.named_modules()), "module")
+
+    def get_parameter(self, target):
+        """The parameter of a dotted name. Raises ArgumentError with the names there are."""
+        return self._named(target, self.named_parameters(), "parameter")
+
+    def _named(self, target, known, what):
+        if target not in known:
+            raise _error(
+                weft.ArgumentError,
+                "nn.module.name",
+                f"{type(self).__name__} has no {what} {target!r}",
+                [f"there are: {', '.join(sorted(filter(None, known)))}"],
+            )
+        return known[target]
+
+    def add_module(self, name, module):
+        """Sets an attribute to a module."""
+        setattr(self, name, module)
+
+    register_module = add_module
+
+    def register_parameter(self, name, parameter):
+        """Sets an attribute to a parameter, or to None."""
+        wrong = parameter is not None and not isinstance(parameter, Parameter)
+        setattr(self, name, Parameter(parameter) if wrong else parameter)
+
     def register_buffer(self, name, array):
         """Sets an attribute to an array that moves and is saved with the module, and is not trained."""
         setattr(self, name, weft.asarray(getattr(array, "data", array)))
@@ -175,37 +227,62 @@ class Module:
         """As to("cuda:0"). Raises DeviceError without one."""
         return self.to("cuda:0")
 
-    def to(self, device):
-        """Moves parameters and buffers to a device, in place."""
+    def to(self, device=None, dtype=None):
+        """Moves parameters and buffers to a device, or converts those of floats to a type, in place."""
+        if isinstance(device, weft.dtype):
+            device, dtype = None, device
+
+        def moved(x):
+            x = x if device is None else x.to(device)
+            floats = dtype is not None and weft.isdtype(x.dtype, "real floating")
+            return x.astype(dtype) if floats else x
+
         for p in self.parameters():
-            p.data = p.data.to(device)
+            p.data = moved(p.data)
             p.grad = None
         for m in _modules(self):
             for k, v in m.__dict__.items():
                 if isinstance(v, weft.NDArray):
-                    m.__dict__[k] = v.to(device)
+                    m.__dict__[k] = moved(v)
         return self
+
+    def float(self):
+        """As to(dtype=float32)."""
+        return self.to(dtype="float32")
+
+    def double(self):
+        """As to(dtype=float64)."""
+        return self.to(dtype="float64")
+
+    def half(self):
+        """As to(dtype=float16)."""
+        return self.to(dtype="float16")
 
     def state_dict(self):
         """Copies of all parameters and buffers by name."""
         out = {name: p.data.copy() for name, p in self.named_parameters().items()}
         return out | {name: b.copy() for name, b in self.named_buffers().items()}
 
-    def load_state_dict(self, state):
-        """Takes what state_dict gave. Raises ArgumentError when names differ, ShapeError for shapes."""
+    def load_state_dict(self, state, strict=True):
+        """Takes what state_dict gave. Raises ArgumentError when names differ, ShapeError for shapes.
+
+        With strict=False names that only one side has are left alone. Returns both: (missing, unexpected).
+        """
         named, buffers = self.named_parameters(), self.named_buffers()
         known = set(named) | set(buffers)
         if known != set(state):
             plain = {_plain(name): value for name, value in state.items()}
             state = plain if known == set(plain) else state
-        if known != set(state):
-            lack, extra = sorted(known - set(state)), sorted(set(state) - known)
+        lack, extra = sorted(known - set(state)), sorted(set(state) - known)
+        if strict and known != set(state):
             raise _error(
                 weft.ArgumentError,
                 "nn.state.names",
                 f"names of parameters and buffers differ: {lack + extra}",
                 [f"missing from the state: {lack}", f"unknown to the module: {extra}"],
             )
+        named = {name: p for name, p in named.items() if name in state}
+        buffers = {name: b for name, b in buffers.items() if name in state}
         for name, old in (named | buffers).items():
             new = weft.asarray(state[name])
             if new.shape != old.shape:
@@ -218,3 +295,4 @@ class Module:
             p.data = weft.array(state[name]).astype(p.dtype).to(p.device)
         for name, b in buffers.items():
             b[...] = weft.asarray(state[name]).astype(b.dtype).to(b.device)
+        return lack, extra

@@ -15,7 +15,10 @@ namespace weft {
 
 namespace {
 
-constexpr std::int64_t kBlock = 4096, kPiece = kBlock * 64;
+/// Four blocks are looked through at once; those of a short row are short.
+constexpr std::int64_t kBlock = 4096, kShortBlock = 512, kPiece = kBlock * 64;
+
+constexpr std::int32_t kStep = 64;
 
 template <typename T>
 bool is_it(T x, T wanted) {
@@ -25,7 +28,6 @@ bool is_it(T x, T wanted) {
 /// The first step of 64 that has what `hit` asks for, else where no whole step is left.
 template <typename T, typename F>
 std::int64_t step_of(const T* x, std::int64_t n, F hit) {
-  constexpr std::int64_t kStep = 64;
   std::int64_t at = 0;
   for (; at + kStep <= n; at += kStep) {
     int found = 0;
@@ -35,13 +37,27 @@ std::int64_t step_of(const T* x, std::int64_t n, F hit) {
   return at;
 }
 
-/// The first place of a value that is there.
+/// The first place of a value that is there; in the step that has it, the least of all places.
 template <typename T>
 std::int64_t first_of(const T* x, std::int64_t n, T wanted) {
-  std::int64_t at = wanted != wanted ? step_of(x, n, [](T v) { return v != v; })
-                                     : step_of(x, n, [wanted](T v) { return v == wanted; });
-  while (at + 1 < n && !is_it(x[at], wanted)) ++at;
-  return at;
+  const bool nan = wanted != wanted;
+  std::int64_t at = nan ? step_of(x, n, [](T v) { return v != v; })
+                        : step_of(x, n, [wanted](T v) { return v == wanted; });
+  if (n < kStep) {
+    while (at + 1 < n && !is_it(x[at], wanted)) ++at;
+    return at;
+  }
+  at = std::min(at, n - kStep);  // what the last step has of the one before was looked through
+  std::int32_t least = kStep;
+  auto places = [&](auto hit) {
+    for (std::int32_t i = 0; i < kStep; ++i) {
+      const std::int32_t here = hit(x[at + i]) ? i : kStep;
+      least = here < least ? here : least;
+    }
+  };
+  if (nan) places([](T v) { return v != v; });
+  else places([wanted](T v) { return v == wanted; });
+  return at + least;
 }
 
 /// Is `a` to be preferred to `b`, which stands before it?
@@ -63,6 +79,7 @@ class Finder {
   Finder(ReduceFn reduce, ReduceFourFn four, bool largest)
       : reduce_(reduce), four_(four), largest_(largest) {}
   Best<T> best(const T* x, std::int64_t n) const {
+    const std::int64_t size = n < 4 * kBlock ? kShortBlock : kBlock;
     T value{};
     std::int64_t block = 0;
     auto take = [&](std::int64_t at, T one) {
@@ -71,17 +88,17 @@ class Finder {
       block = at;
     };
     std::int64_t at = 0;
-    for (; at + 4 * kBlock <= n; at += 4 * kBlock) {
+    for (; at + 4 * size <= n; at += 4 * size) {
       T each[4];
-      four(x + at, kBlock, kBlock, each);
-      for (int k = 0; k < 4; ++k) take(at + k * kBlock, each[k]);
+      four(x + at, size, size, each);
+      for (int k = 0; k < 4; ++k) take(at + k * size, each[k]);
     }
-    for (; at < n; at += kBlock) {
+    for (; at < n; at += size) {
       T one;
-      reduce_(std::min(kBlock, n - at), x + at, &one);
+      reduce_(std::min(size, n - at), x + at, &one);
       take(at, one);
     }
-    return {value, block + first_of(x + block, std::min(kBlock, n - block), value)};
+    return {value, block + first_of(x + block, std::min(size, n - block), value)};
   }
   /// Rows of n, contiguous; one long row is shared by threads in pieces.
   void rows(const T* x, std::int64_t count, std::int64_t n, std::int64_t* out) const {

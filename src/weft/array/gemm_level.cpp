@@ -33,6 +33,8 @@ constexpr int kVectorBytes = 16, kMr = 4;
 template <typename T>
 struct Shape {
   typedef T Vector __attribute__((vector_size(kVectorBytes)));
+  /// A vector anywhere in memory: memcpy of two would go through the stack.
+  typedef T Loose __attribute__((vector_size(kVectorBytes), aligned(sizeof(T)), may_alias));
   static constexpr int kLanes = kVectorBytes / static_cast<int>(sizeof(T));
   static constexpr int kNr = 2 * kLanes;
   // A panel of B and one of A fit the first cache together.
@@ -100,12 +102,13 @@ inline __attribute__((always_inline)) void tile(std::int64_t kc, const T* __rest
   }
 #pragma GCC unroll 16
   for (int i = 0; i < kMr; ++i) {
-    T* out = c + i * ldc;
-    V old[2] = {};
-    if (add) std::memcpy(old, out, sizeof(old));
-    old[0] += acc[i][0];
-    old[1] += acc[i][1];
-    std::memcpy(out, old, sizeof(old));
+    auto* out = reinterpret_cast<typename Shape<T>::Loose*>(c + i * ldc);
+    if (add) {
+      acc[i][0] += out[0];
+      acc[i][1] += out[1];
+    }
+    out[0] = acc[i][0];
+    out[1] = acc[i][1];
   }
 }
 

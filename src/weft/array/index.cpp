@@ -218,15 +218,19 @@ NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
   }
   const Nest first = make_nest(x.host(), rest.shape, rest.strides, bytes);
   const std::int64_t row = rest.size * bytes;
+  const bool whole_rows = first.contiguous();
   for_offsets(x, lines, count,
               std::max<std::int64_t>(1, kParallelGrain / std::max<std::int64_t>(1, rest.size)),
               [&](std::int64_t begin, std::int64_t n, const std::int64_t* at) {
-                for (std::int64_t i = 0; i < n && row > 0; ++i) {
+                char* to = out.host() + begin * row;
+                for (std::int64_t i = 0; i < n && row > 0; ++i, to += row) {
+                  if (whole_rows) {
+                    std::memcpy(to, first.base + at[i] * bytes, static_cast<std::size_t>(row));
+                    continue;
+                  }
                   Nest nest = first;
                   nest.base += at[i] * bytes;
-                  char* to = out.host() + (begin + i) * row;
-                  if (nest.contiguous()) std::memcpy(to, nest.base, static_cast<std::size_t>(row));
-                  else Walker(nest).gather(rest.size, to);
+                  Walker(nest).gather(rest.size, to);
                 }
               });
   return out;
@@ -277,23 +281,27 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
   }
   const Nest first = make_nest(x.host(), rest.shape, rest.strides, bytes);
   const std::int64_t row = rest.size * bytes;
+  const bool whole_rows = first.contiguous();
   std::string held(static_cast<std::size_t>(row), '\0');
   for_offsets(x, lines, count, whole,
               [&](std::int64_t begin, std::int64_t n, const std::int64_t* at) {
-                for (std::int64_t i = 0; i < n; ++i) {
-                  Nest nest = first;
-                  nest.base += at[i] * bytes;
-                  const char* from = packed.host() + (begin + i) * row;
-                  const bool direct = nest.contiguous();
-                  if (accumulate) {
-                    if (!direct) Walker(nest).gather(rest.size, held.data());
-                    const void* in[2] = {direct ? nest.base : held.data(), from};
-                    add(rest.size, in, direct ? nest.base : held.data());
-                    if (direct) continue;
-                    from = held.data();
+                const char* from = packed.host() + begin * row;
+                for (std::int64_t i = 0; i < n; ++i, from += row) {
+                  char* to = first.base + at[i] * bytes;
+                  if (whole_rows) {
+                    const void* in[2] = {to, from};
+                    if (accumulate) add(rest.size, in, to);
+                    else std::memcpy(to, from, static_cast<std::size_t>(row));
+                    continue;
                   }
-                  if (direct) std::memcpy(nest.base, from, static_cast<std::size_t>(row));
-                  else Walker(nest).scatter(rest.size, from);
+                  Nest nest = first;
+                  nest.base = to;
+                  const void* in[2] = {held.data(), from};
+                  if (accumulate) {
+                    Walker(nest).gather(rest.size, held.data());
+                    add(rest.size, in, held.data());
+                  }
+                  Walker(nest).scatter(rest.size, accumulate ? held.data() : from);
                 }
               });
 }

@@ -18,16 +18,30 @@ struct KernelEntry {
     select,
     row_kernel,
     fold,
-    reduce_four
+    reduce_four,
+    known,
+    random
   };
   std::int16_t table, row, elem, layout;
   void (*function)();
 };
 
+/// Ways to values of a row whose second operand is a known number (known.h).
+enum class Known : std::int16_t {
+  cube,          // x * x * x
+  root,          // what pow gives for 0.5
+  inverse_root,  // and for -0.5
+  quotient,      // floor_divide and remainder by constants of known.cpp
+  rest,
+  count_,
+};
+inline constexpr int kKnown = static_cast<int>(Known::count_);
+
 /// Rows of two operands of which the first (0) or the second (1) is one element for all; null where
 /// there is none.
 struct OneKernels {
   ElementwiseFn one[2][kOps][kElems] = {};
+  ElementwiseFn known[kKnown][kElems] = {};
 };
 const OneKernels& one_kernels();
 inline ElementwiseFn one_kernel(int operand, Op op, Elem e) {

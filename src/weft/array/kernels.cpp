@@ -43,6 +43,8 @@ void enter(const KernelEntry* list, Tables& tables) {
       case KernelEntry::select: put(t.select[k.elem]); break;
       case KernelEntry::fold: put(t.fold[k.row][k.elem]); break;
       case KernelEntry::reduce_four: put(t.reduce_four[k.row][k.elem]); break;
+      case KernelEntry::known: put(tables.one.known[k.row][k.elem]); break;
+      case KernelEntry::random: put(t.random[k.row]); break;
       default: put(t.row[k.row][k.elem]); break;
     }
   }

@@ -58,6 +58,11 @@ enum class RowKernel : std::uint8_t {
 inline constexpr int kRowKernels = static_cast<int>(RowKernel::count_);
 using RowFn = void (*)(std::int64_t n, const void* const* in, void* out, double eps);
 
+/// Random numbers of n counters from `first` on: four of 4 bytes to each, or two of 8.
+enum class RandomKernel : std::uint8_t { bits, uniform, normal, uniform64, count_ };
+inline constexpr int kRandomKernels = static_cast<int>(RandomKernel::count_);
+using RandomFn = void (*)(std::int64_t n, std::uint64_t seed, std::uint64_t first, void* out);
+
 struct KernelTable {
   ElementwiseFn elementwise[kOps][kElems] = {};
   ReduceFn reduce[kReduceOps][kElems] = {};
@@ -68,6 +73,7 @@ struct KernelTable {
   CastFn cast[kElems][kElems] = {};
   SelectFn select[kElems] = {};
   RowFn row[kRowKernels][kElems] = {};
+  RandomFn random[kRandomKernels] = {};
 };
 
 /// The table for this processor.

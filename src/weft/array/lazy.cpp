@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/array/lazy.h"
 
+#include "weft/array/known.h"
+
 #include <algorithm>
 #include <unordered_map>
 #include <unordered_set>
@@ -67,9 +69,30 @@ Lazy apply(Op op, const Lazy& x, const Lazy& y) {
   const Dims* shapes[2] = {&x.shape(), &y.shape()};
   return row(op, resolve(op, elems, {}), broadcast_shapes(shapes, info(op).name), {x, y});
 }
+namespace {
+/// Powers as eager operations compute them (known.h); undefined where these call pow.
+std::optional<Lazy> known_power(const Lazy& x, double p) {
+  if (p == 2) return apply(Op::square, x);
+  if (p == 3) return apply(Op::multiply, apply(Op::square, x), x);
+  if (!is_real_float(x.elem())) return std::nullopt;
+  if (p == -1) return apply(Op::reciprocal, x);
+  if (p != 0.5 && p != -0.5) return std::nullopt;
+  const auto value = [&](double v) { return Lazy::number(Scalar(v), x.elem()); };
+  const double infinity = std::numeric_limits<double>::infinity();
+  const Lazy root =
+      where(apply(Op::equal, x, Scalar(0.0)), value(0),
+            where(apply(Op::equal, x, Scalar(-infinity)), value(infinity), apply(Op::sqrt, x)));
+  return p < 0 ? apply(Op::reciprocal, root) : root;
+}
+}  // namespace
+
 Lazy apply(Op op, const Lazy& x, const Scalar& y) {
   const Elem elems[1] = {x.elem()};
   Types t = resolve(op, elems, {&y, 1});
+  if (op == Op::pow && !is_complex(t.compute) && elem_bytes(t.compute) != 2) {
+    if (std::optional<Lazy> power = known_power(astype(x, t.compute), exponent_of(y)))
+      return *power;
+  }
   return row(op, t, x.shape(), {x, Lazy::number(y, t.compute)});
 }
 Lazy apply(Op op, const Scalar& x, const Lazy& y) {

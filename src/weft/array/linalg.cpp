@@ -102,8 +102,8 @@ using Int = int;
 
 bool available() { return library() != nullptr; }
 
-NDArray solve(const NDArray& a_in, const NDArray& b_in) {
-  need_matrix(a_in, "solve", true);
+NDArray solve(const NDArray& a_in, const NDArray& b_in, std::string_view name) {
+  need_matrix(a_in, name, true);
   check_same_device(a_in, b_in, "solve");
   Elem e = promote(a_in.elem(), b_in.elem());
   const bool vector = b_in.ndim() == 1;
@@ -129,7 +129,7 @@ NDArray solve(const NDArray& a_in, const NDArray& b_in) {
     for (std::int64_t m = 0, count = batch_of(A); m < count && n > 0 && k > 0; ++m) {
       gesv(&in, &ik, data<T>(A) + m * n * n, &ld, pivots.data(), data<T>(X) + m * n * k, &ld,
            &info);
-      if (info > 0) failed("solve", "singular", a_in, m);
+      if (info > 0) failed(name, "singular", a_in, m);
     }
   });
   NDArray out = X.transpose(-2, -1).astype(e);

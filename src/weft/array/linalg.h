@@ -5,6 +5,7 @@
 // argument's type.
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weft/array/ndarray.h"
@@ -13,8 +14,8 @@ namespace weft::linalg {
 
 /// Is a LAPACK library there? Functions below throw Error(device, "array.lapack.absent") when not.
 bool available();
-/// x with a x = b. Throws Error(value, "array.solve.singular").
-NDArray solve(const NDArray& a, const NDArray& b);
+/// x with a x = b. Throws Error(value, "array.solve.singular"); `name`: what the user asked for.
+NDArray solve(const NDArray& a, const NDArray& b, std::string_view name = "solve");
 struct SignedLog {
   NDArray sign, log, determinant;
 };

@@ -8,6 +8,7 @@
 
 #include "weft/array/device_ops.h"
 #include "weft/array/kernel_lists.h"
+#include "weft/array/known.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops/device_structured.h"
 #include "weft/array/strided_copy.h"
@@ -376,6 +377,23 @@ void run_binary(Op op, ElementwiseFn fn, Elem compute, Rule rule, const NDArray&
                 [fn](std::int64_t n, const void* const* in, void* o) { fn(n, in, o); });
 }
 
+/// out = row of x and of a known number.
+void run_known(const KnownRow& row, Elem kernel, const NDArray& out, const NDArray& x) {
+  if (out.size() == 0) return;
+  if (x.elem() == kernel && out.elem() == kernel && out.size() <= kParallelGrain &&
+      x.shape() == out.shape() && x.is_contiguous() && out.is_contiguous()) {
+    const void* in[2] = {x.host(), row.constants};
+    return row.fn(out.size(), in, out.host());
+  }
+  Feed feeds[2];
+  prepare(feeds[0], x, out.shape(), kernel);
+  feeds[1].mode = Feed::Mode::single;
+  feeds[1].base = reinterpret_cast<const char*>(row.constants);
+  if (run_rows<2>(feeds, out, kernel, row.fn, nullptr)) return;
+  run_chunks<2>(feeds, out, kernel,
+                [fn = row.fn](std::int64_t n, const void* const* in, void* o) { fn(n, in, o); });
+}
+
 /// out = condition ? a : b for arrays and numbers that broadcast to it; b may be `out` itself.
 void select_into(const NDArray& out, const NDArray& condition, const Arg& a, const Arg& b) {
   const Arg* args[2] = {&a, &b};
@@ -426,8 +444,12 @@ NDArray apply(Op op, const Arg& x) {
     device_elementwise(op, types.compute, result, {&x, 1});
     return result;
   }
-  Elem kernel = kernel_elem(types.compute);
+  Elem kernel = types.compute;
   ElementwiseFn fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)];
+  if (!fn) {
+    kernel = kernel_elem(kernel);
+    fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)];
+  }
   NDArray out = NDArray::empty(a.device(), types.result, a.shape());
   if (out.size() == 0) return out;
   if (a.elem() == kernel && types.result == result_of(row.rule, kernel) &&
@@ -473,12 +495,9 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
   }
   if (op == Op::pow && x.array && !y.array && x.array->elem() == types.compute) {
     // Powers with the same value, special ones included, from cheaper operations.
-    const bool real = is_real_float(types.compute);
-    const double p = y.scalar.kind == Kind::integer ? static_cast<double>(y.scalar.i)
-                     : y.scalar.kind == Kind::real  ? y.scalar.z.real()
-                                                    : 0;
+    const double p = exponent_of(y.scalar);
     if (p == 2 && !is_complex(types.compute)) return apply(Op::square, x);
-    if (p == -1 && real) return apply(Op::reciprocal, x);
+    if (p == -1 && is_real_float(types.compute)) return apply(Op::reciprocal, x);
   }
   Elem kernel = kernel_elem(types.compute);
   ElementwiseFn fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)];
@@ -497,6 +516,12 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
   if (!out.on_host()) {
     device_elementwise(op, types.compute, out, args);
     return out;
+  }
+  if (x.array && kernel == types.compute) {
+    if (const KnownRow row_of = known_row(op, kernel, y.scalar); row_of.fn) {
+      run_known(row_of, kernel, out, *x.array);
+      return out;
+    }
   }
   if (array->elem() == kernel && types.result == result_of(row.rule, kernel) && out.size() <= 64 &&
       array->is_contiguous()) {
@@ -554,6 +579,10 @@ void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y) {
   }
   if (!out.on_host()) return device_elementwise(op, types.compute, out, args);
   Elem kernel = kernel_elem(types.compute);
+  if (args[0].array && !args[1].array && kernel == types.compute) {
+    if (const KnownRow known = known_row(op, kernel, args[1].scalar); known.fn)
+      return run_known(known, kernel, out, *args[0].array);
+  }
   run_binary(op, kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)],
              types.compute, row.rule, out, args[0], args[1]);
 }

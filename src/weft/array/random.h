@@ -8,8 +8,6 @@
 
 namespace weft {
 
-/// Four words of counter `counter` under `seed`.
-void philox(std::uint64_t seed, std::uint64_t counter, std::uint32_t out[4]);
 /// `count` uint32 words.
 NDArray random_bits(const Ref<Device>& device, std::uint64_t seed, std::uint64_t first,
                     std::int64_t count);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "weft/array/device_ops.h"
+#include "weft/array/known.h"
 #include "weft/array/tensor.h"
 
 namespace weft {
@@ -110,12 +111,25 @@ Tensor apply(Op op, const Tensor& x, const Tensor& y) {
       (want_x ? cells.first : 0) | (want_y ? cells.second : 0));
 }
 
+namespace {
+/// The gradient of x ** p, p a number: as the row has it, but the power stays one of a number,
+/// which may be a product.
+Tensor power_gradient(const Tensor& g, const Tensor& x, const Scalar& y) {
+  const double p = exponent_of(y);
+  const Scalar less = y.kind == Kind::real ? Scalar(p - 1) : Scalar(y.i - 1);
+  const Tensor scaled = apply(Op::multiply, g, y);
+  return p == 1 ? scaled : apply(Op::multiply, scaled, p == 2 ? x : apply(Op::pow, x, less));
+}
+}  // namespace
+
 Tensor apply(Op op, const Tensor& x, const Scalar& y) {
   return make_tensor(
       info(op).name.data(), apply(op, Arg(x.data()), Arg(y)), {x},
       [op, y](const GradientCall& c) {
         std::vector<Tensor> out(1);
         Tensor unused;
+        if (op == Op::pow && is_real_float(c.x[0].elem()) && exponent_of(y) != 0)
+          return std::vector<Tensor>{power_gradient(c.g, c.x[0], y)};
         kGradients[static_cast<int>(op)].binary(c.g, c.x[0], constant(y, c.x[0]), c.out, true,
                                                 false, out[0], unused);
         return out;

@@ -303,6 +303,11 @@ Expr call(const std::string& op, Exprs args) {
     need(args[0]->dtype.is_float(), "floats");
     return result(args[0]->dtype);
   }
+  if (op == "atomic_add") {
+    throw Error(ErrorKind::value, "ir.call.atomic",
+                cat("\"", op, "\" is a statement, not a part of an expression"))
+        .help("ir::atomic_add(buffer, indices, value) builds it");
+  }
   if (op == "vector_extract" || op.starts_with("vector_reduce"))
     return result(args[0]->dtype.element());
   if (op == "vector_concat") {

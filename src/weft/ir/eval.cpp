@@ -230,6 +230,7 @@ bool float_intrinsic(IntrinsicId id, DType t, std::span<const Lane> a, Lane* out
     case I::signbit_: out->i = std::signbit(x); return true;
     case I::likely_:
     case I::nontemporal_: r = x; break;
+    case I::atomic_add_: r = x + y; break;
     default: return false;
   }
   out->f = round_float(r, t);
@@ -263,6 +264,7 @@ bool eval_intrinsic(IntrinsicId id, DType t, std::span<const Lane> a, Lane* out)
     case I::mulhi_: r = mul_high(x, y, t); break;
     case I::likely_:
     case I::nontemporal_: r = x; break;
+    case I::atomic_add_: r = from_bits(bits_of(x) + bits_of(y)); break;
     default: return false;
   }
   out->i = wrap_int(r, t);

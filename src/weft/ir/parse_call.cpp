@@ -13,6 +13,14 @@ using syntax::Kind;
 
 namespace {
 
+/// The largest finite number of a type: what T.max_value says, where a reducer starts from
+/// infinity.
+double largest_finite(DType t) {
+  if (t.bits == 64) return std::numeric_limits<double>::max();
+  if (t.bits == 32) return std::numeric_limits<float>::max();
+  return t.is_bfloat() ? bfloat_to_float(0x7f7f) : 65504.0;
+}
+
 /// Other spellings of what the script can say.
 std::string canonical(const std::string& name) {
   static const std::map<std::string, std::string> aliases = {
@@ -82,11 +90,11 @@ std::vector<std::string> vocabulary() {
 
 bool is_statement_name(const std::string& name) {
   static const std::set<std::string> names = {
-      "block",      "init",         "where",          "reads",    "writes",     "block_attr",
-      "func_attr",  "alloc_buffer", "match_buffer",   "allocate", "serial",     "parallel",
-      "vectorized", "unroll",       "thread_binding", "grid",     "range",      "launch",
-      "async_",     "wait",         "collective",     "Assert",   "evaluate",   "Buffer",
-      "prim_func",  "execution",    "launch_thread",  "attr",     "decl_buffer"};
+      "block",      "init",         "where",          "reads",    "writes",      "block_attr",
+      "func_attr",  "alloc_buffer", "match_buffer",   "allocate", "serial",      "parallel",
+      "vectorized", "unroll",       "thread_binding", "grid",     "range",       "launch",
+      "async_",     "wait",         "collective",     "Assert",   "evaluate",    "Buffer",
+      "prim_func",  "execution",    "launch_thread",  "attr",     "decl_buffer", "atomic_add"};
   return names.count(name) || name.starts_with("axis.");
 }
 
@@ -304,6 +312,10 @@ Value Builder::script_call(const Node& n, const std::string& name) {
     t = dtype(arg(0));
     if (t.is_handle() || t.is_complex() || (name == "infinity" && !t.is_float()))
       fail(n, "types", cat("T.", name, " has no value of type ", to_string(t)));
+    if (t.is_float() && name != "infinity") {
+      double largest = largest_finite(t);
+      return Value::of(make_float(name == "min_value" ? -largest : largest, t));
+    }
     return Value::of(name == "min_value" ? min_value(t) : max_value(t));
   }
   if (name == "call") {
@@ -311,7 +323,7 @@ Value Builder::script_call(const Node& n, const std::string& name) {
     return function_call(n, text(arg(0), "the name of a function"), 1);
   }
 
-  const Intrinsic* row = find_intrinsic(name);
+  const Intrinsic* row = name == "atomic_add" ? nullptr : find_intrinsic(name);
   if (!row) {
     if (is_statement_name(name))
       fail(n, "place", cat("T.", name, " is no expression"), "it is a statement of its own");

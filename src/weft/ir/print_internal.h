@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// The printer of the text form, shared by print.cpp (statements) and print_expr.cpp (expressions).
+// The printer of the text form, shared by print.cpp (names, lines, functions), print_stmt.cpp
+// (statements, blocks) and print_expr.cpp (expressions).
 // Text is appended to one line at a time; names are given to nodes where they are defined and are
 // unique among the names in scope.
 
@@ -91,6 +92,8 @@ class Printer {
   std::unordered_map<const VarNode*, Range> loops_;  // ranges of loop variables, for axis.remap
 };
 
+/// ("a", "b"): a tuple of strings.
+std::string quoted_tuple(const std::vector<std::string>& names);
 /// A JSON value in Python's spelling.
 std::string python_literal(const Json& value);
 /// The type's name after "T.": "float32", "bool", "handle".

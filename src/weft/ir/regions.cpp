@@ -5,6 +5,7 @@
 #include <optional>
 #include <unordered_set>
 
+#include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
 #include "weft/ir/visit.h"
@@ -198,7 +199,12 @@ class Detector final : public Visitor {
     Visitor::visit_load(l);
   }
   void visit_store(const StoreNode* s) override {
-    Visitor::visit_store(s);
+    if (const CallNode* c = as_atomic(s)) {  // reading its element is part of the store
+      for (const Expr& i : s->indices) visit(i);
+      visit(c->args[1]);
+    } else {
+      Visitor::visit_store(s);
+    }
     touch(writes, point_region(s->buffer, s->indices));
   }
   void visit_for(const ForNode* s) override {

@@ -125,7 +125,14 @@ int Tensor::value_index() const {
   return r ? r->index : 0;
 }
 
-Expr Tensor::at(Exprs indices) const { return ir::load(buffer_, std::move(indices)); }
+Expr Tensor::at(Exprs indices) const {
+  for (std::size_t i = 0; i < indices.size(); ++i) {
+    if (!indices[i]->dtype.is_integral())
+      refuse("te.index",
+             cat("index ", i, " of \"", name(), "\" is ", ir::print(indices[i]), ", no integer"));
+  }
+  return ir::load(buffer_, std::move(indices));
+}
 
 Var var(std::string name, DType type) { return ir::make_var(std::move(name), type); }
 

@@ -5,7 +5,9 @@
 #include <unordered_map>
 #include <unordered_set>
 
+#include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
+#include "weft/ir/compare.h"
 #include "weft/ir/intrinsics.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
@@ -224,7 +226,30 @@ class Verifier {
       need(t.is_bool(), e, "types", cat("a logical operation on ", to_string(t)));
   }
 
+  /// The element that is added to is the one that is stored; reading it is part of the store, so
+  /// that the block's reads need not name it.
+  void atomic(const StoreNode* s, const CallNode* c) {
+    const auto* element = c->args.size() == 2 ? as<LoadNode>(c->args[0]) : nullptr;
+    bool same =
+        element && element->buffer == s->buffer && element->indices.size() == s->indices.size();
+    for (std::size_t i = 0; same && i < s->indices.size(); ++i)
+      same = same_expr(element->indices[i], s->indices[i]);
+    if (!same)
+      fail(s, "atomic.element",
+           cat("an atomic addition to \"", s->buffer->name, "\" adds to another element"));
+    if (!can_add_atomically(c->dtype) || element->dtype != c->dtype ||
+        c->args[1]->dtype != c->dtype)
+      fail(s, "types",
+           cat("an atomic addition of ", to_string(c->args[1]->dtype), " to \"", s->buffer->name,
+               "\" of ", to_string(element->dtype)));
+    access(element->buffer, element->indices, element->dtype, s, "read as");
+    expr(c->args[1]);
+  }
+
   void call(const CallNode* c, const Expr& e) {
+    if (c->op == "atomic_add")
+      fail(e.get(), "atomic.place", "an atomic addition stands inside an expression",
+           "it is a statement: T.atomic_add(A[i], value)");
     for (const Expr& a : c->args) expr(a);
     if (const Intrinsic* row = find_intrinsic(c->op)) {
       need(row->arity < 0 || row->arity == static_cast<int>(c->args.size()), e, "call.arity",
@@ -310,7 +335,8 @@ class Verifier {
       case StmtKind::store: {
         const auto* t = as<StoreNode>(s);
         use_buffer(t->buffer, s.get());
-        expr(t->value);
+        if (const CallNode* c = as_atomic(t)) atomic(t, c);
+        else expr(t->value);
         access(t->buffer, t->indices, t->value->dtype, s.get(), "written with");
         if (!writes_.empty()) declared(*writes_.back(), t->buffer, s.get(), "written");
         break;

@@ -2,482 +2,285 @@
 #include "weft/pass/check_races.h"
 
 #include <algorithm>
-#include <deque>
-#include <map>
-#include <numeric>
-#include <optional>
-#include <unordered_map>
-#include <unordered_set>
-#include <utility>
-#include <vector>
 
 #include "weft/base/text.h"
+#include "weft/ir/build.h"
 #include "weft/ir/visit.h"
-#include "weft/pass/point_values.h"
+#include "weft/pass/race_run.h"
 
 namespace weft::pass {
 
 using namespace ir;
+using races::Buffers;
+using races::Crossings;
+using races::Setup;
 
 namespace {
 
-struct Exhausted {};  // the budget is spent; private to this file
+using Symbols = std::unordered_map<const VarNode*, std::int64_t>;
 
-/// Who touched an element since the barrier that `epoch` counts.
-struct Cell {
-  std::uint64_t value = 0;
-  std::int32_t writer = -1, reader = -1;
-  std::uint32_t epoch = 0;
-  bool writers = false, readers = false;  // more than one point
-};
+constexpr std::int64_t kSize = 272;  // a size known only at run time: some tiles, and a rest
+constexpr std::int64_t kGroups = 1 << 16, kIterations = 1 << 12;  // whose distances are covered
+constexpr std::int64_t kAcross = 200'000, kHost = 32'000;         // accesses of a run
 
-/// The cells of a buffer: those of its size in a row, and any others.
-struct Cells {
-  std::vector<Cell> row;
-  std::unordered_map<std::int64_t, Cell> others;
-};
+/// A value for every integer parameter: a size when it decides how often something runs, else (a
+/// stride, an offset) a number so large and odd that products of two of them do not meet.
+Symbols symbols_of(const PrimFunc& f) {
+  std::unordered_set<const VarNode*> sizes;
+  auto size = [&](const Expr& e) {
+    for_each_expr(e, [&](const Expr& x) {
+      if (const auto* v = as<VarNode>(x)) sizes.insert(v);
+    });
+  };
+  for_each_stmt(f->body, [&](const Stmt& s) {
+    if (const auto* t = as<ForNode>(s)) size(t->min), size(t->extent);
+    if (const auto* t = as<IfNode>(s)) size(t->condition);
+    if (const auto* t = as<LetStmtNode>(s)) size(t->value);
+    if (const auto* t = as<AssertNode>(s)) size(t->condition);
+    if (const auto* t = as<LaunchNode>(s)) {
+      for (const LaunchAxis& axis : t->axes) size(axis.extent);
+    }
+  });
+  Symbols out;
+  std::int64_t large = (std::int64_t{1} << 33) + 1;
+  for (const Param& p : f->params) {
+    if (p.buffer || !p.var || !p.var->dtype.is_integral() || !p.var->dtype.is_scalar()) continue;
+    out[p.var.get()] = sizes.count(p.var.get()) ? kSize : large;
+    large = large * 3 + 2;
+    if (large > (std::int64_t{1} << 42)) large = (std::int64_t{1} << 33) + 7;
+  }
+  return out;
+}
 
-/// A use of watched memory by a statement, in the arms of the lazy choices around it.
-struct Access {
-  Buffer buffer;
-  Expr index, stored;  // stored null: read
-  std::vector<std::pair<Expr, bool>> under;
-};
+/// Some of n numbers such that every distance up to `reach` lies between two of them: the first
+/// ones, then every step-th; and the last.
+std::vector<std::int64_t> samples(std::int64_t n, std::int64_t reach) {
+  const std::int64_t within = std::min(n, reach);
+  std::int64_t step = 1;
+  while (step * step < within) ++step;
+  std::vector<std::int64_t> out;
+  for (std::int64_t k = 0; k < std::min(step, n); ++k) out.push_back(k);
+  for (std::int64_t k = step; k < within; k += step) out.push_back(k);
+  if (out.back() != n - 1) out.push_back(n - 1);
+  return out;
+}
 
-constexpr std::int64_t kMostCells = 1 << 22;
+std::int64_t value_of(const Expr& e, const Symbols& symbols) {
+  std::int64_t n = -1;
+  if (is_const_int(e, &n)) return n;
+  PointValues values(1);
+  for (const auto& [var, value] : symbols) {
+    Numbers number;
+    number.known = true;
+    number.value = value;
+    values.set(var, {0}, std::move(number));
+  }
+  const Numbers out = values.eval(e, {0});
+  return out.all_known() ? out.at(0) : -1;
+}
 
-class GroupRun {
+Buffers stored_in(const Stmt& s) {
+  Buffers out, inside;
+  for_each_stmt(s, [&](const Stmt& t) {
+    if (const auto* store = as<StoreNode>(t)) out.insert(store->buffer.get());
+    if (const auto* a = as<AllocateNode>(t)) inside.insert(a->buffer.get());
+  });
+  std::erase_if(out, [&](const BufferNode* b) { return inside.count(b) > 0; });
+  return out;
+}
+
+class Kernel {
  public:
-  GroupRun(const LaunchNode* launch, const Machine& machine, RaceReport& report,
-           std::int64_t budget)
-      : launch_(launch), machine_(machine), report_(report), budget_(budget) {}
+  Kernel(const LaunchNode* launch, const Machine& machine, const Symbols& symbols,
+         RaceReport& report, std::int64_t budget)
+      : launch_(launch),
+        machine_(machine),
+        symbols_(symbols),
+        report_(report),
+        budget_(budget),
+        crossings_(launch->name, of_everybody(), report) {}
 
-  void run(bool last_group) {
-    std::vector<std::int64_t> extents;
-    points_ = 1;
+  void check() {
     for (const LaunchAxis& axis : launch_->axes) {
-      std::int64_t n = 0;
       const AxisRow* row = machine_.axis(axis.axis);
-      bool joined = row && row->barrier;
-      if (!is_const_int(axis.extent, &n)) {
-        unchecked(cat("the extent of ", axis.axis, " is known only at run time"));
-        if (joined) return;
-        n = 2;
+      joined_.push_back(row && row->barrier);
+      std::int64_t n = value_of(axis.extent, symbols_);
+      if (!is_const_int(axis.extent)) {
+        note(cat("the extent of ", axis.axis, " is known only at run time"));
+        if (n < 0 && joined_.back()) return;
       }
-      extents.push_back(n);
-      if (joined) points_ *= n;
+      extents_.push_back(n < 0 ? 2 : n);
+      (joined_.back() ? threads_ : groups_) *= extents_.back();
     }
-    if (points_ <= 1) return;
-    find_buffers();
-    Points all(static_cast<std::size_t>(points_));
-    std::iota(all.begin(), all.end(), 0);
-    values_.emplace(points_);
-    std::int64_t below = 1;
-    for (std::size_t i = 0; i < launch_->axes.size(); ++i) {
-      const AxisRow* row = machine_.axis(launch_->axes[i].axis);
-      Numbers at;
-      at.known = true;
-      at.value = last_group ? extents[i] - 1 : 0;
-      if (row && row->barrier) {
-        at.uniform = false;
-        for (std::int64_t p : all) at.values.push_back(p / below % extents[i]);
-        below *= extents[i];
-      }
-      values_->set(launch_->axes[i].var.get(), all, std::move(at));
+    if (threads_ <= 0 || groups_ <= 0) return;
+    Coordinates first(extents_.size(), 0), last;
+    for (std::int64_t n : extents_) last.push_back(n - 1);
+    if (threads_ > 1) together(first, true);
+    if (threads_ > 1) together(last, true);
+    if (!crossings_.any() || groups_ <= 1) return;
+    if (threads_ <= 1) together(first, false);
+    for (std::size_t a = 0; a < extents_.size(); ++a) {
+      if (joined_[a] || extents_[a] <= 1) continue;
+      Coordinates next = first;
+      next[a] = 1;
+      together(next, false);
     }
-    try {
-      exec(launch_->body, all);
-      for (const auto& [buffer, elements] : in_flight_) {
-        if (elements.empty()) continue;
-        const auto& [element, point] = *elements.begin();
-        race(buffer->name, element, point, -1, "a copy that no wait finishes");
-      }
-    } catch (const Exhausted&) {
-      unchecked(cat("stopped after ", budget_, " accesses"));
-    }
+    across(0);
+    if (threads_ > 1) across(threads_ - 1);
   }
 
  private:
-  void find_buffers() {
-    for_each_stmt(launch_->body, [&](const Stmt& s) {
-      if (const auto* t = as<StoreNode>(s); t && !watched(t->buffer.get()))
-        own_.insert(t->buffer.get());  // a point's own copy
-      const auto* a = as<AllocateNode>(s);
-      std::int64_t n = 0;
-      if (!a || !watched(a->buffer.get()) || a->buffer->shape.size() != 1) return;
-      if (is_const_int(a->buffer->shape[0], &n) && n > 0 && n <= kMostCells)
-        cells_[a->buffer.get()].row.resize(static_cast<std::size_t>(n));
+  using Coordinates = std::vector<std::int64_t>;
+
+  Buffers of_everybody() const {
+    Buffers out = stored_in(launch_->body);
+    std::erase_if(out, [&](const BufferNode* b) {
+      const MemoryRow* row = machine_.memory(b->scope);
+      return !row || !row->private_to.empty();
     });
+    return out;
   }
 
-  bool watched(const BufferNode* b) const {
-    const MemoryRow* row = machine_.memory(b->scope);
-    if (!row || row->private_to.empty())
-      return false;  // memory of all groups: not this check's business
+  Setup setup() const {
+    Setup s;
+    s.name = launch_->name;
+    s.body = launch_->body;
     for (const LaunchAxis& axis : launch_->axes) {
-      const AxisRow* a = machine_.axis(axis.axis);
-      if (a && a->barrier && !row->is_private_to(axis.axis)) return true;
+      s.axes.push_back(axis.axis);
+      s.vars.push_back(axis.var);
     }
-    return false;
+    s.at.resize(extents_.size());
+    return s;
   }
 
-  bool matters(const Stmt& s) {
-    auto [it, fresh] = matters_.try_emplace(s.get(), false);
-    if (!fresh) return it->second;
-    bool found = false;
-    for (const BufferNode* b : used_buffers(s)) found = found || watched(b);
-    for_each_stmt(s, [&](const Stmt& t) {
-      found = found || is_sync(t) || t->kind == StmtKind::wait || t->kind == StmtKind::async;
-    });
-    return matters_[s.get()] = found;
-  }
-  static bool is_sync(const Stmt& s) {
-    const auto* t = as<EvaluateNode>(s);
-    const auto* c = t ? as<CallNode>(t->value) : nullptr;
-    return c && c->op == "sync";
-  }
-  static bool holds_sync(const Stmt& s) {
-    bool found = false;
-    for_each_stmt(s, [&](const Stmt& t) { found = found || is_sync(t); });
-    return found;
-  }
-
-  static bool holds_wait(const Stmt& s) {
-    bool found = false;
-    for_each_stmt(s, [&](const Stmt& t) { found = found || t->kind == StmtKind::wait; });
-    return found;
-  }
-  /// A common multiple of the small divisors of indices.
-  static std::int64_t period_of(const Stmt& s) {
-    std::int64_t out = 1;
-    auto join = [&](std::int64_t n) {
-      if (n > 1 && n <= 16) out = std::lcm(out, n);
-    };
-    for_each_expr(s, [&](const Expr& e) {
-      std::int64_t n = 0;
-      const auto* b = as<BinaryNode>(e);
-      if (b && (e->kind == ExprKind::mod || e->kind == ExprKind::floormod) &&
-          is_const_int(b->b, &n))
-        join(n);
-      const auto* c = as<CallNode>(e);
-      if (c && c->op == "bitwise_and" && is_const_int(c->args[1], &n)) join(n + 1);
-    });
-    return out;
-  }
-
-  // ---- statements, all active points together
-
-  void exec(const Stmt& s, const Points& active) {
-    if (!s || active.empty() || !matters(s)) return;
-    switch (s->kind) {
-      case StmtKind::seq:
-        for (const Stmt& child : as<SeqNode>(s)->stmts) exec(child, active);
-        return;
-      case StmtKind::allocate: return exec(as<AllocateNode>(s)->body, active);
-      case StmtKind::async: {
-        const auto* t = as<AsyncNode>(s);
-        for (std::int64_t p : active) started_[{p, t->token.get()}].emplace_back();
-        const VarNode* before = std::exchange(token_, t->token.get());
-        exec(t->body, active);
-        token_ = before;
-        return;
-      }
-      case StmtKind::wait: return wait(as<WaitNode>(s), active);
-      case StmtKind::let: {
-        const auto* t = as<LetStmtNode>(s);
-        touch_all(s, active);
-        values_->bind(t->var.get(), active, t->value, own_);
-        return exec(t->body, active);
-      }
-      case StmtKind::if_: return branch(s, active);
-      case StmtKind::for_: return loop(s, active);
-      case StmtKind::while_: unchecked("a while loop"); return exec(as<WhileNode>(s)->body, active);
-      case StmtKind::store: return touch_all(s, active);
-      case StmtKind::evaluate:
-        if (is_sync(s)) {
-          if (active.size() != static_cast<std::size_t>(points_)) {
-            race("", 0, active.front(), -1, "barrier under a condition that differs");
-          }
-          ++epoch_;
-          return;
-        }
-        return touch_all(s, active);
-      default: unchecked(cat("a statement of kind ", static_cast<int>(s->kind)));
-    }
-  }
-
-  /// All but the newest groups of the token are finished: each point's writes happen now.
-  void wait(const WaitNode* t, const Points& active) {
-    const Numbers counts = values_->eval(t->outstanding, active);
-    for (std::size_t i = 0; i < active.size(); ++i) {
-      const std::int64_t p = active[i];
-      if (!counts.known_at(i)) {
-        unchecked("a wait for a count on data");
-        continue;
-      }
-      const std::int64_t left = counts.at(i);
-      auto& groups = started_[{p, t->token.get()}];
-      while (static_cast<std::int64_t>(groups.size()) > left) {
-        for (const Started& w : groups.front()) {
-          in_flight_[w.buffer].erase(w.element);
-          Cell& cell = cell_of(cells_[w.buffer], w.element);
-          if (cell.reader >= 0 && (cell.readers || cell.reader != p))
-            race(w.buffer->name, w.element, cell.reader, p, "read/asynchronous write");
-          if (cell.writer >= 0 && cell.writer != p) {
-            if (cell.value == w.value) ++report_.same_value_writes;
-            else race(w.buffer->name, w.element, cell.writer, p, "write/write");
-            cell.writers = true;
-          }
-          cell.writer = static_cast<std::int32_t>(p);
-          cell.value = w.value;
-        }
-        groups.pop_front();
-      }
-    }
-  }
-
-  void branch(const Stmt& s, const Points& active) {
-    const auto* t = as<IfNode>(s);
-    touch_all(s, active);
-    const Numbers v = values_->eval(t->condition, active);
-    Points yes, no;
-    for (std::size_t i = 0; i < active.size(); ++i) {
-      if (!v.known_at(i) || v.at(i)) yes.push_back(active[i]);
-      if (!v.known_at(i) || !v.at(i)) no.push_back(active[i]);
-    }
-    if (!v.all_known()) unchecked("a condition on data; both sides were run");
-    exec(t->then_case, yes);
-    exec(t->else_case, no);
-  }
-
-  void loop(const Stmt& s, const Points& active) {
-    const auto* t = as<ForNode>(s);
-    touch_all(s, active);
-    const Numbers low = values_->eval(t->min, active), count = values_->eval(t->extent, active);
-    if (!low.all_known() || !count.all_known()) {
-      unchecked(cat("loop \"", t->var->name,
-                    "\" has a range known only at run time; two iterations were run"));
-    }
-    auto begin_of = [&](std::size_t i) { return low.known_at(i) ? low.at(i) : 0; };
-    auto count_of = [&](std::size_t i) { return count.known_at(i) ? count.at(i) : 2; };
-    std::int64_t most = count_of(0);
-    bool alike = low.uniform && count.uniform;
-    for (std::size_t i = 0; i < active.size() && !alike; ++i) most = std::max(most, count_of(i));
-    bool sampled = most > 4 && holds_sync(t->body);
-    // Versions of a pipelined buffer repeat: whole periods are left out, so that what is under way
-    // before and after them fits together.
-    const std::int64_t period = sampled && holds_wait(t->body) ? period_of(t->body) : 0;
-    const std::int64_t resume = period > 0 ? 4 + (most - 4) / period * period : 0;
-    for (std::int64_t k = 0; k < most; ++k) {
-      if (period > 0 ? k >= 4 && k < resume : sampled && k > 2 && k < most - 1) continue;
-      Numbers at;
-      at.known = true;
-      if (alike) {
-        at.value = begin_of(0) + k;
-        values_->set(t->var.get(), active, std::move(at));
-        exec(t->body, active);
-        continue;
-      }
-      Points now;
-      at.uniform = false;
-      for (std::size_t i = 0; i < active.size(); ++i) {
-        if (k >= count_of(i)) continue;
-        at.values.push_back(begin_of(i) + k);
-        now.push_back(active[i]);
-      }
-      values_->set(t->var.get(), now, std::move(at));
-      exec(t->body, now);
-    }
-  }
-
-  // ---- memory
-
-  using Under = std::vector<std::pair<Expr, bool>>;
-
-  /// What evaluating an expression reads of watched memory.
-  void find_reads(const Expr& e, const Under& under, std::vector<Access>& out) const {
-    if (!e) return;
-    auto all = [&](std::initializer_list<Expr> parts) {
-      for (const Expr& part : parts) find_reads(part, under, out);
-    };
-    switch (e->kind) {
-      case ExprKind::int_imm:
-      case ExprKind::float_imm:
-      case ExprKind::string_imm:
-      case ExprKind::var: return;
-      case ExprKind::cast: return all({as<CastNode>(e)->value});
-      case ExprKind::not_: return all({as<NotNode>(e)->a});
-      case ExprKind::broadcast: return all({as<BroadcastNode>(e)->value});
-      case ExprKind::ramp: return all({as<RampNode>(e)->base, as<RampNode>(e)->stride});
-      case ExprKind::select:
-        return all({as<SelectNode>(e)->condition, as<SelectNode>(e)->a, as<SelectNode>(e)->b});
-      case ExprKind::let: return all({as<LetNode>(e)->value, as<LetNode>(e)->body});
-      case ExprKind::call: {
-        const auto* c = as<CallNode>(e);
-        if (c->op != "if_then_else") {
-          for (const Expr& a : c->args) find_reads(a, under, out);
-          return;
-        }
-        all({c->args[0]});
-        for (bool arm : {true, false}) {
-          Under inner = under;
-          inner.emplace_back(c->args[0], arm);
-          find_reads(c->args[arm ? 1 : 2], inner, out);
-        }
-        return;
-      }
-      case ExprKind::load: {
-        const auto* l = as<LoadNode>(e);
-        for (const Expr& i : l->indices) find_reads(i, under, out);
-        if (watched(l->buffer.get())) out.push_back({l->buffer, l->indices[0], nullptr, under});
-        return;
-      }
-      default: all({as<BinaryNode>(e)->a, as<BinaryNode>(e)->b});
-    }
-  }
-
-  /// The accesses of a statement itself, without the statements inside it.
-  const std::vector<Access>& accesses_of(const Stmt& s) {
-    auto [it, fresh] = accesses_.try_emplace(s.get());
-    if (!fresh) return it->second;
-    std::vector<Access>& out = it->second;
-    if (const auto* t = as<LetStmtNode>(s)) find_reads(t->value, {}, out);
-    if (const auto* t = as<IfNode>(s)) find_reads(t->condition, {}, out);
-    if (const auto* t = as<EvaluateNode>(s)) find_reads(t->value, {}, out);
-    if (const auto* t = as<ForNode>(s)) {
-      find_reads(t->min, {}, out);
-      find_reads(t->extent, {}, out);
-    }
-    if (const auto* t = as<StoreNode>(s)) {
-      find_reads(t->value, {}, out);
-      for (const Expr& i : t->indices) find_reads(i, {}, out);
-      if (watched(t->buffer.get())) out.push_back({t->buffer, t->indices[0], t->value, {}});
+  std::int64_t number_of(const Coordinates& group) const {
+    std::int64_t out = 0;
+    for (std::size_t a = extents_.size(); a-- > 0;) {
+      if (!joined_[a]) out = out * extents_[a] + group[a];
     }
     return out;
   }
 
-  void touch_all(const Stmt& s, const Points& active) {
-    for (const Access& a : accesses_of(s)) {
-      if (a.under.empty()) {
-        touch(a, active);
-        continue;
-      }
-      Points some = active;
-      for (const auto& [condition, arm] : a.under) {
-        const Numbers v = values_->eval(condition, some);
-        Points kept;
-        for (std::size_t i = 0; i < some.size(); ++i) {
-          if (!v.known_at(i) || (v.at(i) != 0) == arm) kept.push_back(some[i]);
-        }
-        some = std::move(kept);
-      }
-      if (!some.empty()) touch(a, some);
+  /// The coordinate along each axis of the p-th of the points (joined) or groups (not joined).
+  Coordinates unpack(std::int64_t p, bool joined) const {
+    Coordinates out(extents_.size(), 0);
+    for (std::size_t a = 0; a < extents_.size(); ++a) {
+      if (joined_[a] != joined) continue;
+      out[a] = p % extents_[a];
+      p /= extents_[a];
     }
+    return out;
   }
 
-  Cell& cell_of(Cells& cells, std::int64_t element) {
-    const bool inside = element >= 0 && element < static_cast<std::int64_t>(cells.row.size());
-    Cell& cell = inside ? cells.row[static_cast<std::size_t>(element)] : cells.others[element];
-    if (cell.epoch != epoch_) {
-      cell = {};
-      cell.epoch = epoch_;
+  /// All points of one group; its own memory and barriers only when asked.
+  void together(const Coordinates& group, bool judge) {
+    Setup s = setup();
+    s.together = judge;
+    s.budget = judge ? budget_ : std::min(budget_, kAcross);
+    const std::int64_t number = number_of(group);
+    for (std::int64_t p = 0; p < threads_; ++p) {
+      const Coordinates at = unpack(p, true);
+      for (std::size_t a = 0; a < extents_.size(); ++a)
+        s.at[a].push_back(joined_[a] ? at[a] : group[a]);
+      s.group.push_back(number);
     }
-    return cell;
+    races::Run(s, machine_, crossings_, report_, symbols_).run();
   }
 
-  void touch(const Access& a, const Points& active) {
-    const int lanes = a.index->dtype.lanes;
-    Cells& cells = cells_[a.buffer.get()];
-    const std::string& name = a.buffer->name;
-    for (int lane = 0; lane < lanes; ++lane) {
-      report_.accesses += static_cast<std::int64_t>(active.size());
-      if (report_.accesses > budget_) throw Exhausted{};
-      const Numbers at = values_->eval(a.index, active, lane);
-      if (!at.all_known()) unchecked(cat("an index of \"", name, "\" depends on data"));
-      Hashes written;
-      if (a.stored) written = values_->signature(a.stored, active, lane, own_);
-      for (std::size_t i = 0; i < active.size(); ++i) {
-        if (!at.known_at(i)) continue;
-        const std::int64_t element = at.at(i);
-        const auto p = static_cast<std::int32_t>(active[i]);
-        if (!in_flight_.empty()) check_flying(a, element, p);
-        Cell& cell = cell_of(cells, element);
-        if (!a.stored) {
-          if (cell.writer >= 0 && (cell.writers || cell.writer != p))
-            race(name, element, cell.writer, p, "write/read");
-          if (cell.reader >= 0 && cell.reader != p) cell.readers = true;
-          cell.reader = p;
-        } else if (token_) {  // lands at a wait; nobody may be using the element meanwhile
-          if (cell.reader >= 0 && (cell.readers || cell.reader != p))
-            race(name, element, cell.reader, p, "read/asynchronous write");
-          if (cell.writer >= 0 && (cell.writers || cell.writer != p))
-            race(name, element, cell.writer, p, "write/asynchronous write");
-          in_flight_[a.buffer.get()][element] = p;
-          started_[{p, token_}].back().push_back({a.buffer.get(), element, written.at(i)});
-        } else {
-          write(name, cell, element, p, written.at(i));
-        }
-      }
+  /// One point of each of many groups.
+  void across(std::int64_t thread) {
+    Setup s = setup();
+    s.brief = true;
+    s.budget = std::min(budget_, kAcross);
+    const Coordinates mine = unpack(thread, true);
+    for (const std::int64_t g : samples(groups_, kGroups)) {
+      const Coordinates at = unpack(g, false);
+      for (std::size_t a = 0; a < extents_.size(); ++a)
+        s.at[a].push_back(joined_[a] ? mine[a] : at[a]);
+      s.group.push_back(number_of(at));
     }
+    races::Run(s, machine_, crossings_, report_, symbols_).run();
   }
 
-  void check_flying(const Access& a, std::int64_t element, std::int32_t p) {
-    auto flying = in_flight_.find(a.buffer.get());
-    if (flying == in_flight_.end()) return;
-    auto found = flying->second.find(element);
-    if (found == flying->second.end() || (a.stored && token_ && found->second == p)) return;
-    race(a.buffer->name, element, found->second, p,
-         a.stored ? "asynchronous write/write" : "read before the copy was waited for");
-  }
-
-  void write(const std::string& name, Cell& cell, std::int64_t element, std::int32_t p,
-             std::uint64_t value) {
-    if (cell.reader >= 0 && (cell.readers || cell.reader != p))
-      race(name, element, cell.readers && cell.reader == p ? -1 : cell.reader, p, "read/write");
-    if (cell.writer >= 0 && (cell.writers || cell.writer != p)) {
-      if (value == cell.value) ++report_.same_value_writes;
-      else race(name, element, cell.writer, p, "write/write");
-    }
-    if (cell.writer >= 0 && cell.writer != p) cell.writers = true;
-    cell.writer = p;
-    cell.value = value;
-  }
-
-  void unchecked(std::string what) {
-    std::string text = cat(launch_->name, ": ", what);
-    auto& list = report_.unchecked;
-    if (std::find(list.begin(), list.end(), text) == list.end()) list.push_back(std::move(text));
-  }
-
-  void race(const std::string& buffer, std::int64_t element, std::int64_t first,
-            std::int64_t second, std::string what) {
-    for (const Race& r : report_.races) {
-      if (r.kernel == launch_->name && r.buffer == buffer && r.what == what) return;
-    }
-    report_.races.push_back({launch_->name, buffer, element, first, second, std::move(what)});
+  void note(const std::string& what) {
+    report_.unchecked.push_back(cat(launch_->name, ": ", what));
   }
 
   const LaunchNode* launch_;
   const Machine& machine_;
+  const Symbols& symbols_;
   RaceReport& report_;
-  std::int64_t budget_, points_ = 1;
+  std::int64_t budget_;
+  Crossings crossings_;
+  std::vector<bool> joined_;
+  Coordinates extents_;
+  std::int64_t threads_ = 1, groups_ = 1;
+};
 
-  std::optional<PointValues> values_;
-  std::unordered_set<const BufferNode*> own_;
-  std::unordered_map<const StmtNode*, bool> matters_;
-  std::unordered_map<const StmtNode*, std::vector<Access>> accesses_;
-  std::unordered_map<const BufferNode*, Cells> cells_;
-  std::uint32_t epoch_ = 1;  // counts barriers
+/// The launches and parallel loops of a host function. Loops around them stand at their first
+/// iteration.
+class HostPlan final : public Visitor {
+ public:
+  HostPlan(std::string name, Symbols symbols, const Machine& machine, RaceReport& report,
+           std::int64_t budget)
+      : name_(std::move(name)),
+        symbols_(std::move(symbols)),
+        machine_(machine),
+        report_(report),
+        budget_(budget) {}
+  using Visitor::visit;
+  void visit(const Expr&) override {}
+  void visit(const Stmt& s) override {
+    const auto* let = as<LetStmtNode>(s);
+    if (let && let->value->dtype.is_integral() && let->value->dtype.is_scalar()) {
+      const std::int64_t n = value_of(let->value, symbols_);
+      if (n >= 0) symbols_[let->var.get()] = n;
+    }
+    Visitor::visit(s);
+  }
 
-  /// A write of Async work that no wait has finished yet.
-  struct Started {
-    const BufferNode* buffer;
-    std::int64_t element;
-    std::uint64_t value;
-  };
-  const VarNode* token_ = nullptr;  // of the Async around the statement that runs
-  std::map<std::pair<std::int64_t, const VarNode*>, std::deque<std::vector<Started>>> started_;
-  std::unordered_map<const BufferNode*, std::unordered_map<std::int64_t, std::int64_t>> in_flight_;
+ protected:
+  void visit_launch(const LaunchNode* launch) override {
+    Kernel(launch, machine_, symbols_, report_, budget_).check();
+  }
+  void visit_for(const ForNode* loop) override {
+    const std::int64_t low = std::max<std::int64_t>(value_of(loop->min, symbols_), 0);
+    if (loop->for_kind == ForKind::parallel) check(loop, low);
+    symbols_[loop->var.get()] = low;
+    Visitor::visit_for(loop);
+    symbols_.erase(loop->var.get());
+  }
+
+ private:
+  void check(const ForNode* loop, std::int64_t low) {
+    Buffers watched = stored_in(loop->body);
+    const std::int64_t n = value_of(loop->extent, symbols_);
+    if (n < 0) {
+      report_.unchecked.push_back(
+          cat(name_, ": loop \"", loop->var->name, "\" has a range known only at run time"));
+    }
+    if (n <= 1 || watched.empty()) return;
+    Setup s;
+    s.name = name_;
+    s.body = loop->body;
+    s.axes = {loop->var->name};
+    s.vars = {loop->var};
+    s.at.resize(1);
+    s.brief = true;
+    s.budget = kHost;
+    for (const std::int64_t i : samples(n, kIterations)) {
+      s.at[0].push_back(low + i);
+      s.group.push_back(i);
+    }
+    Crossings crossings(name_, std::move(watched), report_);
+    races::Run(s, machine_, crossings, report_, symbols_).run();
+  }
+
+  std::string name_;
+  Symbols symbols_;
+  const Machine& machine_;
+  RaceReport& report_;
+  std::int64_t budget_;
 };
 
 }  // namespace
@@ -485,9 +288,12 @@ class GroupRun {
 std::string RaceReport::text() const {
   std::string out;
   for (const Race& r : races) {
-    out += cat(r.kernel, ": ", r.what,
-               r.buffer.empty() ? "" : cat(" on \"", r.buffer, "\" element ", r.element),
-               ", points ", r.first, " and ", r.second, "\n");
+    out += cat(r.kernel, ": ", r.what);
+    if (!r.buffer.empty()) {
+      out += cat(" on \"", r.buffer, "\" (", r.scope, ")");
+      if (r.element >= 0) out += cat(" element ", r.element);
+    }
+    out += cat(": ", r.first_use, " and ", r.second_use, "\n");
   }
   for (const std::string& u : unchecked) out += cat("unchecked: ", u, "\n");
   return out + cat(accesses, " accesses, ", same_value_writes,
@@ -496,12 +302,10 @@ std::string RaceReport::text() const {
 
 RaceReport check_races(const PrimFunc& f, const Machine& machine, std::int64_t max_accesses) {
   RaceReport report;
-  for_each_stmt(f->body, [&](const Stmt& s) {
-    const auto* launch = as<LaunchNode>(s);
-    if (!launch) return;
-    GroupRun(launch, machine, report, max_accesses).run(false);
-    GroupRun(launch, machine, report, max_accesses).run(true);
-  });
+  HostPlan plan(f->name, symbols_of(f), machine, report, max_accesses);
+  plan.visit(f->body);
+  if (find_annotation(f->attrs, kDistinctElements))
+    std::erase_if(report.races, [](const Race& r) { return r.element < 0 && !r.buffer.empty(); });
   std::vector<std::string> once;
   for (std::string& u : report.unchecked) {
     if (std::find(once.begin(), once.end(), u) == once.end()) once.push_back(std::move(u));

@@ -7,6 +7,7 @@
 #include "weft/arith/analyzer.h"
 #include "weft/arith/sum.h"
 #include "weft/base/error.h"
+#include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
 
@@ -27,6 +28,7 @@ struct Access {
   Expr index;  // scalar; lanes are in `lanes`
   int lanes = 1;
   bool write = false;
+  bool atomic = false;  // an addition in one step: in any order with others of its kind
   const StmtNode* stmt = nullptr;
   std::vector<Loop> loops;  // serial loops around it inside the kernel
 };
@@ -91,42 +93,95 @@ class Group {
   /// one value for both; all other loops run independently.
   bool conflict(const Access& x, const Access& y,
                 const std::unordered_set<const VarNode*>& open) const {
-    if (!(x.buffer == y.buffer) || (!x.write && !y.write)) return false;
+    if (!(x.buffer == y.buffer) || (!x.write && !y.write) || (x.atomic && y.atomic)) return false;
     if (x.write && y.write && x.stmt == y.stmt)
       return false;  // each point ends with its own last write
     auto fx = form(x, open), fy = form(y, open);
     if (!fx || !fy) return true;
     Expr shift = analyzer.simplify(fy->base - fx->base);
-    std::int64_t delta = 0;
-    if (!is_const_int(shift, &delta)) return !versions_apart(shift, *fx, *fy);
-    std::int64_t lx = fx->low, hx = fx->high, ly = fy->low + delta, hy = fy->high + delta;
-    if (fx->points_max + hx < fy->points_min + ly || fy->points_max + hy < fx->points_min + lx)
-      return false;
-    if (fx->coeffs != fy->coeffs) return true;
-    // Mixed radix: distinct points are further apart than the window of offsets.
-    std::int64_t window = std::max(hx, hy) - std::min(lx, ly) + 1;
-    std::vector<std::pair<std::int64_t, std::int64_t>> digits;  // |coefficient|, extent
-    for (std::size_t i = 0; i < axes_.size(); ++i) {
-      std::int64_t n = 0;
-      if (!is_const_int(axes_[i].extent, &n)) return true;
-      digits.emplace_back(std::abs(fx->coeffs[i]), n);
-    }
-    std::sort(digits.begin(), digits.end());
-    std::int64_t reach = window;  // everything below the next digit stays under this
-    for (const auto& [c, n] : digits) {
-      if (c < reach) return true;
-      reach = c * (n - 1) + reach;
-    }
-    return false;
+    return !apart(shift, *fx, *fy) && !versions_apart(shift, *fx, *fy);
   }
 
  private:
+  struct Term {
+    std::int64_t coeff = 1, first = 0, last = 0;  // coeff * v, first <= v <= last
+  };
+
   struct Form {
     Expr base;
-    std::vector<std::int64_t> coeffs;             // of the group's axes
+    std::vector<std::int64_t> coeffs;  // of the group's axes
+    std::vector<Term> loops;           // what low and high are made of
+    int lanes = 1;
     std::int64_t low = 0, high = 0;               // offsets from loops and lanes
     std::int64_t points_min = 0, points_max = 0;  // sum over the axes
   };
+
+  /// Do distinct points touch distinct elements? The difference y - x of the indices is
+  ///     sum coeff * (point of y - point of x) + sum coeff * (u - v) + offset
+  /// where u and v run through one range: digits of a mixed radix, of which every one is 0 when
+  /// each outweighs all below it and the offset. Then the points are the same. A loop that does not
+  /// outweigh what is below counts as offset.
+  bool apart(const Expr& shift, const Form& x, const Form& y) const {
+    constexpr std::int64_t kLarge = std::int64_t{1} << 40;
+    arith::Sum sum = arith::to_sum(shift);
+    std::vector<Term> terms = y.loops;
+    for (const Term& t : x.loops) terms.push_back({-t.coeff, t.first, t.last});
+    for (const arith::Monomial& m : sum.terms) {
+      arith::Bounds b = analyzer.bounds(arith::monomial_expr(m.atoms));
+      if (!b.bounded() || b.min < -kLarge || b.max > kLarge) return false;
+      terms.push_back({m.coeff, b.min, b.max});
+    }
+    std::int64_t low = sum.constant - (x.lanes - 1), high = sum.constant + (y.lanes - 1);
+    struct Digit {
+      std::int64_t coeff, extent;
+      bool point;
+    };
+    std::vector<Digit> digits;
+    std::int64_t reach_of_loops = 0;
+    while (!terms.empty()) {
+      Term t = terms.back();
+      terms.pop_back();
+      if (std::abs(t.coeff) > (std::int64_t{1} << 20)) return false;
+      auto twin = std::find_if(terms.begin(), terms.end(), [&](const Term& o) {
+        return o.coeff == -t.coeff && o.first == t.first && o.last == t.last;
+      });
+      if (twin == terms.end()) {
+        low += std::min(t.coeff * t.first, t.coeff * t.last);
+        high += std::max(t.coeff * t.first, t.coeff * t.last);
+        continue;
+      }
+      terms.erase(twin);
+      digits.push_back({std::abs(t.coeff), t.last - t.first + 1, false});
+      reach_of_loops += digits.back().coeff * (digits.back().extent - 1);
+    }
+    if (y.points_min - x.points_max + low > reach_of_loops ||
+        y.points_max - x.points_min + high < -reach_of_loops)
+      return true;
+    if (x.coeffs != y.coeffs) return false;
+    for (std::size_t i = 0; i < axes_.size(); ++i) {
+      std::int64_t n = 0;
+      if (!is_const_int(axes_[i].extent, &n)) return false;
+      digits.push_back({std::abs(x.coeffs[i]), n, true});
+    }
+    std::sort(digits.begin(), digits.end(),
+              [](const Digit& a, const Digit& b) { return a.coeff < b.coeff; });
+    std::int64_t offset = std::max(std::abs(low), std::abs(high));
+    for (bool again = true; again;) {
+      again = false;
+      std::int64_t reach = offset + 1;  // everything below the next digit stays under this
+      for (std::size_t i = 0; i < digits.size(); ++i) {
+        if (digits[i].coeff < reach) {
+          if (digits[i].point) return false;
+          offset += digits[i].coeff * (digits[i].extent - 1);
+          digits.erase(digits.begin() + static_cast<std::ptrdiff_t>(i));
+          again = true;
+          break;
+        }
+        reach += digits[i].coeff * (digits[i].extent - 1);
+      }
+    }
+    return true;
+  }
 
   /// shift = c * (a mod n) - c * (b mod n) + d where a - b is no multiple of n: two versions of a
   /// pipelined buffer, at least c - |d| elements apart.
@@ -179,10 +234,12 @@ class Group {
       n = size.max;
       if (!axis && !is_const_int(free[i - axes_.size()]->range.min, &low)) return std::nullopt;
       std::int64_t first = c * low, last = c * (low + std::max<std::int64_t>(n, 1) - 1);
+      if (!axis) out.loops.push_back({c, low, low + std::max<std::int64_t>(n, 1) - 1});
       (axis ? out.points_min : out.low) += std::min(first, last);
       (axis ? out.points_max : out.high) += std::max(first, last);
     }
     out.high += a.lanes - 1;
+    out.lanes = a.lanes;
     return out;
   }
 
@@ -425,9 +482,12 @@ class Inserter {
       case StmtKind::allocate: return collect(as<AllocateNode>(s)->body, out, stop);
       case StmtKind::store: {
         const auto* t = as<StoreNode>(s);
-        collect_expr(t->value, s.get(), out);
+        const CallNode* atomic = as_atomic(t);
+        collect_expr(atomic ? atomic->args[1] : t->value, s.get(), out);
         for (const Expr& i : t->indices) collect_expr(i, s.get(), out);
+        const std::size_t before = out.size();
         add(t->buffer, t->indices, true, s.get(), out);
+        if (out.size() > before) out.back().atomic = atomic != nullptr;
         return;
       }
       case StmtKind::evaluate:

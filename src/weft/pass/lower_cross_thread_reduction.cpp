@@ -5,6 +5,7 @@
 #include <bit>
 
 #include "weft/base/error.h"
+#include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
 #include "weft/ir/reduction_pattern.h"
@@ -59,6 +60,8 @@ class LowerCrossThread final : public Rewriter {
 
  private:
   bool crosses(const Chain& chain) const {
+    const BlockNode& block = *chain.realize->block;
+    if (!block.init && adds_atomically(block.body)) return false;  // needs no shares to join
     for (const ForNode* l : chain.loops) {
       const AxisRow* row = l->for_kind == ForKind::bound ? machine_.axis(l->axis) : nullptr;
       if (row && row->reduces && feeds(l, chain.realize, IterKind::reduce)) return true;

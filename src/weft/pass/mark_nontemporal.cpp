@@ -2,6 +2,7 @@
 #include "weft/pass/mark_nontemporal.h"
 
 #include "weft/base/error.h"
+#include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/ir/visit.h"
 
@@ -46,7 +47,7 @@ class Mark final : public Rewriter {
     const auto* t = as<StoreNode>(s);
     const MemoryRow* row = machine_.memory(t->buffer->scope);
     if (!on_ || !row || !row->private_to.empty() || t->buffer->scope != "global" ||
-        t->value->dtype.is_bool())
+        t->value->dtype.is_bool() || as_atomic(t))
       return s;
     ++stores_;
     return store(t->buffer, call(kKey, {t->value}), t->indices);

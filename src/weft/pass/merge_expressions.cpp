@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
 #include "weft/ir/intrinsics.h"
@@ -35,6 +36,7 @@ std::vector<const Expr*> certain_operands(const Expr& e) {
   } else if (const auto* c = as<CallNode>(e)) {
     if (is_lazy(c)) return {&c->args[0]};
     if (c->op == "masked_load" || c->op == "address_of") return {};
+    if (c->op == "atomic_add") return {&c->args[1]};  // its element is read by the store
     for (const Expr& a : c->args) out.push_back(&a);
   }
   return out;
@@ -121,7 +123,8 @@ class Classes {
       }
       default: break;
     }
-    if (const auto* c = as<CallNode>(e); c && c->op == "nontemporal") return false;
+    if (const auto* c = as<CallNode>(e); c && (c->op == "nontemporal" || c->op == "atomic_add"))
+      return false;
     return safe(e);
   }
 
@@ -309,7 +312,10 @@ class Merge final : public Rewriter {
     classes.choose({t->value});
     if (!classes.any()) return s;
     Substitute substitute(classes);
-    Expr value = substitute.rewrite(t->value);
+    const CallNode* atomic = as_atomic(t);
+    Expr value = atomic ? call_typed(atomic->dtype, atomic->op,
+                                     {atomic->args[0], substitute.rewrite(atomic->args[1])})
+                        : substitute.rewrite(t->value);
     return with_lets(classes, substitute, store(t->buffer, value, t->indices));
   }
 };

@@ -162,6 +162,7 @@ class Host final : public Rewriter {
     }
     if (const auto* a = as<AllocateNode>(s); a && !is_global(a->buffer)) {
       const MemoryRow* row = machine_.memory(a->buffer->scope);
+      if (!binds_private_axis(s, row)) return launch(s);  // one group: one kernel holds all of it
       std::string around = row && !row->private_to.empty()
                                ? cat("bind a loop around all its uses to \"", row->private_to[0],
                                      "\", which makes them one kernel, or ")
@@ -179,6 +180,16 @@ class Host final : public Rewriter {
   bool is_global(const Buffer& b) const {
     const MemoryRow* row = machine_.memory(b->scope);
     return !row || row->private_to.empty();
+  }
+  /// Whether some loop inside is bound to an axis whose points have copies of this memory of their
+  /// own.
+  static bool binds_private_axis(const Stmt& s, const MemoryRow* row) {
+    bool found = false;
+    for_each_stmt(s, [&](const Stmt& t) {
+      const auto* loop = as<ForNode>(t);
+      found = found || (loop && loop->for_kind == ForKind::bound && row->is_private_to(loop->axis));
+    });
+    return found;
   }
   Stmt launch(const Stmt& s) {
     return Kernel(machine_, s).launch(cat(function_, "_kernel", count_++), s);

@@ -5,6 +5,7 @@
 
 #include "weft/base/hash.h"
 #include "weft/base/text.h"
+#include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
 #include "weft/schedule/counted_box.h"
@@ -167,6 +168,11 @@ std::optional<std::vector<Span>> exact_spans(const std::vector<Range>& region,
   return out || conditions.empty() ? out : counted_box(region, loops, conditions, analyzer);
 }
 
+std::vector<const ForNode*> without(std::vector<const ForNode*> loops, const VarMap& gone) {
+  std::erase_if(loops, [&](const ForNode* loop) { return gone.count(loop->var.get()) > 0; });
+  return loops;
+}
+
 /// A reduction is not finished inside its own loops.
 bool is_finished_under(const Leaf& writer, const std::vector<const ForNode*>& loops) {
   for (std::size_t i = 0; i < writer.block()->iters.size(); ++i) {
@@ -231,15 +237,17 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
   const auto offset = static_cast<std::ptrdiff_t>(common);
   const std::vector<const ForNode*> shared(reader.loops.begin(), reader.loops.begin() + offset);
   if (!is_finished_under(writer, shared)) return false;
+  const std::vector<const ForNode*> own(writer.loops.begin() + offset, writer.loops.end());
+  const VarMap first_of = standing(own, writer.realize->predicate);
   std::vector<const ForNode*> written, reduced;
-  for (auto loop = writer.loops.begin() + offset; loop != writer.loops.end(); ++loop)
-    (is_reduction_only(writer, *loop) ? reduced : written).push_back(*loop);
+  for (const ForNode* loop : without(own, first_of))
+    (is_reduction_only(writer, loop) ? reduced : written).push_back(loop);
   const std::vector<const ForNode*> needed(reader.loops.begin() + offset, reader.loops.end());
   arith::Analyzer analyzer;
   bind_loops(analyzer, reader.loops);  // all of them: where the reader does not run, none is asked
   if (!bind_running(analyzer, written)) return false;
   Expr when = make_bool(true);
-  for (const Expr& part : conjuncts(writer.realize->predicate)) {
+  for (const Expr& part : conjuncts(substitute(writer.realize->predicate, first_of))) {
     if (!mentions(part, reduced)) {
       when = both(when, part);
       continue;
@@ -251,7 +259,8 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
     if (mentions(part, written) || !analyzer.prove(substitute(part, first))) return false;
   }
   const Expr& runs = reader.realize->predicate;
-  const auto made = bound_region(write, writer.realize);
+  auto made = bound_region(write, writer.realize);
+  for (Range& r : made) r = substitute(r, first_of);
   const auto region = bound_region(read, reader.realize);
   const auto by_counting = [&] {
     // A condition on loops that the region does not name is let go: more is read then.
@@ -294,6 +303,29 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
 }
 
 }  // namespace
+
+VarMap standing(const std::vector<const ForNode*>& loops, const Expr& predicate) {
+  VarMap out;
+  for (const ForNode* loop : loops) {
+    if (is_const_int_value(loop->extent, 1)) out[loop->var.get()] = loop->min;
+  }
+  if (is_true(predicate)) return out;
+  for (const Expr& part : conjuncts(predicate)) {
+    const auto* bound = as<BinaryNode>(part);
+    if (!bound || (part->kind != ExprKind::lt && part->kind != ExprKind::le)) continue;
+    const Expr fails = part->kind == ExprKind::lt ? ge(bound->a, bound->b) : gt(bound->a, bound->b);
+    for (const ForNode* loop : loops) {
+      if (!is_const_int(loop->extent) || out.count(loop->var.get()) ||
+          !uses_var(part, loop->var.get()))
+        continue;
+      arith::Analyzer later;
+      bind_loops(later, loops);
+      later.bind(loop->var, Range{loop->min + 1, loop->extent - 1});
+      if (later.prove(fails)) out[loop->var.get()] = loop->min;
+    }
+  }
+  return out;
+}
 
 void bind_loops(arith::Analyzer& analyzer, const std::vector<const ForNode*>& loops) {
   for (const ForNode* loop : loops) analyzer.bind(loop->var, Range{loop->min, loop->extent});
@@ -350,6 +382,7 @@ std::string why_not_complete(const std::vector<Leaf>& scope, const BlockNode* bl
       return cat("its iterator \"", iter.var->name, "\" is not spatial");
     }
   }
+  if (adds_atomically(block->body)) return "it adds to what its output held before";
   if (auto why = other_writer(scope, block); !why.empty()) return why;
   for (const BufferRegion& w : block->writes) {
     if (reads(block, w.buffer.get()))
@@ -376,6 +409,27 @@ std::string why_not_reduction(const std::vector<Leaf>& scope, const Leaf& leaf,
   return {};
 }
 
+std::string why_not_additions(const std::vector<Leaf>& scope, const BlockNode* block) {
+  if (block->init) return "it has an init, which must come before every addition";
+  bool only = true;
+  for_each_stmt(block->body, [&](const Stmt& s) {
+    const auto* store = as<StoreNode>(s);
+    only = only && (!store || as_atomic(store));
+  });
+  if (!only) return "it also stores without adding";
+  for (const BufferRegion& w : block->writes) {
+    if (!adds_atomically(block->body, w.buffer.get()))
+      return cat("it writes \"", w.buffer->name, "\" without adding");
+    for (const Leaf& leaf : scope) {
+      if (reads(leaf.block(), w.buffer.get()) ||
+          (leaf.block() != block && writes(leaf.block(), w.buffer.get())))
+        return cat("\"", w.buffer->name, "\", which it adds to, is used by block \"",
+                   leaf.block()->name, "\" under the loop");
+    }
+  }
+  return {};
+}
+
 bool is_update(const BlockNode* block) {
   if (block->init || block->writes.empty()) return false;
   for (const IterVar& iter : block->iters) {
@@ -392,7 +446,16 @@ bool is_update(const BlockNode* block) {
 std::string why_repeated(const Leaf& leaf, const ForNode* top, const arith::Analyzer& analyzer) {
   const std::vector<const ForNode*> loops(std::find(leaf.loops.begin(), leaf.loops.end(), top),
                                           leaf.loops.end());
-  return arith::detect_iter_map(leaf.realize->iter_values, as_iters(loops), leaf.realize->predicate,
+  const Expr& predicate = leaf.realize->predicate;
+  std::string error = arith::detect_iter_map(leaf.realize->iter_values, as_iters(loops), predicate,
+                                             arith::MapLevel::bijective, analyzer)
+                          .error;
+  const VarMap first = error.empty() ? VarMap() : standing(leaf.loops, predicate);
+  if (first.empty()) return error;
+  Exprs values;
+  for (const Expr& v : leaf.realize->iter_values) values.push_back(substitute(v, first));
+  return arith::detect_iter_map(values, as_iters(without(loops, first)),
+                                analyzer.simplify(substitute(predicate, first)),
                                 arith::MapLevel::bijective, analyzer)
       .error;
 }

@@ -60,6 +60,13 @@ bool covers_domain(const Leaf& leaf, const arith::Analyzer& analyzer);
 std::string why_not_complete(const std::vector<Leaf>& scope, const ir::BlockNode* block);
 std::string why_not_reduction(const std::vector<Leaf>& scope, const Leaf& leaf,
                               const arith::Analyzer& analyzer);
+/// Loops, with their first values, that stand there whenever the predicate holds: those of one
+/// iteration, and those of which a condition allows no other (a tile larger than what it tiles).
+ir::VarMap standing(const std::vector<const ir::ForNode*>& loops, const ir::Expr& predicate);
+
+/// Empty when all the block does is to add atomically (T.atomic_add) to buffers that nothing else
+/// in `scope` touches: its instances may run in any order and at the same time.
+std::string why_not_additions(const std::vector<Leaf>& scope, const ir::BlockNode* block);
 /// A decomposed reduction: no init, reads back exactly what it writes, R iterators not in the
 /// output.
 bool is_update(const ir::BlockNode* block);

@@ -26,9 +26,25 @@ void prove_race_free(const ir::PrimFunc& lowered, const TargetInfo& info, const 
   pass::RaceReport report = pass::check_races(lowered, machine_of(info, target), kRaceBudget);
   for (const std::string& part : report.unchecked) notes.push_back(cat("races, unchecked: ", part));
   if (report.clean()) return;
+  const pass::Race& first = report.races[0];
+  std::string help;
+  if (first.adds || first.element < 0) {
+    help =
+        cat("let only loops of spatial iterators run side by side, keep shares apart with "
+            "sch.rfactor, or add with T.atomic_add(",
+            first.buffer, "[...], value)");
+    if (first.element < 0)
+      help += cat("; if the elements are distinct, say so: T.func_attr({\"",
+                  pass::kDistinctElements, "\": True})");
+  }
   throw Error(ErrorKind::verify, "verify.race",
-              cat("the kernels of ", lowered->name, " race on shared memory"))
-      .note(report.text());
+              cat("the kernels of ", lowered->name, " race on ",
+                  first.buffer.empty()      ? std::string("a barrier")
+                  : first.scope == "global" ? std::string("memory that every point sees")
+                                            : cat(first.scope, " memory"),
+                  first.buffer.empty() ? "" : cat(", \"", first.buffer, "\"")))
+      .note(report.text())
+      .help(std::move(help));
 }
 
 /// What lowering decided that its user may want to know: Module::notes.

@@ -26,17 +26,12 @@ enum class VectorStyle : std::uint8_t {
   casts,       // float4(...) and pointer casts
 };
 
-/// An attribute of a function: how many of its groups of threads should fit a processor at once.
-inline constexpr std::string_view kGroupsTogether = "weft.groups_together";
-
 struct CSpelling {
   std::string target;           // for messages
   std::string prelude;          // typedefs and includes, printed first
   std::string function_prefix;  // before helper functions
   std::string kernel_prefix;    // before the kernel's name
-  /// "__launch_bounds__(%) " with % for the threads and, where kGroupsTogether says so, ", " and
-  /// the groups; or "".
-  std::string launch_bounds;
+  std::string launch_bounds;    // "__launch_bounds__(%) " with % for the threads; or ""
   std::map<std::string, std::string>
       types;                          // dtype name -> C name (of values; 16-bit floats are float)
   std::string global, shared, local;  // address space words, with a trailing blank
@@ -71,6 +66,9 @@ struct CSpelling {
   std::string async_helpers, async_commit, async_wait;
   /// The definition of a function that the intrinsic "instruction" calls; null: there are none.
   std::string (*instruction)(std::string_view name) = nullptr;
+  /// Atomic additions: dtype, or "dtype@shared" where shared memory needs another, -> function
+  /// (pointer, value) and its definition, "" where the language has it. Absent: refused.
+  std::map<std::string, std::pair<std::string, std::string>> atomic_add;
   std::string trap;  // statement that stops a kernel whose assertion failed; "": refuse
 };
 

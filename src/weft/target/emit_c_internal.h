@@ -62,6 +62,9 @@ class Expressions {
   std::string fresh(const std::string& hint);
   void define(const void* node, std::string text) { names_[node] = std::move(text); }
   std::string address_space(const std::string& scope) const;
+  void define_helper(const std::string& name, const std::string& definition) {
+    helpers_.define(name, definition);
+  }
 
   /// Loads of whole vectors that the current statement holds in temporaries: node -> name.
   std::unordered_map<const ir::ExprNode*, std::string> vectors;

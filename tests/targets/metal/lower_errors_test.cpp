@@ -88,11 +88,11 @@ TEST(LowerErrors, axes_and_scopes_that_the_target_lacks) {
 
 TEST(LowerErrors, memory_that_cannot_be_where_it_is_asked) {
   const std::string fill =
-      "    for i in T.thread_binding(64, thread=\"threadIdx.x\"):\n"
+      "    for i in T.thread_binding(64, thread=\"blockIdx.x\"):\n"
       "        with T.block(\"L\"):\n"
       "            vi = T.axis.spatial(64, i)\n"
       "            L[vi] = A[vi]\n";
-  refuses("metal", bound("threadIdx.x", "64", fill, "shared"), "lower.scope.host",
+  refuses("metal", bound("blockIdx.x", "64", fill, "shared"), "lower.scope.host",
           {"\"L\"", "more than one kernel", "\"global\""});
   refuses("metal",
           kernel("L = T.allocate((8,), \"float32\", scope=\"global\")\nL[t] = A[t]\nA[t] = "

@@ -34,6 +34,20 @@ namespace metal {
 enum class mem_flags { mem_threadgroup = 1, mem_device = 2 };
 constexpr mem_flags operator|(mem_flags a, mem_flags) { return a; }
 inline void threadgroup_barrier(mem_flags) {}
+enum memory_order { memory_order_relaxed };
+template <typename T>
+struct atomic {
+  T value;
+};
+using atomic_int = atomic<int>;
+using atomic_uint = atomic<unsigned int>;
+using atomic_float = atomic<float>;
+template <typename T>
+T atomic_fetch_add_explicit(volatile atomic<T>* a, T v, memory_order) {
+  T old = a->value;
+  a->value = old + v;
+  return old;
+}
 template <typename T, typename F>
 T as_type(F f) {
   return __builtin_bit_cast(T, f);

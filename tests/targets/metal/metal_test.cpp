@@ -7,6 +7,8 @@
 #include "../run_program.h"
 #include "weft/base/error.h"
 #include "weft/base/file.h"
+#include "weft/ir/build.h"
+#include "weft/ir/text.h"
 
 namespace weft {
 namespace {
@@ -39,6 +41,22 @@ TEST(Metal, writes_kernels_that_clang_accepts) {
   for (const Program& p : all) {
     std::string text = build(p.scheduled, "metal")->source();
     EXPECT_EQ(clang_says(text), "") << p.name << "\n" << text;
+  }
+}
+
+TEST(Metal, writes_atomic_additions_that_clang_accepts) {
+  for (std::string type : {"int32", "uint32", "float32"}) {
+    const std::string text = cat(R"(
+@T.prim_func
+def main(X: T.Buffer((256,), "int32"), H: T.Buffer((8,), ")",
+                                 type, R"(")):
+    for b in T.thread_binding(4, thread="blockIdx.x"):
+        for t in T.thread_binding(64, thread="threadIdx.x"):
+            T.atomic_add(H[X[b * 64 + t]], T.)",
+                                 type, "(1))\n");
+    const std::string out = build(ir::make_module(ir::parse_func(text)), "metal")->source();
+    EXPECT_NE(out.find("atomic_fetch_add_explicit("), std::string::npos) << out;
+    EXPECT_EQ(clang_says(out), "") << out;
   }
 }
 

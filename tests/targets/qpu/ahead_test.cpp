@@ -3,80 +3,21 @@
 
 #include "weft/targets/qpu/engine/ahead.h"
 
-#include <gtest/gtest.h>
-
-#include <cstring>
-#include <functional>
 #include <random>
 
-#include "weft/sim/simulator.h"
-#include "weft/targets/qpu/emulator.h"
-#include "weft/targets/qpu/engine/translate.h"
+#include "left.h"
 #include "weft/targets/qpu/kernels/kernels.h"
-
-#include <weft/qpu.h>
 
 namespace weft::qpu {
 namespace {
 
-hw::Emulator& emulator() {
-  return static_cast<hw::Emulator&>(static_cast<sim::SimDevice&>(*device()).simulator());
-}
-
-struct Options {  // as they were, at the end
-  hw::EmulatorOptions before = emulator().options();
-  ~Options() { emulator().options() = before; }
-};
-
-/// What a launch leaves: words of arrays, clocks, every statistic, notes.
-struct Left {
-  std::vector<std::uint32_t> words;
-  std::int64_t cycles = 0;
-  std::string stats, notes, fault;
-  bool operator==(const Left&) const = default;
-};
-
-template <typename T>
-void keep(Left& left, const SharedArray<T>& a) {
-  std::size_t at = left.words.size();
-  left.words.resize(at + a.size());
-  std::memcpy(left.words.data() + at, a.data(), a.size() * 4);
-}
-
-Left launch(hw::Engine engine, int threads, const std::function<void(Left&)>& work) {
-  hw::EmulatorOptions& o = emulator().options();
-  o.engine = engine, o.threads = threads;
-  o.count_instructions = false;
-  o.optimisation = 0, o.file_cache = false;
-  emulator().clear_stats();
-  takeNotes();
-  Left left;
-  try {
-    work(left);
-  } catch (const Error& e) {
-    left.fault = e.what();
-  }
-  left.stats = emulator().stats().table();
-  for (const Note& n : takeNotes()) left.notes += cat(n.code, " ", n.message, " ", n.source, "\n");
-  return left;
-}
-
 /// On both engines and 1, 2 and 3 threads: all leave the same.
 Left same_on_threads(const char* name, const std::function<void(Left&)>& work) {
-  Options options;
-  Left first = launch(hw::Engine::interpreted, 1, work);
-  for (hw::Engine engine : {hw::Engine::interpreted, hw::Engine::translated}) {
-    if (engine == hw::Engine::translated && !hw::translation_missing().empty()) continue;
-    for (int threads : {1, 2, 3}) {
-      Left left = launch(engine, threads, work);
-      EXPECT_EQ(left.cycles, first.cycles) << name << ", " << threads << " threads";
-      EXPECT_EQ(left.stats, first.stats) << name << ", " << threads << " threads";
-      EXPECT_EQ(left.notes, first.notes) << name << ", " << threads << " threads";
-      EXPECT_EQ(left.fault, first.fault) << name << ", " << threads << " threads";
-      EXPECT_TRUE(left.words == first.words) << name << ", " << threads << " threads";
-    }
-  }
-  return first;
+  constexpr auto kPlain = hw::Engine::interpreted, kTranslated = hw::Engine::translated;
+  return same_all_ways(
+      name,
+      {{kPlain, 1}, {kPlain, 2}, {kPlain, 3}, {kTranslated, 1}, {kTranslated, 2}, {kTranslated, 3}},
+      work);
 }
 
 void fill(const SharedArray<float>& a, unsigned seed) {
@@ -220,7 +161,9 @@ TEST(QpuAhead, memory_is_put_back_before_the_second_run) {
   Options options;
   for (int threads : {1, 2}) {
     hw::EmulatorOptions& o = emulator().options();
-    o.engine = hw::Engine::interpreted, o.threads = threads, o.count_instructions = false;
+    o.engine = hw::translation_missing().empty() ? hw::Engine::translated : hw::Engine::interpreted;
+    o.threads = threads, o.count_instructions = false;
+    o.optimisation = 0, o.file_cache = false;
     auto k = compile(count_up);
     k.setNumQPUs(12);
     SharedArray<int> x(16 * 12), y(16);

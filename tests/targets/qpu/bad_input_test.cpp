@@ -228,4 +228,37 @@ TEST(QpuBadInput, modules) {
   EXPECT_EQ(table.table()->count, 1);
 }
 
+int checks = 0;
+
+// Whoever calls an operator may have it stopped; the device goes on.
+TEST(QpuBadInput, an_operator_that_is_stopped) {
+  weft::qpu::ModuleTable table("m");
+  int (*endless)() = [] {
+    auto k = compile(+[](Ptr<Int> p) {
+      Int x = 0;
+      While(any(x < 1))
+        x = x & 0;
+      End
+      *p = x;
+    });
+    SharedArray<int> a(16);
+    k(&a);
+    return 1;
+  };
+  table.def("endless", endless);
+  const weft_qpu_table* t = table.table();
+  checks = 0;
+  t->watch(+[]() -> std::int32_t { return ++checks < 3 ? 0 : 7; });
+  weft_qpu_value result{};
+  char* text = nullptr;
+  EXPECT_EQ(t->operators[0].call(t->operators[0].closure, nullptr, &result, &text), 1);
+  ASSERT_TRUE(text);
+  EXPECT_NE(std::string(text).find("qpu.module.stopped"), std::string::npos) << text;
+  EXPECT_NE(std::string(text).find("the answer 7"), std::string::npos) << text;
+  EXPECT_EQ(checks, 3);
+  t->release_text(text);
+  t->watch(nullptr);
+  expect_usable();
+}
+
 }  // namespace

@@ -2,66 +2,23 @@
 // Requests for rows in loops, where the fast engines know the array and do without most of the
 // work: clocks, statistics, memory and faults are those of the oracle, on one and on two threads.
 
-#include <gtest/gtest.h>
-
 #include <cstdio>
-#include <cstring>
-#include <functional>
 #include <random>
 
-#include "weft/sim/simulator.h"
-#include "weft/targets/qpu/emulator.h"
-#include "weft/targets/qpu/engine/translate.h"
-
-#include <weft/qpu.h>
+#include "left.h"
 
 namespace weft::qpu {
 namespace {
 
-hw::Emulator& emulator() {
-  return static_cast<hw::Emulator&>(static_cast<sim::SimDevice&>(*device()).simulator());
-}
-
-struct Left {
-  std::vector<int> words;
-  std::string stats, fault, notes;
-};
-
 /// What `work` leaves on the oracle, once every engine left the same.
 Left on_all_engines(const std::string& name, const std::function<void(Left&)>& work) {
-  const hw::EmulatorOptions before = emulator().options();
-  Left first;
-  bool oracle = true;
-  for (auto [engine, threads] : {std::pair{hw::Engine::oracle, 1},
-                                 {hw::Engine::interpreted, 1},
-                                 {hw::Engine::interpreted, 2},
-                                 {hw::Engine::translated, 1},
-                                 {hw::Engine::translated, 2}}) {
-    if (engine == hw::Engine::translated && !hw::translation_missing().empty()) continue;
-    hw::EmulatorOptions& o = emulator().options();
-    o.engine = engine, o.threads = threads, o.count_instructions = false;
-    o.optimisation = 0, o.file_cache = false;
-    emulator().clear_stats();
-    takeNotes();
-    Left left;
-    try {
-      work(left);
-    } catch (const Error& e) {
-      left.fault = e.what();
-    }
-    left.stats = emulator().stats().table();
-    for (const Note& n : takeNotes())
-      left.notes += cat(n.code, " ", n.message, " ", n.source, " ", n.count, "\n");
-    if (oracle) first = left;
-    oracle = false;
-    auto which = cat(name, ", engine ", static_cast<int>(engine), ", ", threads, " threads");
-    EXPECT_EQ(left.fault, first.fault) << which;
-    EXPECT_EQ(left.stats, first.stats) << which;  // clocks, stalls, hits and misses
-    EXPECT_EQ(left.notes, first.notes) << which;
-    EXPECT_TRUE(left.words == first.words) << which;
-  }
-  emulator().options() = before;
-  return first;
+  return same_all_ways(name,
+                       {{hw::Engine::oracle, 1},
+                        {hw::Engine::interpreted, 1},
+                        {hw::Engine::interpreted, 2},
+                        {hw::Engine::translated, 1},
+                        {hw::Engine::translated, 2}},
+                       work);
 }
 
 /// Two streams at steps of their own, one per texture unit or both on one.
@@ -114,7 +71,7 @@ TEST(QpuRequests, streams_of_many_steps) {
           auto k = compile(streams);
           k.setNumQPUs(qpus);
           k(kSteps, &x, dx, &z, dz, &out);
-          for (std::size_t i = 0; i < out.size(); ++i) left.words.push_back(out[i]);
+          keep(left, out);
         });
         ++runs;
       }
@@ -137,7 +94,7 @@ TEST(QpuRequests, places_from_a_table) {
       auto k = compile(wander);
       k.setNumQPUs(qpus);
       k(steps, &places, &x, &out);
-      for (std::size_t i = 0; i < out.size(); ++i) l.words.push_back(out[i]);
+      keep(l, out);
     });
     EXPECT_EQ(left.fault, "");
   }
@@ -167,7 +124,7 @@ TEST(QpuRequests, lines_that_somebody_stores) {
       auto k = compile(read_and_store);
       k.setNumQPUs(qpus);
       k(40, who, when, line, count, &x, &out);
-      for (std::size_t i = 0; i < x.size(); ++i) left.words.push_back(x[i]);
+      keep(left, x);
     });
   };
   auto has = [](const Left& left, std::string_view code) {
@@ -215,7 +172,7 @@ TEST(QpuRequests, what_is_read_after_a_release_is_not_ordered_by_it) {
       auto k = compile(release_while_reading);
       k.setNumQPUs(2);
       k(40, when, line, &x);
-      for (std::size_t i = 0; i < x.size(); ++i) left.words.push_back(x[i]);
+      keep(left, x);
     });
   };
   EXPECT_EQ(on(20, 11).fault, "");

@@ -14,6 +14,8 @@
 #include "weft/target/backend.h"
 #include "weft/target/host_plan.h"
 #include "weft/targets/vta/default_schedule.h"
+#include "weft/targets/vta/execute.h"
+#include "weft/targets/vta/pack.h"
 
 namespace weft::vta {
 
@@ -389,6 +391,71 @@ TEST(VtaBackend, options_are_checked) {
   EXPECT_EQ(open("vta:mode=none"), "vta.option.mode");
   EXPECT_EQ(open("vta:memory=1"), "vta.option.memory");
   EXPECT_EQ(open("vta:colour=red"), "vta.option.unknown");
+}
+
+/// A convolution over packed arrays, >> 8, + bias.
+std::string convolution(int size, int ci, int co, int kernel, int stride) {
+  const int pad = kernel / 2, out = (size + 2 * pad - kernel) / stride + 1;
+  std::string at = cat("y * ", stride, " + p - ", pad, ", z * ", stride, " + q - ", pad);
+  std::string read = cat("X[c, ", at, ", k]");
+  if (pad)
+    read = cat("T.if_then_else(y * ", stride, " + p >= ", pad, " and y * ", stride, " + p < ",
+               size + pad, " and z * ", stride, " + q >= ", pad, " and z * ", stride, " + q < ",
+               size + pad, ", ", read, ", T.int8(0))");
+  return cat(
+      "@T.prim_func\ndef main(X: T.Buffer((", ci, ", ", size, ", ", size,
+      ", 16), \"int8\"), W: T.Buffer((", co, ", ", ci, ", ", kernel, ", ", kernel,
+      ", 16, 16), \"int8\"), B: T.Buffer((", co, ", 16), \"int32\"), Y: T.Buffer((", co, ", ", out,
+      ", ", out, ", 16), \"int8\")):\n    S = T.alloc_buffer((", co, ", ", out, ", ", out,
+      ", 16), \"int32\")\n    for i0, i1, i2, i3, r0, r1, r2, r3 in T.grid(", co, ", ", out, ", ",
+      out, ", 16, ", ci, ", ", kernel, ", ", kernel,
+      ", 16):\n        with T.block(\"S\"):\n            o, y, z, m, c, p, q, k = "
+      "T.axis.remap(\"SSSSRRRR\", [i0, i1, i2, i3, r0, r1, r2, r3])\n            with "
+      "T.init():\n                S[o, y, z, m] = 0\n            S[o, y, z, m] = S[o, y, "
+      "z, m] + ",
+      "T.cast(", read,
+      ", \"int32\") * T.cast(W[o, c, p, q, m, k], \"int32\")\n    for i0, i1, i2, i3 in T.grid(",
+      co, ", ", out, ", ", out,
+      ", 16):\n        with T.block(\"Y\"):\n            o, y, z, m = "
+      "T.axis.remap(\"SSSS\", [i0, i1, i2, i3])\n            Y[o, y, z, m] = "
+      "T.cast(T.shift_right(S[o, y, z, m], 8) + B[o, m], \"int8\")\n");
+}
+
+/// Cycles of everything that the machine does, in the cycle model.
+std::int64_t modelled(const schedule::Schedule& sch, const Config& c) {
+  ir::PrimFunc f = sch.func();
+  SplitFunction parts =
+      split_host_device(f, pass::run_pipeline(backend().pipeline(Target::parse("vta")), f, {}), {});
+  std::int64_t cycles = 0;
+  for (const Kernel& kernel : lower(parts.kernels, c).kernels) {
+    if (kernel.host.empty()) cycles += estimate(Prepared(kernel.stream), c, {}).cycles;
+  }
+  return cycles;
+}
+
+TEST(VtaLower, estimates_of_tiles_are_those_of_the_cycle_model) {
+  const Config c;
+  const std::shared_ptr<const schedule::ScheduleRules> rules = rules_of("vta");
+  struct Layer {
+    int size, ci, co, kernel, stride;
+  };
+  for (const Layer& l : {Layer{28, 4, 8, 3, 1}, Layer{14, 16, 32, 1, 2}, Layer{14, 8, 8, 3, 1},
+                         Layer{14, 32, 16, 1, 1}, Layer{7, 16, 32, 3, 1}}) {
+    ir::PrimFunc f = ir::parse_func(convolution(l.size, l.ci, l.co, l.kernel, l.stride));
+    const Packed packed = pack(f, c);
+    ASSERT_EQ(packed.stages.size(), 1u);
+    const PackedStage& stage = packed.stages[0];
+    const std::vector<Tiles> ranked = rank_tiles(stage.task, stage.laid, c, {});
+    ASSERT_GT(ranked.size(), 60u);
+    for (std::size_t rank : {0u, 7u, 25u, 60u}) {
+      ScheduleOptions given;
+      for (std::size_t a = 0; a < stage.task.axes.size(); ++a)
+        given.tiles[stage.task.axes[a].var->name] = ranked[rank].tile[a];
+      const auto cycles = static_cast<double>(modelled(default_schedule(f, c, rules, given), c));
+      EXPECT_NEAR(ranked[rank].cycles / cycles, 1, rank ? 0.08 : 0.015)
+          << l.size << " " << l.ci << " " << l.kernel << ", rank " << rank << ": " << cycles;
+    }
+  }
 }
 
 }  // namespace

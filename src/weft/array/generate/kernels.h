@@ -4,6 +4,7 @@
 // type and layout. The generator schedules and compiles them to C at build time; kernels.h of
 // `array` says what they are called with.
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,7 +20,7 @@ struct Kernel {
   /// Runs on one block of kBlock elements, the rest as a padded copy, so that every element goes
   /// through the same vector code. Types of operands and result.
   bool blocks = false;
-  std::vector<Elem> operands;
+  std::vector<Elem> operands = {};
   Elem result = Elem::boolean;
 };
 
@@ -53,6 +54,16 @@ std::vector<Kernel> reduction_kernels(Elem e);
 std::vector<Kernel> cast_kernels();
 /// Softmax, layer norm and their like.
 std::vector<Kernel> row_kernels(const std::vector<Elem>& elems);
+
+/// Philox and what is made of its words.
+std::vector<Kernel> random_kernels();
+
+/// A row's value over elements as expressions.
+using RowValue = std::function<ir::Expr(const std::vector<ir::Expr>&)>;
+/// A truth value of elements of 4 or 8 bytes, 32 at a time; layout as in KernelEntry.
+ir::PrimFunc truth_function(int arity, Elem e, int layout, const RowValue& value);
+/// floor_divide or remainder of float32.
+ir::PrimFunc remainder_function(int layout, const RowValue& value);
 
 /// One C file: the kernels' text through target c, functions with the tables' signatures, and the
 /// list `weft_kernels_<group>_<WEFT_LEVEL>`.

@@ -23,6 +23,8 @@ struct Frame {
 
 const Frame& frame_of(std::int16_t table) {
   if (table == KernelEntry::reduce_four) table = KernelEntry::fold;
+  if (table == KernelEntry::known) table = KernelEntry::elementwise;
+  if (table == KernelEntry::random) table = KernelEntry::reduce_four;  // their frames are the last
   static const Frame frames[] = {
       {"int64_t n, const void* const* in, void* out",
        {{"n", "n"}, {"a0", "in[0]"}, {"a1", "in[1]"}, {"out", "out"}}},
@@ -47,6 +49,8 @@ const Frame& frame_of(std::int16_t table) {
         {"a2", "in[2]"},
         {"a3", "in[3]"},
         {"acc", "acc"}}},
+      {"int64_t n, uint64_t seed, uint64_t first, void* out",
+       {{"n", "n"}, {"seed", "seed"}, {"first", "first"}, {"out", "out"}}},
   };
   return frames[table];
 }

@@ -34,6 +34,7 @@ int main(int argc, char** argv) {
     std::vector<Kernel> reals = weft::generate::table_kernels({Elem::float32, Elem::float64});
     for (Kernel& k : weft::generate::row_kernels({Elem::float32, Elem::float64}))
       reals.push_back(std::move(k));
+    for (Kernel& k : weft::generate::random_kernels()) reals.push_back(std::move(k));
     const std::string folder = argv[1];
     const bool done = write(folder, "integers",
                             weft::generate::table_kernels({Elem::int8, Elem::int16, Elem::int32,

@@ -108,6 +108,64 @@ ir::PrimFunc reduce_function(ReduceOp op, Elem e) {
       ir::allocate(result, ir::seq({any, ir::store(acc, ir::load(result, zero), zero)})));
 }
 
+/// The extremes of four rows of floats, at least one vector long, in `result`: rows are asked for
+/// NaN together, so that an element costs two instructions; where there is one, `otherwise` runs.
+/// What is left of a row at the end is read as its last whole vector, since extremes count no
+/// element twice.
+Stmt extreme_of_four(const Program& p, const Taking& take, const std::vector<ir::Buffer>& x,
+                     const std::vector<ir::Buffer>& part, const ir::Buffer& result,
+                     const Stmt& otherwise) {
+  const DType word = result->dtype.bits == 32 ? dtypes::int32 : dtypes::int64;
+  const std::int64_t lanes = ir::as<ir::IntImmNode>(part[0]->shape[0])->value;
+  const ir::Buffer odd = local("odd", word, lanes), any_odd = local("any_odd", word, 1);
+  const Expr all_ones = ir::make_const(-1, word);
+  auto vector_at = [&](const Expr& first, bool start) {
+    return vectors("l", number(lanes), [&](const Expr& l) {
+      std::vector<Expr> loads;
+      for (const ir::Buffer& row : x) loads.push_back(ir::load(row, {first + l}));
+      return with_values(loads, [&](const std::vector<Expr>& v) {
+        std::vector<Stmt> all;
+        for (std::size_t k = 0; k < v.size(); ++k) {
+          all.push_back(
+              ir::store(part[k], start ? v[k] : take.choice(v[k], ir::load(part[k], {l})), {l}));
+        }
+        Expr nan = ir::call("isnan", {v[0]});
+        for (std::size_t k = 1; k < v.size(); ++k)
+          nan = ir::call("bitwise_or", {nan, ir::call("isnan", {v[k]})});
+        const Expr before = start ? ir::make_const(0, word) : Expr(ir::load(odd, {l}));
+        all.push_back(ir::store(odd, ir::select(nan, all_ones, before), {l}));
+        return ir::seq(std::move(all));
+      });
+    });
+  };
+  std::vector<Stmt> all = {vector_at(number(0), true)};
+  all.push_back(loop("i", ir::floordiv(p.n, number(lanes)) - 1,
+                     [&](const Expr& i) { return vector_at((i + 1) * number(lanes), false); }));
+  all.push_back(vector_at(Expr(p.n) - number(lanes), false));
+  for (std::int64_t width = lanes / 2; width; width /= 2) {
+    all.push_back(vectors("l", number(width), [&](const Expr& l) {
+      std::vector<Stmt> halves;
+      for (const ir::Buffer& b : part) {
+        halves.push_back(with_values({ir::load(b, {l}), ir::load(b, {l + number(width)})},
+                                     [&](const std::vector<Expr>& v) {
+                                       return ir::store(b, take.choice(v[0], v[1]), {l});
+                                     }));
+      }
+      halves.push_back(ir::store(
+          odd, ir::call("bitwise_or", {ir::load(odd, {l}), ir::load(odd, {l + number(width)})}),
+          {l}));
+      return ir::seq(std::move(halves));
+    }));
+  }
+  for (std::size_t k = 0; k < part.size(); ++k)
+    all.push_back(ir::store(result, ir::load(part[k], {number(0)}), {number(k)}));
+  all.push_back(ir::store(any_odd, ir::load(odd, {number(0)}), {number(0)}));
+  return ir::allocate(
+      any_odd, ir::seq({ir::allocate(odd, ir::seq(std::move(all))),
+                        ir::if_then(ir::ne(ir::load(any_odd, {number(0)}), ir::make_const(0, word)),
+                                    otherwise)}));
+}
+
 /// acc[k] = combination of ak[0] to ak[n-1], n > 0, for four rows at once: a processor fetches four
 /// streams ahead of their use where it would fetch one.
 ir::PrimFunc reduce_four_function(ReduceOp op, Elem e) {
@@ -161,6 +219,7 @@ ir::PrimFunc reduce_four_function(ReduceOp op, Elem e) {
   wide.push_back(
       finish([&](std::size_t k) { return ir::load(part[k], {number(0)}); }, whole * number(lanes)));
   Stmt any = ir::seq(std::move(wide));
+  if (take.extreme) any = extreme_of_four(p, take, x, part, result, any);
   for (const ir::Buffer& b : part) any = ir::allocate(b, any);
   any = ir::if_then(ir::ge(p.n, number(lanes)), any,
                     finish([&](std::size_t k) { return ir::load(x[k], {number(0)}); }, number(1)));

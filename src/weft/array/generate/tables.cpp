@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element-wise rows, choices and conversions.
 
+#include <limits>
 #include <set>
 
 #include "weft/array/generate/builder.h"
@@ -147,6 +148,63 @@ ir::PrimFunc map_function(Op op, int arity, Elem e, Elem result, int layout, boo
   return vectorized(p.finish(ir::make_for(i, number(0), extent, body)));
 }
 
+/// pow by a half is the square root but for -0 and minus infinity, and so are its neighbours.
+Expr root_of(const Expr& x) {
+  const Expr zero = ir::make_const(0, x->dtype),
+             infinity = ir::make_const(std::numeric_limits<double>::infinity(), x->dtype);
+  return ir::select(ir::eq(x, zero), zero,
+                    ir::select(ir::eq(x, zero - infinity), infinity, ir::call("sqrt", {x})));
+}
+
+/// A row whose second operand is a known number; quotients read three constants instead of it.
+ir::PrimFunc known_function(Known way, Elem e) {
+  Program p;
+  ir::Buffer x = p.buffer("a0", e), out;
+  std::vector<Expr> constants;
+  if (way == Known::quotient || way == Known::rest) {
+    // Those of 8 bits are words.
+    const bool narrow = elem_bytes(e) == 1;
+    ir::Buffer c =
+        narrow ? p.buffer("a1", dtypes::uint16, number(3)) : p.buffer("a1", e, number(3));
+    for (int k = 0; k < 3; ++k) constants.push_back(ir::load(c, {number(k)}));
+  }
+  out = p.buffer("out", e);
+  auto value = [&](const Expr& v) -> Expr {
+    switch (way) {
+      case Known::cube: return v * v * v;
+      case Known::root: return root_of(v);
+      case Known::inverse_root: return ir::div(ir::make_const(1, v->dtype), root_of(v));
+      default: break;
+    }
+    const std::string name =
+        cat("weft_quotient_", v->dtype.is_int() ? "i" : "u", std::to_string(v->dtype.bits));
+    Expr q = ir::call_typed(v->dtype, "call_extern",
+                            {ir::make_string(name), v, constants[0], constants[1]});
+    return way == Known::quotient ? q : v - q * ir::cast(v->dtype, constants[2]);
+  };
+  Var i = ir::make_var("i");
+  Stmt body = point_block({i}, {p.n}, [&](const std::vector<Expr>& v) {
+    return pointwise({{x, false}}, out, v[0],
+                     [&](const std::vector<Expr>& in) { return value(in[0]); });
+  });
+  return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
+}
+
+/// Magnitude and sign of a 16-bit float are bits of its word.
+ir::PrimFunc sign_function(Op op) {
+  Program p;
+  ir::Buffer x = p.buffer("a0", dtypes::uint16), out = p.buffer("out", dtypes::uint16);
+  Var i = ir::make_var("i");
+  Stmt body = point_block({i}, {p.n}, [&](const std::vector<Expr>& v) {
+    return pointwise({{x, false}}, out, v[0], [&](const std::vector<Expr>& in) {
+      if (op == Op::abs)
+        return ir::call("bitwise_and", {in[0], ir::make_const(0x7fff, dtypes::uint16)});
+      return ir::call("bitwise_xor", {in[0], ir::make_const(0x8000, dtypes::uint16)});
+    });
+  });
+  return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
+}
+
 /// out[i] = condition[i] ? a[i] : b[i], with `width` numbers of `type` to an element.
 ir::PrimFunc select_function(DType type, int width) {
   Program p;
@@ -245,13 +303,31 @@ std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
       const int layouts = row.arity == 2 && !blocks ? 3 : 1;
       for (int layout = 0; layout < layouts; ++layout) {
         static constexpr const char* suffix[] = {"", "_left", "_right"};
-        Kernel& kernel =
-            add(entry(T::elementwise, k, e, layout), cat("w_", row.name, tail, suffix[layout]),
-                map_function(op, row.arity, e, result, layout, blocks));
+        const bool truth = row.truth && elem_bytes(e) >= 4 && !blocks;
+        const bool left = (op == Op::floor_divide || op == Op::remainder) && e == Elem::float32;
+        auto value = [&](const std::vector<Expr>& in) { return no_branches(value_of(op, in)); };
+        ir::PrimFunc f = truth  ? truth_function(row.arity, e, layout, value)
+                         : left ? remainder_function(layout, value)
+                                : map_function(op, row.arity, e, result, layout, blocks);
+        Kernel& kernel = add(entry(T::elementwise, k, e, layout),
+                             cat("w_", row.name, tail, suffix[layout]), std::move(f));
         kernel.blocks = blocks;
         kernel.operands.assign(static_cast<std::size_t>(row.arity), e);
         kernel.result = result;
       }
+    }
+    const bool whole = is_integer(e), real = is_real_float(e);
+    auto known = [&](Known way, const char* name) {
+      add(entry(T::known, static_cast<int>(way), e), cat("w_", name, tail), known_function(way, e));
+    };
+    if (whole || real) known(Known::cube, "cube");
+    if (real) {
+      known(Known::root, "root");
+      known(Known::inverse_root, "inverse_root");
+    }
+    if (whole) {
+      known(Known::quotient, "quotient");
+      known(Known::rest, "rest");
     }
     for (Kernel& kernel : reduction_kernels(e)) out.push_back(std::move(kernel));
   }
@@ -271,7 +347,17 @@ std::vector<Kernel> cast_kernels() {
                      to});
     }
     const Elem e = static_cast<Elem>(a);
-    if (e == Elem::float16 || e == Elem::bfloat16) continue;
+    if (e == Elem::float16 || e == Elem::bfloat16) {
+      for (Op op : {Op::abs, Op::negative}) {
+        out.push_back({entry(KernelEntry::elementwise, static_cast<int>(op), e),
+                       cat("w_", kRows[static_cast<int>(op)].name, "_", name_of(e)),
+                       sign_function(op),
+                       false,
+                       {},
+                       e});
+      }
+      continue;
+    }
     out.push_back({entry(KernelEntry::select, 0, e),
                    cat("w_select_", name_of(e)),
                    select_function(dtype_of(real_of(e)), is_complex(e) ? 2 : 1),

@@ -130,6 +130,14 @@ struct Session::Impl {
     std::lock_guard lock(mutex);
     std::chrono::milliseconds limit = runs ? options.run_deadline : options.deadline;
     if (!lost.empty()) fail(limit);
+    // The server ends a connection that sends more than it may hold; who asks first keeps it.
+    const Json* told = info.is_object() ? info.find("session_bytes") : nullptr;
+    const std::int64_t most = told && told->is_int() ? told->as_int() : 0;
+    if (most > 0 && data.size() > static_cast<std::uint64_t>(most))
+      throw Error(ErrorKind::memory, "rpc.limit.bytes",
+                  cat("a transfer of ", human_bytes(data.size()), " to ", where))
+          .note(cat("each connection may hold ", human_bytes(static_cast<std::uint64_t>(most))))
+          .help("weft serve --session-bytes sets the limit");
     watchdog->arm(limit);
     ++trips;
     sent += static_cast<std::int64_t>(data.size());

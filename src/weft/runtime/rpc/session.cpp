@@ -11,10 +11,12 @@ Error protocol(std::string message) {
   return Error(ErrorKind::rpc, "rpc.protocol", std::move(message));
 }
 
-Json info_json(const runtime::DeviceInfo& info, std::string_view served, std::int64_t connection) {
+Json info_json(const runtime::DeviceInfo& info, const ServerOptions& options,
+               std::int64_t connection) {
   Json j = Json::object();
   j["connection"] = connection;
-  j["served"] = served;
+  j["served"] = options.device_name;
+  j["session_bytes"] = static_cast<std::int64_t>(options.session_bytes);
   j["name"] = info.name;
   j["kind"] = static_cast<int>(info.kind);
   j["description"] = info.description;
@@ -118,7 +120,7 @@ bool Connection::hello() {
     return refuse(error);
   }
   answer.set_op(HELLO);
-  answer.add_texts(info_json(device_->info(), options_.device_name, id_).dump());
+  answer.add_texts(info_json(device_->info(), options_, id_).dump());
   reply(answer);
   log("connected");
   return true;
@@ -417,10 +419,11 @@ Frame Connection::handle(const Frame& f) {
         refusal = Refusal{"rpc.limit.files", "the connection holds 256 files", {}, {}, ""};
       std::string content = receive(bytes);
       if (refusal) throw Error(ErrorKind::rpc, std::move(*refusal));
-      charge(content.size());
-      std::string& file = files_[f.texts(0)];
-      discharge(file.size());
-      file = std::move(content);
+      auto old = files_.find(f.texts(0));  // replaced: only the difference counts
+      const std::uint64_t held = old == files_.end() ? 0 : old->second.size();
+      if (content.size() > held) charge(content.size() - held);
+      if (content.size() < held) discharge(held - content.size());
+      files_[f.texts(0)] = std::move(content);
       return out;
     }
     case LOAD_MODULE: {
@@ -452,7 +455,7 @@ Frame Connection::handle(const Frame& f) {
       functions_.clear();
       modules_.clear();
       device_ = open_(f.texts(0));
-      out.add_texts(info_json(device_->info(), options_.device_name, id_).dump());
+      out.add_texts(info_json(device_->info(), options_, id_).dump());
       return out;
     }
     case PROGRAM: {

@@ -121,7 +121,7 @@ Verdict DecomposeReduction::transform(const State& s, Outcome<Result>& out) cons
   for (const Expr& part : conjuncts(realize->predicate)) {
     bool lost = false, kept = false;
     for (const ForNode* l : leaf.loops) {
-      if (!uses_var(part, l->var.get())) continue;
+      if (is_const_int_value(l->extent, 1) || !uses_var(part, l->var.get())) continue;
       const bool gone = contains(below, l) && !contains(spatial, l);
       lost |= gone;
       kept |= !gone;

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "weft/base/text.h"
+#include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/schedule/analysis.h"
 
@@ -62,6 +63,7 @@ Verdict check_iters(const State& s, const Kind& kind, const Path& path, const Le
     if (iter.kind == IterKind::spatial) continue;
     // Points that reduce work on one result; a loop that also counts results has several.
     if (reduce && kind.axis && kind.axis->reduces && !feeds_spatial) continue;
+    if (reduce && why_not_additions({leaf}, leaf.block()).empty()) continue;
     Refusal r = refuse(
         s, cat("schedule.", kind.step, ".iterator"),
         cat(kind.step, " of ", name_of(loop), " would run the ", reduce ? "reduction " : "ordered ",
@@ -105,6 +107,8 @@ std::string why_dependent(const std::vector<Leaf>& under, std::size_t index,
                           const std::vector<const ForNode*>& around,
                           const arith::Analyzer& analyzer) {
   if (why_not_complete(under, under[index].block()).empty()) return {};
+  if (adds_atomically(under[index].block()->body))
+    return why_not_additions(under, under[index].block());
   // Bindings are affine in all loops together: (i_0 * 256 + i_1) // 80 is not in i_1 alone.
   Leaf leaf = under[index];
   leaf.loops.insert(leaf.loops.begin(), around.begin(), around.end());
@@ -158,7 +162,12 @@ Verdict check_independent(const State& s, const Kind& kind, const Path& path) {
           "finished ones");
       return r;
     }
-    if (uses[i] || why_not_complete({under[i]}, block).empty()) continue;
+    if (uses[i] || why_not_complete({under[i]}, block).empty() ||
+        why_not_additions({under[i]}, block).empty())
+      continue;
+    std::vector<const ForNode*> all = around;
+    all.insert(all.end(), under[i].loops.begin(), under[i].loops.end());
+    if (standing(all, under[i].realize->predicate).count(loop->var.get())) continue;
     for (const BufferRegion& w : block->writes) {
       const bool own = kind.axis ? s.rules->is_private(w.buffer->scope, kind.axis->name)
                                  : only_used_under(path, w.buffer.get());

@@ -107,14 +107,53 @@ WEFT_FUNCTION uint16_t weft_float_to_half(float v) {
 )";
 
 // What expressions name as foreign functions: a double rounded to odd at 24 bits, so that a second
-// rounding to 16-bit floats is right; powers of integers.
+// rounding to 16-bit floats is right; powers of integers; quotients rounded to the one below of a
+// divisor that is known as a multiplier m and a shift l (array/known.cpp); 32 masks of 32 or 64
+// bits as bytes, 0 or 1.
 constexpr const char* kForeign = R"(
+#if defined(__SSE2__)
+#include <immintrin.h>
+#endif
+WEFT_FUNCTION int32_t weft_truth_bytes(const int32_t* mask, uint8_t* out) {
+#if defined(__AVX2__)
+  const __m256i* m = (const __m256i*)mask;
+  __m256i low = _mm256_packs_epi32(m[0], m[1]), high = _mm256_packs_epi32(m[2], m[3]);
+  __m256i all = _mm256_packs_epi16(low, high); /* groups of four bytes, of 0 2 4 6 1 3 5 7 */
+  all = _mm256_permutevar8x32_epi32(all, _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7));
+  _mm256_storeu_si256((__m256i*)out, _mm256_and_si256(all, _mm256_set1_epi8(1)));
+#elif defined(__SSE2__)
+  const __m128i* m = (const __m128i*)mask;
+  for (int k = 0; k < 2; ++k, m += 4) {
+    __m128i all = _mm_packs_epi16(_mm_packs_epi32(m[0], m[1]), _mm_packs_epi32(m[2], m[3]));
+    _mm_storeu_si128((__m128i*)(out + 16 * k), _mm_and_si128(all, _mm_set1_epi8(1)));
+  }
+#else
+  for (int k = 0; k < 32; ++k) out[k] = (uint8_t)(mask[k] & 1);
+#endif
+  return 0;
+}
 WEFT_FUNCTION float weft_odd_float(double d) {
   float f = (float)d;
   int32_t bits = weft_bits_of(f);
   int inexact = (double)f != d && fabsf(f) < INFINITY;
   bits = (bits - (fabs((double)f) > fabs(d) ? 1 : 0)) | 1;
   return inexact ? weft_of_bits(bits) : f;
+}
+WEFT_FUNCTION int32_t weft_truth_bytes_64(const int64_t* mask, uint8_t* out) {
+#if defined(__AVX2__)
+  const __m256* m = (const __m256*)mask;
+  __m256i q[4]; /* the lower halves, two masks to a vector */
+  for (int k = 0; k < 4; ++k)
+    q[k] = _mm256_castps_si256(_mm256_shuffle_ps(m[2 * k], m[2 * k + 1], 0x88));
+  __m256i all = _mm256_packs_epi16(_mm256_packs_epi32(q[0], q[1]), _mm256_packs_epi32(q[2], q[3]));
+  __m128i low = _mm256_castsi256_si128(all), high = _mm256_extracti128_si256(all, 1);
+  __m128i one = _mm_set1_epi8(1); /* low has bytes 0 1 of each four, high 2 3 */
+  _mm_storeu_si128((__m128i*)out, _mm_and_si128(_mm_unpacklo_epi16(low, high), one));
+  _mm_storeu_si128((__m128i*)(out + 16), _mm_and_si128(_mm_unpackhi_epi16(low, high), one));
+#else
+  for (int k = 0; k < 32; ++k) out[k] = (uint8_t)(mask[k] & 1);
+#endif
+  return 0;
 }
 #define WEFT_POWER(name, type, wide) \
   WEFT_FUNCTION type weft_pow_##name(type x, type y) { \
@@ -131,6 +170,32 @@ WEFT_POWER(i8, int8_t, uint32_t) WEFT_POWER(i16, int16_t, uint32_t)
 WEFT_POWER(i32, int32_t, uint32_t) WEFT_POWER(i64, int64_t, uint64_t)
 WEFT_POWER(u8, uint8_t, uint32_t) WEFT_POWER(u16, uint16_t, uint32_t)
 WEFT_POWER(u32, uint32_t, uint32_t) WEFT_POWER(u64, uint64_t, uint64_t)
+__extension__ typedef unsigned __int128 weft_u128;
+#define WEFT_QUOTIENT(bits, wide) \
+  WEFT_FUNCTION int##bits##_t weft_quotient_i##bits(int##bits##_t x, int##bits##_t m, \
+                                                    int##bits##_t l) { \
+    uint##bits##_t sign = (uint##bits##_t)(x >> (bits - 1)); \
+    uint##bits##_t size = (uint##bits##_t)((uint##bits##_t)x ^ sign); \
+    uint##bits##_t q = (uint##bits##_t)(((wide)size * (uint##bits##_t)m) >> bits); \
+    q = (uint##bits##_t)(q >> l); \
+    return (int##bits##_t)(q ^ sign); \
+  } \
+  WEFT_FUNCTION uint##bits##_t weft_quotient_u##bits(uint##bits##_t x, uint##bits##_t m, \
+                                                     uint##bits##_t l) { \
+    uint##bits##_t t = (uint##bits##_t)(((wide)x * m) >> bits); \
+    uint##bits##_t half = (uint##bits##_t)((uint##bits##_t)(x - t) >> 1); \
+    return (uint##bits##_t)((uint##bits##_t)(t + half) >> l); \
+  }
+WEFT_QUOTIENT(16, uint32_t) WEFT_QUOTIENT(32, uint64_t) WEFT_QUOTIENT(64, weft_u128)
+WEFT_FUNCTION uint8_t weft_quotient_u8(uint8_t x, uint16_t m, uint16_t l) {
+  (void)l;
+  uint16_t wide = x;
+  return (uint8_t)(uint16_t)(((uint32_t)wide * m) >> 16);
+}
+WEFT_FUNCTION int8_t weft_quotient_i8(int8_t x, uint16_t m, uint16_t l) {
+  uint8_t sign = (uint8_t)(x >> 7);
+  return (int8_t)(weft_quotient_u8((uint8_t)((uint8_t)x ^ sign), m, l) ^ sign);
+}
 )";
 
 }  // namespace

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/c/spelling.h"
 
+#include <array>
+
 namespace weft::c {
 
 const CSpelling& spelling() {
@@ -104,6 +106,24 @@ static inline uint16_t weft_float_to_half(float v) {
 #define WEFT_STREAM_END() ((void)0)
 #endif
 )";
+    // A float is added to by comparing and exchanging its bits until nobody came between.
+    for (const char* t : {"int32", "int64", "uint32", "uint64"}) {
+      std::string type = t, name = "weft_atomic_add_" + type;
+      s.atomic_add[t] = {name, "static inline void " + name + "(" + type + "_t* p, " + type +
+                                   "_t v) { (void)__atomic_fetch_add(p, v, __ATOMIC_RELAXED); }\n"};
+    }
+    for (const auto& [t, word, bits] :
+         {std::array{"float32", "float", "32"}, std::array{"float64", "double", "64"}}) {
+      std::string type = word, name = std::string("weft_atomic_add_") + t,
+                  whole = std::string("uint") + bits + "_t";
+      s.atomic_add[t] = {
+          name, "static inline void " + name + "(" + type + "* p, " + type + " v) {\n  union { " +
+                    whole + " bits; " + type + " value; } old, sum;\n" +
+                    "  __atomic_load(p, &old.value, __ATOMIC_RELAXED);\n  do {\n" +
+                    "    sum.value = old.value + v;\n  } while (!__atomic_compare_exchange((" +
+                    whole + "*)(void*)p, &old.bits, &sum.bits, 1, __ATOMIC_RELAXED, " +
+                    "__ATOMIC_RELAXED));\n}\n"};
+    }
     s.host_entry = true;
     return s;
   }();

@@ -4,6 +4,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/text.h"
+#include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
@@ -114,6 +115,12 @@ void FunctionEmitter::store(const StoreNode* s) {
   WEFT_CHECK(s->indices.size() == 1, "buffer \"", s->buffer->name, "\" is not flat");
   DType element = s->buffer->dtype, t = s->value->dtype;
   const Expr& index = s->indices[0];
+  if (const CallNode* c = as_atomic(s)) {  // no order is asked of other memory
+    const std::string added = expr(c->args[1]), at = address(s->buffer.get(), expr(index));
+    let(cat("atomicrmw ", t.is_float() ? "fadd" : "add", " ptr ", at, ", ", memory_type(t), " ",
+            added, " monotonic, align ", t.bytes()));
+    return;
+  }
   std::string value = to_memory(t, expr(s->value)), align = std::to_string(element.bytes());
   if (const auto* c = as<CallNode>(s->value); c && c->op == "nontemporal") {
     const auto* r = as<RampNode>(index);

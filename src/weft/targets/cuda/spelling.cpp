@@ -80,6 +80,13 @@ static __device__ __forceinline__ void weft_copy_if_16(void* to, const void* fro
 )";
     s.async_commit = "asm volatile(\"cp.async.commit_group;\" ::: \"memory\")";
     s.async_wait = "asm volatile(\"cp.async.wait_group %;\" ::: \"memory\")";
+    // CUDA C programming guide, "atomicAdd": no signed 64 bits; the sum's bits are the same.
+    for (const char* t : {"int32", "uint32", "uint64", "float32", "float64"})
+      s.atomic_add[t] = {"atomicAdd", ""};
+    s.atomic_add["int64"] = {
+        "weft_atomic_add_int64",
+        "static __device__ __forceinline__ void weft_atomic_add_int64(long long* p, long long v) { "
+        "atomicAdd((unsigned long long*)p, (unsigned long long)v); }\n"};
     s.stream = "__stcs";
     s.instruction = instruction_definition;
     s.trap = "__trap();";

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/metal/spelling.h"
 
+#include <array>
+
 namespace weft::metal {
 
 const CSpelling& spelling() {
@@ -40,6 +42,21 @@ const CSpelling& spelling() {
     s.half_helpers =
         "static inline float weft_half_to_float(ushort h) { return (float)as_type<half>(h); }\n"
         "static inline ushort weft_float_to_half(float v) { return as_type<ushort>((half)v); }\n";
+    // Metal Shading Language specification 3, 6.15: 32-bit integers anywhere, float in device
+    // memory.
+    for (const auto& [t, word, atomic] :
+         {std::array{"int32", "int", "atomic_int"}, std::array{"uint32", "uint", "atomic_uint"},
+          std::array{"float32", "float", "atomic_float"}}) {
+      for (const auto& [key, space] :
+           {std::array{"", "device"}, std::array{"@shared", "threadgroup"}}) {
+        std::string name = std::string("weft_atomic_add_") + t + (*key ? "_threadgroup" : "");
+        s.atomic_add[std::string(t) + key] = {
+            name, std::string("static inline void ") + name + "(" + space + " " + word + "* p, " +
+                      word + " v) { atomic_fetch_add_explicit((" + space + " " + atomic +
+                      "*)p, v, memory_order_relaxed); }\n"};
+      }
+    }
+    s.atomic_add["float32@shared"] = {"", ""};  // the language has none
     return s;
   }();
   return table;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/opencl/spelling.h"
 
+#include <array>
+
 namespace weft::opencl {
 
 const CSpelling& spelling() {
@@ -53,6 +55,36 @@ inline ushort weft_float_to_half(float v) {
   return (ushort)(h | (sign >> 16));
 }
 )";
+    // OpenCL C 1.2, 6.12.11: 32-bit integers everywhere; 64 bits are an extension. Floats are added
+    // to by comparing and exchanging their bits until nobody came between.
+    s.atomic_add["int32"] = s.atomic_add["uint32"] = {"atomic_add", ""};
+    const std::string wide = "#pragma OPENCL EXTENSION cl_khr_int64_base_atomics : enable\n";
+    for (const auto& [t, word] : {std::array{"int64", "long"}, std::array{"uint64", "ulong"}}) {
+      for (const auto& [key, space] :
+           {std::array{"", "__global"}, std::array{"@shared", "__local"}}) {
+        std::string type = word,
+                    name = std::string("weft_atomic_add_") + t + (*key ? "_local" : "");
+        s.atomic_add[std::string(t) + key] = {name, wide + "inline void " + name + "(volatile " +
+                                                        space + " " + type + "* p, " + type +
+                                                        " v) { atom_add(p, v); }\n"};
+      }
+    }
+    for (const auto& [t, word, whole] :
+         {std::array{"float32", "float", "uint"}, std::array{"float64", "double", "ulong"}}) {
+      for (const auto& [key, space] :
+           {std::array{"", "__global"}, std::array{"@shared", "__local"}}) {
+        std::string type = word, bits = whole,
+                    name = std::string("weft_atomic_add_") + t + (*key ? "_local" : "");
+        const bool single = bits == "uint";
+        s.atomic_add[std::string(t) + key] = {
+            name, (single ? "" : wide) + "inline void " + name + "(volatile " + space + " " + type +
+                      "* p, " + type + " v) {\n  volatile " + space + " " + bits +
+                      "* at = (volatile " + space + " " + bits + "*)p;\n  " + bits +
+                      " old = *at, seen;\n" + "  while ((seen = " + (single ? "atomic" : "atom") +
+                      "_cmpxchg(at, old, as_" + bits + "(as_" + type +
+                      "(old) + v))) != old) old = seen;\n}\n"};
+      }
+    }
     return s;
   }();
   return table;

@@ -121,7 +121,11 @@ void Machine::trace_stall(const Qpu& q, std::int64_t clocks, StallReason why) {
 
 bool Machine::semaphore(Qpu& q, unsigned number, bool acquire) {
   if (q.events) {
-    if (std::exchange(q.passed, false)) return true;
+    if (std::exchange(q.passed, false)) {
+      if (!acquire)
+        for (RequestSite& site : q.site) site = {};
+      return true;
+    }
     note(q, Event::semaphore, number, static_cast<std::uint64_t>(q.pc) << 1 | acquire);
     return false;
   }

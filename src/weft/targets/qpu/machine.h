@@ -108,13 +108,9 @@ struct VpmAccess {
 /// thread and settled in the order of simulated time.
 struct Event {
   enum Kind : std::uint8_t {
-    row,         // value: address; extra: TMU, and its number in the high half
-    scattered,   // the same; then an event with the pc, and kRaw that are the 16 addresses
-    receive,     // extra: TMU
-    load_words,  // value: word of the memory; extra: how many from there
-    store_words,
-    load_row,  // the same, and the whole transfer
-    store_row,
+    row,          // value: address; extra: TMU
+    scattered,    // the same; then an event with the pc, and kRaw that are the 16 addresses
+    receive,      // extra: TMU
     outside_row,  // value: address; extra: words; then an event with the pc and the load's row
     dma_load,     // value: words, and clocks in the high half
     dma_store,
@@ -123,7 +119,6 @@ struct Event {
     semaphore,  // value: acquire, and the pc from bit 1 on; extra: its number
     branch,
     finish,
-    fault,  // the thread met one; it is found again one instruction at a time
   };
   static constexpr int kRaw = 8;
   std::uint32_t value = 0;
@@ -149,6 +144,8 @@ struct Qpu {
   std::int64_t instructions = 0;
   // Running ahead: where events go (null: it does not), from where on a branch leaves, and the end.
   Event *events = nullptr, *events_leave = nullptr;
+  // The same of translated programs: words for branches and requests.
+  std::byte *record = nullptr, *record_leave = nullptr;
   bool traced = false;  // stalls are to be written down
   bool finished = true, taken = false;
   std::uint8_t tmu_number[2] = {};  // of its slice's pair, behind TMU0 and TMU1
@@ -190,8 +187,12 @@ struct Qpu {
       return words.data() + used - count;
     }
   }* replaced = nullptr;
-  bool passed = false;         // the semaphore at pc
-  std::uint16_t event_at = 0;  // of the last one settled
+  bool passed = false;  // the semaphore at pc
+  // Who settles: the next event, where they end, the time of the last one, and whether all that is
+  // written down has been settled.
+  const Event *settling = nullptr, *settling_end = nullptr;
+  std::uint16_t event_at = 0;
+  bool exhausted = true;
   std::uint64_t vpm_rows = 0;  // touched while running ahead
   struct {
     std::int64_t uniforms = 0, sfu = 0, vpm_reads = 0, vpm_writes = 0;
@@ -253,6 +254,8 @@ class Machine {
   /// what is rare; false: nothing has happened, and tmu_request_row does it.
   template <unsigned kUnit>
   bool tmu_request_line(Qpu& q, const RequestSite& site, std::uint32_t first, std::int64_t now);
+  /// When a line that `tmu` is asked for at clock `now` is there; caches keep it.
+  std::int64_t line_booked(Tmu& tmu, std::uint32_t line, std::int64_t now);
   /// Lets later requests from an instruction that asked for `first` go by the short path.
   void open_site(Qpu& q, RequestSite& site, std::uint32_t first);
   void tmu_receive(Qpu& q, unsigned unit);  // into r4
@@ -268,15 +271,14 @@ class Machine {
   void note(Qpu& q, Event::Kind kind, unsigned extra = 0, std::uint64_t value = 0) {
     if (q.events >= q.events_end) [[unlikely]]
       throw RunAgain{};
+    __builtin_prefetch(q.events + 48, 1);  // the line comes from the other thread's cache
     *q.events++ = {static_cast<std::uint32_t>(value),
                    static_cast<std::uint16_t>(q.now / timing::kIssue), kind,
                    static_cast<std::uint8_t>(extra)};
   }
-  /// Settles what a QPU running ahead wrote down, on `t`, which has its times: up to a branch at or
-  /// after `limit`, a semaphore, or `end`.
-  enum class Settled : std::uint8_t { all, late, waits, synchronised, finished };
-  Settled settle(Qpu& t, const Event*& at, const Event* end, std::int64_t limit);
-  std::atomic<std::uint32_t> epoch{0};  // synchronisations settled in this launch
+  /// Settles an event that a QPU running ahead wrote down, on `t`, which has its times: t.now.
+  void settle_one(Qpu& t, const Event*& at);
+  alignas(64) std::atomic<std::uint32_t> epoch{0};  // synchronisations settled in this launch
 
   [[noreturn]] void fail(const Qpu& q, std::string_view code, std::string message,
                          std::string_view help = {});
@@ -284,15 +286,16 @@ class Machine {
   sim::Memory& mem() { return memory; }
   std::string source_of(std::uint32_t pc) const;
 
-  std::vector<Finding> findings;
+  alignas(64) std::vector<Finding> findings;
   alignas(64) std::uint32_t vpm[64][16] = {};
-  std::uint8_t semaphores[16] = {};
+  alignas(64) std::uint8_t semaphores[16] = {};
   std::int64_t semaphore_time[16] = {};  // of the last decrement
   int mutex_owner = -1;
   std::int64_t mutex_time = 0;
   int host_interrupts = 0;
 
-  Shared shared;
+  // What one of two threads has, and then what the other has (engine/ahead.h).
+  alignas(64) Shared shared;
   Calendar vdr, vdw;
 
  private:
@@ -305,17 +308,23 @@ class Machine {
   bool find_range(Qpu& q, std::uint64_t address, std::uint64_t bytes);
   void outside_read(Qpu& q, std::uint64_t address, std::uint64_t bytes, std::string_view what);
   void conflict(Qpu& q, const Shadow::Conflict& c, std::uint64_t base, bool write, bool tmu);
-  /// When a line that `tmu` is asked for at clock `now` is there; caches keep it.
-  std::int64_t line_booked(Tmu& tmu, std::uint32_t line, std::int64_t now);
   /// When the data of a request for a row are there.
   std::int64_t row_ready(Qpu& q, Tmu& tmu, std::uint64_t first);
   std::int64_t scattered_ready(Qpu& q, Tmu& tmu, const Vec& address, Vec* data);
   void dma_words(Qpu& q, std::uint64_t address, unsigned count, bool write);
-  /// A transfer of one row: both.
-  void dma_row(Qpu& q, std::uint64_t address, unsigned count, bool write);
+  /// Running ahead: what a store is about to replace.
+  void keep_replaced(Qpu& q, std::uint64_t address, unsigned count);
   void dma_time(Qpu& q, std::int64_t words, std::int64_t beats, bool write);
   void tmu_row_slow(Qpu& q, unsigned unit, std::uint32_t address);
   void tmu_row_race(Qpu& q, std::uint64_t first);
+  /// Looks for races of a TMU request: a row, a word.
+  void row_race(Qpu& q, std::uint64_t first) {
+    if (check_races && (first % timing::kLine ||
+                        !shadow_.read_line(q.id, (first - memory.base()) / timing::kLine, false)))
+        [[unlikely]]
+      tmu_row_race(q, first);
+  }
+  void read_word(Qpu& q, std::uint64_t address);
   /// When a line that `tmu` asks for at `start` is there; caches keep it.
   std::int64_t line_ready(Tmu& tmu, std::uint32_t line, std::int64_t start) {
     std::uint32_t& tag = tmu.tag[line % timing::kTmuLines];
@@ -390,7 +399,8 @@ class Machine {
     vpm_shadow(q, row, 0, 0xffff, write);
   }
 
-  Shadow shadow_, vpm_shadow_;
+  alignas(64) Shadow shadow_;
+  Shadow vpm_shadow_;
   std::int64_t increments_[16][16] = {};
 };
 

@@ -54,7 +54,7 @@ void Shadow::begin_launch() {
     clock_[static_cast<std::size_t>(q)][static_cast<std::size_t>(q)] = 1;
   }
   for (Clocks& c : published_) c.fill(0);
-  advanced_ = 0;
+  advanced_.store(0, std::memory_order_relaxed);
   lines_.clear();
 }
 
@@ -90,7 +90,7 @@ WEFT_QPU_CLONES Shadow::Conflict Shadow::access(int qpu, std::uint64_t line, std
   std::uint64_t part[4];
   std::memcpy(part, &clash, 32);
   if (part[0] | part[1] | part[2] | part[3]) return slow(qpu, line, mask, write, uncached);
-  if (advanced_ >> qpu & 1) record(qpu, line, mask, write);
+  if (advanced(qpu)) record(qpu, line, mask, write);
   return {};
 }
 
@@ -154,7 +154,7 @@ Shadow::Conflict Shadow::slow(int qpu, std::uint64_t line, std::uint32_t mask, b
       }
     }
   }
-  if (advanced_ >> qpu & 1) record(qpu, line, mask, write);
+  if (advanced(qpu)) record(qpu, line, mask, write);
   return found;
 }
 
@@ -163,7 +163,7 @@ void Shadow::release(int qpu, unsigned s) {
   for (std::size_t i = 0; i < kMaxQpus; ++i)
     published_[s][i] = std::max(published_[s][i], clock_[q][i]);
   ++clock_[q][q];
-  advanced_ |= 1u << qpu;
+  advanced_.fetch_or(1u << qpu, std::memory_order_relaxed);
 }
 
 void Shadow::acquire(int qpu, unsigned s) {

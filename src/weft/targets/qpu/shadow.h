@@ -8,6 +8,7 @@
 // Exact: two accesses race when neither happened before the other through semaphores or the mutex.
 
 #include <array>
+#include <atomic>
 #include <cstdint>
 #include <unordered_map>
 
@@ -42,8 +43,7 @@ class Shadow {
     std::uint32_t s = summary_[line];
     if ((s & kLaunch) != launch_) s = launch_;
     std::uint32_t writer = s & kWriter;
-    if ((s & kDetailed) || (advanced_ >> qpu & 1) ||
-        (writer && !(uncached && writer == writer_of(qpu))))
+    if ((s & kDetailed) || advanced(qpu) || (writer && !(uncached && writer == writer_of(qpu))))
       return false;
     summary_[line] = s | 1u << qpu;
     return true;
@@ -63,13 +63,13 @@ class Shadow {
   std::uint32_t launch() const { return launch_; }
   static constexpr std::uint32_t kLaunchShift = 17, kNotOnlyRead = 0x1f000;
   /// Whether a QPU has released something: its accesses have clocks of their own.
-  bool advanced(int qpu) const { return advanced_ >> qpu & 1; }
+  bool advanced(int qpu) const { return advanced_.load(std::memory_order_relaxed) >> qpu & 1; }
   /// Writes a whole line that nobody else has touched, and this QPU as a whole only; false: ask
   /// write16.
   bool write_line(int qpu, std::uint64_t line) {
     std::uint32_t s = summary_[line], mine = writer_of(qpu);
     if ((s & kLaunch) != launch_) s = launch_;
-    if ((s & ~(kLaunch | 1u << qpu | mine)) || (advanced_ >> qpu & 1) ||
+    if ((s & ~(kLaunch | 1u << qpu | mine)) || advanced(qpu) ||
         ((s & kWriter) && (s & kWriter) != mine))
       return false;
     summary_[line] = s | mine;
@@ -103,7 +103,9 @@ class Shadow {
   std::uint32_t launch_ = 0;
   std::array<Clocks, kMaxQpus> clock_{};
   std::array<Clocks, 17> published_{};
-  std::uint32_t advanced_ = 0;  // QPUs whose own clock is past 1: their accesses are recorded
+  // QPUs whose own clock is past 1: their accesses are recorded. One thread may release while
+  // another has accesses of other QPUs (engine/ahead.h).
+  std::atomic<std::uint32_t> advanced_{0};
   std::unordered_map<std::uint64_t, LineClocks> lines_;
 };
 

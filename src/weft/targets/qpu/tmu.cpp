@@ -39,8 +39,7 @@ void Machine::tmu_row_slow(Qpu& q, unsigned unit, std::uint32_t address) {
 }
 
 void Machine::open_site(Qpu& q, RequestSite& site, std::uint32_t first) {
-  // Running ahead, who settles looks for races.
-  if (first % timing::kLine || (!q.events && shadow_.advanced(q.id))) return;
+  if (first % timing::kLine || shadow_.advanced(q.id)) return;
   for (const Qpu::Range& r : q.range) {
     if (first < r.begin || first >= r.end || r.begin % timing::kLine) continue;
     site = {static_cast<std::uint32_t>(r.begin),
@@ -50,13 +49,17 @@ void Machine::open_site(Qpu& q, RequestSite& site, std::uint32_t first) {
   }
 }
 
+void Machine::read_word(Qpu& q, std::uint64_t address) {
+  if (!check_races) return;
+  Shadow::Conflict c = shadow_.read16(q.id, (address - memory.base()) / 4, 1, false);
+  if (c.other >= 0) [[unlikely]]
+    conflict(q, c, memory.base(), false, true);
+}
+
 std::int64_t Machine::row_ready(Qpu& q, Tmu& tmu, std::uint64_t first) {
   std::int64_t start = tmu.calendar.reserve(q.now, timing::kTmuVector);
   auto line = static_cast<std::uint32_t>(first / timing::kLine);
   unsigned offset = first % timing::kLine;
-  if (check_races && (offset || !shadow_.read_line(q.id, (first - memory.base()) / timing::kLine,
-                                                   false))) [[unlikely]]
-    tmu_row_race(q, first);
   std::int64_t ready = line_ready(tmu, line, start);
   if (offset) ready = std::max(ready, line_ready(tmu, line + 1, start));
   return ready;
@@ -79,13 +82,14 @@ void Machine::tmu_request_scattered(Qpu& q, unsigned unit, const Vec& address) {
   unsigned at = (fifo.head + fifo.count) & (TmuFifo::kSlots - 1);
   Vec& data = fifo.data[at];
   if (q.events) {
-    note(q, Event::scattered, unit | q.tmu_number[unit] << 4), note(q, Event::scattered, 0, q.pc);
+    note(q, Event::scattered, unit), note(q, Event::scattered, 0, q.pc);
     if (q.events_end - q.events < Event::kRaw) throw RunAgain{};
     std::memcpy(static_cast<void*>(q.events), &address, sizeof address);
     q.events += Event::kRaw;
     for (unsigned i = 0; i < 16; ++i) {
       std::uint64_t a = address[i] & ~3u;
       data[i] = memory.contains(a, 4) ? memory.load<std::uint32_t>(a) : 0;
+      if (inside(q, a, 4)) read_word(q, a);
     }
   } else {
     fifo.ready[at] = scattered_ready(q, *q.tmu[unit], address, &data);
@@ -102,12 +106,7 @@ std::int64_t Machine::scattered_ready(Qpu& q, Tmu& tmu, const Vec& address, Vec*
       outside_read(q, a, 4, cat("lane ", i, " of a TMU request"));
       if (data) (*data)[i] = memory.contains(a, 4) ? memory.load<std::uint32_t>(a) : 0;
     } else {
-      if (data) std::memcpy(&(*data)[i], memory.raw(a), 4);
-      if (check_races) {
-        Shadow::Conflict c = shadow_.read16(q.id, (a - memory.base()) / 4, 1, false);
-        if (c.other >= 0) [[unlikely]]
-          conflict(q, c, memory.base(), false, true);
-      }
+      if (data) std::memcpy(&(*data)[i], memory.raw(a), 4), read_word(q, a);
     }
     auto line = static_cast<std::uint32_t>(a / timing::kLine);
     if (line != previous || i == 0) ready = std::max(ready, line_ready(tmu, line, start));

@@ -37,13 +37,13 @@ template <unsigned kUnit>
   const std::uint32_t place = std::rotr(first - site.begin, 6);
   static_assert(timing::kLine == 1 << 6);
   if (place >= site.lines || fifo.count >= assume::kTmuFifoDepth ||
-      (!q.events && !shadow_.read_line(site.summary[place], q.id)))
+      !shadow_.read_line(site.summary[place], q.id))
     return false;
   const unsigned at = (fifo.head + fifo.count++) & (TmuFifo::kSlots - 1);
   const std::byte* from = site.data + std::size_t{timing::kLine} * place;
   copy_row(&fifo.data[at], from);
   __builtin_prefetch(from + 4 * timing::kLine);  // streams go on
-  if (q.events) q.now = now, note(q, Event::row, kUnit | q.tmu_number[kUnit] << 4, first);
+  if (q.events) q.now = now, note(q, Event::row, kUnit, first);
   else fifo.ready[at] = line_booked(*q.tmu[kUnit], first / timing::kLine, now);
   return true;
 }
@@ -59,7 +59,8 @@ inline void Machine::tmu_request_row(Qpu& q, unsigned unit, std::uint32_t addres
   unsigned at = (fifo.head + fifo.count) & (TmuFifo::kSlots - 1);
   copy_row(&fifo.data[at], from);
   __builtin_prefetch(from + 64);  // streams go on
-  if (q.events) note(q, Event::row, unit | q.tmu_number[unit] << 4, first);
+  row_race(q, first);
+  if (q.events) note(q, Event::row, unit, first);
   else fifo.ready[at] = row_ready(q, *q.tmu[unit], first);
   ++fifo.count;
 }

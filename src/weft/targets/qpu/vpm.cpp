@@ -198,8 +198,7 @@ void Machine::dma_load(Qpu& q, std::uint32_t address) {
     if (!good && q.events)
       note(q, Event::outside_row, length, from), note(q, Event::outside_row, r, q.pc);
     else if (!good) outside_read(q, from, length * 4, cat("row ", r, " of a DMA load"));
-    if (good && !(q.events && count == 1)) dma_words(q, from, length, false);
-    else if (good) note(q, Event::load_row, length, (from - memory.base()) / 4);
+    if (good) dma_words(q, from, length, false);
     if (good && !vertical) {
       if (length == 16) vpm_row_shadow(q, y + r * vpitch, true);
       else vpm_shadow(q, y + r * vpitch, x, (1u << length) - 1, true);
@@ -215,7 +214,6 @@ void Machine::dma_load(Qpu& q, std::uint32_t address) {
   }
   q.load_pending = true;
   std::int64_t words = static_cast<std::int64_t>(count) * length;
-  if (q.events && count == 1 && inside(q, address, length * 4)) return;  // in Event::load_row
   dma_time(q, words, beats(count, words), false);
 }
 
@@ -225,13 +223,20 @@ bool Machine::dma_store_line(Qpu& q, std::uint32_t address) {
   const std::uint32_t w = q.vdw_setup;
   const unsigned y = w >> 7 & 127;
   if (((w & ~(127u << 7)) ^ kOneRow) << 2 || y > 63 || address % timing::kLine || !q.vdw_set ||
-      q.store_pending || q.events || trace || !inside(q, address, timing::kLine))
+      q.store_pending || trace || !inside(q, address, timing::kLine))
     return false;
-  if (check_races && (!vpm_shadow_.read_line(q.id, y, true) ||
+  if (check_races && ((!q.events && !vpm_shadow_.read_line(q.id, y, true)) ||
                       !shadow_.write_line(q.id, (address - memory.base()) / timing::kLine)))
     return false;
   q.store_rows = 1ull << y;
   q.store_pending = true;
+  if (q.events) {
+    q.vpm_rows |= 1ull << y;
+    keep_replaced(q, address, 16);
+    copy_row(memory.raw(address), vpm[y]);
+    dma_time(q, 16, beats(1, 16), true);
+    return true;
+  }
   copy_row(memory.raw(address), vpm[y]);
   const std::int64_t start = q.now + timing::kDmaStart;
   const std::int64_t end = vdw.reserve(start, beats(1, 16));
@@ -267,8 +272,6 @@ void Machine::dma_store(Qpu& q, std::uint32_t address) {
          "rows go to 63, columns to 15");
   }
   std::uint64_t step = depth * 4 + q.vdw_stride;
-  if (q.events && units * depth > 1024) throw RunAgain{};
-  const bool whole = units == 1 && depth <= 16;  // one event for all of it
   q.store_rows = horizontal ? rows(y, units) : rows(y, last_row - y + 1);
   for (unsigned u = 0; u < units; ++u) {
     std::uint64_t to = address + u * step;
@@ -278,18 +281,9 @@ void Machine::dma_store(Qpu& q, std::uint32_t address) {
                memory.describe(to, depth * 4)),
            "store only the elements that exist");
     }
-    if (q.events && whole) note(q, Event::store_row, depth, (to - memory.base()) / 4);
-    else
-      for (unsigned d = 0; d < depth; d += 16)
-        dma_words(q, to + 4ull * d, std::min(16u, depth - d), true);
-    if (q.events) {
-      std::uint32_t* old = q.replaced->more(depth + 3);
-      if (depth <= 16) copy_words(old, words_at(memory, to), depth);
-      else std::memcpy(old, memory.raw(to), depth * 4);
-      old[depth] = static_cast<std::uint32_t>(to);
-      old[depth + 1] = depth;
-      old[depth + 2] = epoch.load(std::memory_order_relaxed);
-    }
+    for (unsigned d = 0; d < depth; d += 16)
+      dma_words(q, to + 4ull * d, std::min(16u, depth - d), true);
+    if (q.events) keep_replaced(q, to, depth);
     if (horizontal) {
       if (depth == 16) vpm_row_shadow(q, y + u, false);
       else vpm_shadow(q, y + u, x, (1u << depth) - 1, false);
@@ -303,20 +297,22 @@ void Machine::dma_store(Qpu& q, std::uint32_t address) {
       }
   }
   q.store_pending = true;
-  if (q.events && whole) return;
   std::int64_t words = static_cast<std::int64_t>(units) * depth;
   dma_time(q, words, beats(units, words), true);
 }
 
-void Machine::dma_row(Qpu& q, std::uint64_t address, unsigned count, bool write) {
-  dma_words(q, address, count, write);
-  dma_time(q, count, beats(1, count), write);
+void Machine::keep_replaced(Qpu& q, std::uint64_t address, unsigned count) {
+  std::uint32_t* old = q.replaced->more(count + 3);
+  if (count <= 16) copy_words(old, words_at(memory, address), count);
+  else std::memcpy(old, memory.raw(address), count * 4);
+  old[count] = static_cast<std::uint32_t>(address);
+  old[count + 1] = count;
+  old[count + 2] = epoch.load(std::memory_order_relaxed);
 }
 
 void Machine::dma_words(Qpu& q, std::uint64_t address, unsigned count, bool write) {
   if (!check_races) return;
   std::uint64_t word = (address - memory.base()) / 4;
-  if (q.events) return note(q, write ? Event::store_words : Event::load_words, count, word);
   std::uint32_t mask = (1u << count) - 1;
   if (word % 16 == 0 && count == 16 &&
       (write ? shadow_.write_line(q.id, word / 16) : shadow_.read_line(q.id, word / 16, true)))

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <unordered_set>
 
+#include "weft/base/file.h"
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
@@ -37,6 +38,12 @@ Config config_of(const Target& target) {
   if (text.find('.') == std::string::npos && text.find('/') == std::string::npos)
     return Config::sample(text);
   return Config::load(text);
+}
+
+/// "timing=": a JSON file of parameters of the cycle model, over the defaults.
+TimingParams timing_of(const Target& target) {
+  const std::string file(target.option("timing", ""));
+  return file.empty() ? TimingParams() : parse_timing(read_file(file), file);
 }
 
 /// "debug=": which parts the listing shows, as a number ("0x6" is upstream's debug_flag) or by
@@ -199,10 +206,17 @@ class VtaBackend final : public Backend {
   std::unique_ptr<schedule::Schedule> default_steps(const ir::PrimFunc& f, const Target& target,
                                                     const Json& options) const override {
     ScheduleOptions given;
+    given.timing = timing_of(target);
     if (options.is_object()) {
       for (const auto& [key, value] : options.as_object()) {
         if (key == "tiles") {
-          for (const auto& [axis, n] : value.as_object()) given.tiles[axis] = n.as_int();
+          for (const auto& [axis, n] : value.as_object()) {
+            if (!n.is_int())
+              throw Error(ErrorKind::value, "vta.option.schedule",
+                          cat("tiles[\"", axis, "\"] is ", n.dump()))
+                  .note("legal: whole numbers, elements of the machine along that iterator");
+            given.tiles[axis] = n.as_int();
+          }
         } else if (key == "threads") {
           given.threads = value.as_int();
         } else {
@@ -281,6 +295,7 @@ class VtaBackend final : public Backend {
           .note("legal: fast, oracle");
     options.engine = engine == "oracle" ? EngineKind::oracle : EngineKind::fast;
     options.strict = target.integer("strict", 0) != 0;
+    options.timing = timing_of(target);
     std::string mode(target.option("mode", "full"));
     if (mode != "full" && mode != "cycles")
       throw Error(ErrorKind::value, "vta.option.mode", cat("mode is \"", mode, "\""))

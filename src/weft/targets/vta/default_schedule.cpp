@@ -41,8 +41,11 @@ class Steps {
     for (std::size_t i = steps_.size(); i-- > 0;) {
       if (p_.steps[i].free) sch_.compute_at(steps_[i], innermost);
     }
-    for (std::size_t i = 0; i < copies_.size(); ++i) {  // after their consumers
-      if (p_.inputs[i].operand) sch_.compute_at(copies_[i], outer_[*level(p_.inputs[i])]);
+    // After their consumers are there; before the sums, while the port is not busy with the next
+    // tile's.
+    for (std::size_t i = 0; i < copies_.size(); ++i) {
+      if (p_.inputs[i].operand)
+        sch_.compute_at(copies_[i], outer_[*level(p_.inputs[i])], false, kFirst);
     }
     for (BlockRef b : copies_) mark(b);
     for (std::size_t i = 0; i < steps_.size(); ++i) {
@@ -55,11 +58,6 @@ class Steps {
   }
 
  private:
-  [[noreturn]] static void refuse(std::string message, std::string note) {
-    throw Error(ErrorKind::schedule, "vta.schedule.default", std::move(message))
-        .note(std::move(note));
-  }
-
   static std::string name_of(const Axis& a) { return a.var->name; }
 
   void choose() {
@@ -77,11 +75,12 @@ class Steps {
       if (error.code() != "vta.accepts.capacity" ||
           (options_.tiles.empty() && options_.threads == 1))
         throw;
-      refuse(cat("no tiles of \"", p_.anchor, "\" fit with ",
-                 options_.threads > 1 ? cat("a multiple of ", options_.threads, " of them")
-                                      : std::string("those given")),
-             "everything that comes again has a place on chip; without tiles= and threads= all "
-             "sizes are tried");
+      Error refusal(ErrorKind::schedule, "vta.schedule.default",
+                    cat("no tiles of \"", p_.anchor, "\" fit with ",
+                        options_.threads > 1 ? cat("a multiple of ", options_.threads, " of them")
+                                             : std::string("those given")));
+      for (const std::string& note : error.refusal().notes) refusal.note(note);
+      throw refusal.help("smaller numbers in tiles=; those that it does not name are found here");
     }
   }
 
@@ -159,10 +158,11 @@ class Steps {
 
   /// The innermost tile loop that changes what a copy holds.
   std::optional<std::size_t> level(const PackedInput& in) const {
+    const bool whole = in.operand && kept_whole(in.index, p_.task, p_.laid.lanes, c_);
     std::optional<std::size_t> out;
     for (std::size_t i = 0; i < outer_.size(); ++i) {
       if (in.operand && i >= spatial_end_) break;
-      if (!axis_[i] || uses(in.index, p_.task.axes[*axis_[i]])) out = i;
+      if (!axis_[i] || (!whole && uses(in.index, p_.task.axes[*axis_[i]]))) out = i;
     }
     return out;
   }
@@ -183,6 +183,8 @@ class Steps {
     if (!loops.empty() && std::find(outer_.begin(), outer_.end(), loops.back()) == outer_.end())
       sch_.annotate(loops.back(), "dma_copy", 1);
   }
+
+  static constexpr std::int64_t kFirst = -2;  // compute_at: the first legal place in the loop
 
   schedule::Schedule& sch_;
   const PackedStage& p_;
@@ -231,6 +233,10 @@ schedule::Schedule default_schedule(const PrimFunc& f, const Config& c,
     throw Error(ErrorKind::schedule, "vta.schedule.scheduled",
                 cat("\"", f->name, "\" has buffers in the machine's memories already"))
         .help("build it as it is, or begin from the function without steps");
+  if (options.threads < 1)
+    throw Error(ErrorKind::schedule, "vta.schedule.default",
+                cat(options.threads, " virtual threads"))
+        .note("legal: at least 1");
   Packed packed = pack(f, c);
   std::vector<std::string> names;
   for (const PackedStage& s : packed.stages) {

@@ -54,6 +54,7 @@ class FastEngine final : public Engine {
         block_(c_.block_in()),
         batch_(static_cast<std::uint32_t>(c_.batch())),
         lanes_(c_.lanes()) {
+    for (int m = 0; m < 6; ++m) elem_[m] = c_.elem_bytes(static_cast<MemType>(m));
     depth_acc_ = c_.depth(MemType::acc), depth_inp_ = c_.depth(MemType::inp),
     depth_wgt_ = c_.depth(MemType::wgt), depth_uop_ = c_.depth(MemType::uop);
     inp_row_ = static_cast<std::uint32_t>(block_ * k_.inp_scale);
@@ -92,7 +93,8 @@ class FastEngine final : public Engine {
     if (n.mem == MemType::uop) return load_uops(n, dram);
     std::size_t& high = high_[n.mem == MemType::inp ? 0 : n.mem == MemType::wgt ? 1 : 2];
     high = std::max(high, static_cast<std::size_t>(n.sram + total));
-    std::int64_t at = n.sram, bytes = c_.elem_bytes(n.mem);
+    std::int64_t at = n.sram;
+    const std::int64_t bytes = elem_[static_cast<int>(n.mem)];
     std::int64_t row = n.x_pad_0 + n.x_size + n.x_pad_1;
     if (n.y_pad_0) zero(n.mem, at, n.y_pad_0 * row), at += n.y_pad_0 * row;
     if (n.x_pad_0 == 0 && n.x_pad_1 == 0 && n.x_size == n.x_stride) {
@@ -211,6 +213,7 @@ class FastEngine final : public Engine {
  private:
   struct Loop {
     std::uint32_t extent, dst, src, wgt;
+    bool operator==(const Loop&) const = default;
   };
 
   std::byte* wgt_at(std::int64_t element) { return wgt_.data() + element * wgt_elem_; }
@@ -349,12 +352,23 @@ class FastEngine final : public Engine {
   }
 
   void reset(const Insn& n) {
+    const auto lanes = static_cast<std::size_t>(lanes_);
+    const bool one = n.uop_end == n.uop_begin + 1;
+    // Elements in a row are one piece.
+    const bool rows = one && (n.iter_in == 1 || n.dst_in == 1);
+    if (rows) {
+      const std::uint32_t first = uop_at(n.uop_begin).dst;
+      const bool all = n.iter_out == 1 || n.dst_out == n.iter_in;
+      const std::size_t length = (all ? n.iter_out : 1) * std::size_t{n.iter_in} * lanes;
+      for (std::uint32_t y = 0; y < (all ? 1 : n.iter_out); ++y)
+        std::fill_n(acc_.data() + (first + std::size_t{y} * n.dst_out) * lanes, length, 0);
+      return;
+    }
     for (std::uint32_t y = 0; y < n.iter_out; ++y) {
       for (std::uint32_t x = 0; x < n.iter_in; ++x) {
         for (std::uint32_t i = n.uop_begin; i < n.uop_end; ++i) {
           std::size_t dst = uop_at(i).dst + y * n.dst_out + x * n.dst_in;
-          std::memset(acc_.data() + dst * static_cast<std::size_t>(lanes_), 0,
-                      static_cast<std::size_t>(lanes_) * 4);
+          std::fill_n(acc_.data() + dst * lanes, lanes, 0);
         }
       }
     }
@@ -369,8 +383,11 @@ class FastEngine final : public Engine {
     int arounds = 0;
     sum_loops_.assign(1, {0, 0});
     row_loops_.assign(1, {0, 0});
+    Loop wanted[2] = {{1, 0, 0, 0}, {1, 0, 0, 0}};
+    std::size_t row_count = 0;
     for (const Loop* loop : {&in, &out}) {
       if (loop->extent == 1) continue;
+      if (loop->dst != 0 && loop->wgt == 0) wanted[row_count++] = *loop;
       if (loop->dst == 0) {
         std::size_t n = sum_loops_.size();
         for (std::uint32_t i = 1; i < loop->extent; ++i) {
@@ -391,7 +408,9 @@ class FastEngine final : public Engine {
     }
     std::uint32_t extent0 = arounds > 0 ? around[0]->extent : 1,
                   extent1 = arounds > 1 ? around[1]->extent : 1;
-    bool rows_ready = false;
+    // Rows of the same loops again, as neighbouring instructions mostly have them.
+    bool rows_ready = one_row_made_ && wanted[0] == made_[0] && wanted[1] == made_[1];
+    made_[0] = wanted[0], made_[1] = wanted[1];
     for (const Cluster& cluster : plan.clusters) {
       std::uint32_t dst = 0, src = 0, wgt = 0;
       if (cluster.rows.size() == 1) {
@@ -402,6 +421,7 @@ class FastEngine final : public Engine {
         make_rows(cluster.rows);
         rows_ready = false;
       }
+      one_row_made_ = rows_ready;
       const std::vector<GemmStep>* steps = &sum_loops_;
       if (cluster.steps.size() == 1) {
         wgt = cluster.steps[0].dst, src += cluster.steps[0].src;
@@ -499,6 +519,7 @@ class FastEngine final : public Engine {
   std::uint32_t batch_;
   int lanes_;
   std::int64_t depth_acc_, depth_inp_, depth_wgt_, depth_uop_;
+  std::int64_t elem_[6];  // bytes of an element of DRAM, by MemType
   std::uint32_t inp_row_, wgt_elem_;
   Aligned<std::byte> inp_, wgt_;
   Aligned<std::int32_t> acc_;
@@ -515,6 +536,8 @@ class FastEngine final : public Engine {
   std::vector<GemmStep> steps_, sum_loops_;  // scratch of run()
   std::vector<Cluster::Row> row_loops_;
   std::vector<GemmRow> rows_;
+  Loop made_[2] = {};          // the row loops that rows_ are of
+  bool one_row_made_ = false;  // for clusters of one row
   std::vector<std::size_t> pieces_;
 };
 

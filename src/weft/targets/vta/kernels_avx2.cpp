@@ -63,22 +63,23 @@ void pack_inp(std::byte* packed, const std::int8_t* raw, std::size_t rows, int b
   for (; i < n; ++i) out[i] = raw[i];
 }
 
-/// Transposes 8 rows of 8 pairs of bytes; the result's row k holds pair k of the 8 given rows.
-inline void transpose_pairs(__m128i* r) {
-  __m128i a[8], b[8];
+/// Transposes 8 rows of 8 pairs of bytes in each half; row k of the result holds pair k of the
+/// rows.
+inline void transpose_pairs(__m256i* r) {
+  __m256i a[8], b[8];
   for (int i = 0; i < 4; ++i) {
-    a[2 * i] = _mm_unpacklo_epi16(r[2 * i], r[2 * i + 1]);
-    a[2 * i + 1] = _mm_unpackhi_epi16(r[2 * i], r[2 * i + 1]);
+    a[2 * i] = _mm256_unpacklo_epi16(r[2 * i], r[2 * i + 1]);
+    a[2 * i + 1] = _mm256_unpackhi_epi16(r[2 * i], r[2 * i + 1]);
   }
   for (int i = 0; i < 2; ++i) {
-    b[4 * i] = _mm_unpacklo_epi32(a[4 * i], a[4 * i + 2]);
-    b[4 * i + 1] = _mm_unpackhi_epi32(a[4 * i], a[4 * i + 2]);
-    b[4 * i + 2] = _mm_unpacklo_epi32(a[4 * i + 1], a[4 * i + 3]);
-    b[4 * i + 3] = _mm_unpackhi_epi32(a[4 * i + 1], a[4 * i + 3]);
+    b[4 * i] = _mm256_unpacklo_epi32(a[4 * i], a[4 * i + 2]);
+    b[4 * i + 1] = _mm256_unpackhi_epi32(a[4 * i], a[4 * i + 2]);
+    b[4 * i + 2] = _mm256_unpacklo_epi32(a[4 * i + 1], a[4 * i + 3]);
+    b[4 * i + 3] = _mm256_unpackhi_epi32(a[4 * i + 1], a[4 * i + 3]);
   }
   for (int i = 0; i < 4; ++i) {
-    r[2 * i] = _mm_unpacklo_epi64(b[i], b[4 + i]);
-    r[2 * i + 1] = _mm_unpackhi_epi64(b[i], b[4 + i]);
+    r[2 * i] = _mm256_unpacklo_epi64(b[i], b[4 + i]);
+    r[2 * i + 1] = _mm256_unpackhi_epi64(b[i], b[4 + i]);
   }
 }
 
@@ -90,15 +91,19 @@ void pack_wgt(std::byte* packed, const std::int8_t* raw, int block) {
     }
     return;
   }
-  for (int o = 0; o < block; o += 8) {
+  for (int o = 0; o < block; o += 16) {
     for (int k = 0; k < block; k += 16) {
-      __m128i r[8];
+      auto row = [&](int i) {
+        return _mm_loadu_si128(reinterpret_cast<const __m128i*>(raw + (o + i) * block + k));
+      };
+      __m256i r[8];
       for (int i = 0; i < 8; ++i)
-        r[i] = _mm_loadu_si128(reinterpret_cast<const __m128i*>(raw + (o + i) * block + k));
+        r[i] = _mm256_inserti128_si256(_mm256_castsi128_si256(row(i)), row(i + 8), 1);
       transpose_pairs(r);
       for (int i = 0; i < 8; ++i) {
-        _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + ((k / 2 + i) * block + o) * 2),
-                            _mm256_cvtepi8_epi16(r[i]));
+        __m256i* to = reinterpret_cast<__m256i*>(out + ((k / 2 + i) * block + o) * 2);
+        _mm256_storeu_si256(to, _mm256_cvtepi8_epi16(_mm256_castsi256_si128(r[i])));
+        _mm256_storeu_si256(to + 1, _mm256_cvtepi8_epi16(_mm256_extracti128_si256(r[i], 1)));
       }
     }
   }

@@ -49,7 +49,8 @@ constexpr KernelSet kSet{
 
 /// CPUID leaf 7, subleaf 1, EAX bit 4.
 bool has_avx_vnni() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
+  unsigned a = 0;
+  [[maybe_unused]] unsigned b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a >> 4 & 1) != 0;
 }
 }  // namespace

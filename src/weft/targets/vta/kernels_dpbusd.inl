@@ -83,6 +83,19 @@ inline void gemm_rows(const GemmCall& call, const GemmRow* rows, int first,
   }
 }
 
+/// The last rows: `left` of them, at most kMost.
+template <class V, int kMost, int kColumns, int kBlock, int kChains>
+inline void gemm_rest(const GemmCall& call, const GemmRow* row, std::size_t left, int first,
+                      const typename V::Register* excess) {
+  if constexpr (kMost > 0) {
+    if (left == kMost)
+      return gemm_rows<V, kMost, kColumns, kBlock, kChains>(call, row, first, excess);
+    return gemm_rest<V, kMost - 1, kColumns, kBlock, kChains>(call, row, left, first, excess);
+  }
+}
+
+/// Rows by kMost; what is left over is shared with the last of those, because one or two rows alone
+/// cannot keep the units busy.
 template <class V, int kMost, int kColumns, int kBlock, int kChains>
 void gemm_count(const GemmCall& call) {
   for (int first = 0; first < kBlock; first += V::kLanes * kColumns) {
@@ -95,13 +108,14 @@ void gemm_count(const GemmCall& call) {
     }
     const GemmRow* row = call.rows;
     std::size_t left = call.row_count;
-    for (; left >= kMost; left -= kMost, row += kMost)
+    for (; left >= 2 * kMost || left == kMost; left -= kMost, row += kMost)
       gemm_rows<V, kMost, kColumns, kBlock, kChains>(call, row, first, excess);
-    for (; left >= 4; left -= 4, row += 4)
-      gemm_rows<V, 4, kColumns, kBlock, kChains>(call, row, first, excess);
-    for (; left >= 2; left -= 2, row += 2)
-      gemm_rows<V, 2, kColumns, kBlock, kChains>(call, row, first, excess);
-    if (left) gemm_rows<V, 1, kColumns, kBlock, kChains>(call, row, first, excess);
+    if (left > kMost) {
+      const std::size_t half = (left + 1) / 2;
+      gemm_rest<V, kMost, kColumns, kBlock, kChains>(call, row, half, first, excess);
+      left -= half, row += half;
+    }
+    gemm_rest<V, kMost, kColumns, kBlock, kChains>(call, row, left, first, excess);
   }
 }
 

@@ -43,16 +43,29 @@ inline void gemm_rows(const GemmCall& call, const GemmRow* rows, int first) {
   }
 }
 
+/// The last rows: `left` of them, at most kMost.
+template <class V, int kMost, int kColumns, int kBlock>
+inline void gemm_rest(const GemmCall& call, const GemmRow* row, std::size_t left, int first) {
+  if constexpr (kMost > 0) {
+    if (left == kMost) return gemm_rows<V, kMost, kColumns, kBlock>(call, row, first);
+    return gemm_rest<V, kMost - 1, kColumns, kBlock>(call, row, left, first);
+  }
+}
+
+/// Rows by kMost; what is left over is shared with the last of those, because one or two rows alone
+/// cannot keep the units busy.
 template <class V, int kMost, int kColumns, int kBlock>
 void gemm_count(const GemmCall& call) {
   for (int first = 0; first < kBlock; first += V::kLanes * kColumns) {
     const GemmRow* row = call.rows;
     std::size_t left = call.row_count;
-    for (; left >= kMost; left -= kMost, row += kMost) gemm_rows<V, kMost, kColumns, kBlock>(call, row, first);
-    if constexpr (kMost > 4) {
-      for (; left >= 4; left -= 4, row += 4) gemm_rows<V, 4, kColumns, kBlock>(call, row, first);
+    for (; left >= 2 * kMost || left == kMost; left -= kMost, row += kMost)
+      gemm_rows<V, kMost, kColumns, kBlock>(call, row, first);
+    if (left > kMost) {
+      const std::size_t half = (left + 1) / 2;
+      gemm_rest<V, kMost, kColumns, kBlock>(call, row, half, first);
+      left -= half, row += half;
     }
-    for (; left >= 2; left -= 2, row += 2) gemm_rows<V, 2, kColumns, kBlock>(call, row, first);
-    if (left) gemm_rows<V, 1, kColumns, kBlock>(call, row, first);
+    gemm_rest<V, kMost, kColumns, kBlock>(call, row, left, first);
   }
 }

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <numeric>
+#include <utility>
 
 #include "weft/ir/build.h"
 
@@ -71,6 +73,22 @@ Operand target_of(const Segment& segment) {
 }
 
 namespace {
+
+/// Windows of one place with a stride, as 1 x 1 convolutions have them, leave rows out. Columns of
+/// a transfer are neighbours, so the innermost dimension is read as a whole.
+void skip_rows(Layout& l, const Operand& o, const Task& s) {
+  bool columns = true;
+  for (std::size_t i = l.dims.size(); i-- > 0;) {
+    PackedDim& p = l.dims[i];
+    if (p.extent == 1) continue;
+    if (std::exchange(columns, false) || !p.window) continue;
+    std::int64_t step = 0;
+    for (const Axis& a : s.axes) {
+      if (a.extent > 1) step = std::gcd(step, o.index[p.dim].coeff(a.var.get()));
+    }
+    if (step > 1) p.step = step, p.shift = range_of(o.index[p.dim], s.axes).first;
+  }
+}
 
 std::optional<Layout> layout_with(const Operand& o, const Task& s, std::array<int, 2> lane_axis,
                                   std::array<std::int64_t, 2> lanes, bool may_replicate,
@@ -172,6 +190,7 @@ std::optional<Layout> layout_with(const Operand& o, const Task& s, std::array<in
     at *= loops[i].extent;
   }
   out.identity = same;
+  if (same && dma_pads && !out.guard) skip_rows(out, o, s);
   // DMA pads rows and columns only: the two innermost dimensions, at most 15 elements.
   if (out.guard) {
     int inner = 0;  // dimensions inside this one

@@ -17,7 +17,10 @@ struct PackedDim {
   bool window = false;
   std::size_t axis = 0;                // of the stage
   std::size_t dim = 0;                 // of the array (window)
-  std::int64_t extent = 1, shift = 0;  // window: packed index = array's index - shift
+  std::int64_t extent = 1, shift = 0;  // window: packed index = (array's index - shift) / step
+  std::int64_t step = 1;               // of an array as it is: other rows are not fetched
+  /// What a stage's axis adds to the packed index, given what it adds to the array's.
+  std::int64_t coeff(std::int64_t c) const { return c % step ? 0 : c / step; }
 };
 
 struct Layout {

@@ -153,7 +153,7 @@ class Writer {
     for (std::size_t i = 0; i < l.dims.size(); ++i) {
       const PackedDim& p = l.dims[i];
       if (p.window) {
-        out[p.dim] = dims[i] + shift(o, l, p);
+        out[p.dim] = (p.step > 1 ? dims[i] * p.step : dims[i]) + shift(o, l, p);
         continue;
       }
       Expr v = dims[i];
@@ -181,9 +181,9 @@ class Writer {
     return l.guard ? range_of(o.index[p.dim], task().axes).first : p.shift;
   }
   std::int64_t extent(const Operand& o, const Layout& l, const PackedDim& p) const {
-    if (!p.window || !l.guard) return p.extent;
+    if (!p.window || (!l.guard && p.step == 1)) return p.extent;
     auto [low, high] = range_of(o.index[p.dim], task().axes);
-    return high - low + 1;
+    return (high - low) / p.step + 1;
   }
 
   /// Where the packed form holds data: lanes inside their axes, windows inside the array. Null:
@@ -208,7 +208,7 @@ class Writer {
       const PackedDim& p = l.dims[i];
       if (!p.window) continue;
       const Bounds& b = o.bounds[p.dim];
-      Expr v = dims[i] + shift(o, l, p);
+      Expr v = (p.step > 1 ? dims[i] * p.step : dims[i]) + shift(o, l, p);
       auto [low, high] = range_of(o.index[p.dim], task().axes);
       if (low < b.low) out = both(out, ge(v, make_int(b.low)));
       if (high >= b.high) out = both(out, lt(v, make_int(b.high)));
@@ -254,9 +254,9 @@ class Writer {
         continue;
       }
       const Linear& x = o.index[p.dim];
-      Expr e = make_int(x.base - shift(o, l, p));
+      Expr e = make_int((x.base - shift(o, l, p)) / p.step);
       for (std::size_t a = 0; a < task().axes.size(); ++a) {
-        std::int64_t c = x.coeff(task().axes[a].var.get());
+        std::int64_t c = p.coeff(x.coeff(task().axes[a].var.get()));
         if (c != 0) e = e + (c == 1 ? axis_[a] : axis_[a] * c);
       }
       out.push_back(e);

@@ -22,6 +22,22 @@ struct Segment {
   Stmt body;
 };
 
+/// A statement of the host between two uses of a buffer on chip: mostly a scope is missing.
+Error outlived(const Buffer& kept, const Stmt& host) {
+  std::string written;
+  for_each_stmt(host, [&](const Stmt& s) {
+    if (const auto* store = as<StoreNode>(s)) written = store->buffer->name;
+  });
+  return Error(ErrorKind::lower, "vta.lower.stages",
+               cat("\"", kept->name, "\" in ", kept->scope,
+                   " would have to survive a statement that the host runs: the one that writes \"",
+                   written, "\", which lies in global memory"))
+      .note("on-chip memories are empty between kernels")
+      .help(cat("if \"", written, "\" belongs on chip: sch.set_scope(sch.get_block(\"", written,
+                "\"), 0, \"vta.acc\"), or vta.inp, vta.wgt for what GEMM reads; otherwise store \"",
+                kept->name, "\" to a global buffer first"));
+}
+
 std::vector<Segment> segments(const Stmt& s) {
   std::vector<Segment> out;
   if (const auto* seq_node = as<SeqNode>(s)) {
@@ -48,12 +64,7 @@ std::vector<Segment> segments(const Stmt& s) {
   while (end > first && !lives(inner[end - 1])) --end;
   std::vector<Stmt> body;
   for (std::size_t i = first; i < end; ++i) {
-    if (!inner[i].device)
-      throw Error(ErrorKind::lower, "vta.lower.stages",
-                  cat("\"", a->buffer->name, "\" in ", a->buffer->scope,
-                      " would have to survive a copy that the host makes"))
-          .note("on-chip memories are empty between kernels")
-          .help("store it to a global buffer first, or compute the host's part earlier");
+    if (!inner[i].device) throw outlived(a->buffer, inner[i].body);
     body.push_back(inner[i].body);
   }
   if (!body.empty()) out.push_back({true, allocate(a->buffer, seq(body), a->annotations)});

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "weft/targets/vta/chain.h"
+#include "weft/targets/vta/tile_flow.h"
 
 namespace weft::vta {
 
@@ -31,36 +32,6 @@ std::vector<std::int64_t> candidates(std::int64_t extent, std::size_t most) {
   return thin;
 }
 
-struct Shape {
-  std::int64_t transfers = 1, rows = 1;
-};
-
-/// How a tile of this layout moves: rectangles of rows.
-Shape moves(const Operand& o, const Layout& l, const Task& s,
-            const std::vector<std::int64_t>& tile) {
-  Shape out;
-  int stage = 0;  // 0: columns grow, 1: rows grow, 2: one transfer each
-  bool whole = true;
-  for (std::size_t i = l.dims.size(); i-- > 0;) {
-    const PackedDim& p = l.dims[i];
-    std::int64_t n = 1;
-    if (p.window) {
-      for (std::size_t a = 0; a < s.axes.size(); ++a)
-        n += std::abs(o.index[p.dim].coeff(s.axes[a].var.get())) * (tile[a] - 1);
-      n = std::min(n, p.extent);
-    } else {
-      n = std::min(tile[p.axis], p.extent);
-    }
-    if (n > 1) {
-      if (!whole) ++stage, whole = true;
-      if (stage == 1) out.rows *= n;
-      if (stage > 1) out.transfers *= n;
-    }
-    whole = whole && n == p.extent;
-  }
-  return out;
-}
-
 }  // namespace
 
 Laid lay_out(const Task& s, const Config& c) {
@@ -86,28 +57,13 @@ Laid lay_out(const Task& s, const Config& c) {
   return out;
 }
 
-std::int64_t tile_elements(const Operand& o, const Layout& l, const Task& s,
-                           const std::vector<std::int64_t>& tile) {
-  std::int64_t out = 1;
-  for (const PackedDim& p : l.dims) {
-    std::int64_t n = 1;
-    if (p.window) {
-      for (std::size_t a = 0; a < s.axes.size(); ++a)
-        n += std::abs(o.index[p.dim].coeff(s.axes[a].var.get())) * (tile[a] - 1);
-    } else {
-      n = tile[p.axis];
-    }
-    out *= n;
+bool kept_whole(const Operand& o, const Task& s, const Lanes& l, const Config& c) {
+  std::int64_t elements = 1, readers = 1;
+  for (std::size_t a = 0; a < s.axes.size(); ++a) {
+    if (s.axes[a].reduce) continue;
+    (uses(o, s.axes[a]) ? elements : readers) *= outer_extent(s, l, c, a);
   }
-  return out;
-}
-
-int level_of(const Operand& o, const Task& s, const Tiles& t) {
-  int level = -1;
-  for (std::size_t i = 0; i < t.order.size(); ++i) {
-    if (t.count(t.order[i]) > 1 && uses(o, s.axes[t.order[i]])) level = static_cast<int>(i);
-  }
-  return level;
+  return readers > 1 && elements <= c.depth(MemType::acc) / 8;
 }
 
 namespace {
@@ -116,7 +72,7 @@ class Search {
  public:
   Search(const Task& s, const Laid& laid, const Config& c, const TimingParams& t,
          const TileWish& wish)
-      : s_(s), laid_(laid), c_(c), t_(t), wish_(wish), chain_(compile_chain(s)) {
+      : s_(s), task_(s, laid, c), c_(c), t_(t), wish_(wish), first_(s.axes.size(), 0) {
     for (std::size_t a = 0; a < s.axes.size(); ++a) {
       best_.outer.push_back(outer_extent(s, laid.lanes, c, a));
       best_.tile.push_back(1);
@@ -135,7 +91,10 @@ class Search {
     }
   }
 
-  Tiles run() {
+  /// Those with the fewest cycles by a sum of averages, best first; of products then in the order
+  /// of what their tiles take one after the other.
+  std::vector<Tiles> run(std::size_t most_kept) {
+    most_kept_ = most_kept;
     std::size_t wide = 0;
     for (std::int64_t n : best_.outer) wide += n > 1;
     std::size_t most = wide <= 3 ? 24 : wide <= 4 ? 12 : wide <= 5 ? 8 : 5;
@@ -144,9 +103,16 @@ class Search {
       Tiles t = best_;
       for (int order : {0, 1}) {
         arrange(t, order);
+        again_ = order == 1;
         walk(t, 0, most);
       }
-      if (found_) return best_;
+      if (top_.empty()) continue;
+      if (!product_) return std::move(top_);
+      for (Tiles& found : top_)
+        found.cycles = static_cast<double>(flow_cycles(task_, c_, t_, found, places_));
+      std::stable_sort(top_.begin(), top_.end(),
+                       [](const Tiles& a, const Tiles& b) { return a.cycles < b.cycles; });
+      return std::move(top_);
     }
     too_big();
   }
@@ -170,13 +136,10 @@ class Search {
 
   void walk(Tiles& t, std::size_t a, std::size_t most) {
     if (a == s_.axes.size()) {
+      if (again_ && !order_matters(t)) return;
       if (wish_.threads > 1 && !threads_fit(t)) return;
       double cycles = cost(t);
-      if (cycles >= 0 && (!found_ || cycles < best_.cycles)) {
-        found_ = true;
-        best_ = t;
-        best_.cycles = cycles;
-      }
+      if (cycles >= 0) keep(t, cycles);
       return;
     }
     const bool given = a < wish_.tile.size() && wish_.tile[a] > 0;
@@ -187,6 +150,27 @@ class Search {
       if (whole_[a]) break;  // the first candidate is all of it
     }
     t.tile[a] = 1;
+  }
+
+  void keep(const Tiles& t, double cycles) {
+    if (top_.size() == most_kept_) {
+      if (cycles >= top_.back().cycles) return;
+      top_.pop_back();
+    }
+    auto later = [](double value, const Tiles& other) { return value < other.cycles; };
+    auto at = std::upper_bound(top_.begin(), top_.end(), cycles, later);
+    top_.insert(at, t)->cycles = cycles;
+  }
+
+  /// Whether both rows and columns have several tiles.
+  bool order_matters(const Tiles& t) const {
+    bool x = false, w = false;
+    for (std::size_t a = 0; product_ && a < s_.axes.size(); ++a) {
+      if (s_.axes[a].reduce || t.count(a) == 1) continue;
+      const bool in_x = uses(*x_, s_.axes[a]), in_w = uses(*w_, s_.axes[a]);
+      x = x || (in_x && !in_w), w = w || (in_w && !in_x);
+    }
+    return x && w;
   }
 
   bool threads_fit(const Tiles& t) const {
@@ -205,69 +189,87 @@ class Search {
 
   std::int64_t places(double runs) const { return runs > 1 ? places_ : 1; }
 
+  /// Elements that tiles take on chip, and micro-operations of one product.
+  struct Needs {
+    std::int64_t inp = 0, wgt = 0, acc = 0, uop = 0;
+  };
+
+  Needs needs(const Tiles& t) const {
+    Needs out;
+    std::int64_t acc = 1, big[2] = {1, 1};
+    double out_runs = 1;
+    out.uop = 1;
+    for (std::size_t a = 0; a < s_.axes.size(); ++a) {
+      if (!s_.axes[a].reduce) acc *= t.tile[a], out_runs *= static_cast<double>(t.count(a));
+      out.uop *= t.tile[a];
+      std::int64_t e = t.tile[a];
+      if (e > big[0]) std::swap(e, big[0]);
+      if (e > big[1]) std::swap(e, big[1]);
+    }
+    out.uop = product_ || reduction_ ? out.uop / (big[0] * big[1]) : 0;
+    auto of = [&](const TiledOperand& o) {
+      return o.elements(t.tile) * places(runs(t, o.level(t)));
+    };
+    out.acc = acc * task_.chain.buffers * places(out_runs);
+    if (product_) out.inp = of(*task_.x), out.wgt = of(*task_.w);
+    if (reduction_) out.acc += of(*task_.x);
+    for (const TiledChainOperand& o : task_.operands)
+      out.acc += o.whole ? o.elements(t.outer) : of(o);
+    return out;
+  }
+
+  std::int64_t most_uops() const { return c_.depth(MemType::uop) / 4; }
+  bool fits(const Needs& n) const {
+    return n.inp <= c_.depth(MemType::inp) && n.wgt <= c_.depth(MemType::wgt) &&
+           n.acc <= c_.depth(MemType::acc) && n.uop <= most_uops();
+  }
+
   /// Estimated cycles; negative: does not fit.
   double cost(const Tiles& t) const {
-    std::int64_t acc = 1, uops = 1, big[2] = {1, 1};
+    const Needs need = needs(t);
+    if (!fits(need)) return -1;
+    std::int64_t acc = 1;
     double out_runs = 1, all_runs = 1, steps = 1;
     for (std::size_t a = 0; a < s_.axes.size(); ++a) {
       double n = static_cast<double>(t.count(a));
       all_runs *= n;
       steps *= static_cast<double>(t.outer[a]);
       if (!s_.axes[a].reduce) acc *= t.tile[a], out_runs *= n;
-      uops *= t.tile[a];
-      std::int64_t e = t.tile[a];
-      if (e > big[0]) std::swap(e, big[0]);
-      if (e > big[1]) std::swap(e, big[1]);
     }
     double out_elements = steps / reduced(t);
-    uops /= big[0] * big[1];
-    std::int64_t depth = c_.depth(MemType::acc);
-    std::int64_t acc_need = acc * chain_.buffers * places(out_runs);
     double loads = 0, compute = 0, first = 0;
-    auto transfer = [&](const Operand& o, const Layout& l, std::int64_t bytes) {
-      Shape m = moves(o, l, s_, t.tile);
+    auto transfer = [&](const TiledOperand& o, std::int64_t bytes) {
+      const Moves m = o.moves(t.tile, first_);
       return static_cast<double>(m.transfers * t_.latency + m.rows * m.transfers * t_.row_cycles) +
-             static_cast<double>(tile_elements(o, l, s_, t.tile) * bytes) /
-                 static_cast<double>(t_.bus_bytes);
+             static_cast<double>(m.elements * bytes) / static_cast<double>(t_.bus_bytes);
     };
-    auto fetched = [&](const Operand& o, const Layout& l, MemType mem, double& into) {
-      double n = runs(t, level_of(o, s_, t));
-      double each = transfer(o, l, c_.elem_bytes(mem));
+    auto fetched = [&](const TiledOperand& o, MemType mem, double& into) {
+      double n = runs(t, o.level(t));
+      double each = transfer(o, c_.elem_bytes(mem));
       into += n * each;
-      return std::pair{n, each};
+      return each;
     };
     if (product_) {
-      auto [nx, ex] = fetched(*x_, *laid_.x, MemType::inp, loads);
-      auto [nw, ew] = fetched(*w_, *laid_.w, MemType::wgt, loads);
+      const double ex = fetched(*task_.x, MemType::inp, loads),
+                   ew = fetched(*task_.w, MemType::wgt, loads);
       first = ex + ew;
-      if (tile_elements(*x_, *laid_.x, s_, t.tile) * places(nx) > c_.depth(MemType::inp)) return -1;
-      if (tile_elements(*w_, *laid_.w, s_, t.tile) * places(nw) > c_.depth(MemType::wgt)) return -1;
-      if (uops > c_.depth(MemType::uop) / 4) return -1;
       compute +=
-          steps + all_runs * static_cast<double>(t_.gemm_fill) + static_cast<double>(uops) / 2;
+          steps + all_runs * static_cast<double>(t_.gemm_fill) + static_cast<double>(need.uop) / 2;
     }
     if (reduction_) {
-      auto [n, each] = fetched(*x_, *laid_.x, MemType::acc8, compute);
-      acc_need += tile_elements(*x_, *laid_.x, s_, t.tile) * places(n);
-      if (uops > c_.depth(MemType::uop) / 4) return -1;
+      fetched(*task_.x, MemType::acc8, compute);
       compute += 2 * steps;
     }
-    for (std::size_t i = 0; i < s_.operands.size(); ++i) {
-      MemType mem = s_.operands[i].buffer->dtype == dtypes::int8 ? MemType::acc8 : MemType::acc;
-      auto [n, each] = fetched(s_.operands[i], laid_.operands[i], mem, compute);
-      acc_need += tile_elements(s_.operands[i], laid_.operands[i], s_, t.tile) * places(n);
+    for (const TiledChainOperand& o : task_.operands) {
+      if (!o.whole) fetched(o, o.mem, compute);
     }
-    if (acc_need > depth) return -1;
-    double chain = static_cast<double>(chain_.cycles(t_.alu_imm_uop, t_.alu_acc_uop) + 1);
-    compute += out_elements * chain + out_runs * static_cast<double>(chain_.steps.size()) *
+    double chain = static_cast<double>(task_.chain.cycles(t_.alu_imm_uop, t_.alu_acc_uop) + 1);
+    compute += out_elements * chain + out_runs * static_cast<double>(task_.chain.steps.size()) *
                                           static_cast<double>(t_.alu_fill);
     double stores = 0, tail = 0;
-    for (const ChainStep& step : chain_.steps) {
-      if (step.kind != ChainStep::Kind::store) continue;
-      const Segment& segment = s_.chain[step.segment];
-      double each =
-          transfer(target_of(segment), laid_.stores[step.segment], c_.elem_bytes(MemType::out));
-      stores += out_runs * each, tail = each;
+    for (const TiledOperand& o : task_.stores) {
+      tail = transfer(o, c_.elem_bytes(MemType::out));
+      stores += out_runs * tail;
     }
     tail += static_cast<double>(acc) * chain;
     return std::max({loads, compute, stores}) + first + tail +
@@ -282,40 +284,62 @@ class Search {
     return n;
   }
 
+  /// Nothing fits: what the given tiles, or the smallest, would take with one place for everything.
   [[noreturn]] void too_big() const {
-    std::vector<std::int64_t> one(s_.axes.size(), 1);
-    Error error(ErrorKind::lower, "vta.accepts.capacity",
-                cat("block \"", s_.name, "\" does not fit with the smallest tiles"));
-    if (product_) {
-      error.note(cat("vta.inp: ", tile_elements(*x_, *laid_.x, s_, one), " of ",
-                     c_.depth(MemType::inp), " elements"));
-      error.note(cat("vta.wgt: ", tile_elements(*w_, *laid_.w, s_, one), " of ",
-                     c_.depth(MemType::wgt), " elements"));
+    Tiles t = best_;
+    for (std::size_t a = 0; a < s_.axes.size(); ++a) {
+      const bool given = a < wish_.tile.size() && wish_.tile[a] > 0;
+      t.tile[a] = whole_[a] ? t.outer[a] : given ? std::min(wish_.tile[a], t.outer[a]) : 1;
     }
-    std::int64_t acc = chain_.buffers;
-    for (std::size_t i = 0; i < s_.operands.size(); ++i)
-      acc += tile_elements(s_.operands[i], laid_.operands[i], s_, one);
-    throw error.note(cat("vta.acc: ", acc, " of ", c_.depth(MemType::acc), " elements"));
+    arrange(t, 0);
+    const Needs n = needs(t);
+    std::vector<std::string> over, notes;
+    auto scope = [&](const char* name, std::int64_t need, std::int64_t have, MemType mem) {
+      if (need > have) over.push_back(name);
+      notes.push_back(cat(name, ": ", need, " of ", have, " elements of ", c_.elem_bytes(mem),
+                          " bytes", need > have ? ", too many" : ""));
+    };
+    if (product_) scope("vta.inp", n.inp, c_.depth(MemType::inp), MemType::inp);
+    if (product_) scope("vta.wgt", n.wgt, c_.depth(MemType::wgt), MemType::wgt);
+    scope("vta.acc", n.acc, c_.depth(MemType::acc), MemType::acc);
+    if (n.uop > most_uops()) {
+      over.emplace_back("the micro-operation memory");
+      notes.push_back(cat("micro-operations: ", n.uop, ", at most ", most_uops(),
+                          " of one product leave room for others"));
+    }
+    Error error(ErrorKind::lower, "vta.accepts.capacity",
+                cat("block \"", s_.name, "\" does not fit with the smallest tiles",
+                    over.empty() ? std::string() : cat(": too small is ", join(over, " and "))));
+    for (std::string& note : notes) error.note(std::move(note));
+    throw error;
   }
 
   const Task& s_;
-  const Laid& laid_;
+  const TiledTask task_;
   const Config& c_;
   TimingParams t_;
   const TileWish& wish_;
-  ChainProgram chain_;
-  bool product_ = false, reduction_ = false, found_ = false;
+  bool product_ = false, reduction_ = false, again_ = false;
+  std::size_t most_kept_ = 1;
+  std::vector<Tiles> top_;
   int places_ = 2;
   const Operand *x_ = nullptr, *w_ = nullptr;
   std::vector<bool> whole_;
+  const std::vector<std::int64_t> first_;  // a tile at the beginning of all axes
   Tiles best_;
 };
 
 }  // namespace
 
+std::vector<Tiles> rank_tiles(const Task& s, const Laid& laid, const Config& c,
+                              const TimingParams& timing, const TileWish& wish) {
+  constexpr std::size_t kTimed = 192;  // about 30 us each
+  return Search(s, laid, c, timing, wish).run(s.kind == Task::Kind::product ? kTimed : 1);
+}
+
 Tiles choose_tiles(const Task& s, const Laid& laid, const Config& c, const TimingParams& timing,
                    const TileWish& wish) {
-  return Search(s, laid, c, timing, wish).run();
+  return rank_tiles(s, laid, c, timing, wish).front();
 }
 
 }  // namespace weft::vta

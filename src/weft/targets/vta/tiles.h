@@ -25,11 +25,9 @@ struct Tiles {
   std::int64_t count(std::size_t axis) const { return (outer[axis] + tile[axis] - 1) / tile[axis]; }
 };
 
-/// Elements of the part of a layout that one tile reads.
-std::int64_t tile_elements(const Operand& o, const Layout& l, const Task& s,
-                           const std::vector<std::int64_t>& tile);
-/// The tile loop (position in order) inside which the operand must be fetched; -1: before all.
-int level_of(const Operand& o, const Task& s, const Tiles& t);
+/// Whether an operand of the chain stays on chip as a whole: few elements that many tiles read,
+/// such as a bias. Otherwise each tile that changes it fetches its part.
+bool kept_whole(const Operand& o, const Task& s, const Lanes& l, const Config& c);
 
 /// What is not to be chosen.
 struct TileWish {
@@ -37,7 +35,11 @@ struct TileWish {
   std::int64_t threads = 1;        // some spatial axis must have a multiple of so many tiles
 };
 
-/// Throws Error(lower, "vta.accepts.capacity") with the sizes when nothing fits.
+/// Best first, by estimated cycles. Throws Error(lower, "vta.accepts.capacity") with the sizes when
+/// nothing fits.
+std::vector<Tiles> rank_tiles(const Task& s, const Laid& laid, const Config& c,
+                              const TimingParams& timing, const TileWish& wish = {});
+/// The first of them.
 Tiles choose_tiles(const Task& s, const Laid& laid, const Config& c, const TimingParams& timing,
                    const TileWish& wish = {});
 

@@ -8,8 +8,11 @@
 
 namespace weft::vta {
 
-TimingParams parse_timing(std::string_view text) {
-  Json json = Json::parse(text, "<timing>");
+TimingParams parse_timing(std::string_view text, std::string_view file) {
+  Json json = Json::parse(text, file);
+  if (!json.is_object())
+    throw Error(ErrorKind::value, "vta.timing.value", cat(file, " holds ", json.dump()))
+        .note("needed: an object of parameters, {\"latency\": 100}");
   TimingParams out;
   std::vector<std::string> known;
 #define WEFT_VTA_TIMING(name, value, unit, source) known.push_back(#name);

@@ -24,7 +24,7 @@ struct TimingParams {
 
 /// {"bus_bytes": 8, ...} over the defaults. Throws Error(value, "vta.timing.key" |
 /// "vta.timing.value").
-TimingParams parse_timing(std::string_view json);
+TimingParams parse_timing(std::string_view json, std::string_view file = "<timing>");
 /// "| name | value | unit | source |" rows, for the manual.
 std::string timing_table();
 

@@ -6,6 +6,8 @@
 #include <new>
 
 #include "weft/base/error.h"
+#include "weft/base/interrupt.h"
+#include "weft/base/text.h"
 #include "weft/targets/wse/picture.h"
 
 namespace weft::wse {
@@ -195,11 +197,20 @@ char* copy_text(const std::string& s) {
   return out;
 }
 
+/// What this thread's calls look at now and then; see weft_wse_watch.
+thread_local const volatile std::int32_t* watched = nullptr;
+
 // Runs `work` and turns whatever it throws into the error text.
 template <typename F>
-auto guarded(char** error, F&& work) -> decltype(work()) {
+auto guarded(char** error, const char* what, F&& work) -> decltype(work()) {
   weft::Json e = weft::Json::object();
   try {
+    if (!watched) return work();
+    const weft::InterruptScope scope([what, stop = watched] {
+      if (*stop == 0) return;
+      throw weft::Error(weft::ErrorKind::device, "wse.interrupted",
+                        weft::cat("\"", what, "\" was stopped by its caller"));
+    });
     return work();
   } catch (const weft::Error& x) {
     e["kind"] = weft::to_string(x.kind());
@@ -226,7 +237,7 @@ auto guarded(char** error, F&& work) -> decltype(work()) {
 extern "C" {
 
 void* weft_wse_open(const char* directory, const char* options, char** error) {
-  return guarded(error, [&]() -> void* {
+  return guarded(error, "open", [&]() -> void* {
     weft::Json o = weft::Json::parse(options, "<options>");
     weft::wse::RuntimeOptions r;
     if (const weft::Json* v = o.find("cmaddr"); v && !v->is_null()) r.cmaddr = v->as_string();
@@ -248,7 +259,7 @@ void weft_wse_close(void* runtime) { delete static_cast<weft::wse::SdkRuntime*>(
 
 char* weft_wse_call(void* runtime, const char* method, const char* args, void* data,
                     std::int64_t count, char** error) {
-  return guarded(error, [&]() -> char* {
+  return guarded(error, method, [&]() -> char* {
     weft::Json result =
         weft::wse::call_runtime(*static_cast<weft::wse::SdkRuntime*>(runtime), method,
                                 weft::Json::parse(args, "<args>"), data, count);
@@ -257,10 +268,12 @@ char* weft_wse_call(void* runtime, const char* method, const char* args, void* d
 }
 
 char* weft_wse_tool(const char* method, const char* args, char** error) {
-  return guarded(error, [&]() -> char* {
+  return guarded(error, method, [&]() -> char* {
     return copy_text(weft::wse::call_tool(method, weft::Json::parse(args, "<args>")).dump());
   });
 }
 
 void weft_wse_free(char* text) { std::free(text); }
+
+void weft_wse_watch(const std::int32_t* stop) { watched = stop; }
 }

@@ -31,4 +31,7 @@ char* weft_wse_call(void* runtime, const char* method, const char* args, void* d
                     std::int64_t count, char** error);
 char* weft_wse_tool(const char* method, const char* args, char** error);
 void weft_wse_free(char* text);
+/// Calls of this thread end with "wse.interrupted" soon after *stop becomes other than 0; null:
+/// they run to their end. Another thread may write *stop meanwhile.
+void weft_wse_watch(const std::int32_t* stop);
 }

@@ -14,9 +14,10 @@
 namespace weft::qpu::hw {
 
 namespace {
-constexpr std::size_t kEvents = 2048;   // of a chunk, after which a branch leaves
+constexpr std::size_t kEvents = 1024;   // of a chunk, after which a branch leaves
+constexpr std::size_t kRecord = 8192;   // bytes, the same
 constexpr std::size_t kLargest = 4096;  // instructions of a program that runs ahead
-constexpr int kSpins = 4000;  // looks at a changed state before a thread sleeps: about 100 us
+constexpr int kSpins = 20000;           // looks at what is awaited before a thread sleeps
 
 void pause() {
 #if defined(__x86_64__)
@@ -24,9 +25,13 @@ void pause() {
 #endif
 }
 
-// Between two taken branches every instruction comes once; most write one event, a scattered
-// request ten, a transfer up to 64 rows checks its own room.
-std::size_t room_for(std::size_t instructions) { return kEvents + 20 * instructions + 4096; }
+// Between two taken branches every instruction comes once and writes up to five words: two ports
+// read, two addresses written, a branch.
+std::size_t record_room(std::size_t instructions) { return kRecord + 24 * instructions + 1024; }
+// Each of these words may stand for a scattered request, of ten events; a transfer has one.
+std::size_t event_room(std::size_t instructions) {
+  return kEvents + 10 * record_room(instructions) / 4;
+}
 }  // namespace
 
 bool may_run_ahead(const Program& program) {
@@ -37,218 +42,220 @@ bool may_run_ahead(const Program& program) {
     if (i.kind == kAlu && i.sig == kSigBreak) return false;
     auto clocked = [](unsigned address) { return address == 49 || address == kRMutex; };
     if (alu && (clocked(i.raddr_a) || (i.kind == kAlu && clocked(i.raddr_b)))) return false;
-    auto special = [](unsigned address) { return address == kWMutex || address == kWUniformsAddr; };
+    auto special = [](unsigned address) {
+      return address == kWMutex || address == kWUniformsAddr || address == kWNoswap;
+    };
     if (special(i.waddr_add) || special(i.waddr_mul)) return false;
   }
   return true;
 }
 
-Machine::Settled Machine::settle(Qpu& t, const Event*& from, const Event* end, std::int64_t limit) {
-  const Event* at = from;
-  std::uint16_t last = t.event_at;
-  auto leave = [&](Settled how, const Event* next) {
-    from = next;
-    t.event_at = last;
-    return how;
-  };
+void Machine::settle_one(Qpu& t, const Event*& at) {
+  const Event e = *at++;
   auto wait = [&](std::int64_t until, StallReason why) {  // nothing is traced here
     if (until <= t.now) return;
     t.stall[why] += until - t.now;
-    t.time = t.now = until;
+    t.time += until - t.now;
+    t.now = until;
   };
-  for (; at < end; ++at) {
-    const Event e = *at;
-    t.time += timing::kIssue * static_cast<std::int64_t>(static_cast<std::uint16_t>(e.at - last));
-    last = e.at;
-    t.now = t.time;
-    switch (e.kind) {
-      case Event::row:
-      case Event::scattered: {
-        TmuFifo& fifo = t.fifo[e.extra & 15];
-        std::int64_t& ready = fifo.ready[(fifo.head + fifo.count) & (TmuFifo::kSlots - 1)];
-        Tmu& tmu = shared.tmus[e.extra >> 4];
-        if (e.kind == Event::row) {
-          const std::uint32_t line = e.value / timing::kLine;
-          ready = e.value % timing::kLine || shadow_.advanced(t.id) ||
-                          !shadow_.read_line(*summary_of(line), t.id)
-                      ? row_ready(t, tmu, e.value)
-                      : line_booked(tmu, line, t.now);
-        } else {
-          Vec address;
-          t.pc = (++at)->value;
-          std::memcpy(static_cast<void*>(&address), at + 1, sizeof address);
-          ready = scattered_ready(t, tmu, address, nullptr);
-          at += Event::kRaw;
-        }
-        ++fifo.count;
-        break;
-      }
-      case Event::receive: {
-        TmuFifo& fifo = t.fifo[e.extra];
-        wait(fifo.ready[fifo.head], kStallTmu);
-        fifo.head = (fifo.head + 1) & (TmuFifo::kSlots - 1);
-        --fifo.count;
-        break;
-      }
-      case Event::load_words:
-      case Event::store_words:
-        dma_words(t, memory.base() + 4ull * e.value, e.extra, e.kind == Event::store_words);
-        break;
-      case Event::load_row:
-      case Event::store_row:
-        dma_row(t, memory.base() + 4ull * e.value, e.extra, e.kind == Event::store_row);
-        break;
-      case Event::outside_row:
-        ++at;
+  switch (e.kind) {
+    case Event::row:
+    case Event::scattered: {
+      TmuFifo& fifo = t.fifo[e.extra];
+      std::int64_t& ready = fifo.ready[(fifo.head + fifo.count) & (TmuFifo::kSlots - 1)];
+      Tmu& tmu = *t.tmu[e.extra];
+      if (e.kind == Event::scattered) {
+        Vec address;
         t.pc = at->value;
-        outside_read(t, e.value, e.extra * 4u,
-                     cat("row ", static_cast<unsigned>(at->extra), " of a DMA load"));
-        break;
-      case Event::dma_load:
-      case Event::dma_store:
-        dma_time(t, e.value & 0xffff, e.value >> 16, e.kind == Event::dma_store);
-        break;
-      case Event::wait_load: wait(t.load_done, kStallDmaLoad); break;
-      case Event::wait_store: wait(t.store_done, kStallDmaStore); break;
-      case Event::semaphore:
-        t.pc = e.value >> 1;
-        if (!semaphore(t, e.extra, e.value & 1)) return leave(Settled::waits, at);
-        epoch.fetch_add(1, std::memory_order_relaxed);
-        return leave(Settled::synchronised, at + 1);
-      case Event::branch:
-        if (t.time >= limit) return leave(Settled::late, at + 1);
-        break;
-      case Event::finish: {
-        // The clock stands after the instruction.
-        t.time += timing::kIssue;
-        t.finished = true;
-        return leave(Settled::finished, at + 1);
+        std::memcpy(static_cast<void*>(&address), at + 1, sizeof address);
+        ready = scattered_ready(t, tmu, address, nullptr);
+        at += 1 + Event::kRaw;
+      } else if (e.value % timing::kLine) {
+        ready = row_ready(t, tmu, e.value);
+      } else {
+        ready = line_booked(tmu, e.value / timing::kLine, t.now);
       }
-      case Event::fault: throw RunAgain{};
+      ++fifo.count;
+      break;
     }
+    case Event::receive: {
+      TmuFifo& fifo = t.fifo[e.extra];
+      wait(fifo.ready[fifo.head], kStallTmu);
+      fifo.head = (fifo.head + 1) & (TmuFifo::kSlots - 1);
+      --fifo.count;
+      break;
+    }
+    case Event::outside_row: {
+      const Event& place = *at++;
+      t.pc = place.value;
+      outside_read(t, e.value, e.extra * 4u,
+                   cat("row ", static_cast<unsigned>(place.extra), " of a DMA load"));
+      break;
+    }
+    case Event::dma_load:
+    case Event::dma_store:
+      dma_time(t, e.value & 0xffff, e.value >> 16, e.kind == Event::dma_store);
+      break;
+    case Event::wait_load: wait(t.load_done, kStallDmaLoad); break;
+    case Event::wait_store: wait(t.store_done, kStallDmaStore); break;
+    case Event::semaphore:
+    case Event::branch:
+    case Event::finish: break;
   }
-  return leave(Settled::all, at);
 }
 
-Ahead::Ahead(Machine& machine, int threads)
+void FastProgram::lead(Machine& m, Qpu& q) { run(m, q, std::numeric_limits<std::int64_t>::min()); }
+
+bool FastProgram::settle(Machine& m, Qpu& t, std::int64_t limit) {
+  t.passed = false;
+  while (t.settling < t.settling_end) {
+    const Event& e = *t.settling;
+    t.time +=
+        timing::kIssue * static_cast<std::int64_t>(static_cast<std::uint16_t>(e.at - t.event_at));
+    t.event_at = e.at;
+    t.now = t.time;
+    if (e.kind == Event::semaphore) {
+      t.pc = e.value >> 1;
+      if (!m.semaphore(t, e.extra, e.value & 1)) return false;
+      m.epoch.fetch_add(1, std::memory_order_relaxed);
+      t.passed = true;
+      ++t.settling;
+      return false;
+    }
+    if (e.kind == Event::finish) {
+      t.time += timing::kIssue;  // the clock stands after the instruction
+      t.finished = true;
+      ++t.settling;
+      return false;
+    }
+    const bool branch = e.kind == Event::branch;
+    m.settle_one(t, t.settling);
+    if (branch && t.time >= limit) return false;
+  }
+  return true;
+}
+
+Ahead::Ahead(Machine& machine)
     : m_(machine),
       times_(machine.qpus.size()),
-      at_(machine.qpus.size()),
-      end_(machine.qpus.size()),
-      feeds_(machine.qpus.size()) {
-  for (int i = 1; i < threads; ++i) threads_.emplace_back([this] { work(); });
-}
+      holds_(machine.qpus.size()),
+      feeds_(std::make_unique<Feed[]>(machine.qpus.size())),
+      thread_([this] { work(); }) {}
 
 Ahead::~Ahead() {
-  {
-    std::lock_guard lock(mutex_);
-    quit_ = true;
-    tell();
+  quit_ = true;
+  tell();
+}
+
+template <typename F>
+void Ahead::wait(F ready) {
+  for (int i = 0; i < kSpins; ++i) {
+    if (ready()) return;
+    pause();
   }
+  std::unique_lock lock(mutex_);
+  ++sleeping_;
+  changed_.wait(lock, ready);
+  --sleeping_;
+}
+
+void Ahead::tell() {
+  // Who waits counts itself before it looks a last time.
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (sleeping_.load() == 0) return;
+  { std::lock_guard lock(mutex_); }
+  changed_.notify_all();
 }
 
 int Ahead::candidate() const {
-  if (stopping_ || !fast_) return -1;
   int best = -1;
-  std::size_t least = kChunks;
+  std::uint32_t least = kChunks;
   for (int i = 0; i < active_; ++i) {
     const Feed& f = feeds_[static_cast<std::size_t>(i)];
-    if (!f.running && !f.stopped && f.filled < least) best = i, least = f.filled;
+    if (f.stopped.load(std::memory_order_acquire)) continue;
+    std::uint32_t waiting =
+        f.filled.load(std::memory_order_relaxed) - f.settled.load(std::memory_order_acquire);
+    if (waiting < least) best = i, least = waiting;
   }
   return best;
 }
 
 void Ahead::work() {
-  std::unique_lock lock(mutex_);
-  while (!quit_) {
-    int i = candidate();
-    if (i >= 0) record(i, lock);
-    else sleep(lock);
-  }
-}
-
-void Ahead::sleep(std::unique_lock<std::mutex>& lock) {
-  std::uint32_t seen = version_.load(std::memory_order_relaxed);
-  lock.unlock();
-  for (int i = 0; i < kSpins; ++i) {
-    if (version_.load(std::memory_order_acquire) != seen) {
-      lock.lock();
-      return;
+  while (true) {
+    wait([&] { return quit_.load() || !idle_.load(); });
+    if (quit_) return;
+    {
+      Turns turns(fast_);
+      int i = -1;
+      while (true) {
+        wait([&] { return !running_.load() || (i = candidate()) >= 0; });
+        if (!running_) break;
+        record(i);
+      }
     }
-    pause();
+    idle_ = true;
+    tell();
   }
-  lock.lock();
-  ++sleeping_;
-  changed_.wait(lock, [&] { return version_.load(std::memory_order_relaxed) != seen; });
-  --sleeping_;
 }
 
-void Ahead::tell() {
-  version_.fetch_add(1, std::memory_order_release);
-  if (sleeping_) changed_.notify_all();
-}
-
-void Ahead::record(int i, std::unique_lock<std::mutex>& lock) {
+void Ahead::record(int i) {
   Feed& f = feeds_[static_cast<std::size_t>(i)];
   Qpu& q = m_.qpus[static_cast<std::size_t>(i)];
-  Chunk& chunk = f.chunk[(f.first + f.filled) % kChunks];
-  f.running = true;
-  lock.unlock();
-  std::size_t room = room_for(m_.program->instrs.size());
-  if (chunk.events.size() < room + 1) chunk.events.resize(room + 1);
+  const std::uint32_t filled = f.filled.load(std::memory_order_relaxed);
+  Chunk& chunk = f.chunk[filled % kChunks];
+  const std::size_t size = m_.program->instrs.size(), room = event_room(size);
+  if (chunk.events.size() < room) chunk.events.resize(room), chunk.record.resize(record_room(size));
   Event* begin = chunk.events.data();
   q.events = begin;
   q.events_leave = begin + kEvents;
-  // One event per instruction is written without asking.
-  q.events_end = begin + room - m_.program->instrs.size();
+  q.events_end = begin + room;
+  q.record = chunk.record.data();
+  q.record_leave = q.record + kRecord;
   bool stopped = false;
+  chunk.fault = false;
   try {
-    Turns turns(fast_);
-    fast_->run(m_, q, std::numeric_limits<std::int64_t>::min());
+    fast_->lead(m_, q);
     // It left for want of room, at its end, or at a semaphore.
-    stopped = q.finished || q.events[-1].kind == Event::semaphore;
+    stopped = q.finished || (q.events > begin && q.events[-1].kind == Event::semaphore);
   } catch (...) {  // whatever it was, one thread finds it again
-    Event e;
-    e.kind = Event::fault;
-    *q.events++ = e;
-    stopped = true;
+    chunk.fault = stopped = true;
   }
   chunk.used = static_cast<std::size_t>(q.events - begin);
   chunk.vpm_rows = q.vpm_rows;
-  lock.lock();
-  f.running = false;
-  f.stopped = stopped;
-  ++f.filled;
+  f.stopped.store(stopped, std::memory_order_relaxed);
+  f.filled.store(filled + 1, std::memory_order_release);
   tell();
 }
 
 void Ahead::provide(int i) {
-  std::unique_lock lock(mutex_);
-  Feed& f = feeds_[static_cast<std::size_t>(i)];
-  while (f.filled == 0) {
-    WEFT_CHECK(f.running || !f.stopped, "a QPU that stopped has nothing to settle");
-    int other = f.running ? candidate() : i;
-    if (other >= 0) record(other, lock);
-    else sleep(lock);
-  }
-  auto at = static_cast<std::size_t>(i);
-  const Chunk& chunk = f.chunk[f.first];
-  at_[at] = chunk.events.data();
-  end_[at] = at_[at] + chunk.used;
+  auto k = static_cast<std::size_t>(i);
+  Feed& f = feeds_[k];
+  const std::uint32_t settled = f.settled.load(std::memory_order_relaxed);
+  wait([&] { return f.filled.load(std::memory_order_acquire) != settled; });
+  const Chunk& chunk = f.chunk[settled % kChunks];
+  if (chunk.fault) throw RunAgain{};
+  Qpu& t = times_[k];
+  t.settling = chunk.events.data();
+  t.settling_end = t.settling + chunk.used;
+  t.record = const_cast<std::byte*>(chunk.record.data());
+  t.record_leave = t.record + kRecord;
+  t.exhausted = false;
+  holds_[k] = true;
   // Rows of the VPM are each QPU's own; where they are shared, one thread looks who is in order.
   f.vpm_rows |= chunk.vpm_rows;
-  for (const Feed& g : feeds_)
-    if (&g != &f && (g.vpm_rows & f.vpm_rows)) throw RunAgain{};
+  for (std::size_t other = 0; other < times_.size(); ++other)
+    if (other != k && (feeds_[other].vpm_rows & f.vpm_rows)) throw RunAgain{};
 }
 
 void Ahead::consume(int i, bool synchronised) {
-  std::lock_guard lock(mutex_);
-  auto at = static_cast<std::size_t>(i);
-  Feed& f = feeds_[at];
-  f.first = (f.first + 1) % kChunks;
-  --f.filled;
-  at_[at] = end_[at] = nullptr;
-  if (synchronised) m_.qpus[at].passed = true, f.stopped = false;
+  auto k = static_cast<std::size_t>(i);
+  Feed& f = feeds_[k];
+  holds_[k] = false;
+  if (synchronised) {
+    m_.qpus[k].passed = true;
+    f.stopped.store(false, std::memory_order_release);
+  }
+  f.settled.fetch_add(1, std::memory_order_release);
   tell();
 }
 
@@ -269,13 +276,10 @@ void Ahead::loop(int active, std::int64_t limit_cycles) {
       if (t.wait != Wait::none && !m_.wake(t)) continue;
       bool goes_on = t.time < stop;  // as far as a branch, whatever the clock says before it
       while (goes_on) {
-        if (at_[k] == end_[k]) {
-          if (at_[k]) consume(i, false);
-          provide(i);
-        }
-        Machine::Settled how = m_.settle(t, at_[k], end_[k], stop);
-        if (how == Machine::Settled::synchronised) consume(i, true);
-        else goes_on = how == Machine::Settled::all;
+        if (!holds_[k]) provide(i);
+        const bool all = fast_->settle(m_, t, stop), passed = t.passed;
+        if (all || passed) consume(i, passed);
+        goes_on = all || passed;
       }
       moved = true;
       if (t.time > limit_cycles) throw RunAgain{};
@@ -291,10 +295,9 @@ void Ahead::loop(int active, std::int64_t limit_cycles) {
 }
 
 void Ahead::settle_down() {
-  std::unique_lock lock(mutex_);
-  stopping_ = true;
-  while (std::any_of(feeds_.begin(), feeds_.end(), [](const Feed& f) { return f.running; }))
-    sleep(lock);
+  running_ = false;
+  tell();
+  wait([&] { return idle_.load(); });
   fast_ = nullptr;
   for (Qpu& q : m_.qpus) q.events = nullptr, q.replaced = nullptr;
 }
@@ -308,7 +311,8 @@ void Ahead::put_back() {
   // The latest first: by epoch, and within one by each QPU's order. Stores of two QPUs in one epoch
   // go to different words, or they race, which the second run finds too.
   std::vector<Store> stores;
-  for (const Feed& f : feeds_) {
+  for (std::size_t i = 0; i < times_.size(); ++i) {
+    const Feed& f = feeds_[i];
     for (std::size_t end = f.replaced.used; end > 0;) {
       const std::uint32_t* tail = f.replaced.words.data() + end - 3;
       std::size_t count = tail[1];
@@ -322,6 +326,7 @@ void Ahead::put_back() {
 }
 
 bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
+  fast.prepare_ahead();
   std::uint32_t vpm[64][16];
   std::uint8_t semaphores[16];
   std::memcpy(vpm, m_.vpm, sizeof vpm);
@@ -329,25 +334,24 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
   Counters counters = m_.shared.counters;
   std::vector<Finding> findings = m_.findings;
   for (std::size_t i = 0; i < times_.size(); ++i) {
-    Qpu& t = times_[i];
+    Qpu &t = times_[i], &q = m_.qpus[i];
     t = Qpu{};
     t.id = static_cast<int>(i);
-    t.finished = m_.qpus[i].finished;
-    at_[i] = end_[i] = nullptr;
+    t.bit = q.bit;
+    t.finished = q.finished;
+    for (unsigned unit : {0u, 1u}) t.tmu[unit] = q.tmu[unit];
+    holds_[i] = false;
+    Feed& f = feeds_[i];
+    f.filled = f.settled = 0;
+    f.stopped = q.finished;
+    f.replaced.used = 0;
+    f.vpm_rows = 0;
+    q.replaced = &f.replaced;
   }
-  {
-    std::lock_guard lock(mutex_);
-    for (std::size_t i = 0; i < feeds_.size(); ++i) {
-      Feed& f = feeds_[i];
-      f.first = f.filled = 0;
-      f.stopped = f.running = false;
-      f.replaced.used = 0;
-      f.vpm_rows = 0;
-      m_.qpus[i].replaced = &f.replaced;
-    }
-    fast_ = &fast, active_ = active, stopping_ = false;
-    tell();
-  }
+  fast_ = &fast, active_ = active;
+  running_ = true;
+  idle_ = false;  // the last: the other thread begins
+  tell();
   try {
     loop(active, limit_cycles);
   } catch (...) {  // RunAgain, or a fault: others have gone past it, one thread stops in time

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// QPUs on several host threads with the results, faults and clocks of one. Each QPU runs ahead by
-// itself and writes down, as events, what it does to units that QPUs share; the launch's own thread
-// settles the events (caches, bandwidth, race checks, semaphores) in the order in which one thread
-// would have met them. A QPU stops at a semaphore until that is settled. What cannot be settled so
-// (a fault, rows of the VPM that two QPUs use) puts memory back, and the launch is done again by
-// one thread.
+// QPUs on two host threads with the results, faults and clocks of one. One thread has the registers
+// and memory of all QPUs: each runs ahead by itself, its accesses are checked for races, and what
+// it does to units that QPUs share is written down. The launch's own thread gives it its clocks
+// (caches, bandwidth, semaphores) in the order in which one thread would have met it. A QPU stops
+// at a semaphore until that is settled. What cannot be settled so (a fault, rows of the VPM that
+// two QPUs use) puts memory back, and the launch is done again by one thread.
 
 #include <atomic>
 #include <condition_variable>
@@ -25,8 +25,7 @@ bool may_run_ahead(const Program& program);
 
 class Ahead {
  public:
-  /// `threads` in all, the caller's one of them.
-  Ahead(Machine& machine, int threads);
+  explicit Ahead(Machine& machine);
   ~Ahead();
   Ahead(const Ahead&) = delete;
   Ahead& operator=(const Ahead&) = delete;
@@ -38,50 +37,54 @@ class Ahead {
  private:
   struct Chunk {
     std::vector<Event> events;
-    std::size_t used = 0;
+    std::vector<std::byte> record;
+    std::size_t used = 0;        // events
     std::uint64_t vpm_rows = 0;  // that the QPU has touched since the launch began
+    bool fault = false;          // the thread met one; it is found again by one thread
   };
   static constexpr std::size_t kChunks = 3;
   /// What one QPU has written down and nobody settled yet.
   struct Feed {
     Chunk chunk[kChunks];
-    std::size_t first = 0, filled = 0;
-    bool running = false;
-    bool stopped = false;  // at a semaphore, a fault, or the end
-    Qpu::Replaced replaced;
-    std::uint64_t vpm_rows = 0;
+    // Each on a line of its own: one thread looks at it while the other works.
+    alignas(64) std::atomic<std::uint32_t> filled{0};   // chunks so far: by the one thread
+    alignas(64) std::atomic<std::uint32_t> settled{0};  // by the other
+    alignas(64) std::atomic<bool> stopped{false};       // at a semaphore, a fault, or the end
+    alignas(64) Qpu::Replaced replaced;
+    alignas(64) std::uint64_t vpm_rows = 0;
   };
 
   void work();
-  /// Until something changes, with the lock held before and after; looks for a while, then sleeps.
-  void sleep(std::unique_lock<std::mutex>& lock);
-  /// Something has changed; with the lock held.
-  void tell();
   /// A QPU that may run now, the one with the least written down first; -1: none.
   int candidate() const;
-  /// Runs QPU i for a chunk; called and left with the lock held.
-  void record(int i, std::unique_lock<std::mutex>& lock);
-  /// Waits until QPU i has something to settle, running it or another one meanwhile.
+  /// Runs QPU i for a chunk.
+  void record(int i);
+  /// Waits until QPU i has something to settle.
   void provide(int i);
   void consume(int i, bool synchronised);
   void loop(int active, std::int64_t limit_cycles);
-  /// Takes the threads off the launch.
+  /// Takes the other thread off the launch.
   void settle_down();
   void put_back();
+  /// Until `ready()`: looks for a while, then sleeps.
+  template <typename F>
+  void wait(F ready);
+  /// What the other thread may wait for has come.
+  void tell();
 
   Machine& m_;
-  std::vector<Qpu> times_;  // clocks, stalls and TMU queues of each QPU, as settled
-  std::vector<const Event*> at_, end_;
-  std::vector<Feed> feeds_;
+  std::vector<Qpu> times_;   // clocks, stalls and TMU queues of each QPU, as settled
+  std::vector<bool> holds_;  // the settling thread is at a chunk of this QPU
+  std::unique_ptr<Feed[]> feeds_;
   FastProgram* fast_ = nullptr;
   int active_ = 0;
-  bool stopping_ = false;  // this launch
-  bool quit_ = false;
-  std::atomic<std::uint32_t> version_{0};
-  int sleeping_ = 0;
+  std::atomic<bool> running_{false};  // a launch
+  std::atomic<bool> idle_{true};      // the other thread is not in it
+  std::atomic<bool> quit_{false};
+  std::atomic<int> sleeping_{0};
   std::mutex mutex_;
   std::condition_variable changed_;
-  std::vector<std::jthread> threads_;
+  std::jthread thread_;
 };
 
 }  // namespace weft::qpu::hw

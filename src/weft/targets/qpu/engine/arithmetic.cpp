@@ -60,7 +60,7 @@ std::int32_t Emitter::convert_to_int(std::int32_t a) {
   std::string bits = any(each2("icmp eq", kInt8, r, {odd, odd}));
   std::string good = t_.def("icmp eq i8 ", bits, ", 0");
   unsigned id = t_.fresh();
-  t_.line("br i1 ", good, ", label %g", id, ", label %r", id);
+  t_.usually(good, cat("g", id), cat("r", id));
   std::string from = label_;
   t_.label("r", id);
   Halves fixed;
@@ -68,7 +68,8 @@ std::int32_t Emitter::convert_to_int(std::int32_t a) {
     std::string p = t_.def("getelementptr i8, ptr %scratch, i64 ", half * 32);
     t_.line("store ", kFloat8, " ", half ? f.hi : f.lo, ", ptr ", p, ", align 32");
   }
-  t_.line("call void @weft_qpu_repair(ptr %scratch, ptr @recipe", recipes_.size(), ", i32 1)");
+  t_.line("call preserve_allcc i32 @weft_qpu_rare_repair(ptr %scratch, ptr @recipe",
+          recipes_.size(), ", i32 1)");
   recipes_.push_back({1, 1, kFtoi, 0, 0});
   for (unsigned half = 0; half < 2; ++half) {
     std::string p = t_.def("getelementptr i8, ptr %scratch, i64 ", 64 + half * 32);
@@ -85,8 +86,63 @@ std::int32_t Emitter::convert_to_int(std::int32_t a) {
   return add(std::move(v));
 }
 
+bool Emitter::scalar_op(unsigned op, std::int32_t a, std::int32_t b, Value* out) {
+  const Value &x = at(a), &y = at(b);
+  if (!x.affine() || !y.affine() || (x.constant && y.constant)) return false;
+  const bool same = x.uniform() && y.uniform();
+  auto binary = [&](std::string_view name) {
+    out->scalar = t_.def(name, " i32 ", x.scalar, ", ", y.scalar);
+    return true;
+  };
+  auto call = [&](std::string_view name) {
+    out->scalar = t_.def("call i32 @llvm.", name, ".i32(i32 ", x.scalar, ", i32 ", y.scalar, ")");
+    return true;
+  };
+  auto count = [&] {
+    return y.constant ? std::to_string(y.word & 31) : t_.def("and i32 ", y.scalar, ", 31");
+  };
+  const auto first = static_cast<std::uint32_t>(x.stride),
+             second = static_cast<std::uint32_t>(y.stride);
+  if (op == kAdd) {
+    out->stride = static_cast<std::int32_t>(first + second);
+    return binary("add");
+  }
+  if (op == kSub) {
+    out->stride = static_cast<std::int32_t>(first - second);
+    return binary("sub");
+  }
+  if (op == kShl && y.constant) {
+    out->stride = static_cast<std::int32_t>(first << (y.word & 31));
+    out->scalar = t_.def("shl i32 ", x.scalar, ", ", y.word & 31);
+    return true;
+  }
+  if (!same) return false;
+  switch (op) {
+    case kShl: out->scalar = t_.def("shl i32 ", x.scalar, ", ", count()); return true;
+    case kShr: out->scalar = t_.def("lshr i32 ", x.scalar, ", ", count()); return true;
+    case kAsr: out->scalar = t_.def("ashr i32 ", x.scalar, ", ", count()); return true;
+    case kRor:
+      out->scalar = t_.def("call i32 @llvm.fshr.i32(i32 ", x.scalar, ", i32 ", x.scalar, ", i32 ",
+                           count(), ")");
+      return true;
+    case kMin: return call("smin");
+    case kMax: return call("smax");
+    case kAnd: return binary("and");
+    case kOr: return binary("or");
+    case kXor: return binary("xor");
+    case kNot: out->scalar = t_.def("xor i32 ", x.scalar, ", -1"); return true;
+    case kClz:
+      out->scalar = t_.def("call i32 @llvm.ctlz.i32(i32 ", x.scalar, ", i1 false)");
+      return true;
+    default: return false;
+  }
+}
+
 std::int32_t Emitter::add_op(const Instr& i, std::int32_t a, std::int32_t b) {
   Value v;
+  const bool moves = a == b && (i.op_add == kMin || i.op_add == kMax || i.op_add == kAnd ||
+                                i.op_add == kOr || i.op_add == kXor || i.op_add == kSub);
+  if (!moves && scalar_op(i.op_add, a, b, &v)) return add(std::move(v));
   auto binary = [&](std::string_view op) { v.as_int = each2(op, kInt8, ints(a), ints(b)); };
   auto call = [&](std::string_view name) {
     Halves x = ints(a), y = ints(b);
@@ -186,6 +242,13 @@ std::int32_t Emitter::mul_op(const Instr& i, std::int32_t a, std::int32_t b) {
   switch (i.op_mul) {
     case kFmul: return float_op(kRecipeMul + kFmul, a, b);
     case kMul24: {
+      if (at(a).uniform() && at(b).uniform()) {
+        Value v;
+        auto low = [&](std::int32_t x) { return t_.def("and i32 ", at(x).scalar, ", ", 0xffffff); };
+        std::string x = low(a), y = low(b);
+        v.scalar = t_.def("mul i32 ", x, ", ", y);
+        return add(std::move(v));
+      }
       std::string low = splat_text(0xffffff);
       Halves x = each2("and", kInt8, ints(a), {low, low}),
              y = each2("and", kInt8, ints(b), {low, low});
@@ -201,7 +264,7 @@ std::int32_t Emitter::mul_op(const Instr& i, std::int32_t a, std::int32_t b) {
 }
 
 std::int32_t Emitter::rotated(std::int32_t value, unsigned code) {
-  if (values_[static_cast<std::size_t>(value)].constant) return value;
+  if (at(value).uniform()) return value;
   Halves x = ints(value);
   Value v;
   if (code != 48) {
@@ -214,8 +277,7 @@ std::int32_t Emitter::rotated(std::int32_t value, unsigned code) {
     }
     return add(std::move(v));
   }
-  Halves r5 = ints(read(kSlotAcc + 5));
-  std::string n = t_.def("extractelement ", kInt8, " ", r5.lo, ", i32 0");
+  std::string n = first_lane(read(kSlotAcc + 5));
   std::string eight = t_.def("and i32 ", n, ", 8"), far = t_.def("icmp ne i32 ", eight, ", 0");
   std::string lo = t_.def("select i1 ", far, ", ", kInt8, " ", x.hi, ", ", kInt8, " ", x.lo);
   std::string hi = t_.def("select i1 ", far, ", ", kInt8, " ", x.lo, ", ", kInt8, " ", x.hi);
@@ -238,9 +300,13 @@ std::int32_t Emitter::rotated(std::int32_t value, unsigned code) {
 
 /// A write of r5: lane 0 to all, or the first lane of each quad to its quad.
 std::int32_t Emitter::spread(std::int32_t value, bool lane0) {
-  if (values_[static_cast<std::size_t>(value)].constant) return value;
-  Halves x = ints(value);
+  if (at(value).uniform()) return value;
   Value v;
+  if (lane0 && at(value).affine()) {
+    v.scalar = at(value).scalar;
+    return add(std::move(v));
+  }
+  Halves x = ints(value);
   if (lane0) {
     v.as_int.lo = t_.def("shufflevector ", kInt8, " ", x.lo, ", ", kInt8, " ", x.lo, ", ", kInt8,
                          " zeroinitializer");
@@ -290,11 +356,49 @@ Halves Emitter::carry_of(unsigned op, std::int32_t a, std::int32_t b, std::int32
   }
 }
 
+bool Emitter::scalar_flags(const Instr& i, bool from_mul, std::int32_t a, std::int32_t b,
+                           std::int32_t result, const Live& live) {
+  if (!at(result).uniform() || (!from_mul && !(at(a).uniform() && at(b).uniform()))) return false;
+  std::string carry = "false";
+  if (live[kFlagC] && !from_mul) {
+    auto greater = [&](std::string_view how, std::int32_t x, std::int32_t y) {
+      return t_.def("icmp ", how, " i32 ", at(x).scalar, ", ", at(y).scalar);
+    };
+    switch (i.op_add) {
+      case kMin:
+      case kMax: carry = greater("sgt", a, b); break;
+      case kAdd: carry = greater("ult", result, a); break;
+      case kSub: carry = greater("ult", a, b); break;
+      case kAnd:
+      case kOr:
+      case kXor:
+      case kNot:
+      case kClz:
+      case kRor: break;
+      default: return false;
+    }
+  }
+  const std::string& word = at(result).scalar;
+  auto put = [&](unsigned f, std::string text) {
+    flags_[f] = {};
+    flags_[f].uniform = std::move(text);
+    flags_[f].known = flags_[f].dirty = true;
+    inverse_[f] = {};
+  };
+  for (unsigned f = 0; f < 3; ++f)
+    if (!live[kFlagZ + f]) flags_[f] = {}, inverse_[f] = {};
+  if (live[kFlagZ]) put(0, t_.def("icmp eq i32 ", word, ", 0"));
+  if (live[kFlagN]) put(1, t_.def("icmp slt i32 ", word, ", 0"));
+  if (live[kFlagC]) put(2, carry);
+  return true;
+}
+
 void Emitter::set_flags(const Instr& i, std::uint32_t at, bool from_mul, std::int32_t a,
                         std::int32_t b, std::int32_t result) {
   unsigned cond = from_mul ? i.cond_mul : i.cond_add;
   if (cond == kNever) return;
   const Live& live = live_[at - start_];
+  if (cond == kAlways && scalar_flags(i, from_mul, a, b, result, live)) return;
   Halves zero{"zeroinitializer", "zeroinitializer"}, fresh[3];
   bool wanted[3];
   for (unsigned f = 0; f < 3; ++f) wanted[f] = live[kFlagZ + f];
@@ -319,6 +423,7 @@ void Emitter::set_flags(const Instr& i, std::uint32_t at, bool from_mul, std::in
       continue;
     }
     flags_[f].bits = fresh[f];
+    flags_[f].uniform.clear();
     flags_[f].known = flags_[f].dirty = true;
     inverse_[f] = {};
   }

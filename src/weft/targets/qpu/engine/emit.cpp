@@ -14,20 +14,32 @@ bool rotates(const Instr& i) { return i.kind == kAluImm && i.raddr_b >= 48 && i.
 constexpr std::string_view kHelpers = R"(
 declare i32 @weft_qpu_read(ptr, ptr, i32, i32, i32, i32)
 declare i32 @weft_qpu_write(ptr, ptr, i32, i32, i32, i32)
-declare i32 @weft_qpu_tmu(ptr, ptr, i32, i32, i32)
 declare i32 @weft_qpu_tmu_row0(ptr, ptr, i32, i32, i32, ptr)
 declare i32 @weft_qpu_tmu_row1(ptr, ptr, i32, i32, i32, ptr)
-declare i64 @weft_qpu_reserve(ptr, i64, i64)
+declare preserve_allcc i32 @weft_qpu_rare_read(ptr, ptr, i32, i32, i32, i32)
+declare preserve_allcc i32 @weft_qpu_rare_write(ptr, ptr, i32, i32, i32, i32)
+declare preserve_allcc i32 @weft_qpu_rare_tmu(ptr, ptr, i32, i32, i32)
+declare preserve_allcc i32 @weft_qpu_rare_tmu_row0(ptr, ptr, i32, i32, i32, ptr)
+declare preserve_allcc i32 @weft_qpu_rare_tmu_row1(ptr, ptr, i32, i32, i32, ptr)
+declare preserve_allcc i32 @weft_qpu_rare_receive(ptr, ptr, i32, i32, i32)
+declare preserve_allcc i32 @weft_qpu_rare_settle(ptr, ptr, i32, i32, i32)
+declare preserve_allcc i64 @weft_qpu_rare_reserve(ptr, i64, i64)
+declare preserve_allcc i32 @weft_qpu_rare_repair(ptr, ptr, i32)
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 declare i32 @llvm.fshr.i32(i32, i32, i32)
 declare i32 @weft_qpu_receive(ptr, ptr, i32, i32, i32)
+declare i32 @weft_qpu_settle(ptr, ptr, i32, i32, i32)
+declare i32 @weft_qpu_clock_row(ptr, ptr, i32, i32, i32, i32)
+declare i32 @weft_qpu_clock_semaphore(ptr, ptr, i32, i32)
 declare i32 @weft_qpu_semaphore(ptr, ptr, i32, i32)
 declare i32 @weft_qpu_literal(ptr, ptr, i32, i32)
 declare i32 @weft_qpu_break(ptr, ptr, i32, i32)
 declare i32 @weft_qpu_off(ptr, ptr, i32, i32)
 declare i32 @weft_qpu_finish(ptr, ptr, i32, i32)
-declare void @weft_qpu_repair(ptr, ptr, i32)
 declare i64 @llvm.smax.i64(i64, i64)
+declare i32 @llvm.smin.i32(i32, i32)
+declare i32 @llvm.smax.i32(i32, i32)
+declare i32 @llvm.ctlz.i32(i32, i1)
 declare <8 x i32> @llvm.fshr.v8i32(<8 x i32>, <8 x i32>, <8 x i32>)
 declare <8 x i32> @llvm.smin.v8i32(<8 x i32>, <8 x i32>)
 declare <8 x i32> @llvm.smax.v8i32(<8 x i32>, <8 x i32>)
@@ -43,15 +55,23 @@ declare <8 x i32> @llvm.x86.avx.cvtt.ps2dq.256(<8 x float>)
 )";
 }  // namespace
 
-std::string translate_text(const Program& program, const Flow& flow, bool count) {
-  return Emitter(program, flow, count).run();
+std::string translate_text(const Program& program, const Flow& flow, bool count, Role role) {
+  return Emitter(program, flow, count, role).run();
 }
 
 std::string Emitter::run() {
   std::string head =
       "define void @weft_qpu_run(ptr %m, ptr %q, ptr %shared, i64 %limit, ptr %counts, ptr "
-      "%scratch, i32 "
-      "%from) nounwind {\nstart:\n  switch i32 %from, label %out [\n";
+      "%scratch, i32 %from) nounwind {\nstart:\n";
+  auto constant = [&](std::string_view name, std::string_view type, std::string_view base,
+                      std::size_t offset) {
+    head += cat("  %at.", name, " = getelementptr i8, ptr %", base, ", i64 ", offset, "\n  %", name,
+                " = load ", type, ", ptr %at.", name, "\n");
+  };
+  constant("bit", "i32", "q", offsetof(Qpu, bit));
+  constant("launch", "i32", "shared", offsetof(Shared, launch));
+  constant("full", "ptr", "q", offsetof(Qpu, record_leave));
+  head += "  switch i32 %from, label %out [\n";
   for (std::size_t b = 0; b < flow_.blocks.size(); ++b)
     head += cat("    i32 ", b, ", label %b", b, "\n");
   head += "  ]\nout:\n  ret void\n";
@@ -73,6 +93,9 @@ std::string Emitter::run() {
       out += cat(k ? ", i32 " : "i32 ", recipes_[r][k]);
     out += "]\n";
   }
+  out += "!0 = !{!\"branch_weights\", i32 4000, i32 1}\n";
+  out += "!1 = !{!\"branch_weights\", i32 1, i32 4000}\n";
+  out += "!2 = !{!\"branch_weights\", i32 1, i32 8}\n";
   return out;
 }
 
@@ -84,7 +107,9 @@ void Emitter::block(std::size_t index) {
   forget();
   shapes_ = b.shapes;
   start_ = b.first;
-  clock_.clear();
+  kept_ = {};
+  record_.clear();
+  record_bytes_ = 0;
   taken_.clear();
   auto n = static_cast<std::uint32_t>(program_.instrs.size());
   if (b.first >= n) {
@@ -95,7 +120,7 @@ void Emitter::block(std::size_t index) {
   std::uint32_t length = b.last - b.first + 1;
   std::size_t requests = 0;
   for (std::uint32_t at = b.first; at <= b.last; ++at) requests += flow_.asks[at];
-  in_place_ = requests <= kInPlace;
+  in_place_ = requests <= kInPlace || role_ == Role::values;
   live_.assign(length, {});
   Live live = b.live_out;
   for (std::uint32_t k = length; k-- > 0;) {
@@ -104,16 +129,22 @@ void Emitter::block(std::size_t index) {
     uses_of(program_.instrs[b.first + k], &reads, &writes);
     live = (live & ~writes) | reads;
   }
+  loop_ = loops(index);
+  if (loop_) open_loop(index);
+  auto each = [&](std::uint32_t at) { role_ == Role::clocks ? clock(at) : instruction(at); };
   if (b.in_slots) {
-    std::string kept = t_.def("load i8, ptr ", address(offsetof(Qpu, taken)));
-    taken_ = t_.def("icmp ne i8 ", kept, ", 0");
+    if (role_ != Role::clocks) {
+      std::string kept = t_.def("load i8, ptr ", address(offsetof(Qpu, taken)));
+      taken_ = t_.def("icmp ne i8 ", kept, ", 0");
+    }
     // Should it wait now, it comes back here and not to the block that starts outside of slots.
     slots_left(b.branch + 4 - b.first);
-    instruction(b.first);
+    each(b.first);
     slots_left(0);
   }
-  for (std::uint32_t at = b.first + b.in_slots; at <= b.last; ++at) instruction(at);
+  for (std::uint32_t at = b.first + b.in_slots; at <= b.last; ++at) each(at);
   finish_block(b, length);
+  loop_ = false;
 }
 
 void Emitter::slots_left(std::uint32_t n) {
@@ -121,17 +152,14 @@ void Emitter::slots_left(std::uint32_t n) {
 }
 
 void Emitter::advance(std::uint32_t length) {
-  std::string count = address(offsetof(Qpu, instructions));
-  time_ = t_.def("add i64 ", time(), ", ", length * timing::kIssue);
-  t_.line("store i64 ", time_, ", ptr ", address(offsetof(Qpu, time)));
-  std::string done = t_.def("load i64, ptr ", count);
-  std::string sum = t_.def("add i64 ", done, ", ", length);
-  t_.line("store i64 ", sum, ", ptr ", count);
+  if (role_ != Role::values)
+    keep(kTime, t_.def("add i64 ", kept(kTime), ", ", length * timing::kIssue));
+  if (role_ != Role::clocks) bump("%q", offsetof(Qpu, instructions), static_cast<int>(length));
 }
 
 void Emitter::finish_block(const FlowBlock& b, std::uint32_t length) {
   resolve();
-  flush(b.live_out);
+  if (!loop_ && role_ != Role::clocks) flush(b.live_out);
   auto n = static_cast<std::uint32_t>(program_.instrs.size());
   if (b.end == BlockEnd::runs_off) {
     helper("off", n);
@@ -145,8 +173,21 @@ void Emitter::finish_block(const FlowBlock& b, std::uint32_t length) {
     std::string more = t_.def("add i64 ", old, ", 1");
     t_.line("store i64 ", more, ", ptr ", at);
   }
+  const bool branches = b.end == BlockEnd::branches, decides = branches && b.next >= 0;
+  if (branches && role_ != Role::alone) {
+    // Whether it is taken; a word also where it always is, so that a loop of nothing else ends.
+    std::string place = entry();
+    if (decides && role_ == Role::values)
+      t_.line("store i32 ", t_.def("zext i1 ", taken_, " to i32"), ", ptr ", place);
+    if (decides && role_ == Role::clocks)
+      taken_ = t_.def("icmp ne i32 ", t_.def("load i32, ptr ", place), ", 0");
+  }
+  close_record();
+  if (loop_) return close_loop(static_cast<std::size_t>(b.target));
+  drop();
   if (b.end == BlockEnd::finishes) {
-    t_.line("call i32 @weft_qpu_finish(ptr %m, ptr %q, i32 ", b.last, ", i32 0)");
+    if (role_ == Role::clocks) t_.line("store i8 1, ptr ", address(offsetof(Qpu, finished)));
+    else t_.line("call i32 @weft_qpu_finish(ptr %m, ptr %q, i32 ", b.last, ", i32 0)");
     t_.line("ret void");
     return;
   }
@@ -158,66 +199,36 @@ void Emitter::finish_block(const FlowBlock& b, std::uint32_t length) {
     t_.line("br label %b", b.next);
     return;
   }
+  leave(b);
+}
+
+/// The end of a block that branches: a branch that is taken is where a QPU may give way.
+void Emitter::leave(const FlowBlock& b) {
   unsigned id = t_.fresh();
   if (b.next >= 0) {
     t_.line("br i1 ", taken_, ", label %t", id, ", label %b", b.next);
     t_.label("t", id);
   }
-  std::string late = t_.def("icmp sge i64 ", time_, ", %limit");
-  t_.line("br i1 ", late, ", label %y", id, ", label %b", b.target);
+  std::string stop;
+  if (role_ != Role::values) {
+    std::string time = t_.def("load i64, ptr ", address(offsetof(Qpu, time)));
+    stop = t_.def("icmp sge i64 ", time, ", %limit");
+  }
+  if (role_ != Role::alone) {
+    std::string full = t_.def("icmp uge ptr ", record_, ", %full");
+    stop = stop.empty() ? full : t_.def("or i1 ", stop, ", ", full);
+  }
+  t_.rarely(stop, cat("y", id), cat("b", b.target));
   t_.label("y", id);
-  // Running ahead, every branch is written down, and it goes on while there is room.
-  std::string place = t_.def("load ptr, ptr ", address(offsetof(Qpu, events)));
-  std::string serial = t_.def("icmp eq ptr ", place, ", null");
-  t_.line("br i1 ", serial, ", label %z", id, ", label %w", id);
-  t_.label("w", id);
-  std::string next = event(place, time_, Event::branch, 0);
-  std::string end = t_.def("load ptr, ptr ", address(offsetof(Qpu, events_leave)));
-  std::string room = t_.def("icmp ult ptr ", next, ", ", end);
-  t_.line("br i1 ", room, ", label %b", b.target, ", label %z", id);
-  t_.label("z", id);
   t_.line("store i32 ", flow_.blocks[static_cast<std::size_t>(b.target)].first, ", ptr ",
           address(offsetof(Qpu, pc)));
   t_.line("ret void");
 }
 
-std::string Emitter::event(const std::string& place, const std::string& time, Event::Kind kind,
-                           int extra) {
-  static_assert(sizeof(Event) == 8 && offsetof(Event, at) == 4 && offsetof(Event, kind) == 6 &&
-                offsetof(Event, extra) == 7 && timing::kIssue == 4);
-  std::uint64_t what = static_cast<std::uint64_t>(extra) << 56 | static_cast<std::uint64_t>(kind)
-                                                                     << 48;
-  std::string at = t_.def("and i64 ", t_.def("shl i64 ", time, ", 30"), ", ", 0xffffull << 32);
-  t_.line("store i64 ", t_.def("or i64 ", at, ", ", what), ", ptr ", place);
-  std::string next = t_.def("getelementptr i8, ptr ", place, ", i64 8");
-  t_.line("store ptr ", next, ", ptr ", address(offsetof(Qpu, events)));
-  return next;
-}
-
-const std::string& Emitter::time() {
-  if (clock_.empty()) clock_ = t_.def("load i64, ptr ", address(offsetof(Qpu, time)));
-  return clock_;
-}
-
-std::string Emitter::where(std::uint32_t at) const {
-  return cat("ptr %m, ptr %q, i32 ", at, ", i32 ", at - start_);
-}
-
-void Emitter::helper(std::string_view name, std::uint32_t at, std::string_view extra) {
-  std::string status =
-      t_.def("call i32 @weft_qpu_", name, "(", where(at), extra.empty() ? "" : ", ", extra, ")");
-  std::string good = t_.def("icmp eq i32 ", status, ", 0");
-  unsigned id = t_.fresh();
-  t_.line("br i1 ", good, ", label %k", id, ", label %out");
-  label_ = cat("k", id);
-  t_.label(label_);
-  clock_.clear();  // it may have waited
-}
-
 void Emitter::literal(std::uint32_t at) {
   resolve();
   flush(Live().set());
-  helper("literal", at);
+  noted("literal", at);
   forget();
 }
 
@@ -248,8 +259,14 @@ void Emitter::branch(std::uint32_t at) {
   if (i.cond_br != kBranchAlways) {
     bool negated = false;
     Cond mask = branch_mask(i.cond_br, &negated);
-    std::string bits = any(flag(mask));
-    taken_ = t_.def("icmp ", negated ? "eq" : "ne", " i8 ", bits, ", 0");
+    const Flag& f = flags_[(mask - kZs) / 2];
+    if (f.known && !f.uniform.empty()) {
+      const bool inverted = ((mask - kZs) % 2 != 0) != negated;
+      taken_ = inverted ? t_.def("xor i1 ", f.uniform, ", true") : f.uniform;
+    } else {
+      std::string bits = any(flag(mask));
+      taken_ = t_.def("icmp ", negated ? "eq" : "ne", " i8 ", bits, ", 0");
+    }
   }
   for (std::uint8_t to :
        {plain_slot(add_file_b(i), i.waddr_add), plain_slot(mul_file_b(i), i.waddr_mul)}) {
@@ -286,13 +303,24 @@ void Emitter::load_immediate(std::uint32_t at, const Instr& i) {
 }
 
 void Emitter::alu(std::uint32_t at, const Instr& i) {
+  auto read_port = [&](unsigned slot, unsigned address_read) {
+    now_[slot] = -1;
+    if (address_read == 50) now_[slot] = splat(0);
+    if (address_read != kRUniform) return;
+    Value v;
+    v.loaded = true;
+    v.scalar = t_.def("load i32, ptr ", address(offsetof(Qpu, slot) + 64ull * slot));
+    now_[slot] = add(std::move(v));
+  };
   if (unsigned a = peripheral_a(i)) {
-    helper("read", at, cat("i32 0, i32 ", a));
-    now_[kSlotPerA] = -1;
+    if (a == 50) wait_dma(at, false);
+    else helper("read", at, cat("i32 0, i32 ", a));
+    read_port(kSlotPerA, a);
   }
   if (unsigned b = peripheral_b(i)) {
-    helper("read", at, cat("i32 1, i32 ", b));
-    now_[kSlotPerB] = -1;
+    if (b == 50) wait_dma(at, true);
+    else helper("read", at, cat("i32 1, i32 ", b));
+    read_port(kSlotPerB, b);
   }
   std::int32_t add_a = -1, add_b = -1, mul_a = -1, mul_b = -1, sum = -1, product = -1;
   if (i.op_add) {
@@ -353,8 +381,15 @@ void Emitter::deliver(std::uint32_t at, bool file_b, unsigned waddr, unsigned co
     request(at, unit, value, shape.known() && shape.stride == 4);
     return;
   }
-  store_slot(kSlotOutAdd, value);
-  helper("write", at, cat("i32 ", file_b ? 1 : 0, ", i32 ", waddr));
+  // Set-ups and addresses are lane 0's.
+  if (waddr == kWVpmSetup && file_b) return set_up_store(at, first_lane(value));
+  if (waddr == kWVpmSetup || waddr == kWDmaAddr)
+    t_.line("store i32 ", first_lane(value), ", ptr ",
+            address(offsetof(Qpu, slot) + 64ull * kSlotOutAdd));
+  else store_slot(kSlotOutAdd, value);
+  std::string extra = cat("i32 ", file_b ? 1 : 0, ", i32 ", waddr);
+  if (waddr == kWDmaAddr) noted("write", at, extra);
+  else helper("write", at, extra);
   if (waddr >= kWRecip && waddr <= kWLog2) {
     now_[kSlotAcc + 4] = -1;
     dirty_[kSlotAcc + 4] = false;

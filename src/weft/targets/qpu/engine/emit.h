@@ -3,6 +3,7 @@
 // Values of the LLVM text that the translated engine writes: sixteen lanes as two halves of eight,
 // as integers, as floats, or both, made when asked for.
 
+#include <array>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -21,6 +22,12 @@ struct Halves {
 
 struct Value {
   Halves as_int, as_float;
+  // Lane 0, where lane l is known to hold it plus l times `stride`; the vector is made when asked
+  // for.
+  std::string scalar;
+  std::int32_t stride = 0;
+  bool affine() const { return !scalar.empty(); }
+  bool uniform() const { return affine() && stride == 0; }
   // The integer form differs from the float's bits until -0 has become +0.
   bool constant = false;  // every lane is `word`; as_float comes from memory, unseen by LLVM
   std::uint32_t word = 0;
@@ -35,7 +42,8 @@ struct Value {
 
 /// Flags of one kind as two vectors of i1 or, from memory, of i32.
 struct Flag {
-  Halves bits;  // <8 x i1>
+  Halves bits;          // <8 x i1>
+  std::string uniform;  // i1: all lanes alike
   bool known = false, dirty = false;
 };
 
@@ -63,6 +71,13 @@ class Text {
     (put(parts), ...);
     body_ += ":\n";
   }
+  /// A branch of which one side is rarely taken: what lies there is kept out of the way.
+  void usually(std::string_view condition, std::string_view yes, std::string_view no) {
+    line("br i1 ", condition, ", label %", yes, ", label %", no, ", !prof !0");
+  }
+  void rarely(std::string_view condition, std::string_view yes, std::string_view no) {
+    line("br i1 ", condition, ", label %", yes, ", label %", no, ", !prof !1");
+  }
   unsigned fresh() { return next_++; }
   std::string& body() { return body_; }
 
@@ -80,13 +95,27 @@ class Text {
 
 inline constexpr std::string_view kInt8 = "<8 x i32>", kFloat8 = "<8 x float>", kBit8 = "<8 x i1>";
 
+/// Words of the QPU's state that a block keeps in registers of the host.
+enum Kept : std::uint8_t { kTime, kHead0, kCount0, kHead1, kCount1, kKeptWords };
+
 class Emitter {
  public:
-  Emitter(const Program& program, const Flow& flow, bool count)
-      : program_(program), flow_(flow), count_(count) {}
+  Emitter(const Program& program, const Flow& flow, bool count, Role role)
+      : program_(program), flow_(flow), count_(count), role_(role) {}
   std::string run();
 
  private:
+  struct KeptWord {
+    std::string value;
+    bool dirty = false;
+  };
+  using KeptState = std::array<KeptWord, kKeptWords>;
+  /// A rare path that calls a helper and comes back; what was kept, read again there.
+  struct Aside {
+    std::array<std::string, kKeptWords> value;
+    std::string from;
+  };
+
   // emit.cpp: structure.
   void block(std::size_t index);
   void finish_block(const FlowBlock& b, std::uint32_t length);
@@ -96,23 +125,59 @@ class Emitter {
   void load_immediate(std::uint32_t at, const Instr& i);
   void deliver(std::uint32_t at, bool file_b, unsigned address, unsigned cond, std::int32_t value,
                Shape shape);
-  void helper(std::string_view name, std::uint32_t at, std::string_view extra = {});
-  std::string where(std::uint32_t at) const;
   void literal(std::uint32_t at);
-  void advance(std::uint32_t length);
-  /// The QPU's clock at the start of the block, plus its stalls since.
-  const std::string& time();
-  /// Writes an event of `time` at `place` down; the place of the next.
-  std::string event(const std::string& place, const std::string& time, Event::Kind kind, int extra);
   void slots_left(std::uint32_t n);
+  void advance(std::uint32_t length);
+  void leave(const FlowBlock& b);
+
+  // peripherals.cpp: the frequent ones in place.
+  void wait_dma(std::uint32_t at, bool store);
+  void set_up_store(std::uint32_t at, const std::string& word);
+
+  // loops.cpp: blocks that branch to themselves keep everything in registers of the host.
+  bool loops(std::size_t index) const;
+  void open_loop(std::size_t index);
+  void close_loop(std::size_t index);
+
+  // state.cpp: the QPU's state, helpers, and what is written down.
+  /// `rare`: one that leaves all registers as they are, so that nothing has to make way for it.
+  void helper(std::string_view name, std::uint32_t at, std::string_view extra = {},
+              bool rare = false);
+  /// The same for what may write events down, or settle them.
+  void noted(std::string_view name, std::uint32_t at, std::string_view extra = {});
+  Aside aside(std::string_view name, std::uint32_t at, std::string_view extra,
+              const KeptState& before);
+  void join(const Aside& aside, const std::string& from);
+  std::string where(std::uint32_t at) const;
+  const std::string& kept(Kept word);
+  void keep(Kept word, std::string value);
+  void save();
+  void drop();
+  /// The place of the next word written down, or to be read.
+  std::string entry();
+  void close_record();
+
+  // clocks.cpp: what Role::clocks does of an instruction.
+  void clock(std::uint32_t at);
+  void settle(std::uint32_t at);
+  void clock_request(std::uint32_t at, int unit);
+  void clock_receive(std::uint32_t at, int unit);
 
   // requests.cpp: texture units.
   void request(std::uint32_t at, int unit, std::int32_t value, bool row);
   void request_row(std::uint32_t at, int unit, const std::string& first);
   std::string reserve(const std::string& calendar, const std::string& now, int clocks);
+  /// When the line of `first`, asked for at `now`, is there.
+  std::string line_ready(int unit, const std::string& first, const std::string& now);
   void bump(const std::string& base, std::size_t place, int more);
   std::string field(const std::string& base, std::size_t offset);
   void receive(std::uint32_t at, int unit);
+  /// The clock after a wait for the oldest result.
+  void wait_for(std::uint32_t at, int unit);
+  /// The same until `ready`.
+  void wait_until(std::uint32_t at, const std::string& ready, StallReason why);
+  Aside request_aside(std::string_view name, std::uint32_t at, std::string_view extra,
+                      const KeptState& before, const std::string& place);
 
   // values.cpp: registers, flags, repairs.
   std::int32_t add(Value v);
@@ -120,8 +185,11 @@ class Emitter {
   std::int32_t read(unsigned slot);
   std::int32_t source(const Instr& i, unsigned mux);
   void set(unsigned slot, std::int32_t value);
+  const Value& at(std::int32_t value) const { return values_[static_cast<std::size_t>(value)]; }
   Halves ints(std::int32_t value);
   Halves floats(std::int32_t value);
+  /// Lane 0.
+  std::string first_lane(std::int32_t value);
   /// The integer form as something that LLVM cannot know: it would round constants to nearest.
   Halves hidden(std::int32_t value);
   void store_slot(unsigned slot, std::int32_t value);
@@ -140,6 +208,10 @@ class Emitter {
   // arithmetic.cpp: the ALUs.
   std::int32_t add_op(const Instr& i, std::int32_t a, std::int32_t b);
   std::int32_t mul_op(const Instr& i, std::int32_t a, std::int32_t b);
+  /// The same for lane 0 alone, where that says what all lanes are; false: nothing has happened.
+  bool scalar_op(unsigned op, std::int32_t a, std::int32_t b, Value* out);
+  bool scalar_flags(const Instr& i, bool from_mul, std::int32_t a, std::int32_t b,
+                    std::int32_t result, const Live& live);
   std::int32_t float_op(unsigned op, std::int32_t a, std::int32_t b);
   std::int32_t bytes_op(std::string_view intrinsic, std::int32_t a, std::int32_t b);
   std::int32_t convert_to_int(std::int32_t a);
@@ -155,6 +227,7 @@ class Emitter {
   const Program& program_;
   const Flow& flow_;
   bool count_;
+  Role role_;
   Text t_;
   std::vector<Value> values_;
   std::vector<std::int32_t> now_;  // slot -> value, -1: in memory only
@@ -167,9 +240,15 @@ class Emitter {
   Shapes shapes_;
   bool in_place_ = false;  // the block's requests; where there are many, code grows too large
   static constexpr std::size_t kInPlace = 4;
-  std::string taken_, time_, label_;
-  std::string clock_;  // time()'s value; empty: in memory only
+  std::string taken_, label_;
+  KeptState kept_;
+  std::string record_;  // where the block's words are, and how many bytes of them there are
+  std::size_t record_bytes_ = 0;
   std::uint32_t start_ = 0;
+  bool loop_ = false;
+  std::vector<unsigned> carried_;           // slots that the loop at hand reads of the round before
+  std::array<bool, kKeptWords> carries_{};  // the same of what is kept
+  unsigned loop_id_ = 0;
   std::vector<std::vector<int>> recipes_;
   std::vector<Vec> pool_;
 };

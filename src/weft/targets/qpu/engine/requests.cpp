@@ -32,7 +32,7 @@ std::string Emitter::reserve(const std::string& calendar, const std::string& now
   std::string taken = t_.def("sub i64 ", value, ", ", base);
   std::string full = t_.def("icmp sgt i64 ", taken, ", ", Calendar::kWidth);
   unsigned id = t_.fresh();
-  t_.line("br i1 ", full, ", label %f", id, ", label %c", id);
+  t_.line("br i1 ", full, ", label %f", id, ", label %c", id, ", !prof !2");
   t_.label("c", id);
   // max(used, now), so written that no branch comes of it: nobody could foretell it.
   std::string late = t_.def("sub i64 ", used, ", ", now);
@@ -42,93 +42,21 @@ std::string Emitter::reserve(const std::string& calendar, const std::string& now
   bump(calendar, Calendar::busy_place(), clocks);
   t_.line("br label %e", id);
   t_.label("f", id);
-  std::string later =
-      t_.def("call i64 @weft_qpu_reserve(ptr ", calendar, ", i64 ", now, ", i64 ", clocks, ")");
+  std::string later = t_.def("call preserve_allcc i64 @weft_qpu_rare_reserve(ptr ", calendar,
+                             ", i64 ", now, ", i64 ", clocks, ")");
   t_.line("br label %e", id);
   label_ = cat("e", id);
   t_.label(label_);
   return t_.def("phi i64 [ ", end, ", %c", id, " ], [ ", later, ", %f", id, " ]");
 }
 
-/// Machine::tmu_request_line.
-void Emitter::request_row(std::uint32_t place_of, int unit, const std::string& first) {
-  const std::size_t fifo = offsetof(Qpu, fifo) + sizeof(TmuFifo) * static_cast<std::size_t>(unit),
-                    known = offsetof(Qpu, site) + sizeof(RequestSite) * flow_.site[place_of];
-  const std::string kept = time();  // no request waits
-  auto call = [&] {
-    helper(unit ? "tmu_row1" : "tmu_row0", place_of, cat("i32 ", first, ", ptr ", address(known)));
-    clock_ = kept;
-  };
-  if (!in_place_) return call();
-  unsigned id = t_.fresh();
-  // Is it a line of the array?
-  std::string begin = t_.def("load i32, ptr ", address(known + offsetof(RequestSite, begin)));
-  std::string lines = t_.def("load i32, ptr ", address(known + offsetof(RequestSite, lines)));
-  std::string from = t_.def("sub i32 ", first, ", ", begin);
-  std::string place = t_.def("call i32 @llvm.fshr.i32(i32 ", from, ", i32 ", from, ", i32 6)");
-  std::string inside = t_.def("icmp ult i32 ", place, ", ", lines);
-  t_.line("br i1 ", inside, ", label %i", id, ", label %s", id);
-  t_.label("i", id);
-  std::string count_at = address(fifo + offsetof(TmuFifo, count));
-  std::string waiting = t_.def("load i32, ptr ", count_at);
-  std::string room = t_.def("icmp ult i32 ", waiting, ", ", assume::kTmuFifoDepth);
-  t_.line("br i1 ", room, ", label %u", id, ", label %s", id);
-  t_.label("u", id);
-  std::string wide = t_.def("zext i32 ", place, " to i64");
-  std::string head = t_.def("load i32, ptr ", address(fifo + offsetof(TmuFifo, head)));
-  std::string slot =
-      t_.def("and i32 ", t_.def("add i32 ", head, ", ", waiting), ", ", TmuFifo::kSlots - 1);
-  std::string slot64 = t_.def("zext i32 ", slot, " to i64");
-  std::string now = t_.def("add i64 ", time(), ", ", (place_of - start_) * timing::kIssue);
-  auto queue = [&] {
-    t_.line("store i32 ", t_.def("add i32 ", waiting, ", 1"), ", ptr ", count_at);
-    std::string data = t_.def("load ptr, ptr ", address(known + offsetof(RequestSite, data)));
-    static_assert(timing::kLine == 64 && sizeof(Vec) == 64);
-    std::string source =
-        t_.def("getelementptr i8, ptr ", data, ", i64 ", t_.def("shl i64 ", wide, ", 6"));
-    std::string to = t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", slot64, ", 6"));
-    for (std::size_t half : {0u, 32u}) {
-      std::string words = t_.def("load ", kInt8, ", ptr ", field(source, half), ", align 4");
-      t_.line("store ", kInt8, " ", words, ", ptr ", field(to, fifo + half), ", align 32");
-    }
-    t_.line("call void @llvm.prefetch.p0(ptr ", field(source, 4 * timing::kLine),
-            ", i32 0, i32 3, i32 1)");
-  };
-  std::string written = t_.def("load ptr, ptr ", address(offsetof(Qpu, events)));
-  std::string serial = t_.def("icmp eq ptr ", written, ", null");
-  t_.line("br i1 ", serial, ", label %w", id, ", label %v", id);
-  // Running ahead, the rest is for who settles.
-  t_.label("v", id);
-  queue();
-  event(written, now, Event::row, unit);
-  std::string number =
-      t_.def("load i8, ptr ", address(offsetof(Qpu, tmu_number) + static_cast<std::size_t>(unit)));
-  std::string both = t_.def("or i8 ", t_.def("shl i8 ", number, ", 4"), ", ", unit);
-  t_.line("store i8 ", both, ", ptr ", field(written, offsetof(Event, extra)));
-  t_.line("store i32 ", first, ", ptr ", written);
-  t_.line("br label %k", id);
-  // Has nobody written it, or parts of it?
-  t_.label("w", id);
-  std::string summaries = t_.def("load ptr, ptr ", address(known + offsetof(RequestSite, summary)));
-  std::string summary_at = t_.def("getelementptr i32, ptr ", summaries, ", i64 ", wide);
-  std::string summary = t_.def("load i32, ptr ", summary_at);
-  std::string launch = t_.def("load i32, ptr ", field("%shared", offsetof(Shared, launch)));
-  std::string differs = t_.def("xor i32 ", summary, ", ", launch);
-  std::string older =
-      t_.def("icmp uge i32 ", differs, ", ", std::uint32_t{1} << Shadow::kLaunchShift);
-  std::string touched = t_.def("select i1 ", older, ", i32 ", launch, ", i32 ", summary);
-  std::string odd = t_.def("and i32 ", touched, ", ", Shadow::kNotOnlyRead);
-  std::string plain = t_.def("icmp eq i32 ", odd, ", 0");
-  t_.line("br i1 ", plain, ", label %p", id, ", label %s", id);
-  t_.label("p", id);
-  std::string bit = t_.def("load i32, ptr ", address(offsetof(Qpu, bit)));
-  t_.line("store i32 ", t_.def("or i32 ", touched, ", ", bit), ", ptr ", summary_at);
-  queue();
-  // When it is there.
+/// Machine::line_booked.
+std::string Emitter::line_ready(int unit, const std::string& first, const std::string& now) {
   std::string tmu =
       t_.def("load ptr, ptr ", address(offsetof(Qpu, tmu) + 8 * static_cast<std::size_t>(unit)));
   static_assert(offsetof(Tmu, calendar) == 0);
   std::string asked = reserve(tmu, now, timing::kTmuVector);
+  unsigned id = t_.fresh();
   std::string line = t_.def("lshr i32 ", first, ", 6");
   auto index = [&](int count_of, int shift) {
     std::string low = t_.def("and i32 ", line, ", ", count_of - 1);
@@ -138,15 +66,13 @@ void Emitter::request_row(std::uint32_t place_of, int unit, const std::string& f
                               index(timing::kTmuLines, 2));
   std::string tag = t_.def("load i32, ptr ", tag_at);
   std::string same = t_.def("icmp eq i32 ", tag, ", ", line);
-  std::string hit = t_.def("add i64 ", asked, ", ", timing::kTmuHit);
-  t_.line("br i1 ", same, ", label %h", id, ", label %m", id);
-  auto counted = [&](std::size_t place_in_counters) {
-    bump("%shared", offsetof(Shared, counters) + place_in_counters, 1);
+  auto counted = [&](std::size_t place_in_counters, const std::string& more) {
+    std::string at = field("%shared", offsetof(Shared, counters) + place_in_counters);
+    t_.line("store i64 ", t_.def("add i64 ", t_.def("load i64, ptr ", at), ", ", more), ", ptr ",
+            at);
   };
-  t_.label("h", id);
-  counted(offsetof(Counters, tmu_hits));
-  t_.line("br label %a", id);
-  t_.label("m", id);
+  // Which of the two caches has it follows no pattern that a processor could foretell: one branch
+  // only, to the memory.
   t_.line("store i32 ", line, ", ptr ", tag_at);
   std::string set = index(timing::kL2Sets, 4);
   static_assert(sizeof(Shared::l2_tag[0]) == 16 && sizeof(Shared::l2_next[0]) == 1);
@@ -157,12 +83,17 @@ void Emitter::request_row(std::uint32_t place_of, int unit, const std::string& f
   std::string all =
       t_.def("shufflevector <4 x i32> ", one, ", <4 x i32> undef, <4 x i32> zeroinitializer");
   std::string equal = t_.def("icmp eq <4 x i32> ", ways, ", ", all);
-  std::string bits = t_.def("bitcast <4 x i1> ", equal, " to i4");
-  std::string absent = t_.def("icmp eq i4 ", bits, ", 0");
-  std::string l2 = t_.def("add i64 ", asked, ", ", timing::kL2Hit);
-  t_.line("br i1 ", absent, ", label %o", id, ", label %l", id);
-  t_.label("l", id);
-  counted(offsetof(Counters, l2_hits));
+  std::string bits = t_.def("zext i4 ", t_.def("bitcast <4 x i1> ", equal, " to i4"), " to i32");
+  std::string found = t_.def("or i32 ", bits, ", ", t_.def("zext i1 ", same, " to i32"));
+  std::string absent = t_.def("icmp eq i32 ", found, ", 0");
+  t_.line("br i1 ", absent, ", label %o", id, ", label %h", id);
+  t_.label("h", id);
+  std::string near = t_.def("zext i1 ", same, " to i64");
+  counted(offsetof(Counters, tmu_hits), near);
+  counted(offsetof(Counters, l2_hits), t_.def("xor i64 ", near, ", 1"));
+  std::string latency =
+      t_.def("select i1 ", same, ", i64 ", timing::kTmuHit, ", i64 ", timing::kL2Hit);
+  std::string hit = t_.def("add i64 ", asked, ", ", latency);
   t_.line("br label %a", id);
   t_.label("o", id);
   std::string next_at =
@@ -173,33 +104,114 @@ void Emitter::request_row(std::uint32_t place_of, int unit, const std::string& f
   std::string way =
       t_.def("zext i8 ", t_.def("and i8 ", next, ", ", timing::kL2Ways - 1), " to i64");
   t_.line("store i32 ", line, ", ptr ", t_.def("getelementptr i32, ptr ", ways_at, ", i64 ", way));
-  counted(offsetof(Counters, memory_lines));
+  counted(offsetof(Counters, memory_lines), "1");
   std::string moved = reserve(field("%shared", offsetof(Shared, sdram)), asked,
                               timing::kLine / timing::kSdramBytesPerClock);
   std::string fetched = t_.def("add i64 ", moved, ", ", timing::kMemory);
   std::string last = label_;
   t_.line("br label %a", id);
-  t_.label("a", id);
-  std::string ready = t_.def("phi i64 [ ", hit, ", %h", id, " ], [ ", l2, ", %l", id, " ], [ ",
-                             fetched, ", %", last, " ]");
-  std::string ready_at =
-      t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", slot64, ", 3"));
-  t_.line("store i64 ", ready, ", ptr ", field(ready_at, fifo + offsetof(TmuFifo, ready)));
+  label_ = cat("a", id);
+  t_.label(label_);
+  return t_.def("phi i64 [ ", hit, ", %h", id, " ], [ ", fetched, ", %", last, " ]");
+}
+
+/// Machine::tmu_request_line, or the half of it that the role has.
+void Emitter::request_row(std::uint32_t at, int unit, const std::string& first) {
+  const std::size_t fifo = offsetof(Qpu, fifo) + sizeof(TmuFifo) * static_cast<std::size_t>(unit),
+                    known = offsetof(Qpu, site) + sizeof(RequestSite) * flow_.site[at];
+  const std::string_view name = unit ? "tmu_row1" : "tmu_row0";
+  const std::string extra = cat("i32 ", first, ", ptr ", address(known));
+  if (!in_place_) return helper(name, at, extra);
+  const Kept head_of = unit ? kHead1 : kHead0, count_of = unit ? kCount1 : kCount0;
+  const std::string head = kept(head_of), waiting = kept(count_of);
+  if (role_ == Role::alone) kept(kTime);
+  const std::string place_written = role_ == Role::values ? entry() : "";
+  const KeptState before = kept_;
+  unsigned id = t_.fresh();
+  // Is it a line of the array?
+  std::string begin = t_.def("load i32, ptr ", address(known + offsetof(RequestSite, begin)));
+  std::string lines = t_.def("load i32, ptr ", address(known + offsetof(RequestSite, lines)));
+  std::string from = t_.def("sub i32 ", first, ", ", begin);
+  std::string place = t_.def("call i32 @llvm.fshr.i32(i32 ", from, ", i32 ", from, ", i32 6)");
+  std::string inside = t_.def("icmp ult i32 ", place, ", ", lines);
+  t_.usually(inside, cat("i", id), cat("s", id));
+  t_.label("i", id);
+  std::string room = t_.def("icmp ult i32 ", waiting, ", ", assume::kTmuFifoDepth);
+  t_.usually(room, cat("u", id), cat("s", id));
+  t_.label("u", id);
+  // Has nobody written it, or parts of it?
+  std::string wide = t_.def("zext i32 ", place, " to i64");
+  std::string summaries = t_.def("load ptr, ptr ", address(known + offsetof(RequestSite, summary)));
+  std::string summary_at = t_.def("getelementptr i32, ptr ", summaries, ", i64 ", wide);
+  std::string summary = t_.def("load i32, ptr ", summary_at);
+  std::string differs = t_.def("xor i32 ", summary, ", %launch");
+  std::string older =
+      t_.def("icmp uge i32 ", differs, ", ", std::uint32_t{1} << Shadow::kLaunchShift);
+  std::string touched = t_.def("select i1 ", older, ", i32 0, i32 ", differs);
+  std::string odd = t_.def("and i32 ", touched, ", ", Shadow::kNotOnlyRead);
+  std::string plain = t_.def("icmp eq i32 ", odd, ", 0");
+  t_.usually(plain, cat("p", id), cat("s", id));
+  t_.label("p", id);
+  std::string readers = t_.def("or i32 ", t_.def("or i32 ", touched, ", %launch"), ", %bit");
+  t_.line("store i32 ", readers, ", ptr ", summary_at);
+  std::string slot =
+      t_.def("and i32 ", t_.def("add i32 ", head, ", ", waiting), ", ", TmuFifo::kSlots - 1);
+  std::string slot64 = t_.def("zext i32 ", slot, " to i64");
+  std::string data = t_.def("load ptr, ptr ", address(known + offsetof(RequestSite, data)));
+  static_assert(timing::kLine == 64 && sizeof(Vec) == 64);
+  std::string source =
+      t_.def("getelementptr i8, ptr ", data, ", i64 ", t_.def("shl i64 ", wide, ", 6"));
+  std::string to = t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", slot64, ", 6"));
+  for (std::size_t half : {0u, 32u}) {
+    std::string words = t_.def("load ", kInt8, ", ptr ", field(source, half), ", align 4");
+    t_.line("store ", kInt8, " ", words, ", ptr ", field(to, fifo + half), ", align 32");
+  }
+  t_.line("call void @llvm.prefetch.p0(ptr ", field(source, 4 * timing::kLine),
+          ", i32 0, i32 3, i32 1)");
+  label_ = cat("p", id);
+  if (role_ == Role::alone) {
+    std::string now = t_.def("add i64 ", kept(kTime), ", ", (at - start_) * timing::kIssue);
+    std::string ready = line_ready(unit, first, now);
+    std::string ready_at =
+        t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", slot64, ", 3"));
+    t_.line("store i64 ", ready, ", ptr ", field(ready_at, fifo + offsetof(TmuFifo, ready)));
+  } else {
+    t_.line("store i32 ", first, ", ptr ", place_written);
+  }
+  keep(count_of, t_.def("add i32 ", waiting, ", 1"));
+  const std::string done = label_;
   t_.line("br label %k", id);
   t_.label("s", id);
-  call();
+  label_ = cat("s", id);
+  Aside rare = request_aside(name, at, extra, before, place_written);
   t_.line("br label %k", id);
   label_ = cat("k", id);
   t_.label(label_);
+  join(rare, done);
+}
+
+/// A request by its helper; what that wrote down is counted at `place`, with an odd number of
+/// bytes, which no address of a line is.
+Emitter::Aside Emitter::request_aside(std::string_view name, std::uint32_t at,
+                                      std::string_view extra, const KeptState& before,
+                                      const std::string& place) {
+  if (role_ == Role::alone) return aside(name, at, extra, before);
+  auto written = [&] {
+    std::string p = t_.def("load ptr, ptr ", address(offsetof(Qpu, events)));
+    return t_.def("ptrtoint ptr ", p, " to i64");
+  };
+  std::string start = written();
+  Aside out = aside(name, at, extra, before);
+  std::string bytes = t_.def("trunc i64 ", t_.def("sub i64 ", written(), ", ", start), " to i32");
+  t_.line("store i32 ", t_.def("or i32 ", bytes, ", 1"), ", ptr ", place);
+  return out;
 }
 
 void Emitter::request(std::uint32_t at, int unit, std::int32_t value, bool row) {
+  const Value& asked = this->at(value);
+  if (asked.affine() ? asked.stride == 4 : row) return request_row(at, unit, first_lane(value));
   Halves lanes = ints(value);
   std::string first = t_.def("extractelement ", kInt8, " ", lanes.lo, ", i32 0");
-  if (row) {
-    request_row(at, unit, first);
-    return;
-  }
   // Consecutive words all the same?
   std::string one = t_.def("insertelement ", kInt8, " undef, i32 ", first, ", i32 0");
   std::string all =
@@ -210,34 +222,48 @@ void Emitter::request(std::uint32_t at, int unit, std::int32_t value, bool row) 
   std::string bits = any(each2("icmp ne", kInt8, lanes, wanted));
   std::string good = t_.def("icmp eq i8 ", bits, ", 0");
   unsigned id = t_.fresh();
-  std::string kept = time();  // no request waits
+  const Kept head_of = unit ? kHead1 : kHead0, count_of = unit ? kCount1 : kCount0;
+  kept(head_of), kept(count_of);
+  if (role_ == Role::alone) kept(kTime);
+  const KeptState before = kept_;
+  // Both paths write the same word down.
+  const std::size_t bytes_before = record_bytes_;
+  const std::string place = role_ == Role::values ? entry() : "";
   t_.line("br i1 ", good, ", label %c", id, ", label %s", id);
-  t_.label("s", id);
-  store(kInt8, lanes, offsetof(Qpu, slot) + 64ull * kSlotOutAdd);
-  helper("tmu", at, cat("i32 ", unit));
-  clock_ = kept;
-  t_.line("br label %j", id);
   t_.label("c", id);
+  label_ = cat("c", id);
+  record_bytes_ = bytes_before;
   request_row(at, unit, first);
+  for (std::size_t w = 0; w < kKeptWords; ++w)
+    if (!before[w].value.empty()) kept(static_cast<Kept>(w));
+  const std::string done = label_;
+  t_.line("br label %j", id);
+  t_.label("s", id);
+  label_ = cat("s", id);
+  store(kInt8, lanes, offsetof(Qpu, slot) + 64ull * kSlotOutAdd);
+  Aside rare = request_aside("tmu", at, cat("i32 ", unit), before, place);
   t_.line("br label %j", id);
   label_ = cat("j", id);
   t_.label(label_);
+  join(rare, done);
 }
 
 void Emitter::receive(std::uint32_t at, int unit) {
   std::size_t fifo = offsetof(Qpu, fifo) + sizeof(TmuFifo) * static_cast<std::size_t>(unit);
-  std::string head_at = address(fifo + offsetof(TmuFifo, head)),
-              count_at = address(fifo + offsetof(TmuFifo, count));
-  std::string head = t_.def("load i32, ptr ", head_at), count = t_.def("load i32, ptr ", count_at);
-  std::string traced = t_.def("load i8, ptr ", address(offsetof(Qpu, traced)));
-  std::string none = t_.def("icmp eq i32 ", count, ", 0");
-  std::string told = t_.def("icmp ne i8 ", traced, ", 0");
-  std::string slow = t_.def("or i1 ", none, ", ", told);
-  std::string before = time();
+  const Kept head_of = unit ? kHead1 : kHead0, count_of = unit ? kCount1 : kCount0;
+  const std::string head = kept(head_of), count = kept(count_of);
+  if (role_ == Role::alone) kept(kTime);
+  const KeptState before = kept_;
+  std::string slow = t_.def("icmp eq i32 ", count, ", 0");
+  if (role_ == Role::alone) {
+    std::string traced = t_.def("load i8, ptr ", address(offsetof(Qpu, traced)));
+    slow = t_.def("or i1 ", slow, ", ", t_.def("icmp ne i8 ", traced, ", 0"));
+  }
   unsigned id = t_.fresh();
-  t_.line("br i1 ", slow, ", label %s", id, ", label %c", id);
+  t_.rarely(slow, cat("s", id), cat("c", id));
   // The oldest result, and the wait for it.
   t_.label("c", id);
+  label_ = cat("c", id);
   std::string place = t_.def("zext i32 ", head, " to i64");
   std::string bytes = t_.def("shl i64 ", place, ", 6");
   std::string base = t_.def("getelementptr i8, ptr %q, i64 ", bytes);
@@ -245,43 +271,45 @@ void Emitter::receive(std::uint32_t at, int unit) {
               hi_at = t_.def("getelementptr i8, ptr ", base, ", i64 ", fifo + 32);
   std::string lo = t_.def("load ", kInt8, ", ptr ", lo_at, ", align 32"),
               hi = t_.def("load ", kInt8, ", ptr ", hi_at, ", align 32");
-  std::string eight = t_.def("shl i64 ", place, ", 3");
-  std::string times = t_.def("getelementptr i8, ptr %q, i64 ", eight);
-  std::string time_of =
-      t_.def("getelementptr i8, ptr ", times, ", i64 ", fifo + offsetof(TmuFifo, ready));
-  std::string ready = t_.def("load i64, ptr ", time_of);
-  std::string now = t_.def("add i64 ", before, ", ", (at - start_) * timing::kIssue);
-  std::string late = t_.def("sub i64 ", ready, ", ", now);
-  std::string wait = t_.def("call i64 @llvm.smax.i64(i64 ", late, ", i64 0)");
-  std::string waited = t_.def("add i64 ", before, ", ", wait);
-  t_.line("store i64 ", waited, ", ptr ", address(offsetof(Qpu, time)));
-  std::string stall_at = address(offsetof(Qpu, stall) + 8 * kStallTmu);
-  std::string stalled = t_.def("load i64, ptr ", stall_at);
-  t_.line("store i64 ", t_.def("add i64 ", stalled, ", ", wait), ", ptr ", stall_at);
+  if (role_ == Role::alone) wait_for(at, unit);
   std::string next = t_.def("and i32 ", t_.def("add i32 ", head, ", 1"), ", ", TmuFifo::kSlots - 1);
-  t_.line("store i32 ", next, ", ptr ", head_at);
-  t_.line("store i32 ", t_.def("sub i32 ", count, ", 1"), ", ptr ", count_at);
-  std::string written = t_.def("load ptr, ptr ", address(offsetof(Qpu, events)));
-  std::string serial = t_.def("icmp eq ptr ", written, ", null");
-  t_.line("br i1 ", serial, ", label %n", id, ", label %e", id);
-  t_.label("e", id);
-  event(written, now, Event::receive, unit);
-  t_.line("br label %n", id);
-  t_.label("n", id);
+  keep(head_of, next);
+  keep(count_of, t_.def("sub i32 ", count, ", 1"));
   t_.line("br label %j", id);
   t_.label("s", id);
-  helper("receive", at, cat("i32 ", unit));
-  std::string from = label_, after = time();
+  label_ = cat("s", id);
+  Aside rare = aside("receive", at, cat("i32 ", unit), before);
   Halves kept = load(kInt8, offsetof(Qpu, slot) + 64ull * (kSlotAcc + 4));
   t_.line("br label %j", id);
   label_ = cat("j", id);
   t_.label(label_);
-  clock_ = t_.def("phi i64 [ ", waited, ", %n", id, " ], [ ", after, ", %", from, " ]");
+  join(rare, cat("c", id));
   Value v;
   v.loaded = true;
-  v.as_int.lo = t_.def("phi ", kInt8, " [ ", lo, ", %n", id, " ], [ ", kept.lo, ", %", from, " ]");
-  v.as_int.hi = t_.def("phi ", kInt8, " [ ", hi, ", %n", id, " ], [ ", kept.hi, ", %", from, " ]");
+  v.as_int.lo =
+      t_.def("phi ", kInt8, " [ ", lo, ", %c", id, " ], [ ", kept.lo, ", %", rare.from, " ]");
+  v.as_int.hi =
+      t_.def("phi ", kInt8, " [ ", hi, ", %c", id, " ], [ ", kept.hi, ", %", rare.from, " ]");
   set(kSlotAcc + 4, add(v));
+}
+
+void Emitter::wait_for(std::uint32_t at, int unit) {
+  std::size_t fifo = offsetof(Qpu, fifo) + sizeof(TmuFifo) * static_cast<std::size_t>(unit);
+  std::string place = t_.def("zext i32 ", kept(unit ? kHead1 : kHead0), " to i64");
+  std::string times = t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", place, ", 3"));
+  std::string time_of = field(times, fifo + offsetof(TmuFifo, ready));
+  std::string ready = t_.def("load i64, ptr ", time_of);
+  wait_until(at, ready, kStallTmu);
+}
+
+void Emitter::wait_until(std::uint32_t at, const std::string& ready, StallReason why) {
+  std::string now = t_.def("add i64 ", kept(kTime), ", ", (at - start_) * timing::kIssue);
+  std::string late = t_.def("sub i64 ", ready, ", ", now);
+  std::string wait = t_.def("call i64 @llvm.smax.i64(i64 ", late, ", i64 0)");
+  std::string stall_at = address(offsetof(Qpu, stall) + 8 * static_cast<std::size_t>(why));
+  std::string stalled = t_.def("load i64, ptr ", stall_at);
+  t_.line("store i64 ", t_.def("add i64 ", stalled, ", ", wait), ", ptr ", stall_at);
+  keep(kTime, t_.def("add i64 ", kept(kTime), ", ", wait));
 }
 
 }  // namespace weft::qpu::hw

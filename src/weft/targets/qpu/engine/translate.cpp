@@ -6,6 +6,7 @@
 
 #include <cstddef>
 #include <exception>
+#include <utility>
 
 #include "weft/base/hash.h"
 #include "weft/jit/jit.h"
@@ -32,7 +33,7 @@ void require_translation(const std::string& missing) {
 
 namespace {
 
-constexpr int kVersion = 14;  // of the text; part of the cache's key
+constexpr int kVersion = 20;  // of the text; part of the cache's key
 
 /// MXCSR as translated code wants it: toward zero, denormals flushed; and back.
 class Mode {
@@ -133,6 +134,35 @@ int do_semaphore(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into) {
   });
 }
 
+int do_clock_semaphore(Machine* m, Qpu* t, std::uint32_t pc, std::uint32_t into) {
+  return guarded(*t, pc, into, [&] {
+    if (std::exchange(t->passed, false)) return true;
+    const Instr& i = m->program->instrs[pc];
+    if (!m->semaphore(*t, i.sem, i.acquire)) return false;
+    m->epoch.fetch_add(1, std::memory_order_relaxed);
+    t->passed = true;  // it goes on with what the other thread writes down from here
+    return false;
+  });
+}
+
+int do_settle(Machine* m, Qpu* t, std::uint32_t pc, std::uint32_t into, std::uint32_t bytes) {
+  return guarded(*t, pc, into, [&] {
+    const Event* end = t->settling + bytes / sizeof(Event);
+    while (t->settling < end) m->settle_one(*t, t->settling);
+    return true;
+  });
+}
+
+int do_clock_row(Machine* m, Qpu* t, std::uint32_t pc, std::uint32_t into, std::uint32_t asked,
+                 std::uint32_t unit) {
+  if (asked & 1) return do_settle(m, t, pc, into, asked);
+  std::int64_t now = t->time + timing::kIssue * static_cast<std::int64_t>(into);
+  TmuFifo& fifo = t->fifo[unit];
+  fifo.ready[(fifo.head + fifo.count++) & (TmuFifo::kSlots - 1)] =
+      m->line_booked(*t->tmu[unit], asked / timing::kLine, now);
+  return 0;
+}
+
 int do_literal(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into) {
   return guarded(*q, pc, into, [&] {
     Mode host(kHost);
@@ -160,7 +190,8 @@ int do_finish(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t) {
   });
 }
 
-void do_repair(Vec* scratch, const std::int32_t* recipe, int) {
+/// 0: without a result, rax would have to stay as it is (WEFT_QPU_RARE).
+int do_repair(Vec* scratch, const std::int32_t* recipe, int) {
   std::int32_t operations = recipe[0], inputs = recipe[1];
   const std::int32_t* step = recipe + 2;
   for (std::int32_t k = 0; k < operations; ++k, step += 3) {
@@ -172,7 +203,101 @@ void do_repair(Vec* scratch, const std::int32_t* recipe, int) {
                                 : add_lane(op, a[l], b[l]).value;
     }
   }
+  return 0;
 }
+
+}  // namespace
+}  // namespace weft::qpu::hw
+
+// The same for calls that are rare, from code that has its values in vector registers: LLVM's
+// convention preserve_allcc, in which the callee keeps every register but r11 and that of the
+// result.
+#define WEFT_QPU_RARE(name, function)                                                         \
+  extern "C" __attribute__((visibility("hidden"))) char weft_qpu_rare_##name;                 \
+  extern "C" __attribute__((visibility("hidden"), used)) void* const weft_qpu_target_##name = \
+      reinterpret_cast<void*>(&function);                                                     \
+  asm(".text\n.p2align 4\n.hidden weft_qpu_rare_" #name "\n.globl weft_qpu_rare_" #name       \
+      "\n"                                                                                    \
+      "weft_qpu_rare_" #name                                                                  \
+      ":\n"                                                                                   \
+      "  movq weft_qpu_target_" #name                                                         \
+      "(%rip), %r11\n"                                                                        \
+      "  jmp weft_qpu_keep_all\n")
+
+asm(R"(
+.text
+.p2align 4
+weft_qpu_keep_all:
+  pushq %rbp
+  movq %rsp, %rbp
+  pushq %rcx
+  pushq %rdx
+  pushq %rsi
+  pushq %rdi
+  pushq %r8
+  pushq %r9
+  pushq %r10
+  pushq %rbx
+  subq $512, %rsp
+  andq $-32, %rsp
+  vmovdqa %ymm0, (%rsp)
+  vmovdqa %ymm1, 32(%rsp)
+  vmovdqa %ymm2, 64(%rsp)
+  vmovdqa %ymm3, 96(%rsp)
+  vmovdqa %ymm4, 128(%rsp)
+  vmovdqa %ymm5, 160(%rsp)
+  vmovdqa %ymm6, 192(%rsp)
+  vmovdqa %ymm7, 224(%rsp)
+  vmovdqa %ymm8, 256(%rsp)
+  vmovdqa %ymm9, 288(%rsp)
+  vmovdqa %ymm10, 320(%rsp)
+  vmovdqa %ymm11, 352(%rsp)
+  vmovdqa %ymm12, 384(%rsp)
+  vmovdqa %ymm13, 416(%rsp)
+  vmovdqa %ymm14, 448(%rsp)
+  vmovdqa %ymm15, 480(%rsp)
+  vzeroupper
+  call *%r11
+  vmovdqa (%rsp), %ymm0
+  vmovdqa 32(%rsp), %ymm1
+  vmovdqa 64(%rsp), %ymm2
+  vmovdqa 96(%rsp), %ymm3
+  vmovdqa 128(%rsp), %ymm4
+  vmovdqa 160(%rsp), %ymm5
+  vmovdqa 192(%rsp), %ymm6
+  vmovdqa 224(%rsp), %ymm7
+  vmovdqa 256(%rsp), %ymm8
+  vmovdqa 288(%rsp), %ymm9
+  vmovdqa 320(%rsp), %ymm10
+  vmovdqa 352(%rsp), %ymm11
+  vmovdqa 384(%rsp), %ymm12
+  vmovdqa 416(%rsp), %ymm13
+  vmovdqa 448(%rsp), %ymm14
+  vmovdqa 480(%rsp), %ymm15
+  leaq -64(%rbp), %rsp
+  popq %rbx
+  popq %r10
+  popq %r9
+  popq %r8
+  popq %rdi
+  popq %rsi
+  popq %rdx
+  popq %rcx
+  popq %rbp
+  ret
+)");
+
+namespace weft::qpu::hw {
+namespace {
+WEFT_QPU_RARE(read, do_read);
+WEFT_QPU_RARE(write, do_write);
+WEFT_QPU_RARE(tmu, do_tmu);
+WEFT_QPU_RARE(tmu_row0, do_tmu_row<0>);
+WEFT_QPU_RARE(tmu_row1, do_tmu_row<1>);
+WEFT_QPU_RARE(receive, do_receive);
+WEFT_QPU_RARE(settle, do_settle);
+WEFT_QPU_RARE(reserve, do_reserve);
+WEFT_QPU_RARE(repair, do_repair);
 
 void* helper_address(std::string_view name) {
   struct Known {
@@ -182,17 +307,26 @@ void* helper_address(std::string_view name) {
   static const Known known[] = {
       {"weft_qpu_read", reinterpret_cast<void*>(&do_read)},
       {"weft_qpu_write", reinterpret_cast<void*>(&do_write)},
-      {"weft_qpu_tmu", reinterpret_cast<void*>(&do_tmu)},
       {"weft_qpu_tmu_row0", reinterpret_cast<void*>(&do_tmu_row<0>)},
       {"weft_qpu_tmu_row1", reinterpret_cast<void*>(&do_tmu_row<1>)},
-      {"weft_qpu_reserve", reinterpret_cast<void*>(&do_reserve)},
+      {"weft_qpu_settle", reinterpret_cast<void*>(&do_settle)},
+      {"weft_qpu_clock_row", reinterpret_cast<void*>(&do_clock_row)},
+      {"weft_qpu_clock_semaphore", reinterpret_cast<void*>(&do_clock_semaphore)},
       {"weft_qpu_receive", reinterpret_cast<void*>(&do_receive)},
       {"weft_qpu_semaphore", reinterpret_cast<void*>(&do_semaphore)},
       {"weft_qpu_literal", reinterpret_cast<void*>(&do_literal)},
       {"weft_qpu_break", reinterpret_cast<void*>(&do_break)},
       {"weft_qpu_off", reinterpret_cast<void*>(&do_off)},
       {"weft_qpu_finish", reinterpret_cast<void*>(&do_finish)},
-      {"weft_qpu_repair", reinterpret_cast<void*>(&do_repair)},
+      {"weft_qpu_rare_read", &weft_qpu_rare_read},
+      {"weft_qpu_rare_write", &weft_qpu_rare_write},
+      {"weft_qpu_rare_tmu", &weft_qpu_rare_tmu},
+      {"weft_qpu_rare_tmu_row0", &weft_qpu_rare_tmu_row0},
+      {"weft_qpu_rare_tmu_row1", &weft_qpu_rare_tmu_row1},
+      {"weft_qpu_rare_receive", &weft_qpu_rare_receive},
+      {"weft_qpu_rare_settle", &weft_qpu_rare_settle},
+      {"weft_qpu_rare_reserve", &weft_qpu_rare_reserve},
+      {"weft_qpu_rare_repair", &weft_qpu_rare_repair},
   };
   for (const Known& k : known)
     if (k.name == name) return k.address;
@@ -202,28 +336,12 @@ void* helper_address(std::string_view name) {
 class Translated final : public FastProgram {
  public:
   Translated(const Program& program, const TranslateOptions& options)
-      : flow_(analyse(program, options.keep)),
+      : program_(program),
+        options_(options),
+        flow_(analyse(program, options.keep)),
         size_(program.instrs.size()),
         block_counts_(flow_.blocks.size()) {
-    auto compile = [&] {
-      jit::CompileOptions how;
-      how.codegen_level = options.optimisation;
-      return jit::compile_to_object(translate_text(program, flow_, options.count), how);
-    };
-    std::string object;
-    if (options.file_cache) {
-      std::string key =
-          cat("qpu ", kVersion, " ", jit::host_fingerprint(), " ", options.optimisation, " ",
-              options.count ? "count" : "", options.keep ? "keep" : "", " ", sizeof(Qpu), " ",
-              offsetof(Qpu, time), " ", sizeof(Shared), "\n");
-      key.append(reinterpret_cast<const char*>(program.words.data()), program.words.size() * 8);
-      object = runtime::FileCache::shared().get(runtime::CacheKey::of(key), compile);
-    } else {
-      object = compile();
-    }
-    code_ = jit::load_object(object, helper_address);
-    run_ = code_->function<Run>("weft_qpu_run");
-    WEFT_CHECK(run_, "the translated program has no entry");
+    compile(Role::alone);
   }
 
   unsigned enter() override {
@@ -233,12 +351,19 @@ class Translated final : public FastProgram {
   }
   void leave(unsigned before) override { _mm_setcsr(before); }
 
-  void run(Machine& m, Qpu& q, std::int64_t limit) override {
-    const std::vector<std::int32_t>& blocks = q.slots_left ? flow_.slot_block_at : flow_.block_at;
-    Vec scratch[kScratch];
-    run_(&m, &q, &m.shared, limit, block_counts_.data(), scratch, blocks[q.pc]);
-    if (q.fault) [[unlikely]]
-      std::rethrow_exception(std::exchange(q.fault, nullptr));
+  void run(Machine& m, Qpu& q, std::int64_t limit) override { call(Role::alone, m, q, limit); }
+
+  void prepare_ahead() override {
+    for (Role role : {Role::values, Role::clocks})
+      if (!code_[static_cast<std::size_t>(role)]) compile(role);
+  }
+  void lead(Machine& m, Qpu& q) override { call(Role::values, m, q, 0); }
+  bool settle(Machine& m, Qpu& t, std::int64_t limit) override {
+    if (t.exhausted) return true;
+    call(Role::clocks, m, t, limit);
+    const bool branched = !t.finished && t.wait == Wait::none && !t.passed;
+    t.exhausted = branched && t.record >= t.record_leave;
+    return t.exhausted && t.time < limit;
   }
 
   const std::vector<std::int64_t>& counts() const override {
@@ -254,10 +379,45 @@ class Translated final : public FastProgram {
 
  private:
   using Run = void(Machine*, Qpu*, Shared*, std::int64_t, std::int64_t*, Vec*, std::int32_t);
+  static constexpr std::size_t kRoles = 3;
+
+  void compile(Role role) {
+    auto make = [&] {
+      jit::CompileOptions how;
+      how.codegen_level = options_.optimisation;
+      return jit::compile_to_object(translate_text(program_, flow_, options_.count, role), how);
+    };
+    std::string object;
+    if (options_.file_cache) {
+      std::string key = cat("qpu ", kVersion, " ", jit::host_fingerprint(), " ",
+                            options_.optimisation, " ", static_cast<int>(role), " ",
+                            options_.count ? "count" : "", options_.keep ? "keep" : "", " ",
+                            sizeof(Qpu), " ", offsetof(Qpu, time), " ", sizeof(Shared), "\n");
+      key.append(reinterpret_cast<const char*>(program_.words.data()), program_.words.size() * 8);
+      object = runtime::FileCache::shared().get(runtime::CacheKey::of(key), make);
+    } else {
+      object = make();
+    }
+    const auto r = static_cast<std::size_t>(role);
+    code_[r] = jit::load_object(object, helper_address);
+    run_[r] = code_[r]->function<Run>("weft_qpu_run");
+    WEFT_CHECK(run_[r], "the translated program has no entry");
+  }
+  void call(Role role, Machine& m, Qpu& q, std::int64_t limit) {
+    const std::vector<std::int32_t>& blocks = q.slots_left ? flow_.slot_block_at : flow_.block_at;
+    Vec scratch[kScratch];
+    run_[static_cast<std::size_t>(role)](&m, &q, &m.shared, limit, block_counts_.data(), scratch,
+                                         blocks[q.pc]);
+    if (q.fault) [[unlikely]]
+      std::rethrow_exception(std::exchange(q.fault, nullptr));
+  }
+
+  const Program& program_;
+  TranslateOptions options_;
   Flow flow_;
   std::size_t size_;
-  Ref<jit::Code> code_;
-  Run* run_ = nullptr;
+  Ref<jit::Code> code_[kRoles];
+  Run* run_[kRoles] = {};
   std::vector<std::int64_t> block_counts_;
   mutable std::vector<std::int64_t> counts_;
 };

@@ -28,8 +28,16 @@ void require_translation(const std::string& missing);
 std::unique_ptr<FastProgram> make_translated(const Program& program,
                                              const TranslateOptions& options);
 
+/// Who runs the code.
+enum class Role : std::uint8_t {
+  alone,   // everything, on one thread
+  values,  // registers and memory; what shared units need to know is written down (engine/ahead.h)
+  clocks,  // the rest, from what was written down
+};
+
 /// The LLVM text, for tests and debugging.
-std::string translate_text(const Program& program, const Flow& flow, bool count);
+std::string translate_text(const Program& program, const Flow& flow, bool count,
+                           Role role = Role::alone);
 
 /// A group of sums and products as the repair helper reads it: how many operations and inputs,
 /// then per operation its code (MUL operations from 32 on) and two places in the scratch area.

@@ -32,6 +32,7 @@ std::int32_t Emitter::splat(std::uint32_t word) {
   Value v;
   v.constant = true, v.word = word;
   v.as_int.lo = v.as_int.hi = splat_text(word);
+  v.scalar = std::to_string(static_cast<std::int32_t>(word));
   return add(std::move(v));
 }
 
@@ -59,8 +60,20 @@ std::int32_t Emitter::read(unsigned slot) {
     return now_[slot] = v;
   }
   Value v;
-  v.as_int = load(kInt8, slot_offset(slot));
+  if (slot == kSlotElement) {
+    v.scalar = "0", v.stride = 1;
+    return now_[slot] = add(std::move(v));
+  }
   v.loaded = true;
+  const Shape shape = slot < kTracked       ? shapes_[slot]
+                      : slot == kSlotNumber ? Shape{0}
+                                            : Shape{Shape::kUnknown};
+  if (shape.known()) {
+    v.scalar = t_.def("load i32, ptr ", address(slot_offset(slot)));
+    v.stride = shape.stride;
+  } else {
+    v.as_int = load(kInt8, slot_offset(slot));
+  }
   return now_[slot] = add(std::move(v));
 }
 
@@ -73,19 +86,38 @@ void Emitter::set(unsigned slot, std::int32_t value) {
 }
 
 Halves Emitter::cast(std::string_view from, const Halves& h, std::string_view to) {
-  return {t_.def("bitcast ", from, " ", h.lo, " to ", to),
-          t_.def("bitcast ", from, " ", h.hi, " to ", to)};
+  std::string lo = t_.def("bitcast ", from, " ", h.lo, " to ", to);
+  return {lo, h.lo == h.hi ? lo : t_.def("bitcast ", from, " ", h.hi, " to ", to)};
+}
+
+std::string Emitter::first_lane(std::int32_t value) {
+  if (at(value).affine()) return at(value).scalar;
+  return t_.def("extractelement ", kInt8, " ", ints(value).lo, ", i32 0");
 }
 
 Halves Emitter::each2(std::string_view op, std::string_view type, const Halves& a,
                       const Halves& b) {
-  return {t_.def(op, " ", type, " ", a.lo, ", ", b.lo),
-          t_.def(op, " ", type, " ", a.hi, ", ", b.hi)};
+  std::string lo = t_.def(op, " ", type, " ", a.lo, ", ", b.lo);
+  const bool same = a.lo == a.hi && b.lo == b.hi;
+  return {lo, same ? lo : t_.def(op, " ", type, " ", a.hi, ", ", b.hi)};
 }
 
 Halves Emitter::ints(std::int32_t index) {
   auto at = static_cast<std::size_t>(index);
   if (!values_[at].as_int.empty()) return values_[at].as_int;
+  if (values_[at].affine()) {
+    const std::int32_t stride = values_[at].stride;
+    std::string one =
+        t_.def("insertelement ", kInt8, " undef, i32 ", values_[at].scalar, ", i32 0");
+    std::string all = t_.def("shufflevector ", kInt8, " ", one, ", ", kInt8, " undef, ", kInt8,
+                             " zeroinitializer");
+    if (stride == 0) return values_[at].as_int = {all, all};
+    std::string steps[2];
+    for (std::uint32_t l = 0; l < 16; ++l)
+      steps[l / 8] += cat(l % 8 ? ", i32 " : "<i32 ",
+                          static_cast<std::int32_t>(l * static_cast<std::uint32_t>(stride)));
+    return values_[at].as_int = each2("add", kInt8, {all, all}, {steps[0] + ">", steps[1] + ">"});
+  }
   if (values_[at].pending) {
     pinned_.push_back(index);
     resolve();
@@ -127,7 +159,8 @@ Halves Emitter::hidden(std::int32_t index) {
   Halves x = ints(index);
   if (values_[static_cast<std::size_t>(index)].loaded) return x;
   constexpr std::string_view kSame = "call <8 x i32> asm \"\", \"=x,0\"(<8 x i32> ";
-  return {t_.def(kSame, x.lo, ")"), t_.def(kSame, x.hi, ")")};
+  std::string lo = t_.def(kSame, x.lo, ")");
+  return {lo, x.lo == x.hi ? lo : t_.def(kSame, x.hi, ")")};
 }
 
 void Emitter::store_slot(unsigned slot, std::int32_t value) {
@@ -168,7 +201,7 @@ void Emitter::resolve() {
   std::string bits = t_.def("bitcast ", kBit8, " ", bad, " to i8");
   std::string good = t_.def("icmp eq i8 ", bits, ", 0");
   unsigned id = t_.fresh();
-  t_.line("br i1 ", good, ", label %g", id, ", label %r", id);
+  t_.usually(good, cat("g", id), cat("r", id));
   std::string from = label_;
   t_.label("r", id);
   // Inputs, then results, in the scratch area.
@@ -198,8 +231,8 @@ void Emitter::resolve() {
               ", align 32");
     }
   }
-  t_.line("call void @weft_qpu_repair(ptr %scratch, ptr @recipe", recipes_.size(), ", i32 ",
-          recipe[0], ")");
+  t_.line("call preserve_allcc i32 @weft_qpu_rare_repair(ptr %scratch, ptr @recipe",
+          recipes_.size(), ", i32 ", recipe[0], ")");
   recipes_.push_back(std::move(recipe));
   std::vector<std::pair<std::int32_t, Halves>> kept;
   for (std::size_t k = 0; k < group_.size(); ++k) {
@@ -240,6 +273,12 @@ Halves Emitter::flag(unsigned cond) {
     f.known = true, f.dirty = false;
     inverse_[which] = {};
   }
+  if (f.bits.empty()) {
+    std::string one = t_.def("insertelement ", kBit8, " undef, i1 ", f.uniform, ", i32 0");
+    std::string all = t_.def("shufflevector ", kBit8, " ", one, ", ", kBit8, " undef, <8 x i32> ",
+                             "zeroinitializer");
+    f.bits = {all, all};
+  }
   if ((cond - kZs) % 2 == 0) return f.bits;
   if (inverse_[which].empty()) {
     static constexpr std::string_view kOnes =
@@ -251,8 +290,22 @@ Halves Emitter::flag(unsigned cond) {
 }
 
 std::int32_t Emitter::choose(unsigned cond, std::int32_t on, std::int32_t off) {
-  Halves x = ints(on), y = ints(off), m = flag(cond);
   Value v;
+  const Flag& f = flags_[(cond - kZs) / 2];
+  if (f.known && !f.uniform.empty()) {
+    if ((cond - kZs) % 2) std::swap(on, off);
+    const Value &a = at(on), &b = at(off);
+    if (a.affine() && b.affine() && a.stride == b.stride) {
+      v.stride = a.stride;
+      v.scalar = t_.def("select i1 ", f.uniform, ", i32 ", a.scalar, ", i32 ", b.scalar);
+    } else {
+      Halves x = ints(on), y = ints(off);
+      v.as_int.lo = t_.def("select i1 ", f.uniform, ", ", kInt8, " ", x.lo, ", ", kInt8, " ", y.lo);
+      v.as_int.hi = t_.def("select i1 ", f.uniform, ", ", kInt8, " ", x.hi, ", ", kInt8, " ", y.hi);
+    }
+    return add(std::move(v));
+  }
+  Halves x = ints(on), y = ints(off), m = flag(cond);
   v.as_int = {t_.def("select ", kBit8, " ", m.lo, ", ", kInt8, " ", x.lo, ", ", kInt8, " ", y.lo),
               t_.def("select ", kBit8, " ", m.hi, ", ", kInt8, " ", x.hi, ", ", kInt8, " ", y.hi)};
   return add(std::move(v));
@@ -268,6 +321,7 @@ void Emitter::flush(const Live& live) {
   }
   for (unsigned f = 0; f < 3; ++f) {
     if (!flags_[f].dirty || !live[kFlagZ + f]) continue;
+    flag(kZs + 2 * f);
     Halves on{t_.def("sext ", kBit8, " ", flags_[f].bits.lo, " to ", kInt8),
               t_.def("sext ", kBit8, " ", flags_[f].bits.hi, " to ", kInt8)};
     store(kInt8, on, mask_offset(kZs + 2 * f));

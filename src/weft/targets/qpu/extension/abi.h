@@ -9,7 +9,7 @@
 extern "C" {
 #endif
 
-#define WEFT_QPU_MODULE_VERSION 1
+#define WEFT_QPU_MODULE_VERSION 2
 
 enum weft_qpu_kind {
   WEFT_QPU_NONE = 0,
@@ -49,6 +49,9 @@ typedef struct weft_qpu_table {
   const weft_qpu_operator* operators;
   void (*release)(weft_qpu_value* result);
   void (*release_text)(char* text);
+  /* From now on calls of this thread ask `check` about every 50 ms; other than 0, the call ends
+   * with the error qpu.module.stopped, and the device goes on afterwards. 0: nothing is asked. */
+  void (*watch)(int32_t (*check)(void));
 } weft_qpu_table;
 
 #ifdef __cplusplus

@@ -4,8 +4,10 @@
 #include <cstdlib>
 #include <cstring>
 #include <deque>
+#include <optional>
 
 #include "weft/base/error.h"
+#include "weft/base/interrupt.h"
 
 namespace weft::qpu {
 
@@ -36,6 +38,18 @@ void release(weft_qpu_value* v) {
   v->owner = nullptr;
 }
 void release_text(char* text) { std::free(text); }
+
+void watch(std::int32_t (*check)()) {
+  thread_local std::optional<InterruptScope> scope;
+  scope.reset();
+  if (!check) return;
+  scope.emplace([check] {
+    if (const std::int32_t answer = check(); answer != 0)
+      throw Error(ErrorKind::device, "qpu.module.stopped",
+                  cat("the caller's check, with the answer ", answer, ", stopped the call at work"))
+          .help("call again: the device is usable");
+  });
+}
 }  // namespace
 
 ModuleTable::ModuleTable(std::string name, std::string doc) : state_(std::make_unique<State>()) {
@@ -83,6 +97,7 @@ const weft_qpu_table* ModuleTable::table() const {
   t.operators = state_->operators.data();
   t.release = release;
   t.release_text = release_text;
+  t.watch = watch;
   return &t;
 }
 

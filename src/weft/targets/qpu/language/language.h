@@ -287,12 +287,20 @@ Deref<T> PtrExpr<T>::operator[](IntExpr i) const {
 }
 
 // Functions.
-inline IntExpr index() { return IntExpr::of(detail::b("index()").expr(ast::Op::element)); }
-inline IntExpr me() {
-  return IntExpr::of(detail::b("me()").expr(ast::Op::uniform, nullptr, nullptr, 0));
+inline IntExpr index(Here here = Here::current()) {
+  Builder& b = detail::b("index()");
+  b.at(here);
+  return IntExpr::of(b.expr(ast::Op::element));
 }
-inline IntExpr numQPUs() {
-  return IntExpr::of(detail::b("numQPUs()").expr(ast::Op::uniform, nullptr, nullptr, 1));
+inline IntExpr me(Here here = Here::current()) {
+  Builder& b = detail::b("me()");
+  b.at(here);
+  return IntExpr::of(b.expr(ast::Op::uniform, nullptr, nullptr, 0));
+}
+inline IntExpr numQPUs(Here here = Here::current()) {
+  Builder& b = detail::b("numQPUs()");
+  b.at(here);
+  return IntExpr::of(b.expr(ast::Op::uniform, nullptr, nullptr, 1));
 }
 inline IntExpr min(IntExpr x, IntExpr y) {
   return IntExpr::of(detail::op(ast::Op::min, x.expr, y.expr));

@@ -70,8 +70,10 @@ class Judge final : public Visitor {
   void check(const Buffer& b) {
     if (verdict) return;
     if (!is_word(b->dtype))
-      refuse("dtype", cat("buffer \"", b->name, "\" holds ", to_string(b->dtype),
-                          "; the QPU computes with float32 and int32"));
+      refuse("dtype",
+             cat("buffer \"", b->name, "\" holds ", to_string(b->dtype),
+                 "; the QPU computes with float32 and int32"),
+             nearest(b->dtype));
     else if (b->scope != "global" && b->scope != "local")
       refuse("scope", cat("buffer \"", b->name, "\" lies in scope \"", b->scope,
                           "\"; legal are \"global\" and \"local\""));
@@ -84,12 +86,19 @@ class Judge final : public Visitor {
   }
 
  private:
-  void refuse(std::string_view rule, std::string what) {
+  /// What turns values of another type into some that the QPU has.
+  static std::string nearest(DType t) {
+    return cat("convert it before, with .astype(\"", t.is_float() ? "float32" : "int32",
+               "\"), or build the program for another target");
+  }
+  void refuse(std::string_view rule, std::string what,
+              std::string repair =
+                  "build the program for another target, or write this part with <weft/qpu.h>") {
     Refusal r;
     r.code = cat("qpu.accepts.", rule);
     r.message = std::move(what);
     if (!block_.empty() && block_ != "root") r.note(cat("in block \"", block_, "\""));
-    r.repair("build the program for another target, or write this part with <weft/qpu.h>");
+    r.repair(std::move(repair));
     verdict = std::move(r);
   }
   std::string block_;

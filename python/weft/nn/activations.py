@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Activations beside those of layers.py, as functions and as modules."""
+
+from __future__ import annotations
+
+import math
+
+import weft
+
+from .. import init
+from .module import Module, Parameter
+
+__all__ = [
+    "celu",
+    "glu",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "logsigmoid",
+    "mish",
+    "prelu",
+    "relu6",
+    "selu",
+    "softmin",
+    "softsign",
+]
+
+
+def hardtanh(x, min_val=-1.0, max_val=1.0):
+    """x held between two numbers."""
+    return weft.clip(x, min_val, max_val)
+
+
+def relu6(x):
+    """x held between 0 and 6."""
+    return weft.clip(x, 0.0, 6.0)
+
+
+def hardsigmoid(x):
+    """relu6(x + 3) / 6."""
+    return relu6(x + 3.0) * (1.0 / 6.0)
+
+
+def hardswish(x):
+    """x hardsigmoid(x)."""
+    return x * hardsigmoid(x)
+
+
+def logsigmoid(x):
+    """log(1 / (1 + exp(-x))), without overflow."""
+    return -weft.relu(-x) - weft.log1p(weft.exp(-weft.abs(x)))
+
+
+def mish(x):
+    """x tanh(log(1 + exp(x)))."""
+    return x * weft.tanh(weft.relu(x) + weft.log1p(weft.exp(-weft.abs(x))))
+
+
+def celu(x, alpha=1.0):
+    """x where positive, else alpha (exp(x / alpha) - 1)."""
+    return weft.relu(x) + weft.expm1(-weft.relu(-x) * (1.0 / alpha)) * alpha
+
+
+def selu(x):
+    """elu with the two constants that keep mean 0 and variance 1 (Klambauer et al., 2017)."""
+    alpha, scale = 1.6732632423543772, 1.0507009873554805
+    return (weft.relu(x) + weft.expm1(-weft.relu(-x)) * alpha) * scale
+
+
+def softsign(x):
+    """x / (1 + |x|)."""
+    return x / (weft.abs(x) + 1.0)
+
+
+def softmin(x, axis=-1, dim=None):
+    """softmax(-x); `dim` is PyTorch's name of the axis."""
+    return (-x).softmax(axis if dim is None else dim)
+
+
+def glu(x, axis=-1, dim=None):
+    """The first half along an axis times the sigmoid of the second. Raises ArgumentError or ShapeError as split does."""
+    axis = axis if dim is None else dim
+    first, gate = x.split(-(-x.shape[axis] // 2), axis)
+    return first * weft.sigmoid(gate)
+
+
+def prelu(x, weight):
+    """x where positive, else weight times x; weight has one element, or one for each channel (axis 1)."""
+    if weight.size > 1:
+        weight = weight.reshape(1, -1, *(1,) * (x.ndim - 2))
+    return weft.relu(x) - weft.relu(-x) * weight
+
+
+class PReLU(Module):
+    """prelu with a weight that is learnt."""
+
+    def __init__(self, num_parameters=1, init_value=0.25, device=None, dtype=None):
+        super().__init__()
+        self.weight = Parameter(
+            init.constant(num_parameters, c=init_value, device=device, dtype=dtype)
+        )
+
+    def forward(self, x):
+        return prelu(x, self.weight)
+
+
+class _Fixed(Module):
+    """A function with the arguments given at construction."""
+
+    function = None
+
+    def __init__(self, *args, **kwargs):
+        super().__init__()
+        self.options = args, kwargs
+
+    def forward(self, x):
+        args, kwargs = self.options
+        return type(self).function(x, *args, **kwargs)
+
+
+def _module(name, function):
+    cls = type(
+        name,
+        (_Fixed,),
+        {"function": staticmethod(function), "__doc__": f"nn.functional.{function.__name__}."},
+    )
+    cls.__module__ = __name__
+    return cls
+
+
+CELU, GLU, SELU = _module("CELU", celu), _module("GLU", glu), _module("SELU", selu)
+Hardsigmoid, Hardswish = _module("Hardsigmoid", hardsigmoid), _module("Hardswish", hardswish)
+Hardtanh, ReLU6 = _module("Hardtanh", hardtanh), _module("ReLU6", relu6)
+LogSigmoid, Mish = _module("LogSigmoid", logsigmoid), _module("Mish", mish)
+Softmin, Softsign = _module("Softmin", softmin), _module("Softsign", softsign)
+
+
+def gelu_tanh(x):
+    """GELU by the tanh formula: x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3))) / 2."""
+    return x * (weft.tanh((x + x * x * x * 0.044715) * math.sqrt(2.0 / math.pi)) + 1.0) * 0.5

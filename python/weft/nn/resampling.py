@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Images of other sizes: borders, enlarging and shrinking, pixels from channels."""
+
+from __future__ import annotations
+
+import math
+
+import weft
+
+from .._errors import error as _error
+from .module import Module
+
+_MODES = {"constant": "constant", "reflect": "reflect", "replicate": "edge", "circular": "wrap"}
+
+
+def pad(x, widths, mode="constant", value=0.0):
+    """A border as PyTorch counts it: (left, right, top, bottom, ...) from the last axis backwards.
+
+    mode: "constant", "reflect", "replicate", "circular". weft.pad takes a pair for each axis instead.
+    """
+    if mode not in _MODES or len(widths) % 2 or len(widths) > 2 * x.ndim:
+        raise _error(
+            weft.ArgumentError,
+            "nn.pad.widths",
+            f"pad of shape {x.shape} by {tuple(widths)}, mode {mode!r}",
+            [f"legal: pairs from the last axis backwards; modes {', '.join(map(repr, _MODES))}"],
+        )
+    pairs = [(widths[i], widths[i + 1]) for i in range(0, len(widths), 2)]
+    full = [(0, 0)] * (x.ndim - len(pairs)) + pairs[::-1]
+    inside = tuple(  # negative widths cut
+        slice(max(-a, 0), n - max(-b, 0)) for n, (a, b) in zip(x.shape, full)
+    )
+    grown = [(max(a, 0), max(b, 0)) for a, b in full]
+    return weft.pad(x[inside], grown, mode=_MODES[mode], value=value)
+
+
+def _sizes(x, size, scale_factor):
+    spatial = x.ndim - 2
+    if (size is None) == (scale_factor is None) or spatial < 1:
+        raise _error(
+            weft.ArgumentError,
+            "nn.interpolate.size",
+            f"interpolate of shape {x.shape} with size {size} and scale_factor {scale_factor}",
+            ["legal: one of the two, for (n, c, ...)"],
+        )
+    given = scale_factor if size is None else size
+    given = tuple(given) if isinstance(given, (tuple, list)) else (given,) * spatial
+    if size is not None:
+        return given, [n / m for n, m in zip(x.shape[2:], given)]
+    return tuple(math.floor(n * f) for n, f in zip(x.shape[2:], given)), [1.0 / f for f in given]
+
+
+def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=False):
+    """(n, c, ...) with the spatial axes enlarged or shrunk to `size`, or by `scale_factor`.
+
+    mode: "nearest", or "linear" / "bilinear" / "trilinear": between the two neighbours along each axis. With
+    align_corners the centres of the outermost elements coincide, otherwise their outer edges, as in PyTorch.
+    """
+    sizes, steps = _sizes(x, size, scale_factor)
+    if mode not in ("nearest", "linear", "bilinear", "trilinear"):
+        raise _error(
+            weft.ArgumentError,
+            "nn.interpolate.mode",
+            f"no interpolation is called {mode!r}",
+            ['legal: "nearest", "linear", "bilinear", "trilinear"'],
+        )
+    for axis, (m, step) in enumerate(zip(sizes, steps), start=2):
+        n = x.shape[axis]
+        if mode == "nearest":
+            at = [min(math.floor(i * step), n - 1) for i in range(m)]
+            x = weft.take(x, weft.asarray(at, dtype="int64", device=x.device), axis=axis)
+            continue
+        if align_corners:
+            places = [i * (n - 1) / (m - 1) if m > 1 else 0.0 for i in range(m)]
+        else:
+            places = [max((i + 0.5) * step - 0.5, 0.0) for i in range(m)]
+        low = [min(int(p), n - 1) for p in places]
+        high = [min(i + 1, n - 1) for i in low]
+        shape = tuple(m if a == axis else 1 for a in range(x.ndim))
+        part = weft.asarray([p - i for p, i in zip(places, low)], dtype=x.dtype, device=x.device)
+        a, b = (
+            weft.take(x, weft.asarray(at, dtype="int64", device=x.device), axis=axis)
+            for at in (low, high)
+        )
+        x = a + (b - a) * weft.Tensor(part.reshape(shape), requires_grad=False)
+    return x
+
+
+def pixel_shuffle(x, upscale_factor):
+    """(n, c r r, h, w) to (n, c, h r, w r): r r channels become the pixels of a square."""
+    r = upscale_factor
+    if x.ndim != 4 or x.shape[1] % (r * r):
+        raise _error(
+            weft.ShapeError,
+            "nn.pixel_shuffle.shape",
+            f"pixel_shuffle of shape {x.shape} by {r} needs (n, c, h, w) with c a multiple of {r * r}",
+        )
+    n, c, h, w = x.shape
+    y = x.reshape(n, c // (r * r), r, r, h, w).permute(0, 1, 4, 2, 5, 3)
+    return y.reshape(n, c // (r * r), h * r, w * r)
+
+
+class Upsample(Module):
+    """nn.functional.interpolate."""
+
+    def __init__(self, size=None, scale_factor=None, mode="nearest", align_corners=False):
+        super().__init__()
+        self.size, self.scale_factor = size, scale_factor
+        self.mode, self.align_corners = mode, bool(align_corners)
+
+    def forward(self, x):
+        return interpolate(x, self.size, self.scale_factor, self.mode, self.align_corners)
+
+
+class PixelShuffle(Module):
+    """nn.functional.pixel_shuffle."""
+
+    def __init__(self, upscale_factor):
+        super().__init__()
+        self.upscale_factor = upscale_factor
+
+    def forward(self, x):
+        return pixel_shuffle(x, self.upscale_factor)
+
+
+class _Pad2d(Module):
+    mode = "constant"
+
+    def __init__(self, padding, value=0.0):
+        super().__init__()
+        self.padding = (padding,) * 4 if isinstance(padding, int) else tuple(padding)
+        self.value = value
+
+    def forward(self, x):
+        return pad(x, self.padding, self.mode, self.value)
+
+
+class ZeroPad2d(_Pad2d):
+    """A border of zeros: one width, or (left, right, top, bottom)."""
+
+
+class ConstantPad2d(_Pad2d):
+    """A border of one number."""
+
+
+class ReflectionPad2d(_Pad2d):
+    """A border that mirrors the image without its edge."""
+
+    mode = "reflect"
+
+
+class ReplicationPad2d(_Pad2d):
+    """A border that repeats the edge."""
+
+    mode = "replicate"
+
+
+class Unflatten(Module):
+    """One axis as several: the inverse of Flatten."""
+
+    def __init__(self, dim, unflattened_size):
+        super().__init__()
+        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+
+    def forward(self, x):
+        dim = self.dim % x.ndim
+        return x.reshape(*x.shape[:dim], *self.unflattened_size, *x.shape[dim + 1 :])

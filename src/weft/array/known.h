@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Rows whose second operand is a number for which there is a cheaper way to the value: powers by
+// multiplication and square root, integer division by multiplication.
+
+#include "weft/array/kernel_lists.h"
+#include "weft/array/ops.h"
+
+namespace weft {
+
+struct KnownRow {
+  ElementwiseFn fn = nullptr;                  // null: no such way
+  alignas(16) std::int64_t constants[3] = {};  // its second operand
+};
+/// For arrays of `kernel`'s type and this number on the right.
+KnownRow known_row(Op op, Elem kernel, const Scalar& number);
+
+/// The exponent as a number; 0 where the scalar is complex or beyond 64 bits.
+inline double exponent_of(const Scalar& number) {
+  if (number.kind == Kind::real) return number.z.real();
+  return number.kind == Kind::complex || number.large || number.beyond
+             ? 0
+             : static_cast<double>(number.i);
+}
+
+}  // namespace weft
