@@ -120,9 +120,9 @@ void products(const Ref& device) {
       const std::int64_t blocks = c.batch * ((c.m + all[i].rows - 1) / all[i].rows) *
                                   ((c.n + all[i].columns - 1) / all[i].columns);
       if (blocks > 20000) continue;
-      // As it stands: operands early or not, registers limited or not; vectors with both.
-      for (int variant : {0, 1, 3, 4, 7}) {
-        if (variant >= 4 && (c.m % 4 != 0 || c.n % 4 != 0)) continue;
+      // 1: operands early; 2: in vectors.
+      for (int variant : {0, 1, 2, 3}) {
+        if (variant >= 2 && (c.m % 4 != 0 || c.n % 4 != 0)) continue;
         for (std::int64_t parts = 1; parts <= 256; parts = parts < 4 ? parts + 1 : parts * 2) {
           if (parts > 1 && (blocks * parts > 1056 || c.k / parts < 32)) break;
           t.tile = static_cast<int>(i), t.parts = parts, t.variant = variant;

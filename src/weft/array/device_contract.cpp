@@ -91,7 +91,7 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   const std::int64_t m = product(c.m), n = product(c.n), k = product(c.k), batch = product(c.batch);
   const Grid& grid = grid_of(out.device());
   // Vectors of 16 bytes wherever the steps allow them, unless a measurement says otherwise.
-  const bool vectors = in.tile < 0 || (in.variant & 4);
+  const bool vectors = in.tile < 0 || (in.variant & 2);
   ContractSpec spec;
   spec.out = out.elem(), spec.a = a.elem(), spec.b = b.elem();
   spec.read_a = read_of(a, spec.out, c.m, c.a.outer, c.k, c.a.inner, c.a.batch, vectors);
@@ -99,12 +99,12 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   const std::int64_t bytes = elem_bytes(out.elem());
   TileChoice choice = choose_tile(grid, bytes, batch, m, n, k,
                                   (spec.read_a == Read::wide) + (spec.read_b == Read::wide));
-  spec.early = spec.bounded = choice.early;
+  spec.early = choice.early;
   if (in.tile >= 0) {
     choice.tile = static_cast<std::size_t>(in.tile);
     choice.parts = in.parts;
     choice.stages = std::max<std::int64_t>(1, stages_of(grid, tiles(bytes)[choice.tile], bytes));
-    spec.early = in.variant & 1, spec.bounded = in.variant & 2;
+    spec.early = in.variant & 1;
   }
   const Tile& tile = tiles(bytes)[choice.tile];
   const std::int64_t blocks_m = ceil_div(m, tile.rows), blocks_n = ceil_div(n, tile.columns);
@@ -143,8 +143,7 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
               word(spec.read_a) << 13 | word(spec.read_b) << 15,
           word(spec.rank_m) | word(spec.rank_n) << 8 | word(spec.rank_k) << 16 |
               word(spec.rank_batch) << 24,
-          word(choice.tile) | word(spec.stages) << 16 | word(spec.early) << 24 |
-              word(spec.bounded) << 25};
+          word(choice.tile) | word(spec.stages) << 16 | word(spec.early) << 24};
   Call call(out.device());
   call.array(target).array(a).array(b);
   call.integer(blocks_m).integer(blocks_n).integer(parts).integer(batch).integer(part);

@@ -19,8 +19,8 @@ struct ContractSpec {
   int rank_m = 1, rank_n = 1, rank_k = 1, rank_batch = 0;
   Tile tile;
   std::int64_t stages = 1;
-  bool early = false, bounded = false;  // TileChoice::early; registers for Tile::resident blocks
-  std::string queue;                    // "": copies are done where they stand
+  bool early = false;  // TileChoice::early
+  std::string queue;   // "": copies are done where they stand
 };
 
 /// Parameters: out, a, b; blocks_m, blocks_n, parts, batches, length of a part, m, n, k, elements

@@ -82,7 +82,7 @@ class Kernel {
                    return p_.bound("threadIdx.x", p_.at(t_.threads()),
                                    [&](const Expr& thread) { return body(block, thread); });
                  }),
-        true, s_.bounded ? t_.resident : 0);
+        true);
   }
 
  private:

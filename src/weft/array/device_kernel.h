@@ -55,10 +55,8 @@ class Builder {
   ir::Stmt unrolled(const char* name, std::int64_t extent, const Body& body) const {
     return loop(name, at(extent), body, ir::ForKind::unrolled);
   }
-  /// `exclusive`: what the kernel writes is read nowhere else. `together`: blocks that should fit a
-  /// processor at once; 0: as many as do.
-  ir::PrimFunc finish(const ir::Stmt& body, bool exclusive = false,
-                      std::int64_t together = 0) const;
+  /// `exclusive`: what the kernel writes is read nowhere else.
+  ir::PrimFunc finish(const ir::Stmt& body, bool exclusive = false) const;
 
  private:
   std::vector<ir::Param> buffers_, scalars_;

@@ -31,7 +31,7 @@ struct TileChoice {
   std::int64_t parts = 1;   // of the summed extent
   std::int64_t stages = 1;  // versions of the tiles in shared memory
   /// Operands of a summand are taken from shared memory while the one before is added, by few
-  /// blocks; and registers are limited so that Tile::resident blocks fit.
+  /// blocks.
   bool early = false;
 };
 /// The tile and parts of least expected time on this device for batch products m x k by k x n, of

@@ -114,11 +114,7 @@ std::string KernelText::launch_bounds(const LaunchNode* launch) const {
   }
   std::string out = spelling_.launch_bounds;
   std::size_t at = out.find('%');
-  std::string numbers = std::to_string(threads);
-  // Groups that should fit a processor at once: a limit of a point's registers.
-  if (const Json* groups = find_annotation(f_->attrs, kGroupsTogether))
-    numbers += cat(", ", groups->as_int());
-  return out.replace(at, 1, numbers);
+  return out.replace(at, 1, std::to_string(threads));
 }
 
 std::string KernelText::stream_end() const {

@@ -26,17 +26,12 @@ enum class VectorStyle : std::uint8_t {
   casts,       // float4(...) and pointer casts
 };
 
-/// An attribute of a function: how many of its groups of threads should fit a processor at once.
-inline constexpr std::string_view kGroupsTogether = "weft.groups_together";
-
 struct CSpelling {
   std::string target;           // for messages
   std::string prelude;          // typedefs and includes, printed first
   std::string function_prefix;  // before helper functions
   std::string kernel_prefix;    // before the kernel's name
-  /// "__launch_bounds__(%) " with % for the threads and, where kGroupsTogether says so, ", " and
-  /// the groups; or "".
-  std::string launch_bounds;
+  std::string launch_bounds;    // "__launch_bounds__(%) " with % for the threads; or ""
   std::map<std::string, std::string>
       types;                          // dtype name -> C name (of values; 16-bit floats are float)
   std::string global, shared, local;  // address space words, with a trailing blank
