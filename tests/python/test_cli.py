@@ -76,6 +76,11 @@ def test_help_names_every_verb_and_every_option_has_a_text():
     for verb in "devices demo compile run tune serve asm dis bench errors".split():
         assert f"\n    {verb}" in text
         assert weft_(verb, "--help").stdout.startswith(f"usage: weft {verb}")
+    from weft.cli import parser
+
+    verbs = next(a for a in parser()._actions if a.dest == "verb").choices
+    silent = [(n, a.dest) for n, p in verbs.items() for a in p._actions if not a.help]
+    assert len(verbs) == 10 and silent == []
     assert weft_("--version").stdout.strip() == f"weft {weft.__version__}"
 
 

@@ -102,11 +102,11 @@ def _add_programs(verb):
 
 def _add_machines(verb):
     p = verb("asm", "machine", "assemble", "assemble a text file to words")
-    p.add_argument("file")
+    p.add_argument("file", help="assembly text, as weft dis prints it")
     p.add_argument("--target", required=True, help="a target with an instruction set: qpu, vta")
     p.add_argument("-o", "--output", help="default: the file's name with .bin")
     p = verb("dis", "machine", "disassemble", "words, or the kernels of a saved module, as text")
-    p.add_argument("file")
+    p.add_argument("file", help="words (weft asm writes FILE.bin), or a saved module")
     p.add_argument("--target", required=True, help="a target with an instruction set: qpu, vta")
     p.add_argument("-o", "--output", help="default: print")
     p = verb("serve", "serve", "serve", "serve a device to other processes and hosts")
