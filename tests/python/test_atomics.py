@@ -39,7 +39,7 @@ def scheduled(f, target, width=64):
     return sch
 
 
-@pytest.mark.parametrize("target,dtype", itertools.product(TARGETS, DTYPES))
+@pytest.mark.parametrize("target,dtype", list(itertools.product(TARGETS, DTYPES)))
 def test_histogram_on_every_target(target, dtype):
     rng = np.random.default_rng(SEED)
     for n, bins in ((1, 1), (63, 5), (1000, 7), (4097, 1)):

@@ -354,3 +354,34 @@ def test_the_first_largest_element_is_found_across_threads(threads, columns, rng
     module["argmax"](weft.asarray(values, device=device), where, largest)
     np.testing.assert_array_equal(where.numpy(), values.argmax(1))
     np.testing.assert_array_equal(largest.numpy(), values.max(1))
+
+
+def test_a_halo_fetched_by_one_loop_takes_its_own_size():
+    f = T.from_source("""
+@T.prim_func
+def main(A: T.Buffer((76, 100), "float32"), C: T.Buffer((72, 96), "float32")):
+    for i, j in T.grid(72, 96):
+        with T.block("c"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            C[vi, vj] = A[vi, vj] + A[vi + 4, vj + 4]
+""")
+    sch = weft.Schedule(f)
+    c = sch.get_block("c")
+    i, j = sch.get_loops(c)
+    i0, i1 = sch.split(i, [None, 8])
+    j0, j1 = sch.split(j, [None, 16])
+    sch.reorder(i0, j0, i1, j1)
+    fetch = sch.cache_read(c, 0, "shared")
+    sch.compute_at(fetch, j0)
+    _, y, x = sch.split(sch.fuse(*sch.get_loops(fetch)[-2:]), [None, 8, 16])  # 240 in turns of 128
+    for loop, axis in ((i0, "blockIdx.y"), (j0, "blockIdx.x"), (i1, "threadIdx.y"), (j1, "threadIdx.x"),
+                       (y, "threadIdx.y"), (x, "threadIdx.x")):  # fmt: skip
+        sch.bind(loop, axis)
+    assert "A_shared[240]" in weft.build(sch, target="metal").source()  # 12 x 20
+    a = RNG.standard_normal((76, 100)).astype(np.float32)
+    expected = a[:72, :96] + a[4:, 4:]
+    np.testing.assert_array_equal(run(sch, "ref", a, shape=(72, 96)), expected)
+    for target in gpu_targets():
+        np.testing.assert_array_equal(
+            run(sch, target, a, shape=(72, 96), device=f"{target}:0"), expected
+        )

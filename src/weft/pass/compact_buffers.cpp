@@ -177,7 +177,29 @@ class Relaxer {
       if (c->kind == ExprKind::ge) offer(c->b, out.min, true);
       if (c->kind == ExprKind::gt) offer(c->b + 1, out.min, true);
     }
+    const Interval q = quotient(index);
+    offer(q.min, out.min, true);
+    offer(q.max, out.max, false);
     return out;
+  }
+
+  /// Of a quotient by a number, beside terms that stand still: guards may bound what is divided, as
+  /// where one loop over both axes of a halo has a rest.
+  Interval quotient(const Expr& index) const {
+    const auto* b = as<BinaryNode>(index);
+    if (!b) return {};
+    if (b->kind == ExprKind::add) {
+      const bool left = uses_none(b->b);
+      if (!left && !uses_none(b->a)) return {};
+      const Interval q = quotient(left ? b->a : b->b);
+      const Expr& still = left ? b->b : b->a;
+      return q.min ? Interval{q.min + still, q.max + still} : Interval{};
+    }
+    std::int64_t divisor = 0;
+    if (b->kind != ExprKind::floordiv || !is_const_int(b->b, &divisor) || divisor <= 0) return {};
+    const Interval divided = run(b->a);
+    if (!divided.min) return {};
+    return {floordiv(divided.min, b->b), floordiv(divided.max, b->b)};
   }
 
   const std::vector<Loop>& loops_;
