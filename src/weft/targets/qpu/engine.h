@@ -12,8 +12,6 @@
 
 namespace weft::qpu::hw {
 
-class AheadProgram;
-
 /// A program made ready for a fast engine.
 class FastProgram {
  public:
@@ -24,24 +22,15 @@ class FastProgram {
   virtual void leave(unsigned before) = 0;
   /// Runs q until its time reaches `limit` (checked at taken branches), it waits, or it finishes.
   virtual void run(Machine& m, Qpu& q, std::int64_t limit) = 0;
-  /// The same program for launches on two threads, where the engine offers that.
-  virtual AheadProgram* ahead() { return nullptr; }
+  /// For launches on two threads (engine/ahead.h): makes ready what these need; runs q and writes
+  /// down what concerns others; gives t the clocks that follow, up to a branch at or after `limit`,
+  /// a semaphore, the end, or (true) where nothing more is written down.
+  virtual void prepare_ahead() {}
+  virtual void lead(Machine& m, Qpu& q);
+  virtual bool settle(Machine& m, Qpu& t, std::int64_t limit);
   /// Executions per instruction when counting was asked for.
   virtual const std::vector<std::int64_t>& counts() const = 0;
   virtual void clear_counts() = 0;
-};
-
-/// One that two threads can share (engine/ahead.h).
-class AheadProgram : public FastProgram {
- public:
-  AheadProgram* ahead() final { return this; }
-  /// Makes ready what such launches need.
-  virtual void prepare_ahead() = 0;
-  /// Runs q and writes down what concerns others.
-  virtual void lead(Machine& m, Qpu& q) = 0;
-  /// Gives t the clocks that follow, up to a branch at or after `limit`, a semaphore, the end, or
-  /// (true) where nothing more is written down.
-  virtual bool settle(Machine& m, Qpu& t, std::int64_t limit) = 0;
 };
 
 /// Between enter and leave. Of no program: nothing.

@@ -117,10 +117,12 @@ struct Event {
     wait_load,
     wait_store,
     semaphore,  // value: acquire, and the pc from bit 1 on; extra: its number
+    branch,
     finish,
   };
   static constexpr int kRaw = 8;
   std::uint32_t value = 0;
+  std::uint16_t at = 0;  // instructions since launch, low half: no more than 65535 between two
   Kind kind = row;
   std::uint8_t extra = 0;
 };
@@ -140,9 +142,9 @@ struct Qpu {
   std::uint32_t into = 0;          // interpreted engine: instructions of the block done so far
   std::int64_t time = 0, now = 0;  // clocks since launch
   std::int64_t instructions = 0;
-  // Running ahead: where events go (null: it does not).
-  Event* events = nullptr;
-  // Words for branches and requests, and from where on a branch leaves.
+  // Running ahead: where events go (null: it does not), from where on a branch leaves, and the end.
+  Event *events = nullptr, *events_leave = nullptr;
+  // The same of translated programs: words for branches and requests.
   std::byte *record = nullptr, *record_leave = nullptr;
   bool traced = false;  // stalls are to be written down
   bool finished = true, taken = false;
@@ -189,6 +191,7 @@ struct Qpu {
   // Who settles: the next event, where they end, the time of the last one, and whether all that is
   // written down has been settled.
   const Event *settling = nullptr, *settling_end = nullptr;
+  std::uint16_t event_at = 0;
   bool exhausted = true;
   std::uint64_t vpm_rows = 0;  // touched while running ahead
   struct {
@@ -269,7 +272,9 @@ class Machine {
     if (q.events >= q.events_end) [[unlikely]]
       throw RunAgain{};
     __builtin_prefetch(q.events + 48, 1);  // the line comes from the other thread's cache
-    *q.events++ = {static_cast<std::uint32_t>(value), kind, static_cast<std::uint8_t>(extra)};
+    *q.events++ = {static_cast<std::uint32_t>(value),
+                   static_cast<std::uint16_t>(q.now / timing::kIssue), kind,
+                   static_cast<std::uint8_t>(extra)};
   }
   /// Settles an event that a QPU running ahead wrote down, on `t`, which has its times: t.now.
   void settle_one(Qpu& t, const Event*& at);

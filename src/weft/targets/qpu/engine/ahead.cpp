@@ -14,8 +14,8 @@
 namespace weft::qpu::hw {
 
 namespace {
-constexpr std::size_t kEvents = 1024;   // of a chunk, beside those of its words
-constexpr std::size_t kRecord = 8192;   // bytes of a chunk, after which a branch leaves
+constexpr std::size_t kEvents = 1024;   // of a chunk, after which a branch leaves
+constexpr std::size_t kRecord = 8192;   // bytes, the same
 constexpr std::size_t kLargest = 4096;  // instructions of a program that runs ahead
 constexpr int kSpins = 20000;           // looks at what is awaited before a thread sleeps
 
@@ -99,8 +99,40 @@ void Machine::settle_one(Qpu& t, const Event*& at) {
     case Event::wait_load: wait(t.load_done, kStallDmaLoad); break;
     case Event::wait_store: wait(t.store_done, kStallDmaStore); break;
     case Event::semaphore:
+    case Event::branch:
     case Event::finish: break;
   }
+}
+
+void FastProgram::lead(Machine& m, Qpu& q) { run(m, q, std::numeric_limits<std::int64_t>::min()); }
+
+bool FastProgram::settle(Machine& m, Qpu& t, std::int64_t limit) {
+  t.passed = false;
+  while (t.settling < t.settling_end) {
+    const Event& e = *t.settling;
+    t.time +=
+        timing::kIssue * static_cast<std::int64_t>(static_cast<std::uint16_t>(e.at - t.event_at));
+    t.event_at = e.at;
+    t.now = t.time;
+    if (e.kind == Event::semaphore) {
+      t.pc = e.value >> 1;
+      if (!m.semaphore(t, e.extra, e.value & 1)) return false;
+      m.epoch.fetch_add(1, std::memory_order_relaxed);
+      t.passed = true;
+      ++t.settling;
+      return false;
+    }
+    if (e.kind == Event::finish) {
+      t.time += timing::kIssue;  // the clock stands after the instruction
+      t.finished = true;
+      ++t.settling;
+      return false;
+    }
+    const bool branch = e.kind == Event::branch;
+    m.settle_one(t, t.settling);
+    if (branch && t.time >= limit) return false;
+  }
+  return true;
 }
 
 Ahead::Ahead(Machine& machine)
@@ -175,6 +207,7 @@ void Ahead::record(int i) {
   if (chunk.events.size() < room) chunk.events.resize(room), chunk.record.resize(record_room(size));
   Event* begin = chunk.events.data();
   q.events = begin;
+  q.events_leave = begin + kEvents;
   q.events_end = begin + room;
   q.record = chunk.record.data();
   q.record_leave = q.record + kRecord;
@@ -292,7 +325,7 @@ void Ahead::put_back() {
   for (const Store& s : stores) std::memcpy(m_.memory.raw(s.address), s.words, s.count * 4);
 }
 
-bool Ahead::run(AheadProgram& fast, int active, std::int64_t limit_cycles) {
+bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
   fast.prepare_ahead();
   std::uint32_t vpm[64][16];
   std::uint8_t semaphores[16];

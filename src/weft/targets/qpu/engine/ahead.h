@@ -32,7 +32,7 @@ class Ahead {
 
   /// Runs what Machine::begin_launch and set_uniforms have prepared. False: memory, VPM, semaphores
   /// and counters are as before, and one thread must do it.
-  bool run(AheadProgram& fast, int active, std::int64_t limit_cycles);
+  bool run(FastProgram& fast, int active, std::int64_t limit_cycles);
 
  private:
   struct Chunk {
@@ -76,7 +76,7 @@ class Ahead {
   std::vector<Qpu> times_;   // clocks, stalls and TMU queues of each QPU, as settled
   std::vector<bool> holds_;  // the settling thread is at a chunk of this QPU
   std::unique_ptr<Feed[]> feeds_;
-  AheadProgram* fast_ = nullptr;
+  FastProgram* fast_ = nullptr;
   int active_ = 0;
   std::atomic<bool> running_{false};  // a launch
   std::atomic<bool> idle_{true};      // the other thread is not in it

@@ -333,7 +333,7 @@ void* helper_address(std::string_view name) {
   return nullptr;
 }
 
-class Translated final : public AheadProgram {
+class Translated final : public FastProgram {
  public:
   Translated(const Program& program, const TranslateOptions& options)
       : program_(program),
