@@ -10,39 +10,13 @@
 #include <random>
 
 #include "csl_run.h"
+#include "expect.h"
 #include "weft/base/dtype.h"
 #include "weft/base/text.h"
 #include "weft/targets/wse/sdk_runtime.h"
 
 namespace weft::wse::testing {
 namespace {
-
-using Words = std::vector<std::uint32_t>;
-
-Words run_words(const csl::CompileOptions& o, int x = 0, int y = 0) {
-  Ran ran(o, x, y);
-  return ran.read<std::uint32_t>("out");
-}
-
-void expect_error(const csl::CompileOptions& o, const char* code, const char* text) {
-  try {
-    csl::compile(o);
-    FAIL() << "compiled; wanted " << code;
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), code) << e.what();
-    EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what();
-  }
-}
-
-void expect_fault(const csl::CompileOptions& o, const char* code, const char* text) {
-  try {
-    Ran ran(o);
-    FAIL() << "ran; wanted " << code;
-  } catch (const Error& e) {
-    EXPECT_EQ(e.code(), code) << e.what();
-    EXPECT_NE(std::string(e.what()).find(text), std::string::npos) << e.what();
-  }
-}
 
 TEST(Library, Complex) {
   auto o = single(as_task(
