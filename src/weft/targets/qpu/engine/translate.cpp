@@ -33,8 +33,6 @@ void require_translation(const std::string& missing) {
 
 namespace {
 
-constexpr int kVersion = 20;  // of the text; part of the cache's key
-
 /// MXCSR as translated code wants it: toward zero, denormals flushed; and back.
 class Mode {
  public:
@@ -382,18 +380,16 @@ class Translated final : public FastProgram {
   static constexpr std::size_t kRoles = 3;
 
   void compile(Role role) {
+    const std::string text = translate_text(program_, flow_, options_.count, role);
     auto make = [&] {
       jit::CompileOptions how;
       how.codegen_level = options_.optimisation;
-      return jit::compile_to_object(translate_text(program_, flow_, options_.count, role), how);
+      return jit::compile_to_object(text, how);
     };
     std::string object;
-    if (options_.file_cache) {
-      std::string key = cat("qpu ", kVersion, " ", jit::host_fingerprint(), " ",
-                            options_.optimisation, " ", static_cast<int>(role), " ",
-                            options_.count ? "count" : "", options_.keep ? "keep" : "", " ",
-                            sizeof(Qpu), " ", offsetof(Qpu, time), " ", sizeof(Shared), "\n");
-      key.append(reinterpret_cast<const char*>(program_.words.data()), program_.words.size() * 8);
+    if (options_.file_cache) {  // the text names every offset of the state that the code relies on
+      const std::string key =
+          cat("qpu ", jit::host_fingerprint(), " ", options_.optimisation, "\n", text);
       object = runtime::FileCache::shared().get(runtime::CacheKey::of(key), make);
     } else {
       object = make();
