@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "compat" / "cerebras"))
 weft = pytest.importorskip("weft")
 wse = pytest.importorskip("weft.wse")
 try:
-    wse._library.get()
+    wse.library.get()
 except ImportError as error:
     pytest.skip(f"libweft_wse.so is not built: {error}", allow_module_level=True)
 
