@@ -67,8 +67,8 @@ struct KernelTable {
   ElementwiseFn elementwise[kOps][kElems] = {};
   ReduceFn reduce[kReduceOps][kElems] = {};
   AccumulateFn accumulate[kReduceOps][kElems] = {};
-  ReduceFourFn reduce_four[kReduceOps][kElems] = {};  // null for complex numbers
-  FoldFn fold[kReduceOps][kElems] = {};               // null for complex numbers
+  ReduceFourFn reduce_four[kReduceOps][kElems] = {};
+  FoldFn fold[kReduceOps][kElems] = {};
   ScanFn scan[kReduceOps][kElems] = {};
   CastFn cast[kElems][kElems] = {};
   SelectFn select[kElems] = {};
