@@ -67,7 +67,7 @@ struct KernelTable {
   ElementwiseFn elementwise[kOps][kElems] = {};
   ReduceFn reduce[kReduceOps][kElems] = {};
   AccumulateFn accumulate[kReduceOps][kElems] = {};
-  ReduceFourFn reduce_four[kReduceOps][kElems] = {};
+  ReduceFourFn reduce_four[kReduceOps][kElems] = {};  // null for complex numbers
   FoldFn fold[kReduceOps][kElems] = {};
   ScanFn scan[kReduceOps][kElems] = {};
   CastFn cast[kElems][kElems] = {};

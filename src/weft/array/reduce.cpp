@@ -117,7 +117,7 @@ std::int64_t product(const Dims& dims) {
 constexpr std::int64_t kPart = 4096;
 struct Combine {
   ReduceFn reduce;
-  ReduceFourFn reduce_four;
+  ReduceFourFn reduce_four;  // null for complex numbers
   AccumulateFn join;         // of two results
 };
 void reduce_run(const Nest& nest, Elem elem, Elem kernel, const Combine& fn, std::int64_t begin,

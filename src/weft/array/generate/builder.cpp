@@ -38,7 +38,9 @@ class Naming final : public ir::Rewriter {
     Expr out = ir::Rewriter::rewrite(e);
     const bool inner = ir::as<ir::BinaryNode>(e) || ir::as<ir::CallNode>(e) ||
                        ir::as<ir::SelectNode>(e) || ir::as<ir::CastNode>(e);
-    if (inner && !e->dtype.is_bool() && uses_.counts.at(e.get()) > 1) {
+    // Choices stand for themselves: a compiler makes no vectors of those inside each other.
+    const bool named = uses_.counts.at(e.get()) > 1 || ir::as<ir::SelectNode>(e);
+    if (inner && !e->dtype.is_bool() && named) {
       Var v = ir::make_var(cat("t", names.size()), e->dtype);
       names.emplace_back(v, out);
       out = v;

@@ -2,8 +2,6 @@
 // Rows, reductions and running combinations of complex numbers: pairs of reals, (re, im) after (re,
 // im) in memory.
 
-#include <algorithm>
-
 #include "weft/array/complex_row.h"
 #include "weft/array/generate/builder.h"
 #include "weft/array/generate/kernels.h"
@@ -128,16 +126,7 @@ class Taking {
           [&](const std::vector<Complex>& w) { return into(to, i, (*this)(w[0], w[1])); });
     });
   }
-  /// from[0] = the combination of from[0] to from[lanes - 1], pairwise.
-  std::vector<Stmt> joined(const Numbers& from, std::int64_t lanes) const {
-    std::vector<Stmt> all;
-    for (std::int64_t width = lanes / 2; width; width /= 2) {
-      all.push_back(vectors("l", number(width), [&](const Expr& l) {
-        return into(from, l, from.at(l + number(width)));
-      }));
-    }
-    return all;
-  }
+  ReduceOp op() const { return op_; }
   Elem elem() const { return e_; }
 
  private:
@@ -145,63 +134,50 @@ class Taking {
   Elem e_;
 };
 
-/// acc[k] = combination of ak[0] to ak[n-1], n > 0, for `rows` rows: running results a line or more
-/// wide, joined pairwise, then what is left one by one.
-ir::PrimFunc reduce_function(const Taking& take, int rows) {
+/// acc[0] = combination of x[0] to x[n-1], n > 0: `lanes` running results, joined pairwise, then
+/// what is left one by one. Products take four elements at a time: a product waits for the last one
+/// longer than a sum.
+ir::PrimFunc reduce_function(const Taking& take) {
   const Elem e = take.elem();
-  const std::int64_t lanes = std::max<std::int64_t>(8, 128 / elem_bytes(e)) / (rows > 1 ? 2 : 1);
+  const std::int64_t lanes = 128 / elem_bytes(e);
   Program p;
-  std::vector<Numbers> x, part;
-  for (int k = 0; k < rows; ++k) {
-    x.push_back(numbers(p, cat("a", k), e, p.n));
-    part.push_back(held(cat("part", k), e, lanes));
-  }
-  const Numbers acc = numbers(p, "acc", e, number(rows)), result = held("result", e, rows);
-  const Expr whole = ir::floordiv(p.n, number(lanes));
-  auto each = [&](const std::function<Stmt(std::size_t)>& one) {
-    std::vector<Stmt> all;
-    for (std::size_t k = 0; k < x.size(); ++k) all.push_back(one(k));
-    return ir::seq(std::move(all));
+  const Numbers x = numbers(p, "a0", e, p.n), acc = numbers(p, "acc", e, number(1));
+  const Numbers part = held("part", e, lanes), result = held("result", e, 1);
+  const Expr zero = number(0), groups = ir::floordiv(p.n, number(lanes)) - 1;
+  const Expr fours = take.op() == ReduceOp::prod ? ir::floordiv(groups, number(4)) : zero;
+  auto at = [&](const Expr& group, const Expr& l) { return x.at(group * number(lanes) + l); };
+  auto over_lanes = [&](std::int64_t width, const Body& body) {
+    return vectors("l", number(width), body);
   };
-  auto rest = [&](const Expr& from) {
-    return loop("r", Expr(p.n) - from, [&](const Expr& r) {
-      return each([&](std::size_t k) {
-        return take.into(result, number(static_cast<std::int64_t>(k)), x[k].at(from + r));
-      });
-    });
-  };
-  auto copy = [&](const Numbers& to, const Expr& i, const Complex& z) {
+  auto copy = [](const Numbers& to, const Expr& i, const Complex& z) {
     return with_numbers({z}, [&](const std::vector<Complex>& v) { return to.put(i, v[0]); });
   };
+  auto rest = [&](const Expr& from) {
+    return loop("r", Expr(p.n) - from,
+                [&](const Expr& r) { return take.into(result, zero, x.at(from + r)); });
+  };
   std::vector<Stmt> wide;
-  wide.push_back(vectors("l", number(lanes), [&](const Expr& l) {
-    return each([&](std::size_t k) { return copy(part[k], l, x[k].at(l)); });
-  }));
-  wide.push_back(loop("i", whole - 1, [&](const Expr& i) {
-    return vectors("l", number(lanes), [&](const Expr& l) {
-      return each([&](std::size_t k) {
-        return take.into(part[k], l, x[k].at((i + 1) * number(lanes) + l));
-      });
+  wide.push_back(over_lanes(lanes, [&](const Expr& l) { return copy(part, l, x.at(l)); }));
+  wide.push_back(loop("i", fours, [&](const Expr& i) {
+    return over_lanes(lanes, [&](const Expr& l) {
+      const Expr g = i * number(4) + 1;
+      return take.into(part, l, {at(g, l), at(g + 1, l), at(g + 2, l), at(g + 3, l)});
     });
   }));
-  for (std::size_t k = 0; k < x.size(); ++k) {
-    for (Stmt& s : take.joined(part[k], lanes)) wide.push_back(std::move(s));
-    wide.push_back(copy(result, number(static_cast<std::int64_t>(k)), part[k].at(number(0))));
+  wide.push_back(loop("i", groups - fours * number(4), [&](const Expr& i) {
+    return over_lanes(
+        lanes, [&](const Expr& l) { return take.into(part, l, at(fours * number(4) + 1 + i, l)); });
+  }));
+  for (std::int64_t width = lanes / 2; width; width /= 2) {
+    wide.push_back(over_lanes(
+        width, [&](const Expr& l) { return take.into(part, l, part.at(l + number(width))); }));
   }
-  wide.push_back(rest(whole * number(lanes)));
-  Stmt all = ir::seq(std::move(wide));
-  for (const Numbers& n : part) all = ir::allocate(n.parts, all);
-  Stmt brief =
-      ir::seq({each([&](std::size_t k) {
-                 return copy(result, number(static_cast<std::int64_t>(k)), x[k].at(number(0)));
-               }),
-               rest(number(1))});
-  return p.finish(ir::allocate(
-      result.parts,
-      ir::seq({ir::if_then(ir::ge(p.n, number(lanes)), all, brief), each([&](std::size_t k) {
-                 const Expr at = number(static_cast<std::int64_t>(k));
-                 return copy(acc, at, result.at(at));
-               })})));
+  wide.push_back(copy(result, zero, part.at(zero)));
+  wide.push_back(rest((groups + 1) * number(lanes)));
+  const Stmt brief = ir::seq({copy(result, zero, x.at(zero)), rest(number(1))});
+  const Stmt any = ir::if_then(ir::ge(p.n, number(lanes)),
+                               ir::allocate(part.parts, ir::seq(std::move(wide))), brief);
+  return p.finish(ir::allocate(result.parts, ir::seq({any, copy(acc, zero, result.at(zero))})));
 }
 
 /// acc[i] = combination of acc[i] and of x[i] of one row, or of four.
@@ -264,8 +240,7 @@ std::vector<Kernel> complex_kernels() {
         out.push_back(
             {entry(table, k, e), cat("w_", name, "_", row.name, "_", name_of(e)), std::move(f)});
       };
-      add(T::reduce, "reduce", reduce_function(take, 1));
-      add(T::reduce_four, "reduce_four", reduce_function(take, 4));
+      add(T::reduce, "reduce", reduce_function(take));
       add(T::accumulate, "accumulate", accumulate_function(take, 1));
       add(T::fold, "fold", accumulate_function(take, 4));
       add(T::scan, "scan", scan_function(take));
