@@ -7,12 +7,11 @@
 
 namespace weft {
 
-#define WEFT_GROUPS(X, level) X(integers, level) X(reals, level) X(booleans, level) X(casts, level)
+#define WEFT_GROUPS(X, level) \
+  X(integers, level) X(reals, level) X(complex, level) X(booleans, level) X(casts, level)
 #define WEFT_DECLARE_LIST(group, level) \
   extern "C" const KernelEntry weft_kernels_##group##_##level[];
-#define WEFT_DECLARE(level)             \
-  WEFT_GROUPS(WEFT_DECLARE_LIST, level) \
-  void fill_complex_##level(KernelTable& table);
+#define WEFT_DECLARE(level) WEFT_GROUPS(WEFT_DECLARE_LIST, level)
 WEFT_LEVELS(WEFT_DECLARE)
 #undef WEFT_DECLARE
 #undef WEFT_DECLARE_LIST
@@ -51,11 +50,8 @@ void enter(const KernelEntry* list, Tables& tables) {
 }
 
 #define WEFT_ENTER(group, level) enter(weft_kernels_##group##_##level, t);
-#define WEFT_FILL_ALL(level)       \
-  void fill_##level(Tables& t) {   \
-    WEFT_GROUPS(WEFT_ENTER, level) \
-    fill_complex_##level(t.all);   \
-  }
+#define WEFT_FILL_ALL(level) \
+  void fill_##level(Tables& t) { WEFT_GROUPS(WEFT_ENTER, level) }
 WEFT_LEVELS(WEFT_FILL_ALL)
 #undef WEFT_FILL_ALL
 #undef WEFT_ENTER

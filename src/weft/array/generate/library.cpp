@@ -77,21 +77,25 @@ std::string block_text(const Kernel& k, const runtime::KernelSignature& kernel) 
   std::string from, copies;
   for (std::size_t i = 0; i < k.operands.size(); ++i) {
     const std::string a = cat("a", i), type = c_type(k.operands[i]);
+    const std::int64_t parts = is_complex(k.operands[i]) ? 2 : 1;
     arguments.emplace_back(a, cat("p", i));
-    from += cat("    const ", type, "* p", i, " = (const ", type, "*)in[", i, "] + at;\n");
-    copies += cat("    ", type, " ", a, "[", kBlock, "];\n    if (left < ", kBlock,
-                  ") {\n      for (int i = 0; i < ", kBlock, "; ++i) ", a, "[i] = i < left ? p", i,
-                  "[i] : 1;\n      p", i, " = ", a, ";\n    }\n");
+    from += cat("    const ", type, "* p", i, " = (const ", type, "*)in[", i, "] + at * ", parts,
+                ";\n");
+    copies +=
+        cat("    ", type, " ", a, "[", kBlock * parts, "];\n    if (left < ", kBlock,
+            ") {\n      for (int i = 0; i < ", kBlock * parts, "; ++i) ", a, "[i] = i < left * ",
+            parts, " ? p", i, "[i] : 1;\n      p", i, " = ", a, ";\n    }\n");
   }
   const std::string type = c_type(k.result);
+  const std::int64_t parts = is_complex(k.result) ? 2 : 1;
   return cat("static void ", k.name, "(", frame_of(k.entry.table).parameters,
              ") {\n  for (int64_t at = 0; at < n; at += ", kBlock,
              ") {\n    const int64_t left = n - at;\n", from, copies, "    _Alignas(64) ", type,
-             " result[", kBlock, "];\n    ", call_of(kernel, arguments), "    if (left >= ", kBlock,
-             ") {\n      __builtin_memcpy((", type,
-             "*)out + at, result, sizeof result);\n    } else {\n",
-             "      for (int i = 0; i < left; ++i) ((", type,
-             "*)out)[at + i] = result[i];\n    }\n", "  }\n}\n");
+             " result[", kBlock * parts, "];\n    ", call_of(kernel, arguments),
+             "    if (left >= ", kBlock, ") {\n      __builtin_memcpy((", type, "*)out + at * ",
+             parts, ", result, sizeof result);\n    } else {\n",
+             "      for (int i = 0; i < left * ", parts, "; ++i) ((", type, "*)out)[at * ", parts,
+             " + i] = result[i];\n    }\n", "  }\n}\n");
 }
 
 void mark_single(std::string& text, const std::string& function) {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft_make_kernels DIR: writes integers.c, reals.c, booleans.c and casts.c, the text of the host's
-// eager kernels. Runs at build time, on the machine that builds.
+// weft_make_kernels DIR: writes integers.c, reals.c, complex.c, booleans.c and casts.c, the text of
+// the host's eager kernels. Runs at build time, on the machine that builds.
 
 #include <fstream>
 #include <iostream>
@@ -41,6 +41,7 @@ int main(int argc, char** argv) {
                                                            Elem::int64, Elem::uint8, Elem::uint16,
                                                            Elem::uint32, Elem::uint64})) &&
                       write(folder, "reals", reals) &&
+                      write(folder, "complex", weft::generate::complex_kernels()) &&
                       write(folder, "booleans", weft::generate::table_kernels({Elem::boolean})) &&
                       write(folder, "casts", weft::generate::cast_kernels());
     return done ? 0 : 1;
