@@ -20,7 +20,8 @@ struct KernelEntry {
     fold,
     reduce_four,
     known,
-    random
+    random,
+    vector,  // row: VectorKernel
   };
   std::int16_t table, row, elem, layout;
   void (*function)();

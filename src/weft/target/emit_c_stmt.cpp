@@ -122,6 +122,14 @@ void KernelText::for_stmt(const ForNode* t) {
       word.replace(at, 1, std::to_string(std::max<std::int64_t>(n, 1)));
     if (word.find('%') == std::string::npos) line(word);
   }
+  if (const Json* by = find_annotation(t->annotations, "unroll_factor");
+      by && by->is_int() && !spelling_.unroll.empty() && t->for_kind != ForKind::unrolled) {
+    std::string word = spelling_.unroll;
+    const std::size_t at = word.find('%');
+    if (at == std::string::npos) word += " %";
+    word.replace(word.find('%'), 1, std::to_string(by->as_int()));
+    line(word);
+  }
   if (find_annotation(t->annotations, "vectorize") && spelling_.host_entry && independent(t))
     line("#pragma GCC ivdep");
   Expr end = arith::simplify(t->min + t->extent);

@@ -22,6 +22,8 @@ struct Kernel {
   bool blocks = false;
   std::vector<Elem> operands = {};
   Elem result = Elem::boolean;
+  /// Of the C function, named as the program's parameters; null: those of the entry's table.
+  const char* parameters = nullptr;
 };
 
 inline constexpr std::int64_t kBlock = 16;
@@ -67,6 +69,7 @@ ir::PrimFunc remainder_function(int layout, const RowValue& value);
 
 /// One C file: the kernels' text through target c, functions with the tables' signatures, and the
 /// list `weft_kernels_<group>_<WEFT_LEVEL>`.
-std::string library_text(const std::string& group, const std::vector<Kernel>& kernels);
+std::string library_text(const std::string& group, const std::vector<Kernel>& kernels,
+                         const std::string& target = "c:library=1");
 
 }  // namespace weft::generate
