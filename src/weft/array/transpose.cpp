@@ -63,7 +63,6 @@ bool transpose_copy(const NDArray& dst, const NDArray& src) {
   const bool stream = aligned && dst.nbytes() >= (std::int64_t{8} << 20);
   const TransposeFn block = choose(bytes, stream);
   constexpr std::int64_t kTall = 128;
-  const std::int64_t wide = bytes == 1 ? 64 : 32;
   const std::int64_t strips = (m + kTall - 1) / kTall;
   runtime::Pool::shared().parallel_for(
       planes * strips, std::max<std::int64_t>(1, kParallelGrain / (kTall * n)),
@@ -78,9 +77,8 @@ bool transpose_copy(const NDArray& dst, const NDArray& src) {
             p.out += x * step_dst[i] * bytes;
           }
           const std::int64_t i0 = begin % strips * kTall, i1 = std::min(m, i0 + kTall);
-          for (std::int64_t j0 = 0; j0 < n; j0 += wide)
-            block(p.in + (j0 * p.in_step + i0) * bytes, p.out + (i0 * p.out_step + j0) * bytes,
-                  i1 - i0, std::min(n - j0, wide), p.in_step, p.out_step);
+          block(p.in + i0 * bytes, p.out + i0 * p.out_step * bytes, i1 - i0, n, p.in_step,
+                p.out_step);
         }
       });
   return true;

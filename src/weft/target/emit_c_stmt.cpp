@@ -133,8 +133,11 @@ void KernelText::for_stmt(const ForNode* t) {
   if (find_annotation(t->annotations, "vectorize") && spelling_.host_entry && independent(t))
     line("#pragma GCC ivdep");
   Expr end = arith::simplify(t->min + t->extent);
-  line(cat("for (", type, " ", var, " = ", expr_.bare(t->min), "; ", var, " < ", expr_.bare(end),
-           "; ++", var, ") {"));
+  // Sums and products bind closer than <, masks and choices do not.
+  const bool closer =
+      end->kind == ExprKind::add || end->kind == ExprKind::sub || end->kind == ExprKind::mul;
+  line(cat("for (", type, " ", var, " = ", expr_.bare(t->min), "; ", var, " < ",
+           closer ? expr_.bare(end) : expr_.text(end), "; ++", var, ") {"));
   body(t->body);
   line("}");
 }

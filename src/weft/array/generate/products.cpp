@@ -150,7 +150,9 @@ ir::PrimFunc dot_function(const VectorShape& shape, Elem e, int rows, int sums) 
       "\")\n    Y = T.match_buffer(y, (", rows, ",), \"", type, "\")\n    S = T.alloc_buffer((",
       rows, ", ", sums, ", ", lanes, "), \"", type,
       "\", scope=\"local\")\n    P = T.alloc_buffer((", rows, ", ", lanes, "), \"", type,
-      "\", scope=\"local\")\n    R = T.alloc_buffer((1,), \"", type, "\", scope=\"local\")\n");
+      "\", scope=\"local\")\n    Q = T.alloc_buffer((", rows, ",), \"", type,
+      "\", scope=\"local\")\n    R = T.alloc_buffer((", rows, ",), \"", type,
+      "\", scope=\"local\")\n");
   text += cat("    ", over_rows, "        for u in T.unroll(", sums, "):\n            ", over_lanes,
               "                S[r, u, l] = T.", type, "(0)\n");
   text += cat("    for p in T.serial(k // ", step, "):\n        for u in T.unroll(", sums,
@@ -165,14 +167,22 @@ ir::PrimFunc dot_function(const VectorShape& shape, Elem e, int rows, int sums) 
     text += cat("    ", over_rows, "        for u in T.unroll(", n, "):\n            ", over_lanes,
                 "                S[r, u, l] = S[r, u, l] + S[r, u + ", n, ", l]\n");
   text += cat("    ", over_rows, "        ", over_lanes, "            P[r, l] = S[r, 0, l]\n");
-  text += cat("    for r in T.serial(", rows, "):\n");
-  for (int n = lanes / 2; n > 0; n /= 2)
-    text += cat("        for l in T.unroll(", n, "):\n            P[r, l] = P[r, l] + P[r, l + ", n,
-                "]\n");
-  text +=
-      cat("        R[0] = T.", type, "(0)\n        for q in T.serial(k // ", lanes, " * ", lanes,
-          ", k):\n            R[0] = R[0] + A[r, q] * X[q]\n        Y[r] = P[r, 0] + R[0]\n");
-  return ir::parse_func(text, "<dot>");
+  const bool turns = rows == 4 && lanes >= 4;
+  for (int n = lanes / 2; n >= (turns ? 4 : 1); n /= 2)
+    text += cat("    ", over_rows, "        for l in T.vectorized(", n,
+                "):\n            P[r, l] = P[r, l] + P[r, l + ", n, "]\n");
+  if (turns)  // four rows of four sums: columns are added
+    text += cat("    t0 = T.alloc_buffer((4, 4), \"", type,
+                "\", scope=\"local\")\n    for i, j in T.grid(4, 4):\n        with "
+                "T.block(\"turn0\"):\n            vi, vj = T.axis.remap(\"SS\", [i, j])\n       "
+                "     t0[vi, vj] = P[vj, vi]\n    for r in T.vectorized(4):\n        Q[r] = (t0[0, "
+                "r] + t0[2, r]) + (t0[1, r] + t0[3, r])\n");
+  else text += cat("    ", over_rows, "        Q[r] = P[r, 0]\n");
+  text += cat("    ", over_rows, "        R[r] = T.", type, "(0)\n    for q in T.serial(k // ",
+              lanes, " * ", lanes, ", k):\n        ", over_rows,
+              "            R[r] = R[r] + A[r, q] * X[q]\n    ", over_rows,
+              "        Y[r] = Q[r] + R[r]\n");
+  return turned(ir::parse_func(text, "<dot>"), turns ? 1 : 0, 4, e);
 }
 
 /// Eight columns a pass.

@@ -22,26 +22,40 @@ ir::PrimFunc transpose_function(const VectorShape& shape, Elem e, bool stream) {
   for (int t = 0; t < tiles; ++t)
     text += cat("    t", t, " = T.alloc_buffer((", side, ", ", side, "), \"", type,
                 "\", scope=\"local\")\n");
-  text += cat("    for ib in T.serial(m // ", side, "):\n        for jb in T.serial(n // ", wide,
-              stream ? ", annotations={\"nontemporal\": True}" : "", "):\n");
-  for (int t = 0; t < tiles; ++t) {
-    text += cat("            for i, j in T.grid(", side, ", ", side,
-                "):\n                with T.block(\"turn", t,
-                "\"):\n                    vb = T.axis.spatial(m // ", side,
-                ", ib)\n                    vc = T.axis.spatial(n // ", wide,
-                ", jb)\n                    vi, vj = T.axis.remap(\"SS\", [i, j])\n"
-                "                    t",
-                t, "[vi, vj] = A[vc * ", wide, " + ", t * side, " + vj, vb * ", side, " + vi]\n");
-  }
-  text += cat("            for i in T.unroll(", side, "):\n");
-  for (int t = 0; t < tiles; ++t)
-    text += cat("                for l in T.vectorized(", side, "):\n                    O[ib * ",
-                side, " + i, jb * ", wide, " + ", t * side, " + l] = t", t, "[i, l]\n");
-  text += cat("        for i in T.serial(", side, "):\n            for j in T.serial(n // ", wide,
-              " * ", wide, ", n):\n                O[ib * ", side, " + i, j] = A[j, ib * ", side,
-              " + i]\n    for i in T.serial(m // ", side, " * ", side,
-              ", m):\n        for j in T.serial(n):\n            O[i, j] = A[j, i]\n");
-  return turned(ir::parse_func(text, "<transpose>"), tiles, side, e);
+  const std::string mark = stream ? ", annotations={\"nontemporal\": True}" : "";
+  int blocks = 0;
+  // Lines `at` of each result, down all rows; `domain` is that of the iterator bound to `value`.
+  auto lines = [&](int depth, const std::string& domain, const std::string& value,
+                   const std::string& at) {
+    const std::string deep(static_cast<std::size_t>(depth) * 4, ' ');
+    for (int t = 0; t < tiles; ++t) {
+      text += cat(
+          deep, "for i, j in T.grid(", side, ", ", side, "):\n", deep, "    with T.block(\"turn",
+          blocks++, "\"):\n", deep, "        vb = T.axis.spatial(m // ", side, ", ib)\n", deep,
+          "        vc = T.axis.spatial(", domain, ", ", value, ")\n", deep,
+          "        vi, vj = T.axis.remap(\"SS\", [i, j])\n", deep, "        t", t, "[vi, vj] = A[(",
+          at, " + vc) * ", wide, " + ", t * side, " + vj, vb * ", side, " + vi]\n");
+    }
+    text += cat(deep, "for i in T.unroll(", side, "):\n");
+    for (int t = 0; t < tiles; ++t)
+      text += cat(deep, "    for l in T.vectorized(", side, "):\n", deep, "        O[ib * ", side,
+                  " + i, (", at, " + ", value, ") * ", wide, " + ", t * side, " + l] = t", t,
+                  "[i, l]\n");
+  };
+  // Two at a time, so that what is written lies closer together.
+  text +=
+      cat("    for jc in T.serial(n // ", 2 * wide, mark, "):\n        for ib in T.serial(m // ",
+          side, "):\n            for jb in T.serial(2):\n");
+  lines(4, cat("n // ", 2 * wide, " * 2"), "jc * 2 + jb", "0");
+  text += cat("    for jc in T.serial(n // ", wide, " % 2", mark,
+              "):\n        for ib in T.serial(m // ", side, "):\n");
+  lines(3, cat("n // ", wide, " % 2"), "jc", cat("n // ", 2 * wide, " * 2"));
+  text += cat("    for j in T.serial(n // ", wide, " * ", wide,
+              ", n):\n        for i in T.serial(m // ", side, " * ", side,
+              "):\n            O[i, j] = A[j, i]\n    for j in T.serial(n):\n        for i in "
+              "T.serial(m // ",
+              side, " * ", side, ", m):\n            O[i, j] = A[j, i]\n");
+  return turned(ir::parse_func(text, "<transpose>"), blocks, side, e);
 }
 
 }  // namespace
