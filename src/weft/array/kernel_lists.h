@@ -21,7 +21,8 @@ struct KernelEntry {
     reduce_four,
     known,
     random,
-    vector,  // row: VectorKernel
+    vector,   // row: VectorKernel
+    sorting,  // row: SortKernel
   };
   std::int16_t table, row, elem, layout;
   void (*function)();

@@ -4,6 +4,7 @@
 #include <type_traits>
 
 #include "weft/array/levels.h"
+#include "weft/array/sort_kernels.h"
 #include "weft/array/vector_kernels.h"
 
 namespace weft {
@@ -25,6 +26,7 @@ struct Tables {
   KernelTable all;
   OneKernels one;
   VectorTable vectors;
+  SortTable sorting;
 };
 
 void enter(const KernelEntry* list, Tables& tables) {
@@ -48,6 +50,7 @@ void enter(const KernelEntry* list, Tables& tables) {
       case KernelEntry::reduce_four: put(t.reduce_four[k.row][k.elem]); break;
       case KernelEntry::known: put(tables.one.known[k.row][k.elem]); break;
       case KernelEntry::random: put(t.random[k.row]); break;
+      case KernelEntry::sorting: put(tables.sorting.function[k.row][k.elem]); break;
       case KernelEntry::vector: put(tables.vectors.function[k.row][k.elem]); break;
       default: put(t.row[k.row][k.elem]); break;
     }
@@ -99,6 +102,11 @@ const Tables& tables() {
 
 const KernelTable& kernels() {
   static const KernelTable& table = tables().all;
+  return table;
+}
+
+const SortTable& sort_kernels() {
+  static const SortTable& table = tables().sorting;
   return table;
 }
 

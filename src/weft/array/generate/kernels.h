@@ -60,6 +60,9 @@ std::vector<Kernel> row_kernels(const std::vector<Elem>& elems);
 /// Philox and what is made of its words.
 std::vector<Kernel> random_kernels();
 
+/// Sorting by digits.
+std::vector<Kernel> sort_kernels();
+
 /// A row's value over elements as expressions.
 using RowValue = std::function<ir::Expr(const std::vector<ir::Expr>&)>;
 /// A truth value of elements of 4 or 8 bytes, 32 at a time; layout as in KernelEntry.

@@ -45,6 +45,8 @@ int main(int argc, char** argv) {
     for (Kernel& k : weft::generate::row_kernels({Elem::float32, Elem::float64}))
       reals.push_back(std::move(k));
     for (Kernel& k : weft::generate::random_kernels()) reals.push_back(std::move(k));
+    std::vector<Kernel> moves = weft::generate::cast_kernels();
+    for (Kernel& k : weft::generate::sort_kernels()) moves.push_back(std::move(k));
     const std::string folder = argv[1];
     const bool done = write(folder, "integers",
                             weft::generate::table_kernels({Elem::int8, Elem::int16, Elem::int32,
@@ -52,8 +54,7 @@ int main(int argc, char** argv) {
                                                            Elem::uint32, Elem::uint64})) &&
                       write(folder, "reals", reals) &&
                       write(folder, "booleans", weft::generate::table_kernels({Elem::boolean})) &&
-                      write(folder, "casts", weft::generate::cast_kernels()) &&
-                      vectors(folder, "base", weft::kShapeBase) &&
+                      write(folder, "casts", moves) && vectors(folder, "base", weft::kShapeBase) &&
                       vectors(folder, "avx2", weft::kShapeAvx2) &&
                       vectors(folder, "avx512", weft::kShapeAvx512);
     return done ? 0 : 1;
