@@ -20,7 +20,9 @@ struct KernelEntry {
     fold,
     reduce_four,
     known,
-    random
+    random,
+    vector,   // row: VectorKernel
+    sorting,  // row: SortKernel
   };
   std::int16_t table, row, elem, layout;
   void (*function)();

@@ -4,11 +4,14 @@
 #include <type_traits>
 
 #include "weft/array/levels.h"
+#include "weft/array/sort_kernels.h"
+#include "weft/array/vector_kernels.h"
 
 namespace weft {
 
 #define WEFT_GROUPS(X, level) \
-  X(integers, level) X(reals, level) X(complex, level) X(booleans, level) X(casts, level)
+  X(integers, level)          \
+  X(reals, level) X(complex, level) X(booleans, level) X(casts, level) X(vectors, level)
 #define WEFT_DECLARE_LIST(group, level) \
   extern "C" const KernelEntry weft_kernels_##group##_##level[];
 #define WEFT_DECLARE(level) WEFT_GROUPS(WEFT_DECLARE_LIST, level)
@@ -21,6 +24,8 @@ namespace {
 struct Tables {
   KernelTable all;
   OneKernels one;
+  VectorTable vectors;
+  SortTable sorting;
 };
 
 void enter(const KernelEntry* list, Tables& tables) {
@@ -44,14 +49,22 @@ void enter(const KernelEntry* list, Tables& tables) {
       case KernelEntry::reduce_four: put(t.reduce_four[k.row][k.elem]); break;
       case KernelEntry::known: put(tables.one.known[k.row][k.elem]); break;
       case KernelEntry::random: put(t.random[k.row]); break;
+      case KernelEntry::sorting: put(tables.sorting.function[k.row][k.elem]); break;
+      case KernelEntry::vector: put(tables.vectors.function[k.row][k.elem]); break;
       default: put(t.row[k.row][k.elem]); break;
     }
   }
 }
 
+constexpr VectorShape shape_base = kShapeBase;
+[[maybe_unused]] constexpr VectorShape shape_avx2 = kShapeAvx2, shape_avx512 = kShapeAvx512;
+
 #define WEFT_ENTER(group, level) enter(weft_kernels_##group##_##level, t);
-#define WEFT_FILL_ALL(level) \
-  void fill_##level(Tables& t) { WEFT_GROUPS(WEFT_ENTER, level) }
+#define WEFT_FILL_ALL(level)         \
+  void fill_##level(Tables& t) {     \
+    WEFT_GROUPS(WEFT_ENTER, level)   \
+    t.vectors.shape = shape_##level; \
+  }
 WEFT_LEVELS(WEFT_FILL_ALL)
 #undef WEFT_FILL_ALL
 #undef WEFT_ENTER
@@ -87,6 +100,16 @@ const Tables& tables() {
 
 const KernelTable& kernels() {
   static const KernelTable& table = tables().all;
+  return table;
+}
+
+const SortTable& sort_kernels() {
+  static const SortTable& table = tables().sorting;
+  return table;
+}
+
+const VectorTable& vector_kernels() {
+  static const VectorTable& table = tables().vectors;
   return table;
 }
 

@@ -6,44 +6,10 @@
 #include "weft/array/device_ops.h"
 #include "weft/array/device_product.h"
 #include "weft/array/gemm.h"
-#include "weft/array/levels.h"
 #include "weft/array/ops.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
-
-#define WEFT_DECLARE(level)                 \
-  void fill_gemm_##level(GemmTable& table); \
-  void fill_gemv_##level(GemmTable& table);
-WEFT_LEVELS(WEFT_DECLARE)
-#undef WEFT_DECLARE
-
-const GemmTable& gemm_table() {
-  static const GemmTable table = [] {
-    GemmTable t;
-#if defined(WEFT_WITH_AVX2) || defined(WEFT_WITH_AVX512)
-    __builtin_cpu_init();
-#endif
-#if defined(WEFT_WITH_AVX512)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
-      fill_gemm_avx512(t);
-      fill_gemv_avx512(t);
-      return t;
-    }
-#endif
-#if defined(WEFT_WITH_AVX2)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-      fill_gemm_avx2(t);
-      fill_gemv_avx2(t);
-      return t;
-    }
-#endif
-    fill_gemm_base(t);
-    fill_gemv_base(t);
-    return t;
-  }();
-  return table;
-}
 
 namespace {
 
@@ -74,26 +40,14 @@ void plain(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int6
       });
 }
 
-template <typename T>
-GemmFn<T> gemm_of(const GemmTable& t) {
-  if constexpr (sizeof(T) == 4) return t.f32;
-  else return t.f64;
-}
-template <typename T>
-GemvFn<T> gemv_of(const GemmTable& t) {
-  if constexpr (sizeof(T) == 4) return t.v32;
-  else return t.v64;
-}
-
 /// A single row or column is a product with a vector.
 template <typename T>
 void real(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
           std::int64_t a_col, const T* b, std::int64_t b_row, std::int64_t b_col, T* c,
           std::int64_t ldc) {
-  const GemmTable& table = gemm_table();
-  if (n == 1 && ldc == 1 && gemv_of<T>(table)(m, k, a, a_row, a_col, b, b_row, c)) return;
-  if (m == 1 && gemv_of<T>(table)(n, k, b, b_col, b_row, a, a_col, c)) return;
-  gemm_of<T>(table)(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc, false);
+  if (n == 1 && ldc == 1 && gemv<T>(m, k, a, a_row, a_col, b, b_row, c)) return;
+  if (m == 1 && gemv<T>(n, k, b, b_col, b_row, a, a_col, c)) return;
+  gemm<T>(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc, false);
 }
 
 template <typename T, typename F>
