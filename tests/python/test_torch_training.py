@@ -287,19 +287,31 @@ def test_plateaus(mode, threshold_mode):
 def test_schedules_refuse():
     opt = optim.SGD([weft.Tensor([1.0])], momentum=0.5)
     for code, text, make in [
-        ("lambdas", "2 functions for 1 groups", lambda: RATES.LambdaLR(opt, [abs, abs])),
-        ("restarts", "T_0 is 0", lambda: RATES.CosineAnnealingWarmRestarts(opt, 0)),
-        ("mode", "'square'", lambda: RATES.CyclicLR(opt, 0.1, 0.2, mode="square")),
-        ("mode", "'exp'", lambda: RATES.OneCycleLR(opt, 0.1, 9, anneal_strategy="exp")),
-        ("steps", "epochs None", lambda: RATES.OneCycleLR(opt, 0.1)),
-        ("momentum", "Adagrad", lambda: RATES.CyclicLR(optim.Adagrad(opt.params), 0.1, 0.2)),
         (
-            "milestones",
+            "optim.scheduler.lambdas",
+            "2 functions for 1 groups",
+            lambda: RATES.LambdaLR(opt, [abs, abs]),
+        ),
+        ("optim.scheduler.restarts", "T_0 is 0", lambda: RATES.CosineAnnealingWarmRestarts(opt, 0)),
+        ("optim.scheduler.mode", "'square'", lambda: RATES.CyclicLR(opt, 0.1, 0.2, mode="square")),
+        (
+            "optim.scheduler.mode",
+            "'exp'",
+            lambda: RATES.OneCycleLR(opt, 0.1, 9, anneal_strategy="exp"),
+        ),
+        ("optim.scheduler.steps", "epochs None", lambda: RATES.OneCycleLR(opt, 0.1)),
+        (
+            "optim.scheduler.momentum",
+            "Adagrad",
+            lambda: RATES.CyclicLR(optim.Adagrad(opt.params), 0.1, 0.2),
+        ),
+        (
+            "optim.scheduler.milestones",
             "1 schedules with 1",
             lambda: RATES.SequentialLR(opt, [RATES.StepLR(opt, 3)], [5]),
         ),
-        ("plateau", "factor 2", lambda: RATES.ReduceLROnPlateau(opt, factor=2)),
-        ("plateau", "mode 0.5", lambda: RATES.ReduceLROnPlateau(opt, 0.5)),
+        ("optim.scheduler.plateau", "factor 2", lambda: RATES.ReduceLROnPlateau(opt, factor=2)),
+        ("optim.scheduler.plateau", "mode 0.5", lambda: RATES.ReduceLROnPlateau(opt, 0.5)),
     ]:
-        refused(weft.ArgumentError, f"optim.scheduler.{code}", text, make)
+        refused(weft.ArgumentError, code, text, make)
     assert math.isclose(opt.lr, 0.01)
