@@ -10,6 +10,7 @@
 #include "weft/arith/iter_map.h"
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
+#include "weft/ir/roles.h"
 #include "weft/ir/compare.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
@@ -697,7 +698,7 @@ class Run {
 }  // namespace
 
 PrimFunc check_private(const PrimFunc& f, const Machine& machine, std::int64_t max_accesses) {
-  if (find_annotation(f->attrs, kPointsTogether)) return f;
+  if (find_annotation(f->attrs, kPointsTogether) || uses_tokens(f->body)) return f;
   bool points = false;
   for_each_stmt(f->body, [&](const Stmt& s) {
     if (const auto* t = as<ForNode>(s)) points = points || is_axis(t);

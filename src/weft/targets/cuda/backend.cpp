@@ -5,6 +5,7 @@
 #include "weft/targets/cuda/device.h"
 #include "weft/targets/cuda/nvrtc.h"
 #include "weft/targets/cuda/product_text.h"
+#include "weft/targets/cuda/roles.h"
 #include "weft/targets/cuda/spelling.h"
 #include "weft/targets/cuda/tensor_cores.h"
 
@@ -28,6 +29,8 @@ class CudaBackend final : public TextBackend {
     TargetInfo out = grid_target_info(stated(limits, target));
     out.limits["vector_bytes"] = 16;
     if (copies_asynchronously(arch(target))) out.queues.push_back({"cp.async", true, "group", 0});
+    if (capability(arch(target)) >= 90) out.queues.push_back({"bulk", false, "token", 0});
+    if (capability(arch(target)) == 90) out.queues.push_back({"wgmma", true, "group", 0});
     out.limits["vector_align"] = 16;
     out.instructions = tensor_core_rows();
     out.whole_products = capability(arch(target)) == 90;  // wgmma is of sm_90a alone
@@ -77,6 +80,8 @@ class CudaBackend final : public TextBackend {
     compile(out, target);
     return out;
   }
+
+  ir::PrimFunc spell(const ir::PrimFunc& kernel) const override { return spell_roles(kernel); }
 
   TargetInfo kind() const override {
     Target newest;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/cuda/spelling.h"
 
+#include "weft/targets/cuda/roles.h"
 #include "weft/targets/cuda/tensor_cores.h"
 
 namespace weft::cuda {
@@ -89,6 +90,14 @@ static __device__ __forceinline__ void weft_copy_if_16(void* to, const void* fro
         "atomicAdd((unsigned long long*)p, (unsigned long long)v); }\n"};
     s.stream = "__stcs";
     s.instruction = instruction_definition;
+    // wgmma: registers are read from here on; groups of bulk copies: until memory may be written.
+    s.queues["wgmma"] = {"asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\")",
+                         "asm volatile(\"wgmma.commit_group.sync.aligned;\" ::: \"memory\")",
+                         "asm volatile(\"wgmma.wait_group.sync.aligned %;\" ::: \"memory\")"};
+    s.queues["bulk"] = {"", "asm volatile(\"cp.async.bulk.commit_group;\" ::: \"memory\")",
+                        "asm volatile(\"cp.async.bulk.wait_group.read %;\" ::: \"memory\")"};
+    s.tensor_param = kTensorParam, s.tensor_helpers = kTensorHelpers;
+    s.alone_bounds = "__launch_bounds__(%, 1) ";  // else setmaxnreg is ignored
     s.trap = "__trap();";
     return s;
   }();
