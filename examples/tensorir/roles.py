@@ -55,11 +55,21 @@ def product(m, n, k, dtype="bfloat16", groups=2, columns=256, stages=4, blocks=1
                                 n0: T.int64 = inside // high * columns
                                 for step in T.serial(steps):
                                     slot: T.int64 = (turn * steps + step) % stages
-                                    T.token_wait(empty[slot], 1 - (turn * steps + step) // stages % 2)
+                                    T.token_wait(
+                                        empty[slot], 1 - (turn * steps + step) // stages % 2
+                                    )
                                     T.token_expect(full[slot], slot_bytes)
-                                    T.bulk_load(A_ring[slot, 0, 0], A[m0, step * 64], full[slot], rows, 64)
+                                    T.bulk_load(
+                                        A_ring[slot, 0, 0], A[m0, step * 64], full[slot], rows, 64
+                                    )
                                     for q in T.unroll(quarters):
-                                        T.bulk_load(B_ring[slot, q, 0, 0], B[step * 64, n0 + q * 64], full[slot], 64, 64)
+                                        T.bulk_load(
+                                            B_ring[slot, q, 0, 0],
+                                            B[step * 64, n0 + q * 64],
+                                            full[slot],
+                                            64,
+                                            64,
+                                        )
                     with T.block("multiply"):
                         T.execution("threadIdx.x", 128, threads)
                         T.block_attr({"registers": sums})
@@ -75,7 +85,15 @@ def product(m, n, k, dtype="bfloat16", groups=2, columns=256, stages=4, blocks=1
                                 now: T.int64 = turn * steps + step
                                 T.token_wait(full[now % stages], now // stages % 2)
                                 with T.async_("wgmma", multiplied):
-                                    T.tile_multiply(C_local[0, 0, 0], A_ring[now % stages, group * 64, 0], B_ring[now % stages, 0, 0, 0], columns, 0, 1, step > 0)
+                                    T.tile_multiply(
+                                        C_local[0, 0, 0],
+                                        A_ring[now % stages, group * 64, 0],
+                                        B_ring[now % stages, 0, 0, 0],
+                                        columns,
+                                        0,
+                                        1,
+                                        step > 0,
+                                    )
                                 T.wait(multiplied, 1)
                                 # The step before is read: its slot goes back to the copies.
                                 if step > 0 and thread % 32 == 0:
@@ -87,12 +105,20 @@ def product(m, n, k, dtype="bfloat16", groups=2, columns=256, stages=4, blocks=1
                                 if thread % 128 == 0:
                                     T.wait(sent, 1)
                                 T.meet(1 + group, 128)
-                                T.tile_store(staged[group, q % 2, 0, 0], C_local[q * 8, 0, 0])
+                                T.tile_store(
+                                    staged[group, (turn * quarters + q) % 2, 0, 0],
+                                    C_local[q * 8, 0, 0],
+                                )
                                 T.bulk_fence()
                                 T.meet(1 + group, 128)
                                 if thread % 128 == 0:
                                     with T.async_("bulk", sent):
-                                        T.bulk_store(C[m0, n0 + q * 64], staged[group, q % 2, 0, 0], 64, 64)
+                                        T.bulk_store(
+                                            C[m0, n0 + q * 64],
+                                            staged[group, (turn * quarters + q) % 2, 0, 0],
+                                            64,
+                                            64,
+                                        )
                         if thread % 128 == 0:
                             T.wait(sent, 0)
 

@@ -6,6 +6,7 @@
 
 #include "weft/array/device_kernel.h"
 #include "weft/array/row_ir.h"
+#include "weft/ir/visit.h"
 
 namespace weft::device {
 
@@ -81,7 +82,10 @@ class Kernel {
       return list.back().first;
     }
     Stmt around(Stmt s) const {
-      for (std::size_t i = list.size(); i-- > 0;) s = ir::let_stmt(list[i].first, list[i].second, s);
+      for (std::size_t i = list.size(); i-- > 0;) {
+        if (ir::free_vars(s).count(list[i].first.get()))
+          s = ir::let_stmt(list[i].first, list[i].second, s);
+      }
       return s;
     }
   };
@@ -319,8 +323,9 @@ class Kernel {
       const Expr to = tile_.n + at(i * 64);
       Stmt store = patches ? call("bulk_store", {map_out_, from, to, p[0], p[1], p[2]})
                            : call("bulk_store", {map_out_, from, to, row, tile_.batch, at(0)});
-      Stmt started = make_ref<const ir::AsyncNode>("bulk", sent_, store);
-      if (!patches) started = ir::if_then(ir::lt(row, of("m")), started);
+      if (!patches) store = ir::if_then(ir::lt(row, of("m")), store);
+      // A group also where nothing is sent: waits count groups.
+      const Stmt started = make_ref<const ir::AsyncNode>("bulk", sent_, store);
       const Stmt meet = call("meet", {group_ + at(1), at(128)});
       all.insert(all.end(), {leader(128, wait(sent_, 1)), meet,
                              call("tile_store", {from, address(sums_, {at(i * 8), at(0), at(0)})}),
