@@ -47,6 +47,7 @@ struct CSpelling {
   /// missing.
   std::map<std::string, std::pair<std::string, std::string>> functions;
   std::string half_helpers;  // definitions of weft_half_to_float and weft_float_to_half
+  std::string bfloat_helpers;  // the same for bfloat16; "": by the bits
   std::string infinity = "INFINITY", nan = "NAN";
   bool indexed_parameters =
       false;  // "[[buffer(i)]]" after each parameter, scalars by constant reference
