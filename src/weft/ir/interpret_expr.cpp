@@ -615,6 +615,7 @@ ExpPtr Compiler::call(const CallNode* e) {
     return Error(ErrorKind::lower, "interpret.unsupported",
                  cat("the interpreter cannot evaluate \"", e->op, "\" inside an expression"));
   };
+  if (e->op == "tensor_map") return tensor_map(e);
   if (!row || row->effect == IntrinsicEffect::effect || e->op == "address_of") throw unsupported();
   if (e->op == "if_then_else") {
     return typed<Choose>(t, [&](Choose& p) {

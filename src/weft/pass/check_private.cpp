@@ -2,6 +2,7 @@
 #include "weft/pass/check_private.h"
 
 #include "weft/ir/build.h"
+#include "weft/ir/roles.h"
 #include "weft/ir/visit.h"
 #include "weft/pass/check_private_parts.h"
 
@@ -19,7 +20,7 @@ bool divides_points(const ForNode* loop, const Buffer& b, const Machine& machine
 }
 
 PrimFunc check_private(const PrimFunc& f, const Machine& machine, std::int64_t max_accesses) {
-  if (find_annotation(f->attrs, kPointsTogether)) return f;
+  if (find_annotation(f->attrs, kPointsTogether) || uses_tokens(f->body)) return f;
   bool points = false;
   for_each_stmt(f->body, [&](const Stmt& s) {
     if (const auto* t = as<ForNode>(s)) points = points || is_axis(t);
