@@ -46,6 +46,7 @@ void Machine::begin_launch(const Program& p, int active) {
   for (Calendar* c : {&shared.sdram, &vdr, &vdw}) c->reset();
   for (Tmu& t : shared.tmus) {
     t.calendar.reset();
+    t.requests = 0;
     std::fill(std::begin(t.tag), std::end(t.tag), 0);
   }
   std::fill(&shared.l2_tag[0][0], &shared.l2_tag[0][0] + timing::kL2Sets * timing::kL2Ways, 0);
@@ -169,11 +170,6 @@ bool Machine::wake(Qpu& q) {
   }
   q.wait = Wait::none;
   return true;
-}
-
-void Machine::advance(std::int64_t now) {
-  for (Calendar* c : {&shared.sdram, &vdr, &vdw}) c->advance(now);
-  for (Tmu& t : shared.tmus) t.calendar.advance(now);
 }
 
 void Machine::breakpoint(Qpu& q) {
@@ -304,7 +300,10 @@ bool Machine::read(Qpu& q, bool file_b, unsigned address, Vec& out) {
 
 void Machine::write(Qpu& q, bool file_b, unsigned address, const Vec& value) {
   switch (address) {
-    case kWNoswap: pair_tmus(q, value[0] != 0); return;
+    case kWNoswap:
+      settle_requests(q);
+      pair_tmus(q, value[0] != 0);
+      return;
     case kWHostInt:
       if (value[0] && !q.events) ++host_interrupts;
       return;

@@ -13,6 +13,7 @@
 #include <exception>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #if defined(__SSE2__)
@@ -63,18 +64,24 @@ struct TmuFifo {
   static constexpr unsigned kSlots = std::bit_ceil(unsigned{assume::kTmuFifoDepth});
   Vec data[kSlots];
   std::int64_t ready[kSlots] = {};
-  unsigned head = 0, count = 0;
+  std::uint64_t head = 0, count = 0;  // received so far; waiting
+  std::uint64_t first() const { return head & (kSlots - 1); }
+  std::uint64_t free() const { return (head + count) & (kSlots - 1); }
 };
 
 /// A texture unit: when it is busy, and the lines in its cache (0, below any allocation: empty).
 struct Tmu {
   Calendar calendar;
   std::uint32_t tag[timing::kTmuLines] = {};
+  std::uint64_t requests = 0;  // of QPUs that do not use it any more (Machine::settle_requests)
 };
 
 /// Statistics since clear.
 struct Counters {
-  std::int64_t tmu_requests = 0, tmu_hits = 0, l2_hits = 0, memory_lines = 0;
+  // Lines beyond one per request: those and requests are either hits of a TMU's cache, fetched
+  // from memory, or else hits of the L2.
+  std::int64_t tmu_requests = 0, more_lines = 0, tmu_hits = 0, memory_lines = 0;
+  std::int64_t l2_hits() const { return tmu_requests + more_lines - tmu_hits - memory_lines; }
   std::int64_t dma_loads = 0, dma_stores = 0, dma_bytes_read = 0, dma_bytes_written = 0,
                vpm_reads = 0, vpm_writes = 0;
   std::int64_t uniforms = 0, sfu = 0;
@@ -151,6 +158,7 @@ struct Qpu {
   std::uint8_t tmu_number[2] = {};  // of its slice's pair, behind TMU0 and TMU1
   Tmu* tmu[2] = {};                 // the same
   std::int64_t stall[kStallReasons] = {};
+  std::uint64_t settled_requests[2] = {};  // by TMU unit: those that Tmu::requests has
   std::int64_t limit = 0;  // fast engines: when to give way
   Event* events_end = nullptr;
   std::exception_ptr fault;  // translated engine: thrown once its code has been left
@@ -261,12 +269,18 @@ class Machine {
   void tmu_receive(Qpu& q, unsigned unit);  // into r4
   bool semaphore(Qpu& q, unsigned number, bool acquire);
   void breakpoint(Qpu& q);
+  /// Lets the TMUs have counted a QPU's requests.
+  void settle_requests(Qpu& q) {
+    for (unsigned unit = 0; unit < 2; ++unit) {
+      const std::uint64_t asked = q.fifo[unit].head + q.fifo[unit].count;
+      q.tmu[unit]->requests += asked - std::exchange(q.settled_requests[unit], asked);
+    }
+  }
   /// After the last slot of program end.
   void finish(Qpu& q);
 
   /// Readiness of a waiting QPU; moves its time to when the cause happened.
   bool wake(Qpu& q);
-  void advance(std::int64_t now);  // of all calendars
 
   void note(Qpu& q, Event::Kind kind, unsigned extra = 0, std::uint64_t value = 0) {
     if (q.events >= q.events_end) [[unlikely]]
@@ -326,22 +340,19 @@ class Machine {
   }
   void read_word(Qpu& q, std::uint64_t address);
   /// When a line that `tmu` asks for at `start` is there; caches keep it.
-  std::int64_t line_ready(Tmu& tmu, std::uint32_t line, std::int64_t start) {
+  [[gnu::always_inline]] std::int64_t line_ready(Tmu& tmu, std::uint32_t line,
+                                                 std::int64_t start) {
     std::uint32_t& tag = tmu.tag[line % timing::kTmuLines];
     if (tag == line) {
       ++shared.counters.tmu_hits;
       return start + timing::kTmuHit;
     }
     tag = line;
-    std::size_t set = line % timing::kL2Sets;
-    if (in_l2(set, line)) {
-      ++shared.counters.l2_hits;
-      return start + timing::kL2Hit;
-    }
+    const std::size_t set = line % timing::kL2Sets;
+    if (in_l2(set, line)) return start + timing::kL2Hit;
     shared.l2_tag[set][shared.l2_next[set]++ & (timing::kL2Ways - 1)] = line;
     ++shared.counters.memory_lines;
-    return shared.sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock) +
-           timing::kMemory;
+    return shared.sdram.book(start, timing::kLineClocks) + timing::kMemory;
   }
   bool in_l2(std::size_t set, std::uint32_t line) const {
     static_assert(timing::kL2Ways == 4);

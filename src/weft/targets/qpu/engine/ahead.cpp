@@ -62,7 +62,7 @@ void Machine::settle_one(Qpu& t, const Event*& at) {
     case Event::row:
     case Event::scattered: {
       TmuFifo& fifo = t.fifo[e.extra];
-      std::int64_t& ready = fifo.ready[(fifo.head + fifo.count) & (TmuFifo::kSlots - 1)];
+      std::int64_t& ready = fifo.ready[fifo.free()];
       Tmu& tmu = *t.tmu[e.extra];
       if (e.kind == Event::scattered) {
         Vec address;
@@ -80,8 +80,8 @@ void Machine::settle_one(Qpu& t, const Event*& at) {
     }
     case Event::receive: {
       TmuFifo& fifo = t.fifo[e.extra];
-      wait(fifo.ready[fifo.head], kStallTmu);
-      fifo.head = (fifo.head + 1) & (TmuFifo::kSlots - 1);
+      wait(fifo.ready[fifo.first()], kStallTmu);
+      ++fifo.head;
       --fifo.count;
       break;
     }
@@ -287,10 +287,8 @@ void Ahead::loop(int active, std::int64_t limit_cycles) {
     }
     if (!running) return;
     if (!moved) throw RunAgain{};
-    if (earliest != std::numeric_limits<std::int64_t>::max()) {
+    if (earliest != std::numeric_limits<std::int64_t>::max())
       window = std::max(window, earliest / timing::kQuantum * timing::kQuantum);
-      m_.advance(std::min(earliest, window));
-    }
   }
 }
 
@@ -369,6 +367,10 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
     const Qpu& t = times_[static_cast<std::size_t>(i)];
     q.time = t.time;
     std::copy(std::begin(t.stall), std::end(t.stall), std::begin(q.stall));
+    // Translated code leaves the waits for the TMU to who has counted the instructions.
+    std::int64_t waited = q.time - timing::kIssue * q.instructions;
+    for (std::int64_t stalled : q.stall) waited -= stalled;
+    q.stall[kStallTmu] += waited;
   }
   return true;
 }

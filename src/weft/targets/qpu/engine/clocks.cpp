@@ -29,14 +29,13 @@ void Emitter::clock_request(std::uint32_t at, int unit) {
   label_ = cat("c", id);
   t_.label(label_);
   std::string slot =
-      t_.def("and i32 ", t_.def("add i32 ", head, ", ", waiting), ", ", TmuFifo::kSlots - 1);
-  std::string slot64 = t_.def("zext i32 ", slot, " to i64");
+      t_.def("and i64 ", t_.def("add i64 ", head, ", ", waiting), ", ", TmuFifo::kSlots - 1);
   std::string now = t_.def("add i64 ", kept(kTime), ", ", (at - start_) * timing::kIssue);
   std::string ready = line_ready(unit, asked, now);
   std::string ready_at =
-      t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", slot64, ", 3"));
+      t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", slot, ", 3"));
   t_.line("store i64 ", ready, ", ptr ", field(ready_at, fifo + offsetof(TmuFifo, ready)));
-  keep(count_of, t_.def("add i32 ", waiting, ", 1"));
+  keep(count_of, t_.def("add i64 ", waiting, ", 1"));
   const std::string done = label_;
   t_.line("br label %k", id);
   t_.label("s", id);
@@ -52,8 +51,8 @@ void Emitter::clock_receive(std::uint32_t at, int unit) {
   const Kept head_of = unit ? kHead1 : kHead0, count_of = unit ? kCount1 : kCount0;
   const std::string head = kept(head_of), count = kept(count_of);
   wait_for(at, unit);
-  keep(head_of, t_.def("and i32 ", t_.def("add i32 ", head, ", 1"), ", ", TmuFifo::kSlots - 1));
-  keep(count_of, t_.def("sub i32 ", count, ", 1"));
+  keep(head_of, t_.def("add i64 ", head, ", 1"));
+  keep(count_of, t_.def("sub i64 ", count, ", 1"));
 }
 
 void Emitter::clock(std::uint32_t at) {

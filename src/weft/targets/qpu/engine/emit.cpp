@@ -23,7 +23,6 @@ declare preserve_allcc i32 @weft_qpu_rare_tmu_row0(ptr, ptr, i32, i32, i32, ptr)
 declare preserve_allcc i32 @weft_qpu_rare_tmu_row1(ptr, ptr, i32, i32, i32, ptr)
 declare preserve_allcc i32 @weft_qpu_rare_receive(ptr, ptr, i32, i32, i32)
 declare preserve_allcc i32 @weft_qpu_rare_settle(ptr, ptr, i32, i32, i32)
-declare preserve_allcc i64 @weft_qpu_rare_reserve(ptr, i64, i64)
 declare preserve_allcc i32 @weft_qpu_rare_repair(ptr, ptr, i32)
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 declare i32 @llvm.fshr.i32(i32, i32, i32)
@@ -80,6 +79,7 @@ std::string Emitter::run() {
   out += t_.body();
   out += "}\n";
   out += kHelpers;
+  out += book_on();
   if (!pool_.empty()) {
     out += cat("@pool = internal global [", pool_.size() * 16, " x i32] [");
     for (std::size_t p = 0; p < pool_.size(); ++p)

@@ -166,7 +166,9 @@ class Emitter {
   // requests.cpp: texture units.
   void request(std::uint32_t at, int unit, std::int32_t value, bool row);
   void request_row(std::uint32_t at, int unit, const std::string& first);
-  std::string reserve(const std::string& calendar, const std::string& now, int clocks);
+  std::string later(const std::string& a, const std::string& b);
+  std::string book(const std::string& calendar, const std::string& now, int clocks);
+  static std::string book_on();
   /// When the line of `first`, asked for at `now`, is there.
   std::string line_ready(int unit, const std::string& first, const std::string& now);
   void bump(const std::string& base, std::size_t place, int more);

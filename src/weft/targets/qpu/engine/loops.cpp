@@ -8,10 +8,6 @@
 
 namespace weft::qpu::hw {
 
-namespace {
-constexpr std::string_view kKeptType[] = {"i64", "i32", "i32", "i32", "i32"};
-}
-
 bool Emitter::loops(std::size_t index) const {
   const FlowBlock& b = flow_.blocks[index];
   if (b.end != BlockEnd::branches || b.target != static_cast<std::int32_t>(index) || b.in_slots)
@@ -84,7 +80,7 @@ void Emitter::open_loop(std::size_t index) {
   for (std::size_t w = 0; w < kKeptWords; ++w) {
     carries_[w] = !kept_[w].value.empty();
     if (carries_[w])
-      kept_[w] = {carry(kKeptType[w], kept_[w].value, cat("n", loop_id_, ".k", w)), true};
+      kept_[w] = {carry("i64", kept_[w].value, cat("n", loop_id_, ".k", w)), true};
   }
   if (role_ != Role::alone) record_ = carry("ptr", record_, cat("n", loop_id_, ".r"));
 }
@@ -141,7 +137,7 @@ void Emitter::close_loop(std::size_t index) {
     }
   }
   for (std::size_t w = 0; w < kKeptWords; ++w)
-    if (carries_[w]) next(kKeptType[w], kept(static_cast<Kept>(w)), cat("n", id, ".k", w));
+    if (carries_[w]) next("i64", kept(static_cast<Kept>(w)), cat("n", id, ".k", w));
   if (role_ != Role::alone) next("ptr", record_, cat("n", id, ".r"));
   t_.line("br label %L", id);
 }

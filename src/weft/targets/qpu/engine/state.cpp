@@ -21,7 +21,6 @@ std::size_t place_of(std::size_t word) {
     default: return offsetof(Qpu, fifo) + sizeof(TmuFifo) + offsetof(TmuFifo, count);
   }
 }
-std::string_view type_of(std::size_t word) { return word == kTime ? "i64" : "i32"; }
 }  // namespace
 
 std::string Emitter::where(std::uint32_t at) const {
@@ -30,7 +29,7 @@ std::string Emitter::where(std::uint32_t at) const {
 
 const std::string& Emitter::kept(Kept word) {
   KeptWord& k = kept_[word];
-  if (k.value.empty()) k.value = t_.def("load ", type_of(word), ", ptr ", address(place_of(word)));
+  if (k.value.empty()) k.value = t_.def("load i64, ptr ", address(place_of(word)));
   return k.value;
 }
 
@@ -39,7 +38,7 @@ void Emitter::keep(Kept word, std::string value) { kept_[word] = {std::move(valu
 void Emitter::save() {
   for (std::size_t w = 0; w < kKeptWords; ++w)
     if (kept_[w].dirty)
-      t_.line("store ", type_of(w), " ", kept_[w].value, ", ptr ", address(place_of(w)));
+      t_.line("store i64 ", kept_[w].value, ", ptr ", address(place_of(w)));
 }
 
 void Emitter::drop() {
@@ -66,7 +65,7 @@ Emitter::Aside Emitter::aside(std::string_view name, std::uint32_t at, std::stri
   Aside out;
   for (std::size_t w = 0; w < kKeptWords; ++w)
     if (!before[w].value.empty())
-      out.value[w] = t_.def("load ", type_of(w), ", ptr ", address(place_of(w)));
+      out.value[w] = t_.def("load i64, ptr ", address(place_of(w)));
   out.from = label_;
   kept_ = std::move(kept);
   return out;
@@ -79,7 +78,7 @@ void Emitter::join(const Aside& aside, const std::string& from) {
       WEFT_CHECK(k.value.empty(), "a word is kept on one of two paths only");
       continue;
     }
-    k.value = t_.def("phi ", type_of(w), " [ ", k.value, ", %", from, " ], [ ", aside.value[w],
+    k.value = t_.def("phi i64 [ ", k.value, ", %", from, " ], [ ", aside.value[w],
                      ", %", aside.from, " ]");
   }
 }
