@@ -203,9 +203,8 @@ void Emulator::account(bool clean) {
 
 bool Emulator::run_ahead(Loaded& loaded, const std::vector<std::uint32_t>& words,
                          std::int64_t limit_cycles) {
-  // Interpreted, the registers are nearly all of the work, and dividing it gains nothing.
-  if (options_.threads < 2 || options_.engine != Engine::translated || active_ < 2 ||
-      !loaded.ahead || options_.count_instructions || !options_.check_races || machine_.trace)
+  if (options_.threads < 2 || !loaded.fast->divided() || active_ < 2 || !loaded.ahead ||
+      options_.count_instructions || !options_.check_races || machine_.trace)
     return false;
   if (!ahead_) ahead_ = std::make_unique<Ahead>(machine_);
   if (ahead_->run(*loaded.fast, active_, limit_cycles)) return true;

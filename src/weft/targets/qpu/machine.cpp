@@ -21,13 +21,17 @@ Machine::Machine(int count, std::uint64_t memory_bytes)
       vpm_shadow_(64 * 16 + 64) {
   memory.set_guard(kGuard);
   for (std::size_t i = 0; i < qpus.size(); ++i) qpus[i].id = static_cast<int>(i);
+  for (unsigned code = 0; code < immediates_.size(); ++code)
+    std::fill(std::begin(immediates_[code].lane), std::end(immediates_[code].lane),
+              small_immediate(code));
 }
 
 void Machine::begin_launch(const Program& p, int active) {
   program = &p;
+  const Qpu fresh{};
   for (Qpu& q : qpus) {
     int id = q.id;
-    q = Qpu{};
+    q = fresh;
     q.id = id;
     q.bit = 1u << id;
     q.finished = id >= active;
@@ -39,9 +43,7 @@ void Machine::begin_launch(const Program& p, int active) {
       for (unsigned c = 0; c < 8; ++c)
         q.mask[c][i] = c == kAlways || c == kZc || c == kNc || c == kCc ? ~0u : 0;
     }
-    for (unsigned code = 0; code < 64; ++code) {
-      for (unsigned i = 0; i < 16; ++i) q.slot[kSlotImm + code][i] = small_immediate(code);
-    }
+    std::copy(immediates_.begin(), immediates_.end(), q.slot + kSlotImm);
   }
   for (Calendar* c : {&shared.sdram, &vdr, &vdw}) c->reset();
   for (Tmu& t : shared.tmus) {
@@ -127,7 +129,7 @@ bool Machine::semaphore(Qpu& q, unsigned number, bool acquire) {
         for (RequestSite& site : q.site) site = {};
       return true;
     }
-    note(q, Event::semaphore, number, static_cast<std::uint64_t>(q.pc) << 1 | acquire);
+    q.wait = Wait::semaphore;  // until it is settled
     return false;
   }
   std::uint8_t& value = semaphores[number];
@@ -200,7 +202,6 @@ void Machine::finish(Qpu& q) {
     fail(q, "qpu.mutex.held", cat("qpu ", q.id, " ended while holding the mutex"),
          "write mutex before the end");
   q.finished = true;
-  if (q.events) note(q, Event::finish);
 }
 
 bool Machine::find_range(Qpu& q, std::uint64_t address, std::uint64_t bytes) {

@@ -6,6 +6,7 @@
 // q.now are those of the instruction at hand whenever a peripheral function is called.
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -91,9 +92,8 @@ struct Counters {
 struct Shared {
   Tmu tmus[6];
   Calendar sdram;
-  // Line numbers as in Tmu::tag.
+  // Line numbers as in Tmu::tag, in each set the latest first.
   alignas(16) std::uint32_t l2_tag[timing::kL2Sets][timing::kL2Ways] = {};
-  std::uint8_t l2_next[timing::kL2Sets] = {};
   Counters counters;
   std::uint32_t launch = 0;  // Shadow's
 };
@@ -114,6 +114,8 @@ struct VpmAccess {
 /// What a QPU that runs ahead (engine/ahead.h) did to units shared with others, written down by its
 /// thread and settled in the order of simulated time.
 struct Event {
+  /// In the words of translated programs, which are lines or bytes of events: the latter.
+  static constexpr std::uint32_t kBytes = 1u << 31;
   enum Kind : std::uint8_t {
     row,          // value: address; extra: TMU
     scattered,    // the same; then an event with the pc, and kRaw that are the 16 addresses
@@ -123,18 +125,13 @@ struct Event {
     dma_store,
     wait_load,
     wait_store,
-    semaphore,  // value: acquire, and the pc from bit 1 on; extra: its number
-    branch,
-    finish,
   };
   static constexpr int kRaw = 8;
   std::uint32_t value = 0;
-  std::uint16_t at = 0;  // instructions since launch, low half: no more than 65535 between two
   Kind kind = row;
   std::uint8_t extra = 0;
 };
 static_assert(sizeof(Event) == 8 && sizeof(Event) * Event::kRaw == sizeof(Vec));
-static_assert(timing::kIssue == 4, "clocks without stalls are instructions times this");
 
 /// Thrown where running ahead cannot go on: the launch is done again on one thread.
 struct RunAgain {};
@@ -149,9 +146,8 @@ struct Qpu {
   std::uint32_t into = 0;          // interpreted engine: instructions of the block done so far
   std::int64_t time = 0, now = 0;  // clocks since launch
   std::int64_t instructions = 0;
-  // Running ahead: where events go (null: it does not), from where on a branch leaves, and the end.
-  Event *events = nullptr, *events_leave = nullptr;
-  // The same of translated programs: words for branches and requests.
+  Event* events = nullptr;  // running ahead: where events go; null: it does not
+  // The same of words for branches and requests, and from where on a branch leaves.
   std::byte *record = nullptr, *record_leave = nullptr;
   bool traced = false;  // stalls are to be written down
   bool finished = true, taken = false;
@@ -159,7 +155,7 @@ struct Qpu {
   Tmu* tmu[2] = {};                 // the same
   std::int64_t stall[kStallReasons] = {};
   std::uint64_t settled_requests[2] = {};  // by TMU unit: those that Tmu::requests has
-  std::int64_t limit = 0;  // fast engines: when to give way
+  std::int64_t limit = 0;                  // fast engines: when to give way
   Event* events_end = nullptr;
   std::exception_ptr fault;  // translated engine: thrown once its code has been left
   int slots_left = 0,
@@ -196,10 +192,8 @@ struct Qpu {
     }
   }* replaced = nullptr;
   bool passed = false;  // the semaphore at pc
-  // Who settles: the next event, where they end, the time of the last one, and whether all that is
-  // written down has been settled.
-  const Event *settling = nullptr, *settling_end = nullptr;
-  std::uint16_t event_at = 0;
+  // Who settles: the next event, and whether all that is written down has been settled.
+  const Event* settling = nullptr;
   bool exhausted = true;
   std::uint64_t vpm_rows = 0;  // touched while running ahead
   struct {
@@ -286,9 +280,7 @@ class Machine {
     if (q.events >= q.events_end) [[unlikely]]
       throw RunAgain{};
     __builtin_prefetch(q.events + 48, 1);  // the line comes from the other thread's cache
-    *q.events++ = {static_cast<std::uint32_t>(value),
-                   static_cast<std::uint16_t>(q.now / timing::kIssue), kind,
-                   static_cast<std::uint8_t>(extra)};
+    *q.events++ = {static_cast<std::uint32_t>(value), kind, static_cast<std::uint8_t>(extra)};
   }
   /// Settles an event that a QPU running ahead wrote down, on `t`, which has its times: t.now.
   void settle_one(Qpu& t, const Event*& at);
@@ -340,32 +332,35 @@ class Machine {
   }
   void read_word(Qpu& q, std::uint64_t address);
   /// When a line that `tmu` asks for at `start` is there; caches keep it.
-  [[gnu::always_inline]] std::int64_t line_ready(Tmu& tmu, std::uint32_t line,
-                                                 std::int64_t start) {
+  [[gnu::always_inline]] std::int64_t line_ready(Tmu& tmu, std::uint32_t line, std::int64_t start) {
     std::uint32_t& tag = tmu.tag[line % timing::kTmuLines];
     if (tag == line) {
       ++shared.counters.tmu_hits;
       return start + timing::kTmuHit;
     }
     tag = line;
-    const std::size_t set = line % timing::kL2Sets;
+    std::uint32_t(&set)[timing::kL2Ways] = shared.l2_tag[line % timing::kL2Sets];
     if (in_l2(set, line)) return start + timing::kL2Hit;
-    shared.l2_tag[set][shared.l2_next[set]++ & (timing::kL2Ways - 1)] = line;
     ++shared.counters.memory_lines;
     return shared.sdram.book(start, timing::kLineClocks) + timing::kMemory;
   }
-  bool in_l2(std::size_t set, std::uint32_t line) const {
+  /// Whether the set has the line; from now on it does, in place of the one that came first.
+  static bool in_l2(std::uint32_t (&set)[timing::kL2Ways], std::uint32_t line) {
     static_assert(timing::kL2Ways == 4);
 #if defined(__SSE2__)
-    __m128i same =
-        _mm_cmpeq_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(shared.l2_tag[set])),
-                        _mm_set1_epi32(static_cast<int>(line)));
-    return _mm_movemask_epi8(same) != 0;
+    auto* at = reinterpret_cast<__m128i*>(set);
+    const __m128i ways = _mm_load_si128(at), one = _mm_cvtsi32_si128(static_cast<int>(line)),
+                  same = _mm_cmpeq_epi32(ways, _mm_shuffle_epi32(one, 0));
+    if (_mm_movemask_epi8(same)) return true;
+    _mm_store_si128(at, _mm_or_si128(_mm_slli_si128(ways, 4), one));
 #else
     std::uint32_t found = 0;
-    for (std::uint32_t way : shared.l2_tag[set]) found |= way == line;
-    return found;
+    for (std::uint32_t way : set) found |= way == line;
+    if (found) return true;
+    std::copy_backward(set, set + timing::kL2Ways - 1, set + timing::kL2Ways);
+    set[0] = line;
 #endif
+    return false;
   }
   [[noreturn]] void tmu_empty(const Qpu& q, unsigned unit);
   void check_fifo(const Qpu& q, unsigned unit);
@@ -410,6 +405,7 @@ class Machine {
     vpm_shadow(q, row, 0, 0xffff, write);
   }
 
+  std::array<Vec, 64> immediates_;
   alignas(64) Shadow shadow_;
   Shadow vpm_shadow_;
   std::int64_t increments_[16][16] = {};

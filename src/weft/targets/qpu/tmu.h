@@ -30,8 +30,7 @@ template <unsigned kUnit>
   const std::byte* from = site.data + std::size_t{timing::kLine} * place;
   copy_row(&fifo.data[at], from);
   __builtin_prefetch(from + 4 * timing::kLine);  // streams go on
-  if (q.events) q.now = now, note(q, Event::row, kUnit, first);
-  else fifo.ready[at] = line_booked(*q.tmu[kUnit], first / timing::kLine, now);
+  fifo.ready[at] = line_booked(*q.tmu[kUnit], first / timing::kLine, now);
   return true;
 }
 

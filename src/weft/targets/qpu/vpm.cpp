@@ -240,8 +240,7 @@ bool Machine::dma_store_line(Qpu& q, std::uint32_t address) {
   copy_row(memory.raw(address), vpm[y]);
   const std::int64_t start = q.now + timing::kDmaStart;
   const std::int64_t end = vdw.reserve(start, beats(1, 16));
-  q.store_done =
-      std::max(end, shared.sdram.reserve(start, timing::kLineClocks));
+  q.store_done = std::max(end, shared.sdram.reserve(start, timing::kLineClocks));
   ++shared.counters.dma_stores;
   shared.counters.dma_bytes_written += timing::kLine;
   return true;

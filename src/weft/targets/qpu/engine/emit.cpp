@@ -70,6 +70,10 @@ std::string Emitter::run() {
   constant("bit", "i32", "q", offsetof(Qpu, bit));
   constant("launch", "i32", "shared", offsetof(Shared, launch));
   constant("full", "ptr", "q", offsetof(Qpu, record_leave));
+  constant("tmu0", "ptr", "q", offsetof(Qpu, tmu));
+  constant("tmu1", "ptr", "q", offsetof(Qpu, tmu) + 8);
+  for (const Instr& i : program_.instrs)
+    swaps_ = swaps_ || i.waddr_add == kWNoswap || i.waddr_mul == kWNoswap;
   head += "  switch i32 %from, label %out [\n";
   for (std::size_t b = 0; b < flow_.blocks.size(); ++b)
     head += cat("    i32 ", b, ", label %b", b, "\n");
@@ -108,6 +112,7 @@ void Emitter::block(std::size_t index) {
   shapes_ = b.shapes;
   start_ = b.first;
   kept_ = {};
+  waiting_ = b.waiting;
   record_.clear();
   record_bytes_ = 0;
   taken_.clear();

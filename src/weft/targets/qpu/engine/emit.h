@@ -96,7 +96,17 @@ class Text {
 inline constexpr std::string_view kInt8 = "<8 x i32>", kFloat8 = "<8 x float>", kBit8 = "<8 x i1>";
 
 /// Words of the QPU's state that a block keeps in registers of the host.
-enum Kept : std::uint8_t { kTime, kHead0, kCount0, kHead1, kCount1, kKeptWords };
+/// Whoever has clocks only keeps those of results that wait (kReady, by TMU), the oldest first.
+enum Kept : std::uint8_t {
+  kTime,
+  kHead0,
+  kCount0,
+  kHead1,
+  kCount1,
+  kReady0,
+  kReady1 = kReady0 + assume::kTmuFifoDepth,
+  kKeptWords = kReady1 + assume::kTmuFifoDepth
+};
 
 class Emitter {
  public:
@@ -161,16 +171,19 @@ class Emitter {
   void clock(std::uint32_t at);
   void settle(std::uint32_t at);
   void clock_request(std::uint32_t at, int unit);
+  void clock_request_in_place(std::uint32_t at, int unit);
   void clock_receive(std::uint32_t at, int unit);
 
   // requests.cpp: texture units.
   void request(std::uint32_t at, int unit, std::int32_t value, bool row);
   void request_row(std::uint32_t at, int unit, const std::string& first);
   std::string later(const std::string& a, const std::string& b);
-  std::string book(const std::string& calendar, const std::string& now, int clocks);
+  std::string book(const std::string& calendar, const std::string& now, int clocks, int more);
   static std::string book_on();
-  /// When the line of `first`, asked for at `now`, is there.
-  std::string line_ready(int unit, const std::string& first, const std::string& now);
+  /// When `line`, which all four of `lines` are, asked for at `now`, is there.
+  std::string line_ready(int unit, const std::string& line, const std::string& lines,
+                         const std::string& now);
+  std::string tmu(int unit);
   void bump(const std::string& base, std::size_t place, int more);
   std::string field(const std::string& base, std::size_t offset);
   void receive(std::uint32_t at, int unit);
@@ -240,6 +253,8 @@ class Emitter {
   std::vector<std::int32_t> pinned_;  // values of the instruction at hand
   std::vector<Live> live_;            // after each instruction of the block
   Shapes shapes_;
+  Waiting waiting_{};
+  bool swaps_ = false;     // the program swaps TMUs
   bool in_place_ = false;  // the block's requests; where there are many, code grows too large
   static constexpr std::size_t kInPlace = 4;
   std::string taken_, label_;

@@ -23,8 +23,9 @@ std::string Emitter::later(const std::string& a, const std::string& b) {
                 ", i64 ", b, ")");
 }
 
-/// Calendar::book.
-std::string Emitter::book(const std::string& calendar, const std::string& now, int clocks) {
+/// Calendar::book, and `more` clocks later.
+std::string Emitter::book(const std::string& calendar, const std::string& now, int clocks,
+                          int more) {
   static_assert(Calendar::kWidth == 64);
   std::string byte =
       t_.def("and i64 ", t_.def("lshr i64 ", now, ", 3"), ", ", 8 * (Calendar::kBuckets - 1));
@@ -38,11 +39,12 @@ std::string Emitter::book(const std::string& calendar, const std::string& now, i
   t_.line("br i1 ", full, ", label %f", id, ", label %c", id, ", !prof !2");
   t_.label("c", id);
   t_.line("store i64 ", value, ", ptr ", until);
-  std::string end = t_.def("add i64 ", later(before, now), ", ", clocks);
+  std::string end = t_.def("add i64 ", later(before, now), ", ", clocks + more);
   t_.line("br label %e", id);
   t_.label("f", id);
   std::string on = t_.def("call preserve_allcc i64 @book_on(ptr ", calendar, ", i64 ", now,
                           ", i64 ", clocks, ")");
+  if (more) on = t_.def("add i64 ", on, ", ", more);
   t_.line("br label %e", id);
   label_ = cat("e", id);
   t_.label(label_);
@@ -53,9 +55,10 @@ std::string Emitter::book(const std::string& calendar, const std::string& now, i
 std::string Emitter::book_on() {
   const std::string from_at = cat("getelementptr i8, ptr %c, i64 ", Calendar::full_from_place()),
                     to_at = cat("getelementptr i8, ptr %c, i64 ", Calendar::full_to_place());
-  return cat("define internal preserve_allcc i64 @book_on(ptr %c, i64 %now, i64 %clocks) "
-             "noinline nounwind {\n  %b0 = and i64 %now, ",
-             -Calendar::kWidth, "\n  %from_at = ", from_at, "\n  %to_at = ", to_at, R"(
+  return cat(
+      "define internal preserve_allcc i64 @book_on(ptr %c, i64 %now, i64 %clocks) "
+      "noinline nounwind {\n  %b0 = and i64 %now, ",
+      -Calendar::kWidth, "\n  %from_at = ", from_at, "\n  %to_at = ", to_at, R"(
   br label %look
 look:
   %b = phi i64 [ %b0, %0 ], [ %b5, %next ]
@@ -69,7 +72,7 @@ look:
   %b1 = select i1 %known, i64 %to, i64 %b
   %byte0 = lshr i64 %b1, 3
   %byte = and i64 %byte0, )",
-             8 * (Calendar::kBuckets - 1), R"(
+      8 * (Calendar::kBuckets - 1), R"(
   %at = getelementptr i8, ptr %c, i64 %byte
   %until = load i64, ptr %at
   %used0 = sub i64 %until, %b1
@@ -105,14 +108,18 @@ next:
 )");
 }
 
+std::string Emitter::tmu(int unit) {
+  if (!swaps_) return unit ? "%tmu1" : "%tmu0";
+  return t_.def("load ptr, ptr ", address(offsetof(Qpu, tmu) + 8 * static_cast<std::size_t>(unit)));
+}
+
 /// Machine::line_booked.
-std::string Emitter::line_ready(int unit, const std::string& first, const std::string& now) {
-  std::string tmu =
-      t_.def("load ptr, ptr ", address(offsetof(Qpu, tmu) + 8 * static_cast<std::size_t>(unit)));
+std::string Emitter::line_ready(int unit, const std::string& line, const std::string& lines,
+                                const std::string& now) {
+  const std::string tmu = this->tmu(unit);
   static_assert(offsetof(Tmu, calendar) == 0);
-  std::string asked = book(tmu, now, timing::kTmuVector);
+  std::string asked = book(tmu, now, timing::kTmuVector, 0);
   unsigned id = t_.fresh();
-  std::string line = t_.def("lshr i32 ", first, ", 6");
   auto index = [&](int count_of, int shift) {
     std::string low = t_.def("and i32 ", line, ", ", count_of - 1);
     return t_.def("shl i64 ", t_.def("zext i32 ", low, " to i64"), ", ", shift);
@@ -128,18 +135,14 @@ std::string Emitter::line_ready(int unit, const std::string& first, const std::s
   };
   // Which of the two caches has it follows no pattern that a processor could foretell.
   t_.line("store i32 ", line, ", ptr ", tag_at);
-  std::string set = index(timing::kL2Sets, 4);
-  static_assert(sizeof(Shared::l2_tag[0]) == 16 && sizeof(Shared::l2_next[0]) == 1);
-  std::string ways_at =
-      t_.def("getelementptr i8, ptr ", field("%shared", offsetof(Shared, l2_tag)), ", i64 ", set);
+  static_assert(sizeof(Shared::l2_tag[0]) == 16);
+  std::string ways_at = t_.def("getelementptr i8, ptr ", field("%shared", offsetof(Shared, l2_tag)),
+                               ", i64 ", index(timing::kL2Sets, 4));
   std::string ways = t_.def("load <4 x i32>, ptr ", ways_at, ", align 16");
-  std::string one = t_.def("insertelement <4 x i32> undef, i32 ", line, ", i32 0");
-  std::string all =
-      t_.def("shufflevector <4 x i32> ", one, ", <4 x i32> undef, <4 x i32> zeroinitializer");
-  std::string equal = t_.def("icmp eq <4 x i32> ", ways, ", ", all);
-  std::string bits = t_.def("zext i4 ", t_.def("bitcast <4 x i1> ", equal, " to i4"), " to i32");
+  std::string equal = t_.def("icmp eq <4 x i32> ", ways, ", ", lines);
+  std::string bits = t_.def("bitcast <4 x i1> ", equal, " to i4");
   // A line that only the TMU's cache still has is rare.
-  std::string absent = t_.def("icmp eq i32 ", bits, ", 0");
+  std::string absent = t_.def("icmp eq i4 ", bits, ", 0");
   t_.line("br i1 ", absent, ", label %q", id, ", label %h", id);
   t_.label("q", id);
   t_.rarely(same, cat("h", id), cat("o", id));
@@ -150,17 +153,12 @@ std::string Emitter::line_ready(int unit, const std::string& first, const std::s
   std::string hit = t_.def("add i64 ", asked, ", ", latency);
   t_.line("br label %a", id);
   t_.label("o", id);
-  std::string next_at =
-      t_.def("getelementptr i8, ptr ", field("%shared", offsetof(Shared, l2_next)), ", i64 ",
-             t_.def("lshr i64 ", set, ", 4"));
-  std::string next = t_.def("load i8, ptr ", next_at);
-  t_.line("store i8 ", t_.def("add i8 ", next, ", 1"), ", ptr ", next_at);
-  std::string way =
-      t_.def("zext i8 ", t_.def("and i8 ", next, ", ", timing::kL2Ways - 1), " to i64");
-  t_.line("store i32 ", line, ", ptr ", t_.def("getelementptr i32, ptr ", ways_at, ", i64 ", way));
+  std::string kept = t_.def("shufflevector <4 x i32> ", lines, ", <4 x i32> ", ways,
+                            ", <4 x i32> <i32 3, i32 4, i32 5, i32 6>");
+  t_.line("store <4 x i32> ", kept, ", ptr ", ways_at, ", align 16");
   counted(offsetof(Counters, memory_lines), "1");
-  std::string moved = book(field("%shared", offsetof(Shared, sdram)), asked, timing::kLineClocks);
-  std::string fetched = t_.def("add i64 ", moved, ", ", timing::kMemory);
+  std::string fetched =
+      book(field("%shared", offsetof(Shared, sdram)), asked, timing::kLineClocks, timing::kMemory);
   std::string last = label_;
   t_.line("br label %a", id);
   label_ = cat("a", id);
@@ -223,12 +221,16 @@ void Emitter::request_row(std::uint32_t at, int unit, const std::string& first) 
   label_ = cat("p", id);
   if (role_ == Role::alone) {
     std::string now = t_.def("add i64 ", kept(kTime), ", ", (at - start_) * timing::kIssue);
-    std::string ready = line_ready(unit, first, now);
+    std::string line = t_.def("lshr i32 ", first, ", 6");
+    std::string one = t_.def("insertelement <4 x i32> undef, i32 ", line, ", i32 0");
+    std::string all =
+        t_.def("shufflevector <4 x i32> ", one, ", <4 x i32> undef, <4 x i32> zeroinitializer");
+    std::string ready = line_ready(unit, line, all, now);
     std::string ready_at =
         t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", slot, ", 3"));
     t_.line("store i64 ", ready, ", ptr ", field(ready_at, fifo + offsetof(TmuFifo, ready)));
   } else {
-    t_.line("store i32 ", first, ", ptr ", place_written);
+    t_.line("store i32 ", t_.def("lshr i32 ", first, ", 6"), ", ptr ", place_written);
   }
   keep(count_of, t_.def("add i64 ", waiting, ", 1"));
   const std::string done = label_;
@@ -242,8 +244,7 @@ void Emitter::request_row(std::uint32_t at, int unit, const std::string& first) 
   join(rare, done);
 }
 
-/// A request by its helper; what that wrote down is counted at `place`, with an odd number of
-/// bytes, which no address of a line is.
+/// A request by its helper; what that wrote down is counted at `place`, as no line is.
 Emitter::Aside Emitter::request_aside(std::string_view name, std::uint32_t at,
                                       std::string_view extra, const KeptState& before,
                                       const std::string& place) {
@@ -255,7 +256,8 @@ Emitter::Aside Emitter::request_aside(std::string_view name, std::uint32_t at,
   std::string start = written();
   Aside out = aside(name, at, extra, before);
   std::string bytes = t_.def("trunc i64 ", t_.def("sub i64 ", written(), ", ", start), " to i32");
-  t_.line("store i32 ", t_.def("or i32 ", bytes, ", 1"), ", ptr ", place);
+  t_.line("store i32 ", t_.def("or i32 ", bytes, ", ", std::uint32_t{Event::kBytes}), ", ptr ",
+          place);
   return out;
 }
 

@@ -141,7 +141,7 @@ int do_clock_semaphore(Machine* m, Qpu* t, std::uint32_t pc, std::uint32_t into)
 
 int do_settle(Machine* m, Qpu* t, std::uint32_t pc, std::uint32_t into, std::uint32_t bytes) {
   return guarded(*t, pc, into, [&] {
-    const Event* end = t->settling + bytes / sizeof(Event);
+    const Event* end = t->settling + (bytes & ~Event::kBytes) / sizeof(Event);
     while (t->settling < end) m->settle_one(*t, t->settling);
     return true;
   });
@@ -149,10 +149,10 @@ int do_settle(Machine* m, Qpu* t, std::uint32_t pc, std::uint32_t into, std::uin
 
 int do_clock_row(Machine* m, Qpu* t, std::uint32_t pc, std::uint32_t into, std::uint32_t asked,
                  std::uint32_t unit) {
-  if (asked & 1) return do_settle(m, t, pc, into, asked);
+  if (asked & Event::kBytes) return do_settle(m, t, pc, into, asked);
   std::int64_t now = t->time + timing::kIssue * static_cast<std::int64_t>(into);
   TmuFifo& fifo = t->fifo[unit];
-  fifo.ready[fifo.free()] = m->line_booked(*t->tmu[unit], asked / timing::kLine, now);
+  fifo.ready[fifo.free()] = m->line_booked(*t->tmu[unit], asked, now);
   ++fifo.count;
   return 0;
 }
@@ -325,7 +325,7 @@ void* helper_address(std::string_view name) {
   return nullptr;
 }
 
-class Translated final : public FastProgram {
+class Translated final : public FastProgram, public DividedProgram {
  public:
   Translated(const Program& program, const TranslateOptions& options)
       : program_(program),
@@ -348,7 +348,8 @@ class Translated final : public FastProgram {
     call(Role::alone, m, q, limit);
   }
 
-  void prepare_ahead() override {
+  DividedProgram* divided() override { return this; }
+  void prepare() override {
     for (Role role : {Role::values, Role::clocks})
       if (!code_[static_cast<std::size_t>(role)]) compile(role);
   }
