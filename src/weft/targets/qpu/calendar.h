@@ -38,6 +38,7 @@ class Calendar {
 
   /// For code that books by itself (engine/requests.cpp): places in bytes; those of the buckets'
   /// clocks are multiples of eight from 0 on.
+  static constexpr std::size_t busy_place() { return offsetof(Calendar, busy_); }
   static constexpr std::size_t full_from_place() { return offsetof(Calendar, full_from_); }
   static constexpr std::size_t full_to_place() { return offsetof(Calendar, full_to_); }
 

@@ -192,8 +192,8 @@ void Emulator::account(bool clean) {
     tmu_busy_[u] += requests * timing::kTmuVector;
     machine_.shared.counters.tmu_requests += requests;
   }
-  vdr_busy_ += machine_.vdr.busy();
-  vdw_busy_ += machine_.vdw.busy();
+  vdr_busy_ += machine_.shared.vdr.busy();
+  vdw_busy_ += machine_.shared.vdw.busy();
   sdram_busy_ += machine_.shared.sdram.busy();
   machine_.end_launch(clean);
   if (uniforms_) machine_.memory.release(uniforms_);

@@ -28,12 +28,20 @@ Machine::Machine(int count, std::uint64_t memory_bytes)
 
 void Machine::begin_launch(const Program& p, int active) {
   program = &p;
+  shadow_.begin_launch();
+  vpm_shadow_.begin_launch();
+  shared.launch = shadow_.launch();
+  shared.vpm = reinterpret_cast<std::byte*>(vpm);
+  shared.vpm_summary = vpm_shadow_.summary(0);
   const Qpu fresh{};
   for (Qpu& q : qpus) {
     int id = q.id;
     q = fresh;
     q.id = id;
     q.bit = 1u << id;
+    q.writer = Shadow::writer_of(id);
+    q.own_row_bits = check_races ? ~0u : 0;
+    q.own_row = (vpm_shadow_.launch() | q.bit | q.writer) & q.own_row_bits;
     q.finished = id >= active;
     q.traced = trace != nullptr;
     pair_tmus(q, false);
@@ -45,7 +53,7 @@ void Machine::begin_launch(const Program& p, int active) {
     }
     std::copy(immediates_.begin(), immediates_.end(), q.slot + kSlotImm);
   }
-  for (Calendar* c : {&shared.sdram, &vdr, &vdw}) c->reset();
+  for (Calendar* c : {&shared.sdram, &shared.vdr, &shared.vdw}) c->reset();
   for (Tmu& t : shared.tmus) {
     t.calendar.reset();
     t.requests = 0;
@@ -58,9 +66,6 @@ void Machine::begin_launch(const Program& p, int active) {
   mutex_time = 0;
   host_interrupts = 0;
   epoch.store(0, std::memory_order_relaxed);
-  shadow_.begin_launch();
-  shared.launch = shadow_.launch();
-  vpm_shadow_.begin_launch();
 }
 
 void Machine::end_launch(bool clean) {
@@ -125,8 +130,7 @@ void Machine::trace_stall(const Qpu& q, std::int64_t clocks, StallReason why) {
 bool Machine::semaphore(Qpu& q, unsigned number, bool acquire) {
   if (q.events) {
     if (std::exchange(q.passed, false)) {
-      if (!acquire)
-        for (RequestSite& site : q.site) site = {};
+      if (!acquire) forget_sites(q);
       return true;
     }
     q.wait = Wait::semaphore;  // until it is settled
@@ -153,7 +157,7 @@ bool Machine::semaphore(Qpu& q, unsigned number, bool acquire) {
     shadow_.acquire(q.id, number), vpm_shadow_.acquire(q.id, number);
   } else {
     shadow_.release(q.id, number), vpm_shadow_.release(q.id, number);
-    for (RequestSite& site : q.site) site = {};
+    forget_sites(q);
   }
   return true;
 }
@@ -331,7 +335,7 @@ void Machine::write(Qpu& q, bool file_b, unsigned address, const Vec& value) {
       mutex_owner = -1;
       mutex_time = q.now;
       shadow_.release(q.id, Shadow::kMutex), vpm_shadow_.release(q.id, Shadow::kMutex);
-      for (RequestSite& site : q.site) site = {};
+      forget_sites(q);
       return;
     case kWRecip:
     case kWRsqrt:

@@ -94,8 +94,12 @@ struct Shared {
   Calendar sdram;
   // Line numbers as in Tmu::tag, in each set the latest first.
   alignas(16) std::uint32_t l2_tag[timing::kL2Sets][timing::kL2Ways] = {};
+  Calendar vdr, vdw;
   Counters counters;
   std::uint32_t launch = 0;  // Shadow's
+  // The VPM's rows, and the summaries of their accesses.
+  std::byte* vpm = nullptr;
+  std::uint32_t* vpm_summary = nullptr;
 };
 
 /// What an instruction that makes requests has found out about the array that it asks for rows of.
@@ -108,7 +112,14 @@ struct RequestSite {
 struct VpmAccess {
   std::uint32_t addr = 0, stride = 0, left = 0;
   bool horizontal = false, laned = false;
+  bool rows = false;  // horizontal vectors of words, set up
   unsigned size = 2;
+};
+
+/// The set-up word of a DMA store of one horizontal row from column 0, and the bits that say so.
+struct VdwSetup {
+  static constexpr std::uint32_t kOneRow = 2u << 30 | 1u << 23 | 16u << 16 | 1u << 14;
+  static constexpr std::uint32_t kOneRowBits = ~(63u << 7);
 };
 
 /// What a QPU that runs ahead (engine/ahead.h) did to units shared with others, written down by its
@@ -116,6 +127,7 @@ struct VpmAccess {
 struct Event {
   /// In the words of translated programs, which are lines or bytes of events: the latter.
   static constexpr std::uint32_t kBytes = 1u << 31;
+  static constexpr std::uint32_t kLineStored = ~0u;  // one whole line, and no event
   enum Kind : std::uint8_t {
     row,          // value: address; extra: TMU
     scattered,    // the same; then an event with the pc, and kRaw that are the 16 addresses
@@ -141,7 +153,11 @@ struct Qpu {
   Vec mask[8];  // lanes by Cond: never, always, zs, zc, ns, nc, cs, cc; all ones or zero
   // What every block and every request of the fast engines looks at lies together.
   int id = 0;
-  std::uint32_t bit = 1;           // of `id`
+  std::uint32_t bit = 1;     // of `id`
+  std::uint32_t writer = 0;  // of `id`, in a Shadow's summary
+  // The summary of a row of the VPM that this QPU alone has written and read, and the bits of it
+  // that are looked at; after a release, one that no row has.
+  std::uint32_t own_row = 0, own_row_bits = 0;
   std::uint32_t pc = 0;            // instruction index
   std::uint32_t into = 0;          // interpreted engine: instructions of the block done so far
   std::int64_t time = 0, now = 0;  // clocks since launch
@@ -182,16 +198,27 @@ struct Qpu {
   unsigned range_next = 0;
   // Running ahead: the words that stores replaced, each store with its address, count and epoch.
   struct Replaced {
+    std::uint32_t *at = nullptr, *end = nullptr;
     std::vector<std::uint32_t> words;
-    std::size_t used = 0;
+    std::size_t used() const { return static_cast<std::size_t>(at - words.data()); }
+    void clear() {
+      at = words.data();
+      end = at + words.size();
+    }
     /// Room for so many words.
     std::uint32_t* more(std::size_t count) {
-      if (used + count > words.size()) words.resize(std::max(2 * words.size(), used + count));
-      used += count;
-      return words.data() + used - count;
+      if (static_cast<std::size_t>(end - at) < count) {
+        const std::size_t before = used();
+        words.resize(std::max(2 * words.size(), before + count));
+        clear();
+        at += before;
+      }
+      at += count;
+      return at - count;
     }
   }* replaced = nullptr;
-  bool passed = false;  // the semaphore at pc
+  std::uint32_t epoch = 0;  // Machine::epoch when it went on
+  bool passed = false;      // the semaphore at pc
   // Who settles: the next event, and whether all that is written down has been settled.
   const Event* settling = nullptr;
   bool exhausted = true;
@@ -258,9 +285,18 @@ class Machine {
   bool tmu_request_line(Qpu& q, const RequestSite& site, std::uint32_t first, std::int64_t now);
   /// When a line that `tmu` is asked for at clock `now` is there; caches keep it.
   std::int64_t line_booked(Tmu& tmu, std::uint32_t line, std::int64_t now);
-  /// Lets later requests from an instruction that asked for `first` go by the short path.
+  /// Lets later requests from an instruction that asked for `first`, or stores of one that stored
+  /// there, go by the short path.
   void open_site(Qpu& q, RequestSite& site, std::uint32_t first);
+  /// A release: later accesses have clocks of their own.
+  void forget_sites(Qpu& q) {
+    for (RequestSite& site : q.site) site = {};
+    q.own_row = 1, q.own_row_bits = 0;
+  }
   void tmu_receive(Qpu& q, unsigned unit);  // into r4
+  void dma_store(Qpu& q, std::uint32_t address);
+  /// When a store of a whole line that begins at q.now is done.
+  void store_line_booked(Qpu& q);
   bool semaphore(Qpu& q, unsigned number, bool acquire);
   void breakpoint(Qpu& q);
   /// Lets the TMUs have counted a QPU's requests.
@@ -302,7 +338,6 @@ class Machine {
 
   // What one of two threads has, and then what the other has (engine/ahead.h).
   alignas(64) Shared shared;
-  Calendar vdr, vdw;
 
  private:
   bool inside(Qpu& q, std::uint64_t address, std::uint64_t bytes) {
@@ -389,7 +424,6 @@ class Machine {
   void vpm_write(Qpu& q, const Vec& value);
   void setup(Qpu& q, bool write, std::uint32_t word);
   void dma_load(Qpu& q, std::uint32_t address);
-  void dma_store(Qpu& q, std::uint32_t address);
   /// A store of one whole line without what is rare; false: nothing has happened.
   bool dma_store_line(Qpu& q, std::uint32_t address);
   /// Words of a row from `column` on that `mask` names are used.

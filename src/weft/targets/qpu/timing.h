@@ -26,6 +26,7 @@ inline constexpr int kLineClocks = kLine / kSdramBytesPerClock;
 inline constexpr int kDmaStart = 40;         // from the address write to the first beat
 inline constexpr int kDmaRow = 4;            // per row of a transfer
 inline constexpr int kVpmBytesPerClock = 8;  // VDR/VDW to VPM
-inline constexpr int kQuantum = 2048;        // clocks a QPU may run ahead of the others
+inline constexpr int kLineStore = kDmaRow + kLine / kVpmBytesPerClock;  // of the engine's time
+inline constexpr int kQuantum = 2048;  // clocks a QPU may run ahead of the others
 
 }  // namespace weft::qpu::hw::timing

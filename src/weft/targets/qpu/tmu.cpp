@@ -39,7 +39,7 @@ void Machine::tmu_row_slow(Qpu& q, unsigned unit, std::uint32_t address) {
 }
 
 void Machine::open_site(Qpu& q, RequestSite& site, std::uint32_t first) {
-  if (first % timing::kLine || shadow_.advanced(q.id)) return;
+  if (first % timing::kLine || shadow_.advanced(q.id) || q.traced) return;
   for (const Qpu::Range& r : q.range) {
     if (first < r.begin || first >= r.end || r.begin % timing::kLine) continue;
     site = {static_cast<std::uint32_t>(r.begin),

@@ -179,6 +179,7 @@ void Ahead::record(int i) {
   q.record_leave = q.record + kRecord;
   chunk.events = q.events = reinterpret_cast<Event*>(q.record + words);
   q.events_end = q.events + events / sizeof(Event);
+  q.epoch = m_.epoch.load(std::memory_order_relaxed);  // it stops where it synchronises
   bool stopped = false;
   chunk.fault = false;
   try {
@@ -276,7 +277,7 @@ void Ahead::put_back() {
   std::vector<Store> stores;
   for (std::size_t i = 0; i < times_.size(); ++i) {
     const Feed& f = feeds_[i];
-    for (std::size_t end = f.replaced.used; end > 0;) {
+    for (std::size_t end = f.replaced.used(); end > 0;) {
       const std::uint32_t* tail = f.replaced.words.data() + end - 3;
       std::size_t count = tail[1];
       stores.push_back({tail[2], tail[0], tail - count, count});
@@ -309,7 +310,7 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
     Feed& f = feeds_[i];
     f.filled = f.settled = 0;
     f.stopped = q.finished;
-    f.replaced.used = 0;
+    f.replaced.clear();
     f.vpm_rows = 0;
     q.replaced = &f.replaced;
   }

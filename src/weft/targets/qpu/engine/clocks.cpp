@@ -94,6 +94,27 @@ void Emitter::clock_receive(std::uint32_t at, int unit) {
   keep(count_of, t_.def("sub i64 ", kept(count_of), ", 1"));
 }
 
+void Emitter::clock_store(std::uint32_t at) {
+  const std::string told = t_.def("load i32, ptr ", entry());
+  kept(kTime);
+  const KeptState before = kept_;
+  unsigned id = t_.fresh();
+  t_.usually(t_.def("icmp eq i32 ", told, ", ", std::uint32_t{Event::kLineStored}), cat("c", id),
+             cat("s", id));
+  label_ = cat("c", id);
+  t_.label(label_);
+  stored_line(at);
+  const std::string done = label_;
+  t_.line("br label %k", id);
+  t_.label("s", id);
+  label_ = cat("s", id);
+  Aside rare = aside("settle", at, cat("i32 ", told), before);
+  t_.line("br label %k", id);
+  label_ = cat("k", id);
+  t_.label(label_);
+  join(rare, done);
+}
+
 void Emitter::clock(std::uint32_t at) {
   const Instr& i = program_.instrs[at];
   if (i.kind == kBranch) return;
@@ -108,13 +129,13 @@ void Emitter::clock(std::uint32_t at) {
     if (peripheral_a(i) == 50) wait_dma(at, false);
     if (peripheral_b(i) == 50) wait_dma(at, true);
   }
-  auto triggered = [&](bool active, unsigned waddr, unsigned cond) {
+  auto triggered = [&](bool active, bool file_b, unsigned waddr, unsigned cond) {
     if (!active || cond == kNever) return;
     if (waddr == kWTmu0S || waddr == kWTmu1S) clock_request(at, waddr == kWTmu1S);
-    if (waddr == kWDmaAddr) settle(at);
+    if (waddr == kWDmaAddr) file_b ? clock_store(at) : settle(at);
   };
-  triggered(ldi || i.op_add, i.waddr_add, i.cond_add);
-  triggered(ldi || i.op_mul, i.waddr_mul, i.cond_mul);
+  triggered(ldi || i.op_add, add_file_b(i), i.waddr_add, i.cond_add);
+  triggered(ldi || i.op_mul, mul_file_b(i), i.waddr_mul, i.cond_mul);
   if (i.kind == kAlu && (i.sig == kSigLoadTmu0 || i.sig == kSigLoadTmu1))
     clock_receive(at, i.sig - kSigLoadTmu0);
 }

@@ -143,6 +143,14 @@ class Emitter {
   // peripherals.cpp: the frequent ones in place.
   void wait_dma(std::uint32_t at, bool store);
   void set_up_store(std::uint32_t at, const std::string& word);
+  void write_vpm(std::uint32_t at, bool file_b, std::int32_t value);
+  void store_line(std::uint32_t at, const std::string& address);
+  std::string own_row(const std::string& row, std::string_view otherwise);
+  void touch_row(const std::string& bit);
+  /// Its clocks.
+  void stored_line(std::uint32_t at);
+  /// Goes on where `condition` holds, mostly; to label `otherwise` where not.
+  void expect(const std::string& condition, std::string_view otherwise);
 
   // loops.cpp: blocks that branch to themselves keep everything in registers of the host.
   bool loops(std::size_t index) const;
@@ -173,6 +181,7 @@ class Emitter {
   void clock_request(std::uint32_t at, int unit);
   void clock_request_in_place(std::uint32_t at, int unit);
   void clock_receive(std::uint32_t at, int unit);
+  void clock_store(std::uint32_t at);
 
   // requests.cpp: texture units.
   void request(std::uint32_t at, int unit, std::int32_t value, bool row);

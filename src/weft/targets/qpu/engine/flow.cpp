@@ -259,8 +259,11 @@ Flow analyse(const Program& program, bool keep) {
   flow.site.assign(n, 0);
   for (std::size_t at = 0, requests = 0; at < n; ++at) {
     auto asks = [](unsigned address) { return address == kWTmu0S || address == kWTmu1S; };
-    if (code[at].kind != kBranch && (asks(code[at].waddr_add) || asks(code[at].waddr_mul)))
-      flow.asks[at] = true, flow.site[at] = static_cast<std::uint8_t>(requests++ % Qpu::kSites);
+    const Instr& i = code[at];
+    if (i.kind == kBranch) continue;
+    flow.asks[at] = asks(i.waddr_add) || asks(i.waddr_mul);
+    if (flow.asks[at] || i.waddr_add == kWDmaAddr || i.waddr_mul == kWDmaAddr)
+      flow.site[at] = static_cast<std::uint8_t>(requests++ % Qpu::kSites);
   }
   flow.block_at.assign(n + 1, -1);
   for (std::uint32_t at = 0; at <= n; ++at) {

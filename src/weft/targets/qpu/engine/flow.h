@@ -53,7 +53,8 @@ struct Flow {
   std::vector<std::int32_t> slot_block_at;  // the same for blocks that start in slots
   std::vector<std::int32_t> block_at;       // instruction -> block that starts there, or -1
   std::vector<bool> asks;                   // whether an instruction makes a request
-  std::vector<std::uint8_t> site;  // instruction that makes a request -> its place in Qpu::site
+  std::vector<std::uint8_t>
+      site;  // one that makes a request or a transfer -> its place in Qpu::site
 };
 
 /// Whether only the literal engine's code covers the instruction (packs, odd rotations, conditions

@@ -157,6 +157,15 @@ int do_clock_row(Machine* m, Qpu* t, std::uint32_t pc, std::uint32_t into, std::
   return 0;
 }
 
+int do_store(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into, std::uint32_t address,
+             RequestSite* site) {
+  return guarded(*q, pc, into, [&] {
+    m->dma_store(*q, address);
+    m->open_site(*q, *site, address);
+    return true;
+  });
+}
+
 int do_literal(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into) {
   return guarded(*q, pc, into, [&] {
     Mode host(kHost);
@@ -290,6 +299,7 @@ WEFT_QPU_RARE(tmu_row0, do_tmu_row<0>);
 WEFT_QPU_RARE(tmu_row1, do_tmu_row<1>);
 WEFT_QPU_RARE(receive, do_receive);
 WEFT_QPU_RARE(settle, do_settle);
+WEFT_QPU_RARE(store, do_store);
 WEFT_QPU_RARE(repair, do_repair);
 
 void* helper_address(std::string_view name) {
@@ -318,6 +328,7 @@ void* helper_address(std::string_view name) {
       {"weft_qpu_rare_tmu_row1", &weft_qpu_rare_tmu_row1},
       {"weft_qpu_rare_receive", &weft_qpu_rare_receive},
       {"weft_qpu_rare_settle", &weft_qpu_rare_settle},
+      {"weft_qpu_rare_store", &weft_qpu_rare_store},
       {"weft_qpu_rare_repair", &weft_qpu_rare_repair},
   };
   for (const Known& k : known)
