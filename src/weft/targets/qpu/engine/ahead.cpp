@@ -14,8 +14,9 @@
 namespace weft::qpu::hw {
 
 namespace {
-constexpr std::size_t kEvents = 1024;   // of a chunk, after which a branch leaves
-constexpr std::size_t kRecord = 8192;   // bytes, the same
+// Bytes of a chunk's words after which a branch leaves: small, so that whoever settles need not
+// wait long for twelve QPUs' first, nor has much left after the last.
+constexpr std::size_t kRecord = 2048;
 constexpr std::size_t kLargest = 4096;  // instructions of a program that runs ahead
 constexpr int kSpins = 20000;           // looks at what is awaited before a thread sleeps
 
@@ -30,7 +31,7 @@ void pause() {
 std::size_t record_room(std::size_t instructions) { return kRecord + 24 * instructions + 1024; }
 // Each of these words may stand for a scattered request, of ten events; a transfer has one.
 std::size_t event_room(std::size_t instructions) {
-  return kEvents + 10 * record_room(instructions) / 4;
+  return 10 * record_room(instructions) / 4 * sizeof(Event);
 }
 }  // namespace
 
@@ -62,7 +63,7 @@ void Machine::settle_one(Qpu& t, const Event*& at) {
     case Event::row:
     case Event::scattered: {
       TmuFifo& fifo = t.fifo[e.extra];
-      std::int64_t& ready = fifo.ready[(fifo.head + fifo.count) & (TmuFifo::kSlots - 1)];
+      std::int64_t& ready = fifo.ready[fifo.free()];
       Tmu& tmu = *t.tmu[e.extra];
       if (e.kind == Event::scattered) {
         Vec address;
@@ -80,9 +81,8 @@ void Machine::settle_one(Qpu& t, const Event*& at) {
     }
     case Event::receive: {
       TmuFifo& fifo = t.fifo[e.extra];
-      wait(fifo.ready[fifo.head], kStallTmu);
-      fifo.head = (fifo.head + 1) & (TmuFifo::kSlots - 1);
-      --fifo.count;
+      wait(fifo.ready[0], kStallTmu);  // who settles has the oldest always there
+      std::copy(fifo.ready + 1, fifo.ready + fifo.count--, fifo.ready);
       break;
     }
     case Event::outside_row: {
@@ -98,41 +98,7 @@ void Machine::settle_one(Qpu& t, const Event*& at) {
       break;
     case Event::wait_load: wait(t.load_done, kStallDmaLoad); break;
     case Event::wait_store: wait(t.store_done, kStallDmaStore); break;
-    case Event::semaphore:
-    case Event::branch:
-    case Event::finish: break;
   }
-}
-
-void FastProgram::lead(Machine& m, Qpu& q) { run(m, q, std::numeric_limits<std::int64_t>::min()); }
-
-bool FastProgram::settle(Machine& m, Qpu& t, std::int64_t limit) {
-  t.passed = false;
-  while (t.settling < t.settling_end) {
-    const Event& e = *t.settling;
-    t.time +=
-        timing::kIssue * static_cast<std::int64_t>(static_cast<std::uint16_t>(e.at - t.event_at));
-    t.event_at = e.at;
-    t.now = t.time;
-    if (e.kind == Event::semaphore) {
-      t.pc = e.value >> 1;
-      if (!m.semaphore(t, e.extra, e.value & 1)) return false;
-      m.epoch.fetch_add(1, std::memory_order_relaxed);
-      t.passed = true;
-      ++t.settling;
-      return false;
-    }
-    if (e.kind == Event::finish) {
-      t.time += timing::kIssue;  // the clock stands after the instruction
-      t.finished = true;
-      ++t.settling;
-      return false;
-    }
-    const bool branch = e.kind == Event::branch;
-    m.settle_one(t, t.settling);
-    if (branch && t.time >= limit) return false;
-  }
-  return true;
 }
 
 Ahead::Ahead(Machine& machine)
@@ -203,24 +169,25 @@ void Ahead::record(int i) {
   Qpu& q = m_.qpus[static_cast<std::size_t>(i)];
   const std::uint32_t filled = f.filled.load(std::memory_order_relaxed);
   Chunk& chunk = f.chunk[filled % kChunks];
-  const std::size_t size = m_.program->instrs.size(), room = event_room(size);
-  if (chunk.events.size() < room) chunk.events.resize(room), chunk.record.resize(record_room(size));
-  Event* begin = chunk.events.data();
-  q.events = begin;
-  q.events_leave = begin + kEvents;
-  q.events_end = begin + room;
-  q.record = chunk.record.data();
+  const std::size_t instructions = m_.program->instrs.size();
+  const std::size_t words = record_room(instructions), events = event_room(instructions);
+  if (chunk.room < words + events) {
+    chunk.memory = std::make_unique_for_overwrite<std::byte[]>(words + events);
+    chunk.room = words + events;
+  }
+  q.record = chunk.memory.get();
   q.record_leave = q.record + kRecord;
+  chunk.events = q.events = reinterpret_cast<Event*>(q.record + words);
+  q.events_end = q.events + events / sizeof(Event);
+  q.epoch = m_.epoch.load(std::memory_order_relaxed);  // it stops where it synchronises
   bool stopped = false;
   chunk.fault = false;
   try {
-    fast_->lead(m_, q);
-    // It left for want of room, at its end, or at a semaphore.
-    stopped = q.finished || (q.events > begin && q.events[-1].kind == Event::semaphore);
+    program_->lead(m_, q);
+    stopped = q.finished || q.wait != Wait::none;
   } catch (...) {  // whatever it was, one thread finds it again
     chunk.fault = stopped = true;
   }
-  chunk.used = static_cast<std::size_t>(q.events - begin);
   chunk.vpm_rows = q.vpm_rows;
   f.stopped.store(stopped, std::memory_order_relaxed);
   f.filled.store(filled + 1, std::memory_order_release);
@@ -235,9 +202,8 @@ void Ahead::provide(int i) {
   const Chunk& chunk = f.chunk[settled % kChunks];
   if (chunk.fault) throw RunAgain{};
   Qpu& t = times_[k];
-  t.settling = chunk.events.data();
-  t.settling_end = t.settling + chunk.used;
-  t.record = const_cast<std::byte*>(chunk.record.data());
+  t.settling = chunk.events;
+  t.record = chunk.memory.get();
   t.record_leave = t.record + kRecord;
   t.exhausted = false;
   holds_[k] = true;
@@ -253,6 +219,7 @@ void Ahead::consume(int i, bool synchronised) {
   holds_[k] = false;
   if (synchronised) {
     m_.qpus[k].passed = true;
+    m_.qpus[k].wait = Wait::none;
     f.stopped.store(false, std::memory_order_release);
   }
   f.settled.fetch_add(1, std::memory_order_release);
@@ -277,7 +244,7 @@ void Ahead::loop(int active, std::int64_t limit_cycles) {
       bool goes_on = t.time < stop;  // as far as a branch, whatever the clock says before it
       while (goes_on) {
         if (!holds_[k]) provide(i);
-        const bool all = fast_->settle(m_, t, stop), passed = t.passed;
+        const bool all = program_->settle(m_, t, stop), passed = t.passed;
         if (all || passed) consume(i, passed);
         goes_on = all || passed;
       }
@@ -287,10 +254,8 @@ void Ahead::loop(int active, std::int64_t limit_cycles) {
     }
     if (!running) return;
     if (!moved) throw RunAgain{};
-    if (earliest != std::numeric_limits<std::int64_t>::max()) {
+    if (earliest != std::numeric_limits<std::int64_t>::max())
       window = std::max(window, earliest / timing::kQuantum * timing::kQuantum);
-      m_.advance(std::min(earliest, window));
-    }
   }
 }
 
@@ -298,7 +263,6 @@ void Ahead::settle_down() {
   running_ = false;
   tell();
   wait([&] { return idle_.load(); });
-  fast_ = nullptr;
   for (Qpu& q : m_.qpus) q.events = nullptr, q.replaced = nullptr;
 }
 
@@ -313,7 +277,7 @@ void Ahead::put_back() {
   std::vector<Store> stores;
   for (std::size_t i = 0; i < times_.size(); ++i) {
     const Feed& f = feeds_[i];
-    for (std::size_t end = f.replaced.used; end > 0;) {
+    for (std::size_t end = f.replaced.used(); end > 0;) {
       const std::uint32_t* tail = f.replaced.words.data() + end - 3;
       std::size_t count = tail[1];
       stores.push_back({tail[2], tail[0], tail - count, count});
@@ -326,16 +290,18 @@ void Ahead::put_back() {
 }
 
 bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
-  fast.prepare_ahead();
+  fast_ = &fast, program_ = fast.divided(), active_ = active;
+  program_->prepare();
   std::uint32_t vpm[64][16];
   std::uint8_t semaphores[16];
   std::memcpy(vpm, m_.vpm, sizeof vpm);
   std::memcpy(semaphores, m_.semaphores, sizeof semaphores);
   Counters counters = m_.shared.counters;
   std::vector<Finding> findings = m_.findings;
+  const Qpu fresh{};
   for (std::size_t i = 0; i < times_.size(); ++i) {
     Qpu &t = times_[i], &q = m_.qpus[i];
-    t = Qpu{};
+    t = fresh;
     t.id = static_cast<int>(i);
     t.bit = q.bit;
     t.finished = q.finished;
@@ -344,11 +310,10 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
     Feed& f = feeds_[i];
     f.filled = f.settled = 0;
     f.stopped = q.finished;
-    f.replaced.used = 0;
+    f.replaced.clear();
     f.vpm_rows = 0;
     q.replaced = &f.replaced;
   }
-  fast_ = &fast, active_ = active;
   running_ = true;
   idle_ = false;  // the last: the other thread begins
   tell();
@@ -369,6 +334,10 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
     const Qpu& t = times_[static_cast<std::size_t>(i)];
     q.time = t.time;
     std::copy(std::begin(t.stall), std::end(t.stall), std::begin(q.stall));
+    // Translated code leaves the waits for the TMU to who has counted the instructions.
+    std::int64_t waited = q.time - timing::kIssue * q.instructions;
+    for (std::int64_t stalled : q.stall) waited -= stalled;
+    q.stall[kStallTmu] += waited;
   }
   return true;
 }

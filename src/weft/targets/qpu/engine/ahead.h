@@ -36,13 +36,13 @@ class Ahead {
 
  private:
   struct Chunk {
-    std::vector<Event> events;
-    std::vector<std::byte> record;
-    std::size_t used = 0;        // events
+    std::unique_ptr<std::byte[]> memory;  // words, then events
+    std::size_t room = 0;                 // bytes
+    const Event* events = nullptr;
     std::uint64_t vpm_rows = 0;  // that the QPU has touched since the launch began
     bool fault = false;          // the thread met one; it is found again by one thread
   };
-  static constexpr std::size_t kChunks = 3;
+  static constexpr std::size_t kChunks = 12;
   /// What one QPU has written down and nobody settled yet.
   struct Feed {
     Chunk chunk[kChunks];
@@ -77,6 +77,7 @@ class Ahead {
   std::vector<bool> holds_;  // the settling thread is at a chunk of this QPU
   std::unique_ptr<Feed[]> feeds_;
   FastProgram* fast_ = nullptr;
+  DividedProgram* program_ = nullptr;  // the same
   int active_ = 0;
   std::atomic<bool> running_{false};  // a launch
   std::atomic<bool> idle_{true};      // the other thread is not in it
