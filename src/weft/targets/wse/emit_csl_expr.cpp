@@ -145,8 +145,10 @@ std::string CslEmitter::expr(const Stage& s, const Expr& e) {
 }
 
 std::string CslEmitter::pick(const std::string& name, const std::string& op, const std::string& t) {
-  return helper(cat(name, "_", t), cat("fn ", name, "_", t, "(a: ", t, ", b: ", t, ") ", t,
-                                       " { if (a ", op, " b) { return a; } return b; }\n"));
+  const char* nan = t[0] == 'f' ? " or a != a" : "";  // a NaN on either side is the result
+  return helper(cat(name, "_", t),
+                cat("fn ", name, "_", t, "(a: ", t, ", b: ", t, ") ", t, " { if (a ", op, " b", nan,
+                    ") { return a; } return b; }\n"));
 }
 
 std::string CslEmitter::combined(Combine c, const std::string& a, const std::string& b,
