@@ -5,6 +5,7 @@ import re
 
 import numpy as np
 import pytest
+
 import weft
 from weft import script as T
 
