@@ -23,6 +23,7 @@ struct KernelEntry {
     random,
     vector,   // row: VectorKernel
     sorting,  // row: SortKernel
+    copying,  // row: CopyKernel
   };
   std::int16_t table, row, elem, layout;
   void (*function)();

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/array/kernel_lists.h"
 
+#include <bit>
 #include <type_traits>
 
+#include "weft/array/copy_kernels.h"
 #include "weft/array/levels.h"
 #include "weft/array/sort_kernels.h"
 #include "weft/array/vector_kernels.h"
@@ -26,6 +28,7 @@ struct Tables {
   OneKernels one;
   VectorTable vectors;
   SortTable sorting;
+  CopyTable copying;
 };
 
 void enter(const KernelEntry* list, Tables& tables) {
@@ -49,6 +52,11 @@ void enter(const KernelEntry* list, Tables& tables) {
       case KernelEntry::reduce_four: put(t.reduce_four[k.row][k.elem]); break;
       case KernelEntry::known: put(tables.one.known[k.row][k.elem]); break;
       case KernelEntry::random: put(t.random[k.row]); break;
+      case KernelEntry::copying: {
+        const int bytes = elem_bytes(static_cast<Elem>(k.elem));
+        put(tables.copying.function[k.row][std::countr_zero(static_cast<unsigned>(bytes))]);
+        break;
+      }
       case KernelEntry::sorting: put(tables.sorting.function[k.row][k.elem]); break;
       case KernelEntry::vector: put(tables.vectors.function[k.row][k.elem]); break;
       default: put(t.row[k.row][k.elem]); break;
@@ -100,6 +108,11 @@ const Tables& tables() {
 
 const KernelTable& kernels() {
   static const KernelTable& table = tables().all;
+  return table;
+}
+
+const CopyTable& copy_kernels() {
+  static const CopyTable& table = tables().copying;
   return table;
 }
 

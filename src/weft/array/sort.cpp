@@ -127,9 +127,8 @@ class Sorter {
         return place<PlacesFn>(SortKernel::item_places)(both, out, n_);
       }
       if (n_ <= UINT32_MAX) {
-        // Little-endian: the key is the upper half.
         return places_of(row, out, items_, SortKernel::items, SortKernel::item_places,
-                         {Elem::uint64, sizeof(T), 4,
+                         {Elem::uint64, sizeof(T), 32,
                           table().get<CountFn>(SortKernel::item_digits, elem_of<K>())});
       }
     }

@@ -21,7 +21,7 @@ enum class SortKernel : std::int16_t {
   pair_places,
   digits,       // CountFn: all digits of keys, 256 counts each
   item_digits,  // of the keys in items of 8 bytes; the type is the key's
-  digit,        // CountFn: one
+  digit,        // DigitFn: one
   move,         // MoveFn
   offsets,      // OffsetsFn, at uint8
   count_,
@@ -35,11 +35,12 @@ using KeysFn = void (*)(const void* in, void* out, std::int64_t n, std::int64_t 
 using ItemsFn = void (*)(const void* in, void* out, std::int64_t n, std::int64_t first,
                          std::int64_t flip);
 using PlacesFn = void (*)(const void* in, std::int64_t* out, std::int64_t n);
-/// Adds to counts. `in` begins at the byte that is counted, or the first of them.
+/// Adds to counts.
 using CountFn = void (*)(const void* in, std::int64_t* counts, std::int64_t n);
-/// out[to[digit]++] = item for each item, `digits` at the first one's digit.
-using MoveFn = void (*)(const void* in, const void* digits, void* out, std::int64_t* to,
-                        std::int64_t n);
+using DigitFn = void (*)(const void* in, std::int64_t* counts, std::int64_t n, std::int64_t bit);
+/// out[to[digit]++] = item for each item; its digit begins at a bit of the first word.
+using MoveFn = void (*)(const void* in, void* out, std::int64_t* to, std::int64_t n,
+                        std::int64_t bit);
 /// Counts of blocks become where each block's items of a digit go; most[0]: the largest count of a
 /// digit.
 using OffsetsFn = void (*)(std::int64_t* counts, std::int64_t* most, std::int64_t blocks);

@@ -62,6 +62,7 @@ bool transpose_copy(const NDArray& dst, const NDArray& src) {
                        }();
   const bool stream = aligned && dst.nbytes() >= (std::int64_t{8} << 20);
   const TransposeFn block = choose(bytes, stream);
+  const std::int64_t unit = stream ? vector_kernels().shape.side(bytes) : 1;
   constexpr std::int64_t kTall = 128;
   const std::int64_t strips = (m + kTall - 1) / kTall;
   runtime::Pool::shared().parallel_for(
@@ -78,7 +79,7 @@ bool transpose_copy(const NDArray& dst, const NDArray& src) {
           }
           const std::int64_t i0 = begin % strips * kTall, i1 = std::min(m, i0 + kTall);
           block(p.in + i0 * bytes, p.out + i0 * p.out_step * bytes, i1 - i0, n, p.in_step,
-                p.out_step);
+                p.out_step / unit);
         }
       });
   return true;

@@ -65,7 +65,8 @@ using DotFn = void (*)(const void* a, const void* x, void* y, std::int64_t k, st
 /// y[i] += sum over p < k of a[p * col + i] * x[p] for i < m.
 using ColumnsFn = void (*)(const void* a, const void* x, void* y, std::int64_t m, std::int64_t k,
                            std::int64_t col);
-/// out[i * out_step + j] = in[j * in_step + i] for i < m, j < n.
+/// out[i * out_step + j] = in[j * in_step + i] for i < m, j < n. The streaming one stores past the
+/// caches: out is aligned to its vectors, and its out_step counts sides of a tile.
 using TransposeFn = void (*)(const void* in, void* out, std::int64_t m, std::int64_t n,
                              std::int64_t in_step, std::int64_t out_step);
 

@@ -87,9 +87,9 @@ class Expressions {
   std::string whole_type(DType t, bool loose = false);
   /// The vector at an index of consecutive elements, as an lvalue.
   std::string whole_element(const ir::BufferNode* b, const ir::RampNode* r);
-  /// Statement that stores a vector past the caches where its address allows.
-  std::string whole_stream(const ir::BufferNode* b, const ir::RampNode* r,
-                           const std::string& value);
+  /// Statement that stores a vector past the caches: `aligned`, or where its address allows.
+  std::string whole_stream(const ir::BufferNode* b, const ir::RampNode* r, const std::string& value,
+                           bool aligned);
   /// Values of the vector variables that are written whole, and buffers that are arrays of vectors
   /// of so many lanes.
   std::unordered_map<const ir::VarNode*, ir::Expr> whole_vars;

@@ -202,21 +202,21 @@ std::string Expressions::whole(const Expr& e) {
 }
 
 std::string Expressions::whole_stream(const ir::BufferNode* b, const ir::RampNode* r,
-                                      const std::string& value) {
+                                      const std::string& value, bool aligned) {
   const DType t = b->dtype.with_lanes(r->dtype.lanes);
   const std::string v = whole_type(t), loose = whole_type(t, true),
-                    name = cat("weft_stream_", v.substr(5));
+                    name = cat("weft_stream_", aligned ? "aligned_" : "", v.substr(5));
   const int bytes = t.lanes * t.element().bytes();
   std::string fast;
   if (bytes == 16 || bytes == 32 || bytes == 64) {
     const std::string floats = whole_type(dtypes::float32.with_lanes(bytes / 4));
     const char* level = bytes == 16 ? "__SSE__" : bytes == 32 ? "__AVX__" : "__AVX512F__";
     const char* width = bytes == 16 ? "" : bytes == 32 ? "256" : "512";
-    fast = cat("#if defined(__clang__)\n  if ((uintptr_t)p % ", bytes,
-               " == 0) { __builtin_nontemporal_store(v, (", v,
-               "*)p); return; }\n#elif defined(__GNUC__) && defined(", level,
-               ")\n  if ((uintptr_t)p % ", bytes, " == 0) { __builtin_ia32_movntps", width,
-               "((float*)p, (", floats, ")v); return; }\n#endif\n");
+    const std::string when = aligned ? "  { " : cat("  if ((uintptr_t)p % ", bytes, " == 0) { ");
+    fast =
+        cat("#if defined(__clang__)\n", when, "__builtin_nontemporal_store(v, (", v,
+            "*)p); return; }\n#elif defined(__GNUC__) && defined(", level, ")\n", when,
+            "__builtin_ia32_movntps", width, "((float*)p, (", floats, ")v); return; }\n#endif\n");
   }
   helpers_.define(name, cat(spelling_.function_prefix, "void ", name, "(void* p, ", v, " v) {\n",
                             fast, "  *(", loose, "*)p = v;\n}\n"));
@@ -229,8 +229,15 @@ bool KernelText::store_whole(const StoreNode* t) {
       !expr_.speaks_whole(t->value))
     return false;
   const std::string value = expr_.whole(t->value);
-  if (streaming_) line(expr_.whole_stream(t->buffer.get(), r, value));
-  else line(cat(expr_.whole_element(t->buffer.get(), r), " = ", value, ";"));
+  if (streaming_) {
+    const arith::Modular m = analyzer_.modular(substitute(r->base, expr_.integers));
+    const int lanes = r->dtype.lanes, bytes = lanes * t->buffer->dtype.bytes();
+    const bool aligned = t->buffer->align % bytes == 0 && (m.coeff == 0 || m.coeff % lanes == 0) &&
+                         m.base % lanes == 0;
+    line(expr_.whole_stream(t->buffer.get(), r, value, aligned));
+    return true;
+  }
+  line(cat(expr_.whole_element(t->buffer.get(), r), " = ", value, ";"));
   return true;
 }
 

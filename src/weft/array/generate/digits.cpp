@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Sorting by digits (array/sort_kernels.h). Digits are bytes of the items in memory.
+// Sorting by digits (array/sort_kernels.h).
 
 #include "weft/array/generate/kernels.h"
 #include "weft/array/sort_kernels.h"
@@ -117,29 +117,51 @@ ir::PrimFunc places_function(bool pairs) {
                     pairs ? "A[i * 2 + 1]" : "T.bitwise_and(A[i], T.uint64(4294967295))", ")\n"));
 }
 
-/// Items of `size` bytes of which the first `digits` are counted.
-ir::PrimFunc digits_function(int size, int digits) {
-  std::string body = cat(buffer("A", cat("n * ", size), "uint8"),
-                         buffer("C", cat(256 * digits), "int64"), "    for i in T.serial(n):\n");
+/// Words of an item, and the type that holds it; the first one has the key.
+int words_of(int size) { return size == 16 ? 2 : 1; }
+std::string word_of(int size) { return cat("uint", size == 16 ? 64 : size * 8); }
+std::string first_word(int size) { return size == 16 ? "A[i * 2]" : "A[i]"; }
+std::string items_buffer(const char* name, int size) {
+  return buffer(name, words_of(size) == 2 ? "n * 2" : "n", word_of(size));
+}
+
+/// So many digits of items of `size` bytes, the first one at a bit.
+ir::PrimFunc digits_function(int size, int digits, int first) {
+  const std::string word = word_of(size);
+  std::string body =
+      cat(items_buffer("A", size), buffer("C", cat(256 * digits), "int64"),
+          "    for i in T.serial(n):\n        x: T.", word, " = ", first_word(size), "\n");
   for (int d = 0; d < digits; ++d)
-    body += cat("        d", d, ": T.int64 = T.cast(A[i * ", size, " + ", d, "], \"int64\") + ",
-                256 * d, "\n        C[d", d, "] = C[d", d, "] + T.int64(1)\n");
+    body += cat("        d", d, ": T.int64 = T.cast(T.bitwise_and(T.shift_right(x, T.", word, "(",
+                first + 8 * d, ")), T.", word, "(255)), \"int64\") + ", 256 * d, "\n        C[d", d,
+                "] = C[d", d, "] + T.int64(1)\n");
   return parsed("p_A: T.handle, p_C: T.handle, n: T.int64", body);
 }
 
+/// `d`, the digit of the item at hand whose word is x.
+std::string digit_text(int size) {
+  const std::string word = word_of(size);
+  return cat("        d: T.int64 = T.cast(T.bitwise_and(T.shift_right(x, T.cast(bit, \"", word,
+             "\")), T.", word, "(255)), \"int64\")\n");
+}
+
+ir::PrimFunc digit_function(int size) {
+  return parsed(
+      "p_A: T.handle, p_C: T.handle, n: T.int64, bit: T.int64",
+      cat(items_buffer("A", size), buffer("C", "256", "int64"),
+          "    for i in T.serial(n):\n        x: T.", word_of(size), " = ", first_word(size), "\n",
+          digit_text(size), "        C[d] = C[d] + T.int64(1)\n"));
+}
+
 ir::PrimFunc move_function(int size) {
-  const bool pairs = size == 16;
-  const std::string type = pairs ? "uint64" : cat("uint", size * 8), extent = pairs ? "n * 2" : "n";
-  std::string body = cat(buffer("A", extent, type), buffer("B", cat("n * ", size), "uint8"),
-                         buffer("O", extent, type), buffer("C", "256", "int64"),
-                         "    for i in T.serial(n):\n        d: T.int64 = T.cast(B[i * ", size,
-                         "], \"int64\")\n        to: T.int64 = C[d]\n");
-  if (pairs)
-    body +=
-        "        x: T.uint64 = A[i * 2]\n        y: T.uint64 = A[i * 2 + 1]\n        O[to * 2] = "
-        "x\n        O[to * 2 + 1] = y\n";
-  else body += cat("        x: T.", type, " = A[i]\n        O[to] = x\n");
-  return parsed("p_A: T.handle, p_B: T.handle, p_O: T.handle, p_C: T.handle, n: T.int64",
+  std::string body =
+      cat(items_buffer("A", size), items_buffer("O", size), buffer("C", "256", "int64"),
+          "    for i in T.serial(n):\n        x: T.", word_of(size), " = ", first_word(size), "\n");
+  if (words_of(size) == 2) body += "        y: T.uint64 = A[i * 2 + 1]\n";
+  body += cat(digit_text(size), "        to: T.int64 = C[d]\n");
+  body += words_of(size) == 2 ? "        O[to * 2] = x\n        O[to * 2 + 1] = y\n"
+                              : "        O[to] = x\n";
+  return parsed("p_A: T.handle, p_O: T.handle, p_C: T.handle, n: T.int64, bit: T.int64",
                 body + "        C[d] = to + T.int64(1)\n");
 }
 
@@ -178,16 +200,17 @@ std::vector<Kernel> sort_kernels() {
     add(K::pairs, e, "pairs", kItems, items_function(t, true));
     if (t.kind != 'u') continue;
     const int bytes = t.bits / 8;
-    add(K::digits, e, "digits", kCount, digits_function(bytes, bytes));
-    if (bytes <= 4) add(K::item_digits, e, "item_digits", kCount, digits_function(8, bytes));
+    add(K::digits, e, "digits", kCount, digits_function(bytes, bytes, 0));
+    if (bytes <= 4) add(K::item_digits, e, "item_digits", kCount, digits_function(8, bytes, 32));
   }
   add(K::item_places, Elem::uint64, "item_places", kPlaces, places_function(false));
   add(K::pair_places, Elem::uint64, "pair_places", kPlaces, places_function(true));
-  add(K::digits, Elem::complex128, "digits", kCount, digits_function(16, 8));
+  add(K::digits, Elem::complex128, "digits", kCount, digits_function(16, 8, 0));
   for (int size : {1, 2, 4, 8, 16}) {
     const Elem e = size == 16 ? Elem::complex128 : elem_named(cat("uint", size * 8));
-    add(K::digit, e, "digit", kCount, digits_function(size, 1));
-    add(K::move, e, "move", "const void* A, const void* B, void* O, int64_t* C, int64_t n",
+    add(K::digit, e, "digit", "const void* A, int64_t* C, int64_t n, int64_t bit",
+        digit_function(size));
+    add(K::move, e, "move", "const void* A, void* O, int64_t* C, int64_t n, int64_t bit",
         move_function(size));
   }
   add(K::offsets, Elem::uint8, "offsets", "int64_t* C, int64_t* M, int64_t blocks",

@@ -70,6 +70,8 @@ std::vector<Kernel> random_kernels();
 
 /// Sorting by digits.
 std::vector<Kernel> sort_kernels();
+/// Copies between two steps.
+std::vector<Kernel> copy_kernels();
 
 /// A row's value over elements as expressions.
 using RowValue = std::function<ir::Expr(const std::vector<ir::Expr>&)>;

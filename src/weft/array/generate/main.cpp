@@ -47,6 +47,7 @@ int main(int argc, char** argv) {
     for (Kernel& k : weft::generate::random_kernels()) reals.push_back(std::move(k));
     std::vector<Kernel> moves = weft::generate::cast_kernels();
     for (Kernel& k : weft::generate::sort_kernels()) moves.push_back(std::move(k));
+    for (Kernel& k : weft::generate::copy_kernels()) moves.push_back(std::move(k));
     const std::string folder = argv[1];
     const bool done = write(folder, "integers",
                             weft::generate::table_kernels({Elem::int8, Elem::int16, Elem::int32,
