@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a candidate will probably take, judged from those that were measured: a ranking before measuring.
 
-Ridge regression of log(seconds) on the logarithms of a candidate's decisions, their squares and their products. Nothing is
-known of machines: what is a good tile is learnt from the trials of this search, so a ranking costs microseconds.
+Ridge regression of log(seconds) on the logarithms of a candidate's decisions, their squares and their products; another of
+whether it failed. Nothing is known of machines: what is a good tile is learnt from the trials of this search, so a ranking
+costs microseconds.
 """
 
 import itertools
@@ -12,40 +13,47 @@ import numpy as np
 
 LEAST = 6  # fewer measured candidates give no ranking
 _RIDGE = 0.03  # in units of a feature's variance
-_FAILED = 1.5  # a failure counts as exp(1.5) of the slowest
+_FAILED = 3.0  # what certainly fails counts as exp(3) times slower
 
 
 class Ranking:
     """Fitted to trials; `seconds(decisions)` estimates one that was not measured."""
 
     def __init__(self, trials):
-        knobs = [t.decisions["knobs"] for t in trials]
-        self._names = sorted({name for k in knobs for name in k})
-        logs = [math.log(t.seconds) for t in trials if t.seconds]
-        worst = max(logs, default=0.0) + _FAILED
-        y = np.array([math.log(t.seconds) if t.seconds else worst for t in trials])
-        x = np.array([self._features(k) for k in knobs])
-        self._mean, self._scale, self._middle = x.mean(0), x.std(0), y.mean()
+        self._names = sorted({name for t in trials for name in t.decisions["knobs"]})
+        x = np.array([self._features(t.decisions["knobs"]) for t in trials])
+        self._mean, self._scale = x.mean(0), x.std(0)
         self._scale[self._scale == 0] = 1.0
         z = (x - self._mean) / self._scale
-        # As many unknowns as trials, not as many as features.
-        gram = z @ z.T + _RIDGE * z.shape[1] * np.eye(len(z))
-        self._weights = z.T @ np.linalg.solve(gram, y - self._middle)
+        ran = np.array([bool(t.seconds) for t in trials])
+        self._time = _fitted(z[ran], np.array([math.log(t.seconds) for t in trials if t.seconds]))
+        self._failure = _fitted(z, 1.0 - ran)
 
     def _features(self, knobs):
         """A present knob v: 1, log2(1 + v) and its square; products of the logarithms of all pairs."""
         logs, out = [], []
         for name in self._names:
             value = knobs.get(name)
-            there = value is not None
-            level = value if isinstance(value, (int, float)) else len(str(value))
-            log = math.log2(1 + level) if there else 0.0
+            # Words are told apart by their length: no more than two occur for one name.
+            level = value if isinstance(value, (int, float)) else len(value or "")
+            log = math.log2(1 + level)
             logs.append(log)
-            # A word is told from the others by its letters, no more than two words occur for one name.
-            out += [float(there), log, log * log]
+            out += [float(value is not None), log, log * log]
         return out + [a * b for a, b in itertools.combinations(logs, 2)]
 
     def seconds(self, decisions):
         """The estimate, in seconds."""
         z = (np.array(self._features(decisions["knobs"])) - self._mean) / self._scale
-        return math.exp(min(max(self._middle + float(z @ self._weights), -80.0), 80.0))
+        failed = min(max(_value(self._failure, z), 0.0), 1.0)
+        return math.exp(min(max(_value(self._time, z) + _FAILED * failed, -80.0), 80.0))
+
+
+def _fitted(z, y):
+    """(weights, constant). As many unknowns as rows, not as many as features."""
+    middle = y.mean()
+    gram = z @ z.T + _RIDGE * z.shape[1] * np.eye(len(z))
+    return z.T @ np.linalg.solve(gram, y - middle), middle
+
+
+def _value(fitted, z):
+    return float(z @ fitted[0]) + fitted[1]
