@@ -25,7 +25,7 @@ struct Grid {
   std::int64_t processors = 0;            // blocks run on so many at once
   std::string queue;                      // for copies that run beside the arithmetic; "": none
   std::vector<InstructionInfo> products;  // instructions that add whole products
-  bool whole_products = false;            // copies in bulk, and groups multiply tiles (device_whole.h)
+  bool whole_products = false;  // copies in bulk, and groups multiply tiles (device_whole.h)
 };
 /// Known by the device's name and limits. The reference stays valid.
 const Grid& grid_of(const Ref<Device>& device);

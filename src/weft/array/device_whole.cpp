@@ -128,11 +128,11 @@ void run_whole(const Ref<Device>& device, const WholeProduct& spec,
     for (std::int64_t v : t->extents) call.integer(v);
     for (std::int64_t v : t->strides) call.integer(v);
   }
-  call.integer(
-      std::min(grid_of(device).processors, x.tiles_m * x.tiles_n * x.batches * x.parts));
-  for (std::int64_t v : {x.tiles_m, x.tiles_n, x.batches, x.parts, x.steps, x.part, x.m, x.n,
-                         x.inner, x.move_a[0], x.move_a[1], x.move_b[0], x.move_b[1], x.patches[0],
-                         x.patches[1], x.before[0], x.before[1], x.window, x.chunks, x.turned})
+  call.integer(std::min(grid_of(device).processors, x.tiles_m * x.tiles_n * x.batches * x.parts));
+  for (std::int64_t v :
+       {x.tiles_m,    x.tiles_n,   x.batches,   x.parts,     x.steps,     x.part,      x.m,
+        x.n,          x.inner,     x.move_a[0], x.move_a[1], x.move_b[0], x.move_b[1], x.patches[0],
+        x.patches[1], x.before[0], x.before[1], x.window,    x.chunks,    x.turned})
     call.integer(v);
   call.run(key, [&] { return whole_kernel(spec); });
 }

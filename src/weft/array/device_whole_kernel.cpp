@@ -36,7 +36,10 @@ class Kernel {
               one = {1, 1, 1, 1}, apart = {1, step_x, step_y, 1};
     const Box rows = {64, 64 * s_.groups, 1, 1}, columns = {64, s_.columns, 1, 1};
     const bool patches = s_.mode == Mode::patches, places = s_.mode == Mode::places;
-    describe("a", a_, map_a_, patches || places ? patch : s_.a_along_m ? tile : rows,
+    describe("a", a_, map_a_,
+             patches || places ? patch
+             : s_.a_along_m    ? tile
+                               : rows,
              patches || places ? apart : one);
     describe("b", b_, map_b_, places ? patch : s_.b_along_n ? tile : columns, one);
     if (s_.out == Out::copied) describe("out", out_, map_out_, patches ? patch : tile, one);
@@ -106,15 +109,16 @@ class Kernel {
     at_ = ir::make_buffer("at", dtypes::int32, {n(4)}, "local");
     multiplied_ = ir::make_var("multiplied", dtypes::int64);
     sent_ = ir::make_var("sent", dtypes::int64);
-    Stmt start = ir::if_then(
-        ir::eq(thread_, at(0)), p_.loop("s", at(s_.stages), [&](const Expr& s) {
+    Stmt start =
+        ir::if_then(ir::eq(thread_, at(0)), p_.loop("s", at(s_.stages), [&](const Expr& s) {
           return ir::seq({call("token_init", {address(full_, {s}), at(1)}),
                           call("token_init", {address(empty_, {s}), at(4 * s_.groups)})});
         }));
-    Stmt s = ir::seq({start, call("sync", {ir::make_string("shared")}),
-                      role("copy", 0, 128, kCopying,
-                           ir::if_then(ir::eq(thread_, at(0)), in_order(1, [&] { return copy(); }))),
-                      role("multiply", 128, s_.threads(), kMultiplying, multiply())});
+    Stmt s =
+        ir::seq({start, call("sync", {ir::make_string("shared")}),
+                 role("copy", 0, 128, kCopying,
+                      ir::if_then(ir::eq(thread_, at(0)), in_order(1, [&] { return copy(); }))),
+                 role("multiply", 128, s_.threads(), kMultiplying, multiply())});
     std::vector<ir::Buffer> memory = {empty_, full_, at_, ring_b_, ring_a_};
     if (s_.out == Out::copied) memory.insert(memory.begin() + 3, staged_);
     for (const ir::Buffer& b : memory) s = ir::allocate(b, s);
@@ -225,12 +229,12 @@ class Kernel {
         call("token_wait", {address(empty_, {slot}), ring(1)}),
         call("token_expect", {token, at((64 * s_.groups + s_.columns) * 128)})};
     auto load_a = [&](int row, const Expr& c0, const Expr& c1, const Expr& c2, const Expr& c3) {
-      all.push_back(call("bulk_load",
-                         {address(ring_a_, {slot, at(row), at(0)}), map_a_, token, c0, c1, c2, c3}));
+      all.push_back(call(
+          "bulk_load", {address(ring_a_, {slot, at(row), at(0)}), map_a_, token, c0, c1, c2, c3}));
     };
     auto load_b = [&](int row, const Expr& c0, const Expr& c1, const Expr& c2, const Expr& c3) {
-      all.push_back(call("bulk_load",
-                         {address(ring_b_, {slot, at(row), at(0)}), map_b_, token, c0, c1, c2, c3}));
+      all.push_back(call(
+          "bulk_load", {address(ring_b_, {slot, at(row), at(0)}), map_b_, token, c0, c1, c2, c3}));
     };
     if (s_.mode == Mode::product) {
       const Expr first = let("k0", k * at(64));
@@ -247,8 +251,8 @@ class Kernel {
         const std::vector<Expr>& p = patch_[static_cast<std::size_t>(g)];
         load_a(g * 64, from, p[0] + tx, p[1] + ty, p[2]);
       }
-      const Expr place = let("tap_b", ir::select(ir::gt(of("turned"), at(0)),
-                                                 of("turned") - at(1) - tap, tap));
+      const Expr place =
+          let("tap_b", ir::select(ir::gt(of("turned"), at(0)), of("turned") - at(1) - tap, tap));
       for (int j = 0; s_.b_along_n && j < s_.columns; j += 64)
         load_b(j, tile_.n + at(j), from, place, at(0));
       if (!s_.b_along_n) load_b(0, from, tile_.n, place, at(0));
@@ -293,19 +297,18 @@ class Kernel {
     Names let{p_, {}};
     const Expr slot = let("slot", ring(0));
     const Expr again = ir::gt(k, tile_.first);
-    Stmt product =
-        call("tile_multiply", {address(sums_, {at(0), at(0), at(0)}),
-                               address(ring_a_, {slot, group_ * at(64), at(0)}),
-                               address(ring_b_, {slot, at(0), at(0)}), at(s_.columns),
-                               at(s_.a_along_m || s_.mode == Mode::places),
-                               at(s_.b_along_n || s_.mode == Mode::places), again});
-    return let.around(ir::seq(
-        {call("token_wait", {address(full_, {slot}), ring(1)}),
-         make_ref<const ir::AsyncNode>("wgmma", multiplied_, product), wait(multiplied_, 1),
-         // The step before is read: its slot goes back to the copies.
-         ir::if_then(ir::logical_and(again, ir::eq(mod(thread_, at(32)), at(0))),
-                     call("token_signal", {address(empty_, {ring(2)})})),
-         set_ring(2, slot), advance()}));
+    Stmt product = call("tile_multiply", {address(sums_, {at(0), at(0), at(0)}),
+                                          address(ring_a_, {slot, group_ * at(64), at(0)}),
+                                          address(ring_b_, {slot, at(0), at(0)}), at(s_.columns),
+                                          at(s_.a_along_m || s_.mode == Mode::places),
+                                          at(s_.b_along_n || s_.mode == Mode::places), again});
+    return let.around(
+        ir::seq({call("token_wait", {address(full_, {slot}), ring(1)}),
+                 make_ref<const ir::AsyncNode>("wgmma", multiplied_, product), wait(multiplied_, 1),
+                 // The step before is read: its slot goes back to the copies.
+                 ir::if_then(ir::logical_and(again, ir::eq(mod(thread_, at(32)), at(0))),
+                             call("token_signal", {address(empty_, {ring(2)})})),
+                 set_ring(2, slot), advance()}));
   }
 
   /// By the copy engine, 64 columns after the others.
@@ -349,7 +352,7 @@ class Kernel {
       return ir::cast(wide, slab) * ir::cast(wide, of("m")) + ir::cast(wide, row + h * at(8));
     };
     auto store = [&](const Expr& j, const Expr& h, const Expr& e, const Expr& to) {
-      const Elem elem = s_.out == Out::partial        ? Elem::float32
+      const Elem elem = s_.out == Out::partial       ? Elem::float32
                         : s_.type == dtypes::float16 ? Elem::float16
                                                      : Elem::bfloat16;
       return ir::store(out_, convert_value(ir::load(sums_, {j, h, e}), elem), {to});
@@ -357,8 +360,9 @@ class Kernel {
     auto rows = [&](auto&& columns) {
       return p_.unrolled("h", 2, [&](const Expr& h) {
         return ir::if_then(ir::lt(row + h * at(8), of("m")),
-                           p_.unrolled("j", s_.columns / 8,
-                                       [&](const Expr& j) { return columns(h, j, pair + j * at(4)); }));
+                           p_.unrolled("j", s_.columns / 8, [&](const Expr& j) {
+                             return columns(h, j, pair + j * at(4));
+                           }));
       });
     };
     Stmt pairs = rows([&](const Expr& h, const Expr& j, const Expr& at_pair) {

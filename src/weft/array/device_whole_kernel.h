@@ -46,9 +46,9 @@ struct WholeProduct {
 /// its extent along x; chunks: of 64 channels; turned: how many places the window has if it is
 /// turned around, else 0.
 inline constexpr std::array<std::string_view, 21> kWholeNumbers = {
-    "blocks",  "tiles_m", "tiles_n", "batches", "parts",     "steps",     "part",
-    "m",       "n",       "inner",   "move_a0", "move_a1",   "move_b0",   "move_b1",
-    "patches_w", "patches_h", "before_x", "before_y", "window", "chunks", "turned"};
+    "blocks",    "tiles_m",   "tiles_n",  "batches",  "parts",   "steps",   "part",
+    "m",         "n",         "inner",    "move_a0",  "move_a1", "move_b0", "move_b1",
+    "patches_w", "patches_h", "before_x", "before_y", "window",  "chunks",  "turned"};
 
 ir::PrimFunc whole_kernel(const WholeProduct& spec);
 

@@ -262,9 +262,8 @@ struct TileCode final : Code {
       float sum = adds ? sums[i] : 0.0f;
       for (std::int64_t k = 0; k < kTile; ++k) {
         const std::int64_t x = a_along_m ? k * kTile + row : row * kTile + k,
-                           y = b_along_n
-                                   ? (column / kTile * kTile + k) * kTile + column % kTile
-                                   : column * kTile + k;
+                           y = b_along_n ? (column / kTile * kTile + k) * kTile + column % kTile
+                                         : column * kTile + k;
         sum += static_cast<float>(read_element(from + swizzled(x * 2), type).f) *
                static_cast<float>(read_element(by + swizzled(y * 2), type).f);
       }
@@ -303,8 +302,7 @@ struct TensorMapExp final : Exp {
 Access Compiler::role_access(const Expr& e) {
   const auto* c = as<CallNode>(e);
   const auto* l = c && c->op == "address_of" ? as<LoadNode>(c->args[0]) : nullptr;
-  if (!l)
-    throw Error(ErrorKind::verify, "interpret.arity", "the address of an element is missing");
+  if (!l) throw Error(ErrorKind::verify, "interpret.arity", "the address of an element is missing");
   return access(l->buffer, l->indices);
 }
 

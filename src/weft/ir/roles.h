@@ -20,9 +20,7 @@ int role_addresses(std::string_view op);
 bool uses_tokens(const Stmt& s);
 
 /// Where byte `at` of a swizzled tile lies, from the tile's beginning.
-constexpr std::int64_t swizzled(std::int64_t at) {
-  return at ^ ((at >> 7 & 7) << 4);
-}
+constexpr std::int64_t swizzled(std::int64_t at) { return at ^ ((at >> 7 & 7) << 4); }
 
 /// A bulk copy's box: extents and steps, in the order of the array's axes. Steps are 1 when they
 /// are not given. `first` is where the numbers of the call begin.

@@ -78,10 +78,9 @@ class Bind final : public Rewriter {
     if (!param || b->ndim() > 5 || !is_const_int_value(strides.back(), 1))
       throw Error(ErrorKind::lower, "lower.bulk.array",
                   cat("\"", c->op, "\" cannot copy of \"", b->name, "\", ",
-                      !param              ? cat("which is no parameter of the function")
-                      : b->ndim() > 5     ? cat("which has ", b->ndim(), " axes")
-                                          : cat("whose last axis has stride ",
-                                                print(strides.back()))))
+                      !param          ? cat("which is no parameter of the function")
+                      : b->ndim() > 5 ? cat("which has ", b->ndim(), " axes")
+                                      : cat("whose last axis has stride ", print(strides.back()))))
           .note("legal: parameters of at most 5 axes whose last one has stride 1");
     bound_.push_back({b, box, make_var(cat(b->name, "_map"), dtypes::handle)});
     return bound_.back().var;
@@ -91,10 +90,10 @@ class Bind final : public Rewriter {
                         const BulkBox& box) {
     const std::int64_t bytes = box.extents.back() * far->dtype.total_bytes();
     if (bytes == 128 && near->dtype == far->dtype) return;
-    throw Error(ErrorKind::lower, "lower.bulk.row",
-                cat("\"", c->op, "\" copies rows of ", bytes, " bytes of ", to_string(far->dtype),
-                    " \"", far->name, "\" beside ", to_string(near->dtype), " \"", near->name,
-                    "\""))
+    throw Error(
+        ErrorKind::lower, "lower.bulk.row",
+        cat("\"", c->op, "\" copies rows of ", bytes, " bytes of ", to_string(far->dtype), " \"",
+            far->name, "\" beside ", to_string(near->dtype), " \"", near->name, "\""))
         .note("legal: rows of 128 bytes, of one type")
         .help(cat("let the box's last extent be ", 128 / far->dtype.total_bytes()));
   }

@@ -10,8 +10,8 @@
 #include "weft/arith/iter_map.h"
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
-#include "weft/ir/roles.h"
 #include "weft/ir/compare.h"
+#include "weft/ir/roles.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
 

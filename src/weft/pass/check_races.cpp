@@ -244,8 +244,9 @@ class HostPlan final : public Visitor {
   void visit_launch(const LaunchNode* launch) override {
     if (uses_tokens(launch->body)) {
       report_.unchecked.push_back(
-          cat(launch->name, ": its points are ordered by tokens (the target ref runs them so that a "
-                            "missing wait shows)"));
+          cat(launch->name,
+              ": its points are ordered by tokens (the target ref runs them so that a "
+              "missing wait shows)"));
       return;
     }
     Kernel(launch, machine_, symbols_, report_, budget_).check();

@@ -111,8 +111,7 @@ class ConvertBlocks final : public Rewriter {
   static const Execution* part(Stmt s) {
     while (const auto* a = as<AllocateNode>(s)) s = a->body;
     const auto* r = as<BlockRealizeNode>(s);
-    const bool role =
-        r && !r->block->execution.axis.empty() && is_const_int_value(r->predicate, 1);
+    const bool role = r && !r->block->execution.axis.empty() && is_const_int_value(r->predicate, 1);
     return role ? &r->block->execution : nullptr;
   }
   /// Whether the statement at `at` runs on a part of the axis of those from `begin` on, and on no

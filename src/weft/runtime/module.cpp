@@ -81,12 +81,13 @@ void check_launches(const std::vector<PlanStep>& steps, const Binary& binary) {
     if (s.kind == StepKind::launch) {
       const KernelSignature& k = binary.kernel(s.text);
       std::size_t wanted = 0;  // a tensor: pointer, extents, strides
-      for (const KernelParam& p : k.params) wanted += p.kind == ParamKind::tensor ? 2 * p.box.size() : 1;
+      for (const KernelParam& p : k.params)
+        wanted += p.kind == ParamKind::tensor ? 2 * p.box.size() : 1;
       if (wanted != s.args.size() || k.axes.size() != s.extents.size()) {
-        throw Error(ErrorKind::io, "module.file.plan",
-                    cat("the plan hands ", s.args.size(), " arguments and ", s.extents.size(),
-                        " extents to kernel \"", s.text, "\", which has ", wanted, " and ",
-                        k.axes.size()));
+        throw Error(
+            ErrorKind::io, "module.file.plan",
+            cat("the plan hands ", s.args.size(), " arguments and ", s.extents.size(),
+                " extents to kernel \"", s.text, "\", which has ", wanted, " and ", k.axes.size()));
       }
     }
     check_launches(s.body, binary);

@@ -142,8 +142,8 @@ std::string KernelText::launch_bounds(const LaunchNode* launch) const {
     if (!is_const_int(axis.extent, &n)) return "";
     threads *= n;
   }
-  std::string out = roles_ && !spelling_.alone_bounds.empty() ? spelling_.alone_bounds
-                                                              : spelling_.launch_bounds;
+  std::string out =
+      roles_ && !spelling_.alone_bounds.empty() ? spelling_.alone_bounds : spelling_.launch_bounds;
   std::size_t at = out.find('%');
   return out.replace(at, 1, std::to_string(threads));
 }
@@ -261,7 +261,8 @@ EmittedSource emit_c(const std::vector<ir::PrimFunc>& kernels, const CSpelling& 
   out.metadata["shared_bytes"] = std::move(shared);
   std::string used = helpers.text();
   out.text = spelling.prelude + (streams ? spelling.stream_helpers : "") +
-             (copies ? spelling.async_helpers : "") + (tensors ? spelling.tensor_helpers : "") + (used.empty() ? "" : "\n" + used) + text;
+             (copies ? spelling.async_helpers : "") + (tensors ? spelling.tensor_helpers : "") +
+             (used.empty() ? "" : "\n" + used) + text;
   return out;
 }
 

@@ -46,7 +46,7 @@ struct CSpelling {
   /// Intrinsic name -> function for float32, and for float64 when it differs; "" means it is
   /// missing.
   std::map<std::string, std::pair<std::string, std::string>> functions;
-  std::string half_helpers;  // definitions of weft_half_to_float and weft_float_to_half
+  std::string half_helpers;    // definitions of weft_half_to_float and weft_float_to_half
   std::string bfloat_helpers;  // the same for bfloat16; "": by the bits
   std::string infinity = "INFINITY", nan = "NAN";
   bool indexed_parameters =
@@ -79,7 +79,7 @@ struct CSpelling {
   /// A parameter that describes an array for bulk copies, with % for its name; "": there are none.
   std::string tensor_param, tensor_helpers;
   std::string alone_bounds;  // launch_bounds of kernels whose roles state registers
-  std::string trap;  // statement that stops a kernel whose assertion failed; "": refuse
+  std::string trap;          // statement that stops a kernel whose assertion failed; "": refuse
 };
 
 struct EmittedSource {

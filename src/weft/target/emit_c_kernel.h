@@ -113,11 +113,11 @@ class KernelText {
   std::string text_, offsets_;
   int indent_ = 0;
   bool in_parallel_ = false, uses_ctx_ = false;
-  bool instructions_ = false;                   // tiles go to instructions of the machine
-  bool roles_ = false;                          // roles state their registers
-  Json::Array tensors_;                         // boxes of the leading parameters
+  bool instructions_ = false;  // tiles go to instructions of the machine
+  bool roles_ = false;         // roles state their registers
+  Json::Array tensors_;        // boxes of the leading parameters
   std::unordered_map<const VarNode*, std::string> queue_of_;  // by token
-  bool copying_ = false, copies_ = false;       // under Async; anywhere in the kernel
+  bool copying_ = false, copies_ = false;                     // under Async; anywhere in the kernel
   bool streaming_ = false;                      // the store at hand bypasses the caches
   bool streams_ = false, any_streams_ = false;  // in this function; in an outlined one
   std::vector<Pointer> pointers_;

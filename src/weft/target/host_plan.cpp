@@ -408,11 +408,13 @@ class Splitter {
     std::int64_t rank = 0;
     is_const_int(map->args[1], &rank);
     const auto at = static_cast<std::size_t>(rank);
-    if (rank < 1 || rank > 5 || map->args.size() != 1 + 4 * at || !buffer_of_.count(first->buffer.get()))
+    if (rank < 1 || rank > 5 || map->args.size() != 1 + 4 * at ||
+        !buffer_of_.count(first->buffer.get()))
       throw Error(ErrorKind::lower, "lower.tensor_map",
                   cat("the tensor map \"", var->name, "\" has rank ", rank, " and ",
                       map->args.size() - 2, " numbers"))
-          .note("legal: an array of the host, a constant rank from 1 to 5, and 4 * rank - 1 numbers");
+          .note(
+              "legal: an array of the host, a constant rank from 1 to 5, and 4 * rank - 1 numbers");
     PlanArg pointer;
     pointer.buffer = buffer_of_.at(first->buffer.get());
     pointer.offset_bytes = expr(first->indices[0] * first->dtype.total_bytes());

@@ -70,8 +70,7 @@ class Spell final : public Rewriter {
 
  private:
   [[noreturn]] static void refuse(const CallNode* c, const std::string& found) {
-    throw Error(ErrorKind::emit, "cuda.instruction.form",
-                cat("\"", c->op, "\" was given ", found))
+    throw Error(ErrorKind::emit, "cuda.instruction.form", cat("\"", c->op, "\" was given ", found))
         .note(
             "legal: tiles of float16 or bfloat16; 8 to 256 columns, in multiples of 8, of 64 where "
             "rows run along them; 24 to 256 registers, in multiples of 8")
@@ -100,8 +99,9 @@ class Spell final : public Rewriter {
         !is_const_int(c->args[5], &n) || columns < 8 || columns > 256 ||
         columns % (n ? 64 : 8) != 0)
       refuse(c, cat(columns, " columns"));
-    return instruction(cat("weft_tile_multiply_", columns, "_", m ? 1 : 0, n ? 1 : 0, "_", type_name(a)),
-                       {c->args[0], c->args[1], c->args[2], c->args[6]});
+    return instruction(
+        cat("weft_tile_multiply_", columns, "_", m ? 1 : 0, n ? 1 : 0, "_", type_name(a)),
+        {c->args[0], c->args[1], c->args[2], c->args[6]});
   }
 
   std::int64_t threads_;
@@ -134,22 +134,21 @@ std::string multiply_definition(std::string_view name, int columns, bool along_m
     places += cat(i ? ", " : "", "%", i);
     sums += cat(i ? ", " : "", "\"+f\"(c[", i, "])");
   }
-  return function(
-      name, "float* c, const void* a, const void* b, int add",
-      cat("  const unsigned long long rows = 1ull << 62 | 64ull << 32;\n"
-          "  const unsigned long long from_a = rows | 1ull << 16 | "
-          "(((unsigned int)__cvta_generic_to_shared(a) & 0x3ffff) >> 4);\n"
-          "  const unsigned long long from_b = rows | ",
-          along_n ? 8192 / 16 : 1, "ull << 16 | ",
-          "(((unsigned int)__cvta_generic_to_shared(b) & 0x3ffff) >> 4);\n"
-          "#pragma unroll\n  for (int i = 0; i < 4; ++i)\n"
-          "    asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %",
-          registers + 2, ", 0;\\nwgmma.mma_async.sync.aligned.m64n", columns, "k16.f32.", type, ".",
-          type, " {", places, "}, %", registers, ", %", registers + 1, ", p, 1, 1, ",
-          along_m ? 1 : 0, ", ", along_n ? 1 : 0, ";\\n}\\n\" : ", sums,
-          " : \"l\"(from_a + (unsigned long long)(i * ", along_m ? 128 : 2,
-          ")), \"l\"(from_b + (unsigned long long)(i * ", along_n ? 128 : 2,
-          ")), \"r\"(i ? 1 : add));\n"));
+  return function(name, "float* c, const void* a, const void* b, int add",
+                  cat("  const unsigned long long rows = 1ull << 62 | 64ull << 32;\n"
+                      "  const unsigned long long from_a = rows | 1ull << 16 | "
+                      "(((unsigned int)__cvta_generic_to_shared(a) & 0x3ffff) >> 4);\n"
+                      "  const unsigned long long from_b = rows | ",
+                      along_n ? 8192 / 16 : 1, "ull << 16 | ",
+                      "(((unsigned int)__cvta_generic_to_shared(b) & 0x3ffff) >> 4);\n"
+                      "#pragma unroll\n  for (int i = 0; i < 4; ++i)\n"
+                      "    asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %",
+                      registers + 2, ", 0;\\nwgmma.mma_async.sync.aligned.m64n", columns,
+                      "k16.f32.", type, ".", type, " {", places, "}, %", registers, ", %",
+                      registers + 1, ", p, 1, 1, ", along_m ? 1 : 0, ", ", along_n ? 1 : 0,
+                      ";\\n}\\n\" : ", sums, " : \"l\"(from_a + (unsigned long long)(i * ",
+                      along_m ? 128 : 2, ")), \"l\"(from_b + (unsigned long long)(i * ",
+                      along_n ? 128 : 2, ")), \"r\"(i ? 1 : add));\n"));
 }
 
 constexpr const char* kAddress = "(unsigned int)__cvta_generic_to_shared";
@@ -157,10 +156,11 @@ constexpr const char* kToken = "unsigned long long* token";
 
 std::string token_definition(std::string_view name) {
   if (name == "weft_token_init")
-    return function(name, cat(kToken, ", int count"),
-                    cat("  asm volatile(\"mbarrier.init.shared::cta.b64 [%0], %1;\" :: \"r\"(",
-                        kAddress, "(token)), \"r\"(count) : \"memory\");\n"
-                        "  asm volatile(\"fence.mbarrier_init.release.cluster;\" ::: \"memory\");\n"));
+    return function(
+        name, cat(kToken, ", int count"),
+        cat("  asm volatile(\"mbarrier.init.shared::cta.b64 [%0], %1;\" :: \"r\"(", kAddress,
+            "(token)), \"r\"(count) : \"memory\");\n"
+            "  asm volatile(\"fence.mbarrier_init.release.cluster;\" ::: \"memory\");\n"));
   if (name == "weft_token_signal")
     return function(name, kToken,
                     cat("  asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\" :: \"r\"(",
@@ -182,9 +182,11 @@ std::string store_definition(std::string_view name, const std::string& type) {
       name, "void* to, const float* c",
       cat("  const unsigned int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + (lane & "
           "15), from = ",
-          kAddress, "(to) + row * 128;\n#pragma unroll\n  for (int q = 0; q < 4; ++q) {\n"
+          kAddress,
+          "(to) + row * 128;\n#pragma unroll\n  for (int q = 0; q < 4; ++q) {\n"
           "    unsigned int v[4];\n#pragma unroll\n    for (int i = 0; i < 4; ++i) asm(\"cvt.rn.",
-          type, "x2.f32 %0, %1, %2;\" : \"=r\"(v[i]) : \"f\"(c[q * 8 + i * 2 + 1]), \"f\"(c[q * 8 + i "
+          type,
+          "x2.f32 %0, %1, %2;\" : \"=r\"(v[i]) : \"f\"(c[q * 8 + i * 2 + 1]), \"f\"(c[q * 8 + i "
           "* 2]));\n"
           "    asm volatile(\"stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\" "
           ":: \"r\"(from + (((q * 2 + (lane >> 4)) ^ (row & 7)) << 4)), \"r\"(v[0]), \"r\"(v[1]), "
@@ -213,7 +215,8 @@ std::string role_definition(std::string_view name) {
   const std::string text(name);
   if (name.starts_with("weft_token_")) return token_definition(name);
   if (name == "weft_bulk_fence")
-    return function(name, "", "  asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");\n");
+    return function(name, "",
+                    "  asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");\n");
   if (name == "weft_meet")
     return function(
         name, "int which, int count",
@@ -229,11 +232,11 @@ std::string role_definition(std::string_view name) {
             coordinates(rank, 3), "], [%2];\" :: \"r\"(", kAddress, "(to)), \"l\"(map), \"r\"(",
             kAddress, "(token))", list(rank, "\"r\"(", ")"), " : \"memory\");\n"));
   if (std::sscanf(text.c_str(), "weft_bulk_store_%d", &rank) == 1)
-    return function(name, cat("const weft_tensor* map, const void* from", list(rank, "int ", "")),
-                    cat("  asm volatile(\"cp.async.bulk.tensor.", rank,
-                        "d.global.shared::cta.bulk_group [%0, ", coordinates(rank, 2),
-                        "], [%1];\" :: \"l\"(map), \"r\"(", kAddress, "(from))",
-                        list(rank, "\"r\"(", ")"), " : \"memory\");\n"));
+    return function(
+        name, cat("const weft_tensor* map, const void* from", list(rank, "int ", "")),
+        cat("  asm volatile(\"cp.async.bulk.tensor.", rank, "d.global.shared::cta.bulk_group [%0, ",
+            coordinates(rank, 2), "], [%1];\" :: \"l\"(map), \"r\"(", kAddress, "(from))",
+            list(rank, "\"r\"(", ")"), " : \"memory\");\n"));
   if (name.starts_with("weft_registers_"))
     return function(name, "",
                     cat("  asm volatile(\"setmaxnreg.", text.substr(15, 3), ".sync.aligned.u32 ",
