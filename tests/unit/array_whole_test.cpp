@@ -306,7 +306,7 @@ TEST(ArrayWhole, every_wait_and_signal_is_needed) {
     SCOPED_TRACE(cat(f.op, " ", f.which));
     std::int64_t wrong = 0;
     try {
-      wrong = product_errors(layout, 300, 200, 400, 1, [&](const ir::PrimFunc& whole) {
+      wrong = product_errors(layout, 200, 136, 330, 1, [&](const ir::PrimFunc& whole) {
         auto out = ir::edit(whole);
         out->body = Without(f.op, f.which).rewrite(whole->body);
         return ir::PrimFunc(out);
@@ -317,7 +317,7 @@ TEST(ArrayWhole, every_wait_and_signal_is_needed) {
     }
     EXPECT_GT(wrong, 0);
   }
-  EXPECT_EQ(product_errors(layout, 300, 200, 400, 1), 0);
+  EXPECT_EQ(product_errors(layout, 200, 136, 330, 1), 0);
 }
 
 TEST(ArrayWhole, every_form_keeps_its_registers_on_a_card) {
