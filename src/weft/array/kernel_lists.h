@@ -20,7 +20,16 @@ struct KernelEntry {
     fold,
     reduce_four,
     known,
-    random
+    random,
+    position,
+    place,
+    resolve,
+    along,
+    pick,
+    put,
+    count,
+    compress,
+    places
   };
   std::int16_t table, row, elem, layout;
   void (*function)();

@@ -8,7 +8,8 @@
 namespace weft {
 
 #define WEFT_GROUPS(X, level) \
-  X(integers, level) X(reals, level) X(complex, level) X(booleans, level) X(casts, level)
+  X(integers, level)          \
+  X(reals, level) X(complex, level) X(booleans, level) X(casts, level) X(places, level)
 #define WEFT_DECLARE_LIST(group, level) \
   extern "C" const KernelEntry weft_kernels_##group##_##level[];
 #define WEFT_DECLARE(level) WEFT_GROUPS(WEFT_DECLARE_LIST, level)
@@ -44,6 +45,15 @@ void enter(const KernelEntry* list, Tables& tables) {
       case KernelEntry::reduce_four: put(t.reduce_four[k.row][k.elem]); break;
       case KernelEntry::known: put(tables.one.known[k.row][k.elem]); break;
       case KernelEntry::random: put(t.random[k.row]); break;
+      case KernelEntry::position: put(t.position[k.row][k.elem]); break;
+      case KernelEntry::place: put(t.place[k.elem]); break;
+      case KernelEntry::resolve: put(t.resolve[k.row]); break;
+      case KernelEntry::along: put(t.along[k.row]); break;
+      case KernelEntry::pick: put(t.pick[k.row]); break;
+      case KernelEntry::put: put(t.put[k.row]); break;
+      case KernelEntry::count: put(t.count); break;
+      case KernelEntry::compress: put(t.compress[k.row]); break;
+      case KernelEntry::places: put(t.places); break;
       default: put(t.row[k.row][k.elem]); break;
     }
   }

@@ -57,6 +57,8 @@ struct CSpelling {
   /// Function or macro (pointer, value) that stores past the caches; "": ordinary stores, with a
   /// comment in the text. stream_end orders them before the end of a host function.
   std::string stream, stream_helpers, stream_end;
+  /// A function of address, read (0) or write (1), and locality; empty: the hint is left out.
+  std::string prefetch;
   /// Asynchronous copies to shared memory: bytes -> function (shared pointer, global pointer), what
   /// ends a group of them, and the wait with % for the groups that may be outstanding. Empty: none.
   std::map<int, std::string> async_copies;

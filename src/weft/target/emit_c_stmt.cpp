@@ -242,7 +242,13 @@ void KernelText::evaluate_text(const Expr& e) {
     line(cat(global ? spelling_.barrier_global : spelling_.barrier_shared, ";"));
     return;
   }
-  if (c->op == "prefetch") return;  // a hint
+  if (c->op == "prefetch") {  // a hint
+    if (spelling_.prefetch.empty()) return;
+    std::string arguments;
+    for (const Expr& a : c->args) arguments += cat(arguments.empty() ? "" : ", ", expr_.bare(a));
+    line(cat(spelling_.prefetch, "(", arguments, ");"));
+    return;
+  }
   line(cat(expr_.bare(e), ";"));
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft_make_kernels DIR: writes integers.c, reals.c, complex.c, booleans.c and casts.c, the text of
-// the host's eager kernels. Runs at build time, on the machine that builds.
+// weft_make_kernels DIR: writes integers.c, reals.c, complex.c, booleans.c, casts.c and places.c,
+// the text of the host's eager kernels. Runs at build time, on the machine that builds.
 
 #include <fstream>
 #include <iostream>
@@ -35,6 +35,8 @@ int main(int argc, char** argv) {
     for (Kernel& k : weft::generate::row_kernels({Elem::float32, Elem::float64}))
       reals.push_back(std::move(k));
     for (Kernel& k : weft::generate::random_kernels()) reals.push_back(std::move(k));
+    std::vector<Kernel> places = weft::generate::extreme_kernels();
+    for (Kernel& k : weft::generate::index_kernels()) places.push_back(std::move(k));
     const std::string folder = argv[1];
     const bool done = write(folder, "integers",
                             weft::generate::table_kernels({Elem::int8, Elem::int16, Elem::int32,
@@ -43,7 +45,8 @@ int main(int argc, char** argv) {
                       write(folder, "reals", reals) &&
                       write(folder, "complex", weft::generate::complex_kernels()) &&
                       write(folder, "booleans", weft::generate::table_kernels({Elem::boolean})) &&
-                      write(folder, "casts", weft::generate::cast_kernels());
+                      write(folder, "casts", weft::generate::cast_kernels()) &&
+                      write(folder, "places", places);
     return done ? 0 : 1;
   } catch (const weft::Error& e) {
     std::cerr << e.what() << "\n";
