@@ -57,6 +57,9 @@ std::vector<Kernel> cast_kernels();
 /// Softmax, layer norm and their like.
 std::vector<Kernel> row_kernels(const std::vector<Elem>& elems);
 
+/// Positions of extremes; index arrays and masks.
+std::vector<Kernel> extreme_kernels();
+std::vector<Kernel> index_kernels();
 /// Rows and reductions of complex numbers.
 std::vector<Kernel> complex_kernels();
 

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+
 #include "weft/array/generate/kernels.h"
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
@@ -22,37 +24,84 @@ struct Frame {
 };
 
 const Frame& frame_of(std::int16_t table) {
-  if (table == KernelEntry::reduce_four) table = KernelEntry::fold;
-  if (table == KernelEntry::known) table = KernelEntry::elementwise;
-  if (table == KernelEntry::random) table = KernelEntry::reduce_four;  // their frames are the last
-  static const Frame frames[] = {
-      {"int64_t n, const void* const* in, void* out",
-       {{"n", "n"}, {"a0", "in[0]"}, {"a1", "in[1]"}, {"out", "out"}}},
-      {"int64_t n, const void* in, void* acc", {{"n", "n"}, {"a0", "in"}, {"acc", "acc"}}},
-      {"int64_t n, const void* in, void* acc", {{"n", "n"}, {"a0", "in"}, {"acc", "acc"}}},
-      {"int64_t n, const void* in, void* out, void* acc",
-       {{"n", "n"}, {"a0", "in"}, {"out", "out"}, {"acc", "acc"}}},
-      {"int64_t n, const void* in, void* out", {{"n", "n"}, {"a0", "in"}, {"out", "out"}}},
-      {"int64_t n, const uint8_t* c, const void* a, const void* b, void* out",
-       {{"n", "n"}, {"condition", "c"}, {"a0", "a"}, {"a1", "b"}, {"out", "out"}}},
-      {"int64_t n, const void* const* in, void* out, double eps",
-       {{"n", "n"},
-        {"a0", "in[0]"},
-        {"a1", "in[1]"},
-        {"a2", "in[2]"},
-        {"out", "out"},
-        {"eps", "eps"}}},
-      {"int64_t n, const void* const* in, void* acc",
-       {{"n", "n"},
-        {"a0", "in[0]"},
-        {"a1", "in[1]"},
-        {"a2", "in[2]"},
-        {"a3", "in[3]"},
-        {"acc", "acc"}}},
-      {"int64_t n, uint64_t seed, uint64_t first, void* out",
-       {{"n", "n"}, {"seed", "seed"}, {"first", "first"}, {"out", "out"}}},
+  using T = KernelEntry;
+  static const Frame row = {"int64_t n, const void* const* in, void* out",
+                            {{"n", "n"}, {"a0", "in[0]"}, {"a1", "in[1]"}, {"out", "out"}}};
+  static const Frame into = {"int64_t n, const void* in, void* acc",
+                             {{"n", "n"}, {"a0", "in"}, {"acc", "acc"}}};
+  static const Frame four = {"int64_t n, const void* const* in, void* acc",
+                             {{"n", "n"},
+                              {"a0", "in[0]"},
+                              {"a1", "in[1]"},
+                              {"a2", "in[2]"},
+                              {"a3", "in[3]"},
+                              {"acc", "acc"}}};
+  // Of what is read or written at computed places the length is not said (m).
+  static const Frame moved = {
+      "int64_t n, const void* in, const int64_t* at, void* out",
+      {{"n", "n"}, {"m", "INT64_MAX"}, {"a0", "in"}, {"a1", "at"}, {"out", "out"}}};
+  static const std::map<std::int16_t, Frame> frames = {
+      {T::elementwise, row},
+      {T::known, row},
+      {T::reduce, into},
+      {T::accumulate, into},
+      {T::fold, four},
+      {T::reduce_four, four},
+      {T::scan,
+       {"int64_t n, const void* in, void* out, void* acc",
+        {{"n", "n"}, {"a0", "in"}, {"out", "out"}, {"acc", "acc"}}}},
+      {T::cast,
+       {"int64_t n, const void* in, void* out", {{"n", "n"}, {"a0", "in"}, {"out", "out"}}}},
+      {T::select,
+       {"int64_t n, const uint8_t* c, const void* a, const void* b, void* out",
+        {{"n", "n"}, {"condition", "c"}, {"a0", "a"}, {"a1", "b"}, {"out", "out"}}}},
+      {T::row_kernel,
+       {"int64_t n, const void* const* in, void* out, double eps",
+        {{"n", "n"},
+         {"a0", "in[0]"},
+         {"a1", "in[1]"},
+         {"a2", "in[2]"},
+         {"out", "out"},
+         {"eps", "eps"}}}},
+      {T::random,
+       {"int64_t n, uint64_t seed, uint64_t first, void* out",
+        {{"n", "n"}, {"seed", "seed"}, {"first", "first"}, {"out", "out"}}}},
+      {T::position,
+       {"int64_t n, const void* in, int64_t* acc", {{"n", "n"}, {"a0", "in"}, {"acc", "acc"}}}},
+      {T::place,
+       {"int64_t n, const void* in, const void* top, int32_t here, int32_t* acc",
+        {{"n", "n"}, {"a0", "in"}, {"a1", "top"}, {"here", "here"}, {"acc", "acc"}}}},
+      {T::resolve,
+       {"int64_t n, int64_t extent, int64_t step, const int64_t* in, int64_t* out, int64_t* acc",
+        {{"n", "n"},
+         {"extent", "extent"},
+         {"step", "step"},
+         {"a0", "in"},
+         {"out", "out"},
+         {"acc", "acc"}}}},
+      {T::along,
+       {"int64_t n, int64_t extent, int64_t step, const void* in, const int64_t* at, void* out, "
+        "int64_t* acc",
+        {{"n", "n"},
+         {"m", "INT64_MAX"},
+         {"extent", "extent"},
+         {"step", "step"},
+         {"a0", "in"},
+         {"a1", "at"},
+         {"out", "out"},
+         {"acc", "acc"}}}},
+      {T::pick, moved},
+      {T::put, moved},
+      {T::count,
+       {"int64_t n, const void* in, int64_t* acc", {{"n", "n"}, {"a0", "in"}, {"acc", "acc"}}}},
+      {T::compress,
+       {"int64_t n, const void* in, const void* mask, void* out, int64_t* acc",
+        {{"n", "n"}, {"a0", "in"}, {"a1", "mask"}, {"out", "out"}, {"acc", "acc"}}}},
+      {T::places,
+       {"int64_t n, int64_t first, const void* mask, int64_t* out, int64_t* acc",
+        {{"n", "n"}, {"first", "first"}, {"a1", "mask"}, {"out", "out"}, {"acc", "acc"}}}},
   };
-  return frames[table];
+  return frames.at(table);
 }
 
 std::string call_of(const runtime::KernelSignature& kernel,
