@@ -12,18 +12,7 @@
 
 namespace weft::qpu::hw {
 
-/// A program whose registers and memory one thread has and whose clocks another
-/// (engine/ahead.h).
-class DividedProgram {
- public:
-  virtual ~DividedProgram() = default;
-  virtual void prepare() = 0;
-  /// Runs q and writes down what concerns others, until there is no more room, it waits, or ends.
-  virtual void lead(Machine& m, Qpu& q) = 0;
-  /// Gives t the clocks that follow, up to a branch at or after `limit`, a semaphore, the end, or
-  /// (true) where nothing more is written down.
-  virtual bool settle(Machine& m, Qpu& t, std::int64_t limit) = 0;
-};
+class DividedProgram;
 
 /// A program made ready for a fast engine.
 class FastProgram {
@@ -40,6 +29,19 @@ class FastProgram {
   /// Executions per instruction when counting was asked for.
   virtual const std::vector<std::int64_t>& counts() const = 0;
   virtual void clear_counts() = 0;
+};
+
+/// A program whose registers and memory one thread has and whose clocks another
+/// (engine/ahead.h).
+class DividedProgram : public FastProgram {
+ public:
+  DividedProgram* divided() final { return this; }
+  virtual void prepare() = 0;
+  /// Runs q and writes down what concerns others, until there is no more room, it waits, or ends.
+  virtual void lead(Machine& m, Qpu& q) = 0;
+  /// Gives t the clocks that follow, up to a branch at or after `limit`, a semaphore, the end, or
+  /// (true) where nothing more is written down.
+  virtual bool settle(Machine& m, Qpu& t, std::int64_t limit) = 0;
 };
 
 /// Between enter and leave. Of no program: nothing.

@@ -2,6 +2,7 @@
 #include "weft/targets/qpu/engine/ahead.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 
 #if defined(__x86_64__)
@@ -14,11 +15,14 @@
 namespace weft::qpu::hw {
 
 namespace {
-// Bytes of a chunk's words after which a branch leaves: small, so that whoever settles need not
-// wait long for twelve QPUs' first, nor has much left after the last.
-constexpr std::size_t kRecord = 2048;
+// Bytes of a chunk's words after which a branch leaves, of a QPU's first and, doubled each time, in
+// the end: small, so that whoever settles need not wait long for twelve QPUs' first, nor has much
+// left after the last.
+constexpr std::size_t kFirstRecord = 512, kRecord = 4096;
+constexpr std::size_t kSoon = 768;      // bytes of the next chunk that are asked for early
 constexpr std::size_t kLargest = 4096;  // instructions of a program that runs ahead
 constexpr int kSpins = 20000;           // looks at what is awaited before a thread sleeps
+constexpr std::chrono::microseconds kNap(200);
 
 void pause() {
 #if defined(__x86_64__)
@@ -26,9 +30,9 @@ void pause() {
 #endif
 }
 
-// Between two taken branches every instruction comes once and writes up to five words: two ports
-// read, two addresses written, a branch.
-std::size_t record_room(std::size_t instructions) { return kRecord + 24 * instructions + 1024; }
+// Between two taken branches every instruction comes once and writes up to seven words: two ports
+// read, two requests, a branch.
+std::size_t record_room(std::size_t instructions) { return kRecord + 32 * instructions + 1024; }
 // Each of these words may stand for a scattered request, of ten events; a transfer has one.
 std::size_t event_room(std::size_t instructions) {
   return 10 * record_room(instructions) / 4 * sizeof(Event);
@@ -121,14 +125,20 @@ void Ahead::wait(F ready) {
   }
   std::unique_lock lock(mutex_);
   ++sleeping_;
-  changed_.wait(lock, ready);
+  // Within a launch nobody makes sure that a sleeper hears of everything.
+  if (running_) changed_.wait_for(lock, kNap, ready);
+  else changed_.wait(lock, ready);
   --sleeping_;
 }
 
 void Ahead::tell() {
   // Who waits counts itself before it looks a last time.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (sleeping_.load() == 0) return;
+  wake();
+}
+
+void Ahead::wake() {
+  if (sleeping_.load(std::memory_order_relaxed) == 0) return;
   { std::lock_guard lock(mutex_); }
   changed_.notify_all();
 }
@@ -139,8 +149,7 @@ int Ahead::candidate() const {
   for (int i = 0; i < active_; ++i) {
     const Feed& f = feeds_[static_cast<std::size_t>(i)];
     if (f.stopped.load(std::memory_order_acquire)) continue;
-    std::uint32_t waiting =
-        f.filled.load(std::memory_order_relaxed) - f.settled.load(std::memory_order_acquire);
+    const std::uint32_t waiting = f.filled - f.settled.load(std::memory_order_acquire);
     if (waiting < least) best = i, least = waiting;
   }
   return best;
@@ -148,15 +157,16 @@ int Ahead::candidate() const {
 
 void Ahead::work() {
   while (true) {
-    wait([&] { return quit_.load() || !idle_.load(); });
+    while (!quit_ && idle_) wait([&] { return quit_.load() || !idle_.load(); });
     if (quit_) return;
     {
       Turns turns(fast_);
       int i = -1;
       while (true) {
-        wait([&] { return !running_.load() || (i = candidate()) >= 0; });
+        i = candidate();
+        if (i < 0) wait([&] { return !running_.load() || (i = candidate()) >= 0; });
         if (!running_) break;
-        record(i);
+        if (i >= 0) record(i);
       }
     }
     idle_ = true;
@@ -167,8 +177,7 @@ void Ahead::work() {
 void Ahead::record(int i) {
   Feed& f = feeds_[static_cast<std::size_t>(i)];
   Qpu& q = m_.qpus[static_cast<std::size_t>(i)];
-  const std::uint32_t filled = f.filled.load(std::memory_order_relaxed);
-  Chunk& chunk = f.chunk[filled % kChunks];
+  Chunk& chunk = f.chunk[f.filled % kChunks];
   const std::size_t instructions = m_.program->instrs.size();
   const std::size_t words = record_room(instructions), events = event_room(instructions);
   if (chunk.room < words + events) {
@@ -176,7 +185,8 @@ void Ahead::record(int i) {
     chunk.room = words + events;
   }
   q.record = chunk.memory.get();
-  q.record_leave = q.record + kRecord;
+  q.record_leave = q.record + std::min(kRecord, kFirstRecord << std::min(f.filled, 16u));
+  chunk.leave = q.record_leave;
   chunk.events = q.events = reinterpret_cast<Event*>(q.record + words);
   q.events_end = q.events + events / sizeof(Event);
   q.epoch = m_.epoch.load(std::memory_order_relaxed);  // it stops where it synchronises
@@ -190,23 +200,29 @@ void Ahead::record(int i) {
   }
   chunk.vpm_rows = q.vpm_rows;
   f.stopped.store(stopped, std::memory_order_relaxed);
-  f.filled.store(filled + 1, std::memory_order_release);
-  tell();
+  chunk.number.store(++f.filled, std::memory_order_release);
+  wake();
 }
 
 void Ahead::provide(int i) {
   auto k = static_cast<std::size_t>(i);
   Feed& f = feeds_[k];
   const std::uint32_t settled = f.settled.load(std::memory_order_relaxed);
-  wait([&] { return f.filled.load(std::memory_order_acquire) != settled; });
   const Chunk& chunk = f.chunk[settled % kChunks];
+  auto filled = [&] { return chunk.number.load(std::memory_order_acquire) == settled + 1; };
+  while (!filled()) wait(filled);
   if (chunk.fault) throw RunAgain{};
   Qpu& t = times_[k];
   t.settling = chunk.events;
   t.record = chunk.memory.get();
-  t.record_leave = t.record + kRecord;
+  t.record_leave = chunk.leave;
   t.exhausted = false;
   holds_[k] = true;
+  // What comes next is mostly there, in the other thread's cache.
+  const Chunk& next = f.chunk[(settled + 1) % kChunks];
+  if (next.number.load(std::memory_order_acquire) == settled + 2)
+    for (std::size_t at = 0; at < kSoon; at += 64) __builtin_prefetch(next.memory.get() + at);
+  if (!(chunk.vpm_rows & ~f.vpm_rows)) return;
   // Rows of the VPM are each QPU's own; where they are shared, one thread looks who is in order.
   f.vpm_rows |= chunk.vpm_rows;
   for (std::size_t other = 0; other < times_.size(); ++other)
@@ -222,8 +238,8 @@ void Ahead::consume(int i, bool synchronised) {
     m_.qpus[k].wait = Wait::none;
     f.stopped.store(false, std::memory_order_release);
   }
-  f.settled.fetch_add(1, std::memory_order_release);
-  tell();
+  f.settled.store(f.settled.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  wake();
 }
 
 void Ahead::loop(int active, std::int64_t limit_cycles) {
@@ -262,7 +278,7 @@ void Ahead::loop(int active, std::int64_t limit_cycles) {
 void Ahead::settle_down() {
   running_ = false;
   tell();
-  wait([&] { return idle_.load(); });
+  while (!idle_) wait([&] { return idle_.load(); });
   for (Qpu& q : m_.qpus) q.events = nullptr, q.replaced = nullptr;
 }
 
@@ -308,7 +324,8 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
     for (unsigned unit : {0u, 1u}) t.tmu[unit] = q.tmu[unit];
     holds_[i] = false;
     Feed& f = feeds_[i];
-    f.filled = f.settled = 0;
+    f.filled = 0, f.settled = 0;
+    for (Chunk& chunk : f.chunk) chunk.number = 0;
     f.stopped = q.finished;
     f.replaced.clear();
     f.vpm_rows = 0;

@@ -22,7 +22,7 @@ void Emitter::clock_request(std::uint32_t at, int unit) {
   if (in_place_) {
     clock_request_in_place(at, unit);
   } else {
-    const std::string asked = t_.def("load i32, ptr ", entry());
+    const std::string asked = t_.def("load i32, ptr ", entry(kLineWords));
     helper("clock_row", at, cat("i32 ", asked, ", i32 ", unit));
   }
   if (waiting < 0) return;
@@ -33,7 +33,7 @@ void Emitter::clock_request(std::uint32_t at, int unit) {
 /// The clocks of results that wait lie from the queue's first place on; where their number is known
 /// as well, they are kept.
 void Emitter::clock_request_in_place(std::uint32_t at, int unit) {
-  const std::string asked_at = entry(), asked = t_.def("load i32, ptr ", asked_at);
+  const std::string asked_at = entry(kLineWords), asked = t_.def("load i32, ptr ", asked_at);
   const Kept count_of = unit ? kCount1 : kCount0;
   const int waiting = waiting_[static_cast<std::size_t>(unit)];
   const auto place = static_cast<Kept>((unit ? kReady1 : kReady0) + std::max(waiting, 0));
@@ -45,10 +45,8 @@ void Emitter::clock_request_in_place(std::uint32_t at, int unit) {
   t_.rarely(t_.def("icmp slt i32 ", asked, ", 0"), cat("s", id), cat("c", id));
   label_ = cat("c", id);
   t_.label(label_);
-  std::string lines = t_.def(
-      "call <4 x i32> asm \"vpbroadcastd $1, $0\", \"=x,*m\"(ptr elementtype(i32) ", asked_at, ")");
   std::string now = t_.def("add i64 ", kept(kTime), ", ", (at - start_) * timing::kIssue);
-  std::string ready = line_ready(unit, asked, lines, now);
+  std::string ready = line_ready(unit, told_line(asked, asked_at), now);
   if (waiting < 0) {
     const std::size_t fifo = offsetof(Qpu, fifo) + sizeof(TmuFifo) * static_cast<std::size_t>(unit);
     std::string slot = t_.def("and i64 ", kept(count_of), ", ", TmuFifo::kSlots - 1);

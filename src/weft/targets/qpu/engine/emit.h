@@ -108,6 +108,11 @@ enum Kept : std::uint8_t {
   kKeptWords = kReady1 + assume::kTmuFifoDepth
 };
 
+/// A line by its number, four times its number, and where its tags are in the caches (bytes).
+struct Line {
+  std::string number, four, tag, set;
+};
+
 class Emitter {
  public:
   Emitter(const Program& program, const Flow& flow, bool count, Role role)
@@ -172,7 +177,7 @@ class Emitter {
   void save();
   void drop();
   /// The place of the next word written down, or to be read.
-  std::string entry();
+  std::string entry(std::size_t bytes = 4);
   void close_record();
 
   // clocks.cpp: what Role::clocks does of an instruction.
@@ -189,9 +194,13 @@ class Emitter {
   std::string later(const std::string& a, const std::string& b);
   std::string book(const std::string& calendar, const std::string& now, int clocks, int more);
   static std::string book_on();
-  /// When `line`, which all four of `lines` are, asked for at `now`, is there.
-  std::string line_ready(int unit, const std::string& line, const std::string& lines,
-                         const std::string& now);
+  /// When a line, asked for at `now`, is there.
+  std::string line_ready(int unit, const Line& line, const std::string& now);
+  /// What one thread writes down for a line that it asks for.
+  static constexpr std::size_t kLineWords = 8;  // bytes
+  Line line_of(const std::string& first);
+  Line told_line(const std::string& number, const std::string& place);
+  void tell_line(const std::string& first, const std::string& place);
   std::string tmu(int unit);
   void bump(const std::string& base, std::size_t place, int more);
   std::string field(const std::string& base, std::size_t offset);

@@ -27,12 +27,12 @@ std::string Emitter::later(const std::string& a, const std::string& b) {
 std::string Emitter::book(const std::string& calendar, const std::string& now, int clocks,
                           int more) {
   static_assert(Calendar::kWidth == 64);
-  std::string byte =
-      t_.def("and i64 ", t_.def("lshr i64 ", now, ", 3"), ", ", 8 * (Calendar::kBuckets - 1));
-  std::string until = t_.def("getelementptr i8, ptr ", calendar, ", i64 ", byte);
+  std::string bucket =
+      t_.def("and i64 ", t_.def("lshr i64 ", now, ", 6"), ", ", Calendar::kBuckets - 1);
+  std::string until = t_.def("getelementptr i64, ptr ", calendar, ", i64 ", bucket);
   std::string before = t_.def("load i64, ptr ", until);
   std::string base = t_.def("and i64 ", now, ", ", -Calendar::kWidth);
-  std::string value = t_.def("add i64 ", later(before, base), ", ", clocks);
+  std::string value = t_.def("add i64 ", later(base, before), ", ", clocks);
   std::string room = t_.def("add i64 ", base, ", ", Calendar::kWidth);
   std::string full = t_.def("icmp sgt i64 ", value, ", ", room);
   unsigned id = t_.fresh();
@@ -113,33 +113,64 @@ std::string Emitter::tmu(int unit) {
   return t_.def("load ptr, ptr ", address(offsetof(Qpu, tmu) + 8 * static_cast<std::size_t>(unit)));
 }
 
+Line Emitter::line_of(const std::string& first) {
+  Line line;
+  line.number = t_.def("lshr i32 ", first, ", 6");
+  auto index = [&](int count_of, int shift) {
+    std::string low = t_.def("and i32 ", line.number, ", ", count_of - 1);
+    return t_.def("shl i64 ", t_.def("zext i32 ", low, " to i64"), ", ", shift);
+  };
+  line.tag = index(timing::kTmuLines, 2);
+  line.set = index(timing::kL2Sets, 4);
+  std::string one = t_.def("insertelement <4 x i32> undef, i32 ", line.number, ", i32 0");
+  line.four =
+      t_.def("shufflevector <4 x i32> ", one, ", <4 x i32> undef, <4 x i32> zeroinitializer");
+  return line;
+}
+
+/// Its number, then in 16 bits each where its tags are.
+void Emitter::tell_line(const std::string& first, const std::string& place) {
+  static_assert(timing::kLine == 64 && timing::kL2Sets * 16 <= 1 << 16);
+  t_.line("store i32 ", t_.def("lshr i32 ", first, ", 6"), ", ptr ", place);
+  std::string set =
+      t_.def("and i32 ", t_.def("lshr i32 ", first, ", 2"), ", ", (timing::kL2Sets - 1) * 16);
+  std::string tag = t_.def("and i32 ", t_.def("shl i32 ", first, ", 12"), ", ",
+                           (timing::kTmuLines - 1) * 4 << 16);
+  t_.line("store i32 ", t_.def("or i32 ", set, ", ", tag), ", ptr ", field(place, 4));
+}
+
+/// The same as who has the clocks reads it.
+Line Emitter::told_line(const std::string& number, const std::string& place) {
+  auto offset = [&](std::size_t at) {
+    return t_.def("zext i16 ", t_.def("load i16, ptr ", field(place, at)), " to i64");
+  };
+  std::string four = t_.def(
+      "call <4 x i32> asm \"vpbroadcastd $1, $0\", \"=x,*m\"(ptr elementtype(i32) ", place, ")");
+  return {number, std::move(four), offset(6), offset(4)};
+}
+
 /// Machine::line_booked.
-std::string Emitter::line_ready(int unit, const std::string& line, const std::string& lines,
-                                const std::string& now) {
+std::string Emitter::line_ready(int unit, const Line& line, const std::string& now) {
   const std::string tmu = this->tmu(unit);
   static_assert(offsetof(Tmu, calendar) == 0);
   std::string asked = book(tmu, now, timing::kTmuVector, 0);
   unsigned id = t_.fresh();
-  auto index = [&](int count_of, int shift) {
-    std::string low = t_.def("and i32 ", line, ", ", count_of - 1);
-    return t_.def("shl i64 ", t_.def("zext i32 ", low, " to i64"), ", ", shift);
-  };
-  std::string tag_at = t_.def("getelementptr i8, ptr ", field(tmu, offsetof(Tmu, tag)), ", i64 ",
-                              index(timing::kTmuLines, 2));
+  std::string tag_at =
+      t_.def("getelementptr i8, ptr ", field(tmu, offsetof(Tmu, tag)), ", i64 ", line.tag);
   std::string tag = t_.def("load i32, ptr ", tag_at);
-  std::string same = t_.def("icmp eq i32 ", tag, ", ", line);
+  std::string same = t_.def("icmp eq i32 ", tag, ", ", line.number);
   auto counted = [&](std::size_t place_in_counters, const std::string& more) {
     std::string at = field("%shared", offsetof(Shared, counters) + place_in_counters);
     t_.line("store i64 ", t_.def("add i64 ", t_.def("load i64, ptr ", at), ", ", more), ", ptr ",
             at);
   };
   // Which of the two caches has it follows no pattern that a processor could foretell.
-  t_.line("store i32 ", line, ", ptr ", tag_at);
+  t_.line("store i32 ", line.number, ", ptr ", tag_at);
   static_assert(sizeof(Shared::l2_tag[0]) == 16);
   std::string ways_at = t_.def("getelementptr i8, ptr ", field("%shared", offsetof(Shared, l2_tag)),
-                               ", i64 ", index(timing::kL2Sets, 4));
+                               ", i64 ", line.set);
   std::string ways = t_.def("load <4 x i32>, ptr ", ways_at, ", align 16");
-  std::string equal = t_.def("icmp eq <4 x i32> ", ways, ", ", lines);
+  std::string equal = t_.def("icmp eq <4 x i32> ", ways, ", ", line.four);
   std::string bits = t_.def("bitcast <4 x i1> ", equal, " to i4");
   // A line that only the TMU's cache still has is rare.
   std::string absent = t_.def("icmp eq i4 ", bits, ", 0");
@@ -153,7 +184,7 @@ std::string Emitter::line_ready(int unit, const std::string& line, const std::st
   std::string hit = t_.def("add i64 ", asked, ", ", latency);
   t_.line("br label %a", id);
   t_.label("o", id);
-  std::string kept = t_.def("shufflevector <4 x i32> ", lines, ", <4 x i32> ", ways,
+  std::string kept = t_.def("shufflevector <4 x i32> ", line.four, ", <4 x i32> ", ways,
                             ", <4 x i32> <i32 3, i32 4, i32 5, i32 6>");
   t_.line("store <4 x i32> ", kept, ", ptr ", ways_at, ", align 16");
   counted(offsetof(Counters, memory_lines), "1");
@@ -176,7 +207,7 @@ void Emitter::request_row(std::uint32_t at, int unit, const std::string& first) 
   const Kept head_of = unit ? kHead1 : kHead0, count_of = unit ? kCount1 : kCount0;
   const std::string head = kept(head_of), waiting = kept(count_of);
   if (role_ == Role::alone) kept(kTime);
-  const std::string place_written = role_ == Role::values ? entry() : "";
+  const std::string place_written = role_ == Role::values ? entry(kLineWords) : "";
   const KeptState before = kept_;
   unsigned id = t_.fresh();
   // Is it a line of the array?
@@ -221,16 +252,12 @@ void Emitter::request_row(std::uint32_t at, int unit, const std::string& first) 
   label_ = cat("p", id);
   if (role_ == Role::alone) {
     std::string now = t_.def("add i64 ", kept(kTime), ", ", (at - start_) * timing::kIssue);
-    std::string line = t_.def("lshr i32 ", first, ", 6");
-    std::string one = t_.def("insertelement <4 x i32> undef, i32 ", line, ", i32 0");
-    std::string all =
-        t_.def("shufflevector <4 x i32> ", one, ", <4 x i32> undef, <4 x i32> zeroinitializer");
-    std::string ready = line_ready(unit, line, all, now);
+    const std::string ready = line_ready(unit, line_of(first), now);
     std::string ready_at =
         t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", slot, ", 3"));
     t_.line("store i64 ", ready, ", ptr ", field(ready_at, fifo + offsetof(TmuFifo, ready)));
   } else {
-    t_.line("store i32 ", t_.def("lshr i32 ", first, ", 6"), ", ptr ", place_written);
+    tell_line(first, place_written);
   }
   keep(count_of, t_.def("add i64 ", waiting, ", 1"));
   const std::string done = label_;
@@ -282,7 +309,7 @@ void Emitter::request(std::uint32_t at, int unit, std::int32_t value, bool row) 
   const KeptState before = kept_;
   // Both paths write the same word down.
   const std::size_t bytes_before = record_bytes_;
-  const std::string place = role_ == Role::values ? entry() : "";
+  const std::string place = role_ == Role::values ? entry(kLineWords) : "";
   t_.line("br i1 ", good, ", label %c", id, ", label %s", id);
   t_.label("c", id);
   label_ = cat("c", id);

@@ -84,10 +84,10 @@ void Emitter::join(const Aside& aside, const std::string& from) {
   }
 }
 
-std::string Emitter::entry() {
+std::string Emitter::entry(std::size_t bytes) {
   if (record_.empty()) record_ = t_.def("load ptr, ptr ", address(offsetof(Qpu, record)));
   std::string place = t_.def("getelementptr i8, ptr ", record_, ", i64 ", record_bytes_);
-  record_bytes_ += 4;
+  record_bytes_ += bytes;
   return place;
 }
 

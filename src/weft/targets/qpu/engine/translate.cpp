@@ -336,7 +336,7 @@ void* helper_address(std::string_view name) {
   return nullptr;
 }
 
-class Translated final : public FastProgram, public DividedProgram {
+class Translated final : public DividedProgram {
  public:
   Translated(const Program& program, const TranslateOptions& options)
       : program_(program),
@@ -359,7 +359,6 @@ class Translated final : public FastProgram, public DividedProgram {
     call(Role::alone, m, q, limit);
   }
 
-  DividedProgram* divided() override { return this; }
   void prepare() override {
     for (Role role : {Role::values, Role::clocks})
       if (!code_[static_cast<std::size_t>(role)]) compile(role);
