@@ -206,14 +206,24 @@ NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
   return out;
 }
 
+/// Positions whose offsets are kept between checking and use.
+constexpr std::int64_t kKept = 1 << 16;
+
 void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
              bool accumulate) {
   if (!x.on_host()) return device_scatter(x, indices, value, accumulate);
   Dims shape = index_shape(indices);
   const std::vector<Line> lines = lines_of(x, indices, shape);
   const std::int64_t count = count_of(shape);
-  for_offsets(x, lines, count, kParallelGrain,
-              [](std::int64_t, std::int64_t, const std::int64_t*) {});  // checks all
+  // All are checked before anything is moved; those of short ones are kept.
+  const bool keeps = count <= kKept;
+  std::vector<std::int64_t> kept(keeps ? static_cast<std::size_t>(count) : 0);
+  if (keeps) {
+    offsets(x, lines, 0, count, kept.data());
+  } else {
+    for_offsets(x, lines, count, kParallelGrain,
+                [](std::int64_t, std::int64_t, const std::int64_t*) {});
+  }
   Rest rest = rest_of(x, static_cast<int>(indices.size()));
   Dims full = shape;
   for (std::int64_t extent : rest.shape) full.push_back(extent);
@@ -236,6 +246,7 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
   const std::int64_t whole = std::max<std::int64_t>(count, 1);
   if (rest.size == 1 && !accumulate) {
     const PutFn put = kernels().put[width_of(bytes)];
+    if (keeps) return put(count, packed.host(), kept.data(), x.host());
     return for_offsets(x, lines, count, whole,
                        [&](std::int64_t begin, std::int64_t n, const std::int64_t* at) {
                          put(n, packed.host() + begin * bytes, at, x.host());

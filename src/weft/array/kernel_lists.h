@@ -21,7 +21,7 @@ struct KernelEntry {
     reduce_four,
     known,
     random,
-    position,
+    find,
     place,
     resolve,
     along,

@@ -45,7 +45,7 @@ void enter(const KernelEntry* list, Tables& tables) {
       case KernelEntry::reduce_four: put(t.reduce_four[k.row][k.elem]); break;
       case KernelEntry::known: put(tables.one.known[k.row][k.elem]); break;
       case KernelEntry::random: put(t.random[k.row]); break;
-      case KernelEntry::position: put(t.position[k.row][k.elem]); break;
+      case KernelEntry::find: put(t.find[k.elem]); break;
       case KernelEntry::place: put(t.place[k.elem]); break;
       case KernelEntry::resolve: put(t.resolve[k.row]); break;
       case KernelEntry::along: put(t.along[k.row]); break;

@@ -65,8 +65,10 @@ using RandomFn = void (*)(std::int64_t n, std::uint64_t seed, std::uint64_t firs
 
 /// The longest run of the functions below that say so.
 inline constexpr std::int64_t kRun = 4096;
-/// *at = the first place of the extreme of n elements, 0 < n <= kRun; NaN is the extreme of all.
-using PositionFn = void (*)(std::int64_t n, const void* in, std::int64_t* at);
+/// at[k] = the first place of wanted[k] in run k of four, of n < 2^31 elements each, NaN's where
+/// that is NaN; n where there is none.
+using FindFn = void (*)(std::int64_t n, const void* const* in, const void* wanted,
+                        std::int64_t* at);
 /// at[i] = here where in[i] is top[i].
 using PlaceFn = void (*)(std::int64_t n, const void* in, const void* top, std::int32_t here,
                          std::int32_t* at);
@@ -108,7 +110,7 @@ struct KernelTable {
   SelectFn select[kElems] = {};
   RowFn row[kRowKernels][kElems] = {};
   RandomFn random[kRandomKernels] = {};
-  PositionFn position[2][kElems] = {};  // smallest, largest; none of 16-bit floats
+  FindFn find[kElems] = {};  // none of 16-bit floats and complex numbers, nor is the next
   PlaceFn place[kElems] = {};
   ResolveFn resolve[2] = {};
   AlongFn along[kWidths] = {};
