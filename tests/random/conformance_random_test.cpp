@@ -199,8 +199,9 @@ Case make_case(std::uint32_t seed, const Choices& choices, bool grid) {
 }
 
 Ref<runtime::Device> device_or_null(const std::string& target) {
+  const std::string name = target.substr(0, target.find(':'));
   for (const DeviceStatus& s : all_devices()) {
-    if ((s.name == target || s.name == target + ":0") && s.available) return open_device(target);
+    if ((s.name == name || s.name == name + ":0") && s.available) return open_device(target);
   }
   return nullptr;
 }
@@ -271,6 +272,10 @@ void conform(const Plan& plan) {
 // 300 comparisons and more remain even when every target refuses as much as it may.
 TEST(conformance_random, cpu) { conform({"cpu", 100'001, 300, false, {"global", "local"}}); }
 TEST(conformance_random, c) { conform({"c", 200'001, 80, false, {"global", "shared", "local"}}); }
+TEST(conformance_random, c_vectors) {
+  conform({"c:vector_bytes=16", 250'001, 30, false, {"global", "local"}});
+  conform({"c:vector_bytes=32", 260'001, 30, false, {"global", "local"}});
+}
 TEST(conformance_random, opencl) { conform({"opencl", 300'001, 60, true, {"global"}}); }
 // No loop is bound: the default schedule for grids does it.
 TEST(conformance_random, opencl_default_schedule) {

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "weft/array/loop_kernels.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
 #include "weft/array/ops/device_structured.h"
@@ -25,7 +26,7 @@ class Finder {
                at = static_cast<int>(e);
     reduce_ = kernels().reduce[op][at];
     four_ = kernels().reduce_four[op][at];
-    find_ = kernels().find[at];
+    find_ = loop_kernels().find[at];
   }
   /// The first place of a run's extreme, n <= kPiece.
   std::int64_t place(const char* x, std::int64_t n) const {
@@ -170,7 +171,7 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
     axes.all = false;
     axes.axes.push_back(at);
     const NDArray extreme = reduce(op, flat, axes, false);
-    columns(kernels().place[static_cast<int>(kernel)], elem_bytes(kernel), flat.host(),
+    columns(loop_kernels().place[static_cast<int>(kernel)], elem_bytes(kernel), flat.host(),
             extreme.host(), flat.size() / (n * inner), n, inner, result());
     return out;
   }

@@ -4,6 +4,7 @@
 // and the kernels of one element against many.
 
 #include "weft/array/kernels.h"
+#include "weft/array/loop_kernels.h"
 
 namespace weft {
 
@@ -21,6 +22,9 @@ struct KernelEntry {
     reduce_four,
     known,
     random,
+    vector,   // row: VectorKernel
+    sorting,  // row: SortKernel
+    copying,  // row: CopyKernel
     find,
     place,
     resolve,
@@ -29,7 +33,10 @@ struct KernelEntry {
     put,
     count,
     compress,
-    places
+    places,
+    steps,
+    add_products,
+    normal_pairs
   };
   std::int16_t table, row, elem, layout;
   void (*function)();

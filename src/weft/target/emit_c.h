@@ -24,6 +24,7 @@ enum class VectorStyle : std::uint8_t {
   members,  // float4 with .x .y .z .w, constructed by make_float4(...), moved through pointer casts
   load_store,  // vload4 / vstore4, constructed by (float4)(...)
   casts,       // float4(...) and pointer casts
+  gnu,         // vectors of GCC and Clang: whole values with operators, loose loads and stores
 };
 
 struct CSpelling {
@@ -41,12 +42,14 @@ struct CSpelling {
   std::map<std::string, std::string> axes;  // "blockIdx.x" -> "((int)blockIdx.x)"
   std::string barrier_shared, barrier_global;
   VectorStyle vectors = VectorStyle::loops;
+  int vector_bytes = 0;  // of VectorStyle::gnu: longer vectors are loops over lanes
   std::string int64_suffix = "LL";
   std::string unroll = "#pragma unroll";
   /// Intrinsic name -> function for float32, and for float64 when it differs; "" means it is
   /// missing.
   std::map<std::string, std::pair<std::string, std::string>> functions;
-  std::string half_helpers;  // definitions of weft_half_to_float and weft_float_to_half
+  std::string half_helpers;    // definitions of weft_half_to_float and weft_float_to_half
+  std::string bfloat_helpers;  // the same for bfloat16; "": by the bits
   std::string infinity = "INFINITY", nan = "NAN";
   bool indexed_parameters =
       false;  // "[[buffer(i)]]" after each parameter, scalars by constant reference
@@ -57,8 +60,9 @@ struct CSpelling {
   /// Function or macro (pointer, value) that stores past the caches; "": ordinary stores, with a
   /// comment in the text. stream_end orders them before the end of a host function.
   std::string stream, stream_helpers, stream_end;
-  /// A function of address, read (0) or write (1), and locality; empty: the hint is left out.
-  std::string prefetch;
+  /// Function or macro (address, 1 to write, locality 0 to 3) that asks for a line of memory, and
+  /// its definition; "": the hint is left out.
+  std::string prefetch, prefetch_helper;
   /// Asynchronous copies to shared memory: bytes -> function (shared pointer, global pointer), what
   /// ends a group of them, and the wait with % for the groups that may be outstanding. Empty: none.
   std::map<int, std::string> async_copies;
@@ -71,7 +75,16 @@ struct CSpelling {
   /// Atomic additions: dtype, or "dtype@shared" where shared memory needs another, -> function
   /// (pointer, value) and its definition, "" where the language has it. Absent: refused.
   std::map<std::string, std::pair<std::string, std::string>> atomic_add;
-  std::string trap;  // statement that stops a kernel whose assertion failed; "": refuse
+  /// Queues whose work is started in groups: what stands before the work, what ends a group, and
+  /// the wait with % for the groups that may be outstanding.
+  struct Queue {
+    std::string begin, commit, wait;
+  };
+  std::map<std::string, Queue> queues;
+  /// A parameter that describes an array for bulk copies, with % for its name; "": there are none.
+  std::string tensor_param, tensor_helpers;
+  std::string alone_bounds;  // launch_bounds of kernels whose roles state registers
+  std::string trap;          // statement that stops a kernel whose assertion failed; "": refuse
 };
 
 struct EmittedSource {

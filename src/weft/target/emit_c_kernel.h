@@ -33,12 +33,14 @@ class KernelText {
 
   std::string run();
   bool copies() const { return copies_; }
+  bool tensors() const { return !tensors_.empty(); }
   bool streams() const { return streams_ || any_streams_; }
   std::int64_t shared_bytes() const { return shared_bytes_ + signature.scratch_bytes; }
 
  private:
   // ---- emit_c.cpp: the frame
   std::string param(const Param& p, bool alone);
+  std::string tensor_param(const Param& p);
   std::string extra_tail() const;
   std::string launch_bounds(const LaunchNode* launch) const;
   /// What orders streamed stores before the end of a host function.
@@ -88,6 +90,11 @@ class KernelText {
   std::string address(const Buffer& b, const RampNode* r, bool constant);
   std::string move_in(const LoadNode* l, const RampNode* r);
   std::string move_out(const Buffer& b, const RampNode* r, int lanes, const std::string& value);
+  /// A store of consecutive elements as one vector (VectorStyle::gnu); false: lane by lane.
+  bool store_whole(const StoreNode* t);
+  /// Lanes of the vectors that a local buffer is an array of, when every access is a whole one: the
+  /// compiler behind keeps such arrays in registers. 0: it is ordinary memory.
+  int register_lanes(const AllocateNode* t) const;
   /// Whole vectors are loaded once, before the statement. Not those under a lazy condition.
   void hoist_vectors(const Expr& value, const StoreNode* direct);
 
@@ -111,8 +118,11 @@ class KernelText {
   std::string text_, offsets_;
   int indent_ = 0;
   bool in_parallel_ = false, uses_ctx_ = false;
-  bool instructions_ = false;                   // tiles go to instructions of the machine
-  bool copying_ = false, copies_ = false;       // under Async; anywhere in the kernel
+  bool instructions_ = false;  // tiles go to instructions of the machine
+  bool roles_ = false;         // roles state their registers
+  Json::Array tensors_;        // boxes of the leading parameters
+  std::unordered_map<const VarNode*, std::string> queue_of_;  // by token
+  bool copying_ = false, copies_ = false;                     // under Async; anywhere in the kernel
   bool streaming_ = false;                      // the store at hand bypasses the caches
   bool streams_ = false, any_streams_ = false;  // in this function; in an outlined one
   std::vector<Pointer> pointers_;

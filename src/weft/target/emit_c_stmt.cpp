@@ -58,6 +58,11 @@ void KernelText::stmt(const Stmt& s) {
 }
 
 void KernelText::async_text(const AsyncNode* t) {
+  if (auto queue = spelling_.queues.find(t->queue); queue != spelling_.queues.end()) {
+    if (!queue->second.begin.empty()) line(cat(queue->second.begin, ";"));
+    stmt(t->body);
+    return line(cat(queue->second.commit, ";"));
+  }
   if (spelling_.async_commit.empty()) return stmt(t->body);
   copies_ = true;
   const bool before = std::exchange(copying_, true);
@@ -67,14 +72,16 @@ void KernelText::async_text(const AsyncNode* t) {
 }
 
 void KernelText::wait_text(const WaitNode* t) {
-  if (spelling_.async_commit.empty()) return;
+  auto queue = spelling_.queues.find(queue_of_[t->token.get()]);
+  const bool own = queue != spelling_.queues.end();
+  if (!own && spelling_.async_commit.empty()) return;
   std::int64_t left = 0;
   if (!is_const_int(t->outstanding, &left)) {
     throw Error(ErrorKind::emit, "emit.wait",
                 cat("a wait for a number of groups known only at run time cannot be spelled on ",
                     spelling_.target));
   }
-  std::string text = spelling_.async_wait;
+  std::string text = own ? queue->second.wait : spelling_.async_wait;
   text.replace(text.find('%'), 1, std::to_string(left));
   line(cat(text, ";"));
 }
@@ -122,11 +129,22 @@ void KernelText::for_stmt(const ForNode* t) {
       word.replace(at, 1, std::to_string(std::max<std::int64_t>(n, 1)));
     if (word.find('%') == std::string::npos) line(word);
   }
+  if (const Json* by = find_annotation(t->annotations, "unroll_factor");
+      by && by->is_int() && !spelling_.unroll.empty() && t->for_kind != ForKind::unrolled) {
+    std::string word = spelling_.unroll;
+    const std::size_t at = word.find('%');
+    if (at == std::string::npos) word += " %";
+    word.replace(word.find('%'), 1, std::to_string(by->as_int()));
+    line(word);
+  }
   if (find_annotation(t->annotations, "vectorize") && spelling_.host_entry && independent(t))
     line("#pragma GCC ivdep");
   Expr end = arith::simplify(t->min + t->extent);
-  line(cat("for (", type, " ", var, " = ", expr_.bare(t->min), "; ", var, " < ", expr_.bare(end),
-           "; ++", var, ") {"));
+  // Sums and products bind closer than <, masks and choices do not.
+  const bool closer =
+      end->kind == ExprKind::add || end->kind == ExprKind::sub || end->kind == ExprKind::mul;
+  line(cat("for (", type, " ", var, " = ", expr_.bare(t->min), "; ", var, " < ",
+           closer ? expr_.bare(end) : expr_.text(end), "; ++", var, ") {"));
   body(t->body);
   line("}");
 }
@@ -205,8 +223,13 @@ void KernelText::let_stmt_text(const LetStmtNode* t) {
   if (t->value->dtype.lanes == 1) {
     bool integer = t->value->dtype.is_integral();
     if (integer) analyzer_.bind(t->var, t->value);
+    if (integer) expr_.integers[t->var.get()] = substitute(t->value, expr_.integers);
     line(cat("const ", expr_.type(t->value->dtype), " ", expr_.name(t->var.get(), t->var->name),
              " = ", expr_.bare(t->value), ";"));
+  } else if (spelling_.vectors == VectorStyle::gnu && expr_.speaks_whole(t->value)) {
+    expr_.whole_vars[t->var.get()] = t->value;
+    line(cat("const ", expr_.whole_type(t->value->dtype), " ",
+             expr_.name(t->var.get(), t->var->name), " = ", expr_.whole(t->value), ";"));
   } else {
     hoist_vectors(t->value, nullptr);
     std::string id = expr_.name(t->var.get(), t->var->name);
@@ -244,10 +267,11 @@ void KernelText::evaluate_text(const Expr& e) {
   }
   if (c->op == "prefetch") {  // a hint
     if (spelling_.prefetch.empty()) return;
-    std::string arguments;
-    for (const Expr& a : c->args) arguments += cat(arguments.empty() ? "" : ", ", expr_.bare(a));
-    line(cat(spelling_.prefetch, "(", arguments, ");"));
-    return;
+    expr_.define_helper(spelling_.prefetch, spelling_.prefetch_helper);
+    std::string list = expr_.bare(c->args.at(0));
+    for (std::size_t i = 1; i < 3; ++i)
+      list += cat(", ", i < c->args.size() ? expr_.bare(c->args[i]) : i == 1 ? "0" : "3");
+    return line(cat(spelling_.prefetch, "(", list, ");"));
   }
   line(cat(expr_.bare(e), ";"));
 }
@@ -262,6 +286,11 @@ void KernelText::allocate_text(const AllocateNode* t) {
   bool shared = b->scope.starts_with("shared");
   bool gpu = !spelling_.host_entry;
   declared_[b.get()] = type + "*";
+  if (const int lanes = constant ? register_lanes(t) : 0) {
+    expr_.registers[b.get()] = lanes;
+    line(cat(expr_.whole_type(b->dtype.with_lanes(lanes)), " ", id, "[", count / lanes, "];"));
+    return stmt(t->body);
+  }
   if (!constant && gpu) {
     throw Error(ErrorKind::emit, "emit.allocate",
                 cat("the size of \"", b->name, "\" in scope \"", b->scope, "\" is not constant"));

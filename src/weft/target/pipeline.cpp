@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/text.h"
+#include "weft/pass/bind_tensors.h"
 #include "weft/pass/check_private.h"
 #include "weft/pass/compact_buffers.h"
 #include "weft/pass/convert_blocks.h"
@@ -24,6 +25,7 @@
 #include "weft/pass/simplify.h"
 #include "weft/pass/unify_thread_binding.h"
 #include "weft/pass/vectorize_loops.h"
+#include "weft/target/transpose_rows.h"
 
 namespace weft {
 
@@ -102,6 +104,7 @@ pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& targ
       [machine](const PrimFunc& f) { return pass::inject_virtual_threads(f, machine); });
   add("unroll_loops",
       [options](const PrimFunc& f) { return pass::unroll_loops(f, options.unroll); });
+  add("bind_tensors", pass::bind_tensors);
   add("flatten_buffers", pass::flatten_buffers);
   add("simplify", pass::simplify);
   if (options.vector_lanes > 0) {
@@ -116,6 +119,7 @@ pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& targ
       [machine](const PrimFunc& f) { return pass::insert_barriers(f, machine); });
   if (options.narrow) add("narrow_indices", pass::narrow_indices);
   add("lower_division", pass::lower_division);
+  if (options.transposes) add("call_transposes", call_transposes);
   if (options.merge_expressions) add("merge_expressions", pass::merge_expressions);
   return p;
 }

@@ -43,6 +43,7 @@ const Frame& frame_of(std::int16_t table) {
   static const std::map<std::int16_t, Frame> frames = {
       {T::elementwise, row},
       {T::known, row},
+      {T::normal_pairs, row},
       {T::reduce, into},
       {T::accumulate, into},
       {T::fold, four},
@@ -163,10 +164,11 @@ void mark_single(std::string& text, const std::string& function) {
 
 }  // namespace
 
-std::string library_text(const std::string& group, const std::vector<Kernel>& kernels) {
+std::string library_text(const std::string& group, const std::vector<Kernel>& kernels,
+                         const std::string& target) {
   std::vector<std::pair<std::string, ir::PrimFunc>> functions;
   for (const Kernel& k : kernels) functions.emplace_back(k.name, k.func);
-  Ref<runtime::Module> module = build(ir::make_module(std::move(functions)), "c:library=1");
+  Ref<runtime::Module> module = build(ir::make_module(std::move(functions)), target);
   const auto& built = module->binary().kernels;
   WEFT_CHECK(built.size() == kernels.size(), built.size(), " kernels of ", kernels.size());
   std::string text = module->source();
@@ -181,6 +183,11 @@ std::string library_text(const std::string& group, const std::vector<Kernel>& ke
     if (k.blocks) {
       mark_single(text, built[i].name);
       text += block_text(k, built[i]);
+    } else if (k.parameters) {
+      std::vector<std::pair<std::string, std::string>> same;
+      for (const runtime::KernelParam& p : built[i].params) same.emplace_back(p.name, p.name);
+      text +=
+          cat("static void ", k.name, "(", k.parameters, ") {\n  ", call_of(built[i], same), "}\n");
     } else {
       const Frame& frame = frame_of(k.entry.table);
       text += cat("static void ", k.name, "(", frame.parameters, ") {\n  ",
