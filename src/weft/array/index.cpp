@@ -413,8 +413,10 @@ std::vector<NDArray> nonzero(const NDArray& x) {
   marks.for_blocks([&](std::int64_t begin, std::int64_t end, std::int64_t at) {
     std::int64_t held[kMarkBlock + 1];
     std::int64_t n = 0;
-    loop_kernels().places(end - begin, begin, marks.data + begin, held, &n);
-    std::copy_n(held, n, to[static_cast<std::size_t>(last)] + at);
+    // One place more is written: in place only where no other thread has the next.
+    const bool direct = last == 0 && x.size() <= kParallelGrain && at + end - begin < total;
+    loop_kernels().places(end - begin, begin, marks.data + begin, direct ? to[0] + at : held, &n);
+    if (!direct) std::copy_n(held, n, to[static_cast<std::size_t>(last)] + at);
     if (last == 0) return;
     // Positions grow: the coordinates of those in one row are worked out once.
     for (std::int64_t k = 0; k < n;) {

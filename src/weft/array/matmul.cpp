@@ -133,9 +133,10 @@ NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
       batches<double>(real<double>, a, b, out, m, n, k);
     } else {
       // A single column is a row of the transposed product.
+      std::int64_t rows = m, columns = n;
       if (n == 1) {
         std::swap(a, b);
-        std::swap(m, n);
+        std::swap(rows, columns);
         a = a.transpose(-1, -2);
         b = b.transpose(-1, -2);
       }
@@ -143,12 +144,12 @@ NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
       const AddProductsFn add = loop_kernels().add_products[static_cast<int>(kernel)];
       auto run = [&]<typename T>(T) {
         batches<T>(
-            [add](std::int64_t rows, std::int64_t columns, std::int64_t depth, const T* left,
+            [add](std::int64_t height, std::int64_t width, std::int64_t depth, const T* left,
                   std::int64_t row, std::int64_t column, const T* right, std::int64_t b_row,
                   std::int64_t, T* c, std::int64_t ldc) {
-              plain<T>(add, rows, columns, depth, left, row, column, right, b_row, c, ldc);
+              plain<T>(add, height, width, depth, left, row, column, right, b_row, c, ldc);
             },
-            a, b, out, m, n, k);
+            a, b, out, rows, columns, k);
       };
       switch (elem_bytes(kernel)) {
         case 1: run(std::uint8_t{}); break;
