@@ -162,6 +162,10 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
                 cat(name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
   }
   auto result = [&] { return reinterpret_cast<std::int64_t*>(out.host()); };
+  if (x.on_host() && n == x.size() && x.elem() == kernel && x.is_contiguous()) {
+    Finder(largest, kernel).rows(x.host(), 1, n, result());
+    return out;
+  }
   const ReduceOp op = largest ? ReduceOp::max : ReduceOp::min;
   std::int64_t inner = 1;
   for (int i = at + 1; i < flat.ndim(); ++i) inner *= flat.shape()[i];
