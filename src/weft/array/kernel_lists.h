@@ -4,6 +4,7 @@
 // and the kernels of one element against many.
 
 #include "weft/array/kernels.h"
+#include "weft/array/loop_kernels.h"
 
 namespace weft {
 
@@ -24,7 +25,7 @@ struct KernelEntry {
     vector,   // row: VectorKernel
     sorting,  // row: SortKernel
     copying,  // row: CopyKernel
-    position,
+    find,
     place,
     resolve,
     along,
@@ -32,7 +33,10 @@ struct KernelEntry {
     put,
     count,
     compress,
-    places
+    places,
+    steps,
+    add_products,
+    normal_pairs
   };
   std::int16_t table, row, elem, layout;
   void (*function)();

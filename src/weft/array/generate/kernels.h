@@ -60,6 +60,8 @@ std::vector<Kernel> row_kernels(const std::vector<Elem>& elems);
 /// Positions of extremes; index arrays and masks.
 std::vector<Kernel> extreme_kernels();
 std::vector<Kernel> index_kernels();
+/// Evenly spaced numbers, rows of products, normal numbers in pairs.
+std::vector<Kernel> loop_kernels();
 /// Rows and reductions of complex numbers.
 std::vector<Kernel> complex_kernels();
 
