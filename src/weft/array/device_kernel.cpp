@@ -55,7 +55,11 @@ Grid ask_grid(const runtime::DeviceInfo& device) {
   for (const InstructionInfo& row : info.instructions) {
     if (row.product && !grid.queue.empty()) grid.products.push_back(row);
   }
-  grid.whole_products = info.whole_products && limit("tensor_maps", 0) > 0;
+  auto queue = [&](std::string_view name) {
+    return std::any_of(info.queues.begin(), info.queues.end(),
+                       [&](const QueueInfo& q) { return q.name == name; });
+  };
+  grid.whole_products = queue("bulk") && queue("wgmma") && limit("tensor_maps", 0) > 0;
   return grid;
 }
 
@@ -82,6 +86,11 @@ ir::Buffer Builder::buffer(const std::string& name, Elem elem) {
 }
 Expr Builder::integer(const std::string& name) {
   ir::Var v = ir::make_var(name, index_type);
+  scalars_.push_back({v, nullptr});
+  return v;
+}
+Expr Builder::size(const std::string& name) {
+  ir::Var v = ir::make_var(name, dtypes::int64);
   scalars_.push_back({v, nullptr});
   return v;
 }

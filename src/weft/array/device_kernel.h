@@ -25,7 +25,7 @@ struct Grid {
   std::int64_t processors = 0;            // blocks run on so many at once
   std::string queue;                      // for copies that run beside the arithmetic; "": none
   std::vector<InstructionInfo> products;  // instructions that add whole products
-  bool whole_products = false;            // the target has kernels for them (device_whole.h)
+  bool whole_products = false;  // copies in bulk, and groups multiply tiles (device_whole.h)
 };
 /// Known by the device's name and limits. The reference stays valid.
 const Grid& grid_of(const Ref<Device>& device);
@@ -42,6 +42,7 @@ class Builder {
 
   ir::Buffer buffer(const std::string& name, Elem elem);
   ir::Expr integer(const std::string& name);            // a scalar of index_type
+  ir::Expr size(const std::string& name);               // a scalar of 64 bits
   ir::Expr number(const std::string& name, Elem elem);  // a scalar of an element type
   ir::Var var(const std::string& name) const { return ir::make_var(name, index_type); }
   ir::Expr at(std::int64_t value) const { return ir::make_int(value, index_type); }
@@ -73,6 +74,7 @@ class Call {
   Call& integer(std::int64_t value);
   Call& real(double value);
   Call& number(const Scalar& value, Elem elem);
+  std::size_t count() const { return count_; }
   /// Builds on the first use of the key on this device, then launches; hardware is not waited for.
   void run(const Key& key, const std::function<ir::PrimFunc()>& make);
 

@@ -2,14 +2,10 @@
 #include "weft/array/device_whole.h"
 
 #include <algorithm>
-#include <map>
-#include <mutex>
-#include <optional>
 
 #include "weft/array/device_product.h"
 #include "weft/array/device_whole_call.h"
 #include "weft/array/row_ir.h"
-#include "weft/target/backend.h"
 
 namespace weft::device {
 
@@ -26,12 +22,6 @@ struct Rate {
 constexpr Rate kRates[] = {{2, 256, 4, 0.65, 1.6}, {2, 128, 6, 0.33, 0.6}, {1, 256, 5, 0.36, 0.6},
                            {2, 64, 6, 0.25, 0.5},  {1, 128, 6, 0.22, 0.3}, {1, 64, 8, 0.19, 0.3}};
 constexpr double kAdd = 2.5, kBytesPerMicrosecond = 3.5e6;  // of adding parts up
-
-struct Built {
-  Key key;
-  const Device* device;
-  auto operator<=>(const Built&) const = default;
-};
 
 /// Rows of 16 bytes: whether a copy engine can read this axis pair, `inner` being the fast one.
 bool rows_fit(const NDArray& x, int inner, int outer) {
@@ -121,68 +111,30 @@ WholeTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> exte
 void run_whole(const Ref<Device>& device, const WholeProduct& spec,
                std::initializer_list<const WholeTensor*> tensors, const NDArray& to,
                const WholeNumbers& numbers) {
-  static std::mutex mutex;
-  static auto& built = *new std::map<Built, Ref<runtime::Executable>>;
   auto word = [](auto v) { return static_cast<std::uint64_t>(v); };
-  const Key key{word(spec.mode) | word(spec.out) << 4 | word(spec.type.bits) << 8 |
+  const Key key{17 | word(spec.mode) << 8 | word(spec.out) << 12 |
                     word(spec.type == dtypes::bfloat16) << 16 | word(spec.a_along_m) << 17 |
                     word(spec.b_along_n) << 18,
                 word(spec.groups) | word(spec.columns) << 8 | word(spec.stages) << 20,
                 word(spec.patch[0]) | word(spec.patch[1]) << 16 | word(spec.patch[2]) << 32,
                 word(spec.step[0]) | word(spec.step[1]) << 16};
-  Ref<runtime::Executable> executable;
-  {
-    std::lock_guard lock(mutex);
-    if (auto found = built.find({key, device.get()}); found != built.end())
-      executable = found->second;
-  }
-  if (!executable) {
-    const Target target = Target::parse(device->info().name);
-    executable = device->load(find_backend(target.name).whole_product(spec, target));
-    std::lock_guard lock(mutex);
-    built[{key, device.get()}] = executable;
-  }
-  using runtime::KernelArg;
-  KernelArg args[64];
-  std::size_t count = 0;
-  for (const WholeTensor* t : tensors) {
-    args[count++] = KernelArg::pointer(t->storage, t->offset);
-    for (std::int64_t v : t->extents) args[count++] = KernelArg::integer(v);
-    for (std::int64_t v : t->strides) args[count++] = KernelArg::integer(v);
-  }
-  args[count++] = KernelArg::pointer(
-      to.handle().get(), static_cast<std::uint64_t>(to.offset() * elem_bytes(to.elem())));
   const WholeNumbers& x = numbers;
-  for (std::int64_t v : {x.tiles_m,
-                         x.tiles_n,
-                         x.batches,
-                         x.parts,
-                         x.steps,
-                         x.part,
-                         x.m,
-                         x.n,
-                         x.inner,
-                         x.move_a[0],
-                         x.move_a[1],
-                         x.move_b[0],
-                         x.move_b[1],
-                         x.patches[0],
-                         x.patches[1],
-                         std::int64_t{spec.patch[0]},
-                         std::int64_t{spec.patch[1]},
-                         std::int64_t{spec.patch[2]},
-                         std::int64_t{spec.step[0]},
-                         std::int64_t{spec.step[1]},
-                         x.before[0],
-                         x.before[1],
-                         x.window,
-                         x.chunks,
-                         x.turned})
-    args[count++] = KernelArg::integer(v);
-  const std::int64_t extents[2] = {
-      std::min(grid_of(device).processors, x.tiles_m * x.tiles_n * x.batches * x.parts),
-      spec.threads()};
-  device->launch(*executable, 0, {args, count}, extents);
+  Call call(device);
+  for (const WholeTensor* t : tensors) {
+    if (call.count() < 2) call.pointer(t->storage, t->offset);
+  }
+  call.array(to);
+  for (const WholeTensor* t : tensors) {
+    for (std::int64_t v : t->extents) call.integer(v);
+    for (std::int64_t v : t->strides) call.integer(v);
+  }
+  call.integer(std::min(grid_of(device).processors, x.tiles_m * x.tiles_n * x.batches * x.parts));
+  for (std::int64_t v :
+       {x.tiles_m,    x.tiles_n,   x.batches,   x.parts,     x.steps,     x.part,      x.m,
+        x.n,          x.inner,     x.move_a[0], x.move_a[1], x.move_b[0], x.move_b[1], x.patches[0],
+        x.patches[1], x.before[0], x.before[1], x.window,    x.chunks,    x.turned})
+    call.integer(v);
+  call.run(key, [&] { return whole_kernel(spec); });
 }
 
 void add_parts(const NDArray& out, const NDArray& parts) {

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Products and convolutions of 16-bit floats by a kernel that the device's target has for them as a
-// whole (target/whole_product.h): which tile, into how many parts, which tensors.
+// Products and convolutions of 16-bit floats by a kernel of threads in roles
+// (device_whole_kernel.h): which tile, into how many parts, which tensors.
 
 #include <vector>
 
 #include "weft/array/device_grid.h"
-#include "weft/target/whole_product.h"
 
 namespace weft::device {
 
-/// Whether the device has such kernels for operands of this type.
+/// Whether the device copies in bulk and multiplies whole tiles of operands of this type.
 bool has_whole_product(const Ref<Device>& device, Elem elem);
 
 /// out[b, m, n] = sum over k of a[b, m, k] * b[b, k, n] as grid_product; false where the device has

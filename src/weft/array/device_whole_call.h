@@ -3,6 +3,7 @@
 // Launches of kernels for whole products: what device_whole.cpp and device_whole_conv.cpp share.
 
 #include "weft/array/device_whole.h"
+#include "weft/array/device_whole_kernel.h"
 
 namespace weft::device {
 
@@ -15,7 +16,7 @@ struct WholeTensor {
 WholeTensor tensor_of(const NDArray& x, std::initializer_list<std::int64_t> extents,
                       std::initializer_list<std::int64_t> strides);
 
-/// The scalars of target/whole_product.h; along x before y, inner before outer.
+/// kWholeNumbers; along x before y, inner before outer.
 struct WholeNumbers {
   std::int64_t tiles_m = 1, tiles_n = 1, batches = 1, parts = 1, steps = 1, part = 1, m = 1, n = 1,
                inner = 1, move_a[2] = {}, move_b[2] = {}, patches[2] = {1, 1}, before[2] = {},
@@ -24,7 +25,7 @@ struct WholeNumbers {
 /// Builds the kernel on the first use on this device, then launches.
 void run_whole(const Ref<Device>& device, const WholeProduct& spec,
                std::initializer_list<const WholeTensor*> tensors, const NDArray& to,
-               const WholeNumbers& numbers);
+               const WholeNumbers& numbers);  // tensors: a, b and, where it is copied, out
 
 /// out = the sum over the first axis of float32 `parts`, in that order, rounded once.
 void add_parts(const NDArray& out, const NDArray& parts);

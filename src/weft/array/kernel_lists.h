@@ -24,6 +24,15 @@ struct KernelEntry {
     vector,   // row: VectorKernel
     sorting,  // row: SortKernel
     copying,  // row: CopyKernel
+    position,
+    place,
+    resolve,
+    along,
+    pick,
+    put,
+    count,
+    compress,
+    places
   };
   std::int16_t table, row, elem, layout;
   void (*function)();

@@ -12,12 +12,12 @@
 namespace weft {
 
 #define WEFT_GROUPS(X, level) \
-  X(integers, level) X(reals, level) X(booleans, level) X(casts, level) X(vectors, level)
+  X(integers, level)          \
+  X(reals, level)             \
+  X(complex, level) X(booleans, level) X(casts, level) X(places, level) X(vectors, level)
 #define WEFT_DECLARE_LIST(group, level) \
   extern "C" const KernelEntry weft_kernels_##group##_##level[];
-#define WEFT_DECLARE(level)             \
-  WEFT_GROUPS(WEFT_DECLARE_LIST, level) \
-  void fill_complex_##level(KernelTable& table);
+#define WEFT_DECLARE(level) WEFT_GROUPS(WEFT_DECLARE_LIST, level)
 WEFT_LEVELS(WEFT_DECLARE)
 #undef WEFT_DECLARE
 #undef WEFT_DECLARE_LIST
@@ -60,6 +60,15 @@ void enter(const KernelEntry* list, Tables& tables) {
       }
       case KernelEntry::sorting: put(tables.sorting.function[k.row][k.elem]); break;
       case KernelEntry::vector: put(tables.vectors.function[k.row][k.elem]); break;
+      case KernelEntry::position: put(t.position[k.row][k.elem]); break;
+      case KernelEntry::place: put(t.place[k.elem]); break;
+      case KernelEntry::resolve: put(t.resolve[k.row]); break;
+      case KernelEntry::along: put(t.along[k.row]); break;
+      case KernelEntry::pick: put(t.pick[k.row]); break;
+      case KernelEntry::put: put(t.put[k.row]); break;
+      case KernelEntry::count: put(t.count); break;
+      case KernelEntry::compress: put(t.compress[k.row]); break;
+      case KernelEntry::places: put(t.places); break;
       default: put(t.row[k.row][k.elem]); break;
     }
   }
@@ -72,7 +81,6 @@ constexpr VectorShape shape_base = kShapeBase;
 #define WEFT_FILL_ALL(level)         \
   void fill_##level(Tables& t) {     \
     WEFT_GROUPS(WEFT_ENTER, level)   \
-    fill_complex_##level(t.all);     \
     t.vectors.shape = shape_##level; \
   }
 WEFT_LEVELS(WEFT_FILL_ALL)

@@ -18,10 +18,10 @@ inline constexpr std::int64_t kShared = 1 << 17;
 
 /// What is sorted.
 struct Layout {
-  Elem item;    // names kernels: the unsigned integer of an item's size, complex128 for 16
-  int digits;   // of a key
-  int first;    // bit of the lowest digit in an item's first word
-  CountFn all;  // counts all digits
+  Elem item;          // names kernels: the unsigned integer of an item's size, complex128 for 16
+  int digits;         // of a key
+  int first;          // bit of the lowest digit in an item's first word
+  DigitCountsFn all;  // counts all digits
 };
 
 /// Sorts n items; `other` has room for as many. Returns where the result is. The result does not

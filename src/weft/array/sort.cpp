@@ -98,7 +98,7 @@ class Sorter {
     nans_.clear();
     if constexpr (std::is_floating_point_v<T>) {
       std::int64_t special = 0;
-      kernel<CountFn>(SortKernel::special)(row, &special, n_);
+      kernel<DigitCountsFn>(SortKernel::special)(row, &special, n_);
       if (special) {
         std::copy_if(row, row + n_, std::back_inserter(zeros_), [](T x) { return x == 0; });
         std::copy_if(row, row + n_, std::back_inserter(nans_), [](T x) { return x != x; });
@@ -124,12 +124,12 @@ class Sorter {
         std::uint64_t both[kShort];
         kernel<ItemsFn>(SortKernel::items)(row, both, n_, 0, flip_);
         std::sort(both, both + n_);
-        return place<PlacesFn>(SortKernel::item_places)(both, out, n_);
+        return place<ItemPlacesFn>(SortKernel::item_places)(both, out, n_);
       }
       if (n_ <= UINT32_MAX) {
         return places_of(row, out, items_, SortKernel::items, SortKernel::item_places,
                          {Elem::uint64, sizeof(T), 32,
-                          table().get<CountFn>(SortKernel::item_digits, elem_of<K>())});
+                          table().get<DigitCountsFn>(SortKernel::item_digits, elem_of<K>())});
       }
     }
     if (n_ < kShort) {
@@ -138,8 +138,9 @@ class Sorter {
         return Before<T>{flip_ != 0}(row[a], row[b]);
       });
     }
-    places_of(row, out, pairs_, SortKernel::pairs, SortKernel::pair_places,
-              {Elem::complex128, 8, 0, table().get<CountFn>(SortKernel::digits, Elem::complex128)});
+    places_of(
+        row, out, pairs_, SortKernel::pairs, SortKernel::pair_places,
+        {Elem::complex128, 8, 0, table().get<DigitCountsFn>(SortKernel::digits, Elem::complex128)});
   }
 
  private:
@@ -160,7 +161,8 @@ class Sorter {
     return table().get<F>(k, Elem::uint64);
   }
   static radix::Layout key_layout() {
-    return {elem_of<K>(), sizeof(K), 0, table().get<CountFn>(SortKernel::digits, elem_of<K>())};
+    return {elem_of<K>(), sizeof(K), 0,
+            table().get<DigitCountsFn>(SortKernel::digits, elem_of<K>())};
   }
   template <typename F>
   void shared(const F& f) const {
@@ -178,7 +180,7 @@ class Sorter {
     const auto fn = kernel<ItemsFn>(make);
     shared([&](std::int64_t i, std::int64_t n) { fn(row + i, items.get() + i, n, i, flip_); });
     const Item* sorted = radix::sort(layout, items.get(), items.get() + n_, n_);
-    const auto back = place<PlacesFn>(take);
+    const auto back = place<ItemPlacesFn>(take);
     shared([&](std::int64_t i, std::int64_t n) { back(sorted + i, out + i, n); });
   }
 

@@ -14,12 +14,12 @@ namespace weft {
 enum class SortKernel : std::int16_t {
   keys,         // KeysFn: values to keys
   values,       // keys to values
-  special,      // CountFn: how many values are -0 or NaN (floats)
+  special,      // DigitCountsFn: how many values are -0 or NaN (floats)
   items,        // ItemsFn: key << 32 | position, for keys of at most 4 bytes
   pairs,        // ItemsFn: the words key, position
-  item_places,  // PlacesFn, of `items`
+  item_places,  // ItemPlacesFn, of `items`
   pair_places,
-  digits,       // CountFn: all digits of keys, 256 counts each
+  digits,       // DigitCountsFn: all digits of keys, 256 counts each
   item_digits,  // of the keys in items of 8 bytes; the type is the key's
   digit,        // DigitFn: one
   move,         // MoveFn
@@ -34,9 +34,9 @@ using KeysFn = void (*)(const void* in, void* out, std::int64_t n, std::int64_t 
 /// Keys with positions from `first` on.
 using ItemsFn = void (*)(const void* in, void* out, std::int64_t n, std::int64_t first,
                          std::int64_t flip);
-using PlacesFn = void (*)(const void* in, std::int64_t* out, std::int64_t n);
+using ItemPlacesFn = void (*)(const void* in, std::int64_t* out, std::int64_t n);
 /// Adds to counts.
-using CountFn = void (*)(const void* in, std::int64_t* counts, std::int64_t n);
+using DigitCountsFn = void (*)(const void* in, std::int64_t* counts, std::int64_t n);
 using DigitFn = void (*)(const void* in, std::int64_t* counts, std::int64_t n, std::int64_t bit);
 /// out[to[digit]++] = item for each item; its digit begins at a bit of the first word.
 using MoveFn = void (*)(const void* in, void* out, std::int64_t* to, std::int64_t n,

@@ -321,7 +321,8 @@ Expr call(const std::string& op, Exprs args) {
     need(at != nullptr, "a load as first argument");
     return result(args[0]->dtype);
   }
-  if (op == "address_of") return call_typed(dtypes::handle, op, std::move(args));
+  if (op == "address_of" || op == "tensor_map")
+    return call_typed(dtypes::handle, op, std::move(args));
   if (op == "reinterpret") {
     throw Error(ErrorKind::value, "ir.call.reinterpret", cat("\"", op, "\" has no type of its own"))
         .help("use call_typed(type, \"reinterpret\", {x})");

@@ -166,8 +166,8 @@ struct FloatOp final : Pair {
     if constexpr (K == ExprKind::sub) return static_cast<T>(x - y);
     if constexpr (K == ExprKind::mul) return static_cast<T>(x * y);
     if constexpr (K == ExprKind::div) return static_cast<T>(x / y);
-    if constexpr (K == ExprKind::min) return x < y ? x : y;
-    return x > y ? x : y;
+    if constexpr (K == ExprKind::min) return x < y || x != x ? x : y;  // a NaN is the result
+    return x > y || x != x ? x : y;
   }
 };
 
@@ -615,6 +615,7 @@ ExpPtr Compiler::call(const CallNode* e) {
     return Error(ErrorKind::lower, "interpret.unsupported",
                  cat("the interpreter cannot evaluate \"", e->op, "\" inside an expression"));
   };
+  if (e->op == "tensor_map") return tensor_map(e);
   if (!row || row->effect == IntrinsicEffect::effect || e->op == "address_of") throw unsupported();
   if (e->op == "if_then_else") {
     return typed<Choose>(t, [&](Choose& p) {

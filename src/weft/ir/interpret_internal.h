@@ -30,6 +30,16 @@ struct View {
 class Machine;
 struct Group;
 struct Code;
+struct Token;
+struct Tokens;
+
+/// Work under Async that nobody has waited for, with its starter's variables as they were.
+struct Started {
+  int token = 0;  // slot
+  const Code* body = nullptr;
+  std::vector<Lane> slots;
+  std::vector<View> views;
+};
 
 struct Frame {
   Machine* machine = nullptr;
@@ -42,6 +52,11 @@ struct Frame {
   std::vector<std::vector<char>> storage;            // per allocation site
   std::vector<std::vector<char>>* shared = nullptr;  // of the group, per site
   std::vector<std::vector<char>>* global = nullptr;  // of the launch, per site
+  std::vector<Started> started;
+  Token* waited = nullptr;  // where the thread stands: a token and the parity it waits for,
+  std::int64_t parity = 0, meeting = 0, expected = 0;  // or a barrier of so many
+  /// Does started work of one token, oldest first, until so much is left.
+  void finish(int token, std::size_t left);
 };
 
 /// The threads of one group of a launch that wait for each other.
@@ -51,6 +66,7 @@ struct Group {
   std::vector<const Code*> waiting;   // where each thread stands
   std::vector<std::int64_t> extents;  // of the group's axes, outermost first
   std::vector<std::string> axes;
+  std::shared_ptr<Tokens> tokens;  // null: the kernel has none
   bool cancelled = false;
   /// Called by a thread: stops until all have come here.
   void arrive(Frame& fr, const Code* where);
@@ -94,6 +110,11 @@ struct Code {
   virtual void run(Frame&) const = 0;
   /// When all threads of a group have arrived here.
   virtual void meet(Group&) const {}
+  /// Of a thread that stands here: whether it may go on by itself.
+  virtual bool ready(Group&, std::size_t) const { return false; }
+  /// Whether all threads of a group come here, or some of them: then which barrier it is.
+  virtual bool together() const { return true; }
+  virtual std::int64_t meeting(const Frame&) const { return -1; }
 };
 using CodePtr = std::unique_ptr<Code>;
 
@@ -168,6 +189,7 @@ class Machine {
  public:
   std::int64_t steps;
   int depth = 0;
+  std::vector<std::shared_ptr<const void>> maps;  // tensor maps that variables point to
 };
 
 /// A fault at the frame's statement.
@@ -196,6 +218,10 @@ class Compiler {
   CodePtr collective(const CollectiveNode* s);
   CodePtr allocation(const Buffer& b, CodePtr body);
   CodePtr evaluate(const EvaluateNode* s);
+  // interpret_roles.cpp
+  Access role_access(const Expr& e);
+  ExpPtr tensor_map(const CallNode* e);
+  CodePtr role(const EvaluateNode* s, const CallNode* c);
 
   int slot(const VarNode* v);
   int fresh_slot() { return static_cast<int>(slots_++); }
@@ -218,6 +244,8 @@ std::unique_ptr<T> make(const StmtNode* node) {
   p->node = static_cast<decltype(p->node)>(node);
   return p;
 }
+
+std::shared_ptr<Tokens> make_tokens();
 
 /// True when `s` holds a barrier or a collective: its threads must wait for each other.
 bool waits(const Stmt& s);

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 // Launches: groups of threads, barriers among them, collectives.
 #include <algorithm>
+#include <unordered_map>
 #include <utility>
 
 #include "weft/ir/build.h"
 #include "weft/ir/interpret_internal.h"
 #include "weft/ir/intrinsics.h"
+#include "weft/ir/roles.h"
 #include "weft/ir/visit.h"
 
 namespace weft::ir::interp {
@@ -23,7 +25,7 @@ struct LaunchCode final : Code {
   };
   std::vector<Axis> axes;
   std::size_t sites = 0;  // set when the function is complete
-  bool joint = false;
+  bool joint = false, tokens = false;
   CodePtr body;
 
   void run(Frame& fr) const override {
@@ -87,6 +89,7 @@ struct LaunchCode final : Code {
         f.thread = static_cast<std::size_t>(t);
         place(f, threads, t);
       }
+      group.tokens = tokens ? make_tokens() : nullptr;
       run_group(fr, group);
     }
     fr.shared = outer_shared, fr.global = outer_global, fr.group = outer_group;
@@ -110,7 +113,9 @@ struct LaunchCode final : Code {
       group.fibers[t]->start(
           [](void* p, Fiber&) {
             auto* e = static_cast<Entry*>(p);
-            e->code->body->run(e->group->frames[e->thread]);
+            Frame& fr = e->group->frames[e->thread];
+            e->code->body->run(fr);
+            while (!fr.started.empty()) fr.finish(fr.started.front().token, 0);
           },
           &entries[t]);
     }
@@ -122,38 +127,82 @@ struct LaunchCode final : Code {
         while (!f->done()) f->resume();
       }
     };
+    std::vector<char> released(n, 1);
     for (std::size_t phase = 0;; ++phase) {
-      std::size_t running = 0;
+      bool running = false, moved = false;
       for (std::size_t k = 0; k < n; ++k) {
         std::size_t t = (phase % 2 ? n - 1 - k : k) * stride % n;
         if (group.fibers[t]->done()) continue;
-        running += group.fibers[t]->resume();
+        running = true;
+        try {
+          if (!released[t] && !group.waiting[t]->ready(group, t)) continue;
+        } catch (...) {
+          cancel();
+          throw;
+        }
+        released[t] = 0;
+        moved = true;
+        group.fibers[t]->resume();
         if (std::exception_ptr error = group.fibers[t]->error()) {
           cancel();
           std::rethrow_exception(error);
         }
       }
-      if (running == 0) return;
-      const Code* where = nullptr;
-      for (std::size_t t = 0; t < n; ++t)
-        where = group.fibers[t]->done() ? where : group.waiting[t];
-      std::size_t together = 0, first_other = n;
-      for (std::size_t t = 0; t < n; ++t) {
-        if (!group.fibers[t]->done() && group.waiting[t] == where) ++together;
-        else if (first_other == n) first_other = t;
-      }
+      if (!running) return;
+      if (moved) continue;
       try {
-        if (together != n) {
-          fault(outer, "barrier",
-                cat("only ", together, " of ", n, " threads of a group of \"", node->name,
-                    "\" reach a barrier; thread ", first_other, " does not"));
-        }
-        where->meet(group);
+        if (!some_meet(group, released)) all_meet(outer, group, released);
       } catch (...) {
         cancel();
         throw;
       }
     }
+  }
+
+  /// Lets those go on who stand at a barrier of some threads that has its number.
+  static bool some_meet(Group& group, std::vector<char>& released) {
+    std::unordered_map<std::int64_t, std::vector<std::size_t>> who;
+    bool any = false;
+    for (std::size_t t = 0; t < group.frames.size(); ++t) {
+      if (group.fibers[t]->done()) continue;
+      const std::int64_t which = group.waiting[t]->meeting(group.frames[t]);
+      if (which >= 0) who[which].push_back(t);
+    }
+    for (const auto& [which, all] : who) {
+      if (static_cast<std::int64_t>(all.size()) != group.frames[all[0]].expected) continue;
+      for (std::size_t t : all) released[t] = 1;
+      any = true;
+    }
+    return any;
+  }
+
+  void all_meet(Frame& outer, Group& group, std::vector<char>& released) const {
+    const std::size_t n = group.frames.size();
+    const Code* where = nullptr;
+    std::size_t alone = n;
+    for (std::size_t t = 0; t < n; ++t) {
+      if (group.fibers[t]->done()) continue;
+      where = group.waiting[t];
+      if (alone == n && !where->together()) alone = t;
+    }
+    if (alone < n) {
+      outer.current = group.frames[alone].current;
+      fault(outer, "token",
+            cat("thread ", alone, " of \"", node->name,
+                "\" waits for ever: nobody is left to signal, or to meet"));
+    }
+    std::size_t together = 0, first_other = n;
+    for (std::size_t t = 0; t < n; ++t) {
+      if (!group.fibers[t]->done() && group.waiting[t] == where) ++together;
+      else if (first_other == n) first_other = t;
+    }
+    if (together != n) {
+      fault(outer, "barrier",
+            cat("only ", together, " of ", n, " threads of a group of \"", node->name,
+                "\" reach a barrier; thread ", first_other, " does not"));
+    }
+    where->meet(group);
+    released.assign(n, 1);
   }
 
   static std::size_t gcd(std::size_t a, std::size_t b) { return b ? gcd(b, a % b) : a; }
@@ -319,7 +368,7 @@ bool waits(const Stmt& s) {
     if (x->kind == StmtKind::collective) found = true;
     if (const auto* e = as<EvaluateNode>(x)) {
       const auto* c = as<CallNode>(e->value);
-      if (c && c->op == "sync") found = true;
+      if (c && (c->op == "sync" || c->op == "meet" || c->op.starts_with("token_"))) found = true;
     }
   });
   return found;
@@ -335,7 +384,7 @@ CodePtr Compiler::launch(const LaunchNode* s) {
     out->axes.push_back({slot(axis.var.get()), std::move(extent), is_grid_axis(axis.axis)});
     ranges_[axis.var.get()] = {make_int(0, axis.extent->dtype), axis.extent};
   }
-  out->joint = waits(s->body);
+  out->joint = waits(s->body), out->tokens = uses_tokens(s->body);
   in_launch_ = true;
   out->body = stmt(s->body);
   in_launch_ = false;

@@ -137,14 +137,26 @@ struct Nothing final : Code {
   void run(Frame&) const override {}
 };
 
-struct WaitCode final
-    : Code {  // asynchronous work is done where it starts, so nothing is outstanding
+/// In kernels with tokens the work is done at the wait for it, elsewhere where it starts.
+struct AsyncCode final : Code {
   const StmtNode* node = nullptr;
+  int token = 0;
+  CodePtr body;
+  void run(Frame& fr) const override {
+    if (!fr.group || !fr.group->tokens) return body->run(fr);
+    fr.started.push_back({token, body.get(), fr.slots, fr.views});
+  }
+};
+
+struct WaitCode final : Code {
+  const StmtNode* node = nullptr;
+  int token = 0;
   ExpPtr outstanding;
   void run(Frame& fr) const override {
     fr.current = node;
     std::int64_t n = outstanding->i(fr);
     if (n < 0) fault(fr, "wait", cat("a wait for at most ", n, " outstanding signals"));
+    fr.finish(token, static_cast<std::size_t>(n));
   }
 };
 
@@ -345,6 +357,19 @@ struct BlockCode final : Code {
 
 }  // namespace
 
+void Frame::finish(int token, std::size_t left) {
+  auto mine = [&](const Started& s) { return s.token == token; };
+  auto count = static_cast<std::size_t>(std::count_if(started.begin(), started.end(), mine));
+  for (; count > left; --count) {
+    auto first = std::find_if(started.begin(), started.end(), mine);
+    Started work = std::move(*first);
+    started.erase(first);
+    std::swap(slots, work.slots), std::swap(views, work.views);
+    work.body->run(*this);
+    std::swap(slots, work.slots), std::swap(views, work.views);
+  }
+}
+
 // ---- compiling
 
 int Compiler::slot(const VarNode* v) {
@@ -433,10 +458,16 @@ CodePtr Compiler::stmt(const Stmt& s) {
       return allocation(as<AllocateNode>(s)->buffer, stmt(as<AllocateNode>(s)->body));
     case StmtKind::block_realize: return block(as<BlockRealizeNode>(s));
     case StmtKind::launch: return launch(as<LaunchNode>(s));
-    case StmtKind::async: return stmt(as<AsyncNode>(s)->body);
+    case StmtKind::async: {
+      auto out = make<AsyncCode>(s.get());
+      out->token = slot(as<AsyncNode>(s)->token.get());
+      out->body = stmt(as<AsyncNode>(s)->body);
+      return out;
+    }
     case StmtKind::wait: {
       auto out = make<WaitCode>(s.get());
       out->outstanding = expr(as<WaitNode>(s)->outstanding);
+      out->token = slot(as<WaitNode>(s)->token.get());
       return out;
     }
     case StmtKind::collective: return collective(as<CollectiveNode>(s));
@@ -452,6 +483,7 @@ CodePtr Compiler::evaluate(const EvaluateNode* s) {
     out->bound = in_bound_ && !in_launch_;
     return out;
   }
+  if (CodePtr part = c ? role(s, c) : nullptr) return part;
   if (c && (c->op == "prefetch" || c->op == "address_of")) return std::make_unique<Nothing>();
   if (c && (!row || row->effect == IntrinsicEffect::effect)) {
     // A function of the module: by its own name, or as the meaning of a foreign function or an

@@ -6,6 +6,7 @@
 #include "weft/ir/build.h"
 #include "weft/ir/intrinsics.h"
 #include "weft/ir/parse_internal.h"
+#include "weft/ir/roles.h"
 
 namespace weft::ir {
 
@@ -374,6 +375,9 @@ Value Builder::script_call(const Node& n, const std::string& name) {
         (row->effect != IntrinsicEffect::pure || name == "address_of")) {
       Expr first = load(values[i].buffer, Exprs(values[i].buffer->ndim(), make_int(0)));
       list.push_back(name == "address_of" ? first : ir::call("address_of", {first}));
+    } else if (static_cast<int>(i) < role_addresses(name) && values[i].kind == Value::Kind::expr &&
+               as<LoadNode>(values[i].expr)) {
+      list.push_back(ir::call("address_of", {values[i].expr}));
     } else {
       list.push_back(to_expr(*nodes[i], values[i], neighbour));
     }

@@ -9,6 +9,7 @@
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
 #include "weft/ir/intrinsics.h"
+#include "weft/ir/roles.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
 
@@ -276,6 +277,12 @@ class Verifier {
                c->args[1]->dtype == e->dtype && c->args[2]->dtype == e->dtype;
       if (c->op == "address_of" || c->op == "masked_load")
         good = c->args[0]->kind == ExprKind::load;
+      for (int i = 0; i < role_addresses(c->op) && good; ++i) {
+        const Expr& a = c->args[static_cast<std::size_t>(i)];
+        const auto* address = as<CallNode>(a);
+        good = (address && address->op == "address_of") ||
+               (c->op.starts_with("bulk_") && a->dtype.is_handle());
+      }
       need(good, e, "types",
            cat("\"", c->op, "\" does not fit its arguments of ",
                to_string(c->args.empty() ? e->dtype : c->args[0]->dtype)));

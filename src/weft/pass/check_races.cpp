@@ -5,6 +5,7 @@
 
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
+#include "weft/ir/roles.h"
 #include "weft/ir/visit.h"
 #include "weft/pass/race_run.h"
 
@@ -241,6 +242,13 @@ class HostPlan final : public Visitor {
 
  protected:
   void visit_launch(const LaunchNode* launch) override {
+    if (uses_tokens(launch->body)) {
+      report_.unchecked.push_back(
+          cat(launch->name,
+              ": its points are ordered by tokens (the target ref runs them so that a "
+              "missing wait shows)"));
+      return;
+    }
     Kernel(launch, machine_, symbols_, report_, budget_).check();
   }
   void visit_for(const ForNode* loop) override {

@@ -36,6 +36,36 @@ bool is_plain(const Block& block) {
 
 class ConvertBlocks final : public Rewriter {
  protected:
+  /// Neighbours that run on parts of one axis that do not meet are the branches of one choice.
+  Stmt rewrite_seq(const Stmt& s) override {
+    const auto* all = as<SeqNode>(s);
+    std::vector<Stmt> out;
+    for (std::size_t i = 0; i < all->stmts.size();) {
+      std::size_t end = i;
+      while (end < all->stmts.size() && apart(all->stmts, i, end)) ++end;
+      if (end < i + 2) {
+        out.push_back(rewrite(all->stmts[i++]));
+        continue;
+      }
+      Stmt chain;
+      for (std::size_t k = end; k-- > i;) {
+        Stmt one = rewrite(all->stmts[k]);
+        std::vector<const AllocateNode*> memory;  // of this branch alone
+        const Stmt whole = one;
+        while (const auto* a = as<AllocateNode>(one)) memory.push_back(a), one = a->body;
+        const auto* branch = as<IfNode>(one);
+        WEFT_CHECK(branch, "a part of an axis without a condition");
+        Stmt body = branch->then_case;
+        for (std::size_t m = memory.size(); m-- > 0;)
+          body = allocate(memory[m]->buffer, body, memory[m]->annotations);
+        chain = if_then(branch->condition, body, chain);
+      }
+      out.push_back(chain);
+      i = end;
+    }
+    return seq(std::move(out));
+  }
+
   Stmt rewrite_block_realize(const Stmt& s) override {
     const auto* realize = as<BlockRealizeNode>(s);
     const Block& block = realize->block;
@@ -50,7 +80,8 @@ class ConvertBlocks final : public Rewriter {
     for_each_stmt(block->body,
                   [&](const Stmt& t) { leaf = leaf && t->kind != StmtKind::block_realize; });
     Stmt out;
-    if (!block->match_buffers.empty() || (leaf && hides_addresses(block))) {
+    const bool role = !block->execution.axis.empty();
+    if (!block->match_buffers.empty() || (leaf && !role && hides_addresses(block))) {
       auto copy = edit(block);
       copy->iters.clear();
       for (BufferRegion& r : copy->reads) r = substitute(r, map);
@@ -61,6 +92,8 @@ class ConvertBlocks final : public Rewriter {
     } else {
       out = rewrite(substitute(block->body, map));
     }
+    if (const Json* registers = find_annotation(block->annotations, "registers"); role && registers)
+      out = seq({evaluate(call("registers", {make_int(registers->as_int())})), out});
     const Expr runs = logical_and(chosen, realize->predicate);
     return is_const_int_value(runs, 1) ? out : if_then(runs, out);
   }
@@ -75,6 +108,25 @@ class ConvertBlocks final : public Rewriter {
   }
 
  private:
+  static const Execution* part(Stmt s) {
+    while (const auto* a = as<AllocateNode>(s)) s = a->body;
+    const auto* r = as<BlockRealizeNode>(s);
+    const bool role = r && !r->block->execution.axis.empty() && is_const_int_value(r->predicate, 1);
+    return role ? &r->block->execution : nullptr;
+  }
+  /// Whether the statement at `at` runs on a part of the axis of those from `begin` on, and on no
+  /// point of theirs.
+  static bool apart(const std::vector<Stmt>& all, std::size_t begin, std::size_t at) {
+    const Execution* mine = part(all[at]);
+    if (!mine) return false;
+    for (std::size_t i = begin; i < at; ++i) {
+      const Execution* other = part(all[i]);
+      if (other->axis != mine->axis || (mine->begin < other->end && other->begin < mine->end))
+        return false;
+    }
+    return true;
+  }
+
   /// The condition under which a point runs a block that only a part of an axis executes.
   Expr execution(const Block& block) const {
     const Execution& e = block->execution;

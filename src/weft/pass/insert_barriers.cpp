@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
+#include "weft/ir/roles.h"
 #include "weft/ir/visit.h"
 
 namespace weft::pass {
@@ -543,7 +544,7 @@ class InsertBarriers final : public Rewriter {
  protected:
   Stmt rewrite_default(const Stmt& s) override {
     const auto* launch = as<LaunchNode>(s);
-    if (!launch) return Rewriter::rewrite_default(s);
+    if (!launch || uses_tokens(launch->body)) return Rewriter::rewrite_default(s);
     Group group(launch, machine_);
     if (group.trivial()) return s;
     Inserter::Pending pending;

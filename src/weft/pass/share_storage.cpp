@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "weft/ir/build.h"
+#include "weft/ir/roles.h"
 #include "weft/ir/visit.h"
 
 namespace weft::pass {
@@ -155,6 +156,8 @@ class Kernels final : public Rewriter {
   Stmt rewrite_default(const Stmt& s) override {
     const auto* launch = as<LaunchNode>(s);
     if (!launch) return Rewriter::rewrite_default(s);
+    // Roles run side by side: where a statement stands says nothing about when.
+    if (uses_tokens(launch->body)) return s;
     Stmt body = Share().rewrite(launch->body);
     return body == launch->body ? s : make_ref<const LaunchNode>(launch->name, launch->axes, body);
   }

@@ -39,7 +39,13 @@ Json signature_json(const KernelSignature& k) {
     j["pointer"] = p.kind == ParamKind::pointer;
     j["dtype"] = to_string(p.dtype);
     j["space"] = p.space;
-    WEFT_CHECK(p.kind != ParamKind::tensor, "kernels of modules take pointers and scalars");
+    if (p.kind == ParamKind::tensor) {
+      Json box = Json::array(), steps = Json::array();
+      for (int n : p.box) box.push_back(n);
+      for (int n : p.steps) steps.push_back(n);
+      j["box"] = std::move(box);
+      j["steps"] = std::move(steps);
+    }
     params.push_back(std::move(j));
   }
   for (const std::string& a : k.axes) axes.push_back(a);
@@ -54,9 +60,16 @@ KernelSignature signature_from(const Json& json) {
   KernelSignature k;
   k.name = json.at("name").as_string();
   for (const Json& p : json.at("params").as_array()) {
-    k.params.push_back({p.at("name").as_string(),
-                        p.at("pointer").as_bool() ? ParamKind::pointer : ParamKind::scalar,
-                        parse_dtype(p.at("dtype").as_string()), p.at("space").as_string()});
+    KernelParam param{p.at("name").as_string(),
+                      p.at("pointer").as_bool() ? ParamKind::pointer : ParamKind::scalar,
+                      parse_dtype(p.at("dtype").as_string()), p.at("space").as_string()};
+    if (const Json* box = p.find("box")) {
+      param.kind = ParamKind::tensor;
+      for (const Json& n : box->as_array()) param.box.push_back(static_cast<int>(n.as_int()));
+      for (const Json& n : p.at("steps").as_array())
+        param.steps.push_back(static_cast<int>(n.as_int()));
+    }
+    k.params.push_back(std::move(param));
   }
   for (const Json& a : json.at("axes").as_array()) k.axes.push_back(a.as_string());
   k.scratch_bytes = json.at("scratch_bytes").as_int();
@@ -67,11 +80,14 @@ void check_launches(const std::vector<PlanStep>& steps, const Binary& binary) {
   for (const PlanStep& s : steps) {
     if (s.kind == StepKind::launch) {
       const KernelSignature& k = binary.kernel(s.text);
-      if (k.params.size() != s.args.size() || k.axes.size() != s.extents.size()) {
-        throw Error(ErrorKind::io, "module.file.plan",
-                    cat("the plan hands ", s.args.size(), " arguments and ", s.extents.size(),
-                        " extents to kernel \"", s.text, "\", which has ", k.params.size(), " and ",
-                        k.axes.size()));
+      std::size_t wanted = 0;  // a tensor: pointer, extents, strides
+      for (const KernelParam& p : k.params)
+        wanted += p.kind == ParamKind::tensor ? 2 * p.box.size() : 1;
+      if (wanted != s.args.size() || k.axes.size() != s.extents.size()) {
+        throw Error(
+            ErrorKind::io, "module.file.plan",
+            cat("the plan hands ", s.args.size(), " arguments and ", s.extents.size(),
+                " extents to kernel \"", s.text, "\", which has ", wanted, " and ", k.axes.size()));
       }
     }
     check_launches(s.body, binary);

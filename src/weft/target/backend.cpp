@@ -18,10 +18,6 @@ namespace {
 }
 }  // namespace
 
-runtime::Binary Backend::whole_product(const WholeProduct&, const Target& target) const {
-  WEFT_CHECK(false, "target ", target.text(), " has no kernel for whole products");
-}
-
 schedule::ScheduleRules rules_of(const TargetInfo& info) {
   schedule::ScheduleRules out;
   for (const AxisInfo& axis : info.axes) {

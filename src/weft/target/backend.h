@@ -13,7 +13,6 @@
 #include "weft/runtime/device.h"
 #include "weft/runtime/module.h"
 #include "weft/target/target.h"
-#include "weft/target/whole_product.h"
 
 namespace weft {
 
@@ -51,9 +50,6 @@ class Backend {
   /// Kernels (params: flat buffers, then scalars; body without blocks) to bytes.
   virtual runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
                                const Target& target) const = 0;
-  /// The machine's own kernel for a whole product of arrays. Only called where
-  /// info().whole_products says that there is one.
-  virtual runtime::Binary whole_product(const WholeProduct& product, const Target& target) const;
   /// Devices of this back end, present or not.
   virtual std::vector<DeviceStatus> devices() const = 0;
   /// Throws Error(device, "<target>.absent") with what was searched. Same options give the same

@@ -33,8 +33,12 @@ std::string KernelText::run() {
   std::unordered_set<const ExprNode*> hints;  // addresses that nothing is written to
   for_each_expr(f_->body, [&](const Expr& e) {
     const auto* c = as<CallNode>(e);
-    if (c && c->op == "instruction") instructions_ = true;
     if (!c) return;
+    if (c->op == "instruction") {
+      instructions_ = true;
+      const auto* name = as<StringImmNode>(c->args[0]);
+      roles_ = roles_ || (name && name->value.starts_with("weft_registers"));
+    }
     std::int64_t writes = 1;
     if (c->op == "prefetch" && c->args.size() > 1 && is_const_int(c->args[1], &writes) && !writes)
       hints.insert(c->args[0].get());
@@ -43,6 +47,10 @@ std::string KernelText::run() {
   });
   bool alone = has_flag(f_, "noalias") || has_flag(f_, "tir.noalias");
   std::vector<std::string> params;
+  for_each_stmt(f_->body, [&](const Stmt& s) {
+    if (const auto* a = as<AsyncNode>(s)) queue_of_[a->token.get()] = a->queue;
+  });
+  if (const Json* tensors = find_annotation(f_->attrs, "tensors")) tensors_ = tensors->as_array();
   for (const Param& p : f_->params) params.push_back(param(p, alone));
   std::string head;
   if (launch) {
@@ -72,7 +80,29 @@ std::string KernelText::run() {
   return out + text_ + "}\n";
 }
 
+std::string KernelText::tensor_param(const Param& p) {
+  if (spelling_.tensor_param.empty())
+    throw Error(ErrorKind::emit, "emit.tensor",
+                cat("kernel ", f_->name, " copies boxes of \"", p.var->name, "\", which ",
+                    spelling_.target, " cannot"))
+        .help("copy element by element");
+  const std::size_t i = signature.params.size();
+  WEFT_CHECK(i < tensors_.size(), "tensor ", p.var->name, " of ", f_->name, " has no box");
+  runtime::KernelParam out{p.var->name, runtime::ParamKind::tensor,
+                           parse_dtype(tensors_[i].at("dtype").as_string())};
+  for (const Json& n : tensors_[i].at("box").as_array())
+    out.box.push_back(static_cast<int>(n.as_int()));
+  for (const Json& n : tensors_[i].at("steps").as_array())
+    out.steps.push_back(static_cast<int>(n.as_int()));
+  signature.params.push_back(std::move(out));
+  const std::string id = expr_.fresh(p.var->name);
+  expr_.define(p.var.get(), cat("&", id));
+  std::string text = spelling_.tensor_param;
+  return text.replace(text.find('%'), 1, id);
+}
+
 std::string KernelText::param(const Param& p, bool alone) {
+  if (!p.buffer && p.var->dtype.is_handle()) return tensor_param(p);
   if (p.buffer) {
     signature.params.push_back(
         {p.buffer->name, runtime::ParamKind::pointer, p.buffer->dtype, p.buffer->scope});
@@ -117,7 +147,8 @@ std::string KernelText::launch_bounds(const LaunchNode* launch) const {
     if (!is_const_int(axis.extent, &n)) return "";
     threads *= n;
   }
-  std::string out = spelling_.launch_bounds;
+  std::string out =
+      roles_ && !spelling_.alone_bounds.empty() ? spelling_.alone_bounds : spelling_.launch_bounds;
   std::size_t at = out.find('%');
   return out.replace(at, 1, std::to_string(threads));
 }
@@ -216,14 +247,14 @@ EmittedSource emit_c(const std::vector<ir::PrimFunc>& kernels, const CSpelling& 
   EmittedSource out;
   std::string text;
   out.metadata = Json::object();
-  bool streams = false, copies = false;
+  bool streams = false, copies = false, tensors = false;
   Json assertions = Json::object(), shared = Json::object();
   for (const ir::PrimFunc& f : kernels) {
     emit::KernelText kernel(spelling, helpers, f);
     std::string body = kernel.run();
     text += "\n" + kernel.functions + body;
     streams |= kernel.streams();
-    copies |= kernel.copies();
+    copies |= kernel.copies(), tensors |= kernel.tensors();
     if (!kernel.assertions.empty()) {
       Json list = Json::array();
       for (const std::string& message : kernel.assertions) list.push_back(message);
@@ -236,7 +267,8 @@ EmittedSource emit_c(const std::vector<ir::PrimFunc>& kernels, const CSpelling& 
   out.metadata["shared_bytes"] = std::move(shared);
   std::string used = helpers.text();
   out.text = spelling.prelude + (streams ? spelling.stream_helpers : "") +
-             (copies ? spelling.async_helpers : "") + (used.empty() ? "" : "\n" + used) + text;
+             (copies ? spelling.async_helpers : "") + (tensors ? spelling.tensor_helpers : "") +
+             (used.empty() ? "" : "\n" + used) + text;
   return out;
 }
 

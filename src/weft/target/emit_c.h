@@ -48,7 +48,8 @@ struct CSpelling {
   /// Intrinsic name -> function for float32, and for float64 when it differs; "" means it is
   /// missing.
   std::map<std::string, std::pair<std::string, std::string>> functions;
-  std::string half_helpers;  // definitions of weft_half_to_float and weft_float_to_half
+  std::string half_helpers;    // definitions of weft_half_to_float and weft_float_to_half
+  std::string bfloat_helpers;  // the same for bfloat16; "": by the bits
   std::string infinity = "INFINITY", nan = "NAN";
   bool indexed_parameters =
       false;  // "[[buffer(i)]]" after each parameter, scalars by constant reference
@@ -74,7 +75,16 @@ struct CSpelling {
   /// Atomic additions: dtype, or "dtype@shared" where shared memory needs another, -> function
   /// (pointer, value) and its definition, "" where the language has it. Absent: refused.
   std::map<std::string, std::pair<std::string, std::string>> atomic_add;
-  std::string trap;  // statement that stops a kernel whose assertion failed; "": refuse
+  /// Queues whose work is started in groups: what stands before the work, what ends a group, and
+  /// the wait with % for the groups that may be outstanding.
+  struct Queue {
+    std::string begin, commit, wait;
+  };
+  std::map<std::string, Queue> queues;
+  /// A parameter that describes an array for bulk copies, with % for its name; "": there are none.
+  std::string tensor_param, tensor_helpers;
+  std::string alone_bounds;  // launch_bounds of kernels whose roles state registers
+  std::string trap;          // statement that stops a kernel whose assertion failed; "": refuse
 };
 
 struct EmittedSource {

@@ -146,6 +146,8 @@ void Helpers::need_half() {
 
 void Helpers::need_bfloat() {
   if (!first("bfloat")) return;
+  text_ += spelling_.bfloat_helpers;
+  if (!spelling_.bfloat_helpers.empty()) return;
   std::string u16 = spelling_.types.at("uint16"), u32 = spelling_.types.at("uint32");
   bool casts = spelling_.vectors == VectorStyle::casts,
        opencl = spelling_.vectors == VectorStyle::load_store;

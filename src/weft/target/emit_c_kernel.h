@@ -33,12 +33,14 @@ class KernelText {
 
   std::string run();
   bool copies() const { return copies_; }
+  bool tensors() const { return !tensors_.empty(); }
   bool streams() const { return streams_ || any_streams_; }
   std::int64_t shared_bytes() const { return shared_bytes_ + signature.scratch_bytes; }
 
  private:
   // ---- emit_c.cpp: the frame
   std::string param(const Param& p, bool alone);
+  std::string tensor_param(const Param& p);
   std::string extra_tail() const;
   std::string launch_bounds(const LaunchNode* launch) const;
   /// What orders streamed stores before the end of a host function.
@@ -116,8 +118,11 @@ class KernelText {
   std::string text_, offsets_;
   int indent_ = 0;
   bool in_parallel_ = false, uses_ctx_ = false;
-  bool instructions_ = false;                   // tiles go to instructions of the machine
-  bool copying_ = false, copies_ = false;       // under Async; anywhere in the kernel
+  bool instructions_ = false;  // tiles go to instructions of the machine
+  bool roles_ = false;         // roles state their registers
+  Json::Array tensors_;        // boxes of the leading parameters
+  std::unordered_map<const VarNode*, std::string> queue_of_;  // by token
+  bool copying_ = false, copies_ = false;                     // under Async; anywhere in the kernel
   bool streaming_ = false;                      // the store at hand bypasses the caches
   bool streams_ = false, any_streams_ = false;  // in this function; in an outlined one
   std::vector<Pointer> pointers_;

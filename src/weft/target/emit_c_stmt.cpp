@@ -58,6 +58,11 @@ void KernelText::stmt(const Stmt& s) {
 }
 
 void KernelText::async_text(const AsyncNode* t) {
+  if (auto queue = spelling_.queues.find(t->queue); queue != spelling_.queues.end()) {
+    if (!queue->second.begin.empty()) line(cat(queue->second.begin, ";"));
+    stmt(t->body);
+    return line(cat(queue->second.commit, ";"));
+  }
   if (spelling_.async_commit.empty()) return stmt(t->body);
   copies_ = true;
   const bool before = std::exchange(copying_, true);
@@ -67,14 +72,16 @@ void KernelText::async_text(const AsyncNode* t) {
 }
 
 void KernelText::wait_text(const WaitNode* t) {
-  if (spelling_.async_commit.empty()) return;
+  auto queue = spelling_.queues.find(queue_of_[t->token.get()]);
+  const bool own = queue != spelling_.queues.end();
+  if (!own && spelling_.async_commit.empty()) return;
   std::int64_t left = 0;
   if (!is_const_int(t->outstanding, &left)) {
     throw Error(ErrorKind::emit, "emit.wait",
                 cat("a wait for a number of groups known only at run time cannot be spelled on ",
                     spelling_.target));
   }
-  std::string text = spelling_.async_wait;
+  std::string text = own ? queue->second.wait : spelling_.async_wait;
   text.replace(text.find('%'), 1, std::to_string(left));
   line(cat(text, ";"));
 }

@@ -72,9 +72,22 @@ class Splitter {
   }
 
   void find_opaque_writes() {
+    // What a tensor map describes is written when a bulk copy stores to it.
+    std::unordered_set<const VarNode*> stored;
+    std::unordered_set<const ExprNode*> only_described;
     for_each_expr(lowered_->body, [&](const Expr& e) {
       const auto* c = as<CallNode>(e);
-      if (!c || c->op != "address_of") return;
+      if (c && c->op == "bulk_store") stored.insert(as<VarNode>(c->args[0]));
+    });
+    for_each_stmt(lowered_->body, [&](const Stmt& s) {
+      const auto* l = as<LetStmtNode>(s);
+      const auto* map = l ? as<CallNode>(l->value) : nullptr;
+      if (map && map->op == "tensor_map" && !stored.count(l->var.get()))
+        only_described.insert(map->args[0].get());
+    });
+    for_each_expr(lowered_->body, [&](const Expr& e) {
+      const auto* c = as<CallNode>(e);
+      if (!c || c->op != "address_of" || only_described.count(c)) return;
       if (const auto* l = as<LoadNode>(c->args[0])) written_.insert(l->buffer.get());
     });
     for_each_stmt(lowered_->body, [&](const Stmt& s) {
@@ -273,6 +286,10 @@ class Splitter {
       }
       case StmtKind::let: {
         const auto* t = as<LetStmtNode>(s);
+        if (const auto* c = as<CallNode>(t->value); c && c->op == "tensor_map") {
+          tensor_maps_.emplace_back(t->var.get(), c);
+          return steps(t->body, out);
+        }
         step.kind = StepKind::set;
         step.value = expr(t->value);
         step.target = slot(t->var.get());
@@ -334,6 +351,10 @@ class Splitter {
     std::vector<Param> params;
     std::unordered_set<const BufferNode*> used = used_buffers(body);
     std::unordered_set<const VarNode*> vars = free_vars(body);
+    Json tensors = Json::array();
+    for (const auto& [var, map] : tensor_maps_) {
+      if (vars.count(var)) tensors.push_back(tensor(var, map, launch.args, params));
+    }
     auto pointer = [&](const Buffer& flat) {
       if (!used.count(flat.get())) return;
       PlanArg arg;
@@ -372,10 +393,57 @@ class Splitter {
     }
     Annotations attrs;
     if (alone_) attrs.emplace_back("noalias", true);
+    if (!tensors.as_array().empty()) attrs.emplace_back("tensors", std::move(tensors));
     if (const Json* contract = find_annotation(original_->attrs, "contract"))
       attrs.emplace_back("contract", *contract);
     out_.kernels.push_back(make_func(name, std::move(params), body, std::move(attrs)));
     out.push_back(std::move(launch));
+  }
+
+  /// A tensor map's arguments: the pointer, extents, strides (runtime::ParamKind::tensor). Returns
+  /// what the kernel's signature says of it.
+  Json tensor(const VarNode* var, const CallNode* map, std::vector<PlanArg>& args,
+              std::vector<Param>& params) {
+    const auto* first = as<LoadNode>(as<CallNode>(map->args[0])->args[0]);
+    std::int64_t rank = 0;
+    is_const_int(map->args[1], &rank);
+    const auto at = static_cast<std::size_t>(rank);
+    if (rank < 1 || rank > 5 || map->args.size() != 1 + 4 * at ||
+        !buffer_of_.count(first->buffer.get()))
+      throw Error(ErrorKind::lower, "lower.tensor_map",
+                  cat("the tensor map \"", var->name, "\" has rank ", rank, " and ",
+                      map->args.size() - 2, " numbers"))
+          .note(
+              "legal: an array of the host, a constant rank from 1 to 5, and 4 * rank - 1 numbers");
+    PlanArg pointer;
+    pointer.buffer = buffer_of_.at(first->buffer.get());
+    pointer.offset_bytes = expr(first->indices[0] * first->dtype.total_bytes());
+    if (auto found = offsets_.find(first->buffer.get()); found != offsets_.end()) {
+      pointer.offset_bytes.insert(pointer.offset_bytes.end(), found->second.begin(),
+                                  found->second.end());
+      pointer.offset_bytes.push_back({PlanOp::add, 0});
+    }
+    args.push_back(std::move(pointer));
+    for (std::size_t i = 2; i < 1 + 2 * at; ++i) {
+      PlanArg number;
+      number.is_pointer = false;
+      number.scalar = expr(map->args[i]);
+      args.push_back(std::move(number));
+    }
+    Json out = Json::object(), box = Json::array(), apart = Json::array();
+    for (std::size_t i = 0; i < at; ++i) {
+      std::int64_t extent = 0, step = 0;
+      if (!is_const_int(map->args[1 + 2 * at + i], &extent) ||
+          !is_const_int(map->args[1 + 3 * at + i], &step))
+        throw Error(ErrorKind::lower, "lower.tensor_map",
+                    cat("the box of the tensor map \"", var->name, "\" is known only at run time"));
+      box.push_back((extent - 1) * step + 1), apart.push_back(step);
+    }
+    out["box"] = std::move(box);
+    out["steps"] = std::move(apart);
+    out["dtype"] = to_string(first->dtype);
+    params.push_back({Var(var), nullptr});
+    return out;
   }
 
   void whole_kernel() {
@@ -432,6 +500,7 @@ class Splitter {
   std::unordered_set<const VarNode*> bound_, floats_;
   std::unordered_set<const BufferNode*> written_;
   std::vector<Stated> stated_;
+  std::vector<std::pair<const VarNode*, const CallNode*>> tensor_maps_;
 };
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/text.h"
+#include "weft/pass/bind_tensors.h"
 #include "weft/pass/check_private.h"
 #include "weft/pass/compact_buffers.h"
 #include "weft/pass/convert_blocks.h"
@@ -103,6 +104,7 @@ pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& targ
       [machine](const PrimFunc& f) { return pass::inject_virtual_threads(f, machine); });
   add("unroll_loops",
       [options](const PrimFunc& f) { return pass::unroll_loops(f, options.unroll); });
+  add("bind_tensors", pass::bind_tensors);
   add("flatten_buffers", pass::flatten_buffers);
   add("simplify", pass::simplify);
   if (options.vector_lanes > 0) {

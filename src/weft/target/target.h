@@ -82,7 +82,6 @@ struct TargetInfo {
   std::map<std::string, std::int64_t>
       limits;                   // "vector_bytes", "registers", "lanes", "launch_code_bytes"
   bool symbolic_shapes = true;  // false: specialise at the call
-  bool whole_products = false;  // Backend::whole_product makes kernels
   const AxisInfo* axis(std::string_view name) const;
   const MemoryInfo* memory(std::string_view scope) const;
   const InstructionInfo* instruction(std::string_view name) const;

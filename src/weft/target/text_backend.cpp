@@ -61,7 +61,9 @@ pass::Pipeline TextBackend::pipeline(const Target& target) const {
 
 runtime::Binary TextBackend::emit(const std::vector<ir::PrimFunc>& kernels,
                                   const Target& target) const {
-  EmittedSource out = emit_c(kernels, spelling_for(target));
+  std::vector<ir::PrimFunc> spelled;
+  for (const ir::PrimFunc& f : kernels) spelled.push_back(spell(f));
+  EmittedSource out = emit_c(spelled, spelling_for(target));
   if (row_.grid)
     check_shared_bytes(out, info(target).limits.at(std::string(kShared)), target.text());
   runtime::Binary binary;

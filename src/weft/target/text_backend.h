@@ -39,6 +39,8 @@ class TextBackend : public Backend {
   virtual TargetInfo rows(const Target& target) const = 0;
   /// The row's spelling, unless the target string chooses between several.
   virtual const CSpelling& spelling_for(const Target&) const { return row_.spelling(); }
+  /// A kernel with the target's own functions for what only it knows; default: as it is.
+  virtual ir::PrimFunc spell(const ir::PrimFunc& kernel) const { return kernel; }
   /// Turns a binary whose bytes are the text into what the device loads; default: the text itself.
   virtual void compile(runtime::Binary&, const Target&) const {}
   /// The limits that the target string may lower or raise, over those of the device.

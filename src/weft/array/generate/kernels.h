@@ -57,6 +57,17 @@ std::vector<Kernel> cast_kernels();
 /// Softmax, layer norm and their like.
 std::vector<Kernel> row_kernels(const std::vector<Elem>& elems);
 
+/// Positions of extremes; index arrays and masks.
+std::vector<Kernel> extreme_kernels();
+std::vector<Kernel> index_kernels();
+/// Rows and reductions of complex numbers.
+std::vector<Kernel> complex_kernels();
+
+/// Is the expression a call of a function that the C library has as vector code, which may differ
+/// from its scalar code in the last place? Does it have such calls in it?
+bool is_library_call(const ir::Expr& e);
+bool calls_library(const ir::Expr& e);
+
 /// Philox and what is made of its words.
 std::vector<Kernel> random_kernels();
 

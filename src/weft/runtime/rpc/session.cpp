@@ -267,15 +267,20 @@ Frame Connection::launch(const Frame& f) {
   auto kernel = static_cast<std::size_t>(number(f, 1));
   const auto& kernels = found->second->binary().kernels;
   if (kernel >= kernels.size()) throw protocol(cat("kernel ", kernel, " of ", kernels.size()));
-  if (static_cast<std::size_t>(f.arguments_size()) != kernels[kernel].params.size()) {
-    throw protocol(cat("\"", kernels[kernel].name, "\" takes ", kernels[kernel].params.size(),
-                       " arguments, ", f.arguments_size(), " came"));
+  std::vector<bool> pointers;  // a tensor is a pointer, extents and strides
+  for (const runtime::KernelParam& p : kernels[kernel].params) {
+    pointers.push_back(p.kind != runtime::ParamKind::scalar);
+    if (p.kind == runtime::ParamKind::tensor)
+      pointers.insert(pointers.end(), 2 * p.box.size() - 1, false);
+  }
+  if (static_cast<std::size_t>(f.arguments_size()) != pointers.size()) {
+    throw protocol(cat("\"", kernels[kernel].name, "\" takes ", pointers.size(), " arguments, ",
+                       f.arguments_size(), " came"));
   }
   std::vector<runtime::KernelArg> args;
   for (int i = 0; i < f.arguments_size(); ++i) {
     const Argument& a = f.arguments(i);
-    bool pointer =
-        kernels[kernel].params[static_cast<std::size_t>(i)].kind == runtime::ParamKind::pointer;
+    const bool pointer = pointers[static_cast<std::size_t>(i)];
     if (pointer != (a.storage() != 0))
       throw protocol(cat("argument ", i, " of \"", kernels[kernel].name, "\" is ",
                          pointer ? "an array" : "a scalar"));

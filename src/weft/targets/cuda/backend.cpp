@@ -4,7 +4,7 @@
 #include "weft/target/text_backend.h"
 #include "weft/targets/cuda/device.h"
 #include "weft/targets/cuda/nvrtc.h"
-#include "weft/targets/cuda/product_text.h"
+#include "weft/targets/cuda/roles.h"
 #include "weft/targets/cuda/spelling.h"
 #include "weft/targets/cuda/tensor_cores.h"
 
@@ -28,55 +28,17 @@ class CudaBackend final : public TextBackend {
     TargetInfo out = grid_target_info(stated(limits, target));
     out.limits["vector_bytes"] = 16;
     if (copies_asynchronously(arch(target))) out.queues.push_back({"cp.async", true, "group", 0});
+    if (capability(arch(target)) >= 90) out.queues.push_back({"bulk", false, "token", 0});
+    if (capability(arch(target)) == 90) out.queues.push_back({"wgmma", true, "group", 0});
     out.limits["vector_align"] = 16;
     out.instructions = tensor_core_rows();
-    out.whole_products = capability(arch(target)) == 90;  // wgmma is of sm_90a alone
-    if (!out.whole_products) {
+    if (capability(arch(target)) != 90) {  // wgmma is of sm_90a alone
       for (InstructionInfo& row : out.instructions) row.product.reset();
     }
     return out;
   }
 
-  runtime::Binary whole_product(const WholeProduct& product, const Target& target) const override {
-    using runtime::ParamKind;
-    runtime::Binary out;
-    out.target = target.text();
-    out.format = "cubin";
-    out.source = product_text(product);
-    runtime::KernelSignature k;
-    k.name = "product";
-    k.axes = {"blockIdx.x", "threadIdx.x"};
-    k.scratch_bytes = product.shared_bytes();
-    const bool patches = product.mode == WholeProduct::Mode::patches,
-               places = product.mode == WholeProduct::Mode::places;
-    const int *size = product.patch, *step = product.step;
-    // Every `step`-th of an image, from one window's place on.
-    const std::vector<int> patch = {64, (size[0] - 1) * step[0] + 1, (size[1] - 1) * step[1] + 1,
-                                    size[2]},
-                           dense = {64, size[0], size[1], size[2]}, tile = {64, 64, 1, 1},
-                           one = {1, 1, 1, 1}, apart = {1, step[0], step[1], 1};
-    const std::vector<int> rows = {64, 64 * product.groups, 1, 1},
-                           columns = {64, product.columns, 1, 1};
-    auto tensor = [&](const char* name, const std::vector<int>& box,
-                      const std::vector<int>& steps) {
-      k.params.push_back({name, ParamKind::tensor, product.type, "global", box, steps});
-    };
-    if (patches || places) tensor("a", patch, apart);
-    else tensor("a", product.a_along_m ? tile : rows, one);
-    if (places) tensor("b", dense, one);
-    else tensor("b", product.b_along_n ? tile : columns, one);
-    if (product.out == WholeProduct::Out::copied) tensor("out", patches ? dense : tile, one);
-    k.params.push_back({"to", ParamKind::pointer, product.type, "global", {}, {}});
-    for (const char* name :
-         {"tiles_m",   "tiles_n", "batches", "parts",   "steps",   "part",    "m",
-          "n",         "inner",   "move_a0", "move_a1", "move_b0", "move_b1", "patches_w",
-          "patches_h", "patch_w", "patch_h", "patch_n", "step_x",  "step_y",  "before_x",
-          "before_y",  "window",  "chunks",  "turned"})
-      k.params.push_back({name, ParamKind::scalar, dtypes::int32, "global", {}, {}});
-    out.kernels = {k};
-    compile(out, target);
-    return out;
-  }
+  ir::PrimFunc spell(const ir::PrimFunc& kernel) const override { return spell_roles(kernel); }
 
   TargetInfo kind() const override {
     Target newest;
@@ -161,7 +123,13 @@ class CudaBackend final : public TextBackend {
 
   /// The architecture whose compiler knows what the text uses: wgmma only that of sm_90a.
   static std::string arch_for(const std::string& source, const std::string& arch) {
-    const bool group = source.find("wgmma.") != std::string::npos;
+    const bool group = source.find("wgmma.") != std::string::npos ||
+                       source.find("setmaxnreg.") != std::string::npos;
+    if (capability(arch) < 90 && source.find("mbarrier.") != std::string::npos)
+      throw Error(ErrorKind::emit, "cuda.instruction.arch",
+                  cat("the kernel has tokens that count bytes, which ", arch, " does not have"))
+          .note("mbarrier with bulk copies: sm_90 and later")
+          .help("pipeline copies with software_pipeline_stage instead");
     if (group ? capability(arch) != 90
               : capability(arch) < 80 && source.find("mma.sync") != std::string::npos) {
       throw Error(ErrorKind::emit, "cuda.instruction.arch",

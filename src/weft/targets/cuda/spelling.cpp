@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/cuda/spelling.h"
 
+#include "weft/targets/cuda/roles.h"
 #include "weft/targets/cuda/tensor_cores.h"
 
 namespace weft::cuda {
@@ -64,6 +65,20 @@ const CSpelling& spelling() {
         R"(static __device__ __forceinline__ float weft_half_to_float(unsigned short h) { float v; asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h)); return v; }
 static __device__ __forceinline__ unsigned short weft_float_to_half(float v) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v)); return h; }
 )";
+    // PTX ISA, cvt: bfloat16 from sm_80 on. NaN keeps its sign, as by the bits.
+    s.bfloat_helpers =
+        R"(static __device__ __forceinline__ float weft_bfloat_to_float(unsigned short v) { return __int_as_float((int)v << 16); }
+static __device__ __forceinline__ unsigned short weft_float_to_bfloat(float v) {
+  const unsigned int b = (unsigned int)__float_as_int(v);
+#if __CUDA_ARCH__ >= 800
+  unsigned short rounded;
+  asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(rounded) : "f"(v));
+#else
+  const unsigned short rounded = (unsigned short)((b + 0x7fffu + (b >> 16 & 1u)) >> 16);
+#endif
+  return v != v ? (unsigned short)(b >> 16 | 0x40u) : rounded;
+}
+)";
     for (int bytes : {4, 8, 16}) {
       s.async_copies[bytes] = "weft_copy_" + std::to_string(bytes);
       s.async_guarded[bytes] = "weft_copy_if_" + std::to_string(bytes);
@@ -89,6 +104,14 @@ static __device__ __forceinline__ void weft_copy_if_16(void* to, const void* fro
         "atomicAdd((unsigned long long*)p, (unsigned long long)v); }\n"};
     s.stream = "__stcs";
     s.instruction = instruction_definition;
+    // wgmma: registers are read from here on; groups of bulk copies: until memory may be written.
+    s.queues["wgmma"] = {"asm volatile(\"wgmma.fence.sync.aligned;\" ::: \"memory\")",
+                         "asm volatile(\"wgmma.commit_group.sync.aligned;\" ::: \"memory\")",
+                         "asm volatile(\"wgmma.wait_group.sync.aligned %;\" ::: \"memory\")"};
+    s.queues["bulk"] = {"", "asm volatile(\"cp.async.bulk.commit_group;\" ::: \"memory\")",
+                        "asm volatile(\"cp.async.bulk.wait_group.read %;\" ::: \"memory\")"};
+    s.tensor_param = kTensorParam, s.tensor_helpers = kTensorHelpers;
+    s.alone_bounds = "__launch_bounds__(%, 1) ";  // else setmaxnreg is ignored
     s.trap = "__trap();";
     return s;
   }();

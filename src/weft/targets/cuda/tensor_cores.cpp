@@ -10,6 +10,7 @@
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
+#include "weft/targets/cuda/roles.h"
 
 namespace weft::cuda {
 
@@ -392,6 +393,7 @@ std::string instruction_definition(std::string_view name) {
   int m = 0, n = 0;
   char type[8] = "";
   const std::string text(name);
+  if (std::string role = role_definition(name); !role.empty()) return role;
   if (name == kFence)
     return cat("static __device__ __forceinline__ void ", name,
                "() { asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\"); }\n");

@@ -171,6 +171,7 @@ void Emulator::account(bool clean) {
   ++launches_;
   for (std::size_t i = 0; i < machine_.qpus.size(); ++i) {
     Qpu& q = machine_.qpus[i];
+    machine_.settle_requests(q);
     qpu_instructions_[i] += q.instructions;
     machine_.shared.counters.uniforms += q.counts.uniforms,
         machine_.shared.counters.sfu += q.counts.sfu;
@@ -187,12 +188,12 @@ void Emulator::account(bool clean) {
     }
   }
   for (std::size_t u = 0; u < 6; ++u) {
-    tmu_busy_[u] += machine_.shared.tmus[u].calendar.busy();
-    machine_.shared.counters.tmu_requests +=
-        machine_.shared.tmus[u].calendar.busy() / timing::kTmuVector;
+    const auto requests = static_cast<std::int64_t>(machine_.shared.tmus[u].requests);
+    tmu_busy_[u] += requests * timing::kTmuVector;
+    machine_.shared.counters.tmu_requests += requests;
   }
-  vdr_busy_ += machine_.vdr.busy();
-  vdw_busy_ += machine_.vdw.busy();
+  vdr_busy_ += machine_.shared.vdr.busy();
+  vdw_busy_ += machine_.shared.vdw.busy();
   sdram_busy_ += machine_.shared.sdram.busy();
   machine_.end_launch(clean);
   if (uniforms_) machine_.memory.release(uniforms_);
@@ -202,9 +203,8 @@ void Emulator::account(bool clean) {
 
 bool Emulator::run_ahead(Loaded& loaded, const std::vector<std::uint32_t>& words,
                          std::int64_t limit_cycles) {
-  // Interpreted, the registers are nearly all of the work, and dividing it gains nothing.
-  if (options_.threads < 2 || options_.engine != Engine::translated || active_ < 2 ||
-      !loaded.ahead || options_.count_instructions || !options_.check_races || machine_.trace)
+  if (options_.threads < 2 || !loaded.fast->divided() || active_ < 2 || !loaded.ahead ||
+      options_.count_instructions || !options_.check_races || machine_.trace)
     return false;
   if (!ahead_) ahead_ = std::make_unique<Ahead>(machine_);
   if (ahead_->run(*loaded.fast, active_, limit_cycles)) return true;
@@ -269,10 +269,8 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
         machine_.fail(*first, "qpu.deadlock", cat("nothing can go on: waiting are ", who),
                       "match every acquire with a release");
       }
-      if (earliest != std::numeric_limits<std::int64_t>::max()) {
+      if (earliest != std::numeric_limits<std::int64_t>::max())
         window = std::max(window, earliest / timing::kQuantum * timing::kQuantum);
-        machine_.advance(std::min(earliest, window));
-      }
     }
     for (int i = 0; i < active_; ++i)
       finish = std::max(finish, machine_.qpus[static_cast<std::size_t>(i)].time);
@@ -347,10 +345,10 @@ runtime::StatReport Emulator::stats() const {
   for (std::size_t u = 0; u < 6; ++u) unit(cat("tmu", u), "serving requests", tmu_busy_[u]);
   unit("vdr", "DMA loads", vdr_busy_);
   unit("vdw", "DMA stores", vdw_busy_);
-  unit("sdram", "transferring", sdram_busy_);
+  unit("sdram", "transferring", sdram_busy_ + c.memory_lines * timing::kLineClocks);
   r.add("tmu.requests", "1", "vectors asked of the TMUs", c.tmu_requests);
   r.add("tmu.hits", "1", "lines found in a TMU cache", c.tmu_hits);
-  r.add("l2.hits", "1", "lines found in the L2 cache", c.l2_hits);
+  r.add("l2.hits", "1", "lines found in the L2 cache", c.l2_hits());
   r.add("l2.misses", "1", "lines fetched from memory", c.memory_lines);
   r.add("bytes.memory.read", "bytes", "from memory by TMU lines and DMA loads",
         c.memory_lines * timing::kLine + c.dma_bytes_read);

@@ -1,0 +1,373 @@
+// SPDX-License-Identifier: Apache-2.0
+// What roles.h means, executable. Work that runs beside its starter is done late here, when
+// somebody waits for it, and every second bulk copy at once: a wait that is missing, or a slot that
+// is handed back too early, shows in the result.
+#include <cstring>
+#include <utility>
+
+#include "weft/ir/build.h"
+#include "weft/ir/interpret_internal.h"
+#include "weft/ir/roles.h"
+
+namespace weft::ir::interp {
+
+namespace {
+
+constexpr std::int64_t kTile = 64, kGroup = 128;
+
+/// Innermost first.
+struct TensorMap {
+  char* data = nullptr;
+  DType type;
+  std::vector<std::int64_t> extents, strides, box, steps;
+};
+
+struct Copy {
+  TensorMap map;
+  char* tile = nullptr;
+  std::vector<std::int64_t> first;
+  bool load = false;
+  void run() const {
+    const std::int64_t width = map.type.bytes();
+    std::int64_t count = 1;
+    for (std::int64_t n : map.box) count *= n;
+    for (std::int64_t i = 0; i < count; ++i) {
+      std::int64_t rest = i, place = 0;
+      bool inside = true;
+      for (std::size_t d = 0; d < map.box.size(); ++d) {
+        const std::int64_t at = first[d] + rest % map.box[d] * map.steps[d];
+        rest /= map.box[d];
+        inside = inside && at >= 0 && at < map.extents[d];
+        place += at * (d == 0 ? 1 : map.strides[d - 1]);
+      }
+      char* here = tile + swizzled(i * width);
+      if (load && inside) std::memcpy(here, map.data + place * width, at(width));
+      else if (load) std::memset(here, 0, at(width));
+      else if (inside) std::memcpy(map.data + place * width, here, at(width));
+    }
+  }
+  std::int64_t bytes() const {
+    std::int64_t out = map.type.bytes();
+    for (std::int64_t n : map.box) out *= n;
+    return out;
+  }
+  static std::size_t at(std::int64_t n) { return static_cast<std::size_t>(n); }
+};
+
+}  // namespace
+
+struct Token {
+  std::int64_t count = 0, missing = 0, bytes = 0, phase = 0;
+  bool announced = false;
+  std::vector<Copy> late;
+  void step() {
+    if (missing == 0 && bytes == 0) ++phase, missing = count;
+  }
+};
+
+struct Tokens {
+  std::unordered_map<const char*, Token> at;
+  std::int64_t copies = 0;
+};
+
+std::shared_ptr<Tokens> make_tokens() { return std::make_shared<Tokens>(); }
+
+namespace {
+
+/// The address of an access, which may lie outside where only coordinates are meant.
+char* address(Frame& fr, const Access& a) {
+  return fr.views[at(a.view)].data + a.offset(fr) * a.buffer->dtype.total_bytes();
+}
+
+Tokens& tokens(Frame& fr) {
+  if (!fr.group || !fr.group->tokens)
+    fault(fr, "token", "a token has no meaning before the loops are joined into a launch");
+  return *fr.group->tokens;
+}
+
+Token& token(Frame& fr, const Access& a) {
+  auto found = tokens(fr).at.find(address(fr, a));
+  if (found == tokens(fr).at.end())
+    fault(fr, "token", cat("an element of \"", a.buffer->name, "\" is no token yet"));
+  return found->second;
+}
+
+char* tile(Frame& fr, const Access& a) {
+  char* out = address(fr, a);
+  if ((out - fr.views[at(a.view)].data) % 1024 != 0)
+    fault(fr, "tile",
+          cat("a tile begins ", out - fr.views[at(a.view)].data, " bytes into \"", a.buffer->name,
+              "\", which is no multiple of 1024"));
+  return out;
+}
+
+/// A reach beyond the view would touch other memory.
+void inside(Frame& fr, const Access& a, const char* end) {
+  const View& w = fr.views[at(a.view)];
+  std::int64_t size = 1;
+  for (std::size_t d = 0; d < a.buffer->ndim(); ++d) size += (w.shape[d] - 1) * w.strides[d];
+  if (end > w.data + size * a.buffer->dtype.total_bytes())
+    fault(fr, "bounds", cat("a tile reaches beyond the end of \"", a.buffer->name, "\""));
+}
+
+struct TokenCode : Code {
+  const EvaluateNode* node = nullptr;
+  enum class Op : std::uint8_t { init, signal, expect } op = Op::signal;
+  Access element;
+  ExpPtr number;
+  void run(Frame& fr) const override {
+    fr.current = node;
+    fr.machine->tick(node);
+    const std::int64_t n = number ? number->i(fr) : 0;
+    if (op == Op::init) {
+      Token fresh;
+      fresh.count = fresh.missing = n;
+      if (n < 1) fault(fr, "token", cat("a token of ", n, " signals"));
+      tokens(fr).at[address(fr, element)] = std::move(fresh);
+      return;
+    }
+    Token& t = token(fr, element);
+    if (t.missing == 0)
+      fault(fr, "token",
+            cat("a signal beyond the ", t.count, " that a phase of \"", element.buffer->name,
+                "\" takes"));
+    t.bytes += n, --t.missing;
+    t.step();
+  }
+};
+
+struct TokenWaitCode final : Code {
+  const EvaluateNode* node = nullptr;
+  Access element;
+  ExpPtr parity;
+  void run(Frame& fr) const override {
+    fr.current = node;
+    fr.machine->tick(node);
+    fr.waited = &token(fr, element);
+    fr.parity = parity->i(fr) & 1;
+    while (!passed(fr)) fr.group->arrive(fr, this);
+  }
+  bool ready(Group& g, std::size_t t) const override { return passed(g.frames[t]); }
+  bool together() const override { return false; }
+  static bool passed(Frame& fr) {
+    Token& t = *fr.waited;
+    if ((t.phase & 1) != fr.parity) return true;
+    for (const Copy& c : std::exchange(t.late, {})) c.run(), t.bytes -= c.bytes();
+    t.step();
+    return (t.phase & 1) != fr.parity;
+  }
+};
+
+struct MeetCode final : Code {
+  const EvaluateNode* node = nullptr;
+  ExpPtr which, count;
+  void run(Frame& fr) const override {
+    fr.current = node;
+    if (!fr.group) fault(fr, "sync", "a barrier has no meaning before the loops are joined");
+    fr.meeting = which->i(fr), fr.expected = count->i(fr);
+    fr.group->arrive(fr, this);
+  }
+  bool together() const override { return false; }
+  std::int64_t meeting(const Frame& fr) const override { return fr.meeting; }
+};
+
+struct BulkCode final : Code {
+  const EvaluateNode* node = nullptr;
+  bool load = false;
+  Access shared, element;  // element: of the token
+  ExpPtr map;              // explicit; else `array` with the box
+  std::vector<ExpPtr> first;
+  Access array;
+  BulkBox box;
+  void run(Frame& fr) const override {
+    fr.current = node;
+    fr.machine->tick(node);
+    Copy c;
+    c.load = load;
+    if (map) {
+      c.map = *reinterpret_cast<const TensorMap*>(map->i(fr));
+      for (const ExpPtr& e : first) c.first.push_back(e->i(fr));
+    } else {
+      const View& w = fr.views[at(array.view)];
+      c.map.data = w.data, c.map.type = array.buffer->dtype;
+      for (std::size_t d = array.index.size(); d-- > 0;) {
+        c.first.push_back(array.index[d]->i(fr));
+        c.map.extents.push_back(w.shape[d]);
+        c.map.box.push_back(box.extents[d]), c.map.steps.push_back(box.steps[d]);
+        if (d + 1 < array.index.size()) c.map.strides.push_back(w.strides[d]);
+      }
+    }
+    if (c.first.size() != c.map.box.size())
+      fault(fr, "bulk",
+            cat("a copy of an array of ", c.map.box.size(), " axes at ", c.first.size(),
+                " coordinates"));
+    if (c.map.box[0] * c.map.type.bytes() != 128)
+      fault(fr, "bulk",
+            cat("rows of a bulk copy are ", c.map.box[0] * c.map.type.bytes(),
+                " bytes long; legal: 128"));
+    c.tile = tile(fr, shared);
+    inside(fr, shared, c.tile + c.bytes());
+    if (!load) return c.run();
+    Token& t = token(fr, element);
+    if (tokens(fr).copies++ % 2 == 0) {
+      t.late.push_back(std::move(c));
+    } else {
+      c.run();
+      t.bytes -= c.bytes();
+      t.step();
+    }
+  }
+};
+
+/// Thread t of 128 holds rows t / 32 * 16 + t % 32 / 4 and 8 further, columns t % 4 * 2 and 1
+/// further of every 8: element (j * 2 + h) * 2 + e of its own.
+struct TileCode final : Code {
+  const EvaluateNode* node = nullptr;
+  bool store = false;
+  Access c, a, b;
+  std::int64_t columns = 0;
+  bool a_along_m = false, b_along_n = false;
+  ExpPtr add;
+
+  template <typename Each>
+  static void each(Frame& fr, std::int64_t wide, Each&& visit) {
+    const auto t = static_cast<std::int64_t>(fr.thread) % kGroup;
+    for (std::int64_t j = 0; j < wide / 8; ++j)
+      for (std::int64_t h = 0; h < 2; ++h)
+        for (std::int64_t e = 0; e < 2; ++e)
+          visit((j * 2 + h) * 2 + e, t / 32 * 16 + t % 32 / 4 + 8 * h, j * 8 + t % 4 * 2 + e);
+  }
+
+  void run(Frame& fr) const override {
+    fr.current = node;
+    fr.machine->tick(node);
+    auto* sums = reinterpret_cast<float*>(address(fr, c));
+    inside(fr, c, reinterpret_cast<char*>(sums + (store ? kTile : columns) / 2));
+    char* from = tile(fr, a);
+    const DType type = a.buffer->dtype;
+    if (store) {
+      inside(fr, a, from + kTile * 128);
+      each(fr, kTile, [&](std::int64_t i, std::int64_t row, std::int64_t column) {
+        Lane v;
+        v.f = sums[i];
+        write_element(from + swizzled((row * kTile + column) * 2), type, v);
+      });
+      return;
+    }
+    inside(fr, a, from + kTile * 128);
+    char* by = tile(fr, b);
+    inside(fr, b, by + columns * 128);
+    const bool adds = add->i(fr) != 0;
+    each(fr, columns, [&](std::int64_t i, std::int64_t row, std::int64_t column) {
+      float sum = adds ? sums[i] : 0.0f;
+      for (std::int64_t k = 0; k < kTile; ++k) {
+        const std::int64_t x = a_along_m ? k * kTile + row : row * kTile + k,
+                           y = b_along_n ? (column / kTile * kTile + k) * kTile + column % kTile
+                                         : column * kTile + k;
+        sum += static_cast<float>(read_element(from + swizzled(x * 2), type).f) *
+               static_cast<float>(read_element(by + swizzled(y * 2), type).f);
+      }
+      sums[i] = sum;
+    });
+  }
+};
+
+struct Hint final : Code {
+  void run(Frame&) const override {}
+};
+
+struct TensorMapExp final : Exp {
+  Access first;
+  std::vector<ExpPtr> numbers;
+  std::int64_t i(Frame& fr) const override {
+    auto out = std::make_shared<TensorMap>();
+    out->type = first.buffer->dtype;
+    out->data = address(fr, first);
+    const std::size_t rank = at(static_cast<int>(numbers[0]->i(fr)));
+    WEFT_CHECK(numbers.size() == 4 * rank, "a tensor map of rank ", rank, " with ",
+               numbers.size() - 1, " numbers");
+    auto take = [&](std::size_t from, std::size_t count, std::vector<std::int64_t>& to) {
+      for (std::size_t k = 0; k < count; ++k) to.push_back(numbers[from + k]->i(fr));
+    };
+    take(1, rank, out->extents), take(1 + rank, rank - 1, out->strides);
+    take(2 * rank, rank, out->box), take(3 * rank, rank, out->steps);
+    fr.machine->maps.push_back(out);
+    return reinterpret_cast<std::int64_t>(out.get());
+  }
+};
+
+}  // namespace
+
+/// The access under an address_of.
+Access Compiler::role_access(const Expr& e) {
+  const auto* c = as<CallNode>(e);
+  const auto* l = c && c->op == "address_of" ? as<LoadNode>(c->args[0]) : nullptr;
+  if (!l) throw Error(ErrorKind::verify, "interpret.arity", "the address of an element is missing");
+  return access(l->buffer, l->indices);
+}
+
+ExpPtr Compiler::tensor_map(const CallNode* e) {
+  auto out = std::make_unique<TensorMapExp>();
+  out->type = dtypes::int64;
+  out->first = role_access(e->args[0]);
+  for (std::size_t k = 1; k < e->args.size(); ++k) out->numbers.push_back(expr(e->args[k]));
+  return out;
+}
+
+CodePtr Compiler::role(const EvaluateNode* s, const CallNode* c) {
+  const std::string& op = c->op;
+  if (op == "registers" || op == "bulk_fence") return std::make_unique<Hint>();
+  if (op == "meet") {
+    auto out = make<MeetCode>(s);
+    out->which = expr(c->args[0]), out->count = expr(c->args[1]);
+    return out;
+  }
+  if (op == "token_wait") {
+    auto out = make<TokenWaitCode>(s);
+    out->element = role_access(c->args[0]);
+    out->parity = expr(c->args[1]);
+    return out;
+  }
+  if (op.starts_with("token_")) {
+    auto out = make<TokenCode>(s);
+    out->op = op == "token_init"     ? TokenCode::Op::init
+              : op == "token_expect" ? TokenCode::Op::expect
+                                     : TokenCode::Op::signal;
+    out->element = role_access(c->args[0]);
+    if (c->args.size() > 1) out->number = expr(c->args[1]);
+    return out;
+  }
+  if (op.starts_with("bulk_")) {
+    auto out = make<BulkCode>(s);
+    out->load = op == "bulk_load";
+    const Expr& far = c->args[out->load ? 1 : 0];
+    out->shared = role_access(c->args[out->load ? 0 : 1]);
+    if (out->load) out->element = role_access(c->args[2]);
+    const std::size_t first = out->load ? 3 : 2;
+    if (const auto* address = as<CallNode>(far); address && address->op == "address_of") {
+      out->array = role_access(far);
+      out->box = bulk_box(c, first, out->array.index.size());
+    } else {
+      out->map = expr(far);
+      for (std::size_t k = first; k < c->args.size(); ++k) out->first.push_back(expr(c->args[k]));
+    }
+    return out;
+  }
+  if (op != "tile_multiply" && op != "tile_store") return nullptr;
+  auto out = make<TileCode>(s);
+  out->store = op == "tile_store";
+  out->c = role_access(c->args[out->store ? 1 : 0]);
+  out->a = role_access(c->args[out->store ? 0 : 1]);
+  if (out->store) return out;
+  out->b = role_access(c->args[2]);
+  std::int64_t m = 0, n = 0;
+  if (!is_const_int(c->args[3], &out->columns) || !is_const_int(c->args[4], &m) ||
+      !is_const_int(c->args[5], &n))
+    throw Error(ErrorKind::verify, "interpret.unsupported",
+                cat("the form of a ", op, " is known only at run time"));
+  out->a_along_m = m != 0, out->b_along_n = n != 0;
+  out->add = expr(c->args[6]);
+  return out;
+}
+
+}  // namespace weft::ir::interp

@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/targets/cuda/roles.h"
+
+#include <cstdio>
+
+#include "weft/base/error.h"
+#include "weft/base/text.h"
+#include "weft/ir/build.h"
+#include "weft/ir/roles.h"
+#include "weft/ir/text.h"
+#include "weft/ir/visit.h"
+
+namespace weft::cuda {
+
+using namespace ir;
+
+const char* const kTensorParam = "const __grid_constant__ weft_tensor %";
+const char* const kTensorHelpers =
+    "struct alignas(64) weft_tensor { unsigned char bytes[128]; };\n";
+
+namespace {
+
+constexpr std::int64_t kRegisters = 65536;  // of a multiprocessor
+
+const char* type_name(DType t) { return t == dtypes::float16 ? "f16" : "bf16"; }
+bool is_narrow(DType t) { return t == dtypes::float16 || t == dtypes::bfloat16; }
+
+const LoadNode* element(const Expr& e) {
+  const auto* c = as<CallNode>(e);
+  return c && c->op == "address_of" ? as<LoadNode>(c->args[0]) : nullptr;
+}
+
+class Spell final : public Rewriter {
+ public:
+  explicit Spell(std::int64_t threads) : threads_(threads) {}
+  BufferMap aligned;
+
+ protected:
+  Stmt rewrite_default(const Stmt& s) override {
+    const auto* e = as<EvaluateNode>(s);
+    const auto* c = e ? as<CallNode>(e->value) : nullptr;
+    if (!c) return Rewriter::rewrite_default(s);
+    const std::string& op = c->op;
+    if (op.starts_with("token_") || op == "bulk_fence" || op == "meet")
+      return instruction(cat("weft_", op), c->args);
+    if (op == "bulk_load") {
+      tile(c->args[0]);
+      return instruction(cat("weft_bulk_load_", c->args.size() - 3), c->args);
+    }
+    if (op == "bulk_store") {
+      tile(c->args[1]);
+      return instruction(cat("weft_bulk_store_", c->args.size() - 2), c->args);
+    }
+    if (op == "tile_store") {
+      const DType type = tile(c->args[0]);
+      if (!is_narrow(type)) refuse(c, cat("tiles of ", to_string(type)));
+      return instruction(cat("weft_tile_store_", type_name(type)), c->args);
+    }
+    if (op == "tile_multiply") return multiply(c);
+    if (op == "registers") {
+      std::int64_t n = 0;
+      if (!is_const_int(c->args[0], &n) || n < 24 || n > 256 || n % 8)
+        refuse(c, "a number of registers that is no multiple of 8 from 24 to 256");
+      // At the entry a thread has its share of all.
+      const bool more = n > kRegisters / threads_ / 8 * 8;
+      return instruction(cat("weft_registers_", more ? "inc_" : "dec_", n), {});
+    }
+    return s;
+  }
+
+ private:
+  [[noreturn]] static void refuse(const CallNode* c, const std::string& found) {
+    throw Error(ErrorKind::emit, "cuda.instruction.form", cat("\"", c->op, "\" was given ", found))
+        .note(
+            "legal: tiles of float16 or bfloat16; 8 to 256 columns, in multiples of 8, of 64 where "
+            "rows run along them; 24 to 256 registers, in multiples of 8")
+        .at("", print(evaluate(Expr(c))));
+  }
+
+  static Stmt instruction(const std::string& name, const Exprs& args) {
+    Exprs all{make_string(name)};
+    all.insert(all.end(), args.begin(), args.end());
+    return evaluate(call("instruction", std::move(all)));
+  }
+
+  DType tile(const Expr& e) {
+    const Buffer& b = element(e)->buffer;
+    auto moved = edit(b);
+    moved->align = 1024;
+    aligned[b.get()] = moved;
+    return b->dtype;
+  }
+
+  Stmt multiply(const CallNode* c) {
+    const DType a = tile(c->args[1]), b = tile(c->args[2]);
+    std::int64_t columns = 0, m = 0, n = 0;
+    if (!is_narrow(a) || a != b) refuse(c, cat("tiles of ", to_string(a), " and ", to_string(b)));
+    if (!is_const_int(c->args[3], &columns) || !is_const_int(c->args[4], &m) ||
+        !is_const_int(c->args[5], &n) || columns < 8 || columns > 256 ||
+        columns % (n ? 64 : 8) != 0)
+      refuse(c, cat(columns, " columns"));
+    return instruction(
+        cat("weft_tile_multiply_", columns, "_", m ? 1 : 0, n ? 1 : 0, "_", type_name(a)),
+        {c->args[0], c->args[1], c->args[2], c->args[6]});
+  }
+
+  std::int64_t threads_;
+};
+
+std::string function(std::string_view name, const std::string& params, const std::string& body) {
+  return cat("static __device__ __forceinline__ void ", name, "(", params, ") {\n", body, "}\n");
+}
+
+std::string coordinates(int rank, int first) {
+  std::string out = "{";
+  for (int i = 0; i < rank; ++i) out += cat(i ? ", " : "", "%", first + i);
+  return out + "}";
+}
+
+std::string list(int rank, const char* before, const char* after) {
+  std::string out;
+  for (int i = 0; i < rank; ++i) out += cat(", ", before, "c", i, after);
+  return out;
+}
+
+/// Descriptors: address >> 4, the step to 64 further places along the rows (where rows run along
+/// the result's axis) at bit 16, to 8 further rows at bit 32, rows of 128 bytes swizzled at bit 62.
+/// 16 further summands are 32 bytes of rows along them, and 16 rows otherwise.
+std::string multiply_definition(std::string_view name, int columns, bool along_m, bool along_n,
+                                const std::string& type) {
+  const int registers = columns / 2;
+  std::string places, sums;
+  for (int i = 0; i < registers; ++i) {
+    places += cat(i ? ", " : "", "%", i);
+    sums += cat(i ? ", " : "", "\"+f\"(c[", i, "])");
+  }
+  return function(name, "float* c, const void* a, const void* b, int add",
+                  cat("  const unsigned long long rows = 1ull << 62 | 64ull << 32;\n"
+                      "  const unsigned long long from_a = rows | 1ull << 16 | "
+                      "(((unsigned int)__cvta_generic_to_shared(a) & 0x3ffff) >> 4);\n"
+                      "  const unsigned long long from_b = rows | ",
+                      along_n ? 8192 / 16 : 1, "ull << 16 | ",
+                      "(((unsigned int)__cvta_generic_to_shared(b) & 0x3ffff) >> 4);\n"
+                      "#pragma unroll\n  for (int i = 0; i < 4; ++i)\n"
+                      "    asm volatile(\"{\\n.reg .pred p;\\nsetp.ne.b32 p, %",
+                      registers + 2, ", 0;\\nwgmma.mma_async.sync.aligned.m64n", columns,
+                      "k16.f32.", type, ".", type, " {", places, "}, %", registers, ", %",
+                      registers + 1, ", p, 1, 1, ", along_m ? 1 : 0, ", ", along_n ? 1 : 0,
+                      ";\\n}\\n\" : ", sums, " : \"l\"(from_a + (unsigned long long)(i * ",
+                      along_m ? 128 : 2, ")), \"l\"(from_b + (unsigned long long)(i * ",
+                      along_n ? 128 : 2, ")), \"r\"(i ? 1 : add));\n"));
+}
+
+constexpr const char* kAddress = "(unsigned int)__cvta_generic_to_shared";
+constexpr const char* kToken = "unsigned long long* token";
+
+std::string token_definition(std::string_view name) {
+  if (name == "weft_token_init")
+    return function(
+        name, cat(kToken, ", int count"),
+        cat("  asm volatile(\"mbarrier.init.shared::cta.b64 [%0], %1;\" :: \"r\"(", kAddress,
+            "(token)), \"r\"(count) : \"memory\");\n"
+            "  asm volatile(\"fence.mbarrier_init.release.cluster;\" ::: \"memory\");\n"));
+  if (name == "weft_token_signal")
+    return function(name, kToken,
+                    cat("  asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\" :: \"r\"(",
+                        kAddress, "(token)) : \"memory\");\n"));
+  if (name == "weft_token_expect")
+    return function(
+        name, cat(kToken, ", int bytes"),
+        cat("  asm volatile(\"mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;\" :: \"r\"(",
+            kAddress, "(token)), \"r\"(bytes) : \"memory\");\n"));
+  return function(
+      name, cat(kToken, ", unsigned int parity"),
+      cat("  asm volatile(\"{\\n.reg .pred p;\\nAGAIN:\\nmbarrier.try_wait.parity.shared::cta.b64 "
+          "p, [%0], %1;\\n@p bra DONE;\\nbra AGAIN;\\nDONE:\\n}\\n\" :: \"r\"(",
+          kAddress, "(token)), \"r\"(parity) : \"memory\");\n"));
+}
+
+std::string store_definition(std::string_view name, const std::string& type) {
+  return function(
+      name, "void* to, const float* c",
+      cat("  const unsigned int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + (lane & "
+          "15), from = ",
+          kAddress,
+          "(to) + row * 128;\n#pragma unroll\n  for (int q = 0; q < 4; ++q) {\n"
+          "    unsigned int v[4];\n#pragma unroll\n    for (int i = 0; i < 4; ++i) asm(\"cvt.rn.",
+          type,
+          "x2.f32 %0, %1, %2;\" : \"=r\"(v[i]) : \"f\"(c[q * 8 + i * 2 + 1]), \"f\"(c[q * 8 + i "
+          "* 2]));\n"
+          "    asm volatile(\"stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};\" "
+          ":: \"r\"(from + (((q * 2 + (lane >> 4)) ^ (row & 7)) << 4)), \"r\"(v[0]), \"r\"(v[1]), "
+          "\"r\"(v[2]), \"r\"(v[3]) : \"memory\");\n  }\n"));
+}
+
+}  // namespace
+
+PrimFunc spell_roles(const PrimFunc& kernel) {
+  std::int64_t threads = 1;
+  if (const auto* launch = as<LaunchNode>(kernel->body)) {
+    for (const LaunchAxis& axis : launch->axes) {
+      std::int64_t n = 0;
+      if (axis.axis.starts_with("threadIdx") && is_const_int(axis.extent, &n)) threads *= n;
+    }
+  }
+  Spell spell(threads);
+  Stmt body = spell.rewrite(kernel->body);
+  if (body == kernel->body) return kernel;
+  auto out = edit(kernel);
+  out->body = replace_buffers(body, spell.aligned);
+  return out;
+}
+
+std::string role_definition(std::string_view name) {
+  const std::string text(name);
+  if (name.starts_with("weft_token_")) return token_definition(name);
+  if (name == "weft_bulk_fence")
+    return function(name, "",
+                    "  asm volatile(\"fence.proxy.async.shared::cta;\" ::: \"memory\");\n");
+  if (name == "weft_meet")
+    return function(
+        name, "int which, int count",
+        "  asm volatile(\"bar.sync %0, %1;\" :: \"r\"(which), \"r\"(count) : \"memory\");\n");
+  int rank = 0, columns = 0, along = 0;
+  char type[8] = "";
+  if (std::sscanf(text.c_str(), "weft_bulk_load_%d", &rank) == 1)
+    return function(
+        name,
+        cat("void* to, const weft_tensor* map, unsigned long long* token", list(rank, "int ", "")),
+        cat("  asm volatile(\"cp.async.bulk.tensor.", rank,
+            "d.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1, ",
+            coordinates(rank, 3), "], [%2];\" :: \"r\"(", kAddress, "(to)), \"l\"(map), \"r\"(",
+            kAddress, "(token))", list(rank, "\"r\"(", ")"), " : \"memory\");\n"));
+  if (std::sscanf(text.c_str(), "weft_bulk_store_%d", &rank) == 1)
+    return function(
+        name, cat("const weft_tensor* map, const void* from", list(rank, "int ", "")),
+        cat("  asm volatile(\"cp.async.bulk.tensor.", rank, "d.global.shared::cta.bulk_group [%0, ",
+            coordinates(rank, 2), "], [%1];\" :: \"l\"(map), \"r\"(", kAddress, "(from))",
+            list(rank, "\"r\"(", ")"), " : \"memory\");\n"));
+  if (name.starts_with("weft_registers_"))
+    return function(name, "",
+                    cat("  asm volatile(\"setmaxnreg.", text.substr(15, 3), ".sync.aligned.u32 ",
+                        text.substr(19), ";\");\n"));
+  if (std::sscanf(text.c_str(), "weft_tile_store_%7s", type) == 1)
+    return store_definition(name, type);
+  if (std::sscanf(text.c_str(), "weft_tile_multiply_%d_%d_%7s", &columns, &along, type) == 3)
+    return multiply_definition(name, columns, along / 10 != 0, along % 10 != 0, type);
+  return "";
+}
+
+}  // namespace weft::cuda

@@ -1,0 +1,363 @@
+// SPDX-License-Identifier: Apache-2.0
+// The kernel of whole products and convolutions is an ordinary program: here the interpreter runs
+// it, thread by thread, against sums taken directly; and the compiler for cards makes each form of
+// it a cubin that keeps its registers.
+
+#include <gtest/gtest.h>
+
+#include <bit>
+#include <random>
+
+#include "weft/array/device_whole_kernel.h"
+#include "weft/base/error.h"
+#include "weft/ir/build.h"
+#include "weft/ir/interpret.h"
+#include "weft/ir/roles.h"
+#include "weft/ir/visit.h"
+#include "weft/target/backend.h"
+
+namespace weft {
+namespace {
+
+using device::kWholeNumbers;
+using device::WholeProduct;
+using Mode = WholeProduct::Mode;
+using Out = WholeProduct::Out;
+
+float widen(std::uint16_t v) { return std::bit_cast<float>(std::uint32_t{v} << 16); }
+std::uint16_t narrow(float v) {
+  const auto bits = std::bit_cast<std::uint32_t>(v);
+  return static_cast<std::uint16_t>((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+/// Four axes, innermost first, as the copy engine sees an array.
+struct Array {
+  std::array<std::int64_t, 4> extents{1, 1, 1, 1};
+  std::array<std::int64_t, 3> strides{};
+  std::vector<std::uint16_t> data;
+
+  Array(std::array<std::int64_t, 4> n, std::int64_t pitch) : extents(n) {
+    strides = {pitch, pitch * n[1], pitch * n[1] * n[2]};
+    data.resize(static_cast<std::size_t>(strides[2] * n[3]), narrow(99));
+  }
+  std::uint16_t& at(std::int64_t x, std::int64_t y, std::int64_t z, std::int64_t w) {
+    return data[static_cast<std::size_t>(x + y * strides[0] + z * strides[1] + w * strides[2])];
+  }
+  /// 0 outside.
+  float read(std::int64_t x, std::int64_t y, std::int64_t z, std::int64_t w) {
+    const std::int64_t i[] = {x, y, z, w};
+    for (std::size_t d = 0; d < 4; ++d)
+      if (i[d] < 0 || i[d] >= extents[d]) return 0;
+    return widen(at(x, y, z, w));
+  }
+  void fill(std::mt19937& rng) {  // few bits: sums are exact
+    for (std::int64_t w = 0; w < extents[3]; ++w)
+      for (std::int64_t z = 0; z < extents[2]; ++z)
+        for (std::int64_t y = 0; y < extents[1]; ++y)
+          for (std::int64_t x = 0; x < extents[0]; ++x)
+            at(x, y, z, w) = narrow(static_cast<float>(static_cast<int>(rng() % 17) - 8) / 8);
+  }
+};
+
+using Numbers = std::map<std::string_view, std::int64_t>;
+
+/// Points that run in turns, as the target ref has them.
+ir::PrimFunc joined(const WholeProduct& spec) {
+  return pass::run_pipeline(find_backend("ref").pipeline(Target::parse("ref")),
+                            device::whole_kernel(spec));
+}
+
+void run(const ir::PrimFunc& f, const WholeProduct& spec, Array& a, Array& b, void* out,
+         std::int64_t out_size, const Array* out_array, const Numbers& numbers) {
+  std::vector<ir::InterpretArg> args;
+  auto flat = [&](void* data, std::int64_t n) { args.push_back({data, {n}, {}, 0, 0}); };
+  flat(a.data.data(), static_cast<std::int64_t>(a.data.size()));
+  flat(b.data.data(), static_cast<std::int64_t>(b.data.size()));
+  flat(out, out_size);
+  auto number = [&](std::int64_t v) { args.push_back({nullptr, {}, {}, v, 0}); };
+  std::vector<const Array*> maps = {&a, &b};
+  if (spec.out == Out::copied) maps.push_back(out_array);
+  for (const Array* x : maps) {
+    for (std::int64_t n : x->extents) number(n);
+    for (std::int64_t n : x->strides) number(n);
+  }
+  for (std::string_view name : kWholeNumbers) {
+    auto found = numbers.find(name);
+    number(found == numbers.end() ? 1 : found->second);
+  }
+  ir::interpret(f, args);
+}
+
+struct Layout {
+  bool a_along_m, b_along_n;
+  int groups, columns, stages;
+  Out out;
+};
+
+/// `change`: applied to the joined program before it runs.
+using Change = std::function<ir::PrimFunc(const ir::PrimFunc&)>;
+std::int64_t product_errors(const Layout& layout, std::int64_t m, std::int64_t n, std::int64_t k,
+                            std::int64_t parts, const Change& change = {}) {
+  WholeProduct spec;
+  spec.type = dtypes::bfloat16, spec.out = layout.out;
+  spec.a_along_m = layout.a_along_m, spec.b_along_n = layout.b_along_n;
+  spec.groups = layout.groups, spec.columns = layout.columns, spec.stages = layout.stages;
+  std::mt19937 rng(7);
+  auto up = [](std::int64_t v, std::int64_t to) { return (v + to - 1) / to; };
+  constexpr std::int64_t kInner = 2, kOuter = 2;  // a moves along the inner one, b along the outer
+  Array a({layout.a_along_m ? m : k, layout.a_along_m ? k : m, kInner, 1},
+          up(layout.a_along_m ? m : k, 8) * 8),
+      b({layout.b_along_n ? n : k, layout.b_along_n ? k : n, 1, kOuter},
+        up(layout.b_along_n ? n : k, 8) * 8);
+  a.fill(rng), b.fill(rng);
+  const std::int64_t batches = kInner * kOuter, steps = up(k, 64), part = up(steps, parts);
+  Numbers x = {{"blocks", 3},
+               {"tiles_m", up(m, 64 * spec.groups)},
+               {"tiles_n", up(n, spec.columns)},
+               {"batches", batches},
+               {"parts", up(steps, part)},
+               {"steps", steps},
+               {"part", part},
+               {"m", m},
+               {"n", n},
+               {"inner", kInner},
+               {"move_a0", 1},
+               {"move_a1", 0},
+               {"move_b0", 0},
+               {"move_b1", 1}};
+  Array to({n, m, batches, 1}, n);
+  std::vector<float> sums(static_cast<std::size_t>(x.at("parts") * batches * m * n), NAN);
+  const ir::PrimFunc f = change ? change(joined(spec)) : joined(spec);
+  if (spec.out == Out::partial) run(f, spec, a, b, sums.data(), std::ssize(sums), nullptr, x);
+  else run(f, spec, a, b, to.data.data(), std::ssize(to.data), &to, x);
+  std::int64_t wrong = 0;
+  for (std::int64_t z = 0; z < batches; ++z) {
+    for (std::int64_t i = 0; i < m; ++i) {
+      for (std::int64_t j = 0; j < n; ++j) {
+        float want = 0, got = 0;
+        for (std::int64_t r = 0; r < k; ++r) {
+          const float u =
+              layout.a_along_m ? a.read(i, r, z % kInner, 0) : a.read(r, i, z % kInner, 0);
+          const float v =
+              layout.b_along_n ? b.read(j, r, 0, z / kInner) : b.read(r, j, 0, z / kInner);
+          want += u * v;
+        }
+        if (spec.out == Out::partial) {
+          for (std::int64_t p = 0; p < x.at("parts"); ++p)
+            got += sums[static_cast<std::size_t>(((p * batches + z) * m + i) * n + j)];
+        } else {
+          got = widen(to.at(j, i, z, 0)), want = widen(narrow(want));
+        }
+        wrong += !(got == want);
+      }
+    }
+  }
+  return wrong;
+}
+
+TEST(ArrayWhole, products_of_every_layout) {
+  const Layout all[] = {
+      {false, true, 2, 128, 3, Out::copied}, {true, false, 1, 64, 2, Out::copied},
+      {true, true, 2, 64, 2, Out::stored},   {false, false, 1, 256, 2, Out::stored},
+      {false, true, 1, 64, 4, Out::partial}, {true, true, 2, 256, 2, Out::copied}};
+  for (const Layout& l : all) {
+    SCOPED_TRACE(cat(l.a_along_m, l.b_along_n, " ", l.groups, " ", l.columns));
+    EXPECT_EQ(product_errors(l, 150, 136, 200, 1), 0);
+  }
+  // Odd rows, and a sum in parts of which the last is shorter.
+  EXPECT_EQ(product_errors({false, true, 1, 64, 2, Out::stored}, 70, 67, 70, 1), 0);
+  EXPECT_EQ(product_errors({false, true, 2, 64, 3, Out::partial}, 70, 67, 330, 4), 0);
+  EXPECT_EQ(product_errors({false, true, 2, 64, 3, Out::partial}, 70, 66, 330, 2), 0);
+}
+
+/// Images [n, y, x, channel] and weights [place, channel, out]; places as rows or as steps.
+std::int64_t convolution_errors(bool turned, int groups, int step_x, int step_y) {
+  constexpr std::int64_t kImages = 3, kHigh = 7, kWide = 6, kIn = 72, kOut = 72, kWindowX = 3,
+                         kWindowY = 2, kBefore = 1;
+  WholeProduct spec;
+  spec.type = dtypes::bfloat16, spec.mode = Mode::patches, spec.groups = groups;
+  spec.columns = 64, spec.stages = 3, spec.b_along_n = !turned;
+  spec.patch[0] = 4, spec.patch[1] = 8, spec.patch[2] = 2;
+  spec.step[0] = step_x, spec.step[1] = step_y;
+  std::mt19937 rng(11);
+  const std::int64_t wide = (kWide + 2 * kBefore - kWindowX) / step_x + 1,
+                     high = (kHigh + 2 * kBefore - kWindowY) / step_y + 1;
+  Array x({kIn, kWide, kHigh, kImages}, 72), y({kOut, wide, high, kImages}, 72);
+  Array w = turned ? Array({kIn, kOut, kWindowX * kWindowY, 1}, 72)
+                   : Array({kOut, kIn, kWindowX * kWindowY, 1}, 72);
+  x.fill(rng), w.fill(rng);
+  auto up = [](std::int64_t v, std::int64_t to) { return (v + to - 1) / to; };
+  const std::int64_t across = up(wide, 4), down = up(high, 8),
+                     count = across * down * up(kImages, 2);
+  const std::int64_t steps = up(kIn, 64) * kWindowX * kWindowY;
+  run(joined(spec), spec, x, w, y.data.data(), std::ssize(y.data), &y,
+      {{"blocks", 2},
+       {"tiles_m", up(count, groups)},
+       {"tiles_n", up(kOut, 64)},
+       {"steps", steps},
+       {"part", steps},
+       {"m", count * 64},
+       {"n", kOut},
+       {"patches_w", across},
+       {"patches_h", down},
+       {"before_x", kBefore},
+       {"before_y", kBefore},
+       {"window", kWindowX},
+       {"chunks", up(kIn, 64)},
+       {"turned", turned ? kWindowX * kWindowY : 0}});
+  std::int64_t wrong = 0;
+  for (std::int64_t n = 0; n < kImages; ++n)
+    for (std::int64_t i = 0; i < high; ++i)
+      for (std::int64_t j = 0; j < wide; ++j)
+        for (std::int64_t o = 0; o < kOut; ++o) {
+          float want = 0;
+          for (std::int64_t p = 0; p < kWindowX * kWindowY; ++p)
+            for (std::int64_t c = 0; c < kIn; ++c) {
+              const std::int64_t at = turned ? kWindowX * kWindowY - 1 - p : p;
+              want += x.read(c, j * step_x - kBefore + p % kWindowX,
+                             i * step_y - kBefore + p / kWindowX, n) *
+                      (turned ? w.read(c, o, at, 0) : w.read(o, c, at, 0));
+            }
+          wrong += widen(y.at(o, j, i, n)) != widen(narrow(want));
+        }
+  return wrong;
+}
+
+TEST(ArrayWhole, convolutions_read_windows_in_place) {
+  EXPECT_EQ(convolution_errors(false, 2, 1, 1), 0);
+  EXPECT_EQ(convolution_errors(false, 1, 2, 1), 0);
+  EXPECT_EQ(convolution_errors(true, 2, 1, 1), 0);
+}
+
+TEST(ArrayWhole, gradients_towards_weights) {
+  constexpr std::int64_t kImages = 3, kHigh = 5, kWide = 6, kIn = 72, kOut = 72, kWindow = 3,
+                         kBefore = 1;
+  WholeProduct spec;
+  spec.type = dtypes::bfloat16, spec.mode = Mode::places, spec.out = Out::partial;
+  spec.a_along_m = true, spec.columns = 64, spec.stages = 2, spec.groups = 1;
+  spec.patch[0] = 8, spec.patch[1] = 4, spec.patch[2] = 2;
+  std::mt19937 rng(13);
+  Array x({kIn, kWide, kHigh, kImages}, 72), g({kOut, kWide, kHigh, kImages}, 72);
+  x.fill(rng), g.fill(rng);
+  const std::int64_t across = 1, down = 2, steps = across * down * 2, parts = 2, places = 9;
+  std::vector<float> sums(static_cast<std::size_t>(parts * places * kIn * kOut), NAN);
+  run(joined(spec), spec, x, g, sums.data(), std::ssize(sums), nullptr,
+      {{"blocks", 4},
+       {"tiles_m", 2},
+       {"tiles_n", 2},
+       {"batches", places},
+       {"parts", parts},
+       {"steps", steps},
+       {"part", steps / parts},
+       {"m", kIn},
+       {"n", kOut},
+       {"patches_w", across},
+       {"patches_h", down},
+       {"before_x", kBefore},
+       {"before_y", kBefore},
+       {"window", kWindow}});
+  std::int64_t wrong = 0;
+  for (std::int64_t p = 0; p < places; ++p)
+    for (std::int64_t c = 0; c < kIn; ++c)
+      for (std::int64_t o = 0; o < kOut; ++o) {
+        float want = 0, got = 0;
+        for (std::int64_t n = 0; n < kImages; ++n)
+          for (std::int64_t i = 0; i < kHigh; ++i)
+            for (std::int64_t j = 0; j < kWide; ++j)
+              want += x.read(c, j - kBefore + p % kWindow, i - kBefore + p / kWindow, n) *
+                      g.read(o, j, i, n);
+        for (std::int64_t part = 0; part < parts; ++part)
+          got += sums[static_cast<std::size_t>(((part * places + p) * kIn + c) * kOut + o)];
+        wrong += !(got == want);
+      }
+  EXPECT_EQ(wrong, 0);
+}
+
+/// The program without the `which`-th call of `op`; all of a Wait's kind for "wait".
+class Without final : public ir::Rewriter {
+ public:
+  Without(std::string op, int which) : op_(std::move(op)), which_(which) {}
+
+ protected:
+  ir::Stmt rewrite_default(const ir::Stmt& s) override {
+    if (const auto* w = ir::as<ir::WaitNode>(s); w && op_ == "wait" && which_-- == 0)
+      return make_ref<const ir::WaitNode>(w->token, ir::make_int(9), "");
+    const auto* e = ir::as<ir::EvaluateNode>(s);
+    const auto* c = e ? ir::as<ir::CallNode>(e->value) : nullptr;
+    if (c && c->op == op_ && which_-- == 0) return ir::seq({});
+    return Rewriter::rewrite_default(s);
+  }
+
+ private:
+  std::string op_;
+  int which_;
+};
+
+TEST(ArrayWhole, every_wait_and_signal_is_needed) {
+  const Layout layout{false, true, 2, 64, 2, Out::copied};
+  struct Fault {
+    const char* op;
+    int which;
+  };
+  // The tokens of both roles, the multiplication in flight, staged tiles before and after.
+  for (const Fault& f : {Fault{"token_wait", 0}, Fault{"token_wait", 1}, Fault{"token_signal", 0},
+                         Fault{"token_signal", 1}, Fault{"token_expect", 0}, Fault{"wait", 0},
+                         Fault{"wait", 1}, Fault{"wait", 2}, Fault{"meet", 1}}) {
+    SCOPED_TRACE(cat(f.op, " ", f.which));
+    std::int64_t wrong = 0;
+    try {
+      wrong = product_errors(layout, 200, 136, 330, 1, [&](const ir::PrimFunc& whole) {
+        auto out = ir::edit(whole);
+        out->body = Without(f.op, f.which).rewrite(whole->body);
+        return ir::PrimFunc(out);
+      });
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), "interpret.token") << e.what();
+      wrong = 1;
+    }
+    EXPECT_GT(wrong, 0);
+  }
+  EXPECT_EQ(product_errors(layout, 200, 136, 330, 1), 0);
+}
+
+TEST(ArrayWhole, every_form_keeps_its_registers_on_a_card) {
+  int kernels = 0;
+  for (int groups : {1, 2}) {
+    for (int columns : {64, 256}) {
+      for (int which = 0; which < 5; ++which) {
+        WholeProduct p;
+        p.type = which % 2 ? dtypes::float16 : dtypes::bfloat16;
+        p.groups = groups, p.columns = columns, p.stages = 4;
+        p.a_along_m = which == 1 || which == 4, p.b_along_n = which != 2;
+        p.out = which == 1 ? Out::stored : which == 4 ? Out::partial : Out::copied;
+        if (which >= 2) {
+          p.mode = which == 4 ? Mode::places : Mode::patches;
+          p.patch[0] = p.patch[1] = 8, p.step[0] = 2;
+        }
+        BuildOptions options;
+        options.observer.verify = kernels == 0;
+        Ref<runtime::Module> built;
+        try {
+          built = build(ir::make_module(device::whole_kernel(p)), "cuda:arch=sm_90", options);
+        } catch (const Error& e) {
+          if (e.code() == "cuda.nvrtc.absent") GTEST_SKIP() << e.what();
+          throw;
+        }
+        const runtime::Binary& binary = built->binary();
+        EXPECT_EQ(binary.metadata.at("arch").as_string(), "sm_90a");
+        EXPECT_LE(binary.kernels[0].scratch_bytes, 232448);
+        EXPECT_NE(binary.source.find("wgmma.mma_async"), std::string::npos);
+        EXPECT_NE(binary.source.find("cp.async.bulk.tensor.4d"), std::string::npos);
+        if (const Json* log = binary.metadata.find("log")) {
+          for (const char* bad : {"C7508", "C7515", "C7517", "C7519", "warning"})
+            EXPECT_EQ(log->as_string().find(bad), std::string::npos) << log->as_string();
+        }
+        ++kernels;
+      }
+    }
+  }
+  EXPECT_EQ(kernels, 20);
+}
+
+}  // namespace
+}  // namespace weft
