@@ -77,9 +77,14 @@ def test_cubins(dtype):
 @pytest.mark.parametrize("shape, form", FORMS)
 def test_on_the_card(shape, form, dtype, tmp_path):
     device = weft.device("cuda")
-    if not device.available or "sm_90" not in str(device.description):
-        pytest.skip(f"no card of sm_90: {device.reason or device.description}")
-    built = weft.build(roles.product(*shape, dtype, **form), target="cuda")
+    if not device.available:
+        pytest.skip(f"no CUDA device: {device.reason}")
+    try:
+        built = weft.build(roles.product(*shape, dtype, **form), target="cuda")
+    except weft.Error as e:
+        if e.code != "cuda.instruction.arch":
+            raise
+        pytest.skip(f"another architecture: {e}")
     check(built["main"], shape, dtype, "cuda")
     built.save(tmp_path / "product.weft")
     check(weft.load(tmp_path / "product.weft")["main"], shape, dtype, "cuda")
