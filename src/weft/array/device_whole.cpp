@@ -81,7 +81,9 @@ WholeChoice choose_whole(std::int64_t processors, std::int64_t batches, std::int
   double least = -1;
   for (const Rate& r : kRates) {
     const std::int64_t tiles = ceil_div(m, 64 * r.groups) * ceil_div(n, r.columns) * batches;
-    for (std::int64_t parts = 1; parts <= (divisible ? processors : 1); ++parts) {
+    // Closely enough: a choice is made at every call.
+    const std::int64_t most = divisible ? processors : 1;
+    for (std::int64_t parts = 1; parts <= most; parts += std::max<std::int64_t>(1, parts / 4)) {
       if (parts > 1 && (tiles * parts > processors || steps < parts * 4)) break;
       double time = static_cast<double>(ceil_div(tiles * parts, processors)) *
                     (static_cast<double>(ceil_div(steps, parts)) * r.step + r.tile);
