@@ -140,6 +140,27 @@ def core_class(name, table, other):
     return "\n".join(lines) + "\n\n"
 
 
+def torch_methods(weft):
+    """PyTorch's methods of tensors: names and defaults from inspect, no types."""
+    told = {
+        re.match(r"def (\w+)", line)[1] for line in TENSOR["methods"] if line.startswith("def ")
+    }
+    out = ""
+    for name in [*weft._torch_methods.NAMES, "neg", "negative"]:
+        if name in told:
+            continue
+        parts, keywords = ["self"], False
+        for p in list(inspect.signature(getattr(weft.Tensor, name)).parameters.values())[1:]:
+            if p.kind is p.KEYWORD_ONLY and not keywords:
+                parts, keywords = [*parts, "*"], True
+            star = "*" if p.kind is p.VAR_POSITIONAL else ""
+            keywords = keywords or bool(star)
+            value = "" if p.default is p.empty else f" = {default(p.default)}"
+            parts.append(f"{star}{p.name}: Any{value}")
+        out += f"    def {name}({', '.join(parts)}) -> Any: ...\n"
+    return "\n" + out + "\n"
+
+
 def main_stub(weft):
     from weft._namespace import indexing, types
 
@@ -154,7 +175,9 @@ def main_stub(weft):
     out += TYPES + "_dtype = dtype\n\n__version__: str\n__array_api_version__: str\n\n"
     out += "e: float\npi: float\ninf: float\nnan: float\nnewaxis: None\n\n"
     out += shadowed(
-        core_class("NDArray", NDARRAY, weft.NDArray) + core_class("Tensor", TENSOR, weft.Tensor)
+        core_class("NDArray", NDARRAY, weft.NDArray)
+        + core_class("Tensor", TENSOR, weft.Tensor).rstrip()
+        + torch_methods(weft)
     )
     out += (
         DEVICE
@@ -279,17 +302,29 @@ def class_stub(module, names, methods):
         base = next((b.__name__ for b in cls.__mro__[1:] if b.__name__ in names), "")
         out += f"class {name}{f'({base})' if base else ''}:\n"
         lines = []
-        if "__init__" in vars(cls) or not base:
+        parent = getattr(module, base, object)
+        if not base or cls.__init__ is not parent.__init__:
             if cls.__init__ is not object.__init__:
                 lines.append(signature("__init__", cls.__init__, "None", bound=True, owner=name))
         lines += methods.get(name, [])
-        if "forward" in vars(cls) and name != "Module":
-            many = "tuple[Tensor, Any]" if name in ("RNN", "LSTM", "LSTMCell") else "Tensor"
+        forward = getattr(cls, "forward", None)
+        if (
+            name != "Module"
+            and forward is not None
+            and forward is not getattr(parent, "forward", None)
+        ):
+            pairs = ("RNN", "LSTM", "LSTMCell", "MultiheadAttention")
+            many = "tuple[Tensor, Any]" if name in pairs else "Tensor"
             kinds = {"x": "Tensor", "y": "Tensor", "h": "Tensor | None", "memory": "Tensor | None"}
-            if name == "Embedding":
+            if name.startswith("Embedding"):
                 kinds = {}
+            if name == "MultiheadAttention" or name.startswith("Transformer"):
+                kinds = {p: "Tensor" for p in ("query", "key", "value", "src", "tgt", "memory")}
+                kinds["x"] = "Tensor"
             text = signature("forward", cls.forward, many, kinds, bound=True, owner=name)
-            if name == "LSTMCell":
+            if base != "Module" and list(inspect.signature(forward).parameters) != list(
+                inspect.signature(getattr(module, base).forward).parameters
+            ):
                 text += "  # type: ignore[override]"
             lines += [text, text.replace("def forward", "def __call__")]
         out += "".join(f"    {line}\n" for line in lines) or "    ...\n"
@@ -337,10 +372,10 @@ def stubs():
     ]
     files["init.pyi"] = function_stub(init, "Tensor", names)
     functional, nn = load("nn.functional"), load("nn")
+    several = re.compile(r"\b(x|y|q|k|v|weight|logits|anchor|positive|negative|log_probs): Any")
     files["nn/functional.pyi"] = (
-        function_stub(functional, "Tensor", functional.__all__)
+        several.sub(r"\1: Tensor", function_stub(functional, "Tensor", functional.__all__))
         .replace("x: _ArrayLike", "x: Tensor")
-        .replace("y: Any", "y: Tensor")
         .replace("q: Any, k: int, v: Any", "q: Tensor, k: Tensor, v: Tensor")
         + "def relu(x: Tensor, /) -> Tensor: ...\n"
         "def conv2d(x: Tensor, weight: Tensor, stride: int | tuple[int, int] = 1, padding: int | tuple[int, int] = 0, "
@@ -358,15 +393,35 @@ def stubs():
         "def zero_grad(self) -> None: ...",
         "def named_buffers(self) -> dict[str, NDArray]: ...",
         "def buffers(self) -> list[NDArray]: ...",
+        "def get_submodule(self, target: str) -> Module: ...",
+        "def get_parameter(self, target: str) -> Parameter: ...",
+        "def get_buffer(self, target: str) -> NDArray: ...",
+        "def add_module(self, name: str, module: Module) -> None: ...",
+        "def register_module(self, name: str, module: Module) -> None: ...",
+        "def register_parameter(self, name: str, parameter: Any) -> None: ...",
         "def register_buffer(self, name: str, array: Any) -> None: ...",
+        "def register_forward_hook(self, hook: Callable[..., Any]) -> Any: ...",
+        "def register_forward_pre_hook(self, hook: Callable[..., Any]) -> Any: ...",
+        "def register_full_backward_hook(self, hook: Callable[..., Any]) -> Any: ...",
         "def modules(self) -> list[Module]: ...",
+        "def children(self) -> list[Module]: ...",
+        "def named_modules(self, prefix: str = '') -> dict[str, Module]: ...",
+        "def named_children(self) -> dict[str, Module]: ...",
+        "def apply(self: _M, f: Callable[[Module], Any]) -> _M: ...",
+        "def requires_grad_(self: _M, requires_grad: _bool = True) -> _M: ...",
+        "def extra_repr(self) -> str: ...",
         "def cpu(self: _M) -> _M: ...",
         "def cuda(self: _M) -> _M: ...",
-        "def to(self: _M, device: _Device) -> _M: ...",
-        "def train(self: _M) -> _M: ...",
+        "def to(self: _M, device: _Device | _DType | None = None, dtype: _DType | None = None) -> _M: ...",
+        "def float(self: _M) -> _M: ...",
+        "def double(self: _M) -> _M: ...",
+        "def half(self: _M) -> _M: ...",
+        "def bfloat16(self: _M) -> _M: ...",
+        "def train(self: _M, mode: _bool = True) -> _M: ...",
         "def eval(self: _M) -> _M: ...",
         "def state_dict(self) -> dict[str, NDArray]: ...",
-        "def load_state_dict(self, state: Mapping[str, Any]) -> None: ...",
+        "def load_state_dict(self, state: Mapping[str, Any], strict: _bool = True) "
+        "-> tuple[list[str], list[str]]: ...",
     ]
     linear = ["weight: Parameter", "bias: Parameter | None"]
     norm = ["weight: Parameter", "bias: Parameter", "running_mean: NDArray", "running_var: NDArray"]
@@ -378,14 +433,16 @@ def stubs():
     ]
     extra = {
         "Module": module,
-        "BatchNorm1d": [*norm, "def __call__(self, x: Tensor) -> Tensor: ..."],
+        "BatchNorm1d": norm,
     }
     extra["BatchNorm2d"] = extra["BatchNorm1d"]
     extra["RNNCell"] = cell
     extra["RNN"] = ["cells: list[RNNCell]"]
     extra["LayerNorm"] = ["weight: Parameter", "bias: Parameter"]
     extra["Embedding"] = ["weight: Parameter"]
-    for name in ("Linear", "Conv1d", "Conv2d", "ConvTranspose1d", "ConvTranspose2d"):
+    extra["BatchNorm3d"] = extra["BatchNorm1d"]
+    convolutions = [f"Conv{kind}{n}d" for kind in ("", "Transpose") for n in (1, 2, 3)]
+    for name in ("Linear", *convolutions):
         extra[name] = linear
     classes = [
         "Module",
@@ -411,20 +468,18 @@ def stubs():
         "def zero_grad(self, set_to_none: _bool = True) -> None: ...",
         "def reset_grad(self) -> None: ...",
         "def clip_grad_norm(self, max_norm: float = 1.0) -> float: ...",
-        "def step(self) -> None: ...",
+        "def add_param_group(self, given: dict[str, Any]) -> None: ...",
+        "def state_dict(self) -> dict[str, Any]: ...",
+        "def load_state_dict(self, state: Mapping[str, Any]) -> None: ...",
+        "def step(self, closure: Callable[[], Any] | None = None) -> Any: ...",
     ]
     files["optim.pyi"] = (
         MARK
-        + imports("Tensor", more="from . import lr_scheduler as lr_scheduler\n")
+        + imports("NDArray", "Tensor", more="from . import lr_scheduler as lr_scheduler\n")
         + class_stub(
             optim,
-            ["Optimizer", "SGD", "Adam", "AdamW", "RMSprop"],
-            {
-                "Optimizer": step,
-                "SGD": ["lr: float"],
-                "Adam": ["lr: float"],
-                "RMSprop": ["lr: float"],
-            },
+            [n for n in optim.__all__ if n != "lr_scheduler"],
+            {"Optimizer": [*step, "lr: float"], "ASGD": ["averages: list[NDArray]"]},
         )
     )
     each = {

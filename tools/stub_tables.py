@@ -86,12 +86,27 @@ PARAMETERS = {
     "rtol": "float | NDArray | None",
     "batch_size": "int",
     "groups": "int",
-    "stride": "int | tuple[int, int] | None",
-    "padding": "int | tuple[int, int] | None",
-    "dilation": "int | tuple[int, int]",
-    "output_padding": "int | tuple[int, int]",
-    "kernel_size": "int | tuple[int, int]",
-    "kernel": "int",
+    "stride": "int | tuple[int, ...] | None",
+    "padding": "int | str | tuple[int, ...] | None",
+    "dilation": "int | tuple[int, ...]",
+    "output_padding": "int | tuple[int, ...]",
+    "kernel_size": "int | tuple[int, ...]",
+    "kernel": "int | tuple[int, ...]",
+    "ceil_mode": "_bool",
+    "count_include_pad": "_bool",
+    "divisor_override": "int | None",
+    "bidirectional": "_bool",
+    "batch_first": "_bool",
+    "reduction": "str",
+    "padding_mode": "str",
+    "padding_idx": "int | None",
+    "amsgrad": "_bool",
+    "maximize": "_bool",
+    "nesterov": "_bool",
+    "centered": "_bool",
+    "training": "_bool",
+    "inplace": "_bool",
+    "ignore_index": "int | None",
     "in_features": "int",
     "out_features": "int",
     "in_channels": "int",
@@ -161,12 +176,6 @@ OWN = {  # (function, parameter)
     ("compile", "function"): "Callable[..., Any]",
     ("layer_norm", "scale"): "_ArrayLike | Tensor | None",
     ("layer_norm", "shift"): "_ArrayLike | Tensor | None",
-    ("max_pool2d", "stride"): "int | None",
-    ("avg_pool2d", "stride"): "int | None",
-    ("MaxPool2d", "kernel_size"): "int",
-    ("AvgPool2d", "kernel_size"): "int",
-    ("MaxPool2d", "stride"): "int | None",
-    ("AvgPool2d", "stride"): "int | None",
     ("key", "key"): "random.Key",
     ("split", "key"): "random.Key",
     ("choice", "x"): "int | NDArray",
@@ -177,6 +186,13 @@ OWN = {  # (function, parameter)
     ("log_softmax", "axis"): "int",
     ("Softmax", "axis"): "int",
 }
+for _name in ("rrelu", "RReLU"):
+    OWN[_name, "lower"] = OWN[_name, "upper"] = "float"
+    OWN[_name, "__init__", "lower"] = OWN[_name, "__init__", "upper"] = "float"
+for _name in ("local_response_norm", "LocalResponseNorm"):
+    OWN[_name, "k"] = OWN[_name, "__init__", "k"] = "float"
+OWN["BatchNorm1d", "__init__", "momentum"] = "float | None"
+OWN["LayerNorm", "__init__", "dim"] = "int | Sequence[int] | None"
 for _name in ("rand", "randn", "constant", "ones", "zeros"):
     OWN["init", _name, "shape"] = "int"
 TUPLE = "tuple[int, ...]"

@@ -429,14 +429,16 @@ PyObject* reduce_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
     for (Py_ssize_t i = 0; i < named; ++i) {
       PyObject* name = PyTuple_GET_ITEM(names, i);
       PyObject* value = args[count + i];
-      if (PyUnicode_CompareWithASCIIString(name, "axis") == 0 ||
-          PyUnicode_CompareWithASCIIString(name, "axes") == 0) {
+      auto is = [&](const char* known) {
+        return PyUnicode_CompareWithASCIIString(name, known) == 0;
+      };
+      if (is("axis") || is("axes") || is("dim")) {  // dim and keepdim are PyTorch's names
         set_axis(value);
-      } else if (PyUnicode_CompareWithASCIIString(name, "keepdims") == 0) {
+      } else if (is("keepdims") || is("keepdim")) {
         keepdims = PyObject_IsTrue(value) == 1;
-      } else if (PyUnicode_CompareWithASCIIString(name, "dtype") == 0) {
+      } else if (is("dtype")) {
         dtype = optional_elem(value);
-      } else if (PyUnicode_CompareWithASCIIString(name, "out") == 0 && value == Py_None) {
+      } else if (is("out") && value == Py_None) {
         // what numpy.sum(array) passes on
       } else {
         PyErr_Format(PyExc_TypeError, "unexpected keyword argument %R", name);

@@ -57,6 +57,15 @@ GradientFn no_second(const char* name) {
   };
 }
 
+/// max(dim=) and min(dim=) of PyTorch give values and positions; weft's give values.
+Tensor refuse_pairs(const Tensor& t, const char* name, nb::handle dim) {
+  std::string axis(nb::str(dim).c_str());
+  throw Error(ErrorKind::value, "tensor.max.dim",
+              cat(name, "(dim=", axis, ") of shape ", to_string(t.shape()),
+                  " would be a pair of values and positions in PyTorch, and is not here"))
+      .help(cat("values: ", name, "(axis=", axis, "); positions: arg", name, "(axis=", axis, ")"));
+}
+
 Axes axes_of(nb::handle o) {
   Axes axes;
   if (!o.is_none()) {
@@ -327,7 +336,7 @@ void bind_tensor(nb::module_& m) {
             return mean(t, axes_of(axis), keepdims);
           },
           nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
-      // PyTorch's names of the arguments. Not of max and min, which give pairs there.
+      // PyTorch's names of the arguments. Those of max and min are refused: they give pairs there.
       .def(
           "sum",
           [](const Tensor& t, nb::handle dim, bool keepdim) {
@@ -352,6 +361,12 @@ void bind_tensor(nb::module_& m) {
             return -max(-t, axes_of(axis), keepdims);
           },
           nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
+      .def(
+          "max", [](const Tensor& t, nb::handle dim, bool) { return refuse_pairs(t, "max", dim); },
+          nb::arg("dim"), nb::arg("keepdim") = false)
+      .def(
+          "min", [](const Tensor& t, nb::handle dim, bool) { return refuse_pairs(t, "min", dim); },
+          nb::arg("dim"), nb::arg("keepdim") = false)
       .def("reshape", [](const Tensor& t, nb::args shape) { return reshape(t, shape_args(shape)); })
       .def("permute", [](const Tensor& t, nb::args axes) { return permute(t, ints(axes)); })
       .def(
@@ -385,6 +400,12 @@ void bind_tensor(nb::module_& m) {
           },
           nb::arg("axis") = nb::none(), nb::arg("keepdims") = false)
       .def(
+          "logsumexp",
+          [](const Tensor& t, nb::handle dim, bool keepdim) {
+            return logsumexp(t, axes_of(dim), keepdim);
+          },
+          nb::arg("dim"), nb::arg("keepdim") = false)
+      .def(
           "layer_norm",
           [](const Tensor& t, const Tensor& scale, const Tensor& shift, double eps) {
             return layer_norm(t, scale, shift, eps);
@@ -403,8 +424,8 @@ void bind_tensor(nb::module_& m) {
            })
       .def("windows", [](const Tensor& t, std::int64_t kh, std::int64_t kw,
                          std::int64_t stride) { return windows(t, kh, kw, stride); })
-      .def("__getitem__", get)
-      .def("__setitem__", set)
+      .def("__getitem__", get, nb::arg().none())
+      .def("__setitem__", set, nb::arg().none(), nb::arg().none())
       .def("__len__", [](const Tensor& t) { return nb::len(nb::steal(wrap(t.data()))); })
       .def("__bool__", [](const Tensor& t) { return truth(t); })
       .def(

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import copyreg
 import operator
 
 from . import _core
 from ._core import NDArray, Tensor
 from ._errors import error as _error
 from ._namespace import argmax, argmin, mean
+from ._torch_names import understanding as _understanding
 from .autograd import Function
 
 
@@ -209,7 +211,7 @@ for _name, _method in {
     "repeat": _function("repeat", "Each element several times: weft.repeat."),
 }.items():
     _method.__name__ = _method.__qualname__ = _name
-    setattr(NDArray, _name, _method)
+    setattr(NDArray, _name, _understanding(_method))
 NDArray.real, NDArray.imag = _part("real"), _part("imag")
 
 
@@ -255,6 +257,12 @@ def _rebuild(raw, shape, dtype):
     return _core._from_bytes(raw, shape, dtype)
 
 
+def _operation(name):
+    return _core.operations[name]
+
+
+# Operations are kept by name: a module that holds weft.relu can be copied and pickled.
+copyreg.pickle(type(_core.operations["relu"]), lambda f: (_operation, (f.__name__,)))
 NDArray.__reduce__ = lambda self: (_rebuild, (_core._to_bytes(self), self.shape, self.dtype))
 NDArray.__copy__ = lambda self: self.copy()
 NDArray.__deepcopy__ = lambda self, memo: self.copy()
@@ -440,4 +448,4 @@ for _name, _method in {
     "clip": _clip,
 }.items():
     _method.__name__ = _method.__qualname__ = _name
-    setattr(Tensor, _name, _method)
+    setattr(Tensor, _name, _understanding(_method))

@@ -6,6 +6,7 @@ from __future__ import annotations
 from . import _core
 from . import _namespace as _ns
 from ._errors import error as _error
+from ._torch_names import understand as _understand
 from ._namespace.common import _array, _axis, _is_tensor
 
 __all__ = [
@@ -239,3 +240,6 @@ def __getattr__(name):
     from ._names import FFT, missing
 
     raise missing("weft.fft", name, FFT)
+
+
+_understand(globals(), __all__, "weft.fft")

@@ -9,6 +9,7 @@ from collections import namedtuple as _namedtuple
 from . import _core
 from . import _namespace as _ns
 from ._errors import error as _error
+from ._torch_names import understand as _understand
 from ._namespace.common import _array, _is_tensor
 from .autograd import Function as _Function
 from ._namespace import matmul, matrix_transpose, tensordot, vecdot
@@ -328,3 +329,6 @@ def __getattr__(name):
     from ._names import LINALG, missing
 
     raise missing("weft.linalg", name, LINALG)
+
+
+_understand(globals(), __all__, "weft.linalg")

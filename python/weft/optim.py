@@ -1,207 +1,123 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Optimizers. They change parameters' data and never extend a graph."""
+"""Optimizers. They change parameters' data and never extend a graph. Formulas and names of options are PyTorch's."""
 
 from __future__ import annotations
 
 import weft
 
 from . import lr_scheduler
+from ._adaptive import ASGD, Adadelta, Adagrad, Adamax, NAdam, RAdam, Rprop
 from ._errors import error as _error
+from ._optimizer import Optimizer, _decayed
 
-__all__ = ["Optimizer", "SGD", "Adam", "AdamW", "RMSprop", "lr_scheduler"]
-
-
-class Optimizer:
-    """Holds parameters; step() updates those that have a gradient.
-
-    `params` are tensors, or groups of them: dicts with "params" and the options that differ in the group, as in
-    PyTorch. `param_groups` lists the groups with all their options, which may be changed between steps. An option read
-    from the optimizer (`opt.lr`) is the first group's; assigned, it holds for all groups.
-    """
-
-    # Names of what state_dict keeps besides the rows by parameter: options of groups, and counters.
-    _kept: tuple[str, ...] = ()
-    _rows: tuple[str, ...] = ()
-    _options: tuple[str, ...] = ("lr",)
-
-    def __init_subclass__(cls, **kwargs):
-        super().__init_subclass__(**kwargs)
-        for name in cls._options:
-            setattr(cls, name, _option(name))
-
-    def __init__(self, params, lr=0.01, **options):
-        self._defaults = {"lr": lr, **options}
-        groups = list(params)
-        if not all(isinstance(g, dict) for g in groups):
-            groups = [{"params": groups}]
-        self.param_groups = []
-        for given in groups:
-            self.add_param_group(given)
-
-    def add_param_group(self, given):
-        """One more group: a dict with "params" and the options that differ. Raises ArgumentError, DTypeError."""
-        seen = {id(p) for p in self.params}
-        group = {**self._defaults, **given}
-        unknown = sorted(set(group) - {"params", "initial_lr", *self._options})
-        if unknown or "params" not in given:
-            raise _error(
-                weft.ArgumentError,
-                "optim.params.group",
-                f"{type(self).__name__} has a group with the keys {sorted(given)}",
-                [f'legal: "params" and {", ".join(self._options)}'],
-            )
-        held = group["params"]
-        group["params"] = [held] if isinstance(held, weft.Tensor) else list(held)
-        for p in group["params"]:
-            if not isinstance(p, weft.Tensor):
-                raise _error(
-                    weft.DTypeError,
-                    "optim.params.type",
-                    f"an optimizer takes tensors, got a {type(p).__name__}",
-                    help="pass model.parameters(), or groups: [{'params': [...], 'lr': 0.1}, ...]",
-                )
-        twice = [p for p in group["params"] if id(p) in seen]
-        if twice:
-            raise _error(
-                weft.ArgumentError,
-                "optim.params.twice",
-                f"a parameter of shape {twice[0].shape} is in more than one group",
-            )
-        seen.update(id(p) for p in group["params"])
-        if not group["lr"] >= 0:
-            raise _error(
-                weft.ArgumentError,
-                "optim.lr",
-                f"the learning rate is {group['lr']}",
-                ["legal: 0 and more"],
-            )
-        self.param_groups.append(group)
-
-    @property
-    def params(self):
-        """The parameters of all groups, in order."""
-        return [p for g in self.param_groups for p in g["params"]]
-
-    def _each(self):
-        """(index among all parameters, parameter, options of its group) of those with a gradient."""
-        i = 0
-        for group in self.param_groups:
-            for p in group["params"]:
-                if p.grad is not None:
-                    yield i, p, group
-                i += 1
-
-    def _option_state(self, name):
-        values = [g[name] for g in self.param_groups]
-        return values if len(values) > 1 else values[0]
-
-    def state_dict(self):
-        """Rates, counters and running averages: what load_state_dict goes on with.
-
-        An option is one value, or a list of one for each group.
-        """
-        out = {name: self._option_state(name) for name in self._options}
-        out |= {name: getattr(self, name) for name in self._kept}
-        for name in self._rows:
-            out[name.strip("_")] = {i: x.copy() for i, x in getattr(self, name).items()}
-        return out
-
-    def load_state_dict(self, state):
-        """Takes what state_dict gave. Raises ArgumentError when names differ."""
-        wanted = {*self._options, *self._kept, *(name.strip("_") for name in self._rows)}
-        if set(state) != wanted:
-            raise _error(
-                weft.ArgumentError,
-                "optim.state.names",
-                f"the state holds {sorted(state)}; needed: {sorted(wanted)}",
-            )
-        for name in self._options:
-            values = state[name]
-            if not isinstance(values, (list, tuple)):
-                values = [values] * len(self.param_groups)
-            if len(values) != len(self.param_groups):
-                raise _error(
-                    weft.ArgumentError,
-                    "optim.state.groups",
-                    f"the state is of {len(values)} groups, the optimizer has {len(self.param_groups)}",
-                )
-            for group, value in zip(self.param_groups, values):
-                group[name] = value
-        for name in self._kept:
-            setattr(self, name, state[name])
-        for name in self._rows:
-            rows = state[name.strip("_")]
-            setattr(self, name, {int(i): weft.asarray(x, copy=True) for i, x in rows.items()})
-
-    def zero_grad(self, set_to_none=True):
-        """Forgets the gradients; with set_to_none=False they become zeros."""
-        for p in self.params:
-            p.grad = None if set_to_none or p.grad is None else weft.zeros_like(p.grad.data)
-
-    reset_grad = zero_grad
-
-    def clip_grad_norm(self, max_norm=1.0):
-        """Scales all gradients so that their joint norm is at most max_norm; returns the norm."""
-        from .nn.utils import clip_grad_norm_
-
-        return clip_grad_norm_(self.params, max_norm)
-
-    def step(self):
-        raise NotImplementedError
-
-
-def _option(name):
-    def read(self):
-        return self.param_groups[0][name]
-
-    def write(self, value):
-        for group in self.param_groups:
-            group[name] = value
-
-    return property(read, write, doc=f"{name} of the first group; assigning sets it in all groups.")
+__all__ = [
+    "Optimizer",
+    "SGD",
+    "Adam",
+    "AdamW",
+    "RMSprop",
+    "Adagrad",
+    "Adadelta",
+    "Adamax",
+    "NAdam",
+    "RAdam",
+    "Rprop",
+    "ASGD",
+    "lr_scheduler",
+]
 
 
 class SGD(Optimizer):
-    """Stochastic gradient descent with momentum (nesterov: looked up one step ahead) and weight decay."""
+    """Stochastic gradient descent with momentum (nesterov: looked up one step ahead) and weight decay.
 
-    _options, _rows = ("lr", "momentum", "weight_decay", "nesterov"), ("_velocity",)
+    The gradient enters the velocity times 1 - dampening. Raises ArgumentError for nesterov without momentum or with
+    dampening.
+    """
 
-    def __init__(self, params, lr=0.01, momentum=0.0, weight_decay=0.0, nesterov=False):
+    _options = ("lr", "momentum", "weight_decay", "nesterov", "dampening", "maximize")
+    _rows = ("_velocity",)
+
+    def __init__(
+        self,
+        params,
+        lr=0.01,
+        momentum=0.0,
+        weight_decay=0.0,
+        nesterov=False,
+        dampening=0.0,
+        maximize=False,
+    ):
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise _error(
+                weft.ArgumentError,
+                "optim.sgd.nesterov",
+                f"nesterov with momentum {momentum} and dampening {dampening}",
+                ["legal: momentum above 0, dampening 0"],
+            )
         super().__init__(
-            params, lr, momentum=momentum, weight_decay=weight_decay, nesterov=nesterov
+            params,
+            lr,
+            momentum=momentum,
+            weight_decay=weight_decay,
+            nesterov=nesterov,
+            dampening=dampening,
+            maximize=maximize,
         )
         self._velocity = {}
 
-    def step(self):
-        for i, p, options in self._each():
-            g, momentum = p.grad.data, options["momentum"]
-            if options["weight_decay"]:
-                g = g + p.data * options["weight_decay"]
+    def _update(self):
+        for i, p, g, options in self._each():
+            g, momentum = _decayed(g, p, options), options["momentum"]
             if momentum:
                 v = self._velocity.get(i)
-                v = self._velocity[i] = g if v is None else v * momentum + g
+                part = g * (1.0 - options["dampening"]) if options["dampening"] else g
+                v = self._velocity[i] = g if v is None else v * momentum + part
                 g = g + v * momentum if options["nesterov"] else v
             p.data = p.data - g * options["lr"]
 
 
 class Adam(Optimizer):
-    """Adam with bias correction; weight decay is added to the gradient."""
+    """Adam with bias correction; weight decay is added to the gradient. amsgrad divides by the largest of the running
+    squares so far."""
 
     decoupled = False
-    _options = ("lr", "beta1", "beta2", "eps", "weight_decay")
-    _kept, _rows = ("t",), ("_m", "_v")
+    _options = ("lr", "beta1", "beta2", "eps", "weight_decay", "amsgrad", "maximize")
+    _rows = ("_m", "_v", "_largest")
 
     def __init__(
-        self, params, lr=0.001, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.0, betas=None
+        self,
+        params,
+        lr=0.001,
+        beta1=0.9,
+        beta2=0.999,
+        eps=1e-8,
+        weight_decay=0.0,
+        betas=None,
+        amsgrad=False,
+        maximize=False,
     ):
-        beta1, beta2 = (beta1, beta2) if betas is None else betas
-        super().__init__(params, lr, beta1=beta1, beta2=beta2, eps=eps, weight_decay=weight_decay)
-        self.t, self._m, self._v = 0, {}, {}
+        # PyTorch's third argument is a pair.
+        beta1, beta2 = beta1 if isinstance(beta1, (tuple, list)) else betas or (beta1, beta2)
+        super().__init__(
+            params,
+            lr,
+            beta1=beta1,
+            beta2=beta2,
+            eps=eps,
+            weight_decay=weight_decay,
+            amsgrad=amsgrad,
+            maximize=maximize,
+        )
+        self._m, self._v, self._largest = {}, {}, {}
 
-    def step(self):
-        self.t += 1
-        for i, p, options in self._each():
-            g, x, lr, decay = p.grad.data, p.data, options["lr"], options["weight_decay"]
+    @property
+    def t(self):
+        """The number of steps taken: of the parameter that took most."""
+        return max(self._steps.values(), default=0)
+
+    def _update(self):
+        for i, p, g, options in self._each():
+            t, x, lr, decay = self._count(i), p.data, options["lr"], options["weight_decay"]
             beta1, beta2 = options["beta1"], options["beta2"]
             if decay:
                 if self.decoupled:
@@ -210,8 +126,11 @@ class Adam(Optimizer):
                     g = g + x * decay
             m = self._m[i] = self._m.get(i, 0.0) * beta1 + g * (1 - beta1)
             v = self._v[i] = self._v.get(i, 0.0) * beta2 + g * g * (1 - beta2)
-            root = weft.sqrt(v * (1.0 / (1 - beta2**self.t))) + options["eps"]
-            p.data = x - m * (lr / (1 - beta1**self.t)) / root
+            if options["amsgrad"]:
+                largest = self._largest.get(i)
+                v = self._largest[i] = v if largest is None else weft.maximum(largest, v)
+            root = weft.sqrt(v * (1.0 / (1 - beta2**t))) + options["eps"]
+            p.data = x - m * (lr / (1 - beta1**t)) / root
 
 
 class AdamW(Adam):
@@ -220,29 +139,56 @@ class AdamW(Adam):
     decoupled = True
 
     def __init__(
-        self, params, lr=0.001, beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01, betas=None
+        self,
+        params,
+        lr=0.001,
+        beta1=0.9,
+        beta2=0.999,
+        eps=1e-8,
+        weight_decay=0.01,
+        betas=None,
+        amsgrad=False,
+        maximize=False,
     ):
-        super().__init__(params, lr, beta1, beta2, eps, weight_decay, betas)
+        super().__init__(params, lr, beta1, beta2, eps, weight_decay, betas, amsgrad, maximize)
 
 
 class RMSprop(Optimizer):
-    """Steps over the root of a running mean of squared gradients, with momentum."""
+    """Steps over the root of a running mean of squared gradients, with momentum; `centered` takes the variance."""
 
-    _options = ("lr", "alpha", "eps", "weight_decay", "momentum")
-    _rows = ("_square", "_velocity")
+    _options = ("lr", "alpha", "eps", "weight_decay", "momentum", "centered", "maximize")
+    _rows = ("_square", "_velocity", "_mean")
 
-    def __init__(self, params, lr=0.01, alpha=0.99, eps=1e-8, weight_decay=0.0, momentum=0.0):
+    def __init__(
+        self,
+        params,
+        lr=0.01,
+        alpha=0.99,
+        eps=1e-8,
+        weight_decay=0.0,
+        momentum=0.0,
+        centered=False,
+        maximize=False,
+    ):
         super().__init__(
-            params, lr, alpha=alpha, eps=eps, weight_decay=weight_decay, momentum=momentum
+            params,
+            lr,
+            alpha=alpha,
+            eps=eps,
+            weight_decay=weight_decay,
+            momentum=momentum,
+            centered=centered,
+            maximize=maximize,
         )
-        self._square, self._velocity = {}, {}
+        self._square, self._velocity, self._mean = {}, {}, {}
 
-    def step(self):
-        for i, p, options in self._each():
-            g, alpha = p.grad.data, options["alpha"]
-            if options["weight_decay"]:
-                g = g + p.data * options["weight_decay"]
+    def _update(self):
+        for i, p, g, options in self._each():
+            g, alpha = _decayed(g, p, options), options["alpha"]
             v = self._square[i] = self._square.get(i, 0.0) * alpha + g * g * (1 - alpha)
+            if options["centered"]:
+                mean = self._mean[i] = self._mean.get(i, 0.0) * alpha + g * (1 - alpha)
+                v = v - mean * mean
             g = g / (weft.sqrt(v) + options["eps"])
             if options["momentum"]:
                 g = self._velocity[i] = self._velocity.get(i, 0.0) * options["momentum"] + g

@@ -51,12 +51,21 @@ def to_torch(x, like=None):
     return out if like is None else out.to(like.device)
 
 
+def _cell_suffix(module, k):
+    """What PyTorch adds to the names of the parameters of a recurrent layer's cell."""
+    layer, direction = divmod(k, module.directions)
+    return f"_l{layer}" + "_reverse" * direction
+
+
 def _from_state(state, prefix, module, out):
     """Moves the entries of `state` that belong to `module` into `out`, under our names and in our layout."""
     entry = lambda name: weft.array(from_torch(state.pop(f"{prefix}{name}")))  # noqa: E731
     if isinstance(module, (weft.nn.RNN, weft.nn.RNNCell)):
         cells = (
-            {f"{prefix}cells.{k}.": (cell, f"_l{k}") for k, cell in enumerate(module.cells)}
+            {
+                f"{prefix}cells.{k}.": (cell, _cell_suffix(module, k))
+                for k, cell in enumerate(module.cells)
+            }
             if isinstance(module, weft.nn.RNN)
             else {prefix: (module, "")}
         )
@@ -96,7 +105,10 @@ def state_dict(module):
                     arrays[dot + name] = arrays[dot + name].T
         if isinstance(part, weft.nn.RNN):
             for k, cell in enumerate(part.cells):
-                names |= {f"{dot}cells.{k}.{n}": f"{dot}{n}_l{k}" for n in cell.named_parameters()}
+                suffix = _cell_suffix(part, k)
+                names |= {
+                    f"{dot}cells.{k}.{n}": f"{dot}{n}{suffix}" for n in cell.named_parameters()
+                }
     return {names.get(n, n): to_torch(x.compact().to("cpu")).clone() for n, x in arrays.items()}
 
 

@@ -17,6 +17,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from weft._wse_library import (
+    SIMULATES,
+    WseDeviceError,
+    WseError,
+    WseValueError,
+    directly,
+    library,
+    raise_error,
+    tool,
+    value_error,
+)
+
 __all__ = [
     "Color",
     "Edge",
@@ -41,163 +53,6 @@ __all__ = [
 ]
 
 
-class WseError(RuntimeError):
-    """An error of the compiler, the runtime or the simulated machine; `.code` is its stable slug."""
-
-    def __init__(self, code: str, message: str, text: str, kind: str):
-        super().__init__(text)
-        self.code, self.message, self.kind = code, message, kind
-
-
-class WseValueError(WseError, ValueError):
-    """An argument outside its domain."""
-
-
-class WseDeviceError(WseError):
-    """There is no such machine here."""
-
-
-def _value_error(code: str, message: str, kind: str = "value") -> WseValueError:
-    return WseValueError(code, message, f"error[{code}]: {message}", kind)
-
-
-def _core_error(kind: str):
-    """The class of `weft` itself for this kind of error, if the core is there."""
-    try:
-        import weft
-    except ImportError:
-        return None
-    names = {
-        "device": "DeviceError",
-        "fault": "Fault",
-        "value": "ValueError_",
-        "shape": "ShapeError",
-        "index": "IndexError",
-    }
-    return getattr(weft, names.get(kind, "Error"), None)
-
-
-def _raise(text: str):
-    e = json.loads(text)
-    kinds = {
-        "value": WseValueError,
-        "shape": WseValueError,
-        "dtype": WseValueError,
-        "index": WseValueError,
-        "parse": WseValueError,
-        "device": WseDeviceError,
-    }
-    cls = kinds.get(e["kind"], WseError)
-    core = _core_error(e["kind"])
-    if isinstance(core, type) and issubclass(core, Exception) and not issubclass(cls, core):
-        try:
-            cls = type(cls.__name__, (cls, core), {})
-        except TypeError:  # incompatible layouts: the plain class must do
-            pass
-    try:
-        err = cls(e["code"], e["message"], e["text"], e["kind"])
-    except TypeError:
-        err = kinds.get(e["kind"], WseError)(e["code"], e["message"], e["text"], e["kind"])
-    raise err
-
-
-class _Library:
-    """libweft_wse, opened at first use."""
-
-    def __init__(self):
-        self._lib = None
-
-    def get(self):
-        if self._lib is None:
-            here = pathlib.Path(__file__).resolve().parent
-            roots = [here, here.parent.parent / "build" / "python" / "weft"]
-            if named := os.environ.get("WEFT_WSE_LIBRARY"):
-                roots.insert(0, pathlib.Path(named).parent)
-            tried = [r / "libweft_wse.so" for r in roots]
-            found = next((p for p in tried if p.exists()), None)
-            if found is None:
-                raise ImportError(
-                    "libweft_wse.so was not found; searched " + ", ".join(map(str, tried))
-                )
-            lib = ctypes.CDLL(str(found))
-            p, s = ctypes.c_void_p, ctypes.c_char_p
-            lib.weft_wse_open.restype, lib.weft_wse_open.argtypes = p, [s, s, ctypes.POINTER(p)]
-            lib.weft_wse_close.restype, lib.weft_wse_close.argtypes = None, [p]
-            lib.weft_wse_call.restype = p
-            lib.weft_wse_call.argtypes = [p, s, s, p, ctypes.c_int64, ctypes.POINTER(p)]
-            lib.weft_wse_tool.restype, lib.weft_wse_tool.argtypes = p, [s, s, ctypes.POINTER(p)]
-            lib.weft_wse_free.restype, lib.weft_wse_free.argtypes = None, [p]
-            lib.weft_wse_watch.restype, lib.weft_wse_watch.argtypes = None, [p]
-            self._lib = lib
-        return self._lib
-
-    def patiently(self, call, *args):
-        """Calls a function of the library that may take long. In the main thread a worker makes the call, so
-        that Python's signal handlers run meanwhile: what one raises (Ctrl-C) ends the call and is raised."""
-        if threading.current_thread() is not threading.main_thread():
-            return call(*args)
-        stop, done, outcome = ctypes.c_int32(0), threading.Semaphore(0), []
-
-        def work():
-            self.get().weft_wse_watch(ctypes.byref(stop))
-            try:
-                outcome.append((call(*args), None))
-            except BaseException as reason:  # noqa: BLE001  (handed to the caller)
-                outcome.append((None, reason))
-            finally:
-                self.get().weft_wse_watch(None)
-                done.release()
-
-        threading.Thread(target=work, daemon=True).start()
-        try:
-            done.acquire()
-        except BaseException:
-            stop.value = 1
-            while True:  # whatever else is raised: the worker still uses the arguments
-                try:
-                    done.acquire()
-                    break
-                except BaseException:  # noqa: BLE001
-                    continue
-            raise
-        result, reason = outcome[0]
-        if reason is not None:
-            raise reason
-        return result
-
-    def take(self, pointer) -> str:
-        text = ctypes.string_at(pointer).decode()
-        self.get().weft_wse_free(pointer)
-        return text
-
-    def finish(self, result, error):
-        if error.value:
-            _raise(self.take(error))
-        return json.loads(self.take(result))
-
-
-_library = _Library()
-# Methods of a runtime that let simulated time pass; all others are answered at once.
-_SIMULATES = frozenset(
-    "load run stop launch memcpy_h2d memcpy_d2h send receive task_wait is_task_done".split()
-)
-
-
-def _directly(call, *args):
-    return call(*args)
-
-
-def _tool(method: str, args: dict):
-    error = ctypes.c_void_p()
-    result = _library.patiently(
-        _library.get().weft_wse_tool,
-        method.encode(),
-        json.dumps(args).encode(),
-        ctypes.byref(error),
-    )
-    return _library.finish(result, error)
-
-
 def compile_csl(
     root: str,
     out: str,
@@ -216,7 +71,7 @@ def compile_csl(
 ) -> dict:
     """Compiles a layout file and writes the artifact directory `out`; returns {"warnings", "printed"}, with
     `routes` also {"routes"}, a table of every PE's colors."""
-    return _tool(
+    return tool(
         "compile",
         {
             "root": os.fspath(root),
@@ -264,7 +119,7 @@ class Task:
 def _words(array, what: str, writable: bool):
     """The array as 32-bit words without a copy."""
     if not isinstance(array, np.ndarray):
-        raise _value_error(
+        raise value_error(
             "wse.memcpy.array", f"{what} needs a NumPy array, not {type(array).__name__}"
         )
     problem = None
@@ -293,7 +148,7 @@ def _words(array, what: str, writable: bool):
             f"{what}: the array of {array.size} elements is read-only",
         )
     if problem:
-        raise _value_error(*problem)
+        raise value_error(*problem)
     return array
 
 
@@ -394,7 +249,7 @@ class SdkRuntime:
             "trace_links": trace_links,
         }
         if simfab_numthreads is not None and not 1 <= simfab_numthreads <= 64:
-            raise _value_error(
+            raise value_error(
                 "wse.runtime.threads",
                 f"simfab_numthreads is {simfab_numthreads}; legal are 1 to 64",
             )
@@ -403,25 +258,25 @@ class SdkRuntime:
         self._traced = options["trace"]
         self._handle = None
         error = ctypes.c_void_p()
-        self._handle = _library.get().weft_wse_open(
+        self._handle = library.get().weft_wse_open(
             self._directory.encode(), json.dumps(options).encode(), ctypes.byref(error)
         )
         if error.value:
-            _raise(_library.take(error))
+            raise_error(library.take(error))
         self._keep: dict[int, object] = {}
         self._layout = self._call("layout")
         self._port_ids = {i: name for i, name in enumerate(self._layout["ports"])}
 
     def __del__(self):
-        if getattr(self, "_handle", None) and _library is not None:  # None: Python is ending
-            _library.get().weft_wse_close(self._handle)
+        if getattr(self, "_handle", None) and library is not None:  # None: Python is ending
+            library.get().weft_wse_close(self._handle)
             self._handle = None
 
     def _call(self, method: str, args: dict | None = None, array=None):
         error = ctypes.c_void_p()
         data = array.ctypes.data if array is not None else None
-        call = _library.get().weft_wse_call
-        result = (_library.patiently if method in _SIMULATES else _directly)(
+        call = library.get().weft_wse_call
+        result = (library.patiently if method in SIMULATES else directly)(
             call,
             self._handle,
             method.encode(),
@@ -430,7 +285,7 @@ class SdkRuntime:
             array.size if array is not None else 0,
             ctypes.byref(error),
         )
-        return _library.finish(result, error)
+        return library.finish(result, error)
 
     def _issue(self, method: str, args: dict, array, nonblock: bool) -> Task:
         handle = self._call(method, args, array)
@@ -504,14 +359,14 @@ class SdkRuntime:
         """Only the PEs at every `row_stride`-th column and `col_stride`-th row of the rectangle get data: `src` of
         shape [columns][rows][l], flattened in `order`. Other options as memcpy_h2d."""
         if min(row_stride, col_stride, w, h) < 1:
-            raise _value_error(
+            raise value_error(
                 "wse.memcpy.stride",
                 f"memcpy_h2d_stride: strides {row_stride} and {col_stride} over {w} x {h} PEs; all must be positive",
             )
         columns, rows = 1 + (w - 1) // row_stride, 1 + (h - 1) // col_stride
         words = _words(src, "memcpy_h2d_stride", False)
         if words.size != columns * rows * l:
-            raise _value_error(
+            raise value_error(
                 "wse.memcpy.size",
                 f"memcpy_h2d_stride: the array has {words.size} elements, {columns} x {rows} PEs take {l} each",
             )
@@ -582,7 +437,7 @@ class SdkRuntime:
                 ).type(a)
             code = _TYPES.get(a.dtype.str[1:])
             if code is None:
-                raise _value_error(
+                raise value_error(
                     "wse.launch.type", f"argument {i} has type {a.dtype}, which no PE has", "dtype"
                 )
             raw = (
@@ -616,7 +471,7 @@ class SdkRuntime:
         for i, n in self._port_ids.items():
             if n == str(name):
                 return i
-        raise _value_error(
+        raise value_error(
             "wse.stream.port",
             f'there is no port "{name}"; the program has {", ".join(self._port_ids.values()) or "none"}',
         )

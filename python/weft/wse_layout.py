@@ -296,10 +296,11 @@ class SdkLayout:
         return self._stack(regions, origin, gap, 1, "height")
 
     def compile(self, out_prefix: str | None = None, **_) -> Artifacts:
-        from weft.wse import SdkTarget, _tool
+        from weft._wse_library import tool
+        from weft.wse import SdkTarget
 
         out = out_prefix or tempfile.mkdtemp(prefix="weft-wse-")
-        _tool(
+        tool(
             "compile_layout",
             {
                 "out": out,

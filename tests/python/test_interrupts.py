@@ -208,7 +208,7 @@ except (KeyboardInterrupt, Stop) as reason:
 @pytest.mark.parametrize("body", ["@activate(again);", "while (true) { v[0] += 4; }"])
 def test_a_wafer_program_without_end(body, handler):
     wse = pytest.importorskip("weft.wse")
-    wse._library.get()
+    wse.library.get()
     out, err = interrupted(WAFER, body, handler)
     assert out == "stopped, and usable\n", err
 
@@ -218,7 +218,7 @@ def test_the_wafers_library_says_that_it_was_stopped(tmp_path):
     import ctypes
 
     wse = pytest.importorskip("weft.wse")
-    library, stop, seen = wse._library.get(), ctypes.c_int32(0), []
+    library, stop, seen = wse.library.get(), ctypes.c_int32(0), []
     start = WAFER.index("folder = ")
     program = WAFER[start : WAFER.index("class Stop")].replace(
         "tempfile.mkdtemp()", repr(str(tmp_path))

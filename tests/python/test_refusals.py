@@ -4,6 +4,7 @@ damaged at random."""
 
 import gzip
 import json
+import os
 import pathlib
 import re
 import struct
@@ -31,7 +32,42 @@ class NoLibrary:
     fft = ifft = staticmethod(lambda x: x)
 
 
+def traced(name, count):
+    x = weft._core._lazy_input(0, weft.float32, (2,))
+    return weft._core._lazy_row(name, [x] * count)
+
+
+def annotated():
+    from weft import te
+
+    te.compute((8,), lambda i: i, name="B", attrs={"note": object()})
+
+
+def demo_elsewhere(tmp_path):
+    from weft.cli import demo
+
+    home, place = demo.weft.__file__, pathlib.Path.cwd()
+    try:
+        os.chdir(tmp_path)
+        demo.weft.__file__ = str(tmp_path / "weft" / "__init__.py")
+        demo._examples()
+    finally:
+        os.chdir(place)
+        demo.weft.__file__ = home
+
+
 CASES = [
+    (lambda x, p: x.__dlpack__(stream=0, dl_device=(2, 0)), A, "array.dlpack.stream", "ambiguous"),
+    (
+        lambda x, p: weft._core._reduce("mode", x, None, False, None),
+        A,
+        "array.reduce.unknown",
+        'no reduction "mode"',
+    ),
+    (lambda x, p: traced("gamma", 1), A, "compile.row.unknown", 'no operation "gamma"'),
+    (lambda x, p: traced("add", 1), A, "compile.row.arity", "add takes 2 arguments and got 1"),
+    (lambda x, p: demo_elsewhere(p), weft.IOError, "cli.demo.examples", "not part of this"),
+    (lambda x, p: annotated(), A, "python.value", "cannot be stored in a program: <object"),
     (lambda x, p: x.__array_namespace__(api_version="1999.01"), A, "array.api.version", "1999.01"),
     (lambda x, p: weft.arange(1, 5, 0), A, "array.arange.step", "from 1 to 5"),
     (lambda x, p: weft.astype(x * 1j, "float32"), D, "array.astype.complex", "real"),

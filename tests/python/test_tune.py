@@ -176,3 +176,157 @@ def test_several_blocks(tmp_path):
     a, b = weft.asarray(x), weft.zeros((16, 24), dtype="float32")
     weft.build(sch)["softmax_like"](a, b)
     assert np.allclose(b.numpy(), x / x.sum(1, keepdims=True), rtol=1e-5)
+
+
+# ---- budgets, limits, ranking
+
+
+def test_a_budget_of_time_ends_the_search(tmp_path, monkeypatch):
+    from weft.tuning import search
+
+    now = iter(range(0, 10000, 10))  # every look at the clock is ten seconds later
+    monkeypatch.setattr(search.time, "monotonic", lambda: float(next(now)))
+    database = tmp_path / "t.db"
+    sch = weft.tune(PROGRAMS["matmul"], trials=1000, database=database, seconds=35, seed=2)
+    assert len(rows(database)) == 3 and isinstance(sch, weft.Schedule)
+    weft.tune(PROGRAMS["matmul"], trials=1000, database=database, seconds=15, seed=2)
+    assert len(rows(database)) == 4  # gone on with
+    other = tmp_path / "other.db"  # spent before it began: one candidate all the same
+    weft.tune(PROGRAMS["matmul"], trials=1000, database=other, seconds=1, seed=2)
+    assert len(rows(other)) == 1
+
+
+def test_what_stops_a_search_loses_nothing(tmp_path, monkeypatch):
+    from weft.tuning import search
+
+    calls, whole = [], search.Measurer.measure
+
+    def measure(self, schedule, best):
+        calls.append(schedule)
+        if len(calls) == 4:
+            raise KeyboardInterrupt
+        return whole(self, schedule, best)
+
+    monkeypatch.setattr(search.Measurer, "measure", measure)
+    with pytest.raises(KeyboardInterrupt):
+        weft.tune(PROGRAMS["matmul"], trials=9, database=tmp_path / "t.db", seed=5)
+    kept = rows(tmp_path / "t.db")
+    assert len(kept) == 3
+    weft.tune(PROGRAMS["matmul"], trials=5, database=tmp_path / "t.db", seed=5)
+    assert rows(tmp_path / "t.db")[:3] == kept and len(rows(tmp_path / "t.db")) == 5
+
+
+def test_candidates_are_measured_apart(tmp_path):
+    """The same candidates, seen as right, in a process of their own."""
+    here, there = tmp_path / "here.db", tmp_path / "there.db"
+    for database, limit in ((here, None), (there, 60.0)):
+        sch = weft.tune(PROGRAMS["matmul"], trials=4, database=database, seed=7, limit=limit)
+        assert isinstance(sch, weft.Schedule)
+    assert [r[2] for r in rows(here)] == [r[2] for r in rows(there)]
+    assert all(r[4] for r in rows(there))
+
+
+SLOW = """
+import time, os, weft
+from weft.tuning import apart, measure
+whole = measure.Measurer.measure
+def slow(self, schedule, best):
+    steps = str(schedule.trace.as_json())
+    if "vectorize" in steps:
+        time.sleep(1000) if len(steps) % 2 else os.abort()
+    return whole(self, schedule, best)
+apart.Measurer.measure = slow
+apart.serve()
+"""
+
+
+def test_a_candidate_over_the_limit_is_ended(tmp_path, monkeypatch):
+    """One kind of candidate never returns, another ends its process: the others are measured all the same."""
+    from weft.tuning import apart
+
+    plain = apart.subprocess.Popen
+
+    def popen(command, **options):
+        return plain([command[0], "-c", SLOW, command[3]], stderr=subprocess.DEVNULL, **options)
+
+    monkeypatch.setattr(apart.subprocess, "Popen", popen)
+    for seed in range(4):
+        database = tmp_path / f"{seed}.db"
+        weft.tune(PROGRAMS["matmul"], trials=5, database=database, seed=seed, limit=1.5)
+        failures = [r[6] for r in rows(database)]
+        assert failures[0] is None and len(failures) == 5
+        if {"tune.limit", "tune.ended"} <= set(failures):
+            break
+    assert {None, "tune.limit", "tune.ended"} <= set(failures), failures
+
+
+def test_budgets_are_refused(tmp_path):
+    for options, text in [
+        ({"seconds": 0}, "seconds is 0"),
+        ({"limit": -1.0}, "limit is -1.0"),
+    ]:
+        with pytest.raises(weft.Error, match=text) as caught:
+            weft.tune(PROGRAMS["matmul"], trials=1, database=tmp_path / "t.db", **options)
+        assert caught.value.code == "tune.budget"
+
+
+def test_a_ranking_is_learnt_from_trials():
+    """Of unseen candidates the estimate orders most pairs as their times do; failures come last."""
+    from weft.tuning.database import Trial
+    from weft.tuning.rank import Ranking
+
+    rng = np.random.default_rng(8)
+
+    def candidate():
+        a, b = (int(2 ** rng.integers(0, 7)) for _ in range(2))
+        word = str(rng.choice(["tile", "rfactor"]))
+        # A valley at a b = 128, worse with the one word; noise of 10 %.
+        cost = 1e-3 * np.exp(0.3 * (np.log2(a * b) - 7) ** 2) * (3 if word == "tile" else 1)
+        trial = Trial({"sketch": "s", "knobs": {"a": a, "b": b, "way": word}})
+        trial.seconds = None if a == 64 else cost * float(rng.uniform(0.95, 1.05))
+        return trial
+
+    ranking = Ranking([candidate() for _ in range(40)])
+    fresh = [candidate() for _ in range(60)]
+    good = [t for t in fresh if t.seconds]
+    right = total = 0
+    for x in good:
+        for y in good:
+            if x.seconds < 0.7 * y.seconds:
+                total += 1
+                right += ranking.seconds(x.decisions) < ranking.seconds(y.decisions)
+    assert total > 500 and right > 0.85 * total, (right, total)
+    failed = np.mean([np.log(ranking.seconds(t.decisions)) for t in fresh if not t.seconds])
+    assert failed > np.mean([np.log(ranking.seconds(t.decisions)) for t in good])
+
+
+def test_the_best_ranked_candidate_is_measured(tmp_path, monkeypatch):
+    """With measured times that follow one knob, later candidates are faster than drawn ones would be."""
+    from weft.tuning import search
+
+    def sketch(draw, sch):
+        loop = sch.get_loops(sch.get_child_blocks(sch.get_block("root"))[0])[-1]
+        v = draw("v", list(range(1, 200)))
+        draw("w", list(range(50)))
+        sch.split(loop, [None, v])
+
+    def measure(self, schedule, best):
+        steps = schedule.trace.as_python()
+        v = (
+            int(steps.split("split(")[1].split("None, ")[1].split("]")[0])
+            if "split(" in steps
+            else 200
+        )
+        return 1e-3 * (1 + abs(np.log2(v / 16))), 0
+
+    monkeypatch.setattr(search, "sketches_for", lambda target: {"one": sketch})
+    monkeypatch.setattr(search.Measurer, "measure", measure)
+    late = {}
+    for ranked in (True, False):
+        times = []
+        for seed in range(4):
+            database = tmp_path / f"{ranked}{seed}.db"
+            weft.tune(total(4096), trials=30, database=database, seed=seed, ranked=ranked)
+            times += [r[4] for r in rows(database)[10:]]
+        late[ranked] = np.median(times)
+    assert late[True] < 0.8 * late[False], late

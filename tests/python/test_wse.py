@@ -17,7 +17,7 @@ sys.path.insert(0, str(ROOT / "compat" / "cerebras"))
 weft = pytest.importorskip("weft")
 wse = pytest.importorskip("weft.wse")
 try:
-    wse._library.get()
+    wse.library.get()
 except ImportError as error:
     pytest.skip(f"libweft_wse.so is not built: {error}", allow_module_level=True)
 
@@ -701,3 +701,29 @@ def test_options_outside_their_range(tmp_path):
     with pytest.raises(weft.Error) as caught:
         weft.device("wse:2x2,threads=99").synchronize()
     assert caught.value.code == "wse.option.threads"
+
+
+def test_limits_of_the_compiler(tmp_path):
+    """Copies larger than a PE's memory, and functions instantiated without end."""
+    layout = 'layout { @set_rectangle(1, 1); @set_tile_code(0, 0, "pe.csl"); }'
+    task = """
+const main_id = @get_local_task_id(8);
+task main_task() void { %s }
+comptime { @bind_local_task(main_task, main_id); @activate(main_id); }
+"""
+    for code, text, program in [
+        (
+            "wse.csl.memory.copy",
+            "a copy of 80000 bytes exceeds",
+            "var a = @zeros([40000]u16); var b = @zeros([40000]u16);" + task % "a = b;",
+        ),
+        (
+            "wse.csl.call.instances",
+            "more than 30,000 function instances",
+            "var g: u16 = 0; fn f(comptime n: u32) void { g = @as(u16, n & 3); }"
+            + task % "comptime var k: u32 = 0; inline while (k < 30010) : (k += 1) { f(k); }",
+        ),
+    ]:
+        with pytest.raises(weft.Error) as caught:
+            compiled(tmp_path, layout, program, dims=(1, 1), pe_name="pe.csl")
+        assert caught.value.code == code and text in str(caught.value)

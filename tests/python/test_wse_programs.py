@@ -15,7 +15,7 @@ PROGRAMS = ROOT / "tests/targets/wse/programs"
 pytest.importorskip("weft")
 wse = pytest.importorskip("weft.wse")
 try:
-    wse._library.get()
+    wse.library.get()
 except ImportError as error:
     pytest.skip(f"libweft_wse.so is not built: {error}", allow_module_level=True)
 

@@ -199,8 +199,9 @@ Case make_case(std::uint32_t seed, const Choices& choices, bool grid) {
 }
 
 Ref<runtime::Device> device_or_null(const std::string& target) {
+  const std::string name = target.substr(0, target.find(':'));
   for (const DeviceStatus& s : all_devices()) {
-    if ((s.name == target || s.name == target + ":0") && s.available) return open_device(target);
+    if ((s.name == name || s.name == name + ":0") && s.available) return open_device(target);
   }
   return nullptr;
 }
@@ -216,6 +217,7 @@ struct Plan {
   std::uint32_t first, count;  // seeds
   bool grid;                   // loop nests are bound to a grid
   std::vector<std::string> scopes;
+  std::string spoken = {};  // what some of the texts must say
 };
 
 void conform(const Plan& plan) {
@@ -224,6 +226,7 @@ void conform(const Plan& plan) {
   const Choices choices{{}, plan.scopes};
   std::map<std::string, std::uint32_t> refusals;
   std::uint32_t refused = 0, provocations = 0, compared = 0, pipelined = 0;
+  std::uint32_t spoken = 0;
   const std::uint32_t count = plan.count * scale();
   for (std::uint32_t seed = plan.first; seed < plan.first + count; ++seed) {
     Case c;
@@ -250,6 +253,7 @@ void conform(const Plan& plan) {
       }
       const std::string found = difference(c.meaning, module, device, seed);
       ++compared;
+      if (module->source().find(plan.spoken) != std::string::npos) ++spoken;
       if (c.sch->show().find("software_pipeline_stage") != std::string::npos) ++pipelined;
       ASSERT_EQ(found, "") << story();
     } catch (const Error& e) {
@@ -264,6 +268,7 @@ void conform(const Plan& plan) {
       "%s: seeds %u to %u, %u compared (%u with pipelines), %u refused, %u as provoked:%s\n",
       plan.target, plan.first, plan.first + count - 1, compared, pipelined, refused, provocations,
       reasons.c_str());
+  EXPECT_GE(spoken * 10, compared) << "hardly any text says " << plan.spoken;
   EXPECT_LT(provocations * 2, count) << "hardly anything is left to compare:" << reasons;
   EXPECT_LT(refused * 5, count) << "refused one in five or more:" << reasons;
 }
@@ -271,6 +276,10 @@ void conform(const Plan& plan) {
 // 300 comparisons and more remain even when every target refuses as much as it may.
 TEST(conformance_random, cpu) { conform({"cpu", 100'001, 300, false, {"global", "local"}}); }
 TEST(conformance_random, c) { conform({"c", 200'001, 80, false, {"global", "shared", "local"}}); }
+TEST(conformance_random, c_vectors) {
+  conform({"c:vector_bytes=16", 250'001, 30, false, {"global", "local"}});
+  conform({"c:vector_bytes=32", 260'001, 30, false, {"global", "local"}, "vector_size("});
+}
 TEST(conformance_random, opencl) { conform({"opencl", 300'001, 60, true, {"global"}}); }
 // No loop is bound: the default schedule for grids does it.
 TEST(conformance_random, opencl_default_schedule) {

@@ -8,6 +8,7 @@ functions their signatures and composes the small ones.
 import math as _math
 
 from .._core import operations as _operations
+from .._torch_names import understand as _understand
 from .._info import __array_namespace_info__
 from . import creation, elementwise, indexing, manipulation, products, statistics, types
 from .creation import *
@@ -42,3 +43,5 @@ __all__ = [  # noqa: PLE0604
     *statistics.__all__,
     *types.__all__,
 ]
+
+_understand(globals(), __all__, "weft")

@@ -97,6 +97,8 @@ def _add_programs(verb):
     p.add_argument("--trials", type=_positive, default=64, help="candidates to measure (64)")
     p.add_argument("--database", default="tune.db", help="what was measured; resumed (tune.db)")
     p.add_argument("--seed", type=int, default=0, help="of the search (0)")
+    p.add_argument("--seconds", type=float, help="budget of time for the whole search")
+    p.add_argument("--limit", type=float, help="seconds that one candidate may take")
     p.add_argument("-o", "--output", help="file for the scheduled program; default: print it")
 
 

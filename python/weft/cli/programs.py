@@ -236,5 +236,7 @@ def tune_file(args):
         seed=args.seed,
         device=args.device,
         function=args.function,
+        seconds=args.seconds,
+        limit=args.limit,
     )
     _emit(sch.mod.script(), args.output)

@@ -7,7 +7,7 @@ import math
 
 import weft
 
-from .. import init
+from .. import init as _init
 from .module import Module, Parameter
 
 __all__ = [
@@ -23,6 +23,12 @@ __all__ = [
     "selu",
     "softmin",
     "softsign",
+    "hardshrink",
+    "softshrink",
+    "tanhshrink",
+    "threshold",
+    "rrelu",
+    "gumbel_softmax",
 ]
 
 
@@ -84,6 +90,49 @@ def glu(x, axis=-1, dim=None):
     return first * weft.sigmoid(gate)
 
 
+def hardshrink(x, lambd=0.5):
+    """x where |x| > lambd, else 0."""
+    return weft.where(weft.abs(x.data) > lambd, x, 0.0).astype(x.dtype)
+
+
+def softshrink(x, lambd=0.5):
+    """x moved towards 0 by lambd, 0 where |x| <= lambd."""
+    return weft.relu(x - lambd) - weft.relu(-x - lambd)
+
+
+def tanhshrink(x):
+    """x - tanh(x)."""
+    return x - weft.tanh(x)
+
+
+def threshold(x, threshold, value):
+    """x where x > threshold, else value."""
+    return weft.where(x.data > threshold, x, value).astype(x.dtype)
+
+
+def rrelu(x, lower=1.0 / 8, upper=1.0 / 3, training=False, key=None):
+    """x where positive, else x times a random number in [lower, upper) while training, their mean otherwise."""
+    if not training:
+        return weft.relu(x) - weft.relu(-x) * ((lower + upper) / 2)
+    slope = weft.random.uniform(x.shape, lower, upper, key=key).astype(x.dtype).to(x.device)
+    return weft.relu(x) - weft.relu(-x) * weft.Tensor(slope, requires_grad=False)
+
+
+def gumbel_softmax(logits, tau=1.0, hard=False, dim=-1, key=None):
+    """softmax((logits + Gumbel noise) / tau); `hard` gives one-hot rows that have the gradient of the soft ones."""
+    uniform = weft.random.uniform(logits.shape, 1e-7, 1.0 - 1e-7, key=key).to(logits.device)
+    noise = -weft.log(-weft.log(uniform.astype(logits.dtype)))
+    soft = ((logits + weft.Tensor(noise, requires_grad=False)) * (1.0 / tau)).softmax(dim)
+    if not hard:
+        return soft
+    at = weft.argmax(soft.data, axis=dim, keepdims=True)
+    axis = dim % soft.ndim
+    shape = tuple(n if i == axis else 1 for i, n in enumerate(soft.shape))
+    places = weft.arange(soft.shape[axis], device=soft.device).reshape(shape)
+    one = (at == places).astype(soft.dtype)
+    return soft + weft.Tensor(one - soft.data, requires_grad=False)
+
+
 def prelu(x, weight):
     """x where positive, else weight times x; weight has one element, or one for each channel (axis 1)."""
     if weight.size > 1:
@@ -94,11 +143,10 @@ def prelu(x, weight):
 class PReLU(Module):
     """prelu with a weight that is learnt."""
 
-    def __init__(self, num_parameters=1, init_value=0.25, device=None, dtype=None):
+    def __init__(self, num_parameters=1, init_value=0.25, device=None, dtype=None, init=None):
         super().__init__()
-        self.weight = Parameter(
-            init.constant(num_parameters, c=init_value, device=device, dtype=dtype)
-        )
+        value = init_value if init is None else init  # PyTorch's name
+        self.weight = Parameter(_init.constant(num_parameters, c=value, device=device, dtype=dtype))
 
     def forward(self, x):
         return prelu(x, self.weight)
@@ -109,7 +157,7 @@ class _Fixed(Module):
 
     function = None
 
-    def __init__(self, *args, **kwargs):
+    def __init__(self, *args, inplace=False, **kwargs):
         super().__init__()
         self.options = args, kwargs
 
@@ -133,6 +181,26 @@ Hardsigmoid, Hardswish = _module("Hardsigmoid", hardsigmoid), _module("Hardswish
 Hardtanh, ReLU6 = _module("Hardtanh", hardtanh), _module("ReLU6", relu6)
 LogSigmoid, Mish = _module("LogSigmoid", logsigmoid), _module("Mish", mish)
 Softmin, Softsign = _module("Softmin", softmin), _module("Softsign", softsign)
+Hardshrink, Softshrink = _module("Hardshrink", hardshrink), _module("Softshrink", softshrink)
+Tanhshrink, Threshold = _module("Tanhshrink", tanhshrink), _module("Threshold", threshold)
+
+
+class RReLU(Module):
+    """nn.functional.rrelu."""
+
+    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
+        super().__init__()
+        self.lower, self.upper = lower, upper
+
+    def forward(self, x):
+        return rrelu(x, self.lower, self.upper, self.training)
+
+
+class Softmax2d(Module):
+    """softmax over the channels of (n, c, h, w) or (c, h, w)."""
+
+    def forward(self, x):
+        return x.softmax(-3)
 
 
 def gelu_tanh(x):

@@ -7,8 +7,10 @@ import weft
 
 from .._errors import error as _error
 from . import functional as F
-from .layers import GELU, Dropout, LayerNorm, Linear, Sequential
+from .dropouts import Dropout
+from .layers import GELU, Linear, Sequential
 from .module import Module
+from .norms import LayerNorm
 
 
 class MultiHeadAttention(Module):

@@ -11,24 +11,45 @@ from .. import _core
 from .._core import Tensor, conv2d, conv_transpose2d
 from .._errors import error as _error
 from . import activations as _activations
+from . import convolve as _convolve
+from . import distances as _distances
+from . import dropouts as _dropouts
+from . import embeddings as _embeddings
+from . import folding as _folding
 from . import losses as _losses
+from . import margins as _margins
+from . import pooling as _pooling
 from .activations import *  # noqa: F401,F403
-from .groups import group_norm
+from .convolve import *  # noqa: F401,F403
+from .distances import *  # noqa: F401,F403
+from .dropouts import *  # noqa: F401,F403
+from .dropouts import dropout
+from .embeddings import *  # noqa: F401,F403
+from .folding import *  # noqa: F401,F403
+from .groups import group_norm, instance_norm, local_response_norm
 from .losses import *  # noqa: F401,F403
-from .resampling import interpolate, pad, pixel_shuffle
+from .margins import *  # noqa: F401,F403
+from .pooling import *  # noqa: F401,F403
+from .resampling import interpolate, pad
 
 __all__ = [
     *_losses.__all__,
+    *_margins.__all__,
     *_activations.__all__,
+    *_convolve.__all__,
+    *_distances.__all__,
+    *_dropouts.__all__,
+    *_embeddings.__all__,
+    *_folding.__all__,
+    *_pooling.__all__,
+    "instance_norm",
+    "local_response_norm",
     "batch_norm",
     "group_norm",
     "interpolate",
     "layer_norm",
     "pad",
-    "pixel_shuffle",
-    "conv1d",
     "conv2d",
-    "conv_transpose1d",
     "conv_transpose2d",
     "relu",
     "gelu",
@@ -43,48 +64,11 @@ __all__ = [
     "linear",
     "one_hot",
     "normalize",
-    "cosine_similarity",
-    "embedding",
-    "max_pool2d",
-    "avg_pool2d",
-    "adaptive_avg_pool2d",
     "attention",
     "scaled_dot_product_attention",
-    "dropout",
 ]
 
 relu = _core.operations["relu"]
-
-
-def _as_images(name, x, weight):
-    """(n, c, length) and (o, c, k) as images of one row."""
-    if x.ndim != 3 or weight.ndim != 3:
-        raise _error(
-            weft.ShapeError,
-            f"nn.{name}.shape",
-            f"{name} of shape {x.shape} with weights {weight.shape}",
-            note="rule: (n, c, length) with weights of three dimensions",
-        )
-    return (
-        x.reshape(x.shape[0], x.shape[1], 1, x.shape[2]),
-        weight.reshape(weight.shape[0], weight.shape[1], 1, weight.shape[2]),
-    )
-
-
-def conv1d(x, weight, stride=1, padding=0, dilation=1, groups=1):
-    """x (n, c, length) with weight (o, c / groups, k)."""
-    x, weight = _as_images("conv1d", x, weight)
-    y = conv2d(x, weight, (1, stride), (0, padding), (1, dilation), groups)
-    return y.reshape(y.shape[0], y.shape[1], y.shape[3])
-
-
-def conv_transpose1d(x, weight, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
-    """The transpose of conv1d: x (n, c, length) with weight (c, o / groups, k)."""
-    x, weight = _as_images("conv_transpose1d", x, weight)
-    y = conv_transpose2d(
-        x, weight, (1, stride), (0, padding), (0, output_padding), groups, (1, dilation)
-    )
-    return y.reshape(y.shape[0], y.shape[1], y.shape[3])
 
 
 def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
@@ -139,8 +123,9 @@ def silu(x):
     return x * weft.sigmoid(x)
 
 
-def leaky_relu(x, slope=0.01):
-    """x where positive, else slope times x."""
+def leaky_relu(x, slope=0.01, negative_slope=None):
+    """x where positive, else slope times x; `negative_slope` is PyTorch's name of it."""
+    slope = slope if negative_slope is None else negative_slope
     return relu(x) - relu(-x) * slope
 
 
@@ -180,80 +165,28 @@ def linear(x, weight, bias=None):
     return y if bias is None else y + bias
 
 
-def one_hot(index, num_classes):
-    """An array of int64 with a new last axis, 1 at each index. Raises IndexError outside [0, num_classes)."""
+def one_hot(index, num_classes=-1):
+    """An array of int64 with a new last axis, 1 at each index; -1 classes are the largest index and one more.
+
+    Raises IndexError outside [0, num_classes).
+    """
     index = weft.asarray(getattr(index, "data", index))
+    if num_classes == -1 and index.size:
+        num_classes = int(weft.max(index)) + 1
     if index.size and (int(weft.min(index)) < 0 or int(weft.max(index)) >= num_classes):
         raise _error(weft.IndexError, "nn.one_hot.index", f"an index is outside [0, {num_classes})")
     return (index[..., None] == weft.arange(num_classes, device=index.device)).astype(weft.int64)
 
 
-def normalize(x, p=2.0, axis=1, eps=1e-12):
-    """x over its p-norm along an axis, the norm held at eps."""
+def normalize(x, p=2.0, axis=1, eps=1e-12, dim=None):
+    """x over its p-norm along an axis, the norm held at eps; `dim` is PyTorch's name of the axis."""
+    axis = axis if dim is None else dim
     norm = (
         weft.sqrt((x * x).sum(axis, True))
         if p == 2
         else (weft.abs(x) ** p).sum(axis, True) ** (1 / p)
     )
     return x / weft.clip(norm, eps, None)
-
-
-def cosine_similarity(x, y, axis=1, eps=1e-8):
-    """The cosine of the angle between vectors along an axis."""
-    lengths = [weft.clip(weft.sqrt((v * v).sum(axis)), eps, None) for v in (x, y)]
-    return (x * y).sum(axis) / (lengths[0] * lengths[1])
-
-
-def embedding(weight, index):
-    """Rows of weight."""
-    index = weft.asarray(getattr(index, "data", index)).to(weight.device)
-    rows = _core._gather_tensor(weight, weft.reshape(index, (-1,)).astype(weft.int64))
-    return rows.reshape(*index.shape, weight.shape[1])
-
-
-def _windows(x, kernel, stride, padding, outside):
-    rows, columns = (padding, padding) if isinstance(padding, int) else padding
-    if rows or columns:
-        border = ((0, 0), (0, 0), (rows, rows), (columns, columns))
-        inside = weft.pad(weft.ones(x.shape[2:], dtype="bool", device=x.device), border[2:])
-        x = x.pad(border)
-        if outside:
-            x = weft.where(inside, x, -math.inf)
-    return x.windows(kernel, kernel, stride or kernel)
-
-
-def max_pool2d(x, kernel, stride=None, padding=0):
-    """Largest value of each window; a border of `padding` never wins."""
-    return _windows(x, kernel, stride, padding, True).max((4, 5))
-
-
-def avg_pool2d(x, kernel, stride=None, padding=0):
-    """Mean of each window; a border of `padding` counts as zeros."""
-    return _windows(x, kernel, stride, padding, False).mean((4, 5))
-
-
-def adaptive_avg_pool2d(x, output_size):
-    """Means of (n, c, h, w) to (n, c, *output_size); extents must divide. Raises ShapeError."""
-    rows, columns = (output_size,) * 2 if isinstance(output_size, int) else output_size
-    if x.ndim != 4 or x.shape[2] % rows or x.shape[3] % columns:
-        raise _error(
-            weft.ShapeError,
-            "nn.adaptive_pool.shape",
-            f"{x.shape} does not divide into {rows} by {columns} windows",
-            note="rule: (n, c, h, w) with h and w multiples of the output's",
-        )
-    n, c, h, w = x.shape
-    return x.reshape(n, c, rows, h // rows, columns, w // columns).mean((3, 5))
-
-
-def dropout(x, p=0.5, training=True, key=None):
-    """Zeroes elements with probability p and scales the others."""
-    if not training or p == 0:
-        return x
-    if p == 1:
-        return x * 0.0
-    keep = weft.random.bernoulli(1.0 - p, x.shape, key=key).astype(x.dtype).to(x.device)
-    return x * Tensor(keep * (1.0 / (1.0 - p)), requires_grad=False)
 
 
 def attention(q, k, v, causal=False):

@@ -28,6 +28,40 @@ def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):
     return y if bias is None else y + bias.reshape(*shape)
 
 
+def instance_norm(x, weight=None, bias=None, eps=1e-5):
+    """group_norm with each channel a group of its own."""
+    return group_norm(x, x.shape[1], weight, bias, eps)
+
+
+def local_response_norm(x, size, alpha=1e-4, beta=0.75, k=1.0):
+    """x over (k + alpha * mean of the squares of `size` neighbouring channels) ** beta; zeros beyond the edges."""
+    if x.ndim < 3:
+        raise _error(
+            weft.ShapeError,
+            "nn.local_response_norm.shape",
+            f"local_response_norm of shape {x.shape}",
+            ["rule: (n, c, ...) with a spatial axis"],
+        )
+    border = [(0, 0)] * x.ndim
+    border[1] = (size // 2, (size - 1) // 2)
+    squares, c = weft.pad(x * x, border), x.shape[1]
+    total = squares[:, :c]
+    for i in range(1, size):
+        total = total + squares[:, i : i + c]
+    return x / (total * (alpha / size) + k) ** beta
+
+
+class LocalResponseNorm(Module):
+    """nn.functional.local_response_norm."""
+
+    def __init__(self, size, alpha=1e-4, beta=0.75, k=1.0):
+        super().__init__()
+        self.options = size, alpha, beta, k
+
+    def forward(self, x):
+        return local_response_norm(x, *self.options)
+
+
 class GroupNorm(Module):
     """nn.functional.group_norm with a weight and a bias for each channel, or none (affine=False)."""
 
@@ -49,12 +83,27 @@ class GroupNorm(Module):
         return group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
 
 
-class InstanceNorm1d(GroupNorm):
-    """Normalises each channel of each sample by itself; no weights unless affine."""
+class InstanceNorm2d(GroupNorm):
+    """Normalises each channel of each image (n, c, h, w) or (c, h, w) by itself; no weights unless affine."""
+
+    spatial = 2
 
     def __init__(self, num_features, eps=1e-5, affine=False, device=None, dtype=None):
         super().__init__(num_features, num_features, eps, affine, device, dtype)
 
+    def forward(self, x):
+        if x.ndim == self.spatial + 1:
+            return super().forward(x[None])[0]
+        return super().forward(x)
 
-class InstanceNorm2d(InstanceNorm1d):
-    """Normalises each channel of each image by itself; no weights unless affine."""
+
+class InstanceNorm1d(InstanceNorm2d):
+    """Normalises each channel of each row (n, c, length) or (c, length) by itself; no weights unless affine."""
+
+    spatial = 1
+
+
+class InstanceNorm3d(InstanceNorm2d):
+    """Normalises each channel of each volume by itself; no weights unless affine."""
+
+    spatial = 3

@@ -68,17 +68,56 @@ def cross_entropy(
 
     Rows labelled ignore_index count neither in the sum nor in the mean. label_smoothing s puts (1 - s) on the label
     and s / classes on every class. `weight` scales each class's part; the mean is then over the labels' weights.
-    Raises ShapeError, and IndexError for labels outside [0, classes).
+    Labels of the logits' own shape and of floats are probabilities of the classes. Raises ShapeError, ArgumentError,
+    and IndexError for labels outside [0, classes).
     """
+    _check_ignored("cross_entropy", ignore_index)
+    if _are_probabilities(logits, labels):
+        return _soft_cross_entropy(logits, labels, label_smoothing, reduction, weight)
     rows, labels, shape = _picked(logits, labels, "cross_entropy")
     losses, keep = _chosen(rows.log_softmax(-1), labels, ignore_index, label_smoothing, weight)
     return _mean_of(losses, keep, reduction, shape)
 
 
-def nll_loss(log_probabilities, labels, ignore_index=None, reduction="mean"):
+def _check_ignored(name, ignore_index):
+    if ignore_index is not None and not isinstance(ignore_index, int):
+        raise _error(
+            weft.ArgumentError,
+            "nn.loss.ignore_index",
+            f"{name} got a {type(ignore_index).__name__} as ignore_index",
+            ["legal: an integer, or None"],
+            help="weights of the classes are named: weight=...",
+        )
+
+
+def _are_probabilities(logits, labels):
+    shape, dtype = getattr(labels, "shape", None), getattr(labels, "dtype", None)
+    if shape is None or tuple(shape) != tuple(logits.shape) or logits.ndim < 2:
+        return False
+    return weft.isdtype(weft.asarray(getattr(labels, "data", labels)).dtype, "real floating") and (
+        dtype is not None
+    )
+
+
+def _soft_cross_entropy(logits, target, smoothing, reduction, weight):
+    target = _like(logits, target, "cross_entropy").astype(logits.dtype)
+    classes = logits.shape[1]
+    if smoothing:
+        target = target * (1.0 - smoothing) + smoothing / classes
+    z = -logits.log_softmax(1) * target
+    if weight is not None:
+        weight = weft.asarray(getattr(weight, "data", weight)).to(logits.device)
+        shape = (1, classes, *(1,) * (logits.ndim - 2))
+        z = z * Tensor(weight.astype(logits.dtype).reshape(shape), requires_grad=False)
+    out = z.sum(1)
+    return out.sum() * (1.0 / out.size) if reduction == "mean" else _reduced(out, reduction)
+
+
+def nll_loss(log_probabilities, labels, ignore_index=None, reduction="mean", weight=None):
     """-log_probabilities[label]: cross_entropy of what log_softmax already normalised."""
+    _check_ignored("nll_loss", ignore_index)
     rows, labels, shape = _picked(log_probabilities, labels, "cross_entropy")
-    losses, keep = _chosen(rows, labels, ignore_index, 0.0, None)
+    losses, keep = _chosen(rows, labels, ignore_index, 0.0, weight)
     return _mean_of(losses, keep, reduction, shape)
 
 
@@ -155,15 +194,23 @@ def smooth_l1_loss(x, target, reduction="mean", beta=1.0):
     return huber_loss(x, target, reduction, beta) / beta
 
 
-def binary_cross_entropy(x, target, reduction="mean"):
+def _weighed(loss, weight):
+    if weight is None:
+        return loss
+    weight = weft.asarray(getattr(weight, "data", weight)).to(loss.device).astype(loss.dtype)
+    return loss * Tensor(weight, requires_grad=False)
+
+
+def binary_cross_entropy(x, target, reduction="mean", weight=None):
     """-(t log x + (1 - t) log(1 - x)) of probabilities; logarithms are held at -100, as in PyTorch."""
     target = _like(x, target, "binary_cross_entropy")
     yes, no = (weft.clip(weft.log(p), -100.0, None) for p in (x, 1.0 - x))
-    return _reduced(-(target * yes + (1.0 - target) * no), reduction)
+    return _reduced(_weighed(-(target * yes + (1.0 - target) * no), weight), reduction)
 
 
-def binary_cross_entropy_with_logits(x, target, reduction="mean", pos_weight=None):
-    """binary_cross_entropy(sigmoid(x), target), without overflow for large |x|; pos_weight scales the part of t."""
+def binary_cross_entropy_with_logits(x, target, reduction="mean", pos_weight=None, weight=None):
+    """binary_cross_entropy(sigmoid(x), target), without overflow for large |x|; pos_weight scales the part of t,
+    weight, which broadcasts, each loss."""
     target = _like(x, target, "binary_cross_entropy_with_logits")
     if pos_weight is None:
         stable = weft.relu(x) - x * target + weft.log1p(weft.exp(-weft.abs(x)))
@@ -171,12 +218,20 @@ def binary_cross_entropy_with_logits(x, target, reduction="mean", pos_weight=Non
         pos_weight = weft.asarray(getattr(pos_weight, "data", pos_weight))
         part = target * Tensor((pos_weight - 1).to(x.device), requires_grad=False) + 1.0
         stable = (1.0 - target) * x + part * (weft.relu(-x) + weft.log1p(weft.exp(-weft.abs(x))))
-    return _reduced(stable, reduction)
+    return _reduced(_weighed(stable, weight), reduction)
 
 
-def kl_div(x, target, reduction="mean"):
-    """t (log t - x) with x a logarithm of probabilities; "batchmean" is the sum over the rows' number."""
+def kl_div(x, target, reduction="mean", log_target=False):
+    """t (log t - x) with x a logarithm of probabilities; "batchmean" is the sum over the rows' number.
+
+    With log_target the target is a logarithm, too.
+    """
     target = _like(x, target, "kl_div")
+    if log_target:
+        out = weft.exp(target) * (target - x)
+        return (
+            out.sum() / float(x.shape[0]) if reduction == "batchmean" else _reduced(out, reduction)
+        )
     safe = weft.where(target.data > 0, target, 1.0)
     out = target * (weft.log(safe) - x)
     return out.sum() / float(x.shape[0]) if reduction == "batchmean" else _reduced(out, reduction)

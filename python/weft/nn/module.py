@@ -7,6 +7,7 @@ import weft
 
 from .._core import Tensor
 from .._errors import error as _error
+from ..autograd import Function
 
 
 class Parameter(Tensor):
@@ -92,6 +93,64 @@ class _Handle:
         self.hooks.pop(id(self), None)
 
 
+class _Watched:
+    """One call of a module whose gradients hooks look at."""
+
+    def __init__(self, module, hooks, count, at):
+        self.module, self.hooks, self.count, self.at = module, hooks, count, at
+        self.result = None
+
+    def gradients(self, g):
+        """The arguments' gradients as the hooks leave them; the one that was given, of the argument at `at`."""
+        out = tuple(g if i == self.at else None for i in range(self.count))
+        for hook in self.hooks:
+            changed = hook(self.module, out, (self.result,))
+            if changed is not None:
+                out = changed if isinstance(changed, tuple) else (changed,)
+        return None if self.at is None else out[self.at]
+
+
+class _Incoming(Function):
+    @staticmethod
+    def forward(ctx, x, call):
+        ctx.call = call
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        return ctx.call.gradients(g), None
+
+
+class _Outgoing(Function):
+    @staticmethod
+    def forward(ctx, x, call):
+        ctx.call = call
+        return x
+
+    @staticmethod
+    def backward(ctx, g):
+        ctx.call.result = g
+        if ctx.call.at is None:  # no gradient will come out at the other end
+            ctx.call.gradients(None)
+        return g, None
+
+
+def _watched(module, args, hooks):
+    """The arguments with the one that requires gradients led through _Incoming, and the call."""
+    places = [i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad]
+    if len(places) > 1:
+        raise _error(
+            weft.ArgumentError,
+            "nn.module.backward_hook",
+            f"a backward hook of {type(module).__name__} with {len(places)} arguments that require gradients",
+            ["legal: one at most"],
+            help="hook the module that makes one of the arguments",
+        )
+    call = _Watched(module, hooks, len(args), places[0] if places else None)
+    args = [_Incoming.apply(a, call) if i in places else a for i, a in enumerate(args)]
+    return tuple(args), call
+
+
 class Module:
     """Something callable with parameters, found in its attributes."""
 
@@ -101,11 +160,41 @@ class Module:
         self.training = True
 
     def __call__(self, *args, **kwargs):
+        own = self.__dict__
+        for hook in own.get("_pre_hooks", {}).values():
+            changed = hook(self, args)
+            if changed is not None:
+                args = changed if isinstance(changed, tuple) else (changed,)
+        watched = list(own["_backward_hooks"].values()) if own.get("_backward_hooks") else None
+        if watched:
+            args, call = _watched(self, args, watched)
         out = self.forward(*args, **kwargs)
-        for hook in self.__dict__.get("_hooks", {}).values():
+        if watched:
+            out = _Outgoing.apply(out, call)
+        for hook in own.get("_hooks", {}).values():
             changed = hook(self, args, out)
             out = out if changed is None else changed
         return out
+
+    def register_forward_pre_hook(self, hook):
+        """Calls hook(module, arguments) before forward; what it returns, unless None, are the arguments.
+
+        Returns a handle; its remove() takes the hook away.
+        """
+        return _Handle(self.__dict__.setdefault("_pre_hooks", {}), hook)
+
+    def register_full_backward_hook(self, hook):
+        """Calls hook(module, gradients of the arguments, (gradient of the result,)) in backward.
+
+        forward gives one tensor and takes at most one that requires gradients (ArgumentError otherwise): the gradients
+        of the others are None. What the hook returns, unless None, are the arguments' gradients. Returns a handle; its
+        remove() takes the hook away.
+        """
+        return _Handle(self.__dict__.setdefault("_backward_hooks", {}), hook)
+
+    def extra_repr(self):
+        """What repr shows in the parentheses of a module without modules inside, before its parameters' shapes."""
+        return ""
 
     def register_forward_hook(self, hook):
         """Calls hook(module, arguments, result) after forward; what it returns, unless None, is the result.
@@ -133,8 +222,8 @@ class Module:
         if inner:
             lines = "\n".join(inner).replace("\n", "\n  ")
             return f"{type(self).__name__}(\n  {lines}\n)"
-        shapes = ", ".join(f"{n}: {tuple(p.shape)}" for n, p in self.named_parameters().items())
-        return f"{type(self).__name__}({shapes})"
+        shapes = [f"{n}: {tuple(p.shape)}" for n, p in self.named_parameters().items()]
+        return f"{type(self).__name__}({', '.join([*filter(None, [self.extra_repr()]), *shapes])})"
 
     def modules(self):
         return list(_modules(self))
@@ -193,6 +282,10 @@ class Module:
     def get_parameter(self, target):
         """The parameter of a dotted name. Raises ArgumentError with the names there are."""
         return self._named(target, self.named_parameters(), "parameter")
+
+    def get_buffer(self, target):
+        """The buffer of a dotted name. Raises ArgumentError with the names there are."""
+        return self._named(target, self.named_buffers(), "buffer")
 
     def _named(self, target, known, what):
         if target not in known:
@@ -257,6 +350,14 @@ class Module:
     def half(self):
         """As to(dtype=float16)."""
         return self.to(dtype="float16")
+
+    def bfloat16(self):
+        """As to(dtype=bfloat16)."""
+        return self.to(dtype="bfloat16")
+
+    def type(self, dtype):
+        """As to(dtype=dtype)."""
+        return self.to(dtype=dtype)
 
     def state_dict(self):
         """Copies of all parameters and buffers by name."""

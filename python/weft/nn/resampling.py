@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Images of other sizes: borders, enlarging and shrinking, pixels from channels."""
+"""Images of other sizes: borders, enlarging and shrinking."""
 
 from __future__ import annotations
 
@@ -86,20 +86,6 @@ def interpolate(x, size=None, scale_factor=None, mode="nearest", align_corners=F
     return x
 
 
-def pixel_shuffle(x, upscale_factor):
-    """(n, c r r, h, w) to (n, c, h r, w r): r r channels become the pixels of a square."""
-    r = upscale_factor
-    if x.ndim != 4 or x.shape[1] % (r * r):
-        raise _error(
-            weft.ShapeError,
-            "nn.pixel_shuffle.shape",
-            f"pixel_shuffle of shape {x.shape} by {r} needs (n, c, h, w) with c a multiple of {r * r}",
-        )
-    n, c, h, w = x.shape
-    y = x.reshape(n, c // (r * r), r, r, h, w).permute(0, 1, 4, 2, 5, 3)
-    return y.reshape(n, c // (r * r), h * r, w * r)
-
-
 class Upsample(Module):
     """nn.functional.interpolate."""
 
@@ -112,56 +98,87 @@ class Upsample(Module):
         return interpolate(x, self.size, self.scale_factor, self.mode, self.align_corners)
 
 
-class PixelShuffle(Module):
-    """nn.functional.pixel_shuffle."""
+class UpsamplingNearest2d(Upsample):
+    """interpolate(mode="nearest")."""
 
-    def __init__(self, upscale_factor):
+    def __init__(self, size=None, scale_factor=None):
+        super().__init__(size, scale_factor)
+
+
+class UpsamplingBilinear2d(Upsample):
+    """interpolate(mode="bilinear", align_corners=True)."""
+
+    def __init__(self, size=None, scale_factor=None):
+        super().__init__(size, scale_factor, "bilinear", True)
+
+
+class _Pad(Module):
+    axes, mode = 2, "constant"
+
+    def __init__(self, padding):
         super().__init__()
-        self.upscale_factor = upscale_factor
-
-    def forward(self, x):
-        return pixel_shuffle(x, self.upscale_factor)
-
-
-class _Pad2d(Module):
-    mode = "constant"
-
-    def __init__(self, padding, value=0.0):
-        super().__init__()
-        self.padding = (padding,) * 4 if isinstance(padding, int) else tuple(padding)
-        self.value = value
+        self.padding = (padding,) * (2 * self.axes) if isinstance(padding, int) else tuple(padding)
+        self.value = 0.0
 
     def forward(self, x):
         return pad(x, self.padding, self.mode, self.value)
 
 
-class ZeroPad2d(_Pad2d):
+class ConstantPad2d(_Pad):
+    """A border of one number: one width, or (left, right, top, bottom)."""
+
+    def __init__(self, padding, value=0.0):
+        super().__init__(padding)
+        self.value = value
+
+
+class ConstantPad1d(ConstantPad2d):
+    """A border of one number at both ends: one width, or (left, right)."""
+
+    axes = 1
+
+
+class ConstantPad3d(ConstantPad2d):
+    """A border of one number: one width, or pairs from the last axis backwards."""
+
+    axes = 3
+
+
+class ZeroPad2d(ConstantPad2d):
     """A border of zeros: one width, or (left, right, top, bottom)."""
 
 
-class ConstantPad2d(_Pad2d):
-    """A border of one number."""
-
-
-class ReflectionPad2d(_Pad2d):
+class ReflectionPad2d(_Pad):
     """A border that mirrors the image without its edge."""
 
     mode = "reflect"
 
 
-class ReplicationPad2d(_Pad2d):
+class ReflectionPad1d(ReflectionPad2d):
+    """A border that mirrors the row without its end."""
+
+    axes = 1
+
+
+class ReflectionPad3d(ReflectionPad2d):
+    """A border that mirrors the volume without its faces."""
+
+    axes = 3
+
+
+class ReplicationPad2d(_Pad):
     """A border that repeats the edge."""
 
     mode = "replicate"
 
 
-class Unflatten(Module):
-    """One axis as several: the inverse of Flatten."""
+class ReplicationPad1d(ReplicationPad2d):
+    """A border that repeats the ends."""
 
-    def __init__(self, dim, unflattened_size):
-        super().__init__()
-        self.dim, self.unflattened_size = dim, tuple(unflattened_size)
+    axes = 1
 
-    def forward(self, x):
-        dim = self.dim % x.ndim
-        return x.reshape(*x.shape[:dim], *self.unflattened_size, *x.shape[dim + 1 :])
+
+class ReplicationPad3d(ReplicationPad2d):
+    """A border that repeats the faces."""
+
+    axes = 3

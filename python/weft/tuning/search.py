@@ -3,20 +3,24 @@
 
 import random
 import sys
+import time
 import warnings
 
 import weft
 from weft import _core
 from weft._errors import error
 
+from .apart import Apart
 from .database import Database, Trial
 from .measure import Measurer
+from .rank import LEAST, Ranking
 from .sketches import sketches_for
 
 _ELITE = 8  # parents are drawn from the fastest so many
 _PATIENCE = (
     200  # candidates refused or seen before, in a row, after which the space counts as exhausted
 )
+_DRAWN = 12  # candidates of which the one that ranks best is measured
 
 
 class _Draw:
@@ -61,6 +65,31 @@ def _propose(rng, program, sketches, trials):
     draw = _Draw(rng, given)
     sketches[name](draw, schedule)
     return {"sketch": name, "knobs": draw.made}, schedule
+
+
+def _best_of(rng, program, sketches, seen, known, ranked):
+    """One candidate that was not seen, as _propose gives it, or None; and how many were refused or known.
+
+    With a ranking, and three times in four, the best of several.
+    """
+    measured = sum(1 for t in seen if t.seconds)
+    many = _DRAWN if ranked and measured >= LEAST and rng.random() < 0.75 else 1
+    drawn, wasted = {}, 0
+    for _ in range(many):
+        try:
+            decisions, schedule = _propose(rng, program, sketches, seen)
+        except weft.ScheduleError:
+            wasted += 1
+            continue
+        key = Trial(decisions).key
+        if key in known or key in drawn:
+            wasted += 1
+        else:
+            drawn[key] = decisions, schedule
+    if len(drawn) < 2:
+        return next(iter(drawn.values()), None), wasted
+    ranking = Ranking(seen)
+    return min(drawn.values(), key=lambda pair: ranking.seconds(pair[0])), wasted
 
 
 def _function(main, name):
@@ -109,6 +138,9 @@ def tune(
     device=None,
     function=None,
     progress=None,
+    seconds=None,
+    limit=None,
+    ranked=True,
 ):
     """Searches for a fast schedule of a function and returns it, a weft.Schedule.
 
@@ -116,13 +148,40 @@ def tune(
     a remote device too). They count what `database` already holds for this function and target: a search that was
     interrupted goes on, one that was complete returns at once. `seed` fixes the order of candidates for given times.
     The first trial is the program as it is. Candidates that compute something else are never returned; each is
-    reported as a RuntimeWarning with its steps in the database. Raises weft.Error: tune.symbolic, tune.nothing (no
-    candidate ran), tune.database.*; weft.DeviceError for an absent device.
+    reported as a RuntimeWarning with its steps in the database.
+
+    `seconds` is a budget of wall time: no candidate is begun after it, and the best so far is returned; one candidate is
+    always measured. `limit` is the longest that one candidate may take, in seconds, building and checking included:
+    candidates are then measured in another process, which is ended when they take longer (`tune.limit`) or end it
+    themselves (`tune.ended`); not for remote devices. The untuned program, which gives the expected results, runs
+    without limit. `ranked`: of several drawn candidates the one that the trials so far let expect most of is measured.
+
+    Raises weft.Error: tune.symbolic, tune.nothing (no candidate ran), tune.budget, tune.database.*; weft.DeviceError for
+    an absent device.
     """
     if trials < 1:
         raise error("value", "tune.trials", f"trials is {trials}; at least 1 is needed")
+    for what, value in (("seconds", seconds), ("limit", limit)):
+        if value is not None and not value > 0:
+            raise error(
+                "value", "tune.budget", f"{what} is {value}", notes=["legal: above 0, or None"]
+            )
+    end = None if seconds is None else time.monotonic() + seconds
     program, name = _function(main, function)
-    measurer = Measurer(program, name, target, device, seed)
+    if limit is None:
+        measurer = Measurer(program, name, target, device, seed)
+    else:
+        opened = weft.device(device or target)
+        opened.synchronize()
+        if "#" in opened.name:
+            raise error(
+                "value",
+                "tune.budget",
+                f"limit is {limit} with the remote device {opened.name}",
+                notes=["legal: a device of this host"],
+                help="give a budget for the whole search: seconds=...",
+            )
+        measurer = Apart(program, name, target, device, seed, limit)
     measurer.device.synchronize()  # an absent device is an error now
     sketches = sketches_for(target)
     workload, file = f"{_core.structural_hash(program._core):x}", Database(database)
@@ -132,21 +191,20 @@ def tune(
         seen = file.trials(workload, where)
         known, wasted = {t.key for t in seen}, 0
         while len(seen) < trials:
+            if end is not None and time.monotonic() >= end and any(t.seconds for t in seen):
+                break
             rng = random.Random(f"{seed}/{len(seen)}/{wasted}")
             if not seen:
                 decisions, schedule = {"sketch": "plain", "knobs": {}}, weft.Schedule(program)
             elif not sketches or wasted >= _PATIENCE:
                 break
             else:
-                try:
-                    decisions, schedule = _propose(rng, program, sketches, seen)
-                except weft.ScheduleError:
-                    wasted += 1
+                found, more = _best_of(rng, program, sketches, seen, known, ranked)
+                wasted += more
+                if found is None:
                     continue
+                decisions, schedule = found
             trial = Trial(decisions, trace=str(schedule.trace.as_json()))
-            if trial.key in known:
-                wasted += 1
-                continue
             best = min((t.seconds for t in seen if t.seconds), default=None)
             try:
                 trial.seconds, trial.cycles = measurer.measure(schedule, best)
@@ -174,3 +232,5 @@ def tune(
     finally:
         show.end()
         file.close()
+        if limit is not None:
+            measurer.close()

@@ -1,155 +1,124 @@
 // SPDX-License-Identifier: Apache-2.0
-// Positions of extremes: the extreme comes from the reduction's kernels, block by block, and its
-// first place is looked up in the block that has it. NaN counts as the extreme.
+// Positions of extremes: of a long run the extremes of blocks come from the reduction's kernels,
+// and the first place is looked up in the block that has it. NaN counts as the extreme.
 
 #include <algorithm>
 #include <cstring>
 
+#include "weft/array/loop_kernels.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
 #include "weft/array/ops/device_structured.h"
-#include "weft/array/with_type.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
 
 namespace {
 
-/// Four blocks are looked through at once; those of a short row are short.
-constexpr std::int64_t kBlock = 4096, kShortBlock = 512, kPiece = kBlock * 64;
+/// A run longer than kShort is cut into blocks, whose extremes are found first; four of them are
+/// looked through at once.
+constexpr std::int64_t kShort = 1024, kPiece = kShort * 256;
 
-constexpr std::int32_t kStep = 64;
-
-template <typename T>
-bool is_it(T x, T wanted) {
-  return x == wanted || (wanted != wanted && x != x);
-}
-
-/// The first step of 64 that has what `hit` asks for, else where no whole step is left.
-template <typename T, typename F>
-std::int64_t step_of(const T* x, std::int64_t n, F hit) {
-  std::int64_t at = 0;
-  for (; at + kStep <= n; at += kStep) {
-    int found = 0;
-    for (std::int64_t i = 0; i < kStep; ++i) found |= hit(x[at + i]);
-    if (found) break;
-  }
-  return at;
-}
-
-/// The first place of a value that is there; in the step that has it, the least of all places.
-template <typename T>
-std::int64_t first_of(const T* x, std::int64_t n, T wanted) {
-  const bool nan = wanted != wanted;
-  std::int64_t at = nan ? step_of(x, n, [](T v) { return v != v; })
-                        : step_of(x, n, [wanted](T v) { return v == wanted; });
-  if (n < kStep) {
-    while (at + 1 < n && !is_it(x[at], wanted)) ++at;
-    return at;
-  }
-  at = std::min(at, n - kStep);  // what the last step has of the one before was looked through
-  std::int32_t least = kStep;
-  auto places = [&](auto hit) {
-    for (std::int32_t i = 0; i < kStep; ++i) {
-      const std::int32_t here = hit(x[at + i]) ? i : kStep;
-      least = here < least ? here : least;
-    }
-  };
-  if (nan) places([](T v) { return v != v; });
-  else places([wanted](T v) { return v == wanted; });
-  return at + least;
-}
-
-/// Is `a` to be preferred to `b`, which stands before it?
-template <typename T>
-bool better(T a, T b, bool largest) {
-  if (b != b) return false;
-  return a != a || (largest ? a > b : a < b);
-}
-
-template <typename T>
-struct Best {
-  T value;
-  std::int64_t at;
-};
-
-template <typename T>
 class Finder {
  public:
-  Finder(ReduceFn reduce, ReduceFourFn four, bool largest)
-      : reduce_(reduce), four_(four), largest_(largest) {}
-  Best<T> best(const T* x, std::int64_t n) const {
-    const std::int64_t size = n < 4 * kBlock ? kShortBlock : kBlock;
-    T value{};
-    std::int64_t block = 0;
-    auto take = [&](std::int64_t at, T one) {
-      if (at && !better(one, value, largest_)) return;
-      value = one;
-      block = at;
-    };
-    std::int64_t at = 0;
-    for (; at + 4 * size <= n; at += 4 * size) {
-      T each[4];
-      four(x + at, size, size, each);
-      for (int k = 0; k < 4; ++k) take(at + k * size, each[k]);
+  Finder(bool largest, Elem e) : bytes_(elem_bytes(e)) {
+    const auto op = static_cast<int>(largest ? ReduceOp::max : ReduceOp::min),
+               at = static_cast<int>(e);
+    reduce_ = kernels().reduce[op][at];
+    four_ = kernels().reduce_four[op][at];
+    find_ = loop_kernels().find[at];
+  }
+  /// The first place of a run's extreme, n <= kPiece.
+  std::int64_t place(const char* x, std::int64_t n) const {
+    if (n <= kShort) return of_quarters(x, n);
+    // The last blocks may overlap: of equal extremes the first block has the first place.
+    const std::int64_t blocks = (n + 4 * kShort - 1) / (4 * kShort) * 4,
+                       size = (n + blocks - 1) / blocks;
+    alignas(16) char extremes[kPiece / kShort * 8];
+    for (std::int64_t b = 0; b < blocks; b += 4) {
+      const void* in[4];
+      for (std::int64_t k = 0; k < 4; ++k) in[k] = x + start(b + k, size, n) * bytes_;
+      four_(size, in, extremes + b * bytes_);
     }
-    for (; at < n; at += size) {
-      T one;
-      reduce_(std::min(size, n - at), x + at, &one);
-      take(at, one);
-    }
-    return {value, block + first_of(x + block, std::min(size, n - block), value)};
+    const std::int64_t from = start(of_quarters(extremes, blocks), size, n);
+    return from + of_quarters(x + from * bytes_, size);
   }
   /// Rows of n, contiguous; one long row is shared by threads in pieces.
-  void rows(const T* x, std::int64_t count, std::int64_t n, std::int64_t* out) const {
+  void rows(const char* x, std::int64_t count, std::int64_t n, std::int64_t* out) const {
     runtime::Pool& pool = runtime::Pool::shared();
-    if (count == 1 && n > kPiece) {
-      std::vector<Best<T>> parts(static_cast<std::size_t>((n + kPiece - 1) / kPiece));
-      pool.parallel_for(static_cast<std::int64_t>(parts.size()), 1,
-                        [&](std::int64_t p, std::int64_t end) {
-                          for (; p < end; ++p) {
-                            const std::int64_t from = p * kPiece;
-                            Best<T> b = best(x + from, std::min(kPiece, n - from));
-                            parts[static_cast<std::size_t>(p)] = {b.value, from + b.at};
+    if (n <= kPiece) {
+      pool.parallel_for(count, std::max<std::int64_t>(1, kParallelGrain / n),
+                        [&](std::int64_t r, std::int64_t end) {
+                          for (; n <= kShort && r + 4 <= end; r += 4) {
+                            const void* in[4];
+                            for (std::int64_t k = 0; k < 4; ++k) in[k] = x + (r + k) * n * bytes_;
+                            alignas(16) char extremes[4 * 8];
+                            four_(n, in, extremes);
+                            find_(n, in, extremes, out + r);
                           }
+                          for (; r < end; ++r) out[r] = place(x + r * n * bytes_, n);
                         });
-      Best<T> all = parts[0];
-      for (const Best<T>& b : parts) {
-        if (better(b.value, all.value, largest_)) all = b;
-      }
-      *out = all.at;
       return;
     }
-    pool.parallel_for(count, std::max<std::int64_t>(1, kParallelGrain / n),
-                      [&](std::int64_t r, std::int64_t end) {
-                        for (; n <= kBlock && r + 4 <= end; r += 4) {
-                          T each[4];
-                          four(x + r * n, n, n, each);
-                          for (int k = 0; k < 4; ++k)
-                            out[r + k] = first_of(x + (r + k) * n, n, each[k]);
-                        }
-                        for (; r < end; ++r) out[r] = best(x + r * n, n).at;
-                      });
+    const std::int64_t pieces = (n + kPiece - 1) / kPiece;
+    std::vector<std::int64_t> at(static_cast<std::size_t>(pieces));
+    std::vector<char> extremes(static_cast<std::size_t>(pieces * bytes_));
+    for (std::int64_t r = 0; r < count; ++r) {
+      const char* row = x + r * n * bytes_;
+      pool.parallel_for(pieces, 1, [&](std::int64_t p, std::int64_t end) {
+        for (; p < end; ++p) {
+          const std::int64_t from = p * kPiece;
+          const std::int64_t found = from + place(row + from * bytes_, std::min(kPiece, n - from));
+          at[static_cast<std::size_t>(p)] = found;
+          std::memcpy(&extremes[static_cast<std::size_t>(p * bytes_)], row + found * bytes_,
+                      static_cast<std::size_t>(bytes_));
+        }
+      });
+      out[r] = at[static_cast<std::size_t>(first(extremes.data(), pieces))];
+    }
   }
 
  private:
-  /// The extremes of four runs of n, `step` apart.
-  void four(const T* x, std::int64_t n, std::int64_t step, T* out) const {
-    const void* in[4] = {x, x + step, x + 2 * step, x + 3 * step};
-    four_(n, in, out);
+  /// Where part b of size elements of a run begins; parts overlap at the end.
+  static std::int64_t start(std::int64_t b, std::int64_t size, std::int64_t n) {
+    return std::min(b * size, n - size);
+  }
+  /// place() of a short run, by its quarters.
+  std::int64_t of_quarters(const char* x, std::int64_t n) const {
+    const std::int64_t size = (n + 3) / 4;
+    const void* in[4];
+    for (std::int64_t k = 0; k < 4; ++k) in[k] = x + start(k, size, n) * bytes_;
+    alignas(16) char each[4 * 8], wanted[4 * 8];
+    four_(size, in, each);
+    reduce_(4, each, wanted);
+    for (std::int64_t k = 1; k < 4; ++k)
+      std::memcpy(wanted + k * bytes_, wanted, static_cast<std::size_t>(bytes_));
+    std::int64_t at[4];
+    find_(size, in, wanted, at);
+    std::int64_t k = 0;
+    while (k < 3 && at[k] == size) ++k;
+    return start(k, size, n) + at[k];
+  }
+  /// place() of a run of any length.
+  std::int64_t first(const char* x, std::int64_t n) const {
+    std::int64_t at = 0;
+    if (n <= kPiece) return place(x, n);
+    rows(x, 1, n, &at);
+    return at;
   }
 
+  std::int64_t bytes_;
   ReduceFn reduce_;
   ReduceFourFn four_;
-  bool largest_;
+  FindFn find_;
 };
 
 /// Blocks of n rows of m columns: the last row from below that has its column's extreme.
-template <typename T>
-void columns(const T* x, const T* extreme, std::int64_t outer, std::int64_t n, std::int64_t m,
-             std::int64_t* out) {
+void columns(PlaceFn place, std::int64_t bytes, const char* x, const char* extreme,
+             std::int64_t outer, std::int64_t n, std::int64_t m, std::int64_t* out) {
   constexpr std::int64_t kStrip = 512;
   const std::int64_t strips = (m + kStrip - 1) / kStrip;
+  const CastFn widen = kernels().cast[static_cast<int>(Elem::int32)][static_cast<int>(Elem::int64)];
   runtime::Pool::shared().parallel_for(
       outer * strips, std::max<std::int64_t>(1, kParallelGrain / (n * std::min(m, kStrip))),
       [&](std::int64_t t, std::int64_t end) {
@@ -157,18 +126,12 @@ void columns(const T* x, const T* extreme, std::int64_t outer, std::int64_t n, s
         for (; t < end; ++t) {
           const std::int64_t o = t / strips, from = t % strips * kStrip,
                              width = std::min(kStrip, m - from);
-          const T* top = extreme + o * m + from;
+          const char* top = extreme + (o * m + from) * bytes;
           std::fill_n(at, width, 0);
-          for (std::int64_t r = n; r-- > 0;) {
-            const T* row = x + (o * n + r) * m + from;
-            const auto here = static_cast<std::int32_t>(r);
-            for (std::int64_t i = 0; i < width; ++i) {
-              // A column of NaN is told by its extreme, which equals nothing.
-              const bool hit = (row[i] == top[i]) | ((top[i] != top[i]) & (row[i] != row[i]));
-              at[i] = hit ? here : at[i];
-            }
-          }
-          for (std::int64_t i = 0; i < width; ++i) out[o * m + from + i] = at[i];
+          for (std::int64_t r = n; r-- > 0;)
+            place(width, x + ((o * n + r) * m + from) * bytes, top, static_cast<std::int32_t>(r),
+                  at);
+          widen(width, at, out + o * m + from);
         }
       });
 }
@@ -199,6 +162,10 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
                 cat(name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
   }
   auto result = [&] { return reinterpret_cast<std::int64_t*>(out.host()); };
+  if (x.on_host() && n == x.size() && x.elem() == kernel && x.is_contiguous()) {
+    Finder(largest, kernel).rows(x.host(), 1, n, result());
+    return out;
+  }
   const ReduceOp op = largest ? ReduceOp::max : ReduceOp::min;
   std::int64_t inner = 1;
   for (int i = at + 1; i < flat.ndim(); ++i) inner *= flat.shape()[i];
@@ -208,10 +175,8 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
     axes.all = false;
     axes.axes.push_back(at);
     const NDArray extreme = reduce(op, flat, axes, false);
-    with_type(kernel, [&]<typename T>(T) {
-      columns(reinterpret_cast<const T*>(flat.host()), reinterpret_cast<const T*>(extreme.host()),
-              flat.size() / (n * inner), n, inner, result());
-    });
+    columns(loop_kernels().place[static_cast<int>(kernel)], elem_bytes(kernel), flat.host(),
+            extreme.host(), flat.size() / (n * inner), n, inner, result());
     return out;
   }
   std::vector<int> order;
@@ -222,13 +187,7 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
   NDArray moved = flat.permute(order);
   moved = moved.elem() == kernel ? moved.contiguous() : moved.astype(kernel);
   if (!x.on_host()) return device_arg_reduce(largest, moved).reshape(shape);
-  const auto o = static_cast<int>(op), e = static_cast<int>(kernel);
-  const ReduceFn fn = kernels().reduce[o][e];
-  const ReduceFourFn four = kernels().reduce_four[o][e];
-  with_type(kernel, [&]<typename T>(T) {
-    Finder<T>(fn, four, largest)
-        .rows(reinterpret_cast<const T*>(moved.host()), out.size(), n, result());
-  });
+  Finder(largest, kernel).rows(moved.host(), out.size(), n, result());
   return out;
 }
 

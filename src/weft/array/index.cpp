@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstring>
 
+#include "weft/array/kernel_lists.h"
+#include "weft/array/loop_kernels.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
 #include "weft/array/ops/device_structured.h"
@@ -55,33 +57,32 @@ std::vector<Line> lines_of(const NDArray& x, std::span<const NDArray> indices, c
   return lines;
 }
 
+/// Which of n positions is outside? One is.
+[[noreturn]] void refuse(const std::int64_t* at, std::int64_t n, const Line& line,
+                         const NDArray& x) {
+  std::int64_t i = 0;
+  while (i + 1 < n && at[i] >= -line.extent && at[i] < line.extent) ++i;
+  out_of_range(at[i], line, x);
+}
+
 /// Offsets, in elements of x, of the index tuples [begin, begin + n).
 void offsets(const NDArray& x, const std::vector<Line>& lines, std::int64_t begin, std::int64_t n,
              std::int64_t* out) {
   for (std::size_t k = 0; k < lines.size(); ++k) {
     const Line& line = lines[k];
     const std::int64_t* at = line.at + begin;
-    const std::int64_t extent = line.extent, step = line.step;
-    bool outside = false;
-    // Of a position outside nothing is read: the check comes first.
-    auto each = [&](auto&& put) {
-      for (std::int64_t i = 0; i < n; ++i) {
-        const auto p = static_cast<std::uint64_t>(at[i]);
-        const std::uint64_t to = p + (at[i] < 0 ? static_cast<std::uint64_t>(extent) : 0);
-        outside |= to >= static_cast<std::uint64_t>(extent);
-        put(i, to);
-      }
-    };
-    const auto by = static_cast<std::uint64_t>(step);
-    if (k == 0 && step == 1)
-      each([&](std::int64_t i, std::uint64_t to) { out[i] = static_cast<std::int64_t>(to); });
-    else if (k == 0)
-      each([&](std::int64_t i, std::uint64_t to) { out[i] = static_cast<std::int64_t>(to * by); });
-    else
-      each([&](std::int64_t i, std::uint64_t to) { out[i] += static_cast<std::int64_t>(to * by); });
-    for (std::int64_t i = 0; outside && i < n; ++i)
-      if (at[i] < -extent || at[i] >= extent) out_of_range(at[i], line, x);
+    std::int64_t outside = 0;
+    loop_kernels().resolve[k ? 1 : 0](n, line.extent, line.step, at, out, &outside);
+    if (outside) refuse(at, n, line, x);
   }
+}
+
+/// out = elements of `base` at n positions along a line, which are checked.
+void along(AlongFn fn, const NDArray& x, const Line& line, const char* base, const std::int64_t* at,
+           std::int64_t n, char* out) {
+  std::int64_t outside = n > 0 && line.extent == 0;
+  if (!outside) fn(n, line.extent, line.step, base, at, out, &outside);
+  if (outside) refuse(at, n, line, x);
 }
 
 /// f(begin, n, offsets) over all index tuples in chunks; in order and alone, or shared by threads.
@@ -112,43 +113,7 @@ Rest rest_of(const NDArray& x, int used) {
   return rest;
 }
 
-struct Wide {
-  std::uint64_t a, b;
-};
-/// f with a value of the unsigned type of that many bytes.
-template <typename F>
-void with_width(int bytes, const F& f) {
-  switch (bytes) {
-    case 1: return f(std::uint8_t{});
-    case 2: return f(std::uint16_t{});
-    case 4: return f(std::uint32_t{});
-    case 8: return f(std::uint64_t{});
-    default: return f(Wide{});
-  }
-}
-
-constexpr std::int64_t kMarkBlock = 4096;
-
-/// How many of n < 2^16 truth values are set: bytes are added eight at a time.
-std::int64_t count(const std::uint8_t* x, std::int64_t n) {
-  constexpr std::uint64_t kOnes = 0x0101010101010101, kLow = 0x00ff00ff00ff00ff;
-  std::int64_t total = 0, i = 0;
-  while (i + 8 <= n) {
-    std::uint64_t sums = 0, any = 0;
-    for (const std::int64_t end = std::min(n - 7, i + 8 * 255); i < end; i += 8) {
-      std::uint64_t word;
-      std::memcpy(&word, x + i, 8);
-      any |= word;
-      sums += word & kOnes;
-    }
-    if (any & ~kOnes) break;  // truth is not always 1
-    sums = (sums & kLow) + (sums >> 8 & kLow);
-    total += static_cast<std::int64_t>(sums * 0x0001000100010001 >> 48);
-  }
-  if (i + 8 <= n) i = total = 0;
-  for (; i < n; ++i) total += x[i] != 0;
-  return total;
-}
+constexpr std::int64_t kMarkBlock = kRun;
 
 /// The truth values of an array on the host, row-major, and how many are set before each block.
 class Marks {
@@ -162,8 +127,8 @@ class Marks {
         blocks, kParallelGrain / kMarkBlock, [&](std::int64_t b, std::int64_t stop) {
           for (; b < stop; ++b) {
             const std::int64_t end = std::min(held_.size(), (b + 1) * kMarkBlock);
-            const std::int64_t n = count(data + b * kMarkBlock, end - b * kMarkBlock);
-            before_[static_cast<std::size_t>(b) + 1] = n;
+            loop_kernels().count(end - b * kMarkBlock, data + b * kMarkBlock,
+                                 &before_[static_cast<std::size_t>(b) + 1]);
           }
         });
     for (std::size_t b = 1; b < before_.size(); ++b) before_[b] += before_[b - 1];
@@ -205,15 +170,21 @@ NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
   for (std::int64_t extent : rest.shape) result.push_back(extent);
   NDArray out = NDArray::empty(x.device(), x.elem(), result);
   const int bytes = elem_bytes(x.elem());
+  if (rest.size == 1 && lines.size() == 1) {
+    const AlongFn fn = loop_kernels().along[width_of(bytes)];
+    runtime::Pool::shared().parallel_for(count, kParallelGrain / 4,
+                                         [&](std::int64_t begin, std::int64_t end) {
+                                           along(fn, x, lines[0], x.host(), lines[0].at + begin,
+                                                 end - begin, out.host() + begin * bytes);
+                                         });
+    return out;
+  }
   if (rest.size == 1) {
-    with_width(bytes, [&]<typename T>(T) {
-      const T* in = reinterpret_cast<const T*>(x.host());
-      T* to = reinterpret_cast<T*>(out.host());
-      for_offsets(x, lines, count, kParallelGrain / 4,
-                  [&](std::int64_t begin, std::int64_t n, const std::int64_t* at) {
-                    for (std::int64_t i = 0; i < n; ++i) to[begin + i] = in[at[i]];
-                  });
-    });
+    const PickFn pick = loop_kernels().pick[width_of(bytes)];
+    for_offsets(x, lines, count, kParallelGrain / 4,
+                [&](std::int64_t begin, std::int64_t n, const std::int64_t* at) {
+                  pick(n, x.host(), at, out.host() + begin * bytes);
+                });
     return out;
   }
   const Nest first = make_nest(x.host(), rest.shape, rest.strides, bytes);
@@ -236,14 +207,24 @@ NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
   return out;
 }
 
+/// Positions whose offsets are kept between checking and use.
+constexpr std::int64_t kKept = 1 << 16;
+
 void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
              bool accumulate) {
   if (!x.on_host()) return device_scatter(x, indices, value, accumulate);
   Dims shape = index_shape(indices);
   const std::vector<Line> lines = lines_of(x, indices, shape);
   const std::int64_t count = count_of(shape);
-  for_offsets(x, lines, count, kParallelGrain,
-              [](std::int64_t, std::int64_t, const std::int64_t*) {});  // checks all
+  // All are checked before anything is moved; those of short ones are kept.
+  const bool keeps = count <= kKept;
+  std::vector<std::int64_t> kept(keeps ? static_cast<std::size_t>(count) : 0);
+  if (keeps) {
+    offsets(x, lines, 0, count, kept.data());
+  } else {
+    for_offsets(x, lines, count, kParallelGrain,
+                [](std::int64_t, std::int64_t, const std::int64_t*) {});
+  }
   Rest rest = rest_of(x, static_cast<int>(indices.size()));
   Dims full = shape;
   for (std::int64_t extent : rest.shape) full.push_back(extent);
@@ -265,19 +246,12 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
   // Of equal positions the last value stands: one thread, in order.
   const std::int64_t whole = std::max<std::int64_t>(count, 1);
   if (rest.size == 1 && !accumulate) {
-    return with_width(bytes, [&]<typename T>(T) {
-      T* to = reinterpret_cast<T*>(x.host());
-      const T* from = reinterpret_cast<const T*>(packed.host());
-      for_offsets(x, lines, count, whole,
-                  [&](std::int64_t begin, std::int64_t n, const std::int64_t* at) {
-                    // Stores that miss the caches wait in a short queue: lines are asked for ahead.
-                    constexpr std::int64_t kAhead = 32;
-                    for (std::int64_t i = 0; i < n; ++i) {
-                      if (i + kAhead < n) __builtin_prefetch(to + at[i + kAhead], 1);
-                      to[at[i]] = from[begin + i];
-                    }
-                  });
-    });
+    const PutFn put = loop_kernels().put[width_of(bytes)];
+    if (keeps) return put(count, packed.host(), kept.data(), x.host());
+    return for_offsets(x, lines, count, whole,
+                       [&](std::int64_t begin, std::int64_t n, const std::int64_t* at) {
+                         put(n, packed.host() + begin * bytes, at, x.host());
+                       });
   }
   const Nest first = make_nest(x.host(), rest.shape, rest.strides, bytes);
   const std::int64_t row = rest.size * bytes;
@@ -334,16 +308,10 @@ NDArray take(const NDArray& x, const NDArray& indices, int axis) {
           outer, std::max<std::int64_t>(1, kParallelGrain / (count * inner)), copy);
     };
     if (inner == 1) {
-      with_width(bytes, [&]<typename T>(T) {
-        const T* in = reinterpret_cast<const T*>(x.host());
-        T* to = reinterpret_cast<T*>(out.host());
-        rows([&](std::int64_t o, std::int64_t end) {
-          for (; o < end; ++o) {
-            const T* line = in + o * block;
-            T* row = to + o * count;
-            for (std::int64_t i = 0; i < count; ++i) row[i] = line[at[static_cast<std::size_t>(i)]];
-          }
-        });
+      const PickFn pick = loop_kernels().pick[width_of(bytes)];
+      rows([&](std::int64_t o, std::int64_t end) {
+        for (; o < end; ++o)
+          pick(count, x.host() + o * block * bytes, at.data(), out.host() + o * count * bytes);
       });
       return out;
     }
@@ -400,24 +368,16 @@ NDArray take_along_axis(const NDArray& x, const NDArray& indices, int axis) {
     places.axis = axis;
     NDArray out = NDArray::empty(x.device(), x.elem(), at.shape());
     const std::int64_t n = lines.shape()[last], m = at.shape()[last];
-    with_width(elem_bytes(x.elem()), [&]<typename T>(T) {
-      const T* in = reinterpret_cast<const T*>(lines.host());
-      T* to = reinterpret_cast<T*>(out.host());
-      runtime::Pool::shared().parallel_for(
-          m ? out.size() / m : 0,
-          std::max<std::int64_t>(1, kParallelGrain / std::max<std::int64_t>(m, 1)),
-          [&](std::int64_t r, std::int64_t end) {
-            std::int64_t where[kChunk];
-            const std::vector<Line> one = {places};
-            for (; r < end; ++r) {
-              for (std::int64_t i = 0; i < m; i += kChunk) {
-                const std::int64_t c = std::min(kChunk, m - i);
-                offsets(x, one, r * m + i, c, where);
-                for (std::int64_t j = 0; j < c; ++j) to[r * m + i + j] = in[r * n + where[j]];
-              }
-            }
-          });
-    });
+    const int bytes = elem_bytes(x.elem());
+    const AlongFn fn = loop_kernels().along[width_of(bytes)];
+    runtime::Pool::shared().parallel_for(
+        m ? out.size() / m : 0,
+        std::max<std::int64_t>(1, kParallelGrain / std::max<std::int64_t>(m, 1)),
+        [&](std::int64_t r, std::int64_t end) {
+          for (; r < end; ++r)
+            along(fn, x, places, lines.host() + r * n * bytes, places.at + r * m, m,
+                  out.host() + r * m * bytes);
+        });
     return out.transpose(axis, -1).contiguous();
   }
   std::vector<NDArray> all;
@@ -449,30 +409,27 @@ std::vector<NDArray> nonzero(const NDArray& x) {
   const std::int64_t row = x.shape()[last];
   std::vector<std::int64_t*> to;
   for (NDArray& line : out) to.push_back(reinterpret_cast<std::int64_t*>(line.host()));
+  const ElementwiseFn less = one_kernel(1, Op::subtract, Elem::int64);
   marks.for_blocks([&](std::int64_t begin, std::int64_t end, std::int64_t at) {
     std::int64_t held[kMarkBlock + 1];
     std::int64_t n = 0;
-    for (std::int64_t i = begin; i < end; ++i) {
-      held[n] = i;
-      n += marks.data[i] != 0;
-    }
-    std::copy_n(held, n, to[static_cast<std::size_t>(last)] + at);
+    // One place more is written: in place only where no other thread has the next.
+    const bool direct = last == 0 && x.size() <= kParallelGrain && at + end - begin < total;
+    loop_kernels().places(end - begin, begin, marks.data + begin, direct ? to[0] + at : held, &n);
+    if (!direct) std::copy_n(held, n, to[static_cast<std::size_t>(last)] + at);
     if (last == 0) return;
-    // Positions grow: a row's coordinates are worked out once.
-    std::int64_t row_end = -1, row_begin = 0;
-    std::vector<std::int64_t> place(static_cast<std::size_t>(last));
-    for (std::int64_t k = 0; k < n; ++k) {
-      if (held[k] >= row_end) {
-        std::int64_t r = held[k] / row;
-        row_begin = r * row;
-        row_end = row_begin + row;
-        for (int i = last - 1; i >= 0; --i) {
-          place[static_cast<std::size_t>(i)] = r % x.shape()[i];
-          r /= x.shape()[i];
-        }
+    // Positions grow: the coordinates of those in one row are worked out once.
+    for (std::int64_t k = 0; k < n;) {
+      std::int64_t r = held[k] / row;
+      const std::int64_t row_begin = r * row;
+      const std::int64_t next = std::lower_bound(held + k, held + n, row_begin + row) - held;
+      const void* in[2] = {held + k, &row_begin};
+      less(next - k, in, to[static_cast<std::size_t>(last)] + at + k);
+      for (int i = last - 1; i >= 0; --i) {
+        std::fill_n(to[static_cast<std::size_t>(i)] + at + k, next - k, r % x.shape()[i]);
+        r /= x.shape()[i];
       }
-      to[static_cast<std::size_t>(last)][at + k] = held[k] - row_begin;
-      for (std::size_t i = 0; i < place.size(); ++i) to[i][at + k] = place[i];
+      k = next;
     }
   });
   return out;
@@ -494,18 +451,12 @@ NDArray select_marked(const NDArray& x, const NDArray& mask) {
   NDArray out = NDArray::empty(x.device(), x.elem(), shape);
   const int bytes = elem_bytes(x.elem());
   if (rest.size == 1) {
-    with_width(bytes, [&]<typename T>(T) {
-      const T* in = reinterpret_cast<const T*>(compact.host());
-      T* to = reinterpret_cast<T*>(out.host());
-      marks.for_blocks([&](std::int64_t begin, std::int64_t end, std::int64_t at) {
-        T held[kMarkBlock + 1];
-        std::int64_t n = 0;
-        for (std::int64_t i = begin; i < end; ++i) {
-          held[n] = in[i];
-          n += marks.data[i] != 0;
-        }
-        std::copy_n(held, n, to + at);
-      });
+    const CompressFn compress = loop_kernels().compress[width_of(bytes)];
+    marks.for_blocks([&](std::int64_t begin, std::int64_t end, std::int64_t at) {
+      alignas(16) char held[(kMarkBlock + 1) * 16];
+      std::int64_t n = 0;
+      compress(end - begin, compact.host() + begin * bytes, marks.data + begin, held, &n);
+      std::memcpy(out.host() + at * bytes, held, static_cast<std::size_t>(n * bytes));
     });
     return out;
   }

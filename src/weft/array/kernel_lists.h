@@ -4,6 +4,7 @@
 // and the kernels of one element against many.
 
 #include "weft/array/kernels.h"
+#include "weft/array/loop_kernels.h"
 
 namespace weft {
 
@@ -20,7 +21,22 @@ struct KernelEntry {
     fold,
     reduce_four,
     known,
-    random
+    random,
+    vector,   // row: VectorKernel
+    sorting,  // row: SortKernel
+    copying,  // row: CopyKernel
+    find,
+    place,
+    resolve,
+    along,
+    pick,
+    put,
+    count,
+    compress,
+    places,
+    steps,
+    add_products,
+    normal_pairs
   };
   std::int16_t table, row, elem, layout;
   void (*function)();

@@ -68,7 +68,7 @@ struct KernelTable {
   ReduceFn reduce[kReduceOps][kElems] = {};
   AccumulateFn accumulate[kReduceOps][kElems] = {};
   ReduceFourFn reduce_four[kReduceOps][kElems] = {};  // null for complex numbers
-  FoldFn fold[kReduceOps][kElems] = {};               // null for complex numbers
+  FoldFn fold[kReduceOps][kElems] = {};
   ScanFn scan[kReduceOps][kElems] = {};
   CastFn cast[kElems][kElems] = {};
   SelectFn select[kElems] = {};

@@ -6,83 +6,30 @@
 #include "weft/array/device_ops.h"
 #include "weft/array/device_product.h"
 #include "weft/array/gemm.h"
-#include "weft/array/levels.h"
+#include "weft/array/loop_kernels.h"
 #include "weft/array/ops.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
 
-#define WEFT_DECLARE(level)                 \
-  void fill_gemm_##level(GemmTable& table); \
-  void fill_gemv_##level(GemmTable& table);
-WEFT_LEVELS(WEFT_DECLARE)
-#undef WEFT_DECLARE
-
-const GemmTable& gemm_table() {
-  static const GemmTable table = [] {
-    GemmTable t;
-#if defined(WEFT_WITH_AVX2) || defined(WEFT_WITH_AVX512)
-    __builtin_cpu_init();
-#endif
-#if defined(WEFT_WITH_AVX512)
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq")) {
-      fill_gemm_avx512(t);
-      fill_gemv_avx512(t);
-      return t;
-    }
-#endif
-#if defined(WEFT_WITH_AVX2)
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) {
-      fill_gemm_avx2(t);
-      fill_gemv_avx2(t);
-      return t;
-    }
-#endif
-    fill_gemm_base(t);
-    fill_gemv_base(t);
-    return t;
-  }();
-  return table;
-}
-
 namespace {
 
-/// Types without a blocked kernel: rows of B are added up, which vectorizes.
+/// Types without a blocked kernel, by size: multiples of B's rows, which are contiguous, are added
+/// up.
 template <typename T>
-void plain(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
-           std::int64_t a_col, const T* b, std::int64_t b_row, std::int64_t b_col, T* c,
+void plain(AddProductsFn add, std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
+           std::int64_t a_row, std::int64_t a_col, const T* b, std::int64_t b_row, T* c,
            std::int64_t ldc) {
   runtime::Pool::shared().parallel_for(
       m, std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, n * k)),
       [&](std::int64_t i, std::int64_t end) {
         for (; i < end; ++i) {
           T* row = c + i * ldc;
-          std::fill(row, row + n, T(0));
-          for (std::int64_t p = 0; p < k; ++p) {
-            const T x = a[i * a_row + p * a_col];
-            const T* in = b + p * b_row;
-            if constexpr (std::is_same_v<T, bool>) {
-              for (std::int64_t j = 0; j < n; ++j) row[j] = row[j] | (x & in[j * b_col]);
-            } else if (b_col == 1) {
-              for (std::int64_t j = 0; j < n; ++j) row[j] = static_cast<T>(row[j] + x * in[j]);
-            } else {
-              for (std::int64_t j = 0; j < n; ++j)
-                row[j] = static_cast<T>(row[j] + x * in[j * b_col]);
-            }
-          }
+          std::memset(static_cast<void*>(row), 0, static_cast<std::size_t>(n) * sizeof(T));
+          for (std::int64_t p = 0; p < k; ++p)
+            add(n, a + i * a_row + p * a_col, b + p * b_row, row);
         }
       });
-}
-
-template <typename T>
-GemmFn<T> gemm_of(const GemmTable& t) {
-  if constexpr (sizeof(T) == 4) return t.f32;
-  else return t.f64;
-}
-template <typename T>
-GemvFn<T> gemv_of(const GemmTable& t) {
-  if constexpr (sizeof(T) == 4) return t.v32;
-  else return t.v64;
 }
 
 /// A single row or column is a product with a vector.
@@ -90,10 +37,9 @@ template <typename T>
 void real(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
           std::int64_t a_col, const T* b, std::int64_t b_row, std::int64_t b_col, T* c,
           std::int64_t ldc) {
-  const GemmTable& table = gemm_table();
-  if (n == 1 && ldc == 1 && gemv_of<T>(table)(m, k, a, a_row, a_col, b, b_row, c)) return;
-  if (m == 1 && gemv_of<T>(table)(n, k, b, b_col, b_row, a, a_col, c)) return;
-  gemm_of<T>(table)(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc, false);
+  if (n == 1 && ldc == 1 && gemv<T>(m, k, a, a_row, a_col, b, b_row, c)) return;
+  if (m == 1 && gemv<T>(n, k, b, b_col, b_row, a, a_col, c)) return;
+  gemm<T>(m, n, k, a, a_row, a_col, b, b_row, b_col, c, ldc, false);
 }
 
 template <typename T, typename F>
@@ -181,23 +127,37 @@ NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
     if (b.elem() != kernel) b = b.astype(kernel);
     a = a.broadcast_to(shape_a);
     b = b.broadcast_to(shape_b);
-    switch (kernel) {
-      case Elem::float32: batches<float>(real<float>, a, b, out, m, n, k); break;
-      case Elem::float64: batches<double>(real<double>, a, b, out, m, n, k); break;
-      case Elem::complex64:
-        batches<std::complex<float>>(plain<std::complex<float>>, a, b, out, m, n, k);
-        break;
-      case Elem::complex128:
-        batches<std::complex<double>>(plain<std::complex<double>>, a, b, out, m, n, k);
-        break;
-      case Elem::boolean: batches<bool>(plain<bool>, a, b, out, m, n, k); break;
-      case Elem::int8:
-      case Elem::uint8: batches<std::uint8_t>(plain<std::uint8_t>, a, b, out, m, n, k); break;
-      case Elem::int16:
-      case Elem::uint16: batches<std::uint16_t>(plain<std::uint16_t>, a, b, out, m, n, k); break;
-      case Elem::int32:
-      case Elem::uint32: batches<std::uint32_t>(plain<std::uint32_t>, a, b, out, m, n, k); break;
-      default: batches<std::uint64_t>(plain<std::uint64_t>, a, b, out, m, n, k); break;
+    if (kernel == Elem::float32) {
+      batches<float>(real<float>, a, b, out, m, n, k);
+    } else if (kernel == Elem::float64) {
+      batches<double>(real<double>, a, b, out, m, n, k);
+    } else {
+      // A single column is a row of the transposed product.
+      std::int64_t rows = m, columns = n;
+      if (n == 1) {
+        std::swap(a, b);
+        std::swap(rows, columns);
+        a = a.transpose(-1, -2);
+        b = b.transpose(-1, -2);
+      }
+      if (b.strides()[b.ndim() - 1] != 1) b = b.contiguous();
+      const AddProductsFn add = loop_kernels().add_products[static_cast<int>(kernel)];
+      auto run = [&]<typename T>(T) {
+        batches<T>(
+            [add](std::int64_t height, std::int64_t width, std::int64_t depth, const T* left,
+                  std::int64_t row, std::int64_t column, const T* right, std::int64_t b_row,
+                  std::int64_t, T* c, std::int64_t ldc) {
+              plain<T>(add, height, width, depth, left, row, column, right, b_row, c, ldc);
+            },
+            a, b, out, rows, columns, k);
+      };
+      switch (elem_bytes(kernel)) {
+        case 1: run(std::uint8_t{}); break;
+        case 2: run(std::uint16_t{}); break;
+        case 4: run(std::uint32_t{}); break;
+        case 8: run(std::uint64_t{}); break;
+        default: run(std::complex<double>{}); break;
+      }
     }
   }
   Dims final_shape = batch;

@@ -2,6 +2,8 @@
 // Sorting along an axis, stable, NaN last in either direction; positions in sorted arrays.
 
 #include <algorithm>
+#include <bit>
+#include <iterator>
 #include <memory>
 #include <numeric>
 #include <type_traits>
@@ -54,11 +56,40 @@ std::unique_ptr<T[]> room(std::int64_t n) {
   return std::make_unique_for_overwrite<T[]>(static_cast<std::size_t>(n));
 }
 
+template <int kBytes>
+struct Word;
+template <>
+struct Word<1> {
+  using type = std::uint8_t;
+};
+template <>
+struct Word<2> {
+  using type = std::uint16_t;
+};
+template <>
+struct Word<4> {
+  using type = std::uint32_t;
+};
+template <>
+struct Word<8> {
+  using type = std::uint64_t;
+};
+
+template <typename T>
+constexpr Elem elem_of() {
+  constexpr int at = std::countr_zero(sizeof(T));
+  constexpr Elem reals[] = {Elem::float32, Elem::float64},
+                 whole[] = {Elem::int8, Elem::int16, Elem::int32, Elem::int64},
+                 words[] = {Elem::uint8, Elem::uint16, Elem::uint32, Elem::uint64};
+  if constexpr (std::is_floating_point_v<T>) return reals[at - 2];
+  else return std::is_signed_v<T> ? whole[at] : words[at];
+}
+
 /// Sorts rows of one length, in memory that it keeps between them.
 template <typename T>
 class Sorter {
  public:
-  Sorter(std::int64_t n, bool descending) : n_(n), descending_(descending) {}
+  Sorter(std::int64_t n, bool descending) : n_(n), flip_(descending ? -1 : 0) {}
 
   /// Stable: -0 and 0 keep their order, NaNs theirs and their bits.
   void values(T* row) {
@@ -67,19 +98,22 @@ class Sorter {
     nans_.clear();
     if constexpr (std::is_floating_point_v<T>) {
       std::int64_t special = 0;
-      for (std::int64_t i = 0; i < n_; ++i)
-        special += std::bit_cast<K>(row[i]) == std::bit_cast<K>(T{-0.0}) || row[i] != row[i];
-      for (std::int64_t i = 0; special && i < n_; ++i) {
-        if (row[i] == 0) zeros_.push_back(row[i]);
-        if (row[i] != row[i]) nans_.push_back(row[i]);
+      kernel<DigitCountsFn>(SortKernel::special)(row, &special, n_);
+      if (special) {
+        std::copy_if(row, row + n_, std::back_inserter(zeros_), [](T x) { return x == 0; });
+        std::copy_if(row, row + n_, std::back_inserter(nans_), [](T x) { return x != x; });
       }
     }
-    fill(n_, [&](std::int64_t i) { keys_[i] = radix::key_of(row[i], descending_); });
+    keys(row, keys_.get());
     const K* sorted = keys_.get();
     if (n_ < kShort) std::sort(keys_.get(), keys_.get() + n_);
-    else sorted = radix::sort(keys_.get(), keys_.get() + n_, n_, [](K k) { return k; });
-    fill(n_, [&](std::int64_t i) { row[i] = radix::value_of<T>(sorted[i], descending_); });
-    const K* zero = std::lower_bound(sorted, sorted + n_, radix::key_of(T{0}, descending_));
+    else sorted = radix::sort(key_layout(), keys_.get(), keys_.get() + n_, n_);
+    const auto back = kernel<KeysFn>(SortKernel::values);
+    shared([&](std::int64_t i, std::int64_t n) { back(sorted + i, row + i, n, flip_); });
+    const T none = 0;
+    K least = 0;
+    kernel<KeysFn>(SortKernel::keys)(&none, &least, 1, flip_);
+    const K* zero = std::lower_bound(sorted, sorted + n_, least);
     std::copy(zeros_.begin(), zeros_.end(), row + (zero - sorted));
     std::copy(nans_.begin(), nans_.end(), row + n_ - static_cast<std::int64_t>(nans_.size()));
   }
@@ -88,56 +122,72 @@ class Sorter {
     if constexpr (sizeof(T) <= 4) {
       if (n_ < kShort) {  // the position behind the key makes equal keys differ
         std::uint64_t both[kShort];
-        for (std::int64_t i = 0; i < n_; ++i)
-          both[i] = static_cast<std::uint64_t>(radix::key_of(row[i], descending_)) << 32 |
-                    static_cast<std::uint64_t>(i);
+        kernel<ItemsFn>(SortKernel::items)(row, both, n_, 0, flip_);
         std::sort(both, both + n_);
-        for (std::int64_t i = 0; i < n_; ++i)
-          out[i] = static_cast<std::int64_t>(both[i] & UINT32_MAX);
-        return;
+        return place<ItemPlacesFn>(SortKernel::item_places)(both, out, n_);
+      }
+      if (n_ <= UINT32_MAX) {
+        return places_of(row, out, items_, SortKernel::items, SortKernel::item_places,
+                         {Elem::uint64, sizeof(T), 32,
+                          table().get<DigitCountsFn>(SortKernel::item_digits, elem_of<K>())});
       }
     }
     if (n_ < kShort) {
       std::iota(out, out + n_, 0);
       return std::stable_sort(out, out + n_, [&](std::int64_t a, std::int64_t b) {
-        return Before<T>{descending_}(row[a], row[b]);
+        return Before<T>{flip_ != 0}(row[a], row[b]);
       });
     }
-    if (n_ <= UINT32_MAX) places_of(row, out, narrow_);
-    else places_of(row, out, wide_);
+    places_of(
+        row, out, pairs_, SortKernel::pairs, SortKernel::pair_places,
+        {Elem::complex128, 8, 0, table().get<DigitCountsFn>(SortKernel::digits, Elem::complex128)});
   }
 
  private:
-  using K = radix::Key<T>;
+  using K = typename Word<sizeof(T)>::type;
+  struct Pair {
+    std::uint64_t key, at;
+  };
   /// Below this many elements comparisons are faster than counting digits.
   static constexpr std::int64_t kShort = sizeof(T) == 8 ? 256 : 128;
-  template <typename Index>
-  struct Item {
-    K key;
-    Index at;
-  };
+
+  static const SortTable& table() { return sort_kernels(); }
   template <typename F>
-  void fill(std::int64_t n, const F& f) {
-    runtime::Pool::shared().parallel_for(n, radix::kShared, [&](std::int64_t i, std::int64_t end) {
-      for (; i < end; ++i) f(i);
-    });
+  static F kernel(SortKernel k) {
+    return table().get<F>(k, elem_of<T>());
   }
-  template <typename I>
-  void places_of(const T* row, std::int64_t* out, std::unique_ptr<Item<I>[]>& items) {
-    if (!items) items = room<Item<I>>(2 * n_);
-    fill(n_, [&](std::int64_t i) {
-      items[i] = {radix::key_of(row[i], descending_), static_cast<I>(i)};
-    });
-    const Item<I>* sorted = radix::sort(items.get(), items.get() + n_, n_,
-                                        [](const Item<I>& item) { return item.key; });
-    fill(n_, [&](std::int64_t i) { out[i] = static_cast<std::int64_t>(sorted[i].at); });
+  template <typename F>
+  static F place(SortKernel k) {
+    return table().get<F>(k, Elem::uint64);
+  }
+  static radix::Layout key_layout() {
+    return {elem_of<K>(), sizeof(K), 0,
+            table().get<DigitCountsFn>(SortKernel::digits, elem_of<K>())};
+  }
+  template <typename F>
+  void shared(const F& f) const {
+    runtime::Pool::shared().parallel_for(n_, radix::kShared,
+                                         [&](std::int64_t i, std::int64_t end) { f(i, end - i); });
+  }
+  void keys(const T* row, K* out) const {
+    const auto fn = kernel<KeysFn>(SortKernel::keys);
+    shared([&](std::int64_t i, std::int64_t n) { fn(row + i, out + i, n, flip_); });
+  }
+  template <typename Item>
+  void places_of(const T* row, std::int64_t* out, std::unique_ptr<Item[]>& items, SortKernel make,
+                 SortKernel take, const radix::Layout& layout) {
+    if (!items) items = room<Item>(2 * n_);
+    const auto fn = kernel<ItemsFn>(make);
+    shared([&](std::int64_t i, std::int64_t n) { fn(row + i, items.get() + i, n, i, flip_); });
+    const Item* sorted = radix::sort(layout, items.get(), items.get() + n_, n_);
+    const auto back = place<ItemPlacesFn>(take);
+    shared([&](std::int64_t i, std::int64_t n) { back(sorted + i, out + i, n); });
   }
 
-  const std::int64_t n_;
-  const bool descending_;
+  const std::int64_t n_, flip_;
   std::unique_ptr<K[]> keys_;
-  std::unique_ptr<Item<std::uint32_t>[]> narrow_;
-  std::unique_ptr<Item<std::uint64_t>[]> wide_;
+  std::unique_ptr<std::uint64_t[]> items_;
+  std::unique_ptr<Pair[]> pairs_;
   std::vector<T> zeros_, nans_;
 };
 

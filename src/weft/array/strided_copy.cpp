@@ -2,8 +2,10 @@
 #include "weft/array/strided_copy.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 
+#include "weft/array/copy_kernels.h"
 #include "weft/array/nest.h"
 #include "weft/runtime/pool.h"
 
@@ -37,40 +39,31 @@ Pair make_pair(const NDArray& dst, const NDArray& src) {
   return p;
 }
 
-/// The steps are known when this is compiled, so that the loop becomes vectors.
-template <int kTo, int kFrom, typename T>
-void run(T* to, const T* from, std::int64_t n) {
-  for (std::int64_t i = 0; i < n; ++i) to[i * kTo] = from[i * kFrom];
-}
-
-template <typename T>
-void row(T* to, std::int64_t ts, const T* from, std::int64_t fs, std::int64_t n) {
+/// n elements of so many bytes, steps in elements.
+void row(int bytes, char* to, std::int64_t ts, const char* from, std::int64_t fs, std::int64_t n) {
   if (ts == 1 && fs == 1) {
-    std::memcpy(to, from, static_cast<std::size_t>(n) * sizeof(T));
-  } else if (ts == 1 && fs == 0) {
-    std::fill_n(to, n, *from);
-  } else if (ts == 1 && fs == 2) {
-    run<1, 2>(to, from, n);
-  } else if (ts == 2 && fs == 1) {
-    run<2, 1>(to, from, n);
-  } else if (ts == 2 && fs == 2) {
-    run<2, 2>(to, from, n);
-  } else if (ts == 1 && fs == -1) {
-    run<1, -1>(to, from, n);
-  } else {
-    for (std::int64_t i = 0; i < n; ++i) to[i * ts] = from[i * fs];
+    std::memcpy(to, from, static_cast<std::size_t>(n * bytes));
+    return;
   }
+  const CopyKernel kernel = ts == 1 && fs == 2    ? CopyKernel::gather_two
+                            : ts == 2 && fs == 1  ? CopyKernel::scatter_two
+                            : ts == 2 && fs == 2  ? CopyKernel::both_two
+                            : ts == 1 && fs == -1 ? CopyKernel::reverse
+                            : ts == 1 && fs == 0  ? CopyKernel::spread
+                                                  : CopyKernel::any;
+  if (kernel == CopyKernel::reverse) from -= (n - 1) * bytes;
+  const int size = std::countr_zero(static_cast<unsigned>(bytes));
+  copy_kernels().function[static_cast<int>(kernel)][size](from, to, n, ts, fs);
 }
 
-template <typename T>
-void copy(const Pair& p, T* to, const T* from) {
+void copy(int bytes, const Pair& p, char* to, const char* from) {
   const int last = p.ndim - 1;
   const std::int64_t n = p.shape[last], ts = p.to[last], fs = p.from[last];
   std::int64_t rows = 1;
   for (int i = 0; i < last; ++i) rows *= p.shape[i];
   if (rows == 1) {
     runtime::Pool::shared().parallel_for(n, kParallelGrain, [&](std::int64_t i, std::int64_t end) {
-      row(to + i * ts, ts, from + i * fs, fs, end - i);
+      row(bytes, to + i * ts * bytes, ts, from + i * fs * bytes, fs, end - i);
     });
     return;
   }
@@ -84,7 +77,7 @@ void copy(const Pair& p, T* to, const T* from) {
                                            f += count[i] * p.from[i];
                                          }
                                          for (; r < end; ++r) {
-                                           row(to + t, ts, from + f, fs, n);
+                                           row(bytes, to + t * bytes, ts, from + f * bytes, fs, n);
                                            for (int i = last - 1; i >= 0; --i) {
                                              t += p.to[i];
                                              f += p.from[i];
@@ -103,20 +96,8 @@ bool strided_copy(const NDArray& dst, const NDArray& src) {
   if (src.elem() != dst.elem()) return false;
   const Pair p = make_pair(dst, src);
   if (p.ndim == 0 || (p.ndim == 1 && p.to[0] == 1 && p.from[0] == 1)) return false;
-  struct Wide {
-    std::uint64_t a, b;
-  };
-  auto typed = [&]<typename T>(T) {
-    copy(p, reinterpret_cast<T*>(dst.host()), reinterpret_cast<const T*>(src.host()));
-    return true;
-  };
-  switch (elem_bytes(dst.elem())) {
-    case 1: return typed(std::uint8_t{});
-    case 2: return typed(std::uint16_t{});
-    case 4: return typed(std::uint32_t{});
-    case 8: return typed(std::uint64_t{});
-    default: return typed(Wide{});
-  }
+  copy(elem_bytes(dst.elem()), p, dst.host(), src.host());
+  return true;
 }
 
 }  // namespace weft

@@ -8,7 +8,7 @@
 namespace weft {
 
 /// dst = src for equal types and shapes when the contiguous axes of the two differ and the elements
-/// have 4 or 8 bytes; false when the layout is another and nothing was done.
+/// have at most 8 bytes; false when the layout is another and nothing was done.
 bool transpose_copy(const NDArray& dst, const NDArray& src);
 
 }  // namespace weft

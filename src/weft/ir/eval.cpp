@@ -99,8 +99,8 @@ double eval_float_binary(ExprKind kind, DType t, double a, double b) {
     case ExprKind::mod: return round_float(std::fmod(a, b), t);
     case ExprKind::floordiv: return round_float(std::floor(a / b), t);
     case ExprKind::floormod: return round_float(a - std::floor(a / b) * b, t);
-    case ExprKind::min: return a < b ? a : b;
-    case ExprKind::max: return a > b ? a : b;
+    case ExprKind::min: return a < b || a != a ? a : b;  // a NaN on either side is the result
+    case ExprKind::max: return a > b || a != a ? a : b;
     default: return std::numeric_limits<double>::quiet_NaN();
   }
 }

@@ -166,8 +166,8 @@ struct FloatOp final : Pair {
     if constexpr (K == ExprKind::sub) return static_cast<T>(x - y);
     if constexpr (K == ExprKind::mul) return static_cast<T>(x * y);
     if constexpr (K == ExprKind::div) return static_cast<T>(x / y);
-    if constexpr (K == ExprKind::min) return x < y ? x : y;
-    return x > y ? x : y;
+    if constexpr (K == ExprKind::min) return x < y || x != x ? x : y;  // a NaN is the result
+    return x > y || x != x ? x : y;
   }
 };
 

@@ -30,14 +30,19 @@ std::string KernelText::run() {
   for_each_stmt(f_->body, [&](const Stmt& s) {
     if (const auto* t = as<StoreNode>(s)) written_.insert(t->buffer.get());
   });
+  std::unordered_set<const ExprNode*> hints;  // addresses that nothing is written to
   for_each_expr(f_->body, [&](const Expr& e) {
     const auto* c = as<CallNode>(e);
-    if (c && c->op == "instruction") {
+    if (!c) return;
+    if (c->op == "instruction") {
       instructions_ = true;
       const auto* name = as<StringImmNode>(c->args[0]);
       roles_ = roles_ || (name && name->value.starts_with("weft_registers"));
     }
-    if (!c || c->op != "address_of") return;
+    std::int64_t writes = 1;
+    if (c->op == "prefetch" && c->args.size() > 1 && is_const_int(c->args[1], &writes) && !writes)
+      hints.insert(c->args[0].get());
+    if (c->op != "address_of" || hints.count(c)) return;
     if (const auto* l = as<LoadNode>(c->args[0])) written_.insert(l->buffer.get());
   });
   bool alone = has_flag(f_, "noalias") || has_flag(f_, "tir.noalias");
@@ -215,7 +220,8 @@ std::string KernelText::shared_declarations() {
 
 std::string KernelText::align_word(int bytes) const {
   switch (spelling_.vectors) {
-    case VectorStyle::loops: return cat("_Alignas(", bytes, ") ");
+    case VectorStyle::loops:
+    case VectorStyle::gnu: return cat("_Alignas(", bytes, ") ");
     case VectorStyle::members: return cat("__align__(", bytes, ") ");
     case VectorStyle::load_store: return "";
     case VectorStyle::casts: return cat("alignas(", bytes, ") ");

@@ -24,6 +24,7 @@ enum class VectorStyle : std::uint8_t {
   members,  // float4 with .x .y .z .w, constructed by make_float4(...), moved through pointer casts
   load_store,  // vload4 / vstore4, constructed by (float4)(...)
   casts,       // float4(...) and pointer casts
+  gnu,         // vectors of GCC and Clang: whole values with operators, loose loads and stores
 };
 
 struct CSpelling {
@@ -41,6 +42,7 @@ struct CSpelling {
   std::map<std::string, std::string> axes;  // "blockIdx.x" -> "((int)blockIdx.x)"
   std::string barrier_shared, barrier_global;
   VectorStyle vectors = VectorStyle::loops;
+  int vector_bytes = 0;  // of VectorStyle::gnu: longer vectors are loops over lanes
   std::string int64_suffix = "LL";
   std::string unroll = "#pragma unroll";
   /// Intrinsic name -> function for float32, and for float64 when it differs; "" means it is
@@ -58,6 +60,9 @@ struct CSpelling {
   /// Function or macro (pointer, value) that stores past the caches; "": ordinary stores, with a
   /// comment in the text. stream_end orders them before the end of a host function.
   std::string stream, stream_helpers, stream_end;
+  /// Function or macro (address, 1 to write, locality 0 to 3) that asks for a line of memory, and
+  /// its definition; "": the hint is left out.
+  std::string prefetch, prefetch_helper;
   /// Asynchronous copies to shared memory: bytes -> function (shared pointer, global pointer), what
   /// ends a group of them, and the wait with % for the groups that may be outstanding. Empty: none.
   std::map<int, std::string> async_copies;

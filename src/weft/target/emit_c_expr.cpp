@@ -43,12 +43,12 @@ namespace emit {
 
 using namespace ir;
 
-namespace {
-
 std::string short_name(DType t) {
   char code = t.is_int() ? 'i' : t.is_uint() ? 'u' : t.is_bool() ? 'b' : 'f';
   return std::string(1, code) + std::to_string(t.bits);
 }
+
+namespace {
 
 DType value_type(DType t) {  // 16-bit floats are computed as float32
   t = t.element();
@@ -127,6 +127,16 @@ std::string Helpers::floating(const std::string& what, DType type) {
   if (what == "rsqrt") body = cat("return ", one, " / ", fn("sqrt"), "(a);");
   WEFT_CHECK(!body.empty(), "no helper \"", what, "\"");
   text_ += cat(spelling_.function_prefix, t, " ", name, "(", t, " a) { ", body, " }\n");
+  return name;
+}
+
+std::string Helpers::reinterpret(DType from, DType to) {
+  std::string name = cat("weft_", short_name(from), "_as_", short_name(to));
+  if (!first(name)) return name;
+  const std::string &a = spelling_.types.at(to_string(from)),
+                    &b = spelling_.types.at(to_string(to));
+  text_ += cat(spelling_.function_prefix, b, " ", name, "(", a, " v) { union { ", a, " a; ", b,
+               " b; } x; x.a = v; return x.b; }\n");
   return name;
 }
 
@@ -293,6 +303,10 @@ std::string Expressions::text(const Expr& e, const Lane* lane) {
       const auto* v = as<VarNode>(e);
       std::string id = name(v, v->name);
       if (e->dtype.lanes == 1) return id;
+      if (whole_vars.count(v)) {
+        WEFT_CHECK(lane, "vector variable ", v->name, " outside of a lane");
+        return lane->constant ? cat(id, "[", lane->index, "]") : cat(id, "[", lane->name, "]");
+      }
       WEFT_CHECK(lane && lane->constant, "vector variable ", v->name, " outside of a lane");
       return cat(id, "_", lane->index);
     }
@@ -454,6 +468,18 @@ std::string Expressions::call(const CallNode* e, const Lane* lane) {
   }
   if (op == "isnan" || op == "isinf" || op == "isfinite" || op == "signbit") {
     return cat("(", op, "(", arg(0), ") != 0)");
+  }
+  if (op == "reinterpret") {
+    const DType from = e->args.at(0)->dtype.element(), to = e->dtype.element();
+    if (from == to) return arg(0);
+    if (to.is_float() && to.bits == 16) return load_value(to, arg(0));
+    if (from.is_float() && from.bits == 16)
+      return cat("((", type(to), ")", store_value(from, arg(0)), ")");
+    if (from.is_integral() && to.is_integral()) return cat("((", type(to), ")", arg(0), ")");
+    if (spelling_.vectors == VectorStyle::casts)
+      return cat("as_type<", type(to), ">(", arg(0), ")");
+    if (spelling_.vectors == VectorStyle::load_store) return cat("as_", type(to), "(", arg(0), ")");
+    return cat(helpers_.reinterpret(from, to), "(", arg(0), ")");
   }
   if (op == "address_of") {
     const auto* l = as<LoadNode>(e->args[0]);

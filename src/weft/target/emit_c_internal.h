@@ -14,6 +14,9 @@
 
 namespace weft::emit {
 
+/// "f32", "i8", "u64", "b1".
+std::string short_name(DType t);
+
 /// Helper functions used by the text, in the order of first use.
 class Helpers {
  public:
@@ -22,6 +25,8 @@ class Helpers {
   std::string integer(const std::string& what, DType type);
   std::string minmax(bool is_min, DType type);
   std::string floating(const std::string& what, DType type);
+  /// "weft_f32_as_i32": the same bits as another type of that width.
+  std::string reinterpret(DType from, DType to);
   void need_half();
   void need_bfloat();
   void define(const std::string& name, const std::string& definition) {
@@ -72,7 +77,30 @@ class Expressions {
   std::set<const ir::VarNode*> vector_vars;
   std::string member(const std::string& vector, int lane, int lanes) const;
 
+  // ---- emit_c_vector.cpp: whole vectors (VectorStyle::gnu)
+  /// Whether values of the type are one vector of the language.
+  bool is_whole(DType t) const;
+  /// Whether the vector can be written as one expression; else it is written lane by lane.
+  bool speaks_whole(const ir::Expr& e) const;
+  std::string whole(const ir::Expr& e);
+  /// "weft_f32x8", defined on first use; `loose`: anywhere in memory.
+  std::string whole_type(DType t, bool loose = false);
+  /// The vector at an index of consecutive elements, as an lvalue.
+  std::string whole_element(const ir::BufferNode* b, const ir::RampNode* r);
+  /// Statement that stores a vector past the caches: `aligned`, or where its address allows.
+  std::string whole_stream(const ir::BufferNode* b, const ir::RampNode* r, const std::string& value,
+                           bool aligned);
+  /// Values of the vector variables that are written whole, and buffers that are arrays of vectors
+  /// of so many lanes.
+  std::unordered_map<const ir::VarNode*, ir::Expr> whole_vars;
+  std::unordered_map<const ir::BufferNode*, int> registers;
+  ir::VarMap integers;  // what integer variables stand for
+
  private:
+  /// Bits of the elements that a truth value in vectors compares; 0: it cannot be written whole.
+  int mask_bits(const ir::Expr& e) const;
+  std::string mask(const ir::Expr& e);
+  std::string choose(DType t, const std::string& mask, const std::string& a, const std::string& b);
   std::string binary(const ir::BinaryNode* e, const Lane* lane);
   std::string call(const ir::CallNode* e, const Lane* lane);
   std::string cast(DType to, DType from, const std::string& value);

@@ -90,6 +90,11 @@ class KernelText {
   std::string address(const Buffer& b, const RampNode* r, bool constant);
   std::string move_in(const LoadNode* l, const RampNode* r);
   std::string move_out(const Buffer& b, const RampNode* r, int lanes, const std::string& value);
+  /// A store of consecutive elements as one vector (VectorStyle::gnu); false: lane by lane.
+  bool store_whole(const StoreNode* t);
+  /// Lanes of the vectors that a local buffer is an array of, when every access is a whole one: the
+  /// compiler behind keeps such arrays in registers. 0: it is ordinary memory.
+  int register_lanes(const AllocateNode* t) const;
   /// Whole vectors are loaded once, before the statement. Not those under a lazy condition.
   void hoist_vectors(const Expr& value, const StoreNode* direct);
 

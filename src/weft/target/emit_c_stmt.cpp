@@ -129,11 +129,22 @@ void KernelText::for_stmt(const ForNode* t) {
       word.replace(at, 1, std::to_string(std::max<std::int64_t>(n, 1)));
     if (word.find('%') == std::string::npos) line(word);
   }
+  if (const Json* by = find_annotation(t->annotations, "unroll_factor");
+      by && by->is_int() && !spelling_.unroll.empty() && t->for_kind != ForKind::unrolled) {
+    std::string word = spelling_.unroll;
+    const std::size_t at = word.find('%');
+    if (at == std::string::npos) word += " %";
+    word.replace(word.find('%'), 1, std::to_string(by->as_int()));
+    line(word);
+  }
   if (find_annotation(t->annotations, "vectorize") && spelling_.host_entry && independent(t))
     line("#pragma GCC ivdep");
   Expr end = arith::simplify(t->min + t->extent);
-  line(cat("for (", type, " ", var, " = ", expr_.bare(t->min), "; ", var, " < ", expr_.bare(end),
-           "; ++", var, ") {"));
+  // Sums and products bind closer than <, masks and choices do not.
+  const bool closer =
+      end->kind == ExprKind::add || end->kind == ExprKind::sub || end->kind == ExprKind::mul;
+  line(cat("for (", type, " ", var, " = ", expr_.bare(t->min), "; ", var, " < ",
+           closer ? expr_.bare(end) : expr_.text(end), "; ++", var, ") {"));
   body(t->body);
   line("}");
 }
@@ -212,8 +223,13 @@ void KernelText::let_stmt_text(const LetStmtNode* t) {
   if (t->value->dtype.lanes == 1) {
     bool integer = t->value->dtype.is_integral();
     if (integer) analyzer_.bind(t->var, t->value);
+    if (integer) expr_.integers[t->var.get()] = substitute(t->value, expr_.integers);
     line(cat("const ", expr_.type(t->value->dtype), " ", expr_.name(t->var.get(), t->var->name),
              " = ", expr_.bare(t->value), ";"));
+  } else if (spelling_.vectors == VectorStyle::gnu && expr_.speaks_whole(t->value)) {
+    expr_.whole_vars[t->var.get()] = t->value;
+    line(cat("const ", expr_.whole_type(t->value->dtype), " ",
+             expr_.name(t->var.get(), t->var->name), " = ", expr_.whole(t->value), ";"));
   } else {
     hoist_vectors(t->value, nullptr);
     std::string id = expr_.name(t->var.get(), t->var->name);
@@ -249,7 +265,14 @@ void KernelText::evaluate_text(const Expr& e) {
     line(cat(global ? spelling_.barrier_global : spelling_.barrier_shared, ";"));
     return;
   }
-  if (c->op == "prefetch") return;  // a hint
+  if (c->op == "prefetch") {  // a hint
+    if (spelling_.prefetch.empty()) return;
+    expr_.define_helper(spelling_.prefetch, spelling_.prefetch_helper);
+    std::string list = expr_.bare(c->args.at(0));
+    for (std::size_t i = 1; i < 3; ++i)
+      list += cat(", ", i < c->args.size() ? expr_.bare(c->args[i]) : i == 1 ? "0" : "3");
+    return line(cat(spelling_.prefetch, "(", list, ");"));
+  }
   line(cat(expr_.bare(e), ";"));
 }
 
@@ -263,6 +286,11 @@ void KernelText::allocate_text(const AllocateNode* t) {
   bool shared = b->scope.starts_with("shared");
   bool gpu = !spelling_.host_entry;
   declared_[b.get()] = type + "*";
+  if (const int lanes = constant ? register_lanes(t) : 0) {
+    expr_.registers[b.get()] = lanes;
+    line(cat(expr_.whole_type(b->dtype.with_lanes(lanes)), " ", id, "[", count / lanes, "];"));
+    return stmt(t->body);
+  }
   if (!constant && gpu) {
     throw Error(ErrorKind::emit, "emit.allocate",
                 cat("the size of \"", b->name, "\" in scope \"", b->scope, "\" is not constant"));

@@ -63,7 +63,9 @@ void KernelText::store_stmt(const StoreNode* t) {
     return;
   }
   int lanes = t->value->dtype.lanes;
-  if (spelling_.vectors == VectorStyle::loops) return store_lanes_loop(t, array, lanes);
+  if (spelling_.vectors == VectorStyle::gnu && store_whole(t)) return;
+  if (spelling_.vectors == VectorStyle::loops || spelling_.vectors == VectorStyle::gnu)
+    return store_lanes_loop(t, array, lanes);
   if (const auto* from = as<LoadNode>(t->value); from && from->buffer->dtype == element) {
     const auto *to = as<RampNode>(at), *r = as<RampNode>(from->indices[0]);
     if (to && r && copyable(t->buffer, to) && copyable(from->buffer, r)) {
@@ -118,7 +120,8 @@ bool KernelText::needs_constant_lanes(const Expr& e) const {
   bool found = false;
   for_each_expr(e, [&](const Expr& x) {
     if (const auto* c = as<CallNode>(x)) found = found || c->op == "vector_concat";
-    if (const auto* v = as<VarNode>(x)) found = found || v->dtype.lanes > 1;
+    if (const auto* v = as<VarNode>(x))
+      found = found || (v->dtype.lanes > 1 && !expr_.whole_vars.count(v));
   });
   return found;
 }
@@ -225,7 +228,7 @@ std::string KernelText::move_out(const Buffer& b, const RampNode* r, int lanes,
 }
 
 void KernelText::hoist_vectors(const Expr& value, const StoreNode* direct) {
-  if (spelling_.vectors == VectorStyle::loops) return;
+  if (spelling_.vectors == VectorStyle::loops || spelling_.vectors == VectorStyle::gnu) return;
   for (const LoadNode* l : certain_vector_loads(value)) {
     const auto* r = as<RampNode>(l->indices[0]);
     if (expr_.vectors.count(l) || !movable(l->buffer, r)) continue;

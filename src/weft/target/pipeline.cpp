@@ -25,6 +25,7 @@
 #include "weft/pass/simplify.h"
 #include "weft/pass/unify_thread_binding.h"
 #include "weft/pass/vectorize_loops.h"
+#include "weft/target/transpose_rows.h"
 
 namespace weft {
 
@@ -118,6 +119,7 @@ pass::Pipeline standard_pipeline(const TargetInfo& info, const std::string& targ
       [machine](const PrimFunc& f) { return pass::insert_barriers(f, machine); });
   if (options.narrow) add("narrow_indices", pass::narrow_indices);
   add("lower_division", pass::lower_division);
+  if (options.transposes) add("call_transposes", call_transposes);
   if (options.merge_expressions) add("merge_expressions", pass::merge_expressions);
   return p;
 }

@@ -22,6 +22,8 @@ struct Kernel {
   bool blocks = false;
   std::vector<Elem> operands = {};
   Elem result = Elem::boolean;
+  /// Of the C function, named as the program's parameters; null: those of the entry's table.
+  const char* parameters = nullptr;
 };
 
 inline constexpr std::int64_t kBlock = 16;
@@ -55,8 +57,26 @@ std::vector<Kernel> cast_kernels();
 /// Softmax, layer norm and their like.
 std::vector<Kernel> row_kernels(const std::vector<Elem>& elems);
 
+/// Positions of extremes; index arrays and masks.
+std::vector<Kernel> extreme_kernels();
+std::vector<Kernel> index_kernels();
+/// Evenly spaced numbers, rows of products, normal numbers in pairs.
+std::vector<Kernel> loop_kernels();
+/// Rows and reductions of complex numbers.
+std::vector<Kernel> complex_kernels();
+
+/// Is the expression a call of a function that the C library has as vector code, which may differ
+/// from its scalar code in the last place? Does it have such calls in it?
+bool is_library_call(const ir::Expr& e);
+bool calls_library(const ir::Expr& e);
+
 /// Philox and what is made of its words.
 std::vector<Kernel> random_kernels();
+
+/// Sorting by digits.
+std::vector<Kernel> sort_kernels();
+/// Copies between two steps.
+std::vector<Kernel> copy_kernels();
 
 /// A row's value over elements as expressions.
 using RowValue = std::function<ir::Expr(const std::vector<ir::Expr>&)>;
@@ -67,6 +87,7 @@ ir::PrimFunc remainder_function(int layout, const RowValue& value);
 
 /// One C file: the kernels' text through target c, functions with the tables' signatures, and the
 /// list `weft_kernels_<group>_<WEFT_LEVEL>`.
-std::string library_text(const std::string& group, const std::vector<Kernel>& kernels);
+std::string library_text(const std::string& group, const std::vector<Kernel>& kernels,
+                         const std::string& target = "c:library=1");
 
 }  // namespace weft::generate

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <map>
+
 #include "weft/array/generate/kernels.h"
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
@@ -22,37 +24,92 @@ struct Frame {
 };
 
 const Frame& frame_of(std::int16_t table) {
-  if (table == KernelEntry::reduce_four) table = KernelEntry::fold;
-  if (table == KernelEntry::known) table = KernelEntry::elementwise;
-  if (table == KernelEntry::random) table = KernelEntry::reduce_four;  // their frames are the last
-  static const Frame frames[] = {
-      {"int64_t n, const void* const* in, void* out",
-       {{"n", "n"}, {"a0", "in[0]"}, {"a1", "in[1]"}, {"out", "out"}}},
-      {"int64_t n, const void* in, void* acc", {{"n", "n"}, {"a0", "in"}, {"acc", "acc"}}},
-      {"int64_t n, const void* in, void* acc", {{"n", "n"}, {"a0", "in"}, {"acc", "acc"}}},
-      {"int64_t n, const void* in, void* out, void* acc",
-       {{"n", "n"}, {"a0", "in"}, {"out", "out"}, {"acc", "acc"}}},
-      {"int64_t n, const void* in, void* out", {{"n", "n"}, {"a0", "in"}, {"out", "out"}}},
-      {"int64_t n, const uint8_t* c, const void* a, const void* b, void* out",
-       {{"n", "n"}, {"condition", "c"}, {"a0", "a"}, {"a1", "b"}, {"out", "out"}}},
-      {"int64_t n, const void* const* in, void* out, double eps",
-       {{"n", "n"},
-        {"a0", "in[0]"},
-        {"a1", "in[1]"},
-        {"a2", "in[2]"},
-        {"out", "out"},
-        {"eps", "eps"}}},
-      {"int64_t n, const void* const* in, void* acc",
-       {{"n", "n"},
-        {"a0", "in[0]"},
-        {"a1", "in[1]"},
-        {"a2", "in[2]"},
-        {"a3", "in[3]"},
-        {"acc", "acc"}}},
-      {"int64_t n, uint64_t seed, uint64_t first, void* out",
-       {{"n", "n"}, {"seed", "seed"}, {"first", "first"}, {"out", "out"}}},
+  using T = KernelEntry;
+  static const Frame row = {"int64_t n, const void* const* in, void* out",
+                            {{"n", "n"}, {"a0", "in[0]"}, {"a1", "in[1]"}, {"out", "out"}}};
+  static const Frame into = {"int64_t n, const void* in, void* acc",
+                             {{"n", "n"}, {"a0", "in"}, {"acc", "acc"}}};
+  static const Frame four = {"int64_t n, const void* const* in, void* acc",
+                             {{"n", "n"},
+                              {"a0", "in[0]"},
+                              {"a1", "in[1]"},
+                              {"a2", "in[2]"},
+                              {"a3", "in[3]"},
+                              {"acc", "acc"}}};
+  // Of what is read or written at computed places the length is not said (m).
+  static const Frame moved = {
+      "int64_t n, const void* in, const int64_t* at, void* out",
+      {{"n", "n"}, {"m", "INT64_MAX"}, {"a0", "in"}, {"a1", "at"}, {"out", "out"}}};
+  static const std::map<std::int16_t, Frame> frames = {
+      {T::elementwise, row},
+      {T::known, row},
+      {T::normal_pairs, row},
+      {T::reduce, into},
+      {T::accumulate, into},
+      {T::fold, four},
+      {T::reduce_four, four},
+      {T::scan,
+       {"int64_t n, const void* in, void* out, void* acc",
+        {{"n", "n"}, {"a0", "in"}, {"out", "out"}, {"acc", "acc"}}}},
+      {T::cast,
+       {"int64_t n, const void* in, void* out", {{"n", "n"}, {"a0", "in"}, {"out", "out"}}}},
+      {T::select,
+       {"int64_t n, const uint8_t* c, const void* a, const void* b, void* out",
+        {{"n", "n"}, {"condition", "c"}, {"a0", "a"}, {"a1", "b"}, {"out", "out"}}}},
+      {T::row_kernel,
+       {"int64_t n, const void* const* in, void* out, double eps",
+        {{"n", "n"},
+         {"a0", "in[0]"},
+         {"a1", "in[1]"},
+         {"a2", "in[2]"},
+         {"out", "out"},
+         {"eps", "eps"}}}},
+      {T::random,
+       {"int64_t n, uint64_t seed, uint64_t first, void* out",
+        {{"n", "n"}, {"seed", "seed"}, {"first", "first"}, {"out", "out"}}}},
+      {T::find,
+       {"int64_t n, const void* const* in, const void* wanted, int64_t* acc",
+        {{"n", "n"},
+         {"a0", "in[0]"},
+         {"a1", "in[1]"},
+         {"a2", "in[2]"},
+         {"a3", "in[3]"},
+         {"wanted", "wanted"},
+         {"acc", "acc"}}}},
+      {T::place,
+       {"int64_t n, const void* in, const void* top, int32_t here, int32_t* acc",
+        {{"n", "n"}, {"a0", "in"}, {"a1", "top"}, {"here", "here"}, {"acc", "acc"}}}},
+      {T::resolve,
+       {"int64_t n, int64_t extent, int64_t step, const int64_t* in, int64_t* out, int64_t* acc",
+        {{"n", "n"},
+         {"extent", "extent"},
+         {"step", "step"},
+         {"a0", "in"},
+         {"out", "out"},
+         {"acc", "acc"}}}},
+      {T::along,
+       {"int64_t n, int64_t extent, int64_t step, const void* in, const int64_t* at, void* out, "
+        "int64_t* acc",
+        {{"n", "n"},
+         {"m", "INT64_MAX"},
+         {"extent", "extent"},
+         {"step", "step"},
+         {"a0", "in"},
+         {"a1", "at"},
+         {"out", "out"},
+         {"acc", "acc"}}}},
+      {T::pick, moved},
+      {T::put, moved},
+      {T::count,
+       {"int64_t n, const void* in, int64_t* acc", {{"n", "n"}, {"a0", "in"}, {"acc", "acc"}}}},
+      {T::compress,
+       {"int64_t n, const void* in, const void* mask, void* out, int64_t* acc",
+        {{"n", "n"}, {"a0", "in"}, {"a1", "mask"}, {"out", "out"}, {"acc", "acc"}}}},
+      {T::places,
+       {"int64_t n, int64_t first, const void* mask, int64_t* out, int64_t* acc",
+        {{"n", "n"}, {"first", "first"}, {"a1", "mask"}, {"out", "out"}, {"acc", "acc"}}}},
   };
-  return frames[table];
+  return frames.at(table);
 }
 
 std::string call_of(const runtime::KernelSignature& kernel,
@@ -77,21 +134,25 @@ std::string block_text(const Kernel& k, const runtime::KernelSignature& kernel) 
   std::string from, copies;
   for (std::size_t i = 0; i < k.operands.size(); ++i) {
     const std::string a = cat("a", i), type = c_type(k.operands[i]);
+    const std::int64_t parts = is_complex(k.operands[i]) ? 2 : 1;
     arguments.emplace_back(a, cat("p", i));
-    from += cat("    const ", type, "* p", i, " = (const ", type, "*)in[", i, "] + at;\n");
-    copies += cat("    ", type, " ", a, "[", kBlock, "];\n    if (left < ", kBlock,
-                  ") {\n      for (int i = 0; i < ", kBlock, "; ++i) ", a, "[i] = i < left ? p", i,
-                  "[i] : 1;\n      p", i, " = ", a, ";\n    }\n");
+    from += cat("    const ", type, "* p", i, " = (const ", type, "*)in[", i, "] + at * ", parts,
+                ";\n");
+    copies +=
+        cat("    ", type, " ", a, "[", kBlock * parts, "];\n    if (left < ", kBlock,
+            ") {\n      for (int i = 0; i < ", kBlock * parts, "; ++i) ", a, "[i] = i < left * ",
+            parts, " ? p", i, "[i] : 1;\n      p", i, " = ", a, ";\n    }\n");
   }
   const std::string type = c_type(k.result);
+  const std::int64_t parts = is_complex(k.result) ? 2 : 1;
   return cat("static void ", k.name, "(", frame_of(k.entry.table).parameters,
              ") {\n  for (int64_t at = 0; at < n; at += ", kBlock,
              ") {\n    const int64_t left = n - at;\n", from, copies, "    _Alignas(64) ", type,
-             " result[", kBlock, "];\n    ", call_of(kernel, arguments), "    if (left >= ", kBlock,
-             ") {\n      __builtin_memcpy((", type,
-             "*)out + at, result, sizeof result);\n    } else {\n",
-             "      for (int i = 0; i < left; ++i) ((", type,
-             "*)out)[at + i] = result[i];\n    }\n", "  }\n}\n");
+             " result[", kBlock * parts, "];\n    ", call_of(kernel, arguments),
+             "    if (left >= ", kBlock, ") {\n      __builtin_memcpy((", type, "*)out + at * ",
+             parts, ", result, sizeof result);\n    } else {\n",
+             "      for (int i = 0; i < left * ", parts, "; ++i) ((", type, "*)out)[at * ", parts,
+             " + i] = result[i];\n    }\n", "  }\n}\n");
 }
 
 void mark_single(std::string& text, const std::string& function) {
@@ -103,10 +164,11 @@ void mark_single(std::string& text, const std::string& function) {
 
 }  // namespace
 
-std::string library_text(const std::string& group, const std::vector<Kernel>& kernels) {
+std::string library_text(const std::string& group, const std::vector<Kernel>& kernels,
+                         const std::string& target) {
   std::vector<std::pair<std::string, ir::PrimFunc>> functions;
   for (const Kernel& k : kernels) functions.emplace_back(k.name, k.func);
-  Ref<runtime::Module> module = build(ir::make_module(std::move(functions)), "c:library=1");
+  Ref<runtime::Module> module = build(ir::make_module(std::move(functions)), target);
   const auto& built = module->binary().kernels;
   WEFT_CHECK(built.size() == kernels.size(), built.size(), " kernels of ", kernels.size());
   std::string text = module->source();
@@ -121,6 +183,11 @@ std::string library_text(const std::string& group, const std::vector<Kernel>& ke
     if (k.blocks) {
       mark_single(text, built[i].name);
       text += block_text(k, built[i]);
+    } else if (k.parameters) {
+      std::vector<std::pair<std::string, std::string>> same;
+      for (const runtime::KernelParam& p : built[i].params) same.emplace_back(p.name, p.name);
+      text +=
+          cat("static void ", k.name, "(", k.parameters, ") {\n  ", call_of(built[i], same), "}\n");
     } else {
       const Frame& frame = frame_of(k.entry.table);
       text += cat("static void ", k.name, "(", frame.parameters, ") {\n  ",

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// weft_make_kernels DIR: writes integers.c, reals.c, booleans.c and casts.c, the text of the host's
-// eager kernels. Runs at build time, on the machine that builds.
+// weft_make_kernels DIR: writes integers.c, reals.c, complex.c, booleans.c, casts.c and places.c,
+// the text of the host's eager kernels, and vectors_<level>.c, those for one width of vectors. Runs
+// at build time, on the machine that builds.
 
 #include <fstream>
 #include <iostream>
 
 #include "weft/array/generate/kernels.h"
+#include "weft/array/generate/vectors.h"
 #include "weft/base/error.h"
 
 namespace {
@@ -13,14 +15,22 @@ namespace {
 using weft::Elem;
 using weft::generate::Kernel;
 
-bool write(const std::string& folder, const std::string& group,
-           const std::vector<Kernel>& kernels) {
-  const std::string path = folder + "/" + group + ".c";
+/// `level`: of a text that is written for one.
+bool write(const std::string& folder, const std::string& group, const std::vector<Kernel>& kernels,
+           const std::string& level = "", const std::string& target = "c:library=1") {
+  const std::string path = folder + "/" + group + level + ".c";
   std::ofstream file(path, std::ios::binary);
-  file << weft::generate::library_text(group, kernels);
+  file << weft::generate::library_text(group, kernels, target);
   file.close();
   if (!file) std::cerr << "cannot write " << path << "\n";
   return static_cast<bool>(file);
+}
+
+bool vectors(const std::string& folder, const std::string& level, const weft::VectorShape& shape) {
+  std::vector<Kernel> all = weft::generate::product_kernels(shape);
+  for (Kernel& k : weft::generate::transpose_kernels(shape)) all.push_back(std::move(k));
+  return write(folder, "vectors", all, "_" + level,
+               "c:library=1,vector_bytes=" + std::to_string(shape.bytes));
 }
 
 }  // namespace
@@ -35,14 +45,24 @@ int main(int argc, char** argv) {
     for (Kernel& k : weft::generate::row_kernels({Elem::float32, Elem::float64}))
       reals.push_back(std::move(k));
     for (Kernel& k : weft::generate::random_kernels()) reals.push_back(std::move(k));
+    std::vector<Kernel> moves = weft::generate::cast_kernels();
+    for (Kernel& k : weft::generate::sort_kernels()) moves.push_back(std::move(k));
+    for (Kernel& k : weft::generate::copy_kernels()) moves.push_back(std::move(k));
+    std::vector<Kernel> places = weft::generate::extreme_kernels();
+    for (Kernel& k : weft::generate::index_kernels()) places.push_back(std::move(k));
+    for (Kernel& k : weft::generate::loop_kernels()) places.push_back(std::move(k));
     const std::string folder = argv[1];
     const bool done = write(folder, "integers",
                             weft::generate::table_kernels({Elem::int8, Elem::int16, Elem::int32,
                                                            Elem::int64, Elem::uint8, Elem::uint16,
                                                            Elem::uint32, Elem::uint64})) &&
                       write(folder, "reals", reals) &&
+                      write(folder, "complex", weft::generate::complex_kernels()) &&
                       write(folder, "booleans", weft::generate::table_kernels({Elem::boolean})) &&
-                      write(folder, "casts", weft::generate::cast_kernels());
+                      write(folder, "casts", moves) && write(folder, "places", places) &&
+                      vectors(folder, "base", weft::kShapeBase) &&
+                      vectors(folder, "avx2", weft::kShapeAvx2) &&
+                      vectors(folder, "avx512", weft::kShapeAvx512);
     return done ? 0 : 1;
   } catch (const weft::Error& e) {
     std::cerr << e.what() << "\n";

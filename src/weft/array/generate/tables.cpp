@@ -31,24 +31,6 @@ const Row kRows[] = {
 #undef BINARY
 };
 
-/// Functions that the C library has as vector code, which may differ from its scalar code in the
-/// last place.
-bool calls_library(const Expr& e) {
-  static const std::set<std::string> names = {"exp",   "exp2", "expm1", "log",   "log2",  "log10",
-                                              "log1p", "sin",  "cos",   "tan",   "asin",  "acos",
-                                              "atan",  "sinh", "cosh",  "tanh",  "asinh", "acosh",
-                                              "atanh", "erf",  "pow",   "atan2", "hypot"};
-  bool found = false;
-  ir::for_each_expr(e, [&](const Expr& x) {
-    const auto* c = ir::as<ir::CallNode>(x);
-    if (!c || !names.count(c->op)) return;
-    const bool own =
-        x->dtype == dtypes::float32 && (c->op == "exp" || c->op == "log" || c->op == "tanh");
-    found |= !own;
-  });
-  return found;
-}
-
 /// Division of integers that a float holds, rounded to the one below: processors divide floats in
 /// vectors. The quotient is further from the next integer than rounding takes it, since x / y
 /// misses an integer by 1 / y at least. Divisors 0 and -1 as in ops/value_ir.h.
@@ -282,7 +264,39 @@ ir::PrimFunc cast_function(Elem from, Elem to) {
   return vectorized(p.finish(ir::make_for(i, number(0), p.n, body)));
 }
 
+class LibraryCalls final : public ir::Visitor {
+ public:
+  bool found = false;
+  using ir::Visitor::visit;
+  void visit(const Expr& e) override {
+    if (!seen_.insert(e.get()).second) return;
+    found |= is_library_call(e);
+    ir::Visitor::visit(e);
+  }
+
+ private:
+  std::unordered_set<const ir::ExprNode*> seen_;
+};
+
 }  // namespace
+
+bool is_library_call(const Expr& e) {
+  static const std::set<std::string> names = {"exp",   "exp2", "expm1", "log",   "log2",  "log10",
+                                              "log1p", "sin",  "cos",   "tan",   "asin",  "acos",
+                                              "atan",  "sinh", "cosh",  "tanh",  "asinh", "acosh",
+                                              "atanh", "erf",  "pow",   "atan2", "hypot"};
+  const auto* c = ir::as<ir::CallNode>(e);
+  if (!c || !names.count(c->op)) return false;
+  const bool own =
+      e->dtype == dtypes::float32 && (c->op == "exp" || c->op == "log" || c->op == "tanh");
+  return !own;
+}
+
+bool calls_library(const Expr& e) {
+  LibraryCalls calls;
+  calls.visit(e);
+  return calls.found;
+}
 
 std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
   std::vector<Kernel> out;

@@ -39,12 +39,6 @@ T* scratch(int which, I count) {
   return space.data.get();
 }
 
-template <typename T>
-GemmFn<T> product() {
-  if constexpr (sizeof(T) == 4) return gemm_table().f32;
-  else return gemm_table().f64;
-}
-
 struct Geometry {
   I n, c, h, w, o, cg, og, groups, kh, kw, oh, ow, k, places;
   Pair stride, padding, dilation;
@@ -205,8 +199,8 @@ void forward(const Geometry& s, const T* x, const T* weight, T* out) {
       const T* in = x + group * s.cg * s.h * s.w;
       T* to = out + p.image * image_step + group * s.og * s.places + p.first * s.ow;
       if (s.plain() && p.images == 1) {
-        product<T>()(s.og, columns, s.k, w, s.k, 1, in + p.image * s.c * s.places + p.first * s.ow,
-                     s.places, 1, to, s.places, false);
+        gemm<T>(s.og, columns, s.k, w, s.k, 1, in + p.image * s.c * s.places + p.first * s.ow,
+                s.places, 1, to, s.places, false);
         return;
       }
       T* windows = scratch<T>(0, s.k * columns);
@@ -214,8 +208,8 @@ void forward(const Geometry& s, const T* x, const T* weight, T* out) {
         lay_out(s, in, p, begin, end, windows, columns);
       });
       T* c = p.images > 1 ? scratch<T>(1, s.og * columns) : to;
-      product<T>()(s.og, columns, s.k, w, s.k, 1, windows, columns, 1, c,
-                   p.images > 1 ? columns : s.places, false);
+      gemm<T>(s.og, columns, s.k, w, s.k, 1, windows, columns, 1, c,
+              p.images > 1 ? columns : s.places, false);
       if (p.images > 1) side_by_side<false>(p.images, s.og, s.places, to, image_step, c);
     });
   }
@@ -237,12 +231,12 @@ void backward_input(const Geometry& s, const T* g, const T* weight, T* x) {
       const I columns = p.images * p.rows * s.ow;
       const auto [in, step] = channels(s, g, p, group);
       if (s.plain() && p.images == 1) {
-        product<T>()(s.k, columns, s.og, w, 1, s.k, in, step, 1,
-                     out + p.image * s.c * s.places + p.first * s.ow, s.places, false);
+        gemm<T>(s.k, columns, s.og, w, 1, s.k, in, step, 1,
+                out + p.image * s.c * s.places + p.first * s.ow, s.places, false);
         return;
       }
       T* windows = scratch<T>(0, s.k * columns);
-      product<T>()(s.k, columns, s.og, w, 1, s.k, in, step, 1, windows, columns, false);
+      gemm<T>(s.k, columns, s.og, w, 1, s.k, in, step, 1, windows, columns, false);
       Pool::shared().parallel_for(
           s.cg, 1, [&](I begin, I end) { add_back(s, out, p, begin, end, windows, columns); });
     };
@@ -278,7 +272,7 @@ void backward_weight(const Geometry& s, const T* g, const T* x, T* weight) {
         b = windows;
         b_step = columns;
       }
-      product<T>()(s.og, s.k, columns, from, step, 1, b, 1, b_step, out, s.k, add);
+      gemm<T>(s.og, s.k, columns, from, step, 1, b, 1, b_step, out, s.k, add);
       add = true;
     }
   }

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "weft/target/pipeline.h"
 #include "weft/target/text_backend.h"
+#include "weft/target/transpose_rows.h"
 #include "weft/targets/c/device.h"
 #include "weft/targets/c/spelling.h"
 
@@ -9,16 +11,28 @@ namespace {
 
 constexpr std::string_view kFlags = "-O3 -march=native -fno-math-errno -fno-trapping-math -fwrapv";
 
+/// The option vector_bytes: vectorized loops become vectors of GCC and Clang; 0: they stay loops.
+int vector_bytes(const Target& target) {
+  const std::int64_t n = target.integer("vector_bytes", 0);
+  if (n != 0 && n != 16 && n != 32 && n != 64) {
+    throw Error(ErrorKind::value, "target.option.range",
+                cat("option \"vector_bytes\" of target ", target.name, " is ", n))
+        .note("legal: 16, 32 and 64; 0 leaves loops for the compiler to vectorize")
+        .help("take what the machine has: 32 with AVX2, 64 with AVX-512, 16 elsewhere");
+  }
+  return static_cast<int>(n);
+}
+
 class CBackend final : public TextBackend {
  public:
   CBackend()
       : TextBackend({.name = "c",
                      .format = "c",
-                     .options = {"cc", "flags", "library"},
+                     .options = {"cc", "flags", "library", "vector_bytes"},
                      .grid = false,
                      .spelling = spelling}) {}
 
-  TargetInfo rows(const Target&) const override {
+  TargetInfo rows(const Target& target) const override {
     TargetInfo out;
     for (const char* scope : {"global", "shared", "local"}) {
       MemoryInfo memory;
@@ -26,11 +40,21 @@ class CBackend final : public TextBackend {
       out.memories.push_back(memory);
     }
     out.dtypes = generic_target_info().dtypes;
+    out.instructions = transpose_rows();
+    if (const int bytes = vector_bytes(target)) out.limits["vector_bytes"] = bytes;
     return out;
   }
 
+  pass::Pipeline pipeline(const Target& target) const override {
+    LoweringOptions options;
+    options.vector_lanes = vector_bytes(target);  // of a byte at least
+    options.transposes = true;
+    options.read(target);
+    return standard_pipeline(info(target), "c", options);
+  }
+
   const CSpelling& spelling_for(const Target& target) const override {
-    return target.integer("library", 0) ? library_spelling() : spelling();
+    return vector_spelling(target.integer("library", 0) != 0, vector_bytes(target));
   }
 
   std::vector<DeviceStatus> devices() const override {

@@ -212,6 +212,7 @@ const CSpelling& library_spelling() {
     s.functions["log"].first = "weft_log_float";
     s.functions["tanh"].first = "weft_tanh_float";
     s.half_helpers = kHalf;
+    s.prefetch = "__builtin_prefetch";
     s.unpacks = false;
     return s;
   }();

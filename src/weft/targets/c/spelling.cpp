@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "weft/target/transpose_rows.h"
+
 namespace weft::c {
 
 const CSpelling& spelling() {
@@ -43,6 +45,14 @@ typedef struct weft_context {
     }
     s.functions["round"] = {"rintf", "rint"};
     s.functions["abs"] = {"fabsf", "fabs"};
+    s.instruction = transpose_definition;
+    s.prefetch = "WEFT_PREFETCH";
+    s.prefetch_helper = R"(#if defined(__GNUC__)
+#define WEFT_PREFETCH(p, writes, locality) __builtin_prefetch((p), (writes), (locality))
+#else
+#define WEFT_PREFETCH(p, writes, locality) ((void)(p))
+#endif
+)";
     s.half_helpers = R"(static inline float weft_half_to_float(uint16_t h) {
   union { uint32_t u; float f; } x, magic;
   magic.u = 113u << 23;
@@ -128,6 +138,24 @@ static inline uint16_t weft_float_to_half(float v) {
     return s;
   }();
   return table;
+}
+
+const CSpelling& vector_spelling(bool library, int bytes) {
+  static const auto tables = [] {
+    std::array<std::array<CSpelling, 4>, 2> out;
+    for (std::size_t l = 0; l < 2; ++l) {
+      for (std::size_t b = 0; b < 4; ++b) {
+        CSpelling& s = out[l][b];
+        s = l ? library_spelling() : spelling();
+        if (!b) continue;
+        s.vectors = VectorStyle::gnu;
+        s.vector_bytes = 8 << b;
+      }
+    }
+    return out;
+  }();
+  const std::size_t width = bytes == 64 ? 3 : bytes == 32 ? 2 : bytes == 16 ? 1 : 0;
+  return tables[library ? 1 : 0][width];
 }
 
 }  // namespace weft::c

@@ -14,4 +14,7 @@ const CSpelling& spelling();
 /// functions.
 const CSpelling& library_spelling();
 
+/// Either of them; with vectors of so many bytes (16, 32 or 64; 0: with loops).
+const CSpelling& vector_spelling(bool library, int bytes);
+
 }  // namespace weft::c

@@ -8,6 +8,7 @@
 #include "weft/runtime/cache.h"
 #include "weft/runtime/host_device.h"
 #include "weft/target/pipeline.h"
+#include "weft/target/transpose_rows.h"
 #include "weft/targets/cpu/emit_llvm.h"
 
 namespace weft::cpu {
@@ -68,6 +69,7 @@ class CpuBackend final : public Backend {
     local.scope = "local";
     out.memories = {global, local};
     out.dtypes = generic_target_info().dtypes;
+    out.instructions = transpose_rows();
     int bytes = vector_bytes();
     out.limits = {
         {"vector_bytes", bytes}, {"registers", bytes == 64 ? 32 : 16}, {"max_vector_bytes", 256}};
@@ -81,6 +83,7 @@ class CpuBackend final : public Backend {
     options.vector_lanes = 64;
     options.narrow = false;
     options.unroll.how = pass::Unroll::replicate;
+    options.transposes = true;
     options.read(target);
     return standard_pipeline(info(target), "cpu", options);
   }

@@ -366,6 +366,18 @@ std::string FunctionEmitter::call(const CallNode* e) {
              ", i32 1)"));
     return "0";
   }
+  if (op == "instruction") {  // a tile of transpose_rows
+    const auto* callee = e->args.size() == 5 ? as<StringImmNode>(e->args[0]) : nullptr;
+    const std::string function = callee ? callee->value : print(e->args.at(0));
+    std::string definition = transpose_helper(function);
+    if (module_.helpers.insert(function).second) module_.helper_text += definition;
+    module_.explicit_vectors = true;
+    const std::string to = expr(e->args[1]), to_step = expr(e->args[2]), from = expr(e->args[3]),
+                      from_step = expr(e->args[4]);
+    line(cat("call void @", function, "(ptr ", to, ", i64 ", to_step, ", ptr ", from, ", i64 ",
+             from_step, ")"));
+    return "0";
+  }
   if (op == "masked_load") {
     const auto* l = as<LoadNode>(e->args[0]);
     const auto* r = as<RampNode>(l->indices[0]);

@@ -96,4 +96,7 @@ class FunctionEmitter {
 std::string math_helper(ModuleText& module, const std::string& op, DType t);
 bool has_math_helper(const std::string& op, DType t);
 
+/// The definition of a function of transpose_rows. Throws Error(emit, "cpu.emit.call") for others.
+std::string transpose_helper(const std::string& function);
+
 }  // namespace weft::cpu

@@ -2,7 +2,7 @@
 #pragma once
 // A shared unit of the timing model that serves one thing per clock. Requests may come out of order
 // within the scheduler's quantum, so capacity is kept in a ring of 64-clock buckets instead of one
-// "free from" time.
+// "free from" time. The ring holds 65536 clocks, many times what a QPU can be behind another.
 
 #include <algorithm>
 #include <array>
@@ -15,46 +15,36 @@ class Calendar {
  public:
   void reset() {
     until_.fill(0);
-    first_ = busy_ = full_from_ = full_to_ = 0;
+    busy_ = full_from_ = full_to_ = 0;
   }
-  /// No request comes from before `now` any more.
-  void advance(std::int64_t now) { first_ = std::max(first_, now & -kWidth); }
 
   /// Books `clocks` from `now` on; returns when the service ends.
-  std::int64_t reserve(std::int64_t now, std::int64_t clocks) {
-    Place place;
-    if (!look(now, clocks, &place)) [[unlikely]]
-      return reserve_on(now, clocks);
-    take(place, clocks);
-    return place.end;
-  }
-  std::int64_t busy() const { return busy_; }
-
-  /// For code that books by itself (engine/requests.cpp): places of first_ and busy_ in bytes,
-  /// those of the buckets' clocks being multiples of eight from 0 on.
-  static constexpr std::size_t first_place() { return offsetof(Calendar, first_); }
-  static constexpr std::size_t busy_place() { return offsetof(Calendar, busy_); }
-
-  /// What reserve would do where one bucket has room; false: it may not have.
-  struct Place {
-    std::int64_t* until;
-    std::int64_t value, end;
-  };
-  bool look(std::int64_t now, std::int64_t clocks, Place* place) {
-    const std::int64_t base = std::max(now & -kWidth, first_);
+  std::int64_t book(std::int64_t now, std::int64_t clocks) {
+    const std::int64_t base = now & -kWidth;
     std::int64_t& until = bucket(base);
     const std::int64_t used = std::max(until, base);  // of an earlier time: empty
-    *place = {&until, used + clocks, std::max(used, now) + clocks};
-    return used + clocks - base <= kWidth;
+    if (used + clocks > base + kWidth) [[unlikely]]
+      return book_on(now, clocks);
+    until = used + clocks;
+    return std::max(used, now) + clocks;
   }
-  void take(const Place& place, std::int64_t clocks) {
-    *place.until = place.value;
+  /// The same, and counts them.
+  std::int64_t reserve(std::int64_t now, std::int64_t clocks) {
     busy_ += clocks;
+    return book(now, clocks);
   }
-  /// Reserves through full buckets.
-  [[gnu::noinline]] std::int64_t reserve_on(std::int64_t now, std::int64_t clocks) {
-    busy_ += clocks;
-    std::int64_t base = std::max(now & -kWidth, first_), end = now;
+  /// Clocks that reserve has booked.
+  std::int64_t busy() const { return busy_; }
+
+  /// For code that books by itself (engine/requests.cpp): places in bytes; those of the buckets'
+  /// clocks are multiples of eight from 0 on.
+  static constexpr std::size_t busy_place() { return offsetof(Calendar, busy_); }
+  static constexpr std::size_t full_from_place() { return offsetof(Calendar, full_from_); }
+  static constexpr std::size_t full_to_place() { return offsetof(Calendar, full_to_); }
+
+  /// Books through full buckets.
+  [[gnu::noinline]] std::int64_t book_on(std::int64_t now, std::int64_t clocks) {
+    std::int64_t base = now & -kWidth, end = now;
     while (true) {
       if (base >= full_from_ && base < full_to_) base = full_to_;
       std::int64_t &until = bucket(base), used = until - base;
@@ -80,7 +70,7 @@ class Calendar {
 
   // Up to which clock a bucket is used; at most its first clock: not at all.
   std::array<std::int64_t, kBuckets> until_{};
-  std::int64_t first_ = 0, busy_ = 0;         // the bucket of the last advance
+  std::int64_t busy_ = 0;
   std::int64_t full_from_ = 0, full_to_ = 0;  // buckets without room, some of them
 };
 

@@ -102,7 +102,8 @@ void Emulator::make_ready(Loaded& loaded) {
 
 void Emulator::unload(std::size_t program) { programs_.at(program).reset(); }
 
-std::vector<std::uint32_t> Emulator::prepare(const Loaded& loaded, const sim::Launch& launch) {
+std::vector<std::uint32_t> Emulator::prepare(const Loaded& loaded, const sim::Launch& launch,
+                                             bool may_divide) {
   active_ = 0;
   std::int64_t wanted = launch.extents.empty() ? 1 : launch.extents[0];
   std::vector<std::uint32_t> words =
@@ -115,13 +116,20 @@ std::vector<std::uint32_t> Emulator::prepare(const Loaded& loaded, const sim::La
   uniforms_ = words.empty() ? 0 : machine_.memory.allocate(words.size() * 4, 64);
   machine_.outside_reads = options_.outside_reads;
   machine_.check_races = options_.check_races;
+  divided_ = may_divide && divides(loaded);
   begin_qpus(loaded, words);
   return words;
 }
 
+bool Emulator::divides(const Loaded& loaded) const {
+  return options_.threads > 1 && options_.engine != Engine::oracle && loaded.fast &&
+         loaded.fast->divided() && active_ > 1 && loaded.ahead && !options_.count_instructions &&
+         options_.check_races && !machine_.trace;
+}
+
 void Emulator::begin_qpus(const Loaded& loaded, const std::vector<std::uint32_t>& words) {
   std::size_t per = loaded.abi.uniforms.size();
-  machine_.begin_launch(loaded.program, active_);
+  std::fill(machine_.uniforms.begin(), machine_.uniforms.end(), std::pair(0u, 0u));
   for (int q = 0; q < active_; ++q) {
     for (std::size_t u = 0; u < per; ++u) {
       std::uint32_t value = words[static_cast<std::size_t>(q) * per + u];
@@ -133,10 +141,11 @@ void Emulator::begin_qpus(const Loaded& loaded, const std::vector<std::uint32_t>
     }
     if (per) {
       auto begin = static_cast<std::uint32_t>(uniforms_ + static_cast<std::size_t>(q) * per * 4);
-      machine_.set_uniforms(machine_.qpus[static_cast<std::size_t>(q)], begin,
-                            begin + static_cast<std::uint32_t>(per * 4));
+      machine_.uniforms[static_cast<std::size_t>(q)] = {
+          begin, begin + static_cast<std::uint32_t>(per * 4)};
     }
   }
+  machine_.begin_launch(loaded.program, active_, !divided_);
 }
 
 void Emulator::print(const Loaded& loaded, const Qpu& q) {
@@ -171,6 +180,7 @@ void Emulator::account(bool clean) {
   ++launches_;
   for (std::size_t i = 0; i < machine_.qpus.size(); ++i) {
     Qpu& q = machine_.qpus[i];
+    machine_.settle_requests(q);
     qpu_instructions_[i] += q.instructions;
     machine_.shared.counters.uniforms += q.counts.uniforms,
         machine_.shared.counters.sfu += q.counts.sfu;
@@ -187,12 +197,12 @@ void Emulator::account(bool clean) {
     }
   }
   for (std::size_t u = 0; u < 6; ++u) {
-    tmu_busy_[u] += machine_.shared.tmus[u].calendar.busy();
-    machine_.shared.counters.tmu_requests +=
-        machine_.shared.tmus[u].calendar.busy() / timing::kTmuVector;
+    const auto requests = static_cast<std::int64_t>(machine_.shared.tmus[u].requests);
+    tmu_busy_[u] += requests * timing::kTmuVector;
+    machine_.shared.counters.tmu_requests += requests;
   }
-  vdr_busy_ += machine_.vdr.busy();
-  vdw_busy_ += machine_.vdw.busy();
+  vdr_busy_ += machine_.shared.vdr.busy();
+  vdw_busy_ += machine_.shared.vdw.busy();
   sdram_busy_ += machine_.shared.sdram.busy();
   machine_.end_launch(clean);
   if (uniforms_) machine_.memory.release(uniforms_);
@@ -202,13 +212,10 @@ void Emulator::account(bool clean) {
 
 bool Emulator::run_ahead(Loaded& loaded, const std::vector<std::uint32_t>& words,
                          std::int64_t limit_cycles) {
-  // Interpreted, the registers are nearly all of the work, and dividing it gains nothing.
-  if (options_.threads < 2 || options_.engine != Engine::translated || active_ < 2 ||
-      !loaded.ahead || options_.count_instructions || !options_.check_races || machine_.trace)
-    return false;
+  if (!divided_) return false;
   if (!ahead_) ahead_ = std::make_unique<Ahead>(machine_);
   if (ahead_->run(*loaded.fast, active_, limit_cycles)) return true;
-  loaded.ahead = false;  // the next launch would go the same way
+  loaded.ahead = divided_ = false;  // the next launch would go the same way
   begin_qpus(loaded, words);
   return false;
 }
@@ -217,12 +224,12 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
                              const sim::RunLimits& limits) {
   Loaded& loaded = part(*programs_.at(handle), launch.kernel);
   make_ready(loaded);
-  std::vector<std::uint32_t> words = prepare(loaded, launch);
+  std::vector<std::uint32_t> words = prepare(loaded, launch, true);
   machine_.on_breakpoint = [this, &loaded](const Qpu& q) { print(loaded, q); };
   bool fast = loaded.fast && options_.engine != Engine::oracle;
   std::int64_t finish = 0;
   try {
-    if (fast && run_ahead(loaded, words, limits.cycles)) {
+    if (run_ahead(loaded, words, limits.cycles)) {
       for (int i = 0; i < active_; ++i)
         finish = std::max(finish, machine_.qpus[static_cast<std::size_t>(i)].time);
       account(true);
@@ -269,10 +276,8 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
         machine_.fail(*first, "qpu.deadlock", cat("nothing can go on: waiting are ", who),
                       "match every acquire with a release");
       }
-      if (earliest != std::numeric_limits<std::int64_t>::max()) {
+      if (earliest != std::numeric_limits<std::int64_t>::max())
         window = std::max(window, earliest / timing::kQuantum * timing::kQuantum);
-        machine_.advance(std::min(earliest, window));
-      }
     }
     for (int i = 0; i < active_; ++i)
       finish = std::max(finish, machine_.qpus[static_cast<std::size_t>(i)].time);
@@ -287,7 +292,7 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
 void Emulator::begin(std::size_t program, const sim::Launch& launch) {
   if (running_) account(true);
   running_ = &part(*programs_.at(program), launch.kernel);
-  prepare(*running_, launch);
+  prepare(*running_, launch, false);
   machine_.on_breakpoint = [this](const Qpu& q) { print(*running_, q); };
 }
 
@@ -347,10 +352,10 @@ runtime::StatReport Emulator::stats() const {
   for (std::size_t u = 0; u < 6; ++u) unit(cat("tmu", u), "serving requests", tmu_busy_[u]);
   unit("vdr", "DMA loads", vdr_busy_);
   unit("vdw", "DMA stores", vdw_busy_);
-  unit("sdram", "transferring", sdram_busy_);
+  unit("sdram", "transferring", sdram_busy_ + c.memory_lines * timing::kLineClocks);
   r.add("tmu.requests", "1", "vectors asked of the TMUs", c.tmu_requests);
   r.add("tmu.hits", "1", "lines found in a TMU cache", c.tmu_hits);
-  r.add("l2.hits", "1", "lines found in the L2 cache", c.l2_hits);
+  r.add("l2.hits", "1", "lines found in the L2 cache", c.l2_hits());
   r.add("l2.misses", "1", "lines fetched from memory", c.memory_lines);
   r.add("bytes.memory.read", "bytes", "from memory by TMU lines and DMA loads",
         c.memory_lines * timing::kLine + c.dma_bytes_read);

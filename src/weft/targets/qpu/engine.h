@@ -12,6 +12,8 @@
 
 namespace weft::qpu::hw {
 
+class DividedProgram;
+
 /// A program made ready for a fast engine.
 class FastProgram {
  public:
@@ -22,15 +24,24 @@ class FastProgram {
   virtual void leave(unsigned before) = 0;
   /// Runs q until its time reaches `limit` (checked at taken branches), it waits, or it finishes.
   virtual void run(Machine& m, Qpu& q, std::int64_t limit) = 0;
-  /// For launches on two threads (engine/ahead.h): makes ready what these need; runs q and writes
-  /// down what concerns others; gives t the clocks that follow, up to a branch at or after `limit`,
-  /// a semaphore, the end, or (true) where nothing more is written down.
-  virtual void prepare_ahead() {}
-  virtual void lead(Machine& m, Qpu& q);
-  virtual bool settle(Machine& m, Qpu& t, std::int64_t limit);
+  /// For launches on two threads; null: it has no such form.
+  virtual DividedProgram* divided() { return nullptr; }
   /// Executions per instruction when counting was asked for.
   virtual const std::vector<std::int64_t>& counts() const = 0;
   virtual void clear_counts() = 0;
+};
+
+/// A program whose registers and memory one thread has and whose clocks another
+/// (engine/ahead.h).
+class DividedProgram : public FastProgram {
+ public:
+  DividedProgram* divided() final { return this; }
+  virtual void prepare() = 0;
+  /// Runs q and writes down what concerns others, until there is no more room, it waits, or ends.
+  virtual void lead(Machine& m, Qpu& q) = 0;
+  /// Gives t the clocks that follow, up to a branch at or after `limit`, a semaphore, the end, or
+  /// (true) where nothing more is written down.
+  virtual bool settle(Machine& m, Qpu& t, std::int64_t limit) = 0;
 };
 
 /// Between enter and leave. Of no program: nothing.

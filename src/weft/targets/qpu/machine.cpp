@@ -17,35 +17,68 @@ constexpr std::uint64_t kGuard =
 Machine::Machine(int count, std::uint64_t memory_bytes)
     : memory("QPU memory", memory_bytes, kMemoryBase),
       qpus(static_cast<std::size_t>(count)),
+      uniforms(static_cast<std::size_t>(count)),
       shadow_(memory_bytes / 4 + 64),
       vpm_shadow_(64 * 16 + 64) {
   memory.set_guard(kGuard);
   for (std::size_t i = 0; i < qpus.size(); ++i) qpus[i].id = static_cast<int>(i);
+  for (unsigned code = 0; code < immediates_.size(); ++code)
+    std::fill(std::begin(immediates_[code].lane), std::end(immediates_[code].lane),
+              small_immediate(code));
 }
 
-void Machine::begin_launch(const Program& p, int active) {
-  program = &p;
-  for (Qpu& q : qpus) {
-    int id = q.id;
-    q = Qpu{};
-    q.id = id;
-    q.bit = 1u << id;
-    q.finished = id >= active;
-    q.traced = trace != nullptr;
-    pair_tmus(q, false);
-    for (unsigned i = 0; i < 16; ++i) {
-      q.slot[kSlotElement][i] = i;
-      q.slot[kSlotNumber][i] = static_cast<std::uint32_t>(id);
-      for (unsigned c = 0; c < 8; ++c)
-        q.mask[c][i] = c == kAlways || c == kZc || c == kNc || c == kCc ? ~0u : 0;
-    }
-    for (unsigned code = 0; code < 64; ++code) {
-      for (unsigned i = 0; i < 16; ++i) q.slot[kSlotImm + code][i] = small_immediate(code);
-    }
+void Machine::begin_qpu(Qpu& q, bool active) {
+  const int id = q.id;
+  q = Qpu{};
+  q.id = id;
+  q.bit = 1u << id;
+  q.writer = Shadow::writer_of(id);
+  q.own_row_bits = check_races ? ~0u : 0;
+  q.own_row = (vpm_shadow_.launch() | q.bit | q.writer) & q.own_row_bits;
+  q.finished = !active;
+  q.traced = trace != nullptr;
+  pair_tmus(q, false);
+  for (unsigned i = 0; i < 16; ++i) {
+    q.slot[kSlotElement][i] = i;
+    q.slot[kSlotNumber][i] = static_cast<std::uint32_t>(id);
+    for (unsigned c = 0; c < 8; ++c)
+      q.mask[c][i] = c == kAlways || c == kZc || c == kNc || c == kCc ? ~0u : 0;
   }
-  for (Calendar* c : {&shared.sdram, &vdr, &vdw}) c->reset();
+  std::copy(immediates_.begin(), immediates_.end(), q.slot + kSlotImm);
+  const auto [begin, end] = uniforms[static_cast<std::size_t>(id)];
+  set_uniforms(q, begin, end);
+}
+
+void Machine::begin_clocks(Qpu& t, int id) {
+  t.id = id;
+  t.bit = 1u << id;
+  t.pc = t.into = 0;
+  t.time = t.now = t.instructions = 0;
+  t.events = nullptr;
+  t.finished = t.passed = false;
+  t.exhausted = true;
+  t.wait = Wait::none;
+  t.slots_left = 0;
+  t.load_done = t.store_done = 0;
+  std::fill(std::begin(t.stall), std::end(t.stall), 0);
+  std::fill(std::begin(t.range), std::end(t.range), Qpu::Range{});
+  for (TmuFifo& fifo : t.fifo) fifo.head = fifo.count = 0;
+  pair_tmus(t, false);
+}
+
+void Machine::begin_launch(const Program& p, int active, bool whole) {
+  program = &p;
+  shadow_.begin_launch();
+  vpm_shadow_.begin_launch();
+  shared.launch = shadow_.launch();
+  shared.vpm = reinterpret_cast<std::byte*>(vpm);
+  shared.vpm_summary = vpm_shadow_.summary(0);
+  for (Qpu& q : qpus)
+    if (whole || q.id >= active) begin_qpu(q, q.id < active);
+  for (Calendar* c : {&shared.sdram, &shared.vdr, &shared.vdw}) c->reset();
   for (Tmu& t : shared.tmus) {
     t.calendar.reset();
+    t.requests = 0;
     std::fill(std::begin(t.tag), std::end(t.tag), 0);
   }
   std::fill(&shared.l2_tag[0][0], &shared.l2_tag[0][0] + timing::kL2Sets * timing::kL2Ways, 0);
@@ -55,9 +88,6 @@ void Machine::begin_launch(const Program& p, int active) {
   mutex_time = 0;
   host_interrupts = 0;
   epoch.store(0, std::memory_order_relaxed);
-  shadow_.begin_launch();
-  shared.launch = shadow_.launch();
-  vpm_shadow_.begin_launch();
 }
 
 void Machine::end_launch(bool clean) {
@@ -122,11 +152,10 @@ void Machine::trace_stall(const Qpu& q, std::int64_t clocks, StallReason why) {
 bool Machine::semaphore(Qpu& q, unsigned number, bool acquire) {
   if (q.events) {
     if (std::exchange(q.passed, false)) {
-      if (!acquire)
-        for (RequestSite& site : q.site) site = {};
+      if (!acquire) forget_sites(q);
       return true;
     }
-    note(q, Event::semaphore, number, static_cast<std::uint64_t>(q.pc) << 1 | acquire);
+    q.wait = Wait::semaphore;  // until it is settled
     return false;
   }
   std::uint8_t& value = semaphores[number];
@@ -150,7 +179,7 @@ bool Machine::semaphore(Qpu& q, unsigned number, bool acquire) {
     shadow_.acquire(q.id, number), vpm_shadow_.acquire(q.id, number);
   } else {
     shadow_.release(q.id, number), vpm_shadow_.release(q.id, number);
-    for (RequestSite& site : q.site) site = {};
+    forget_sites(q);
   }
   return true;
 }
@@ -169,11 +198,6 @@ bool Machine::wake(Qpu& q) {
   }
   q.wait = Wait::none;
   return true;
-}
-
-void Machine::advance(std::int64_t now) {
-  for (Calendar* c : {&shared.sdram, &vdr, &vdw}) c->advance(now);
-  for (Tmu& t : shared.tmus) t.calendar.advance(now);
 }
 
 void Machine::breakpoint(Qpu& q) {
@@ -204,7 +228,6 @@ void Machine::finish(Qpu& q) {
     fail(q, "qpu.mutex.held", cat("qpu ", q.id, " ended while holding the mutex"),
          "write mutex before the end");
   q.finished = true;
-  if (q.events) note(q, Event::finish);
 }
 
 bool Machine::find_range(Qpu& q, std::uint64_t address, std::uint64_t bytes) {
@@ -304,7 +327,10 @@ bool Machine::read(Qpu& q, bool file_b, unsigned address, Vec& out) {
 
 void Machine::write(Qpu& q, bool file_b, unsigned address, const Vec& value) {
   switch (address) {
-    case kWNoswap: pair_tmus(q, value[0] != 0); return;
+    case kWNoswap:
+      settle_requests(q);
+      pair_tmus(q, value[0] != 0);
+      return;
     case kWHostInt:
       if (value[0] && !q.events) ++host_interrupts;
       return;
@@ -331,7 +357,7 @@ void Machine::write(Qpu& q, bool file_b, unsigned address, const Vec& value) {
       mutex_owner = -1;
       mutex_time = q.now;
       shadow_.release(q.id, Shadow::kMutex), vpm_shadow_.release(q.id, Shadow::kMutex);
-      for (RequestSite& site : q.site) site = {};
+      forget_sites(q);
       return;
     case kWRecip:
     case kWRsqrt:

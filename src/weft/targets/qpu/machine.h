@@ -6,6 +6,7 @@
 // q.now are those of the instruction at hand whenever a peripheral function is called.
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
 #include <cstdint>
@@ -13,6 +14,7 @@
 #include <exception>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #if defined(__SSE2__)
@@ -63,18 +65,24 @@ struct TmuFifo {
   static constexpr unsigned kSlots = std::bit_ceil(unsigned{assume::kTmuFifoDepth});
   Vec data[kSlots];
   std::int64_t ready[kSlots] = {};
-  unsigned head = 0, count = 0;
+  std::uint64_t head = 0, count = 0;  // received so far; waiting
+  std::uint64_t first() const { return head & (kSlots - 1); }
+  std::uint64_t free() const { return (head + count) & (kSlots - 1); }
 };
 
 /// A texture unit: when it is busy, and the lines in its cache (0, below any allocation: empty).
 struct Tmu {
   Calendar calendar;
   std::uint32_t tag[timing::kTmuLines] = {};
+  std::uint64_t requests = 0;  // of QPUs that do not use it any more (Machine::settle_requests)
 };
 
 /// Statistics since clear.
 struct Counters {
-  std::int64_t tmu_requests = 0, tmu_hits = 0, l2_hits = 0, memory_lines = 0;
+  // Lines beyond one per request: those and requests are either hits of a TMU's cache, fetched
+  // from memory, or else hits of the L2.
+  std::int64_t tmu_requests = 0, more_lines = 0, tmu_hits = 0, memory_lines = 0;
+  std::int64_t l2_hits() const { return tmu_requests + more_lines - tmu_hits - memory_lines; }
   std::int64_t dma_loads = 0, dma_stores = 0, dma_bytes_read = 0, dma_bytes_written = 0,
                vpm_reads = 0, vpm_writes = 0;
   std::int64_t uniforms = 0, sfu = 0;
@@ -84,11 +92,14 @@ struct Counters {
 struct Shared {
   Tmu tmus[6];
   Calendar sdram;
-  // Line numbers as in Tmu::tag.
+  // Line numbers as in Tmu::tag, in each set the latest first.
   alignas(16) std::uint32_t l2_tag[timing::kL2Sets][timing::kL2Ways] = {};
-  std::uint8_t l2_next[timing::kL2Sets] = {};
+  Calendar vdr, vdw;
   Counters counters;
   std::uint32_t launch = 0;  // Shadow's
+  // The VPM's rows, and the summaries of their accesses.
+  std::byte* vpm = nullptr;
+  std::uint32_t* vpm_summary = nullptr;
 };
 
 /// What an instruction that makes requests has found out about the array that it asks for rows of.
@@ -101,12 +112,22 @@ struct RequestSite {
 struct VpmAccess {
   std::uint32_t addr = 0, stride = 0, left = 0;
   bool horizontal = false, laned = false;
+  bool rows = false;  // horizontal vectors of words, set up
   unsigned size = 2;
+};
+
+/// The set-up word of a DMA store of one horizontal row from column 0, and the bits that say so.
+struct VdwSetup {
+  static constexpr std::uint32_t kOneRow = 2u << 30 | 1u << 23 | 16u << 16 | 1u << 14;
+  static constexpr std::uint32_t kOneRowBits = ~(63u << 7);
 };
 
 /// What a QPU that runs ahead (engine/ahead.h) did to units shared with others, written down by its
 /// thread and settled in the order of simulated time.
 struct Event {
+  /// In the words of translated programs, which are lines or bytes of events: the latter.
+  static constexpr std::uint32_t kBytes = 1u << 31;
+  static constexpr std::uint32_t kLineStored = ~0u;  // one whole line, and no event
   enum Kind : std::uint8_t {
     row,          // value: address; extra: TMU
     scattered,    // the same; then an event with the pc, and kRaw that are the 16 addresses
@@ -116,18 +137,13 @@ struct Event {
     dma_store,
     wait_load,
     wait_store,
-    semaphore,  // value: acquire, and the pc from bit 1 on; extra: its number
-    branch,
-    finish,
   };
   static constexpr int kRaw = 8;
   std::uint32_t value = 0;
-  std::uint16_t at = 0;  // instructions since launch, low half: no more than 65535 between two
   Kind kind = row;
   std::uint8_t extra = 0;
 };
 static_assert(sizeof(Event) == 8 && sizeof(Event) * Event::kRaw == sizeof(Vec));
-static_assert(timing::kIssue == 4, "clocks without stalls are instructions times this");
 
 /// Thrown where running ahead cannot go on: the launch is done again on one thread.
 struct RunAgain {};
@@ -137,21 +153,25 @@ struct Qpu {
   Vec mask[8];  // lanes by Cond: never, always, zs, zc, ns, nc, cs, cc; all ones or zero
   // What every block and every request of the fast engines looks at lies together.
   int id = 0;
-  std::uint32_t bit = 1;           // of `id`
+  std::uint32_t bit = 1;     // of `id`
+  std::uint32_t writer = 0;  // of `id`, in a Shadow's summary
+  // The summary of a row of the VPM that this QPU alone has written and read, and the bits of it
+  // that are looked at; after a release, one that no row has.
+  std::uint32_t own_row = 0, own_row_bits = 0;
   std::uint32_t pc = 0;            // instruction index
   std::uint32_t into = 0;          // interpreted engine: instructions of the block done so far
   std::int64_t time = 0, now = 0;  // clocks since launch
   std::int64_t instructions = 0;
-  // Running ahead: where events go (null: it does not), from where on a branch leaves, and the end.
-  Event *events = nullptr, *events_leave = nullptr;
-  // The same of translated programs: words for branches and requests.
+  Event* events = nullptr;  // running ahead: where events go; null: it does not
+  // The same of words for branches and requests, and from where on a branch leaves.
   std::byte *record = nullptr, *record_leave = nullptr;
   bool traced = false;  // stalls are to be written down
   bool finished = true, taken = false;
   std::uint8_t tmu_number[2] = {};  // of its slice's pair, behind TMU0 and TMU1
   Tmu* tmu[2] = {};                 // the same
   std::int64_t stall[kStallReasons] = {};
-  std::int64_t limit = 0;  // fast engines: when to give way
+  std::uint64_t settled_requests[2] = {};  // by TMU unit: those that Tmu::requests has
+  std::int64_t limit = 0;                  // fast engines: when to give way
   Event* events_end = nullptr;
   std::exception_ptr fault;  // translated engine: thrown once its code has been left
   int slots_left = 0,
@@ -178,20 +198,29 @@ struct Qpu {
   unsigned range_next = 0;
   // Running ahead: the words that stores replaced, each store with its address, count and epoch.
   struct Replaced {
+    std::uint32_t *at = nullptr, *end = nullptr;
     std::vector<std::uint32_t> words;
-    std::size_t used = 0;
+    std::size_t used() const { return static_cast<std::size_t>(at - words.data()); }
+    void clear() {
+      at = words.data();
+      end = at + words.size();
+    }
     /// Room for so many words.
     std::uint32_t* more(std::size_t count) {
-      if (used + count > words.size()) words.resize(std::max(2 * words.size(), used + count));
-      used += count;
-      return words.data() + used - count;
+      if (static_cast<std::size_t>(end - at) < count) {
+        const std::size_t before = used();
+        words.resize(std::max(2 * words.size(), before + count));
+        clear();
+        at += before;
+      }
+      at += count;
+      return at - count;
     }
   }* replaced = nullptr;
-  bool passed = false;  // the semaphore at pc
-  // Who settles: the next event, where they end, the time of the last one, and whether all that is
-  // written down has been settled.
-  const Event *settling = nullptr, *settling_end = nullptr;
-  std::uint16_t event_at = 0;
+  std::uint32_t epoch = 0;  // Machine::epoch when it went on
+  bool passed = false;      // the semaphore at pc
+  // Who settles: the next event, and whether all that is written down has been settled.
+  const Event* settling = nullptr;
   bool exhausted = true;
   std::uint64_t vpm_rows = 0;  // touched while running ahead
   struct {
@@ -237,7 +266,13 @@ class Machine {
   std::vector<Qpu> qpus;
   const Program* program = nullptr;
 
-  void begin_launch(const Program& program, int active);
+  /// `whole`: all QPUs as well; otherwise those that are active wait for begin_qpu.
+  void begin_launch(const Program& program, int active, bool whole = true);
+  void begin_qpu(Qpu& q, bool active = true);
+  /// The same for one that stands for the clocks of QPU `id`.
+  void begin_clocks(Qpu& t, int id);
+  /// [address of uniforms, end) of each QPU from its beginning on.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> uniforms;
   void end_launch(bool clean);
 
   /// [address of uniforms, end) of a QPU.
@@ -256,25 +291,38 @@ class Machine {
   bool tmu_request_line(Qpu& q, const RequestSite& site, std::uint32_t first, std::int64_t now);
   /// When a line that `tmu` is asked for at clock `now` is there; caches keep it.
   std::int64_t line_booked(Tmu& tmu, std::uint32_t line, std::int64_t now);
-  /// Lets later requests from an instruction that asked for `first` go by the short path.
+  /// Lets later requests from an instruction that asked for `first`, or stores of one that stored
+  /// there, go by the short path.
   void open_site(Qpu& q, RequestSite& site, std::uint32_t first);
+  /// A release: later accesses have clocks of their own.
+  void forget_sites(Qpu& q) {
+    for (RequestSite& site : q.site) site = {};
+    q.own_row = 1, q.own_row_bits = 0;
+  }
   void tmu_receive(Qpu& q, unsigned unit);  // into r4
+  void dma_store(Qpu& q, std::uint32_t address);
+  /// When a store of a whole line that begins at q.now is done.
+  void store_line_booked(Qpu& q);
   bool semaphore(Qpu& q, unsigned number, bool acquire);
   void breakpoint(Qpu& q);
+  /// Lets the TMUs have counted a QPU's requests.
+  void settle_requests(Qpu& q) {
+    for (unsigned unit = 0; unit < 2; ++unit) {
+      const std::uint64_t asked = q.fifo[unit].head + q.fifo[unit].count;
+      q.tmu[unit]->requests += asked - std::exchange(q.settled_requests[unit], asked);
+    }
+  }
   /// After the last slot of program end.
   void finish(Qpu& q);
 
   /// Readiness of a waiting QPU; moves its time to when the cause happened.
   bool wake(Qpu& q);
-  void advance(std::int64_t now);  // of all calendars
 
   void note(Qpu& q, Event::Kind kind, unsigned extra = 0, std::uint64_t value = 0) {
     if (q.events >= q.events_end) [[unlikely]]
       throw RunAgain{};
     __builtin_prefetch(q.events + 48, 1);  // the line comes from the other thread's cache
-    *q.events++ = {static_cast<std::uint32_t>(value),
-                   static_cast<std::uint16_t>(q.now / timing::kIssue), kind,
-                   static_cast<std::uint8_t>(extra)};
+    *q.events++ = {static_cast<std::uint32_t>(value), kind, static_cast<std::uint8_t>(extra)};
   }
   /// Settles an event that a QPU running ahead wrote down, on `t`, which has its times: t.now.
   void settle_one(Qpu& t, const Event*& at);
@@ -296,7 +344,6 @@ class Machine {
 
   // What one of two threads has, and then what the other has (engine/ahead.h).
   alignas(64) Shared shared;
-  Calendar vdr, vdw;
 
  private:
   bool inside(Qpu& q, std::uint64_t address, std::uint64_t bytes) {
@@ -326,35 +373,35 @@ class Machine {
   }
   void read_word(Qpu& q, std::uint64_t address);
   /// When a line that `tmu` asks for at `start` is there; caches keep it.
-  std::int64_t line_ready(Tmu& tmu, std::uint32_t line, std::int64_t start) {
+  [[gnu::always_inline]] std::int64_t line_ready(Tmu& tmu, std::uint32_t line, std::int64_t start) {
     std::uint32_t& tag = tmu.tag[line % timing::kTmuLines];
     if (tag == line) {
       ++shared.counters.tmu_hits;
       return start + timing::kTmuHit;
     }
     tag = line;
-    std::size_t set = line % timing::kL2Sets;
-    if (in_l2(set, line)) {
-      ++shared.counters.l2_hits;
-      return start + timing::kL2Hit;
-    }
-    shared.l2_tag[set][shared.l2_next[set]++ & (timing::kL2Ways - 1)] = line;
+    std::uint32_t(&set)[timing::kL2Ways] = shared.l2_tag[line % timing::kL2Sets];
+    if (in_l2(set, line)) return start + timing::kL2Hit;
     ++shared.counters.memory_lines;
-    return shared.sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock) +
-           timing::kMemory;
+    return shared.sdram.book(start, timing::kLineClocks) + timing::kMemory;
   }
-  bool in_l2(std::size_t set, std::uint32_t line) const {
+  /// Whether the set has the line; from now on it does, in place of the one that came first.
+  static bool in_l2(std::uint32_t (&set)[timing::kL2Ways], std::uint32_t line) {
     static_assert(timing::kL2Ways == 4);
 #if defined(__SSE2__)
-    __m128i same =
-        _mm_cmpeq_epi32(_mm_load_si128(reinterpret_cast<const __m128i*>(shared.l2_tag[set])),
-                        _mm_set1_epi32(static_cast<int>(line)));
-    return _mm_movemask_epi8(same) != 0;
+    auto* at = reinterpret_cast<__m128i*>(set);
+    const __m128i ways = _mm_load_si128(at), one = _mm_cvtsi32_si128(static_cast<int>(line)),
+                  same = _mm_cmpeq_epi32(ways, _mm_shuffle_epi32(one, 0));
+    if (_mm_movemask_epi8(same)) return true;
+    _mm_store_si128(at, _mm_or_si128(_mm_slli_si128(ways, 4), one));
 #else
     std::uint32_t found = 0;
-    for (std::uint32_t way : shared.l2_tag[set]) found |= way == line;
-    return found;
+    for (std::uint32_t way : set) found |= way == line;
+    if (found) return true;
+    std::copy_backward(set, set + timing::kL2Ways - 1, set + timing::kL2Ways);
+    set[0] = line;
 #endif
+    return false;
   }
   [[noreturn]] void tmu_empty(const Qpu& q, unsigned unit);
   void check_fifo(const Qpu& q, unsigned unit);
@@ -383,7 +430,6 @@ class Machine {
   void vpm_write(Qpu& q, const Vec& value);
   void setup(Qpu& q, bool write, std::uint32_t word);
   void dma_load(Qpu& q, std::uint32_t address);
-  void dma_store(Qpu& q, std::uint32_t address);
   /// A store of one whole line without what is rare; false: nothing has happened.
   bool dma_store_line(Qpu& q, std::uint32_t address);
   /// Words of a row from `column` on that `mask` names are used.
@@ -399,6 +445,7 @@ class Machine {
     vpm_shadow(q, row, 0, 0xffff, write);
   }
 
+  std::array<Vec, 64> immediates_;
   alignas(64) Shadow shadow_;
   Shadow vpm_shadow_;
   std::int64_t increments_[16][16] = {};

@@ -61,6 +61,7 @@ class Shadow {
   /// The same in parts, for code that does it by itself (engine/requests.cpp): of another launch, a
   /// summary counts as launch(); with any bit of kNotOnlyRead it is not for the short path.
   std::uint32_t launch() const { return launch_; }
+  static std::uint32_t writer_of(int qpu) { return static_cast<std::uint32_t>(qpu + 1) << 13; }
   static constexpr std::uint32_t kLaunchShift = 17, kNotOnlyRead = 0x1f000;
   /// Whether a QPU has released something: its accesses have clocks of their own.
   bool advanced(int qpu) const { return advanced_.load(std::memory_order_relaxed) >> qpu & 1; }
@@ -96,7 +97,6 @@ class Shadow {
   static constexpr std::uint32_t kDetailed = 1u << 12, kWriter = 15u << 13,
                                  kLaunch = ~0u << kLaunchShift;
   static_assert(kNotOnlyRead == (kDetailed | kWriter));
-  static std::uint32_t writer_of(int qpu) { return static_cast<std::uint32_t>(qpu + 1) << 13; }
   std::uint64_t lines_count_;
   std::uint32_t* summary_ = nullptr;
   std::uint16_t* masks_ = nullptr;

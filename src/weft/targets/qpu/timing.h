@@ -21,10 +21,12 @@ inline constexpr int kLine = 64;  // bytes, TMU cache and L2 (AG 4)
 inline constexpr int kTmuLines = 64;              // 4 KB per TMU (AG 4)
 inline constexpr int kL2Sets = 512, kL2Ways = 4;  // 128 KB (BCM2835 L2)
 inline constexpr int kSdramBytesPerClock =
-    8;                                // 2.4 GB/s of the 3.6 GB/s of 32-bit LPDDR2-900 at 300 MHz
-inline constexpr int kDmaStart = 40;  // from the address write to the first beat
-inline constexpr int kDmaRow = 4;     // per row of a transfer
+    8;  // 2.4 GB/s of the 3.6 GB/s of 32-bit LPDDR2-900 at 300 MHz
+inline constexpr int kLineClocks = kLine / kSdramBytesPerClock;
+inline constexpr int kDmaStart = 40;         // from the address write to the first beat
+inline constexpr int kDmaRow = 4;            // per row of a transfer
 inline constexpr int kVpmBytesPerClock = 8;  // VDR/VDW to VPM
-inline constexpr int kQuantum = 2048;        // clocks a QPU may run ahead of the others
+inline constexpr int kLineStore = kDmaRow + kLine / kVpmBytesPerClock;  // of the engine's time
+inline constexpr int kQuantum = 2048;  // clocks a QPU may run ahead of the others
 
 }  // namespace weft::qpu::hw::timing

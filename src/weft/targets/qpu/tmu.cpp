@@ -39,7 +39,7 @@ void Machine::tmu_row_slow(Qpu& q, unsigned unit, std::uint32_t address) {
 }
 
 void Machine::open_site(Qpu& q, RequestSite& site, std::uint32_t first) {
-  if (first % timing::kLine || shadow_.advanced(q.id)) return;
+  if (first % timing::kLine || shadow_.advanced(q.id) || q.traced) return;
   for (const Qpu::Range& r : q.range) {
     if (first < r.begin || first >= r.end || r.begin % timing::kLine) continue;
     site = {static_cast<std::uint32_t>(r.begin),
@@ -57,11 +57,14 @@ void Machine::read_word(Qpu& q, std::uint64_t address) {
 }
 
 std::int64_t Machine::row_ready(Qpu& q, Tmu& tmu, std::uint64_t first) {
-  std::int64_t start = tmu.calendar.reserve(q.now, timing::kTmuVector);
+  std::int64_t start = tmu.calendar.book(q.now, timing::kTmuVector);
   auto line = static_cast<std::uint32_t>(first / timing::kLine);
   unsigned offset = first % timing::kLine;
   std::int64_t ready = line_ready(tmu, line, start);
-  if (offset) ready = std::max(ready, line_ready(tmu, line + 1, start));
+  if (offset) {
+    ready = std::max(ready, line_ready(tmu, line + 1, start));
+    ++shared.counters.more_lines;
+  }
   return ready;
 }
 
@@ -79,7 +82,7 @@ void Machine::tmu_request(Qpu& q, unsigned unit, const Vec& address) {
 void Machine::tmu_request_scattered(Qpu& q, unsigned unit, const Vec& address) {
   check_fifo(q, unit);
   TmuFifo& fifo = q.fifo[unit];
-  unsigned at = (fifo.head + fifo.count) & (TmuFifo::kSlots - 1);
+  const std::uint64_t at = fifo.free();
   Vec& data = fifo.data[at];
   if (q.events) {
     note(q, Event::scattered, unit), note(q, Event::scattered, 0, q.pc);
@@ -98,7 +101,7 @@ void Machine::tmu_request_scattered(Qpu& q, unsigned unit, const Vec& address) {
 }
 
 std::int64_t Machine::scattered_ready(Qpu& q, Tmu& tmu, const Vec& address, Vec* data) {
-  std::int64_t start = tmu.calendar.reserve(q.now, timing::kTmuVector), ready = 0;
+  std::int64_t start = tmu.calendar.book(q.now, timing::kTmuVector), ready = 0;
   std::uint32_t previous = 0;
   for (unsigned i = 0; i < 16; ++i) {
     std::uint64_t a = address.lane[i] & ~3u;
@@ -109,9 +112,13 @@ std::int64_t Machine::scattered_ready(Qpu& q, Tmu& tmu, const Vec& address, Vec*
       if (data) std::memcpy(&(*data)[i], memory.raw(a), 4), read_word(q, a);
     }
     auto line = static_cast<std::uint32_t>(a / timing::kLine);
-    if (line != previous || i == 0) ready = std::max(ready, line_ready(tmu, line, start));
+    if (line != previous || i == 0) {
+      ready = std::max(ready, line_ready(tmu, line, start));
+      ++shared.counters.more_lines;  // a fault on the way leaves no request
+    }
     previous = line;
   }
+  --shared.counters.more_lines;
   return ready;
 }
 

@@ -11,21 +11,7 @@ namespace weft::qpu::hw {
 
 [[gnu::always_inline]] inline std::int64_t Machine::line_booked(Tmu& tmu, std::uint32_t line,
                                                                 std::int64_t now) {
-  const std::int64_t start = tmu.calendar.reserve(now, timing::kTmuVector);
-  std::uint32_t& tag = tmu.tag[line % timing::kTmuLines];
-  if (tag == line) {
-    ++shared.counters.tmu_hits;
-    return start + timing::kTmuHit;
-  }
-  tag = line;
-  const std::size_t set = line % timing::kL2Sets;
-  if (in_l2(set, line)) {
-    ++shared.counters.l2_hits;
-    return start + timing::kL2Hit;
-  }
-  shared.l2_tag[set][shared.l2_next[set]++ & (timing::kL2Ways - 1)] = line;
-  ++shared.counters.memory_lines;
-  return shared.sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock) + timing::kMemory;
+  return line_ready(tmu, line, tmu.calendar.book(now, timing::kTmuVector));
 }
 
 template <unsigned kUnit>
@@ -39,12 +25,12 @@ template <unsigned kUnit>
   if (place >= site.lines || fifo.count >= assume::kTmuFifoDepth ||
       !shadow_.read_line(site.summary[place], q.id))
     return false;
-  const unsigned at = (fifo.head + fifo.count++) & (TmuFifo::kSlots - 1);
+  const std::uint64_t at = fifo.free();
+  ++fifo.count;
   const std::byte* from = site.data + std::size_t{timing::kLine} * place;
   copy_row(&fifo.data[at], from);
   __builtin_prefetch(from + 4 * timing::kLine);  // streams go on
-  if (q.events) q.now = now, note(q, Event::row, kUnit, first);
-  else fifo.ready[at] = line_booked(*q.tmu[kUnit], first / timing::kLine, now);
+  fifo.ready[at] = line_booked(*q.tmu[kUnit], first / timing::kLine, now);
   return true;
 }
 
@@ -56,7 +42,7 @@ inline void Machine::tmu_request_row(Qpu& q, unsigned unit, std::uint32_t addres
     return;
   }
   const std::byte* from = memory.raw(first);
-  unsigned at = (fifo.head + fifo.count) & (TmuFifo::kSlots - 1);
+  const std::uint64_t at = fifo.free();
   copy_row(&fifo.data[at], from);
   __builtin_prefetch(from + 64);  // streams go on
   row_race(q, first);
@@ -70,9 +56,9 @@ inline void Machine::tmu_receive(Qpu& q, unsigned unit) {
   if (fifo.count == 0) [[unlikely]]
     tmu_empty(q, unit);
   if (q.events) note(q, Event::receive, unit);
-  else stall(q, fifo.ready[fifo.head], kStallTmu);
-  copy_row(&q.slot[kSlotAcc + 4], &fifo.data[fifo.head]);
-  fifo.head = (fifo.head + 1) & (TmuFifo::kSlots - 1);
+  else stall(q, fifo.ready[fifo.first()], kStallTmu);
+  copy_row(&q.slot[kSlotAcc + 4], &fifo.data[fifo.first()]);
+  ++fifo.head;
   --fifo.count;
 }
 

@@ -77,6 +77,7 @@ void Machine::setup(Qpu& q, bool write, std::uint32_t w) {
     if (a.left == 0) a.left = 16;
     if (a.size == 3)
       fail(q, "qpu.vpm.size", cat("VPM set-up ", hex(w, 8), " has the reserved size 3"));
+    a.rows = a.size == 2 && a.horizontal;
     if (write) {
       q.vpm_write = a;
       q.vpm_write_set = true;
@@ -119,7 +120,7 @@ void Machine::vpm_read(Qpu& q, Vec& out) {
               cat("qpu ", q.id, " reads the VPM without a vector set up; it would wait for ever"));
   VpmAccess& a = q.vpm_read[0];
   ++q.counts.vpm_reads;
-  if (a.size == 2 && a.horizontal && !(q.load_pending && (q.load_rows >> (a.addr & 63) & 1))) {
+  if (a.rows && !(q.load_pending && (q.load_rows >> (a.addr & 63) & 1))) {
     vpm_row_shadow(q, a.addr & 63, false);
     copy_row(&out, vpm[a.addr & 63]);
   } else
@@ -146,7 +147,7 @@ void Machine::vpm_write(Qpu& q, const Vec& value) {
          "write vw_setup first");
   VpmAccess& a = q.vpm_write;
   ++q.counts.vpm_writes;
-  if (a.size == 2 && a.horizontal && !(q.store_pending && (q.store_rows >> (a.addr & 63) & 1))) {
+  if (a.rows && !(q.store_pending && (q.store_rows >> (a.addr & 63) & 1))) {
     vpm_row_shadow(q, a.addr & 63, true);
     copy_row(vpm[a.addr & 63], &value);
   } else
@@ -218,11 +219,9 @@ void Machine::dma_load(Qpu& q, std::uint32_t address) {
 }
 
 bool Machine::dma_store_line(Qpu& q, std::uint32_t address) {
-  // One horizontal unit of 16 words from column 0.
-  constexpr std::uint32_t kOneRow = 1u << 23 | 16u << 16 | 1u << 14;
   const std::uint32_t w = q.vdw_setup;
-  const unsigned y = w >> 7 & 127;
-  if (((w & ~(127u << 7)) ^ kOneRow) << 2 || y > 63 || address % timing::kLine || !q.vdw_set ||
+  const unsigned y = w >> 7 & 63;
+  if ((w & VdwSetup::kOneRowBits) != VdwSetup::kOneRow || address % timing::kLine || !q.vdw_set ||
       q.store_pending || trace || !inside(q, address, timing::kLine))
     return false;
   if (check_races && ((!q.events && !vpm_shadow_.read_line(q.id, y, true)) ||
@@ -238,13 +237,16 @@ bool Machine::dma_store_line(Qpu& q, std::uint32_t address) {
     return true;
   }
   copy_row(memory.raw(address), vpm[y]);
+  store_line_booked(q);
+  return true;
+}
+
+void Machine::store_line_booked(Qpu& q) {
   const std::int64_t start = q.now + timing::kDmaStart;
-  const std::int64_t end = vdw.reserve(start, beats(1, 16));
-  q.store_done =
-      std::max(end, shared.sdram.reserve(start, timing::kLine / timing::kSdramBytesPerClock));
+  const std::int64_t end = shared.vdw.reserve(start, timing::kLineStore);
+  q.store_done = std::max(end, shared.sdram.reserve(start, timing::kLineClocks));
   ++shared.counters.dma_stores;
   shared.counters.dma_bytes_written += timing::kLine;
-  return true;
 }
 
 void Machine::dma_store(Qpu& q, std::uint32_t address) {
@@ -307,7 +309,7 @@ void Machine::keep_replaced(Qpu& q, std::uint64_t address, unsigned count) {
   else std::memcpy(old, memory.raw(address), count * 4);
   old[count] = static_cast<std::uint32_t>(address);
   old[count + 1] = count;
-  old[count + 2] = epoch.load(std::memory_order_relaxed);
+  old[count + 2] = q.epoch;
 }
 
 void Machine::dma_words(Qpu& q, std::uint64_t address, unsigned count, bool write) {
@@ -328,7 +330,7 @@ void Machine::dma_time(Qpu& q, std::int64_t words, std::int64_t clocks, bool wri
                 static_cast<std::uint64_t>(words | clocks << 16));
   }
   std::int64_t bytes = words * 4, start = q.now + timing::kDmaStart;
-  std::int64_t end = (write ? vdw : vdr).reserve(start, clocks);
+  std::int64_t end = (write ? shared.vdw : shared.vdr).reserve(start, clocks);
   std::int64_t moved = shared.sdram.reserve(
       start, (bytes + timing::kSdramBytesPerClock - 1) / timing::kSdramBytesPerClock);
   end = std::max(end, write ? moved : moved + timing::kMemory);

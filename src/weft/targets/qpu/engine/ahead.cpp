@@ -2,6 +2,7 @@
 #include "weft/targets/qpu/engine/ahead.h"
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
 
 #if defined(__x86_64__)
@@ -14,10 +15,14 @@
 namespace weft::qpu::hw {
 
 namespace {
-constexpr std::size_t kEvents = 1024;   // of a chunk, after which a branch leaves
-constexpr std::size_t kRecord = 8192;   // bytes, the same
+// Bytes of a chunk's words after which a branch leaves, of a QPU's first and, doubled each time, in
+// the end: small, so that whoever settles need not wait long for twelve QPUs' first, nor has much
+// left after the last.
+constexpr std::size_t kFirstRecord = 512, kRecord = 4096;
+constexpr std::size_t kSoon = 768;      // bytes of the next chunk that are asked for early
 constexpr std::size_t kLargest = 4096;  // instructions of a program that runs ahead
 constexpr int kSpins = 20000;           // looks at what is awaited before a thread sleeps
+constexpr std::chrono::microseconds kNap(200);
 
 void pause() {
 #if defined(__x86_64__)
@@ -25,12 +30,12 @@ void pause() {
 #endif
 }
 
-// Between two taken branches every instruction comes once and writes up to five words: two ports
-// read, two addresses written, a branch.
-std::size_t record_room(std::size_t instructions) { return kRecord + 24 * instructions + 1024; }
+// Between two taken branches every instruction comes once and writes up to seven words: two ports
+// read, two requests, a branch.
+std::size_t record_room(std::size_t instructions) { return kRecord + 32 * instructions + 1024; }
 // Each of these words may stand for a scattered request, of ten events; a transfer has one.
 std::size_t event_room(std::size_t instructions) {
-  return kEvents + 10 * record_room(instructions) / 4;
+  return 10 * record_room(instructions) / 4 * sizeof(Event);
 }
 }  // namespace
 
@@ -62,7 +67,7 @@ void Machine::settle_one(Qpu& t, const Event*& at) {
     case Event::row:
     case Event::scattered: {
       TmuFifo& fifo = t.fifo[e.extra];
-      std::int64_t& ready = fifo.ready[(fifo.head + fifo.count) & (TmuFifo::kSlots - 1)];
+      std::int64_t& ready = fifo.ready[fifo.free()];
       Tmu& tmu = *t.tmu[e.extra];
       if (e.kind == Event::scattered) {
         Vec address;
@@ -80,9 +85,8 @@ void Machine::settle_one(Qpu& t, const Event*& at) {
     }
     case Event::receive: {
       TmuFifo& fifo = t.fifo[e.extra];
-      wait(fifo.ready[fifo.head], kStallTmu);
-      fifo.head = (fifo.head + 1) & (TmuFifo::kSlots - 1);
-      --fifo.count;
+      wait(fifo.ready[0], kStallTmu);  // who settles has the oldest always there
+      std::copy(fifo.ready + 1, fifo.ready + fifo.count--, fifo.ready);
       break;
     }
     case Event::outside_row: {
@@ -98,41 +102,7 @@ void Machine::settle_one(Qpu& t, const Event*& at) {
       break;
     case Event::wait_load: wait(t.load_done, kStallDmaLoad); break;
     case Event::wait_store: wait(t.store_done, kStallDmaStore); break;
-    case Event::semaphore:
-    case Event::branch:
-    case Event::finish: break;
   }
-}
-
-void FastProgram::lead(Machine& m, Qpu& q) { run(m, q, std::numeric_limits<std::int64_t>::min()); }
-
-bool FastProgram::settle(Machine& m, Qpu& t, std::int64_t limit) {
-  t.passed = false;
-  while (t.settling < t.settling_end) {
-    const Event& e = *t.settling;
-    t.time +=
-        timing::kIssue * static_cast<std::int64_t>(static_cast<std::uint16_t>(e.at - t.event_at));
-    t.event_at = e.at;
-    t.now = t.time;
-    if (e.kind == Event::semaphore) {
-      t.pc = e.value >> 1;
-      if (!m.semaphore(t, e.extra, e.value & 1)) return false;
-      m.epoch.fetch_add(1, std::memory_order_relaxed);
-      t.passed = true;
-      ++t.settling;
-      return false;
-    }
-    if (e.kind == Event::finish) {
-      t.time += timing::kIssue;  // the clock stands after the instruction
-      t.finished = true;
-      ++t.settling;
-      return false;
-    }
-    const bool branch = e.kind == Event::branch;
-    m.settle_one(t, t.settling);
-    if (branch && t.time >= limit) return false;
-  }
-  return true;
 }
 
 Ahead::Ahead(Machine& machine)
@@ -155,14 +125,20 @@ void Ahead::wait(F ready) {
   }
   std::unique_lock lock(mutex_);
   ++sleeping_;
-  changed_.wait(lock, ready);
+  // Within a launch nobody makes sure that a sleeper hears of everything.
+  if (running_) changed_.wait_for(lock, kNap, ready);
+  else changed_.wait(lock, ready);
   --sleeping_;
 }
 
 void Ahead::tell() {
   // Who waits counts itself before it looks a last time.
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (sleeping_.load() == 0) return;
+  wake();
+}
+
+void Ahead::wake() {
+  if (sleeping_.load(std::memory_order_relaxed) == 0) return;
   { std::lock_guard lock(mutex_); }
   changed_.notify_all();
 }
@@ -173,8 +149,7 @@ int Ahead::candidate() const {
   for (int i = 0; i < active_; ++i) {
     const Feed& f = feeds_[static_cast<std::size_t>(i)];
     if (f.stopped.load(std::memory_order_acquire)) continue;
-    std::uint32_t waiting =
-        f.filled.load(std::memory_order_relaxed) - f.settled.load(std::memory_order_acquire);
+    const std::uint32_t waiting = f.filled - f.settled.load(std::memory_order_acquire);
     if (waiting < least) best = i, least = waiting;
   }
   return best;
@@ -182,15 +157,17 @@ int Ahead::candidate() const {
 
 void Ahead::work() {
   while (true) {
-    wait([&] { return quit_.load() || !idle_.load(); });
+    while (!quit_ && idle_) wait([&] { return quit_.load() || !idle_.load(); });
     if (quit_) return;
     {
       Turns turns(fast_);
+      begin();
       int i = -1;
       while (true) {
-        wait([&] { return !running_.load() || (i = candidate()) >= 0; });
+        i = candidate();
+        if (i < 0) wait([&] { return !running_.load() || (i = candidate()) >= 0; });
         if (!running_) break;
-        record(i);
+        if (i >= 0) record(i);
       }
     }
     idle_ = true;
@@ -198,52 +175,73 @@ void Ahead::work() {
   }
 }
 
+void Ahead::begin() {
+  std::memcpy(vpm_before_, m_.vpm, sizeof vpm_before_);
+  for (int i = 0; i < active_; ++i) {
+    Feed& f = feeds_[static_cast<std::size_t>(i)];
+    f.first = f.filled;
+    f.replaced.clear();
+    f.stopped.store(false, std::memory_order_relaxed);
+  }
+}
+
 void Ahead::record(int i) {
   Feed& f = feeds_[static_cast<std::size_t>(i)];
   Qpu& q = m_.qpus[static_cast<std::size_t>(i)];
-  const std::uint32_t filled = f.filled.load(std::memory_order_relaxed);
-  Chunk& chunk = f.chunk[filled % kChunks];
-  const std::size_t size = m_.program->instrs.size(), room = event_room(size);
-  if (chunk.events.size() < room) chunk.events.resize(room), chunk.record.resize(record_room(size));
-  Event* begin = chunk.events.data();
-  q.events = begin;
-  q.events_leave = begin + kEvents;
-  q.events_end = begin + room;
-  q.record = chunk.record.data();
-  q.record_leave = q.record + kRecord;
+  const std::uint32_t place = f.filled - f.first;
+  if (place == 0) {
+    m_.begin_qpu(q);
+    q.replaced = &f.replaced;
+  }
+  Chunk& chunk = f.chunk[f.filled % kChunks];
+  const std::size_t instructions = m_.program->instrs.size();
+  const std::size_t words = record_room(instructions), events = event_room(instructions);
+  if (chunk.room < words + events) {
+    chunk.memory = std::make_unique_for_overwrite<std::byte[]>(words + events);
+    chunk.room = words + events;
+  }
+  q.record = chunk.memory.get();
+  q.record_leave = q.record + std::min(kRecord, kFirstRecord << std::min(place, 16u));
+  chunk.leave = q.record_leave;
+  chunk.events = q.events = reinterpret_cast<Event*>(q.record + words);
+  q.events_end = q.events + events / sizeof(Event);
+  q.epoch = m_.epoch.load(std::memory_order_relaxed);  // it stops where it synchronises
   bool stopped = false;
   chunk.fault = false;
   try {
-    fast_->lead(m_, q);
-    // It left for want of room, at its end, or at a semaphore.
-    stopped = q.finished || (q.events > begin && q.events[-1].kind == Event::semaphore);
+    program_->lead(m_, q);
+    stopped = q.finished || q.wait != Wait::none;
   } catch (...) {  // whatever it was, one thread finds it again
     chunk.fault = stopped = true;
   }
-  chunk.used = static_cast<std::size_t>(q.events - begin);
   chunk.vpm_rows = q.vpm_rows;
   f.stopped.store(stopped, std::memory_order_relaxed);
-  f.filled.store(filled + 1, std::memory_order_release);
-  tell();
+  chunk.number.store(++f.filled, std::memory_order_release);
+  wake();
 }
 
 void Ahead::provide(int i) {
   auto k = static_cast<std::size_t>(i);
   Feed& f = feeds_[k];
   const std::uint32_t settled = f.settled.load(std::memory_order_relaxed);
-  wait([&] { return f.filled.load(std::memory_order_acquire) != settled; });
   const Chunk& chunk = f.chunk[settled % kChunks];
+  auto filled = [&] { return chunk.number.load(std::memory_order_acquire) == settled + 1; };
+  while (!filled()) wait(filled);
   if (chunk.fault) throw RunAgain{};
   Qpu& t = times_[k];
-  t.settling = chunk.events.data();
-  t.settling_end = t.settling + chunk.used;
-  t.record = const_cast<std::byte*>(chunk.record.data());
-  t.record_leave = t.record + kRecord;
+  t.settling = chunk.events;
+  t.record = chunk.memory.get();
+  t.record_leave = chunk.leave;
   t.exhausted = false;
   holds_[k] = true;
+  // What comes next is mostly there, in the other thread's cache.
+  const Chunk& next = f.chunk[(settled + 1) % kChunks];
+  if (next.number.load(std::memory_order_acquire) == settled + 2)
+    for (std::size_t at = 0; at < kSoon; at += 64) __builtin_prefetch(next.memory.get() + at);
+  if (!(chunk.vpm_rows & ~f.vpm_rows)) return;
   // Rows of the VPM are each QPU's own; where they are shared, one thread looks who is in order.
   f.vpm_rows |= chunk.vpm_rows;
-  for (std::size_t other = 0; other < times_.size(); ++other)
+  for (std::size_t other = 0; other < static_cast<std::size_t>(active_); ++other)
     if (other != k && (feeds_[other].vpm_rows & f.vpm_rows)) throw RunAgain{};
 }
 
@@ -253,10 +251,11 @@ void Ahead::consume(int i, bool synchronised) {
   holds_[k] = false;
   if (synchronised) {
     m_.qpus[k].passed = true;
+    m_.qpus[k].wait = Wait::none;
     f.stopped.store(false, std::memory_order_release);
   }
-  f.settled.fetch_add(1, std::memory_order_release);
-  tell();
+  f.settled.store(f.settled.load(std::memory_order_relaxed) + 1, std::memory_order_release);
+  wake();
 }
 
 void Ahead::loop(int active, std::int64_t limit_cycles) {
@@ -277,7 +276,7 @@ void Ahead::loop(int active, std::int64_t limit_cycles) {
       bool goes_on = t.time < stop;  // as far as a branch, whatever the clock says before it
       while (goes_on) {
         if (!holds_[k]) provide(i);
-        const bool all = fast_->settle(m_, t, stop), passed = t.passed;
+        const bool all = program_->settle(m_, t, stop), passed = t.passed;
         if (all || passed) consume(i, passed);
         goes_on = all || passed;
       }
@@ -287,19 +286,15 @@ void Ahead::loop(int active, std::int64_t limit_cycles) {
     }
     if (!running) return;
     if (!moved) throw RunAgain{};
-    if (earliest != std::numeric_limits<std::int64_t>::max()) {
+    if (earliest != std::numeric_limits<std::int64_t>::max())
       window = std::max(window, earliest / timing::kQuantum * timing::kQuantum);
-      m_.advance(std::min(earliest, window));
-    }
   }
 }
 
 void Ahead::settle_down() {
   running_ = false;
   tell();
-  wait([&] { return idle_.load(); });
-  fast_ = nullptr;
-  for (Qpu& q : m_.qpus) q.events = nullptr, q.replaced = nullptr;
+  while (!idle_) wait([&] { return idle_.load(); });
 }
 
 void Ahead::put_back() {
@@ -311,9 +306,9 @@ void Ahead::put_back() {
   // The latest first: by epoch, and within one by each QPU's order. Stores of two QPUs in one epoch
   // go to different words, or they race, which the second run finds too.
   std::vector<Store> stores;
-  for (std::size_t i = 0; i < times_.size(); ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(active_); ++i) {
     const Feed& f = feeds_[i];
-    for (std::size_t end = f.replaced.used; end > 0;) {
+    for (std::size_t end = f.replaced.used(); end > 0;) {
       const std::uint32_t* tail = f.replaced.words.data() + end - 3;
       std::size_t count = tail[1];
       stores.push_back({tail[2], tail[0], tail - count, count});
@@ -326,29 +321,18 @@ void Ahead::put_back() {
 }
 
 bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
-  fast.prepare_ahead();
-  std::uint32_t vpm[64][16];
+  fast_ = &fast, program_ = fast.divided(), active_ = active;
+  program_->prepare();
   std::uint8_t semaphores[16];
-  std::memcpy(vpm, m_.vpm, sizeof vpm);
   std::memcpy(semaphores, m_.semaphores, sizeof semaphores);
   Counters counters = m_.shared.counters;
   std::vector<Finding> findings = m_.findings;
-  for (std::size_t i = 0; i < times_.size(); ++i) {
-    Qpu &t = times_[i], &q = m_.qpus[i];
-    t = Qpu{};
-    t.id = static_cast<int>(i);
-    t.bit = q.bit;
-    t.finished = q.finished;
-    for (unsigned unit : {0u, 1u}) t.tmu[unit] = q.tmu[unit];
-    holds_[i] = false;
-    Feed& f = feeds_[i];
-    f.filled = f.settled = 0;
-    f.stopped = q.finished;
-    f.replaced.used = 0;
-    f.vpm_rows = 0;
-    q.replaced = &f.replaced;
+  for (int i = 0; i < active; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    m_.begin_clocks(times_[k], i);
+    holds_[k] = false;
+    feeds_[k].vpm_rows = 0;
   }
-  fast_ = &fast, active_ = active;
   running_ = true;
   idle_ = false;  // the last: the other thread begins
   tell();
@@ -357,7 +341,11 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
   } catch (...) {  // RunAgain, or a fault: others have gone past it, one thread stops in time
     settle_down();
     put_back();
-    std::memcpy(m_.vpm, vpm, sizeof vpm);
+    for (int i = 0; i < active; ++i) {
+      Feed& f = feeds_[static_cast<std::size_t>(i)];
+      f.settled.store(f.filled, std::memory_order_relaxed);
+    }
+    std::memcpy(m_.vpm, vpm_before_, sizeof vpm_before_);
     std::memcpy(m_.semaphores, semaphores, sizeof semaphores);
     m_.shared.counters = counters;
     m_.findings = std::move(findings);
@@ -367,8 +355,13 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
   for (int i = 0; i < active; ++i) {
     Qpu& q = m_.qpus[static_cast<std::size_t>(i)];
     const Qpu& t = times_[static_cast<std::size_t>(i)];
+    consume(i, false);  // it ended within its last chunk
     q.time = t.time;
     std::copy(std::begin(t.stall), std::end(t.stall), std::begin(q.stall));
+    // Translated code leaves the waits for the TMU to who has counted the instructions.
+    std::int64_t waited = q.time - timing::kIssue * q.instructions;
+    for (std::int64_t stalled : q.stall) waited -= stalled;
+    q.stall[kStallTmu] += waited;
   }
   return true;
 }

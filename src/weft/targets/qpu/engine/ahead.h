@@ -30,24 +30,27 @@ class Ahead {
   Ahead(const Ahead&) = delete;
   Ahead& operator=(const Ahead&) = delete;
 
-  /// Runs what Machine::begin_launch and set_uniforms have prepared. False: memory, VPM, semaphores
+  /// Runs what Machine::begin_launch has prepared, but for the QPUs. False: memory, VPM, semaphores
   /// and counters are as before, and one thread must do it.
   bool run(FastProgram& fast, int active, std::int64_t limit_cycles);
 
  private:
-  struct Chunk {
-    std::vector<Event> events;
-    std::vector<std::byte> record;
-    std::size_t used = 0;        // events
+  struct alignas(64) Chunk {
+    std::atomic<std::uint32_t> number{0};  // of those that the QPU has filled, once this is one
+    std::unique_ptr<std::byte[]> memory;   // words, then events
+    std::size_t room = 0;                  // bytes
+    const Event* events = nullptr;
+    std::byte* leave = nullptr;  // words end behind it
     std::uint64_t vpm_rows = 0;  // that the QPU has touched since the launch began
     bool fault = false;          // the thread met one; it is found again by one thread
   };
-  static constexpr std::size_t kChunks = 3;
+  static constexpr std::size_t kChunks = 12;
   /// What one QPU has written down and nobody settled yet.
   struct Feed {
     Chunk chunk[kChunks];
     // Each on a line of its own: one thread looks at it while the other works.
-    alignas(64) std::atomic<std::uint32_t> filled{0};   // chunks so far: by the one thread
+    // Chunks so far, and before the launch: by the one thread.
+    alignas(64) std::uint32_t filled = 0, first = 0;
     alignas(64) std::atomic<std::uint32_t> settled{0};  // by the other
     alignas(64) std::atomic<bool> stopped{false};       // at a semaphore, a fault, or the end
     alignas(64) Qpu::Replaced replaced;
@@ -55,6 +58,8 @@ class Ahead {
   };
 
   void work();
+  /// What the other thread does at the beginning of a launch: it has all that it will change.
+  void begin();
   /// A QPU that may run now, the one with the least written down first; -1: none.
   int candidate() const;
   /// Runs QPU i for a chunk.
@@ -66,17 +71,20 @@ class Ahead {
   /// Takes the other thread off the launch.
   void settle_down();
   void put_back();
-  /// Until `ready()`: looks for a while, then sleeps.
+  /// Until `ready()`, mostly: looks for a while, then sleeps.
   template <typename F>
   void wait(F ready);
-  /// What the other thread may wait for has come.
+  /// What the other thread may wait for has come: it hears of it, or (wake) mostly at once.
   void tell();
+  void wake();
 
   Machine& m_;
   std::vector<Qpu> times_;   // clocks, stalls and TMU queues of each QPU, as settled
   std::vector<bool> holds_;  // the settling thread is at a chunk of this QPU
   std::unique_ptr<Feed[]> feeds_;
+  std::uint32_t vpm_before_[64][16];
   FastProgram* fast_ = nullptr;
+  DividedProgram* program_ = nullptr;  // the same
   int active_ = 0;
   std::atomic<bool> running_{false};  // a launch
   std::atomic<bool> idle_{true};      // the other thread is not in it

@@ -23,7 +23,7 @@ declare preserve_allcc i32 @weft_qpu_rare_tmu_row0(ptr, ptr, i32, i32, i32, ptr)
 declare preserve_allcc i32 @weft_qpu_rare_tmu_row1(ptr, ptr, i32, i32, i32, ptr)
 declare preserve_allcc i32 @weft_qpu_rare_receive(ptr, ptr, i32, i32, i32)
 declare preserve_allcc i32 @weft_qpu_rare_settle(ptr, ptr, i32, i32, i32)
-declare preserve_allcc i64 @weft_qpu_rare_reserve(ptr, i64, i64)
+declare preserve_allcc i32 @weft_qpu_rare_store(ptr, ptr, i32, i32, i32, ptr)
 declare preserve_allcc i32 @weft_qpu_rare_repair(ptr, ptr, i32)
 declare void @llvm.prefetch.p0(ptr, i32, i32, i32)
 declare i32 @llvm.fshr.i32(i32, i32, i32)
@@ -69,8 +69,15 @@ std::string Emitter::run() {
                 " = load ", type, ", ptr %at.", name, "\n");
   };
   constant("bit", "i32", "q", offsetof(Qpu, bit));
+  constant("writer", "i32", "q", offsetof(Qpu, writer));
   constant("launch", "i32", "shared", offsetof(Shared, launch));
+  constant("vpm", "ptr", "shared", offsetof(Shared, vpm));
+  constant("rows", "ptr", "shared", offsetof(Shared, vpm_summary));
   constant("full", "ptr", "q", offsetof(Qpu, record_leave));
+  constant("tmu0", "ptr", "q", offsetof(Qpu, tmu));
+  constant("tmu1", "ptr", "q", offsetof(Qpu, tmu) + 8);
+  for (const Instr& i : program_.instrs)
+    swaps_ = swaps_ || i.waddr_add == kWNoswap || i.waddr_mul == kWNoswap;
   head += "  switch i32 %from, label %out [\n";
   for (std::size_t b = 0; b < flow_.blocks.size(); ++b)
     head += cat("    i32 ", b, ", label %b", b, "\n");
@@ -80,6 +87,7 @@ std::string Emitter::run() {
   out += t_.body();
   out += "}\n";
   out += kHelpers;
+  out += book_on();
   if (!pool_.empty()) {
     out += cat("@pool = internal global [", pool_.size() * 16, " x i32] [");
     for (std::size_t p = 0; p < pool_.size(); ++p)
@@ -108,6 +116,7 @@ void Emitter::block(std::size_t index) {
   shapes_ = b.shapes;
   start_ = b.first;
   kept_ = {};
+  waiting_ = b.waiting;
   record_.clear();
   record_bytes_ = 0;
   taken_.clear();
@@ -383,6 +392,8 @@ void Emitter::deliver(std::uint32_t at, bool file_b, unsigned waddr, unsigned co
   }
   // Set-ups and addresses are lane 0's.
   if (waddr == kWVpmSetup && file_b) return set_up_store(at, first_lane(value));
+  if (waddr == kWVpm) return write_vpm(at, file_b, value);
+  if (waddr == kWDmaAddr && file_b) return store_line(at, first_lane(value));
   if (waddr == kWVpmSetup || waddr == kWDmaAddr)
     t_.line("store i32 ", first_lane(value), ", ptr ",
             address(offsetof(Qpu, slot) + 64ull * kSlotOutAdd));

@@ -96,7 +96,22 @@ class Text {
 inline constexpr std::string_view kInt8 = "<8 x i32>", kFloat8 = "<8 x float>", kBit8 = "<8 x i1>";
 
 /// Words of the QPU's state that a block keeps in registers of the host.
-enum Kept : std::uint8_t { kTime, kHead0, kCount0, kHead1, kCount1, kKeptWords };
+/// Whoever has clocks only keeps those of results that wait (kReady, by TMU), the oldest first.
+enum Kept : std::uint8_t {
+  kTime,
+  kHead0,
+  kCount0,
+  kHead1,
+  kCount1,
+  kReady0,
+  kReady1 = kReady0 + assume::kTmuFifoDepth,
+  kKeptWords = kReady1 + assume::kTmuFifoDepth
+};
+
+/// A line by its number, four times its number, and where its tags are in the caches (bytes).
+struct Line {
+  std::string number, four, tag, set;
+};
 
 class Emitter {
  public:
@@ -133,6 +148,14 @@ class Emitter {
   // peripherals.cpp: the frequent ones in place.
   void wait_dma(std::uint32_t at, bool store);
   void set_up_store(std::uint32_t at, const std::string& word);
+  void write_vpm(std::uint32_t at, bool file_b, std::int32_t value);
+  void store_line(std::uint32_t at, const std::string& address);
+  std::string own_row(const std::string& row, std::string_view otherwise);
+  void touch_row(const std::string& bit);
+  /// Its clocks.
+  void stored_line(std::uint32_t at);
+  /// Goes on where `condition` holds, mostly; to label `otherwise` where not.
+  void expect(const std::string& condition, std::string_view otherwise);
 
   // loops.cpp: blocks that branch to themselves keep everything in registers of the host.
   bool loops(std::size_t index) const;
@@ -154,21 +177,31 @@ class Emitter {
   void save();
   void drop();
   /// The place of the next word written down, or to be read.
-  std::string entry();
+  std::string entry(std::size_t bytes = 4);
   void close_record();
 
   // clocks.cpp: what Role::clocks does of an instruction.
   void clock(std::uint32_t at);
   void settle(std::uint32_t at);
   void clock_request(std::uint32_t at, int unit);
+  void clock_request_in_place(std::uint32_t at, int unit);
   void clock_receive(std::uint32_t at, int unit);
+  void clock_store(std::uint32_t at);
 
   // requests.cpp: texture units.
   void request(std::uint32_t at, int unit, std::int32_t value, bool row);
   void request_row(std::uint32_t at, int unit, const std::string& first);
-  std::string reserve(const std::string& calendar, const std::string& now, int clocks);
-  /// When the line of `first`, asked for at `now`, is there.
-  std::string line_ready(int unit, const std::string& first, const std::string& now);
+  std::string later(const std::string& a, const std::string& b);
+  std::string book(const std::string& calendar, const std::string& now, int clocks, int more);
+  static std::string book_on();
+  /// When a line, asked for at `now`, is there.
+  std::string line_ready(int unit, const Line& line, const std::string& now);
+  /// What one thread writes down for a line that it asks for.
+  static constexpr std::size_t kLineWords = 8;  // bytes
+  Line line_of(const std::string& first);
+  Line told_line(const std::string& number, const std::string& place);
+  void tell_line(const std::string& first, const std::string& place);
+  std::string tmu(int unit);
   void bump(const std::string& base, std::size_t place, int more);
   std::string field(const std::string& base, std::size_t offset);
   void receive(std::uint32_t at, int unit);
@@ -238,6 +271,8 @@ class Emitter {
   std::vector<std::int32_t> pinned_;  // values of the instruction at hand
   std::vector<Live> live_;            // after each instruction of the block
   Shapes shapes_;
+  Waiting waiting_{};
+  bool swaps_ = false;     // the program swaps TMUs
   bool in_place_ = false;  // the block's requests; where there are many, code grows too large
   static constexpr std::size_t kInPlace = 4;
   std::string taken_, label_;

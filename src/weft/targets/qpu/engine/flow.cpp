@@ -223,6 +223,24 @@ Shape result_shape(const Instr& i, bool mul, const Shapes& shapes) {
   return s[kSlotAcc];
 }
 
+void step_waiting(const Instr& i, Waiting* waiting) {
+  if (i.kind == kBranch || i.kind == kSem) return;
+  const bool ldi = is_ldi(i);
+  for (unsigned unit : {0u, 1u}) {
+    auto asks = [&](bool active, unsigned address, unsigned cond) {
+      return active && cond != kNever && address == (unit ? kWTmu1S : kWTmu0S);
+    };
+    const int asked = asks(ldi || i.op_add, i.waddr_add, i.cond_add) +
+                      asks(ldi || i.op_mul, i.waddr_mul, i.cond_mul),
+              received = i.kind == kAlu && i.sig == (unit ? kSigLoadTmu1 : kSigLoadTmu0);
+    std::int8_t& now = (*waiting)[unit];
+    if (now < 0 || asked + received == 0) continue;
+    const int after = now + asked - received;
+    const bool good = after >= 0 && now + asked <= assume::kTmuFifoDepth && !needs_literal(i);
+    now = static_cast<std::int8_t>(good ? after : -1);
+  }
+}
+
 Flow analyse(const Program& program, bool keep) {
   const std::vector<Instr>& code = program.instrs;
   auto n = static_cast<std::uint32_t>(code.size());
@@ -241,8 +259,11 @@ Flow analyse(const Program& program, bool keep) {
   flow.site.assign(n, 0);
   for (std::size_t at = 0, requests = 0; at < n; ++at) {
     auto asks = [](unsigned address) { return address == kWTmu0S || address == kWTmu1S; };
-    if (code[at].kind != kBranch && (asks(code[at].waddr_add) || asks(code[at].waddr_mul)))
-      flow.asks[at] = true, flow.site[at] = static_cast<std::uint8_t>(requests++ % Qpu::kSites);
+    const Instr& i = code[at];
+    if (i.kind == kBranch) continue;
+    flow.asks[at] = asks(i.waddr_add) || asks(i.waddr_mul);
+    if (flow.asks[at] || i.waddr_add == kWDmaAddr || i.waddr_mul == kWDmaAddr)
+      flow.site[at] = static_cast<std::uint8_t>(requests++ % Qpu::kSites);
   }
   flow.block_at.assign(n + 1, -1);
   for (std::uint32_t at = 0; at <= n; ++at) {
@@ -312,16 +333,17 @@ Flow analyse(const Program& program, bool keep) {
       if (live != live_in[k]) live_in[k] = live, changed = true;
     }
   }
-  // Shapes, forward; registers are zero when a launch begins.
+  // Shapes and what waits, forward; registers are zero when a launch begins.
   std::vector<std::size_t> work{0};
   flow.blocks[0].reached = true;
   while (!work.empty()) {
     std::size_t k = work.back();
     work.pop_back();
     Shapes s = flow.blocks[k].shapes;
+    Waiting w = flow.blocks[k].waiting;
     if (flow.blocks[k].first < n)
       for (std::uint32_t at = flow.blocks[k].first; at <= flow.blocks[k].last; ++at)
-        step_shapes(code[at], &s);
+        step_shapes(code[at], &s), step_waiting(code[at], &w);
     for (std::int32_t to : {flow.blocks[k].target, flow.blocks[k].next}) {
       if (to < 0) continue;
       FlowBlock& next = flow.blocks[static_cast<std::size_t>(to)];
@@ -329,6 +351,10 @@ Flow analyse(const Program& program, bool keep) {
       for (std::size_t r = 0; r < kTracked; ++r) {
         Shape joined = !next.reached || next.shapes[r] == s[r] ? s[r] : Shape{Shape::kUnknown};
         if (!(joined == next.shapes[r])) next.shapes[r] = joined, changed = true;
+      }
+      for (unsigned unit : {0u, 1u}) {
+        const std::int8_t joined = !next.reached || next.waiting[unit] == w[unit] ? w[unit] : -1;
+        if (joined != next.waiting[unit]) next.waiting[unit] = joined, changed = true;
       }
       next.reached = true;
       if (changed) work.push_back(static_cast<std::size_t>(to));

@@ -27,6 +27,9 @@ struct Shape {
 };
 using Shapes = std::array<Shape, kTracked>;
 
+/// How many results of each TMU are waited for; -1: unknown.
+using Waiting = std::array<std::int8_t, 2>;
+
 enum class BlockEnd : std::uint8_t { falls, branches, finishes, runs_off };
 
 /// Instructions [first, last] executed one after the other from an entry on.
@@ -41,6 +44,7 @@ struct FlowBlock {
   std::int32_t next = -1;    // block that follows otherwise
   Live live_out;             // read by somebody after this block
   Shapes shapes;             // on entry
+  Waiting waiting{};         // the same
   bool reached = false;
 };
 
@@ -49,7 +53,8 @@ struct Flow {
   std::vector<std::int32_t> slot_block_at;  // the same for blocks that start in slots
   std::vector<std::int32_t> block_at;       // instruction -> block that starts there, or -1
   std::vector<bool> asks;                   // whether an instruction makes a request
-  std::vector<std::uint8_t> site;  // instruction that makes a request -> its place in Qpu::site
+  std::vector<std::uint8_t>
+      site;  // one that makes a request or a transfer -> its place in Qpu::site
 };
 
 /// Whether only the literal engine's code covers the instruction (packs, odd rotations, conditions
@@ -73,5 +78,7 @@ void uses_of(const Instr& i, Live* reads, Live* writes);
 Shape result_shape(const Instr& i, bool mul, const Shapes& shapes);
 /// The shapes after an instruction.
 void step_shapes(const Instr& i, Shapes* shapes);
+/// What waits after an instruction.
+void step_waiting(const Instr& i, Waiting* waiting);
 
 }  // namespace weft::qpu::hw

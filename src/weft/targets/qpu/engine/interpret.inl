@@ -228,17 +228,12 @@ const Op* falls(Machine&, Qpu& q, const Op* op) {
   return op->next;
 }
 
-const Op* branches(Machine& m, Qpu& q, const Op* op) {
+const Op* branches(Machine&, Qpu& q, const Op* op) {
   close(q, op);
   if (!q.taken) return op->next;
   q.taken = false;
   if (q.time < q.limit) [[likely]]
     return op->taken;
-  if (q.events) {
-    q.now = q.time;
-    m.note(q, Event::branch);
-    if (q.events < q.events_leave) return op->taken;
-  }
   q.pc = op->target;
   return nullptr;
 }

@@ -8,10 +8,6 @@
 
 namespace weft::qpu::hw {
 
-namespace {
-constexpr std::string_view kKeptType[] = {"i64", "i32", "i32", "i32", "i32"};
-}
-
 bool Emitter::loops(std::size_t index) const {
   const FlowBlock& b = flow_.blocks[index];
   if (b.end != BlockEnd::branches || b.target != static_cast<std::int32_t>(index) || b.in_slots)
@@ -57,8 +53,14 @@ void Emitter::open_loop(std::size_t index) {
       if (written[s]) carried_.push_back(s);
     }
   if (clocks) kept(kTime);
-  if (asks[0]) kept(kHead0), kept(kCount0);
-  if (asks[1]) kept(kHead1), kept(kCount1);
+  for (unsigned unit : {0u, 1u}) {
+    if (!asks[unit]) continue;
+    const int waiting = waiting_[unit];
+    if (values) kept(unit ? kHead1 : kHead0);
+    if (values || waiting < 0) kept(unit ? kCount1 : kCount0);
+    for (int k = 0; !values && k < waiting; ++k)
+      kept(static_cast<Kept>((unit ? kReady1 : kReady0) + k));
+  }
   if (role_ != Role::alone) entry(), record_bytes_ = 0;
   const std::string from = label_;
   label_ = cat("L", loop_id_);
@@ -83,9 +85,11 @@ void Emitter::open_loop(std::size_t index) {
   }
   for (std::size_t w = 0; w < kKeptWords; ++w) {
     carries_[w] = !kept_[w].value.empty();
-    if (carries_[w])
-      kept_[w] = {carry(kKeptType[w], kept_[w].value, cat("n", loop_id_, ".k", w)), true};
+    if (carries_[w]) kept_[w] = {carry("i64", kept_[w].value, cat("n", loop_id_, ".k", w)), true};
   }
+  for (unsigned unit : {0u, 1u})
+    if (!values && asks[unit] && waiting_[unit] >= 0)
+      keep(unit ? kCount1 : kCount0, std::to_string(waiting_[unit]));
   if (role_ != Role::alone) record_ = carry("ptr", record_, cat("n", loop_id_, ".r"));
 }
 
@@ -141,7 +145,7 @@ void Emitter::close_loop(std::size_t index) {
     }
   }
   for (std::size_t w = 0; w < kKeptWords; ++w)
-    if (carries_[w]) next(kKeptType[w], kept(static_cast<Kept>(w)), cat("n", id, ".k", w));
+    if (carries_[w]) next("i64", kept(static_cast<Kept>(w)), cat("n", id, ".k", w));
   if (role_ != Role::alone) next("ptr", record_, cat("n", id, ".r"));
   t_.line("br label %L", id);
 }

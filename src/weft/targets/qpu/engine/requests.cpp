@@ -17,97 +17,179 @@ void Emitter::bump(const std::string& base, std::size_t place, int more) {
   t_.line("store i64 ", t_.def("add i64 ", t_.def("load i64, ptr ", p), ", ", more), ", ptr ", p);
 }
 
-/// Calendar::reserve.
-std::string Emitter::reserve(const std::string& calendar, const std::string& now, int clocks) {
-  std::string day = t_.def("and i64 ", now, ", ", -Calendar::kWidth);
-  std::string first = t_.def("load i64, ptr ", field(calendar, Calendar::first_place()));
-  std::string base = t_.def("call i64 @llvm.smax.i64(i64 ", day, ", i64 ", first, ")");
-  std::string byte =
-      t_.def("and i64 ", t_.def("lshr i64 ", base, ", 3"), ", ", 8 * (Calendar::kBuckets - 1));
+/// The later of two clocks, in two steps: LLVM would make a branch of it that nobody foretells.
+std::string Emitter::later(const std::string& a, const std::string& b) {
+  return t_.def("call i64 asm \"cmpq $2, $0\\0Acmovlq $2, $0\", \"=r,0,r,~{flags}\"(i64 ", a,
+                ", i64 ", b, ")");
+}
+
+/// Calendar::book, and `more` clocks later.
+std::string Emitter::book(const std::string& calendar, const std::string& now, int clocks,
+                          int more) {
   static_assert(Calendar::kWidth == 64);
-  std::string until = t_.def("getelementptr i8, ptr ", calendar, ", i64 ", byte);
+  std::string bucket =
+      t_.def("and i64 ", t_.def("lshr i64 ", now, ", 6"), ", ", Calendar::kBuckets - 1);
+  std::string until = t_.def("getelementptr i64, ptr ", calendar, ", i64 ", bucket);
   std::string before = t_.def("load i64, ptr ", until);
-  std::string used = t_.def("call i64 @llvm.smax.i64(i64 ", before, ", i64 ", base, ")");
-  std::string value = t_.def("add i64 ", used, ", ", clocks);
-  std::string taken = t_.def("sub i64 ", value, ", ", base);
-  std::string full = t_.def("icmp sgt i64 ", taken, ", ", Calendar::kWidth);
+  std::string base = t_.def("and i64 ", now, ", ", -Calendar::kWidth);
+  std::string value = t_.def("add i64 ", later(base, before), ", ", clocks);
+  std::string room = t_.def("add i64 ", base, ", ", Calendar::kWidth);
+  std::string full = t_.def("icmp sgt i64 ", value, ", ", room);
   unsigned id = t_.fresh();
   t_.line("br i1 ", full, ", label %f", id, ", label %c", id, ", !prof !2");
   t_.label("c", id);
-  // max(used, now), so written that no branch comes of it: nobody could foretell it.
-  std::string late = t_.def("sub i64 ", used, ", ", now);
-  std::string wait = t_.def("call i64 @llvm.smax.i64(i64 ", late, ", i64 0)");
-  std::string end = t_.def("add i64 ", t_.def("add i64 ", now, ", ", wait), ", ", clocks);
   t_.line("store i64 ", value, ", ptr ", until);
-  bump(calendar, Calendar::busy_place(), clocks);
+  std::string end = t_.def("add i64 ", later(before, now), ", ", clocks + more);
   t_.line("br label %e", id);
   t_.label("f", id);
-  std::string later = t_.def("call preserve_allcc i64 @weft_qpu_rare_reserve(ptr ", calendar,
-                             ", i64 ", now, ", i64 ", clocks, ")");
+  std::string on = t_.def("call preserve_allcc i64 @book_on(ptr ", calendar, ", i64 ", now,
+                          ", i64 ", clocks, ")");
+  if (more) on = t_.def("add i64 ", on, ", ", more);
   t_.line("br label %e", id);
   label_ = cat("e", id);
   t_.label(label_);
-  return t_.def("phi i64 [ ", end, ", %c", id, " ], [ ", later, ", %f", id, " ]");
+  return t_.def("phi i64 [ ", end, ", %c", id, " ], [ ", on, ", %f", id, " ]");
+}
+
+/// Calendar::book_on, as a function of the program's module: it has to save only what it uses.
+std::string Emitter::book_on() {
+  const std::string from_at = cat("getelementptr i8, ptr %c, i64 ", Calendar::full_from_place()),
+                    to_at = cat("getelementptr i8, ptr %c, i64 ", Calendar::full_to_place());
+  return cat(
+      "define internal preserve_allcc i64 @book_on(ptr %c, i64 %now, i64 %clocks) "
+      "noinline nounwind {\n  %b0 = and i64 %now, ",
+      -Calendar::kWidth, "\n  %from_at = ", from_at, "\n  %to_at = ", to_at, R"(
+  br label %look
+look:
+  %b = phi i64 [ %b0, %0 ], [ %b5, %next ]
+  %left = phi i64 [ %clocks, %0 ], [ %left1, %next ]
+  %end = phi i64 [ %now, %0 ], [ %end3, %next ]
+  %from = load i64, ptr %from_at
+  %to = load i64, ptr %to_at
+  %after = icmp sge i64 %b, %from
+  %before = icmp slt i64 %b, %to
+  %known = and i1 %after, %before
+  %b1 = select i1 %known, i64 %to, i64 %b
+  %byte0 = lshr i64 %b1, 3
+  %byte = and i64 %byte0, )",
+      8 * (Calendar::kBuckets - 1), R"(
+  %at = getelementptr i8, ptr %c, i64 %byte
+  %until = load i64, ptr %at
+  %used0 = sub i64 %until, %b1
+  %other = icmp ugt i64 %used0, 64
+  %used = select i1 %other, i64 0, i64 %used0
+  %free = sub i64 64, %used
+  %less = icmp slt i64 %free, %left
+  %take = select i1 %less, i64 %free, i64 %left
+  %some = icmp sgt i64 %take, 0
+  br i1 %some, label %takes, label %next
+takes:
+  %begin = add i64 %b1, %used
+  %end0 = add i64 %begin, %take
+  store i64 %end0, ptr %at
+  %late = icmp sgt i64 %begin, %end
+  %start = select i1 %late, i64 %begin, i64 %end
+  %end1 = add i64 %start, %take
+  %left0 = sub i64 %left, %take
+  %done = icmp eq i64 %left0, 0
+  br i1 %done, label %out, label %next
+out:
+  ret i64 %end1
+next:
+  %left1 = phi i64 [ %left, %look ], [ %left0, %takes ]
+  %end3 = phi i64 [ %end, %look ], [ %end1, %takes ]
+  %same = icmp eq i64 %b1, %to
+  %from1 = select i1 %same, i64 %from, i64 %b1
+  store i64 %from1, ptr %from_at
+  %b5 = add i64 %b1, 64
+  store i64 %b5, ptr %to_at
+  br label %look
+}
+)");
+}
+
+std::string Emitter::tmu(int unit) {
+  if (!swaps_) return unit ? "%tmu1" : "%tmu0";
+  return t_.def("load ptr, ptr ", address(offsetof(Qpu, tmu) + 8 * static_cast<std::size_t>(unit)));
+}
+
+Line Emitter::line_of(const std::string& first) {
+  Line line;
+  line.number = t_.def("lshr i32 ", first, ", 6");
+  auto index = [&](int count_of, int shift) {
+    std::string low = t_.def("and i32 ", line.number, ", ", count_of - 1);
+    return t_.def("shl i64 ", t_.def("zext i32 ", low, " to i64"), ", ", shift);
+  };
+  line.tag = index(timing::kTmuLines, 2);
+  line.set = index(timing::kL2Sets, 4);
+  std::string one = t_.def("insertelement <4 x i32> undef, i32 ", line.number, ", i32 0");
+  line.four =
+      t_.def("shufflevector <4 x i32> ", one, ", <4 x i32> undef, <4 x i32> zeroinitializer");
+  return line;
+}
+
+/// Its number, then in 16 bits each where its tags are.
+void Emitter::tell_line(const std::string& first, const std::string& place) {
+  static_assert(timing::kLine == 64 && timing::kL2Sets * 16 <= 1 << 16);
+  t_.line("store i32 ", t_.def("lshr i32 ", first, ", 6"), ", ptr ", place);
+  std::string set =
+      t_.def("and i32 ", t_.def("lshr i32 ", first, ", 2"), ", ", (timing::kL2Sets - 1) * 16);
+  std::string tag = t_.def("and i32 ", t_.def("shl i32 ", first, ", 12"), ", ",
+                           (timing::kTmuLines - 1) * 4 << 16);
+  t_.line("store i32 ", t_.def("or i32 ", set, ", ", tag), ", ptr ", field(place, 4));
+}
+
+/// The same as who has the clocks reads it.
+Line Emitter::told_line(const std::string& number, const std::string& place) {
+  auto offset = [&](std::size_t at) {
+    return t_.def("zext i16 ", t_.def("load i16, ptr ", field(place, at)), " to i64");
+  };
+  std::string four = t_.def(
+      "call <4 x i32> asm \"vpbroadcastd $1, $0\", \"=x,*m\"(ptr elementtype(i32) ", place, ")");
+  return {number, std::move(four), offset(6), offset(4)};
 }
 
 /// Machine::line_booked.
-std::string Emitter::line_ready(int unit, const std::string& first, const std::string& now) {
-  std::string tmu =
-      t_.def("load ptr, ptr ", address(offsetof(Qpu, tmu) + 8 * static_cast<std::size_t>(unit)));
+std::string Emitter::line_ready(int unit, const Line& line, const std::string& now) {
+  const std::string tmu = this->tmu(unit);
   static_assert(offsetof(Tmu, calendar) == 0);
-  std::string asked = reserve(tmu, now, timing::kTmuVector);
+  std::string asked = book(tmu, now, timing::kTmuVector, 0);
   unsigned id = t_.fresh();
-  std::string line = t_.def("lshr i32 ", first, ", 6");
-  auto index = [&](int count_of, int shift) {
-    std::string low = t_.def("and i32 ", line, ", ", count_of - 1);
-    return t_.def("shl i64 ", t_.def("zext i32 ", low, " to i64"), ", ", shift);
-  };
-  std::string tag_at = t_.def("getelementptr i8, ptr ", field(tmu, offsetof(Tmu, tag)), ", i64 ",
-                              index(timing::kTmuLines, 2));
+  std::string tag_at =
+      t_.def("getelementptr i8, ptr ", field(tmu, offsetof(Tmu, tag)), ", i64 ", line.tag);
   std::string tag = t_.def("load i32, ptr ", tag_at);
-  std::string same = t_.def("icmp eq i32 ", tag, ", ", line);
+  std::string same = t_.def("icmp eq i32 ", tag, ", ", line.number);
   auto counted = [&](std::size_t place_in_counters, const std::string& more) {
     std::string at = field("%shared", offsetof(Shared, counters) + place_in_counters);
     t_.line("store i64 ", t_.def("add i64 ", t_.def("load i64, ptr ", at), ", ", more), ", ptr ",
             at);
   };
-  // Which of the two caches has it follows no pattern that a processor could foretell: one branch
-  // only, to the memory.
-  t_.line("store i32 ", line, ", ptr ", tag_at);
-  std::string set = index(timing::kL2Sets, 4);
-  static_assert(sizeof(Shared::l2_tag[0]) == 16 && sizeof(Shared::l2_next[0]) == 1);
-  std::string ways_at =
-      t_.def("getelementptr i8, ptr ", field("%shared", offsetof(Shared, l2_tag)), ", i64 ", set);
+  // Which of the two caches has it follows no pattern that a processor could foretell.
+  t_.line("store i32 ", line.number, ", ptr ", tag_at);
+  static_assert(sizeof(Shared::l2_tag[0]) == 16);
+  std::string ways_at = t_.def("getelementptr i8, ptr ", field("%shared", offsetof(Shared, l2_tag)),
+                               ", i64 ", line.set);
   std::string ways = t_.def("load <4 x i32>, ptr ", ways_at, ", align 16");
-  std::string one = t_.def("insertelement <4 x i32> undef, i32 ", line, ", i32 0");
-  std::string all =
-      t_.def("shufflevector <4 x i32> ", one, ", <4 x i32> undef, <4 x i32> zeroinitializer");
-  std::string equal = t_.def("icmp eq <4 x i32> ", ways, ", ", all);
-  std::string bits = t_.def("zext i4 ", t_.def("bitcast <4 x i1> ", equal, " to i4"), " to i32");
-  std::string found = t_.def("or i32 ", bits, ", ", t_.def("zext i1 ", same, " to i32"));
-  std::string absent = t_.def("icmp eq i32 ", found, ", 0");
-  t_.line("br i1 ", absent, ", label %o", id, ", label %h", id);
+  std::string equal = t_.def("icmp eq <4 x i32> ", ways, ", ", line.four);
+  std::string bits = t_.def("bitcast <4 x i1> ", equal, " to i4");
+  // A line that only the TMU's cache still has is rare.
+  std::string absent = t_.def("icmp eq i4 ", bits, ", 0");
+  t_.line("br i1 ", absent, ", label %q", id, ", label %h", id);
+  t_.label("q", id);
+  t_.rarely(same, cat("h", id), cat("o", id));
   t_.label("h", id);
-  std::string near = t_.def("zext i1 ", same, " to i64");
-  counted(offsetof(Counters, tmu_hits), near);
-  counted(offsetof(Counters, l2_hits), t_.def("xor i64 ", near, ", 1"));
+  counted(offsetof(Counters, tmu_hits), t_.def("zext i1 ", same, " to i64"));
   std::string latency =
       t_.def("select i1 ", same, ", i64 ", timing::kTmuHit, ", i64 ", timing::kL2Hit);
   std::string hit = t_.def("add i64 ", asked, ", ", latency);
   t_.line("br label %a", id);
   t_.label("o", id);
-  std::string next_at =
-      t_.def("getelementptr i8, ptr ", field("%shared", offsetof(Shared, l2_next)), ", i64 ",
-             t_.def("lshr i64 ", set, ", 4"));
-  std::string next = t_.def("load i8, ptr ", next_at);
-  t_.line("store i8 ", t_.def("add i8 ", next, ", 1"), ", ptr ", next_at);
-  std::string way =
-      t_.def("zext i8 ", t_.def("and i8 ", next, ", ", timing::kL2Ways - 1), " to i64");
-  t_.line("store i32 ", line, ", ptr ", t_.def("getelementptr i32, ptr ", ways_at, ", i64 ", way));
+  std::string kept = t_.def("shufflevector <4 x i32> ", line.four, ", <4 x i32> ", ways,
+                            ", <4 x i32> <i32 3, i32 4, i32 5, i32 6>");
+  t_.line("store <4 x i32> ", kept, ", ptr ", ways_at, ", align 16");
   counted(offsetof(Counters, memory_lines), "1");
-  std::string moved = reserve(field("%shared", offsetof(Shared, sdram)), asked,
-                              timing::kLine / timing::kSdramBytesPerClock);
-  std::string fetched = t_.def("add i64 ", moved, ", ", timing::kMemory);
+  std::string fetched =
+      book(field("%shared", offsetof(Shared, sdram)), asked, timing::kLineClocks, timing::kMemory);
   std::string last = label_;
   t_.line("br label %a", id);
   label_ = cat("a", id);
@@ -125,7 +207,7 @@ void Emitter::request_row(std::uint32_t at, int unit, const std::string& first) 
   const Kept head_of = unit ? kHead1 : kHead0, count_of = unit ? kCount1 : kCount0;
   const std::string head = kept(head_of), waiting = kept(count_of);
   if (role_ == Role::alone) kept(kTime);
-  const std::string place_written = role_ == Role::values ? entry() : "";
+  const std::string place_written = role_ == Role::values ? entry(kLineWords) : "";
   const KeptState before = kept_;
   unsigned id = t_.fresh();
   // Is it a line of the array?
@@ -136,7 +218,7 @@ void Emitter::request_row(std::uint32_t at, int unit, const std::string& first) 
   std::string inside = t_.def("icmp ult i32 ", place, ", ", lines);
   t_.usually(inside, cat("i", id), cat("s", id));
   t_.label("i", id);
-  std::string room = t_.def("icmp ult i32 ", waiting, ", ", assume::kTmuFifoDepth);
+  std::string room = t_.def("icmp ult i64 ", waiting, ", ", assume::kTmuFifoDepth);
   t_.usually(room, cat("u", id), cat("s", id));
   t_.label("u", id);
   // Has nobody written it, or parts of it?
@@ -155,13 +237,12 @@ void Emitter::request_row(std::uint32_t at, int unit, const std::string& first) 
   std::string readers = t_.def("or i32 ", t_.def("or i32 ", touched, ", %launch"), ", %bit");
   t_.line("store i32 ", readers, ", ptr ", summary_at);
   std::string slot =
-      t_.def("and i32 ", t_.def("add i32 ", head, ", ", waiting), ", ", TmuFifo::kSlots - 1);
-  std::string slot64 = t_.def("zext i32 ", slot, " to i64");
+      t_.def("and i64 ", t_.def("add i64 ", head, ", ", waiting), ", ", TmuFifo::kSlots - 1);
   std::string data = t_.def("load ptr, ptr ", address(known + offsetof(RequestSite, data)));
   static_assert(timing::kLine == 64 && sizeof(Vec) == 64);
   std::string source =
       t_.def("getelementptr i8, ptr ", data, ", i64 ", t_.def("shl i64 ", wide, ", 6"));
-  std::string to = t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", slot64, ", 6"));
+  std::string to = t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", slot, ", 6"));
   for (std::size_t half : {0u, 32u}) {
     std::string words = t_.def("load ", kInt8, ", ptr ", field(source, half), ", align 4");
     t_.line("store ", kInt8, " ", words, ", ptr ", field(to, fifo + half), ", align 32");
@@ -171,14 +252,14 @@ void Emitter::request_row(std::uint32_t at, int unit, const std::string& first) 
   label_ = cat("p", id);
   if (role_ == Role::alone) {
     std::string now = t_.def("add i64 ", kept(kTime), ", ", (at - start_) * timing::kIssue);
-    std::string ready = line_ready(unit, first, now);
+    const std::string ready = line_ready(unit, line_of(first), now);
     std::string ready_at =
-        t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", slot64, ", 3"));
+        t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", slot, ", 3"));
     t_.line("store i64 ", ready, ", ptr ", field(ready_at, fifo + offsetof(TmuFifo, ready)));
   } else {
-    t_.line("store i32 ", first, ", ptr ", place_written);
+    tell_line(first, place_written);
   }
-  keep(count_of, t_.def("add i32 ", waiting, ", 1"));
+  keep(count_of, t_.def("add i64 ", waiting, ", 1"));
   const std::string done = label_;
   t_.line("br label %k", id);
   t_.label("s", id);
@@ -190,8 +271,7 @@ void Emitter::request_row(std::uint32_t at, int unit, const std::string& first) 
   join(rare, done);
 }
 
-/// A request by its helper; what that wrote down is counted at `place`, with an odd number of
-/// bytes, which no address of a line is.
+/// A request by its helper; what that wrote down is counted at `place`, as no line is.
 Emitter::Aside Emitter::request_aside(std::string_view name, std::uint32_t at,
                                       std::string_view extra, const KeptState& before,
                                       const std::string& place) {
@@ -203,7 +283,8 @@ Emitter::Aside Emitter::request_aside(std::string_view name, std::uint32_t at,
   std::string start = written();
   Aside out = aside(name, at, extra, before);
   std::string bytes = t_.def("trunc i64 ", t_.def("sub i64 ", written(), ", ", start), " to i32");
-  t_.line("store i32 ", t_.def("or i32 ", bytes, ", 1"), ", ptr ", place);
+  t_.line("store i32 ", t_.def("or i32 ", bytes, ", ", std::uint32_t{Event::kBytes}), ", ptr ",
+          place);
   return out;
 }
 
@@ -228,7 +309,7 @@ void Emitter::request(std::uint32_t at, int unit, std::int32_t value, bool row) 
   const KeptState before = kept_;
   // Both paths write the same word down.
   const std::size_t bytes_before = record_bytes_;
-  const std::string place = role_ == Role::values ? entry() : "";
+  const std::string place = role_ == Role::values ? entry(kLineWords) : "";
   t_.line("br i1 ", good, ", label %c", id, ", label %s", id);
   t_.label("c", id);
   label_ = cat("c", id);
@@ -254,7 +335,7 @@ void Emitter::receive(std::uint32_t at, int unit) {
   const std::string head = kept(head_of), count = kept(count_of);
   if (role_ == Role::alone) kept(kTime);
   const KeptState before = kept_;
-  std::string slow = t_.def("icmp eq i32 ", count, ", 0");
+  std::string slow = t_.def("icmp eq i64 ", count, ", 0");
   if (role_ == Role::alone) {
     std::string traced = t_.def("load i8, ptr ", address(offsetof(Qpu, traced)));
     slow = t_.def("or i1 ", slow, ", ", t_.def("icmp ne i8 ", traced, ", 0"));
@@ -264,7 +345,7 @@ void Emitter::receive(std::uint32_t at, int unit) {
   // The oldest result, and the wait for it.
   t_.label("c", id);
   label_ = cat("c", id);
-  std::string place = t_.def("zext i32 ", head, " to i64");
+  std::string place = t_.def("and i64 ", head, ", ", TmuFifo::kSlots - 1);
   std::string bytes = t_.def("shl i64 ", place, ", 6");
   std::string base = t_.def("getelementptr i8, ptr %q, i64 ", bytes);
   std::string lo_at = t_.def("getelementptr i8, ptr ", base, ", i64 ", fifo),
@@ -272,9 +353,8 @@ void Emitter::receive(std::uint32_t at, int unit) {
   std::string lo = t_.def("load ", kInt8, ", ptr ", lo_at, ", align 32"),
               hi = t_.def("load ", kInt8, ", ptr ", hi_at, ", align 32");
   if (role_ == Role::alone) wait_for(at, unit);
-  std::string next = t_.def("and i32 ", t_.def("add i32 ", head, ", 1"), ", ", TmuFifo::kSlots - 1);
-  keep(head_of, next);
-  keep(count_of, t_.def("sub i32 ", count, ", 1"));
+  keep(head_of, t_.def("add i64 ", head, ", 1"));
+  keep(count_of, t_.def("sub i64 ", count, ", 1"));
   t_.line("br label %j", id);
   t_.label("s", id);
   label_ = cat("s", id);
@@ -295,7 +375,7 @@ void Emitter::receive(std::uint32_t at, int unit) {
 
 void Emitter::wait_for(std::uint32_t at, int unit) {
   std::size_t fifo = offsetof(Qpu, fifo) + sizeof(TmuFifo) * static_cast<std::size_t>(unit);
-  std::string place = t_.def("zext i32 ", kept(unit ? kHead1 : kHead0), " to i64");
+  std::string place = t_.def("and i64 ", kept(unit ? kHead1 : kHead0), ", ", TmuFifo::kSlots - 1);
   std::string times = t_.def("getelementptr i8, ptr %q, i64 ", t_.def("shl i64 ", place, ", 3"));
   std::string time_of = field(times, fifo + offsetof(TmuFifo, ready));
   std::string ready = t_.def("load i64, ptr ", time_of);
@@ -303,13 +383,15 @@ void Emitter::wait_for(std::uint32_t at, int unit) {
 }
 
 void Emitter::wait_until(std::uint32_t at, const std::string& ready, StallReason why) {
-  std::string now = t_.def("add i64 ", kept(kTime), ", ", (at - start_) * timing::kIssue);
-  std::string late = t_.def("sub i64 ", ready, ", ", now);
-  std::string wait = t_.def("call i64 @llvm.smax.i64(i64 ", late, ", i64 0)");
+  const std::string before = kept(kTime);
+  std::string sooner = t_.def("sub i64 ", ready, ", ", (at - start_) * timing::kIssue);
+  keep(kTime, later(before, sooner));
+  // Waits for the TMU are what remains of the clock in the end (translate.cpp, Untold).
+  if (why == kStallTmu) return;
   std::string stall_at = address(offsetof(Qpu, stall) + 8 * static_cast<std::size_t>(why));
   std::string stalled = t_.def("load i64, ptr ", stall_at);
+  std::string wait = t_.def("sub i64 ", kept(kTime), ", ", before);
   t_.line("store i64 ", t_.def("add i64 ", stalled, ", ", wait), ", ptr ", stall_at);
-  keep(kTime, t_.def("add i64 ", kept(kTime), ", ", wait));
 }
 
 }  // namespace weft::qpu::hw

@@ -18,10 +18,12 @@ std::size_t place_of(std::size_t word) {
     case kHead0: return offsetof(Qpu, fifo) + offsetof(TmuFifo, head);
     case kCount0: return offsetof(Qpu, fifo) + offsetof(TmuFifo, count);
     case kHead1: return offsetof(Qpu, fifo) + sizeof(TmuFifo) + offsetof(TmuFifo, head);
-    default: return offsetof(Qpu, fifo) + sizeof(TmuFifo) + offsetof(TmuFifo, count);
+    case kCount1: return offsetof(Qpu, fifo) + sizeof(TmuFifo) + offsetof(TmuFifo, count);
+    default:
+      return offsetof(Qpu, fifo) + offsetof(TmuFifo, ready) +
+             (word < kReady1 ? 8 * (word - kReady0) : sizeof(TmuFifo) + 8 * (word - kReady1));
   }
 }
-std::string_view type_of(std::size_t word) { return word == kTime ? "i64" : "i32"; }
 }  // namespace
 
 std::string Emitter::where(std::uint32_t at) const {
@@ -30,7 +32,7 @@ std::string Emitter::where(std::uint32_t at) const {
 
 const std::string& Emitter::kept(Kept word) {
   KeptWord& k = kept_[word];
-  if (k.value.empty()) k.value = t_.def("load ", type_of(word), ", ptr ", address(place_of(word)));
+  if (k.value.empty()) k.value = t_.def("load i64, ptr ", address(place_of(word)));
   return k.value;
 }
 
@@ -38,8 +40,7 @@ void Emitter::keep(Kept word, std::string value) { kept_[word] = {std::move(valu
 
 void Emitter::save() {
   for (std::size_t w = 0; w < kKeptWords; ++w)
-    if (kept_[w].dirty)
-      t_.line("store ", type_of(w), " ", kept_[w].value, ", ptr ", address(place_of(w)));
+    if (kept_[w].dirty) t_.line("store i64 ", kept_[w].value, ", ptr ", address(place_of(w)));
 }
 
 void Emitter::drop() {
@@ -65,8 +66,7 @@ Emitter::Aside Emitter::aside(std::string_view name, std::uint32_t at, std::stri
   helper(name, at, extra, true);
   Aside out;
   for (std::size_t w = 0; w < kKeptWords; ++w)
-    if (!before[w].value.empty())
-      out.value[w] = t_.def("load ", type_of(w), ", ptr ", address(place_of(w)));
+    if (!before[w].value.empty()) out.value[w] = t_.def("load i64, ptr ", address(place_of(w)));
   out.from = label_;
   kept_ = std::move(kept);
   return out;
@@ -79,15 +79,15 @@ void Emitter::join(const Aside& aside, const std::string& from) {
       WEFT_CHECK(k.value.empty(), "a word is kept on one of two paths only");
       continue;
     }
-    k.value = t_.def("phi ", type_of(w), " [ ", k.value, ", %", from, " ], [ ", aside.value[w],
-                     ", %", aside.from, " ]");
+    k.value = t_.def("phi i64 [ ", k.value, ", %", from, " ], [ ", aside.value[w], ", %",
+                     aside.from, " ]");
   }
 }
 
-std::string Emitter::entry() {
+std::string Emitter::entry(std::size_t bytes) {
   if (record_.empty()) record_ = t_.def("load ptr, ptr ", address(offsetof(Qpu, record)));
   std::string place = t_.def("getelementptr i8, ptr ", record_, ", i64 ", record_bytes_);
-  record_bytes_ += 4;
+  record_bytes_ += bytes;
   return place;
 }
 

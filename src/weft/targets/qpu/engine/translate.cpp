@@ -113,10 +113,6 @@ WEFT_QPU_AVX2 int do_tmu_row(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t
   return any_tmu_row<kUnit>(m, q, pc, into, first, site);
 }
 
-std::int64_t do_reserve(Calendar* calendar, std::int64_t now, std::int64_t clocks) {
-  return calendar->reserve_on(now, clocks);
-}
-
 WEFT_QPU_AVX2 int do_receive(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into,
                              unsigned unit) {
   return guarded(*q, pc, into, [&] {
@@ -145,7 +141,7 @@ int do_clock_semaphore(Machine* m, Qpu* t, std::uint32_t pc, std::uint32_t into)
 
 int do_settle(Machine* m, Qpu* t, std::uint32_t pc, std::uint32_t into, std::uint32_t bytes) {
   return guarded(*t, pc, into, [&] {
-    const Event* end = t->settling + bytes / sizeof(Event);
+    const Event* end = t->settling + (bytes & ~Event::kBytes) / sizeof(Event);
     while (t->settling < end) m->settle_one(*t, t->settling);
     return true;
   });
@@ -153,12 +149,21 @@ int do_settle(Machine* m, Qpu* t, std::uint32_t pc, std::uint32_t into, std::uin
 
 int do_clock_row(Machine* m, Qpu* t, std::uint32_t pc, std::uint32_t into, std::uint32_t asked,
                  std::uint32_t unit) {
-  if (asked & 1) return do_settle(m, t, pc, into, asked);
+  if (asked & Event::kBytes) return do_settle(m, t, pc, into, asked);
   std::int64_t now = t->time + timing::kIssue * static_cast<std::int64_t>(into);
   TmuFifo& fifo = t->fifo[unit];
-  fifo.ready[(fifo.head + fifo.count++) & (TmuFifo::kSlots - 1)] =
-      m->line_booked(*t->tmu[unit], asked / timing::kLine, now);
+  fifo.ready[fifo.free()] = m->line_booked(*t->tmu[unit], asked, now);
+  ++fifo.count;
   return 0;
+}
+
+int do_store(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into, std::uint32_t address,
+             RequestSite* site) {
+  return guarded(*q, pc, into, [&] {
+    m->dma_store(*q, address);
+    m->open_site(*q, *site, address);
+    return true;
+  });
 }
 
 int do_literal(Machine* m, Qpu* q, std::uint32_t pc, std::uint32_t into) {
@@ -294,7 +299,7 @@ WEFT_QPU_RARE(tmu_row0, do_tmu_row<0>);
 WEFT_QPU_RARE(tmu_row1, do_tmu_row<1>);
 WEFT_QPU_RARE(receive, do_receive);
 WEFT_QPU_RARE(settle, do_settle);
-WEFT_QPU_RARE(reserve, do_reserve);
+WEFT_QPU_RARE(store, do_store);
 WEFT_QPU_RARE(repair, do_repair);
 
 void* helper_address(std::string_view name) {
@@ -323,7 +328,7 @@ void* helper_address(std::string_view name) {
       {"weft_qpu_rare_tmu_row1", &weft_qpu_rare_tmu_row1},
       {"weft_qpu_rare_receive", &weft_qpu_rare_receive},
       {"weft_qpu_rare_settle", &weft_qpu_rare_settle},
-      {"weft_qpu_rare_reserve", &weft_qpu_rare_reserve},
+      {"weft_qpu_rare_store", &weft_qpu_rare_store},
       {"weft_qpu_rare_repair", &weft_qpu_rare_repair},
   };
   for (const Known& k : known)
@@ -331,7 +336,7 @@ void* helper_address(std::string_view name) {
   return nullptr;
 }
 
-class Translated final : public FastProgram {
+class Translated final : public DividedProgram {
  public:
   Translated(const Program& program, const TranslateOptions& options)
       : program_(program),
@@ -349,9 +354,12 @@ class Translated final : public FastProgram {
   }
   void leave(unsigned before) override { _mm_setcsr(before); }
 
-  void run(Machine& m, Qpu& q, std::int64_t limit) override { call(Role::alone, m, q, limit); }
+  void run(Machine& m, Qpu& q, std::int64_t limit) override {
+    const Untold untold(q);
+    call(Role::alone, m, q, limit);
+  }
 
-  void prepare_ahead() override {
+  void prepare() override {
     for (Role role : {Role::values, Role::clocks})
       if (!code_[static_cast<std::size_t>(role)]) compile(role);
   }
@@ -376,6 +384,19 @@ class Translated final : public FastProgram {
   void clear_counts() override { std::fill(block_counts_.begin(), block_counts_.end(), 0); }
 
  private:
+  /// Code does not count waits for the TMU: they are what remains of the clock.
+  struct Untold {
+    explicit Untold(Qpu& qpu) : q(qpu), before(remains(qpu)) {}
+    ~Untold() { q.stall[kStallTmu] += remains(q) - before; }
+    static std::int64_t remains(const Qpu& q) {
+      std::int64_t clocks = q.time - timing::kIssue * q.instructions;
+      for (std::int64_t stalled : q.stall) clocks -= stalled;
+      return clocks;
+    }
+    Qpu& q;
+    std::int64_t before;
+  };
+
   using Run = void(Machine*, Qpu*, Shared*, std::int64_t, std::int64_t*, Vec*, std::int32_t);
   static constexpr std::size_t kRoles = 3;
 

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch's names of arguments, dim and keepdim, beside the standard's axis and keepdims."""
+
+from __future__ import annotations
+
+import functools
+import inspect
+
+from . import _core
+from ._errors import error as _error
+
+
+def _twice(name, theirs, ours):
+    return _error(
+        _core.ArgumentError,
+        "array.axis.twice",
+        f"{name} got one argument under two names: {theirs} and {ours}",
+        help=f"give one of the two, {ours}=",
+    )
+
+
+def _names(f):
+    """PyTorch's name of each of f's arguments that has one."""
+    own = inspect.signature(f).parameters
+    names = {}
+    if "axis" in own:
+        names["dim"] = "axis"
+        if f.__name__ in ("flip", "roll"):
+            names["dims"] = "axis"
+    if "keepdims" in own:
+        names["keepdim"] = "keepdims"
+    if "correction" in own:
+        names["unbiased"] = "correction"
+    return names
+
+
+def understanding(f, name=""):
+    """f, which takes PyTorch's names as well. Its signature stays the standard's."""
+    names = _names(f)
+    if not names or "dim" in inspect.signature(f).parameters:
+        return f
+
+    @functools.wraps(f)
+    def call(*args, **kwargs):
+        if kwargs and not names.keys().isdisjoint(kwargs):
+            for theirs in names.keys() & kwargs.keys():
+                ours = names[theirs]
+                if ours in kwargs:
+                    raise _twice(name or f.__name__, theirs, ours)
+                kwargs[ours] = kwargs.pop(theirs)
+                if theirs == "unbiased":
+                    kwargs[ours] = float(bool(kwargs[ours]))
+        return f(*args, **kwargs)
+
+    return call
+
+
+def understand(namespace, names, module):
+    """Puts the understanding functions in place of those that have an axis."""
+    for name in names:
+        f = namespace[name]
+        if inspect.isfunction(f):
+            g = namespace[name] = understanding(f)
+            if g is not f:
+                g.__module__ = module

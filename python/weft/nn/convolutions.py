@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions along one, two or three axes and their transposes."""
+
+from __future__ import annotations
+
+import math
+
+import weft
+
+from .. import init
+from .._errors import error as _error
+from . import functional as F
+from .module import Module, Parameter
+from .pooling import _each
+from .resampling import pad
+
+
+def _padding(padding, kernel, dilation):
+    """One width for each axis; None and "same" keep the size at stride 1, "valid" is none at all."""
+    if isinstance(padding, str) and padding not in ("same", "valid"):
+        raise _error(
+            weft.ArgumentError,
+            "nn.conv.padding",
+            f"padding is {padding!r}",
+            ['legal: numbers, "same", "valid", None (as "same")'],
+        )
+    if padding == "same" and any(d * (k - 1) % 2 for k, d in zip(kernel, dilation)):
+        raise _error(
+            weft.ArgumentError,
+            "nn.conv.padding",
+            f'padding "same" of a kernel {tuple(kernel)} would differ from side to side',
+            help="an odd kernel, or weft.pad before a convolution without padding",
+        )
+    if padding is None or padding == "same":
+        return tuple(d * (k - 1) // 2 for k, d in zip(kernel, dilation))
+    if padding == "valid":
+        return (0,) * len(kernel)
+    return tuple(padding) if isinstance(padding, (tuple, list)) else (padding,) * len(kernel)
+
+
+class _Conv(Module):
+    """Weight and bias of a convolution over `spatial` axes."""
+
+    spatial, transposed = 2, False
+
+    def _prepare(self, channels, kernel, groups, bias, device, dtype):
+        in_channels, out_channels = channels
+        self.in_channels, self.out_channels = channels
+        if groups < 1 or in_channels % groups or out_channels % groups:
+            raise _error(
+                weft.ShapeError,
+                "nn.conv.groups",
+                f"{in_channels} channels in and {out_channels} out do not divide into {groups} groups",
+            )
+        area = math.prod(kernel)
+        fan_in = (out_channels if self.transposed else in_channels) // groups * area
+        first, second = channels if self.transposed else channels[::-1]
+        make = {"dtype": dtype, "device": device}
+        shape = (first, second // groups, *kernel)
+        self.weight = Parameter(init.kaiming_uniform(fan_in, out_channels, shape=shape, **make))
+        bound = 1.0 / math.sqrt(fan_in)
+        self.bias = None
+        if bias:
+            self.bias = Parameter(init.rand(out_channels, low=-bound, high=bound, **make))
+
+    def _add_bias(self, y):
+        return y if self.bias is None else y + self.bias.reshape(1, -1, *(1,) * self.spatial)
+
+
+class _Forward(_Conv):
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=None,
+        dilation=1,
+        groups=1,
+        bias=True,
+        device=None,
+        dtype=None,
+        padding_mode="zeros",
+    ):
+        super().__init__()
+        kernel, self.dilation = _each(kernel_size, self.spatial), _each(dilation, self.spatial)
+        self.stride, self.groups = _each(stride, self.spatial), groups
+        self.padding = _padding(padding, kernel, self.dilation)
+        if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
+            raise _error(
+                weft.ArgumentError,
+                "nn.conv.padding_mode",
+                f"no padding_mode is called {padding_mode!r}",
+                ['legal: "zeros", "reflect", "replicate", "circular"'],
+            )
+        self.padding_mode = padding_mode
+        self._prepare((in_channels, out_channels), kernel, groups, bias, device, dtype)
+
+    def forward(self, x):
+        padding = self.padding
+        if self.padding_mode != "zeros":
+            x = pad(x, [p for p in reversed(padding) for _ in (0, 1)], self.padding_mode)
+            padding = (0,) * self.spatial
+        function = getattr(F, f"conv{self.spatial}d")
+        return self._add_bias(
+            function(x, self.weight, self.stride, padding, self.dilation, self.groups)
+        )
+
+
+class Conv2d(_Forward):
+    """Convolution of (n, c, h, w); padding defaults to the same size at stride 1.
+
+    kernel_size, stride, padding and dilation are one number or (rows, columns); padding may be "same" or "valid".
+    padding_mode: "zeros", "reflect", "replicate", "circular". Raises ShapeError for groups that do not divide the
+    channels, ArgumentError for other options.
+    """
+
+
+class Conv1d(_Forward):
+    """Convolution of (n, c, length); padding defaults to the same length at stride 1. Options as Conv2d's."""
+
+    spatial = 1
+
+
+class Conv3d(_Forward):
+    """Convolution of (n, c, d, h, w); padding defaults to the same size at stride 1. Options as Conv2d's."""
+
+    spatial = 3
+
+
+class _Backward(_Conv):
+    transposed = True
+
+    def __init__(
+        self,
+        in_channels,
+        out_channels,
+        kernel_size,
+        stride=1,
+        padding=0,
+        output_padding=0,
+        groups=1,
+        bias=True,
+        dilation=1,
+        device=None,
+        dtype=None,
+    ):
+        super().__init__()
+        self.stride, self.padding, self.output_padding = (
+            _each(v, self.spatial) for v in (stride, padding, output_padding)
+        )
+        self.groups, self.dilation = groups, _each(dilation, self.spatial)
+        kernel = _each(kernel_size, self.spatial)
+        self._prepare((in_channels, out_channels), kernel, groups, bias, device, dtype)
+
+    def forward(self, x):
+        function = getattr(F, f"conv_transpose{self.spatial}d")
+        options = self.stride, self.padding, self.output_padding, self.groups, self.dilation
+        return self._add_bias(function(x, self.weight, *options))
+
+
+class ConvTranspose2d(_Backward):
+    """The transpose of Conv2d: (n, c, h, w) to (n, o, (h - 1) stride + kernel - 2 padding, ...)."""
+
+
+class ConvTranspose1d(_Backward):
+    """The transpose of Conv1d."""
+
+    spatial = 1
+
+
+class ConvTranspose3d(_Backward):
+    """The transpose of Conv3d."""
+
+    spatial = 3

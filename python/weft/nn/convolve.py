@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions of rows and of volumes, by those of images."""
+
+from __future__ import annotations
+
+import weft
+
+from .._core import conv2d, conv_transpose2d
+from .._errors import error as _error
+from .pooling import _each
+
+__all__ = ["conv1d", "conv3d", "conv_transpose1d", "conv_transpose3d"]
+
+
+def _ranks(name, x, weight, n):
+    if x.ndim != n or weight.ndim != n:
+        axes = "(n, c, length)" if n == 3 else "(n, c, d, h, w)"
+        raise _error(
+            weft.ShapeError,
+            f"nn.{name}.shape",
+            f"{name} of shape {x.shape} with weights {weight.shape}",
+            note=f"rule: {axes} with weights of {n} dimensions",
+        )
+
+
+def _one(value):
+    return value[0] if isinstance(value, (tuple, list)) else value
+
+
+def conv1d(x, weight, stride=1, padding=0, dilation=1, groups=1):
+    """x (n, c, length) with weight (o, c / groups, k)."""
+    _ranks("conv1d", x, weight, 3)
+    options = ((1, _one(stride)), (0, _one(padding)), (1, _one(dilation)), groups)
+    return conv2d(x.unsqueeze(2), weight.unsqueeze(2), *options).squeeze(2)
+
+
+def conv_transpose1d(x, weight, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """The transpose of conv1d: x (n, c, length) with weight (c, o / groups, k)."""
+    _ranks("conv_transpose1d", x, weight, 3)
+    pairs = [(a, _one(v)) for a, v in zip((1, 0, 0), (stride, padding, output_padding))]
+    y = conv_transpose2d(x.unsqueeze(2), weight.unsqueeze(2), *pairs, groups, (1, _one(dilation)))
+    return y.squeeze(2)
+
+
+def conv3d(x, weight, stride=1, padding=0, dilation=1, groups=1):
+    """x (n, c, d, h, w) with weight (o, c / groups, kd, kh, kw): slices convolved as images, kd of them added up."""
+    _ranks("conv3d", x, weight, 5)
+    stride, padding, dilation = (_each(v, 3) for v in (stride, padding, dilation))
+    n, c, depth, h, w = x.shape
+    taps = weight.shape[2]
+    if padding[0]:
+        x = weft.pad(x, [(0, 0), (0, 0), (padding[0],) * 2, (0, 0), (0, 0)])
+    count = (depth + 2 * padding[0] - dilation[0] * (taps - 1) - 1) // stride[0] + 1
+    if count < 1:
+        raise _error(
+            weft.ShapeError,
+            "nn.conv3d.shape",
+            f"conv3d of a depth of {depth} with a border of {padding[0]} and {taps} taps {dilation[0]} apart",
+        )
+    total = None
+    for k in range(taps):
+        first = k * dilation[0]
+        part = x[:, :, first : first + (count - 1) * stride[0] + 1 : stride[0]]
+        images = part.permute(0, 2, 1, 3, 4).reshape(n * count, c, h, w)
+        y = conv2d(images, weight[:, :, k], stride[1:], padding[1:], dilation[1:], groups)
+        total = y if total is None else total + y
+    return total.reshape(n, count, *total.shape[1:]).permute(0, 2, 1, 3, 4)
+
+
+def conv_transpose3d(x, weight, stride=1, padding=0, output_padding=0, groups=1, dilation=1):
+    """The transpose of conv3d: x (n, c, d, h, w) with weight (c, o / groups, kd, kh, kw)."""
+    _ranks("conv_transpose3d", x, weight, 5)
+    stride, padding, extra, dilation = (
+        _each(v, 3) for v in (stride, padding, output_padding, dilation)
+    )
+    n, c, depth, h, w = x.shape
+    taps, (s, p, d) = weight.shape[2], (stride[0], padding[0], dilation[0])
+    size = (depth - 1) * s + d * (taps - 1) + 1 + extra[0]
+    images = x.permute(0, 2, 1, 3, 4).reshape(n * depth, c, h, w)
+    total = None
+    for k in range(taps):
+        options = stride[1:], padding[1:], extra[1:], groups, dilation[1:]
+        y = conv_transpose2d(images, weight[:, :, k], *options)
+        y = y.reshape(n, depth, 1, *y.shape[1:])
+        # Slices s apart: s - 1 slices of zeros behind each, those of the last cut off.
+        y = weft.pad(y, [(0, 0), (0, 0), (0, s - 1)] + [(0, 0)] * 3)
+        y = y.reshape(n, depth * s, *y.shape[3:])[:, : (depth - 1) * s + 1]
+        behind = size - k * d - y.shape[1]
+        y = weft.pad(y, [(0, 0), (k * d, behind)] + [(0, 0)] * 3)
+        total = y if total is None else total + y
+    return total[:, p : size - p].permute(0, 2, 1, 3, 4)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""How far vectors are from one another."""
+
+from __future__ import annotations
+
+import math
+
+import weft
+
+from .. import init
+from .module import Module, Parameter
+
+__all__ = ["cosine_similarity", "pairwise_distance", "bilinear"]
+
+
+def cosine_similarity(x, y, axis=1, eps=1e-8, dim=None):
+    """The cosine of the angle between vectors along an axis; `dim` is PyTorch's name of the axis."""
+    axis = axis if dim is None else dim
+    lengths = [weft.clip(weft.sqrt((v * v).sum(axis)), eps, None) for v in (x, y)]
+    return (x * y).sum(axis) / (lengths[0] * lengths[1])
+
+
+def pairwise_distance(x, y, p=2.0, eps=1e-6, keepdim=False):
+    """The p-norm of x - y + eps along the last axis."""
+    d = weft.abs(x - y + eps)
+    if p == math.inf:
+        return d.max(-1, keepdim)
+    powers = d * d if p == 2 else d**p
+    return powers.sum(-1, keepdim) ** (1.0 / p)
+
+
+def bilinear(x, y, weight, bias=None):
+    """x[..., i] weight[o, i, j] y[..., j], summed over i and j, plus bias[o]."""
+    out, width, height = weight.shape
+    rows = x.reshape(-1, width) @ weight.permute(1, 0, 2).reshape(width, out * height)
+    z = (rows.reshape(-1, out, height) * y.reshape(-1, 1, height)).sum(2)
+    z = z.reshape(*x.shape[:-1], out)
+    return z if bias is None else z + bias
+
+
+class CosineSimilarity(Module):
+    """nn.functional.cosine_similarity."""
+
+    def __init__(self, dim=1, eps=1e-8):
+        super().__init__()
+        self.dim, self.eps = dim, eps
+
+    def forward(self, x, y):
+        return cosine_similarity(x, y, self.dim, self.eps)
+
+
+class PairwiseDistance(Module):
+    """nn.functional.pairwise_distance."""
+
+    def __init__(self, p=2.0, eps=1e-6, keepdim=False):
+        super().__init__()
+        self.options = p, eps, keepdim
+
+    def forward(self, x, y):
+        return pairwise_distance(x, y, *self.options)
+
+
+class Bilinear(Module):
+    """nn.functional.bilinear with a weight (out, in1, in2) and a bias that are learnt."""
+
+    def __init__(
+        self, in1_features, in2_features, out_features, bias=True, device=None, dtype=None
+    ):
+        super().__init__()
+        bound = 1.0 / math.sqrt(in1_features)
+        make = {"low": -bound, "high": bound, "dtype": dtype, "device": device}
+        self.weight = Parameter(init.rand(out_features, in1_features, in2_features, **make))
+        self.bias = Parameter(init.rand(out_features, **make)) if bias else None
+
+    def forward(self, x, y):
+        return bilinear(x, y, self.weight, self.bias)

@@ -1,0 +1,424 @@
+// SPDX-License-Identifier: Apache-2.0
+// A program run with concrete indices: each element's last writer is compared with its reader.
+#include "weft/pass/check_private_parts.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <unordered_map>
+
+#include "weft/base/error.h"
+#include "weft/ir/build.h"
+#include "weft/ir/text.h"
+#include "weft/ir/visit.h"
+
+namespace weft::pass {
+
+using namespace ir;
+
+namespace {
+
+constexpr std::int64_t kSymbol = 19;         // a legal value of every extent known only at run time
+constexpr std::int64_t kEveryPoint = 64;     // an axis of at most so many points is run whole
+constexpr std::int64_t kRegionLimit = 4096;  // elements of an opaque block's region
+
+using Value = std::optional<std::int64_t>;
+struct Exhausted {};  // the budget is spent; private to this file
+
+class Run {
+ public:
+  Run(const Machine& machine, PrivateBuffers watched, std::int64_t budget)
+      : machine_(machine), watched_(std::move(watched)), budget_(budget) {}
+
+  void exec(const Stmt& s, bool certain = true) {
+    if (!s || !matters(s)) return;
+    switch (s->kind) {
+      case StmtKind::seq:
+        for (const Stmt& child : as<SeqNode>(s)->stmts) exec(child, certain);
+        return;
+      case StmtKind::allocate: return exec(as<AllocateNode>(s)->body, certain);
+      case StmtKind::async: return exec(as<AsyncNode>(s)->body, certain);
+      case StmtKind::launch: return exec(as<LaunchNode>(s)->body, certain);
+      case StmtKind::let: {
+        const auto* t = as<LetStmtNode>(s);
+        reads(t->value);
+        env_[t->var.get()] = value(t->value);
+        return exec(t->body, certain);
+      }
+      case StmtKind::if_: {
+        const auto* t = as<IfNode>(s);
+        reads(t->condition);
+        Value v = value(t->condition);
+        if (!v || *v) exec(t->then_case, certain && v);
+        if (!v || !*v) exec(t->else_case, certain && v);
+        return;
+      }
+      case StmtKind::while_: return exec(as<WhileNode>(s)->body, false);
+      case StmtKind::for_: return loop(as<ForNode>(s), certain);
+      case StmtKind::store: {
+        const auto* t = as<StoreNode>(s);
+        reads(t->value);
+        for (const Expr& i : t->indices) reads(i);
+        if (watched_.count(t->buffer.get())) write(t->buffer, t->indices, certain);
+        return;
+      }
+      case StmtKind::evaluate: return reads(as<EvaluateNode>(s)->value);
+      case StmtKind::block_realize: {
+        const Block& block = as<BlockRealizeNode>(s)->block;
+        for (const BufferRegion& r : block->reads) region(r, false, certain);
+        for (const BufferRegion& r : block->writes) region(r, true, certain);
+        return;
+      }
+      case StmtKind::collective: {  // a sanctioned exchange
+        const auto* t = as<CollectiveNode>(s);
+        if (watched_.count(t->dst.buffer.get())) unknown_.insert(t->dst.buffer.get());
+        return;
+      }
+      default: return;
+    }
+  }
+
+ private:
+  struct Point {
+    std::vector<std::string> axes;
+    std::vector<std::int64_t> at;  // per axis; -1: outside every loop of that axis
+  };
+  struct Cell {
+    int point = -1;  // of points_; -2: not known
+    const Exprs* indices = nullptr;
+  };
+
+  bool matters(const Stmt& s) {
+    auto [it, fresh] = matters_.try_emplace(s.get(), false);
+    if (!fresh) return it->second;
+    bool found = false;
+    for (const BufferNode* b : used_buffers(s)) found = found || watched_.count(b);
+    return matters_[s.get()] = found;
+  }
+
+  void loop(const ForNode* t, bool certain) {
+    reads(t->min);
+    reads(t->extent);
+    Value low = value(t->min), n = value(t->extent);
+    if (!low || !n) return exec(t->body, false);
+    bool axis = t->for_kind == ForKind::bound;
+    bool short_run = !axis && !relevant(t);
+    std::int64_t* at = axis && *n > 1 ? &axes_.try_emplace(t->axis, -1).first->second : nullptr;
+    std::int64_t before = at ? *at : -1;
+    for (std::int64_t k = 0; k < *n; ++k) {
+      if (short_run && k > 1) break;
+      if (axis && *n > kEveryPoint && k > kEveryPoint / 2 && k < *n - 2) continue;
+      env_[t->var.get()] = *low + k;
+      if (at) {
+        *at = *low + k;
+        current_.clear();
+      }
+      exec(t->body, certain);
+    }
+    if (at) {
+      *at = before;
+      current_.clear();
+    }
+  }
+
+  /// Whether a loop's variable decides which elements of watched memory are touched.
+  bool relevant(const ForNode* t) {
+    auto [it, fresh] = relevant_.try_emplace(t, false);
+    if (!fresh) return it->second;
+    bool found = false;
+    const VarNode* v = t->var.get();
+    for_each_stmt(t->body, [&](const Stmt& s) {
+      if (found || !matters(s)) return;
+      if (const auto* f = as<ForNode>(s)) found = uses_var(f->min, v) || uses_var(f->extent, v);
+      if (const auto* f = as<IfNode>(s)) found = uses_var(f->condition, v);
+      if (const auto* f = as<LetStmtNode>(s)) found = uses_var(f->value, v);
+      if (s->kind == StmtKind::block_realize) found = free_vars(s).count(t->var.get()) > 0;
+      if (const auto* f = as<StoreNode>(s)) {
+        for (const Expr& i : f->indices) {
+          found = found || (watched_.count(f->buffer.get()) && uses_var(i, v));
+        }
+      }
+    });
+    for_each_expr(t->body, [&](const Expr& e) {
+      const auto* l = as<LoadNode>(e);
+      if (found || !l || !watched_.count(l->buffer.get())) return;
+      for (const Expr& i : l->indices) found = found || uses_var(i, v);
+    });
+    for_each_expr(t->body, [&](const Expr& e) {  // lazy arms
+      if (const auto* s = as<SelectNode>(e)) found = found || uses_var(s->condition, v);
+      if (const auto* c = as<CallNode>(e); c && c->op == "if_then_else")
+        found = found || uses_var(c->args[0], v);
+    });
+    return relevant_[t] = found;
+  }
+
+  // ---- elements
+
+  int point(const BufferNode* b) {
+    auto [it, fresh] = current_.try_emplace(b, 0);
+    if (!fresh) return it->second;
+    const MemoryRow* row = machine_.memory(b->scope);
+    Point p;
+    for (const auto& [axis, at] : axes_) {
+      if (!row || !row->is_private_to(axis)) continue;
+      p.axes.push_back(axis);
+      p.at.push_back(at);
+    }
+    auto key = std::make_pair(p.axes, p.at);
+    auto [known, is_new] = point_ids_.try_emplace(key, static_cast<int>(points_.size()));
+    if (is_new) points_.push_back(std::move(p));
+    return it->second = known->second;
+  }
+
+  std::int64_t element(const Buffer& b, const std::vector<std::int64_t>& at) {
+    std::int64_t out = 0;
+    for (std::size_t i = 0; i < at.size(); ++i) {
+      std::int64_t n = value(b->shape[i]).value_or(1 << 20);
+      out = out * std::max<std::int64_t>(n, 1) + at[i];
+    }
+    return out;
+  }
+
+  template <typename F>
+  void elements(const Buffer& b, const Exprs& indices, bool write, F&& f) {
+    if (!write && unknown_.count(b.get())) return;
+    int lanes = 1;
+    for (const Expr& i : indices) lanes = std::max<int>(lanes, i->dtype.lanes);
+    std::vector<std::int64_t> at(indices.size());
+    for (int lane = 0; lane < lanes; ++lane) {
+      if (++accesses_ > budget_) throw Exhausted{};
+      for (std::size_t i = 0; i < indices.size(); ++i) {
+        Value v = value(indices[i], lane);
+        if (!v) {
+          if (write) unknown_.insert(b.get());
+          return;
+        }
+        at[i] = *v;
+      }
+      f(element(b, at));
+    }
+  }
+
+  void write(const Buffer& b, const Exprs& indices, bool certain) {
+    elements(b, indices, true, [&](std::int64_t e) {
+      cells_[b.get()][e] = {certain ? point(b.get()) : -2, &indices};
+    });
+  }
+
+  void read(const Buffer& b, const Exprs& indices) {
+    elements(b, indices, false, [&](std::int64_t e) { compare(b, e, indices); });
+  }
+
+  void compare(const Buffer& b, std::int64_t e, const Exprs& indices) {
+    auto& cells = cells_[b.get()];
+    auto found = cells.find(e);
+    if (found == cells.end() || found->second.point == -2) return;
+    int here = point(b.get());
+    if (found->second.point == here) return;
+    const Point &w = points_[static_cast<std::size_t>(found->second.point)],
+                &r = points_[static_cast<std::size_t>(here)];
+    for (std::size_t i = 0; i < r.axes.size(); ++i) {
+      auto same = std::find(w.axes.begin(), w.axes.end(), r.axes[i]);
+      std::int64_t writer =
+          same == w.axes.end() ? -1 : w.at[static_cast<std::size_t>(same - w.axes.begin())];
+      if (writer == -1 || writer == r.at[i]) continue;
+      refuse(b, e, *found->second.indices, w, indices, r, r.axes[i]);
+    }
+  }
+
+  void region(const BufferRegion& r, bool is_write, bool certain) {
+    if (!watched_.count(r.buffer.get())) return;
+    std::vector<std::int64_t> low, extent;
+    std::int64_t count = 1;
+    for (const Range& d : r.region) {
+      Value a = value(d.min), n = value(d.extent);
+      if (!a || !n || *n > kRegionLimit || count > kRegionLimit) {
+        if (is_write) unknown_.insert(r.buffer.get());
+        return;
+      }
+      low.push_back(*a);
+      extent.push_back(*n);
+      count *= *n;
+    }
+    Exprs& text = region_text_[&r];
+    if (text.empty()) {
+      for (const Range& d : r.region) text.push_back(d.min);
+    }
+    for (std::int64_t k = 0; k < count; ++k) {
+      if (++accesses_ > budget_) throw Exhausted{};
+      std::vector<std::int64_t> at(low.size());
+      std::int64_t rest = k;
+      for (std::size_t i = low.size(); i-- > 0;) {
+        at[i] = low[i] + rest % extent[i];
+        rest /= extent[i];
+      }
+      std::int64_t e = element(r.buffer, at);
+      if (is_write) cells_[r.buffer.get()][e] = {certain ? point(r.buffer.get()) : -2, &text};
+      else if (!unknown_.count(r.buffer.get())) compare(r.buffer, e, text);
+    }
+  }
+
+  static std::string place(const Point& p) {
+    std::string out;
+    for (std::size_t i = 0; i < p.axes.size(); ++i) {
+      if (p.at[i] >= 0) out += cat(out.empty() ? "" : ", ", p.axes[i], " = ", p.at[i]);
+    }
+    return out.empty() ? "every point" : out;
+  }
+  static std::string at_text(const Buffer& b, const Exprs& indices) {
+    std::string out;
+    for (const Expr& i : indices) out += cat(out.empty() ? "" : ", ", print(i));
+    return cat(b->name, "[", out, "]");
+  }
+
+  [[noreturn]] static void refuse(const Buffer& b, std::int64_t e, const Exprs& written,
+                                  const Point& w, const Exprs& read, const Point& r,
+                                  const std::string& axis) {
+    bool thread = axis.starts_with("threadIdx") || axis.starts_with("vthread");
+    throw Error(ErrorKind::lower, "lower.private.exchanged",
+                cat("\"", b->name, "\" of scope \"", b->scope, "\" is private to each point of ",
+                    axis, ", but one point reads what another wrote: ", at_text(b, written),
+                    " written at ", place(w), ", ", at_text(b, read), " read at ", place(r)))
+        .note(cat("both are element ", e, " of \"", b->name,
+                  "\"; each point has a copy of its own, so the reader would not find the value"))
+        .help(thread && b->scope != "shared"
+                  ? cat("give it memory that the points share, sch.set_scope(block, index, "
+                        "\"shared\"), "
+                        "or move the writing block to its reader with sch.compute_at, so that each "
+                        "point computes what it reads")
+                  : cat("give it memory that the points share, sch.set_scope(block, index, "
+                        "\"global\"), "
+                        "or move the writing block to its reader with sch.compute_at"));
+  }
+
+  // ---- expressions
+
+  void reads(const Expr& e) {
+    if (!e) return;
+    if (const auto* s = as<SelectNode>(e)) {
+      reads(s->condition);
+      Value v = value(s->condition);
+      if (v) reads(*v ? s->a : s->b);
+      return;
+    }
+    if (const auto* c = as<CallNode>(e)) {
+      if (c->op == "if_then_else") {
+        reads(c->args[0]);
+        Value v = value(c->args[0]);
+        if (v) reads(c->args[*v ? 1 : 2]);
+        return;
+      }
+      for (const Expr& a : c->args) reads(a);
+      return;
+    }
+    if (const auto* l = as<LoadNode>(e)) {
+      for (const Expr& i : l->indices) reads(i);
+      if (watched_.count(l->buffer.get())) read(l->buffer, l->indices);
+      return;
+    }
+    if (const auto* b = as<BinaryNode>(e)) return reads(b->a), reads(b->b);
+    if (const auto* c = as<CastNode>(e)) return reads(c->value);
+    if (const auto* n = as<NotNode>(e)) return reads(n->a);
+    if (const auto* b = as<BroadcastNode>(e)) return reads(b->value);
+    if (const auto* l = as<LetNode>(e)) {
+      reads(l->value);
+      env_[l->var.get()] = value(l->value);
+      reads(l->body);
+    }
+  }
+
+  static bool whole(const Expr& e) { return e->dtype.is_integral() || e->dtype.is_bool(); }
+
+  Value value(const Expr& e, int lane = 0) {
+    switch (e->kind) {
+      case ExprKind::int_imm: return as<IntImmNode>(e)->value;
+      case ExprKind::var: {
+        auto found = env_.find(as<VarNode>(e));
+        if (found != env_.end()) return found->second;
+        return e->dtype.is_int() ? Value(kSymbol) : Value();
+      }
+      case ExprKind::cast:
+        return whole(e) && whole(as<CastNode>(e)->value) ? value(as<CastNode>(e)->value, lane)
+                                                         : Value();
+      case ExprKind::not_: {
+        Value v = value(as<NotNode>(e)->a, lane);
+        return v ? Value(*v == 0) : v;
+      }
+      case ExprKind::ramp: {
+        Value base = value(as<RampNode>(e)->base), step = value(as<RampNode>(e)->stride);
+        return base && step ? Value(*base + *step * lane) : Value();
+      }
+      case ExprKind::broadcast: return value(as<BroadcastNode>(e)->value);
+      case ExprKind::select: {
+        const auto* s = as<SelectNode>(e);
+        Value c = value(s->condition, lane);
+        return c ? value(*c ? s->a : s->b, lane) : Value();
+      }
+      case ExprKind::call: {
+        const auto* c = as<CallNode>(e);
+        if (c->op == "likely") return value(c->args[0], lane);
+        if (c->op != "if_then_else") return {};
+        Value k = value(c->args[0], lane);
+        return k ? value(c->args[*k ? 1 : 2], lane) : Value();
+      }
+      default: break;
+    }
+    if (!is_binary(e->kind)) return {};
+    const auto* b = as<BinaryNode>(e);
+    if (!whole(b->a)) return {};
+    Value x = value(b->a, lane);
+    if (x && e->kind == ExprKind::and_ && !*x) return 0;
+    if (x && e->kind == ExprKind::or_ && *x) return 1;
+    Value y = value(b->b, lane);
+    if (!x || !y) return {};
+    return fold(e->kind, *x, *y);
+  }
+
+  static Value fold(ExprKind kind, std::int64_t u, std::int64_t v) {
+    auto floored = [&] { return u / v - ((u % v != 0) && ((u < 0) != (v < 0)) ? 1 : 0); };
+    switch (kind) {
+      case ExprKind::add: return u + v;
+      case ExprKind::sub: return u - v;
+      case ExprKind::mul: return u * v;
+      case ExprKind::div: return v ? Value(u / v) : Value();
+      case ExprKind::mod: return v ? Value(u % v) : Value();
+      case ExprKind::floordiv: return v ? Value(floored()) : Value();
+      case ExprKind::floormod: return v ? Value(u - floored() * v) : Value();
+      case ExprKind::min: return std::min(u, v);
+      case ExprKind::max: return std::max(u, v);
+      case ExprKind::eq: return u == v;
+      case ExprKind::ne: return u != v;
+      case ExprKind::lt: return u < v;
+      case ExprKind::le: return u <= v;
+      case ExprKind::gt: return u > v;
+      case ExprKind::ge: return u >= v;
+      case ExprKind::and_: return u && v;
+      default: return u || v;
+    }
+  }
+
+  const Machine& machine_;
+  PrivateBuffers watched_, unknown_;  // unknown: written at places that could not be followed
+  std::int64_t budget_, accesses_ = 0;
+  std::unordered_map<const VarNode*, Value> env_;
+  std::map<std::string, std::int64_t> axes_;  // where the run stands
+  std::unordered_map<const BufferNode*, int> current_;
+  std::map<std::pair<std::vector<std::string>, std::vector<std::int64_t>>, int> point_ids_;
+  std::vector<Point> points_;
+  std::unordered_map<const StmtNode*, bool> matters_;
+  std::unordered_map<const ForNode*, bool> relevant_;
+  std::unordered_map<const BufferNode*, std::unordered_map<std::int64_t, Cell>> cells_;
+  std::unordered_map<const BufferRegion*, Exprs> region_text_;
+};
+
+}  // namespace
+
+void run_points(const Stmt& body, const Machine& machine, PrivateBuffers watched,
+                std::int64_t max_accesses) {
+  try {
+    Run(machine, std::move(watched), max_accesses).exec(body);
+  } catch (const Exhausted&) {  // the part that was run showed no exchange
+  }
+}
+
+}  // namespace weft::pass

@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+// How a staged program becomes CSL text; private to emit_csl*.cpp and emit_layout.cpp.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "weft/targets/wse/lower.h"
+
+namespace weft::wse {
+
+/// CSL's name of an element type. Throws `wse.lower.dtype` for one that PEs do not compute with.
+std::string csl_type(DType t);
+
+/// A constant of a float type, infinities and NaN by their bits.
+std::string csl_number(double v, DType t);
+
+/// The routes that a program needs.
+struct Ways {
+  bool x = false, y = false;      // chains along rows and along the first column
+  bool row = false, all = false;  // broadcast along each row, and from the first PE to all
+  explicit Ways(const StageProgram& p);
+};
+
+/// The text of the PE program that every PE of the rectangle runs.
+class CslEmitter {
+ public:
+  explicit CslEmitter(const StageProgram& p) : p_(p) {}
+
+  std::string run();
+
+ private:
+  std::string declare(const LocalArray& a);
+
+  /// Index into a local array; iterators in `without` count as 0.
+  std::string index(const Stage& s, const LocalArray& a, const std::vector<std::int64_t>& offset,
+                    std::size_t without = ~std::size_t{0});
+
+  std::int64_t factor_of(const Stage& s, const LocalArray& a, std::size_t k);
+
+  /// Where in its array the output of the point lies: the array begins at the PE's first point.
+  std::vector<std::int64_t> output_offset(const Stage& s);
+  std::string helper(const std::string& name, const std::string& text);
+  std::string expr(const Stage& s, const ir::Expr& e);
+  std::string pick(const std::string& name, const std::string& op, const std::string& t);
+  std::string combined(Combine c, const std::string& a, const std::string& b, const std::string& t);
+
+  /// Loops over the PE's part of the iterators for which `wanted` holds; returns the closing text.
+  std::string loops(const Stage& s, const std::function<bool(std::size_t)>& wanted,
+                    std::string& out, std::string& indent);
+
+  /// acc += a * b with a vector along a spatial iterator: one @fmacs in place of that loop.
+  bool vector_update(const Stage& s, std::string& out);
+  std::string chain(const Stage& s, const char* axis, const std::string& guard, int in_queue,
+                    int out_queue);
+  std::string descriptor(const std::string& name, const std::string& array, std::int64_t n);
+
+  static std::string fabric(bool in, const std::string& extent, const char* color, int queue);
+
+  /// Brings a box from the PEs that hold it.
+  std::string movement(const LocalArray& a);
+
+  /// All parts come to the first PE of the row or of all, row by row, and go from there to
+  /// everybody.
+  std::string gather(const LocalArray& a, const std::string& mov, std::int64_t box);
+  std::string stage(std::size_t number_of);
+
+  const StageProgram& p_;
+  std::map<std::string, std::string> helpers_;
+  std::string dsds_;
+  bool uses_math_ = false;
+};
+
+}  // namespace weft::wse
