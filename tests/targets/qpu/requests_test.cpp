@@ -181,5 +181,108 @@ TEST(QpuRequests, what_is_read_after_a_release_is_not_ordered_by_it) {
   EXPECT_EQ(on(5, 5).fault, "");
 }
 
+/// Requests, results and stores in an order that `seed` names: results wait across loops and on one
+/// of two ways through the program only, so that their number is not known beforehand.
+struct Tangle {
+  std::mt19937 rng;
+  Int steps;
+  Ptr<Int> x, p, q, out;
+  Int sum, got;
+  int certain = 0, possible = 0;  // results that wait
+
+  int any_of(int count) { return static_cast<int>(rng() % static_cast<unsigned>(count)); }
+  void ask() {
+    switch (any_of(6)) {
+      case 0: gather(q + (me() << 2)); break;  // in a line, or across two
+      case 1: gather(x + ((index() * (1 + 2 * any_of(40)) + sum) & 255)); break;  // scattered
+      default: gather(p);
+    }
+    ++certain, ++possible;
+  }
+  void take() {
+    receive(got);
+    sum = (sum << 1) + got;
+    --certain, --possible;
+  }
+  void some(int depth) {
+    for (int n = 2 + any_of(4); n > 0; --n) {
+      switch (any_of(depth ? 8 : 6)) {
+        case 0:
+        case 1:
+          if (possible < 4) ask();
+          break;
+        case 2:
+          if (certain) take();
+          break;
+        case 3: p = p + 16 * any_of(3); break;
+        case 4: sum = sum + *q; break;
+        case 5:
+          if (any_of(3)) store(sum, out + (me() << 4));
+          else store(sum, out + (me() << 4), 1 + any_of(16));
+          break;
+        case 6: {
+          if (possible > 3) break;
+          Int odd = (me() + any_of(2)) & 1;
+          If(any(odd == 1))
+            ask();
+          End
+          --certain;  // as far as the others are concerned
+          const int before = certain;
+          some(depth - 1);
+          while (certain > before) take();
+          while (certain < before) ask();
+          ++certain;
+          If(any(odd == 1))
+            take();
+          End
+          break;
+        }
+        default: {
+          const int before = certain;
+          For(Int i = 0, i < 1 + any_of(4), i++)
+            some(depth - 1);
+            while (certain > before) take();
+            while (certain < before) ask();
+          End
+        }
+      }
+    }
+  }
+};
+
+unsigned tangle_seed = 0;  // of the kernel that is compiled next
+
+void tangled(Int steps, Ptr<Int> x, Ptr<Int> out) {
+  Tangle t{std::mt19937(tangle_seed), steps, x, x + index() + (me() << 4), x + index(), out, 0, 0};
+  For(Int i = 0, i < steps, i++)
+    t.p = x + index() + ((me() + i) << 4);
+    t.some(2);
+    while (t.certain) t.take();
+  End
+  store(t.sum, out + (me() << 4));
+}
+
+TEST(QpuRequests, results_wait_across_loops_and_ways) {
+  std::size_t instructions = 0;
+  for (unsigned seed = 1; seed <= 60; ++seed) {
+    tangle_seed = seed;
+    auto k = compile(tangled, cat("tangled ", seed));
+    instructions += k.instructions();
+    Left left = same_all_ways(
+        cat("seed ", seed),
+        {{hw::Engine::oracle, 1}, {hw::Engine::translated, 1}, {hw::Engine::translated, 2}},
+        [&](Left& l) {
+          SharedArray<int> x(16 * 256), out(16 * 12);
+          fill(x, seed), fill(out, 3);
+          k.setNumQPUs(seed % 3 ? 12 : 1 + static_cast<int>(seed % 7));
+          k(3 + static_cast<int>(seed % 20), &x, &out);
+          l.cycles = k.cycles();
+          keep(l, out);
+        });
+    EXPECT_EQ(left.fault, "") << "seed " << seed;
+  }
+  std::printf("%zu instructions in 60 programs\n", instructions);
+}
+
 }  // namespace
 }  // namespace weft::qpu
