@@ -211,3 +211,54 @@ def test_normal_numbers_of_float64():
     assert x.dtype == np.float64
     assert abs(x.mean()) < 0.01 and abs(x.std() - 1) < 0.01 and np.isfinite(x).all()
     assert abs((np.abs(x) < 1).mean() - 0.6827) < 0.005
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_remainders_of_floats(dtype):
+    """Exact, where the quotient is close to an integer, large or tiny, zero, infinite or NaN."""
+    rng = _rng()
+    n = 6401
+    y = (rng.standard_normal(n) * 10.0 ** rng.uniform(-3, 3, n)).astype(dtype)
+    whole = np.round(10.0 ** rng.uniform(0, 17 if dtype == "float64" else 9, n)) * rng.choice(
+        [-1, 1], n
+    )
+    sets = [y * whole.astype(dtype), rng.standard_normal(n).astype(dtype) * 1000]
+    sets.append(np.nextafter(sets[0], np.inf, dtype=dtype))
+    sets.append(np.nextafter(sets[0], -np.inf, dtype=dtype))
+    sets.append((rng.standard_normal(n) * 10.0 ** rng.uniform(-30, 30, n)).astype(dtype))
+    special = np.array(
+        [0, -0.0, 1, -1, np.inf, -np.inf, np.nan, np.finfo(dtype).tiny / 8, np.finfo(dtype).max],
+        dtype,
+    )
+    for x in sets:
+        for mixed in (False, True):
+            a, b = x.copy(), y.copy()
+            if mixed:
+                a[rng.integers(0, n, 40)] = rng.choice(special, 40)
+                b[rng.integers(0, n, 40)] = rng.choice(special, 40)
+            with np.errstate(all="ignore"):
+                want = np.remainder(a, b)
+                down = np.fmod(a, b)
+            got = weft.remainder(weft.asarray(a), weft.asarray(b)).numpy()
+            np.testing.assert_array_equal(got, want)
+            same = np.isfinite(want)
+            np.testing.assert_array_equal(np.signbit(got[same]), np.signbit(want[same]))
+            # floor_divide leaves the same remainder.
+            q = weft.floor_divide(weft.asarray(a), weft.asarray(b)).numpy()
+            with np.errstate(all="ignore"):
+                plain = (
+                    same
+                    & np.isfinite(q)
+                    & (np.abs(q) < 2.0 ** (22 if dtype == "float32" else 50))
+                    & (b != 0)
+                )
+                assert plain.sum() > 100
+                exact = (a.astype("longdouble") - want.astype("longdouble")) / b.astype(
+                    "longdouble"
+                )
+            np.testing.assert_allclose(q[plain], exact[plain].astype("float64"), rtol=1e-6)
+            assert np.isfinite(down[same]).all()
+    one = weft.asarray(sets[0])
+    np.testing.assert_array_equal(
+        weft.remainder(one, 0.75).numpy(), np.remainder(sets[0], np.asarray(0.75, dtype))
+    )

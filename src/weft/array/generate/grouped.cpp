@@ -3,6 +3,8 @@
 // time, and remainders of floats, which have a quick way that a group either takes as a whole or
 // not at all.
 
+#include <limits>
+
 #include "weft/array/generate/builder.h"
 #include "weft/array/generate/kernels.h"
 #include "weft/array/row_ir.h"
@@ -33,8 +35,43 @@ Operands operands_of(Program& p, int arity, Elem e, int layout) {
   return out;
 }
 
-/// fmod by the quotient in float64. While it is below 2^28 it does not reach an integer by
-/// rounding, its product with y has 53 bits at most, and what is left is exact.
+/// fmod by the quotient, of operands for which that is exact (`close`).
+struct Near {
+  Expr left, close;
+};
+Expr real(double v) { return ir::make_const(v, dtypes::float64); }
+
+/// Of float32: while the quotient in float64 is below 2^28 it does not reach an integer by
+/// rounding, its product with y has 53 bits at most, and what is left is exact. Infinite and NaN
+/// are far too.
+Near near_of_float(const Expr& x, const Expr& y, const Expr& quotient) {
+  auto wide = [](const Expr& v) { return ir::cast(dtypes::float64, v); };
+  const Expr left = wide(x) - ir::call("trunc", {quotient}) * wide(y);
+  const Expr finite =
+      ir::lt(ir::call("abs", {wide(y)}), real(std::numeric_limits<double>::infinity()));
+  return {
+      ir::cast(dtypes::float32, left),
+      ir::call("bitwise_and", {finite, ir::lt(ir::call("abs", {quotient}), real(268435456.0))})};
+}
+
+/// Of float64: the product of the whole quotient with y as a sum of two (Dekker), which is taken
+/// from x exactly. A quotient that reached an integer by rounding is one too large: what is left
+/// has the other sign then, and y more is right.
+Near near_of_double(const Expr& x, const Expr& y, const Expr& quotient) {
+  const Expr t = ir::call("trunc", {quotient}), p = t * y, size = ir::call("abs", {y});
+  auto high = [](const Expr& v) {
+    const Expr c = v * real(134217729.0);
+    return c - (c - v);
+  };
+  const Expr th = high(t), yh = high(y), tl = t - th, yl = y - yh;
+  const Expr low = ((th * yh - p) + th * yl + tl * yh) + tl * yl, left = (x - p) - low;
+  const Expr over = ir::lt(left * ir::call("copysign", {real(1), x}), real(0));
+  const Expr range =
+      ir::call("bitwise_and", {ir::lt(real(0x1p-900), size), ir::lt(size, real(0x1p990))});
+  return {ir::select(over, left + ir::call("copysign", {size, x}), left),
+          ir::call("bitwise_and", {range, ir::lt(ir::call("abs", {quotient}), real(0x1p52))})};
+}
+
 class NearRemainder final : public ir::Rewriter {
  public:
   explicit NearRemainder(Expr near) : near_(std::move(near)) {}
@@ -82,13 +119,14 @@ ir::PrimFunc truth_function(int arity, Elem e, int layout, const RowValue& value
   return p.finish(ir::seq({groups, rest}));
 }
 
-ir::PrimFunc remainder_function(int layout, const RowValue& value) {
+ir::PrimFunc remainder_function(Elem e, int layout, const RowValue& value) {
   constexpr std::int64_t kGroup = 64;
+  const DType t = dtype_of(e), word = elem_bytes(e) == 8 ? dtypes::int64 : dtypes::int32;
   Program p;
-  const Operands in = operands_of(p, 2, Elem::float32, layout);
-  ir::Buffer out = p.buffer("out", Elem::float32), near = local("near", dtypes::float32, kGroup),
-             far = local("far", dtypes::int32, kGroup), any = local("any", dtypes::int32, 1);
-  const Expr whole = ir::floordiv(p.n, number(kGroup)), zero = ir::make_const(0, dtypes::int32);
+  const Operands in = operands_of(p, 2, e, layout);
+  ir::Buffer out = p.buffer("out", e), near = local("near", t, kGroup),
+             far = local("far", word, kGroup), any = local("any", word, 1);
+  const Expr whole = ir::floordiv(p.n, number(kGroup)), zero = ir::make_const(0, word);
   auto wide = [](const Expr& x) { return ir::cast(dtypes::float64, x); };
   Stmt groups = loop("i", whole, [&](const Expr& i) {
     const Expr from = i * number(kGroup);
@@ -96,14 +134,14 @@ ir::PrimFunc remainder_function(int layout, const RowValue& value) {
     all.push_back(vectors("l", number(kGroup), [&](const Expr& l) {
       return in.at(from + l, [&](const std::vector<Expr>& v) {
         return with_values({ir::div(wide(v[0]), wide(v[1]))}, [&](const std::vector<Expr>& q) {
-          const Expr left = wide(v[0]) - ir::call("trunc", {q[0]}) * wide(v[1]);
-          return with_values({ir::cast(dtypes::float32, left)}, [&](const std::vector<Expr>& m) {
-            // NaN and infinite quotients are far too.
-            const Expr close =
-                ir::lt(ir::call("abs", {q[0]}), ir::make_const(268435456.0, dtypes::float64));
-            return ir::seq(
-                {ir::store(near, NearRemainder(m[0]).rewrite(value(v)), {l}),
-                 ir::store(far, ir::select(close, zero, ir::make_const(1, zero->dtype)), {l})});
+          const Near by = e == Elem::float32 ? near_of_float(v[0], v[1], q[0])
+                                             : near_of_double(v[0], v[1], q[0]);
+          return with_shared({by.left}, [&](const std::vector<Expr>& m) {
+            return with_value("left", m[0], [&](const Expr& left) {
+              return ir::seq(
+                  {ir::store(near, NearRemainder(left).rewrite(value(v)), {l}),
+                   ir::store(far, ir::select(by.close, zero, ir::make_const(1, word)), {l})});
+            });
           });
         });
       });

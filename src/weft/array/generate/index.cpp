@@ -49,7 +49,7 @@ Stmt resolved(const Expr& position, const Expr& extent,
   });
 }
 
-constexpr std::int64_t kFlags = 8;
+constexpr std::int64_t kFlags = 4;
 
 /// body(i, note) for all i; `note` keeps that something was outside, and acc[0] tells in the end.
 ir::PrimFunc noting(

@@ -82,8 +82,8 @@ std::vector<Kernel> copy_kernels();
 using RowValue = std::function<ir::Expr(const std::vector<ir::Expr>&)>;
 /// A truth value of elements of 4 or 8 bytes, 32 at a time; layout as in KernelEntry.
 ir::PrimFunc truth_function(int arity, Elem e, int layout, const RowValue& value);
-/// floor_divide or remainder of float32.
-ir::PrimFunc remainder_function(int layout, const RowValue& value);
+/// floor_divide or remainder of float32 and float64.
+ir::PrimFunc remainder_function(Elem e, int layout, const RowValue& value);
 
 /// One C file: the kernels' text through target c, functions with the tables' signatures, and the
 /// list `weft_kernels_<group>_<WEFT_LEVEL>`.

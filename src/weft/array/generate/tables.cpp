@@ -318,10 +318,10 @@ std::vector<Kernel> table_kernels(const std::vector<Elem>& elems) {
       for (int layout = 0; layout < layouts; ++layout) {
         static constexpr const char* suffix[] = {"", "_left", "_right"};
         const bool truth = row.truth && elem_bytes(e) >= 4 && !blocks;
-        const bool left = (op == Op::floor_divide || op == Op::remainder) && e == Elem::float32;
+        const bool left = (op == Op::floor_divide || op == Op::remainder) && dtype_of(e).is_float();
         auto value = [&](const std::vector<Expr>& in) { return no_branches(value_of(op, in)); };
         ir::PrimFunc f = truth  ? truth_function(row.arity, e, layout, value)
-                         : left ? remainder_function(layout, value)
+                         : left ? remainder_function(e, layout, value)
                                 : map_function(op, row.arity, e, result, layout, blocks);
         Kernel& kernel = add(entry(T::elementwise, k, e, layout),
                              cat("w_", row.name, tail, suffix[layout]), std::move(f));
