@@ -112,9 +112,7 @@ def test_functions():
         (ours * ours).sum().backward()
         (theirs * theirs).sum().backward()
         close(c.grad, d.grad)
-    refused(
-        weft.ShapeError, "nn.adaptive_pool.shape", "the size 0", F.adaptive_avg_pool2d, c, 0
-    )
+    refused(weft.ShapeError, "nn.adaptive_pool.shape", "the size 0", F.adaptive_avg_pool2d, c, 0)
 
 
 def test_attention_with_masks():
