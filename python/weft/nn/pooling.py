@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import math
 
-import numpy as np
-
 import weft
 
 from .._errors import error as _error
@@ -63,6 +61,8 @@ def _options(name, x, n, kernel, stride, padding, dilation):
 
 def _places(name, n, kernel, stride, padding, dilation, ceil_mode):
     """(positions of each window's taps in an axis of n entries, which of them lie inside, padded taps of each)."""
+    import numpy as np  # importing weft.nn stays quick
+
     span = dilation * (kernel - 1) + 1
     room = n + 2 * padding - span
     count = (-(-room // stride) if ceil_mode else room // stride) + 1
@@ -91,12 +91,16 @@ def _windowed(x, axis, at):
 
 def _largest(x, axis, at, inside):
     """The largest of each window; taps outside stand for the window's first tap inside."""
+    import numpy as np  # importing weft.nn stays quick
+
     first = np.take_along_axis(at, inside.argmax(1)[:, None], 1)
     return _windowed(x, axis, np.where(inside, at, first)).max(axis + 1)
 
 
 def _summed(x, axis, at, weight):
     """Sums of each window's taps times their weights."""
+    import numpy as np  # importing weft.nn stays quick
+
     y = _windowed(x, axis, np.clip(at, 0, x.shape[axis] - 1))
     shape = (*at.shape, *(1,) * (x.ndim - axis - 1))
     weight = weft.asarray(weight.reshape(shape), dtype=x.dtype, device=x.device)
@@ -125,6 +129,8 @@ def _max_pool(n, name, x, kernel, stride, padding, dilation, ceil_mode):
 
 
 def _avg_pool(n, name, x, kernel, stride, padding, ceil_mode, count_include_pad, divisor_override):
+    import numpy as np  # importing weft.nn stays quick
+
     options = _options(name, x, n, kernel, stride, padding, 1)
     if _plain_square(x, n, options, ceil_mode) and divisor_override is None:
         return x.windows(options[0][1], options[0][1], options[0][2]).mean((4, 5))
@@ -137,6 +143,8 @@ def _avg_pool(n, name, x, kernel, stride, padding, ceil_mode, count_include_pad,
 
 
 def _adaptive(n, name, x, output_size, take):
+    import numpy as np  # importing weft.nn stays quick
+
     sizes = _each(output_size, n)
     legal = len(sizes) == n and all(s is None or (isinstance(s, int) and s > 0) for s in sizes)
     if not legal or x.ndim not in (n + 1, n + 2):
