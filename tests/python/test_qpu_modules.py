@@ -81,6 +81,27 @@ def test_cmake_recipe(tmp_path, recipe):
     assert out.strip() == "[0.0, 1.0, 2.0]"
 
 
+def test_the_page_s_module(tmp_path, recipe):
+    """docs/targets/qpu.md: its program as it stands there, by two lines of CMake and nothing else."""
+    page = (EXAMPLES.parents[1] / "docs" / "targets" / "qpu.md").read_text()
+    program = page.split("```cpp not-run: tests/python/test_qpu_modules.py builds it\n")[1]
+    (tmp_path / "my_ops.cpp").write_text(program.split("```")[0])
+    include = run(sys.executable, "-m", "weft.qpu", "cmake", cwd=tmp_path).strip()
+    (tmp_path / "CMakeLists.txt").write_text(
+        f'cmake_minimum_required(VERSION 3.20)\nproject(my_ops CXX)\ninclude("{include}")\n'
+        "weft_qpu_module(my_ops my_ops.cpp)\n"
+    )
+    folder = pathlib.Path(sys.prefix)
+    run("cmake", "-S", tmp_path, "-B", tmp_path / "b", f"-DPython_ROOT_DIR={folder}")
+    run("cmake", "--build", tmp_path / "b")
+    out = run(
+        sys.executable, "-c",
+        "import numpy as np, my_ops; print(*[int(my_ops.scale(np.arange(n), 2).sum()) for n in (0, 1, 17, 200)])",
+        cwd=tmp_path / "b",
+    )  # fmt: skip
+    assert out.split() == ["0", "0", "272", "39800"]
+
+
 LENGTHS = [0, 1, 15, 16, 17, 64, 100, 191, 192, 193, 1000]
 
 

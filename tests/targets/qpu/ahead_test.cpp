@@ -221,6 +221,52 @@ TEST(QpuAhead, an_interrupt_ends_it) {
   }
 }
 
+// Results that instructions of the literal engine's receive, in a loop around which others wait.
+TEST(QpuAhead, literal_instructions_receive) {
+  std::vector<hw::Instr> code = hw::assemble(
+      "mov ra28, unif\nmov ra0, unif\nmov r0, elem\nshl r0, r0, #2\nadd r1, ra0, r0\n"
+      "mov tmu0_s, r1\nmov tmu1_s, r1\nmov tmu0_s, r1\n");
+  const std::size_t top = code.size();
+  auto more = [&](const std::string& text) {
+    for (const hw::Instr& i : hw::assemble(text)) code.push_back(i);
+  };
+  more(
+      "mov tmu0_s, r1\nadd r1, r1, #8\nmov ra5, r0; nop; ldtmu0; pack=1\nmov tmu1_s, r1\n"
+      "nop; nop; ldtmu1\nsub ra28, ra28, #1; nop; sf\nnop\nnop\nnop\nbra.anynz rel, 0\n");
+  code.back().imm = static_cast<std::uint32_t>(
+      (static_cast<std::int64_t>(top) - static_cast<std::int64_t>(code.size()) - 3) * 8);
+  more(
+      "nop\nnop\nnop\nnop; nop; ldtmu0\nmov ra6, r0; nop; ldtmu1; pack=2\nnop; nop; ldtmu0\n"
+      "nop; nop; thrend\nnop\nnop\n");
+  runtime::Binary binary;
+  binary.format = "qpu";
+  binary.metadata = Json::object();
+  binary.metadata["uniforms"] = Json(Json::Array{"900", "p0"});
+  for (const hw::Instr& i : code) {
+    const hw::Code word = hw::encode(i);
+    binary.bytes.append(reinterpret_cast<const char*>(&word), 8);
+  }
+  ASSERT_TRUE(hw::validate(code).empty())
+      << hw::violation_error(hw::validate(code)[0], code).what();
+  std::string first;
+  for (auto [engine, threads] :
+       {Way{hw::Engine::oracle, 1}, {hw::Engine::translated, 1}, {hw::Engine::translated, 2}}) {
+    if (engine == hw::Engine::translated && !hw::translation_missing().empty()) continue;
+    hw::EmulatorOptions o;
+    o.engine = engine, o.threads = threads, o.count_instructions = false;
+    o.optimisation = 0, o.file_cache = false, o.memory_bytes = 1 << 20;
+    hw::Emulator machine(o);
+    sim::Launch launch;
+    launch.pointers = {machine.memory().allocate(1 << 14, 64)};
+    launch.extents = {12};
+    const auto result = machine.run(machine.load(binary), launch, {});
+    const std::string left = cat(result.cycles, "\n", machine.stats().table());
+    if (first.empty()) first = left;
+    EXPECT_EQ(left, first) << threads;
+    EXPECT_EQ(machine.stats().get("instructions"), 12 * (8 + 900 * 13 + 6)) << threads;
+  }
+}
+
 TEST(QpuAhead, what_looks_at_time_runs_on_one_thread) {
   auto program = [](const std::string& text) {
     std::vector<hw::Code> words;

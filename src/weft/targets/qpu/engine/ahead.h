@@ -32,8 +32,8 @@ class Ahead {
   Ahead& operator=(const Ahead&) = delete;
 
   /// Runs what Machine::begin_launch has prepared, but for the QPUs. False: memory, VPM, semaphores
-  /// and counters are as before, and one thread must do it. Throws what an interrupt throws; then they
-  /// are as before too.
+  /// and counters are as before, and one thread must do it. Throws what an interrupt throws; then
+  /// they are as before too.
   bool run(FastProgram& fast, int active, std::int64_t limit_cycles);
 
  private:
