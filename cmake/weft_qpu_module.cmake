@@ -8,7 +8,11 @@
 #     OUTPUT_STRIP_TRAILING_WHITESPACE OUTPUT_VARIABLE weft_cmake COMMAND_ERROR_IS_FATAL ANY)
 #   include("${weft_cmake}")
 #   weft_qpu_module(dot_cpp dot.cpp)
+# Where nobody has looked for Python yet, the function does.
 function(weft_qpu_module name)
+  if(NOT Python_EXECUTABLE OR NOT COMMAND Python_add_library)
+    find_package(Python 3.8 REQUIRED COMPONENTS Interpreter Development.Module)
+  endif()
   foreach(what include library)
     execute_process(COMMAND "${Python_EXECUTABLE}" -m weft.qpu ${what}
       OUTPUT_STRIP_TRAILING_WHITESPACE OUTPUT_VARIABLE weft_${what} COMMAND_ERROR_IS_FATAL ANY)

@@ -146,14 +146,16 @@ def torch_methods(weft):
         re.match(r"def (\w+)", line)[1] for line in TENSOR["methods"] if line.startswith("def ")
     }
     out = ""
-    for name in [*weft._torch_methods.NAMES, "neg", "negative"]:
+    names = [*weft._torch_methods.NAMES, *"neg negative type is_contiguous stride cuda".split()]
+    names += [f"logical_{n}" for n in ("and", "or", "xor")] + [f"{n}_" for n in weft._inplace.AGAIN]
+    for name in names:
         if name in told:
             continue
         parts, keywords = ["self"], False
         for p in list(inspect.signature(getattr(weft.Tensor, name)).parameters.values())[1:]:
             if p.kind is p.KEYWORD_ONLY and not keywords:
                 parts, keywords = [*parts, "*"], True
-            star = "*" if p.kind is p.VAR_POSITIONAL else ""
+            star = {p.VAR_POSITIONAL: "*", p.VAR_KEYWORD: "**"}.get(p.kind, "")
             keywords = keywords or bool(star)
             value = "" if p.default is p.empty else f" = {default(p.default)}"
             parts.append(f"{star}{p.name}: Any{value}")

@@ -103,6 +103,25 @@ _STEPS = {
 }
 
 
+def _again(name):
+    """A method that gives a new tensor, as one that changes the tensor."""
+
+    def method(self, *args, **kwargs):
+        _may_change(self, f"{name}_")
+        plain = Tensor(_plain(self), requires_grad=False)
+        return _replace(self, getattr(plain, name)(*map(_plain, args), **kwargs), f"{name}_")
+
+    method.__doc__ = f"The elements become those of {name}(...); returns self."
+    return method
+
+
+AGAIN = (
+    "abs neg exp log sqrt rsqrt square reciprocal sigmoid tanh relu sin cos floor ceil round trunc sign erf expm1 log1p "
+    "clip clamp_min clamp_max masked_fill index_fill index_add scatter scatter_add lerp addcmul addcdiv "
+    "nan_to_num tril triu bernoulli fmod cumsum"
+).split()
+
+
 def _augmented(symbol, name):
     def method(self, other):
         if _core.grad_enabled():  # part of the graph: x = x + y, a new tensor
@@ -122,6 +141,10 @@ for _class in (Tensor, NDArray):
         _made = _step(_name, _function)
         _made.__name__ = _made.__qualname__ = _name
         setattr(_class, _name, _made)
+for _name in AGAIN:
+    _made = _again(_name)
+    _made.__name__ = _made.__qualname__ = f"{_name}_"
+    setattr(Tensor, f"{_name}_", _made)
 for _symbol, _dunder, _name in (
     ("+=", "__iadd__", "add_"),
     ("-=", "__isub__", "sub_"),

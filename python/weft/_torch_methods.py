@@ -556,3 +556,61 @@ def _negative(self):
 
 
 Tensor.neg = Tensor.negative = _negative
+
+
+def _masks(name, symbol):
+    def method(self, other):
+        out = getattr(_weft(), name)(self.data, _plain(other))
+        return Tensor(out, requires_grad=False)
+
+    method.__doc__ = f"self {symbol} other of masks and integers, without gradient."
+    return method
+
+
+def _invert(self):
+    """Each bit of a mask or of integers turned, without gradient."""
+    return Tensor(_weft().bitwise_invert(self.data), requires_grad=False)
+
+
+for _dunder, _name, _symbol in (
+    ("and", "bitwise_and", "&"),
+    ("or", "bitwise_or", "|"),
+    ("xor", "bitwise_xor", "^"),
+):
+    setattr(Tensor, f"__{_dunder}__", _masks(_name, _symbol))
+    setattr(Tensor, f"__r{_dunder}__", _masks(_name, _symbol))
+    setattr(Tensor, f"logical_{_dunder}", _masks(f"logical_{_dunder}", _dunder))
+Tensor.__invert__ = _invert
+
+_flip = Tensor.flip
+
+
+def flip(self, *axes, dims=None):
+    """With axes reversed; `dims` is PyTorch's name of them."""
+    axes = axes if dims is None else dims if isinstance(dims, (tuple, list)) else (dims,)
+    axes = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes
+    return _flip(self, *axes)
+
+
+def type_(self, dtype):
+    """As another element type."""
+    return self.astype(dtype)
+
+
+def is_contiguous(self):
+    """Do the elements lie in order without gaps?"""
+    return self.data.is_contiguous()
+
+
+def stride(self, dim=None):
+    """The steps of the axes, in elements."""
+    return self.data.strides if dim is None else self.data.strides[_axis(self, dim)]
+
+
+def cuda(self):
+    """As to("cuda:0"). Raises DeviceError without one."""
+    return self.to("cuda:0")
+
+
+Tensor.flip, Tensor.type, Tensor.is_contiguous = flip, type_, is_contiguous
+Tensor.stride, Tensor.cuda = stride, cuda

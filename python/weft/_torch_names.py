@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""PyTorch's names of arguments, dim and keepdim, beside the standard's axis and keepdims."""
+"""PyTorch's names of arguments, dim and keepdim, beside the standard's axis and keepdims; and the axis by position, as
+NumPy takes it."""
 
 from __future__ import annotations
 
@@ -36,12 +37,16 @@ def _names(f):
 
 def understanding(f, name=""):
     """f, which takes PyTorch's names as well. Its signature stays the standard's."""
-    names = _names(f)
-    if not names or "dim" in inspect.signature(f).parameters:
+    names, own = _names(f), inspect.signature(f).parameters
+    if not names or "dim" in own:
         return f
+    positional = sum(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in own.values())
+    free = "axis" in own and own["axis"].kind is inspect.Parameter.KEYWORD_ONLY
 
     @functools.wraps(f)
     def call(*args, **kwargs):
+        if free and len(args) == positional + 1 and "axis" not in kwargs:
+            *args, kwargs["axis"] = args
         if kwargs and not names.keys().isdisjoint(kwargs):
             for theirs in names.keys() & kwargs.keys():
                 ours = names[theirs]

@@ -356,11 +356,12 @@ def test_the_first_largest_element_is_found_across_threads(threads, columns, rng
     np.testing.assert_array_equal(largest.numpy(), values.max(1))
 
 
-def test_a_halo_fetched_by_one_loop_takes_its_own_size():
-    f = T.from_source("""
+@pytest.mark.parametrize("rows, columns", [(72, 96), (70, 91), (65, 81), (9, 17)])
+def test_a_halo_fetched_by_one_loop_takes_its_own_size(rows, columns):
+    f = T.from_source(f"""
 @T.prim_func
-def main(A: T.Buffer((76, 100), "float32"), C: T.Buffer((72, 96), "float32")):
-    for i, j in T.grid(72, 96):
+def main(A: T.Buffer(({rows + 4}, {columns + 4}), "float32"), C: T.Buffer(({rows}, {columns}), "float32")):
+    for i, j in T.grid({rows}, {columns}):
         with T.block("c"):
             vi, vj = T.axis.remap("SS", [i, j])
             C[vi, vj] = A[vi, vj] + A[vi + 4, vj + 4]
@@ -377,11 +378,47 @@ def main(A: T.Buffer((76, 100), "float32"), C: T.Buffer((72, 96), "float32")):
     for loop, axis in ((i0, "blockIdx.y"), (j0, "blockIdx.x"), (i1, "threadIdx.y"), (j1, "threadIdx.x"),
                        (y, "threadIdx.y"), (x, "threadIdx.x")):  # fmt: skip
         sch.bind(loop, axis)
-    assert "A_shared[240]" in weft.build(sch, target="metal").source()  # 12 x 20
-    a = RNG.standard_normal((76, 100)).astype(np.float32)
-    expected = a[:72, :96] + a[4:, 4:]
-    np.testing.assert_array_equal(run(sch, "ref", a, shape=(72, 96)), expected)
+    if rows > 64:  # 12 x 20
+        assert "A_shared[240]" in weft.build(sch, target="metal").source()
+    a = RNG.standard_normal((rows + 4, columns + 4)).astype(np.float32)
+    expected = a[:rows, :columns] + a[4:, 4:]
+    np.testing.assert_array_equal(run(sch, "ref", a, shape=(rows, columns)), expected)
     for target in gpu_targets():
         np.testing.assert_array_equal(
-            run(sch, target, a, shape=(72, 96), device=f"{target}:0"), expected
+            run(sch, target, a, shape=(rows, columns), device=f"{target}:0"), expected
         )
+
+
+@pytest.mark.parametrize("count, why", [(240, None), (239, "not_covered")])
+def test_a_halo_fetched_over_an_edge_must_be_whole(count, why):
+    """What an edge cuts off nobody reads; one element less than the halo is refused."""
+    f = T.from_source(f"""
+@T.prim_func
+def main(A: T.Buffer((74, 95), "float32"), C: T.Buffer((70, 91), "float32")):
+    S = T.alloc_buffer((74, 95), "float32", scope="shared")
+    for i0, j0 in T.grid(9, 6):
+        for x, y in T.grid(16, 16):
+            with T.block("S"):
+                v0 = T.axis.spatial(74, i0 * 8 + (x * 16 + y) // 20)
+                v1 = T.axis.spatial(95, j0 * 16 + (x * 16 + y) % 20)
+                T.where(i0 * 8 + (x * 16 + y) // 20 < 74 and j0 * 16 + (x * 16 + y) % 20 < 95 and x * 16 + y < {count})
+                S[v0, v1] = A[v0, v1]
+        for i1, j1 in T.grid(8, 16):
+            with T.block("c"):
+                vi = T.axis.spatial(70, i0 * 8 + i1)
+                vj = T.axis.spatial(91, j0 * 16 + j1)
+                T.where(i0 * 8 + i1 < 70 and j0 * 16 + j1 < 91)
+                C[vi, vj] = S[vi, vj] + S[vi + 4, vj + 4]
+""")
+    sch = weft.Schedule(f)
+    i0, j0, *_ = sch.get_loops("c")
+    if why:
+        with pytest.raises(weft.ScheduleError) as refused:
+            sch.bind(i0, "blockIdx.y")
+        assert refused.value.code == f"schedule.bind.{why}"
+        return
+    sch.bind(i0, "blockIdx.y")
+    sch.bind(j0, "blockIdx.x")
+    a = RNG.standard_normal((74, 95)).astype(np.float32)
+    expected = a[:70, :91] + a[4:, 4:]
+    np.testing.assert_array_equal(run(sch, "ref", a, shape=(70, 91)), expected)

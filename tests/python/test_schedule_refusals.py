@@ -286,3 +286,26 @@ for i, k in T.grid(8, 4):
     _, k = sch.get_loops("C")
     code = "schedule.decompose_reduction.predicate"
     check(sch, code, "", lambda: sch.decompose_reduction("C", k))
+
+
+def test_inlining_does_not_grow_without_end():
+    """Stages that read the one before twice: each that disappears doubles the next."""
+    from weft import te
+
+    a = te.placeholder((8,), "float32", name="A")
+    x, stages = a, 16
+    for k in range(stages):
+        x = te.compute((8,), lambda i, p=x: p[i] + p[i], name=f"B{k}")
+    sch = weft.Schedule(te.create_prim_func([a, x]))
+    done = 0
+    with pytest.raises(weft.ScheduleError):
+        for done in range(stages - 1):
+            sch.compute_inline(f"B{done}")
+    assert 10 <= done <= 13
+    code = "schedule.compute_inline.size"
+    check(
+        sch,
+        code,
+        "expressions, which each use would repeat",
+        lambda: sch.compute_inline(f"B{done}"),
+    )

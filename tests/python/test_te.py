@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import weft
 import weft._core as core
-from weft import te
+from weft import script, te
 
 INTEGER = {"shift_left", "shift_right", "bitwise_and", "bitwise_or", "bitwise_xor", "bitwise_not"}
 INTEGER |= {"popcount", "clz", "mulhi"}
@@ -344,3 +344,91 @@ def test_expressions_have_a_limit_of_levels():
     for _ in range(10**4):  # nothing grows: builders fold
         x = (x + 0) * 1
     assert str(x) == str(i)
+
+
+# ---- parts that occur many times
+
+TIMES = {
+    "doubled": (20, lambda x: x + x),
+    "halved again": (300, lambda x: (x + x) * 0.5),
+    "both arms": (40, lambda x: te.Select(x > 100.0, x * 0.5, x + x)),
+    "through a function": (30, lambda x: te.exp(x * 0.0) + x * x * 0.001),
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+@pytest.mark.parametrize("target", ["ref", "c", "cpu"])
+def test_what_is_written_twice_is_computed_once(name, target):
+    """x = x + x twenty times is a tree of a million places and twenty-one values."""
+    times, step = TIMES[name]
+    a = te.placeholder((8,), "float32", name="A")
+
+    def body(i):
+        x = a[i]
+        for _ in range(times):
+            x = step(x)
+        return x
+
+    f = te.create_prim_func([a, te.compute((8,), body, name="C")])
+    text = f.script()
+    assert len(text) < 200 * times + 2000 and "part1: T.float32" in text
+    assert weft.ir.structural_equal(script.from_source(text), f)
+    sch = weft.Schedule(f)
+    (i,) = sch.get_loops("C")
+    _, inner = sch.split(i, [None, 4])
+    sch.vectorize(inner)
+    device = weft.device("ref" if target == "ref" else "cpu")
+    x = np.arange(1, 9, dtype=np.float32) / 8
+    given, got = weft.asarray(x, device=device), weft.zeros((8,), device=device)
+    weft.build(sch, target=target)["main"](given, got)
+    numpy_step = {
+        "both arms": lambda v: np.where(v > 100, v * np.float32(0.5), v + v),
+        "through a function": lambda v: 1 + v * v * np.float32(0.001),
+    }.get(name, step)
+    for _ in range(times):
+        x = numpy_step(x)
+    np.testing.assert_allclose(got.numpy(), x, rtol=1e-5)
+
+
+def test_sums_of_what_is_written_twice():
+    a = te.placeholder((4, 8), "float32", name="A")
+    k = te.reduce_axis((0, 8), name="k")
+
+    def body(i):
+        x = a[i, k]
+        for _ in range(50):
+            x = (x + x) * 0.5
+        return te.sum(x, axis=k)
+
+    f = te.create_prim_func([a, te.compute((4,), body, name="C")])
+    sch = weft.Schedule(f)
+    sch.decompose_reduction("C", sch.get_loops("C")[1])
+    x, got = np.random.default_rng(3).random((4, 8), np.float32), weft.zeros((4,))
+    weft.build(sch, target="cpu")["main"](weft.asarray(x), got)
+    np.testing.assert_allclose(got.numpy(), x.sum(1), rtol=1e-5)
+    sch = weft.Schedule(f)
+    with pytest.raises(weft.ScheduleError) as refused:
+        sch.rfactor(sch.get_loops("C")[1], 0)
+    assert refused.value.code == "schedule.rfactor.combiner"
+
+
+def test_what_only_an_arm_needs_stays_there():
+    """Parts of an arm are not computed early: there they would read outside the buffer. Too many are refused."""
+
+    def program(times):
+        a = te.placeholder((8,), "float32", name="A")
+
+        def body(i):
+            x = a[i - 1]
+            for _ in range(times):
+                x = x + x
+            return te.if_then_else(i > 0, x, a[i])
+
+        return te.create_prim_func([a, te.compute((8,), body, name="C")])
+
+    x, got = np.arange(1, 9, dtype=np.float32), weft.zeros((8,))
+    weft.build(program(10), target="cpu")["main"](weft.asarray(x), got)
+    np.testing.assert_array_equal(got.numpy(), [1, *(x[:-1] * 1024)])
+    with pytest.raises(weft.Error, match="a tree of more than 10\\^12 expressions") as refused:
+        program(60)
+    assert refused.value.code == "te.compute.size" and "Select" in refused.value.help

@@ -191,3 +191,77 @@ def test_methods_refuse():
         (weft.IndexError, "tensor.dim", "axis 2", lambda: x.unfold(2, 1, 1)),
     ]:
         assert text in str(refusal.refused(kind, code, call))
+
+
+def test_masks_are_combined():
+    x, y = weft.Tensor(M), torch.tensor(M, requires_grad=True)
+    for f in (
+        lambda t: (t > 0) & (t < 1),
+        lambda t: (t > 1) | ~(t > 0),
+        lambda t: (t > 0) ^ (t > 1),
+        lambda t: t.gt(0).logical_and(t.lt(1)) if t is y else (t > 0).logical_and(t < 1),
+    ):
+        np.testing.assert_array_equal(f(x).numpy(), f(y).numpy())
+    picked, theirs = x[(x > 0) & (x < 1)], y[(y > 0) & (y < 1)]
+    (picked * picked).sum().backward()
+    (theirs * theirs).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy())
+    assert (True & (x > 0)).numpy().tolist() == (M > 0).tolist()
+
+
+CHANGES = [
+    ("abs_", ()),
+    ("sqrt_", ()),
+    ("sigmoid_", ()),
+    ("masked_fill_", (BITS, 3.0)),
+    ("scatter_", (1, INDEX, 7.0)),
+    ("scatter_add_", (0, INDEX, M[:2].copy())),
+    ("index_add_", (0, np.array([3, 1, 1]), M[:3].copy())),
+    ("lerp_", (M + 2, 0.3)),
+    ("addcmul_", (M, M + 1)),
+    ("tril_", ()),
+    ("clip_", (-0.5, 0.5)),
+]
+
+
+@pytest.mark.parametrize("name, args", CHANGES, ids=[c[0] for c in CHANGES])
+def test_methods_that_change_the_tensor(name, args):
+    x, y = weft.Tensor(M, requires_grad=False), torch.tensor(M)
+    assert getattr(x, name)(*[converted(a, weft) for a in args]) is x
+    with torch.no_grad():
+        getattr(y, name)(*[converted(a, torch) for a in args])
+    np.testing.assert_allclose(x.numpy(), y.numpy(), equal_nan=True)
+    parameter = weft.Tensor(M)
+    call = getattr(parameter, name)
+    error = refusal.refused(
+        weft.ArgumentError, "tensor.inplace.graph", call, *[converted(a, weft) for a in args]
+    )
+    assert name in str(error)
+    with weft.no_grad():
+        call(*[converted(a, weft) for a in args])
+    np.testing.assert_allclose(parameter.numpy(), y.numpy(), equal_nan=True)
+
+
+def test_small_words_of_torch():
+    x, y = weft.Tensor(C), torch.tensor(C)
+    assert x.stride() == y.stride() and x.stride(1) == 5 and x.is_contiguous()
+    assert not x.transpose(0, 1).is_contiguous() and x.type("float32").dtype == weft.float32
+    np.testing.assert_array_equal(x.flip(dims=(0, 2)).numpy(), y.flip(dims=(0, 2)).numpy())
+    np.testing.assert_array_equal(x.flip(1).numpy(), y.flip(1).numpy())
+    np.testing.assert_array_equal(x.flip((0, 1)).numpy(), y.flip((0, 1)).numpy())
+    assert weft.zeros(2, 3).shape == weft.ones(2, 3).shape == weft.empty(2, 3).shape == (2, 3)
+    for name in ("zeros", "ones", "empty"):
+        make = getattr(weft, name)
+        error = refusal.refused(weft.ArgumentError, f"array.{name}.shape", make, 3, "float32")
+        assert "'float32'" in str(error) and "dtype=" in error.help
+
+
+@pytest.mark.parametrize(
+    "name", "sum max argmax softmax sort cumulative_sum flip concat std".split()
+)
+def test_the_axis_by_position(name):
+    x = [weft.asarray(M)] * 2 if name == "concat" else weft.asarray(M)
+    f = getattr(weft, name)
+    np.testing.assert_array_equal(f(x, 1).numpy(), f(x, axis=1).numpy())
+    with pytest.raises(TypeError):
+        f(x, 1, 2)

@@ -725,5 +725,5 @@ comptime { @bind_local_task(main_task, main_id); @activate(main_id); }
         ),
     ]:
         with pytest.raises(weft.Error) as caught:
-            compiled(tmp_path, layout, program, dims=(1, 1), pe_name="pe.csl")
+            compiled(tmp_path, layout, program, pe_name="pe.csl")
         assert caught.value.code == code and text in str(caught.value)

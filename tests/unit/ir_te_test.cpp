@@ -208,12 +208,18 @@ TEST(Te, RefusalsSayWhatIsWrong) {
             {},
             [&](const Vars&) {
               Expr e = a(k.var);
-              for (int n = 0; n < 100'000; ++n) e = e + a(k.var);
+              for (int n = 0; n < 2'000; ++n) e = e + a(k.var);
               return e;
             },
             "C");
       },
       "te.compute.depth", "the body of \"C\" is nested deeper than 1000");
+  refused(
+      [&] {
+        Expr e = a(k.var);
+        for (int n = 0; n < 1'000'000; ++n) e = e + a(k.var);
+      },
+      "ir.build.depth", "nested deeper than 4000 levels");
   refused([&] { placeholder({make_int(-1)}, dtypes::float32, "P"); }, "te.shape",
           "dimension 0 of \"P\" is -1");
   refused([&] { a(make_int(0), make_int(0)); }, "ir.load.rank", "\"A\" has 1 dimensions, but 2");

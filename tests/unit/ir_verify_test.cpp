@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/ir/atomic.h"
 #include "weft/ir/build.h"
+#include "weft/ir/compare.h"
 #include "weft/ir/text.h"
 #include "weft/ir/verify.h"
 #include "weft/ir/visit.h"
@@ -52,6 +53,48 @@ TEST(IrVerify, AcceptsEveryProgramOfTheCollection) {
     IRModule m = parse_module(text);
     Verdict v = verify(m);
     EXPECT_FALSE(v.has_value()) << render(*v);
+  }
+}
+
+/// x of one level, `levels` of them through `more`.
+Expr tower(const Var& x, int levels, const std::function<Expr(Expr)>& more) {
+  Expr out = x;
+  while (out->depth < levels) out = more(std::move(out));
+  return out;
+}
+
+TEST(IrVerify, ExpressionsHaveALimitOfLevels) {
+  Parts p;
+  const Var x = make_var("x", dtypes::float32);
+  const Expr one = p.one, yes = make_var("c", dtypes::boolean);
+  const std::vector<std::function<Expr(Expr)>> ways = {
+      [&](Expr e) { return std::move(e) + one; },
+      [&](Expr e) { return one - std::move(e); },
+      [&](Expr e) { return make_ref<const CastNode>(dtypes::float32, std::move(e)); },
+      [&](Expr e) { return call("exp", {std::move(e)}); },
+      [&](Expr e) { return select(yes, one, std::move(e)); },
+      [&](Expr e) { return let(make_var("y", dtypes::float32), one, std::move(e)); },
+      [&](Expr e) {
+        return load(p.a, {p.i, cast(dtypes::int64, std::move(e))});
+      },
+      [&](Expr e) { return if_then_else(yes, std::move(e), one); },
+  };
+  for (const auto& more : ways) {
+    try {
+      tower(x, kMaxExprDepth + 1, more);
+      ADD_FAILURE() << "no limit";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), "ir.build.depth") << e.what();
+      EXPECT_NE(std::string(e.what()).find("deeper than 4000 levels"), std::string::npos);
+    }
+    // What is just allowed can be walked.
+    const Expr deep = tower(x, kMaxExprDepth - 2, more);
+    EXPECT_NE(structural_hash(deep), 0u);
+    EXPECT_TRUE(same_expr(deep, tower(x, kMaxExprDepth - 2, more)) || deep->kind == ExprKind::let);
+    EXPECT_GT(print(deep).size(), 4000u);
+    EXPECT_GE(substitute(deep, {{p.v.get(), one}})->depth, kMaxExprDepth - 2);
+    EXPECT_TRUE(verify(p.func(p.loop(make_ref<const StoreNode>(p.a, deep, Exprs{p.i, p.i}))))
+                    .has_value());  // "x" is nobody's
   }
 }
 

@@ -27,18 +27,33 @@ def from_dlpack(x, /, *, device=None, copy=None):
     return _core._from_dlpack(x, device, copy)
 
 
-def empty(shape, *, dtype=None, device=None):
+def _shape(name, shape, more):
+    """A shape given extent by extent, as PyTorch takes it."""
+    if not isinstance(shape, int) or not all_int(*more):
+        raise _error(
+            _core.ArgumentError,
+            f"array.{name}.shape",
+            f"{name} got {shape!r} and {', '.join(map(repr, more))}",
+            ["legal: a shape, or extents one by one"],
+            help="name the type: dtype=...",
+        )
+    return (shape, *more)
+
+
+def empty(shape, *more, dtype=None, device=None):
     """An array with unset elements."""
-    return _core._empty(shape, dtype, device)
+    return _core._empty(_shape("empty", shape, more) if more else shape, dtype, device)
 
 
-def zeros(shape, *, dtype=None, device=None):
+def zeros(shape, *more, dtype=None, device=None):
     """An array of zeros."""
+    shape = _shape("zeros", shape, more) if more else shape
     return _core._full(shape, 0, _float32 if dtype is None else dtype, device)
 
 
-def ones(shape, *, dtype=None, device=None):
+def ones(shape, *more, dtype=None, device=None):
     """An array of ones."""
+    shape = _shape("ones", shape, more) if more else shape
     return _core._full(shape, 1, _float32 if dtype is None else dtype, device)
 
 

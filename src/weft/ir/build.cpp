@@ -73,6 +73,13 @@ std::uint64_t fresh_block_id() {
   return next++;
 }
 
+void refuse_depth(DType type) {
+  throw Error(ErrorKind::value, "ir.build.depth",
+              cat("an expression of type ", to_string(type), " is nested deeper than ",
+                  kMaxExprDepth, " levels"))
+      .help("store an inner part in a buffer, compute it as a tensor of its own, or loop");
+}
+
 Var make_var(std::string name, DType type) {
   return make_ref<const VarNode>(std::move(name), type);
 }

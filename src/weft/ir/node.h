@@ -18,6 +18,7 @@
 // point when all R iters are at their minimum. `predicate` false skips the instance. Identity: a
 // Var is its node; a Block keeps its `id` across rewrites; a loop is known by its variable.
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -79,15 +80,38 @@ enum class StmtKind : std::uint8_t {
   collective,
 };
 
+/// Levels of an expression: what walks one, and what frees one, calls itself once a level.
+inline constexpr int kMaxExprDepth = 4000;
+/// Error(value, "ir.build.depth").
+[[noreturn]] void refuse_depth(DType type);
+
 struct ExprNode : RefCounted {
   const ExprKind kind;
   const DType dtype;
+  const std::uint16_t depth;  // levels, this one included
 
  protected:
-  ExprNode(ExprKind k, DType t) : kind(k), dtype(t) {}
+  ExprNode(ExprKind k, DType t, int below = 0)
+      : kind(k), dtype(t), depth(static_cast<std::uint16_t>(below + 1)) {
+    if (below >= kMaxExprDepth) refuse_depth(t);
+  }
 };
 using Expr = Ref<const ExprNode>;
 using Exprs = std::vector<Expr>;
+
+/// Levels of the deepest of some expressions; null counts nothing.
+inline int depth_of(const Expr& e) { return e ? e->depth : 0; }
+inline int depth_of(const Expr& a, const Expr& b) {
+  const int x = depth_of(a), y = depth_of(b);
+  return x < y ? y : x;
+}
+inline int depth_of(const Exprs& list) {
+  int out = 0;
+  for (const Expr& e : list) {
+    if (e && e->depth > out) out = e->depth;
+  }
+  return out;
+}
 
 struct StmtNode : RefCounted {
   const StmtKind kind;
@@ -127,24 +151,24 @@ struct StringImmNode final : ExprNode {
 
 struct CastNode final : ExprNode {
   Expr value;
-  CastNode(DType t, Expr v) : ExprNode(ExprKind::cast, t), value(std::move(v)) {}
+  CastNode(DType t, Expr v) : ExprNode(ExprKind::cast, t, depth_of(v)), value(std::move(v)) {}
 };
 
 struct BinaryNode final : ExprNode {
   Expr a, b;
   BinaryNode(ExprKind k, DType t, Expr x, Expr y)
-      : ExprNode(k, t), a(std::move(x)), b(std::move(y)) {}
+      : ExprNode(k, t, depth_of(x, y)), a(std::move(x)), b(std::move(y)) {}
 };
 
 struct NotNode final : ExprNode {
   Expr a;
-  explicit NotNode(Expr x) : ExprNode(ExprKind::not_, x->dtype), a(std::move(x)) {}
+  explicit NotNode(Expr x) : ExprNode(ExprKind::not_, x->dtype, depth_of(x)), a(std::move(x)) {}
 };
 
 struct SelectNode final : ExprNode {
   Expr condition, a, b;
   SelectNode(Expr c, Expr x, Expr y)
-      : ExprNode(ExprKind::select, x->dtype),
+      : ExprNode(ExprKind::select, x->dtype, std::max(depth_of(c), depth_of(x, y))),
         condition(std::move(c)),
         a(std::move(x)),
         b(std::move(y)) {}
@@ -154,7 +178,7 @@ struct CallNode final : ExprNode {
   std::string op;  // a name of intrinsics.def or of a function of the module
   Exprs args;
   CallNode(DType t, std::string o, Exprs a)
-      : ExprNode(ExprKind::call, t), op(std::move(o)), args(std::move(a)) {}
+      : ExprNode(ExprKind::call, t, depth_of(a)), op(std::move(o)), args(std::move(a)) {}
 };
 
 struct BufferNode;
@@ -164,13 +188,13 @@ struct LoadNode final : ExprNode {
   Buffer buffer;
   Exprs indices;  // only the last may be a vector
   LoadNode(DType t, Buffer b, Exprs i)
-      : ExprNode(ExprKind::load, t), buffer(std::move(b)), indices(std::move(i)) {}
+      : ExprNode(ExprKind::load, t, depth_of(i)), buffer(std::move(b)), indices(std::move(i)) {}
 };
 
 struct RampNode final : ExprNode {  // base, base + stride, ...
   Expr base, stride;
   RampNode(Expr b, Expr s, int lanes)
-      : ExprNode(ExprKind::ramp, b->dtype.with_lanes(lanes)),
+      : ExprNode(ExprKind::ramp, b->dtype.with_lanes(lanes), depth_of(b, s)),
         base(std::move(b)),
         stride(std::move(s)) {}
 };
@@ -178,14 +202,15 @@ struct RampNode final : ExprNode {  // base, base + stride, ...
 struct BroadcastNode final : ExprNode {
   Expr value;
   BroadcastNode(Expr v, int lanes)
-      : ExprNode(ExprKind::broadcast, v->dtype.with_lanes(lanes)), value(std::move(v)) {}
+      : ExprNode(ExprKind::broadcast, v->dtype.with_lanes(lanes), depth_of(v)),
+        value(std::move(v)) {}
 };
 
 struct LetNode final : ExprNode {
   Var var;
   Expr value, body;
   LetNode(Var x, Expr v, Expr b)
-      : ExprNode(ExprKind::let, b->dtype),
+      : ExprNode(ExprKind::let, b->dtype, depth_of(v, b)),
         var(std::move(x)),
         value(std::move(v)),
         body(std::move(b)) {}
@@ -244,7 +269,8 @@ struct ReduceNode final : ExprNode {
   Expr condition;     // null: always
   int component = 0;  // which of the tuple this expression is
   ReduceNode(Reducer r, Exprs s, std::vector<IterVar> a, Expr c, int i)
-      : ExprNode(ExprKind::reduce, s[static_cast<std::size_t>(i)]->dtype),
+      : ExprNode(ExprKind::reduce, s[static_cast<std::size_t>(i)]->dtype,
+                 std::max(depth_of(s), depth_of(c))),
         reducer(std::move(r)),
         source(std::move(s)),
         axes(std::move(a)),

@@ -8,11 +8,14 @@
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
 #include "weft/ir/reducers.h"
+#include "weft/ir/share.h"
 #include "weft/ir/visit.h"
 
 namespace weft::ir {
 
 namespace {
+
+constexpr std::int64_t kMostPlaces = 10000;  // of a value that is looked through
 
 /// Stores at the end of Lets; values have the Lets' values put in. False on any other form.
 bool stores_of(const Stmt& s, std::vector<const StoreNode*>& out, Exprs& values) {
@@ -36,6 +39,7 @@ bool stores_of(const Stmt& s, std::vector<const StoreNode*>& out, Exprs& values)
     if (stale) return false;
     out.push_back(t);
     values.push_back(substitute(t->value, lets));
+    if (tree_size(values.back()) > kMostPlaces) return false;
   }
   return true;
 }

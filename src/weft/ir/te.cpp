@@ -8,6 +8,7 @@
 #include "weft/ir/build.h"
 #include "weft/ir/reducers.h"
 #include "weft/ir/regions.h"
+#include "weft/ir/share.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
 
@@ -60,6 +61,8 @@ void check_shape(const Exprs& shape, const std::string& name) {
 /// Every walk over expressions recurses: far deeper ones would end the process for want of stack.
 /// The text form, in which some targets keep their programs, ends here too.
 constexpr std::size_t kMaxDepth = 1000;
+/// Places of a body: the passes walk each, compilers take about a minute for as many.
+constexpr std::int64_t kMaxPlaces = 200000;
 
 /// Visits the children of one node only: they are kept for later, not walked.
 class Children final : public ir::Visitor {
@@ -98,10 +101,10 @@ void check_depth(const Expr& body, const std::string& name) {
 void check_body(const Expr& e, const std::string& name) {
   check_depth(e, name);
   auto inner = [&](const Expr& part) {
-    ir::for_each_expr(part, [&](const Expr& x) {
+    ir::for_each_distinct_expr(part, [&](const Expr& x) {
       if (x->kind == ir::ExprKind::reduce)
         refuse("te.compute.reduce",
-               cat("the body of \"", name, "\" uses a reduction inside an expression: ", print(e)),
+               cat("the body of \"", name, "\" uses a reduction inside an expression: ", print(x)),
                "compute the reduction first, as a tensor of its own");
     });
   };
@@ -360,8 +363,7 @@ class Builder {
       return;
     }
     auto follow = [&](const Expr& e) {
-      if (!e) return;
-      ir::for_each_expr(e, [&](const Expr& x) {
+      ir::for_each_distinct_expr(e, [&](const Expr& x) {
         if (const auto* l = as<ir::LoadNode>(x)) {
           const auto* r = result_of(l->buffer.get());
           if (!r)
@@ -383,6 +385,8 @@ class Builder {
     return buffers_[tensor.get()] = result_buffer(r->op, static_cast<std::size_t>(r->index));
   }
 
+  using Lets = std::vector<std::pair<Var, Expr>>;
+
   Expr translate(const Expr& e, const ir::VarMap& vars) {
     ir::BufferMap map;
     ir::for_each_expr(e, [&](const Expr& x) {
@@ -392,6 +396,35 @@ class Builder {
       if (!vars.count(v) && !scalars_.count(v)) check_var_ = v;
     }
     return ir::substitute(ir::replace_buffers(e, map), vars);
+  }
+
+  static void check_places(std::int64_t places, const std::string& name) {
+    if (places <= kMaxPlaces) return;
+    refuse("te.compute.size",
+           cat("the body of \"", name, "\" is a tree of ",
+               places < (std::int64_t{1} << 40) ? std::to_string(places) : "more than 10^12",
+               " expressions, the limit is ", kMaxPlaces),
+           "parts that an arm of if_then_else or an index repeats are not computed once: make them "
+           "a tensor of their own, or take Select, which computes both arms");
+  }
+
+  /// A value of a block: parts that occur many times are named before it, in `lets`.
+  Expr value(const Expr& e, const std::string& name, ir::VarMap& vars, Lets& lets) {
+    ir::Shared parts = ir::bind_shared(e);
+    std::int64_t places = ir::tree_size(parts.body);
+    for (const auto& [var, part] : parts.lets) places += ir::tree_size(part);
+    check_places(places, name);
+    for (const auto& [var, part] : parts.lets) {
+      lets.emplace_back(var, translate(part, vars));
+      vars[var.get()] = var;
+    }
+    return translate(parts.body, vars);
+  }
+
+  static ir::Stmt with_lets(const Lets& lets, ir::Stmt body) {
+    for (std::size_t i = lets.size(); i-- > 0;)
+      body = ir::let_stmt(lets[i].first, lets[i].second, body);
+    return body;
   }
 
   void emit(const Operation& op, std::vector<ir::Stmt>& out) {
@@ -449,7 +482,9 @@ class Builder {
         b->annotations = ir::with_annotation(b->annotations, "commutative_reducer", true);
       fill_reduction(op, reduce, vars, where, b);
     } else {
-      b->body = ir::store(result_buffer(op, index), translate(op->body[index], vars), where);
+      Lets lets;
+      Expr result = value(op->body[index], op->name, vars, lets);
+      b->body = with_lets(lets, ir::store(result_buffer(op, index), result, where));
     }
     if (check_var_) {
       refuse("te.create_prim_func.var",
@@ -466,16 +501,20 @@ class Builder {
     return s;
   }
 
-  void fill_reduction(const Operation& op, const ir::ReduceNode* r, const ir::VarMap& vars,
+  void fill_reduction(const Operation& op, const ir::ReduceNode* r, ir::VarMap& vars,
                       const Exprs& where, const Ref<ir::BlockNode>& b) {
     std::size_t n = r->source.size();
     ir::VarMap sides;
+    Lets lets;
     std::vector<ir::Stmt> init;
     Expr condition = r->condition ? translate(r->condition, vars) : nullptr;
     for (std::size_t i = 0; i < n; ++i) {
       ir::Buffer out = result_buffer(op, i);
       init.push_back(ir::store(out, r->reducer->identity[i], where));
-      Expr source = translate(r->source[i], vars);
+      // Under a condition nothing is computed early.
+      if (condition) check_places(ir::tree_size(r->source[i]), op->name);
+      Expr source =
+          condition ? translate(r->source[i], vars) : value(r->source[i], op->name, vars, lets);
       if (condition) source = ir::if_then_else(condition, source, r->reducer->identity[i]);
       sides[r->reducer->lhs[i].get()] = ir::load(out, where);
       sides[r->reducer->rhs[i].get()] = source;
@@ -491,7 +530,7 @@ class Builder {
     ir::Stmt body = ir::seq(std::move(stores));
     for (std::size_t i = n; n > 1 && i-- > 0;)
       body = ir::let_stmt(names[i], ir::substitute(r->reducer->result[i], sides), body);
-    b->body = body;
+    b->body = with_lets(lets, body);
   }
 
   std::unordered_map<const ir::BufferNode*, ir::Buffer> buffers_;

@@ -9,6 +9,7 @@
 #include "weft/base/error.h"
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
+#include "weft/ir/share.h"
 #include "weft/ir/text.h"
 #include "weft/ir/visit.h"
 
@@ -17,6 +18,8 @@ namespace weft::pass {
 using namespace ir;
 
 namespace {
+
+constexpr std::int64_t kMostPlaces = 10000;  // of an expression that is simplified
 
 class CheckBounds final : public Visitor {
  public:
@@ -28,7 +31,7 @@ class CheckBounds final : public Visitor {
     if (const auto* s = as<SelectNode>(e)) return visit(s->condition);
     if (const auto* l = as<LetNode>(e)) {
       visit(l->value);
-      values_[l->var.get()] = at(l->value);
+      know(l->var, l->value);
       return visit(l->body);
     }
     if (e->kind == ExprKind::and_ || e->kind == ExprKind::or_) return visit(as<BinaryNode>(e)->a);
@@ -41,7 +44,7 @@ class CheckBounds final : public Visitor {
       case StmtKind::let: {
         const auto* l = as<LetStmtNode>(s);
         visit(l->value);
-        values_[l->var.get()] = at(l->value);
+        know(l->var, l->value);
         return visit(l->body);
       }
       case StmtKind::while_: return visit(as<WhileNode>(s)->condition);
@@ -111,6 +114,14 @@ class CheckBounds final : public Visitor {
  private:
   Expr at(const Expr& e) const {
     return analyzer_.simplify(values_.empty() ? e : substitute(e, values_));
+  }
+
+  /// What an index may be made of. Values of values may repeat until they are too large to look at;
+  /// such a variable stays one of which nothing is known.
+  void know(const Var& var, const Expr& value) {
+    if (!value->dtype.is_integral() || !value->dtype.is_scalar()) return;
+    const Expr whole = values_.empty() ? value : substitute(value, values_);
+    if (tree_size(whole) <= kMostPlaces) values_[var.get()] = analyzer_.simplify(whole);
   }
 
   /// The least and the greatest value that the index takes; loops with constant ranges take all of

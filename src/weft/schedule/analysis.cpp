@@ -226,6 +226,21 @@ Expr unsettled(const Expr& predicate, const std::vector<const ForNode*>& own, co
   return out;
 }
 
+/// The parts of a predicate that may be false although `region` lies within the buffer: those that
+/// only keep it from reaching over an edge hide nothing that anybody reads.
+Expr beyond_edges(const Expr& predicate, const std::vector<Range>& region, const Buffer& buffer,
+                  arith::Analyzer& analyzer) {
+  Expr within = make_bool(true), out = make_bool(true);
+  for (std::size_t d = 0; d < region.size(); ++d)
+    within = both(within, both(ge(region[d].min, make_zero(region[d].min->dtype)),
+                               lt(region[d].min, buffer->shape[d])));
+  for (const Expr& part : conjuncts(predicate)) {
+    const arith::Analyzer::Constraint scope(analyzer, within);
+    if (!analyzer.prove(part)) out = both(out, part);
+  }
+  return out;
+}
+
 /// Whether, wherever the loops around both stand, `write` of `writer` covers `read` of `reader`.
 bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reader,
                 const BufferRegion& read) {
@@ -276,7 +291,11 @@ bool is_covered(const Leaf& writer, const BufferRegion& write, const Leaf& reade
     }
     return counted_cover({made, written, when}, {region, needed, least}, shared, read.buffer);
   };
-  const auto have = exact_spans(made, written, unsettled(when, written, runs, analyzer), analyzer);
+  auto have = exact_spans(made, written, unsettled(when, written, runs, analyzer), analyzer);
+  if (!have && !is_true(when)) {  // what is written within the buffer, then
+    const Expr inner = beyond_edges(when, made, read.buffer, analyzer);
+    have = exact_spans(made, written, unsettled(inner, written, runs, analyzer), analyzer);
+  }
   if (!have) return by_counting();
   const auto want = relax(region, needed, runs, analyzer);
   std::optional<std::vector<Span>> tight;

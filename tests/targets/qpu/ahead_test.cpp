@@ -3,9 +3,11 @@
 
 #include "weft/targets/qpu/engine/ahead.h"
 
+#include <chrono>
 #include <random>
 
 #include "left.h"
+#include "weft/base/interrupt.h"
 #include "weft/targets/qpu/kernels/kernels.h"
 
 namespace weft::qpu {
@@ -173,6 +175,49 @@ TEST(QpuAhead, memory_is_put_back_before_the_second_run) {
       EXPECT_GE(x[i], 0);
       EXPECT_LE(x[i], 200) << "counted twice, " << threads << " threads";
     }
+  }
+}
+
+void endless(Ptr<Int> x) {
+  Int sum = 0;
+  While(any(sum >= 0))
+    sum = (sum + *x) & 0xff;
+    store(sum, x + ((me() + 1) << 4));
+  End
+}
+
+// A check that throws once, as that of Ctrl-C does: the launch is not begun again.
+TEST(QpuAhead, an_interrupt_ends_it) {
+  Options options;
+  for (int threads : {1, 2}) {
+    hw::EmulatorOptions& o = emulator().options();
+    o.engine = hw::translation_missing().empty() ? hw::Engine::translated : hw::Engine::interpreted;
+    o.threads = threads, o.count_instructions = false;
+    o.optimisation = 0, o.file_cache = false;
+    auto k = compile(endless);
+    k.setNumQPUs(12);
+    SharedArray<int> x(16 * 13);
+    for (std::size_t i = 0; i < x.size(); ++i) x[i] = 3;
+    int asked = 0;
+    InterruptScope scope(
+        [&] {
+          if (++asked == 2)
+            throw Error(ErrorKind::fault, "qpu.module.stopped", cat("stopped by check ", asked));
+        },
+        std::chrono::milliseconds(20));
+    try {
+      k(&x);
+      ADD_FAILURE() << "an endless kernel ended, " << threads << " threads";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), "qpu.module.stopped") << threads;
+    }
+    EXPECT_EQ(asked, 2) << threads;
+    auto after = compile(overrun);  // and the device works afterwards
+    after.setNumQPUs(6);
+    SharedArray<int> out(16 * 12), y(64);
+    for (std::size_t i = 0; i < 64; ++i) y[i] = 1;
+    after(30, &out, &y);
+    EXPECT_EQ(out[0], 30);
   }
 }
 

@@ -7,6 +7,7 @@
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
 #include "weft/ir/regions.h"
+#include "weft/ir/share.h"
 #include "weft/schedule/analysis.h"
 #include "weft/schedule/rebind.h"
 
@@ -144,6 +145,9 @@ IRModule finish(const State& s, const Path& path, const Buffer& gone, const Stmt
 
 }  // namespace
 
+/// Stages that read the one before twice double with each that is inlined.
+constexpr std::int64_t kMostPlaces = 10000;
+
 Verdict ComputeInline::transform(const State& s, Outcome<Result>& out) const {
   Path path;
   WEFT_TRY(locate_inner(s, block, kName, path));
@@ -190,6 +194,14 @@ Verdict ComputeInline::transform(const State& s, Outcome<Result>& out) const {
       return r;
     }
     fixed[iter.var.get()] = iter.dom.min;
+  }
+  if (const std::int64_t places = tree_size(stored->value); places > kMostPlaces) {
+    Refusal r = refuse(s, "schedule.compute_inline.size",
+                       cat("compute_inline: the value of block ", name_of(producer),
+                           " is a tree of ", places, " expressions, which each use would repeat"),
+                       path.realize());
+    r.note(cat("legal: values of at most ", kMostPlaces, " expressions"));
+    return r;
   }
   const Stmt without = remove(path);
   if (!without) {
@@ -320,12 +332,7 @@ Verdict ReverseComputeInline::transform(const State& s, Outcome<Result>& out) co
     }
   }
   if (!is_const_int_value(inside, 1)) body = if_then(inside, body);
-  const Stmt without = remove(path);
-  if (!without)
-    return refuse(
-        s, "schedule.reverse_compute_inline.only",
-        cat("reverse_compute_inline: block ", name_of(consumer), " is the only one of its scope"),
-        path.realize());
+  const Stmt without = remove(path);  // the producer stays
   const auto place = find_block(without, producer->id);
   auto merged = edit(place->realize()->block);
   merged->body = std::move(body);

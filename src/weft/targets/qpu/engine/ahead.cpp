@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <chrono>
 #include <limits>
+#include <utility>
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -262,7 +263,12 @@ void Ahead::loop(int active, std::int64_t limit_cycles) {
   // As Emulator::run does it with one thread.
   std::int64_t window = 0;
   while (true) {
-    poll_interrupt();
+    try {
+      poll_interrupt();
+    } catch (...) {
+      stopped_ = std::current_exception();
+      throw;
+    }
     window += timing::kQuantum;
     std::int64_t stop = limit_cycles < window ? limit_cycles + 1 : window,
                  earliest = std::numeric_limits<std::int64_t>::max();
@@ -349,7 +355,10 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
     std::memcpy(m_.semaphores, semaphores, sizeof semaphores);
     m_.shared.counters = counters;
     m_.findings = std::move(findings);
-    return false;
+    if (!stopped_) return false;
+    // Somebody wants it to end: not again, and nothing has been done.
+    for (int i = 0; i < active; ++i) m_.begin_qpu(m_.qpus[static_cast<std::size_t>(i)]);
+    std::rethrow_exception(std::exchange(stopped_, nullptr));
   }
   settle_down();
   for (int i = 0; i < active; ++i) {

@@ -10,6 +10,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <exception>
 #include <memory>
 #include <mutex>
 #include <thread>
@@ -31,7 +32,8 @@ class Ahead {
   Ahead& operator=(const Ahead&) = delete;
 
   /// Runs what Machine::begin_launch has prepared, but for the QPUs. False: memory, VPM, semaphores
-  /// and counters are as before, and one thread must do it.
+  /// and counters are as before, and one thread must do it. Throws what an interrupt throws; then they
+  /// are as before too.
   bool run(FastProgram& fast, int active, std::int64_t limit_cycles);
 
  private:
@@ -83,6 +85,7 @@ class Ahead {
   std::vector<bool> holds_;  // the settling thread is at a chunk of this QPU
   std::unique_ptr<Feed[]> feeds_;
   std::uint32_t vpm_before_[64][16];
+  std::exception_ptr stopped_;  // what an interrupt threw
   FastProgram* fast_ = nullptr;
   DividedProgram* program_ = nullptr;  // the same
   int active_ = 0;

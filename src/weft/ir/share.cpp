@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/ir/share.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <unordered_set>
+
+#include "weft/ir/build.h"
+#include "weft/ir/visit.h"
+
+namespace weft::ir {
+
+namespace {
+
+constexpr std::int64_t kLarge = 1000;   // places of a tree that is left alone
+constexpr std::int64_t kLeast = 8;      // places of a part that is worth a name
+constexpr std::size_t kMostLets = 400;  // what walks statements calls itself once for each
+constexpr std::int64_t kUncounted = std::int64_t{1} << 40;
+
+/// The children of one node.
+class Children final : public Visitor {
+ public:
+  using Visitor::visit;
+  std::vector<Expr> of(const Expr& e) {
+    found_.clear();
+    Visitor::visit(e);
+    return std::move(found_);
+  }
+  void visit(const Expr& e) override {
+    if (e) found_.push_back(e);
+  }
+
+ private:
+  std::vector<Expr> found_;
+};
+
+using Sizes = std::unordered_map<const ExprNode*, std::int64_t>;
+
+std::int64_t sized(const Expr& e, Sizes& sizes) {
+  if (auto known = sizes.find(e.get()); known != sizes.end()) return known->second;
+  std::int64_t total = 1;
+  for (const Expr& child : Children().of(e))
+    total = std::min(kUncounted, total + sized(child, sizes));
+  sizes[e.get()] = total;
+  return total;
+}
+
+/// Parts that are evaluated whenever the whole is: no arms, no indices, nothing below a binding.
+std::vector<Expr> always(const Expr& e) {
+  if (e->kind == ExprKind::load || e->kind == ExprKind::let || e->kind == ExprKind::reduce)
+    return {};
+  if (const auto* c = as<CallNode>(e); c && c->op == "if_then_else") return {c->args[0]};
+  return Children().of(e);
+}
+
+class Binder final : public Rewriter {
+ public:
+  using Rewriter::rewrite;
+  Binder(const Expr& e, const Sizes& sizes) {
+    count(e);
+    std::int64_t least = kLeast;
+    for (;; least *= 4) {
+      chosen_.clear();
+      for (const Expr& part : order_) {
+        if (uses_[part.get()] > 1 && sizes.at(part.get()) >= least) chosen_.insert(part.get());
+      }
+      if (chosen_.size() <= kMostLets) break;
+    }
+  }
+
+  Shared bound(const Expr& e) {
+    Shared out;
+    for (const Expr& part : order_) {  // children before parents
+      if (!chosen_.count(part.get()) || part == e) continue;
+      Expr value = rewrite(part);
+      Var name = make_var(cat("part", out.lets.size()), value->dtype);
+      done_[part.get()] = name;
+      out.lets.emplace_back(name, value);
+    }
+    out.body = rewrite(e);
+    return out;
+  }
+
+  Expr rewrite(const Expr& e) override {
+    if (!e) return e;
+    if (auto known = done_.find(e.get()); known != done_.end()) return known->second;
+    // What is kept may use fewer names than a later place could: none that is not in scope there.
+    return done_[e.get()] = Rewriter::rewrite(e);
+  }
+
+ private:
+  void count(const Expr& e) {
+    if (++uses_[e.get()] > 1) return;
+    for (const Expr& part : always(e)) count(part);
+    order_.push_back(e);
+  }
+
+  std::unordered_map<const ExprNode*, int> uses_;
+  std::unordered_set<const ExprNode*> chosen_;
+  std::unordered_map<const ExprNode*, Expr> done_;
+  std::vector<Expr> order_;
+};
+
+}  // namespace
+
+void for_each_distinct_expr(const Expr& e, const std::function<void(const Expr&)>& f) {
+  std::unordered_set<const ExprNode*> seen;
+  std::vector<Expr> open{e};
+  Children children;
+  while (!open.empty()) {
+    Expr next = std::move(open.back());
+    open.pop_back();
+    if (!next || !seen.insert(next.get()).second) continue;
+    f(next);
+    std::vector<Expr> below = children.of(next);
+    for (std::size_t i = below.size(); i-- > 0;) open.push_back(std::move(below[i]));
+  }
+}
+
+std::int64_t tree_size(const Expr& e) {
+  Sizes sizes;
+  return e ? sized(e, sizes) : 0;
+}
+
+Shared bind_shared(const Expr& e) {
+  Sizes sizes;
+  const std::int64_t places = sized(e, sizes);
+  if (places <= kLarge || places < 2 * static_cast<std::int64_t>(sizes.size())) return {{}, e};
+  return Binder(e, sizes).bound(e);
+}
+
+}  // namespace weft::ir
