@@ -24,6 +24,7 @@ struct KernelEntry {
     vector,   // row: VectorKernel
     sorting,  // row: SortKernel
     copying,  // row: CopyKernel
+    product,  // row: 0, 1 KernelTable::row_product, 2 step_add
     position,
     place,
     resolve,

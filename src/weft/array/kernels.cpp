@@ -58,6 +58,10 @@ void enter(const KernelEntry* list, Tables& tables) {
         put(tables.copying.function[k.row][std::countr_zero(static_cast<unsigned>(bytes))]);
         break;
       }
+      case KernelEntry::product:
+        if (k.row < 2) put(t.row_product[k.row][k.elem]);
+        else put(t.step_add[k.elem]);
+        break;
       case KernelEntry::sorting: put(tables.sorting.function[k.row][k.elem]); break;
       case KernelEntry::vector: put(tables.vectors.function[k.row][k.elem]); break;
       case KernelEntry::position: put(t.position[k.row][k.elem]); break;

@@ -97,6 +97,12 @@ constexpr int width_of(int bytes) {
   return w;
 }
 
+/// c[j] = sum over p < k of a[p * a_step] * b[p * b_row + j * b_col] for j < n, in order of p.
+using RowProductFn = void (*)(const void* a, const void* b, void* c, std::int64_t n, std::int64_t k,
+                              std::int64_t a_step, std::int64_t b_row, std::int64_t b_col);
+/// out[i * step] += in[i].
+using StepAddFn = void (*)(const void* in, void* out, std::int64_t n, std::int64_t step);
+
 struct KernelTable {
   ElementwiseFn elementwise[kOps][kElems] = {};
   ReduceFn reduce[kReduceOps][kElems] = {};
@@ -108,7 +114,9 @@ struct KernelTable {
   SelectFn select[kElems] = {};
   RowFn row[kRowKernels][kElems] = {};
   RandomFn random[kRandomKernels] = {};
-  PositionFn position[2][kElems] = {};  // smallest, largest; none of 16-bit floats
+  RowProductFn row_product[2][kElems] = {};  // [1]: b_col is 1; unsigned, bool and complex types
+  StepAddFn step_add[kElems] = {};           // float32, float64
+  PositionFn position[2][kElems] = {};       // smallest, largest; none of 16-bit floats
   PlaceFn place[kElems] = {};
   ResolveFn resolve[2] = {};
   AlongFn along[kWidths] = {};

@@ -6,6 +6,7 @@
 #include "weft/array/device_ops.h"
 #include "weft/array/device_product.h"
 #include "weft/array/gemm.h"
+#include "weft/array/kernels.h"
 #include "weft/array/ops.h"
 #include "weft/runtime/pool.h"
 
@@ -13,30 +14,23 @@ namespace weft {
 
 namespace {
 
-/// Types without a blocked kernel: rows of B are added up, which vectorizes.
+/// Types without a blocked kernel: rows of B are added up.
 template <typename T>
 void plain(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
            std::int64_t a_col, const T* b, std::int64_t b_row, std::int64_t b_col, T* c,
            std::int64_t ldc) {
+  constexpr Elem e = std::is_same_v<T, bool>                   ? Elem::boolean
+                     : std::is_same_v<T, std::complex<float>>  ? Elem::complex64
+                     : std::is_same_v<T, std::complex<double>> ? Elem::complex128
+                     : sizeof(T) == 1                          ? Elem::uint8
+                     : sizeof(T) == 2                          ? Elem::uint16
+                     : sizeof(T) == 4                          ? Elem::uint32
+                                                               : Elem::uint64;
+  const RowProductFn row = kernels().row_product[b_col == 1][static_cast<int>(e)];
   runtime::Pool::shared().parallel_for(
       m, std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, n * k)),
       [&](std::int64_t i, std::int64_t end) {
-        for (; i < end; ++i) {
-          T* row = c + i * ldc;
-          std::fill(row, row + n, T(0));
-          for (std::int64_t p = 0; p < k; ++p) {
-            const T x = a[i * a_row + p * a_col];
-            const T* in = b + p * b_row;
-            if constexpr (std::is_same_v<T, bool>) {
-              for (std::int64_t j = 0; j < n; ++j) row[j] = row[j] | (x & in[j * b_col]);
-            } else if (b_col == 1) {
-              for (std::int64_t j = 0; j < n; ++j) row[j] = static_cast<T>(row[j] + x * in[j]);
-            } else {
-              for (std::int64_t j = 0; j < n; ++j)
-                row[j] = static_cast<T>(row[j] + x * in[j * b_col]);
-            }
-          }
-        }
+        for (; i < end; ++i) row(a + i * a_row, b, c + i * ldc, n, k, a_col, b_row, b_col);
       });
 }
 

@@ -73,6 +73,8 @@ std::vector<Kernel> random_kernels();
 
 /// Sorting by digits.
 std::vector<Kernel> sort_kernels();
+/// Products of the types without a register tile.
+std::vector<Kernel> plain_kernels();
 /// Copies between two steps.
 std::vector<Kernel> copy_kernels();
 

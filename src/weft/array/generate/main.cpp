@@ -48,6 +48,7 @@ int main(int argc, char** argv) {
     std::vector<Kernel> moves = weft::generate::cast_kernels();
     for (Kernel& k : weft::generate::sort_kernels()) moves.push_back(std::move(k));
     for (Kernel& k : weft::generate::copy_kernels()) moves.push_back(std::move(k));
+    for (Kernel& k : weft::generate::plain_kernels()) moves.push_back(std::move(k));
     std::vector<Kernel> places = weft::generate::extreme_kernels();
     for (Kernel& k : weft::generate::index_kernels()) places.push_back(std::move(k));
     const std::string folder = argv[1];
