@@ -140,6 +140,27 @@ def core_class(name, table, other):
     return "\n".join(lines) + "\n\n"
 
 
+def torch_methods(weft):
+    """PyTorch's methods of tensors: names and defaults from inspect, no types."""
+    told = {
+        re.match(r"def (\w+)", line)[1] for line in TENSOR["methods"] if line.startswith("def ")
+    }
+    out = ""
+    for name in [*weft._torch_methods.NAMES, "neg", "negative"]:
+        if name in told:
+            continue
+        parts, keywords = ["self"], False
+        for p in list(inspect.signature(getattr(weft.Tensor, name)).parameters.values())[1:]:
+            if p.kind is p.KEYWORD_ONLY and not keywords:
+                parts, keywords = [*parts, "*"], True
+            star = "*" if p.kind is p.VAR_POSITIONAL else ""
+            keywords = keywords or bool(star)
+            value = "" if p.default is p.empty else f" = {default(p.default)}"
+            parts.append(f"{star}{p.name}: Any{value}")
+        out += f"    def {name}({', '.join(parts)}) -> Any: ...\n"
+    return "\n" + out + "\n"
+
+
 def main_stub(weft):
     from weft._namespace import indexing, types
 
@@ -154,7 +175,9 @@ def main_stub(weft):
     out += TYPES + "_dtype = dtype\n\n__version__: str\n__array_api_version__: str\n\n"
     out += "e: float\npi: float\ninf: float\nnan: float\nnewaxis: None\n\n"
     out += shadowed(
-        core_class("NDArray", NDARRAY, weft.NDArray) + core_class("Tensor", TENSOR, weft.Tensor)
+        core_class("NDArray", NDARRAY, weft.NDArray)
+        + core_class("Tensor", TENSOR, weft.Tensor).rstrip()
+        + torch_methods(weft)
     )
     out += (
         DEVICE

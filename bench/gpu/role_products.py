@@ -1,12 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """The product whose threads have roles (examples/tensorir/roles.py) beside torch.matmul in the same run.
 
-Device time as in halves.py: calls are queued ahead, samples interleaved, medians. Each form is checked against a
-float32 product of the same operands before it is timed; the eager product stands beside."""
+Samples are interleaved, figures are medians; the eager product stands beside, timed as in halves.py. Each form is
+checked against a float32 product of the same operands before it is timed."""
 
 import argparse
 
 import halves
+import ladder
 import roles
 import torch
 import weft
@@ -44,8 +45,14 @@ def main():
                 error = halves.error_of(C, want.double())
                 assert error < 5e-3, (n, form, error)
                 name = f"{dtype} {n} " + " ".join(f"{k} {v}" for k, v in form.items())
-                rows.case(
-                    name, lambda: f(A, B, C), lambda: torch.matmul(a, b, out=c), 2.0 * n**3, error
+                ours, rival = ladder.interleave(
+                    lambda times: f.time(A, B, C, number=times, repeat=1).median,
+                    lambda: torch.matmul(a, b, out=c),
+                )
+                print(
+                    f"{name:<56} {ours * 1e6:9.1f} us {2e-12 * n**3 / ours:7.1f} TFLOP/s  torch {rival * 1e6:9.1f}"
+                    f"  ratio {rival / ours:5.3f}  error {error:.1e}",
+                    flush=True,
                 )
             error = halves.error_of(A @ B, want.double())
             rows.case(

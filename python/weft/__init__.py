@@ -51,7 +51,7 @@ from ._compile import Compiled, compile
 from . import _methods, _namespace, _tensor_methods, fft, linalg, random
 from .autograd import enable_grad, grad, no_grad, value_and_grad
 from .io import load_arrays, load_safetensors, save, save_safetensors, savez
-from . import _copies, _inplace
+from . import _copies, _inplace, _torch_methods
 
 __version__ = "0.1.0"
 __array_api_version__ = "2024.12"

@@ -201,7 +201,7 @@ def test_arithmetic_bit_for_bit(dtype):
         np.testing.assert_array_equal(got[~zero], smith[~zero])
         assert np.isinf(got[zero]).all()
     for got, want in (
-        ((wx == wy), x == y), ((wx != wy), x != y), (wx == wx, x == x), (weft.conj(wx), x.conj()),
+        (wx == wy, x == y), (wx != wy, x != y), (wx == weft.asarray(x), np.ones(n, bool)), (weft.conj(wx), x.conj()),
         (-wx, -x), (weft.real(wx), a), (weft.imag(wx), b), (weft.round(wx), np.round(x)),
         (weft.square(wx), (wx * wx).numpy()),
     ):  # fmt: skip

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "weft/array/loop_kernels.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
 #include "weft/array/ops/device_structured.h"
@@ -14,39 +15,33 @@ namespace weft {
 
 namespace {
 
-/// A run longer than this is cut into blocks, whose extremes are found first; four of them are
+/// A run longer than kShort is cut into blocks, whose extremes are found first; four of them are
 /// looked through at once.
-constexpr std::int64_t kShort = 1024, kPiece = kRun * 64;
+constexpr std::int64_t kShort = 1024, kPiece = kShort * 256;
 
 class Finder {
  public:
   Finder(bool largest, Elem e) : bytes_(elem_bytes(e)) {
     const auto op = static_cast<int>(largest ? ReduceOp::max : ReduceOp::min),
                at = static_cast<int>(e);
+    reduce_ = kernels().reduce[op][at];
     four_ = kernels().reduce_four[op][at];
-    position_ = kernels().position[largest ? 1 : 0][at];
+    find_ = loop_kernels().find[at];
   }
   /// The first place of a run's extreme, n <= kPiece.
   std::int64_t place(const char* x, std::int64_t n) const {
-    std::int64_t at = 0;
-    if (n <= kShort) {
-      position_(n, x, &at);
-      return at;
-    }
+    if (n <= kShort) return of_quarters(x, n);
     // The last blocks may overlap: of equal extremes the first block has the first place.
-    const std::int64_t blocks = std::max<std::int64_t>(4, n / kShort / 4 * 4),
+    const std::int64_t blocks = (n + 4 * kShort - 1) / (4 * kShort) * 4,
                        size = (n + blocks - 1) / blocks;
-    alignas(16) char extremes[(kPiece / kShort + 4) * 8];
-    auto start = [&](std::int64_t b) { return std::min(b * size, n - size); };
+    alignas(16) char extremes[kPiece / kShort * 8];
     for (std::int64_t b = 0; b < blocks; b += 4) {
       const void* in[4];
-      for (std::int64_t k = 0; k < 4; ++k) in[k] = x + start(b + k) * bytes_;
+      for (std::int64_t k = 0; k < 4; ++k) in[k] = x + start(b + k, size, n) * bytes_;
       four_(size, in, extremes + b * bytes_);
     }
-    std::int64_t block = 0;
-    position_(blocks, extremes, &block);
-    position_(size, x + start(block) * bytes_, &at);
-    return start(block) + at;
+    const std::int64_t from = start(of_quarters(extremes, blocks), size, n);
+    return from + of_quarters(x + from * bytes_, size);
   }
   /// Rows of n, contiguous; one long row is shared by threads in pieces.
   void rows(const char* x, std::int64_t count, std::int64_t n, std::int64_t* out) const {
@@ -54,6 +49,13 @@ class Finder {
     if (n <= kPiece) {
       pool.parallel_for(count, std::max<std::int64_t>(1, kParallelGrain / n),
                         [&](std::int64_t r, std::int64_t end) {
+                          for (; n <= kShort && r + 4 <= end; r += 4) {
+                            const void* in[4];
+                            for (std::int64_t k = 0; k < 4; ++k) in[k] = x + (r + k) * n * bytes_;
+                            alignas(16) char extremes[4 * 8];
+                            four_(n, in, extremes);
+                            find_(n, in, extremes, out + r);
+                          }
                           for (; r < end; ++r) out[r] = place(x + r * n * bytes_, n);
                         });
       return;
@@ -77,6 +79,26 @@ class Finder {
   }
 
  private:
+  /// Where part b of size elements of a run begins; parts overlap at the end.
+  static std::int64_t start(std::int64_t b, std::int64_t size, std::int64_t n) {
+    return std::min(b * size, n - size);
+  }
+  /// place() of a short run, by its quarters.
+  std::int64_t of_quarters(const char* x, std::int64_t n) const {
+    const std::int64_t size = (n + 3) / 4;
+    const void* in[4];
+    for (std::int64_t k = 0; k < 4; ++k) in[k] = x + start(k, size, n) * bytes_;
+    alignas(16) char each[4 * 8], wanted[4 * 8];
+    four_(size, in, each);
+    reduce_(4, each, wanted);
+    for (std::int64_t k = 1; k < 4; ++k)
+      std::memcpy(wanted + k * bytes_, wanted, static_cast<std::size_t>(bytes_));
+    std::int64_t at[4];
+    find_(size, in, wanted, at);
+    std::int64_t k = 0;
+    while (k < 3 && at[k] == size) ++k;
+    return start(k, size, n) + at[k];
+  }
   /// place() of a run of any length.
   std::int64_t first(const char* x, std::int64_t n) const {
     std::int64_t at = 0;
@@ -86,8 +108,9 @@ class Finder {
   }
 
   std::int64_t bytes_;
+  ReduceFn reduce_;
   ReduceFourFn four_;
-  PositionFn position_;
+  FindFn find_;
 };
 
 /// Blocks of n rows of m columns: the last row from below that has its column's extreme.
@@ -139,6 +162,10 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
                 cat(name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
   }
   auto result = [&] { return reinterpret_cast<std::int64_t*>(out.host()); };
+  if (x.on_host() && n == x.size() && x.elem() == kernel && x.is_contiguous()) {
+    Finder(largest, kernel).rows(x.host(), 1, n, result());
+    return out;
+  }
   const ReduceOp op = largest ? ReduceOp::max : ReduceOp::min;
   std::int64_t inner = 1;
   for (int i = at + 1; i < flat.ndim(); ++i) inner *= flat.shape()[i];
@@ -148,7 +175,7 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
     axes.all = false;
     axes.axes.push_back(at);
     const NDArray extreme = reduce(op, flat, axes, false);
-    columns(kernels().place[static_cast<int>(kernel)], elem_bytes(kernel), flat.host(),
+    columns(loop_kernels().place[static_cast<int>(kernel)], elem_bytes(kernel), flat.host(),
             extreme.host(), flat.size() / (n * inner), n, inner, result());
     return out;
   }

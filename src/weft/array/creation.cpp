@@ -2,8 +2,8 @@
 // Arrays from nothing and from several: evenly spaced numbers, joined arrays.
 
 #include <string>
-#include <type_traits>
 
+#include "weft/array/loop_kernels.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
 #include "weft/runtime/pool.h"
@@ -14,51 +14,27 @@ NDArray arange(const Ref<Device>& device, Elem elem, double start, double step,
                std::int64_t count) {
   NDArray out = NDArray::empty(device, elem, Dims{count});
   if (count == 0) return out;
-  const int width = elem_bytes(elem);
-  std::string held(out.on_host() ? 0 : static_cast<std::size_t>(out.nbytes()), '\0');
-  char* memory = out.on_host() ? out.host() : held.data();
-  // The last one tells whether all integers fit.
-  alignas(16) char last[16];
   const bool integral = kind_of(elem) <= Kind::integer;
   const auto from = static_cast<std::int64_t>(start), by = static_cast<std::int64_t>(step);
-  for (std::int64_t i : {std::int64_t{0}, count - 1}) {
-    if (integral) write_scalar(Scalar(from + i * by), elem, last);
+  if (integral) {  // the last one tells whether all fit
+    alignas(16) char end[16];
+    for (std::int64_t i : {std::int64_t{0}, count - 1})
+      write_scalar(Scalar(from + i * by), elem, end);
   }
-  auto fill = [&]<typename T>(T, auto&& value) {
-    T* to = reinterpret_cast<T*>(memory);
-    runtime::Pool::shared().parallel_for(count, kParallelGrain,
-                                         [&](std::int64_t i, std::int64_t end) {
-                                           for (; i < end; ++i) to[i] = value(i);
-                                         });
-  };
-  auto whole = [&]<typename T>(T zero) {
-    // Wraps as the type does; the ends are known to fit.
-    using W = std::conditional_t<sizeof(T) == 8, std::uint64_t, std::uint32_t>;
-    fill(zero, [a = static_cast<W>(from), b = static_cast<W>(by)](std::int64_t i) {
-      return static_cast<T>(a + static_cast<W>(i) * b);
-    });
-  };
-  auto real = [start, step](std::int64_t i) { return start + static_cast<double>(i) * step; };
-  switch (elem) {
-    case Elem::int8:
-    case Elem::uint8: whole(std::uint8_t{}); break;
-    case Elem::int16:
-    case Elem::uint16: whole(std::uint16_t{}); break;
-    case Elem::int32:
-    case Elem::uint32: whole(std::uint32_t{}); break;
-    case Elem::int64:
-    case Elem::uint64: whole(std::uint64_t{}); break;
-    case Elem::float32:
-      fill(float{}, [&](std::int64_t i) { return static_cast<float>(real(i)); });
-      break;
-    case Elem::float64: fill(double{}, real); break;
-    default: {
-      for (std::int64_t i = 0; i < count; ++i) {
-        Scalar value = integral ? Scalar(from + i * by) : Scalar(real(i));
-        write_scalar(value, elem, memory + i * width);
-      }
-    }
-  }
+  // Types without steps of their own are made of those that hold them.
+  const Elem made = is_integer(elem) || elem == Elem::float32 || elem == Elem::float64 ? elem
+                    : integral                                                         ? Elem::uint8
+                               : Elem::float64;
+  if (made != elem) return arange(device, made, start, step, count).astype(elem);
+  std::string held(out.on_host() ? 0 : static_cast<std::size_t>(out.nbytes()), '\0');
+  char* memory = out.on_host() ? out.host() : held.data();
+  const auto e = static_cast<std::size_t>(elem);
+  const std::int64_t width = elem_bytes(elem);
+  runtime::Pool::shared().parallel_for(
+      count, kParallelGrain, [&](std::int64_t i, std::int64_t end) {
+        if (integral) loop_kernels().whole_steps[e](end - i, i, from, by, memory + i * width);
+        else loop_kernels().real_steps[e](end - i, i, start, step, memory + i * width);
+      });
   if (!out.on_host()) device->upload(*out.handle(), 0, held.data(), held.size());
   return out;
 }

@@ -23,7 +23,8 @@ struct Map {
 };
 void grid_map(const NDArray& out, const Map& map);
 
-/// out[kept] = combination over the axes in `mask`; out is compact in the order of x's kept axes.
+/// out[kept] = combination over the axes in `mask`, in `kernel`, converted once to out's type; out
+/// is compact in the order of x's kept axes.
 void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x,
                  std::uint64_t mask);
 /// As above for the values of a map over arrays that broadcast to `shape`.

@@ -153,7 +153,7 @@ void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, c
           word(op) | word(kernel) << 16 | word(map.compute) << 20 | word(narrow) << 24 |
               word(plan.columns) << 25 | word(s.count) << 26 | map.key << 32,
           word(plan.x) | word(plan.y) << 16 | word(kept_rank) << 32 | word(gone_rank) << 36 |
-              word(map.numbers.size()) << 40,
+              word(map.numbers.size()) << 40 | word(target.elem()) << 56,
           0};
   for (int k = 0; k < s.count; ++k)
     key[3] |= word(map.arrays[static_cast<std::size_t>(k)]->elem()) << (5 * k);
@@ -171,7 +171,7 @@ void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, c
   for (const Scalar& number : map.numbers) call.number(number, map.compute);
   call.run(key, [&] {
     Builder p(narrow);
-    ir::Buffer result = p.buffer("out", kernel);
+    ir::Buffer result = p.buffer("out", target.elem());
     std::vector<ir::Buffer> in;
     for (int k = 0; k < s.count; ++k)
       in.push_back(p.buffer(cat("a", k), map.arrays[static_cast<std::size_t>(k)]->elem()));
@@ -236,8 +236,9 @@ void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, c
       }
       steps.push_back(join_points(p, tree, row, lane, along, ir::load(acc, {p.at(0)}), combine));
       Expr to = which * kept_size + k;
-      steps.push_back(ir::if_then(ir::logical_and(ir::eq(lane, p.at(0)), ir::lt(k, kept_size)),
-                                  ir::store(result, ir::load(tree, {row, p.at(0)}), {to})));
+      steps.push_back(ir::if_then(
+          ir::logical_and(ir::eq(lane, p.at(0)), ir::lt(k, kept_size)),
+          ir::store(result, convert_value(ir::load(tree, {row, p.at(0)}), target.elem()), {to})));
       return ir::allocate(tree, ir::allocate(acc, ir::seq(std::move(steps))));
     };
     return p.finish(p.bound("blockIdx.x", group_count, [&](const Expr& group) {

@@ -81,7 +81,9 @@ WholeChoice choose_whole(std::int64_t processors, std::int64_t batches, std::int
   double least = -1;
   for (const Rate& r : kRates) {
     const std::int64_t tiles = ceil_div(m, 64 * r.groups) * ceil_div(n, r.columns) * batches;
-    for (std::int64_t parts = 1; parts <= (divisible ? processors : 1); ++parts) {
+    // Closely enough: a choice is made at every call.
+    const std::int64_t most = divisible ? processors : 1;
+    for (std::int64_t parts = 1; parts <= most; parts += std::max<std::int64_t>(1, parts / 4)) {
       if (parts > 1 && (tiles * parts > processors || steps < parts * 4)) break;
       double time = static_cast<double>(ceil_div(tiles * parts, processors)) *
                     (static_cast<double>(ceil_div(steps, parts)) * r.step + r.tile);
@@ -128,7 +130,8 @@ void run_whole(const Ref<Device>& device, const WholeProduct& spec,
     for (std::int64_t v : t->extents) call.integer(v);
     for (std::int64_t v : t->strides) call.integer(v);
   }
-  call.integer(std::min(grid_of(device).processors, x.tiles_m * x.tiles_n * x.batches * x.parts));
+  call.integer(std::min(grid_of(device).processors * x.resident,
+                        x.tiles_m * x.tiles_n * x.batches * x.parts));
   for (std::int64_t v :
        {x.tiles_m,    x.tiles_n,   x.batches,   x.parts,     x.steps,     x.part,      x.m,
         x.n,          x.inner,     x.move_a[0], x.move_a[1], x.move_b[0], x.move_b[1], x.patches[0],
@@ -141,11 +144,7 @@ void add_parts(const NDArray& out, const NDArray& parts) {
   const std::int64_t count = parts.shape()[0], size = parts.size() / count;
   const NDArray flat = out.reshape(Dims{size}), rows = parts.reshape(Dims{count, size});
   constexpr std::int64_t kMost = 8;  // that one map adds up
-  if (count > kMost) {
-    NDArray sum = NDArray::empty(out.device(), Elem::float32, Dims{size});
-    grid_reduce(ReduceOp::sum, Elem::float32, sum, rows, 1);
-    return assign(flat, sum);
-  }
+  if (count > kMost) return grid_reduce(ReduceOp::sum, Elem::float32, flat, rows, 1);
   std::vector<NDArray> each;
   for (std::int64_t i = 0; i < count; ++i) each.push_back(rows.select(0, i));
   std::vector<const NDArray*> arrays;
@@ -162,7 +161,8 @@ void add_parts(const NDArray& out, const NDArray& parts) {
   grid_map(flat, map);
 }
 
-bool whole_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in) {
+bool whole_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in,
+                   const WholeChoice* measured) {
   if (!has_whole_product(out.device(), a_in.elem())) return false;
   const int r = out.ndim();
   int inner_a = 0, inner_b = 0;
@@ -175,12 +175,14 @@ bool whole_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in)
       ceil_div(m, 64) * ceil_div(n, 64) * batches >= kMost)
     return false;
   const WholeChoice choice =
-      choose_whole(grid_of(out.device()).processors, batches, m, n, steps, true);
+      measured ? *measured
+               : choose_whole(grid_of(out.device()).processors, batches, m, n, steps, true);
   WholeProduct spec;
   spec.type = a.dtype();
   spec.groups = choice.groups, spec.columns = choice.columns, spec.stages = choice.stages;
   spec.a_along_m = inner_a == r - 2, spec.b_along_n = inner_b == r - 1;
   WholeNumbers x;
+  x.resident = choice.resident;
   x.part = ceil_div(steps, choice.parts), x.parts = ceil_div(steps, x.part);
   const bool narrow = out.elem() != Elem::float32;
   const bool rows =

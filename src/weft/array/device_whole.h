@@ -12,9 +12,22 @@ namespace weft::device {
 /// Whether the device copies in bulk and multiplies whole tiles of operands of this type.
 bool has_whole_product(const Ref<Device>& device, Elem elem);
 
+/// The tile, into how many parts the sum goes, and how many blocks a processor takes at once.
+struct WholeChoice {
+  int groups = 2, columns = 256, stages = 4;
+  std::int64_t parts = 1;
+  int resident = 1;
+};
+/// The choice of least expected time. `steps` of 64 summands; `divisible`: whether parts of the sum
+/// can be added up afterwards.
+WholeChoice choose_whole(std::int64_t processors, std::int64_t batches, std::int64_t m,
+                         std::int64_t n, std::int64_t steps, bool divisible);
+
 /// out[b, m, n] = sum over k of a[b, m, k] * b[b, k, n] as grid_product; false where the device has
-/// no kernel for it or the operands need more batch axes than it knows.
-bool whole_product(const NDArray& out, const NDArray& a, const NDArray& b);
+/// no kernel for it or the operands need more batch axes than it knows. `measured`: instead of the
+/// choice.
+bool whole_product(const NDArray& out, const NDArray& a, const NDArray& b,
+                   const WholeChoice* measured = nullptr);
 
 /// Images [n, channels, y, x] and windows' steps and margins along y and x.
 struct Images {
@@ -29,14 +42,5 @@ void whole_conv_input(const NDArray& out, const NDArray& g, const NDArray& weigh
 /// The gradient towards the weights, [o, c, i, j], from g[n, o, y, x].
 void whole_conv_weight(const NDArray& out, const NDArray& g, const NDArray& x,
                        const Images& images);
-
-/// The tile of least expected time, and into how many parts the sum goes.
-struct WholeChoice {
-  int groups = 2, columns = 256, stages = 4;
-  std::int64_t parts = 1;
-};
-/// `steps` of 64 summands; `divisible`: whether parts of the sum can be added up afterwards.
-WholeChoice choose_whole(std::int64_t processors, std::int64_t batches, std::int64_t m,
-                         std::int64_t n, std::int64_t steps, bool divisible);
 
 }  // namespace weft::device

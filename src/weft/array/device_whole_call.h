@@ -21,6 +21,7 @@ struct WholeNumbers {
   std::int64_t tiles_m = 1, tiles_n = 1, batches = 1, parts = 1, steps = 1, part = 1, m = 1, n = 1,
                inner = 1, move_a[2] = {}, move_b[2] = {}, patches[2] = {1, 1}, before[2] = {},
                window = 1, chunks = 1, turned = 0;
+  std::int64_t resident = 1;  // blocks of a processor
 };
 /// Builds the kernel on the first use on this device, then launches.
 void run_whole(const Ref<Device>& device, const WholeProduct& spec,

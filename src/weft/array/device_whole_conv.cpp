@@ -170,21 +170,43 @@ void whole_conv_input(const NDArray& out, const NDArray& g, const NDArray& weigh
       whole_product(planes, as_matrices(weight, n[0]).transpose(1, 2), upper))
     return;
   const Last to{empty_last(out, n[0], n[2], n[3], n[1]), n[1]};
-  Last from = channels_last(g);
-  const std::int64_t *step = images.step, h = from.height(), wide = from.width();
-  if (step[0] > 1 || step[1] > 1) {  // its steps among zeros
-    const NDArray dense = from.data;
-    from.data = full(
-        g.device(), g.elem(),
-        Dims{n[0], (h - 1) * step[0] + 1, (wide - 1) * step[1] + 1, ceil_div(from.channels, 8) * 8},
-        Scalar(0.0));
-    assign(
-        from.data.slice(1, 0, h, step[0]).slice(2, 0, wide, step[1]).slice(3, 0, from.channels, 1),
-        dense.slice(3, 0, from.channels, 1));
+  const Last from = channels_last(g);
+  // Places that are `step` apart read the same places of the window: out[step * q + r - before]
+  // sums g[q - t] * weight[step * t + r].
+  const std::int64_t *step = images.step, *before = images.before;
+  struct Phase {
+    std::int64_t place, count;   // in out, every step-th
+    std::int64_t first, window;  // in the window, every step-th
+    std::int64_t before;         // what lies before g
+  };
+  auto phases = [&](int axis, std::int64_t extent, std::int64_t window) {
+    std::vector<Phase> all;
+    for (std::int64_t r = 0; r < step[axis]; ++r) {
+      const std::int64_t q = std::max<std::int64_t>(0, ceil_div(before[axis] - r, step[axis]));
+      const std::int64_t place = step[axis] * q + r - before[axis];
+      const std::int64_t taps = r < window ? ceil_div(window - r, step[axis]) : 0;
+      if (place < extent)
+        all.push_back({place, ceil_div(extent - place, step[axis]), r, taps, taps - 1 - q});
+    }
+    return all;
+  };
+  for (const Phase& y : phases(0, n[2], w[2])) {
+    for (const Phase& x : phases(1, n[3], w[3])) {
+      const Last part{
+          to.data.slice(1, y.place, y.count, step[0]).slice(2, x.place, x.count, step[1]),
+          to.channels};
+      if (y.window == 0 || x.window == 0) {
+        assign(part.data, full(g.device(), g.elem(), part.data.shape(), Scalar(0.0)));
+        continue;
+      }
+      Images back;
+      back.before[0] = y.before, back.before[1] = x.before;
+      patches(part, from,
+              by_place(
+                  weight.slice(2, y.first, y.window, step[0]).slice(3, x.first, x.window, step[1])),
+              back, true);
+    }
   }
-  Images back;
-  back.before[0] = w[2] - 1 - images.before[0], back.before[1] = w[3] - 1 - images.before[1];
-  patches(to, from, by_place(weight), back, true);
   from_channels_last(out, to);
 }
 

@@ -6,6 +6,7 @@
 #include <cstring>
 
 #include "weft/array/kernel_lists.h"
+#include "weft/array/loop_kernels.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
 #include "weft/array/ops/device_structured.h"
@@ -71,7 +72,7 @@ void offsets(const NDArray& x, const std::vector<Line>& lines, std::int64_t begi
     const Line& line = lines[k];
     const std::int64_t* at = line.at + begin;
     std::int64_t outside = 0;
-    kernels().resolve[k ? 1 : 0](n, line.extent, line.step, at, out, &outside);
+    loop_kernels().resolve[k ? 1 : 0](n, line.extent, line.step, at, out, &outside);
     if (outside) refuse(at, n, line, x);
   }
 }
@@ -126,8 +127,8 @@ class Marks {
         blocks, kParallelGrain / kMarkBlock, [&](std::int64_t b, std::int64_t stop) {
           for (; b < stop; ++b) {
             const std::int64_t end = std::min(held_.size(), (b + 1) * kMarkBlock);
-            kernels().count(end - b * kMarkBlock, data + b * kMarkBlock,
-                            &before_[static_cast<std::size_t>(b) + 1]);
+            loop_kernels().count(end - b * kMarkBlock, data + b * kMarkBlock,
+                                 &before_[static_cast<std::size_t>(b) + 1]);
           }
         });
     for (std::size_t b = 1; b < before_.size(); ++b) before_[b] += before_[b - 1];
@@ -170,7 +171,7 @@ NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
   NDArray out = NDArray::empty(x.device(), x.elem(), result);
   const int bytes = elem_bytes(x.elem());
   if (rest.size == 1 && lines.size() == 1) {
-    const AlongFn fn = kernels().along[width_of(bytes)];
+    const AlongFn fn = loop_kernels().along[width_of(bytes)];
     runtime::Pool::shared().parallel_for(count, kParallelGrain / 4,
                                          [&](std::int64_t begin, std::int64_t end) {
                                            along(fn, x, lines[0], x.host(), lines[0].at + begin,
@@ -179,7 +180,7 @@ NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
     return out;
   }
   if (rest.size == 1) {
-    const PickFn pick = kernels().pick[width_of(bytes)];
+    const PickFn pick = loop_kernels().pick[width_of(bytes)];
     for_offsets(x, lines, count, kParallelGrain / 4,
                 [&](std::int64_t begin, std::int64_t n, const std::int64_t* at) {
                   pick(n, x.host(), at, out.host() + begin * bytes);
@@ -206,14 +207,24 @@ NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
   return out;
 }
 
+/// Positions whose offsets are kept between checking and use.
+constexpr std::int64_t kKept = 1 << 16;
+
 void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
              bool accumulate) {
   if (!x.on_host()) return device_scatter(x, indices, value, accumulate);
   Dims shape = index_shape(indices);
   const std::vector<Line> lines = lines_of(x, indices, shape);
   const std::int64_t count = count_of(shape);
-  for_offsets(x, lines, count, kParallelGrain,
-              [](std::int64_t, std::int64_t, const std::int64_t*) {});  // checks all
+  // All are checked before anything is moved; those of short ones are kept.
+  const bool keeps = count <= kKept;
+  std::vector<std::int64_t> kept(keeps ? static_cast<std::size_t>(count) : 0);
+  if (keeps) {
+    offsets(x, lines, 0, count, kept.data());
+  } else {
+    for_offsets(x, lines, count, kParallelGrain,
+                [](std::int64_t, std::int64_t, const std::int64_t*) {});
+  }
   Rest rest = rest_of(x, static_cast<int>(indices.size()));
   Dims full = shape;
   for (std::int64_t extent : rest.shape) full.push_back(extent);
@@ -235,7 +246,8 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
   // Of equal positions the last value stands: one thread, in order.
   const std::int64_t whole = std::max<std::int64_t>(count, 1);
   if (rest.size == 1 && !accumulate) {
-    const PutFn put = kernels().put[width_of(bytes)];
+    const PutFn put = loop_kernels().put[width_of(bytes)];
+    if (keeps) return put(count, packed.host(), kept.data(), x.host());
     return for_offsets(x, lines, count, whole,
                        [&](std::int64_t begin, std::int64_t n, const std::int64_t* at) {
                          put(n, packed.host() + begin * bytes, at, x.host());
@@ -296,7 +308,7 @@ NDArray take(const NDArray& x, const NDArray& indices, int axis) {
           outer, std::max<std::int64_t>(1, kParallelGrain / (count * inner)), copy);
     };
     if (inner == 1) {
-      const PickFn pick = kernels().pick[width_of(bytes)];
+      const PickFn pick = loop_kernels().pick[width_of(bytes)];
       rows([&](std::int64_t o, std::int64_t end) {
         for (; o < end; ++o)
           pick(count, x.host() + o * block * bytes, at.data(), out.host() + o * count * bytes);
@@ -357,7 +369,7 @@ NDArray take_along_axis(const NDArray& x, const NDArray& indices, int axis) {
     NDArray out = NDArray::empty(x.device(), x.elem(), at.shape());
     const std::int64_t n = lines.shape()[last], m = at.shape()[last];
     const int bytes = elem_bytes(x.elem());
-    const AlongFn fn = kernels().along[width_of(bytes)];
+    const AlongFn fn = loop_kernels().along[width_of(bytes)];
     runtime::Pool::shared().parallel_for(
         m ? out.size() / m : 0,
         std::max<std::int64_t>(1, kParallelGrain / std::max<std::int64_t>(m, 1)),
@@ -401,8 +413,10 @@ std::vector<NDArray> nonzero(const NDArray& x) {
   marks.for_blocks([&](std::int64_t begin, std::int64_t end, std::int64_t at) {
     std::int64_t held[kMarkBlock + 1];
     std::int64_t n = 0;
-    kernels().places(end - begin, begin, marks.data + begin, held, &n);
-    std::copy_n(held, n, to[static_cast<std::size_t>(last)] + at);
+    // One place more is written: in place only where no other thread has the next.
+    const bool direct = last == 0 && x.size() <= kParallelGrain && at + end - begin < total;
+    loop_kernels().places(end - begin, begin, marks.data + begin, direct ? to[0] + at : held, &n);
+    if (!direct) std::copy_n(held, n, to[static_cast<std::size_t>(last)] + at);
     if (last == 0) return;
     // Positions grow: the coordinates of those in one row are worked out once.
     for (std::int64_t k = 0; k < n;) {
@@ -437,7 +451,7 @@ NDArray select_marked(const NDArray& x, const NDArray& mask) {
   NDArray out = NDArray::empty(x.device(), x.elem(), shape);
   const int bytes = elem_bytes(x.elem());
   if (rest.size == 1) {
-    const CompressFn compress = kernels().compress[width_of(bytes)];
+    const CompressFn compress = loop_kernels().compress[width_of(bytes)];
     marks.for_blocks([&](std::int64_t begin, std::int64_t end, std::int64_t at) {
       alignas(16) char held[(kMarkBlock + 1) * 16];
       std::int64_t n = 0;

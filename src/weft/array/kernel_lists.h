@@ -4,6 +4,7 @@
 // and the kernels of one element against many.
 
 #include "weft/array/kernels.h"
+#include "weft/array/loop_kernels.h"
 
 namespace weft {
 
@@ -24,8 +25,7 @@ struct KernelEntry {
     vector,   // row: VectorKernel
     sorting,  // row: SortKernel
     copying,  // row: CopyKernel
-    product,  // row: 0, 1 KernelTable::row_product, 2 step_add
-    position,
+    find,
     place,
     resolve,
     along,
@@ -33,7 +33,10 @@ struct KernelEntry {
     put,
     count,
     compress,
-    places
+    places,
+    steps,
+    add_products,
+    normal_pairs
   };
   std::int16_t table, row, elem, layout;
   void (*function)();

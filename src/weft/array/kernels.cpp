@@ -30,6 +30,7 @@ struct Tables {
   VectorTable vectors;
   SortTable sorting;
   CopyTable copying;
+  LoopTable loops;
 };
 
 void enter(const KernelEntry* list, Tables& tables) {
@@ -58,21 +59,23 @@ void enter(const KernelEntry* list, Tables& tables) {
         put(tables.copying.function[k.row][std::countr_zero(static_cast<unsigned>(bytes))]);
         break;
       }
-      case KernelEntry::product:
-        if (k.row < 2) put(t.row_product[k.row][k.elem]);
-        else put(t.step_add[k.elem]);
-        break;
       case KernelEntry::sorting: put(tables.sorting.function[k.row][k.elem]); break;
       case KernelEntry::vector: put(tables.vectors.function[k.row][k.elem]); break;
-      case KernelEntry::position: put(t.position[k.row][k.elem]); break;
-      case KernelEntry::place: put(t.place[k.elem]); break;
-      case KernelEntry::resolve: put(t.resolve[k.row]); break;
-      case KernelEntry::along: put(t.along[k.row]); break;
-      case KernelEntry::pick: put(t.pick[k.row]); break;
-      case KernelEntry::put: put(t.put[k.row]); break;
-      case KernelEntry::count: put(t.count); break;
-      case KernelEntry::compress: put(t.compress[k.row]); break;
-      case KernelEntry::places: put(t.places); break;
+      case KernelEntry::find: put(tables.loops.find[k.elem]); break;
+      case KernelEntry::place: put(tables.loops.place[k.elem]); break;
+      case KernelEntry::resolve: put(tables.loops.resolve[k.row]); break;
+      case KernelEntry::along: put(tables.loops.along[k.row]); break;
+      case KernelEntry::pick: put(tables.loops.pick[k.row]); break;
+      case KernelEntry::put: put(tables.loops.put[k.row]); break;
+      case KernelEntry::count: put(tables.loops.count); break;
+      case KernelEntry::compress: put(tables.loops.compress[k.row]); break;
+      case KernelEntry::places: put(tables.loops.places); break;
+      case KernelEntry::steps:
+        if (static_cast<Elem>(k.elem) < Elem::float16) put(tables.loops.whole_steps[k.elem]);
+        else put(tables.loops.real_steps[k.elem]);
+        break;
+      case KernelEntry::add_products: put(tables.loops.add_products[k.elem]); break;
+      case KernelEntry::normal_pairs: put(tables.loops.normal_pairs); break;
       default: put(t.row[k.row][k.elem]); break;
     }
   }
@@ -137,6 +140,11 @@ const SortTable& sort_kernels() {
 
 const VectorTable& vector_kernels() {
   static const VectorTable& table = tables().vectors;
+  return table;
+}
+
+const LoopTable& loop_kernels() {
+  static const LoopTable& table = tables().loops;
   return table;
 }
 

@@ -63,46 +63,6 @@ enum class RandomKernel : std::uint8_t { bits, uniform, normal, uniform64, count
 inline constexpr int kRandomKernels = static_cast<int>(RandomKernel::count_);
 using RandomFn = void (*)(std::int64_t n, std::uint64_t seed, std::uint64_t first, void* out);
 
-/// The longest run of the functions below that say so.
-inline constexpr std::int64_t kRun = 4096;
-/// *at = the first place of the extreme of n elements, 0 < n <= kRun; NaN is the extreme of all.
-using PositionFn = void (*)(std::int64_t n, const void* in, std::int64_t* at);
-/// at[i] = here where in[i] is top[i].
-using PlaceFn = void (*)(std::int64_t n, const void* in, const void* top, std::int32_t here,
-                         std::int32_t* at);
-/// out[i] = step * (position in[i], counted from the end where it is negative); *outside is not 0
-/// where one of them is not in [0, extent). The second of the two adds to what stands there.
-using ResolveFn = void (*)(std::int64_t n, std::int64_t extent, std::int64_t step,
-                           const std::int64_t* in, std::int64_t* out, std::int64_t* outside);
-/// out[i] = in[step * position at[i]], checked likewise; in has an element to read.
-using AlongFn = void (*)(std::int64_t n, std::int64_t extent, std::int64_t step, const void* in,
-                         const std::int64_t* at, void* out, std::int64_t* outside);
-/// out[i] = in[at[i]].
-using PickFn = void (*)(std::int64_t n, const void* in, const std::int64_t* at, void* out);
-/// out[at[i]] = in[i], in order.
-using PutFn = PickFn;
-/// *total = how many of n <= kRun truth values are not 0.
-using CountFn = void (*)(std::int64_t n, const void* mask, std::int64_t* total);
-/// out = elements of `in` whose truth value is set, *total of them; one place more is written.
-using CompressFn = void (*)(std::int64_t n, const void* in, const void* mask, void* out,
-                            std::int64_t* total);
-/// out = first + places whose truth value is set; likewise.
-using PlacesFn = void (*)(std::int64_t n, std::int64_t first, const void* mask, std::int64_t* out,
-                          std::int64_t* total);
-/// Elements of 1, 2, 4, 8 and 16 bytes, whatever their type.
-inline constexpr int kWidths = 5;
-constexpr int width_of(int bytes) {
-  int w = 0;
-  while (1 << w < bytes) ++w;
-  return w;
-}
-
-/// c[j] = sum over p < k of a[p * a_step] * b[p * b_row + j * b_col] for j < n, in order of p.
-using RowProductFn = void (*)(const void* a, const void* b, void* c, std::int64_t n, std::int64_t k,
-                              std::int64_t a_step, std::int64_t b_row, std::int64_t b_col);
-/// out[i * step] += in[i].
-using StepAddFn = void (*)(const void* in, void* out, std::int64_t n, std::int64_t step);
-
 struct KernelTable {
   ElementwiseFn elementwise[kOps][kElems] = {};
   ReduceFn reduce[kReduceOps][kElems] = {};
@@ -114,17 +74,6 @@ struct KernelTable {
   SelectFn select[kElems] = {};
   RowFn row[kRowKernels][kElems] = {};
   RandomFn random[kRandomKernels] = {};
-  RowProductFn row_product[2][kElems] = {};  // [1]: b_col is 1; unsigned, bool and complex types
-  StepAddFn step_add[kElems] = {};           // float32, float64
-  PositionFn position[2][kElems] = {};       // smallest, largest; none of 16-bit floats
-  PlaceFn place[kElems] = {};
-  ResolveFn resolve[2] = {};
-  AlongFn along[kWidths] = {};
-  PickFn pick[kWidths] = {};
-  PutFn put[kWidths] = {};
-  CountFn count = nullptr;
-  CompressFn compress[kWidths] = {};
-  PlacesFn places = nullptr;
 };
 
 /// The table for this processor.

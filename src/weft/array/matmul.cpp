@@ -6,7 +6,7 @@
 #include "weft/array/device_ops.h"
 #include "weft/array/device_product.h"
 #include "weft/array/gemm.h"
-#include "weft/array/kernels.h"
+#include "weft/array/loop_kernels.h"
 #include "weft/array/ops.h"
 #include "weft/runtime/pool.h"
 
@@ -14,23 +14,21 @@ namespace weft {
 
 namespace {
 
-/// Types without a blocked kernel: rows of B are added up.
+/// Types without a blocked kernel, by size: multiples of B's rows, which are contiguous, are added
+/// up.
 template <typename T>
-void plain(std::int64_t m, std::int64_t n, std::int64_t k, const T* a, std::int64_t a_row,
-           std::int64_t a_col, const T* b, std::int64_t b_row, std::int64_t b_col, T* c,
+void plain(AddProductsFn add, std::int64_t m, std::int64_t n, std::int64_t k, const T* a,
+           std::int64_t a_row, std::int64_t a_col, const T* b, std::int64_t b_row, T* c,
            std::int64_t ldc) {
-  constexpr Elem e = std::is_same_v<T, bool>                   ? Elem::boolean
-                     : std::is_same_v<T, std::complex<float>>  ? Elem::complex64
-                     : std::is_same_v<T, std::complex<double>> ? Elem::complex128
-                     : sizeof(T) == 1                          ? Elem::uint8
-                     : sizeof(T) == 2                          ? Elem::uint16
-                     : sizeof(T) == 4                          ? Elem::uint32
-                                                               : Elem::uint64;
-  const RowProductFn row = kernels().row_product[b_col == 1][static_cast<int>(e)];
   runtime::Pool::shared().parallel_for(
       m, std::max<std::int64_t>(1, 32768 / std::max<std::int64_t>(1, n * k)),
       [&](std::int64_t i, std::int64_t end) {
-        for (; i < end; ++i) row(a + i * a_row, b, c + i * ldc, n, k, a_col, b_row, b_col);
+        for (; i < end; ++i) {
+          T* row = c + i * ldc;
+          std::memset(static_cast<void*>(row), 0, static_cast<std::size_t>(n) * sizeof(T));
+          for (std::int64_t p = 0; p < k; ++p)
+            add(n, a + i * a_row + p * a_col, b + p * b_row, row);
+        }
       });
 }
 
@@ -129,23 +127,37 @@ NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
     if (b.elem() != kernel) b = b.astype(kernel);
     a = a.broadcast_to(shape_a);
     b = b.broadcast_to(shape_b);
-    switch (kernel) {
-      case Elem::float32: batches<float>(real<float>, a, b, out, m, n, k); break;
-      case Elem::float64: batches<double>(real<double>, a, b, out, m, n, k); break;
-      case Elem::complex64:
-        batches<std::complex<float>>(plain<std::complex<float>>, a, b, out, m, n, k);
-        break;
-      case Elem::complex128:
-        batches<std::complex<double>>(plain<std::complex<double>>, a, b, out, m, n, k);
-        break;
-      case Elem::boolean: batches<bool>(plain<bool>, a, b, out, m, n, k); break;
-      case Elem::int8:
-      case Elem::uint8: batches<std::uint8_t>(plain<std::uint8_t>, a, b, out, m, n, k); break;
-      case Elem::int16:
-      case Elem::uint16: batches<std::uint16_t>(plain<std::uint16_t>, a, b, out, m, n, k); break;
-      case Elem::int32:
-      case Elem::uint32: batches<std::uint32_t>(plain<std::uint32_t>, a, b, out, m, n, k); break;
-      default: batches<std::uint64_t>(plain<std::uint64_t>, a, b, out, m, n, k); break;
+    if (kernel == Elem::float32) {
+      batches<float>(real<float>, a, b, out, m, n, k);
+    } else if (kernel == Elem::float64) {
+      batches<double>(real<double>, a, b, out, m, n, k);
+    } else {
+      // A single column is a row of the transposed product.
+      std::int64_t rows = m, columns = n;
+      if (n == 1) {
+        std::swap(a, b);
+        std::swap(rows, columns);
+        a = a.transpose(-1, -2);
+        b = b.transpose(-1, -2);
+      }
+      if (b.strides()[b.ndim() - 1] != 1) b = b.contiguous();
+      const AddProductsFn add = loop_kernels().add_products[static_cast<int>(kernel)];
+      auto run = [&]<typename T>(T) {
+        batches<T>(
+            [add](std::int64_t height, std::int64_t width, std::int64_t depth, const T* left,
+                  std::int64_t row, std::int64_t column, const T* right, std::int64_t b_row,
+                  std::int64_t, T* c, std::int64_t ldc) {
+              plain<T>(add, height, width, depth, left, row, column, right, b_row, c, ldc);
+            },
+            a, b, out, rows, columns, k);
+      };
+      switch (elem_bytes(kernel)) {
+        case 1: run(std::uint8_t{}); break;
+        case 2: run(std::uint16_t{}); break;
+        case 4: run(std::uint32_t{}); break;
+        case 8: run(std::uint64_t{}); break;
+        default: run(std::complex<double>{}); break;
+      }
     }
   }
   Dims final_shape = batch;

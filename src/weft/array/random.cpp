@@ -2,10 +2,10 @@
 #include "weft/array/random.h"
 
 #include <algorithm>
-#include <cmath>
 #include <vector>
 
 #include "weft/array/kernels.h"
+#include "weft/array/loop_kernels.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -66,12 +66,8 @@ NDArray random_normal(const Ref<Device>& device, std::uint64_t seed, std::uint64
   if (elem == Elem::float64) {
     return fill<double>(device, seed, first, count, elem, RandomKernel::uniform64,
                         [](double* x, std::int64_t n) {
-                          for (std::int64_t i = 0; i < n; i += 2) {  // Box and Muller
-                            const double r = std::sqrt(-2 * std::log(1 - x[i])),
-                                         angle = 6.283185307179586 * x[i + 1];
-                            x[i] = r * std::cos(angle);
-                            x[i + 1] = r * std::sin(angle);
-                          }
+                          const void* in[1] = {x};
+                          loop_kernels().normal_pairs(n / 2, in, x);
                         });
   }
   return fill<float>(device, seed, first, count, Elem::float32, RandomKernel::normal, as_they_are);

@@ -28,6 +28,11 @@ void interpret(const PrimFunc& f, std::span<const InterpretArg> args, std::int64
 void interpret(const IRModule& m, const std::string& name, std::span<const InterpretArg> args,
                std::int64_t step_limit = -1);
 
+/// Only what orders the points of launches with tokens, in their first and last group: no element
+/// of an array is read or written (loads give 0) and tiles are not multiplied. Throws the faults of
+/// roles: waits without end, signals too many, work that meets work in flight.
+void interpret_order(const PrimFunc& f, std::int64_t step_limit);
+
 /// Evaluates an expression over constants; used by folding and tests.
 bool try_evaluate_int(const Expr& e, std::int64_t* out);
 

@@ -542,6 +542,8 @@ ExpPtr Compiler::scalar_binary(const BinaryNode* e) {
 }
 
 ExpPtr Compiler::load(const LoadNode* e) {
+  if (machine_.order_only && e->buffer->scope == "global" && e->dtype.lanes == 1)
+    return typed<Constant>(e->dtype, [](Constant& p) { p.value.i = 0; });
   Access a = access(e->buffer, e->indices);
   auto fill = [&](auto& p) { p.access = std::move(a); };
   if (a.vector) return typed<VectorLoad>(e->dtype, fill);

@@ -33,12 +33,20 @@ struct Code;
 struct Token;
 struct Tokens;
 
+/// Bytes of shared memory.
+struct Reach {
+  const char *begin = nullptr, *end = nullptr;
+  const BufferNode* buffer = nullptr;
+  bool meets(const Reach& o) const { return begin < o.end && o.begin < end; }
+};
+
 /// Work under Async that nobody has waited for, with its starter's variables as they were.
 struct Started {
   int token = 0;  // slot
   const Code* body = nullptr;
   std::vector<Lane> slots;
   std::vector<View> views;
+  std::vector<Reach> reads;  // tiles, until it is done
 };
 
 struct Frame {
@@ -110,6 +118,8 @@ struct Code {
   virtual void run(Frame&) const = 0;
   /// When all threads of a group have arrived here.
   virtual void meet(Group&) const {}
+  /// Tiles of shared memory that the statement would read now.
+  virtual void reads(Frame&, std::vector<Reach>&) const {}
   /// Of a thread that stands here: whether it may go on by itself.
   virtual bool ready(Group&, std::size_t) const { return false; }
   /// Whether all threads of a group come here, or some of them: then which barrier it is.
@@ -189,6 +199,7 @@ class Machine {
  public:
   std::int64_t steps;
   int depth = 0;
+  bool order_only = false;                        // interpret_order
   std::vector<std::shared_ptr<const void>> maps;  // tensor maps that variables point to
 };
 

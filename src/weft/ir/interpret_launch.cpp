@@ -63,7 +63,9 @@ struct LaunchCode final : Code {
       for (std::size_t k : threads)
         group.extents.push_back(extent[k]), group.axes.push_back(node->axes[k].axis);
     }
+    const bool order = fr.machine->order_only;
     for (std::int64_t g = 0; g < groups; ++g) {
+      if (order && (!tokens || (g > 0 && g + 1 < groups))) continue;
       for (auto& s : shared) s.clear();
       place(fr, grid, g);
       if (!joint) {

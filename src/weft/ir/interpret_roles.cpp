@@ -26,8 +26,10 @@ struct Copy {
   TensorMap map;
   char* tile = nullptr;
   std::vector<std::int64_t> first;
-  bool load = false;
+  bool load = false, dry = false;
+  Reach reach;  // the tile
   void run() const {
+    if (dry) return;
     const std::int64_t width = map.type.bytes();
     std::int64_t count = 1;
     for (std::int64_t n : map.box) count *= n;
@@ -110,6 +112,30 @@ void inside(Frame& fr, const Access& a, const char* end) {
     fault(fr, "bounds", cat("a tile reaches beyond the end of \"", a.buffer->name, "\""));
 }
 
+[[noreturn]] void race(Frame& fr, const char* what, const Reach& with, const char* other) {
+  fault(fr, "race", cat(what, " meets \"", with.buffer->name, "\" while ", other));
+}
+
+/// Nothing that is in flight may read what is written now.
+void expect_unread(Frame& fr, const Reach& w, const char* what) {
+  for (const Frame& f : fr.group->frames) {
+    for (const Started& s : f.started) {
+      for (const Reach& r : s.reads) {
+        if (r.meets(w)) race(fr, what, r, "work that nobody has waited for still reads it");
+      }
+    }
+  }
+}
+
+/// No copy that is in flight may write what is read or written now.
+void expect_landed(Frame& fr, const Reach& r, const char* what) {
+  for (const auto& [at, t] : tokens(fr).at) {
+    for (const Copy& c : t.late) {
+      if (c.reach.meets(r)) race(fr, what, c.reach, "a copy into it is in flight");
+    }
+  }
+}
+
 struct TokenCode : Code {
   const EvaluateNode* node = nullptr;
   enum class Op : std::uint8_t { init, signal, expect } op = Op::signal;
@@ -179,6 +205,17 @@ struct BulkCode final : Code {
   std::vector<ExpPtr> first;
   Access array;
   BulkBox box;
+  void reads(Frame& fr, std::vector<Reach>& out) const override {
+    if (load) return;
+    std::int64_t bytes = shared.buffer->dtype.bytes();
+    if (map) {
+      for (std::int64_t n : reinterpret_cast<const TensorMap*>(map->i(fr))->box) bytes *= n;
+    } else {
+      for (std::int64_t n : box.extents) bytes *= n;
+    }
+    const char* first = address(fr, shared);
+    out.push_back({first, first + bytes, shared.buffer});
+  }
   void run(Frame& fr) const override {
     fr.current = node;
     fr.machine->tick(node);
@@ -205,9 +242,12 @@ struct BulkCode final : Code {
       fault(fr, "bulk",
             cat("rows of a bulk copy are ", c.map.box[0] * c.map.type.bytes(),
                 " bytes long; legal: 128"));
-    c.tile = tile(fr, shared);
-    inside(fr, shared, c.tile + c.bytes());
+    c.tile = tile(fr, shared), c.dry = fr.machine->order_only;
+    c.reach = {c.tile, c.tile + c.bytes(), shared.buffer};
+    inside(fr, shared, c.reach.end);
+    if (fr.group && fr.group->tokens) expect_landed(fr, c.reach, "a bulk copy");
     if (!load) return c.run();
+    expect_unread(fr, c.reach, "a bulk copy");
     Token& t = token(fr, element);
     if (tokens(fr).copies++ % 2 == 0) {
       t.late.push_back(std::move(c));
@@ -238,15 +278,28 @@ struct TileCode final : Code {
           visit((j * 2 + h) * 2 + e, t / 32 * 16 + t % 32 / 4 + 8 * h, j * 8 + t % 4 * 2 + e);
   }
 
+  void reads(Frame& fr, std::vector<Reach>& out) const override {
+    if (store) return;
+    const char *first = address(fr, a), *second = address(fr, b);
+    out.push_back({first, first + kTile * 128, a.buffer});
+    out.push_back({second, second + columns * 128, b.buffer});
+  }
+
   void run(Frame& fr) const override {
     fr.current = node;
     fr.machine->tick(node);
+    const bool dry = fr.machine->order_only;
     auto* sums = reinterpret_cast<float*>(address(fr, c));
     inside(fr, c, reinterpret_cast<char*>(sums + (store ? kTile : columns) / 2));
     char* from = tile(fr, a);
     const DType type = a.buffer->dtype;
     if (store) {
-      inside(fr, a, from + kTile * 128);
+      const Reach to{from, from + kTile * 128, a.buffer};
+      inside(fr, a, to.end);
+      if (fr.group && fr.group->tokens)
+        expect_unread(fr, to, "a tile that is stored"),
+            expect_landed(fr, to, "a tile that is stored");
+      if (dry) return;
       each(fr, kTile, [&](std::int64_t i, std::int64_t row, std::int64_t column) {
         Lane v;
         v.f = sums[i];
@@ -257,6 +310,11 @@ struct TileCode final : Code {
     inside(fr, a, from + kTile * 128);
     char* by = tile(fr, b);
     inside(fr, b, by + columns * 128);
+    if (fr.group && fr.group->tokens) {
+      expect_landed(fr, {from, from + kTile * 128, a.buffer}, "a product");
+      expect_landed(fr, {by, by + columns * 128, b.buffer}, "a product");
+    }
+    if (dry) return;
     const bool adds = add->i(fr) != 0;
     each(fr, columns, [&](std::int64_t i, std::int64_t row, std::int64_t column) {
       float sum = adds ? sums[i] : 0.0f;

@@ -56,6 +56,9 @@ struct SeqCode final : Code {
   void run(Frame& fr) const override {
     for (const CodePtr& c : list) c->run(fr);
   }
+  void reads(Frame& fr, std::vector<Reach>& out) const override {
+    for (const CodePtr& c : list) c->reads(fr, out);
+  }
 };
 
 struct ForCode final : Code {
@@ -82,6 +85,10 @@ struct IfCode final : Code {
     fr.current = node;
     if (condition->i(fr)) then_case->run(fr);
     else if (else_case) else_case->run(fr);
+  }
+  void reads(Frame& fr, std::vector<Reach>& out) const override {
+    if (condition->i(fr)) then_case->reads(fr, out);
+    else if (else_case) else_case->reads(fr, out);
   }
 };
 
@@ -144,7 +151,9 @@ struct AsyncCode final : Code {
   CodePtr body;
   void run(Frame& fr) const override {
     if (!fr.group || !fr.group->tokens) return body->run(fr);
-    fr.started.push_back({token, body.get(), fr.slots, fr.views});
+    Started work{token, body.get(), fr.slots, fr.views, {}};
+    body->reads(fr, work.reads);
+    fr.started.push_back(std::move(work));
   }
 };
 
@@ -389,6 +398,7 @@ int Compiler::view(const BufferNode* b) {
 }
 
 CodePtr Compiler::store(const StoreNode* s) {
+  if (machine_.order_only && s->buffer->scope == "global") return std::make_unique<Nothing>();
   DType t = s->buffer->dtype;
   Access a = access(s->buffer, s->indices);
   std::unique_ptr<StoreCode> out;

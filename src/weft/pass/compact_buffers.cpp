@@ -11,6 +11,7 @@
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
 #include "weft/ir/compare.h"
+#include "weft/ir/roles.h"
 #include "weft/ir/visit.h"
 
 namespace weft::pass {
@@ -289,8 +290,9 @@ class Collector final : public Visitor {
       guarded(logical_not(e->args[0]), [&] { visit(e->args[2]); });
       return;
     }
-    if (e->op == "address_of" && !in_opaque_) {
-      for_each_expr(e->args[0], [&](const Expr& x) {
+    const bool reaches = role_addresses(e->op) > 0;  // from an address on
+    if ((e->op == "address_of" && !in_opaque_) || reaches) {
+      for_each_expr(Expr(e), [&](const Expr& x) {
         const auto* l = as<LoadNode>(x);
         if (!l) return;
         if (auto found = boxes.find(l->buffer.get()); found != boxes.end())

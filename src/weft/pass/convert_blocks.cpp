@@ -4,6 +4,7 @@
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
 #include "weft/ir/execution.h"
+#include "weft/ir/roles.h"
 #include "weft/ir/visit.h"
 
 namespace weft::pass {
@@ -12,12 +13,14 @@ using namespace ir;
 
 namespace {
 
+/// Calls of roles reach from an address on, whatever the block's regions say.
 bool takes_addresses(const Block& block) {
-  bool found = false;
+  bool found = false, roles = false;
   for_each_expr(block->body, [&](const Expr& e) {
-    if (const auto* c = as<CallNode>(e)) found = found || c->op == "address_of";
+    const auto* c = as<CallNode>(e);
+    if (c) found = found || c->op == "address_of", roles = roles || role_addresses(c->op) > 0;
   });
-  return found;
+  return found && !roles;
 }
 
 bool hides_addresses(const Block& block) {

@@ -13,6 +13,7 @@
 #include "weft/schedule/schedule.h"
 #include "weft/target/host_plan.h"
 #include "weft/target/pipeline.h"
+#include "weft/target/prove_order.h"
 
 namespace weft {
 
@@ -98,7 +99,10 @@ Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text,
                               "; the default schedule for grids was applied"));
         f = scheduled;
         ir::PrimFunc lowered = pass::run_pipeline(pipeline, f, options.observer);
-        if (options.observer.verify) prove_race_free(lowered, info, target.name, notes);
+        if (options.observer.verify) {
+          prove_race_free(lowered, info, target.name, notes);
+          prove_order(lowered, target.name, notes);
+        }
         note_lowering(name, lowered, notes);
         SplitFunction parts = split_host_device(f, lowered, split);
         plans.push_back(std::move(parts.plan));

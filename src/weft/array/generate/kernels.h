@@ -60,6 +60,8 @@ std::vector<Kernel> row_kernels(const std::vector<Elem>& elems);
 /// Positions of extremes; index arrays and masks.
 std::vector<Kernel> extreme_kernels();
 std::vector<Kernel> index_kernels();
+/// Evenly spaced numbers, rows of products, normal numbers in pairs.
+std::vector<Kernel> loop_kernels();
 /// Rows and reductions of complex numbers.
 std::vector<Kernel> complex_kernels();
 
@@ -73,8 +75,6 @@ std::vector<Kernel> random_kernels();
 
 /// Sorting by digits.
 std::vector<Kernel> sort_kernels();
-/// Products of the types without a register tile.
-std::vector<Kernel> plain_kernels();
 /// Copies between two steps.
 std::vector<Kernel> copy_kernels();
 

@@ -48,9 +48,9 @@ int main(int argc, char** argv) {
     std::vector<Kernel> moves = weft::generate::cast_kernels();
     for (Kernel& k : weft::generate::sort_kernels()) moves.push_back(std::move(k));
     for (Kernel& k : weft::generate::copy_kernels()) moves.push_back(std::move(k));
-    for (Kernel& k : weft::generate::plain_kernels()) moves.push_back(std::move(k));
     std::vector<Kernel> places = weft::generate::extreme_kernels();
     for (Kernel& k : weft::generate::index_kernels()) places.push_back(std::move(k));
+    for (Kernel& k : weft::generate::loop_kernels()) places.push_back(std::move(k));
     const std::string folder = argv[1];
     const bool done = write(folder, "integers",
                             weft::generate::table_kernels({Elem::int8, Elem::int16, Elem::int32,

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "weft/array/copy_kernels.h"
 #include "weft/array/gemm.h"
 #include "weft/array/kernels.h"
 #include "weft/array/strided_copy.h"
@@ -129,7 +130,8 @@ template <typename T>
 void add_back(const Geometry& s, T* x, const Piece& p, I begin, I end, const T* in, I step) {
   constexpr int e = static_cast<int>(sizeof(T) == 4 ? Elem::float32 : Elem::float64);
   const AccumulateFn add = kernels().accumulate[static_cast<int>(ReduceOp::sum)][e];
-  const StepAddFn step_add = kernels().step_add[e];
+  const CopyFn step_add =
+      copy_kernels().function[static_cast<int>(CopyKernel::add)][sizeof(T) == 4 ? 2 : 3];
   for (I row = begin * s.kh * s.kw; row < end * s.kh * s.kw; ++row) {
     const I channel = row / (s.kh * s.kw), i = row / s.kw % s.kh, j = row % s.kw;
     I from, to;
@@ -144,7 +146,7 @@ void add_back(const Geometry& s, T* x, const Piece& p, I begin, I end, const T* 
         if (s.stride[1] == 1) {
           add(to - from, from_row + from, out + from);
         } else {
-          step_add(from_row + from, out + from * s.stride[1], to - from, s.stride[1]);
+          step_add(from_row + from, out + from * s.stride[1], to - from, s.stride[1], 1);
         }
       }
     }

@@ -32,7 +32,7 @@ const LoadNode* element(const Expr& e) {
 
 class Spell final : public Rewriter {
  public:
-  explicit Spell(std::int64_t threads) : threads_(threads) {}
+  Spell(std::int64_t threads, bool tokens) : threads_(threads), tokens_(tokens) {}
   BufferMap aligned;
 
  protected:
@@ -41,6 +41,8 @@ class Spell final : public Rewriter {
     const auto* c = e ? as<CallNode>(e->value) : nullptr;
     if (!c) return Rewriter::rewrite_default(s);
     const std::string& op = c->op;
+    // Fresh tokens are seen by copies that start after the barrier.
+    if (op == "sync" && tokens_) return seq({instruction("weft_token_fence", {}), s});
     if (op.starts_with("token_") || op == "bulk_fence" || op == "meet")
       return instruction(cat("weft_", op), c->args);
     if (op == "bulk_load") {
@@ -105,6 +107,7 @@ class Spell final : public Rewriter {
   }
 
   std::int64_t threads_;
+  bool tokens_;
 };
 
 std::string function(std::string_view name, const std::string& params, const std::string& body) {
@@ -156,11 +159,12 @@ constexpr const char* kToken = "unsigned long long* token";
 
 std::string token_definition(std::string_view name) {
   if (name == "weft_token_init")
-    return function(
-        name, cat(kToken, ", int count"),
-        cat("  asm volatile(\"mbarrier.init.shared::cta.b64 [%0], %1;\" :: \"r\"(", kAddress,
-            "(token)), \"r\"(count) : \"memory\");\n"
-            "  asm volatile(\"fence.mbarrier_init.release.cluster;\" ::: \"memory\");\n"));
+    return function(name, cat(kToken, ", int count"),
+                    cat("  asm volatile(\"mbarrier.init.shared::cta.b64 [%0], %1;\" :: \"r\"(",
+                        kAddress, "(token)), \"r\"(count) : \"memory\");\n"));
+  if (name == "weft_token_fence")
+    return function(name, "",
+                    "  asm volatile(\"fence.mbarrier_init.release.cluster;\" ::: \"memory\");\n");
   if (name == "weft_token_signal")
     return function(name, kToken,
                     cat("  asm volatile(\"mbarrier.arrive.shared::cta.b64 _, [%0];\" :: \"r\"(",
@@ -203,7 +207,7 @@ PrimFunc spell_roles(const PrimFunc& kernel) {
       if (axis.axis.starts_with("threadIdx") && is_const_int(axis.extent, &n)) threads *= n;
     }
   }
-  Spell spell(threads);
+  Spell spell(threads, uses_tokens(kernel->body));
   Stmt body = spell.rewrite(kernel->body);
   if (body == kernel->body) return kernel;
   auto out = edit(kernel);

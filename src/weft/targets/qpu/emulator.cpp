@@ -102,7 +102,8 @@ void Emulator::make_ready(Loaded& loaded) {
 
 void Emulator::unload(std::size_t program) { programs_.at(program).reset(); }
 
-std::vector<std::uint32_t> Emulator::prepare(const Loaded& loaded, const sim::Launch& launch) {
+std::vector<std::uint32_t> Emulator::prepare(const Loaded& loaded, const sim::Launch& launch,
+                                             bool may_divide) {
   active_ = 0;
   std::int64_t wanted = launch.extents.empty() ? 1 : launch.extents[0];
   std::vector<std::uint32_t> words =
@@ -115,13 +116,20 @@ std::vector<std::uint32_t> Emulator::prepare(const Loaded& loaded, const sim::La
   uniforms_ = words.empty() ? 0 : machine_.memory.allocate(words.size() * 4, 64);
   machine_.outside_reads = options_.outside_reads;
   machine_.check_races = options_.check_races;
+  divided_ = may_divide && divides(loaded);
   begin_qpus(loaded, words);
   return words;
 }
 
+bool Emulator::divides(const Loaded& loaded) const {
+  return options_.threads > 1 && options_.engine != Engine::oracle && loaded.fast &&
+         loaded.fast->divided() && active_ > 1 && loaded.ahead && !options_.count_instructions &&
+         options_.check_races && !machine_.trace;
+}
+
 void Emulator::begin_qpus(const Loaded& loaded, const std::vector<std::uint32_t>& words) {
   std::size_t per = loaded.abi.uniforms.size();
-  machine_.begin_launch(loaded.program, active_);
+  std::fill(machine_.uniforms.begin(), machine_.uniforms.end(), std::pair(0u, 0u));
   for (int q = 0; q < active_; ++q) {
     for (std::size_t u = 0; u < per; ++u) {
       std::uint32_t value = words[static_cast<std::size_t>(q) * per + u];
@@ -133,10 +141,11 @@ void Emulator::begin_qpus(const Loaded& loaded, const std::vector<std::uint32_t>
     }
     if (per) {
       auto begin = static_cast<std::uint32_t>(uniforms_ + static_cast<std::size_t>(q) * per * 4);
-      machine_.set_uniforms(machine_.qpus[static_cast<std::size_t>(q)], begin,
-                            begin + static_cast<std::uint32_t>(per * 4));
+      machine_.uniforms[static_cast<std::size_t>(q)] = {
+          begin, begin + static_cast<std::uint32_t>(per * 4)};
     }
   }
+  machine_.begin_launch(loaded.program, active_, !divided_);
 }
 
 void Emulator::print(const Loaded& loaded, const Qpu& q) {
@@ -203,12 +212,10 @@ void Emulator::account(bool clean) {
 
 bool Emulator::run_ahead(Loaded& loaded, const std::vector<std::uint32_t>& words,
                          std::int64_t limit_cycles) {
-  if (options_.threads < 2 || !loaded.fast->divided() || active_ < 2 || !loaded.ahead ||
-      options_.count_instructions || !options_.check_races || machine_.trace)
-    return false;
+  if (!divided_) return false;
   if (!ahead_) ahead_ = std::make_unique<Ahead>(machine_);
   if (ahead_->run(*loaded.fast, active_, limit_cycles)) return true;
-  loaded.ahead = false;  // the next launch would go the same way
+  loaded.ahead = divided_ = false;  // the next launch would go the same way
   begin_qpus(loaded, words);
   return false;
 }
@@ -217,12 +224,12 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
                              const sim::RunLimits& limits) {
   Loaded& loaded = part(*programs_.at(handle), launch.kernel);
   make_ready(loaded);
-  std::vector<std::uint32_t> words = prepare(loaded, launch);
+  std::vector<std::uint32_t> words = prepare(loaded, launch, true);
   machine_.on_breakpoint = [this, &loaded](const Qpu& q) { print(loaded, q); };
   bool fast = loaded.fast && options_.engine != Engine::oracle;
   std::int64_t finish = 0;
   try {
-    if (fast && run_ahead(loaded, words, limits.cycles)) {
+    if (run_ahead(loaded, words, limits.cycles)) {
       for (int i = 0; i < active_; ++i)
         finish = std::max(finish, machine_.qpus[static_cast<std::size_t>(i)].time);
       account(true);
@@ -285,7 +292,7 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
 void Emulator::begin(std::size_t program, const sim::Launch& launch) {
   if (running_) account(true);
   running_ = &part(*programs_.at(program), launch.kernel);
-  prepare(*running_, launch);
+  prepare(*running_, launch, false);
   machine_.on_breakpoint = [this](const Qpu& q) { print(*running_, q); };
 }
 

@@ -61,7 +61,10 @@ class Emulator final : public sim::Simulator {
   /// The program for the engine that the options ask for now.
   void make_ready(Loaded& loaded);
   /// Returns the values of the uniforms.
-  std::vector<std::uint32_t> prepare(const Loaded& loaded, const sim::Launch& launch);
+  std::vector<std::uint32_t> prepare(const Loaded& loaded, const sim::Launch& launch,
+                                     bool may_divide);
+  /// Whether two threads run the launch at hand.
+  bool divides(const Loaded& loaded) const;
   void begin_qpus(const Loaded& loaded, const std::vector<std::uint32_t>& words);
   /// Runs the launch on several threads; false: it is as if nothing had happened.
   bool run_ahead(Loaded& loaded, const std::vector<std::uint32_t>& words,
@@ -72,6 +75,7 @@ class Emulator final : public sim::Simulator {
   EmulatorOptions options_;
   Machine machine_;
   std::unique_ptr<Ahead> ahead_;
+  bool divided_ = false;  // the launch at hand, between two threads
   std::vector<std::unique_ptr<Loaded>> programs_;
   Loaded* running_ = nullptr;
   std::uint64_t uniforms_ = 0, spill_ = 0;

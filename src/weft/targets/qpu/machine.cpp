@@ -17,6 +17,7 @@ constexpr std::uint64_t kGuard =
 Machine::Machine(int count, std::uint64_t memory_bytes)
     : memory("QPU memory", memory_bytes, kMemoryBase),
       qpus(static_cast<std::size_t>(count)),
+      uniforms(static_cast<std::size_t>(count)),
       shadow_(memory_bytes / 4 + 64),
       vpm_shadow_(64 * 16 + 64) {
   memory.set_guard(kGuard);
@@ -26,33 +27,54 @@ Machine::Machine(int count, std::uint64_t memory_bytes)
               small_immediate(code));
 }
 
-void Machine::begin_launch(const Program& p, int active) {
+void Machine::begin_qpu(Qpu& q, bool active) {
+  const int id = q.id;
+  q = Qpu{};
+  q.id = id;
+  q.bit = 1u << id;
+  q.writer = Shadow::writer_of(id);
+  q.own_row_bits = check_races ? ~0u : 0;
+  q.own_row = (vpm_shadow_.launch() | q.bit | q.writer) & q.own_row_bits;
+  q.finished = !active;
+  q.traced = trace != nullptr;
+  pair_tmus(q, false);
+  for (unsigned i = 0; i < 16; ++i) {
+    q.slot[kSlotElement][i] = i;
+    q.slot[kSlotNumber][i] = static_cast<std::uint32_t>(id);
+    for (unsigned c = 0; c < 8; ++c)
+      q.mask[c][i] = c == kAlways || c == kZc || c == kNc || c == kCc ? ~0u : 0;
+  }
+  std::copy(immediates_.begin(), immediates_.end(), q.slot + kSlotImm);
+  const auto [begin, end] = uniforms[static_cast<std::size_t>(id)];
+  set_uniforms(q, begin, end);
+}
+
+void Machine::begin_clocks(Qpu& t, int id) {
+  t.id = id;
+  t.bit = 1u << id;
+  t.pc = t.into = 0;
+  t.time = t.now = t.instructions = 0;
+  t.events = nullptr;
+  t.finished = t.passed = false;
+  t.exhausted = true;
+  t.wait = Wait::none;
+  t.slots_left = 0;
+  t.load_done = t.store_done = 0;
+  std::fill(std::begin(t.stall), std::end(t.stall), 0);
+  std::fill(std::begin(t.range), std::end(t.range), Qpu::Range{});
+  for (TmuFifo& fifo : t.fifo) fifo.head = fifo.count = 0;
+  pair_tmus(t, false);
+}
+
+void Machine::begin_launch(const Program& p, int active, bool whole) {
   program = &p;
   shadow_.begin_launch();
   vpm_shadow_.begin_launch();
   shared.launch = shadow_.launch();
   shared.vpm = reinterpret_cast<std::byte*>(vpm);
   shared.vpm_summary = vpm_shadow_.summary(0);
-  const Qpu fresh{};
-  for (Qpu& q : qpus) {
-    int id = q.id;
-    q = fresh;
-    q.id = id;
-    q.bit = 1u << id;
-    q.writer = Shadow::writer_of(id);
-    q.own_row_bits = check_races ? ~0u : 0;
-    q.own_row = (vpm_shadow_.launch() | q.bit | q.writer) & q.own_row_bits;
-    q.finished = id >= active;
-    q.traced = trace != nullptr;
-    pair_tmus(q, false);
-    for (unsigned i = 0; i < 16; ++i) {
-      q.slot[kSlotElement][i] = i;
-      q.slot[kSlotNumber][i] = static_cast<std::uint32_t>(id);
-      for (unsigned c = 0; c < 8; ++c)
-        q.mask[c][i] = c == kAlways || c == kZc || c == kNc || c == kCc ? ~0u : 0;
-    }
-    std::copy(immediates_.begin(), immediates_.end(), q.slot + kSlotImm);
-  }
+  for (Qpu& q : qpus)
+    if (whole || q.id >= active) begin_qpu(q, q.id < active);
   for (Calendar* c : {&shared.sdram, &shared.vdr, &shared.vdw}) c->reset();
   for (Tmu& t : shared.tmus) {
     t.calendar.reset();

@@ -266,7 +266,13 @@ class Machine {
   std::vector<Qpu> qpus;
   const Program* program = nullptr;
 
-  void begin_launch(const Program& program, int active);
+  /// `whole`: all QPUs as well; otherwise those that are active wait for begin_qpu.
+  void begin_launch(const Program& program, int active, bool whole = true);
+  void begin_qpu(Qpu& q, bool active = true);
+  /// The same for one that stands for the clocks of QPU `id`.
+  void begin_clocks(Qpu& t, int id);
+  /// [address of uniforms, end) of each QPU from its beginning on.
+  std::vector<std::pair<std::uint32_t, std::uint32_t>> uniforms;
   void end_launch(bool clean);
 
   /// [address of uniforms, end) of a QPU.

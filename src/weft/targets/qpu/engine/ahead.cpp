@@ -161,6 +161,7 @@ void Ahead::work() {
     if (quit_) return;
     {
       Turns turns(fast_);
+      begin();
       int i = -1;
       while (true) {
         i = candidate();
@@ -174,9 +175,24 @@ void Ahead::work() {
   }
 }
 
+void Ahead::begin() {
+  std::memcpy(vpm_before_, m_.vpm, sizeof vpm_before_);
+  for (int i = 0; i < active_; ++i) {
+    Feed& f = feeds_[static_cast<std::size_t>(i)];
+    f.first = f.filled;
+    f.replaced.clear();
+    f.stopped.store(false, std::memory_order_relaxed);
+  }
+}
+
 void Ahead::record(int i) {
   Feed& f = feeds_[static_cast<std::size_t>(i)];
   Qpu& q = m_.qpus[static_cast<std::size_t>(i)];
+  const std::uint32_t place = f.filled - f.first;
+  if (place == 0) {
+    m_.begin_qpu(q);
+    q.replaced = &f.replaced;
+  }
   Chunk& chunk = f.chunk[f.filled % kChunks];
   const std::size_t instructions = m_.program->instrs.size();
   const std::size_t words = record_room(instructions), events = event_room(instructions);
@@ -185,7 +201,7 @@ void Ahead::record(int i) {
     chunk.room = words + events;
   }
   q.record = chunk.memory.get();
-  q.record_leave = q.record + std::min(kRecord, kFirstRecord << std::min(f.filled, 16u));
+  q.record_leave = q.record + std::min(kRecord, kFirstRecord << std::min(place, 16u));
   chunk.leave = q.record_leave;
   chunk.events = q.events = reinterpret_cast<Event*>(q.record + words);
   q.events_end = q.events + events / sizeof(Event);
@@ -225,7 +241,7 @@ void Ahead::provide(int i) {
   if (!(chunk.vpm_rows & ~f.vpm_rows)) return;
   // Rows of the VPM are each QPU's own; where they are shared, one thread looks who is in order.
   f.vpm_rows |= chunk.vpm_rows;
-  for (std::size_t other = 0; other < times_.size(); ++other)
+  for (std::size_t other = 0; other < static_cast<std::size_t>(active_); ++other)
     if (other != k && (feeds_[other].vpm_rows & f.vpm_rows)) throw RunAgain{};
 }
 
@@ -279,7 +295,6 @@ void Ahead::settle_down() {
   running_ = false;
   tell();
   while (!idle_) wait([&] { return idle_.load(); });
-  for (Qpu& q : m_.qpus) q.events = nullptr, q.replaced = nullptr;
 }
 
 void Ahead::put_back() {
@@ -291,7 +306,7 @@ void Ahead::put_back() {
   // The latest first: by epoch, and within one by each QPU's order. Stores of two QPUs in one epoch
   // go to different words, or they race, which the second run finds too.
   std::vector<Store> stores;
-  for (std::size_t i = 0; i < times_.size(); ++i) {
+  for (std::size_t i = 0; i < static_cast<std::size_t>(active_); ++i) {
     const Feed& f = feeds_[i];
     for (std::size_t end = f.replaced.used(); end > 0;) {
       const std::uint32_t* tail = f.replaced.words.data() + end - 3;
@@ -308,28 +323,15 @@ void Ahead::put_back() {
 bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
   fast_ = &fast, program_ = fast.divided(), active_ = active;
   program_->prepare();
-  std::uint32_t vpm[64][16];
   std::uint8_t semaphores[16];
-  std::memcpy(vpm, m_.vpm, sizeof vpm);
   std::memcpy(semaphores, m_.semaphores, sizeof semaphores);
   Counters counters = m_.shared.counters;
   std::vector<Finding> findings = m_.findings;
-  const Qpu fresh{};
-  for (std::size_t i = 0; i < times_.size(); ++i) {
-    Qpu &t = times_[i], &q = m_.qpus[i];
-    t = fresh;
-    t.id = static_cast<int>(i);
-    t.bit = q.bit;
-    t.finished = q.finished;
-    for (unsigned unit : {0u, 1u}) t.tmu[unit] = q.tmu[unit];
-    holds_[i] = false;
-    Feed& f = feeds_[i];
-    f.filled = 0, f.settled = 0;
-    for (Chunk& chunk : f.chunk) chunk.number = 0;
-    f.stopped = q.finished;
-    f.replaced.clear();
-    f.vpm_rows = 0;
-    q.replaced = &f.replaced;
+  for (int i = 0; i < active; ++i) {
+    const auto k = static_cast<std::size_t>(i);
+    m_.begin_clocks(times_[k], i);
+    holds_[k] = false;
+    feeds_[k].vpm_rows = 0;
   }
   running_ = true;
   idle_ = false;  // the last: the other thread begins
@@ -339,7 +341,11 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
   } catch (...) {  // RunAgain, or a fault: others have gone past it, one thread stops in time
     settle_down();
     put_back();
-    std::memcpy(m_.vpm, vpm, sizeof vpm);
+    for (int i = 0; i < active; ++i) {
+      Feed& f = feeds_[static_cast<std::size_t>(i)];
+      f.settled.store(f.filled, std::memory_order_relaxed);
+    }
+    std::memcpy(m_.vpm, vpm_before_, sizeof vpm_before_);
     std::memcpy(m_.semaphores, semaphores, sizeof semaphores);
     m_.shared.counters = counters;
     m_.findings = std::move(findings);
@@ -349,6 +355,7 @@ bool Ahead::run(FastProgram& fast, int active, std::int64_t limit_cycles) {
   for (int i = 0; i < active; ++i) {
     Qpu& q = m_.qpus[static_cast<std::size_t>(i)];
     const Qpu& t = times_[static_cast<std::size_t>(i)];
+    consume(i, false);  // it ended within its last chunk
     q.time = t.time;
     std::copy(std::begin(t.stall), std::end(t.stall), std::begin(q.stall));
     // Translated code leaves the waits for the TMU to who has counted the instructions.

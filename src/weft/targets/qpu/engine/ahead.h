@@ -30,7 +30,7 @@ class Ahead {
   Ahead(const Ahead&) = delete;
   Ahead& operator=(const Ahead&) = delete;
 
-  /// Runs what Machine::begin_launch and set_uniforms have prepared. False: memory, VPM, semaphores
+  /// Runs what Machine::begin_launch has prepared, but for the QPUs. False: memory, VPM, semaphores
   /// and counters are as before, and one thread must do it.
   bool run(FastProgram& fast, int active, std::int64_t limit_cycles);
 
@@ -49,7 +49,8 @@ class Ahead {
   struct Feed {
     Chunk chunk[kChunks];
     // Each on a line of its own: one thread looks at it while the other works.
-    alignas(64) std::uint32_t filled = 0;               // chunks so far: by the one thread
+    // Chunks so far, and before the launch: by the one thread.
+    alignas(64) std::uint32_t filled = 0, first = 0;
     alignas(64) std::atomic<std::uint32_t> settled{0};  // by the other
     alignas(64) std::atomic<bool> stopped{false};       // at a semaphore, a fault, or the end
     alignas(64) Qpu::Replaced replaced;
@@ -57,6 +58,8 @@ class Ahead {
   };
 
   void work();
+  /// What the other thread does at the beginning of a launch: it has all that it will change.
+  void begin();
   /// A QPU that may run now, the one with the least written down first; -1: none.
   int candidate() const;
   /// Runs QPU i for a chunk.
@@ -79,6 +82,7 @@ class Ahead {
   std::vector<Qpu> times_;   // clocks, stalls and TMU queues of each QPU, as settled
   std::vector<bool> holds_;  // the settling thread is at a chunk of this QPU
   std::unique_ptr<Feed[]> feeds_;
+  std::uint32_t vpm_before_[64][16];
   FastProgram* fast_ = nullptr;
   DividedProgram* program_ = nullptr;  // the same
   int active_ = 0;
