@@ -16,6 +16,7 @@ enum class CopyKernel : std::int16_t {
   reverse,      // 1, -1; `in` is the run's lowest address
   spread,       // 1, 0
   any,          // as given
+  add,          // to, 1: added to what is there, float32 or float64
   count_,
 };
 inline constexpr int kCopyKernels = static_cast<int>(CopyKernel::count_);

@@ -11,6 +11,23 @@
 
 namespace weft {
 
+void copy_run(int bytes, char* to, std::int64_t ts, const char* from, std::int64_t fs,
+              std::int64_t n) {
+  if (ts == 1 && fs == 1) {
+    std::memcpy(to, from, static_cast<std::size_t>(n * bytes));
+    return;
+  }
+  const CopyKernel kernel = ts == 1 && fs == 2    ? CopyKernel::gather_two
+                            : ts == 2 && fs == 1  ? CopyKernel::scatter_two
+                            : ts == 2 && fs == 2  ? CopyKernel::both_two
+                            : ts == 1 && fs == -1 ? CopyKernel::reverse
+                            : ts == 1 && fs == 0  ? CopyKernel::spread
+                                                  : CopyKernel::any;
+  if (kernel == CopyKernel::reverse) from -= (n - 1) * bytes;
+  const int size = std::countr_zero(static_cast<unsigned>(bytes));
+  copy_kernels().function[static_cast<int>(kernel)][size](from, to, n, ts, fs);
+}
+
 namespace {
 
 /// Axes of both, merged where both allow it; steps in elements.
@@ -39,23 +56,6 @@ Pair make_pair(const NDArray& dst, const NDArray& src) {
   return p;
 }
 
-/// n elements of so many bytes, steps in elements.
-void row(int bytes, char* to, std::int64_t ts, const char* from, std::int64_t fs, std::int64_t n) {
-  if (ts == 1 && fs == 1) {
-    std::memcpy(to, from, static_cast<std::size_t>(n * bytes));
-    return;
-  }
-  const CopyKernel kernel = ts == 1 && fs == 2    ? CopyKernel::gather_two
-                            : ts == 2 && fs == 1  ? CopyKernel::scatter_two
-                            : ts == 2 && fs == 2  ? CopyKernel::both_two
-                            : ts == 1 && fs == -1 ? CopyKernel::reverse
-                            : ts == 1 && fs == 0  ? CopyKernel::spread
-                                                  : CopyKernel::any;
-  if (kernel == CopyKernel::reverse) from -= (n - 1) * bytes;
-  const int size = std::countr_zero(static_cast<unsigned>(bytes));
-  copy_kernels().function[static_cast<int>(kernel)][size](from, to, n, ts, fs);
-}
-
 void copy(int bytes, const Pair& p, char* to, const char* from) {
   const int last = p.ndim - 1;
   const std::int64_t n = p.shape[last], ts = p.to[last], fs = p.from[last];
@@ -63,31 +63,31 @@ void copy(int bytes, const Pair& p, char* to, const char* from) {
   for (int i = 0; i < last; ++i) rows *= p.shape[i];
   if (rows == 1) {
     runtime::Pool::shared().parallel_for(n, kParallelGrain, [&](std::int64_t i, std::int64_t end) {
-      row(bytes, to + i * ts * bytes, ts, from + i * fs * bytes, fs, end - i);
+      copy_run(bytes, to + i * ts * bytes, ts, from + i * fs * bytes, fs, end - i);
     });
     return;
   }
-  runtime::Pool::shared().parallel_for(rows, std::max<std::int64_t>(1, kParallelGrain / n),
-                                       [&](std::int64_t r, std::int64_t end) {
-                                         std::int64_t count[kMaxDims], left = r, t = 0, f = 0;
-                                         for (int i = last - 1; i >= 0; --i) {
-                                           count[i] = left % p.shape[i];
-                                           left /= p.shape[i];
-                                           t += count[i] * p.to[i];
-                                           f += count[i] * p.from[i];
-                                         }
-                                         for (; r < end; ++r) {
-                                           row(bytes, to + t * bytes, ts, from + f * bytes, fs, n);
-                                           for (int i = last - 1; i >= 0; --i) {
-                                             t += p.to[i];
-                                             f += p.from[i];
-                                             if (++count[i] < p.shape[i]) break;
-                                             t -= p.to[i] * p.shape[i];
-                                             f -= p.from[i] * p.shape[i];
-                                             count[i] = 0;
-                                           }
-                                         }
-                                       });
+  runtime::Pool::shared().parallel_for(
+      rows, std::max<std::int64_t>(1, kParallelGrain / n), [&](std::int64_t r, std::int64_t end) {
+        std::int64_t count[kMaxDims], left = r, t = 0, f = 0;
+        for (int i = last - 1; i >= 0; --i) {
+          count[i] = left % p.shape[i];
+          left /= p.shape[i];
+          t += count[i] * p.to[i];
+          f += count[i] * p.from[i];
+        }
+        for (; r < end; ++r) {
+          copy_run(bytes, to + t * bytes, ts, from + f * bytes, fs, n);
+          for (int i = last - 1; i >= 0; --i) {
+            t += p.to[i];
+            f += p.from[i];
+            if (++count[i] < p.shape[i]) break;
+            t -= p.to[i] * p.shape[i];
+            f -= p.from[i] * p.shape[i];
+            count[i] = 0;
+          }
+        }
+      });
 }
 
 }  // namespace

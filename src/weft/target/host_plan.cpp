@@ -394,8 +394,10 @@ class Splitter {
     Annotations attrs;
     if (alone_) attrs.emplace_back("noalias", true);
     if (!tensors.as_array().empty()) attrs.emplace_back("tensors", std::move(tensors));
-    if (const Json* contract = find_annotation(original_->attrs, "contract"))
-      attrs.emplace_back("contract", *contract);
+    for (const char* key : {"contract", "aligned_arguments"}) {
+      if (const Json* value = find_annotation(original_->attrs, key))
+        attrs.emplace_back(key, *value);
+    }
     out_.kernels.push_back(make_func(name, std::move(params), body, std::move(attrs)));
     out.push_back(std::move(launch));
   }

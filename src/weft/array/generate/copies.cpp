@@ -45,6 +45,16 @@ ir::PrimFunc spread_function(const std::string& type, int words) {
   return ir::parse_func(body, "<spread>");
 }
 
+/// out[i * to] += in[i].
+ir::PrimFunc add_function(const std::string& type) {
+  return ir::parse_func(
+      cat("@T.prim_func\ndef main(a: T.handle, o: T.handle, n: T.int64, to: T.int64, from_: "
+          "T.int64):\n    T.func_attr({\"noalias\": True})\n    A = T.match_buffer(a, (n,), \"",
+          type, "\")\n    O = T.match_buffer(o, (n,), \"", type,
+          "\")\n    for i in T.serial(n):\n        O[i * to] = O[i * to] + A[i]\n"),
+      "<add>");
+}
+
 }  // namespace
 
 std::vector<Kernel> copy_kernels() {
@@ -70,6 +80,12 @@ std::vector<Kernel> copy_kernels() {
     };
     for (const Steps& s : kSteps) add(s.kernel, s.name, run_function(type, words, s.to, s.from));
     add(CopyKernel::spread, "spread", spread_function(type, words));
+  }
+  for (Elem e : {Elem::float32, Elem::float64}) {
+    Kernel k{entry(KernelEntry::copying, static_cast<int>(CopyKernel::add), e),
+             cat("c_add_", name_of(e)), add_function(std::string(name_of(e)))};
+    k.parameters = "const void* A, void* O, int64_t n, int64_t to, int64_t from_";
+    out.push_back(std::move(k));
   }
   return out;
 }

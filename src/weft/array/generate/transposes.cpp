@@ -16,7 +16,8 @@ ir::PrimFunc transpose_function(const VectorShape& shape, Elem e, bool stream) {
   const std::string type(name_of(e));
   std::string text =
       cat("@T.prim_func\ndef main(a: T.handle, out: T.handle, m: T.int64, n: T.int64, in_step: "
-          "T.int64, out_step: T.int64):\n    A = T.match_buffer(a, (n, m), \"",
+          "T.int64, out_step: T.int64):\n    T.func_attr({\"aligned_arguments\": True})\n    A = "
+          "T.match_buffer(a, (n, m), \"",
           type, "\", strides=(in_step, 1))\n    O = T.match_buffer(out, (m, n), \"", type,
           "\", strides=(out_step", stream ? cat(" * ", side) : std::string(), ", 1)",
           stream ? cat(", align=", side * elem_bytes(e)) : std::string(), ")\n");

@@ -7,7 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "weft/array/copy_kernels.h"
 #include "weft/array/gemm.h"
+#include "weft/array/kernels.h"
+#include "weft/array/strided_copy.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -113,7 +116,8 @@ void lay_out(const Geometry& s, const T* x, const Piece& p, I begin, I end, T* o
         if (s.stride[1] == 1) {
           std::memcpy(to_row + from, in + from, static_cast<std::size_t>(to - from) * sizeof(T));
         } else {
-          for (I q = from; q < to; ++q) to_row[q] = in[q * s.stride[1]];
+          copy_run(sizeof(T), reinterpret_cast<char*>(to_row + from), 1,
+                   reinterpret_cast<const char*>(in + from * s.stride[1]), s.stride[1], to - from);
         }
         std::fill(to_row + to, to_row + s.ow, T(0));
       }
@@ -124,6 +128,10 @@ void lay_out(const Geometry& s, const T* x, const Piece& p, I begin, I end, T* o
 /// The transpose: laid out windows of channels [begin, end) are added to the image.
 template <typename T>
 void add_back(const Geometry& s, T* x, const Piece& p, I begin, I end, const T* in, I step) {
+  constexpr int e = static_cast<int>(sizeof(T) == 4 ? Elem::float32 : Elem::float64);
+  const AccumulateFn add = kernels().accumulate[static_cast<int>(ReduceOp::sum)][e];
+  const CopyFn step_add =
+      copy_kernels().function[static_cast<int>(CopyKernel::add)][sizeof(T) == 4 ? 2 : 3];
   for (I row = begin * s.kh * s.kw; row < end * s.kh * s.kw; ++row) {
     const I channel = row / (s.kh * s.kw), i = row / s.kw % s.kh, j = row % s.kw;
     I from, to;
@@ -136,9 +144,9 @@ void add_back(const Geometry& s, T* x, const Piece& p, I begin, I end, const T* 
         if (at < 0 || at >= s.h) continue;
         T* out = plane + at * s.w + j * s.dilation[1] - s.padding[1];
         if (s.stride[1] == 1) {
-          for (I q = from; q < to; ++q) out[q] += from_row[q];
+          add(to - from, from_row + from, out + from);
         } else {
-          for (I q = from; q < to; ++q) out[q * s.stride[1]] += from_row[q];
+          step_add(from_row + from, out + from * s.stride[1], to - from, s.stride[1], 1);
         }
       }
     }
