@@ -229,7 +229,7 @@ bool KernelText::store_whole(const StoreNode* t) {
       !expr_.speaks_whole(t->value))
     return false;
   const std::string value = expr_.whole(t->value);
-  if (streaming_) {
+  if (streaming_ && !expr_.registers.count(t->buffer.get())) {
     const arith::Modular m = analyzer_.modular(substitute(r->base, expr_.integers));
     const int lanes = r->dtype.lanes, bytes = lanes * t->buffer->dtype.bytes();
     // Nobody else looks at the addresses that a program is called with.
