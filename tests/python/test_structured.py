@@ -232,3 +232,17 @@ def test_convolutions_refuse_what_does_not_fit():
         with pytest.raises(weft.Error) as info:
             call()
         assert info.value.code == code
+
+
+@pytest.mark.parametrize("left", ["int8", "int64", "float32", "uint8", "bool"])
+@pytest.mark.parametrize("right", ["int8", "int64", "float32", "uint8", "bool"])
+def test_isin(left, right):
+    rng = np.random.default_rng(11)
+    for shape in ((), (0,), (7,), (3, 4)):
+        for among in ((), (0,), (9,), (2, 3)):
+            x, y = rng.integers(0, 6, shape).astype(left), rng.integers(0, 6, among).astype(right)
+            for invert in (False, True):
+                got = weft.isin(weft.asarray(x), weft.asarray(y), invert=invert)
+                np.testing.assert_array_equal(got.numpy(), np.isin(x, y, invert=invert))
+            assert bool(weft.isin(3, weft.asarray(y))) == bool(np.isin(3, y))
+            np.testing.assert_array_equal(weft.isin(weft.asarray(x), 3).numpy(), x == 3)

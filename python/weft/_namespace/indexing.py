@@ -10,6 +10,7 @@ from .._errors import error as _error
 from .common import _COMPLEX, _array, _axis, _bool, _int64, _is_tensor, _name, _row
 from .creation import arange, asarray, empty, ones, zeros
 from .manipulation import broadcast_shapes, broadcast_to, concat, reshape
+from .statistics import any as _any
 from .statistics import cumulative_sum
 from .types import astype
 
@@ -180,11 +181,16 @@ def unique_values(x, /):
 
 
 def isin(x1, x2, /, *, invert=False):
-    """Which elements of x1 occur in x2?"""
-    x2 = sort(reshape(_array(x2), (-1,)))
-    if x2.size == 0:
-        found = zeros(x1.shape, dtype=_bool, device=x1.device)
+    """Which elements of x1 occur in x2? One of them may be a number; it is compared as `==` does it."""
+    number = [not hasattr(x, "shape") and not hasattr(x, "__len__") for x in (x1, x2)]
+    if number[1]:
+        found = _array(x1) == x2
+    elif number[0]:
+        found = _any(_array(x2) == x1)
+    elif (x2 := sort(reshape(_array(x2), (-1,)))).size == 0:
+        found = zeros(_array(x1).shape, dtype=_bool, device=x2.device)
     else:
+        x1 = _array(x1)
         at = _row("minimum")(searchsorted(x2, x1), x2.size - 1)
         found = reshape(take(x2, reshape(at, (-1,)), axis=0), x1.shape) == x1
     return ~found if invert else found
