@@ -17,7 +17,7 @@ namespace weft::wse {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::uint64_t kMagic = 0x32305f6573775f77ull;  // "w_wse_02"
+constexpr std::uint64_t kMagic = 0x33305f6573775f77ull;  // "w_wse_03"
 
 struct Writer {
   std::string out;
