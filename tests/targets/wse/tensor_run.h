@@ -16,7 +16,7 @@ using Floats = std::vector<float>;
 
 /// Builds `text` for `target`, runs it on tensors of the given shapes; the last one is the result.
 inline std::string run(const std::string& text, const std::string& target,
-                std::vector<std::pair<std::vector<std::int64_t>, Floats*>> tensors) {
+                       std::vector<std::pair<std::vector<std::int64_t>, Floats*>> tensors) {
   ir::IRModule m = ir::parse_module(text);
   Ref<runtime::Module> module = build(m, target);
   Ref<runtime::Device> device = open_device(target);

@@ -16,9 +16,10 @@ struct Case {
 };
 
 std::string program(const std::string& body) {
-  return cat("@T.prim_func\ndef main(A: T.Buffer((13,), \"float32\"), C: T.Buffer((13,), "
-             "\"float32\")):\n",
-             body);
+  return cat(
+      "@T.prim_func\ndef main(A: T.Buffer((13,), \"float32\"), C: T.Buffer((13,), "
+      "\"float32\")):\n",
+      body);
 }
 
 const Case kHonoured[] = {
@@ -241,12 +242,14 @@ const struct {
                 C[vi] = T.float32(0)
             C[vi] = C[vi] + A[vk]
 )"},
-    {"wse.lower.recurrence", R"(reads C[vi] and writes C at other indices)", R"(    for i in range(12):
+    {"wse.lower.recurrence", R"(reads C[vi] and writes C at other indices)",
+     R"(    for i in range(12):
         with T.block("C"):
             vi = T.axis.spatial(12, i)
             C[vi + 1] = C[vi] + A[vi]
 )"},
-    {"wse.lower.binding", R"(from which the points it visits cannot be told)", R"(    for i, k in T.grid(13, 13):
+    {"wse.lower.binding", R"(from which the points it visits cannot be told)",
+     R"(    for i, k in T.grid(13, 13):
         with T.block("C"):
             vi = T.axis.spatial(13, i)
             vk = T.axis.reduce(13, 12 - k)
@@ -260,7 +263,8 @@ const struct {
             v1 = T.axis.spatial(4, f % 4)
             C[v0 * 4 + v1] = A[v0 * 4 + v1]
 )"},
-    {"wse.lower.condition", R"(can skip the first step of its reduction)", R"(    for i, k in T.grid(13, 5):
+    {"wse.lower.condition", R"(can skip the first step of its reduction)",
+     R"(    for i, k in T.grid(13, 5):
         with T.block("C"):
             vi = T.axis.spatial(13, i)
             vk = T.axis.reduce(13, k + 2)
@@ -276,7 +280,8 @@ const struct {
                     C[vi] = T.float32(0)
                 C[vi] = C[vi] + A[vk]
 )"},
-    {"wse.lower.axis", R"(reduction iterator vk of block C goes over "pe.y")", R"(    for x in T.thread_binding(2, thread="pe.y"):
+    {"wse.lower.axis", R"(reduction iterator vk of block C goes over "pe.y")",
+     R"(    for x in T.thread_binding(2, thread="pe.y"):
         for i, j in T.grid(13, 7):
             with T.block("C"):
                 T.where(x * 7 + j < 13)
@@ -286,12 +291,14 @@ const struct {
                     C[vi] = T.float32(0)
                 C[vi] = C[vi] + A[vk]
 )"},
-    {"wse.lower.axis", R"(has extent 13 on "pe.x", which has 3)", R"(    for x in T.thread_binding(13, thread="pe.x"):
+    {"wse.lower.axis", R"(has extent 13 on "pe.x", which has 3)",
+     R"(    for x in T.thread_binding(13, thread="pe.x"):
         with T.block("C"):
             vi = T.axis.spatial(13, x)
             C[vi] = A[vi]
 )"},
-    {"wse.lower.axis", R"(the first PE does not have element 0)", R"(    for x in T.thread_binding(3, thread="pe.x"):
+    {"wse.lower.axis", R"(the first PE does not have element 0)",
+     R"(    for x in T.thread_binding(3, thread="pe.x"):
         with T.block("C"):
             vi = T.axis.spatial(13, x + 2)
             C[vi] = A[vi]
@@ -303,7 +310,8 @@ const struct {
                 C[vi] = T.float32(2)
             C[vi] = C[vi] / A[vi]
 )"},
-    {"wse.lower.overwrite", R"(for every value of its spatial iterator vi)", R"(    for i in range(13):
+    {"wse.lower.overwrite", R"(for every value of its spatial iterator vi)",
+     R"(    for i in range(13):
         with T.block("C"):
             vi = T.axis.spatial(13, i)
             C[0] = A[vi]
@@ -387,8 +395,10 @@ TEST(WseVisits, BuffersWithLayoutsOfTheirOwnAreRefused) {
                "C[vi, vj] = A[vi, vj]\n");
   };
   refused("wse.lower.strides", with("strides=(16, 1)"));
-  refused("wse.lower.layout",
-          with("spatial_axes=(\"pe.x\", \"pe.y\"), layout=lambda i, j: (i // 4, j // 4, i % 4, j % 4)"));
+  refused(
+      "wse.lower.layout",
+      with(
+          "spatial_axes=(\"pe.x\", \"pe.y\"), layout=lambda i, j: (i // 4, j // 4, i % 4, j % 4)"));
 }
 
 }  // namespace

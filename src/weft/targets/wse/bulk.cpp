@@ -129,8 +129,8 @@ bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
       out.kind = Cursor::mem4;
       out.address = d->base;
       out.extent = d->extent;
-      for (std::size_t k = 0; k < 4; ++k)
-        out.strides[k] = static_cast<std::int16_t>(d->stride[k] * bytes);
+      for (std::size_t n = 0; n < 4; ++n)
+        out.strides[n] = static_cast<std::int16_t>(d->stride[n] * bytes);
       length = 1;
       for (std::uint16_t e : d->extent) length *= e;
       break;

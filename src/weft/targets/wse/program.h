@@ -319,7 +319,7 @@ struct Filter {
 
 struct SwitchPosition {
   bool valid = false;
-  std::uint8_t rx = 0, tx = 0;  // port bits; 0: as in position 0
+  std::uint8_t rx = 0, tx = 0;  // port bits; 0: as in the position before
 };
 
 /// How a router treats one colour.
@@ -432,6 +432,7 @@ struct Layout {
   std::vector<PortStream> ports;
   std::vector<Preset> presets;
   std::vector<std::pair<std::string, std::string>> params;  // for out.json
+  std::vector<std::pair<std::string, std::string>> colors;  // those of --colors, too
 };
 
 // Configuration registers of @get_config and @set_config: what a PE has of them here. Others hold

@@ -92,10 +92,11 @@ class Collector {
       refuse("execution", cat("block ", block->name, " is given to a part of axis ",
                               block->execution.axis, "; a wafer's PEs all run every block"));
     if (!block->match_buffers.empty())
-      refuse("match_buffer", cat("block ", block->name, " matches buffer ",
-                                 block->match_buffers.front().buffer->name,
-                                 " to a region; blocks reach their buffers themselves"),
-             "index the source buffer directly");
+      refuse(
+          "match_buffer",
+          cat("block ", block->name, " matches buffer ", block->match_buffers.front().buffer->name,
+              " to a region; blocks reach their buffers themselves"),
+          "index the source buffer directly");
     for (const Buffer& b : block->alloc_buffers) temporaries_->push_back(b);
     const std::size_t mark = conditions_.size();
     conditions_.push_back(substitute(r->predicate, outer_));
@@ -161,8 +162,8 @@ class Solver {
     for (const IterVar& i : block_.iters) analyzer_.bind(i.var, i.dom);
     arith::Analyzer loops;
     for (const Loop& l : loops_)
-      loops.bind(l.node->var, {make_int(l.min, l.node->var->dtype),
-                               make_int(l.extent, l.node->var->dtype)});
+      loops.bind(l.node->var,
+                 {make_int(l.min, l.node->var->dtype), make_int(l.extent, l.node->var->dtype)});
     Exprs conditions, open;
     for (const Expr& c : leaf_.conditions) conjuncts(c, &open);
     for (const Expr& c : open) {
@@ -254,8 +255,8 @@ class Solver {
       // With an init, a round outside the reduction's loops begins anew.
       if (reads_own && (!init || inside_reduction))
         refuse("repeat",
-               cat("loop ", vars_[k]->name, " repeats block ", block_.name, " ",
-                   loops_[k].extent, " times, which updates ", written->name, " each time"),
+               cat("loop ", vars_[k]->name, " repeats block ", block_.name, " ", loops_[k].extent,
+                   " times, which updates ", written->name, " each time"),
                "bind a reduction iterator to the loop");
     }
   }
@@ -334,8 +335,7 @@ class Solver {
       if (bound_) part(i);
     }
     for (std::size_t k = 0; k < loops_.size(); ++k) {
-      if (loops_[k].extent == 1)
-        counts_[vars_[k].get()] = make_int(loops_[k].min, vars_[k]->dtype);
+      if (loops_[k].extent == 1) counts_[vars_[k].get()] = make_int(loops_[k].min, vars_[k]->dtype);
     }
   }
 
@@ -353,8 +353,8 @@ class Solver {
     if (bound == 0) return;
     auto wrong = [&](const std::string& why) {
       refuse("axis",
-             cat("iterator ", block_.iters[i].var->name, " of block ", block_.name,
-                 " is bound to ", print(leaf_.iter_values[i]), ", where ", why),
+             cat("iterator ", block_.iters[i].var->name, " of block ", block_.name, " is bound to ",
+                 print(leaf_.iter_values[i]), ", where ", why),
              "legal are i, i * n + j with loop i on pe.x or pe.y, and (y * width + x) * n + j");
     };
     if (starts_[i] != 0) wrong("the first PE does not have element 0");
@@ -375,8 +375,10 @@ class Solver {
   /// Bindings with quotients and remainders, as of fused loops: every point of the domain once.
   bool bijective(const Exprs& conditions) {
     if (bound_)
-      refuse("axis", cat("block ", block_.name, " has a loop over PEs around it, but binds its "
-                         "iterators to ", printed_values(), ", which is no sum of loops"));
+      refuse("axis", cat("block ", block_.name,
+                         " has a loop over PEs around it, but binds its "
+                         "iterators to ",
+                         printed_values(), ", which is no sum of loops"));
     std::vector<IterVar> loops;
     VarMap shift;
     Exprs values;
@@ -389,8 +391,8 @@ class Solver {
                               [&](const Expr& v) { return uses_var(v, l.node->var.get()); });
       if (!used) continue;  // repeats() has judged it
       if (l.min != 0) shift[l.node->var.get()] = l.node->var + l.min;
-      loops.push_back({l.node->var,
-                       {make_int(0, l.node->var->dtype), make_int(l.extent, l.node->var->dtype)}});
+      loops.push_back(
+          {l.node->var, {make_int(0, l.node->var->dtype), make_int(l.extent, l.node->var->dtype)}});
     }
     for (const Expr& v : leaf_.iter_values) values.push_back(substitute(v, shift));
     Expr all = make_bool(true);
@@ -401,8 +403,7 @@ class Solver {
     Exprs outputs;
     for (std::size_t i = 0; i < values.size(); ++i) {
       const arith::IterSum& sum = map.indices[i];
-      Expr extent = sum.splits.empty() ? make_int(1)
-                                       : sum.splits[0].scale * sum.splits[0].extent;
+      Expr extent = sum.splits.empty() ? make_int(1) : sum.splits[0].scale * sum.splits[0].extent;
       if (!plain.prove_equal(sum.base, make_int(0, sum.base->dtype)) ||
           !plain.prove_equal(extent, block_.iters[i].dom.extent))
         return false;
