@@ -395,6 +395,7 @@ def test_wrong_calls_name_what_is_legal(tmp_path):
         lambda: runner.memcpy_h2d(99, ok, 0, 0, 1, 1, 24, **COPY),
         lambda: runner.launch("init_and_compute", np.float32(1)),  # no argument is declared
         lambda: runner.launch("init_and_compute", np.complex64(1)),
+        lambda: runner.launch("init_and_compute", 2**70),
     ):
         with pytest.raises(wse.WseError):
             call()
