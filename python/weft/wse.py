@@ -452,14 +452,22 @@ class SdkRuntime:
                     "wse.launch.type", f"argument {i} is the float {a}; {kind} is declared", "dtype"
                 )
             if not isinstance(a, np.generic):  # plain numbers take the declared type
+                declared = np.dtype(
+                    {"bool": "b1", **{v: k for k, v in _TYPES.items()}}.get(kind, "i4")
+                )
                 try:
-                    a = np.dtype(
-                        {"bool": "b1", **{v: k for k, v in _TYPES.items()}}.get(kind, "i4")
-                    ).type(a)
-                except (OverflowError, TypeError, ValueError) as e:
+                    fits = declared.kind not in "iu" or (
+                        np.iinfo(declared).min <= a <= np.iinfo(declared).max
+                    )
+                    a = declared.type(a) if fits else None
+                except (OverflowError, TypeError, ValueError):
+                    fits = False
+                if not fits:
                     raise value_error(
-                        "wse.launch.type", f"argument {i} is {a!r}, which is no {kind}", "dtype"
-                    ) from e
+                        "wse.launch.type",
+                        f"argument {i} is {args[i]!r}, which is no {kind}",
+                        "dtype",
+                    )
             code = _TYPES.get(a.dtype.str[1:])
             if code is None:
                 raise value_error(

@@ -480,6 +480,14 @@ def test_sixteen_bits_traces_and_logs(tmp_path, monkeypatch):
         order=MemcpyOrder.ROW_MAJOR,
         data_type=MemcpyDataType.MEMCPY_16BIT,
     )
+    for arguments, says in [
+        ((2.0, 4.5), "argument 1 is the float 4.5; u16 is declared"),
+        ((2.0, np.float16(4)), "argument 1 is the float 4.0; u16 is declared"),
+        ((2.0, 70000), "argument 1 is 70000, which is no u16"),
+    ]:
+        with pytest.raises(ValueError, match=says) as caught:
+            runner.launch("scale", *arguments)
+        assert caught.value.code == "wse.launch.type"
     runner.launch("scale", np.float16(2), np.uint16(4), nonblock=False)
     back = np.zeros(18, np.uint32)
     runner.memcpy_d2h(
@@ -706,6 +714,31 @@ comptime { @export_symbol(p, "a"); }
             runner.memcpy_d2h(np.zeros(6, np.uint32), runner.get_id("a"), 0, 0, 1, 1, 6, **COPY)
         with pytest.warns(RuntimeWarning, match='"a" has 16 bytes in "a", a copy moves 20'):
             runner.stop()
+
+
+def test_appliance_scripts_compile_and_run_on_the_simulator(tmp_path, monkeypatch):
+    monkeypatch.syspath_prepend(str(ROOT / "compat/cerebras"))
+    from cerebras.sdk.client import SdkCompiler, SdkRuntime as ApplianceRuntime
+
+    (tmp_path / "layout.csl").write_text(
+        'layout { @set_rectangle(1, 1); @set_tile_code(0, 0, "pe.csl"); }'
+    )
+    (tmp_path / "pe.csl").write_text("export var x: u16 = 5; comptime { x = 6; }")
+    with SdkCompiler() as compiler, pytest.raises(ValueError) as caught:
+        compiler.compile(tmp_path, "layout.csl", "-o out", tmp_path)
+    assert caught.value.code == "wse.client.compile"
+    (tmp_path / "pe.csl").write_text(
+        "export var x: u16 = 5; task t() void { x += 1; } comptime { @bind_local_task(t, "
+        "@get_local_task_id(9)); @activate(@get_local_task_id(9)); }"
+    )
+    with SdkCompiler(disable_version_check=True) as compiler:
+        artifact = compiler.compile(tmp_path, "layout.csl", "--arch=wse3 -o out", tmp_path)
+    with pytest.raises(wse.WseError, match="simulator=True") as caught:
+        ApplianceRuntime(artifact)
+    assert caught.value.code == "wse.client.system"
+    with ApplianceRuntime(artifact, simulator=True) as runner:
+        pass
+    assert runner.read_symbol(0, 0, "x", "uint16")[0] == 6
 
 
 ORDER = """

@@ -253,6 +253,12 @@ TEST(Refusals, OfTheMachine) {
   auto run = [](const std::string& globals, const std::string& body, Arch arch = Arch::wse2) {
     return [=] { Ran ran(single(as_task(globals, body), arch)); };
   };
+  expect("wse.config.queue", "input queue 9 cannot take colour 3; queues are 0 to 7",
+         run("const tile = @import_module(\"<tile_config>\"); var q: u16 = 9;\n",
+             "tile.input_queue_config.encode_input_queue(q, 3, true);"));
+  expect("wse.config.queue", "output queue 6 cannot take colour 3; queues are 0 to 5",
+         run("const tile = @import_module(\"<tile_config>\");\n",
+             "tile.output_queue_config.encode_output_queue(6, 3);"));
   std::string map =
       "var a = @zeros([2]u16); const d = @get_dsd(mem1d_dsd, .{ .base_address = &a, "
       ".extent = 2 }); fn f(";
