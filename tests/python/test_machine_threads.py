@@ -40,7 +40,7 @@ def scaled(n, k, dtype):
 
 @pytest.mark.parametrize("target", ["qpu", "vta", "wse:4x4"])
 def test_programs_of_each_thread_and_one_of_all(target):
-    n, dtype = 64, "int32" if target == "vta" else "float32"
+    n, dtype = 8192, "int32" if target == "vta" else "float32"
     shared = weft.build(scaled(n, 3, dtype), target=target)
     device = weft.device(target)
 
