@@ -70,11 +70,12 @@ std::vector<Format> formats(unsigned u, unsigned i, unsigned w, unsigned a) {
   auto op = [](Opcode code) {
     return std::vector<Fixed>{{0, 3, static_cast<std::uint64_t>(code)}};
   };
-  out.push_back(
-      {"load", op(Opcode::load),
-       dma_fields({{"uop", 0}, {"wgt", 1}, {"inp", 2}, {"acc", 3}, {"acc8", 5}}),
-       cat(kDmaSyntax, kDepSyntax),
-       "copies a padded rectangle from DRAM; acc8 widens signed bytes; x or y of 0 moves nothing"});
+  out.push_back({"load", op(Opcode::load),
+                 dma_fields({{"uop", 0}, {"wgt", 1}, {"inp", 2}, {"acc", 3}, {"acc8", 5}}),
+                 cat(kDmaSyntax, kDepSyntax),
+                 "copies a padded rectangle from DRAM; acc8 widens signed bytes; x of 0 moves "
+                 "nothing, y of 0 "
+                 "only the rows of zeros"});
   out.push_back({"store", op(Opcode::store), dma_fields({{"out", 4}}), cat(kDmaSyntax, kDepSyntax),
                  "copies accumulator elements to DRAM, cut to the low bits"});
   std::vector<Field> gemm = loop_fields(u);
