@@ -127,10 +127,10 @@ def created():
                  lambda m, n=n: m.full((n,), 0, "float32"), lambda m, n=n: m.zeros(n, **where(m)), layouts=(label,), **none),
             Case("creation", f"arange {label}", lambda m, n=n: m.arange(n, **where(m)), lambda m, n=n: m.arange(n),
                  lambda m, n=n: m.arange(n, **where(m)), layouts=(label,), **none),
-            Case("random", f"uniform {label}", lambda m, n=n: m.random.uniform(0.0, 1.0, (n,), **where(m)),
+            Case("random", f"uniform {label}", lambda m, n=n: m.random.uniform((n,), 0.0, 1.0, **where(m)),
                  lambda m, n=n: RNG.random(n, dtype="float32"), lambda m, n=n: m.rand(n, **where(m)),
                  layouts=(label,), check=False, **none),
-            Case("random", f"normal {label}", lambda m, n=n: m.random.normal(0.0, 1.0, (n,), **where(m)),
+            Case("random", f"normal {label}", lambda m, n=n: m.random.normal((n,), 0.0, 1.0, **where(m)),
                  lambda m, n=n: RNG.standard_normal(n, dtype="float32"), lambda m, n=n: m.randn(n, **where(m)),
                  layouts=(label,), check=False, **none),
         ]  # fmt: skip
