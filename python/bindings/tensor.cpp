@@ -70,14 +70,14 @@ Axes axes_of(nb::handle o) {
   Axes axes;
   if (!o.is_none()) {
     axes.all = false;
-    axes.axes = dims_of(o, "axis");
+    axes.axes = axis_numbers(o, "axis");
   }
   return axes;
 }
 
 std::vector<int> ints(nb::args args) {
   Dims dims;
-  if (args.size() == 1 && !PyLong_Check(args[0].ptr())) dims = dims_of(args[0], "axes");
+  if (args.size() == 1 && !PyLong_Check(args[0].ptr())) dims = axis_numbers(args[0], "axes");
   else
     for (nb::handle a : args) dims.push_back(nb::cast<std::int64_t>(a));
   return {dims.begin(), dims.end()};
