@@ -45,13 +45,6 @@ ROWS = [
     ("block annotation", "", "for i in range(24):", ["v = T.axis.spatial(24, i)", 'T.block_attr({"nobody.knows": 1})', "{S}"]),
 ]  # fmt: skip
 
-# What the wafer still drops, and the statement that it refuses by number: each row passes once it is mended, and then
-# leaves this list.
-DROPPED = {
-    "wse:4x4": {r[0] for r in ROWS if r[0].startswith("where ") and r[0] != "where of a tail"}
-    | {"shifted", "scaled", "shorter", "begins later", "if around"}
-}
-
 
 def text(loops, body, dtype, statement):
     depth = loops.count("\n")
@@ -70,10 +63,8 @@ def dtype_of(target):
 
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("row", ROWS, ids=[r[0] for r in ROWS])
-def test_right_numbers_or_a_refusal_by_name(request, target, row):
+def test_right_numbers_or_a_refusal_by_name(target, row):
     name, words, loops, body = row
-    if name in DROPPED.get(target, ()):
-        request.applymarker(pytest.mark.xfail(strict=True, reason="the wafer's lowering drops it"))
     if target.split(":")[0] not in _core.targets():
         pytest.skip(f"built without the {target} target")
     if target == "opencl" and not weft.device("opencl:0").available:
