@@ -20,7 +20,7 @@ PREFIXES = {
     ("src/weft/ir/interpret", "refuse"): "interpret.",
     ("src/weft/ir/verify.cpp", ""): "verify.",
     ("python/weft/io.py", "_refuse"): "io.",
-    ("python/weft/torch.py", ""): "torch.",
+    ("python/weft/torch/operators.py", ""): "torch.",
 }
 
 
@@ -89,7 +89,8 @@ def sites(name, text):
             kind = kind_of(args[:at], callee.lstrip("_"))
             yield whole(name, callee, template(args[at])), kind, message
     for match in re.finditer(r"\.code\s*=\s*(\"[^\"]*\"|cat\()", text):
-        slug = template(text[match.start(1) : text.index(";", match.start(1))])
+        at = match.start(1)
+        slug = template(match.group(1) if text[at] == '"' else text[at : at + 400])
         following = re.match(r"[^;]*;\s*\w+\.message\s*=\s*([^;]*);", text[match.start() :])
         if SLUG.fullmatch(slug.replace(HOLE, "x")) and not slug.startswith(HOLE):
             yield slug, "", template(following.group(1)) if following else ""
@@ -110,7 +111,7 @@ def whole(name, callee, slug):
 def slug_position(name, callee, args):
     short = bool(prefix_of(name, callee))
     for i, a in enumerate(args[:5]):
-        if not a.startswith(('"', "'", "f\"", "cat(")):
+        if not a.startswith(('"', "'", 'f"', "cat(")):
             continue
         slug = template(a)
         if slug == HOLE or "." not in slug and not short:
@@ -126,8 +127,11 @@ def collect(root):
     """slug: {"kind", "text", "files"} of all errors of the tree."""
     found = {}
     kinds = collections.defaultdict(collections.Counter)
-    for folder, patterns in (("src/weft", ("*.cpp", "*.h")), ("python/weft", ("*.py",)),
-                             ("python/bindings", ("*.cpp", "*.h"))):
+    for folder, patterns in (
+        ("src/weft", ("*.cpp", "*.h")),
+        ("python/weft", ("*.py",)),
+        ("python/bindings", ("*.cpp", "*.h")),
+    ):
         for path in sorted(p for pattern in patterns for p in (root / folder).rglob(pattern)):
             name = str(path.relative_to(root))
             text = re.sub(r"^\s*//.*$", "", path.read_text(), flags=re.M)

@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import threading
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -235,24 +236,27 @@ class SdkRuntime:
         trace_links: bool = False,
         **_,
     ):
-        """`engine`: "automatic", "bytecode" or "native". A trace (`suppress_simfab_trace=False`, or a platform
+        """`simfab_numthreads` (1 to 64) sets the host threads, else the platform's configuration does; no more are
+        used than the machine has. `engine`: "automatic", "bytecode" or "native". A trace (`suppress_simfab_trace=False`, or a platform
         that wants one) is written to simfab_traces/trace.json at stop; `trace_links` adds a track per link."""
         directory = getattr(bindir, "directory", bindir)
         address = cmaddr or (platform.cmaddr if platform else None) or ""
-        threads = platform.config.num_threads if platform else 1
-        options = {
-            "cmaddr": address,
-            "timed": timed,
-            "threads": max(1, min(threads, os.cpu_count() or 1)),
-            "engine": engine,
-            "trace": not suppress_simfab_trace or trace_links,
-            "trace_links": trace_links,
-        }
         if simfab_numthreads is not None and not 1 <= simfab_numthreads <= 64:
             raise value_error(
                 "wse.runtime.threads",
                 f"simfab_numthreads is {simfab_numthreads}; legal are 1 to 64",
             )
+        config = platform.config if platform else SimfabConfig()
+        threads = simfab_numthreads or config.num_threads
+        trace = not suppress_simfab_trace or not config.suppress_trace or trace_links
+        options = {
+            "cmaddr": address,
+            "timed": timed,
+            "threads": max(1, min(threads, os.cpu_count() or 1)),
+            "engine": engine,
+            "trace": trace,
+            "trace_links": trace_links,
+        }
         self._directory = os.fspath(directory)
         self._platform = platform
         self._traced = options["trace"]
@@ -303,6 +307,8 @@ class SdkRuntime:
         """Finishes everything issued; writes sim.log where the program printed something."""
         self._call("stop")
         self._keep.clear()
+        for text in self._call("warnings"):
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
         _finished[os.path.realpath(self._directory)] = self
         if self._traced:
             os.makedirs("simfab_traces", exist_ok=True)

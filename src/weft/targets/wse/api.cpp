@@ -134,6 +134,11 @@ Json call_runtime(SdkRuntime& rt, const std::string& method, const Json& a, void
     return inputs;
   }
   if (method == "log") return rt.sim_log();
+  if (method == "warnings") {
+    Json list = Json::array();
+    for (const std::string& w : rt.warnings()) list.push_back(w);
+    return list;
+  }
   if (method == "stats") return rt.fabric().stats().to_json();
   if (method == "links") {  // [height][width][4]: wavelets sent east, west, north, south
     const Layout& l = rt.fabric().layout();

@@ -91,6 +91,8 @@ class SdkRuntime {
   const Symbol& symbol(std::int32_t x, std::int32_t y, std::string_view name) const;
   /// Lines printed by <simprint> so far: "@cycle text".
   std::string sim_log();
+  /// Copies that went past an object's end by less than a word more.
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
   struct Task;
@@ -119,6 +121,7 @@ class SdkRuntime {
   int quiet_polls_ = 0;
   bool loaded_ = false, running_ = false, stopped_ = false;
   std::string log_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace weft::wse

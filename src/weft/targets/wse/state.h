@@ -70,6 +70,7 @@ struct ColorState {
   bool down = false;              // in teardown
   bool pending_teardown = false;  // waits for its handler
   bool filter_off = false;        // sparse counter: used up
+  bool filter_disabled = false;   // by the queue's configuration
   bool configured = false;        // a route was given (rather than made for a host stream)
   std::uint8_t used = 0;          // input ports that ever held something
   std::uint16_t counter = 0, limit = 0;

@@ -123,6 +123,7 @@ Module* Analyzer::instantiate(const Source* source, const Value* params, Pos pos
   m->source = source;
   m->root = root;
   m->is_root = is_root;
+  m->serial = static_cast<int>(modules.size()) - 1;
   std::string path = source->path;
   if (path.size() > 2 && path.front() == '<') path = path.substr(1, path.size() - 2);
   std::size_t slash = path.rfind('/');
@@ -263,6 +264,10 @@ void Analyzer::resolve(Decl* d, Pos use) {
           diag.notes.push_back({"it is declared here, without a default", node->pos});
           throw Abandon{};
         }
+        // SdkLayout gives programs of SDK 2 their colors as numbers.
+        if (type && type->is_int() && d->bound && !options_.tiles.empty() &&
+            v.type->kind == T::color)
+          v = known_operand(make_int(types_.comptime_int, v.value.i));
         if (type) v = coerce(v, type, node->pos, cat("param \"", name(d->name), "\""));
         d->value = need_known(v, node->pos, "a param");
         break;

@@ -16,6 +16,10 @@ Place Analyzer::place_of_operand(Operand op) const {
   return p;
 }
 
+DeclaredAt Analyzer::declared_at(const Global& g) {
+  return {static_cast<std::uint32_t>(g.module->serial), g.pos.file, g.pos.offset};
+}
+
 int Analyzer::address(Global* g, Pos pos) {
   if (g->address >= 0) return g->address;
   need_program(pos, "the address of a variable");
@@ -23,6 +27,13 @@ int Analyzer::address(Global* g, Pos pos) {
     fail(pos, "wse.csl.type.runtime",
          cat("\"", name(g->name), "\" of type ", text(g->type),
              " cannot lie in the memory of a PE"));
+  }
+  if (g->name && g->module && !program_->placed.empty()) {
+    if (auto at = program_->placed.find(declared_at(*g)); at != program_->placed.end()) {
+      g->address = at->second;
+      program_->used.push_back(g);
+      return g->address;
+    }
   }
   std::uint32_t align = std::max(g->align, g->type->align);
   std::uint32_t at = (program_->data_end + align - 1) / align * align;
