@@ -72,7 +72,10 @@ def gradient_of(forward, tensors):
         out = [t for t in forward(*given) if t.requires_grad and t.is_floating_point()]
         if not out:
             return []
-        seeds = [torch.cos(torch.arange(t.numel(), dtype=t.dtype, device=t.device)).reshape(t.shape) for t in out]
+        seeds = [
+            torch.cos(torch.arange(t.numel(), dtype=t.dtype, device=t.device)).reshape(t.shape)
+            for t in out
+        ]
         found = torch.autograd.grad(out, [given[i] for i in wanted], seeds, allow_unused=True)
         return [g for g in found if g is not None]
 
@@ -83,11 +86,15 @@ def check(function, tensors, tally, options, name):
     """Compiles and compares one function of tensors."""
     try:
         want = function(*[t.clone() for t in tensors])
-        traced = make_fx(functionalize(function), decomposition_table=_decompositions(), tracing_mode="fake")
+        traced = make_fx(
+            functionalize(function), decomposition_table=_decompositions(), tracing_mode="fake"
+        )
         module = traced(*tensors)
         module.graph.eliminate_dead_code()
         module.recompile()
-    except Exception:  # no gradient, data-dependent sizes, an operator without a fake kernel: torch's own limits
+    except (
+        Exception
+    ):  # no gradient, data-dependent sizes, an operator without a fake kernel: torch's own limits
         tally.untraced += 1
         return
     tally.total += 1
@@ -148,7 +155,9 @@ def run(names=(), dtypes=DTYPES, samples=4, gradients=False, options=None, progr
                 name = f"{op.formatted_name}[{dtype}]"
                 check(forward, tensors, tally, options, name)
                 if gradients and kind.is_floating_point and op.supports_autograd:
-                    check(gradient_of(forward, tensors), tensors, tally, options, f"{name} gradient")
+                    check(
+                        gradient_of(forward, tensors), tensors, tally, options, f"{name} gradient"
+                    )
         if progress:
             progress(op, tally)
     return tally
@@ -156,11 +165,15 @@ def run(names=(), dtypes=DTYPES, samples=4, gradients=False, options=None, progr
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m weft.torch.opinfo", description=__doc__)
-    parser.add_argument("names", nargs="*", help="operators of torch's table; all where none is given")
+    parser.add_argument(
+        "names", nargs="*", help="operators of torch's table; all where none is given"
+    )
     parser.add_argument("--dtypes", default=",".join(DTYPES))
     parser.add_argument("--samples", type=int, default=4, help="of each operator and type")
     parser.add_argument("--gradients", action="store_true")
-    parser.add_argument("--device", default=None, help="a weft device; where the tensors are if not given")
+    parser.add_argument(
+        "--device", default=None, help="a weft device; where the tensors are if not given"
+    )
     given = parser.parse_args(arguments)
     warnings.filterwarnings("ignore")
     options = Options(device=given.device, prefer="weft")

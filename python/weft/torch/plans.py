@@ -16,7 +16,14 @@ _plans = {}  # signature of a group -> FusedPlan
 def context(op):
     """What the rule of an operator is told about it."""
     c = Context(op.example())
-    if op.name.startswith("aten.") and op.name.split(".")[1] in ("eq", "ne", "lt", "le", "gt", "ge"):
+    if op.name.startswith("aten.") and op.name.split(".")[1] in (
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+    ):
         x, y = (map_values(a, lambda v: v.fake) for a in op.args[:2])
         c.operand_dtype = DTYPES.get(torch.result_type(x, y), "")
     return c
@@ -85,7 +92,11 @@ class Recipe:
             found = found if op.several else [found]
             for v, lazy in zip(op.outputs, found):
                 if v is None or lazy is None:
-                    if v is not None and (v.users or v in self.outputs) and tuple(v.fake.shape) != (0,):
+                    if (
+                        v is not None
+                        and (v.users or v in self.outputs)
+                        and tuple(v.fake.shape) != (0,)
+                    ):
                         raise Unsupported(f"{op.name} does not give all of its results here")
                     continue
                 check(op, v, lazy.shape, lazy.dtype)

@@ -73,7 +73,9 @@ class Bridge:
 
     def to_torch(self, x):
         if self.same:
-            return torch._C._from_dlpack(x.__dlpack__(stream=-1) if self.home.type == "cuda" else x.__dlpack__())
+            return torch._C._from_dlpack(
+                x.__dlpack__(stream=-1) if self.home.type == "cuda" else x.__dlpack__()
+            )
         t = torch._C._from_dlpack(x.to("cpu").__dlpack__())
         return t if self.home.type == "cpu" else t.to(self.home)
 
@@ -194,7 +196,9 @@ class Trial:
             for op in step.unit.ops:
                 args, kwargs = (map_values(a, tensor) for a in (op.args, op.kwargs))
                 method = TENSOR_METHODS.get(op.name)
-                found = getattr(args[0], method)(*args[1:]) if method else torch_call(op, args, kwargs)
+                found = (
+                    getattr(args[0], method)(*args[1:]) if method else torch_call(op, args, kwargs)
+                )
                 for v, t in zip(op.outputs, found if op.several else [found]):
                     if v is not None:
                         local[v.id] = t
@@ -264,7 +268,11 @@ class Trial:
 
     def _key(self, step):
         unit = step.unit
-        what = step.recipe.key if step.recipe else f"{unit.ops[0].name} {map_values([unit.ops[0].args, unit.ops[0].kwargs], lambda v: (v.fake.dtype, tuple(v.fake.shape)))}"
+        what = (
+            step.recipe.key
+            if step.recipe
+            else f"{unit.ops[0].name} {map_values([unit.ops[0].args, unit.ops[0].kwargs], lambda v: (v.fake.dtype, tuple(v.fake.shape)))}"
+        )
         strides = tuple(self.tensor(v).stride() for v in unit.inputs)
         return what, strides, str(self.p.home), torch.get_num_threads(), weft.get_threads()
 
@@ -297,7 +305,9 @@ class Trial:
         found = [self.tensor(v) if isinstance(v, Value) else v for v in self.p.graph.outputs]
         fakes = [v.fake if isinstance(v, Value) else None for v in self.p.graph.outputs]
         self._protect(found, fakes)
-        return [fixed(t, f) if i in self.p.fixes else t for i, (t, f) in enumerate(zip(found, fakes))]
+        return [
+            fixed(t, f) if i in self.p.fixes else t for i, (t, f) in enumerate(zip(found, fakes))
+        ]
 
     def _protect(self, found, fakes):
         """Marks results whose strides differ from torch's, and those that share memory where torch's do not."""
@@ -343,4 +353,6 @@ def same_layout(t, fake):
 
 def fixed(t, fake):
     """A copy of t with the strides of `fake`."""
-    return torch.empty_strided(tuple(fake.shape), tuple(fake.stride()), dtype=t.dtype, device=t.device).copy_(t)
+    return torch.empty_strided(
+        tuple(fake.shape), tuple(fake.stride()), dtype=t.dtype, device=t.device
+    ).copy_(t)

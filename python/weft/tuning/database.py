@@ -52,7 +52,7 @@ class Database:
                 f"{self._path} was locked by another process for {_PATIENCE} s",
                 help="let that process end, or name another file",
             ) from reason
-        except sqlite3.Error as reason:
+        except (sqlite3.Error, ValueError, TypeError) as reason:
             raise self._damaged(reason) from reason
         if found != str(VERSION):
             raise error(

@@ -151,7 +151,9 @@ def _elu_backward(c, g, alpha, scale, input_scale, is_result, x):
 @wide
 def _softplus(c, x, beta=1.0, threshold=20.0):
     scaled = mul(x, beta)
-    return where(row("greater", scaled, threshold), x, mul(row("log1p", row("exp", scaled)), 1 / beta))
+    return where(
+        row("greater", scaled, threshold), x, mul(row("log1p", row("exp", scaled)), 1 / beta)
+    )
 
 
 @fused("softplus_backward.default")

@@ -52,8 +52,6 @@ def _sign(c, x):
     return where(row("isnan", x), 0.0, y) if is_float(x) else y
 
 
-
-
 for _name in ("isnan", "isinf", "isfinite", "signbit"):
 
     def _predicate(c, x, name=_name):
@@ -74,7 +72,13 @@ def _copy(c, x, source=None, **options):
     y = cast(x if source is None or not is_lazy(source) else source, c.dtype)
     y = spread(y, c.shape)
     if is_lazy(y) and y is x:
-        return row("logical_or", y, y) if c.dtype == "bool" else row("positive", y) if c.dtype[0] != "u" else mul(y, 1)
+        return (
+            row("logical_or", y, y)
+            if c.dtype == "bool"
+            else row("positive", y)
+            if c.dtype[0] != "u"
+            else mul(y, 1)
+        )
     return y
 
 
@@ -183,8 +187,6 @@ for _name in ("and", "or", "xor"):
     fused(f"logical_{_name}.default")(_logical)
 
 
-
-
 def _common(c, x, y):
     """The operands of a comparison in torch's common type."""
     if is_lazy(x) and is_lazy(y):
@@ -225,7 +227,9 @@ def _fmod(c, x, y):
     if "float" not in c.dtype:
         raise Unsupported("fmod of integers")
     r = row("remainder", x, y)
-    opposite = row("logical_and", row("not_equal", r, 0.0), row("less", mul(r, row("sign", x)), 0.0))
+    opposite = row(
+        "logical_and", row("not_equal", r, 0.0), row("less", mul(r, row("sign", x)), 0.0)
+    )
     return where(opposite, sub(r, y), r)
 
 
@@ -248,7 +252,15 @@ def _masked_fill(c, x, mask, value):
     return spread(where(mask, value, x), c.shape)
 
 
-@fused("clamp.default", "clamp.Tensor", "clamp_min.default", "clamp_max.default", "clamp_min.Tensor", "clamp_max.Tensor", "hardtanh.default")
+@fused(
+    "clamp.default",
+    "clamp.Tensor",
+    "clamp_min.default",
+    "clamp_max.default",
+    "clamp_min.Tensor",
+    "clamp_max.Tensor",
+    "hardtanh.default",
+)
 def _clamp(c, x, low=None, high=None, min=None, max=None):
     low, high = low if min is None else min, high if max is None else max
     x = cast(x, c.dtype)
@@ -264,7 +276,9 @@ def _clamped(c, x, low, high):
     return x
 
 
-fused("clamp_max.default", "clamp_max.Tensor")(lambda c, x, high: _clamped(c, cast(x, c.dtype), None, high))
+fused("clamp_max.default", "clamp_max.Tensor")(
+    lambda c, x, high: _clamped(c, cast(x, c.dtype), None, high)
+)
 fused("hardtanh.default")(lambda c, x, low=-1.0, high=1.0: _clamped(c, x, low, high))
 
 
@@ -314,8 +328,6 @@ def _frac(c, x):
     return sub(x, row("trunc", x))
 
 
-
-
 @fused("deg2rad.default")
 def _deg2rad(c, x):
     return mul(cast(x, c.dtype), math.pi / 180)
@@ -329,5 +341,3 @@ def _rad2deg(c, x):
 @fused("native_dropout_backward.default")
 def _dropout_backward(c, grad, mask, scale):
     return mul(mul(grad, cast(mask, c.dtype)), scale)
-
-

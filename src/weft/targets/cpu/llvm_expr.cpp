@@ -176,8 +176,7 @@ std::string FunctionEmitter::divided(const BinaryNode* e, const std::string& a,
   if (e->kind == ExprKind::mod) return op(is_unsigned ? "urem" : "srem");
   if (is_unsigned) return op(quotient ? "udiv" : "urem");
   std::int64_t c;
-  const Expr& divisor =
-      e->b->kind == ExprKind::broadcast ? as<BroadcastNode>(e->b)->value : e->b;
+  const Expr& divisor = e->b->kind == ExprKind::broadcast ? as<BroadcastNode>(e->b)->value : e->b;
   if (is_const_int(divisor, &c) && c > 0 && (c & (c - 1)) == 0) {
     if (!quotient) return let(cat("and ", ty, " ", a, ", ", splat(t, std::to_string(c - 1))));
     return let(cat("ashr ", ty, " ", a, ", ",
@@ -263,6 +262,32 @@ std::string FunctionEmitter::binary(const BinaryNode* e) {
   return {};
 }
 
+/// float64 as float32, inexact values rounded to the neighbour whose last bit is 1: rounding that
+/// to 16 bits gives what one rounding from float64 would (and needs no function of a library).
+std::string FunctionEmitter::rounded_to_odd(DType from, const std::string& value) {
+  const DType single = dtypes::float32.with_lanes(from.lanes);
+  const DType word = dtypes::int32.with_lanes(from.lanes);
+  const std::string d = value_type(from), f = value_type(single), i = value_type(word);
+  const std::string b = with_lanes("i1", from.lanes);
+  const std::string zero = from.lanes > 1 ? "zeroinitializer" : float_literal(from, 0);
+  const std::string near = let(cat("fptrunc ", d, " ", value, " to ", f));
+  const std::string back = let(cat("fpext ", f, " ", near, " to ", d));
+  const std::string inexact = let(cat("fcmp one ", d, " ", back, ", ", value));
+  const std::string above = let(cat("fcmp ogt ", d, " ", back, ", ", value));
+  const std::string negative = let(cat("fcmp olt ", d, " ", value, ", ", zero));
+  const std::string away = let(cat("xor ", b, " ", above, ", ", negative));
+  const std::string bits = let(cat("bitcast ", f, " ", near, " to ", i));
+  const std::string last = let(cat("and ", i, " ", bits, ", ", splat(word, "1")));
+  const std::string even = let(cat("icmp eq ", i, " ", last, ", ", splat(word, "0")));
+  const std::string moved = let(cat("and ", b, " ", inexact, ", ", even));
+  const std::string step = let(cat("select ", b, " ", away, ", ", i, " ", splat(word, "-1"), ", ",
+                                   i, " ", splat(word, "1")));
+  const std::string odd = let(cat("add ", i, " ", bits, ", ", step));
+  const std::string chosen =
+      let(cat("select ", b, " ", moved, ", ", i, " ", odd, ", ", i, " ", bits));
+  return let(cat("bitcast ", i, " ", chosen, " to ", f));
+}
+
 std::string FunctionEmitter::cast(DType from, DType to, std::string value) {
   if (from == to) return value;
   std::string f = value_type(from), t = value_type(to);
@@ -285,6 +310,11 @@ std::string FunctionEmitter::cast(DType from, DType to, std::string value) {
   }
   if (to.is_integral()) return conv(to.is_uint() ? "fptoui" : "fptosi");
   // Between floats; bfloat16 values are floats already.
+  if (from.bits == 64 && to.bits == 16) {
+    value = rounded_to_odd(from, value);
+    from = dtypes::float32.with_lanes(from.lanes);
+    f = value_type(from);
+  }
   int from_bits = from.is_bfloat() ? 32 : from.bits, to_bits = to.is_bfloat() ? 32 : to.bits;
   std::string v = from_bits == to_bits ? value : conv(from_bits > to_bits ? "fptrunc" : "fpext");
   return to.is_bfloat() ? round_bfloat(to, v) : v;
