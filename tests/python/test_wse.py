@@ -395,6 +395,7 @@ def test_wrong_calls_name_what_is_legal(tmp_path):
         lambda: runner.memcpy_h2d(99, ok, 0, 0, 1, 1, 24, **COPY),
         lambda: runner.launch("init_and_compute", np.float32(1)),  # no argument is declared
         lambda: runner.launch("init_and_compute", np.complex64(1)),
+        lambda: runner.launch("init_and_compute", 2**70),
     ):
         with pytest.raises(wse.WseError):
             call()
@@ -705,6 +706,74 @@ comptime { @export_symbol(p, "a"); }
             runner.memcpy_d2h(np.zeros(6, np.uint32), runner.get_id("a"), 0, 0, 1, 1, 6, **COPY)
         with pytest.warns(RuntimeWarning, match='"a" has 16 bytes in "a", a copy moves 20'):
             runner.stop()
+
+
+ORDER = """
+export var first: u16 = 0;
+task a() void { if (first == 0) first = 1; }
+task b() void { if (first == 0) first = %s; }
+comptime {
+  @bind_local_task(a, @get_local_task_id(9)); @bind_local_task(b, @get_local_task_id(10));
+  @activate(@get_local_task_id(9)); @activate(@get_local_task_id(10));
+}
+"""
+
+
+def test_results_that_depend_on_the_order_of_tasks_are_found(tmp_path, monkeypatch, capsys):
+    from weft.wse_tools import cs_python_main, cslc_main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "layout.csl").write_text(
+        'layout { @set_rectangle(1, 1); @set_tile_code(0, 0, "pe.csl"); }'
+    )
+    script = (
+        "from weft import wse\nr = wse.SdkRuntime('out', memcpy_required=False)\n"
+        "r.load(); r.run(); r.stop(); print(r.read_symbol(0, 0, 'first', 'uint16')[0])\n"
+    )
+    (tmp_path / "run.py").write_text(script)
+    for value, status in (("2", 1), ("1", 0)):
+        (tmp_path / "pe.csl").write_text(ORDER % value)
+        assert cslc_main(["layout.csl", "-o", "out", "--perturb", "5"]) == status
+        text = capsys.readouterr().out
+        assert ("ANOTHER RESULT" in text) == bool(status) and "highest-first" in text
+        assert cs_python_main(["--perturb", "5", "run.py"]) == status
+        assert ("depends on the order" in capsys.readouterr().out) == bool(status)
+    assert cslc_main(["layout.csl", "-o", "out", "--memcpy", "--perturb", "5"]) == 2
+    with pytest.raises(ValueError, match="task_order") as caught:
+        SdkRuntime("out", memcpy_required=False, task_order="any")
+    assert caught.value.code == "wse.runtime.task_order"
+    with pytest.raises(SystemExit):
+        cslc_main(["layout.csl", "--sdk-version", "3"])
+    with pytest.raises(ValueError) as caught:
+        wse.compile_csl("layout.csl", "out", sdk_version="3")
+    assert caught.value.code == "wse.cslc.sdk_version"
+
+
+def test_a_deadlock_names_tasks(tmp_path):
+    (tmp_path / "layout.csl").write_text(
+        'layout { @set_rectangle(1, 1); @set_tile_code(0, 0, "pe.csl"); }'
+    )
+    (tmp_path / "pe.csl").write_text(
+        """
+task held() void {}
+task again() void {}
+task start() void { @activate(@get_local_task_id(10)); @activate(@get_local_task_id(10)); }
+comptime {
+  @bind_local_task(start, @get_local_task_id(9)); @activate(@get_local_task_id(9));
+  @bind_local_task(held, @get_local_task_id(10)); @block(@get_local_task_id(10));
+  @bind_local_task(again, @get_local_task_id(11)); @block(@get_local_task_id(11));
+}
+"""
+    )
+    wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"))
+    runner = SdkRuntime(str(tmp_path / "out"), memcpy_required=False)
+    runner.load()
+    runner.run()
+    runner.stop()
+    text = "\n".join(runner.waiting())
+    assert "activated and blocked: local task 10 (held)" in text
+    assert "blocked, not activated: local task 11 (again)" in text
+    assert "activated again before it ran, hence once for several: local task 10 (held)" in text
 
 
 def test_a_platform_that_wants_a_trace_gets_one(tmp_path, monkeypatch):
