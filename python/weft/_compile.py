@@ -211,8 +211,8 @@ class _Trace:
                     "return arrays computed from the arguments",
                 )
         self.outputs = [r._lazy for r in results]
-        self.forward = _core.FusedPlan(self.outputs, contract)
-        self._contract = contract
+        self.forward = _core.FusedPlan(self.outputs, contract, leaves[0])
+        self._contract, self._like = contract, leaves[0]
         self._backward = None
 
     def captured(self, array):
@@ -234,7 +234,7 @@ class _Trace:
             ]
             gradients = _core._lazy_gradients(self.outputs, seeds, self.inputs)
             reached = [i for i, g in enumerate(gradients) if g is not None]
-            plan = _core.FusedPlan([gradients[i] for i in reached], self._contract)
+            plan = _core.FusedPlan([gradients[i] for i in reached], self._contract, self._like)
             self._backward = plan, reached
         return self._backward
 

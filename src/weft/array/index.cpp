@@ -435,13 +435,18 @@ std::vector<NDArray> nonzero(const NDArray& x) {
   return out;
 }
 
-NDArray select_marked(const NDArray& x, const NDArray& mask) {
+void need_mask(const NDArray& x, const NDArray& mask, int axis) {
   for (int i = 0; i < mask.ndim(); ++i) {
-    if (i < x.ndim() && mask.shape()[i] == x.shape()[i]) continue;
+    if (axis + i < x.ndim() && (mask.shape()[i] == x.shape()[axis + i] || mask.shape()[i] == 0))
+      continue;
     throw Error(ErrorKind::index, "array.index.mask",
-                cat("a mask of shape ", to_string(mask.shape()), " does not fit axes 0... of ",
-                    describe(x)));
+                cat("a mask of shape ", to_string(mask.shape()), " does not fit axes ", axis,
+                    "... of ", describe(x)));
   }
+}
+
+NDArray select_marked(const NDArray& x, const NDArray& mask) {
+  need_mask(x, mask);
   if (!x.on_host() || !mask.on_host()) return gather(x, nonzero(mask));
   const Marks marks(mask);
   const NDArray compact = x.contiguous();

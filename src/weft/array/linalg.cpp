@@ -98,6 +98,18 @@ using Int = int;
               cat(name, ": matrix ", which, " of ", describe(a), " is ", reason));
 }
 
+/// Iterations do not end well with NaN or infinity: such matrices are refused before LAPACK sees them.
+void need_finite(const NDArray& a, std::string_view name) {
+  const NDArray good = reduce(ReduceOp::all, apply(Op::isfinite, a), {false, {-2, -1}}, false);
+  if (good.size() == 0 || reduce(ReduceOp::all, good, {}, false).host()[0]) return;
+  std::int64_t which = 0;
+  const NDArray each = good.contiguous();
+  while (each.host()[which]) ++which;
+  throw Error(ErrorKind::value, cat("array.", name, ".finite"),
+              cat(name, ": matrix ", which, " of ", describe(a), " holds NaN or infinity"))
+      .note("legal: matrices of finite numbers");
+}
+
 }  // namespace
 
 bool available() { return library() != nullptr; }
@@ -198,6 +210,7 @@ NDArray cholesky(const NDArray& a, bool upper) {
 
 Eigen eigh(const NDArray& a) {
   need_matrix(a, "eigh", true);
+  need_finite(a, "eigh");
   std::int64_t n = a.shape()[a.ndim() - 1];
   NDArray A = columns(a);
   NDArray W = NDArray::empty(A.device(), Elem::float64, batch_shape(a, {n}));
@@ -235,6 +248,7 @@ Eigen eigh(const NDArray& a) {
 
 Eigen eig(const NDArray& a) {
   need_matrix(a, "eig", true);
+  need_finite(a, "eig");
   const std::int64_t n = a.shape()[a.ndim() - 1];
   NDArray A = columns(a.astype(Elem::complex128));
   NDArray W = NDArray::empty(A.device(), Elem::complex128, batch_shape(a, {n}));
@@ -262,6 +276,7 @@ Eigen eig(const NDArray& a) {
 
 Svd svd(const NDArray& a, SvdPart part) {
   need_matrix(a, "svd", false);
+  need_finite(a, "svd");
   const bool full = part == SvdPart::full, vectors = part != SvdPart::values;
   const char* job = full ? "A" : vectors ? "S" : "N";
   std::int64_t rows = a.shape()[a.ndim() - 2], cols = a.shape()[a.ndim() - 1],

@@ -377,6 +377,26 @@ void run_binary(Op op, ElementwiseFn fn, Elem compute, Rule rule, const NDArray&
                 [fn](std::int64_t n, const void* const* in, void* o) { fn(n, in, o); });
 }
 
+/// Integer powers need exponents from 0 on: there is no integer at 1/x.
+void refuse_negative_exponent(const NDArray* base, Elem type, const Arg& exponent) {
+  if (!is_signed_int(type)) return;
+  if (!exponent.array) {
+    if (exponent.scalar.kind > Kind::integer || exponent.scalar.i >= 0) return;
+  } else {
+    const NDArray& y = *exponent.array;
+    if (y.size() == 0 || !is_signed_int(y.elem())) return;
+    const NDArray below = apply(Op::less, reduce(ReduceOp::min, y, {}, false), Scalar(0));
+    char found = 0;
+    below.device()->download(&found, *below.handle(), static_cast<runtime::Bytes>(below.offset()), 1);
+    if (!found) return;
+  }
+  throw Error(ErrorKind::value, "array.pow.negative",
+              cat("pow of ", base ? describe(*base) : std::string("an integer"),
+                  " to a negative exponent, computed as ", name_of(type)))
+      .note("legal: integers to exponents from 0 on; floats to any exponent")
+      .help("convert the base first: x.astype(\"float32\") ** y");
+}
+
 /// out = row of x and of a known number.
 void run_known(const KnownRow& row, Elem kernel, const NDArray& out, const NDArray& x) {
   if (out.size() == 0) return;
@@ -469,7 +489,7 @@ NDArray apply(Op op, const Arg& x) {
 NDArray apply(Op op, const Arg& x, const Arg& y) {
   const OpInfo& row = info(op);
   // The common small case: two compact arrays of one type and shape.
-  if (x.array && y.array && x.array->elem() == y.array->elem() &&
+  if (x.array && y.array && op != Op::pow && x.array->elem() == y.array->elem() &&
       x.array->shape() == y.array->shape() && x.array->size() <= kParallelGrain &&
       x.array->on_host() && x.array->device() == y.array->device() && x.array->is_contiguous() &&
       y.array->is_contiguous()) {
@@ -489,6 +509,7 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
                 cat(row.name, " needs an array, got two numbers"));
   }
   Types types = resolve_types(row, args, 2);
+  if (op == Op::pow) refuse_negative_exponent(x.array, types.compute, y);
   if (!(x.array && y.array) && types.result == Elem::boolean) {
     if (const std::optional<bool> known = foregone(op, x, y))
       return full(array->device(), Elem::boolean, array->shape(), *known);
@@ -551,6 +572,7 @@ void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y) {
   const OpInfo& row = info(op);
   Arg args[2] = {x, y};
   Types types = resolve_types(row, args, 2);
+  if (op == Op::pow) refuse_negative_exponent(x.array, types.compute, y);
   if (kind_of(types.result) > kind_of(out.elem())) {
     throw Error(ErrorKind::dtype, cat("array.", row.name, ".inplace"),
                 cat("in-place ", row.name, " gives ", name_of(types.result), ", which ",
@@ -656,12 +678,8 @@ NDArray where(const NDArray& condition, const Arg& a, const Arg& b) {
 
 void assign_marked(const NDArray& x, const NDArray& mask, const NDArray& value) {
   NDArray wide = mask;
-  for (int i = 0; i < mask.ndim(); ++i) {
-    if (i < x.ndim() && mask.shape()[i] == x.shape()[i]) continue;
-    throw Error(ErrorKind::index, "array.index.mask",
-                cat("a mask of shape ", to_string(mask.shape()), " does not fit axes 0... of ",
-                    describe(x)));
-  }
+  need_mask(x, mask);
+  if (mask.size() == 0) return;
   for (int i = mask.ndim(); i < x.ndim(); ++i) wide = wide.expand_dims(i);
   if (x.size() == 0) return;
   const NDArray one = value.astype(x.elem()).reshape(Dims{});

@@ -108,6 +108,9 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
              bool accumulate);
 /// One int64 array for each axis: where x is not zero.
 std::vector<NDArray> nonzero(const NDArray& x);
+/// The mask's extents are those of x from `axis` on; an axis of extent 0 marks nothing anywhere, as in
+/// NumPy. Throws Error(index, "array.index.mask").
+void need_mask(const NDArray& x, const NDArray& mask, int axis = 0);
 /// x where `mask` is set, along its leading axes that the mask has: x[mask].
 NDArray select_marked(const NDArray& x, const NDArray& mask);
 /// x[mask] = value for one value, everywhere; `mask` has x's leading axes.
