@@ -479,4 +479,17 @@ NDArray select_marked(const NDArray& x, const NDArray& mask) {
 
 std::int64_t count_marked(const NDArray& mask) { return Marks(mask).total(); }
 
+NDArray repeat_places(const NDArray& counts) {
+  WEFT_CHECK(counts.on_host() && counts.elem() == Elem::int64 && counts.ndim() == 1,
+             "counts of repetitions are int64 on the host, not ", describe(counts));
+  const NDArray compact = counts.contiguous();
+  const auto* times = reinterpret_cast<const std::int64_t*>(compact.host());
+  std::int64_t total = 0;
+  for (std::int64_t i = 0; i < counts.size(); ++i) total += times[i];
+  NDArray out = NDArray::empty(counts.device(), Elem::int64, Dims{total});
+  auto* to = reinterpret_cast<std::int64_t*>(out.host());
+  for (std::int64_t i = 0; i < counts.size(); ++i) to = std::fill_n(to, times[i], i);
+  return out;
+}
+
 }  // namespace weft

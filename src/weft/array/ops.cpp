@@ -304,6 +304,43 @@ bool run_rows(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, Ele
   return true;
 }
 
+/// The order of axes in which all arrays of the result's shape lie densely, where it is one that is
+/// not row-major: element-wise work goes along memory, and the result has the operands' layout.
+bool shared_order(const Dims& shape, const Arg* args, int count, std::vector<int>& order) {
+  const NDArray* first = nullptr;
+  for (int k = 0; k < count; ++k) {
+    const NDArray* a = args[k].array;
+    if (!a || !(a->shape() == shape)) continue;
+    if (a->is_contiguous()) return false;
+    if (first && !(a->strides() == first->strides())) return false;
+    first = a;
+  }
+  if (!first || shape.size() < 2) return false;
+  order.resize(static_cast<std::size_t>(shape.size()));
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
+    return first->strides()[a] > first->strides()[b];
+  });
+  return first->permute(order).is_contiguous();
+}
+
+/// The row over views with the axes in that order, and the result with its own again.
+NDArray apply_in_order(Op op, const Dims& shape, const Arg* args, int count,
+                       const std::vector<int>& order) {
+  NDArray turned[2];
+  Arg views[2] = {args[0], args[count - 1]};
+  for (int k = 0; k < count; ++k) {
+    if (!args[k].array) continue;
+    turned[k] = args[k].array->broadcast_to(shape).permute(order);
+    views[k] = Arg(turned[k]);
+  }
+  const NDArray out = count == 1 ? apply(op, views[0]) : apply(op, views[0], views[1]);
+  std::vector<int> back(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  return out.permute(back);
+}
+
 void need_host(const NDArray& x, std::string_view operation) {
   if (x.on_host()) return;
   throw Error(ErrorKind::device, cat("array.", operation, ".kernel"),
@@ -464,6 +501,8 @@ NDArray apply(Op op, const Arg& x) {
     device_elementwise(op, types.compute, result, {&x, 1});
     return result;
   }
+  if (std::vector<int> order; !a.is_contiguous() && shared_order(a.shape(), &x, 1, order))
+    return apply_in_order(op, a.shape(), &x, 1, order);
   Elem kernel = types.compute;
   ElementwiseFn fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)];
   if (!fn) {
@@ -525,7 +564,10 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
   if (x.array && y.array) {
     check_same_device(*x.array, *y.array, row.name);
     const Dims* shapes[2] = {&x.array->shape(), &y.array->shape()};
-    NDArray out = NDArray::empty(array->device(), types.result, broadcast_shapes(shapes, row.name));
+    const Dims shape = broadcast_shapes(shapes, row.name);
+    if (std::vector<int> order; x.array->on_host() && shared_order(shape, args, 2, order))
+      return apply_in_order(op, shape, args, 2, order);
+    NDArray out = NDArray::empty(array->device(), types.result, shape);
     if (!out.on_host()) {
       device_elementwise(op, types.compute, out, args);
       return out;
@@ -533,6 +575,9 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
     run_binary(op, fn, types.compute, row.rule, out, x, y);
     return out;
   }
+  if (std::vector<int> order;
+      array->on_host() && !array->is_contiguous() && shared_order(array->shape(), args, 2, order))
+    return apply_in_order(op, array->shape(), args, 2, order);
   NDArray out = NDArray::empty(array->device(), types.result, array->shape());
   if (!out.on_host()) {
     device_elementwise(op, types.compute, out, args);

@@ -121,6 +121,10 @@ std::int64_t count_marked(const NDArray& mask);
 // ---- sorting (sort.cpp): stable, NaN last
 NDArray sort(const NDArray& x, int axis, bool descending);
 NDArray argsort(const NDArray& x, int axis, bool descending);
+/// The first k of argsort(x, axis, largest), without sorting the others.
+NDArray topk_places(const NDArray& x, std::int64_t k, int axis, bool largest);
+/// Position i counts[i] times, for i = 0, 1, ...; counts: int64 from 0 on, of one axis, on the host.
+NDArray repeat_places(const NDArray& counts);
 /// Positions of `values` in the sorted 1-d `x`.
 NDArray searchsorted(const NDArray& x, const NDArray& values, bool right);
 
