@@ -150,7 +150,8 @@ def test_gradient_through_products_and_captured_tensors():
 @pytest.mark.parametrize(
     "function, text",
     [
-        (lambda a: a[0], "indexes"),
+        (lambda a: a[a > 0], "mask"),
+        (lambda a: weft.unique_values(a), "unique_values"),
         (lambda a: a if a else a, "truth"),
         (lambda a: float(a), "number"),
         (lambda a: 3, "returns int"),
@@ -282,3 +283,50 @@ def test_choice_between_numbers():
     x = _array(_rng(), 50)
     _same(weft.compile(lambda x: weft.where(x > 0, 1.0, 0.0) * x), lambda x: weft.relu(x), x)
     _same(weft.compile(lambda x: weft.where(x > 0, 1, 0)), lambda x: weft.where(x > 0, 1, 0), x)
+
+
+ISLANDS = {
+    "running sum": lambda a, b: weft.cumulative_sum(a * 2.0, axis=0) + b,
+    "sort": lambda a, b: weft.exp(weft.sort(weft.abs(a) + b)) * 2.0,
+    "index": lambda a, b: weft.sum((a * 2.0)[1:, ::2] + 1.0),
+    "index array": lambda a, b: (a * b)[weft.asarray([2, 0])] + 1.0,
+    "method": lambda a, b: (a + b).cumsum(0) * 2.0,
+    "two": lambda a, b: weft.concat([weft.flip(a * b), weft.roll(a - b, 1)]) * 2.0,
+    "triangle": lambda a, b: weft.tril(a * 2.0) + b,
+    "solve": lambda a, b: weft.linalg.inv(a @ a.T + 9.0 * weft.eye(5)) @ a * 2.0,
+    "einsum": lambda a, b: weft.einsum("ij,j->i", a * 2.0, b) + 1.0,
+    "variance": lambda a, b: weft.var(a * b, axis=0) + 1.0,
+    "argmax": lambda a, b: weft.argmax(a * b, axis=1) + 1,
+    "many results": lambda a, b: weft.unstack(a * b, axis=1)[2] + 1.0,
+}
+
+
+@pytest.mark.parametrize("name", ISLANDS)
+def test_islands_between_kernels(name):
+    rng = _rng()
+    compiled = weft.compile(ISLANDS[name])
+    for _ in range(2):
+        _same(compiled, ISLANDS[name], _array(rng, 5, 7), _array(rng, 7))
+    assert compiled.traces == 1
+
+
+@pytest.mark.parametrize("name", ["running sum", "index", "method", "two", "sort"])
+def test_gradients_through_islands(name):
+    rng = _rng()
+    a, b = (weft.Tensor(_array(rng, *s)) for s in ((5, 7), (7,)))
+    grads = []
+    for f in (ISLANDS[name], weft.compile(ISLANDS[name])):
+        a.grad = b.grad = None
+        weft.sum(f(a, b) * 0.5).backward()
+        grads.append([None if t.grad is None else t.grad.numpy() for t in (a, b)])
+    for got, want in zip(*grads):
+        if want is not None:
+            np.testing.assert_allclose(got, want, rtol=1e-4, atol=1e-4)
+
+
+def test_errors_of_eager_calls_come_through_and_names_are_put_back():
+    before = weft.sort
+    with pytest.raises(weft.Error) as caught:
+        weft.compile(lambda a: weft.sort(a * 2.0, axis=5))(weft.ones((3,)))
+    assert caught.value.code == "array.sort.axis" or "axis" in caught.value.code
+    assert weft.sort is before
