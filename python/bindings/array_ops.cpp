@@ -42,16 +42,15 @@ nb::object numbers_of(const NDArray& a) {
   if (a.elem() == Elem::boolean)
     return as(Elem::uint8, std::uint8_t{}, [](std::uint8_t v) { return PyBool_FromLong(v); });
   if (is_complex(a.elem()))
-    return as(Elem::complex128, std::complex<double>{}, [](std::complex<double> v) {
-      return PyComplex_FromDoubles(v.real(), v.imag());
-    });
+    return as(Elem::complex128, std::complex<double>{},
+              [](std::complex<double> v) { return PyComplex_FromDoubles(v.real(), v.imag()); });
   if (is_unsigned_int(a.elem()))
-    return as(Elem::uint64, std::uint64_t{}, [](std::uint64_t v) { return PyLong_FromUnsignedLongLong(v); });
+    return as(Elem::uint64, std::uint64_t{},
+              [](std::uint64_t v) { return PyLong_FromUnsignedLongLong(v); });
   if (is_signed_int(a.elem()))
     return as(Elem::int64, std::int64_t{}, [](std::int64_t v) { return PyLong_FromLongLong(v); });
   return as(Elem::float64, double{}, [](double v) { return PyFloat_FromDouble(v); });
 }
-
 
 Axes axes_of(nb::handle o) {
   Axes axes;
@@ -269,7 +268,8 @@ void bind_array_ops(nb::module_& m) {
   });
   m.def("_unstack", [](const NDArray& x, int axis) {
     nb::list out;
-    for (std::int64_t i = 0; i < x.shape()[axis]; ++i) out.append(nb::steal(wrap(x.select(axis, i))));
+    for (std::int64_t i = 0; i < x.shape()[axis]; ++i)
+      out.append(nb::steal(wrap(x.select(axis, i))));
     return out;
   });
   m.def("_repeat_places", [](const NDArray& counts) { return repeat_places(counts); });

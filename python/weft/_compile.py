@@ -450,9 +450,8 @@ def compile(function, *, contract=False):
     On the host every element is rounded as the eager operations round it, which arithmetic, exp, log, tanh and what is
     made of them then share to the last bit (sums are taken in another order; other functions may differ by an ulp);
     contract=True lets a product and a sum become one rounding. The trace is kept for each combination of types, shapes and devices. Gradients are compiled as well. What kernels cannot
-    hold (indexing, sorting, running sums, factorisations) runs as the eager operation between two compiled pieces; a
-    function that is not weft's own sees each of these calls once more, while it is traced. Raises an Error with code
-    compile.trace.unsupported where the function needs a number or a truth value while it is traced, or makes arrays
+    hold (indexing, sorting, running sums, factorisations) runs as the eager operation between two compiled pieces,
+    and once more while the function is traced. Raises an Error with code compile.trace.unsupported where the function needs a number or a truth value while it is traced, or makes arrays
     whose shapes depend on values.
     """
     if isinstance(function, Compiled):

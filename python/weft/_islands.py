@@ -60,7 +60,10 @@ class Island:
 
     def __init__(self, name, piece, function, args, kwargs, result):
         self.name, self.piece, self.function = name, piece, function
-        self.args, self.kwargs = args, kwargs  # operands stand in them as traced values, in the piece's order
+        self.args, self.kwargs = (
+            args,
+            kwargs,
+        )  # operands stand in them as traced values, in the piece's order
         self.result = result
         self.specs = [(a.dtype, tuple(a.shape)) for a in leaves_of(result, (NDArray, Tensor))]
 

@@ -76,7 +76,9 @@ def test_element_wise_in_any_layout(layout, dtype):
         assert got.shape == want.shape
         np.testing.assert_allclose(got.numpy(), want, rtol=2e-3 if dtype == "float16" else 1e-6)
     flat = (x + y).reshape(-1).numpy()  # row-major, whatever the layout
-    np.testing.assert_allclose(flat, (va + vb).reshape(-1), rtol=2e-3 if dtype == "float16" else 1e-6)
+    np.testing.assert_allclose(
+        flat, (va + vb).reshape(-1), rtol=2e-3 if dtype == "float16" else 1e-6
+    )
 
 
 def test_results_have_the_operands_layout():
@@ -107,11 +109,15 @@ def test_views_share_memory():
         np.testing.assert_array_equal(
             weft.linalg.diagonal(x, offset=offset).numpy(), np.diagonal(a, offset)
         )
-        assert float(weft.linalg.trace(x, offset=offset)) == pytest.approx(np.trace(a, offset), abs=1e-5)
+        assert float(weft.linalg.trace(x, offset=offset)) == pytest.approx(
+            np.trace(a, offset), abs=1e-5
+        )
     np.testing.assert_array_equal(weft.einsum("ij", x).numpy(), a)
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "int8", "uint32", "int64", "bool"])
+@pytest.mark.parametrize(
+    "dtype", ["float32", "float64", "float16", "int8", "uint32", "int64", "bool"]
+)
 def test_topk_selects_as_argsort_orders(dtype):
     a = _values("float32", (5, 700)) if dtype != "bool" else _values("bool", (5, 700))
     a = np.round(np.abs(a) if dtype == "uint32" else a).astype(dtype)
@@ -160,7 +166,9 @@ def test_halves_are_rounded_as_numpy_rounds_them():
 
 def test_limits_of_integers_that_are_no_integers():
     x = np.arange(-2, 5)
-    np.testing.assert_array_equal(weft.clip(weft.asarray(x), 0.5, 2.5).numpy(), np.clip(x, 0.5, 2.5))
+    np.testing.assert_array_equal(
+        weft.clip(weft.asarray(x), 0.5, 2.5).numpy(), np.clip(x, 0.5, 2.5)
+    )
     assert weft.clip(weft.asarray(x), 0, 2).dtype == "int64"
     assert weft.clip(weft.asarray(x.astype("uint8")), -5, 1000).dtype == "uint8"
     assert np.isnan(weft.clip(weft.asarray(x), float("nan"), 3.0).numpy()).all()
@@ -214,4 +222,6 @@ def test_windows_of_every_step_beside_numpy():
         w = np.lib.stride_tricks.sliding_window_view(x, (k, k), (2, 3))[:, :, ::s, ::s]
         F = weft.nn.functional
         np.testing.assert_array_equal(F.max_pool2d(t, k, s).numpy(), w.max((4, 5)))
-        np.testing.assert_allclose(F.avg_pool2d(t, k, s).numpy(), w.mean((4, 5)), rtol=1e-4, atol=1e-5)
+        np.testing.assert_allclose(
+            F.avg_pool2d(t, k, s).numpy(), w.mean((4, 5)), rtol=1e-4, atol=1e-5
+        )

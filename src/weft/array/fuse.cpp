@@ -32,8 +32,8 @@ struct Step {
   std::vector<int> in;
   int out = 0;
   Elem elem = Elem::float32;
-  Dims shape;  // map: of the result; reduce: before it
-  Lazy node;   // views and products: the node itself; reduce: the reduction
+  Dims shape;                // map: of the result; reduce: before it
+  Lazy node;                 // views and products: the node itself; reduce: the reduction
   std::uint32_t serial = 0;  // of all plans of the process: devices keep kernels by it
   std::map<std::string, Ref<runtime::Function>> built;  // host: by layout
 };
@@ -55,8 +55,7 @@ bool stays_eager(const Lazy& x, bool grid) {
   if (has_complex(x)) return x->kind != LazyKind::number;
   if (x->kind != LazyKind::row) return false;
   if (x->op == Op::pow && !is_inexact(x->compute)) return true;
-  return !grid &&
-         (x->op == Op::remainder || x->op == Op::floor_divide || x->op == Op::nextafter);
+  return !grid && (x->op == Op::remainder || x->op == Op::floor_divide || x->op == Op::nextafter);
 }
 
 /// The IR value of an expression, given its leaves' values (loaded, of their own types).
@@ -287,8 +286,8 @@ int FusedPlan::steps() const {
 }
 
 std::string FusedPlan::describe() const {
-  static constexpr std::string_view names[] = {"fused map", "fused reduction", "reshape", "permute",
-                                               "matmul",    "eager"};
+  static constexpr std::string_view names[] = {"fused map", "fused reduction", "reshape",
+                                               "permute",   "matmul",          "eager"};
   std::string out;
   for (const Step& s : impl_->steps) {
     out += cat("%", s.out, " = ", names[static_cast<int>(s.kind)]);

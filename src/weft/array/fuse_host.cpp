@@ -239,9 +239,8 @@ ir::PrimFunc host_reduce(HostReduce in) {
           vectors(width, kLanes, [&](const Expr& j) { return ir::store(acc, start, {j}); }));
       steps.push_back(loop("g", gone_size, ir::ForKind::serial, [&](const Expr& g) {
         std::vector<Expr> at = sum(base, offsets(g, gone, gs, gl + 1));
-        return vectors(width, kLanes, [&](const Expr& j) {
-          return combine(acc, j, sum(at, along(ks, kl, j)));
-        });
+        return vectors(width, kLanes,
+                       [&](const Expr& j) { return combine(acc, j, sum(at, along(ks, kl, j))); });
       }));
       steps.push_back(vectors(width, kLanes, [&](const Expr& j) {
         return ir::store(operands.buffers[0], ir::load(acc, {j}),
@@ -296,8 +295,7 @@ ir::PrimFunc host_reduce(HostReduce in) {
     }));
     if (wide)
       steps.push_back(loop("l", lanes, ir::ForKind::serial, [&](const Expr& l) {
-        return ir::store(rest,
-                         reduce_value(in.op, ir::load(rest, {number(0)}), ir::load(acc, {l})),
+        return ir::store(rest, reduce_value(in.op, ir::load(rest, {number(0)}), ir::load(acc, {l})),
                          {number(0)});
       }));
     steps.push_back(ir::store(operands.buffers[0], ir::load(rest, {number(0)}), {o}));

@@ -68,9 +68,7 @@ void need_matrix(const NDArray& a, std::string_view name, bool square) {
 }
 
 /// What LAPACK computes in: the type itself; 16-bit floats in float32.
-Elem wide_of(Elem e) {
-  return e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e;
-}
+Elem wide_of(Elem e) { return e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e; }
 
 /// Matrices one after the other, each column by column, on the host.
 NDArray columns(const NDArray& a) {
@@ -111,7 +109,8 @@ using Int = int;
               cat(name, ": matrix ", which, " of ", describe(a), " is ", reason));
 }
 
-/// Iterations do not end well with NaN or infinity: such matrices are refused before LAPACK sees them.
+/// Iterations do not end well with NaN or infinity: such matrices are refused before LAPACK sees
+/// them.
 void need_finite(const NDArray& a, std::string_view name) {
   const NDArray good = reduce(ReduceOp::all, apply(Op::isfinite, a), {false, {-2, -1}}, false);
   if (good.size() == 0 || reduce(ReduceOp::all, good, {}, false).host()[0]) return;
@@ -237,9 +236,9 @@ Eigen eigh(const NDArray& a) {
       R rwork0 = 0;
       Int iwork0 = 0;
       if constexpr (kComplex<T>) {
-        auto* f = routine<void(const char*, const char*, const Int*, T*, const Int*, R*, T*,
-                               const Int*, R*, const Int*, Int*, const Int*, Int*)>(
-            spelled<T>("heevd").c_str());
+        auto* f =
+            routine<void(const char*, const char*, const Int*, T*, const Int*, R*, T*, const Int*,
+                         R*, const Int*, Int*, const Int*, Int*)>(spelled<T>("heevd").c_str());
         f("V", "L", &in, v, &ld, w, &work0, &query, &rwork0, &query, &iwork0, &query, &info);
         Int lw = static_cast<Int>(work0.real()), lr = static_cast<Int>(rwork0), li = iwork0;
         std::vector<T> work(static_cast<std::size_t>(lw));
@@ -322,10 +321,9 @@ Svd svd(const NDArray& a, SvdPart part) {
           f(job, &m, &n, x, &lda, s, u, &lda, v, &ldv, work, lwork, rwork.data(), iwork.data(),
             &info);
         } else {
-          auto* f =
-              routine<void(const char*, const Int*, const Int*, T*, const Int*, R*, T*,
-                           const Int*, T*, const Int*, T*, const Int*, Int*, Int*)>(
-                  spelled<T>("gesdd").c_str());
+          auto* f = routine<void(const char*, const Int*, const Int*, T*, const Int*, R*, T*,
+                                 const Int*, T*, const Int*, T*, const Int*, Int*, Int*)>(
+              spelled<T>("gesdd").c_str());
           f(job, &m, &n, x, &lda, s, u, &lda, v, &ldv, work, lwork, iwork.data(), &info);
         }
       };

@@ -258,6 +258,33 @@ void run_chunks(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, c
       });
 }
 
+/// Where the rows along the innermost axis of a nest begin, one after the other.
+class RowStarts {
+ public:
+  RowStarts(const Nest& nest, std::int64_t row) : nest_(&nest), at_(nest.base) {
+    for (int i = nest.ndim - 2; i >= 0; --i) {
+      count_[i] = row % nest.shape[i];
+      row /= nest.shape[i];
+      at_ += count_[i] * nest.stride[i];
+    }
+  }
+  const char* next() {
+    const char* row = at_;
+    for (int i = nest_->ndim - 2; i >= 0; --i) {
+      at_ += nest_->stride[i];
+      if (++count_[i] < nest_->shape[i]) break;
+      at_ -= nest_->stride[i] * nest_->shape[i];
+      count_[i] = 0;
+    }
+    return row;
+  }
+
+ private:
+  const Nest* nest_;
+  const char* at_;
+  std::int64_t count_[kMaxDims];
+};
+
 /// Operands whose inner axis is contiguous, or one element for all, are read where they stand, a
 /// row at a time: `plain` for rows, `one[k]` where operand k is the one element. False: not that
 /// shape.
@@ -272,35 +299,37 @@ bool run_rows(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, Ele
     const Feed& f = feeds[k];
     single |= f.mode == Feed::Mode::single;
     if (f.mode == Feed::Mode::direct || f.mode == Feed::Mode::single) continue;
-    if (f.mode != Feed::Mode::gather || f.cast || f.nest.ndim != 2) return false;
-    if (inner && inner != f.nest.shape[1]) return false;
-    inner = f.nest.shape[1];
-    if (f.nest.stride[1] == f.nest.bytes) continue;
-    if (f.nest.stride[1] != 0 || constant >= 0 || !one || !one[k]) return false;
+    if (f.mode != Feed::Mode::gather || f.cast || f.nest.ndim < 2) return false;
+    const int last = f.nest.ndim - 1;
+    if (inner && inner != f.nest.shape[last]) return false;
+    inner = f.nest.shape[last];
+    if (f.nest.stride[last] == f.nest.bytes) continue;
+    if (f.nest.stride[last] != 0 || constant >= 0 || !one || !one[k]) return false;
     constant = k;
   }
   if (inner < 64 || (single && constant >= 0)) return false;
   const ElementwiseFn fn = constant >= 0 ? one[constant] : plain;
-  const char* base[kIn];
-  std::int64_t step[kIn];
-  for (int k = 0; k < kIn; ++k) {
-    const Feed& f = feeds[k];
-    const bool rows = f.mode == Feed::Mode::gather;
-    base[k] = rows ? f.nest.base : f.base;
-    step[k] = rows ? f.nest.stride[0] : f.mode == Feed::Mode::single ? 0 : inner * f.bytes;
-  }
   char* to = out.host();
   const std::int64_t out_step = inner * elem_bytes(kernel_out);
-  runtime::Pool::shared().parallel_for(out.size() / inner,
-                                       std::max<std::int64_t>(1, kParallelGrain / inner),
-                                       [&](std::int64_t begin, std::int64_t end) {
-                                         const void* in[kIn];
-                                         for (; begin < end; ++begin) {
-                                           for (int k = 0; k < kIn; ++k)
-                                             in[k] = base[k] + begin * step[k];
-                                           fn(inner, in, to + begin * out_step);
-                                         }
-                                       });
+  const std::int64_t grain = std::max<std::int64_t>(1, kParallelGrain / inner);
+  runtime::Pool::shared().parallel_for(
+      out.size() / inner, grain, [&](std::int64_t begin, std::int64_t end) {
+        std::optional<RowStarts> starts[kIn];
+        const void* in[kIn];
+        for (int k = 0; k < kIn; ++k) {
+          const Feed& f = feeds[k];
+          if (f.mode == Feed::Mode::gather) starts[k].emplace(f.nest, begin);
+        }
+        for (; begin < end; ++begin) {
+          for (int k = 0; k < kIn; ++k) {
+            const Feed& f = feeds[k];
+            in[k] = starts[k]                      ? starts[k]->next()
+                    : f.mode == Feed::Mode::single ? f.base
+                                                   : f.base + begin * inner * f.bytes;
+          }
+          fn(inner, in, to + begin * out_step);
+        }
+      });
   return true;
 }
 
@@ -318,9 +347,8 @@ bool shared_order(const Dims& shape, const Arg* args, int count, std::vector<int
   if (!first || shape.size() < 2) return false;
   order.resize(static_cast<std::size_t>(shape.size()));
   for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-    return first->strides()[a] > first->strides()[b];
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return first->strides()[a] > first->strides()[b]; });
   return first->permute(order).is_contiguous();
 }
 
@@ -424,7 +452,8 @@ void refuse_negative_exponent(const NDArray* base, Elem type, const Arg& exponen
     if (y.size() == 0 || !is_signed_int(y.elem())) return;
     const NDArray below = apply(Op::less, reduce(ReduceOp::min, y, {}, false), Scalar(0));
     char found = 0;
-    below.device()->download(&found, *below.handle(), static_cast<runtime::Bytes>(below.offset()), 1);
+    below.device()->download(&found, *below.handle(), static_cast<runtime::Bytes>(below.offset()),
+                             1);
     if (!found) return;
   }
   throw Error(ErrorKind::value, "array.pow.negative",

@@ -149,8 +149,7 @@ class Naming final : public Rewriter {
   Expr rewrite(const Expr& e) override {
     if (auto found = done_.find(e.get()); found != done_.end()) return found->second;
     Expr out = Rewriter::rewrite(e);
-    const bool inner =
-        as<BinaryNode>(e) || as<CallNode>(e) || as<SelectNode>(e) || as<CastNode>(e);
+    const bool inner = as<BinaryNode>(e) || as<CallNode>(e) || as<SelectNode>(e) || as<CastNode>(e);
     // Choices stand for themselves: a compiler makes no vectors of those inside each other.
     const bool named = uses_.counts.at(e.get()) > 1 || as<SelectNode>(e);
     if (inner && !e->dtype.is_bool() && named) {

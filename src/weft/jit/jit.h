@@ -64,7 +64,8 @@ class Code : public RefCounted {
   Code();
 };
 
-/// Whether the C library's vector mathematics (glibc's libmvec) has a function of this name, such as
+/// Whether the C library's vector mathematics (glibc's libmvec) has a function of this name, such
+/// as
 /// "_ZGVdN8v_sinf". Opens the library at the first call. Never throws.
 bool has_vector_function(const std::string& name);
 

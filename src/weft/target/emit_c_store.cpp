@@ -154,8 +154,7 @@ void KernelText::store_lanes_loop(const StoreNode* t, const std::string& array, 
   std::string id = expr_.fresh("l");
   Lane lane{false, 0, id};
   std::string head = cat("for (int32_t ", id, " = 0; ", id, " < ", lanes, "; ++", id, ") ");
-  std::string value = bare_store(element, t->value, &lane),
-              at = expr_.bare(t->indices[0], &lane);
+  std::string value = bare_store(element, t->value, &lane), at = expr_.bare(t->indices[0], &lane);
   if (!hazard) {
     line(head + assign(cat(array, "[", at, "]"), value));
     return;

@@ -333,8 +333,8 @@ std::string FunctionEmitter::library_vectors(const std::string& op, DType t,
     if (lanes == t.lanes) return v;
     const std::string name = cat("llvm.vector.insert.", suffix(t), ".", suffix(part));
     module_.declarations.insert(cat("declare ", whole, " @", name, "(", whole, ", ", ty, ", i64)"));
-    out = let(cat("call ", whole, " @", name, "(", whole, " ", out, ", ", ty, " ", v, ", i64 ", at,
-                  ")"));
+    out = let(
+        cat("call ", whole, " @", name, "(", whole, " ", out, ", ", ty, " ", v, ", i64 ", at, ")"));
   }
   return out;
 }
