@@ -435,13 +435,18 @@ std::vector<NDArray> nonzero(const NDArray& x) {
   return out;
 }
 
-NDArray select_marked(const NDArray& x, const NDArray& mask) {
+void need_mask(const NDArray& x, const NDArray& mask, int axis) {
   for (int i = 0; i < mask.ndim(); ++i) {
-    if (i < x.ndim() && mask.shape()[i] == x.shape()[i]) continue;
+    if (axis + i < x.ndim() && (mask.shape()[i] == x.shape()[axis + i] || mask.shape()[i] == 0))
+      continue;
     throw Error(ErrorKind::index, "array.index.mask",
-                cat("a mask of shape ", to_string(mask.shape()), " does not fit axes 0... of ",
-                    describe(x)));
+                cat("a mask of shape ", to_string(mask.shape()), " does not fit axes ", axis,
+                    "... of ", describe(x)));
   }
+}
+
+NDArray select_marked(const NDArray& x, const NDArray& mask) {
+  need_mask(x, mask);
   if (!x.on_host() || !mask.on_host()) return gather(x, nonzero(mask));
   const Marks marks(mask);
   const NDArray compact = x.contiguous();
@@ -473,5 +478,18 @@ NDArray select_marked(const NDArray& x, const NDArray& mask) {
 }
 
 std::int64_t count_marked(const NDArray& mask) { return Marks(mask).total(); }
+
+NDArray repeat_places(const NDArray& counts) {
+  WEFT_CHECK(counts.on_host() && counts.elem() == Elem::int64 && counts.ndim() == 1,
+             "counts of repetitions are int64 on the host, not ", describe(counts));
+  const NDArray compact = counts.contiguous();
+  const auto* times = reinterpret_cast<const std::int64_t*>(compact.host());
+  std::int64_t total = 0;
+  for (std::int64_t i = 0; i < counts.size(); ++i) total += times[i];
+  NDArray out = NDArray::empty(counts.device(), Elem::int64, Dims{total});
+  auto* to = reinterpret_cast<std::int64_t*>(out.host());
+  for (std::int64_t i = 0; i < counts.size(); ++i) to = std::fill_n(to, times[i], i);
+  return out;
+}
 
 }  // namespace weft

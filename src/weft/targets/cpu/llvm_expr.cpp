@@ -6,6 +6,7 @@
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
+#include "weft/jit/jit.h"
 #include "weft/targets/cpu/llvm_function.h"
 
 namespace weft::cpu {
@@ -365,6 +366,51 @@ std::string FunctionEmitter::lanewise(DType t, const std::string& function,
   return out;
 }
 
+std::string FunctionEmitter::library_vectors(const std::string& op, DType t,
+                                             const std::vector<std::string>& args) {
+  // The vector ABI's letters of the three widths.
+  static constexpr std::pair<int, const char*> kWidths[] = {{64, "e"}, {32, "d"}, {16, "b"}};
+  if (t.lanes == 1 || !t.is_float() || (t.bits != 32 && t.bits != 64)) return {};
+  int lanes = 0;
+  std::string function;
+  for (const auto& [bytes, letter] : kWidths) {
+    const int n = bytes * 8 / t.bits;
+    if (bytes > module_.vector_bytes || t.lanes % n) continue;
+    function = cat("_ZGV", letter, "N", n, std::string(args.size(), 'v'), "_", op,
+                   t.bits == 32 ? "f" : "");
+    if (jit::has_vector_function(function)) {
+      lanes = n;
+      break;
+    }
+  }
+  if (lanes == 0) return {};
+  const DType part = t.with_lanes(lanes);
+  const std::string ty = value_type(part), whole = value_type(t);
+  std::string parameters;
+  for (std::size_t i = 0; i < args.size(); ++i) parameters += cat(i ? ", " : "", ty);
+  module_.declarations.insert(cat("declare ", ty, " @", function, "(", parameters, ")"));
+  std::string out = "poison";
+  for (int at = 0; at < t.lanes; at += lanes) {
+    std::string list;
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      std::string v = args[i];
+      if (lanes < t.lanes) {
+        const std::string name = cat("llvm.vector.extract.", suffix(part), ".", suffix(t));
+        module_.declarations.insert(cat("declare ", ty, " @", name, "(", whole, ", i64)"));
+        v = let(cat("call ", ty, " @", name, "(", whole, " ", v, ", i64 ", at, ")"));
+      }
+      list += cat(i ? ", " : "", ty, " ", v);
+    }
+    std::string v = let(cat("call ", ty, " @", function, "(", list, ")"));
+    if (lanes == t.lanes) return v;
+    const std::string name = cat("llvm.vector.insert.", suffix(t), ".", suffix(part));
+    module_.declarations.insert(cat("declare ", whole, " @", name, "(", whole, ", ", ty, ", i64)"));
+    out = let(
+        cat("call ", whole, " @", name, "(", whole, " ", out, ", ", ty, " ", v, ", i64 ", at, ")"));
+  }
+  return out;
+}
+
 std::string FunctionEmitter::math(const std::string& op, DType t,
                                   const std::vector<std::string>& args) {
   static const std::map<std::string, std::string> native = {
@@ -403,6 +449,7 @@ std::string FunctionEmitter::math(const std::string& op, DType t,
     std::string name = math_helper(module_, op, t);
     return let(cat("call ", ty, " @", name, "(", ty, " ", args[0], ")"));
   }
+  if (std::string v = library_vectors(op, t, args); !v.empty()) return v;
   std::vector<DType> types(args.size(), t);
   return lanewise(t, t.bits == 64 ? op : op + "f", args, types);
 }
