@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
+#include "weft/array/ops/grid_operators.h"
 #include "weft/array/linalg.h"
 #include "weft/array/moments.h"
 #include "weft/array/random.h"
@@ -239,6 +240,8 @@ void bind_array_ops(nb::module_& m) {
   m.def("_gather", [](const NDArray& x, const std::vector<NDArray>& i) { return gather(x, i); });
   m.def("_scatter", [](const NDArray& x, const std::vector<NDArray>& i, const NDArray& v,
                        bool accumulate) { scatter(x, i, v, accumulate); });
+  m.def("_set_deterministic", &set_deterministic);
+  m.def("_is_deterministic", &is_deterministic);
   m.def("_nonzero", [](const NDArray& x) { return nonzero(x); });
   m.def("_count_marked", [](const NDArray& x) { return count_marked(x); });
   m.def(
