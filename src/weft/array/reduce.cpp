@@ -437,7 +437,7 @@ namespace {
 
 /// Elements that one running sum of floats adds up before it joins what came before: the error
 /// grows with the number of blocks, not of elements.
-constexpr std::int64_t kSummed = 4096;
+constexpr std::int64_t kSummed = 512;
 
 /// A line of running sums of floats: each block from nothing, then plus the blocks before it.
 template <typename T>

@@ -103,10 +103,10 @@ ir::PrimFunc use_positions(const PositionSpec& spec) {
     case PositionUse::add_sorted: {
       const std::string run = spec.rest_rank == 0 ? "T.Cast(\"{I}\", order[N[0]])"
                                                   : "T.Cast(\"{I}\", order[N[0]]) * rest + r";
-      body += cat(blanks, "SUM[0] = x[at]\n", blanks, "N[0] = s\n", blanks,
+      body += cat(blanks, "SUM[0] = T.{type}(0)\n", blanks, "N[0] = s\n", blanks,
                   "while N[0] < size // rest and place[order[T.min(N[0], size // rest - 1)]] == place[c]:\n",
                   blanks, "    SUM[0] = SUM[0] + value[", run, "]\n", blanks, "    N[0] = N[0] + 1\n",
-                  blanks, "x[at] = SUM[0]\n");
+                  blanks, "T.atomic_add(x[at], SUM[0])\n");
       break;
     }
   }

@@ -14,7 +14,7 @@ ir::PrimFunc select_marked(const SelectSpec& spec) {
   if (positions) {
     std::string from = "at";
     for (int axis = spec.rank - 1; axis >= 0; --axis) {
-      const std::string here = cat("out[", axis, " * total + before + j] = T.Cast(\"int64\", ");
+      const std::string here = cat("out", axis, "[before + j] = T.Cast(\"int64\", ");
       if (axis == 0) {
         body += cat("                    ", here, from, ")\n");
         break;
@@ -30,12 +30,10 @@ ir::PrimFunc select_marked(const SelectSpec& spec) {
   ProgramText text(positions ? "select.positions" : "select.elements");
   text.buffer("mask", "bool").buffer("ends", index);
   if (!positions) text.buffer("x", spec.element);
-  text.buffer("out", positions ? "int64" : spec.element);
+  if (!positions) text.buffer("out", spec.element);
+  for (int axis = 0; positions && axis < spec.rank; ++axis) text.buffer(cat("out", axis), "int64");
   text.scalar("blocks", index).scalar("n", index);
-  if (positions) {
-    text.scalar("total", index);
-    for (int axis = 0; axis < spec.rank; ++axis) text.scalar(cat("d", axis), index);
-  }
+  for (int axis = 0; positions && axis < spec.rank; ++axis) text.scalar(cat("d", axis), index);
   return text.distinct().parse(
       R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):
         for t in T.thread_binding(T.{I}({threads}), thread="threadIdx.x"):

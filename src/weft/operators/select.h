@@ -18,8 +18,8 @@ struct SelectSpec {
 inline constexpr int kSelectThreads = 256, kSelectItems = 16,
                      kSelectTile = kSelectThreads * kSelectItems;
 
-/// Elements: (mask, ends, x, out, blocks, n). Positions: (mask, ends, out, blocks, n, total, then
-/// rank extents): out [rank, total]. ends: how many are set up to each tile's end.
+/// Elements: (mask, ends, x, out, blocks, n). Positions: (mask, ends, out0.., blocks, n, then the
+/// mask's extents), one result for each axis. ends: how many are set up to each tile's end.
 ir::PrimFunc select_marked(const SelectSpec& spec);
 
 }  // namespace weft::operators

@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Where truth values are set, on devices with a grid.
 
-#include <algorithm>
-
 #include "weft/array/device_kernel.h"
 #include "weft/array/ops/grid_operators.h"
 #include "weft/operators/scan.h"
@@ -21,7 +19,7 @@ class MarkedTiles {
  public:
   explicit MarkedTiles(const NDArray& x)
       : mask_(x.elem() == Elem::boolean ? x.contiguous() : x.astype(Elem::boolean)),
-        narrow_(device::fits_narrow(x.size() * std::max(1, x.ndim()))) {
+        narrow_(device::fits_narrow(x.size())) {
     if (x.size() == 0) return;
     const Elem count = narrow_ ? Elem::int32 : Elem::int64;
     tiles_ = ceil_div(x.size(), operators::kSelectTile);
@@ -48,9 +46,10 @@ class MarkedTiles {
         {"select.elements", {bytes, narrow_}},
         [&] { return operators::select_marked({cat("uint", 8 * bytes), 1, narrow_}); });
   }
-  void positions(const NDArray& out) const {
-    ProgramCall call = start(out);
-    call.array(out).integer(tiles_).integer(mask_.size()).integer(total_);
+  void positions(std::span<const NDArray> out) const {
+    ProgramCall call = start(mask_);
+    for (const NDArray& axis : out) call.array(axis);
+    call.integer(tiles_).integer(mask_.size());
     for (std::int64_t extent : mask_.shape()) call.integer(extent);
     const int rank = mask_.ndim();
     call.run({"select.positions", {rank, narrow_}},
@@ -72,10 +71,10 @@ class MarkedTiles {
 
 std::vector<NDArray> grid_nonzero(const NDArray& x) {
   const MarkedTiles marks(x);
-  NDArray all = NDArray::empty(x.device(), Elem::int64, Dims{x.ndim(), marks.total()});
-  if (marks.total() > 0) marks.positions(all);
   std::vector<NDArray> out;
-  for (int axis = 0; axis < x.ndim(); ++axis) out.push_back(all.select(0, axis));
+  for (int axis = 0; axis < x.ndim(); ++axis)
+    out.push_back(NDArray::empty(x.device(), Elem::int64, Dims{marks.total()}));
+  if (marks.total() > 0) marks.positions(out);
   return out;
 }
 
