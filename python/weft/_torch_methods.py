@@ -488,10 +488,9 @@ def bincount(self, minlength=0):
     weft = _weft()
     x = _plain(self).astype("int64")
     n = max(int(weft.max(x)) + 1 if x.size else 0, minlength)
-    values, counts = weft.unique_counts(x)
-    out = weft.zeros((n,), dtype="int64", device=x.device)
-    out[values] = counts.astype("int64")
-    return out
+    x, ones = weft.reshape(x, (-1,)), weft.ones((x.size,), dtype="int64", device=x.device)
+    counts = weft.zeros((n,), dtype="int64", device=x.device)
+    return weft.scatter(counts, x, ones, accumulate=True)
 
 
 def bernoulli(self):

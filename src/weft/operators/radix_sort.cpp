@@ -47,7 +47,7 @@ Values values_of(const SortSpec& spec) {
           {"items", cat(spec.items)},
           {"tile", cat(spec.tile())},
           {"padded", cat(spec.tile() * 33 / 32 + 1)},
-          {"counters", cat(spec.threads * 9)},
+          {"counters", cat(spec.threads * 8)},
           {"key", sort_key(spec, "u")},
           {"most", key_literal(spec, all)},
           {"lowbits", key_literal(spec, 15)},
@@ -74,18 +74,18 @@ std::string local_pass(const SortSpec& spec) {
   values.emplace_back("scan", scan.text);
   values.emplace_back("R", scan.result);
   values.emplace_back("counter",
-                      fill("COUNT[(t * 8 + w) % {threads} * 9 + (t * 8 + w) // {threads}]", values));
+                      "COUNT[t * 8 + w]");
   return fill(R"(                for i in T.unroll(T.{I}({items})):
                     HK[i] = KEY[t * {items} + i + (t * {items} + i) // 32]
                     HP[i] = POS[t * {items} + i + (t * {items} + i) // 32]
                 for w in T.unroll(T.{I}(8)):
-                    COUNT[t * 9 + w] = T.uint32(0)
+                    COUNT[t * 8 + w] = T.uint32(0)
                 for i in T.unroll(T.{I}({items})):
                     digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right(HK[i], low), {lowbits}))
                     half: T.uint32 = T.Cast("uint32", T.shift_right(digit, T.{I}(3))) * T.uint32(16)
                     slot: T.{I} = T.bitwise_and(digit, T.{I}(7))
-                    RANK[i] = T.bitwise_and(T.shift_right(COUNT[t * 9 + slot], half), T.uint32(65535))
-                    COUNT[t * 9 + slot] = COUNT[t * 9 + slot] + T.shift_left(T.uint32(1), half)
+                    RANK[i] = T.bitwise_and(T.shift_right(COUNT[slot * {threads} + t], half), T.uint32(65535))
+                    COUNT[slot * {threads} + t] = COUNT[slot * {threads} + t] + T.shift_left(T.uint32(1), half)
                 SUM[0] = T.uint32(0)
                 for w in T.unroll(T.{I}(8)):
                     SUM[0] = SUM[0] + {counter}
@@ -99,7 +99,7 @@ std::string local_pass(const SortSpec& spec) {
                     digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right(HK[i], low), {lowbits}))
                     half: T.uint32 = T.Cast("uint32", T.shift_right(digit, T.{I}(3))) * T.uint32(16)
                     slot: T.{I} = T.bitwise_and(digit, T.{I}(7))
-                    to: T.{I} = T.Cast("{I}", RANK[i] + T.bitwise_and(T.shift_right(COUNT[t * 9 + slot], half), T.uint32(65535)))
+                    to: T.{I} = T.Cast("{I}", RANK[i] + T.bitwise_and(T.shift_right(COUNT[slot * {threads} + t], half), T.uint32(65535)))
                     KEY[to + to // 32] = HK[i]
                     POS[to + to // 32] = HP[i]
 )",
@@ -110,7 +110,7 @@ std::string local_pass(const SortSpec& spec) {
 
 std::int64_t sort_shared_bytes(const SortSpec& spec) {
   const std::int64_t padded = spec.tile() * 33 / 32 + 1;
-  return padded * (key_bits(spec) / 8 + (spec.narrow ? 4 : 8)) + spec.threads * (9 + 2) * 4 +
+  return padded * (key_bits(spec) / 8 + (spec.narrow ? 4 : 8)) + spec.threads * (8 + 2) * 4 +
          2 * kDigits * 8;
 }
 
