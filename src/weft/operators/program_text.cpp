@@ -51,15 +51,15 @@ ir::PrimFunc ProgramText::parse(std::string_view body, const Values& values) con
 }
 
 BlockScan block_scan(std::string_view first, std::string_view second, int threads,
-                     std::string_view join, int indent) {
+                     std::string_view join, int indent, std::string_view thread) {
   BlockScan out;
   std::string_view from = first, to = second;
   const std::string blanks(static_cast<std::size_t>(indent), ' ');
   for (int step = 1; step < threads; step *= 2) {
-    out.text += cat(blanks, to, "[t] = T.if_then_else(t >= ", step, ", ",
-                    fill(join, {{"a", cat(from, "[T.max(t - ", step, ", 0)]")},
-                                {"b", cat(from, "[t]")}}),
-                    ", ", from, "[t])\n");
+    out.text += cat(blanks, to, "[", thread, "] = T.if_then_else(", thread, " >= ", step, ", ",
+                    fill(join, {{"a", cat(from, "[T.max(", thread, " - ", step, ", 0)]")},
+                                {"b", cat(from, "[", thread, "]")}}),
+                    ", ", from, "[", thread, "])\n");
     std::swap(from, to);
   }
   out.result = from;

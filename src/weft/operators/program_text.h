@@ -43,12 +43,12 @@ class ProgramText {
 inline std::string index_type(bool narrow) { return narrow ? "int32" : "int64"; }
 
 /// Statements that make inclusive prefixes over the threads of a block: values stand in
-/// `first`[t]; the result stands in the buffer that is named. `first` and `second` are shared, of
+/// `first`[thread]; the result stands in the buffer that is named. `first` and `second` are shared, of
 /// `threads` elements. `join` has {a} and {b}.
 struct BlockScan {
   std::string text, result;
 };
 BlockScan block_scan(std::string_view first, std::string_view second, int threads,
-                     std::string_view join, int indent);
+                     std::string_view join, int indent, std::string_view thread = "t");
 
 }  // namespace weft::operators

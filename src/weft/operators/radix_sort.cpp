@@ -69,37 +69,37 @@ constexpr const char* kShared = R"(            KEY = T.allocate(({padded},), "{K
 /// Sorts the tile by four bits from `low` on. A thread counts the digits of its own elements, two
 /// in a word; the counts are scanned by digit, then thread. Under a loop, at 16 blanks.
 std::string local_pass(const SortSpec& spec) {
-  const BlockScan scan = block_scan("P", "Q", spec.threads, "({a} + {b})", 16);
+  const BlockScan scan = block_scan("P", "Q", spec.threads, "({a} + {b})", 16, "lane");
   Values values = values_of(spec);
   values.emplace_back("scan", scan.text);
   values.emplace_back("R", scan.result);
   values.emplace_back("counter",
-                      "COUNT[t * 8 + w]");
-  return fill(R"(                for i in T.unroll(T.{I}({items})):
-                    HK[i] = KEY[t * {items} + i + (t * {items} + i) // 32]
-                    HP[i] = POS[t * {items} + i + (t * {items} + i) // 32]
-                for w in T.unroll(T.{I}(8)):
-                    COUNT[t * 8 + w] = T.uint32(0)
-                for i in T.unroll(T.{I}({items})):
-                    digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right(HK[i], low), {lowbits}))
-                    half: T.uint32 = T.Cast("uint32", T.shift_right(digit, T.{I}(3))) * T.uint32(16)
-                    slot: T.{I} = T.bitwise_and(digit, T.{I}(7))
-                    RANK[i] = T.bitwise_and(T.shift_right(COUNT[slot * {threads} + t], half), T.uint32(65535))
-                    COUNT[slot * {threads} + t] = COUNT[slot * {threads} + t] + T.shift_left(T.uint32(1), half)
+                      "COUNT[lane * 8 + w]");
+  return fill(R"(                for i in T.unroll({items}):
+                    HK[i] = KEY[lane * {items} + i + (lane * {items} + i) // 32]
+                    HP[i] = POS[lane * {items} + i + (lane * {items} + i) // 32]
+                for w in T.unroll(8):
+                    COUNT[lane * 8 + w] = T.uint32(0)
+                for i in T.unroll({items}):
+                    digit: T.int64 = T.Cast("int64", T.bitwise_and(T.shift_right(HK[i], low), {lowbits}))
+                    half: T.uint32 = T.Cast("uint32", T.shift_right(digit, T.int64(3))) * T.uint32(16)
+                    slot: T.int64 = T.bitwise_and(digit, T.int64(7))
+                    RANK[i] = T.bitwise_and(T.shift_right(COUNT[slot * {threads} + lane], half), T.uint32(65535))
+                    COUNT[slot * {threads} + lane] = COUNT[slot * {threads} + lane] + T.shift_left(T.uint32(1), half)
                 SUM[0] = T.uint32(0)
-                for w in T.unroll(T.{I}(8)):
+                for w in T.unroll(8):
                     SUM[0] = SUM[0] + {counter}
-                P[t] = SUM[0]
-{scan}                SUM[0] = {R}[t] - SUM[0] + T.shift_left(T.bitwise_and({R}[{end}], T.uint32(65535)), T.uint32(16))
-                for w in T.unroll(T.{I}(8)):
+                P[lane] = SUM[0]
+{scan}                SUM[0] = {R}[lane] - SUM[0] + T.shift_left(T.bitwise_and({R}[{end}], T.uint32(65535)), T.uint32(16))
+                for w in T.unroll(8):
                     count: T.uint32 = {counter}
                     {counter} = SUM[0]
                     SUM[0] = SUM[0] + count
-                for i in T.unroll(T.{I}({items})):
-                    digit: T.{I} = T.Cast("{I}", T.bitwise_and(T.shift_right(HK[i], low), {lowbits}))
-                    half: T.uint32 = T.Cast("uint32", T.shift_right(digit, T.{I}(3))) * T.uint32(16)
-                    slot: T.{I} = T.bitwise_and(digit, T.{I}(7))
-                    to: T.{I} = T.Cast("{I}", RANK[i] + T.bitwise_and(T.shift_right(COUNT[slot * {threads} + t], half), T.uint32(65535)))
+                for i in T.unroll({items}):
+                    digit: T.int64 = T.Cast("int64", T.bitwise_and(T.shift_right(HK[i], low), {lowbits}))
+                    half: T.uint32 = T.Cast("uint32", T.shift_right(digit, T.int64(3))) * T.uint32(16)
+                    slot: T.int64 = T.bitwise_and(digit, T.int64(7))
+                    to: T.int64 = T.Cast("int64", RANK[i] + T.bitwise_and(T.shift_right(COUNT[slot * {threads} + lane], half), T.uint32(65535)))
                     KEY[to + to // 32] = HK[i]
                     POS[to + to // 32] = HP[i]
 )",
@@ -129,7 +129,8 @@ ir::PrimFunc sort_block(const SortSpec& spec) {
       .scalar("n", index)
       .distinct()
       .parse(R"(    for b in T.thread_binding(rows, thread="blockIdx.x"):
-        for t in T.thread_binding(T.{I}({threads}), thread="threadIdx.x"):
+        for lane in T.thread_binding({threads}, thread="threadIdx.x"):
+            t: T.{I} = T.Cast("{I}", lane)
 {shared}            for i in T.unroll(T.{I}({items})):
                 at: T.{I} = i * {threads} + t
                 u: T.{K} = T.if_then_else(at < n, T.Cast("{K}", x[b * n + at]), T.{K}(0))
@@ -212,7 +213,8 @@ ir::PrimFunc sort_move(const SortSpec& spec) {
   for (const char* name : {"blocks", "n", "tiles", "shift"}) text.scalar(name, index);
   return text.distinct().parse(
       R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):
-        for t in T.thread_binding(T.{I}({threads}), thread="threadIdx.x"):
+        for lane in T.thread_binding({threads}, thread="threadIdx.x"):
+            t: T.{I} = T.Cast("{I}", lane)
 {shared}            FROM = T.allocate(({digits},), "{I}", scope="shared")
             row: T.{I} = b // tiles
             tile: T.{I} = b % tiles
