@@ -89,39 +89,87 @@ def main():
     wx, wbig = give(x), give(big)
     stable = dict(stable=True)
     bench.case("sort 2^24 float32", 1.0, lambda: weft.sort(wx), lambda: torch.sort(x)[0], same)
-    bench.case("argsort 2^24 float32", 1.0, lambda: weft.argsort(wx), lambda: torch.argsort(x, **stable), same)
+    bench.case(
+        "argsort 2^24 float32",
+        1.0,
+        lambda: weft.argsort(wx),
+        lambda: torch.argsort(x, **stable),
+        same,
+    )
     bench.case("sort 2^24 int64", 1.0, lambda: weft.sort(wbig), lambda: torch.sort(big)[0], same)
     few = big[: 1 << 20] % 100_000
     wfew = give(few)
-    bench.case("unique 2^20", 0.8, lambda: weft.unique_values(wfew), lambda: torch.unique(few), same)
+    bench.case(
+        "unique 2^20", 0.8, lambda: weft.unique_values(wfew), lambda: torch.unique(few), same
+    )
     square = x.reshape(4096, 4096)
     ws = give(square)
-    bench.case("sort 4096 x 4096 rows", 1.0, lambda: weft.sort(ws), lambda: torch.sort(square)[0], same)
-    bench.case("topk 64 of 4096 x 4096", 0.8, lambda: weft.topk(ws, 64).values, lambda: torch.topk(square, 64)[0], same)
-    for name, a, wa, axis in (("2^24", x, wx, 0), ("4096^2 axis 0", square, ws, 0), ("4096^2 axis 1", square, ws, 1)):
-        bench.case(f"cumulative sum {name}", 1.0, lambda: weft.cumulative_sum(wa, axis=axis), lambda: torch.cumsum(a, axis), near)
+    bench.case(
+        "sort 4096 x 4096 rows", 1.0, lambda: weft.sort(ws), lambda: torch.sort(square)[0], same
+    )
+    bench.case(
+        "topk 64 of 4096 x 4096",
+        0.8,
+        lambda: weft.topk(ws, 64).values,
+        lambda: torch.topk(square, 64)[0],
+        same,
+    )
+    for name, a, wa, axis in (
+        ("2^24", x, wx, 0),
+        ("4096^2 axis 0", square, ws, 0),
+        ("4096^2 axis 1", square, ws, 1),
+    ):
+        bench.case(
+            f"cumulative sum {name}",
+            1.0,
+            lambda: weft.cumulative_sum(wa, axis=axis),
+            lambda: torch.cumsum(a, axis),
+            near,
+        )
     mask = x > 0.5
     wm = give(mask.view(torch.uint8)).astype("bool")
     bench.case("x[mask] 2^24", 1.0, lambda: wx[wm], lambda: x[mask], same)
-    bench.case("nonzero 2^24", 0.8, lambda: weft.nonzero(wm)[0], lambda: torch.nonzero(mask)[:, 0], same)
+    bench.case(
+        "nonzero 2^24", 0.8, lambda: weft.nonzero(wm)[0], lambda: torch.nonzero(mask)[:, 0], same
+    )
     index = torch.randint(0, n, (n,), device="cuda")
     wi = give(index)
-    bench.case("take 2^24", 0.8, lambda: weft.take(wx, wi, axis=0), lambda: torch.take(x, index), same)
+    bench.case(
+        "take 2^24", 0.8, lambda: weft.take(wx, wi, axis=0), lambda: torch.take(x, index), same
+    )
     bench.case("x[index] 2^24", 0.8, lambda: wx[wi], lambda: x[index], same)
     places = torch.sort(x[: 1 << 20])[0]
     wp = give(places)
-    bench.case("searchsorted 2^24 in 2^20", 0.8, lambda: weft.searchsorted(wp, wx), lambda: torch.searchsorted(places, x), same)
+    bench.case(
+        "searchsorted 2^24 in 2^20",
+        0.8,
+        lambda: weft.searchsorted(wp, wx),
+        lambda: torch.searchsorted(places, x),
+        same,
+    )
     small = torch.randint(0, 1000, (1 << 22,), device="cuda")
     wsmall = give(small)
     tsmall = weft.Tensor(wsmall, requires_grad=False)
-    bench.case("bincount of 2^22 in 1000", 0.8, lambda: tsmall.bincount(), lambda: torch.bincount(small), same)
+    bench.case(
+        "bincount of 2^22 in 1000",
+        0.8,
+        lambda: tsmall.bincount(),
+        lambda: torch.bincount(small),
+        same,
+    )
 
     table = torch.randn(50257, 768, device="cuda", requires_grad=True)
     token = torch.randint(0, 50257, (8, 512), device="cuda")
     wtable, wtoken = weft.Tensor(give(table.detach())), give(token)
     g = torch.randn(8, 512, 768, device="cuda")
     wg = weft.Tensor(give(g), requires_grad=False)
-    bench.case("embedding forward", 0.8, lambda: nn.functional.embedding(wtable, wtoken).data, lambda: torch.nn.functional.embedding(token, table).detach(), same)
+    bench.case(
+        "embedding forward",
+        0.8,
+        lambda: nn.functional.embedding(wtable, wtoken).data,
+        lambda: torch.nn.functional.embedding(token, table).detach(),
+        same,
+    )
 
     def back(ours):
         if ours:

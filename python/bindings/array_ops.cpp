@@ -8,9 +8,9 @@
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
-#include "weft/array/ops/grid_operators.h"
 #include "weft/array/linalg.h"
 #include "weft/array/moments.h"
+#include "weft/array/ops/grid_operators.h"
 #include "weft/array/random.h"
 #include "weft/runtime/pool.h"
 

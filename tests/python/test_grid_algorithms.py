@@ -55,7 +55,19 @@ def test_running_sums(n, dtype):
     np.testing.assert_allclose(got, want.astype(got.dtype), rtol=1e-6)
 
 
-@pytest.mark.parametrize("shape", [(3, 5000), (5000, 3), (7, 300, 5), (300, 1, 2), (2, 70_001), (70_001, 2), (1000, 9), (2, 0, 3)])
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (3, 5000),
+        (5000, 3),
+        (7, 300, 5),
+        (300, 1, 2),
+        (2, 70_001),
+        (70_001, 2),
+        (1000, 9),
+        (2, 0, 3),
+    ],
+)
 def test_running_sums_along_every_axis(shape):
     x = np.random.default_rng(1).integers(-9, 9, shape).astype("int64")
     for axis in range(-len(shape), len(shape)):
@@ -78,7 +90,9 @@ def test_running_products_and_dtypes():
 def test_long_sums_of_floats_stay_near_the_sum(where, shape, axis):
     x = weft.full(shape, 0.1, dtype=weft.float32, device=where)
     last = weft.cumulative_sum(x, axis=axis)[-1]
-    np.testing.assert_allclose(last.numpy(), shape[0] * np.float32(0.1).astype("float64"), rtol=1e-5)
+    np.testing.assert_allclose(
+        last.numpy(), shape[0] * np.float32(0.1).astype("float64"), rtol=1e-5
+    )
 
 
 def test_what_is_not_finite_stays_in_its_place():
@@ -158,10 +172,14 @@ def test_zeros_and_nan_keep_their_bits(dtype, n):
         want = np.lexsort((np.arange(n), key + 0.0, np.isnan(x)))
         np.testing.assert_array_equal(got, want)
         word = f"uint{8 * x.itemsize}"
-        np.testing.assert_array_equal(weft.sort(device(x), descending=descending).numpy().view(word), x[want].view(word))
+        np.testing.assert_array_equal(
+            weft.sort(device(x), descending=descending).numpy().view(word), x[want].view(word)
+        )
 
 
-@pytest.mark.parametrize("shape", [(3, 5000), (200, 70), (50, 3, 9), (5, 1), (0, 4), (4, 0), (2, 4097)])
+@pytest.mark.parametrize(
+    "shape", [(3, 5000), (200, 70), (50, 3, 9), (5, 1), (0, 4), (4, 0), (2, 4097)]
+)
 def test_sorting_along_every_axis(shape):
     x = np.random.default_rng(4).integers(-50, 50, shape).astype("int32")
     for axis in range(-len(shape), len(shape)):
@@ -171,7 +189,9 @@ def test_sorting_along_every_axis(shape):
 
 
 def test_bfloat16_sorts_as_float32():
-    x = weft.asarray(np.random.default_rng(6).standard_normal(5000).astype("float32")).astype("bfloat16")
+    x = weft.asarray(np.random.default_rng(6).standard_normal(5000).astype("float32")).astype(
+        "bfloat16"
+    )
     got = weft.sort(x.to(GRID)).astype("float32").numpy()
     np.testing.assert_array_equal(got, np.sort(x.astype("float32").numpy()))
 
@@ -186,7 +206,9 @@ def test_places_in_sorted_arrays(n, side):
     x = np.sort(np.array([np.nan, 1, 0, -0.0, np.inf], "float32"))
     same(weft.searchsorted(device(x), device(x), side=side), np.searchsorted(x, x, side=side))
     empty = np.zeros(0, "float32")
-    same(weft.searchsorted(device(empty), device(x), side=side), np.searchsorted(empty, x, side=side))
+    same(
+        weft.searchsorted(device(empty), device(x), side=side), np.searchsorted(empty, x, side=side)
+    )
 
 
 @pytest.mark.parametrize("n", [1, 257, 50_001])
@@ -235,10 +257,20 @@ def test_scattering(accumulate, deterministic, dtype):
     rng = np.random.default_rng(10)
     weft.use_deterministic(deterministic)
     try:
-        for shape, count in (((50, 7), 4000), ((50,), 300), ((3, 5, 11), 40), ((9, 4), 0), ((5, 1), 1)):
+        for shape, count in (
+            ((50, 7), 4000),
+            ((50,), 300),
+            ((3, 5, 11), 40),
+            ((9, 4), 0),
+            ((5, 1), 1),
+        ):
             x = rng.integers(0, 3, shape).astype(dtype)
             i = rng.integers(-shape[0], shape[0], count)
-            v = rng.integers(0, 3, (count, *shape[1:])).astype(dtype) if dtype != "int8" else rng.integers(-1, 2, (count, *shape[1:])).astype(dtype)
+            v = (
+                rng.integers(0, 3, (count, *shape[1:])).astype(dtype)
+                if dtype != "int8"
+                else rng.integers(-1, 2, (count, *shape[1:])).astype(dtype)
+            )
             want = x.copy()
             if accumulate:
                 np.add.at(want, i, v)
@@ -268,7 +300,9 @@ def test_positions_outside_raise_and_write_nothing():
             lambda: dx[device(i)],
             lambda: dx.__setitem__(device(i), 5.0),
             lambda: weft.take(dx, device(i), axis=0),
-            lambda: weft.scatter(dx, device(i), device(np.ones((3, 2), "float32")), accumulate=True),
+            lambda: weft.scatter(
+                dx, device(i), device(np.ones((3, 2), "float32")), accumulate=True
+            ),
         ):
             with pytest.raises(IndexError, match=f"index {bad} is outside axis 0") as e:
                 attempt()
@@ -281,7 +315,10 @@ def test_positions_outside_raise_and_write_nothing():
 
 def test_equal_runs_give_equal_sums_where_asked():
     rng = np.random.default_rng(11)
-    i, v = device(rng.integers(0, 4, 20_000)), device(rng.standard_normal((20_000, 3)).astype("float32"))
+    i, v = (
+        device(rng.integers(0, 4, 20_000)),
+        device(rng.standard_normal((20_000, 3)).astype("float32")),
+    )
     x = weft.zeros((4, 3), device=GRID)
     weft.use_deterministic(True)
     try:

@@ -7,9 +7,9 @@
 #include <optional>
 
 #include "weft/array/device_ops.h"
+#include "weft/array/kernel_lists.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
-#include "weft/array/kernel_lists.h"
 #include "weft/array/ops/device_structured.h"
 #include "weft/array/ops/grid_operators.h"
 #include "weft/runtime/pool.h"

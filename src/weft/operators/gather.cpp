@@ -16,16 +16,19 @@ Positions positions(const PositionSpec& spec, const std::string& c, const std::s
                     int indent) {
   Positions out;
   for (int k = 0; k < spec.indices; ++k) {
-    const Values values = {{"X", spec.index_type},   {"I", index_type(spec.narrow)},
-                           {"k", cat(k)},            {"c", c},
-                           {"s", cat(name, k)},      {"b", std::string(static_cast<std::size_t>(indent), ' ')}};
+    const Values values = {
+        {"X", spec.index_type}, {"I", index_type(spec.narrow)},
+        {"k", cat(k)},          {"c", c},
+        {"s", cat(name, k)},    {"b", std::string(static_cast<std::size_t>(indent), ' ')}};
     out.text += fill(
         "{b}{s}_given: T.{X} = index{k}[{c}]\n"
-        "{b}{s}_from: T.{X} = T.Select({s}_given < 0, {s}_given + T.Cast(\"{X}\", d{k}), {s}_given)\n"
+        "{b}{s}_from: T.{X} = T.Select({s}_given < 0, {s}_given + T.Cast(\"{X}\", d{k}), "
+        "{s}_given)\n"
         "{b}{s}: T.{I} = T.Select({s}_from < 0 or {s}_from >= T.Cast(\"{X}\", d{k}), T.{I}(0), "
         "T.Cast(\"{I}\", {s}_from))\n",
         values);
-    out.outside += fill(cat(k ? " or " : "", "{s}_from < 0 or {s}_from >= T.Cast(\"{X}\", d{k})"), values);
+    out.outside +=
+        fill(cat(k ? " or " : "", "{s}_from < 0 or {s}_from >= T.Cast(\"{X}\", d{k})"), values);
   }
   return out;
 }
@@ -65,7 +68,8 @@ ir::PrimFunc use_positions(const PositionSpec& spec) {
   if (sorted) text.buffer("order", "int64").buffer("place", "int64");
   for (const char* name : {"blocks", "size", "rest"}) text.scalar(name, index);
   for (int k = 0; k < spec.indices; ++k) text.scalar(cat("d", k), index).scalar(cat("e", k), index);
-  for (int k = 0; k < spec.rest_rank; ++k) text.scalar(cat("f", k), index).scalar(cat("g", k), index);
+  for (int k = 0; k < spec.rest_rank; ++k)
+    text.scalar(cat("f", k), index).scalar(cat("g", k), index);
 
   Values values = {{"I", index},
                    {"type", spec.element},
@@ -83,8 +87,9 @@ ir::PrimFunc use_positions(const PositionSpec& spec) {
                   "                    ends: T.bool = s == 0\n"
                 : "                    other: T.{I} = T.min(s + 1, size // rest - 1)\n"
                   "                    ends: T.bool = s == size // rest - 1\n";
-    body += "                    if ends or place[order[s]] != place[order[other]]:\n"
-            "                        c: T.{I} = T.Cast(\"{I}\", order[s])\n";
+    body +=
+        "                    if ends or place[order[s]] != place[order[other]]:\n"
+        "                        c: T.{I} = T.Cast(\"{I}\", order[s])\n";
   } else {
     body += "                    c: T.{I} = s\n";
   }
@@ -95,7 +100,8 @@ ir::PrimFunc use_positions(const PositionSpec& spec) {
   const std::string element = spec.rest_rank == 0 ? "c" : "c * rest + r";
   switch (spec.use) {
     case PositionUse::gather:
-      body += cat(blanks, "if ", at.outside, ":\n", blanks, "    flag[0] = 1\n", blanks, "out[e] = x[at]\n");
+      body += cat(blanks, "if ", at.outside, ":\n", blanks, "    flag[0] = 1\n", blanks,
+                  "out[e] = x[at]\n");
       break;
     case PositionUse::add: body += cat(blanks, "T.atomic_add(x[at], value[e])\n"); break;
     case PositionUse::put: body += cat(blanks, "x[at] = value[e]\n"); break;
@@ -104,16 +110,18 @@ ir::PrimFunc use_positions(const PositionSpec& spec) {
       const std::string run = spec.rest_rank == 0 ? "T.Cast(\"{I}\", order[N[0]])"
                                                   : "T.Cast(\"{I}\", order[N[0]]) * rest + r";
       body += cat(blanks, "SUM[0] = T.{type}(0)\n", blanks, "N[0] = s\n", blanks,
-                  "while N[0] < size // rest and place[order[T.min(N[0], size // rest - 1)]] == place[c]:\n",
-                  blanks, "    SUM[0] = SUM[0] + value[", run, "]\n", blanks, "    N[0] = N[0] + 1\n",
-                  blanks, "T.atomic_add(x[at], SUM[0])\n");
+                  "while N[0] < size // rest and place[order[T.min(N[0], size // rest - 1)]] == "
+                  "place[c]:\n",
+                  blanks, "    SUM[0] = SUM[0] + value[", run, "]\n", blanks,
+                  "    N[0] = N[0] + 1\n", blanks, "T.atomic_add(x[at], SUM[0])\n");
       break;
     }
   }
-  const std::string locals = spec.use == PositionUse::add_sorted
-                                 ? "            SUM = T.allocate((1,), \"{type}\", scope=\"local\")\n"
-                                   "            N = T.allocate((1,), \"{I}\", scope=\"local\")\n"
-                                 : "";
+  const std::string locals =
+      spec.use == PositionUse::add_sorted
+          ? "            SUM = T.allocate((1,), \"{type}\", scope=\"local\")\n"
+            "            N = T.allocate((1,), \"{I}\", scope=\"local\")\n"
+          : "";
   return text.distinct().parse(
       cat("    for b in T.thread_binding(blocks, thread=\"blockIdx.x\"):\n"
           "        for t in T.thread_binding(T.{I}({threads}), thread=\"threadIdx.x\"):\n",
@@ -136,8 +144,10 @@ ir::PrimFunc check_positions(const PositionSpec& spec) {
                   left = positions(spec, "T.max(c - 1, 0)", "l", 16);
   std::string place, before;
   for (int k = 0; k < spec.indices; ++k) {
-    place = k ? cat("(", place, ") * T.Cast(\"int64\", d", k, ") + T.Cast(\"int64\", s", k, ")") : "T.Cast(\"int64\", s0)";
-    before = k ? cat("(", before, ") * T.Cast(\"int64\", d", k, ") + T.Cast(\"int64\", l", k, ")") : "T.Cast(\"int64\", l0)";
+    place = k ? cat("(", place, ") * T.Cast(\"int64\", d", k, ") + T.Cast(\"int64\", s", k, ")")
+              : "T.Cast(\"int64\", s0)";
+    before = k ? cat("(", before, ") * T.Cast(\"int64\", d", k, ") + T.Cast(\"int64\", l", k, ")")
+               : "T.Cast(\"int64\", l0)";
   }
   return text.distinct().parse(
       cat("    for b in T.thread_binding(blocks, thread=\"blockIdx.x\"):\n"

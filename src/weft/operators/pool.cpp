@@ -11,7 +11,8 @@ namespace {
 constexpr char kAxes[] = "dhw";
 
 /// One thread for each element of what is written: e; p and the coordinates along `extents` follow.
-std::string program(const std::string& extents, const std::string& locals, const std::string& body) {
+std::string program(const std::string& extents, const std::string& locals,
+                    const std::string& body) {
   std::string text = cat(
       "    for b in T.thread_binding(blocks, thread=\"blockIdx.x\"):\n"
       "        for t in T.thread_binding(T.{I}({threads}), thread=\"threadIdx.x\"):\n",
@@ -46,8 +47,8 @@ ir::PrimFunc pool_max(const PoolSpec& spec) {
     const auto k = static_cast<std::size_t>(a);
     body += cat(indent, "for k", axis, " in T.serial(T.{I}(", spec.kernel[k], ")):\n");
     indent += "    ";
-    body += cat(indent, "i", axis, ": T.{I} = ", at[a], " * ", spec.stride[k], " - ", spec.padding[k],
-                " + k", axis, " * ", spec.dilation[k], "\n");
+    body += cat(indent, "i", axis, ": T.{I} = ", at[a], " * ", spec.stride[k], " - ",
+                spec.padding[k], " + k", axis, " * ", spec.dilation[k], "\n");
     inside += cat(a ? " and " : "", "i", axis, " >= 0 and i", axis, " < x", axis);
   }
   body += cat(indent, "if ", inside, ":\n", indent, "    here: T.{I} = (id * xh + ih) * xw + iw\n",
@@ -72,8 +73,8 @@ ir::PrimFunc pool_spread(const PoolSpec& spec) {
   Values values = values_of(spec);
   values.emplace_back("sum", half ? "float32" : spec.type);
   std::string indent(16, ' ');
-  std::string body = cat(indent, "here: T.{I} = (zd * xh + yh) * xw + cw\n", indent,
-                         "SUM[0] = T.{sum}(0)\n");
+  std::string body =
+      cat(indent, "here: T.{I} = (zd * xh + yh) * xw + cw\n", indent, "SUM[0] = T.{sum}(0)\n");
   for (int a = 0; a < 3; ++a) {
     const std::string axis(1, kAxes[a]);
     const auto k = static_cast<std::size_t>(a);
@@ -81,8 +82,8 @@ ir::PrimFunc pool_spread(const PoolSpec& spec) {
     indent += "    ";
     body += cat(indent, "n", axis, ": T.{I} = ", at[a], " + ", spec.padding[k], " - k", axis, " * ",
                 spec.dilation[k], "\n", indent, "i", axis, ": T.{I} = n", axis, " // ",
-                spec.stride[k], "\n", indent, "if n", axis, " >= 0 and n", axis, " == i", axis, " * ",
-                spec.stride[k], " and i", axis, " < o", axis, ":\n");
+                spec.stride[k], "\n", indent, "if n", axis, " >= 0 and n", axis, " == i", axis,
+                " * ", spec.stride[k], " and i", axis, " < o", axis, ":\n");
     indent += "    ";
   }
   const std::string taken = half ? "T.Cast(\"float32\", g[window])" : "g[window]";
@@ -93,7 +94,8 @@ ir::PrimFunc pool_spread(const PoolSpec& spec) {
   text.buffer("g", spec.type).buffer("at", index).buffer("out", spec.type);
   add_scalars(text, index);
   return text.parse(
-      program("x", "            SUM = T.allocate((1,), \"{sum}\", scope=\"local\")\n", body), values);
+      program("x", "            SUM = T.allocate((1,), \"{sum}\", scope=\"local\")\n", body),
+      values);
 }
 
 ir::PrimFunc pool_pick(const PoolSpec& spec) {

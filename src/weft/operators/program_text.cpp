@@ -41,13 +41,12 @@ ProgramText& ProgramText::scalar(std::string_view name, std::string_view type) {
 }
 
 ir::PrimFunc ProgramText::parse(std::string_view body, const Values& values) const {
-  const std::string attributes =
-      cat("    T.func_attr({\"weft.points_together\": True",
-          exclusive_ ? ", \"tir.noalias\": True" : "",
-          distinct_ ? ", \"weft.distinct_elements\": True" : "", "})\n");
-  return ir::parse_func(cat("@T.prim_func\ndef main(", parameters_, "):\n", attributes, buffers_,
-                            fill(body, values)),
-                        cat("<", name_, ">"));
+  const std::string attributes = cat("    T.func_attr({\"weft.points_together\": True",
+                                     exclusive_ ? ", \"tir.noalias\": True" : "",
+                                     distinct_ ? ", \"weft.distinct_elements\": True" : "", "})\n");
+  return ir::parse_func(
+      cat("@T.prim_func\ndef main(", parameters_, "):\n", attributes, buffers_, fill(body, values)),
+      cat("<", name_, ">"));
 }
 
 BlockScan block_scan(std::string_view first, std::string_view second, int threads,

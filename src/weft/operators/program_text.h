@@ -43,8 +43,8 @@ class ProgramText {
 inline std::string index_type(bool narrow) { return narrow ? "int32" : "int64"; }
 
 /// Statements that make inclusive prefixes over the threads of a block: values stand in
-/// `first`[thread]; the result stands in the buffer that is named. `first` and `second` are shared, of
-/// `threads` elements. `join` has {a} and {b}.
+/// `first`[thread]; the result stands in the buffer that is named. `first` and `second` are shared,
+/// of `threads` elements. `join` has {a} and {b}.
 struct BlockScan {
   std::string text, result;
 };

@@ -29,9 +29,10 @@ std::string sort_key(const SortSpec& spec, const std::string& word) {
   const std::uint64_t infinity = ((1ull << spec.exponent_bits) - 1)
                                  << (spec.bits - 1 - spec.exponent_bits);
   // A negative number's bits are turned, a positive one's sign is set, and -0 is taken for 0.
-  return cat("T.let(", word, ", lambda bits_: T.Select(T.bitwise_and(bits_, ", key_literal(spec, all >> 1),
-             ") > ", key_literal(spec, infinity), ", ", key_literal(spec, all), ", T.Select(bits_ > ",
-             key_literal(spec, sign), ", ", flip("bits_", all ^ turn), ", ",
+  return cat("T.let(", word, ", lambda bits_: T.Select(T.bitwise_and(bits_, ",
+             key_literal(spec, all >> 1), ") > ", key_literal(spec, infinity), ", ",
+             key_literal(spec, all), ", T.Select(bits_ > ", key_literal(spec, sign), ", ",
+             flip("bits_", all ^ turn), ", ",
              flip(cat("T.bitwise_or(bits_, ", key_literal(spec, sign), ")"), turn), ")))");
 }
 
@@ -73,8 +74,7 @@ std::string local_pass(const SortSpec& spec) {
   Values values = values_of(spec);
   values.emplace_back("scan", scan.text);
   values.emplace_back("R", scan.result);
-  values.emplace_back("counter",
-                      "COUNT[lane * 8 + w]");
+  values.emplace_back("counter", "COUNT[lane * 8 + w]");
   return fill(R"(                for i in T.unroll({items}):
                     HK[i] = KEY[lane * {items} + i + (lane * {items} + i) // 32]
                     HP[i] = POS[lane * {items} + i + (lane * {items} + i) // 32]
@@ -150,9 +150,8 @@ ir::PrimFunc sort_block(const SortSpec& spec) {
 ir::PrimFunc sort_count(const SortSpec& spec) {
   const std::string index = index_type(spec.narrow);
   Values values = values_of(spec);
-  values.emplace_back("number",
-                      spec.first ? fill("T.Cast(\"{K}\", keys[row * n + at])", values)
-                                 : "keys[row * n + at]");
+  values.emplace_back("number", spec.first ? fill("T.Cast(\"{K}\", keys[row * n + at])", values)
+                                           : "keys[row * n + at]");
   values.emplace_back("value", spec.first ? fill("{key}", values) : "u");
   return ProgramText("sort.count")
       .buffer("keys", spec.first ? cat("uint", spec.bits) : sort_key_type(spec))
@@ -187,16 +186,25 @@ ir::PrimFunc sort_move(const SortSpec& spec) {
   Values values = values_of(spec);
   values.emplace_back("shared", fill(kShared, values));
   values.emplace_back("pass", local_pass(spec));
-  values.emplace_back("load", spec.first ? fill(R"(                u: T.{K} = T.if_then_else(at < n, T.Cast("{K}", x[row * n + at]), T.{K}(0))
+  values.emplace_back(
+      "load",
+      spec.first
+          ? fill(
+                R"(                u: T.{K} = T.if_then_else(at < n, T.Cast("{K}", x[row * n + at]), T.{K}(0))
                 KEY[here + here // 32] = T.Select(at < n, {key}, {most})
                 POS[here + here // 32] = at
-)", values)
-                                         : fill(R"(                KEY[here + here // 32] = T.if_then_else(at < n, keys[row * n + at], {most})
+)",
+                values)
+          : fill(
+                R"(                KEY[here + here // 32] = T.if_then_else(at < n, keys[row * n + at], {most})
                 POS[here + here // 32] = T.if_then_else(at < n, at_[row * n + at], T.{I}(0))
-)", values));
+)",
+                values));
   std::string store;
   if (spec.last == SortResult::none) {
-    store = "                    keys_out[to] = key\n                    at_out[to] = POS[here + here // 32]\n";
+    store =
+        "                    keys_out[to] = key\n                    at_out[to] = POS[here + here "
+        "// 32]\n";
   } else {
     store = cat("                    out[to] = ",
                 elements ? "x[row * n + POS[here + here // 32]]"
@@ -208,7 +216,8 @@ ir::PrimFunc sort_move(const SortSpec& spec) {
   if (spec.first || elements) text.buffer("x", cat("uint", spec.bits));
   if (!spec.first) text.buffer("keys", sort_key_type(spec)).buffer("at_", index);
   text.buffer("starts", index);
-  if (spec.last == SortResult::none) text.buffer("keys_out", sort_key_type(spec)).buffer("at_out", index);
+  if (spec.last == SortResult::none)
+    text.buffer("keys_out", sort_key_type(spec)).buffer("at_out", index);
   else text.buffer("out", elements ? cat("uint", spec.bits) : "int64");
   for (const char* name : {"blocks", "n", "tiles", "shift"}) text.scalar(name, index);
   return text.distinct().parse(

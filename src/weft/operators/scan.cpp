@@ -54,8 +54,8 @@ std::string join(const ScanSpec& spec, std::string a, std::string b) {
 ir::PrimFunc scan_reduce(const ScanSpec& spec) {
   std::string tree;
   for (int half = spec.threads / 2; half >= 1; half /= 2) {
-    tree += cat("            if t < ", half, ":\n                P[t] = ",
-                join(spec, "P[t]", cat("P[t + ", half, "]")), "\n");
+    tree += cat("            if t < ", half,
+                ":\n                P[t] = ", join(spec, "P[t]", cat("P[t + ", half, "]")), "\n");
   }
   Values values = values_of(spec);
   values.emplace_back("tree", tree);
@@ -101,14 +101,14 @@ ir::PrimFunc scan_apply(const ScanSpec& spec, bool exclusive) {
   values.emplace_back("scan", scan.text);
   values.emplace_back("R", scan.result);
   values.emplace_back("load", converted(spec, "x[row * n + at]"));
-  values.emplace_back("next", join(spec, "A[i]", "S[t * {items} + i + 1 + (t * {items} + i + 1) // 32]"));
+  values.emplace_back("next",
+                      join(spec, "A[i]", "S[t * {items} + i + 1 + (t * {items} + i + 1) // 32]"));
   values.back().second = fill(values.back().second, {{"items", cat(spec.items)}});
   values.emplace_back("before_thread", join(spec, "C[0]", cat(scan.result, "[T.max(t - 1, 0)]")));
   values.emplace_back("total", join(spec, "C[0]", cat(scan.result, "[", spec.threads - 1, "]")));
-  values.emplace_back("element",
-                      exclusive ? "T.if_then_else(i == 0, B[0], " +
-                                      join(spec, "B[0]", "A[T.max(i - 1, 0)]") + ")"
-                                : join(spec, "B[0]", "A[i]"));
+  values.emplace_back("element", exclusive ? "T.if_then_else(i == 0, B[0], " +
+                                                 join(spec, "B[0]", "A[T.max(i - 1, 0)]") + ")"
+                                           : join(spec, "B[0]", "A[i]"));
   return ProgramText(exclusive ? "scan.apply_exclusive" : "scan.apply")
       .buffer("x", spec.from)
       .buffer("before", spec.type)
@@ -169,14 +169,17 @@ constexpr const char* kLine = R"(    for b in T.thread_binding(blocks, thread="b
 
 ir::PrimFunc lines_program(const ScanSpec& spec, bool apply) {
   const std::string index = index_type(spec.narrow);
-  Values values = {{"I", index},
-                   {"type", spec.type},
-                   {"threads", cat(kScanLineThreads)},
-                   {"next", join(spec, "A[0]", converted(spec, "x[(o * n + first + j) * inner + i]"))}};
+  Values values = {
+      {"I", index},
+      {"type", spec.type},
+      {"threads", cat(kScanLineThreads)},
+      {"next", join(spec, "A[0]", converted(spec, "x[(o * n + first + j) * inner + i]"))}};
   const std::string none = neutral(spec.op, spec.type);
   if (apply) {
-    values.emplace_back("start", cat("T.if_then_else(p > 0, before[T.max(line - inner, 0)], ", none, ")"));
-    values.emplace_back("after", "                    out[(o * n + first + j) * inner + i] = A[0]\n");
+    values.emplace_back("start",
+                        cat("T.if_then_else(p > 0, before[T.max(line - inner, 0)], ", none, ")"));
+    values.emplace_back("after",
+                        "                    out[(o * n + first + j) * inner + i] = A[0]\n");
   } else {
     values.emplace_back("start", none);
     values.emplace_back("after", "                sums[line] = A[0]\n");
@@ -184,7 +187,8 @@ ir::PrimFunc lines_program(const ScanSpec& spec, bool apply) {
   ProgramText text(apply ? "scan.lines_apply" : "scan.lines_reduce");
   text.buffer("x", spec.from).buffer(apply ? "before" : "sums", spec.type);
   if (apply) text.buffer("out", spec.type);
-  for (const char* name : {"blocks", "lines", "n", "inner", "parts", "per"}) text.scalar(name, index);
+  for (const char* name : {"blocks", "lines", "n", "inner", "parts", "per"})
+    text.scalar(name, index);
   return text.parse(kLine, values);
 }
 

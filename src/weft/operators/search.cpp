@@ -36,7 +36,8 @@ ir::PrimFunc search_sorted(const SortSpec& spec, bool right) {
               {"threads", cat(kSearchThreads)},
               {"K", sort_key_type(spec)},
               {"value", sort_key(spec, cat("T.Cast(\"", sort_key_type(spec), "\", values[e])"))},
-              {"element", sort_key(spec, cat("T.Cast(\"", sort_key_type(spec), "\", sorted[next - 1])"))},
+              {"element",
+               sort_key(spec, cat("T.Cast(\"", sort_key_type(spec), "\", sorted[next - 1])"))},
               {"goes", right ? "key <= wanted" : "key < wanted"}});
 }
 

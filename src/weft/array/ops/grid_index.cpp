@@ -97,8 +97,9 @@ class Tuples {
       const std::int64_t low = number_at(reduce(ReduceOp::min, index)),
                          high = number_at(reduce(ReduceOp::max, index));
       if (low >= -n && high < n) continue;
-      throw Error(ErrorKind::index, "array.index.range",
-                  cat("index ", low < -n ? low : high, " is outside axis ", k, " of ", describe(x_)))
+      throw Error(
+          ErrorKind::index, "array.index.range",
+          cat("index ", low < -n ? low : high, " is outside axis ", k, " of ", describe(x_)))
           .note(cat("legal: ", -n, " to ", n - 1));
     }
     throw Error(ErrorKind::internal, "array.index.flag", "positions changed while they were used");
@@ -271,8 +272,8 @@ void grid_scatter(const NDArray& x, std::span<const NDArray> indices, const NDAr
   while (source.ndim() > tuples.result.size() && source.shape()[0] == 1)
     source = source.select(0, 0);
   NDArray packed = source;
-  if (source.elem() != x.elem() || !(source.shape() == tuples.result) ||
-      !source.is_contiguous() || may_overlap(source, x)) {
+  if (source.elem() != x.elem() || !(source.shape() == tuples.result) || !source.is_contiguous() ||
+      may_overlap(source, x)) {
     packed = NDArray::empty(x.device(), x.elem(), tuples.result);
     assign(packed, source);
   }

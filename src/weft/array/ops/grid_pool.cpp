@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // The largest element of windows, with its gradients, on devices with a grid.
 
+#include "weft/array/ops/grid_pool.h"
 #include "weft/array/device_kernel.h"
 #include "weft/array/ops/grid_operators.h"
-#include "weft/array/ops/grid_pool.h"
 #include "weft/operators/pool.h"
 
 namespace weft {
@@ -53,8 +53,7 @@ void run(Way way, const PoolWindows& w, const NDArray& first, const NDArray& sec
                        {elem + 16 * narrow, k[0], k[1], k[2], s[0], s[1], s[2], p[0], p[1], p[2],
                         d[0], d[1], d[2]}},
                       [&] { return pool_spread(spec); });
-    case Way::pick:
-      return call.run({"pool.pick", {elem, narrow}}, [&] { return pool_pick(spec); });
+    case Way::pick: return call.run({"pool.pick", {elem, narrow}}, [&] { return pool_pick(spec); });
   }
 }
 

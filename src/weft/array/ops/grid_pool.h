@@ -10,8 +10,8 @@ namespace weft {
 
 struct PoolWindows {
   std::int64_t planes = 1;  // what stands before the three axes
-  std::array<std::int64_t, 3> extents{1, 1, 1}, windows{1, 1, 1}, kernel{1, 1, 1},
-      stride{1, 1, 1}, padding{0, 0, 0}, dilation{1, 1, 1};
+  std::array<std::int64_t, 3> extents{1, 1, 1}, windows{1, 1, 1}, kernel{1, 1, 1}, stride{1, 1, 1},
+      padding{0, 0, 0}, dilation{1, 1, 1};
 };
 
 /// Of equals the first; NaN before all. Every window has an element inside. Derivatives of any

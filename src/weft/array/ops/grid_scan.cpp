@@ -87,8 +87,8 @@ class GridScan {
     }
     const bool exclusive = exclusive_ && apply;
     const ProgramKey key(
-        name, {static_cast<int>(spec_.op), static_cast<int>(from_),
-               static_cast<int>(type_), spec_.narrow, spec_.threads, spec_.items, exclusive});
+        name, {static_cast<int>(spec_.op), static_cast<int>(from_), static_cast<int>(type_),
+               spec_.narrow, spec_.threads, spec_.items, exclusive});
     call.run(key, [&] {
       if (!by_blocks()) return apply ? scan_lines_apply(spec_) : scan_lines_reduce(spec_);
       return apply ? scan_apply(spec_, exclusive) : scan_reduce(spec_);

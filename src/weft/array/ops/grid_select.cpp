@@ -42,9 +42,14 @@ class MarkedTiles {
 
   void elements(const NDArray& out, const NDArray& x) const {
     const int bytes = elem_bytes(x.elem());
-    start(x).array(x).array(out).integer(tiles_).integer(mask_.size()).run(
-        {"select.elements", {bytes, narrow_}},
-        [&] { return operators::select_marked({cat("uint", 8 * bytes), 1, narrow_}); });
+    start(x)
+        .array(x)
+        .array(out)
+        .integer(tiles_)
+        .integer(mask_.size())
+        .run({"select.elements", {bytes, narrow_}}, [&] {
+          return operators::select_marked({cat("uint", 8 * bytes), 1, narrow_});
+        });
   }
   void positions(std::span<const NDArray> out) const {
     ProgramCall call = start(mask_);
@@ -52,8 +57,9 @@ class MarkedTiles {
     call.integer(tiles_).integer(mask_.size());
     for (std::int64_t extent : mask_.shape()) call.integer(extent);
     const int rank = mask_.ndim();
-    call.run({"select.positions", {rank, narrow_}},
-             [&] { return operators::select_marked({"", rank, narrow_}); });
+    call.run({"select.positions", {rank, narrow_}}, [&] {
+      return operators::select_marked({"", rank, narrow_});
+    });
   }
 
  private:

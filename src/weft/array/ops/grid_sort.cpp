@@ -40,7 +40,8 @@ ProgramKey key_of(std::string_view name, const SortSpec& s) {
 void choose_tile(SortSpec& spec, const device::Grid& grid) {
   spec.threads = static_cast<int>(std::min<std::int64_t>(256, grid.threads));
   for (spec.items = 16; spec.items > 1; spec.items /= 2) {
-    if (operators::sort_shared_bytes(spec) <= std::min<std::int64_t>(grid.shared_bytes, 49152)) return;
+    if (operators::sort_shared_bytes(spec) <= std::min<std::int64_t>(grid.shared_bytes, 49152))
+      return;
   }
 }
 
