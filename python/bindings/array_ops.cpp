@@ -10,6 +10,7 @@
 #include "array_type.h"
 #include "weft/array/linalg.h"
 #include "weft/array/moments.h"
+#include "weft/array/ops/grid_operators.h"
 #include "weft/array/random.h"
 #include "weft/runtime/pool.h"
 
@@ -281,6 +282,8 @@ void bind_array_ops(nb::module_& m) {
   m.def("_gather", [](const NDArray& x, const std::vector<NDArray>& i) { return gather(x, i); });
   m.def("_scatter", [](const NDArray& x, const std::vector<NDArray>& i, const NDArray& v,
                        bool accumulate) { scatter(x, i, v, accumulate); });
+  m.def("_set_deterministic", &set_deterministic);
+  m.def("_is_deterministic", &is_deterministic);
   m.def("_nonzero", [](const NDArray& x) { return nonzero(x); });
   m.def("_count_marked", [](const NDArray& x) { return count_marked(x); });
   m.def(

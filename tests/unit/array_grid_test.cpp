@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <random>
 
@@ -38,7 +39,9 @@ class PaperCard final : public runtime::Device {
     return make_ref<Storage>(Ref<runtime::Device>(this), 4096, bytes, space);
   }
   void upload(Storage&, runtime::Bytes, const void*, runtime::Bytes) override {}
-  void download(void*, const Storage&, runtime::Bytes, runtime::Bytes) override {}
+  void download(void* to, const Storage&, runtime::Bytes, runtime::Bytes bytes) override {
+    std::memset(to, 0, bytes);
+  }
   void copy(Storage&, runtime::Bytes, const Storage&, runtime::Bytes, runtime::Bytes) override {}
   Ref<runtime::Executable> load(runtime::Binary binary) override {
     ++built;
@@ -140,6 +143,28 @@ TEST(ArrayGrid, row_kernels_compile) {
     apply_rows(RowKernel::layer_norm_gradient, two, 1e-5);
     EXPECT_EQ(paper->launched - before, 6) << n;
   }
+}
+
+/// Scans, sorting, selection, gather and scatter; the card says that no flag was set and that no
+/// element was selected.
+TEST(ArrayGrid, algorithms_compile) {
+  NEED_CARD();
+  for (Elem elem : {Elem::float32, Elem::int64, Elem::uint8, Elem::bfloat16}) {
+    SCOPED_TRACE(name_of(elem));
+    NDArray x = NDArray::empty(device, elem, Dims{3, 100'000});
+    scan(ReduceOp::sum, x, 1);
+    scan(ReduceOp::max, x, 0);
+    sort(x, 1, false);
+    argsort(x.slice(1, 0, 1000, 1), 1, true);
+    searchsorted(x.select(0, 0), x, true);
+    NDArray at[1] = {NDArray::empty(device, Elem::int64, Dims{500})};
+    gather(x.transpose(0, 1), at);
+    scatter(x.transpose(0, 1), at, NDArray::empty(device, elem, Dims{500, 3}), true);
+    scatter(x.transpose(0, 1), at, NDArray::empty(device, elem, Dims{500, 3}), false);
+  }
+  const int before = paper->launched;
+  nonzero(NDArray::empty(device, Elem::boolean, Dims{300, 500}));
+  EXPECT_GE(paper->launched - before, 2);
 }
 
 TEST(ArrayGrid, products_compile_for_every_tile) {

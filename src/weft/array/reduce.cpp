@@ -7,9 +7,11 @@
 #include <optional>
 
 #include "weft/array/device_ops.h"
+#include "weft/array/kernel_lists.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
 #include "weft/array/ops/device_structured.h"
+#include "weft/array/ops/grid_operators.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -476,15 +478,45 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
   return acc == kernel ? out : out.astype(acc);
 }
 
+namespace {
+
+/// Elements that one running sum of floats adds up before it joins what came before: the error
+/// grows with the number of blocks, not of elements.
+constexpr std::int64_t kSummed = 512;
+
+/// A line of running sums of floats: each block from nothing, then plus the blocks before it.
+template <typename T>
+void scan_blocks(ScanFn fn, std::int64_t n, const T* from, T* to) {
+  const ElementwiseFn add = one_kernel(1, Op::add, sizeof(T) == 4 ? Elem::float32 : Elem::float64);
+  double before = 0;
+  for (std::int64_t first = 0; first < n; first += kSummed) {
+    const std::int64_t m = std::min(kSummed, n - first);
+    T state = to[first] = from[first];
+    if (m > 1) fn(m - 1, from + first + 1, to + first + 1, &state);
+    const double sum = to[first + m - 1];
+    if (first > 0) {
+      const T base = static_cast<T>(before);
+      const void* in[2] = {to + first, &base};
+      add(m, in, to + first);
+    }
+    before = first > 0 ? before + sum : sum;
+  }
+}
+
+}  // namespace
+
 NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype) {
   axis = normalize_axis(axis, x.ndim(), "cumulative");
   Elem acc = accumulate_elem(op, x.elem(), dtype);
   need_type(info(op), acc);
   Elem kernel = kernel_elem(acc);
   if (!x.on_host()) {
-    NDArray out = device_scan(op, x, axis, kernel);
+    NDArray out = has_grid(x) ? grid_scan(op, x, axis, kernel) : device_scan(op, x, axis, kernel);
     return acc == kernel ? out : out.astype(acc);
   }
+  const bool sums = op == ReduceOp::sum && is_real_float(kernel) && x.shape()[axis] > kSummed;
+  if (sums && kernel == Elem::float32 && x.size() / x.shape()[axis] > 1 && axis != x.ndim() - 1)
+    return scan(op, x, axis, Elem::float64).astype(acc);
   const NDArray in = x.elem() == kernel ? x.contiguous() : x.astype(kernel);
   NDArray out = NDArray::empty(x.device(), kernel, x.shape());
   if (out.size() == 0) return acc == kernel ? out : out.astype(acc);
@@ -502,6 +534,16 @@ NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype)
                           alignas(16) char state[16];
                           const char* from = in.host() + b * n * bytes;
                           char* to = out.host() + b * n * bytes;
+                          if (sums && kernel == Elem::float32) {
+                            scan_blocks(fn, n, reinterpret_cast<const float*>(from),
+                                        reinterpret_cast<float*>(to));
+                            continue;
+                          }
+                          if (sums) {
+                            scan_blocks(fn, n, reinterpret_cast<const double*>(from),
+                                        reinterpret_cast<double*>(to));
+                            continue;
+                          }
                           std::memcpy(state, from, static_cast<std::size_t>(bytes));
                           std::memcpy(to, from, static_cast<std::size_t>(bytes));
                           if (n > 1) fn(n - 1, from + bytes, to + bytes, state);

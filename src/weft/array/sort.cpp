@@ -11,6 +11,7 @@
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
 #include "weft/array/ops/device_structured.h"
+#include "weft/array/ops/grid_operators.h"
 #include "weft/array/radix.h"
 #include "weft/array/with_type.h"
 #include "weft/runtime/pool.h"
@@ -33,11 +34,14 @@ struct Before {
   }
 };
 
+void need_order(const NDArray& x, std::string_view name) {
+  if (!is_complex(x.elem())) return;
+  throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
+              cat(name, " is not defined for ", name_of(x.elem())));
+}
+
 NDArray rows_of(const NDArray& x, int axis, std::string_view name) {
-  if (is_complex(x.elem())) {
-    throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
-                cat(name, " is not defined for ", name_of(x.elem())));
-  }
+  need_order(x, name);
   NDArray moved = x.transpose(axis, -1);
   Elem kernel = x.elem() == Elem::float16 || x.elem() == Elem::bfloat16 ? Elem::float32 : x.elem();
   return kernel == x.elem() ? moved.copy() : moved.astype(kernel);
@@ -195,6 +199,10 @@ class Sorter {
 
 NDArray sort(const NDArray& x, int axis, bool descending) {
   axis = normalize_axis(axis, x.ndim(), "sort");
+  if (!x.on_host() && has_grid(x)) {
+    need_order(x, "sort");
+    return grid_sort(x.transpose(axis, -1), descending, false).transpose(axis, -1).contiguous();
+  }
   NDArray rows = rows_of(x, axis, "sort");
   std::int64_t n = x.shape()[axis];
   if (!x.on_host()) {
@@ -216,6 +224,10 @@ NDArray sort(const NDArray& x, int axis, bool descending) {
 
 NDArray argsort(const NDArray& x, int axis, bool descending) {
   axis = normalize_axis(axis, x.ndim(), "argsort");
+  if (!x.on_host() && has_grid(x)) {
+    need_order(x, "argsort");
+    return grid_sort(x.transpose(axis, -1), descending, true).transpose(axis, -1).contiguous();
+  }
   NDArray rows = rows_of(x, axis, "argsort");
   if (!x.on_host()) {
     if (rows.size() == 0) return NDArray::empty(x.device(), Elem::int64, x.shape());
@@ -308,6 +320,9 @@ NDArray searchsorted(const NDArray& x, const NDArray& values, bool right) {
   check_same_device(x, values, "searchsorted");
   Elem e = promote(x.elem(), values.elem());
   Elem kernel = e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e;
+  if (!x.on_host() && has_grid(x) && !is_complex(e))
+    return grid_searchsorted(x.elem() == e ? x : x.astype(e),
+                             values.elem() == e ? values : values.astype(e), right);
   if (!x.on_host()) return device_searchsorted(x.astype(kernel), values.astype(kernel), right);
   NDArray sorted = x.astype(kernel), wanted = values.astype(kernel);
   NDArray out = NDArray::empty(x.device(), Elem::int64, values.shape());
