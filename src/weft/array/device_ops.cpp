@@ -7,6 +7,7 @@
 
 #include "weft/array/device_grid.h"
 #include "weft/array/device_product.h"
+#include "weft/array/gpu/thin_product.h"
 #include "weft/array/nest.h"
 #include "weft/array/row_ir.h"
 #include "weft/target/backend.h"
@@ -412,7 +413,7 @@ bool matrix_vector(const NDArray& out, const NDArray& a, const NDArray& b) {
   const NDArray matrix = n == 1 ? a : b.transpose(r - 2, r - 1);
   const NDArray vector = n == 1 ? b.transpose(r - 2, r - 1) : a;
   const NDArray* arrays[2] = {&matrix, &vector};
-  const Elem compute = out.elem();
+  const Elem compute = device::sum_elem(out.elem());
   device::Map map;
   map.key = 0x7001;
   map.arrays = arrays;
@@ -431,11 +432,10 @@ bool matrix_vector(const NDArray& out, const NDArray& a, const NDArray& b) {
 
 void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
   no_complex(out.elem(), "matmul", out);
-  if (out.elem() == Elem::float16 || out.elem() == Elem::bfloat16)
-    return device::grid_product(out, a, b);
   if (device::grid_of(out.device()).present) {
     const int r = out.ndim();
-    if (matrix_vector(out, a, b)) return;
+    if (device::prefers_product(out, a, b)) return device::grid_product(out, a, b);
+    if (device::thin_product(out, a, b) || matrix_vector(out, a, b)) return;
     auto lead = [&](const NDArray& x) { return Dims(x.strides().data(), r - 2); };
     device::Contraction c;
     c.batch = Dims(out.shape().data(), r - 2);
@@ -448,9 +448,10 @@ void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
     // Copies that run beside the arithmetic cannot convert: large operands are converted first.
     constexpr std::int64_t kLarge = std::int64_t{1} << 24;
     const bool large = c.m[0] * c.n[0] >= kLarge / std::max<std::int64_t>(1, c.k[0]);
-    if (large && (a.elem() != out.elem() || b.elem() != out.elem())) {
-      return device_matmul(out, a.elem() == out.elem() ? a : a.astype(out.elem()),
-                           b.elem() == out.elem() ? b : b.astype(out.elem()));
+    const Elem sum = device::sum_elem(out.elem());
+    if (large && (a.elem() != sum || b.elem() != sum)) {
+      return device_matmul(out, a.elem() == sum ? a : a.astype(sum),
+                           b.elem() == sum ? b : b.astype(sum));
     }
     return device::grid_contract(out, a, b, c);
   }
