@@ -20,10 +20,12 @@ bool direct(std::int64_t groups, std::int64_t results, const Pair& window) {
   return results <= kFewChannels && (groups > 1 || window[0] * window[1] > 1);
 }
 
+/// With zeros around, in the type of the sums: copies beside the arithmetic do not convert.
 NDArray padded(const NDArray& x, const Pair& before, const Pair& after) {
-  if (before == Pair{0, 0} && after == Pair{0, 0}) return x;
+  const Elem sum = device::sum_elem(x.elem());
+  if (before == Pair{0, 0} && after == Pair{0, 0}) return x.elem() == sum ? x : x.astype(sum);
   const Dims& n = x.shape();
-  NDArray out = full(x.device(), x.elem(),
+  NDArray out = full(x.device(), sum,
                      Dims{n[0], n[1], n[2] + before[0] + after[0], n[3] + before[1] + after[1]},
                      Scalar(0));
   assign(out.slice(2, before[0], n[2], 1).slice(3, before[1], n[3], 1), x);
@@ -97,11 +99,12 @@ NDArray card_conv2d(const NDArray& x, const NDArray& weight, const Conv& conv, c
   NDArray out = NDArray::empty(x.device(), x.elem(), Dims{x.shape()[0], n[0], w.out[0], w.out[1]});
   if (out.size() == 0) return out;
   if (weight.size() == 0) return full(x.device(), x.elem(), out.shape(), Scalar(0));
-  const NDArray groups = by_group(weight, conv.groups);
   if (direct(conv.groups, n[0] / conv.groups, w.kernel)) {
-    device::direct_convolution(out, x, groups, {conv.stride, conv.dilation, conv.padding});
+    device::direct_convolution(out, x, by_group(weight, conv.groups),
+                               {conv.stride, conv.dilation, conv.padding});
   } else {
-    contract(out, padded(x, conv.padding, conv.padding), groups, conv.stride, conv.dilation);
+    contract(out, padded(x, conv.padding, conv.padding),
+             by_group(padded(weight, {0, 0}, {0, 0}), conv.groups), conv.stride, conv.dilation);
   }
   return out;
 }
@@ -129,7 +132,8 @@ NDArray card_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
   }
   const bool few = direct(conv.groups, channels, w.kernel);
   const NDArray from = few ? g : padded(g, before, after);
-  const NDArray groups = by_group(weight, conv.groups).transpose(1, 2);  // (g, c, o, i, j)
+  const NDArray groups =
+      by_group(few ? weight : padded(weight, {0, 0}, {0, 0}), conv.groups).transpose(1, 2);  // (g, c, o, i, j)
   for (const Phase& y : rows) {
     for (const Phase& x : columns) {
       const NDArray part = out.slice(2, y.place, y.count, conv.stride[0])
@@ -167,7 +171,8 @@ NDArray card_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape
     return out;
   }
   const NDArray from = padded(x, conv.padding, conv.padding);
-  const Dims &s = from.strides(), &sg = g.strides(), &so = out.strides();
+  const NDArray by = padded(g, {0, 0}, {0, 0});
+  const Dims &s = from.strides(), &sg = by.strides(), &so = out.strides();
   device::Contraction c;
   c.batch = Dims{groups};
   c.m = Dims{outs};
@@ -178,7 +183,7 @@ NDArray card_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape
          Dims{s[0], s[2] * conv.stride[0], s[3] * conv.stride[1]},
          Dims{s[1], s[2] * conv.dilation[0], s[3] * conv.dilation[1]}};
   c.out = {Dims{so[0] * outs}, Dims{so[0]}, Dims{so[1], so[2], so[3]}};
-  device::grid_contract(out, g, from, c);
+  device::grid_contract(out, by, from, c);
   return out;
 }
 
