@@ -214,7 +214,9 @@ def convolution(bench, kind, name, n, c, hw, o, k, step, margin, groups, dtype, 
 
 
 def convolutions(bench, ends, dtypes, only):
-    for network, n, c, hw, o, k, step, margin, groups in layers():
+    order = list(layers())
+    random.Random(1).shuffle(order)  # a run that is out of time has a fair sample
+    for network, n, c, hw, o, k, step, margin, groups in order:
         for dtype in dtypes:
             for gradients in (False, True):
                 if time.perf_counter() > ends:
@@ -222,7 +224,7 @@ def convolutions(bench, ends, dtypes, only):
                 what = "with gradients" if gradients else "forward"
                 grouped = f" groups {groups}" if groups > 1 else ""
                 name = f"{network} {n} x {c} x {hw}^2 -> {o}, {k}x{k} step {step}{grouped} {dtype} {what}"
-                if only and only not in name:
+                if not any(part in name for part in only.split(",")):
                     continue
                 bench.attempt(
                     convolution, f"conv {dtype}", name, n, c, hw, o, k, step, margin, groups, dtype, gradients
@@ -234,7 +236,7 @@ def main():
     parser.add_argument("--products", type=int, default=200)
     parser.add_argument("--named", action="store_true", help="the products with names in docs/targets/cuda.md")
     parser.add_argument("--convolutions", action="store_true")
-    parser.add_argument("--only", default="", help="part of the names of convolutions")
+    parser.add_argument("--only", default="", help="parts of the names of convolutions, with commas")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=100, help="of each class")

@@ -164,7 +164,7 @@ TEST(ArrayGrid, products_compile_for_every_tile) {
 TEST(ArrayGrid, products_with_few_vectors_read_the_matrix_in_vectors) {
   NEED_CARD();
   for (Elem elem : {Elem::float32, Elem::bfloat16, Elem::float64, Elem::int32}) {
-    for (std::int64_t columns : {1, 3, 16}) {
+    for (std::int64_t columns : {1, 3}) {
       for (bool turned : {false, true}) {
         NDArray a = NDArray::empty(device, elem, Dims{4096, 4096});
         NDArray b = NDArray::empty(device, elem, Dims{4096, columns});

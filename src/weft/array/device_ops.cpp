@@ -446,7 +446,7 @@ void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
     c.b = {lead(b), Dims{b.strides()[r - 2]}, Dims{b.strides()[r - 1]}};
     c.out = {lead(out), Dims{out.strides()[r - 2]}, Dims{out.strides()[r - 1]}};
     // Copies that run beside the arithmetic cannot convert: large operands are converted first.
-    constexpr std::int64_t kLarge = std::int64_t{1} << 24;
+    constexpr std::int64_t kLarge = std::int64_t{1} << 27;
     const bool large = c.m[0] * c.n[0] >= kLarge / std::max<std::int64_t>(1, c.k[0]);
     const Elem sum = device::sum_elem(out.elem());
     if (large && (a.elem() != sum || b.elem() != sum)) {

@@ -393,7 +393,6 @@ bool prefers_product(const NDArray& out, const NDArray& a, const NDArray& b) {
   const int r = out.ndim();
   const std::int64_t m = out.shape()[r - 2], n = out.shape()[r - 1], k = a.shape()[r - 1];
   const std::int64_t batches = out.size() / (m * n);
-  const std::int64_t thin = std::min(m, n);
   std::int64_t copied = 0, copies = 0;  // bytes of operands that do not lie in vectors
   for (const NDArray* x : {&a, &b}) {
     if (reads_in_bulk(*x)) continue;
@@ -402,13 +401,13 @@ bool prefers_product(const NDArray& out, const NDArray& a, const NDArray& b) {
     ++copies, copied += bytes;
   }
   // A product with few vectors is bound by reading the matrix: threads do that as well.
-  if (thin <= kThinColumns) {
+  if (std::min(m, n) <= kThinColumns) {
     const std::int64_t bytes = 2 * std::max(m, n) * k * batches;
-    return grid.whole_products && copies == 0 && thin > 1 && bytes >= kWorthTiles;
+    return grid.whole_products && copies == 0 && std::min(m, n) > 2 && bytes >= kWorthTiles;
   }
   const double clocks = choose_tile(grid, 4, batches, m, n, k, 0).clocks;
   // Conversions are made by the threads that multiply, which then wait for what they load.
-  constexpr double kConverted = 1.6;
+  constexpr double kConverted = 1.4;
   const double by_threads = kConverted * clocks / grid.clocks_per_microsecond;
   const double sums = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
                       static_cast<double>(batches);

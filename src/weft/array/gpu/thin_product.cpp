@@ -62,9 +62,10 @@ bool multiples(const Dims& steps, int count, std::int64_t of) {
   return std::all_of(steps.begin(), steps.begin() + count,
                      [&](std::int64_t s) { return s % of == 0; });
 }
-bool aligned(const NDArray& x) {
-  return (x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()))) %
-             16 ==
+bool aligned(const NDArray& x, std::int64_t elements) {
+  const std::int64_t bytes = elem_bytes(x.elem());
+  return (x.handle()->address() + static_cast<std::uint64_t>(x.offset() * bytes)) %
+             static_cast<std::uint64_t>(elements * bytes) ==
          0;
 }
 
@@ -84,14 +85,15 @@ bool left_product(const NDArray& out, const NDArray& a, const NDArray& b_in, boo
   else if (shape.depth == 1) shape.along_depth = false;
   else return false;
   if (!shape.along_depth && shape.rows > 1 && step_m != 1) return false;
-  const std::int64_t lanes = 16 / shape.element_bytes;
-  const bool whole = aligned(a) && multiples(a.strides(), r - 2, lanes);
-  if (shape.along_depth && whole && shape.depth % lanes == 0 &&
-      (shape.rows == 1 || step_m % lanes == 0))
-    shape.vector = lanes;
-  if (!shape.along_depth && whole && shape.rows % lanes == 0 &&
-      (shape.depth == 1 || step_k % lanes == 0))
-    shape.vector = lanes;
+  // The widest load at whose multiples every line begins and ends.
+  const std::int64_t line = shape.along_depth ? shape.depth : shape.rows,
+                     lines = shape.along_depth ? shape.rows : shape.depth,
+                     step = shape.along_depth ? step_m : step_k;
+  shape.vector = 16 / shape.element_bytes;
+  while (shape.vector > 1 &&
+         !(aligned(a, shape.vector) && multiples(a.strides(), r - 2, shape.vector) &&
+           line % shape.vector == 0 && (lines == 1 || step % shape.vector == 0)))
+    shape.vector /= 2;
   const Grid& grid = grid_of(out.device());
   ThinSpec spec;
   spec.plan = plan_thin(shape, grid);
@@ -105,7 +107,7 @@ bool left_product(const NDArray& out, const NDArray& a, const NDArray& b_in, boo
   spec.b = b.elem();
   const std::int64_t bk = b.strides()[r - 2], bn = b.strides()[r - 1];
   spec.wide_b = plan.along_depth && plan.vector > 1 && a.elem() == b.elem() && bk == 1 &&
-                aligned(b) && (shape.columns == 1 || bn % plan.vector == 0) &&
+                aligned(b, plan.vector) && (shape.columns == 1 || bn % plan.vector == 0) &&
                 multiples(b.strides(), r - 2, plan.vector);
   const std::int64_t unit = plan.vector, unit_b = spec.wide_b ? plan.vector : 1;
   // Parts begin where loads do.

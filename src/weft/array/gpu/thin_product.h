@@ -9,7 +9,7 @@
 namespace weft::device {
 
 /// A (batch, rows, depth) times B (batch, depth, columns) with at most kThinColumns columns.
-inline constexpr std::int64_t kThinColumns = 16;
+inline constexpr std::int64_t kThinColumns = 4;
 
 /// What the choice of a schedule depends on.
 struct ThinShape {

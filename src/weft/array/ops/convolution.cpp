@@ -173,9 +173,8 @@ bool fits_whole_product(const Tensor& x, const Tensor& weight, const Conv& conv,
   if (x.data().on_host() || x.elem() != weight.elem() ||
       !device::has_whole_product(x.data().device(), x.elem()))
     return false;
-  constexpr std::int64_t kLeastChannels = 8;  // fewer leave most of a step of 64 empty
   constexpr std::int64_t kMostStep = 8, kMostPlaces = std::int64_t{1} << 31;  // of the copy engine
-  return conv.groups == 1 && weight.shape()[1] >= kLeastChannels && conv.dilation == Pair{1, 1} && conv.stride[0] <= kMostStep &&
+  return conv.groups == 1 && conv.dilation == Pair{1, 1} && conv.stride[0] <= kMostStep &&
          conv.stride[1] <= kMostStep && x.size() > 0 && w.out[0] * w.out[1] > 0 &&
          weight.size() > 0 && x.size() < kMostPlaces &&
          x.shape()[0] * w.out[0] * w.out[1] * 64 < kMostPlaces;
@@ -187,9 +186,15 @@ Tensor whole_node(const Tensor& x, const Tensor& weight, const Conv& conv, const
   for (std::size_t i = 0; i < 2; ++i)
     images.step[i] = conv.stride[i], images.before[i] = conv.padding[i];
   const Ref<Device>& device = x.data().device();
-  NDArray y =
-      NDArray::empty(device, x.elem(), Dims{x.shape()[0], weight.shape()[0], w.out[0], w.out[1]});
-  device::whole_conv(y, x.data(), weight.data(), images);
+  // Fewer channels leave most of a step of 64 summands empty.
+  constexpr std::int64_t kLeastChannels = 8;
+  NDArray y;
+  if (weight.shape()[1] < kLeastChannels) {
+    y = card_conv2d(x.data(), weight.data(), conv, w);
+  } else {
+    y = NDArray::empty(device, x.elem(), Dims{x.shape()[0], weight.shape()[0], w.out[0], w.out[1]});
+    device::whole_conv(y, x.data(), weight.data(), images);
+  }
   const bool want_x = x.requires_grad(), want_w = weight.requires_grad();
   return make_tensor(
       "conv2d", std::move(y), {x, weight},
