@@ -54,7 +54,15 @@ class Bench:
         a, b = statistics.median(mine), statistics.median(theirs)
         wrong = not error <= bound
         self.rows.append(
-            dict(kind=kind, name=name, us=a * 1e6, rival=b * 1e6, ratio=b / a, error=error, wrong=wrong)
+            dict(
+                kind=kind,
+                name=name,
+                us=a * 1e6,
+                rival=b * 1e6,
+                ratio=b / a,
+                error=error,
+                wrong=wrong,
+            )
         )
         if wrong:
             print(f"WRONG {kind} {name}: error {error:.1e}", flush=True)
@@ -78,7 +86,9 @@ class Bench:
                 f"\n{kind}: {len(rows)} rows, geometric mean {mean:.3f}, least {min(r['ratio'] for r in rows):.3f}, below 0.8: {below}"
             )
             for r in sorted(rows, key=lambda r: r["ratio"])[:worst]:
-                print(f"  {r['ratio']:6.3f} {r['us']:10.1f} us torch {r['rival']:10.1f}  {r['name']}")
+                print(
+                    f"  {r['ratio']:6.3f} {r['us']:10.1f} us torch {r['rival']:10.1f}  {r['name']}"
+                )
         bad = [r for r in self.rows if r["wrong"]]
         print(f"\nwrong or failed: {len(bad)}")
         for r in bad[:20]:
@@ -184,14 +194,24 @@ def convolution(bench, kind, name, n, c, hw, o, k, step, margin, groups, dtype, 
     x = torch.randn(n, c, hw, hw, device="cuda").to(t)
     w = (torch.randn(o, c // groups, k, k, device="cuda") / (c // groups * k * k) ** 0.5).to(t)
     options = dict(stride=step, padding=margin, groups=groups)
-    X, W = weft.Tensor(weft.from_dlpack(x), requires_grad=False), weft.Tensor(weft.from_dlpack(w), requires_grad=False)
+    X, W = (
+        weft.Tensor(weft.from_dlpack(x), requires_grad=False),
+        weft.Tensor(weft.from_dlpack(w), requires_grad=False),
+    )
     bound = 2e-2 if dtype == "bfloat16" else 1e-4
-    close = lambda a, b: float((torch.from_dlpack(a).float() - b).norm() / b.norm().clamp_min(1e-30))  # noqa: E731
+    close = lambda a, b: float(
+        (torch.from_dlpack(a).float() - b).norm() / b.norm().clamp_min(1e-30)
+    )  # noqa: E731
     if not gradients:
         exact = F.conv2d(x.float(), w.float(), **options)
         error = close(weft.nn.functional.conv2d(X, W, **options).data, exact)
         return bench.case(
-            kind, name, lambda: weft.nn.functional.conv2d(X, W, **options), lambda: F.conv2d(x, w, **options), error, bound
+            kind,
+            name,
+            lambda: weft.nn.functional.conv2d(X, W, **options),
+            lambda: F.conv2d(x, w, **options),
+            error,
+            bound,
         )
     X, W = weft.Tensor(X.data, requires_grad=True), weft.Tensor(W.data, requires_grad=True)
     x.requires_grad_(), w.requires_grad_()
@@ -227,16 +247,32 @@ def convolutions(bench, ends, dtypes, only):
                 if not any(part in name for part in only.split(",")):
                     continue
                 bench.attempt(
-                    convolution, f"conv {dtype}", name, n, c, hw, o, k, step, margin, groups, dtype, gradients
+                    convolution,
+                    f"conv {dtype}",
+                    name,
+                    n,
+                    c,
+                    hw,
+                    o,
+                    k,
+                    step,
+                    margin,
+                    groups,
+                    dtype,
+                    gradients,
                 )
 
 
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--products", type=int, default=200)
-    parser.add_argument("--named", action="store_true", help="the products with names in docs/targets/cuda.md")
+    parser.add_argument(
+        "--named", action="store_true", help="the products with names in docs/targets/cuda.md"
+    )
     parser.add_argument("--convolutions", action="store_true")
-    parser.add_argument("--only", default="", help="parts of the names of convolutions, with commas")
+    parser.add_argument(
+        "--only", default="", help="parts of the names of convolutions, with commas"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=100, help="of each class")

@@ -18,7 +18,14 @@ CASES = {
     ),
     "padding beyond the kernel": dict(n=1, c=2, o=11, image=(3, 2), kernel=(2, 3), padding=(4, 5)),
     "strides and dilation": dict(
-        n=2, c=9, o=10, image=(13, 17), kernel=(3, 2), stride=(2, 3), padding=(2, 1), dilation=(2, 3)
+        n=2,
+        c=9,
+        o=10,
+        image=(13, 17),
+        kernel=(3, 2),
+        stride=(2, 3),
+        padding=(2, 1),
+        dilation=(2, 3),
     ),
     "a stride beyond the window": dict(n=2, c=3, o=9, image=(11, 8), kernel=(2, 1), stride=(5, 3)),
     "strides and dilation share a factor": dict(

@@ -19,7 +19,7 @@ using ir::Stmt;
 
 namespace {
 
-constexpr std::int64_t kVector = 8;    // elements of 16 bits that are copied at once
+constexpr std::int64_t kVector = 8;            // elements of 16 bits that are copied at once
 constexpr std::int64_t kWorthTiles = 1 << 21;  // bytes of a matrix that few vectors multiply
 constexpr std::int64_t kTogether = 8;  // rows of blocks that follow one another, for the cache
 

@@ -25,9 +25,9 @@ NDArray padded(const NDArray& x, const Pair& before, const Pair& after) {
   const Elem sum = device::sum_elem(x.elem());
   if (before == Pair{0, 0} && after == Pair{0, 0}) return x.elem() == sum ? x : x.astype(sum);
   const Dims& n = x.shape();
-  NDArray out = full(x.device(), sum,
-                     Dims{n[0], n[1], n[2] + before[0] + after[0], n[3] + before[1] + after[1]},
-                     Scalar(0));
+  NDArray out =
+      full(x.device(), sum,
+           Dims{n[0], n[1], n[2] + before[0] + after[0], n[3] + before[1] + after[1]}, Scalar(0));
   assign(out.slice(2, before[0], n[2], 1).slice(3, before[1], n[3], 1), x);
   return out;
 }
@@ -51,8 +51,7 @@ void contract(const NDArray& out, const NDArray& from, const NDArray& weight, co
   c.n = Dims{n[0], n[2], n[3]};
   c.k = Dims{w[2], w[3], w[4]};
   c.a = {Dims{sw[0]}, Dims{sw[1]}, Dims{sw[2], sw[3], sw[4]}};
-  c.b = {Dims{s[1] * w[2]},
-         Dims{s[1], s[2] * gap[0], s[3] * gap[1]},
+  c.b = {Dims{s[1] * w[2]}, Dims{s[1], s[2] * gap[0], s[3] * gap[1]},
          Dims{s[0], s[2] * step[0], s[3] * step[1]}};
   c.out = {Dims{so[1] * w[1]}, Dims{so[1]}, Dims{so[0], so[2], so[3]}};
   device::grid_contract(out, weight, from, c);
@@ -61,7 +60,7 @@ void contract(const NDArray& out, const NDArray& from, const NDArray& weight, co
 /// Places of the input whose distance from the first window is `rest` modulo the stride: which taps
 /// of the window reach them, and which results of the convolution.
 struct Phase {
-  std::int64_t place = 0, count = 0;            // in the input, every stride-th
+  std::int64_t place = 0, count = 0;             // in the input, every stride-th
   std::int64_t tap = 0, taps = 0, tap_step = 1;  // of the window
   std::int64_t from = 0, gap = 1;  // the first result for the last tap; between those of two taps
 };
@@ -132,12 +131,12 @@ NDArray card_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
   }
   const bool few = direct(conv.groups, channels, w.kernel);
   const NDArray from = few ? g : padded(g, before, after);
-  const NDArray groups =
-      by_group(few ? weight : padded(weight, {0, 0}, {0, 0}), conv.groups).transpose(1, 2);  // (g, c, o, i, j)
+  const NDArray groups = by_group(few ? weight : padded(weight, {0, 0}, {0, 0}), conv.groups)
+                             .transpose(1, 2);  // (g, c, o, i, j)
   for (const Phase& y : rows) {
     for (const Phase& x : columns) {
-      const NDArray part = out.slice(2, y.place, y.count, conv.stride[0])
-                               .slice(3, x.place, x.count, conv.stride[1]);
+      const NDArray part =
+          out.slice(2, y.place, y.count, conv.stride[0]).slice(3, x.place, x.count, conv.stride[1]);
       if (y.taps == 0 || x.taps == 0) {
         assign(part, full(g.device(), g.elem(), Dims{1}, Scalar(0)).broadcast_to(part.shape()));
         continue;
@@ -151,9 +150,10 @@ NDArray card_conv2d_input(const NDArray& g, const NDArray& weight, const Conv& c
         continue;
       }
       const std::int64_t top = y.from + before[0], left = x.from + before[1];
-      contract(part,
-               from.slice(2, top, from.shape()[2] - top, 1).slice(3, left, from.shape()[3] - left, 1),
-               taps, {1, 1}, {y.gap, x.gap});
+      contract(
+          part,
+          from.slice(2, top, from.shape()[2] - top, 1).slice(3, left, from.shape()[3] - left, 1),
+          taps, {1, 1}, {y.gap, x.gap});
     }
   }
   return out;
@@ -166,8 +166,7 @@ NDArray card_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape
   if (g.size() == 0) return full(g.device(), g.elem(), shape, Scalar(0));
   const std::int64_t groups = conv.groups, outs = shape[0] / groups, ins = shape[1];
   if (groups > 1 && outs * ins <= 4 * kFewChannels) {
-    device::direct_weights(by_group(out, groups), g, x,
-                           {conv.stride, conv.dilation, conv.padding});
+    device::direct_weights(by_group(out, groups), g, x, {conv.stride, conv.dilation, conv.padding});
     return out;
   }
   const NDArray from = padded(x, conv.padding, conv.padding);
@@ -179,8 +178,7 @@ NDArray card_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape
   c.n = Dims{ins, shape[2], shape[3]};
   c.k = Dims{g.shape()[0], w.out[0], w.out[1]};
   c.a = {Dims{sg[1] * outs}, Dims{sg[1]}, Dims{sg[0], sg[2], sg[3]}};
-  c.b = {Dims{s[1] * ins},
-         Dims{s[0], s[2] * conv.stride[0], s[3] * conv.stride[1]},
+  c.b = {Dims{s[1] * ins}, Dims{s[0], s[2] * conv.stride[0], s[3] * conv.stride[1]},
          Dims{s[1], s[2] * conv.dilation[0], s[3] * conv.dilation[1]}};
   c.out = {Dims{so[0] * outs}, Dims{so[0]}, Dims{so[1], so[2], so[3]}};
   device::grid_contract(out, by, from, c);

@@ -22,8 +22,8 @@ NDArray card_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape
 namespace device {
 
 /// out[n, g * outs + o, y, x] = sum over c, i, j of
-/// from[n, g * ins + c, y * step + i * gap - before, ...] * weight[g, o, c, i, j]; what lies outside
-/// of `from` is 0. `weight` is a view of five axes.
+/// from[n, g * ins + c, y * step + i * gap - before, ...] * weight[g, o, c, i, j]; what lies
+/// outside of `from` is 0. `weight` is a view of five axes.
 struct DirectConvolution {
   Pair step{1, 1}, gap{1, 1}, before{0, 0};
 };

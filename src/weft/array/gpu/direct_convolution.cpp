@@ -64,11 +64,11 @@ struct Spec {
 
 Key key_of(std::uint64_t kind, const Spec& s) {
   auto word = [](auto v) { return static_cast<std::uint64_t>(v); };
-  return {kind,
-          word(s.store) | word(s.sum) << 8 | word(s.a) << 16 | word(s.b) << 24 |
-              word(s.narrow) << 32,
-          word(s.threads) | word(s.rows) << 16 | word(s.columns) << 32,
-          word(s.results) | word(s.places) << 16};
+  return {
+      kind,
+      word(s.store) | word(s.sum) << 8 | word(s.a) << 16 | word(s.b) << 24 | word(s.narrow) << 32,
+      word(s.threads) | word(s.rows) << 16 | word(s.columns) << 32,
+      word(s.results) | word(s.places) << 16};
 }
 
 /// A row of the window: written out where it is short.
@@ -107,17 +107,18 @@ ir::PrimFunc forward_kernel(const Spec& s) {
     std::vector<Stmt> all;
     all.push_back(p.unrolled("p", s.places, [&](const Expr& place) {
       const Expr pixel = r + place * run;
-      return ir::seq({ir::store(top, ir::div(pixel, ow) * step[0] - before[0], {place}),
-                      ir::store(left, mod(pixel, ow) * step[1] - before[1], {place}),
-                      ir::store(base,
-                                ir::load(top, {place}) * sf[2] + ir::load(left, {place}) * sf[3],
-                                {place})});
+      return ir::seq(
+          {ir::store(top, ir::div(pixel, ow) * step[0] - before[0], {place}),
+           ir::store(left, mod(pixel, ow) * step[1] - before[1], {place}),
+           ir::store(base, ir::load(top, {place}) * sf[2] + ir::load(left, {place}) * sf[3],
+                     {place})});
     }));
     all.push_back(p.unrolled("a", s.places * s.results,
                              [&](const Expr& i) { return ir::store(acc, zero, {i}); }));
     auto tap = [&](const Expr& c, const Expr& i, const Expr& j) {
       Stmt take = p.unrolled("p", s.places, [&](const Expr& place) {
-        const Expr y = ir::load(top, {place}) + i * gap[0], x = ir::load(left, {place}) + j * gap[1];
+        const Expr y = ir::load(top, {place}) + i * gap[0],
+                   x = ir::load(left, {place}) + j * gap[1];
         const Expr where = plane + c * sf[1] + ir::load(base, {place}) + i * (gap[0] * sf[2]) +
                            j * (gap[1] * sf[3]);
         return ir::store(taken,
@@ -131,14 +132,13 @@ ir::PrimFunc forward_kernel(const Spec& s) {
         const Expr line = value("line", ir::min(first + o, outs - at(1)) * sw[1]);
         return value.around(p.unrolled("p", s.places, [&](const Expr& place) {
           const Expr slot = place * at(s.results) + o;
-          return ir::store(
-              acc,
-              ir::load(acc, {slot}) +
-                  ir::load(taken, {place}) *
-                      convert_value(
-                          ir::load(weight, {base_w + line + c * sw[2] + i * sw[3] + j * sw[4]}),
-                          s.sum),
-              {slot});
+          return ir::store(acc,
+                           ir::load(acc, {slot}) +
+                               ir::load(taken, {place}) *
+                                   convert_value(ir::load(weight, {base_w + line + c * sw[2] +
+                                                                   i * sw[3] + j * sw[4]}),
+                                                 s.sum),
+                           {slot});
         }));
       });
       return ir::seq({take, add});
@@ -165,9 +165,8 @@ ir::PrimFunc forward_kernel(const Spec& s) {
   };
   return p.finish(p.bound("blockIdx.x", blocks,
                           [&](const Expr& block) {
-                            return p.bound(
-                                "threadIdx.x", at(s.threads),
-                                [&](const Expr& thread) { return body(block, thread); });
+                            return p.bound("threadIdx.x", at(s.threads),
+                                           [&](const Expr& thread) { return body(block, thread); });
                           }),
                   true);
 }
@@ -188,8 +187,8 @@ ir::PrimFunc weights_kernel(const Spec& s) {
   const std::vector<Expr> sb = p.integers("sb", 4), sf = p.integers("sf", 4);
   const std::int64_t count = s.rows * s.columns;
   const DType type = dtype_of(s.sum);
-  const std::int64_t joined = std::min(
-      count, std::max<std::int64_t>(1, kJoinedBytes / (s.threads * elem_bytes(s.sum))));
+  const std::int64_t joined =
+      std::min(count, std::max<std::int64_t>(1, kJoinedBytes / (s.threads * elem_bytes(s.sum))));
   const ir::Buffer acc = local("acc", type, count),
                    tree = shared("tree", type, {s.threads, joined});
   const Expr zero = ir::make_const(0, type);
@@ -204,8 +203,7 @@ ir::PrimFunc weights_kernel(const Spec& s) {
                end = let("end", ir::min(begin + part, all_places));
     const Expr plane = let("plane", (group * ins + c) * sf[1]);
     std::vector<Stmt> all;
-    all.push_back(
-        p.unrolled("a", count, [&](const Expr& i) { return ir::store(acc, zero, {i}); }));
+    all.push_back(p.unrolled("a", count, [&](const Expr& i) { return ir::store(acc, zero, {i}); }));
     const Expr sweeps = let("sweeps", ir::div(end - begin + at(s.threads - 1), at(s.threads)));
     all.push_back(p.loop("q", sweeps, [&](const Expr& q) {
       Lets in(p);
@@ -218,15 +216,15 @@ ir::PrimFunc weights_kernel(const Spec& s) {
       const ir::Var g = ir::make_var("g", type);
       Stmt sums = p.unrolled("i", s.rows, [&](const Expr& i) {
         return p.unrolled("j", s.columns, [&](const Expr& j) {
-          const Expr ok = ir::logical_and(inside(top + i * gap[0], h, p),
-                                          inside(left + j * gap[1], w, p));
+          const Expr ok =
+              ir::logical_and(inside(top + i * gap[0], h, p), inside(left + j * gap[1], w, p));
           const Expr where = base + i * (gap[0] * sf[2]) + j * (gap[1] * sf[3]);
           const Expr slot = i * at(s.columns) + j;
-          return ir::store(acc,
-                           ir::load(acc, {slot}) +
-                               g * ir::if_then_else(
-                                       ok, convert_value(ir::load(from, {where}), s.sum), zero),
-                           {slot});
+          return ir::store(
+              acc,
+              ir::load(acc, {slot}) +
+                  g * ir::if_then_else(ok, convert_value(ir::load(from, {where}), s.sum), zero),
+              {slot});
         });
       });
       sums = ir::let_stmt(
@@ -252,20 +250,18 @@ ir::PrimFunc weights_kernel(const Spec& s) {
         });
         all.push_back(ir::if_then(ir::lt(thread, at(width)), fold));
       }
-      all.push_back(ir::if_then(
-          ir::eq(thread, at(0)), p.unrolled("i", now, [&](const Expr& i) {
-            return ir::store(to, convert_value(ir::load(tree, {thread, i}), s.store),
-                             {place + at(start) + i});
-          })));
+      all.push_back(ir::if_then(ir::eq(thread, at(0)), p.unrolled("i", now, [&](const Expr& i) {
+        return ir::store(to, convert_value(ir::load(tree, {thread, i}), s.store),
+                         {place + at(start) + i});
+      })));
     }
     Stmt whole = ir::allocate(acc, ir::allocate(tree, ir::seq(std::move(all))));
     return let.around(whole);
   };
   return p.finish(p.bound("blockIdx.x", lots * parts,
                           [&](const Expr& block) {
-                            return p.bound(
-                                "threadIdx.x", at(s.threads),
-                                [&](const Expr& thread) { return body(block, thread); });
+                            return p.bound("threadIdx.x", at(s.threads),
+                                           [&](const Expr& thread) { return body(block, thread); });
                           }),
                   true);
 }
@@ -317,16 +313,17 @@ void direct_weights(const NDArray& out, const NDArray& by, const NDArray& from,
   const std::int64_t places = n[0] * n[2] * n[3], lots = w[0] * w[1] * w[2] * (w[3] / s.rows);
   while (s.threads > 32 && s.threads * 2 > places) s.threads /= 2;
   const std::int64_t wanted = ceil_div(grid.processors * 4, lots),
-                     part = ceil_div(ceil_div(places, std::clamp<std::int64_t>(
-                                                          wanted, 1, ceil_div(places, s.threads * 4))),
-                                     s.threads) *
-                            s.threads,
+                     part =
+                         ceil_div(ceil_div(places, std::clamp<std::int64_t>(
+                                                       wanted, 1, ceil_div(places, s.threads * 4))),
+                                  s.threads) *
+                         s.threads,
                      parts = ceil_div(places, part), size = out.size();
   NDArray target = parts == 1 ? out : NDArray::empty(out.device(), s.sum, Dims{parts, size});
   s.store = target.elem();
   const std::int64_t beyond = 4096 + d.before[0] + d.before[1];
-  s.narrow = fits_narrow(std::max({reach(by, beyond), reach(from, beyond), parts * size,
-                                   lots * parts, places + part}));
+  s.narrow = fits_narrow(std::max(
+      {reach(by, beyond), reach(from, beyond), parts * size, lots * parts, places + part}));
   Call call(out.device());
   call.array(target).array(by).array(from);
   call.integer(lots).integer(parts).integer(part).integer(places).integer(w[1]).integer(w[2]);

@@ -34,22 +34,20 @@ class Kernel {
     row_ = local("row", p_.index_type, t_.rows_each);
     column_ = local("column", p_.index_type, t_.columns);
     tree_ = shared("tree", sum, {along(), std::min(kJoined, count_), across()});
-    return p_.finish(
-        p_.bound("blockIdx.x", blocks_ * parts_ * batches_,
-                 [&](const Expr& block) {
-                   return p_.bound("threadIdx.x", at(t_.x), [&](const Expr& tx) {
-                     return p_.bound("threadIdx.y", at(t_.y),
-                                     [&](const Expr& ty) { return body(block, tx, ty); });
-                   });
-                 }),
-        true);
+    return p_.finish(p_.bound("blockIdx.x", blocks_ * parts_ * batches_,
+                              [&](const Expr& block) {
+                                return p_.bound("threadIdx.x", at(t_.x), [&](const Expr& tx) {
+                                  return p_.bound("threadIdx.y", at(t_.y), [&](const Expr& ty) {
+                                    return body(block, tx, ty);
+                                  });
+                                });
+                              }),
+                     true);
   }
 
  private:
   Expr at(std::int64_t v) const { return p_.at(v); }
-  static Expr mod(const Expr& a, const Expr& b) {
-    return ir::make_binary(ir::ExprKind::mod, a, b);
-  }
+  static Expr mod(const Expr& a, const Expr& b) { return ir::make_binary(ir::ExprKind::mod, a, b); }
   std::int64_t along() const { return t_.along_depth ? t_.x : t_.y; }
   std::int64_t across() const { return t_.along_depth ? t_.y : t_.x; }
 
@@ -59,7 +57,8 @@ class Kernel {
       lets.emplace_back(p_.var(name), value);
       return lets.back().first;
     };
-    const Expr group = let("group", mod(block, blocks_)), rest = let("rest", ir::div(block, blocks_));
+    const Expr group = let("group", mod(block, blocks_)),
+               rest = let("rest", ir::div(block, blocks_));
     const Expr which = let("which", mod(rest, parts_)), batch = let("batch", ir::div(rest, parts_));
     lane_ = t_.along_depth ? tx : ty, line_ = t_.along_depth ? ty : tx;
     auto base = positions(batch, db_, {batch_a_, batch_b_});
@@ -78,8 +77,8 @@ class Kernel {
     } else {
       const Expr place = let("place", group * at(t_.x) + line_);
       first_ = let("first", place * at(t_.vector));
-      all.push_back(ir::store(
-          row_, base_a_ + ir::min(place, ir::div(rows_ - at(1), at(t_.vector))), {at(0)}));
+      all.push_back(ir::store(row_, base_a_ + ir::min(place, ir::div(rows_ - at(1), at(t_.vector))),
+                              {at(0)}));
     }
     all.push_back(p_.unrolled("j", t_.columns, [&](const Expr& j) {
       return ir::store(column_, base_b_ + ir::min(j, columns_ - at(1)) * bn_, {j});
@@ -93,8 +92,7 @@ class Kernel {
     all.push_back(p_.loop("q", whole, [&](const Expr& q) {
       const Expr start = begin_ + q * sweep + lane_;
       return ir::seq(
-          {p_.unrolled("u", t_.loads,
-                       [&](const Expr& u) { return take(start + u * at(pace), u); }),
+          {p_.unrolled("u", t_.loads, [&](const Expr& u) { return take(start + u * at(pace), u); }),
            p_.unrolled("u", t_.loads,
                        [&](const Expr& u) { return add(start + u * at(pace), u); })});
     }));
@@ -189,11 +187,10 @@ class Kernel {
     const Expr base = which * out_part_ + batch * out_batch_;
     return p_.unrolled("i", count_, [&](const Expr& i) {
       const Expr row = first_ + ir::div(i, at(t_.columns)), j = mod(i, at(t_.columns));
-      return ir::if_then(
-          ir::logical_and(ir::eq(lane_, at(0)),
-                          ir::logical_and(ir::lt(row, rows_), ir::lt(j, columns_))),
-          ir::store(to_, convert_value(ir::load(acc_, {i}), s_.out),
-                    {base + row * out_m_ + j * out_n_}));
+      return ir::if_then(ir::logical_and(ir::eq(lane_, at(0)),
+                                         ir::logical_and(ir::lt(row, rows_), ir::lt(j, columns_))),
+                         ir::store(to_, convert_value(ir::load(acc_, {i}), s_.out),
+                                   {base + row * out_m_ + j * out_n_}));
     });
   }
 

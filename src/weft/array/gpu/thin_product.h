@@ -19,17 +19,17 @@ struct ThinShape {
   std::int64_t vector = 1;  // elements of the matrix that one load can take
 };
 
-/// The schedule: threads `x` by `y` of a block. along_depth: the x threads of a row share its depth,
-/// y threads have rows of their own. Otherwise x threads have rows of their own and y threads share
-/// the depth.
+/// The schedule: threads `x` by `y` of a block. along_depth: the x threads of a row share its
+/// depth, y threads have rows of their own. Otherwise x threads have rows of their own and y
+/// threads share the depth.
 struct ThinPlan {
   bool along_depth = true;
-  std::int64_t vector = 1;       // elements of a load
-  std::int64_t columns = 1;      // accumulators for each row: `columns` rounded up
+  std::int64_t vector = 1;   // elements of a load
+  std::int64_t columns = 1;  // accumulators for each row: `columns` rounded up
   std::int64_t x = 32, y = 8;
-  std::int64_t rows_each = 1;    // of a thread, beside the vector's where it lies along rows
-  std::int64_t loads = 4;        // of each row that are in flight
-  std::int64_t parts = 1;        // of the depth, in different blocks
+  std::int64_t rows_each = 1;  // of a thread, beside the vector's where it lies along rows
+  std::int64_t loads = 4;      // of each row that are in flight
+  std::int64_t parts = 1;      // of the depth, in different blocks
   /// Rows of a block, and elements of the depth in one sweep of a block.
   std::int64_t rows() const { return along_depth ? y * rows_each : x * vector; }
   std::int64_t sweep() const { return along_depth ? x * vector * loads : y * loads; }

@@ -236,7 +236,8 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv& conv) {
     w.out[i] = room / conv.stride[i] + 1;
   }
   if (fits_whole_product(x, weight, conv, w)) return whole_node(x, weight, conv, w);
-  if (const Kernels* k = kernels_of("conv2d", x, weight)) return kernel_node(*k, x, weight, conv, w);
+  if (const Kernels* k = kernels_of("conv2d", x, weight))
+    return kernel_node(*k, x, weight, conv, w);
   return composed_conv2d(x, weight, conv, w);
 }
 

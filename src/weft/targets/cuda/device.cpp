@@ -26,8 +26,8 @@ using Pointer = unsigned long long;  // CUdeviceptr
 using Handle = void*;
 
 // Attribute numbers of the driver's interface.
-constexpr int kMaxThreads = 1, kSharedPerBlock = 8, kClock = 13, kProcessors = 16, kMemoryClock = 36,
-              kBusWidth = 37, kMajor = 75, kMinor = 76, kSharedOptin = 97;
+constexpr int kMaxThreads = 1, kSharedPerBlock = 8, kClock = 13, kProcessors = 16,
+              kMemoryClock = 36, kBusWidth = 37, kMajor = 75, kMinor = 76, kSharedOptin = 97;
 constexpr int kFuncDynamicShared = 8;
 
 /// CUtensorMap, and numbers of cuTensorMapEncodeTiled.

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weft beside PyTorch, without libtorch at build time: DLPack for the data, torch.library for the operators.
+
+`weft.torch.add/mul/mv/matmul(a, b, device=...)` take and give torch tensors. They are registered as
+`torch.ops.weft.*` with kernels for real tensors, meta (fake) kernels and autograd; `device` names the weft
+device that computes, the result is where the arguments are. `torch.compile(model, backend="weft")` compiles whole models
+with torch 2; `weft.torch.explain(model, *args)` says what weft takes of them.
+"""
+
+from __future__ import annotations
+
+from ._version import COMPILES, need_compile  # first: refuses a torch that lacks an interface
+from .interop import from_torch, load_state_dict, state_dict, to_torch
+from .operators import add, matmul, mul, mv
+
+__all__ = [
+    "add",
+    "mul",
+    "mv",
+    "matmul",
+    "from_torch",
+    "to_torch",
+    "load_state_dict",
+    "state_dict",
+    "backend",
+    "explain",
+]
+
+
+def backend(module, example_inputs, **options):
+    """A torch.compile backend; see weft.torch.backend's page in docs/guide/torch.md. Needs torch 2.4."""
+    need_compile("the torch.compile back end")
+    from ._backend import backend as run
+
+    return run(module, example_inputs, **options)
+
+
+def explain(model, *args, **kwargs):
+    """Which operators of a model run on weft, why not the others, and what they cost; a Report.
+
+    Runs the model on the arguments, forward, and backward where it trains. `options=` as in torch.compile. Needs torch 2.4.
+    """
+    need_compile("explain")
+    from ._explain import explain as run
+
+    return run(model, *args, **kwargs)
+
+
+if COMPILES:
+    import torch._dynamo
+
+    torch._dynamo.register_backend(name="weft")(backend)

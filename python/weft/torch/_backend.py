@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.compile(model, backend="weft")."""
+
+from __future__ import annotations
+
+import threading
+
+import torch
+
+import weft
+
+from .._errors import error as _error
+from . import rules
+from .graph import HandedBack, has_symbols, lower
+from .partition import partition
+from .program import Program
+
+_MOST_SIZES = 16  # combinations of sizes that one dynamic graph is compiled for
+_watchers = threading.local()
+
+MODES = ("default", "max-autotune-no-cudagraphs")
+PREFERENCES = ("fastest", "weft")
+
+
+class Options:
+    """What torch.compile's options say. device: a weft device, None for where the tensors are."""
+
+    def __init__(self, device=None, prefer=None, mode=None, **unknown):
+        if unknown:
+            raise _error(
+                "value",
+                "torch.compile.option",
+                f"no option is called {', '.join(map(repr, sorted(unknown)))}",
+                ['legal: "device" (a weft device), "prefer" ("fastest" or "weft")'],
+                help='torch.compile(model, backend="weft", options={"device": "opencl"})',
+            )
+        if mode not in (None, *MODES):
+            raise _error(
+                "value",
+                "torch.compile.mode",
+                f"mode {mode!r} of torch.compile",
+                [f"legal: {', '.join(map(repr, MODES))}"],
+                help="leave mode out",
+            )
+        if prefer not in (None, *PREFERENCES):
+            raise _error(
+                "value",
+                "torch.compile.prefer",
+                f"prefer is {prefer!r}",
+                ['legal: "fastest" (each part is timed on weft and on torch) or "weft"'],
+                help="leave prefer out",
+            )
+        self.weft_device = None
+        if device is not None:
+            self.weft_device = weft.device(device if isinstance(device, str) else str(device))
+            if not self.weft_device.available:
+                raise _error(
+                    "device",
+                    "torch.compile.device",
+                    f"device {device} is not there: {self.weft_device.reason}",
+                    help="weft.devices() lists those that are",
+                )
+        self.prefer = prefer or ("fastest" if self.weft_device is None else "weft")
+
+
+def watch(collector):
+    """Programs made by this thread are appended to `collector` from now on; gives the one before."""
+    before = getattr(_watchers, "list", None)
+    _watchers.list = collector
+    return before
+
+
+class HandedOver:
+    """A graph that torch runs as it is."""
+
+    def __init__(self, module, reason):
+        self.module, self.reason = module, reason
+        self.steps, self.graph = [], None
+
+    def count(self):
+        return sum(node.op == "call_function" for node in self.module.graph.nodes)
+
+
+def _device_of(module):
+    """The device that the graph's tensors are on; a HandedBack where there are several kinds."""
+    found = set()
+    for node in module.graph.nodes:
+        value = node.meta.get("val")
+        for v in value if isinstance(value, (tuple, list)) else [value]:
+            if isinstance(v, torch.Tensor) and (v.device.type != "cpu" or v.dim()):
+                found.add(v.device)
+    if not found:
+        return torch.device("cpu")
+    if len(found) > 1:
+        raise HandedBack(f"tensors on {' and '.join(sorted(map(str, found)))}")
+    (device,) = found
+    if device.type not in ("cpu", "cuda"):
+        raise HandedBack(f"tensors on {device}")
+    return device
+
+
+def _program(module, options, inputs=None):
+    device = _device_of(module)
+    graph = lower(module, inputs)
+    program = Program(graph, partition(graph, device), device, options)
+    _notice(program)
+    return program
+
+
+def _notice(program):
+    collector = getattr(_watchers, "list", None)
+    if collector is not None:
+        collector.append(program)
+
+
+def _through_torch(module, reason):
+    handed = HandedOver(module, reason)
+    _notice(handed)
+
+    def run(args):
+        given = list(args)
+        args.clear()
+        return module(*given)
+
+    run._boxed_call = True
+    return run
+
+
+def _boxed(program):
+    """A function, which torch's wrappers keep the mark of, unlike an object's."""
+
+    def run(args):
+        return program(args)
+
+    run._boxed_call = True
+    return run
+
+
+class Dynamic:
+    """A graph with symbolic sizes: one program for each combination of sizes that comes."""
+
+    def __init__(self, module, options):
+        self.module, self.options = module, options
+        self.programs, self.lock = {}, threading.Lock()
+
+    def __call__(self, args):
+        key = tuple(tuple(a.shape) if isinstance(a, torch.Tensor) else a for a in args)
+        run = self.programs.get(key)
+        if run is None:
+            with self.lock:
+                run = self.programs.get(key) or self._make(key, args)
+        return run(args)
+
+    def _make(self, key, args):
+        if len(self.programs) >= _MOST_SIZES:
+            reason = f"more than {_MOST_SIZES} combinations of sizes"
+            return self.programs.setdefault("more", _through_torch(self.module, reason))
+        try:
+            run = _program(self.module, self.options, args)
+        except HandedBack as reason:
+            run = _through_torch(self.module, str(reason))
+        self.programs[key] = run
+        return run
+
+
+def _compile_graph(module, options):
+    rules.load()
+    try:
+        if has_symbols(module):
+            _device_of(module)
+            return _boxed(Dynamic(module, options))
+        return _boxed(_program(module, options))
+    except HandedBack as reason:
+        return _through_torch(module, str(reason))
+
+
+def _decompositions():
+    """torch's decompositions into core operators, for what weft has no rule for."""
+    from torch._decomp import core_aten_decompositions
+
+    rules.load()
+    known = {*rules.FUSED, *rules.ARRAYS, *rules.VIEWS}
+    table = {op: f for op, f in core_aten_decompositions().items() if str(op) not in known}
+    table[torch.ops.aten.native_dropout.default] = _dropout
+    return table
+
+
+def _dropout(x, p, train):
+    """torch draws the mask, from the generator and in the order that the eager operator would; weft applies it."""
+    if train is False or p == 0 or not x.dtype.is_floating_point:
+        return NotImplemented
+    mask = torch.ops.aten.bernoulli.p(torch.empty_like(x, dtype=torch.bool), 1.0 - p)
+    return x * mask * (0.0 if p == 1 else 1.0 / (1.0 - p)), mask
+
+
+def backend(module, example_inputs, **arguments):
+    """The back end "weft" of torch.compile: whole graphs of ATen operators, forward and backward.
+
+    options: "device" (any weft device; else the one that the tensors are on), "prefer" ("fastest": each part is timed on
+    weft and on torch in the first call, and the faster one stays; "weft": whatever weft can compute). Raises weft.Error
+    for other options, modes and absent devices.
+    """
+    from torch._dynamo.backends.common import aot_autograd
+
+    given = dict(arguments.pop("options", None) or {})
+    mode = arguments.pop("mode", None)
+    if "mode" in given:
+        mode = given.pop("mode")
+    options = Options(mode=mode, **given, **arguments)
+
+    def compile_graph(module, example_inputs):
+        return _compile_graph(module, options)
+
+    compiled = aot_autograd(
+        fw_compiler=compile_graph,
+        bw_compiler=compile_graph,
+        inference_compiler=compile_graph,
+        decompositions=_decompositions(),
+    )
+    return compiled(module, example_inputs)

@@ -1,0 +1,125 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weft.torch.explain: what weft takes of a model, why not the rest, and what each part costs."""
+
+from __future__ import annotations
+
+import collections
+
+import torch
+
+from ._backend import HandedOver, backend, watch
+
+
+class Row:
+    """Operators that run together in one step.
+
+    where: "weft", "torch", "view" (no work) or "once" (computed when the model was compiled). able: weft can compute them.
+    seconds: {"weft": ..., "torch": ...} as far as they were measured.
+    """
+
+    def __init__(self, graph, ops, where, able, reason, seconds):
+        self.graph, self.ops, self.where, self.able = graph, ops, where, able
+        self.reason, self.seconds = reason, seconds
+
+    def __repr__(self):
+        return f"{self.where}: {', '.join(self.ops)}{f' ({self.reason})' if self.reason else ''}"
+
+
+class Report:
+    """What explain found. Print it, or read rows, nodes, able, taken, share, reasons()."""
+
+    def __init__(self, programs):
+        self.rows = []
+        self.graphs = len(programs)
+        for i, program in enumerate(programs):
+            self._add(i, program)
+        count = lambda keep: sum(len(r.ops) for r in self.rows if keep(r))  # noqa: E731
+        #: operators, those that weft can compute, and those that run on weft (views and constants included)
+        self.nodes = count(lambda r: True)
+        self.able = count(lambda r: r.able)
+        self.taken = count(lambda r: r.where != "torch")
+
+    def _add(self, number, program):
+        if isinstance(program, HandedOver):
+            names = [str(n.target) for n in program.module.graph.nodes if n.op == "call_function"]
+            if names:
+                self.rows.append(Row(number, names, "torch", False, program.reason, {}))
+            return
+        for op in program.graph.folded:
+            self.rows.append(Row(number, [op.name], "once", True, "", {}))
+        for step in program.steps:
+            names = [op.name for op in step.unit.ops]
+            self.rows.append(Row(number, names, step.where, step.able, step.reason, step.seconds))
+
+    @property
+    def share(self):
+        """Which part of the operators weft can compute, from 0 to 1."""
+        return self.able / self.nodes if self.nodes else 1.0
+
+    def reasons(self):
+        """{(operator, reason): count} of what runs on torch."""
+        found = collections.Counter()
+        for row in self.rows:
+            if row.where == "torch":
+                found.update((name, row.reason) for name in row.ops)
+        return dict(found.most_common())
+
+    def seconds(self):
+        """Measured seconds of all compared steps: on weft, on torch, and as chosen."""
+        measured = [r.seconds for r in self.rows if len(r.seconds) == 2]
+        return {
+            "weft": sum(s["weft"] for s in measured),
+            "torch": sum(s["torch"] for s in measured),
+            "chosen": sum(min(s.values()) for s in measured),
+        }
+
+    def __str__(self):
+        lines = [
+            f"{self.nodes} operators in {self.graphs} graphs: weft can compute {self.able} ({100 * self.share:.1f} %), "
+            f"{self.taken} run on weft or cost nothing"
+        ]
+        cost = self.seconds()
+        if cost["torch"]:
+            lines.append(
+                f"compared steps: {1e3 * cost['weft']:.3f} ms on weft, {1e3 * cost['torch']:.3f} ms on torch, "
+                f"{1e3 * cost['chosen']:.3f} ms as chosen"
+            )
+        for (name, reason), count in self.reasons().items():
+            lines.append(f"{count:5d}  {name}: {reason}")
+        return "\n".join(lines)
+
+
+def _tensors(result):
+    if isinstance(result, torch.Tensor):
+        return [result]
+    if isinstance(result, dict):
+        result = result.values()
+    if isinstance(result, (list, tuple)) or hasattr(result, "__iter__"):
+        return [t for part in result for t in _tensors(part)]
+    return []
+
+
+def explain(model, *args, options=None, **kwargs):
+    """A Report of the model, run on the arguments; backward too where its results carry gradients.
+
+    The model's gradients are left as they were. Buffers change as in a call of the model.
+    """
+    programs = []
+    before = watch(programs)
+    try:
+        torch._dynamo.reset()
+        compiled = torch.compile(model, backend=backend, options=options or {})
+        out = compiled(*args, **kwargs)
+        asked = [t for t in _tensors(out) if t.requires_grad and t.is_floating_point()]
+        if asked:
+            wanted = [t for t in _leaves(model, args, kwargs) if t.requires_grad]
+            total = sum(t.float().sum() for t in asked)
+            torch.autograd.grad(total, wanted, allow_unused=True)
+    finally:
+        watch(before)
+    return Report(programs)
+
+
+def _leaves(model, args, kwargs):
+    own = list(model.parameters()) if isinstance(model, torch.nn.Module) else []
+    return own + [t for t in _tensors([args, list(kwargs.values())]) if t.is_leaf]

@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Fused plans of groups of operators. Equal groups (the layers of a Transformer, say) share one plan."""
+
+from __future__ import annotations
+
+import torch
+
+from .. import _core
+from .graph import Value, map_values
+from .rules import ARRAYS, FUSED, VIEWS, Context, Unsupported
+from .rules.common import DTYPES
+
+_plans = {}  # signature of a group -> FusedPlan
+
+
+def context(op):
+    """What the rule of an operator is told about it."""
+    c = Context(op.example())
+    if op.name.startswith("aten.") and op.name.split(".")[1] in (
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+    ):
+        x, y = (map_values(a, lambda v: v.fake) for a in op.args[:2])
+        c.operand_dtype = DTYPES.get(torch.result_type(x, y), "")
+    return c
+
+
+def rule_of(op, table):
+    return table[op.name]
+
+
+def _number(value):
+    """The Python number of a constant without axes, else None."""
+    constant = value.constant
+    if constant is None or constant.dim() or constant.device.type != "cpu":
+        return None
+    return constant.item()
+
+
+class Recipe:
+    """A group ready to run: its plan, and the values that the plan reads and gives."""
+
+    def __init__(self, unit):
+        self.inputs = [v for v in unit.inputs if _number(v) is None]
+        self.outputs = unit.outputs
+        key = self._signature(unit)
+        plan = _plans.get(key)
+        if plan is None:
+            plan = _plans[key] = self._build(unit)
+        self.plan = plan
+        self.key = key
+
+    def _signature(self, unit):
+        names = {}
+
+        def name(v):
+            number = _number(v)
+            if number is not None:
+                return f"#{number!r}:{v.fake.dtype}"
+            if v.id not in names:
+                names[v.id] = f"%{len(names)}:{v.fake.dtype}:{tuple(v.fake.shape)}"
+            return names[v.id]
+
+        lines = [str([name(v) for v in self.inputs])]
+        for op in unit.ops:
+            args, kwargs = (map_values(a, name) for a in (op.args, op.kwargs))
+            made = [None if v is None else name(v) for v in op.outputs]
+            lines.append(f"{made} = {op.name} {args} {kwargs}")
+        lines.append(str([name(v) for v in self.outputs]))
+        return "\n".join(lines)
+
+    def _build(self, unit):
+        env = {}
+        for i, v in enumerate(self.inputs):
+            env[v.id] = _core._lazy_input(i, DTYPES[v.fake.dtype], tuple(v.fake.shape))
+        like = next(iter(env.values()), None)
+        if like is None:
+            raise Unsupported("a group without inputs")
+        for v in unit.inputs:
+            if v.id not in env:
+                dtype = DTYPES[v.fake.dtype]
+                env[v.id] = _core._lazy_cast(
+                    _core._lazy_constant(_number(v), _core._lazy_cast(like, dtype)), dtype
+                )
+        for op in unit.ops:
+            args, kwargs = (map_values(a, lambda v: env[v.id]) for a in (op.args, op.kwargs))
+            found = FUSED[op.name](context(op), *args, **kwargs)
+            found = found if op.several else [found]
+            for v, lazy in zip(op.outputs, found):
+                if v is None or lazy is None:
+                    if (
+                        v is not None
+                        and (v.users or v in self.outputs)
+                        and tuple(v.fake.shape) != (0,)
+                    ):
+                        raise Unsupported(f"{op.name} does not give all of its results here")
+                    continue
+                check(op, v, lazy.shape, lazy.dtype)
+                env[v.id] = lazy
+        missing = [v for v in self.outputs if v.id not in env]
+        if missing:
+            raise Unsupported("a result of the operator that weft does not compute is used")
+        return _core.FusedPlan([env[v.id] for v in self.outputs], False)
+
+
+def check(op, value, shape, dtype):
+    """A rule's result must have torch's type and shape."""
+    fake = value.fake
+    if tuple(shape) != tuple(fake.shape) or str(dtype) != DTYPES[fake.dtype]:
+        raise Unsupported(
+            f"fault in the rule of {op.name}: {dtype} {tuple(shape)}, and torch has "
+            f"{DTYPES[fake.dtype]} {tuple(fake.shape)}"
+        )
+
+
+def array_function(op):
+    """(rule, context) of an operator that runs alone."""
+    return ARRAYS.get(op.name) or VIEWS[op.name], context(op)
+
+
+def halves(unit, make):
+    """The unit's operators in two parts; make(ops) makes a unit."""
+    middle = len(unit.ops) // 2
+    ops = sorted(unit.ops, key=lambda op: op.id)
+    return make(ops[:middle]), make(ops[middle:])
+
+
+def is_value(x):
+    return isinstance(x, Value)

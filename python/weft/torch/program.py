@@ -1,0 +1,358 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A partitioned graph that runs: tried step by step on the first call, straight-line Python from then on.
+
+The first call runs every unit on weft and, where the two are to be compared, on torch too, and keeps the faster. What weft
+refuses runs on torch; `explain` shows the reason. The code of later calls has one line for each step and for each change
+between a torch tensor (t3) and a weft array (w3) of the same memory.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+
+import torch
+
+import weft
+
+from .. import _core
+from .graph import Value, map_values
+from .partition import Unit, kept_ids, order
+from .plans import Recipe, array_function, check, halves
+from .rules import Unsupported
+from .rules.views import TENSOR_METHODS
+
+_choices = {}  # (what a unit computes, strides of its inputs, device) -> (weft seconds, torch seconds)
+
+_MARGIN = 1.1
+
+
+class Step:
+    """A unit with what was found out about it. where: "weft", "torch" or "view"."""
+
+    def __init__(self, unit):
+        self.unit, self.kind = unit, unit.kind
+        self.where = "torch" if unit.kind == "torch" else "view" if unit.kind == "view" else "weft"
+        self.reason, self.able = unit.reason, unit.kind != "torch"
+        self.recipe = self.call = None
+        self.seconds = {}
+
+    def array_call(self):
+        """The rule of a single operator with its arguments filled in: a function of a list of arrays."""
+        if self.call is None:
+            (op,) = self.unit.ops
+            rule, c = array_function(op)
+
+            def call(arrays):
+                of = {v.id: a for v, a in zip(self.unit.inputs, arrays)}
+                args, kwargs = (map_values(a, lambda v: of[v.id]) for a in (op.args, op.kwargs))
+                found = rule(c, *args, **kwargs)
+                return list(found) if op.several else [found]
+
+            self.call = call
+        return self.call
+
+
+def torch_call(op, args, kwargs):
+    target = op.target
+    return getattr(target, "_op", target)(*args, **kwargs)
+
+
+class Bridge:
+    """Tensors to arrays and back: over the same memory, or by copies to and from a named device."""
+
+    def __init__(self, home, device):
+        self.home, self.device = home, device
+        self.same = device is None
+
+    def to_weft(self, t):
+        if t.requires_grad:
+            t = t.detach()
+        x = _core._from_dlpack(torch._C._to_dlpack(t), None, None)
+        return x if self.same else x.to(self.device)
+
+    def to_torch(self, x):
+        if self.same:
+            return torch._C._from_dlpack(
+                x.__dlpack__(stream=-1) if self.home.type == "cuda" else x.__dlpack__()
+            )
+        t = torch._C._from_dlpack(x.to("cpu").__dlpack__())
+        return t if self.home.type == "cpu" else t.to(self.home)
+
+    def wait(self):
+        if self.home.type == "cuda":
+            torch.cuda.synchronize(self.home)
+
+
+def _overlap(a, b):
+    return a[0] < b[1] and b[0] < a[1]
+
+
+def _span(t):
+    if not isinstance(t, torch.Tensor) or not t.numel():
+        return (0, 0)
+    first = t.data_ptr()
+    reach = sum((n - 1) * s for n, s in zip(t.shape, t.stride())) + 1
+    return (first, first + reach * t.element_size())
+
+
+class Program:
+    """What one graph of known sizes does. Call it with a list of the graph's inputs."""
+
+    def __init__(self, graph, units, home, options):
+        self.graph, self.home, self.options = graph, home, options
+        self.bridge = Bridge(home, options.weft_device)
+        self.steps = [Step(u) for u in units]
+        self.kept = kept_ids(graph)
+        self.lock = threading.Lock()
+        self.run = None
+        self.code = ""
+        self.fixes = {}  # number of an output -> "copy"
+
+    def __call__(self, args):
+        run = self.run
+        if run is None:
+            with self.lock:
+                if self.run is None:
+                    return self._first(args)
+                run = self.run
+        return run(args)
+
+    # ---- the first call
+
+    def _split(self, step):
+        """A group that makes no plan is halved until it does, or stays with torch."""
+        unit = step.unit
+        try:
+            step.recipe = Recipe(unit)
+            return [step]
+        except Unsupported as refusal:
+            reason = str(refusal)
+        except weft.Error as refusal:
+            reason = f"{refusal.code}: {refusal.message}"
+        except Exception as fault:  # a fault of ours must not end the user's program
+            reason = f"fault in a rule: {type(fault).__name__}: {fault}"
+        if len(unit.ops) == 1:
+            return [Step(Unit("torch", unit.ops, reason))]
+        out = []
+        for part in halves(unit, lambda ops: Unit("fused", ops)):
+            part.connect(self.kept)
+            out += self._split(Step(part))
+        return out
+
+    def _prepare(self):
+        steps = []
+        for step in self.steps:
+            steps += self._split(step) if step.kind == "fused" else [step]
+        by_unit = {id(s.unit): s for s in steps}
+        self.steps = [by_unit[id(u)] for u in order([s.unit for s in steps], self.kept)]
+
+    def _first(self, args):
+        self._prepare()
+        trial = Trial(self, args)
+        for step in self.steps:
+            trial.step(step)
+        outputs = trial.outputs()
+        from .codegen import write
+
+        self.code, self.run = write(self)
+        args.clear()
+        return outputs
+
+
+class Trial:
+    """The first run: every value is kept as a tensor, an array or both, for as long as a step reads it."""
+
+    def __init__(self, program, args):
+        self.p, self.bridge = program, program.bridge
+        self.t, self.w = {}, {}
+        self.given = list(args)
+        for v, a in zip(program.graph.inputs, args):
+            if isinstance(v, Value):
+                self.t[v.id] = a.detach() if a.requires_grad else a
+        self.last = {}
+        for i, step in enumerate(program.steps):
+            for v in step.unit.inputs:
+                self.last[v.id] = i
+        self.at = 0
+
+    def tensor(self, v):
+        if v.constant is not None:
+            return v.constant
+        if v.id not in self.t:
+            self.t[v.id] = self.bridge.to_torch(self.w[v.id])
+        return self.t[v.id]
+
+    def array(self, v):
+        if v.id not in self.w:
+            self.w[v.id] = self.bridge.to_weft(self.tensor(v))
+        return self.w[v.id]
+
+    def on_torch(self, step):
+        """The unit's results by torch."""
+        local = {}
+        tensor = lambda v: local[v.id] if v.id in local else self.tensor(v)  # noqa: E731
+        with torch.no_grad():
+            for op in step.unit.ops:
+                args, kwargs = (map_values(a, tensor) for a in (op.args, op.kwargs))
+                method = TENSOR_METHODS.get(op.name)
+                found = (
+                    getattr(args[0], method)(*args[1:]) if method else torch_call(op, args, kwargs)
+                )
+                for v, t in zip(op.outputs, found if op.several else [found]):
+                    if v is not None:
+                        local[v.id] = t
+        return [local[v.id] for v in step.unit.outputs]
+
+    def on_weft(self, step):
+        """The unit's results by weft."""
+        if step.recipe is not None:
+            return step.recipe.plan.run([self.array(v) for v in step.recipe.inputs])
+        (op,) = step.unit.ops
+        found = step.array_call()([self.array(v) for v in step.unit.inputs])
+        wanted = {v.id for v in step.unit.outputs}
+        for v, x in zip(op.outputs, found):
+            if v is not None and v.id in wanted:
+                if x is None:
+                    raise Unsupported("a result of the operator that weft does not compute is used")
+                check(op, v, x.shape, x.dtype)
+        return [x for v, x in zip(op.outputs, found) if v is not None and v.id in wanted]
+
+    def step(self, step):
+        if step.where == "weft":
+            self._try_weft(step)
+        elif step.where == "torch":
+            self._keep(self.t, step, self.on_torch(step))
+        else:
+            self._view(step)
+        for v in step.unit.inputs:
+            if self.last[v.id] == self.at and v.id not in self.p.kept:
+                self.t.pop(v.id, None)
+                self.w.pop(v.id, None)
+        self.at += 1
+
+    def _keep(self, table, step, results):
+        for v, x in zip(step.unit.outputs, results):
+            table[v.id] = x
+
+    def _view(self, step):
+        (op,) = step.unit.ops
+        source = step.unit.inputs[0]
+        if source.id in self.w and source.id not in self.t:
+            try:
+                return self._keep(self.w, step, self.on_weft(step))
+            except (Unsupported, weft.Error):
+                pass  # a view of the tensor does as well
+        self._keep(self.t, step, self.on_torch(step))
+
+    def _try_weft(self, step):
+        try:
+            results = self.on_weft(step)
+        except Unsupported as refusal:
+            reason = str(refusal)
+        except weft.Error as refusal:
+            reason = f"{refusal.code}: {refusal.message}"
+        except Exception as fault:  # a fault of ours must not end the user's program
+            reason = f"fault in a rule: {type(fault).__name__}: {fault}"
+        else:
+            if self.p.options.prefer == "fastest":
+                mine, theirs = self._compare(step)
+                step.seconds = {"weft": mine, "torch": theirs}
+                # Torch's library calls are hard to time in a few runs: weft's must be clearly faster.
+                if theirs < mine * (1.0 if step.kind == "fused" else _MARGIN):
+                    step.where, step.reason = "torch", "torch's kernels are faster here"
+            # Results of this call come from weft in any case, so that refusals show at once.
+            return self._keep(self.w, step, results)
+        step.where, step.reason, step.able = "torch", reason, False
+        return self._keep(self.t, step, self.on_torch(step))
+
+    def _key(self, step):
+        unit = step.unit
+        what = (
+            step.recipe.key
+            if step.recipe
+            else f"{unit.ops[0].name} {map_values([unit.ops[0].args, unit.ops[0].kwargs], lambda v: (v.fake.dtype, tuple(v.fake.shape)))}"
+        )
+        strides = tuple(self.tensor(v).stride() for v in unit.inputs)
+        return what, strides, str(self.p.home), torch.get_num_threads(), weft.get_threads()
+
+    def _compare(self, step):
+        """Seconds on weft and on torch, the least of a few interleaved runs."""
+        key = self._key(step)
+        if key not in _choices:
+            self.on_torch(step)
+            best = {}
+            spent, runs = 0.0, 0
+            while runs < 4 or (runs < 12 and spent < 0.004):
+                for name, run in (("torch", self.on_torch), ("weft", self.on_weft)):
+                    self.bridge.wait()
+                    start = time.perf_counter()
+                    run(step)
+                    self.bridge.wait()
+                    taken = time.perf_counter() - start
+                    best[name] = min(best.get(name, taken), taken)
+                    spent += taken
+                runs += 1
+                if spent > 0.5:
+                    break
+            _choices[key] = best["weft"], best["torch"]
+        return _choices[key]
+
+    # ---- results
+
+    def outputs(self):
+        """The graph's results, with the strides and the sharing of memory that torch would have."""
+        found = [self.tensor(v) if isinstance(v, Value) else v for v in self.p.graph.outputs]
+        fakes = [v.fake if isinstance(v, Value) else None for v in self.p.graph.outputs]
+        self._protect(found, fakes)
+        return [
+            fixed(t, f) if i in self.p.fixes else t for i, (t, f) in enumerate(zip(found, fakes))
+        ]
+
+    def _protect(self, found, fakes):
+        """Marks results whose strides differ from torch's, and those that share memory where torch's do not."""
+        taken = []
+        for v, t in zip(self.p.graph.inputs, self.given):
+            if isinstance(v, Value):
+                taken.append((_span(t), v.fake))
+        for v in values_with_constants(self.p.graph):
+            taken.append((_span(v.constant), None))
+        for i, (t, fake) in enumerate(zip(found, fakes)):
+            if fake is None:
+                continue
+            span = _span(t)
+            wrong = not same_layout(t, fake)
+            for other, theirs in taken:
+                shared = theirs is not None and _shares(fake, theirs)
+                wrong = wrong or (_overlap(span, other) and not shared)
+            if wrong:
+                self.p.fixes[i] = "copy"
+            else:
+                taken.append((span, fake))
+
+
+def values_with_constants(graph):
+    seen = {}
+    for op in graph.ops:
+        for v in op.inputs:
+            if v.constant is not None:
+                seen[v.id] = v
+    for v in graph.outputs:
+        if isinstance(v, Value) and v.constant is not None:
+            seen[v.id] = v
+    return list(seen.values())
+
+
+def _shares(a, b):
+    return a.untyped_storage()._cdata == b.untyped_storage()._cdata
+
+
+def same_layout(t, fake):
+    return all(n <= 1 or s == f for n, s, f in zip(fake.shape, t.stride(), fake.stride()))
+
+
+def fixed(t, fake):
+    """A copy of t with the strides of `fake`."""
+    return torch.empty_strided(
+        tuple(fake.shape), tuple(fake.stride()), dtype=t.dtype, device=t.device
+    ).copy_(t)

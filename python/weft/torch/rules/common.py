@@ -1,0 +1,147 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tables of rules, and the small language that rules over Lazy values are written in."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from ... import _core
+
+FUSED, ARRAYS, VIEWS = {}, {}, {}
+
+DTYPES = {
+    torch.bool: "bool",
+    torch.uint8: "uint8",
+    torch.int8: "int8",
+    torch.int16: "int16",
+    torch.int32: "int32",
+    torch.int64: "int64",
+    torch.float16: "float16",
+    torch.bfloat16: "bfloat16",
+    torch.float32: "float32",
+    torch.float64: "float64",
+}
+HALVES = ("float16", "bfloat16")
+
+
+class Unsupported(Exception):
+    """A rule has no form for these arguments; the text is the reason that explain shows."""
+
+
+class Context:
+    """What a rule may know about its operator: the results' types and shapes, as torch computed them."""
+
+    def __init__(self, value):
+        values = value if isinstance(value, (tuple, list)) else (value,)
+        self.values = values
+        self.dtypes = [None if v is None else DTYPES[v.dtype] for v in values]
+        self.shapes = [None if v is None else tuple(v.shape) for v in values]
+        self.dtype, self.shape = self.dtypes[0], self.shapes[0]
+
+
+def fused(*names):
+    def add(rule):
+        FUSED.update((f"aten.{n}", rule) for n in names)
+        return rule
+
+    return add
+
+
+def array(*names):
+    def add(rule):
+        ARRAYS.update((f"aten.{n}", rule) for n in names)
+        return rule
+
+    return add
+
+
+def view(*names):
+    def add(rule):
+        VIEWS.update((f"aten.{n}", rule) for n in names)
+        return rule
+
+    return add
+
+
+def is_float(x):
+    return "float" in str(x.dtype)
+
+
+def is_lazy(x):
+    return isinstance(x, _core.Lazy)
+
+
+def cast(x, dtype):
+    return x if str(x.dtype) == dtype else _core._lazy_cast(x, dtype)
+
+
+def row(name, *args):
+    """An element-wise operation of weft's table; numbers take the type of the Lazy operand."""
+    return _core._lazy_row(name, list(args))
+
+
+def add(x, y):
+    return row("add", x, y)
+
+
+def sub(x, y):
+    return row("subtract", x, y)
+
+
+def mul(x, y):
+    return row("multiply", x, y)
+
+
+def div(x, y):
+    return row("divide", x, y)
+
+
+def number(value, like):
+    """The number as a value of `like`'s type."""
+    return cast(_core._lazy_constant(value, like), str(like.dtype))
+
+
+def where(condition, a, b):
+    """Values of one type chosen by a condition; one of them may be a number."""
+    like = a if is_lazy(a) else b
+    a, b = (v if is_lazy(v) else number(v, like) for v in (a, b))
+    return _core._lazy_where(condition, a, b)
+
+
+def spread(x, shape):
+    return x if tuple(x.shape) == tuple(shape) else _core._lazy_spread(x, tuple(shape))
+
+
+def reshape(x, shape):
+    return x if tuple(x.shape) == tuple(shape) else _core._lazy_reshape(x, tuple(shape))
+
+
+def axes_of(dim, ndim):
+    """torch's dim argument as a list of axes: none or empty means all of them."""
+    if dim is None or (isinstance(dim, (tuple, list)) and not dim):
+        return list(range(ndim))
+    dims = dim if isinstance(dim, (tuple, list)) else [dim]
+    return [d % ndim for d in dims] if ndim else []
+
+
+def reduce(name, x, axes, keepdim=False, dtype=None):
+    if not tuple(x.shape) and not axes:
+        return _core._lazy_reduce(name, x, None, keepdim, dtype)
+    return _core._lazy_reduce(name, x, list(axes), keepdim, dtype)
+
+
+def mean(x, axes, keepdim=False):
+    count = math.prod(x.shape[a] for a in axes)
+    return mul(reduce("sum", x, axes, keepdim), 1.0 / count if count else math.nan)
+
+
+def work_type(x):
+    """16-bit floats are computed in float32, as torch does."""
+    return cast(x, "float32") if str(x.dtype) in HALVES else x
+
+
+def per_channel(x, ndim):
+    """A vector along axis 1 of an array of `ndim` axes."""
+    return reshape(x, (1, x.shape[0], *(1,) * (ndim - 2)))

@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Convolutions of rows, images and volumes, and their gradients."""
+
+from __future__ import annotations
+
+import weft
+
+from ... import _core
+from .common import Unsupported, array
+
+
+def _pair(values, lead):
+    """Options of one or two axes as pairs; a row is an image of height 1."""
+    values = list(values)
+    return (lead, values[0]) if len(values) == 1 else tuple(values)
+
+
+def _convolve(x, w, options):
+    """The convolution of tensors of weft: (n, c, ...) with (o, c / groups, ...)."""
+    stride, padding, dilation, transposed, extra, groups = options
+    if transposed:
+        return _core.conv_transpose2d(x, w, stride, padding, extra, groups, dilation)
+    return _core.conv2d(x, w, stride, padding, dilation, groups)
+
+
+def _prepared(x, w, stride, padding, dilation, transposed, output_padding, groups):
+    axes = len(stride)
+    if x.ndim != axes + 2 or axes > 2:
+        raise Unsupported("convolution without a batch or of volumes")
+    if not x.size or not w.size:
+        raise Unsupported("convolution without elements")
+    options = (
+        _pair(stride, 1),
+        _pair(padding, 0),
+        _pair(dilation, 1),
+        transposed,
+        _pair(output_padding, 0),
+        groups,
+    )
+    widen = (lambda a: a.reshape((*a.shape[:2], 1, a.shape[2]))) if axes == 1 else (lambda a: a)
+    return widen, options
+
+
+def _constant(a):
+    return _core.Tensor(a, requires_grad=False)
+
+
+@array("convolution.default")
+def _convolution(c, x, w, bias, *options):
+    widen, options = _prepared(x, w, *options)
+    y = _convolve(_constant(widen(x)), _constant(widen(w)), options).data.reshape(c.shape)
+    return y if bias is None else y + bias.reshape((1, -1, *(1,) * (y.ndim - 2)))
+
+
+@array("convolution_backward.default")
+def _convolution_backward(c, g, x, w, bias_sizes, *options):
+    *options, wanted = options
+    widen, options = _prepared(x, w, *options)
+    dx = dw = db = None
+    if wanted[0] or wanted[1]:
+        tensors = [
+            _core.Tensor(widen(a), requires_grad=bool(asked)) for a, asked in zip((x, w), wanted)
+        ]
+        with weft.enable_grad():
+            y = _convolve(*tensors, options)
+            total = (y * _constant(widen(g))).sum()
+        asked = [t for t, flag in zip(tensors, wanted) if flag]
+        found = iter(_core.gradients([total], asked, False))
+        dx = next(found).data.reshape(x.shape) if wanted[0] else None
+        dw = next(found).data.reshape(w.shape) if wanted[1] else None
+    if wanted[2]:
+        db = g.sum((0, *range(2, g.ndim)))
+    return dx, dw, db

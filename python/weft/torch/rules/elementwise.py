@@ -1,0 +1,343 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Element-wise operators: arithmetic, comparisons, logic, rounding, casts."""
+
+from __future__ import annotations
+
+import math
+
+from .common import (
+    HALVES,
+    Unsupported,
+    add,
+    cast,
+    div,
+    fused,
+    is_float,
+    is_lazy,
+    mul,
+    number,
+    row,
+    spread,
+    sub,
+    where,
+)
+
+_SAME = "acos acosh asin asinh atan atanh cos cosh erf exp exp2 expm1 log log10 log1p log2 reciprocal rsqrt sigmoid sin sinh sqrt tan tanh"
+_KEPT = dict(abs="abs", neg="negative", ceil="ceil", floor="floor", trunc="trunc", round="round",
+             bitwise_not="bitwise_invert", square="square", relu="relu")  # fmt: skip
+
+
+def _unary(weft_name):
+    def rule(c, x):
+        if str(x.dtype) == "bool" and c.dtype == "bool":
+            if weft_name == "bitwise_invert":
+                return row("logical_not", x)
+            raise Unsupported(f"{weft_name} of booleans")
+        return row(weft_name, cast(x, c.dtype))
+
+    return rule
+
+
+for _name in _SAME.split():
+    fused(f"{_name}.default")(_unary(_name))
+for _name, _weft in _KEPT.items():
+    fused(f"{_name}.default")(_unary(_weft))
+
+
+@fused("sign.default", "sgn.default")
+def _sign(c, x):
+    if c.dtype == "bool":
+        return x
+    y = row("sign", x)
+    return where(row("isnan", x), 0.0, y) if is_float(x) else y
+
+
+for _name in ("isnan", "isinf", "isfinite", "signbit"):
+
+    def _predicate(c, x, name=_name):
+        if not is_float(x):
+            raise Unsupported(f"{name} of integers")
+        return row(name, x)
+
+    fused(f"{_name}.default")(_predicate)
+
+
+@fused("logical_not.default")
+def _logical_not(c, x):
+    return row("logical_not", cast(x, "bool"))
+
+
+@fused("clone.default", "lift_fresh_copy.default", "_to_copy.default", "copy.default")
+def _copy(c, x, source=None, **options):
+    y = cast(x if source is None or not is_lazy(source) else source, c.dtype)
+    y = spread(y, c.shape)
+    if is_lazy(y) and y is x:
+        return (
+            row("logical_or", y, y)
+            if c.dtype == "bool"
+            else row("positive", y)
+            if c.dtype[0] != "u"
+            else mul(y, 1)
+        )
+    return y
+
+
+def _pair(c, x, y, dtype=None):
+    """Two operands in the result's type; a number stays a number."""
+    dtype = dtype or c.dtype
+    return tuple(cast(v, dtype) if is_lazy(v) else v for v in (x, y))
+
+
+def _scaled(v, alpha):
+    if alpha == 1:
+        return v
+    return mul(v, alpha) if is_lazy(v) else v * alpha
+
+
+def _sum(weft_name):
+    def rule(c, x, y, alpha=1):
+        x, y = _pair(c, x, y)
+        if c.dtype == "bool":
+            if weft_name == "add":
+                return row("logical_or", x, y)
+            raise Unsupported("differences of booleans")
+        return row(weft_name, x, _scaled(y, alpha))
+
+    return rule
+
+
+fused("add.Tensor", "add.Scalar")(_sum("add"))
+fused("sub.Tensor", "sub.Scalar")(_sum("subtract"))
+
+
+@fused("rsub.Scalar", "rsub.Tensor")
+def _rsub(c, x, y, alpha=1):
+    x, y = _pair(c, x, y)
+    return sub(y, _scaled(x, alpha))
+
+
+@fused("mul.Tensor", "mul.Scalar")
+def _mul(c, x, y):
+    x, y = _pair(c, x, y)
+    return row("logical_and", x, y) if c.dtype == "bool" else mul(x, y)
+
+
+@fused("div.Tensor", "div.Scalar")
+def _div(c, x, y):
+    x, y = _pair(c, x, y)
+    return div(x, y)
+
+
+@fused("div.Tensor_mode", "div.Scalar_mode")
+def _div_mode(c, x, y, rounding_mode=None):
+    x, y = _pair(c, x, y)
+    if rounding_mode is None:
+        return div(x, y)
+    if rounding_mode == "floor":
+        return _floor_quotient(x, y)
+    if is_float(x if is_lazy(x) else y):
+        return row("trunc", div(x, y))
+    raise Unsupported("integer division that rounds to zero")
+
+
+def _floor_quotient(x, y):
+    like = x if is_lazy(x) else y
+    if not is_float(like):
+        if is_lazy(y) or y == 0:
+            raise Unsupported("integer division by a tensor: zero raises in torch")
+        return row("floor_divide", x, y)
+    x, y = (v if is_lazy(v) else number(v, like) for v in (x, y))
+    return where(row("equal", y, 0.0), div(x, y), row("floor_divide", x, y))
+
+
+@fused("floor_divide.default")
+def _floor_divide(c, x, y):
+    return _floor_quotient(*_pair(c, x, y))
+
+
+@fused("remainder.Tensor", "remainder.Scalar")
+def _remainder(c, x, y):
+    x, y = _pair(c, x, y)
+    if not is_float(x if is_lazy(x) else y) and (is_lazy(y) or y == 0):
+        raise Unsupported("integer remainder by a tensor: zero raises in torch")
+    return row("remainder", x, y)
+
+
+_NUMBERS = dict(maximum="maximum", minimum="minimum", atan2="atan2", hypot="hypot", nextafter="nextafter",
+                copysign="copysign", logaddexp="logaddexp", bitwise_and="bitwise_and",
+                bitwise_or="bitwise_or", bitwise_xor="bitwise_xor")  # fmt: skip
+_ON_BOOLEANS = dict(maximum="logical_or", minimum="logical_and", bitwise_and="logical_and",
+                    bitwise_or="logical_or", bitwise_xor="logical_xor")  # fmt: skip
+for _name, _weft in _NUMBERS.items():
+
+    def _binary(c, x, y, name=_name, weft_name=_weft):
+        x, y = _pair(c, x, y)
+        if c.dtype == "bool":
+            weft_name = _ON_BOOLEANS[name]
+        return row(weft_name, x, y)
+
+    fused(f"{_name}.default", f"{_name}.Tensor", f"{_name}.Scalar")(_binary)
+
+
+for _name in ("and", "or", "xor"):
+
+    def _logical(c, x, y, name=_name):
+        return row(f"logical_{name}", cast(x, "bool"), cast(y, "bool"))
+
+    fused(f"logical_{_name}.default")(_logical)
+
+
+def _common(c, x, y):
+    """The operands of a comparison in torch's common type."""
+    if is_lazy(x) and is_lazy(y):
+        return _pair(c, x, y, c.operand_dtype)
+    like, value = (x, y) if is_lazy(x) else (y, x)
+    dtype = c.operand_dtype
+    if isinstance(value, float) and not value.is_integer() and "float" not in dtype:
+        raise Unsupported("integers compared with a fraction")
+    return _pair(c, x, y, dtype)
+
+
+for _name, _weft in dict(eq="equal", ne="not_equal", lt="less", le="less_equal", gt="greater", ge="greater_equal").items():  # fmt: skip
+
+    def _compare(c, x, y, weft_name=_weft):
+        x, y = _common(c, x, y)
+        if str(x.dtype) == "bool":
+            x, y = cast(x, "uint8"), cast(y, "uint8") if is_lazy(y) else int(y)
+        return row(weft_name, x, y)
+
+    fused(f"{_name}.Tensor", f"{_name}.Scalar")(_compare)
+
+
+@fused("pow.Tensor_Tensor", "pow.Tensor_Scalar", "pow.Scalar")
+def _pow(c, x, y):
+    x, y = _pair(c, x, y)
+    if "float" not in c.dtype:
+        raise Unsupported("powers of integers")
+    if not is_lazy(y) and y == 0:
+        return number(1.0, x) if not tuple(x.shape) else spread(number(1.0, x), x.shape)
+    if not is_lazy(y) and y == 1:
+        return row("positive", x)
+    return row("pow", x, y)
+
+
+@fused("fmod.Tensor", "fmod.Scalar")
+def _fmod(c, x, y):
+    x, y = _pair(c, x, y)
+    if "float" not in c.dtype:
+        raise Unsupported("fmod of integers")
+    r = row("remainder", x, y)
+    opposite = row(
+        "logical_and", row("not_equal", r, 0.0), row("less", mul(r, row("sign", x)), 0.0)
+    )
+    return where(opposite, sub(r, y), r)
+
+
+@fused("where.self")
+def _where(c, condition, a, b):
+    return where(cast(condition, "bool"), cast(a, c.dtype), cast(b, c.dtype))
+
+
+@fused("where.ScalarOther", "where.ScalarSelf", "where.Scalar")
+def _where_number(c, condition, a, b):
+    if not is_lazy(a) and not is_lazy(b):
+        like = cast(condition, c.dtype)
+        a = number(a, like)
+    return where(cast(condition, "bool"), *_pair(c, a, b))
+
+
+@fused("masked_fill.Scalar", "masked_fill.Tensor")
+def _masked_fill(c, x, mask, value):
+    value = cast(value, c.dtype) if is_lazy(value) else number(value, x)
+    return spread(where(mask, value, x), c.shape)
+
+
+@fused(
+    "clamp.default",
+    "clamp.Tensor",
+    "clamp_min.default",
+    "clamp_max.default",
+    "clamp_min.Tensor",
+    "clamp_max.Tensor",
+    "hardtanh.default",
+)
+def _clamp(c, x, low=None, high=None, min=None, max=None):
+    low, high = low if min is None else min, high if max is None else max
+    x = cast(x, c.dtype)
+    return _clamped(c, x, low, high)
+
+
+def _clamped(c, x, low, high):
+    for bound, name in ((low, "maximum"), (high, "minimum")):
+        if bound is None:
+            continue
+        bound = cast(bound, c.dtype) if is_lazy(bound) else number(bound, x)
+        x = row(name, x, bound)
+    return x
+
+
+fused("clamp_max.default", "clamp_max.Tensor")(
+    lambda c, x, high: _clamped(c, cast(x, c.dtype), None, high)
+)
+fused("hardtanh.default")(lambda c, x, low=-1.0, high=1.0: _clamped(c, x, low, high))
+
+
+@fused("addcmul.default")
+def _addcmul(c, x, a, b, value=1):
+    return add(*_pair(c, x, _scaled(mul(*_pair(c, a, b)), value)))
+
+
+@fused("addcdiv.default")
+def _addcdiv(c, x, a, b, value=1):
+    return add(*_pair(c, x, _scaled(div(*_pair(c, a, b)), value)))
+
+
+@fused("lerp.Scalar", "lerp.Tensor")
+def _lerp(c, a, b, weight):
+    far = (1 - weight) if not is_lazy(weight) else sub(1.0, weight)
+    difference = sub(b, a)
+    near = add(a, mul(difference, weight))
+    if not is_lazy(weight):
+        return near if abs(weight) < 0.5 else sub(b, mul(difference, far))
+    small = row("less", row("abs", weight), 0.5)
+    return where(small, near, sub(b, mul(difference, far)))
+
+
+@fused("fill.Scalar")
+def _fill(c, x, value):
+    return spread(number(value, x), c.shape)
+
+
+def _filled(value):
+    def rule(c, x, given=None, **options):
+        v = number(given if value is None else value, cast(x, c.dtype))
+        return spread(v, c.shape)
+
+    return rule
+
+
+fused("zeros_like.default")(_filled(0))
+fused("ones_like.default")(_filled(1))
+fused("full_like.default")(_filled(None))
+# Its elements are never read: what follows asks for the shape, or writes.
+fused("empty_like.default")(_filled(0))
+
+
+@fused("frac.default")
+def _frac(c, x):
+    return sub(x, row("trunc", x))
+
+
+@fused("deg2rad.default")
+def _deg2rad(c, x):
+    return mul(cast(x, c.dtype), math.pi / 180)
+
+
+@fused("rad2deg.default")
+def _rad2deg(c, x):
+    return mul(cast(x, c.dtype), 180 / math.pi)
+
+
+@fused("native_dropout_backward.default")
+def _dropout_backward(c, grad, mask, scale):
+    return mul(mul(grad, cast(mask, c.dtype)), scale)
