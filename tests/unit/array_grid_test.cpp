@@ -18,6 +18,8 @@
 #include "weft/array/device_tile.h"
 #include "weft/array/device_turn.h"
 #include "weft/array/device_whole.h"
+#include "weft/array/gpu/convolution.h"
+#include "weft/array/gpu/thin_product.h"
 #include "weft/array/tensor.h"
 #include "weft/target/backend.h"
 
@@ -183,6 +185,44 @@ TEST(ArrayGrid, products_compile_for_every_tile) {
   }
 }
 
+/// One launch where the rows keep the card busy, two where the depth is cut; vectors of 16 bytes.
+TEST(ArrayGrid, products_with_few_vectors_read_the_matrix_in_vectors) {
+  NEED_CARD();
+  for (Elem elem : {Elem::float32, Elem::bfloat16, Elem::float64, Elem::int32}) {
+    for (std::int64_t columns : {1, 3}) {
+      for (bool turned : {false, true}) {
+        NDArray a = NDArray::empty(device, elem, Dims{4096, 4096});
+        NDArray b = NDArray::empty(device, elem, Dims{4096, columns});
+        const int before = paper->launched;
+        device::thin_product(NDArray::empty(device, elem, Dims{4096, columns}),
+                             turned ? a.transpose(0, 1) : a, b);
+        EXPECT_LE(paper->launched - before, 3) << name_of(elem) << " x " << columns;
+      }
+    }
+  }
+  NDArray a = NDArray::empty(device, Elem::bfloat16, Dims{1 << 16, 4096});
+  NDArray x = NDArray::empty(device, Elem::bfloat16, Dims{4096, 2});
+  device::thin_product(NDArray::empty(device, Elem::bfloat16, Dims{1 << 16, 2}), a, x);
+  EXPECT_NE(paper->last_source.find("uint4"), std::string::npos) << paper->last_source;
+}
+
+TEST(ArrayGrid, convolutions_without_tiles_compile) {
+  NEED_CARD();
+  for (Elem elem : {Elem::float32, Elem::bfloat16}) {
+    for (std::int64_t k : {3, 5, 7}) {
+      const int before = paper->launched;
+      NDArray x = NDArray::empty(device, elem, Dims{8, 96, 28, 28});
+      NDArray w = NDArray::empty(device, elem, Dims{96, 1, k, k});
+      Conv conv{{1, 1}, {k / 2, k / 2}, {1, 1}, {0, 0}, 96};
+      Window window{{k, k}, {1, 1}, {1, 1}, {28, 28}};
+      card_conv2d(x, w, conv, window);
+      card_conv2d_input(x, w, conv, window, 28, 28);
+      card_conv2d_weight(x, x, w.shape(), conv, window);
+      EXPECT_LE(paper->launched - before, 4);
+    }
+  }
+}
+
 /// Few blocks take operands early, many do not; vectors and one barrier for a step in both.
 TEST(ArrayGrid, few_blocks_take_operands_early) {
   NEED_CARD();
@@ -287,7 +327,7 @@ TEST(ArrayGrid, every_tile_multiplies_right) {
 TEST(ArrayGrid, products_of_16_bits_go_to_tensor_cores) {
   NEED_CARD();
   for (auto [elem, batch, m, n, k] :
-       {std::tuple{Elem::float16, 1, 4096, 4096, 4096}, {Elem::bfloat16, 3, 100, 51, 70}}) {
+       {std::tuple{Elem::float16, 1, 4096, 4096, 4096}, {Elem::bfloat16, 3, 2000, 1001, 1500}}) {
     SCOPED_TRACE(cat(batch, " x ", m, " x ", n, " x ", k));
     NDArray a = NDArray::empty(device, elem, Dims{batch, m, k});
     NDArray b = NDArray::empty(device, elem, Dims{batch, n, k});

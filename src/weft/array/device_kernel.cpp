@@ -49,6 +49,15 @@ Grid ask_grid(const runtime::DeviceInfo& device) {
   grid.shared_bytes = std::min<std::int64_t>(limit("shared_bytes", 32768),
                                              stated == info.limits.end() ? 32768 : stated->second);
   grid.processors = limit("multiprocessors", 64);
+  grid.clocks_per_microsecond = static_cast<double>(limit("clock_khz", 1500000)) / 1e3;
+  // What kernels reach of the memory's rate and of the instruction's.
+  constexpr double kReached = 0.8, kReachedByTiles = 0.6;
+  grid.bytes_per_microsecond =
+      kReached * static_cast<double>(limit("memory_bytes_per_microsecond", 600000));
+  if (auto sums = info.limits.find("product_sums_per_clock"); sums != info.limits.end())
+    grid.tile_sums_per_microsecond = kReachedByTiles * static_cast<double>(sums->second) *
+                                     static_cast<double>(grid.processors) *
+                                     grid.clocks_per_microsecond;
   for (const QueueInfo& queue : info.queues) {
     if (queue.sync == "group" && grid.queue.empty()) grid.queue = queue.name;
   }

@@ -25,6 +25,10 @@ struct Grid {
   std::int64_t processors = 0;            // blocks run on so many at once
   std::string queue;                      // for copies that run beside the arithmetic; "": none
   std::vector<InstructionInfo> products;  // instructions that add whole products
+  // Rates for choices between schedules: of the device where it tells them.
+  double clocks_per_microsecond = 1500, bytes_per_microsecond = 500e3;
+  double tile_sums_per_microsecond = 1;  // of all processors, 16-bit floats; where products are
+  double launch_microseconds = 4.5;      // that a kernel more costs an eager operation
   bool whole_products = false;  // copies in bulk, and groups multiply tiles (device_whole.h)
 };
 /// Known by the device's name and limits. The reference stays valid.
@@ -78,6 +82,10 @@ using Combine = std::function<ir::Expr(const ir::Expr&, const ir::Expr&)>;
 ir::Stmt join_points(const Builder& p, const ir::Buffer& shared, const ir::Expr& row,
                      const ir::Expr& thread, std::int64_t threads, const ir::Expr& value,
                      const Combine& combine);
+/// The type in which sums of products of this type are kept: float32 for 16-bit floats.
+inline Elem sum_elem(Elem e) {
+  return e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e;
+}
 /// A private array of a thread.
 ir::Buffer local(const std::string& name, DType type, std::int64_t extent);
 ir::Buffer shared(const std::string& name, DType type, std::vector<std::int64_t> shape);
