@@ -167,7 +167,7 @@ class Trial:
         self.given = list(args)
         for v, a in zip(program.graph.inputs, args):
             if isinstance(v, Value):
-                self.t[v.id] = a.detach() if a.requires_grad else a
+                self.t[v.id] = a
         self.last = {}
         for i, step in enumerate(program.steps):
             for v in step.unit.inputs:
