@@ -48,7 +48,7 @@ helper = re.compile(
 # Helpers that put a word before what they are given.
 BEFORE = {
     "python/weft/io.py": "io.",
-    "python/weft/torch.py": "torch.",
+    "python/weft/torch/operators.py": "torch.",
     "src/weft/ir/verify.cpp": "verify.",
 }
 for folder, pattern in (

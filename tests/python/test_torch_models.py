@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """torch.compile(backend="weft") of torchvision's and transformers' models: results, gradients, how much weft takes.
 
-In float64, so that fifty layers of random weights do not turn roundings into differences.
+In float64, so that fifty layers of random weights do not turn roundings into differences; T5, whose norms compute in
+float32 whatever comes in, in float32.
 """
 
 import pytest
@@ -60,7 +61,8 @@ def test_model(name, training):
     make, draw = MODELS[name]
     torch.manual_seed(0)
     torch._dynamo.reset()
-    model, (args, kwargs) = make().double().train(training), draw()
+    model, (args, kwargs) = make().train(training), draw()
+    model = model if name == "t5" else model.double()
     weights = {k: v.clone() for k, v in model.state_dict().items()}
 
     def step(f):
