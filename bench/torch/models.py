@@ -20,7 +20,9 @@ import weft.torch
 
 def models(large):
     """(name, function that makes the model, arguments, keywords); sizes for a card where `large`."""
-    width, layers, heads, length, batch, side = (768, 12, 12, 512, 8, 224) if large else (192, 4, 4, 64, 2, 96)
+    width, layers, heads, length, batch, side = (
+        (768, 12, 12, 512, 8, 224) if large else (192, 4, 4, 64, 2, 96)
+    )
     words = 32000 if large else 1000
     ids = torch.randint(0, words, (batch, length))
     images = torch.randn(32 if large else 4, 3, side, side)
@@ -28,8 +30,15 @@ def models(large):
     yield "resnet18", vision.resnet18, (images,), {}
     yield "resnet50", vision.resnet50, (images,), {}
     yield "mobilenet_v3", vision.mobilenet_v3_small, (images,), {}
-    yield "vit", lambda: vision.VisionTransformer(side, 16, layers, heads, width, 4 * width), (images,), {}
-    gpt = hf.GPT2Config(vocab_size=words, n_positions=length, n_embd=width, n_layer=layers, n_head=heads)
+    yield (
+        "vit",
+        lambda: vision.VisionTransformer(side, 16, layers, heads, width, 4 * width),
+        (images,),
+        {},
+    )
+    gpt = hf.GPT2Config(
+        vocab_size=words, n_positions=length, n_embd=width, n_layer=layers, n_head=heads
+    )
     bert = hf.BertConfig(vocab_size=words, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=4 * width)  # fmt: skip
     llama = hf.LlamaConfig(vocab_size=words, hidden_size=width, intermediate_size=8 * width // 3, num_hidden_layers=layers, num_attention_heads=heads, num_key_value_heads=heads // 2)  # fmt: skip
     t5 = hf.T5Config(vocab_size=words, d_model=width, d_kv=width // heads, d_ff=4 * width, num_layers=layers, num_heads=heads)  # fmt: skip
@@ -79,7 +88,9 @@ class Bench:
 
     def row(self, name, make, args, kwargs, training):
         torch.manual_seed(0)
-        move = lambda t: t.to(self.given.device, self.given.dtype if t.is_floating_point() else t.dtype)  # noqa: E731
+        move = lambda t: t.to(
+            self.given.device, self.given.dtype if t.is_floating_point() else t.dtype
+        )  # noqa: E731
         args, kwargs = tuple(map(move, args)), {k: move(v) for k, v in kwargs.items()}
         model = make().to(self.given.device, self.given.dtype).train(training)
         rivals = {"eager": model, "weft": None}
@@ -96,7 +107,9 @@ class Bench:
             for k, f in rivals.items():
                 times[k].append(self.sample(model, f, args, kwargs))
         median = {k: 1e3 * statistics.median(v) for k, v in times.items()}
-        ratios = "  ".join(f"{k}/weft {median[k] / median['weft']:.2f}" for k in rivals if k != "weft")
+        ratios = "  ".join(
+            f"{k}/weft {median[k] / median['weft']:.2f}" for k in rivals if k != "weft"
+        )
         shown = "  ".join(f"{k} {v:9.3f} ms" for k, v in median.items())
         print(f"{name:13s} {'train' if training else 'infer'}  {shown}  {ratios}  first call {compiling['weft']:.1f} s  error {error:.1e}", flush=True)  # fmt: skip
         return median["eager"] / median["weft"]
@@ -119,7 +132,9 @@ def main():
     for name, *model in models(given.large):
         if not given.names or name in given.names:
             ratios += [bench.row(name, *model, training) for training in (False, True)]
-    print(f"eager/weft: geometric mean {statistics.geometric_mean(ratios):.2f}, least {min(ratios):.2f}, {len(ratios)} rows")
+    print(
+        f"eager/weft: geometric mean {statistics.geometric_mean(ratios):.2f}, least {min(ratios):.2f}, {len(ratios)} rows"
+    )
 
 
 main()

@@ -118,7 +118,10 @@ def test_a_device_without_such_arithmetic_says_so(dtype):
 
 @pytest.mark.skipif(wt.COMPILES, reason="this torch has what the back end needs")
 def test_the_back_end_names_the_torch_that_it_needs():
-    for call in (lambda: wt.backend(None, []), lambda: wt.explain(torch.nn.Linear(2, 2), torch.ones(2))):
+    for call in (
+        lambda: wt.backend(None, []),
+        lambda: wt.explain(torch.nn.Linear(2, 2), torch.ones(2)),
+    ):
         with pytest.raises(weft.Error, match="needs torch 2.4, this is 1") as info:
             call()
         assert info.value.code == "torch.version.compile"
@@ -130,7 +133,9 @@ def test_a_torch_without_an_interface_is_refused_at_import():
     from weft.torch import _version
 
     old = SimpleNamespace(__version__="1.9.1", from_dlpack=None, autograd=torch.autograd)
-    with pytest.raises(weft.Error, match="torch 1.9.1 has no torch.library.Library, torch.from_dlpack") as info:
+    with pytest.raises(
+        weft.Error, match="torch 1.9.1 has no torch.library.Library, torch.from_dlpack"
+    ) as info:
         _version.check(old)
     assert info.value.code == "torch.version" and "torch 1.13 or newer" in str(info.value)
     assert _version.version_of(SimpleNamespace(__version__="2.11.0+cu130")) == (2, 11)

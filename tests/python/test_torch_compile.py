@@ -91,7 +91,11 @@ def step(model, f, x, weights):
             return [f(x)]
     out = f(x)
     out.square().mean().backward()
-    return [out.detach(), *(p.grad.clone() for p in model.parameters()), *(b.clone() for b in model.buffers())]
+    return [
+        out.detach(),
+        *(p.grad.clone() for p in model.parameters()),
+        *(b.clone() for b in model.buffers()),
+    ]
 
 
 @pytest.mark.parametrize("make,draw", CASES)
@@ -111,10 +115,14 @@ def test_models_as_eager(make, draw, training, prefer, dtype):
 def test_explain_counts_and_reasons():
     model, x = Images(), torch.randn(2, 3, 9, 9)
     report = wt.explain(model, x, options=WEFT)
-    assert report.graphs == 2 and report.share == 1.0 and report.taken == report.able == report.nodes
+    assert (
+        report.graphs == 2 and report.share == 1.0 and report.taken == report.able == report.nodes
+    )
     assert all(p.grad is None for p in model.parameters())
     assert "weft can compute" in str(report)
-    report = wt.explain(lambda x: (x * 2).cholesky_solve(x) + torch.rand_like(x), torch.eye(3), options=WEFT)
+    report = wt.explain(
+        lambda x: (x * 2).cholesky_solve(x) + torch.rand_like(x), torch.eye(3), options=WEFT
+    )
     reasons = {name: reason for name, reason in report.reasons()}
     assert reasons["aten.cholesky_solve.default"] == "weft has no rule for this operator"
     assert reasons["aten.rand_like.default"] == "random numbers are torch's"
@@ -235,7 +243,9 @@ def test_sizes_that_change(programs, monkeypatch):
     monkeypatch.setattr(_backend, "_MOST_SIZES", 4)
     for n in (10, 11, 12, 13, 14):
         same(both(g, n), both(f, n))
-    assert any("combinations of sizes" in p.reason for p in programs if isinstance(p, _backend.HandedOver))
+    assert any(
+        "combinations of sizes" in p.reason for p in programs if isinstance(p, _backend.HandedOver)
+    )
 
 
 @pytest.mark.parametrize("name", ["ref", "qpu", "opencl:0"])
@@ -263,7 +273,9 @@ def test_a_device_without_float32_leaves_the_work_to_torch():
     x = torch.randn(16, 16)
     report = wt.explain(lambda x: torch.relu(x @ x), x, options={"device": "vta"})
     assert report.able == 0 and all("target.dtype" in reason for _, reason in report.reasons())
-    torch.testing.assert_close(compiled(lambda x: torch.relu(x @ x), device="vta")(x), torch.relu(x @ x))
+    torch.testing.assert_close(
+        compiled(lambda x: torch.relu(x @ x), device="vta")(x), torch.relu(x @ x)
+    )
 
 
 @pytest.mark.parametrize(
@@ -309,7 +321,12 @@ def chain(seed):
         values = [x, y]
         for kind, a, b in picks:
             u, v = values[int(a * len(values))], values[int(b * len(values))]
-            made = [lambda: u * 0.5 + v, lambda: (u @ v).tanh(), lambda: u.softmax(-1), lambda: v.t() - u]
+            made = [
+                lambda: u * 0.5 + v,
+                lambda: (u @ v).tanh(),
+                lambda: u.softmax(-1),
+                lambda: v.t() - u,
+            ]
             values.append(made[kind]())
         return sum(values[-4:]), values[10]
 
@@ -319,7 +336,11 @@ def chain(seed):
 @pytest.mark.parametrize("seed", range(12))
 def test_groups_never_need_each_other(seed):
     """Whatever is grouped, every value is made before it is read."""
-    f, x, y = chain(seed), torch.randn(5, 5, dtype=torch.float64), torch.randn(5, 5, dtype=torch.float64)
+    f, x, y = (
+        chain(seed),
+        torch.randn(5, 5, dtype=torch.float64),
+        torch.randn(5, 5, dtype=torch.float64),
+    )
     g = compiled(f)
     for _ in range(2):
         same(g(x, y), f(x, y))
@@ -358,7 +379,15 @@ def test_samples_of_torch(name):
     assert tally.total > 0 and tally.with_weft > 0
 
 
-@pytest.mark.parametrize("name,shapes", [("add", ((3, 4), (4,))), ("mul", ((3, 1), (4,))), ("mv", ((3, 4), (4,))), ("matmul", ((2, 3, 4), (4, 5)))])
+@pytest.mark.parametrize(
+    "name,shapes",
+    [
+        ("add", ((3, 4), (4,))),
+        ("mul", ((3, 1), (4,))),
+        ("mv", ((3, 4), (4,))),
+        ("matmul", ((2, 3, 4), (4, 5))),
+    ],
+)
 def test_opcheck(name, shapes):
     a, b = (torch.randn(s, requires_grad=True) for s in shapes)
     torch.library.opcheck(getattr(torch.ops.weft, name).default, (a, b, None))

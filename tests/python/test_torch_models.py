@@ -87,6 +87,8 @@ def test_model(name, training):
     else:
         with torch.no_grad():
             report = wt.explain(model, *args, options={"prefer": "weft"}, **kwargs)
-    random = sum(n for (_, why), n in report.reasons().items() if why == "random numbers are torch's")
+    random = sum(
+        n for (_, why), n in report.reasons().items() if why == "random numbers are torch's"
+    )
     assert report.able + random == report.nodes, str(report)
     assert report.share >= 0.975, str(report)

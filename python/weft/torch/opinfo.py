@@ -100,7 +100,9 @@ def same(got, want):
     for g, w in zip(got, want, strict=True):
         torch.testing.assert_close(g, w, equal_nan=True)
         for n, a, b in zip(w.shape, g.stride(), w.stride()):
-            assert n <= 1 or w.numel() == 0 or a == b, f"strides {g.stride()} and {w.stride()} of {tuple(w.shape)}"
+            assert n <= 1 or w.numel() == 0 or a == b, (
+                f"strides {g.stride()} and {w.stride()} of {tuple(w.shape)}"
+            )
 
 
 def check(function, tensors, tally, options, name, run=without_gradients):
@@ -207,11 +209,15 @@ def run(names=(), dtypes=DTYPES, samples=4, gradients=False, options=None, progr
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m weft.torch.opinfo", description=__doc__)
-    parser.add_argument("names", nargs="*", help="operators of torch's table; all where none is given")
+    parser.add_argument(
+        "names", nargs="*", help="operators of torch's table; all where none is given"
+    )
     parser.add_argument("--dtypes", default=",".join(DTYPES))
     parser.add_argument("--samples", type=int, default=4, help="of each operator and type")
     parser.add_argument("--gradients", action="store_true")
-    parser.add_argument("--device", default=None, help="a weft device; where the tensors are if not given")
+    parser.add_argument(
+        "--device", default=None, help="a weft device; where the tensors are if not given"
+    )
     given = parser.parse_args(arguments)
     warnings.filterwarnings("ignore")
     options = Options(device=given.device, prefer="weft")

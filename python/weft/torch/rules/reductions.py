@@ -163,7 +163,9 @@ def _logsumexp(c, x, dim, keepdim=False):
     top = reduce("max", x, axes, True)
     finite = where(row("isfinite", top), top, 0.0)
     total = reduce("sum", row("exp", sub(x, finite)), axes, keepdim)
-    return add(row("log", total), finite if keepdim else _core._lazy_reshape(finite, tuple(total.shape)))
+    return add(
+        row("log", total), finite if keepdim else _core._lazy_reshape(finite, tuple(total.shape))
+    )
 
 
 @array("cumsum.default")
