@@ -21,12 +21,12 @@ Axes axes_of(nb::handle o) {
   Axes axes;
   if (!o.is_none()) {
     axes.all = false;
-    axes.axes = dims_of(o, "axis");
+    axes.axes = axis_numbers(o, "axis");
   }
   return axes;
 }
 std::vector<int> ints(nb::handle o) {
-  Dims dims = dims_of(o, "axes");
+  Dims dims = axis_numbers(o, "axes");
   return {dims.begin(), dims.end()};
 }
 ReduceOp reduce_op(const std::string& name) {

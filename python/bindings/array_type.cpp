@@ -421,7 +421,7 @@ PyObject* reduce_method(PyObject* self, PyObject* const* args, Py_ssize_t count,
     auto set_axis = [&](PyObject* o) {
       if (o == Py_None) return;
       axes.all = false;
-      axes.axes = dims_of(o, "axis");
+      axes.axes = axis_numbers(o, "axis");
     };
     if (count > 0) set_axis(args[0]);
     if (count > 1) keepdims = PyObject_IsTrue(args[1]) == 1;

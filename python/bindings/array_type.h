@@ -46,6 +46,8 @@ Scalar scalar_of(PyObject* o);
 /// Array or number as an operand; `holder` keeps what is converted. false: not an operand.
 bool to_operand(PyObject* o, const NDArray* other, NDArray& holder, Arg& out);
 Dims dims_of(nb::handle o, const char* what);
+/// The same for axes, which are small numbers. Throws Error(index, "array.axis.range").
+Dims axis_numbers(nb::handle o, const char* what);
 NDArray array_from_buffer(PyObject* o, Copy copy, bool& ok);
 /// device: where the result shall be; null leaves it where it is.
 NDArray from_dlpack(PyObject* o, const Ref<Device>& device, Copy copy);

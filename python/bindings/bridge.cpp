@@ -55,6 +55,10 @@ Ref<Device> open_for_connection(const std::string& served, std::string_view conf
   std::string_view text = trim(config);
   if (text.empty()) return backend.open(target);
   if (text.front() == '{') {
+    if (!backend.client_may_set("", text))
+      throw Error(ErrorKind::value, "rpc.reconfigure.option",
+                  cat("target ", target.name, " takes no configuration from a client"))
+          .note("what a client may choose is in docs/guide/serving.md");
     PrivateFile file(text);
     target.options[""] = file.path();
     return backend.open(target);
@@ -69,6 +73,15 @@ Ref<Device> open_for_connection(const std::string& served, std::string_view conf
           cat("the configuration names a file of the server: ", json_quote(value.substr(0, 80))))
           .note("legal: options of the target such as \"qpus=4\", or the text of a JSON file")
           .help("weft.rpc sends the content of a local file: reconfigure(\"config.json\")");
+    if (!backend.client_may_set(key, value)) {
+      const std::string what =
+          key.empty() ? cat("value ", json_quote(value.substr(0, 80)))
+                      : cat("option ", json_quote(std::string_view(key).substr(0, 80)));
+      throw Error(ErrorKind::value, "rpc.reconfigure.option",
+                  cat("the ", what, " of target ", target.name, " is not a client's to choose"))
+          .note("compilers, files, memory and which chip is used are the server's")
+          .help("have the server started with it: weft serve --device");
+    }
     target.options[key] = value;
   }
   return backend.open(target);

@@ -76,6 +76,17 @@ Dims dims_of(nb::handle o, const char* what) {
   return out;
 }
 
+Dims axis_numbers(nb::handle o, const char* what) {
+  Dims out = dims_of(o, what);
+  for (std::int64_t axis : out) {
+    if (axis >= -kMaxDims && axis < kMaxDims) continue;
+    throw Error(ErrorKind::index, "array.axis.range",
+                cat(what, " ", axis, " is outside every array: there are at most ", kMaxDims,
+                    " dimensions"));
+  }
+  return out;
+}
+
 namespace {
 
 bool elem_of_format(const char* format, std::int64_t itemsize, Elem& out) {
@@ -134,6 +145,11 @@ void flatten(PyObject* o, int depth, Dims& shape, std::vector<nb::object>& leave
     leaves.push_back(nb::borrow(o));
     return;
   }
+  // Deeper than any array, or a sequence that contains itself.
+  if (depth >= kMaxDims)
+    throw Error(ErrorKind::shape, "array.asarray.depth",
+                cat("the nested sequence is deeper than ", kMaxDims, " levels"))
+        .note("a list that contains itself has no end");
   std::int64_t n = static_cast<std::int64_t>(PySequence_Size(o));
   if (n < 0) throw nb::python_error();
   if (depth == shape.size() && !found_depth) {

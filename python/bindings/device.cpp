@@ -42,13 +42,17 @@ struct DTypeHandle {
 class DeviceTrace {
  public:
   explicit DeviceTrace(Ref<Device> device) : device_(std::move(device)) {
+    nb::gil_scoped_release nogil;  // another thread's launch may have to end first
     device_->trace_to(&sink_);
   }
   ~DeviceTrace() { stop(); }
   DeviceTrace(const DeviceTrace&) = delete;
   DeviceTrace& operator=(const DeviceTrace&) = delete;
   void stop() {
-    if (device_) device_->trace_to(nullptr);
+    if (device_) {
+      nb::gil_scoped_release nogil;
+      device_->trace_to(nullptr);
+    }
     device_ = nullptr;
   }
   std::string json() {
@@ -181,12 +185,21 @@ void bind_device(nb::module_& m) {
       .def(
           "synchronize", [](const DeviceHandle& d) { d.get()->synchronize(); },
           "Waits for all work.")
-      .def("clear_stats", [](const DeviceHandle& d) { d.get()->clear_stats(); })
+      .def("clear_stats",
+           [](const DeviceHandle& d) {
+             const Ref<Device>& device = d.get();
+             nb::gil_scoped_release nogil;  // another thread's launch may have to end first
+             device->clear_stats();
+           })
       .def(
           "stats",
           [](const DeviceHandle& d) {
             nb::dict out;
-            runtime::StatReport report = d.get()->stats();
+            const Ref<Device>& device = d.get();
+            runtime::StatReport report = [&] {
+              nb::gil_scoped_release nogil;
+              return device->stats();
+            }();
             for (const auto& row : report.rows()) out[row.name.c_str()] = row.value;
             return out;
           },

@@ -197,22 +197,39 @@ NDArray import_capsule(PyObject* capsule, Copy copy) {
   return copy == Copy::always || read_only ? array.copy() : array;
 }
 
+/// What `make` gives, made once and kept as long as the process lives. A `static` would deadlock:
+/// whoever makes it runs Python and lets other threads in, which wait for it with the interpreter's
+/// lock held. Here the lock is what guards, and of two that are made at once one is dropped.
+template <typename T, typename F>
+const T& made_once(T*& kept, F&& make) {
+  if (!kept) {
+    T* made = make();
+    if (!kept) kept = made;
+    else delete made;
+  }
+  return *kept;
+}
+
 /// A compact copy in memory of NumPy's, which is told type and shape instead of a buffer to look
 /// at.
 nb::object numpy_copy(const NDArray& array, nb::handle empty) {
-  static const nb::object* const types = [] {  // live as long as the process
+  struct Types {
+    nb::object of[kElems];
+  };
+  static constinit Types* kept = nullptr;
+  const Types& types = made_once(kept, [] {
     static constexpr const char* names[] = {"?",  "i1", "i2",    "i4", "i8", "u1", "u2", "u4",
                                             "u8", "f2", nullptr, "f4", "f8", "c8", "c16"};
-    auto* out = new nb::object[kElems];
+    auto out = std::make_unique<Types>();
     const nb::object make = nb::module_::import_("numpy").attr("dtype");
     for (int e = 0; e < kElems; ++e)
-      if (names[e]) out[e] = make(names[e]);
-    return out;
-  }();
+      if (names[e]) out->of[e] = make(names[e]);
+    return out.release();
+  });
   nb::object shape = nb::steal(PyTuple_New(array.ndim()));
   for (int i = 0; i < array.ndim(); ++i)
     PyTuple_SET_ITEM(shape.ptr(), i, PyLong_FromLongLong(array.shape()[i]));
-  PyObject* args[2] = {shape.ptr(), types[static_cast<int>(array.elem())].ptr()};
+  PyObject* args[2] = {shape.ptr(), types.of[static_cast<int>(array.elem())].ptr()};
   nb::object out = nb::steal(PyObject_Vectorcall(empty.ptr(), args, 2, nullptr));
   Py_buffer view;
   if (!out.is_valid() || PyObject_GetBuffer(out.ptr(), &view, PyBUF_WRITABLE) != 0)
@@ -242,10 +259,11 @@ nb::object numpy(const NDArray& self, nb::handle dtype, nb::handle copy) {
   struct Functions {
     nb::object copied, view, empty;
   };
-  static const Functions& numpy = *[] {  // lives as long as the process
+  static constinit Functions* kept = nullptr;
+  const Functions& numpy = made_once(kept, [] {
     nb::module_ np = nb::module_::import_("numpy");
     return new Functions{np.attr("array"), np.attr("asarray"), np.attr("empty")};
-  }();
+  });
   const bool copied = dtype.is_none() && !copy.is_none() && nb::cast<bool>(copy);
   if (copied && array.is_contiguous() && array.size() > 0) return numpy_copy(array, numpy.empty);
   nb::object buffer = nb::steal(PyMemoryView_FromObject(nb::steal(wrap(array)).ptr()));

@@ -19,7 +19,7 @@ Axes axes_of(nb::handle o) {
   Axes axes;
   if (!o.is_none()) {
     axes.all = false;
-    axes.axes = dims_of(o, "axis");
+    axes.axes = axis_numbers(o, "axis");
   }
   return axes;
 }

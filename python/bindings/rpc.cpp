@@ -4,11 +4,13 @@
 // (rpc_bridge.h), so that arrays on remote devices are ordinary ones.
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 
 #include <condition_variable>
 #include <deque>
+#include <map>
 #include <mutex>
 
 #include "rpc_bridge.h"
@@ -49,7 +51,7 @@ class PyServer {
     nb::gil_scoped_release release;
     std::unique_lock lock(mutex_);
     if (lines_.empty()) changed_.wait_for(lock, std::chrono::duration<double>(seconds));
-    std::vector<std::string> out(lines_.begin(), lines_.end());
+    std::vector<std::string> out(lines_.begin(), lines_.end());  // UTF-8: the server made them so
     lines_.clear();
     return out;
   }
@@ -149,18 +151,21 @@ void bind_server(nb::module_& m) {
           "__init__",
           [](PyServer* self, const std::string& device_name, nb::capsule opener,
              const std::string& host, int port, const std::string& key, const std::string& tls_cert,
-             const std::string& tls_key, std::uint64_t session_bytes, int sessions) {
+             const std::string& tls_key, std::uint64_t session_bytes, int sessions,
+             const std::map<std::string, nb::bytes>& modules) {
             rpc::ServerOptions options;
             options.host = host, options.port = port, options.key = key;
             options.tls_cert = tls_cert, options.tls_key = tls_key;
             options.session_bytes = session_bytes, options.sessions = sessions;
             options.device_name = device_name;
+            for (const auto& [name, content] : modules)
+              options.modules[name] = std::string(content.c_str(), content.size());
             new (self)
                 PyServer(std::move(options), from_capsule<rpc::OpenDevice>(opener, kOpenerCapsule));
           },
           nb::arg("device_name"), nb::arg("opener"), nb::kw_only(), nb::arg("host"),
           nb::arg("port"), nb::arg("key"), nb::arg("tls_cert"), nb::arg("tls_key"),
-          nb::arg("session_bytes"), nb::arg("sessions"))
+          nb::arg("session_bytes"), nb::arg("sessions"), nb::arg("modules"))
       .def_prop_ro("port", [](PyServer& s) { return s.server().port(); })
       .def_prop_ro("sessions", [](PyServer& s) { return s.server().sessions(); })
       .def_prop_ro("held_bytes", [](PyServer& s) { return s.server().held_bytes(); })

@@ -70,14 +70,14 @@ Axes axes_of(nb::handle o) {
   Axes axes;
   if (!o.is_none()) {
     axes.all = false;
-    axes.axes = dims_of(o, "axis");
+    axes.axes = axis_numbers(o, "axis");
   }
   return axes;
 }
 
 std::vector<int> ints(nb::args args) {
   Dims dims;
-  if (args.size() == 1 && !PyLong_Check(args[0].ptr())) dims = dims_of(args[0], "axes");
+  if (args.size() == 1 && !PyLong_Check(args[0].ptr())) dims = axis_numbers(args[0], "axes");
   else
     for (nb::handle a : args) dims.push_back(nb::cast<std::int64_t>(a));
   return {dims.begin(), dims.end()};
@@ -325,6 +325,20 @@ void bind_tensor(nb::module_& m) {
           "Adds gradients to .grad of all leaves. Unless retain_graph (or create_graph) says that "
           "the graph will be passed again, the values that it keeps are given back on the way.")
       .def(
+          "_on_accumulated",
+          [](Tensor& t, const nb::object& f) {
+            if (f.is_none()) {
+              t.node()->accumulated = nullptr;
+              return;
+            }
+            t.node()->accumulated = [held = kept_object(f)](const Tensor& leaf) {
+              nb::gil_scoped_acquire gil;
+              (*held)(leaf);
+            };
+          },
+          nb::arg("f").none(),
+          "Calls f(self) each time a backward pass has added to .grad; None takes it away.")
+      .def(
           "sum",
           [](const Tensor& t, nb::handle axis, bool keepdims) {
             return sum(t, axes_of(axis), keepdims);
@@ -469,6 +483,16 @@ void bind_tensor(nb::module_& m) {
         return out;
       },
       nb::arg("outputs"), nb::arg("wanted"), nb::arg("create_graph") = false);
+  m.def(
+      "_after_backward",
+      [](const nb::object& f) {
+        after_backward([held = kept_object(f)] {
+          nb::gil_scoped_acquire gil;
+          (*held)();
+        });
+      },
+      nb::arg("f"),
+      "Calls f() once, when the backward pass under way on this thread ends; at once without one.");
   m.def("topological", [](const Tensor& t) {
     const Tensor one[1] = {t};
     return topological(one);

@@ -52,6 +52,11 @@ _ST = {
 }
 _FROM_ST = {v: k for k, v in _ST.items()}
 _HEADER_LIMIT = 100 << 20
+_NPY_HEADER_LIMIT = (
+    64 << 10
+)  # a descr, a shape, padding: NumPy itself refuses more than 10,000 bytes
+_ARCHIVE_LIMIT = 1 << 30  # bytes of an archive's arrays, unless the caller says more
+_ARCHIVE_FACTOR = 16  # or so many times the file, whichever is more
 
 
 def _refuse(code, text):
@@ -114,6 +119,11 @@ def _parse_npy(raw, where):
         start, length = 12, struct.unpack("<I", raw[8:12])[0]
     else:
         _refuse("npy.version", f"{where} is of npy version {major}, known are 1 to 3")
+    if length > _NPY_HEADER_LIMIT:
+        _refuse(
+            "npy.header",
+            f"{where} announces a header of {length} bytes; legal: at most {_NPY_HEADER_LIMIT}",
+        )
     if start + length > len(raw):
         _refuse(
             "npy.truncated",
@@ -150,9 +160,29 @@ def _parse_npy(raw, where):
     return _core._from_bytes(body, shape, dtype)
 
 
-def load_arrays(path):
-    """The array of a .npy file, a dict of arrays of a .npz or .safetensors file."""
+def _member(archive, entry, path, left):
+    """The bytes of one array in an archive, at most `left`, whatever size the archive states."""
+    with archive.open(entry) as member:
+        raw = member.read(left + 1)
+    if len(raw) > left:
+        raise _error(
+            "io",
+            "io.npz.limit",
+            f"{path}:{entry.filename} makes the arrays of the archive larger than the limit",
+            help="where the file is trusted: load_arrays(path, limit=bytes)",
+        )
+    return raw
+
+
+def load_arrays(path, limit=None):
+    """The array of a .npy file, a dict of arrays of a .npz or .safetensors file.
+
+    An archive's arrays may take `limit` bytes in all; None: 1 GiB or 16 times the file, whichever is more, because
+    a small archive can unpack to any size. Raises weft.IOError: io.npz.limit, io.npz.damaged, io.npy.*, io.safetensors.*.
+    """
     path = os.fspath(path)
+    if limit is None:
+        limit = max(_ARCHIVE_LIMIT, _ARCHIVE_FACTOR * os.path.getsize(path))
     with open(path, "rb") as f:
         magic = f.read(6)
     if magic == b"\x93NUMPY":
@@ -162,10 +192,11 @@ def load_arrays(path):
         try:
             with zipfile.ZipFile(path) as archive:
                 out = {}
-                for name in archive.namelist():
-                    out[name[:-4] if name.endswith(".npy") else name] = _parse_npy(
-                        archive.read(name), f"{path}:{name}"
-                    )
+                for entry in archive.infolist():
+                    name = entry.filename
+                    raw = _member(archive, entry, path, limit)
+                    limit -= len(raw)
+                    out[name.removesuffix(".npy")] = _parse_npy(raw, f"{path}:{name}")
                 return out
         except _core.Error:
             raise

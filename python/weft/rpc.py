@@ -219,11 +219,27 @@ def connect(
     return Remote(session, f"{host}:{port}")
 
 
+def _module_files(paths):
+    """Name to content. Raises weft.Error: rpc.modules.name for two of one name, module.file.* for what is no module."""
+    files = {}
+    for path in paths:
+        name = pathlib.PurePath(path).name
+        if name in files:
+            raise error(
+                "value", "rpc.modules.name", f'two of the modules to serve are named "{name}"'
+            )
+        files[name] = _bytes_of(path)
+        _core.load_module(os.fspath(path))  # a damaged file is refused now, not at the first client
+    return files
+
+
 class Server:
     """Serves a device of this process until stopped; each connection of a simulator gets a machine of its own.
 
     A `host` that other machines can reach needs a `key` and TLS (PEM text or files): rpc.bind.open otherwise.
-    A connection may hold `session_bytes` on the device, and as much again in files.
+    A connection may hold `session_bytes` on the device, in files and in programs. A key has at least 16 bytes:
+    rpc.key.short. Who has it may run code of his own here, unless `modules` names the module files that are served:
+    then connections load those by name and bring neither files nor programs (rpc.modules.only).
     """
 
     def __init__(
@@ -236,6 +252,7 @@ class Server:
         tls_key=None,
         session_bytes=1 << 30,
         sessions=64,
+        modules=(),
     ):
         self._core = _rpc.Server(
             str(device),
@@ -247,6 +264,7 @@ class Server:
             tls_key=_text(tls_key, "TLS key"),
             session_bytes=session_bytes,
             sessions=sessions,
+            modules=_module_files(modules),
         )
 
     @property

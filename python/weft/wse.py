@@ -13,6 +13,7 @@ import json
 import os
 import pathlib
 import threading
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
@@ -68,9 +69,11 @@ def compile_csl(
     fp16_format: str = "f16",
     warnings_as_errors: bool = False,
     routes: bool = False,
+    sdk_version: str = "detect",
 ) -> dict:
-    """Compiles a layout file and writes the artifact directory `out`; returns {"warnings", "printed"}, with
-    `routes` also {"routes"}, a table of every PE's colors."""
+    """Compiles a layout file and writes the artifact directory `out`; returns {"warnings", "printed",
+    "sdk_version"}, with `routes` also {"routes"}, a table of every PE's colors. `sdk_version` "1.4" or "2.10"
+    refuses what only the other has; "detect" takes both, and the result says which it was."""
     return tool(
         "compile",
         {
@@ -87,6 +90,7 @@ def compile_csl(
             "fp16_format": fp16_format,
             "warnings_as_errors": warnings_as_errors,
             "routes": routes,
+            "sdk_version": sdk_version,
         },
     )
 
@@ -232,27 +236,37 @@ class SdkRuntime:
         memcpy_required: bool = True,
         timed: bool = True,
         engine: str = "automatic",
+        task_order: str | None = None,
+        seed: int | None = None,
         trace_links: bool = False,
         **_,
     ):
-        """`engine`: "automatic", "bytecode" or "native". A trace (`suppress_simfab_trace=False`, or a platform
+        """`simfab_numthreads` (1 to 64) sets the host threads, else the platform's configuration does; no more are
+        used than the machine has. `engine`: "automatic", "bytecode" or "native". `task_order` says which of several ready tasks of one
+        priority goes first: "local-first" (the default, local tasks before data tasks, the lowest id first),
+        "round-robin", "highest-first", "lowest-first" or "random", drawn from `seed`; the environment variables
+        WEFT_WSE_TASK_ORDER and WEFT_WSE_SEED set them where the arguments do not. A trace (`suppress_simfab_trace=False`, or a platform
         that wants one) is written to simfab_traces/trace.json at stop; `trace_links` adds a track per link."""
         directory = getattr(bindir, "directory", bindir)
         address = cmaddr or (platform.cmaddr if platform else None) or ""
-        threads = platform.config.num_threads if platform else 1
-        options = {
-            "cmaddr": address,
-            "timed": timed,
-            "threads": max(1, min(threads, os.cpu_count() or 1)),
-            "engine": engine,
-            "trace": not suppress_simfab_trace or trace_links,
-            "trace_links": trace_links,
-        }
         if simfab_numthreads is not None and not 1 <= simfab_numthreads <= 64:
             raise value_error(
                 "wse.runtime.threads",
                 f"simfab_numthreads is {simfab_numthreads}; legal are 1 to 64",
             )
+        config = platform.config if platform else SimfabConfig()
+        threads = simfab_numthreads or config.num_threads
+        trace = not suppress_simfab_trace or not config.suppress_trace or trace_links
+        options = {
+            "cmaddr": address,
+            "timed": timed,
+            "threads": max(1, min(threads, os.cpu_count() or 1)),
+            "engine": engine,
+            "task_order": task_order or os.environ.get("WEFT_WSE_TASK_ORDER") or "local-first",
+            "seed": int(os.environ.get("WEFT_WSE_SEED", 0)) if seed is None else seed,
+            "trace": trace,
+            "trace_links": trace_links,
+        }
         self._directory = os.fspath(directory)
         self._platform = platform
         self._traced = options["trace"]
@@ -303,6 +317,8 @@ class SdkRuntime:
         """Finishes everything issued; writes sim.log where the program printed something."""
         self._call("stop")
         self._keep.clear()
+        for text in self._call("warnings"):
+            warnings.warn(text, RuntimeWarning, stacklevel=2)
         _finished[os.path.realpath(self._directory)] = self
         if self._traced:
             os.makedirs("simfab_traces", exist_ok=True)
@@ -430,11 +446,20 @@ class SdkRuntime:
         wanted = self._call("signature", {"id": number})
         bits, types = [], []
         for i, a in enumerate(args):
+            kind = wanted[i] if i < len(wanted) else "i32"
+            if isinstance(a, float | np.floating) and kind[0] != "f":
+                raise value_error(
+                    "wse.launch.type", f"argument {i} is the float {a}; {kind} is declared", "dtype"
+                )
             if not isinstance(a, np.generic):  # plain numbers take the declared type
-                kind = wanted[i] if i < len(wanted) else "i32"
-                a = np.dtype(
-                    {"bool": "b1", **{v: k for k, v in _TYPES.items()}}.get(kind, "i4")
-                ).type(a)
+                try:
+                    a = np.dtype(
+                        {"bool": "b1", **{v: k for k, v in _TYPES.items()}}.get(kind, "i4")
+                    ).type(a)
+                except (OverflowError, TypeError, ValueError) as e:
+                    raise value_error(
+                        "wse.launch.type", f"argument {i} is {a!r}, which is no {kind}", "dtype"
+                    ) from e
             code = _TYPES.get(a.dtype.str[1:])
             if code is None:
                 raise value_error(

@@ -194,6 +194,13 @@ def test_a_library_that_is_missing(places, hide, code, kind, slug, parts):
     assert all(part in text for part in parts), text
 
 
+def test_a_libllvm_that_is_not_known(places, monkeypatch):
+    monkeypatch.setenv("WEFT_LLVM", "14")
+    found, text = look(places, "refused(weft.build, add(8), target='cpu:mcpu=x')")
+    assert found == "Error" and text.startswith("error[jit.llvm.absent]: "), (found, text)
+    assert 'WEFT_LLVM is "14"; it may be 15 to 19, or oldest' in text, text
+
+
 CALL = """
 def call(sch, n, target="cuda:arch=sm_90"):
     m = weft.build(sch, target=target)

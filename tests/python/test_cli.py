@@ -9,7 +9,7 @@ import sys
 
 import pytest
 import weft
-from weft import _core
+from weft import _core, te
 
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
 PROGRAM = """
@@ -201,6 +201,24 @@ def test_asm_and_dis_are_inverse(tmp_path):
     assert "error[qpu.words.size]" in odd.stderr
     none = weft_("asm", source, "--target", "cpu", status=1)
     assert "error[target.assembler.none]" in none.stderr and "qpu" in none.stderr
+
+
+@pytest.mark.parametrize("target, dtype", [("qpu", "float32"), ("vta", "int32"), ("vta", "int8")])
+def test_what_dis_prints_of_a_module_assembles(tmp_path, target, dtype):
+    x = te.placeholder((50, 3), dtype, "X")
+    y = te.compute((50, 3), lambda i, j: x[i, j] * 3 + 1, "Y")
+    z = te.compute((50, 3), lambda i, j: y[i, j] * 2 - 5, "Z")
+    module = weft.build(te.create_prim_func([x, z]), target=target)
+    module.save(str(tmp_path / "m.weft"))
+    listed = weft_("dis", tmp_path / "m.weft", "--target", target).stdout
+    (tmp_path / "m.s").write_text(listed)
+    weft_("asm", tmp_path / "m.s", "--target", target)
+    words = weft_("dis", tmp_path / "m.bin", "--target", target).stdout
+    assert words.strip(), listed
+    instructions = sum(
+        line.startswith(("%", "0x")) for line in listed.splitlines()
+    )  # of those that a listing numbers
+    assert len(words.splitlines()) == instructions
 
 
 @pytest.mark.skipif("vta" not in _core.targets(), reason="built without the vta target")

@@ -221,7 +221,7 @@ def test_sums_to_few_points_use_every_qpu(rng):
     x = rng.standard_normal((3, 6000)).astype("float32")
     got, module = on(te.create_prim_func([A, s]), [x], np.zeros(3, "float32"))
     np.testing.assert_allclose(got, x.astype("float64").sum(1), atol=2e-2)
-    assert module.source().count("# kernel") == 2
+    assert module.source().count("// kernel") == 2
 
 
 def test_run_time_strides_choose_a_version(rng):

@@ -115,8 +115,8 @@ def module_file(tmp_path, program, target="cpu", name="m.weft-mod"):
 @pytest.mark.parametrize("target", ["cpu", "ref", "c"])
 def test_arrays_and_modules_of_another_process(rng, tmp_path, target):
     x = rng.random(256, np.float32)
-    with Served("--device", target, key="loom") as served:
-        remote = rpc.connect("127.0.0.1", served.port, key="loom")
+    with Served("--device", target, key="loom and shuttle of steel") as served:
+        remote = rpc.connect("127.0.0.1", served.port, key="loom and shuttle of steel")
         dev = remote.device(target)
         assert dev.name.startswith(f"rpc:{target}@127.0.0.1:") and remote.device() is dev
         a = weft.asarray(x, device=dev)
@@ -178,28 +178,84 @@ def test_simulators_count_cycles_and_take_configurations(tmp_path):
     assert "rpc.reconfigure.path" in served.close()
 
 
+def test_compilers_files_and_cards_are_not_a_clients_to_choose(tmp_path):
+    mark = tmp_path / "mark"
+    with Served("--device", "c") as served:
+        remote = rpc.connect("127.0.0.1", served.port)
+        options = [
+            "cc=bash",
+            f"cc=bash,flags=-c touch${{IFS}}{mark.name}",
+            "flags=-O0",
+            "library=1",
+        ]
+        for option in (*options, "vector_bytes=16", "3", "{}"):
+            error = refused(lambda option=option: remote.reconfigure(option))
+            assert error.code == "rpc.reconfigure.option", (option, error)
+        assert refused(lambda: remote.reconfigure("cc=bash")).message.startswith('the option "cc"')
+        assert not mark.exists()
+    with Served("--device", "qpu") as served:
+        remote = rpc.connect("127.0.0.1", served.port)
+        remote.reconfigure("qpus=4")
+        for option in ("hw", "memory=1024", "threads=12"):
+            code = refused(lambda option=option: remote.reconfigure(option)).code
+            assert code == "rpc.reconfigure.option", option
+    with Served("--device", "vta") as served:
+        remote = rpc.connect("127.0.0.1", served.port)
+        for option in ("hw", "hw=1", "bitstream=x", "memory=68719476736", "timing=x", "debug=2"):
+            code = refused(lambda option=option: remote.reconfigure(option)).code
+            assert code == "rpc.reconfigure.option", option
+
+
+def test_a_server_of_named_modules(tmp_path):
+    path = module_file(tmp_path, double, "cpu", "double.weft-mod")
+    with Served("--device", "cpu", "--module", str(path)) as served:
+        remote = rpc.connect("127.0.0.1", served.port)
+        error = refused(lambda: remote.upload(path))
+        assert error.code == "rpc.modules.only" and "double.weft-mod" in str(error)
+        a = weft.asarray(np.ones(256, np.float32), device=remote.device())
+        b = weft.zeros((256,), dtype="float32", device=remote.device())
+        remote.load_module("double.weft-mod")["double"](a, b)
+        assert np.array_equal(b.numpy(), np.full(256, 2, np.float32))
+        assert refused(lambda: weft.build(double, target="cpu")["double"](a, b)).code == (
+            "rpc.modules.only"
+        )
+    (tmp_path / "other").mkdir()
+    twin = module_file(tmp_path / "other", double, "cpu", "double.weft-mod")
+    error = refused(lambda: rpc.Server("cpu", port=0, modules=[path, twin]))
+    assert error.code == "rpc.modules.name" and '"double.weft-mod"' in error.message
+    (tmp_path / "bad").write_bytes(b"no module")
+    error = refused(lambda: rpc.Server("cpu", port=0, modules=[tmp_path / "bad"]))
+    assert error.code == "module.file.foreign"
+
+
 def test_the_key_is_needed():
-    with Served("--device", "cpu", key="right") as served:
-        for key in ("", "wrong", "righ", "right "):
+    with Served("--device", "cpu", key="the right key, long enough") as served:
+        for key in ("", "wrong", "the right key, long enoug", "the right key, long enough "):
             error = refused(lambda: rpc.connect("127.0.0.1", served.port, key=key))
-            assert error.code == "rpc.key" and "right" not in error.message
-        assert rpc.connect("127.0.0.1", served.port, key="right").device().available
+            assert error.code == "rpc.key" and "long" not in error.message
+        assert (
+            rpc.connect("127.0.0.1", served.port, key="the right key, long enough")
+            .device()
+            .available
+        )
     assert served.close().count("rpc.key") == 4
 
 
 def test_key_file_and_tls(tmp_path):
     (tmp_path / "cert.pem").write_text(CERTIFICATE)
     (tmp_path / "key.pem").write_text(KEY)
-    (tmp_path / "key").write_text("of the file\n")
+    (tmp_path / "key").write_text("the key of the file\n")
     options = ["--device", "cpu", "--key-file", str(tmp_path / "key")]
     tls = ["--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem")]
     with Served(*options, *tls, "--host", "0.0.0.0") as served:
         assert "with a key, TLS" in served.line
-        remote = rpc.connect("localhost", served.port, key="of the file", tls_ca=CERTIFICATE)
+        remote = rpc.connect(
+            "localhost", served.port, key="the key of the file", tls_ca=CERTIFICATE
+        )
         x = np.arange(100, dtype=np.int32)
         assert np.array_equal(weft.asarray(x, device=remote.device()).numpy(), x)
         plain = refused(
-            lambda: rpc.connect("localhost", served.port, key="of the file", deadline=2)
+            lambda: rpc.connect("localhost", served.port, key="the key of the file", deadline=2)
         )
         assert plain.code in ("rpc.connect", "rpc.lost", "rpc.deadline")
     # Reachable from other hosts without both: no server.

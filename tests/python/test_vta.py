@@ -2,6 +2,8 @@
 """Plain row-major programs on the VTA simulator: packed, tiled and scheduled by weft.build, compared exactly with
 integer NumPy on three configurations."""
 
+import os
+
 import numpy as np
 import pytest
 from weft.vta import op
@@ -450,3 +452,45 @@ def test_depthwise_convolutions_use_the_whole_matrix_unit():
         arrays = [weft.asarray(a, device=device) for a in (x, w, want)]
         cycles.append(module.time_evaluator("main", number=1)(*arrays).cycles)
     assert cycles[0] * 4 < cycles[1]
+
+
+# WEFT_VTA_CONVOLUTIONS=500 runs more of them.
+@pytest.mark.parametrize("seed", range(int(os.environ.get("WEFT_VTA_CONVOLUTIONS", "20"))))
+def test_random_convolutions_by_default(seed):
+    rng = np.random.default_rng([SEED, 7, seed])
+
+    def upto(n):
+        return int(rng.integers(1, n + 1))
+
+    config = CONFIGS[seed % 3]
+    kernel, dilation, stride, pad = upto(4), upto(3), upto(3), int(rng.integers(5))
+    reach, groups = (kernel - 1) * dilation + 1, upto(2)
+    h, w = (max(upto(9), reach - 2 * pad) for _ in range(2))
+    ci, co = upto(20) * groups, upto(20) * groups
+    x, wgt = rand(rng, (1, ci, h, w)), rand(rng, (co, ci // groups, kernel, kernel))
+    shift = upto(9)
+    want = epilogue(conv_ref(x, wgt, stride, pad, groups, dilation), shift=shift, clip=(-100, 90))
+    func = op.conv2d(
+        1, ci, h, w, co, kernel, stride, pad, groups, dilation, shift=shift, clip=(-100, 90)
+    )
+    got, _ = run(func, [x, wgt], np.full(want.shape, 77, np.int8), config)
+    np.testing.assert_array_equal(got, want, err_msg=f"{kernel} {dilation} {stride} {pad} {groups}")
+
+
+@pytest.mark.parametrize(
+    "number",
+    [32767, 32768, 65535, 65536, 98304, 8388608, 2**31 - 32768, 2**31 - 1]
+    + [-32768, -32769, -65536, -98305, -(2**31) + 1, -(2**31)],
+)
+def test_constants_of_more_than_sixteen_bits(number):
+    n = 40
+    x = te.placeholder((n,), "int32", "X")
+    rng = np.random.default_rng(SEED)
+    given = rand(rng, (n,), -1000, 1000, np.int32)
+    for name, value, want in (
+        ("sum", lambda i: x[i] + number, wrap(given.astype(np.int64) + number, np.int32)),
+        ("fill", lambda i: te.const(number, "int32"), np.full(n, number, np.int32)),
+    ):
+        func = te.create_prim_func([x, te.compute((n,), value, name)])
+        got, _ = run(func, [given], np.full(n, 77, np.int32), "sim")
+        np.testing.assert_array_equal(got, want, err_msg=name)

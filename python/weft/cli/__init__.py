@@ -125,6 +125,12 @@ def _add_machines(verb):
         help="what a connection may hold (1 GiB)",
     )
     p.add_argument("--sessions", type=_positive, default=64, help="connections at a time (64)")
+    p.add_argument(
+        "--module",
+        action="append",
+        default=[],
+        help="serve only this module file, loaded by its name; may be repeated",
+    )
 
 
 def parser():

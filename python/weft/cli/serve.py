@@ -5,6 +5,7 @@ import os
 import pathlib
 import signal
 import sys
+import threading
 
 from weft import rpc
 from weft._errors import error
@@ -24,6 +25,14 @@ def _print(lines):
         print(line, file=sys.stderr, flush=True)
 
 
+_GRACE = 10.0  # seconds that running work has to end
+
+
+def _leave():
+    _print([f"work did not end within {_GRACE:g} s of the signal: leaving without it"])
+    os._exit(1)
+
+
 def serve(args):
     stopped = []
     for number in (signal.SIGINT, signal.SIGTERM):
@@ -38,6 +47,7 @@ def serve(args):
         tls_key=args.tls_key,
         session_bytes=args.session_bytes,
         sessions=args.sessions,
+        modules=args.module,
     ) as server:
         how = ", ".join(
             ["with a key" if key else "no key", "TLS" if args.tls_cert else "plain text"]
@@ -45,6 +55,11 @@ def serve(args):
         print(f"serving {args.device} on {args.host}:{server.port} ({how})", flush=True)
         while not stopped:
             _print(server.log(0.2))
+        # One kernel in machine code cannot be interrupted: the process does not wait for ever.
+        deadline = threading.Timer(_GRACE, _leave)
+        deadline.daemon = True
+        deadline.start()
         server.stop()
+        deadline.cancel()
         _print(server.log())
     return 0

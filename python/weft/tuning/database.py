@@ -8,6 +8,7 @@ import sqlite3
 from weft._errors import error
 
 VERSION = 1
+_PATIENCE = 10  # seconds that a lock of another process is waited for
 _TABLES = """
 create table if not exists trials(
   workload text not null, target text not null, candidate text not null, seed integer not null,
@@ -32,23 +33,27 @@ class Trial:
 
 
 class Database:
-    """Trials of all workloads. Raises weft.IOError: tune.database.damaged, tune.database.version."""
+    """Trials of all workloads. Raises weft.IOError: tune.database.damaged, tune.database.busy, tune.database.version."""
 
     def __init__(self, path):
         self._path = str(path)
         try:
-            self._file = sqlite3.connect(self._path, timeout=60)
+            self._file = sqlite3.connect(self._path, timeout=_PATIENCE)
             self._file.executescript(_TABLES)
             self._file.execute("insert or ignore into meta values('version', ?)", (str(VERSION),))
             self._file.commit()
             (found,) = self._file.execute("select value from meta where key='version'").fetchone()
-        except sqlite3.Error as reason:
+        except sqlite3.OperationalError as reason:
+            if "locked" not in str(reason):
+                raise self._damaged(reason) from reason
             raise error(
                 "io",
-                "tune.database.damaged",
-                f"{self._path} cannot be used as a tuning database: {reason}",
-                help="name another file, or remove this one",
+                "tune.database.busy",
+                f"{self._path} was locked by another process for {_PATIENCE} s",
+                help="let that process end, or name another file",
             ) from reason
+        except (sqlite3.Error, ValueError, TypeError) as reason:
+            raise self._damaged(reason) from reason
         if found != str(VERSION):
             raise error(
                 "io",
@@ -57,14 +62,25 @@ class Database:
                 help="name another file",
             )
 
+    def _damaged(self, reason):
+        return error(
+            "io",
+            "tune.database.damaged",
+            f"{self._path} cannot be used as a tuning database: {reason}",
+            help="name another file, or remove this one",
+        )
+
     def trials(self, workload, target):
         """All trials, in the order in which they were made."""
-        rows = self._file.execute(
-            "select candidate, seconds, cycles, failure, trace from trials "
-            "where workload=? and target=? order by rowid",
-            (workload, target),
-        )
-        return [Trial(json.loads(r[0]), *r[1:]) for r in rows]
+        try:
+            rows = self._file.execute(
+                "select candidate, seconds, cycles, failure, trace from trials "
+                "where workload=? and target=? order by rowid",
+                (workload, target),
+            )
+            return [Trial(json.loads(r[0]), *r[1:]) for r in rows]
+        except (sqlite3.Error, ValueError, TypeError) as reason:
+            raise self._damaged(reason) from reason
 
     def add(self, workload, target, seed, trial):
         with self._file:

@@ -3,11 +3,19 @@
 
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 namespace weft {
 
 namespace {
 thread_local bool t_grad_enabled = true;
+
+/// Backward passes of this thread that are under way, and what runs when the outermost ends.
+struct Passes {
+  int depth = 0;
+  std::vector<std::function<void()>> after;
+};
+thread_local Passes t_passes;
 }  // namespace
 
 bool grad_enabled() { return t_grad_enabled; }
@@ -206,13 +214,27 @@ std::vector<Tensor> gradients(std::span<const Tensor> outputs, std::span<const T
   return result;
 }
 
+void after_backward(std::function<void()> f) {
+  if (t_passes.depth == 0) return f();
+  t_passes.after.push_back(std::move(f));
+}
+
 void backward(const Tensor& output, const Tensor& seed, Graph graph) {
   const Tensor outputs[1] = {output}, seeds[1] = {seed};
-  run(outputs, seeds, graph, {}, [&](const Tensor& t, const Tensor& g) {
-    if (t.node()->gradient || !t.requires_grad()) return;
-    Tensor kept = t.grad();
-    t.node()->grad = kept.defined() ? kept + g : g;
-  });
+  ++t_passes.depth;
+  try {
+    run(outputs, seeds, graph, {}, [&](const Tensor& t, const Tensor& g) {
+      if (t.node()->gradient || !t.requires_grad()) return;
+      Tensor kept = t.grad();
+      t.node()->grad = kept.defined() ? kept + g : g;
+      if (t.node()->accumulated) t.node()->accumulated(t);
+    });
+  } catch (...) {
+    if (--t_passes.depth == 0) t_passes.after.clear();
+    throw;
+  }
+  if (--t_passes.depth > 0) return;
+  for (const std::function<void()>& f : std::exchange(t_passes.after, {})) f();
 }
 
 }  // namespace weft

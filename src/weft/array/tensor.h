@@ -73,6 +73,8 @@ struct TensorNode final : RefCounted {
   std::vector<Ref<TensorNode>> inputs;
   GradientFn gradient;
   Tensor grad;
+  /// Of leaves: called when a backward pass has added to `grad`.
+  std::function<void(const Tensor&)> accumulated;
   TensorNode() = default;
   /// Gives the data back where no handle and no gradient wants it.
   void forget();
@@ -109,6 +111,9 @@ std::vector<Tensor> gradients(std::span<const Tensor> outputs, std::span<const T
 /// Adds to .grad of every leaf that requires it.
 void backward(const Tensor& output, const Tensor& seed = {}, Graph graph = Graph::discard);
 inline void Tensor::backward(const Tensor& seed) const { weft::backward(*this, seed); }
+/// Runs `f` once, when the backward pass of this thread that is under way ends; at once without
+/// one.
+void after_backward(std::function<void()> f);
 /// Inputs before users, in the order of first need.
 std::vector<Tensor> topological(std::span<const Tensor> outputs);
 

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/base/file.h"
 
+#include <fcntl.h>
+#include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <memory>
 
 #include "weft/base/error.h"
@@ -18,6 +21,8 @@ struct Close {
   void operator()(std::FILE* f) const { std::fclose(f); }
 };
 using File = std::unique_ptr<std::FILE, Close>;
+
+constexpr std::string_view kLeftover = ".weft-tmp-";
 }  // namespace
 
 std::string read_file(const std::string& path) {
@@ -37,11 +42,25 @@ std::string read_file(const std::string& path) {
 }
 
 void write_file_atomic(const std::string& path, std::string_view content) {
-  static std::atomic<unsigned> counter{0};
-  std::string beside = cat(path, ".tmp", static_cast<long long>(::getpid()), "-", counter++);
+  // A name that nobody can guess, and a file that was not there: links planted beside `path` are
+  // not followed.
+  std::uint64_t random[2] = {};
+  int handle = -1;
+  std::string beside;
+  do {
+    if (::getrandom(random, sizeof random, 0) != static_cast<ssize_t>(sizeof random)) break;
+    beside = cat(path, kLeftover, hex(random[0], 16).substr(2), hex(random[1], 16).substr(2));
+    handle = ::open(beside.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666);
+  } while (handle < 0 && errno == EEXIST);
   bool good = false;
+  if (handle < 0) {
+    const int reason = errno;
+    throw Error(ErrorKind::io, "file.write",
+                cat("cannot write \"", path, "\": ", std::strerror(reason)));
+  }
   {
-    File file(std::fopen(beside.c_str(), "wb"));
+    File file(::fdopen(handle, "wb"));
+    if (!file) ::close(handle);
     good = file && std::fwrite(content.data(), 1, content.size(), file.get()) == content.size() &&
            std::fflush(file.get()) == 0;
   }
@@ -51,6 +70,25 @@ void write_file_atomic(const std::string& path, std::string_view content) {
   std::remove(beside.c_str());
   throw Error(ErrorKind::io, "file.write",
               cat("cannot write \"", path, "\": ", std::strerror(reason)));
+}
+
+void remove_leftovers(const std::string& directory, std::string_view mark,
+                      std::chrono::seconds age) {
+  std::error_code ignored;
+  const auto now = std::filesystem::file_time_type::clock::now();
+  std::filesystem::directory_iterator at(directory, ignored);
+  for (; at != std::filesystem::directory_iterator(); at.increment(ignored)) {
+    const auto& entry = *at;
+    if (entry.path().filename().string().find(mark) == std::string::npos) continue;
+    struct stat info {};
+    if (::lstat(entry.path().c_str(), &info) != 0 || info.st_uid != ::geteuid()) continue;
+    const auto written = std::filesystem::last_write_time(entry.path(), ignored);
+    if (!ignored && now - written > age) std::filesystem::remove_all(entry.path(), ignored);
+  }
+}
+
+void remove_leftovers(const std::string& directory) {
+  remove_leftovers(directory, kLeftover, std::chrono::hours(1));
 }
 
 }  // namespace weft

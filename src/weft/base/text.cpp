@@ -109,7 +109,8 @@ std::vector<std::string> split(std::string_view text, char separator) {
 std::string_view trim(std::string_view text) {
   const char* blanks = " \t\r\n";
   std::size_t begin = text.find_first_not_of(blanks);
-  if (begin == std::string_view::npos) return {};
+  // Its end, not a view of nothing: who reports a column subtracts pointers.
+  if (begin == std::string_view::npos) return text.substr(text.size());
   return text.substr(begin, text.find_last_not_of(blanks) - begin + 1);
 }
 

@@ -23,6 +23,8 @@ struct Availability {
   std::string reason;  // what was searched, when not available
 };
 
+/// Which library WEFT_LLVM asks for: a major number, "oldest", or nothing, which is the newest.
+std::string wanted_llvm();
 /// Opens libLLVM at the first call (12 to 170 ms). Never throws.
 const Availability& llvm();
 /// Whether llvm() has been called with success: true means that the library is loaded.
@@ -42,7 +44,8 @@ std::string compile_to_object(std::string_view llvm_text, const CompileOptions& 
 /// Assembly text of the same.
 std::string compile_to_assembly(std::string_view llvm_text, const CompileOptions& options = {});
 
-/// Names what compiled code depends on: processor model and feature bits. Does not open LLVM.
+/// Names what compiled code depends on: processor model and feature bits, and the library that
+/// WEFT_LLVM asks for. Does not open LLVM.
 std::string host_fingerprint();
 
 /// Loaded machine code; stays mapped while a Ref lives.

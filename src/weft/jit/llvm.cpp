@@ -3,6 +3,8 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <cstdlib>
 #include <mutex>
 #include <vector>
 
@@ -69,9 +71,20 @@ void open_llvm() {
                                              {"libLLVM-16.so", 16},
                                              {"libLLVM-15.so.1", 15},
                                              {"libLLVM-15.so", 15}};
+  std::vector<Candidate> tried(std::begin(candidates), std::end(candidates));
+  const std::string wish = wanted_llvm();
+  if (wish == "oldest") {
+    std::reverse(tried.begin(), tried.end());
+  } else if (!wish.empty()) {
+    std::erase_if(tried, [&](const Candidate& c) { return std::to_string(c.major) != wish; });
+    if (tried.empty()) {
+      state.reason = cat("WEFT_LLVM is \"", wish, "\"; it may be 15 to 19, or oldest");
+      return;
+    }
+  }
   void* library = nullptr;
   std::vector<std::string> searched;
-  for (const Candidate& candidate : candidates) {
+  for (const Candidate& candidate : tried) {
     library = ::dlopen(candidate.file, RTLD_NOW | RTLD_LOCAL);
     if (library) {
       state.path = candidate.file;
@@ -237,6 +250,11 @@ std::string compile_as(std::string_view text, const CompileOptions& options, int
 }
 
 }  // namespace
+
+std::string wanted_llvm() {
+  const char* wish = std::getenv("WEFT_LLVM");
+  return wish ? wish : "";
+}
 
 const Availability& llvm() {
   std::call_once(once, open_llvm);

@@ -393,7 +393,8 @@ std::string host_fingerprint() {
     } catch (const Error&) {
       // No /proc: the model stays "unknown"; flags are empty.
     }
-    return cat(model, " ", hex(hash_text(flags), 16));
+    std::string wish = wanted_llvm();
+    return cat(model, " ", hex(hash_text(flags), 16), wish.empty() ? "" : " llvm ", wish);
   }();
   return fingerprint;
 }

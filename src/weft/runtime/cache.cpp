@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/runtime/cache.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
 
+#include <fcntl.h>
 #include <pwd.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -40,7 +42,30 @@ std::string CacheKey::text() const {
   return a.substr(2) + b.substr(2);
 }
 
-FileCache::FileCache(std::string directory) : directory_(std::move(directory)) {
+namespace {
+
+/// The nearest part of the path that another user could exchange, or "": a folder that belongs to
+/// neither this user nor root, or that all may write to and where they may rename what is not
+/// theirs.
+std::string open_to_others(const std::filesystem::path& directory) {
+  std::error_code error;
+  const auto whole = std::filesystem::canonical(directory, error);
+  if (error) return directory.string();
+  for (auto part = whole.parent_path();; part = part.parent_path()) {
+    struct stat info {};
+    if (lstat(part.c_str(), &info) != 0) return part.string();
+    const bool trusted = info.st_uid == 0 || info.st_uid == geteuid();
+    const bool shared = (info.st_mode & S_IWOTH) && !(info.st_mode & S_ISVTX);
+    if (!trusted || shared) return part.string();
+    if (part == part.parent_path()) return "";
+  }
+}
+
+}  // namespace
+
+FileCache::FileCache(std::string directory, std::uint64_t most)
+    : directory_(std::move(directory)), most_(most) {
+  if (directory_.empty()) return;
   auto refuse = [&](std::string why) {
     return Error(ErrorKind::io, "cache.directory",
                  cat("the cache directory \"", directory_, "\" ", why))
@@ -60,6 +85,8 @@ FileCache::FileCache(std::string directory) : directory_(std::move(directory)) {
   if ((info.st_mode & 077) != 0)
     throw refuse(cat("is open to others: mode ", (info.st_mode & 0777) / 64,
                      (info.st_mode & 077) / 8, info.st_mode & 07));
+  if (const std::string part = open_to_others(directory_); !part.empty())
+    throw refuse(cat("lies in \"", part, "\", which others can change"));
 }
 
 namespace {
@@ -76,8 +103,13 @@ void FileCache::set_shared_directory(std::string directory) {
 FileCache& FileCache::shared() {
   static FileCache cache([] {
     if (!shared_directory().empty()) return shared_directory();
+    // Without a home of one's own there is no cache: what lies in a folder of everybody's might be
+    // anybody's code.
     const passwd* user = getpwuid(geteuid());
-    return cat(user && user->pw_dir && *user->pw_dir ? user->pw_dir : "/tmp", "/.cache/weft");
+    const char* home = user && user->pw_dir ? user->pw_dir : "";
+    struct stat info {};
+    const bool own = *home == '/' && stat(home, &info) == 0 && info.st_uid == geteuid();
+    return own ? cat(home, "/.cache/weft") : std::string();
   }());
   return cache;
 }
@@ -101,6 +133,7 @@ std::string FileCache::get(const CacheKey& key, const std::function<std::string(
 std::string FileCache::path(const CacheKey& key) const { return cat(directory_, "/", key.text()); }
 
 std::optional<std::string> FileCache::load(const CacheKey& key) const {
+  if (directory_.empty()) return std::nullopt;
   std::string file = path(key);
   if (access(file.c_str(), F_OK) != 0) return std::nullopt;
   std::string all = read_file(file);
@@ -120,10 +153,12 @@ std::optional<std::string> FileCache::load(const CacheKey& key) const {
     throw refuse("truncated", cat("announces ", length, " bytes and has ", all.size() - kHead - 8));
   if (hash_bytes(all.data(), all.size() - 8) != read<std::uint64_t>(all, all.size() - 8))
     throw refuse("checksum", cat("is damaged (", length, " bytes)"));
+  utimensat(AT_FDCWD, file.c_str(), nullptr, 0);  // used now; refusal does no harm
   return all.substr(kHead, length);
 }
 
 void FileCache::store(const CacheKey& key, std::string_view content) const {
+  if (directory_.empty()) return;
   std::string all(kMagic, 8);
   std::uint64_t length = content.size();
   all.append(reinterpret_cast<const char*>(&kVersion), 4);
@@ -132,8 +167,47 @@ void FileCache::store(const CacheKey& key, std::string_view content) const {
   std::uint64_t sum = hash_bytes(all.data(), all.size());
   all.append(reinterpret_cast<const char*>(&sum), 8);
   write_file_atomic(path(key), all);
+  // The first time, and whenever enough has come since.
+  const std::uint64_t before = since_.fetch_add(all.size());
+  if (before != 0 && before + all.size() < most_ / 16) return;
+  since_ = 1;
+  trim();
 }
 
-void FileCache::discard(const CacheKey& key) const { unlink(path(key).c_str()); }
+void FileCache::trim() const {
+  remove_leftovers(directory_);
+  struct Entry {
+    std::filesystem::file_time_type used;
+    std::uint64_t bytes;
+    std::filesystem::path path;
+  };
+  std::vector<Entry> entries;
+  std::uint64_t total = 0;
+  std::error_code gone;
+  std::filesystem::directory_iterator at(directory_, gone);
+  for (; at != std::filesystem::directory_iterator(); at.increment(gone)) {
+    const auto& e = *at;
+    std::error_code error;
+    const bool ours = e.path().filename().string().size() == CacheKey{}.text().size();
+    if (!ours || !e.is_regular_file(error)) continue;
+    const std::uint64_t bytes = e.file_size(error);
+    const auto used = e.last_write_time(error);
+    if (error) continue;
+    entries.push_back({used, bytes, e.path()});
+    total += bytes;
+  }
+  if (total <= most_) return;
+  std::sort(entries.begin(), entries.end(),
+            [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  for (const Entry& e : entries) {  // the longest unused go, until a quarter is free
+    if (total <= most_ - most_ / 4) break;
+    std::error_code error;
+    if (std::filesystem::remove(e.path, error)) total -= e.bytes;
+  }
+}
+
+void FileCache::discard(const CacheKey& key) const {
+  if (!directory_.empty()) unlink(path(key).c_str());
+}
 
 }  // namespace weft::runtime

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Compiled code on disk, shared by processes: content-addressed entries with a checksum, written
-// whole by rename. The directory belongs to the user alone (mode 0700, owner checked); anything
-// else is refused.
+// whole by rename. The directory belongs to the user alone (mode 0700, owner checked), and so does
+// every folder above it, or to root; anything else is refused. It holds a bounded number of bytes:
+// the longest unused entries go first.
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -21,9 +23,12 @@ struct CacheKey {
 
 class FileCache {
  public:
-  /// Creates the directory. Throws Error(io, "cache.directory") when it is not the user's alone.
-  explicit FileCache(std::string directory);
+  static constexpr std::uint64_t kMostBytes = std::uint64_t{2} << 30;
+  /// Creates the directory. Throws Error(io, "cache.directory") when it is not the user's alone. An
+  /// empty name is a cache that keeps nothing.
+  explicit FileCache(std::string directory, std::uint64_t most = kMostBytes);
   /// The process's cache: ~/.cache/weft of the user who owns the process, unless set otherwise.
+  /// Keeps nothing for a user without a home that is his own.
   static FileCache& shared();
   /// Only before the first use of shared().
   static void set_shared_directory(std::string directory);
@@ -38,8 +43,13 @@ class FileCache {
   /// The entry of `key`; when there is none, or a damaged one, what `make` gives, stored.
   std::string get(const CacheKey& key, const std::function<std::string()>& make) const;
 
+  /// Removes leftovers of killed processes, and entries until the bound is kept.
+  void trim() const;
+
  private:
   std::string directory_;
+  std::uint64_t most_;
+  mutable std::atomic<std::uint64_t> since_{0};  // bytes stored since the last trim
 };
 
 }  // namespace weft::runtime

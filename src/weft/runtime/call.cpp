@@ -7,6 +7,7 @@
 
 #include "weft/base/error.h"
 #include "weft/base/interrupt.h"
+#include "weft/runtime/allocation_limit.h"
 #include "weft/runtime/module.h"
 
 namespace weft::runtime {
@@ -195,6 +196,20 @@ struct Checker {
   }
 };
 
+/// Where a kernel's pointer lies in its storage. A plan from a file may say anything; a pointer
+/// never leaves what it points into.
+Bytes place(const Storage& storage, Bytes base, std::int64_t extra, const HostPlan& plan,
+            std::int32_t buffer) {
+  std::int64_t at = 0;
+  if (!__builtin_add_overflow(static_cast<std::int64_t>(base), extra, &at) && at >= 0 &&
+      static_cast<Bytes>(at) <= storage.bytes())
+    return static_cast<Bytes>(at);
+  throw Error(ErrorKind::index, "plan.offset",
+              cat("the host plan of ", plan.name, " places a pointer at byte ", base, " + ", extra,
+                  " of buffer ", buffer, ", which has ", storage.bytes(), " bytes"))
+      .help("build the module again: its file was changed");
+}
+
 struct Runner {
   const HostPlan& plan;
   Device& device;
@@ -204,6 +219,7 @@ struct Runner {
   std::vector<Ref<Storage>> own;   // by buffer number
   std::vector<Ref<Storage>> kept;  // released while work may still use them
   Event last;
+  Bytes taken = 0;  // by its own buffers
 
   void run(const std::vector<PlanStep>& steps) {
     for (const PlanStep& s : steps) step(s);
@@ -227,20 +243,26 @@ struct Runner {
     switch (s.kind) {
       case StepKind::set: slots[target] = evaluate(s.value, slots.data()); break;
       case StepKind::allocate: {
-        std::int64_t bytes = evaluate(s.value, slots.data());
-        own[target] = device.allocate(static_cast<Bytes>(std::max<std::int64_t>(bytes, 0)), 64,
-                                      s.text.empty() ? "global" : s.text);
+        const auto bytes =
+            static_cast<Bytes>(std::max<std::int64_t>(evaluate(s.value, slots.data()), 0));
+        release(target);
+        const Bytes most = AllocationLimit::current();
+        if (taken > most || bytes > most - taken)
+          throw Error(ErrorKind::memory, "call.limit.bytes",
+                      cat(plan.name, " would hold ", human_bytes(taken), " and ",
+                          human_bytes(bytes), " in buffers of its own"))
+              .note(cat("it may hold ", human_bytes(most)));
+        own[target] = device.allocate(bytes, 64, s.text.empty() ? "global" : s.text);
+        taken += bytes;
         break;
       }
-      case StepKind::release:
-        if (own[target]) kept.push_back(std::move(own[target]));
-        own[target] = nullptr;
-        break;
+      case StepKind::release: release(target); break;
       case StepKind::launch: launch(s); break;
       case StepKind::loop: {
         std::int64_t low = s.min.empty() ? 0 : evaluate(s.min, slots.data());
         std::int64_t extent = evaluate(s.value, slots.data());
         for (std::int64_t i = 0; i < extent; ++i) {
+          poll_interrupt();
           slots[target] = low + i;
           run(s.body);
         }
@@ -254,6 +276,14 @@ struct Runner {
         }
         break;
     }
+  }
+
+  void release(std::size_t target) {
+    if (!own[target]) return;
+    // Work that was started may still use it, unless all of it is done.
+    if (last.complete()) taken -= own[target]->bytes();
+    else kept.push_back(std::move(own[target]));
+    own[target] = nullptr;
   }
 
   void launch(const PlanStep& s) {
@@ -275,15 +305,16 @@ struct Runner {
         continue;
       }
       auto buffer = static_cast<std::size_t>(a.buffer);
-      Bytes extra =
-          a.offset_bytes.empty() ? 0 : static_cast<Bytes>(evaluate(a.offset_bytes, slots.data()));
-      if (buffer < tensors.size()) {
-        actual.push_back(
-            KernelArg::pointer(tensors[buffer].storage, tensors[buffer].offset + extra));
-      } else {
-        WEFT_CHECK(own[buffer], "buffer ", a.buffer, " is used before it is allocated");
-        actual.push_back(KernelArg::pointer(own[buffer].get(), extra));
-      }
+      const std::int64_t extra =
+          a.offset_bytes.empty() ? 0 : evaluate(a.offset_bytes, slots.data());
+      Storage* storage = buffer < tensors.size() ? tensors[buffer].storage : own[buffer].get();
+      const Bytes base = buffer < tensors.size() ? tensors[buffer].offset : 0;
+      if (!storage)
+        throw Error(ErrorKind::io, "plan.buffer",
+                    cat("the host plan of ", plan.name, " hands kernel \"", s.text, "\" buffer ",
+                        a.buffer, " before it is allocated"))
+            .help("build the module again: its file was changed");
+      actual.push_back(KernelArg::pointer(storage, place(*storage, base, extra, plan, a.buffer)));
     }
     poll_interrupt();
     last = device.launch(executable, kernel, actual, extents);
@@ -360,9 +391,10 @@ Event Function::launch(std::span<const KernelArg> args) {
       }
       auto buffer = static_cast<std::size_t>(a.buffer);
       WEFT_CHECK(buffer < count, "buffer ", a.buffer, " of a plan with ", count, " tensors");
-      Bytes extra =
-          a.offset_bytes.empty() ? 0 : static_cast<Bytes>(evaluate(a.offset_bytes, slots));
-      actual[i] = KernelArg::pointer(tensors[buffer]->storage, tensors[buffer]->offset + extra);
+      const std::int64_t extra = a.offset_bytes.empty() ? 0 : evaluate(a.offset_bytes, slots);
+      Storage& storage = *tensors[buffer]->storage;
+      actual[i] = KernelArg::pointer(
+          &storage, place(storage, tensors[buffer]->offset, extra, *plan_, a.buffer));
     }
     const Binary& binary = executable_->binary();
     std::size_t kernel = 0;
@@ -389,18 +421,28 @@ Event Function::launch(std::span<const KernelArg> args) {
   return runner.finish();
 }
 
+constexpr double kLongestTime = 3600;  // seconds of one sample
+
 TimeResult Function::time(std::span<const CallArg> args, int number, int repeat,
                           double min_seconds) {
   if (number < 1 || repeat < 1) {
     throw Error(ErrorKind::value, "call.time",
                 cat("number and repeat must be at least 1, got ", number, " and ", repeat));
   }
+  if (!(min_seconds >= 0) || min_seconds > kLongestTime) {
+    throw Error(ErrorKind::value, "call.time.seconds",
+                cat("a sample of at least ", min_seconds, " seconds"))
+        .note(cat("legal: 0 to ", kLongestTime));
+  }
   call(args).wait();
   TimeResult out;
   auto sample = [&] {
     return device_->measure([&] {
       Event last;
-      for (int i = 0; i < number; ++i) last = call(args);
+      for (int i = 0; i < number; ++i) {
+        poll_interrupt();
+        last = call(args);
+      }
       last.wait();
     });
   };

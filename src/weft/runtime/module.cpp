@@ -6,6 +6,7 @@
 #include "weft/base/error.h"
 #include "weft/base/file.h"
 #include "weft/base/hash.h"
+#include "weft/runtime/signature.h"
 
 namespace weft::runtime {
 
@@ -16,6 +17,8 @@ namespace {
 constexpr char kMagic[8] = {'W', 'E', 'F', 'T', 'M', 'O', 'D', '\n'};
 constexpr std::uint32_t kVersion = 1;
 constexpr std::size_t kPrefix = sizeof(kMagic) + 4 + 8;
+// Read, a header takes some twenty times its size; no program's comes near this.
+constexpr std::uint64_t kMostHeader = 32u << 20;
 
 void put(std::string& out, std::uint64_t value, int bytes) {
   for (int i = 0; i < bytes; ++i) out.push_back(static_cast<char>(value >> (8 * i)));
@@ -68,6 +71,11 @@ KernelSignature signature_from(const Json& json) {
       for (const Json& n : box->as_array()) param.box.push_back(static_cast<int>(n.as_int()));
       for (const Json& n : p.at("steps").as_array())
         param.steps.push_back(static_cast<int>(n.as_int()));
+      if (param.box.empty() || param.box.size() > 5 || param.steps.size() != param.box.size())
+        throw Error(ErrorKind::io, "module.file.tensor",
+                    cat("parameter \"", param.name, "\" of kernel \"", k.name, "\" has ",
+                        param.box.size(), " extents and ", param.steps.size(), " steps"))
+            .note("legal: 1 to 5 extents and as many steps");
     }
     k.params.push_back(std::move(param));
   }
@@ -80,14 +88,20 @@ void check_launches(const std::vector<PlanStep>& steps, const Binary& binary) {
   for (const PlanStep& s : steps) {
     if (s.kind == StepKind::launch) {
       const KernelSignature& k = binary.kernel(s.text);
-      std::size_t wanted = 0;  // a tensor: pointer, extents, strides
-      for (const KernelParam& p : k.params)
-        wanted += p.kind == ParamKind::tensor ? 2 * p.box.size() : 1;
+      const std::vector<bool> pointers = pointer_arguments(k);
+      const std::size_t wanted = pointers.size();
       if (wanted != s.args.size() || k.axes.size() != s.extents.size()) {
         throw Error(
             ErrorKind::io, "module.file.plan",
             cat("the plan hands ", s.args.size(), " arguments and ", s.extents.size(),
                 " extents to kernel \"", s.text, "\", which has ", wanted, " and ", k.axes.size()));
+      }
+      for (std::size_t i = 0; i < wanted; ++i) {
+        if (s.args[i].is_pointer == pointers[i]) continue;
+        throw Error(ErrorKind::io, "module.file.plan",
+                    cat("the plan hands ", pointers[i] ? "a number" : "an array", " as argument ",
+                        i + 1, " to kernel \"", s.text, "\", which takes ",
+                        pointers[i] ? "an array" : "a number"));
       }
     }
     check_launches(s.body, binary);
@@ -172,6 +186,9 @@ Ref<Module> Module::deserialize(std::string_view bytes, std::string_view name) {
   if (length > end - kPrefix)
     throw refuse("truncated",
                  cat("announces a header of ", length, " bytes and has ", end - kPrefix));
+  if (length > kMostHeader)
+    throw refuse("header", cat("has a header of ", human_bytes(length)))
+        .note(cat("legal: at most ", human_bytes(kMostHeader)));
   std::uint64_t found = hash_bytes(bytes.data(), end), stated = get(bytes, end, 8);
   if (found != stated)
     throw refuse("checksum", cat("is damaged: checksum ", hex(found), ", stated ", hex(stated)));

@@ -21,6 +21,8 @@ constexpr std::string_view kSteps[] = {"set",  "allocate", "release", "launch",
 std::int64_t floordiv(std::int64_t a, std::int64_t b) {
   if (b == 0)
     throw Error(ErrorKind::value, "plan.divide", cat("the host plan divides ", a, " by zero"));
+  // The smallest integer has no negative: the quotient wraps, as the other operations do.
+  if (b == -1) return static_cast<std::int64_t>(-static_cast<std::uint64_t>(a));
   std::int64_t q = a / b;
   return q - ((a % b != 0) && ((a < 0) != (b < 0)) ? 1 : 0);
 }
@@ -41,6 +43,7 @@ Json expr_json(const PlanExpr& e) {
 
 struct Reader {
   std::int32_t slots = 0, buffers = 0;
+  std::int32_t tensors = 0;  // the first buffers are the caller's
 
   std::int32_t index(const Json& json, std::int32_t limit, std::string_view what) const {
     std::int64_t value = json.as_int();
@@ -133,6 +136,10 @@ struct Reader {
     bool on_buffer = out.kind == StepKind::allocate || out.kind == StepKind::release;
     if (on_slot || on_buffer)
       out.target = index(json.at("target"), on_slot ? slots : buffers, "target");
+    if (on_buffer && out.target < tensors) {
+      bad("parameter", cat("\"", kind, "\" of buffer ", out.target, ", which is one of the ",
+                           tensors, " tensor parameters"));
+    }
     if (out.value.empty() && out.kind != StepKind::release && out.kind != StepKind::launch) {
       bad("step", cat("\"", kind, "\" has no value"));
     }
@@ -246,6 +253,7 @@ HostPlan plan_from_json(const Json& json) {
     tensors += plan.params.back().is_tensor ? 1 : 0;
   }
   if (tensors > buffers) bad("size", cat(tensors, " tensor parameters but ", buffers, " buffers"));
+  reader.tensors = static_cast<std::int32_t>(tensors);
   plan.steps = reader.steps(json.at("steps"), 0);
   return plan;
 }
@@ -275,7 +283,10 @@ std::int64_t evaluate(const PlanExpr& e, const std::int64_t* slots) {
       case PlanOp::sub: r = wrap([](auto x, auto y) { return x - y; }, a, b); break;
       case PlanOp::mul: r = wrap([](auto x, auto y) { return x * y; }, a, b); break;
       case PlanOp::floordiv: r = floordiv(a, b); break;
-      case PlanOp::floormod: r = a - floordiv(a, b) * b; break;
+      case PlanOp::floormod:
+        r = wrap([](auto x, auto y) { return x - y; }, a,
+                 wrap([](auto x, auto y) { return x * y; }, floordiv(a, b), b));
+        break;
       case PlanOp::min: r = std::min(a, b); break;
       case PlanOp::max: r = std::max(a, b); break;
       case PlanOp::eq: r = a == b; break;

@@ -27,6 +27,7 @@ Memory::Memory(std::string name, std::uint64_t size_bytes, std::uint64_t base)
 Memory::~Memory() { ::munmap(data_, std::max<std::uint64_t>(size_, 1)); }
 
 std::uint64_t Memory::allocate(std::uint64_t bytes, std::uint64_t align) {
+  std::lock_guard lock(mutex_);
   std::uint64_t want = std::max<std::uint64_t>(bytes, 1);
   std::uint64_t cursor = base_, largest = 0;
   auto aligned = [&](std::uint64_t a) { return (a + align - 1) / align * align; };
@@ -51,7 +52,13 @@ std::uint64_t Memory::allocate(std::uint64_t bytes, std::uint64_t align) {
   return start;
 }
 
+std::uint64_t Memory::used() const {
+  std::lock_guard lock(mutex_);
+  return used_;
+}
+
 void Memory::release(std::uint64_t address) {
+  std::lock_guard lock(mutex_);
   auto found = blocks_.find(address);
   if (found == blocks_.end()) {
     throw Error(ErrorKind::value, "sim.memory.free",
@@ -61,14 +68,20 @@ void Memory::release(std::uint64_t address) {
   blocks_.erase(found);
 }
 
-bool Memory::allocated(std::uint64_t address, std::uint64_t bytes) const {
+bool Memory::inside(std::uint64_t address, std::uint64_t bytes) const {
   auto next = blocks_.upper_bound(address);
   if (next == blocks_.begin()) return false;
   auto [start, size] = *std::prev(next);
   return address - start <= size && bytes <= size - (address - start);
 }
 
+bool Memory::allocated(std::uint64_t address, std::uint64_t bytes) const {
+  std::lock_guard lock(mutex_);
+  return inside(address, bytes);
+}
+
 std::pair<std::uint64_t, std::uint64_t> Memory::allocation(std::uint64_t address) const {
+  std::lock_guard lock(mutex_);
   auto next = blocks_.upper_bound(address);
   if (next == blocks_.begin()) return {0, 0};
   auto [start, size] = *std::prev(next);
@@ -80,7 +93,8 @@ std::string Memory::describe(std::uint64_t address, std::uint64_t bytes) const {
   if (!contains(address, bytes)) {
     return cat("outside \"", name_, "\", which spans ", hex(base_), " to ", hex(base_ + size_));
   }
-  if (allocated(address, bytes)) return "inside an allocation";
+  std::lock_guard lock(mutex_);
+  if (inside(address, bytes)) return "inside an allocation";
   auto next = blocks_.upper_bound(address);
   if (next != blocks_.begin()) {
     auto [start, size] = *std::prev(next);

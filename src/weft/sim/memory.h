@@ -2,11 +2,13 @@
 #pragma once
 // A simulated flat memory: addresses from `base`, bounds always checked, allocations tracked so
 // that a machine may ask whether an access stays inside one. Pages come into being on first use
-// (mmap), so a large memory costs what is touched.
+// (mmap), so a large memory costs what is touched. Several threads may allocate, release and ask at
+// once; the bytes are theirs to order.
 
 #include <cstdint>
 #include <cstring>
 #include <map>
+#include <mutex>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -35,7 +37,7 @@ class Memory {
   std::uint64_t allocate(std::uint64_t bytes, std::uint64_t align = 64);
   /// Throws Error(value, "sim.memory.free") when nothing was allocated at `address`.
   void release(std::uint64_t address);
-  std::uint64_t used() const { return used_; }
+  std::uint64_t used() const;
 
   bool contains(std::uint64_t address, std::uint64_t bytes) const {
     return address >= base_ && bytes <= size_ && address - base_ <= size_ - bytes;
@@ -65,9 +67,12 @@ class Memory {
   }
 
  private:
+  bool inside(std::uint64_t address, std::uint64_t bytes) const;  // mutex_ is held
+
   std::string name_;
   std::uint64_t size_, base_, used_ = 0, guard_ = 0;
   std::byte* data_ = nullptr;
+  mutable std::mutex mutex_;                       // of used_ and blocks_
   std::map<std::uint64_t, std::uint64_t> blocks_;  // address -> bytes of live allocations
 };
 

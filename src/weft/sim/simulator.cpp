@@ -21,6 +21,14 @@ class SimExecutable final : public runtime::Executable {
   Simulator& simulator_;
   std::size_t program_;
 };
+
+/// Cycles of what this thread launches on a device while it is measured there.
+struct Measuring {
+  const SimDevice* device;
+  Measuring* outer;
+  std::int64_t cycles = 0;
+};
+thread_local Measuring* measuring = nullptr;
 }  // namespace
 
 void Simulator::begin(std::size_t, const Launch&) {
@@ -80,6 +88,13 @@ Ref<runtime::Executable> SimDevice::load(runtime::Binary binary) {
 runtime::Event SimDevice::launch(runtime::Executable& executable, std::size_t kernel,
                                  std::span<const runtime::KernelArg> args,
                                  std::span<const std::int64_t> extents) {
+  return launch_within(limits, executable, kernel, args, extents);
+}
+
+runtime::Event SimDevice::launch_within(const RunLimits& bounds, runtime::Executable& executable,
+                                        std::size_t kernel,
+                                        std::span<const runtime::KernelArg> args,
+                                        std::span<const std::int64_t> extents) {
   Launch launch;
   launch.kernel = kernel;
   for (const runtime::KernelArg& arg : args) {
@@ -90,18 +105,43 @@ runtime::Event SimDevice::launch(runtime::Executable& executable, std::size_t ke
     }
   }
   launch.extents.assign(extents.begin(), extents.end());
-  cycles_ +=
-      simulator_->run(static_cast<SimExecutable&>(executable).program(), launch, limits).cycles;
+  std::lock_guard lock(mutex_);
+  const std::int64_t cycles =
+      simulator_->run(static_cast<SimExecutable&>(executable).program(), launch, bounds).cycles;
+  for (Measuring* m = measuring; m; m = m->outer)
+    if (m->device == this) m->cycles += cycles;
   return {};
+}
+
+runtime::StatReport SimDevice::stats() const {
+  std::lock_guard lock(mutex_);
+  return simulator_->stats();
+}
+
+void SimDevice::clear_stats() {
+  std::lock_guard lock(mutex_);
+  simulator_->clear_stats();
+}
+
+void SimDevice::trace_to(runtime::TraceSink* sink) {
+  std::lock_guard lock(mutex_);
+  simulator_->trace_to(sink);
 }
 
 runtime::Span SimDevice::measure(const std::function<void()>& work) {
   auto start = std::chrono::steady_clock::now();
-  std::int64_t before = cycles_;
-  work();
+  Measuring here{this, measuring};
+  struct Scope {
+    explicit Scope(Measuring* m) { measuring = m; }
+    ~Scope() { measuring = measuring->outer; }
+  };
+  {
+    Scope scope(&here);
+    work();
+  }
   runtime::Span span;
   span.wall = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-  span.cycles = cycles_ - before;
+  span.cycles = here.cycles;
   span.seconds = info_.clock_hz > 0 ? static_cast<double>(span.cycles) / info_.clock_hz : span.wall;
   return span;
 }

@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -41,6 +42,8 @@ struct NamedValue {
   std::string value;
 };
 
+/// Of several threads, one runs, steps, or asks for statistics at a time: SimDevice sees to it.
+/// load(), unload() and memory() may be called while another thread runs.
 class Simulator {
  public:
   virtual ~Simulator() = default;
@@ -63,6 +66,7 @@ class Simulator {
 };
 
 /// Makes a Device of a Simulator: storage in its memory, launches through run(), simulated time.
+/// Any number of threads may use it: launches are done one after another.
 class SimDevice : public runtime::Device {
  public:
   SimDevice(std::unique_ptr<Simulator> simulator, runtime::DeviceInfo info,
@@ -78,10 +82,14 @@ class SimDevice : public runtime::Device {
   runtime::Event launch(runtime::Executable& executable, std::size_t kernel,
                         std::span<const runtime::KernelArg> args,
                         std::span<const std::int64_t> extents) override;
+  /// The same with bounds of its own.
+  runtime::Event launch_within(const RunLimits& bounds, runtime::Executable& executable,
+                               std::size_t kernel, std::span<const runtime::KernelArg> args,
+                               std::span<const std::int64_t> extents);
   runtime::Span measure(const std::function<void()>& work) override;
-  runtime::StatReport stats() const override { return simulator_->stats(); }
-  void clear_stats() override { simulator_->clear_stats(); }
-  void trace_to(runtime::TraceSink* sink) override { simulator_->trace_to(sink); }
+  runtime::StatReport stats() const override;
+  void clear_stats() override;
+  void trace_to(runtime::TraceSink* sink) override;
   Simulator& simulator() { return *simulator_; }
   RunLimits limits;
 
@@ -92,7 +100,7 @@ class SimDevice : public runtime::Device {
   std::unique_ptr<Simulator> simulator_;
   runtime::DeviceInfo info_;
   std::string format_;
-  std::int64_t cycles_ = 0;  // of all launches so far
+  mutable std::mutex mutex_;  // one launch at a time
 };
 
 }  // namespace weft::sim

@@ -56,6 +56,10 @@ class Backend {
   /// device.
   virtual Ref<runtime::Device> open(const Target& target) const = 0;
 
+  /// Whether the client of a served device may choose this option of it ("" is the bare value).
+  /// Compilers, files and which chip is used are never a client's to choose.
+  virtual bool client_may_set(std::string_view, std::string_view) const { return false; }
+
   /// Whether the target has an instruction set with a text of its own.
   virtual bool has_assembler() const { return false; }
   /// Words of the text, little-endian, and back; print and assemble are inverse. `file` names the

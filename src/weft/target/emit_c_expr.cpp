@@ -50,6 +50,13 @@ std::string short_name(DType t) {
 
 namespace {
 
+/// A divisor for which C's own division is right.
+bool plain_divisor(const Expr& e) {
+  std::int64_t c = 0;
+  const Expr& divisor = e->kind == ExprKind::broadcast ? as<BroadcastNode>(e)->value : e;
+  return is_const_int(divisor, &c) && c != 0 && c != -1;
+}
+
 DType value_type(DType t) {  // 16-bit floats are computed as float32
   t = t.element();
   return t.is_float() && t.bits == 16 ? dtypes::float32 : t;
@@ -66,7 +73,20 @@ std::string Helpers::integer(const std::string& what, DType type) {
   std::string bits = std::to_string(type.bits);
   bool is_signed = type.is_int();
   std::string body;
-  if (what == "floordiv") {
+  // Division by 0 gives 0, and the quotient by -1 wraps: processors trap there, or give anything.
+  const std::string negated = cat("if (b == -1) return (", t, ")(0 - (", u, ")a); ");
+  if (what == "div" || what == "floordiv_any") {
+    const bool floors = what != "div";
+    body =
+        cat("if (b == 0) return 0; ", is_signed ? negated : std::string(),
+            floors ? cat(t, " q = a / b; return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;")
+                   : std::string("return a / b;"));
+  } else if (what == "mod" || what == "floormod_any") {
+    const bool floors = what != "mod";
+    body = cat("if (b == 0", is_signed ? " || b == -1" : "", ") return 0; ",
+               floors ? cat(t, " r = a % b; return (r != 0 && ((r < 0) != (b < 0))) ? r + b : r;")
+                      : std::string("return a % b;"));
+  } else if (what == "floordiv") {
     body = cat(t, " q = a / b; return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;");
   } else if (what == "floormod") {
     body = cat(t, " r = a % b; return (r != 0 && ((r < 0) != (b < 0))) ? r + b : r;");
@@ -376,13 +396,21 @@ std::string Expressions::binary(const BinaryNode* e, const Lane* lane) {
     case ExprKind::add: return narrow(infix("+"));
     case ExprKind::sub: return narrow(infix("-"));
     case ExprKind::mul: return narrow(infix("*"));
-    case ExprKind::div: return narrow(infix("/"));
-    case ExprKind::mod: return narrow(infix("%"));
+    case ExprKind::div:
+    case ExprKind::mod: {
+      const bool divides = e->kind == ExprKind::div;
+      if (t.is_float() || plain_divisor(e->b)) return narrow(infix(divides ? "/" : "%"));
+      return cat(helpers_.integer(divides ? "div" : "mod", t), "(", a, ", ", b, ")");
+    }
     case ExprKind::floordiv:
     case ExprKind::floormod: {
       bool divides = e->kind == ExprKind::floordiv;
-      if (t.is_uint()) return infix(divides ? "/" : "%");
-      return cat(helpers_.integer(divides ? "floordiv" : "floormod", t), "(", a, ", ", b, ")");
+      const bool plain = plain_divisor(e->b);
+      if (t.is_uint() && plain) return infix(divides ? "/" : "%");
+      const char* name = t.is_uint() ? (divides ? "div" : "mod")
+                         : plain     ? (divides ? "floordiv" : "floormod")
+                                     : (divides ? "floordiv_any" : "floormod_any");
+      return cat(helpers_.integer(name, t), "(", a, ", ", b, ")");
     }
     case ExprKind::min:
     case ExprKind::max:

@@ -157,7 +157,7 @@ TEST(QpuEmulator, faults_name_qpu_pc_and_instruction) {
       {"qpu.limit.cycles", std::string("bra.always rel, -32\nnop\nnop\nnop\n") + kEnd,
        "longer than", 1},
       {"qpu.breakpoint", std::string("nop; nop; bkpt\n") + kEnd, "breakpoint at instruction 0", 1},
-      {"qpu.unsupported", std::string("mov tlbz, r0\n") + kEnd, "fragment", 1},
+      {"qpu.unsupported", std::string("nop\nnop\nmov tlbz, r0\n") + kEnd, "fragment", 1},
       {"qpu.unsupported", std::string("mov r0, vary\n") + kEnd, "fragment", 1},
       {"qpu.unsupported", std::string("nop; nop; thrsw\n") + kEnd, "signal 2", 1},
       {"qpu.pc.outside", std::string("nop\nnop\n"), "past the end", 1},

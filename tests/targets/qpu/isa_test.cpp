@@ -161,6 +161,79 @@ TEST(QpuIsa, assembler_refusals_have_a_slug_and_a_caret) {
   }
 }
 
+TEST(QpuIsa, what_is_missing_is_pointed_at) {
+  struct Row {
+    const char *text, *place;
+  };
+  const Row rows[] = {{"add r0, r1, r2;", "<qpu>:1:16: "},
+                      {"add r0, r1, r2; ", "<qpu>:1:17: "},
+                      {"nop; ; sf; ;", "<qpu>:1:6: "},
+                      {";", "<qpu>:1:1: "},
+                      {"add r0, r1,", "<qpu>:1:12: "},
+                      {"add r0,, r1", "<qpu>:1:8: "},
+                      {"mov ,r1", "<qpu>:1:5: "},
+                      {"sacq ", "<qpu>:1:1: "},
+                      {"bra.", "<qpu>:1:1: "},
+                      {"bra. rel", "<qpu>:1:1: "},
+                      {"nop; nop; to", "<qpu>:1:11: "}};
+  for (const Row& row : rows) {
+    try {
+      assemble(row.text, "<qpu>");
+      ADD_FAILURE() << row.text;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code().substr(0, 8), "qpu.asm.") << row.text;
+      EXPECT_NE(std::string(error.what()).find(row.place), std::string::npos) << error.what();
+      EXPECT_LT(std::string(error.what()).size(), 1000u) << row.text;
+    }
+  }
+}
+
+TEST(QpuIsa, damaged_text_is_refused_where_it_is_damaged) {
+  std::mt19937 rng(20);
+  const std::string good =
+      "fadd r0, r1, r2; fmul.zs r3, ra4, rb5; sf; ldtmu0\nbra.anyz rel, ra2, -8; link ra3\n"
+      "ldi ra1, 0x10; to rb2\nsacq 3, r0; to r1\nadd.nc null, #3, r1; mov rb1, r2; pack=1\n";
+  const std::string_view letters = ";,.: #\n\tra0=-";
+  std::size_t refused = 0;
+  for (int round = 0; round < 4000; ++round) {
+    std::string text = good;
+    for (int edits = 1 + static_cast<int>(rng() % 3); edits > 0; --edits) {
+      const std::size_t at = rng() % text.size();
+      if (rng() % 2) text.erase(at, 1 + rng() % 4);
+      else text.insert(at, 1, letters[rng() % letters.size()]);
+    }
+    try {
+      const std::vector<Instr> program = assemble(text);
+      for (const Instr& i : program) EXPECT_EQ(assemble(print(i)).at(0), i) << print(i);
+    } catch (const Error& error) {
+      ++refused;
+      EXPECT_EQ(error.code().substr(0, 8), "qpu.asm.") << text;
+      EXPECT_LT(std::string(error.what()).size(), 2000u) << text;
+    }
+  }
+  EXPECT_GT(refused, 1000u);
+}
+
+TEST(QpuIsa, random_words_print_as_text_that_assembles) {
+  std::mt19937_64 rng(21);
+  int decoded = 0;
+  for (int round = 0; round < 40000; ++round) {
+    const Code word = rng();
+    Instr i;
+    try {
+      i = decode(word);
+    } catch (const Error&) {
+      EXPECT_TRUE(assemble(disassemble({word})).empty());  // a comment
+      continue;
+    }
+    ++decoded;
+    const std::vector<Instr> back = assemble(disassemble({word}));
+    ASSERT_EQ(back.size(), 1u) << print(i);
+    EXPECT_EQ(encode(back[0]), word) << print(i);
+  }
+  EXPECT_GT(decoded, 1000);
+}
+
 TEST(QpuIsa, small_immediates) {
   EXPECT_EQ(small_immediate(15), 15u);
   EXPECT_EQ(small_immediate(16), 0xfffffff0u);

@@ -48,7 +48,28 @@ const Case kCases[] = {
     {"branch_target", "bra.always rel, 800\nnop\nnop\nnop\n", "bra.always rel, 0\nnop\nnop\nnop\n",
      "goes to byte"},
     {"unit_conflict", "mov tmu0_s, r0; mov recip, r1\n", "mov tmu0_s, r0\nmov recip, r1\n",
-     "2 of TMU write"},
+     "TMU write and SFU write"},
+    {"unit_conflict", "mov tmu1_s, r1; mov tmu0_s, r0\n", "mov tmu1_s, r1\nmov tmu0_s, r0\n",
+     "TMU write and TMU write"},
+    {"unit_conflict", "mov tmu0_t, r1; mov tmu0_s, r0\n", "mov tmu0_t, r1\nmov tmu0_s, r0\n",
+     "TMU write and TMU write"},
+    {"unit_conflict", "mov recip, r1; mov exp2, r0\n", "mov recip, r1; mov r2, r0\n",
+     "SFU write and SFU write"},
+    {"unit_conflict", "nop\nnop\nmov tlbc, r1; mov tlbz, r0\n",
+     "nop\nnop\nmov tlbz, r0\nmov tlbc, r1\n", "TLB write and TLB write"},
+    {"unit_conflict", "nop\nnop\nmov tlbz, r0; nop; loadc\n",
+     "nop\nnop\nmov tlbz, r0\nnop; nop; loadc\n", "TLB write and TLB load"},
+    {"unit_conflict", "mov tmu0_s, r0; nop; ldtmu1\n", "mov tmu0_s, r0\nnop; nop; ldtmu1\n",
+     "TMU write and TMU load"},
+    {"unit_conflict", "nop; nop; ldtmu0; raddr_b=51\n", "nop; nop; ldtmu0\nnop; nop; raddr_b=51\n",
+     "TMU load and mutex read"},
+    {"unit_conflict", "nop; nop; raddr_a=51; raddr_b=51\n", "nop; nop; raddr_a=51\n",
+     "mutex read and mutex read"},
+    {"tlb_z_mask", "nop\nnop\nmov tlbz, r0\nnop\nmov r1, ms_mask\n",
+     "nop\nnop\nmov tlbz, r0\nnop\nnop\nmov r1, ms_mask\n", "multisample mask is read 2"},
+    {"end_access", "nop; nop; thrend\nnop\nmov tlbz, r0\n", nullptr, "writes the TLB's Z"},
+    {"scoreboard", "nop\nmov tlbc, r0\n", "nop\nnop\nmov tlbc, r0\n",
+     "a TLB access, which waits for the scoreboard, in instruction 1"},
     {"conditional_peripheral", "mov.zs tmu0_s, r0\n", "mov.zs r1, r0\nmov tmu0_s, r1\n",
      "conditional write of tmu0_s"},
     {"same_destination", "add r1, r0, r0; fmul r1, r2, r2\n",
@@ -116,6 +137,20 @@ TEST(QpuRules, idle_operations_and_dropped_reads_break_nothing) {
   EXPECT_EQ(slugs(validate(
                 assemble(cat("mov ra1, r0\nnop; nop; raddr_a=1\nmov.never tmu0_s, r0\n", kEnd)))),
             "");
+}
+
+TEST(QpuRules, a_semaphore_excludes_other_peripherals) {
+  Instr i;
+  i.kind = kSem, i.sig = kSigLdi, i.sem = 3;
+  i.cond_add = kAlways, i.waddr_add = kWTmu0S;
+  const char* slug = nullptr;
+  EXPECT_EQ(word_rule(i, &slug), "TMU write and semaphore in one instruction");
+  i.waddr_add = kWVpm;
+  EXPECT_EQ(word_rule(i, &slug), "");
+}
+
+TEST(QpuRules, each_rule_names_its_source) {
+  for (const Rule& r : rules()) EXPECT_NE(std::string_view(r.source), "") << r.name;
 }
 
 }  // namespace

@@ -186,8 +186,8 @@ void expect_conv2d(const Config& c, const ConvShape& s, const ConvTiles& t, cons
                 for (std::int64_t i = 0; i < ci_group; ++i) {
                   for (std::int64_t ky = 0; ky < s.kernel; ++ky) {
                     for (std::int64_t kx = 0; kx < s.kernel; ++kx)
-                      tap(o / co_group * ci_group + i, i, y * s.stride + ky - s.pad,
-                          x * s.stride + kx - s.pad, ky, kx);
+                      tap(o / co_group * ci_group + i, i, y * s.stride + ky * s.dilation - s.pad,
+                          x * s.stride + kx * s.dilation - s.pad, ky, kx);
                   }
                 }
               });
@@ -273,6 +273,45 @@ TEST(VtaWorkloads, t21_convolutions_on_other_configurations) {
       expect_conv2d(c, s, {pick(5), pick(5), pick(3), pick(3), static_cast<int>(pick(2))},
                     {static_cast<int>(rng() % 10), rng() % 2 == 0, true, -20, 90}, rng());
     }
+  }
+}
+
+TEST(VtaWorkloads, a_tile_that_lies_in_the_padding) {
+  for (const std::string& name : kThree) {
+    Config c = Config::sample(name);
+    for (int threads : {1, 2}) {
+      expect_conv2d(c, {1, 3, 3, 1, 1, 1, 1, 1}, {1, 1, 1, 1, threads}, {}, 30);
+      expect_conv2d(c, {1, 3, 3, 1, 1, 1, 1, 1}, {1, 5, 1, 1, threads}, {}, 31);
+      expect_conv2d(c, {1, 3, 3, 1, 1, 1, 1, 1}, {5, 1, 1, 1, threads}, {}, 32);
+      expect_conv2d(c, {1, 3, 3, 1, 1, 1, 2, 2}, {1, 1, 1, 1, threads}, {}, 33);
+      expect_conv2d(c, {1, 20, 3, 1, 1, 1, 1, 4}, {20, 2, 1, 1, threads}, {}, 34);
+    }
+  }
+}
+
+// WEFT_VTA_CONVOLUTIONS: how many, 500 where it is not set.
+TEST(VtaWorkloads, random_convolutions) {
+  const char* wanted = std::getenv("WEFT_VTA_CONVOLUTIONS");
+  const int rounds = wanted ? std::atoi(wanted) : 500;
+  ASSERT_GT(rounds, 0);
+  std::mt19937_64 rng(35);
+  auto pick = [&](std::uint64_t n) { return static_cast<std::int64_t>(1 + rng() % n); };
+  for (int round = 0; round < rounds;) {
+    const Config c = Config::sample(kThree[rng() % kThree.size()]);
+    ConvShape s{pick(2), pick(11), pick(11), pick(3), pick(3), pick(4), pick(3)};
+    s.pad = static_cast<std::int64_t>(rng() % 5), s.dilation = pick(3);
+    if (rng() % 4 == 0) s.groups = pick(3), s.ci *= s.groups, s.co *= s.groups;
+    if (s.out_h() < 1 || s.out_w() < 1 || s.reach() > s.h + 2 * s.pad ||
+        s.reach() > s.w + 2 * s.pad)
+      continue;
+    const Epilogue e{static_cast<int>(rng() % 10), rng() % 2 == 0, rng() % 2 == 0, -20, 90};
+    ConvTiles t{pick(5), pick(5), pick(3), pick(3), static_cast<int>(pick(2))};
+    if (rng() % 5 == 0) t = default_tiles(c, s, e);
+    SCOPED_TRACE(cat("round ", round++, ": ", s.h, "x", s.w, " kernel ", s.kernel, " stride ",
+                     s.stride, " pad ", s.pad, " dilation ", s.dilation, " groups ", s.groups,
+                     " tiles ", t.h, "x", t.w, " ci ", t.ci, " co ", t.co));
+    expect_conv2d(c, s, t, e, rng());
+    if (::testing::Test::HasFatalFailure()) return;
   }
 }
 

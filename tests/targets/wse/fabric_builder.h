@@ -43,7 +43,7 @@ struct Builder {
     f = {};
     return static_cast<int>(p.functions.size()) - 1;
   }
-  static Dsd mem(int base, int n, int stride = 4) {
+  static Dsd mem(int base, int n, int stride = 1) {
     Dsd d;
     d.kind = DsdKind::mem1d;
     d.base = static_cast<std::uint16_t>(base);

@@ -193,7 +193,7 @@ TEST(Runtime, RefusesWhatDoesNotFit) {
   EXPECT_NE(text.find("23 elements, the region needs 24"), std::string::npos) << text;
   EXPECT_EQ(code_of(
                 [&] {
-                  h.rt.memcpy_h2d(v, w.data(), 5, {0, 0, 1, 1, 5}, false, k32, kRow, false);
+                  h.rt.memcpy_h2d(v, w.data(), 6, {0, 0, 1, 1, 6}, false, k32, kRow, false);
                 },
                 &text),
             "wse.memcpy.extent");

@@ -7,6 +7,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -24,12 +25,19 @@ struct ServerOptions {
   std::string tls_cert, tls_key;  // PEM text; both or neither
   std::uint64_t session_bytes =
       1ull << 30;     // device memory and files that one connection may hold, each
-  int sessions = 64;  // connections at a time
+  int sessions = 64;  // connections at a time, counted from their accepted HELLO on
+  std::chrono::milliseconds hello_deadline{5000};  // from the start of a stream to its HELLO
+  /// Module files by name. Where there are any, clients may load these and nothing else: they send
+  /// no file, no program and no bitstream.
+  std::map<std::string, std::string> modules{};
   std::string device_name =
       "device";  // what session.device(name) must ask for (the part before ':')
   std::function<void(std::string_view)>
       log;  // refusals, connections that came and went; called from any thread
 };
+
+/// Bytes of the shortest key that a server takes.
+inline constexpr std::size_t kShortestKey = 16;
 
 /// Opens the device for a connection; `config` is empty or the text given to Session::reconfigure.
 using OpenDevice = std::function<Ref<runtime::Device>(std::string_view config)>;
@@ -37,8 +45,8 @@ using OpenDevice = std::function<Ref<runtime::Device>(std::string_view config)>;
 class Server {
  public:
   /// Serves until destroyed. Throws Error(value, "rpc.bind.open") for an address off this host
-  /// without key and TLS, Error(io, "rpc.bind.failed") when the port cannot be had, Error(value,
-  /// "rpc.tls.pair").
+  /// without key and TLS, Error(value, "rpc.key.short") for a key of less than kShortestKey bytes,
+  /// Error(io, "rpc.bind.failed") when the port cannot be had, Error(value, "rpc.tls.pair").
   Server(ServerOptions options, OpenDevice open);
   ~Server();
   int port() const;

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <grpcpp/grpcpp.h>
 
+#include <algorithm>
 #include <condition_variable>
+#include <list>
 #include <mutex>
+#include <thread>
 
 #include "weft/runtime/rpc/connection.h"
 
@@ -11,18 +14,70 @@ namespace weft::rpc {
 struct Server::Impl final : Weft::Service {
   Impl(ServerOptions o, OpenDevice d) : options(std::move(o)), open(std::move(d)) {}
 
-  grpc::Status Session(grpc::ServerContext* context, Stream* stream) override {
-    if (alive.fetch_add(1) >= options.sessions) {
-      --alive;
-      if (options.log)
-        options.log(cat(context->peer(), ": refused: rpc.busy: ", options.sessions,
-                        " connections are open"));
-      return {grpc::StatusCode::RESOURCE_EXHAUSTED,
-              cat("rpc.busy: ", options.sessions, " connections are open")};
+  /// A stream that has not said HELLO.
+  struct Silent {
+    grpc::ServerContext* context;
+    std::chrono::steady_clock::time_point until;
+    bool gone = false;  // cancelled; its thread takes it off the list
+    void end() {
+      gone = true;
+      context->TryCancel();
     }
-    Connection(options, open, *stream, context->peer(), held, ++connections).serve();
-    --alive;
-    return grpc::Status::OK;
+  };
+
+  grpc::Status Session(grpc::ServerContext* context, Stream* stream) override {
+    std::list<Silent>::iterator mine;
+    {
+      std::lock_guard lock(mutex);
+      // The oldest goes first: those who say HELLO at once are served however many do not.
+      auto talking = [](const Silent& s) { return !s.gone; };
+      if (std::count_if(silent.begin(), silent.end(), talking) >= options.sessions)
+        std::find_if(silent.begin(), silent.end(), talking)->end();
+      silent.push_back({context, std::chrono::steady_clock::now() + options.hello_deadline, false});
+      mine = std::prev(silent.end());
+    }
+    changed.notify_all();
+    bool waiting = true, counted = false;
+    auto heard = [&] {
+      if (!std::exchange(waiting, false)) return;
+      std::lock_guard lock(mutex);
+      silent.erase(mine);
+    };
+    Host host;
+    host.admit = [&] {
+      heard();
+      if (alive.fetch_add(1) < options.sessions) return counted = true;
+      --alive;
+      return false;
+    };
+    host.cancelled = [&] { return stopping || context->IsCancelled(); };
+    const bool room =
+        Connection(options, open, *stream, context->peer(), held, ++connections, std::move(host))
+            .serve();
+    heard();
+    if (counted) --alive;
+    if (room) return grpc::Status::OK;
+    if (options.log)
+      options.log(
+          cat(context->peer(), ": refused: rpc.busy: ", options.sessions, " connections are open"));
+    return {grpc::StatusCode::RESOURCE_EXHAUSTED,
+            cat("rpc.busy: ", options.sessions, " connections are open")};
+  }
+
+  /// Ends streams that stay silent.
+  void watch() {
+    std::unique_lock lock(mutex);
+    while (!stopped) {
+      const auto next =
+          std::find_if(silent.begin(), silent.end(), [](const Silent& s) { return !s.gone; });
+      if (next == silent.end()) {
+        changed.wait(lock);
+      } else if (std::chrono::steady_clock::now() < next->until) {
+        changed.wait_until(lock, next->until);
+      } else {
+        next->end();
+      }
+    }
   }
 
   ServerOptions options;
@@ -35,6 +90,9 @@ struct Server::Impl final : Weft::Service {
   std::mutex mutex;
   std::condition_variable changed;
   bool stopped = false;
+  std::atomic<bool> stopping{false};
+  std::list<Silent> silent;  // the oldest first
+  std::thread watcher;
 };
 
 Server::Server(ServerOptions options, OpenDevice open)
@@ -44,6 +102,12 @@ Server::Server(ServerOptions options, OpenDevice open)
     throw Error(ErrorKind::value, "rpc.tls.pair",
                 cat("a TLS ", o.tls_cert.empty() ? "key was given without a certificate"
                                                  : "certificate was given without a key"));
+  }
+  if (!o.key.empty() && o.key.size() < kShortestKey) {
+    throw Error(ErrorKind::value, "rpc.key.short",
+                cat("a key of ", o.key.size(), " bytes can be guessed"))
+        .note(cat("legal: at least ", kShortestKey, " bytes"))
+        .help("make one: head -c 32 /dev/urandom | base64");
   }
   bool here =
       o.host == "localhost" || o.host == "127.0.0.1" || o.host == "::1" || o.host == "[::1]";
@@ -79,6 +143,7 @@ Server::Server(ServerOptions options, OpenDevice open)
         .note(
             "the port is taken, the address is not this host's, or the certificate cannot be read");
   }
+  impl_->watcher = std::thread([impl = impl_.get()] { impl->watch(); });
 }
 
 Server::~Server() { stop(); }
@@ -97,7 +162,10 @@ void Server::stop() {
     std::lock_guard lock(impl_->mutex);
     if (impl_->stopped) return;
     impl_->stopped = true;
+    impl_->stopping = true;
   }
+  impl_->changed.notify_all();
+  if (impl_->watcher.joinable()) impl_->watcher.join();
   impl_->server->Shutdown(std::chrono::system_clock::now());
   impl_->server->Wait();
   impl_->changed.notify_all();

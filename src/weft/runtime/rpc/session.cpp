@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "weft/base/interrupt.h"
 #include "weft/base/json.h"
+#include "weft/runtime/allocation_limit.h"
 #include "weft/runtime/programmable.h"
 #include "weft/runtime/rpc/connection.h"
+#include "weft/runtime/signature.h"
 
 namespace weft::rpc {
 
@@ -10,6 +13,13 @@ namespace {
 Error protocol(std::string message) {
   return Error(ErrorKind::rpc, "rpc.protocol", std::move(message));
 }
+
+constexpr int kMostMeasurements = 8;            // one inside another
+constexpr std::size_t kMostStorages = 1 << 16;  // arrays of a connection
+constexpr std::size_t kMostPrograms = 1 << 10;  // programs, modules, functions, of each
+constexpr double kLongestSample = 60;           // seconds of a sample of TIME
+// Memory that a loaded module takes beside its file: what was parsed, and its code.
+constexpr std::uint64_t kModuleFactor = 4;
 
 Json info_json(const runtime::DeviceInfo& info, const ServerOptions& options,
                std::int64_t connection) {
@@ -33,13 +43,15 @@ Json info_json(const runtime::DeviceInfo& info, const ServerOptions& options,
 }  // namespace
 
 Connection::Connection(const ServerOptions& options, const OpenDevice& open, Stream& stream,
-                       std::string peer, std::atomic<std::uint64_t>& held, std::int64_t id)
+                       std::string peer, std::atomic<std::uint64_t>& held, std::int64_t id,
+                       Host host)
     : options_(options),
       open_(open),
       stream_(stream),
       peer_(std::move(peer)),
       held_by_all_(held),
-      id_(id) {}
+      id_(id),
+      host_(std::move(host)) {}
 
 Connection::~Connection() { release_all(); }
 
@@ -54,7 +66,7 @@ void Connection::release_all() {
 }
 
 void Connection::log(std::string_view what) {
-  if (options_.log) options_.log(cat(peer_, ": ", what));
+  if (options_.log) options_.log(printable(cat(peer_, ": ", what)));
 }
 
 bool Connection::read(Frame& frame) { return !broken_ && stream_.Read(&frame); }
@@ -77,9 +89,15 @@ void Connection::discharge(std::uint64_t bytes) {
   held_by_all_ -= bytes;
 }
 
-void Connection::serve() {
+bool Connection::serve() {
   try {
-    if (!hello()) return;
+    if (!hello()) return !full_;
+    // Whatever runs here for long asks now and then whether anybody still waits for it.
+    const InterruptScope scope([this] {
+      if (host_.cancelled())
+        throw Error(ErrorKind::rpc, "rpc.cancelled",
+                    cat("connection ", id_, " ended or its server stops: its work was given up"));
+    });
     loop(false);
     log("closed");
   } catch (const Error& error) {
@@ -87,6 +105,7 @@ void Connection::serve() {
   } catch (const std::exception& error) {
     log(cat("ended: ", error.what()));
   }
+  return true;
 }
 
 bool Connection::hello() {
@@ -114,6 +133,10 @@ bool Connection::hello() {
         Error(ErrorKind::rpc, "rpc.key",
               "the key is not this server's, " +
                   std::string(frame.texts(0).empty() ? "none was given" : "another was given")));
+  if (!host_.admit()) {
+    full_ = true;
+    return false;
+  }
   try {
     device_ = open_({});
   } catch (const Error& error) {
@@ -265,14 +288,9 @@ Frame Connection::launch(const Frame& f) {
     throw Error(ErrorKind::value, "rpc.handle",
                 cat("this connection holds no program ", f.ints(0)));
   auto kernel = static_cast<std::size_t>(number(f, 1));
-  const auto& kernels = found->second->binary().kernels;
+  const auto& kernels = found->second.value->binary().kernels;
   if (kernel >= kernels.size()) throw protocol(cat("kernel ", kernel, " of ", kernels.size()));
-  std::vector<bool> pointers;  // a tensor is a pointer, extents and strides
-  for (const runtime::KernelParam& p : kernels[kernel].params) {
-    pointers.push_back(p.kind != runtime::ParamKind::scalar);
-    if (p.kind == runtime::ParamKind::tensor)
-      pointers.insert(pointers.end(), 2 * p.box.size() - 1, false);
-  }
+  const std::vector<bool> pointers = runtime::pointer_arguments(kernels[kernel]);
   if (static_cast<std::size_t>(f.arguments_size()) != pointers.size()) {
     throw protocol(cat("\"", kernels[kernel].name, "\" takes ", pointers.size(), " arguments, ",
                        f.arguments_size(), " came"));
@@ -294,7 +312,10 @@ Frame Connection::launch(const Frame& f) {
   }
   std::vector<std::int64_t> extents;
   for (int i = 2; i < f.ints_size(); ++i) extents.push_back(f.ints(i));
-  device_->launch(*found->second, kernel, args, extents).wait();
+  if (extents.size() != kernels[kernel].axes.size())
+    throw protocol(cat("\"", kernels[kernel].name, "\" has ", kernels[kernel].axes.size(),
+                       " launch axes, ", extents.size(), " extents came"));
+  device_->launch(*found->second.value, kernel, args, extents).wait();
   return {};
 }
 
@@ -323,13 +344,15 @@ Frame Connection::call(const Frame& f, bool timed) {
   auto [function, fresh] = functions_.try_emplace({id, f.texts(0)});
   if (fresh) {
     try {
-      function->second = make_ref<runtime::Function>(module->second, f.texts(0), device_);
+      limit_count(functions_.size() - 1, kMostPrograms, "functions");
+      function->second = make_ref<runtime::Function>(module->second.value, f.texts(0), device_);
     } catch (...) {
       functions_.erase(function);
       throw;
     }
   }
   std::vector<runtime::CallArg> args = arguments(f);
+  const runtime::AllocationLimit limit(options_.session_bytes - held_);
   Frame out;
   if (!timed) {
     function->second->call(args).wait();
@@ -338,6 +361,10 @@ Frame Connection::call(const Frame& f, bool timed) {
   if (f.reals_size() != 1 || number(f, 1) < 1 || number(f, 2) < 1 || number(f, 1) > 1'000'000 ||
       number(f, 2) > 10'000)
     throw protocol("number and repeat of a measurement");
+  if (!(f.reals(0) >= 0 && f.reals(0) <= kLongestSample))
+    throw Error(ErrorKind::value, "rpc.limit.seconds",
+                cat("a sample of at least ", f.reals(0), " seconds"))
+        .note(cat("legal: 0 to ", kLongestSample));
   runtime::TimeResult r = function->second->time(args, static_cast<int>(f.ints(1)),
                                                  static_cast<int>(f.ints(2)), f.reals(0));
   for (double v : {r.mean, r.median, r.min, r.max, r.stddev, r.cycles, r.wall}) out.add_reals(v);
@@ -346,6 +373,16 @@ Frame Connection::call(const Frame& f, bool timed) {
 }
 
 Frame Connection::measure() {
+  if (measuring_ >= kMostMeasurements) {
+    broken_ = true;
+    throw protocol(cat("measurements are nested ", measuring_ + 1, " deep; legal: at most ",
+                       kMostMeasurements));
+  }
+  struct Nested {
+    int& depth;
+    explicit Nested(int& d) : depth(d) { ++depth; }
+    ~Nested() { --depth; }
+  } const nested(measuring_);
   Frame begun;
   begun.set_op(MEASURE_BEGIN);
   reply(begun);
@@ -357,6 +394,126 @@ Frame Connection::measure() {
   return out;
 }
 
+void Connection::limit_count(std::size_t count, std::size_t most, std::string_view what) const {
+  if (count < most) return;
+  throw Error(ErrorKind::rpc, "rpc.limit.handles", cat("the connection holds ", count, " ", what))
+      .note(cat("each may hold ", most))
+      .help("release what is no longer used");
+}
+
+void Connection::refuse_code(std::int64_t n, std::string_view what) {
+  if (options_.modules.empty()) return;
+  receive(n);  // it is on its way and must be read first
+  std::vector<std::string> names;
+  for (const auto& [name, bytes] : options_.modules) names.push_back(name);
+  throw Error(ErrorKind::rpc, "rpc.modules.only",
+              cat("this server takes no ", what, ": it serves modules of its own"))
+      .note(cat("modules: ", join(names)))
+      .help("load one of them by name");
+}
+
+Frame Connection::load_program(const Frame& f) {
+  refuse_code(number(f, 0), "programs");
+  const std::string bytes = receive(number(f, 0));
+  limit_count(executables_.size(), kMostPrograms, "programs");
+  const std::uint64_t cost = kModuleFactor * bytes.size();
+  charge(cost);
+  try {
+    Ref<runtime::Module> module = runtime::Module::deserialize(bytes, "<rpc>");
+    executables_[next_] = {device_->load(module->binary()), cost};
+  } catch (...) {
+    executables_.erase(next_);
+    discharge(cost);
+    throw;
+  }
+  Frame out;
+  out.add_ints(next_++);
+  return out;
+}
+
+Frame Connection::put_file(const Frame& f) {
+  if (f.texts_size() != 1) throw protocol("PUT_FILE names the file");
+  std::int64_t bytes = number(f, 0);
+  refuse_code(bytes, "files");
+  Verdict refusal = check_file_name(f.texts(0));
+  if (!refusal && files_.size() >= 256 && !files_.count(f.texts(0)))
+    refusal = Refusal{"rpc.limit.files", "the connection holds 256 files", {}, {}, ""};
+  std::string content = receive(bytes);
+  if (refusal) throw Error(ErrorKind::rpc, std::move(*refusal));
+  auto old = files_.find(f.texts(0));  // replaced: only the difference counts
+  const std::uint64_t held = old == files_.end() ? 0 : old->second.size();
+  if (content.size() > held) charge(content.size() - held);
+  if (content.size() < held) discharge(held - content.size());
+  files_[f.texts(0)] = std::move(content);
+  return {};
+}
+
+Frame Connection::load_module(const Frame& f) {
+  if (f.texts_size() != 1) throw protocol("LOAD_MODULE names the file");
+  const auto& files = options_.modules.empty() ? files_ : options_.modules;
+  auto file = files.find(f.texts(0));
+  if (file == files.end()) {
+    std::vector<std::string> known;
+    for (const auto& entry : files) known.push_back(entry.first);
+    throw Error(ErrorKind::io, "rpc.file.unknown",
+                cat(options_.modules.empty() ? "this connection has uploaded no file "
+                                             : "this server has no module ",
+                    json_quote(f.texts(0))))
+        .note(cat("files: ", join(known)));
+  }
+  limit_count(modules_.size(), kMostPrograms, "modules");
+  const std::uint64_t cost = kModuleFactor * file->second.size();
+  charge(cost);
+  Frame out;
+  try {
+    Ref<runtime::Module> module = runtime::Module::deserialize(file->second, file->first);
+    out.add_ints(next_);
+    for (const runtime::HostPlan& plan : module->plans()) out.add_texts(plan.name);
+    modules_[next_] = {std::move(module), cost};
+  } catch (...) {
+    discharge(cost);
+    throw;
+  }
+  ++next_;
+  return out;
+}
+
+Frame Connection::reconfigure(const Frame& f) {
+  if (f.texts_size() != 1) throw protocol("RECONFIGURE carries the configuration");
+  if (!storages_.empty() || !executables_.empty()) {
+    throw Error(ErrorKind::rpc, "rpc.reconfigure.busy",
+                cat("the connection still holds ", storages_.size(), " arrays and ",
+                    executables_.size(), " programs of the present device"))
+        .help("release them first");
+  }
+  functions_.clear();
+  for (const auto& [id, module] : modules_) discharge(module.bytes);
+  modules_.clear();
+  device_ = open_(f.texts(0));
+  Frame out;
+  out.add_texts(info_json(device_->info(), options_, id_).dump());
+  return out;
+}
+
+Frame Connection::program_chip(const Frame& f) {
+  refuse_code(number(f, 0), "bitstreams");
+  std::string bits = receive(number(f, 0));
+  if (!bits.empty() && device_->info().kind != runtime::DeviceKind::hardware) {
+    throw Error(ErrorKind::device, "rpc.program.simulator",
+                cat("\"", device_->info().name, "\" is no chip and takes no bitstream of ",
+                    bits.size(), " bytes"))
+        .help("reconfigure(config) gives a simulator another configuration");
+  }
+  if (auto* chip = dynamic_cast<runtime::Programmable*>(device_.get())) {
+    chip->program(bits);
+  } else if (!bits.empty()) {
+    throw Error(ErrorKind::device, "rpc.program.fixed",
+                cat("\"", device_->info().name, "\" takes no bitstream of ", bits.size(), " bytes"))
+        .note("only chips with loadable logic do");
+  }
+  return {};
+}
+
 Frame Connection::handle(const Frame& f) {
   Frame out;
   switch (f.op()) {
@@ -366,6 +523,7 @@ Frame Connection::handle(const Frame& f) {
       if (align == 0 || align > (1u << 20) || (align & (align - 1)))
         throw protocol(cat("alignment ", align));
       if (f.texts_size() != 1) throw protocol("ALLOCATE names the memory space");
+      limit_count(storages_.size(), kMostStorages, "arrays");
       charge(bytes);
       try {
         storages_[next_] = {device_->allocate(bytes, align, f.texts(0)), bytes};
@@ -397,13 +555,14 @@ Frame Connection::handle(const Frame& f) {
       device_->copy(*dst.storage, dst_at, *src.storage, src_at, n);
       return out;
     }
-    case LOAD: {
-      Ref<runtime::Module> module = runtime::Module::deserialize(receive(number(f, 0)), "<rpc>");
-      executables_[next_] = device_->load(module->binary());
-      out.add_ints(next_++);
+    case LOAD: return load_program(f);
+    case UNLOAD: {
+      auto found = executables_.find(number(f, 0));
+      if (found == executables_.end()) return out;
+      discharge(found->second.bytes);
+      executables_.erase(found);
       return out;
     }
-    case UNLOAD: executables_.erase(number(f, 0)); return out;
     case LAUNCH: return launch(f);
     case SYNCHRONIZE: device_->synchronize(); return out;
     case MEASURE_BEGIN: return measure();
@@ -416,71 +575,12 @@ Frame Connection::handle(const Frame& f) {
       return out;
     }
     case CLEAR_STATS: device_->clear_stats(); return out;
-    case PUT_FILE: {
-      if (f.texts_size() != 1) throw protocol("PUT_FILE names the file");
-      std::int64_t bytes = number(f, 0);
-      Verdict refusal = check_file_name(f.texts(0));
-      if (!refusal && files_.size() >= 256 && !files_.count(f.texts(0)))
-        refusal = Refusal{"rpc.limit.files", "the connection holds 256 files", {}, {}, ""};
-      std::string content = receive(bytes);
-      if (refusal) throw Error(ErrorKind::rpc, std::move(*refusal));
-      auto old = files_.find(f.texts(0));  // replaced: only the difference counts
-      const std::uint64_t held = old == files_.end() ? 0 : old->second.size();
-      if (content.size() > held) charge(content.size() - held);
-      if (content.size() < held) discharge(held - content.size());
-      files_[f.texts(0)] = std::move(content);
-      return out;
-    }
-    case LOAD_MODULE: {
-      if (f.texts_size() != 1) throw protocol("LOAD_MODULE names the file");
-      auto file = files_.find(f.texts(0));
-      if (file == files_.end()) {
-        std::vector<std::string> known;
-        for (const auto& entry : files_) known.push_back(entry.first);
-        throw Error(ErrorKind::io, "rpc.file.unknown",
-                    cat("this connection has uploaded no file ", json_quote(f.texts(0))))
-            .note(cat("files: ", join(known)));
-      }
-      Ref<runtime::Module> module = runtime::Module::deserialize(file->second, file->first);
-      out.add_ints(next_);
-      for (const runtime::HostPlan& plan : module->plans()) out.add_texts(plan.name);
-      modules_[next_++] = std::move(module);
-      return out;
-    }
+    case PUT_FILE: return put_file(f);
+    case LOAD_MODULE: return load_module(f);
     case CALL: return call(f, false);
     case TIME: return call(f, true);
-    case RECONFIGURE: {
-      if (f.texts_size() != 1) throw protocol("RECONFIGURE carries the configuration");
-      if (!storages_.empty() || !executables_.empty()) {
-        throw Error(ErrorKind::rpc, "rpc.reconfigure.busy",
-                    cat("the connection still holds ", storages_.size(), " arrays and ",
-                        executables_.size(), " programs of the present device"))
-            .help("release them first");
-      }
-      functions_.clear();
-      modules_.clear();
-      device_ = open_(f.texts(0));
-      out.add_texts(info_json(device_->info(), options_, id_).dump());
-      return out;
-    }
-    case PROGRAM: {
-      std::string bits = receive(number(f, 0));
-      if (!bits.empty() && device_->info().kind != runtime::DeviceKind::hardware) {
-        throw Error(ErrorKind::device, "rpc.program.simulator",
-                    cat("\"", device_->info().name, "\" is no chip and takes no bitstream of ",
-                        bits.size(), " bytes"))
-            .help("reconfigure(config) gives a simulator another configuration");
-      }
-      if (auto* chip = dynamic_cast<runtime::Programmable*>(device_.get())) {
-        chip->program(bits);
-      } else if (!bits.empty()) {
-        throw Error(
-            ErrorKind::device, "rpc.program.fixed",
-            cat("\"", device_->info().name, "\" takes no bitstream of ", bits.size(), " bytes"))
-            .note("only chips with loadable logic do");
-      }
-      return out;
-    }
+    case RECONFIGURE: return reconfigure(f);
+    case PROGRAM: return program_chip(f);
     default:
       broken_ = true;
       throw protocol(cat("operation ", static_cast<int>(f.op()), " is unknown or out of place"));

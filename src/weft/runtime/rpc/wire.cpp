@@ -54,6 +54,35 @@ Verdict check_file_name(std::string_view name) {
   return std::nullopt;
 }
 
+namespace {
+/// Bytes of the UTF-8 character at the front that is no control character; 0: there is none.
+std::size_t printable_length(std::string_view s) {
+  const auto byte = [&](std::size_t i) { return static_cast<unsigned char>(s[i]); };
+  const unsigned first = byte(0);
+  if (first < 0x80) return first >= 0x20 && first != 0x7f ? 1 : 0;
+  const std::size_t n = first >= 0xf0 ? 4 : first >= 0xe0 ? 3 : 2;
+  if (first < 0xc2 || first > 0xf4 || s.size() < n) return 0;
+  unsigned code = first & (0xffu >> (n + 1));
+  for (std::size_t i = 1; i < n; ++i) {
+    if ((byte(i) & 0xc0) != 0x80) return 0;
+    code = code << 6 | (byte(i) & 0x3f);
+  }
+  static constexpr unsigned kLeast[] = {0, 0, 0xa0, 0x800, 0x10000};
+  return code < kLeast[n] || code > 0x10ffff || (code >= 0xd800 && code < 0xe000) ? 0 : n;
+}
+}  // namespace
+
+std::string printable(std::string_view text) {
+  std::string out;
+  while (!text.empty()) {
+    const std::size_t n = printable_length(text);
+    if (n) out += text.substr(0, n);
+    else out += cat("\\x", hex(static_cast<unsigned char>(text[0]), 2).substr(2));
+    text.remove_prefix(std::max<std::size_t>(n, 1));
+  }
+  return out;
+}
+
 bool same_key(std::string_view a, std::string_view b) {
   // The length of the server's key is not secret; its content is.
   unsigned char differ = a.size() == b.size() ? 0 : 1;

@@ -26,6 +26,9 @@ void silence_transport();
 /// Why `name` is no plain file name; nothing: it is.
 Verdict check_file_name(std::string_view name);
 
+/// `text` as UTF-8 without control characters: every other byte becomes "\\xff". For logs.
+std::string printable(std::string_view text);
+
 /// Equal, in a time that does not depend on where they differ.
 bool same_key(std::string_view a, std::string_view b);
 

@@ -76,7 +76,9 @@ struct ScratchDirectory {
   std::string path;
   ScratchDirectory() {
     std::error_code wrong;  // a TMPDIR that is no directory is an error of ours, not of the library
-    std::string name = (std::filesystem::temp_directory_path(wrong) / "weft-c-XXXXXX").string();
+    const std::filesystem::path folder = std::filesystem::temp_directory_path(wrong);
+    if (!wrong) remove_leftovers(folder, "weft-c-", std::chrono::hours(1));
+    std::string name = (folder / "weft-c-XXXXXX").string();
     if (wrong || !mkdtemp(name.data())) {
       throw Error(ErrorKind::io, "c.scratch", cat("no scratch directory could be made at ", name))
           .help("name a writable directory in TMPDIR");

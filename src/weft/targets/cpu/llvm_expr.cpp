@@ -154,6 +154,49 @@ std::string FunctionEmitter::expr(const Expr& e) {
   }
 }
 
+namespace {
+/// A divisor for which the processor's own division is right.
+bool plain_divisor(const Expr& e) {
+  std::int64_t c = 0;
+  const Expr& divisor = e->kind == ExprKind::broadcast ? as<BroadcastNode>(e)->value : e;
+  return is_const_int(divisor, &c) && c != 0 && c != -1;
+}
+}  // namespace
+
+/// Quotient or remainder of integers `a` and `b`, of which `b` is neither 0 nor -1 where that
+/// matters.
+std::string FunctionEmitter::divided(const BinaryNode* e, const std::string& a,
+                                     const std::string& b) {
+  const DType t = e->a->dtype;
+  const std::string ty = value_type(t);
+  const bool is_unsigned = t.is_uint() || t.is_bool();
+  const bool quotient = e->kind == ExprKind::div || e->kind == ExprKind::floordiv;
+  auto op = [&](const char* name) { return let(cat(name, " ", ty, " ", a, ", ", b)); };
+  if (e->kind == ExprKind::div) return op(is_unsigned ? "udiv" : "sdiv");
+  if (e->kind == ExprKind::mod) return op(is_unsigned ? "urem" : "srem");
+  if (is_unsigned) return op(quotient ? "udiv" : "urem");
+  std::int64_t c;
+  const Expr& divisor = e->b->kind == ExprKind::broadcast ? as<BroadcastNode>(e->b)->value : e->b;
+  if (is_const_int(divisor, &c) && c > 0 && (c & (c - 1)) == 0) {
+    if (!quotient) return let(cat("and ", ty, " ", a, ", ", splat(t, std::to_string(c - 1))));
+    return let(cat("ashr ", ty, " ", a, ", ",
+                   splat(t, std::to_string(std::countr_zero(static_cast<std::uint64_t>(c))))));
+  }
+  std::string r = op("srem"), zero = "zeroinitializer", i1 = with_lanes("i1", t.lanes);
+  if (t.lanes == 1) zero = "0";
+  std::string nonzero = let(cat("icmp ne ", ty, " ", r, ", ", zero));
+  std::string mixed = let(cat("xor ", ty, " ", r, ", ", b));
+  std::string negative = let(cat("icmp slt ", ty, " ", mixed, ", ", zero));
+  std::string adjust = let(cat("and ", i1, " ", nonzero, ", ", negative));
+  if (quotient) {
+    std::string q = op("sdiv");
+    std::string one = let(cat("zext ", i1, " ", adjust, " to ", ty));
+    return let(cat("sub ", ty, " ", q, ", ", one));
+  }
+  std::string add = let(cat("select ", i1, " ", adjust, ", ", ty, " ", b, ", ", ty, " ", zero));
+  return let(cat("add ", ty, " ", r, ", ", add));
+}
+
 std::string FunctionEmitter::binary(const BinaryNode* e) {
   DType t = e->a->dtype;
   std::string a = expr(e->a), b = expr(e->b), ty = value_type(t);
@@ -163,38 +206,36 @@ std::string FunctionEmitter::binary(const BinaryNode* e) {
   auto real = [&](const char* name) {
     return rounded(op(module_.contract ? cat(name, " contract").c_str() : name));
   };
+  const bool divides = e->kind == ExprKind::div || e->kind == ExprKind::floordiv;
+  if (!fp && (divides || e->kind == ExprKind::mod || e->kind == ExprKind::floormod) &&
+      !plain_divisor(e->b)) {
+    // The processor traps on 0 and on the quotient that overflows; the language has values there.
+    const std::string i1 = with_lanes("i1", t.lanes), asked = b;
+    auto is = [&](const char* value) {
+      return let(cat("icmp eq ", ty, " ", asked, ", ", splat(t, value)));
+    };
+    auto choose = [&](const std::string& c, const std::string& x, const std::string& y) {
+      return let(cat("select ", i1, " ", c, ", ", ty, " ", x, ", ", ty, " ", y));
+    };
+    const std::string zero = is("0"), minus = is_unsigned ? "" : is("-1");
+    const std::string bad = is_unsigned ? zero : let(cat("or ", i1, " ", zero, ", ", minus));
+    b = choose(bad, splat(t, "1"), asked);
+    std::string value = divided(e, a, b);
+    if (!divides) return value;  // 0, as by 1
+    if (!is_unsigned) {
+      const std::string negated = let(cat("sub ", ty, " ", splat(t, "0"), ", ", a));
+      value = choose(minus, negated, value);
+    }
+    return choose(zero, splat(t, "0"), value);
+  }
   switch (e->kind) {
     case ExprKind::add: return fp ? real("fadd") : op("add");
     case ExprKind::sub: return fp ? real("fsub") : op("sub");
     case ExprKind::mul: return fp ? real("fmul") : op("mul");
-    case ExprKind::div: return fp ? rounded(op("fdiv")) : op(is_unsigned ? "udiv" : "sdiv");
-    case ExprKind::mod: return op(is_unsigned ? "urem" : "srem");
+    case ExprKind::div: return fp ? rounded(op("fdiv")) : divided(e, a, b);
+    case ExprKind::mod: return divided(e, a, b);
     case ExprKind::floordiv:
-    case ExprKind::floormod: {
-      bool quotient = e->kind == ExprKind::floordiv;
-      if (is_unsigned) return op(quotient ? "udiv" : "urem");
-      std::int64_t c;
-      const Expr& divisor =
-          e->b->kind == ExprKind::broadcast ? as<BroadcastNode>(e->b)->value : e->b;
-      if (is_const_int(divisor, &c) && c > 0 && (c & (c - 1)) == 0) {
-        if (!quotient) return let(cat("and ", ty, " ", a, ", ", splat(t, std::to_string(c - 1))));
-        return let(cat("ashr ", ty, " ", a, ", ",
-                       splat(t, std::to_string(std::countr_zero(static_cast<std::uint64_t>(c))))));
-      }
-      std::string r = op("srem"), zero = "zeroinitializer", i1 = with_lanes("i1", t.lanes);
-      if (t.lanes == 1) zero = "0";
-      std::string nonzero = let(cat("icmp ne ", ty, " ", r, ", ", zero));
-      std::string mixed = let(cat("xor ", ty, " ", r, ", ", b));
-      std::string negative = let(cat("icmp slt ", ty, " ", mixed, ", ", zero));
-      std::string adjust = let(cat("and ", i1, " ", nonzero, ", ", negative));
-      if (quotient) {
-        std::string q = op("sdiv");
-        std::string one = let(cat("zext ", i1, " ", adjust, " to ", ty));
-        return let(cat("sub ", ty, " ", q, ", ", one));
-      }
-      std::string add = let(cat("select ", i1, " ", adjust, ", ", ty, " ", b, ", ", ty, " ", zero));
-      return let(cat("add ", ty, " ", r, ", ", add));
-    }
+    case ExprKind::floormod: return divided(e, a, b);
     case ExprKind::min:
     case ExprKind::max: {
       bool is_min = e->kind == ExprKind::min;
@@ -221,6 +262,32 @@ std::string FunctionEmitter::binary(const BinaryNode* e) {
   return {};
 }
 
+/// float64 as float32, inexact values rounded to the neighbour whose last bit is 1: rounding that
+/// to 16 bits gives what one rounding from float64 would (and needs no function of a library).
+std::string FunctionEmitter::rounded_to_odd(DType from, const std::string& value) {
+  const DType single = dtypes::float32.with_lanes(from.lanes);
+  const DType word = dtypes::int32.with_lanes(from.lanes);
+  const std::string d = value_type(from), f = value_type(single), i = value_type(word);
+  const std::string b = with_lanes("i1", from.lanes);
+  const std::string zero = from.lanes > 1 ? "zeroinitializer" : float_literal(from, 0);
+  const std::string near = let(cat("fptrunc ", d, " ", value, " to ", f));
+  const std::string back = let(cat("fpext ", f, " ", near, " to ", d));
+  const std::string inexact = let(cat("fcmp one ", d, " ", back, ", ", value));
+  const std::string above = let(cat("fcmp ogt ", d, " ", back, ", ", value));
+  const std::string negative = let(cat("fcmp olt ", d, " ", value, ", ", zero));
+  const std::string away = let(cat("xor ", b, " ", above, ", ", negative));
+  const std::string bits = let(cat("bitcast ", f, " ", near, " to ", i));
+  const std::string last = let(cat("and ", i, " ", bits, ", ", splat(word, "1")));
+  const std::string even = let(cat("icmp eq ", i, " ", last, ", ", splat(word, "0")));
+  const std::string moved = let(cat("and ", b, " ", inexact, ", ", even));
+  const std::string step = let(cat("select ", b, " ", away, ", ", i, " ", splat(word, "-1"), ", ",
+                                   i, " ", splat(word, "1")));
+  const std::string odd = let(cat("add ", i, " ", bits, ", ", step));
+  const std::string chosen =
+      let(cat("select ", b, " ", moved, ", ", i, " ", odd, ", ", i, " ", bits));
+  return let(cat("bitcast ", i, " ", chosen, " to ", f));
+}
+
 std::string FunctionEmitter::cast(DType from, DType to, std::string value) {
   if (from == to) return value;
   std::string f = value_type(from), t = value_type(to);
@@ -243,6 +310,11 @@ std::string FunctionEmitter::cast(DType from, DType to, std::string value) {
   }
   if (to.is_integral()) return conv(to.is_uint() ? "fptoui" : "fptosi");
   // Between floats; bfloat16 values are floats already.
+  if (from.bits == 64 && to.bits == 16) {
+    value = rounded_to_odd(from, value);
+    from = dtypes::float32.with_lanes(from.lanes);
+    f = value_type(from);
+  }
   int from_bits = from.is_bfloat() ? 32 : from.bits, to_bits = to.is_bfloat() ? 32 : to.bits;
   std::string v = from_bits == to_bits ? value : conv(from_bits > to_bits ? "fptrunc" : "fpext");
   return to.is_bfloat() ? round_bfloat(to, v) : v;

@@ -59,6 +59,8 @@ class FunctionEmitter {
   std::string expr(const ir::Expr& e);
   std::string constant(const ir::Expr& e);
   std::string binary(const ir::BinaryNode* e);
+  std::string rounded_to_odd(DType from, const std::string& value);
+  std::string divided(const ir::BinaryNode* e, const std::string& a, const std::string& b);
   std::string cast(DType from, DType to, std::string value);
   std::string call(const ir::CallNode* e);
   std::string load(const ir::LoadNode* e);

@@ -241,12 +241,13 @@ class Parser {
 
   std::vector<std::string_view> operands(std::string_view rest) {
     std::vector<std::string_view> out;
-    while (!rest.empty()) {
+    if (rest.empty()) return out;
+    while (true) {
       std::size_t comma = std::min(rest.find(','), rest.size());
       out.push_back(trim(rest.substr(0, comma)));
-      rest = comma < rest.size() ? trim(rest.substr(comma + 1)) : std::string_view();
+      if (comma == rest.size()) return out;
+      rest = rest.substr(comma + 1);
     }
-    return out;
   }
 
   Destination destination(std::string_view text) {

@@ -94,6 +94,10 @@ class QpuBackend final : public Backend {
     return hw::make_device(target.text());
   }
 
+  bool client_may_set(std::string_view key, std::string_view) const override {
+    return key == "qpus" || key == "races" || key == "reads" || key == "engine" || key == "counts";
+  }
+
   bool has_assembler() const override { return true; }
 
   std::string assemble(std::string_view text, std::string_view file, const Target&) const override {

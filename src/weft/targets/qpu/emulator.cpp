@@ -65,6 +65,7 @@ std::size_t Emulator::load(const runtime::Binary& binary) {
     if (loaded) loaded->parts.push_back(std::move(next));
     else loaded = std::move(next);
   }
+  std::lock_guard lock(programs_mutex_);
   for (std::size_t i = 0; i < programs_.size(); ++i) {
     if (!programs_[i]) {
       programs_[i] = std::move(loaded);
@@ -100,7 +101,16 @@ void Emulator::make_ready(Loaded& loaded) {
   loaded.counted = options_.count_instructions;
 }
 
-void Emulator::unload(std::size_t program) { programs_.at(program).reset(); }
+void Emulator::unload(std::size_t program) {
+  std::unique_ptr<Loaded> gone;
+  std::lock_guard lock(programs_mutex_);
+  gone.swap(programs_.at(program));
+}
+
+Emulator::Loaded& Emulator::loaded(std::size_t program) {
+  std::lock_guard lock(programs_mutex_);
+  return *programs_.at(program);
+}
 
 std::vector<std::uint32_t> Emulator::prepare(const Loaded& loaded, const sim::Launch& launch,
                                              bool may_divide) {
@@ -222,7 +232,7 @@ bool Emulator::run_ahead(Loaded& loaded, const std::vector<std::uint32_t>& words
 
 sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
                              const sim::RunLimits& limits) {
-  Loaded& loaded = part(*programs_.at(handle), launch.kernel);
+  Loaded& loaded = part(this->loaded(handle), launch.kernel);
   make_ready(loaded);
   std::vector<std::uint32_t> words = prepare(loaded, launch, true);
   machine_.on_breakpoint = [this, &loaded](const Qpu& q) { print(loaded, q); };
@@ -291,7 +301,7 @@ sim::RunResult Emulator::run(std::size_t handle, const sim::Launch& launch,
 
 void Emulator::begin(std::size_t program, const sim::Launch& launch) {
   if (running_) account(true);
-  running_ = &part(*programs_.at(program), launch.kernel);
+  running_ = &part(loaded(program), launch.kernel);
   prepare(*running_, launch, false);
   machine_.on_breakpoint = [this](const Qpu& q) { print(*running_, q); };
 }

@@ -7,6 +7,7 @@
 // words, and the metadata of each); a launch's kernel number chooses.
 
 #include <memory>
+#include <mutex>
 
 #include "weft/sim/simulator.h"
 #include "weft/targets/qpu/engine.h"
@@ -76,6 +77,9 @@ class Emulator final : public sim::Simulator {
   Machine machine_;
   std::unique_ptr<Ahead> ahead_;
   bool divided_ = false;  // the launch at hand, between two threads
+  Loaded& loaded(std::size_t program);
+
+  std::mutex programs_mutex_;  // others load and unload while one runs
   std::vector<std::unique_ptr<Loaded>> programs_;
   Loaded* running_ = nullptr;
   std::uint64_t uniforms_ = 0, spill_ = 0;

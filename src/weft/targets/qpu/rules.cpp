@@ -42,16 +42,14 @@ bool reads_register(const Instr& i, bool file_b, unsigned address) {
   if (i.kind == kBranch) return !file_b && i.reg && i.raddr_a == address;
   return is_alu(i) && reads_address(i, file_b, address) && reads_mux(i, file_b ? kMuxB : kMuxA);
 }
-bool sfu_write(const Instr& i) {
-  for (unsigned a = kWRecip; a <= kWLog2; ++a)
-    if (writes_peripheral(i, a)) return true;
-  return false;
+/// How many of the two ALUs write a peripheral of an address range.
+int writes_within(const Instr& i, unsigned low, unsigned high) {
+  return (add_writes(i) && i.waddr_add >= low && i.waddr_add <= high) +
+         (mul_writes(i) && i.waddr_mul >= low && i.waddr_mul <= high);
 }
-bool tmu_write(const Instr& i) {
-  for (unsigned a = kWTmu0S; a < 64; ++a)
-    if (writes_peripheral(i, a)) return true;
-  return false;
-}
+int sfu_writes(const Instr& i) { return writes_within(i, kWRecip, kWLog2); }
+int tmu_writes(const Instr& i) { return writes_within(i, kWTmu0S, 63); }
+int tlb_writes(const Instr& i) { return writes_within(i, 43, 47); }
 bool tmu_load(const Instr& i) {
   return i.kind == kAlu && (i.sig == kSigLoadTmu0 || i.sig == kSigLoadTmu1);
 }
@@ -59,18 +57,16 @@ bool r4_load(const Instr& i) {
   return i.kind == kAlu && (tmu_load(i) || i.sig == kSigCoverage || i.sig == kSigColour ||
                             i.sig == kSigColourEnd || i.sig == kSigAlphaMask);
 }
-bool tlb_access(const Instr& i) {
-  for (unsigned a = 43; a <= 47; ++a)
-    if (writes_peripheral(i, a)) return true;
-  return i.kind == kAlu && (i.sig == kSigCoverage || i.sig == kSigColour ||
-                            i.sig == kSigColourEnd || i.sig == kSigAlphaMask);
-}
+bool tlb_load(const Instr& i) { return r4_load(i) && !tmu_load(i); }
+bool tlb_z_write(const Instr& i) { return writes_peripheral(i, kWTlbZ); }
 bool reads_any(const Instr& i, unsigned address) {
   return reads_address(i, false, address) || reads_address(i, true, address);
 }
 bool uniform_read(const Instr& i) { return reads_any(i, kRUniform); }
 bool varying_read(const Instr& i) { return reads_any(i, 35); }
-bool mutex_read(const Instr& i) { return reads_any(i, kRMutex); }
+int mutex_reads(const Instr& i) {
+  return reads_address(i, false, kRMutex) + reads_address(i, true, kRMutex);
+}
 bool vpm_access(const Instr& i) { return reads_any(i, kRVpm) || writes_peripheral(i, kWVpm); }
 bool vpm_related(const Instr& i) {
   return vpm_access(i) || writes_peripheral(i, kWVpmSetup) || writes_peripheral(i, kWDmaAddr) ||
@@ -87,12 +83,20 @@ struct WordRule {
 };
 
 std::string together(const Instr& i) {
-  int n =
-      tmu_write(i) + tmu_load(i) + tlb_access(i) + sfu_write(i) + mutex_read(i) + (i.kind == kSem);
-  return n > 1 ? cat(n,
-                     " of TMU write, TMU load, TLB access, SFU write, mutex and semaphore in one "
-                     "instruction")
-               : "";
+  struct Access {
+    int count;
+    const char* name;
+  };
+  const Access accesses[] = {{tmu_writes(i), "TMU write"}, {tmu_load(i), "TMU load"},
+                             {tlb_writes(i), "TLB write"}, {tlb_load(i), "TLB load"},
+                             {sfu_writes(i), "SFU write"}, {mutex_reads(i), "mutex read"},
+                             {i.kind == kSem, "semaphore"}};
+  int total = 0;
+  std::string named;
+  for (const Access& a : accesses) {
+    for (int n = 0; n < a.count; ++n) named += cat(total++ ? " and " : "", a.name);
+  }
+  return total > 1 ? cat(named, " in one instruction") : "";
 }
 std::string conditional_peripheral(const Instr& i) {
   if (i.kind == kBranch) return "";
@@ -204,16 +208,21 @@ std::string path_rule(const Instr& before, const Instr& after, unsigned distance
     }
   }
   if (distance <= 2) {
-    if (sfu_write(before)) {
+    if (sfu_writes(before)) {
       if (reads_mux(after, kMuxR4)) {
         *slug = "sfu_latency";
         return cat("r4 is read ", distance,
                    " instructions after an SFU write; the result comes after 3");
       }
-      if (sfu_write(after) || r4_load(after)) {
+      if (sfu_writes(after) || r4_load(after)) {
         *slug = "sfu_busy";
         return cat("r4 is loaded again ", distance, " instructions after an SFU write");
       }
+    }
+    if (tlb_z_write(before) && reads_address(after, false, kRMsMaskA) && reads_mux(after, kMuxA)) {
+      *slug = "tlb_z_mask";
+      return cat("the multisample mask is read ", distance,
+                 " instructions after a TLB Z write; 2 must lie between");
     }
     if (writes_peripheral(before, kWUniformsAddr) && uniform_read(after)) {
       *slug = "uniform_address";
@@ -226,7 +235,7 @@ std::string path_rule(const Instr& before, const Instr& after, unsigned distance
       *slug = "branch_distance";
       return cat("a branch ", distance, " instructions after another");
     }
-    if (writes_peripheral(before, kWNoswap) && tmu_write(after)) {
+    if (writes_peripheral(before, kWNoswap) && tmu_writes(after)) {
       *slug = "tmu_noswap";
       return cat("a TMU write ", distance, " instructions after tmu_noswap; 3 must lie between");
     }
@@ -246,67 +255,76 @@ bool need_differs(unsigned address) {
 const std::vector<Rule>& rules() {
   using enum RuleKind;
   static const std::vector<Rule> rows{
-      {"H1", "read_after_write", path,
+      {"H1", "read_after_write", path, "guide p. 37",
        "a register of file A or B must not be read by the instruction after its write",
        "put one independent instruction between them, or use an accumulator"},
-      {"H2", "sfu_latency", path, "r4 must not be read in the two instructions after an SFU write",
+      {"H2", "sfu_latency", path, "guide p. 37",
+       "r4 must not be read in the two instructions after an SFU write",
        "put two instructions between"},
-      {"H2b", "sfu_busy", path,
+      {"H2b", "sfu_busy", path, "guide p. 37",
        "r4 must not be loaded by TMU, TLB or SFU in the two instructions after an SFU write",
        "put two instructions between"},
-      {"H3", "rotate_r5", path, "a rotation by r5 must not follow a write of r5 directly",
-       "put one instruction between"},
-      {"H4", "rotate_acc", path,
+      {"H3", "rotate_r5", path, "guide p. 37",
+       "a rotation by r5 must not follow a write of r5 directly", "put one instruction between"},
+      {"H4", "rotate_acc", path, "guide p. 37",
        "a rotation must not follow a write of the accumulator that it rotates directly",
        "put one instruction between"},
-      {"H5", "uniform_address", path,
+      {"H5", "uniform_address", path, "guide p. 22",
        "two instructions without uniforms follow a write of the uniforms' address",
        "put two instructions between"},
-      {"H6", "end_access", path,
+      {"H6", "end_access", path, "guide p. 37",
        "program end and its two slots access no uniform, varying or VPM, nor ra14 and rb14; "
-       "program end writes no register file",
+       "program end writes no register file, the second slot no TLB Z",
        "finish with three plain instructions"},
-      {"H7", "branch_distance", path, "no branch lies in the three slots of another",
+      {"H7", "branch_distance", path, "guide p. 34", "no branch lies in the three slots of another",
        "put three instructions between"},
-      {"H7b", "branch_register", word, "a register branch uses an even register",
-       "move the target into an even register"},
-      {"H7c", "branch_target", path, "a branch stays inside the program",
+      {"H7b", "branch_register", word, "measured: bit 45 is also the set-flags bit",
+       "a register branch uses an even register", "move the target into an even register"},
+      {"H7c", "branch_target", path, "guide p. 34", "a branch stays inside the program",
        "branch to an instruction of the program"},
-      {"H8", "unit_conflict", word,
-       "one of TMU write, TMU load, TLB access, SFU write, mutex, semaphore per instruction",
+      {"H8", "unit_conflict", word, "guide p. 37",
+       "one of TMU write, TMU load, TLB write, TLB load, SFU write, mutex read and semaphore per "
+       "instruction",
        "use two instructions"},
-      {"H9", "conditional_peripheral", word, "peripheral writes are unconditional",
-       "select the value into a register first"},
-      {"H10", "same_destination", word, "the two ALUs write different destinations",
-       "drop one of the writes"},
-      {"H11", "tmu_noswap", path,
+      {"H9", "conditional_peripheral", word,
+       "measured: the unit is triggered whatever the condition",
+       "peripheral writes are unconditional", "select the value into a register first"},
+      {"H10", "same_destination", word, "measured: one write is lost",
+       "the two ALUs write different destinations", "drop one of the writes"},
+      {"H11", "tmu_noswap", path, "guide p. 37",
        "tmu_noswap is written at least three instructions before the first TMU write",
        "write it earlier"},
-      {"H12", "vpm_conflict", word,
+      {"H12", "vpm_conflict", word, "measured: one access is lost",
        "VPM set-ups, VPM accesses and TMU loads exclude each other in one instruction",
        "use two instructions"},
-      {"H13", "vpm_read_setup", path,
+      {"H13", "vpm_read_setup", path, "guide p. 56",
        "three instructions lie between a VPM read set-up and the first read",
        "put three instructions between"},
-      {"H14", "vpm_read_count", run,
+      {"H14", "vpm_read_count", run, "guide, section 7",
        "exactly the vectors set up are read from the VPM, at most two set-ups waiting",
        "read what was set up, or set up what is read"},
-      {"H15", "dma_outstanding", run, "a DMA load (store) is waited for before the next starts",
-       "read vr_wait (vw_wait) first"},
-      {"H16", "tmu_overflow", run, "at most four requests are outstanding per TMU",
-       "receive before requesting more"},
-      {"H17", "tmu_unread", run, "every TMU request is received before the program ends",
-       "receive it"},
-      {"H18", "scoreboard", path, "no scoreboard wait in the first two instructions",
+      {"H15", "dma_outstanding", run, "guide, section 7",
+       "a DMA load (store) is waited for before the next starts", "read vr_wait (vw_wait) first"},
+      {"H16", "tmu_overflow", run, "measured: the guide says eight",
+       "at most four requests are outstanding per TMU", "receive before requesting more"},
+      {"H17", "tmu_unread", run, "guide, section 4",
+       "every TMU request is received before the program ends", "receive it"},
+      {"H18", "scoreboard", path, "guide p. 37",
+       "no scoreboard wait in the first two instructions, nor a TLB access, which implies one",
        "put it later"},
-      {"H19", "pack", word, "packing acts on file A (pm = 0) or on the MUL result (pm = 1: 3 to 7)",
+      {"H19", "pack", word, "guide p. 30",
+       "packing acts on file A (pm = 0) or on the MUL result (pm = 1: 3 to 7)",
        "write a register of file A"},
-      {"H20", "uniform_ports", word, "a uniform is read through one register file",
-       "use the same file twice"},
-      {"H22", "idle_write", word, "an idle ALU has no destination: it would deliver a stale value",
+      {"H20", "uniform_ports", word, "not documented",
+       "a uniform is read through one register file", "use the same file twice"},
+      {"H22", "idle_write", word, "measured: it delivers lanes 12 to 15 of the last result",
+       "an idle ALU has no destination: it would deliver a stale value",
        "write condition never, or destination null"},
-      {"H21", "no_end", path, "a program ends with a program end signal and two slots",
-       "append thrend and two nops"},
+      {"H21", "no_end", path, "guide, section 3",
+       "a program ends with a program end signal and two slots", "append thrend and two nops"},
+      {"H23", "tlb_z_mask", path, "guide p. 37",
+       "the multisample mask must not be read in the two instructions after a TLB Z write",
+       "put two instructions between"},
   };
   return rows;
 }
@@ -358,8 +376,13 @@ std::vector<Violation> validate(const std::vector<Instr>& program, std::size_t e
     for (const WordRule& w : kWordRules) {
       if (std::string detail = w.check(i); !detail.empty()) report(w.slug, n, n, std::move(detail));
     }
-    if (i.kind == kAlu && i.sig == kSigWaitScore && n < entry + 2 && n >= entry)
-      report("scoreboard", n, n, cat("a scoreboard wait in instruction ", n - entry));
+    if (n >= entry && n < entry + 2) {
+      if (i.kind == kAlu && i.sig == kSigWaitScore)
+        report("scoreboard", n, n, cat("a scoreboard wait in instruction ", n - entry));
+      else if (tlb_writes(i) || tlb_load(i))
+        report("scoreboard", n, n,
+               cat("a TLB access, which waits for the scoreboard, in instruction ", n - entry));
+    }
     // Along all paths, up to three instructions back.
     auto walk = [&](auto&& self, std::size_t at, unsigned distance) -> void {
       for (std::uint32_t p : before[at]) {
@@ -394,6 +417,8 @@ std::vector<Violation> validate(const std::vector<Instr>& program, std::size_t e
         const Instr& x = program[s];
         if (uniform_read(x)) report("end_access", s, n, "a uniform is read at program end");
         if (varying_read(x)) report("end_access", s, n, "a varying is read at program end");
+        if (s == n + 2 && tlb_z_write(x))
+          report("end_access", s, n, "the last instruction of the program writes the TLB's Z");
         if (vpm_related(x))
           report("end_access", s, n, "the VPM or its DMA is accessed at program end");
         for (unsigned b = 0; b < 2; ++b) {
@@ -414,7 +439,7 @@ Error violation_error(const Violation& v, const std::vector<Instr>& program) {
   if (v.because != v.at && v.because < program.size())
     error.at(cat("pc ", hex(v.because * 8)), print(program[v.because]));
   if (v.at < program.size()) error.at(cat("pc ", hex(v.at * 8)), print(program[v.at]));
-  error.note(cat("rule ", v.rule->name, ": ", v.rule->text));
+  error.note(cat("rule ", v.rule->name, " (", v.rule->source, "): ", v.rule->text));
   error.help(v.rule->help);
   return error;
 }

@@ -23,6 +23,7 @@ struct Rule {
   const char* name;  // "H1"
   const char* slug;  // below "qpu.hazard."
   RuleKind kind;
+  const char* source;  // the architecture guide's page or section, or what was measured on a chip
   const char* text;
   const char* help;
 };

@@ -2,6 +2,7 @@
 // The oracle: the IR's interpreter as a device. Its binary is the program's text; nothing is
 // lowered.
 
+#include <algorithm>
 #include <bit>
 
 #include "weft/ir/build.h"
@@ -14,6 +15,7 @@
 #include "weft/pass/place_allocations.h"
 #include "weft/pass/unify_thread_binding.h"
 #include "weft/runtime/host_device.h"
+#include "weft/runtime/signature.h"
 #include "weft/target/backend.h"
 #include "weft/target/pipeline.h"
 #include "weft/target/whole_function.h"
@@ -31,6 +33,33 @@ class RefExecutable final : public runtime::Executable {
   ir::IRModule module;
 };
 
+/// The interpreter checks each access against the extents that it is told; here those are checked
+/// against the memory behind them.
+void check_reach(const ir::Buffer& buffer, const ir::InterpretArg& arg, const KernelArg& a) {
+  if (std::find(arg.shape.begin(), arg.shape.end(), 0) != arg.shape.end()) return;
+  std::int64_t low = 0, high = 0, step = 1;
+  bool outside = false;
+  for (std::size_t d = arg.shape.size(); d-- > 0;) {
+    const std::int64_t extent = arg.shape[d];
+    const std::int64_t stride = arg.strides.empty() ? step : arg.strides[d];
+    std::int64_t reach = 0;
+    outside = outside || extent < 0 || __builtin_mul_overflow(stride, extent - 1, &reach);
+    std::int64_t& end = reach < 0 ? low : high;
+    outside = outside || __builtin_add_overflow(end, reach, &end) ||
+              __builtin_mul_overflow(step, extent, &step);
+  }
+  const std::int64_t width = buffer->dtype.total_bytes();
+  const auto bytes = static_cast<std::int64_t>(a.storage->bytes());
+  const auto offset = static_cast<std::int64_t>(a.offset);
+  outside = outside || offset < 0 || offset > bytes || low < -(offset / width) ||
+            high >= (bytes - offset) / width;
+  if (!outside) return;
+  throw Error(ErrorKind::index, "ref.bounds",
+              cat("buffer \"", buffer->name, "\" reaches elements ", low, " to ", high,
+                  " from byte ", a.offset, " of a storage of ", bytes, " bytes"))
+      .help("build the module again: its file was changed");
+}
+
 class RefDevice final : public runtime::HostDevice {
  public:
   RefDevice() : HostDevice("ref", "interpreter of the tensor program language", "ir") {
@@ -46,6 +75,16 @@ class RefDevice final : public runtime::HostDevice {
           cat("ref loads \"ir\", not \"", binary.format, "\" (built for ", binary.target, ")"));
     }
     ir::IRModule module = ir::parse_module(binary.bytes, "<module for ref>");
+    for (const runtime::KernelSignature& k : binary.kernels) {
+      const ir::PrimFunc f = module->find(k.name);
+      if (!f || runtime::pointer_arguments(whole_signature(f)) != runtime::pointer_arguments(k))
+        throw Error(
+            ErrorKind::io, "ref.binary.signature",
+            cat("kernel \"", k.name, "\" ",
+                f ? "takes other arguments than its program says" : "has no program in the module"))
+            .note(cat("stated: ", k.params.size(), " arguments"))
+            .help("build the module again: its file was changed");
+    }
     return make_ref<RefExecutable>(Ref<runtime::Device>(this), std::move(binary),
                                    std::move(module));
   }
@@ -54,7 +93,6 @@ class RefDevice final : public runtime::HostDevice {
                         std::span<const KernelArg> args, std::span<const std::int64_t>) override {
     auto& ready = static_cast<RefExecutable&>(executable);
     ir::PrimFunc f = ready.module->find(executable.binary().kernels.at(kernel).name);
-    WEFT_CHECK(f, "the module lacks ", executable.binary().kernels[kernel].name);
     std::size_t tensors = 0, scalars = 0;
     for (const ir::Param& p : f->params) ++(p.buffer ? tensors : scalars);
     std::vector<ir::InterpretArg> actual;
@@ -68,6 +106,7 @@ class RefDevice final : public runtime::HostDevice {
           arg.shape.push_back(args[extent++].scalar);
         for (std::size_t d = 0; d < p.buffer->strides.size(); ++d)
           arg.strides.push_back(args[extent++].scalar);
+        check_reach(p.buffer, arg, a);
       } else {
         arg.int_value = args[scalar].scalar;
         arg.float_value = std::bit_cast<double>(args[scalar].scalar);

@@ -309,6 +309,11 @@ class VtaBackend final : public Backend {
     return open_simulator(config_of(target), std::move(options), target.text());
   }
 
+  bool client_may_set(std::string_view key, std::string_view value) const override {
+    if (key.empty()) return value != "hw";
+    return key == "engine" || key == "strict" || key == "mode";
+  }
+
   bool has_assembler() const override { return true; }
 
   std::string assemble(std::string_view text, std::string_view file,

@@ -97,7 +97,7 @@ class FastEngine final : public Engine {
     const std::int64_t bytes = elem_[static_cast<int>(n.mem)];
     std::int64_t row = n.x_pad_0 + n.x_size + n.x_pad_1;
     if (n.y_pad_0) zero(n.mem, at, n.y_pad_0 * row), at += n.y_pad_0 * row;
-    if (n.x_pad_0 == 0 && n.x_pad_1 == 0 && n.x_size == n.x_stride) {
+    if (n.x_pad_0 == 0 && n.x_pad_1 == 0 && n.x_size == n.x_stride && n.y_size) {
       copy(n.mem, at, dram, std::int64_t{n.y_size} * n.x_size);
       at += std::int64_t{n.y_size} * n.x_size;
     } else {

@@ -61,8 +61,20 @@ class StrictRules {
         if (n.mem == MemType::acc8)
           refuse("acc8",
                  "loads of signed bytes into the accumulator exist in the functional model only");
-        if (n.mem == MemType::wgt && (n.x_pad_0 | n.x_pad_1 | n.y_pad_0 | n.y_pad_1))
+        if (const bool pads = (n.x_pad_0 | n.x_pad_1 | n.y_pad_0 | n.y_pad_1) != 0; n.x_size == 0) {
+          if (pads && n.mem != MemType::wgt && n.mem != MemType::uop)
+            refuse("empty_pad",
+                   "a LOAD of no columns writes its padding on the hardware, and nothing in the "
+                   "functional model",
+                   "write zeros by a LOAD of no rows");
+        } else if (n.mem == MemType::wgt && pads) {
           refuse("wgt_pad", "the hardware ignores the padding of weights");
+        } else if (n.mem == MemType::uop && (pads || n.y_size != 1)) {
+          refuse("uop_shape",
+                 cat("the hardware loads micro-operations as one row of x, and ignores y = ",
+                     n.y_size, " and padding"),
+                 "use y = 1 without padding");
+        }
         if (n.mem == MemType::acc) mark(n.sram, n.sram_elements(), false);
         break;
       case Opcode::store:
@@ -312,6 +324,7 @@ class Executor {
                     cat("parameter ", base, " of ", bases_.size()));
       first += bases_[base];
     }
+    if (n.y_size == 0) return dram_.base();  // only zeros are written
     std::uint64_t row = n.x_size * bytes;
     std::uint64_t span = (n.y_size - 1) * (n.x_stride * bytes) + row;
     auto& [begin, end] = known_[slot];

@@ -70,11 +70,12 @@ std::vector<Format> formats(unsigned u, unsigned i, unsigned w, unsigned a) {
   auto op = [](Opcode code) {
     return std::vector<Fixed>{{0, 3, static_cast<std::uint64_t>(code)}};
   };
-  out.push_back(
-      {"load", op(Opcode::load),
-       dma_fields({{"uop", 0}, {"wgt", 1}, {"inp", 2}, {"acc", 3}, {"acc8", 5}}),
-       cat(kDmaSyntax, kDepSyntax),
-       "copies a padded rectangle from DRAM; acc8 widens signed bytes; x or y of 0 moves nothing"});
+  out.push_back({"load", op(Opcode::load),
+                 dma_fields({{"uop", 0}, {"wgt", 1}, {"inp", 2}, {"acc", 3}, {"acc8", 5}}),
+                 cat(kDmaSyntax, kDepSyntax),
+                 "copies a padded rectangle from DRAM; acc8 widens signed bytes; x of 0 moves "
+                 "nothing, y of 0 "
+                 "only the rows of zeros"});
   out.push_back({"store", op(Opcode::store), dma_fields({{"out", 4}}), cat(kDmaSyntax, kDepSyntax),
                  "copies accumulator elements to DRAM, cut to the low bits"});
   std::vector<Field> gemm = loop_fields(u);
@@ -296,7 +297,31 @@ std::string Isa::print(const Uop& uop) const {
   return uops_.print({0, {uop.dst, uop.src, uop.wgt}});
 }
 
-std::vector<isa::Word> Isa::assemble(std::string_view text, std::string_view file) const {
+namespace {
+/// A listing's line as one of the table: number and stage become blanks, tokens that it leaves out
+/// are written.
+void complete_line(std::string& line) {
+  if (!line.starts_with('%')) return;
+  const std::size_t stage = line.find('\t'),
+                    end = line.find('\t', std::min(stage, line.size() - 1) + 1);
+  if (stage == line.npos || end == line.npos) return;
+  std::fill_n(line.begin(), end, ' ');
+  if (line.find(" pop=") != line.npos) return;
+  const std::size_t comment = std::min(line.find('\t', end + 1), line.size());
+  line.insert(comment, " pop=-,- push=-,-");
+}
+}  // namespace
+
+std::vector<isa::Word> Isa::assemble(std::string_view listed, std::string_view file) const {
+  std::string text;
+  for (std::size_t begin = 0; begin < listed.size();) {
+    const std::size_t end = std::min(listed.find('\n', begin), listed.size());
+    std::string line(listed.substr(begin, end - begin));
+    complete_line(line);
+    text += line;
+    text += '\n';
+    begin = end + 1;
+  }
   std::vector<isa::Word> out;
   for (const isa::Instruction& i : instructions_.assemble(text, file))
     out.push_back(instructions_.encode(i));

@@ -80,8 +80,12 @@ struct Insn {
                                                                               : Stage::compute;
   }
   bool is_dma() const { return op == Opcode::load || op == Opcode::store; }
-  /// Moves nothing: only tokens.
-  bool is_nop() const { return is_dma() && (x_size == 0 || y_size == 0); }
+  /// Moves nothing: only tokens. A LOAD of no rows still writes its rows of zeros; one of no
+  /// columns writes nothing.
+  bool is_nop() const {
+    if (!is_dma()) return false;
+    return x_size == 0 || (y_size == 0 && (op == Opcode::store || (y_pad_0 | y_pad_1) == 0));
+  }
   std::int64_t sram_elements() const {
     if (is_nop()) return 0;
     return std::int64_t{y_pad_0 + y_size + y_pad_1} * (x_pad_0 + x_size + x_pad_1);

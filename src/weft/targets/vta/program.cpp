@@ -142,7 +142,7 @@ std::string listing(const Program& program, unsigned parts) {
                  to_string(kernel.signature.params[i].dtype));
     }
     out += kernel.host.empty() ? ")\n" : ")  on the host\n";
-    for (const HostCopy& copy : kernel.host) out += to_c(copy, "  ");
+    for (const HostCopy& copy : kernel.host) out += to_c(copy, ";   ");
     // Where each micro-operation in on-chip memory came from.
     std::vector<std::uint32_t> resident(
         static_cast<std::size_t>(program.config.depth(MemType::uop)), 0);

@@ -153,6 +153,7 @@ Program conv2d(const Config& c, const ConvShape& s, const ConvTiles& t, const Ep
             {"kernel", s.kernel},
             {"stride", s.stride},
             {"groups", s.groups},
+            {"dilation", s.dilation},
             {"tile h", t.h},
             {"tile w", t.w},
             {"tile ci", t.ci},
@@ -174,8 +175,8 @@ Program conv2d(const Config& c, const ConvShape& s, const ConvTiles& t, const Ep
   const std::int64_t ci_group = s.ci / s.groups, co_group = s.co / s.groups;
   // A 1 x 1 kernel needs only every stride-th row.
   const std::int64_t row_step = k == 1 ? s.stride : 1, tile_row = s.stride / row_step;
-  auto in_rows = [&](std::int64_t rows) { return (rows - 1) * tile_row + k; };
-  auto in_cols = [&](std::int64_t cols) { return (cols - 1) * s.stride + k; };
+  auto in_rows = [&](std::int64_t rows) { return (rows - 1) * tile_row + s.reach(); };
+  auto in_cols = [&](std::int64_t cols) { return (cols - 1) * s.stride + s.reach(); };
   std::int64_t bias = e.bias ? s.co : 0;
   std::int64_t acc_half = (c.depth(MemType::acc) - bias) / t.threads,
                inp_half = c.depth(MemType::inp) / t.threads,
@@ -207,15 +208,14 @@ Program conv2d(const Config& c, const ConvShape& s, const ConvTiles& t, const Ep
             // The input rectangle, cut at the image's border; the rest is padding.
             std::int64_t rows = in_rows(ny), cols = in_cols(nx);
             std::int64_t top = y * s.stride - s.pad, left = x * s.stride - s.pad;
-            std::int64_t pad_top = std::clamp<std::int64_t>(-top, 0, rows),
-                         pad_left = std::clamp<std::int64_t>(-left, 0, cols);
-            std::int64_t pad_bottom =
-                std::clamp<std::int64_t>(row_step == 1 ? top + rows - s.h : 0, 0, rows - pad_top);
-            std::int64_t pad_right =
-                std::clamp<std::int64_t>(left + cols - s.w, 0, cols - pad_left);
-            if (row_step > 1 && (s.pad > 0))
-              throw Error(ErrorKind::lower, "vta.schedule.pad",
-                          "a strided 1 x 1 convolution cannot be padded");
+            // Rows before the image's first, and the first row past its last.
+            std::int64_t pad_top = std::clamp<std::int64_t>(
+                             ceil_div(std::max<std::int64_t>(-top, 0), row_step), 0, rows),
+                         past = ceil_div(std::max<std::int64_t>(s.h - top, 0), row_step);
+            std::int64_t pad_bottom = std::clamp<std::int64_t>(rows - past, 0, rows - pad_top),
+                         pad_left = std::clamp<std::int64_t>(-left, 0, cols),
+                         pad_right =
+                             std::clamp<std::int64_t>(left + cols - s.w, 0, cols - pad_left);
             Rect rect{rows - pad_top - pad_bottom,
                       cols - pad_left - pad_right,
                       row_step * s.w,
@@ -223,14 +223,19 @@ Program conv2d(const Config& c, const ConvShape& s, const ConvTiles& t, const Ep
                       pad_bottom,
                       pad_left,
                       pad_right};
+            // A tile that lies wholly in the padding is one row of zeros.
+            const bool outside = rect.y == 0 || rect.x == 0;
+            if (outside) rect = {0, rows * cols, rows * cols, 1, 0, 0, 0};
             const std::int64_t step = first_tile ? lead : t.ci;
             first_tile = false;
             for (std::int64_t ci = 0; ci < ci_group; ci += step) {
               std::int64_t nci = std::min(step, ci_group - ci), slot = p.begin_load();
               for (std::int64_t i = 0; i < nci; ++i) {
                 std::int64_t channel = n * s.ci + g * ci_group + ci + i;
-                b.load(MemType::inp, slot * inp_half + i * rows * cols, x_param,
-                       (channel * s.h + top + pad_top) * s.w + left + pad_left, rect);
+                const std::int64_t from =
+                    (channel * s.h + top + pad_top * row_step) * s.w + left + pad_left;
+                b.load(MemType::inp, slot * inp_half + i * rows * cols, x_param, outside ? 0 : from,
+                       rect);
               }
               auto& have = held[static_cast<std::size_t>(slot)];
               if (have != std::array{first_co, ci, nci}) {
@@ -241,8 +246,8 @@ Program conv2d(const Config& c, const ConvShape& s, const ConvTiles& t, const Ep
               p.end_load();
               p.begin_sum();
               b.gemm(UopKernel::compress({{nci, 0, rows * cols, kk},
-                                          {k, 0, cols, k},
-                                          {k, 0, 1, 1},
+                                          {k, 0, s.dilation * cols, k},
+                                          {k, 0, s.dilation, 1},
                                           {ny, nx, tile_row * cols, 0},
                                           {nx, 1, s.stride, 0},
                                           {nco, ny * nx, 0, nci * kk}},
@@ -421,7 +426,7 @@ ConvTiles default_tiles(const Config& c, const ConvShape& s, const Epilogue& e, 
           continue;  // far too small tiles are never best
         for (std::int64_t ci : divisors(ci_group)) {
           std::int64_t need =
-              ci * ((h - 1) * tile_row + s.kernel) * ((w - 1) * s.stride + s.kernel);
+              ci * ((h - 1) * tile_row + s.reach()) * ((w - 1) * s.stride + s.reach());
           if (need > inp || co * ci * s.kernel * s.kernel > wgt) continue;
           ConvTiles t{h, w, ci, co, threads};
           std::int64_t cycles =

@@ -37,9 +37,12 @@ MatmulTiles default_tiles(const Config& config, const MatmulShape& shape,
 
 struct ConvShape {
   std::int64_t batch = 1, h = 1, w = 1, ci = 1, co = 1;  // ci, co: channel blocks in all
-  std::int64_t kernel = 1, stride = 1, pad = 0, groups = 1;
-  std::int64_t out_h() const { return (h + 2 * pad - kernel) / stride + 1; }
-  std::int64_t out_w() const { return (w + 2 * pad - kernel) / stride + 1; }
+  std::int64_t kernel = 1, stride = 1, pad = 0, groups = 1, dilation = 1;
+  std::int64_t reach() const {
+    return (kernel - 1) * dilation + 1;
+  }  // of the kernel, along an axis
+  std::int64_t out_h() const { return (h + 2 * pad - reach()) / stride + 1; }
+  std::int64_t out_w() const { return (w + 2 * pad - reach()) / stride + 1; }
 };
 struct ConvTiles {
   std::int64_t h = 1, w = 1, ci = 1, co = 1;

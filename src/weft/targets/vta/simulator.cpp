@@ -50,11 +50,13 @@ std::size_t VtaSimulator::load(const Program& program) {
   }
   loaded->uop_base = memory_.allocate(std::max<std::uint64_t>(program.uops.size() * 4, 4), 4096);
   std::memcpy(memory_.raw(loaded->uop_base), program.uops.data(), program.uops.size() * 4);
+  std::lock_guard lock(programs_mutex_);
   programs_.emplace(next_, std::move(loaded));
   return next_++;
 }
 
 void VtaSimulator::unload(std::size_t program) {
+  std::lock_guard lock(programs_mutex_);
   auto found = programs_.find(program);
   if (found == programs_.end()) return;
   memory_.release(found->second->uop_base);
@@ -63,9 +65,14 @@ void VtaSimulator::unload(std::size_t program) {
 
 sim::RunResult VtaSimulator::run(std::size_t program, const sim::Launch& launch,
                                  const sim::RunLimits& limits) {
-  auto found = programs_.find(program);
-  WEFT_CHECK(found != programs_.end(), "program ", program, " is not loaded");
-  Loaded::One& kernel = found->second->kernels.at(launch.kernel);
+  Loaded* loaded = nullptr;
+  {
+    std::lock_guard lock(programs_mutex_);
+    auto found = programs_.find(program);
+    WEFT_CHECK(found != programs_.end(), "program ", program, " is not loaded");
+    loaded = found->second.get();
+  }
+  Loaded::One& kernel = loaded->kernels.at(launch.kernel);
   if (launch.pointers.size() != kernel.signature.params.size()) {
     throw Error(ErrorKind::value, "vta.launch.arguments",
                 cat("\"", kernel.signature.name, "\" takes ", kernel.signature.params.size(),
@@ -105,8 +112,7 @@ sim::RunResult VtaSimulator::run(std::size_t program, const sim::Launch& launch,
     ExecuteOptions options;
     options.strict = options_.strict;
     options.token_limit = options_.strict ? 255 : 0;
-    execute(kernel.prepared, launch.pointers, found->second->uop_base, *engine_, memory_, options,
-            work_);
+    execute(kernel.prepared, launch.pointers, loaded->uop_base, *engine_, memory_, options, work_);
   }
   if (trace_) {
     TimingOptions options;

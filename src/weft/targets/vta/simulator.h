@@ -4,6 +4,7 @@
 
 #include <map>
 #include <memory>
+#include <mutex>
 
 #include "weft/sim/simulator.h"
 #include "weft/targets/vta/execute.h"
@@ -50,6 +51,7 @@ class VtaSimulator final : public sim::Simulator {
   SimOptions options_;
   sim::Memory memory_;
   std::unique_ptr<Engine> engine_;
+  std::mutex programs_mutex_;  // others load and unload while one runs
   std::map<std::size_t, std::unique_ptr<Loaded>> programs_;
   std::size_t next_ = 1;
   Work work_;

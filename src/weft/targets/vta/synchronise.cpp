@@ -168,7 +168,7 @@ class Synchroniser {
       case Opcode::finish: return;
     }
     // DRAM that this program both loads and stores.
-    if (base >= loads_.size() || !loads_[base] || !stores_[base]) return;
+    if (base >= loads_.size() || !loads_[base] || !stores_[base] || n.y_size == 0) return;
     std::int64_t bytes = c_.elem_bytes(n.mem), first = std::int64_t{n.dram} * bytes;
     std::int64_t end = first + ((std::int64_t{n.y_size} - 1) * n.x_stride + n.x_size) * bytes;
     for (int t = 0; t < 3; ++t) {

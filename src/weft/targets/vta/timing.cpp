@@ -163,7 +163,7 @@ class Model {
                   p_.bus_bytes +
               p_.row_cycles,
         rows = 1;
-      std::int64_t beats = rows * row;
+      std::int64_t beats = n.y_size ? rows * row : 0;
       std::int64_t& port = n.op == Opcode::store ? write_free_ : read_free_;
       if (n.op == Opcode::load) port += std::exchange(fetch_pending_, 0);
       std::int64_t wanted = end + p_.latency, begin = std::max(wanted, port);

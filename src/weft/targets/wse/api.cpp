@@ -134,6 +134,11 @@ Json call_runtime(SdkRuntime& rt, const std::string& method, const Json& a, void
     return inputs;
   }
   if (method == "log") return rt.sim_log();
+  if (method == "warnings") {
+    Json list = Json::array();
+    for (const std::string& w : rt.warnings()) list.push_back(w);
+    return list;
+  }
   if (method == "stats") return rt.fabric().stats().to_json();
   if (method == "links") {  // [height][width][4]: wavelets sent east, west, north, south
     const Layout& l = rt.fabric().layout();
@@ -248,6 +253,19 @@ void* weft_wse_open(const char* directory, const char* options, char** error) {
       r.engine = v->as_string() == "native"     ? weft::wse::Engine::native
                  : v->as_string() == "bytecode" ? weft::wse::Engine::bytecode
                                                 : weft::wse::Engine::automatic;
+    }
+    if (const weft::Json* v = o.find("task_order")) {
+      static constexpr std::string_view kOrders[] = {"local-first", "round-robin", "highest-first",
+                                                     "lowest-first", "random"};
+      const auto* found = std::find(std::begin(kOrders), std::end(kOrders), v->as_string());
+      if (found == std::end(kOrders))
+        throw weft::Error(weft::ErrorKind::value, "wse.runtime.task_order",
+                          weft::cat("task_order is \"", v->as_string(),
+                                    "\"; legal are local-first, round-robin, highest-first, "
+                                    "lowest-first and random"));
+      r.task_order = static_cast<weft::wse::TaskOrder>(found - std::begin(kOrders));
+      if (const weft::Json* seed = o.find("seed"))
+        r.seed = static_cast<std::uint64_t>(seed->as_int());
     }
     auto runtime = std::make_unique<weft::wse::SdkRuntime>(directory, r);
     if (const weft::Json* v = o.find("trace"); v && v->as_bool()) runtime->start_trace();

@@ -139,6 +139,10 @@ class WseBackend final : public Backend {
              "4 x 4 simulated PEs; any wse:WxH up to 750x990"}};
   }
 
+  bool client_may_set(std::string_view key, std::string_view) const override {
+    return key.empty() || key == "arch";
+  }
+
   Ref<runtime::Device> open(const Target& target) const override {
     Size s = size_of_target(target);
     std::int64_t threads = target.integer("threads", 1);

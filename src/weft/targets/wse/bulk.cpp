@@ -122,14 +122,15 @@ bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
     case DsdKind::mem1d:
       out.kind = Cursor::mem;
       out.address = d->base;
-      out.stride = d->stride[3];
+      out.stride = static_cast<std::int16_t>(d->stride[3] * bytes);
       length = d->extent[3];
       break;
     case DsdKind::mem4d:
       out.kind = Cursor::mem4;
       out.address = d->base;
       out.extent = d->extent;
-      out.strides = d->stride;
+      for (std::size_t n = 0; n < 4; ++n)
+        out.strides[n] = static_cast<std::int16_t>(d->stride[n] * bytes);
       length = 1;
       for (std::uint16_t e : d->extent) length *= e;
       break;

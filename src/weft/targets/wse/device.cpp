@@ -6,6 +6,8 @@
 #include <cstring>
 
 #include "weft/base/error.h"
+#include "weft/runtime/signature.h"
+#include "weft/targets/wse/check_plan.h"
 #include "weft/targets/wse/csl/compile.h"
 #include "weft/targets/wse/sdk_runtime.h"
 #include "weft/targets/wse/view.h"
@@ -125,8 +127,15 @@ Ref<runtime::Executable> WseDevice::load(runtime::Binary binary) {
   }
   std::vector<Compiled> kernels;
   Json all = Json::parse(binary.bytes, "<csl>");
+  if (all.size() != binary.kernels.size())
+    damaged_plan(
+        cat("the module states ", binary.kernels.size(), " kernels and holds ", all.size()));
   for (const Json& k : all.as_array()) {
     const Json& plan = k.at("plan");
+    const std::vector<bool> pointers = runtime::pointer_arguments(binary.kernels[kernels.size()]);
+    if (std::find(pointers.begin(), pointers.end(), false) != pointers.end())
+      damaged_plan(cat("kernel \"", binary.kernels[kernels.size()].name, "\" takes a number"));
+    check_plan(plan, pointers.size());
     if (plan.at("width").as_int() != info_.limits.at("width") ||
         plan.at("height").as_int() != info_.limits.at("height")) {
       throw Error(ErrorKind::emit, "wse.binary.size",
@@ -170,11 +179,11 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
     d.bytes = parse_dtype(buffers[i].at("dtype").as_string()).bytes();
     if (buffers[i].at("param").as_bool()) {
       const runtime::KernelArg& a = args[next++];
+      runtime::check_range(*a.storage, a.offset,
+                           static_cast<runtime::Bytes>(bytes_of(d.shape, d.bytes)));
       d.at = static_cast<char*>(a.storage->host()) + a.offset;
     } else {
-      std::int64_t n = d.bytes;
-      for (std::int64_t e : d.shape) n *= e;
-      d.own.resize(static_cast<std::size_t>(n));
+      d.own.resize(static_cast<std::size_t>(bytes_of(d.shape, d.bytes)));
       d.at = d.own.data();
     }
     if (const Json* of = buffers[i].find("view_of")) {
@@ -287,8 +296,12 @@ runtime::Event WseDevice::launch(runtime::Executable& executable, std::size_t ke
               l += output.coef[d][k] * point[k];
               if (output.coef[d][k] < 0) l -= output.coef[d][k] * (iters[k].chunk - 1);
             }
+            const std::int64_t p = output.origin(d, low) + l;
+            if (l < 0 || l >= output.extent[d] || p < 0 || p >= to.shape[d])
+              damaged_plan(cat("array \"", output.name, "\" writes element ", p, " of ",
+                               to.shape[d], " in dimension ", d));
             local = local * output.extent[d] + l;
-            linear = linear * to.shape[d] + output.origin(d, low) + l;
+            linear = linear * to.shape[d] + p;
           }
           std::memcpy(to.at + linear * to.bytes,
                       &words[static_cast<std::size_t>((y * width + x) * output.size + local)],

@@ -202,7 +202,9 @@ std::string CslEmitter::stage(std::size_t number_of) {
   auto all = [](std::size_t) { return true; };
   std::string place = cat(s.output.name, "[", index(s, s.output, output_offset(s)), "]");
   if (s.combine != Combine::none && s.init) {
-    std::string indent = "  ", begin = expr(s, s.init);
+    std::string indent = "  ", begin = cat(place, " = ", expr(s, s.init), ";\n");
+    if (s.init_guard)
+      begin = cat("if ", expr(s, s.init_guard), " { ", place, " = ", expr(s, s.init), "; }\n");
     if (s.reduced !=
         Spread::none) {  // one PE of the chain begins with the init, the others with nothing
       body += cat("  for (@range(i32, ", s.output.size(), ")) |i| { ", s.output.name,
@@ -217,19 +219,21 @@ std::string CslEmitter::stage(std::size_t number_of) {
         at.resize(at.size() - 2);
         ends += cat(at, "}\n");
       }
-      body += cat(inner, indent, place, " = ", begin, ";\n", ends, "  }\n");
+      body += cat(inner, indent, begin, ends, "  }\n");
     } else {
       std::string closing = loops(s, spatial, body, indent);
-      body += cat(indent, place, " = ", begin, ";\n", closing);
+      body += cat(indent, begin, closing);
     }
   }
   if (!vector_update(s, body)) {
     std::string indent = "  ";
     std::string value = expr(s, s.value);
     std::string closing = loops(s, all, body, indent);
-    body += cat(indent, place, " = ",
-                s.combine == Combine::none ? value : combined(s.combine, place, value, t), ";\n",
-                closing);
+    std::string update =
+        cat(place, " = ", s.combine == Combine::none ? value : combined(s.combine, place, value, t),
+            ";");
+    if (s.guard) update = cat("if ", expr(s, s.guard), " { ", update, " }");
+    body += cat(indent, update, "\n", closing);
   }
   if ((s.reduced == Spread::x || s.reduced == Spread::xy) && p_.width > 1)
     body += chain(s, "x", "true", 2, 3);

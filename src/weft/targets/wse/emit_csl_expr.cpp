@@ -165,7 +165,8 @@ std::string CslEmitter::combined(Combine c, const std::string& a, const std::str
 
 bool CslEmitter::vector_update(const Stage& s, std::string& out) {
   const auto* m = as<BinaryNode>(s.value);
-  if (s.combine != Combine::add || !m || m->kind != ExprKind::mul || m->dtype != dtypes::float32)
+  if (s.guard || s.combine != Combine::add || !m || m->kind != ExprKind::mul ||
+      m->dtype != dtypes::float32)
     return false;
   for (std::size_t v = s.iters.size(); v-- > 0;) {
     if (s.iters[v].reduce || s.iters[v].extent == 1) continue;

@@ -186,8 +186,9 @@ ColorState& Fabric::add_color(Pe& pe, std::uint8_t color) {
 void Fabric::enforce(ColorState& cs) {
   cs.rx = cs.route.rx;
   cs.tx = cs.route.tx;
-  if (cs.position > 0) {
-    const SwitchPosition& p = cs.route.positions[cs.position - 1u];
+  // What a position leaves out is as in the one before it.
+  for (std::size_t k = 0; k < cs.position; ++k) {
+    const SwitchPosition& p = cs.route.positions[k];
     if (p.rx) cs.rx = p.rx;
     if (p.tx) cs.tx = p.tx;
   }

@@ -503,10 +503,6 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
           case DsdField::stride0: x.stride[0] = static_cast<std::int16_t>(v); break;
           case DsdField::stride1: x.stride[1] = static_cast<std::int16_t>(v); break;
           case DsdField::stride2: x.stride[2] = static_cast<std::int16_t>(v); break;
-          case DsdField::element_stride:
-            x.stride[3] = static_cast<std::int16_t>(static_cast<std::int16_t>(v) *
-                                                    std::max<int>(1, x.elem_bytes));
-            break;
         }
         acc += timing_.alu;
         break;
@@ -529,9 +525,6 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
           case DsdField::stride0: v = s(x.stride[0]); break;
           case DsdField::stride1: v = s(x.stride[1]); break;
           case DsdField::stride2: v = s(x.stride[2]); break;
-          case DsdField::element_stride:
-            v = s(static_cast<std::int16_t>(x.stride[3] / std::max<int>(1, x.elem_bytes)));
-            break;
         }
         r[i.a] = v;
         acc += timing_.alu;

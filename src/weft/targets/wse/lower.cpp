@@ -27,40 +27,6 @@ std::int64_t constant(const Expr& e, std::string_view what) {
   refuse("symbolic", cat(what, " is not a constant; the wafer needs constant extents"));
 }
 
-// Leaf blocks in program order; a loop may hold one of them only.
-void collect(const Stmt& s, std::vector<Block>& out, std::vector<Buffer>& temporaries) {
-  switch (s->kind) {
-    case StmtKind::seq:
-      for (const Stmt& c : as<SeqNode>(s)->stmts) collect(c, out, temporaries);
-      return;
-    case StmtKind::for_: {
-      std::size_t before = out.size();
-      collect(as<ForNode>(s)->body, out, temporaries);
-      if (out.size() - before > 1) {
-        refuse("fused",
-               cat("loop ", as<ForNode>(s)->var->name, " holds ", out.size() - before, " blocks (",
-                   out[before]->name, ", ", out[before + 1]->name,
-                   " ...); each block needs loops of its own"),
-               "leave out compute_at; the target places blocks itself");
-      }
-      return;
-    }
-    case StmtKind::block_realize: {
-      const auto* r = as<BlockRealizeNode>(s);
-      for (const Buffer& b : r->block->alloc_buffers) temporaries.push_back(b);
-      bool leaf = true;
-      for_each_stmt(r->block->body,
-                    [&](const Stmt& c) { leaf = leaf && c->kind != StmtKind::block_realize; });
-      if (!leaf) return collect(r->block->body, out, temporaries);
-      out.push_back(r->block);
-      return;
-    }
-    default:
-      refuse("statement",
-             cat("a statement of kind ", static_cast<int>(s->kind), " outside blocks"));
-  }
-}
-
 class Lowering {
  public:
   Lowering(const PrimFunc& f, std::int32_t w, std::int32_t h) : f_(f) {
@@ -75,11 +41,13 @@ class Lowering {
         refuse("scalar", cat("parameter ", p.var->name, " is a scalar; only tensors are accepted"));
       add_buffer(p.buffer, true);
     }
-    std::vector<Block> blocks;
     std::vector<Buffer> temporaries;
-    collect(f_->body, blocks, temporaries);
+    std::vector<Leaf> leaves = collect_leaves(f_->body, &temporaries);
     for (const Buffer& b : temporaries) add_buffer(b, false);
-    for (const Block& b : blocks) stage(b);
+    for (const Leaf& leaf : leaves) {
+      Visits visits = visits_of(leaf, out_.width, out_.height);
+      if (!visits.never) stage(*leaf.block, visits);
+    }
     std::vector<Stage> apart = out_.stages;
     keep_in_place(kGatherBytes);
     if (bytes_used() > kFreeBytes) {  // rather through the memory beside the wafer than not at all
@@ -124,9 +92,15 @@ class Lowering {
                  "; a PE's arrays hold 16- and 32-bit numbers"),
              "use float32, float16, int32, int16, uint32 or uint16");
     }
-    if (!b->strides.empty())
-      refuse("strides",
-             cat("buffer ", b->name, " states strides; only compact buffers are accepted"));
+    if (!b->strides.empty() ||
+        (b->elem_offset && !arith::Analyzer().prove_equal(b->elem_offset, make_int(0))))
+      refuse("strides", cat("buffer ", b->name,
+                            " states strides or an offset; only compact buffers are accepted"));
+    if (!b->spatial_axes.empty())
+      refuse("layout",
+             cat("buffer ", b->name, " is distributed over \"", b->spatial_axes[0],
+                 "\" by a layout of its own"),
+             "leave out spatial_axes; the target distributes buffers itself");
     StageBuffer s;
     s.name = b->name;
     s.buffer = b;
@@ -142,6 +116,26 @@ class Lowering {
     }
     refuse("buffer",
            cat("buffer ", b->name, " is neither a parameter nor allocated by the function"));
+  }
+
+  /// Parts that loops over PEs ask for.
+  void place(Stage& s, const std::vector<BoundPart>& parts) {
+    bool chain = s.combine != Combine::none && !s.keeps;
+    for (std::size_t k = 0; k < parts.size(); ++k) {
+      StageIter& i = s.iters[k];
+      if (parts[k].spread == Spread::none) continue;
+      if (i.reduce && (!chain || parts[k].spread == Spread::y)) {
+        refuse("axis",
+               cat("reduction iterator ", i.var->name, " of block ", s.name,
+                   chain ? " goes over \"pe.y\"; sums end along rows first"
+                         : " goes over PEs, but the block has no init or leaves elements out"),
+               chain ? "bind it to pe.x, or to (y * width + x)"
+                     : "give the block an init, or leave the iterator on one PE");
+      }
+      i.spread = parts[k].spread;
+      i.chunk = std::min(parts[k].chunk, i.extent);
+      if (i.reduce) s.reduced = i.spread;
+    }
   }
 
   void place(Stage& s, bool after_chain) {
@@ -444,7 +438,76 @@ class Lowering {
     return true;
   }
 
-  void stage(const Block& block) {
+  /// Guards of the value and the init. Returns whether elements are left out.
+  static bool conditions(Stage& s, const Exprs& all) {
+    bool partial = false;
+    auto add = [](Expr& to, const Expr& c) { to = to ? logical_and(to, c) : c; };
+    VarMap first;  // where the init is stored: each reduction iterator at its minimum
+    for (const StageIter& i : s.iters) {
+      if (i.reduce) first[i.var.get()] = make_int(0, i.var->dtype);
+    }
+    arith::Analyzer points;
+    for (const StageIter& i : s.iters)
+      points.bind(i.var, {make_int(0, i.var->dtype), make_int(i.extent, i.var->dtype)});
+    for (const Expr& c : all) {
+      add(s.guard, c);
+      const Expr at_first = points.simplify(substitute(c, first));
+      const bool reduces = std::any_of(s.iters.begin(), s.iters.end(), [&](const StageIter& i) {
+        return i.reduce && uses_var(c, i.var.get());
+      });
+      if (!reduces) add(s.init_guard, c);
+      partial |= !reduces || !s.init;
+      if (reduces && s.init && !points.prove(at_first))
+        refuse("condition",
+               cat("block ", s.name, " runs under the condition ", print(c),
+                   ", which can skip the first step of its reduction, and with it the init"),
+               "put the condition into the value: if_then_else(condition, value, 0)");
+    }
+    return partial;
+  }
+
+  /// Elements of its own output that a block reads must be the one it writes, or none it writes:
+  /// PEs do not wait for each other's elements.
+  static void check_own_reads(const Stage& s, const StoreNode& t) {
+    arith::Analyzer points;
+    for (const StageIter& i : s.iters)
+      points.bind(i.var, {make_int(0, i.var->dtype), make_int(i.extent, i.var->dtype)});
+    auto apart = [&](const LoadNode& l) {
+      for (std::size_t d = 0; d < t.indices.size(); ++d) {
+        arith::Bounds r = points.bounds(l.indices[d]), w = points.bounds(t.indices[d]);
+        if (r.max < w.min || w.max < r.min) return true;
+      }
+      return false;
+    };
+    for (const Expr& e : {s.value, s.init, s.guard}) {
+      if (!e) continue;
+      for_each_expr(e, [&](const Expr& x) {
+        const auto* l = as<LoadNode>(x);
+        if (!l || l->buffer.get() != t.buffer.get() || same_place(t, x) || apart(*l)) return;
+        refuse("recurrence",
+               cat("block ", s.name, " reads ", print(x), " and writes ", t.buffer->name,
+                   " at other indices; elements that are computed side by side do not see each "
+                   "other"),
+               "store into another buffer");
+      });
+    }
+    // Points that store into one element must not differ.
+    for (const StageIter& i : s.iters) {
+      if (i.reduce || i.extent == 1) continue;
+      const VarNode* v = i.var.get();
+      if (std::any_of(t.indices.begin(), t.indices.end(),
+                      [&](const Expr& e) { return uses_var(e, v); }))
+        continue;
+      if (s.combine != Combine::none || uses_var(s.value, v) || (s.guard && uses_var(s.guard, v)))
+        refuse("overwrite",
+               cat("block ", s.name, " stores into the same elements of ", t.buffer->name,
+                   " for every value of its spatial iterator ", i.var->name),
+               "make it a reduction iterator");
+    }
+  }
+
+  void stage(const BlockNode& node, const Visits& visits) {
+    const BlockNode* block = &node;
     Stage s;
     s.name = block->name;
     std::string prefix = cat("s", out_.stages.size(), "_");
@@ -464,7 +527,13 @@ class Lowering {
                cat("iterator ", i.var->name, " begins at ", it.min, "; it must begin at 0"));
       s.iters.push_back(std::move(it));
     }
-    const auto* store = as<StoreNode>(block->body);
+    Stmt body = block->body;
+    Expr body_condition;  // says nothing of the init
+    if (const auto* i = as<IfNode>(body); i && !i->else_case) {
+      body_condition = i->condition;
+      body = i->then_case;
+    }
+    const auto* store = as<StoreNode>(body);
     if (!store)
       refuse("body", cat("block ", block->name,
                          " has a body of several statements; one store is accepted"));
@@ -498,7 +567,22 @@ class Lowering {
                  "[...] = ", store->buffer->name, "[...] op value"),
              "op may be +, *, min or max");
     }
-    s.keeps = s.combine != Combine::none && !s.init;
+    bool partial = conditions(s, visits.conditions);
+    if (body_condition) {
+      partial |= !s.init;
+      s.guard = s.guard ? logical_and(s.guard, body_condition) : body_condition;
+    }
+    bool reads_own = false;
+    for_each_expr(s.value, [&](const Expr& x) { reads_own |= same_place(*store, x); });
+    if (s.init && s.combine == Combine::none && (reads_own || body_condition)) {
+      refuse("init",
+             cat("block ", block->name,
+                 " has an init and then stores what is no "
+                 "combination of the element with a value"),
+             "make the init a block of its own");
+    }
+    s.keeps = partial || (s.combine != Combine::none && !s.init);
+    check_own_reads(s, *store);
     // What a chain has left in the first column is worked on there.
     bool after_chain = false;
     auto follows = [&](const Expr& e) {
@@ -512,8 +596,10 @@ class Lowering {
       });
     };
     follows(s.value);
+    if (s.guard) follows(s.guard);
     s.after_chain = after_chain;
-    place(s, after_chain);
+    if (visits.parts.empty()) place(s, after_chain);
+    else place(s, visits.parts);
     Buffer target = store->buffer;
     Exprs places = store->indices;
     if (!linear(s, places)) target = view(s, target, &places, true);
@@ -532,11 +618,10 @@ class Lowering {
           access(s, l->buffer, l->indices, cat(prefix, "in"), nullptr);
       });
     };
-    s.value = with_views(s, s.value);
-    reads(s.value);
-    if (s.init) {
-      s.init = with_views(s, s.init);
-      reads(s.init);
+    for (Expr* e : {&s.value, &s.init, &s.guard, &s.init_guard}) {
+      if (!*e) continue;
+      *e = with_views(s, *e);
+      reads(*e);
     }
     out_.stages.push_back(std::move(s));
   }

@@ -13,10 +13,9 @@
 #include "weft/base/error.h"
 #include "weft/base/json.h"
 #include "weft/ir/node.h"
+#include "weft/targets/wse/visits.h"
 
 namespace weft::wse {
-
-enum class Spread : std::uint8_t { none, x, y, xy };  // xy: over all PEs, row by row
 
 struct StageIter {
   ir::Var var;
@@ -85,8 +84,10 @@ struct Stage {
   std::vector<LocalArray> inputs;
   LocalArray output;
   Combine combine = Combine::none;
-  bool keeps = false;    // a reduction without init: begins with what the buffer holds
+  bool keeps = false;    // begins with what the buffer holds: an update, or conditions
   ir::Expr init, value;  // value: what is stored, or what is combined into the element
+  /// Which points the value and the init are stored at; null: all.
+  ir::Expr guard, init_guard;
   Spread reduced = Spread::none;
   bool after_chain = false;  // placed on the rows, as a reduction before it ended in column 0
   bool collect = true;       // the output goes back to the buffer; else only later stages read it

@@ -119,7 +119,7 @@ enum class DsdKind : std::uint8_t { none, mem1d, mem4d, fabin, fabout, fifo };
 
 /// A descriptor value: 24 bytes in a PE's memory, alignment 2.
 /// Memory: element k of dimension sizes extent[0..3] (innermost last; unused leading extents are 1)
-/// lies at base + sum(index[i] * stride[i]); strides are true strides in bytes (not the deltas that
+/// lies at base + sum(index[i] * stride[i]); strides are true strides (not the deltas that
 /// mem4d_dsd spells). mem1d uses extent[3] and stride[3] only. Fabric: extent[3] is the length in
 /// wavelets; color, queue, flags as below. fifo: queue is the fifo's index.
 struct Dsd {
@@ -137,9 +137,9 @@ struct Dsd {
   std::uint16_t base = 0;                       // byte address
   std::uint8_t color = kNone8, queue = kNone8;  // fabric
   std::uint8_t priority = 0;                    // Priority
-  std::uint8_t elem_bytes = 0;  // of the tensor the descriptor was made from; 0 unknown
+  std::uint8_t reserved = 0;
   std::array<std::uint16_t, 4> extent{1, 1, 1, 0};
-  std::array<std::int16_t, 4> stride{};  // bytes
+  std::array<std::int16_t, 4> stride{};  // in elements of the operation that uses it
 };
 static_assert(sizeof(Dsd) == 24);
 
@@ -147,7 +147,7 @@ static_assert(sizeof(Dsd) == 24);
 enum class DsdField : std::uint8_t {
   base,    // also what @set_dsd_base_addr sets: base is absolute, the offset is folded in
   length,  // extent[3]
-  stride,  // stride[3] in bytes
+  stride,  // stride[3]
   color,
   queue,
   extent0,
@@ -156,7 +156,6 @@ enum class DsdField : std::uint8_t {
   stride0,
   stride1,
   stride2,
-  element_stride,  // stride[3] = value * max(1, elem_bytes)
 };
 
 enum class DsrFile : std::uint8_t { dest, src0, src1 };
@@ -320,7 +319,7 @@ struct Filter {
 
 struct SwitchPosition {
   bool valid = false;
-  std::uint8_t rx = 0, tx = 0;  // port bits; 0: as in position 0
+  std::uint8_t rx = 0, tx = 0;  // port bits; 0: as in the position before
 };
 
 /// How a router treats one colour.
@@ -433,6 +432,7 @@ struct Layout {
   std::vector<PortStream> ports;
   std::vector<Preset> presets;
   std::vector<std::pair<std::string, std::string>> params;  // for out.json
+  std::vector<std::pair<std::string, std::string>> colors;  // those of --colors, too
 };
 
 // Configuration registers of @get_config and @set_config: what a PE has of them here. Others hold

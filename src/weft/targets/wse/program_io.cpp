@@ -17,7 +17,7 @@ namespace weft::wse {
 namespace {
 
 namespace fs = std::filesystem;
-constexpr std::uint64_t kMagic = 0x32305f6573775f77ull;  // "w_wse_02"
+constexpr std::uint64_t kMagic = 0x34305f6573775f77ull;  // "w_wse_04"
 
 struct Writer {
   std::string out;
@@ -155,7 +155,7 @@ template <typename A>
 void fields(A& a, Layout& v) {  // programs are files of their own
   all(a, v.arch, v.width, v.height, v.fabric_width, v.fabric_height, v.offset_x, v.offset_y,
       v.channels, v.memcpy, v.route_sets, v.tiles, v.exports, v.streams, v.ports, v.presets,
-      v.params);
+      v.params, v.colors);
 }
 
 template <typename T>
@@ -262,6 +262,9 @@ Json summary(const Layout& layout) {
   Json params = Json::object();
   for (const auto& [name, value] : layout.params) params[name] = value;
   out["params"] = params;
+  Json colors = Json::object();
+  for (const auto& [name, value] : layout.colors) colors[name] = value;
+  out["colors"] = colors;
   out["arch"] = layout.arch == Arch::wse2 ? "wse2" : "wse3";
   out["rectangle"] = Json(Json::Array{layout.width, layout.height});
   out["fabric_dims"] = Json(Json::Array{layout.fabric_width, layout.fabric_height});

@@ -23,8 +23,8 @@ Route route_of(const std::vector<RoutingPosition>& positions) {
   for (std::size_t i = 1; i < positions.size() && i < 4; ++i) {
     SwitchPosition& p = r.positions[i - 1];
     p.valid = true;
-    p.rx = positions[i].rx != r.rx ? positions[i].rx : 0;
-    p.tx = positions[i].tx != r.tx ? positions[i].tx : 0;
+    p.rx = positions[i].rx;
+    p.tx = positions[i].tx;
   }
   return r;
 }

@@ -39,6 +39,8 @@ struct RuntimeOptions {
   int threads = 1;
   bool memcpy_required = true;
   Engine engine = Engine::automatic;
+  TaskOrder task_order = TaskOrder::local_first;
+  std::uint64_t seed = 0;
   bool trace_links = false;  // see FabricOptions
 };
 
@@ -91,6 +93,8 @@ class SdkRuntime {
   const Symbol& symbol(std::int32_t x, std::int32_t y, std::string_view name) const;
   /// Lines printed by <simprint> so far: "@cycle text".
   std::string sim_log();
+  /// Copies that went past an object's end by less than a word more.
+  const std::vector<std::string>& warnings() const { return warnings_; }
 
  private:
   struct Task;
@@ -119,6 +123,7 @@ class SdkRuntime {
   int quiet_polls_ = 0;
   bool loaded_ = false, running_ = false, stopped_ = false;
   std::string log_;
+  std::vector<std::string> warnings_;
 };
 
 }  // namespace weft::wse

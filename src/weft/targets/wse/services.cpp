@@ -237,8 +237,15 @@ std::uint64_t Fabric::configure(Pe& pe, ConfigFn fn, const std::uint64_t* a) {
       return pe.timer_at == kNever ? 0 : static_cast<std::uint64_t>(pe.timer_at - clock(pe));
     case ConfigFn::set_main_priority: pe.cluster_high_main = a[0] >= 2; return 0;
     case ConfigFn::set_queue_color:
+      if ((a[1] & 0xffu) >= (a[0] && !wse3_ ? 6u : 8u) || a[2] >= kColors)
+        throw pe_fault(
+            pe, "wse.config.queue",
+            cat(a[0] ? "output" : "input", " queue ", a[1] & 0xffu, " cannot take colour ", a[2],
+                "; queues are 0 to ", a[0] && !wse3_ ? 5 : 7, ", colours 0 to ", kColors - 1));
       if (a[0] == 0) {
         bind_queue(pe, static_cast<std::uint8_t>(a[1]), static_cast<std::uint8_t>(a[2]));
+        if (a[1] & 0x100u)
+          add_color(pe, static_cast<std::uint8_t>(a[2])).filter_disabled = !(a[1] & 0x200u);
       } else {
         if (pe.out.size() <= a[1]) pe.out.resize(a[1] + 1);
         pe.out[a[1]].color = static_cast<std::uint8_t>(a[2]);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/wse/view.h"
 
+#include "weft/targets/wse/check_plan.h"
+
 #include <array>
 #include <limits>
 #include <string_view>
@@ -82,17 +84,23 @@ ViewIndex::ViewIndex(const Json& index) {
 
 void ViewIndex::add(const Json& j) {
   if (j.is_object()) {
+    if (j.at("i").as_int() < 0) damaged_plan("a view's index names a negative variable");
     steps_.push_back({kVariable, j.at("i").as_int()});
   } else if (!j.is_array()) {
     steps_.push_back({kNumber, j.as_int()});
   } else {
     const Json::Array& list = j.as_array();
+    if (list.empty()) damaged_plan("a view's index is empty");
     for (std::size_t k = 1; k < list.size(); ++k) add(list[k]);
     const std::string& name = list.at(0).as_string();
     int op = kSelect;
     for (std::size_t k = 0; k < kOperators.size(); ++k) {
       if (kOperators[k].name == name) op = static_cast<int>(k);
     }
+    if (op == kSelect && name != "select")
+      damaged_plan(cat("a view's index has the operation \"", name, "\""));
+    if (list.size() != (op == kSelect ? 4u : 3u))
+      damaged_plan(cat("a view's index gives \"", name, "\" ", list.size() - 1, " operands"));
     steps_.push_back({op, 0});
   }
 }
@@ -103,6 +111,7 @@ std::int64_t ViewIndex::at(std::span<const std::int64_t> point) const {
     if (s.op == kNumber) {
       stack_[n++] = s.value;
     } else if (s.op == kVariable) {
+      if (static_cast<std::size_t>(s.value) >= point.size()) return -1;  // in no buffer
       stack_[n++] = point[static_cast<std::size_t>(s.value)];
     } else if (s.op == kSelect) {
       n -= 2;

@@ -300,7 +300,7 @@ const std::vector<Case>& cases() {
        "ctrl.encode_control_task_payload(@get_control_task_id(40));"
        "out[2] = comptime sw.ctrl([8]u16 { 3, 3, 3, 3, 3, 3, 3, 3 }) & 0xffc0ffff; out[3] = "
        "ctrl.encode_single_payload(ctrl.opcode.TEARDOWN, false, @get_control_task_id(5), 0); "
-       "out[4] = sw.switch_cmd_11();",
+       "out[4] = sw.ctrl(sw.switch_cmd_11());",
        {(1u << 22) | (1u << 24) | (31u << 16) | 6u, 40u << 16, 0x3fc0ffffu & 0xffffffffu,
         (3u << 22) | (5u << 16), 0}},
       {"directions",

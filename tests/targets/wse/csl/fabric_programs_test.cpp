@@ -236,6 +236,65 @@ const sw = tile.switch_config;
   EXPECT_EQ(out(o, 1), (Words{40, 20, 41, 0, 0, 0, 0, 0}));
 }
 
+TEST(FabricPrograms, PositionsBuildOnTheOneBefore) {
+  // Position 1 turns the output to the east; position 2 names an input only and keeps that output.
+  const std::string sender = main_task(
+      kSend, "@mov32(one, 1); advance(); @mov32(one, 2); advance(); @mov32(one, 3);", kSendSetup);
+  const std::string from_ramp =
+      "@set_color_config(0, 0, c, .{ .routes = .{ .rx = .{RAMP}, .tx = .{EAST} } });\n";
+  const std::string at_run_time = kCollect + main_task(R"(
+const tile = @import_module("<tile_config>");
+const sw = tile.switch_config;
+)",
+                                                       R"(
+  sw.set_pop_mode(c, sw.pop_mode.ALWAYS_POP);
+  sw.set_tx_switch_pos1(c, EAST);
+  sw.set_rx_switch_pos2(c, WEST);
+  tile.color_config.reset_routes(c, .{ .rx = WEST, .tx = RAMP });
+)");
+  for (Arch arch : {Arch::wse2, Arch::wse3}) {
+    for (bool run_time : {false, true}) {
+      auto o = row({sender, run_time ? at_run_time : kCollect, kCollect},
+                   cat(from_ramp,
+                       run_time ? "@set_color_config(1, 0, c, .{ .routes = .{ .rx = .{NORTH}, .tx "
+                                  "= .{RAMP} } });\n"
+                                : "@set_color_config(1, 0, c, .{ .routes = .{ .rx = .{WEST}, .tx = "
+                                  ".{RAMP} }, .switches = .{ .pos1 = .{ .tx = EAST }, .pos2 = .{ "
+                                  ".rx = WEST }, .pop_mode = .{ .always_pop = true } } });\n",
+                       kFromWest),
+                   arch);
+      EXPECT_EQ(out(o, 1)[0], 1u) << run_time;
+      EXPECT_EQ(out(o, 1)[1], 0u) << run_time;
+      EXPECT_EQ(out(o, 2)[0], 2u) << run_time;
+      EXPECT_EQ(out(o, 2)[1], 3u) << run_time;
+    }
+  }
+}
+
+TEST(FabricPrograms, RoutesAsBitVectors) {
+  const std::string sender = main_task(kSend, "@mov32(one, 7);", kSendSetup);
+  auto o = row(
+      {kCollect, sender, kCollect},
+      "@set_color_config(0, 0, c, .{ .routes = .{ .rx = dirs.RX_EAST, .tx = "
+      "dirs.dirToTxBits(RAMP) } });\n"
+      "@set_color_config(1, 0, c, .{ .routes = .{ .rx = dirs.dirToRxBits(RAMP), .tx = "
+      "dirs.TX_EAST | dirs.TX_WEST }, .switches = .{ .pos1 = .{ .tx = dirs.TX_EAST } } });\n"
+      "@set_color_config(2, 0, c, .{ .routes = .{ .rx = dirs.RX_WEST, .tx = dirs.TX_RAMP } });\n");
+  o.files["layout.csl"].insert(0, "const dirs = @import_module(\"<directions>\");\n");
+  EXPECT_EQ(out(o, 0)[0], 7u);
+  EXPECT_EQ(out(o, 2)[0], 7u);
+  o.files["layout.csl"].replace(o.files["layout.csl"].find("dirs.RX_EAST"), 12, "dirs.TX_EAST");
+  try {
+    csl::compile(o);
+    ADD_FAILURE() << "accepted";
+  } catch (const Error& e) {
+    EXPECT_EQ(e.code(), "wse.csl.route.direction") << e.what();
+    EXPECT_NE(std::string(e.what()).find("expected bits of RX_ constants, found 32"),
+              std::string::npos)
+        << e.what();
+  }
+}
+
 TEST(FabricPrograms, ColorSwap) {
   // Colors 2 and 3 change places at every hop along x.
   const std::string config = R"(

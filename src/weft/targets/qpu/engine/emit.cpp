@@ -62,7 +62,7 @@ std::string translate_text(const Program& program, const Flow& flow, bool count,
 std::string Emitter::run() {
   std::string head =
       "define void @weft_qpu_run(ptr %m, ptr %q, ptr %shared, i64 %limit, ptr %counts, ptr "
-      "%scratch, i32 %from) nounwind {\nstart:\n";
+      "%scratch, i32 %from) nounwind {\nstart:\n  %booked = alloca i64\n";
   auto constant = [&](std::string_view name, std::string_view type, std::string_view base,
                       std::size_t offset) {
     head += cat("  %at.", name, " = getelementptr i8, ptr %", base, ", i64 ", offset, "\n  %", name,

@@ -42,8 +42,9 @@ std::string Emitter::book(const std::string& calendar, const std::string& now, i
   std::string end = t_.def("add i64 ", later(before, now), ", ", clocks + more);
   t_.line("br label %e", id);
   t_.label("f", id);
-  std::string on = t_.def("call preserve_allcc i64 @book_on(ptr ", calendar, ", i64 ", now,
-                          ", i64 ", clocks, ")");
+  t_.line("call preserve_allcc void @book_on(ptr ", calendar, ", i64 ", now, ", i64 ", clocks,
+          ", ptr %booked)");
+  std::string on = t_.def("load i64, ptr %booked");
   if (more) on = t_.def("add i64 ", on, ", ", more);
   t_.line("br label %e", id);
   label_ = cat("e", id);
@@ -51,12 +52,13 @@ std::string Emitter::book(const std::string& calendar, const std::string& now, i
   return t_.def("phi i64 [ ", end, ", %c", id, " ], [ ", on, ", %f", id, " ]");
 }
 
-/// Calendar::book_on, as a function of the program's module: it has to save only what it uses.
+/// Calendar::book_on, as a function of the program's module: it has to save only what it uses. The
+/// result goes through memory: before LLVM 17 a preserve_allcc function restores rax, its result.
 std::string Emitter::book_on() {
   const std::string from_at = cat("getelementptr i8, ptr %c, i64 ", Calendar::full_from_place()),
                     to_at = cat("getelementptr i8, ptr %c, i64 ", Calendar::full_to_place());
   return cat(
-      "define internal preserve_allcc i64 @book_on(ptr %c, i64 %now, i64 %clocks) "
+      "define internal preserve_allcc void @book_on(ptr %c, i64 %now, i64 %clocks, ptr %booked) "
       "noinline nounwind {\n  %b0 = and i64 %now, ",
       -Calendar::kWidth, "\n  %from_at = ", from_at, "\n  %to_at = ", to_at, R"(
   br label %look
@@ -94,7 +96,8 @@ takes:
   %done = icmp eq i64 %left0, 0
   br i1 %done, label %out, label %next
 out:
-  ret i64 %end1
+  store i64 %end1, ptr %booked
+  ret void
 next:
   %left1 = phi i64 [ %left, %look ], [ %left0, %takes ]
   %end3 = phi i64 [ %end, %look ], [ %end1, %takes ]

@@ -180,16 +180,10 @@ void AnyKernel::launch(const std::vector<KernelArgument>& arguments) {
     return;
   }
   auto& sim_device = static_cast<sim::SimDevice&>(*o.device);
-  sim::RunLimits before = sim_device.limits;
-  sim_device.limits.cycles = std::min(before.cycles, s.limit);
-  try {
-    s.cycles =
-        o.device->measure([&] { o.device->launch(*s.executable, 0, args, extents).wait(); }).cycles;
-  } catch (...) {
-    sim_device.limits = before;
-    throw;
-  }
-  sim_device.limits = before;
+  sim::RunLimits bounds = sim_device.limits;
+  bounds.cycles = std::min(bounds.cycles, s.limit);
+  auto work = [&] { sim_device.launch_within(bounds, *s.executable, 0, args, extents).wait(); };
+  s.cycles = sim_device.measure(work).cycles;
 }
 
 void AnyKernel::interpret_with(const std::vector<KernelArgument>& arguments) {

@@ -137,7 +137,7 @@ runtime::Binary emit(const std::vector<PrimFunc>& kernels, const std::string& ta
       d.pc += out.bytes.size();
       out.debug.push_back(std::move(d));
     }
-    out.source += cat("# kernel ", f->name, "\n", one.source);
+    out.source += cat("// kernel ", f->name, "\n", one.source);
     out.bytes += one.bytes;
     runtime::KernelSignature signature;
     signature.name = f->name;

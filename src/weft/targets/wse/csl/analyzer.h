@@ -5,6 +5,7 @@
 // function body is compiled once per set of compile-time arguments; branches whose condition is
 // known are never visited.
 
+#include <array>
 #include <functional>
 #include <memory>
 #include <set>
@@ -46,6 +47,7 @@ struct Module {
   std::string label;  // base name without extension
   std::unordered_map<Symbol, Decl*> decls;
   bool is_root = false;
+  int serial = 0;  // order of instantiation
 };
 
 inline constexpr std::uint16_t kNoReg = 0xffff;
@@ -149,6 +151,9 @@ struct BoundTask {
 };
 
 /// Everything that belongs to one distinct PE program.
+/// Where a named object is declared: module in the order of instantiation, file, offset.
+using DeclaredAt = std::array<std::uint32_t, 3>;
+
 struct ProgramState {
   Program out;
   std::deque<Module> modules;
@@ -168,6 +173,9 @@ struct ProgramState {
   std::map<const void*, int> export_ids;  // by function or variable
   bool has_rpc = false;
   std::vector<Global*> used;  // with an address
+  /// Addresses of named objects in the order of their declaration, from an earlier compilation;
+  /// by module and place in the source.
+  std::map<DeclaredAt, std::int32_t> placed;
   std::map<const void*, int> file_index;
   std::vector<std::function<void()>> deferred;  // run when all tasks are bound
   std::set<int> pointed;                        // functions whose address is taken
@@ -197,6 +205,8 @@ class Analyzer {
   [[noreturn]] void fail(Pos pos, std::string_view code, std::string message, std::string note);
   void report(Pos pos, std::string_view code, std::string message);
   void warn(Pos pos, std::string_view code, std::string message);
+  /// The program uses what only this version of the SDK has.
+  void only_in(Sdk sdk, Pos pos, std::string_view what, std::string_view instead);
   std::string text(TypeRef t) const { return types_.text(t); }
   const std::string& name(Symbol s) const { return names_.text(s); }
   std::string show(const Value& v, int depth = 0) const;
@@ -281,6 +291,7 @@ class Analyzer {
   Operand collapse(const Operand& mem, Pos pos);  // no index register
   void copy_memory(const Operand& to, const Operand& from, std::uint32_t bytes, Pos pos);
   int address(Global* global, Pos pos);
+  static DeclaredAt declared_at(const Global& g);
   Global* global_for_cell(Cell& cell, Pos pos);
   Global* anonymous_global(Value v, bool is_const, Pos pos);
   void write_bytes(std::string& out, std::uint32_t at, const Value& v, Pos pos);
@@ -373,7 +384,7 @@ class Analyzer {
   Operand task_control(Node* node, Op known_op, Op reg_op);
   Operand bind_task(Node* node, T kind);
   bool route_from(const Value& config, Route& route, int color, Pos pos);
-  std::uint8_t port_set(const Value& v, Pos pos);
+  std::uint8_t port_set(const Value& v, Pos pos, bool out);
   int color_of(const Value& v, Pos pos);
   struct AccessInfo;
   Operand dsd_from_fields(T kind, const Operand& fields, Pos pos);
@@ -382,6 +393,8 @@ class Analyzer {
   TypeRef element_of(const Operand& op) const;
   Priority priority_from(const Value& v, Pos pos);
   Completion completion(const Operand& what, Completion::Kind kind, Pos pos);
+  /// Warns where an operation of `bytes` wide elements leaves the object of a known descriptor.
+  void check_reach(const Operand& op, std::int64_t bytes, Pos pos);
   wse::Operand bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos pos,
                             std::string_view what);
   Operand bulk(Node* node, TypeRef hint, Bulk code);
@@ -403,6 +416,8 @@ class Analyzer {
   // -- layout and finishing (layout.cpp, finish.cpp)
   void run_layout();
   void compile_program(std::size_t tile_program);
+  void compile_once(std::size_t tile_program);
+  std::map<DeclaredAt, std::int32_t> declaration_order(std::uint32_t* end) const;
   void finish_program();
   void finish_functions();
   void finish_memory();

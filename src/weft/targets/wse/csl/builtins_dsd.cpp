@@ -96,26 +96,8 @@ Operand Analyzer::eval_access(Node* node) {
   if (linear_at(point) != expected)
     fail(node->a->pos, "wse.csl.dsd.affine",
          "the index of a tensor access must be affine in its index variables");
-  // Bounds, as far as they are known.
-  bool known_extents = true, empty = false;
-  Int128 low = offset, high = offset;
-  for (std::size_t k = 0; k < n; ++k) {
-    if (!extents[k].is_known()) {
-      known_extents = false;
-      break;
-    }
-    if (extents[k].value.i == 0) {
-      empty = true;
-      continue;
-    }
-    Int128 span = strides[k] * (extents[k].value.i - 1);
-    (span < 0 ? low : high) += span;
-  }
-  if (known_extents && !empty && type->kind == T::array && (low < 0 || high >= type->count())) {
-    warn(node->a->pos, "wse.csl.dsd.bounds",
-         cat("the access reaches elements ", to_text(low), "..", to_text(high), " of an array of ",
-             type->count()));
-  }
+  const bool known_extents =
+      std::all_of(extents.begin(), extents.end(), [](const Operand& e) { return e.is_known(); });
   std::vector<FieldType> extent_types, stride_types;
   std::vector<Value> stride_values;
   auto extent_parts = std::make_shared<std::vector<Operand>>();
@@ -203,7 +185,6 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
     TypeRef elem = p.type->elem->kind == T::array ? p.type->elem->elem : p.type->elem;
     value->element = elem;
     elem_bytes = std::max<std::int64_t>(1, elem->size);
-    d.elem_bytes = static_cast<std::uint8_t>(std::min<std::int64_t>(elem_bytes, 255));
     base = std::move(p);
     has_base = true;
   };
@@ -330,13 +311,13 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
         fail(pos, "wse.csl.dsd.extent",
              cat("an extent must lie in 0..65535, found ", to_text(extents[k])));
       d.extent[4 - n + k] = static_cast<std::uint16_t>(extents[k]);
-      d.stride[4 - n + k] = static_cast<std::int16_t>(strides[k] * elem_bytes);
+      d.stride[4 - n + k] = static_cast<std::int16_t>(strides[k]);
     }
   } else if (kind == T::mem1d_dsd) {
     Int128 stride = delta_strides.empty() ? 1 : delta_strides[0];
-    if (stride < -32768 / elem_bytes || stride > 32767 / elem_bytes)
+    if (stride < -32768 || stride > 32767)
       fail(pos, "wse.csl.dsd.stride", cat("stride ", to_text(stride), " does not fit"));
-    d.stride[3] = static_cast<std::int16_t>(stride * elem_bytes);
+    d.stride[3] = static_cast<std::int16_t>(stride);
   }
   bool runtime_length = false;
   if (kind != T::mem4d_dsd && length.where != Operand::nothing) {
@@ -397,7 +378,7 @@ Operand Analyzer::dsd_from_fields(T kind, const Operand& fields, Pos pos) {
   if (runtime_offset.where != Operand::nothing)
     emit({Op::dadd, 0, r, to_reg(runtime_offset, pos), static_cast<std::uint16_t>(elem_bytes)},
          pos);
-  if (runtime_stride.where != Operand::nothing) set(DsdField::element_stride, runtime_stride);
+  if (runtime_stride.where != Operand::nothing) set(DsdField::stride, runtime_stride);
   return in_dreg(types_.get(kind), r);
 }
 
@@ -468,15 +449,14 @@ Operand Analyzer::bi_set_dsd_stride(Node* node, TypeRef) {
     fail(node->list[0]->pos, "wse.csl.type.mismatch",
          cat("@set_dsd_stride takes a mem1d_dsd, found ", text(d.type)));
   Operand s = coerce(arg(node, 1), types_.i8, node->list[1]->pos, "the stride");
-  int bytes = d.is_known() ? std::max<int>(1, dsd_of(d.value).dsd.elem_bytes) : 0;
   if (d.is_known() && s.is_known()) {
     Value v = copy_dsd(d.value);
-    dsd_of(v).dsd.stride[3] = static_cast<std::int16_t>(s.value.i * bytes);
+    dsd_of(v).dsd.stride[3] = static_cast<std::int16_t>(s.value.i);
     return known_operand(v);
   }
   std::uint16_t r = new_dreg(node->pos);
   to_dreg_at(d, r, node->pos);
-  emit({Op::dset, 0, r, to_reg(s, node->pos), static_cast<std::uint16_t>(DsdField::element_stride)},
+  emit({Op::dset, 0, r, to_reg(s, node->pos), static_cast<std::uint16_t>(DsdField::stride)},
        node->pos);
   return in_dreg(d.type, r);
 }

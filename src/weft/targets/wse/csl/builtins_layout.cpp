@@ -439,7 +439,10 @@ void Analyzer::run_layout() {
   out.channels = options_.channels;
   out.memcpy = options_.memcpy;
   for (auto& [n, v] : options_.params) out.params.push_back({n, std::to_string(v)});
-  for (auto& [n, v] : options_.colors) out.params.push_back({n, std::to_string(v)});
+  for (auto& [n, v] : options_.colors) {
+    out.params.push_back({n, std::to_string(v)});
+    out.colors.push_back({n, std::to_string(v)});
+  }
   out.exports = layout_->exports;
   for (std::size_t k = 0; k < layout_->programs.size(); ++k) {
     compile_program(k);

@@ -132,10 +132,14 @@ Operand Analyzer::bi_weft_next_command(Node* node, TypeRef) {
   emit({Op::nextcmd, 0, 0, 0, 0}, node->pos);
   return void_operand();
 }
+Operand Analyzer::bi_weft_is_int(Node* node, TypeRef) {
+  return known_operand(make_bool(arg(node, 0).type->is_any_int()));
+}
 Operand Analyzer::bi_weft_stream(Node* node, TypeRef) {
   Value c = known_arg(node, 0);
   bool to_device = known_arg(node, 1).i != 0;
   if (c.type->kind == T::void_) return void_operand();
+  if (c.type->is_any_int()) c.type = types_.get(T::color);  // the number of one
   HostStream s;
   s.color = static_cast<std::uint8_t>(color_of(c, node->pos));
   s.to_device = to_device;

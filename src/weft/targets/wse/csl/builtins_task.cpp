@@ -323,8 +323,20 @@ Operand Analyzer::bi_set_teardown_handler(Node* node, TypeRef) {
 
 // ---- routes ----
 
-std::uint8_t Analyzer::port_set(const Value& v, Pos pos) {
+std::uint8_t Analyzer::port_set(const Value& v, Pos pos, bool out) {
   std::uint8_t bits = 0;
+  if (v.type->is_any_int()) {  // constants of <directions>, combined with |
+    only_in(Sdk::v2, pos, "a route as a bit vector", "name its directions, .{ EAST, RAMP }");
+    const int shift = out ? 5 : 0;
+    const Int128 legal = Int128{0x1f} << shift;
+    if (v.i < 0 || (v.i & ~legal) != 0)
+      fail(pos, "wse.csl.route.direction",
+           cat("expected bits of ", out ? "TX_" : "RX_", " constants, found ", to_text(v.i)),
+           cat("legal are ", out ? "TX_EAST" : "RX_EAST",
+               " and so on of <directions>, combined "
+               "with |"));
+    return static_cast<std::uint8_t>(v.i >> shift);
+  }
   auto add = [&](const Value& d) {
     if (d.type->kind != T::direction)
       fail(pos, "wse.csl.route.direction", cat("expected a direction, found ", text(d.type)));
@@ -382,8 +394,8 @@ bool Analyzer::route_from(const Value& config, Route& route, int color, Pos pos)
         "pop_mode", "no_pop, always_pop, pop_on_advance and pop_on_advance_nop");
   };
   auto routes = [&](const std::string& f, const Value& v) {
-    if (f == "rx") route.rx = port_set(v, pos);
-    else if (f == "tx") route.tx = port_set(v, pos);
+    if (f == "rx") route.rx = port_set(v, pos, false);
+    else if (f == "tx") route.tx = port_set(v, pos, true);
     else if (f == "color_swap_x") route.swap_x = v.i != 0;
     else if (f == "color_swap_y") route.swap_y = v.i != 0;
     else if (f == "pop_mode") pop_mode(v);  // where older programs have it
@@ -396,8 +408,8 @@ bool Analyzer::route_from(const Value& config, Route& route, int color, Pos pos)
       each(
           v,
           [&](const std::string& g, const Value& w) {
-            if (g == "rx") p.rx = port_set(w, pos), p.valid = true;
-            else if (g == "tx") p.tx = port_set(w, pos), p.valid = true;
+            if (g == "rx") p.rx = port_set(w, pos, false), p.valid = true;
+            else if (g == "tx") p.tx = port_set(w, pos, true), p.valid = true;
             else if (g == "invalid") p.valid = w.i == 0 && p.valid;
             else return false;
             return true;

@@ -6,8 +6,47 @@
 
 namespace weft::wse::csl {
 
+/// Addresses of the used named objects as their declarations stand in the source; empty where they
+/// lie that way already. Constants without a name follow at `end`.
+std::map<DeclaredAt, std::int32_t> Analyzer::declaration_order(std::uint32_t* end) const {
+  std::map<DeclaredAt, const Global*> named;
+  for (const Global* g : program_->used) {
+    if (g->name && g->module) named.emplace(declared_at(*g), g);
+  }
+  std::map<DeclaredAt, std::int32_t> out;
+  bool in_order = true;
+  std::int32_t before = -1;
+  *end = 16;
+  for (const auto& [where, g] : named) {
+    in_order = in_order && g->address > before;
+    before = g->address;
+    const std::uint32_t align = std::max(g->align, g->type->align);
+    const std::uint32_t at = (*end + align - 1) / align * align;
+    out.emplace(where, static_cast<std::int32_t>(at));
+    *end = at + std::max(1u, g->type->size);
+  }
+  if (in_order) out.clear();
+  return out;
+}
+
+// An address is part of constants and descriptors from its first use on. Hence programs whose
+// objects are first used in another order than they are declared in are compiled again.
 void Analyzer::compile_program(std::size_t index) {
+  const std::uint64_t steps = steps_;
   program_ = std::make_unique<ProgramState>();
+  compile_once(index);
+  if (program_->broken) return;
+  std::uint32_t end = 0;
+  auto order = declaration_order(&end);
+  if (order.empty()) return;
+  steps_ = steps;
+  program_ = std::make_unique<ProgramState>();
+  program_->placed = std::move(order);
+  program_->data_end = end;
+  compile_once(index);
+}
+
+void Analyzer::compile_once(std::size_t index) {
   const TileProgram& tile = layout_->programs[index];
   frame_ = nullptr;
   depth_ = 0;

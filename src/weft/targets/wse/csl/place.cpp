@@ -16,6 +16,10 @@ Place Analyzer::place_of_operand(Operand op) const {
   return p;
 }
 
+DeclaredAt Analyzer::declared_at(const Global& g) {
+  return {static_cast<std::uint32_t>(g.module->serial), g.pos.file, g.pos.offset};
+}
+
 int Analyzer::address(Global* g, Pos pos) {
   if (g->address >= 0) return g->address;
   need_program(pos, "the address of a variable");
@@ -23,6 +27,13 @@ int Analyzer::address(Global* g, Pos pos) {
     fail(pos, "wse.csl.type.runtime",
          cat("\"", name(g->name), "\" of type ", text(g->type),
              " cannot lie in the memory of a PE"));
+  }
+  if (g->name && g->module && !program_->placed.empty()) {
+    if (auto at = program_->placed.find(declared_at(*g)); at != program_->placed.end()) {
+      g->address = at->second;
+      program_->used.push_back(g);
+      return g->address;
+    }
   }
   std::uint32_t align = std::max(g->align, g->type->align);
   std::uint32_t at = (program_->data_end + align - 1) / align * align;
@@ -619,6 +630,18 @@ Place Analyzer::place(Node* node) {
           Operand m = load(base, node->pos);
           auto* module = static_cast<Module*>(const_cast<void*>(m.value.p));
           Decl* d = find_decl(module, node->name);
+          if (d) {
+            static constexpr std::pair<std::string_view, std::string_view> kAdded[] = {
+                {"tile_config", "input_queue_config"},
+                {"tile_config", "output_queue_config"},
+                {"memcpy", "get_streaming_fabout_dsd"},
+                {"directions", "dirToRxBits"},
+                {"directions", "dirToTxBits"}};
+            for (const auto& [file, member] : kAdded) {
+              if (file == module->label && member == name(node->name))
+                only_in(Sdk::v2, node->pos, cat("<", file, ">.", member), "leave it out");
+            }
+          }
           if (!d) {
             std::vector<std::string> names;
             for (auto& [symbol, decl] : module->decls) names.push_back(name(symbol));

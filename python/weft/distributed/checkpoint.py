@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Checkpoints in pieces: every rank writes its own, and any number of ranks reads them.
+
+A folder with `index.json` and safetensors files. New files have names of their own; the index is replaced in one step when all are written, and the old
+files go after that, so that a job ended at any moment leaves the last whole checkpoint.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import math
+import os
+import uuid
+
+import weft
+
+from .._errors import error
+from .group import resolve
+
+_FORMAT = "weft.sharded"
+
+
+@dataclasses.dataclass
+class Piece:
+    """A box of an array: `array` lies at `starts` of a whole of `shape`."""
+
+    array: object
+    shape: tuple
+    starts: tuple
+
+
+def _as_piece(value, group):
+    """Arrays that every rank has whole are written in pieces along axis 0, which shares the work."""
+    if isinstance(value, Piece):
+        return value
+    x = value.data if isinstance(value, weft.Tensor) else weft.asarray(value)
+    if x.ndim == 0:
+        return Piece(x if group.rank == 0 else x.reshape((1,))[:0], (), ())
+    n = -(-x.shape[0] // group.size)
+    at = min(x.shape[0], group.rank * n)
+    return Piece(x[at : at + n], tuple(x.shape), (at,) + (0,) * (x.ndim - 1))
+
+
+def _all(group, value):
+    return [value] if group.host is None else group.host.gather_values(value)
+
+
+def save_sharded(path, state, metadata=None, group=None):
+    """Writes a dict of arrays (whole on every rank) and Pieces into the folder `path`; every rank calls it.
+
+    `metadata`: what JSON can hold, of rank 0. Raises IOError `distributed.checkpoint.save` on every rank when one of them cannot write; the last
+    checkpoint in the folder is then as it was.
+    """
+    group = resolve(group)
+    pieces = {name: _as_piece(value, group) for name, value in state.items()}
+    token = _all(group, uuid.uuid4().hex[:12])[0]
+    file = f"part-{token}-{group.rank:05d}.safetensors"
+    entries, failed = {}, None
+    try:
+        os.makedirs(path, exist_ok=True)
+        arrays = {}
+        for name, piece in pieces.items():
+            if piece.array.size == 0:
+                entries[name] = dict(dtype=str(piece.array.dtype), shape=list(piece.shape))
+                continue
+            arrays[name] = piece.array.to("cpu").copy()
+            entries[name] = dict(
+                dtype=str(piece.array.dtype),
+                shape=list(piece.shape),
+                piece=dict(file=file, starts=list(piece.starts), shape=list(piece.array.shape)),
+            )
+        weft.save_safetensors(os.path.join(path, file), arrays)
+    except (OSError, weft.Error) as problem:
+        failed = f"rank {group.rank}: {problem}"
+    told = _all(group, (failed, entries))
+    if not any(problem for problem, _ in told) and group.rank == 0:
+        index = dict(format=_FORMAT, version=1, ranks=group.size, metadata=metadata, arrays={})
+        for _, found in told:
+            for name, entry in found.items():
+                row = index["arrays"].setdefault(
+                    name, dict(dtype=entry["dtype"], shape=entry["shape"], pieces=[])
+                )
+                if "piece" in entry:
+                    row["pieces"].append(entry["piece"])
+        try:
+            _replace(os.path.join(path, "index.json"), json.dumps(index))
+        except OSError as problem:
+            failed = f"rank 0: {problem}"
+    problems = [p for p in _all(group, failed) if p]
+    try:
+        for name in os.listdir(path) if group.rank == 0 else ():
+            stale = name.startswith("part-") and not name.startswith(f"part-{token}-")
+            if stale != bool(problems) and name.startswith("part-"):
+                os.remove(os.path.join(path, name))
+    except OSError:
+        pass  # what is left over is removed with the next checkpoint
+    if problems:
+        raise error(
+            weft.IOError,
+            "distributed.checkpoint.save",
+            f"a checkpoint in {path} could not be written: {problems[0]}",
+            ["the checkpoint that was there is as before"],
+            help="make room, or save elsewhere",
+        )
+
+
+def _replace(path, text):
+    own = f"{path}.{uuid.uuid4().hex[:8]}"
+    with open(own, "x") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(own, path)
+
+
+def _refuse(path, what):
+    return error(
+        weft.IOError,
+        "distributed.checkpoint.load",
+        f"{path} is no whole checkpoint: {what}",
+        help="save_sharded writes one",
+    )
+
+
+def load_index(path):
+    """(arrays by name, metadata) of a checkpoint. Raises IOError `distributed.checkpoint.load`."""
+    try:
+        with open(os.path.join(path, "index.json")) as file:
+            index = json.load(file)
+        if index["format"] != _FORMAT or index["version"] != 1:
+            raise _refuse(path, f"format {index['format']} {index['version']}")
+        return index["arrays"], index["metadata"]
+    except OSError as problem:
+        raise _refuse(path, str(problem)) from None
+    except (ValueError, KeyError, TypeError) as problem:
+        raise _refuse(path, f"index.json: {problem!r}") from None
+
+
+def load_sharded(path, like=None):
+    """(arrays by name on the host, metadata) of a checkpoint that any number of ranks has written.
+
+    `like`: a dict of Pieces (or arrays) as for save_sharded; of a Piece the box that it names is read, else the whole. Only the files that hold
+    something of it are opened. Raises IOError `distributed.checkpoint.load` for a folder that is no checkpoint, ShapeError for other shapes.
+    """
+    arrays, metadata = load_index(path)
+    files = {}
+    out = {}
+    for name, row in arrays.items():
+        wanted = like.get(name) if like else None
+        if like is not None and wanted is None:
+            continue
+        shape = tuple(row["shape"])
+        if isinstance(wanted, Piece):
+            if tuple(wanted.shape) != shape:
+                raise error(
+                    weft.ShapeError,
+                    "distributed.checkpoint.shape",
+                    f"{name} has shape {tuple(wanted.shape)}, the checkpoint has {shape}",
+                )
+            starts, extents = wanted.starts, tuple(wanted.array.shape)
+        else:
+            starts, extents = (0,) * len(shape), shape
+        out[name] = _read(path, name, row, starts, extents, files)
+    missing = [n for n in (like or {}) if n not in arrays]
+    if missing:
+        raise _refuse(path, f"it lacks {missing}")
+    return out, metadata
+
+
+def _read(path, name, row, starts, extents, files):
+    result = weft.zeros(extents, dtype=getattr(weft, row["dtype"]))
+    covered = 0
+    for piece in row["pieces"]:
+        at = piece["starts"]
+        low = [max(a, s) for a, s in zip(at, starts)]
+        high = [min(a + n, s + m) for a, n, s, m in zip(at, piece["shape"], starts, extents)]
+        if any(a >= b for a, b in zip(low, high)):
+            continue
+        file = piece["file"]
+        if file != os.path.basename(file):
+            raise _refuse(path, f"index.json names the file {file!r}")
+        if file not in files:
+            files[file] = weft.load_safetensors(os.path.join(path, file))
+        source = files[file][name]
+        here = tuple(slice(a - s, b - s) for a, b, s in zip(low, high, at))
+        there = tuple(slice(a - s, b - s) for a, b, s in zip(low, high, starts))
+        if extents:
+            result[there] = source[here]
+        else:
+            result = source.reshape(())
+        covered += math.prod(b - a for a, b in zip(low, high))
+    if covered != math.prod(extents):
+        raise _refuse(path, f"{covered} of {math.prod(extents)} elements of {name} are there")
+    return result

@@ -1,0 +1,121 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Data parallel training: every rank has the whole model and a part of the batch."""
+
+from __future__ import annotations
+
+import weakref
+
+import weft
+
+from .. import _core
+from .collectives import all_reduce, broadcast
+from .group import resolve
+
+
+class _Bucket:
+    """Parameters whose gradients travel in one message, in the order in which backward finishes them."""
+
+    def __init__(self, params):
+        self.params = params
+        self.waiting = set(map(id, params))
+        self.work = None
+
+    def reset(self):
+        self.waiting, self.work = set(map(id, self.params)), None
+
+
+def buckets_of(params, limit):
+    """Lists of parameters of one type and device with at most `limit` bytes, the last ones first."""
+    out, held, key = [], 0, None
+    for p in reversed(params):
+        own = (str(p.dtype), p.device.name)
+        if key != own or held + p.data.nbytes > limit:
+            out.append([])
+            held, key = 0, own
+        out[-1].append(p)
+        held += p.data.nbytes
+    return out
+
+
+class DataParallel(weft.nn.Module):
+    """A model whose gradients are the mean over all ranks.
+
+    Parameters and buffers are rank 0's at the start. In backward, gradients are gathered in buckets of `bucket_bytes`; each bucket is reduced as soon as its
+    last gradient is there, beside the rest of the pass. When `loss.backward()` returns, every .grad is the mean on this rank's device. Parameters that
+    took no part on this rank count as zeros. Calls, parameters and state_dict are those of the model inside (`.module`).
+    """
+
+    _nameless = "module"
+
+    def __init__(self, module, group=None, bucket_bytes=25 << 20):
+        super().__init__()
+        self.module, self._group = module, resolve(group)
+        if self._group.size == 1:
+            return
+        for p in module.parameters():
+            p.data = broadcast(p.data, 0, self._group)
+        for b in module.buffers():
+            b[...] = broadcast(b, 0, self._group)
+        trained = [p for p in module.parameters() if p.requires_grad]
+        self._buckets = [_Bucket(params) for params in buckets_of(trained, bucket_bytes)]
+        self._running = False
+        self._enabled = True
+        own = weakref.ref(self)
+        for bucket in self._buckets:
+            for p in bucket.params:
+                p._on_accumulated(
+                    lambda leaf, b=bucket, key=id(p): own() and own()._arrived(b, key)
+                )
+
+    def forward(self, *args, **kwargs):
+        return self.module(*args, **kwargs)
+
+    def no_sync(self):
+        """A context in which gradients are only added up on this rank: for batches in several parts."""
+        return _Unsynchronised(self)
+
+    def _arrived(self, bucket, key):
+        if not self._enabled:
+            return
+        if not self._running:
+            self._running = True
+            _core._after_backward(self._finish)
+        bucket.waiting.discard(key)
+        # In order, so that all ranks reduce the same buckets at the same time.
+        for b in self._buckets:
+            if b.work is not None:
+                continue
+            if b.waiting:
+                break
+            self._send(b)
+
+    def _send(self, bucket):
+        parts = [
+            weft.zeros_like(p.data).reshape((-1,)) if p.grad is None else p.grad.data.reshape((-1,))
+            for p in bucket.params
+        ]
+        whole = parts[0] if len(parts) == 1 else weft.concat(parts, axis=0)
+        bucket.work = all_reduce(whole, "mean", self._group, async_op=True)
+
+    def _finish(self):
+        self._running = False
+        for bucket in self._buckets:
+            if bucket.work is None:
+                self._send(bucket)
+        for bucket in self._buckets:
+            whole, at = bucket.work.wait(), 0
+            for p in bucket.params:
+                p.grad = weft.Tensor(whole[at : at + p.size].reshape(p.shape), requires_grad=False)
+                at += p.size
+            bucket.reset()
+
+
+class _Unsynchronised:
+    def __init__(self, model):
+        self.model = model
+
+    def __enter__(self):
+        self.model._enabled = False
+
+    def __exit__(self, *_):
+        self.model._enabled = True

@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the launcher says about this process: torchrun, Open MPI, MPICH and Slurm."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+
+import weft
+
+from .._errors import error
+
+
+@dataclasses.dataclass(frozen=True)
+class Launch:
+    """This process among those of the job. `launcher`: "torchrun", "mpi", or "" for a single process."""
+
+    launcher: str
+    rank: int
+    size: int
+    local_rank: int
+    local_size: int
+
+
+# launcher, and its variables for rank, size, rank on this host, processes on this host
+_LAUNCHERS = (
+    ("torchrun", "RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"),
+    (
+        "mpi",
+        "OMPI_COMM_WORLD_RANK",
+        "OMPI_COMM_WORLD_SIZE",
+        "OMPI_COMM_WORLD_LOCAL_RANK",
+        "OMPI_COMM_WORLD_LOCAL_SIZE",
+    ),
+    ("mpi", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"),
+    ("mpi", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_NTASKS_PER_NODE"),
+)
+
+
+def _number(variables, name, otherwise):
+    text = variables.get(name)
+    if text is None:
+        return otherwise
+    try:
+        return int(text)
+    except ValueError:
+        raise error(
+            weft.ArgumentError,
+            "distributed.environment",
+            f"the launcher's variable {name} is {text!r}",
+            ["legal: a whole number"],
+            help="start the job with torchrun, mpirun or srun, or unset the variable",
+        ) from None
+
+
+def read_launch(variables=None) -> Launch:
+    """The job's shape from the environment; a single process where no launcher has set its variables.
+
+    torchrun's variables count before those of MPI and Slurm, which are set around it on a cluster. Raises ArgumentError for variables that
+    are no numbers or do not fit one another.
+    """
+    variables = os.environ if variables is None else variables
+    for launcher, rank, size, local_rank, local_size in _LAUNCHERS:
+        if rank not in variables or size not in variables:
+            continue
+        if launcher == "torchrun" and "MASTER_ADDR" not in variables:
+            continue
+        found = Launch(
+            launcher,
+            _number(variables, rank, 0),
+            _number(variables, size, 1),
+            _number(variables, local_rank, 0),
+            _number(variables, local_size, 1),
+        )
+        if not 0 <= found.rank < found.size:
+            raise error(
+                weft.ArgumentError,
+                "distributed.environment",
+                f"{rank}={found.rank} and {size}={found.size}",
+                [f"legal: {rank} from 0 to {size} - 1"],
+            )
+        return found
+    return Launch("", 0, 1, 0, 1)

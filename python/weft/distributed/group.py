@@ -1,0 +1,224 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Groups of ranks and the job they belong to."""
+
+from __future__ import annotations
+
+import atexit
+import datetime
+import os
+
+import weft
+
+from .._errors import error
+from .environment import read_launch
+
+
+class Group:
+    """Ranks that take part in collectives together. `ranks` are those of the whole job; rank and size are of the group."""
+
+    def __init__(self, job, ranks, host):
+        self.job, self.ranks, self.host = job, ranks, host
+        self.size = len(ranks)
+        self.rank = ranks.index(job.launch.rank)
+        self._cards = None
+
+    def transport(self, device_name):
+        """What moves arrays of this device, or None where they go through host memory."""
+        if device_name.startswith("cuda"):
+            if self._cards is None:
+                from .nccl import Nccl
+
+                self._cards = Nccl(self.rank, self.size, device_name, self.host.exchange)
+            return self._cards
+        return self.host if device_name in ("cpu", "c") else None
+
+    def abort(self):
+        for transport in (self._cards, self.host):
+            if transport is not None:
+                transport.abort()
+
+    def close(self):
+        if self._cards is not None:
+            self._cards.close()
+            self._cards = None
+
+    def __repr__(self):
+        return f"Group(rank={self.rank}, size={self.size}, ranks={self.ranks})"
+
+
+class Job:
+    """All processes that the launcher has started, and this one among them."""
+
+    def __init__(self, launch, timeout, debug):
+        self.launch, self.debug, self.watch, self.groups = launch, debug, None, []
+        host = board = None
+        if launch.size > 1:
+            host, board = (_torchrun if launch.launcher == "torchrun" else _mpi)(
+                self, launch, timeout
+            )
+        self.world = self.add(Group(self, list(range(launch.size)), host))
+        if board is not None:
+            from .failure import Watch
+
+            self.watch = Watch(launch.rank, board, self.abort)
+
+    def add(self, group):
+        self.groups.append(group)
+        return group
+
+    def check(self):
+        """Raises DeviceError `distributed.peer` when another rank has failed."""
+        if self.watch is not None:
+            self.watch.check()
+
+    def abort(self):
+        for group in self.groups:
+            group.abort()
+
+    def close(self):
+        if self.watch is not None:
+            self.watch.stop()
+        for group in self.groups:
+            group.close()
+
+
+def _torchrun(job, launch, timeout):
+    try:
+        import torch.distributed as td
+    except ImportError:
+        raise error(
+            weft.DeviceError,
+            "distributed.torch",
+            "torchrun has started this process, and PyTorch cannot be imported in it",
+            help="install PyTorch, or start the job with mpirun and mpi4py",
+        ) from None
+    from .failure import StoreBoard
+    from .host import Gloo
+
+    try:
+        if not td.is_initialized():
+            td.init_process_group("gloo", timeout=datetime.timedelta(seconds=timeout))
+    except (RuntimeError, ValueError, OSError) as problem:
+        where = f"{os.environ.get('MASTER_ADDR')}:{os.environ.get('MASTER_PORT')}"
+        raise error(
+            weft.DeviceError,
+            "distributed.start",
+            f"rank {launch.rank} of {launch.size} cannot join the job at {where}: {str(problem)[:300]}",
+            help="the port may be in use (torchrun --master-port), or fewer processes were started than WORLD_SIZE says",
+        ) from None
+    store = td.distributed_c10d._get_default_store()
+    group = Gloo(None, list(range(launch.size)), launch.rank, job.check)
+    return group, StoreBoard(store)
+
+
+def _mpi(job, launch, timeout):
+    try:
+        from mpi4py import MPI
+    except (ImportError, RuntimeError) as problem:
+        raise error(
+            weft.DeviceError,
+            "distributed.mpi.absent",
+            f"MPI's launcher has started this process, and mpi4py cannot be imported in it: {problem}",
+            help="apt install python3-mpi4py, or pip install mpi4py",
+        ) from None
+    from .failure import MpiBoard
+    from .host import Mpi
+
+    world = MPI.COMM_WORLD
+    if world.size != launch.size:
+        raise error(
+            weft.DeviceError,
+            "distributed.start",
+            f"the launcher has started {launch.size} processes, and MPI knows {world.size}",
+            help="mpi4py was built for another MPI than the launcher's: pip install --no-binary mpi4py mpi4py",
+        )
+    world.Set_errhandler(MPI.ERRORS_RETURN)
+    return Mpi(world, job.check), MpiBoard(world)
+
+
+_job = None
+
+
+def init(timeout=300.0, debug=None):
+    """Joins the job that torchrun, mpirun or srun has started; returns the group of all ranks.
+
+    Without a launcher the job is this process alone, and collectives give their argument back. `timeout`: seconds in which all ranks must have joined
+    (torchrun). `debug`: every collective first compares operation, shape and type among the ranks (WEFT_DISTRIBUTED_DEBUG=1 does the same). A second
+    call returns the same group. Raises ArgumentError for a launcher's variables that do not fit, DeviceError `distributed.*` where the
+    launcher's library is absent or the job cannot be joined.
+    """
+    global _job
+    if _job is None:
+        if debug is None:
+            debug = os.environ.get("WEFT_DISTRIBUTED_DEBUG", "") not in ("", "0")
+        _job = Job(read_launch(), float(timeout), bool(debug))
+        atexit.register(shutdown)
+    return _job.world
+
+
+def shutdown():
+    """Leaves the job; init() may join again in a single process. Called at the end of the process."""
+    global _job
+    job, _job = _job, None
+    if job is not None:
+        job.close()
+
+
+def is_initialized():
+    """Whether init() has been called."""
+    return _job is not None
+
+
+def job():
+    """The job that was joined. Raises ArgumentError `distributed.init` before init()."""
+    if _job is None:
+        raise error(
+            weft.ArgumentError,
+            "distributed.init",
+            "this process has not joined a job",
+            help="call weft.distributed.init() first, on every rank",
+        )
+    return _job
+
+
+def resolve(group):
+    return job().world if group is None else group
+
+
+def rank(group=None):
+    """This process's number in the group (all ranks without one), from 0."""
+    return resolve(group).rank
+
+
+def size(group=None):
+    """The number of ranks in the group."""
+    return resolve(group).size
+
+
+def local_rank():
+    """This process's number among those on the same host."""
+    return job().launch.local_rank
+
+
+def device():
+    """The card of this rank, "cuda:" and its number on this host, where there is one; else the host."""
+    name = f"cuda:{job().launch.local_rank}"
+    return weft.device(name if weft.device(name).available else "cpu")
+
+
+def new_group(ranks):
+    """A group of some ranks. Every rank of the job calls this, with the same list; others than those get None.
+
+    Raises ArgumentError `distributed.group` for ranks that are not in the job or named twice.
+    """
+    world = job().world
+    ranks = [int(r) for r in ranks]
+    if not ranks or len(set(ranks)) != len(ranks) or not all(0 <= r < world.size for r in ranks):
+        raise error(
+            weft.ArgumentError,
+            "distributed.group",
+            f"a group of the ranks {ranks}",
+            [f"legal: different ranks from 0 to {world.size - 1}, one at least"],
+        )
+    host = world.host.split(ranks) if world.host is not None else None
+    return job().add(Group(job(), ranks, host)) if world.rank in ranks else None

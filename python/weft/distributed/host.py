@@ -1,0 +1,312 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives of arrays in host memory: MPI through mpi4py, or Gloo through torch.distributed under torchrun.
+
+Each call starts the work and returns a function that finishes it. It waits in short steps, so that Ctrl-C and the failure of another rank end it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+
+import weft
+
+from .._errors import error
+
+_REDUCED_AS = {"bool": "uint8", "float16": "float32", "bfloat16": "float32"}
+
+
+def _memory(array):
+    """The bytes of a compact array, without a copy."""
+    n = array.nbytes
+    if n == 0:
+        return (ctypes.c_char * 0)()
+    start = array.handle.ptr() + array.offset * (n // array.size)
+    return (ctypes.c_char * n).from_address(start)
+
+
+def _step(begun):
+    """Sleeps a little longer the longer one has waited: short collectives are not slowed down."""
+    waited = time.perf_counter() - begun
+    if waited > 2e-4:
+        time.sleep(min(1e-3, waited / 20))
+
+
+class Mpi:
+    """A communicator of mpi4py."""
+
+    name = "mpi"
+
+    def __init__(self, communicator, check):
+        from mpi4py import MPI
+
+        self.mpi, self.comm, self.check = MPI, communicator, check
+        self.rank, self.size = communicator.rank, communicator.size
+        self._types = {
+            "int8": MPI.INT8_T, "uint8": MPI.UINT8_T, "int16": MPI.INT16_T, "uint16": MPI.UINT16_T, "int32": MPI.INT32_T,
+            "uint32": MPI.UINT32_T, "int64": MPI.INT64_T, "uint64": MPI.UINT64_T, "float32": MPI.FLOAT, "float64": MPI.DOUBLE,
+            "complex64": MPI.C_FLOAT_COMPLEX, "complex128": MPI.C_DOUBLE_COMPLEX,
+        }  # fmt: skip
+        self._ops = {"sum": MPI.SUM, "prod": MPI.PROD, "max": MPI.MAX, "min": MPI.MIN}
+
+    def reduces(self, dtype):
+        """The type in which arrays of `dtype` are combined; 16-bit floats are rounded once, at the end."""
+        return _REDUCED_AS.get(dtype, dtype)
+
+    def _finish(self, request, *held):
+        def wait():
+            begun = time.perf_counter()
+            try:
+                while not request.Test():
+                    self.check()
+                    _step(begun)
+            except self.mpi.Exception as problem:
+                raise self._failed(problem) from None
+            return held
+
+        return wait
+
+    def _failed(self, problem):
+        return error(
+            weft.DeviceError,
+            "distributed.mpi",
+            f"MPI reports on rank {self.rank}: {problem.Get_error_string()}",
+            help="all ranks must call the same collective with equal shapes and types: WEFT_DISTRIBUTED_DEBUG=1 compares them",
+        )
+
+    def _typed(self, array):
+        return [_memory(array), array.size, self._types[str(array.dtype)]]
+
+    def _raw(self, array):
+        return [_memory(array), array.nbytes, self.mpi.BYTE]
+
+    def _start(self, f, *args):
+        try:
+            return f(*args)
+        except self.mpi.Exception as problem:
+            raise self._failed(problem) from None
+
+    def all_reduce(self, send, recv, op):
+        request = self._start(
+            self.comm.Iallreduce, self._typed(send), self._typed(recv), self._ops[op]
+        )
+        return self._finish(request, send, recv)
+
+    def reduce_scatter(self, send, recv, op):
+        counts = [recv.size] * self.size
+        kind = self._types[str(send.dtype)]
+        request = self._start(
+            self.comm.Ireduce_scatter,
+            [_memory(send), send.size, kind],
+            [_memory(recv), recv.size, kind],
+            counts,
+            self._ops[op],
+        )
+        return self._finish(request, send, recv)
+
+    def all_gather(self, send, recv):
+        whole = [_memory(recv), send.nbytes, self.mpi.BYTE]
+        request = self._start(self.comm.Iallgather, self._raw(send), whole)
+        return self._finish(request, send, recv)
+
+    def broadcast(self, array, root):
+        return self._finish(self._start(self.comm.Ibcast, self._raw(array), root), array)
+
+    def all_to_all(self, send, recv):
+        piece = send.nbytes // self.size
+        request = self._start(
+            self.comm.Ialltoall,
+            [_memory(send), piece, self.mpi.BYTE],
+            [_memory(recv), piece, self.mpi.BYTE],
+        )
+        return self._finish(request, send, recv)
+
+    def send(self, array, peer):
+        return self._finish(self._start(self.comm.Isend, self._raw(array), peer), array)
+
+    def recv(self, array, peer):
+        return self._finish(self._start(self.comm.Irecv, self._raw(array), peer), array)
+
+    def exchange(self, value, root=0):
+        """A small Python value of `root`, on every rank."""
+        return self.comm.bcast(value, root)
+
+    def gather_values(self, value):
+        """Small Python values of all ranks, in order."""
+        return self.comm.allgather(value)
+
+    def split(self, ranks):
+        made = self.comm.Create_group(self.comm.group.Incl(ranks)) if self.rank in ranks else None
+        return Mpi(made, self.check) if made is not None else None
+
+    def abort(self):
+        """A failed job is ended by MPI."""
+
+    def close(self):
+        """Communicators are freed by MPI at the end."""
+
+
+class _Waited:
+    """A message of Gloo, which does not tell whether it has ended: a thread waits for it."""
+
+    def __init__(self, work):
+        self._problem, self._work = None, work
+        self._thread = threading.Thread(target=self._wait, daemon=True)
+        self._thread.start()
+
+    def _wait(self):
+        try:
+            self._work.wait()
+        except RuntimeError as problem:
+            self._problem = problem
+
+    def is_completed(self):
+        return not self._thread.is_alive()
+
+    def wait(self):
+        if self._problem is not None:
+            raise self._problem
+
+
+class Gloo:
+    """A process group of torch.distributed with Gloo."""
+
+    name = "gloo"
+
+    def __init__(self, group, ranks, rank, check):
+        import torch
+        import torch.distributed as td
+
+        self.torch, self.td, self.group, self.ranks, self.check = torch, td, group, ranks, check
+        self.rank, self.size = ranks.index(rank), len(ranks)
+        self._ops = {"sum": td.ReduceOp.SUM, "prod": td.ReduceOp.PRODUCT, "max": td.ReduceOp.MAX,
+                     "min": td.ReduceOp.MIN}  # fmt: skip
+
+    def reduces(self, dtype):
+        """The type in which arrays of `dtype` are combined; PyTorch has no unsigned words."""
+        wider = {"int16": "int32", "uint16": "int32", "uint32": "int64"}
+        return {**_REDUCED_AS, **wider}.get(dtype, dtype)
+
+    def _view(self, array, op="sum"):
+        """A tensor over the array's own memory, of the type that it is combined in."""
+        name = str(array.dtype)
+        if name == "uint64":  # sums and products have the same bits either way
+            name = "int64"
+            if op in ("max", "min"):
+                raise error(
+                    weft.DTypeError,
+                    "distributed.dtype",
+                    f"{op} of uint64 through Gloo, which has no unsigned words",
+                    ["legal: sum, prod; all combinations under MPI and on cards"],
+                )
+        return self._raw(array, name)
+
+    def _raw(self, array, name="uint8"):
+        kind = getattr(self.torch, name)
+        if array.nbytes == 0:
+            return self.torch.empty(0, dtype=kind)
+        return self.torch.frombuffer(_memory(array), dtype=kind)
+
+    def _finish(self, works, *held):
+        def wait():
+            begun = time.perf_counter()
+            try:
+                for work in works:
+                    while not work.is_completed():
+                        self.check()
+                        _step(begun)
+                    work.wait()
+            except RuntimeError as problem:
+                if isinstance(problem, weft.Error):
+                    raise
+                time.sleep(1.0)  # the rank that failed may still be saying why
+                self.check()
+                raise error(
+                    weft.DeviceError,
+                    "distributed.gloo",
+                    f"Gloo reports on rank {self.rank}: {str(problem)[:300]}",
+                    help="a rank that ended or fell out of step shows like this: WEFT_DISTRIBUTED_DEBUG=1 compares the ranks",
+                ) from None
+            return held
+
+        return wait
+
+    def all_reduce(self, send, recv, op):
+        view = self._view(recv, op)
+        view.copy_(self._view(send))
+        work = self.td.all_reduce(view, self._ops[op], group=self.group, async_op=True)
+        return self._finish([work], send, recv, view)
+
+    def reduce_scatter(self, send, recv, op):
+        whole = self.torch.clone(self._view(send, op))
+        work = self.td.all_reduce(whole, self._ops[op], group=self.group, async_op=True)
+        done = self._finish([work], send)
+
+        def wait():
+            done()
+            n = recv.size
+            self._view(recv).copy_(whole[self.rank * n : (self.rank + 1) * n])
+            return recv
+
+        return wait
+
+    def all_gather(self, send, recv):
+        parts = list(self._raw(recv).view(self.size, -1).unbind(0)) if recv.nbytes else []
+        if not parts:
+            return lambda: recv
+        work = self.td.all_gather(parts, self._raw(send), group=self.group, async_op=True)
+        return self._finish([work], send, recv, parts)
+
+    def broadcast(self, array, root):
+        view = self._raw(array)
+        work = self.td.broadcast(view, self.ranks[root], group=self.group, async_op=True)
+        return self._finish([work], array, view)
+
+    def all_to_all(self, send, recv):
+        if send.nbytes == 0:
+            return lambda: recv
+        out = self._raw(send).view(self.size, -1)
+        into = self._raw(recv).view(self.size, -1)
+        into[self.rank].copy_(out[self.rank])
+        works = []
+        for step in range(1, self.size):
+            to, of = (self.rank + step) % self.size, (self.rank - step) % self.size
+            works.append(self.td.isend(out[to].contiguous(), self.ranks[to], group=self.group))
+            works.append(self.td.irecv(into[of], self.ranks[of], group=self.group))
+        works = [_Waited(w) for w in works]
+        return self._finish(works, send, recv)
+
+    def send(self, array, peer):
+        view = self._raw(array)
+        work = _Waited(self.td.isend(view, self.ranks[peer], group=self.group))
+        return self._finish([work], array, view)
+
+    def recv(self, array, peer):
+        view = self._raw(array)
+        work = _Waited(self.td.irecv(view, self.ranks[peer], group=self.group))
+        return self._finish([work], array, view)
+
+    def exchange(self, value, root=0):
+        """A small Python value of `root`, on every rank."""
+        held = [value]
+        self.td.broadcast_object_list(held, self.ranks[root], group=self.group)
+        return held[0]
+
+    def gather_values(self, value):
+        """Small Python values of all ranks, in order."""
+        out = [None] * self.size
+        self.td.all_gather_object(out, value, group=self.group)
+        return out
+
+    def split(self, ranks):
+        world = [self.ranks[r] for r in ranks]
+        me = self.ranks[self.rank]
+        group = self.td.new_group(world, backend="gloo")  # every rank takes part
+        return Gloo(group, world, me, self.check) if me in world else None
+
+    def abort(self):
+        """A failed job is ended by torchrun."""
+
+    def close(self):
+        """The process group is destroyed with the job."""

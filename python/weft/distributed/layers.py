@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Layers whose weights are shared by the ranks of a group (tensor parallel)."""
+
+from __future__ import annotations
+
+import math
+
+import weft
+from weft import nn
+
+from .._errors import error
+from ..autograd import Function
+from .collectives import _start_all_gather, _start_all_reduce
+from .group import resolve
+
+
+class _Copy(Function):
+    """Into a parallel part: the same on all ranks; its gradient is the sum of theirs."""
+
+    @staticmethod
+    def forward(ctx, x, group):
+        ctx.group = group
+        return x.data
+
+    @staticmethod
+    def backward(ctx, g):
+        return weft.Tensor(_start_all_reduce(g, "sum", ctx.group).wait()), None
+
+
+class _Join(Function):
+    """Out of a parallel part: the sum over ranks; its gradient is the same on all of them."""
+
+    @staticmethod
+    def forward(ctx, x, group):
+        return _start_all_reduce(x, "sum", group).wait()
+
+    @staticmethod
+    def backward(ctx, g):
+        return g, None
+
+
+class _GatherLast(Function):
+    """All ranks' parts along the last axis; of the gradient each takes its own part."""
+
+    @staticmethod
+    def forward(ctx, x, group):
+        ctx.group, ctx.n = group, x.shape[-1]
+        whole = _start_all_gather(weft.moveaxis(x.data, -1, 0), group).wait()
+        return weft.moveaxis(whole, 0, -1).copy()
+
+    @staticmethod
+    def backward(ctx, g):
+        at = ctx.group.rank * ctx.n
+        return g[..., at : at + ctx.n], None
+
+
+def _share(n, group, what):
+    if n % group.size:
+        raise error(
+            weft.ShapeError,
+            "distributed.extent",
+            f"{what} {n} among {group.size} ranks",
+            [f"legal: a number that {group.size} divides"],
+        )
+    return n // group.size
+
+
+def _part(array, axis, group):
+    n = array.shape[axis] // group.size
+    at = group.rank * n
+    return array[(slice(None),) * axis + (slice(at, at + n),)].copy()
+
+
+class ColumnParallelLinear(nn.Module):
+    """y = x W + b, each rank with a part of the columns of W. The result has this rank's columns, or all with gather=True.
+
+    `linear` is a whole nn.Linear, equal on all ranks, whose part is taken.
+    """
+
+    def __init__(self, linear, group=None, gather=False):
+        super().__init__()
+        self._group, self.gather = resolve(group), gather
+        _share(linear.weight.shape[1], self._group, "the columns of a weight,")
+        self.weight = nn.Parameter(_part(linear.weight.data, 1, self._group))
+        bias = getattr(linear, "bias", None)
+        self.bias = (
+            None if bias is None else nn.Parameter(_part(bias.data, bias.ndim - 1, self._group))
+        )
+
+    def forward(self, x):
+        y = _Copy.apply(x, self._group) @ self.weight
+        y = y if self.bias is None else y + self.bias
+        return _GatherLast.apply(y, self._group) if self.gather else y
+
+
+class RowParallelLinear(nn.Module):
+    """y = x W + b, each rank with a part of the rows of W and the same part of x's last axis; every rank gets the whole y."""
+
+    def __init__(self, linear, group=None):
+        super().__init__()
+        self._group = resolve(group)
+        _share(linear.weight.shape[0], self._group, "the rows of a weight,")
+        self.weight = nn.Parameter(_part(linear.weight.data, 0, self._group))
+        bias = getattr(linear, "bias", None)
+        self.bias = None if bias is None else nn.Parameter(bias.data.copy())
+
+    def forward(self, x):
+        y = _Join.apply(x @ self.weight, self._group)
+        return y if self.bias is None else y + self.bias
+
+
+class ParallelEmbedding(nn.Module):
+    """An embedding, each rank with a part of the rows. Indices outside the whole table raise IndexError."""
+
+    def __init__(self, embedding, group=None):
+        super().__init__()
+        self._group, self._rows = resolve(group), embedding.weight.shape[0]
+        _share(self._rows, self._group, "the rows of an embedding,")
+        self.weight = nn.Parameter(_part(embedding.weight.data, 0, self._group))
+
+    def forward(self, index):
+        index = index.data if isinstance(index, weft.Tensor) else weft.asarray(index)
+        low, high = int(index.min().item()), int(index.max().item())
+        if low < 0 or high >= self._rows:
+            raise error(
+                weft.IndexError,
+                "distributed.embedding",
+                f"index {low if low < 0 else high} into an embedding of {self._rows} rows",
+                [f"legal: 0 to {self._rows - 1}"],
+            )
+        n = self.weight.shape[0]
+        own = index - self._group.rank * n
+        here = (own >= 0) & (own < n)
+        rows = nn.functional.embedding(weft.where(here, own, weft.zeros_like(own)), self.weight)
+        mask = here.astype(self.weight.dtype).reshape((*index.shape, 1))
+        return _Join.apply(rows * weft.Tensor(mask, requires_grad=False), self._group)
+
+
+class ParallelAttention(nn.Module):
+    """Self-attention, each rank with a part of the heads. The four whole nn.Linear layers are equal on all ranks.
+
+    x (batch, length, channels) gives the same shape on every rank.
+    """
+
+    def __init__(self, query, key, value, out, heads, group=None, causal=True):
+        super().__init__()
+        group = resolve(group)
+        self.heads, self.causal = _share(heads, group, "the number of heads,"), causal
+        self.query, self.key, self.value = (
+            ColumnParallelLinear(x, group) for x in (query, key, value)
+        )
+        self.out = RowParallelLinear(out, group)
+        self.width = query.weight.shape[1] // heads
+
+    def forward(self, x):
+        b, t = x.shape[0], x.shape[1]
+
+        def heads(y):
+            return y.reshape((b, t, self.heads, self.width)).permute((0, 2, 1, 3))
+
+        q, k, v = heads(self.query(x)), heads(self.key(x)), heads(self.value(x))
+        scores = q @ k.transpose(-2, -1) * (1 / math.sqrt(self.width))
+        if self.causal:
+            mask = weft.triu(weft.full((t, t), float("-inf"), dtype=x.dtype, device=x.device), k=1)
+            scores = scores + weft.Tensor(mask, requires_grad=False)
+        y = scores.softmax(-1) @ v
+        return self.out(y.permute((0, 2, 1, 3)).reshape((b, t, self.heads * self.width)))

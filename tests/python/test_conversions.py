@@ -1,0 +1,179 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Conversions between all types, and integer division, with extreme values: through te on every device that computes
+them, and through arrays, against NumPy's definitions."""
+
+import itertools
+
+import numpy as np
+import pytest
+import weft
+from weft import te
+
+INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+FLOATS = ["float16", "float32", "float64"]
+TYPES = ["bool", *INTEGERS, *FLOATS]
+DEVICES = [d for d in ("cpu", "c", "ref", "opencl") if weft.device(d).available]
+
+
+def extremes(name):
+    """Values at the ends and in the middle of a type."""
+    if name == "bool":
+        return np.array([False, True])
+    if name in INTEGERS:
+        info = np.iinfo(name)
+        picks = [0, 1, 2, 7, 100, 127, 128, 255, 256, 32767, 32768, 65535, 65536]
+        picks += [2**31 - 1, 2**31, 2**32 - 1, 2**32, 2**53 + 1, 2**63 - 1, 2**63, 2**64 - 1]
+        picks += [-p for p in picks] + [info.min, info.min + 1, info.max - 1, info.max]
+        return np.array(sorted({p for p in picks if info.min <= p <= info.max}), name)
+    info = np.finfo(name)
+    picks = [0.0, -0.0, 0.5, -0.5, 0.99, -1.0, 1.5, 2.5, -2.5, 100.75, 1e4, info.max, info.min]
+    picks += [info.tiny, info.smallest_subnormal, np.inf, -np.inf, np.nan, 2049.0, 16777217.0]
+    with np.errstate(over="ignore"):
+        return np.array(picks, name)
+
+
+def defined(values, to):
+    """Those that have a value in the other type: a float outside an integer type has none."""
+    if values.dtype.kind != "f" or to not in INTEGERS:
+        return values
+    info = np.iinfo(to)
+    wide = values.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        inside = (np.trunc(wide) >= float(info.min)) & (np.trunc(wide) < float(info.max) + 1)
+        inside &= np.trunc(wide) <= float(info.max) if info.bits < 64 else inside
+    return values[inside]
+
+
+def converted(values, to):
+    with np.errstate(over="ignore", invalid="ignore"):
+        return values.astype(to)
+
+
+def te_result(device, make, out, *arrays):
+    inputs = [te.placeholder(a.shape, str(a.dtype), name=f"A{i}") for i, a in enumerate(arrays)]
+    result = te.compute(arrays[0].shape, lambda i: make(*(x[i] for x in inputs)), name="out")
+    assert str(result.dtype) == out
+    module = weft.build(te.create_prim_func([*inputs, result]), target=device)
+    there = [weft.asarray(a, device=device) for a in arrays]
+    answer = weft.zeros(arrays[0].shape, dtype=out, device=device)
+    module(*there, answer)
+    return answer.numpy()
+
+
+def same(found, wanted):
+    return found.dtype == wanted.dtype and np.array_equal(
+        found, wanted, equal_nan=wanted.dtype.kind == "f"
+    )
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("source", TYPES)
+def test_every_type_to_every_type_through_te(device, source):
+    # One program with a result for each type. The driver for the host has no half arithmetic.
+    half = device == "opencl"
+    if half and source == "float16":
+        source = "float32"
+    targets = [t for t in TYPES if t != source and not (half and t == "float16")]
+    inputs, results, arrays = [], [], []
+    for to in targets:
+        values = defined(extremes(source), to)
+        x = te.placeholder(values.shape, source, name=f"A_{to}")
+        y = te.compute(values.shape, lambda i, x=x, to=to: x[i].astype(to), name=f"to_{to}")
+        inputs.append(x)
+        results.append(y)
+        arrays.append(values)
+    module = weft.build(te.create_prim_func([*inputs, *results]), target=device)
+    answers = [
+        weft.zeros(v.shape, dtype=to, device=device) for v, to in zip(arrays, targets, strict=True)
+    ]
+    module(*(weft.asarray(v, device=device) for v in arrays), *answers)
+    for to, values, answer in zip(targets, arrays, answers, strict=True):
+        found, wanted = answer.numpy(), converted(values, to)
+        assert same(found, wanted), f"{device}: {source} to {to}: {values} {found} {wanted}"
+
+
+@pytest.mark.parametrize("source", TYPES)
+def test_every_type_to_every_type_of_arrays(source):
+    for to in TYPES:
+        values = defined(extremes(source), to)
+        # Long enough for vector code, and with a tail; and as a view that is not contiguous.
+        long = np.resize(values, 131)
+        assert same(weft.asarray(long).astype(to).numpy(), converted(long, to)), (source, to)
+        assert same(weft.asarray(long)[::-3].astype(to).numpy(), converted(long[::-3], to))
+        assert same(weft.asarray(values[:1]).astype(to).numpy(), converted(values[:1], to))
+        assert weft.asarray(values[:0]).astype(to).numpy().shape == (0,)
+
+
+def pairs(name):
+    values = extremes(name)
+    grid = np.array(list(itertools.product(values, values)), name)
+    return np.ascontiguousarray(grid[:, 0]), np.ascontiguousarray(grid[:, 1])
+
+
+def quotients(x, y, name):
+    """Exact, wrapped to the type; by zero 0."""
+    info = np.iinfo(name)
+    span = 1 << info.bits
+
+    def wrap(v):
+        v %= span
+        return v - span if v > info.max else v
+
+    rows = []
+    for a, b in zip(x.tolist(), y.tolist(), strict=True):
+        if b == 0:
+            rows.append((0, 0, 0, 0))
+            continue
+        q, r = divmod(a, b)
+        t = abs(a) // abs(b) * (1 if (a < 0) == (b < 0) else -1)
+        rows.append((wrap(q), r, wrap(t), a - t * b))
+    return [np.array(column, name) for column in zip(*rows, strict=True)]
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("name", INTEGERS)
+def test_division_by_what_is_known_at_run_time(device, name):
+    x, y = pairs(name)
+    if device == "ref":  # reports a division by zero, as the next test says
+        x, y = x[y != 0], y[y != 0]
+    wanted = quotients(x, y, name)
+    operations = [
+        lambda a, b: a // b,
+        lambda a, b: a % b,
+        lambda a, b: te.truncdiv(a, b),
+        lambda a, b: te.truncmod(a, b),
+    ]
+    for what, operation, want in zip(
+        "//, %, div, mod".split(", "), operations, wanted, strict=True
+    ):
+        found = te_result(device, operation, name, x, y)
+        wrong = np.flatnonzero(found != want)
+        assert not wrong.size, (what, x[wrong][:5], y[wrong][:5], found[wrong][:5], want[wrong][:5])
+
+
+def test_the_reference_reports_division_by_zero():
+    one, none = np.ones(3, "int32"), np.zeros(3, "int32")
+    for operation in (lambda a, b: a // b, lambda a, b: a % b):
+        with pytest.raises(weft.Fault) as caught:
+            te_result("ref", operation, "int32", one, none)
+        assert caught.value.code.startswith("interpret.")
+
+
+@pytest.mark.parametrize("device", DEVICES)
+@pytest.mark.parametrize("divisor", [1, 2, 3, 7, 8, -1, -2, -3, -8, 127, -128])
+def test_division_by_constants(device, divisor):
+    x = extremes("int8")
+    wanted = quotients(x, np.full_like(x, divisor), "int8")
+    for operation, want in zip(
+        (lambda a: a // divisor, lambda a: a % divisor), wanted[:2], strict=True
+    ):
+        assert np.array_equal(te_result(device, operation, "int8", x), want), divisor
+
+
+@pytest.mark.parametrize("name", INTEGERS)
+def test_division_of_arrays(name):
+    x, y = pairs(name)
+    quotient, remainder, _, _ = quotients(x, y, name)
+    a, b = weft.asarray(x), weft.asarray(y)
+    assert np.array_equal((a // b).numpy(), quotient)
+    assert np.array_equal((a % b).numpy(), remainder)

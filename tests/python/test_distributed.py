@@ -1,0 +1,437 @@
+# SPDX-License-Identifier: Apache-2.0
+"""weft.distributed: programs of tests/python/distributed under mpirun and torchrun, refusals, ranks that fail."""
+
+import contextlib
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import textwrap
+import time
+import types
+
+import numpy as np
+import pytest
+
+import weft
+from weft import distributed as dist
+from weft import nn
+from weft.distributed.environment import read_launch
+
+PROGRAMS = pathlib.Path(__file__).parent / "distributed"
+needs_mpi = pytest.mark.skipif(
+    shutil.which("mpirun") is None or importlib.util.find_spec("mpi4py") is None,
+    reason="mpirun or mpi4py is not installed (tools/packages.txt names both)",
+)
+
+
+@contextlib.contextmanager
+def refused(code, text, kind=weft.Error):
+    """A refusal with this slug, whose message matches."""
+    with pytest.raises(kind, match=text) as caught:
+        yield
+    assert caught.value.code == code, caught.value
+
+
+def torchrun():
+    """The command of torchrun, or None: that of PyTorch 1.13 does not start under Python 3.11."""
+    if importlib.util.find_spec("torch") is None:
+        return None
+    import torch
+
+    if tuple(int(x) for x in torch.__version__.split(".")[:2]) < (2, 0) and sys.version_info >= (
+        3,
+        11,
+    ):
+        return None
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        port = s.getsockname()[1]
+    return [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "--master-port",
+        str(port),
+    ]
+
+
+def environment(**more):
+    env = {k: v for k, v in os.environ.items() if k not in ("RANK", "WORLD_SIZE")}
+    return {**env, "OMP_NUM_THREADS": "1", **more}
+
+
+def mpirun(n, *command, seconds=90, **more):
+    start = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(n), sys.executable]
+    done = subprocess.run(
+        [*start, *map(str, command)],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        env=environment(**more),
+    )
+    return done.returncode, done.stdout + done.stderr
+
+
+@pytest.fixture
+def program(tmp_path):
+    """A program that every rank runs."""
+
+    def write(text):
+        path = tmp_path / "program.py"
+        path.write_text(
+            "import weft\nfrom weft import distributed as dist\n" + textwrap.dedent(text)
+        )
+        return path
+
+    return write
+
+
+@needs_mpi
+@pytest.mark.parametrize("ranks, argument", [(1, "cpu"), (2, "cpu"), (3, "opencl:0"), (2, "debug")])
+def test_collectives(ranks, argument):
+    if argument.startswith("opencl") and not weft.device(argument).available:
+        pytest.skip(weft.device(argument).reason)
+    arguments = ("cpu", "debug") if argument == "debug" else (argument,)
+    status, text = mpirun(ranks, PROGRAMS / "collectives.py", *arguments)
+    assert status == 0, text
+    assert text.count("ok") == ranks, text
+
+
+@needs_mpi
+def test_training_and_checkpoints_of_other_numbers_of_ranks(tmp_path):
+    for ranks in (2, 3):
+        if (tmp_path / "stage3").exists():
+            shutil.copytree(tmp_path / "stage3", tmp_path / "other")
+        status, text = mpirun(ranks, PROGRAMS / "training.py", tmp_path)
+        assert status == 0, text
+
+
+def test_torchrun():
+    start = torchrun()
+    if start is None:
+        pytest.skip("torchrun of PyTorch 1.13 does not start under Python 3.11")
+    command = [*start, str(PROGRAMS / "collectives.py"), "cpu"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment())
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@needs_mpi
+def test_an_error_of_one_rank_is_named_on_every_other(program):
+    path = program("""
+        import sys, time
+        dist.init()
+        if dist.rank() == 1:
+            raise ValueError("the third batch is damaged")
+        try:
+            dist.all_reduce(weft.ones((4,)))
+        except weft.DeviceError as problem:
+            print(f"rank {dist.rank()} saw {problem.code}: {problem.message}", flush=True)
+            raise
+    """)
+    begun = time.monotonic()
+    status, text = mpirun(3, path)
+    assert status != 0 and time.monotonic() - begun < 30
+    for rank in (0, 2):
+        assert f"rank {rank} saw distributed.peer" in text
+    assert (
+        text.count("another rank of the job failed: rank 1: ValueError: the third batch is damaged")
+        >= 2
+    )
+
+
+@needs_mpi
+def test_a_killed_rank_ends_the_job(program):
+    path = program("""
+        import os, signal
+        dist.init()
+        dist.all_reduce(weft.ones((4,)))
+        if dist.rank() == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+        dist.all_reduce(weft.ones((4,)))
+    """)
+    status, text = mpirun(3, path, seconds=60)
+    assert status != 0
+    assert "signal 9" in text, text
+
+
+@needs_mpi
+def test_ranks_out_of_step(program):
+    path = program("""
+        dist.init(debug=True)
+        try:
+            dist.all_reduce(weft.ones((4 + dist.rank(),)))
+        except weft.DeviceError as problem:
+            assert problem.code == "distributed.mismatch", problem
+            assert "all_reduce(sum) of float32[4]" in str(problem) and "all_reduce(sum) of float32[5]" in str(problem)
+            print("told", dist.rank())
+    """)
+    status, text = mpirun(2, path)
+    assert status == 0 and text.count("told") == 2, text
+
+
+@needs_mpi
+def test_a_full_disk_leaves_the_last_checkpoint(program, tmp_path):
+    folder = tmp_path / "checkpoint"
+    path = program(f"""
+        import os, resource, signal
+        dist.init()
+        dist.save_sharded({str(folder)!r}, {{"x": weft.ones((1000,))}}, metadata=1)
+        if dist.rank() == 1:
+            signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+            resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        try:
+            dist.save_sharded({str(folder)!r}, {{"x": weft.zeros((1000,))}}, metadata=2)
+        except weft.IOError as problem:
+            assert problem.code == "distributed.checkpoint.save" and "rank 1" in problem.message, problem
+            print("told", dist.rank())
+        state, metadata = dist.load_sharded({str(folder)!r})
+        assert metadata == 1 and float(weft.sum(state["x"])) == 1000
+        dist.barrier()
+    """)
+    status, text = mpirun(2, path)
+    assert status == 0 and text.count("told") == 2, text
+    assert sum(name.startswith("part-") for name in os.listdir(folder)) == 2
+
+
+@needs_mpi
+def test_interrupts_pass_through_a_collective(program):
+    path = program("""
+        import os, signal, threading, time
+        dist.init()
+        if dist.rank() == 1:
+            time.sleep(3)
+        if dist.rank() == 0:
+            threading.Timer(0.5, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
+            try:
+                dist.all_reduce(weft.ones((4,)))
+            except KeyboardInterrupt:
+                print("interrupted", flush=True)
+    """)
+    status, text = mpirun(2, path, seconds=60)
+    assert "interrupted" in text, text
+
+
+@pytest.fixture
+def alone():
+    """A job of this process alone."""
+    for name in ("RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "PMI_RANK", "SLURM_PROCID"):
+        assert name not in os.environ
+    group = dist.init()
+    yield group
+    dist.shutdown()
+
+
+def test_alone_collectives_give_their_argument_back(alone):
+    x = weft.asarray(np.arange(6, dtype="float32"))
+    for f in (
+        dist.all_reduce,
+        dist.all_gather,
+        dist.reduce_scatter,
+        dist.all_to_all,
+        dist.broadcast,
+    ):
+        np.testing.assert_array_equal(f(x).numpy(), x.numpy())
+        np.testing.assert_array_equal(f(x, async_op=True).wait().numpy(), x.numpy())
+    dist.barrier()
+    assert (dist.rank(), dist.size(), dist.local_rank()) == (0, 1, 0)
+    assert dist.is_initialized() and dist.init() is alone
+    assert dist.device().available
+
+
+def test_refusals(alone, tmp_path):
+    x = weft.ones((4,))
+    with refused("distributed.op", "the combination 'average' is unknown", kind=weft.ArgumentError):
+        dist.all_reduce(x, "average")
+    with refused("distributed.argument", "all_reduce takes an array or a tensor, got a list"):
+        dist.all_reduce([1.0])
+    with refused("distributed.dtype", "all_reduce of complex64 with max"):
+        dist.all_reduce(x.astype(weft.complex64), "max")
+    with refused("distributed.rank", "send with rank 0"):
+        dist.send(x, 0)
+    with refused("distributed.rank", "broadcast with rank 3"):
+        dist.broadcast(x, 3)
+    with refused("distributed.gradient", "send of a tensor that requires gradients"):
+        dist.send(weft.Tensor(x), 1)
+    with refused("distributed.gradient", "all_reduce with max of a tensor that requires gradients"):
+        dist.all_reduce(weft.Tensor(x), "max")
+    with refused("distributed.group", r"a group of the ranks \[0, 0\]"):
+        dist.new_group([0, 0])
+    with refused("distributed.mesh", r"a mesh of \(2, 2\) with the axes"):
+        dist.Mesh((2, 2))
+    mesh = dist.Mesh((1,), ("data",))
+    with refused("distributed.mesh", "the mesh has no axis 'model'"):
+        mesh.group("model")
+    with refused(
+        "distributed.placement", r"the placements \(Shard\(axis=1\),\) of an array of 1 axes"
+    ):
+        dist.shard(x, mesh, [dist.Shard(1)])
+    with refused("distributed.matmul", "a product of ShardedArray"):
+        dist.shard(x, mesh, [dist.Shard(0)]) @ dist.shard(x, mesh, [dist.Shard(0)])
+    with refused("distributed.stage", "stage 4"):
+        dist.ShardedParallel(nn.Linear(2, 2), stage=4)
+    with refused("distributed.embedding", "index 9 into an embedding of 4 rows"):
+        dist.ParallelEmbedding(nn.Embedding(4, 2))(weft.asarray([9]))
+    with refused("distributed.checkpoint.load", "is no whole checkpoint"):
+        dist.load_sharded(tmp_path)
+    (tmp_path / "index.json").write_text('{"format": "other", "version": 1}')
+    with refused("distributed.checkpoint.load", "format other 1"):
+        dist.load_sharded(tmp_path)
+    dist.save_sharded(tmp_path, {"x": x})
+    piece = dist.checkpoint.Piece(weft.zeros((2,)), (8,), (0,))
+    with refused("distributed.checkpoint.shape", r"x has shape \(8,\), the checkpoint has \(4,\)"):
+        dist.load_sharded(tmp_path, {"x": piece})
+    with refused("distributed.checkpoint.load", r"it lacks \['y'\]"):
+        dist.load_sharded(tmp_path, {"y": x})
+
+
+@needs_mpi
+def test_refusals_of_several_ranks(program):
+    path = program("""
+        dist.init()
+        def expect(code, f):
+            try:
+                f()
+            except weft.Error as problem:
+                assert problem.code == code, problem
+            else:
+                raise AssertionError(code)
+        x = weft.ones((3,))
+        expect("distributed.extent", lambda: dist.reduce_scatter(x))
+        expect("distributed.extent", lambda: dist.all_to_all(x))
+        expect("distributed.extent", lambda: dist.ColumnParallelLinear(weft.nn.Linear(2, 3)))
+        expect("distributed.dtype", lambda: dist.all_reduce(weft.ones((2,), dtype=weft.int32), "mean"))
+        mesh = dist.Mesh((2,), ("data",))
+        expect("distributed.extent", lambda: dist.shard(x, mesh, [dist.Shard(0)]))
+        dist.barrier()
+        print("all refused", dist.rank())
+    """)
+    status, text = mpirun(2, path)
+    assert status == 0 and text.count("all refused") == 2, text
+
+
+def test_before_init():
+    with refused("distributed.init", "this process has not joined a job"):
+        dist.all_reduce(weft.ones((2,)))
+
+
+def test_launchers():
+    assert read_launch({}).size == 1
+    torch = {
+        "RANK": "3",
+        "WORLD_SIZE": "8",
+        "LOCAL_RANK": "1",
+        "LOCAL_WORLD_SIZE": "2",
+        "MASTER_ADDR": "a",
+    }
+    got = read_launch({**torch, "SLURM_PROCID": "0", "SLURM_NTASKS": "1"})
+    assert (got.launcher, got.rank, got.size, got.local_rank, got.local_size) == (
+        "torchrun",
+        3,
+        8,
+        1,
+        2,
+    )
+    got = read_launch({"SLURM_PROCID": "5", "SLURM_NTASKS": "6", "SLURM_LOCALID": "1"})
+    assert (got.launcher, got.rank, got.size, got.local_rank) == ("mpi", 5, 6, 1)
+    got = read_launch({"PMI_RANK": "1", "PMI_SIZE": "2"})
+    assert (got.launcher, got.rank, got.size) == ("mpi", 1, 2)
+    with refused("distributed.environment", "the launcher's variable RANK is 'two'"):
+        read_launch({**torch, "RANK": "two"})
+    with refused("distributed.environment", "RANK=8 and WORLD_SIZE=8"):
+        read_launch({**torch, "RANK": "8"})
+
+
+def test_without_nccl(monkeypatch):
+    from weft.distributed import nccl
+
+    monkeypatch.setenv("WEFT_NCCL", "/nowhere/libnccl.so.2")
+    with refused("distributed.nccl.absent", "libnccl.so.2 cannot be opened"):
+        nccl.load()
+
+
+def test_without_mpi4py(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    monkeypatch.setenv("PMI_RANK", "0")
+    monkeypatch.setenv("PMI_SIZE", "2")
+    with refused("distributed.mpi.absent", "mpi4py cannot be imported"):
+        dist.init()
+    assert not dist.is_initialized()
+
+
+def test_without_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch.distributed", None)
+    for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}.items():
+        monkeypatch.setenv(name, value)
+    with refused("distributed.torch", "PyTorch cannot be imported"):
+        dist.init()
+
+
+def test_a_job_that_cannot_be_joined(monkeypatch):
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("PyTorch is not installed")
+    variables = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "9"}
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    with refused("distributed.start", "rank 1 of 2 cannot join the job at 127.0.0.1:9"):
+        dist.init(timeout=2)
+
+
+class _Works:
+    """A stand-in for a message that fails."""
+
+    def is_completed(self):
+        return True
+
+    def wait(self):
+        raise RuntimeError("Connection closed by peer")
+
+
+def test_faults_of_the_libraries_become_errors(monkeypatch):
+    """Each library's own report, with the library replaced by what it would say."""
+    from weft.distributed import failure, host, nccl
+
+    monkeypatch.setattr(time, "sleep", lambda seconds: None)
+    own = types.SimpleNamespace(rank=1, check=lambda: None)
+    with refused("distributed.gloo", "Gloo reports on rank 1: Connection closed by peer"):
+        host.Gloo._finish(own, [_Works()])()
+    problem = types.SimpleNamespace(Get_error_string=lambda: "MPI_ERR_TRUNCATE")
+    with refused("distributed.mpi", "MPI reports on rank 1: MPI_ERR_TRUNCATE"):
+        raise host.Mpi._failed(own, problem)
+    own.lib = types.SimpleNamespace(ncclGetErrorString=lambda status: b"unhandled system error")
+    with refused("distributed.nccl", "ncclAllReduce failed on rank 1: unhandled system error"):
+        nccl.Nccl._check(own, "ncclAllReduce", 2)
+    driver = nccl._Driver.__new__(nccl._Driver)
+    driver.lib = types.SimpleNamespace(cuEventRecord=lambda *args: 700)
+    with refused("distributed.cuda", "cuEventRecord gives status 700"):
+        driver("cuEventRecord", None)
+    watch = failure.Watch.__new__(failure.Watch)
+    watch.failed = "rank 2: ValueError: x"
+    with refused("distributed.peer", "another rank of the job failed: rank 2: ValueError: x"):
+        watch.check()
+
+
+@needs_mpi
+def test_examples(tmp_path):
+    folder = pathlib.Path(__file__).resolve().parents[2] / "examples" / "distributed"
+    status, text = mpirun(2, folder / "data_parallel.py", 6)
+    assert status == 0 and "on 2 x" in text, text
+    status, text = mpirun(2, folder / "tensor_parallel.py")
+    assert status == 0 and "4 heads each" in text, text
+    for ranks, steps in ((2, "0 to 3"), (1, "3 to 6")):
+        status, text = mpirun(ranks, folder / "sharded.py", tmp_path, 3)
+        assert status == 0 and f"steps {steps}" in text, text
+
+
+def test_the_guide_runs():
+    page = pathlib.Path(__file__).resolve().parents[2] / "docs" / "guide" / "distributed.md"
+    names = {}
+    for block in re.findall(r"^```python\n(.*?)^```", page.read_text(), re.M | re.S):
+        exec(compile(block, str(page), "exec"), names)
+    dist.shutdown()

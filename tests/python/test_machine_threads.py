@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Simulated machines used by eight threads at once: builds, launches, copies, statistics and releases. Launches are done
+one after another, and each result is that of its own arguments."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import weft
+from weft import te
+
+THREADS, ROUNDS = 8, 12
+
+
+def together(work):
+    """Runs `work(index)` on all threads at once; the first exception of any is raised."""
+    begin, failures = threading.Barrier(THREADS), []
+
+    def body(index):
+        begin.wait()
+        try:
+            work(index)
+        except BaseException as error:
+            failures.append(error)
+
+    threads = [threading.Thread(target=body, args=(i,)) for i in range(THREADS)]
+    for t in threads:
+        t.start()
+    for t in threads:
+        t.join()
+    if failures:
+        raise failures[0]
+
+
+def scaled(n, k, dtype):
+    x = te.placeholder((n,), dtype, "X")
+    return te.create_prim_func([x, te.compute((n,), lambda i: x[i] * k + 1, "Y")])
+
+
+@pytest.mark.parametrize("target", ["qpu", "vta", "wse:4x4"])
+def test_programs_of_each_thread_and_one_of_all(target):
+    n, dtype = 8192, "int32" if target == "vta" else "float32"
+    shared = weft.build(scaled(n, 3, dtype), target=target)
+    device = weft.device(target)
+
+    def work(index):
+        rng = np.random.default_rng(index)
+        for turn in range(ROUNDS):
+            k = 3 if turn % 2 else index + 2
+            module = shared if turn % 2 else weft.build(scaled(n, k, dtype), target=target)
+            x = rng.integers(-50, 50, n).astype(dtype)
+            a, b = weft.asarray(x, device=device), weft.zeros((n,), dtype=dtype, device=device)
+            module["main"](a, b)
+            np.testing.assert_array_equal(b.numpy(), x * k + 1, err_msg=f"{index} {turn}")
+            device.stats()
+
+    together(work)
+
+
+def test_simulated_time_is_of_the_thread_that_asks():
+    n = 256
+    module = weft.build(scaled(n, 3, "int32"), target="vta")
+    device = weft.device("vta")
+
+    def cycles():
+        a, b = (weft.zeros((n,), dtype="int32", device=device) for _ in range(2))
+        return module["main"].time(a, b, number=2, repeat=2).cycles
+
+    alone, found = cycles(), [None] * THREADS
+    together(lambda index: found.__setitem__(index, cycles()))
+    assert found == [alone] * THREADS

@@ -1,0 +1,309 @@
+// SPDX-License-Identifier: Apache-2.0
+// Clients that mean harm, as bare frames. After each the server serves and holds nothing.
+
+#include <grpcpp/grpcpp.h>
+
+#include <unistd.h>
+
+#include <limits>
+#include <mutex>
+
+#include "../expect_error.h"
+#include "rpc_test_device.h"
+#include "weft/runtime/rpc/rpc.h"
+#include "weft/runtime/rpc/wire.h"
+
+namespace weft::rpc {
+namespace {
+
+using runtime::HostPlan;
+using runtime::PlanOp;
+using runtime::PlanStep;
+using runtime::StepKind;
+using testing::expect_error;
+using testing::refused;
+
+ServerOptions any_port(ServerOptions options = {}) {
+  options.port = 0;
+  return options;
+}
+
+struct Target {
+  std::mutex mutex;
+  std::string lines;
+  Server server;
+  explicit Target(ServerOptions options = {})
+      : server(logged(any_port(std::move(options))),
+               [](std::string_view config) { return memory_device(config); }) {}
+  ServerOptions logged(ServerOptions o) {
+    o.log = [this](std::string_view line) {
+      std::lock_guard lock(mutex);
+      lines += std::string(line) + "\n";
+    };
+    return o;
+  }
+  std::string log() {
+    std::lock_guard lock(mutex);
+    return lines;
+  }
+  /// A well-behaved client is served, and nothing of others is left.
+  void expect_serves() {
+    EXPECT_NO_THROW(Session::connect("localhost", server.port(), {})->device()->allocate(8));
+    for (int i = 0; i < 400 && (server.sessions() || server.held_bytes()); ++i) usleep(5000);
+    EXPECT_EQ(server.sessions(), 0);
+    EXPECT_EQ(server.held_bytes(), 0u);
+  }
+};
+
+struct Client {
+  std::unique_ptr<Weft::Stub> stub;
+  grpc::ClientContext context;
+  std::unique_ptr<grpc::ClientReaderWriter<Frame, Frame>> stream;
+  explicit Client(int port, bool hello = true)
+      : stub(Weft::NewStub(
+            grpc::CreateChannel(cat("localhost:", port), grpc::InsecureChannelCredentials()))),
+        stream(stub->Session(&context)) {
+    if (hello) ask(HELLO, {kVersion}, "");
+  }
+  ~Client() { context.TryCancel(); }
+  Frame ask(Op op, std::initializer_list<std::int64_t> ints, std::string text,
+            std::string_view data = {}) {
+    Frame frame, answer;
+    frame.set_op(op);
+    for (std::int64_t i : ints) frame.add_ints(i);
+    frame.add_texts(std::move(text));
+    EXPECT_TRUE(stream->Write(frame));
+    if (!data.empty()) {
+      Frame more;
+      more.set_op(DATA), more.set_data(std::string(data));
+      EXPECT_TRUE(stream->Write(more));
+    }
+    if (!stream->Read(&answer)) throw Error(ErrorKind::rpc, "test.ended", "the stream ended");
+    if (answer.op() == FAILED) throw to_error(answer.failure());
+    return answer;
+  }
+  /// Uploads and loads a module; its handle.
+  std::int64_t load(const std::string& module) {
+    ask(PUT_FILE, {static_cast<std::int64_t>(module.size())}, "m", module);
+    return ask(LOAD_MODULE, {}, "m").ints(0);
+  }
+};
+
+/// A module of one function without parameters that runs these steps.
+std::string module_of(std::vector<PlanStep> steps, std::int32_t buffers = 1) {
+  HostPlan plan;
+  plan.name = "main";
+  plan.slots = 1;
+  plan.buffers = buffers;
+  plan.steps = std::move(steps);
+  return runtime::Module(memory_binary(), {plan}).serialize();
+}
+
+PlanStep step_of(StepKind kind, runtime::PlanExpr value) {
+  PlanStep s;
+  s.kind = kind;
+  s.value = std::move(value);
+  return s;
+}
+
+TEST(RpcHostile, bytes_in_names_reach_the_log_as_text) {
+  Target target;
+  Client client(target.server.port());
+  expect_error(ErrorKind::rpc, "rpc.file.name", {"no plain file name"},
+               [&] { client.ask(PUT_FILE, {1}, "\xff\xfe\x1b[2J", "x"); });
+  EXPECT_EQ(target.log().find('\xff'), std::string::npos);
+  EXPECT_NE(target.log().find("\\xff\\xfe"), std::string::npos) << target.log();
+  client.context.TryCancel();
+  target.expect_serves();
+}
+
+TEST(RpcHostile, measurements_nest_a_little_and_no_more) {
+  Target target;
+  Client client(target.server.port());
+  for (int i = 0; i < 8; ++i) EXPECT_EQ(client.ask(MEASURE_BEGIN, {}, "").op(), MEASURE_BEGIN);
+  expect_error(ErrorKind::rpc, "rpc.protocol", {"nested 9 deep", "at most 8"},
+               [&] { client.ask(MEASURE_BEGIN, {}, ""); });
+  client.context.TryCancel();
+  target.expect_serves();
+}
+
+TEST(RpcHostile, silent_streams_take_no_ones_place) {
+  ServerOptions options;
+  options.sessions = 4;
+  options.hello_deadline = std::chrono::milliseconds(60000);
+  Target target(options);
+  std::vector<std::unique_ptr<Client>> silent;
+  for (int i = 0; i < 12; ++i)
+    silent.push_back(std::make_unique<Client>(target.server.port(), false));
+  usleep(100000);
+  for (int i = 0; i < 8; ++i)
+    EXPECT_NO_THROW(Session::connect("localhost", target.server.port(), {})->device()) << i;
+  silent.clear();
+  target.expect_serves();
+}
+
+TEST(RpcHostile, silence_ends_at_the_deadline) {
+  ServerOptions options;
+  options.hello_deadline = std::chrono::milliseconds(50);
+  Target target(options);
+  Client silent(target.server.port(), false);
+  Frame answer;
+  EXPECT_FALSE(silent.stream->Read(&answer));
+  EXPECT_EQ(silent.stream->Finish().error_code(), grpc::StatusCode::CANCELLED);
+  target.expect_serves();
+}
+
+TEST(RpcHostile, programs_and_modules_are_charged) {
+  ServerOptions options;
+  options.session_bytes = 64 << 10;
+  Target target(options);
+  Client client(target.server.port());
+  const std::string module = module_of({});
+  const auto size = static_cast<std::int64_t>(module.size());
+  client.load(module);
+  EXPECT_GE(target.server.held_bytes(), 5 * module.size());
+  int loaded = 0;
+  const auto limit = refused([&] {
+    for (; loaded < 1000; ++loaded) client.ask(LOAD_MODULE, {}, "m");
+  });
+  EXPECT_EQ(limit.code, "rpc.limit.bytes") << limit.text;
+  EXPECT_LT(loaded, 64);
+  client.context.TryCancel();
+  target.expect_serves();
+  Client other(target.server.port());
+  EXPECT_EQ(refused([&] {
+              for (int i = 0; i < 1000; ++i) other.ask(LOAD, {size}, "", module);
+            }).code,
+            "rpc.limit.bytes");
+  // What is unloaded is given back.
+  const std::uint64_t before = target.server.held_bytes();
+  other.stream->Write([] {
+    Frame f;
+    f.set_op(UNLOAD), f.add_ints(1);
+    return f;
+  }());
+  other.ask(SYNCHRONIZE, {}, "");
+  EXPECT_LT(target.server.held_bytes(), before);
+  other.context.TryCancel();
+  target.expect_serves();
+}
+
+TEST(RpcHostile, buffers_of_plans_are_limited) {
+  ServerOptions options;
+  options.session_bytes = 1 << 20;
+  Target target(options);
+  Client client(target.server.port());
+  std::vector<PlanStep> steps;
+  for (std::int32_t i = 0; i < 3; ++i) {
+    steps.push_back(step_of(StepKind::allocate, {{PlanOp::constant, 500000}}));
+    steps.back().target = i;
+  }
+  const std::int64_t id = client.load(module_of(steps, 3));
+  expect_error(ErrorKind::memory, "call.limit.bytes", {"main would hold", "it may hold"},
+               [&] { client.ask(CALL, {id}, "main"); });
+  client.context.TryCancel();
+  target.expect_serves();
+}
+
+TEST(RpcHostile, arithmetic_of_plans_never_traps) {
+  Target target;
+  Client client(target.server.port());
+  const std::int64_t least = INT64_MIN;
+  for (PlanOp op : {PlanOp::floordiv, PlanOp::floormod}) {
+    const std::int64_t id = client.load(module_of(
+        {step_of(StepKind::set, {{PlanOp::constant, least}, {PlanOp::constant, -1}, {op, 0}})}));
+    EXPECT_EQ(client.ask(CALL, {id}, "main").op(), CALL);
+  }
+  client.context.TryCancel();
+  target.expect_serves();
+}
+
+/// A call that would last for ever ends when its client goes, and when the server stops.
+TEST(RpcHostile, endless_plans_end_with_client_and_server) {
+  const std::string endless = module_of({step_of(StepKind::loop, {{PlanOp::constant, INT64_MAX}})});
+  auto target = std::make_unique<Target>();
+  auto start = [&](Client& client) {
+    const std::int64_t id = client.load(endless);
+    Frame call;
+    call.set_op(CALL), call.add_ints(id), call.add_texts("main");
+    client.stream->Write(call);
+    usleep(20000);
+  };
+  {
+    Client client(target->server.port());
+    start(client);
+    EXPECT_EQ(target->server.sessions(), 1);
+    client.context.TryCancel();
+    target->expect_serves();
+  }
+  Client client(target->server.port());
+  start(client);
+  const auto begin = std::chrono::steady_clock::now();
+  target->server.stop();
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_EQ(target->server.sessions(), 0);
+}
+
+TEST(RpcHostile, times_have_a_limit) {
+  Target target;
+  Client client(target.server.port());
+  const std::int64_t id = client.load(module_of({}));
+  for (double seconds : {-1.0, 61.0, 1e300, std::numeric_limits<double>::quiet_NaN()}) {
+    expect_error(ErrorKind::value, "rpc.limit.seconds", {"legal: 0 to 60"}, [&] {
+      Frame frame, answer;
+      frame.set_op(TIME), frame.add_texts("main"), frame.add_reals(seconds);
+      for (std::int64_t i : {id, std::int64_t{1}, std::int64_t{1}}) frame.add_ints(i);
+      client.stream->Write(frame);
+      ASSERT_TRUE(client.stream->Read(&answer));
+      throw to_error(answer.failure());
+    });
+  }
+  client.context.TryCancel();
+  target.expect_serves();
+}
+
+TEST(RpcHostile, arrays_are_counted) {
+  Target target;
+  Client client(target.server.port());
+  Frame frame, answer;
+  frame.set_op(ALLOCATE), frame.add_ints(0), frame.add_ints(64), frame.add_texts("global");
+  int allocated = 0;
+  do {
+    client.stream->Write(frame);
+    ASSERT_TRUE(client.stream->Read(&answer));
+  } while (answer.op() != FAILED && ++allocated < 70000);
+  EXPECT_EQ(allocated, 65536);
+  EXPECT_EQ(answer.failure().code(), "rpc.limit.handles");
+  EXPECT_EQ(answer.failure().message(), "the connection holds 65536 arrays");
+  client.context.TryCancel();
+  target.expect_serves();
+}
+
+TEST(RpcHostile, a_server_of_named_modules_takes_no_code) {
+  ServerOptions options;
+  options.modules["served.weft-mod"] = module_of({});
+  Target target(options);
+  Client client(target.server.port());
+  for (Op op : {PUT_FILE, LOAD, PROGRAM})
+    expect_error(ErrorKind::rpc, "rpc.modules.only", {"served.weft-mod", "by name"},
+                 [&] { client.ask(op, {3}, "mine", "abc"); });
+  expect_error(ErrorKind::io, "rpc.file.unknown", {"no module \"mine\"", "served.weft-mod"},
+               [&] { client.ask(LOAD_MODULE, {}, "mine"); });
+  const std::int64_t id = client.ask(LOAD_MODULE, {}, "served.weft-mod").ints(0);
+  EXPECT_EQ(client.ask(CALL, {id}, "main").op(), CALL);
+  client.context.TryCancel();
+  target.expect_serves();
+}
+
+TEST(RpcHostile, keys_have_a_least_length) {
+  for (std::size_t n : {1u, 15u}) {
+    ServerOptions options = any_port();
+    options.key = std::string(n, 'k');
+    expect_error(ErrorKind::value, "rpc.key.short", {"at least 16", "urandom"}, [&] {
+      Server(options, [](std::string_view config) { return memory_device(config); });
+    });
+  }
+}
+
+}  // namespace
+}  // namespace weft::rpc
