@@ -95,6 +95,8 @@ class _Lowering:
         self.mode = FakeTensorMode(allow_non_fake_inputs=True) if inputs is not None else None
 
     def value(self, fake, op=None, constant=None):
+        if fake.layout is not torch.strided:
+            raise HandedBack(f"a tensor of layout {str(fake.layout).removeprefix('torch.')}")
         self.count += 1
         return Value(self.count - 1, fake, op, constant)
 
@@ -130,8 +132,15 @@ class _Lowering:
             )
             for a in (op.args, op.kwargs)
         )
-        with self.mode:
-            return op.target(*args, **kwargs)
+        try:
+            with self.mode:
+                return op.target(*args, **kwargs)
+        except (
+            Exception
+        ) as refusal:  # torch's: sizes that the data decides, operators without a fake kernel
+            raise HandedBack(
+                f"{op.name} has no result without data: {type(refusal).__name__}"
+            ) from None
 
     def fold(self, op):
         """Computes an operator of constants; false where it must run in every call."""

@@ -3,14 +3,23 @@
 
 from __future__ import annotations
 
+import weakref
+
 import torch
 
 from .. import _core
-from .graph import Value, map_values
+from .graph import map_values
 from .rules import ARRAYS, FUSED, VIEWS, Context, Unsupported
 from .rules.common import DTYPES
 
-_plans = {}  # signature of a group -> FusedPlan
+_plans = weakref.WeakValueDictionary()  # signature of a group -> _Shared
+
+
+class _Shared:
+    """A plan for as long as some program uses it."""
+
+    def __init__(self, plan):
+        self.plan = plan
 
 
 def context(op):
@@ -29,10 +38,6 @@ def context(op):
     return c
 
 
-def rule_of(op, table):
-    return table[op.name]
-
-
 def _number(value):
     """The Python number of a constant without axes, else None."""
     constant = value.constant
@@ -48,11 +53,10 @@ class Recipe:
         self.inputs = [v for v in unit.inputs if _number(v) is None]
         self.outputs = unit.outputs
         key = self._signature(unit)
-        plan = _plans.get(key)
-        if plan is None:
-            plan = _plans[key] = self._build(unit)
-        self.plan = plan
-        self.key = key
+        shared = _plans.get(key)
+        if shared is None:
+            shared = _plans[key] = _Shared(self._build(unit))
+        self.shared, self.plan, self.key = shared, shared.plan, key
 
     def _signature(self, unit):
         names = {}
@@ -127,7 +131,3 @@ def halves(unit, make):
     middle = len(unit.ops) // 2
     ops = sorted(unit.ops, key=lambda op: op.id)
     return make(ops[:middle]), make(ops[middle:])
-
-
-def is_value(x):
-    return isinstance(x, Value)

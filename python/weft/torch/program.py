@@ -25,6 +25,8 @@ from .rules.views import TENSOR_METHODS
 _choices = {}  # (what a unit computes, strides of its inputs, device) -> (weft seconds, torch seconds)
 
 _MARGIN = 1.1
+_MOST_CHOICES = 10000
+_building = threading.Lock()  # first calls: programs share plans, which build their kernels then
 
 
 class Step:
@@ -104,15 +106,31 @@ class Program:
         self.bridge = Bridge(home, options.weft_device)
         self.steps = [Step(u) for u in units]
         self.kept = kept_ids(graph)
-        self.lock = threading.Lock()
         self.run = None
         self.code = ""
         self.fixes = {}  # number of an output -> "copy"
 
     def __call__(self, args):
+        if self.home.type == "cuda" and torch.cuda.current_stream(self.home).cuda_stream:
+            return self._beside_stream(args)
+        return self._call(args)
+
+    def _beside_stream(self, args):
+        """weft launches on the card's default stream: what torch has on another one is waited for, both ways."""
+        own, shared = torch.cuda.current_stream(self.home), torch.cuda.default_stream(self.home)
+        shared.wait_stream(own)
+        with torch.cuda.stream(shared):
+            results = self._call(args)
+        own.wait_stream(shared)
+        for t in results:
+            if isinstance(t, torch.Tensor) and t.is_cuda:
+                t.record_stream(own)
+        return results
+
+    def _call(self, args):
         run = self.run
         if run is None:
-            with self.lock:
+            with _building:
                 if self.run is None:
                     return self._first(args)
                 run = self.run
@@ -169,7 +187,7 @@ class Trial:
         self.given = list(args)
         for v, a in zip(program.graph.inputs, args):
             if isinstance(v, Value):
-                self.t[v.id] = a.detach() if a.requires_grad else a
+                self.t[v.id] = a
         self.last = {}
         for i, step in enumerate(program.steps):
             for v in step.unit.inputs:
@@ -280,6 +298,8 @@ class Trial:
         """Seconds on weft and on torch, the least of a few interleaved runs."""
         key = self._key(step)
         if key not in _choices:
+            if len(_choices) >= _MOST_CHOICES:
+                _choices.clear()
             self.on_torch(step)
             best = {}
             spent, runs = 0.0, 0

@@ -20,6 +20,7 @@ from .common import (
     spread,
     sub,
     where,
+    wide,
 )
 
 _SAME = "acos acosh asin asinh atan atanh cos cosh erf exp exp2 expm1 log log10 log1p log2 reciprocal rsqrt sigmoid sin sinh sqrt tan tanh"
@@ -282,17 +283,29 @@ fused("clamp_max.default", "clamp_max.Tensor")(
 fused("hardtanh.default")(lambda c, x, low=-1.0, high=1.0: _clamped(c, x, low, high))
 
 
+def _common_float(c, *values):
+    """Operands in the result's type; 16-bit floats were widened before."""
+    return [
+        v if c.dtype in HALVES and str(v.dtype) == "float32" else cast(v, c.dtype) for v in values
+    ]
+
+
 @fused("addcmul.default")
+@wide
 def _addcmul(c, x, a, b, value=1):
-    return add(*_pair(c, x, _scaled(mul(*_pair(c, a, b)), value)))
+    x, a, b = _common_float(c, x, a, b)
+    return add(x, _scaled(mul(a, b), value))
 
 
 @fused("addcdiv.default")
+@wide
 def _addcdiv(c, x, a, b, value=1):
-    return add(*_pair(c, x, _scaled(div(*_pair(c, a, b)), value)))
+    x, a, b = _common_float(c, x, a, b)
+    return add(x, _scaled(div(a, b), value))
 
 
 @fused("lerp.Scalar", "lerp.Tensor")
+@wide
 def _lerp(c, a, b, weight):
     far = (1 - weight) if not is_lazy(weight) else sub(1.0, weight)
     difference = sub(b, a)

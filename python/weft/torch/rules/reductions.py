@@ -172,7 +172,7 @@ def _logsumexp(c, x, dim, keepdim=False):
 def _cumsum(c, x, dim, dtype=None):
     if not x.shape:
         raise Unsupported("running sum of a number")
-    return _core._scan("sum", x.astype(c.dtype), dim % x.ndim, None)
+    return _core._scan("sum", x.astype(c.dtype), dim % x.ndim, c.dtype)
 
 
 for _name in ("argmax", "argmin"):
