@@ -123,28 +123,6 @@ ir::PrimFunc Builder::finish(const Stmt& body, bool exclusive) const {
   return ir::make_func("main", std::move(params), ir::root_block(body), std::move(notes));
 }
 
-Call& Call::pointer(Storage* storage, std::uint64_t offset) {
-  WEFT_CHECK(count_ < kMost, "a kernel has more than ", kMost, " arguments");
-  args_[count_++] = runtime::KernelArg::pointer(storage, offset);
-  return *this;
-}
-Call& Call::integer(std::int64_t value) {
-  WEFT_CHECK(count_ < kMost, "a kernel has more than ", kMost, " arguments");
-  args_[count_++] = runtime::KernelArg::integer(value);
-  return *this;
-}
-Call& Call::real(double value) {
-  WEFT_CHECK(count_ < kMost, "a kernel has more than ", kMost, " arguments");
-  args_[count_++] = runtime::KernelArg::real(value);
-  return *this;
-}
-
-Call& Call::number(const Scalar& value, Elem elem) {
-  if (is_real_float(elem))
-    return real(value.kind <= Kind::integer ? static_cast<double>(value.i) : value.z.real());
-  return integer(value.kind <= Kind::integer ? value.i : static_cast<std::int64_t>(value.z.real()));
-}
-
 namespace {
 struct Slot {
   Key key;
@@ -177,8 +155,7 @@ void Call::run(const Key& key, const std::function<ir::PrimFunc()>& make) {
     std::lock_guard lock(mutex);
     built[slot] = function;
   }
-  runtime::Event event = function->launch({args_, count_});
-  if (device_->info().kind != runtime::DeviceKind::hardware) event.wait();
+  launch(*function);
 }
 
 ir::Buffer local(const std::string& name, DType type, std::int64_t extent) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/array/ops.h"
+#include "weft/array/program_cache.h"
 #include "weft/ir/build.h"
 #include "weft/runtime/module.h"
 #include "weft/target/target.h"
@@ -64,25 +64,12 @@ class Builder {
 };
 
 /// Arguments in the order in which the builder made its buffers and scalars.
-class Call {
+class Call : public ProgramCall {
  public:
-  explicit Call(const Ref<Device>& device) : device_(device) {}
-  Call& array(const NDArray& a) {
-    return pointer(a.handle().get(), static_cast<std::uint64_t>(a.offset() * elem_bytes(a.elem())));
-  }
-  Call& pointer(Storage* storage, std::uint64_t offset);
-  Call& integer(std::int64_t value);
-  Call& real(double value);
-  Call& number(const Scalar& value, Elem elem);
-  std::size_t count() const { return count_; }
+  using ProgramCall::ProgramCall;
+  using ProgramCall::run;
   /// Builds on the first use of the key on this device, then launches; hardware is not waited for.
   void run(const Key& key, const std::function<ir::PrimFunc()>& make);
-
- private:
-  static constexpr std::size_t kMost = 64;
-  const Ref<Device>& device_;
-  runtime::KernelArg args_[kMost];
-  std::size_t count_ = 0;
 };
 
 /// Combines `value` of all points of a row of `threads` through shared memory, which is
