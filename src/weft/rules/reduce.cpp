@@ -50,10 +50,9 @@ std::size_t cut_axis(const std::vector<NestLoop>& loops, const Facts& facts) {
   return best;
 }
 
-/// The buffers that a block writes are each thread's own.
-void keep_local(Schedule& sch, BlockRef block, std::size_t writes) {
+void set_scopes(Schedule& sch, BlockRef block, std::size_t writes, const char* scope) {
   for (std::size_t w = 0; w < writes; ++w)
-    sch.set_scope(block, static_cast<std::int64_t>(w), "local");
+    sch.set_scope(block, static_cast<std::int64_t>(w), scope);
 }
 
 void unroll_each(Schedule& sch, const std::vector<LoopRef>& loops) {
@@ -145,7 +144,10 @@ void schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& d, 
   if (order.size() > 1) sch.reorder(order);
   const BlockRef block = nest.block;
   BlockRef partial = block;  // one result of a part
-  if (d.parts > 1) partial = sch.rfactor(part, d.columns ? 0 : -1);
+  if (d.parts > 1) {
+    partial = sch.rfactor(part, d.columns ? 0 : -1);
+    set_scopes(sch, partial, values, "global");  // another kernel reads them
+  }
   BlockRef shared = partial;  // one result of a thread
   if (d.sharing > 1) shared = sch.rfactor(thread, 0);
   BlockRef own = shared;  // one result of a slot
@@ -166,12 +168,12 @@ void schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& d, 
     std::vector<LoopRef> nest_order{inner};
     for (const LoopRef& l : below(sch, shared, top, IterKind::reduce)) nest_order.push_back(l);
     if (nest_order.size() > 1) sch.reorder(nest_order);
-    keep_local(sch, shared, values);
+    set_scopes(sch, shared, values, "local");
     threads.push_back(inner);
   }
   if (d.accumulators > 1) {
     sch.compute_at(own, inner);
-    keep_local(sch, own, values);
+    set_scopes(sch, own, values, "local");
     std::vector<LoopRef> slots = below(sch, own, inner, IterKind::spatial),
                          steps = below(sch, own, inner, IterKind::reduce), all = steps;
     all.insert(all.end(), slots.begin(), slots.end());
