@@ -48,7 +48,9 @@ def program(shape, axis, op, dtype):
     def at(i):
         return x[(*i[:axis], k, *i[axis:])]
 
-    return te.create_prim_func([x, te.compute(kept, lambda *i: getattr(te, op)(at(i), axis=k), name="R")])
+    return te.create_prim_func(
+        [x, te.compute(kept, lambda *i: getattr(te, op)(at(i), axis=k), name="R")]
+    )
 
 
 def reductions():
@@ -68,15 +70,30 @@ def reductions():
         out = weft.zeros(tuple(t.sum(axis).shape), dtype="float32", device=DEVICE)
         f = weft.build(program(shape, axis, "sum", "float32"), target="cuda:0")["main"]
         f(w, out)
-        good = torch.equal(torch.from_numpy(out.numpy()).cuda().reshape(t.sum(axis).shape), t.sum(axis))
-        good &= torch.equal(
-            torch.from_numpy(weft.argmax(w, axis=axis).numpy()).cuda().reshape(t.sum(axis).shape),
-            # the first of equals
-            (t == t.amax(axis, keepdim=True)).to(torch.uint8).argmax(axis),
-        ) or "ties"
+        good = torch.equal(
+            torch.from_numpy(out.numpy()).cuda().reshape(t.sum(axis).shape), t.sum(axis)
+        )
+        good &= (
+            torch.equal(
+                torch.from_numpy(weft.argmax(w, axis=axis).numpy())
+                .cuda()
+                .reshape(t.sum(axis).shape),
+                # the first of equals
+                (t == t.amax(axis, keepdim=True)).to(torch.uint8).argmax(axis),
+            )
+            or "ties"
+        )
         size = t.numel() * 4
-        row(f"sum {shape} axis {axis}", size, lambda: t.sum(axis), build=lambda: f(w, out), array=lambda: weft.sum(w, axis=axis))
-        row(f"argmax, {good}", size, lambda: t.argmax(axis), array=lambda: weft.argmax(w, axis=axis))
+        row(
+            f"sum {shape} axis {axis}",
+            size,
+            lambda: t.sum(axis),
+            build=lambda: f(w, out),
+            array=lambda: weft.sum(w, axis=axis),
+        )
+        row(
+            f"argmax, {good}", size, lambda: t.argmax(axis), array=lambda: weft.argmax(w, axis=axis)
+        )
 
 
 def maps():
@@ -86,11 +103,18 @@ def maps():
         out = weft.zeros((n,), dtype=dtype, device=DEVICE)
         x = te.placeholder((n,), dtype=dtype, name="X")
         f = weft.build(
-            te.create_prim_func([x, te.compute((n,), lambda i: x[i] * x[i], name="C")]), target="cuda:0"
+            te.create_prim_func([x, te.compute((n,), lambda i: x[i] * x[i], name="C")]),
+            target="cuda:0",
         )["main"]
         f(w, out)
         assert torch.equal(torch.from_dlpack(out), t * t)
-        row(f"x * x, {n} {dtype}", 2 * n * t.element_size(), lambda: t * t, build=lambda: f(w, out), array=lambda: w * w)
+        row(
+            f"x * x, {n} {dtype}",
+            2 * n * t.element_size(),
+            lambda: t * t,
+            build=lambda: f(w, out),
+            array=lambda: w * w,
+        )
 
 
 def first_calls():

@@ -114,7 +114,13 @@ def test_positions_of_extremes(device, dtype):
     rng = np.random.default_rng(SEED)
     for shape, axis in [((70001,), None), ((300, 7), 0), ((7, 3000), 1), ((4, 5, 6), 1)]:
         x = rng.standard_normal(shape) * 40
-        x = x > 0 if dtype == "bool" else np.abs(x).astype(dtype) if dtype[0] == "u" else x.astype(dtype)
+        x = (
+            x > 0
+            if dtype == "bool"
+            else np.abs(x).astype(dtype)
+            if dtype[0] == "u"
+            else x.astype(dtype)
+        )
         w = weft.asarray(x, device=device)
         np.testing.assert_array_equal(weft.argmax(w, axis=axis).numpy(), x.argmax(axis))
         np.testing.assert_array_equal(weft.argmin(w, axis=axis).numpy(), x.argmin(axis))
@@ -123,7 +129,12 @@ def test_positions_of_extremes(device, dtype):
 def test_positions_in_views(device):
     x = np.random.default_rng(SEED).standard_normal((40, 50)).astype("float32")
     w = weft.asarray(x, device=device)
-    for view in (lambda a: a.T, lambda a: a[::2, 1::3], lambda a: a[::-1, ::-1], lambda a: a[3:, 5:].T):
+    for view in (
+        lambda a: a.T,
+        lambda a: a[::2, 1::3],
+        lambda a: a[::-1, ::-1],
+        lambda a: a[3:, 5:].T,
+    ):
         for axis in (None, 0, 1):
             np.testing.assert_array_equal(
                 weft.argmax(view(w), axis=axis).numpy(), view(x).argmax(axis)
@@ -137,11 +148,22 @@ def test_positions_in_views(device):
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
 def test_nan_infinity_and_ties(device, dtype):
     inf, nan = np.inf, np.nan
-    for values in ([inf, nan, 3, nan], [-inf] * 5, [-0.0, 0.0, -0.0], [1, -inf, nan], [0.0, -0.0], [-nan, inf]):
+    for values in (
+        [inf, nan, 3, nan],
+        [-inf] * 5,
+        [-0.0, 0.0, -0.0],
+        [1, -inf, nan],
+        [0.0, -0.0],
+        [-nan, inf],
+    ):
         x = np.tile(np.array(values, dtype), (3, 700))
         w = weft.asarray(x, device=device)
         for name in ("argmax", "argmin"):
-            np.testing.assert_array_equal(getattr(weft, name)(w, axis=1).numpy(), getattr(np, name)(x, axis=1))
-            np.testing.assert_array_equal(getattr(weft, name)(w, axis=0).numpy(), getattr(np, name)(x, axis=0))
+            np.testing.assert_array_equal(
+                getattr(weft, name)(w, axis=1).numpy(), getattr(np, name)(x, axis=1)
+            )
+            np.testing.assert_array_equal(
+                getattr(weft, name)(w, axis=0).numpy(), getattr(np, name)(x, axis=0)
+            )
     edge = np.full((9,), np.iinfo("int64").min)
     assert weft.argmax(weft.asarray(edge, device=device)).numpy() == 0

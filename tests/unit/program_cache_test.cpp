@@ -21,19 +21,19 @@ ir::PrimFunc twice(const char* name, const char* loop = "serial") {
 TEST(ProgramCache, equal_programs_are_built_once) {
   Ref<Device> device = open_device("ref");
   int made = 0;
-  auto make = [&](const char* name) {
-    return [&made, name] { return ++made, twice(name); };
-  };
+  auto make = [&](const char* name) { return [&made, name] { return ++made, twice(name); }; };
   const Ref<runtime::Function> one = built_program(device, {"test.twice", {1}}, make("A"));
   EXPECT_EQ(built_program(device, {"test.twice", {1}}, make("A")).get(), one.get());
   EXPECT_EQ(made, 1) << "a key that is known makes no program";
   EXPECT_EQ(built_program(device, {"test.twice", {2}}, make("B")).get(), one.get());
   EXPECT_EQ(made, 2);
-  const Ref<runtime::Function> other = built_program(
-      device, {"test.twice", {3}}, [] { return ir::parse_func("@T.prim_func\ndef main(A: "
-                                                              "T.Buffer((8,), \"float32\")):\n"
-                                                              "    for i in T.serial(8):\n"
-                                                              "        A[i] = T.float32(2)\n"); });
+  const Ref<runtime::Function> other = built_program(device, {"test.twice", {3}}, [] {
+    return ir::parse_func(
+        "@T.prim_func\ndef main(A: "
+        "T.Buffer((8,), \"float32\")):\n"
+        "    for i in T.serial(8):\n"
+        "        A[i] = T.float32(2)\n");
+  });
   EXPECT_NE(other.get(), one.get());
 
   NDArray x = full(device, Elem::float32, Dims{8}, Scalar(3.0));

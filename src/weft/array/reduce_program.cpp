@@ -51,16 +51,17 @@ struct AxisGroup {
 
 /// What the program of a reduction is specialised on.
 struct Specialisation {
-  bool narrow = false;      // positions fit 32 bits
-  bool kept_unit = false;   // neighbouring results read neighbouring elements
-  bool term_unit = false;   // neighbouring terms are neighbouring elements
-  bool columns = false;     // results lie nearer to each other than terms
+  bool narrow = false;     // positions fit 32 bits
+  bool kept_unit = false;  // neighbouring results read neighbouring elements
+  bool term_unit = false;  // neighbouring terms are neighbouring elements
+  bool columns = false;    // results lie nearer to each other than terms
   int kept_rank = 1, term_rank = 1;
   int kept_order = 0, term_order = 0;  // sizes are at most 2 to the power of these
 };
 
 int order_of(std::int64_t n) {
-  return static_cast<int>(std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(1, n) - 1)));
+  return static_cast<int>(
+      std::bit_width(static_cast<std::uint64_t>(std::max<std::int64_t>(1, n) - 1)));
 }
 
 /// The program under construction: buffers, then extents, then steps.
@@ -79,7 +80,8 @@ class Writer {
     place(at, row, "k", s_.kept_rank, s_.kept_unit, s_.columns);
     place(at, term, "t", s_.term_rank, s_.term_unit, !s_.columns);
     Exprs elements;
-    for (std::size_t i = 0; i < inputs.size(); ++i) elements.push_back(ir::load(inputs[i], {at[i]}));
+    for (std::size_t i = 0; i < inputs.size(); ++i)
+      elements.push_back(ir::load(inputs[i], {at[i]}));
     const Exprs sources = program_.terms(elements, ir::cast(dtypes::int64, term));
     std::vector<DType> types;
     for (const Expr& e : sources) types.push_back(e->dtype);
@@ -96,8 +98,8 @@ class Writer {
 
  private:
   ir::Buffer buffer(const std::string& name, DType type, const Expr& extent = nullptr) {
-    auto b = ir::edit(
-        ir::make_buffer(name, type, {extent ? extent : Expr(ir::make_var("n_" + name))}));
+    auto b =
+        ir::edit(ir::make_buffer(name, type, {extent ? extent : Expr(ir::make_var("n_" + name))}));
     b->align = type.total_bytes();
     buffers_.push_back(ir::buffer_param(b));
     return b;
@@ -204,10 +206,9 @@ void run_reduction(const ReductionProgram& program) {
   std::int64_t elems[kMostInputs] = {-1, -1, -1};
   for (std::size_t a = 0; a < program.inputs.size(); ++a)
     elems[a] = static_cast<std::int64_t>(program.inputs[a].elem());
-  const ProgramKey key(program.operation,
-                       {program.variant, elems[0], elems[1], elems[2], s.narrow, s.kept_unit,
-                        s.term_unit, s.columns, s.kept_rank, s.term_rank, s.kept_order,
-                        s.term_order});
+  const ProgramKey key(program.operation, {program.variant, elems[0], elems[1], elems[2], s.narrow,
+                                           s.kept_unit, s.term_unit, s.columns, s.kept_rank,
+                                           s.term_rank, s.kept_order, s.term_order});
   const Ref<Device>& device = program.inputs[0].device();
   ProgramCall call(device);
   for (const NDArray& a : program.inputs) call.array(a);
@@ -243,8 +244,8 @@ Expr ordered(const Expr& x, bool largest) {
       {ir::call("shift_right", {bits, ir::make_int(type.bits == 64 ? 63 : 31, word)}), magnitude});
   const Expr key = ir::select(ir::eq(real, ir::make_const(0, real->dtype)), ir::make_int(0, word),
                               ir::call("bitwise_xor", {bits, turned}));
-  return ir::select(ir::call("isnan", {real}),
-                    largest ? ir::max_value(word) : ir::min_value(word), key);
+  return ir::select(ir::call("isnan", {real}), largest ? ir::max_value(word) : ir::min_value(word),
+                    key);
 }
 
 }  // namespace

@@ -16,8 +16,8 @@ namespace weft {
 
 /// outputs[c][kept] = component c of the reducer over the axes in `mask`.
 struct ReductionProgram {
-  std::string_view operation;  // a literal
-  std::int64_t variant = 0;    // what distinguishes programs of one operation and element types
+  std::string_view operation;   // a literal
+  std::int64_t variant = 0;     // what distinguishes programs of one operation and element types
   std::vector<NDArray> inputs;  // at most three; broadcast to `shape`
   Dims shape;
   std::uint64_t mask = 0;

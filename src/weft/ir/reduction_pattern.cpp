@@ -326,7 +326,7 @@ std::optional<ReductionPattern> match_reduction(const BlockNode* block) {
 }
 
 Stmt store_joined(const ReducerNode& reducer, const std::vector<Buffer>& targets, const Exprs& lhs,
-            const Exprs& rhs, const Exprs& at) {
+                  const Exprs& rhs, const Exprs& at) {
   VarMap sides;
   for (std::size_t i = 0; i < lhs.size(); ++i) {
     sides[reducer.lhs[i].get()] = lhs[i];

@@ -312,8 +312,9 @@ class Vectorize final : public Rewriter {
 
   /// Whether all lanes give one answer.
   bool agrees(const Expr& condition, const Var& var, const Expr& min, int n) const {
-    const Expr shifted =
-        is_const_int_value(min, 0) ? condition : substitute(condition, {{var.get(), min + Expr(var)}});
+    const Expr shifted = is_const_int_value(min, 0)
+                             ? condition
+                             : substitute(condition, {{var.get(), min + Expr(var)}});
     try {
       return Lanes(var, n, analyzer_).expr(shifted)->dtype.is_scalar();
     } catch (const Obstacle&) {

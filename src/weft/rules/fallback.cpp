@@ -124,8 +124,7 @@ void schedule_fallback(Schedule& sch, BlockRef b, const Facts& facts) {
   }
   const auto pattern = match_reduction(nest.node);
   const bool joins = pattern && pattern->updates.size() == 1;
-  if (spatial.empty() &&
-      !attempt([&] { spatial = {sch.add_unit_loop(sch.get_loops(b)[0])}; }))
+  if (spatial.empty() && !attempt([&] { spatial = {sch.add_unit_loop(sch.get_loops(b)[0])}; }))
     return;
   std::vector<LoopRef> order = spatial;
   order.insert(order.end(), reduction.begin(), reduction.end());
@@ -144,8 +143,7 @@ void schedule_fallback(Schedule& sch, BlockRef b, const Facts& facts) {
   });
 }
 
-void schedule_together(Schedule& sch, const std::vector<BlockRef>& blocks,
-                       const Context& context) {
+void schedule_together(Schedule& sch, const std::vector<BlockRef>& blocks, const Context& context) {
   std::vector<LoopRef> common = sch.get_loops(blocks[0]);
   for (const BlockRef& b : blocks) {
     const std::vector<LoopRef> own = sch.get_loops(b);

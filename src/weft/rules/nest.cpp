@@ -84,9 +84,8 @@ Accesses accesses_of(const BlockNode& block, const VarMap& iters) {
     }
     if (at) out.at.push_back(at);
   };
-  const bool reduces = std::any_of(block.iters.begin(), block.iters.end(), [](const IterVar& v) {
-    return v.kind != IterKind::spatial;
-  });
+  const bool reduces = std::any_of(block.iters.begin(), block.iters.end(),
+                                   [](const IterVar& v) { return v.kind != IterKind::spatial; });
   for_each_expr(block.body, [&](const Expr& e) {
     const auto* l = as<LoadNode>(e);
     if (!l || std::find(written.begin(), written.end(), l->buffer.get()) != written.end()) return;
@@ -132,8 +131,7 @@ Nest read_nest(const Schedule& sch, BlockRef block, const Sizes& sizes) {
     loop.every = true;
     for (const Expr& at : accesses.at) {
       if (!uses_var(at, l->var.get())) continue;
-      const std::int64_t step =
-          std::abs(estimate(at, sizes, &next) - estimate(at, sizes, &origin));
+      const std::int64_t step = std::abs(estimate(at, sizes, &next) - estimate(at, sizes, &origin));
       loop.every &= step == 1;
       if (step != 0 && (loop.step == 0 || step < loop.step)) loop.step = step;
     }
@@ -155,8 +153,7 @@ std::vector<LoopRef> loops_of(Schedule& sch, BlockRef block, IterKind kind) {
   std::vector<LoopRef> out;
   for (const ForNode* l : path->loops()) {
     for (std::size_t i = 0; i < realize->iter_values.size(); ++i) {
-      if (realize->block->iters[i].kind != kind ||
-          !uses_var(realize->iter_values[i], l->var.get()))
+      if (realize->block->iters[i].kind != kind || !uses_var(realize->iter_values[i], l->var.get()))
         continue;
       out.push_back({l->var});
       break;

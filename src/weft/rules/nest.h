@@ -14,8 +14,8 @@ namespace weft::rules {
 
 struct NestLoop {
   LoopRef loop;
-  std::int64_t extent = 0;    // expected
-  bool constant = false;      // the extent is a literal
+  std::int64_t extent = 0;  // expected
+  bool constant = false;    // the extent is a literal
   /// Least distance, in elements, between the accesses of neighbouring iterations; 0 where no
   /// access moves. `every`: all moving accesses have distance 1.
   std::int64_t step = 0;
@@ -29,7 +29,7 @@ struct Nest {
   std::int64_t results = 1, terms = 1;
   /// Some access moves along every spatial loop: elements are used once, unlike those of products.
   bool streams = false;
-  int widest_bytes = 1;  // of the elements in global memory
+  int widest_bytes = 1;                 // of the elements in global memory
   const ir::BlockNode* node = nullptr;  // valid until the next step
 };
 

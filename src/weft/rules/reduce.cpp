@@ -15,8 +15,8 @@ namespace {
 
 constexpr std::int64_t kAccumulators = 8;  // loads of one thread that are in flight together
 constexpr std::int64_t kMostParts = 4096;
-constexpr std::int64_t kFewTerms = 64;     // below: one thread reduces a result
-constexpr std::int64_t kEachTerm = 4;      // terms a thread should have before others share them
+constexpr std::int64_t kFewTerms = 64;  // below: one thread reduces a result
+constexpr std::int64_t kEachTerm = 4;   // terms a thread should have before others share them
 
 std::int64_t up_to_power(std::int64_t n) {
   return static_cast<std::int64_t>(

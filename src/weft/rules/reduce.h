@@ -11,13 +11,13 @@
 namespace weft::rules {
 
 struct ReduceDecisions {
-  std::size_t result = 0;  // which spatial loop runs across `beside`
-  std::size_t term = 0;    // which reduction loop is cut
-  bool columns = false;    // neighbouring threads keep neighbouring results
+  std::size_t result = 0;         // which spatial loop runs across `beside`
+  std::size_t term = 0;           // which reduction loop is cut
+  bool columns = false;           // neighbouring threads keep neighbouring results
   std::int64_t sharing = 1;       // threads that share one result
   std::int64_t beside = 1;        // results of one group
   std::int64_t accumulators = 1;  // partial results of one thread
-  std::int64_t parts = 1;         // groups that share one result; their results a second kernel joins
+  std::int64_t parts = 1;  // groups that share one result; their results a second kernel joins
 };
 
 /// Absent where the block is no reduction that steps can share among threads.

@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "weft/target/accepts.h"
 #include "weft/rules/grid.h"
+#include "weft/target/accepts.h"
 #include "weft/target/pipeline.h"
 #include "weft/target/rules.h"
 

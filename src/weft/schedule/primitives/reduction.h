@@ -43,7 +43,8 @@ struct PadReduction {
   static constexpr std::string_view kName = "pad_reduction";
   static constexpr std::string_view kDoc =
       "Rounds the trip count of a reduction loop up to a multiple of a factor. The steps that are "
-      "added join the value that changes nothing and read no element, so that a split by the factor "
+      "added join the value that changes nothing and read no element, so that a split by the "
+      "factor "
       "needs no predicate and rfactor applies to its parts.";
   using Result = Done;
   LoopRef loop;
