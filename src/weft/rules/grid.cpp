@@ -143,15 +143,19 @@ GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
       continue;
     }
     keep_in_nest(sch, nest[0]);
+    std::string refused;  // of rules that matched
     for (const Rule& rule : kRules) {
       const Schedule before = sch;
+      std::string why;
       bool matched = false;
       const Nest read = read_nest(sch, nest[0], sizes);
       const std::string name = read.node->name;
-      if (attempt([&] { matched = rule.apply(sch, read, context.facts, sizes); }) && matched) {
-        out.applied.push_back(cat(name, ": ", rule.name));
+      if (attempt([&] { matched = rule.apply(sch, read, context.facts, sizes); }, &why) &&
+          matched) {
+        out.applied.push_back(cat(name, ": ", rule.name, refused));
         break;
       }
+      if (!why.empty()) refused += cat("; ", rule.name, " was refused: ", why);
       sch = before;
     }
   }

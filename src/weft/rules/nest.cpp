@@ -14,12 +14,14 @@ namespace weft::rules {
 
 using namespace ir;
 
-bool attempt(const std::function<void()>& step) {
+bool attempt(const std::function<void()>& step, std::string* refusal) {
   try {
     step();
     return true;
   } catch (const Error& e) {
     if (e.kind() != ErrorKind::schedule) throw;
+    const std::string text = e.what();
+    if (refusal) *refusal = text.substr(0, text.find('\n'));
     return false;
   }
 }

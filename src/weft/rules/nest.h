@@ -39,8 +39,9 @@ Sizes sizes_of(const ir::PrimFunc& f);
 std::int64_t estimate(const ir::Expr& e, const Sizes& sizes, const ir::VarMap* bound = nullptr);
 Nest read_nest(const Schedule& sch, BlockRef block, const Sizes& sizes);
 
-/// Whether the step was legal; a refused one leaves the program as it was.
-bool attempt(const std::function<void()>& step);
+/// Whether the step was legal; a refused one leaves the program as it was. `refusal`: its first
+/// line.
+bool attempt(const std::function<void()>& step, std::string* refusal = nullptr);
 /// A literal factor of a split.
 inline schedule::Factor factor(std::int64_t n) { return schedule::IntRef(n); }
 /// Loops around a block that feed iterators of one kind, outermost first.

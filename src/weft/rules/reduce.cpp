@@ -145,7 +145,7 @@ void schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& d, 
   const BlockRef block = nest.block;
   BlockRef partial = block;  // one result of a part
   if (d.parts > 1) {
-    partial = sch.rfactor(part, d.columns ? 0 : -1);
+    partial = sch.rfactor(part, -1);
     set_scopes(sch, partial, values, "global");  // another kernel reads them
   }
   BlockRef shared = partial;  // one result of a thread
@@ -184,6 +184,15 @@ void schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& d, 
     unroll_each(sch, below(sch, d.sharing > 1 ? shared : partial, inner, IterKind::reduce));
   }
 
+  // Before results are cut: that the parts are finished is proved of whole loops.
+  if (d.parts > 1) {
+    const Nest rest = read_nest(sch, block, sizes);
+    auto join = match_reduce(rest, facts);
+    WEFT_CHECK(join, "the joining block of a reduction is no reduction");
+    join->parts = 1;
+    schedule_reduce(sch, rest, *join, facts, sizes);
+  }
+
   const std::vector<LoopRef> cut_s = sch.split(s, {std::nullopt, factor(d.beside)});
   std::vector<LoopRef> grid = outer;
   grid.push_back(cut_s[0]);
@@ -193,12 +202,6 @@ void schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& d, 
   const bool along_x = d.columns || d.sharing == 1;
   sch.bind(cut_s[1], along_x ? "threadIdx.x" : "threadIdx.y");
   for (const LoopRef& l : threads) sch.bind(l, along_x ? "threadIdx.y" : "threadIdx.x");
-  if (d.parts == 1) return;
-  const Nest rest = read_nest(sch, block, sizes);
-  auto join = match_reduce(rest, facts);
-  WEFT_CHECK(join, "the joining block of a reduction is no reduction");
-  join->parts = 1;
-  schedule_reduce(sch, rest, *join, facts, sizes);
 }
 
 }  // namespace weft::rules
