@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 
+#include "weft/array/collapse.h"
 #include "weft/array/device_grid.h"
 #include "weft/array/device_product.h"
 #include "weft/array/gpu/thin_product.h"
@@ -157,31 +158,6 @@ void add_view(std::vector<runtime::CallArg>& scalars, const NDArray& a, const Di
   for (std::int64_t s : strides) scalars.push_back(integer(s));
 }
 
-/// Axes of all operands merged where all of them allow it.
-void collapse(Dims& shape, std::vector<Dims>& strides) {
-  Dims merged;
-  std::vector<Dims> steps(strides.size());
-  for (int i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 1) continue;
-    bool joins = merged.size() > 0;
-    for (std::size_t k = 0; joins && k < strides.size(); ++k)
-      joins = steps[k][merged.size() - 1] == strides[k][i] * shape[i];
-    if (joins) {
-      merged[merged.size() - 1] *= shape[i];
-      for (std::size_t k = 0; k < strides.size(); ++k) steps[k][merged.size() - 1] = strides[k][i];
-    } else {
-      merged.push_back(shape[i]);
-      for (std::size_t k = 0; k < strides.size(); ++k) steps[k].push_back(strides[k][i]);
-    }
-  }
-  if (merged.empty()) {
-    merged.push_back(1);
-    for (Dims& s : steps) s.push_back(0);
-  }
-  shape = merged;
-  strides = steps;
-}
-
 void no_complex(Elem e, std::string_view name, const NDArray& on) {
   if (!is_complex(e)) return;
   throw Error(
@@ -252,7 +228,7 @@ void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const
     }
   }
   no_complex(compute, info(op).name, out);
-  collapse(shape, strides);
+  collapse_axes(shape, strides);
   const int rank = shape.size();
   key += cat(" ", rank);
   auto make = [&] {
@@ -344,7 +320,7 @@ void device_copy(const NDArray& dst, const NDArray& src) {
   if (done) return;
   Dims shape = dst.shape();
   std::vector<Dims> strides = {dst.strides(), broadcast_strides(src, dst.shape())};
-  collapse(shape, strides);
+  collapse_axes(shape, strides);
   const int rank = shape.size();
   auto make = [&] {
     Program p(rank);
@@ -379,8 +355,8 @@ void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& 
   kept_strides[0] = NDArray::compact_strides(kept);
   (void)compact;
   (void)step;
-  collapse(kept, kept_strides);
-  collapse(gone, gone_strides);
+  collapse_axes(kept, kept_strides);
+  collapse_axes(gone, gone_strides);
   const int rank = kept.size(), reduced = gone.size();
   auto make = [&] {
     Program p(rank, reduced);

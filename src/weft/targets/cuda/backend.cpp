@@ -25,6 +25,7 @@ class CudaBackend final : public TextBackend {
   TargetInfo rows(const Target& target) const override {
     GroupLimits limits;
     limits.shared_bytes = shared_of(arch(target));
+    limits.processors = processors(target);
     TargetInfo out = grid_target_info(stated(limits, target));
     out.limits["vector_bytes"] = 16;
     if (copies_asynchronously(arch(target))) out.queues.push_back({"cp.async", true, "group", 0});
@@ -117,6 +118,15 @@ class CudaBackend final : public TextBackend {
       number = number * 10 + (c - '0');
     }
     return number;
+  }
+
+  /// Of the card, unless the target string names an architecture instead of one.
+  static std::int64_t processors(const Target& target) {
+    std::string reason;
+    const std::vector<Card> all =
+        target.option("arch", "").empty() ? cards(&reason) : std::vector<Card>{};
+    const auto i = static_cast<std::size_t>(index(target));
+    return i < all.size() ? all[i].processors : GroupLimits{}.processors;
   }
 
   /// cp.async exists from compute capability 8.0 on.
