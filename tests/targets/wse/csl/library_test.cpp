@@ -406,8 +406,7 @@ TEST(Library, FftInThreeDimensions) {
     std::uint32_t time[3];
     rt.memcpy_d2h(time, 3, rt.get_id("fft_time"), {r.w - 1, 0, 1, 1, 3}, false,
                   MemcpyDataType::MEMCPY_16BIT, MemcpyOrder::ROW_MAJOR, false);
-    const std::int64_t cycles =
-        time[0] | std::int64_t{time[1]} << 16 | std::int64_t{time[2]} << 32;
+    const std::int64_t cycles = time[0] | std::int64_t{time[1]} << 16 | std::int64_t{time[2]} << 32;
     EXPECT_GT(cycles, 1000);
     EXPECT_LT(cycles, rt.fabric().now());
     rt.stop();
