@@ -102,7 +102,8 @@ class Tuples {
           cat("index ", low < -n ? low : high, " is outside axis ", k, " of ", describe(x_)))
           .note(cat("legal: ", -n, " to ", n - 1));
     }
-    throw Error(ErrorKind::internal, "array.index.flag", "positions changed while they were used");
+    throw Error(ErrorKind::index, "array.index.range",
+                cat("an index was outside its axis of ", describe(x_), " and has changed since"));
   }
 
   /// The axes behind those of the positions, merged where the layout allows it.
