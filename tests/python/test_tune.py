@@ -319,6 +319,7 @@ def test_a_ranking_is_learnt_from_trials():
 
 def test_the_best_ranked_candidate_is_measured(tmp_path, monkeypatch, inside):
     """With measured times that follow one knob, later candidates are faster than drawn ones would be."""
+
     def sketch(draw, sch):
         loop = sch.get_loops(sch.get_child_blocks(sch.get_block("root"))[0])[-1]
         v = draw("v", list(range(1, 200)))

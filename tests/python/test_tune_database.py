@@ -180,20 +180,38 @@ def test_databases_that_cannot_be_merged_are_told_apart(tmp_path):
     before = everything(good)
 
     def source(name, *statements):
-        return changed(written(tmp_path / name, f, trial(f, 3, 1e-9), trial(f, 4, 1e-9)), *statements)
+        return changed(
+            written(tmp_path / name, f, trial(f, 3, 1e-9), trial(f, 4, 1e-9)), *statements
+        )
 
     (tmp_path / "text.db").write_text("no database " * 500)
     changed(tmp_path / "other.db", "create table birds(name text)")
     cases = [
-        (source("old.db", "update meta set value='0'"), "version", "version 0"),
-        (source("new.db", "update meta set value='7'"), "newer", "written by a newer weft"),
-        (tmp_path / "other.db", "foreign", "its tables: birds"),
-        (tmp_path / "text.db", "damaged", "cannot be used as a tuning database"),
-        (tmp_path / "absent.db", "path", "cannot be opened"),
-        (source("kinds.db", "update trials set seconds='fast' where rowid=2"), "damaged", "'fast'"),
-        (source("json.db", "update trials set candidate='{' where rowid=2"), "damaged", "cannot be"),
-        (source("minus.db", "update trials set seconds=-1.0 where rowid=2"), "damaged", "-1.0"),
-        (source("gone.db", "drop table trials"), "damaged", "trials"),
+        (source("old.db", "update meta set value='0'"), "tune.database.version", "version 0"),
+        (
+            source("new.db", "update meta set value='7'"),
+            "tune.database.newer",
+            "written by a newer weft",
+        ),
+        (tmp_path / "other.db", "tune.database.foreign", "its tables: birds"),
+        (tmp_path / "text.db", "tune.database.damaged", "cannot be used as a tuning database"),
+        (tmp_path / "absent.db", "tune.database.path", "cannot be opened"),
+        (
+            source("kinds.db", "update trials set seconds='fast' where rowid=2"),
+            "tune.database.damaged",
+            "'fast'",
+        ),
+        (
+            source("json.db", "update trials set candidate='{' where rowid=2"),
+            "damaged",
+            "cannot be",
+        ),
+        (
+            source("minus.db", "update trials set seconds=-1.0 where rowid=2"),
+            "tune.database.damaged",
+            "-1.0",
+        ),
+        (source("gone.db", "drop table trials"), "tune.database.damaged", "trials"),
     ]
     for path, slug, text in cases:
         for use in (
@@ -201,7 +219,7 @@ def test_databases_that_cannot_be_merged_are_told_apart(tmp_path):
             lambda path=path: tuning.export(tmp_path / "out.db", database=path),
         ):
             code, said = refused(use)
-            assert code == f"tune.database.{slug}" and text in said, (path.name, said)
+            assert code == slug and text in said, (path.name, said)
         assert everything(good) == before and not (tmp_path / "out.db").exists()
     assert not (tmp_path / "absent.db").exists()
 
@@ -232,3 +250,26 @@ def test_two_searches_on_one_database(tmp_path):
     one.close(), two.close()
     found = everything(tmp_path / "t.db")
     assert sorted(found) == list(range(2, 12)) and found[5] == (5e-7, None) and found[6][0] == 1e-6
+
+
+def test_a_picture_of_a_search(tmp_path, monkeypatch):
+    import sys
+
+    f = scaled(96)
+    path = written(tmp_path / "t.db", f, trial(f, 0, 2e-6, sketch="plain"), trial(f, 8, 1e-6))
+    written(path, f, trial(f, 9, failure="tune.limit"))
+    try:
+        import matplotlib  # noqa: F401
+    except ImportError:
+        pass  # the refusal below is what there is to see
+    else:
+        tuning.picture(tmp_path / "a.svg", f, database=path)
+        assert "<svg" in (tmp_path / "a.svg").read_text()
+        with pytest.raises(weft.Error, match="holds no measured trial") as caught:
+            tuning.picture(tmp_path / "b.svg", scaled(5), database=path)
+        assert caught.value.code == "tune.picture.empty" and not (tmp_path / "b.svg").exists()
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    monkeypatch.setitem(sys.modules, "matplotlib.backends.backend_svg", None)
+    code, text = refused(tuning.picture, tmp_path / "c.svg", f, database=path)
+    assert code == "tune.picture.absent" and "pip install matplotlib" in text

@@ -192,5 +192,3 @@ def test_progress_is_told(tmp_path):
         matmul(4, 4, 4), trials=3, database=tmp_path / "t.db", progress=lambda *a: said.append(a)
     )
     assert [s[:2] for s in said] == [(1, 3), (2, 3), (3, 3)] and said[-1][2] <= said[0][2]
-
-

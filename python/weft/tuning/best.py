@@ -98,7 +98,9 @@ def tuned(program, target):
             functions[name] = weft.Schedule.replay(function, trace).func
         except weft.Error as reason:
             why = str(reason).partition("\n")[0]
-            notes.append(f"{name}: the tuned schedule of {path} is not used, for it does not replay: {why}")
+            notes.append(
+                f"{name}: the tuned schedule of {path} is not used, for it does not replay: {why}"
+            )
             continue
         changed = True
         notes.append(f"{name}: a tuned schedule of {path} is used")

@@ -188,7 +188,9 @@ class Database:
     def correct(self, workload, target, trial):
         """Replaces the time of a trial that was measured again."""
         row = (workload, target, trial.key, 0, trial.seconds, trial.cycles, trial.failure)
-        self.add_rows([(*row, trial.trace)], "insert or replace into trials values(?,?,?,?,?,?,?,?)")
+        self.add_rows(
+            [(*row, trial.trace)], "insert or replace into trials values(?,?,?,?,?,?,?,?)"
+        )
 
     def save(self):
         """Writes what is not written yet."""

@@ -33,7 +33,9 @@ class Measurer:
             data = rng.integers(0, 5, shape) if "int" in kind else rng.random(shape)
             self._inputs.append((data > 0.5 if kind == "bool" else data, kind))
             self._written.append(p["written"])
-        self._expected = self._results(weft.build(program, target="cpu", tuned=False), weft.device("cpu"))[1]
+        self._expected = self._results(
+            weft.build(program, target="cpu", tuned=False), weft.device("cpu")
+        )[1]
 
     def _arrays(self, device):
         out = []

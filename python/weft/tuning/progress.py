@@ -13,7 +13,9 @@ class Progress:
     def __init__(self, wanted, trials):
         self._call = wanted if callable(wanted) else None
         self._trials = trials
-        self._live = self._call is None and (sys.stderr.isatty() if wanted is None else bool(wanted))
+        self._live = self._call is None and (
+            sys.stderr.isatty() if wanted is None else bool(wanted)
+        )
 
     def __call__(self, seen, default):
         times = [t.seconds for t in seen if t.seconds]
