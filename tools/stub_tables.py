@@ -191,6 +191,7 @@ for _name in ("rrelu", "RReLU"):
     OWN[_name, "__init__", "lower"] = OWN[_name, "__init__", "upper"] = "float"
 for _name in ("local_response_norm", "LocalResponseNorm"):
     OWN[_name, "k"] = OWN[_name, "__init__", "k"] = "float"
+OWN["functional", "pad", "widths"] = "Sequence[int]"
 OWN["BatchNorm1d", "__init__", "momentum"] = "float | None"
 OWN["LayerNorm", "__init__", "dim"] = "int | Sequence[int] | None"
 for _name in ("rand", "randn", "constant", "ones", "zeros"):

@@ -32,14 +32,18 @@ def main(folder, steps=10):
         x = rng.standard_normal((16 * dist.size(), 128)).astype("float32")
         rows = slice(16 * dist.rank(), 16 * (dist.rank() + 1))
         out = model(weft.Tensor(weft.asarray(x[rows]).to(device), requires_grad=False))
-        loss = ((out - weft.Tensor(weft.asarray(x[rows]).to(device), requires_grad=False)) ** 2).mean()
+        loss = (
+            (out - weft.Tensor(weft.asarray(x[rows]).to(device), requires_grad=False)) ** 2
+        ).mean()
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
         losses.append(float(dist.all_reduce(loss.detach(), "mean").item()))
     held = sum(p.data.nbytes for p in model.parameters())
     if dist.rank() == 0:
-        print(f"steps {begin} to {begin + steps}: loss {losses[0]:.4f} to {losses[-1]:.4f}; {held} bytes of parameters on a rank")
+        print(
+            f"steps {begin} to {begin + steps}: loss {losses[0]:.4f} to {losses[-1]:.4f}; {held} bytes of parameters on a rank"
+        )
     dist.save_sharded(folder, model.sharded_state(optimizer), metadata={"step": begin + steps})
     return losses
 

@@ -16,10 +16,15 @@ def main(channels=64, heads=8):
     device = dist.device()
     weft.random.seed(0)
     attention = [nn.Linear(channels, channels).to(device) for _ in range(4)]
-    up, down = nn.Linear(channels, 4 * channels).to(device), nn.Linear(4 * channels, channels).to(device)
+    up, down = (
+        nn.Linear(channels, 4 * channels).to(device),
+        nn.Linear(4 * channels, channels).to(device),
+    )
     shared = dist.ParallelAttention(*attention, heads=heads)
     wide, narrow = dist.ColumnParallelLinear(up), dist.RowParallelLinear(down)
-    alone = dist.ParallelAttention(*attention, heads=heads, group=dist.Group(dist.group.job(), [dist.rank()], None))
+    alone = dist.ParallelAttention(
+        *attention, heads=heads, group=dist.Group(dist.group.job(), [dist.rank()], None)
+    )
     x = np.random.default_rng(0).standard_normal((2, 32, channels)).astype("float32")
     x = weft.Tensor(weft.asarray(x).to(device), requires_grad=False)
     y = x + shared(x)

@@ -10,12 +10,48 @@
 #include "array_type.h"
 #include "weft/array/linalg.h"
 #include "weft/array/moments.h"
+#include "weft/array/ops/grid_operators.h"
 #include "weft/array/random.h"
 #include "weft/runtime/pool.h"
 
 namespace weft::py {
 
 namespace {
+
+/// Nested lists of the numbers; `rest`: their bytes, which are consumed.
+template <typename T, typename Make>
+nb::object nested(const Dims& shape, int axis, const T*& rest, const Make& make) {
+  const std::int64_t n = shape[axis];
+  nb::object list = nb::steal(PyList_New(n));
+  for (std::int64_t i = 0; i < n; ++i) {
+    PyObject* item = axis + 1 == shape.size() ? make(*rest++)
+                                              : nested(shape, axis + 1, rest, make).release().ptr();
+    if (!item) throw nb::python_error();
+    PyList_SET_ITEM(list.ptr(), i, item);
+  }
+  return list;
+}
+
+nb::object numbers_of(const NDArray& a) {
+  const auto as = [&]<typename T>(Elem e, T, const auto& make) {
+    const NDArray same = a.elem() == e ? a : a.astype(e);
+    std::vector<T> held(static_cast<std::size_t>(same.size()));
+    same.read(held.data());
+    const T* rest = held.data();
+    return nested(a.shape(), 0, rest, make);
+  };
+  if (a.elem() == Elem::boolean)
+    return as(Elem::uint8, std::uint8_t{}, [](std::uint8_t v) { return PyBool_FromLong(v); });
+  if (is_complex(a.elem()))
+    return as(Elem::complex128, std::complex<double>{},
+              [](std::complex<double> v) { return PyComplex_FromDoubles(v.real(), v.imag()); });
+  if (is_unsigned_int(a.elem()))
+    return as(Elem::uint64, std::uint64_t{},
+              [](std::uint64_t v) { return PyLong_FromUnsignedLongLong(v); });
+  if (is_signed_int(a.elem()))
+    return as(Elem::int64, std::int64_t{}, [](std::int64_t v) { return PyLong_FromLongLong(v); });
+  return as(Elem::float64, double{}, [](double v) { return PyFloat_FromDouble(v); });
+}
 
 Axes axes_of(nb::handle o) {
   Axes axes;
@@ -147,10 +183,7 @@ void bind_array_ops(nb::module_& m) {
   method("tolist", [](nb::handle self) -> nb::object {
     const NDArray& a = unwrap(self.ptr());
     if (a.ndim() == 0) return self.attr("item")();
-    nb::list out;
-    for (std::int64_t i = 0; i < a.shape()[0]; ++i)
-      out.append(nb::steal(wrap(a.select(0, i))).attr("tolist")());
-    return out;
+    return numbers_of(a);
   });
 
   m.def(
@@ -231,6 +264,16 @@ void bind_array_ops(nb::module_& m) {
   m.def("_argsort", [](const NDArray& x, int axis, bool descending) {
     return unlocked([&] { return argsort(x, axis, descending); });
   });
+  m.def("_topk", [](const NDArray& x, std::int64_t k, int axis, bool largest) {
+    return unlocked([&] { return topk_places(x, k, axis, largest); });
+  });
+  m.def("_unstack", [](const NDArray& x, int axis) {
+    nb::list out;
+    for (std::int64_t i = 0; i < x.shape()[axis]; ++i)
+      out.append(nb::steal(wrap(x.select(axis, i))));
+    return out;
+  });
+  m.def("_repeat_places", [](const NDArray& counts) { return repeat_places(counts); });
   m.def("_searchsorted",
         [](const NDArray& x, const NDArray& v, bool right) { return searchsorted(x, v, right); });
   m.def("_take", [](const NDArray& x, const NDArray& i, int axis) { return take(x, i, axis); });
@@ -239,6 +282,8 @@ void bind_array_ops(nb::module_& m) {
   m.def("_gather", [](const NDArray& x, const std::vector<NDArray>& i) { return gather(x, i); });
   m.def("_scatter", [](const NDArray& x, const std::vector<NDArray>& i, const NDArray& v,
                        bool accumulate) { scatter(x, i, v, accumulate); });
+  m.def("_set_deterministic", &set_deterministic);
+  m.def("_is_deterministic", &is_deterministic);
   m.def("_nonzero", [](const NDArray& x) { return nonzero(x); });
   m.def("_count_marked", [](const NDArray& x) { return count_marked(x); });
   m.def(

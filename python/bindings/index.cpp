@@ -123,13 +123,7 @@ Parsed parse(const NDArray& array, PyObject* key) {
       between();
     } else if (converted[k].defined() && converted[k].elem() == Elem::boolean) {
       const NDArray& mask = converted[k];
-      for (int i = 0; i < mask.ndim(); ++i) {
-        if (mask.shape()[i] != out.view.shape()[axis + i]) {
-          throw Error(ErrorKind::index, "array.index.mask",
-                      cat("a mask of shape ", to_string(mask.shape()), " does not fit axes ", axis,
-                          "... of ", describe(out.view)));
-        }
-      }
+      need_mask(out.view, mask, axis);
       if (mask.ndim() == 0) {  // adds an axis of length 0 or 1
         bool on = *mask.to(default_device()).host() != 0;
         out.view = out.view.expand_dims(axis).slice(axis, 0, on ? 1 : 0, 1);

@@ -87,10 +87,12 @@ void bind_lazy(nb::module_& m) {
   nb::class_<FusedPlan>(m, "FusedPlan", "Kernels of a lazy graph.")
       .def(
           "__init__",
-          [](FusedPlan* self, std::vector<Lazy> outputs, bool contract) {
-            new (self) FusedPlan(std::move(outputs), contract);
+          [](FusedPlan* self, std::vector<Lazy> outputs, bool contract,
+             const std::optional<NDArray>& like) {
+            new (self) FusedPlan(std::move(outputs), contract,
+                                 like ? like->device() : Ref<runtime::Device>());
           },
-          nb::arg("outputs"), nb::arg("contract") = false)
+          nb::arg("outputs"), nb::arg("contract") = false, nb::arg("like") = nb::none())
       .def("run",
            [](FusedPlan& p, const std::vector<NDArray>& inputs) {
              std::vector<NDArray> out;

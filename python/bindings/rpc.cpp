@@ -165,8 +165,7 @@ void bind_server(nb::module_& m) {
           },
           nb::arg("device_name"), nb::arg("opener"), nb::kw_only(), nb::arg("host"),
           nb::arg("port"), nb::arg("key"), nb::arg("tls_cert"), nb::arg("tls_key"),
-          nb::arg("session_bytes"), nb::arg("sessions"),
-          nb::arg("modules"))
+          nb::arg("session_bytes"), nb::arg("sessions"), nb::arg("modules"))
       .def_prop_ro("port", [](PyServer& s) { return s.server().port(); })
       .def_prop_ro("sessions", [](PyServer& s) { return s.server().sessions(); })
       .def_prop_ro("held_bytes", [](PyServer& s) { return s.server().held_bytes(); })

@@ -6,6 +6,7 @@
 #include <set>
 
 #include <nanobind/nanobind.h>
+#include <nanobind/stl/array.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/string.h>
@@ -13,6 +14,8 @@
 
 #include "array_type.h"
 #include "weft/array/ops/convolution.h"
+#include "weft/array/ops/grid_operators.h"
+#include "weft/array/ops/grid_pool.h"
 #include "weft/array/ops/structured.h"
 
 namespace weft::py {
@@ -525,6 +528,21 @@ void bind_tensor(nb::module_& m) {
       "The transpose of conv2d: x (n, c, h, w) with weight (c, o / groups, kh, kw).");
   m.def("_take_along_axis_tensor", [](const Tensor& x, const NDArray& index, int axis) {
     return take_along_axis(x, index, axis);
+  });
+  m.def("_has_grid", [](const NDArray& x) { return !x.on_host() && has_grid(x); });
+  m.def("_max_pool", [](const Tensor& x, const std::vector<std::array<std::int64_t, 6>>& axes) {
+    // Of each axis: extent, windows, kernel, stride, padding, dilation.
+    PoolWindows w;
+    Dims shape = x.shape();
+    const std::size_t n = axes.size(), skip = 3 - n;
+    for (std::size_t i = 0; i < n; ++i) {
+      const auto& a = axes[i];
+      w.extents[skip + i] = a[0], w.windows[skip + i] = a[1], w.kernel[skip + i] = a[2];
+      w.stride[skip + i] = a[3], w.padding[skip + i] = a[4], w.dilation[skip + i] = a[5];
+      shape[shape.size() - static_cast<int>(n - i)] = a[1];
+    }
+    for (int i = 0; i + static_cast<int>(n) < x.ndim(); ++i) w.planes *= x.shape()[i];
+    return grid_max_pool(x, w, shape);
   });
   m.def("_sort_tensor",
         [](const Tensor& x, int axis, bool descending) { return sort(x, axis, descending); });

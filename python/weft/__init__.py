@@ -40,7 +40,7 @@ from ._core import (
     uint32,
     uint64,
 )
-from ._devices import device, devices, use
+from ._devices import device, devices, is_deterministic, use, use_deterministic
 from .build import Function, Module, TimeResult, build, load, target_limits
 from .ir import IRModule, PrimFunc
 from .profiler import profile
@@ -88,7 +88,9 @@ __all__ = [
     "dtype",
     "device",
     "devices",
+    "is_deterministic",
     "use",
+    "use_deterministic",
     "set_threads",
     "get_threads",
     "linalg",

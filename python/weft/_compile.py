@@ -15,6 +15,7 @@ import weft
 from . import _core
 from ._core import NDArray, Tensor
 from ._errors import error as _error
+from ._islands import REFUSED, Island, leaves_of, mapped, public_functions_try_first
 from ._methods import VALUES
 
 __all__ = ["Compiled", "compile"]
@@ -126,13 +127,21 @@ class Traced:
             raise AttributeError(name)
         if name in VALUES:
             return lambda: getattr(weft, name)(self)
+        method = getattr(Tensor, name, None)
+        if callable(method) and name not in REFUSED and _active:
+            return lambda *args, **kwargs: _active[-1].island(
+                name, _method(name), (self, *args), kwargs
+            )
         return _refuse(
             f'a traced value has no "{name}"',
-            "element-wise operations, where, astype, reductions, softmax, reshape, permute and @ can be compiled; leave the rest outside",
+            "what makes arrays of fixed shapes can be compiled; leave the rest outside",
         )
 
     def __getitem__(self, key):
-        _refuse("the compiled function indexes a traced value", "index before or after")
+        for k in leaves_of(key, (Traced, NDArray, Tensor)):
+            if k.dtype == "bool":
+                _refuse("the compiled function indexes by a mask", "use where, or index after")
+        return _active[-1].island("indexing", lambda x, key: x[key], (self, key), {})
 
     def __float__(self):
         _refuse("the compiled function needs the number in a traced value", "return it instead")
@@ -172,6 +181,10 @@ _operators()
 _active = []  # traces in progress, innermost last
 
 
+def _method(name):
+    return lambda x, *args, **kwargs: getattr(x, name)(*args, **kwargs)
+
+
 def _operand(value, like):
     if isinstance(value, Traced):
         return value._lazy
@@ -190,40 +203,14 @@ def _lazy(value, like):
     return _core._lazy_constant(value, like._lazy)
 
 
-class _Trace:
-    """One specialisation: inputs of given types and shapes, kernels forward and backward."""
+class _Piece:
+    """Part of a trace between islands: kernels forward, and backward at the first gradient."""
 
-    def __init__(self, function, leaves, rebuild, contract):
-        self.inputs = [_core._lazy_input(i, a.dtype, a.shape) for i, a in enumerate(leaves)]
-        self.extra, self._by_id = [], {}
-        _active.append(self)
-        try:
-            result = function(*rebuild([Traced(x) for x in self.inputs]))
-        finally:
-            _active.pop()
-        self.single = not isinstance(result, (tuple, list))
-        self.kind = type(result)
-        results = [result] if self.single else list(result)
-        for r in results:
-            if not isinstance(r, Traced):
-                _refuse(
-                    f"the compiled function returns {type(r).__name__}, not something computed from its arguments",
-                    "return arrays computed from the arguments",
-                )
-        self.outputs = [r._lazy for r in results]
-        self.forward = _core.FusedPlan(self.outputs, contract)
-        self._contract = contract
+    def __init__(self, outputs, inputs, contract, like):
+        self.outputs, self.inputs = outputs, list(inputs)
+        self.forward = _core.FusedPlan(outputs, contract, like)
+        self._contract, self._like = contract, like
         self._backward = None
-
-    def captured(self, array):
-        if id(array) not in self._by_id:
-            data = array.data if isinstance(array, Tensor) else array
-            self._by_id[id(array)] = lazy = _core._lazy_input(
-                len(self.inputs), data.dtype, data.shape
-            )
-            self.inputs.append(lazy)
-            self.extra.append(array)
-        return self._by_id[id(array)]
 
     def backward(self):
         """The plan of all inputs' gradients, and which inputs have one."""
@@ -234,9 +221,121 @@ class _Trace:
             ]
             gradients = _core._lazy_gradients(self.outputs, seeds, self.inputs)
             reached = [i for i, g in enumerate(gradients) if g is not None]
-            plan = _core.FusedPlan([gradients[i] for i in reached], self._contract)
+            outputs = [gradients[i] for i in reached]
+            plan = _core.FusedPlan(outputs, self._contract, self._like)
             self._backward = plan, reached
         return self._backward
+
+    def run(self, operands):
+        """Results for arrays or tensors: tensors where an operand is one, with the compiled gradient."""
+        operands = operands[: len(self.inputs)]
+        arrays = [a.data if isinstance(a, Tensor) else a for a in operands]
+        results = self.forward.run(arrays)
+        if any(isinstance(a, Tensor) for a in operands):
+            results = _attach(self, operands, arrays, results)
+        return results
+
+
+class _Trace:
+    """One specialisation: inputs of given types and shapes; islands, each after its piece; the last piece."""
+
+    def __init__(self, function, leaves, rebuild, contract):
+        self.inputs = [_core._lazy_input(i, a.dtype, a.shape) for i, a in enumerate(leaves)]
+        self._values = list(leaves)  # of the inputs, while tracing
+        self._contract, self._like = contract, leaves[0]
+        self._steps = []  # what gives the inputs behind the leaves: captured arrays and islands
+        self._by_id = {}
+        _active.append(self)
+        try:
+            with public_functions_try_first(Traced, _active):
+                result = function(*rebuild([Traced(x) for x in self.inputs]))
+        finally:
+            _active.pop()
+        self._values = None
+        self.single = not isinstance(result, (tuple, list))
+        self.kind = type(result)
+        results = [result] if self.single else list(result)
+        for r in results:
+            if not isinstance(r, Traced):
+                _refuse(
+                    f"the compiled function returns {type(r).__name__}, not something computed from its arguments",
+                    "return arrays computed from the arguments",
+                )
+        self.last = _Piece([r._lazy for r in results], self.inputs, contract, leaves[0])
+        self.forward = self.last.forward
+
+    def _input(self, data):
+        lazy = _core._lazy_input(len(self.inputs), data.dtype, data.shape)
+        self.inputs.append(lazy)
+        self._values.append(data)
+        return lazy
+
+    def captured(self, array):
+        if id(array) not in self._by_id:
+            self._by_id[id(array)] = self._input(array.data if isinstance(array, Tensor) else array)
+            self._steps.append(array)
+        return self._by_id[id(array)]
+
+    def mark(self):
+        return len(self.inputs), len(self._steps)
+
+    def back_to(self, mark):
+        """Forgets what came after the mark."""
+        del self.inputs[mark[0] :], self._values[mark[0] :], self._steps[mark[1] :]
+        kept = {id(s) for s in self._steps}
+        self._by_id = {i: lazy for i, lazy in self._by_id.items() if i in kept}
+
+    def island(self, name, function, args, kwargs):
+        """Runs the function now, on values, and again in every call of the trace."""
+        needs = [t._lazy for t in leaves_of((args, kwargs), Traced)]
+        piece = _Piece(needs, self.inputs, self._contract, self._like)
+        rest = iter(piece.forward.run(self._values))
+        now, named = mapped((args, kwargs), Traced, lambda _: next(rest))
+        result = function(*now, **named)
+        if next(leaves_of(result, (NDArray, Tensor)), None) is None:
+            _refuse(
+                f"{name} inside a compiled function gives {type(result).__name__}, no array",
+                "call it before or after",
+            )
+        self._steps.append(Island(name, piece, function, args, kwargs, result))
+        return mapped(
+            result,
+            (NDArray, Tensor),
+            lambda a: Traced(self._input(a.data if isinstance(a, Tensor) else a)),
+        )
+
+    def run(self, leaves):
+        operands = list(leaves)
+        for step in self._steps:
+            if isinstance(step, Island):
+                operands += step.run(step.piece.run(operands), Traced)
+            else:
+                operands.append(step)
+        return self.last.run(operands)
+
+
+def _attach(piece, operands, arrays, results):
+    """Results as tensors whose gradient is the compiled one."""
+    tensors = [a for a in operands if isinstance(a, Tensor)]
+    place = [i for i, a in enumerate(operands) if isinstance(a, Tensor)]
+    if not any(t.requires_grad for t in tensors):
+        return [Tensor(r, requires_grad=False) for r in results]
+
+    def gradient(index):
+        def rule(g):
+            plan, reached = piece.backward()
+            seeds = [
+                g if k == index else weft.zeros(tuple(r.shape), dtype=r.dtype, device=r.device)
+                for k, r in enumerate(results)
+            ]
+            found = dict(zip(reached, plan.run(arrays + seeds)))
+            return [found.get(i) for i in place]
+
+        return rule
+
+    return [
+        _core._custom_tensor("compiled", r, tensors, gradient(k)) for k, r in enumerate(results)
+    ]
 
 
 def _flatten(args):
@@ -301,43 +400,15 @@ class Compiled:
         if trace is None:
             trace = self._traces[key] = _Trace(self.function, arrays, rebuild, self.contract)
         self._last = trace
-        return trace, arrays
+        return trace
 
     def __call__(self, *args):
         leaves, rebuild = _flatten(args)
         if not leaves:
             _refuse("the compiled function got no array", "pass at least one array")
-        trace, arrays = self._trace(args, leaves, rebuild)
-        operands = leaves + trace.extra
-        arrays = arrays + [a.data if isinstance(a, Tensor) else a for a in trace.extra]
-        results = trace.forward.run(arrays)
-        if any(isinstance(a, Tensor) for a in operands):
-            results = self._attach(trace, operands, arrays, results)
+        trace = self._trace(args, leaves, rebuild)
+        results = trace.run(leaves)
         return results[0] if trace.single else trace.kind(results)
-
-    @staticmethod
-    def _attach(trace, operands, arrays, results):
-        """Results as tensors whose gradient is the compiled one."""
-        tensors = [a for a in operands if isinstance(a, Tensor)]
-        place = [i for i, a in enumerate(operands) if isinstance(a, Tensor)]
-        if not any(t.requires_grad for t in tensors):
-            return [Tensor(r, requires_grad=False) for r in results]
-
-        def gradient(index):
-            def rule(g):
-                plan, reached = trace.backward()
-                seeds = [
-                    g if k == index else weft.zeros(tuple(r.shape), dtype=r.dtype, device=r.device)
-                    for k, r in enumerate(results)
-                ]
-                found = dict(zip(reached, plan.run(arrays + seeds)))
-                return [found.get(i) for i in place]
-
-            return rule
-
-        return [
-            _core._custom_tensor("compiled", r, tensors, gradient(k)) for k, r in enumerate(results)
-        ]
 
     @property
     def traces(self):
@@ -369,7 +440,7 @@ class Compiled:
 
     def backward_kernels(self):
         """Fused kernels of the last call's gradient."""
-        return self._need().backward()[0].kernels
+        return self._need().last.backward()[0].kernels
 
 
 def compile(function, *, contract=False):
@@ -378,8 +449,10 @@ def compile(function, *, contract=False):
     Works on NDArray and Tensor arguments (nested in lists and tuples too); other arguments are constants of the trace.
     On the host every element is rounded as the eager operations round it, which arithmetic, exp, log, tanh and what is
     made of them then share to the last bit (sums are taken in another order; other functions may differ by an ulp);
-    contract=True lets a product and a sum become one rounding. The trace is kept for each combination of types, shapes and devices. Gradients are compiled as well. Raises an Error
-    with code compile.trace.unsupported where the function needs a value while it is being traced.
+    contract=True lets a product and a sum become one rounding. The trace is kept for each combination of types, shapes and devices. Gradients are compiled as well. What kernels cannot
+    hold (indexing, sorting, running sums, factorisations) runs as the eager operation between two compiled pieces,
+    and once more while the function is traced. Raises an Error with code compile.trace.unsupported where the function needs a number or a truth value while it is traced, or makes arrays
+    whose shapes depend on values.
     """
     if isinstance(function, Compiled):
         if function.contract == contract:

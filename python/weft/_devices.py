@@ -33,6 +33,20 @@ def use(name):
         _core.swap_thread_device(before)
 
 
+def use_deterministic(on: bool = True) -> None:
+    """Whether every run of a program gives the same bits on devices with a grid, too.
+
+    Gradients of embeddings, index_add and scatter with accumulate=True add floats at equal positions in no fixed
+    order there, which is fastest. With True they sort the positions first. The host always adds in one order.
+    """
+    _core._set_deterministic(bool(on))
+
+
+def is_deterministic() -> bool:
+    """What use_deterministic() was last told; False at the beginning."""
+    return _core._is_deterministic()
+
+
 if os.environ.get("WEFT_CACHE_DIR"):
     _core.set_cache_directory(os.environ["WEFT_CACHE_DIR"])
 if os.environ.get("WEFT_DEVICE"):

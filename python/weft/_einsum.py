@@ -10,6 +10,14 @@ from . import _core
 from ._errors import error as _error
 
 
+@functools.lru_cache(maxsize=256)
+def _view_of(spec, ndim):
+    """The order of axes where spec is a permutation of one operand, else None."""
+    term, arrow, right = spec.replace(" ", "").partition("->")
+    plain = arrow and term.isalpha() and len(term) == ndim == len(set(term))
+    return tuple(term.index(c) for c in right) if plain and sorted(term) == sorted(right) else None
+
+
 def _refuse(code, text):
     raise _error(_core.ShapeError, f"array.einsum.{code}", f"{text}")
 
@@ -165,6 +173,10 @@ def _contract(a, ta, b, tb, keep, size):
 def einsum(spec, *operands):
     import weft
 
+    if len(operands) == 1 and isinstance(operands[0], _core.NDArray):
+        order = _view_of(spec, operands[0].ndim)
+        if order is not None:
+            return operands[0].permute(order)
     operands = [
         x if isinstance(x, (_core.NDArray, _core.Tensor)) else weft.asarray(x) for x in operands
     ]
@@ -192,6 +204,5 @@ def einsum(spec, *operands):
         keep = set(right).union(*(t for _, t in pairs))
         pairs.append(_contract(a, ta, b, tb, keep, size))
     x, t = pairs[0]
-    if t:
-        x = weft.permute_dims(x, tuple(t.index(c) for c in right))
-    return x if isinstance(x, _core.Tensor) or not t else x.copy()
+    order = tuple(t.index(c) for c in right)
+    return x if order == tuple(range(len(order))) else weft.permute_dims(x, order)

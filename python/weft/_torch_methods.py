@@ -488,10 +488,9 @@ def bincount(self, minlength=0):
     weft = _weft()
     x = _plain(self).astype("int64")
     n = max(int(weft.max(x)) + 1 if x.size else 0, minlength)
-    values, counts = weft.unique_counts(x)
+    x, one = weft.reshape(x, (-1,)), weft.ones((), dtype="int64", device=x.device)
     out = weft.zeros((n,), dtype="int64", device=x.device)
-    out[values] = counts.astype("int64")
-    return out
+    return weft.scatter(out, x, one, accumulate=True)
 
 
 def bernoulli(self):

@@ -39,14 +39,16 @@ class _Library:
 def use(library=None):
     """Takes one-dimensional transforms from a module with NumPy's fft interface, given itself or by name.
 
-    "numpy.fft" (pocketfft, the default), "scipy.fft", "mkl_fft", "pyfftw.interfaces.numpy_fft" have it. Gives
-    back the module that was in use. Raises ArgumentError when a function is missing.
+    "scipy.fft" (pocketfft in vectors, in float32 too: the default where it is installed), "numpy.fft" (the default
+    elsewhere), "mkl_fft", "pyfftw.interfaces.numpy_fft" have it. Gives back the module that was in use. Raises
+    ArgumentError when a function is missing.
     """
     import importlib
+    import importlib.util
 
     before = _Library.module
     if library is None:
-        library = "numpy.fft"
+        library = "scipy.fft" if importlib.util.find_spec("scipy") else "numpy.fft"
     module = importlib.import_module(library) if isinstance(library, str) else library
     missing = [name for name in _Library.names if not callable(getattr(module, name, None))]
     if missing:
@@ -94,8 +96,9 @@ def _transform(name, x, n, axis, norm):
     import numpy
 
     narrow = x.dtype in ("complex64", "float32", "float16", "bfloat16")
-    out = getattr(_Library.module, name)(numpy.asarray(x), n=n, axis=axis, norm=norm)
-    out = _ns.asarray(numpy.ascontiguousarray(out), device=x.device)
+    values = numpy.asarray(x if x.dtype != "bfloat16" else x.astype("float32"))
+    out = getattr(_Library.module, name)(values, n=n, axis=axis, norm=norm)
+    out = _core._asarray(numpy.ascontiguousarray(out), None, x.device, None)
     dtype = out.dtype.kind == "c", narrow
     wanted = {
         (True, True): _core.complex64,

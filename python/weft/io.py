@@ -52,7 +52,9 @@ _ST = {
 }
 _FROM_ST = {v: k for k, v in _ST.items()}
 _HEADER_LIMIT = 100 << 20
-_NPY_HEADER_LIMIT = 64 << 10  # a descr, a shape, padding: NumPy itself refuses more than 10,000 bytes
+_NPY_HEADER_LIMIT = (
+    64 << 10
+)  # a descr, a shape, padding: NumPy itself refuses more than 10,000 bytes
 _ARCHIVE_LIMIT = 1 << 30  # bytes of an archive's arrays, unless the caller says more
 _ARCHIVE_FACTOR = 16  # or so many times the file, whichever is more
 

@@ -69,9 +69,11 @@ def compile_csl(
     fp16_format: str = "f16",
     warnings_as_errors: bool = False,
     routes: bool = False,
+    sdk_version: str = "detect",
 ) -> dict:
-    """Compiles a layout file and writes the artifact directory `out`; returns {"warnings", "printed"}, with
-    `routes` also {"routes"}, a table of every PE's colors."""
+    """Compiles a layout file and writes the artifact directory `out`; returns {"warnings", "printed",
+    "sdk_version"}, with `routes` also {"routes"}, a table of every PE's colors. `sdk_version` "1.4" or "2.10"
+    refuses what only the other has; "detect" takes both, and the result says which it was."""
     return tool(
         "compile",
         {
@@ -88,6 +90,7 @@ def compile_csl(
             "fp16_format": fp16_format,
             "warnings_as_errors": warnings_as_errors,
             "routes": routes,
+            "sdk_version": sdk_version,
         },
     )
 
@@ -233,11 +236,16 @@ class SdkRuntime:
         memcpy_required: bool = True,
         timed: bool = True,
         engine: str = "automatic",
+        task_order: str | None = None,
+        seed: int | None = None,
         trace_links: bool = False,
         **_,
     ):
         """`simfab_numthreads` (1 to 64) sets the host threads, else the platform's configuration does; no more are
-        used than the machine has. `engine`: "automatic", "bytecode" or "native". A trace (`suppress_simfab_trace=False`, or a platform
+        used than the machine has. `engine`: "automatic", "bytecode" or "native". `task_order` says which of several ready tasks of one
+        priority goes first: "local-first" (the default, local tasks before data tasks, the lowest id first),
+        "round-robin", "highest-first", "lowest-first" or "random", drawn from `seed`; the environment variables
+        WEFT_WSE_TASK_ORDER and WEFT_WSE_SEED set them where the arguments do not. A trace (`suppress_simfab_trace=False`, or a platform
         that wants one) is written to simfab_traces/trace.json at stop; `trace_links` adds a track per link."""
         directory = getattr(bindir, "directory", bindir)
         address = cmaddr or (platform.cmaddr if platform else None) or ""
@@ -254,6 +262,8 @@ class SdkRuntime:
             "timed": timed,
             "threads": max(1, min(threads, os.cpu_count() or 1)),
             "engine": engine,
+            "task_order": task_order or os.environ.get("WEFT_WSE_TASK_ORDER") or "local-first",
+            "seed": int(os.environ.get("WEFT_WSE_SEED", 0)) if seed is None else seed,
             "trace": trace,
             "trace_links": trace_links,
         }
@@ -436,11 +446,28 @@ class SdkRuntime:
         wanted = self._call("signature", {"id": number})
         bits, types = [], []
         for i, a in enumerate(args):
+            kind = wanted[i] if i < len(wanted) else "i32"
+            if isinstance(a, float | np.floating) and kind[0] != "f":
+                raise value_error(
+                    "wse.launch.type", f"argument {i} is the float {a}; {kind} is declared", "dtype"
+                )
             if not isinstance(a, np.generic):  # plain numbers take the declared type
-                kind = wanted[i] if i < len(wanted) else "i32"
-                a = np.dtype(
+                declared = np.dtype(
                     {"bool": "b1", **{v: k for k, v in _TYPES.items()}}.get(kind, "i4")
-                ).type(a)
+                )
+                try:
+                    fits = declared.kind not in "iu" or (
+                        np.iinfo(declared).min <= a <= np.iinfo(declared).max
+                    )
+                    a = declared.type(a) if fits else None
+                except (OverflowError, TypeError, ValueError):
+                    fits = False
+                if not fits:
+                    raise value_error(
+                        "wse.launch.type",
+                        f"argument {i} is {args[i]!r}, which is no {kind}",
+                        "dtype",
+                    )
             code = _TYPES.get(a.dtype.str[1:])
             if code is None:
                 raise value_error(

@@ -65,7 +65,21 @@ def cslc_main(argv: list[str] | None = None) -> int:
     p.add_argument("--verbose", action="store_true")
     p.add_argument("--out-routes", action="store_true", help="print every PE's colors and routes")
     p.add_argument("-g0", action="store_true", dest="no_debug", help=nothing)
-    p.add_argument("--version", action="version", version="cslc (weft), language of SDK 1.4")
+    p.add_argument(
+        "--sdk-version",
+        default="detect",
+        choices=["detect", "1.4", "2.10"],
+        help="refuse what only the other version has",
+    )
+    p.add_argument(
+        "--perturb",
+        type=int,
+        metavar="SEED",
+        help="then run a program that needs no host under every order of ready tasks, and compare",
+    )
+    p.add_argument(
+        "--version", action="version", version="cslc (weft), language of SDK 1.4 and 2.10"
+    )
     # "-o=out" and "--channels=1" are both in use.
     args = [
         a.replace("-o=", "-o", 1) if a.startswith("-o=") else a
@@ -92,6 +106,7 @@ def cslc_main(argv: list[str] | None = None) -> int:
             fp16_format=a.fp16_format,
             warnings_as_errors=a.warnings_as_errors,
             routes=a.out_routes,
+            sdk_version=a.sdk_version,
         )
     except wse.WseError as e:
         print(e, file=sys.stderr)
@@ -108,6 +123,18 @@ def cslc_main(argv: list[str] | None = None) -> int:
         target.write_text((out / "out.json").read_text())
     if a.verbose:
         print(f"wrote {a.out}")
+        print(f"language: {result['sdk_version']}")
+    if a.perturb is not None:
+        from weft._wse_perturb import of_program
+
+        if a.memcpy:
+            print(
+                "cslc: --perturb runs programs without a host; for this one: "
+                "cs_python --perturb SEED script.py",
+                file=sys.stderr,
+            )
+            return 2
+        return of_program(a.perturb, a.out)
     return 0
 
 
@@ -124,8 +151,17 @@ def _compat_root() -> pathlib.Path | None:
 
 
 def cs_python_main(argv: list[str] | None = None) -> int:
-    """Runs a Python script with the SDK's modules on the path: `cs_python run.py --name out`."""
+    """Runs a Python script with the SDK's modules on the path: `cs_python run.py --name out`. With
+    `--perturb SEED` before the script: once for every order of ready tasks; says whether its output differs."""
     args = sys.argv[1:] if argv is None else list(argv)
+    if len(args) > 2 and args[0] == "--perturb":
+        from weft._wse_perturb import of_script
+
+        try:
+            return of_script(int(args[1]), args[2:])
+        except ValueError:
+            print(f"cs_python: --perturb wants a number, not {args[1]!r}", file=sys.stderr)
+            return 2
     if (root := _compat_root()) is not None:
         sys.path.insert(0, str(root))
     if not args:

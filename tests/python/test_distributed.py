@@ -43,12 +43,23 @@ def torchrun():
         return None
     import torch
 
-    if tuple(int(x) for x in torch.__version__.split(".")[:2]) < (2, 0) and sys.version_info >= (3, 11):
+    if tuple(int(x) for x in torch.__version__.split(".")[:2]) < (2, 0) and sys.version_info >= (
+        3,
+        11,
+    ):
         return None
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         port = s.getsockname()[1]
-    return [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port", str(port)]
+    return [
+        sys.executable,
+        "-m",
+        "torch.distributed.run",
+        "--nproc-per-node",
+        "2",
+        "--master-port",
+        str(port),
+    ]
 
 
 def environment(**more):
@@ -59,7 +70,11 @@ def environment(**more):
 def mpirun(n, *command, seconds=90, **more):
     start = ["mpirun", "--allow-run-as-root", "--oversubscribe", "-n", str(n), sys.executable]
     done = subprocess.run(
-        [*start, *map(str, command)], capture_output=True, text=True, timeout=seconds, env=environment(**more)
+        [*start, *map(str, command)],
+        capture_output=True,
+        text=True,
+        timeout=seconds,
+        env=environment(**more),
     )
     return done.returncode, done.stdout + done.stderr
 
@@ -70,7 +85,9 @@ def program(tmp_path):
 
     def write(text):
         path = tmp_path / "program.py"
-        path.write_text("import weft\nfrom weft import distributed as dist\n" + textwrap.dedent(text))
+        path.write_text(
+            "import weft\nfrom weft import distributed as dist\n" + textwrap.dedent(text)
+        )
         return path
 
     return write
@@ -123,7 +140,10 @@ def test_an_error_of_one_rank_is_named_on_every_other(program):
     assert status != 0 and time.monotonic() - begun < 30
     for rank in (0, 2):
         assert f"rank {rank} saw distributed.peer" in text
-    assert text.count("another rank of the job failed: rank 1: ValueError: the third batch is damaged") >= 2
+    assert (
+        text.count("another rank of the job failed: rank 1: ValueError: the third batch is damaged")
+        >= 2
+    )
 
 
 @needs_mpi
@@ -210,7 +230,13 @@ def alone():
 
 def test_alone_collectives_give_their_argument_back(alone):
     x = weft.asarray(np.arange(6, dtype="float32"))
-    for f in (dist.all_reduce, dist.all_gather, dist.reduce_scatter, dist.all_to_all, dist.broadcast):
+    for f in (
+        dist.all_reduce,
+        dist.all_gather,
+        dist.reduce_scatter,
+        dist.all_to_all,
+        dist.broadcast,
+    ):
         np.testing.assert_array_equal(f(x).numpy(), x.numpy())
         np.testing.assert_array_equal(f(x, async_op=True).wait().numpy(), x.numpy())
     dist.barrier()
@@ -242,7 +268,9 @@ def test_refusals(alone, tmp_path):
     mesh = dist.Mesh((1,), ("data",))
     with refused("distributed.mesh", "the mesh has no axis 'model'"):
         mesh.group("model")
-    with refused("distributed.placement", r"the placements \(Shard\(axis=1\),\) of an array of 1 axes"):
+    with refused(
+        "distributed.placement", r"the placements \(Shard\(axis=1\),\) of an array of 1 axes"
+    ):
         dist.shard(x, mesh, [dist.Shard(1)])
     with refused("distributed.matmul", "a product of ShardedArray"):
         dist.shard(x, mesh, [dist.Shard(0)]) @ dist.shard(x, mesh, [dist.Shard(0)])
@@ -295,9 +323,21 @@ def test_before_init():
 
 def test_launchers():
     assert read_launch({}).size == 1
-    torch = {"RANK": "3", "WORLD_SIZE": "8", "LOCAL_RANK": "1", "LOCAL_WORLD_SIZE": "2", "MASTER_ADDR": "a"}
+    torch = {
+        "RANK": "3",
+        "WORLD_SIZE": "8",
+        "LOCAL_RANK": "1",
+        "LOCAL_WORLD_SIZE": "2",
+        "MASTER_ADDR": "a",
+    }
     got = read_launch({**torch, "SLURM_PROCID": "0", "SLURM_NTASKS": "1"})
-    assert (got.launcher, got.rank, got.size, got.local_rank, got.local_size) == ("torchrun", 3, 8, 1, 2)
+    assert (got.launcher, got.rank, got.size, got.local_rank, got.local_size) == (
+        "torchrun",
+        3,
+        8,
+        1,
+        2,
+    )
     got = read_launch({"SLURM_PROCID": "5", "SLURM_NTASKS": "6", "SLURM_LOCALID": "1"})
     assert (got.launcher, got.rank, got.size, got.local_rank) == ("mpi", 5, 6, 1)
     got = read_launch({"PMI_RANK": "1", "PMI_SIZE": "2"})

@@ -214,9 +214,55 @@ def test_arithmetic_of_plans_wraps(tmp_path):
     assert error.code == "call.assert" and "reached" in error.message
 
 
+@pytest.mark.parametrize(
+    "code, steps, says",
+    [
+        ("plan.index", [{"kind": "set", "target": 9999, "value": [1]}], "target 9999"),
+        ("plan.operation", [{"kind": "set", "target": 0, "value": [1, 2, "^"]}], '"^"'),
+        ("plan.expression", [{"kind": "set", "target": 0, "value": [1, "+"]}], "lacks operands"),
+        ("plan.expression", [{"kind": "set", "target": 0, "value": [1, 2]}], "2 values are left"),
+        ("plan.step", [{"kind": "jump"}], '"jump"'),
+        ("plan.step", [{"kind": "assert"}], "has no value"),
+    ],
+)
+def test_steps_that_are_none(tmp_path, code, steps, says):
+    def edit(header, payload):
+        header["plans"][0]["slots"] = 1
+        header["plans"][0]["steps"] += steps
+
+    error = attacked(tmp_path, "cpu", edit)
+    assert error.code == code and says in error.message
+
+
+def test_plans_of_impossible_size(tmp_path):
+    def nested(header, payload):
+        step = {"kind": "assert", "value": [1], "text": "innermost"}
+        for _ in range(70):
+            step = {"kind": "branch", "value": [1], "body": [step]}
+        header["plans"][0]["steps"].append(step)
+
+    def many(header, payload):
+        header["plans"][0]["slots"] = 1 << 40
+
+    def tensor(header, payload):
+        header["kernels"][0]["params"][0].update(box=[1] * 6, steps=[1])
+
+    for code, edit in (("plan.depth", nested), ("plan.size", many), ("module.file.tensor", tensor)):
+        assert attacked(tmp_path, "cpu", edit).code == code
+
+
+@pytest.mark.parametrize("seconds", [-1.0, float("nan"), float("inf"), 3601.0])
+def test_samples_of_impossible_length(seconds):
+    f = weft.build(scale, target="cpu")["scale"]
+    a, b = weft.ones((64,), dtype="float32"), weft.zeros((64,), dtype="float32")
+    with pytest.raises(weft.Error) as caught:
+        f.time(a, b, min_seconds=seconds)
+    assert caught.value.code == "call.time.seconds" and "legal: 0 to 3600" in str(caught.value)
+
+
 def test_headers_have_a_limit(tmp_path):
     def edit(header, payload):
         header["metadata"] = "x" * (33 << 20)
 
     error = attacked(tmp_path, "cpu", edit)
-    assert error.code == "module.file.header" and "33 MiB" in error.message
+    assert error.code == "module.file.header" and "33.0 MiB" in error.message

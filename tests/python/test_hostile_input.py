@@ -52,7 +52,9 @@ def test_an_archive_that_states_a_small_size(tmp_path):
     raw = path.read_bytes()
     stated = struct.pack("<I", len(buffer.getvalue()))
     path.write_bytes(raw.replace(stated, struct.pack("<I", 256)))
-    refused("io.npy.truncated", lambda: weft.load_arrays(path, limit=1 << 20))
+    with pytest.raises(weft.IOError) as caught:
+        weft.load_arrays(path, limit=1 << 20)
+    assert caught.value.code in ("io.npz.damaged", "io.npy.truncated")
 
 
 def test_sequences_that_contain_themselves():
@@ -88,7 +90,7 @@ def test_axes_beyond_32_bits_are_not_cut_off(axis):
     for call in calls:
         with pytest.raises(weft.IndexError) as caught:
             call()
-        assert str(axis) in str(caught.value)
+        assert caught.value.code == "array.axis.range" and str(axis) in caught.value.message
 
 
 # What runs in a process of its own, because a failure is a hang or a crash.
@@ -102,6 +104,21 @@ def work(copy):
 threads = [threading.Thread(target=work, args=(i % 2 == 0 or None,)) for i in range(8)]
 for t in threads: t.start()
 for t in threads: t.join()
+"""
+
+
+FORK = """
+import os, weft
+x = weft.ones((4,), device="opencl:0")
+child = os.fork()
+if child == 0:
+    try:
+        x.numpy()
+    except weft.DeviceError as error:
+        os._exit(7 if error.code == "opencl.fork" and "spawn" in str(error) else 8)
+    os._exit(9)
+assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 7
+assert x.numpy().sum() == 4
 """
 
 
@@ -119,6 +136,12 @@ def test_the_first_numpy_from_eight_threads():
     for _ in range(3):
         done = run_alone(THREADS, 60)
         assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.skipif(not weft.device("opencl:0").available, reason="no OpenCL device")
+def test_a_forked_child_does_not_wait_for_the_parents_device():
+    done = run_alone(FORK, 60)
+    assert done.returncode == 0, done.stderr
 
 
 def test_damaged_databases_are_refused_at_once(tmp_path):

@@ -182,7 +182,12 @@ def test_compilers_files_and_cards_are_not_a_clients_to_choose(tmp_path):
     mark = tmp_path / "mark"
     with Served("--device", "c") as served:
         remote = rpc.connect("127.0.0.1", served.port)
-        options = ["cc=bash", f"cc=bash,flags=-c touch${{IFS}}{mark.name}", "flags=-O0", "library=1"]
+        options = [
+            "cc=bash",
+            f"cc=bash,flags=-c touch${{IFS}}{mark.name}",
+            "flags=-O0",
+            "library=1",
+        ]
         for option in (*options, "vector_bytes=16", "3", "{}"):
             error = refused(lambda option=option: remote.reconfigure(option))
             assert error.code == "rpc.reconfigure.option", (option, error)
@@ -228,7 +233,11 @@ def test_the_key_is_needed():
         for key in ("", "wrong", "the right key, long enoug", "the right key, long enough "):
             error = refused(lambda: rpc.connect("127.0.0.1", served.port, key=key))
             assert error.code == "rpc.key" and "long" not in error.message
-        assert rpc.connect("127.0.0.1", served.port, key="the right key, long enough").device().available
+        assert (
+            rpc.connect("127.0.0.1", served.port, key="the right key, long enough")
+            .device()
+            .available
+        )
     assert served.close().count("rpc.key") == 4
 
 
@@ -240,7 +249,9 @@ def test_key_file_and_tls(tmp_path):
     tls = ["--tls-cert", str(tmp_path / "cert.pem"), "--tls-key", str(tmp_path / "key.pem")]
     with Served(*options, *tls, "--host", "0.0.0.0") as served:
         assert "with a key, TLS" in served.line
-        remote = rpc.connect("localhost", served.port, key="the key of the file", tls_ca=CERTIFICATE)
+        remote = rpc.connect(
+            "localhost", served.port, key="the key of the file", tls_ca=CERTIFICATE
+        )
         x = np.arange(100, dtype=np.int32)
         assert np.array_equal(weft.asarray(x, device=remote.device()).numpy(), x)
         plain = refused(

@@ -203,7 +203,7 @@ def test_databases_that_cannot_be_merged_are_told_apart(tmp_path):
         ),
         (
             source("json.db", "update trials set candidate='{' where rowid=2"),
-            "damaged",
+            "tune.database.damaged",
             "cannot be",
         ),
         (

@@ -93,7 +93,7 @@ def test_a_scheduled_function_needs_scopes():
     sch.split(i, [None, 4])
     error = refusal(sch)
     assert error.code == "vta.accepts.block"
-    assert "loops that are not its iterators" in str(error)
+    assert "which is no loop over the iterator" in str(error)
 
 
 def test_blocks_out_of_order():

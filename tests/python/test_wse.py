@@ -395,6 +395,7 @@ def test_wrong_calls_name_what_is_legal(tmp_path):
         lambda: runner.memcpy_h2d(99, ok, 0, 0, 1, 1, 24, **COPY),
         lambda: runner.launch("init_and_compute", np.float32(1)),  # no argument is declared
         lambda: runner.launch("init_and_compute", np.complex64(1)),
+        lambda: runner.launch("init_and_compute", 2**70),
     ):
         with pytest.raises(wse.WseError):
             call()
@@ -479,6 +480,14 @@ def test_sixteen_bits_traces_and_logs(tmp_path, monkeypatch):
         order=MemcpyOrder.ROW_MAJOR,
         data_type=MemcpyDataType.MEMCPY_16BIT,
     )
+    for arguments, says in [
+        ((2.0, 4.5), "argument 1 is the float 4.5; u16 is declared"),
+        ((2.0, np.float16(4)), "argument 1 is the float 4.0; u16 is declared"),
+        ((2.0, 70000), "argument 1 is 70000, which is no u16"),
+    ]:
+        with pytest.raises(ValueError, match=says) as caught:
+            runner.launch("scale", *arguments)
+        assert caught.value.code == "wse.launch.type"
     runner.launch("scale", np.float16(2), np.uint16(4), nonblock=False)
     back = np.zeros(18, np.uint32)
     runner.memcpy_d2h(
@@ -595,132 +604,6 @@ comptime {
     np.testing.assert_array_equal(back, data + 300)
     assert runner.read_symbol(7, 4, "seen", np.uint32)[0] == int((data + 300).sum())
     assert IntVector(1, 2) is not None
-
-
-def test_layout_classes_give_colors_as_numbers_and_positions_that_build_on_each_other(tmp_path):
-    sender = """
-param c: u16;
-const ctrl = @import_module("<control>");
-const q = @get_output_queue(3);
-const word = @get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = @get_color(c), .output_queue = q });
-const command = @get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = @get_color(c), .output_queue = q, .control = true });
-task main() void {
-  for (@range(u32, 3)) |k| {
-    @mov32(word, k + 1);
-    @mov32(command, ctrl.encode_single_payload(ctrl.opcode.SWITCH_ADV, true, {}, 0));
-  }
-}
-comptime {
-  @bind_local_task(main, @get_local_task_id(9)); @activate(@get_local_task_id(9));
-  if (@is_arch("wse3")) @initialize_queue(q, .{ .color = @get_color(c) });
-}
-"""
-    receiver = """
-param c: u16;
-export var seen = @zeros([3]u32);
-var n: u16 = 0;
-const q = @get_input_queue(2);
-task take(x: u32) void { seen[n] = x; n += 1; }
-comptime {
-  if (@is_arch("wse3")) { @initialize_queue(q, .{ .color = @get_color(c) }); @bind_data_task(take, @get_data_task_id(q)); }
-  else { @bind_data_task(take, @get_data_task_id(@get_color(c))); }
-}
-"""
-    (tmp_path / "send.csl").write_text(sender)
-    (tmp_path / "receive.csl").write_text(receiver)
-    for target in SdkTarget:
-        platform = get_platform(None, SimfabConfig(), target)
-        layout = SdkLayout(platform)
-        c = Color("c")
-        R = RoutingPosition
-        paths = {
-            "send": [R().set_input([Route.RAMP]).set_output([Route.EAST])],
-            "middle": [
-                R().set_input([Route.WEST]).set_output([Route.RAMP]),
-                R().set_output([Route.EAST]),
-                R().set_input([Route.WEST]),
-            ],
-            "last": [R().set_input([Route.WEST]).set_output([Route.RAMP])],
-        }
-        for x, (name, positions) in enumerate(paths.items()):
-            file = tmp_path / ("send.csl" if x == 0 else "receive.csl")
-            region = layout.create_code_region(str(file), name, 1, 1)
-            region.set_param_all("c", c)
-            region.paint_all(c, positions)
-            region.place(x, 0)
-        artifacts = layout.compile(out_prefix=str(tmp_path / f"out{target}"), cslc_prefix="")
-        runner = SdkRuntime(artifacts, platform, memcpy_required=False)
-        runner.load()
-        runner.run()
-        runner.stop()
-        # The third command finds no further position, so that the third word follows the second.
-        assert runner.read_symbol(1, 0, "seen", np.uint32).tolist() == [1, 0, 0]
-        assert runner.read_symbol(2, 0, "seen", np.uint32).tolist() == [2, 3, 0]
-
-
-def test_artifacts_hold_colors_and_copies_may_go_one_word_beyond(tmp_path):
-    (tmp_path / "layout.csl").write_text(
-        """
-param c: color;
-const memcpy = @import_module("<memcpy/get_params>", .{ .width = 1, .height = 1 });
-layout {
-  @set_rectangle(1, 1);
-  @set_tile_code(0, 0, "pe.csl", .{ .memcpy_params = memcpy.get_params(0) });
-  @export_name("a", [*]u32, true);
-}
-"""
-    )
-    (tmp_path / "pe.csl").write_text(
-        """
-param memcpy_params;
-const sys_mod = @import_module("<memcpy/memcpy>", memcpy_params);
-var a = @zeros([4]u32);
-export var b = [2]u32 { 5, 6 };
-var p: [*]u32 = &a;
-comptime { @export_symbol(p, "a"); }
-"""
-    )
-    out = str(tmp_path / "out")
-    wse.compile_csl(
-        str(tmp_path / "layout.csl"),
-        out,
-        fabric_dims=(8, 3),
-        fabric_offsets=(4, 1),
-        colors={"c": 9},
-        memcpy=True,
-    )
-    import json
-
-    assert int(json.loads((tmp_path / "out/out.json").read_text())["colors"]["c"]) == 9
-    for threads in (None, 2):
-        config = SimfabConfig(suppress_trace=True)
-        platform = get_platform(None, config, SdkTarget.WSE2)
-        runner = SdkRuntime(out, platform, simfab_numthreads=threads)
-        runner.load()
-        runner.run()
-        back = np.zeros(5, np.uint32)
-        runner.memcpy_d2h(back, runner.get_id("a"), 0, 0, 1, 1, 5, **COPY)
-        assert back.tolist() == [0, 0, 0, 0, 5]  # objects lie as they are declared
-        with pytest.raises(ValueError, match="has 16 bytes"):
-            runner.memcpy_d2h(np.zeros(6, np.uint32), runner.get_id("a"), 0, 0, 1, 1, 6, **COPY)
-        with pytest.warns(RuntimeWarning, match='"a" has 16 bytes in "a", a copy moves 20'):
-            runner.stop()
-
-
-def test_a_platform_that_wants_a_trace_gets_one(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "layout.csl").write_text(
-        'layout { @set_rectangle(1, 1); @set_tile_code(0, 0, "pe.csl"); }'
-    )
-    (tmp_path / "pe.csl").write_text("comptime {}")
-    wse.compile_csl("layout.csl", "out")
-    for suppress in (True, False):
-        platform = get_platform(None, SimfabConfig(suppress_trace=suppress), SdkTarget.WSE2)
-        runner = SdkRuntime("out", platform, memcpy_required=False)
-        runner.load()
-        runner.run()
-        runner.stop()
-        assert (tmp_path / "simfab_traces/trace.json").exists() != suppress
 
 
 # ---- the device

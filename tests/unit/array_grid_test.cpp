@@ -9,6 +9,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdlib>
+#include <cstring>
 #include <fstream>
 #include <random>
 
@@ -17,6 +18,8 @@
 #include "weft/array/device_tile.h"
 #include "weft/array/device_turn.h"
 #include "weft/array/device_whole.h"
+#include "weft/array/gpu/convolution.h"
+#include "weft/array/gpu/thin_product.h"
 #include "weft/array/tensor.h"
 #include "weft/target/backend.h"
 
@@ -38,7 +41,9 @@ class PaperCard final : public runtime::Device {
     return make_ref<Storage>(Ref<runtime::Device>(this), 4096, bytes, space);
   }
   void upload(Storage&, runtime::Bytes, const void*, runtime::Bytes) override {}
-  void download(void*, const Storage&, runtime::Bytes, runtime::Bytes) override {}
+  void download(void* to, const Storage&, runtime::Bytes, runtime::Bytes bytes) override {
+    std::memset(to, 0, bytes);
+  }
   void copy(Storage&, runtime::Bytes, const Storage&, runtime::Bytes, runtime::Bytes) override {}
   Ref<runtime::Executable> load(runtime::Binary binary) override {
     ++built;
@@ -142,6 +147,28 @@ TEST(ArrayGrid, row_kernels_compile) {
   }
 }
 
+/// Scans, sorting, selection, gather and scatter; the card says that no flag was set and that no
+/// element was selected.
+TEST(ArrayGrid, algorithms_compile) {
+  NEED_CARD();
+  for (Elem elem : {Elem::float32, Elem::int64, Elem::uint8, Elem::bfloat16}) {
+    SCOPED_TRACE(name_of(elem));
+    NDArray x = NDArray::empty(device, elem, Dims{3, 100'000});
+    scan(ReduceOp::sum, x, 1);
+    scan(ReduceOp::max, x, 0);
+    sort(x, 1, false);
+    argsort(x.slice(1, 0, 1000, 1), 1, true);
+    searchsorted(x.select(0, 0), x, true);
+    NDArray at[1] = {NDArray::empty(device, Elem::int64, Dims{500})};
+    gather(x.transpose(0, 1), at);
+    scatter(x.transpose(0, 1), at, NDArray::empty(device, elem, Dims{500, 3}), true);
+    scatter(x.transpose(0, 1), at, NDArray::empty(device, elem, Dims{500, 3}), false);
+  }
+  const int before = paper->launched;
+  nonzero(NDArray::empty(device, Elem::boolean, Dims{300, 500}));
+  EXPECT_GE(paper->launched - before, 2);
+}
+
 TEST(ArrayGrid, products_compile_for_every_tile) {
   NEED_CARD();
   for (auto [m, n, k] : {std::array<std::int64_t, 3>{4096, 4096, 64},
@@ -155,6 +182,44 @@ TEST(ArrayGrid, products_compile_for_every_tile) {
     matmul(a, b.transpose(0, 1));
     EXPECT_GE(paper->launched - before, 1);
     EXPECT_LE(paper->launched - before, 2);
+  }
+}
+
+/// One launch where the rows keep the card busy, two where the depth is cut; vectors of 16 bytes.
+TEST(ArrayGrid, products_with_few_vectors_read_the_matrix_in_vectors) {
+  NEED_CARD();
+  for (Elem elem : {Elem::float32, Elem::bfloat16, Elem::float64, Elem::int32}) {
+    for (std::int64_t columns : {1, 3}) {
+      for (bool turned : {false, true}) {
+        NDArray a = NDArray::empty(device, elem, Dims{4096, 4096});
+        NDArray b = NDArray::empty(device, elem, Dims{4096, columns});
+        const int before = paper->launched;
+        device::thin_product(NDArray::empty(device, elem, Dims{4096, columns}),
+                             turned ? a.transpose(0, 1) : a, b);
+        EXPECT_LE(paper->launched - before, 3) << name_of(elem) << " x " << columns;
+      }
+    }
+  }
+  NDArray a = NDArray::empty(device, Elem::bfloat16, Dims{1 << 16, 4096});
+  NDArray x = NDArray::empty(device, Elem::bfloat16, Dims{4096, 2});
+  device::thin_product(NDArray::empty(device, Elem::bfloat16, Dims{1 << 16, 2}), a, x);
+  EXPECT_NE(paper->last_source.find("uint4"), std::string::npos) << paper->last_source;
+}
+
+TEST(ArrayGrid, convolutions_without_tiles_compile) {
+  NEED_CARD();
+  for (Elem elem : {Elem::float32, Elem::bfloat16}) {
+    for (std::int64_t k : {3, 5, 7}) {
+      const int before = paper->launched;
+      NDArray x = NDArray::empty(device, elem, Dims{8, 96, 28, 28});
+      NDArray w = NDArray::empty(device, elem, Dims{96, 1, k, k});
+      Conv conv{{1, 1}, {k / 2, k / 2}, {1, 1}, {0, 0}, 96};
+      Window window{{k, k}, {1, 1}, {1, 1}, {28, 28}};
+      card_conv2d(x, w, conv, window);
+      card_conv2d_input(x, w, conv, window, 28, 28);
+      card_conv2d_weight(x, x, w.shape(), conv, window);
+      EXPECT_LE(paper->launched - before, 4);
+    }
   }
 }
 
@@ -262,7 +327,7 @@ TEST(ArrayGrid, every_tile_multiplies_right) {
 TEST(ArrayGrid, products_of_16_bits_go_to_tensor_cores) {
   NEED_CARD();
   for (auto [elem, batch, m, n, k] :
-       {std::tuple{Elem::float16, 1, 4096, 4096, 4096}, {Elem::bfloat16, 3, 100, 51, 70}}) {
+       {std::tuple{Elem::float16, 1, 4096, 4096, 4096}, {Elem::bfloat16, 3, 2000, 1001, 1500}}) {
     SCOPED_TRACE(cat(batch, " x ", m, " x ", n, " x ", k));
     NDArray a = NDArray::empty(device, elem, Dims{batch, m, k});
     NDArray b = NDArray::empty(device, elem, Dims{batch, n, k});

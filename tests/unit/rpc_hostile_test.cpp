@@ -220,8 +220,7 @@ TEST(RpcHostile, arithmetic_of_plans_never_traps) {
 
 /// A call that would last for ever ends when its client goes, and when the server stops.
 TEST(RpcHostile, endless_plans_end_with_client_and_server) {
-  const std::string endless =
-      module_of({step_of(StepKind::loop, {{PlanOp::constant, INT64_MAX}})});
+  const std::string endless = module_of({step_of(StepKind::loop, {{PlanOp::constant, INT64_MAX}})});
   auto target = std::make_unique<Target>();
   auto start = [&](Client& client) {
     const std::int64_t id = client.load(endless);

@@ -139,7 +139,8 @@ TEST(Rpc, the_key_is_needed_and_checked) {
   ServerOptions options;
   options.key = "open sesame, wide gate";
   Served served(options);
-  for (const char* key : {"", "open sesame, wide gat", "open sesame, wide gate!", "OPEN SESAME, WIDE GATE"}) {
+  for (const char* key :
+       {"", "open sesame, wide gat", "open sesame, wide gate!", "OPEN SESAME, WIDE GATE"}) {
     ConnectOptions o;
     o.key = key;
     EXPECT_EQ(refused([&] { served.connect(o); }).code, "rpc.key") << key;
@@ -159,13 +160,16 @@ TEST(Rpc, tls_and_the_rules_of_binding) {
     return refused([&] { Server(o, [](std::string_view c) { return memory_device(c); }); });
   };
   EXPECT_EQ(start([](ServerOptions& o) { o.host = "0.0.0.0"; }).code, "rpc.bind.open");
-  EXPECT_EQ(start([](ServerOptions& o) { o.host = "0.0.0.0", o.key = "a key of some length"; }).code, "rpc.bind.open");
+  EXPECT_EQ(
+      start([](ServerOptions& o) { o.host = "0.0.0.0", o.key = "a key of some length"; }).code,
+      "rpc.bind.open");
   EXPECT_EQ(start([](ServerOptions& o) {
               o.host = "0.0.0.0", o.tls_cert = kTestCertificate, o.tls_key = kTestKey;
             }).code,
             "rpc.bind.open");
   EXPECT_EQ(start([](ServerOptions& o) {
-              o.host = "0.0.0.0", o.key = "a key of some length", o.tls_cert = kTestCertificate, o.tls_key = kTestKey;
+              o.host = "0.0.0.0", o.key = "a key of some length", o.tls_cert = kTestCertificate,
+              o.tls_key = kTestKey;
             }).code,
             "nothing was refused");
   EXPECT_EQ(start([](ServerOptions& o) { o.tls_cert = kTestCertificate; }).code, "rpc.tls.pair");

@@ -72,6 +72,68 @@ def main(A: T.Buffer((4, 12), "float32"), S: T.Buffer((4,), "float32"), M: T.Buf
   expect_sound(sch, text);
 }
 
+const char* const kRowSums = R"(
+@T.prim_func
+def main(A: T.Buffer((3, 13), "float32"), S: T.Buffer((3,), "float32")):
+    for i, k in T.grid(3, 13):
+        with T.block("sums"):
+            vi, vk = T.axis.remap("SR", [i, k])
+            with T.init():
+                S[vi] = T.float32(0)
+            S[vi] = S[vi] + A[vi, vk]
+)";
+
+TEST(schedule_reduction, pad_reduction_lets_every_factor_divide) {
+  Schedule sch = make(kRowSums);
+  const LoopRef k = sch.get_loops(sch.get_block("sums"))[1];
+  sch.pad_reduction(k, 8);
+  EXPECT_NE(sch.show().find("T.grid(3, 16)"), std::string::npos) << sch.show();
+  EXPECT_NE(sch.show().find("S[vi] + T.if_then_else(vk < 13, A[vi, vk], T.float32(0))"),
+            std::string::npos)
+      << sch.show();
+  const auto parts = sch.split(k, {None, 4, 2});
+  sch.rfactor(parts[2], 0);
+  EXPECT_EQ(sch.show().find("T.where"), std::string::npos) << sch.show();
+  expect_sound(sch, kRowSums);
+  expect_replays(sch, parse(kRowSums));
+}
+
+TEST(schedule_reduction, pad_reduction_of_a_multiple_changes_nothing) {
+  Schedule sch = make(kRowSums);
+  const std::string before = sch.show();
+  sch.pad_reduction(sch.get_loops(sch.get_block("sums"))[1], 1);
+  EXPECT_EQ(sch.show(), before);
+}
+
+TEST(schedule_reduction, pad_reduction_of_an_argmax_never_finds_an_added_step) {
+  const std::string text = arg_best("V[vi] >= A[vi, vk]");
+  Schedule sch = make(text);
+  const LoopRef k = sch.get_loops(sch.get_block("best"))[1];
+  sch.pad_reduction(k, 7);
+  sch.rfactor(sch.split(k, {None, 7})[1], 0);
+  Tensors a = make_tensors(parse(text), 3);
+  for (std::size_t i = 0; i < a.data[0].size(); ++i)
+    a.data[0][i] = static_cast<float>(i * 29 % 73) - 90;  // all below zero, all distinct
+  Tensors b = a;
+  ir::interpret(parse(text), a.args());
+  ir::interpret(sch.func(), b.args());
+  EXPECT_EQ(a.data[2], b.data[2]) << sch.show();
+  EXPECT_EQ(a.data[3], b.data[3]) << sch.show();
+}
+
+TEST(schedule_reduction, pad_reduction_refuses_what_it_cannot_fill) {
+  Schedule sch = make(kRowSums);
+  const auto loops = sch.get_loops(sch.get_block("sums"));
+  expect_refused(sch, [&](Schedule& s) { s.pad_reduction(loops[0], 4); },
+                 "schedule.pad_reduction.block",
+                 {"a reduction with an init and a known combination", "\"i\""});
+  expect_refused(sch, [&](Schedule& s) { s.pad_reduction(loops[1], 0); },
+                 "schedule.pad_reduction.factor", {"got the factor 0"});
+  const auto parts = sch.split(loops[1], {None, 2});
+  expect_refused(sch, [&](Schedule& s) { s.pad_reduction(parts[1], 4); },
+                 "schedule.pad_reduction.block", {"before they are split"});
+}
+
 /// (x + y + x*y) joins in any order: (1 + x)(1 + y) - 1.
 std::string users(const std::string& vouched) {
   return "\n@T.prim_func\n"

@@ -16,20 +16,24 @@ def where(condition, x1, x2, /):
     """x1 where the condition holds, else x2."""
     if _is_tensor(x1) or _is_tensor(x2):
         return (x1 if _is_tensor(x1) else x2).where(condition, x1, x2)
+    if hasattr(condition, "__weft_operation__"):  # a traced value
+        return condition.where(condition, x1, x2)
     if not isinstance(x1, NDArray) and not isinstance(x2, NDArray):
         x1 = asarray(x1)
     return _core._where(_array(condition), x1, x2)
 
 
 def clip(x, /, min=None, max=None):
-    """Elements limited to [min, max]."""
+    """Elements limited to [min, max].
+
+    The result has x's type; an integer x with a float limit gives the float type of x + limit, as in NumPy.
+    """
+    integers = _name(x.dtype) in _INTEGERS
 
     def bound(b):
-        if isinstance(b, NDArray) or not isinstance(b, (int, float)) or isinstance(b, _pybool):
-            return b
-        if _name(x.dtype) in _INTEGERS:  # a limit outside the type does not bind
-            info = iinfo(x.dtype)
-            return int(_py.min(_py.max(b, info.min), info.max))
+        if integers and isinstance(b, int) and not isinstance(b, _pybool):
+            info = iinfo(x.dtype)  # a limit outside the type does not bind
+            return _py.min(_py.max(b, info.min), info.max)
         return b
 
     out = x
@@ -37,7 +41,7 @@ def clip(x, /, min=None, max=None):
         out = _row("maximum")(out, bound(min))
     if max is not None:
         out = _row("minimum")(out, bound(max))
-    if isinstance(out, NDArray) and out.dtype != x.dtype and isinstance(x, NDArray):
+    if isinstance(x, NDArray) and out.dtype != x.dtype and not (integers and out.dtype.kind == "f"):
         out = out.astype(x.dtype)
     return out.copy() if out is x and isinstance(x, NDArray) else out
 

@@ -83,8 +83,7 @@ def topk(x, k, /, *, axis=-1, largest=True):
             f"topk of {k} elements along axis {axis} of shape {x.shape}",
         )
     data = x.data if _is_tensor(x) else x
-    order = argsort(data, axis=axis, descending=largest)
-    order = order[(*(slice(None),) * axis, slice(0, k))]
+    order = _core._topk(data, k, axis, largest)
     return topk_result(take_along_axis(x, order, axis=axis), order)
 
 
@@ -237,9 +236,12 @@ def repeat(x, repeats, /, *, axis=None):
                 "array.size.overflow",
                 f"repeat to about {wanted:.3g} entries: more than 64 bits can count bytes of",
             )
-        ends = cumulative_sum(counts) if n else counts
-        total = int(ends[n - 1]) if n else 0
-        index = searchsorted(ends, arange(total, device=x.device), side="right")
+        if counts.device.host_accessible:
+            index = _core._repeat_places(counts).to(x.device)
+        else:
+            ends = cumulative_sum(counts) if n else counts
+            total = int(ends[n - 1]) if n else 0
+            index = searchsorted(ends, arange(total, device=x.device), side="right")
     return take(x, index, axis=axis)
 
 

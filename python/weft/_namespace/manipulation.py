@@ -63,9 +63,12 @@ def stack(arrays, /, *, axis=0):
 
 
 def unstack(x, /, *, axis=0):
-    """The slices along an axis, as a tuple."""
-    x = moveaxis(x, axis, 0)
-    return tuple(x[i, ...] for i in range(x.shape[0]))
+    """The slices along an axis, as a tuple; of an array views."""
+    axis = _axis(axis, x.ndim, "unstack")
+    if not _is_tensor(x):
+        return tuple(_core._unstack(x, axis))
+    front = (slice(None),) * axis
+    return tuple(x[(*front, i, ...)] for i in range(x.shape[axis]))
 
 
 def expand_dims(x, /, axis):

@@ -2,6 +2,7 @@
 """``weft devices`` and ``weft errors``."""
 
 import pathlib
+import re
 
 import weft
 from weft._errors import error
@@ -17,6 +18,12 @@ def devices(args):
         print(f"{d.name:<12} {d.kind:<12} {state:<8} {what}")
 
 
+def _names(known, asked):
+    """Whether the slug begins so, or is one of the family, as array.{…}.dtype is of array.add.dtype."""
+    family = re.escape(known).replace(re.escape("{…}"), "[a-z0-9_]+")
+    return known.startswith(asked) or re.fullmatch(family, asked)
+
+
 def errors(args):
     package = pathlib.Path(weft.__file__).resolve().parent
     places = [package / "errors.md", *(p / "docs/errors.md" for p in package.parents[:2])]
@@ -30,7 +37,7 @@ def errors(args):
         )
     rows = [line for line in page.read_text().splitlines() if line.startswith("| `")]
     if args.slug:
-        rows = [r for r in rows if r.startswith(f"| `{args.slug}")]
+        rows = [r for r in rows if _names(r.split("`")[1], args.slug)]
         if not rows:
             import difflib
 

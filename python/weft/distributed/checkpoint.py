@@ -174,9 +174,7 @@ def _read(path, name, row, starts, extents, files):
     for piece in row["pieces"]:
         at = piece["starts"]
         low = [max(a, s) for a, s in zip(at, starts)]
-        high = [
-            min(a + n, s + m) for a, n, s, m in zip(at, piece["shape"], starts, extents)
-        ]
+        high = [min(a + n, s + m) for a, n, s, m in zip(at, piece["shape"], starts, extents)]
         if any(a >= b for a, b in zip(low, high)):
             continue
         file = piece["file"]

@@ -230,7 +230,11 @@ def _start_broadcast(x, root, group):
 
 
 def _peer(peer, group, name, itself=False):
-    if not isinstance(peer, int) or not 0 <= peer < group.size or (peer == group.rank and not itself):
+    if (
+        not isinstance(peer, int)
+        or not 0 <= peer < group.size
+        or (peer == group.rank and not itself)
+    ):
         others = "" if itself else f", not {group.rank} itself"
         raise error(
             weft.ArgumentError,
@@ -303,7 +307,11 @@ class _Broadcast(Function):
     @staticmethod
     def backward(ctx, g):
         total = _start_all_reduce(g, "sum", ctx.group).wait()
-        return weft.Tensor(total if ctx.group.rank == ctx.root else weft.zeros_like(total)), None, None
+        return (
+            weft.Tensor(total if ctx.group.rank == ctx.root else weft.zeros_like(total)),
+            None,
+            None,
+        )
 
 
 def _no_gradient(name, op):

@@ -63,7 +63,9 @@ class DataParallel(weft.nn.Module):
         own = weakref.ref(self)
         for bucket in self._buckets:
             for p in bucket.params:
-                p._on_accumulated(lambda leaf, b=bucket, key=id(p): own() and own()._arrived(b, key))
+                p._on_accumulated(
+                    lambda leaf, b=bucket, key=id(p): own() and own()._arrived(b, key)
+                )
 
     def forward(self, *args, **kwargs):
         return self.module(*args, **kwargs)

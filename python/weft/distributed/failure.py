@@ -98,7 +98,11 @@ class StoreBoard:
 
     def look(self):
         try:
-            return self.store.get("weft/failed").decode() if self.store.check(["weft/failed"]) else None
+            return (
+                self.store.get("weft/failed").decode()
+                if self.store.check(["weft/failed"])
+                else None
+            )
         except RuntimeError as problem:  # the store's host is gone, and the job with it
             return f"the launcher's store does not answer ({str(problem)[:200]})"
 

@@ -83,7 +83,9 @@ class ColumnParallelLinear(nn.Module):
         _share(linear.weight.shape[1], self._group, "the columns of a weight,")
         self.weight = nn.Parameter(_part(linear.weight.data, 1, self._group))
         bias = getattr(linear, "bias", None)
-        self.bias = None if bias is None else nn.Parameter(_part(bias.data, bias.ndim - 1, self._group))
+        self.bias = (
+            None if bias is None else nn.Parameter(_part(bias.data, bias.ndim - 1, self._group))
+        )
 
     def forward(self, x):
         y = _Copy.apply(x, self._group) @ self.weight
@@ -144,7 +146,9 @@ class ParallelAttention(nn.Module):
         super().__init__()
         group = resolve(group)
         self.heads, self.causal = _share(heads, group, "the number of heads,"), causal
-        self.query, self.key, self.value = (ColumnParallelLinear(x, group) for x in (query, key, value))
+        self.query, self.key, self.value = (
+            ColumnParallelLinear(x, group) for x in (query, key, value)
+        )
         self.out = RowParallelLinear(out, group)
         self.width = query.weight.shape[1] // heads
 

@@ -130,9 +130,7 @@ class Nccl:
         return lambda: self.driver.after(_LEGACY, self.stream)
 
     def all_reduce(self, send, recv, op):
-        return self._run(
-            [("ncclAllReduce", _at(send), _at(recv), _n(send), _type(send), _OPS[op])]
-        )
+        return self._run([("ncclAllReduce", _at(send), _at(recv), _n(send), _type(send), _OPS[op])])
 
     def reduce_scatter(self, send, recv, op):
         return self._run(

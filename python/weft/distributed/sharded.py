@@ -173,9 +173,7 @@ class ShardedParallel(nn.Module):
             self.pieces.append(unit.shard)
             own = weakref.ref(self)
             for p in held:
-                p._on_accumulated(
-                    lambda leaf, u=unit, key=id(p): own() and own()._arrived(u, key)
-                )
+                p._on_accumulated(lambda leaf, u=unit, key=id(p): own() and own()._arrived(u, key))
         return out
 
     def forward(self, *args, **kwargs):
@@ -247,10 +245,15 @@ class ShardedParallel(nn.Module):
     def load_sharded_state(self, state, optimizer=None, steps=None):
         """Takes what load_sharded gave for sharded_state(): pieces cut for this number of ranks."""
         for i, unit in enumerate(self._units.value):
+
             def whole_piece(array, unit=unit):
                 rest = unit.piece - array.size
                 row = array.to(unit.shard.device)
-                return weft.concat([row, weft.zeros((rest,), dtype=row.dtype, device=row.device)]) if rest else row
+                return (
+                    weft.concat([row, weft.zeros((rest,), dtype=row.dtype, device=row.device)])
+                    if rest
+                    else row
+                )
 
             unit.shard.data = whole_piece(state[f"parameters.{unit.name}"])
             if unit.stage < 3:

@@ -64,7 +64,19 @@ def unfold(x, kernel_size, dilation=1, padding=0, stride=1):
             note="rule: (n, c, h, w)",
         )
     y = x
-    options = zip(*(_each(v, 2) for v in (kernel_size, stride, padding, dilation)))
+    kernel, steps, borders, dilations = (
+        _each(v, 2) for v in (kernel_size, stride, padding, dilation)
+    )
+    plain = steps[0] == steps[1] > 0 and dilations == (1, 1) and min(kernel) > 0 <= min(borders)
+    if plain and isinstance(x, weft.Tensor):
+        (ph, pw), (kh, kw) = borders, kernel
+        if x.shape[2] + 2 * ph >= kh and x.shape[3] + 2 * pw >= kw:
+            if ph or pw:
+                y = weft.pad(y, [(0, 0), (0, 0), (ph, ph), (pw, pw)])
+            y = y.windows(kh, kw, steps[0])
+            n, c, oh, ow, _, _ = y.shape
+            return y.permute(0, 1, 4, 5, 2, 3).reshape(n, c * kh * kw, oh * ow)
+    options = zip(kernel, steps, borders, dilations)
     for axis, (k, s, p, d) in zip((2, 4), options):
         if p:
             border = [(0, 0)] * y.ndim

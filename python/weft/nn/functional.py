@@ -26,7 +26,7 @@ from .dropouts import *  # noqa: F401,F403
 from .dropouts import dropout
 from .embeddings import *  # noqa: F401,F403
 from .folding import *  # noqa: F401,F403
-from .groups import group_norm, instance_norm, local_response_norm
+from .groups import by_statistics, group_norm, instance_norm, local_response_norm
 from .losses import *  # noqa: F401,F403
 from .margins import *  # noqa: F401,F403
 from .pooling import *  # noqa: F401,F403
@@ -99,13 +99,11 @@ def layer_norm(x, normalized_shape, weight=None, bias=None, eps=1e-5):
 
 def batch_norm(x, running_mean, running_var, weight=None, bias=None, training=False, eps=1e-5):
     """(n, c, ...) over the batch when training, else by the running statistics, which are not changed here."""
+    if not training:
+        return by_statistics(x, running_mean, running_var, weight, bias, eps)
     axes, shape = (0, *range(2, x.ndim)), (1, -1, *(1,) * (x.ndim - 2))
-    if training:
-        centred = x - x.mean(axes, True)
-        var = (centred * centred).mean(axes, True)
-    else:
-        centred = x - running_mean.reshape(shape)
-        var = Tensor(running_var.reshape(shape), requires_grad=False)
+    centred = x - x.mean(axes, True)
+    var = (centred * centred).mean(axes, True)
     y = centred * weft.rsqrt(var + eps)
     y = y if weight is None else y * weight.reshape(*shape)
     return y if bias is None else y + bias.reshape(*shape)

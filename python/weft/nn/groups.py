@@ -6,8 +6,21 @@ from __future__ import annotations
 import weft
 
 from .. import init
+from .._core import Tensor
 from .._errors import error as _error
 from .module import Module, Parameter
+
+
+def by_statistics(x, mean, var, weight, bias, eps):
+    """(x - mean) / sqrt(var + eps) * weight + bias of each feature, as one product and one sum over x."""
+    shape = (1, -1, *(1,) * (x.ndim - 2))
+    mean, var = (
+        v if isinstance(v, Tensor) else Tensor(v, requires_grad=False) for v in (mean, var)
+    )
+    scale = weft.rsqrt(var + eps)
+    scale = scale if weight is None else scale * weight
+    shift = -(mean * scale) if bias is None else bias - mean * scale
+    return x * scale.reshape(*shape) + shift.reshape(*shape)
 
 
 def group_norm(x, num_groups, weight=None, bias=None, eps=1e-5):

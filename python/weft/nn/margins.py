@@ -108,7 +108,9 @@ def multilabel_margin_loss(x, target, reduction="mean"):
         return multilabel_margin_loss(x[None], labels[None], reduction).reshape(())
     n, classes = x.shape
     live = weft.cumulative_sum((labels < 0).astype("int64"), axis=1) == 0
-    labels = weft.where(live, labels, 0)
+    # The longest list: what lies behind it takes no part.
+    most = int(weft.max(weft.sum(live.astype("int64"), axis=1))) if labels.size else 0
+    labels, live = weft.where(live, labels, 0)[:, :most], live[:, :most]
     _in_range("multilabel_margin_loss", labels, classes)
     places = weft.arange(classes, device=x.device)
     chosen = (labels[:, :, None] == places) & live[:, :, None]  # (n, entries, classes)

@@ -9,6 +9,7 @@ from .. import init
 from .._core import Tensor
 from .._errors import error as _error
 from . import functional as F
+from .groups import by_statistics
 from .module import Module, Parameter
 
 
@@ -80,8 +81,9 @@ class _BatchNorm(Module):
             if self.training and self.running_mean is not None:
                 self._remember(mean.data.reshape(-1), var.data.reshape(-1), x.size / self.features)
         else:
-            centred = x - self.running_mean.reshape(shape)
-            var = Tensor(self.running_var.reshape(shape), requires_grad=False)
+            return by_statistics(
+                x, self.running_mean, self.running_var, self.weight, self.bias, self.eps
+            )
         scale = weft.rsqrt(var + self.eps)
         if self.weight is None:
             return centred * scale

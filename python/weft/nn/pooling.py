@@ -11,6 +11,7 @@ import math
 
 import weft
 
+from .. import _core
 from .._errors import error as _error
 from .module import Module
 
@@ -120,6 +121,9 @@ def _plain_square(x, n, options, ceil_mode):
 
 def _max_pool(n, name, x, kernel, stride, padding, dilation, ceil_mode):
     options = _options(name, x, n, kernel, stride, padding, dilation)
+    if isinstance(x, weft.Tensor) and _core._has_grid(x.data):
+        counts = [_places(name, x.shape[a], *rest, ceil_mode)[0].shape[0] for a, *rest in options]
+        return _core._max_pool(x, [(x.shape[o[0]], c, *o[1:]) for o, c in zip(options, counts)])
     if _plain_square(x, n, options, ceil_mode):
         return x.windows(options[0][1], options[0][1], options[0][2]).max((4, 5))
     for axis, *rest in options:

@@ -18,12 +18,17 @@ def pad(x, widths, mode="constant", value=0.0):
 
     mode: "constant", "reflect", "replicate", "circular". weft.pad takes a pair for each axis instead.
     """
-    if mode not in _MODES or len(widths) % 2 or len(widths) > 2 * x.ndim:
+    flat = isinstance(widths, (tuple, list)) and all(hasattr(w, "__index__") for w in widths)
+    if mode not in _MODES or not flat or len(widths) % 2 or len(widths) > 2 * x.ndim:
         raise _error(
             weft.ArgumentError,
             "nn.pad.widths",
-            f"pad of shape {x.shape} by {tuple(widths)}, mode {mode!r}",
-            [f"legal: pairs from the last axis backwards; modes {', '.join(map(repr, _MODES))}"],
+            f"pad of shape {x.shape} by {widths!r}, mode {mode!r}",
+            [
+                "legal: integers (left, right, top, bottom, ...), two for each axis from the last backwards; "
+                f"modes {', '.join(map(repr, _MODES))}"
+            ],
+            help="weft.pad takes a pair for each axis, from the first",
         )
     pairs = [(widths[i], widths[i + 1]) for i in range(0, len(widths), 2)]
     full = [(0, 0)] * (x.ndim - len(pairs)) + pairs[::-1]

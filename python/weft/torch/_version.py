@@ -15,12 +15,21 @@ _COMPILER = (2, 4)
 
 def version_of(torch_module):
     """(major, minor) of a torch module."""
-    return tuple(int(part) for part in torch_module.__version__.split("+")[0].split(".")[:2] if part.isdigit())
+    return tuple(
+        int(part)
+        for part in torch_module.__version__.split("+")[0].split(".")[:2]
+        if part.isdigit()
+    )
 
 
 def missing(torch_module):
     """The interfaces without which weft.torch cannot be imported and which this torch lacks."""
-    wanted = ("library.Library", "from_dlpack", "autograd.Function", "_C._AutoDispatchBelowAutograd")
+    wanted = (
+        "library.Library",
+        "from_dlpack",
+        "autograd.Function",
+        "_C._AutoDispatchBelowAutograd",
+    )
     lacking = []
     for name in wanted:
         at = torch_module
@@ -38,7 +47,9 @@ def check(torch_module):
             weft.Error,
             "torch.version",
             f"torch {torch_module.__version__} has no {', '.join(lacking)}",
-            [f"legal: torch {'.'.join(map(str, _OLDEST))} or newer; torch.compile needs {'.'.join(map(str, _COMPILER))}"],
+            [
+                f"legal: torch {'.'.join(map(str, _OLDEST))} or newer; torch.compile needs {'.'.join(map(str, _COMPILER))}"
+            ],
             help="pip install --upgrade torch; everything else of weft works without it",
         )
 

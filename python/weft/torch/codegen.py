@@ -35,7 +35,11 @@ class _Writer:
     def text(self, x, form):
         if isinstance(x, Value):
             return self.use(x, form)
-        if x is None or isinstance(x, (bool, int, str)) or (isinstance(x, float) and math.isfinite(x)):
+        if (
+            x is None
+            or isinstance(x, (bool, int, str))
+            or (isinstance(x, float) and math.isfinite(x))
+        ):
             return repr(x)
         if isinstance(x, (list, tuple)):
             return "[" + ", ".join(self.text(y, form) for y in x) + "]"
@@ -91,10 +95,15 @@ class _Writer:
         try:
             (op,) = step.unit.ops
             shape, dtype = tuple(op.inputs[0].fake.shape), op.inputs[0].fake.dtype
-            example = torch.empty(shape, dtype=dtype) if op.inputs[0].fake.numel() < 1 << 16 else None
+            example = (
+                torch.empty(shape, dtype=dtype) if op.inputs[0].fake.numel() < 1 << 16 else None
+            )
             if example is None:
                 example = torch.empty((1,), dtype=dtype).expand(shape)
-            step.array_call()([_core._from_dlpack(torch._C._to_dlpack(example), None, None)] * len(step.unit.inputs))
+            step.array_call()(
+                [_core._from_dlpack(torch._C._to_dlpack(example), None, None)]
+                * len(step.unit.inputs)
+            )
             return True
         except Exception:
             return False
@@ -147,7 +156,10 @@ class _Writer:
 
     def release(self, step, number, last):
         names = []
-        for v in [*step.unit.inputs, *(v for op in step.unit.ops for v in op.outputs if v is not None)]:
+        for v in [
+            *step.unit.inputs,
+            *(v for op in step.unit.ops for v in op.outputs if v is not None),
+        ]:
             if v.constant is None and last.get(v.id, -1) <= number and v.id not in self.p.kept:
                 names += [f"{form}{v.id}" for form in sorted(self.has.pop(v.id, ()))]
         if names:
@@ -168,7 +180,11 @@ class _Writer:
         for i, step in enumerate(self.p.steps):
             for v in step.unit.inputs:
                 last[v.id] = i
-        unused = [f"t{v.id}" for v in graph.inputs if isinstance(v, Value) and v.id not in last and v.id not in self.p.kept]
+        unused = [
+            f"t{v.id}"
+            for v in graph.inputs
+            if isinstance(v, Value) and v.id not in last and v.id not in self.p.kept
+        ]
         if unused:
             self.lines.append("del " + ", ".join(unused))
         for i, step in enumerate(self.p.steps):

@@ -95,6 +95,8 @@ class _Lowering:
         self.mode = FakeTensorMode(allow_non_fake_inputs=True) if inputs is not None else None
 
     def value(self, fake, op=None, constant=None):
+        if fake.layout is not torch.strided:
+            raise HandedBack(f"a tensor of layout {str(fake.layout).removeprefix('torch.')}")
         self.count += 1
         return Value(self.count - 1, fake, op, constant)
 
@@ -103,7 +105,11 @@ class _Lowering:
         fake = node.meta.get("val")
         if self.given is not None:
             given = self.given[at]
-            fake = self.mode.from_tensor(given, static_shapes=True) if isinstance(given, torch.Tensor) else given
+            fake = (
+                self.mode.from_tensor(given, static_shapes=True)
+                if isinstance(given, torch.Tensor)
+                else given
+            )
         if isinstance(fake, torch.Tensor):
             self.env[node] = self.value(fake)
         else:
@@ -114,21 +120,34 @@ class _Lowering:
         found = self.module
         for part in node.target.split("."):
             found = getattr(found, part)
-        self.env[node] = self.value(found, constant=found) if isinstance(found, torch.Tensor) else found
+        self.env[node] = (
+            self.value(found, constant=found) if isinstance(found, torch.Tensor) else found
+        )
 
     def evaluate(self, op):
         """The results on tensors without data."""
         args, kwargs = (
-            map_values(a, lambda v: v.fake if v.constant is None else self.mode.from_tensor(v.constant))
+            map_values(
+                a, lambda v: v.fake if v.constant is None else self.mode.from_tensor(v.constant)
+            )
             for a in (op.args, op.kwargs)
         )
-        with self.mode:
-            return op.target(*args, **kwargs)
+        try:
+            with self.mode:
+                return op.target(*args, **kwargs)
+        except (
+            Exception
+        ) as refusal:  # torch's: sizes that the data decides, operators without a fake kernel
+            raise HandedBack(
+                f"{op.name} has no result without data: {type(refusal).__name__}"
+            ) from None
 
     def fold(self, op):
         """Computes an operator of constants; false where it must run in every call."""
         tags = getattr(op.target, "tags", ())
-        if torch.Tag.nondeterministic_seeded in tags or not isinstance(op.target, torch._ops.OpOverload):
+        if torch.Tag.nondeterministic_seeded in tags or not isinstance(
+            op.target, torch._ops.OpOverload
+        ):
             return False
         if any(v.constant is None for v in op.inputs) or op.several:
             return False
@@ -145,11 +164,19 @@ class _Lowering:
             source = self.env[node.args[0]]
             self.env[node] = source[node.args[1]]
             return
-        args, kwargs = map_arg(node.args, self.env.__getitem__), map_arg(node.kwargs, self.env.__getitem__)
+        args, kwargs = (
+            map_arg(node.args, self.env.__getitem__),
+            map_arg(node.kwargs, self.env.__getitem__),
+        )
         op = Op(len(self.graph.ops) + len(self.graph.folded), node.target, list(args), dict(kwargs))
         op.inputs = values_in([op.args, op.kwargs])
         found = node.meta.get("val") if self.mode is None else self.evaluate(op)
-        if isinstance(found, (int, float, bool)) and not op.inputs or self.mode is not None and isinstance(found, (int, float, bool)):
+        if (
+            isinstance(found, (int, float, bool))
+            and not op.inputs
+            or self.mode is not None
+            and isinstance(found, (int, float, bool))
+        ):
             self.env[node] = found
             return
         if _is_symbolic(found):

@@ -14,11 +14,10 @@ import sys
 import warnings
 
 import torch
-from torch.fx.experimental.proxy_tensor import make_fx
-from torch.func import functionalize
+from torch._functorch.aot_autograd import aot_function, make_boxed_func
 from torch.utils._pytree import tree_flatten, tree_unflatten
 
-from ._backend import HandedOver, Options, _compile_graph, _decompositions, watch
+from ._backend import Options, _compile_graph, _decompositions, watch
 
 DTYPES = ("float32", "float64", "int64", "bool", "bfloat16")
 #: Operators that do not give the same twice, or whose result is memory that nobody wrote.
@@ -30,13 +29,27 @@ class Tally:
     def __init__(self):
         self.passed = self.total = self.with_weft = self.untraced = 0
         self.faults, self.failures = collections.Counter(), []
+        self.closer = []  # beyond the tolerance, and nearer to float64's results than eager torch
+        self.differing = []  # torch's own decompositions differ from eager
         self.nodes = self.able = 0
 
     def line(self):
         return (
-            f"{self.passed}/{self.total} passed, {self.with_weft} of them with work on weft "
-            f"({self.able} of {self.nodes} operators), {self.untraced} samples that torch cannot trace"
+            f"{self.passed}/{self.total} passed ({len(self.closer)} of them by being closer to float64 than eager is), {self.with_weft} of them with work on weft "
+            f"({self.able} of {self.nodes} operators), "
+            f"{self.untraced} samples that torch cannot trace, {len(self.differing)} whose decomposition differs from eager in torch itself"
         )
+
+    def add(self, name, programs):
+        with_weft = False
+        for program in programs:
+            for step in program.steps:
+                self.nodes += len(step.unit.ops)
+                self.able += len(step.unit.ops) if step.able else 0
+                with_weft |= step.where == "weft"
+                if step.reason.startswith("fault"):
+                    self.faults[(name, step.reason)] += 1
+        self.with_weft += with_weft
 
 
 def tensors_of(structure):
@@ -63,58 +76,127 @@ def forward_of(op, sample):
     return run, [leaves[i].detach() for i in places]
 
 
-def gradient_of(forward, tensors):
-    """The gradients of the results' weighted sum, as a function of the tensors."""
-    wanted = [i for i, t in enumerate(tensors) if t.is_floating_point()]
-
-    def run(*given):
-        given = [t.detach().requires_grad_() if i in wanted else t for i, t in enumerate(given)]
-        out = [t for t in forward(*given) if t.requires_grad and t.is_floating_point()]
-        if not out:
-            return []
-        seeds = [torch.cos(torch.arange(t.numel(), dtype=t.dtype, device=t.device)).reshape(t.shape) for t in out]
-        found = torch.autograd.grad(out, [given[i] for i in wanted], seeds, allow_unused=True)
-        return [g for g in found if g is not None]
-
-    return run
+def with_gradients(function, tensors):
+    """The results and the gradients of their weighted sum."""
+    torch.manual_seed(0)
+    given = [t.clone().requires_grad_(t.is_floating_point()) for t in tensors]
+    results = function(*given)
+    out = [t for t in results if t.requires_grad]
+    wanted = [t for t in given if t.requires_grad]
+    if not out or not wanted:
+        return None
+    seeds = [torch.cos(torch.arange(t.numel()).to(t.dtype)).reshape(t.shape) for t in out]
+    found = torch.autograd.grad(out, wanted, seeds, allow_unused=True)
+    return [t.detach() for t in results], [g for g in found if g is not None]
 
 
-def check(function, tensors, tally, options, name):
-    """Compiles and compares one function of tensors."""
+def without_gradients(function, tensors):
+    torch.manual_seed(0)
+    with torch.no_grad():
+        return function(*[t.clone() for t in tensors]), []
+
+
+def same(got, want):
+    """Values and types by torch.testing's tolerances, and strides of axes that have more than one element."""
+    for g, w in zip(got, want, strict=True):
+        torch.testing.assert_close(g, w, equal_nan=True)
+        for n, a, b in zip(w.shape, g.stride(), w.stride()):
+            assert n <= 1 or w.numel() == 0 or a == b, (
+                f"strides {g.stride()} and {w.stride()} of {tuple(w.shape)}"
+            )
+
+
+def check(function, tensors, tally, options, name, run=without_gradients):
+    """Compiles one function of tensors, calls it twice and compares."""
     try:
-        want = function(*[t.clone() for t in tensors])
-        traced = make_fx(functionalize(function), decomposition_table=_decompositions(), tracing_mode="fake")
-        module = traced(*tensors)
-        module.graph.eliminate_dead_code()
-        module.recompile()
-    except Exception:  # no gradient, data-dependent sizes, an operator without a fake kernel: torch's own limits
+        want = run(function, tensors)
+    except Exception:  # eager torch has no gradient, or refuses the sample
+        want = None
+    if want is None:
         tally.untraced += 1
         return
-    tally.total += 1
-    programs = []
+    programs, reached = [], []
+
+    def compile_graph(module, inputs):
+        reached.append(module)
+        return _compile_graph(module, options)
+
+    compiled = aot_function(
+        function,
+        fw_compiler=compile_graph,
+        bw_compiler=compile_graph,
+        inference_compiler=compile_graph,
+        decompositions=_decompositions(),
+    )
     before = watch(programs)
     try:
-        run = _compile_graph(module, options)
-        for again in range(2):
-            got = run([t.clone() for t in tensors])
-            for g, w in zip(got, want, strict=True):
-                torch.testing.assert_close(g, w, equal_nan=True, check_stride=True)
+        for _ in range(2):
+            results, gradients = run(compiled, tensors)
+            same(results, want[0])
+            same(gradients, want[1])
     except Exception as fault:
-        text = str(fault).strip().split("\n")
-        tally.failures.append((name, f"{type(fault).__name__}: {' '.join(text)[:300]}"))
+        if not reached:  # torch could not trace it: sizes that the data decides, sparse tensors
+            tally.untraced += 1
+            return
+        if is_closer(function, tensors, run, compiled, want):
+            tally.closer.append(name)
+            tally.total += 1
+            tally.passed += 1
+            tally.add(name, programs)
+            return
+        if torch_differs(function, tensors, run, want):
+            tally.differing.append(name)
+            return
+        tally.total += 1
+        text = " ".join(str(fault).split())
+        tally.failures.append((name, f"{type(fault).__name__}: {text[:300]}"))
         return
     finally:
         watch(before)
+    tally.total += 1
     tally.passed += 1
-    program = programs[0]
-    if isinstance(program, HandedOver):
-        return
-    for step in program.steps:
-        tally.nodes += len(step.unit.ops)
-        tally.able += len(step.unit.ops) if step.able else 0
-        if step.reason.startswith("fault"):
-            tally.faults[(name, step.reason)] += 1
-    tally.with_weft += any(s.where == "weft" for s in program.steps)
+    tally.add(name, programs)
+
+
+def is_closer(function, tensors, run, compiled, want):
+    """Whether the compiled results are at least as near to those of float64 as eager's are, each by its largest error."""
+    wide = [t.double() if t.is_floating_point() else t for t in tensors]
+    try:
+        exact, got = run(function, wide), run(compiled, tensors)
+        for parts in zip(exact, got, want, strict=True):
+            for e, g, w in zip(*parts, strict=True):
+                if (
+                    not e.is_floating_point()
+                    or g.shape != e.shape
+                    or g.dtype != w.dtype
+                    or g.stride() != w.stride()
+                ):
+                    return False
+                mine, theirs = (g.double() - e).abs().max(), (w.double() - e).abs().max()
+                if not mine <= theirs:
+                    return False
+    except Exception:  # the sample has no form in float64
+        return False
+    return True
+
+
+def torch_differs(function, tensors, run, want):
+    """Whether torch alone, running the same decomposed graph, differs from eager, too (other random numbers, say)."""
+    run_as_traced = lambda module, inputs: make_boxed_func(module.forward)  # noqa: E731
+    traced = aot_function(
+        function,
+        fw_compiler=run_as_traced,
+        bw_compiler=run_as_traced,
+        inference_compiler=run_as_traced,
+        decompositions=_decompositions(),
+    )
+    try:
+        results, gradients = run(traced, tensors)
+        same(results, want[0])
+        same(gradients, want[1])
+    except Exception:
+        return True
+    return False
 
 
 def operators(names):
@@ -148,7 +230,7 @@ def run(names=(), dtypes=DTYPES, samples=4, gradients=False, options=None, progr
                 name = f"{op.formatted_name}[{dtype}]"
                 check(forward, tensors, tally, options, name)
                 if gradients and kind.is_floating_point and op.supports_autograd:
-                    check(gradient_of(forward, tensors), tensors, tally, options, f"{name} gradient")
+                    check(forward, tensors, tally, options, f"{name} gradient", with_gradients)
         if progress:
             progress(op, tally)
     return tally
@@ -156,11 +238,15 @@ def run(names=(), dtypes=DTYPES, samples=4, gradients=False, options=None, progr
 
 def main(arguments=None):
     parser = argparse.ArgumentParser(prog="python -m weft.torch.opinfo", description=__doc__)
-    parser.add_argument("names", nargs="*", help="operators of torch's table; all where none is given")
+    parser.add_argument(
+        "names", nargs="*", help="operators of torch's table; all where none is given"
+    )
     parser.add_argument("--dtypes", default=",".join(DTYPES))
     parser.add_argument("--samples", type=int, default=4, help="of each operator and type")
     parser.add_argument("--gradients", action="store_true")
-    parser.add_argument("--device", default=None, help="a weft device; where the tensors are if not given")
+    parser.add_argument(
+        "--device", default=None, help="a weft device; where the tensors are if not given"
+    )
     given = parser.parse_args(arguments)
     warnings.filterwarnings("ignore")
     options = Options(device=given.device, prefer="weft")

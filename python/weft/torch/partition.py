@@ -113,7 +113,9 @@ def _grow(graph, fusible, is_view):
     groups = _Groups()
     growing = set()
     for op in graph.ops:
-        makers = {groups.of[id(v.op)] for v in op.inputs if v.op is not None and id(v.op) in groups.of}
+        makers = {
+            groups.of[id(v.op)] for v in op.inputs if v.op is not None and id(v.op) in groups.of
+        }
         if not fusible(op):
             groups.new(op, groups.needs(makers))
             continue
@@ -158,7 +160,9 @@ def _peel(ops, is_view, kept):
     views = []
     inside = set(map(id, ops))
     for op in reversed(ops):
-        if is_view(op) and not any(id(u) in inside for v in op.outputs if v is not None for u in v.users):
+        if is_view(op) and not any(
+            id(u) in inside for v in op.outputs if v is not None for u in v.users
+        ):
             inside.discard(id(op))
             views.append(op)
     return [op for op in ops if id(op) in inside], views
@@ -179,7 +183,12 @@ def order(units, kept):
                 if id(unit) in state:
                     continue
                 state[id(unit)] = "open"
-                needed = {id(maker[id(v.op)]): maker[id(v.op)] for op in unit.ops for v in op.inputs if v.op is not None and id(v.op) in maker}
+                needed = {
+                    id(maker[id(v.op)]): maker[id(v.op)]
+                    for op in unit.ops
+                    for v in op.inputs
+                    if v.op is not None and id(v.op) in maker
+                }
                 rest = [u for u in needed.values() if u is not unit]
             while rest and id(rest[-1]) in state:
                 rest.pop()

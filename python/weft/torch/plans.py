@@ -3,27 +3,39 @@
 
 from __future__ import annotations
 
+import weakref
+
 import torch
 
 from .. import _core
-from .graph import Value, map_values
+from .graph import map_values
 from .rules import ARRAYS, FUSED, VIEWS, Context, Unsupported
 from .rules.common import DTYPES
 
-_plans = {}  # signature of a group -> FusedPlan
+_plans = weakref.WeakValueDictionary()  # signature of a group -> _Shared
+
+
+class _Shared:
+    """A plan for as long as some program uses it."""
+
+    def __init__(self, plan):
+        self.plan = plan
 
 
 def context(op):
     """What the rule of an operator is told about it."""
     c = Context(op.example())
-    if op.name.startswith("aten.") and op.name.split(".")[1] in ("eq", "ne", "lt", "le", "gt", "ge"):
+    if op.name.startswith("aten.") and op.name.split(".")[1] in (
+        "eq",
+        "ne",
+        "lt",
+        "le",
+        "gt",
+        "ge",
+    ):
         x, y = (map_values(a, lambda v: v.fake) for a in op.args[:2])
         c.operand_dtype = DTYPES.get(torch.result_type(x, y), "")
     return c
-
-
-def rule_of(op, table):
-    return table[op.name]
 
 
 def _number(value):
@@ -41,11 +53,10 @@ class Recipe:
         self.inputs = [v for v in unit.inputs if _number(v) is None]
         self.outputs = unit.outputs
         key = self._signature(unit)
-        plan = _plans.get(key)
-        if plan is None:
-            plan = _plans[key] = self._build(unit)
-        self.plan = plan
-        self.key = key
+        shared = _plans.get(key)
+        if shared is None:
+            shared = _plans[key] = _Shared(self._build(unit))
+        self.shared, self.plan, self.key = shared, shared.plan, key
 
     def _signature(self, unit):
         names = {}
@@ -85,7 +96,11 @@ class Recipe:
             found = found if op.several else [found]
             for v, lazy in zip(op.outputs, found):
                 if v is None or lazy is None:
-                    if v is not None and (v.users or v in self.outputs) and tuple(v.fake.shape) != (0,):
+                    if (
+                        v is not None
+                        and (v.users or v in self.outputs)
+                        and tuple(v.fake.shape) != (0,)
+                    ):
                         raise Unsupported(f"{op.name} does not give all of its results here")
                     continue
                 check(op, v, lazy.shape, lazy.dtype)
@@ -116,7 +131,3 @@ def halves(unit, make):
     middle = len(unit.ops) // 2
     ops = sorted(unit.ops, key=lambda op: op.id)
     return make(ops[:middle]), make(ops[middle:])
-
-
-def is_value(x):
-    return isinstance(x, Value)

@@ -25,6 +25,8 @@ from .rules.views import TENSOR_METHODS
 _choices = {}  # (what a unit computes, strides of its inputs, device) -> (weft seconds, torch seconds)
 
 _MARGIN = 1.1
+_MOST_CHOICES = 10000
+_building = threading.Lock()  # first calls: programs share plans, which build their kernels then
 
 
 class Step:
@@ -73,7 +75,9 @@ class Bridge:
 
     def to_torch(self, x):
         if self.same:
-            return torch._C._from_dlpack(x.__dlpack__(stream=-1) if self.home.type == "cuda" else x.__dlpack__())
+            return torch._C._from_dlpack(
+                x.__dlpack__(stream=-1) if self.home.type == "cuda" else x.__dlpack__()
+            )
         t = torch._C._from_dlpack(x.to("cpu").__dlpack__())
         return t if self.home.type == "cpu" else t.to(self.home)
 
@@ -102,15 +106,31 @@ class Program:
         self.bridge = Bridge(home, options.weft_device)
         self.steps = [Step(u) for u in units]
         self.kept = kept_ids(graph)
-        self.lock = threading.Lock()
         self.run = None
         self.code = ""
         self.fixes = {}  # number of an output -> "copy"
 
     def __call__(self, args):
+        if self.home.type == "cuda" and torch.cuda.current_stream(self.home).cuda_stream:
+            return self._beside_stream(args)
+        return self._call(args)
+
+    def _beside_stream(self, args):
+        """weft launches on the card's default stream: what torch has on another one is waited for, both ways."""
+        own, shared = torch.cuda.current_stream(self.home), torch.cuda.default_stream(self.home)
+        shared.wait_stream(own)
+        with torch.cuda.stream(shared):
+            results = self._call(args)
+        own.wait_stream(shared)
+        for t in results:
+            if isinstance(t, torch.Tensor) and t.is_cuda:
+                t.record_stream(own)
+        return results
+
+    def _call(self, args):
         run = self.run
         if run is None:
-            with self.lock:
+            with _building:
                 if self.run is None:
                     return self._first(args)
                 run = self.run
@@ -167,7 +187,7 @@ class Trial:
         self.given = list(args)
         for v, a in zip(program.graph.inputs, args):
             if isinstance(v, Value):
-                self.t[v.id] = a.detach() if a.requires_grad else a
+                self.t[v.id] = a
         self.last = {}
         for i, step in enumerate(program.steps):
             for v in step.unit.inputs:
@@ -194,7 +214,9 @@ class Trial:
             for op in step.unit.ops:
                 args, kwargs = (map_values(a, tensor) for a in (op.args, op.kwargs))
                 method = TENSOR_METHODS.get(op.name)
-                found = getattr(args[0], method)(*args[1:]) if method else torch_call(op, args, kwargs)
+                found = (
+                    getattr(args[0], method)(*args[1:]) if method else torch_call(op, args, kwargs)
+                )
                 for v, t in zip(op.outputs, found if op.several else [found]):
                     if v is not None:
                         local[v.id] = t
@@ -264,7 +286,11 @@ class Trial:
 
     def _key(self, step):
         unit = step.unit
-        what = step.recipe.key if step.recipe else f"{unit.ops[0].name} {map_values([unit.ops[0].args, unit.ops[0].kwargs], lambda v: (v.fake.dtype, tuple(v.fake.shape)))}"
+        what = (
+            step.recipe.key
+            if step.recipe
+            else f"{unit.ops[0].name} {map_values([unit.ops[0].args, unit.ops[0].kwargs], lambda v: (v.fake.dtype, tuple(v.fake.shape)))}"
+        )
         strides = tuple(self.tensor(v).stride() for v in unit.inputs)
         return what, strides, str(self.p.home), torch.get_num_threads(), weft.get_threads()
 
@@ -272,6 +298,8 @@ class Trial:
         """Seconds on weft and on torch, the least of a few interleaved runs."""
         key = self._key(step)
         if key not in _choices:
+            if len(_choices) >= _MOST_CHOICES:
+                _choices.clear()
             self.on_torch(step)
             best = {}
             spent, runs = 0.0, 0
@@ -297,7 +325,9 @@ class Trial:
         found = [self.tensor(v) if isinstance(v, Value) else v for v in self.p.graph.outputs]
         fakes = [v.fake if isinstance(v, Value) else None for v in self.p.graph.outputs]
         self._protect(found, fakes)
-        return [fixed(t, f) if i in self.p.fixes else t for i, (t, f) in enumerate(zip(found, fakes))]
+        return [
+            fixed(t, f) if i in self.p.fixes else t for i, (t, f) in enumerate(zip(found, fakes))
+        ]
 
     def _protect(self, found, fakes):
         """Marks results whose strides differ from torch's, and those that share memory where torch's do not."""
@@ -343,4 +373,6 @@ def same_layout(t, fake):
 
 def fixed(t, fake):
     """A copy of t with the strides of `fake`."""
-    return torch.empty_strided(tuple(fake.shape), tuple(fake.stride()), dtype=t.dtype, device=t.device).copy_(t)
+    return torch.empty_strided(
+        tuple(fake.shape), tuple(fake.stride()), dtype=t.dtype, device=t.device
+    ).copy_(t)

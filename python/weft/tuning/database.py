@@ -82,7 +82,7 @@ class Database:
             raise self._named(reason) from reason
         try:
             self._open(exists)
-        except (sqlite3.Error, UnicodeDecodeError) as reason:
+        except (sqlite3.Error, UnicodeDecodeError, TypeError) as reason:
             self._file.close()
             raise self._named(reason) from reason
         except BaseException:
@@ -176,7 +176,7 @@ class Database:
             with self._file:
                 self._file.execute("begin immediate")
                 self._file.executemany(statement, rows)
-        except (sqlite3.Error, UnicodeDecodeError) as reason:
+        except (sqlite3.Error, UnicodeDecodeError, TypeError) as reason:
             raise self._named(reason) from reason
 
     def add(self, workload, target, seed, trial):

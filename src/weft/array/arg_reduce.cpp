@@ -5,10 +5,12 @@
 #include <algorithm>
 #include <cstring>
 
+#include "weft/array/device_kernel.h"
 #include "weft/array/loop_kernels.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
 #include "weft/array/ops/device_structured.h"
+#include "weft/array/reduce_program.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -152,9 +154,7 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
   }
   const bool narrow = x.elem() == Elem::float16 || x.elem() == Elem::bfloat16;
   const Elem kernel = narrow ? Elem::float32 : x.elem();
-  NDArray flat = axis ? x : x.reshape(Dims{x.size()});
-  const int at = axis ? a : 0;
-  const std::int64_t n = flat.shape()[at];
+  const std::int64_t n = axis ? x.shape()[a] : x.size();
   NDArray out = NDArray::empty(x.device(), Elem::int64, shape);
   if (out.size() == 0) return out;
   if (n == 0) {
@@ -162,10 +162,16 @@ NDArray arg_reduce(bool largest, const NDArray& x, std::optional<int> axis, bool
                 cat(name, " of no elements: shape ", to_string(x.shape()), " has an empty axis"));
   }
   auto result = [&] { return reinterpret_cast<std::int64_t*>(out.host()); };
+  if (!x.on_host() && device::grid_of(x.device()).present) {
+    arg_reduce_program(largest, out, x, axis ? std::uint64_t{1} << a : ~std::uint64_t{0});
+    return out;
+  }
   if (x.on_host() && n == x.size() && x.elem() == kernel && x.is_contiguous()) {
     Finder(largest, kernel).rows(x.host(), 1, n, result());
     return out;
   }
+  NDArray flat = axis ? x : x.reshape(Dims{x.size()});
+  const int at = axis ? a : 0;
   const ReduceOp op = largest ? ReduceOp::max : ReduceOp::min;
   std::int64_t inner = 1;
   for (int i = at + 1; i < flat.ndim(); ++i) inner *= flat.shape()[i];

@@ -93,10 +93,10 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   // Vectors of 16 bytes wherever the steps allow them, unless a measurement says otherwise.
   const bool vectors = in.tile < 0 || (in.variant & 2);
   ContractSpec spec;
-  spec.out = out.elem(), spec.a = a.elem(), spec.b = b.elem();
+  spec.out = sum_elem(out.elem()), spec.a = a.elem(), spec.b = b.elem();
   spec.read_a = read_of(a, spec.out, c.m, c.a.outer, c.k, c.a.inner, c.a.batch, vectors);
   spec.read_b = read_of(b, spec.out, c.n, c.b.inner, c.k, c.b.outer, c.b.batch, vectors);
-  const std::int64_t bytes = elem_bytes(out.elem());
+  const std::int64_t bytes = elem_bytes(spec.out);
   TileChoice choice = choose_tile(grid, bytes, batch, m, n, k,
                                   (spec.read_a == Read::wide) + (spec.read_b == Read::wide));
   spec.early = choice.early;
@@ -113,7 +113,7 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   NDArray target = out;
   Steps steps_out = c.out;
   if (parts > 1) {
-    target = NDArray::empty(out.device(), out.elem(), Dims{parts, batch, m, n});
+    target = NDArray::empty(out.device(), spec.out, Dims{parts, batch, m, n});
     steps_out.batch = NDArray::compact_strides(c.batch);
     for (std::int64_t& s : steps_out.batch) s *= m * n;
     steps_out.outer = NDArray::compact_strides(c.m);
@@ -133,6 +133,7 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   spec.rank_m = c.m.size(), spec.rank_n = c.n.size(), spec.rank_k = c.k.size();
   spec.rank_batch = c.batch.size();
   spec.tile = tile;
+  spec.store = target.elem();
   spec.stages = choice.stages;
   spec.queue = grid.queue;
   if (spec.read_a == Read::wide) in_vectors(a.elem(), {&c.a.inner, &c.a.batch});
@@ -143,7 +144,8 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
               word(spec.read_a) << 13 | word(spec.read_b) << 15,
           word(spec.rank_m) | word(spec.rank_n) << 8 | word(spec.rank_k) << 16 |
               word(spec.rank_batch) << 24,
-          word(choice.tile) | word(spec.stages) << 16 | word(spec.early) << 24};
+          word(choice.tile) | word(spec.stages) << 16 | word(spec.early) << 24 |
+              word(spec.store) << 32};
   Call call(out.device());
   call.array(target).array(a).array(b);
   call.integer(blocks_m).integer(blocks_n).integer(parts).integer(batch).integer(part);
@@ -163,11 +165,11 @@ void grid_contract(const NDArray& out, const NDArray& a, const NDArray& b, const
   for (std::int64_t v : c.out.inner) steps.push_back(v);
   NDArray view = out.as_strided(shape, steps, out.offset());
   if (view.is_contiguous()) {
-    grid_reduce(ReduceOp::sum, out.elem(), view.reshape(Dims{batch * m * n}),
+    grid_reduce(ReduceOp::sum, spec.out, view.reshape(Dims{batch * m * n}),
                 target.reshape(Dims{parts, batch * m * n}), 1);
   } else {
     NDArray sum = NDArray::empty(out.device(), out.elem(), Dims{batch * m * n});
-    grid_reduce(ReduceOp::sum, out.elem(), sum, target.reshape(Dims{parts, batch * m * n}), 1);
+    grid_reduce(ReduceOp::sum, spec.out, sum, target.reshape(Dims{parts, batch * m * n}), 1);
     assign(view, sum.reshape(shape));
   }
 }

@@ -14,6 +14,7 @@ enum class Read : std::uint8_t { summed, rows, wide };
 
 struct ContractSpec {
   Elem out, a, b;      // out is what is computed in
+  Elem store;          // what is written: out or a 16-bit float
   bool narrow = true;  // positions fit 32 bits
   Read read_a = Read::rows, read_b = Read::rows;
   int rank_m = 1, rank_n = 1, rank_k = 1, rank_batch = 0;

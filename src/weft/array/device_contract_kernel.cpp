@@ -47,7 +47,7 @@ class Kernel {
   explicit Kernel(const ContractSpec& spec) : s_(spec), t_(spec.tile), p_(spec.narrow) {}
 
   ir::PrimFunc build() {
-    to_ = p_.buffer("out", s_.out);
+    to_ = p_.buffer("out", s_.store);
     a_.from = p_.buffer("a", s_.a);
     b_.from = p_.buffer("b", s_.b);
     blocks_m_ = p_.integer("blocks_m"), blocks_n_ = p_.integer("blocks_n");
@@ -330,9 +330,10 @@ class Kernel {
       Expr r = line.name(p_, "r", a_.start + row_ + of(i, four_m_, four_m_ * t_.lanes_m));
       Expr start = line.name(p_, "line", base + positions(r, a_.outer, {out_m_})[0]);
       Stmt stores = p_.unrolled("j", t_.each_n, [&](const Expr& j) {
-        return ir::if_then(ir::logical_and(ir::lt(r, a_.limit), ir::lt(column(j), b_.limit)),
-                           ir::store(to_, ir::load(acc_, {i * at(t_.each_n) + j}),
-                                     {start + ir::load(place_, {j})}));
+        return ir::if_then(
+            ir::logical_and(ir::lt(r, a_.limit), ir::lt(column(j), b_.limit)),
+            ir::store(to_, convert_value(ir::load(acc_, {i * at(t_.each_n) + j}), s_.store),
+                      {start + ir::load(place_, {j})}));
       });
       return line.around(stores);
     });

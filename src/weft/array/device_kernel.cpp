@@ -49,6 +49,15 @@ Grid ask_grid(const runtime::DeviceInfo& device) {
   grid.shared_bytes = std::min<std::int64_t>(limit("shared_bytes", 32768),
                                              stated == info.limits.end() ? 32768 : stated->second);
   grid.processors = limit("multiprocessors", 64);
+  grid.clocks_per_microsecond = static_cast<double>(limit("clock_khz", 1500000)) / 1e3;
+  // What kernels reach of the memory's rate and of the instruction's.
+  constexpr double kReached = 0.8, kReachedByTiles = 0.6;
+  grid.bytes_per_microsecond =
+      kReached * static_cast<double>(limit("memory_bytes_per_microsecond", 600000));
+  if (auto sums = info.limits.find("product_sums_per_clock"); sums != info.limits.end())
+    grid.tile_sums_per_microsecond = kReachedByTiles * static_cast<double>(sums->second) *
+                                     static_cast<double>(grid.processors) *
+                                     grid.clocks_per_microsecond;
   for (const QueueInfo& queue : info.queues) {
     if (queue.sync == "group" && grid.queue.empty()) grid.queue = queue.name;
   }
@@ -123,28 +132,6 @@ ir::PrimFunc Builder::finish(const Stmt& body, bool exclusive) const {
   return ir::make_func("main", std::move(params), ir::root_block(body), std::move(notes));
 }
 
-Call& Call::pointer(Storage* storage, std::uint64_t offset) {
-  WEFT_CHECK(count_ < kMost, "a kernel has more than ", kMost, " arguments");
-  args_[count_++] = runtime::KernelArg::pointer(storage, offset);
-  return *this;
-}
-Call& Call::integer(std::int64_t value) {
-  WEFT_CHECK(count_ < kMost, "a kernel has more than ", kMost, " arguments");
-  args_[count_++] = runtime::KernelArg::integer(value);
-  return *this;
-}
-Call& Call::real(double value) {
-  WEFT_CHECK(count_ < kMost, "a kernel has more than ", kMost, " arguments");
-  args_[count_++] = runtime::KernelArg::real(value);
-  return *this;
-}
-
-Call& Call::number(const Scalar& value, Elem elem) {
-  if (is_real_float(elem))
-    return real(value.kind <= Kind::integer ? static_cast<double>(value.i) : value.z.real());
-  return integer(value.kind <= Kind::integer ? value.i : static_cast<std::int64_t>(value.z.real()));
-}
-
 namespace {
 struct Slot {
   Key key;
@@ -177,8 +164,7 @@ void Call::run(const Key& key, const std::function<ir::PrimFunc()>& make) {
     std::lock_guard lock(mutex);
     built[slot] = function;
   }
-  runtime::Event event = function->launch({args_, count_});
-  if (device_->info().kind != runtime::DeviceKind::hardware) event.wait();
+  launch(*function);
 }
 
 ir::Buffer local(const std::string& name, DType type, std::int64_t extent) {

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "weft/array/ops.h"
+#include "weft/array/program_cache.h"
 #include "weft/ir/build.h"
 #include "weft/runtime/module.h"
 #include "weft/target/target.h"
@@ -25,6 +25,10 @@ struct Grid {
   std::int64_t processors = 0;            // blocks run on so many at once
   std::string queue;                      // for copies that run beside the arithmetic; "": none
   std::vector<InstructionInfo> products;  // instructions that add whole products
+  // Rates for choices between schedules: of the device where it tells them.
+  double clocks_per_microsecond = 1500, bytes_per_microsecond = 500e3;
+  double tile_sums_per_microsecond = 1;  // of all processors, 16-bit floats; where products are
+  double launch_microseconds = 4.5;      // that a kernel more costs an eager operation
   bool whole_products = false;  // copies in bulk, and groups multiply tiles (device_whole.h)
 };
 /// Known by the device's name and limits. The reference stays valid.
@@ -64,25 +68,12 @@ class Builder {
 };
 
 /// Arguments in the order in which the builder made its buffers and scalars.
-class Call {
+class Call : public ProgramCall {
  public:
-  explicit Call(const Ref<Device>& device) : device_(device) {}
-  Call& array(const NDArray& a) {
-    return pointer(a.handle().get(), static_cast<std::uint64_t>(a.offset() * elem_bytes(a.elem())));
-  }
-  Call& pointer(Storage* storage, std::uint64_t offset);
-  Call& integer(std::int64_t value);
-  Call& real(double value);
-  Call& number(const Scalar& value, Elem elem);
-  std::size_t count() const { return count_; }
+  using ProgramCall::ProgramCall;
+  using ProgramCall::run;
   /// Builds on the first use of the key on this device, then launches; hardware is not waited for.
   void run(const Key& key, const std::function<ir::PrimFunc()>& make);
-
- private:
-  static constexpr std::size_t kMost = 64;
-  const Ref<Device>& device_;
-  runtime::KernelArg args_[kMost];
-  std::size_t count_ = 0;
 };
 
 /// Combines `value` of all points of a row of `threads` through shared memory, which is
@@ -91,6 +82,10 @@ using Combine = std::function<ir::Expr(const ir::Expr&, const ir::Expr&)>;
 ir::Stmt join_points(const Builder& p, const ir::Buffer& shared, const ir::Expr& row,
                      const ir::Expr& thread, std::int64_t threads, const ir::Expr& value,
                      const Combine& combine);
+/// The type in which sums of products of this type are kept: float32 for 16-bit floats.
+inline Elem sum_elem(Elem e) {
+  return e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e;
+}
 /// A private array of a thread.
 ir::Buffer local(const std::string& name, DType type, std::int64_t extent);
 ir::Buffer shared(const std::string& name, DType type, std::vector<std::int64_t> shape);

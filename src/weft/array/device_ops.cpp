@@ -5,8 +5,10 @@
 #include <map>
 #include <mutex>
 
+#include "weft/array/collapse.h"
 #include "weft/array/device_grid.h"
 #include "weft/array/device_product.h"
+#include "weft/array/gpu/thin_product.h"
 #include "weft/array/nest.h"
 #include "weft/array/row_ir.h"
 #include "weft/target/backend.h"
@@ -156,31 +158,6 @@ void add_view(std::vector<runtime::CallArg>& scalars, const NDArray& a, const Di
   for (std::int64_t s : strides) scalars.push_back(integer(s));
 }
 
-/// Axes of all operands merged where all of them allow it.
-void collapse(Dims& shape, std::vector<Dims>& strides) {
-  Dims merged;
-  std::vector<Dims> steps(strides.size());
-  for (int i = 0; i < shape.size(); ++i) {
-    if (shape[i] == 1) continue;
-    bool joins = merged.size() > 0;
-    for (std::size_t k = 0; joins && k < strides.size(); ++k)
-      joins = steps[k][merged.size() - 1] == strides[k][i] * shape[i];
-    if (joins) {
-      merged[merged.size() - 1] *= shape[i];
-      for (std::size_t k = 0; k < strides.size(); ++k) steps[k][merged.size() - 1] = strides[k][i];
-    } else {
-      merged.push_back(shape[i]);
-      for (std::size_t k = 0; k < strides.size(); ++k) steps[k].push_back(strides[k][i]);
-    }
-  }
-  if (merged.empty()) {
-    merged.push_back(1);
-    for (Dims& s : steps) s.push_back(0);
-  }
-  shape = merged;
-  strides = steps;
-}
-
 void no_complex(Elem e, std::string_view name, const NDArray& on) {
   if (!is_complex(e)) return;
   throw Error(
@@ -251,7 +228,7 @@ void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const
     }
   }
   no_complex(compute, info(op).name, out);
-  collapse(shape, strides);
+  collapse_axes(shape, strides);
   const int rank = shape.size();
   key += cat(" ", rank);
   auto make = [&] {
@@ -343,7 +320,7 @@ void device_copy(const NDArray& dst, const NDArray& src) {
   if (done) return;
   Dims shape = dst.shape();
   std::vector<Dims> strides = {dst.strides(), broadcast_strides(src, dst.shape())};
-  collapse(shape, strides);
+  collapse_axes(shape, strides);
   const int rank = shape.size();
   auto make = [&] {
     Program p(rank);
@@ -378,8 +355,8 @@ void device_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& 
   kept_strides[0] = NDArray::compact_strides(kept);
   (void)compact;
   (void)step;
-  collapse(kept, kept_strides);
-  collapse(gone, gone_strides);
+  collapse_axes(kept, kept_strides);
+  collapse_axes(gone, gone_strides);
   const int rank = kept.size(), reduced = gone.size();
   auto make = [&] {
     Program p(rank, reduced);
@@ -412,7 +389,7 @@ bool matrix_vector(const NDArray& out, const NDArray& a, const NDArray& b) {
   const NDArray matrix = n == 1 ? a : b.transpose(r - 2, r - 1);
   const NDArray vector = n == 1 ? b.transpose(r - 2, r - 1) : a;
   const NDArray* arrays[2] = {&matrix, &vector};
-  const Elem compute = out.elem();
+  const Elem compute = device::sum_elem(out.elem());
   device::Map map;
   map.key = 0x7001;
   map.arrays = arrays;
@@ -431,11 +408,10 @@ bool matrix_vector(const NDArray& out, const NDArray& a, const NDArray& b) {
 
 void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
   no_complex(out.elem(), "matmul", out);
-  if (out.elem() == Elem::float16 || out.elem() == Elem::bfloat16)
-    return device::grid_product(out, a, b);
   if (device::grid_of(out.device()).present) {
     const int r = out.ndim();
-    if (matrix_vector(out, a, b)) return;
+    if (device::prefers_product(out, a, b)) return device::grid_product(out, a, b);
+    if (device::thin_product(out, a, b) || matrix_vector(out, a, b)) return;
     auto lead = [&](const NDArray& x) { return Dims(x.strides().data(), r - 2); };
     device::Contraction c;
     c.batch = Dims(out.shape().data(), r - 2);
@@ -446,11 +422,12 @@ void device_matmul(const NDArray& out, const NDArray& a, const NDArray& b) {
     c.b = {lead(b), Dims{b.strides()[r - 2]}, Dims{b.strides()[r - 1]}};
     c.out = {lead(out), Dims{out.strides()[r - 2]}, Dims{out.strides()[r - 1]}};
     // Copies that run beside the arithmetic cannot convert: large operands are converted first.
-    constexpr std::int64_t kLarge = std::int64_t{1} << 24;
+    constexpr std::int64_t kLarge = std::int64_t{1} << 27;
     const bool large = c.m[0] * c.n[0] >= kLarge / std::max<std::int64_t>(1, c.k[0]);
-    if (large && (a.elem() != out.elem() || b.elem() != out.elem())) {
-      return device_matmul(out, a.elem() == out.elem() ? a : a.astype(out.elem()),
-                           b.elem() == out.elem() ? b : b.astype(out.elem()));
+    const Elem sum = device::sum_elem(out.elem());
+    if (large && (a.elem() != sum || b.elem() != sum)) {
+      return device_matmul(out, a.elem() == sum ? a : a.astype(sum),
+                           b.elem() == sum ? b : b.astype(sum));
     }
     return device::grid_contract(out, a, b, c);
   }
@@ -529,66 +506,6 @@ void device_run(const NDArray& out, const DeviceProgram& program) {
 
 bool device_has_contraction(const NDArray& x) {
   return !x.on_host() && !is_complex(x.elem()) && device::grid_of(x.device()).present;
-}
-
-NDArray device_conv2d(const NDArray& x, const NDArray& weight, std::int64_t stride) {
-  const Dims &s = x.strides(), &sw = weight.strides();
-  const std::int64_t n = x.shape()[0], c = x.shape()[1], o = weight.shape()[0],
-                     kh = weight.shape()[2], kw = weight.shape()[3],
-                     oh = (x.shape()[2] - kh) / stride + 1, ow = (x.shape()[3] - kw) / stride + 1;
-  NDArray out = NDArray::empty(x.device(), x.elem(), Dims{n, o, oh, ow});
-  if (out.size() == 0) return out;
-  device::Contraction t;
-  t.m = Dims{o};
-  t.n = Dims{n, oh, ow};
-  t.k = Dims{c, kh, kw};
-  t.a = {{}, Dims{sw[0]}, Dims{sw[1], sw[2], sw[3]}};
-  t.b = {{}, Dims{s[1], s[2], s[3]}, Dims{s[0], s[2] * stride, s[3] * stride}};
-  t.out = {{}, Dims{oh * ow}, Dims{o * oh * ow, ow, 1}};
-  device::grid_contract(out, weight, x, t);
-  return out;
-}
-
-NDArray device_conv2d_input(const NDArray& g, const NDArray& weight, std::int64_t stride,
-                            std::int64_t padding, std::int64_t h, std::int64_t w) {
-  // The gradient at its steps among zeros, wide enough for every window; then a convolution with
-  // the weights turned around.
-  const std::int64_t n = g.shape()[0], o = g.shape()[1], c = weight.shape()[1],
-                     kh = weight.shape()[2], kw = weight.shape()[3];
-  NDArray spread = full(g.device(), g.elem(), Dims{n, o, h + kh - 1, w + kw - 1}, Scalar(0.0));
-  assign(spread.slice(2, kh - 1, g.shape()[2], stride).slice(3, kw - 1, g.shape()[3], stride), g);
-  const std::int64_t ih = h - 2 * padding, iw = w - 2 * padding;
-  NDArray out = NDArray::empty(g.device(), g.elem(), Dims{n, c, ih, iw});
-  if (out.size() == 0) return out;
-  NDArray inner = spread.slice(2, padding, ih + kh - 1, 1).slice(3, padding, iw + kw - 1, 1);
-  const int turned[2] = {2, 3};
-  NDArray back = weight.flip(turned);
-  const Dims &s = inner.strides(), &sw = back.strides();
-  device::Contraction t;
-  t.m = Dims{c};
-  t.n = Dims{n, ih, iw};
-  t.k = Dims{o, kh, kw};
-  t.a = {{}, Dims{sw[1]}, Dims{sw[0], sw[2], sw[3]}};
-  t.b = {{}, Dims{s[1], s[2], s[3]}, Dims{s[0], s[2], s[3]}};
-  t.out = {{}, Dims{ih * iw}, Dims{c * ih * iw, iw, 1}};
-  device::grid_contract(out, back, inner, t);
-  return out;
-}
-
-NDArray device_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape,
-                             std::int64_t stride) {
-  NDArray out = NDArray::empty(g.device(), g.elem(), shape);
-  if (out.size() == 0) return out;
-  const Dims &s = x.strides(), &sg = g.strides();
-  device::Contraction t;
-  t.m = Dims{shape[0]};
-  t.n = Dims{shape[1], shape[2], shape[3]};
-  t.k = Dims{g.shape()[0], g.shape()[2], g.shape()[3]};
-  t.a = {{}, Dims{sg[1]}, Dims{sg[0], sg[2], sg[3]}};
-  t.b = {{}, Dims{s[0], s[2] * stride, s[3] * stride}, Dims{s[1], s[2], s[3]}};
-  t.out = {{}, Dims{out.strides()[0]}, Dims{out.strides()[1], out.strides()[2], out.strides()[3]}};
-  device::grid_contract(out, g, x, t);
-  return out;
 }
 
 }  // namespace weft

@@ -55,14 +55,7 @@ void device_run(const NDArray& out, const DeviceProgram& program);
 /// The expression as another element type.
 ir::Expr device_cast(const ir::Expr& x, Elem elem);
 
-/// Convolution of (n, c, h, w) with (o, c, kh, kw) without padding, and its gradients for the input
-/// (whose extents are h, w, of which `padding` on every side were added) and the weights. No copies
-/// of windows are made. Only where device_has_contraction.
+/// Whether contractions of arrays like this one have a kernel on its device.
 bool device_has_contraction(const NDArray& x);
-NDArray device_conv2d(const NDArray& x, const NDArray& weight, std::int64_t stride);
-NDArray device_conv2d_input(const NDArray& g, const NDArray& weight, std::int64_t stride,
-                            std::int64_t padding, std::int64_t h, std::int64_t w);
-NDArray device_conv2d_weight(const NDArray& g, const NDArray& x, const Dims& shape,
-                             std::int64_t stride);
 
 }  // namespace weft

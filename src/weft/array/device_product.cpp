@@ -5,7 +5,9 @@
 
 #include "weft/arith/iter_map.h"
 #include "weft/array/device_kernel.h"
+#include "weft/array/device_tile.h"
 #include "weft/array/device_whole.h"
+#include "weft/array/gpu/thin_product.h"
 #include "weft/array/row_ir.h"
 #include "weft/ir/visit.h"
 #include "weft/schedule/refs.h"
@@ -17,7 +19,8 @@ using ir::Stmt;
 
 namespace {
 
-constexpr std::int64_t kVector = 8;    // elements of 16 bits that are copied at once
+constexpr std::int64_t kVector = 8;            // elements of 16 bits that are copied at once
+constexpr std::int64_t kWorthTiles = 1 << 21;  // bytes of a matrix that few vectors multiply
 constexpr std::int64_t kTogether = 8;  // rows of blocks that follow one another, for the cache
 
 std::int64_t ceil_div(std::int64_t a, std::int64_t b) { return (a + b - 1) / b; }
@@ -315,7 +318,7 @@ class Kernel {
 
 }  // namespace
 
-NDArray in_vectors(const NDArray& x) {
+NDArray in_vectors(const NDArray& x, bool zeros) {
   const int r = x.ndim();
   const std::uint64_t address =
       x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
@@ -330,8 +333,8 @@ NDArray in_vectors(const NDArray& x) {
   }
   Dims wide = once;
   wide[r - 1] = ceil_div(once[r - 1], kVector) * kVector;
-  NDArray out = wide == once ? NDArray::empty(x.device(), x.elem(), wide)
-                             : full(x.device(), x.elem(), wide, Scalar(0));
+  NDArray out = wide == once || !zeros ? NDArray::empty(x.device(), x.elem(), wide)
+                                       : full(x.device(), x.elem(), wide, Scalar(0));
   assign(out.as_strided(once, out.strides(), out.offset()),
          x.as_strided(once, x.strides(), x.offset()));
   Dims steps = out.strides();
@@ -382,6 +385,36 @@ bool has_product(const Ref<Device>& device, Elem a, Elem b) {
   return std::any_of(grid.products.begin(), grid.products.end(), [&](const InstructionInfo& row) {
     return row.meaning->params[0].buffer->dtype == dtype_of(a);
   });
+}
+
+bool prefers_product(const NDArray& out, const NDArray& a, const NDArray& b) {
+  if (!has_product(out.device(), a.elem(), b.elem())) return false;
+  const Grid& grid = grid_of(out.device());
+  const int r = out.ndim();
+  const std::int64_t m = out.shape()[r - 2], n = out.shape()[r - 1], k = a.shape()[r - 1];
+  const std::int64_t batches = out.size() / (m * n);
+  std::int64_t copied = 0, copies = 0;  // bytes of operands that do not lie in vectors
+  for (const NDArray* x : {&a, &b}) {
+    if (reads_in_bulk(*x)) continue;
+    std::int64_t bytes = elem_bytes(x->elem());
+    for (int i = 0; i < r; ++i) bytes *= x->strides()[i] == 0 && i + 2 < r ? 1 : x->shape()[i];
+    ++copies, copied += bytes;
+  }
+  // A product with few vectors is bound by reading the matrix: threads do that as well.
+  if (std::min(m, n) <= kThinColumns) {
+    const std::int64_t bytes = 2 * std::max(m, n) * k * batches;
+    return grid.whole_products && copies == 0 && std::min(m, n) > 2 && bytes >= kWorthTiles;
+  }
+  const double clocks = choose_tile(grid, 4, batches, m, n, k, 0).clocks;
+  // Conversions are made by the threads that multiply, which then wait for what they load.
+  constexpr double kConverted = 1.4;
+  const double by_threads = kConverted * clocks / grid.clocks_per_microsecond;
+  const double sums = static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k) *
+                      static_cast<double>(batches);
+  const double by_tiles = sums / (grid.tile_sums_per_microsecond) +
+                          grid.launch_microseconds * static_cast<double>(copies) +
+                          static_cast<double>(2 * copied) / grid.bytes_per_microsecond;
+  return by_tiles < by_threads;
 }
 
 void grid_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in) {

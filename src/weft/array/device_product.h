@@ -27,8 +27,12 @@ struct ProductSpec {
 ir::PrimFunc product_kernel(const ProductSpec& spec);
 
 /// The operand with rows of whole vectors of 16 bytes at multiples of them; else a copy of it, with
-/// zeros behind each row.
-NDArray in_vectors(const NDArray& x);
+/// zeros behind each row where `zeros` asks for them.
+NDArray in_vectors(const NDArray& x, bool zeros = true);
+
+/// Whether the instruction, with the copies that its operands need, is expected to take less time
+/// than multiplications by threads.
+bool prefers_product(const NDArray& out, const NDArray& a, const NDArray& b);
 
 /// out[b, m, n] = sum over k of a[b, m, k] * b[b, k, n], all of one rank with equal leading extents
 /// (strides of 0 for broadcast ones). `out` is compact, of the operands' type or float32.

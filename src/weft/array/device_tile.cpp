@@ -89,7 +89,7 @@ TileChoice choose_tile(const Grid& grid, std::int64_t element_bytes, std::int64_
       const double clocks = expected_clocks(grid, t, element_bytes, batch, m, n, k, parts, wide);
       if (least < 0 || clocks < least) {
         least = clocks;
-        best = {i, parts, stages};
+        best = {i, parts, stages, false, clocks};
         // Few blocks do not hide each other's waiting.
         best.early = element_bytes <= 4 && blocks * parts <= grid.processors * (t.resident - 1);
       }

@@ -33,6 +33,7 @@ struct TileChoice {
   /// Operands of a summand are taken from shared memory while the one before is added, by few
   /// blocks.
   bool early = false;
+  double clocks = 0;  // of a processor, expected
 };
 /// The tile and parts of least expected time on this device for batch products m x k by k x n, of
 /// whose operands `wide` (0 to 2) are read in vectors of 16 bytes.

@@ -44,7 +44,8 @@ NDArray readable(const NDArray& x, int* inner) {
   const bool turned = std::abs(x.strides()[r - 2]) < std::abs(x.strides()[r - 1]) &&
                       x.shape()[r - 1] > 1 && x.shape()[r - 2] > 1;
   if (!turned) *inner = r - 1;
-  NDArray copy = in_vectors(turned ? x.transpose(r - 2, r - 1) : x);
+  // What lies behind a row is outside of the tensor that the copy engine sees.
+  NDArray copy = in_vectors(turned ? x.transpose(r - 2, r - 1) : x, false);
   return turned ? copy.transpose(r - 2, r - 1) : copy;
 }
 
@@ -70,6 +71,11 @@ Batch join(const Dims& shape, const NDArray& a, const NDArray& b) {
 }
 
 }  // namespace
+
+bool reads_in_bulk(const NDArray& x) {
+  const int r = x.ndim();
+  return rows_fit(x, r - 1, r - 2) || rows_fit(x, r - 2, r - 1);
+}
 
 bool has_whole_product(const Ref<Device>& device, Elem elem) {
   return (elem == Elem::float16 || elem == Elem::bfloat16) && grid_of(device).whole_products;

@@ -12,6 +12,9 @@ namespace weft::device {
 /// Whether the device copies in bulk and multiplies whole tiles of operands of this type.
 bool has_whole_product(const Ref<Device>& device, Elem elem);
 
+/// Whether the device can copy tiles of this operand in bulk as it lies.
+bool reads_in_bulk(const NDArray& x);
+
 /// The tile, into how many parts the sum goes, and how many blocks a processor takes at once.
 struct WholeChoice {
   int groups = 2, columns = 256, stages = 4;

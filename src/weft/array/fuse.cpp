@@ -20,8 +20,9 @@ using ir::Expr;
 namespace {
 
 constexpr std::size_t kMostInputs = 11;
+constexpr std::uint64_t kFusedMap = std::uint64_t{1} << 48;  // beside the keys of eager maps
 
-enum class StepKind : std::uint8_t { map, reduce, reshape, permute, matmul };
+enum class StepKind : std::uint8_t { map, reduce, reshape, permute, matmul, eager };
 
 /// One step of a plan; slots hold arrays: the inputs first, then results.
 struct Step {
@@ -31,14 +32,30 @@ struct Step {
   std::vector<int> in;
   int out = 0;
   Elem elem = Elem::float32;
-  Dims shape;  // map: of the result; reduce: before it
-  Lazy node;   // views and products: the node itself; reduce: the reduction
+  Dims shape;                // map: of the result; reduce: before it
+  Lazy node;                 // views and products: the node itself; reduce: the reduction
+  std::uint32_t serial = 0;  // of all plans of the process: devices keep kernels by it
   std::map<std::string, Ref<runtime::Function>> built;  // host: by layout
 };
 
-bool fuses(const Lazy& x) {
-  return x->kind == LazyKind::row || x->kind == LazyKind::where || x->kind == LazyKind::cast ||
-         x->kind == LazyKind::spread || x->kind == LazyKind::number;
+std::uint32_t next_serial() {
+  static std::atomic<std::uint32_t> last{0};
+  return ++last;
+}
+
+bool has_complex(const Lazy& x) {
+  bool found = is_complex(x.elem());
+  for (const Lazy& i : x->in) found |= is_complex(i.elem());
+  return found;
+}
+
+/// Element-wise nodes that the eager kernels do better, or that the IR has no value for: complex
+/// numbers, powers of integers, and on the host what has no vector form in compiled code.
+bool stays_eager(const Lazy& x, bool grid) {
+  if (has_complex(x)) return x->kind != LazyKind::number;
+  if (x->kind != LazyKind::row) return false;
+  if (x->op == Op::pow && !is_inexact(x->compute)) return true;
+  return !grid && (x->op == Op::remainder || x->op == Op::floor_divide || x->op == Op::nextafter);
 }
 
 /// The IR value of an expression, given its leaves' values (loaded, of their own types).
@@ -83,8 +100,20 @@ struct FusedPlan::Impl {
   std::vector<Step> steps;
   std::unordered_map<const LazyNode*, int> slots;  // materialised nodes
   int inputs = 0, count = 0;
-  std::uint64_t serial = 0;
+  bool grid = false;
+  std::unordered_map<const LazyNode*, int> users;
   std::vector<std::string> sources;
+
+  bool fuses(const Lazy& x) const {
+    switch (x->kind) {
+      case LazyKind::row:
+      case LazyKind::where:
+      case LazyKind::cast:
+      case LazyKind::spread:
+      case LazyKind::number: return !stays_eager(x, grid);
+      default: return false;
+    }
+  }
 
   int materialise(const Lazy& x) {
     if (auto it = slots.find(x.node()); it != slots.end()) return it->second;
@@ -102,13 +131,29 @@ struct FusedPlan::Impl {
         for (const Lazy& i : x->in) step.in.push_back(materialise(i));
         break;
       case LazyKind::reduce:
+        if (has_complex(x)) {
+          step.kind = StepKind::eager;
+          step.in.push_back(materialise(x->in[0]));
+          break;
+        }
         step.kind = StepKind::reduce;
         step.root = x->in[0];
         step.shape = x->in[0].shape();
         collect(step.root, step);
         break;
-      default: step.root = x; collect(x, step);
+      default:
+        if (stays_eager(x, grid)) {
+          step.kind = StepKind::eager;
+          for (const Lazy& i : x->in) {
+            const bool number = i->kind == LazyKind::number && x->kind == LazyKind::row;
+            step.in.push_back(number ? -1 : materialise(i));
+          }
+          break;
+        }
+        step.root = x;
+        collect(x, step);
     }
+    step.serial = next_serial();
     step.out = count++;
     slots[x.node()] = step.out;
     int out = step.out;
@@ -116,15 +161,19 @@ struct FusedPlan::Impl {
     return out;
   }
 
-  /// Size of a node's value written out as a tree: rows that compare name their operands several
-  /// times, and a node with several users is written for each.
+  /// Size of a node's value as a kernel writes it. Kernels of the host name what is used twice. For
+  /// other devices a value is a tree: rows that compare name their operands several times, and a
+  /// node with several users is written for each.
   std::unordered_map<const LazyNode*, double> sizes;
   double size_of(const Lazy& x) {
     if (!fuses(x) || slots.count(x.node())) return 1;
     if (auto it = sizes.find(x.node()); it != sizes.end()) return it->second;
     double size = 1;
-    for (const Lazy& i : x->in) size += size_of(i);
-    if (x->kind == LazyKind::row) {
+    for (const Lazy& i : x->in) {
+      const double part = size_of(i);
+      size += !grid && users[i.node()] > 1 ? 1 : part;
+    }
+    if (grid && x->kind == LazyKind::row) {
       switch (x->op) {
         case Op::maximum:
         case Op::minimum:
@@ -148,18 +197,15 @@ struct FusedPlan::Impl {
   std::set<const LazyNode*> cuts;
   bool contract = false;
 
-  /// Leaves of a fused expression: what is not fused itself.
-  void collect(const Lazy& x, Step& step) {
-    for (const Lazy& node : topological({x})) size_of(node);
-    std::unordered_map<const LazyNode*, bool> seen;
-    std::vector<Lazy> stack = {x};
-    std::vector<Lazy> leaves;
+  /// Leaves of the fused expression x: what is not fused itself. A value that another step has made
+  /// already is read, not computed again.
+  std::vector<Lazy> leaves_of(const Lazy& x) {
+    std::set<const LazyNode*> seen;
+    std::vector<Lazy> stack = {x}, leaves;
     while (!stack.empty()) {
       Lazy at = stack.back();
       stack.pop_back();
-      if (seen[at.node()]) continue;
-      seen[at.node()] = true;
-      // A value that another step has made already is read, not computed again.
+      if (!seen.insert(at.node()).second) continue;
       bool made =
           at.node() != x.node() && (slots.count(at.node()) > 0 || cuts.count(at.node()) > 0);
       if (fuses(at) && !made) {
@@ -168,11 +214,30 @@ struct FusedPlan::Impl {
         leaves.push_back(at);
       }
     }
-    if (leaves.size() > kMostInputs) {
-      throw Error(ErrorKind::value, "compile.inputs.many",
-                  cat("one fused kernel would read ", leaves.size(), " arrays"))
-          .note(cat("rule: at most ", kMostInputs, " arrays to a kernel"))
-          .help("split the function in two");
+    return leaves;
+  }
+
+  /// Makes the part of x that reads most arrays, as far as a kernel can, an array of its own.
+  void cut_widest(const Lazy& x) {
+    Lazy widest;
+    std::size_t most = 1;
+    for (const Lazy& node : topological({x})) {
+      if (node.node() == x.node() || !fuses(node) || slots.count(node.node()) ||
+          cuts.count(node.node()))
+        continue;
+      const std::size_t n = leaves_of(node).size();
+      if (n > most && n <= kMostInputs) widest = node, most = n;
+    }
+    WEFT_CHECK(widest.defined(), "a value of more than ", kMostInputs, " arrays has no parts");
+    cuts.insert(widest.node());
+  }
+
+  void collect(const Lazy& x, Step& step) {
+    for (const Lazy& node : topological({x})) size_of(node);
+    std::vector<Lazy> leaves = leaves_of(x);
+    while (leaves.size() > kMostInputs) {
+      cut_widest(x);
+      leaves = leaves_of(x);
     }
     for (const Lazy& leaf : leaves) {
       step.in.push_back(materialise(leaf));
@@ -180,6 +245,7 @@ struct FusedPlan::Impl {
     }
   }
 
+  static NDArray run_eagerly(const Lazy& x, const std::vector<NDArray>& arrays);
   NDArray step_map(Step& s, const std::vector<NDArray>& arrays, const Ref<Device>& device);
   NDArray step_reduce(Step& s, const std::vector<NDArray>& arrays, const Ref<Device>& device);
   Ref<runtime::Function> host_function(Step& s, const std::string& layout,
@@ -188,14 +254,15 @@ struct FusedPlan::Impl {
                                        const std::function<ir::PrimFunc()>& make);
 };
 
-FusedPlan::FusedPlan(std::vector<Lazy> outputs, bool contract) : impl_(std::make_unique<Impl>()) {
+FusedPlan::FusedPlan(std::vector<Lazy> outputs, bool contract, const Ref<Device>& device)
+    : impl_(std::make_unique<Impl>()) {
   impl_->contract = contract;
-  static std::atomic<std::uint64_t> serials{0};  // names plans in the kernel table
-  impl_->serial = ++serials;
+  impl_->grid = device && device::grid_of(device).present;
   impl_->outputs = std::move(outputs);
   std::vector<Lazy> order = topological(impl_->outputs);
   for (const Lazy& x : order) {
     if (x->kind == LazyKind::input) impl_->inputs = std::max(impl_->inputs, x->index + 1);
+    for (const Lazy& i : x->in) ++impl_->users[i.node()];
   }
   impl_->count = impl_->inputs;
   for (const Lazy& x : order) {
@@ -219,14 +286,16 @@ int FusedPlan::steps() const {
 }
 
 std::string FusedPlan::describe() const {
-  static constexpr std::string_view names[] = {"fused map", "fused reduction", "reshape", "permute",
-                                               "matmul"};
+  static constexpr std::string_view names[] = {"fused map", "fused reduction", "reshape",
+                                               "permute",   "matmul",          "eager"};
   std::string out;
   for (const Step& s : impl_->steps) {
     out += cat("%", s.out, " = ", names[static_cast<int>(s.kind)]);
     if (s.kind == StepKind::reduce) out += cat(" ", info(s.node->reduction).name);
+    if (s.kind == StepKind::eager && s.node->kind == LazyKind::row)
+      out += cat(" ", info(s.node->op).name);
     std::vector<std::string> from;
-    for (int i : s.in) from.push_back(cat("%", i));
+    for (int i : s.in) from.push_back(i < 0 ? "number" : cat("%", i));
     out += cat(" (", join(from), ")");
     if (s.kind == StepKind::map || s.kind == StepKind::reduce) {
       std::vector<std::string> rows;
@@ -292,7 +361,7 @@ NDArray FusedPlan::Impl::step_map(Step& s, const std::vector<NDArray>& arrays,
     std::vector<const NDArray*> in;
     for (const NDArray& a : arrays) in.push_back(&a);
     device::Map map;
-    map.key = serial << 16 | static_cast<std::uint64_t>(s.out) << 1 | std::uint64_t{1} << 48;
+    map.key = s.serial | kFusedMap;
     map.arrays = in;
     map.compute = s.elem;
     map.value = [&](const std::vector<Expr>& loads, const std::vector<Expr>&) {
@@ -339,7 +408,7 @@ NDArray FusedPlan::Impl::step_reduce(Step& s, const std::vector<NDArray>& arrays
     std::vector<const NDArray*> in;
     for (const NDArray& a : arrays) in.push_back(&a);
     device::Map map;
-    map.key = (serial << 8 | static_cast<std::uint64_t>(s.out)) & 0xffffffff;
+    map.key = s.serial;
     map.arrays = in;
     map.compute = s.elem;
     map.value = [&](const std::vector<Expr>& loads, const std::vector<Expr>&) {
@@ -371,6 +440,25 @@ NDArray FusedPlan::Impl::step_reduce(Step& s, const std::vector<NDArray>& arrays
   return reduce(node.reduction, partial, {}, false, s.elem).reshape(node.shape);
 }
 
+NDArray FusedPlan::Impl::run_eagerly(const Lazy& x, const std::vector<NDArray>& arrays) {
+  auto arg = [&](std::size_t k) {
+    return arrays[k].defined() ? Arg(arrays[k]) : Arg(x->in[k]->number);
+  };
+  switch (x->kind) {
+    case LazyKind::cast: return arrays[0].astype(x.elem());
+    case LazyKind::spread: return arrays[0].broadcast_to(x.shape());
+    case LazyKind::where: return weft::where(arrays[0], arg(1), arg(2)).astype(x.elem());
+    case LazyKind::reduce: {
+      Axes axes{false, {}};
+      for (int i = 0; i < arrays[0].ndim(); ++i) {
+        if (x->mask >> i & 1) axes.axes.push_back(i);
+      }
+      return reduce(x->reduction, arrays[0], axes, false, x.elem()).reshape(x.shape());
+    }
+    default: return x->in.size() == 1 ? apply(x->op, arg(0)) : apply(x->op, arg(0), arg(1));
+  }
+}
+
 std::vector<NDArray> FusedPlan::run(const std::vector<NDArray>& inputs) {
   Impl& p = *impl_;
   WEFT_CHECK(static_cast<int>(inputs.size()) >= p.inputs, "a plan of ", p.inputs, " inputs got ",
@@ -383,7 +471,7 @@ std::vector<NDArray> FusedPlan::run(const std::vector<NDArray>& inputs) {
   for (const NDArray& a : inputs) check_same_device(inputs[0], a, "compile");
   for (Step& s : p.steps) {
     std::vector<NDArray> in;
-    for (int i : s.in) in.push_back(slots[static_cast<std::size_t>(i)]);
+    for (int i : s.in) in.push_back(i < 0 ? NDArray() : slots[static_cast<std::size_t>(i)]);
     NDArray& out = slots[static_cast<std::size_t>(s.out)];
     switch (s.kind) {
       case StepKind::map: out = p.step_map(s, in, device); break;
@@ -391,6 +479,7 @@ std::vector<NDArray> FusedPlan::run(const std::vector<NDArray>& inputs) {
       case StepKind::reshape: out = in[0].reshape(s.node.shape()); break;
       case StepKind::permute: out = in[0].permute(s.node->axes); break;
       case StepKind::matmul: out = matmul(in[0], in[1]); break;
+      case StepKind::eager: out = Impl::run_eagerly(s.node, in); break;
     }
   }
   std::vector<NDArray> result;

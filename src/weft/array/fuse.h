@@ -16,8 +16,9 @@ namespace weft {
 class FusedPlan {
  public:
   /// `contract`: on the host a product and a sum may become one rounding; without, every element is
-  /// rounded as the eager operations round it.
-  explicit FusedPlan(std::vector<Lazy> outputs, bool contract = false);
+  /// rounded as the eager operations round it. `device`: where the plan will run; none: the host.
+  explicit FusedPlan(std::vector<Lazy> outputs, bool contract = false,
+                     const Ref<Device>& device = {});
   ~FusedPlan();
   FusedPlan(FusedPlan&&) noexcept;
   /// The inputs' types and shapes must be those of the graph; all on one device.

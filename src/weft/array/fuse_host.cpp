@@ -5,6 +5,7 @@
 
 #include "weft/array/elem.h"
 #include "weft/array/row_ir.h"
+#include "weft/ir/share.h"
 
 namespace weft::fuse {
 
@@ -75,6 +76,21 @@ struct Operands {
   }
 };
 
+/// then(value(loads)), where each load and what the value uses more than once are computed once.
+Stmt with_value(const std::vector<Expr>& loads,
+                const std::function<Expr(const std::vector<Expr>&)>& value,
+                const std::function<Stmt(const Expr&)>& then) {
+  std::vector<Var> names;
+  std::vector<Expr> named;
+  for (std::size_t k = 0; k < loads.size(); ++k) {
+    names.push_back(ir::make_var(cat("x", k), loads[k]->dtype));
+    named.push_back(names.back());
+  }
+  Stmt body = ir::with_shared({value(named)}, [&](const ir::Exprs& v) { return then(v[0]); });
+  for (std::size_t k = loads.size(); k-- > 0;) body = ir::let_stmt(names[k], loads[k], body);
+  return body;
+}
+
 /// body(j) over [0, extent) in vectors, then the rest one by one.
 Stmt vectors(std::int64_t extent, std::int64_t lanes,
              const std::function<Stmt(const Expr&)>& body) {
@@ -109,8 +125,9 @@ ir::PrimFunc host_map(HostMap map) {
     std::vector<Expr> loads;
     for (std::size_t k = 1; k < map.elems.size(); ++k)
       loads.push_back(ir::load(operands.buffers[k], {base[k] + j * number(map.steps[k][last])}));
-    return ir::store(operands.buffers[0], map.value(loads),
-                     {base[0] + j * number(map.steps[0][last])});
+    return with_value(loads, map.value, [&](const Expr& v) {
+      return ir::store(operands.buffers[0], v, {base[0] + j * number(map.steps[0][last])});
+    });
   };
   std::vector<Stmt> all;
   const std::int64_t inner = map.shape[last],
@@ -184,13 +201,15 @@ ir::PrimFunc host_reduce(HostReduce in) {
   for (std::size_t k = 0; k < in.elems.size(); ++k) operands.add(cat("a", k), in.elems[k]);
   const DType type = dtype_of(in.kernel);
   const std::int64_t kept_size = product(kept), gone_size = product(gone);
-  auto value = [&](const std::vector<Expr>& at) {
+  // acc[j] = acc[j] combined with the value at these places.
+  auto combine = [&](const ir::Buffer& acc, const Expr& j, const std::vector<Expr>& at) {
     std::vector<Expr> loads;
     for (std::size_t k = 0; k < in.elems.size(); ++k)
       loads.push_back(ir::load(operands.buffers[k + 1], {at[k]}));
-    return in.value(loads);
+    return with_value(loads, in.value, [&](const Expr& v) {
+      return ir::store(acc, reduce_value(in.op, ir::load(acc, {j}), v), {j});
+    });
   };
-  auto combine = [&](const Expr& a, const Expr& b) { return reduce_value(in.op, a, b); };
   auto sum = [](std::vector<Expr> a, const std::vector<Expr>& b) {
     for (std::size_t k = 0; k < a.size(); ++k) a[k] = a[k] + b[k];
     return a;
@@ -220,9 +239,8 @@ ir::PrimFunc host_reduce(HostReduce in) {
           vectors(width, kLanes, [&](const Expr& j) { return ir::store(acc, start, {j}); }));
       steps.push_back(loop("g", gone_size, ir::ForKind::serial, [&](const Expr& g) {
         std::vector<Expr> at = sum(base, offsets(g, gone, gs, gl + 1));
-        return vectors(width, kLanes, [&](const Expr& j) {
-          return ir::store(acc, combine(ir::load(acc, {j}), value(sum(at, along(ks, kl, j)))), {j});
-        });
+        return vectors(width, kLanes,
+                       [&](const Expr& j) { return combine(acc, j, sum(at, along(ks, kl, j))); });
       }));
       steps.push_back(vectors(width, kLanes, [&](const Expr& j) {
         return ir::store(operands.buffers[0], ir::load(acc, {j}),
@@ -263,25 +281,21 @@ ir::PrimFunc host_reduce(HostReduce in) {
         body.push_back(loop("c", inner / lanes, ir::ForKind::serial, [&](const Expr& c) {
           std::vector<Expr> from = sum(at, along(gs, gl, c * number(lanes)));
           return vectors(lanes, kLanes, [&](const Expr& j) {
-            return ir::store(acc, combine(ir::load(acc, {j}), value(sum(from, along(gs, gl, j)))),
-                             {j});
+            return combine(acc, j, sum(from, along(gs, gl, j)));
           });
         }));
       }
       const std::int64_t done = wide ? inner / lanes * lanes : 0;
       if (inner > done) {
         body.push_back(loop("t", inner - done, ir::ForKind::serial, [&](const Expr& t) {
-          return ir::store(
-              rest,
-              combine(ir::load(rest, {number(0)}), value(sum(at, along(gs, gl, t + number(done))))),
-              {number(0)});
+          return combine(rest, number(0), sum(at, along(gs, gl, t + number(done))));
         }));
       }
       return ir::seq(std::move(body));
     }));
     if (wide)
       steps.push_back(loop("l", lanes, ir::ForKind::serial, [&](const Expr& l) {
-        return ir::store(rest, combine(ir::load(rest, {number(0)}), ir::load(acc, {l})),
+        return ir::store(rest, reduce_value(in.op, ir::load(rest, {number(0)}), ir::load(acc, {l})),
                          {number(0)});
       }));
     steps.push_back(ir::store(operands.buffers[0], ir::load(rest, {number(0)}), {o}));

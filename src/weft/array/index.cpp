@@ -10,6 +10,7 @@
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
 #include "weft/array/ops/device_structured.h"
+#include "weft/array/ops/grid_operators.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -161,7 +162,7 @@ std::int64_t count_of(const Dims& shape) {
 }  // namespace
 
 NDArray gather(const NDArray& x, std::span<const NDArray> indices) {
-  if (!x.on_host()) return device_gather(x, indices);
+  if (!x.on_host()) return has_grid(x) ? grid_gather(x, indices) : device_gather(x, indices);
   Dims shape = index_shape(indices);
   const std::vector<Line> lines = lines_of(x, indices, shape);
   const std::int64_t count = count_of(shape);
@@ -212,7 +213,10 @@ constexpr std::int64_t kKept = 1 << 16;
 
 void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& value,
              bool accumulate) {
-  if (!x.on_host()) return device_scatter(x, indices, value, accumulate);
+  if (!x.on_host()) {
+    if (has_grid(x)) return grid_scatter(x, indices, value, accumulate);
+    return device_scatter(x, indices, value, accumulate);
+  }
   Dims shape = index_shape(indices);
   const std::vector<Line> lines = lines_of(x, indices, shape);
   const std::int64_t count = count_of(shape);
@@ -399,7 +403,7 @@ std::vector<NDArray> nonzero(const NDArray& x) {
     throw Error(ErrorKind::value, "array.nonzero.rank",
                 cat("nonzero of ", describe(x), ": a 0-d array has no positions"));
   }
-  if (!x.on_host()) return device_nonzero(x);
+  if (!x.on_host()) return has_grid(x) ? grid_nonzero(x) : device_nonzero(x);
   const Marks marks(x);
   const std::int64_t total = marks.total();
   std::vector<NDArray> out;
@@ -435,13 +439,20 @@ std::vector<NDArray> nonzero(const NDArray& x) {
   return out;
 }
 
-NDArray select_marked(const NDArray& x, const NDArray& mask) {
+void need_mask(const NDArray& x, const NDArray& mask, int axis) {
   for (int i = 0; i < mask.ndim(); ++i) {
-    if (i < x.ndim() && mask.shape()[i] == x.shape()[i]) continue;
+    if (axis + i < x.ndim() && (mask.shape()[i] == x.shape()[axis + i] || mask.shape()[i] == 0))
+      continue;
     throw Error(ErrorKind::index, "array.index.mask",
-                cat("a mask of shape ", to_string(mask.shape()), " does not fit axes 0... of ",
-                    describe(x)));
+                cat("a mask of shape ", to_string(mask.shape()), " does not fit axes ", axis,
+                    "... of ", describe(x)));
   }
+}
+
+NDArray select_marked(const NDArray& x, const NDArray& mask) {
+  need_mask(x, mask);
+  if (!x.on_host() && has_grid(x) && mask.device() == x.device() && mask.shape() == x.shape())
+    return grid_select(x, mask);
   if (!x.on_host() || !mask.on_host()) return gather(x, nonzero(mask));
   const Marks marks(mask);
   const NDArray compact = x.contiguous();
@@ -473,5 +484,18 @@ NDArray select_marked(const NDArray& x, const NDArray& mask) {
 }
 
 std::int64_t count_marked(const NDArray& mask) { return Marks(mask).total(); }
+
+NDArray repeat_places(const NDArray& counts) {
+  WEFT_CHECK(counts.on_host() && counts.elem() == Elem::int64 && counts.ndim() == 1,
+             "counts of repetitions are int64 on the host, not ", describe(counts));
+  const NDArray compact = counts.contiguous();
+  const auto* times = reinterpret_cast<const std::int64_t*>(compact.host());
+  std::int64_t total = 0;
+  for (std::int64_t i = 0; i < counts.size(); ++i) total += times[i];
+  NDArray out = NDArray::empty(counts.device(), Elem::int64, Dims{total});
+  auto* to = reinterpret_cast<std::int64_t*>(out.host());
+  for (std::int64_t i = 0; i < counts.size(); ++i) to = std::fill_n(to, times[i], i);
+  return out;
+}
 
 }  // namespace weft

@@ -14,6 +14,7 @@ namespace weft::linalg {
 
 namespace {
 
+using C = std::complex<float>;
 using Z = std::complex<double>;
 constexpr const char* kLibraries[] = {"libopenblas.so.0", "liblapack.so.3", "libopenblas.so",
                                       "liblapack.so",     "libmkl_rt.so.2", "libflexiblas.so.3"};
@@ -39,10 +40,14 @@ F* routine(const char* name) {
 }
 
 template <typename T>
-constexpr bool kComplex = std::is_same_v<T, Z>;
+constexpr bool kComplex = std::is_same_v<T, Z> || std::is_same_v<T, C>;
+template <typename T>
+using Real = std::conditional_t<std::is_same_v<T, C> || std::is_same_v<T, float>, float, double>;
 template <typename T>
 std::string spelled(const char* stem, const char* complex_stem = nullptr) {
-  return kComplex<T> ? cat("z", complex_stem ? complex_stem : stem, "_") : cat("d", stem, "_");
+  const bool narrow = std::is_same_v<Real<T>, float>;
+  return kComplex<T> ? cat(narrow ? "c" : "z", complex_stem ? complex_stem : stem, "_")
+                     : cat(narrow ? "s" : "d", stem, "_");
 }
 
 void need_matrix(const NDArray& a, std::string_view name, bool square) {
@@ -62,7 +67,8 @@ void need_matrix(const NDArray& a, std::string_view name, bool square) {
   }
 }
 
-Elem wide_of(Elem e) { return is_complex(e) ? Elem::complex128 : Elem::float64; }
+/// What LAPACK computes in: the type itself; 16-bit floats in float32.
+Elem wide_of(Elem e) { return e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e; }
 
 /// Matrices one after the other, each column by column, on the host.
 NDArray columns(const NDArray& a) {
@@ -87,7 +93,12 @@ T* data(const NDArray& a) {
 
 template <typename F>
 auto by_type(Elem e, F&& f) {
-  return is_complex(e) ? f(Z{}) : f(double{});
+  switch (e) {
+    case Elem::complex64: return f(C{});
+    case Elem::complex128: return f(Z{});
+    case Elem::float32: return f(float{});
+    default: return f(double{});
+  }
 }
 
 using Int = int;
@@ -96,6 +107,19 @@ using Int = int;
                          std::int64_t which) {
   throw Error(ErrorKind::value, cat("array.", name, ".", reason),
               cat(name, ": matrix ", which, " of ", describe(a), " is ", reason));
+}
+
+/// Iterations do not end well with NaN or infinity: such matrices are refused before LAPACK sees
+/// them.
+void need_finite(const NDArray& a, std::string_view name) {
+  const NDArray good = reduce(ReduceOp::all, apply(Op::isfinite, a), {false, {-2, -1}}, false);
+  if (good.size() == 0 || reduce(ReduceOp::all, good, {}, false).host()[0]) return;
+  std::int64_t which = 0;
+  const NDArray each = good.contiguous();
+  while (each.host()[which]) ++which;
+  throw Error(ErrorKind::value, cat("array.", name, ".finite"),
+              cat(name, ": matrix ", which, " of ", describe(a), " holds NaN or infinity"))
+      .note("legal: matrices of finite numbers");
 }
 
 }  // namespace
@@ -146,7 +170,7 @@ SignedLog slogdet(const NDArray& a) {
   std::int64_t n = a.shape()[a.ndim() - 1];
   NDArray A = columns(a);
   SignedLog out{NDArray::empty(A.device(), wide, batch_shape(a, {})),
-                NDArray::empty(A.device(), Elem::float64, batch_shape(a, {})),
+                NDArray::empty(A.device(), real_of(wide), batch_shape(a, {})),
                 NDArray::empty(A.device(), wide, batch_shape(a, {}))};
   by_type(wide, [&]<typename T>(T) {
     auto* getrf = routine<void(const Int*, const Int*, T*, const Int*, Int*, Int*)>(
@@ -156,18 +180,18 @@ SignedLog slogdet(const NDArray& a) {
     for (std::int64_t m = 0, count = out.sign.size(); m < count; ++m) {
       T* lu = data<T>(A) + m * n * n;
       T sign = 1, det = 1;
-      double log = 0;
+      Real<T> log = 0;
       if (n > 0) getrf(&in, &in, lu, &ld, pivots.data(), &info);
       for (std::int64_t i = 0; i < n; ++i) {
         T d = lu[i * n + i];
-        double magnitude = std::abs(d);
+        const Real<T> magnitude = std::abs(d);
         if (pivots[static_cast<std::size_t>(i)] != i + 1) sign = -sign, det = -det;
         det *= d;
         sign = magnitude == 0 ? T(0) : sign * (d / magnitude);
         log += std::log(magnitude);
       }
       data<T>(out.sign)[m] = sign;
-      data<double>(out.log)[m] = log;
+      data<Real<T>>(out.log)[m] = log;
       data<T>(out.determinant)[m] = det;
     }
   });
@@ -198,29 +222,32 @@ NDArray cholesky(const NDArray& a, bool upper) {
 
 Eigen eigh(const NDArray& a) {
   need_matrix(a, "eigh", true);
+  need_finite(a, "eigh");
   std::int64_t n = a.shape()[a.ndim() - 1];
   NDArray A = columns(a);
-  NDArray W = NDArray::empty(A.device(), Elem::float64, batch_shape(a, {n}));
+  NDArray W = NDArray::empty(A.device(), real_of(A.elem()), batch_shape(a, {n}));
   by_type(wide_of(a.elem()), [&]<typename T>(T) {
     Int in = static_cast<Int>(n), info = 0, ld = std::max<Int>(1, in), query = -1;
     for (std::int64_t m = 0, count = batch_of(A); m < count && n > 0; ++m) {
       T* v = data<T>(A) + m * n * n;
-      double* w = data<double>(W) + m * n;
+      using R = Real<T>;
+      R* w = data<R>(W) + m * n;
       T work0;
-      double rwork0 = 0;
+      R rwork0 = 0;
       Int iwork0 = 0;
       if constexpr (kComplex<T>) {
-        auto* f = routine<void(const char*, const char*, const Int*, T*, const Int*, double*, T*,
-                               const Int*, double*, const Int*, Int*, const Int*, Int*)>("zheevd_");
+        auto* f =
+            routine<void(const char*, const char*, const Int*, T*, const Int*, R*, T*, const Int*,
+                         R*, const Int*, Int*, const Int*, Int*)>(spelled<T>("heevd").c_str());
         f("V", "L", &in, v, &ld, w, &work0, &query, &rwork0, &query, &iwork0, &query, &info);
         Int lw = static_cast<Int>(work0.real()), lr = static_cast<Int>(rwork0), li = iwork0;
         std::vector<T> work(static_cast<std::size_t>(lw));
-        std::vector<double> rwork(static_cast<std::size_t>(lr));
+        std::vector<R> rwork(static_cast<std::size_t>(lr));
         std::vector<Int> iwork(static_cast<std::size_t>(li));
         f("V", "L", &in, v, &ld, w, work.data(), &lw, rwork.data(), &lr, iwork.data(), &li, &info);
       } else {
-        auto* f = routine<void(const char*, const char*, const Int*, T*, const Int*, double*, T*,
-                               const Int*, Int*, const Int*, Int*)>("dsyevd_");
+        auto* f = routine<void(const char*, const char*, const Int*, T*, const Int*, R*, T*,
+                               const Int*, Int*, const Int*, Int*)>(spelled<T>("syevd").c_str());
         f("V", "L", &in, v, &ld, w, &work0, &query, &iwork0, &query, &info);
         Int lw = static_cast<Int>(work0), li = iwork0;
         std::vector<T> work(static_cast<std::size_t>(lw));
@@ -235,6 +262,7 @@ Eigen eigh(const NDArray& a) {
 
 Eigen eig(const NDArray& a) {
   need_matrix(a, "eig", true);
+  need_finite(a, "eig");
   const std::int64_t n = a.shape()[a.ndim() - 1];
   NDArray A = columns(a.astype(Elem::complex128));
   NDArray W = NDArray::empty(A.device(), Elem::complex128, batch_shape(a, {n}));
@@ -262,6 +290,7 @@ Eigen eig(const NDArray& a) {
 
 Svd svd(const NDArray& a, SvdPart part) {
   need_matrix(a, "svd", false);
+  need_finite(a, "svd");
   const bool full = part == SvdPart::full, vectors = part != SvdPart::values;
   const char* job = full ? "A" : vectors ? "S" : "N";
   std::int64_t rows = a.shape()[a.ndim() - 2], cols = a.shape()[a.ndim() - 1],
@@ -270,30 +299,31 @@ Svd svd(const NDArray& a, SvdPart part) {
   Elem wide = wide_of(a.elem());
   NDArray A = columns(a);
   NDArray U = NDArray::empty(A.device(), wide, batch_shape(a, {vectors ? uc : 0, rows}));
-  NDArray S = NDArray::empty(A.device(), Elem::float64, batch_shape(a, {k}));
+  NDArray S = NDArray::empty(A.device(), real_of(wide), batch_shape(a, {k}));
   NDArray V = NDArray::empty(A.device(), wide, batch_shape(a, {cols, vectors ? vr : 0}));
   by_type(wide, [&]<typename T>(T) {
+    using R = Real<T>;
     Int m = static_cast<Int>(rows), n = static_cast<Int>(cols), info = 0, query = -1;
     Int lda = std::max<Int>(1, m), ldv = std::max<Int>(1, static_cast<Int>(vr));
     std::vector<Int> iwork(static_cast<std::size_t>(8 * k + 1));
-    std::vector<double> rwork(static_cast<std::size_t>(
+    std::vector<R> rwork(static_cast<std::size_t>(
         k * std::max(5 * k + 7, 2 * std::max(rows, cols) + 2 * k + 1) + 1));
     for (std::int64_t b = 0, count = batch_of(A); b < count && k > 0; ++b) {
       T* x = data<T>(A) + b * rows * cols;
       T* u = vectors ? data<T>(U) + b * uc * rows : nullptr;
       T* v = vectors ? data<T>(V) + b * cols * vr : nullptr;
-      double* s = data<double>(S) + b * k;
+      R* s = data<R>(S) + b * k;
       auto run = [&](T* work, Int* lwork) {
         if constexpr (kComplex<T>) {
-          auto* f = routine<void(const char*, const Int*, const Int*, T*, const Int*, double*, T*,
-                                 const Int*, T*, const Int*, T*, const Int*, double*, Int*, Int*)>(
-              "zgesdd_");
+          auto* f = routine<void(const char*, const Int*, const Int*, T*, const Int*, R*, T*,
+                                 const Int*, T*, const Int*, T*, const Int*, R*, Int*, Int*)>(
+              spelled<T>("gesdd").c_str());
           f(job, &m, &n, x, &lda, s, u, &lda, v, &ldv, work, lwork, rwork.data(), iwork.data(),
             &info);
         } else {
-          auto* f =
-              routine<void(const char*, const Int*, const Int*, T*, const Int*, double*, T*,
-                           const Int*, T*, const Int*, T*, const Int*, Int*, Int*)>("dgesdd_");
+          auto* f = routine<void(const char*, const Int*, const Int*, T*, const Int*, R*, T*,
+                                 const Int*, T*, const Int*, T*, const Int*, Int*, Int*)>(
+              spelled<T>("gesdd").c_str());
           f(job, &m, &n, x, &lda, s, u, &lda, v, &ldv, work, lwork, iwork.data(), &info);
         }
       };

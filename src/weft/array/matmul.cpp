@@ -4,7 +4,6 @@
 #include <cstring>
 
 #include "weft/array/device_ops.h"
-#include "weft/array/device_product.h"
 #include "weft/array/gemm.h"
 #include "weft/array/loop_kernels.h"
 #include "weft/array/ops.h"
@@ -112,10 +111,7 @@ NDArray matmul(const NDArray& a_in, const NDArray& b_in) {
   shape.push_back(m), shape.push_back(n);
   shape_a.push_back(m), shape_a.push_back(k);
   shape_b.push_back(k), shape_b.push_back(n);
-  constexpr std::int64_t kTile = 16;  // of what an instruction adds at once, at least
-  if (kernel != e && !a.on_host() && std::min({m, n, k}) >= kTile &&
-      device::has_product(a.device(), a.elem(), b.elem()))
-    kernel = e;
+  if (device_has_contraction(a)) kernel = e;  // rounded once, by the kernel
   NDArray out = NDArray::empty(a.device(), kernel, shape);
   if (!out.on_host()) {
     if (k == 0) out = full(out.device(), kernel, shape, Scalar(0));

@@ -258,6 +258,33 @@ void run_chunks(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, c
       });
 }
 
+/// Where the rows along the innermost axis of a nest begin, one after the other.
+class RowStarts {
+ public:
+  RowStarts(const Nest& nest, std::int64_t row) : nest_(&nest), at_(nest.base) {
+    for (int i = nest.ndim - 2; i >= 0; --i) {
+      count_[i] = row % nest.shape[i];
+      row /= nest.shape[i];
+      at_ += count_[i] * nest.stride[i];
+    }
+  }
+  const char* next() {
+    const char* row = at_;
+    for (int i = nest_->ndim - 2; i >= 0; --i) {
+      at_ += nest_->stride[i];
+      if (++count_[i] < nest_->shape[i]) break;
+      at_ -= nest_->stride[i] * nest_->shape[i];
+      count_[i] = 0;
+    }
+    return row;
+  }
+
+ private:
+  const Nest* nest_;
+  const char* at_;
+  std::int64_t count_[kMaxDims];
+};
+
 /// Operands whose inner axis is contiguous, or one element for all, are read where they stand, a
 /// row at a time: `plain` for rows, `one[k]` where operand k is the one element. False: not that
 /// shape.
@@ -272,36 +299,74 @@ bool run_rows(const Feed (&feeds)[kIn], const NDArray& out, Elem kernel_out, Ele
     const Feed& f = feeds[k];
     single |= f.mode == Feed::Mode::single;
     if (f.mode == Feed::Mode::direct || f.mode == Feed::Mode::single) continue;
-    if (f.mode != Feed::Mode::gather || f.cast || f.nest.ndim != 2) return false;
-    if (inner && inner != f.nest.shape[1]) return false;
-    inner = f.nest.shape[1];
-    if (f.nest.stride[1] == f.nest.bytes) continue;
-    if (f.nest.stride[1] != 0 || constant >= 0 || !one || !one[k]) return false;
+    if (f.mode != Feed::Mode::gather || f.cast || f.nest.ndim < 2) return false;
+    const int last = f.nest.ndim - 1;
+    if (inner && inner != f.nest.shape[last]) return false;
+    inner = f.nest.shape[last];
+    if (f.nest.stride[last] == f.nest.bytes) continue;
+    if (f.nest.stride[last] != 0 || constant >= 0 || !one || !one[k]) return false;
     constant = k;
   }
   if (inner < 64 || (single && constant >= 0)) return false;
   const ElementwiseFn fn = constant >= 0 ? one[constant] : plain;
-  const char* base[kIn];
-  std::int64_t step[kIn];
-  for (int k = 0; k < kIn; ++k) {
-    const Feed& f = feeds[k];
-    const bool rows = f.mode == Feed::Mode::gather;
-    base[k] = rows ? f.nest.base : f.base;
-    step[k] = rows ? f.nest.stride[0] : f.mode == Feed::Mode::single ? 0 : inner * f.bytes;
-  }
   char* to = out.host();
   const std::int64_t out_step = inner * elem_bytes(kernel_out);
-  runtime::Pool::shared().parallel_for(out.size() / inner,
-                                       std::max<std::int64_t>(1, kParallelGrain / inner),
-                                       [&](std::int64_t begin, std::int64_t end) {
-                                         const void* in[kIn];
-                                         for (; begin < end; ++begin) {
-                                           for (int k = 0; k < kIn; ++k)
-                                             in[k] = base[k] + begin * step[k];
-                                           fn(inner, in, to + begin * out_step);
-                                         }
-                                       });
+  const std::int64_t grain = std::max<std::int64_t>(1, kParallelGrain / inner);
+  runtime::Pool::shared().parallel_for(
+      out.size() / inner, grain, [&](std::int64_t begin, std::int64_t end) {
+        std::optional<RowStarts> starts[kIn];
+        const void* in[kIn];
+        for (int k = 0; k < kIn; ++k) {
+          const Feed& f = feeds[k];
+          if (f.mode == Feed::Mode::gather) starts[k].emplace(f.nest, begin);
+        }
+        for (; begin < end; ++begin) {
+          for (int k = 0; k < kIn; ++k) {
+            const Feed& f = feeds[k];
+            in[k] = starts[k]                      ? starts[k]->next()
+                    : f.mode == Feed::Mode::single ? f.base
+                                                   : f.base + begin * inner * f.bytes;
+          }
+          fn(inner, in, to + begin * out_step);
+        }
+      });
   return true;
+}
+
+/// The order of axes in which all arrays of the result's shape lie densely, where it is one that is
+/// not row-major: element-wise work goes along memory, and the result has the operands' layout.
+bool shared_order(const Dims& shape, const Arg* args, int count, std::vector<int>& order) {
+  const NDArray* first = nullptr;
+  for (int k = 0; k < count; ++k) {
+    const NDArray* a = args[k].array;
+    if (!a || !(a->shape() == shape)) continue;
+    if (a->is_contiguous()) return false;
+    if (first && !(a->strides() == first->strides())) return false;
+    first = a;
+  }
+  if (!first || shape.size() < 2) return false;
+  order.resize(static_cast<std::size_t>(shape.size()));
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int>(i);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return first->strides()[a] > first->strides()[b]; });
+  return first->permute(order).is_contiguous();
+}
+
+/// The row over views with the axes in that order, and the result with its own again.
+NDArray apply_in_order(Op op, const Dims& shape, const Arg* args, int count,
+                       const std::vector<int>& order) {
+  NDArray turned[2];
+  Arg views[2] = {args[0], args[count - 1]};
+  for (int k = 0; k < count; ++k) {
+    if (!args[k].array) continue;
+    turned[k] = args[k].array->broadcast_to(shape).permute(order);
+    views[k] = Arg(turned[k]);
+  }
+  const NDArray out = count == 1 ? apply(op, views[0]) : apply(op, views[0], views[1]);
+  std::vector<int> back(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  return out.permute(back);
 }
 
 void need_host(const NDArray& x, std::string_view operation) {
@@ -377,6 +442,27 @@ void run_binary(Op op, ElementwiseFn fn, Elem compute, Rule rule, const NDArray&
                 [fn](std::int64_t n, const void* const* in, void* o) { fn(n, in, o); });
 }
 
+/// Integer powers need exponents from 0 on: there is no integer at 1/x.
+void refuse_negative_exponent(const NDArray* base, Elem type, const Arg& exponent) {
+  if (!is_signed_int(type)) return;
+  if (!exponent.array) {
+    if (exponent.scalar.kind > Kind::integer || exponent.scalar.i >= 0) return;
+  } else {
+    const NDArray& y = *exponent.array;
+    if (y.size() == 0 || !is_signed_int(y.elem())) return;
+    const NDArray below = apply(Op::less, reduce(ReduceOp::min, y, {}, false), Scalar(0));
+    char found = 0;
+    below.device()->download(&found, *below.handle(), static_cast<runtime::Bytes>(below.offset()),
+                             1);
+    if (!found) return;
+  }
+  throw Error(ErrorKind::value, "array.pow.negative",
+              cat("pow of ", base ? describe(*base) : std::string("an integer"),
+                  " to a negative exponent, computed as ", name_of(type)))
+      .note("legal: integers to exponents from 0 on; floats to any exponent")
+      .help("convert the base first: x.astype(\"float32\") ** y");
+}
+
 /// out = row of x and of a known number.
 void run_known(const KnownRow& row, Elem kernel, const NDArray& out, const NDArray& x) {
   if (out.size() == 0) return;
@@ -444,6 +530,8 @@ NDArray apply(Op op, const Arg& x) {
     device_elementwise(op, types.compute, result, {&x, 1});
     return result;
   }
+  if (std::vector<int> order; !a.is_contiguous() && shared_order(a.shape(), &x, 1, order))
+    return apply_in_order(op, a.shape(), &x, 1, order);
   Elem kernel = types.compute;
   ElementwiseFn fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)];
   if (!fn) {
@@ -469,7 +557,7 @@ NDArray apply(Op op, const Arg& x) {
 NDArray apply(Op op, const Arg& x, const Arg& y) {
   const OpInfo& row = info(op);
   // The common small case: two compact arrays of one type and shape.
-  if (x.array && y.array && x.array->elem() == y.array->elem() &&
+  if (x.array && y.array && op != Op::pow && x.array->elem() == y.array->elem() &&
       x.array->shape() == y.array->shape() && x.array->size() <= kParallelGrain &&
       x.array->on_host() && x.array->device() == y.array->device() && x.array->is_contiguous() &&
       y.array->is_contiguous()) {
@@ -489,6 +577,7 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
                 cat(row.name, " needs an array, got two numbers"));
   }
   Types types = resolve_types(row, args, 2);
+  if (op == Op::pow) refuse_negative_exponent(x.array, types.compute, y);
   if (!(x.array && y.array) && types.result == Elem::boolean) {
     if (const std::optional<bool> known = foregone(op, x, y))
       return full(array->device(), Elem::boolean, array->shape(), *known);
@@ -504,7 +593,10 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
   if (x.array && y.array) {
     check_same_device(*x.array, *y.array, row.name);
     const Dims* shapes[2] = {&x.array->shape(), &y.array->shape()};
-    NDArray out = NDArray::empty(array->device(), types.result, broadcast_shapes(shapes, row.name));
+    const Dims shape = broadcast_shapes(shapes, row.name);
+    if (std::vector<int> order; x.array->on_host() && shared_order(shape, args, 2, order))
+      return apply_in_order(op, shape, args, 2, order);
+    NDArray out = NDArray::empty(array->device(), types.result, shape);
     if (!out.on_host()) {
       device_elementwise(op, types.compute, out, args);
       return out;
@@ -512,6 +604,9 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
     run_binary(op, fn, types.compute, row.rule, out, x, y);
     return out;
   }
+  if (std::vector<int> order;
+      array->on_host() && !array->is_contiguous() && shared_order(array->shape(), args, 2, order))
+    return apply_in_order(op, array->shape(), args, 2, order);
   NDArray out = NDArray::empty(array->device(), types.result, array->shape());
   if (!out.on_host()) {
     device_elementwise(op, types.compute, out, args);
@@ -551,6 +646,7 @@ void apply_into(Op op, const NDArray& out, const Arg& x, const Arg& y) {
   const OpInfo& row = info(op);
   Arg args[2] = {x, y};
   Types types = resolve_types(row, args, 2);
+  if (op == Op::pow) refuse_negative_exponent(x.array, types.compute, y);
   if (kind_of(types.result) > kind_of(out.elem())) {
     throw Error(ErrorKind::dtype, cat("array.", row.name, ".inplace"),
                 cat("in-place ", row.name, " gives ", name_of(types.result), ", which ",
@@ -656,12 +752,8 @@ NDArray where(const NDArray& condition, const Arg& a, const Arg& b) {
 
 void assign_marked(const NDArray& x, const NDArray& mask, const NDArray& value) {
   NDArray wide = mask;
-  for (int i = 0; i < mask.ndim(); ++i) {
-    if (i < x.ndim() && mask.shape()[i] == x.shape()[i]) continue;
-    throw Error(ErrorKind::index, "array.index.mask",
-                cat("a mask of shape ", to_string(mask.shape()), " does not fit axes 0... of ",
-                    describe(x)));
-  }
+  need_mask(x, mask);
+  if (mask.size() == 0) return;
   for (int i = mask.ndim(); i < x.ndim(); ++i) wide = wide.expand_dims(i);
   if (x.size() == 0) return;
   const NDArray one = value.astype(x.elem()).reshape(Dims{});

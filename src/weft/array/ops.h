@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Operations on arrays: the rows of ops/*.def applied to strided operands, and the small structured
-// ones. Each function allocates its result (compact, row-major) unless it says "into".
+// ones. Each function allocates its result (compact; row-major, but element-wise results keep a
+// layout that all operands share) unless it says "into".
 
 #include <complex>
 #include <optional>
@@ -108,6 +109,9 @@ void scatter(const NDArray& x, std::span<const NDArray> indices, const NDArray& 
              bool accumulate);
 /// One int64 array for each axis: where x is not zero.
 std::vector<NDArray> nonzero(const NDArray& x);
+/// The mask's extents are those of x from `axis` on; an axis of extent 0 marks nothing anywhere, as
+/// in NumPy. Throws Error(index, "array.index.mask").
+void need_mask(const NDArray& x, const NDArray& mask, int axis = 0);
 /// x where `mask` is set, along its leading axes that the mask has: x[mask].
 NDArray select_marked(const NDArray& x, const NDArray& mask);
 /// x[mask] = value for one value, everywhere; `mask` has x's leading axes.
@@ -118,6 +122,11 @@ std::int64_t count_marked(const NDArray& mask);
 // ---- sorting (sort.cpp): stable, NaN last
 NDArray sort(const NDArray& x, int axis, bool descending);
 NDArray argsort(const NDArray& x, int axis, bool descending);
+/// The first k of argsort(x, axis, largest), without sorting the others.
+NDArray topk_places(const NDArray& x, std::int64_t k, int axis, bool largest);
+/// Position i counts[i] times, for i = 0, 1, ...; counts: int64 from 0 on, of one axis, on the
+/// host.
+NDArray repeat_places(const NDArray& counts);
 /// Positions of `values` in the sorted 1-d `x`.
 NDArray searchsorted(const NDArray& x, const NDArray& values, bool right);
 

@@ -7,9 +7,11 @@
 #include <optional>
 
 #include "weft/array/device_ops.h"
+#include "weft/array/kernel_lists.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
 #include "weft/array/ops/device_structured.h"
+#include "weft/array/ops/grid_operators.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {
@@ -96,12 +98,24 @@ struct Split {
   Dims kept_shape, kept_strides, gone_shape, gone_strides;
 };
 
+/// Reduced axes in the order of memory, so that those of any permutation are walked as one.
 Split split_axes(const NDArray& x, std::uint64_t mask) {
   Split s;
+  std::vector<int> gone;
   for (int i = 0; i < x.ndim(); ++i) {
-    bool gone = mask >> i & 1;
-    (gone ? s.gone_shape : s.kept_shape).push_back(x.shape()[i]);
-    (gone ? s.gone_strides : s.kept_strides).push_back(x.strides()[i]);
+    if (mask >> i & 1) {
+      gone.push_back(i);
+      continue;
+    }
+    s.kept_shape.push_back(x.shape()[i]);
+    s.kept_strides.push_back(x.strides()[i]);
+  }
+  std::stable_sort(gone.begin(), gone.end(), [&](int a, int b) {
+    return std::abs(x.strides()[a]) > std::abs(x.strides()[b]);
+  });
+  for (int i : gone) {
+    s.gone_shape.push_back(x.shape()[i]);
+    s.gone_strides.push_back(x.strides()[i]);
   }
   return s;
 }
@@ -291,6 +305,28 @@ void reduce_rows(const Split& s, const NDArray& x, Elem kernel, AccumulateFn fn,
     fn(kept, &partial[static_cast<std::size_t>((part - 1) * kept * bytes)], out);
 }
 
+/// x with one element along each axis that repeats it, where the result can be had from it: equal
+/// elements have an extreme or a truth value of one, a sum of one times their number, and results
+/// along a repeated kept axis repeat. Undefined where there is no such axis.
+struct Repeats {
+  NDArray x;
+  std::int64_t times = 1;  // a sum is to be multiplied by
+};
+Repeats without_repeats(ReduceOp op, const NDArray& x, std::uint64_t mask, Elem kernel) {
+  Repeats out;
+  if (x.size() == 0 || !x.on_host()) return out;
+  for (int i = 0; i < x.ndim(); ++i) {
+    if (x.strides()[i] != 0 || x.shape()[i] < 2) continue;
+    if (mask >> i & 1) {
+      const bool exact = is_real_float(kernel) || elem_bytes(kernel) == 8;
+      if (op == ReduceOp::prod || (op == ReduceOp::sum && (is_complex(kernel) || !exact))) continue;
+      if (op == ReduceOp::sum) out.times *= x.shape()[i];
+    }
+    out.x = (out.x.defined() ? out.x : x).slice(i, 0, 1, 1);
+  }
+  return out;
+}
+
 }  // namespace
 
 const ReduceInfo& info(ReduceOp op) { return kInfo[static_cast<int>(op)]; }
@@ -325,6 +361,14 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
     bool gone = mask >> i & 1;
     if (!gone) shape.push_back(x.shape()[i]);
     else if (keepdims) shape.push_back(1);
+  }
+  if (Repeats once = without_repeats(op, x, mask, kernel); once.x.defined()) {
+    const Elem wide = info(op).rule == Rule::boolean ? Elem::boolean : kernel;
+    NDArray few = reduce(op, once.x, axes, keepdims,
+                         wide == Elem::boolean ? std::nullopt : std::optional<Elem>(wide));
+    if (once.times > 1) few = apply(Op::multiply, few, Scalar(once.times));
+    if (few.elem() != acc) few = few.astype(acc);
+    return few.shape() == shape ? few : few.broadcast_to(shape).copy();
   }
   NDArray out = NDArray::empty(x.device(), kernel, shape);
   const int e = static_cast<int>(kernel);
@@ -373,7 +417,10 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
     std::int64_t& least = mask >> i & 1 ? gone_step : kept_step;
     least = std::min(least, step);
   }
-  if (kept_step < gone_step && kept >= 8) {
+  // Few elements to each of many results, such as windows: a run would be shorter than its call.
+  const Nest gone_nest = make_nest(x.host(), s.gone_shape, s.gone_strides, elem_bytes(x.elem()));
+  const bool short_runs = kept >= kChunk && gone <= 64 && !gone_nest.contiguous();
+  if ((kept_step < gone_step && kept >= 8) || short_runs) {
     reduce_rows(s, x, kernel, fn.join, kernels().fold[o][e], out.host());
     return acc == kernel ? out : out.astype(acc);
   }
@@ -431,15 +478,45 @@ NDArray reduce(ReduceOp op, const NDArray& x, const Axes& axes, bool keepdims,
   return acc == kernel ? out : out.astype(acc);
 }
 
+namespace {
+
+/// Elements that one running sum of floats adds up before it joins what came before: the error
+/// grows with the number of blocks, not of elements.
+constexpr std::int64_t kSummed = 512;
+
+/// A line of running sums of floats: each block from nothing, then plus the blocks before it.
+template <typename T>
+void scan_blocks(ScanFn fn, std::int64_t n, const T* from, T* to) {
+  const ElementwiseFn add = one_kernel(1, Op::add, sizeof(T) == 4 ? Elem::float32 : Elem::float64);
+  double before = 0;
+  for (std::int64_t first = 0; first < n; first += kSummed) {
+    const std::int64_t m = std::min(kSummed, n - first);
+    T state = to[first] = from[first];
+    if (m > 1) fn(m - 1, from + first + 1, to + first + 1, &state);
+    const double sum = to[first + m - 1];
+    if (first > 0) {
+      const T base = static_cast<T>(before);
+      const void* in[2] = {to + first, &base};
+      add(m, in, to + first);
+    }
+    before = first > 0 ? before + sum : sum;
+  }
+}
+
+}  // namespace
+
 NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype) {
   axis = normalize_axis(axis, x.ndim(), "cumulative");
   Elem acc = accumulate_elem(op, x.elem(), dtype);
   need_type(info(op), acc);
   Elem kernel = kernel_elem(acc);
   if (!x.on_host()) {
-    NDArray out = device_scan(op, x, axis, kernel);
+    NDArray out = has_grid(x) ? grid_scan(op, x, axis, kernel) : device_scan(op, x, axis, kernel);
     return acc == kernel ? out : out.astype(acc);
   }
+  const bool sums = op == ReduceOp::sum && is_real_float(kernel) && x.shape()[axis] > kSummed;
+  if (sums && kernel == Elem::float32 && x.size() / x.shape()[axis] > 1 && axis != x.ndim() - 1)
+    return scan(op, x, axis, Elem::float64).astype(acc);
   const NDArray in = x.elem() == kernel ? x.contiguous() : x.astype(kernel);
   NDArray out = NDArray::empty(x.device(), kernel, x.shape());
   if (out.size() == 0) return acc == kernel ? out : out.astype(acc);
@@ -457,6 +534,16 @@ NDArray scan(ReduceOp op, const NDArray& x, int axis, std::optional<Elem> dtype)
                           alignas(16) char state[16];
                           const char* from = in.host() + b * n * bytes;
                           char* to = out.host() + b * n * bytes;
+                          if (sums && kernel == Elem::float32) {
+                            scan_blocks(fn, n, reinterpret_cast<const float*>(from),
+                                        reinterpret_cast<float*>(to));
+                            continue;
+                          }
+                          if (sums) {
+                            scan_blocks(fn, n, reinterpret_cast<const double*>(from),
+                                        reinterpret_cast<double*>(to));
+                            continue;
+                          }
                           std::memcpy(state, from, static_cast<std::size_t>(bytes));
                           std::memcpy(to, from, static_cast<std::size_t>(bytes));
                           if (n > 1) fn(n - 1, from + bytes, to + bytes, state);

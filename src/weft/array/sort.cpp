@@ -11,6 +11,7 @@
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
 #include "weft/array/ops/device_structured.h"
+#include "weft/array/ops/grid_operators.h"
 #include "weft/array/radix.h"
 #include "weft/array/with_type.h"
 #include "weft/runtime/pool.h"
@@ -33,11 +34,14 @@ struct Before {
   }
 };
 
+void need_order(const NDArray& x, std::string_view name) {
+  if (!is_complex(x.elem())) return;
+  throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
+              cat(name, " is not defined for ", name_of(x.elem())));
+}
+
 NDArray rows_of(const NDArray& x, int axis, std::string_view name) {
-  if (is_complex(x.elem())) {
-    throw Error(ErrorKind::dtype, cat("array.", name, ".dtype"),
-                cat(name, " is not defined for ", name_of(x.elem())));
-  }
+  need_order(x, name);
   NDArray moved = x.transpose(axis, -1);
   Elem kernel = x.elem() == Elem::float16 || x.elem() == Elem::bfloat16 ? Elem::float32 : x.elem();
   return kernel == x.elem() ? moved.copy() : moved.astype(kernel);
@@ -195,6 +199,10 @@ class Sorter {
 
 NDArray sort(const NDArray& x, int axis, bool descending) {
   axis = normalize_axis(axis, x.ndim(), "sort");
+  if (!x.on_host() && has_grid(x)) {
+    need_order(x, "sort");
+    return grid_sort(x.transpose(axis, -1), descending, false).transpose(axis, -1).contiguous();
+  }
   NDArray rows = rows_of(x, axis, "sort");
   std::int64_t n = x.shape()[axis];
   if (!x.on_host()) {
@@ -216,6 +224,10 @@ NDArray sort(const NDArray& x, int axis, bool descending) {
 
 NDArray argsort(const NDArray& x, int axis, bool descending) {
   axis = normalize_axis(axis, x.ndim(), "argsort");
+  if (!x.on_host() && has_grid(x)) {
+    need_order(x, "argsort");
+    return grid_sort(x.transpose(axis, -1), descending, true).transpose(axis, -1).contiguous();
+  }
   NDArray rows = rows_of(x, axis, "argsort");
   if (!x.on_host()) {
     if (rows.size() == 0) return NDArray::empty(x.device(), Elem::int64, x.shape());
@@ -236,6 +248,70 @@ NDArray argsort(const NDArray& x, int axis, bool descending) {
   return order.transpose(axis, -1).contiguous();
 }
 
+namespace {
+
+/// Positions of the k first of a row in the order of argsort, by keeping the k best seen so far.
+template <typename T>
+void best_of(const T* row, std::int64_t n, std::int64_t k, bool descending, std::int64_t* out) {
+  const Before<T> value{descending};
+  const auto before = [&](std::int64_t a, std::int64_t b) {
+    return value(row[a], row[b]) || (!value(row[b], row[a]) && a < b);
+  };
+  std::iota(out, out + k, 0);
+  std::make_heap(out, out + k, before);  // the last of them on top
+  constexpr std::int64_t kBlock = 64;
+  for (std::int64_t i = k; i < n;) {
+    const T last = row[out[0]];
+    if (const std::int64_t m = std::min(kBlock, n - i); !is_nan(last)) {
+      // Mostly nothing of a block is better.
+      bool better = false;
+      if (descending) {
+        for (std::int64_t j = 0; j < m; ++j) better |= row[i + j] > last;
+      } else {
+        for (std::int64_t j = 0; j < m; ++j) better |= row[i + j] < last;
+      }
+      if (!better) {
+        i += m;
+        continue;
+      }
+    }
+    for (const std::int64_t end = std::min(n, i + kBlock); i < end; ++i) {
+      if (!value(row[i], row[out[0]])) continue;
+      std::pop_heap(out, out + k, before);
+      out[k - 1] = i;
+      std::push_heap(out, out + k, before);
+    }
+  }
+  std::sort_heap(out, out + k, before);
+}
+
+}  // namespace
+
+NDArray topk_places(const NDArray& x, std::int64_t k, int axis, bool largest) {
+  axis = normalize_axis(axis, x.ndim(), "topk");
+  const std::int64_t n = x.shape()[axis];
+  if (!x.on_host() || k > 512 || k * 4 > n)
+    return argsort(x, axis, largest).slice(axis, 0, k, 1).contiguous();
+  const NDArray moved = x.transpose(axis, -1);
+  NDArray rows = moved.is_contiguous() && x.elem() != Elem::float16 && x.elem() != Elem::bfloat16 &&
+                         !is_complex(x.elem())
+                     ? moved
+                     : rows_of(x, axis, "topk");
+  Dims shape = rows.shape();
+  shape[shape.size() - 1] = k;
+  NDArray order = NDArray::empty(x.device(), Elem::int64, shape);
+  if (order.size() > 0) {
+    with_type(rows.elem(), [&]<typename T>(T) {
+      const T* data = reinterpret_cast<const T*>(rows.host());
+      auto* out = reinterpret_cast<std::int64_t*>(order.host());
+      for_rows(rows.size() / n, n, [&](std::int64_t r, std::int64_t end) {
+        for (; r < end; ++r) best_of(data + r * n, n, k, largest, out + r * k);
+      });
+    });
+  }
+  return order.transpose(axis, -1).contiguous();
+}
+
 NDArray searchsorted(const NDArray& x, const NDArray& values, bool right) {
   if (x.ndim() != 1) {
     throw Error(ErrorKind::shape, "array.searchsorted.rank",
@@ -244,6 +320,9 @@ NDArray searchsorted(const NDArray& x, const NDArray& values, bool right) {
   check_same_device(x, values, "searchsorted");
   Elem e = promote(x.elem(), values.elem());
   Elem kernel = e == Elem::float16 || e == Elem::bfloat16 ? Elem::float32 : e;
+  if (!x.on_host() && has_grid(x) && !is_complex(e))
+    return grid_searchsorted(x.elem() == e ? x : x.astype(e),
+                             values.elem() == e ? values : values.astype(e), right);
   if (!x.on_host()) return device_searchsorted(x.astype(kernel), values.astype(kernel), right);
   NDArray sorted = x.astype(kernel), wanted = values.astype(kernel);
   NDArray out = NDArray::empty(x.device(), Elem::int64, values.shape());

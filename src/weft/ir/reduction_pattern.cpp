@@ -325,4 +325,27 @@ std::optional<ReductionPattern> match_reduction(const BlockNode* block) {
   return out;
 }
 
+Stmt store_joined(const ReducerNode& reducer, const std::vector<Buffer>& targets, const Exprs& lhs,
+                  const Exprs& rhs, const Exprs& at) {
+  VarMap sides;
+  std::vector<Var> joining;  // combinations of several values name them several times
+  for (std::size_t i = 0; i < lhs.size(); ++i) {
+    sides[reducer.lhs[i].get()] = lhs[i];
+    joining.push_back(make_var(cat("x_", targets[i]->name), rhs[i]->dtype));
+    sides[reducer.rhs[i].get()] = targets.size() == 1 ? rhs[i] : Expr(joining[i]);
+  }
+  if (targets.size() == 1) return store(targets[0], substitute(reducer.result[0], sides), at);
+  std::vector<Var> names;
+  std::vector<Stmt> stores;
+  for (std::size_t i = 0; i < targets.size(); ++i) {
+    names.push_back(make_var(cat("v_", targets[i]->name), targets[i]->dtype));
+    stores.push_back(store(targets[i], names[i], at));
+  }
+  Stmt out = seq(std::move(stores));
+  for (std::size_t i = targets.size(); i-- > 0;)
+    out = let_stmt(names[i], substitute(reducer.result[i], sides), out);
+  for (std::size_t i = targets.size(); i-- > 0;) out = let_stmt(joining[i], rhs[i], out);
+  return out;
+}
+
 }  // namespace weft::ir

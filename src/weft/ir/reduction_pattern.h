@@ -26,4 +26,9 @@ std::optional<ReductionPattern> match_reduction(const BlockNode* block);
 /// The annotation by which a block vouches for its combination.
 constexpr const char* kCommutative = "commutative_reducer";
 
+/// Stores to targets[i][at] what the reducer makes of `lhs` and `rhs`; several results are computed
+/// before any is stored.
+Stmt store_joined(const ReducerNode& reducer, const std::vector<Buffer>& targets, const Exprs& lhs,
+                  const Exprs& rhs, const Exprs& at);
+
 }  // namespace weft::ir

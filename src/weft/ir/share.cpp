@@ -129,4 +129,54 @@ Shared bind_shared(const Expr& e) {
   return Binder(e, sizes).bound(e);
 }
 
+namespace {
+
+/// How often each node is used by others, itself walked once.
+class Uses final : public Visitor {
+ public:
+  std::unordered_map<const ExprNode*, int> counts;
+  using Visitor::visit;
+  void visit(const Expr& e) override {
+    if (counts[e.get()]++ == 0) Visitor::visit(e);
+  }
+};
+
+class Naming final : public Rewriter {
+ public:
+  explicit Naming(const Uses& uses) : uses_(uses) {}
+  std::vector<std::pair<Var, Expr>> names;
+  using Rewriter::rewrite;
+  Expr rewrite(const Expr& e) override {
+    if (auto found = done_.find(e.get()); found != done_.end()) return found->second;
+    Expr out = Rewriter::rewrite(e);
+    const bool inner = as<BinaryNode>(e) || as<CallNode>(e) || as<SelectNode>(e) || as<CastNode>(e);
+    // Choices stand for themselves: a compiler makes no vectors of those inside each other.
+    const bool named = uses_.counts.at(e.get()) > 1 || as<SelectNode>(e);
+    if (inner && !e->dtype.is_bool() && named) {
+      Var v = make_var(cat("t", names.size()), e->dtype);
+      names.emplace_back(v, out);
+      out = v;
+    }
+    return done_.emplace(e.get(), out).first->second;
+  }
+
+ private:
+  const Uses& uses_;
+  std::unordered_map<const ExprNode*, Expr> done_;
+};
+
+}  // namespace
+
+Stmt with_shared(const Exprs& values, const std::function<Stmt(const Exprs&)>& then) {
+  Uses uses;
+  for (const Expr& v : values) uses.visit(v);
+  Naming naming(uses);
+  Exprs named;
+  for (const Expr& v : values) named.push_back(naming.rewrite(v));
+  Stmt body = then(named);
+  for (std::size_t k = naming.names.size(); k-- > 0;)
+    body = let_stmt(naming.names[k].first, naming.names[k].second, body);
+  return body;
+}
+
 }  // namespace weft::ir

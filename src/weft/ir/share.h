@@ -31,4 +31,8 @@ struct Shared {
 /// be an access that the arm's condition forbids.
 Shared bind_shared(const Expr& e);
 
+/// then(values), where what they use more than once and choices stand in variables. Truth values
+/// stay in place: a comparison is no more than an instruction, and vectors hold it as a mask.
+Stmt with_shared(const Exprs& values, const std::function<Stmt(const Exprs&)>& then);
+
 }  // namespace weft::ir

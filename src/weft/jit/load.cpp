@@ -2,6 +2,7 @@
 // A loader for ELF64 relocatable objects of the host (x86-64 and AArch64, small code model, PIC).
 // Layout: [text and read-only | stubs and GOT | writable], one mapping; text becomes read+execute.
 
+#include <dlfcn.h>
 #include <elf.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -142,6 +143,11 @@ void* known_symbol(std::string_view name) {
   return nullptr;
 }
 
+void* vector_function(const std::string& name) {
+  static void* library = ::dlopen("libmvec.so.1", RTLD_NOW | RTLD_LOCAL);
+  return library && name.starts_with("_ZGV") ? ::dlsym(library, name.c_str()) : nullptr;
+}
+
 [[noreturn]] void bad_object(std::string why) {
   throw Error(ErrorKind::emit, "jit.load.format", cat("the object cannot be loaded: ", why));
 }
@@ -264,6 +270,7 @@ Ref<Code> load_object(std::string_view object,
       std::string name = elf.text(names, symbol.st_name);
       void* found = resolve ? resolve(name) : nullptr;
       if (!found) found = known_symbol(name);
+      if (!found) found = vector_function(name);
       if (!found && name != "_GLOBAL_OFFSET_TABLE_") missing.push_back(name);
       external[i] = true;
       address[i] = static_cast<std::byte*>(found);
@@ -398,5 +405,7 @@ std::string host_fingerprint() {
   }();
   return fingerprint;
 }
+
+bool has_vector_function(const std::string& name) { return vector_function(name) != nullptr; }
 
 }  // namespace weft::jit

@@ -21,6 +21,9 @@ using arith::Analyzer;
 
 namespace {
 
+/// Least bound of an extent that is taken for the range of a 32-bit symbol.
+constexpr std::int64_t kMostBound = std::int64_t{1} << 24;
+
 /// Inclusive; null: unbounded.
 struct Interval {
   Expr min, max;
@@ -516,7 +519,8 @@ class Apply final : public Rewriter {
         bool full_known = is_const_int(old->shape[i], &full);
         if (!is_const_int(size, &n)) {
           arith::Bounds b = facts_.analyzer.bounds(size);
-          n = b.max != arith::Bounds::kMax ? b.max : -1;
+          // A bound that only the type of a symbol gives is no size.
+          n = b.max < (full_known ? arith::Bounds::kMax : kMostBound) ? b.max : -1;
         }
         const bool varies = facts_.machine().varying_shapes && !is_const_int(size);
         if (n >= 0 && (!full_known || n < full || (varies && n == full))) {

@@ -204,6 +204,14 @@ class Group {
            y.points_max + y.high - (x.points_min + x.low) + d < c;
   }
 
+  static constexpr std::int64_t kDataReach = std::int64_t{1} << 20;
+
+  static bool reads_memory(const Expr& e) {
+    bool loads = false;
+    for_each_expr(e, [&](const Expr& x) { loads = loads || x->kind == ExprKind::load; });
+    return loads;
+  }
+
   std::optional<Form> form(const Access& a, const std::unordered_set<const VarNode*>& open) const {
     std::vector<Var> vars;
     for (const LaunchAxis& axis : axes_) vars.push_back(axis.var);
@@ -213,16 +221,39 @@ class Group {
       free.push_back(&l);
       vars.push_back(l.var);
     }
-    auto linear = arith::detect_linear(a.index, vars);
+    // Parts that depend on data but have bounds are like loops: any value of their range.
+    std::vector<Term> data;
+    Expr index = a.index;
+    if (reads_memory(index)) {
+      const auto* wide = as<CastNode>(index);
+      if (wide && wide->value->dtype.is_int()) index = wide->value;
+      const arith::Sum sum = arith::to_sum(index);
+      index = make_int(sum.constant, index->dtype);
+      for (const arith::Monomial& m : sum.terms) {
+        const Expr part = arith::monomial_expr(m.atoms);
+        if (!reads_memory(part)) {
+          index = index + part * m.coeff;
+          continue;
+        }
+        const arith::Bounds b = analyzer.bounds(part);
+        if (!b.bounded() || b.min < -kDataReach || b.max > kDataReach) return std::nullopt;
+        data.push_back({m.coeff, b.min, b.max});
+      }
+      index = cast(a.index->dtype, index);
+    }
+    auto linear = arith::detect_linear(index, vars);
     if (!linear) return std::nullopt;
     std::unordered_set<const VarNode*> set;
     for (const Var& v : vars) set.insert(v.get());
     if (uses_any(linear->base, set) || uses_any(linear->base, tainted)) return std::nullopt;
-    bool loads = false;
-    for_each_expr(linear->base, [&](const Expr& x) { loads = loads || x->kind == ExprKind::load; });
-    if (loads) return std::nullopt;
+    if (reads_memory(linear->base)) return std::nullopt;
     Form out;
     out.base = linear->base;
+    for (const Term& t : data) {
+      out.loops.push_back(t);
+      out.low += std::min(t.coeff * t.first, t.coeff * t.last);
+      out.high += std::max(t.coeff * t.first, t.coeff * t.last);
+    }
     for (std::size_t i = 0; i < vars.size(); ++i) {
       std::int64_t c = linear->coeffs[i], n = 0, low = 0;
       bool axis = i < axes_.size();

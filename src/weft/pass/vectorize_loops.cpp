@@ -260,6 +260,7 @@ class Vectorize final : public Rewriter {
         Stmt body = lanes(t->var, t->min + Expr(outer) * max_lanes_, max_lanes_, t->body);
         return make_for(outer, make_int(0), make_int(n / max_lanes_), body);
       }
+      if (Stmt parted = guarded_lanes(t, static_cast<int>(n))) return parted;
       return lanes(t->var, t->min, static_cast<int>(n), t->body);
     } catch (const Obstacle& why) {
       return make_for(t->var, t->min, t->extent, t->body, ForKind::serial, "",
@@ -282,6 +283,43 @@ class Vectorize final : public Rewriter {
     Stmt shifted =
         is_const_int_value(base, 0) ? body : substitute(body, {{var.get(), base + Expr(var)}});
     return Lanes(var, n, analyzer_).stmt(shifted);
+  }
+
+  /// A loop whose body is guarded by conditions that, once false, stay false (the tail of a split):
+  /// vectors where the last lane is inside, one lane after the other elsewhere. Null for others.
+  Stmt guarded_lanes(const ForNode* t, int n) {
+    const auto* guard = as<IfNode>(t->body);
+    if (!guard || guard->else_case || !uses_var(guard->condition, t->var.get())) return nullptr;
+    const Expr last = t->min + make_int(n - 1, t->var->dtype);
+    if (!stays_false(guard->condition, t->var, last)) return nullptr;
+    if (agrees(guard->condition, t->var, t->min, n)) return nullptr;  // the plain way is better
+    const Expr whole = substitute(guard->condition, {{t->var.get(), last}});
+    const Stmt tail = make_for(t->var, t->min, t->extent, t->body, ForKind::serial);
+    return if_then(whole, lanes(t->var, t->min, n, guard->then_case), deep_copy(tail));
+  }
+
+  /// Whether a condition that holds at `last` holds at every earlier value.
+  bool stays_false(const Expr& condition, const Var& var, const Expr& last) const {
+    const auto* b = as<BinaryNode>(condition);
+    if (!uses_var(condition, var.get())) return true;
+    if (!b) return false;
+    if (b->kind == ExprKind::and_)
+      return stays_false(b->a, var, last) && stays_false(b->b, var, last);
+    const bool upper = b->kind == ExprKind::lt || b->kind == ExprKind::le;
+    if (!upper || uses_var(b->b, var.get())) return false;
+    return analyzer_.prove(le(b->a, substitute(b->a, {{var.get(), last}})));
+  }
+
+  /// Whether all lanes give one answer.
+  bool agrees(const Expr& condition, const Var& var, const Expr& min, int n) const {
+    const Expr shifted = is_const_int_value(min, 0)
+                             ? condition
+                             : substitute(condition, {{var.get(), min + Expr(var)}});
+    try {
+      return Lanes(var, n, analyzer_).expr(shifted)->dtype.is_scalar();
+    } catch (const Obstacle&) {
+      return false;
+    }
   }
 
   int max_lanes_;

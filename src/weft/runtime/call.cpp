@@ -314,8 +314,7 @@ struct Runner {
                     cat("the host plan of ", plan.name, " hands kernel \"", s.text, "\" buffer ",
                         a.buffer, " before it is allocated"))
             .help("build the module again: its file was changed");
-      actual.push_back(
-          KernelArg::pointer(storage, place(*storage, base, extra, plan, a.buffer)));
+      actual.push_back(KernelArg::pointer(storage, place(*storage, base, extra, plan, a.buffer)));
     }
     poll_interrupt();
     last = device.launch(executable, kernel, actual, extents);

@@ -114,6 +114,7 @@ class Schedule {
   BlockRef rfactor(const LoopRef& loop, std::int64_t factor_axis) {
     return apply(RFactor{loop, factor_axis});
   }
+  void pad_reduction(const LoopRef& loop, IntRef factor) { apply(PadReduction{loop, factor}); }
   void compute_inline(BlockRef block) { apply(ComputeInline{block}); }
   void reverse_compute_inline(BlockRef block) { apply(ReverseComputeInline{block}); }
   void annotate(BlockOrLoop at, std::string ann_key, Json ann_val) {

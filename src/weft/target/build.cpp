@@ -10,6 +10,7 @@
 #include "weft/pass/check_bounds.h"
 #include "weft/pass/check_races.h"
 #include "weft/pass/share_storage.h"
+#include "weft/rules/grid.h"
 #include "weft/schedule/schedule.h"
 #include "weft/target/host_plan.h"
 #include "weft/target/pipeline.h"
@@ -94,9 +95,14 @@ Ref<runtime::Module> build(const ir::IRModule& m, std::string_view target_text,
         pass::check_bounds(f);
         if (Verdict no = backend.accepts(f, target)) throw Error(ErrorKind::lower, std::move(*no));
         ir::PrimFunc scheduled = backend.default_schedule(f, target);
-        if (!(scheduled == f))
+        if (!(scheduled == f)) {
+          const Json* applied = ir::find_annotation(scheduled->attrs, rules::kAppliedRules);
           notes.push_back(cat(name, ": no loop is bound to an axis of ", target.name,
-                              "; the default schedule for grids was applied"));
+                              "; the default schedule for grids was applied",
+                              applied && !applied->as_string().empty() ? " (" : "",
+                              applied ? applied->as_string() : "",
+                              applied && !applied->as_string().empty() ? ")" : ""));
+        }
         f = scheduled;
         ir::PrimFunc lowered = pass::run_pipeline(pipeline, f, options.observer);
         if (options.observer.verify) {

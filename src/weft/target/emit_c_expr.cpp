@@ -77,9 +77,10 @@ std::string Helpers::integer(const std::string& what, DType type) {
   const std::string negated = cat("if (b == -1) return (", t, ")(0 - (", u, ")a); ");
   if (what == "div" || what == "floordiv_any") {
     const bool floors = what != "div";
-    body = cat("if (b == 0) return 0; ", is_signed ? negated : std::string(),
-               floors ? cat(t, " q = a / b; return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;")
-                      : std::string("return a / b;"));
+    body =
+        cat("if (b == 0) return 0; ", is_signed ? negated : std::string(),
+            floors ? cat(t, " q = a / b; return (a % b != 0 && ((a < 0) != (b < 0))) ? q - 1 : q;")
+                   : std::string("return a / b;"));
   } else if (what == "mod" || what == "floormod_any") {
     const bool floors = what != "mod";
     body = cat("if (b == 0", is_signed ? " || b == -1" : "", ") return 0; ",

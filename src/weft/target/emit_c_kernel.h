@@ -76,7 +76,7 @@ class KernelText {
   std::string assign(const std::string& target, const std::string& value) const;
   void atomic_text(const StoreNode* t, const Expr& value);
   void store_stmt(const StoreNode* t);
-  std::string bare_store(DType element, const std::string& value);
+  std::string bare_store(DType element, const ir::Expr& value, const Lane* lane = nullptr);
   bool needs_constant_lanes(const Expr& e) const;
   void store_lanes_loop(const StoreNode* t, const std::string& array, int lanes);
   /// Whether consecutive elements can move as one vector: a vector type exists and the address is

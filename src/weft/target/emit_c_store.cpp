@@ -59,7 +59,7 @@ void KernelText::store_stmt(const StoreNode* t) {
   DType element = t->buffer->dtype;
   const Expr& at = t->indices[0];
   if (t->value->dtype.lanes == 1) {
-    line(assign(cat(array, "[", expr_.bare(at), "]"), bare_store(element, expr_.bare(t->value))));
+    line(assign(cat(array, "[", expr_.bare(at), "]"), bare_store(element, t->value)));
     return;
   }
   int lanes = t->value->dtype.lanes;
@@ -84,7 +84,7 @@ void KernelText::store_stmt(const StoreNode* t) {
       value = construct(element, lanes);
       for (int i = 0; i < lanes; ++i) {
         Lane lane{true, i, {}};
-        value += (i ? ", " : "") + bare_store(element, expr_.bare(t->value, &lane));
+        value += (i ? ", " : "") + bare_store(element, t->value, &lane);
       }
       value += ")";
     }
@@ -95,7 +95,7 @@ void KernelText::store_stmt(const StoreNode* t) {
     bool hazard = lanes > 1 && reads_buffer(t->value, t->buffer.get());
     for (int i = 0; i < lanes; ++i) {
       Lane lane{true, i, {}};
-      std::string v = bare_store(element, expr_.bare(t->value, &lane));
+      std::string v = bare_store(element, t->value, &lane);
       if (hazard) {
         std::string id = expr_.fresh("lane");
         line(cat("const ", expr_.storage_type(element), " ", id, " = ", v, ";"));
@@ -112,8 +112,13 @@ void KernelText::store_stmt(const StoreNode* t) {
   expr_.vectors.clear();
 }
 
-std::string KernelText::bare_store(DType element, const std::string& value) {
-  return expr_.store_value(element, value);
+std::string KernelText::bare_store(DType element, const Expr& value, const Lane* lane) {
+  // Storing rounds: a value that is rounded to the element's type is not rounded twice.
+  const auto* c = as<CastNode>(value);
+  if (c && element.is_float() && element.bits == 16 && c->dtype.element() == element.element() &&
+      c->value->dtype.element() == dtypes::float32)
+    return expr_.store_value(element, expr_.bare(c->value, lane));
+  return expr_.store_value(element, expr_.bare(value, lane));
 }
 
 bool KernelText::needs_constant_lanes(const Expr& e) const {
@@ -136,7 +141,7 @@ void KernelText::store_lanes_loop(const StoreNode* t, const std::string& array, 
     line(cat(expr_.storage_type(element), " ", id, "[", lanes, "];"));
     for (int i = 0; i < lanes; ++i) {
       Lane lane{true, i, {}};
-      line(cat(id, "[", i, "] = ", bare_store(element, expr_.bare(t->value, &lane)), ";"));
+      line(cat(id, "[", i, "] = ", bare_store(element, t->value, &lane), ";"));
     }
     for (int i = 0; i < lanes; ++i) {
       Lane lane{true, i, {}};
@@ -149,8 +154,7 @@ void KernelText::store_lanes_loop(const StoreNode* t, const std::string& array, 
   std::string id = expr_.fresh("l");
   Lane lane{false, 0, id};
   std::string head = cat("for (int32_t ", id, " = 0; ", id, " < ", lanes, "; ++", id, ") ");
-  std::string value = bare_store(element, expr_.bare(t->value, &lane)),
-              at = expr_.bare(t->indices[0], &lane);
+  std::string value = bare_store(element, t->value, &lane), at = expr_.bare(t->indices[0], &lane);
   if (!hazard) {
     line(head + assign(cat(array, "[", at, "]"), value));
     return;

@@ -12,6 +12,8 @@ struct GroupLimits {
   std::int64_t thread_extent[3] = {1024, 1024, 64};
   std::int64_t block_extent[3] = {2147483647, 65535, 65535};
   std::int64_t shared_bytes = 49152;
+  std::int64_t processors = 64;  // groups run on so many at once
+  std::int64_t lanes = 32;       // points whose neighbouring accesses are one transfer
 };
 
 /// generic_target_info() with limits filled in.

@@ -2,6 +2,7 @@
 #include "weft/target/rules.h"
 
 #include "weft/target/backend.h"
+#include "weft/target/pipeline.h"
 #include "weft/target/text_backend.h"
 
 namespace weft {
@@ -18,6 +19,25 @@ std::shared_ptr<const schedule::ScheduleRules> all_rules() {
     return merged;
   }();
   return rules;
+}
+
+rules::Context context_of(const TargetInfo& info) {
+  rules::Context out;
+  out.schedule_rules = std::make_shared<schedule::ScheduleRules>(rules_of(info));
+  out.machine = machine_of(info, "grid");
+  rules::Facts& facts = out.facts;
+  auto limit = [&](const char* name, std::int64_t otherwise) {
+    auto found = info.limits.find(name);
+    return found == info.limits.end() ? otherwise : found->second;
+  };
+  facts.threads = limit("max_threads_per_block", facts.threads);
+  if (const AxisInfo* x = info.axis("threadIdx.x"); x && x->limit > 0)
+    facts.threads = std::min(facts.threads, x->limit);
+  facts.lanes = limit("lanes", facts.lanes);
+  facts.processors = limit("processors", facts.processors);
+  facts.shared_bytes = limit("max_shared_memory_per_block", facts.shared_bytes);
+  facts.vector_bytes = limit("vector_bytes", facts.vector_bytes);
+  return out;
 }
 
 }  // namespace weft

@@ -164,6 +164,8 @@ TargetInfo grid_target_info(const GroupLimits& limits) {
   }
   out.limits["max_threads_per_block"] = limits.threads;
   out.limits["max_shared_memory_per_block"] = limits.shared_bytes;
+  out.limits["processors"] = limits.processors;
+  out.limits["lanes"] = limits.lanes;
   return out;
 }
 

@@ -3,9 +3,10 @@
 
 #include <algorithm>
 
+#include "weft/rules/grid.h"
 #include "weft/target/accepts.h"
-#include "weft/target/default_grid_schedule.h"
 #include "weft/target/pipeline.h"
+#include "weft/target/rules.h"
 
 namespace weft {
 
@@ -49,7 +50,7 @@ Verdict TextBackend::accepts(const ir::PrimFunc& f, const Target& target) const 
 }
 
 ir::PrimFunc TextBackend::default_schedule(const ir::PrimFunc& f, const Target& target) const {
-  return row_.grid ? default_grid_schedule(f, info(target)) : f;
+  return row_.grid ? rules::schedule_for_grid(f, context_of(info(target))) : f;
 }
 
 pass::Pipeline TextBackend::pipeline(const Target& target) const {

@@ -52,7 +52,9 @@ def check(dtype, shape, turned):
     part = shape[0] // n
     like = host(x)
     for op in combinations(dtype):
-        want = {"sum": np.sum, "max": np.max, "min": np.min, "prod": np.prod}[op](np.stack(every), axis=0)
+        want = {"sum": np.sum, "max": np.max, "min": np.min, "prod": np.prod}[op](
+            np.stack(every), axis=0
+        )
         want = want.astype(every[0].dtype)
         np.testing.assert_array_equal(host(dist.all_reduce(x, op)).astype(want.dtype), want)
         got = host(dist.reduce_scatter(x, op)).astype(want.dtype)
@@ -61,7 +63,9 @@ def check(dtype, shape, turned):
     np.testing.assert_array_equal(host(dist.all_gather(x)), np.concatenate(every))
     np.testing.assert_array_equal(host(dist.broadcast(x, n - 1)), every[n - 1])
     got = host(dist.all_to_all(x))
-    np.testing.assert_array_equal(got, np.concatenate([a[r * part : (r + 1) * part] for a in every]))
+    np.testing.assert_array_equal(
+        got, np.concatenate([a[r * part : (r + 1) * part] for a in every])
+    )
     np.testing.assert_array_equal(host(x), every[r])
     if n > 1:
         work = dist.send(x, (r + 1) % n, async_op=True)
@@ -81,17 +85,25 @@ for op, scale in (("sum", 1.0), ("mean", 1.0 / n)):
     x = weft.Tensor(weft.asarray(np.arange(4 * n, dtype="float32") * (r + 1)).to(device))
     (dist.all_reduce(x, op) ** 2).sum().backward()
     total = sum(i + 1 for i in range(n))
-    np.testing.assert_allclose(x.grad.numpy(), 2 * np.arange(4 * n) * total * n * scale**2, rtol=1e-5)
+    np.testing.assert_allclose(
+        x.grad.numpy(), 2 * np.arange(4 * n) * total * n * scale**2, rtol=1e-5
+    )
 weight = np.arange(1, n * n * 2 + 1, dtype="float32").reshape(n * n, 2)
 x = weft.Tensor(weft.asarray(weight[r * n : (r + 1) * n]).to(device))
-(dist.all_gather(x) * weft.Tensor(weft.asarray(weight).to(device), requires_grad=False)).sum().backward()
+(
+    dist.all_gather(x) * weft.Tensor(weft.asarray(weight).to(device), requires_grad=False)
+).sum().backward()
 np.testing.assert_allclose(x.grad.numpy(), n * weight[r * n : (r + 1) * n])
 x = weft.Tensor(weft.asarray(weight).to(device))
 (dist.reduce_scatter(x) * float(r + 1)).sum().backward()
-np.testing.assert_allclose(x.grad.numpy(), np.repeat(np.arange(1, n + 1), n)[:, None] * np.ones((1, 2)))
+np.testing.assert_allclose(
+    x.grad.numpy(), np.repeat(np.arange(1, n + 1), n)[:, None] * np.ones((1, 2))
+)
 x = weft.Tensor(weft.asarray(weight).to(device))
 (dist.all_to_all(x) * float(r + 1)).sum().backward()
-np.testing.assert_allclose(x.grad.numpy(), np.repeat(np.arange(1, n + 1), n)[:, None] * np.ones((1, 2)))
+np.testing.assert_allclose(
+    x.grad.numpy(), np.repeat(np.arange(1, n + 1), n)[:, None] * np.ones((1, 2))
+)
 x = weft.Tensor(weft.asarray(weight).to(device))
 (dist.broadcast(x, 0) * float(r + 1)).sum().backward()
 np.testing.assert_allclose(x.grad.numpy(), np.full_like(weight, n * (n + 1) / 2 if r == 0 else 0))

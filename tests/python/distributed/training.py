@@ -43,7 +43,9 @@ def step(model, optimizer, number, rows=None):
     loss.backward()
     optimizer.step()
     optimizer.zero_grad()
-    return float(loss.item()) if rows is None else float(dist.all_reduce(loss.detach(), "mean").item())
+    return (
+        float(loss.item()) if rows is None else float(dist.all_reduce(loss.detach(), "mean").item())
+    )
 
 
 alone = network()
@@ -64,7 +66,9 @@ def data_parallel():
         p.data = p.data * float(r == 0)  # the others get rank 0's
     model = dist.DataParallel(model, bucket_bytes=3000)
     optimizer = optim.Adam(model.parameters(), lr=1e-2)
-    np.testing.assert_allclose([step(model, optimizer, i, ROWS) for i in range(8)], wanted, rtol=5e-4)
+    np.testing.assert_allclose(
+        [step(model, optimizer, i, ROWS) for i in range(8)], wanted, rtol=5e-4
+    )
     compare(model)
     with model.no_sync():  # two halves on this rank alone, then the mean of both
         x, y = batch(1)
@@ -135,10 +139,16 @@ def tensor_parallel():
     (b * b).sum().backward()
     k = 12
     np.testing.assert_allclose(
-        parallel.up.weight.grad.numpy(), whole.up.weight.grad.numpy()[:, r * k : (r + 1) * k], rtol=1e-3, atol=1e-4
+        parallel.up.weight.grad.numpy(),
+        whole.up.weight.grad.numpy()[:, r * k : (r + 1) * k],
+        rtol=1e-3,
+        atol=1e-4,
     )
     np.testing.assert_allclose(
-        parallel.table.weight.grad.numpy(), whole.table.weight.grad.numpy()[r * 6 : r * 6 + 6], rtol=1e-3, atol=1e-4
+        parallel.table.weight.grad.numpy(),
+        whole.table.weight.grad.numpy()[r * 6 : r * 6 + 6],
+        rtol=1e-3,
+        atol=1e-4,
     )
     x = np.random.default_rng(1).standard_normal((2, 7, 8 * n)).astype("float32")
     layer = dist.ParallelAttention(*attention, heads=2 * n).to(device)
@@ -162,7 +172,10 @@ def meshes():
     places = [dist.Shard(0), dist.Shard(1), dist.Replicate()]
     for p in places:
         for q in places:
-            x, y = dist.shard(weft.asarray(a).to(device), mesh, [p]), dist.shard(weft.asarray(b).to(device), mesh, [q])
+            x, y = (
+                dist.shard(weft.asarray(a).to(device), mesh, [p]),
+                dist.shard(weft.asarray(b).to(device), mesh, [q]),
+            )
             product = x @ y
             np.testing.assert_allclose(product.full().numpy(), a @ b, rtol=1e-9, atol=1e-9)
             for to in places:

@@ -5,23 +5,11 @@ from __future__ import annotations
 
 import math
 
-from .common import HALVES, add, cast, div, fused, mul, row, sub, where
+from .common import add, div, fused, mul, row, sub, where, wide
 
 _HALF_ROOT = math.sqrt(0.5)
 _BETA = math.sqrt(2 / math.pi)
 _KAPPA = 0.044715
-
-
-def wide(rule):
-    """16-bit floats are computed in float32 and rounded once, as torch's kernels do."""
-
-    def widened(c, *args, **kwargs):
-        if c.dtype not in HALVES:
-            return rule(c, *args, **kwargs)
-        widen = lambda v: cast(v, "float32") if str(getattr(v, "dtype", "")) in HALVES else v  # noqa: E731
-        return cast(rule(c, *map(widen, args), **kwargs), c.dtype)
-
-    return widened
 
 
 def _gate(x):
@@ -151,7 +139,9 @@ def _elu_backward(c, g, alpha, scale, input_scale, is_result, x):
 @wide
 def _softplus(c, x, beta=1.0, threshold=20.0):
     scaled = mul(x, beta)
-    return where(row("greater", scaled, threshold), x, mul(row("log1p", row("exp", scaled)), 1 / beta))
+    return where(
+        row("greater", scaled, threshold), x, mul(row("log1p", row("exp", scaled)), 1 / beta)
+    )
 
 
 @fused("softplus_backward.default")

@@ -145,3 +145,15 @@ def work_type(x):
 def per_channel(x, ndim):
     """A vector along axis 1 of an array of `ndim` axes."""
     return reshape(x, (1, x.shape[0], *(1,) * (ndim - 2)))
+
+
+def wide(rule):
+    """16-bit floats are computed in float32 and rounded once, as torch's kernels do."""
+
+    def widened(c, *args, **kwargs):
+        if c.dtype not in HALVES:
+            return rule(c, *args, **kwargs)
+        widen = lambda v: cast(v, "float32") if str(getattr(v, "dtype", "")) in HALVES else v  # noqa: E731
+        return cast(rule(c, *map(widen, args), **kwargs), c.dtype)
+
+    return widened

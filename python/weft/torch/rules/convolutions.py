@@ -6,7 +6,7 @@ from __future__ import annotations
 import weft
 
 from ... import _core
-from .common import Unsupported, array
+from .common import HALVES, Unsupported, array
 
 
 def _pair(values, lead):
@@ -48,8 +48,12 @@ def _constant(a):
 @array("convolution.default")
 def _convolution(c, x, w, bias, *options):
     widen, options = _prepared(x, w, *options)
+    if options[3] and c.dtype in HALVES:  # windows add up: rounded once, as in torch
+        x, w = x.astype("float32"), w.astype("float32")
+        bias = None if bias is None else bias.astype("float32")
     y = _convolve(_constant(widen(x)), _constant(widen(w)), options).data.reshape(c.shape)
-    return y if bias is None else y + bias.reshape((1, -1, *(1,) * (y.ndim - 2)))
+    y = y if bias is None else y + bias.reshape((1, -1, *(1,) * (y.ndim - 2)))
+    return y.astype(c.dtype)
 
 
 @array("convolution_backward.default")
@@ -57,6 +61,8 @@ def _convolution_backward(c, g, x, w, bias_sizes, *options):
     *options, wanted = options
     widen, options = _prepared(x, w, *options)
     dx = dw = db = None
+    if str(g.dtype) in HALVES:
+        g, x, w = (a.astype("float32") for a in (g, x, w))
     if wanted[0] or wanted[1]:
         tensors = [
             _core.Tensor(widen(a), requires_grad=bool(asked)) for a, asked in zip((x, w), wanted)
@@ -70,4 +76,4 @@ def _convolution_backward(c, g, x, w, bias_sizes, *options):
         dw = next(found).data.reshape(w.shape) if wanted[1] else None
     if wanted[2]:
         db = g.sum((0, *range(2, g.ndim)))
-    return dx, dw, db
+    return [None if d is None else d.astype(t) for d, t in zip((dx, dw, db), c.dtypes)]

@@ -20,6 +20,7 @@ from .common import (
     spread,
     sub,
     where,
+    wide,
 )
 
 _SAME = "acos acosh asin asinh atan atanh cos cosh erf exp exp2 expm1 log log10 log1p log2 reciprocal rsqrt sigmoid sin sinh sqrt tan tanh"
@@ -52,8 +53,6 @@ def _sign(c, x):
     return where(row("isnan", x), 0.0, y) if is_float(x) else y
 
 
-
-
 for _name in ("isnan", "isinf", "isfinite", "signbit"):
 
     def _predicate(c, x, name=_name):
@@ -74,7 +73,13 @@ def _copy(c, x, source=None, **options):
     y = cast(x if source is None or not is_lazy(source) else source, c.dtype)
     y = spread(y, c.shape)
     if is_lazy(y) and y is x:
-        return row("logical_or", y, y) if c.dtype == "bool" else row("positive", y) if c.dtype[0] != "u" else mul(y, 1)
+        return (
+            row("logical_or", y, y)
+            if c.dtype == "bool"
+            else row("positive", y)
+            if c.dtype[0] != "u"
+            else mul(y, 1)
+        )
     return y
 
 
@@ -183,8 +188,6 @@ for _name in ("and", "or", "xor"):
     fused(f"logical_{_name}.default")(_logical)
 
 
-
-
 def _common(c, x, y):
     """The operands of a comparison in torch's common type."""
     if is_lazy(x) and is_lazy(y):
@@ -225,7 +228,9 @@ def _fmod(c, x, y):
     if "float" not in c.dtype:
         raise Unsupported("fmod of integers")
     r = row("remainder", x, y)
-    opposite = row("logical_and", row("not_equal", r, 0.0), row("less", mul(r, row("sign", x)), 0.0))
+    opposite = row(
+        "logical_and", row("not_equal", r, 0.0), row("less", mul(r, row("sign", x)), 0.0)
+    )
     return where(opposite, sub(r, y), r)
 
 
@@ -248,7 +253,15 @@ def _masked_fill(c, x, mask, value):
     return spread(where(mask, value, x), c.shape)
 
 
-@fused("clamp.default", "clamp.Tensor", "clamp_min.default", "clamp_max.default", "clamp_min.Tensor", "clamp_max.Tensor", "hardtanh.default")
+@fused(
+    "clamp.default",
+    "clamp.Tensor",
+    "clamp_min.default",
+    "clamp_max.default",
+    "clamp_min.Tensor",
+    "clamp_max.Tensor",
+    "hardtanh.default",
+)
 def _clamp(c, x, low=None, high=None, min=None, max=None):
     low, high = low if min is None else min, high if max is None else max
     x = cast(x, c.dtype)
@@ -264,21 +277,35 @@ def _clamped(c, x, low, high):
     return x
 
 
-fused("clamp_max.default", "clamp_max.Tensor")(lambda c, x, high: _clamped(c, cast(x, c.dtype), None, high))
+fused("clamp_max.default", "clamp_max.Tensor")(
+    lambda c, x, high: _clamped(c, cast(x, c.dtype), None, high)
+)
 fused("hardtanh.default")(lambda c, x, low=-1.0, high=1.0: _clamped(c, x, low, high))
 
 
+def _common_float(c, *values):
+    """Operands in the result's type; 16-bit floats were widened before."""
+    return [
+        v if c.dtype in HALVES and str(v.dtype) == "float32" else cast(v, c.dtype) for v in values
+    ]
+
+
 @fused("addcmul.default")
+@wide
 def _addcmul(c, x, a, b, value=1):
-    return add(*_pair(c, x, _scaled(mul(*_pair(c, a, b)), value)))
+    x, a, b = _common_float(c, x, a, b)
+    return add(x, _scaled(mul(a, b), value))
 
 
 @fused("addcdiv.default")
+@wide
 def _addcdiv(c, x, a, b, value=1):
-    return add(*_pair(c, x, _scaled(div(*_pair(c, a, b)), value)))
+    x, a, b = _common_float(c, x, a, b)
+    return add(x, _scaled(div(a, b), value))
 
 
 @fused("lerp.Scalar", "lerp.Tensor")
+@wide
 def _lerp(c, a, b, weight):
     far = (1 - weight) if not is_lazy(weight) else sub(1.0, weight)
     difference = sub(b, a)
@@ -314,8 +341,6 @@ def _frac(c, x):
     return sub(x, row("trunc", x))
 
 
-
-
 @fused("deg2rad.default")
 def _deg2rad(c, x):
     return mul(cast(x, c.dtype), math.pi / 180)
@@ -329,5 +354,3 @@ def _rad2deg(c, x):
 @fused("native_dropout_backward.default")
 def _dropout_backward(c, grad, mask, scale):
     return mul(mul(grad, cast(mask, c.dtype)), scale)
-
-

@@ -104,9 +104,7 @@ def _gather(c, x, dim, index, *, sparse_grad=False):
     if not x.ndim or not index.size:
         raise Unsupported("a gather without axes or positions")
     dim %= x.ndim
-    cut = tuple(
-        slice(None) if a == dim else slice(0, n) for a, n in enumerate(index.shape)
-    )
+    cut = tuple(slice(None) if a == dim else slice(0, n) for a, n in enumerate(index.shape))
     return weft.take_along_axis(x[cut], index, axis=dim)
 
 

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from ... import _core
-from .common import Unsupported, array
+from .common import HALVES, Unsupported, array
 
 _product = _core._matmul
 
@@ -20,14 +20,17 @@ def _mm(c, a, b):
     return _product(*_checked(c, a, b))
 
 
-def _accumulated(c, start, product, beta, alpha):
-    product = product if alpha == 1 else product * alpha
-    if beta == 0:
-        return product
-    start = start if beta == 1 else start * beta
-    return (product + start).astype(c.dtype)
-
-
 @array("addmm.default", "baddbmm.default", "addmv.default")
 def _addmm(c, start, a, b, *, beta=1, alpha=1):
-    return _accumulated(c, start, _product(*_checked(c, a, b)), beta, alpha)
+    _checked(c, a, b)
+    if "float" not in c.dtype and not (isinstance(beta, int) and isinstance(alpha, int)):
+        raise Unsupported("integers scaled by a fraction")
+    wide = c.dtype in HALVES and not (beta == alpha == 1)  # rounded once, as in torch
+    if wide:
+        start, a, b = (v.astype("float32") for v in (start, a, b))
+    product = _product(a, b)
+    product = product if alpha == 1 else product * alpha
+    if beta == 0:
+        return product.astype(c.dtype)
+    start = start if beta == 1 else start * beta
+    return (product + start).astype(c.dtype)

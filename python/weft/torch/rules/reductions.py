@@ -163,14 +163,16 @@ def _logsumexp(c, x, dim, keepdim=False):
     top = reduce("max", x, axes, True)
     finite = where(row("isfinite", top), top, 0.0)
     total = reduce("sum", row("exp", sub(x, finite)), axes, keepdim)
-    return add(row("log", total), finite if keepdim else _core._lazy_reshape(finite, tuple(total.shape)))
+    return add(
+        row("log", total), finite if keepdim else _core._lazy_reshape(finite, tuple(total.shape))
+    )
 
 
 @array("cumsum.default")
 def _cumsum(c, x, dim, dtype=None):
     if not x.shape:
         raise Unsupported("running sum of a number")
-    return _core._scan("sum", x.astype(c.dtype), dim % x.ndim, None)
+    return _core._scan("sum", x.astype(c.dtype), dim % x.ndim, c.dtype)
 
 
 for _name in ("argmax", "argmin"):

@@ -18,55 +18,7 @@ class NoBranches final : public ir::Rewriter {
   }
 };
 
-/// How often each node is used by others, itself walked once.
-class Uses final : public ir::Visitor {
- public:
-  std::unordered_map<const ir::ExprNode*, int> counts;
-  using ir::Visitor::visit;
-  void visit(const Expr& e) override {
-    if (counts[e.get()]++ == 0) ir::Visitor::visit(e);
-  }
-};
-
-class Naming final : public ir::Rewriter {
- public:
-  explicit Naming(const Uses& uses) : uses_(uses) {}
-  std::vector<std::pair<Var, Expr>> names;
-  using ir::Rewriter::rewrite;
-  Expr rewrite(const Expr& e) override {
-    if (auto found = done_.find(e.get()); found != done_.end()) return found->second;
-    Expr out = ir::Rewriter::rewrite(e);
-    const bool inner = ir::as<ir::BinaryNode>(e) || ir::as<ir::CallNode>(e) ||
-                       ir::as<ir::SelectNode>(e) || ir::as<ir::CastNode>(e);
-    // Choices stand for themselves: a compiler makes no vectors of those inside each other.
-    const bool named = uses_.counts.at(e.get()) > 1 || ir::as<ir::SelectNode>(e);
-    if (inner && !e->dtype.is_bool() && named) {
-      Var v = ir::make_var(cat("t", names.size()), e->dtype);
-      names.emplace_back(v, out);
-      out = v;
-    }
-    return done_.emplace(e.get(), out).first->second;
-  }
-
- private:
-  const Uses& uses_;
-  std::unordered_map<const ir::ExprNode*, Expr> done_;
-};
-
 }  // namespace
-
-Stmt with_shared(const std::vector<Expr>& values,
-                 const std::function<Stmt(const std::vector<Expr>&)>& then) {
-  Uses uses;
-  for (const Expr& v : values) uses.visit(v);
-  Naming naming(uses);
-  std::vector<Expr> named;
-  for (const Expr& v : values) named.push_back(naming.rewrite(v));
-  Stmt body = then(named);
-  for (std::size_t k = naming.names.size(); k-- > 0;)
-    body = ir::let_stmt(naming.names[k].first, naming.names[k].second, body);
-  return body;
-}
 
 Expr no_branches(const Expr& e) { return NoBranches().rewrite(e); }
 

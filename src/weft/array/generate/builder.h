@@ -8,6 +8,7 @@
 
 #include "weft/array/elem.h"
 #include "weft/ir/build.h"
+#include "weft/ir/share.h"
 
 namespace weft::generate {
 
@@ -47,10 +48,7 @@ Stmt with_value(const std::string& name, const Expr& value, const Body& body);
 /// then(values as variables).
 Stmt with_values(const std::vector<Expr>& values,
                  const std::function<Stmt(const std::vector<Expr>&)>& then);
-/// then(values), where what they use more than once and choices stand in variables. Truth values
-/// stay in place: a comparison is no more than an instruction, and vectors hold it as a mask.
-Stmt with_shared(const std::vector<Expr>& values,
-                 const std::function<Stmt(const std::vector<Expr>&)>& then);
+using ir::with_shared;
 /// Truth values are both there anyway: combining their bytes needs no branch.
 Expr no_branches(const Expr& e);
 

@@ -5,6 +5,7 @@
 
 #include "weft/array/device_ops.h"
 #include "weft/array/device_whole.h"
+#include "weft/array/gpu/convolution.h"
 #include "weft/array/ops/host_convolution.h"
 
 namespace weft {
@@ -132,17 +133,36 @@ std::vector<Tensor> composed_gradients(const GradientCall& c, const Conv& conv, 
 
 Reads both(bool want_x, bool want_w) { return (want_w ? 1u : 0u) | (want_x ? 2u : 0u); }
 
-Tensor host_node(const Tensor& x, const Tensor& weight, const Conv& conv, const Window& w) {
+/// A convolution and its gradients without copied windows.
+struct Kernels {
+  NDArray (*forward)(const NDArray& x, const NDArray& weight, const Conv& conv, const Window& w);
+  NDArray (*input)(const NDArray& g, const NDArray& weight, const Conv& conv, const Window& w,
+                   std::int64_t h, std::int64_t width);
+  NDArray (*weight)(const NDArray& g, const NDArray& x, const Dims& shape, const Conv& conv,
+                    const Window& w);
+};
+constexpr Kernels kHost{host_conv2d, host_conv2d_input, host_conv2d_weight};
+constexpr Kernels kCard{card_conv2d, card_conv2d_input, card_conv2d_weight};
+
+/// Null where the device has none: the convolution is composed of products then.
+const Kernels* kernels_of(std::string_view name, const Tensor& x, const Tensor& weight) {
+  if (host_has_convolution(x.data(), weight.data())) return &kHost;
+  if (!card_has_convolution(x.data(), weight.data())) return nullptr;
+  check_same_device(x.data(), weight.data(), name);
+  return &kCard;
+}
+
+Tensor kernel_node(const Kernels& k, const Tensor& x, const Tensor& weight, const Conv& conv,
+                   const Window& w) {
   const bool want_x = x.requires_grad(), want_w = weight.requires_grad();
   return make_tensor(
-      "conv2d", host_conv2d(x.data(), weight.data(), conv, w), {x, weight},
-      [=](const GradientCall& c) {
+      "conv2d", k.forward(x.data(), weight.data(), conv, w), {x, weight},
+      [=, &k](const GradientCall& c) {
         if (linked(c)) return composed_gradients(c, conv, w);
         std::vector<Tensor> out(2);
         const Dims &in = c.x[0].shape(), &shape = c.x[1].shape();
-        if (want_x)
-          out[0] = Tensor(host_conv2d_input(c.g.data(), c.x[1].data(), conv, w, in[2], in[3]));
-        if (want_w) out[1] = Tensor(host_conv2d_weight(c.g.data(), c.x[0].data(), shape, conv, w));
+        if (want_x) out[0] = Tensor(k.input(c.g.data(), c.x[1].data(), conv, w, in[2], in[3]));
+        if (want_w) out[1] = Tensor(k.weight(c.g.data(), c.x[0].data(), shape, conv, w));
         return out;
       },
       both(want_x, want_w));
@@ -166,9 +186,15 @@ Tensor whole_node(const Tensor& x, const Tensor& weight, const Conv& conv, const
   for (std::size_t i = 0; i < 2; ++i)
     images.step[i] = conv.stride[i], images.before[i] = conv.padding[i];
   const Ref<Device>& device = x.data().device();
-  NDArray y =
-      NDArray::empty(device, x.elem(), Dims{x.shape()[0], weight.shape()[0], w.out[0], w.out[1]});
-  device::whole_conv(y, x.data(), weight.data(), images);
+  // Fewer channels leave most of a step of 64 summands empty.
+  constexpr std::int64_t kLeastChannels = 8;
+  NDArray y;
+  if (weight.shape()[1] < kLeastChannels) {
+    y = card_conv2d(x.data(), weight.data(), conv, w);
+  } else {
+    y = NDArray::empty(device, x.elem(), Dims{x.shape()[0], weight.shape()[0], w.out[0], w.out[1]});
+    device::whole_conv(y, x.data(), weight.data(), images);
+  }
   const bool want_x = x.requires_grad(), want_w = weight.requires_grad();
   return make_tensor(
       "conv2d", std::move(y), {x, weight},
@@ -209,35 +235,10 @@ Tensor conv2d(const Tensor& x, const Tensor& weight, const Conv& conv) {
     if (room < 0) refuse_shapes("conv2d", x, weight, conv, rule);
     w.out[i] = room / conv.stride[i] + 1;
   }
-  const bool one_kernel = device_has_contraction(x.data()) && x.elem() == weight.elem() &&
-                          is_real_float(x.elem()) && elem_bytes(x.elem()) > 2 && g == 1 &&
-                          conv.dilation == Pair{1, 1} && conv.stride[0] == conv.stride[1] &&
-                          conv.padding[0] == conv.padding[1];
-  if (host_has_convolution(x.data(), weight.data())) return host_node(x, weight, conv, w);
   if (fits_whole_product(x, weight, conv, w)) return whole_node(x, weight, conv, w);
-  if (!one_kernel) return composed_conv2d(x, weight, conv, w);
-  check_same_device(x.data(), weight.data(), "conv2d");
-  const std::int64_t stride = conv.stride[0], padding = conv.padding[0],
-                     h = x.shape()[2] + 2 * padding, width = x.shape()[3] + 2 * padding;
-  auto padded = [padding](const Tensor& t) {
-    return padding
-               ? pad(t.detach(), {{0, 0}, {0, 0}, {padding, padding}, {padding, padding}}).data()
-               : t.data();
-  };
-  const bool want_x = x.requires_grad(), want_w = weight.requires_grad();
-  return make_tensor(
-      "conv2d", device_conv2d(padded(x), weight.data(), stride), {x, weight},
-      [=](const GradientCall& c) {
-        if (linked(c)) return composed_gradients(c, conv, w);
-        std::vector<Tensor> out(2);
-        if (want_x)
-          out[0] =
-              Tensor(device_conv2d_input(c.g.data(), c.x[1].data(), stride, padding, h, width));
-        if (want_w)
-          out[1] = Tensor(device_conv2d_weight(c.g.data(), padded(c.x[0]), c.x[1].shape(), stride));
-        return out;
-      },
-      both(want_x, want_w));
+  if (const Kernels* k = kernels_of("conv2d", x, weight))
+    return kernel_node(*k, x, weight, conv, w);
+  return composed_conv2d(x, weight, conv, w);
 }
 
 Tensor conv2d(const Tensor& x, const Tensor& weight, std::int64_t stride, std::int64_t padding) {
@@ -289,13 +290,12 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Conv& conv)
       refuse_shapes("conv_transpose2d", x, weight, conv, rule);
     }
   }
-  if (host_has_convolution(x.data(), weight.data())) {
+  if (const Kernels* k = kernels_of("conv_transpose2d", x, weight)) {
     const bool want_x = x.requires_grad(), want_w = weight.requires_grad();
     const Pair p = conv.padding;
     return make_tensor(
         "conv_transpose2d",
-        host_conv2d_input(x.data(), weight.data(), conv, w, whole[0] - 2 * p[0],
-                          whole[1] - 2 * p[1]),
+        k->input(x.data(), weight.data(), conv, w, whole[0] - 2 * p[0], whole[1] - 2 * p[1]),
         {x, weight},
         [=](const GradientCall& c) {
           if (linked(c)) {
@@ -304,9 +304,9 @@ Tensor conv_transpose2d(const Tensor& x, const Tensor& weight, const Conv& conv)
             return gradients(y, upper, wanted, Graph::create);
           }
           std::vector<Tensor> out(2);
-          if (want_x) out[0] = Tensor(host_conv2d(c.g.data(), c.x[1].data(), conv, w));
+          if (want_x) out[0] = Tensor(k->forward(c.g.data(), c.x[1].data(), conv, w));
           if (want_w)
-            out[1] = Tensor(host_conv2d_weight(c.x[0].data(), c.g.data(), c.x[1].shape(), conv, w));
+            out[1] = Tensor(k->weight(c.x[0].data(), c.g.data(), c.x[1].shape(), conv, w));
           return out;
         },
         both(want_x, want_w));

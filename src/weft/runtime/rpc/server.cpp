@@ -58,8 +58,8 @@ struct Server::Impl final : Weft::Service {
     if (counted) --alive;
     if (room) return grpc::Status::OK;
     if (options.log)
-      options.log(cat(context->peer(), ": refused: rpc.busy: ", options.sessions,
-                      " connections are open"));
+      options.log(
+          cat(context->peer(), ": refused: rpc.busy: ", options.sessions, " connections are open"));
     return {grpc::StatusCode::RESOURCE_EXHAUSTED,
             cat("rpc.busy: ", options.sessions, " connections are open")};
   }
@@ -68,7 +68,8 @@ struct Server::Impl final : Weft::Service {
   void watch() {
     std::unique_lock lock(mutex);
     while (!stopped) {
-      const auto next = std::find_if(silent.begin(), silent.end(), [](const Silent& s) { return !s.gone; });
+      const auto next =
+          std::find_if(silent.begin(), silent.end(), [](const Silent& s) { return !s.gone; });
       if (next == silent.end()) {
         changed.wait(lock);
       } else if (std::chrono::steady_clock::now() < next->until) {

@@ -14,10 +14,10 @@ Error protocol(std::string message) {
   return Error(ErrorKind::rpc, "rpc.protocol", std::move(message));
 }
 
-constexpr int kMostMeasurements = 8;             // one inside another
-constexpr std::size_t kMostStorages = 1 << 16;   // arrays of a connection
-constexpr std::size_t kMostPrograms = 1 << 10;   // programs, modules, functions, of each
-constexpr double kLongestSample = 60;            // seconds of a sample of TIME
+constexpr int kMostMeasurements = 8;            // one inside another
+constexpr std::size_t kMostStorages = 1 << 16;  // arrays of a connection
+constexpr std::size_t kMostPrograms = 1 << 10;  // programs, modules, functions, of each
+constexpr double kLongestSample = 60;           // seconds of a sample of TIME
 // Memory that a loaded module takes beside its file: what was parsed, and its code.
 constexpr std::uint64_t kModuleFactor = 4;
 
@@ -396,8 +396,7 @@ Frame Connection::measure() {
 
 void Connection::limit_count(std::size_t count, std::size_t most, std::string_view what) const {
   if (count < most) return;
-  throw Error(ErrorKind::rpc, "rpc.limit.handles",
-              cat("the connection holds ", count, " ", what))
+  throw Error(ErrorKind::rpc, "rpc.limit.handles", cat("the connection holds ", count, " ", what))
       .note(cat("each may hold ", most))
       .help("release what is no longer used");
 }
@@ -508,9 +507,8 @@ Frame Connection::program_chip(const Frame& f) {
   if (auto* chip = dynamic_cast<runtime::Programmable*>(device_.get())) {
     chip->program(bits);
   } else if (!bits.empty()) {
-    throw Error(
-        ErrorKind::device, "rpc.program.fixed",
-        cat("\"", device_->info().name, "\" takes no bitstream of ", bits.size(), " bytes"))
+    throw Error(ErrorKind::device, "rpc.program.fixed",
+                cat("\"", device_->info().name, "\" takes no bitstream of ", bits.size(), " bytes"))
         .note("only chips with loadable logic do");
   }
   return {};

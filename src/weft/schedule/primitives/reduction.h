@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Steps that take reductions apart: decompose_reduction, rfactor.
+// Steps on reductions: decompose_reduction, rfactor, pad_reduction.
 
 #include "weft/schedule/describe.h"
 
@@ -35,6 +35,23 @@ struct RFactor {
     f("loop", &RFactor::loop, "a loop of the reduction");
     f("factor_axis", &RFactor::factor_axis,
       "where the new axis goes; negative counts from the end");
+  }
+  Verdict transform(const State&, Outcome<Result>&) const;
+};
+
+struct PadReduction {
+  static constexpr std::string_view kName = "pad_reduction";
+  static constexpr std::string_view kDoc =
+      "Rounds the trip count of a reduction loop up to a multiple of a factor. The steps that are "
+      "added join the value that changes nothing and read no element, so that a split by the "
+      "factor "
+      "needs no predicate and rfactor applies to its parts.";
+  using Result = Done;
+  LoopRef loop;
+  IntRef factor;
+  static void fields(auto&& f) {
+    f("loop", &PadReduction::loop, "the loop of a reduction, bound to one iterator");
+    f("factor", &PadReduction::factor, "what the new trip count is a multiple of");
   }
   Verdict transform(const State&, Outcome<Result>&) const;
 };

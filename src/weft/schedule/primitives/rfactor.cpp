@@ -127,27 +127,6 @@ Verdict check(Plan& p, std::int64_t factor_axis) {
   return std::nullopt;
 }
 
-/// Stores of the reducer's results; several are computed before any is stored.
-Stmt joined(const ReducerNode& reducer, const std::vector<Buffer>& targets, const Exprs& lhs,
-            const Exprs& rhs, const Exprs& at) {
-  VarMap sides;
-  for (std::size_t i = 0; i < lhs.size(); ++i) {
-    sides[reducer.lhs[i].get()] = lhs[i];
-    sides[reducer.rhs[i].get()] = rhs[i];
-  }
-  if (targets.size() == 1) return store(targets[0], substitute(reducer.result[0], sides), at);
-  std::vector<Var> names;
-  std::vector<Stmt> stores;
-  for (std::size_t i = 0; i < targets.size(); ++i) {
-    names.push_back(make_var(cat("v_", targets[i]->name), targets[i]->dtype));
-    stores.push_back(store(targets[i], names[i], at));
-  }
-  Stmt out = seq(std::move(stores));
-  for (std::size_t i = targets.size(); i-- > 0;)
-    out = let_stmt(names[i], substitute(reducer.result[i], sides), out);
-  return out;
-}
-
 }  // namespace
 
 Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
@@ -242,7 +221,7 @@ Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
     joining.push_back(substitute(p.pattern.rest[i], iters));
   }
   block->init = seq(std::move(starts));
-  block->body = joined(reducer, buffers, held, joining, at);
+  block->body = store_joined(reducer, buffers, held, joining, at);
   block->annotations = old->annotations;
   AccessRegions found = detect_block_regions(*block);
   block->reads = std::move(found.reads);
@@ -283,7 +262,7 @@ Verdict RFactor::transform(const State& s, Outcome<Result>& out) const {
     slices.push_back(load(buffers[i], sliced(indices, kept, step)));
   }
   last->init = substitute(old->init, kept);
-  last->body = joined(reducer, results, totals, slices, to);
+  last->body = store_joined(reducer, results, totals, slices, to);
   found = detect_block_regions(*last);
   last->reads = std::move(found.reads);
   last->writes = std::move(found.writes);

@@ -92,17 +92,37 @@ WEFT_FUNCTION float weft_tanh_float(float x) {
 }
 )";
 
+// In bits, so that compilers make vectors of them: few of those that convert _Float16 do.
 constexpr const char* kHalf = R"(
 WEFT_FUNCTION float weft_half_to_float(uint16_t h) {
-  _Float16 v;
-  __builtin_memcpy(&v, &h, 2);
-  return (float)v;
+  uint32_t size = (uint32_t)(h & 0x7fff) << 13;
+  float scaled;
+  __builtin_memcpy(&scaled, &size, 4);
+  scaled *= 0x1p112f; /* exponents differ by 112; subnormal numbers become normal */
+  uint32_t bits;
+  __builtin_memcpy(&bits, &scaled, 4);
+  uint32_t special = (size + 0x70000000u) | (size > 0x0f800000u ? 0x00400000u : 0u);
+  bits = size >= 0x0f800000u ? special : bits;
+  bits |= (uint32_t)(h & 0x8000) << 16;
+  float out;
+  __builtin_memcpy(&out, &bits, 4);
+  return out;
 }
 WEFT_FUNCTION uint16_t weft_float_to_half(float v) {
-  _Float16 h = (_Float16)v;
-  uint16_t bits;
-  __builtin_memcpy(&bits, &h, 2);
-  return bits;
+  uint32_t bits;
+  __builtin_memcpy(&bits, &v, 4);
+  uint32_t sign = (bits >> 16) & 0x8000u, size = bits & 0x7fffffffu;
+  float shifted;
+  __builtin_memcpy(&shifted, &size, 4);
+  shifted += 0.5f; /* its last place is that of subnormal results */
+  uint32_t small;
+  __builtin_memcpy(&small, &shifted, 4);
+  small -= 0x3f000000u;
+  uint32_t normal = (size + 0xc8000fffu + ((size >> 13) & 1u)) >> 13;
+  uint32_t special = size > 0x7f800000u ? 0x7e00u | ((size >> 13) & 0x3ffu) : 0x7c00u;
+  uint32_t out = size < 0x38800000u ? small : normal;
+  out = size >= 0x47800000u ? special : out;
+  return (uint16_t)(out | sign);
 }
 )";
 

@@ -90,9 +90,9 @@ class CpuBackend final : public Backend {
 
   runtime::Binary emit(const std::vector<ir::PrimFunc>& kernels,
                        const Target& target) const override {
-    LlvmText llvm = emit_llvm(kernels);
     jit::CompileOptions options;
     options.cpu = target.option("mcpu", "host");
+    LlvmText llvm = emit_llvm(kernels, options.cpu == "host" ? vector_bytes() : 0);
     // A schedule that wrote its own vectors only needs its accumulators in registers; LLVM's loop
     // passes would spoil them. Plain loops get everything.
     options.passes = target.option(

@@ -21,7 +21,8 @@ struct LlvmText {
 
 /// Products and sums may contract into one rounding, except in a kernel with the attribute
 /// "contract": false. Kernels: params are one-dimensional buffers, then scalars; bodies without
-/// blocks. Throws Error(emit, "cpu.emit.*") on what the emitter cannot express.
-LlvmText emit_llvm(const std::vector<ir::PrimFunc>& kernels);
+/// blocks. Mathematics of vectors calls the C library's functions of at most `vector_bytes` where
+/// it has them. Throws Error(emit, "cpu.emit.*") on what the emitter cannot express.
+LlvmText emit_llvm(const std::vector<ir::PrimFunc>& kernels, int vector_bytes = 0);
 
 }  // namespace weft::cpu

@@ -6,6 +6,7 @@
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/text.h"
+#include "weft/jit/jit.h"
 #include "weft/targets/cpu/llvm_function.h"
 
 namespace weft::cpu {
@@ -176,8 +177,7 @@ std::string FunctionEmitter::divided(const BinaryNode* e, const std::string& a,
   if (e->kind == ExprKind::mod) return op(is_unsigned ? "urem" : "srem");
   if (is_unsigned) return op(quotient ? "udiv" : "urem");
   std::int64_t c;
-  const Expr& divisor =
-      e->b->kind == ExprKind::broadcast ? as<BroadcastNode>(e->b)->value : e->b;
+  const Expr& divisor = e->b->kind == ExprKind::broadcast ? as<BroadcastNode>(e->b)->value : e->b;
   if (is_const_int(divisor, &c) && c > 0 && (c & (c - 1)) == 0) {
     if (!quotient) return let(cat("and ", ty, " ", a, ", ", splat(t, std::to_string(c - 1))));
     return let(cat("ashr ", ty, " ", a, ", ",
@@ -263,6 +263,32 @@ std::string FunctionEmitter::binary(const BinaryNode* e) {
   return {};
 }
 
+/// float64 as float32, inexact values rounded to the neighbour whose last bit is 1: rounding that
+/// to 16 bits gives what one rounding from float64 would (and needs no function of a library).
+std::string FunctionEmitter::rounded_to_odd(DType from, const std::string& value) {
+  const DType single = dtypes::float32.with_lanes(from.lanes);
+  const DType word = dtypes::int32.with_lanes(from.lanes);
+  const std::string d = value_type(from), f = value_type(single), i = value_type(word);
+  const std::string b = with_lanes("i1", from.lanes);
+  const std::string zero = from.lanes > 1 ? "zeroinitializer" : float_literal(from, 0);
+  const std::string near = let(cat("fptrunc ", d, " ", value, " to ", f));
+  const std::string back = let(cat("fpext ", f, " ", near, " to ", d));
+  const std::string inexact = let(cat("fcmp one ", d, " ", back, ", ", value));
+  const std::string above = let(cat("fcmp ogt ", d, " ", back, ", ", value));
+  const std::string negative = let(cat("fcmp olt ", d, " ", value, ", ", zero));
+  const std::string away = let(cat("xor ", b, " ", above, ", ", negative));
+  const std::string bits = let(cat("bitcast ", f, " ", near, " to ", i));
+  const std::string last = let(cat("and ", i, " ", bits, ", ", splat(word, "1")));
+  const std::string even = let(cat("icmp eq ", i, " ", last, ", ", splat(word, "0")));
+  const std::string moved = let(cat("and ", b, " ", inexact, ", ", even));
+  const std::string step = let(cat("select ", b, " ", away, ", ", i, " ", splat(word, "-1"), ", ",
+                                   i, " ", splat(word, "1")));
+  const std::string odd = let(cat("add ", i, " ", bits, ", ", step));
+  const std::string chosen =
+      let(cat("select ", b, " ", moved, ", ", i, " ", odd, ", ", i, " ", bits));
+  return let(cat("bitcast ", i, " ", chosen, " to ", f));
+}
+
 std::string FunctionEmitter::cast(DType from, DType to, std::string value) {
   if (from == to) return value;
   std::string f = value_type(from), t = value_type(to);
@@ -285,6 +311,11 @@ std::string FunctionEmitter::cast(DType from, DType to, std::string value) {
   }
   if (to.is_integral()) return conv(to.is_uint() ? "fptoui" : "fptosi");
   // Between floats; bfloat16 values are floats already.
+  if (from.bits == 64 && to.bits == 16) {
+    value = rounded_to_odd(from, value);
+    from = dtypes::float32.with_lanes(from.lanes);
+    f = value_type(from);
+  }
   int from_bits = from.is_bfloat() ? 32 : from.bits, to_bits = to.is_bfloat() ? 32 : to.bits;
   std::string v = from_bits == to_bits ? value : conv(from_bits > to_bits ? "fptrunc" : "fpext");
   return to.is_bfloat() ? round_bfloat(to, v) : v;
@@ -335,6 +366,51 @@ std::string FunctionEmitter::lanewise(DType t, const std::string& function,
   return out;
 }
 
+std::string FunctionEmitter::library_vectors(const std::string& op, DType t,
+                                             const std::vector<std::string>& args) {
+  // The vector ABI's letters of the three widths.
+  static constexpr std::pair<int, const char*> kWidths[] = {{64, "e"}, {32, "d"}, {16, "b"}};
+  if (t.lanes == 1 || !t.is_float() || (t.bits != 32 && t.bits != 64)) return {};
+  int lanes = 0;
+  std::string function;
+  for (const auto& [bytes, letter] : kWidths) {
+    const int n = bytes * 8 / t.bits;
+    if (bytes > module_.vector_bytes || t.lanes % n) continue;
+    function = cat("_ZGV", letter, "N", n, std::string(args.size(), 'v'), "_", op,
+                   t.bits == 32 ? "f" : "");
+    if (jit::has_vector_function(function)) {
+      lanes = n;
+      break;
+    }
+  }
+  if (lanes == 0) return {};
+  const DType part = t.with_lanes(lanes);
+  const std::string ty = value_type(part), whole = value_type(t);
+  std::string parameters;
+  for (std::size_t i = 0; i < args.size(); ++i) parameters += cat(i ? ", " : "", ty);
+  module_.declarations.insert(cat("declare ", ty, " @", function, "(", parameters, ")"));
+  std::string out = "poison";
+  for (int at = 0; at < t.lanes; at += lanes) {
+    std::string list;
+    for (std::size_t i = 0; i < args.size(); ++i) {
+      std::string v = args[i];
+      if (lanes < t.lanes) {
+        const std::string name = cat("llvm.vector.extract.", suffix(part), ".", suffix(t));
+        module_.declarations.insert(cat("declare ", ty, " @", name, "(", whole, ", i64)"));
+        v = let(cat("call ", ty, " @", name, "(", whole, " ", v, ", i64 ", at, ")"));
+      }
+      list += cat(i ? ", " : "", ty, " ", v);
+    }
+    std::string v = let(cat("call ", ty, " @", function, "(", list, ")"));
+    if (lanes == t.lanes) return v;
+    const std::string name = cat("llvm.vector.insert.", suffix(t), ".", suffix(part));
+    module_.declarations.insert(cat("declare ", whole, " @", name, "(", whole, ", ", ty, ", i64)"));
+    out = let(
+        cat("call ", whole, " @", name, "(", whole, " ", out, ", ", ty, " ", v, ", i64 ", at, ")"));
+  }
+  return out;
+}
+
 std::string FunctionEmitter::math(const std::string& op, DType t,
                                   const std::vector<std::string>& args) {
   static const std::map<std::string, std::string> native = {
@@ -373,6 +449,7 @@ std::string FunctionEmitter::math(const std::string& op, DType t,
     std::string name = math_helper(module_, op, t);
     return let(cat("call ", ty, " @", name, "(", ty, " ", args[0], ")"));
   }
+  if (std::string v = library_vectors(op, t, args); !v.empty()) return v;
   std::vector<DType> types(args.size(), t);
   return lanewise(t, t.bits == 64 ? op : op + "f", args, types);
 }

@@ -27,6 +27,7 @@ struct ModuleText {
   bool nontemporal = false;  // !0 is used
   bool contract = true;      // a product and a sum may become one rounding; of the kernel at hand
   int outlined = 0;
+  int vector_bytes = 0;  // of calls of the C library's vector mathematics; 0: none
 };
 
 class FunctionEmitter {
@@ -59,6 +60,7 @@ class FunctionEmitter {
   std::string expr(const ir::Expr& e);
   std::string constant(const ir::Expr& e);
   std::string binary(const ir::BinaryNode* e);
+  std::string rounded_to_odd(DType from, const std::string& value);
   std::string divided(const ir::BinaryNode* e, const std::string& a, const std::string& b);
   std::string cast(DType from, DType to, std::string value);
   std::string call(const ir::CallNode* e);
@@ -72,6 +74,7 @@ class FunctionEmitter {
   std::string lanewise(DType t, const std::string& function, const std::vector<std::string>& args,
                        const std::vector<DType>& types);
   std::string math(const std::string& op, DType t, const std::vector<std::string>& args);
+  std::string library_vectors(const std::string& op, DType t, const std::vector<std::string>& args);
 
   std::string let(const std::string& instruction) {
     std::string v = "%v" + std::to_string(next_++);

@@ -314,8 +314,9 @@ bool truthy(const Annotations& attrs, std::string_view key) {
 }
 }  // namespace
 
-LlvmText emit_llvm(const std::vector<PrimFunc>& kernels) {
+LlvmText emit_llvm(const std::vector<PrimFunc>& kernels, int vector_bytes) {
   ModuleText module;
+  module.vector_bytes = vector_bytes;
   LlvmText out;
   for (const PrimFunc& f : kernels) {
     FunctionEmitter emitter(module, f->name);

@@ -25,12 +25,14 @@ class CudaBackend final : public TextBackend {
   TargetInfo rows(const Target& target) const override {
     GroupLimits limits;
     limits.shared_bytes = shared_of(arch(target));
+    limits.processors = processors(target);
     TargetInfo out = grid_target_info(stated(limits, target));
     out.limits["vector_bytes"] = 16;
     if (copies_asynchronously(arch(target))) out.queues.push_back({"cp.async", true, "group", 0});
     if (capability(arch(target)) >= 90) out.queues.push_back({"bulk", false, "token", 0});
     if (capability(arch(target)) == 90) out.queues.push_back({"wgmma", true, "group", 0});
     out.limits["vector_align"] = 16;
+    if (capability(arch(target)) == 90) out.limits["product_sums_per_clock"] = 2048;
     out.instructions = tensor_core_rows();
     if (capability(arch(target)) != 90) {  // wgmma is of sm_90a alone
       for (InstructionInfo& row : out.instructions) row.product.reset();
@@ -116,6 +118,15 @@ class CudaBackend final : public TextBackend {
       number = number * 10 + (c - '0');
     }
     return number;
+  }
+
+  /// Of the card, unless the target string names an architecture instead of one.
+  static std::int64_t processors(const Target& target) {
+    std::string reason;
+    const std::vector<Card> all =
+        target.option("arch", "").empty() ? cards(&reason) : std::vector<Card>{};
+    const auto i = static_cast<std::size_t>(index(target));
+    return i < all.size() ? all[i].processors : GroupLimits{}.processors;
   }
 
   /// cp.async exists from compute capability 8.0 on.

@@ -26,8 +26,8 @@ using Pointer = unsigned long long;  // CUdeviceptr
 using Handle = void*;
 
 // Attribute numbers of the driver's interface.
-constexpr int kMaxThreads = 1, kSharedPerBlock = 8, kProcessors = 16, kMajor = 75, kMinor = 76,
-              kSharedOptin = 97;
+constexpr int kMaxThreads = 1, kSharedPerBlock = 8, kClock = 13, kProcessors = 16,
+              kMemoryClock = 36, kBusWidth = 37, kMajor = 75, kMinor = 76, kSharedOptin = 97;
 constexpr int kFuncDynamicShared = 8;
 
 /// CUtensorMap, and numbers of cuTensorMapEncodeTiled.
@@ -141,6 +141,10 @@ class CudaDevice final : public runtime::Device {
                     {"shared_bytes", card.shared_optin},
                     {"multiprocessors", card.processors},
                     {"tensor_maps", d.encode && card.major >= 9}};
+    // Two transfers a clock.
+    if (card.clock_khz > 0) info_.limits["clock_khz"] = card.clock_khz;
+    if (card.memory_khz > 0 && card.bus_bits > 0)
+      info_.limits["memory_bytes_per_microsecond"] = card.memory_khz / 1000 * 2 * card.bus_bits / 8;
   }
 
   const runtime::DeviceInfo& info() const override { return info_; }
@@ -464,7 +468,7 @@ std::vector<Card> cards(std::string* reason) {
   }
   for (int i = 0; i < n; ++i) {
     int ordinal = 0, major = 0, minor = 0, threads = 1024, shared = 49152, optin = 49152,
-        processors = 1;
+        processors = 1, clock = 0, memory_clock = 0, bus = 0;
     char name[256] = {};
     std::size_t memory = 0;
     if (d.get(&ordinal, i) != 0) continue;
@@ -475,9 +479,12 @@ std::vector<Card> cards(std::string* reason) {
     d.attribute(&shared, kSharedPerBlock, ordinal);
     d.attribute(&optin, kSharedOptin, ordinal);
     d.attribute(&processors, kProcessors, ordinal);
+    d.attribute(&clock, kClock, ordinal);
+    d.attribute(&memory_clock, kMemoryClock, ordinal);
+    d.attribute(&bus, kBusWidth, ordinal);
     d.memory(&memory, ordinal);
     out.push_back({name, cat("sm_", major, minor), major, threads, shared, std::max(shared, optin),
-                   processors, memory});
+                   processors, clock, memory_clock, bus, memory});
   }
   return out;
 }

@@ -14,6 +14,7 @@ struct Card {
   std::string name, arch;  // "NVIDIA H200", "sm_90"
   int major = 0;           // compute capability
   std::int64_t threads = 1024, shared_bytes = 49152, shared_optin = 49152, processors = 1;
+  std::int64_t clock_khz = 0, memory_khz = 0, bus_bits = 0;  // 0: not told
   runtime::Bytes memory = 0;
 };
 

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/targets/opencl/device.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <bit>
 #include <cstring>
@@ -187,7 +189,7 @@ class ClDevice final : public runtime::Device {
     if (bytes > adapter_.memory) code = -61;
     Handle b =
         code ? nullptr
-             : cl().create_buffer(context_, kReadWrite, std::max<Bytes>(bytes, 1), nullptr, &code);
+             : cl().create_buffer(context(), kReadWrite, std::max<Bytes>(bytes, 1), nullptr, &code);
     if (code != 0) {
       throw Error(ErrorKind::memory, "device.memory.exhausted",
                   cat(info_.name, " cannot allocate ", human_bytes(bytes), " (OpenCL error ", code,
@@ -206,13 +208,13 @@ class ClDevice final : public runtime::Device {
   void upload(Storage& dst, Bytes offset, const void* src, Bytes bytes) override {
     check_range(dst, offset, bytes);
     if (bytes)
-      check(cl().write(queue_, handle(dst), kTrue, offset, bytes, src, 0, nullptr, nullptr),
+      check(cl().write(queue(), handle(dst), kTrue, offset, bytes, src, 0, nullptr, nullptr),
             "copy to the device");
   }
   void download(void* dst, const Storage& src, Bytes offset, Bytes bytes) override {
     check_range(src, offset, bytes);
     if (bytes)
-      check(cl().read(queue_, handle(src), kTrue, offset, bytes, dst, 0, nullptr, nullptr),
+      check(cl().read(queue(), handle(src), kTrue, offset, bytes, dst, 0, nullptr, nullptr),
             "copy from the device");
   }
   void copy(Storage& dst, Bytes to, const Storage& src, Bytes from, Bytes bytes) override {
@@ -222,14 +224,14 @@ class ClDevice final : public runtime::Device {
     check_range(dst, to, bytes);
     check_range(src, from, bytes);
     if (bytes)
-      check(cl().copy(queue_, handle(src), handle(dst), from, to, bytes, 0, nullptr, nullptr),
+      check(cl().copy(queue(), handle(src), handle(dst), from, to, bytes, 0, nullptr, nullptr),
             "copy on the device");
   }
 
   Ref<runtime::Executable> load(runtime::Binary binary) override;
   Event launch(runtime::Executable& executable, std::size_t kernel, std::span<const KernelArg> args,
                std::span<const std::int64_t> extents) override;
-  void synchronize() override { check(cl().finish(queue_), "waiting for the device"); }
+  void synchronize() override { check(cl().finish(queue()), "waiting for the device"); }
 
   runtime::StatReport stats() const override {
     std::lock_guard lock(mutex_);
@@ -247,6 +249,7 @@ class ClDevice final : public runtime::Device {
 
  protected:
   void free_storage(std::uint64_t address, Bytes bytes, std::string_view) override {
+    if (forked()) return;
     cl().release_buffer(
         reinterpret_cast<Handle>(address));  // kept by the runtime until queued work is done
     std::lock_guard lock(mutex_);
@@ -254,6 +257,23 @@ class ClDevice final : public runtime::Device {
   }
 
  private:
+  /// The driver's threads and locks are not there in a child that was forked: calls would hang.
+  bool forked() const { return owner_ != getpid(); }
+  void same_process() const {
+    if (!forked()) return;
+    throw Error(
+        ErrorKind::device, "opencl.fork",
+        cat(info_.name, " was opened by process ", owner_, " and is used by its child ", getpid()))
+        .help("start processes by \"spawn\" or \"forkserver\", or open the device after the fork");
+  }
+  Handle queue() const {
+    same_process();
+    return queue_;
+  }
+  Handle context() const {
+    same_process();
+    return context_;
+  }
   static Handle handle(const Storage& s) { return reinterpret_cast<Handle>(s.address()); }
 
   runtime::DeviceInfo info_;
@@ -262,6 +282,7 @@ class ClDevice final : public runtime::Device {
   mutable std::mutex mutex_;
   Bytes live_ = 0, peak_ = 0;
   std::int64_t allocations_ = 0;
+  const pid_t owner_ = getpid();
 };
 
 class ClExecutable final : public runtime::Executable {
@@ -272,6 +293,7 @@ class ClExecutable final : public runtime::Executable {
         kernels(std::move(kernels)),
         program_(program) {}
   ~ClExecutable() override {
+    if (owner_ != getpid()) return;
     for (Handle k : kernels) cl().release_kernel(k);
     cl().release_program(program_);
   }
@@ -280,6 +302,7 @@ class ClExecutable final : public runtime::Executable {
 
  private:
   Handle program_;
+  const pid_t owner_ = getpid();
 };
 
 Ref<runtime::Executable> ClDevice::load(runtime::Binary binary) {
@@ -291,7 +314,7 @@ Ref<runtime::Executable> ClDevice::load(runtime::Binary binary) {
   Int code = 0;
   const char* text = binary.bytes.data();
   std::size_t length = binary.bytes.size();
-  Handle program = cl().create_program(context_, 1, &text, &length, &code);
+  Handle program = cl().create_program(context(), 1, &text, &length, &code);
   check(code, "making a program");
   code = cl().build_program(program, 1, &device_, "-cl-std=CL1.2", nullptr, nullptr);
   if (code != 0) {
@@ -363,7 +386,7 @@ Event ClDevice::launch(runtime::Executable& executable, std::size_t kernel,
                          &args[i].scalar),
             what);
   }
-  check(cl().run(queue_, f, 3, nullptr, global, group, 0, nullptr, nullptr),
+  check(cl().run(queue(), f, 3, nullptr, global, group, 0, nullptr, nullptr),
         cat("launching ", k.name));
   Ref<ClDevice> self(this);
   return Event([self] { self->synchronize(); });

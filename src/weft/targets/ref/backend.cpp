@@ -78,10 +78,10 @@ class RefDevice final : public runtime::HostDevice {
     for (const runtime::KernelSignature& k : binary.kernels) {
       const ir::PrimFunc f = module->find(k.name);
       if (!f || runtime::pointer_arguments(whole_signature(f)) != runtime::pointer_arguments(k))
-        throw Error(ErrorKind::io, "ref.binary.signature",
-                    cat("kernel \"", k.name, "\" ",
-                        f ? "takes other arguments than its program says"
-                          : "has no program in the module"))
+        throw Error(
+            ErrorKind::io, "ref.binary.signature",
+            cat("kernel \"", k.name, "\" ",
+                f ? "takes other arguments than its program says" : "has no program in the module"))
             .note(cat("stated: ", k.params.size(), " arguments"))
             .help("build the module again: its file was changed");
     }

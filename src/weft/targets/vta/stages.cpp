@@ -124,7 +124,9 @@ class Planner {
     }
     // The loops must run over the whole domain once: each iterator is one loop, or constant.
     std::unordered_set<const VarNode*> used;
-    bool plain = is_const_int_value(realize->predicate, 1);
+    constexpr const char* kFrom = "a default schedule begins from a function without one";
+    if (!is_const_int_value(realize->predicate, 1))
+      refuse("block", v, cat("has the condition T.where(", print(realize->predicate), ")"), kFrom);
     for (std::size_t i = 0; i < realize->iter_values.size(); ++i) {
       const Expr& value = realize->iter_values[i];
       std::int64_t want = extent_of(v.block->iters[i].dom.extent);
@@ -135,13 +137,18 @@ class Planner {
         if (var && loop->var.get() == var && used.insert(var).second)
           found = extent_of(loop->extent) == want && is_const_int_value(loop->min, 0);
       }
-      plain = plain && found;
+      if (!found)
+        refuse("block", v,
+               cat("has the binding ", v.block->iters[i].var->name, " = ", print(value),
+                   ", which is no loop over the iterator's ", want, " values"),
+               kFrom);
     }
-    for (const ForNode* loop : loops)
-      plain = plain && (used.count(loop->var.get()) || extent_of(loop->extent) == 1);
-    if (!plain)
-      refuse("block", v, "stands in loops that are not its iterators",
-             "a default schedule begins from a function without one");
+    for (const ForNode* loop : loops) {
+      if (!used.count(loop->var.get()) && extent_of(loop->extent) != 1)
+        refuse("block", v,
+               cat("stands in the loop \"", loop->var->name, "\", which is none of its iterators"),
+               kFrom);
+    }
     std::unordered_set<const VarNode*> seen;
     for (const Expr& e : v.store->indices) {
       const auto* var = as<VarNode>(e);

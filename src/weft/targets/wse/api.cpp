@@ -254,6 +254,19 @@ void* weft_wse_open(const char* directory, const char* options, char** error) {
                  : v->as_string() == "bytecode" ? weft::wse::Engine::bytecode
                                                 : weft::wse::Engine::automatic;
     }
+    if (const weft::Json* v = o.find("task_order")) {
+      static constexpr std::string_view kOrders[] = {"local-first", "round-robin", "highest-first",
+                                                     "lowest-first", "random"};
+      const auto* found = std::find(std::begin(kOrders), std::end(kOrders), v->as_string());
+      if (found == std::end(kOrders))
+        throw weft::Error(weft::ErrorKind::value, "wse.runtime.task_order",
+                          weft::cat("task_order is \"", v->as_string(),
+                                    "\"; legal are local-first, round-robin, highest-first, "
+                                    "lowest-first and random"));
+      r.task_order = static_cast<weft::wse::TaskOrder>(found - std::begin(kOrders));
+      if (const weft::Json* seed = o.find("seed"))
+        r.seed = static_cast<std::uint64_t>(seed->as_int());
+    }
     auto runtime = std::make_unique<weft::wse::SdkRuntime>(directory, r);
     if (const weft::Json* v = o.find("trace"); v && v->as_bool()) runtime->start_trace();
     return runtime.release();

@@ -25,8 +25,7 @@ std::int64_t product(const Json& list, std::int64_t least, std::int64_t most,
   std::int64_t out = 1;
   for (const Json& e : list.as_array()) {
     const std::int64_t extent = number(e, least, most, what);
-    if (extent > 0 && out > most / extent)
-      damaged_plan(cat(what, " multiply to more than ", most));
+    if (extent > 0 && out > most / extent) damaged_plan(cat(what, " multiply to more than ", most));
     out *= extent;
   }
   return out;
@@ -63,15 +62,15 @@ struct Checker {
     const std::string& name = a.at("name").as_string();
     const std::size_t n = rank(buffer);
     if (a.at("base").size() != n || a.at("extent").size() != n || a.at("coef").size() != n)
-      damaged_plan(cat("array \"", name, "\" has ", a.at("extent").size(),
-                       " dimensions, its buffer ", n));
+      damaged_plan(
+          cat("array \"", name, "\" has ", a.at("extent").size(), " dimensions, its buffer ", n));
     // What a PE holds has room in it; all PEs' parts fit the transfer's words.
     product(a.at("extent"), 1, kMemoryBytes, cat("the extents of array \"", name, "\""));
     for (const Json& b : a.at("base").as_array()) number(b, -kMostNumber, kMostNumber, "a base");
     for (const Json& row : a.at("coef").as_array()) {
       if (row.size() != iters)
-        damaged_plan(cat("array \"", name, "\" has ", row.size(), " factors for ", iters,
-                         " iterators"));
+        damaged_plan(
+            cat("array \"", name, "\" has ", row.size(), " factors for ", iters, " iterators"));
       for (const Json& c : row.as_array()) number(c, -kMostNumber, kMostNumber, "a factor");
     }
   }
@@ -108,8 +107,7 @@ void check_plan(const Json& plan, std::size_t arrays) {
     params += buffers[i].at("param").as_bool() ? 1 : 0;
     checker.check_buffer(i);
   }
-  if (params != arrays)
-    damaged_plan(cat("it has ", params, " parameters, the kernel ", arrays));
+  if (params != arrays) damaged_plan(cat("it has ", params, " parameters, the kernel ", arrays));
   for (const Json& s : plan.at("stages").as_array()) checker.check_stage(s);
 }
 

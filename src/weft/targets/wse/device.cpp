@@ -128,8 +128,8 @@ Ref<runtime::Executable> WseDevice::load(runtime::Binary binary) {
   std::vector<Compiled> kernels;
   Json all = Json::parse(binary.bytes, "<csl>");
   if (all.size() != binary.kernels.size())
-    damaged_plan(cat("the module states ", binary.kernels.size(), " kernels and holds ",
-                     all.size()));
+    damaged_plan(
+        cat("the module states ", binary.kernels.size(), " kernels and holds ", all.size()));
   for (const Json& k : all.as_array()) {
     const Json& plan = k.at("plan");
     const std::vector<bool> pointers = runtime::pointer_arguments(binary.kernels[kernels.size()]);

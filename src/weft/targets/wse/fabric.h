@@ -28,6 +28,8 @@ struct FabricOptions {
   bool fast = true;     // the batched loop of operations that work ahead
   bool express = true;  // false: every wavelet visits every router
   Engine engine = Engine::automatic;
+  TaskOrder task_order = TaskOrder::local_first;
+  std::uint64_t seed = 0;    // of TaskOrder::random
   bool trace_links = false;  // a span per wavelet and link in the trace; visits every router
 };
 
@@ -229,6 +231,7 @@ class Fabric {
 
   // interpreter.cpp
   void run_main(Worker& w, Pe& pe, Cycle now, Cycle& next);
+  int task_rank(const Pe& pe, TaskSpace space, int id) const;
   bool pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next);
   void enter(Pe& pe, std::uint16_t function, const std::vector<std::uint64_t>& args);
   /// Runs the main thread until it ends, waits, or has spent cycles that must pass first.

@@ -211,6 +211,18 @@ runtime::StatReport Fabric::stats() {
   return report_of(totals);
 }
 
+namespace {
+/// "9 (main)", of the lowest task in `bits`.
+std::string local_name(const Pe& pe, std::uint32_t bits) {
+  const int id = std::countr_zero(bits);
+  for (const TaskBinding& b : pe.program->tasks) {
+    if (b.space == TaskSpace::local && b.id == id)
+      return cat(id, " (", pe.program->functions[b.function].name, ")");
+  }
+  return cat(id);
+}
+}  // namespace
+
 std::vector<std::string> Fabric::waiting(std::size_t limit) const {
   std::vector<std::string> out;
   auto say = [&](const Pe& pe, std::string text) {
@@ -237,6 +249,7 @@ std::vector<std::string> Fabric::waiting(std::size_t limit) const {
   for (const auto& slot : pes_) {
     const Pe* pe = slot.load();
     if (!pe || out.size() >= limit) continue;
+    const std::size_t before = out.size();
     if (pe->core) {
       for (std::uint32_t mask = pe->live_ops; mask; mask &= mask - 1) {
         const Running& run = pe->core->ops[static_cast<std::size_t>(std::countr_zero(mask))];
@@ -298,9 +311,30 @@ std::vector<std::string> Fabric::waiting(std::size_t limit) const {
                    ? "has not started its command (the main thread is taken)"
                    : "has not called unblock_cmd_stream");
     }
-    std::uint32_t stuck = pe->local_pending & pe->local_blocked;
-    for (; stuck; stuck &= stuck - 1)
-      say(*pe, cat("local task ", std::countr_zero(stuck), " is activated and blocked"));
+    // Where something waits, which tasks could go on and why they do not.
+    if (!pe->program || (out.size() == before && !(pe->local_pending & pe->local_blocked)))
+      continue;
+    auto local = [&](std::uint32_t bits, std::string_view what) {
+      std::string list;
+      for (; bits; bits &= bits - 1) list += cat(list.empty() ? "" : ", ", local_name(*pe, bits));
+      if (!list.empty()) say(*pe, cat(what, list));
+    };
+    std::uint32_t bound = 0;
+    for (const TaskBinding& b : pe->program->tasks) {
+      if (b.space == TaskSpace::local) bound |= 1u << b.id;
+    }
+    local(pe->local_pending & pe->local_blocked, "activated and blocked: local task ");
+    local(pe->local_pending & ~pe->local_blocked, "activated: local task ");
+    local(pe->local_blocked & ~pe->local_pending & bound, "blocked, not activated: local task ");
+    local(pe->local_merged, "activated again before it ran, hence once for several: local task ");
+    std::string data;
+    for (const TaskBinding& b : pe->program->tasks) {
+      if (b.space == TaskSpace::local || b.space == TaskSpace::control) continue;
+      if (pe->color_blocked >> b.id & 1u)
+        data +=
+            cat(data.empty() ? "" : ", ", b.id, " (", pe->program->functions[b.function].name, ")");
+    }
+    if (!data.empty()) say(*pe, cat("blocked: data task ", data));
   }
   return out;
 }

@@ -71,6 +71,8 @@ SdkRuntime::SdkRuntime(Layout layout, RuntimeOptions options)
   fabric_ = std::make_unique<Fabric>(layout_, FabricOptions{.timed = options_.timed,
                                                             .threads = options_.threads,
                                                             .engine = options_.engine,
+                                                            .task_order = options_.task_order,
+                                                            .seed = options_.seed,
                                                             .trace_links = options_.trace_links});
 }
 

@@ -39,6 +39,8 @@ struct RuntimeOptions {
   int threads = 1;
   bool memcpy_required = true;
   Engine engine = Engine::automatic;
+  TaskOrder task_order = TaskOrder::local_first;
+  std::uint64_t seed = 0;
   bool trace_links = false;  // see FabricOptions
 };
 

@@ -256,6 +256,7 @@ struct Pe {
   std::uint16_t sp = 0;
 
   std::uint32_t local_pending = 0, local_blocked = 0;
+  std::uint32_t local_merged = 0;   // tasks that were activated while they were pending
   std::uint16_t ut_blocked = 0;     // microthreads
   std::uint32_t color_blocked = 0;  // bits of colours, or of queues on WSE-3
   std::uint32_t high_tasks = 0;     // local tasks of high priority
@@ -271,6 +272,7 @@ struct Pe {
   std::uint16_t flush_wait = 0, flush_pending = 0;  // bits of queues; output queues are 8 more
   std::uint8_t rr_color = 0, rr_op = 0, rr_out = 0;
   std::uint16_t current_task = kNone16;
+  std::uint8_t last_task = 63;  // id of the one picked last; the first round begins at 0
   TaskSpace current_space = TaskSpace::local;
 
   std::array<std::uint8_t, kColors> color_slot;   // index in colors, kNone8: not used here

@@ -48,8 +48,10 @@ void Fabric::task_bit(Pe& pe, Op op, TaskSpace space, int id) {
   };
   switch (space) {
     case TaskSpace::local:
-      if (op == Op::activate) pe.local_pending |= 1u << id;
-      else apply(pe.local_blocked);
+      if (op == Op::activate) {
+        pe.local_merged |= pe.local_pending & 1u << id;  // two activations, one run
+        pe.local_pending |= 1u << id;
+      } else apply(pe.local_blocked);
       break;
     case TaskSpace::color:
     case TaskSpace::queue:
@@ -94,12 +96,28 @@ void Fabric::end_task(Worker&, Pe& pe) {
   pe.current_task = kNone16;
 }
 
-// Chooses what an idle main thread does next: high priority before low, then the lowest id (a data
-// or control task's is that of its colour, or of its queue on WSE-3).
+// Where a ready task stands among those of its priority: the least goes first. The id of a data or
+// control task is that of its colour, or of its queue on WSE-3.
+int Fabric::task_rank(const Pe& pe, TaskSpace space, int id) const {
+  const int other = space == TaskSpace::local ? 0 : 1;
+  switch (options_.task_order) {
+    case TaskOrder::local_first: return other * 64 + id;
+    case TaskOrder::round_robin: return ((id - pe.last_task - 1) & 63) * 2 + other;
+    case TaskOrder::highest_first: return (63 - id) * 2 + other;
+    case TaskOrder::lowest_first: return id * 2 + other;
+    case TaskOrder::random: break;
+  }
+  std::uint64_t h = options_.seed * 0x9e3779b97f4a7c15ull + pe.index;
+  h = (h ^ static_cast<std::uint64_t>(pe.count.tasks) * 64u) * 0xbf58476d1ce4e5b9ull;
+  h = (h ^ h >> 29 ^ static_cast<std::uint64_t>(id * 2 + other)) * 0x94d049bb133111ebull;
+  return static_cast<int>(h >> 55);
+}
+
+// Chooses what an idle main thread does next: high priority before low, then by task_rank().
 bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
   const TaskTable& t = table(pe);
-  constexpr int kLow = 1 << 10, kNone = 1 << 20;  // low priority is added to the id
-  int best = kNone;
+  constexpr int kLow = 1 << 10, kNone = 1 << 20;  // low priority is added to the rank
+  int best = kNone, best_id = 0;
   TaskSpace space = TaskSpace::local;
   int queue = -1;
   std::uint32_t ready = pe.local_pending & ~pe.local_blocked;
@@ -113,8 +131,11 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
                      cat("local task ", id, " is activated but no task is bound to it"))
           .help("bind one with @bind_local_task");
     }
-    best = id + (high_local ? 0 : kLow);
-    break;
+    int rank = task_rank(pe, TaskSpace::local, id) + (high_local ? 0 : kLow);
+    if (rank < best) {
+      best = rank;
+      best_id = id;
+    }
   }
   Wavelet chosen;
   auto consider = [&](int q) {
@@ -148,9 +169,10 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
                            " names control task ", entry, ", which is not bound"))
             .help("bind it with @bind_control_task, or let the wavelet ignore the CE");
       }
-      int rank = id + (pe.high_control >> entry & 1u ? 0 : kLow);
-      if (rank < best || (rank == best && space == TaskSpace::local)) {
+      int rank = task_rank(pe, TaskSpace::control, id) + (pe.high_control >> entry & 1u ? 0 : kLow);
+      if (rank < best) {
         best = rank;
+        best_id = id;
         space = TaskSpace::control;
         queue = q;
         chosen = head;
@@ -158,9 +180,10 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
       return true;
     }
     if (t.data[static_cast<std::size_t>(id)] == kNone16) return true;
-    int rank = id + (pe.high_data >> id & 1u ? 0 : kLow);
+    int rank = task_rank(pe, TaskSpace::queue, id) + (pe.high_data >> id & 1u ? 0 : kLow);
     if (rank < best) {
       best = rank;
+      best_id = id;
       space = TaskSpace::queue;
       queue = q;
       chosen = head;
@@ -181,7 +204,8 @@ bool Fabric::pick_task(Worker& w, Pe& pe, Cycle now, Cycle& next) {
   std::vector<std::uint64_t> args;
   std::uint16_t function = kNone16;
   if (best < kNone) {
-    best &= kLow - 1;
+    best = best_id;
+    pe.last_task = static_cast<std::uint8_t>(best);
     if (queue >= 0) {
       std::uint32_t data = chosen.data;
       bool is_control = space == TaskSpace::control;

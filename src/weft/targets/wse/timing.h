@@ -11,6 +11,16 @@
 
 namespace weft::wse {
 
+/// Which of several ready tasks of one priority goes first. No document says; the first is what
+/// happens unless a run asks for another.
+enum class TaskOrder : std::uint8_t {
+  local_first,    // local tasks before data and control tasks, the lowest id first
+  round_robin,    // the next id after that of the task before
+  highest_first,  // the highest id
+  lowest_first,   // the lowest id
+  random,         // drawn from a seed
+};
+
 struct Timing {
   double clock_hz = 850e6;               // D (WSE-2), P (WSE-3: 875 MHz)
   int hop = 1;                           // P: cycles per router hop

@@ -82,10 +82,21 @@ Json compile_tool(const Json& a) {
   for (const Json& p : a.at("import_paths").as_array()) o.import_paths.push_back(p.as_string());
   const std::string& fp16 = a.at("fp16_format").as_string();
   o.fp16 = fp16 == "bf16" ? Ty::bf16 : fp16 == "cb16" ? Ty::cb16 : Ty::f16;
+  if (const Json* v = a.find("sdk_version")) {
+    const std::string& sdk = v->as_string();
+    if (sdk != "detect" && sdk != "1.4" && sdk != "2.10")
+      throw Error(ErrorKind::value, "wse.cslc.sdk_version",
+                  cat("--sdk-version=", sdk, "; legal are detect, 1.4 and 2.10"));
+    o.sdk = sdk == "1.4" ? csl::Sdk::v1 : sdk == "2.10" ? csl::Sdk::v2 : csl::Sdk::detect;
+  }
   o.warnings_as_errors = a.at("warnings_as_errors").as_bool();
   csl::CompileResult result = csl::compile_program(o);
   write_artifact(result.layout, a.at("out").as_string());
   Json out = Json::object();
+  out["sdk_version"] = o.sdk == csl::Sdk::v1 || (result.uses_v1 && !result.uses_v2)   ? "1.4"
+                       : o.sdk == csl::Sdk::v2 || (result.uses_v2 && !result.uses_v1) ? "2.10"
+                       : result.uses_v1                                               ? "both"
+                                                                                      : "either";
   out["warnings"] = result.warnings;
   Json printed = Json::array();
   for (std::string& line : result.printed) printed.push_back(std::move(line));

@@ -195,10 +195,70 @@ TEST(Refusals, OfFilesAndTiles) {
   expect("wse.csl.dsd.bounds", "reaches elements 0..4", [&] { csl::compile(warned); });
 }
 
+TEST(Refusals, WhatOnlyTheOtherSdkHas) {
+  auto compiled = [](const std::string& globals, csl::Sdk sdk, const std::string& body = {}) {
+    auto o = single(as_task(globals, body));
+    o.sdk = sdk;
+    return csl::compile_program(o);
+  };
+  const std::string old_only =
+      "param p: comptime_struct = .{ .a = 1 };\nexport var x: u16 = p.a;\n";
+  const std::string new_only =
+      "const dirs = @import_module(\"<directions>\");\nexport var x: u16 = "
+      "comptime dirs.dirToRxBits(EAST);\n";
+  const std::string use = "x += 1;";
+  expect("wse.csl.version", "comptime_struct exists in SDK 1.4 only",
+         [&] { compiled(old_only, csl::Sdk::v2, use); });
+  expect("wse.csl.version", "<directions>.dirToRxBits exists in SDK 2.10 only",
+         [&] { compiled(new_only, csl::Sdk::v1, use); });
+  EXPECT_TRUE(compiled(old_only, csl::Sdk::detect, use).uses_v1);
+  EXPECT_TRUE(compiled(new_only, csl::Sdk::detect, use).uses_v2);
+  EXPECT_FALSE(compiled("export var x: u16 = 0;\n", csl::Sdk::detect, use).uses_v1);
+  compiled(old_only, csl::Sdk::v1, use);
+  compiled(new_only, csl::Sdk::v2, use);
+}
+
+TEST(Refusals, ScalarsOfEqualWidthHaveTheirType) {
+  auto with = [](const std::string& globals, const std::string& body) {
+    return [=] { csl::compile(single(as_task(globals, body))); };
+  };
+  const std::string halves =
+      "var h = @zeros([4]f16); var f = @zeros([4]f32); var u: u16 = 3; var i: i32 = 3; const H = "
+      "@get_dsd(mem1d_dsd, .{ .tensor_access = |i|{4} -> h[i] }); const F = @get_dsd(mem1d_dsd, .{ "
+      ".tensor_access = |i|{4} -> f[i] });\n";
+  expect("wse.csl.dsd.operand", "@fmach takes scalars of type f16, found u16",
+         with(halves, "@fmach(H, H, H, u);"));
+  expect("wse.csl.dsd.operand", "@fmacs takes scalars of type f32, found i32",
+         with(halves, "@fmacs(F, F, F, i);"));
+  with(halves, "@fmacs(F, F, F, @bitcast(f32, i)); @fmach(H, H, H, @as(f16, u));")();
+}
+
+TEST(Refusals, BoundsAreThoseOfTheOperation) {
+  auto with = [](const std::string& body) {
+    auto o = single(as_task(
+        "var dummy = @zeros([1]i16); var f = @zeros([4]f32); var h = @zeros([4]f16);\nconst D = "
+        "@get_dsd(mem1d_dsd, .{ .tensor_access = |i|{4} -> dummy[i] }); const H = "
+        "@get_dsd(mem1d_dsd, .{ .tensor_access = |i|{4} -> h[i] });\n",
+        body));
+    o.warnings_as_errors = true;
+    return [=] { csl::compile(o); };
+  };
+  with("@fmovs(@set_dsd_base_addr(D, &f), 1.0); @fmovh(H, 1.0);")();  // rebased: not dummy's
+  expect("wse.csl.dsd.bounds", "reaches elements 0..3 of 4 bytes in \"h\", which holds 2",
+         with("@fmovs(H, 1.0);"));
+  expect("wse.csl.dsd.bounds", "in \"dummy\"", with("@mov16(D, 1);"));
+}
+
 TEST(Refusals, OfTheMachine) {
   auto run = [](const std::string& globals, const std::string& body, Arch arch = Arch::wse2) {
     return [=] { Ran ran(single(as_task(globals, body), arch)); };
   };
+  expect("wse.config.queue", "input queue 9 cannot take colour 3; queues are 0 to 7",
+         run("const tile = @import_module(\"<tile_config>\"); var q: u16 = 9;\n",
+             "tile.input_queue_config.encode_input_queue(q, 3, true);"));
+  expect("wse.config.queue", "output queue 6 cannot take colour 3; queues are 0 to 5",
+         run("const tile = @import_module(\"<tile_config>\");\n",
+             "tile.output_queue_config.encode_output_queue(6, 3);"));
   std::string map =
       "var a = @zeros([2]u16); const d = @get_dsd(mem1d_dsd, .{ .base_address = &a, "
       ".extent = 2 }); fn f(";

@@ -15,6 +15,62 @@ namespace {
 
 using Words = std::vector<std::uint32_t>;
 
+// Task 20 makes local tasks 9 to 11 ready while a word waits for the data task.
+TEST(Order, OfReadyTasksIsAnOption) {
+  const char* program = R"(
+const c = @get_color(2);
+const iq = @get_input_queue(3);
+const oq = @get_output_queue(2);
+const word = @get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = c, .output_queue = oq });
+export var out = @zeros([4]u16);
+var n: u16 = 0;
+fn note(id: u16) void { out[n] = id; n += 1; }
+task nine() void { note(9); }
+task ten() void { note(10); }
+task eleven() void { note(11); }
+task data(x: u32) void { note(2); }
+task begin() void {
+  @mov32(word, @as(u32, 1));
+  var k: u16 = 0;
+  while (k < 500) : (k += 1) { out[3] = k; }
+  @activate(@get_local_task_id(9)); @activate(@get_local_task_id(10)); @activate(@get_local_task_id(11));
+}
+const data_id = if (@is_arch("wse3")) @get_data_task_id(iq) else @get_data_task_id(c);
+comptime {
+  @set_local_color_config(c, .{ .routes = .{ .rx = .{RAMP}, .tx = .{RAMP} } });
+  if (@is_arch("wse3")) { @initialize_queue(iq, .{ .color = c }); @initialize_queue(oq, .{ .color = c }); }
+  @bind_local_task(nine, @get_local_task_id(9));
+  @bind_local_task(ten, @get_local_task_id(10));
+  @bind_local_task(eleven, @get_local_task_id(11));
+  @bind_local_task(begin, @get_local_task_id(20));
+  @bind_data_task(data, data_id);
+  @activate(@get_local_task_id(20));
+}
+)";
+  using Ids = std::vector<std::uint16_t>;
+  for (Arch arch : {Arch::wse2, Arch::wse3}) {
+    auto with = [&](TaskOrder order, std::uint64_t seed = 0) {
+      FabricOptions o;
+      o.task_order = order;
+      o.seed = seed;
+      Ids ids = Ran(single(program, arch), 0, 0, o).read<std::uint16_t>("out");
+      if (arch == Arch::wse3)
+        for (std::uint16_t& id : ids) id = id == 3 ? 2 : id;
+      return ids;
+    };
+    EXPECT_EQ(with(TaskOrder::local_first), (Ids{9, 10, 11, 2}));
+    EXPECT_EQ(with(TaskOrder::lowest_first), (Ids{2, 9, 10, 11}));
+    EXPECT_EQ(with(TaskOrder::highest_first), (Ids{11, 10, 9, 2}));
+    EXPECT_EQ(with(TaskOrder::round_robin), (Ids{2, 9, 10, 11}));  // on from task 20
+    std::set<Ids> seen;
+    for (std::uint64_t seed = 0; seed < 40; ++seed) {
+      seen.insert(with(TaskOrder::random, seed));
+      EXPECT_EQ(with(TaskOrder::random, seed), with(TaskOrder::random, seed));
+    }
+    EXPECT_GT(seen.size(), 8u);
+  }
+}
+
 TEST(Timer, TaskThirtyRunsWhenItIsDue) {
   const char* globals = R"(
 const timer = @import_module("<timer>");

@@ -49,6 +49,15 @@ void Analyzer::warn(Pos pos, std::string_view code, std::string message) {
       code, std::move(message));
 }
 
+void Analyzer::only_in(Sdk sdk, Pos pos, std::string_view what, std::string_view instead) {
+  if (pos.file < sources_.size() && sources_[pos.file].path.starts_with("<")) return;  // ours
+  (sdk == Sdk::v1 ? result_.uses_v1 : result_.uses_v2) = true;
+  if (options_.sdk == Sdk::detect || options_.sdk == sdk) return;
+  report(pos, "wse.csl.version",
+         cat(what, " exists in SDK ", sdk == Sdk::v1 ? "1.4" : "2.10",
+             " only, and this is compiled for ", sdk == Sdk::v1 ? "2.10" : "1.4", ": ", instead));
+}
+
 void Analyzer::spend(Pos pos) {
   if (++steps_ > options_.comptime_steps) {
     steps_ = 0;

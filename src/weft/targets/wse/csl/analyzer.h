@@ -205,6 +205,8 @@ class Analyzer {
   [[noreturn]] void fail(Pos pos, std::string_view code, std::string message, std::string note);
   void report(Pos pos, std::string_view code, std::string message);
   void warn(Pos pos, std::string_view code, std::string message);
+  /// The program uses what only this version of the SDK has.
+  void only_in(Sdk sdk, Pos pos, std::string_view what, std::string_view instead);
   std::string text(TypeRef t) const { return types_.text(t); }
   const std::string& name(Symbol s) const { return names_.text(s); }
   std::string show(const Value& v, int depth = 0) const;
@@ -391,6 +393,8 @@ class Analyzer {
   TypeRef element_of(const Operand& op) const;
   Priority priority_from(const Value& v, Pos pos);
   Completion completion(const Operand& what, Completion::Kind kind, Pos pos);
+  /// Warns where an operation of `bytes` wide elements leaves the object of a known descriptor.
+  void check_reach(const Operand& op, std::int64_t bytes, Pos pos);
   wse::Operand bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos pos,
                             std::string_view what);
   Operand bulk(Node* node, TypeRef hint, Bulk code);

@@ -21,6 +21,27 @@ DsrFile file_of(TypeRef t) {
 
 }  // namespace
 
+void Analyzer::check_reach(const Operand& op, std::int64_t bytes, Pos pos) {
+  if (!op.is_known() || !op.value.obj ||
+      (op.type->kind != T::mem1d_dsd && op.type->kind != T::mem4d_dsd))
+    return;
+  const auto& v = *static_cast<DsdValue*>(op.value.obj.get());
+  if (!v.global || !v.global->type || (v.dsd.flags & Dsd::kIndexOffset)) return;
+  std::int64_t low = static_cast<std::int16_t>(v.dsd.base), high = low;
+  for (std::size_t k = op.type->kind == T::mem1d_dsd ? 3 : 0; k < 4; ++k) {
+    if (v.dsd.extent[k] == 0 || v.dsd.extent[k] == kUnboundedLength) return;
+    const std::int64_t span = v.dsd.stride[k] * bytes * (v.dsd.extent[k] - 1);
+    (span < 0 ? low : high) += span;
+  }
+  const auto size = static_cast<std::int64_t>(v.global->type->size);
+  if (low >= 0 && high + bytes <= size) return;
+  warn(pos, "wse.csl.dsd.bounds",
+       cat("the operand reaches elements ", low / bytes, "..", high / bytes, " of ", bytes,
+           " bytes in ",
+           v.global->name ? cat("\"", name(v.global->name), "\"") : std::string("a constant"),
+           ", which holds ", size / bytes));
+}
+
 wse::Operand Analyzer::bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos pos,
                                     std::string_view what) {
   TypeRef t = op.type;
@@ -57,9 +78,11 @@ wse::Operand Analyzer::bulk_operand(Operand op, TypeRef scalar, bool is_dst, Pos
          cat(what, " takes descriptors, DSRs, FIFOs and scalars of type ", text(scalar), ", found ",
              text(op.type)));
   }
-  if (scalar->is_float() && op.type != scalar && !op.type->is_int()) {
+  if (scalar->is_float() && op.type != scalar) {
     fail(pos, "wse.csl.dsd.operand",
-         cat(what, " takes scalars of type ", text(scalar), ", found ", text(op.type)));
+         cat(what, " takes scalars of type ", text(scalar), ", found ", text(op.type)),
+         cat("@as(", text(scalar), ", x) converts a number, @bitcast(", text(scalar),
+             ", x) takes its bits"));
   }
   op.temp = false;
   return make_operand(wse::Operand::value, to_reg(op, pos));
@@ -102,6 +125,16 @@ Operand Analyzer::bulk(Node* node, TypeRef, Bulk code) {
     args.push_back(std::move(v));
   }
   int scalars = 0;
+  check_reach(args[0], bulk_info(code).dst_bytes, node->list[0]->pos);
+  for (std::size_t k = 0; k < info.sources; ++k) {
+    const bool wide = k == 0 && (code == Bulk::faddhs || code == Bulk::fmachs);
+    const bool narrow = k == 1 && code == Bulk::fscales;
+    check_reach(args[k + 1],
+                wide     ? 4
+                : narrow ? 2
+                         : bulk_info(code).src_bytes,
+                node->list[k + 1]->pos);
+  }
   op.dst = bulk_operand(args[0], scalar, true, node->list[0]->pos, what);
   op.src0 =
       bulk_operand(args[1], (info.name == "faddhs" || info.name == "fmachs") ? types_.f32 : scalar,

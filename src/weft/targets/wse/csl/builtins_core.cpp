@@ -329,6 +329,7 @@ Operand Analyzer::bi_comptime_print(Node* node, TypeRef) {
 }
 
 Operand Analyzer::bi_concat_structs(Node* node, TypeRef) {
+  only_in(Sdk::v1, node->pos, "@concat_structs", "write one struct with all fields");
   Operand a = arg(node, 0), c = arg(node, 1);
   if (a.type->kind != T::struct_ || c.type->kind != T::struct_) {
     fail(node->pos, "wse.csl.type.mismatch",

@@ -96,26 +96,8 @@ Operand Analyzer::eval_access(Node* node) {
   if (linear_at(point) != expected)
     fail(node->a->pos, "wse.csl.dsd.affine",
          "the index of a tensor access must be affine in its index variables");
-  // Bounds, as far as they are known.
-  bool known_extents = true, empty = false;
-  Int128 low = offset, high = offset;
-  for (std::size_t k = 0; k < n; ++k) {
-    if (!extents[k].is_known()) {
-      known_extents = false;
-      break;
-    }
-    if (extents[k].value.i == 0) {
-      empty = true;
-      continue;
-    }
-    Int128 span = strides[k] * (extents[k].value.i - 1);
-    (span < 0 ? low : high) += span;
-  }
-  if (known_extents && !empty && type->kind == T::array && (low < 0 || high >= type->count())) {
-    warn(node->a->pos, "wse.csl.dsd.bounds",
-         cat("the access reaches elements ", to_text(low), "..", to_text(high), " of an array of ",
-             type->count()));
-  }
+  const bool known_extents =
+      std::all_of(extents.begin(), extents.end(), [](const Operand& e) { return e.is_known(); });
   std::vector<FieldType> extent_types, stride_types;
   std::vector<Value> stride_values;
   auto extent_parts = std::make_shared<std::vector<Operand>>();

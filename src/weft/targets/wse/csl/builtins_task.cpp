@@ -326,6 +326,7 @@ Operand Analyzer::bi_set_teardown_handler(Node* node, TypeRef) {
 std::uint8_t Analyzer::port_set(const Value& v, Pos pos, bool out) {
   std::uint8_t bits = 0;
   if (v.type->is_any_int()) {  // constants of <directions>, combined with |
+    only_in(Sdk::v2, pos, "a route as a bit vector", "name its directions, .{ EAST, RAMP }");
     const int shift = out ? 5 : 0;
     const Int128 legal = Int128{0x1f} << shift;
     if (v.i < 0 || (v.i & ~legal) != 0)

@@ -18,6 +18,9 @@ struct TileSpec {
   std::vector<ColorRoute> routes;                            // painted
 };
 
+/// Whose language and library a program is written for. `detect` takes both.
+enum class Sdk : std::uint8_t { detect, v1, v2 };
+
 struct CompileOptions {
   std::string root;  // path of layout.csl
   Arch arch = Arch::wse2;
@@ -32,6 +35,7 @@ struct CompileOptions {
   std::int64_t comptime_steps = 400'000'000;  // bound on compile-time work
   int max_errors = 20;
   bool warnings_as_errors = false;
+  Sdk sdk = Sdk::detect;
   /// Source texts by path; asked before the file system. For tests and for programs made in memory.
   std::map<std::string, std::string> files;
   bool read_disk = true;
@@ -42,8 +46,9 @@ struct CompileOptions {
 
 struct CompileResult {
   Layout layout;
-  std::string warnings;              // rendered
-  std::vector<std::string> printed;  // @comptime_print
+  std::string warnings;                   // rendered
+  std::vector<std::string> printed;       // @comptime_print
+  bool uses_v1 = false, uses_v2 = false;  // what only one of the versions has
 };
 
 /// Throws Error(parse, "wse.csl.…") that carries every diagnostic with file, line, column and

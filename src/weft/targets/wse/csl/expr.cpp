@@ -171,6 +171,8 @@ TypeRef Analyzer::eval_type(Node* node) {
       if (v.type->kind != T::type)
         fail(node->pos, "wse.csl.type.expected",
              cat("expected a type, found a value of type ", text(v.type)));
+      if (static_cast<TypeRef>(v.p)->kind == T::comptime_struct)
+        only_in(Sdk::v1, node->pos, "comptime_struct", "leave the type of the param out");
       return static_cast<TypeRef>(v.p);
     }
   }

@@ -147,11 +147,15 @@ Module* Analyzer::instantiate(const Source* source, const Value* params, Pos pos
       diag.notes.push_back({"the first declaration is here", it->second->node->pos});
     }
   }
-  if (params && params->type->kind == T::struct_) {
-    for (std::size_t k = 0; k < params->type->fields.size(); ++k) {
-      Symbol field = params->type->fields[k].name;
+  auto bind = [&](auto& self, const Value& all, bool nested) -> void {
+    for (std::size_t k = 0; k < all.type->fields.size(); ++k) {
+      Symbol field = all.type->fields[k].name;
       auto it = m->decls.find(field);
       if (it == m->decls.end() || it->second->node->kind != Kind::param_decl) {
+        // What a library's get_params() gives may be passed on whole, under any name.
+        const Value& inner = aggregate(all).at(static_cast<std::int64_t>(k));
+        if (!nested && source->path.starts_with("<kernels/") && inner.type->kind == T::struct_)
+          self(self, inner, true);
         if (field && !source->path.starts_with("<")) {
           warn(pos, "wse.csl.param.unknown",
                cat("\"", m->label, "\" has no param \"", name(field), "\"; the value is not used"));
@@ -159,9 +163,10 @@ Module* Analyzer::instantiate(const Source* source, const Value* params, Pos pos
         continue;
       }
       it->second->bound = true;
-      it->second->value = aggregate(*params).at(static_cast<std::int64_t>(k));
+      it->second->value = aggregate(all).at(static_cast<std::int64_t>(k));
     }
-  }
+  };
+  if (params && params->type->kind == T::struct_) bind(bind, *params, false);
   return m;
 }
 

@@ -630,6 +630,18 @@ Place Analyzer::place(Node* node) {
           Operand m = load(base, node->pos);
           auto* module = static_cast<Module*>(const_cast<void*>(m.value.p));
           Decl* d = find_decl(module, node->name);
+          if (d) {
+            static constexpr std::pair<std::string_view, std::string_view> kAdded[] = {
+                {"tile_config", "input_queue_config"},
+                {"tile_config", "output_queue_config"},
+                {"memcpy", "get_streaming_fabout_dsd"},
+                {"directions", "dirToRxBits"},
+                {"directions", "dirToTxBits"}};
+            for (const auto& [file, member] : kAdded) {
+              if (file == module->label && member == name(node->name))
+                only_in(Sdk::v2, node->pos, cat("<", file, ">.", member), "leave it out");
+            }
+          }
           if (!d) {
             std::vector<std::string> names;
             for (auto& [symbol, decl] : module->decls) names.push_back(name(symbol));

@@ -1,0 +1,142 @@
+# SPDX-License-Identifier: Apache-2.0
+"""torch.compile(backend="weft") beside eager torch and Inductor: bench/torch/models.py [NAME...] [--device cuda] [--large]
+
+The eight models of torchvision and transformers with random weights, inference and training steps. Results are compared
+with eager's first. Samples are interleaved; one thread count for both; figures are medians. On a host, --cpu-time takes the
+processor's time instead of wall time (for machines with other work).
+"""
+
+import argparse
+import statistics
+import time
+
+import torch
+import torchvision
+import transformers as hf
+
+import weft
+import weft.torch
+
+
+def models(large):
+    """(name, function that makes the model, arguments, keywords); sizes for a card where `large`."""
+    width, layers, heads, length, batch, side = (
+        (768, 12, 12, 512, 8, 224) if large else (192, 4, 4, 64, 2, 96)
+    )
+    words = 32000 if large else 1000
+    ids = torch.randint(0, words, (batch, length))
+    images = torch.randn(32 if large else 4, 3, side, side)
+    vision = torchvision.models
+    yield "resnet18", vision.resnet18, (images,), {}
+    yield "resnet50", vision.resnet50, (images,), {}
+    yield "mobilenet_v3", vision.mobilenet_v3_small, (images,), {}
+    yield (
+        "vit",
+        lambda: vision.VisionTransformer(side, 16, layers, heads, width, 4 * width),
+        (images,),
+        {},
+    )
+    gpt = hf.GPT2Config(
+        vocab_size=words, n_positions=length, n_embd=width, n_layer=layers, n_head=heads
+    )
+    bert = hf.BertConfig(vocab_size=words, hidden_size=width, num_hidden_layers=layers, num_attention_heads=heads, intermediate_size=4 * width)  # fmt: skip
+    llama = hf.LlamaConfig(vocab_size=words, hidden_size=width, intermediate_size=8 * width // 3, num_hidden_layers=layers, num_attention_heads=heads, num_key_value_heads=heads // 2)  # fmt: skip
+    t5 = hf.T5Config(vocab_size=words, d_model=width, d_kv=width // heads, d_ff=4 * width, num_layers=layers, num_heads=heads)  # fmt: skip
+    yield "gpt2", lambda: hf.GPT2LMHeadModel(gpt), (ids,), {}
+    yield "bert", lambda: hf.BertForSequenceClassification(bert), (ids,), {}
+    yield "llama", lambda: hf.LlamaForCausalLM(llama), (ids,), {}
+    yield "t5", lambda: hf.T5ForConditionalGeneration(t5), (ids,), {"decoder_input_ids": ids}
+
+
+def first(out):
+    return out if isinstance(out, torch.Tensor) else out.logits
+
+
+class Bench:
+    def __init__(self, given):
+        self.given = given
+        self.clock = time.process_time if given.cpu_time else time.perf_counter
+
+    def sync(self):
+        if self.given.device == "cuda":
+            torch.cuda.synchronize()
+
+    def once(self, model, f, args, kwargs):
+        if model.training:
+            first(f(*args, **kwargs)).float().square().mean().backward()
+            for p in model.parameters():
+                p.grad = None
+        else:
+            with torch.no_grad():
+                f(*args, **kwargs)
+
+    def sample(self, *what):
+        self.sync()
+        start = self.clock()
+        self.once(*what)
+        self.sync()
+        return self.clock() - start
+
+    def check(self, model, f, args, kwargs):
+        """The largest difference from eager over eager's largest value, in evaluation."""
+        with torch.no_grad():
+            want = first(model(*args, **kwargs)).double()
+            return [
+                float((first(f(*args, **kwargs)).double() - want).abs().max() / want.abs().max())
+                for _ in range(2)
+            ][-1]
+
+    def row(self, name, make, args, kwargs, training):
+        torch.manual_seed(0)
+        move = lambda t: t.to(
+            self.given.device, self.given.dtype if t.is_floating_point() else t.dtype
+        )  # noqa: E731
+        args, kwargs = tuple(map(move, args)), {k: move(v) for k, v in kwargs.items()}
+        model = make().to(self.given.device, self.given.dtype).train(training)
+        if name == "vit":  # torchvision starts its head with zeros
+            torch.nn.init.normal_(model.heads.head.weight)
+        rivals = {"eager": model, "weft": None}
+        torch._dynamo.reset()
+        rivals["weft"] = torch.compile(model, backend="weft")
+        if self.given.inductor:
+            rivals["inductor"] = torch.compile(model)
+        compiling = {k: self.sample(model, f, args, kwargs) for k, f in rivals.items()}
+        error = self.check(model, rivals["weft"], args, kwargs) if not training else float("nan")
+        times = {k: [] for k in rivals}
+        for f in rivals.values():
+            self.sample(model, f, args, kwargs)
+        for _ in range(self.given.rounds):
+            for k, f in rivals.items():
+                times[k].append(self.sample(model, f, args, kwargs))
+        median = {k: 1e3 * statistics.median(v) for k, v in times.items()}
+        ratios = "  ".join(
+            f"{k}/weft {median[k] / median['weft']:.2f}" for k in rivals if k != "weft"
+        )
+        shown = "  ".join(f"{k} {v:9.3f} ms" for k, v in median.items())
+        print(f"{name:13s} {'train' if training else 'infer'}  {shown}  {ratios}  first call {compiling['weft']:.1f} s  error {error:.1e}", flush=True)  # fmt: skip
+        return median["eager"] / median["weft"]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*")
+    parser.add_argument("--device", default="cpu", choices=["cpu", "cuda"])
+    parser.add_argument("--dtype", default="float32", choices=["float32", "bfloat16"])
+    parser.add_argument("--large", action="store_true")
+    parser.add_argument("--inductor", action="store_true")
+    parser.add_argument("--cpu-time", action="store_true")
+    parser.add_argument("--rounds", type=int, default=15)
+    given = parser.parse_args()
+    given.dtype = getattr(torch, given.dtype)
+    torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
+    weft.set_threads(torch.get_num_threads())
+    bench, ratios = Bench(given), []
+    for name, *model in models(given.large):
+        if not given.names or name in given.names:
+            ratios += [bench.row(name, *model, training) for training in (False, True)]
+    print(
+        f"eager/weft: geometric mean {statistics.geometric_mean(ratios):.2f}, least {min(ratios):.2f}, {len(ratios)} rows"
+    )
+
+
+main()

@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/array/program_cache.h"
+
+#include <limits>
+#include <mutex>
+#include <unordered_map>
+
+#include "weft/base/text.h"
+#include "weft/ir/build.h"
+#include "weft/ir/compare.h"
+#include "weft/target/backend.h"
+
+namespace weft {
+
+ProgramKey::ProgramKey(std::string_view name, std::initializer_list<std::int64_t> values)
+    : operation(name) {
+  WEFT_CHECK(values.size() <= kMost, "a program is specialised on more than ", kMost, " facts");
+  std::size_t at = 0;
+  for (std::int64_t v : values) {
+    WEFT_CHECK(v >= std::numeric_limits<std::int32_t>::min() &&
+                   v <= std::numeric_limits<std::int32_t>::max(),
+               "a fact of ", name, " is ", v, ", beyond 32 bits");
+    facts[at++] = static_cast<std::int32_t>(v);
+  }
+}
+
+namespace {
+
+using FunctionRef = Ref<runtime::Function>;
+
+/// Functions hold their device, so that an address is no other device's later.
+struct FrontKey {
+  const Device* device;
+  ProgramKey key;
+  bool operator==(const FrontKey&) const = default;
+};
+struct FrontHash {
+  std::size_t operator()(const FrontKey& k) const {
+    std::uint64_t h =
+        reinterpret_cast<std::uintptr_t>(k.device) ^ std::hash<std::string_view>()(k.key.operation);
+    for (std::int32_t fact : k.key.facts)
+      h = (h ^ static_cast<std::uint32_t>(fact)) * 0x9e3779b97f4a7c15ull, h ^= h >> 29;
+    return h;
+  }
+};
+
+struct Entry {
+  const Device* device;
+  ir::PrimFunc program;
+  FunctionRef function;
+};
+
+struct Cache {
+  std::mutex mutex;
+  std::unordered_map<FrontKey, FunctionRef, FrontHash> front;
+  std::unordered_multimap<std::uint64_t, Entry> programs;  // by structural hash
+
+  FunctionRef find(const Device* device, std::uint64_t hash, const ir::PrimFunc& program) {
+    auto [at, end] = programs.equal_range(hash);
+    for (; at != end; ++at) {
+      const Entry& e = at->second;
+      if (e.device == device && ir::structural_equal(e.program, program)) return e.function;
+    }
+    return nullptr;
+  }
+};
+
+Cache& cache() {
+  static auto& one = *new Cache;
+  return one;
+}
+
+}  // namespace
+
+Ref<runtime::Function> built_program(const Ref<Device>& device, const ProgramKey& key,
+                                     const std::function<ir::PrimFunc()>& make) {
+  Cache& all = cache();
+  const FrontKey front{device.get(), key};
+  {
+    std::lock_guard lock(all.mutex);
+    if (auto it = all.front.find(front); it != all.front.end()) return it->second;
+  }
+  try {
+    const ir::PrimFunc program = make();
+    const std::uint64_t hash = ir::structural_hash(program);
+    FunctionRef function;
+    {
+      std::lock_guard lock(all.mutex);
+      function = all.find(device.get(), hash, program);
+    }
+    if (!function) {
+      Ref<runtime::Module> module = build(ir::make_module(program), device->info().name);
+      function = make_ref<runtime::Function>(module, "main", device);
+    }
+    std::lock_guard lock(all.mutex);
+    if (FunctionRef first = all.find(device.get(), hash, program)) function = first;
+    else all.programs.emplace(hash, Entry{device.get(), program, function});
+    return all.front.emplace(front, function).first->second;
+  } catch (Error& error) {
+    throw error.context(cat("building ", key.operation, " for arrays on ", device->info().name));
+  }
+}
+
+ProgramCall& ProgramCall::pointer(Storage* storage, std::uint64_t offset) {
+  WEFT_CHECK(count_ < kMost, "a program has more than ", kMost, " arguments");
+  args_[count_++] = runtime::KernelArg::pointer(storage, offset);
+  return *this;
+}
+ProgramCall& ProgramCall::integer(std::int64_t value) {
+  WEFT_CHECK(count_ < kMost, "a program has more than ", kMost, " arguments");
+  args_[count_++] = runtime::KernelArg::integer(value);
+  return *this;
+}
+ProgramCall& ProgramCall::real(double value) {
+  WEFT_CHECK(count_ < kMost, "a program has more than ", kMost, " arguments");
+  args_[count_++] = runtime::KernelArg::real(value);
+  return *this;
+}
+ProgramCall& ProgramCall::number(const Scalar& value, Elem elem) {
+  if (is_real_float(elem))
+    return real(value.kind <= Kind::integer ? static_cast<double>(value.i) : value.z.real());
+  return integer(value.kind <= Kind::integer ? value.i : static_cast<std::int64_t>(value.z.real()));
+}
+
+void ProgramCall::run(const ProgramKey& key, const std::function<ir::PrimFunc()>& make) {
+  launch(*built_program(device_, key, make));
+}
+
+void ProgramCall::launch(runtime::Function& function) {
+  runtime::Event event = function.launch({args_, count_});
+  if (device_->info().kind != runtime::DeviceKind::hardware) event.wait();
+}
+
+}  // namespace weft

@@ -1,0 +1,164 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/operators/gather.h"
+
+#include "weft/base/text.h"
+#include "weft/operators/program_text.h"
+
+namespace weft::operators {
+
+namespace {
+
+/// s0, s1, ...: the positions of tuple `c`, 0 in place of those outside; `outside`: a condition.
+struct Positions {
+  std::string text, outside;
+};
+Positions positions(const PositionSpec& spec, const std::string& c, const std::string& name,
+                    int indent) {
+  Positions out;
+  for (int k = 0; k < spec.indices; ++k) {
+    const Values values = {
+        {"X", spec.index_type}, {"I", index_type(spec.narrow)},
+        {"k", cat(k)},          {"c", c},
+        {"s", cat(name, k)},    {"b", std::string(static_cast<std::size_t>(indent), ' ')}};
+    out.text += fill(
+        "{b}{s}_given: T.{X} = index{k}[{c}]\n"
+        "{b}{s}_from: T.{X} = T.Select({s}_given < 0, {s}_given + T.Cast(\"{X}\", d{k}), "
+        "{s}_given)\n"
+        "{b}{s}: T.{I} = T.Select({s}_from < 0 or {s}_from >= T.Cast(\"{X}\", d{k}), T.{I}(0), "
+        "T.Cast(\"{I}\", {s}_from))\n",
+        values);
+    out.outside +=
+        fill(cat(k ? " or " : "", "{s}_from < 0 or {s}_from >= T.Cast(\"{X}\", d{k})"), values);
+  }
+  return out;
+}
+
+/// Where element r behind the tuple lies in x.
+std::string place_in_x(const PositionSpec& spec, const std::string& name, int indent) {
+  const std::string blanks(static_cast<std::size_t>(indent), ' '), index = index_type(spec.narrow);
+  std::string sum, text, left = "r";
+  for (int k = 0; k < spec.indices; ++k) sum += cat(k ? " + " : "", name, k, " * e", k);
+  for (int axis = spec.rest_rank - 1; axis >= 0; --axis) {
+    if (axis == 0) {
+      sum += cat(" + ", left, " * g0");
+      break;
+    }
+    const std::string next = cat("left", axis);
+    text += cat(blanks, next, ": T.", index, " = ", left, " // f", axis, "\n");
+    sum += cat(" + (", left, " - ", next, " * f", axis, ") * g", axis);
+    left = next;
+  }
+  return cat(text, blanks, "at: T.", index, " = ", sum, "\n");
+}
+
+void add_indices(ProgramText& text, const PositionSpec& spec) {
+  for (int k = 0; k < spec.indices; ++k) text.buffer(cat("index", k), spec.index_type);
+}
+
+}  // namespace
+
+ir::PrimFunc use_positions(const PositionSpec& spec) {
+  const std::string index = index_type(spec.narrow);
+  const bool gather = spec.use == PositionUse::gather;
+  const bool sorted = spec.use == PositionUse::add_sorted || spec.use == PositionUse::put_sorted;
+  ProgramText text("positions");
+  text.buffer("x", spec.element).buffer(gather ? "out" : "value", spec.element);
+  add_indices(text, spec);
+  if (gather) text.buffer("flag", "int32");
+  if (sorted) text.buffer("order", "int64").buffer("place", "int64");
+  for (const char* name : {"blocks", "size", "rest"}) text.scalar(name, index);
+  for (int k = 0; k < spec.indices; ++k) text.scalar(cat("d", k), index).scalar(cat("e", k), index);
+  for (int k = 0; k < spec.rest_rank; ++k)
+    text.scalar(cat("f", k), index).scalar(cat("g", k), index);
+
+  Values values = {{"I", index},
+                   {"type", spec.element},
+                   {"threads", cat(kPositionThreads)},
+                   {"items", cat(sorted ? 1 : kPositionItems)},
+                   {"tile", cat(kPositionThreads * (sorted ? 1 : kPositionItems))}};
+  std::string body = spec.rest_rank == 0 ? "                    s: T.{I} = e\n"
+                                         : "                    s: T.{I} = e // rest\n"
+                                           "                    r: T.{I} = e - s * rest\n";
+  const int indent = sorted ? 24 : 20;
+  if (sorted) {
+    const bool add = spec.use == PositionUse::add_sorted;
+    // One thread of each run of equal places works: its first adds all, its last puts its value.
+    body += add ? "                    other: T.{I} = T.max(s - 1, 0)\n"
+                  "                    ends: T.bool = s == 0\n"
+                : "                    other: T.{I} = T.min(s + 1, size // rest - 1)\n"
+                  "                    ends: T.bool = s == size // rest - 1\n";
+    body +=
+        "                    if ends or place[order[s]] != place[order[other]]:\n"
+        "                        c: T.{I} = T.Cast(\"{I}\", order[s])\n";
+  } else {
+    body += "                    c: T.{I} = s\n";
+  }
+  const Positions at = positions(spec, "c", "s", indent);
+  body += at.text;
+  body += place_in_x(spec, "s", indent);
+  const std::string blanks(static_cast<std::size_t>(indent), ' ');
+  const std::string element = spec.rest_rank == 0 ? "c" : "c * rest + r";
+  switch (spec.use) {
+    case PositionUse::gather:
+      body += cat(blanks, "if ", at.outside, ":\n", blanks, "    flag[0] = 1\n", blanks,
+                  "out[e] = x[at]\n");
+      break;
+    case PositionUse::add: body += cat(blanks, "T.atomic_add(x[at], value[e])\n"); break;
+    case PositionUse::put: body += cat(blanks, "x[at] = value[e]\n"); break;
+    case PositionUse::put_sorted: body += cat(blanks, "x[at] = value[", element, "]\n"); break;
+    case PositionUse::add_sorted: {
+      const std::string run = spec.rest_rank == 0 ? "T.Cast(\"{I}\", order[N[0]])"
+                                                  : "T.Cast(\"{I}\", order[N[0]]) * rest + r";
+      body += cat(blanks, "SUM[0] = T.{type}(0)\n", blanks, "N[0] = s\n", blanks,
+                  "while N[0] < size // rest and place[order[T.min(N[0], size // rest - 1)]] == "
+                  "place[c]:\n",
+                  blanks, "    SUM[0] = SUM[0] + value[", run, "]\n", blanks,
+                  "    N[0] = N[0] + 1\n", blanks, "T.atomic_add(x[at], SUM[0])\n");
+      break;
+    }
+  }
+  const std::string locals =
+      spec.use == PositionUse::add_sorted
+          ? "            SUM = T.allocate((1,), \"{type}\", scope=\"local\")\n"
+            "            N = T.allocate((1,), \"{I}\", scope=\"local\")\n"
+          : "";
+  return text.distinct().parse(
+      cat("    for b in T.thread_binding(blocks, thread=\"blockIdx.x\"):\n"
+          "        for t in T.thread_binding(T.{I}({threads}), thread=\"threadIdx.x\"):\n",
+          locals,
+          "            for i in T.unroll(T.{I}({items})):\n"
+          "                e: T.{I} = b * {tile} + i * {threads} + t\n"
+          "                if e < size:\n",
+          body),
+      values);
+}
+
+ir::PrimFunc check_positions(const PositionSpec& spec) {
+  const std::string index = index_type(spec.narrow);
+  ProgramText text("positions.check");
+  add_indices(text, spec);
+  text.buffer("place", "int64").buffer("flag", "int32");
+  for (const char* name : {"blocks", "count"}) text.scalar(name, index);
+  for (int k = 0; k < spec.indices; ++k) text.scalar(cat("d", k), index);
+  const Positions here = positions(spec, "c", "s", 16),
+                  left = positions(spec, "T.max(c - 1, 0)", "l", 16);
+  std::string place, before;
+  for (int k = 0; k < spec.indices; ++k) {
+    place = k ? cat("(", place, ") * T.Cast(\"int64\", d", k, ") + T.Cast(\"int64\", s", k, ")")
+              : "T.Cast(\"int64\", s0)";
+    before = k ? cat("(", before, ") * T.Cast(\"int64\", d", k, ") + T.Cast(\"int64\", l", k, ")")
+               : "T.Cast(\"int64\", l0)";
+  }
+  return text.distinct().parse(
+      cat("    for b in T.thread_binding(blocks, thread=\"blockIdx.x\"):\n"
+          "        for t in T.thread_binding(T.{I}({threads}), thread=\"threadIdx.x\"):\n"
+          "            c: T.{I} = b * {threads} + t\n"
+          "            if c < count:\n",
+          here.text, left.text, "                if ", here.outside, ":\n",
+          "                    flag[0] = 1\n                here: T.int64 = ", place,
+          "\n                if c > 0 and here <= ", before,
+          ":\n                    flag[1] = 1\n                place[c] = here\n"),
+      {{"I", index}, {"threads", cat(kPositionThreads)}});
+}
+
+}  // namespace weft::operators

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Inclusive running combinations along an axis of a compact array [outer, n, inner].
+//
+// A line is cut into parts. With several parts, `reduce` combines each, the combinations are
+// scanned, and `apply` scans each part from what came before it. Sums of floats are sums of short
+// sums, so their error grows with the logarithm of the length.
+
+#include <cstdint>
+#include <string>
+
+#include "weft/ir/node.h"
+
+namespace weft::operators {
+
+enum class ScanOp : std::uint8_t { sum, prod, max, min };
+
+struct ScanSpec {
+  ScanOp op = ScanOp::sum;
+  std::string from, type;  // element types of the input, and of the sums and the result
+  bool narrow = true;      // positions are 32 bits wide
+  int threads = 256;       // of a block; contiguous lines
+  int items = 8;           // of a thread at once; contiguous lines
+};
+
+/// Lines are contiguous, a block takes a part: (x, sums, blocks, n, parts, per).
+/// x [rows, n], sums [rows, parts]; per: elements of a part, a multiple of the tile.
+ir::PrimFunc scan_reduce(const ScanSpec& spec);
+/// (x, before, out, blocks, n, parts, per). `before`: inclusive combinations of the parts; not read
+/// when parts is 1. exclusive: out leaves the element itself out.
+ir::PrimFunc scan_apply(const ScanSpec& spec, bool exclusive = false);
+/// Lines have a step, a thread takes a part: (x, sums, blocks, lines, n, inner, parts, per), where
+/// lines = outer * parts * inner, sums [outer, parts, inner].
+ir::PrimFunc scan_lines_reduce(const ScanSpec& spec);
+/// (x, before, out, blocks, lines, n, inner, parts, per).
+ir::PrimFunc scan_lines_apply(const ScanSpec& spec);
+
+inline constexpr int kScanLineThreads = 256;
+
+}  // namespace weft::operators

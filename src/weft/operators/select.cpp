@@ -1,0 +1,76 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/operators/select.h"
+
+#include "weft/base/text.h"
+#include "weft/operators/program_text.h"
+
+namespace weft::operators {
+
+ir::PrimFunc select_marked(const SelectSpec& spec) {
+  const std::string index = index_type(spec.narrow);
+  const bool positions = spec.element.empty();
+  const BlockScan scan = block_scan("P", "Q", kSelectThreads, "({a} + {b})", 12);
+  std::string body;
+  if (positions) {
+    std::string from = "at";
+    for (int axis = spec.rank - 1; axis >= 0; --axis) {
+      const std::string here = cat("out", axis, "[before + j] = T.Cast(\"int64\", ");
+      if (axis == 0) {
+        body += cat("                    ", here, from, ")\n");
+        break;
+      }
+      const std::string next = cat("line", axis);
+      body += cat("                    ", next, ": T.", index, " = ", from, " // d", axis, "\n");
+      body += cat("                    ", here, from, " - ", next, " * d", axis, ")\n");
+      from = next;
+    }
+  } else {
+    body = "                    out[before + j] = x[at]\n";
+  }
+  ProgramText text(positions ? "select.positions" : "select.elements");
+  text.buffer("mask", "bool").buffer("ends", index);
+  if (!positions) text.buffer("x", spec.element);
+  if (!positions) text.buffer("out", spec.element);
+  for (int axis = 0; positions && axis < spec.rank; ++axis) text.buffer(cat("out", axis), "int64");
+  text.scalar("blocks", index).scalar("n", index);
+  for (int axis = 0; positions && axis < spec.rank; ++axis) text.scalar(cat("d", axis), index);
+  return text.distinct().parse(
+      R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):
+        for t in T.thread_binding(T.{I}({threads}), thread="threadIdx.x"):
+            F = T.allocate(({padded},), "uint8", scope="shared")
+            L = T.allocate(({tile},), "int32", scope="shared")
+            P = T.allocate(({threads},), "int32", scope="shared")
+            Q = T.allocate(({threads},), "int32", scope="shared")
+            A = T.allocate(({items},), "int32", scope="local")
+            C = T.allocate((1,), "int32", scope="local")
+            before: T.{I} = T.if_then_else(b > 0, ends[T.max(b - 1, 0)], 0)
+            for i in T.unroll(T.{I}({items})):
+                at: T.{I} = b * {tile} + i * {threads} + t
+                F[i * {threads} + t + (i * {threads} + t) // 32 * 4] = T.if_then_else(at < n, T.Cast("uint8", mask[at]), T.uint8(0))
+            C[0] = 0
+            for i in T.unroll(T.{I}({items})):
+                A[i] = T.Cast("int32", F[t * {items} + i + (t * {items} + i) // 32 * 4])
+                C[0] = C[0] + A[i]
+            P[t] = C[0]
+{scan}            C[0] = {R}[t] - C[0]
+            for i in T.unroll(T.{I}({items})):
+                if A[i] != 0:
+                    L[C[0]] = T.Cast("int32", t * {items} + i)
+                C[0] = C[0] + A[i]
+            for k in T.serial(T.{I}({items})):
+                j: T.{I} = k * {threads} + t
+                if j < T.Cast("{I}", {R}[{end}]):
+                    at: T.{I} = b * {tile} + T.Cast("{I}", L[j])
+{body})",
+      {{"I", index},
+       {"threads", cat(kSelectThreads)},
+       {"end", cat(kSelectThreads - 1)},
+       {"items", cat(kSelectItems)},
+       {"tile", cat(kSelectTile)},
+       {"padded", cat(kSelectTile * 36 / 32)},
+       {"scan", scan.text},
+       {"R", scan.result},
+       {"body", body}});
+}
+
+}  // namespace weft::operators

@@ -1,0 +1,174 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "weft/rules/grid.h"
+
+#include <algorithm>
+
+#include "weft/base/text.h"
+#include "weft/ir/build.h"
+#include "weft/ir/visit.h"
+#include "weft/rules/elementwise.h"
+#include "weft/rules/fallback.h"
+#include "weft/rules/reduce.h"
+#include "weft/schedule/tree.h"
+
+namespace weft::rules {
+
+using namespace ir;
+
+namespace {
+
+/// A rule of the table: false when it does not match; a step may refuse, too.
+struct Rule {
+  std::string_view name;
+  bool (*apply)(Schedule& sch, const Nest& nest, const Facts& facts, const Sizes& sizes);
+};
+
+constexpr Rule kRules[] = {
+    {"elementwise",
+     [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes&) {
+       const auto decisions = match_elementwise(nest, facts);
+       if (decisions) schedule_elementwise(sch, nest, *decisions);
+       return decisions.has_value();
+     }},
+    {"reduce",
+     [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes& sizes) {
+       const auto decisions = match_reduce(nest, facts);
+       if (decisions) schedule_reduce(sch, nest, *decisions, facts, sizes);
+       return decisions.has_value();
+     }},
+    {"fallback",
+     [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes&) {
+       schedule_fallback(sch, nest.block, facts);
+       return true;
+     }},
+};
+
+const BlockNode& node_of(const Schedule& sch, BlockRef b) {
+  return *schedule::find_block(sch.mod(), b)->realize()->block;
+}
+
+bool reduces(const Schedule& sch, BlockRef b) {
+  const auto& iters = node_of(sch, b).iters;
+  return std::any_of(iters.begin(), iters.end(),
+                     [](const IterVar& v) { return v.kind != IterKind::spatial; });
+}
+
+/// Into element-wise consumers only: a reduction would compute the value again and again.
+void inline_chain(Schedule& sch, BlockRef b) {
+  if (reduces(sch, b)) return;
+  bool all = true;
+  attempt([&] {
+    for (BlockRef c : sch.get_consumers(b)) all = all && !reduces(sch, c);
+  });
+  if (all) attempt([&] { sch.compute_inline(b); });
+}
+
+/// The blocks of each statement of the body.
+std::vector<std::vector<BlockRef>> nests_of(const Schedule& sch) {
+  std::vector<std::vector<BlockRef>> out;
+  const auto* root = as<BlockRealizeNode>(sch.func()->body);
+  for (const Stmt& s : schedule::statements(root->block->body)) {
+    std::vector<BlockRef> blocks;
+    for (const schedule::Leaf& leaf : schedule::leaves(s)) blocks.push_back({leaf.block()->id});
+    if (!blocks.empty()) out.push_back(std::move(blocks));
+  }
+  return out;
+}
+
+/// What a block inside a nest allocates belongs to the thread that runs the block.
+PrimFunc keep_in_blocks(const PrimFunc& f) {
+  BufferMap map;
+  for_each_stmt(f->body, [&](const Stmt& s) {
+    const auto* realize = as<BlockRealizeNode>(s);
+    if (!realize || realize == as<BlockRealizeNode>(f->body)) return;
+    for (const Buffer& b : realize->block->alloc_buffers) {
+      if (b->scope != "global") continue;
+      auto own = edit(b);
+      own->scope = "local";
+      map[b.get()] = own;
+    }
+  });
+  if (map.empty()) return f;
+  auto out = edit(f);
+  out->body = replace_buffers(f->body, map);
+  return out;
+}
+
+/// A statement that no step could bind runs in one thread.
+PrimFunc bind_rest(const PrimFunc& f) {
+  const auto* root = as<BlockRealizeNode>(f->body);
+  std::vector<Stmt> out;
+  bool changed = false;
+  for (const Stmt& s : schedule::statements(root->block->body)) {
+    bool bound = false;
+    for_each_stmt(s, [&](const Stmt& inner) {
+      const auto* t = as<ForNode>(inner);
+      bound = bound || (t && t->for_kind == ForKind::bound);
+    });
+    out.push_back(bound ? s
+                        : make_for(make_var("one"), make_int(0), make_int(1), s, ForKind::bound,
+                                   "threadIdx.x"));
+    changed = changed || !bound;
+  }
+  if (!changed) return f;
+  auto copy = edit(root->block);
+  copy->body = seq(std::move(out));
+  auto g = edit(f);
+  g->body = block_realize(root->iter_values, root->predicate, copy);
+  return g;
+}
+
+}  // namespace
+
+bool is_unscheduled(const PrimFunc& f) {
+  if (!as<BlockRealizeNode>(f->body)) return false;
+  bool bound = false;
+  for_each_stmt(f->body, [&](const Stmt& s) {
+    const auto* t = as<ForNode>(s);
+    bound = bound || s->kind == StmtKind::launch || (t && t->for_kind == ForKind::bound);
+  });
+  return !bound;
+}
+
+GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
+  GridSchedule out{Schedule(f, context.schedule_rules), {}};
+  Schedule& sch = out.schedule;
+  sch.set_detail(false);
+  const Sizes sizes = sizes_of(f);
+  const BlockRef root = sch.get_block(as<BlockRealizeNode>(f->body)->block->name);
+  for (BlockRef b : sch.get_child_blocks(root)) inline_chain(sch, b);
+  for (const std::vector<BlockRef>& nest : nests_of(sch)) {
+    if (nest.size() > 1) {
+      schedule_together(sch, nest, context);
+      continue;
+    }
+    keep_in_nest(sch, nest[0]);
+    std::string refused;  // of rules that matched
+    for (const Rule& rule : kRules) {
+      const Schedule before = sch;
+      std::string why;
+      bool matched = false;
+      const Nest read = read_nest(sch, nest[0], sizes);
+      const std::string name = read.node->name;
+      if (attempt([&] { matched = rule.apply(sch, read, context.facts, sizes); }, &why) &&
+          matched) {
+        out.applied.push_back(cat(name, ": ", rule.name, refused));
+        break;
+      }
+      if (!why.empty()) refused += cat("; ", rule.name, " was refused: ", why);
+      sch = before;
+    }
+  }
+  return out;
+}
+
+PrimFunc schedule_for_grid(const PrimFunc& f, const Context& context) {
+  if (!is_unscheduled(f)) return f;
+  const GridSchedule made = grid_schedule(f, context);
+  const PrimFunc bound = keep_in_blocks(bind_rest(made.schedule.func()));
+  auto out = edit(bound);
+  out->attrs = with_annotation(out->attrs, kAppliedRules, join(made.applied, "; "));
+  return out;
+}
+
+}  // namespace weft::rules

@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// The schedule of a function in which no loop is bound, for machines with groups of threads: the
+// first rule of the table that matches a statement of the body schedules it.
+
+#include <string>
+#include <vector>
+
+#include "weft/rules/facts.h"
+#include "weft/schedule/schedule.h"
+
+namespace weft::rules {
+
+struct GridSchedule {
+  Schedule schedule;
+  std::vector<std::string> applied;  // "argmax: reduce", a line for each scheduled statement
+};
+
+/// Whether the function is one for the rules: a root block, and no loop that is bound.
+bool is_unscheduled(const ir::PrimFunc& f);
+/// The rules' steps. What no step can bind stays as it is.
+GridSchedule grid_schedule(const ir::PrimFunc& f, const Context& context);
+/// The attribute of a function that schedule_for_grid made: the lines of GridSchedule::applied.
+inline constexpr const char* kAppliedRules = "applied_rules";
+/// The same as a function: what no step could bind runs in one thread, and what a block allocates
+/// belongs to the thread that runs it. The function itself where is_unscheduled is false.
+ir::PrimFunc schedule_for_grid(const ir::PrimFunc& f, const Context& context);
+
+}  // namespace weft::rules

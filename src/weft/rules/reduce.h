@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+// Reductions of one value or of several (argmax, sum with sum of squares): threads along the axis
+// whose elements are neighbours, several partial results a thread, several results a group, and
+// two kernels where few results would leave processors idle.
+
+#include <optional>
+
+#include "weft/rules/nest.h"
+
+namespace weft::rules {
+
+struct ReduceDecisions {
+  std::size_t result = 0;         // which spatial loop runs across `beside`
+  std::size_t term = 0;           // which reduction loop is cut
+  bool columns = false;           // neighbouring threads keep neighbouring results
+  std::int64_t sharing = 1;       // threads that share one result
+  std::int64_t beside = 1;        // results of one group
+  std::int64_t accumulators = 1;  // partial results of one thread
+  std::int64_t parts = 1;  // groups that share one result; their results a second kernel joins
+};
+
+/// Absent where the block is no reduction that steps can share among threads.
+std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts);
+void schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& decisions,
+                     const Facts& facts, const Sizes& sizes);
+
+}  // namespace weft::rules

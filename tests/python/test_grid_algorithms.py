@@ -1,0 +1,329 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Algorithms on devices with a grid (scans, sorting, selection, gather and scatter) beside NumPy."""
+
+import numpy as np
+import pytest
+
+import weft
+
+GRID = "opencl:0"
+try:
+    weft.zeros(1, device=GRID)
+except weft.Error as missing:
+    pytest.skip(f"no OpenCL device: {missing}", allow_module_level=True)
+
+SIZES = [0, 1, 31, 257, 2049, 100_003]
+INTS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]
+FLOATS = ["float32", "float64"]
+
+
+def device(x):
+    return weft.asarray(x, device=GRID)
+
+
+def turned(x):
+    return weft.permute_dims(x, tuple(range(x.ndim))[::-1])
+
+
+def draw(rng, dtype, shape, distinct=None):
+    """Random values of a type; few distinct ones where asked."""
+    if dtype == "bool":
+        return rng.random(shape) < 0.4
+    if distinct:
+        return rng.integers(0, distinct, shape).astype(dtype)
+    if dtype in ("float32", "float64"):
+        return rng.standard_normal(shape).astype(dtype)
+    info = np.iinfo(dtype)
+    return rng.integers(info.min, info.max, shape, dtype=dtype, endpoint=True)
+
+
+def same(got, want):
+    got = got.numpy()
+    assert got.dtype == want.dtype and got.shape == want.shape, (got.dtype, got.shape, want.shape)
+    np.testing.assert_array_equal(got, want)
+
+
+# ---- scans
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "float32", "float64"])
+def test_running_sums(n, dtype):
+    x = draw(np.random.default_rng(n), dtype, n, distinct=7)
+    got = weft.cumulative_sum(device(x)).numpy()
+    want = np.cumsum(x)
+    np.testing.assert_allclose(got, want.astype(got.dtype), rtol=1e-6)
+
+
+@pytest.mark.parametrize(
+    "shape",
+    [
+        (3, 5000),
+        (5000, 3),
+        (7, 300, 5),
+        (300, 1, 2),
+        (2, 70_001),
+        (70_001, 2),
+        (1000, 9),
+        (2, 0, 3),
+    ],
+)
+def test_running_sums_along_every_axis(shape):
+    x = np.random.default_rng(1).integers(-9, 9, shape).astype("int64")
+    for axis in range(-len(shape), len(shape)):
+        same(weft.cumulative_sum(device(x), axis=axis), np.cumsum(x, axis=axis))
+    same(weft.cumulative_sum(turned(device(x)[::-1]), axis=0), np.cumsum(x[::-1].T, axis=0))
+
+
+def test_running_products_and_dtypes():
+    x = np.random.default_rng(2).uniform(0.999, 1.001, 10_007).astype("float32")
+    got = weft.cumulative_prod(device(x)).numpy()
+    np.testing.assert_allclose(got, np.cumprod(x.astype("float64")), rtol=1e-4)
+    b = x > 1
+    same(weft.cumulative_sum(device(b), dtype=weft.int32), np.cumsum(b, dtype="int32"))
+    h = device(x).astype("float16")
+    assert weft.cumulative_sum(h).dtype == weft.float16
+
+
+@pytest.mark.parametrize("where", ["cpu", GRID])
+@pytest.mark.parametrize("shape, axis", [((3_000_000,), 0), ((300_000, 2), 0)])
+def test_long_sums_of_floats_stay_near_the_sum(where, shape, axis):
+    x = weft.full(shape, 0.1, dtype=weft.float32, device=where)
+    last = weft.cumulative_sum(x, axis=axis)[-1]
+    np.testing.assert_allclose(
+        last.numpy(), shape[0] * np.float32(0.1).astype("float64"), rtol=1e-5
+    )
+
+
+def test_what_is_not_finite_stays_in_its_place():
+    x = np.ones(10_000, "float32")
+    x[6000], x[7000] = np.inf, np.nan
+    got = weft.cumulative_sum(device(x)).numpy()
+    np.testing.assert_array_equal(got, np.cumsum(x))
+
+
+# ---- selection
+
+
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float32", "int64"])
+def test_masks_and_positions(n, dtype):
+    rng = np.random.default_rng(n)
+    x, mask = draw(rng, dtype, n), rng.random(n) < 0.3
+    same(device(x)[device(mask)], x[mask])
+    same(weft.nonzero(device(mask))[0], np.nonzero(mask)[0])
+    for full in (np.zeros(n, bool), np.ones(n, bool)):
+        same(device(x)[device(full)], x[full])
+
+
+@pytest.mark.parametrize("shape", [(70, 300), (5, 0, 3), (3, 17, 129), (1, 1)])
+def test_masks_of_views_and_of_fewer_axes(shape):
+    rng = np.random.default_rng(3)
+    x = rng.standard_normal(shape).astype("float32")
+    mask = rng.random(shape) < 0.5
+    dx, dm = device(x), device(mask)
+    same(dx[dm], x[mask])
+    same(turned(dx)[turned(dm)], x.T[mask.T])
+    same(dx[::-1][dm[::-1]], x[::-1][mask[::-1]])
+    for got, want in zip(weft.nonzero(dm), np.nonzero(mask)):
+        same(got, want)
+    rows = rng.random(shape[0]) < 0.5
+    same(dx[device(rows)], x[rows])
+    dx[dm] = 7.0
+    x[mask] = 7.0
+    same(dx, x)
+    new = rng.standard_normal(x[rows].shape).astype("float32")
+    dx[device(rows)] = device(new)
+    x[rows] = new
+    same(dx, x)
+    vals = rng.standard_normal(x[mask].shape).astype("float32")
+    dx[dm] = device(vals)
+    x[mask] = vals
+    same(dx, x)
+
+
+# ---- sorting
+
+
+@pytest.mark.parametrize(
+    "dtype, n",
+    [(dtype, 20_003) for dtype in ("bool", *INTS, *FLOATS)]
+    + [(dtype, n) for dtype in ("int16", "float32", "int64") for n in SIZES],
+)
+def test_sorting(n, dtype):
+    rng = np.random.default_rng(n)
+    for x in (draw(rng, dtype, n), draw(rng, dtype, n, distinct=2 if dtype == "bool" else 5)):
+        same(weft.sort(device(x)), np.sort(x))
+        same(weft.argsort(device(x)), np.argsort(x, kind="stable"))
+    if dtype != "bool":
+        flipped = n - 1 - np.argsort(x[::-1], kind="stable")[::-1]
+        same(weft.argsort(device(x), descending=True), flipped)
+        same(weft.sort(device(x), descending=True), np.sort(x)[::-1])
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+@pytest.mark.parametrize("n", [300, 9000])
+def test_zeros_and_nan_keep_their_bits(dtype, n):
+    rng = np.random.default_rng(5)
+    x = rng.choice(np.array([0.0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1, -1], dtype), n)
+    for descending in (False, True):
+        got = weft.argsort(device(x), descending=descending).numpy()
+        key = np.where(np.isnan(x), np.inf, -x if descending else x)
+        want = np.lexsort((np.arange(n), key + 0.0, np.isnan(x)))
+        np.testing.assert_array_equal(got, want)
+        word = f"uint{8 * x.itemsize}"
+        np.testing.assert_array_equal(
+            weft.sort(device(x), descending=descending).numpy().view(word), x[want].view(word)
+        )
+
+
+@pytest.mark.parametrize(
+    "shape", [(3, 5000), (200, 70), (50, 3, 9), (5, 1), (0, 4), (4, 0), (2, 4097)]
+)
+def test_sorting_along_every_axis(shape):
+    x = np.random.default_rng(4).integers(-50, 50, shape).astype("int32")
+    for axis in range(-len(shape), len(shape)):
+        same(weft.sort(device(x), axis=axis), np.sort(x, axis=axis))
+        same(weft.argsort(device(x), axis=axis), np.argsort(x, axis=axis, kind="stable"))
+    same(weft.sort(turned(device(x)), axis=0), np.sort(x.T, axis=0))
+
+
+def test_bfloat16_sorts_as_float32():
+    x = weft.asarray(np.random.default_rng(6).standard_normal(5000).astype("float32")).astype(
+        "bfloat16"
+    )
+    got = weft.sort(x.to(GRID)).astype("float32").numpy()
+    np.testing.assert_array_equal(got, np.sort(x.astype("float32").numpy()))
+
+
+@pytest.mark.parametrize("n", [1, 31, 10_007])
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_places_in_sorted_arrays(n, side):
+    rng = np.random.default_rng(n)
+    for dtype in ("float32", "int64", "uint8"):
+        x, v = np.sort(draw(rng, dtype, n, distinct=20)), draw(rng, dtype, (7, 33), distinct=22)
+        same(weft.searchsorted(device(x), device(v), side=side), np.searchsorted(x, v, side=side))
+    x = np.sort(np.array([np.nan, 1, 0, -0.0, np.inf], "float32"))
+    same(weft.searchsorted(device(x), device(x), side=side), np.searchsorted(x, x, side=side))
+    empty = np.zeros(0, "float32")
+    same(
+        weft.searchsorted(device(empty), device(x), side=side), np.searchsorted(empty, x, side=side)
+    )
+
+
+@pytest.mark.parametrize("n", [1, 257, 50_001])
+def test_distinct_elements(n):
+    x = np.random.default_rng(n).integers(0, n // 3 + 1, n)
+    got = weft.unique_all(device(x))
+    want = np.unique(x, return_index=True, return_inverse=True, return_counts=True)
+    for g, w in zip(got, want):
+        same(g, w.astype("int64"))
+
+
+def test_largest_elements():
+    x = np.random.default_rng(8).standard_normal((37, 1000)).astype("float32")
+    got = weft.topk(device(x), 9)
+    order = np.argsort(-x, axis=1, kind="stable")[:, :9]
+    same(got.indices, order)
+    same(got.values, np.take_along_axis(x, order, 1))
+
+
+# ---- gather and scatter
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "float16", "float32", "int64"])
+def test_gathering(dtype):
+    rng = np.random.default_rng(9)
+    x = draw(rng, "float32", (40, 6, 10)).astype(dtype)
+    i = rng.integers(-40, 40, (13, 5))
+    j = rng.integers(-6, 6, (13, 1))
+    dx = device(x)
+    for t in ("int32", "int64", "int8"):
+        same(dx[device(i.astype(t))], x[i])
+    same(dx[device(i), device(j)], x[i, j])
+    same(dx[device(i), device(j), 3], x[i, j, 3])
+    same(dx[:, device(j)], x[:, j])
+    same(turned(dx)[device(j[:, 0]), ...], x.T[j[:, 0]])
+    same(dx[::2, ::-1, 1::3][device(i % 20)], x[::2, ::-1, 1::3][i % 20])
+    same(weft.take(dx, device(i.reshape(-1) % 6), axis=1), np.take(x, i.reshape(-1) % 6, axis=1))
+    none = np.zeros(0, "int64")
+    same(dx[device(none)], x[none])
+
+
+@pytest.mark.parametrize("accumulate", [False, True])
+@pytest.mark.parametrize("deterministic", [False, True])
+@pytest.mark.parametrize("dtype", ["int8", "int64", "uint32", "float16", "float32", "float64"])
+def test_scattering(accumulate, deterministic, dtype):
+    rng = np.random.default_rng(10)
+    weft.use_deterministic(deterministic)
+    try:
+        for shape, count in (
+            ((50, 7), 4000),
+            ((50,), 300),
+            ((3, 5, 11), 40),
+            ((9, 4), 0),
+            ((5, 1), 1),
+        ):
+            x = rng.integers(0, 3, shape).astype(dtype)
+            i = rng.integers(-shape[0], shape[0], count)
+            v = (
+                rng.integers(0, 3, (count, *shape[1:])).astype(dtype)
+                if dtype != "int8"
+                else rng.integers(-1, 2, (count, *shape[1:])).astype(dtype)
+            )
+            want = x.copy()
+            if accumulate:
+                np.add.at(want, i, v)
+            else:
+                for k in range(count):
+                    want[i[k]] = v[k]
+            same(weft.scatter(device(x), device(i), device(v), accumulate=accumulate), want)
+        if not accumulate:
+            x = np.zeros((6, 8), dtype)
+            a, b, v = rng.integers(0, 6, 100), rng.integers(0, 8, 100), np.arange(100).astype(dtype)
+            view = device(x)[::-1, ::2]
+            view[device(a), device(b % 4)] = device(v)
+            want = x[::-1, ::2]
+            for k in range(100):
+                want[a[k], b[k] % 4] = v[k]
+            same(view, want)
+    finally:
+        weft.use_deterministic(False)
+
+
+def test_positions_outside_raise_and_write_nothing():
+    x = np.arange(20, dtype="float32").reshape(10, 2)
+    dx = device(x)
+    for bad in (10, -11, 2**40):
+        i = np.array([1, bad, 2])
+        for attempt in (
+            lambda: dx[device(i)],
+            lambda: dx.__setitem__(device(i), 5.0),
+            lambda: weft.take(dx, device(i), axis=0),
+            lambda: weft.scatter(
+                dx, device(i), device(np.ones((3, 2), "float32")), accumulate=True
+            ),
+        ):
+            with pytest.raises(IndexError, match=f"index {bad} is outside axis 0") as e:
+                attempt()
+            assert e.value.code == "array.index.range"
+    same(dx, x)
+    same(dx[device(np.array([1]))], x[[1]])  # the flag is clean again
+    with pytest.raises(IndexError, match="outside axis 0"):
+        device(np.zeros((0, 3)))[device(np.array([0]))]
+
+
+def test_equal_runs_give_equal_sums_where_asked():
+    rng = np.random.default_rng(11)
+    i, v = (
+        device(rng.integers(0, 4, 20_000)),
+        device(rng.standard_normal((20_000, 3)).astype("float32")),
+    )
+    x = weft.zeros((4, 3), device=GRID)
+    weft.use_deterministic(True)
+    try:
+        first = weft.scatter(x, i, v, accumulate=True).numpy()
+        for _ in range(3):
+            np.testing.assert_array_equal(weft.scatter(x, i, v, accumulate=True).numpy(), first)
+    finally:
+        weft.use_deterministic(False)

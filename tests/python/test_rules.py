@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Schedules that weft.build and array operations get from rules: results beside NumPy, and which rule was applied."""
+
+import numpy as np
+import pytest
+import weft
+from weft import te
+
+SEED = 20261124
+
+
+@pytest.fixture(scope="module")
+def device():
+    found = weft.device("opencl:0")
+    if not found.available:
+        pytest.skip(f"opencl:0: {found.reason}")
+    return found
+
+
+def _reduction(shape, axes, op, dtype="float32", symbolic=False):
+    dims = [te.var(f"d{i}") for i in range(len(shape))] if symbolic else list(shape)
+    x = te.placeholder(tuple(dims), dtype=dtype, name="X")
+    ks = {a: te.reduce_axis(dims[a], name=f"k{a}") for a in axes}
+    kept = [i for i in range(len(shape)) if i not in axes]
+
+    def body(*at):
+        where = dict(zip(kept, at))
+        index = tuple(ks[i] if i in ks else where[i] for i in range(len(shape)))
+        if op == "argmax":
+            return te.argmax(ks[axes[0]], x[index], axis=list(ks.values()))
+        return getattr(te, op)(x[index], axis=list(ks.values()))
+
+    out = te.compute(tuple(dims[i] for i in kept), body, name="R")
+    return te.create_prim_func([x, *(out if isinstance(out, (tuple, list)) else [out])])
+
+
+def _run(module, device, x, results):
+    got = [weft.zeros(r.shape, dtype=str(r.dtype), device=device) for r in results]
+    module["main"](weft.asarray(x, device=device), *got)
+    for a, b in zip(got, results):
+        np.testing.assert_allclose(a.numpy(), b, rtol=1e-5)
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize(
+    "shape, axes",
+    [
+        ((1,), (0,)),
+        ((37, 53), (0,)),
+        ((37, 53), (1,)),
+        ((3, 20001), (1,)),
+        ((20001, 3), (0,)),
+        ((5, 64, 7, 9), (0, 2, 3)),
+        ((3000, 64), (0,)),
+        ((3000, 65), (1,)),
+        ((4, 6, 8), (1,)),
+        ((2, 3, 4, 5), (0, 1, 2, 3)),
+    ],
+)
+def test_reductions_of_weft_build(device, shape, axes, symbolic):
+    print("seed", SEED)
+    x = np.random.default_rng(SEED).integers(-9, 9, shape).astype("float32")
+    for op in ("sum", "max") + (("argmax",) if len(axes) == 1 else ()):
+        module = weft.build(_reduction(shape, axes, op, symbolic=symbolic), target="opencl:0")
+        want = [x.argmax(axes[0]), x.max(axes)] if op == "argmax" else [getattr(x, op)(axis=axes)]
+        _run(module, device, x, [np.asarray(w) for w in want])
+
+
+def _rule(f, target="cuda:arch=sm_90"):
+    return weft.build(f, target=target).notes[0].rsplit("(", 1)[1].rstrip(")")
+
+
+def test_a_long_reduction_is_cut_into_two_kernels_and_columns_stay_neighbours():
+    long = weft.build(_reduction((1 << 22,), (0,), "sum"), target="cuda:arch=sm_90")
+    assert "R: reduce" in long.notes[0] and long.source().count("__global__") == 2
+    rows = weft.build(_reduction((1 << 16, 1024), (1,), "sum"), target="cuda:arch=sm_90")
+    assert rows.source().count("__global__") == 1 and "threadIdx.y" in rows.source()
+    columns = weft.build(_reduction((1024, 1 << 16), (0,), "sum"), target="cuda:arch=sm_90")
+    assert "R[at + ((int)threadIdx.x)]" in columns.source()
+
+
+def test_a_product_is_no_reduction_of_one_stream():
+    a = te.placeholder((64, 96), name="A")
+    b = te.placeholder((96, 80), name="B")
+    k = te.reduce_axis(96, name="k")
+    c = te.compute((64, 80), lambda i, j: te.sum(a[i, k] * b[k, j], axis=k), name="C")
+    assert _rule(te.create_prim_func([a, b, c])) == "C: fallback"
+
+
+@pytest.mark.parametrize("n", [1 << 16, (1 << 16) + 3, 300007])
+def test_vectors_and_a_tail(device, n):
+    x = te.placeholder((n,), "float32", name="X")
+    f = te.create_prim_func([x, te.compute((n,), lambda i: x[i] * 2.0 + 1.0, name="C")])
+    assert _rule(f) == "C: elementwise"
+    assert "float4" in weft.build(f, target="cuda:arch=sm_90").source()
+    value = np.random.default_rng(SEED).standard_normal(n).astype("float32")
+    _run(weft.build(f, target="opencl:0"), device, value, [value * np.float32(2) + np.float32(1)])
+
+
+def test_size_hints_choose_between_schedules():
+    f = _reduction((7, 9), (1,), "sum", symbolic=True)
+    few, many = (
+        weft.build(f.with_attr("size_hints", {"d0": rows, "d1": 1 << 20}), target="cuda:arch=sm_90")
+        for rows in (1, 1 << 16)
+    )
+    assert few.source().count("__global__") == 2 and many.source().count("__global__") == 1
+
+
+DTYPES = ["float32", "float16", "float64", "int8", "uint64", "bool"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_positions_of_extremes(device, dtype):
+    rng = np.random.default_rng(SEED)
+    for shape, axis in [
+        ((70001,), None),
+        ((300, 7), 0),
+        ((5000, 65), 0),
+        ((7, 3000), 1),
+        ((4, 5, 6), 1),
+    ]:
+        x = rng.standard_normal(shape) * 40
+        x = (
+            x > 0
+            if dtype == "bool"
+            else np.abs(x).astype(dtype)
+            if dtype[0] == "u"
+            else x.astype(dtype)
+        )
+        w = weft.asarray(x, device=device)
+        np.testing.assert_array_equal(weft.argmax(w, axis=axis).numpy(), x.argmax(axis))
+        np.testing.assert_array_equal(weft.argmin(w, axis=axis).numpy(), x.argmin(axis))
+
+
+def test_positions_in_views(device):
+    x = np.random.default_rng(SEED).standard_normal((40, 50)).astype("float32")
+    w = weft.asarray(x, device=device)
+    for view in (
+        lambda a: a.T,
+        lambda a: a[::2, 1::3],
+        lambda a: a[::-1, ::-1],
+        lambda a: a[3:, 5:].T,
+    ):
+        for axis in (None, 0, 1):
+            np.testing.assert_array_equal(
+                weft.argmax(view(w), axis=axis).numpy(), view(x).argmax(axis)
+            )
+    row = np.arange(5, dtype="float32")
+    spread = weft.broadcast_to(weft.asarray(row, device=device), (300, 5))
+    assert (weft.argmax(spread, axis=0).numpy() == 0).all()
+    assert (weft.argmax(spread, axis=1).numpy() == 4).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_nan_infinity_and_ties(device, dtype):
+    inf, nan = np.inf, np.nan
+    for values in (
+        [inf, nan, 3, nan],
+        [-inf] * 5,
+        [-0.0, 0.0, -0.0],
+        [1, -inf, nan],
+        [0.0, -0.0],
+        [-nan, inf],
+    ):
+        x = np.tile(np.array(values, dtype), (3, 700))
+        w = weft.asarray(x, device=device)
+        for name in ("argmax", "argmin"):
+            np.testing.assert_array_equal(
+                getattr(weft, name)(w, axis=1).numpy(), getattr(np, name)(x, axis=1)
+            )
+            np.testing.assert_array_equal(
+                getattr(weft, name)(w, axis=0).numpy(), getattr(np, name)(x, axis=0)
+            )
+    edge = np.full((9,), np.iinfo("int64").min)
+    assert weft.argmax(weft.asarray(edge, device=device)).numpy() == 0

@@ -1,0 +1,249 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a run of a wafer program depends on: SDK versions, orders of tasks, platforms, objects and their neighbours."""
+
+import json
+import pathlib
+import sys
+
+import numpy as np
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "compat" / "cerebras"))
+pytest.importorskip("weft")
+wse = pytest.importorskip("weft.wse")
+try:
+    wse.library.get()
+except ImportError as error:
+    pytest.skip(f"libweft_wse.so is not built: {error}", allow_module_level=True)
+
+from weft.wse import (  # noqa: E402
+    Color,
+    MemcpyDataType,
+    MemcpyOrder,
+    Route,
+    RoutingPosition,
+    SdkLayout,
+    SdkRuntime,
+    SdkTarget,
+    SimfabConfig,
+    get_platform,
+)
+
+COPY = dict(streaming=False, order=MemcpyOrder.ROW_MAJOR, data_type=MemcpyDataType.MEMCPY_32BIT)
+
+
+def test_layout_classes_give_colors_as_numbers_and_positions_that_build_on_each_other(tmp_path):
+    sender = """
+param c: u16;
+const ctrl = @import_module("<control>");
+const q = @get_output_queue(3);
+const word = @get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = @get_color(c), .output_queue = q });
+const command = @get_dsd(fabout_dsd, .{ .extent = 1, .fabric_color = @get_color(c), .output_queue = q, .control = true });
+task main() void {
+  for (@range(u32, 3)) |k| {
+    @mov32(word, k + 1);
+    @mov32(command, ctrl.encode_single_payload(ctrl.opcode.SWITCH_ADV, true, {}, 0));
+  }
+}
+comptime {
+  @bind_local_task(main, @get_local_task_id(9)); @activate(@get_local_task_id(9));
+  if (@is_arch("wse3")) @initialize_queue(q, .{ .color = @get_color(c) });
+}
+"""
+    receiver = """
+param c: u16;
+export var seen = @zeros([3]u32);
+var n: u16 = 0;
+const q = @get_input_queue(2);
+task take(x: u32) void { seen[n] = x; n += 1; }
+comptime {
+  if (@is_arch("wse3")) { @initialize_queue(q, .{ .color = @get_color(c) }); @bind_data_task(take, @get_data_task_id(q)); }
+  else { @bind_data_task(take, @get_data_task_id(@get_color(c))); }
+}
+"""
+    (tmp_path / "send.csl").write_text(sender)
+    (tmp_path / "receive.csl").write_text(receiver)
+    for target in SdkTarget:
+        platform = get_platform(None, SimfabConfig(), target)
+        layout = SdkLayout(platform)
+        c = Color("c")
+        R = RoutingPosition
+        paths = {
+            "send": [R().set_input([Route.RAMP]).set_output([Route.EAST])],
+            "middle": [
+                R().set_input([Route.WEST]).set_output([Route.RAMP]),
+                R().set_output([Route.EAST]),
+                R().set_input([Route.WEST]),
+            ],
+            "last": [R().set_input([Route.WEST]).set_output([Route.RAMP])],
+        }
+        for x, (name, positions) in enumerate(paths.items()):
+            file = tmp_path / ("send.csl" if x == 0 else "receive.csl")
+            region = layout.create_code_region(str(file), name, 1, 1)
+            region.set_param_all("c", c)
+            region.paint_all(c, positions)
+            region.place(x, 0)
+        artifacts = layout.compile(out_prefix=str(tmp_path / f"out{target}"), cslc_prefix="")
+        runner = SdkRuntime(artifacts, platform, memcpy_required=False)
+        runner.load()
+        runner.run()
+        runner.stop()
+        # The third command finds no further position, so that the third word follows the second.
+        assert runner.read_symbol(1, 0, "seen", np.uint32).tolist() == [1, 0, 0]
+        assert runner.read_symbol(2, 0, "seen", np.uint32).tolist() == [2, 3, 0]
+
+
+def test_artifacts_hold_colors_and_copies_may_go_one_word_beyond(tmp_path):
+    (tmp_path / "layout.csl").write_text(
+        """
+param c: color;
+const memcpy = @import_module("<memcpy/get_params>", .{ .width = 1, .height = 1 });
+layout {
+  @set_rectangle(1, 1);
+  @set_tile_code(0, 0, "pe.csl", .{ .memcpy_params = memcpy.get_params(0) });
+  @export_name("a", [*]u32, true);
+}
+"""
+    )
+    (tmp_path / "pe.csl").write_text(
+        """
+param memcpy_params;
+const sys_mod = @import_module("<memcpy/memcpy>", memcpy_params);
+var a = @zeros([4]u32);
+export var b = [2]u32 { 5, 6 };
+var p: [*]u32 = &a;
+comptime { @export_symbol(p, "a"); }
+"""
+    )
+    out = str(tmp_path / "out")
+    wse.compile_csl(
+        str(tmp_path / "layout.csl"),
+        out,
+        fabric_dims=(8, 3),
+        fabric_offsets=(4, 1),
+        colors={"c": 9},
+        memcpy=True,
+    )
+    assert int(json.loads((tmp_path / "out/out.json").read_text())["colors"]["c"]) == 9
+    for threads in (None, 2):
+        config = SimfabConfig(suppress_trace=True)
+        platform = get_platform(None, config, SdkTarget.WSE2)
+        runner = SdkRuntime(out, platform, simfab_numthreads=threads)
+        runner.load()
+        runner.run()
+        back = np.zeros(5, np.uint32)
+        runner.memcpy_d2h(back, runner.get_id("a"), 0, 0, 1, 1, 5, **COPY)
+        assert back.tolist() == [0, 0, 0, 0, 5]  # objects lie as they are declared
+        with pytest.raises(ValueError, match="has 16 bytes"):
+            runner.memcpy_d2h(np.zeros(6, np.uint32), runner.get_id("a"), 0, 0, 1, 1, 6, **COPY)
+        with pytest.warns(RuntimeWarning, match='"a" has 16 bytes in "a", a copy moves 20'):
+            runner.stop()
+
+
+def test_appliance_scripts_compile_and_run_on_the_simulator(tmp_path):
+    from cerebras.sdk.client import SdkCompiler, SdkRuntime as ApplianceRuntime
+
+    (tmp_path / "layout.csl").write_text(
+        'layout { @set_rectangle(1, 1); @set_tile_code(0, 0, "pe.csl"); }'
+    )
+    (tmp_path / "pe.csl").write_text("export var x: u16 = 5; comptime { x = 6; }")
+    with SdkCompiler() as compiler, pytest.raises(ValueError) as caught:
+        compiler.compile(tmp_path, "layout.csl", "-o out", tmp_path)
+    assert caught.value.code == "wse.client.compile"
+    (tmp_path / "pe.csl").write_text(
+        "export var x: u16 = 5; task t() void { x += 1; } comptime { @bind_local_task(t, "
+        "@get_local_task_id(9)); @activate(@get_local_task_id(9)); }"
+    )
+    with SdkCompiler(disable_version_check=True) as compiler:
+        artifact = compiler.compile(tmp_path, "layout.csl", "--arch=wse3 -o out", tmp_path)
+    with pytest.raises(wse.WseError, match="simulator=True") as caught:
+        ApplianceRuntime(artifact)
+    assert caught.value.code == "wse.client.system"
+    with ApplianceRuntime(artifact, simulator=True) as runner:
+        pass
+    assert runner.read_symbol(0, 0, "x", "uint16")[0] == 6
+
+
+ORDER = """
+export var first: u16 = 0;
+task a() void { if (first == 0) first = 1; }
+task b() void { if (first == 0) first = %s; }
+comptime {
+  @bind_local_task(a, @get_local_task_id(9)); @bind_local_task(b, @get_local_task_id(10));
+  @activate(@get_local_task_id(9)); @activate(@get_local_task_id(10));
+}
+"""
+
+
+def test_results_that_depend_on_the_order_of_tasks_are_found(tmp_path, monkeypatch, capsys):
+    from weft.wse_tools import cs_python_main, cslc_main
+
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "layout.csl").write_text(
+        'layout { @set_rectangle(1, 1); @set_tile_code(0, 0, "pe.csl"); }'
+    )
+    script = (
+        "from weft import wse\nr = wse.SdkRuntime('out', memcpy_required=False)\n"
+        "r.load(); r.run(); r.stop(); print(r.read_symbol(0, 0, 'first', 'uint16')[0])\n"
+    )
+    (tmp_path / "run.py").write_text(script)
+    for value, status in (("2", 1), ("1", 0)):
+        (tmp_path / "pe.csl").write_text(ORDER % value)
+        assert cslc_main(["layout.csl", "-o", "out", "--perturb", "5"]) == status
+        text = capsys.readouterr().out
+        assert ("ANOTHER RESULT" in text) == bool(status) and "highest-first" in text
+        assert cs_python_main(["--perturb", "5", "run.py"]) == status
+        assert ("depends on the order" in capsys.readouterr().out) == bool(status)
+    assert cslc_main(["layout.csl", "-o", "out", "--memcpy", "--perturb", "5"]) == 2
+    with pytest.raises(ValueError, match="task_order") as caught:
+        SdkRuntime("out", memcpy_required=False, task_order="any")
+    assert caught.value.code == "wse.runtime.task_order"
+    with pytest.raises(SystemExit):
+        cslc_main(["layout.csl", "--sdk-version", "3"])
+    with pytest.raises(ValueError) as caught:
+        wse.compile_csl("layout.csl", "out", sdk_version="3")
+    assert caught.value.code == "wse.cslc.sdk_version"
+
+
+def test_a_deadlock_names_tasks(tmp_path):
+    (tmp_path / "layout.csl").write_text(
+        'layout { @set_rectangle(1, 1); @set_tile_code(0, 0, "pe.csl"); }'
+    )
+    (tmp_path / "pe.csl").write_text(
+        """
+task held() void {}
+task again() void {}
+task start() void { @activate(@get_local_task_id(10)); @activate(@get_local_task_id(10)); }
+comptime {
+  @bind_local_task(start, @get_local_task_id(9)); @activate(@get_local_task_id(9));
+  @bind_local_task(held, @get_local_task_id(10)); @block(@get_local_task_id(10));
+  @bind_local_task(again, @get_local_task_id(11)); @block(@get_local_task_id(11));
+}
+"""
+    )
+    wse.compile_csl(str(tmp_path / "layout.csl"), str(tmp_path / "out"))
+    runner = SdkRuntime(str(tmp_path / "out"), memcpy_required=False)
+    runner.load()
+    runner.run()
+    runner.stop()
+    text = "\n".join(runner.waiting())
+    assert "activated and blocked: local task 10 (held)" in text
+    assert "blocked, not activated: local task 11 (again)" in text
+    assert "activated again before it ran, hence once for several: local task 10 (held)" in text
+
+
+def test_a_platform_that_wants_a_trace_gets_one(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "layout.csl").write_text(
+        'layout { @set_rectangle(1, 1); @set_tile_code(0, 0, "pe.csl"); }'
+    )
+    (tmp_path / "pe.csl").write_text("comptime {}")
+    wse.compile_csl("layout.csl", "out")
+    for suppress in (True, False):
+        platform = get_platform(None, SimfabConfig(suppress_trace=suppress), SdkTarget.WSE2)
+        runner = SdkRuntime("out", platform, memcpy_required=False)
+        runner.load()
+        runner.run()
+        runner.stop()
+        assert (tmp_path / "simfab_traces/trace.json").exists() != suppress

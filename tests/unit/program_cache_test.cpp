@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+// Built programs are found again by key and by structure, and are checked as a user's are.
+
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "weft/array/program_cache.h"
+#include "weft/ir/text.h"
+#include "weft/target/backend.h"
+
+namespace weft {
+namespace {
+
+ir::PrimFunc twice(const char* name, const char* loop = "serial") {
+  return ir::parse_func(cat("@T.prim_func\ndef main(", name, ": T.Buffer((8,), \"float32\")):\n",
+                            "    for i in T.", loop, "(8):\n        ", name, "[i] = ", name,
+                            "[i] + ", name, "[i]\n"));
+}
+
+TEST(ProgramCache, equal_programs_are_built_once) {
+  Ref<Device> device = open_device("ref");
+  int made = 0;
+  auto make = [&](const char* name) { return [&made, name] { return ++made, twice(name); }; };
+  const Ref<runtime::Function> one = built_program(device, {"test.twice", {1}}, make("A"));
+  EXPECT_EQ(built_program(device, {"test.twice", {1}}, make("A")).get(), one.get());
+  EXPECT_EQ(made, 1) << "a key that is known makes no program";
+  EXPECT_EQ(built_program(device, {"test.twice", {2}}, make("B")).get(), one.get());
+  EXPECT_EQ(made, 2);
+  const Ref<runtime::Function> other = built_program(device, {"test.twice", {3}}, [] {
+    return ir::parse_func(
+        "@T.prim_func\ndef main(A: "
+        "T.Buffer((8,), \"float32\")):\n"
+        "    for i in T.serial(8):\n"
+        "        A[i] = T.float32(2)\n");
+  });
+  EXPECT_NE(other.get(), one.get());
+
+  NDArray x = full(device, Elem::float32, Dims{8}, Scalar(3.0));
+  ProgramCall(device).array(x).run({"test.twice", {1}}, make("A"));
+  float got = 0;
+  x.read_element(7, &got);
+  EXPECT_EQ(got, 6.0f);
+}
+
+TEST(ProgramCache, threads_get_one_function) {
+  Ref<Device> device = open_device("ref");
+  std::vector<Ref<runtime::Function>> got(8);
+  std::vector<std::thread> threads;
+  for (std::size_t t = 0; t < got.size(); ++t) {
+    threads.emplace_back([&, t] {
+      for (std::int64_t k = 0; k < 4; ++k)
+        got[t] = built_program(device, {"test.threads", {k}}, [] { return twice("X"); });
+    });
+  }
+  for (std::thread& t : threads) t.join();
+  for (const auto& f : got) EXPECT_EQ(f.get(), got[0].get());
+}
+
+TEST(ProgramCache, programs_are_checked_and_named_in_errors) {
+  Ref<Device> device = open_device("ref");
+  auto racy = [] {
+    return ir::parse_func(
+        "@T.prim_func\ndef main(A: T.Buffer((9,), \"float32\")):\n    for i in T.parallel(8):\n"
+        "        A[i] = A[i + 1]\n");
+  };
+  for (int again = 0; again < 2; ++again) {
+    try {
+      built_program(device, {"test.racy", {}}, racy);
+      ADD_FAILURE() << "a race was built";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.code(), "verify.race");
+      EXPECT_NE(std::string(e.what()).find("building test.racy for arrays on ref"),
+                std::string::npos)
+          << e.what();
+    }
+  }
+  EXPECT_THROW((ProgramKey{"test.large", {std::int64_t{1} << 32}}), Error);
+}
+
+}  // namespace
+}  // namespace weft

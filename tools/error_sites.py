@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where errors are made: slug, kind, text and file of each, read from the source of C++ and Python.
+
+A slug is an argument of a call that makes or throws an error (`Error(kind, slug, text)`, `refuse(...)`, `pe_fault(...)`,
+`_error(cls, slug, text)`), or what `.code` is given. Parts that are known at run time only stand as {…} in a slug and
+in a text: `array.{…}.dtype` is a family of slugs.
+"""
+
+import collections
+import re
+
+SLUG = re.compile(r"[a-z][a-z0-9_]*(?:\.[a-z0-9_]+)+")
+MAKER = re.compile(r"(?:error|fault|refus|fail|bad|wrong|damaged|illegal|reject|slug)", re.I)
+STRING = re.compile(r'[fru]{0,2}"(?:[^"\\\n]|\\.)*"|[fru]{0,2}\'(?:[^\'\\\n]|\\.)*\'')
+HOLE = "{…}"
+# Helpers that put a word before the slug that they are given, and what they make: (folder or file, callee): prefix.
+PREFIXES = {
+    ("src/weft/runtime/plan.cpp", "bad"): "plan.",
+    ("src/weft/ir/interpret", "fault"): "interpret.",
+    ("src/weft/ir/interpret", "refuse"): "interpret.",
+    ("src/weft/ir/verify.cpp", ""): "verify.",
+    ("python/weft/io.py", "_refuse"): "io.",
+    ("python/weft/torch/operators.py", ""): "torch.",
+}
+
+
+def arguments(text, at):
+    """The arguments of the bracket that opens at `at`, as texts."""
+    out, depth, start, i = [], 0, at + 1, at
+    while i < len(text):
+        c = text[i]
+        if c in "\"'":
+            match = STRING.match(text, i)
+            i = match.end() if match else i + 1
+            continue
+        if c in "([{":
+            depth += 1
+        elif c in ")]}":
+            depth -= 1
+            if depth == 0:
+                return [*out, text[start:i].strip()]
+        elif c == "," and depth == 1:
+            out.append(text[start:i].strip())
+            start = i + 1
+        i += 1
+    return [*out, text[start:i].strip()]
+
+
+def template(expression):
+    """The text of an expression: its strings, with {…} for what is known at run time."""
+    if expression.startswith(("cat(", "std::string(", "(")):
+        inner = arguments(expression, expression.index("("))
+        return re.sub(r"(?:\{…\})+", HOLE, "".join(map(template, inner)))
+    strings = list(STRING.finditer(expression))
+    outside = STRING.sub("", expression).strip()
+    if not strings or re.search(r"[?:\w(]", outside):
+        return HOLE
+    parts = []
+    for s in strings:  # adjacent strings are one
+        body = s.group().lstrip("fru")[1:-1]
+        if s.group()[0] == "f":
+            body = re.sub(r"\{[^{}]*\}", HOLE, body)
+        parts.append(re.sub(r"\\([\"'])", r"\1", body))
+    return "".join(parts)
+
+
+def kind_of(args, near):
+    for a in args:
+        if found := re.search(r"ErrorKind::(\w+)", a):
+            return found.group(1)
+        if found := re.fullmatch(r"(?:_core|weft)\.(\w+?)(?:Error)?", a):
+            name = {"OutOfMemory": "memory", "Argument": "value"}.get(found.group(1))
+            return name or found.group(1).lower()
+    if args and re.fullmatch(r'"[a-z]+"', args[0]) and near == "error":
+        return args[0].strip('"')
+    return ""
+
+
+def sites(name, text):
+    """(slug, kind, text) of each error that the file makes."""
+    for call in re.finditer(r"([\w:.>-]+)\s*([({])", text):
+        callee = re.split(r"[:.>-]+", call.group(1))[-1]
+        if not MAKER.search(callee):
+            continue
+        args = arguments(text, call.end() - 1)
+        at = slug_position(name, callee, args)
+        if at is not None:
+            message = template(args[at + 1]) if at + 1 < len(args) else ""
+            kind = kind_of(args[:at], callee.lstrip("_"))
+            yield whole(name, callee, template(args[at])), kind, message
+    for match in re.finditer(r"\.code\s*=\s*(\"[^\"]*\"|cat\()", text):
+        at = match.start(1)
+        slug = template(match.group(1) if text[at] == '"' else text[at : at + 400])
+        following = re.match(r"[^;]*;\s*\w+\.message\s*=\s*([^;]*);", text[match.start() :])
+        if SLUG.fullmatch(slug.replace(HOLE, "x")) and not slug.startswith(HOLE):
+            yield slug, "", template(following.group(1)) if following else ""
+
+
+def prefix_of(name, callee):
+    for (where, who), prefix in PREFIXES.items():
+        if name.startswith(where) and who in ("", callee):
+            return prefix
+    return ""
+
+
+def whole(name, callee, slug):
+    prefix = prefix_of(name, callee)
+    return slug if not prefix or slug.startswith(prefix) else prefix + slug
+
+
+def slug_position(name, callee, args):
+    short = bool(prefix_of(name, callee))
+    for i, a in enumerate(args[:5]):
+        if not a.startswith(('"', "'", 'f"', "cat(")):
+            continue
+        slug = template(a)
+        if slug == HOLE or "." not in slug and not short:
+            continue
+        if SLUG.fullmatch(slug.replace(HOLE, "x")) and slug[0] != "{":
+            return i
+        if short and re.fullmatch(r"[a-z_]+", slug) and i + 1 < len(args):
+            return i
+    return None
+
+
+def collect(root):
+    """slug: {"kind", "text", "files"} of all errors of the tree."""
+    found = {}
+    kinds = collections.defaultdict(collections.Counter)
+    for folder, patterns in (
+        ("src/weft", ("*.cpp", "*.h")),
+        ("python/weft", ("*.py",)),
+        ("python/bindings", ("*.cpp", "*.h")),
+    ):
+        for path in sorted(p for pattern in patterns for p in (root / folder).rglob(pattern)):
+            name = str(path.relative_to(root))
+            text = re.sub(r"^\s*//.*$", "", path.read_text(), flags=re.M)
+            for slug, kind, message in sites(name, text):
+                entry = found.setdefault(slug, {"kind": "", "text": "", "files": set()})
+                entry["kind"] = entry["kind"] or kind
+                if len(entry["text"].replace(HOLE, "")) < len(message.replace(HOLE, "")):
+                    entry["text"] = message
+                entry["files"].add(name)
+                if kind:
+                    kinds[slug.split(".")[0]][kind] += 1
+    # Refusals get their kind where they are thrown, which is one place for each family.
+    for slug, entry in found.items():
+        most = kinds[slug.split(".")[0]].most_common(1)
+        entry["kind"] = entry["kind"] or (most[0][0] if most else "")
+    return found
