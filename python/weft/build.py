@@ -6,7 +6,7 @@ import time
 from . import _core
 from . import profiler as _profiler
 from ._errors import error as _error
-from .ir import PrimFunc
+from .ir import IRModule, PrimFunc
 
 
 class TimeResult:
@@ -69,9 +69,10 @@ class Function:
 class Module:
     """Kernels for one target and the host plans of their functions. ``m["main"](a, b, c)`` runs."""
 
-    def __init__(self, core):
+    def __init__(self, core, notes=()):
         self._core = core
         self._functions = {}
+        self._notes = list(notes)
 
     def __getitem__(self, name):
         if name not in self._functions:
@@ -105,8 +106,8 @@ class Module:
     @property
     def notes(self):
         """What the compiler decided on its own, a list of sentences: a default schedule that was
-        applied, storage that is shared, loops that are not vectorized and why."""
-        return self._core.notes
+        applied, a tuned schedule, storage that is shared, loops that are not vectorized and why."""
+        return self._notes + self._core.notes
 
     def bytes(self):
         """The compiled binary."""
@@ -131,9 +132,20 @@ class Module:
         return f"weft.Module(target={self.target!r}, functions={self.functions})"
 
 
-def build(program, target="cpu", after=None):
+def _tuned(program, target):
+    """The program with schedules that weft.tune found, and notes. Costs one look at the file system without a database."""
+    if not isinstance(program, (PrimFunc, IRModule)):
+        return program, []  # a Schedule says itself what is wanted
+    from .tuning.best import tuned
+
+    return tuned(program, target)
+
+
+def build(program, target="cpu", after=None, tuned=True):
     """Compiles a PrimFunc, IRModule or Schedule for a target (its text, or a device).
 
+    `tuned`: a PrimFunc or IRModule gets the schedules that weft.tune found for its functions and this target, when
+    the user's database (weft.tuning.default_path()) holds any; Module.notes names them. False: never.
     `after(pass_name, function, seconds)` sees every pass. Raises weft.Error: target.unknown, a refusal of the
     target, or a lowering error with its context.
     """
@@ -146,9 +158,10 @@ def build(program, target="cpu", after=None):
             f"a target is text, got a {type(target).__name__}",
             help='for example weft.build(f, target="cpu")',
         )
+    program, notes = _tuned(program, target) if tuned else (program, [])
     see = after and (lambda name, function, seconds: after(name, PrimFunc(function), seconds))
     if not _profiler.active():
-        return Module(_core.build(program, target, see))
+        return Module(_core.build(program, target, see), notes)
 
     def watch(name, function, seconds):
         _profiler.note("compiler", "passes", name, time.perf_counter() - seconds, seconds)
@@ -156,7 +169,7 @@ def build(program, target="cpu", after=None):
             see(name, function, seconds)
 
     start = time.perf_counter()
-    module = Module(_core.build(program, target, watch))
+    module = Module(_core.build(program, target, watch), notes)
     _profiler.note("compiler", "build", f"build {target}", start, time.perf_counter() - start)
     return module
 

@@ -13,6 +13,9 @@ if os.environ.get("WEFT_TEST_INSTALLED") != "1":
     sys.path.insert(0, os.path.abspath(_package))
 sys.path.append(os.path.abspath(os.path.join(_package, "..", "compat", "needle")))
 
+# What somebody tuned on this machine is no part of a test.
+os.environ["WEFT_TUNE_DB"] = os.path.join(os.path.dirname(__file__), "no folder", "tune.db")
+
 SEED = int(os.environ.get("WEFT_TEST_SEED", "20261121"))
 
 

@@ -249,6 +249,19 @@ def test_tune(tmp_path, program):
     weft.script.from_source(done.stdout)
     weft_(*options, "--trials", "4", "-o", tmp_path / "best.weft")
     weft_("run", tmp_path / "best.weft", "--target", "cpu", "--check")
+    shipped, own = tmp_path / "shipped.db", tmp_path / "own.db"
+    done = weft_("tune", "--database", tmp_path / "t.db", "--export", shipped)
+    assert done.stderr == f"exported 4 trials to {shipped}\n" and done.stdout == ""
+    done = weft_("tune", "--database", own, "--merge", shipped)
+    assert done.stderr == f"merged 4 trials of {shipped}\n"
+    again = weft_("tune", program, "--target", "cpu", "--database", own, "--trials", "4")
+    assert "def main" in again.stdout  # nothing left to measure
+    assert "error[cli.tune.nothing]: no file" in weft_("tune", status=1).stderr
+    assert (
+        "error[cli.tune.target]: --target is not given" in weft_("tune", program, status=1).stderr
+    )
+    absent = weft_("tune", "--database", own, "--merge", tmp_path / "x.db", status=1)
+    assert "error[tune.database.path]" in absent.stderr
 
 
 def test_a_closed_pipe_is_no_traceback(program):

@@ -89,16 +89,27 @@ def _add_programs(verb):
     p.add_argument("--stats", action="store_true", help="print the device's statistics")
     p.add_argument("--trace", metavar="FILE", help="write a trace of passes, calls and units")
 
-    p = verb("tune", "programs", "tune_file", "search for a fast schedule of a function")
-    p.add_argument("file", help="a .weft file")
-    p.add_argument("--target", required=True, help="what to build for")
-    p.add_argument("--device", help="where to measure; default: the target's own device")
+    p = verb("tune", "tuning", "tune", "search for a fast schedule of a function")
+    p.add_argument("file", nargs="?", help="a .weft file")
+    p.add_argument("--target", help="what to build for")
+    p.add_argument(
+        "--device",
+        action="append",
+        help="where to measure; default: the target's own; may be repeated: on all at once",
+    )
     p.add_argument("--function", help="default: the first of the file")
     p.add_argument("--trials", type=_positive, default=64, help="candidates to measure (64)")
-    p.add_argument("--database", default="tune.db", help="what was measured; resumed (tune.db)")
+    p.add_argument(
+        "--database", help="what was measured; resumed; default: the user's own, used by weft.build"
+    )
     p.add_argument("--seed", type=int, default=0, help="of the search (0)")
     p.add_argument("--seconds", type=float, help="budget of time for the whole search")
     p.add_argument("--limit", type=float, help="seconds that one candidate may take")
+    p.add_argument("--picture", metavar="FILE", help="draw the search as SVG (needs matplotlib)")
+    p.add_argument("--merge", metavar="FILE", help="add the trials of FILE to the database first")
+    p.add_argument(
+        "--export", metavar="FILE", help="write the database's trials to FILE at the end"
+    )
     p.add_argument("-o", "--output", help="file for the scheduled program; default: print it")
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""``weft compile``, ``weft run``, ``weft tune``: text files of programs through the compiler."""
+"""``weft compile``, ``weft run``: text files of programs through the compiler."""
 
 import contextlib
 import pathlib
@@ -224,19 +224,3 @@ def run_file(args):
     if args.stats:
         for key, value in device.stats().items():
             print(f"  {key:<32} {value}")
-
-
-def tune_file(args):
-    program = _program(args.file)
-    sch = weft.tune(
-        program,
-        target=args.target,
-        trials=args.trials,
-        database=args.database,
-        seed=args.seed,
-        device=args.device,
-        function=args.function,
-        seconds=args.seconds,
-        limit=args.limit,
-    )
-    _emit(sch.mod.script(), args.output)

@@ -6,6 +6,17 @@ is built, compared with the untuned program and timed on the device (measure.py)
 (database.py), from which a later call goes on.
 """
 
-from .search import tune
+from .best import default_path
 
-__all__ = ["tune"]
+__all__ = ["default_path", "export", "merge", "picture", "tune"]
+_WHERE = {"tune": "search", "export": "database", "merge": "database", "picture": "picture"}
+
+
+def __getattr__(name):
+    """weft.build looks into best.py on every call: the search, its process and sqlite3 are loaded when they are used."""
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    import importlib
+
+    out = globals()[name] = getattr(importlib.import_module(f".{_WHERE[name]}", __name__), name)
+    return out

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measuring in a process of its own, which can be ended: a limit for one candidate.
+"""Building and measuring in a process of its own, which can be ended: a limit for one candidate.
 
-A kernel in machine code cannot be interrupted, and one that a schedule made slow may run for hours. The process is started
-once and kept; when a candidate takes longer than the limit, or ends the process, the next candidate gets a new one.
+Neither a build nor a kernel in machine code can always be interrupted, and a schedule can make both take hours. The
+process is started once and kept; when a candidate takes longer than its limit, or ends the process, the next candidate
+gets a new one.
 """
 
 import os
 import subprocess
 import sys
+import tempfile
+import time
 from multiprocessing.connection import Connection
 from multiprocessing.connection import Pipe
 
@@ -16,16 +19,23 @@ from weft._errors import error
 
 from .measure import Measurer
 
+BUILD_LIMIT = 60.0  # seconds that a build may take where no limit is given
+
 
 class Apart:
-    """As Measurer, in another process: measure(schedule, best) ends it after `limit` seconds."""
+    """As Measurer, in another process, which is ended when a candidate takes too long.
+
+    A remote device is this process's connection: there the other process only builds, and the module is measured here.
+    """
 
     def __init__(self, program, name, target, device, seed, limit):
-        if device is not None and not isinstance(device, str):
-            device = device.name
-        self._work = program, name, target, device, seed, weft.get_threads()
+        opened = weft.device(device or target)
+        self._remote = "#" in opened.name
+        self._here = Measurer(program, name, target, device, seed) if self._remote else None
+        named = device if device is None or isinstance(device, str) else device.name
+        self._work = program, name, target, named, seed, weft.get_threads(), self._remote
         self._limit, self._name = limit, name
-        self.device = weft.device(device or target)
+        self.device = opened
         self._process = self._pipe = None
         self._started()
 
@@ -51,15 +61,15 @@ class Apart:
         self._pipe.send(self._work)
         self._answer(None)
 
-    def _answer(self, limit):
-        """What the process says. Raises its error, tune.limit or tune.ended."""
+    def _answer(self, limit, what=""):
+        """What the process says within `limit` seconds. Raises its error, tune.limit or tune.ended."""
         try:
-            if limit is not None and not self._pipe.poll(limit):
+            if limit is not None and not self._pipe.poll(max(limit, 0.0)):
                 self.close()
                 raise error(
                     "value",
                     "tune.limit",
-                    f'a candidate for "{self._name}" took more than {limit:g} seconds to build, check and time',
+                    f'a candidate for "{self._name}" took more than {what}',
                 )
             said = self._pipe.recv()
         except (EOFError, ConnectionError) as gone:
@@ -70,16 +80,36 @@ class Apart:
                 "tune.ended",
                 f'a candidate for "{self._name}" ended the process that measured it, with status {code}',
             ) from gone
-        if isinstance(said, weft.Error):
+        if isinstance(said, Exception):
             raise said
         return said
 
-    def measure(self, schedule, best):
-        """(seconds, cycles) of a call. Raises weft.Error as Measurer.measure, tune.limit, tune.ended."""
+    def measure(self, schedule, best, allowed=None):
+        """(seconds, cycles) of a call. `allowed`: seconds that are left for this candidate; None: the limit alone.
+
+        Raises weft.Error as Measurer.measure, tune.limit, tune.ended.
+        """
         if self._process is None:
             self._started()
-        self._pipe.send((str(schedule.trace.as_json()), best))
-        return self._answer(self._limit)
+        most = min((v for v in (self._limit, allowed) if v is not None), default=None)
+        began = time.monotonic()
+        with tempfile.TemporaryDirectory(prefix="weft-tune-") as folder:
+            path = os.path.join(folder, "module") if self._remote else None
+            try:
+                self._pipe.send((str(schedule.trace.as_json()), best, path))
+            except (BrokenPipeError, ConnectionError):
+                pass  # it has ended: the answer says so
+            build = BUILD_LIMIT if most is None else most
+            self._answer(build, f"{build:g} seconds to build")
+            if self._remote:
+                return self._here.timed(weft.load(path), schedule, best)
+        left = None if most is None else most - (time.monotonic() - began)
+        return self._answer(left, f"{most or 0:g} seconds to build, check and time")
+
+    def stop(self):
+        """Ends the candidate that another thread waits for."""
+        if self._process is not None:
+            self._process.kill()
 
     def close(self):
         """Ends the process."""
@@ -97,20 +127,33 @@ def _plain(reason):
     return out
 
 
+def _candidate(measurer, pipe, program, target, trace, best, path):
+    """Says "built", and then what was measured; a remote device's module is only saved."""
+    schedule = weft.Schedule.replay(program, trace)
+    module = weft.build(schedule, target=target)
+    if path is not None:
+        module.save(path)
+    pipe.send("built")
+    if path is None:
+        pipe.send(measurer.timed(module, schedule, best))
+
+
 def serve():
-    """The other process: measures what it is sent until the pipe is closed."""
+    """The other process: builds and measures what it is sent until the pipe is closed."""
     pipe = Connection(int(sys.argv[1]))
-    program, name, target, device, seed, threads = pipe.recv()
-    weft.set_threads(threads)
     try:
-        measurer = Measurer(program, name, target, device, seed)
+        program, name, target, device, seed, threads, remote = pipe.recv()
+        weft.set_threads(threads)
+        measurer = None if remote else Measurer(program, name, target, device, seed)
         pipe.send("ready")
         while True:
-            trace, best = pipe.recv()
+            trace, best, path = pipe.recv()
             try:
-                pipe.send(measurer.measure(weft.Schedule.replay(program, trace), best))
+                _candidate(measurer, pipe, program, target, trace, best, path)
             except weft.Error as reason:
                 pipe.send(_plain(reason))
+            except Exception as reason:
+                pipe.send(RuntimeError(f"{type(reason).__name__}: {reason}"))
     except weft.Error as reason:
         pipe.send(_plain(reason))
     except EOFError:

@@ -3,9 +3,15 @@
 share a file; each trial is a transaction."""
 
 import json
+import math
+import os
+import pathlib
 import sqlite3
+import warnings
 
 from weft._errors import error
+
+from .best import default_path
 
 VERSION = 1
 _PATIENCE = 10  # seconds that a lock of another process is waited for
@@ -16,6 +22,14 @@ create table if not exists trials(
   primary key(workload, target, candidate));
 create table if not exists meta(key text primary key, value text);
 """
+# A row of the same candidate is replaced by a better one: a wrong result is worse than everything, and stays.
+_KEEP_THE_BEST = """
+insert into trials values(?,?,?,?,?,?,?,?) on conflict(workload, target, candidate) do update set
+  seed=excluded.seed, seconds=excluded.seconds, cycles=excluded.cycles, failure=excluded.failure, trace=excluded.trace
+where trials.failure is not 'tune.wrong' and (excluded.failure is 'tune.wrong' or
+  (excluded.seconds is not null and (trials.seconds is null or excluded.seconds < trials.seconds)))
+"""
+_COLUMNS = "workload, target, candidate, seed, seconds, cycles, failure, trace"
 
 
 class Trial:
@@ -32,41 +46,108 @@ class Trial:
         return json.dumps(self.decisions, sort_keys=True)
 
 
-class Database:
-    """Trials of all workloads. Raises weft.IOError: tune.database.damaged, tune.database.busy, tune.database.version."""
+def _checked(row):
+    """A row as it was written. Raises ValueError when it is none."""
+    workload, target, candidate, seed, seconds, cycles, failure, trace = row
+    texts = (workload, target, candidate, *(t for t in (failure, trace) if t is not None))
+    if not all(isinstance(t, str) for t in texts) or not isinstance(seed, int):
+        raise ValueError("a row has columns of other types")
+    if seconds is not None:
+        if not isinstance(seconds, float) or not math.isfinite(seconds) or seconds < 0:
+            raise ValueError(f"a row has a time of {seconds!r} seconds")
+    decisions = json.loads(candidate)
+    if not isinstance(decisions, dict) or not isinstance(decisions.get("knobs"), dict):
+        raise ValueError("a row's candidate holds no decisions")
+    return row
 
-    def __init__(self, path):
-        self._path = str(path)
+
+class Database:
+    """Trials of all workloads.
+
+    Raises weft.IOError: tune.database.damaged, .foreign (SQLite of another program), .busy (another process holds it),
+    .version (an older format), .newer, .full (no space on the device), .path (cannot be opened or written).
+    """
+
+    def __init__(self, path, exists=False):
+        """`exists`: an absent file is an error, and the file is only read."""
+        self.path = pathlib.Path(path)
+        self._unsaved = []
         try:
-            self._file = sqlite3.connect(self._path, timeout=_PATIENCE)
+            if exists:
+                where = f"{self.path.absolute().as_uri()}?mode=ro"
+                self._file = sqlite3.connect(where, timeout=_PATIENCE, uri=True)
+            else:
+                self._file = sqlite3.connect(str(self.path), timeout=_PATIENCE)
+        except sqlite3.Error as reason:
+            raise self._named(reason) from reason
+        try:
+            self._open(exists)
+        except (sqlite3.Error, UnicodeDecodeError, TypeError) as reason:
+            self._file.close()
+            raise self._named(reason) from reason
+        except BaseException:
+            self._file.close()
+            raise
+
+    def _open(self, exists):
+        tables = {r[0] for r in self._file.execute("select name from sqlite_master")}
+        if tables and not tables & {"trials", "meta"}:
+            raise error(
+                "io",
+                "tune.database.foreign",
+                f"{self.path} is a database of another program",
+                notes=["its tables: " + ", ".join(sorted(map(str, tables))[:8])],
+                help="name another file",
+            )
+        if not {"trials", "meta"} <= tables and not exists:
             self._file.executescript(_TABLES)
             self._file.execute("insert or ignore into meta values('version', ?)", (str(VERSION),))
             self._file.commit()
-            (found,) = self._file.execute("select value from meta where key='version'").fetchone()
-        except sqlite3.OperationalError as reason:
-            if "locked" not in str(reason):
-                raise self._damaged(reason) from reason
+        row = self._file.execute("select value from meta where key='version'").fetchone()
+        found = row[0] if row else None
+        if found == str(VERSION):
+            return
+        if str(found).isdigit() and int(found) > VERSION:
             raise error(
+                "io",
+                "tune.database.newer",
+                f"{self.path} has version {found}, written by a newer weft; this one reads {VERSION}",
+                help="use the newer weft, or name another file",
+            )
+        raise error(
+            "io",
+            "tune.database.version",
+            f"{self.path} has version {found}, this weft reads {VERSION}",
+            help="name another file",
+        )
+
+    def _named(self, reason):
+        text = str(reason)
+        if "locked" in text or "busy" in text:
+            return error(
                 "io",
                 "tune.database.busy",
-                f"{self._path} was locked by another process for {_PATIENCE} s",
+                f"{self.path} was locked by another process for {_PATIENCE} s",
                 help="let that process end, or name another file",
-            ) from reason
-        except (sqlite3.Error, ValueError, TypeError) as reason:
-            raise self._damaged(reason) from reason
-        if found != str(VERSION):
-            raise error(
-                "io",
-                "tune.database.version",
-                f"{self._path} has version {found}, this weft reads {VERSION}",
-                help="name another file",
             )
-
-    def _damaged(self, reason):
+        if "full" in text or "disk I/O" in text:
+            return error(
+                "io",
+                "tune.database.full",
+                f"{self.path} cannot grow: {text}",
+                help="make space on that disk, or name a file on another",
+            )
+        if "unable to open" in text or "readonly" in text:
+            return error(
+                "io",
+                "tune.database.path",
+                f"{self.path} cannot be opened or written: {text}",
+                help="name a file in a folder that exists and is yours",
+            )
         return error(
             "io",
             "tune.database.damaged",
-            f"{self._path} cannot be used as a tuning database: {reason}",
+            f"{self.path} cannot be used as a tuning database: {text}",
             help="name another file, or remove this one",
         )
 
@@ -74,29 +155,113 @@ class Database:
         """All trials, in the order in which they were made."""
         try:
             rows = self._file.execute(
-                "select candidate, seconds, cycles, failure, trace from trials "
-                "where workload=? and target=? order by rowid",
+                f"select {_COLUMNS} from trials where workload=? and target=? order by rowid",
                 (workload, target),
             )
-            return [Trial(json.loads(r[0]), *r[1:]) for r in rows]
+            return [Trial(json.loads(r[2]), *r[4:]) for r in map(_checked, rows)]
         except (sqlite3.Error, ValueError, TypeError) as reason:
-            raise self._damaged(reason) from reason
+            raise self._named(reason) from reason
+
+    def rows(self):
+        """All rows of all workloads, checked."""
+        try:
+            found = self._file.execute(f"select {_COLUMNS} from trials order by rowid").fetchall()
+            return [_checked(row) for row in found]
+        except (sqlite3.Error, ValueError, TypeError) as reason:
+            raise self._named(reason) from reason
+
+    def add_rows(self, rows, statement=_KEEP_THE_BEST):
+        """Adds all or none; of two rows of one candidate the better one stays."""
+        try:
+            with self._file:
+                self._file.execute("begin immediate")
+                self._file.executemany(statement, rows)
+        except (sqlite3.Error, UnicodeDecodeError, TypeError) as reason:
+            raise self._named(reason) from reason
 
     def add(self, workload, target, seed, trial):
-        with self._file:
-            self._file.execute(
-                "insert or replace into trials values(?,?,?,?,?,?,?,?)",
-                (
-                    workload,
-                    target,
-                    trial.key,
-                    seed,
-                    trial.seconds,
-                    trial.cycles,
-                    trial.failure,
-                    trial.trace,
-                ),
+        """Writes a trial. What cannot be written now (a full disk, a lock) is a RuntimeWarning and written later."""
+        row = (workload, target, trial.key, seed, trial.seconds, trial.cycles, trial.failure)
+        self._unsaved.append((*row, trial.trace))
+        self.save()
+
+    def correct(self, workload, target, trial):
+        """Replaces the time of a trial that was measured again."""
+        row = (workload, target, trial.key, 0, trial.seconds, trial.cycles, trial.failure)
+        self.add_rows(
+            [(*row, trial.trace)], "insert or replace into trials values(?,?,?,?,?,?,?,?)"
+        )
+
+    def save(self):
+        """Writes what is not written yet."""
+        if not self._unsaved:
+            return
+        try:
+            self.add_rows(self._unsaved)
+            self._unsaved = []
+        except Exception as reason:
+            if getattr(reason, "code", "") not in ("tune.database.full", "tune.database.busy"):
+                raise
+            warnings.warn(
+                f"{len(self._unsaved)} trials are not written yet: {reason}",
+                RuntimeWarning,
+                stacklevel=3,
             )
 
     def close(self):
-        self._file.close()
+        try:
+            self.save()
+        finally:
+            self._file.close()
+
+
+def _database(path):
+    return default_path() if path is None else pathlib.Path(path)
+
+
+def export(path, database=None):
+    """Copies all trials of `database` (None: weft.tuning.default_path()) into a new file, to be shipped.
+
+    The file is written whole or not at all; an existing one is replaced. Returns the number of rows. Raises
+    weft.IOError: tune.database.*, tune.export.path.
+    """
+    source, path = Database(_database(database), exists=True), pathlib.Path(path)
+    beside = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    try:
+        rows = source.rows()
+        if path.exists() and path.samefile(source.path):
+            raise error(
+                "io",
+                "tune.export.path",
+                f"{path} is the database that is to be exported",
+                help="name another file",
+            )
+        target = Database(beside)
+        try:
+            target.add_rows(rows)
+        finally:
+            target.close()
+        os.replace(beside, path)
+        return len(rows)
+    finally:
+        source.close()
+        beside.unlink(missing_ok=True)
+
+
+def merge(path, database=None):
+    """Adds the trials of the file `path` to `database` (None: weft.tuning.default_path(), made when absent).
+
+    Of two rows of one candidate the faster stays, one with a time before one that failed; a wrong result stays wrong.
+    All rows are taken, or none. Returns the number of rows read. Raises weft.IOError: tune.database.*.
+    """
+    source = Database(path, exists=True)
+    try:
+        rows = source.rows()
+    finally:
+        source.close()
+    target = Database(_database(database))
+    try:
+        target.add_rows(rows)
+    finally:
+        target.close()
+    return len(rows)

@@ -16,7 +16,7 @@ class Measurer:
     def __init__(self, program, name, target, device, seed):
         self._target, self._name = target, name
         self.device = weft.device(device or target)
-        plan = weft.build(program, target="cpu").plan(name)
+        plan = weft.build(program, target="cpu", tuned=False).plan(name)
         rng = np.random.default_rng(seed)
         self._inputs, self._written = [], []
         for p in plan["params"]:
@@ -33,7 +33,9 @@ class Measurer:
             data = rng.integers(0, 5, shape) if "int" in kind else rng.random(shape)
             self._inputs.append((data > 0.5 if kind == "bool" else data, kind))
             self._written.append(p["written"])
-        self._expected = self._results(weft.build(program, target="cpu"), weft.device("cpu"))[1]
+        self._expected = self._results(
+            weft.build(program, target="cpu", tuned=False), weft.device("cpu")
+        )[1]
 
     def _arrays(self, device):
         out = []
@@ -67,11 +69,14 @@ class Measurer:
         return 0.0
 
     def measure(self, schedule, best):
-        """(seconds, cycles) of a call. `best`: a candidate far slower is timed once only.
+        """(seconds, cycles) of a call: builds, then as `timed`."""
+        return self.timed(weft.build(schedule, target=self._target), schedule, best)
 
-        Raises weft.Error: what building or running raises, tune.wrong when the result is not the program's.
+    def timed(self, module, schedule, best):
+        """(seconds, cycles) of a call of a built module. `best`: a candidate far slower is timed once only.
+
+        Raises weft.Error: what running raises, tune.wrong when the result is not the program's.
         """
-        module = weft.build(schedule, target=self._target)
         arrays, results = self._results(module, self.device)
         difference = self.wrong(results)
         if difference:

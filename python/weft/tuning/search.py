@@ -2,7 +2,6 @@
 """Random and evolutionary search over the decisions of the sketches."""
 
 import random
-import sys
 import time
 import warnings
 
@@ -10,9 +9,11 @@ import weft
 from weft import _core
 from weft._errors import error
 
-from .apart import Apart
+from .apart import BUILD_LIMIT, Apart
+from .best import default_path
 from .database import Database, Trial
-from .measure import Measurer
+from .pool import measured
+from .progress import Progress
 from .rank import LEAST, Ranking
 from .sketches import sketches_for
 
@@ -21,6 +22,10 @@ _PATIENCE = (
     200  # candidates refused or seen before, in a row, after which the space counts as exhausted
 )
 _DRAWN = 12  # candidates of which the one that ranks best is measured
+_CONFIRMED = 3  # times that a winner is measured once more, beside the default schedule
+_GRACE = 2.0  # seconds that a running candidate may have beyond the budget, or twice what the slowest took
+_PLAIN = {"sketch": "plain", "knobs": {}}  # the program as it is: what weft.build makes of it
+_clock = time.monotonic
 
 
 class _Draw:
@@ -56,14 +61,33 @@ def _child(rng, trials):
     return parent.decisions["sketch"], knobs
 
 
+class _SketchFailed(Exception):
+    """A sketch raised something else than a refusal: `decisions` it had made, `reason` as a weft.Error."""
+
+    def __init__(self, decisions, reason):
+        super().__init__(str(reason))
+        self.decisions, self.reason = decisions, reason
+
+
 def _propose(rng, program, sketches, trials):
-    """A candidate's decisions and schedule. Raises weft.ScheduleError when a step is refused."""
+    """A candidate's decisions and schedule. Raises weft.Error when a step is refused, _SketchFailed."""
     name, given = _child(rng, trials)
     name = name or rng.choice(sorted(sketches))
     schedule = weft.Schedule(program)
     schedule._core.set_detail(False)
     draw = _Draw(rng, given)
-    sketches[name](draw, schedule)
+    try:
+        sketches[name](draw, schedule)
+    except weft.Error:
+        raise
+    except Exception as reason:
+        failed = error(
+            "internal",
+            "tune.sketch",
+            f'sketch "{name}" raised {type(reason).__name__}: {reason}',
+            notes=[f"its decisions: {draw.made}"],
+        )
+        raise _SketchFailed({"sketch": name, "knobs": draw.made}, failed) from reason
     return {"sketch": name, "knobs": draw.made}, schedule
 
 
@@ -78,7 +102,12 @@ def _best_of(rng, program, sketches, seen, known, ranked):
     for _ in range(many):
         try:
             decisions, schedule = _propose(rng, program, sketches, seen)
-        except weft.ScheduleError:
+        except weft.Error:
+            wasted += 1
+            continue
+        except _SketchFailed as failure:
+            if Trial(failure.decisions).key not in known:
+                raise
             wasted += 1
             continue
         key = Trial(decisions).key
@@ -112,28 +141,126 @@ def _function(main, name):
     return functions[name], functions[name].name
 
 
-class _Progress:
-    """One line on a terminal; nothing in a pipe."""
+class _Search:
+    """The trials of one function on one target, and what to try next."""
 
-    def __init__(self, wanted):
-        self._live = sys.stderr.isatty() if wanted is None else wanted
+    def __init__(self, program, target, name, seed, trials, end, ranked):
+        self.program, self.name, self._seed, self._trials = program, name, seed, trials
+        self._end, self._ranked, self._sketches = end, ranked, sketches_for(target)
+        self._wasted, self._longest = 0, 0.0
+        self.seen, self._known = [], set()
 
-    def __call__(self, done, trials, best, failed):
-        if self._live:
-            at = f"best {best * 1e3:.4g} ms" if best else "none ran yet"
-            text = f"tune: {done}/{trials} trials, {at}, {failed} failed"
-            print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+    def remember(self, trials):
+        self.seen = trials
+        self._known = {t.key for t in trials}
 
-    def end(self):
-        if self._live:
-            print(file=sys.stderr)
+    @property
+    def best(self):
+        return min((t.seconds for t in self.seen if t.seconds), default=None)
+
+    @property
+    def default(self):
+        """The trial of the default schedule, or None."""
+        plain = Trial(_PLAIN).key
+        return next((t for t in self.seen if t.key == plain), None)
+
+    def allowed(self):
+        """Seconds that the next candidate may take; None: no budget was given."""
+        if self._end is None:
+            return None
+        grace = max(_GRACE, 2 * self._longest) if self.best else BUILD_LIMIT
+        return max(self._end - _clock(), 0.0) + grace
+
+    def took(self, seconds):
+        self._longest = max(self._longest, seconds)
+
+    def next(self, running):
+        """(trial, schedule) to measure, (trial, None) for a sketch that failed; None: none is left."""
+        plain = Trial(_PLAIN)
+        while True:
+            if plain.key not in self._known:
+                return self._taken(plain, weft.Schedule(self.program))
+            if len(self.seen) + running >= self._trials:
+                return None
+            if self._end is not None and self.best and _clock() >= self._end:
+                return None
+            if not self._sketches or self._wasted >= _PATIENCE:
+                return None
+            rng = random.Random(f"{self._seed}/{len(self.seen) + running}/{self._wasted}")
+            try:
+                found, more = _best_of(
+                    rng, self.program, self._sketches, self.seen, self._known, self._ranked
+                )
+            except _SketchFailed as failure:
+                warnings.warn(str(failure.reason), RuntimeWarning, stacklevel=3)
+                return self._taken(Trial(failure.decisions, failure=failure.reason.code), None)
+            self._wasted += more
+            if found is not None:
+                return self._taken(Trial(found[0]), found[1])
+
+    def _taken(self, trial, schedule):
+        self._known.add(trial.key)
+        self._wasted = 0
+        if schedule is not None:
+            trial.trace = str(schedule.trace.as_json())
+        return trial, schedule
+
+    def winner(self, device):
+        """The fastest trial. Raises tune.nothing."""
+        good = [t for t in self.seen if t.seconds]
+        if good:
+            return min(good, key=lambda t: t.seconds)
+        raise error(
+            "value",
+            "tune.nothing",
+            f'none of {len(self.seen)} candidates for "{self.name}" ran on {device}',
+            notes=["refused with " + ", ".join(sorted({str(t.failure) for t in self.seen}))],
+        )
+
+
+def _confirmed(search, measurer, file, workload, where):
+    """The winner, measured once more right beside the default schedule: one that is not faster there loses its place."""
+    for _ in range(_CONFIRMED):
+        winner, default = search.winner(measurer.device.name), search.default
+        if winner is default or default is None or not default.seconds or winner.cycles:
+            return winner
+        replayed = weft.Schedule.replay(search.program, winner.trace)
+        try:
+            plain = measurer.measure(weft.Schedule(search.program), None)[0]
+            again = measurer.measure(replayed, None)[0]
+        except weft.Error:
+            return winner  # the device is gone: what was measured stands
+        if again <= plain:
+            return winner
+        winner.seconds = max(again, default.seconds * again / plain)
+        file.correct(workload, where, winner)
+    return search.default
+
+
+def _checked(trials, seconds, limit):
+    if trials < 1:
+        raise error("value", "tune.trials", f"trials is {trials}; at least 1 is needed")
+    for what, value in (("seconds", seconds), ("limit", limit)):
+        if value is not None and not value > 0:
+            raise error(
+                "value", "tune.budget", f"{what} is {value}", notes=["legal: above 0, or None"]
+            )
+
+
+def _where(target, device, opened):
+    """The name under which trials are kept: the target, with the device where it is not the target's own."""
+    if device is None:
+        return target
+    if "#" not in opened.name and opened.name == weft.device(target).name:
+        return target
+    return f"{target} on {opened.name.split('#')[0]}"
 
 
 def tune(
     main,
     target="cpu",
     trials=64,
-    database="tune.db",
+    database=None,
     seed=0,
     device=None,
     function=None,
@@ -145,92 +272,58 @@ def tune(
     """Searches for a fast schedule of a function and returns it, a weft.Schedule.
 
     `trials` candidates are built, compared with the untuned program and timed on `device` (default: the target's own;
-    a remote device too). They count what `database` already holds for this function and target: a search that was
-    interrupted goes on, one that was complete returns at once. `seed` fixes the order of candidates for given times.
-    The first trial is the program as it is. Candidates that compute something else are never returned; each is
-    reported as a RuntimeWarning with its steps in the database.
+    a remote device too; a list: on all at once, which count as equal machines; one that goes away is left out).
+    Trials count what `database` already holds for this function and target: a search that was interrupted goes on, one
+    that was complete returns at once. `database=None` is the user's own (weft.tuning.default_path()), whose schedules
+    weft.build uses. `seed` fixes the order of candidates for given times. The first trial is the default schedule,
+    what weft.build makes of the program; nothing slower is returned. Candidates that compute something else are never
+    returned; each is reported as a RuntimeWarning with its steps.
 
-    `seconds` is a budget of wall time: no candidate is begun after it, and the best so far is returned; one candidate is
-    always measured. `limit` is the longest that one candidate may take, in seconds, building and checking included:
-    candidates are then measured in another process, which is ended when they take longer (`tune.limit`) or end it
-    themselves (`tune.ended`); not for remote devices. The untuned program, which gives the expected results, runs
-    without limit. `ranked`: of several drawn candidates the one that the trials so far let expect most of is measured.
+    Candidates are built and measured in a process of their own, which is ended when one takes too long (`tune.limit`)
+    or ends it (`tune.ended`); remote devices are measured from here. `limit`: seconds that one candidate may take,
+    building and checking included; None: a minute to build. `seconds` is a budget of wall time: no candidate is begun
+    after it, one that runs gets 2 s more, or twice what the slowest took, and the best so far is returned; the default
+    schedule is always measured. The untuned program, which gives the expected results, runs without limit.
+    `ranked`: of several drawn candidates the one that the trials so far let expect most of is measured.
+    `progress`: None (a line on a terminal), True, False, or a function progress(done, trials, best, failed).
 
-    Raises weft.Error: tune.symbolic, tune.nothing (no candidate ran), tune.budget, tune.database.*; weft.DeviceError for
-    an absent device.
+    Raises weft.Error: tune.symbolic, tune.nothing (no candidate ran), tune.budget, tune.devices, tune.database.*;
+    weft.DeviceError for an absent device.
     """
-    if trials < 1:
-        raise error("value", "tune.trials", f"trials is {trials}; at least 1 is needed")
-    for what, value in (("seconds", seconds), ("limit", limit)):
-        if value is not None and not value > 0:
-            raise error(
-                "value", "tune.budget", f"{what} is {value}", notes=["legal: above 0, or None"]
-            )
-    end = None if seconds is None else time.monotonic() + seconds
+    _checked(trials, seconds, limit)
+    end = None if seconds is None else _clock() + seconds
     program, name = _function(main, function)
-    if limit is None:
-        measurer = Measurer(program, name, target, device, seed)
-    else:
-        opened = weft.device(device or target)
-        opened.synchronize()
-        if "#" in opened.name:
-            raise error(
-                "value",
-                "tune.budget",
-                f"limit is {limit} with the remote device {opened.name}",
-                notes=["legal: a device of this host"],
-                help="give a budget for the whole search: seconds=...",
-            )
-        measurer = Apart(program, name, target, device, seed, limit)
-    measurer.device.synchronize()  # an absent device is an error now
-    sketches = sketches_for(target)
-    workload, file = f"{_core.structural_hash(program._core):x}", Database(database)
-    where = target if device is None else f"{target} on {measurer.device.name.split('#')[0]}"
-    show = _Progress(progress)
+    devices = list(device) if isinstance(device, (list, tuple)) else [device]
+    if not devices:
+        raise error("value", "tune.devices", "the list of devices is empty", help="device=None")
+    for each in devices:
+        weft.device(each or target).synchronize()  # an absent device is an error now
+    where = _where(target, devices[0], weft.device(devices[0] or target))
+    workload = f"{_core.structural_hash(program._core):x}"
+    file = Database(default_path() if database is None else database)
+    search = _Search(program, target, name, seed, trials, end, ranked)
+    show, measurers = Progress(progress, trials), []
     try:
-        seen = file.trials(workload, where)
-        known, wasted = {t.key for t in seen}, 0
-        while len(seen) < trials:
-            if end is not None and time.monotonic() >= end and any(t.seconds for t in seen):
-                break
-            rng = random.Random(f"{seed}/{len(seen)}/{wasted}")
-            if not seen:
-                decisions, schedule = {"sketch": "plain", "knobs": {}}, weft.Schedule(program)
-            elif not sketches or wasted >= _PATIENCE:
-                break
-            else:
-                found, more = _best_of(rng, program, sketches, seen, known, ranked)
-                wasted += more
-                if found is None:
-                    continue
-                decisions, schedule = found
-            trial = Trial(decisions, trace=str(schedule.trace.as_json()))
-            best = min((t.seconds for t in seen if t.seconds), default=None)
-            try:
-                trial.seconds, trial.cycles = measurer.measure(schedule, best)
-            except weft.Error as reason:
-                if reason.code.startswith("rpc."):
-                    raise  # the device is gone; nothing was learnt of the candidate
+        search.remember(file.trials(workload, where))
+        before = len(search.seen)
+        if before < trials or search.default is None:
+            for each in devices:
+                measurers.append(Apart(program, name, target, each, seed, limit))
+        for trial, reason in measured(search, measurers, _clock):
+            if reason is not None:
                 trial.failure = reason.code
-                if reason.code == "tune.wrong":
+                if reason.code in ("tune.wrong", "tune.failed"):
                     warnings.warn(str(reason), RuntimeWarning, stacklevel=2)
             file.add(workload, where, seed, trial)
-            seen.append(trial)
-            known.add(trial.key)
-            wasted = 0
-            times = [t.seconds for t in seen if t.seconds]
-            show(len(seen), trials, min(times, default=None), len(seen) - len(times))
-        good = [t for t in seen if t.seconds]
-        if not good:
-            raise error(
-                "value",
-                "tune.nothing",
-                f'none of {len(seen)} candidates for "{name}" ran on {measurer.device.name}',
-                notes=["refused with " + ", ".join(sorted({t.failure for t in seen}))],
-            )
-        return weft.Schedule.replay(program, min(good, key=lambda t: t.seconds).trace)
+            search.seen.append(trial)
+            show(search.seen, search.default)
+        if len(search.seen) > before and measurers:
+            winner = _confirmed(search, measurers[0], file, workload, where)
+        else:
+            winner = search.winner(weft.device(devices[0] or target).name)
+        return weft.Schedule.replay(program, winner.trace)
     finally:
         show.end()
-        file.close()
-        if limit is not None:
+        for measurer in measurers:
             measurer.close()
+        file.close()

@@ -123,6 +123,8 @@ def host_rfactor(draw, sch, block, tag):
     # A partial result needs whole pieces: rfactor refuses a predicate on the reduction.
     vector = draw(f"{tag}.lanes", [v for v in range(1, 65) if total % v == 0])
     pieces = draw(f"{tag}.pieces", [p for p in range(1, 65) if total // vector % p == 0])
+    if pieces * vector == 1:
+        return  # no partial results: the block stays
     p, m, v = sch.split(fused, [pieces, None, vector])
     sch.reorder(p, v, m)
     partial = sch.rfactor(sch.fuse(p, v), 0)
@@ -184,9 +186,10 @@ def device_tile(draw, sch, block, tag):
     if draw(f"{tag}.shared", [1, 0]):
         wide = draw(f"{tag}.wide", [1, 2, 4])
         for index in range(len(block.view["reads"])):
-            cached = sch.cache_read(block.ref, index, "shared")
+            # Other readers of the operand stand outside this tile: the copy is for this block alone.
+            cached = sch.cache_read(block.ref, index, "shared", [block.ref])
             sch.compute_at(cached, long[-1])
-            axes = sch.get_loops(cached)[2 + len(long) :]
+            axes = sch.get_loops(cached)[2 + len(long) :] or [sch.add_unit_loop(cached)]
             fetch = sch.fuse(*axes) if len(axes) > 1 else axes[0]
             _, bound, vector = sch.split(fetch, [None, count, wide])
             sch.bind(bound, "threadIdx.x")

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The best schedules of a database, for weft.build. sqlite3 is loaded only when there is a database."""
+
+import os
+import pathlib
+
+from weft import _core
+
+_read = {}  # path: (what the file was, {(workload, target): trace}, why it cannot be used)
+
+
+def _where():
+    given = os.environ.get("WEFT_TUNE_DB")
+    if given:
+        return given
+    data = os.environ.get("XDG_DATA_HOME") or os.path.join(os.path.expanduser("~"), ".local/share")
+    return os.path.join(data, "weft", "tune.db")
+
+
+def default_path():
+    """The user's own database: $WEFT_TUNE_DB, else weft/tune.db in $XDG_DATA_HOME (~/.local/share).
+
+    The folder is made with mode 0700. Raises weft.IOError: tune.database.folder.
+    """
+    path = pathlib.Path(_where())
+    if os.environ.get("WEFT_TUNE_DB"):
+        return path
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as reason:
+        from weft._errors import error
+
+        raise error(
+            "io",
+            "tune.database.folder",
+            f"the folder {path.parent} cannot be made: {reason.strerror}",
+            help="set WEFT_TUNE_DB to a file that can be written, or give database=...",
+        ) from reason
+    return path
+
+
+def _state(path):
+    """What changes when a file is written; None: there is none."""
+    try:
+        found = os.stat(path)
+    except (OSError, ValueError):
+        return None
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _load(path):
+    """The fastest trial of each workload and target, without those where the default schedule is the fastest."""
+    import sqlite3
+
+    try:
+        uri = pathlib.Path(path).absolute().as_uri() + "?mode=ro"
+        file = sqlite3.connect(uri, timeout=0.2, uri=True)
+        try:
+            version = file.execute("select value from meta where key='version'").fetchone()
+            if version != ("1",):
+                return {}, f"version {version and version[0]} is not this weft's"
+            rows = file.execute(
+                "select workload, target, trace, candidate, min(seconds) from trials "
+                "where seconds is not null and failure is null group by workload, target"
+            ).fetchall()
+        finally:
+            file.close()
+    except (sqlite3.Error, UnicodeDecodeError) as reason:
+        return {}, str(reason)
+    plain = '"sketch": "plain"'
+    return {(w, t): trace for w, t, trace, candidate, _ in rows if plain not in str(candidate)}, ""
+
+
+def tuned(program, target):
+    """(program with the schedules that were found for its functions, sentences for Module.notes)."""
+    path = _where()
+    state = _state(path)
+    if state is None:
+        return program, []
+    known = _read.get(path)
+    if known is None or known[0] != state:
+        known = _read[path] = (state, *_load(path))
+    _, found, damage = known
+    if damage:
+        return program, [f"the tuning database {path} is not used: {damage}"]
+    if not found:
+        return program, []
+    import weft
+
+    single = isinstance(program, weft.PrimFunc)
+    functions = {program.name: program} if single else dict(program.functions)
+    notes, changed = [], False
+    for name, function in functions.items():
+        trace = found.get((f"{_core.structural_hash(function._core):x}", target))
+        if not isinstance(trace, str):
+            continue
+        try:
+            functions[name] = weft.Schedule.replay(function, trace).func
+        except weft.Error as reason:
+            why = str(reason).partition("\n")[0]
+            notes.append(
+                f"{name}: the tuned schedule of {path} is not used, for it does not replay: {why}"
+            )
+            continue
+        changed = True
+        notes.append(f"{name}: a tuned schedule of {path} is used")
+    if not changed:
+        return program, notes
+    return (functions[program.name] if single else weft.IRModule(functions)), notes

@@ -1,0 +1,112 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Candidates measured on one device, or on several at once."""
+
+import concurrent.futures
+import contextlib
+import warnings
+
+import weft
+from weft._errors import error
+
+
+def _one(measurer, schedule, best, allowed, clock):
+    """((seconds, cycles), reason, wall seconds): of the first two one is None."""
+    began = clock()
+    try:
+        return measurer.measure(schedule, best, allowed), None, clock() - began
+    except weft.Error as reason:
+        return None, reason, clock() - began
+    except Exception as reason:
+        failed = error(
+            "internal",
+            "tune.failed",
+            f"measuring a candidate raised {type(reason).__name__}: {reason}",
+            notes=["the steps:\n" + schedule.trace.as_python()],
+        )
+        return None, failed, clock() - began
+
+
+def _gone(reason):
+    """Whether the device went away: nothing was learnt of the candidate."""
+    return reason is not None and reason.code.startswith("rpc.")
+
+
+def _noted(search, trial, found, wall):
+    search.took(wall)
+    if found is not None:
+        trial.seconds, trial.cycles = found
+
+
+def measured(search, measurers, clock):
+    """Yields (trial, reason) for each candidate of `search`, as they end. A device that goes away is left out, and its
+    candidate measured on another; `measurers` loses it. Raises its error when it was the last."""
+    if len(measurers) > 1:
+        yield from _on_many(search, measurers, clock)
+        return
+    while measurers:
+        candidate = search.next(0)
+        if candidate is None:
+            return
+        trial, schedule = candidate
+        if schedule is None:
+            yield trial, None
+            continue
+        found, reason, wall = _one(measurers[0], schedule, search.best, search.allowed(), clock)
+        if _gone(reason):
+            raise reason
+        _noted(search, trial, found, wall)
+        yield trial, reason
+
+
+@contextlib.contextmanager
+def _threads(measurers):
+    """A thread for each device. What stops the search ends the candidates that run."""
+    with concurrent.futures.ThreadPoolExecutor(len(measurers)) as threads:
+        try:
+            yield threads
+        except BaseException:
+            for measurer in measurers:
+                measurer.stop()
+            raise
+
+
+def _on_many(search, measurers, clock):
+    idle, again, running = list(measurers), [], {}
+    with _threads(measurers) as threads:
+        while True:
+            while idle:
+                candidate = again.pop() if again else search.next(len(running))
+                if candidate is None:
+                    break
+                trial, schedule = candidate
+                if schedule is None:
+                    yield trial, None
+                    continue
+                measurer = idle.pop(0)
+                work = threads.submit(
+                    _one, measurer, schedule, search.best, search.allowed(), clock
+                )
+                running[work] = measurer, candidate
+            if not running:
+                return
+            done, _ = concurrent.futures.wait(
+                running, return_when=concurrent.futures.FIRST_COMPLETED
+            )
+            for work in done:
+                measurer, candidate = running.pop(work)
+                found, reason, wall = work.result()
+                if _gone(reason):
+                    measurers.remove(measurer)
+                    measurer.close()
+                    if not measurers:
+                        raise reason
+                    warnings.warn(
+                        f"{measurer.device.name} is left out of the search: {reason}",
+                        RuntimeWarning,
+                        stacklevel=3,
+                    )
+                    again.append(candidate)
+                    continue
+                idle.append(measurer)
+                _noted(search, candidate[0], found, wall)
+                yield candidate[0], reason
