@@ -5,9 +5,10 @@ whether its result depends on the order."""
 from __future__ import annotations
 
 import hashlib
-import os
 import subprocess
 import sys
+
+from ._child import environment
 
 
 def choices(seed: int) -> list[tuple[str, int]]:
@@ -32,7 +33,7 @@ def of_script(seed: int, arguments: list[str]) -> int:
     """Runs a host script once per choice; its result is its exit status and what it prints."""
     rows = []
     for order, number in choices(seed):
-        env = dict(os.environ, WEFT_WSE_TASK_ORDER=order, WEFT_WSE_SEED=str(number))
+        env = environment(WEFT_WSE_TASK_ORDER=order, WEFT_WSE_SEED=str(number))
         code = "import sys; from weft.wse_tools import cs_python_main as m; sys.exit(m(sys.argv[1:]) or 0)"
         run = subprocess.run(
             [sys.executable, "-c", code, *arguments], env=env, capture_output=True, check=False

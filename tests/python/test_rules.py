@@ -118,6 +118,13 @@ def test_positions_of_extremes(device, dtype):
         ((5000, 65), 0),
         ((7, 3000), 1),
         ((4, 5, 6), 1),
+        # few elements, and reductions that are cut into few parts or none
+        ((2, 2), 0),
+        ((3, 2), 1),
+        ((1, 5), 0),
+        ((500, 20), 0),
+        ((900, 40), 0),
+        ((20, 16000), 1),
     ]:
         x = rng.standard_normal(shape) * 40
         x = (

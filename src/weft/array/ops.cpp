@@ -525,13 +525,13 @@ NDArray apply(Op op, const Arg& x) {
   }
   Types types = resolve_types(row, &x, 1);
   const NDArray& a = *x.array;
+  if (std::vector<int> order; !a.is_contiguous() && shared_order(a.shape(), &x, 1, order))
+    return apply_in_order(op, a.shape(), &x, 1, order);
   if (!a.on_host()) {
     NDArray result = NDArray::empty(a.device(), types.result, a.shape());
     device_elementwise(op, types.compute, result, {&x, 1});
     return result;
   }
-  if (std::vector<int> order; !a.is_contiguous() && shared_order(a.shape(), &x, 1, order))
-    return apply_in_order(op, a.shape(), &x, 1, order);
   Elem kernel = types.compute;
   ElementwiseFn fn = kernels().elementwise[static_cast<int>(op)][static_cast<int>(kernel)];
   if (!fn) {
@@ -594,7 +594,7 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
     check_same_device(*x.array, *y.array, row.name);
     const Dims* shapes[2] = {&x.array->shape(), &y.array->shape()};
     const Dims shape = broadcast_shapes(shapes, row.name);
-    if (std::vector<int> order; x.array->on_host() && shared_order(shape, args, 2, order))
+    if (std::vector<int> order; shared_order(shape, args, 2, order))
       return apply_in_order(op, shape, args, 2, order);
     NDArray out = NDArray::empty(array->device(), types.result, shape);
     if (!out.on_host()) {
@@ -605,7 +605,7 @@ NDArray apply(Op op, const Arg& x, const Arg& y) {
     return out;
   }
   if (std::vector<int> order;
-      array->on_host() && !array->is_contiguous() && shared_order(array->shape(), args, 2, order))
+      !array->is_contiguous() && shared_order(array->shape(), args, 2, order))
     return apply_in_order(op, array->shape(), args, 2, order);
   NDArray out = NDArray::empty(array->device(), types.result, array->shape());
   if (!out.on_host()) {

@@ -25,6 +25,7 @@ using ir::Var;
 namespace {
 
 constexpr std::size_t kMostInputs = 3;
+constexpr int kFewOrder = 5;
 constexpr std::int64_t kFar = 4096;  // the expected distance of what does not lie side by side
 
 /// One group of axes, merged, with the steps of every input.
@@ -201,8 +202,10 @@ void run_reduction(const ReductionProgram& program) {
   s.columns = kept.size > 1 && kept.inner() < gone.inner();
   s.kept_rank = kept.shape.size();
   s.term_rank = gone.shape.size();
-  s.kept_order = order_of(kept.size);
-  s.term_order = order_of(gone.size);
+  // The fallback cannot take tuples of symbolic extents, so few elements take the rule's smallest
+  // shape.
+  s.kept_order = std::max(kFewOrder, order_of(kept.size));
+  s.term_order = std::max(kFewOrder, order_of(gone.size));
   std::int64_t elems[kMostInputs] = {-1, -1, -1};
   for (std::size_t a = 0; a < program.inputs.size(); ++a)
     elems[a] = static_cast<std::int64_t>(program.inputs[a].elem());

@@ -16,7 +16,10 @@ namespace {
 constexpr std::int64_t kAccumulators = 8;  // loads of one thread that are in flight together
 constexpr std::int64_t kMostParts = 4096;
 constexpr std::int64_t kFewTerms = 64;  // below: one thread reduces a result
-constexpr std::int64_t kEachTerm = 4;   // terms a thread should have before others share them
+// A second launch costs more than it saves for fewer parts, and joining so few is refused for
+// tuples of symbolic extents.
+constexpr std::int64_t kLeastParts = 8;
+constexpr std::int64_t kEachTerm = 4;  // terms a thread should have before others share them
 
 std::int64_t up_to_power(std::int64_t n) {
   return static_cast<std::int64_t>(
@@ -103,6 +106,7 @@ std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts
   if (groups < facts.groups() / 4)
     d.parts = down_to_power(std::clamp<std::int64_t>(
         std::min(facts.groups() / groups, terms / (4 * share)), 1, kMostParts));
+  if (d.parts < kLeastParts) d.parts = 1;
   return d;
 }
 

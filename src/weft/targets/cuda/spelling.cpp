@@ -62,13 +62,13 @@ const CSpelling& spelling() {
     s.functions["round"] = {"rintf", "rint"};
     s.functions["abs"] = {"fabsf", "fabs"};
     s.half_helpers =
-        R"(static __device__ __forceinline__ float weft_half_to_float(unsigned short h) { float v; asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h)); return v; }
-static __device__ __forceinline__ unsigned short weft_float_to_half(float v) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v)); return h; }
+        R"([[maybe_unused]] static __device__ __forceinline__ float weft_half_to_float(unsigned short h) { float v; asm("cvt.f32.f16 %0, %1;" : "=f"(v) : "h"(h)); return v; }
+[[maybe_unused]] static __device__ __forceinline__ unsigned short weft_float_to_half(float v) { unsigned short h; asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(v)); return h; }
 )";
     // PTX ISA, cvt: bfloat16 from sm_80 on. NaN keeps its sign, as by the bits.
     s.bfloat_helpers =
-        R"(static __device__ __forceinline__ float weft_bfloat_to_float(unsigned short v) { return __int_as_float((int)v << 16); }
-static __device__ __forceinline__ unsigned short weft_float_to_bfloat(float v) {
+        R"([[maybe_unused]] static __device__ __forceinline__ float weft_bfloat_to_float(unsigned short v) { return __int_as_float((int)v << 16); }
+[[maybe_unused]] static __device__ __forceinline__ unsigned short weft_float_to_bfloat(float v) {
   const unsigned int b = (unsigned int)__float_as_int(v);
 #if __CUDA_ARCH__ >= 800
   unsigned short rounded;
