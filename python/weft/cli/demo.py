@@ -44,18 +44,23 @@ class Row:
 HEAD = ["program", "device", "time", "rate", "error", "", ""]
 
 
+def examples_folder():
+    """The folder examples/: of the current folder, of the source tree, or of an installation."""
+    package = pathlib.Path(weft.__file__).resolve().parent
+    places = [pathlib.Path.cwd(), package, *package.parents]
+    folder = next((p / "examples" for p in places if list(p.glob("examples/*/demo.py"))), None)
+    if folder is None:
+        raise _error(
+            "io",
+            "cli.demo.examples",
+            f"the examples are not part of this installation in {package}",
+            help="install weft again, or run weft demo in a source tree",
+        )
+    return folder
+
+
 def _examples():
-    roots = [pathlib.Path.cwd(), *pathlib.Path(weft.__file__).resolve().parents]
-    for root in roots:
-        folder = root / "examples"
-        if folder.is_dir() and list(folder.glob("*/demo.py")):
-            return sorted(folder.glob("*/demo.py"))
-    raise _error(
-        "io",
-        "cli.demo.examples",
-        f"the examples are not part of this installation in {pathlib.Path(weft.__file__).parent}",
-        help="run weft demo in a source tree",
-    )
+    return sorted(examples_folder().glob("*/demo.py"))
 
 
 def _load(path):
