@@ -104,7 +104,10 @@ def test_every_target_shows_its_code_and_runs_where_it_can(client, target, text)
 
 @pytest.mark.targets("vta")
 def test_vta_runs_integers_and_refuses_floats_by_name(client):
-    answer = client.ask(ADD.replace("n = T.int64()", "").replace("(n,)", "(64,)").replace("range(n)", "range(64)"), target="vta")
+    answer = client.ask(
+        ADD.replace("n = T.int64()", "").replace("(n,)", "(64,)").replace("range(n)", "range(64)"),
+        target="vta",
+    )
     assert answer["error"] == "" and answer["stats"]["cycles"] > 0
     refused = client.ask(target="vta")
     assert "error[target.dtype]" in refused["error"]
@@ -222,7 +225,9 @@ def test_a_port_in_use_is_refused_with_the_way_out():
     with pytest.raises(weft.IOError) as caught:
         playground.server(port)
     assert caught.value.code == "playground.port"
-    assert f"cannot listen on port {port}" in caught.value.message and "--port 0" in caught.value.help
+    assert (
+        f"cannot listen on port {port}" in caught.value.message and "--port 0" in caught.value.help
+    )
     here.server_close()
 
 
