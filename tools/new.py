@@ -32,7 +32,9 @@ class Changes:
         if (root / path).exists():
             raise Refused(f"{path} exists already")
         text = (root / "tools/skeletons" / f"{skeleton}.in").read_text("utf-8")
-        self.texts[path] = re.sub(r"\bTitle(?=\b|Decisions)", title(name), text).replace("NAME", name)
+        self.texts[path] = re.sub(r"\bTitle(?=\b|Decisions)", title(name), text).replace(
+            "NAME", name
+        )
 
     def insert(self, path, line, after):
         """Puts a line behind the last match of a pattern that begins a line."""
@@ -77,7 +79,9 @@ def title(name):
 
 
 def add_test(changes, name, components):
-    changes.create(f"tests/unit/{name}_test.cpp", f"{name.split('_')[0]}_test.cpp", name.split("_", 1)[1])
+    changes.create(
+        f"tests/unit/{name}_test.cpp", f"{name.split('_')[0]}_test.cpp", name.split("_", 1)[1]
+    )
     line = f"weft_test({name}_test SOURCES {name}_test.cpp COMPONENTS {components} LABELS pure)"
     changes.insert("tests/unit/CMakeLists.txt", line, r"weft_test\(")
     return f"ninja -C build {name}_test && ctest --test-dir build -R '^{name}_test$' --output-on-failure"
@@ -119,7 +123,9 @@ def new_step(name, changes):
     changes.create(f"{folder}/primitives/{name}.h", "step.h", name)
     changes.create(f"{folder}/primitives/{name}.cpp", "step.cpp", name)
     changes.source(f"{folder}/CMakeLists.txt", f"primitives/{name}.cpp")
-    changes.insert(f"{folder}/primitives.def", f"WEFT_PRIMITIVE({title(name)})", r"WEFT_PRIMITIVE\(")
+    changes.insert(
+        f"{folder}/primitives.def", f"WEFT_PRIMITIVE({title(name)})", r"WEFT_PRIMITIVE\("
+    )
     changes.include(f"{folder}/primitives/all.h", f"weft/schedule/primitives/{name}.h")
     method = f"  void {name}(const LoopRef& loop) {{ apply({title(name)}{{loop}}); }}"
     changes.insert(f"{folder}/schedule.h", method, r"  void unroll\(")
@@ -146,7 +152,9 @@ def new_rule(name, changes):
     text = changes.read(page)
     if "\n**fallback.**" not in text:
         raise Refused(f"{page} has no paragraph **fallback.**")
-    text = text.replace("\n**fallback.**", f"\n**{name}.** Say which blocks it takes.\n\n**fallback.**")
+    text = text.replace(
+        "\n**fallback.**", f"\n**{name}.** Say which blocks it takes.\n\n**fallback.**"
+    )
     changes.texts[page] = text
     return (add_test(changes, f"rule_{name}", "rules schedule pass arith ir base"),)
 

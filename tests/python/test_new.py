@@ -49,7 +49,15 @@ def new(tree, kind, name):
 
 def compiled(tree, *sources):
     cache = ["ccache"] if shutil.which("ccache") else []
-    flags = ["-std=c++20", "-O0", "-Wall", "-Wextra", "-Wno-unused-parameter", "-Isrc", "-Itests/unit"]
+    flags = [
+        "-std=c++20",
+        "-O0",
+        "-Wall",
+        "-Wextra",
+        "-Wno-unused-parameter",
+        "-Isrc",
+        "-Itests/unit",
+    ]
     objects = []
     for source in sources:
         objects.append(f"{pathlib.Path(source).stem}.o")
@@ -100,8 +108,16 @@ def test_a_pass(tree):
     assert failed.returncode == 1 and "write the pass" in failed.stdout, failed.stdout
     replace(tree / sources[0], "return f;", "return simplify(f);")
     replace(tree / sources[0], '#include "weft/ir/visit.h"', '#include "weft/pass/simplify.h"')
-    replace(test, "    for i in range(8):\n        B[i] = A[i] + A[i]", "    for i in range(1):\n        B[i] = A[i] * T.float32(2)")
-    replace(test, "    for i in range(8):\n        B[i] = A[i] * T.float32(2)", "    B[0] = A[0] * T.float32(2)")
+    replace(
+        test,
+        "    for i in range(8):\n        B[i] = A[i] + A[i]",
+        "    for i in range(1):\n        B[i] = A[i] * T.float32(2)",
+    )
+    replace(
+        test,
+        "    for i in range(8):\n        B[i] = A[i] * T.float32(2)",
+        "    B[0] = A[0] * T.float32(2)",
+    )
     passed = run_test(tree, test, sources[:1], parts)
     assert passed.returncode == 0, passed.stdout
 
@@ -120,7 +136,11 @@ def test_a_step(tree):
                       replace(path, make_for(var, make_zero(var->dtype), make_const(1, var->dtype),
                                              path.target())));"""
     replace(tree / step, "out.mod = s.mod;", unit)
-    replace(tree / step, "namespace weft::schedule {\n", "namespace weft::schedule {\nusing namespace ir;\n")
+    replace(
+        tree / step,
+        "namespace weft::schedule {\n",
+        "namespace weft::schedule {\nusing namespace ir;\n",
+    )
     passed = run_test(tree, test, [step, table], parts)
     assert passed.returncode == 0, passed.stdout
 
@@ -139,7 +159,7 @@ def test_a_rule(tree):
     text = rule.read_text()
     rule.write_text(
         text[: text.index("void schedule_loom")]
-        + 'void schedule_loom(Schedule& sch, const Nest& nest, const LoomDecisions&) {\n'
+        + "void schedule_loom(Schedule& sch, const Nest& nest, const LoomDecisions&) {\n"
         '  sch.bind(sch.get_loops(nest.block)[0], "threadIdx.x");\n}\n\n}  // namespace weft::rules\n'
     )
     passed = run_test(tree, test, sources, parts)
@@ -167,7 +187,9 @@ def test_new_files_are_formatted_and_small(tree, kind):
     changed = [p for p in tree.rglob("*") if p.is_file() and before.get(p) != p.read_bytes()]
     for path in changed:
         if path.suffix in (".h", ".cpp"):
-            text = subprocess.run(["clang-format", path], capture_output=True, text=True, check=True)
+            text = subprocess.run(
+                ["clang-format", path], capture_output=True, text=True, check=True
+            )
             assert text.stdout == path.read_text(), path
         assert "NAME" not in path.read_text().replace("UNARY(name", "") or path in before
     files = [p for p in changed if p not in before and "unit" not in str(p)]
@@ -195,7 +217,9 @@ def test_names_that_are_taken_or_no_names_write_nothing(tree, kind, name, status
 
 def test_a_place_that_is_gone_writes_nothing(tree):
     table = tree / "src/weft/rules/grid.cpp"
-    table.write_text(table.read_text().replace("constexpr Rule kRules[]", "constexpr Rule kTable[]"))
+    table.write_text(
+        table.read_text().replace("constexpr Rule kRules[]", "constexpr Rule kTable[]")
+    )
     before = sorted(p for p in tree.rglob("*"))
     done = new(tree, "rule", "loom")
     assert done.returncode == 1 and "nothing was written" in done.stderr

@@ -4,6 +4,8 @@
 import http.client
 import json
 import re
+import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -217,6 +219,19 @@ def test_a_newer_request_ends_the_older_one():
     assert here.ask()["error"] == ""
     first.join(60)
     assert got == [{"superseded": True}]
+
+
+def test_a_reader_that_goes_away_is_no_error(capfd):
+    here = short(seconds=60)
+    body = json.dumps({"program": GEMM, "schedule": "", "target": "ref", "values": {}}).encode()
+    head = f"POST /answer HTTP/1.0\r\nHost: 127.0.0.1:{here.port}\r\nX-Weft-Token: {here.here.token}\r\n"
+    link = socket.create_connection(("127.0.0.1", here.port))
+    link.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
+    link.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+    link.close()
+    assert here.ask()["error"] == "", "the next one is served"
+    time.sleep(0.2)
+    assert "Traceback" not in capfd.readouterr().err
 
 
 def test_a_port_in_use_is_refused_with_the_way_out():

@@ -3,10 +3,14 @@
 
 import argparse
 import re
+import subprocess
+import sys
+import urllib.request
 import webbrowser
 
 import pytest
 import weft
+from weft._child import environment
 from weft.cli import manual, parser, selftest
 
 
@@ -70,9 +74,27 @@ def test_docs_open_a_page_of_the_site(tmp_path, monkeypatch, capsys):
         assert f'no page "{asked}"' in caught.value.message and near in caught.value.help
 
 
+def test_docs_are_served_to_this_machine(tmp_path):
+    site = tmp_path / "site"
+    site.mkdir()
+    (site / "index.html").write_text("first page")
+    code = f"import pathlib; from weft.cli import manual; s = pathlib.Path({str(site)!r}); manual._serve(s, s / 'index.html')"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, text=True, env=environment()
+    )
+    try:
+        address = process.stdout.readline().split()[1]
+        assert address.startswith("http://127.0.0.1:") and address.endswith("/index.html")
+        assert urllib.request.urlopen(address, timeout=60).read() == b"first page"
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
 def test_docs_that_were_not_built_say_what_builds_them(tmp_path, monkeypatch):
     monkeypatch.setattr(weft, "__file__", str(tmp_path / "python/weft/__init__.py"))
     with pytest.raises(weft.IOError) as caught:
-        manual.docs(argparse.Namespace(page=None, path=True))
+        manual.docs(argparse.Namespace(page=None, path=True, serve=False))
     assert caught.value.code == "cli.docs.absent" and "not been built" in caught.value.message
     assert "tools/site" in caught.value.help

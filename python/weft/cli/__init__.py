@@ -169,6 +169,7 @@ def parser():
     p = verb("docs", "manual", "docs", "open the documentation, offline")
     p.add_argument("page", nargs="?", help="a page, for example guide/torch")
     p.add_argument("--path", action="store_true", help="print where it is instead")
+    p.add_argument("--serve", action="store_true", help="on 127.0.0.1, where search works")
     p = verb("new", "skeleton", "new", "write a skeleton with a failing test into a source tree")
     p.add_argument("kind", choices=("op", "step", "pass", "target", "rule"), help="what to add")
     p.add_argument("name", help="lower case, for example two_words")

@@ -12,9 +12,13 @@ from weft._errors import error as _error
 
 
 class Row:
-    """One line of the table. error is the largest difference from the reference, limit what is allowed."""
+    """One line of the table.
 
-    def __init__(self, program, device, seconds, rate, unit, error, limit, note=""):
+    error is the largest difference from the reference; None where the program checks itself, or where there is a
+    `loss` instead. limit is what either may be.
+    """
+
+    def __init__(self, program, device, seconds, rate, unit, error, limit, note="", loss=None):
         self.program, self.device, self.seconds, self.rate, self.unit = (
             program,
             device,
@@ -22,26 +26,26 @@ class Row:
             rate,
             unit,
         )
-        self.error, self.limit, self.note = error, limit, note
+        self.error, self.limit, self.note, self.loss = error, limit, note, loss
 
     @property
     def good(self):
-        return self.error <= self.limit
+        judged = self.loss if self.error is None else self.error
+        return judged is None or judged <= self.limit
 
     def cells(self):
-        rate = f"{self.rate:,.1f} {self.unit}" if self.rate else ""
         return [
             self.program,
             self.device,
-            f"{self.seconds * 1e3:,.3f} ms",
-            rate,
-            f"{self.error:.2g}",
+            f"{self.seconds * 1e3:.3g} ms" if self.seconds else "n/a",
+            f"{self.rate:.3g} {self.unit}" if self.rate else "n/a",
+            "n/a" if self.error is None else f"{self.error:.2g}",
             "ok" if self.good else "WRONG",
             self.note,
         ]
 
 
-HEAD = ["program", "device", "time", "rate", "error", "", ""]
+HEAD = ["program", "device", "time", "rate", "error", "result", "note"]
 
 
 def examples_folder():
@@ -123,7 +127,9 @@ def run(args):
         progress(f"{name} ...")
         try:
             for item in _load(path).demo(
-                quick=args.quick, progress=lambda t, n=name: progress(f"{n}: {t}")
+                quick=args.quick,
+                progress=lambda t, n=name: progress(f"{n}: {t}"),
+                output=output,
             ):
                 if isinstance(item, tuple):
                     pictures.append(item)

@@ -61,6 +61,22 @@ def _site():
     return site
 
 
+def _serve(site, page):
+    """Serves the site to this machine until Ctrl-C: browsers search only in pages that a server sends."""
+    import functools
+    import http.server
+
+    class Quiet(http.server.SimpleHTTPRequestHandler):
+        def log_message(self, *words):
+            pass
+
+    handler = functools.partial(Quiet, directory=site)
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as here:
+        place = page.relative_to(site.resolve() if site.resolve() in page.parents else site)
+        print(f"open http://127.0.0.1:{here.server_address[1]}/{place.as_posix()}", flush=True)
+        here.serve_forever(poll_interval=0.2)
+
+
 def docs(args):
     site = _site()
     page = site / "index.html"
@@ -78,6 +94,8 @@ def docs(args):
                 f'there is no page "{args.page}"',
                 help=f"nearest: {', '.join(near)}" if near else "weft docs opens the first page",
             )
+    if args.serve:
+        return _serve(site, page)
     print(page if args.path else page.as_uri())
     if not args.path:
         import webbrowser

@@ -212,10 +212,19 @@ class Handler(BaseHTTPRequestHandler):
         return self._reply(200, "application/json", json.dumps(answer).encode())
 
 
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request, client_address):
+        """A reader that has gone needs no answer; anything else is a mistake of ours and is shown."""
+        if not isinstance(sys.exc_info()[1], (ConnectionError, TimeoutError)):
+            super().handle_error(request, client_address)
+
+
 def server(port=0, seconds=20.0, memory=2048):
     """A server that is bound and not yet running; `.address` is what to open."""
     try:
-        out = ThreadingHTTPServer(("127.0.0.1", port), Handler)
+        out = Server(("127.0.0.1", port), Handler)
     except OSError as reason:
         raise error(
             "io",
@@ -223,7 +232,6 @@ def server(port=0, seconds=20.0, memory=2048):
             f"cannot listen on port {port} of 127.0.0.1: {reason.strerror}",
             help="--port 0 takes any free port",
         ) from None
-    out.daemon_threads = True
     out.token = secrets.token_urlsafe(24)
     out.compiler = Compiler(seconds, memory << 20)
     number = out.server_address[1]

@@ -13,7 +13,9 @@ def _tree():
     """The source tree around the current folder, or the one this package lies in."""
     here = pathlib.Path.cwd()
     places = [here, *here.parents, pathlib.Path(weft.__file__).resolve().parents[2]]
-    found = next((p for p in places if (p / "tools/new.py").is_file() and (p / "layers.txt").is_file()), None)
+    found = next(
+        (p for p in places if (p / "tools/new.py").is_file() and (p / "layers.txt").is_file()), None
+    )
     if found is None:
         raise error(
             "io",
@@ -25,4 +27,6 @@ def _tree():
 
 
 def new(args):
-    return subprocess.run([sys.executable, _tree() / "tools/new.py", args.kind, args.name]).returncode
+    return subprocess.run(
+        [sys.executable, _tree() / "tools/new.py", args.kind, args.name]
+    ).returncode
