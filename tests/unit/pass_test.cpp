@@ -458,8 +458,7 @@ TEST(PlaceAllocations, spans_are_side_by_side_or_nested_and_crossing_ones_share_
     EXPECT_EQ(interpret_random(f), interpret_random(out));
     return outline(out);
   };
-  EXPECT_EQ(placed(steps({{"A", "S"}, {"S", "Z"}, {"A", "U"}, {"U", "Z"}})),
-            "S(b0 b1 )U(b2 b3 )");
+  EXPECT_EQ(placed(steps({{"A", "S"}, {"S", "Z"}, {"A", "U"}, {"U", "Z"}})), "S(b0 b1 )U(b2 b3 )");
   EXPECT_EQ(placed(steps({{"A", "U"}, {"A", "S"}, {"S", "Z"}, {"U", "Z"}})), "U(b0 S(b1 b2 )b3 )");
   EXPECT_EQ(placed(steps({{"A", "S"}, {"S", "U"}, {"U", "V"}, {"V", "Z"}})),
             "S(U(V(b0 b1 b2 b3 )))");

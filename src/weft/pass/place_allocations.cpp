@@ -118,8 +118,7 @@ class Uses final : public Visitor {
   void visit(const Stmt& s) override {
     if (!s) return;
     const std::size_t first = next_++, outer = std::exchange(now_, first);
-    if (const auto* c = as<CollectiveNode>(s))
-      note(c->dst.buffer.get()), note(c->src.buffer.get());
+    if (const auto* c = as<CollectiveNode>(s)) note(c->dst.buffer.get()), note(c->src.buffer.get());
     if (const auto* r = as<BlockRealizeNode>(s)) {
       for (const BufferRegion& x : r->block->reads) note(x.buffer.get());
       for (const BufferRegion& x : r->block->writes) note(x.buffer.get());
@@ -184,20 +183,21 @@ class Placer {
       case StmtKind::seq: return place_seq(as<SeqNode>(s)->stmts, first + 1, items);
       case StmtKind::for_: {
         const auto* loop = as<ForNode>(s);
-        return split(s, items, [&](const Item& i) { return stays_outside(loop, first, i); },
-                     [&](const Items& in) {
-                       return make_for(loop->var, loop->min, loop->extent,
-                                       place(loop->body, first + 1, in), loop->for_kind,
-                                       loop->axis, loop->annotations);
-                     });
+        return split(
+            s, items, [&](const Item& i) { return stays_outside(loop, first, i); },
+            [&](const Items& in) {
+              return make_for(loop->var, loop->min, loop->extent, place(loop->body, first + 1, in),
+                              loop->for_kind, loop->axis, loop->annotations);
+            });
       }
       case StmtKind::if_: return place_if(s, first, items);
       case StmtKind::let: {
         const auto* l = as<LetStmtNode>(s);
-        return split(s, items, [&](const Item& i) { return itself(first, i); },
-                     [&](const Items& in) {
-                       return let_stmt(l->var, l->value, place(l->body, first + 1, in));
-                     });
+        return split(
+            s, items, [&](const Item& i) { return itself(first, i); },
+            [&](const Items& in) {
+              return let_stmt(l->var, l->value, place(l->body, first + 1, in));
+            });
       }
       case StmtKind::allocate: {
         const auto* a = as<AllocateNode>(s);
@@ -206,15 +206,16 @@ class Placer {
       case StmtKind::block_realize: {
         const auto* realize = as<BlockRealizeNode>(s);
         const std::size_t init = uses_.size(realize->block->init);
-        return split(s, items,
-                     [&](const Item& i) {
-                       return itself(first, i) || uses_.within(i.buffer->get(), first + 1, init);
-                     },
-                     [&](const Items& in) {
-                       auto copy = edit(realize->block);
-                       copy->body = place(copy->body, first + 1 + init, in);
-                       return block_realize(realize->iter_values, realize->predicate, copy);
-                     });
+        return split(
+            s, items,
+            [&](const Item& i) {
+              return itself(first, i) || uses_.within(i.buffer->get(), first + 1, init);
+            },
+            [&](const Items& in) {
+              auto copy = edit(realize->block);
+              copy->body = place(copy->body, first + 1 + init, in);
+              return block_realize(realize->iter_values, realize->predicate, copy);
+            });
       }
       default: return around(items, s);
     }
