@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Calls whose arguments fit no signature raise a weft error. nanobind raises a plain TypeError there
-// and has no hook for it, so every bound function is entered through a wrapper that looks at the
-// error of a failed call; a call that succeeds pays one jump.
+// Calls whose arguments fit no signature raise a weft error. nanobind raises a plain TypeError
+// there and has no hook for it, so every bound function is entered through a wrapper that looks at
+// the error of a failed call; a call that succeeds pays one jump.
 
 #include <array>
 #include <string>
@@ -120,6 +120,8 @@ void wrap_all(nb::handle dictionary, int depth) {
 
 }  // namespace
 
-void translate_argument_errors(nb::module_& m) { wrap_all(nb::handle(PyModule_GetDict(m.ptr())), 0); }
+void translate_argument_errors(nb::module_& m) {
+  wrap_all(nb::handle(PyModule_GetDict(m.ptr())), 0);
+}
 
 }  // namespace weft::py

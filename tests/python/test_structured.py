@@ -246,6 +246,7 @@ def test_convolutions_refuse_what_does_not_fit():
     for call, code in (
         (lambda: _core.conv2d(x, Tensor(weft.ones((2, 3, 3, 3)))), "array.conv2d.shape"),
         (lambda: _core.conv2d(x, Tensor(weft.ones((2, 2, 5, 5)))), "array.conv2d.shape"),
+        (lambda: nn.functional.conv2d(x, w, 2), "nn.conv2d.bias"),
         (lambda: _core.conv2d(x, w, 0), "array.conv2d.option"),
         (lambda: _core.conv2d(x, w, (1, 2, 3)), "array.conv2d.pair"),
         (lambda: _core.conv_transpose2d(x, w, 1, 3), "array.conv_transpose2d.shape"),
