@@ -14,8 +14,9 @@ import weft
 
 from . import _core
 from ._core import NDArray, Tensor
+from ._dispatch import Recorder, leaves_of, mapped, public_functions_dispatch
 from ._errors import error as _error
-from ._islands import REFUSED, Island, leaves_of, mapped, public_functions_try_first
+from ._islands import REFUSED, Island, call_or_island
 from ._methods import VALUES
 
 __all__ = ["Compiled", "compile"]
@@ -25,7 +26,7 @@ def _refuse(what, repair):
     raise _error("value", "compile.trace.unsupported", what, help=repair)
 
 
-class Traced:
+class Traced(Recorder):
     """A value of a function that is being compiled."""
 
     __weft_tensor__ = True
@@ -40,6 +41,11 @@ class Traced:
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
     T = mT = property(lambda self: self.transpose())
+
+    def __weft_call__(self, name, function, args, kwargs):
+        if not _active:
+            return function(*args, **kwargs)
+        return call_or_island(_active[-1], name, function, args, kwargs)
 
     def __weft_operation__(self, name, args):
         return Traced(_core._lazy_row(name, [_operand(a, self) for a in args]))
@@ -247,7 +253,7 @@ class _Trace:
         self._by_id = {}
         _active.append(self)
         try:
-            with public_functions_try_first(Traced, _active):
+            with public_functions_dispatch():
                 result = function(*rebuild([Traced(x) for x in self.inputs]))
         finally:
             _active.pop()
