@@ -14,7 +14,10 @@ import threading
 import types
 
 _MODULES = ("weft", "weft.linalg", "weft.fft", "weft.nn.functional", "weft.random")
-_INSIDE = ("weft.nn.", "weft._namespace.")  # modules that hold public functions under their own names
+_INSIDE = (
+    "weft.nn.",
+    "weft._namespace.",
+)  # modules that hold public functions under their own names
 
 
 class Recorder:
@@ -60,7 +63,9 @@ _depth = 0
 _seen: set = set()  # modules whose functions are listed
 _public: dict = {}  # id of a function -> (the function, its wrapper)
 _places: list = []  # (module, name, function, wrapper)
-draws = threading.local()  # .take(name, function, args, kwargs) where random numbers depend on the transform
+draws = (
+    threading.local()
+)  # .take(name, function, args, kwargs) where random numbers depend on the transform
 
 
 def _wrapper(name, function, random):

@@ -47,6 +47,20 @@ class Island:
         return found
 
 
+def on_tensors(function):
+    """The function with tensors in place of its arrays of floats."""
+
+    def call(*args, **kwargs):
+        args, kwargs = mapped(
+            (args, kwargs),
+            NDArray,
+            lambda a: Tensor(a, requires_grad=False) if a.dtype.kind == "f" else a,
+        )
+        return function(*args, **kwargs)
+
+    return call
+
+
 def call_or_island(trace, name, function, args, kwargs):
     """The function on traced values; where it has no traced form, it becomes an island of the trace."""
     mark = trace.mark()

@@ -413,6 +413,12 @@ def endless():
     return weft.grad(lambda t: 1.0)(t)
 
 
+class InTuple(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.pair = (nn.Parameter([1.0, 2.0]),)
+
+
 kept = []
 
 
@@ -445,6 +451,7 @@ CASES = [
     (lambda: weft.custom_vjp(lambda x: x, nondiff_argnums=3).__call__(one), weft.ArgumentError, "transform.custom.unset", "rule"),
     (endless, weft.ArgumentError, "transform.tree.depth", "200"),
     (escaped, weft.ArgumentError, "vmap.escaped", "ended"),
+    (lambda: weft.grad(lambda m: (m.pair[0] * 2.0).sum())(InTuple()), weft.ArgumentError, "nn.functional_call.tuple", "kept in a tuple"),
     (lambda: weft.functional_call(nn.Linear(2, 2), {"no": one}, one), weft.ArgumentError, "nn.functional_call.names", "weight"),
 ]  # fmt: skip
 

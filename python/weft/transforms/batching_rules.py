@@ -206,9 +206,7 @@ def roll(frame, x, shift, axis=None, **kwargs):
 
 
 def moveaxis(frame, x, source, destination):
-    return Batched(
-        weft.moveaxis(x.value, _axes(source, x.ndim), _axes(destination, x.ndim)), frame
-    )
+    return Batched(weft.moveaxis(x.value, _axes(source, x.ndim), _axes(destination, x.ndim)), frame)
 
 
 def _flatten(frame, x, start_dim=0, end_dim=-1):
@@ -550,7 +548,11 @@ def _tables():
     add(weft, "cumulative_sum cumulative_prod", _along, None)
     add(weft, "tril triu", _leading)
     add(weft, "zeros_like ones_like full_like empty_like", _like)
-    add(linalg, "inv det slogdet cholesky eigh eigvalsh qr svd svdvals pinv matrix_rank matrix_power", _leading)
+    add(
+        linalg,
+        "inv det slogdet cholesky eigh eigvalsh qr svd svdvals pinv matrix_rank matrix_power",
+        _leading,
+    )
     add(linalg, "diagonal trace", _leading)
     add(linalg, "solve", _leading, 2)
     add(F, "conv2d", _convolution, False)

@@ -7,11 +7,23 @@ import contextlib
 import functools
 
 from .. import _core, _dispatch, random
-from .._core import Tensor, gradients
+from .._core import NDArray, Tensor, gradients
+from .._dispatch import Recorder
 from .._errors import error as _error
 from . import batched, trees
 from .batched import wrapped
-from .reverse import _alias, _callable, _Inside, _levels, _run, _same_shape, _whole, drawn_from, vjp
+from .reverse import (
+    _alias,
+    _callable,
+    _Inside,
+    _levels,
+    _run,
+    _same_shape,
+    _whole,
+    drawn_from,
+    refuse,
+    vjp,
+)
 
 
 @contextlib.contextmanager
@@ -47,6 +59,8 @@ class Call:
         self.tensors = []
         for x in trees.as_arrays([leaves[k] for k in self.floats]):
             x = _whole(x, self.inside)
+            if not isinstance(x, (Tensor, NDArray)):
+                raise refuse("a function with a rule of its own")
             self.tensors.append(x if isinstance(x, Tensor) else Tensor(x, requires_grad=False))
 
     def arguments(self, tensors):
@@ -307,6 +321,11 @@ def checkpoint(f):
 
     @functools.wraps(f)
     def wrapped_function(*args, **kwargs):
+        if any(
+            isinstance(x, Recorder) and not isinstance(x, batched.Batched)
+            for x in trees.flatten([*args, kwargs])[0]
+        ):
+            return f(*args, **kwargs)  # in a compiled function the compiler decides what is kept
         call = Call(args)
         position = dict(random._state)
         with _Inside():
@@ -320,15 +339,15 @@ def checkpoint(f):
         def rule(xs, given, structure, floats):
             higher = _core.grad_enabled()
             with drawn_from(position), _Inside():
-                    again = [_alias(x) for x in xs[: len(call.tensors)]]
-                    own, lent = call.arguments(again)
-                    results = trees.flatten(_run(f, own, lent, kwargs))[0]
-                    results = [call.whole(results[k]) for k in floats]
-                    terms = [o * g for o, g in zip(results, given) if o.requires_grad]
-                    wanted = [*again, *captured]
-                    if not terms:
-                        return [None] * len(wanted)
-                    return gradients(terms, wanted, higher)
+                again = [_alias(x) for x in xs[: len(call.tensors)]]
+                own, lent = call.arguments(again)
+                results = trees.flatten(_run(f, own, lent, kwargs))[0]
+                results = [call.whole(results[k]) for k in floats]
+                terms = [o * g for o, g in zip(results, given) if o.requires_grad]
+                wanted = [*again, *captured]
+                if not terms:
+                    return [None] * len(wanted)
+                return gradients(terms, wanted, higher)
 
         detached = trees.tree_map(
             lambda x: x.detach() if isinstance(x, (Tensor, batched.Batched)) else x, out

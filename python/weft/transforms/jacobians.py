@@ -9,6 +9,7 @@ from . import trees
 from .reverse import _callable, _linearized, _places, vjp
 from .vectorize import vmap
 
+
 def _basis(leaves):
     """For each leaf the unit vectors of all leaves in a row: shape (count, *leaf's shape)."""
     import weft
@@ -21,17 +22,17 @@ def _basis(leaves):
         at += x.size
     return out
 
+
 def _cut(x, leaves, front):
     """One array over the whole basis as one for each leaf; `front`: the basis' axes stand in front."""
     out, at = [], 0
     for leaf in leaves:
         part = x[at : at + leaf.size] if front else x[..., at : at + leaf.size]
         shape = tuple(part.shape)
-        out.append(
-            part.reshape((*leaf.shape, *shape[1:]) if front else (*shape[:-1], *leaf.shape))
-        )
+        out.append(part.reshape((*leaf.shape, *shape[1:]) if front else (*shape[:-1], *leaf.shape)))
         at += leaf.size
     return out
+
 
 def _over(f, args, kwargs, argnums, name):
     several, places = _places(argnums, len(args), name)
@@ -43,6 +44,7 @@ def _over(f, args, kwargs, argnums, name):
         return f(*own, **kwargs)
 
     return chosen, [args[p] for p in places], several
+
 
 def jacrev(f, argnums=0, has_aux=False):
     """The Jacobian function of f by backward passes, one for each element of the result, all at once.
@@ -65,6 +67,7 @@ def jacrev(f, argnums=0, has_aux=False):
         return (out, aux[0]) if has_aux else out
 
     return wrapped
+
 
 def jacfwd(f, argnums=0, has_aux=False):
     """The Jacobian function of f by forward derivatives, one for each element of the argument, all at once.
@@ -90,10 +93,11 @@ def jacfwd(f, argnums=0, has_aux=False):
 
     return wrapped
 
+
 jacobian = jacrev
+
 
 def hessian(f, argnums=0, has_aux=False):
     """The second derivatives of f: jacfwd(jacrev(f)), with the shape (*result, *argument, *argument)."""
     _callable(f, "hessian")
     return jacfwd(jacrev(f, argnums, has_aux), argnums, has_aux)
-

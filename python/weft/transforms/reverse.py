@@ -23,15 +23,18 @@ def differentiating():
 
 
 class _Inside:
-    """Graphs are made while this is entered, whatever no_grad says outside."""
+    """Graphs are made while this is entered, whatever no_grad says outside. `order`: of the derivative."""
+
+    def __init__(self, order=1):
+        self.order = order
 
     def __enter__(self):
         self.before = _core.set_grad_enabled(True)
-        _state.depth = differentiating() + 1
+        _state.depth = differentiating() + self.order
         return self
 
     def __exit__(self, *_):
-        _state.depth -= 1
+        _state.depth -= self.order
         _core.set_grad_enabled(self.before)
 
 
@@ -62,6 +65,17 @@ def _alias(x):
     return Tensor(x.data if isinstance(x, Tensor) else x, requires_grad=True)
 
 
+def refuse(name):
+    """The error for a transform that a trace of weft.compile cannot hold."""
+    return _error(
+        _core.ArgumentError,
+        "transform.compiled",
+        f"{name} of a traced value inside weft.compile",
+        ["legal there: grad, value_and_grad, vmap, checkpoint, stop_gradient"],
+        help=f"compile the function that {name} is applied to, or call {name} outside",
+    )
+
+
 class Linked:
     """Leaves of arguments as tensors that a graph begins at."""
 
@@ -71,7 +85,10 @@ class Linked:
         for k, leaf in enumerate(leaves):
             _differentiable(leaf, name, k)
         for leaf in trees.as_arrays(leaves):
-            self.wanted.append(_alias(_whole(leaf, self.inside)))
+            leaf = _whole(leaf, self.inside)
+            if not isinstance(leaf, (Tensor, NDArray)):
+                raise refuse(name)
+            self.wanted.append(_alias(leaf))
         self.values = [wrapped(w, self.inside) for w in self.wanted]
         self._own = {hash(w) for w in self.wanted}
 
@@ -207,9 +224,7 @@ def _plain_aux(aux, linked):
     return (
         aux
         if linked
-        else trees.tree_map(
-            lambda x: x.detach() if isinstance(x, (Tensor, Batched)) else x, aux
-        )
+        else trees.tree_map(lambda x: x.detach() if isinstance(x, (Tensor, Batched)) else x, aux)
     )
 
 
@@ -334,7 +349,7 @@ def _linearized(f, primals, name, has_aux):
     _callable(f, name)
     outside, position = _core.grad_enabled(), dict(random._state)
     leaves, structure = trees.flatten(list(primals))
-    with _Inside():
+    with _Inside(2):
         linked = Linked(leaves, name)
         own, lent = _put(primals, range(len(primals)), trees.unflatten(structure, linked.values))
         out, aux = _split_aux(_run(f, own, lent, {}), has_aux, name)
@@ -392,9 +407,7 @@ def jvp(f, primals, tangents, has_aux=False):
 
 def stop_gradient(x):
     """The values of a tree of arrays as constants: no derivative passes."""
-    return trees.tree_map(
-        lambda v: v.detach() if isinstance(v, (Tensor, Batched)) else v, x
-    )
+    return trees.tree_map(lambda v: v.detach() if isinstance(v, (Tensor, Recorder)) else v, x)
 
 
 __all__ = ["grad", "jvp", "linearize", "stop_gradient", "value_and_grad", "vjp", "NDArray"]

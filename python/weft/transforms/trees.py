@@ -54,15 +54,20 @@ class Structure:
 _LEAF = Structure(None)
 
 
+def sorted_keys(tree):
+    """The keys of a dict in order, so that dicts of one content are one structure."""
+    try:
+        return tuple(sorted(tree))
+    except TypeError:
+        return tuple(tree)
+
+
 def _parts(tree):
     """(kind, keys, values, module) of an inner node, None of a leaf."""
     if tree is None:
         return tuple, (), (), None
     if isinstance(tree, dict):
-        try:
-            keys = tuple(sorted(tree))
-        except TypeError:
-            keys = tuple(tree)
+        keys = sorted_keys(tree)
         return dict, keys, [tree[k] for k in keys], None
     if isinstance(tree, (list, tuple)):
         return type(tree), tuple(range(len(tree))), list(tree), None
