@@ -52,6 +52,7 @@ from . import _methods, _namespace, _tensor_methods, fft, linalg, random
 from .autograd import enable_grad, no_grad
 from .transforms import *  # noqa: F401,F403
 from .transforms import __all__ as _transforms_all
+from .gguf import load_gguf
 from .io import load_arrays, load_safetensors, save, save_safetensors, savez
 from . import _copies, _torch_methods, _inplace
 
@@ -102,6 +103,7 @@ __all__ = [
     "load_arrays",
     "save_safetensors",
     "load_safetensors",
+    "load_gguf",
     "Schedule",
     "BlockRef",
     "LoopRef",

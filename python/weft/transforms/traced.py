@@ -83,9 +83,7 @@ def traced_value_and_grad(f, args, kwargs, several, places, has_aux):
     leaves, structure = trees.flatten([args[p] for p in places])
     for k, leaf in enumerate(leaves):
         _differentiable(leaf, "grad", k)
-    if not _active or any(
-        isinstance(x, Recorder) and not isinstance(x, Traced) for x in leaves
-    ):
+    if not _active or any(isinstance(x, Recorder) and not isinstance(x, Traced) for x in leaves):
         raise refuse("grad")
     trace = _active[-1]
     like = next(x for x in trees.flatten(list(args))[0] if isinstance(x, Traced))
