@@ -68,7 +68,10 @@ def call_or_island(trace, name, function, args, kwargs):
         return function(*args, **kwargs)
     except (TypeError, AttributeError, _core.Error) as error:
         code = getattr(error, "code", None)
-        if isinstance(error, _core.Error) and code != "compile.trace.unsupported":
+        if isinstance(error, _core.Error) and code not in (
+            "compile.trace.unsupported",
+            "python.arguments",
+        ):
             raise
         if name in REFUSED:
             raise _error(

@@ -22,7 +22,9 @@ _BLOCKS = {
     2: ("Q4_0", 32, 18), 3: ("Q4_1", 32, 20), 6: ("Q5_0", 32, 22), 7: ("Q5_1", 32, 24), 8: ("Q8_0", 32, 34),
     12: ("Q4_K", 256, 144), 14: ("Q6_K", 256, 210),
 }  # fmt: skip
-_LIMIT = 1 << 20  # tensors, entries of metadata; of one string: bytes; of one list: elements times 64
+_LIMIT = (
+    1 << 20
+)  # tensors, entries of metadata; of one string: bytes; of one list: elements times 64
 _DEPTH = 4
 
 

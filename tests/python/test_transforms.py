@@ -130,7 +130,7 @@ STRUCTURED = {
     "solve": (lambda x, y: weft.linalg.solve(x + weft.eye(4, dtype="float64") * 4.0, y), [M, M]),
     "det": (lambda x: weft.linalg.det(x), [M]), "trace": (lambda x: weft.linalg.trace(x), [M]), "diagonal": (lambda x: weft.linalg.diagonal(x), [M]),
     "matrix_power": (lambda x: weft.linalg.matrix_power(x, 3), [M]), "vector_norm": (lambda x: weft.linalg.vector_norm(x, axis=0), [A]),
-    "conv2d": (lambda x, w: F.conv2d(x, w, 2, 1), [(1, 2, 5, 5), (3, 2, 3, 3)]), "conv1d": (lambda x, w: F.conv1d(x, w), [(1, 2, 5), (3, 2, 3)]),
+    "conv2d": (lambda x, w: F.conv2d(x, w, stride=2, padding=1), [(1, 2, 5, 5), (3, 2, 3, 3)]), "conv1d": (lambda x, w: F.conv1d(x, w), [(1, 2, 5), (3, 2, 3)]),
     "conv_transpose2d": (lambda x, w: F.conv_transpose2d(x, w), [(1, 2, 4, 4), (2, 3, 2, 2)]),
     "max_pool2d": (lambda x: F.max_pool2d(x, 2), [(1, 2, 4, 4)]), "avg_pool2d": (lambda x: F.avg_pool2d(x, 2), [(1, 2, 4, 4)]),
     "embedding": (lambda w: F.embedding(w, weft.asarray([1, 0, 1])), [A]), "gelu": (lambda x: F.gelu(x), [A]), "elu": (lambda x: F.elu(x), [A]),

@@ -85,7 +85,7 @@ RULED = {
     "astype": (lambda x: x.astype("float32").astype("float64"), [A]),
     "gelu": (lambda x: F.gelu(x) + F.silu(x) + F.softplus(x), [A]),
     "layernorm": (lambda x, s, t: F.layer_norm(x, 4, s, t), [A, (4,), (4,)]),
-    "conv": (lambda x, w: F.conv2d(x, w, 1, 1), [C, (4, 3, 3, 3)]),
+    "conv": (lambda x, w: F.conv2d(x, w, stride=1, padding=1), [C, (4, 3, 3, 3)]),
     "norms": (lambda x: weft.linalg.matrix_norm(x) + weft.linalg.vector_norm(x), [M]),
     "pools": (lambda x: F.max_pool2d(x, 2) + F.avg_pool2d(x, 2), [C]),
     "pool1": (lambda x: F.max_pool1d(x, 2), [(2, 3, 6)]),

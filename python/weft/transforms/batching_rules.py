@@ -386,25 +386,24 @@ def nn_layer_norm(frame, x, normalized_shape, weight=None, bias=None, eps=1e-5):
     return out if bias is None else out + bias.reshape(shape)
 
 
-def _convolution(f, transposed):
-    def rule(frame, x, weight, *args, **kwargs):
-        if x.ndim != 4 or weight.ndim != 4:
+def _convolution(f):
+    def rule(frame, x, weight, bias=None, *args, **kwargs):
+        if x.ndim != 4 or weight.ndim != 4 or args:
             raise Unruled
         if not frame.owns(weight):  # more images
             rows = x.value
-            out = f(rows.reshape((-1, *rows.shape[2:])), weight, *args, **kwargs)
-            return Batched(out.reshape((*rows.shape[:2], *out.shape[1:])), frame)
-        position = 4 if transposed else 5  # of groups among all arguments: they are groups more
-        if len(args) + 2 > position:
-            raise Unruled
-        groups = kwargs.pop("groups", 1)
-        size, rows, w = frame.size, _rows(frame, x), weight.value
-        n, c = x.shape[:2]
-        images = rows.permute((1, 0, 2, 3, 4)).reshape((n, size * c, *x.shape[2:]))
-        kernels = w.reshape((-1, *w.shape[2:]))
-        out = f(images, kernels, *args, groups=groups * size, **kwargs)
-        out = out.reshape((n, size, -1, *out.shape[2:]))
-        return Batched(out.permute((1, 0, 2, 3, 4)), frame)
+            out = f(rows.reshape((-1, *rows.shape[2:])), weight, **kwargs)
+            out = Batched(out.reshape((*rows.shape[:2], *out.shape[1:])), frame)
+        else:  # more groups
+            groups = kwargs.pop("groups", 1)
+            size, rows, w = frame.size, _rows(frame, x), weight.value
+            n, c = x.shape[:2]
+            images = rows.permute((1, 0, 2, 3, 4)).reshape((n, size * c, *x.shape[2:]))
+            kernels = w.reshape((-1, *w.shape[2:]))
+            out = f(images, kernels, groups=groups * size, **kwargs)
+            out = out.reshape((n, size, -1, *out.shape[2:]))
+            out = Batched(out.permute((1, 0, 2, 3, 4)), frame)
+        return out if bias is None else out + bias.reshape((-1, 1, 1))
 
     return rule
 
@@ -555,8 +554,7 @@ def _tables():
     )
     add(linalg, "diagonal trace", _leading)
     add(linalg, "solve", _leading, 2)
-    add(F, "conv2d", _convolution, False)
-    add(F, "conv_transpose2d", _convolution, True)
+    add(F, "conv2d conv_transpose2d", _convolution)
     add(F, "max_pool2d avg_pool2d adaptive_avg_pool2d", _pooled)
     own = dict(
         reshape=reshape, permute_dims=permute, broadcast_to=broadcast_to, expand_dims=expand_dims,
