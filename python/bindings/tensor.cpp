@@ -179,6 +179,9 @@ PyObject* power_slot(PyObject* a, PyObject* b, PyObject*) noexcept {
 PyObject* matmul_slot(PyObject* a, PyObject* b) noexcept {
   return guarded(static_cast<PyObject*>(nullptr), [&]() -> PyObject* {
     Tensor *x = tensor_of(a), *y = tensor_of(b);
+    // A recorder of operations takes the product itself.
+    if (!(x && y) && nb::hasattr(x ? b : a, "__weft_operation__") && !is_ndarray(x ? b : a))
+      Py_RETURN_NOTIMPLEMENTED;
     Tensor left = x ? *x : operand(a, *y), right = y ? *y : operand(b, *x);
     Tensor out;
     {
