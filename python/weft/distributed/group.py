@@ -21,16 +21,21 @@ class Group:
         self.size = len(ranks)
         self.rank = ranks.index(job.launch.rank)
         self._cards = None
+        self._transports = {"cpu": host, "c": host}
 
     def transport(self, device_name):
         """What moves arrays of this device, or None where they go through host memory."""
+        if device_name in self._transports:
+            return self._transports[device_name]
+        found = None
         if device_name.startswith("cuda"):
             if self._cards is None:
                 from .nccl import Nccl
 
                 self._cards = Nccl(self.rank, self.size, device_name, self.host.exchange)
-            return self._cards
-        return self.host if device_name in ("cpu", "c") else None
+            found = self._cards
+        self._transports[device_name] = found
+        return found
 
     def abort(self):
         for transport in (self._cards, self.host):
@@ -38,6 +43,7 @@ class Group:
                 transport.abort()
 
     def close(self):
+        self._transports = {}
         if self._cards is not None:
             self._cards.close()
             self._cards = None
