@@ -33,7 +33,13 @@ from .group import (
     shutdown,
     size,
 )
-from .layers import ColumnParallelLinear, ParallelAttention, ParallelEmbedding, RowParallelLinear
+from .layers import (
+    ColumnParallelLinear,
+    ParallelAttention,
+    ParallelEmbedding,
+    RowParallelLinear,
+    SyncBatchNorm,
+)
 from .mesh import Mesh, Partial, Replicate, Shard, ShardedArray, matmul, shard
 from .sharded import ShardedParallel
 
@@ -50,6 +56,7 @@ __all__ = [
     "Shard",
     "ShardedArray",
     "ShardedParallel",
+    "SyncBatchNorm",
     "Work",
     "all_gather",
     "all_reduce",

@@ -238,7 +238,7 @@ class _AllReduce(Function):
 
     @staticmethod
     def backward(ctx, g):
-        return weft.Tensor(_start_all_reduce(g, ctx.op, ctx.group).wait()), None, None
+        return all_reduce(g, ctx.op, ctx.group), None, None
 
 
 class _AllGather(Function):
@@ -249,8 +249,7 @@ class _AllGather(Function):
 
     @staticmethod
     def backward(ctx, g):
-        part = _start_reduce_scatter(g, "sum", ctx.group).wait()
-        return weft.Tensor(part.reshape(ctx.shape)), None
+        return reduce_scatter(g, "sum", ctx.group).reshape(ctx.shape), None
 
 
 class _ReduceScatter(Function):
@@ -261,8 +260,8 @@ class _ReduceScatter(Function):
 
     @staticmethod
     def backward(ctx, g):
-        whole = _start_all_gather(g, ctx.group).wait()
-        return weft.Tensor(whole / ctx.group.size if ctx.op == "mean" else whole), None, None
+        whole = all_gather(g, ctx.group)
+        return whole / ctx.group.size if ctx.op == "mean" else whole, None, None
 
 
 class _AllToAll(Function):
@@ -273,7 +272,7 @@ class _AllToAll(Function):
 
     @staticmethod
     def backward(ctx, g):
-        return weft.Tensor(_start_all_to_all(g, ctx.group).wait()), None
+        return all_to_all(g, ctx.group), None
 
 
 class _Broadcast(Function):
@@ -284,12 +283,10 @@ class _Broadcast(Function):
 
     @staticmethod
     def backward(ctx, g):
-        total = _start_all_reduce(g, "sum", ctx.group).wait()
-        return (
-            weft.Tensor(total if ctx.group.rank == ctx.root else weft.zeros_like(total)),
-            None,
-            None,
-        )
+        total = all_reduce(g, "sum", ctx.group)
+        if ctx.group.rank != ctx.root:
+            total = weft.Tensor(weft.zeros_like(total.data), requires_grad=False)
+        return total, None, None
 
 
 def _no_gradient(name, op):
