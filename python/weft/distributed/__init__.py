@@ -40,7 +40,8 @@ from .layers import (
     RowParallelLinear,
     SyncBatchNorm,
 )
-from .mesh import Mesh, Partial, Replicate, Shard, ShardedArray, matmul, shard
+from .mesh import Mesh, Partial, Replicate, Shard, ShardedArray, shard
+from .propagate import MeshProgram, einsum, elementwise, matmul
 from .sharded import ShardedParallel
 
 __all__ = [
@@ -48,6 +49,7 @@ __all__ = [
     "DataParallel",
     "Group",
     "Mesh",
+    "MeshProgram",
     "ParallelAttention",
     "ParallelEmbedding",
     "Partial",
@@ -64,6 +66,8 @@ __all__ = [
     "barrier",
     "broadcast",
     "device",
+    "einsum",
+    "elementwise",
     "init",
     "is_initialized",
     "load_sharded",

@@ -10,23 +10,32 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import string
 
 import weft
 
 from .._errors import error
-from .mesh import Partial, Replicate, Shard, ShardedArray
+from .mesh import Partial, Replicate, Shard, ShardedArray, shard
 
 
 @dataclasses.dataclass(frozen=True)
 class Labels:
-    """An operation's axes by letters. `whole`: letters that no rank may have a part of. `sums`: letters absent from the result are added up, and the
-    operation is linear in each operand; `adds`: the result is linear in all operands together, as a + b is."""
+    """An operation's axes by letters.
+
+    `whole`: letters that no rank may have a part of. `sums`: letters that the result lacks are added up. `linear`: the operands (by number) in each of which
+    the operation is linear by itself, as a product is. `adds`: it is linear in all of them together, as a sum is.
+    """
 
     operands: tuple
     result: str
     whole: str = ""
     sums: bool = True
+    linear: tuple = ()
     adds: bool = False
+
+
+_LETTERS = string.ascii_letters
+_LINEAR = ("none", "each", "first", "together")
 
 
 def _refuse(name, arrays, legal):
@@ -46,17 +55,13 @@ def _ways(labels):
             continue
         given = [Shard(t.index(letter)) if letter in t else Replicate() for t in labels.operands]
         result = Shard(labels.result.index(letter)) if letter in labels.result else Partial()
-        # What lacks the letter would be added once by every rank.
-        if labels.adds and result == Partial() and Replicate() in given:
-            continue
         yield given, result, True
     if labels.adds:
         yield [Partial()] * len(labels.operands), Partial(), False
-    elif labels.sums:
-        for i in range(len(labels.operands)):
-            given = [Replicate()] * len(labels.operands)
-            given[i] = Partial()
-            yield given, Partial(), False
+    for i in labels.linear:
+        given = [Replicate()] * len(labels.operands)
+        given[i] = Partial()
+        yield given, Partial(), False
     yield [Replicate()] * len(labels.operands), Replicate(), False
 
 
@@ -105,7 +110,7 @@ def _chosen(labels, arrays):
     return wanted, result
 
 
-def run(name, labels, arrays, compute):
+def run(name, labels, arrays, compute, shape=None):
     """The result of `compute(local arrays...)` as a ShardedArray, after the operands were redistributed.
 
     Raises ShapeError `distributed.operands` for arrays of several meshes, ranks or extents that do not fit the labels.
@@ -118,7 +123,7 @@ def run(name, labels, arrays, compute):
             raise _refuse(name, arrays, f"arrays on one mesh with equal extents for equal letters of {spec}")  # fmt: skip
     wanted, result = _chosen(labels, arrays)
     local = [a.redistribute(p).local for a, p in zip(arrays, wanted)]
-    shape = [size[c] for c in labels.result]
+    shape = [size[c] for c in labels.result] if shape is None else shape
     return ShardedArray(compute(*local), arrays[0].mesh, result, shape)
 
 
@@ -139,46 +144,75 @@ def einsum(spec, *arrays):
     A summed letter that the ranks share gives Partial sums, which redistribute() or full() add up. Raises ShapeError `distributed.operands`.
     """
     terms, right = _parsed(spec, arrays)
-    return run("einsum", Labels(terms, right), arrays, lambda *x: weft.einsum(spec, *x))
+    labels = Labels(terms, right, linear=tuple(range(len(terms))))
+    return run("einsum", labels, arrays, lambda *x: weft.einsum(spec, *x))
+
+
+def matmul(a, b):
+    """The product of two sharded matrices, with the collectives that their placements ask for.
+
+    Along each axis of the mesh: rows of a sharded give rows of the result sharded, columns of b sharded columns; the summed extent sharded in both gives
+    Partial sums, which redistribute() adds up. Other pairs are redistributed first, so that the fewest bytes move. Raises ShapeError `distributed.matmul`.
+    """
+    if a.mesh is not b.mesh or len(a.shape) != 2 or len(b.shape) != 2 or a.shape[1] != b.shape[0]:
+        raise error(
+            weft.ShapeError,
+            "distributed.matmul",
+            f"a product of {a!r} and {b!r}",
+            ["legal: two matrices on one mesh, with equal inner extents"],
+        )
+    return run("matmul", Labels(("ij", "jk"), "ik", linear=(0, 1)), [a, b], lambda x, y: x @ y)
 
 
 def _broadcast_labels(arrays):
-    """Letters of element-wise operands: axes are aligned at the end, extents of 1 have letters of their own."""
-    letters = "abcdefghijklmnopqrstuvwxyz"
+    """(terms, letters of the result, letters that stay whole) of element-wise operands: axes are aligned at the end."""
     n = max(len(a.shape) for a in arrays)
+    letters = _LETTERS[:n]
     shape = [1] * n
     for a in arrays:
-        for i, extent in enumerate(reversed(a.shape)):
-            if shape[n - 1 - i] not in (1, extent) and extent != 1:
+        for i, extent in enumerate(a.shape, n - len(a.shape)):
+            if extent != 1 and shape[i] not in (1, extent):
                 raise _refuse("an element-wise operation", arrays, "shapes that broadcast")
-            shape[n - 1 - i] = max(shape[n - 1 - i], extent) if extent else 0
-    return letters[:n], shape
+            shape[i] = extent if extent != 1 else shape[i]
+    terms, whole = [], ""
+    for a in arrays:
+        term = ""
+        for i, extent in enumerate(a.shape, n - len(a.shape)):
+            if extent == shape[i]:
+                term += letters[i]
+            else:  # repeated along the axis: a letter of its own
+                whole += _LETTERS[n + len(whole)]
+                term += whole[-1]
+        terms.append(term)
+    return tuple(terms), letters, whole, shape
 
 
 def elementwise(f, *arrays, linear="none"):
     """f(local arrays...) for a function that works element by element, with broadcasting: elementwise(weft.exp, a).
 
-    `linear`: "none"; "each" where f is linear in each array by itself, as a product is; "together", as a sum is. Partial sums of arrays under which f is
-    not linear are added up first. Raises ShapeError `distributed.operands`.
+    `linear`: "none"; "each" where f is linear in each array by itself, as a product is; "first" in the first one only, as a quotient is; "together" as a
+    sum is. Partial sums of arrays under which f is not linear are added up first. Raises ShapeError `distributed.operands`, ArgumentError
+    `distributed.linear`.
     """
-    result, shape = _broadcast_labels(arrays)
-    n, whole, operands, size = len(result), "", [], []
-    for a in arrays:
-        term = ""
-        for i, extent in enumerate(a.shape):
-            c = result[n - len(a.shape) + i]
-            if extent == 1 and shape[n - len(a.shape) + i] != 1:
-                c = c.upper() + str(len(size))
-                c = chr(0x100 + len(whole))
-                whole += c
-            term += c
-        operands.append(term)
-        size.append(a.shape)
-    labels = Labels(tuple(operands), result, whole, linear == "each", linear == "together")
-    missing = [c for c in result if not any(c in t for t in operands)]
-    if missing or any(a.mesh is not arrays[0].mesh for a in arrays):
-        raise _refuse("an element-wise operation", arrays, "arrays on one mesh")
-    return run("an element-wise operation", labels, arrays, f)
+    if linear not in _LINEAR:
+        raise error(
+            weft.ArgumentError,
+            "distributed.linear",
+            f"an element-wise operation that is linear {linear!r}",
+            [f"legal: {', '.join(_LINEAR)}"],
+        )
+    terms, result, whole, shape = _broadcast_labels(arrays)
+    each = {"each": tuple(range(len(arrays))), "first": (0,)}.get(linear, ())
+    labels = Labels(terms, result, whole, False, each, linear == "together")
+    return run("an element-wise operation", labels, arrays, f, shape)
+
+
+def binary(f, linear, a, b):
+    """a + b and the like, for an array and an array or a number."""
+    if isinstance(b, ShardedArray):
+        return elementwise(f, a, b, linear=linear)
+    number = shard(weft.asarray(b, dtype=a.dtype).to(a.device), a.mesh, [Replicate()] * len(a.mesh.shape))
+    return elementwise(f, a, number, linear=linear)
 
 
 def reduction(name, array, axes=None, keepdims=False):
@@ -196,10 +230,11 @@ def reduction(name, array, axes=None, keepdims=False):
             [f"legal: -{n} to {n - 1}"],
         )
     axes = tuple(sorted({a % n for a in axes}))
-    letters = "abcdefghijklmnopqrstuvwxyz"[:n]
+    letters = _LETTERS[:n]
     kept = "".join(c for i, c in enumerate(letters) if i not in axes)
     if name in ("sum", "mean"):
-        out = run(name, Labels((letters,), kept), [array], lambda x: weft.sum(x, axis=axes))
+        labels = Labels((letters,), kept, linear=(0,))
+        out = run(name, labels, [array], lambda x: weft.sum(x, axis=axes))
         if name == "mean":
             out = out.scaled(1.0 / math.prod(array.shape[i] for i in axes))
     else:
@@ -249,7 +284,8 @@ class MeshProgram:
         terms = tuple(left.split(","))
         if not arrow or not set(right) <= set(left) or not set(whole) <= set(left):
             raise _refuse(f"a program of {spec!r} with whole={whole!r}", (), '"ik,kj->ij", with letters of the operands')  # fmt: skip
-        self._labels = Labels(terms, right, whole, linear)
+        each = tuple(range(len(terms))) if linear else ()
+        self._labels = Labels(terms, right, whole, linear, each)
         self._make, self._target, self._dtype, self._built = make, target, dtype, {}
 
     def __call__(self, *arrays):
