@@ -6,6 +6,7 @@ from __future__ import annotations
 import atexit
 import datetime
 import os
+import socket
 
 import weft
 
@@ -66,7 +67,7 @@ class Job:
         if board is not None:
             from .failure import Watch
 
-            self.watch = Watch(launch.rank, board, self.abort)
+            self.watch = Watch(launch.rank, board, self.abort, _introduced(launch, host))
 
     def add(self, group):
         self.groups.append(group)
@@ -86,6 +87,22 @@ class Job:
             self.watch.stop()
         for group in self.groups:
             group.close()
+
+
+def _introduced(launch, host):
+    """(rank, process) of the other ranks on this host. Raises DeviceError `distributed.versions` where ranks run different versions of weft."""
+    every = host.gather_values((socket.gethostname(), os.getpid(), weft.__version__))
+    versions = {version for _, _, version in every}
+    if len(versions) > 1:
+        raise error(
+            weft.DeviceError,
+            "distributed.versions",
+            f"the ranks of the job run {len(versions)} versions of weft",
+            [f"rank {r} on {name}: {version}" for r, (name, _, version) in enumerate(every)],
+            help="install one version everywhere",
+        )
+    here = every[launch.rank][0]
+    return [(r, pid) for r, (name, pid, _) in enumerate(every) if name == here and r != launch.rank]
 
 
 def _torchrun(job, launch, timeout):

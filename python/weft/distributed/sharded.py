@@ -16,7 +16,7 @@ from weft import nn
 from .. import _core
 from .._errors import error
 from ..autograd import Function
-from .checkpoint import Piece
+from .checkpoint import Piece, load_index, load_sharded, save_sharded
 from .collectives import all_gather, all_reduce, broadcast, reduce_scatter
 from .group import resolve
 
@@ -303,6 +303,33 @@ class ShardedParallel(nn.Module):
                 if held is not None:
                     out[f"optimizer{row}.{unit.name}"] = piece(held)
         return out
+
+    def save(self, path, optimizer=None, metadata=None):
+        """Writes a checkpoint of the parameters and of an optimizer over them into a folder; every rank calls it.
+
+        Raises IOError `distributed.checkpoint.save`, as save_sharded.
+        """
+        steps = {} if optimizer is None else {str(i): n for i, n in optimizer._steps.items()}
+        kept = {"steps": steps, "metadata": metadata}
+        save_sharded(path, self.sharded_state(optimizer), kept, self._group)
+
+    def load(self, path, optimizer=None):
+        """Takes what save() wrote, on any number of ranks, and returns its metadata. The optimizer may be new.
+
+        Raises IOError `distributed.checkpoint.load`, ShapeError `distributed.checkpoint.shape` for another model's.
+        """
+        arrays, kept = load_index(path)
+        like = self.sharded_state()
+        for unit in self._units.value:
+            for row in getattr(optimizer, "_rows", ()):
+                name = f"optimizer{row}.{unit.name}"
+                if name in arrays:
+                    like[name] = like[f"parameters.{unit.name}"]
+        state, _ = load_sharded(path, like)
+        self.load_sharded_state(state, optimizer)
+        if optimizer is not None:
+            optimizer._steps.update({int(i): n for i, n in kept["steps"].items()})
+        return kept["metadata"]
 
     def load_sharded_state(self, state, optimizer=None, steps=None):
         """Takes what load_sharded gave for sharded_state(): pieces cut for this number of ranks."""
