@@ -180,7 +180,8 @@ def scaling(name, group, sync, make, rival, array):
     # Both alone times once more: clocks move while the others run.
     one = min(one, alone(stepper(single, optim.SGD(single.parameters(), lr=1e-4), x), sync, number))
     torch_one = min(
-        torch_one, alone(stepper(model, torch.optim.SGD(model.parameters(), lr=1e-4), t), sync, number)
+        torch_one,
+        alone(stepper(model, torch.optim.SGD(model.parameters(), lr=1e-4), t), sync, number),
     )
     if dist.rank() == 0:
         n = dist.size()

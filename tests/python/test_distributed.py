@@ -546,6 +546,25 @@ def test_without_mpi4py(monkeypatch):
     assert not dist.is_initialized()
 
 
+def test_srun_without_a_process_manager(monkeypatch):
+    for name, value in {"SLURM_PROCID": "0", "SLURM_NTASKS": "2", "SLURM_LOCALID": "0"}.items():
+        monkeypatch.setenv(name, value)
+    with refused("distributed.slurm", "srun has started this process without a process manager"):
+        dist.init()
+    assert not dist.is_initialized()
+
+
+def test_a_closed_communicator():
+    from weft.distributed import nccl
+
+    own = nccl.Nccl.__new__(nccl.Nccl)
+    own.rank, own._number = 1, None
+    with refused(
+        "distributed.nccl.closed", "a collective on rank 1 after its communicator was ended"
+    ):
+        own._run([], (), False)
+
+
 def test_without_torch(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch.distributed", None)
     for name, value in {"RANK": "0", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1"}.items():

@@ -9,12 +9,13 @@ import subprocess
 import sys
 import threading
 import time
+import types
 
 import pytest
 import weft
 from test_rpc import ENVIRONMENT
 from weft import te
-from weft.tuning import Host, RayWorker
+from weft.tuning import Host, RayWorker, fleet
 
 SERVE = [sys.executable, "-m", "weft", "serve", "--device", "cpu", "--port"]
 
@@ -131,3 +132,17 @@ def test_workers_of_ray(tmp_path):
         assert rows(tmp_path / "t.db") == 8 and isinstance(best, weft.Schedule)
     finally:
         ray.shutdown()
+
+
+def test_a_worker_that_ends_is_named():
+    class Gone(Exception):
+        pass
+
+    def get(answer):
+        raise Gone("the actor died")
+
+    own = fleet._RayMeasurer.__new__(fleet._RayMeasurer)
+    own._ray = types.SimpleNamespace(get=get, exceptions=types.SimpleNamespace(RayError=Gone))
+    with pytest.raises(weft.DeviceError, match="a Ray worker has ended: the actor died") as caught:
+        own._call(None)
+    assert caught.value.code == "tune.worker"

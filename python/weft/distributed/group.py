@@ -134,7 +134,20 @@ def _torchrun(job, launch, timeout):
     return group, StoreBoard(store)
 
 
+def _process_manager(variables):
+    """Open MPI ends a process that srun has started without a process manager: refused before it does."""
+    managed = any(name.startswith(("PMI", "OMPI_")) for name in variables)
+    if "SLURM_PROCID" in variables and not managed:
+        raise error(
+            weft.DeviceError,
+            "distributed.slurm",
+            "srun has started this process without a process manager, which MPI needs",
+            help="srun --mpi=pmix (srun --mpi=list shows what this cluster has), or mpirun inside the allocation",
+        )
+
+
 def _mpi(job, launch, timeout):
+    _process_manager(os.environ)
     try:
         from mpi4py import MPI
     except (ImportError, RuntimeError) as problem:

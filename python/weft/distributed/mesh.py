@@ -155,7 +155,11 @@ class ShardedArray:
                 turned = weft.moveaxis(local, now[i].axis, 0)
                 local = weft.moveaxis(all_gather(turned, groups[i]), 0, now[i].axis)
         for i in range(n):
-            if isinstance(then[i], Shard) and i not in scattered and (i in undone or now[i] != then[i]):
+            if (
+                isinstance(then[i], Shard)
+                and i not in scattered
+                and (i in undone or now[i] != then[i])
+            ):
                 local = _slice(local, then[i].axis, self.mesh, i)
             elif isinstance(then[i], Partial) and now[i] != then[i] and self.mesh.coordinates[i]:
                 local = weft.zeros_like(local)

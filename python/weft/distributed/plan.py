@@ -3,7 +3,8 @@
 
 The model: a step computes for `step` seconds on one card (measured there), of which the backward pass is two thirds. Gradients travel in buckets as backward
 makes them, so that only what exceeds the rest of backward, and the last bucket, is waited for. A ring over n cards moves 2 (n - 1) / n of the bytes (all_reduce;
-each of all_gather and reduce_scatter half of that) at the slowest link's rate, and every hop adds a latency. Inside a host the links are NVLink, between hosts the
+each of all_gather and reduce_scatter half of that) at the slowest link's rate, and every hop adds a latency. While NCCL's kernels run they take multiprocessors
+from the computation: each second of communication costs it `slowdown` seconds. Inside a host the links are NVLink, between hosts the
 network; over several hosts the sum is hierarchical: reduce_scatter in the host, all_reduce of the parts between hosts, all_gather in the host.
 """
 
@@ -11,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import math
 import sys
 
 import weft
@@ -22,16 +24,18 @@ from .._errors import error
 class Machine:
     """Rates in bytes a second and latencies in seconds; `cards` in one host.
 
-    The defaults: 298e9 is all_reduce of 256 MiB on two H200s (bench/gpu/distributed.py: bytes over time, of which a card sends as many);
-    22e-6 is its latency at 4 KiB there. 50e9 is one 400 Gb/s port for each card, as in NVIDIA's DGX H200 (its data sheet: eight ConnectX-7 ports), of
+    The defaults: 294e9 is all_reduce of 256 MiB on two H200s (bench/gpu/distributed.py: bytes over time, of which a card sends as many);
+    21e-6 is its latency at 4 KiB there. `slowdown` is fitted to the step of 12 transformer blocks on those two (72.1 ms alone, 75.8 ms together); with it
+    4 blocks are predicted at 25.3 ms, and 24.6 ms were measured. 50e9 is one 400 Gb/s port for each card, as in NVIDIA's DGX H200 (its data sheet: eight ConnectX-7 ports), of
     which 0.9 is assumed to be reached; 10e-6 a hop is an assumption.
     """
 
     cards: int = 8
-    link: float = 298e9
-    latency: float = 22e-6
+    link: float = 294e9
+    latency: float = 21e-6
     network: float = 0.9 * 50e9
     network_latency: float = 10e-6
+    slowdown: float = 2.5
 
 
 @dataclasses.dataclass(frozen=True)
@@ -55,22 +59,24 @@ def all_reduce_seconds(size, n, machine):
     local = min(n, machine.cards)
     hosts = -(-n // local)
     inside = _one_way(size, local, machine.link, machine.latency)
-    between = 2 * _one_way(size / local, hosts, machine.network, machine.network_latency * hosts)
+    hops = machine.network_latency * math.log2(hosts) if hosts > 1 else 0.0  # a tree
+    between = 2 * _one_way(size / local, hosts, machine.network, hops)
     return 2 * inside + between
 
 
 def exposed_seconds(job, n, machine):
-    """Seconds of communication that a step waits for."""
+    """Seconds that communication adds to a step: those that it waits for, and those that it takes from the computation."""
     size = job.parameters * job.bytes
     bucket = min(size, job.bucket)
     whole = all_reduce_seconds(bucket, n, machine) * size / bucket
     last = all_reduce_seconds(bucket, n, machine)
     forward, backward = job.step / 3, 2 * job.step / 3
     if job.stage < 3:
-        return max(whole - backward, last)
+        return max(whole - backward, last) + machine.slowdown * whole
     # Parameters are gathered in forward and again in backward; gradients are scattered in backward.
     gather = whole / 2
-    return max(gather - forward, last / 2) + max(2 * gather - backward, last / 2)
+    waited = max(gather - forward, last / 2) + max(2 * gather - backward, last / 2)
+    return waited + machine.slowdown * 3 * gather
 
 
 def plan(job, counts=(1, 2, 8, 64, 512), machine=None):
@@ -79,7 +85,15 @@ def plan(job, counts=(1, 2, 8, 64, 512), machine=None):
     Raises ArgumentError `distributed.plan` for numbers that are not positive.
     """
     machine = Machine() if machine is None else machine
-    numbers = (job.parameters, job.step, job.bytes, job.bucket, machine.link, machine.network, *counts)
+    numbers = (
+        job.parameters,
+        job.step,
+        job.bytes,
+        job.bucket,
+        machine.link,
+        machine.network,
+        *counts,
+    )
     if min(numbers, default=0) <= 0 or machine.cards < 1:
         raise error(
             weft.ArgumentError,
@@ -117,17 +131,19 @@ def _picture(jobs, machine):
     return "\n".join([*out, "</svg>", ""])
 
 
-# Steps measured on one H200 by bench/gpu/distributed.py.
+# Steps measured on one H200 by bench/gpu/distributed.py: 12 and 4 blocks of 768 channels, 8 x 512 tokens, float32.
 EXAMPLES = {
-    "GPT, 85 M": Job(85_054_464, 70e-3),
-    "ResNet-50": Job(25_557_032, 60e-3),
-    "GPT, sharded": Job(85_054_464, 70e-3, stage=3),
+    "12 blocks": Job(85_054_464, 72.1e-3),
+    "4 blocks": Job(28_351_488, 24.0e-3),
+    "12, sharded": Job(85_054_464, 72.1e-3, stage=3),
 }
 
 
 def main(arguments=None):
     """The command line: a table on standard output, and a picture where one is asked for."""
-    parser = argparse.ArgumentParser(prog="python -m weft.distributed.plan", description="A scaling plan")
+    parser = argparse.ArgumentParser(
+        prog="python -m weft.distributed.plan", description="A scaling plan"
+    )
     parser.add_argument("--parameters", type=int)
     parser.add_argument("--step", type=float, help="seconds of a step on one card")
     parser.add_argument("--stage", type=int, default=0, choices=(0, 1, 2, 3))

@@ -98,8 +98,7 @@ def _chosen(labels, arrays):
             if not _divides(given, arrays, i, mesh):
                 continue
             moved = sum(
-                _moved(a.placements[i], p, math.prod(a.shape), ranks)
-                for a, p in zip(arrays, given)
+                _moved(a.placements[i], p, math.prod(a.shape), ranks) for a, p in zip(arrays, given)
             )
             cost = (moved, not divided, isinstance(out, Partial))
             if best is None or cost < best[0]:
@@ -211,7 +210,9 @@ def binary(f, linear, a, b):
     """a + b and the like, for an array and an array or a number."""
     if isinstance(b, ShardedArray):
         return elementwise(f, a, b, linear=linear)
-    number = shard(weft.asarray(b, dtype=a.dtype).to(a.device), a.mesh, [Replicate()] * len(a.mesh.shape))
+    number = shard(
+        weft.asarray(b, dtype=a.dtype).to(a.device), a.mesh, [Replicate()] * len(a.mesh.shape)
+    )
     return elementwise(f, a, number, linear=linear)
 
 

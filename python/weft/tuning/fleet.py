@@ -128,4 +128,3 @@ def revived(make, patience, stop):
         except weft.Error:
             stop.wait(_BETWEEN)
     return None
-

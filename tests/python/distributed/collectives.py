@@ -51,7 +51,9 @@ def check(dtype, shape, turned):
     if turned:
         try:
             x = x.T.copy().T
-        except weft.DeviceError as problem:  # a device without this type's kernels: compact arrays only
+        except (
+            weft.DeviceError
+        ) as problem:  # a device without this type's kernels: compact arrays only
             assert problem.code == "array.copy.kernel" and "complex" in dtype, problem
     part = shape[0] // n
     like = host(x)
@@ -77,7 +79,11 @@ def check(dtype, shape, turned):
         got = dist.recv(x, (r - 1) % n)
         work.wait()
         np.testing.assert_array_equal(host(got), every[(r - 1) % n])
-        works = [dist.all_reduce(x, "max", async_op=True) for _ in range(3)] if not ("complex" in dtype or dtype == "uint64" and GLOO) else []
+        works = (
+            [dist.all_reduce(x, "max", async_op=True) for _ in range(3)]
+            if not ("complex" in dtype or dtype == "uint64" and GLOO)
+            else []
+        )
         for work in works[::-1]:
             np.testing.assert_array_equal(host(work.wait()), np.stack(every).max(axis=0))
 

@@ -114,9 +114,7 @@ def losses(make, batch, wrap):
         loss.backward()
         optimizer.step()
         optimizer.zero_grad()
-        out.append(
-            float((loss if alone else dist.all_reduce(loss.detach(), "mean")).item())
-        )
+        out.append(float((loss if alone else dist.all_reduce(loss.detach(), "mean")).item()))
     return out
 
 

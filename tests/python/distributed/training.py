@@ -80,7 +80,9 @@ def data_parallel():
 
 
 def sharded(stage):
-    model = dist.ShardedParallel(network(), stage=stage, resident_bytes=0 if stage == 3 else 1 << 12)
+    model = dist.ShardedParallel(
+        network(), stage=stage, resident_bytes=0 if stage == 3 else 1 << 12
+    )
     optimizer = optim.Adam(model.parameters(), lr=1e-2)
     path = os.path.join(folder, f"stage{stage}")
     got = []
@@ -98,7 +100,9 @@ def sharded(stage):
 
 def resume(path, stage):
     """Goes on from a checkpoint, whatever number of ranks has written it."""
-    model = dist.ShardedParallel(network(), stage=stage, resident_bytes=0 if stage == 3 else 1 << 12)
+    model = dist.ShardedParallel(
+        network(), stage=stage, resident_bytes=0 if stage == 3 else 1 << 12
+    )
     optimizer = optim.Adam(model.parameters(), lr=1e-2)
     assert model.load(path, optimizer) == {"step": 5}
     got = [step(model, optimizer, i, ROWS) for i in range(5, 8)]
