@@ -352,6 +352,13 @@ bool shared_order(const Dims& shape, const Arg* args, int count, std::vector<int
   return first->permute(order).is_contiguous();
 }
 
+std::vector<int> inverse(const std::vector<int>& order) {
+  std::vector<int> back(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  return back;
+}
+
 /// The row over views with the axes in that order, and the result with its own again.
 NDArray apply_in_order(Op op, const Dims& shape, const Arg* args, int count,
                        const std::vector<int>& order) {
@@ -363,10 +370,15 @@ NDArray apply_in_order(Op op, const Dims& shape, const Arg* args, int count,
     views[k] = Arg(turned[k]);
   }
   const NDArray out = count == 1 ? apply(op, views[0]) : apply(op, views[0], views[1]);
-  std::vector<int> back(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i)
-    back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
-  return out.permute(back);
+  return out.permute(inverse(order));
+}
+
+/// Every second number of complex ones.
+NDArray part(const NDArray& x, bool imaginary) {
+  Dims steps = x.strides();
+  for (std::int64_t& step : steps) step *= 2;
+  return NDArray::make(x.handle(), real_of(x.elem()), x.shape(), &steps,
+                       2 * x.offset() + (imaginary ? 1 : 0));
 }
 
 void need_host(const NDArray& x, std::string_view operation) {
@@ -517,6 +529,13 @@ Types resolve(Op op, std::span<const Arg> args) {
   return resolve_types(info(op), args.data(), static_cast<int>(args.size()));
 }
 
+NDArray convert(const NDArray& x, Elem elem) {
+  const Arg arg(x);
+  std::vector<int> order;
+  if (x.is_contiguous() || !shared_order(x.shape(), &arg, 1, order)) return x.astype(elem);
+  return x.permute(order).astype(elem).permute(inverse(order));
+}
+
 NDArray apply(Op op, const Arg& x) {
   const OpInfo& row = info(op);
   if (!x.array) {
@@ -525,6 +544,7 @@ NDArray apply(Op op, const Arg& x) {
   }
   Types types = resolve_types(row, &x, 1);
   const NDArray& a = *x.array;
+  if ((op == Op::real || op == Op::imag) && is_complex(a.elem())) return part(a, op == Op::imag);
   if (std::vector<int> order; !a.is_contiguous() && shared_order(a.shape(), &x, 1, order))
     return apply_in_order(op, a.shape(), &x, 1, order);
   if (!a.on_host()) {
