@@ -304,9 +304,14 @@ void Fabric::start() {
 
 void Fabric::account(Pe& pe, Cycle now) {
   if (now <= pe.accounted) return;
-  Cycle d = now - pe.accounted;
-  (pe.mode == 0 ? pe.count.busy : pe.mode == 1 ? pe.count.stall : pe.count.idle) += d;
-  pe.accounted = now;
+  auto book = [&](std::uint8_t mode, Cycle until) {
+    if (until <= pe.accounted) return;
+    (mode == 0 ? pe.count.busy : mode == 1 ? pe.count.stall : pe.count.idle) +=
+        until - pe.accounted;
+    pe.accounted = until;
+  };
+  book(pe.mode, std::min(now, pe.mode_until));
+  book(pe.mode_after, now);
 }
 
 Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
@@ -328,14 +333,14 @@ Cycle Fabric::step(Worker& w, Pe& pe, Cycle now) {
     if (pe.busy_colors) next = std::min(next, now + 1);
   }
   next = std::min(next, pe.timer_at);
-  if (next != kNever || pe.count.elements != before)
-    w.last_work = std::max({w.last_work, now, std::min(pe.ahead_until, now + 4096)});
   if (pe.again) {
     pe.again = false;
     next = std::min(next, now + 1);
   }
   bool busy = pe.main_ready > now || pe.count.elements != before || pe.ahead_until > now;
-  pe.mode = busy ? 0 : (pe.live_ops || pe.main != MainState::idle) ? 1 : 2;
+  pe.mode_after = pe.live_ops || pe.main != MainState::idle ? 1 : 2;
+  pe.mode = busy ? 0 : pe.mode_after;
+  pe.mode_until = pe.main_ready > now && pe.ahead_until <= pe.main_ready ? pe.main_ready : kNever;
   return next;
 }
 
@@ -429,7 +434,10 @@ Stop Fabric::run(Cycle until) {
   for (std::int64_t round = 1;; ++round) {
     if (round % kAsk == 0) poll_interrupt();
     Cycle t = w.first();
-    if (t == kNever) return Stop::quiet;
+    if (t == kNever && w.asleep_until <= until) {
+      now_ = std::max(now_, w.asleep_until);
+      return Stop::quiet;
+    }
     if (t > until) {
       now_ = std::max(now_, until);
       return Stop::limit;
@@ -579,6 +587,13 @@ bool Fabric::run_share(Cycle until, Stop& result) {
     now_ = std::max(now_, until);
   } else {
     now_ = std::max(now_, last);
+    if (result == Stop::quiet) {
+      for (auto& w : workers_) now_ = std::max(now_, w->asleep_until);
+      if (now_ > until) {
+        now_ = until;
+        result = Stop::limit;
+      }
+    }
   }
   return false;
 }

@@ -154,7 +154,7 @@ class Fabric {
   }
   void account(Pe& pe, Cycle now);
   /// The cycle of the visit in progress, on any thread (`now_` is brought up to date between runs).
-  Cycle clock(const Pe& pe) const { return std::max(pe.accounted, now_); }
+  Cycle clock(const Pe& pe) const { return std::max({pe.accounted, now_, pe.main_time}); }
   int neighbor_index(const Pe& pe, int port) const;
 
   // express.cpp
@@ -284,6 +284,7 @@ class Fabric {
   struct NativeSlot {
     std::atomic<const NativeProgram*> code{nullptr};
     std::atomic<std::int64_t> interpreted{0};
+    std::atomic<bool> closed{false};  // it has been decided whether there is code
     std::unique_ptr<NativeProgram> owned;
     bool tried = false;
   };

@@ -179,6 +179,10 @@ void Fabric::run_ops(Worker& w, Pe& pe, Cycle now, Cycle& next) {
         Running& run = k.ops[static_cast<std::size_t>(s)];
         if (!run.live || static_cast<int>(run.priority) != level || (pe.ut_blocked >> s & 1u))
           continue;
+        if (run.since >= now && options_.timed) {  // begun by a main thread that is ahead
+          next = std::min(next, std::max(run.since + 1, run.ready));
+          continue;
+        }
         if (issued && options_.timed) {
           next = std::min(next, now + 1);
           continue;

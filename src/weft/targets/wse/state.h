@@ -248,8 +248,11 @@ struct Pe {
   std::uint32_t visits = 0;  // since the threads' shares were made
   Cycle last_step = -1;
   Cycle main_ready = 0;   // main thread continues (or the next task starts) here
+  Cycle main_time = 0;    // of the main thread while it runs ahead of the visit
   Cycle accounted = 0;    // counters are booked up to here
-  std::uint8_t mode = 2;  // 0 busy, 1 stalled, 2 idle, from `accounted` on
+  // 0 busy, 1 stalled, 2 idle: `mode` from `accounted` to `mode_until`, `mode_after` from there on.
+  std::uint8_t mode = 2, mode_after = 2;
+  Cycle mode_until = kNever;
 
   std::uint8_t* memory = nullptr;
   std::uint32_t memory_bytes = 0;  // host bytes present; grows on demand
