@@ -275,8 +275,7 @@ void Fabric::write_cursor(Pe& pe, Cursor& c, std::uint32_t value, std::uint16_t,
         return;
       }
       std::uint32_t at = (q.head + q.count) % 8u;
-      q.slot[at] = {value, (c.flags & Dsd::kControl) ? 1u : 0u, now + 1};
-      q.slot_color[at] = c.color;
+      q.slot[at] = {{value, (c.flags & Dsd::kControl) ? 1u : 0u, now + 1}, c.color};
       ++q.count;
       pe.busy_out |= 1u << c.queue;
       return;

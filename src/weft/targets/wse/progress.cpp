@@ -148,8 +148,7 @@ int Fabric::try_element(Worker& w, Pe& pe, Running& run, Cycle now, Cycle& next,
       // The advance rides behind the last element: a control wavelet that the CE ignores.
       if (q.count < 8) {
         std::uint32_t last = (q.head + q.count) % 8u;
-        q.slot[last] = {1u << 22 | 1u << 24 | 31u << 16, 1u, now + 1};
-        q.slot_color[last] = run.dst.color;
+        q.slot[last] = {{1u << 22 | 1u << 24 | 31u << 16, 1u, now + 1}, run.dst.color};
         ++q.count;
         pe.busy_out |= 1u << run.dst.queue;
       }
