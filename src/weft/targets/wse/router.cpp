@@ -323,8 +323,9 @@ void Fabric::inject(Pe& pe, Cycle now, Cycle& next) {
       continue;
     }
     seen |= key;
-    if (s.from > now) {
-      next = std::min(next, s.from);
+    const Cycle due = s.from + static_cast<Cycle>(s.next) * s.gap;
+    if (due > now) {
+      next = std::min(next, due);
       ++i;
       continue;
     }

@@ -101,6 +101,12 @@ class SdkRuntime {
   void start_now();
   TaskHandle add(std::unique_ptr<Task> task, bool nonblock);
   bool start(Task& task);
+  /// Runs the fabric to `until`, or to the end of a copy before it.
+  Stop advance(Cycle until);
+  /// Words that the busiest channel carries for a copy, and the cycles from its start to its end.
+  std::int32_t channel_rows() const;
+  std::int64_t channel_words(const Task& task) const;
+  Cycle transfer_cycles(const Task& task) const;
   bool finished(const Task& task) const;
   /// Starts what can start; true when something changed.
   bool pump();
@@ -111,6 +117,7 @@ class SdkRuntime {
   std::uint32_t data_address(const Export& e, std::int64_t id, std::int32_t x, std::int32_t y,
                              std::int64_t bytes);
   void copy(Task& task);
+  void check_extents(const Task& task);
   const PortStream& port(std::string_view name, bool to_device) const;
 
   Layout layout_;

@@ -93,6 +93,7 @@ struct HostSource {
   std::vector<std::uint32_t> data;
   std::size_t next = 0;
   Cycle from = 0;                             // not before this cycle
+  Cycle gap = 0;                              // between words: word k not before from + k * gap
   std::atomic<std::int64_t>* left = nullptr;  // sources of the operation that are not exhausted
   std::uint32_t sender = 0;                   // messages that come in the same cycle go by this
 };
