@@ -603,6 +603,7 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
         const Fifo& info = program.fifos[static_cast<std::size_t>(i.imm())];
         k.fifos[static_cast<std::size_t>(i.imm())].count = static_cast<std::uint16_t>(r[i.a]);
         (void)info;
+        pe.released = true;
         acc += timing_.alu;
         break;
       }
@@ -610,6 +611,7 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
         FifoState& s = k.fifos[static_cast<std::size_t>(i.imm())];
         s.count =
             static_cast<std::uint16_t>(s.capacity - std::min<std::uint64_t>(s.capacity, r[i.a]));
+        pe.released = true;
         acc += timing_.alu;
         break;
       }
@@ -678,6 +680,7 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
         if (must_meet()) return sleep();
         f->pc = pc;
         std::uint64_t v = configure(pe, static_cast<ConfigFn>(i.c), r + i.b);
+        pe.released = true;
         r[i.a] = v;
         acc += timing_.task_op;
         break;

@@ -263,6 +263,7 @@ struct alignas(64) Pe {
   std::uint8_t rr_color = 0, rr_op = 0, rr_out = 0;
   bool again = false;       // something came too late in this cycle to be seen: look in the next
   bool freed = false;       // an input queue has got room in this step
+  bool released = false;    // the main thread has let something go on: look when its time is up
   std::uint32_t visits = 0;  // since the threads' shares were made
   const Program* program = nullptr;
   Cycle wake_at = kNever;  // its entry in the calendar

@@ -62,6 +62,7 @@ void Fabric::task_bit(Pe& pe, Op op, TaskSpace space, int id) {
       break;
     case TaskSpace::microthread:
       if (op != Op::activate) apply(pe.ut_blocked);
+      pe.released = true;
       break;
   }
 }
@@ -278,9 +279,10 @@ void Fabric::run_main(Worker& w, Pe& pe, Cycle now, Cycle& next) {
     if (pe.main_ready > now) {
       // An idle main thread with nothing to do need not wake when its time is up.
       if (pe.main == MainState::idle && !(pe.local_pending & ~pe.local_blocked) && !pe.busy_in &&
-          !pe.express_in && pe.command_function == kNone16)
+          !pe.express_in && pe.command_function == kNone16 && !pe.released)
         w.asleep_until = std::max(w.asleep_until, pe.main_ready);
       else next = std::min(next, pe.main_ready);
+      pe.released = false;
       return;
     }
     switch (pe.main) {
