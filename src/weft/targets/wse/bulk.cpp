@@ -134,6 +134,14 @@ bool Fabric::make_cursor(Pe& pe, const Operand& operand, int bytes, Cursor& out,
       length = 1;
       for (std::uint16_t e : d->extent) length *= e;
       break;
+    case DsdKind::circbuf:
+      out.kind = Cursor::mem4;
+      out.address = d->base;
+      out.extent = {1, 1, 0xffff, d->extent[2]};
+      out.strides[3] = static_cast<std::int16_t>(d->stride[3] * bytes);
+      out.at[3] = static_cast<std::uint16_t>(d->stride[2]);
+      length = d->extent[3];
+      break;
     case DsdKind::fabin:
       out.kind = Cursor::fabin;
       out.color = d->color;
@@ -464,7 +472,7 @@ bool Fabric::start_bulk(Worker& w, Pe& pe, const Insn& insn, Cycle now, Cycle& c
   auto save = [&](const Operand& o, const Cursor& c) {
     if (o.kind != Operand::dsr) return;
     Dsr& r = k.dsrs[static_cast<std::size_t>(o.file) * 32u + (o.index & 31u)];
-    if (r.settings.save_address && c.kind == Cursor::mem) r.dsd.base = c.address;
+    keep_place(r, c);
   };
   if (!fabric) {
     if (run.settings.async && run.dst.kind != Cursor::fifo && run.a.kind != Cursor::fifo &&

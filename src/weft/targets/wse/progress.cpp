@@ -17,7 +17,7 @@ void Fabric::finish(Worker& w, Pe& pe, Running& run, Cycle now, bool) {
   auto save = [&](const Operand& o, const Cursor& c) {
     if (o.kind != Operand::dsr) return;
     Dsr& r = k.dsrs[static_cast<std::size_t>(o.file) * 32u + (o.index & 31u)];
-    if (r.settings.save_address && c.kind == Cursor::mem) r.dsd.base = c.address;
+    keep_place(r, c);
   };
   save(run.op->dst, run.dst);
   save(run.op->src0, run.a);
