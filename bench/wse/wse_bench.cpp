@@ -329,12 +329,13 @@ void wafer(int threads, int w, int h) {
   if (wrong) std::exit(1);
 }
 
-// A program of the tests' directory, compiled with `params`; `prepare` writes its inputs, `check` says
-// whether the results are right.
+// A program of the tests' directory, compiled with `params`; `prepare` writes its inputs, `check`
+// says whether the results are right.
 void program(const char* name, const char* path, int width, int height, int threads,
              const std::vector<std::pair<std::string, std::int64_t>>& params,
              const std::function<void(SdkRuntime&)>& prepare, const char* function,
-             const std::vector<std::uint64_t>& args, const std::function<bool(SdkRuntime&)>& check) {
+             const std::vector<std::uint64_t>& args,
+             const std::function<bool(SdkRuntime&)>& check) {
   csl::CompileOptions o;
   o.root = std::string(WEFT_WSE_PROGRAMS "/") + path;
   o.memcpy = true;

@@ -307,8 +307,9 @@ void Fabric::account(Pe& pe, Cycle now) {
   if (now <= pe.accounted) return;
   auto book = [&](std::uint8_t mode, Cycle until) {
     if (until <= pe.accounted) return;
-    (mode == 0 ? pe.count.busy : mode == 1 ? pe.count.stall : pe.count.idle) +=
-        until - pe.accounted;
+    (mode == 0   ? pe.count.busy
+     : mode == 1 ? pe.count.stall
+                 : pe.count.idle) += until - pe.accounted;
     pe.accounted = until;
   };
   book(pe.mode, std::min(now, pe.mode_until));

@@ -29,8 +29,9 @@ struct FabricOptions {
   bool express = true;  // false: every wavelet visits every router
   Engine engine = Engine::automatic;
   TaskOrder task_order = TaskOrder::local_first;
-  std::uint64_t seed = 0;    // of TaskOrder::random
-  bool trace_links = false;  // a span per wavelet and link in the trace; visits every router
+  std::uint64_t seed = 0;     // of TaskOrder::random
+  bool check_bounds = false;  // a memory operand stays within the object it begins in
+  bool trace_links = false;   // a span per wavelet and link in the trace; visits every router
 };
 
 enum class Stop : std::uint8_t { quiet, host, limit };
@@ -226,6 +227,7 @@ class Fabric {
     if (t > now) next = std::min(next, t);
     return false;
   }
+  void check_operand(const Pe& pe, const Cursor& c, const BulkOp& op, std::uint32_t n) const;
   void load_dsr(Pe& pe, const DsrLoad& load, const Dsd& dsd);
   std::uint8_t bind_queue(Pe& pe, std::uint8_t queue, std::uint8_t color);
 

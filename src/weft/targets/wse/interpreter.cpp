@@ -582,10 +582,10 @@ void Fabric::interpret(Worker& w, Pe& pe, Cycle now, Cycle& next, std::int64_t& 
           return;
         }
         if (std::uint32_t fresh = pe.live_ops & ~live)
-          next = std::min(next, std::max(now + 1, k.ops[static_cast<std::size_t>(
-                                                            std::countr_zero(fresh))].ready));
-        else if (pe.live_ops && fabric)
-          next = std::min(next, now + 1);  // a fifo has changed
+          next = std::min(
+              next,
+              std::max(now + 1, k.ops[static_cast<std::size_t>(std::countr_zero(fresh))].ready));
+        else if (pe.live_ops && fabric) next = std::min(next, now + 1);  // a fifo has changed
         if (pe.main_ready > now) {  // a synchronous operation of no elements
           return;
         }

@@ -11,9 +11,10 @@
 namespace weft::wse {
 
 namespace {
-constexpr Cycle kSettle = 20000;   // cycles a copy to the host lets running work settle
-constexpr Cycle kPoll = 10000;     // cycles that one is_task_done may run
-constexpr int kQuietPolls = 1000;  // questions in a row that a stuck program may be asked
+constexpr Cycle kSettle = 20000;       // cycles a copy to the host lets running work settle
+constexpr Cycle kPoll = 10000;         // cycles that one is_task_done may run
+constexpr std::int32_t kChannels = 8;  // that add bandwidth
+constexpr int kQuietPolls = 1000;      // questions in a row that a stuck program may be asked
 }  // namespace
 
 struct SdkRuntime::Task {
@@ -74,6 +75,7 @@ SdkRuntime::SdkRuntime(Layout layout, RuntimeOptions options)
                                                             .engine = options_.engine,
                                                             .task_order = options_.task_order,
                                                             .seed = options_.seed,
+                                                            .check_bounds = options_.check_bounds,
                                                             .trace_links = options_.trace_links});
 }
 
@@ -394,13 +396,13 @@ bool SdkRuntime::start(Task& t) {
           HostSource s;
           s.color = static_cast<std::uint8_t>(t.id);
           const bool by_rows = t.order == MemcpyOrder::ROW_MAJOR;
-          const std::int64_t before =
-              by_rows ? (static_cast<std::int64_t>(y - first) * r.w + x) * r.l
-                      : static_cast<std::int64_t>(x) * rows + (y - first);
+          const std::int64_t before = by_rows
+                                          ? (static_cast<std::int64_t>(y - first) * r.w + x) * r.l
+                                          : static_cast<std::int64_t>(x) * rows + (y - first);
           s.from = from + (options_.timed ? before * timing.channel_word : 0);
-          s.gap = options_.timed ? timing.channel_word *
-                                       (by_rows ? 1 : static_cast<std::int64_t>(r.w) * rows)
-                                 : 0;
+          s.gap = options_.timed
+                      ? timing.channel_word * (by_rows ? 1 : static_cast<std::int64_t>(r.w) * rows)
+                      : 0;
           s.left = &t.left;
           s.data.resize(static_cast<std::size_t>(r.l));
           for (std::int64_t k = 0; k < r.l; ++k)
@@ -451,7 +453,8 @@ bool SdkRuntime::start(Task& t) {
 }
 
 std::int32_t SdkRuntime::channel_rows() const {
-  const std::int32_t channels = std::max(layout_.channels, 1);
+  // "The bandwidth of memory transfers saturates at around 8 IO channels" (release notes).
+  const std::int32_t channels = std::clamp(layout_.channels, 1, kChannels);
   return std::max((layout_.height + channels - 1) / channels, 1);
 }
 

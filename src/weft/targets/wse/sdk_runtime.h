@@ -41,7 +41,8 @@ struct RuntimeOptions {
   Engine engine = Engine::automatic;
   TaskOrder task_order = TaskOrder::local_first;
   std::uint64_t seed = 0;
-  bool trace_links = false;  // see FabricOptions
+  bool check_bounds = false;  // see FabricOptions
+  bool trace_links = false;   // see FabricOptions
 };
 
 using TaskHandle = std::int64_t;

@@ -261,9 +261,9 @@ struct alignas(64) Pe {
   std::uint16_t worker = 0;
   MainState main = MainState::idle;
   std::uint8_t rr_color = 0, rr_op = 0, rr_out = 0;
-  bool again = false;       // something came too late in this cycle to be seen: look in the next
-  bool freed = false;       // an input queue has got room in this step
-  bool released = false;    // the main thread has let something go on: look when its time is up
+  bool again = false;        // something came too late in this cycle to be seen: look in the next
+  bool freed = false;        // an input queue has got room in this step
+  bool released = false;     // the main thread has let something go on: look when its time is up
   std::uint32_t visits = 0;  // since the threads' shares were made
   const Program* program = nullptr;
   Cycle wake_at = kNever;  // its entry in the calendar
@@ -277,9 +277,9 @@ struct alignas(64) Pe {
   Cycle ahead_until = 0;    // elements have been done up to here
   std::unique_ptr<HostIo> io;
   std::unique_ptr<Core> core;
-  std::uint32_t busy_colors = 0;            // colours with wavelets in some input ring
-  std::uint32_t live_ops = 0;               // bits of ops slots
-  std::uint32_t express_in = 0;             // colours whose channel has been announced
+  std::uint32_t busy_colors = 0;                    // colours with wavelets in some input ring
+  std::uint32_t live_ops = 0;                       // bits of ops slots
+  std::uint32_t express_in = 0;                     // colours whose channel has been announced
   std::uint16_t flush_wait = 0, flush_pending = 0;  // bits of queues; output queues are 8 more
 
   std::uint32_t busy_in = 0, busy_out = 0;  // queues holding something

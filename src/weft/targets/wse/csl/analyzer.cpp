@@ -179,7 +179,8 @@ std::string Analyzer::show(const Value& v, int depth) const {
       const Aggregate& a = aggregate(v);
       for (std::int64_t k = 0; k < a.count && k < 16; ++k) {
         out += k ? ", " : " ";
-        const auto field = static_cast<std::size_t>(t->is_union ? static_cast<std::int64_t>(v.i) : k);
+        const auto field =
+            static_cast<std::size_t>(t->is_union ? static_cast<std::int64_t>(v.i) : k);
         if (t->kind == T::struct_ && t->fields[field].name) {
           out += cat(".", name(t->fields[field].name), " = ");
         }

@@ -670,6 +670,16 @@ Operand Analyzer::load_to_dsr(Node* node, std::size_t at) {
   return void_operand();
 }
 
+// What a FIFO does when it is empty or full; only the default is modelled.
+void Analyzer::check_fifo_action(const Operand& v, const std::string& setting, Pos pos) {
+  Value action = need_known(v, pos, setting);
+  const Value* usual = field_of(action, "test_or_suspend");
+  if (usual && usual->i) return;
+  fail(pos, "wse.csl.fifo.action",
+       cat(setting, " is ", show(action), "; only test_or_suspend, the default, is there"),
+       "leave it out");
+}
+
 Operand Analyzer::bi_allocate_fifo(Node* node, TypeRef) {
   need_program(node->pos, "@allocate_fifo");
   if (!known()) fail(node->pos, "wse.csl.builtin.context", "a FIFO is a module-level const");
@@ -703,10 +713,12 @@ Operand Analyzer::bi_allocate_fifo(Node* node, TypeRef) {
         Fifo& fifo = program_->out.fifos[index];
         if (g == "activate_push") fifo.on_push = completion(v, Completion::activate, pos);
         else if (g == "activate_pop") fifo.on_pop = completion(v, Completion::activate, pos);
+        else if (g == "empty_action" || g == "full_action") check_fifo_action(v, g, pos);
         else if (g == "priority") fifo.priority = priority_from(need_known(v, pos, g), pos);
         else if (g != "simd_mode" && g != "dest" && g != "src" && g != "xdsr")
           fail(pos, "wse.csl.settings.unknown", cat("a FIFO has no setting \"", g, "\""),
-               "legal are activate_push, activate_pop, priority, simd_mode, dest, src and xdsr");
+               "legal are activate_push, activate_pop, priority, empty_action, full_action, "
+               "simd_mode, dest, src and xdsr");
       }
     });
   }

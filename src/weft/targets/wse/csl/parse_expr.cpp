@@ -209,7 +209,8 @@ Node* Parser::primary() {
       if (packed) advance();
       const std::uint16_t flags = packed ? kPacked : 0;
       if (packed && kind() == Tok::k_struct) return struct_type(flags);
-      if (spelled("union") && kind(1) == Tok::l_brace) return struct_type(static_cast<std::uint16_t>(flags | kUnion));
+      if (spelled("union") && kind(1) == Tok::l_brace)
+        return struct_type(static_cast<std::uint16_t>(flags | kUnion));
       Node* n = make(Kind::ident);
       n->name = t.name;
       advance();

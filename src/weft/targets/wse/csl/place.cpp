@@ -162,8 +162,8 @@ Value Analyzer::known_part(const Value& v, std::int64_t k, Pos pos) {
   if (!wanted->is_scalar() || !held.type->is_scalar() || wanted->size > held.type->size ||
       wanted->kind == T::pointer || held.type->kind == T::pointer)
     fail(pos, "wse.csl.union.comptime",
-         cat("at compile time the union holds a ", text(held.type),
-             ", which cannot be read as ", text(wanted)),
+         cat("at compile time the union holds a ", text(held.type), ", which cannot be read as ",
+             text(wanted)),
          "read the field that was written, or make the union a var of the PE");
   const std::uint64_t bits = scalar_bits(held, pos);
   Value out;
@@ -176,8 +176,7 @@ Value Analyzer::known_part(const Value& v, std::int64_t k, Pos pos) {
 /// Element or field k of an aggregate operand.
 Operand Analyzer::part(const Operand& op, std::size_t k, Pos pos) {
   TypeRef type = op.type->kind == T::array ? op.type->elem : op.type->fields[k].type;
-  if (op.is_known())
-    return known_operand(known_part(op.value, static_cast<std::int64_t>(k), pos));
+  if (op.is_known()) return known_operand(known_part(op.value, static_cast<std::int64_t>(k), pos));
   if (op.where == Operand::parts) return (*op.fields)[k];
   Operand mem = collapse(op, pos);
   mem.offset +=

@@ -18,7 +18,14 @@ def cycles(runner):
     words = np.zeros(WIDTH * HEIGHT * 6, np.uint32)
     bits = MemcpyDataType.MEMCPY_16BIT
     runner.memcpy_d2h(
-        words, runner.get_id("times"), 0, 0, WIDTH, HEIGHT, 6, **ways(bits=bits) | {"nonblock": False}
+        words,
+        runner.get_id("times"),
+        0,
+        0,
+        WIDTH,
+        HEIGHT,
+        6,
+        **ways(bits=bits) | {"nonblock": False},
     )
     t = words.reshape(HEIGHT, WIDTH, 2, 3).astype(np.int64)
     t = t[..., 0] + (t[..., 1] << 16) + (t[..., 2] << 32)
