@@ -11,7 +11,7 @@ VECTOR = "var v = @zeros([3]{0}); const d = @get_dsd(mem1d_dsd, .{{ .base_addres
 @pytest.mark.parametrize(
     "globals_,body,code,text",
     [
-        ("var a: u5 = 10;", "", "wse.csl.type.width", "integers of 5 bits are not there"),
+        ("var a: u5 = 10;", "a = 1;", "wse.csl.type.width", "integers of 5 bits are not there"),
         (
             "const S = packed struct { x: [2]u8 };",
             "var s: S = S{ .x = @zeros([2]u8) };",
@@ -43,7 +43,7 @@ VECTOR = "var v = @zeros([3]{0}); const d = @get_dsd(mem1d_dsd, .{{ .base_addres
             "full_action is .{ .fault = true }; only test_or_suspend",
         ),
         (
-            "var b: [*]u32; const c = @get_dsd(circbuf_dsd, .{ .base_address = b, .extent = 4, .wraparound = 0 });",
+            "var b = @zeros([4]u32); const c = @get_dsd(circbuf_dsd, .{ .base_address = &b, .extent = 4, .wraparound = 0 });",
             "@mov32(c, 3);",
             "wse.csl.dsd.wraparound",
             "a circular buffer has 1 to 65535 elements",
