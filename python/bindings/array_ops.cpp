@@ -308,19 +308,21 @@ void bind_array_ops(nb::module_& m) {
     for (const Dims& d : shapes) pointers.push_back(&d);
     return broadcast_shapes(pointers, "broadcast_shapes");
   });
-  m.def("_random_bits", [](std::uint64_t seed, std::uint64_t first, std::int64_t n) {
-    return random_bits(default_device(), seed, first, n);
-  });
-  m.def("_random_uniform", [](std::uint64_t seed, std::uint64_t first, std::int64_t n, bool wide) {
-    return unlocked([&] {
-      return random_uniform(default_device(), seed, first, n, wide ? Elem::float64 : Elem::float32);
-    });
-  });
-  m.def("_random_normal", [](std::uint64_t seed, std::uint64_t first, std::int64_t n, bool wide) {
-    return unlocked([&] {
-      return random_normal(default_device(), seed, first, n, wide ? Elem::float64 : Elem::float32);
-    });
-  });
+  m.def("_random_bits",
+        [](std::uint64_t seed, std::uint64_t first, std::int64_t n, nb::handle device) {
+          const Ref<Device> on = device_from_python(device);
+          return unlocked([&] { return random_bits(on, seed, first, n); });
+        },
+        nb::arg("seed"), nb::arg("first"), nb::arg("n"), nb::arg("device").none());
+  using RandomReals = NDArray (*)(const Ref<Device>&, std::uint64_t, std::uint64_t, std::int64_t, Elem);
+  for (const auto& [name, make] : {std::pair<const char*, RandomReals>{"_random_uniform", random_uniform},
+                                   {"_random_normal", random_normal}}) {
+    m.def(name, [make = make](std::uint64_t seed, std::uint64_t first, std::int64_t n, bool wide,
+                              nb::handle device) {
+      const Ref<Device> on = device_from_python(device);
+      return unlocked([&] { return make(on, seed, first, n, wide ? Elem::float64 : Elem::float32); });
+    }, nb::arg("seed"), nb::arg("first"), nb::arg("n"), nb::arg("wide"), nb::arg("device").none());
+  }
   m.def(
       "_solve",
       [](const NDArray& a, const NDArray& b, const std::string& name) {
