@@ -8,6 +8,7 @@
 #include <nanobind/stl/vector.h>
 
 #include "array_type.h"
+#include "weft/array/fft.h"
 #include "weft/array/linalg.h"
 #include "weft/array/moments.h"
 #include "weft/array/ops/grid_operators.h"
@@ -323,6 +324,15 @@ void bind_array_ops(nb::module_& m) {
       return unlocked([&] { return make(on, seed, first, n, wide ? Elem::float64 : Elem::float32); });
     }, nb::arg("seed"), nb::arg("first"), nb::arg("n"), nb::arg("wide"), nb::arg("device").none());
   }
+  m.def("_fft", [](const NDArray& x, std::int64_t n, int axis, bool inverse, double scale) {
+    return unlocked([&] { return fft(x, n, axis, inverse, scale); });
+  });
+  m.def("_rfft", [](const NDArray& x, std::int64_t n, int axis, double scale) {
+    return unlocked([&] { return rfft(x, n, axis, scale); });
+  });
+  m.def("_irfft", [](const NDArray& x, std::int64_t n, int axis, double scale) {
+    return unlocked([&] { return irfft(x, n, axis, scale); });
+  });
   m.def(
       "_solve",
       [](const NDArray& a, const NDArray& b, const std::string& name) {

@@ -85,12 +85,7 @@ def _transform(name, x, n, axis, norm):
             f"{name} to {n} points; at least 1 is needed",
         )
     if not x.device.host_accessible:
-        raise _error(
-            _core.DeviceError,
-            f"array.{name}.kernel",
-            f"no kernel of {name} for arrays on {x.device}",
-            help="move the array to the host's device with to(...)",
-        )
+        return _on_device(name, x, n, axis, norm)
     if _Library.module is None:
         use()
     import numpy
@@ -107,6 +102,27 @@ def _transform(name, x, n, axis, norm):
         (False, False): _core.float64,
     }[dtype]
     return out.astype(wanted, copy=False)
+
+
+def _on_device(name, x, n, axis, norm):
+    """By the device's library or by programs: the axis is transformed where the array lies."""
+    points = x.shape[axis] if n is None else n
+    if n is None and name == "irfft":
+        points = 2 * (points - 1)
+    if points < 1:
+        raise _error(
+            _core.ArgumentError,
+            f"array.{name}.length",
+            f"{name} of {points} points along axis {axis}; at least 1 is needed",
+        )
+    backward = name in ("ifft", "irfft")
+    divided = {"backward": backward, "forward": not backward, "ortho": True}[norm]
+    scale = (1.0 / points) ** (0.5 if norm == "ortho" else 1.0) if divided else 1.0
+    if name == "rfft":
+        return _core._rfft(x, points, axis, scale)
+    if name == "irfft":
+        return _core._irfft(x, points, axis, scale)
+    return _core._fft(x, points, axis, backward, scale)
 
 
 def _complex_only(x, name):

@@ -201,8 +201,8 @@ void complex_matmul(const NDArray& out, const NDArray& a_in, const NDArray& b_in
   NDArray blocks = NDArray::empty(out.device(), out.elem(), with({k, 2, n}));
   assign(blocks.select(r - 1, 0), b);
   const NDArray turned = as_reals(blocks.select(r - 1, 1)), reals = as_reals(b);
-  const Arg im = reals.select(r, 1);
-  const Arg negated[1] = {im};
+  const NDArray im = reals.select(r, 1);
+  const Arg negated[1] = {Arg(im)};
   device_elementwise(Op::negative, real_of(out.elem()), turned.select(r, 0), negated);
   assign(turned.select(r, 1), reals.select(r, 0));
   const NDArray left = as_reals(a.contiguous()).reshape(with({m, 2 * k})),
