@@ -116,9 +116,8 @@ ir::PrimFunc fft_pass(const FftSpec& spec) {
       y = b.named(cat(y.re, " * ", w.re, " - ", y.im, " * ", w.im),
                   cat(y.re, " * ", w.im, " + ", y.im, " * ", w.re));
     }
-    const std::string to = cat("2 * (row * n + q + stride * (", spec.radix, " * p + ", j, "))");
-    stores += cat(indent, "out[", to, "] = ", y.re, " * scale\n", indent, "out[", to,
-                  " + 1] = ", y.im, " * scale\n");
+    stores += cat(indent, "Y[", 2 * j, "] = ", y.re, " * scale\n", indent, "Y[", 2 * j + 1, "] = ",
+                  y.im, " * scale\n");
   }
   return ProgramText("fft.pass")
       .buffer("x", spec.real)
@@ -132,6 +131,7 @@ ir::PrimFunc fft_pass(const FftSpec& spec) {
       .distinct()
       .parse(R"(    for b in T.thread_binding(blocks, thread="blockIdx.x"):
         for t in T.thread_binding(T.int64({threads}), thread="threadIdx.x"):
+            Y = T.allocate(({parts},), "{real}", scope="local")
             at: T.int64 = b * {threads} + t
             if at < count // {radix}:
                 part: T.int64 = n // {radix}
@@ -140,9 +140,13 @@ ir::PrimFunc fft_pass(const FftSpec& spec) {
                 u: T.int64 = at % part
                 q: T.int64 = u % stride
                 p: T.int64 = u // stride
-{body}{stores})",
+{body}{stores}                for k in T.serial({parts}):
+                    out[2 * (row * n + q + stride * ({radix} * p + k // 2)) + k % 2] = Y[k]
+)",
              {{"threads", cat(kFftThreads)},
               {"radix", cat(spec.radix)},
+              {"parts", cat(2 * spec.radix)},
+              {"real", spec.real},
               {"body", b.text},
               {"stores", stores}});
 }
