@@ -47,7 +47,7 @@ struct Eliminated {
 Eliminated eliminate(const NDArray& a) {
   const std::int64_t count = a.shape()[0], n = a.shape()[1];
   NDArray w = a.copy();
-  const Ref<Device>& device = w.device();
+  const Ref<Device> device = a.device();
   NDArray parity = full(device, real_of(w.elem()), Dims{count}, Scalar(1.0)),
           bad = full(device, Elem::boolean, Dims{count, n}, Scalar(false));
   const NDArray rows = arange(device, Elem::int64, 0, 1, n).reshape(Dims{1, n, 1});
