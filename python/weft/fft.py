@@ -6,6 +6,7 @@ from __future__ import annotations
 from . import _core
 from . import _namespace as _ns
 from ._errors import error as _error
+from ._fallback import computed as _computed
 from ._torch_names import understand as _understand
 from ._namespace.common import _array, _axis, _is_tensor
 
@@ -84,6 +85,10 @@ def _transform(name, x, n, axis, norm):
             f"array.{name}.length",
             f"{name} to {n} points; at least 1 is needed",
         )
+    return _computed(name, _one_axis, x, name, n, axis, norm)
+
+
+def _one_axis(x, name, n, axis, norm):
     if not x.device.host_accessible:
         return _on_device(name, x, n, axis, norm)
     if _Library.module is None:

@@ -12,6 +12,7 @@
 #include "weft/array/gpu/thin_product.h"
 #include "weft/array/nest.h"
 #include "weft/array/row_ir.h"
+#include "weft/operators/integer_power.h"
 #include "weft/target/backend.h"
 
 namespace weft {
@@ -190,8 +191,33 @@ bool on_grid(const NDArray& out, std::string_view name, const Body& body) {
 }
 }  // namespace
 
+namespace {
+
+/// Powers of integers: operands of the result's shape and type, one loop of squarings for each.
+void power(const NDArray& out, Elem compute, std::span<const Arg> args) {
+  NDArray in[2];
+  for (std::size_t k : {0u, 1u}) {
+    const NDArray x = args[k].array ? *args[k].array
+                                    : full(out.device(), compute, Dims{}, args[k].scalar);
+    in[k] = x.elem() == compute ? x : x.astype(compute);
+    in[k] = in[k].broadcast_to(out.shape()).contiguous();
+  }
+  const NDArray result = NDArray::empty(out.device(), compute, out.shape());
+  ProgramCall call(out.device());
+  call.array(in[0]).array(in[1]).array(result);
+  call.integer((out.size() + operators::kPowerThreads - 1) / operators::kPowerThreads);
+  call.integer(out.size());
+  call.run({"integer_power", {static_cast<int>(compute)}},
+           [&] { return operators::integer_power(std::string(name_of(compute))); });
+  assign(out, result);
+}
+
+}  // namespace
+
 void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const Arg> args) {
   if (out.size() == 0) return;
+  if (op == Op::pow && is_integer(compute) && device::grid_of(out.device()).present)
+    return power(out, compute, args);
   bool complex = is_complex(compute) || is_complex(out.elem());
   for (const Arg& arg : args) complex |= arg.array && is_complex(arg.array->elem());
   if (complex) {
