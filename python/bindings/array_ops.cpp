@@ -309,21 +309,32 @@ void bind_array_ops(nb::module_& m) {
     for (const Dims& d : shapes) pointers.push_back(&d);
     return broadcast_shapes(pointers, "broadcast_shapes");
   });
-  m.def("_random_bits",
-        [](std::uint64_t seed, std::uint64_t first, std::int64_t n, nb::handle device) {
+  m.def(
+      "_random_bits",
+      [](std::uint64_t seed, std::uint64_t first, std::int64_t n, nb::handle device) {
+        const Ref<Device> on = device_from_python(device);
+        return unlocked([&] { return random_bits(on, seed, first, n); });
+      },
+      nb::arg("seed"), nb::arg("first"), nb::arg("n"), nb::arg("device").none());
+  using RandomReals =
+      NDArray (*)(const Ref<Device>&, std::uint64_t, std::uint64_t, std::int64_t, Elem);
+  for (const auto& [name, make] :
+       {std::pair<const char*, RandomReals>{"_random_uniform", random_uniform},
+        {"_random_normal", random_normal}}) {
+    m.def(
+        name,
+        [make = make](std::uint64_t seed, std::uint64_t first, std::int64_t n, bool wide,
+                      nb::handle device) {
           const Ref<Device> on = device_from_python(device);
-          return unlocked([&] { return random_bits(on, seed, first, n); });
+          return unlocked(
+              [&] { return make(on, seed, first, n, wide ? Elem::float64 : Elem::float32); });
         },
-        nb::arg("seed"), nb::arg("first"), nb::arg("n"), nb::arg("device").none());
-  using RandomReals = NDArray (*)(const Ref<Device>&, std::uint64_t, std::uint64_t, std::int64_t, Elem);
-  for (const auto& [name, make] : {std::pair<const char*, RandomReals>{"_random_uniform", random_uniform},
-                                   {"_random_normal", random_normal}}) {
-    m.def(name, [make = make](std::uint64_t seed, std::uint64_t first, std::int64_t n, bool wide,
-                              nb::handle device) {
-      const Ref<Device> on = device_from_python(device);
-      return unlocked([&] { return make(on, seed, first, n, wide ? Elem::float64 : Elem::float32); });
-    }, nb::arg("seed"), nb::arg("first"), nb::arg("n"), nb::arg("wide"), nb::arg("device").none());
+        nb::arg("seed"), nb::arg("first"), nb::arg("n"), nb::arg("wide"), nb::arg("device").none());
   }
+  m.def("_histogram", [](const NDArray& x, std::int64_t bins) -> std::optional<NDArray> {
+    if (x.on_host() || !has_grid(x)) return std::nullopt;
+    return unlocked([&] { return grid_histogram(x.contiguous(), bins); });
+  });
   m.def("_fft", [](const NDArray& x, std::int64_t n, int axis, bool inverse, double scale) {
     return unlocked([&] { return fft(x, n, axis, inverse, scale); });
   });

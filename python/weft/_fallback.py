@@ -62,7 +62,7 @@ def computed(name, function, *args):
     try:
         return function(*args)
     except _core.DeviceError as refusal:
-        if getattr(_here, "to", None) is None or refusal.slug != f"array.{name}.kernel":
+        if getattr(_here, "to", None) is None or refusal.code != f"array.{name}.kernel":
             raise
     device = next(a.device for a in args if isinstance(a, _core.NDArray))
     with _lock:

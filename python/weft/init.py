@@ -20,14 +20,18 @@ def _wrap(x, device, requires_grad):
 def rand(*shape, low=0.0, high=1.0, dtype=None, device=None, requires_grad=False, key=None):
     """Uniform in [low, high)."""
     return _wrap(
-        weft.random.uniform(shape, low, high, dtype=dtype, device=device, key=key), None, requires_grad
+        weft.random.uniform(shape, low, high, dtype=dtype, device=device, key=key),
+        None,
+        requires_grad,
     )
 
 
 def randn(*shape, mean=0.0, std=1.0, dtype=None, device=None, requires_grad=False, key=None):
     """Normal."""
     return _wrap(
-        weft.random.normal(shape, mean, std, dtype=dtype, device=device, key=key), None, requires_grad
+        weft.random.normal(shape, mean, std, dtype=dtype, device=device, key=key),
+        None,
+        requires_grad,
     )
 
 
@@ -131,7 +135,9 @@ def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0):
         outside = (x < a) | (x > b)
         if not bool(weft.any(outside)):
             break
-        x = weft.where(outside, weft.random.normal(tensor.shape, mean, std, device=tensor.device), x)
+        x = weft.where(
+            outside, weft.random.normal(tensor.shape, mean, std, device=tensor.device), x
+        )
     return _given(tensor, weft.clip(x, a, b))
 
 

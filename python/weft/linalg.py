@@ -184,9 +184,7 @@ def inv(x, /):
         return _Inverse.apply(x)
     x = _array(x)
     n = x.shape[-1] if x.ndim else 0
-    return _computed(
-        "inv", _core._solve, x, _ns.eye(n, dtype=x.dtype, device=x.device), "inv"
-    )
+    return _computed("inv", _core._solve, x, _ns.eye(n, dtype=x.dtype, device=x.device), "inv")
 
 
 def solve(x1, x2, /):

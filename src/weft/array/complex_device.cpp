@@ -73,8 +73,8 @@ void composed(Op op, Elem compute, const NDArray& out, int which, std::span<cons
     std::size_t at = 0;
     for (const bool pair : pairs) {
       const Expr re = device_cast(s.load(at++), real);
-      in.push_back({re, pair ? device_cast(s.load(at++), real)
-                             : ir::make_const(0, dtype_of(real))});
+      in.push_back(
+          {re, pair ? device_cast(s.load(at++), real) : ir::make_const(0, dtype_of(real))});
     }
     const Complex z = row_value(op, in);
     return which ? z.im : z.re;

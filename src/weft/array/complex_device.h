@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Complex numbers on devices that the host cannot address. Memory holds pairs (re, im), so what moves
-// or adds elements works on the real view with one axis more; rows of the operation table are maps
-// over pairs of expressions (ops/complex_ir.h), the host's own; a product is one real product.
+// Complex numbers on devices that the host cannot address. Memory holds pairs (re, im), so what
+// moves or adds elements works on the real view with one axis more; rows of the operation table are
+// maps over pairs of expressions (ops/complex_ir.h), the host's own; a product is one real product.
 
 #include <span>
 

@@ -197,8 +197,8 @@ namespace {
 void power(const NDArray& out, Elem compute, std::span<const Arg> args) {
   NDArray in[2];
   for (std::size_t k : {0u, 1u}) {
-    const NDArray x = args[k].array ? *args[k].array
-                                    : full(out.device(), compute, Dims{}, args[k].scalar);
+    const NDArray x =
+        args[k].array ? *args[k].array : full(out.device(), compute, Dims{}, args[k].scalar);
     in[k] = x.elem() == compute ? x : x.astype(compute);
     in[k] = in[k].broadcast_to(out.shape()).contiguous();
   }
@@ -221,8 +221,8 @@ void device_elementwise(Op op, Elem compute, const NDArray& out, std::span<const
   bool complex = is_complex(compute) || is_complex(out.elem());
   for (const Arg& arg : args) complex |= arg.array && is_complex(arg.array->elem());
   if (complex) {
-    return refusing_unsupported(
-        out, info(op).name, [&] { complex_elementwise(op, compute, out, args); });
+    return refusing_unsupported(out, info(op).name,
+                                [&] { complex_elementwise(op, compute, out, args); });
   }
   const NDArray* arrays[2];
   Scalar constants_in[2] = {0, 0};

@@ -156,7 +156,8 @@ MathLibrary* library(const NDArray& x) {
 /// Runs the library's transform of rows: `out` has what each row gives.
 void by_library(MathLibrary& lib, const NDArray& x, const NDArray& out, MathLibrary::Fft kind,
                 std::int64_t n) {
-  lib.fft({kind, real_of(x.elem()) == Elem::float64, n, x.shape()[0]}, {x.handle().get(), x.offset() * elem_bytes(x.elem())},
+  lib.fft({kind, real_of(x.elem()) == Elem::float64, n, x.shape()[0]},
+          {x.handle().get(), x.offset() * elem_bytes(x.elem())},
           {out.handle().get(), out.offset() * elem_bytes(out.elem())});
 }
 
@@ -265,7 +266,8 @@ NDArray irfft(const NDArray& x, std::int64_t n, int axis, double scale) {
   assign(whole.slice(1, 0, half, 1), rows);
   if (n > half) {
     const int axes[1] = {1};
-    assign(whole.slice(1, half, n - half, 1), apply(Op::conj, rows.slice(1, 1, n - half, 1)).flip(axes));
+    assign(whole.slice(1, half, n - half, 1),
+           apply(Op::conj, rows.slice(1, 1, n - half, 1)).flip(axes));
   }
   const NDArray out = fft_rows(whole, true, scale);
   return axis_back(as_reals(out).select(2, 0).contiguous(), lead, axis);

@@ -151,8 +151,8 @@ NDArray solve(const NDArray& a_in, const NDArray& b_in, std::string_view name) {
   Elem wide = wide_of(e);
   if (!a_in.on_host()) {
     need_device(a_in, name);
-    NDArray x = device::solve(a_in.broadcast_to(sa).astype(e), b.broadcast_to(sb).astype(e), name,
-                              a_in);
+    NDArray x =
+        device::solve(a_in.broadcast_to(sa).astype(e), b.broadcast_to(sb).astype(e), name, a_in);
     const int last[1] = {-1};
     return vector ? x.squeeze(last) : x;
   }

@@ -36,9 +36,7 @@ NDArray numbers(const Ref<Device>& device, std::int64_t n, bool rows) {
 }
 NDArray one(const NDArray& like, Elem elem) { return full(like.device(), elem, Dims{}, Scalar(1)); }
 NDArray status_of(const NDArray& bad) { return bad.astype(Elem::int32); }
-NDArray any(const NDArray& marks) {
-  return reduce(ReduceOp::any, marks, {false, Dims{1}}, false);
-}
+NDArray any(const NDArray& marks) { return reduce(ReduceOp::any, marks, {false, Dims{1}}, false); }
 
 /// Gauss's elimination with row exchanges of (count, n, w), w >= n: the first n columns become LU.
 struct Eliminated {
@@ -112,8 +110,7 @@ Solved solve(const NDArray& a, const NDArray& b) {
   for (std::int64_t j = n; j-- > 0;) {
     const NDArray row = x.slice(1, j, 1, 1);
     assign(row, row / e.work.slice(1, j, 1, 1).slice(2, j, 1, 1));
-    if (j > 0 && k > 0)
-      subtract_from(until(x, 1, j), until(e.work, 1, j).slice(2, j, 1, 1) * row);
+    if (j > 0 && k > 0) subtract_from(until(x, 1, j), until(e.work, 1, j).slice(2, j, 1, 1) * row);
   }
   return {x, e.status};
 }
@@ -156,9 +153,9 @@ Qr qr(const NDArray& a, bool complete) {
     const NDArray length = sum(squares(v), 1);
     const NDArray flat = apply(Op::equal, length, Scalar(0));
     const NDArray two = full(a.device(), length.elem(), Dims{}, Scalar(2.0));
-    const NDArray scale =
-        where(flat, full(a.device(), length.elem(), Dims{}, Scalar(0)),
-              two / where(flat, one(length, length.elem()), length)).astype(a.elem());
+    const NDArray scale = where(flat, full(a.device(), length.elem(), Dims{}, Scalar(0)),
+                                two / where(flat, one(length, length.elem()), length))
+                              .astype(a.elem());
     subtract_from(rest, (v * scale) * matmul(adjoint(v), rest));
     all.push_back({v, scale});
   }
@@ -177,8 +174,7 @@ namespace {
 /// Pairs of columns that are rotated at once: in n - 1 rounds (n even) each meets each other one.
 std::vector<std::int64_t> partners(std::int64_t n, std::int64_t round) {
   const std::int64_t even = n + n % 2;
-  std::vector<std::int64_t> ring(static_cast<std::size_t>(even)),
-      out(static_cast<std::size_t>(n));
+  std::vector<std::int64_t> ring(static_cast<std::size_t>(even)), out(static_cast<std::size_t>(n));
   for (std::int64_t i = 0; i < even; ++i)
     ring[static_cast<std::size_t>(i)] = i == 0 ? 0 : 1 + (i - 1 + round) % (even - 1);
   for (std::int64_t i = 0; i < n; ++i) out[static_cast<std::size_t>(i)] = i;
@@ -229,8 +225,7 @@ NDArray rotations(const Round& round, const NDArray& own, const NDArray& other, 
   const NDArray none = full(device, real_elem, Dims{}, Scalar(0));
   const NDArray t = where(zero, none, side / (apply(Op::abs, tau) + root));
   const NDArray c =
-      apply(Op::reciprocal,
-            apply(Op::sqrt, apply(Op::add, apply(Op::square, t), Scalar(1.0))));
+      apply(Op::reciprocal, apply(Op::sqrt, apply(Op::add, apply(Op::square, t), Scalar(1.0))));
   const NDArray s = ((t * c) / safe).astype(elem) * off;
   const NDArray outside = full(device, elem, Dims{}, Scalar(0));
   return where(round.mask, s, outside) + identity * c.astype(elem);
@@ -337,7 +332,8 @@ Svd svd(const NDArray& in, SvdPart part) {
   NDArray u = where(zero, full(device, elem, Dims{}, Scalar(0)), w / scale);
   const Qr q = qr(u, part == SvdPart::full);
   const NDArray same = apply(Op::not_equal, identity, Scalar(0));
-  NDArray phase = n > 0 ? masked(same, until(q.r, 1, n)) : full(device, elem, Dims{count, 1, 0}, Scalar(0));
+  NDArray phase =
+      n > 0 ? masked(same, until(q.r, 1, n)) : full(device, elem, Dims{count, 1, 0}, Scalar(0));
   phase = where(zero, one(u, elem), phase);
   NDArray left = q.q;
   if (n > 0 && count > 0) {

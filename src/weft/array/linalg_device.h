@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 // Factorisations on devices that the host cannot address: by the vendor's library where the device
-// has one and matrices are large or few (linalg_library.cpp), else composed of array operations, which
-// work on all matrices of a stack at once (linalg_composed.cpp).
+// has one and matrices are large or few (linalg_library.cpp), else composed of array operations,
+// which work on all matrices of a stack at once (linalg_composed.cpp).
 
 #include "weft/array/linalg.h"
 #include "weft/runtime/math_library.h"

@@ -68,13 +68,12 @@ Factors lu(MathLibrary& lib, const NDArray& a) {
     lib.lu(number_of(a.elem()), n, item(lu, i), item(pivots, i), item(status, i));
   const NDArray kept = arange(a.device(), Elem::int32, 1, 1, n).reshape(Dims{1, n});
   const NDArray exchanged = apply(Op::not_equal, pivots, kept);
-  const NDArray odd = apply(Op::remainder,
-                            reduce(ReduceOp::sum, exchanged.astype(Elem::int64), {false, Dims{1}}),
-                            Scalar(2));
+  const NDArray odd =
+      apply(Op::remainder, reduce(ReduceOp::sum, exchanged.astype(Elem::int64), {false, Dims{1}}),
+            Scalar(2));
   const Elem real_elem = real_of(a.elem());
-  const NDArray parity = apply(
-      Op::subtract, full(a.device(), real_elem, Dims{}, Scalar(1.0)),
-      apply(Op::multiply, odd.astype(real_elem), Scalar(2.0)));
+  const NDArray parity = apply(Op::subtract, full(a.device(), real_elem, Dims{}, Scalar(1.0)),
+                               apply(Op::multiply, odd.astype(real_elem), Scalar(2.0)));
   return {lu.transpose(1, 2), parity, status};
 }
 

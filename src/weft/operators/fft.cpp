@@ -64,7 +64,8 @@ class Butterfly {
   Names product(const Names& x, std::size_t k, std::size_t n) {
     const std::size_t quarters = 4 * k % n == 0 ? 4 * k / n : 4;
     const bool back = spec_.inverse;
-    const Names minus = {cat("(", number(-1), " * ", x.re, ")"), cat("(", number(-1), " * ", x.im, ")")};
+    const Names minus = {cat("(", number(-1), " * ", x.re, ")"),
+                         cat("(", number(-1), " * ", x.im, ")")};
     if (quarters == 0) return x;
     if (quarters == 2) return minus;
     if (quarters == 1 || quarters == 3)
@@ -110,14 +111,14 @@ ir::PrimFunc fft_pass(const FftSpec& spec) {
     Names y = x[static_cast<std::size_t>(j)];
     if (j > 0) {
       const std::string at = cat("2 * (p * ", j, " * stride)");
-      const Names w = b.named(cat("table[", at, "]"), spec.inverse
-                                                          ? cat("T.", spec.real, "(-1) * table[", at, " + 1]")
-                                                          : cat("table[", at, " + 1]"));
+      const Names w = b.named(cat("table[", at, "]"),
+                              spec.inverse ? cat("T.", spec.real, "(-1) * table[", at, " + 1]")
+                                           : cat("table[", at, " + 1]"));
       y = b.named(cat(y.re, " * ", w.re, " - ", y.im, " * ", w.im),
                   cat(y.re, " * ", w.im, " + ", y.im, " * ", w.re));
     }
-    stores += cat(indent, "Y[", 2 * j, "] = ", y.re, " * scale\n", indent, "Y[", 2 * j + 1, "] = ",
-                  y.im, " * scale\n");
+    stores += cat(indent, "Y[", 2 * j, "] = ", y.re, " * scale\n", indent, "Y[", 2 * j + 1,
+                  "] = ", y.im, " * scale\n");
   }
   return ProgramText("fft.pass")
       .buffer("x", spec.real)

@@ -89,11 +89,11 @@ Stmt box_muller(const Expr& a, const Expr& b,
 Stmt box_muller64(const Expr& u, const Expr& v,
                   const std::function<Stmt(const Expr&, const Expr&)>& then) {
   auto wide = [](double x) { return ir::make_const(x, dtypes::float64); };
-  return with_values({ir::call("sqrt", {wide(-2) * ir::call("log", {wide(1) - u})}),
-                      v * wide(6.283185307179586)},
-                     [&](const Words& p) {
-                       return then(p[0] * ir::call("cos", {p[1]}), p[0] * ir::call("sin", {p[1]}));
-                     });
+  return with_values(
+      {ir::call("sqrt", {wide(-2) * ir::call("log", {wide(1) - u})}), v * wide(6.283185307179586)},
+      [&](const Words& p) {
+        return then(p[0] * ir::call("cos", {p[1]}), p[0] * ir::call("sin", {p[1]}));
+      });
 }
 
 }  // namespace
@@ -109,8 +109,9 @@ Stmt random_values(RandomNumbers kind, const Expr& seed, const Expr& counter,
       case RandomNumbers::uniform64: return then({unit(w[0], w[1]), unit(w[2], w[3])});
       case RandomNumbers::normal64:
         return with_values({unit(w[0], w[1]), unit(w[2], w[3])}, [&](const Words& u) {
-          return box_muller64(u[0], u[1],
-                              [&](const Expr& x, const Expr& y) { return then({x, y}); });
+          return box_muller64(u[0], u[1], [&](const Expr& x, const Expr& y) {
+            return then({x, y});
+          });
         });
       default:
         return box_muller(w[0], w[1], [&](const Expr& a, const Expr& b) {
@@ -165,8 +166,11 @@ ir::PrimFunc random_program(RandomNumbers kind) {
   body = ir::make_for(t, ir::make_int(0), threads, body, ir::ForKind::bound, "threadIdx.x");
   body = ir::make_for(b, ir::make_int(0), blocks, body, ir::ForKind::bound, "blockIdx.x");
   return ir::make_func("main",
-                       {ir::buffer_param(out), {seed, nullptr}, {first, nullptr},
-                        {count, nullptr}, {blocks, nullptr}},
+                       {ir::buffer_param(out),
+                        {seed, nullptr},
+                        {first, nullptr},
+                        {count, nullptr},
+                        {blocks, nullptr}},
                        ir::root_block(body));
 }
 

@@ -26,8 +26,8 @@ inline std::int64_t random_each(RandomNumbers kind) {
 ir::Stmt random_values(RandomNumbers kind, const ir::Expr& seed, const ir::Expr& counter,
                        const std::function<ir::Stmt(const ir::Exprs&)>& then);
 
-/// (out, seed, first, count, blocks): out[i] is number i of counters first, first + 1, ...; a thread
-/// makes the numbers of one counter.
+/// (out, seed, first, count, blocks): out[i] is number i of counters first, first + 1, ...; a
+/// thread makes the numbers of one counter.
 ir::PrimFunc random_program(RandomNumbers kind);
 
 }  // namespace weft::operators

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
-// Transforms and factorisations that a device's vendor offers as libraries, opened at run time. Work
-// is ordered with the device's launches; matrices lie column by column.
+// Transforms and factorisations that a device's vendor offers as libraries, opened at run time.
+// Work is ordered with the device's launches; matrices lie column by column.
 
 #include <cstdint>
 
@@ -23,7 +23,7 @@ class MathLibrary {
   enum class Fft : std::uint8_t { forward, inverse, real_forward, real_inverse };
   struct Transform {
     Fft kind = Fft::forward;
-    bool wide = false;        // float64
+    bool wide = false;  // float64
     std::int64_t n = 0, rows = 0;
   };
   /// Whether there is a library of transforms, of factorisations.
@@ -33,7 +33,8 @@ class MathLibrary {
   virtual void fft(const Transform& transform, Place in, Place out) = 0;
 
   enum class Number : std::uint8_t { float32, float64, complex64, complex128 };
-  /// In place, a matrix at a time; the lower triangle. `status` is an int32: 0, or the library's number of what failed.
+  /// In place, a matrix at a time; the lower triangle. `status` is an int32: 0, or the library's
+  /// number of what failed.
   virtual void cholesky(Number type, std::int64_t n, Place a, Place status) = 0;
   /// `pivots`: n int32, from 1.
   virtual void lu(Number type, std::int64_t n, Place a, Place pivots, Place status) = 0;
@@ -44,14 +45,14 @@ class MathLibrary {
   virtual void qr(Number type, std::int64_t m, std::int64_t n, Place a, Place tau,
                   Place status) = 0;
   /// a (m, columns): `k` reflectors become orthogonal columns.
-  virtual void orthogonal(Number type, std::int64_t m, std::int64_t columns, std::int64_t k, Place a,
-                          Place tau, Place status) = 0;
+  virtual void orthogonal(Number type, std::int64_t m, std::int64_t columns, std::int64_t k,
+                          Place a, Place tau, Place status) = 0;
   /// The lower triangle of a; eigenvectors take a's place where wanted.
   virtual void eigh(Number type, bool vectors, std::int64_t n, Place a, Place values,
                     Place status) = 0;
   /// m >= n. u is (m, n) or (m, m), vh (n, n); null storages where they are not wanted.
-  virtual void svd(Number type, std::int64_t m, std::int64_t n, bool full, Place a, Place s, Place u,
-                   Place vh, Place status) = 0;
+  virtual void svd(Number type, std::int64_t m, std::int64_t n, bool full, Place a, Place s,
+                   Place u, Place vh, Place status) = 0;
 };
 
 /// A Device may also be this.

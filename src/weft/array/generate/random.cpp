@@ -2,9 +2,9 @@
 // Random numbers: Philox 4x32-10 (Salmon and others, SC 2011) of counters first, first + 1, ..., a
 // lane each, and what is made of the four words of a counter.
 
+#include "weft/operators/random.h"
 #include "weft/array/generate/builder.h"
 #include "weft/array/generate/kernels.h"
-#include "weft/operators/random.h"
 
 namespace weft::generate {
 
@@ -26,8 +26,7 @@ ir::PrimFunc function(RandomKernel kind) {
   const std::int64_t each = operators::random_each(numbers);
   Program p;
   const Expr seed = p.scalar("seed", dtypes::uint64), first = p.scalar("first", dtypes::uint64);
-  ir::Buffer out =
-      p.buffer("out", operators::random_type(numbers), Expr(p.n) * number(each));
+  ir::Buffer out = p.buffer("out", operators::random_type(numbers), Expr(p.n) * number(each));
   return p.finish(vectors("g", p.n, [&](const Expr& g) {
     return operators::random_values(
         numbers, seed, first + ir::cast(dtypes::uint64, g), [&](const ir::Exprs& values) {

@@ -26,11 +26,27 @@ constexpr std::int64_t kSmall = 64;  // places of a value whose elements are com
 struct MapSpec {
   Op op;
   Elem compute, out;
-  std::vector<Elem> arrays;           // in the order of the arguments
-  std::vector<bool> is_array;         // of each argument; others are numbers
-  int rank = 0;                       // 0: positions of all operands are the linear one
+  std::vector<Elem> arrays;    // in the order of the arguments
+  std::vector<bool> is_array;  // of each argument; others are numbers
+  int rank = 0;                // 0: positions of all operands are the linear one
   bool narrow = true;
 };
+
+/// complex64 in memory is one word of 64 bits, re in its lower half; complex128 is two float64.
+bool is_word(Elem e) { return e == Elem::complex64; }
+Expr half_of(const Expr& word, int which) {
+  const Expr half =
+      which ? ir::call("shift_right", {word, ir::make_const(32, dtypes::uint64)}) : word;
+  return ir::call_typed(dtypes::float32, "reinterpret", {ir::cast(dtypes::uint32, half)});
+}
+Expr word_of(const Exprs& parts) {
+  auto bits = [](const Expr& x) {
+    return ir::cast(dtypes::uint64, ir::call_typed(dtypes::uint32, "reinterpret", {x}));
+  };
+  return ir::call("bitwise_or",
+                  {bits(parts[0]),
+                   ir::call("shift_left", {bits(parts[1]), ir::make_const(32, dtypes::uint64)})});
+}
 
 /// The buffers, where a point's elements lie, and the value.
 class Writer {
@@ -38,11 +54,9 @@ class Writer {
   explicit Writer(const MapSpec& spec) : spec_(spec), p_(spec.narrow) {}
 
   ir::PrimFunc write() {
-    result_ = p_.buffer("out", real_of(spec_.out), elem_bytes(spec_.out));
-    for (std::size_t k = 0; k < spec_.arrays.size(); ++k) {
-      const Elem e = spec_.arrays[k];
-      in_.push_back(p_.buffer(cat("a", k), real_of(e), elem_bytes(e)));
-    }
+    result_ = buffer("out", spec_.out);
+    for (std::size_t k = 0; k < spec_.arrays.size(); ++k)
+      in_.push_back(buffer(cat("a", k), spec_.arrays[k]));
     const Expr size = p_.integer("size"), blocks = p_.integer("blocks");
     extents_ = p_.integers("d", spec_.rank);
     for (std::size_t k = 0; k <= in_.size() && spec_.rank > 0; ++k)
@@ -62,19 +76,33 @@ class Writer {
         });
         if (!small_) return part;
         return ir::if_then(ir::le(b * p_.at(kPerBlock) + p_.at(kPerBlock), size),
-                           side_by_side(base, 0, {}, {}), part);
+                           side_by_side(base), part);
       });
     }));
   }
 
  private:
+  ir::Buffer buffer(const std::string& name, Elem e) {
+    return p_.buffer(name, is_word(e) ? Elem::uint64 : real_of(e), elem_bytes(e));
+  }
   Expr twice(const Expr& i) const { return i * p_.at(2); }
 
-  /// The parts of the value at i; `to`: where it goes.
-  Exprs value(const Expr& i, Expr& to) {
+  /// What the arguments' elements are loaded from; `to`: where the value goes.
+  Exprs loads(const Expr& i, Expr& to) const {
     std::vector<Expr> at(in_.size() + 1, i);
     if (spec_.rank > 0) at = device::positions(i, extents_, steps_);
     to = at[0];
+    Exprs out;
+    for (std::size_t k = 0; k < in_.size(); ++k) {
+      const Expr& place = at[k + 1];
+      const Elem e = spec_.arrays[k];
+      const bool pair = is_complex(e) && !is_word(e);
+      out.push_back(ir::load(in_[k], {pair ? ir::ramp(twice(place), p_.at(1), 2) : place}));
+    }
+    return out;
+  }
+  /// The parts of the value of what was loaded.
+  Exprs value(const Exprs& loaded) const {
     const Elem real = real_of(spec_.compute);
     std::vector<Complex> args;
     std::size_t at_array = 0, at_number = 0;
@@ -83,18 +111,14 @@ class Writer {
         args.push_back(numbers_[at_number++]);
         continue;
       }
-      const Expr& where = at[at_array + 1];
-      const ir::Buffer& from = in_[at_array];
-      auto load = [&](const Expr& index) { return ir::load(from, {index}); };
-      if (is_complex(spec_.arrays[at_array++])) {
-        const Expr pair = load(ir::ramp(twice(where), p_.at(1), 2));
-        auto lane = [&](int k) {
-          return convert_value(ir::call("vector_extract", {pair, ir::make_int(k)}), real);
-        };
-        args.push_back({lane(0), lane(1)});
-      } else {
-        args.push_back({convert_value(load(where), real), ir::make_const(0, dtype_of(real))});
-      }
+      const Expr& x = loaded[at_array];
+      const Elem e = spec_.arrays[at_array++];
+      auto part = [&](int k) {
+        return convert_value(
+            is_word(e) ? half_of(x, k) : ir::call("vector_extract", {x, ir::make_int(k)}), real);
+      };
+      if (is_complex(e)) args.push_back({part(0), part(1)});
+      else args.push_back({convert_value(x, real), ir::make_const(0, dtype_of(real))});
     }
     Complex z = row_value(spec_.op, args);
     if (!is_complex(spec_.out)) return {convert_value(z.re, spec_.out)};
@@ -103,32 +127,45 @@ class Writer {
   }
   Stmt put(const Expr& to, const Exprs& parts) const {
     if (parts.size() == 1) return ir::store(result_, parts[0], {to});
+    if (is_word(spec_.out)) return ir::store(result_, word_of(parts), {to});
     return ir::store(result_, ir::call("vector_concat", parts), {ir::ramp(twice(to), p_.at(1), 2)});
   }
   Stmt one(const Expr& i) {
     Expr to;
-    const Exprs parts = value(i, to);
-    std::int64_t places = 0;
-    for (const Expr& e : parts) places += ir::tree_size(e);
-    small_ = places <= kSmall;
-    return ir::with_shared(parts, [&](const Exprs& v) { return put(to, v); });
+    return ir::with_values(loads(i, to), [&](const Exprs& loaded) {
+      const Exprs parts = value(loaded);
+      std::int64_t places = 0;
+      for (const Expr& e : parts) places += ir::tree_size(e);
+      // Stores of pairs one after the other would be kept apart by barriers.
+      small_ = places <= kSmall && (parts.size() == 1 || is_word(spec_.out));
+      return ir::with_shared(parts, [&](const Exprs& v) { return put(to, v); });
+    });
   }
   /// Loads and values of kEach elements before the first store.
-  Stmt side_by_side(const Expr& base, std::int64_t j, const std::vector<Exprs>& done,
-                    const Exprs& places) {
-    if (j == kEach) {
-      std::vector<Stmt> stores;
-      for (std::size_t k = 0; k < done.size(); ++k) stores.push_back(put(places[k], done[k]));
-      return ir::seq(std::move(stores));
+  Stmt side_by_side(const Expr& base) {
+    Exprs all, places;
+    for (std::int64_t j = 0; j < kEach; ++j) {
+      Expr to;
+      for (const Expr& load : loads(base + p_.at(j * kThreads), to)) all.push_back(load);
+      places.push_back(to);
     }
-    Expr to;
-    const Exprs parts = value(base + p_.at(j * kThreads), to);
-    return ir::with_shared(parts, [&](const Exprs& shared) {
-      return ir::with_values(shared, [&](const Exprs& v) {
-        std::vector<Exprs> next = done;
-        Exprs where = places;
-        next.push_back(v), where.push_back(to);
-        return side_by_side(base, j + 1, next, where);
+    return ir::with_values(all, [&](const Exprs& loaded) {
+      Exprs parts;
+      const auto each = static_cast<std::ptrdiff_t>(in_.size());
+      for (std::int64_t j = 0; j < kEach; ++j) {
+        const auto first = loaded.begin() + j * each;
+        for (const Expr& e : value({first, first + each})) parts.push_back(e);
+      }
+      return ir::with_shared(parts, [&](const Exprs& shared) {
+        return ir::with_values(shared, [&](const Exprs& v) {
+          std::vector<Stmt> stores;
+          const std::size_t width = v.size() / places.size();
+          for (std::size_t j = 0; j < places.size(); ++j) {
+            const auto first = v.begin() + static_cast<std::ptrdiff_t>(j * width);
+            stores.push_back(put(places[j], {first, first + static_cast<std::ptrdiff_t>(width)}));
+          }
+          return ir::seq(std::move(stores));
+        });
       });
     });
   }

@@ -26,8 +26,8 @@ constexpr int kC2C = 0x29, kR2C = 0x2a, kC2R = 0x2c, kZ2Z = 0x69, kD2Z = 0x6a, k
 constexpr int kForward = -1, kInverse = 1;
 
 struct Cufft {
-  void* library = opened({"libcufft.so.12", "libcufft.so.11", "libcufft.so",
-                          "/usr/local/cuda/lib64/libcufft.so"});
+  void* library = opened(
+      {"libcufft.so.12", "libcufft.so.11", "libcufft.so", "/usr/local/cuda/lib64/libcufft.so"});
   int (*create)(int*) = nullptr;
   int (*destroy)(int) = nullptr;
   int (*make)(int, int, long long*, long long*, long long, long long, long long*, long long,
