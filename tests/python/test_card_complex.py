@@ -60,7 +60,9 @@ def test_special_values(name):
 
 
 @pytest.mark.parametrize("dtype", TYPES)
-@pytest.mark.parametrize("name", ["add", "subtract", "multiply", "divide", "pow", "equal", "not_equal"])
+@pytest.mark.parametrize(
+    "name", ["add", "subtract", "multiply", "divide", "pow", "equal", "not_equal"]
+)
 def test_functions_of_two_numbers(rng, name, dtype):
     f, g = getattr(weft, name), getattr(np, {"pow": "power"}.get(name, name))
     x = draw(rng, (6, 33), dtype)
@@ -89,7 +91,11 @@ def test_reductions_and_running_combinations(rng, dtype):
     for axis in (0, 1):
         same(weft.cumulative_sum(d, axis=axis), x.cumsum(axis=axis), 1e-4)
         same(weft.cumulative_prod(d, axis=axis), x.cumprod(axis=axis), 1e-3)
-    same(weft.sum(weft.asarray(x.real.copy(), device=GRID), dtype=dtype), x.real.sum().astype(dtype), 1e-4)
+    same(
+        weft.sum(weft.asarray(x.real.copy(), device=GRID), dtype=dtype),
+        x.real.sum().astype(dtype),
+        1e-4,
+    )
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -124,7 +130,11 @@ def test_conversions(rng, dtype):
         same(weft.asarray(x, device=GRID).T.astype(dtype), x.T.astype(dtype), 0)
     x = draw(rng, (5, 3), dtype) * (draw(rng, (5, 3), "bool"))
     for other in ("complex64", "complex128", "bool"):
-        same(weft.asarray(x.astype(dtype), device=GRID).T.astype(other), x.astype(dtype).T.astype(other), 1e-6)
+        same(
+            weft.asarray(x.astype(dtype), device=GRID).T.astype(other),
+            x.astype(dtype).T.astype(other),
+            1e-6,
+        )
 
 
 @pytest.mark.parametrize("dtype", TYPES)
@@ -176,7 +186,9 @@ def test_masks_without_axes():
         assert picked.shape == (int(on),)
 
 
-@pytest.mark.parametrize("n,bins", [(0, 1), (1, 1), (10, 3), (5000, 257), (100_000, 4096), (30_000, 5000)])
+@pytest.mark.parametrize(
+    "n,bins", [(0, 1), (1, 1), (10, 3), (5000, 257), (100_000, 4096), (30_000, 5000)]
+)
 def test_counts_of_small_integers(rng, n, bins):
     x = rng.integers(0, bins, n)
     d = weft.Tensor(weft.asarray(x, device=GRID), requires_grad=False)

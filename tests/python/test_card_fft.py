@@ -12,7 +12,31 @@ try:
 except weft.Error as missing:
     pytest.skip(f"no OpenCL device: {missing}", allow_module_level=True)
 
-LENGTHS = [1, 2, 3, 4, 5, 6, 7, 8, 11, 13, 15, 16, 17, 34, 49, 60, 97, 128, 143, 289, 1000, 1009, 4096]
+LENGTHS = [
+    1,
+    2,
+    3,
+    4,
+    5,
+    6,
+    7,
+    8,
+    11,
+    13,
+    15,
+    16,
+    17,
+    34,
+    49,
+    60,
+    97,
+    128,
+    143,
+    289,
+    1000,
+    1009,
+    4096,
+]
 
 
 @pytest.fixture
@@ -64,7 +88,11 @@ def test_several_axes_and_views(rng):
     close(weft.fft.irfftn(d), np.fft.irfftn(x), 1e-5)
     close(weft.fft.fft(d[1:, ::2, 1::3]), np.fft.fft(x[1:, ::2, 1::3]), 1e-5)
     turned = weft.permute_dims(weft.flip(d), (2, 0, 1))
-    close(weft.fft.fft(turned, axis=1), np.fft.fft(x[::-1, ::-1, ::-1].transpose(2, 0, 1), axis=1), 1e-5)
+    close(
+        weft.fft.fft(turned, axis=1),
+        np.fft.fft(x[::-1, ::-1, ::-1].transpose(2, 0, 1), axis=1),
+        1e-5,
+    )
     close(weft.fft.fftshift(d), np.fft.fftshift(x), 0)
 
 
@@ -82,7 +110,9 @@ def test_no_rows_and_no_points():
     assert weft.fft.fft(weft.zeros((0, 5), dtype="complex64", device=GRID)).shape == (0, 5)
     with pytest.raises(weft.ArgumentError) as caught:
         weft.fft.fft(weft.zeros((3, 0), dtype="complex64", device=GRID))
-    assert caught.value.code == "array.fft.length" and "of 0 points along axis 1" in str(caught.value)
+    assert caught.value.code == "array.fft.length" and "of 0 points along axis 1" in str(
+        caught.value
+    )
     assert caught.value.notes == []
 
 

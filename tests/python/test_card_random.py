@@ -71,6 +71,4 @@ def test_ranges(dtype):
         got = weft.arange(start, stop, step, dtype=dtype, device=GRID)
         want = weft.arange(start, stop, step, dtype=dtype)
         assert got.dtype == want.dtype
-        assert np.array_equal(
-            host(got.astype("float64")), want.astype("float64").numpy()
-        )
+        assert np.array_equal(host(got.astype("float64")), want.astype("float64").numpy())

@@ -2,6 +2,9 @@
 // Factorisations by the vendor's library, a matrix at a time. Matrices lie column by column there:
 // the transpose of a compact array.
 
+#include <algorithm>
+#include <limits>
+
 #include "weft/array/linalg_device.h"
 #include "weft/array/ops.h"
 
@@ -44,7 +47,8 @@ MathLibrary* of(const NDArray& a) {
   // Many small matrices are done side by side by programs, one after the other by the library.
   constexpr std::int64_t kMany = 16, kSmall = 32;
   const bool many = a.shape()[0] >= kMany && a.shape()[1] <= kSmall && a.shape()[2] <= kSmall;
-  return many ? nullptr : lib;
+  const bool beyond = std::max(a.shape()[1], a.shape()[2]) > std::numeric_limits<int>::max();
+  return many || beyond ? nullptr : lib;
 }
 
 Solved solve(MathLibrary& lib, const NDArray& a, const NDArray& b) {

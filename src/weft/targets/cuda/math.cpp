@@ -21,8 +21,8 @@ void* opened(std::initializer_list<const char*> names) {
   return nullptr;
 }
 
-/// cufftType and directions.
-constexpr int kC2C = 0x29, kR2C = 0x2a, kC2R = 0x2c, kZ2Z = 0x69, kD2Z = 0x6a, kZ2D = 0x6c;
+/// cudaDataType and directions.
+constexpr int kReal = 0, kRealWide = 1, kComplex = 4, kComplexWide = 5;
 constexpr int kForward = -1, kInverse = 1;
 
 struct Cufft {
@@ -30,14 +30,14 @@ struct Cufft {
       {"libcufft.so.12", "libcufft.so.11", "libcufft.so", "/usr/local/cuda/lib64/libcufft.so"});
   int (*create)(int*) = nullptr;
   int (*destroy)(int) = nullptr;
-  int (*make)(int, int, long long*, long long*, long long, long long, long long*, long long,
-              long long, int, long long, std::size_t*) = nullptr;
+  int (*make)(int, int, long long*, long long*, long long, long long, int, long long*, long long,
+              long long, int, long long, std::size_t*, int) = nullptr;
   int (*exec)(int, void*, void*, int) = nullptr;
 
   Cufft() {
     if (!library) return;
     bool good = find("cufftCreate", create) && find("cufftDestroy", destroy) &&
-                find("cufftMakePlanMany64", make) && find("cufftXtExec", exec);
+                find("cufftXtMakePlanMany", make) && find("cufftXtExec", exec);
     if (!good) library = nullptr;
   }
   template <typename F>
@@ -58,7 +58,7 @@ void check(int code, std::string_view what) {
   if (code == 2)
     throw Error(ErrorKind::memory, "device.memory.exhausted",
                 cat(what, " cannot allocate its workspace on the card"));
-  throw Error(ErrorKind::device, "cuda.library", cat(what, " failed with status ", code));
+  throw Error(ErrorKind::device, "cuda.driver", cat(what, " failed with status ", code));
 }
 
 constexpr int kLower = 0, kNoTranspose = 0;  // cublasFillMode_t, cublasOperation_t
@@ -130,10 +130,8 @@ Data at(const runtime::MathLibrary::Place& p) {
 }
 
 int narrow(std::int64_t n) {
-  if (n <= INT_MAX) return static_cast<int>(n);
-  throw Error(ErrorKind::shape, "cuda.library.extent",
-              cat("an extent of ", n, " is beyond what cuSOLVER takes"))
-      .note(cat("legal: at most ", INT_MAX));
+  WEFT_CHECK(n <= INT_MAX, "an extent of ", n, " for a library that counts in 32 bits");
+  return static_cast<int>(n);
 }
 int leading(std::int64_t m) { return std::max(1, narrow(m)); }
 
@@ -151,17 +149,16 @@ int CardMath::plan(const Transform& t) {
     return it->handle;
   }
   const bool from_real = t.kind == Fft::real_forward, to_real = t.kind == Fft::real_inverse;
-  const int type = from_real ? (t.wide ? kD2Z : kR2C)
-                   : to_real ? (t.wide ? kZ2D : kC2R)
-                             : (t.wide ? kZ2Z : kC2C);
+  const int real = t.wide ? kRealWide : kReal, complex = t.wide ? kComplexWide : kComplex;
   long long n = t.n, in = to_real ? t.n / 2 + 1 : t.n, out = from_real ? t.n / 2 + 1 : t.n;
   const Cufft& lib = cufft();
   int handle = 0;
   std::size_t bytes = 0;
   check(lib.create(&handle), "cufftCreate");
   try {
-    check(lib.make(handle, 1, &n, &in, 1, in, &out, 1, out, type, t.rows, &bytes),
-          cat("cufftMakePlanMany64 of ", t.rows, " rows of ", t.n));
+    check(lib.make(handle, 1, &n, &in, 1, in, from_real ? real : complex, &out, 1, out,
+                   to_real ? real : complex, t.rows, &bytes, complex),
+          cat("cufftXtMakePlanMany of ", t.rows, " rows of ", t.n));
   } catch (...) {
     lib.destroy(handle);
     throw;
