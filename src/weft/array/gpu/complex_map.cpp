@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "weft/array/gpu/complex_map.h"
 
+#include <algorithm>
 #include <vector>
 
 #include "weft/array/collapse.h"
@@ -136,8 +137,10 @@ class Writer {
       const Exprs parts = value(loaded);
       std::int64_t places = 0;
       for (const Expr& e : parts) places += ir::tree_size(e);
-      // Stores of pairs one after the other would be kept apart by barriers.
-      small_ = places <= kSmall && (parts.size() == 1 || is_word(spec_.out));
+      // Pairs are vectors of two, whose accesses would be kept apart by barriers.
+      auto pair = [](Elem e) { return is_complex(e) && !is_word(e); };
+      small_ = places <= kSmall && !pair(spec_.out) &&
+               std::none_of(spec_.arrays.begin(), spec_.arrays.end(), pair);
       return ir::with_shared(parts, [&](const Exprs& v) { return put(to, v); });
     });
   }
