@@ -6,6 +6,7 @@
 #include "weft/arith/analyzer.h"
 #include "weft/base/error.h"
 #include "weft/ir/build.h"
+#include "weft/ir/compare.h"
 #include "weft/ir/intrinsics.h"
 #include "weft/ir/visit.h"
 
@@ -234,6 +235,23 @@ class Lanes {
   std::unordered_map<const VarNode*, Expr> lets_;
 };
 
+/// Choices by one condition, decided.
+class TakeArm final : public Rewriter {
+ public:
+  TakeArm(Expr condition, bool taken) : condition_(std::move(condition)), taken_(taken) {}
+  using Rewriter::rewrite;
+  Expr rewrite(const Expr& e) override {
+    const auto* c = as<CallNode>(e);
+    if (c && c->op == "if_then_else" && same_expr(c->args[0], condition_))
+      return rewrite(c->args[taken_ ? 1 : 2]);
+    return Rewriter::rewrite(e);
+  }
+
+ private:
+  Expr condition_;
+  bool taken_;
+};
+
 class Vectorize final : public Rewriter {
  public:
   explicit Vectorize(int max_lanes) : max_lanes_(max_lanes) {}
@@ -282,7 +300,37 @@ class Vectorize final : public Rewriter {
   Stmt lanes(const Var& var, const Expr& base, int n, const Stmt& body) {
     Stmt shifted =
         is_const_int_value(base, 0) ? body : substitute(body, {{var.get(), base + Expr(var)}});
+    if (const Expr shared = shared_condition(var, n, shifted)) {
+      const Expr once = Lanes(var, n, analyzer_).expr(shared);
+      auto arm = [&](bool taken) {
+        return Lanes(var, n, analyzer_).stmt(TakeArm(shared, taken).rewrite(shifted));
+      };
+      return if_then(once, arm(true), deep_copy(arm(false)));
+    }
     return Lanes(var, n, analyzer_).stmt(shifted);
+  }
+
+  /// A condition under which elements are loaded, such as that of a padded reduction, and which all
+  /// lanes answer alike: asked once, whole vectors can be loaded behind it. Null: there is none.
+  Expr shared_condition(const Var& var, int n, const Stmt& body) const {
+    std::unordered_set<const VarNode*> inner;
+    for_each_stmt(body, [&](const Stmt& s) {
+      if (const auto* l = as<LetStmtNode>(s)) inner.insert(l->var.get());
+      if (const auto* f = as<ForNode>(s)) inner.insert(f->var.get());
+    });
+    Expr found;
+    for_each_expr(body, [&](const Expr& e) {
+      const auto* c = as<CallNode>(e);
+      if (found || !c || c->op != "if_then_else" || !uses_var(c->args[1], var.get())) return;
+      bool plain = !uses_any(c->args[0], inner), loads = false;
+      for_each_expr(c->args[0], [&](const Expr& x) {
+        plain = plain && x->kind != ExprKind::load && x->kind != ExprKind::call &&
+                x->kind != ExprKind::let;
+      });
+      for_each_expr(c->args[1], [&](const Expr& x) { loads = loads || x->kind == ExprKind::load; });
+      if (plain && loads && agrees(c->args[0], var, make_int(0, var->dtype), n)) found = c->args[0];
+    });
+    return found;
   }
 
   /// A loop whose body is guarded by conditions that, once false, stay false (the tail of a split):

@@ -2,6 +2,7 @@
 #include "weft/rules/grid.h"
 
 #include <algorithm>
+#include <set>
 
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
@@ -20,24 +21,26 @@ namespace {
 /// A rule of the table: false when it does not match; a step may refuse, too.
 struct Rule {
   std::string_view name;
-  bool (*apply)(Schedule& sch, const Nest& nest, const Facts& facts, const Sizes& sizes);
+  bool (*apply)(Schedule& sch, const Nest& nest, const Facts& facts, const Sizes& sizes,
+                Finished* finished);
 };
 
 constexpr Rule kRules[] = {
     {"elementwise",
-     [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes&) {
+     [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes&, Finished*) {
        const auto decisions = match_elementwise(nest, facts);
        if (decisions) schedule_elementwise(sch, nest, *decisions);
        return decisions.has_value();
      }},
     {"reduce",
-     [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes& sizes) {
+     [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes& sizes,
+        Finished* finished) {
        const auto decisions = match_reduce(nest, facts);
-       if (decisions) schedule_reduce(sch, nest, *decisions, facts, sizes);
+       if (decisions) *finished = schedule_reduce(sch, nest, *decisions, facts, sizes);
        return decisions.has_value();
      }},
     {"fallback",
-     [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes&) {
+     [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes&, Finished*) {
        schedule_fallback(sch, nest.block, facts);
        return true;
      }},
@@ -61,6 +64,33 @@ void inline_chain(Schedule& sch, BlockRef b) {
     for (BlockRef c : sch.get_consumers(b)) all = all && !reduces(sch, c);
   });
   if (all) attempt([&] { sch.compute_inline(b); });
+}
+
+/// An element-wise block that alone reads the results of a reduction is computed where they are
+/// finished. Its name; empty where there is none or a step refuses.
+std::string finish_inside(Schedule& sch, BlockRef block, const Finished& finished) {
+  const Schedule before = sch;
+  std::string name;
+  const bool moved = attempt([&] {
+    const std::vector<BlockRef> readers = sch.get_consumers(block);
+    if (readers.size() != 1 || reduces(sch, readers[0])) return;
+    const auto* root = as<BlockRealizeNode>(sch.func()->body);
+    const auto own = root->block->alloc_buffers;
+    const auto& writes = node_of(sch, block).writes;
+    std::vector<std::int64_t> kept;
+    for (std::size_t w = 0; w < writes.size(); ++w) {
+      if (std::find(own.begin(), own.end(), writes[w].buffer) != own.end())
+        kept.push_back(static_cast<std::int64_t>(w));
+    }
+    sch.reverse_compute_at(readers[0], finished.loop);
+    for (std::int64_t w : kept) sch.set_scope(block, w, finished.shared ? "shared" : "local");
+    name = node_of(sch, readers[0]).name;
+  });
+  if (!moved) {
+    sch = before;
+    return {};
+  }
+  return name;
 }
 
 /// The blocks of each statement of the body.
@@ -137,7 +167,9 @@ GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
   const Sizes sizes = sizes_of(f);
   const BlockRef root = sch.get_block(as<BlockRealizeNode>(f->body)->block->name);
   for (BlockRef b : sch.get_child_blocks(root)) inline_chain(sch, b);
+  std::set<std::string> taken;  // blocks that were scheduled with another
   for (const std::vector<BlockRef>& nest : nests_of(sch)) {
+    if (nest.size() == 1 && taken.count(node_of(sch, nest[0]).name)) continue;
     if (nest.size() > 1) {
       schedule_together(sch, nest, context);
       continue;
@@ -150,9 +182,17 @@ GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
       bool matched = false;
       const Nest read = read_nest(sch, nest[0], sizes);
       const std::string name = read.node->name;
-      if (attempt([&] { matched = rule.apply(sch, read, context.facts, sizes); }, &why) &&
+      Finished finished;
+      if (attempt([&] { matched = rule.apply(sch, read, context.facts, sizes, &finished); },
+                  &why) &&
           matched) {
+        const std::string inside =
+            finished.loop.var ? finish_inside(sch, nest[0], finished) : std::string();
         out.applied.push_back(cat(name, ": ", rule.name, refused));
+        if (!inside.empty()) {
+          out.applied.push_back(cat(inside, ": with ", name));
+          taken.insert(inside);
+        }
         break;
       }
       if (!why.empty()) refused += cat("; ", rule.name, " was refused: ", why);
