@@ -3,6 +3,7 @@
 // neighbouring threads, four loads of each operand in flight before the first store.
 
 #include "weft/array/device_grid.h"
+#include "weft/array/device_turn.h"
 #include "weft/array/nest.h"
 #include "weft/array/row_ir.h"
 
@@ -40,8 +41,16 @@ void collapse(Dims& shape, Dims* strides, int count) {
 
 }  // namespace
 
-void grid_map(const NDArray& out, const Map& map) {
+void grid_map(const NDArray& out, const Map& given) {
   constexpr int kMost = 12;
+  // Operands that lie transposed beside the result are turned first: reads that step from line to
+  // line cost more than another pass along memory.
+  Map map = given;
+  std::vector<NDArray> ready;
+  std::vector<const NDArray*> operands;
+  for (const NDArray* a : given.arrays) ready.push_back(turned_for(out, *a));
+  for (const NDArray& a : ready) operands.push_back(&a);
+  map.arrays = operands;
   const int count = static_cast<int>(map.arrays.size());
   WEFT_CHECK(count < kMost, "a map of ", count, " arrays");
   bool flat = out.is_contiguous();

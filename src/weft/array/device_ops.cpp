@@ -7,6 +7,7 @@
 
 #include "weft/array/collapse.h"
 #include "weft/array/device_grid.h"
+#include "weft/array/device_turn.h"
 #include "weft/array/device_product.h"
 #include "weft/array/gpu/thin_product.h"
 #include "weft/array/nest.h"
@@ -309,6 +310,7 @@ void device_copy(const NDArray& dst, const NDArray& src) {
   if (dst.size() == 0) return;
   no_complex(src.elem(), "copy", src);
   no_complex(dst.elem(), "copy", dst);
+  if (!dst.on_host() && device::grid_of(dst.device()).present && device::turn_copy(dst, src)) return;
   const NDArray* from[1] = {&src};
   bool done = on_grid(dst, "copy", [&] {
     device::Map map;
@@ -391,7 +393,7 @@ bool matrix_vector(const NDArray& out, const NDArray& a, const NDArray& b) {
   const NDArray* arrays[2] = {&matrix, &vector};
   const Elem compute = device::sum_elem(out.elem());
   device::Map map;
-  map.key = 0x7001;
+  map.family = "matrix_vector";
   map.arrays = arrays;
   map.compute = compute;
   map.value = [&](const std::vector<Expr>& x, const std::vector<Expr>&) {

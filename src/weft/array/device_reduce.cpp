@@ -101,18 +101,7 @@ Plan plan_of(const Shape& s, const Grid& grid) {
 
 }  // namespace
 
-void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const NDArray& x,
-                 std::uint64_t mask) {
-  const NDArray* arrays[1] = {&x};
-  Map map;
-  map.key = 0;
-  map.arrays = arrays;
-  map.compute = kernel;
-  map.value = [&](const std::vector<Expr>& loads, const std::vector<Expr>&) { return loads[0]; };
-  grid_reduce(op, kernel, out, map, x.shape(), mask);
-}
-
-void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, const Dims& shape,
+void grid_reduce_by_hand(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, const Dims& shape,
                  std::uint64_t mask) {
   Shape s;
   s.count = static_cast<int>(map.arrays.size());

@@ -352,6 +352,13 @@ bool shared_order(const Dims& shape, const Arg* args, int count, std::vector<int
   return first->permute(order).is_contiguous();
 }
 
+std::vector<int> inverse(const std::vector<int>& order) {
+  std::vector<int> back(order.size());
+  for (std::size_t i = 0; i < order.size(); ++i)
+    back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
+  return back;
+}
+
 /// The row over views with the axes in that order, and the result with its own again.
 NDArray apply_in_order(Op op, const Dims& shape, const Arg* args, int count,
                        const std::vector<int>& order) {
@@ -363,10 +370,7 @@ NDArray apply_in_order(Op op, const Dims& shape, const Arg* args, int count,
     views[k] = Arg(turned[k]);
   }
   const NDArray out = count == 1 ? apply(op, views[0]) : apply(op, views[0], views[1]);
-  std::vector<int> back(order.size());
-  for (std::size_t i = 0; i < order.size(); ++i)
-    back[static_cast<std::size_t>(order[i])] = static_cast<int>(i);
-  return out.permute(back);
+  return out.permute(inverse(order));
 }
 
 void need_host(const NDArray& x, std::string_view operation) {
@@ -740,7 +744,19 @@ NDArray where(const NDArray& condition, const Arg& a, const Arg& b) {
     check_same_device(condition, *arg.array, "where");
     shapes.push_back(&arg.array->shape());
   }
-  NDArray out = NDArray::empty(condition.device(), e, broadcast_shapes(shapes, "where"));
+  const Dims shape = broadcast_shapes(shapes, "where");
+  const Arg all[3] = {Arg(condition), a, b};
+  if (std::vector<int> order; !condition.on_host() && shared_order(shape, all, 3, order)) {
+    NDArray turned[3];
+    Arg views[3] = {all[0], all[1], all[2]};
+    for (int k = 0; k < 3; ++k) {
+      if (!all[k].array) continue;
+      turned[k] = all[k].array->broadcast_to(shape).permute(order);
+      views[k] = Arg(turned[k]);
+    }
+    return where(turned[0], views[1], views[2]).permute(inverse(order));
+  }
+  NDArray out = NDArray::empty(condition.device(), e, shape);
   if (out.size() == 0) return out;
   if (!out.on_host()) {
     if (!device_select(out, condition, a, b)) device_where(out, condition, a, b);

@@ -2,6 +2,7 @@
 #include "weft/rules/grid.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 
 #include "weft/base/text.h"
@@ -18,30 +19,37 @@ using namespace ir;
 
 namespace {
 
+struct Asked {
+  const Facts& facts;
+  const Sizes& sizes;
+  std::optional<BlockRef> finish;  // an element-wise block that the rule may schedule with the nest
+  bool* inside;                    // whether it did
+};
+
 /// A rule of the table: false when it does not match; a step may refuse, too.
 struct Rule {
   std::string_view name;
-  bool (*apply)(Schedule& sch, const Nest& nest, const Facts& facts, const Sizes& sizes,
-                Finished* finished);
+  bool (*apply)(Schedule& sch, const Nest& nest, const Asked& asked);
 };
 
 constexpr Rule kRules[] = {
     {"elementwise",
-     [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes&, Finished*) {
-       const auto decisions = match_elementwise(nest, facts);
+     [](Schedule& sch, const Nest& nest, const Asked& asked) {
+       const auto decisions = match_elementwise(nest, asked.facts);
        if (decisions) schedule_elementwise(sch, nest, *decisions);
        return decisions.has_value();
      }},
     {"reduce",
-     [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes& sizes,
-        Finished* finished) {
-       const auto decisions = match_reduce(nest, facts);
-       if (decisions) *finished = schedule_reduce(sch, nest, *decisions, facts, sizes);
+     [](Schedule& sch, const Nest& nest, const Asked& asked) {
+       const auto decisions = match_reduce(nest, asked.facts);
+       if (decisions)
+         *asked.inside =
+             schedule_reduce(sch, nest, *decisions, asked.facts, asked.sizes, asked.finish);
        return decisions.has_value();
      }},
     {"fallback",
-     [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes&, Finished*) {
-       schedule_fallback(sch, nest.block, facts);
+     [](Schedule& sch, const Nest& nest, const Asked& asked) {
+       schedule_fallback(sch, nest.block, asked.facts);
        return true;
      }},
 };
@@ -66,31 +74,16 @@ void inline_chain(Schedule& sch, BlockRef b) {
   if (all) attempt([&] { sch.compute_inline(b); });
 }
 
-/// An element-wise block that alone reads the results of a reduction is computed where they are
-/// finished. Its name; empty where there is none or a step refuses.
-std::string finish_inside(Schedule& sch, BlockRef block, const Finished& finished) {
-  const Schedule before = sch;
-  std::string name;
-  const bool moved = attempt([&] {
-    const std::vector<BlockRef> readers = sch.get_consumers(block);
-    if (readers.size() != 1 || reduces(sch, readers[0])) return;
-    const auto* root = as<BlockRealizeNode>(sch.func()->body);
-    const auto own = root->block->alloc_buffers;
-    const auto& writes = node_of(sch, block).writes;
-    std::vector<std::int64_t> kept;
-    for (std::size_t w = 0; w < writes.size(); ++w) {
-      if (std::find(own.begin(), own.end(), writes[w].buffer) != own.end())
-        kept.push_back(static_cast<std::int64_t>(w));
-    }
-    sch.reverse_compute_at(readers[0], finished.loop);
-    for (std::int64_t w : kept) sch.set_scope(block, w, finished.shared ? "shared" : "local");
-    name = node_of(sch, readers[0]).name;
+/// The element-wise block that alone reads what a reduction writes; absent where there is none.
+std::optional<BlockRef> finishing(const Schedule& sch, BlockRef block) {
+  Schedule probe = sch;
+  std::optional<BlockRef> out;
+  attempt([&] {
+    if (!reduces(probe, block)) return;
+    const std::vector<BlockRef> readers = probe.get_consumers(block);
+    if (readers.size() == 1 && !reduces(probe, readers[0])) out = readers[0];
   });
-  if (!moved) {
-    sch = before;
-    return {};
-  }
-  return name;
+  return out;
 }
 
 /// The blocks of each statement of the body.
@@ -182,16 +175,14 @@ GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
       bool matched = false;
       const Nest read = read_nest(sch, nest[0], sizes);
       const std::string name = read.node->name;
-      Finished finished;
-      if (attempt([&] { matched = rule.apply(sch, read, context.facts, sizes, &finished); },
-                  &why) &&
-          matched) {
-        const std::string inside =
-            finished.loop.var ? finish_inside(sch, nest[0], finished) : std::string();
+      bool inside = false;
+      const Asked asked{context.facts, sizes, finishing(sch, nest[0]), &inside};
+      if (attempt([&] { matched = rule.apply(sch, read, asked); }, &why) && matched) {
         out.applied.push_back(cat(name, ": ", rule.name, refused));
-        if (!inside.empty()) {
-          out.applied.push_back(cat(inside, ": with ", name));
-          taken.insert(inside);
+        if (inside) {
+          const std::string with = node_of(sch, *asked.finish).name;
+          out.applied.push_back(cat(with, ": with ", name));
+          taken.insert(with);
         }
         break;
       }

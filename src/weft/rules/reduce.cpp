@@ -249,10 +249,28 @@ void accumulate(Schedule& sch, BlockRef block, const LoopRef& top, const ReduceD
   unroll_each(sch, below(sch, init, top, IterKind::spatial));
 }
 
+/// Moves the block that reads results below the loop of a result; they need not leave the kernel.
+bool finish_inside(Schedule& sch, BlockRef block, BlockRef finish, const LoopRef& result,
+                   bool shared) {
+  const Schedule before = sch;
+  const bool moved = attempt([&] {
+    const auto* root = ir::as<ir::BlockRealizeNode>(sch.func()->body);
+    const auto own = root->block->alloc_buffers;
+    const auto writes = schedule::find_block(sch.mod(), block)->realize()->block->writes;
+    sch.reverse_compute_at(finish, result);
+    for (std::size_t w = 0; w < writes.size(); ++w) {
+      if (std::find(own.begin(), own.end(), writes[w].buffer) != own.end())
+        sch.set_scope(block, static_cast<std::int64_t>(w), shared ? "shared" : "local");
+    }
+  });
+  if (!moved) sch = before;
+  return moved;
+}
+
 }  // namespace
 
-Finished schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& d,
-                         const Facts& facts, const Sizes& sizes) {
+bool schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& d,
+                     const Facts& facts, const Sizes& sizes, std::optional<BlockRef> finish) {
   const std::size_t values = nest.node->writes.size();
   const BlockRef block = nest.block;
   Pieces loops = cut_loops(sch, nest, d);
@@ -320,13 +338,15 @@ Finished schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions&
   }
 
   // Before results are cut: that the parts are finished is proved of whole loops.
-  Finished finished;
+  bool inside = false;
   if (d.parts > 1) {
     const Nest rest = read_nest(sch, block, sizes);
     auto join = match_reduce(rest, facts);
     WEFT_CHECK(join, "the joining block of a reduction is no reduction");
     join->parts = 1;
-    finished = schedule_reduce(sch, rest, *join, facts, sizes);
+    inside = schedule_reduce(sch, rest, *join, facts, sizes, finish);
+  } else if (finish) {
+    inside = finish_inside(sch, block, *finish, s, d.sharing > 1);
   }
 
   const std::vector<LoopRef> cut_s = sch.split(s, {std::nullopt, factor(d.beside)});
@@ -338,7 +358,7 @@ Finished schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions&
   const bool along_x = d.columns || d.sharing == 1;
   sch.bind(cut_s[1], along_x ? "threadIdx.x" : "threadIdx.y");
   for (const LoopRef& l : threads) sch.bind(l, along_x ? "threadIdx.y" : "threadIdx.x");
-  return d.parts > 1 ? finished : Finished{cut_s[1], d.sharing > 1};
+  return inside;
 }
 
 }  // namespace weft::rules

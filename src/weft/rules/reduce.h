@@ -27,12 +27,9 @@ struct ReduceDecisions {
 
 /// Absent where the block is no reduction that steps can share among threads.
 std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts);
-/// Where each result is finished: below a loop that is bound to threads.
-struct Finished {
-  LoopRef loop;
-  bool shared = false;  // one thread of several has the result
-};
-Finished schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& decisions,
-                        const Facts& facts, const Sizes& sizes);
+/// `finish`: an element-wise block that alone reads the results; it is computed where they are
+/// finished, if steps allow. Whether it is.
+bool schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& decisions,
+                     const Facts& facts, const Sizes& sizes, std::optional<BlockRef> finish = {});
 
 }  // namespace weft::rules
