@@ -223,11 +223,12 @@ void grid_reduce_by_hand(ReduceOp op, Elem kernel, const NDArray& out, const Map
           steps.push_back(ir::store(
               acc, combine(ir::load(acc, {p.at(u)}), ir::load(acc, {p.at(u + half)})), {p.at(u)}));
       }
-      steps.push_back(join_points(p, tree, row, lane, along, ir::load(acc, {p.at(0)}), combine));
+      steps.push_back(join_points(p, tree, row, lane, along, ir::load(acc, {p.at(0)}), combine, acc,
+                                  p.at(0)));
       Expr to = which * kept_size + k;
       steps.push_back(ir::if_then(
           ir::logical_and(ir::eq(lane, p.at(0)), ir::lt(k, kept_size)),
-          ir::store(result, convert_value(ir::load(tree, {row, p.at(0)}), target.elem()), {to})));
+          ir::store(result, convert_value(ir::load(acc, {p.at(0)}), target.elem()), {to})));
       return ir::allocate(tree, ir::allocate(acc, ir::seq(std::move(steps))));
     };
     return p.finish(p.bound("blockIdx.x", group_count, [&](const Expr& group) {
