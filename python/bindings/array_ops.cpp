@@ -10,9 +10,9 @@
 #include "array_type.h"
 #include "weft/array/linalg.h"
 #include "weft/array/moments.h"
-#include "weft/array/reduce_program.h"
 #include "weft/array/ops/grid_operators.h"
 #include "weft/array/random.h"
+#include "weft/array/reduce_program.h"
 #include "weft/runtime/pool.h"
 
 namespace weft::py {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Element-wise maps on a grid: a block of 256 threads handles 1024 elements, neighbours in
-// neighbouring threads, four loads of each operand in flight before the first store. Compact operands
-// at addresses of whole vectors move 16 bytes at a time.
+// neighbouring threads, four loads of each operand in flight before the first store. Compact
+// operands at addresses of whole vectors move 16 bytes at a time.
 
 #include <algorithm>
 
@@ -101,7 +101,8 @@ void grid_map(const NDArray& out, const Map& given) {
   Key key{1 | map.key << 8, 0, 0, map.numbers.size()};
   key[1] = static_cast<std::uint64_t>(rank) | static_cast<std::uint64_t>(narrow) << 8 |
            static_cast<std::uint64_t>(out.elem()) << 9 |
-           static_cast<std::uint64_t>(map.compute) << 13 | static_cast<std::uint64_t>(count) << 17 | static_cast<std::uint64_t>(lanes) << 24;
+           static_cast<std::uint64_t>(map.compute) << 13 | static_cast<std::uint64_t>(count) << 17 |
+           static_cast<std::uint64_t>(lanes) << 24;
   for (int k = 0; k < count; ++k)
     key[2] |= static_cast<std::uint64_t>(map.arrays[static_cast<std::size_t>(k)]->elem())
               << (5 * k);

@@ -7,8 +7,8 @@
 
 #include "weft/array/collapse.h"
 #include "weft/array/device_grid.h"
-#include "weft/array/device_turn.h"
 #include "weft/array/device_product.h"
+#include "weft/array/device_turn.h"
 #include "weft/array/gpu/thin_product.h"
 #include "weft/array/nest.h"
 #include "weft/array/row_ir.h"
@@ -310,7 +310,8 @@ void device_copy(const NDArray& dst, const NDArray& src) {
   if (dst.size() == 0) return;
   no_complex(src.elem(), "copy", src);
   no_complex(dst.elem(), "copy", dst);
-  if (!dst.on_host() && device::grid_of(dst.device()).present && device::turn_copy(dst, src)) return;
+  if (!dst.on_host() && device::grid_of(dst.device()).present && device::turn_copy(dst, src))
+    return;
   const NDArray* from[1] = {&src};
   bool done = on_grid(dst, "copy", [&] {
     device::Map map;

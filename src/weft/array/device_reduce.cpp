@@ -101,8 +101,8 @@ Plan plan_of(const Shape& s, const Grid& grid) {
 
 }  // namespace
 
-void grid_reduce_by_hand(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, const Dims& shape,
-                 std::uint64_t mask) {
+void grid_reduce_by_hand(ReduceOp op, Elem kernel, const NDArray& out, const Map& map,
+                         const Dims& shape, std::uint64_t mask) {
   Shape s;
   s.count = static_cast<int>(map.arrays.size());
   WEFT_CHECK(s.count > 0 && s.count < kMost, "a reduction of ", s.count, " arrays");
@@ -223,8 +223,8 @@ void grid_reduce_by_hand(ReduceOp op, Elem kernel, const NDArray& out, const Map
           steps.push_back(ir::store(
               acc, combine(ir::load(acc, {p.at(u)}), ir::load(acc, {p.at(u + half)})), {p.at(u)}));
       }
-      steps.push_back(join_points(p, tree, row, lane, along, ir::load(acc, {p.at(0)}), combine, acc,
-                                  p.at(0)));
+      steps.push_back(
+          join_points(p, tree, row, lane, along, ir::load(acc, {p.at(0)}), combine, acc, p.at(0)));
       Expr to = which * kept_size + k;
       steps.push_back(ir::if_then(
           ir::logical_and(ir::eq(lane, p.at(0)), ir::lt(k, kept_size)),

@@ -27,10 +27,11 @@ bool tile_of(const Grid& grid, std::int64_t columns, std::int64_t lanes, RowTile
   for (std::int64_t each : {8, 16}) {
     std::int64_t threads = std::max<std::int64_t>(
         kLeast, static_cast<std::int64_t>(
-                std::bit_ceil(static_cast<std::uint64_t>((columns + each - 1) / each))));
+                    std::bit_ceil(static_cast<std::uint64_t>((columns + each - 1) / each))));
     std::int64_t most = each == 8 ? 512 : 1024;
     if (threads > std::min(most, grid.threads)) continue;
-    out = {threads, each, std::max<std::int64_t>(1, std::min(kGroup, grid.threads) / threads), lanes};
+    out = {threads, each, std::max<std::int64_t>(1, std::min(kGroup, grid.threads) / threads),
+           lanes};
     // Short rows do not fill eight registers.
     const std::int64_t moves = (columns + threads * lanes - 1) / (threads * lanes);
     out.each = std::min<std::int64_t>(each, moves * lanes);
@@ -65,7 +66,8 @@ void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* cons
   if (out.size() == 0) return;
   const std::int64_t columns = out.shape()[out.ndim() - 1], rows = out.size() / columns;
   RowTile tile;
-  if (!tile_of(grid_of(out.device()), columns, lanes_of(out, in, columns), tile)) return grid_long_rows(kind, out, in, eps);
+  if (!tile_of(grid_of(out.device()), columns, lanes_of(out, in, columns), tile))
+    return grid_long_rows(kind, out, in, eps);
   const bool full = columns == tile.threads * tile.each;
   const bool narrow = fits_narrow(out.size() + tile.threads * tile.each * (tile.rows + 1));
   const Elem elem = out.elem();
@@ -83,8 +85,8 @@ void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* cons
     ir::Buffer result = p.buffer("out", elem);
     std::vector<ir::Buffer> from;
     for (std::size_t k = 0; k < in.size(); ++k) from.push_back(p.buffer(cat("a", k), elem));
-    Expr groups = p.integer("groups"), row_count = p.integer("rows"),
-         moves = p.integer("moves"), width = moves * p.at(tile.vector);
+    Expr groups = p.integer("groups"), row_count = p.integer("rows"), moves = p.integer("moves"),
+         width = moves * p.at(tile.vector);
     Expr tiny = p.number("eps", compute);
     const DType type = dtype_of(compute);
     const std::int64_t each = tile.each;
@@ -124,7 +126,8 @@ void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* cons
           const Expr start = safe_row * width + move * p.at(lanes);
           auto element = [&](const Expr& v) {
             Expr x = convert_value(ir::load(b, {start + v}), compute);
-            return ir::store(to, ir::select(inside(q * lanes), x, otherwise), {p.at(q * lanes) + v});
+            return ir::store(to, ir::select(inside(q * lanes), x, otherwise),
+                             {p.at(q * lanes) + v});
           };
           steps.push_back(lanes == 1 ? element(p.at(0))
                                      : p.loop("v", p.at(lanes), element, ir::ForKind::vectorized));
@@ -151,10 +154,9 @@ void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* cons
             return ir::store(result, convert_value(value(q * p.at(lanes) + v, at), elem),
                              {Expr(row) * width + at});
           };
-          return ir::if_then(in_row, lanes == 1
-                                         ? element(p.at(0))
-                                         : p.loop("v", p.at(lanes), element,
-                                                  ir::ForKind::vectorized));
+          return ir::if_then(
+              in_row, lanes == 1 ? element(p.at(0))
+                                 : p.loop("v", p.at(lanes), element, ir::ForKind::vectorized));
         }));
       };
       auto normalise = [&] {  // keep[1] = 1 / deviation; x = normalised
@@ -199,7 +201,9 @@ void grid_rows(RowKernel kind, const NDArray& out, std::span<const NDArray* cons
           fetch(x, from[0], zero);
           fetch(y, from[1], zero);
           total([&](std::int64_t e) { return slot(y, e); }, add, 0);
-          write([&](const Expr& e, const Expr&) { return any(y, e) - call1("exp", any(x, e)) * kept(0); });
+          write([&](const Expr& e, const Expr&) {
+            return any(y, e) - call1("exp", any(x, e)) * kept(0);
+          });
           break;
         case RowKernel::layer_norm:
           fetch(x, from[0], zero);

@@ -102,9 +102,9 @@ ir::PrimFunc turn_kernel(std::int64_t bytes, bool narrow, std::int64_t lanes) {
 }  // namespace
 
 void grid_turn(const NDArray& out, const NDArray& x) {
-  WEFT_CHECK(out.ndim() == 3 && x.ndim() == 3 && out.elem() == x.elem() &&
-                 elem_bytes(x.elem()) <= 8,
-             "operands of a turn");
+  WEFT_CHECK(
+      out.ndim() == 3 && x.ndim() == 3 && out.elem() == x.elem() && elem_bytes(x.elem()) <= 8,
+      "operands of a turn");
   const std::int64_t batches = x.shape()[0], rows = x.shape()[1], columns = x.shape()[2];
   WEFT_CHECK(out.shape()[0] == batches && out.shape()[1] == columns && out.shape()[2] == rows &&
                  (x.strides()[2] == 1 || columns == 1) && (out.strides()[2] == 1 || rows == 1),

@@ -87,8 +87,7 @@ void sort_axes(AxisGroup& group) {
   for (int i = 0; i < rank; ++i) {
     const int from = order[static_cast<std::size_t>(i)];
     group.shape[i] = before.shape[from];
-    for (std::size_t a = 0; a < group.steps.size(); ++a)
-      group.steps[a][i] = before.steps[a][from];
+    for (std::size_t a = 0; a < group.steps.size(); ++a) group.steps[a][i] = before.steps[a][from];
   }
 }
 
@@ -127,8 +126,7 @@ class Writer {
     }
     Expr position = term_;
     if (s_.vector > 1 && !s_.columns) position = position * s_.vector + Expr(lane_);
-    const Exprs sources =
-        program_.terms(elements, numbers, ir::cast(dtypes::int64, position));
+    const Exprs sources = program_.terms(elements, numbers, ir::cast(dtypes::int64, position));
     std::vector<DType> types;
     for (const Expr& e : sources) types.push_back(e->dtype);
     const ir::Reducer reducer = program_.reducer(types);
@@ -199,7 +197,8 @@ class Writer {
         if (innermost) hints_[name] = near ? 1 : kFar;
         Expr term;
         if (!innermost || strides[a] == Stride::any) term = x * Expr(step) * unit;
-        else if (strides[a] == Stride::one) term = near && unit > 1 ? x * unit + Expr(lane_) : x * unit;
+        else if (strides[a] == Stride::one)
+          term = near && unit > 1 ? x * unit + Expr(lane_) : x * unit;
         if (term) at[a] = at[a] ? at[a] + term : term;
       }
     }
@@ -336,10 +335,9 @@ void run_reduction(const ReductionProgram& program) {
     kept_strides = kept_strides * 3 + static_cast<std::int64_t>(s.kept[a]);
     term_strides = term_strides * 3 + static_cast<std::int64_t>(s.gone[a]);
   }
-  ProgramKey key(program.operation,
-                 {program.variant, static_cast<std::int64_t>(program.compute), s.narrow, s.vector,
-                  s.columns, kept_strides, term_strides, s.kept_rank, s.term_rank, s.kept_order,
-                  s.term_order});
+  ProgramKey key(program.operation, {program.variant, static_cast<std::int64_t>(program.compute),
+                                     s.narrow, s.vector, s.columns, kept_strides, term_strides,
+                                     s.kept_rank, s.term_rank, s.kept_order, s.term_order});
   for (const NDArray& a : program.inputs) key.add(static_cast<std::int64_t>(a.elem()));
   for (const NDArray& o : program.outputs)
     key.add(o.handle() ? static_cast<std::int64_t>(o.elem()) : -1);

@@ -91,8 +91,8 @@ Expr scaled(Moment moment, Expr squares, const Expr& n, const Expr& correction) 
   const DType type = squares->dtype;
   const Expr zero = ir::make_const(0, type), left = ir::cast(type, n) - correction;
   squares = ir::select(ir::lt(squares, zero), zero, squares);
-  const Expr value = ir::select(ir::le(left, zero), ir::make_float(std::nan(""), type),
-                                ir::div(squares, left));
+  const Expr value =
+      ir::select(ir::le(left, zero), ir::make_float(std::nan(""), type), ir::div(squares, left));
   return moment == Moment::deviation ? ir::call("sqrt", {value}) : value;
 }
 
@@ -145,17 +145,14 @@ void moments_program(Moment moment, const NDArray& out, const NDArray& x, std::u
   };
   p.reducer = [&](const std::vector<DType>& types) {
     const Expr zero = ir::make_const(0, wide);
-    return reducer_of("running_moments", types, {zero, zero, zero},
-                      [&](const Exprs& a, const Exprs& b) {
-                        const Expr n = a[0] + b[0], apart = b[1] - a[1];
-                        const Expr share = ir::div(b[0], ir::max(n, ir::make_const(1, wide)));
-                        return Exprs{n, a[1] + apart * share,
-                                     a[2] + b[2] + apart * apart * a[0] * share};
-                      });
+    return reducer_of(
+        "running_moments", types, {zero, zero, zero}, [&](const Exprs& a, const Exprs& b) {
+          const Expr n = a[0] + b[0], apart = b[1] - a[1];
+          const Expr share = ir::div(b[0], ir::max(n, ir::make_const(1, wide)));
+          return Exprs{n, a[1] + apart * share, a[2] + b[2] + apart * apart * a[0] * share};
+        });
   };
-  p.finish = [&](const Exprs& c, const Expr& n) {
-    return Exprs{scaled(moment, c[2], n, spare)};
-  };
+  p.finish = [&](const Exprs& c, const Expr& n) { return Exprs{scaled(moment, c[2], n, spare)}; };
   run_reduction(p);
 }
 
@@ -194,17 +191,17 @@ void logsumexp_program(const NDArray& out, const NDArray& x, std::uint64_t mask)
     // The least finite value: minus infinity less itself would be no number.
     const Expr least = compute == Elem::float64 ? ir::make_float(-1.7976931348623157e308, type)
                                                 : ir::make_float(-3.4028234663852886e38, type);
-    return reducer_of("logsumexp", types, {least, ir::make_const(0, type)},
-                      [=](const Exprs& a, const Exprs& b) {
-                        const Expr top = larger(a[0], b[0]);
-                        return Exprs{top, a[1] * ir::call("exp", {a[0] - top}) +
-                                              b[1] * ir::call("exp", {b[0] - top})};
-                      });
+    return reducer_of(
+        "logsumexp", types, {least, ir::make_const(0, type)}, [=](const Exprs& a, const Exprs& b) {
+          const Expr top = larger(a[0], b[0]);
+          return Exprs{top,
+                       a[1] * ir::call("exp", {a[0] - top}) + b[1] * ir::call("exp", {b[0] - top})};
+        });
   };
   p.finish = [=](const Exprs& c, const Expr&) {
     const Expr most = ir::make_float(std::numeric_limits<double>::infinity(), type);
-    return Exprs{convert_value(
-        ir::select(ir::eq(c[0], most), most, c[0] + ir::call("log", {c[1]})), elem)};
+    return Exprs{
+        convert_value(ir::select(ir::eq(c[0], most), most, c[0] + ir::call("log", {c[1]})), elem)};
   };
   run_reduction(p);
 }
@@ -227,8 +224,7 @@ void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, c
   if (std::getenv("WEFT_OLD")) return grid_reduce_by_hand(op, kernel, out, map, shape, mask);
   ReductionProgram p;
   p.operation = map.family;
-  p.variant = static_cast<std::int64_t>(map.key) * kReduceOps +
-              static_cast<std::int64_t>(op);
+  p.variant = static_cast<std::int64_t>(map.key) * kReduceOps + static_cast<std::int64_t>(op);
   for (const NDArray* a : map.arrays) p.inputs.push_back(*a);
   p.numbers = map.numbers;
   p.compute = map.compute;
@@ -238,10 +234,9 @@ void grid_reduce(ReduceOp op, Elem kernel, const NDArray& out, const Map& map, c
     return Exprs{convert_value(map.value(e, numbers), kernel)};
   };
   p.reducer = [&](const std::vector<DType>& types) {
-    return reducer_of(std::string(info(op).name), types, {reduce_identity(op, kernel)},
-                      [&](const Exprs& a, const Exprs& b) {
-                        return Exprs{reduce_value(op, a[0], b[0])};
-                      });
+    return reducer_of(
+        std::string(info(op).name), types, {reduce_identity(op, kernel)},
+        [&](const Exprs& a, const Exprs& b) { return Exprs{reduce_value(op, a[0], b[0])}; });
   };
   if (out.elem() != kernel)
     p.finish = [&](const Exprs& c, const Expr&) { return Exprs{convert_value(c[0], out.elem())}; };

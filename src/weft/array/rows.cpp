@@ -3,10 +3,10 @@
 // row; devices: rows that fit a block's registers), else composed of reductions and maps.
 
 #include "weft/array/device_grid.h"
-#include "weft/array/ops/grid_operators.h"
-#include "weft/array/reduce_program.h"
 #include "weft/array/nest.h"
 #include "weft/array/ops.h"
+#include "weft/array/ops/grid_operators.h"
+#include "weft/array/reduce_program.h"
 #include "weft/runtime/pool.h"
 
 namespace weft {

@@ -335,7 +335,8 @@ std::optional<ReductionPattern> match_reduction(const BlockNode* block) {
   const Json* vouched = find_annotation(block->annotations, kCommutative);
   const bool vouches = vouched && ((vouched->is_bool() && vouched->as_bool()) ||
                                    (vouched->is_int() && vouched->as_int() != 0));
-  if (std::optional<Joined> form; vouches && n > 1 && (form = joined_form(block->body, out.updates))) {
+  if (std::optional<Joined> form;
+      vouches && n > 1 && (form = joined_form(block->body, out.updates))) {
     Abstract abstract(out.updates, reducer->lhs, &form->rhs);
     Exprs results;
     for (const Expr& v : form->results) results.push_back(abstract.rewrite(v));

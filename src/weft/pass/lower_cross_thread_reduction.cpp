@@ -239,8 +239,7 @@ class LowerCrossThread final : public Rewriter {
       } else {
         join.push_back(guarded(finished(shares())));
       }
-      steps.push_back(
-          phase(with_shares(if_then(lt(point, make_int(left)), seq(std::move(join))))));
+      steps.push_back(phase(with_shares(if_then(lt(point, make_int(left)), seq(std::move(join))))));
       if (last) break;
       n = left;
     }

@@ -122,7 +122,8 @@ std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts
   ReduceDecisions d;
   std::int64_t most = std::min(kMostLanes, facts.vector_bytes / nest.widest_bytes);
   // Vectors only where every processor still has threads enough.
-  if (nest.results < facts.group() * facts.processors * most / std::max<std::int64_t>(1, nest.terms))
+  if (nest.results <
+      facts.group() * facts.processors * most / std::max<std::int64_t>(1, nest.terms))
     most = 1;
   std::vector<NestLoop> kept = nest.spatial, gone = nest.reduction;
   bool own_result = false;
@@ -158,9 +159,9 @@ std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts
     d.beside = std::min(wide / d.sharing, up_to_power(s.extent));
   }
   const std::int64_t least = d.vector > 1 ? 2 : 1;
-  d.accumulators = std::clamp<std::int64_t>(
-      down_to_power(terms / d.sharing), 1,
-      std::max(least, kAccumulators / (d.columns ? d.vector : least)));
+  d.accumulators =
+      std::clamp<std::int64_t>(down_to_power(terms / d.sharing), 1,
+                               std::max(least, kAccumulators / (d.columns ? d.vector : least)));
   const std::int64_t groups = ceil_div(results, d.beside);
   const std::int64_t share = d.sharing * d.accumulators;
   if (groups < facts.groups() / 4)
@@ -194,8 +195,7 @@ Pieces cut_loops(Schedule& sch, const Nest& nest, const ReduceDecisions& d) {
   for (std::size_t i = 0; i < kept.size(); ++i) {
     if (i != d.result) out.outer.push_back(kept[i].loop);
   }
-  out.result =
-      kept.empty() ? sch.add_unit_loop(sch.get_loops(nest.block)[0]) : kept[d.result].loop;
+  out.result = kept.empty() ? sch.add_unit_loop(sch.get_loops(nest.block)[0]) : kept[d.result].loop;
   const bool cuts = d.vector > 1 && !d.own;
   if (cuts && d.columns) {
     const std::vector<LoopRef> cut = sch.split(out.result, {std::nullopt, factor(d.vector)});
@@ -269,8 +269,8 @@ bool finish_inside(Schedule& sch, BlockRef block, BlockRef finish, const LoopRef
 
 }  // namespace
 
-bool schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& d,
-                     const Facts& facts, const Sizes& sizes, std::optional<BlockRef> finish) {
+bool schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& d, const Facts& facts,
+                     const Sizes& sizes, std::optional<BlockRef> finish) {
   const std::size_t values = nest.node->writes.size();
   const BlockRef block = nest.block;
   Pieces loops = cut_loops(sch, nest, d);
@@ -319,7 +319,8 @@ bool schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& d,
     for (const LoopRef& l : below(sch, own, inner, IterKind::spatial)) {
       if (d.vector > 1 && (lanes || !(l == slot))) vector = l;
     }
-    if (lanes && loops.slot.var) {  // made anew by compute_at: the last loop of terms but the steps'
+    if (lanes &&
+        loops.slot.var) {  // made anew by compute_at: the last loop of terms but the steps'
       slot = {};
       for (const LoopRef& l : below(sch, own, inner, IterKind::reduce)) {
         std::int64_t n = 0;
