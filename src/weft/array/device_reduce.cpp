@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Reductions on a grid. Where the kept axis is the contiguous one, neighbouring threads keep
-// neighbouring columns; else the threads of a row share its elements. Long reductions with few
-// results are cut into parts, whose results a second launch combines.
+// Reductions on a grid that the rules do not take: columns, and few results. Where the kept axis is
+// the contiguous one, neighbouring threads keep neighbouring columns; else the threads of a row
+// share its elements. Long reductions with few results are cut into parts, whose results a second
+// launch combines.
 
 #include <algorithm>
 #include <bit>
@@ -101,8 +102,8 @@ Plan plan_of(const Shape& s, const Grid& grid) {
 
 }  // namespace
 
-void grid_reduce_by_hand(ReduceOp op, Elem kernel, const NDArray& out, const Map& map,
-                         const Dims& shape, std::uint64_t mask) {
+void grid_reduce_bound(ReduceOp op, Elem kernel, const NDArray& out, const Map& map,
+                       const Dims& shape, std::uint64_t mask) {
   Shape s;
   s.count = static_cast<int>(map.arrays.size());
   WEFT_CHECK(s.count > 0 && s.count < kMost, "a reduction of ", s.count, " arrays");

@@ -183,7 +183,8 @@ class Writer {
     std::vector<Expr> coordinates(static_cast<std::size_t>(rank));
     Expr rest = linear;
     for (int i = rank; i-- > 0;) {
-      const Expr extent = scalar(cat(prefix, i));
+      // At least one, so that quotients may be computed ahead of conditions.
+      const Expr extent = ir::max(scalar(cat(prefix, i)), ir::make_int(1, index_));
       coordinates[static_cast<std::size_t>(i)] = i > 0 ? ir::floormod(rest, extent) : rest;
       if (i > 0) rest = ir::floordiv(rest, extent);
     }
@@ -326,9 +327,9 @@ void run_reduction(const ReductionProgram& program) {
     inner.shape[inner.shape.size() - 1] /= s.vector;
     inner.size /= s.vector;
   }
-  // The fallback cannot take tuples of symbolic extents, so few elements take the rule's smallest
+  // The fallback cannot take tuples of symbolic extents, so few terms take the rule's smallest
   // shape.
-  s.kept_order = std::max(kFewOrder, order_of(kept.size));
+  s.kept_order = order_of(kept.size);
   s.term_order = std::max(kFewOrder, order_of(gone.size));
   std::int64_t kept_strides = 0, term_strides = 0;
   for (std::size_t a = 0; a < program.inputs.size(); ++a) {

@@ -246,6 +246,12 @@ class TakeArm final : public Rewriter {
       return rewrite(c->args[taken_ ? 1 : 2]);
     return Rewriter::rewrite(e);
   }
+  Stmt rewrite(const Stmt& s) override {
+    const auto* i = as<IfNode>(s);
+    if (!i || !same_expr(i->condition, condition_)) return Rewriter::rewrite(s);
+    if (taken_) return rewrite(i->then_case);
+    return i->else_case ? rewrite(i->else_case) : seq({});
+  }
 
  private:
   Expr condition_;
@@ -263,6 +269,7 @@ class Vectorize final : public Rewriter {
     analyzer_.bind(t->var, {t->min, t->extent});
     Stmt inner = Rewriter::rewrite_for(s);
     t = as<ForNode>(inner);
+    if (t->for_kind == ForKind::unrolled) return whole_steps(t, inner);
     if (t->for_kind != ForKind::vectorized) return inner;
     std::int64_t n = 0;
     try {
@@ -297,6 +304,41 @@ class Vectorize final : public Rewriter {
   }
 
  private:
+  /// Steps side by side that load under a condition which stays false once it is (the end of a
+  /// padded reduction): where the last step is inside, none asks, and the loads of all are in
+  /// flight together.
+  Stmt whole_steps(const ForNode* t, const Stmt& otherwise) const {
+    std::int64_t n = 0;
+    if (!is_const_int(t->extent, &n) || n < 2) return otherwise;
+    std::unordered_set<const VarNode*> inner;
+    for_each_stmt(t->body, [&](const Stmt& s) {
+      if (const auto* l = as<LetStmtNode>(s)) inner.insert(l->var.get());
+      if (const auto* f = as<ForNode>(s)) inner.insert(f->var.get());
+    });
+    const Expr last = t->min + make_int(n - 1, t->var->dtype);
+    Expr found;
+    auto consider = [&](const Expr& condition) {
+      if (found || !uses_var(condition, t->var.get()) || uses_any(condition, inner)) return;
+      bool plain = true;
+      for_each_expr(condition, [&](const Expr& x) {
+        plain = plain && x->kind != ExprKind::load && x->kind != ExprKind::call &&
+                x->kind != ExprKind::let;
+      });
+      if (plain && stays_false(condition, t->var, last)) found = condition;
+    };
+    for_each_expr(t->body, [&](const Expr& e) {
+      const auto* c = as<CallNode>(e);
+      if (c && c->op == "if_then_else") consider(c->args[0]);
+    });
+    for_each_stmt(t->body, [&](const Stmt& s) {
+      if (const auto* i = as<IfNode>(s); i && i->else_case) consider(i->condition);
+    });
+    if (!found) return otherwise;
+    const Stmt plain = make_for(t->var, t->min, t->extent, TakeArm(found, true).rewrite(t->body),
+                                t->for_kind, t->axis, t->annotations);
+    return if_then(substitute(found, {{t->var.get(), last}}), plain, deep_copy(otherwise));
+  }
+
   Stmt lanes(const Var& var, const Expr& base, int n, const Stmt& body) {
     Stmt shifted =
         is_const_int_value(base, 0) ? body : substitute(body, {{var.get(), base + Expr(var)}});

@@ -112,7 +112,8 @@ bool own_vector(const std::vector<NestLoop>& loops, std::int64_t most, std::size
 
 }  // namespace
 
-std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts) {
+std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts,
+                                            std::int64_t lanes) {
   if (nest.reduction.empty() || nest.mixed || !nest.streams || !nest.node->init ||
       !ir::match_reduction(nest.node))
     return std::nullopt;
@@ -125,6 +126,7 @@ std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts
   if (nest.results <
       facts.group() * facts.processors * most / std::max<std::int64_t>(1, nest.terms))
     most = 1;
+  if (lanes > 1) most = lanes;
   std::vector<NestLoop> kept = nest.spatial, gone = nest.reduction;
   bool own_result = false;
   if (most > 1 && own_vector(kept, most, &d.own_loop)) {
@@ -342,7 +344,8 @@ bool schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& d, 
   bool inside = false;
   if (d.parts > 1) {
     const Nest rest = read_nest(sch, block, sizes);
-    auto join = match_reduce(rest, facts);
+    // The vector of results stays one.
+    auto join = match_reduce(rest, facts, d.columns ? d.vector : 0);
     WEFT_CHECK(join, "the joining block of a reduction is no reduction");
     join->parts = 1;
     inside = schedule_reduce(sch, rest, *join, facts, sizes, finish);

@@ -26,7 +26,9 @@ struct ReduceDecisions {
 };
 
 /// Absent where the block is no reduction that steps can share among threads.
-std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts);
+/// `lanes`: a loop of so many results is a vector, however few the elements are.
+std::optional<ReduceDecisions> match_reduce(const Nest& nest, const Facts& facts,
+                                            std::int64_t lanes = 0);
 /// `finish`: an element-wise block that alone reads the results; it is computed where they are
 /// finished, if steps allow. Whether it is.
 bool schedule_reduce(Schedule& sch, const Nest& nest, const ReduceDecisions& decisions,
