@@ -13,6 +13,7 @@
 #include "weft/array/moments.h"
 #include "weft/array/ops/grid_operators.h"
 #include "weft/array/random.h"
+#include "weft/array/reduce_program.h"
 #include "weft/runtime/pool.h"
 
 namespace weft::py {
@@ -235,6 +236,17 @@ void bind_array_ops(nb::module_& m) {
       },
       nb::arg("name"), nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"),
       nb::arg("dtype").none());
+  m.def(
+      "_moments",  // None where the composed form has to do
+      [](int moment, const NDArray& x, nb::handle axis, bool keepdims,
+         double correction) -> std::optional<NDArray> {
+        const Axes axes = axes_of(axis);
+        NDArray out = unlocked(
+            [&] { return moments(static_cast<Moment>(moment), x, axes, keepdims, correction); });
+        return out.defined() ? std::optional<NDArray>(out) : std::nullopt;
+      },
+      nb::arg("moment"), nb::arg("x"), nb::arg("axis").none(), nb::arg("keepdims"),
+      nb::arg("correction"));
   m.def("_squares_about", [](const NDArray& x, const NDArray& mean) {
     return unlocked([&] { return squares_about(x, mean); });
   });

@@ -9,6 +9,7 @@
 #include "weft/array/complex_device.h"
 #include "weft/array/device_grid.h"
 #include "weft/array/device_product.h"
+#include "weft/array/device_turn.h"
 #include "weft/array/gpu/thin_product.h"
 #include "weft/array/nest.h"
 #include "weft/array/row_ir.h"
@@ -343,6 +344,8 @@ bool device_select(const NDArray& out, const NDArray& condition, const Arg& a, c
 void device_copy(const NDArray& dst, const NDArray& src) {
   if (dst.size() == 0) return;
   if (is_complex(src.elem()) || is_complex(dst.elem())) return complex_copy(dst, src);
+  if (!dst.on_host() && device::grid_of(dst.device()).present && device::turn_copy(dst, src))
+    return;
   const NDArray* from[1] = {&src};
   bool done = on_grid(dst, "copy", [&] {
     device::Map map;
@@ -425,7 +428,7 @@ bool matrix_vector(const NDArray& out, const NDArray& a, const NDArray& b) {
   const NDArray* arrays[2] = {&matrix, &vector};
   const Elem compute = device::sum_elem(out.elem());
   device::Map map;
-  map.key = 0x7001;
+  map.family = "matrix_vector";
   map.arrays = arrays;
   map.compute = compute;
   map.value = [&](const std::vector<Expr>& x, const std::vector<Expr>&) {
