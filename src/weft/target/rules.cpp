@@ -2,6 +2,7 @@
 #include "weft/target/rules.h"
 
 #include "weft/target/backend.h"
+#include "weft/target/join_points.h"
 #include "weft/target/pipeline.h"
 #include "weft/target/text_backend.h"
 
@@ -16,6 +17,7 @@ std::shared_ptr<const schedule::ScheduleRules> all_rules() {
       const auto* text = dynamic_cast<const TextBackend*>(backend);
       merged->merge(rules_of(text ? text->kind() : backend->info(plain)));
     }
+    merged->join_points = join_points;
     return merged;
   }();
   return rules;
