@@ -22,7 +22,7 @@ class RunCheck {
   /// Error(schedule, "schedule.check.size") asks for a smaller instance; parameters of symbolic
   /// shape are refused with "schedule.check.symbolic".
   RunCheck(const ir::IRModule& program, std::uint64_t seed, std::int64_t step_limit,
-           std::shared_ptr<const ScheduleRules> rules);
+           std::shared_ptr<const ScheduleRules> rules = nullptr);
 
   /// None when every function gives the same results as before: integers equal, floats within the
   /// rounding of a reordered sum. A step that gives a parameter another shape (transform_layout)

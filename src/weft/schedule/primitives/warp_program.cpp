@@ -15,8 +15,6 @@ Stmt call_stmt(const char* op, Exprs args) { return evaluate(call(op, std::move(
 Expr address(const Buffer& b, Exprs indices) {
   return call("address_of", {load(b, std::move(indices))});
 }
-Expr at(std::int64_t v) { return make_int(v); }
-
 /// Values with names, around the statements that use them.
 class Names {
  public:
@@ -37,30 +35,33 @@ class Names {
 
 class Maker {
  public:
-  Maker(const WarpPipeline& p, const WarpProgramOptions& options) : p_(p), o_(options) {}
+  Maker(const WarpPipeline& p, const WarpProgramOptions& options) : p_(p), o_(options) {
+    for (const ForNode* loop : p_.grid)
+      if (!is_const_int(loop->extent)) index_ = dtypes::int32;
+  }
 
   WarpProgram make() {
     const DType type = p_.a.global->dtype;
     auto shared = [&](const char* name, DType of, Exprs shape) {
       return make_buffer(name, of, std::move(shape), "shared");
     };
-    ring_a_ = shared("ring_a", type, {at(p_.slots), at(p_.rows), at(kStep)});
-    ring_b_ = shared("ring_b", type, {at(p_.slots), at(p_.columns), at(kStep)});
-    full_ = shared("full", dtypes::uint64, {at(p_.slots)});
-    empty_ = shared("empty", dtypes::uint64, {at(p_.slots)});
-    sums_ = make_buffer("sums", dtypes::float32, {at(p_.columns / 8), at(2), at(2)}, "local");
-    ring_ = make_buffer("ring", dtypes::int32, {at(3)}, "local");
+    ring_a_ = shared("ring_a", type, dims({p_.slots, p_.rows, kStep}));
+    ring_b_ = shared("ring_b", type, dims({p_.slots, p_.columns, kStep}));
+    full_ = shared("full", dtypes::uint64, dims({p_.slots}));
+    empty_ = shared("empty", dtypes::uint64, dims({p_.slots}));
+    sums_ = make_buffer("sums", dtypes::float32, dims({p_.columns / 8, 2, 2}), "local");
+    ring_ = make_buffer("ring", dtypes::int32, dims({3}), "local");
     bulk_ = stores_in_bulk();
     if (bulk_)
       staged_ = shared("staged", p_.store_buffer()->dtype,
-                       {at(p_.groups()), at(2), at(kStep), at(kStep)});
-    total_ = at(1);
-    for (const ForNode* loop : p_.grid) total_ = total_ * cast(dtypes::int64, loop->extent);
-    blocks_ = o_.blocks ? min(at(o_.blocks), total_) : total_;
+                       dims({p_.groups(), 2, kStep, kStep}));
+    total_ = tiles(1);
+    for (const ForNode* loop : p_.grid) total_ = total_ * cast(index_, loop->extent);
+    blocks_ = o_.blocks ? min(tiles(o_.blocks), total_) : total_;
     const std::int64_t threads = kGroup * (p_.groups() + 1);
-    thread_ = make_var("thread"), block_ = make_var("block");
+    thread_ = var("thread"), block_ = make_var("block", index_);
     WarpProgram out;
-    Var s = make_var("s");
+    Var s = var("s");
     const Stmt start = if_then(
         eq(thread_, at(0)),
         make_for(s, at(0), at(p_.slots),
@@ -81,12 +82,21 @@ class Maker {
     for (const Buffer& b : {full_, empty_, sums_, ring_}) block->alloc_buffers.push_back(b);
     block->body = nest;
     set_regions(*block);
-    out.nest = make_for(block_, at(0), blocks_, block_realize({}, make_bool(true), block),
+    out.nest = make_for(block_, tiles(0), blocks_, block_realize({}, make_bool(true), block),
                         ForKind::bound, "blockIdx.x");
     return out;
   }
 
  private:
+  static Expr at(std::int64_t v) { return make_int(v); }
+  Expr tiles(std::int64_t v) const { return make_int(v, index_); }
+  static Exprs dims(std::initializer_list<std::int64_t> shape) {
+    Exprs out;
+    for (std::int64_t n : shape) out.push_back(make_int(n));
+    return out;
+  }
+  static Var var(const char* name) { return make_var(name); }
+
   /// An address that the copy engine writes to looks like a read.
   void set_regions(BlockNode& block) const {
     AccessRegions found = detect_block_regions(block);
@@ -126,13 +136,13 @@ class Maker {
   Stmt each_tile(std::int64_t first_parity, Body&& body) {
     const Stmt begin = seq({set_ring(slot, at(0)), set_ring(parity, at(first_parity))});
     if (!o_.blocks) {
-      turn_ = at(0);
+      turn_ = tiles(0);
       return seq({begin, tile(block_, body)});
     }
-    const Var turn = make_var("turn");
+    const Var turn = make_var("turn", index_);
     turn_ = turn;
     const Expr turns = floordiv(total_ - block_ + blocks_ - 1, blocks_);
-    return seq({begin, make_for(turn, at(0), turns, tile(block_ + Expr(turn) * blocks_, body))});
+    return seq({begin, make_for(turn, tiles(0), turns, tile(block_ + Expr(turn) * blocks_, body))});
   }
 
   template <typename Body>
@@ -145,9 +155,9 @@ class Maker {
     };
     const ForNode *m = nullptr, *n = nullptr;
     if (o_.group_rows > 1) m = loop_of(p_.row), n = loop_of(p_.column);
-    auto wide = [](const Expr& e) { return cast(dtypes::int64, e); };
+    auto wide = [&](const Expr& e) { return cast(index_, e); };
     if (m && n && m != n) {
-      const Expr high = wide(m->extent), across = wide(n->extent), group = at(o_.group_rows);
+      const Expr high = wide(m->extent), across = wide(n->extent), group = tiles(o_.group_rows);
       const Expr area = let("area", high * across);
       const Expr place = let("place", floormod(rest, area)), band_size = let("band_size", across * group);
       const Expr band = let("band", floordiv(place, band_size)), in = let("in_band", floormod(place, band_size));
@@ -191,7 +201,7 @@ class Maker {
   Stmt copy() {
     const Stmt tiles = each_tile(1, [&] {
       Names let;
-      const Var step = make_var("step");
+      const Var step = var("step");
       tile_[p_.steps->var.get()] = cast(p_.steps->var->dtype, step);
       const Expr to = let("to", ring(slot));
       std::vector<Stmt> all = {
@@ -225,7 +235,7 @@ class Maker {
   // ---- the warp groups that multiply
 
   Stmt wait(const Var& token, std::int64_t outstanding) const {
-    return make_ref<const WaitNode>(token, at(outstanding), "");
+    return make_ref<const WaitNode>(token, make_int(outstanding), "");
   }
   Stmt release() const {
     return leader(kWarp, call_stmt("token_signal", {address(empty_, {ring(before)})}));
@@ -236,7 +246,7 @@ class Maker {
     Names let;
     group_ = let("group", floordiv(thread_, at(kGroup)) - 1);
     Stmt tiles = each_tile(0, [&] {
-      const Var step = make_var("step");
+      const Var step = var("step");
       Stmt last = release();
       Stmt sums = make_for(step, at(0), steps(), add(step));
       arith::Analyzer analyzer;
@@ -389,9 +399,9 @@ class Maker {
     return false;
   }
 
-  static Stmt unrolled(const char* name, std::int64_t extent, auto&& body,
-                       ForKind kind = ForKind::unrolled) {
-    const Var v = make_var(name);
+  Stmt unrolled(const char* name, std::int64_t extent, auto&& body,
+                ForKind kind = ForKind::unrolled) const {
+    const Var v = var(name);
     return make_for(v, at(0), at(extent), body(v), kind);
   }
 
@@ -467,6 +477,8 @@ class Maker {
 
   const WarpPipeline& p_;
   const WarpProgramOptions& o_;
+  /// Of tiles. Narrow where lowering cannot prove it: no memory holds 2^31 tiles of 64 x 64.
+  DType index_ = dtypes::int64;
   Buffer ring_a_, ring_b_, staged_, full_, empty_, sums_, ring_;
   Var thread_, block_, multiplied_, sent_;
   Expr total_, blocks_, group_, turn_;
