@@ -8,6 +8,7 @@
 #include "weft/ir/visit.h"
 #include "weft/rules/elementwise.h"
 #include "weft/rules/fallback.h"
+#include "weft/rules/gemm_tensor_core.h"
 #include "weft/rules/reduce.h"
 #include "weft/schedule/tree.h"
 
@@ -24,6 +25,12 @@ struct Rule {
 };
 
 constexpr Rule kRules[] = {
+    {"gemm_tensor_core",
+     [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes&) {
+       const auto match = match_gemm_tensor_core(nest, facts);
+       if (match) schedule_gemm_tensor_core(sch, nest.block, *match);
+       return match.has_value();
+     }},
     {"elementwise",
      [](Schedule& sch, const Nest& nest, const Facts& facts, const Sizes&) {
        const auto decisions = match_elementwise(nest, facts);
@@ -138,6 +145,8 @@ GridSchedule grid_schedule(const PrimFunc& f, const Context& context) {
   const BlockRef root = sch.get_block(as<BlockRealizeNode>(f->body)->block->name);
   for (BlockRef b : sch.get_child_blocks(root)) inline_chain(sch, b);
   for (const std::vector<BlockRef>& nest : nests_of(sch)) {
+    // A rule may have taken it into the nest of its producer.
+    if (!schedule::find_block(sch.mod(), nest[0])) continue;
     if (nest.size() > 1) {
       schedule_together(sch, nest, context);
       continue;

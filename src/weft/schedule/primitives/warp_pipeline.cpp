@@ -56,14 +56,14 @@ class Finder {
     const std::size_t scope = path_.scope_index();
     out_.grid = path_.loops();
     for (const ForNode* loop : out_.grid) {
-      if (loop->for_kind == ForKind::bound && loop->axis.starts_with("blockIdx") &&
-          is_const_int_value(loop->min, 0))
-        continue;
+      const bool apart = loop->for_kind == ForKind::parallel ||
+                         (loop->for_kind == ForKind::bound && loop->axis.starts_with("blockIdx"));
+      if (apart && is_const_int_value(loop->min, 0)) continue;
       return no("schedule.specialize_warps.loop",
                 cat("loop ", name_of(loop), " around ", name_of(out_.steps),
-                    " is not bound to blockIdx"),
+                    " is neither parallel nor bound to blockIdx"),
                 loop)
-          .note("legal: loops bound to blockIdx.x, blockIdx.y and blockIdx.z, starting at 0")
+          .note("legal: parallel loops and loops bound to blockIdx.x, blockIdx.y, blockIdx.z, all from 0")
           .repair("bind it, or move it into the pipelined loop by sch.reorder");
     }
     if (out_.grid.empty())
