@@ -72,7 +72,15 @@ Bounds Analyzer::Impl::atom_bounds(const Expr& e, int depth) const {
     case ExprKind::int_imm: return {as<IntImmNode>(e)->value, as<IntImmNode>(e)->value};
     case ExprKind::var: {
       auto found = vars.find(as<VarNode>(e));
-      if (found == vars.end()) return type_bounds(e->dtype);
+      if (found == vars.end()) {
+        Bounds out = type_bounds(e->dtype);
+        for (const Sum& fact : at_most_zero) {  // c - k v <= 0
+          if (fact.terms.size() == 1 && fact.terms[0].atoms.size() == 1 &&
+              fact.terms[0].atoms[0].get() == e.get() && fact.terms[0].coeff < 0)
+            out.min = std::max(out.min, -floor_div(-fact.constant, -fact.terms[0].coeff));
+        }
+        return out;
+      }
       if (found->second.value) return bounds(found->second.value);
       return found->second.bounds;
     }
@@ -380,7 +388,8 @@ void Analyzer::bind(const Var& var, const Range& range) {
   // 8 n iterations: n is at least 1.
   Sum least = to_sum(make_int(1, extent->dtype));
   least.add(to_sum(extent), -1);
-  if (divide_by_common_factor(least)) impl_->at_most_zero.push_back(least);
+  if (divide_by_common_factor(least) || extent->kind == ExprKind::var)
+    impl_->at_most_zero.push_back(least);
   // With x // c iterations from 0 on: c * var <= x - c, so that x is at least c.
   const auto* parts = as<BinaryNode>(extent);
   std::int64_t c = 0;

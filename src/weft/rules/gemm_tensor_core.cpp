@@ -82,7 +82,6 @@ std::optional<GemmMatch> match_gemm_tensor_core(const Nest& nest, const Facts& f
   out.loops.k = nest.reduction[0].loop;
   std::int64_t batches = 1, m = 0, n = 0;
   // The loops feed one iterator each, in order.
-  std::size_t at = 0;
   std::vector<const VarNode*> spatial;
   for (const IterVar& i : nest.node->iters)
     if (i.kind == IterKind::spatial) spatial.push_back(i.var.get());
@@ -91,15 +90,15 @@ std::optional<GemmMatch> match_gemm_tensor_core(const Nest& nest, const Facts& f
     return std::any_of(l->indices.begin(), l->indices.end(),
                        [&](const Expr& e) { return uses_var(e, v); });
   };
-  for (const NestLoop& loop : nest.spatial) {
-    const VarNode* v = spatial[at++];
-    const bool x = uses(factors->x, v), y = uses(factors->y, v);
-    if (x == y) {
-      batches *= loop.extent, out.loops.batch.push_back(loop.loop);
-    } else {
-      std::int64_t& size = x ? m : n;
-      if (size) return std::nullopt;  // several axes
+  // Rows and columns are the innermost axes of one operand alone; what is outside of them, batches.
+  for (std::size_t i = nest.spatial.size(); i-- > 0;) {
+    const NestLoop& loop = nest.spatial[i];
+    const bool x = uses(factors->x, spatial[i]), y = uses(factors->y, spatial[i]);
+    std::int64_t& size = x ? m : n;
+    if (x != y && !size) {
       size = loop.extent, (x ? out.loops.m : out.loops.n) = loop.loop;
+    } else {
+      batches *= loop.extent, out.loops.batch.insert(out.loops.batch.begin(), loop.loop);
     }
   }
   if (!m || !n) return std::nullopt;
