@@ -5,6 +5,7 @@
 #include "weft/base/text.h"
 #include "weft/ir/build.h"
 #include "weft/ir/regions.h"
+#include "weft/target/host_plan.h"
 #include "weft/target/rules.h"
 
 namespace weft::device {
@@ -55,7 +56,7 @@ class Writer {
     return ir::make_func(
         "main", std::move(params),
         ir::root_block(body, s_.partial ? std::vector<Buffer>{} : std::vector<Buffer>{sums}),
-        ir::with_annotation({}, "tir.noalias", true));
+        ir::with_annotation(ir::with_annotation({}, "tir.noalias", true), kDeclaredLayout, true));
   }
 
  private:
