@@ -141,8 +141,15 @@ class Maker {
     }
     const Var turn = make_var("turn", index_);
     turn_ = turn;
-    const Expr turns = floordiv(total_ - block_ + blocks_ - 1, blocks_);
-    return seq({begin, make_for(turn, tiles(0), turns, tile(block_ + Expr(turn) * blocks_, body))});
+    Names let;
+    const Expr turns = let("turns", div(total_ - block_ + blocks_ - 1, blocks_));
+    return let.around(
+        seq({begin, make_for(turn, tiles(0), turns, tile(block_ + Expr(turn) * blocks_, body))}));
+  }
+
+  // Nothing here is negative: C's quotients and remainders are the cheaper ones.
+  static Expr rest_of(Expr a, Expr b) {
+    return make_binary(ExprKind::mod, std::move(a), std::move(b));
   }
 
   template <typename Body>
@@ -159,12 +166,12 @@ class Maker {
     if (m && n && m != n) {
       const Expr high = wide(m->extent), across = wide(n->extent), group = tiles(o_.group_rows);
       const Expr area = let("area", high * across);
-      const Expr place = let("place", floormod(rest, area)), band_size = let("band_size", across * group);
-      const Expr band = let("band", floordiv(place, band_size)), in = let("in_band", floormod(place, band_size));
+      const Expr place = let("place", rest_of(rest, area)), band_size = let("band_size", across * group);
+      const Expr band = let("band", div(place, band_size)), in = let("in_band", rest_of(place, band_size));
       const Expr rows = let("band_rows", min(group, high - band * group));
-      give(m, let("tile_m", band * group + floormod(in, rows)));
-      give(n, let("tile_n", floordiv(in, rows)));
-      rest = let("outer", floordiv(rest, area));
+      give(m, let("tile_m", band * group + rest_of(in, rows)));
+      give(n, let("tile_n", div(in, rows)));
+      rest = let("outer", div(rest, area));
     } else {
       m = n = nullptr;
     }
@@ -172,8 +179,8 @@ class Maker {
       const ForNode* loop = p_.grid[i];
       if (loop == m || loop == n) continue;
       const Expr extent = wide(loop->extent);
-      give(loop, let(loop->var->name.c_str(), floormod(rest, extent)));
-      rest = floordiv(rest, extent);
+      give(loop, let(loop->var->name.c_str(), rest_of(rest, extent)));
+      rest = div(rest, extent);
     }
     return let.around(body());
   }
@@ -253,7 +260,13 @@ class Maker {
       bind_loops(analyzer, {});
       never_empty_ = analyzer.prove(ge(steps(), make_int(1, steps()->dtype)));
       if (!never_empty_) last = if_then(gt(steps(), make_int(0, steps()->dtype)), last);
-      return seq({sums, wait(multiplied_, 0), last, bulk_ ? send() : write()});
+      std::vector<Stmt> all{sums, wait(multiplied_, 0), last};
+      if (!never_empty_)
+        all.push_back(if_then(le(steps(), make_int(0, steps()->dtype)), each_sum([&](Exprs element) {
+                                return store(sums_, make_float(0), std::move(element));
+                              })));
+      all.push_back(bulk_ ? send() : write());
+      return seq(std::move(all));
     });
     if (bulk_) tiles = seq({tiles, leader(kGroup, wait(sent_, 0))});
     return let.around(tiles);
@@ -327,8 +340,6 @@ class Maker {
     } take;
     take.sums = p_.sums.get();
     take.with = load(sums_, element);
-    if (!never_empty_)
-      take.with = if_then_else(gt(steps(), make_int(0, steps()->dtype)), take.with, make_float(0));
     return take.rewrite(substitute(as<StoreNode>(p_.store->body)->value, iterators(p)));
   }
 
@@ -405,20 +416,21 @@ class Maker {
     return make_for(v, at(0), at(extent), body(v), kind);
   }
 
+  /// Of the sums of this thread.
+  Stmt each_sum(auto&& body) const {
+    return unrolled("j", p_.columns / 8, [&](const Var& j) {
+      return unrolled("h", 2, [&](const Var& h) {
+        return unrolled("e", 2, [&](const Var& e) { return body(Exprs{j, h, e}); });
+      });
+    });
+  }
+
   /// The block's function of the sums, in registers; null when it only rounds them.
   Stmt apply_in_place() const {
-    auto nest = [&](auto&& body) {
-      return unrolled("j", p_.columns / 8, [&](const Var& j) {
-        return unrolled("h", 2, [&](const Var& h) {
-          return unrolled("e", 2, [&](const Var& e) { return body(j, h, e); });
-        });
-      });
-    };
     const DType out = as<StoreNode>(p_.store->body)->buffer->dtype;
     bool plain = false;
-    Stmt s = nest([&](const Var& j, const Var& h, const Var& e) {
-      const Exprs element{j, h, e};
-      const Point p = point(j, h, e);
+    Stmt s = each_sum([&](const Exprs& element) {
+      const Point p = point(element[0], element[1], element[2]);
       Expr v = value(p, element);
       const auto* c = as<CastNode>(v);
       // tile_store rounds float32 as the cast does.
