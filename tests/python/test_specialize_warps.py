@@ -10,6 +10,7 @@ import pytest
 import weft
 from refusal import refused
 from weft import script as T
+from weft import te
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[2] / "examples/tensorir"))
 import warp_specialized as ws  # noqa: E402
@@ -142,6 +143,34 @@ def without_copies():
     return s, finish(s, D, bi, bj, ko, stages=(2,))
 
 
+def with_a_computed_operand():
+    A, B = (
+        te.placeholder((64, 64), "float16", name="A"),
+        te.placeholder((64, 64), "float16", name="B"),
+    )
+    A2 = te.compute((64, 64), lambda i, r: A[i, r] + A[i, r], name="A2")
+    r = te.reduce_axis((0, 64), name="k")
+    C = te.compute(
+        (64, 64),
+        lambda i, j: te.sum(A2[i, r].astype("float32") * B[r, j].astype("float32"), axis=r),
+        name="C",
+    )
+    D = te.compute((64, 64), lambda i, j: C[i, j].astype("float16"), name="D")
+    s = weft.Schedule(te.create_prim_func([A, B, D]))
+    C, D, A2 = s.get_block("C"), s.get_block("D"), s.get_block("A2")
+    b = s.cache_read(C, 1, "shared")
+    s.set_scope(A2, 0, "shared")
+    s.set_scope(C, 0, "local")
+    i, j, k = s.get_loops(C)
+    bi, ti = s.split(i, [None, 64])
+    bj, tj = s.split(j, [None, 64])
+    ko, kk = s.split(k, [None, 64])
+    s.reorder(bi, bj, ko, ti, tj, kk)
+    s.compute_at(A2, ko)
+    s.compute_at(b, ko)
+    return s, finish(s, D, bi, bj, ko)
+
+
 def without_store():
     s, D, bi, bj, ko = begin()
     s.bind(bi, "blockIdx.y")
@@ -153,23 +182,26 @@ def without_store():
 @pytest.mark.parametrize(
     "slug, words, make",
     [
-        ("loop", "neither parallel nor bound to blockIdx", unbound),
-        ("pipeline", "has no annotation", without_stages),
-        ("pipeline", "has stages [0,1,2]", wrong_stages),
-        ("product", "which no block under the loop fills", without_copies),
-        ("tile", "adds up 32 terms", lambda: computed(step=32)),
-        ("tile", "has 32 rows", lambda: computed(rows=32)),
-        ("tile", "has 32 columns", lambda: computed(columns=32)),
-        ("operand", "the stride 100 of axis 0", lambda: computed(n=100)),
-        ("store", "0 blocks follow the loop", without_store),
+        ("schedule.specialize_warps.loop", "neither parallel nor bound to blockIdx", unbound),
+        ("schedule.specialize_warps.pipeline", "has no annotation", without_stages),
+        ("schedule.specialize_warps.pipeline", "has stages [0,1,2]", wrong_stages),
+        ("schedule.specialize_warps.copy", "does not copy elements", with_a_computed_operand),
+        (
+            "schedule.specialize_warps.product",
+            "which no block under the loop fills",
+            without_copies,
+        ),
+        ("schedule.specialize_warps.tile", "adds up 32 terms", lambda: computed(step=32)),
+        ("schedule.specialize_warps.tile", "has 32 rows", lambda: computed(rows=32)),
+        ("schedule.specialize_warps.tile", "has 32 columns", lambda: computed(columns=32)),
+        ("schedule.specialize_warps.operand", "the stride 100 of axis 0", lambda: computed(n=100)),
+        ("schedule.specialize_warps.store", "0 blocks follow the loop", without_store),
     ],
 )
 def test_refusals(slug, words, make):
     s, ko = make()
     before = s.script()
-    error = refused(
-        weft.ScheduleError, f"schedule.specialize_warps.{slug}", s.specialize_warps, ko
-    )
+    error = refused(weft.ScheduleError, slug, s.specialize_warps, ko)
     assert words in str(error), error
     assert s.script() == before
 

@@ -76,7 +76,8 @@ std::int64_t product_errors(const Form& form, std::int64_t m, std::int64_t n, st
   std::vector<ir::InterpretArg> args;
   auto matrix = [&](Matrix& x, bool moves, std::int64_t count) {
     ir::InterpretArg arg{x.data.data(), {x.rows, x.row}, {x.pitch, 1}, 0, 0};
-    if (moves) arg.shape.insert(arg.shape.begin(), count), arg.strides.insert(arg.strides.begin(), x.step);
+    if (moves)
+      arg.shape.insert(arg.shape.begin(), count), arg.strides.insert(arg.strides.begin(), x.step);
     args.push_back(arg);
   };
   matrix(a, form.batch_axes > 0, inner), matrix(b, form.batch_axes > 1, outer);
@@ -85,7 +86,8 @@ std::int64_t product_errors(const Form& form, std::int64_t m, std::int64_t n, st
   if (form.batch_axes > 1) shape.push_back(outer);
   if (form.batch_axes > 0) shape.push_back(inner);
   shape.insert(shape.end(), {m, n});
-  args.push_back({form.partial ? static_cast<void*>(sums.data()) : rounded.data(), shape, {}, 0, 0});
+  args.push_back(
+      {form.partial ? static_cast<void*>(sums.data()) : rounded.data(), shape, {}, 0, 0});
   auto number = [&](std::int64_t v) { args.push_back({nullptr, {}, {}, v, 0}); };
   for (std::int64_t v : {m, n / form.unit, k, form.parts, part}) number(v);
   if (form.batch_axes > 1) number(outer);

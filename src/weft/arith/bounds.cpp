@@ -254,8 +254,8 @@ Modular Analyzer::Impl::modular(const Sum& sum) const {
 
 namespace {
 
-/// k c (x // c) is at most k x, and at most k (x - c + 1) for k < 0: `sum` with that in the place of
-/// one such term. False when it has none.
+/// k c (x // c) is at most k x, and at most k (x - c + 1) for k < 0: `sum` with that in the place
+/// of one such term. False when it has none.
 bool without_quotient(const Sum& sum, Sum& out) {
   for (const Monomial& m : sum.terms) {
     const auto* b = m.atoms.size() == 1 ? as<BinaryNode>(m.atoms[0]) : nullptr;

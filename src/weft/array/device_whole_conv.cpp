@@ -119,8 +119,8 @@ void patches(const Last& out, const Last& x, const NDArray& weight, const Images
   const std::int64_t count = v.steps, places = weight.shape()[0] * weight.shape()[1];
   v.chunks = ceil_div(x.channels, 64), v.window = weight.shape()[1];
   v.steps = v.part = v.chunks * places;
-  const rules::GemmDecisions choice = rules::choose_gemm(grid_of(x.data.device()).processors, 1, count * 64,
-                                          out.channels, v.steps, false);
+  const rules::GemmDecisions choice = rules::choose_gemm(grid_of(x.data.device()).processors, 1,
+                                                         count * 64, out.channels, v.steps, false);
   take(choice, spec);
   v.tiles_m = ceil_div(count, spec.groups), v.tiles_n = ceil_div(out.channels, spec.columns);
   v.m = count * 64, v.n = out.channels;

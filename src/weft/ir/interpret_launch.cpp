@@ -138,9 +138,10 @@ struct LaunchCode final : Code {
       for (std::size_t k = 0; k < n; ++k) {
         // A warp goes on as one, and then the first warp that may.
         if (turns != Turns::scattered && moved && k % kWarp == 0) break;
-        const std::size_t t = turns == Turns::lowest_first    ? k
-                              : turns == Turns::highest_first ? n - 1 - k
-                                                              : (phase % 2 ? n - 1 - k : k) * stride % n;
+        const std::size_t t = turns == Turns::lowest_first ? k
+                              : turns == Turns::highest_first
+                                  ? n - 1 - k
+                                  : (phase % 2 ? n - 1 - k : k) * stride % n;
         if (group.fibers[t]->done()) continue;
         running = true;
         try {

@@ -201,9 +201,8 @@ bool is_reduction_only(const Leaf& leaf, const ForNode* loop) {
 bool bind_running(arith::Analyzer& analyzer, const std::vector<const ForNode*>& loops,
                   const Buffer& buffer = nullptr) {
   auto is_axis = [&](const Expr& extent) {
-    return buffer && std::any_of(buffer->shape.begin(), buffer->shape.end(), [&](const Expr& n) {
-             return analyzer.prove_equal(extent, n);
-           });
+    return buffer && std::any_of(buffer->shape.begin(), buffer->shape.end(),
+                                 [&](const Expr& n) { return analyzer.prove_equal(extent, n); });
   };
   for (const ForNode* loop : loops) {
     if (!analyzer.prove(ge(loop->extent, make_const(1, loop->extent->dtype))) &&

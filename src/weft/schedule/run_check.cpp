@@ -118,7 +118,8 @@ void RunCheck::run(const IRModule& program, const std::string& name,
     arguments.push_back(std::move(a));
   }
   IRModule runnable = program;
-  if (const PrimFunc f = program->find(name); rules_ && rules_->join_points && uses_tokens(f->body)) {
+  if (const PrimFunc f = program->find(name);
+      rules_ && rules_->join_points && uses_tokens(f->body)) {
     auto joined = make_ref<IRModuleNode>(*program);
     for (auto& [key, function] : joined->functions)
       if (key == name) function = rules_->join_points(f);

@@ -122,9 +122,8 @@ bool whole_product(const NDArray& out, const NDArray& a_in, const NDArray& b_in,
   p.batch_axes = batch.shape.size();
   for (int i = 0; i < p.batch_axes; ++i)
     p.moves_a[i] = batch.a[i] != 0, p.moves_b[i] = batch.b[i] != 0;
-  const NDArray to = parts == 1 ? out
-                                : NDArray::empty(out.device(), Elem::float32,
-                                                 Dims{parts, batch.size, m, n});
+  const NDArray to =
+      parts == 1 ? out : NDArray::empty(out.device(), Elem::float32, Dims{parts, batch.size, m, n});
   ProgramCall call(out.device());
   call.array(a).array(b).array(to);
   for (std::int64_t v : {m, n / p.unit, k, parts, part}) call.integer(v);

@@ -78,7 +78,8 @@ class Writer {
       strides.push_back(Expr(scalar(cat(name, "_step", i))) * ir::make_int(kUnit));
     }
     shape.insert(shape.end(), {rows, row});
-    strides.insert(strides.end(), {Expr(scalar(name + "_step")) * ir::make_int(kUnit), ir::make_int(1)});
+    strides.insert(strides.end(),
+                   {Expr(scalar(name + "_step")) * ir::make_int(kUnit), ir::make_int(1)});
     auto out = ir::edit(ir::make_buffer(name, s_.type, shape));
     out->strides = strides;
     return out;

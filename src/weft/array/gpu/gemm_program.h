@@ -15,8 +15,8 @@ namespace weft::device {
 /// in eighths, the stride of each batch axis along which it moves, then that of its rows.
 struct GemmProgram {
   static constexpr int kMostBatchAxes = 2;
-  DType type;                               // of the operands
-  bool partial = false;                     // the result is float32, else of the operands' type
+  DType type;                                // of the operands
+  bool partial = false;                      // the result is float32, else of the operands' type
   bool a_along_m = false, b_along_n = true;  // the innermost axis; otherwise k
   int unit = 8;                              // 8, 2 or 1: n is a multiple of it
   int batch_axes = 0;

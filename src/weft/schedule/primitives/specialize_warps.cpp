@@ -35,8 +35,9 @@ class DropUnused final : public Rewriter {
 Verdict check_options(const State& s, const SpecializeWarps& step, const ForNode* loop) {
   auto refused = [&](std::string found) {
     return refuse(s, "schedule.specialize_warps.options", cat("specialize_warps got ", found), loop)
-        .note("legal: blocks of at least 0; group_rows of at least 1; registers: two multiples of "
-              "8 from 24 to 240, together with the second counted twice at most 512");
+        .note(
+            "legal: blocks of at least 0; group_rows of at least 1; registers: two multiples of "
+            "8 from 24 to 240, together with the second counted twice at most 512");
   };
   if (step.blocks.value < 0) return refused(cat(step.blocks.value, " blocks"));
   if (step.group_rows.value < 1) return refused(cat(step.group_rows.value, " rows of a group"));

@@ -50,7 +50,8 @@ class Finder {
   Verdict find_grid() {
     out_.steps = path_.loop();
     if (out_.steps->for_kind != ForKind::serial)
-      return no("schedule.specialize_warps.loop", cat("loop ", name_of(out_.steps), " is not serial"))
+      return no("schedule.specialize_warps.loop",
+                cat("loop ", name_of(out_.steps), " is not serial"))
           .note("legal: a serial loop over the sum, under loops bound to blockIdx");
     WEFT_TRY(check_starts_at_zero(s_, "specialize_warps", out_.steps));
     const std::size_t scope = path_.scope_index();
@@ -63,11 +64,14 @@ class Finder {
                 cat("loop ", name_of(loop), " around ", name_of(out_.steps),
                     " is neither parallel nor bound to blockIdx"),
                 loop)
-          .note("legal: parallel loops and loops bound to blockIdx.x, blockIdx.y, blockIdx.z, all from 0")
+          .note(
+              "legal: parallel loops and loops bound to blockIdx.x, blockIdx.y, blockIdx.z, all "
+              "from 0")
           .repair("bind it, or move it into the pipelined loop by sch.reorder");
     }
     if (out_.grid.empty())
-      return no("schedule.specialize_warps.loop", cat("no loop around ", name_of(out_.steps), " is bound to blockIdx"))
+      return no("schedule.specialize_warps.loop",
+                cat("no loop around ", name_of(out_.steps), " is bound to blockIdx"))
           .note("legal: a serial loop over the sum, under loops bound to blockIdx");
     out_.top = scope == npos ? 0 : scope + 1;
     while (out_.top < path_.nodes.size() && !as<ForNode>(path_.nodes[out_.top])) ++out_.top;
@@ -81,17 +85,21 @@ class Finder {
     bool after = false;
     for (const Stmt& part : beside) {
       if (part.get() == out_.steps) after = true;
-      else for (const Leaf& leaf : leaves(part)) (after ? after_ : before_).push_back(leaf);
+      else
+        for (const Leaf& leaf : leaves(part)) (after ? after_ : before_).push_back(leaf);
     }
     if (!after)
-      return no("schedule.specialize_warps.loop", cat("loop ", name_of(out_.steps), " does not stand directly under ",
-                            name_of(out_.grid.back())));
+      return no("schedule.specialize_warps.loop",
+                cat("loop ", name_of(out_.steps), " does not stand directly under ",
+                    name_of(out_.grid.back())));
     for (std::size_t i = out_.top; i < last; ++i) {
       const auto* outer = as<ForNode>(path_.nodes[i]);
       if (outer && statements(outer->body).size() == 1) continue;
-      return no("schedule.specialize_warps.loop", cat("more than one nest stands under loop ", outer ? name_of(outer) : ""))
-          .repair("move the other blocks below the innermost loop of the grid by sch.compute_at or "
-                "sch.reverse_compute_at");
+      return no("schedule.specialize_warps.loop",
+                cat("more than one nest stands under loop ", outer ? name_of(outer) : ""))
+          .repair(
+              "move the other blocks below the innermost loop of the grid by sch.compute_at or "
+              "sch.reverse_compute_at");
     }
     bind_path(analyzer_, path_);
     return std::nullopt;
@@ -102,10 +110,11 @@ class Finder {
     const Json* stages = find_annotation(out_.steps->annotations, "software_pipeline_stage");
     const auto refuse_stages = [&](std::string found) {
       return no("schedule.specialize_warps.pipeline", cat("loop ", name_of(out_.steps), " ", found))
-          .note("legal: \"software_pipeline_stage\" with one stage for each statement of the loop: "
-                "0 for copies, slots - 1 for the product")
+          .note(
+              "legal: \"software_pipeline_stage\" with one stage for each statement of the loop: "
+              "0 for copies, slots - 1 for the product")
           .repair(cat("sch.annotate(", out_.steps->var->name,
-                    ", \"software_pipeline_stage\", [0, 0, 3])"));
+                      ", \"software_pipeline_stage\", [0, 0, 3])"));
     };
     if (!stages) return refuse_stages("has no annotation \"software_pipeline_stage\"");
     const auto parts = statements(out_.steps->body);
@@ -153,10 +162,11 @@ class Finder {
   }
 
   Refusal no_product(std::string found) const {
-    return no("schedule.specialize_warps.product", cat("block ", name_of(under_.back().block()), " ", found),
-              under_.back().realize)
-        .note("legal: C[…] = C[…] + cast(A[…], float32) * cast(B[…], float32), A and B both "
-              "float16 or bfloat16 in shared memory, C float32 in local memory, starting at 0");
+    return no("schedule.specialize_warps.product",
+              cat("block ", name_of(under_.back().block()), " ", found), under_.back().realize)
+        .note(
+            "legal: C[…] = C[…] + cast(A[…], float32) * cast(B[…], float32), A and B both "
+            "float16 or bfloat16 in shared memory, C float32 in local memory, starting at 0");
   }
 
   static const LoadNode* factor(const Expr& e) {
@@ -227,8 +237,9 @@ class Finder {
   /// The sums start at 0: by the block's init or by a block before the loop.
   Verdict check_start(const BlockNode* block) const {
     if (before_.size() > (block->init ? 0 : 1))
-      return no("schedule.specialize_warps.product", cat("block ", name_of(before_[0].block()),
-                               " runs before the loop and is not the start of its sums"),
+      return no("schedule.specialize_warps.product",
+                cat("block ", name_of(before_[0].block()),
+                    " runs before the loop and is not the start of its sums"),
                 before_[0].realize);
     if (!block->init && before_.empty()) return no_product("has no start for its sums");
     const Stmt start = block->init ? block->init : before_[0].block()->body;
@@ -254,16 +265,17 @@ class Finder {
     for (const IterVar& l : loops) {
       std::int64_t n = 0;
       if (!is_const_int(l.dom.extent, &n))
-        return no("schedule.specialize_warps.tile", cat("loop \"", l.var->name, "\" of the tile has the extent ",
-                              print(l.dom.extent)));
+        return no(
+            "schedule.specialize_warps.tile",
+            cat("loop \"", l.var->name, "\" of the tile has the extent ", print(l.dom.extent)));
       out.extent *= n;
     }
     const auto bounds = analyzer_.bounds(rest);
     const auto found = arith::detect_iter_map({rest}, loops, make_bool(true),
                                               arith::MapLevel::bijective, analyzer_);
     if (!found.ok() || bounds.min != 0 || bounds.max != out.extent - 1)
-      return no("schedule.specialize_warps.tile", cat("the index ", print(value),
-                            " does not go through a tile without gaps"));
+      return no("schedule.specialize_warps.tile",
+                cat("the index ", print(value), " does not go through a tile without gaps"));
     return std::nullopt;
   }
 
@@ -274,7 +286,8 @@ class Finder {
     for (const auto& [shared, global] : copied_)
       if (shared == l->buffer) out.global = global;
     if (!out.global)
-      return no_product(cat("reads \"", l->buffer->name, "\", which no block under the loop fills"));
+      return no_product(
+          cat("reads \"", l->buffer->name, "\", which no block under the loop fills"));
     for (const Expr& e : l->indices) {
       Place place;
       WEFT_TRY(read(e, map, place));
@@ -291,7 +304,8 @@ class Finder {
     for (std::size_t d = 0; d < result_.size(); ++d)
       if (!result_[d].loops.empty()) tile_axes_.push_back(d);
     if (tile_axes_.size() != 2)
-      return no("schedule.specialize_warps.tile", cat("the tile has ", tile_axes_.size(), " axes longer than 1; legal: 2"));
+      return no("schedule.specialize_warps.tile",
+                cat("the tile has ", tile_axes_.size(), " axes longer than 1; legal: 2"));
     const Place* sum = nullptr;
     for (auto* operand : {&x_, &y_}) {
       const auto& places = operand == &x_ ? x_places_ : y_places_;
@@ -315,7 +329,8 @@ class Finder {
     }
     if (axis_of_[0] == axis_of_[1]) return no_product("uses both operands along one axis");
     if (sum->extent != kStep)
-      return no("schedule.specialize_warps.tile", cat("a step adds up ", sum->extent, " terms; legal: 64"))
+      return no("schedule.specialize_warps.tile",
+                cat("a step adds up ", sum->extent, " terms; legal: 64"))
           .repair("split the loop of the sum by 64");
     return std::nullopt;
   }
@@ -349,7 +364,8 @@ class Finder {
     bool ends = true;
     for (const auto* operand : {&x_, &y_}) {
       const auto* l = load_of(leaf.block(), operand == &x_);
-      ends = ends && analyzer_.prove_equal(less->a, substitute(l->indices[operand->sum_axis], map)) &&
+      ends = ends &&
+             analyzer_.prove_equal(less->a, substitute(l->indices[operand->sum_axis], map)) &&
              analyzer_.prove_equal(less->b, operand->global->shape[operand->sum_axis]);
     }
     return ends;
@@ -366,12 +382,15 @@ class Finder {
   // ---- the result
 
   Refusal no_store(std::string found, const Leaf* leaf = nullptr) const {
-    return no("schedule.specialize_warps.store", leaf ? cat("block ", name_of(leaf->block()), " ", found) : found,
+    return no("schedule.specialize_warps.store",
+              leaf ? cat("block ", name_of(leaf->block()), " ", found) : found,
               leaf ? leaf->realize : nullptr)
-        .note("legal after the loop: one block that writes a function of each element of the tile "
-              "once")
-        .repair("sch.cache_write(product, 0, \"local\") and sch.reverse_compute_at, and "
-              "sch.compute_inline of other blocks into it");
+        .note(
+            "legal after the loop: one block that writes a function of each element of the tile "
+            "once")
+        .repair(
+            "sch.cache_write(product, 0, \"local\") and sch.reverse_compute_at, and "
+            "sch.compute_inline of other blocks into it");
   }
 
   Verdict find_store() {
@@ -408,13 +427,14 @@ class Finder {
     for (std::size_t i = 0; i < block->iters.size(); ++i) {
       const IterVar& iter = block->iters[i];
       const std::size_t axis = out_.store_axes[i];
-      const bool whole = axis == npos ? is_const_int_value(iter.dom.extent, 1)
-                                      : is_const_int_value(iter.dom.min, 0) &&
-                                            analyzer_.prove_equal(iter.dom.extent, out_.extents[axis]);
+      const bool whole = axis == npos
+                             ? is_const_int_value(iter.dom.extent, 1)
+                             : is_const_int_value(iter.dom.min, 0) &&
+                                   analyzer_.prove_equal(iter.dom.extent, out_.extents[axis]);
       if (iter.kind != IterKind::spatial || !whole)
-        return no_store(cat("has the iterator \"", iter.var->name,
-                            "\", which is no axis of the whole result"),
-                        &leaf);
+        return no_store(
+            cat("has the iterator \"", iter.var->name, "\", which is no axis of the whole result"),
+            &leaf);
     }
     for (std::size_t t : tile_axes_) {
       if (std::find(out_.store_axes.begin(), out_.store_axes.end(), t) == out_.store_axes.end())
@@ -440,26 +460,31 @@ class Finder {
 
   Verdict check_tile() const {
     if (out_.rows != 64 && out_.rows != 128)
-      return no("schedule.specialize_warps.tile", cat("the tile has ", out_.rows, " rows; legal: 64 and 128"));
+      return no("schedule.specialize_warps.tile",
+                cat("the tile has ", out_.rows, " rows; legal: 64 and 128"));
     if (out_.columns % 64 || out_.columns > 256)
-      return no("schedule.specialize_warps.tile", cat("the tile has ", out_.columns, " columns; legal: 64, 128, 192 and 256"));
+      return no("schedule.specialize_warps.tile",
+                cat("the tile has ", out_.columns, " columns; legal: 64, 128, 192 and 256"));
     for (const PipelineOperand* operand : {&out_.a, &out_.b}) {
       const Buffer& b = operand->global;
       const bool last = operand->sum_axis + 1 == b->ndim() || operand->along + 1 == b->ndim();
       if (b->ndim() > 5 || !last || !is_const_int_value(strides_of(b).back(), 1))
-        return no("schedule.specialize_warps.operand", cat("\"", b->name,
-                                 "\" does not lie in rows along the tile or the sum, on at most 5 "
-                                 "axes"))
+        return no("schedule.specialize_warps.operand",
+                  cat("\"", b->name,
+                      "\" does not lie in rows along the tile or the sum, on at most 5 "
+                      "axes"))
             .note("legal: the last axis, of stride 1, is one of the two that the tile moves along");
       const Exprs strides = strides_of(b);
       for (std::size_t d = 0; d + 1 < strides.size(); ++d) {
         const auto mod = analyzer_.modular(strides[d]);
         if (mod.coeff % 8 == 0 && mod.base % 8 == 0) continue;
-        return no("schedule.specialize_warps.operand", cat("the stride ", print(strides[d]), " of axis ", d, " of \"", b->name,
-                                 "\" is not known to be a multiple of 16 bytes"))
+        return no("schedule.specialize_warps.operand",
+                  cat("the stride ", print(strides[d]), " of axis ", d, " of \"", b->name,
+                      "\" is not known to be a multiple of 16 bytes"))
             .note("bulk copies read rows that begin at multiples of 16 bytes")
-            .repair("give the buffer rows of a multiple of 8 elements: a longer stride, or an extent "
-                  "such as k8 * 8");
+            .repair(
+                "give the buffer rows of a multiple of 8 elements: a longer stride, or an extent "
+                "such as k8 * 8");
       }
     }
     return std::nullopt;

@@ -12,9 +12,9 @@ namespace weft::schedule {
 /// One factor of the product: a box of a global buffer in every step.
 struct PipelineOperand {
   ir::Buffer global;
-  ir::Exprs first;            // the box's first element, in loops of the grid and of the steps
-  std::size_t along = 0;      // axis of the result's rows or columns
-  std::size_t sum_axis = 0;   // axis that is summed up
+  ir::Exprs first;           // the box's first element, in loops of the grid and of the steps
+  std::size_t along = 0;     // axis of the result's rows or columns
+  std::size_t sum_axis = 0;  // axis that is summed up
   bool rows_along_sum() const { return sum_axis + 1 == first.size(); }
 };
 
@@ -26,7 +26,7 @@ struct WarpPipeline {
   PipelineOperand a, b;
   ir::Buffer sums;
   std::vector<ir::Buffer> gone;  // that belong to a tile: the sums, what is copied
-  ir::Exprs origin, extents;  // of the tile in `sums`, and of what is computed of `sums` at all
+  ir::Exprs origin, extents;     // of the tile in `sums`, and of what is computed of `sums` at all
   std::size_t row = 0, column = 0;  // axes of `sums`
   std::int64_t rows = 0, columns = 0;
   const ir::BlockNode* store = nullptr;  // writes the result

@@ -25,7 +25,8 @@ class Names {
   }
   Stmt around(Stmt s) const {
     for (std::size_t i = list_.size(); i-- > 0;)
-      if (free_vars(s).count(list_[i].first.get())) s = let_stmt(list_[i].first, list_[i].second, s);
+      if (free_vars(s).count(list_[i].first.get()))
+        s = let_stmt(list_[i].first, list_[i].second, s);
     return s;
   }
 
@@ -53,8 +54,7 @@ class Maker {
     ring_ = make_buffer("ring", dtypes::int32, dims({3}), "local");
     bulk_ = stores_in_bulk();
     if (bulk_)
-      staged_ = shared("staged", p_.store_buffer()->dtype,
-                       dims({p_.groups(), 2, kStep, kStep}));
+      staged_ = shared("staged", p_.store_buffer()->dtype, dims({p_.groups(), 2, kStep, kStep}));
     total_ = tiles(1);
     for (const ForNode* loop : p_.grid) total_ = total_ * cast(index_, loop->extent);
     blocks_ = o_.blocks ? min(tiles(o_.blocks), total_) : total_;
@@ -70,10 +70,10 @@ class Maker {
     const Stmt producer = part("producer", 0, kGroup, o_.copying, copy(), &out.producer);
     const Stmt consumer =
         part("consumer", kGroup, threads, o_.multiplying, multiply(), &out.consumer);
-    Stmt nest = make_for(
-        thread_, at(0), at(threads),
-        seq({start, call_stmt("sync", {make_string("shared")}), producer, consumer}),
-        ForKind::bound, "threadIdx.x");
+    Stmt nest =
+        make_for(thread_, at(0), at(threads),
+                 seq({start, call_stmt("sync", {make_string("shared")}), producer, consumer}),
+                 ForKind::bound, "threadIdx.x");
     auto block = make_ref<BlockNode>();
     block->id = fresh_block_id();
     block->name = "warp_specialized";
@@ -121,7 +121,9 @@ class Maker {
 
   enum Field : std::int64_t { slot, parity, before };
   Expr ring(Field i) const { return load(ring_, {at(i)}); }
-  Stmt set_ring(Field i, const Expr& v) const { return store(ring_, cast(dtypes::int32, v), {at(i)}); }
+  Stmt set_ring(Field i, const Expr& v) const {
+    return store(ring_, cast(dtypes::int32, v), {at(i)});
+  }
   Stmt advance() const {
     return seq({set_ring(slot, ring(slot) + 1),
                 if_then(eq(ring(slot), make_int(p_.slots, dtypes::int32)),
@@ -166,8 +168,10 @@ class Maker {
     if (m && n && m != n) {
       const Expr high = wide(m->extent), across = wide(n->extent), group = tiles(o_.group_rows);
       const Expr area = let("area", high * across);
-      const Expr place = let("place", rest_of(rest, area)), band_size = let("band_size", across * group);
-      const Expr band = let("band", div(place, band_size)), in = let("in_band", rest_of(place, band_size));
+      const Expr place = let("place", rest_of(rest, area)),
+                 band_size = let("band_size", across * group);
+      const Expr band = let("band", div(place, band_size)),
+                 in = let("in_band", rest_of(place, band_size));
       const Expr rows = let("band_rows", min(group, high - band * group));
       give(m, let("tile_m", band * group + rest_of(in, rows)));
       give(n, let("tile_n", div(in, rows)));
@@ -211,10 +215,9 @@ class Maker {
       const Var step = var("step");
       tile_[p_.steps->var.get()] = cast(p_.steps->var->dtype, step);
       const Expr to = let("to", ring(slot));
-      std::vector<Stmt> all = {
-          call_stmt("token_wait", {address(empty_, {to}), ring(parity)}),
-          call_stmt("token_expect",
-                    {address(full_, {to}), at((p_.rows + p_.columns) * kRowBytes)})};
+      std::vector<Stmt> all = {call_stmt("token_wait", {address(empty_, {to}), ring(parity)}),
+                               call_stmt("token_expect", {address(full_, {to}),
+                                                          at((p_.rows + p_.columns) * kRowBytes)})};
       load_tile(all, ring_a_, p_.a, p_.rows, to);
       load_tile(all, ring_b_, p_.b, p_.columns, to);
       all.push_back(advance());
@@ -262,9 +265,10 @@ class Maker {
       if (!never_empty_) last = if_then(gt(steps(), make_int(0, steps()->dtype)), last);
       std::vector<Stmt> all{sums, wait(multiplied_, 0), last};
       if (!never_empty_)
-        all.push_back(if_then(le(steps(), make_int(0, steps()->dtype)), each_sum([&](Exprs element) {
-                                return store(sums_, make_float(0), std::move(element));
-                              })));
+        all.push_back(
+            if_then(le(steps(), make_int(0, steps()->dtype)), each_sum([&](Exprs element) {
+                      return store(sums_, make_float(0), std::move(element));
+                    })));
       all.push_back(bulk_ ? send() : write());
       return seq(std::move(all));
     });
@@ -276,17 +280,16 @@ class Maker {
     Names let;
     const Expr from = let("from", ring(slot));
     const Expr again = gt(step, at(0));
-    const Stmt product =
-        call_stmt("tile_multiply", {address(sums_, {at(0), at(0), at(0)}),
-                                    address(ring_a_, {from, group_ * at(kStep), at(0)}),
-                                    address(ring_b_, {from, at(0), at(0)}), at(p_.columns),
-                                    at(p_.a.rows_along_sum() ? 0 : 1),
-                                    at(p_.b.rows_along_sum() ? 0 : 1), again});
-    return let.around(seq({call_stmt("token_wait", {address(full_, {from}), ring(parity)}),
-                           make_ref<const AsyncNode>("wgmma", multiplied_, product),
-                           wait(multiplied_, 1),
-                           // The step before has been read: its slot can be filled again.
-                           if_then(again, release()), set_ring(before, from), advance()}));
+    const Stmt product = call_stmt(
+        "tile_multiply",
+        {address(sums_, {at(0), at(0), at(0)}), address(ring_a_, {from, group_ * at(kStep), at(0)}),
+         address(ring_b_, {from, at(0), at(0)}), at(p_.columns), at(p_.a.rows_along_sum() ? 0 : 1),
+         at(p_.b.rows_along_sum() ? 0 : 1), again});
+    return let.around(
+        seq({call_stmt("token_wait", {address(full_, {from}), ring(parity)}),
+             make_ref<const AsyncNode>("wgmma", multiplied_, product), wait(multiplied_, 1),
+             // The step before has been read: its slot can be filled again.
+             if_then(again, release()), set_ring(before, from), advance()}));
   }
 
   // ---- the result
@@ -311,8 +314,7 @@ class Maker {
     for (std::size_t i = 0; i < p_.store->iters.size(); ++i) {
       const IterVar& iter = p_.store->iters[i];
       const std::size_t axis = p_.store_axes[i];
-      map[iter.var.get()] =
-          cast(iter.var->dtype, axis == npos ? iter.dom.min : index(axis, p));
+      map[iter.var.get()] = cast(iter.var->dtype, axis == npos ? iter.dom.min : index(axis, p));
     }
     return map;
   }
@@ -394,11 +396,10 @@ class Maker {
       const Stmt started =
           make_ref<const AsyncNode>("bulk", sent_, call_stmt("bulk_store", std::move(args)));
       const Stmt meet = call_stmt("meet", {group_ + 1, at(kGroup)});
-      all.insert(all.end(),
-                 {leader(kGroup, wait(sent_, 1)), meet,
-                  call_stmt("tile_store", {address(staged_, from),
-                                           address(sums_, {at(i * 8), at(0), at(0)})}),
-                  call_stmt("bulk_fence", {}), meet, leader(kGroup, started)});
+      all.insert(all.end(), {leader(kGroup, wait(sent_, 1)), meet,
+                             call_stmt("tile_store", {address(staged_, from),
+                                                      address(sums_, {at(i * 8), at(0), at(0)})}),
+                             call_stmt("bulk_fence", {}), meet, leader(kGroup, started)});
     }
     return seq(std::move(all));
   }
