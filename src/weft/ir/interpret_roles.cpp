@@ -67,9 +67,17 @@ struct Token {
   }
 };
 
+/// A tile that threads stored, until another is stored there.
+struct StoredTile {
+  Reach reach;
+  std::size_t group = 0;  // of 128 threads
+  std::int64_t time = 0;  // of Group::clock
+};
+
 struct Tokens {
   std::unordered_map<const char*, Token> at;
   std::int64_t copies = 0;
+  std::vector<StoredTile> stored;
 };
 
 std::shared_ptr<Tokens> make_tokens() { return std::make_shared<Tokens>(); }
@@ -136,6 +144,30 @@ void expect_landed(Frame& fr, const Reach& r, const char* what) {
   }
 }
 
+/// What threads have stored is seen by copies and products only behind their fences.
+void expect_fenced(Frame& fr, const Reach& r, const char* what) {
+  for (const Frame& f : fr.group->frames) {
+    for (const Reach& w : f.unfenced) {
+      if (w.meets(r)) race(fr, what, w, "no bulk_fence has followed a store to it");
+    }
+  }
+}
+
+/// A tile of another warp group may be touched once this thread has met that one since.
+void expect_met(Frame& fr, const Reach& r, const char* what) {
+  for (const StoredTile& s : tokens(fr).stored) {
+    if (s.reach.meets(r) && s.group != fr.thread / kGroup && fr.met < s.time)
+      race(fr, what, s.reach, "another warp group has stored it and no barrier has followed");
+  }
+}
+
+void store_tile(Frame& fr, const Reach& r) {
+  expect_met(fr, r, "a tile that is stored");
+  std::erase_if(tokens(fr).stored, [&](const StoredTile& s) { return s.reach.meets(r); });
+  tokens(fr).stored.push_back({r, fr.thread / kGroup, ++fr.group->clock});
+  fr.unfenced.push_back(r);
+}
+
 struct TokenCode : Code {
   const EvaluateNode* node = nullptr;
   enum class Op : std::uint8_t { init, signal, expect } op = Op::signal;
@@ -159,7 +191,12 @@ struct TokenCode : Code {
                 "\" takes"));
     t.bytes += n, --t.missing;
     t.step();
+    // Whoever waits for the phase may go on before this thread does.
+    if (fr.machine->turns != Machine::Turns::scattered && t.missing == t.count)
+      fr.group->arrive(fr, this);
   }
+  bool ready(Group&, std::size_t) const override { return true; }
+  bool together() const override { return false; }
 };
 
 struct TokenWaitCode final : Code {
@@ -172,6 +209,7 @@ struct TokenWaitCode final : Code {
     fr.waited = &token(fr, element);
     fr.parity = parity->i(fr) & 1;
     while (!passed(fr)) fr.group->arrive(fr, this);
+    fr.met = fr.group->clock;
   }
   bool ready(Group& g, std::size_t t) const override { return passed(g.frames[t]); }
   bool together() const override { return false; }
@@ -192,6 +230,7 @@ struct MeetCode final : Code {
     if (!fr.group) fault(fr, "sync", "a barrier has no meaning before the loops are joined");
     fr.meeting = which->i(fr), fr.expected = count->i(fr);
     fr.group->arrive(fr, this);
+    if (fr.expected > kGroup) fr.met = fr.group->clock;
   }
   bool together() const override { return false; }
   std::int64_t meeting(const Frame& fr) const override { return fr.meeting; }
@@ -246,7 +285,11 @@ struct BulkCode final : Code {
     c.reach = {c.tile, c.tile + c.bytes(), shared.buffer};
     inside(fr, shared, c.reach.end);
     if (fr.group && fr.group->tokens) expect_landed(fr, c.reach, "a bulk copy");
-    if (!load) return c.run();
+    if (!load) {
+      if (fr.group && fr.group->tokens)
+        expect_fenced(fr, c.reach, "a bulk copy"), expect_met(fr, c.reach, "a bulk copy");
+      return c.run();
+    }
     expect_unread(fr, c.reach, "a bulk copy");
     Token& t = token(fr, element);
     if (tokens(fr).copies++ % 2 == 0) {
@@ -298,7 +341,7 @@ struct TileCode final : Code {
       inside(fr, a, to.end);
       if (fr.group && fr.group->tokens)
         expect_unread(fr, to, "a tile that is stored"),
-            expect_landed(fr, to, "a tile that is stored");
+            expect_landed(fr, to, "a tile that is stored"), store_tile(fr, to);
       if (dry) return;
       each(fr, kTile, [&](std::int64_t i, std::int64_t row, std::int64_t column) {
         Lane v;
@@ -313,6 +356,8 @@ struct TileCode final : Code {
     if (fr.group && fr.group->tokens) {
       expect_landed(fr, {from, from + kTile * 128, a.buffer}, "a product");
       expect_landed(fr, {by, by + columns * 128, b.buffer}, "a product");
+      expect_fenced(fr, {from, from + kTile * 128, a.buffer}, "a product");
+      expect_fenced(fr, {by, by + columns * 128, b.buffer}, "a product");
     }
     if (dry) return;
     const bool adds = add->i(fr) != 0;
@@ -332,6 +377,9 @@ struct TileCode final : Code {
 
 struct Hint final : Code {
   void run(Frame&) const override {}
+};
+struct FenceCode final : Code {
+  void run(Frame& fr) const override { fr.unfenced.clear(); }
 };
 
 struct TensorMapExp final : Exp {
@@ -374,7 +422,8 @@ ExpPtr Compiler::tensor_map(const CallNode* e) {
 
 CodePtr Compiler::role(const EvaluateNode* s, const CallNode* c) {
   const std::string& op = c->op;
-  if (op == "registers" || op == "bulk_fence") return std::make_unique<Hint>();
+  if (op == "registers") return std::make_unique<Hint>();
+  if (op == "bulk_fence") return std::make_unique<FenceCode>();
   if (op == "meet") {
     auto out = make<MeetCode>(s);
     out->which = expr(c->args[0]), out->count = expr(c->args[1]);
