@@ -38,5 +38,6 @@ NB_MODULE(_core, m) {
   weft::py::bind_build(m);
   weft::py::bind_bridge(m);
   weft::py::bind_tensor(m);
+  weft::py::bind_attention(m);
   weft::py::bind_lazy(m);
 }
