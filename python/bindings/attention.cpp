@@ -13,6 +13,7 @@
 #include "array_type.h"
 #include "weft/ir/text.h"
 #include "weft/operators/attention.h"
+#include "weft/operators/attention_tiles.h"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -97,6 +98,18 @@ static void bind_attention_programs(nb::module_& m) {
       "kind"_a, "type"_a, "width"_a, "value_width"_a, "rows"_a = 4, "columns"_a = 4,
       "mask"_a = "", "band"_a = false, "padding"_a = false, "lengths"_a = false,
       "dropout"_a = false, "The text of a program of attention for cards, for tests.");
+  m.def(
+      "_attention_tiles",
+      [](const std::string& kind, const std::string& type, int width, int value_width, int groups,
+         int columns, int stages, bool band, bool lengths) {
+        const operators::AttentionTiles s{type,    width,  value_width, groups,
+                                          columns, stages, band,        lengths};
+        return ir::print(kind == "forward"   ? attention_tiles(s)
+                         : kind == "queries" ? attention_tiles_queries(s)
+                                             : attention_tiles_keys(s));
+      },
+      "kind"_a, "type"_a, "width"_a, "value_width"_a, "groups"_a = 2, "columns"_a = 128, "stages"_a = 2,
+      "band"_a = false, "lengths"_a = false, "The same by products of tiles.");
 }
 
 }  // namespace weft::py

@@ -300,13 +300,13 @@ ir::PrimFunc attention_forward(const AttentionSpec& s) {
       "                            NEW[0] = T.if_then_else(RF[v] > NEW[0], RF[v], NEW[0])\n"
       "                    base: T.float32 = T.if_then_else(NEW[0] == T.float32(\"-inf\"), "
       "T.float32(0), NEW[0])\n"
-      "                    less: T.float32 = T.exp2(TOP[i] - base)\n"
+      "                    less: T.float32 = T.exp2_flush(TOP[i] - base)\n"
       "                    TOP[i] = NEW[0]\n"
       "                    SUM[i] = SUM[i] * less\n"
       "                    for e in T.unroll(T.{I}({each})):\n"
       "                        OUT[i * {each} + e] = OUT[i * {each} + e] * less\n"
       "                    for j in T.unroll(T.{I}({c})):\n"
-      "                        SC[i * {c} + j] = T.exp2(SC[i * {c} + j] - base)\n"
+      "                        SC[i * {c} + j] = T.exp2_flush(SC[i * {c} + j] - base)\n"
       "                        SUM[i] = SUM[i] + SC[i * {c} + j]\n",
       {{"I", x.index()}, {"r", cat(s.rows)}, {"c", cat(s.columns)}, {"rest", cat(s.columns - 1)}, {"each", cat(each)}});
   std::string weight = cat(inner, "PS[(ty + i * 16) * ", columns + 4, " + tx + j * 16] = SC[i * ",
@@ -465,7 +465,7 @@ ir::PrimFunc gradient(const AttentionSpec& s, bool queries) {
                     place = cat("PS[(ty + i * 16) * ", columns + 4, " + tx + j * 16]");
   const char* own_index = queries ? "i" : "j";
   std::string step = x.masked(inner);
-  step += cat(inner, score, " = T.exp2(", score, " - LOG[", own_index, "])\n");
+  step += cat(inner, score, " = T.exp2_flush(", score, " - LOG[", own_index, "])\n");
   if (s.dropout) step += x.kept(inner);
   const char* times = s.dropout ? " * keep" : "";
   if (!queries) step += cat(inner, place, " = ", score, times, "\n");

@@ -7,6 +7,7 @@
 
 #include "weft/array/device_kernel.h"
 #include "weft/operators/attention.h"
+#include "weft/operators/attention_tiles.h"
 
 namespace weft::device {
 
@@ -26,12 +27,12 @@ struct Tile {
 };
 /// Largest first: more scores of a thread read less shared memory for each, and need registers,
 /// beside those of the results of `width` / 16 columns.
-constexpr Tile kForward64[] = {{8, 8}, {8, 4}, {4, 4}, {2, 2}, {1, 1}},
-               kForward128[] = {{8, 4}, {4, 4}, {2, 2}, {1, 1}},
-               kForward256[] = {{4, 4}, {4, 2}, {2, 2}, {1, 1}},
-               kBackward64[] = {{8, 4}, {4, 4}, {2, 2}, {1, 1}},
-               kBackward128[] = {{4, 4}, {2, 2}, {1, 1}},
-               kBackward256[] = {{4, 2}, {2, 2}, {1, 1}};
+constexpr Tile kForward64[] = {{8, 8}, {8, 4}, {4, 4}, {2, 4}, {1, 1}},
+               kForward128[] = {{8, 4}, {4, 4}, {2, 4}, {1, 1}},
+               kForward256[] = {{4, 4}, {4, 2}, {2, 1}, {1, 1}},
+               kBackward64[] = {{8, 4}, {4, 4}, {2, 4}, {1, 1}},
+               kBackward128[] = {{4, 4}, {2, 4}, {1, 1}},
+               kBackward256[] = {{4, 2}, {2, 1}, {1, 1}};
 
 std::span<const Tile> tiles_for(int width, bool backward) {
   if (width <= 64) return backward ? std::span<const Tile>(kBackward64) : kForward64;
@@ -123,6 +124,118 @@ struct Operands {
   }
 };
 
+// ---- products of whole tiles
+
+using operators::AttentionTiles;
+
+constexpr std::int64_t kPiece = 64;  // columns of a swizzled tile
+
+/// Rows that the copy engine can read: each begins at a multiple of 16 bytes.
+bool reads_rows(const NDArray& x) {
+  const std::uint64_t address =
+      x.handle()->address() + static_cast<std::uint64_t>(x.offset() * elem_bytes(x.elem()));
+  bool fits = address % 16 == 0 && (x.strides()[3] == 1 || x.shape()[3] == 1);
+  for (int i = 0; i < 3; ++i)
+    fits = fits && (x.shape()[i] == 1 || (x.strides()[i] > 0 && x.strides()[i] % 8 == 0));
+  return fits;
+}
+
+bool has_tiles(const NDArray& q, const NDArray& k, const NDArray& v, const AttentionOptions& o) {
+  constexpr std::int64_t kMost = (std::int64_t{1} << 31) - 4096;
+  const std::int64_t planes = q.shape()[0] * q.shape()[1];
+  return grid_of(q.device()).whole_products &&
+         (q.elem() == Elem::float16 || q.elem() == Elem::bfloat16) && !o.mask.defined() &&
+         !o.padding.defined() && o.dropout == 0 && o.scale > 0 && q.shape()[3] % 8 == 0 &&
+         v.shape()[3] % 8 == 0 && std::max(q.shape()[2], k.shape()[2]) < kMost &&
+         planes * ceil_div(std::max(q.shape()[2], k.shape()[2]), kPiece) < kMost;
+}
+
+NDArray for_copies(const NDArray& x) {
+  if (reads_rows(x)) return x;
+  const NDArray out = NDArray::empty(x.device(), x.elem(), x.shape());
+  assign(out, x);
+  return out;
+}
+
+AttentionTiles tiles_of(const NDArray& q, const NDArray& v, const AttentionOptions& o) {
+  AttentionTiles s;
+  s.type = std::string(name_of(q.elem()));
+  s.width = static_cast<int>(q.shape()[3]), s.value_width = static_cast<int>(v.shape()[3]);
+  const int widest = std::max(s.width, s.value_width);
+  s.columns = widest > 2 * kPiece ? 64 : 128;
+  s.stages = widest > kPiece ? 2 : 3;
+  s.band = o.band, s.lengths = o.lengths.defined();
+  return s;
+}
+
+ProgramKey key_of(std::string_view name, const AttentionTiles& s) {
+  return {name,
+          {s.type == "float16", s.width, s.value_width, s.groups, s.columns, s.stages, s.band,
+           s.lengths}};
+}
+
+/// What all programs of tiles take behind their arrays; `last`: dout or out.
+void tile_numbers(ProgramCall& call, const AttentionOptions& o, std::int64_t tiles,
+                  std::int64_t planes, const NDArray& q, const NDArray& k, const NDArray& v,
+                  const NDArray& last) {
+  const std::int64_t n = q.shape()[2], m = k.shape()[2], heads = q.shape()[1];
+  call.integer(tiles * planes).integer(tiles).integer(q.shape()[0]).integer(heads);
+  call.integer(heads / k.shape()[1]).integer(n).integer(m);
+  // The stride of an axis of one element is never used, but must be legal.
+  for (const NDArray* x : {&q, &k, &v, &last})
+    for (int i = 0; i < 3; ++i) call.integer(x->shape()[i] == 1 ? 8 : x->strides()[i]);
+  const std::int64_t far = n + m;
+  if (o.band) call.integer(std::clamp(o.low, -far, far)).integer(std::clamp(o.high, -far, far));
+  call.real(o.scale);
+}
+
+AttentionResult forward_by_tiles(const NDArray& q_in, const NDArray& k_in, const NDArray& v_in,
+                                 const AttentionOptions& o, AttentionResult result) {
+  const NDArray q = for_copies(q_in), k = for_copies(k_in), v = for_copies(v_in);
+  const AttentionTiles spec = tiles_of(q, v, o);
+  const std::int64_t tiles = ceil_div(q.shape()[2], kPiece * spec.groups);
+  ProgramCall call(q.device());
+  call.array(q).array(k).array(v);
+  if (o.lengths.defined()) call.array(o.lengths);
+  call.array(result.out).array(result.sums);
+  tile_numbers(call, o, tiles, q.shape()[0] * q.shape()[1], q, k, v, result.out);
+  call.run(key_of("attention.tiles", spec), [&] { return attention_tiles(spec); });
+  return result;
+}
+
+/// Two sums of 64 rows by the widths have to fit a thread's registers.
+bool has_gradient_tiles(const NDArray& q, const NDArray& v) {
+  return q.shape()[3] <= 2 * kPiece && v.shape()[3] <= 2 * kPiece;
+}
+
+void backward_by_tiles(const NDArray& g_in, const NDArray& q_in, const NDArray& k_in,
+                       const NDArray& v_in, const NDArray& sums, const NDArray& delta,
+                       const AttentionOptions& o, const std::array<NDArray, 3>& out) {
+  const NDArray g = for_copies(g_in), q = for_copies(q_in), k = for_copies(k_in),
+                v = for_copies(v_in);
+  AttentionTiles spec = tiles_of(q, v, o);
+  spec.columns = 64;
+  auto arrays = [&](ProgramCall& call) {
+    call.array(q).array(k).array(v).array(g);
+    if (o.lengths.defined()) call.array(o.lengths);
+    call.array(sums).array(delta);
+  };
+  {
+    const std::int64_t tiles = ceil_div(q.shape()[2], kPiece * spec.groups);
+    ProgramCall call(q.device());
+    arrays(call);
+    call.array(out[0]);
+    tile_numbers(call, o, tiles, q.shape()[0] * q.shape()[1], q, k, v, g);
+    call.run(key_of("attention.tiles_queries", spec), [&] { return attention_tiles_queries(spec); });
+  }
+  const std::int64_t tiles = ceil_div(k.shape()[2], kPiece * spec.groups);
+  ProgramCall call(q.device());
+  arrays(call);
+  call.array(out[1]).array(out[2]);
+  tile_numbers(call, o, tiles, k.shape()[0] * k.shape()[1], q, k, v, g);
+  call.run(key_of("attention.tiles_keys", spec), [&] { return attention_tiles_keys(spec); });
+}
+
 }  // namespace
 
 bool has_attention(const NDArray& q, const NDArray&, const NDArray& v, const AttentionOptions& o) {
@@ -143,6 +256,7 @@ AttentionResult grid_attention(const NDArray& q, const NDArray& k, const NDArray
   const std::int64_t batch = q.shape()[0], heads = q.shape()[1], n = q.shape()[2];
   AttentionResult result{NDArray::empty(q.device(), q.elem(), Dims{batch, heads, n, v.shape()[3]}),
                          NDArray::empty(q.device(), Elem::float32, Dims{batch, heads, n})};
+  if (has_tiles(q, k, v, o)) return forward_by_tiles(q, k, v, o, result);
   AttentionSpec spec = spec_of(q, v, o);
   WEFT_CHECK(choose_tile(spec, grid_of(q.device()), batch * heads, n, false), "no tile fits");
   const Operands operands{in_rows(q), in_rows(k), in_rows(v), {}, o};
@@ -176,6 +290,10 @@ std::array<NDArray, 3> grid_attention_backward(const NDArray& g, const NDArray& 
   auto like = [&](const NDArray& x) { return NDArray::empty(x.device(), x.elem(), x.shape()); };
   std::array<NDArray, 3> out{like(q), like(k), like(v)};
   const NDArray sums = result.sums.contiguous();
+  if (has_tiles(q, k, v, o) && has_gradient_tiles(q, v)) {
+    backward_by_tiles(g, q, k, v, sums, delta, o, out);
+    return out;
+  }
   {
     WEFT_CHECK(choose_tile(spec, grid_of(q.device()), planes, n, true), "no tile fits");
     const std::int64_t tiles = ceil_div(n, 16 * spec.rows);
