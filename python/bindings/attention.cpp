@@ -101,15 +101,15 @@ static void bind_attention_programs(nb::module_& m) {
   m.def(
       "_attention_tiles",
       [](const std::string& kind, const std::string& type, int width, int value_width, int groups,
-         int columns, int stages, bool band, bool lengths) {
-        const operators::AttentionTiles s{type,    width,  value_width, groups,
-                                          columns, stages, band,        lengths};
+         int columns, int stages, bool band, bool lengths, bool turns) {
+        const operators::AttentionTiles s{type,   width, value_width, groups, columns,
+                                          stages, band,  lengths,     turns};
         return ir::print(kind == "forward"   ? attention_tiles(s)
                          : kind == "queries" ? attention_tiles_queries(s)
                                              : attention_tiles_keys(s));
       },
       "kind"_a, "type"_a, "width"_a, "value_width"_a, "groups"_a = 2, "columns"_a = 128, "stages"_a = 2,
-      "band"_a = false, "lengths"_a = false, "The same by products of tiles.");
+      "band"_a = false, "lengths"_a = false, "turns"_a = true, "The same by products of tiles.");
 }
 
 }  // namespace weft::py

@@ -40,8 +40,11 @@ constexpr const char* kMemory = R"(            QS = T.allocate(({q_pieces}, {row
             k_empty = T.allocate(({stages},), "uint64", scope="shared")
             v_full = T.allocate(({stages},), "uint64", scope="shared")
             v_empty = T.allocate(({stages},), "uint64", scope="shared")
+            turn = T.allocate(({groups},), "uint64", scope="shared")
             if t == 0:
                 T.token_init(q_full[0], 1)
+                for s in T.serial({groups}):
+                    T.token_init(turn[s], 128)
                 for s in T.serial({stages}):
                     T.token_init(k_full[s], 1)
                     T.token_init(k_empty[s], {warps})
@@ -94,8 +97,8 @@ constexpr const char* kStart = R"(            with T.block("multiply"):
                             OUT[j, i, e] = T.float32(0)
                 T.token_wait(q_full[0], 0)
                 T.token_wait(k_full[0], 0)
-                with T.async_("wgmma", scored):
-{first_scores}                T.wait(scored, 0)
+{first_turn}                with T.async_("wgmma", scored):
+{first_scores}{first_pass}                T.wait(scored, 0)
                 if t % 32 == 0:
                     T.token_signal(k_empty[0])
                 start0: T.int32 = begin * {columns}
@@ -111,10 +114,10 @@ constexpr const char* kSteps = R"(                if count > 1:
                     slot: T.int32 = now % {stages}
                     before: T.int32 = step % {stages}
                     start: T.int32 = (begin + now) * {columns}
-                    with T.async_("wgmma", scored):
+{turn}                    with T.async_("wgmma", scored):
 {scores}                    T.token_wait(v_full[before], step // {stages} % 2)
                     with T.async_("wgmma", scored):
-{values}                    T.wait(scored, 1)
+{values}{pass}                    T.wait(scored, 1)
                     if t % 32 == 0:
                         T.token_signal(k_empty[slot])
 {softmax}                    if now + 1 < count:
@@ -508,6 +511,19 @@ ir::PrimFunc attention_tiles(const AttentionTiles& s) {
                  s.band ? cat("(T.max(T.int32(0), T.min(visible, first + ", rows, " + high)) + ",
                               s.columns - 1, ") // ", s.columns)
                         : cat("(visible + ", s.columns - 1, ") // ", s.columns));
+  /// Groups start their products in turns, so that one multiplies while another makes weights.
+  auto turn = [&](const char* name, std::string_view blanks, std::string_view use) {
+    v.emplace_back(*name ? "first_turn" : "turn",
+                   s.turns ? cat(blanks, "T.token_wait(turn[g], (", use,
+                                 " + T.if_then_else(g > 0, 0, 1)) % 2)\n")
+                           : std::string());
+    v.emplace_back(*name ? "first_pass" : "pass",
+                   s.turns ? cat(blanks, "T.token_signal(turn[(g + 1) % ", s.groups, "])\n")
+                           : std::string());
+  };
+  turn("first_", std::string(16, ' '), "T.int32(0)");
+  turn("", std::string(20, ' '), "now");
+  v.emplace_back("groups", cat(s.groups));
   v.emplace_back("first_scores", scores(s, "0", 20));
   v.emplace_back("scores", scores(s, "slot", 24));
   v.emplace_back("values", values(s, "before", 24));

@@ -16,6 +16,7 @@ struct AttentionTiles {
   int width = 128, value_width = 128; // at most 256
   int groups = 2, columns = 128, stages = 2;
   bool band = false, lengths = false;
+  bool turns = true;  // groups start their products one after the other
 };
 
 std::int64_t attention_tiles_shared(const AttentionTiles& spec);  // bytes
